@@ -1,0 +1,49 @@
+#ifndef KM_EIGEN_H
+#define KM_EIGEN_H
+
+#include "core/status.h"
+#include "core/threads.h"
+
+#include <stddef.h>
+
+/* Spectra of symmetric matrices, computed no further than they are needed. */
+
+/*
+ * K = Q T Q' with Q e_1 = e/sqrt(n): T tridiagonal. On entry a is K (n x n, both halves), on exit it
+ * holds the reflectors. diag: n; off: n - 1 (n >= 2), tau: n.
+ */
+size_t km_tridiag_work(size_t n);
+void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, double *work,
+                km_poll poll);
+
+/* y <- Q y, from the reflectors that km_tridiag left. y: n. */
+void km_tridiag_apply(size_t n, const double *a, const double *tau, double *y);
+
+/*
+ * Eigenvalues of T (decreasing) and, unless first is NULL, the first entries of its eigenvectors
+ * (each made >= 0): first_j = |u_j' e| / sqrt(n). values, first: n; work: km_tridiag_spectrum_work.
+ */
+size_t km_tridiag_spectrum_work(size_t n);
+km_status km_tridiag_spectrum(size_t n, const double *diag, const double *off, double *values,
+                              double *first, double *work);
+
+/* x <- (T + lambda I)^{-1} x for T + lambda I positive definite. x: n; work: 2n. */
+km_status km_tridiag_solve(size_t n, const double *diag, const double *off, double lambda,
+                           double *x, double *work);
+
+/*
+ * K = U diag(values) U', by dsyevr. a: n x n, destroyed; values: n, decreasing; vectors: n x n,
+ * positive at the first entry within 1e-8 of the largest in absolute value. iwork: km_eigen_iwork.
+ */
+size_t km_eigen_work(size_t n);
+size_t km_eigen_iwork(size_t n);
+km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work,
+                   size_t lwork, int *iwork, size_t liwork, int *info);
+
+/* a <- upper factor R of a + shift I = R'R, zeros below. KM_NOT_POSITIVE: info is the order. */
+km_status km_cholesky(size_t n, double *a, double shift, int *info);
+
+/* x <- (R'R)^{-1} x. r: n x n, upper. x: n x p. */
+void km_cholesky_solve(size_t n, const double *r, double *x, size_t p);
+
+#endif

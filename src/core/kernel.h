@@ -1,0 +1,28 @@
+#ifndef KM_KERNEL_H
+#define KM_KERNEL_H
+
+#include <stddef.h>
+
+/* Kernels as functions of a squared distance, an L1 distance or an inner product of two points. */
+
+typedef enum {
+  KM_RBF,        /* exp(-s/2),                       s = |u|^2, u = (x - y) * scale */
+  KM_LAPLACE_L1, /* exp(-a),                         a = sum |u_l| */
+  KM_LAPLACE_L2, /* exp(-r), r = |u|; also Matern with nu = 1/2 */
+  KM_MATERN32,   /* (1 + sqrt(3) r) exp(-sqrt(3) r) */
+  KM_MATERN52,   /* (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r) */
+  KM_POLY,       /* (x'y + offset)^degree; linear is degree 1, offset 0 */
+  KM_ENERGY,     /* -r */
+  KM_SQDIST,     /* s itself */
+  KM_L1DIST      /* a itself */
+} km_family;
+
+typedef struct {
+  km_family family;
+  int degree;           /* KM_POLY only */
+  double offset;        /* KM_POLY only */
+  const double *centre; /* d: subtracted from every point first (0 for KM_POLY) */
+  const double *scale;  /* d: then each coordinate is multiplied by this (1 / bandwidth) */
+} km_kernel;
+
+#endif

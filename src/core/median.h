@@ -1,0 +1,25 @@
+#ifndef KM_MEDIAN_H
+#define KM_MEDIAN_H
+
+#include "core/tile.h"
+
+/* The exact median of all pairwise distances, selected over a fold. */
+
+typedef struct {
+  double median;       /* of the n(n-1)/2 distances (mean of the two middle ones) */
+  double min_positive; /* smallest distance > 0; 0 if there is none */
+} km_median;
+
+/* kernel->family is KM_SQDIST or KM_L1DIST; points is a symmetric pair with n >= 2. */
+size_t km_median_work(const km_pair *points);
+km_median km_pairwise_median(const km_kernel *kernel, const km_pair *points, double *work,
+                             km_poll poll);
+
+/* Distances of given pairs. first, second: 0-based, count of each; out: count. */
+void km_pair_distances(const km_kernel *kernel, const km_pair *points, const int *first,
+                       const int *second, size_t count, double *out);
+
+/* Median and smallest positive value of a vector, which is reordered. count >= 1. */
+km_median km_median_of(double *values, size_t count);
+
+#endif

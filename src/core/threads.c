@@ -1,0 +1,73 @@
+#include "core/threads.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#ifdef _WIN32
+#include <process.h>
+#define getpid _getpid
+#else
+#include <unistd.h>
+#endif
+
+/*
+ * The limit is the number of processors this process may use, within OMP_NUM_THREADS and
+ * OMP_THREAD_LIMIT. A forked child (parallel::mclapply) must not enter a parallel region: GNU
+ * OpenMP would wait for threads that exist only in its parent; so it works on one thread.
+ */
+
+static const double work_per_thread = 65536;
+
+static int limit = 1;
+static int pid_at_load = 0;
+static km_isa isa = KM_BASELINE;
+
+static int processors(void) {
+#ifdef _OPENMP
+  int count = omp_get_num_procs();
+  const int wanted = omp_get_max_threads();
+  const int most = omp_get_thread_limit();
+  if (wanted < count) count = wanted;
+  if (most < count) count = most;
+  return count < 1 ? 1 : count;
+#else
+  return 1;
+#endif
+}
+
+static km_isa best_isa(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return KM_AVX512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return KM_AVX2;
+#endif
+  return KM_BASELINE;
+}
+
+void km_threads_init(void) {
+  pid_at_load = (int) getpid();
+  isa = best_isa();
+  limit = processors();
+}
+
+int km_threads(double work) {
+  if (limit == 1 || (int) getpid() != pid_at_load) return 1;
+  const double useful = 1 + work / work_per_thread;
+  return useful < limit ? (int) useful : limit;
+}
+
+int km_thread_limit(void) { return limit; }
+
+void km_set_thread_limit(int wanted) { limit = wanted < 1 ? processors() : wanted; }
+
+km_isa km_isa_level(void) { return isa; }
+
+void km_set_isa(km_isa highest) {
+  const km_isa best = best_isa();
+  isa = highest < best ? highest : best;
+}
