@@ -1,0 +1,213 @@
+# Checks at the door. Each returns its argument in the form that the rest of
+# the package relies on, or raises kernmean_error_input.
+
+# A sample: a double matrix with at least one row and one column, all finite.
+check_data <- function(x, name = "x") {
+  if (is.data.frame(x)) {
+    x <- check_columns(x, name)
+  } else if (is.numeric(x) && length(dim(x)) < 2L && !is.object(x)) {
+    x <- matrix(x, ncol = 1L, dimnames = list(names(x), NULL))
+  }
+  if (!is.matrix(x) || !is.numeric(x)) {
+    stop_input(
+      "'", name, "' must be a numeric matrix, data frame or vector, not ",
+      describe(x)
+    )
+  }
+  if (nrow(x) < 1L || ncol(x) < 1L) {
+    stop_input(
+      "'", name, "' must have at least one row and one column, not ",
+      nrow(x), " x ", ncol(x)
+    )
+  }
+  check_finite(x, name)
+  x <- unclass_matrix(x)
+  storage.mode(x) <- "double"
+  x
+}
+
+# A data frame of numeric columns, as a matrix.
+check_columns <- function(x, name) {
+  plain <- vapply(
+    x, \(column) is.numeric(column) && length(dim(column)) < 2L, logical(1)
+  )
+  if (!all(plain)) {
+    bad <- which(!plain)[1L]
+    stop_input(
+      "'", name, "' must have numeric columns only; column '", names(x)[bad],
+      "' is ", describe(x[[bad]])
+    )
+  }
+  as.matrix(x)
+}
+
+check_finite <- function(x, name) {
+  if (all(is.finite(x))) {
+    return(invisible(x))
+  }
+  nan <- sum(is.nan(x))
+  counts <- c("NA" = sum(is.na(x)) - nan, "NaN" = nan,
+              "Inf" = sum(is.infinite(x)))
+  counts <- counts[counts > 0]
+  stop_input(
+    "'", name, "' must have no missing or infinite values, not ",
+    paste(counts, names(counts), collapse = " and ")
+  )
+}
+
+# Drops classes and attributes other than dim and dimnames.
+unclass_matrix <- function(x) {
+  if (is.object(x) || length(attributes(x)) > 2L) {
+    x <- matrix(as.vector(x), nrow(x), ncol(x), dimnames = dimnames(x))
+  }
+  x
+}
+
+# New points for an object fitted on the columns of `x`.
+check_newdata <- function(newdata, x, name = "newdata") {
+  wanted <- colnames(x)
+  given <- colnames(newdata)
+  if (!is.null(wanted) && !is.null(given)) {
+    missing <- setdiff(wanted, given)
+    if (length(missing)) {
+      stop_input(
+        "'", name, "' must have the columns the object was fitted on; missing: ",
+        paste0("'", missing, "'", collapse = ", ")
+      )
+    }
+    newdata <- newdata[, wanted, drop = FALSE]
+  } else if (is.null(dim(newdata)) && ncol(x) > 1L) {
+    stop_input(
+      "'", name, "' must be a matrix or data frame with ", ncol(x),
+      " columns, not ", describe(newdata)
+    )
+  }
+  newdata <- check_data(newdata, name)
+  if (ncol(newdata) != ncol(x)) {
+    stop_input(
+      "'", name, "' must have ", ncol(x), " column", if (ncol(x) > 1L) "s",
+      ", not ", ncol(newdata)
+    )
+  }
+  newdata
+}
+
+check_number <- function(x, name, positive = FALSE, finite = TRUE) {
+  ok <- is.numeric(x) && length(x) == 1L && !is.na(x) &&
+    (if (positive) x > 0 else x >= 0) && (!finite || is.finite(x))
+  if (!ok) {
+    stop_input(
+      "'", name, "' must be a ", if (positive) "positive" else "non-negative",
+      " number, not ", describe(x)
+    )
+  }
+  as.double(x)
+}
+
+check_count <- function(x, name, least = 1L) {
+  ok <- is.numeric(x) && length(x) == 1L && is.finite(x) && x >= least &&
+    x == round(x) && x <= .Machine$integer.max
+  if (!ok) {
+    stop_input(
+      "'", name, "' must be a whole number of at least ", least, ", not ",
+      describe(x)
+    )
+  }
+  as.integer(x)
+}
+
+# One of the choices; the whole vector of choices (the default) means the
+# first. A unique abbreviation is accepted, as by match.arg().
+check_choice <- function(x, choices, name) {
+  if (identical(x, choices)) {
+    return(choices[1L])
+  }
+  found <- if (is.character(x) && length(x) == 1L && !is.na(x)) {
+    pmatch(x, choices)
+  } else {
+    NA
+  }
+  if (is.na(found)) {
+    stop_input(
+      "'", name, "' must be one of ",
+      paste0("\"", choices, "\"", collapse = ", "), ", not ", describe(x)
+    )
+  }
+  choices[found]
+}
+
+# The dots stand before optional arguments and must be empty.
+check_dots <- function(...) {
+  if (...length() == 0L) {
+    return(invisible())
+  }
+  names <- ...names()
+  named <- !is.null(names) && nzchar(names[1L])
+  stop_input(
+    "unused argument", if (...length() > 1L) "s", ": ",
+    if (named) {
+      paste0("'", names[nzchar(names)], "'", collapse = ", ")
+    } else {
+      paste0("no more than the named arguments are taken by position, not ",
+             describe(..1))
+    }
+  )
+}
+
+# An n x m matrix of doubles must fit; said before it is allocated.
+check_memory <- function(n, m, instead) {
+  bytes <- 8 * as.double(n) * as.double(m)
+  available <- memory_available()
+  if (bytes > available || max(n, m) > .Machine$integer.max) {
+    stop_kernmean(
+      "memory", "a Gram matrix of ", n, " x ", m, " doubles needs ",
+      format_bytes(bytes), ", more than the ", format_bytes(available),
+      " at hand; ", instead
+    )
+  }
+}
+
+# Bytes this process may still use: the option, or what the system reports.
+memory_available <- function() {
+  limit <- getOption("kernmean.memory")
+  if (!is.null(limit)) {
+    return(check_number(limit, "kernmean.memory", finite = FALSE))
+  }
+  if (!file.exists("/proc/meminfo")) {
+    return(Inf)
+  }
+  lines <- grep("^MemAvailable:", readLines("/proc/meminfo"), value = TRUE)
+  free <- 1024 * as.double(gsub("[^0-9]", "", lines))
+  if (length(free) == 1L && is.finite(free)) free else Inf
+}
+
+format_bytes <- function(bytes) {
+  format(structure(bytes, class = "object_size"), units = "auto",
+         standard = "SI")
+}
+
+# What came, in a few words.
+describe <- function(x) {
+  if (is.null(x)) {
+    "NULL"
+  } else if (is.factor(x)) {
+    "a factor"
+  } else if (is.atomic(x) && length(x) == 1L && is.null(dim(x)) &&
+               !is.object(x)) {
+    if (is.character(x) && !is.na(x)) paste0("\"", x, "\"") else format(x)
+  } else if (is.data.frame(x)) {
+    "a data frame"
+  } else if (is.matrix(x)) {
+    paste0("a ", typeof(x), " matrix of ", nrow(x), " x ", ncol(x))
+  } else if (is.object(x)) {
+    paste0("an object of class '", class(x)[1L], "'")
+  } else if (is.list(x)) {
+    paste("a list of length", length(x))
+  } else if (is.function(x)) {
+    "a function"
+  } else if (is.atomic(x)) {
+    paste("a", typeof(x), "vector of length", length(x))
+  } else {
+    paste("an object of type", typeof(x))
+  }
+}

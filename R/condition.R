@@ -1,0 +1,40 @@
+# Classed conditions. Messages quote the argument, say what it must be and
+# then what came: "'lambda' must be a positive number, not -1".
+
+stop_kernmean <- function(kind, ...) {
+  stop(errorCondition(
+    paste0(...),
+    class = c(paste0("kernmean_error_", kind), "kernmean_error"),
+    call = user_call()
+  ))
+}
+
+stop_input <- function(...) stop_kernmean("input", ...)
+
+warn_kernmean <- function(...) {
+  warning(warningCondition(
+    paste0(...),
+    class = "kernmean_warning",
+    call = user_call()
+  ))
+}
+
+# Called from C (glue_check) with the status of a core routine.
+stop_numeric <- function(routine, status, info) {
+  what <- c("met a matrix that is not positive definite", "did not converge")
+  stop_kernmean(
+    "numeric", "the routine '", routine, "' ", what[status],
+    " (info = ", info, ")"
+  )
+}
+
+# The outermost call into the package: what the user typed.
+user_call <- function() {
+  home <- environment(user_call)
+  for (i in seq_len(sys.nframe())) {
+    if (identical(topenv(environment(sys.function(i))), home)) {
+      return(sys.call(i))
+    }
+  }
+  NULL
+}

@@ -1,0 +1,70 @@
+# The spectrum of a gram, computed no further than it is needed and kept.
+
+# Eigenvalues below n eps gamma_1 are 0; clearly negative ones are an error.
+clip_values <- function(values, name = "the Gram matrix") {
+  top <- max(values, 0)
+  least <- min(values)
+  if (least < -sqrt(.Machine$double.eps) * top || top == 0 && least < 0) {
+    stop_input(
+      name, " must be positive semi-definite; its smallest eigenvalue is ",
+      format_number(least), ", its largest ", format_number(max(values))
+    )
+  }
+  values[values < length(values) * .Machine$double.eps * top] <- 0
+  values
+}
+
+# T and the reflectors of K = QTQ', Qe_1 = e/sqrt(n).
+tridiagonal <- function(g) {
+  if (is.null(g$tridiagonal)) {
+    check_memory(nrow(g$K), nrow(g$K), "use fewer rows")
+    g$tridiagonal <- .Call(C_r_tridiag, g$K)
+  }
+  g$tridiagonal
+}
+
+spectrum_values <- function(k) {
+  t <- .Call(C_r_tridiag, k)
+  .Call(C_r_tridiag_spectrum, t$diagonal, t$off, FALSE)$values
+}
+
+# list(values, projections, vectors), filled as far as `what` asks.
+spectrum <- function(g, what) {
+  has <- \(field) !is.null(g[[field]])
+  if (what == "vectors" && !has("vectors")) {
+    check_memory(2 * nrow(g$K), nrow(g$K), "use fewer rows")
+    found <- .Call(C_r_eigen, g$K)
+    g$values <- clip_values(found$values)
+    g$vectors <- found$vectors
+    g$projections <- colMeans(g$vectors)
+  }
+  if (what == "projections" && !has("projections")) {
+    t <- tridiagonal(g)
+    found <- .Call(C_r_tridiag_spectrum, t$diagonal, t$off, TRUE)
+    g$values <- clip_values(found$values)
+    g$projections <- found$first / sqrt(nrow(g$K))
+  }
+  if (what == "values" && !has("values")) {
+    t <- tridiagonal(g)
+    found <- .Call(C_r_tridiag_spectrum, t$diagonal, t$off, FALSE)
+    g$values <- clip_values(found$values)
+  }
+  list(
+    values = g$values,
+    projections = if (what != "values") g$projections,
+    vectors = if (what == "vectors") g$vectors
+  )
+}
+
+# (K + lambda I)^{-1} b by a Cholesky factor, which is kept; NULL if K + lambda I
+# is not positive definite to rounding.
+cholesky_solve <- function(g, lambda, b) {
+  if (is.null(g$cholesky) || g$cholesky$lambda != lambda) {
+    factor <- .Call(C_r_cholesky, g$K, lambda)
+    if (is.null(factor)) {
+      return(NULL)
+    }
+    g$cholesky <- list(lambda = lambda, factor = factor)
+  }
+  .Call(C_r_cholesky_solve, g$cholesky$factor, b)
+}

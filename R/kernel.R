@@ -1,0 +1,307 @@
+#' Kernels
+#'
+#' Kernels are small objects that know their formula and how their bandwidth is
+#' to be chosen.
+#'
+#' With \eqn{u = (x - y)/\theta}{u = (x - y)/theta}, coordinate by coordinate:
+#' \describe{
+#'   \item{`kernel_rbf()`}{\eqn{\exp(-\|u\|^2/2)}{exp(-|u|^2/2)}}
+#'   \item{`kernel_laplace()`}{\eqn{\exp(-\sum_l |u_l|)}{exp(-sum |u_l|)} for
+#'     `norm = "L1"`, \eqn{\exp(-\|u\|)}{exp(-|u|)} for `norm = "L2"`}
+#'   \item{`kernel_matern()`}{with \eqn{r = \|u\|}{r = |u|}: \eqn{\exp(-r)}{
+#'     exp(-r)} for `nu = 1/2`,
+#'     \eqn{(1 + \sqrt3 r)\exp(-\sqrt3 r)}{(1 + sqrt(3) r) exp(-sqrt(3) r)} for
+#'     `nu = 3/2`, \eqn{(1 + \sqrt5 r + 5r^2/3)\exp(-\sqrt5 r)}{
+#'     (1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r)} for `nu = 5/2`}
+#'   \item{`kernel_poly()`}{\eqn{(x'y + \mathrm{offset})^{\mathrm{degree}}}{
+#'     (x'y + offset)^degree}}
+#'   \item{`kernel_linear()`}{\eqn{x'y}{x'y}}
+#'   \item{`kernel_energy()`}{\eqn{-\|x - y\|}{-|x - y|}, conditionally positive
+#'     definite: for tests only, refused by [kme()]}
+#'   \item{`kernel_function()`}{any positive definite kernel as an R function of
+#'     two matrices}
+#' }
+#'
+#' `"median"` sets \eqn{\theta}{theta} to the root of the median of
+#' \eqn{\|x_i - x_j\|^2}{|x_i - x_j|^2} over all pairs of points (for the L1
+#' Laplace kernel, the median of the L1 distances). Up to 20,000 points the
+#' median is exact, found in memory O(n) by counting over a few passes; above,
+#' it is the median of \eqn{10^7} pairs drawn at random with replacement by R's
+#' generator, and `print()` says so. If the median is zero, the smallest
+#' positive distance is taken, with a warning, and 1 if there is none.
+#'
+#' Kernel values are computed with an exponential accurate to 2 units in the
+#' last place; values of `exp()` below the smallest normal number are set to 0.
+#'
+#' @param bandwidth \eqn{\theta}{theta} in the formula: a positive number, one
+#'   positive number for each column, `"median"`, or a function of the data
+#'   matrix that returns such numbers.
+#' @param norm `"L1"` or `"L2"`.
+#' @param nu Smoothness: 1/2, 3/2 or 5/2.
+#' @param degree Degree, a whole number of at least 1.
+#' @param offset Offset, a number of at least 0.
+#' @param f A function of two matrices with the same columns, `f(x, y)`, that
+#'   returns the `nrow(x)` by `nrow(y)` matrix of kernel values. It is called on
+#'   blocks of rows.
+#' @param x A kernel (for `print()`).
+#' @param ... For `print()`: ignored.
+#' @return An object of class `kernmean_kernel`, a list; the field `bandwidth`
+#'   holds what was given. The kernel of a fit, `fit$kernel`, holds the number
+#'   that was used.
+#' @seealso [kernel_matrix()] for its values, [kme()] for its use.
+#' @family kernels
+#' @examples
+#' kernel_rbf()
+#' kernel_rbf(bandwidth = 2)
+#' kernel_laplace(norm = "L2", bandwidth = \(x) apply(x, 2, sd))
+#' kernel_function(\(x, y) tcrossprod(x, y)^2)
+#' @export
+kernel_rbf <- function(bandwidth = "median") {
+  new_kernel("rbf", "exp(-|(x - y)/theta|^2/2)", bandwidth = bandwidth)
+}
+
+#' @rdname kernel_rbf
+#' @export
+kernel_laplace <- function(bandwidth = "median", norm = c("L1", "L2")) {
+  norm <- check_choice(norm, c("L1", "L2"), "norm")
+  if (norm == "L1") {
+    new_kernel("laplace_l1", "exp(-sum |(x - y)/theta|)", bandwidth = bandwidth)
+  } else {
+    new_kernel("laplace_l2", "exp(-|(x - y)/theta|)", bandwidth = bandwidth)
+  }
+}
+
+#' @rdname kernel_rbf
+#' @export
+kernel_matern <- function(nu = 3 / 2, bandwidth = "median") {
+  orders <- c(1 / 2, 3 / 2, 5 / 2)
+  ok <- is.numeric(nu) && length(nu) == 1L && nu %in% orders
+  if (!ok) {
+    stop_input("'nu' must be 1/2, 3/2 or 5/2, not ", describe(nu))
+  }
+  families <- c("laplace_l2", "matern32", "matern52")
+  formulas <- c(
+    "exp(-r), r = |(x - y)/theta|",
+    "(1 + sqrt(3) r) exp(-sqrt(3) r), r = |(x - y)/theta|",
+    "(1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r), r = |(x - y)/theta|"
+  )
+  which <- match(nu, orders)
+  new_kernel(families[which], formulas[which], bandwidth = bandwidth)
+}
+
+#' @rdname kernel_rbf
+#' @export
+kernel_poly <- function(degree = 2, offset = 1) {
+  degree <- check_count(degree, "degree")
+  offset <- check_number(offset, "offset")
+  new_kernel(
+    "poly", paste0("(x'y + ", format(offset), ")^", degree),
+    degree = degree, offset = offset
+  )
+}
+
+#' @rdname kernel_rbf
+#' @export
+kernel_linear <- function() {
+  new_kernel("poly", "x'y", degree = 1L, offset = 0)
+}
+
+#' @rdname kernel_rbf
+#' @export
+kernel_energy <- function() {
+  new_kernel("energy", "-|x - y| (conditionally positive definite)")
+}
+
+#' @rdname kernel_rbf
+#' @export
+kernel_function <- function(f) {
+  if (!is.function(f)) {
+    stop_input("'f' must be a function of two matrices, not ", describe(f))
+  }
+  new_kernel("function", "a function of two matrices", fun = f)
+}
+
+new_kernel <- function(family, formula, bandwidth = NULL, degree = 1L,
+                       offset = 0, fun = NULL) {
+  if (!is.null(bandwidth)) {
+    bandwidth <- check_bandwidth(bandwidth)
+  }
+  structure(
+    list(
+      family = family, formula = formula, bandwidth = bandwidth,
+      degree = degree, offset = offset, fun = fun
+    ),
+    class = "kernmean_kernel"
+  )
+}
+
+check_bandwidth <- function(bandwidth, name = "bandwidth") {
+  if (identical(bandwidth, "median") || is.function(bandwidth)) {
+    return(bandwidth)
+  }
+  if (!is.numeric(bandwidth) || length(bandwidth) < 1L) {
+    stop_input(
+      "'", name, "' must be \"median\", positive numbers or a function, not ",
+      describe(bandwidth)
+    )
+  }
+  bad <- !is.finite(bandwidth) | bandwidth <= 0
+  if (any(bad)) {
+    stop_input(
+      "'", name, "' must be positive and finite, not ",
+      format(bandwidth[bad][1L])
+    )
+  }
+  as.double(bandwidth)
+}
+
+check_kernel <- function(kernel, name = "kernel") {
+  if (!inherits(kernel, "kernmean_kernel")) {
+    hint <- if (is.function(kernel)) "; wrap a function in kernel_function()"
+    stop_input(
+      "'", name, "' must be a kernel such as kernel_rbf(), not ",
+      describe(kernel), hint
+    )
+  }
+  kernel
+}
+
+#' @rdname kernel_rbf
+#' @export
+print.kernmean_kernel <- function(x, ...) {
+  cat(format_kernel(x), "\n", sep = "")
+  invisible(x)
+}
+
+# The formula, the bandwidth and how it was chosen, in one line.
+format_kernel <- function(kernel) {
+  bandwidth <- kernel$bandwidth
+  theta <- if (is.null(bandwidth)) {
+    NULL
+  } else if (is.function(bandwidth)) {
+    "a function of the data"
+  } else if (is.character(bandwidth)) {
+    "median distance"
+  } else if (length(bandwidth) > 4L) {
+    paste0("(", paste(format_number(bandwidth[1:3]), collapse = ", "), ", ... ",
+           length(bandwidth), " in all)")
+  } else {
+    numbers <- paste(format_number(bandwidth), collapse = ", ")
+    if (length(bandwidth) > 1L) paste0("(", numbers, ")") else numbers
+  }
+  paste0(
+    "k(x, y) = ", kernel$formula,
+    if (!is.null(theta)) paste0("; theta = ", theta),
+    if (!is.null(kernel$rule)) paste0(" (", kernel$rule, ")")
+  )
+}
+
+format_number <- function(x, digits = max(3L, getOption("digits") - 3L)) {
+  vapply(x, format, character(1), digits = digits)
+}
+
+#' Matrix of kernel values
+#'
+#' The values of a kernel at all pairs of rows of two data sets.
+#'
+#' @param kernel A kernel, such as [kernel_rbf()].
+#' @param x A numeric matrix or data frame, points in rows (n rows, d columns);
+#'   a vector is one column.
+#' @param y The same for the second set (m rows); `x` itself when missing.
+#' @return The plain n by m matrix \eqn{k(x_i, y_j)}{k(x_i, y_j)}, with the row
+#'   names of `x` and `y`. A bandwidth that is to be chosen is chosen from `x`
+#'   alone; `fit$kernel` of a fit holds a kernel whose bandwidth is a number.
+#'
+#' @details Time O(nmd), half of that when `y` is missing; memory is the result.
+#'   A matrix that would not fit is refused before it is allocated (the limit is
+#'   what the system has free, or `options(kernmean.memory = bytes)`). Most uses
+#'   need no matrix: [kme()] and its methods sum over tiles of it.
+#' @family kernels
+#' @examples
+#' x <- as.matrix(iris[, 1:4])
+#' K <- kernel_matrix(kernel_rbf(), x)
+#' K[1:3, 1:3]
+#' image(K, useRaster = TRUE)
+#' @export
+kernel_matrix <- function(kernel, x, y = x) {
+  symmetric <- missing(y)
+  kernel <- check_kernel(kernel)
+  x <- check_data(x)
+  y <- if (symmetric) NULL else check_newdata(y, x, "y")
+  fold_store(fit_kernel(kernel, x), x, y)
+}
+
+# --- Kernels fitted to data ----------------------------------------------
+
+most_points_for_exact_median <- 20000
+median_pairs <- 1e7
+
+# The kernel with its bandwidth as a number, chosen from x where it must be.
+fit_kernel <- function(kernel, x) {
+  bandwidth <- kernel$bandwidth
+  if (is.null(bandwidth)) {
+    return(kernel)
+  }
+  if (is.character(bandwidth)) {
+    return(median_bandwidth(kernel, x))
+  }
+  if (is.function(bandwidth)) {
+    bandwidth <- check_bandwidth(bandwidth(x), "the value of bandwidth(x)")
+    if (is.character(bandwidth) || is.function(bandwidth)) {
+      stop_input("the value of 'bandwidth(x)' must be positive numbers")
+    }
+    kernel$rule <- "a function of the data"
+  }
+  if (!length(bandwidth) %in% c(1L, ncol(x))) {
+    stop_input(
+      "'bandwidth' must be one number or ", ncol(x),
+      ", one for each column, not ", length(bandwidth), " numbers"
+    )
+  }
+  kernel$bandwidth <- bandwidth
+  kernel
+}
+
+median_bandwidth <- function(kernel, x) {
+  kernel$rule <- "median distance"
+  kernel$bandwidth <- 1
+  if (nrow(x) == 1L) {
+    return(kernel)
+  }
+  l1 <- kernel$family == "laplace_l1"
+  distance <- new_kernel(if (l1) "l1dist" else "sqdist", "")
+  spec <- native_kernel(distance, x)
+  if (nrow(x) <= most_points_for_exact_median) {
+    found <- .Call(C_r_kernel_median, spec, x)
+  } else {
+    found <- .Call(C_r_kernel_sampled_median, spec, x, median_pairs)
+    kernel$rule <- paste0(
+      "median distance of ", format(median_pairs, big.mark = ","),
+      " random pairs"
+    )
+  }
+  if (!l1) {
+    found <- sqrt(found)
+  }
+  if (found[1L] > 0) {
+    kernel$bandwidth <- found[1L]
+  } else if (found[2L] > 0) {
+    kernel$bandwidth <- found[2L]
+    kernel$rule <- "smallest positive distance"
+    warn_kernmean(
+      "the median distance is 0 (many equal points); ",
+      "the bandwidth is the smallest positive distance, ",
+      format_number(found[2L])
+    )
+  } else {
+    kernel$rule <- "all points are equal"
+  }
+  kernel
+}
+
+# Two fitted kernels with the same values on d columns.
+same_kernel <- function(a, b, d) {
+  fields <- c("family", "degree", "offset", "fun")
+  identical(a[fields], b[fields]) &&
+    identical(rep_len(a$bandwidth, d), rep_len(b$bandwidth, d))
+}

@@ -1,0 +1,130 @@
+# Gaussian mixtures and their embeddings in closed form.
+
+# list(weights: C, means: C x d, covariances: d x d x C)
+check_mixture <- function(mixture, d, name) {
+  fields <- c("weights", "means", "covariances")
+  if (!is.list(mixture) || !all(fields %in% names(mixture))) {
+    stop_input(
+      "'", name, "' must be list(weights, means, covariances), not ",
+      describe(mixture)
+    )
+  }
+  field <- \(f) paste0(name, "$", f)
+  weights <- mixture$weights
+  if (!is.numeric(weights) || length(weights) < 1L || anyNA(weights) ||
+        any(weights < 0) || abs(sum(weights) - 1) > 1e-8) {
+    stop_input("'", field("weights"), "' must be non-negative and sum to 1")
+  }
+  count <- length(weights)
+  means <- mixture$means
+  if (is.null(dim(means)) && count == 1L) {
+    means <- matrix(means, nrow = 1L)
+  }
+  means <- check_data(means, field("means"))
+  if (nrow(means) != count || ncol(means) != d) {
+    stop_input(
+      "'", field("means"), "' must be ", count, " x ", d, ", not ",
+      nrow(means), " x ", ncol(means)
+    )
+  }
+  covariances <- check_covariances(
+    mixture$covariances, d, count, field("covariances")
+  )
+  list(weights = as.double(weights), means = unname(means),
+       covariances = covariances)
+}
+
+check_covariances <- function(covariances, d, count, name) {
+  shape <- dim(covariances)
+  fits <- identical(as.integer(shape), c(d, d, count)) ||
+    count == 1L && identical(as.integer(shape), c(d, d)) ||
+    d == 1L && is.null(shape) && length(covariances) == count
+  if (!is.numeric(covariances) || !fits) {
+    stop_input("'", name, "' must be a ", d, " x ", d, " x ", count, " array")
+  }
+  check_finite(covariances, name)
+  covariances <- array(as.double(covariances), c(d, d, count))
+  for (c in seq_len(count)) {
+    s <- covariances[, , c]
+    dim(s) <- c(d, d)
+    scale <- max(abs(s))
+    if (max(abs(s - t(s))) > 1e-8 * scale ||
+          min(eigen(s, symmetric = TRUE, only.values = TRUE)$values) <
+            -1e-8 * scale) {
+      stop_input(
+        "'", name, "' must be symmetric and positive semi-definite; number ",
+        c, " is not"
+      )
+    }
+  }
+  covariances
+}
+
+check_closed_form <- function(kernel) {
+  known <- kernel$family == "rbf" ||
+    kernel$family == "poly" && kernel$degree <= 3L
+  if (!known) {
+    stop_input(
+      "the embedding of a Gaussian mixture is known for RBF kernels and ",
+      "polynomial kernels up to degree 3, not for ", format_kernel(kernel)
+    )
+  }
+}
+
+component <- function(mixture, c) {
+  d <- ncol(mixture$means)
+  list(mean = mixture$means[c, ],
+       cov = matrix(mixture$covariances[, , c], d, d))
+}
+
+# E k(z_i, X) for X from the mixture. z: n x d.
+mixture_at <- function(mixture, kernel, z) {
+  check_closed_form(kernel)
+  total <- numeric(nrow(z))
+  for (c in seq_along(mixture$weights)) {
+    part <- component(mixture, c)
+    value <- if (kernel$family == "rbf") {
+      gaussian_kernel(sweep(z, 2, part$mean), part$cov, kernel$bandwidth)
+    } else {
+      a <- drop(z %*% part$mean) + kernel$offset
+      v <- rowSums((z %*% part$cov) * z)
+      switch(kernel$degree, a, a^2 + v, a^3 + 3 * a * v)
+    }
+    total <- total + mixture$weights[c] * value
+  }
+  total
+}
+
+# E k(X, Y) for independent X, Y from two mixtures.
+mixture_inner <- function(p, q, kernel) {
+  check_closed_form(kernel)
+  total <- 0
+  for (a in seq_along(p$weights)) {
+    for (b in seq_along(q$weights)) {
+      value <- gaussian_inner(component(p, a), component(q, b), kernel)
+      total <- total + p$weights[a] * q$weights[b] * value
+    }
+  }
+  total
+}
+
+gaussian_inner <- function(p, q, kernel) {
+  if (kernel$family == "rbf") {
+    difference <- matrix(p$mean - q$mean, nrow = 1)
+    return(gaussian_kernel(difference, p$cov + q$cov, kernel$bandwidth))
+  }
+  m <- sum(p$mean * q$mean) + kernel$offset
+  s <- drop(p$mean %*% q$cov %*% p$mean) + drop(q$mean %*% p$cov %*% q$mean) +
+    sum(p$cov * q$cov)
+  z <- drop(p$mean %*% q$cov %*% p$cov %*% q$mean)
+  switch(kernel$degree, m, m^2 + s, m^3 + 3 * m * s + 6 * z)
+}
+
+# |Theta|^(1/2) |S + Theta|^(-1/2) exp(-u'(S + Theta)^(-1)u/2) for the rows u,
+# Theta = diag(theta^2).
+gaussian_kernel <- function(u, s, theta) {
+  theta <- rep_len(theta, ncol(u))
+  root <- chol(s + diag(theta^2, length(theta)))
+  scaled <- backsolve(root, t(u), transpose = TRUE)
+  exp(sum(log(theta)) - sum(log(diag(root))) - colSums(scaled^2) / 2)
+}

@@ -1,0 +1,155 @@
+#' Plots of a kernel mean
+#'
+#' The selection curve, the embedding itself, or the weights.
+#'
+#' `"selection"` draws the score against \eqn{\lambda}{lambda} with the chosen
+#' value marked and, where the score is a leave-one-out score, that of the KME as
+#' a dashed line. `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as a curve for one
+#' column (with the KME dashed, if the fit is another estimate) and as contours
+#' with the points for two. `"weights"` draws \eqn{n\beta_i}{n beta_i} in
+#' increasing order; the KME is the line at 1.
+#'
+#' @param x A fit of [kme()].
+#' @param y Must be missing.
+#' @param type What to draw; by default the first that applies.
+#' @param n Points on an axis of the grid for the embedding.
+#' @param ... Passed to [plot.default()] (`"embedding"` in two columns:
+#'   [contour()]).
+#' @return What was drawn, invisibly: a data frame with `lambda` and `score`, `z`
+#'   and `value`, or `rank` and `weight`; for two columns `list(x, y, z)` as of
+#'   [contour()].
+#' @family kernel means
+#' @examples
+#' fit <- kme(faithful, estimator = "fkmse")
+#' plot(fit)
+#' plot(fit, type = "embedding")
+#' plot(kme(faithful$waiting, kernel_rbf(3), "fkmse", lambda = 1),
+#'      type = "embedding")
+#' @export
+plot.kme <- function(x, y, type = c("selection", "embedding", "weights"),
+                     n = 100, ...) {
+  types <- c("selection", "embedding", "weights")
+  type <- if (missing(type)) default_plot(x) else check_choice(type, types, "type")
+  n <- check_count(n, "n", 2L)
+  switch(type,
+    selection = plot_selection(x, ...),
+    embedding = plot_embedding(x, n, ...),
+    weights = plot_weights(x, ...)
+  )
+}
+
+default_plot <- function(object) {
+  if (!is.null(object$score)) {
+    "selection"
+  } else if (!is.null(object$x) && ncol(object$x) <= 2L) {
+    "embedding"
+  } else {
+    "weights"
+  }
+}
+
+# Draws with defaults that the caller's dots override.
+draw <- function(f, defaults, ...) {
+  do.call(f, utils::modifyList(defaults, list(...)))
+}
+
+plot_selection <- function(object, ...) {
+  curve <- object$score
+  if (is.null(curve)) {
+    stop_input(
+      "'type' must not be \"selection\" for a fit that selected nothing ",
+      "along a curve"
+    )
+  }
+  shown <- c(curve$score, object$reference)
+  draw(graphics::plot, list(
+    x = curve$lambda, y = curve$score, log = "x", type = "l", lwd = 2, las = 1,
+    ylim = range(shown), xlab = expression(lambda), ylab = "",
+    main = paste0("Selection score (", select_title[[object$select]], ")")
+  ), ...)
+  if (!is.null(object$reference)) {
+    abline(h = object$reference, lty = 2, col = "grey40")
+  }
+  at <- min(max(object$lambda, min(curve$lambda)), max(curve$lambda))
+  abline(v = at, lty = 3)
+  points(at, object$minimum, pch = 19, col = "#D55E00")
+  legend(
+    "top", bty = "n", inset = 0.02, cex = 0.9,
+    legend = c(
+      paste("chosen: lambda =", format(object$lambda, digits = 3)),
+      if (!is.null(object$reference)) "score of the KME"
+    ),
+    pch = c(19, NA), col = c("#D55E00", "grey40"), lty = c(NA, 2)
+  )
+  invisible(curve)
+}
+
+plot_embedding <- function(object, n, ...) {
+  d <- ncol(object$x)
+  if (is.null(d) || d > 2L) {
+    stop_input(
+      "'type' must not be \"embedding\" unless the fit has one or two columns",
+      if (!is.null(d)) paste0(", not ", d)
+    )
+  }
+  if (d == 1L) plot_curve(object, n, ...) else plot_contours(object, n, ...)
+}
+
+padded_range <- function(x) {
+  width <- diff(range(x))
+  range(x) + c(-1, 1) * (if (width > 0) 0.15 * width else 1)
+}
+
+axis_names <- function(x) {
+  if (is.null(colnames(x))) c("x[1]", "x[2]")[seq_len(ncol(x))] else colnames(x)
+}
+
+plot_curve <- function(object, n, ...) {
+  z <- seq(padded_range(object$x)[1], padded_range(object$x)[2], length.out = n)
+  value <- predict(object, matrix(z, dimnames = list(NULL, colnames(object$x))))
+  plain <- object$estimator == "kme"
+  mean <- if (!plain) fold_rows(object$kernel, matrix(z), object$x) / object$n
+  draw(graphics::plot, list(
+    x = z, y = value, type = "l", lwd = 2, las = 1,
+    ylim = range(0, value, mean), xlab = axis_names(object$x),
+    ylab = "embedding", main = estimator_title(object)
+  ), ...)
+  if (!plain) {
+    lines(z, mean, lty = 2, col = "grey40")
+    legend("topright", c("estimate", "KME"), lty = 1:2, lwd = 2:1,
+           col = c("black", "grey40"), bty = "n")
+  }
+  rug(object$x)
+  invisible(data.frame(z = z, value = unname(value)))
+}
+
+plot_contours <- function(object, n, ...) {
+  axes <- lapply(1:2, \(j) {
+    ends <- padded_range(object$x[, j])
+    seq(ends[1], ends[2], length.out = n)
+  })
+  z <- as.matrix(expand.grid(axes))
+  colnames(z) <- colnames(object$x)
+  value <- matrix(predict(object, z), n, n)
+  names <- axis_names(object$x)
+  image(axes[[1]], axes[[2]], value, las = 1, xlab = names[1], ylab = names[2],
+        col = hcl.colors(64, "Blues 3", rev = TRUE),
+        main = estimator_title(object), useRaster = TRUE)
+  draw(contour, list(
+    x = axes[[1]], y = axes[[2]], z = value, add = TRUE, col = "grey30"
+  ), ...)
+  points(object$x, pch = 20, cex = 0.6, col = "#D55E00")
+  box()
+  invisible(list(x = axes[[1]], y = axes[[2]], z = value))
+}
+
+plot_weights <- function(object, ...) {
+  weights <- sort(object$n * object$weights)
+  draw(graphics::plot, list(
+    x = seq_along(weights), y = weights, type = "h", las = 1,
+    ylim = range(0, 1, weights), xlab = "rank", ylab = "n times weight",
+    main = estimator_title(object)
+  ), ...)
+  abline(h = 1, lty = 2, col = "grey40")
+  invisible(data.frame(rank = seq_along(weights), weight = weights / object$n))
+}

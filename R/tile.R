@@ -1,0 +1,115 @@
+# Folds over the tiles of a Gram matrix (core/tile.c). `y = NULL` is the
+# symmetric walk over x. A kernel that is an R function takes the same folds
+# block of rows by block of rows, in R.
+
+# Codes of km_family, in the order of core/kernel.h.
+families <- c(
+  "rbf", "laplace_l1", "laplace_l2", "matern32", "matern52", "poly", "energy",
+  "sqdist", "l1dist"
+)
+
+# What the core needs to know: points are centred (which no stationary kernel
+# can see, but rounding can) at the mean of `points`, then scaled.
+native_kernel <- function(kernel, points) {
+  d <- ncol(points)
+  if (kernel$family == "poly") {
+    centre <- numeric(d)
+  } else {
+    centre <- unname(colMeans(points))
+    centre[!is.finite(centre)] <- 0
+  }
+  scale <- if (is.null(kernel$bandwidth)) 1 else 1 / kernel$bandwidth
+  list(
+    match(kernel$family, families) - 1L, as.integer(kernel$degree),
+    as.double(kernel$offset), centre, rep_len(scale, d)
+  )
+}
+
+fold_store <- function(kernel, x, y = NULL) {
+  m <- if (is.null(y)) nrow(x) else nrow(y)
+  check_memory(
+    nrow(x), m, "use fewer rows, or kme() and predict(), which store no matrix"
+  )
+  if (kernel$family == "function") {
+    k <- fold_function(kernel, x, y, identity, rbind)
+  } else {
+    spec <- native_kernel(kernel, if (is.null(y)) x else y)
+    k <- .Call(C_r_kernel_store, spec, x, y)
+    check_overflow(k)
+  }
+  names <- list(rownames(x), rownames(if (is.null(y)) x else y))
+  dimnames(k) <- if (!all(vapply(names, is.null, logical(1)))) names
+  k
+}
+
+fold_rows <- function(kernel, x, y = NULL) {
+  if (kernel$family == "function") {
+    return(fold_function(kernel, x, y, rowSums, c))
+  }
+  spec <- native_kernel(kernel, if (is.null(y)) x else y)
+  check_overflow(.Call(C_r_kernel_rows, spec, x, y))
+}
+
+# K v for a vector v, as a vector.
+fold_apply <- function(kernel, x, y = NULL, v) {
+  if (kernel$family == "function") {
+    return(fold_function(kernel, x, y, \(k) drop(k %*% v), c))
+  }
+  spec <- native_kernel(kernel, if (is.null(y)) x else y)
+  check_overflow(drop(.Call(C_r_kernel_apply, spec, x, y, as.matrix(v))))
+}
+
+# v'Kv
+fold_quad <- function(kernel, x, v) {
+  if (kernel$family == "function") {
+    return(sum(v * fold_apply(kernel, x, NULL, v)))
+  }
+  v <- as.matrix(v)
+  check_overflow(.Call(C_r_kernel_quad, native_kernel(kernel, x), x, NULL, v, v))
+}
+
+fold_diagonal <- function(kernel, x) {
+  if (kernel$family == "function") {
+    value <- \(i) call_kernel(kernel, x[i, , drop = FALSE], NULL)
+    return(vapply(seq_len(nrow(x)), \(i) drop(value(i)), numeric(1)))
+  }
+  .Call(C_r_kernel_diagonal, native_kernel(kernel, x), x)
+}
+
+# Rows of a block: about 4 million kernel values at a time.
+fold_function <- function(kernel, x, y, consume, combine) {
+  y <- if (is.null(y)) x else y
+  rows <- max(1, floor(2^22 / nrow(y)))
+  starts <- seq(1, nrow(x), by = rows)
+  parts <- lapply(starts, \(start) {
+    block <- x[start:min(start + rows - 1, nrow(x)), , drop = FALSE]
+    consume(call_kernel(kernel, block, y))
+  })
+  unname(do.call(combine, parts))
+}
+
+call_kernel <- function(kernel, x, y) {
+  y <- if (is.null(y)) x else y
+  k <- kernel$fun(x, y)
+  if (!is.matrix(k) && inherits(k, "Matrix")) {
+    k <- as.matrix(k)
+  }
+  if (!is.numeric(k) || length(k) != nrow(x) * nrow(y) ||
+        (is.matrix(k) && nrow(k) != nrow(x))) {
+    stop_input(
+      "the kernel function must return a numeric ", nrow(x), " x ", nrow(y),
+      " matrix, not ", describe(k)
+    )
+  }
+  check_finite(k, "the value of the kernel function")
+  matrix(as.double(k), nrow(x), nrow(y))
+}
+
+check_overflow <- function(values) {
+  if (!is.finite(sum(values)) && !all(is.finite(values))) {
+    stop_kernmean(
+      "numeric", "kernel values overflow; rescale the columns of 'x'"
+    )
+  }
+  values
+}

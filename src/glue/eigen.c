@@ -1,0 +1,112 @@
+#include "core/eigen.h"
+#include "glue/glue.h"
+
+/* list(diagonal, off, reflectors, tau): K = QTQ' with Qe_1 = e/sqrt(n). k: n x n, symmetric. */
+SEXP r_tridiag(SEXP k) {
+  const char *names[] = {"diagonal", "off", "reflectors", "tau", ""};
+  const size_t n = glue_order(k, "k");
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SEXP diagonal = Rf_allocVector(REALSXP, (R_xlen_t) n);
+  SET_VECTOR_ELT(out, 0, diagonal);
+  SEXP off = Rf_allocVector(REALSXP, (R_xlen_t) n - 1);
+  SET_VECTOR_ELT(out, 1, off);
+  SEXP reflectors = Rf_duplicate(k);
+  SET_VECTOR_ELT(out, 2, reflectors);
+  SEXP tau = Rf_allocVector(REALSXP, (R_xlen_t) n);
+  SET_VECTOR_ELT(out, 3, tau);
+  double *work = glue_scratch(km_tridiag_work(n));
+  km_tridiag(n, REAL(reflectors), REAL(diagonal), REAL(off), REAL(tau), work, glue_poll);
+  UNPROTECT(1);
+  return out;
+}
+
+/* Q y */
+SEXP r_tridiag_apply(SEXP reflectors, SEXP tau, SEXP y) {
+  const size_t n = glue_order(reflectors, "reflectors");
+  glue_doubles(y, (R_xlen_t) n, "y");
+  SEXP out = PROTECT(Rf_duplicate(y));
+  km_tridiag_apply(n, REAL_RO(reflectors), glue_doubles(tau, (R_xlen_t) n, "tau"), REAL(out));
+  UNPROTECT(1);
+  return out;
+}
+
+/* list(values, first), or list(values) if `want_first` is FALSE */
+SEXP r_tridiag_spectrum(SEXP diagonal, SEXP off, SEXP want_first) {
+  const char *names[] = {"values", "first", ""};
+  const R_xlen_t n = XLENGTH(diagonal);
+  const double *d = glue_doubles(diagonal, n, "diagonal");
+  const double *e = glue_doubles(off, n - 1, "off");
+  const int both = Rf_asLogical(want_first);
+  if (!both) names[1] = "";
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SEXP values = Rf_allocVector(REALSXP, n);
+  SET_VECTOR_ELT(out, 0, values);
+  double *first = NULL;
+  if (both) {
+    SET_VECTOR_ELT(out, 1, Rf_allocVector(REALSXP, n));
+    first = REAL(VECTOR_ELT(out, 1));
+  }
+  double *work = glue_scratch(km_tridiag_spectrum_work((size_t) n));
+  const km_status status = km_tridiag_spectrum((size_t) n, d, e, REAL(values), first, work);
+  glue_check(status, "km_tridiag_spectrum", 0);
+  UNPROTECT(1);
+  return out;
+}
+
+/* (T + lambda I)^{-1} x */
+SEXP r_tridiag_solve(SEXP diagonal, SEXP off, SEXP lambda, SEXP x) {
+  const R_xlen_t n = XLENGTH(diagonal);
+  const double *d = glue_doubles(diagonal, n, "diagonal");
+  const double *e = glue_doubles(off, n - 1, "off");
+  glue_doubles(x, n, "x");
+  SEXP out = PROTECT(Rf_duplicate(x));
+  double *work = glue_scratch(2 * (size_t) n);
+  const km_status status =
+    km_tridiag_solve((size_t) n, d, e, Rf_asReal(lambda), REAL(out), work);
+  glue_check(status, "km_tridiag_solve", 0);
+  UNPROTECT(1);
+  return out;
+}
+
+/* list(values, vectors) */
+SEXP r_eigen(SEXP k) {
+  const char *names[] = {"values", "vectors", ""};
+  const size_t n = glue_order(k, "k");
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SEXP values = Rf_allocVector(REALSXP, (R_xlen_t) n);
+  SET_VECTOR_ELT(out, 0, values);
+  SEXP vectors = Rf_allocMatrix(REALSXP, (int) n, (int) n);
+  SET_VECTOR_ELT(out, 1, vectors);
+  SEXP copy = PROTECT(Rf_duplicate(k));
+  const size_t lwork = km_eigen_work(n);
+  const size_t liwork = km_eigen_iwork(n);
+  double *work = glue_scratch(lwork);
+  int *iwork = (int *) R_alloc(liwork, sizeof(int));
+  int info = 0;
+  const km_status status =
+    km_eigen(n, REAL(copy), REAL(values), REAL(vectors), work, lwork, iwork, liwork, &info);
+  glue_check(status, "dsyevr", info);
+  UNPROTECT(2);
+  return out;
+}
+
+/* The upper factor of K + shift I, or NULL if that is not positive definite. */
+SEXP r_cholesky(SEXP k, SEXP shift) {
+  const size_t n = glue_order(k, "k");
+  SEXP factor = PROTECT(Rf_allocMatrix(REALSXP, (int) n, (int) n));
+  Rf_copyMatrix(factor, k, FALSE);
+  int info = 0;
+  const km_status status = km_cholesky(n, REAL(factor), Rf_asReal(shift), &info);
+  UNPROTECT(1);
+  return status == KM_OK ? factor : R_NilValue;
+}
+
+/* (R'R)^{-1} x */
+SEXP r_cholesky_solve(SEXP factor, SEXP x) {
+  const size_t n = glue_order(factor, "factor");
+  glue_doubles(x, (R_xlen_t) n, "x");
+  SEXP out = PROTECT(Rf_duplicate(x));
+  km_cholesky_solve(n, REAL_RO(factor), REAL(out), 1);
+  UNPROTECT(1);
+  return out;
+}

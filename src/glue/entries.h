@@ -1,0 +1,32 @@
+#ifndef KM_ENTRIES_H
+#define KM_ENTRIES_H
+
+#include <Rinternals.h>
+
+/* What R can call. */
+
+SEXP r_threads(SEXP limit);
+SEXP r_isa(SEXP highest);
+SEXP r_exp(SEXP x);
+
+SEXP r_kernel_store(SEXP spec, SEXP x, SEXP y);
+SEXP r_kernel_rows(SEXP spec, SEXP x, SEXP y);
+SEXP r_kernel_apply(SEXP spec, SEXP x, SEXP y, SEXP v);
+SEXP r_kernel_quad(SEXP spec, SEXP x, SEXP y, SEXP u, SEXP v);
+SEXP r_kernel_diagonal(SEXP spec, SEXP x);
+SEXP r_kernel_median(SEXP spec, SEXP x);
+SEXP r_kernel_sampled_median(SEXP spec, SEXP x, SEXP pairs);
+
+SEXP r_tridiag(SEXP k);
+SEXP r_tridiag_apply(SEXP reflectors, SEXP tau, SEXP y);
+SEXP r_tridiag_spectrum(SEXP diagonal, SEXP off, SEXP want_first);
+SEXP r_tridiag_solve(SEXP diagonal, SEXP off, SEXP lambda, SEXP x);
+SEXP r_eigen(SEXP k);
+SEXP r_cholesky(SEXP k, SEXP shift);
+SEXP r_cholesky_solve(SEXP factor, SEXP x);
+
+SEXP r_score_gcv(SEXP gamma, SEXP q, SEXP trace, SEXP lambda);
+SEXP r_score_printed(SEXP gamma, SEXP q, SEXP lambda);
+SEXP r_score_loocv(SEXP gamma, SEXP vectors, SEXP diagonal, SEXP target, SEXP norm2, SEXP lambda);
+
+#endif

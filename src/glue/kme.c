@@ -1,0 +1,44 @@
+#include "core/kme.h"
+#include "glue/glue.h"
+
+/* Scores along a path of lambda. gamma, q: n; lambda: count. */
+
+SEXP r_score_gcv(SEXP gamma, SEXP q, SEXP trace, SEXP lambda) {
+  const R_xlen_t n = XLENGTH(gamma);
+  const R_xlen_t count = XLENGTH(lambda);
+  const double *values = glue_doubles(gamma, n, "gamma");
+  const double *squares = glue_doubles(q, n, "q");
+  SEXP score = PROTECT(Rf_allocVector(REALSXP, count));
+  km_score_gcv((size_t) n, values, squares, Rf_asReal(trace), (size_t) count,
+               glue_doubles(lambda, count, "lambda"), REAL(score));
+  UNPROTECT(1);
+  return score;
+}
+
+SEXP r_score_printed(SEXP gamma, SEXP q, SEXP lambda) {
+  const R_xlen_t n = XLENGTH(gamma);
+  const R_xlen_t count = XLENGTH(lambda);
+  const double *values = glue_doubles(gamma, n, "gamma");
+  const double *squares = glue_doubles(q, n, "q");
+  SEXP score = PROTECT(Rf_allocVector(REALSXP, count));
+  km_score_printed((size_t) n, values, squares, (size_t) count,
+                   glue_doubles(lambda, count, "lambda"), REAL(score));
+  UNPROTECT(1);
+  return score;
+}
+
+/* vectors: n x n; diagonal: n; target: n, or NULL for f* = 0. */
+SEXP r_score_loocv(SEXP gamma, SEXP vectors, SEXP diagonal, SEXP target, SEXP norm2, SEXP lambda) {
+  const size_t n = glue_order(vectors, "vectors");
+  const R_xlen_t count = XLENGTH(lambda);
+  const double *values = glue_doubles(gamma, (R_xlen_t) n, "gamma");
+  const double *diag = glue_doubles(diagonal, (R_xlen_t) n, "diagonal");
+  const double *f = Rf_isNull(target) ? NULL : glue_doubles(target, (R_xlen_t) n, "target");
+  const double *path = glue_doubles(lambda, count, "lambda");
+  SEXP score = PROTECT(Rf_allocVector(REALSXP, count));
+  double *work = glue_scratch(km_score_loocv_work(n, (size_t) count));
+  km_score_loocv(n, values, REAL_RO(vectors), diag, f, Rf_asReal(norm2), (size_t) count, path,
+                 REAL(score), work, glue_poll);
+  UNPROTECT(1);
+  return score;
+}

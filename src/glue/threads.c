@@ -1,0 +1,18 @@
+#include "core/threads.h"
+#include "glue/glue.h"
+
+/* NULL asks; a number sets (threads: below 1 for the default) and returns what held before. */
+
+SEXP r_threads(SEXP limit) {
+  SEXP before = PROTECT(Rf_ScalarInteger(km_thread_limit()));
+  if (!Rf_isNull(limit)) km_set_thread_limit(Rf_asInteger(limit));
+  UNPROTECT(1);
+  return before;
+}
+
+SEXP r_isa(SEXP highest) {
+  SEXP before = PROTECT(Rf_ScalarInteger((int) km_isa_level()));
+  if (!Rf_isNull(highest)) km_set_isa((km_isa) Rf_asInteger(highest));
+  UNPROTECT(1);
+  return before;
+}

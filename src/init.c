@@ -1,0 +1,41 @@
+#include "core/threads.h"
+#include "glue/entries.h"
+
+#include <R.h>
+#include <R_ext/Rdynload.h>
+#include <R_ext/Visibility.h>
+#include <Rinternals.h>
+
+#define ENTRY(name, arguments) {#name, (DL_FUNC) &name, arguments}
+
+static const R_CallMethodDef entries[] = {
+  ENTRY(r_threads, 1),
+  ENTRY(r_isa, 1),
+  ENTRY(r_exp, 1),
+  ENTRY(r_kernel_store, 3),
+  ENTRY(r_kernel_rows, 3),
+  ENTRY(r_kernel_apply, 4),
+  ENTRY(r_kernel_quad, 5),
+  ENTRY(r_kernel_diagonal, 2),
+  ENTRY(r_kernel_median, 2),
+  ENTRY(r_kernel_sampled_median, 3),
+  ENTRY(r_tridiag, 1),
+  ENTRY(r_tridiag_apply, 3),
+  ENTRY(r_tridiag_spectrum, 3),
+  ENTRY(r_tridiag_solve, 4),
+  ENTRY(r_eigen, 1),
+  ENTRY(r_cholesky, 2),
+  ENTRY(r_cholesky_solve, 2),
+  ENTRY(r_score_gcv, 4),
+  ENTRY(r_score_printed, 3),
+  ENTRY(r_score_loocv, 6),
+  {NULL, NULL, 0}};
+
+void attribute_visible R_init_kernmean(DllInfo *dll);
+
+void attribute_visible R_init_kernmean(DllInfo *dll) {
+  km_threads_init();
+  R_registerRoutines(dll, NULL, entries, NULL, NULL);
+  R_useDynamicSymbols(dll, FALSE);
+  R_forceSymbols(dll, TRUE);
+}

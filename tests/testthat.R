@@ -1,0 +1,4 @@
+library(testthat)
+library(kernmean)
+
+test_check("kernmean")

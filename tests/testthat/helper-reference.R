@@ -1,0 +1,150 @@
+# Slow and plain: each formula as the paper (or the specification of the method)
+# prints it, and readers of the reference values.
+
+fixture <- function(name) test_path("fixtures", name)
+
+reference_data <- function(name) {
+  unname(as.matrix(utils::read.csv(fixture(paste0(name, ".csv")))))
+}
+
+reference_value <- local({
+  values <- NULL
+  function(case, quantity) {
+    if (is.null(values)) {
+      values <<- utils::read.csv(fixture("values.csv"))
+    }
+    rows <- values[values$case == case & values$quantity == quantity, ]
+    stopifnot(nrow(rows) > 0)
+    rows$value[order(rows$index)]
+  }
+})
+
+# The kernel of a case such as "A_rbf".
+reference_kernel <- function(case) {
+  data <- sub("_.*", "", case)
+  switch(sub(".*_", "", case),
+    rbf = kernel_rbf(sqrt(reference_value(data, "theta2_median"))),
+    lin = kernel_linear(),
+    poly2 = kernel_poly(2),
+    poly3 = kernel_poly(3)
+  )
+}
+
+# --- Kernels, one pair at a time ---------------------------------------------
+
+kernel_R <- function(x, y, theta = 1, family, degree = 1, offset = 0) {
+  value <- function(a, b) {
+    u <- (a - b) / theta
+    s <- sum(u^2)
+    r <- sqrt(s)
+    switch(family,
+      rbf = exp(-s / 2),
+      laplace_l1 = exp(-sum(abs(u))),
+      laplace_l2 = exp(-r),
+      matern32 = (1 + sqrt(3) * r) * exp(-sqrt(3) * r),
+      matern52 = (1 + sqrt(5) * r + 5 * r^2 / 3) * exp(-sqrt(5) * r),
+      poly = (sum(a * b) + offset)^degree,
+      energy = -r
+    )
+  }
+  k <- matrix(0, nrow(x), nrow(y))
+  for (i in seq_len(nrow(x))) {
+    for (j in seq_len(nrow(y))) {
+      k[i, j] <- value(x[i, ], y[j, ])
+    }
+  }
+  k
+}
+
+# --- Estimators ----------------------------------------------------------------
+
+skmse_alpha_R <- function(K, select, f = numeric(nrow(K)), f_norm2 = 0) {
+  n <- nrow(K)
+  rho <- mean(K)
+  excess <- mean(diag(K)) - rho
+  distance2 <- f_norm2 - 2 * mean(f) + rho
+  if (select == "loocv") {
+    min(1, max(0, n * excess / ((n - 1)^2 * distance2 + excess)))
+  } else {
+    excess / (excess + (n - 1) * distance2)
+  }
+}
+
+fkmse_weights_R <- function(K, lambda, f = numeric(nrow(K))) {
+  drop(solve(K + lambda * diag(nrow(K)), rowMeans(K) - f))
+}
+
+# mean_i |phi(x_i) - estimate from the other points|^2, each refitted.
+# `refit(K, f)` gives the weights on the points kept.
+loo_R <- function(K, refit, f = numeric(nrow(K)), f_norm2 = 0, share = 1) {
+  errors <- vapply(seq_len(nrow(K)), \(i) {
+    kept <- -i
+    b <- refit(K[kept, kept, drop = FALSE], f[kept])
+    K[i, i] - 2 * sum(K[i, kept] * b) - 2 * share * f[i] +
+      sum(b * (K[kept, kept] %*% b)) + 2 * share * sum(b * f[kept]) +
+      share^2 * f_norm2
+  }, numeric(1))
+  mean(errors)
+}
+
+fkmse_loocv_R <- function(K, lambda, f = numeric(nrow(K)), f_norm2 = 0) {
+  loo_R(K, \(k, f) fkmse_weights_R(k, lambda, f), f, f_norm2)
+}
+
+# Theorem 4 of Muandet et al. (2014), in matrices: the point left out stays in
+# the expansion, ((n-1)/n K + lambda I)^(-1) (K 1_n - K e_i/n).
+fkmse_printed_R <- function(K, lambda) {
+  n <- nrow(K)
+  mean_all <- rowMeans(K)
+  errors <- vapply(seq_len(n), \(i) {
+    b <- solve((n - 1) / n * K + lambda * diag(n), mean_all - K[, i] / n)
+    K[i, i] - 2 * sum(K[i, ] * b) + sum(b * (K %*% b))
+  }, numeric(1))
+  mean(errors)
+}
+
+# Exact leave-one-out score with the diagonals of A, KA and AKA replaced by
+# their means.
+fkmse_gcv_R <- function(K, lambda) {
+  n <- nrow(K)
+  A <- solve(K + lambda * diag(n))
+  e <- rep(1, n)
+  s <- drop(A %*% e)
+  a <- mean(diag(A))
+  ka <- mean(diag(K %*% A))
+  aka <- mean(diag(A %*% K %*% A))
+  g <- drop(K %*% (e - lambda * s))
+  r <- lambda * s / a
+  t_norm2 <- sum((e - lambda * s) * g)
+  ag <- drop(A %*% g)
+  inner <- (g + r * ka - diag(K)) / (n - 1)
+  norm2 <- (t_norm2 + r^2 * aka + diag(K) + 2 * r * ag - 2 * g - 2 * r * ka) /
+    (n - 1)^2
+  mean(diag(K) - 2 * inner + norm2)
+}
+
+# Squared error against a mixture by simulation-free brute force for d = 1:
+# numerical integration over the densities.
+integrate_R <- function(f, mixture) {
+  total <- 0
+  for (c in seq_along(mixture$weights)) {
+    sd <- sqrt(mixture$covariances[c])
+    m <- mixture$means[c]
+    value <- stats::integrate(
+      \(z) f(z) * stats::dnorm(z, m, sd), m - 12 * sd, m + 12 * sd,
+      rel.tol = 1e-11, subdivisions = 500L
+    )$value
+    total <- total + mixture$weights[c] * value
+  }
+  total
+}
+
+random_points <- function(n, d, seed = n + 31 * d) {
+  set.seed(seed)
+  matrix(stats::rnorm(n * d), n, d)
+}
+
+rbf_gram <- function(n, d = 2, theta = 1) {
+  x <- random_points(n, d)
+  kernel_R(x, x, theta, "rbf")
+}

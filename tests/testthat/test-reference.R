@@ -1,0 +1,126 @@
+# Values computed apart from the package, by direct evaluation of the formulas.
+
+cases <- outer(c("A", "D"), c("rbf", "lin", "poly2", "poly3"), paste, sep = "_")
+
+test_that("median bandwidths are the reference values", {
+  A <- reference_data("A")
+  D <- reference_data("D")
+  theta <- \(x, kernel) kme(x, kernel)$kernel$bandwidth
+  expect_equal(theta(A, kernel_rbf())^2, reference_value("A", "theta2_median"),
+               tolerance = 1e-12)
+  expect_equal(theta(D, kernel_rbf())^2, reference_value("D", "theta2_median"),
+               tolerance = 1e-12)
+  expect_equal(theta(A, kernel_laplace()),
+               reference_value("A", "theta_median_laplace_L1"),
+               tolerance = 1e-12)
+  both <- rbind(A, reference_data("B"))
+  expect_equal(theta(both, kernel_rbf())^2,
+               reference_value("AB", "theta2_median_pooled"), tolerance = 1e-12)
+})
+
+test_that("kernel values are the reference values", {
+  A <- reference_data("A")
+  z <- reference_data("newdata")
+  kernels <- list(
+    laplace_L1 = kernel_laplace(2), laplace_L2 = kernel_laplace(2, "L2"),
+    matern_3_2 = kernel_matern(3 / 2, 2), matern_5_2 = kernel_matern(5 / 2, 2),
+    rbf_per_coordinate_1_2_05 = kernel_rbf(c(1, 2, 0.5))
+  )
+  for (name in names(kernels)) {
+    expect_equal(
+      as.vector(kernel_matrix(kernels[[name]], z, A)),
+      reference_value("kernels_theta2", name),
+      tolerance = 1e-12, info = name
+    )
+  }
+})
+
+test_that("KME and S-KMSE are the reference values", {
+  z <- reference_data("newdata")
+  for (case in cases) {
+    x <- reference_data(sub("_.*", "", case))
+    fit <- kme(x, reference_kernel(case))
+    plugin <- update(fit, estimator = "skmse", select = "plugin")
+    expect_equal(
+      c(fit$rho, fit$varrho, update(fit, estimator = "skmse")$alpha,
+        plugin$alpha),
+      c(reference_value(case, "rho"), reference_value(case, "varrho"),
+        reference_value(case, "skmse_alpha_loocv"),
+        reference_value(case, "skmse_alpha_plugin")),
+      tolerance = 1e-9, info = case
+    )
+    expect_equal(predict(fit, z), reference_value(case, "kme_predict"),
+                 tolerance = 1e-9, info = case)
+  }
+})
+
+test_that("F-KMSE weights, predictions and scores are the reference values", {
+  z <- reference_data("newdata")
+  for (case in cases) {
+    x <- reference_data(sub("_.*", "", case))
+    g <- gram(x, reference_kernel(case))
+    lambda <- reference_value(case, "lambda")
+    fit <- kme(g, estimator = "fkmse", lambda = lambda[2])
+    expect_equal(fit$weights, reference_value(case, "fkmse_weights_lambda2"),
+                 tolerance = 1e-9, info = case)
+    expect_equal(predict(fit, z), reference_value(case, "fkmse_predict_lambda2"),
+                 tolerance = 1e-9, info = case)
+    for (select in c("loocv", "gcv", "printed")) {
+      score <- score_function(g, select, NULL)
+      expect_equal(score(lambda), reference_value(case, paste0("fkmse_", select)),
+                   tolerance = 1e-9, info = paste(case, select))
+    }
+  }
+})
+
+test_that("selected scores and lambdas are the reference values", {
+  A <- reference_data("A")
+  for (case in c("A_rbf", "A_poly3")) {
+    g <- gram(A, reference_kernel(case))
+    for (select in c("loocv", "gcv", "printed")) {
+      fit <- kme(g, estimator = "fkmse", select = select)
+      name <- paste0("fkmse_", select, "_min")
+      expect_equal(fit$minimum, reference_value(case, name), tolerance = 1e-9,
+                   info = paste(case, select))
+      expect_lt(
+        abs(log(fit$lambda) - reference_value(case, paste0(name, "_loglambda"))),
+        1e-4
+      )
+    }
+  }
+})
+
+test_that("shrinkage towards another embedding has the reference values", {
+  A <- reference_data("A")
+  z <- reference_data("newdata")
+  kernel <- reference_kernel("A_rbf")
+  target <- kme(z, kernel, weights = reference_value("A_target", "weights"))
+  expect_equal(kme(A, kernel, "skmse", target = target)$alpha,
+               reference_value("A_target", "skmse_alpha_loocv"),
+               tolerance = 1e-9)
+  lambda <- reference_value("A_target", "fkmse_lambda")
+  fit <- kme(A, kernel, "fkmse", lambda = lambda, target = target)
+  expect_equal(fit$weights, reference_value("A_target", "fkmse_weights"),
+               tolerance = 1e-9)
+  expect_equal(predict(fit, z),
+               reference_value("A_target", "fkmse_predict_newdata"),
+               tolerance = 1e-9)
+  g <- gram(A, kernel)
+  f <- list(at = predict(target, A), norm2 = target$norm2)
+  expect_equal(score_function(g, "loocv", f)(lambda),
+               reference_value("A_target", "fkmse_loocv"), tolerance = 1e-9)
+})
+
+test_that("the exact risk has the reference values", {
+  A <- reference_data("A")
+  mixture <- list(
+    weights = reference_value("mixture", "pi"),
+    means = matrix(reference_value("mixture", "means"), 2, 3, byrow = TRUE),
+    covariances = array(reference_value("mixture", "covs"), c(3, 3, 2))
+  )
+  for (case in c("A_rbf", "A_lin", "A_poly2", "A_poly3")) {
+    expect_equal(kme_risk(kme(A, reference_kernel(case)), mixture),
+                 reference_value(case, "risk_kme"), tolerance = 1e-9,
+                 info = case)
+  }
+})
