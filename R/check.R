@@ -206,7 +206,7 @@ describe <- function(x) {
   } else if (is.function(x)) {
     "a function"
   } else if (is.atomic(x)) {
-    paste("a", typeof(x), "vector of length", length(x))
+    paste0("a vector of length ", length(x), " (", typeof(x), ")")
   } else {
     paste("an object of type", typeof(x))
   }

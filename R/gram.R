@@ -153,7 +153,7 @@ plot.gram <- function(x, y, ...) {
   arguments <- utils::modifyList(
     list(
       x = which(shown), y = values[shown], log = "y", type = "o", pch = 20,
-      las = 1, xlab = "index", ylab = "eigenvalue", main = "Gram matrix spectrum"
+      xlab = "index", ylab = "eigenvalue", main = "Gram matrix spectrum"
     ),
     list(...)
   )

@@ -21,9 +21,7 @@
 #'
 #' @useDynLib kernmean, .registration = TRUE, .fixes = "C_"
 #' @importFrom grDevices hcl.colors
-#' @importFrom graphics abline axis box contour image legend lines par points
-#'   rug segments
+#' @importFrom graphics abline box contour image legend lines points rug
 #' @importFrom stats coef model.frame optimize predict quantile terms update
-#' @importFrom utils head
 #' @keywords internal
 "_PACKAGE"

@@ -660,7 +660,10 @@ describe_shrinkage <- function(object, digits) {
     ),
     if (object$border) {
       if (is.null(object$alpha)) {
-        "lambda is on the border of the range searched: the score is flat there"
+        paste(
+          "lambda is on the border of the range searched: nearly the",
+          if (object$lambda < object$score$lambda[2L]) "KME" else "target"
+        )
       } else {
         "alpha was clamped to 1: the estimate is the target"
       }

@@ -4,7 +4,8 @@
 #'
 #' `"selection"` draws the score against \eqn{\lambda}{lambda} with the chosen
 #' value marked and, where the score is a leave-one-out score, that of the KME as
-#' a dashed line. `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as a curve for one
+#' a dashed line; it shows the neighbourhood of the minimum (`xlim` and `ylim`
+#' show more). `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as a curve for one
 #' column (with the KME dashed, if the fit is another estimate) and as contours
 #' with the points for two. `"weights"` draws \eqn{n\beta_i}{n beta_i} in
 #' increasing order; the KME is the line at 1.
@@ -20,7 +21,7 @@
 #'   [contour()].
 #' @family kernel means
 #' @examples
-#' fit <- kme(faithful, estimator = "fkmse")
+#' fit <- kme(scale(faithful), kernel_rbf(0.5), "fkmse")
 #' plot(fit)
 #' plot(fit, type = "embedding")
 #' plot(kme(faithful$waiting, kernel_rbf(3), "fkmse", lambda = 1),
@@ -61,10 +62,10 @@ plot_selection <- function(object, ...) {
       "along a curve"
     )
   }
-  shown <- c(curve$score, object$reference)
+  window <- selection_window(object)
   draw(graphics::plot, list(
     x = curve$lambda, y = curve$score, log = "x", type = "l", lwd = 2, las = 1,
-    ylim = range(shown), xlab = expression(lambda), ylab = "",
+    xlim = window$x, ylim = window$y, xlab = expression(lambda), ylab = "",
     main = paste0("Selection score (", select_title[[object$select]], ")")
   ), ...)
   if (!is.null(object$reference)) {
@@ -74,7 +75,7 @@ plot_selection <- function(object, ...) {
   abline(v = at, lty = 3)
   points(at, object$minimum, pch = 19, col = "#D55E00")
   legend(
-    "top", bty = "n", inset = 0.02, cex = 0.9,
+    "topleft", bty = "n", inset = 0.02, cex = 0.9,
     legend = c(
       paste("chosen: lambda =", format(object$lambda, digits = 3)),
       if (!is.null(object$reference)) "score of the KME"
@@ -82,6 +83,24 @@ plot_selection <- function(object, ...) {
     pch = c(19, NA), col = c("#D55E00", "grey40"), lty = c(NA, 2)
   )
   invisible(curve)
+}
+
+# The neighbourhood of the minimum, list(x, y): up to a few times what it gains,
+# and some decades of lambda; the curve leaves it where it shrinks far too much.
+selection_window <- function(object) {
+  curve <- object$score
+  base <- if (is.null(object$reference)) curve$score[1L] else object$reference
+  gain <- base - object$minimum
+  if (gain <= 1e-8 * abs(base)) {
+    return(list(x = range(curve$lambda), y = range(curve$score, base)))
+  }
+  y <- object$minimum + c(-0.3, 4) * gain
+  inside <- curve$lambda[curve$score <= y[2L]]
+  list(
+    x = c(max(min(curve$lambda), 1e-5 * object$lambda),
+          min(max(curve$lambda), 10 * max(inside))),
+    y = y
+  )
 }
 
 plot_embedding <- function(object, n, ...) {
