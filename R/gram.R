@@ -49,11 +49,11 @@ gram <- function(x, kernel = kernel_rbf(), ...) {
   kernel <- check_kernel(kernel)
   x <- check_data(x)
   check_memory(
-    nrow(x), nrow(x), "use fewer rows, or kme() with the estimator \"kme\" or
-    \"skmse\", which stores no matrix"
+    nrow(x), nrow(x), "use fewer rows, or kme() with the estimator \"kme\" or ",
+    "\"skmse\", which stores no matrix"
   )
   kernel <- fit_kernel(kernel, x)
-  k <- unname(fold_store(kernel, x))
+  k <- fold_store(kernel, x)
   if (kernel$family == "function") {
     k <- check_gram(k, "the matrix of kernel values")
   }

@@ -228,7 +228,12 @@ kernel_matrix <- function(kernel, x, y = x) {
   kernel <- check_kernel(kernel)
   x <- check_data(x)
   y <- if (symmetric) NULL else check_newdata(y, x, "y")
-  fold_store(fit_kernel(kernel, x), x, y)
+  k <- fold_store(fit_kernel(kernel, x), x, y)
+  names <- list(rownames(x), rownames(if (symmetric) x else y))
+  if (!is.null(names[[1L]]) || !is.null(names[[2L]])) {
+    dimnames(k) <- names
+  }
+  k
 }
 
 # --- Kernels fitted to data ----------------------------------------------

@@ -31,15 +31,10 @@ fold_store <- function(kernel, x, y = NULL) {
     nrow(x), m, "use fewer rows, or kme() and predict(), which store no matrix"
   )
   if (kernel$family == "function") {
-    k <- fold_function(kernel, x, y, identity, rbind)
-  } else {
-    spec <- native_kernel(kernel, if (is.null(y)) x else y)
-    k <- .Call(C_r_kernel_store, spec, x, y)
-    check_overflow(k)
+    return(fold_function(kernel, x, y, identity, rbind))
   }
-  names <- list(rownames(x), rownames(if (is.null(y)) x else y))
-  dimnames(k) <- if (!all(vapply(names, is.null, logical(1)))) names
-  k
+  spec <- native_kernel(kernel, if (is.null(y)) x else y)
+  check_overflow(kernel, .Call(C_r_kernel_store, spec, x, y))
 }
 
 fold_rows <- function(kernel, x, y = NULL) {
@@ -47,7 +42,7 @@ fold_rows <- function(kernel, x, y = NULL) {
     return(fold_function(kernel, x, y, rowSums, c))
   }
   spec <- native_kernel(kernel, if (is.null(y)) x else y)
-  check_overflow(.Call(C_r_kernel_rows, spec, x, y))
+  check_overflow(kernel, .Call(C_r_kernel_rows, spec, x, y))
 }
 
 # K v for a vector v, as a vector.
@@ -56,7 +51,8 @@ fold_apply <- function(kernel, x, y = NULL, v) {
     return(fold_function(kernel, x, y, \(k) drop(k %*% v), c))
   }
   spec <- native_kernel(kernel, if (is.null(y)) x else y)
-  check_overflow(drop(.Call(C_r_kernel_apply, spec, x, y, as.matrix(v))))
+  values <- .Call(C_r_kernel_apply, spec, x, y, as.matrix(v))
+  check_overflow(kernel, drop(values))
 }
 
 # v'Kv
@@ -65,7 +61,8 @@ fold_quad <- function(kernel, x, v) {
     return(sum(v * fold_apply(kernel, x, NULL, v)))
   }
   v <- as.matrix(v)
-  check_overflow(.Call(C_r_kernel_quad, native_kernel(kernel, x), x, NULL, v, v))
+  spec <- native_kernel(kernel, x)
+  check_overflow(kernel, .Call(C_r_kernel_quad, spec, x, NULL, v, v))
 }
 
 fold_diagonal <- function(kernel, x) {
@@ -105,11 +102,13 @@ call_kernel <- function(kernel, x, y) {
   matrix(as.double(k), nrow(x), nrow(y))
 }
 
-check_overflow <- function(values) {
-  if (!is.finite(sum(values)) && !all(is.finite(values))) {
-    stop_kernmean(
-      "numeric", "kernel values overflow; rescale the columns of 'x'"
-    )
+# Only the kernels that are not bounded can overflow.
+check_overflow <- function(kernel, values) {
+  bounded <- !kernel$family %in% c("poly", "energy")
+  if (bounded || is.finite(sum(values)) || all(is.finite(values))) {
+    return(values)
   }
-  values
+  stop_kernmean(
+    "numeric", "kernel values overflow; rescale the columns of 'x'"
+  )
 }
