@@ -71,7 +71,7 @@ check_newdata <- function(newdata, x, name = "newdata") {
     missing <- setdiff(wanted, given)
     if (length(missing)) {
       stop_input(
-        "'", name, "' must have the columns the object was fitted on; missing: ",
+        "'", name, "' must have the columns of the fit; missing: ",
         paste0("'", missing, "'", collapse = ", ")
       )
     }

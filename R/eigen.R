@@ -56,7 +56,8 @@ spectrum <- function(g, what) {
   )
 }
 
-# (K + lambda I)^{-1} b by a Cholesky factor, which is kept; NULL if K + lambda I
+# (K + lambda I)^{-1} b by a Cholesky factor, which is kept; NULL if K + lambda
+# I
 # is not positive definite to rounding.
 cholesky_solve <- function(g, lambda, b) {
   if (is.null(g$cholesky) || g$cholesky$lambda != lambda) {

@@ -33,7 +33,8 @@
 #'   fit in memory is refused before it is allocated. `as_gram()` refuses a
 #'   matrix that is not symmetric to 1e-8 of its largest entry, or that has a
 #'   clearly negative eigenvalue; it tries a Cholesky factorisation, O(n^3/3).
-#'   The values and the projections take 4n^3/3 flops and another 8n^2 bytes (the
+#'   The values and the projections take 4n^3/3 flops and another 8n^2 bytes
+#'   (the
 #'   reflectors), the vectors about 9n^3 and 8n^2 bytes.
 #' @seealso [kme()], which takes a `gram` in place of data.
 #' @family kernels
@@ -120,7 +121,8 @@ gram_spectrum <- function(g, what = c("values", "projections", "vectors")) {
 #' @export
 print.gram <- function(x, ...) {
   n <- nrow(x$K)
-  cat("Gram matrix, ", n, " x ", n, " (", format_bytes(8 * n^2), ")\n", sep = "")
+  size <- format_bytes(8 * n^2)
+  cat("Gram matrix, ", n, " x ", n, " (", size, ")\n", sep = "")
   if (!is.null(x$kernel)) {
     cat(format_kernel(x$kernel), "\n", sep = "")
   }

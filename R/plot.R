@@ -3,7 +3,8 @@
 #' The selection curve, the embedding itself, or the weights.
 #'
 #' `"selection"` draws the score against \eqn{\lambda}{lambda} with the chosen
-#' value marked and, where the score is a leave-one-out score, that of the KME as
+#' value marked and, where the score is a leave-one-out score, that of the KME
+#' as
 #' a dashed line; it shows the neighbourhood of the minimum (`xlim` and `ylim`
 #' show more). `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as a curve for one
 #' column (with the KME dashed, if the fit is another estimate) and as contours
@@ -16,7 +17,8 @@
 #' @param n Points on an axis of the grid for the embedding.
 #' @param ... Passed to [plot.default()] (`"embedding"` in two columns:
 #'   [contour()]).
-#' @return What was drawn, invisibly: a data frame with `lambda` and `score`, `z`
+#' @return What was drawn, invisibly: a data frame with `lambda` and `score`,
+#' `z`
 #'   and `value`, or `rank` and `weight`; for two columns `list(x, y, z)` as of
 #'   [contour()].
 #' @family kernel means
@@ -30,7 +32,11 @@
 plot.kme <- function(x, y, type = c("selection", "embedding", "weights"),
                      n = 100, ...) {
   types <- c("selection", "embedding", "weights")
-  type <- if (missing(type)) default_plot(x) else check_choice(type, types, "type")
+  type <- if (missing(type)) {
+    default_plot(x)
+  } else {
+    check_choice(type, types, "type")
+  }
   n <- check_count(n, "n", 2L)
   switch(type,
     selection = plot_selection(x, ...),

@@ -9,8 +9,8 @@
 /* Spectra of symmetric matrices, computed no further than they are needed. */
 
 /*
- * K = Q T Q' with Q e_1 = e/sqrt(n): T tridiagonal. On entry a is K (n x n, both halves), on exit it
- * holds the reflectors. diag: n; off: n - 1 (n >= 2), tau: n.
+ * K = Q T Q' with Q e_1 = e/sqrt(n): T tridiagonal. On entry a is K (n x n, both halves), on exit
+ * it holds the reflectors. diag: n; off: n - 1 (n >= 2), tau: n.
  */
 size_t km_tridiag_work(size_t n);
 void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, double *work,

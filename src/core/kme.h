@@ -7,7 +7,7 @@
 
 /* Leave-one-out scores of the flexible shrinkage estimator (F-KMSE) along a path of lambda. */
 
-/* Generalised score from eigenvalues and q_j = (u_j'e)^2 alone. gamma, q: n; lambda, score: count. */
+/* Generalised score from gamma and q_j = (u_j'e)^2 alone. gamma, q: n; lambda, score: count. */
 void km_score_gcv(size_t n, const double *gamma, const double *q, double trace, size_t count,
                   const double *lambda, double *score);
 
@@ -16,8 +16,8 @@ void km_score_printed(size_t n, const double *gamma, const double *q, size_t cou
                       const double *lambda, double *score);
 
 /*
- * Exact leave-one-out score. gamma: n; u: n x n eigenvectors; diagonal: n, K_ii; target: n, f*(x_i),
- * or NULL for f* = 0; target_norm2 = |f*|^2; lambda, score: count.
+ * Exact leave-one-out score. gamma: n; u: n x n eigenvectors; diagonal: n, K_ii; target: n,
+ * f*(x_i), or NULL for f* = 0; target_norm2 = |f*|^2; lambda, score: count.
  */
 size_t km_score_loocv_work(size_t n, size_t count);
 void km_score_loocv(size_t n, const double *gamma, const double *u, const double *diagonal,

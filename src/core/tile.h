@@ -24,7 +24,7 @@ typedef struct {
 
 enum { KM_TILE_ROWS = 64, KM_TILE_COLS = 64, KM_WORKERS = 32 };
 
-/* What is done with a tile. `worker` (0 .. KM_WORKERS-1) is fixed by the sizes, not by the threads. */
+/* What is done with a tile. `worker` (0 .. KM_WORKERS-1) depends on the sizes alone. */
 typedef void (*km_consumer)(const km_tile *tile, void *sink, size_t worker);
 
 /* Doubles of scratch for a walk: packed points and one tile a worker. */

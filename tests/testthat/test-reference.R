@@ -63,11 +63,12 @@ test_that("F-KMSE weights, predictions and scores are the reference values", {
     fit <- kme(g, estimator = "fkmse", lambda = lambda[2])
     expect_equal(fit$weights, reference_value(case, "fkmse_weights_lambda2"),
                  tolerance = 1e-9, info = case)
-    expect_equal(predict(fit, z), reference_value(case, "fkmse_predict_lambda2"),
+    expect_equal(predict(fit, z),
+                 reference_value(case, "fkmse_predict_lambda2"),
                  tolerance = 1e-9, info = case)
     for (select in c("loocv", "gcv", "printed")) {
-      score <- score_function(g, select, NULL)
-      expect_equal(score(lambda), reference_value(case, paste0("fkmse_", select)),
+      scores <- reference_value(case, paste0("fkmse_", select))
+      expect_equal(score_function(g, select, NULL)(lambda), scores,
                    tolerance = 1e-9, info = paste(case, select))
     }
   }
@@ -82,10 +83,8 @@ test_that("selected scores and lambdas are the reference values", {
       name <- paste0("fkmse_", select, "_min")
       expect_equal(fit$minimum, reference_value(case, name), tolerance = 1e-9,
                    info = paste(case, select))
-      expect_lt(
-        abs(log(fit$lambda) - reference_value(case, paste0(name, "_loglambda"))),
-        1e-4
-      )
+      chosen <- reference_value(case, paste0(name, "_loglambda"))
+      expect_lt(abs(log(fit$lambda) - chosen), 1e-4)
     }
   }
 })

@@ -1,0 +1,343 @@
+# How much better than the average do the estimators of a kernel mean do?
+#
+# A whole data set plays the population: its embedding mu = mean of k(x, .) is
+# known exactly, and it fixes the kernel (RBF, median bandwidth). From n points
+# drawn without replacement every estimator gives weights b, and its squared
+# RKHS error is
+#   |sum_i b_i k(x_i, .) - mu|^2 = b'K b - 2 b'm + rho,
+# m_i = mu(x_i), rho = |mu|^2. With the n population values of mu kept, this
+# costs O(n^2) for each sample.
+
+usage <- "Usage: Rscript heldout.R [FILE.csv] [--reps N] [--out FILE.png]
+
+Without a file: five data sets of the package mlbench. With a file: its numeric
+columns, one row for each point.
+
+  --reps N        samples drawn for each data set and n (at least 2; 200)
+  --out FILE.png  where the figure goes (heldout.png, or heldout-FILE.png)
+  --help          this text"
+
+data_sets <- c("Ionosphere", "Sonar", "Glass", "Vehicle", "Satellite")
+sizes <- c(10, 20, 50)
+
+estimators <- list(
+  "KME" = list(estimator = "kme"),
+  "S-KMSE loocv" = list(estimator = "skmse", select = "loocv"),
+  "S-KMSE plugin" = list(estimator = "skmse", select = "plugin"),
+  "F-KMSE loocv" = list(estimator = "fkmse", select = "loocv"),
+  "F-KMSE gcv" = list(estimator = "fkmse", select = "gcv"),
+  "F-KMSE printed" = list(estimator = "fkmse", select = "printed")
+)
+
+# Okabe-Ito colours: simple shrinkage blue, flexible shrinkage warm.
+style <- data.frame(
+  row.names = names(estimators)[-1],
+  col = c("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#CC79A7"),
+  pch = c(16, 1, 15, 17, 5)
+)
+
+give_up <- function(...) {
+  message("heldout.R: ", ...)
+  quit(save = "no", status = 2)
+}
+
+# Arguments and data --------------------------------------------------------
+
+read_arguments <- function(args) {
+  chosen <- list(reps = 200, out = NULL, file = NULL)
+  while (length(args) > 0) {
+    arg <- args[[1]]
+    if (arg %in% c("--help", "-h")) {
+      cat(usage, "\n", sep = "")
+      quit(save = "no")
+    } else if (arg %in% c("--reps", "--out")) {
+      if (length(args) < 2) give_up(arg, " needs a value\n\n", usage)
+      chosen[[substring(arg, 3)]] <- args[[2]]
+      args <- args[-1]
+    } else if (startsWith(arg, "-") || !is.null(chosen$file)) {
+      give_up("unknown argument '", arg, "'\n\n", usage)
+    } else {
+      chosen$file <- arg
+    }
+    args <- args[-1]
+  }
+  reps <- suppressWarnings(as.numeric(chosen$reps))
+  if (!isTRUE(reps >= 2 && reps <= 1e6 && reps == round(reps))) {
+    give_up("--reps must be a whole number from 2 on, not '", chosen$reps, "'")
+  }
+  chosen$reps <- reps
+  if (is.null(chosen$out)) {
+    stem <- tools::file_path_sans_ext(basename(c(chosen$file, "")[1]))
+    chosen$out <- paste0(paste(c("heldout", stem[nzchar(stem)]),
+                               collapse = "-"), ".png")
+  }
+  if (file.access(dirname(chosen$out), 2) != 0) {
+    give_up("cannot write the figure into '", dirname(chosen$out), "'")
+  }
+  chosen
+}
+
+# Separator and header are read off the first line.
+read_table <- function(file) {
+  if (!file.exists(file) || dir.exists(file)) {
+    give_up("cannot find the file '", file, "'")
+  }
+  refuse <- function(e) {
+    give_up("cannot read '", file, "' as a table: ", conditionMessage(e))
+  }
+  tryCatch({
+    top <- readLines(file, n = 50, warn = FALSE)
+    if (length(top) == 0) stop("it is empty")
+    fields <- lapply(c(",", ";", "\t"), function(sep) {
+      strsplit(top[1], sep, fixed = TRUE)[[1]]
+    })
+    widest <- which.max(lengths(fields))
+    sep <- c(",", ";", "\t")[widest]
+    dec <- if (sep == ";" && any(grepl("[0-9],[0-9]", top))) "," else "."
+    names <- gsub("[\"' ]", "", sub(dec, ".", fields[[widest]], fixed = TRUE))
+    header <- anyNA(suppressWarnings(as.numeric(names[nzchar(names)])))
+    utils::read.table(file, header = header, sep = sep, dec = dec,
+                      quote = "\"", comment.char = "", strip.white = TRUE,
+                      na.strings = c("NA", "", "?"), check.names = FALSE)
+  }, error = refuse, warning = refuse)
+}
+
+mlbench_table <- function(name) {
+  if (!requireNamespace("mlbench", quietly = TRUE)) {
+    give_up("the package 'mlbench' must be installed (or give a file)")
+  }
+  box <- new.env()
+  utils::data(list = name, package = "mlbench", envir = box)
+  box[[name]]
+}
+
+# The standardised numeric columns as a matrix; says what was left out.
+standardised <- function(table, name) {
+  say <- function(...) cat(name, ": ", ..., "\n", sep = "")
+  listed <- function(words) {
+    paste(c(utils::head(words, 8), if (length(words) > 8) "..."),
+          collapse = ", ")
+  }
+  numeric <- vapply(table, is.numeric, NA)
+  if (!any(numeric)) give_up("'", name, "' has no numeric column")
+  if (!all(numeric)) {
+    say("left out the columns that are not numeric: ",
+        listed(names(table)[!numeric]))
+  }
+  x <- as.matrix(table[numeric])
+  storage.mode(x) <- "double"
+  complete <- rowSums(!is.finite(x)) == 0
+  if (!all(complete)) {
+    say("left out ", sum(!complete), " of ", nrow(x),
+        " rows with missing or infinite values")
+    x <- x[complete, , drop = FALSE]
+  }
+  if (nrow(x) < 2 * min(sizes)) {
+    give_up("'", name, "' has ", nrow(x), " complete rows; the study needs ",
+            "at least ", 2 * min(sizes))
+  }
+  constant <- apply(x, 2, function(column) min(column) == max(column))
+  if (all(constant)) give_up("every numeric column of '", name, "' is constant")
+  if (any(constant)) {
+    say("left out the constant columns: ", listed(colnames(x)[constant]))
+    x <- x[, !constant, drop = FALSE]
+  }
+  x <- scale(x)
+  matrix(x, nrow(x), ncol(x))
+}
+
+# The study -----------------------------------------------------------------
+
+# Squared RKHS errors of all estimators from one sample; mu: the population's
+# embedding at the sample, rho: its squared norm.
+errors <- function(sample, kernel, mu, rho) {
+  k <- gram(sample, kernel)
+  dense <- as.matrix(k)
+  vapply(estimators, function(choice) {
+    b <- do.call(kme, c(list(k), choice))$weights
+    sum(b * (dense %*% b)) - 2 * sum(b * mu) + rho
+  }, 0)
+}
+
+# Gain over the KME in per cent, and its standard error: paired, as both
+# errors come from the same samples (delta method for the ratio of two means).
+summarise <- function(sampled, name, n) {
+  kme <- sampled[, 1]
+  ratio <- colMeans(sampled) / mean(kme)
+  spread <- apply(sampled - outer(kme, ratio), 2, stats::sd)
+  data.frame(
+    data = name, n = n, estimator = colnames(sampled),
+    error = colMeans(sampled), gain = 100 * (1 - ratio),
+    se = 100 * spread / sqrt(nrow(sampled)) / mean(kme)
+  )
+}
+
+study <- function(x, name, reps) {
+  population <- kme(x, kernel_rbf(bandwidth = "median"))
+  kernel <- kernel_rbf(bandwidth = population$kernel$bandwidth)
+  mu <- predict(population)
+  rho <- mean(mu)
+  used <- sizes[2 * sizes <= nrow(x)]
+  if (length(used) < length(sizes)) {
+    cat(name, ": left out n = ", toString(setdiff(sizes, used)),
+        ", more than half of the ", nrow(x), " points\n", sep = "")
+  }
+  results <- lapply(used, function(n) {
+    message(sprintf("%-12s n = %2d ", name, n), appendLF = FALSE)
+    sampled <- vapply(seq_len(reps), function(r) {
+      rows <- sample.int(nrow(x), n)
+      result <- errors(x[rows, , drop = FALSE], kernel, mu[rows], rho)
+      if (20 * r %/% reps > 20 * (r - 1) %/% reps) {
+        message(strrep(".", 20 * r %/% reps - 20 * (r - 1) %/% reps),
+                appendLF = FALSE)
+      }
+      result
+    }, numeric(length(estimators)))
+    message("")
+    summarise(t(sampled), name, n)
+  })
+  results <- do.call(rbind, results)
+  print_results(results, dim(x), population$kernel$bandwidth)
+  results
+}
+
+# What is shown -------------------------------------------------------------
+
+print_results <- function(results, size, bandwidth) {
+  used <- unique(results$n)
+  cat("\n", results$data[1], ": ", size[1], " points, ", size[2],
+      if (size[2] == 1) " column" else " columns", ", bandwidth ",
+      format(bandwidth, digits = 3), "\n", sep = "")
+  cat(strrep(" ", 14), sprintf("  %20s", paste("n =", used)), "\n", sep = "")
+  cat(strrep(" ", 14), rep("   error  gain% (s.e.)", length(used)), "\n",
+      sep = "")
+  for (name in names(estimators)) {
+    rows <- results[results$estimator == name, ]
+    gains <- if (name == "KME") strrep(" ", 13) else {
+      sprintf("%+6.1f (%4.1f)", rows$gain, rows$se)
+    }
+    cells <- sprintf("  %7.2f%s", 1000 * rows$error, gains)
+    line <- paste(c(sprintf("%-14s", name), cells), collapse = "")
+    cat(sub(" +$", "", line), "\n", sep = "")
+  }
+  cat("\n")
+}
+
+conclude <- function(results) {
+  shrunk <- results[results$estimator != "KME", ]
+  count <- function(which) {
+    tapply(which, factor(shrunk$estimator, rownames(style)), sum)
+  }
+  clear <- abs(shrunk$gain) > 2 * shrunk$se
+  counts <- sprintf("%s better in %d, worse in %d", rownames(style),
+                    count(clear & shrunk$gain > 0),
+                    count(clear & shrunk$gain < 0))
+  cells <- nrow(unique(shrunk[c("data", "n")]))
+  worst <- shrunk[which.min(shrunk$gain), ]
+  text <- paste0(
+    "Against the KME, by more than two standard errors, of ", cells,
+    if (cells == 1) " cell" else " cells", " (data set and n): ",
+    paste(counts, collapse = "; "), ". The worst cell is ", worst$estimator,
+    " on ", worst$data, " at n = ", worst$n,
+    sprintf(": %+.1f%% (s.e. %.1f).", worst$gain, worst$se)
+  )
+  cat(strwrap(text, 80), sep = "\n")
+}
+
+draw_panel <- function(results, ylim) {
+  used <- sort(unique(results$n))
+  at <- seq_along(used)
+  graphics::plot(NA, xlim = range(at) + c(-0.4, 0.4), ylim = ylim, axes = FALSE,
+                 xlab = "", ylab = "", yaxs = "i")
+  graphics::abline(h = pretty(ylim), col = "grey92")
+  graphics::abline(h = 0, col = "grey40", lwd = 1.5)
+  graphics::axis(1, at, used, lwd = 0, line = -0.6)
+  graphics::axis(2, pretty(ylim), paste0(pretty(ylim), "%"), las = 1, lwd = 0,
+                 line = -0.4)
+  graphics::title(main = results$data[1], adj = 0, line = 0.5, cex.main = 1.15)
+  shift <- seq(-0.22, 0.22, length.out = nrow(style))
+  for (i in seq_len(nrow(style))) {
+    rows <- results[results$estimator == rownames(style)[i], ]
+    x <- match(rows$n, used) + shift[i]
+    graphics::lines(x, rows$gain, col = style$col[i], lwd = 1.2)
+    graphics::segments(x, rows$gain - rows$se, x, rows$gain + rows$se,
+                       col = style$col[i], lwd = 2)
+    graphics::points(x, rows$gain, col = style$col[i], pch = style$pch[i],
+                     cex = 1.2, lwd = 2)
+  }
+}
+
+draw_legend <- function(reps) {
+  graphics::plot.new()
+  graphics::legend("topleft", c(rownames(style), "KME: the plain average"),
+                   col = c(style$col, "grey40"), pch = c(style$pch, NA),
+                   lwd = c(rep(1.5, nrow(style)), 1.5), pt.lwd = 2,
+                   pt.cex = 1.2, bty = "n", inset = c(0, 0.02), cex = 1.1,
+                   y.intersp = 1.25, xpd = NA)
+  graphics::text(0.01, 0.1, adj = c(0, 0), cex = 1, col = "grey30", xpd = NA,
+                 paste0("Bars: one standard error\neither way; ", reps,
+                        " samples,\ndrawn without replacement"))
+}
+
+draw <- function(results, reps, file) {
+  groups <- split(results, factor(results$data, unique(results$data)))
+  single <- length(groups) == 1
+  wide <- if (single) 1300 else 1650
+  grDevices::png(file, width = wide, height = if (single) 750 else 1100,
+                 res = 144)
+  on.exit(grDevices::dev.off())
+  shrunk <- results[results$estimator != "KME", ]
+  ylim <- range(0, shrunk$gain - shrunk$se, shrunk$gain + shrunk$se)
+  ylim <- ylim + c(-0.04, 0.04) * diff(ylim)
+  if (single) {
+    graphics::layout(matrix(1:2, 1), widths = c(1.7, 1))
+  } else {
+    graphics::layout(matrix(seq_len(6), 2, byrow = TRUE))
+  }
+  graphics::par(mar = c(2.2, 3.4, 2.6, 0.6), oma = c(1.8, 1.8, 4.4, 0.5),
+                cex = if (single) 0.95 else 0.8)
+  for (group in groups) draw_panel(group, ylim)
+  draw_legend(reps)
+  title <- paste0("Error saved by shrinking a kernel mean",
+                  if (!single) " on real data")
+  truth <- paste("Per cent of the plain average's (KME's) mean squared RKHS",
+                 "error; the truth is the embedding of the whole data set")
+  graphics::mtext(title, 3, 2.4, outer = TRUE, adj = 0.01, cex = 1.25, font = 2)
+  graphics::mtext(truth, 3, 0.9, outer = TRUE, adj = 0.01, col = "grey30",
+                  cex = if (single) 0.75 else 0.85)
+  graphics::mtext("points in the sample, n", 1, 0.6, outer = TRUE, cex = 0.85,
+                  at = if (single) 0.34 else 0.5)
+  graphics::mtext("error saved (below zero: lost)", 2, 0.4, outer = TRUE,
+                  cex = 0.85)
+}
+
+main <- function(args) {
+  chosen <- read_arguments(args)
+  tables <- if (is.null(chosen$file)) {
+    sapply(data_sets, mlbench_table, simplify = FALSE)
+  } else {
+    stats::setNames(list(read_table(chosen$file)), basename(chosen$file))
+  }
+  if (!requireNamespace("kernmean", quietly = TRUE)) {
+    give_up("the package 'kernmean' must be installed")
+  }
+  library(kernmean)
+  set.seed(20140621)
+  cat("Mean squared RKHS error (x 1000) against the embedding of the whole ",
+      "data set,\nfrom n points drawn without replacement, ", chosen$reps,
+      " samples each; gain over the\nKME in per cent with its paired standard ",
+      "error. RBF kernel, median bandwidth of\nthe whole data set; columns ",
+      "standardised.\n\n", sep = "")
+  results <- do.call(rbind, lapply(names(tables), function(name) {
+    study(standardised(tables[[name]], name), name, chosen$reps)
+  }))
+  conclude(results)
+  if (capabilities("png")) {
+    draw(results, chosen$reps, chosen$out)
+    cat("Figure: ", chosen$out, "\n", sep = "")
+  } else {
+    cat("No figure: this R cannot write PNG files.\n")
+  }
+}
+
+main(commandArgs(trailingOnly = TRUE))
