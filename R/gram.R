@@ -20,7 +20,7 @@
 #' @param K A symmetric positive semi-definite matrix of kernel values.
 #' @param what `"values"`, `"projections"` or `"vectors"`: how much of the
 #'   spectrum is wanted.
-#' @param object,g A `gram`.
+#' @param g A `gram`.
 #' @param ... Must be empty; in `plot()`, passed to [plot.default()].
 #' @return `gram()` and `as_gram()` return an object of class `gram` with the
 #'   fields `K`, `kernel` and `x` (both `NULL` from `as_gram()`).
