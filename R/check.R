@@ -67,7 +67,15 @@ unclass_matrix <- function(x) {
 check_newdata <- function(newdata, x, name = "newdata") {
   wanted <- colnames(x)
   given <- colnames(newdata)
-  if (!is.null(wanted) && !is.null(given)) {
+  usable <- \(names) !is.null(names) && all(nzchar(names)) && !anyNA(names)
+  if (usable(wanted) && !anyDuplicated(wanted) && usable(given)) {
+    twice <- wanted[wanted %in% given[duplicated(given)]]
+    if (length(twice)) {
+      stop_input(
+        "'", name, "' must have each column of the fit once; '", twice[1L],
+        "' stands there more than once"
+      )
+    }
     missing <- setdiff(wanted, given)
     if (length(missing)) {
       stop_input(
@@ -198,7 +206,10 @@ describe <- function(x) {
   } else if (is.data.frame(x)) {
     "a data frame"
   } else if (is.matrix(x)) {
-    paste0("a ", typeof(x), " matrix of ", nrow(x), " x ", ncol(x))
+    paste0(
+      if (is.integer(x)) "an " else "a ", typeof(x), " matrix of ", nrow(x),
+      " x ", ncol(x)
+    )
   } else if (is.object(x)) {
     paste0("an object of class '", class(x)[1L], "'")
   } else if (is.list(x)) {

@@ -285,6 +285,9 @@ median_bandwidth <- function(kernel, x) {
       " random pairs"
     )
   }
+  if (!is.finite(found[1L])) {
+    stop_kernmean("numeric", "distances overflow; rescale the columns of 'x'")
+  }
   if (!l1) {
     found <- sqrt(found)
   }
@@ -307,6 +310,6 @@ median_bandwidth <- function(kernel, x) {
 # Two fitted kernels with the same values on d columns.
 same_kernel <- function(a, b, d) {
   fields <- c("family", "degree", "offset", "fun")
-  identical(a[fields], b[fields]) &&
-    identical(rep_len(a$bandwidth, d), rep_len(b$bandwidth, d))
+  identical(a[fields], b[fields]) && (is.null(a$bandwidth) ||
+    identical(rep_len(a$bandwidth, d), rep_len(b$bandwidth, d)))
 }

@@ -191,8 +191,10 @@ kme.formula <- function(formula, data = NULL, subset, na.action, ...) {
   }
   frame$formula <- layout
   frame <- eval.parent(frame)
+  # With what scale() or poly() were fitted to, for new data; the environment is
+  # not kept.
+  layout <- attr(frame, "terms")
   fit <- kme.default(formula_matrix(layout, frame), ...)
-  # The terms are enough to read new data; their environment is not kept.
   attr(layout, ".Environment") <- globalenv()
   fit$terms <- layout
   fit

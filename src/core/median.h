@@ -7,7 +7,7 @@
 
 typedef struct {
   double median;       /* of the n(n-1)/2 distances (mean of the two middle ones) */
-  double min_positive; /* smallest distance > 0; 0 if there is none */
+  double min_positive; /* smallest distance > 0, 0 if none; sought only if the median is 0 */
 } km_median;
 
 /* kernel->family is KM_SQDIST or KM_L1DIST; points is a symmetric pair with n >= 2. */

@@ -22,7 +22,7 @@ typedef struct {
   const double *k; /* k[i * KM_TILE_COLS + j] */
 } km_tile;
 
-enum { KM_TILE_ROWS = 64, KM_TILE_COLS = 64, KM_WORKERS = 32 };
+enum { KM_TILE_ROWS = 32, KM_TILE_COLS = 64, KM_WORKERS = 32 };
 
 /* What is done with a tile. `worker` (0 .. KM_WORKERS-1) depends on the sizes alone. */
 typedef void (*km_consumer)(const km_tile *tile, void *sink, size_t worker);
@@ -53,6 +53,9 @@ void km_fold_apply(const km_kernel *kernel, const km_pair *points, const double 
 size_t km_fold_quad_work(const km_pair *points, size_t p);
 void km_fold_quad(const km_kernel *kernel, const km_pair *points, const double *u, const double *v,
                   size_t p, double *out, double *work, km_poll poll);
+
+/* exp of n numbers <= 0, as in the kernels: within 2 ulp, 0 below -708.39. out: n. */
+void km_exp(const double *x, size_t n, double *out);
 
 /* The diagonal k(x_i, x_i). diagonal: n. */
 void km_diagonal(const km_kernel *kernel, const double *x, size_t n, size_t d, double *diagonal);

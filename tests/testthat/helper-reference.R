@@ -56,7 +56,7 @@ kernel_R <- function(x, y, theta = 1, family, degree = 1, offset = 0) {
   k
 }
 
-# --- Estimators -----------------------------------------------------------
+# --- Estimators --------------------------------------------------------------
 
 skmse_alpha_R <- function(K, select, f = numeric(nrow(K)), f_norm2 = 0) {
   n <- nrow(K)

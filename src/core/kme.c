@@ -1,0 +1,306 @@
+#include "core/kme.h"
+
+#include <string.h>
+
+/*
+ * Leave-one-out scores of F-KMSE (spec/estimators.md), from K = U diag(gamma) U'. With
+ * h_j = gamma_j/(gamma_j + lambda), x = U'e, y = U'f (f the target at the points), c = 1/(n - 1):
+ *
+ * gcv, printed: sums over j, O(n) for each lambda.
+ *
+ * loocv: with A = (K + lambda I)^{-1}, v_j = c x_j h_j - y_j/(gamma_j + lambda) the coordinates of
+ * v = e/(n - 1) - p, p = lambda Ae/(n - 1) + Af and r_i = p_i/A_ii,
+ *   beta^(-i) = v - c e_i + r_i A e_i,
+ *   score_i = K_ii - 2 e_i'K beta + beta'K beta + |f|^2 + 2 f'beta - 2 f_i
+ *           = (1 + c)^2 K_ii - 2 (1 + c) (f_i + (Kv)_i + r_i (KA)_ii) + r_i^2 (AKA)_ii
+ *             + 2 r_i (AKv + Af)_i + v'Kv + |f|^2 + 2 f'v.
+ * Five sums over j give all that depends on i: of U_ij^2 times 1 - h_j and h_j (1 - h_j), of U_ij
+ * times the coordinates of p, Kv and AKv + Af. U is read once for BLOCK values of lambda. Cost:
+ * 10 n^2 flops for each lambda.
+ *
+ * Nothing is divided by gamma_j, and lambda A_ii is summed as such, never as 1 - (KA)_ii, where it
+ * may be small (lambda < gamma_1); beyond, (KA)_ii is. So with a singular K and lambda -> 0, where
+ * A_ii ~ 1/lambda, r_i = lambda p_i / (lambda A_ii) and r_i^2 (AKA)_ii stay of the size of K, and
+ * the absolute error of a score is a modest multiple of n eps max K_ii. A point whose leverage
+ * (KA)_ii is 1 to rounding has no determined score: lambda below gamma_1 n eps says nothing.
+ */
+
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
+#endif
+#ifdef _OPENMP
+#define SIMD _Pragma("omp simd")
+#else
+#define SIMD
+#endif
+#if defined(__x86_64__) && defined(__GNUC__)
+#define X86
+#define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,fma,prefer-vector-width=512")))
+#define AVX2 __attribute__((target("avx2,fma")))
+#endif
+
+enum {
+  ROWS = 64,    /* rows of U that a worker takes at a time */
+  COLS = 32,    /* columns of U in a block of cache */
+  BLOCK = 8,    /* values of lambda at a time */
+  SUMS = 5,     /* sums for each row and lambda */
+  WORKERS = 32, /* row blocks between polls */
+  COPY = ROWS * COLS,
+  SLICE = COPY + BLOCK * SUMS * ROWS
+};
+
+/* ---- scores from the spectrum alone ---- */
+
+static double gcv(size_t n, const double *gamma, const double *q, double trace, double lambda) {
+  double a = 0, k = 0, m = 0, s1 = 0, s2 = 0, p = 0, r = 0, v = 0;
+  for (size_t j = 0; j < n; j++) {
+    const double inverse = 1 / (gamma[j] + lambda), h = gamma[j] * inverse;
+    a += inverse;
+    k += h;
+    m += h * inverse;
+    s1 += q[j] * inverse;
+    s2 += q[j] * inverse * inverse;
+    p += gamma[j] * h * q[j];
+    r += gamma[j] * h * h * q[j];
+    v += h * h * q[j] * inverse;
+  }
+  const double size = (double) n, others = size - 1;
+  const double c = lambda * size / a, cross = c * s1 * k / size;
+  const double square = size * r + c * c * s2 * m / size + trace + 2 * (c * v - p - cross);
+  return (trace - 2 * (p + cross - trace) / others + square / (others * others)) / size;
+}
+
+void km_score_gcv(size_t n, const double *gamma, const double *q, double trace, size_t count,
+                  const double *lambda, double *score) {
+  for (size_t l = 0; l < count; l++) score[l] = gcv(n, gamma, q, trace, lambda[l]);
+}
+
+void km_score_printed(size_t n, const double *gamma, const double *q, size_t count,
+                      const double *lambda, double *score) {
+  const double size = (double) n;
+  for (size_t l = 0; l < count; l++) {
+    double sum = 0;
+    for (size_t j = 0; j < n; j++) {
+      const double h = gamma[j] / (gamma[j] + lambda[l]), w2 = q[j] / (size * size);
+      const double left = 1 - h / size;
+      sum += gamma[j] / (left * left) * (w2 * h * (h - 2) + 1 / size);
+    }
+    score[l] = sum;
+  }
+}
+
+/* ---- exact leave-one-out ---- */
+
+/* sums (SUMS x ROWS) += U^2 or U (cols x ROWS) times the coefficients (cols x SUMS). */
+INLINE void add_rows(const size_t lanes, size_t cols, const double *restrict u,
+                     const double *restrict coefficients, double *restrict sums) {
+  double s0[16], s1[16], s2[16], s3[16], s4[16];
+  SIMD
+  for (size_t e = 0; e < lanes; e++) {
+    s0[e] = sums[e];
+    s1[e] = sums[e + ROWS];
+    s2[e] = sums[e + 2 * ROWS];
+    s3[e] = sums[e + 3 * ROWS];
+    s4[e] = sums[e + 4 * ROWS];
+  }
+  for (size_t j = 0; j < cols; j++) {
+    const double *f = coefficients + j * SUMS, *column = u + j * ROWS;
+    const double f0 = f[0], f1 = f[1], f2 = f[2], f3 = f[3], f4 = f[4];
+    SIMD
+    for (size_t e = 0; e < lanes; e++) {
+      const double x = column[e], square = x * x;
+      s0[e] += f0 * square;
+      s1[e] += f1 * square;
+      s2[e] += f2 * x;
+      s3[e] += f3 * x;
+      s4[e] += f4 * x;
+    }
+  }
+  SIMD
+  for (size_t e = 0; e < lanes; e++) {
+    sums[e] = s0[e];
+    sums[e + ROWS] = s1[e];
+    sums[e + 2 * ROWS] = s2[e];
+    sums[e + 3 * ROWS] = s3[e];
+    sums[e + 4 * ROWS] = s4[e];
+  }
+}
+
+/* The same for all rows of the block and all lambda; coefficients: count x n x SUMS. */
+INLINE void add_block_body(const size_t lanes, size_t n, size_t cols, size_t count,
+                           const double *u, const double *coefficients, double *sums) {
+  for (size_t l = 0; l < count; l++)
+    for (size_t i = 0; i < ROWS; i += lanes)
+      add_rows(lanes, cols, u + i, coefficients + l * n * SUMS, sums + l * SUMS * ROWS + i);
+}
+
+#ifdef X86
+AVX512 static void add_block_avx512(size_t n, size_t cols, size_t count, const double *u,
+                                    const double *coefficients, double *sums) {
+  add_block_body(16, n, cols, count, u, coefficients, sums);
+}
+
+AVX2 static void add_block_avx2(size_t n, size_t cols, size_t count, const double *u,
+                                const double *coefficients, double *sums) {
+  add_block_body(8, n, cols, count, u, coefficients, sums);
+}
+#endif
+
+static void add_block_baseline(size_t n, size_t cols, size_t count, const double *u,
+                               const double *coefficients, double *sums) {
+  add_block_body(4, n, cols, count, u, coefficients, sums);
+}
+
+static void add_block(size_t n, size_t cols, size_t count, const double *u,
+                      const double *coefficients, double *sums) {
+#ifdef X86
+  const km_isa isa = km_isa_level();
+  if (isa == KM_AVX512) {
+    add_block_avx512(n, cols, count, u, coefficients, sums);
+    return;
+  }
+  if (isa == KM_AVX2) {
+    add_block_avx2(n, cols, count, u, coefficients, sums);
+    return;
+  }
+#endif
+  add_block_baseline(n, cols, count, u, coefficients, sums);
+}
+
+typedef struct {
+  size_t n, count;       /* count: values of lambda in this block */
+  const double *gamma;   /* n, decreasing */
+  const double *u;       /* n x n */
+  const double *lambda;  /* count */
+  double *x, *y;         /* n: U'e, U'f */
+  double *coefficients;  /* count x n x SUMS */
+  double *common;        /* count: what does not depend on i */
+  double *slices;        /* WORKERS x SLICE: a copy of U, and the sums */
+  double *parts;         /* row blocks x BLOCK: sums of scores over the rows of a block */
+} loocv;
+
+/* x_j = u_j'e and y_j = u_j'f. */
+static void project(const loocv *s, const double *target, size_t j) {
+  const double *u = s->u + j * s->n;
+  double x = 0, y = 0;
+#ifdef _OPENMP
+#pragma omp simd reduction(+ : x)
+#endif
+  for (size_t i = 0; i < s->n; i++) x += u[i];
+  if (target) {
+#ifdef _OPENMP
+#pragma omp simd reduction(+ : y)
+#endif
+    for (size_t i = 0; i < s->n; i++) y += u[i] * target[i];
+  }
+  s->x[j] = x;
+  s->y[j] = y;
+}
+
+static int is_large(const loocv *s, double lambda) { return lambda >= s->gamma[0]; }
+
+static void set_coefficients(const loocv *s, size_t l) {
+  const size_t n = s->n;
+  const double lambda = s->lambda[l], c = 1 / ((double) n - 1);
+  const int large = is_large(s, lambda);
+  double vkv = 0, fv = 0;
+  for (size_t j = 0; j < n; j++) {
+    double *f = s->coefficients + (l * n + j) * SUMS;
+    const double inverse = 1 / (s->gamma[j] + lambda);
+    const double h = s->gamma[j] * inverse, rest = lambda * inverse;
+    const double t = s->y[j] * inverse, v = c * s->x[j] * h - t;
+    f[0] = large ? h : rest;
+    f[1] = h * rest;
+    f[2] = c * s->x[j] * rest + t;
+    f[3] = s->gamma[j] * v;
+    f[4] = h * v + t;
+    vkv += s->gamma[j] * v * v;
+    fv += s->y[j] * v;
+  }
+  s->common[l] = vkv + 2 * fv;
+}
+
+/* Sum over the rows of a block of all that depends on i but K_ii and f_i. */
+static double add_scores(const loocv *s, size_t l, size_t rows, const double *sums) {
+  const double lambda = s->lambda[l], c = 1 / ((double) s->n - 1);
+  const int large = is_large(s, lambda);
+  double sum = 0;
+  for (size_t i = 0; i < rows; i++) {
+    const double *t = sums + i;
+    const double ka = large ? t[0] : 1 - t[0], lambda_a = large ? 1 - t[0] : t[0];
+    const double ratio = t[2 * ROWS] / lambda_a, r = lambda * ratio;
+    sum += lambda * ratio * ratio * t[ROWS] + 2 * r * t[4 * ROWS] -
+           2 * (1 + c) * (t[3 * ROWS] + r * ka);
+  }
+  return sum;
+}
+
+static void score_rows(const loocv *s, size_t block) {
+  const size_t n = s->n, i0 = block * ROWS, rows = n - i0 < ROWS ? n - i0 : ROWS;
+  double *copy = s->slices + block % WORKERS * SLICE, *sums = copy + COPY;
+  memset(copy, 0, SLICE * sizeof *copy);
+  for (size_t j0 = 0; j0 < n; j0 += COLS) {
+    const size_t cols = n - j0 < COLS ? n - j0 : COLS;
+    for (size_t j = 0; j < cols; j++)
+      memcpy(copy + j * ROWS, s->u + i0 + (j0 + j) * n, rows * sizeof *copy);
+    add_block(n, cols, s->count, copy, s->coefficients + j0 * SUMS, sums);
+  }
+  for (size_t l = 0; l < s->count; l++)
+    s->parts[block * BLOCK + l] = add_scores(s, l, rows, sums + l * SUMS * ROWS);
+}
+
+static size_t row_blocks(size_t n) { return (n + ROWS - 1) / ROWS; }
+
+/* Scores of s->count values of lambda; every: their common part. */
+static void score_block(const loocv *s, double every, double *score, km_poll poll) {
+  const size_t n = s->n, blocks = row_blocks(n);
+  for (size_t l = 0; l < s->count; l++) set_coefficients(s, l);
+  for (size_t from = 0; from < blocks; from += WORKERS) {
+    const size_t to = blocks - from < WORKERS ? blocks : from + WORKERS;
+    const double work = (double) (to - from) * ROWS * (double) n * (double) s->count;
+    if (poll) poll();
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(s, from, to) schedule(static) \
+  num_threads(km_threads(work))
+#endif
+    for (size_t block = from; block < to; block++) score_rows(s, block);
+  }
+  for (size_t l = 0; l < s->count; l++) {
+    double sum = 0;
+    for (size_t block = 0; block < blocks; block++) sum += s->parts[block * BLOCK + l];
+    score[l] = every + s->common[l] + sum / (double) n;
+  }
+}
+
+size_t km_score_loocv_work(size_t n, size_t count) {
+  const size_t most = count < BLOCK ? count : BLOCK;
+  return n * (2 + most * SUMS) + BLOCK + (size_t) WORKERS * SLICE + row_blocks(n) * BLOCK;
+}
+
+void km_score_loocv(size_t n, const double *gamma, const double *u, const double *diagonal,
+                    const double *target, double target_norm2, size_t count, const double *lambda,
+                    double *score, double *work, km_poll poll) {
+  const size_t most = count < BLOCK ? count : BLOCK;
+  const double c = 1 / ((double) n - 1);
+  loocv s = {.n = n, .gamma = gamma, .u = u, .x = work, .y = work + n};
+  s.slices = work + 2 * n;
+  s.coefficients = s.slices + (size_t) WORKERS * SLICE;
+  s.common = s.coefficients + most * n * SUMS;
+  s.parts = s.common + BLOCK;
+  const loocv *shape = &s;
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(shape, n, target) schedule(static) \
+  num_threads(km_threads((double) n * (double) n))
+#endif
+  for (size_t j = 0; j < n; j++) project(shape, target, j);
+  double every = target ? target_norm2 : 0;
+  for (size_t i = 0; i < n; i++)
+    every += ((1 + c) * diagonal[i] - 2 * (target ? target[i] : 0)) * (1 + c) / (double) n;
+  for (size_t from = 0; from < count; from += BLOCK) {
+    s.count = count - from < BLOCK ? count - from : BLOCK;
+    s.lambda = lambda + from;
+    score_block(&s, every, score + from, poll);
+  }
+}

@@ -1,0 +1,81 @@
+# What several test files need: kernels with their twins, threads, instruction
+# levels, and errors with their classes.
+
+# Runs code on so many threads, then restores the limit.
+with_threads <- function(threads, code) {
+  before <- kernmean_threads(threads)
+  on.exit(kernmean_threads(before))
+  force(code)
+}
+
+# Runs code with loops compiled for at most this level of instructions.
+with_isa <- function(level, code) {
+  before <- .Call(C_r_isa, level)
+  on.exit(.Call(C_r_isa, before))
+  force(code)
+}
+
+# The levels this processor has, lowest first.
+isa_levels <- function() {
+  before <- .Call(C_r_isa, 2L)
+  on.exit(.Call(C_r_isa, before))
+  0:.Call(C_r_isa, NULL)
+}
+
+# A kernel of each family (and the distances of the median) for d columns.
+native_kernels <- function(d) {
+  theta <- seq(0.7, 1.9, length.out = d) * sqrt(d)
+  list(
+    rbf = kernel_rbf(1.3 * sqrt(d)), rbf_each = kernel_rbf(theta),
+    rbf_narrow = kernel_rbf(0.05),
+    laplace_l1 = kernel_laplace(theta * sqrt(d)),
+    laplace_l2 = kernel_laplace(theta, "L2"),
+    matern32 = kernel_matern(3 / 2, theta),
+    matern52 = kernel_matern(5 / 2, theta),
+    linear = kernel_linear(), poly2 = kernel_poly(2),
+    poly3 = kernel_poly(3, 0.5), poly7 = kernel_poly(7, 2),
+    energy = kernel_energy(), sqdist = new_kernel("sqdist", ""),
+    l1dist = new_kernel("l1dist", "")
+  )
+}
+
+# The twin of a Gram matrix, all pairs at once: kernel_R() without its loops.
+gram_R <- function(kernel, x, y = x) {
+  theta <- rep_len(if (is.null(kernel$bandwidth)) 1 else kernel$bandwidth,
+                   ncol(x))
+  difference <- function(l) outer(x[, l], y[, l], "-") / theta[l]
+  over <- function(f) Reduce(`+`, lapply(seq_len(ncol(x)), f))
+  s <- over(\(l) difference(l)^2)
+  a <- over(\(l) abs(difference(l)))
+  r <- sqrt(s)
+  switch(kernel$family,
+    rbf = exp(-s / 2),
+    laplace_l1 = exp(-a),
+    laplace_l2 = exp(-r),
+    matern32 = (1 + sqrt(3) * r) * exp(-sqrt(3) * r),
+    matern52 = (1 + sqrt(5) * r + 5 * s / 3) * exp(-sqrt(5) * r),
+    poly = (over(\(l) outer(x[, l], y[, l])) + kernel$offset)^kernel$degree,
+    energy = -r, sqdist = s, l1dist = a
+  )
+}
+
+# Largest difference on the scale of the largest value (at least 1).
+relative_error <- function(got, want) {
+  max(abs(got - want)) / max(1, abs(want))
+}
+
+# Each call of the list must raise kernmean_error and `class`, with the call
+# that the user typed. Returns calls and messages as lines for a snapshot.
+refusals <- function(calls, class = "kernmean_error_input",
+                     env = parent.frame()) {
+  lines <- lapply(calls, function(call) {
+    error <- tryCatch(eval(call, env), error = identity)
+    label <- deparse1(call)
+    expect_true(inherits(error, class), label = label)
+    expect_true(inherits(error, "kernmean_error"), label = label)
+    expect_false(is.null(conditionCall(error)), label = label)
+    c(paste(">", label),
+      paste0("  ", strsplit(conditionMessage(error), "\n")[[1L]]))
+  })
+  unlist(lines)
+}

@@ -1,0 +1,311 @@
+# Data in all the forms that users have, and what is the same whatever the form.
+
+columns <- function(n = 12) {
+  x <- random_points(n, 2)
+  colnames(x) <- c("a", "b")
+  x
+}
+
+same_fit <- function(fit, other, tolerance = 1e-14) {
+  expect_equal(fit$weights, other$weights, tolerance = tolerance)
+  expect_equal(unname(predict(fit)), unname(predict(other)),
+               tolerance = tolerance)
+  expect_equal(fit$kernel$bandwidth, other$kernel$bandwidth,
+               tolerance = tolerance)
+}
+
+test_that("a matrix, a data frame and a formula give the same fit", {
+  x <- columns()
+  d <- as.data.frame(x)
+  for (estimator in c("kme", "skmse", "fkmse")) {
+    fit <- kme(x, estimator = estimator)
+    same_fit(kme(d, estimator = estimator), fit)
+    same_fit(kme(~ a + b, d, estimator = estimator), fit)
+    same_fit(kme(~ ., d, estimator = estimator), fit)
+  }
+  # As tibbles and data tables are to those who do not load their packages.
+  tibble <- structure(d, class = c("tbl_df", "tbl", "data.frame"))
+  same_fit(kme(tibble), kme(x))
+  expect_equal(unname(predict(kme(tibble), tibble[2:3, ])),
+               unname(predict(kme(x), x[2:3, ])))
+  table <- structure(d, class = c("data.table", "data.frame"))
+  same_fit(kme(table), kme(x))
+})
+
+test_that("classes and attributes of a matrix do not matter", {
+  x <- columns()
+  for (other in list(scale(x, FALSE, FALSE), structure(x, note = "mine"),
+                     I(x), structure(x, class = "mine"), stats::ts(x),
+                     structure(x, class = c("mine", "matrix")))) {
+    same_fit(kme(other), kme(x))
+    expect_null(attributes(kme(other)$x)$class)
+    expect_named(attributes(kme(other)$x), c("dim", "dimnames"))
+  }
+})
+
+test_that("integers are numbers", {
+  x <- matrix(c(3L, 1L, 4L, 1L, 5L, 9L, 2L, 6L), 4)
+  same_fit(kme(x), kme(x + 0))
+  same_fit(kme(as.data.frame(x)), kme(x + 0))
+  expect_type(kme(x)$x, "double")
+  same_fit(kme(1:7), kme(as.double(1:7)))
+  counts <- table(c(1, 1, 2, 3), c(1, 2, 1, 2))
+  same_fit(kme(counts), kme(matrix(as.double(counts), 3)))
+})
+
+test_that("a vector is one column, with or without names and classes", {
+  v <- c(0.3, 1.1, -2, 0.8)
+  fit <- kme(cbind(v))
+  for (x in list(v, c(p = 0.3, q = 1.1, r = -2, s = 0.8), array(v, 4),
+                 stats::ts(v), data.frame(v), data.frame(other = v),
+                 matrix(v, dimnames = list(letters[1:4], NULL)))) {
+    same_fit(kme(x), fit)
+    expect_identical(dim(kme(x)$x), c(4L, 1L))
+  }
+  same_fit(kme(~ v), fit)
+})
+
+test_that("one column takes new data as vectors, matrices and data frames", {
+  fit <- kme(c(0.3, 1.1, -2))
+  new <- c(0, 1)
+  want <- predict(fit, new)
+  expect_length(want, 2)
+  expect_equal(predict(fit, cbind(new)), want)
+  expect_equal(predict(fit, data.frame(anything = new)), want)
+  expect_equal(predict(fit, 0:1), want)
+  expect_identical(names(predict(fit, c(first = 0, second = 1))),
+                   c("first", "second"))
+})
+
+test_that("row names become the names of predictions", {
+  x <- columns(4)
+  expect_null(names(predict(kme(x), x)))
+  rownames(x) <- c("p", "q", "r", "s")
+  fit <- kme(x)
+  expect_named(predict(fit, x[2:3, ]), c("q", "r"))
+  expect_identical(names(predict(fit)), rownames(x))
+  expect_null(names(predict(fit, unname(x))))
+  expect_null(names(coef(fit)))
+  expect_identical(dimnames(kernel_matrix(kernel_rbf(1), x, x[1:2, ])),
+                   list(rownames(x), c("p", "q")))
+  expect_null(dimnames(kernel_matrix(kernel_rbf(1), unname(x))))
+})
+
+test_that("columns of new data are matched by name, in any order", {
+  x <- columns()
+  new <- columns(5)
+  extra <- data.frame(c = letters[1:5], b = new[, "b"], a = new[, "a"])
+  for (fit in list(kme(x), kme(as.data.frame(x)),
+                   kme(~ a + b, as.data.frame(x)))) {
+    want <- unname(predict(fit, new))
+    expect_equal(unname(predict(fit, new[, 2:1])), want)
+    expect_equal(unname(predict(fit, as.data.frame(new[, 2:1]))), want)
+    expect_equal(unname(predict(fit, extra)), want)
+    # Without names on one side, by position.
+    expect_equal(unname(predict(fit, unname(new))), want)
+  }
+  nameless <- kme(unname(x))
+  expect_equal(predict(nameless, new[, 2:1]),
+               predict(nameless, unname(new[, 2:1])))
+  k <- kernel_rbf(1)
+  expect_equal(kernel_matrix(k, x, new[, 2:1]), kernel_matrix(k, x, new))
+})
+
+test_that("columns that share a name, or have none, are matched by position", {
+  x <- columns()
+  for (names in list(c("a", "a"), c("a", ""), c("", ""), c(NA, "b"))) {
+    odd <- x
+    colnames(odd) <- names
+    expect_equal(predict(kme(odd), odd), predict(kme(x), x), info = names)
+    expect_equal(predict(kme(x), unname(odd)), predict(kme(x), x))
+  }
+  frame <- data.frame(a = x[, 1], a = x[, 2], check.names = FALSE)
+  expect_equal(unname(predict(kme(frame), frame)), unname(predict(kme(x), x)))
+})
+
+test_that("new data in which a wanted name stands twice is refused", {
+  fit <- kme(columns())
+  twice <- columns()[, c(1, 2, 1)]
+  expect_error(predict(fit, twice), class = "kernmean_error_input")
+})
+
+test_that("formulas transform, interact and subset as in model.frame()", {
+  d <- as.data.frame(columns())
+  same_fit(kme(~ log(a^2) + b, d), kme(cbind(log(d$a^2), d$b)))
+  same_fit(kme(~ a:b, d), kme(d$a * d$b))
+  same_fit(kme(~ a * b, d), kme(cbind(d$a, d$b, d$a * d$b)))
+  same_fit(kme(~ a + b - 1, d), kme(d))
+  same_fit(kme(~ a, d, subset = b > 0), kme(d$a[d$b > 0]))
+  e <- d
+  e$a[3] <- NA
+  same_fit(kme(~ a + b, e, na.action = stats::na.omit), kme(d[-3, ]))
+  a <- d$a
+  b <- d$b
+  same_fit(kme(~ a + b), kme(d))
+  kernel <- kernel_rbf(2)
+  same_fit(kme(~ a + b, d, kernel = kernel, estimator = "skmse"),
+           kme(d, kernel, "skmse"))
+})
+
+test_that("new data of a formula is transformed as the sample was", {
+  d <- as.data.frame(columns())
+  for (formula in list(~ log(a^2) + b, ~ scale(a), ~ poly(b, 2) + a,
+                       ~ scale(a) + I(b^2), ~ a * b)) {
+    fit <- kme(formula, d)
+    expect_equal(unname(predict(fit, d[2:4, ])), unname(predict(fit))[2:4],
+                 tolerance = 1e-12, info = deparse1(formula))
+  }
+  updated <- update(kme(~ scale(a), d), estimator = "skmse")
+  expect_equal(unname(predict(updated, d[2:4, ])),
+               unname(predict(updated))[2:4], tolerance = 1e-12)
+})
+
+test_that("a gram in place of data gives equal fits", {
+  x <- columns()
+  new <- columns(3)
+  for (kernel in list(kernel_rbf(), kernel_laplace(2), kernel_poly(3))) {
+    g <- gram(x, kernel)
+    only_k <- as_gram(g$K)
+    for (estimator in c("kme", "skmse", "fkmse")) {
+      selects <- switch(estimator, kme = list(NULL),
+                        skmse = list("loocv", "plugin"),
+                        fkmse = list("loocv", "gcv", "printed"))
+      for (select in selects) {
+        fit <- kme(x, kernel, estimator, select = select)
+        held <- kme(g, estimator = estimator, select = select)
+        bare <- kme(only_k, estimator = estimator, select = select)
+        # lambda is refined to 1e-6 of itself.
+        tolerance <- if (estimator == "fkmse") 1e-5 else 1e-12
+        same_fit(held, fit, tolerance)
+        expect_equal(bare$weights, fit$weights, tolerance = tolerance)
+        expect_equal(bare$norm2, fit$norm2, tolerance = tolerance)
+        expect_equal(bare$minimum, fit$minimum, tolerance = 1e-10)
+        expect_equal(unname(predict(held, new)), unname(predict(fit, new)),
+                     tolerance = tolerance)
+        values <- kernel_matrix(fit$kernel, new, x)
+        expect_equal(unname(predict(bare, values)), unname(predict(fit, new)),
+                     tolerance = tolerance)
+      }
+    }
+  }
+})
+
+test_that("the order of computations on a gram does not change a fit", {
+  x <- columns(20)
+  wants <- list(values = "values", projections = "projections",
+                vectors = "vectors")
+  for (select in c("loocv", "gcv", "printed")) {
+    cold <- kme(gram(x, kernel_rbf(1)), estimator = "fkmse", select = select)
+    for (what in wants) {
+      g <- gram(x, kernel_rbf(1))
+      gram_spectrum(g, what)
+      warm <- kme(g, estimator = "fkmse", select = select)
+      expect_equal(warm$minimum, cold$minimum, tolerance = 1e-10)
+      expect_equal(warm$weights, cold$weights, tolerance = 1e-5)
+    }
+  }
+})
+
+test_that("a target on a gram without points is a fit on that gram", {
+  x <- columns()
+  g <- as_gram(kernel_matrix(kernel_rbf(1), x))
+  w <- seq(-0.2, 0.4, length.out = 12)
+  for (estimator in c("skmse", "fkmse")) {
+    bare <- kme(g, estimator = estimator, target = kme(g, weights = w))
+    fit <- kme(x, kernel_rbf(1), estimator,
+               target = kme(x, kernel_rbf(1), weights = w))
+    expect_equal(bare$lambda, fit$lambda, tolerance = 1e-5)
+    expect_equal(predict(bare), predict(fit), tolerance = 1e-5)
+    values <- kernel_matrix(kernel_rbf(1), x[1:3, ], x)
+    expect_equal(predict(bare, values), predict(bare)[1:3], tolerance = 1e-12)
+  }
+})
+
+test_that("a kernel function is as the native kernel", {
+  x <- columns(30)
+  new <- columns(4)
+  theta <- 1.3
+  # In blocks of rows, of which the last is smaller, if memory were short.
+  f <- kernel_function(\(x, y) gram_R(kernel_rbf(theta), x, y))
+  native <- kernel_rbf(theta)
+  expect_equal(kernel_matrix(f, x), kernel_matrix(native, x), tolerance = 1e-14)
+  expect_equal(kernel_matrix(f, x, new), kernel_matrix(native, x, new),
+               tolerance = 1e-14)
+  for (estimator in c("kme", "skmse", "fkmse")) {
+    fit <- kme(x, f, estimator)
+    want <- kme(x, native, estimator)
+    expect_equal(fit$weights, want$weights, tolerance = 1e-5)
+    expect_equal(unname(predict(fit, new)), unname(predict(want, new)),
+                 tolerance = 1e-5)
+    expect_equal(fit$varrho, 1)
+    expect_equal(kme_inner(fit, fit), fit$norm2, tolerance = 1e-12)
+  }
+  w <- seq(-1, 1, length.out = 30)
+  expect_equal(kme(x, f, weights = w)$norm2, kme(x, native, weights = w)$norm2,
+               tolerance = 1e-13)
+})
+
+test_that("a kernel function may return vectors, integers and other classes", {
+  x <- columns()
+  linear <- kernel_matrix(kernel_linear(), x)
+  for (f in list(tcrossprod, \(x, y) as.vector(tcrossprod(x, y)),
+                 \(x, y) structure(tcrossprod(x, y), note = 1))) {
+    expect_equal(kernel_matrix(kernel_function(f), x), linear,
+                 tolerance = 1e-14)
+  }
+  ones <- kernel_matrix(kernel_function(\(x, y) matrix(1L, nrow(x), nrow(y))),
+                        x)
+  expect_identical(ones, matrix(1, 12, 12))
+})
+
+test_that("a kernel function is called on blocks of rows", {
+  # 2^22 values a block: 2,000 rows against 3,000 take two.
+  sizes <- integer()
+  f <- kernel_function(function(x, y) {
+    sizes <<- c(sizes, nrow(x))
+    tcrossprod(x, y)
+  })
+  x <- random_points(2000, 1)
+  y <- random_points(3000, 1)
+  rows <- fold_rows(f, x, y)
+  expect_identical(sum(sizes), 2000L)
+  expect_gt(length(sizes), 1L)
+  expect_equal(rows, drop(x) * sum(y), tolerance = 1e-12)
+})
+
+test_that("large offsets and scales of the data change nothing", {
+  x <- columns()
+  fit <- kme(x, estimator = "fkmse")
+  for (moved in list(x + 1e6, x * 1e100, x * 1e-100, x * 1e8 - 1e9)) {
+    expect_equal(kme(moved, estimator = "fkmse")$norm2, fit$norm2,
+                 tolerance = 1e-6)
+  }
+})
+
+test_that("a failed call leaves the generator and its arguments as they were", {
+  x <- columns()
+  set.seed(1)
+  before <- .Random.seed
+  g <- as_gram(diag(3))
+  held <- ls(g)
+  for (call in expression(
+    kme(x, estimator = "no"), kme(x, lambda = 1), kme(rbind(x, NA)),
+    kme(x, kernel_rbf(c(1, 2, 3))), kme(g, kernel_rbf(1)),
+    kme(g, estimator = "fkmse", target = kme(x)),
+    kernel_matrix(kernel_rbf(), x, x[, 1])
+  )) {
+    expect_error(eval(call), class = "kernmean_error_input")
+  }
+  expect_identical(.Random.seed, before)
+  expect_identical(ls(g), held)
+  expect_identical(x, columns())
+})
+
+test_that("fits draw no random numbers", {
+  x <- columns()
+  set.seed(1)
+  before <- .Random.seed
+  kme(x)
+  kme(x, estimator = "fkmse")
+  expect_identical(.Random.seed, before)
+})

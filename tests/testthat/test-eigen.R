@@ -1,0 +1,230 @@
+# Spectra against eigen(), and by their identities.
+
+matrices <- function() {
+  x <- random_points(40, 3)
+  block <- crossprod(random_points(6, 4))
+  centred <- scale(random_points(20, 4), scale = FALSE)
+  list(
+    rbf = rbf_gram(50, 2), rbf_wide = rbf_gram(30, 1, theta = 5),
+    large = rbf_gram(130, 3), tile = rbf_gram(64, 2), over = rbf_gram(65, 2),
+    low_rank = tcrossprod(x), one_column = tcrossprod(x[, 1]),
+    centred = tcrossprod(centred), identity = diag(20),
+    ones = matrix(1, 15, 15), zero = matrix(0, 10, 10),
+    diagonal = diag(c(5, 3, 3, 1, 0, 0)),
+    blocks = kronecker(diag(5), block), duplicates = rbf_gram(20)[
+      c(1:20, 1:20), c(1:20, 1:20)],
+    circulant = stats::toeplitz(c(4, 1, 0.5, 0.2, 0.5, 1)),
+    n1 = matrix(2.5), n1_zero = matrix(0), n2 = matrix(c(2, 1, 1, 3), 2),
+    n2_identity = diag(2), n2_ones = matrix(1, 2, 2), n3 = rbf_gram(3),
+    n4 = rbf_gram(4)
+  )
+}
+
+size_of <- function(k) max(abs(k), 1e-300) * nrow(k)
+
+reduced <- function(k) {
+  n <- nrow(k)
+  t <- .Call(C_r_tridiag, k)
+  t$Q <- apply(diag(n), 2, \(e) {
+    .Call(C_r_tridiag_apply, t$reflectors, t$tau, e)
+  })
+  dim(t$Q) <- c(n, n)
+  t$T <- diag(t$diagonal, n)
+  inside <- seq_len(n - 1L)
+  t$T[cbind(inside, inside + 1L)] <- t$off
+  t$T[cbind(inside + 1L, inside)] <- t$off
+  t
+}
+
+test_that("K = QTQ' with orthogonal Q whose first column is e/sqrt(n)", {
+  cases <- matrices()
+  for (name in names(cases)) {
+    k <- cases[[name]]
+    n <- nrow(k)
+    t <- reduced(k)
+    # Largest seen: 3e-15 n |K|.
+    expect_lte(max(abs(t$Q %*% t$T %*% t(t$Q) - k)), 1e-13 * size_of(k),
+               label = name)
+    expect_lte(max(abs(crossprod(t$Q) - diag(n))), 1e-13, label = name)
+    expect_equal(t$Q[, 1], rep(1 / sqrt(n), n), tolerance = 1e-14, info = name)
+    expect_length(t$off, n - 1L)
+  }
+})
+
+test_that("the eigenvalues of T are those of K", {
+  cases <- matrices()
+  for (name in names(cases)) {
+    k <- cases[[name]]
+    want <- eigen(k, symmetric = TRUE, only.values = TRUE)$values
+    for (first in c(FALSE, TRUE)) {
+      t <- .Call(C_r_tridiag, k)
+      got <- .Call(C_r_tridiag_spectrum, t$diagonal, t$off, first)
+      expect_lte(max(abs(got$values - want)), 1e-13 * size_of(k), label = name)
+      expect_false(is.unsorted(rev(got$values)))
+      expect_identical(names(got), c("values", if (first) "first"))
+    }
+  }
+})
+
+test_that("projections are those of the eigenvectors where values are simple", {
+  for (k in list(rbf_gram(12, 2), rbf_gram(3), matrix(c(2, 1, 1, 3), 2),
+                 matrix(2.5), diag(3) + tcrossprod(1:3))) {
+    n <- nrow(k)
+    s <- spectrum(as_gram(k), "projections")
+    want <- eigen(k, symmetric = TRUE)
+    gaps <- abs(outer(want$values, want$values, "-")) + diag(Inf, n)
+    simple <- apply(gaps, 1, min) > 1e-6 * want$values[1]
+    # An eigenvector is known to eps |K|/gap.
+    expect_equal(s$projections[simple],
+                 abs(colMeans(want$vectors))[simple], tolerance = 1e-8)
+    expect_true(all(s$projections >= 0))
+  }
+})
+
+test_that("eigenvalues and projections have the moments 1_n'K^p 1_n", {
+  cases <- matrices()
+  for (name in names(cases)) {
+    k <- cases[[name]]
+    n <- nrow(k)
+    t <- .Call(C_r_tridiag, k)
+    s <- .Call(C_r_tridiag_spectrum, t$diagonal, t$off, TRUE)
+    expect_true(all(s$first >= 0), label = name)
+    v <- rep(1 / n, n)
+    power <- v
+    for (p in 0:4) {
+      expect_lte(abs(sum(s$values^p * s$first^2) / n - sum(v * power)),
+                 1e-12 * size_of(k)^p / n, label = paste(name, p))
+      power <- drop(k %*% power)
+    }
+  }
+})
+
+test_that("an eigenspace gets the squared norm of the projection on it", {
+  for (name in c("diagonal", "blocks", "identity", "ones", "circulant")) {
+    k <- matrices()[[name]]
+    full <- eigen(k, symmetric = TRUE)
+    s <- spectrum(as_gram(k), "projections")
+    space <- \(values) round(values / full$values[1], 8)
+    want <- tapply(colMeans(full$vectors)^2, space(full$values), sum)
+    got <- tapply(s$projections^2, space(s$values), sum)
+    expect_equal(c(got), c(want), tolerance = 1e-10, info = name)
+  }
+})
+
+test_that("(T + lambda I) is solved as by solve()", {
+  for (k in list(rbf_gram(20), diag(5), matrix(2.5), rbf_gram(2),
+                 matrix(0, 4, 4))) {
+    n <- nrow(k)
+    t <- reduced(k)
+    b <- random_points(n, 1)[, 1]
+    for (lambda in c(1e-3, 1, 1e5)) {
+      expect_equal(.Call(C_r_tridiag_solve, t$diagonal, t$off, lambda, b),
+                   drop(solve(t$T + lambda * diag(n), b)), tolerance = 1e-11)
+    }
+  }
+})
+
+test_that("K = U diag(values) U' with orthogonal U and decreasing values", {
+  cases <- matrices()
+  for (name in names(cases)) {
+    k <- cases[[name]]
+    n <- nrow(k)
+    s <- .Call(C_r_eigen, k)
+    expect_lte(max(abs(s$vectors %*% (s$values * t(s$vectors)) - k)),
+               1e-13 * size_of(k), label = name)
+    expect_lte(max(abs(crossprod(s$vectors) - diag(n))), 1e-12, label = name)
+    expect_false(is.unsorted(rev(s$values)), label = name)
+  }
+})
+
+test_that("eigenvectors are positive at their first largest entry", {
+  cases <- matrices()
+  for (name in names(cases)) {
+    u <- .Call(C_r_eigen, cases[[name]])$vectors
+    at <- apply(abs(u), 2, \(v) which(v > max(v) * (1 - 1e-8))[1])
+    expect_true(all(u[cbind(at, seq_along(at))] > 0), label = name)
+  }
+})
+
+test_that("a Cholesky factor is upper triangular with R'R = K + shift I", {
+  for (k in list(rbf_gram(30), rbf_gram(65), diag(3), matrix(2.5))) {
+    n <- nrow(k)
+    r <- .Call(C_r_cholesky, k, 0.5)
+    expect_equal(crossprod(r), k + 0.5 * diag(n), tolerance = 1e-13)
+    expect_true(all(r[lower.tri(r)] == 0))
+    b <- random_points(n, 1)[, 1]
+    expect_equal(.Call(C_r_cholesky_solve, r, b),
+                 drop(solve(k + 0.5 * diag(n), b)), tolerance = 1e-11)
+  }
+})
+
+test_that("a matrix that is not positive definite has no Cholesky factor", {
+  expect_null(.Call(C_r_cholesky, matrix(0, 3, 3), 0))
+  expect_null(.Call(C_r_cholesky, matrix(-1), 0.5))
+  expect_null(.Call(C_r_cholesky, matrix(c(1, 2, 2, 1), 2), 0))
+  g <- as_gram(matrix(1, 3, 3))
+  expect_null(cholesky_solve(g, 0, rep(1, 3)))
+  expect_null(g$cholesky)
+})
+
+test_that("a Cholesky factor is kept and replaced with lambda", {
+  g <- as_gram(rbf_gram(10))
+  b <- random_points(10, 1)[, 1]
+  for (lambda in c(0.1, 2)) {
+    expect_equal(cholesky_solve(g, lambda, b),
+                 drop(solve(g$K + lambda * diag(10), b)), tolerance = 1e-11)
+    expect_identical(g$cholesky$lambda, lambda)
+  }
+  kept <- g$cholesky
+  cholesky_solve(g, 2, rev(b))
+  expect_identical(g$cholesky, kept)
+})
+
+test_that("the three routes to the spectrum agree", {
+  for (k in matrices()) {
+    values <- lapply(c("values", "projections", "vectors"), \(what) {
+      spectrum(as_gram(k), what)$values
+    })
+    expect_equal(values[[1]], values[[2]], tolerance = 1e-12 * nrow(k))
+    expect_equal(values[[1]], values[[3]], tolerance = 1e-12 * nrow(k))
+    expect_true(all(values[[1]] >= 0))
+  }
+})
+
+test_that("eigenvalues that are rounding are 0 exactly", {
+  # Rank 3 of 40, 1 of 15, 0 of 10.
+  cases <- matrices()
+  ranks <- c(low_rank = 3, one_column = 1, ones = 1, zero = 0, identity = 20,
+             duplicates = 20)
+  for (name in names(ranks)) {
+    for (what in c("values", "projections", "vectors")) {
+      s <- spectrum(as_gram(cases[[name]]), what)
+      expect_identical(sum(s$values > 0), as.integer(ranks[[name]]),
+                       info = paste(name, what))
+    }
+  }
+})
+
+test_that("a spectrum scales with its matrix, however large or small", {
+  k <- rbf_gram(20)
+  one <- spectrum(as_gram(k), "projections")
+  for (scale in 2^c(-500, -100, 100, 500)) {
+    s <- spectrum(as_gram(k * scale), "projections")
+    full <- spectrum(as_gram(k * scale), "vectors")
+    expect_equal(s$values / scale, one$values, tolerance = 1e-12,
+                 info = format(scale))
+    expect_equal(sum(s$values * s$projections^2) / scale, mean(k),
+                 tolerance = 1e-12, info = format(scale))
+    expect_equal(full$values / scale, one$values, tolerance = 1e-12,
+                 info = format(scale))
+  }
+})
+
+test_that("clipping sets small values to 0 and refuses clearly negative ones", {
+  expect_identical(clip_values(c(2, 1e-17, -1e-17)), c(2, 0, 0))
+  expect_identical(clip_values(c(2, 1e-9, -1e-9)), c(2, 1e-9, 0))
+  expect_identical(clip_values(c(0, 0)), c(0, 0))
+  expect_error(clip_values(c(2, -1e-7)), class = "kernmean_error_input")
+  expect_error(clip_values(c(0, -1e-300)), class = "kernmean_error_input")
+  expect_error(clip_values(-1), class = "kernmean_error_input")
+})

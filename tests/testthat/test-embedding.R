@@ -1,0 +1,269 @@
+# The geometry of embeddings: explicit matrices, feature maps, integrals.
+
+rbf <- kernel_rbf(1.1)
+
+weighted <- function(n, d, seed, kernel = rbf) {
+  x <- random_points(n, d, seed)
+  kme(x, kernel, weights = random_points(n, 1, seed + 1)[, 1])
+}
+
+# A mixture with full covariances; component `flat` (if any) is singular.
+random_mixture <- function(count, d, seed = 1, flat = 0) {
+  set.seed(seed)
+  weights <- stats::runif(count)
+  covariances <- vapply(seq_len(count), \(c) {
+    root <- matrix(stats::rnorm(d * d), d)
+    if (c == flat) root[, 1] <- 0
+    tcrossprod(root) / 2
+  }, matrix(0, d, d))
+  list(weights = weights / sum(weights), means = matrix(stats::rnorm(count * d),
+       count), covariances = array(covariances, c(d, d, count)))
+}
+
+test_that("inner products and distances are those of explicit matrices", {
+  for (kernel in list(rbf, kernel_laplace(2), kernel_poly(3), kernel_linear(),
+                      kernel_rbf(c(1, 2, 0.5)))) {
+    a <- weighted(70, 3, 1, kernel)
+    b <- weighted(40, 3, 5, kernel)
+    inner <- \(a, b) {
+      sum(a$weights * (gram_R(kernel, a$x, b$x) %*% b$weights))
+    }
+    scale <- sqrt(inner(a, a) * inner(b, b))
+    expect_lt(abs(kme_inner(a, b) - inner(a, b)), 1e-12 * scale)
+    expect_equal(kme_inner(a, a), inner(a, a), tolerance = 1e-12)
+    expect_equal(kme_inner(a, b), kme_inner(b, a), tolerance = 1e-12)
+    expect_equal(kme_distance(a, b)^2,
+                 inner(a, a) - 2 * inner(a, b) + inner(b, b),
+                 tolerance = 1e-11)
+  }
+})
+
+test_that("distances are a metric", {
+  fits <- list(
+    weighted(20, 2, 1), weighted(30, 2, 4), kme(random_points(9, 2), rbf),
+    kme(random_points(20, 2, 1), rbf, "fkmse"),
+    kme(random_points(9, 2), rbf, "skmse", target = weighted(5, 2, 7)),
+    kme(random_points(9, 2), rbf, "fkmse", target = random_mixture(2, 2))
+  )
+  d <- outer(seq_along(fits), seq_along(fits),
+             Vectorize(\(i, j) kme_distance(fits[[i]], fits[[j]])))
+  expect_equal(d, t(d), tolerance = 1e-10)
+  expect_true(all(d[upper.tri(d)] > 0))
+  for (k in seq_along(fits)) {
+    expect_true(all(d <= outer(d[, k], d[k, ], "+") + 1e-9))
+  }
+  # Cauchy and Schwarz; parallelogram by inner products.
+  i <- outer(seq_along(fits), seq_along(fits),
+             Vectorize(\(i, j) kme_inner(fits[[i]], fits[[j]])))
+  expect_true(all(i^2 <= outer(diag(i), diag(i)) * (1 + 1e-12)))
+  expect_equal(d^2, outer(diag(i), diag(i), "+") - 2 * i, tolerance = 1e-9)
+})
+
+test_that("the distance of a fit to itself is exactly 0", {
+  x <- random_points(25, 2)
+  mixture <- random_mixture(2, 2)
+  for (estimator in c("kme", "skmse", "fkmse")) {
+    fit <- kme(x, rbf, estimator)
+    expect_identical(kme_distance(fit, fit), 0)
+    if (estimator != "kme") {
+      for (target in list(weighted(5, 2, 7), mixture)) {
+        fit <- kme(x, rbf, estimator, target = target)
+        expect_identical(kme_distance(fit, fit), 0)
+      }
+    }
+  }
+  g <- as_gram(gram_R(rbf, x))
+  expect_identical(kme_distance(kme(g), kme(g)), 0)
+})
+
+test_that("nearby embeddings have distances that are not lost in rounding", {
+  x <- random_points(25, 2)
+  w <- rep(1 / 25, 25)
+  a <- kme(x, rbf, weights = w)
+  b <- kme(x, rbf, weights = w * (1 + 1e-10))
+  expect_equal(kme_distance(a, b), 1e-10 * sqrt(a$norm2), tolerance = 1e-4)
+})
+
+test_that("kernels without a bandwidth have inner products and distances", {
+  x <- random_points(10, 2)
+  a <- kme(x, kernel_linear())
+  b <- kme(x + 1, kernel_linear())
+  # The embedding of the linear kernel is the mean vector.
+  expect_equal(kme_inner(a, b), sum(colMeans(x) * (colMeans(x) + 1)),
+               tolerance = 1e-12)
+  expect_equal(kme_distance(a, b), sqrt(2), tolerance = 1e-12)
+})
+
+test_that("polynomial embeddings are means of explicit features", {
+  # (x'y + 1)^2 = sum of products of 1, sqrt(2) x_i, x_i^2, sqrt(2) x_1 x_2.
+  features <- \(x) {
+    cbind(1, sqrt(2) * x, x^2, sqrt(2) * x[, 1] * x[, 2])
+  }
+  a <- kme(random_points(12, 2), kernel_poly(2), "fkmse", lambda = 2)
+  b <- kme(random_points(7, 2), kernel_poly(2), "skmse")
+  fa <- drop(crossprod(features(a$x), a$weights))
+  fb <- drop(crossprod(features(b$x), b$weights))
+  expect_equal(kme_inner(a, b), sum(fa * fb), tolerance = 1e-12)
+  expect_equal(kme_distance(a, b), sqrt(sum((fa - fb)^2)), tolerance = 1e-11)
+  z <- random_points(5, 2)
+  expect_equal(predict(a, z), drop(features(z) %*% fa), tolerance = 1e-12)
+})
+
+test_that("fits on one gram of values are combined, others refused", {
+  x <- random_points(10, 2)
+  k <- gram_R(rbf, x)
+  g <- as_gram(k)
+  a <- kme(g, weights = seq(-1, 1, length.out = 10))
+  b <- kme(g, estimator = "skmse", target = a)
+  w <- b$weights + b$alpha * a$weights
+  expect_equal(kme_inner(a, b), sum(a$weights * (k %*% w)), tolerance = 1e-12)
+  difference <- a$weights - w
+  expect_equal(kme_distance(a, b)^2, sum(difference * (k %*% difference)),
+               tolerance = 1e-12)
+  expect_error(kme_inner(a, kme(as_gram(k))), class = "kernmean_error_input")
+  expect_error(kme_inner(a, kme(x, rbf)), class = "kernmean_error_input")
+})
+
+# --- Risk --------------------------------------------------------------------
+
+test_that("the risk in one dimension is that of numerical integrals", {
+  mixture <- list(weights = c(0.3, 0.7), means = c(-1, 2),
+                  covariances = c(0.5, 1.7))
+  x <- random_points(8, 1)
+  for (kernel in list(kernel_rbf(0.8), kernel_poly(1, 2), kernel_poly(2),
+                      kernel_poly(3), kernel_linear())) {
+    k <- \(a, b) {
+      drop(gram_R(kernel, matrix(a), matrix(b)))
+    }
+    mean_at <- Vectorize(\(z) integrate_R(\(t) k(t, z), mixture))
+    norm2 <- integrate_R(mean_at, mixture)
+    for (fit in list(kme(x, kernel), kme(x, kernel, "fkmse", lambda = 1),
+                     kme(x, kernel, "skmse", target = mixture))) {
+      direct <- fit$norm2 - 2 * integrate_R(\(z) predict(fit, z), mixture) +
+        norm2
+      # integrate() to 1e-11 of values up to the squared norm.
+      expect_lt(abs(kme_risk(fit, mixture) - direct), 1e-9 * max(1, norm2))
+    }
+  }
+})
+
+test_that("the risk of polynomial kernels is that of exact moments", {
+  # Gauss-Hermite with 4 nodes is exact for polynomials of degree 7: the nodes
+  # and weights of each component replace its density.
+  nodes <- sqrt(3 + c(-1, -1, 1, 1) * sqrt(6)) * c(-1, 1, -1, 1)
+  share <- c(1, 1, 0, 0) / (4 * (3 - sqrt(6))) +
+    c(0, 0, 1, 1) / (4 * (3 + sqrt(6)))
+  mixture <- random_mixture(3, 2, flat = 2)
+  at <- as.matrix(expand.grid(nodes, nodes))
+  w <- apply(expand.grid(share, share), 1, prod)
+  points <- lapply(1:3, \(c) {
+    s <- eigen(mixture$covariances[, , c], symmetric = TRUE)
+    root <- s$vectors %*% diag(sqrt(pmax(s$values, 0)))
+    sweep(at %*% t(root), 2, mixture$means[c, ], "+")
+  })
+  points <- do.call(rbind, points)
+  weights <- rep(mixture$weights, each = 16) * w
+  expect_equal(sum(weights), 1, tolerance = 1e-12)
+  for (kernel in list(kernel_linear(), kernel_poly(1, 2), kernel_poly(2),
+                      kernel_poly(3), kernel_poly(3, 0.2))) {
+    truth <- kme(points, kernel, weights = weights)
+    for (fit in list(kme(random_points(9, 2), kernel),
+                     kme(random_points(9, 2), kernel, "skmse"))) {
+      expect_equal(kme_risk(fit, mixture), kme_distance(fit, truth)^2,
+                   tolerance = 1e-10)
+    }
+  }
+})
+
+test_that("with covariances of 0 a mixture is a weighted set of points", {
+  means <- random_points(3, 2)
+  mixture <- list(weights = c(0.2, 0.5, 0.3), means = means,
+                  covariances = array(0, c(2, 2, 3)))
+  for (kernel in list(rbf, kernel_rbf(c(0.5, 2)), kernel_poly(3),
+                      kernel_linear())) {
+    points <- kme(means, kernel, weights = mixture$weights)
+    fit <- kme(random_points(8, 2), kernel)
+    expect_equal(kme_risk(fit, mixture), kme_distance(fit, points)^2,
+                 tolerance = 1e-11)
+    expect_equal(kme_risk(points, mixture), 0, tolerance = 1e-13)
+  }
+})
+
+test_that("RBF kernels integrate a normal distribution in closed form", {
+  # E exp(-(z - X)^2/(2 theta^2)) is a density of N(0, theta^2 + s^2), scaled;
+  # independent coordinates multiply.
+  theta <- c(0.7, 2)
+  s <- c(1.5, 0.4)
+  z <- random_points(6, 2)
+  mixture <- check_mixture(list(weights = 1, means = c(0, 0),
+                                covariances = diag(s^2)), 2L, "mixture")
+  want <- 1
+  for (l in 1:2) {
+    want <- want * sqrt(2 * pi) * theta[l] *
+      stats::dnorm(z[, l], 0, sqrt(theta[l]^2 + s[l]^2))
+  }
+  expect_equal(mixture_at(mixture, kernel_rbf(theta), z), want,
+               tolerance = 1e-13)
+  expect_equal(mixture_inner(mixture, mixture, kernel_rbf(theta)),
+               prod(theta / sqrt(theta^2 + 2 * s^2)), tolerance = 1e-13)
+})
+
+test_that("a singular covariance is that of the remaining coordinates", {
+  x <- random_points(10, 2)
+  flat <- list(weights = 1, means = c(1, 0.5), covariances = diag(c(2, 0)))
+  line <- list(weights = 1, means = 1, covariances = 2)
+  # The second coordinate is the point 0.5 in every draw.
+  at <- mixture_at(check_mixture(line, 1L, "m"), rbf, x[, 1, drop = FALSE]) *
+    gram_R(rbf, x[, 2, drop = FALSE], matrix(0.5))[, 1]
+  expect_equal(mixture_at(check_mixture(flat, 2L, "m"), rbf, x), at,
+               tolerance = 1e-13)
+  expect_gt(kme_risk(kme(x, rbf), flat), 0)
+})
+
+test_that("the risk is the same for parts of a mixture split in two", {
+  mixture <- random_mixture(2, 2)
+  split <- list(
+    weights = c(mixture$weights[1] / 2, mixture$weights[1] / 2,
+                mixture$weights[2]),
+    means = mixture$means[c(1, 1, 2), ],
+    covariances = mixture$covariances[, , c(1, 1, 2)]
+  )
+  fit <- kme(random_points(8, 2), rbf, "skmse")
+  expect_equal(kme_risk(fit, mixture), kme_risk(fit, split), tolerance = 1e-12)
+})
+
+test_that("the risk decreases with n, and shrinking gains at small n", {
+  set.seed(11)
+  mixture <- list(weights = 1, means = numeric(5), covariances = diag(5))
+  risks <- replicate(30, {
+    x <- matrix(stats::rnorm(500), 100)
+    few <- x[1:10, ]
+    c(kme(x, kernel_rbf(2)) |> kme_risk(mixture),
+      kme(few, kernel_rbf(2)) |> kme_risk(mixture),
+      kme(few, kernel_rbf(2), "skmse") |> kme_risk(mixture),
+      kme(few, kernel_rbf(2), "fkmse") |> kme_risk(mixture))
+  })
+  means <- rowMeans(risks)
+  # (varrho - |mu|^2)/n: tenfold between n = 100 and n = 10.
+  expect_equal(means[2] / means[1], 10, tolerance = 0.3)
+  expect_lt(means[3], 0.97 * means[2])
+  expect_lt(means[4], 0.97 * means[2])
+  expect_equal(means[2], (1 - (4 / 6)^(5 / 2)) / 10, tolerance = 0.15)
+})
+
+test_that("ways to write one mixture give one risk", {
+  fit <- kme(random_points(8, 1), rbf)
+  one <- list(weights = 1, means = 0.5, covariances = 2)
+  for (other in list(
+    list(weights = 1L, means = matrix(0.5), covariances = matrix(2)),
+    list(weights = 1, means = data.frame(0.5), covariances = array(2, c(1, 1,
+      1))),
+    list(covariances = 2, means = 0.5, weights = 1, note = "mine")
+  )) {
+    expect_identical(kme_risk(fit, other), kme_risk(fit, one))
+  }
+  two <- list(weights = c(0.4, 0.6), means = c(0, 1), covariances = c(1, 2))
+  long <- list(weights = c(0.4, 0.6), means = matrix(c(0, 1)),
+               covariances = array(c(1, 2), c(1, 1, 2)))
+  expect_identical(kme_risk(fit, two), kme_risk(fit, long))
+})

@@ -1,0 +1,337 @@
+# Bad input: a clear, classed error. Calls and messages are snapshots.
+
+x <- random_points(6, 2)
+rbf <- kernel_rbf(1)
+normal <- list(weights = 1, means = c(0, 0), covariances = diag(2))
+
+expect_refusals <- function(calls, class = "kernmean_error_input",
+                            env = parent.frame()) {
+  lines <- refusals(calls, class, env)
+  expect_snapshot(writeLines(lines))
+}
+
+test_that("missing and infinite values are counted", {
+  with <- function(...) replace(x, seq_len(...length()), c(...))
+  expect_refusals(expression(
+    kme(with(NA)), kme(with(NA, NA, NaN)), kme(with(Inf, -Inf, 1, NA)),
+    kme(as.data.frame(with(NaN))), kme(~ V1, as.data.frame(with(NA, NA))),
+    kme(c(1, NA)), kme(c(1L, NA)), gram(with(Inf)),
+    kernel_matrix(rbf, with(NA)), kernel_matrix(rbf, x, with(NaN)),
+    predict(kme(x, rbf), with(NA)), kme(x, rbf, weights = c(1:5, NA)),
+    as_gram(with(NA)[1:2, ])
+  ))
+})
+
+test_that("data that are not numbers are refused with their column", {
+  d <- data.frame(a = 1:3)
+  d$list <- list(1, 2, 3)
+  m <- data.frame(a = 1:3)
+  m$matrix <- matrix(1:6, 3)
+  dates <- as.Date("2026-01-01") + 1:3
+  expect_refusals(expression(
+    kme("a"), kme(letters), kme(NULL), kme(NA), kme(c(TRUE, FALSE)),
+    kme(list(1, 2)), kme(factor(1:3)), kme(mean), kme(quote(a)),
+    kme(c(1i, 2)), kme(matrix(TRUE, 2, 2)), kme(matrix("a", 2, 2)),
+    kme(matrix(list(1), 2, 2)), kme(array(1, c(2, 2, 2))), kme(dates),
+    kme(as.difftime(1:3, units = "mins")), kme(stats::dist(x)),
+    kme(table(1:3)), kme(structure(1:3, class = "units")), kme(d), kme(m),
+    kme(data.frame(f = factor(1:3))),
+    kme(data.frame(a = 1:3, s = letters[1:3])),
+    kme(data.frame(l = c(TRUE, FALSE))), kme(data.frame(dates)),
+    kme(data.frame(a = 1, z = 1i)), kme(iris), kme(~ Species, iris),
+    kme(~ ., iris), kme(~ a, data.frame(a = letters[1:3]))
+  ))
+})
+
+test_that("no rows or no columns are refused", {
+  expect_refusals(expression(
+    kme(numeric()), kme(matrix(0, 0, 3)), kme(matrix(0, 3, 0)),
+    kme(data.frame()), kme(data.frame(a = numeric())), kme(iris[0, 1:2]),
+    kme(iris[, 0]), kme(~ 1, iris), gram(numeric()),
+    kernel_matrix(rbf, x, x[0, ]), predict(kme(x, rbf), x[0, ])
+  ))
+})
+
+test_that("one point cannot be shrunk", {
+  one <- x[1, , drop = FALSE]
+  expect_refusals(expression(
+    kme(one, rbf, "skmse"), kme(one, rbf, "fkmse"), kme(3, rbf, "fkmse"),
+    kme(one, rbf, "skmse", lambda = 1),
+    kme(as_gram(matrix(1)), estimator = "skmse")
+  ))
+})
+
+test_that("bandwidths must be positive, finite and of the right length", {
+  expect_refusals(expression(
+    kernel_rbf(0), kernel_rbf(-1), kernel_rbf(NA), kernel_rbf(NA_real_),
+    kernel_rbf(NaN), kernel_rbf(Inf), kernel_rbf(c(1, -2)), kernel_rbf("mean"),
+    kernel_rbf("med"), kernel_rbf(NULL), kernel_rbf(TRUE),
+    kernel_rbf(numeric()), kernel_rbf(list(1)),
+    kernel_laplace(0), kernel_laplace(NULL),
+    kernel_matern(5 / 2, -1), kernel_matern(5 / 2, NULL), kernel_laplace("L2"),
+    kme(x, kernel_rbf(c(1, 2, 3))), kernel_matrix(kernel_rbf(1:4), x),
+    kme(x, kernel_rbf(\(x) -1)), kme(x, kernel_rbf(\(x) 1:3)),
+    kme(x, kernel_rbf(\(x) "median")), kme(x, kernel_rbf(\(x) NULL))
+  ))
+})
+
+test_that("kernels refuse unknown choices and parameters", {
+  expect_refusals(expression(
+    kernel_laplace(1, "L3"), kernel_laplace(1, NA), kernel_matern(2),
+    kernel_matern("5/2"), kernel_matern(c(1 / 2, 3 / 2)), kernel_matern(NA),
+    kernel_poly(0), kernel_poly(1.5), kernel_poly(-2), kernel_poly(NA),
+    kernel_poly("2"), kernel_poly(c(1, 2)), kernel_poly(Inf),
+    kernel_poly(2, -1), kernel_poly(2, NA), kernel_poly(2, Inf),
+    kernel_function(1), kernel_function("tcrossprod"), kernel_function(NULL)
+  ))
+})
+
+test_that("a kernel must be a kernel object", {
+  expect_refusals(expression(
+    kme(x, "rbf"), kme(x, kernel_rbf), kme(x, tcrossprod), kme(x, 1),
+    kme(x, NULL), kme(x, x), gram(x, "rbf"), gram(x, diag(6)),
+    kernel_matrix(x, rbf), kernel_matrix("rbf", x), kme(x, kernel_energy()),
+    kme(gram(x, kernel_energy())), kme(gram(x, rbf), rbf)
+  ))
+})
+
+test_that("what a kernel function returns is checked", {
+  k <- \(f) kernel_function(f)
+  expect_refusals(expression(
+    kme(x, k(\(x, y) 1)), kme(x, k(\(x, y) NULL)),
+    kme(x, k(\(x, y) matrix("a", nrow(x), nrow(y)))),
+    kme(x, k(\(x, y) matrix(NA_real_, nrow(x), nrow(y)))),
+    kme(x, k(\(x, y) as.data.frame(tcrossprod(x, y)))),
+    kernel_matrix(k(\(x, y) tcrossprod(y, x)), x, x[1:2, ]),
+    kernel_matrix(k(\(x, y) tcrossprod(x, y) / 0), x),
+    kme(x, k(\(x, y) -gram_R(rbf, x, y)), "fkmse"),
+    gram(x, k(\(x, y) outer(x[, 1], y[, 1], ">") + 0))
+  ))
+  expect_error(kme(x, kernel_function(\(x, y) stop("mine"))), "mine")
+})
+
+test_that("lambda must be a number of at least 0", {
+  expect_refusals(expression(
+    kme(x, rbf, "skmse", lambda = -1), kme(x, rbf, "fkmse", lambda = -1e-9),
+    kme(x, rbf, "fkmse", lambda = NA), kme(x, rbf, "fkmse", lambda = NaN),
+    kme(x, rbf, "fkmse", lambda = "1"), kme(x, rbf, "fkmse", lambda = c(1, 2)),
+    kme(x, rbf, "fkmse", lambda = TRUE), kme(x, rbf, "skmse", lambda = -Inf),
+    kme(x, rbf, "fkmse", lambda = numeric()),
+    kme(x, rbf, "fkmse", lambda = list(1))
+  ))
+})
+
+test_that("unknown choices are answered with the valid ones", {
+  expect_refusals(expression(
+    kme(x, rbf, "mean"), kme(x, rbf, NA), kme(x, rbf, NULL), kme(x, rbf, 1),
+    kme(x, rbf, c("kme", "skmse")), kme(x, rbf, "KME"), kme(x, rbf, ""),
+    kme(x, rbf, "skmse", select = "gcv"), kme(x, rbf, "fkmse", select = "best"),
+    kme(x, rbf, "fkmse", select = NA), kme(x, rbf, "fkmse", select = 1),
+    gram_spectrum(gram(x, rbf), "all"), gram_spectrum(gram(x, rbf), NA),
+    gram_spectrum(diag(2))
+  ))
+})
+
+test_that("arguments that do not go together are refused", {
+  target <- kme(x + 1, rbf)
+  w <- rep(1, 6)
+  expect_refusals(expression(
+    kme(x, rbf, lambda = 1), kme(x, rbf, select = "loocv"),
+    kme(x, rbf, target = target), kme(x, rbf, "skmse", weights = w),
+    kme(x, rbf, "fkmse", weights = w),
+    kme(x, rbf, "fkmse", lambda = 1, select = "loocv"),
+    kme(x, rbf, "fkmse", select = "gcv", target = target),
+    kme(x, rbf, "fkmse", select = "printed", target = normal)
+  ))
+})
+
+test_that("weights must be one finite number for each row", {
+  expect_refusals(expression(
+    kme(x, rbf, weights = 1), kme(x, rbf, weights = letters[1:6]),
+    kme(x, rbf, weights = c(1:5, Inf)), kme(x, rbf, weights = rep(TRUE, 6)),
+    kme(x, rbf, weights = numeric()), kme(x, rbf, weights = list(1, 2)),
+    kme(gram(x, rbf), weights = 1:7)
+  ))
+})
+
+test_that("unused arguments are named", {
+  g <- gram(x, rbf)
+  fit <- kme(x, rbf)
+  expect_refusals(expression(
+    kme(x, rbf, sigma = 1), kme(x, rbf, "kme", 3), kme(x, a = 1, b = 2),
+    kme(x, rbf, lamda = 1), gram(x, rbf, 1), gram(x, y = 2),
+    as_gram(diag(2), 1),
+    predict(fit, x, type = "response"), predict(fit, x, 1),
+    kme(~ V1, as.data.frame(x), sigma = 1), update(fit, sigma = 2)
+  ))
+})
+
+test_that("new data must have the columns of the sample", {
+  named <- x
+  colnames(named) <- c("a", "b")
+  fit <- kme(named, rbf)
+  bare <- kme(x, rbf)
+  formula <- kme(~ log(a^2) + b, as.data.frame(named))
+  expect_refusals(expression(
+    predict(fit, data.frame(a = 1)), predict(fit, data.frame(u = 1, v = 2)),
+    predict(fit, iris), predict(fit, x[, 1]), predict(fit, c(a = 1, b = 2)),
+    predict(fit, cbind(x, 1)), predict(fit, NULL), predict(fit, list(1, 2)),
+    predict(fit, data.frame(a = "x", b = 1)),
+    predict(fit, data.frame(a = factor(1), b = 1)),
+    predict(fit, cbind(a = 1, b = 2, a = 3)), predict(bare, x[, 1]),
+    predict(bare, cbind(x, 1)), predict(kme(1:3, rbf), x),
+    predict(bare, "a"), predict(formula, data.frame(a = 1)),
+    predict(formula, data.frame(a = 1, b = "x")),
+    kernel_matrix(rbf, x, x[, 1]), kernel_matrix(rbf, named, iris[, 1:2]),
+    kernel_matrix(rbf, x, NULL)
+  ))
+})
+
+test_that("a fit on values of kernels takes values of kernels", {
+  fit <- kme(as_gram(gram_R(rbf, x)))
+  expect_refusals(expression(
+    predict(fit, x), predict(fit, 1:6), predict(fit, c(1, NA)),
+    kme_risk(fit, normal), kme_inner(fit, kme(x, rbf)),
+    kme_distance(fit, kme(as_gram(gram_R(rbf, x)))),
+    kme(fit$gram, estimator = "skmse", target = normal),
+    kme(fit$gram, estimator = "skmse", target = kme(x, rbf)),
+    update(fit, kernel = rbf)
+  ))
+})
+
+test_that("a matrix that is no Gram matrix is refused with its defect", {
+  k <- gram_R(rbf, x)
+  skew <- replace(k, 7, 5)
+  expect_refusals(expression(
+    as_gram(skew), as_gram(k - diag(6)), as_gram(-diag(2)), as_gram(k[, 1:3]),
+    as_gram(as.data.frame(k)), as_gram(1), as_gram(NULL), as_gram("a"),
+    as_gram(matrix(0, 0, 0)), as_gram(matrix("a", 2, 2)),
+    as_gram(matrix(TRUE, 2, 2)), as_gram(replace(k, 3, NA)),
+    as_gram(matrix(-1)), gram(gram(x, rbf))
+  ))
+})
+
+test_that("mixtures must be mixtures", {
+  fit <- kme(x, rbf)
+  two <- function(...) {
+    utils::modifyList(list(weights = c(0.5, 0.5), means = matrix(0, 2, 2),
+                           covariances = array(diag(2), c(2, 2, 2))), list(...))
+  }
+  one <- function(...) utils::modifyList(normal, list(...), keep.null = TRUE)
+  expect_refusals(expression(
+    kme_risk(fit, 3), kme_risk(fit, NULL), kme_risk(fit, list(1, 2)),
+    kme_risk(fit, list(weights = 1, means = 0)), kme_risk(fit, kme(x, rbf)),
+    kme_risk(fit, one(weights = 2)), kme_risk(fit, one(weights = NA)),
+    kme_risk(fit, one(weights = "1")), kme_risk(fit, one(weights = numeric())),
+    kme_risk(fit, two(weights = c(1.5, -0.5))), kme_risk(fit, one(means = 1)),
+    kme_risk(fit, one(means = NULL)), kme_risk(fit, one(means = c("a", "b"))),
+    kme_risk(fit, one(means = c(0, NA))), kme_risk(fit, two(means = c(0, 0))),
+    kme_risk(fit, two(means = matrix(0, 2, 3))),
+    kme_risk(fit, one(covariances = diag(3))),
+    kme_risk(fit, one(covariances = NULL)),
+    kme_risk(fit, one(covariances = "a")),
+    kme_risk(fit, two(covariances = diag(2))),
+    kme_risk(fit, one(covariances = diag(c(1, NA)))),
+    kme_risk(fit, one(covariances = diag(c(1, -1)))),
+    kme_risk(fit, one(covariances = matrix(c(1, 0.5, 0, 1), 2))),
+    kme_risk(fit, two(covariances = array(c(diag(2), -diag(2)), c(2, 2, 2)))),
+    kme(x, rbf, "skmse", target = one(weights = 2)),
+    kme(x, rbf, "skmse", target = 0)
+  ))
+})
+
+test_that("mixtures need a kernel with closed forms", {
+  expect_refusals(expression(
+    kme_risk(kme(x, kernel_laplace(1)), normal),
+    kme_risk(kme(x, kernel_poly(4)), normal),
+    kme_risk(kme(x, kernel_function(tcrossprod)), normal),
+    kme(x, kernel_matern(3 / 2, 1), "fkmse", target = normal)
+  ))
+})
+
+test_that("embeddings of different kernels or spaces do not meet", {
+  a <- kme(x, rbf)
+  expect_refusals(expression(
+    kme_inner(a, 3), kme_distance(x, a), kme_risk(x, normal),
+    kme_inner(a, kme(x, kernel_rbf(2))), kme_distance(a, kme(x)),
+    kme_inner(a, kme(x, kernel_laplace(1))), kme_inner(a, kme(x[, 1], rbf)),
+    kme_distance(kme(x, kernel_poly(2)), kme(x, kernel_poly(3))),
+    kme_distance(kme(x, kernel_poly(2)), a),
+    kme(x, kernel_rbf(2), "skmse", target = a),
+    kme(x[, 1], rbf, "skmse", target = a),
+    kme(x, "kme", target = a), kme(x, rbf, "fkmse", target = "a")
+  ))
+})
+
+test_that("formulas have no response", {
+  d <- as.data.frame(x)
+  expect_refusals(expression(
+    kme(V1 ~ V2, d), kme(d, ~ V1), update(kme(~ V1, d), formula = ~ V2),
+    update(kme(x), "skmse")
+  ))
+})
+
+test_that("values that overflow are an error and not a result", {
+  huge <- 1e200 * x
+  expect_refusals(expression(
+    kme(huge, kernel_poly(2)), kme(huge, kernel_linear()),
+    kernel_matrix(kernel_poly(3), huge), predict(kme(x, kernel_poly(3)), huge),
+    kme(c(-1.7e308, 1.7e308))
+  ), "kernmean_error_numeric")
+})
+
+test_that("matrices that do not fit are refused with their size", {
+  old <- options(kernmean.memory = 100)
+  on.exit(options(old))
+  fit <- kme(x, rbf)
+  expect_refusals(expression(
+    gram(x, rbf), kernel_matrix(rbf, x), kernel_matrix(rbf, x, x[1:3, ]),
+    kme(x, rbf, "fkmse"), kme(x, rbf, "fkmse", lambda = 1),
+    update(fit, estimator = "fkmse")
+  ), "kernmean_error_memory")
+})
+
+test_that("numbers of threads are whole and at least 1", {
+  before <- kernmean_threads()
+  expect_refusals(expression(
+    kernmean_threads(0), kernmean_threads(-1), kernmean_threads(1.5),
+    kernmean_threads("two"), kernmean_threads(NA), kernmean_threads(c(1, 2)),
+    kernmean_threads(Inf), kernmean_threads(TRUE)
+  ))
+  expect_identical(kernmean_threads(), before)
+})
+
+test_that("a routine that fails is a numeric error with its name", {
+  error <- tryCatch(stop_numeric("dsyevr", 2L, 7L), error = identity)
+  expect_s3_class(error, c("kernmean_error_numeric", "kernmean_error", "error",
+                           "condition"), exact = FALSE)
+  expect_match(conditionMessage(error),
+               "'dsyevr' did not converge (info = 7)", fixed = TRUE)
+  # T - 5 I is not positive definite.
+  t <- .Call(C_r_tridiag, diag(3))
+  expect_error(
+    .Call(C_r_tridiag_solve, t$diagonal, t$off, -5, c(1, 2, 3)),
+    "not positive definite", class = "kernmean_error_numeric"
+  )
+})
+
+test_that("an error names the call that the user typed", {
+  f <- function(data) kme(data, rbf, "skmse")
+  error <- tryCatch(f("a"), error = identity)
+  expect_identical(conditionCall(error), quote(kme(data, rbf, "skmse")))
+  error <- tryCatch(lapply("a", kme), error = identity)
+  expect_match(deparse1(conditionCall(error)), "FUN(X[[i]], ...)", fixed = TRUE)
+})
+
+test_that("internal errors name what came to the border with C", {
+  spec <- native_kernel(rbf, x)
+  expect_error(.Call(C_r_kernel_store, spec, 1:3, NULL), "internal error: 'x'")
+  expect_error(.Call(C_r_kernel_store, spec, x, x[, 1, drop = FALSE]),
+               "internal error: 'y'")
+  expect_error(.Call(C_r_kernel_store, list(1), x, NULL),
+               "internal error: 'spec'")
+  expect_error(.Call(C_r_kernel_apply, spec, x, NULL, x[1:3, ]),
+               "internal error: 'v'")
+  expect_error(.Call(C_r_eigen, x), "internal error: 'k'")
+  expect_error(.Call(C_r_exp, 1L), "internal error: 'x'")
+})

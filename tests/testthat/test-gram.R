@@ -1,0 +1,204 @@
+# Gram objects: what they hold, what is computed when, memory.
+
+test_that("a gram holds the kernel matrix, the kernel and the points", {
+  x <- random_points(12, 2)
+  g <- gram(x, kernel_rbf())
+  expect_s3_class(g, "gram")
+  expect_equal(as.matrix(g), kernel_matrix(kernel_rbf(), x), tolerance = 0)
+  expect_equal(as.matrix(g), gram_R(g$kernel, x), tolerance = 1e-13)
+  expect_identical(dim(g), c(12L, 12L))
+  expect_identical(c(nrow(g), ncol(g)), c(12L, 12L))
+  expect_identical(g$x, x)
+  expect_type(g$kernel$bandwidth, "double")
+})
+
+test_that("the gram of a matrix of values knows no points and no kernel", {
+  k <- rbf_gram(8)
+  g <- as_gram(k)
+  expect_identical(g$K, k)
+  expect_null(g$x)
+  expect_null(g$kernel)
+  expect_identical(as_gram(g), g)
+})
+
+test_that("as_gram() takes integers, names and classes", {
+  k <- matrix(c(2L, 1L, 1L, 2L), 2, dimnames = list(c("a", "b"), c("a", "b")))
+  g <- as_gram(structure(k, class = "mine"))
+  expect_equal(unname(as.matrix(g)), matrix(c(2, 1, 1, 2), 2))
+  expect_type(g$K, "double")
+  expect_null(attr(g$K, "class"))
+})
+
+test_that("an asymmetry of rounding is evened out, a larger one refused", {
+  k <- rbf_gram(8)
+  k[1, 2] <- k[1, 2] * (1 + 1e-12)
+  g <- as_gram(k)
+  expect_true(isSymmetric(g$K, tol = 0))
+  expect_equal(g$K, k, tolerance = 1e-11)
+  k[1, 2] <- k[1, 2] + 1e-6
+  expect_error(as_gram(k), "differ .* by up to 1e-06",
+               class = "kernmean_error_input")
+})
+
+test_that("rounding below 0 is accepted, an indefinite matrix refused", {
+  x <- random_points(30, 2)
+  expect_s3_class(as_gram(tcrossprod(x)), "gram")
+  k <- tcrossprod(x) - 1e-13 * diag(30)
+  g <- as_gram(k)
+  expect_identical(min(gram_spectrum(g)$values), 0)
+  expect_error(as_gram(tcrossprod(x) - diag(30)),
+               "smallest eigenvalue is -1, its largest",
+               class = "kernmean_error_input")
+  expect_error(as_gram(-diag(3)), class = "kernmean_error_input")
+  expect_error(as_gram(matrix(c(0, 1, 1, 0), 2)),
+               class = "kernmean_error_input")
+  expect_s3_class(as_gram(matrix(0, 3, 3)), "gram")
+})
+
+test_that("matrices of very large and very small values are accepted", {
+  k <- rbf_gram(10)
+  for (scale in c(1e-300, 1e-100, 1e100, 1e300)) {
+    expect_identical(as_gram(k * scale)$K, k * scale)
+    expect_error(as_gram((k - 0.9 * diag(10)) * scale),
+                 class = "kernmean_error_input")
+  }
+})
+
+computed <- function(g) setdiff(ls(g), c("K", "kernel", "x"))
+
+test_that("each part of the spectrum is computed when it is first needed", {
+  g <- gram(random_points(12, 2), kernel_rbf(1))
+  expect_length(computed(g), 0)
+  gram_spectrum(g)
+  expect_setequal(computed(g), c("tridiagonal", "values"))
+  gram_spectrum(g, "projections")
+  expect_setequal(computed(g), c("tridiagonal", "values", "projections"))
+  gram_spectrum(g, "vectors")
+  expect_setequal(computed(g),
+                  c("tridiagonal", "values", "projections", "vectors"))
+})
+
+test_that("each estimator computes no more than it needs", {
+  fresh <- function(...) {
+    g <- gram(random_points(12, 2), kernel_rbf(1))
+    kme(g, ...)
+    computed(g)
+  }
+  expect_length(fresh(), 0)
+  expect_length(fresh(estimator = "skmse"), 0)
+  expect_identical(fresh(estimator = "fkmse", lambda = 1), "cholesky")
+  expect_length(fresh(estimator = "fkmse", lambda = 0), 0)
+  for (select in c("gcv", "printed")) {
+    expect_setequal(fresh(estimator = "fkmse", select = select),
+                    c("tridiagonal", "values", "projections"))
+  }
+  expect_setequal(fresh(estimator = "fkmse"),
+                  c("values", "projections", "vectors"))
+})
+
+test_that("what was computed is used again", {
+  g <- gram(random_points(12, 2), kernel_rbf(1))
+  gram_spectrum(g, "vectors")
+  # Were it computed again, these would be other values.
+  g$values <- g$values * 2
+  expect_identical(gram_spectrum(g)$values, g$values)
+  expect_identical(gram_spectrum(g, "vectors")$values, g$values)
+  h <- gram(random_points(12, 2), kernel_rbf(1))
+  kme(h, estimator = "fkmse", select = "gcv")
+  before <- h$tridiagonal
+  kme(h, estimator = "fkmse", select = "printed")
+  expect_identical(h$tridiagonal, before)
+})
+
+test_that("a copy is the same object", {
+  g <- gram(random_points(12, 2), kernel_rbf(1))
+  h <- g
+  gram_spectrum(h, "vectors")
+  expect_setequal(computed(g), c("values", "projections", "vectors"))
+  fit <- kme(g)
+  expect_identical(fit$gram, g)
+})
+
+test_that("gram_spectrum() returns what was asked for", {
+  k <- rbf_gram(12)
+  for (what in c("values", "projections", "vectors")) {
+    s <- gram_spectrum(as_gram(k), what)
+    expect_named(s, c("values", "projections", "vectors"))
+    expect_equal(s$values, eigen(k, TRUE, TRUE)$values, tolerance = 1e-12)
+    expect_identical(is.null(s$projections), what == "values")
+    expect_identical(is.null(s$vectors), what != "vectors")
+  }
+  expect_equal(s$projections, colMeans(s$vectors), tolerance = 1e-14)
+  expect_identical(names(gram_spectrum(as_gram(k))$values), NULL)
+})
+
+test_that("projections are not negative, whatever was computed before", {
+  k <- rbf_gram(12)
+  g <- as_gram(k)
+  cold <- gram_spectrum(g, "projections")$projections
+  gram_spectrum(g, "vectors")
+  warm <- gram_spectrum(g, "projections")$projections
+  expect_true(all(warm >= 0))
+  expect_equal(warm, cold, tolerance = 1e-6)
+})
+
+test_that("a gram prints what it is and what has been computed", {
+  expect_snapshot({
+    g <- gram(cbind(c(0, 1, 3)), kernel_rbf(2))
+    g
+    invisible(kme(g, estimator = "fkmse", lambda = 1))
+    g
+    invisible(gram_spectrum(g))
+    g
+    invisible(gram_spectrum(g, "vectors"))
+    g
+    as_gram(diag(200))
+  })
+})
+
+test_that("a matrix that does not fit in memory is refused before it is made", {
+  old <- options(kernmean.memory = 1000)
+  on.exit(options(old))
+  x <- random_points(20, 2)
+  k <- kernel_rbf(1)
+  for (call in expression(gram(x, k), kernel_matrix(k, x),
+                          kernel_matrix(k, x, x), kme(x, k, "fkmse"))) {
+    expect_error(eval(call), "20 x 20 doubles needs 3.2 kB.* 1 kB",
+                 class = "kernmean_error_memory")
+  }
+  # These store no matrix.
+  expect_s3_class(kme(x, k), "kme")
+  expect_s3_class(kme(x, k, "skmse"), "kme")
+  expect_length(predict(kme(x, k), x), 20)
+  options(kernmean.memory = 3200)
+  g <- gram(x, k)
+  expect_error(gram_spectrum(g, "vectors"), class = "kernmean_error_memory")
+  expect_length(computed(g), 0)
+  options(kernmean.memory = Inf)
+  expect_length(gram_spectrum(g, "vectors")$values, 20)
+})
+
+test_that("the memory of a machine is known or taken as unlimited", {
+  old <- options(kernmean.memory = NULL)
+  on.exit(options(old))
+  expect_gt(memory_available(), 0)
+  expect_error(gram(matrix(0, 1e7, 1)), "needs 800 TB",
+               class = "kernmean_error_memory")
+})
+
+test_that("the option for memory must be a number", {
+  old <- options(kernmean.memory = "much")
+  on.exit(options(old))
+  expect_error(gram(1:3), "'kernmean.memory' must be",
+               class = "kernmean_error_input")
+})
+
+test_that("a gram of an asymmetric or indefinite kernel function is refused", {
+  x <- random_points(8, 2)
+  skew <- kernel_function(\(x, y) outer(x[, 1], 2 * y[, 1], "-"))
+  expect_error(gram(x, skew), "the matrix of kernel values must be symmetric",
+               class = "kernmean_error_input")
+  negative <- kernel_function(\(x, y) -tcrossprod(x, y))
+  expect_error(gram(x, negative), "must be positive semi-definite",
+               class = "kernmean_error_input")
+})

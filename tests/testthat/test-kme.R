@@ -1,0 +1,504 @@
+# The estimators as a user meets them: limits, invariances, targets, methods.
+
+every_fit <- function(x, kernel, ...) {
+  list(
+    kme = kme(x, kernel),
+    skmse = kme(x, kernel, "skmse"),
+    plugin = kme(x, kernel, "skmse", select = "plugin"),
+    skmse_given = kme(x, kernel, "skmse", lambda = 0.3),
+    fkmse = kme(x, kernel, "fkmse"),
+    gcv = kme(x, kernel, "fkmse", select = "gcv"),
+    printed = kme(x, kernel, "fkmse", select = "printed"),
+    fkmse_given = kme(x, kernel, "fkmse", lambda = 0.3)
+  )
+}
+
+# Weights are determined to the rounding of K over lambda (the embedding is
+# determined much better).
+weight_rounding <- function(fit) {
+  condition <- fit$n * fit$varrho / fit$lambda
+  if (fit$lambda == 0) 1e-13 else 1e-14 * (100 + condition)
+}
+
+kernels <- function() {
+  list(rbf = kernel_rbf(1.2), laplace = kernel_laplace(2),
+       matern = kernel_matern(5 / 2, 1.5), poly = kernel_poly(2),
+       linear = kernel_linear())
+}
+
+normal <- function(d) {
+  list(weights = 1, means = numeric(d), covariances = diag(d))
+}
+
+# --- What a fit is -----------------------------------------------------------
+
+test_that("weights, values, norms and rho are those of explicit matrices", {
+  x <- random_points(20, 2)
+  z <- random_points(7, 2)
+  all_kernels <- kernels()
+  for (name in names(all_kernels)) {
+    kernel <- all_kernels[[name]]
+    k <- gram_R(kernel, x)
+    for (fit in every_fit(x, kernel)) {
+      w <- fit$weights
+      expect_identical(coef(fit), w)
+      expect_equal(predict(fit), drop(k %*% w), tolerance = 1e-12)
+      expect_equal(predict(fit, z), drop(gram_R(kernel, z, x) %*% w),
+                   tolerance = 1e-12)
+      expect_equal(fit$norm2, sum(w * (k %*% w)), tolerance = 1e-11)
+      expect_equal(c(fit$rho, fit$varrho), c(mean(k), mean(diag(k))),
+                   tolerance = 1e-12)
+      expect_identical(fit$n, 20L)
+    }
+  }
+})
+
+test_that("weights are those of the formulas", {
+  x <- random_points(20, 2)
+  for (kernel in kernels()) {
+    k <- gram_R(kernel, x)
+    for (fit in every_fit(x, kernel)) {
+      want <- switch(fit$estimator,
+        kme = rep(1 / 20, 20),
+        skmse = rep((1 - fit$alpha) / 20, 20),
+        fkmse = fkmse_weights_R(k, fit$lambda)
+      )
+      expect_equal(fit$weights, want, tolerance = weight_rounding(fit))
+    }
+  }
+})
+
+test_that("predict() at the sample is predict() without new data", {
+  x <- random_points(30, 3)
+  for (kernel in kernels()) {
+    for (fit in every_fit(x, kernel)) {
+      expect_equal(predict(fit, x), predict(fit), tolerance = 1e-12)
+    }
+    fit <- kme(x, kernel, "fkmse", target = kme(x[1:9, ] + 1, kernel))
+    expect_equal(predict(fit, x), predict(fit), tolerance = 1e-12)
+  }
+})
+
+test_that("the row order of the sample does not matter", {
+  x <- random_points(25, 2)
+  z <- random_points(5, 2)
+  set.seed(1)
+  order <- sample(25)
+  for (kernel in kernels()) {
+    fits <- every_fit(x, kernel)
+    permuted <- every_fit(x[order, ], kernel)
+    for (name in names(fits)) {
+      # lambda is found to 1e-6, beta follows; the minimum to its square.
+      tolerance <- if (is.null(fits[[name]]$select)) 1e-10 else 1e-5
+      expect_equal(permuted[[name]]$weights, fits[[name]]$weights[order],
+                   tolerance = tolerance, info = name)
+      expect_equal(predict(permuted[[name]], z), predict(fits[[name]], z),
+                   tolerance = tolerance, info = name)
+      expect_equal(permuted[[name]]$minimum, fits[[name]]$minimum,
+                   tolerance = 1e-9, info = name)
+    }
+  }
+})
+
+test_that("rows of new data are predicted independently of each other", {
+  x <- random_points(30, 2)
+  z <- random_points(70, 2)
+  for (fit in every_fit(x, kernel_rbf(1))) {
+    whole <- predict(fit, z)
+    expect_identical(predict(fit, z[65, , drop = FALSE]), whole[65])
+    expect_identical(predict(fit, z[70:1, ]), rev(whole))
+  }
+})
+
+# --- Limits ------------------------------------------------------------------
+
+test_that("lambda = 0 is the KME and lambda = Inf the target, exactly", {
+  x <- random_points(15, 2)
+  for (kernel in kernels()) {
+    mean <- kme(x, kernel)
+    for (estimator in c("skmse", "fkmse")) {
+      none <- kme(x, kernel, estimator, lambda = 0)
+      expect_identical(none$weights, mean$weights)
+      expect_equal(none$norm2, mean$norm2, tolerance = 1e-13)
+      all <- kme(x, kernel, estimator, lambda = Inf)
+      expect_identical(all$weights, numeric(15))
+      expect_identical(all$norm2, 0)
+      expect_identical(predict(all, x[1:3, ]), numeric(3))
+      expect_identical(c(none$lambda, all$lambda), c(0, Inf))
+    }
+  }
+})
+
+test_that("with a target, lambda = Inf is the target exactly", {
+  x <- random_points(15, 2)
+  z <- random_points(8, 2)
+  kernel <- kernel_rbf(1)
+  for (target in list(kme(z, kernel), normal(2))) {
+    for (estimator in c("skmse", "fkmse")) {
+      fit <- kme(x, kernel, estimator, target = target, lambda = Inf)
+      towards <- kme(x, kernel, "skmse", target = target, lambda = Inf)
+      expect_equal(predict(fit, z), predict(towards, z), tolerance = 1e-14)
+      if (inherits(target, "kme")) {
+        expect_equal(predict(fit, z), predict(target, z), tolerance = 1e-14)
+        expect_identical(kme_distance(fit, target), 0)
+      }
+    }
+  }
+})
+
+test_that("F-KMSE with a target at lambda = 0 adds the projection", {
+  x <- random_points(6, 2)
+  kernel <- kernel_rbf(1)
+  target <- kme(random_points(8, 2), kernel)
+  fit <- kme(x, kernel, "fkmse", target = target, lambda = 0)
+  # At the points of the sample it takes the values of the KME.
+  expect_equal(predict(fit), predict(kme(x, kernel)), tolerance = 1e-8)
+  k <- gram_R(kernel, x)
+  want <- solve(k, rowMeans(k) - predict(target, x))
+  expect_equal(fit$weights, want, tolerance = 1e-8)
+})
+
+test_that("estimates go to the KME and to 0 with lambda", {
+  x <- random_points(12, 2)
+  for (kernel in kernels()) {
+    mean <- kme(x, kernel)
+    for (estimator in c("skmse", "fkmse")) {
+      small <- c(1e-4, 1e-8, 1e-12)
+      distance <- vapply(small, \(l) {
+        kme_distance(kme(x, kernel, estimator, lambda = l), mean)
+      }, numeric(1))
+      # Each step of 1e-4 shrinks the distance until rounding is reached.
+      expect_lt(distance[2], max(0.1 * distance[1], 1e-7))
+      expect_lt(distance[3], 1e-6)
+      expect_lt(kme(x, kernel, estimator, lambda = 1e12)$norm2, 1e-12)
+    }
+  }
+})
+
+test_that("F-KMSE needs no well-conditioned K at the smallest lambda", {
+  x <- cbind(seq(0, 1, length.out = 60))
+  for (lambda in c(1e-17, 1e-15, 1e-13, 1e-10)) {
+    for (g in list(gram(x, kernel_rbf(2)), gram(x, kernel_linear()))) {
+      cold <- kme(g, estimator = "fkmse", lambda = lambda)
+      expect_true(all(is.finite(cold$weights)))
+      # sqrt(lambda) bounds what the shrinkage does, 1e-6 the rounding.
+      expect_lt(max(abs(predict(cold) - predict(kme(g)))), 1e-6)
+      gram_spectrum(g, "vectors")
+      warm <- kme(g, estimator = "fkmse", lambda = lambda)
+      expect_equal(predict(warm), predict(cold), tolerance = 1e-6)
+    }
+  }
+})
+
+test_that("norm and weights of S-KMSE shrink with lambda", {
+  x <- random_points(12, 2)
+  lambda <- c(0, 0.1, 1, 10, Inf)
+  for (estimator in c("skmse", "fkmse")) {
+    norms <- vapply(lambda, \(l) {
+      kme(x, kernel_rbf(1), estimator, lambda = l)$norm2
+    }, numeric(1))
+    expect_true(all(diff(norms) < 0))
+  }
+})
+
+test_that("a given lambda is kept as it is given", {
+  x <- random_points(5, 2)
+  for (lambda in c(0, 1e-300, 0.1, 3, 1e10, 1e300, Inf)) {
+    for (estimator in c("skmse", "fkmse")) {
+      fit <- kme(x, kernel_rbf(1), estimator, lambda = lambda)
+      expect_identical(fit$lambda, lambda)
+      expect_null(fit$select)
+    }
+  }
+  expect_identical(kme(x, kernel_rbf(1), "skmse", lambda = 3L)$alpha, 0.75)
+})
+
+# --- Special samples ---------------------------------------------------------
+
+test_that("S-KMSE of equal points is the KME", {
+  for (kernel in kernels()) {
+    for (select in c("loocv", "plugin")) {
+      fit <- kme(matrix(2, 6, 2), kernel, "skmse", select = select)
+      expect_equal(fit$alpha, 0, tolerance = 1e-14)
+      expect_equal(fit$weights, rep(1 / 6, 6), tolerance = 1e-14)
+    }
+  }
+  fit <- kme(rep(0, 4), kernel_linear(), "skmse")
+  expect_identical(fit$alpha, 0)
+})
+
+test_that("F-KMSE of equal points is nearly the KME for every rule", {
+  for (select in c("loocv", "gcv", "printed")) {
+    fit <- kme(rep(1, 5), kernel_rbf(1), "fkmse", select = select)
+    expect_equal(fit$norm2, 1, tolerance = 1e-6)
+    zero <- kme(rep(0, 5), kernel_linear(), "fkmse", select = select)
+    expect_identical(zero$weights, rep(0.2, 5))
+    expect_output(print(zero), "lambda = 0")
+  }
+})
+
+test_that("a linear kernel on centred data shrinks to the target entirely", {
+  x <- scale(random_points(20, 3), scale = FALSE)
+  s <- kme(x, kernel_linear(), "skmse")
+  expect_identical(c(s$alpha, s$lambda, s$norm2), c(1, Inf, 0))
+  for (select in c("loocv", "gcv", "printed")) {
+    f <- kme(x, kernel_linear(), "fkmse", select = select)
+    expect_lt(f$norm2, 1e-20)
+    expect_lt(max(abs(f$weights)), 1e-4)
+    expect_true(f$border)
+  }
+  expect_gte(kme(x, kernel_linear())$norm2, 0)
+})
+
+test_that("two points and one column work for every estimator", {
+  k <- exp(-1 / 2)
+  for (fit in every_fit(c(0, 1), kernel_rbf(1))) {
+    expect_equal(fit$rho, (1 + k) / 2, tolerance = 1e-14)
+    expect_equal(fit$weights[1], fit$weights[2], tolerance = 1e-13)
+    expect_length(predict(fit, c(3, 4, 5)), 3)
+  }
+  # (K + lambda I)^(-1) K 1_n with the eigenvalue 1 + k of e.
+  given <- kme(c(0, 1), kernel_rbf(1), "fkmse", lambda = 0.3)
+  expect_equal(given$weights, rep((1 + k) / (1.3 + k) / 2, 2),
+               tolerance = 1e-13)
+})
+
+test_that("one point is its own mean", {
+  fit <- kme(matrix(c(3, 4), 1), kernel_rbf(1))
+  expect_identical(c(fit$weights, fit$norm2, fit$n), c(1, 1, 1))
+  expect_equal(predict(fit, matrix(c(3, 5), 1)), exp(-1 / 2))
+})
+
+test_that("constant columns change nothing for stationary kernels", {
+  x <- random_points(15, 2)
+  for (kernel in kernels()[c("rbf", "laplace", "matern")]) {
+    plain <- every_fit(x, kernel)
+    extended <- every_fit(cbind(7, x, -3), kernel)
+    for (name in names(plain)) {
+      expect_equal(extended[[name]]$norm2, plain[[name]]$norm2,
+                   tolerance = 1e-6, info = name)
+    }
+  }
+})
+
+test_that("duplicating every row keeps the KME", {
+  x <- random_points(10, 2)
+  for (kernel in kernels()) {
+    once <- kme(x, kernel)
+    twice <- kme(rbind(x, x), kernel)
+    expect_equal(twice$norm2, once$norm2, tolerance = 1e-13)
+    # Differences of norms: the root of the rounding of their sum.
+    expect_lt(kme_distance(once, twice), 1e-6 * sqrt(once$varrho))
+    for (fit in every_fit(rbind(x, x), kernel)) {
+      expect_equal(fit$weights[1:10], fit$weights[11:20],
+                   tolerance = weight_rounding(fit))
+    }
+  }
+})
+
+# --- The user's own weights --------------------------------------------------
+
+test_that("the user's weights are the embedding as it is", {
+  x <- random_points(10, 2)
+  k <- gram_R(kernel_rbf(1), x)
+  set.seed(4)
+  w <- stats::rnorm(10)
+  for (fit in list(kme(x, kernel_rbf(1), weights = w),
+                   kme(gram(x, kernel_rbf(1)), weights = w))) {
+    expect_identical(fit$weights, w)
+    expect_equal(predict(fit), drop(k %*% w), tolerance = 1e-13)
+    expect_equal(fit$norm2, sum(w * (k %*% w)), tolerance = 1e-13)
+  }
+  expect_identical(kme(x, kernel_rbf(1), weights = 1:10)$weights,
+                   as.double(1:10))
+  expect_identical(kme(x, kernel_rbf(1), weights = numeric(10))$norm2, 0)
+  equal <- kme(x, kernel_rbf(1), weights = rep(0.1, 10))
+  expect_equal(equal$norm2, kme(x, kernel_rbf(1))$norm2, tolerance = 1e-13)
+})
+
+# --- Targets -----------------------------------------------------------------
+
+test_that("estimates with a target are those of the formulas", {
+  x <- random_points(14, 2)
+  z <- random_points(6, 2)
+  kernel <- kernel_rbf(1)
+  k <- gram_R(kernel, x)
+  set.seed(5)
+  w <- stats::rnorm(6)
+  target <- kme(z, kernel, weights = w)
+  at <- drop(gram_R(kernel, x, z) %*% w)
+  f_norm2 <- sum(w * (gram_R(kernel, z) %*% w))
+  new <- random_points(4, 2, seed = 9)
+  f_new <- drop(gram_R(kernel, new, z) %*% w)
+  k_new <- gram_R(kernel, new, x)
+  for (select in c("loocv", "plugin")) {
+    s <- kme(x, kernel, "skmse", select = select, target = target)
+    a <- skmse_alpha_R(k, select, at, f_norm2)
+    expect_equal(s$alpha, a, tolerance = 1e-12)
+    expect_equal(predict(s, new), a * f_new + (1 - a) * rowMeans(k_new),
+                 tolerance = 1e-12)
+    expect_equal(s$norm2, (1 - a)^2 * mean(k) + 2 * a * (1 - a) * mean(at) +
+                   a^2 * f_norm2, tolerance = 1e-12)
+  }
+  f <- kme(x, kernel, "fkmse", lambda = 0.7, target = target)
+  b <- fkmse_weights_R(k, 0.7, at)
+  expect_equal(f$weights, b, tolerance = 1e-11)
+  expect_equal(predict(f, new), f_new + drop(k_new %*% b), tolerance = 1e-12)
+  expect_equal(f$norm2, f_norm2 + 2 * sum(b * at) + sum(b * (k %*% b)),
+               tolerance = 1e-11)
+})
+
+test_that("norms of fits with targets are inner products with themselves", {
+  x <- random_points(14, 2)
+  z <- random_points(6, 2)
+  kernel <- kernel_poly(2)
+  nested <- kme(z, kernel, "skmse", target = normal(2))
+  for (target in list(kme(z, kernel), normal(2), nested)) {
+    for (estimator in c("skmse", "fkmse")) {
+      fit <- kme(x, kernel, estimator, target = target)
+      expect_equal(kme_inner(fit, fit), fit$norm2, tolerance = 1e-10)
+      expect_equal(predict(fit, x), predict(fit), tolerance = 1e-11)
+    }
+  }
+})
+
+test_that("a target of 0 is no target", {
+  x <- random_points(14, 2)
+  nothing <- kme(x[1:3, ], kernel_rbf(1), weights = numeric(3))
+  for (estimator in c("skmse", "fkmse")) {
+    plain <- kme(x, kernel_rbf(1), estimator)
+    with <- kme(x, kernel_rbf(1), estimator, target = nothing)
+    expect_equal(with$lambda, plain$lambda, tolerance = 1e-5)
+    expect_equal(with$minimum, plain$minimum, tolerance = 1e-12)
+  }
+})
+
+test_that("the target's kernel is the default kernel", {
+  x <- random_points(14, 2)
+  target <- kme(random_points(6, 2), kernel_laplace(3))
+  fit <- kme(x, estimator = "skmse", target = target)
+  expect_identical(fit$kernel$bandwidth, 3)
+  expect_identical(fit$kernel$family, "laplace_l1")
+  # One bandwidth or the same for each column is one kernel.
+  each <- kme(x, kernel_laplace(c(3, 3)), "skmse", target = target)
+  expect_equal(each$alpha, fit$alpha, tolerance = 1e-14)
+})
+
+test_that("the exact mean as the target is chosen and nearly free of risk", {
+  set.seed(6)
+  x <- matrix(stats::rnorm(60), 30)
+  mixture <- normal(2)
+  plain <- kme(x, kernel_rbf(1))
+  for (estimator in c("skmse", "fkmse")) {
+    fit <- kme(x, kernel_rbf(1), estimator, target = mixture)
+    expect_lt(kme_risk(fit, mixture), 0.2 * kme_risk(plain, mixture))
+    expect_equal(kme_risk(update(fit, lambda = Inf), mixture), 0,
+                 tolerance = 1e-12)
+  }
+})
+
+# --- Names and aliases -------------------------------------------------------
+
+test_that("rkmse is another name of skmse; abbreviations are accepted", {
+  x <- random_points(9, 2)
+  expect_identical(kme(x, estimator = "rkmse"), kme(x, estimator = "skmse"))
+  expect_identical(kme(x, estimator = "s"), kme(x, estimator = "skmse"))
+  expect_identical(kme(x, estimator = "fkmse", select = "g"),
+                   kme(x, estimator = "fkmse", select = "gcv"))
+})
+
+# --- update() ----------------------------------------------------------------
+
+test_that("update() is the fit with the changed arguments", {
+  x <- random_points(20, 2)
+  first <- kme(x)
+  k <- first$kernel
+  expect_equal(update(first, estimator = "skmse"), kme(x, k, "skmse"))
+  f <- update(first, estimator = "fkmse")
+  expect_equal(update(f, select = "gcv"), kme(x, k, "fkmse", select = "gcv"))
+  expect_equal(update(f, lambda = 2), kme(x, k, "fkmse", lambda = 2))
+  given <- update(f, lambda = 2)
+  expect_equal(update(given, select = "printed"),
+               kme(x, k, "fkmse", select = "printed"))
+  expect_equal(update(given, lambda = NULL), kme(x, k, "fkmse"))
+  expect_equal(update(given, estimator = "kme"), kme(x, k))
+  expect_equal(update(update(f, select = "gcv"), estimator = "skmse"),
+               kme(x, k, "skmse"))
+  expect_equal(update(f), kme(x, k, "fkmse"))
+})
+
+test_that("update() changes data, kernels, weights and targets", {
+  x <- random_points(20, 2)
+  z <- random_points(10, 2)
+  fit <- kme(x, estimator = "skmse")
+  # A bandwidth that was chosen is kept with the data, chosen anew without.
+  expect_equal(update(fit, x = z), kme(z, estimator = "skmse"))
+  expect_identical(update(fit)$kernel, fit$kernel)
+  expect_equal(update(fit, kernel = kernel_rbf(3))$alpha,
+               kme(x, kernel_rbf(3), "skmse")$alpha)
+  target <- kme(z, fit$kernel)
+  towards <- update(fit, target = target)
+  expect_equal(towards$alpha,
+               kme(x, fit$kernel, "skmse", target = target)$alpha)
+  expect_equal(update(towards, target = NULL)$alpha, fit$alpha)
+  expect_null(update(towards, estimator = "kme")$target)
+  weighted <- kme(x, kernel_rbf(1), weights = 1:20)
+  expect_identical(update(weighted, kernel = kernel_rbf(2))$weights,
+                   as.double(1:20))
+  expect_identical(update(weighted, weights = 20:1)$weights, as.double(20:1))
+  expect_equal(update(weighted, estimator = "skmse")$alpha,
+               kme(x, kernel_rbf(1), "skmse")$alpha)
+})
+
+test_that("update() of a fit on a gram uses that gram again", {
+  x <- random_points(20, 2)
+  g <- gram(x, kernel_rbf(1))
+  fit <- update(kme(g), estimator = "fkmse")
+  expect_identical(fit$gram, g)
+  expect_false(is.null(g$vectors))
+  other <- update(fit, kernel = kernel_rbf(2))
+  expect_null(other$gram)
+  expect_equal(other$minimum, kme(x, kernel_rbf(2), "fkmse")$minimum,
+               tolerance = 1e-12)
+})
+
+test_that("a fit survives being saved and loaded", {
+  x <- random_points(15, 2)
+  z <- random_points(4, 2)
+  file <- tempfile(fileext = ".rds")
+  on.exit(unlink(file))
+  for (fit in list(
+    kme(x), kme(x, estimator = "fkmse"), kme(gram(x), estimator = "fkmse"),
+    kme(x, kernel_rbf(1), "skmse", target = normal(2)), kme(~ a + b, data.frame(
+      a = x[, 1], b = x[, 2]))
+  )) {
+    saveRDS(fit, file)
+    back <- readRDS(file)
+    new <- data.frame(a = z[, 1], b = z[, 2])
+    new <- if (is.null(fit$terms)) z else new
+    expect_identical(predict(back, new), predict(fit, new))
+    expect_identical(back$weights, fit$weights)
+    expect_equal(kme_distance(back, fit), 0)
+    expect_identical(update(back, estimator = "skmse")$alpha,
+                     update(fit, estimator = "skmse")$alpha)
+    expect_output(print(back))
+  }
+  g <- gram(x)
+  gram_spectrum(g, "vectors")
+  saveRDS(g, file)
+  back <- readRDS(file)
+  expect_identical(mget(ls(back), back), mget(ls(g), g))
+  expect_equal(kme(back, estimator = "fkmse")$lambda,
+               kme(x, estimator = "fkmse")$lambda, tolerance = 1e-6)
+})
+
+test_that("a saved fit is no larger than its parts", {
+  big <- random_points(1000, 2)
+  local <- function() {
+    unused <- random_points(20000, 2)
+    kme(~ a + b, data.frame(a = big[, 1], b = big[, 2]), estimator = "fkmse",
+        select = "gcv")
+  }
+  # n (d + 2) numbers, the curve, and little else; no K, no environment.
+  expect_lt(length(serialize(local(), NULL)), 8 * 1000 * 8)
+})

@@ -1,0 +1,144 @@
+# Every plot, on a device that draws nowhere: it runs, and returns what it drew.
+
+on_device <- function(code) {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  force(code)
+}
+
+x <- random_points(20, 2)
+colnames(x) <- c("first", "second")
+rbf <- kernel_rbf(1)
+
+test_that("the selection curve is the score at its lambdas", {
+  for (fit in list(kme(x, rbf, "skmse"), kme(x, rbf, "fkmse"),
+                   kme(x, rbf, "fkmse", select = "gcv"),
+                   kme(x, rbf, "fkmse", select = "printed"))) {
+    shown <- withVisible(on_device(plot(fit)))
+    expect_identical(shown$value, fit$score)
+    expect_false(shown$visible)
+    expect_identical(on_device(plot(fit, type = "selection")), fit$score)
+  }
+})
+
+test_that("the curve of one column is predict() on a grid around the points", {
+  for (estimator in c("kme", "skmse", "fkmse")) {
+    fit <- kme(x[, "first", drop = FALSE], rbf, estimator)
+    shown <- on_device(plot(fit, type = "embedding", n = 31))
+    expect_identical(dim(shown), c(31L, 2L))
+    expect_equal(shown$value, unname(predict(fit, shown$z)), tolerance = 1e-14)
+    width <- diff(range(x[, 1]))
+    expect_equal(range(shown$z), range(x[, 1]) + c(-0.15, 0.15) * width)
+  }
+})
+
+test_that("the contours of two columns are predict() on a grid", {
+  fit <- kme(x, rbf, "fkmse")
+  shown <- on_device(plot(fit, type = "embedding", n = 12))
+  expect_identical(lengths(shown), c(x = 12L, y = 12L, z = 144L))
+  expect_equal(shown$z[3, 7], predict(fit, cbind(shown$x[3], shown$y[7])),
+               tolerance = 1e-14)
+  expect_equal(shown$z[12, 1], predict(fit, cbind(shown$x[12], shown$y[1])),
+               tolerance = 1e-14)
+})
+
+test_that("the weights are drawn in increasing order", {
+  fit <- kme(x, rbf, "fkmse")
+  shown <- on_device(plot(fit, type = "weights"))
+  expect_identical(shown$rank, 1:20)
+  expect_equal(shown$weight, sort(fit$weights), tolerance = 1e-14)
+})
+
+test_that("the default plot is the first that applies", {
+  fields <- \(fit) names(on_device(plot(fit)))
+  expect_identical(fields(kme(x, rbf, "fkmse")), c("lambda", "score"))
+  expect_identical(fields(kme(x, rbf, "skmse", select = "plugin")),
+                   c("x", "y", "z"))
+  expect_identical(fields(kme(x, rbf)), c("x", "y", "z"))
+  expect_identical(fields(kme(x[, 1], rbf)), c("z", "value"))
+  expect_identical(fields(kme(cbind(x, 1), rbf)), c("rank", "weight"))
+  expect_identical(fields(kme(as_gram(diag(4)))), c("rank", "weight"))
+})
+
+test_that("types may be abbreviated", {
+  fit <- kme(x, rbf, "fkmse")
+  expect_identical(on_device(plot(fit, type = "w")),
+                   on_device(plot(fit, type = "weights")))
+})
+
+test_that("extreme fits are drawn", {
+  centred <- scale(x, scale = FALSE)
+  normal <- list(weights = 1, means = c(0, 0), covariances = diag(2))
+  for (fit in list(
+    kme(centred, kernel_linear(), "skmse"),
+    kme(centred, kernel_linear(), "fkmse"), kme(rep(1, 4), rbf, "fkmse"),
+    kme(rep(1, 4), rbf, "skmse"), kme(rep(0, 4), kernel_linear(), "fkmse"),
+    kme(rep(0, 4), kernel_linear(), "skmse"),
+    kme(x, rbf, "skmse", target = normal),
+    kme(x, rbf, "fkmse", target = normal),
+    kme(x, rbf, "skmse", target = kme(x, rbf, weights = rep(0.04, 20))),
+    kme(x, rbf, "fkmse", lambda = Inf, target = normal), kme(c(1, 2), rbf),
+    kme(1, rbf), kme(matrix(1:2, 1), rbf)
+  )) {
+    shown <- on_device(plot(fit))
+    expect_true(all(vapply(shown, \(part) all(is.finite(part)), logical(1))))
+    expect_type(on_device(plot(fit, type = "weights")), "list")
+    expect_type(on_device(plot(fit, type = "embedding")), "list")
+  }
+})
+
+test_that("graphical parameters reach the plot", {
+  fit <- kme(x, rbf, "fkmse")
+  on_device({
+    plot(fit, ylim = c(0, 5), xlim = c(1e-3, 10))
+    expect_equal(graphics::par("usr")[3:4], c(0, 5) + c(-0.2, 0.2))
+    plot(fit, main = "mine", col = 2, xlab = "l", las = 0)
+    plot(fit, type = "weights", ylim = c(0, 2), pch = 3)
+    expect_equal(graphics::par("usr")[3:4], c(0, 2) + c(-0.08, 0.08))
+    plot(fit, type = "embedding", levels = c(0.1, 0.2), col = "red", n = 10)
+    plot(kme(x[, 1], rbf), lwd = 3, ylim = c(0, 3))
+    expect_equal(graphics::par("usr")[3:4], c(0, 3) + c(-0.12, 0.12))
+  })
+})
+
+test_that("a plot leaves the graphical parameters as they were", {
+  on_device({
+    graphics::plot.new()
+    settings <- c("mar", "mfrow", "cex", "las", "mgp", "oma")
+    before <- graphics::par(settings)
+    plot(kme(x, rbf, "fkmse"))
+    plot(kme(x, rbf), type = "embedding", n = 10)
+    plot(kme(x, rbf), type = "weights")
+    plot(gram(x, rbf))
+    expect_identical(graphics::par(settings), before)
+  })
+})
+
+test_that("the plot of a gram is its spectrum", {
+  g <- gram(x, rbf)
+  shown <- withVisible(on_device(plot(g)))
+  expect_identical(shown$value, gram_spectrum(g)$values)
+  expect_false(shown$visible)
+  # Rank 2: values of 0 have no place on a log axis.
+  low <- gram(x, kernel_linear())
+  on_device({
+    plot(low)
+    expect_gt(10^graphics::par("usr")[3],
+              0.1 * min(Filter(\(v) v > 0, gram_spectrum(low)$values)))
+    plot(low, main = "mine", ylim = c(1e-3, 1e3))
+  })
+})
+
+test_that("plots that cannot be drawn are refused", {
+  lines <- on_device(refusals(expression(
+    plot(kme(x, rbf), type = "selection"),
+    plot(kme(x, rbf, "fkmse", lambda = 1), type = "selection"),
+    plot(kme(cbind(x, 1), rbf), type = "embedding"),
+    plot(kme(as_gram(diag(3))), type = "embedding"),
+    plot(kme(x, rbf), type = "curve"),
+    plot(kme(x, rbf), n = 1),
+    plot(kme(x, rbf), n = 2.5),
+    plot(as_gram(matrix(0, 2, 2)))
+  )))
+  expect_snapshot(writeLines(lines))
+})

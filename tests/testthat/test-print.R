@@ -1,0 +1,60 @@
+# What print() and summary() show.
+
+x <- cbind(a = c(0, 1, 3, 4.5), b = c(1, 0, 2, 2))
+normal <- list(weights = 1, means = c(0, 0), covariances = diag(2))
+
+test_that("fits print estimator, sample, kernel and shrinkage", {
+  expect_snapshot({
+    kme(x, kernel_rbf(2))
+    kme(x, kernel_rbf(2), weights = c(0.4, 0.3, 0.2, 0.1))
+    kme(x[, 1], kernel_laplace())
+    kme(x, kernel_rbf(2), "skmse")
+    kme(x, kernel_rbf(2), "skmse", select = "plugin")
+    kme(x, kernel_rbf(2), "skmse", lambda = 0.5)
+    kme(x, kernel_rbf(2), "fkmse")
+    kme(x, kernel_rbf(2), "fkmse", select = "gcv")
+    kme(x, kernel_rbf(2), "fkmse", select = "printed")
+    kme(x, kernel_rbf(2), "fkmse", lambda = 0.5)
+    kme(x, kernel_rbf(2), "fkmse", lambda = Inf, target = normal)
+    kme(x, kernel_rbf(2), "skmse", target = kme(x + 1, kernel_rbf(2)))
+    kme(as_gram(diag(3)), estimator = "skmse")
+    kme(scale(x, scale = FALSE), kernel_linear(), "skmse")
+    kme(rep(1, 3), estimator = "skmse")
+  })
+})
+
+test_that("a fit prints at most 10 lines and fits the width of a terminal", {
+  fits <- list(kme(x), kme(x, estimator = "fkmse"),
+               kme(scale(x, scale = FALSE), kernel_linear(), "fkmse"),
+               kme(x, kernel_rbf(2), "skmse", target = normal))
+  for (fit in fits) {
+    lines <- utils::capture.output(print(fit))
+    expect_lte(length(lines), 10L)
+    expect_lte(max(nchar(lines)), 80L)
+  }
+})
+
+test_that("summaries add rho and the weights", {
+  expect_snapshot({
+    summary(kme(x, kernel_rbf(2), "fkmse", lambda = 0.5))
+    summary(kme(x, kernel_rbf(2), weights = c(2, -1, 0.5, 0)))
+  })
+  s <- summary(kme(x))
+  expect_s3_class(s, "summary.kme")
+  expect_identical(s$fit, kme(x))
+})
+
+test_that("print() takes digits and returns its argument invisibly", {
+  fit <- kme(x, kernel_rbf(2), "skmse", lambda = 1 / 3)
+  expect_output(print(fit, digits = 12), "lambda = 0.333333333333,",
+                fixed = TRUE)
+  expect_output(print(fit, digits = 2), "lambda = 0.33,", fixed = TRUE)
+  old <- options(digits = 12)
+  on.exit(options(old))
+  expect_output(print(fit), "lambda = 0.333333333,", fixed = TRUE)
+  for (object in list(fit, summary(fit), gram(x))) {
+    utils::capture.output(printed <- withVisible(print(object)))
+    expect_identical(printed$value, object)
+    expect_false(printed$visible)
+  }
+})
