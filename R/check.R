@@ -3,12 +3,13 @@
 
 # A sample: a double matrix with at least one row and one column, all finite.
 check_data <- function(x, name = "x") {
-  if (is.data.frame(x)) {
+  if (is.data.frame(x) && all(dim(x) > 0L)) {
     x <- check_columns(x, name)
-  } else if (is.numeric(x) && length(dim(x)) < 2L && !is.object(x)) {
+  } else if (is.numeric(x) && length(dim(x)) < 2L &&
+               (!is.object(x) || stats::is.ts(x))) {
     x <- matrix(x, ncol = 1L, dimnames = list(names(x), NULL))
   }
-  if (!is.matrix(x) || !is.numeric(x)) {
+  if (!(is.matrix(x) && is.numeric(x)) && !is.data.frame(x)) {
     stop_input(
       "'", name, "' must be a numeric matrix, data frame or vector, not ",
       describe(x)
@@ -72,8 +73,8 @@ check_newdata <- function(newdata, x, name = "newdata") {
     twice <- wanted[wanted %in% given[duplicated(given)]]
     if (length(twice)) {
       stop_input(
-        "'", name, "' must have each column of the fit once; '", twice[1L],
-        "' stands there more than once"
+        "'", name, "' must have one column of each name, not two named '",
+        twice[1L], "'"
       )
     }
     missing <- setdiff(wanted, given)

@@ -36,7 +36,7 @@ spectrum <- function(g, what) {
     found <- .Call(C_r_eigen, g$K)
     g$values <- clip_values(found$values)
     g$vectors <- found$vectors
-    g$projections <- colMeans(g$vectors)
+    g$projections <- abs(colMeans(g$vectors))
   }
   if (what == "projections" && !has("projections")) {
     t <- tridiagonal(g)

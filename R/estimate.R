@@ -178,7 +178,8 @@ fit_skmse <- function(sample, lambda, select, target) {
   }
   at <- if (is.null(target)) 0 else target$at
   list(
-    weights = rep((1 - alpha) / n, n), lambda = alpha / (1 - alpha),
+    weights = rep((1 - alpha) / n, n),
+    lambda = if (is.null(lambda)) alpha / (1 - alpha) else lambda,
     alpha = alpha, target_weight = alpha,
     fitted = (1 - alpha) * sample$rows + alpha * at,
     norm2 = (1 - alpha)^2 * sample$rho + 2 * alpha * (1 - alpha) * cross +

@@ -26,8 +26,8 @@
 #'   fields `K`, `kernel` and `x` (both `NULL` from `as_gram()`).
 #'   `gram_spectrum()` returns a list: `values` (decreasing), with
 #'   `"projections"` also `projections` (\eqn{w_j \ge 0}{w_j >= 0}), with
-#'   `"vectors"` also `projections` (with their signs) and `vectors`, n by n,
-#'   each positive at its first entry of largest absolute value.
+#'   `"vectors"` also `vectors`, n by n, each positive at its first entry of
+#'   largest absolute value.
 #'
 #' @details `gram()` takes O(n^2 d) time and 8n^2 bytes; a matrix that would not
 #'   fit in memory is refused before it is allocated. `as_gram()` refuses a

@@ -57,17 +57,19 @@
 #' kernel_function(\(x, y) tcrossprod(x, y)^2)
 #' @export
 kernel_rbf <- function(bandwidth = "median") {
-  new_kernel("rbf", "exp(-|(x - y)/theta|^2/2)", bandwidth = bandwidth)
+  bandwidth <- check_bandwidth(bandwidth)
+  new_kernel("rbf", "exp(-|(x - y)/theta|^2/2)", bandwidth)
 }
 
 #' @rdname kernel_rbf
 #' @export
 kernel_laplace <- function(bandwidth = "median", norm = c("L1", "L2")) {
   norm <- check_choice(norm, c("L1", "L2"), "norm")
+  bandwidth <- check_bandwidth(bandwidth)
   if (norm == "L1") {
-    new_kernel("laplace_l1", "exp(-sum |(x - y)/theta|)", bandwidth = bandwidth)
+    new_kernel("laplace_l1", "exp(-sum |(x - y)/theta|)", bandwidth)
   } else {
-    new_kernel("laplace_l2", "exp(-|(x - y)/theta|)", bandwidth = bandwidth)
+    new_kernel("laplace_l2", "exp(-|(x - y)/theta|)", bandwidth)
   }
 }
 
@@ -86,7 +88,7 @@ kernel_matern <- function(nu = 3 / 2, bandwidth = "median") {
     "(1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r), r = |(x - y)/theta|"
   )
   which <- match(nu, orders)
-  new_kernel(families[which], formulas[which], bandwidth = bandwidth)
+  new_kernel(families[which], formulas[which], check_bandwidth(bandwidth))
 }
 
 #' @rdname kernel_rbf
@@ -123,9 +125,6 @@ kernel_function <- function(f) {
 
 new_kernel <- function(family, formula, bandwidth = NULL, degree = 1L,
                        offset = 0, fun = NULL) {
-  if (!is.null(bandwidth)) {
-    bandwidth <- check_bandwidth(bandwidth)
-  }
   structure(
     list(
       family = family, formula = formula, bandwidth = bandwidth,
@@ -270,26 +269,25 @@ fit_kernel <- function(kernel, x) {
 median_bandwidth <- function(kernel, x) {
   kernel$rule <- "median distance"
   kernel$bandwidth <- 1
-  if (nrow(x) == 1L) {
+  unit <- power_of_two(x)
+  if (nrow(x) == 1L || unit == 0) {
+    kernel$rule <- "all points are equal"
     return(kernel)
   }
   l1 <- kernel$family == "laplace_l1"
-  distance <- new_kernel(if (l1) "l1dist" else "sqdist", "")
-  spec <- native_kernel(distance, x)
+  spec <- native_kernel(new_kernel(if (l1) "l1dist" else "sqdist", "", unit), x)
   if (nrow(x) <= most_points_for_exact_median) {
     found <- .Call(C_r_kernel_median, spec, x)
   } else {
     found <- .Call(C_r_kernel_sampled_median, spec, x, median_pairs)
     kernel$rule <- paste0(
-      "median distance of ", format(median_pairs, big.mark = ","),
-      " random pairs"
+      "median distance of ",
+      format(median_pairs, big.mark = ",", scientific = FALSE), " random pairs"
     )
   }
-  if (!is.finite(found[1L])) {
+  found <- unit * if (l1) found else sqrt(found)
+  if (found[1L] == Inf) {
     stop_kernmean("numeric", "distances overflow; rescale the columns of 'x'")
-  }
-  if (!l1) {
-    found <- sqrt(found)
   }
   if (found[1L] > 0) {
     kernel$bandwidth <- found[1L]
@@ -305,6 +303,13 @@ median_bandwidth <- function(kernel, x) {
     kernel$rule <- "all points are equal"
   }
   kernel
+}
+
+# The size of the data's spread, in which no squared distance over- or
+# underflows; 0 if all points are equal.
+power_of_two <- function(x) {
+  widest <- max(apply(x, 2, \(column) max(column) / 2 - min(column) / 2))
+  if (widest > 0) 2^floor(log2(widest)) else 0
 }
 
 # Two fitted kernels with the same values on d columns.

@@ -164,13 +164,13 @@ kme.default <- function(x, kernel = kernel_rbf(),
       "'x' must have at least 2 rows for estimator \"", estimator, "\", not ", n
     )
   }
-  target <- check_target(target, sample)
+  towards <- check_target(target, sample)
   fit <- switch(estimator,
     kme = fit_kme(sample, check_weights(weights, n)),
-    skmse = fit_skmse(sample, lambda, select, target),
-    fkmse = fit_fkmse(sample, lambda, select, target)
+    skmse = fit_skmse(sample, lambda, select, towards),
+    fkmse = fit_fkmse(sample, lambda, select, towards)
   )
-  new_kme(fit, sample, target, list(
+  new_kme(fit, sample, towards, list(
     kernel = given, estimator = estimator, lambda = lambda, select = select,
     target = target, weights = weights
   ))
@@ -241,7 +241,7 @@ coef.kme <- function(object, ...) object$weights
 predict.kme <- function(object, newdata, ...) {
   check_dots(...)
   if (missing(newdata)) {
-    return(object$fitted)
+    return(stats::setNames(object$fitted, rownames(object$x)))
   }
   if (is.null(object$x)) {
     return(predict_values(object, newdata))
@@ -300,7 +300,7 @@ update.kme <- function(object, ...) {
   }
   # A rule of choice goes with its estimator, a number replaces a rule.
   if ("estimator" %in% names(changes)) {
-    arguments[c("select", "lambda")] <- NULL
+    arguments[c("select", "lambda", "weights")] <- NULL
     if (identical(changes$estimator, "kme")) arguments$target <- NULL
   }
   if (!is.null(changes$lambda)) arguments$select <- NULL

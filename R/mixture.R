@@ -17,7 +17,7 @@ check_mixture <- function(mixture, d, name) {
   }
   count <- length(weights)
   means <- mixture$means
-  if (is.null(dim(means)) && count == 1L) {
+  if (is.numeric(means) && is.null(dim(means)) && count == 1L) {
     means <- matrix(means, nrow = 1L)
   }
   means <- check_data(means, field("means"))

@@ -102,9 +102,11 @@ selection_window <- function(object) {
   }
   y <- object$minimum + c(-0.3, 4) * gain
   inside <- curve$lambda[curve$score <= y[2L]]
+  ends <- range(curve$lambda)
+  chosen <- min(object$lambda, ends[2L])
   list(
-    x = c(max(min(curve$lambda), 1e-5 * object$lambda),
-          min(max(curve$lambda), 10 * max(inside))),
+    x = c(max(ends[1L], 1e-5 * chosen),
+          min(ends[2L], 10 * max(inside, chosen))),
     y = y
   )
 }

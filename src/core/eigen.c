@@ -10,17 +10,17 @@
  * Spectra of a symmetric K (n x n, column-major, both halves filled).
  *
  * K = QTQ' with Q e_1 = e/sqrt(n) (F-KMSE, spec/estimators.md), in three steps:
- *   1. H = I - 2 vv'/v'v with v = e/sqrt(n) - e_1 maps e/sqrt(n) to plus e_1; HKH is a rank-2 update.
- *   2. HKH = Q_1 B Q_1', B of bandwidth b = BAND: panels of b columns, each reduced by b Householder
+ *   1. H = I - 2 vv'/v'v, v = e/sqrt(n) - e_1, maps e/sqrt(n) to plus e_1; HKH: a rank-2 update.
+ *   2. HKH = Q_1 B Q_1', bandwidth b = BAND: panels of b columns, each reduced by b Householder
  *      reflectors (I - V S V'), and A <- A - VW' - WV' with Y = AVS, W = Y - V(S'V'Y)/2. The update
  *      of one panel and the product AV of the next are one pass over the lower triangle: 4n^3/3
  *      flops, but A is read and written only n/b times (LAPACK's dsytrd reads it n times).
  *   3. B = Q_2 T Q_2': column by column, each reflector chasing its bulge down the band; 6 b n^2
  *      flops within n x 3b doubles. Neighbouring columns are chased at once, a few blocks apart.
- * No step touches row 1 of Q_1 or Q_2, so Q = H Q_1 Q_2 keeps Q e_1 = e/sqrt(n). Reflectors of step 2
- * replace the lower triangle of K, those of step 3 the upper one; H needs no storage. Scratch:
- * about 400 n doubles. Partitions depend on n alone, so results are bit-identical for any number
- * of threads. Entries of K beyond 1e150 in absolute value overflow.
+ * Q_1 and Q_2 leave e_1 alone, so Q = H Q_1 Q_2 has Q e_1 = e/sqrt(n). Reflectors of step 2 replace
+ * the lower triangle of K, those of step 3 the upper one; H needs no storage. Scratch: 390 n
+ * doubles. Partitions depend on n alone, so results are bit-identical for any number of threads.
+ * The scale of K must lie between 1e-120 and 1e150.
  *
  * Spectrum of T: QL without square roots (Pal, Walker, Kahan; Parlett 1998, 8.15), the first row of
  * the eigenvectors carried along as in Golub and Welsch (1969): O(n^2).
@@ -51,11 +51,14 @@ enum {
   SLOTS = 8,          /* partial sums of AV, added in this order */
   GROUP = 8,          /* columns chased together */
   CHUNK = 4,          /* blocks that a group moves at a time */
-  LAG = 3             /* a group follows LAG chunks after the last: 1 + GROUP / CHUNK */
+  LAG = 3,            /* a group follows LAG chunks after the last: 1 + GROUP / CHUNK */
+  WORTH = 32          /* flops that count as one operation for km_threads */
 };
 
-/* Flops between two polls, about 0.05 s; and what a thread must have to be worth its while. */
-static const double poll_flops = 4e9, thread_flops = 32;
+static const double poll_flops = 4e9; /* flops between two polls: about 0.05 s */
+
+/* Squared norm below which a vector counts as zero: squares of its entries would underflow. */
+static const double tiny_norm2 = 1e-280;
 
 /* ---- products of narrow matrices ---- */
 
@@ -164,12 +167,14 @@ static size_t extent(size_t n, size_t block) {
   return left < TILE ? left : TILE;
 }
 
-/* Where tile (i, j) starts; its columns have stride extent(n, i). A permutation of the n^2 cells. */
+/* Where tile (i, j) starts; its columns have stride extent(n, i). Permutes the n^2 cells. */
 static size_t tile_offset(size_t n, size_t i, size_t j) {
   return j * TILE * n + i * TILE * extent(n, j);
 }
 
+/* Sum by halves: the rounding error grows with log n, not n. */
 static double total(size_t n, const double *x) {
+  if (n > 128) return total(n / 2, x) + total(n - n / 2, x + n / 2);
   double sum = 0;
 #ifdef _OPENMP
 #pragma omp simd reduction(+ : sum)
@@ -192,11 +197,11 @@ static void subtract(size_t n, double f, const double *restrict x, double *restr
   for (size_t i = 0; i < n; i++) y[i] -= f * x[i];
 }
 
-/* Column sums of tile column j into W, and its lower tiles put in order by way of copy (n x TILE). */
+/* Column sums of tile column j, and its lower tiles put in order by way of copy (n x TILE). */
 static void to_tiles(const reduction *s, size_t j, double *copy) {
   const size_t n = s->n, width = extent(n, j), top = j * TILE;
   double *columns = s->a + top * n;
-  for (size_t c = 0; c < width; c++) s->wv[(top + c) * 2 * BAND] = total(n, columns + c * n);
+  for (size_t c = 0; c < width; c++) s->pack[top + c] = total(n, columns + c * n);
   for (size_t i = j; i < s->tiles; i++) {
     const size_t height = extent(n, i);
     double *tile = copy + (i - j) * TILE * width;
@@ -216,9 +221,9 @@ static void pack_update(const reduction *s, size_t tile) {
 
 /* HKH = K - vw' - wv' becomes the update that the first panel finds waiting. */
 static void first_reflector(const reduction *s) {
-  const size_t n = s->n, step = 2 * BAND;
-  const double root = 1 / sqrt((double) n);
-  double *w = s->wv, *v = s->wv + BAND, *column = s->x;
+  const size_t n = s->n;
+  const double root = 1 / sqrt((double) n), scale = 1 / (1 - root); /* 2 / v'v */
+  double *w = s->pack, *column = s->x;
   memcpy(column, s->a, n * sizeof *column);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(s) schedule(static, 1) \
@@ -227,14 +232,13 @@ static void first_reflector(const reduction *s) {
   for (size_t slot = 0; slot < SLOTS / 2; slot++)
     for (size_t j = slot; j < s->tiles; j += SLOTS / 2)
       to_tiles(s, j, s->sums + slot * s->rows * TILE);
-  const double scale = 1 / (1 - root); /* 2 / v'v */
-  double vw = 0;
+  for (size_t i = 0; i < n; i++) w[i] = scale * (root * w[i] - column[i]);
+  const double half = scale / 2 * (root * total(n, w) - w[0]);
   for (size_t i = 0; i < n; i++) {
-    v[i * step] = i == 0 ? root - 1 : root;
-    w[i * step] = scale * (root * w[i * step] - column[i]);
-    vw += v[i * step] * w[i * step];
+    const double v = i == 0 ? root - 1 : root;
+    s->wv[i * 2 * BAND] = w[i] - half * v;
+    s->wv[i * 2 * BAND + BAND] = v;
   }
-  for (size_t i = 0; i < n; i++) w[i * step] -= scale / 2 * vw * v[i * step];
   for (size_t tile = 0; tile < s->tiles; tile++) pack_update(s, tile);
 }
 
@@ -351,7 +355,7 @@ static void factor_panel(size_t m, double *x, double *tau) {
     const double alpha = row[c], norm = sqrt(g[c]);
     double scale = 0;
     memset(w, 0, sizeof w);
-    if (norm > 0) {
+    if (g[c] > tiny_norm2) {
       const double beta = alpha > 0 ? -norm : norm;
       tau[c] = (beta - alpha) / beta;
       scale = 1 / (alpha - beta);
@@ -409,7 +413,7 @@ static void keep_factor(const reduction *s, size_t c0) {
   }
 }
 
-/* Tile (i, j) of A: the update that waits, then its parts of AV for rows i and j; A starts at r0. */
+/* Tile (i, j) of A, which starts at r0: the update that waits, then its parts of AV. */
 static void reduce_tile(const reduction *s, size_t r0, size_t i, size_t j, double *copy,
                         double *sums) {
   const size_t n = s->n, height = extent(n, i), width = extent(n, j);
@@ -530,10 +534,10 @@ static void to_band(const reduction *s, km_poll poll) {
     const double left = (double) (s->n - c0), panel = 4 * left * left * BAND;
     next = c0 + BAND * (1 + (size_t) (poll_flops / panel));
     if (next > s->n) next = s->n;
-    const double flops = panel * (double) (next - c0) / BAND;
     if (poll) poll();
 #ifdef _OPENMP
-#pragma omp parallel default(none) shared(s, c0, next) num_threads(km_threads(flops / thread_flops))
+#pragma omp parallel default(none) shared(s, c0, next) \
+  num_threads(km_threads(panel / WORTH * (double) (next - c0) / BAND))
 #pragma omp master
 #endif
     reduce_panels(s, c0, next);
@@ -556,10 +560,11 @@ INLINE double inner(const double *restrict x, const double *restrict y) {
 
 /* v (BAND) becomes (1, v) with (I - tau vv') v_old = beta e_1. Returns beta. */
 INLINE double reflect(double *restrict v, double *restrict tau) {
-  const double norm = sqrt(inner(v, v)), alpha = v[0];
-  const double beta = alpha > 0 ? -norm : norm;
-  const double scale = norm > 0 ? 1 / (alpha - beta) : 0;
-  *tau = norm > 0 ? (beta - alpha) / beta : 0;
+  const double norm2 = inner(v, v), norm = sqrt(norm2), alpha = v[0];
+  const int zero = !(norm2 > tiny_norm2);
+  const double beta = zero ? alpha : alpha > 0 ? -norm : norm;
+  const double scale = zero ? 0 : 1 / (alpha - beta);
+  *tau = zero ? 0 : (beta - alpha) / beta;
   SIMD
   for (size_t e = 0; e < BAND; e++) v[e] *= scale;
   v[0] = 1;
@@ -633,9 +638,9 @@ INLINE void block_update(double *restrict block, const double *restrict v,
 }
 
 /*
- * One step down the band. block = (D; C): the diagonal block at row r and the one below it. D <- HDH
- * and C <- GCH with H = I - tau vv' and the reflector G that leaves C's first column a multiple of
- * e_1; v and tau become those of G.
+ * One step down the band. block = (D; C): the diagonal block at row r and the one below it.
+ * D <- HDH and C <- GCH with H = I - tau vv' and the reflector G that leaves C's first column a
+ * multiple of e_1; v and tau become those of G.
  */
 INLINE void chase_step(double *restrict block, double *restrict v, double *restrict tau) {
   double wz[2 * BAND], u[BAND], y[BAND], *c = block + BAND, *z = wz + BAND, next;
@@ -658,7 +663,8 @@ INLINE void chase_step(double *restrict block, double *restrict v, double *restr
     v[e] = u[e];
   }
   c[0] = beta;
-  for (size_t j = 1; j < BAND; j++) block[j + BAND * STRIDE] = c[j * STRIDE]; /* D of column k + 1 */
+  /* Row 0 of C is in D when the next column is chased, which needs both halves. */
+  for (size_t j = 1; j < BAND; j++) block[j + BAND * STRIDE] = c[j * STRIDE];
   *tau = next;
 }
 
@@ -760,10 +766,10 @@ static void to_tridiagonal(const reduction *s, km_poll poll) {
   for (size_t from = 0, next; from < fronts; from = next) {
     next = from + 1 + (size_t) (poll_flops / 8 / flops); /* these flops are slower */
     if (next > fronts) next = fronts;
-    const double work = s->n < 3 * TILE ? 0 : flops * (double) (next - from) / thread_flops;
     if (poll) poll();
 #ifdef _OPENMP
-#pragma omp parallel default(none) shared(s, chunks, from, next) num_threads(km_threads(work))
+#pragma omp parallel default(none) shared(s, chunks, from, next) \
+  num_threads(s->n < 3 * TILE ? 1 : km_threads(flops / WORTH * (double) (next - from)))
 #pragma omp master
 #endif
     chase_fronts(s, chunks, from, next);

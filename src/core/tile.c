@@ -44,7 +44,7 @@ static const double most_accumulators = 8388608; /* doubles: 64 MB */
 static const double panel_work = 134217728;      /* operations a lane between two polls */
 static const size_t cache = 524288;              /* doubles: 4 MB; larger results bypass it */
 static const double exp_cost = 24;               /* of a kernel value beside its features */
-static const double consumer_cost = 1024;        /* assumed of km_walk's callers, per value */
+static const double consumer_cost = 256;         /* assumed of km_walk's callers, per value */
 
 typedef struct {
   const double *points;     /* packed */
@@ -67,6 +67,8 @@ typedef struct {
                    double *columns);
   double (*form)(const double *k, size_t ni, const double *u, const double *v);
   void (*store)(const km_tile *tile, size_t n, int large, double *columns, double *rows);
+  size_t (*between)(const km_tile *tile, double low, double high, double *inside, size_t *below,
+                    double *least);
   void (*exp_all)(const double *x, size_t n, double *out);
   void (*diagonal)(const km_kernel *kernel, const double *x, size_t n, size_t d, double *diagonal);
 } arithmetic;
@@ -78,7 +80,7 @@ typedef struct {
 #if defined(__x86_64__) && defined(__GNUC__)
 
 typedef double vec8 __attribute__((vector_size(64)));
-typedef int64_t ints8 __attribute__((vector_size(64)));
+typedef uint64_t ints8 __attribute__((vector_size(64)));
 #define TARGET __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma")))
 #define NAME(f) f##_avx512
 #define VEC vec8
@@ -90,10 +92,11 @@ typedef int64_t ints8 __attribute__((vector_size(64)));
 #define LEAST(a, b) _mm512_min_pd(a, b)
 #define TOTAL(a) _mm512_reduce_add_pd(a)
 #define STREAM(to, a) _mm512_stream_pd(to, a)
+#define SIGNS(a) ((unsigned) _mm512_movepi64_mask((__m512i) (a)))
 #include "core/lanes.h"
 
 typedef double vec4 __attribute__((vector_size(32)));
-typedef int64_t ints4 __attribute__((vector_size(32)));
+typedef uint64_t ints4 __attribute__((vector_size(32)));
 #define TARGET __attribute__((target("avx2,fma")))
 #define NAME(f) f##_avx2
 #define VEC vec4
@@ -105,12 +108,13 @@ typedef int64_t ints4 __attribute__((vector_size(32)));
 #define LEAST(a, b) _mm256_min_pd(a, b)
 #define TOTAL(a) (((a)[0] + (a)[2]) + ((a)[1] + (a)[3]))
 #define STREAM(to, a) _mm256_stream_pd(to, a)
+#define SIGNS(a) ((unsigned) _mm256_movemask_pd(a))
 #include "core/lanes.h"
 
 #endif
 
 typedef double vec2 __attribute__((vector_size(16)));
-typedef int64_t ints2 __attribute__((vector_size(16)));
+typedef uint64_t ints2 __attribute__((vector_size(16)));
 #define TARGET
 #define NAME(f) f##_baseline
 #define VEC vec2
@@ -122,6 +126,7 @@ typedef int64_t ints2 __attribute__((vector_size(16)));
 #define LEAST(a, b) least_baseline(a, b)
 #define TOTAL(a) ((a)[0] + (a)[1])
 #define STREAM(to, a) memcpy(to, &(a), sizeof(a))
+#define SIGNS(a) ((unsigned) (((ints2) (a))[0] >> 63 | ((ints2) (a))[1] >> 63 << 1))
 static inline vec2 least_baseline(vec2 a, vec2 b) {
   const ints2 less = (ints2) (a < b);
   return (vec2) ((less & (ints2) a) | (~less & (ints2) b));
@@ -489,3 +494,8 @@ void km_diagonal(const km_kernel *kernel, const double *x, size_t n, size_t d, d
 }
 
 void km_exp(const double *x, size_t n, double *out) { simd()->exp_all(x, n, out); }
+
+size_t km_tile_between(const km_tile *tile, double low, double high, double *inside, size_t *below,
+                       double *least) {
+  return simd()->between(tile, low, high, inside, below, least);
+}

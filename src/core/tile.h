@@ -54,6 +54,14 @@ size_t km_fold_quad_work(const km_pair *points, size_t p);
 void km_fold_quad(const km_kernel *kernel, const km_pair *points, const double *u, const double *v,
                   size_t p, double *out, double *work, km_poll poll);
 
+/*
+ * For a tile of distances, each pair of points once: copies those from low to high to inside (room
+ * for a tile), returns their number, counts those below low in *below and lowers *least to the
+ * smallest positive one.
+ */
+size_t km_tile_between(const km_tile *tile, double low, double high, double *inside, size_t *below,
+                       double *least);
+
 /* exp of n numbers <= 0, as in the kernels: within 2 ulp, 0 below -708.39. out: n. */
 void km_exp(const double *x, size_t n, double *out);
 

@@ -43,18 +43,20 @@ native_kernels <- function(d) {
 gram_R <- function(kernel, x, y = x) {
   theta <- rep_len(if (is.null(kernel$bandwidth)) 1 else kernel$bandwidth,
                    ncol(x))
-  difference <- function(l) outer(x[, l], y[, l], "-") / theta[l]
   over <- function(f) Reduce(`+`, lapply(seq_len(ncol(x)), f))
-  s <- over(\(l) difference(l)^2)
-  a <- over(\(l) abs(difference(l)))
-  r <- sqrt(s)
+  difference <- function(l) outer(x[, l], y[, l], "-") / theta[l]
+  # Evaluated where a kernel uses them.
+  delayedAssign("s", over(\(l) difference(l)^2))
+  delayedAssign("r", sqrt(s))
+  delayedAssign("a", over(\(l) abs(difference(l))))
+  delayedAssign("inner", over(\(l) outer(x[, l], y[, l])))
   switch(kernel$family,
     rbf = exp(-s / 2),
     laplace_l1 = exp(-a),
     laplace_l2 = exp(-r),
     matern32 = (1 + sqrt(3) * r) * exp(-sqrt(3) * r),
     matern52 = (1 + sqrt(5) * r + 5 * s / 3) * exp(-sqrt(5) * r),
-    poly = (over(\(l) outer(x[, l], y[, l])) + kernel$offset)^kernel$degree,
+    poly = (inner + kernel$offset)^kernel$degree,
     energy = -r, sqdist = s, l1dist = a
   )
 }

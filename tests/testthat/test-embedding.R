@@ -130,8 +130,7 @@ test_that("the risk in one dimension is that of numerical integrals", {
   mixture <- list(weights = c(0.3, 0.7), means = c(-1, 2),
                   covariances = c(0.5, 1.7))
   x <- random_points(8, 1)
-  for (kernel in list(kernel_rbf(0.8), kernel_poly(1, 2), kernel_poly(2),
-                      kernel_poly(3), kernel_linear())) {
+  for (kernel in list(kernel_rbf(0.8), kernel_poly(3), kernel_linear())) {
     k <- \(a, b) {
       drop(gram_R(kernel, matrix(a), matrix(b)))
     }

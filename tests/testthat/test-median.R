@@ -116,7 +116,8 @@ test_that("the sampled median is repeatable and near the exact one", {
     # The standard error of the median of 1e5 pairs is under half a per cent.
     exact <- .Call(C_r_kernel_median, spec, x)
     expect_equal(draw(1)[1], exact[1], tolerance = 0.03)
-    expect_gte(draw(1)[2], exact[2])
+    # The two routes round differently: one subtracts the centre first.
+    expect_gte(draw(1)[2], exact[2] * (1 - 1e-9))
   }
 })
 

@@ -5,23 +5,40 @@
 sizes <- c(1L, 2L, 7L, 8L, 9L, 63L, 64L, 65L, 130L)
 columns <- c(1L, 2L, 3L, 20L)
 
-# The largest error of `error(kernel, n, d)` over kernels and shapes, named.
-worst_error <- function(error, sizes, columns) {
-  shapes <- expand.grid(n = sizes, d = columns)
-  found <- unlist(lapply(seq_len(nrow(shapes)), function(i) {
-    n <- shapes$n[i]
-    d <- shapes$d[i]
-    vapply(native_kernels(d), \(k) error(k, n, d), numeric(1)) |>
-      (\(e) setNames(e, paste0(names(e), ", n = ", n, ", d = ", d)))()
-  }))
-  found[which.max(ifelse(is.na(found), Inf, found))]
-}
+# Points and twins of a kernel: x of n rows, y of m rows, K of x and of x, y.
+# Each twin is made once for all tests.
+shape <- local({
+  made <- list()
+  function(name, n, d, m) {
+    key <- paste(name, n, d, m)
+    if (is.null(made[[key]])) {
+      x <- random_points(n, d)
+      y <- random_points(m, d, seed = m)
+      kernel <- native_kernels(d)[[name]]
+      made[[key]] <<- list(kernel = kernel, x = x, y = y,
+                           k = gram_R(kernel, x), kxy = gram_R(kernel, x, y))
+    }
+    made[[key]]
+  }
+})
 
-setNames <- stats::setNames
-
-expect_error_below <- function(found, tolerance, level) {
-  expect_lt(found, tolerance,
-            label = paste0("error at level ", level, ", ", names(found)))
+# `error(case, level)` stays below the tolerance for every kernel and shape.
+expect_small <- function(error, tolerance, sizes, columns, m = 66L) {
+  shapes <- expand.grid(n = sizes, d = columns, m = m,
+                        name = names(native_kernels(1)),
+                        stringsAsFactors = FALSE)
+  for (level in isa_levels()) {
+    errors <- with_threads(1, with_isa(level, vapply(
+      seq_len(nrow(shapes)), \(i) {
+        error(shape(shapes$name[i], shapes$n[i], shapes$d[i], shapes$m[i]))
+      }, numeric(1)
+    )))
+    worst <- which.max(replace(errors, is.na(errors), Inf))
+    expect_lt(errors[worst], tolerance, label = paste0(
+      "error at level ", level, ": ",
+      paste(names(shapes), unlist(shapes[worst, ]), collapse = ", ")
+    ))
+  }
 }
 
 test_that("the vectorised twin is the twin that goes pair by pair", {
@@ -37,44 +54,73 @@ test_that("the vectorised twin is the twin that goes pair by pair", {
 })
 
 test_that("the stored matrix is its twin, for every kernel, shape and level", {
-  error <- function(kernel, n, d) {
-    x <- random_points(n, d)
-    k <- fold_store(kernel, x)
-    if (!identical(k, t(k))) {
-      return(Inf)
-    }
-    relative_error(k, gram_R(kernel, x))
-  }
-  for (level in isa_levels()) {
-    worst <- with_isa(level, worst_error(error, sizes, columns))
-    expect_error_below(worst, 2e-14, level)
-  }
+  expect_small(\(case) {
+    k <- fold_store(case$kernel, case$x)
+    if (identical(k, t(k))) relative_error(k, case$k) else Inf
+  }, 2e-14, sizes, columns)
 })
 
 test_that("a rectangular matrix is its twin, on both sides of a tile", {
-  error <- function(kernel, n, d) {
-    x <- random_points(n, d)
-    errors <- vapply(c(1L, 9L, 64L, 65L), function(m) {
-      y <- random_points(m, d, seed = m)
-      relative_error(fold_store(kernel, x, y), gram_R(kernel, x, y))
-    }, numeric(1))
-    max(errors)
-  }
-  for (level in isa_levels()) {
-    worst <- with_isa(level, worst_error(error, sizes, c(1L, 3L)))
-    expect_error_below(worst, 2e-14, level)
-  }
+  expect_small(\(case) {
+    relative_error(fold_store(case$kernel, case$x, case$y), case$kxy)
+  }, 2e-14, c(1L, 9L, 65L), c(1L, 3L), m = c(1L, 8L, 9L, 64L, 65L))
 })
 
 test_that("the diagonal is that of the stored matrix", {
-  error <- function(kernel, n, d) {
-    x <- random_points(n, d)
-    relative_error(fold_diagonal(kernel, x), diag(gram_R(kernel, x)))
+  expect_small(\(case) {
+    relative_error(fold_diagonal(case$kernel, case$x), diag(case$k))
+  }, 2e-14, sizes, columns)
+})
+
+test_that("row sums are those of the twin", {
+  expect_small(\(case) {
+    max(
+      relative_error(fold_rows(case$kernel, case$x), rowSums(case$k)),
+      relative_error(fold_rows(case$kernel, case$x, case$y), rowSums(case$kxy))
+    )
+  }, 2e-14, sizes, columns)
+})
+
+test_that("a matrix times a block of vectors is that of the twin", {
+  expect_small(\(case) {
+    n <- nrow(case$x)
+    spec <- native_kernel(case$kernel, case$x)
+    errors <- vapply(c(1L, 2L, 3L, 8L, 9L), function(p) {
+      v <- random_points(n, p)
+      w <- random_points(66, p)
+      max(
+        relative_error(.Call(C_r_kernel_apply, spec, case$x, NULL, v),
+                       case$k %*% v),
+        relative_error(.Call(C_r_kernel_apply, spec, case$x, case$y, w),
+                       case$kxy %*% w)
+      )
+    }, numeric(1))
+    one <- fold_apply(case$kernel, case$x, NULL, case$x[, 1])
+    max(errors, relative_error(one, drop(case$k %*% case$x[, 1])))
+  }, 1e-12, sizes, c(1L, 2L, 20L))
+})
+
+test_that("quadratic forms are those of the twin, for blocks of vectors", {
+  # Terms cancel, so the error is on the scale of their absolute values.
+  scaled <- function(got, u, k, v) {
+    terms <- colSums(abs(u) * (abs(k) %*% abs(v)))
+    max(abs(got - colSums(u * (k %*% v))) / pmax(terms, 1e-300))
   }
-  for (level in isa_levels()) {
-    worst <- with_isa(level, worst_error(error, sizes, columns))
-    expect_error_below(worst, 2e-14, level)
-  }
+  expect_small(\(case) {
+    spec <- native_kernel(case$kernel, case$x)
+    errors <- vapply(c(1L, 2L, 5L, 9L), function(p) {
+      u <- random_points(nrow(case$x), p)
+      v <- random_points(66, p)
+      max(
+        scaled(.Call(C_r_kernel_quad, spec, case$x, NULL, u, u), u, case$k, u),
+        scaled(.Call(C_r_kernel_quad, spec, case$x, case$y, u, v), u, case$kxy,
+               v)
+      )
+    }, numeric(1))
+    max(errors, scaled(fold_quad(case$kernel, case$x, case$x[, 1]),
+                       case$x[, 1, drop = FALSE], case$k,
+                       case$x[, 1, drop = FALSE]))
+  }, 1e-13, sizes[-1], c(1L, 2L, 20L))
 })
 
 test_that("a stationary kernel is exactly 1 at distance 0", {
@@ -116,74 +162,6 @@ test_that("no value of a stationary kernel is above 1", {
         expect_lte(max(fold_store(kernel, near, x)), 1)
       }
     })
-  }
-})
-
-test_that("row sums are those of the twin", {
-  error <- function(kernel, n, d) {
-    x <- random_points(n, d)
-    y <- random_points(67, d, seed = 1)
-    max(
-      relative_error(fold_rows(kernel, x), rowSums(gram_R(kernel, x))),
-      relative_error(fold_rows(kernel, x, y), rowSums(gram_R(kernel, x, y)))
-    )
-  }
-  for (level in isa_levels()) {
-    worst <- with_isa(level, worst_error(error, sizes, columns))
-    expect_error_below(worst, 2e-14, level)
-  }
-})
-
-test_that("a matrix times a block of vectors is that of the twin", {
-  error <- function(kernel, n, d) {
-    x <- random_points(n, d)
-    y <- random_points(66, d, seed = 1)
-    k <- gram_R(kernel, x)
-    kxy <- gram_R(kernel, x, y)
-    spec <- native_kernel(kernel, x)
-    errors <- vapply(c(1L, 2L, 3L, 8L, 9L), function(p) {
-      v <- random_points(n, p)
-      w <- random_points(66, p)
-      max(
-        relative_error(.Call(C_r_kernel_apply, spec, x, NULL, v), k %*% v),
-        relative_error(.Call(C_r_kernel_apply, spec, x, y, w), kxy %*% w)
-      )
-    }, numeric(1))
-    max(errors, relative_error(
-      fold_apply(kernel, x, NULL, x[, 1]), drop(k %*% x[, 1])
-    ))
-  }
-  for (level in isa_levels()) {
-    worst <- with_isa(level, worst_error(error, sizes, c(1L, 2L, 20L)))
-    expect_error_below(worst, 1e-12, level)
-  }
-})
-
-test_that("quadratic forms are those of the twin, for blocks of vectors", {
-  error <- function(kernel, n, d) {
-    x <- random_points(n, d)
-    y <- random_points(66, d, seed = 1)
-    k <- gram_R(kernel, x)
-    kxy <- gram_R(kernel, x, y)
-    spec <- native_kernel(kernel, x)
-    errors <- vapply(c(1L, 2L, 5L, 9L), function(p) {
-      u <- random_points(n, p)
-      v <- random_points(66, p)
-      # Terms cancel, so the error is on the scale of their absolute values.
-      terms <- colSums(abs(u) * (abs(k) %*% abs(u)))
-      cross <- pmax(colSums(abs(u) * (abs(kxy) %*% abs(v))), 1e-300)
-      max(
-        abs(.Call(C_r_kernel_quad, spec, x, NULL, u, u) -
-              colSums(u * (k %*% u))) / terms,
-        abs(.Call(C_r_kernel_quad, spec, x, y, u, v) -
-              colSums(u * (kxy %*% v))) / cross
-      )
-    }, numeric(1))
-    max(errors)
-  }
-  for (level in isa_levels()) {
-    worst <- with_isa(level, worst_error(error, sizes[-1], c(1L, 2L, 20L)))
-    expect_error_below(worst, 1e-13, level)
   }
 })
 
@@ -233,7 +211,7 @@ test_that("a row's result does not depend on the other rows", {
   v <- random_points(131, 2)
   rows <- list(1:9, 60:68, 1:150, 150:1, 77, c(130, 2, 65))
   for (level in isa_levels()) {
-    with_isa(level, for (kernel in native_kernels(3)) {
+    with_threads(1, with_isa(level, for (kernel in native_kernels(3)) {
       spec <- native_kernel(kernel, y)
       apply_to <- \(i) {
         .Call(C_r_kernel_apply, spec, x[i, , drop = FALSE], y, v)
@@ -248,7 +226,7 @@ test_that("a row's result does not depend on the other rows", {
         expect_identical(fold_store(kernel, part, y),
                          stored[i, , drop = FALSE])
       }
-    })
+    }))
   }
 })
 
