@@ -9,17 +9,6 @@
 /* Spectra of symmetric matrices, computed no further than they are needed. */
 
 /*
- * K = Q T Q' with Q e_1 = e/sqrt(n): T tridiagonal. On entry a is K (n x n, both halves), on exit
- * it holds the reflectors. diag: n; off: n - 1 (n >= 2), tau: n.
- */
-size_t km_tridiag_work(size_t n);
-void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, double *work,
-                km_poll poll);
-
-/* y <- Q y, from the reflectors that km_tridiag left. y: n. */
-void km_tridiag_apply(size_t n, const double *a, const double *tau, double *y);
-
-/*
  * Eigenvalues of T (decreasing) and, unless first is NULL, the first entries of its eigenvectors
  * (each made >= 0): first_j = |u_j' e| / sqrt(n). values, first: n; work: km_tridiag_spectrum_work.
  */

@@ -1,9 +1,10 @@
 #include "core/kme.h"
+#include "core/simd.h"
 
 #include <string.h>
 
 /*
- * Leave-one-out scores of F-KMSE (spec/estimators.md), from K = U diag(gamma) U'. With
+ * Leave-one-out scores of F-KMSE, from K = U diag(gamma) U'. With
  * h_j = gamma_j/(gamma_j + lambda), x = U'e, y = U'f (f the target at the points), c = 1/(n - 1):
  *
  * gcv, printed: sums over j, O(n) for each lambda.
@@ -25,24 +26,6 @@
  * largest difference for lambda from 1e-14 to 1e12 times gamma_1 was 3e-14 max K_ii. The scores
  * need n >= 2; n = 1 gives NaN.
  */
-
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 8")
-#else
-#define INLINE static inline
-#define UNROLL
-#endif
-#ifdef _OPENMP
-#define SIMD _Pragma("omp simd")
-#else
-#define SIMD
-#endif
-#if defined(__x86_64__) && defined(__GNUC__)
-#define X86
-#define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,fma,prefer-vector-width=512")))
-#define AVX2 __attribute__((target("avx2,fma")))
-#endif
 
 enum {
   ROWS = 72,    /* rows of U that a worker takes at a time */

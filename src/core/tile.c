@@ -23,10 +23,10 @@
  * accumulators of its own, which are then added in the order of the workers: the same bits for any
  * number of threads. A symmetric walk gives each worker a stretch of the list of tile pairs I <= J.
  * A rectangular walk cuts the columns in chunks (by m alone), the rows in groups, and has a worker
- * for each chunk of each group; accumulators belong to chunks, so that each row is summed by m alone.
+ * for each chunk of each group; accumulators belong to chunks, so each row is summed by m alone.
  *
- * Memory: (n + m)(d + 1) doubles and 32 tiles; accumulators of 32 n p (if that passes 64 MB, as many
- * as fit but at least 8) in a symmetric walk, of 8 n p at most in a rectangular one.
+ * Memory: (n + m)(d + 1) doubles and 32 tiles; accumulators of 32 n p (beyond 64 MB, as many as
+ * fit but at least 8) in a symmetric walk, of 8 n p at most in a rectangular one.
  */
 
 enum {
@@ -34,7 +34,7 @@ enum {
   PANEL = KM_TILE_COLS, /* points on a side of what is dealt to workers */
   ROWS = 4,          /* rows of a register block */
   STRIP = 8,         /* vectors of column sums held in registers */
-  FEATURE_RUN = 128, /* features of one pass over a tile */
+  FEATURE_RUN = 64,  /* features of one pass over a tile */
   CHUNKS = 8,        /* at most, in a rectangular walk */
   FEWEST_WORKERS = 8 /* at least, in a symmetric walk */
 };
@@ -157,12 +157,16 @@ typedef struct {
   void *sink;
 } walk;
 
-static size_t round_up(size_t n, size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 static size_t panel_count(size_t n) { return (n + PANEL - 1) / PANEL; }
 
 /* Start of part `part` when `count` things are dealt to `parts`. */
 static size_t start(size_t count, size_t parts, size_t part) { return count * part / parts; }
+
+static size_t share(size_t count, size_t parts, size_t part) {
+  return start(count, parts, part + 1) - start(count, parts, part);
+}
 
 static double *aligned(double *work) {
   const size_t off = (uintptr_t) work % 64 / sizeof *work;
@@ -212,13 +216,9 @@ static size_t slots_of(const km_pair *points, double size) {
 }
 
 static size_t pairs_of(const walk *w, size_t worker) {
-  if (w->symmetric) {
-    const size_t pairs = w->row_panels * (w->row_panels + 1) / 2;
-    return start(pairs, w->chunks, worker + 1) - start(pairs, w->chunks, worker);
-  }
-  const size_t group = worker / w->chunks, chunk = worker % w->chunks;
-  return (start(w->row_panels, w->groups, group + 1) - start(w->row_panels, w->groups, group)) *
-         (start(w->column_panels, w->chunks, chunk + 1) - start(w->column_panels, w->chunks, chunk));
+  if (w->symmetric) return share(w->row_panels * (w->row_panels + 1) / 2, w->chunks, worker);
+  return share(w->row_panels, w->groups, worker / w->chunks) *
+         share(w->column_panels, w->chunks, worker % w->chunks);
 }
 
 /* Row and column, in tiles, of the worker's tile number `index`. */
@@ -261,9 +261,12 @@ static void run_pair(const walk *w, size_t worker, size_t row, size_t column) {
 static void run_pairs(const walk *w, size_t worker, size_t first, size_t last) {
   const size_t count = pairs_of(w, worker);
   if (last > count) last = count;
+  size_t row = 0, column = 0;
   for (size_t index = first; index < last; index++) {
-    size_t row, column;
-    locate(w, worker, index, &row, &column);
+    if (index == first || !w->symmetric)
+      locate(w, worker, index, &row, &column);
+    else if (++column == w->row_panels)
+      column = ++row;
     run_pair(w, worker, row, column);
   }
   atomic_thread_fence(memory_order_seq_cst); /* what `store` streamed is seen by other threads */

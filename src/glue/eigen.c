@@ -1,4 +1,5 @@
 #include "core/eigen.h"
+#include "core/tridiag.h"
 #include "glue/glue.h"
 
 /* list(diagonal, off, reflectors, tau): K = QTQ' with Qe_1 = e/sqrt(n). k: n x n, symmetric. */

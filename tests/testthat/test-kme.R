@@ -190,7 +190,18 @@ test_that("F-KMSE needs no well-conditioned K at the smallest lambda", {
   }
 })
 
-test_that("norm and weights of S-KMSE shrink with lambda", {
+test_that("F-KMSE weights are never longer than those of the KME", {
+  # beta = U diag(h) U'1_n with h in [0, 1], however singular K is.
+  x <- cbind(seq(0, 1, length.out = 60))
+  for (lambda in 10^seq(-18, 2, by = 2)) {
+    for (kernel in list(kernel_rbf(2), kernel_linear(), kernel_poly(3))) {
+      w <- kme(x, kernel, "fkmse", lambda = lambda)$weights
+      expect_lte(sum(w^2), (1 + 1e-6) / 60, label = format(lambda))
+    }
+  }
+})
+
+test_that("the norm of an estimate shrinks with lambda", {
   x <- random_points(12, 2)
   lambda <- c(0, 0.1, 1, 10, Inf)
   for (estimator in c("skmse", "fkmse")) {
@@ -247,7 +258,11 @@ test_that("a linear kernel on centred data shrinks to the target entirely", {
     expect_lt(max(abs(f$weights)), 1e-4)
     expect_true(f$border)
   }
-  expect_gte(kme(x, kernel_linear())$norm2, 0)
+  # The squared norm is rounding here, of either sign.
+  for (seed in 1:10) {
+    x <- scale(random_points(20, 3, seed), scale = FALSE)
+    expect_gte(kme(x, kernel_linear())$norm2, 0)
+  }
 })
 
 test_that("two points and one column work for every estimator", {

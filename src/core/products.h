@@ -1,0 +1,24 @@
+#ifndef KM_PRODUCTS_H
+#define KM_PRODUCTS_H
+
+#include <stddef.h>
+
+/* Products with narrow matrices. */
+
+enum { BAND = 24 }; /* columns of a narrow matrix: three AVX-512 vectors */
+
+/* A'V for A(k, l) = at[k * down + l * across]. */
+typedef struct {
+  const double *at;
+  size_t down, across;
+} factor;
+
+/* out += A'V. A: depth x rows; v: depth x cols, row-major; out: rows x cols, row-major; rows a
+   multiple of 8, cols of BAND. */
+void km_multiply(size_t rows, size_t cols, size_t depth, factor a, const double *v, size_t ldv,
+                 double *out, size_t ldo);
+
+/* Sum by halves: the rounding error grows with log n, not n. */
+double km_total(size_t n, const double *x);
+
+#endif

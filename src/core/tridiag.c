@@ -1,0 +1,107 @@
+#include "core/tridiag.h"
+#include "core/chase.h"
+#include "core/simd.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/*
+ * The tridiagonal form K = QTQ' of a symmetric K (n x n, column-major, both halves filled) with
+ * Q e_1 = e/sqrt(n), as F-KMSE needs it, in three steps:
+ *   1. H = I - 2 vv'/v'v, v = e/sqrt(n) - e_1, maps e/sqrt(n) to plus e_1; HKH: a rank-2 update.
+ *   2. HKH = Q_1 B Q_1', bandwidth b = BAND: panels of b columns, each reduced by b Householder
+ *      reflectors (I - V S V'), and A <- A - VW' - WV' with Y = AVS, W = Y - V(S'V'Y)/2. The update
+ *      of one panel and the product AV of the next are one pass over the lower triangle: 4n^3/3
+ *      flops, but A is read and written only n/b times (LAPACK's dsytrd reads it n times).
+ *   3. B = Q_2 T Q_2': column by column, each reflector chasing its bulge down the band; 6 b n^2
+ *      flops within n x 3b doubles. Neighbouring columns are chased at once, a few blocks apart.
+ * Q_1 and Q_2 leave e_1 alone, so Q = H Q_1 Q_2 has Q e_1 = e/sqrt(n). Reflectors of step 2 replace
+ * the lower triangle of K, those of step 3 the upper one; H needs no storage. Scratch: 390 n
+ * doubles. Partitions depend on n alone, so results are bit-identical for any number of threads.
+ * The scale of K must lie between 1e-120 and 1e150.
+ */
+
+static size_t padded(size_t n) { return (n + TILE - 1) / TILE * TILE; }
+
+static const size_t line = 64; /* bytes */
+
+size_t km_tridiag_work(size_t n) {
+  return padded(n) * BAND * (5 + SLOTS) + (size_t) SLOTS * TILE * TILE +
+         (n + 2 * BAND) * (STRIDE + 1) + line / sizeof(double);
+}
+
+static reduction lay_out(size_t n, double *a, double *tau, double *work) {
+  const size_t shift = (line - (uintptr_t) work % line) % line / sizeof(double);
+  reduction s = {.n = n, .tiles = padded(n) / TILE, .rows = padded(n), .a = a, .tau = tau};
+  s.wv = work + shift;
+  s.pack = s.wv + s.rows * 2 * BAND;
+  s.x = s.pack + s.rows * 2 * BAND;
+  s.sums = s.x + s.rows * BAND;
+  s.tile = s.sums + SLOTS * s.rows * BAND;
+  s.band = s.tile + SLOTS * TILE * TILE;
+  return s;
+}
+
+void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, double *work,
+                km_poll poll) {
+  memset(tau, 0, n * sizeof *tau);
+  if (n == 1) {
+    diag[0] = a[0];
+    return;
+  }
+  memset(work, 0, km_tridiag_work(n) * sizeof *work);
+  const reduction s = lay_out(n, a, tau, work);
+  km_to_band(&s, poll);
+  km_chase_band(&s, poll);
+  for (size_t k = 0; k < n; k++) diag[k] = s.band[k + STRIDE * k];
+  for (size_t k = 0; k + 1 < n; k++) off[k] = s.band[k + 1 + STRIDE * k];
+}
+
+static double dot(size_t n, const double *x, const double *y) {
+  double sum = 0;
+#ifdef _OPENMP
+#pragma omp simd reduction(+ : sum)
+#endif
+  for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
+  return sum;
+}
+
+static void subtract(size_t n, double f, const double *restrict x, double *restrict y) {
+  SIMD
+  for (size_t i = 0; i < n; i++) y[i] -= f * x[i];
+}
+
+/* y <- (I - tau vv') y, v_0 = 1. */
+static void apply_kept(size_t count, const double *kept, double *y) {
+  const double f = kept[0] * (y[0] + dot(count - 1, kept + 1, y + 1));
+  y[0] -= f;
+  subtract(count - 1, f, kept + 1, y + 1);
+}
+
+/* y <- Hy for column c of step 2, which is in tiles. */
+static void apply_column(size_t n, const double *a, double tau, size_t c, double *y) {
+  const size_t top = (c / BAND + 1) * BAND, j = c / TILE, tiles = padded(n) / TILE;
+  double sum = 0;
+  for (size_t pass = 0; pass < 2; pass++)
+    for (size_t i = top / TILE; i < tiles; i++) {
+      const size_t height = extent(n, i), first = i * TILE < top ? top - i * TILE : 0;
+      const double *v = a + tile_offset(n, i, j) + c % TILE * height + first;
+      if (pass == 0)
+        sum += dot(height - first, v, y + i * TILE + first);
+      else
+        subtract(height - first, tau * sum, v, y + i * TILE + first);
+    }
+}
+
+void km_tridiag_apply(size_t n, const double *a, const double *tau, double *y) {
+  if (n == 1) return;
+  for (size_t k = n - 2; k-- > 0;)
+    for (size_t r = k + 1, step = 0; r < n; r += BAND, step++)
+      apply_kept(n - r < BAND ? n - r : BAND, a + km_kept_offset(n, k, step), y + r);
+  for (size_t c = n; c-- > 0;)
+    if (tau[c] != 0) apply_column(n, a, tau[c], c, y);
+  const double root = 1 / sqrt((double) n);
+  const double f = (root * km_total(n, y) - y[0]) / (1 - root);
+  for (size_t i = 0; i < n; i++) y[i] -= f * (i == 0 ? root - 1 : root);
+}
