@@ -63,7 +63,7 @@ check_sample <- function(x, kernel, target) {
     rows <- rowMeans(x$K)
     return(list(
       n = nrow(x$K), x = x$x, gram = x, kernel = x$kernel, rows = rows,
-      rho = mean(rows), varrho = mean(diag(x$K))
+      rho = max(0, mean(rows)), varrho = mean(diag(x$K))
     ))
   }
   if (is.null(kernel)) {
@@ -76,7 +76,7 @@ check_sample <- function(x, kernel, target) {
   rows <- fold_rows(kernel, x) / nrow(x)
   list(
     n = nrow(x), x = x, gram = NULL, kernel = kernel, rows = rows,
-    rho = mean(rows), varrho = mean(fold_diagonal(kernel, x))
+    rho = max(0, mean(rows)), varrho = mean(fold_diagonal(kernel, x))
   )
 }
 
@@ -153,7 +153,7 @@ fit_kme <- function(sample, weights) {
     fitted <- drop(sample$gram$K %*% weights)
   }
   list(weights = weights, lambda = 0, fitted = fitted,
-       norm2 = sum(weights * fitted))
+       norm2 = max(0, sum(weights * fitted)))
 }
 
 fit_skmse <- function(sample, lambda, select, target) {
@@ -226,7 +226,6 @@ fit_fkmse <- function(sample, lambda, select, target) {
 
 fkmse_weights <- function(g, lambda, select, target, rows) {
   n <- length(rows)
-  right <- if (is.null(target)) rows else rows - target$at
   if (lambda == Inf) {
     return(numeric(n))
   }
@@ -236,15 +235,18 @@ fkmse_weights <- function(g, lambda, select, target, rows) {
   if (!is.null(select) && select != "loocv") {
     return(tridiagonal_weights(tridiagonal(g), lambda))
   }
-  if (is.null(g$vectors) && lambda > 0) {
-    weights <- cholesky_solve(g, lambda, right)
+  f <- if (is.null(target)) numeric(n) else target$at
+  # A solve loses trace/lambda times the precision; the spectrum loses nothing.
+  if (is.null(g$vectors) && lambda > 1e-8 * sum(diag(g$K))) {
+    weights <- cholesky_solve(g, lambda, rows - f)
     if (!is.null(weights)) {
       return(weights)
     }
   }
   s <- spectrum(g, "vectors")
   inverse <- ifelse(s$values + lambda > 0, 1 / (s$values + lambda), 0)
-  drop(s$vectors %*% (inverse * drop(crossprod(s$vectors, right))))
+  right <- s$values * colMeans(s$vectors) - drop(crossprod(s$vectors, f))
+  drop(s$vectors %*% (inverse * right))
 }
 
 # K = QTQ', Q e_1 = e/sqrt(n): beta = Q (T + lambda I)^{-1} T e_1/sqrt(n).

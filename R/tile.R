@@ -8,21 +8,31 @@ families <- c(
   "sqdist", "l1dist"
 )
 
-# What the core needs to know: points are centred (which no stationary kernel
-# can see, but rounding can) at the mean of `points`, then scaled.
+# What the core needs to know: points are centred, then scaled.
 native_kernel <- function(kernel, points) {
   d <- ncol(points)
-  if (kernel$family == "poly") {
-    centre <- numeric(d)
+  centre <- if (kernel$family == "poly") {
+    numeric(d)
   } else {
-    centre <- unname(colMeans(points))
-    centre[!is.finite(centre)] <- 0
+    vapply(seq_len(d), \(l) exact_centre(points[, l]), numeric(1))
   }
   scale <- if (is.null(kernel$bandwidth)) 1 else 1 / kernel$bandwidth
   list(
     match(kernel$family, families) - 1L, as.integer(kernel$degree),
     as.double(kernel$offset), centre, rep_len(scale, d)
   )
+}
+
+# No stationary kernel can see a centring, but rounding can: a column that lies
+# far from 0 for its width is centred where the differences are exact (Sterbenz:
+# between half and twice the centre), any other is left as it is.
+exact_centre <- function(column) {
+  ends <- range(column)
+  near <- min(abs(ends))
+  if (ends[1L] < 0 && ends[2L] > 0 || max(abs(ends)) > 3 * near) {
+    return(0)
+  }
+  ends[1L] / 2 + ends[2L] / 2
 }
 
 fold_store <- function(kernel, x, y = NULL) {

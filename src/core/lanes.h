@@ -279,6 +279,48 @@ static TARGET void NAME(products)(const double *k, size_t ni, const double *u, c
   }
 }
 
+/*
+ * sums (rows x 2 LANES) += a v, where a_il stands at a[i * down + l * along] and v is depth x 2 LANES,
+ * both by rows. Rows are taken LANES at a time: there must be room for that.
+ */
+INLINE void NAME(multiply)(const double *a, size_t down, size_t along, size_t rows, size_t depth,
+                           const double *v, double *sums) {
+  for (size_t i = 0; i < rows; i += LANES) {
+    double *to = sums + i * 2 * LANES;
+    VEC left[LANES], right[LANES];
+#pragma GCC unroll 8
+    for (size_t r = 0; r < LANES; r++) {
+      left[r] = NAME(load)(to + r * 2 * LANES);
+      right[r] = NAME(load)(to + r * 2 * LANES + LANES);
+    }
+    for (size_t l = 0; l < depth; l++) {
+      const VEC v_left = NAME(load)(v + l * 2 * LANES);
+      const VEC v_right = NAME(load)(v + l * 2 * LANES + LANES);
+#pragma GCC unroll 8
+      for (size_t r = 0; r < LANES; r++) {
+        const VEC value = SPREAD(a[(i + r) * down + l * along]);
+        left[r] = MADD(value, v_left, left[r]);
+        right[r] = MADD(value, v_right, right[r]);
+      }
+    }
+#pragma GCC unroll 8
+    for (size_t r = 0; r < LANES; r++) {
+      NAME(save)(to + r * 2 * LANES, left[r]);
+      NAME(save)(to + r * 2 * LANES + LANES, right[r]);
+    }
+  }
+}
+
+/* sums += K v for a tile and, if it is mirrored, its transpose. v, sums: 2 LANES columns, by rows. */
+static TARGET void NAME(block_products)(const km_tile *tile, const double *v, double *sums) {
+  const size_t width = 2 * LANES;
+  NAME(multiply)(tile->k, KM_TILE_COLS, 1, tile->ni, tile->nj, v + tile->j0 * width,
+                 sums + tile->i0 * width);
+  if (tile->mirrored)
+    NAME(multiply)(tile->k, 1, KM_TILE_COLS, tile->nj, tile->ni, v + tile->i0 * width,
+                   sums + tile->j0 * width);
+}
+
 /* sum_ij u_i k_ij v_j over a tile of ni rows. v: KM_TILE_COLS. */
 static TARGET double NAME(form)(const double *k, size_t ni, const double *u, const double *v) {
   VEC sum = SPREAD(0.0);
@@ -394,8 +436,8 @@ static TARGET void NAME(diagonal)(const km_kernel *kernel, const double *x, size
 }
 
 static const arithmetic NAME(arithmetic) = {
-    LANES,      NAME(tile),    NAME(half_norms), NAME(sums),    NAME(products), NAME(form),
-    NAME(store), NAME(between), NAME(exp_all),    NAME(diagonal)};
+    LANES,      NAME(tile),  NAME(half_norms), NAME(sums),    NAME(products), NAME(block_products),
+    NAME(form), NAME(store), NAME(between),    NAME(exp_all), NAME(diagonal)};
 
 #undef TARGET
 #undef NAME

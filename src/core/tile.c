@@ -35,6 +35,8 @@ enum {
   ROWS = 4,          /* rows of a register block */
   STRIP = 8,         /* vectors of column sums held in registers */
   FEATURE_RUN = 64,  /* features of one pass over a tile */
+  FEW_COLUMNS = 6,   /* fewer are multiplied one by one */
+  MOST_TOGETHER = 16, /* columns of the widest group */
   CHUNKS = 8,        /* at most, in a rectangular walk */
   FEWEST_WORKERS = 8 /* at least, in a symmetric walk */
 };
@@ -65,6 +67,7 @@ typedef struct {
   void (*sums)(const double *k, size_t ni, double *rows, double *columns);
   void (*products)(const double *k, size_t ni, const double *u, const double *v, double *rows,
                    double *columns);
+  void (*block_products)(const km_tile *tile, const double *v, double *sums);
   double (*form)(const double *k, size_t ni, const double *u, const double *v);
   void (*store)(const km_tile *tile, size_t n, int large, double *columns, double *rows);
   size_t (*between)(const km_tile *tile, double low, double high, double *inside, size_t *below,
@@ -319,26 +322,40 @@ void km_walk(const km_kernel *kernel, const km_pair *points, km_consumer consume
   walk_tiles(kernel, points, slots_of(points, 1), consumer_cost, consume, sink, work, poll);
 }
 
-/* Accumulators: slots x p columns of `padded` rows. */
+/*
+ * Accumulators of a fold: in each slot a padded x columns matrix, `group` columns together by rows.
+ * Few columns are treated one by one (group 1), more in groups of two vectors, v packed likewise.
+ */
 typedef struct {
   const arithmetic *simd;
   const km_pair *points;
   const double *u, *v;
-  size_t p, padded, slots;
+  size_t p, group, padded, slots, size;
   double *sums;
 } sums_sink;
 
+static size_t second_count(const km_pair *points) { return points->y ? points->m : points->n; }
+
+/* Columns with those that fill the last group, whatever the instruction set. */
+static size_t column_room(size_t p) { return p < FEW_COLUMNS ? p : round_up(p, MOST_TOGETHER); }
+
+static size_t sums_size(const km_pair *points, size_t p) {
+  return round_up(points->n, PANEL) * column_room(p);
+}
+
 static size_t sums_work(const km_pair *points, size_t p) {
-  const size_t size = round_up(points->n, KM_TILE_COLS) * p;
+  const size_t size = sums_size(points, p);
   return km_walk_work(points) + slots_of(points, (double) size) * size;
 }
 
-static sums_sink sums_start(const km_pair *points, const double *v, size_t p, double *work) {
-  sums_sink sink = {.simd = simd(), .points = points, .v = v, .p = p,
-                    .padded = round_up(points->n, KM_TILE_COLS),
-                    .sums = work + km_walk_work(points)};
-  sink.slots = slots_of(points, (double) (sink.padded * p));
-  const size_t slots = sink.slots, size = sink.padded * p;
+static sums_sink sums_start(const km_pair *points, size_t p, double *work) {
+  sums_sink sink = {.simd = simd(), .points = points, .p = p, .group = 1};
+  if (p >= FEW_COLUMNS) sink.group = 2 * sink.simd->lanes;
+  sink.padded = round_up(points->n, PANEL);
+  sink.size = sums_size(points, p);
+  sink.slots = slots_of(points, (double) sink.size);
+  sink.sums = work + km_walk_work(points);
+  const size_t slots = sink.slots, size = sink.size;
   double *sums = sink.sums;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(slots, size, sums) schedule(static) \
@@ -348,27 +365,29 @@ static sums_sink sums_start(const km_pair *points, const double *v, size_t p, do
   return sink;
 }
 
-/* out (n x p): the accumulators added in their order. */
-static void sums_end(const sums_sink *sink, double *out) {
-  const size_t n = sink->points->n, slots = sink->slots, padded = sink->padded, p = sink->p;
-  const double *sums = sink->sums;
-#ifdef _OPENMP
-#pragma omp parallel for default(none) shared(n, slots, padded, p, sums, out) schedule(static) \
-    num_threads(km_threads((double) (slots * padded * p)))
-#endif
-  for (size_t i0 = 0; i0 < n; i0 += KM_TILE_ROWS) {
-    const size_t i1 = n - i0 < KM_TILE_ROWS ? n : i0 + KM_TILE_ROWS;
-    for (size_t c = 0; c < p; c++) {
-      for (size_t i = i0; i < i1; i++) out[i + c * n] = 0;
-      for (size_t slot = 0; slot < slots; slot++)
-        for (size_t i = i0; i < i1; i++) out[i + c * n] += sums[(slot * p + c) * padded + i];
-    }
+/* out (n x p): rows i0 .. i1-1 of the accumulators, added in their order. */
+static void add_slots(const sums_sink *sink, size_t i0, size_t i1, double *out) {
+  const size_t n = sink->points->n, group = sink->group;
+  for (size_t c = 0; c < sink->p; c++) {
+    const double *sums = sink->sums + c / group * group * sink->padded + c % group;
+    for (size_t i = i0; i < i1; i++) out[i + c * n] = 0;
+    for (size_t slot = 0; slot < sink->slots; slot++)
+      for (size_t i = i0; i < i1; i++) out[i + c * n] += sums[slot * sink->size + i * group];
   }
+}
+
+static void sums_end(const sums_sink *sink, double *out) {
+  const size_t n = sink->points->n;
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(sink, n, out) schedule(static) \
+    num_threads(km_threads((double) (sink->slots * sink->size)))
+#endif
+  for (size_t i = 0; i < n; i += PANEL) add_slots(sink, i, n - i < PANEL ? n : i + PANEL, out);
 }
 
 static void add_sums(const km_tile *tile, void *to, size_t worker) {
   const sums_sink *sink = to;
-  double *sums = sink->sums + worker % sink->slots * sink->padded;
+  double *sums = sink->sums + worker % sink->slots * sink->size;
   sink->simd->sums(tile->k, tile->ni, sums + tile->i0, tile->mirrored ? sums + tile->j0 : NULL);
 }
 
@@ -376,7 +395,7 @@ size_t km_fold_rows_work(const km_pair *points) { return sums_work(points, 1); }
 
 void km_fold_rows(const km_kernel *kernel, const km_pair *points, double *sums, double *work,
                   km_poll poll) {
-  sums_sink sink = sums_start(points, NULL, 1, work);
+  sums_sink sink = sums_start(points, 1, work);
   walk_tiles(kernel, points, sink.slots, 2, add_sums, &sink, work, poll);
   sums_end(&sink, sums);
 }
@@ -389,38 +408,62 @@ static const double *segment(const double *v, const km_tile *tile, double *whole
   return whole;
 }
 
-static void add_products(const km_tile *tile, void *to, size_t worker) {
+static void add_columns(const km_tile *tile, void *to, size_t worker) {
   const sums_sink *sink = to;
-  const size_t m = sink->points->y ? sink->points->m : sink->points->n;
   double whole[KM_TILE_COLS];
   for (size_t c = 0; c < sink->p; c++) {
-    const double *v = sink->v + c * m;
-    double *sums = sink->sums + (worker % sink->slots * sink->p + c) * sink->padded;
+    const double *v = sink->v + c * second_count(sink->points);
+    double *sums = sink->sums + worker % sink->slots * sink->size + c * sink->padded;
     sink->simd->products(tile->k, tile->ni, v + (tile->mirrored ? tile->i0 : 0),
                          segment(v, tile, whole), sums + tile->i0,
                          tile->mirrored ? sums + tile->j0 : NULL);
   }
 }
 
-size_t km_fold_apply_work(const km_pair *points, size_t p) { return sums_work(points, p); }
+static void add_groups(const km_tile *tile, void *to, size_t worker) {
+  const sums_sink *sink = to;
+  double *sums = sink->sums + worker % sink->slots * sink->size;
+  for (size_t c = 0; c < sink->p; c += sink->group)
+    sink->simd->block_products(tile, sink->v + c * second_count(sink->points),
+                               sums + c * sink->padded);
+}
+
+/* packed: v (m x p) with `group` columns together by rows, zeros after the last column. */
+static void pack_columns(const double *v, size_t m, size_t p, size_t group, double *packed) {
+  for (size_t c = 0; c < round_up(p, group); c++) {
+    double *to = packed + c / group * group * m + c % group;
+    for (size_t j = 0; j < m; j++) to[j * group] = c < p ? v[j + c * m] : 0;
+  }
+}
+
+size_t km_fold_apply_work(const km_pair *points, size_t p) {
+  const size_t packed = p < FEW_COLUMNS ? 0 : second_count(points) * column_room(p);
+  return sums_work(points, p) + packed;
+}
 
 void km_fold_apply(const km_kernel *kernel, const km_pair *points, const double *v, size_t p,
                    double *out, double *work, km_poll poll) {
-  sums_sink sink = sums_start(points, v, p, work);
-  walk_tiles(kernel, points, sink.slots, 2 * (double) p, add_products, &sink, work, poll);
+  sums_sink sink = sums_start(points, p, work);
+  double *packed = work + sums_work(points, p);
+  sink.v = v;
+  if (sink.group > 1) {
+    pack_columns(v, second_count(points), p, sink.group, packed);
+    sink.v = packed;
+  }
+  walk_tiles(kernel, points, sink.slots, 2 * (double) p,
+             sink.group > 1 ? add_groups : add_columns, &sink, work, poll);
   sums_end(&sink, out);
 }
 
 static void add_forms(const km_tile *tile, void *to, size_t worker) {
   const sums_sink *sink = to;
-  const km_pair *points = sink->points;
-  const size_t m = points->y ? points->m : points->n;
+  const size_t n = sink->points->n, m = second_count(sink->points);
+  const double times = tile->mirrored ? 2 : 1;
   double whole[KM_TILE_COLS];
   for (size_t c = 0; c < sink->p; c++)
     sink->sums[worker * sink->p + c] +=
-        (tile->mirrored ? 2 : 1) * sink->simd->form(tile->k, tile->ni,
-                                                    sink->u + c * points->n + tile->i0,
-                                                    segment(sink->v + c * m, tile, whole));
+        times * sink->simd->form(tile->k, tile->ni, sink->u + tile->i0 + c * n,
+                                 segment(sink->v + c * m, tile, whole));
 }
 
 size_t km_fold_quad_work(const km_pair *points, size_t p) {
@@ -473,8 +516,7 @@ size_t km_fold_store_work(const km_pair *points) { return km_walk_work(points); 
 
 void km_fold_store(const km_kernel *kernel, const km_pair *points, double *k, double *work,
                    km_poll poll) {
-  const size_t m = points->y ? points->m : points->n;
-  const size_t length = points->n * m;
+  const size_t length = points->n * second_count(points);
   store_sink sink = {simd(), points->n, !points->y, length > cache, k};
   ask_huge_pages(k, length);
   walk_tiles(kernel, points, slots_of(points, 1), 16, store_tile, &sink, work, poll);

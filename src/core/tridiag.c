@@ -19,7 +19,6 @@
  * Q_1 and Q_2 leave e_1 alone, so Q = H Q_1 Q_2 has Q e_1 = e/sqrt(n). Reflectors of step 2 replace
  * the lower triangle of K, those of step 3 the upper one; H needs no storage. Scratch: 390 n
  * doubles. Partitions depend on n alone, so results are bit-identical for any number of threads.
- * The scale of K must lie between 1e-120 and 1e150.
  */
 
 static size_t padded(size_t n) { return (n + TILE - 1) / TILE * TILE; }
@@ -43,6 +42,17 @@ static reduction lay_out(size_t n, double *a, double *tau, double *work) {
   return s;
 }
 
+/* Squares of entries must not over- or underflow: K of another size is divided by 2^result. */
+static int scale_to_one(size_t n, double *a) {
+  double largest = 0;
+  int exponent = 0;
+  for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(a[i + i * n]));
+  if (largest == 0 || (largest > 0x1p-100 && largest < 0x1p100)) return 0;
+  frexp(largest, &exponent);
+  for (size_t i = 0; i < n * n; i++) a[i] = ldexp(a[i], -exponent);
+  return exponent;
+}
+
 void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, double *work,
                 km_poll poll) {
   memset(tau, 0, n * sizeof *tau);
@@ -51,11 +61,12 @@ void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, dou
     return;
   }
   memset(work, 0, km_tridiag_work(n) * sizeof *work);
+  const int exponent = scale_to_one(n, a);
   const reduction s = lay_out(n, a, tau, work);
   km_to_band(&s, poll);
   km_chase_band(&s, poll);
-  for (size_t k = 0; k < n; k++) diag[k] = s.band[k + STRIDE * k];
-  for (size_t k = 0; k + 1 < n; k++) off[k] = s.band[k + 1 + STRIDE * k];
+  for (size_t k = 0; k < n; k++) diag[k] = ldexp(s.band[k + STRIDE * k], exponent);
+  for (size_t k = 0; k + 1 < n; k++) off[k] = ldexp(s.band[k + 1 + STRIDE * k], exponent);
 }
 
 static double dot(size_t n, const double *x, const double *y) {
