@@ -26,7 +26,7 @@ static double evaluate(const km_kernel *kernel, size_t d, size_t tiles) {
   for (size_t i = 0; i < KM_TILE_ROWS * d; i++) points[i] = sin((double) i);
   double *half_norms = points + KM_TILE_ROWS * d;
   for (size_t i = 0; i < KM_TILE_ROWS; i++) half_norms[i] = 1;
-  const packed set = {points, half_norms, KM_TILE_ROWS};
+  const point_set set = {points, half_norms, KM_TILE_ROWS};
   const tile_job job = {set, set, d, k};
   for (size_t t = 0; t < tiles; t++) simd()->tile(kernel, &job);
   return k[0];

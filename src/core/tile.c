@@ -35,7 +35,7 @@ enum {
   ROWS = 4,          /* rows of a register block */
   STRIP = 8,         /* vectors of column sums held in registers */
   FEATURE_RUN = 64,  /* features of one pass over a tile */
-  FEW_COLUMNS = 6,   /* fewer are multiplied one by one */
+  FEW_COLUMNS = 8,   /* fewer are multiplied one by one */
   MOST_TOGETHER = 16, /* columns of the widest group */
   CHUNKS = 8,        /* at most, in a rectangular walk */
   FEWEST_WORKERS = 8 /* at least, in a symmetric walk */
@@ -52,10 +52,10 @@ typedef struct {
   const double *points;     /* packed */
   const double *half_norms; /* |x_i|^2 / 2; NULL: evaluate by differences */
   size_t count;
-} packed;
+} point_set;
 
 typedef struct {
-  packed x, y; /* the tile's own points */
+  point_set x, y; /* the tile's own points */
   size_t d;
   double *k;
 } tile_job;
@@ -150,7 +150,7 @@ static const arithmetic *simd(void) {
 typedef struct {
   const km_kernel *kernel;
   const arithmetic *simd;
-  packed x, y;
+  point_set x, y;
   size_t d;
   int symmetric;
   size_t row_panels, column_panels;
@@ -187,7 +187,7 @@ static void pack_group(const km_kernel *kernel, const double *x, size_t n, size_
 }
 
 /* Packs a set into *work and moves *work on; half norms are added for RBF. */
-static packed pack(const walk *w, const double *x, size_t n, double **work) {
+static point_set pack(const walk *w, const double *x, size_t n, double **work) {
   const size_t d = w->d, padded = round_up(n, GROUP);
   const int rbf = w->kernel->family == KM_RBF;
   double *points = *work, *half_norms = *work + padded * d;
@@ -200,10 +200,10 @@ static packed pack(const walk *w, const double *x, size_t n, double **work) {
     if (rbf) w->simd->half_norms(points + i * d, GROUP, d, half_norms + i);
   }
   *work = half_norms + padded;
-  return (packed){points, rbf ? half_norms : NULL, n};
+  return (point_set){points, rbf ? half_norms : NULL, n};
 }
 
-static int near_centre(const packed *set) {
+static int near_centre(const point_set *set) {
   if (!set->half_norms) return 0;
   for (size_t i = 0; i < set->count; i++)
     if (!(set->half_norms[i] <= largest_half_norm)) return 0;
@@ -242,9 +242,9 @@ static void locate(const walk *w, size_t worker, size_t index, size_t *row, size
 }
 
 /* At most `most` points from number `first`. */
-static packed part(const packed *set, size_t d, size_t first, size_t most) {
+static point_set part(const point_set *set, size_t d, size_t first, size_t most) {
   const size_t left = set->count - first;
-  return (packed){set->points + first * d, set->half_norms ? set->half_norms + first : NULL,
+  return (point_set){set->points + first * d, set->half_norms ? set->half_norms + first : NULL,
                   left < most ? left : most};
 }
 
