@@ -22,12 +22,13 @@ static double seconds(void) {
 }
 
 static double evaluate(const km_kernel *kernel, size_t d, size_t tiles) {
-  _Alignas(64) double points[(MOST_COLUMNS + 1) * KM_TILE_ROWS], k[KM_TILE_ROWS * KM_TILE_COLS];
-  for (size_t i = 0; i < KM_TILE_ROWS * d; i++) points[i] = sin((double) i);
-  double *half_norms = points + KM_TILE_ROWS * d;
-  for (size_t i = 0; i < KM_TILE_ROWS; i++) half_norms[i] = 1;
-  const point_set set = {points, half_norms, KM_TILE_ROWS};
-  const tile_job job = {set, set, d, k};
+  _Alignas(64) double points[(MOST_COLUMNS + 1) * KM_TILE_COLS], k[KM_TILE_ROWS * KM_TILE_COLS];
+  for (size_t i = 0; i < KM_TILE_COLS * d; i++) points[i] = sin((double) i);
+  double *half_norms = points + KM_TILE_COLS * d;
+  for (size_t i = 0; i < KM_TILE_COLS; i++) half_norms[i] = 1;
+  const point_set rows = {points, half_norms, KM_TILE_ROWS};
+  const point_set columns = {points, half_norms, KM_TILE_COLS};
+  const tile_job job = {rows, columns, d, k};
   for (size_t t = 0; t < tiles; t++) simd()->tile(kernel, &job);
   return k[0];
 }

@@ -280,7 +280,7 @@ static TARGET void NAME(products)(const double *k, size_t ni, const double *u, c
 }
 
 /*
- * sums (rows x 2 LANES) += a v, where a_il stands at a[i * down + l * along] and v is depth x 2 LANES,
+ * sums (rows x 2 LANES) += a v, where a_il stands at a[i * down + l * along], v: depth x 2 LANES,
  * both by rows. Rows are taken LANES at a time: there must be room for that.
  */
 INLINE void NAME(multiply)(const double *a, size_t down, size_t along, size_t rows, size_t depth,
@@ -311,7 +311,7 @@ INLINE void NAME(multiply)(const double *a, size_t down, size_t along, size_t ro
   }
 }
 
-/* sums += K v for a tile and, if it is mirrored, its transpose. v, sums: 2 LANES columns, by rows. */
+/* sums += K v for a tile and, if mirrored, its transpose. v, sums: 2 LANES columns, by rows. */
 static TARGET void NAME(block_products)(const km_tile *tile, const double *v, double *sums) {
   const size_t width = 2 * LANES;
   NAME(multiply)(tile->k, KM_TILE_COLS, 1, tile->ni, tile->nj, v + tile->j0 * width,
