@@ -88,7 +88,7 @@ check_newdata <- function(newdata, x, name = "newdata") {
   } else if (is.null(dim(newdata)) && ncol(x) > 1L) {
     stop_input(
       "'", name, "' must be a matrix or data frame with ", ncol(x),
-      " columns, not ", describe(newdata)
+      " columns, not ", describe(newdata), "; one point is a matrix of one row"
     )
   }
   newdata <- check_data(newdata, name)

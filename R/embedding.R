@@ -3,19 +3,16 @@
 #' The geometry of embeddings in the reproducing kernel Hilbert space: inner
 #' products, distances and, against a known Gaussian mixture, the exact risk.
 #'
-#' For \eqn{\tilde\mu_a = \sum_i \alpha_i k(x_i, \cdot)}{
-#' mu_a = sum_i alpha_i k(x_i, .)} and \eqn{\tilde\mu_b = \sum_j \beta_j
-#' k(y_j, \cdot)}{mu_b = sum_j beta_j k(y_j, .)} the inner product is
-#' \eqn{\alpha'K_{xy}\beta}{alpha' K_xy beta}; the distance is
-#' \eqn{\|\tilde\mu_a - \tilde\mu_b\|}{|mu_a - mu_b|}. Parts of a target enter
-#' in
-#' the same way. With \eqn{\mu_P}{mu_P} the embedding of
-#' \eqn{P = \sum_c \pi_c N(m_c, S_c)}{P = sum_c pi_c N(m_c, S_c)},
-#' `kme_risk()` returns the squared error
-#' \eqn{\|\tilde\mu - \mu_P\|^2 = \|\tilde\mu\|^2 - 2\langle\tilde\mu,
-#' \mu_P\rangle + \|\mu_P\|^2}{|mu - mu_P|^2} from closed forms: for RBF
-#' kernels,
-#' linear and polynomial kernels of degree 2 and 3.
+#' For \eqn{\tilde\mu_a = \sum_i \alpha_i k(x_i, \cdot)}{ mu_a = sum_i alpha_i
+#' k(x_i, .)} and \eqn{\tilde\mu_b = \sum_j \beta_j k(y_j, \cdot)}{mu_b = sum_j
+#' beta_j k(y_j, .)} the inner product is \eqn{\alpha'K_{xy}\beta}{alpha' K_xy
+#' beta}; the distance is \eqn{\|\tilde\mu_a - \tilde\mu_b\|}{|mu_a - mu_b|}.
+#' Parts of a target enter in the same way. With \eqn{\mu_P}{mu_P} the embedding
+#' of \eqn{P = \sum_c \pi_c N(m_c, S_c)}{P = sum_c pi_c N(m_c, S_c)},
+#' `kme_risk()` returns the squared error \eqn{\|\tilde\mu - \mu_P\|^2 =
+#' \|\tilde\mu\|^2 - 2\langle\tilde\mu, \mu_P\rangle + \|\mu_P\|^2}{|mu -
+#' mu_P|^2} from closed forms: for RBF kernels, linear and polynomial kernels of
+#' degree 2 and 3.
 #'
 #' @param a,b,fit Objects returned by [kme()], with the same kernel (the same
 #'   bandwidth included). Fits on a matrix of kernel values ([as_gram()]) can be
@@ -91,7 +88,8 @@ check_pair <- function(a, b) {
   if (!same_kernel(a$kernel, b$kernel, ncol(a$x))) {
     stop_input(
       "'a' and 'b' must have the same kernel, not ", format_kernel(a$kernel),
-      " and ", format_kernel(b$kernel)
+      " and ", format_kernel(b$kernel), "; fit 'b' with the kernel of 'a', ",
+      "kernel = a$kernel"
     )
   }
   a$kernel

@@ -5,8 +5,11 @@
 
 check_estimator <- function(estimator) {
   choices <- c("kme", "skmse", "fkmse")
-  if (identical(estimator, "rkmse")) {
-    return("skmse")
+  if (is.character(estimator) && length(estimator) == 1L) {
+    estimator <- tolower(gsub("-", "", estimator))
+    if (identical(estimator, "rkmse")) {
+      return("skmse")
+    }
   }
   check_choice(estimator, choices, "estimator")
 }
@@ -17,7 +20,10 @@ check_select <- function(select, estimator, lambda, target, weights) {
   if (estimator == "kme") {
     for (name in c("lambda", "select", "target")) {
       if (!is.null(get(name))) {
-        stop_input("'", name, "' must be NULL for estimator \"kme\"")
+        stop_input(
+          "'", name, "' must be NULL for estimator \"kme\", the average; ",
+          "choose estimator = \"skmse\" or \"fkmse\""
+        )
       }
     }
     return(NULL)
@@ -115,6 +121,12 @@ check_target <- function(target, sample) {
     if (is.null(sample$x)) {
       stop_input("'target' must be a fit on the same gram, not a mixture")
     }
+    if (!is.list(target)) {
+      stop_input(
+        "'target' must be NULL for 0, a fit of kme() or a mixture, ",
+        "list(weights, means, covariances), not ", describe(target)
+      )
+    }
     target <- check_mixture(target, ncol(sample$x), "target")
     norm2 <- mixture_inner(target, target, sample$kernel)
   }
@@ -174,7 +186,8 @@ fit_skmse <- function(sample, lambda, select, target) {
   score <- \(a) skmse_score(a, n, sample$rho, sample$varrho, cross, norm2)
   curve <- if (identical(select, "loocv")) {
     path <- exp(seq(log(1e-4), log(1e2), length.out = 61))
-    data.frame(lambda = path, score = score(path / (1 + path)))
+    share <- c(path / (1 + path), alpha)
+    score_curve(c(path, alpha / (1 - alpha)), score(share))
   }
   at <- if (is.null(target)) 0 else target$at
   list(
@@ -187,6 +200,15 @@ fit_skmse <- function(sample, lambda, select, target) {
     score = curve, minimum = score(alpha), reference = score(0),
     border = is.null(lambda) && alpha == 1
   )
+}
+
+# The selection curve in the order of lambda, the chosen one among them.
+score_curve <- function(lambda, score) {
+  keep <- is.finite(lambda) & lambda > 0 & !duplicated(lambda)
+  curve <- data.frame(lambda = lambda, score = score)[keep, ]
+  curve <- curve[order(curve$lambda), ]
+  rownames(curve) <- NULL
+  curve
 }
 
 # mean_i |phi(x_i) - alpha f - (1 - alpha) mu^(-i)|^2, with cross = <f, mu^>.
@@ -301,7 +323,7 @@ search_lambda <- function(score, top) {
   }
   cell <- diff(log(grid[1:2]))
   list(
-    lambda = lambda, score = data.frame(lambda = grid, score = values),
+    lambda = lambda, score = score_curve(c(grid, lambda), c(values, minimum)),
     minimum = minimum,
     border = min(abs(log(lambda) - log(grid[c(1L, 71L)]))) < 1e-3 * cell
   )

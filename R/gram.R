@@ -4,13 +4,12 @@
 #' several estimators on the same data pay for it once.
 #'
 #' The object is an environment that holds the matrix and fills in, when it is
-#' first needed: the eigenvalues; the eigenvalues with the projections
-#' \eqn{w_j = |u_j'1_n|}{w_j = |u_j'1_n|}, \eqn{1_n = (1/n, \ldots, 1/n)'}{
-#' 1_n = (1/n, ..., 1/n)'} (a tridiagonal reduction, several times cheaper than
-#' the eigenvectors); the full eigenvectors; a Cholesky factor of
-#' \eqn{K + \lambda I}{K + lambda I}. Eigenvalues below
-#' \eqn{n \epsilon \gamma_1}{n eps gamma_1} are set to 0
-#' (\eqn{\epsilon}{eps} is the machine precision); one below
+#' first needed: the eigenvalues; the eigenvalues with the projections \eqn{w_j
+#' = |u_j'1_n|}{w_j = |u_j'1_n|}, \eqn{1_n = (1/n, \ldots, 1/n)'}{ 1_n = (1/n,
+#' ..., 1/n)'} (a tridiagonal reduction, several times cheaper than the
+#' eigenvectors); the full eigenvectors; a Cholesky factor of \eqn{K + \lambda
+#' I}{K + lambda I}. Eigenvalues below \eqn{n \epsilon \gamma_1}{n eps gamma_1}
+#' are set to 0 (\eqn{\epsilon}{eps} is the machine precision); one below
 #' \eqn{-\sqrt\epsilon\, \gamma_1}{-sqrt(eps) gamma_1} is an error. As with any
 #' environment, a copy by `<-` is the same object; `saveRDS()` stores all of it.
 #'
@@ -30,12 +29,11 @@
 #'   largest absolute value.
 #'
 #' @details `gram()` takes O(n^2 d) time and 8n^2 bytes; a matrix that would not
-#'   fit in memory is refused before it is allocated. `as_gram()` refuses a
-#'   matrix that is not symmetric to 1e-8 of its largest entry, or that has a
-#'   clearly negative eigenvalue; it tries a Cholesky factorisation, O(n^3/3).
-#'   The values and the projections take 4n^3/3 flops and another 8n^2 bytes
-#'   (the
-#'   reflectors), the vectors about 9n^3 and 8n^2 bytes.
+#' fit in memory is refused before it is allocated. `as_gram()` refuses a matrix
+#' that is not symmetric to 1e-8 of its largest entry, or that has a clearly
+#' negative eigenvalue; it tries a Cholesky factorisation, O(n^3/3). The values
+#' and the projections take 4n^3/3 flops and another 8n^2 bytes (the
+#' reflectors), the vectors about 9n^3 and 8n^2 bytes.
 #' @seealso [kme()], which takes a `gram` in place of data.
 #' @family kernels
 #' @examples
@@ -147,6 +145,7 @@ as.matrix.gram <- function(x, ...) x$K
 #' @param y Must be missing.
 #' @export
 plot.gram <- function(x, y, ...) {
+  check_no_y(missing(y))
   values <- spectrum(x, "values")$values
   shown <- values > 0
   if (!any(shown)) {

@@ -9,10 +9,10 @@
 #'   \item{`kernel_laplace()`}{\eqn{\exp(-\sum_l |u_l|)}{exp(-sum |u_l|)} for
 #'     `norm = "L1"`, \eqn{\exp(-\|u\|)}{exp(-|u|)} for `norm = "L2"`}
 #'   \item{`kernel_matern()`}{with \eqn{r = \|u\|}{r = |u|}: \eqn{\exp(-r)}{
-#'     exp(-r)} for `nu = 1/2`,
-#'     \eqn{(1 + \sqrt3 r)\exp(-\sqrt3 r)}{(1 + sqrt(3) r) exp(-sqrt(3) r)} for
-#'     `nu = 3/2`, \eqn{(1 + \sqrt5 r + 5r^2/3)\exp(-\sqrt5 r)}{
-#'     (1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r)} for `nu = 5/2`}
+#'     exp(-r)} for `nu = 1/2`, \eqn{(1 + \sqrt3 r)\exp(-\sqrt3 r)}{(1 + sqrt(3)
+#'     r) exp(-sqrt(3) r)} for `nu = 3/2`, \eqn{(1 + \sqrt5 r +
+#'     5r^2/3)\exp(-\sqrt5 r)}{ (1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r)} for
+#'     `nu = 5/2`}
 #'   \item{`kernel_poly()`}{\eqn{(x'y + \mathrm{offset})^{\mathrm{degree}}}{
 #'     (x'y + offset)^degree}}
 #'   \item{`kernel_linear()`}{\eqn{x'y}{x'y}}
@@ -22,13 +22,16 @@
 #'     two matrices}
 #' }
 #'
-#' `"median"` sets \eqn{\theta}{theta} to the root of the median of
-#' \eqn{\|x_i - x_j\|^2}{|x_i - x_j|^2} over all pairs of points (for the L1
-#' Laplace kernel, the median of the L1 distances). Up to 20,000 points the
-#' median is exact, found in memory O(n) by counting over a few passes; above,
-#' it is the median of \eqn{10^7} pairs drawn at random with replacement by R's
-#' generator, and `print()` says so. If the median is zero, the smallest
-#' positive distance is taken, with a warning, and 1 if there is none.
+#' `"median"` sets \eqn{\theta}{theta} to the root of the median of \eqn{\|x_i -
+#' x_j\|^2}{|x_i - x_j|^2} over all pairs of points (for the L1 Laplace kernel,
+#' the median of the L1 distances). Up to 20,000 points the median is exact,
+#' found in memory O(n) by counting over a few passes; above, it is the median
+#' of \eqn{10^7} pairs drawn at random with replacement by R's generator, and
+#' `print()` says so. If the median is zero, the smallest positive distance is
+#' taken, with a warning; if all points are equal, 1, without one.
+#'
+#' In other software: kernlab's `sigma` and scikit-learn's `gamma` are
+#' \eqn{1/(2\theta^2)}{1/(2 theta^2)}.
 #'
 #' Kernel values are computed with an exponential accurate to 2 units in the
 #' last place; values of `exp()` below the smallest normal number are set to 0.
@@ -120,6 +123,11 @@ kernel_function <- function(f) {
   if (!is.function(f)) {
     stop_input("'f' must be a function of two matrices, not ", describe(f))
   }
+  arguments <- names(formals(args(f)))
+  if (length(arguments) < 2L && !"..." %in% arguments) {
+    stop_input("'f' must take two matrices, f(x, y), not ", length(arguments),
+               " argument", if (length(arguments) != 1L) "s")
+  }
   new_kernel("function", "a function of two matrices", fun = f)
 }
 
@@ -156,7 +164,12 @@ check_bandwidth <- function(bandwidth, name = "bandwidth") {
 
 check_kernel <- function(kernel, name = "kernel") {
   if (!inherits(kernel, "kernmean_kernel")) {
-    hint <- if (is.function(kernel)) "; wrap a function in kernel_function()"
+    hint <- if (is.function(kernel)) {
+      paste("; call what makes a kernel, as in kernel_rbf(), and wrap a",
+            "function of two matrices in kernel_function()")
+    } else if (length(kernel) == 1L && kernel %in% c("kme", "skmse", "fkmse")) {
+      paste0("; did you mean estimator = \"", kernel, "\"?")
+    }
     stop_input(
       "'", name, "' must be a kernel such as kernel_rbf(), not ",
       describe(kernel), hint
@@ -212,9 +225,9 @@ format_number <- function(x, digits = max(3L, getOption("digits") - 3L)) {
 #'   alone; `fit$kernel` of a fit holds a kernel whose bandwidth is a number.
 #'
 #' @details Time O(nmd), half of that when `y` is missing; memory is the result.
-#'   A matrix that would not fit is refused before it is allocated (the limit is
-#'   what the system has free, or `options(kernmean.memory = bytes)`). Most uses
-#'   need no matrix: [kme()] and its methods sum over tiles of it.
+#' A matrix that would not fit is refused before it is allocated (the limit is
+#' what the system has free, or `options(kernmean.memory = bytes)`). Most uses
+#' need no matrix: [kme()] and its methods sum over tiles of it.
 #' @family kernels
 #' @examples
 #' x <- as.matrix(iris[, 1:4])

@@ -9,9 +9,8 @@
 #'
 #' Conditions that the package signals have the class `kernmean_error` and one
 #' of `kernmean_error_input` (an argument is not what it must be),
-#' `kernmean_error_memory` (a matrix would not fit) and
-#' `kernmean_error_numeric` (a computation failed); warnings have the class
-#' `kernmean_warning`.
+#' `kernmean_error_memory` (a matrix would not fit) and `kernmean_error_numeric`
+#' (a computation failed); warnings have the class `kernmean_warning`.
 #'
 #' @references
 #' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.

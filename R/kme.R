@@ -3,44 +3,37 @@
 #' The mean embedding of the distribution a sample came from, estimated by the
 #' average (KME) or by a shrinkage estimator with smaller risk (S-KMSE, F-KMSE).
 #'
-#' An estimate is \eqn{\tilde\mu = \sum_i \beta_i k(x_i, \cdot)}{
-#' mu = sum_i beta_i k(x_i, .)}, plus a share of the target if there is one.
-#' With
-#' \eqn{1_n = (1/n, \ldots, 1/n)'}{1_n = (1/n, ..., 1/n)'}, the Gram matrix
-#' \eqn{K}, \eqn{\rho = 1_n'K1_n}{rho = 1_n'K 1_n},
-#' \eqn{\varrho = \mathrm{tr}(K)/n}{varrho = tr(K)/n} and target \eqn{f^*}{f}
-#' (0 by default):
+#' An estimate is \eqn{\tilde\mu = \sum_i \beta_i k(x_i, \cdot)}{ mu = sum_i
+#' beta_i k(x_i, .)}, plus a share of the target if there is one. With \eqn{1_n
+#' = (1/n, \ldots, 1/n)'}{1_n = (1/n, ..., 1/n)'}, the Gram matrix \eqn{K},
+#' \eqn{\rho = 1_n'K1_n}{rho = 1_n'K 1_n}, \eqn{\varrho =
+#' \mathrm{tr}(K)/n}{varrho = tr(K)/n} and target \eqn{f^*}{f} (0 by default):
 #' \describe{
 #'   \item{`"kme"`}{\eqn{\beta = 1_n}{beta = 1_n}, the empirical kernel mean
 #'     \eqn{\hat\mu}{mu^}; or the user's `weights`.}
-#'   \item{`"skmse"`}{\eqn{\tilde\mu = \alpha f^* + (1 - \alpha)\hat\mu}{
-#'     mu = alpha f + (1 - alpha) mu^}. `select = "loocv"` takes the
-#'     \eqn{\alpha}{
-#'     alpha} of smallest leave-one-out score in closed form,
-#'     \eqn{\alpha = n(\varrho - \rho)/((n-1)^2\|f^* - \hat\mu\|^2 + \varrho -
-#'     \rho)}{alpha = n (varrho - rho)/((n-1)^2 |f - mu^|^2 + varrho - rho)}, at
-#'     most 1; `"plugin"` the empirical bound \eqn{\alpha = (\varrho - \rho)/
-#'     (\varrho - \rho + (n-1)\|f^* - \hat\mu\|^2)}{alpha = (varrho - rho)/
-#'     (varrho - rho + (n-1) |f - mu^|^2)}. \eqn{\lambda = \alpha/(1-\alpha)}{
-#'     lambda = alpha/(1-alpha)}. `"rkmse"` is another name of it.}
-#'   \item{`"fkmse"`}{\eqn{\beta = (K + \lambda I)^{-1}K1_n}{
-#'     beta = (K + lambda I)^(-1) K 1_n}; with a target
-#'     \eqn{\beta = (K + \lambda I)^{-1}(K1_n - f^*(x))}{
-#'     beta = (K + lambda I)^(-1) (K 1_n - f(x))}, added to \eqn{f^*}{f}.
-#'     \eqn{\lambda}{lambda} minimises a score over
+#'   \item{`"skmse"`}{\eqn{\tilde\mu = \alpha f^* + (1 - \alpha)\hat\mu}{ mu =
+#'     alpha f + (1 - alpha) mu^}. `select = "loocv"` takes the \eqn{\alpha}{
+#'     alpha} of smallest leave-one-out score in closed form, \eqn{\alpha =
+#'     n(\varrho - \rho)/((n-1)^2\|f^* - \hat\mu\|^2 + \varrho - \rho)}{alpha =
+#'     n (varrho - rho)/((n-1)^2 |f - mu^|^2 + varrho - rho)}, at most 1;
+#'     `"plugin"` the empirical bound \eqn{\alpha = (\varrho - \rho)/ (\varrho -
+#'     \rho + (n-1)\|f^* - \hat\mu\|^2)}{alpha = (varrho - rho)/ (varrho - rho +
+#'     (n-1) |f - mu^|^2)}. \eqn{\lambda = \alpha/(1-\alpha)}{ lambda =
+#'     alpha/(1-alpha)}. `"rkmse"` is another name of it.}
+#'   \item{`"fkmse"`}{\eqn{\beta = (K + \lambda I)^{-1}K1_n}{ beta = (K + lambda
+#'     I)^(-1) K 1_n}; with a target \eqn{\beta = (K + \lambda I)^{-1}(K1_n -
+#'     f^*(x))}{ beta = (K + lambda I)^(-1) (K 1_n - f(x))}, added to
+#'     \eqn{f^*}{f}. \eqn{\lambda}{lambda} minimises a score over
 #'     \eqn{[10^{-10}\gamma_1, 10^4\gamma_1]}{[1e-10, 1e4] gamma_1}
-#'     (\eqn{\gamma_1}{gamma_1} the largest eigenvalue of K), on a grid and
-#'     then by
-#'     Brent's method. `select = "loocv"` is the exact leave-one-out score: the
-#'     point left out is out of the sample and of the expansion. `"gcv"`
-#'     replaces
-#'     the diagonal of \eqn{(K + \lambda I)^{-1}}{(K + lambda I)^(-1)} by its
-#'     mean;
-#'     it needs no eigenvectors and is several times faster, as good with RBF
-#'     kernels, and shrinks too much with polynomial ones. `"printed"` is the
-#'     score
-#'     of Theorem 4 as printed, which keeps the point left out in the expansion
-#'     and shrinks too much; it is there for comparison.}
+#'     (\eqn{\gamma_1}{gamma_1} the largest eigenvalue of K), on a grid and then
+#'     by Brent's method. `select = "loocv"` is the exact leave-one-out score:
+#'     the point left out is out of the sample and of the expansion. `"gcv"`
+#'     replaces the diagonal of \eqn{(K + \lambda I)^{-1}}{(K + lambda I)^(-1)}
+#'     by its mean; it needs no eigenvectors and is several times faster; about
+#'     as good with RBF kernels in five columns or more, nearly the KME in one
+#'     or two, and shrinking too much with polynomial kernels. `"printed"` is
+#'     the score of Theorem 4 as printed, which keeps the point left out in the
+#'     expansion and shrinks too much; it is there for comparison.}
 #' }
 #'
 #' S-KMSE weights are all smaller than 1/n; F-KMSE weights may exceed 1/n or be
@@ -51,8 +44,8 @@
 #' @section Names:
 #' The names are those of Muandet et al. (2014). In the journal version (2016)
 #' S-KMSE is called R-KMSE, and the name S-KMSE stands for the spectral
-#' estimator, which is F-KMSE with \eqn{\lambda = n\lambda_{2016}}{
-#' lambda = n lambda_2016}.
+#' estimator, which is F-KMSE with \eqn{\lambda = n\lambda_{2016}}{ lambda = n
+#' lambda_2016}.
 #'
 #' @section Cost:
 #' KME and S-KMSE sum over tiles of the Gram matrix, which is never stored:
@@ -64,13 +57,10 @@
 #' O(nmd) time and O(n + m) memory.
 #'
 #' @param x The sample, points in rows: a numeric matrix, a data frame of
-#' numeric
-#'   columns, or a vector (one column); a [gram()]; or a formula without
-#'   response,
-#'   `~ a + b`.
+#'   numeric columns, or a vector (one column); a [gram()] (a matrix of kernel
+#'   values is one by [as_gram()]); or a formula without response, `~ a + b`.
 #' @param kernel A kernel, such as [kernel_rbf()]; must not be given with a
-#' `gram`
-#'   and is the target's by default if `target` is a fit.
+#'   `gram` and is the target's by default if `target` is a fit.
 #' @param estimator `"kme"`, `"skmse"` or `"fkmse"`.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
@@ -79,15 +69,13 @@
 #' @param select How `lambda` is selected: `"loocv"` (default) or `"plugin"` for
 #'   S-KMSE; `"loocv"` (default), `"gcv"` or `"printed"` for F-KMSE.
 #' @param target What is shrunk towards: `NULL` for 0, another fit of `kme()`
-#' with
-#'   the same kernel, or a Gaussian mixture, `list(weights, means, covariances)`
-#'   with C weights, a C by d matrix and a d by d by C array, where the kernel
-#'   has
-#'   closed forms (RBF; linear and polynomial up to degree 3). `"gcv"` and
-#'   `"printed"` take no target.
+#'   with the same kernel, or a Gaussian mixture, `list(weights, means,
+#'   covariances)` with C weights, a C by d matrix and a d by d by C array,
+#'   where the kernel has closed forms (RBF; linear and polynomial up to degree
+#'   3). `"gcv"` and `"printed"` take no target.
 #' @param weights A user's own weights, one for each point: the embedding as it
-#' is
-#'   (importance weights, a target). Only for `estimator = "kme"`.
+#'   is (importance weights, a target); they are not normalised, a
+#'   distribution's sum to 1. Only for `estimator = "kme"`.
 #' @param formula A formula without response.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default, `na.action = na.omit` drops their rows.
@@ -101,8 +89,7 @@
 #' \item{score}{data frame of the selection curve, `lambda` and `score`, or
 #'   `NULL`}
 #' \item{minimum, reference}{the score at `lambda`, and that of the KME where
-#' the
-#'   score is a leave-one-out score}
+#'   the score is a leave-one-out score}
 #' \item{border}{is `lambda` on the border of the range searched?}
 #' \item{kernel}{the kernel with its bandwidth as a number}
 #' \item{x, gram}{the points, and the `gram` if one was given}
@@ -113,15 +100,14 @@
 #' `coef()` gives the weights, `predict()` the embedding at new points (a fit on
 #' [as_gram()] takes their m by n kernel values), `plot()` the selection curve,
 #' the embedding for one or two columns, or the weights, and `update()` fits
-#' again
-#' with other arguments.
+#' again with other arguments: on the same points unless `x` is given, with the
+#' rule of selection (and own weights) dropped if the estimator changes.
 #'
 #' @references
 #' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
 #' (2014). Kernel mean estimation and Stein effect. *Proceedings of the 31st
 #' International Conference on Machine Learning*. Theorem 3 (S-KMSE), section
-#' 3.1
-#' and Theorem 4 (F-KMSE). \doi{10.48550/arXiv.1306.0842}
+#' 3.1 and Theorem 4 (F-KMSE). \doi{10.48550/arXiv.1306.0842}
 #'
 #' Muandet, K., Sriperumbudur, B., Fukumizu, K., Gretton, A. and Schölkopf, B.
 #' (2016). Kernel mean shrinkage estimators. *Journal of Machine Learning
@@ -235,8 +221,7 @@ coef.kme <- function(object, ...) object$weights
 #' @rdname kme
 #' @param object A fit.
 #' @param newdata New points, with the columns of `x`, matched by name where
-#' both
-#'   have names; without it, the embedding at the points of the sample.
+#'   both have names; without it, the embedding at the points of the sample.
 #' @export
 predict.kme <- function(object, newdata, ...) {
   check_dots(...)
@@ -343,14 +328,18 @@ print.kme <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   if (x$estimator != "kme") {
     cat(describe_shrinkage(x, digits), sep = "\n")
   }
-  cat("squared norm ", format(x$norm2, digits = digits), "\n", sep = "")
+  cat("squared norm ", format(x$norm2, digits = digits), sep = "")
+  if (!is.null(x$arguments$weights)) {
+    cat(", sum of weights ", format(sum(x$weights), digits = digits), sep = "")
+  }
+  cat("\n")
   invisible(x)
 }
 
 describe_sample <- function(object) {
   d <- ncol(object$x)
   paste0(
-    object$n, " points",
+    object$n, if (object$n == 1L) " point" else " points",
     if (is.null(d)) " (Gram matrix)" else paste0(
       " in ", d, if (d == 1L) " column" else " columns"
     )
@@ -371,7 +360,7 @@ describe_shrinkage <- function(object, digits) {
     paste0(
       "lambda = ", number(object$lambda),
       if (!is.null(object$alpha)) paste0(", alpha = ", number(object$alpha)),
-      " (", how, "), target ", target
+      " (", how, "), towards ", target
     ),
     if (object$border) {
       if (is.null(object$alpha)) {
@@ -380,14 +369,29 @@ describe_shrinkage <- function(object, digits) {
           if (object$lambda < object$score$lambda[2L]) "KME" else "target"
         )
       } else {
-        "alpha was clamped to 1: the estimate is the target"
+        "alpha was limited to 1: the estimate is the target"
       }
     },
-    if (!is.null(object$reference) && !is.null(object$select)) {
-      paste0(
-        "leave-one-out score ", number(object$minimum), ", that of the KME ",
-        number(object$reference)
-      )
+    if (!object$border && is.null(object$target) &&
+          max(abs(object$n * object$weights - 1)) < 1e-3) {
+      "the estimate is nearly the KME"
+    },
+    describe_score(object, number)
+  )
+}
+
+describe_score <- function(object, number) {
+  if (is.null(object$select) || is.null(object$minimum)) {
+    return(NULL)
+  }
+  if (is.null(object$reference)) {
+    return(paste("score", number(object$minimum)))
+  }
+  gain <- 100 * (1 - object$minimum / object$reference)
+  paste0(
+    "leave-one-out score ", number(object$minimum),
+    if (is.finite(gain) && gain > 0) {
+      paste0(", ", format(gain, digits = 2), "% below that of the KME")
     }
   )
 }
@@ -403,8 +407,9 @@ print.summary.kme <- function(x, digits = max(3L, getOption("digits") - 3L),
                               ...) {
   fit <- x$fit
   print(fit, digits = digits)
-  cat("rho = ", format(fit$rho, digits = digits), ", varrho = ",
-      format(fit$varrho, digits = digits), "\n\nWeights times n:\n", sep = "")
+  cat("rho = |KME|^2 = ", format(fit$rho, digits = digits),
+      ", varrho = mean k(x, x) = ", format(fit$varrho, digits = digits),
+      "\n\nWeights times n:\n", sep = "")
   print(quantile(fit$n * fit$weights), digits = digits)
   cat(sum(fit$weights < 0), " negative; sum ",
       format(sum(fit$weights), digits = digits), "\n", sep = "")

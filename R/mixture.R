@@ -5,8 +5,8 @@ check_mixture <- function(mixture, d, name) {
   fields <- c("weights", "means", "covariances")
   if (!is.list(mixture) || !all(fields %in% names(mixture))) {
     stop_input(
-      "'", name, "' must be list(weights, means, covariances), not ",
-      describe(mixture)
+      "'", name, "' must be a list with the names weights, means and ",
+      "covariances, not ", describe(mixture)
     )
   }
   field <- \(f) paste0(name, "$", f)

@@ -4,12 +4,11 @@
 #'
 #' `"selection"` draws the score against \eqn{\lambda}{lambda} with the chosen
 #' value marked and, where the score is a leave-one-out score, that of the KME
-#' as
-#' a dashed line; it shows the neighbourhood of the minimum (`xlim` and `ylim`
-#' show more). `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as a curve for one
-#' column (with the KME dashed, if the fit is another estimate) and as contours
-#' with the points for two. `"weights"` draws \eqn{n\beta_i}{n beta_i} in
-#' increasing order; the KME is the line at 1.
+#' as a dashed line; it shows the neighbourhood of the minimum (`xlim` and
+#' `ylim` show more). `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as a curve
+#' for one column (with the KME dashed, if the fit is another estimate) and as
+#' contours with the points for two. `"weights"` draws \eqn{n\beta_i}{n beta_i}
+#' in increasing order; the KME is the line at 1.
 #'
 #' @param x A fit of [kme()].
 #' @param y Must be missing.
@@ -18,9 +17,8 @@
 #' @param ... Passed to [plot.default()] (`"embedding"` in two columns:
 #'   [contour()]).
 #' @return What was drawn, invisibly: a data frame with `lambda` and `score`,
-#' `z`
-#'   and `value`, or `rank` and `weight`; for two columns `list(x, y, z)` as of
-#'   [contour()].
+#'   `z` and `value`, or `rank` and `weight`; for two columns `list(x, y, z)` as
+#'   of [contour()].
 #' @family kernel means
 #' @examples
 #' fit <- kme(scale(faithful), kernel_rbf(0.5), "fkmse")
@@ -31,6 +29,7 @@
 #' @export
 plot.kme <- function(x, y, type = c("selection", "embedding", "weights"),
                      n = 100, ...) {
+  check_no_y(missing(y))
   types <- c("selection", "embedding", "weights")
   type <- if (missing(type)) {
     default_plot(x)
@@ -55,6 +54,15 @@ default_plot <- function(object) {
   }
 }
 
+check_no_y <- function(absent) {
+  if (!absent) {
+    stop_input(
+      "'y' must be missing; what to draw is an argument by name, as in ",
+      "plot(x, type = \"weights\")"
+    )
+  }
+}
+
 # Draws with defaults that the caller's dots override.
 draw <- function(f, defaults, ...) {
   do.call(f, utils::modifyList(defaults, list(...)))
@@ -70,8 +78,8 @@ plot_selection <- function(object, ...) {
   }
   window <- selection_window(object)
   draw(graphics::plot, list(
-    x = curve$lambda, y = curve$score, log = "x", type = "l", lwd = 2, las = 1,
-    xlim = window$x, ylim = window$y, xlab = expression(lambda), ylab = "",
+    x = curve$lambda, y = curve$score, log = "x", type = "l", lwd = 2,
+    xlim = window$x, ylim = window$y, xlab = expression(lambda), ylab = "score",
     main = paste0("Selection score (", select_title[[object$select]], ")")
   ), ...)
   if (!is.null(object$reference)) {

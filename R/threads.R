@@ -2,12 +2,12 @@
 #'
 #' Asks for or sets the number of threads that the package's own loops use.
 #'
-#' The limit at load is the number of processors the process may use, within
-#' the environment variables `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`, and at
-#' most 2 under `R CMD check`. Results do not depend on it: sums are reduced in
-#' a fixed order, bit for bit the same for any number of threads. A forked
-#' child (as of `parallel::mclapply()`) works on one thread. The BLAS keeps its
-#' own threads; this function does not touch them.
+#' The limit at load is the number of processors the process may use, within the
+#' environment variables `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`, and at most 2
+#' under `R CMD check`. Results do not depend on it: sums are reduced in a fixed
+#' order, bit for bit the same for any number of threads. A forked child (as of
+#' `parallel::mclapply()`) works on one thread. The BLAS keeps its own threads;
+#' this function does not touch them.
 #'
 #' @param threads `NULL` to ask, a whole number of at least 1 to set, or
 #'   `"default"` for the limit at load.

@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
+/* gcc for Windows does not align the stack for AVX registers (gcc bug 54412). */
+#if defined(__x86_64__) && defined(__GNUC__) && (!defined(_WIN32) || defined(__clang__))
+#define AVX
 #include <immintrin.h>
 #endif
 #ifdef __linux__
@@ -30,15 +32,15 @@
  */
 
 enum {
-  GROUP = 32,        /* points packed together */
-  PANEL = KM_TILE_COLS, /* points on a side of what is dealt to workers */
-  ROWS = 4,          /* rows of a register block */
-  STRIP = 8,         /* vectors of column sums held in registers */
-  FEATURE_RUN = 64,  /* features of one pass over a tile */
-  FEW_COLUMNS = 8,   /* fewer are multiplied one by one */
-  MOST_TOGETHER = 16, /* columns of the widest group */
-  CHUNKS = 8,        /* at most, in a rectangular walk */
-  FEWEST_WORKERS = 8 /* at least, in a symmetric walk */
+  GROUP = 32,           /* points packed together */
+  PANEL = KM_TILE_COLS, /* points on a side of the squares that are dealt to workers */
+  ROWS = 4,             /* rows of a register block */
+  STRIP = 8,            /* vectors of column sums held in registers */
+  FEATURE_RUN = 64,     /* features of one pass over a tile */
+  FEW_COLUMNS = 8,      /* fewer are multiplied one by one */
+  MOST_TOGETHER = 16,   /* columns of the widest group */
+  CHUNKS = 8,           /* at most, in a rectangular walk */
+  FEWEST_WORKERS = 8    /* at least, in a symmetric walk */
 };
 
 static const double largest_half_norm = 32;
@@ -76,11 +78,9 @@ typedef struct {
   void (*diagonal)(const km_kernel *kernel, const double *x, size_t n, size_t d, double *diagonal);
 } arithmetic;
 
-#ifdef __GNUC__
 #define INLINE static inline __attribute__((always_inline)) TARGET
-#endif
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef AVX
 
 typedef double vec8 __attribute__((vector_size(64)));
 typedef uint64_t ints8 __attribute__((vector_size(64)));
@@ -137,7 +137,7 @@ static inline vec2 least_baseline(vec2 a, vec2 b) {
 #include "core/lanes.h"
 
 static const arithmetic *simd(void) {
-#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef AVX
   switch (km_isa_level()) {
   case KM_AVX512: return &arithmetic_avx512;
   case KM_AVX2: return &arithmetic_avx2;
@@ -224,7 +224,7 @@ static size_t pairs_of(const walk *w, size_t worker) {
          share(w->column_panels, w->chunks, worker % w->chunks);
 }
 
-/* Row and column, in tiles, of the worker's tile number `index`. */
+/* Row and column, in panels, of the worker's pair number `index`. */
 static void locate(const walk *w, size_t worker, size_t index, size_t *row, size_t *column) {
   if (w->symmetric) {
     size_t left = start(w->row_panels * (w->row_panels + 1) / 2, w->chunks, worker) + index;
@@ -236,7 +236,7 @@ static void locate(const walk *w, size_t worker, size_t index, size_t *row, size
   }
   const size_t group = worker / w->chunks, chunk = worker % w->chunks;
   const size_t first = start(w->column_panels, w->chunks, chunk);
-  const size_t width = start(w->column_panels, w->chunks, chunk + 1) - first;
+  const size_t width = share(w->column_panels, w->chunks, chunk);
   *row = start(w->row_panels, w->groups, group) + index / width;
   *column = first + index % width;
 }
@@ -245,7 +245,7 @@ static void locate(const walk *w, size_t worker, size_t index, size_t *row, size
 static point_set part(const point_set *set, size_t d, size_t first, size_t most) {
   const size_t left = set->count - first;
   return (point_set){set->points + first * d, set->half_norms ? set->half_norms + first : NULL,
-                  left < most ? left : most};
+                     left < most ? left : most};
 }
 
 /* The panel pair (row, column), in tiles of KM_TILE_ROWS rows that leave room in the L1 cache. */
@@ -278,9 +278,9 @@ static void run_pairs(const walk *w, size_t worker, size_t first, size_t last) {
 /* cost: operations of the consumer on one value. */
 static void run(walk *w, double cost, km_poll poll) {
   const size_t workers = w->chunks * w->groups;
-  const double tile = (double) (PANEL * PANEL) * ((double) w->d + exp_cost + cost);
-  const double panel = panel_work * (double) w->simd->lanes / tile;
-  const size_t step = 1 + (size_t) (panel / (double) workers);
+  const double pair = (double) (PANEL * PANEL) * ((double) w->d + exp_cost + cost);
+  const double at_once = panel_work * (double) w->simd->lanes / pair;
+  const size_t step = 1 + (size_t) (at_once / (double) workers);
   size_t longest = 0;
   for (size_t worker = 0; worker < workers; worker++)
     if (pairs_of(w, worker) > longest) longest = pairs_of(w, worker);
@@ -288,7 +288,7 @@ static void run(walk *w, double cost, km_poll poll) {
     const size_t last = first + step < longest ? first + step : longest;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(w, workers, first, last) schedule(static) \
-    num_threads(km_threads(tile * (double) (workers * (last - first))))
+    num_threads(km_threads(pair * (double) (workers * (last - first))))
 #endif
     for (size_t worker = 0; worker < workers; worker++) run_pairs(w, worker, first, last);
     if (poll) poll();
@@ -345,7 +345,7 @@ static size_t sums_size(const km_pair *points, size_t p) {
 
 static size_t sums_work(const km_pair *points, size_t p) {
   const size_t size = sums_size(points, p);
-  return km_walk_work(points) + slots_of(points, (double) size) * size;
+  return km_walk_work(points) + slots_of(points, (double) size) * size + 8;
 }
 
 static sums_sink sums_start(const km_pair *points, size_t p, double *work) {
@@ -354,7 +354,7 @@ static sums_sink sums_start(const km_pair *points, size_t p, double *work) {
   sink.padded = round_up(points->n, PANEL);
   sink.size = sums_size(points, p);
   sink.slots = slots_of(points, (double) sink.size);
-  sink.sums = work + km_walk_work(points);
+  sink.sums = aligned(work + km_walk_work(points));
   const size_t slots = sink.slots, size = sink.size;
   double *sums = sink.sums;
 #ifdef _OPENMP
@@ -437,18 +437,18 @@ static void pack_columns(const double *v, size_t m, size_t p, size_t group, doub
 }
 
 size_t km_fold_apply_work(const km_pair *points, size_t p) {
-  const size_t packed = p < FEW_COLUMNS ? 0 : second_count(points) * column_room(p);
-  return sums_work(points, p) + packed;
+  const size_t packed_v = p < FEW_COLUMNS ? 0 : second_count(points) * column_room(p);
+  return sums_work(points, p) + packed_v;
 }
 
 void km_fold_apply(const km_kernel *kernel, const km_pair *points, const double *v, size_t p,
                    double *out, double *work, km_poll poll) {
   sums_sink sink = sums_start(points, p, work);
-  double *packed = work + sums_work(points, p);
   sink.v = v;
   if (sink.group > 1) {
-    pack_columns(v, second_count(points), p, sink.group, packed);
-    sink.v = packed;
+    double *packed_v = sink.sums + sink.slots * sink.size;
+    pack_columns(v, second_count(points), p, sink.group, packed_v);
+    sink.v = packed_v;
   }
   walk_tiles(kernel, points, sink.slots, 2 * (double) p,
              sink.group > 1 ? add_groups : add_columns, &sink, work, poll);

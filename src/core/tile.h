@@ -15,7 +15,7 @@ typedef struct {
   size_t d;
 } km_pair;
 
-/* One tile: rows i0 .. i0+ni-1 and columns j0 .. j0+nj-1 of the Gram matrix. */
+/* One tile: rows i0 .. i0+ni-1 and columns j0 .. j0+nj-1 of the Gram matrix, zeros beyond nj. */
 typedef struct {
   size_t i0, j0, ni, nj;
   int mirrored;    /* off the diagonal of a symmetric walk: the tile stands for its transpose too */

@@ -239,6 +239,8 @@ test_that("a kernel function is as the native kernel", {
                  tolerance = 1e-5)
     expect_equal(fit$varrho, 1)
     expect_equal(kme_inner(fit, fit), fit$norm2, tolerance = 1e-12)
+    expect_equal(kme_distance(fit, kme(new, f)),
+                 kme_distance(want, kme(new, native)), tolerance = 1e-5)
   }
   w <- seq(-1, 1, length.out = 30)
   expect_equal(kme(x, f, weights = w)$norm2, kme(x, native, weights = w)$norm2,

@@ -51,6 +51,24 @@ test_that("K = QTQ' with orthogonal Q whose first column is e/sqrt(n)", {
   }
 })
 
+test_that("so for every level of instructions, in sizes around a panel's", {
+  for (level in isa_levels()) {
+    with_isa(level, for (n in c(2, 5, 31, 32, 33, 64, 65, 100, 201)) {
+      k <- rbf_gram(n, 3, theta = 2)
+      t <- reduced(k)
+      expect_lte(max(abs(t$Q %*% t$T %*% t(t$Q) - k)), 1e-13 * size_of(k),
+                 label = paste(n, level))
+      expect_lte(max(abs(crossprod(t$Q) - diag(n))), 1e-13,
+                 label = paste(n, level))
+      found <- .Call(C_r_tridiag_spectrum, t$diagonal, t$off, TRUE)
+      expect_lte(max(abs(found$values - eigen(k, TRUE, TRUE)$values)),
+                 1e-13 * size_of(k), label = paste(n, level))
+      expect_equal(sum(found$first^2 * found$values), mean(k) * n,
+                   tolerance = 1e-12)
+    })
+  }
+})
+
 test_that("the eigenvalues of T are those of K", {
   cases <- matrices()
   for (name in names(cases)) {

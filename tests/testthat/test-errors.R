@@ -124,7 +124,9 @@ test_that("lambda must be a number of at least 0", {
 test_that("unknown choices are answered with the valid ones", {
   expect_refusals(expression(
     kme(x, rbf, "mean"), kme(x, rbf, NA), kme(x, rbf, NULL), kme(x, rbf, 1),
-    kme(x, rbf, c("kme", "skmse")), kme(x, rbf, "KME"), kme(x, rbf, ""),
+    kme(x, rbf, c("kme", "skmse")), kme(x, rbf, ""), kme(x, "fkmse"),
+    kernel_function(\(x) x), plot(kme(x, rbf), "weights"),
+    plot(gram(x, rbf), 1), kme(x, rbf, "skmse", target = 0),
     kme(x, rbf, "skmse", select = "gcv"), kme(x, rbf, "fkmse", select = "best"),
     kme(x, rbf, "fkmse", select = NA), kme(x, rbf, "fkmse", select = 1),
     gram_spectrum(gram(x, rbf), "all"), gram_spectrum(gram(x, rbf), NA),

@@ -517,3 +517,23 @@ test_that("a saved fit is no larger than its parts", {
   # n (d + 2) numbers, the curve, and little else; no K, no environment.
   expect_lt(length(serialize(local(), NULL)), 8 * 1000 * 8)
 })
+
+test_that("estimators go by the names they print, and by that of 2016", {
+  x <- random_points(10, 2)
+  for (name in c("F-KMSE", "FKMSE", "fkmse")) {
+    expect_identical(kme(x, estimator = name)$estimator, "fkmse")
+  }
+  for (name in c("S-KMSE", "rkmse", "R-KMSE")) {
+    expect_identical(kme(x, estimator = name)$estimator, "skmse")
+  }
+})
+
+test_that("the chosen lambda lies on the selection curve", {
+  x <- random_points(20, 2)
+  for (estimator in c("skmse", "fkmse")) {
+    fit <- kme(x, kernel_rbf(1), estimator)
+    at <- match(fit$lambda, fit$score$lambda)
+    expect_identical(fit$score$score[at], fit$minimum)
+    expect_false(is.unsorted(fit$score$lambda))
+  }
+})

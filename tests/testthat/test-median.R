@@ -72,6 +72,36 @@ test_that("the median is right when nearly all distances agree", {
   expect_median(x)
 })
 
+test_that("the median is right for more pairs than are held at once", {
+  # A sample of pairs brackets the middle; what is inside is kept or tabulated.
+  for (d in c(1, 3)) {
+    expect_median(random_points(1500, d))
+  }
+  set.seed(5)
+  for (top in c(1, 2, 9)) {
+    x <- matrix(as.double(sample(0:top, 1500, TRUE)))
+    expect_identical(median_core(x, "L1"), median_R(x, "L1"))
+    expect_identical(median_core(x), round(median_R(x)))
+  }
+})
+
+test_that("the median is right where exactly half of many pairs are 0", {
+  # Clusters of a and b equal points, (a - b)^2 = a + b.
+  for (sizes in list(c(528, 496), c(946, 903))) {
+    x <- matrix(rep(c(0, 1), sizes))
+    expect_identical(median_core(x), c(0.5, 1))
+    expect_identical(median_core(3 * x, "L1"), c(1.5, 3))
+  }
+})
+
+test_that("the median is right where the sample of pairs misleads", {
+  # Found by search: the middle lies outside the bracket of the sample, above it
+  # twice and below it once.
+  for (seed in c(1954, 4123, 5466)) {
+    expect_median(random_points(514, 1, seed))
+  }
+})
+
 test_that("equal points have median 0 and no smallest positive distance", {
   for (n in c(2, 3, 70)) {
     expect_identical(median_core(matrix(3, n, 2)), c(0, 0))

@@ -165,6 +165,22 @@ test_that("no value of a stationary kernel is above 1", {
   }
 })
 
+test_that("blocks of very many vectors take less memory, not other values", {
+  x <- random_points(600, 2)
+  spec <- native_kernel(kernel_rbf(1), x)
+  k <- gram_R(kernel_rbf(1), x)
+  for (p in c(450, 1800)) {
+    v <- random_points(600, p)
+    applied <- .Call(C_r_kernel_apply, spec, x, NULL, v)
+    expect_lt(relative_error(applied, k %*% v), 1e-13)
+    expect_identical(
+      with_threads(1, .Call(C_r_kernel_apply, spec, x, NULL, v)), applied
+    )
+    quad <- .Call(C_r_kernel_quad, spec, x, NULL, v, v)
+    expect_lt(relative_error(quad, colSums(v * (k %*% v))), 1e-13)
+  }
+})
+
 test_that("results are the same to the bit for 1, 2 and 4 threads", {
   x <- random_points(900, 5)
   y <- random_points(700, 5)
@@ -302,6 +318,30 @@ test_that("the limit on threads is set, asked for and restored", {
   expect_gte(kernmean_threads(), 1L)
   expect_invisible(kernmean_threads(before))
   expect_visible(kernmean_threads())
+})
+
+test_that("R CMD check allows 2 threads", {
+  before <- kernmean_threads(4)
+  old <- Sys.getenv("_R_CHECK_LIMIT_CORES_", NA)
+  on.exit({
+    kernmean_threads(before)
+    if (is.na(old)) {
+      Sys.unsetenv("_R_CHECK_LIMIT_CORES_")
+    } else {
+      Sys.setenv("_R_CHECK_LIMIT_CORES_" = old)
+    }
+  })
+  Sys.setenv("_R_CHECK_LIMIT_CORES_" = "FALSE")
+  .onLoad("", "kernmean")
+  expect_identical(kernmean_threads(), 4L)
+  Sys.setenv("_R_CHECK_LIMIT_CORES_" = "TRUE")
+  .onLoad("", "kernmean")
+  expect_identical(kernmean_threads(), 2L)
+  kernmean_threads(1)
+  .onLoad("", "kernmean")
+  expect_identical(kernmean_threads(), 1L)
+  kernmean_threads("default")
+  expect_identical(kernmean_threads(), 2L)
 })
 
 test_that("nothing writes to its arguments", {

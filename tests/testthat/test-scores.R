@@ -88,6 +88,23 @@ test_that("the score at small lambda stays that of the KME", {
   }
 })
 
+test_that("so for every level of instructions, in sizes around a block's", {
+  for (level in isa_levels()) {
+    with_isa(level, for (n in c(2, 7, 8, 9, 16, 17, 33)) {
+      k <- rbf_gram(n, 2)
+      target <- target_on(k)
+      for (count in c(1, 2, 3, 5, 8)) {
+        lambda <- 10^seq(-2, 1, length.out = count)
+        want <- vapply(lambda, \(l) {
+          fkmse_loocv_R(k, l, target$at, target$norm2)
+        }, numeric(1))
+        expect_equal(score_at(k, "loocv", lambda, target), want,
+                     tolerance = 1e-11)
+      }
+    })
+  }
+})
+
 test_that("the scores are evaluated along a path as one by one", {
   k <- rbf_gram(15)
   lambda <- path_for(k)
@@ -284,7 +301,7 @@ test_that("a border of the range searched is reported, an inner optimum not", {
   clamped <- kme(centred, kernel_linear(), "skmse")
   expect_true(clamped$border)
   expect_identical(clamped$alpha, 1)
-  expect_output(print(clamped), "clamped to 1: the estimate is the target")
+  expect_output(print(clamped), "to 1: the estimate is the target")
   expect_false(kme(x, kernel_rbf(1), "skmse")$border)
   expect_false(kme(x, kernel_rbf(1), "skmse", lambda = Inf)$border)
 })
