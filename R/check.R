@@ -164,14 +164,14 @@ check_dots <- function(...) {
 }
 
 # An n x m matrix of doubles must fit; said before it is allocated.
-check_memory <- function(n, m, ...) {
-  bytes <- 8 * as.double(n) * as.double(m)
+check_memory <- function(n, m, ..., copies = 1) {
+  bytes <- 8 * copies * as.double(n) * as.double(m)
   available <- memory_available()
   if (bytes > available || max(n, m) > .Machine$integer.max) {
     stop_kernmean(
-      "memory", "a Gram matrix of ", n, " x ", m, " doubles needs ",
-      format_bytes(bytes), ", more than the ", format_bytes(available),
-      " at hand; ", ...
+      "memory", if (copies == 1) "a Gram matrix" else "work on a Gram matrix",
+      " of ", n, " x ", m, " doubles needs ", format_bytes(bytes),
+      ", more than the ", format_bytes(available), " at hand; ", ...
     )
   }
 }

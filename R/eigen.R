@@ -32,7 +32,7 @@ spectrum_values <- function(k) {
 spectrum <- function(g, what) {
   has <- \(field) !is.null(g[[field]])
   if (what == "vectors" && !has("vectors")) {
-    check_memory(2 * nrow(g$K), nrow(g$K), "use fewer rows")
+    check_memory(nrow(g$K), nrow(g$K), "use fewer rows", copies = 2)
     found <- .Call(C_r_eigen, g$K)
     g$values <- clip_values(found$values)
     g$vectors <- found$vectors
@@ -61,6 +61,7 @@ spectrum <- function(g, what) {
 # is not positive definite to rounding.
 cholesky_solve <- function(g, lambda, b) {
   if (is.null(g$cholesky) || g$cholesky$lambda != lambda) {
+    check_memory(nrow(g$K), nrow(g$K), "use fewer rows")
     factor <- .Call(C_r_cholesky, g$K, lambda)
     if (is.null(factor)) {
       return(NULL)

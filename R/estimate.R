@@ -60,7 +60,7 @@ check_select <- function(select, estimator, lambda, target, weights) {
 
 # What the estimators need of the data: list(n, x, gram, kernel, rows, rho,
 # varrho), rows the row means of K.
-check_sample <- function(x, kernel, target) {
+check_sample <- function(x, kernel, target, estimator) {
   if (inherits(x, "gram")) {
     if (!is.null(kernel)) {
       stop_input("'kernel' must not be given when 'x' is a gram")
@@ -77,6 +77,13 @@ check_sample <- function(x, kernel, target) {
     kernel <- if (is.null(kernel)) kernel_rbf() else kernel
   }
   check_definite(kernel)
+  if (estimator == "fkmse" && kernel$family == "function") {
+    # A user's function is called once for each value.
+    g <- gram(x, kernel)
+    sample <- check_sample(g, NULL, target, estimator)
+    sample["gram"] <- list(NULL)
+    return(c(sample, formed = g))
+  }
   x <- check_data(x)
   kernel <- fit_kernel(kernel, x)
   rows <- fold_rows(kernel, x) / nrow(x)
@@ -220,7 +227,7 @@ skmse_score <- function(alpha, n, rho, varrho, cross, norm2) {
 }
 
 fit_fkmse <- function(sample, lambda, select, target) {
-  g <- sample$gram
+  g <- if (is.null(sample$gram)) sample$formed else sample$gram
   if (is.null(g)) {
     g <- gram(sample$x, sample$kernel)
   }
@@ -307,7 +314,7 @@ score_function <- function(g, select, target) {
 # The smallest score over log lambda: a grid, five points a decade, then Brent's
 # method in the two cells around the best.
 search_lambda <- function(score, top) {
-  if (top == 0) {
+  if (1e-10 * top < .Machine$double.xmin) {
     return(list(lambda = 0, score = NULL, minimum = 0, border = FALSE))
   }
   grid <- exp(seq(log(1e-10 * top), log(1e4 * top), length.out = 71L))

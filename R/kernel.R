@@ -263,9 +263,9 @@ fit_kernel <- function(kernel, x) {
     return(median_bandwidth(kernel, x))
   }
   if (is.function(bandwidth)) {
-    bandwidth <- check_bandwidth(bandwidth(x), "the value of bandwidth(x)")
+    bandwidth <- check_bandwidth(bandwidth(x), "bandwidth(x)")
     if (is.character(bandwidth) || is.function(bandwidth)) {
-      stop_input("the value of 'bandwidth(x)' must be positive numbers")
+      stop_input("'bandwidth(x)' must be positive numbers")
     }
     kernel$rule <- "a function of the data"
   }
@@ -299,7 +299,7 @@ median_bandwidth <- function(kernel, x) {
     )
   }
   found <- unit * if (l1) found else sqrt(found)
-  if (found[1L] == Inf) {
+  if (!is.finite(found[1L])) {
     stop_kernmean("numeric", "distances overflow; rescale the columns of 'x'")
   }
   if (found[1L] > 0) {
@@ -322,7 +322,7 @@ median_bandwidth <- function(kernel, x) {
 # underflows; 0 if all points are equal.
 power_of_two <- function(x) {
   widest <- max(apply(x, 2, \(column) max(column) / 2 - min(column) / 2))
-  if (widest > 0) 2^floor(log2(widest)) else 0
+  if (widest > 0) max(2^floor(log2(widest)), .Machine$double.xmin) else 0
 }
 
 # Two fitted kernels with the same values on d columns.

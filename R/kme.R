@@ -143,7 +143,7 @@ kme.default <- function(x, kernel = kernel_rbf(),
   given <- if (missing(kernel)) NULL else check_kernel(kernel)
   estimator <- check_estimator(estimator)
   select <- check_select(select, estimator, lambda, target, weights)
-  sample <- check_sample(x, given, target)
+  sample <- check_sample(x, given, target, estimator)
   n <- sample$n
   if (estimator != "kme" && n < 2L) {
     stop_input(

@@ -124,7 +124,12 @@ gaussian_inner <- function(p, q, kernel) {
 # Theta = diag(theta^2).
 gaussian_kernel <- function(u, s, theta) {
   theta <- rep_len(theta, ncol(u))
-  root <- chol(s + diag(theta^2, length(theta)))
+  root <- tryCatch(chol(s + diag(theta^2, length(theta))), error = \(e) {
+    stop_input(
+      "the covariances of a mixture must be positive semi-definite to the ",
+      "rounding of a bandwidth as small as ", format_number(min(theta))
+    )
+  })
   scaled <- backsolve(root, t(u), transpose = TRUE)
   exp(sum(log(theta)) - sum(log(diag(root))) - colSums(scaled^2) / 2)
 }

@@ -8,31 +8,57 @@ families <- c(
   "sqdist", "l1dist"
 )
 
-# What the core needs to know: points are centred, then scaled.
-native_kernel <- function(kernel, points) {
+# What the core needs to know of a kernel: the points are centred and scaled
+# first. `points` is the second set, `x` the first one where there are two.
+native_kernel <- function(kernel, points, x = NULL) {
   d <- ncol(points)
-  centre <- if (kernel$family == "poly") {
-    numeric(d)
-  } else {
-    vapply(seq_len(d), \(l) exact_centre(points[, l]), numeric(1))
-  }
   scale <- if (is.null(kernel$bandwidth)) 1 else 1 / kernel$bandwidth
+  scale <- rep_len(scale, d)
+  centre <- numeric(d)
+  if (kernel$family != "poly") {
+    ends <- column_ranges(points)
+    centre <- exact_centre(ends)
+    check_reach(kernel, ends, centre, scale)
+    if (kernel$family == "energy" && !is.null(x)) {
+      check_reach(kernel, column_ranges(x), centre, scale)
+    }
+  }
   list(
     match(kernel$family, families) - 1L, as.integer(kernel$degree),
-    as.double(kernel$offset), centre, rep_len(scale, d)
+    as.double(kernel$offset), centre, scale
   )
+}
+
+# 2 x d: the smallest and the largest value of each column.
+column_ranges <- function(x) {
+  vapply(seq_len(ncol(x)), \(l) range(x[, l]), numeric(2))
 }
 
 # No stationary kernel can see a centring, but rounding can: a column that lies
 # far from 0 for its width is centred where the differences are exact (Sterbenz:
 # between half and twice the centre), any other is left as it is.
-exact_centre <- function(column) {
-  ends <- range(column)
-  near <- min(abs(ends))
-  if (ends[1L] < 0 && ends[2L] > 0 || max(abs(ends)) > 3 * near) {
-    return(0)
+exact_centre <- function(ends) {
+  far <- ends[1L, ] > 0 | ends[2L, ] < 0
+  narrow <- pmax(abs(ends[1L, ]), abs(ends[2L, ])) <=
+    3 * pmin(abs(ends[1L, ]), abs(ends[2L, ]))
+  ifelse(far & narrow, ends[1L, ] / 2 + ends[2L, ] / 2, 0)
+}
+
+# Scaled coordinates must be numbers (those of a first set may overflow: its
+# distances do then, and its kernel values are 0); so must the squares that the
+# energy kernel takes the root of, in both sets.
+check_reach <- function(kernel, ends, centre, scale) {
+  reach <- abs((ends - rep(centre, each = 2L)) * rep(scale, each = 2L))
+  most <- if (kernel$family == "energy") 1e150 else .Machine$double.xmax
+  if (!all(reach <= most)) {
+    stop_kernmean(
+      "numeric", "scaled coordinates overflow; rescale the columns of 'x'"
+    )
   }
-  ends[1L] / 2 + ends[2L] / 2
+}
+
+fold_kernel <- function(kernel, x, y) {
+  if (is.null(y)) native_kernel(kernel, x) else native_kernel(kernel, y, x)
 }
 
 fold_store <- function(kernel, x, y = NULL) {
@@ -43,7 +69,7 @@ fold_store <- function(kernel, x, y = NULL) {
   if (kernel$family == "function") {
     return(fold_function(kernel, x, y, identity, rbind))
   }
-  spec <- native_kernel(kernel, if (is.null(y)) x else y)
+  spec <- fold_kernel(kernel, x, y)
   check_overflow(kernel, .Call(C_r_kernel_store, spec, x, y))
 }
 
@@ -51,7 +77,7 @@ fold_rows <- function(kernel, x, y = NULL) {
   if (kernel$family == "function") {
     return(fold_function(kernel, x, y, rowSums, c))
   }
-  spec <- native_kernel(kernel, if (is.null(y)) x else y)
+  spec <- fold_kernel(kernel, x, y)
   check_overflow(kernel, .Call(C_r_kernel_rows, spec, x, y))
 }
 
@@ -60,7 +86,7 @@ fold_apply <- function(kernel, x, y = NULL, v) {
   if (kernel$family == "function") {
     return(fold_function(kernel, x, y, \(k) drop(k %*% v), c))
   }
-  spec <- native_kernel(kernel, if (is.null(y)) x else y)
+  spec <- fold_kernel(kernel, x, y)
   values <- .Call(C_r_kernel_apply, spec, x, y, as.matrix(v))
   check_overflow(kernel, drop(values))
 }

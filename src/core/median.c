@@ -163,6 +163,7 @@ static double distance_of_rank(const km_kernel *kernel, const km_pair *points, s
       highest = range.low - 1;
       range = make_bracket(lowest, highest);
     } else if (rank - below >= inside) {
+      if (range.high >= highest) return NAN; /* a distance is not a number */
       lowest = range.high + 1;
       range = make_bracket(lowest, highest);
     } else if (complete) {

@@ -21,6 +21,7 @@
  */
 
 static const double work_per_thread = 65536;
+enum { MOST = 32 }; /* threads: no loop is cut into more parts */
 
 static int limit = 1;
 static int pid_at_load = 0;
@@ -39,8 +40,9 @@ static int processors(void) {
 #endif
 }
 
+/* gcc on 64-bit Windows misaligns vectors on the stack (its bug 54412): baseline only there. */
 static km_isa best_isa(void) {
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !(defined(_WIN32) && !defined(__clang__))
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
     return KM_AVX512;
@@ -57,8 +59,9 @@ void km_threads_init(void) {
 
 int km_threads(double work) {
   if (limit == 1 || (int) getpid() != pid_at_load) return 1;
+  const int most = limit < MOST ? limit : MOST;
   const double useful = 1 + work / work_per_thread;
-  return useful < limit ? (int) useful : limit;
+  return useful < most ? (int) useful : most;
 }
 
 int km_thread_limit(void) { return limit; }

@@ -4,7 +4,7 @@
 
 /*
  * Kernel spec from R: list(family, degree, offset, centre, scale), see native_kernel() in
- * R/kernel.R. x: n x d; y: m x d, or NULL for the symmetric walk over x.
+ * R/tile.R. x: n x d; y: m x d, or NULL for the symmetric walk over x.
  */
 
 static km_kernel unpack_kernel(SEXP spec, size_t d) {

@@ -337,3 +337,14 @@ test_that("internal errors name what came to the border with C", {
   expect_error(.Call(C_r_eigen, x), "internal error: 'k'")
   expect_error(.Call(C_r_exp, 1L), "internal error: 'x'")
 })
+
+test_that("coordinates that overflow once scaled are an error", {
+  for (call in expression(
+    kernel_matrix(kernel_rbf(1e-310), c(0, 1)),
+    kernel_matrix(kernel_rbf(1e-200), c(1e200, 0)),
+    kernel_matrix(kernel_energy(), c(0, 1e160)),
+    kernel_matrix(kernel_energy(), 1e160, 0), kme(c(0, 1e-310))
+  )) {
+    expect_error(eval(call), class = "kernmean_error_numeric")
+  }
+})
