@@ -236,8 +236,14 @@ fit_fkmse <- function(sample, lambda, select, target) {
   if (is.null(lambda)) {
     found <- select_lambda(g, select, target)
   }
-  weights <- fkmse_weights(g, found$lambda, select, target, sample$rows)
-  own <- drop(g$K %*% weights)
+  if (is.null(select) || select == "loocv" || found$lambda == 0) {
+    weights <- fkmse_weights(g, found$lambda, target, sample$rows)
+    own <- drop(g$K %*% weights)
+  } else {
+    estimate <- tridiagonal_estimate(g, found$lambda)
+    weights <- estimate$weights
+    own <- estimate$fitted
+  }
   fit <- list(
     weights = weights, lambda = found$lambda, target_weight = 1,
     fitted = own, norm2 = sum(weights * own), score = found$score,
@@ -253,16 +259,13 @@ fit_fkmse <- function(sample, lambda, select, target) {
   fit
 }
 
-fkmse_weights <- function(g, lambda, select, target, rows) {
+fkmse_weights <- function(g, lambda, target, rows) {
   n <- length(rows)
   if (lambda == Inf) {
     return(numeric(n))
   }
   if (lambda == 0 && is.null(target)) {
     return(rep(1 / n, n))
-  }
-  if (!is.null(select) && select != "loocv") {
-    return(tridiagonal_weights(tridiagonal(g), lambda))
   }
   f <- if (is.null(target)) numeric(n) else target$at
   # A solve loses trace/lambda times the precision; the spectrum loses nothing.
@@ -278,12 +281,17 @@ fkmse_weights <- function(g, lambda, select, target, rows) {
   drop(s$vectors %*% (inverse * right))
 }
 
-# K = QTQ', Q e_1 = e/sqrt(n): beta = Q (T + lambda I)^{-1} T e_1/sqrt(n).
-tridiagonal_weights <- function(t, lambda) {
+# list(weights, fitted) without a target. K = QTQ', Q e_1 = e/sqrt(n), so that
+# beta = Qz with z = (T + lambda I)^{-1} T e_1/sqrt(n), and K beta = QTz: no call
+# of the BLAS, whose threads would stand in the way of the next fit's.
+tridiagonal_estimate <- function(g, lambda) {
+  t <- tridiagonal(g)
   n <- length(t$diagonal)
   column <- c(t$diagonal[1L], t$off[1L], numeric(n - 2L)) / sqrt(n)
-  solved <- .Call(C_r_tridiag_solve, t$diagonal, t$off, lambda, column)
-  .Call(C_r_tridiag_apply, t$reflectors, t$tau, solved)
+  z <- .Call(C_r_tridiag_solve, t$diagonal, t$off, lambda, column)
+  tz <- t$diagonal * z + c(t$off * z[-1L], 0) + c(0, t$off * z[-n])
+  rotate <- \(z) .Call(C_r_tridiag_apply, t$reflectors, t$tau, z)
+  list(weights = rotate(z), fitted = rotate(tz))
 }
 
 select_lambda <- function(g, select, target) {
@@ -321,7 +329,7 @@ search_lambda <- function(score, top) {
   values <- score(grid)
   best <- which.min(values)
   around <- log(grid[c(max(1L, best - 1L), min(71L, best + 1L))])
-  refined <- optimize(\(l) score(exp(l)), around, tol = 1e-6)
+  refined <- optimize(\(l) score(exp(l)), around, tol = 1e-5)
   lambda <- grid[best]
   minimum <- values[best]
   if (refined$objective <= minimum) {
