@@ -281,9 +281,9 @@ fkmse_weights <- function(g, lambda, target, rows) {
   drop(s$vectors %*% (inverse * right))
 }
 
-# list(weights, fitted) without a target. K = QTQ', Q e_1 = e/sqrt(n), so that
-# beta = Qz with z = (T + lambda I)^{-1} T e_1/sqrt(n), and K beta = QTz: no call
-# of the BLAS, whose threads would stand in the way of the next fit's.
+# list(weights, fitted) without a target. K = QTQ', Q e_1 = e/sqrt(n), so beta =
+# Qz with z = (T + lambda I)^{-1} T e_1/sqrt(n); K beta = QTz. No call of the
+# BLAS, whose threads would stand in the way of the next fit's.
 tridiagonal_estimate <- function(g, lambda) {
   t <- tridiagonal(g)
   n <- length(t$diagonal)

@@ -96,6 +96,13 @@ typedef uint64_t ints8 __attribute__((vector_size(64)));
 #define TOTAL(a) _mm512_reduce_add_pd(a)
 #define STREAM(to, a) _mm512_stream_pd(to, a)
 #define SIGNS(a) ((unsigned) _mm512_movepi64_mask((__m512i) (a)))
+#define ROOTS(a) \
+  _mm512_permutex2var_pd(_mm512_loadu_pd(roots), (__m512i) (a), _mm512_loadu_pd(roots + 8))
+static const uint64_t roots[16] = {
+    0x3ff0000000000000, 0x3fefb5586cf9890f, 0x3fef72b83c7d517b, 0x3fef387a6e756238,
+    0x3fef06fe0a31b715, 0x3feedea64c123422, 0x3feebfdad5362a27, 0x3feeab07dd485429,
+    0x3feea09e667f3bcd, 0x3feea11473eb0187, 0x3feeace5422aa0db, 0x3feec49182a3f090,
+    0x3feee89f995ad3ad, 0x3fef199bdd85529c, 0x3fef5818dcfba487, 0x3fefa4afa2a490da};
 #include "core/lanes.h"
 
 typedef double vec4 __attribute__((vector_size(32)));
