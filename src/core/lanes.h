@@ -56,12 +56,12 @@ INLINE void NAME(exp)(VEC *x) {
   NAME(step)(e, r, 0x1.555555548f23fp-3);
   NAME(step)(e, r, 0x1.fffffffffffb8p-2);
   NAME(step)(e, r, 1.0);
-  NAME(step)(e, r, 1.0);
 #pragma GCC unroll 4
   for (size_t v = 0; v < VECTORS; v++) {
-    const INTS power = (INTS) ROOTS(shifted[v]) + ((INTS) shifted[v] << 48);
-    e[v] *= (VEC) power;
-    x[v] = (VEC) ((INTS) e[v] & (INTS) (x[v] >= SPREAD(-708.39)));
+    /* power (1 + e r), rounded once: power * (1 + e r) would pass 2 ulp. */
+    const VEC power = (VEC) ((INTS) ROOTS(shifted[v]) + ((INTS) shifted[v] << 48));
+    const VEC value = MADD(e[v] * r[v], power, power);
+    x[v] = (VEC) ((INTS) value & (INTS) (x[v] >= SPREAD(-708.39)));
   }
 }
 #else
