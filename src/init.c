@@ -19,6 +19,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_kernel_diagonal, 2),
   ENTRY(r_kernel_median, 2),
   ENTRY(r_kernel_sampled_median, 3),
+  ENTRY(r_permutations, 3),
   ENTRY(r_tridiag, 1),
   ENTRY(r_tridiag_apply, 3),
   ENTRY(r_tridiag_spectrum, 3),

@@ -17,6 +17,8 @@ SEXP r_kernel_diagonal(SEXP spec, SEXP x);
 SEXP r_kernel_median(SEXP spec, SEXP x);
 SEXP r_kernel_sampled_median(SEXP spec, SEXP x, SEXP pairs);
 
+SEXP r_permutations(SEXP order, SEXP count, SEXP blocks);
+
 SEXP r_tridiag(SEXP k);
 SEXP r_tridiag_apply(SEXP reflectors, SEXP tau, SEXP y);
 SEXP r_tridiag_spectrum(SEXP diagonal, SEXP off, SEXP want_first);

@@ -1,0 +1,101 @@
+# What the tests share: permutations, p-values, the objects and their plots.
+
+# An object of class c(class, "htest"): fields as of stats::t.test(), and
+# `replicates`, the draws of the null distribution.
+new_test <- function(class, ...) {
+  structure(list(...), class = c(class, "htest"))
+}
+
+# How permutations are made: list(B, matrix, all, blocks). `permutations` is
+# NULL (B random ones), "all", or an n x B matrix, one a column.
+check_permutations <- function(permutations, n, B, blocks) {
+  B <- check_count(B, "B")
+  blocks <- check_blocks(blocks, n)
+  if (is.null(permutations)) {
+    return(list(B = B, all = FALSE, blocks = blocks))
+  }
+  if (!is.null(blocks)) {
+    stop_input("'blocks' must be NULL when 'permutations' is given")
+  }
+  if (identical(permutations, "all")) {
+    return(list(B = NA, all = TRUE))
+  }
+  ok <- is.matrix(permutations) && is.numeric(permutations) &&
+    nrow(permutations) == n && ncol(permutations) >= 1L &&
+    all(apply(permutations, 2, sort) == seq_len(n))
+  if (is.na(ok) || !ok) {
+    stop_input(
+      "'permutations' must be NULL, \"all\" or a matrix of ", n, " rows, each ",
+      "column a permutation of 1, ..., ", n, ", not ", describe(permutations)
+    )
+  }
+  storage.mode(permutations) <- "integer"
+  list(B = ncol(permutations), matrix = permutations, all = FALSE)
+}
+
+# Codes 1, 2, ... of the blocks within which points change places.
+check_blocks <- function(blocks, n) {
+  if (is.null(blocks)) {
+    return(NULL)
+  }
+  if (!is.atomic(blocks) || length(blocks) != n || anyNA(blocks)) {
+    stop_input(
+      "'blocks' must be NULL or have one value for each of the ", n,
+      " points, none missing, not ", describe(blocks)
+    )
+  }
+  match(blocks, unique(blocks))
+}
+
+# n x B, each column as sample.int(n) draws it (block by block).
+draw_permutations <- function(n, B, blocks = NULL) {
+  .Call(C_r_permutations, as.integer(n), as.integer(B), blocks)
+}
+
+# The p-value of a permutation test: the share of draws at least as large as
+# the observed statistic, which counts as one of them unless `complete` (it is
+# among the draws already). Ties are ties to rounding of a statistic whose terms
+# are of size `scale`.
+permutation_p <- function(observed, replicates, scale, complete = FALSE) {
+  slack <- 1e-10 * (abs(observed) + scale)
+  extra <- if (complete) 0 else 1
+  (sum(replicates >= observed - slack) + extra) / (length(replicates) + extra)
+}
+
+# Shows how far a long run has come; returns list(at(share), close()).
+progress_bar <- function(progress) {
+  if (!progress) {
+    return(list(at = \(share) NULL, close = \() NULL))
+  }
+  bar <- utils::txtProgressBar(style = 3)
+  list(at = \(share) utils::setTxtProgressBar(bar, share),
+       close = \() close(bar))
+}
+
+check_flag <- function(x, name) {
+  if (!isTRUE(x) && !isFALSE(x)) {
+    stop_input("'", name, "' must be TRUE or FALSE, not ", describe(x))
+  }
+  x
+}
+
+# Histogram of the null distribution with the observed statistic.
+plot_null <- function(object, ...) {
+  draws <- object$replicates
+  observed <- object$statistic[[1L]]
+  if (is.null(draws)) {
+    stop_input("'x' must be a test with draws of its null distribution")
+  }
+  draw(graphics::hist, list(
+    x = draws, breaks = "FD", freq = FALSE, col = "grey85", border = "white",
+    xlim = range(draws, observed), xlab = names(object$statistic), las = 1,
+    main = "Null distribution"
+  ), ...)
+  abline(v = observed, col = "#D55E00", lwd = 2)
+  mtext(
+    paste0("observed ", format(observed, digits = 3), ", p = ",
+           format(object$p.value, digits = 3)),
+    side = 3, line = 0.2, cex = 0.9, col = "#D55E00"
+  )
+  invisible(draws)
+}
