@@ -3,7 +3,8 @@
  * an instruction set. Expects VEC, INTS (vector types), LANES, VECTORS (vectors in a row of a
  * register block), TARGET (function attribute), NAME(f) (f with the instruction set's suffix) and
  * the operations SPREAD(a), MADD(a, b, c) = ab + c, LEAST(a, b) = a < b ? a : b, TOTAL(a),
- * SIGNS(a), the sign bits of the lanes, and STREAM(to, a), an aligned store past the caches. Where
+ * SIGNS(a), the sign bits of the lanes, STREAM(to, a), an aligned store past the caches, and SUBSET,
+ * the vectors in a strip of `subset_forms`. ADD_WHERE(bits, sum, a), a masked sum, may be given. Where
  * there is a lookup in registers, ROOTS(a) is 2^(j/16) for the last four bits j of a, with j taken
  * off from bit 48 on.
  *
@@ -176,7 +177,7 @@ INLINE VEC NAME(sum_feature)(km_family family, int products, VEC x, VEC y, VEC s
 
 /* A block of ROWS x (VECTORS * LANES) entries from features first .. last - 1, in registers. */
 INLINE void NAME(block)(km_family family, int products, const km_kernel *kernel,
-                        const tile_job *job, size_t i, size_t j, size_t first, size_t last) {
+                        const km_tile_job *job, size_t i, size_t j, size_t first, size_t last) {
   const size_t d = job->d;
   const double *x = job->x.points + i / GROUP * GROUP * d + i % GROUP;
   const double *y = job->y.points + j / GROUP * GROUP * d + j % GROUP;
@@ -221,7 +222,7 @@ INLINE void NAME(add_strip)(double *a, const VEC *strip) {
 
 /* All blocks of a tile, features in runs that leave the second set's points in cache. */
 INLINE void NAME(blocks)(km_family family, int products, const km_kernel *kernel,
-                         const tile_job *job) {
+                         const km_tile_job *job) {
   size_t first = 0;
   do {
     const size_t last = job->d - first > FEATURE_RUN ? first + FEATURE_RUN : job->d;
@@ -232,8 +233,7 @@ INLINE void NAME(blocks)(km_family family, int products, const km_kernel *kernel
   } while (first < job->d);
 }
 
-/* Evaluates a tile; columns beyond the last point are set to 0. */
-static TARGET void NAME(tile)(const km_kernel *kernel, const tile_job *job) {
+static TARGET void NAME(tile)(const km_kernel *kernel, const km_tile_job *job) {
   switch (kernel->family) {
   case KM_RBF:
     if (job->y.half_norms)
@@ -255,7 +255,7 @@ static TARGET void NAME(tile)(const km_kernel *kernel, const tile_job *job) {
     for (size_t j = job->y.count; j < KM_TILE_COLS; j++) job->k[i * KM_TILE_COLS + j] = 0;
 }
 
-/* |x_i|^2 / 2 of packed points, summed in the order of `block`. count: a multiple of GROUP. */
+/* Summed in the order of `block`. */
 static TARGET void NAME(half_norms)(const double *points, size_t count, size_t d, double *half) {
   for (size_t i = 0; i < count; i += LANES) {
     const double *x = points + i / GROUP * GROUP * d + i % GROUP;
@@ -268,7 +268,6 @@ static TARGET void NAME(half_norms)(const double *points, size_t count, size_t d
   }
 }
 
-/* rows_i += sum_j k_ij; columns_j += sum_i k_ij unless columns is NULL. k: a tile of ni rows. */
 static TARGET void NAME(sums)(const double *k, size_t ni, double *rows, double *columns) {
   for (size_t j = 0; j < KM_TILE_COLS; j += STRIP * LANES) {
     VEC column[STRIP];
@@ -288,7 +287,6 @@ static TARGET void NAME(sums)(const double *k, size_t ni, double *rows, double *
   }
 }
 
-/* rows_i += sum_j k_ij v_j; columns_j += sum_i k_ij u_i unless columns is NULL. v: KM_TILE_COLS. */
 static TARGET void NAME(products)(const double *k, size_t ni, const double *u, const double *v,
                                   double *rows, double *columns) {
   for (size_t j = 0; j < KM_TILE_COLS; j += STRIP * LANES) {
@@ -342,7 +340,6 @@ INLINE void NAME(multiply)(const double *a, size_t down, size_t along, size_t ro
   }
 }
 
-/* sums += K v for a tile and, if mirrored, its transpose. v, sums: 2 LANES columns, by rows. */
 static TARGET void NAME(block_products)(const km_tile *tile, const double *v, double *sums) {
   const size_t width = 2 * LANES;
   NAME(multiply)(tile->k, KM_TILE_COLS, 1, tile->ni, tile->nj, v + tile->j0 * width,
@@ -352,7 +349,6 @@ static TARGET void NAME(block_products)(const km_tile *tile, const double *v, do
                    sums + tile->j0 * width);
 }
 
-/* sum_ij u_i k_ij v_j over a tile of ni rows. v: KM_TILE_COLS. */
 static TARGET double NAME(form)(const double *k, size_t ni, const double *u, const double *v) {
   VEC sum = SPREAD(0.0);
   for (size_t j = 0; j < KM_TILE_COLS; j += STRIP * LANES) {
@@ -372,6 +368,64 @@ static TARGET double NAME(form)(const double *k, size_t ni, const double *u, con
   return TOTAL(sum);
 }
 
+#ifndef ADD_WHERE
+INLINE VEC NAME(add_where)(uint64_t bits, VEC sum, VEC a) {
+  INTS mask;
+  memcpy(&mask, masks[bits & ((1 << LANES) - 1)], sizeof mask);
+  return sum + (VEC) (mask & (INTS) a);
+}
+#define ADD_WHERE(bits, sum, a) NAME(add_where)(bits, sum, a)
+#endif
+
+/* table[p] = the sum of those of 4 rows of k whose bits are set in p, SUBSET vectors each. */
+INLINE void NAME(tabulate)(const double *k, double *table) {
+  enum { WIDTH = SUBSET * LANES };
+  for (size_t v = 0; v < SUBSET; v++) NAME(save)(table + v * LANES, SPREAD(0.0));
+  for (size_t pattern = 1; pattern < 16; pattern++) {
+    const size_t row = (size_t) __builtin_ctz((unsigned) pattern);
+    const double *rest = table + (pattern & (pattern - 1)) * WIDTH;
+#pragma GCC unroll 8
+    for (size_t v = 0; v < SUBSET; v++)
+      NAME(save)(table + pattern * WIDTH + v * LANES,
+                 NAME(load)(rest + v * LANES) + NAME(load)(k + row * KM_TILE_COLS + v * LANES));
+  }
+}
+
+/*
+ * The method of the four Russians: sums of columns over the patterns of 4 rows are tabulated, then
+ * a set costs 8 table rows and a masked sum for each strip of columns, 36 vector additions for 1024
+ * values on AVX-512. A strip's table (32 KB) stays in the L1 cache.
+ */
+static TARGET void NAME(subset_forms)(const double *k, size_t count, const uint64_t *rows,
+                                      unsigned shift, const uint64_t *columns, double times,
+                                      double *table, double *sums) {
+  enum { WIDTH = SUBSET * LANES, TABLE = 16 * WIDTH };
+  for (size_t j = 0; j < KM_TILE_COLS; j += WIDTH) {
+    for (size_t group = 0; group < KM_TILE_ROWS / 4; group++)
+      NAME(tabulate)(k + group * 4 * KM_TILE_COLS + j, table + group * TABLE);
+    for (size_t c = 0; c < count; c++) {
+      const uint32_t row = (uint32_t) (rows[c] >> shift);
+      const uint64_t column = columns[c] >> j;
+      VEC sum[SUBSET];
+#pragma GCC unroll 8
+      for (size_t v = 0; v < SUBSET; v++)
+        sum[v] = NAME(load)(table + (row & 15) * WIDTH + v * LANES);
+#pragma GCC unroll 8
+      for (size_t group = 1; group < KM_TILE_ROWS / 4; group++) {
+        const double *entry = table + group * TABLE + (row >> 4 * group & 15) * WIDTH;
+#pragma GCC unroll 8
+        for (size_t v = 0; v < SUBSET; v++) sum[v] += NAME(load)(entry + v * LANES);
+      }
+      VEC total = SPREAD(0.0);
+#pragma GCC unroll 8
+      for (size_t v = 0; v < SUBSET; v++)
+        total = ADD_WHERE(column >> v * LANES, total, sum[v]);
+      sums[c] += times * TOTAL(total);
+    }
+  }
+}
+#undef ADD_WHERE
+
 /* to_i = from_(i step), past the caches if the whole matrix does not fit there. */
 INLINE void NAME(put)(const double *from, size_t step, size_t count, int large, double *to) {
   size_t i = 0;
@@ -387,7 +441,6 @@ INLINE void NAME(put)(const double *from, size_t step, size_t count, int large, 
   for (; i < count; i++) to[i] = from[i * step];
 }
 
-/* Stores a tile in a matrix of n rows: k_ij at columns[i + j n] and at rows[j + i n] (or NULL). */
 static TARGET void NAME(store)(const km_tile *tile, size_t n, int large, double *columns,
                                double *rows) {
   if (rows)
@@ -421,7 +474,6 @@ INLINE size_t NAME(row_between)(const double *row, size_t count, double low, dou
   return kept;
 }
 
-/* See km_tile_between. */
 static TARGET size_t NAME(between)(const km_tile *tile, double low, double high, double *inside,
                                    size_t *below, double *least) {
   size_t kept = 0;
@@ -435,7 +487,6 @@ static TARGET size_t NAME(between)(const km_tile *tile, double low, double high,
   return kept;
 }
 
-/* exp of n numbers <= 0. */
 static TARGET void NAME(exp_all)(const double *x, size_t n, double *out) {
   enum { AT_ONCE = VECTORS * LANES };
   for (size_t i = 0; i < n; i += AT_ONCE) {
@@ -447,7 +498,6 @@ static TARGET void NAME(exp_all)(const double *x, size_t n, double *out) {
   }
 }
 
-/* k(x_i, x_i) for KM_POLY, bit for bit what `tile` gives. x: n x d, column-major. */
 static TARGET void NAME(diagonal)(const km_kernel *kernel, const double *x, size_t n, size_t d,
                                   double *diagonal) {
   enum { AT_ONCE = VECTORS * LANES };
@@ -466,9 +516,19 @@ static TARGET void NAME(diagonal)(const km_kernel *kernel, const double *x, size
   }
 }
 
-static const arithmetic NAME(arithmetic) = {
-    LANES,      NAME(tile),  NAME(half_norms), NAME(sums),    NAME(products), NAME(block_products),
-    NAME(form), NAME(store), NAME(between),    NAME(exp_all), NAME(diagonal)};
+static const km_arithmetic NAME(arithmetic) = {
+    .lanes = LANES,
+    .tile = NAME(tile),
+    .half_norms = NAME(half_norms),
+    .sums = NAME(sums),
+    .products = NAME(products),
+    .block_products = NAME(block_products),
+    .form = NAME(form),
+    .subset_forms = NAME(subset_forms),
+    .store = NAME(store),
+    .between = NAME(between),
+    .exp_all = NAME(exp_all),
+    .diagonal = NAME(diagonal)};
 
 #undef TARGET
 #undef NAME
@@ -482,4 +542,5 @@ static const arithmetic NAME(arithmetic) = {
 #undef TOTAL
 #undef STREAM
 #undef SIGNS
+#undef SUBSET
 #undef ROOTS

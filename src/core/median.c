@@ -25,6 +25,8 @@ enum {
   PAIR_BLOCK = 4096
 };
 
+static const double count_cost = 8; /* operations on a distance */
+
 typedef struct {
   uint64_t low, high; /* bits of the first and the last value inside */
   int shift;          /* a value's bin is (bits - low) >> shift */
@@ -108,7 +110,7 @@ static void count_tile(const km_tile *tile, void *to, size_t worker) {
   tally *sum = p->tallies + worker;
   uint64_t *counts = p->counts + worker * BINS;
   double *inside = p->kept + worker * SLICE + (sum->inside < ROOM ? sum->inside : ROOM);
-  const size_t count = km_tile_between(tile, value_of(range.low), value_of(range.high), inside,
+  const size_t count = km_simd()->between(tile, value_of(range.low), value_of(range.high), inside,
                                        &sum->below, &sum->least);
   for (size_t j = 0; j < count; j++)
     counts[(bits_of(inside[j]) - range.low) >> range.shift]++;
@@ -122,7 +124,7 @@ static int count_all(const km_kernel *kernel, const km_pair *points, bracket ran
   memset(p->counts, 0, KM_WORKERS * BINS * sizeof *p->counts);
   for (size_t worker = 0; worker < KM_WORKERS; worker++)
     p->tallies[worker] = (tally){0, 0, DBL_MAX};
-  km_walk(kernel, points, count_tile, p, work, poll);
+  km_walk(kernel, points, km_walk_slots(points, 1), count_cost, count_tile, p, work, poll);
   tally *all = p->tallies;
   int complete = all->inside <= ROOM;
   for (size_t worker = 1; worker < KM_WORKERS; worker++) {

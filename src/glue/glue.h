@@ -21,6 +21,18 @@ const double *glue_doubles(SEXP x, R_xlen_t length, const char *name);
 /* An internal error unless x is a square double matrix; its order. */
 size_t glue_order(SEXP x, const char *name);
 
+/*
+ * Kernel spec from R: list(family, degree, offset, centre, scale), see native_kernel() in
+ * R/tile.R; NULL where the points are a Gram matrix.
+ */
+km_kernel glue_kernel(SEXP spec, size_t d);
+
+/* x: n x d; y: m x d, or NULL for the symmetric walk over x. */
+km_pair glue_points(SEXP x, SEXP y);
+
+/* The symmetric walk over x: points, or the Gram matrix itself if spec is NULL. */
+km_pair glue_source(SEXP spec, SEXP x);
+
 /* Scratch of this many doubles, reclaimed at the end of .Call. */
 double *glue_scratch(size_t count);
 

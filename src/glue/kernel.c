@@ -1,41 +1,10 @@
+#include "core/fold.h"
 #include "core/median.h"
-#include "core/tile.h"
 #include "glue/glue.h"
 
-/*
- * Kernel spec from R: list(family, degree, offset, centre, scale), see native_kernel() in
- * R/tile.R. x: n x d; y: m x d, or NULL for the symmetric walk over x.
- */
-
-static km_kernel unpack_kernel(SEXP spec, size_t d) {
-  if (TYPEOF(spec) != VECSXP || XLENGTH(spec) != 5)
-    Rf_error("internal error: 'spec' is not a kernel spec");
-  const km_kernel kernel = {
-    .family = (km_family) Rf_asInteger(VECTOR_ELT(spec, 0)),
-    .degree = Rf_asInteger(VECTOR_ELT(spec, 1)),
-    .offset = Rf_asReal(VECTOR_ELT(spec, 2)),
-    .centre = glue_doubles(VECTOR_ELT(spec, 3), (R_xlen_t) d, "centre"),
-    .scale = glue_doubles(VECTOR_ELT(spec, 4), (R_xlen_t) d, "scale")};
-  return kernel;
-}
-
-static km_pair unpack_points(SEXP x, SEXP y) {
-  if (TYPEOF(x) != REALSXP || !Rf_isMatrix(x))
-    Rf_error("internal error: 'x' is not a double matrix");
-  const int symmetric = Rf_isNull(y);
-  if (!symmetric && (TYPEOF(y) != REALSXP || !Rf_isMatrix(y) || Rf_ncols(y) != Rf_ncols(x)))
-    Rf_error("internal error: 'y' does not have the columns of 'x'");
-  const km_pair points = {.x = REAL_RO(x),
-                          .n = (size_t) Rf_nrows(x),
-                          .y = symmetric ? NULL : REAL_RO(y),
-                          .m = (size_t) Rf_nrows(symmetric ? x : y),
-                          .d = (size_t) Rf_ncols(x)};
-  return points;
-}
-
 SEXP r_kernel_store(SEXP spec, SEXP x, SEXP y) {
-  const km_pair points = unpack_points(x, y);
-  const km_kernel kernel = unpack_kernel(spec, points.d);
+  const km_pair points = glue_points(x, y);
+  const km_kernel kernel = glue_kernel(spec, points.d);
   SEXP k = PROTECT(Rf_allocMatrix(REALSXP, (int) points.n, (int) points.m));
   double *work = glue_scratch(km_fold_store_work(&points));
   km_fold_store(&kernel, &points, REAL(k), work, glue_poll);
@@ -44,8 +13,8 @@ SEXP r_kernel_store(SEXP spec, SEXP x, SEXP y) {
 }
 
 SEXP r_kernel_rows(SEXP spec, SEXP x, SEXP y) {
-  const km_pair points = unpack_points(x, y);
-  const km_kernel kernel = unpack_kernel(spec, points.d);
+  const km_pair points = glue_points(x, y);
+  const km_kernel kernel = glue_kernel(spec, points.d);
   SEXP sums = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) points.n));
   double *work = glue_scratch(km_fold_rows_work(&points));
   km_fold_rows(&kernel, &points, REAL(sums), work, glue_poll);
@@ -54,8 +23,8 @@ SEXP r_kernel_rows(SEXP spec, SEXP x, SEXP y) {
 }
 
 SEXP r_kernel_apply(SEXP spec, SEXP x, SEXP y, SEXP v) {
-  const km_pair points = unpack_points(x, y);
-  const km_kernel kernel = unpack_kernel(spec, points.d);
+  const km_pair points = glue_points(x, y);
+  const km_kernel kernel = glue_kernel(spec, points.d);
   const size_t p = (size_t) Rf_ncols(v);
   const double *block = glue_doubles(v, (R_xlen_t) (points.m * p), "v");
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) points.n, (int) p));
@@ -66,8 +35,8 @@ SEXP r_kernel_apply(SEXP spec, SEXP x, SEXP y, SEXP v) {
 }
 
 SEXP r_kernel_quad(SEXP spec, SEXP x, SEXP y, SEXP u, SEXP v) {
-  const km_pair points = unpack_points(x, y);
-  const km_kernel kernel = unpack_kernel(spec, points.d);
+  const km_pair points = glue_points(x, y);
+  const km_kernel kernel = glue_kernel(spec, points.d);
   const size_t p = (size_t) Rf_ncols(v);
   const double *left = glue_doubles(u, (R_xlen_t) (points.n * p), "u");
   const double *right = glue_doubles(v, (R_xlen_t) (points.m * p), "v");
@@ -79,8 +48,8 @@ SEXP r_kernel_quad(SEXP spec, SEXP x, SEXP y, SEXP u, SEXP v) {
 }
 
 SEXP r_kernel_diagonal(SEXP spec, SEXP x) {
-  const km_pair points = unpack_points(x, R_NilValue);
-  const km_kernel kernel = unpack_kernel(spec, points.d);
+  const km_pair points = glue_points(x, R_NilValue);
+  const km_kernel kernel = glue_kernel(spec, points.d);
   SEXP diagonal = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) points.n));
   km_diagonal(&kernel, points.x, points.n, points.d, REAL(diagonal));
   UNPROTECT(1);
@@ -96,8 +65,8 @@ static SEXP median_result(km_median found) {
 }
 
 SEXP r_kernel_median(SEXP spec, SEXP x) {
-  const km_pair points = unpack_points(x, R_NilValue);
-  const km_kernel kernel = unpack_kernel(spec, points.d);
+  const km_pair points = glue_points(x, R_NilValue);
+  const km_kernel kernel = glue_kernel(spec, points.d);
   double *work = glue_scratch(km_median_work(&points));
   return median_result(km_pairwise_median(&kernel, &points, work, glue_poll));
 }
@@ -105,8 +74,8 @@ SEXP r_kernel_median(SEXP spec, SEXP x) {
 /* The median over `pairs` pairs of different points drawn by R's generator. */
 SEXP r_kernel_sampled_median(SEXP spec, SEXP x, SEXP pairs) {
   enum { CHUNK = 65536 };
-  const km_pair points = unpack_points(x, R_NilValue);
-  const km_kernel kernel = unpack_kernel(spec, points.d);
+  const km_pair points = glue_points(x, R_NilValue);
+  const km_kernel kernel = glue_kernel(spec, points.d);
   const size_t total = (size_t) Rf_asReal(pairs);
   double *distances = glue_scratch(total);
   int *first = (int *) R_alloc(CHUNK, sizeof(int));
@@ -128,7 +97,7 @@ SEXP r_kernel_sampled_median(SEXP spec, SEXP x, SEXP pairs) {
 
 SEXP r_exp(SEXP x) {
   SEXP out = PROTECT(Rf_allocVector(REALSXP, XLENGTH(x)));
-  km_exp(glue_doubles(x, -1, "x"), (size_t) XLENGTH(x), REAL(out));
+  km_simd()->exp_all(glue_doubles(x, -1, "x"), (size_t) XLENGTH(x), REAL(out));
   UNPROTECT(1);
   return out;
 }

@@ -1,0 +1,171 @@
+#include "apps/mmd.h"
+
+#include <math.h>
+#include <string.h>
+
+/*
+ * Every statistic of the maximum mean discrepancy is a function of block sums of the Gram matrix,
+ * and those follow from z'Kz for the indicators z of the samples. All relabellings together are a
+ * fold over tiles: a tile is evaluated once and each relabelling costs it 72 vector additions
+ * (subset_forms). Time O(n^2 (d + count)/2), memory n count / 8 bytes, 32 (count + 2) doubles a
+ * rate and 32 tables.
+ */
+
+enum {
+  WORD = 64,
+  TILE = KM_TILE_ROWS * KM_TILE_COLS,
+  SLICE = KM_SUBSET_TABLE + TILE, /* scratch of a worker: a table, and a tile of values */
+  MOMENTS = 2
+};
+
+static const double set_cost = 0.3; /* operations of subset_forms on a value, for each set */
+static const double exp_cost = 24;
+
+static size_t words(size_t n) { return (n + WORD - 1) / WORD; }
+
+size_t km_subset_words(size_t n, size_t count) { return words(n) * count; }
+
+void km_subset_add(uint64_t *subsets, size_t count, size_t c, size_t point) {
+  subsets[point / WORD * count + c] |= (uint64_t) 1 << point % WORD;
+}
+
+static double subset_sum(const uint64_t *subsets, size_t n, size_t count, const double *v) {
+  double sum = 0;
+  for (size_t word = 0; word < words(n); word++)
+    for (uint64_t left = subsets[word * count]; left; left &= left - 1)
+      sum += v[word * WORD + (size_t) __builtin_ctzll(left)];
+  return sum;
+}
+
+void km_subset_sums(const uint64_t *subsets, size_t n, size_t count, const double *v,
+                    size_t columns, double *sums) {
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(subsets, n, count, v, columns, sums) \
+    schedule(static) num_threads(km_threads((double) n * (double) count * (double) columns))
+#endif
+  for (size_t c = 0; c < count; c++)
+    for (size_t k = 0; k < columns; k++)
+      sums[c + k * count] = subset_sum(subsets + c, n, count, v + k * n);
+}
+
+typedef struct {
+  const uint64_t *subsets;
+  size_t count;
+  const double *rates; /* or NULL */
+  size_t n_rates;      /* at least 1 */
+  double *slices;      /* KM_WORKERS x SLICE */
+  double *sums;        /* KM_WORKERS x n_rates x (count + MOMENTS) */
+} forms_sink;
+
+static void add_moments(const km_tile *tile, const double *k, double times, double *moments) {
+  double size = 0, square = 0;
+  for (size_t i = 0; i < tile->ni; i++) {
+    const double *row = k + i * KM_TILE_COLS;
+#ifdef _OPENMP
+#pragma omp simd reduction(+ : size, square)
+#endif
+    for (size_t j = 0; j < tile->nj; j++) {
+      size += fabs(row[j]);
+      square += row[j] * row[j];
+    }
+  }
+  moments[0] += times * size;
+  moments[1] += times * square;
+}
+
+static void add_forms(const km_tile *tile, void *to, size_t worker) {
+  const forms_sink *sink = to;
+  const size_t count = sink->count, width = count + MOMENTS;
+  double *table = sink->slices + worker * SLICE, *values = table + KM_SUBSET_TABLE;
+  const double times = tile->mirrored ? 2 : 1;
+  for (size_t r = 0; r < sink->n_rates; r++) {
+    double *sums = sink->sums + (worker * sink->n_rates + r) * width;
+    const double *k = tile->k;
+    if (sink->rates) {
+      for (size_t i = 0; i < tile->ni * KM_TILE_COLS; i++) values[i] = -sink->rates[r] * k[i];
+      km_simd()->exp_all(values, tile->ni * KM_TILE_COLS, values);
+      k = values;
+    }
+    km_simd()->subset_forms(k, count, sink->subsets + tile->i0 / WORD * count,
+                            (unsigned) (tile->i0 % WORD), sink->subsets + tile->j0 / WORD * count,
+                            times, table, sums);
+    add_moments(tile, k, times, sums + count);
+  }
+}
+
+static size_t at_least_one(size_t n) { return n > 1 ? n : 1; }
+
+size_t km_subset_forms_work(const km_pair *points, size_t count, size_t n_rates) {
+  return km_walk_work(points) + 8 +
+         (size_t) KM_WORKERS * (SLICE + at_least_one(n_rates) * (count + MOMENTS));
+}
+
+void km_subset_forms(const km_kernel *kernel, const km_pair *points, const uint64_t *subsets,
+                     size_t count, const double *rates, size_t n_rates, double *forms,
+                     double *moments, double *work, km_poll poll) {
+  forms_sink sink = {subsets, count, rates, at_least_one(n_rates), NULL, NULL};
+  const size_t width = count + MOMENTS, columns = sink.n_rates;
+  sink.slices = km_aligned(work + km_walk_work(points));
+  sink.sums = sink.slices + (size_t) KM_WORKERS * SLICE;
+  memset(sink.slices, 0, KM_WORKERS * (SLICE + columns * width) * sizeof *work);
+  const double cost = (double) columns * (exp_cost + set_cost * (double) count);
+  km_walk(kernel, points, KM_WORKERS, cost, add_forms, &sink, work, poll);
+  memset(forms, 0, columns * count * sizeof *forms);
+  memset(moments, 0, columns * MOMENTS * sizeof *moments);
+  for (size_t worker = 0; worker < KM_WORKERS; worker++)
+    for (size_t r = 0; r < columns; r++) {
+      const double *sums = sink.sums + (worker * columns + r) * width;
+      for (size_t c = 0; c < count; c++) forms[c + r * count] += sums[c];
+      for (size_t l = 0; l < MOMENTS; l++) moments[l + r * MOMENTS] += sums[count + l];
+    }
+}
+
+typedef struct {
+  const int *block;
+  size_t blocks, slots;
+  double *sums; /* slots x blocks x blocks */
+} blocks_sink;
+
+/* Columns of the tile summed over a run of rows of one block, then over runs of columns. */
+static void add_blocks(const km_tile *tile, void *to, size_t worker) {
+  const blocks_sink *sink = to;
+  const int *row_block = sink->block + tile->i0, *column_block = sink->block + tile->j0;
+  double *sums = sink->sums + worker % sink->slots * sink->blocks * sink->blocks;
+  for (size_t i = 0; i < tile->ni;) {
+    const int a = row_block[i];
+    double run[KM_TILE_COLS] = {0};
+    for (; i < tile->ni && row_block[i] == a; i++) {
+      const double *row = tile->k + i * KM_TILE_COLS;
+#ifdef _OPENMP
+#pragma omp simd
+#endif
+      for (size_t j = 0; j < KM_TILE_COLS; j++) run[j] += row[j];
+    }
+    for (size_t j = 0; j < tile->nj;) {
+      const int b = column_block[j];
+      double sum = 0;
+      for (; j < tile->nj && column_block[j] == b; j++) sum += run[j];
+      sums[(size_t) a + (size_t) b * sink->blocks] += sum;
+      if (tile->mirrored) sums[(size_t) b + (size_t) a * sink->blocks] += sum;
+    }
+  }
+}
+
+static size_t block_slots(const km_pair *points, size_t blocks) {
+  return km_walk_slots(points, (double) blocks * (double) blocks);
+}
+
+size_t km_block_sums_work(const km_pair *points, size_t blocks) {
+  return km_walk_work(points) + block_slots(points, blocks) * blocks * blocks;
+}
+
+void km_block_sums(const km_kernel *kernel, const km_pair *points, const int *block, size_t blocks,
+                   double *sums, double *work, km_poll poll) {
+  const size_t slots = block_slots(points, blocks), size = blocks * blocks;
+  blocks_sink sink = {block, blocks, slots, work + km_walk_work(points)};
+  memset(sink.sums, 0, slots * size * sizeof *work);
+  km_walk(kernel, points, slots, 2, add_blocks, &sink, work, poll);
+  memset(sums, 0, size * sizeof *sums);
+  for (size_t slot = 0; slot < slots; slot++)
+    for (size_t i = 0; i < size; i++) sums[i] += sink.sums[slot * size + i];
+}

@@ -1,0 +1,218 @@
+#include "core/fold.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+enum {
+  PANEL = KM_TILE_COLS,
+  FEW_COLUMNS = 8,   /* fewer are multiplied one by one */
+  MOST_TOGETHER = 16 /* columns of the widest group */
+};
+
+static const size_t cache = 524288; /* doubles: 4 MB; larger results bypass it */
+
+static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
+/*
+ * Accumulators of a fold: in each slot a padded x columns matrix, `group` columns together by rows.
+ * Few columns are treated one by one (group 1), more in groups of two vectors, v packed likewise.
+ */
+typedef struct {
+  const km_arithmetic *simd;
+  const km_pair *points;
+  const double *u, *v;
+  size_t p, group, padded, slots, size;
+  double *sums;
+} sums_sink;
+
+static size_t second_count(const km_pair *points) { return points->y ? points->m : points->n; }
+
+/* Columns with those that fill the last group, whatever the instruction set. */
+static size_t column_room(size_t p) { return p < FEW_COLUMNS ? p : round_up(p, MOST_TOGETHER); }
+
+static size_t sums_size(const km_pair *points, size_t p) {
+  return round_up(points->n, PANEL) * column_room(p);
+}
+
+static size_t sums_work(const km_pair *points, size_t p) {
+  const size_t size = sums_size(points, p);
+  return km_walk_work(points) + km_walk_slots(points, (double) size) * size + 8;
+}
+
+static sums_sink sums_start(const km_pair *points, size_t p, double *work) {
+  sums_sink sink = {.simd = km_simd(), .points = points, .p = p, .group = 1};
+  if (p >= FEW_COLUMNS) sink.group = 2 * sink.simd->lanes;
+  sink.padded = round_up(points->n, PANEL);
+  sink.size = sums_size(points, p);
+  sink.slots = km_walk_slots(points, (double) sink.size);
+  sink.sums = km_aligned(work + km_walk_work(points));
+  const size_t slots = sink.slots, size = sink.size;
+  double *sums = sink.sums;
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(slots, size, sums) schedule(static) \
+    num_threads(km_threads((double) (slots * size)))
+#endif
+  for (size_t slot = 0; slot < slots; slot++) memset(sums + slot * size, 0, size * sizeof *sums);
+  return sink;
+}
+
+/* out (n x p): rows i0 .. i1-1 of the accumulators, added in their order. */
+static void add_slots(const sums_sink *sink, size_t i0, size_t i1, double *out) {
+  const size_t n = sink->points->n, group = sink->group;
+  for (size_t c = 0; c < sink->p; c++) {
+    const double *sums = sink->sums + c / group * group * sink->padded + c % group;
+    for (size_t i = i0; i < i1; i++) out[i + c * n] = 0;
+    for (size_t slot = 0; slot < sink->slots; slot++)
+      for (size_t i = i0; i < i1; i++) out[i + c * n] += sums[slot * sink->size + i * group];
+  }
+}
+
+static void sums_end(const sums_sink *sink, double *out) {
+  const size_t n = sink->points->n;
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(sink, n, out) schedule(static) \
+    num_threads(km_threads((double) (sink->slots * sink->size)))
+#endif
+  for (size_t i = 0; i < n; i += PANEL) add_slots(sink, i, n - i < PANEL ? n : i + PANEL, out);
+}
+
+static void add_sums(const km_tile *tile, void *to, size_t worker) {
+  const sums_sink *sink = to;
+  double *sums = sink->sums + worker % sink->slots * sink->size;
+  sink->simd->sums(tile->k, tile->ni, sums + tile->i0, tile->mirrored ? sums + tile->j0 : NULL);
+}
+
+size_t km_fold_rows_work(const km_pair *points) { return sums_work(points, 1); }
+
+void km_fold_rows(const km_kernel *kernel, const km_pair *points, double *sums, double *work,
+                  km_poll poll) {
+  sums_sink sink = sums_start(points, 1, work);
+  km_walk(kernel, points, sink.slots, 2, add_sums, &sink, work, poll);
+  sums_end(&sink, sums);
+}
+
+/* Rows j0 .. j0+nj-1 of a column of v; at the border copied to `whole` with zeros below. */
+static const double *segment(const double *v, const km_tile *tile, double *whole) {
+  if (tile->nj == KM_TILE_COLS) return v + tile->j0;
+  memset(whole, 0, KM_TILE_COLS * sizeof *whole);
+  memcpy(whole, v + tile->j0, tile->nj * sizeof *whole);
+  return whole;
+}
+
+static void add_columns(const km_tile *tile, void *to, size_t worker) {
+  const sums_sink *sink = to;
+  double whole[KM_TILE_COLS];
+  for (size_t c = 0; c < sink->p; c++) {
+    const double *v = sink->v + c * second_count(sink->points);
+    double *sums = sink->sums + worker % sink->slots * sink->size + c * sink->padded;
+    sink->simd->products(tile->k, tile->ni, v + (tile->mirrored ? tile->i0 : 0),
+                         segment(v, tile, whole), sums + tile->i0,
+                         tile->mirrored ? sums + tile->j0 : NULL);
+  }
+}
+
+static void add_groups(const km_tile *tile, void *to, size_t worker) {
+  const sums_sink *sink = to;
+  double *sums = sink->sums + worker % sink->slots * sink->size;
+  for (size_t c = 0; c < sink->p; c += sink->group)
+    sink->simd->block_products(tile, sink->v + c * second_count(sink->points),
+                               sums + c * sink->padded);
+}
+
+/* packed: v (m x p) with `group` columns together by rows, zeros after the last column. */
+static void pack_columns(const double *v, size_t m, size_t p, size_t group, double *packed) {
+  for (size_t c = 0; c < round_up(p, group); c++) {
+    double *to = packed + c / group * group * m + c % group;
+    for (size_t j = 0; j < m; j++) to[j * group] = c < p ? v[j + c * m] : 0;
+  }
+}
+
+size_t km_fold_apply_work(const km_pair *points, size_t p) {
+  const size_t packed_v = p < FEW_COLUMNS ? 0 : second_count(points) * column_room(p);
+  return sums_work(points, p) + packed_v;
+}
+
+void km_fold_apply(const km_kernel *kernel, const km_pair *points, const double *v, size_t p,
+                   double *out, double *work, km_poll poll) {
+  sums_sink sink = sums_start(points, p, work);
+  sink.v = v;
+  if (sink.group > 1) {
+    double *packed_v = sink.sums + sink.slots * sink.size;
+    pack_columns(v, second_count(points), p, sink.group, packed_v);
+    sink.v = packed_v;
+  }
+  km_walk(kernel, points, sink.slots, 2 * (double) p,
+             sink.group > 1 ? add_groups : add_columns, &sink, work, poll);
+  sums_end(&sink, out);
+}
+
+static void add_forms(const km_tile *tile, void *to, size_t worker) {
+  const sums_sink *sink = to;
+  const size_t n = sink->points->n, m = second_count(sink->points);
+  const double times = tile->mirrored ? 2 : 1;
+  double whole[KM_TILE_COLS];
+  for (size_t c = 0; c < sink->p; c++)
+    sink->sums[worker * sink->p + c] +=
+        times * sink->simd->form(tile->k, tile->ni, sink->u + tile->i0 + c * n,
+                                 segment(sink->v + c * m, tile, whole));
+}
+
+size_t km_fold_quad_work(const km_pair *points, size_t p) {
+  return km_walk_work(points) + KM_WORKERS * p;
+}
+
+void km_fold_quad(const km_kernel *kernel, const km_pair *points, const double *u, const double *v,
+                  size_t p, double *out, double *work, km_poll poll) {
+  double *sums = work + km_walk_work(points);
+  sums_sink sink = {.simd = km_simd(), .points = points, .u = u, .v = v, .p = p, .sums = sums};
+  memset(sums, 0, KM_WORKERS * p * sizeof *sums);
+  km_walk(kernel, points, km_walk_slots(points, 1), (double) p, add_forms, &sink, work, poll);
+  for (size_t c = 0; c < p; c++) {
+    out[c] = 0;
+    for (size_t worker = 0; worker < KM_WORKERS; worker++) out[c] += sums[worker * p + c];
+  }
+}
+
+/* The pages of a large new matrix cost more than its values; large pages are cheaper. */
+static void ask_huge_pages(double *k, size_t length) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  const uintptr_t page = 2097152;
+  const uintptr_t from = ((uintptr_t) k + page - 1) / page * page;
+  const uintptr_t to = (uintptr_t) (k + length) / page * page;
+  if (to > from) (void) madvise((void *) from, to - from, MADV_HUGEPAGE);
+#else
+  (void) k;
+  (void) length;
+#endif
+}
+
+typedef struct {
+  const km_arithmetic *simd;
+  size_t n;
+  int symmetric, large;
+  double *k;
+} store_sink;
+
+static void store_tile(const km_tile *tile, void *to, size_t worker) {
+  const store_sink *sink = to;
+  const size_t i0 = tile->i0, j0 = tile->j0, n = sink->n;
+  const int columns = !sink->symmetric || tile->mirrored;
+  (void) worker;
+  sink->simd->store(tile, n, sink->large, columns ? sink->k + i0 + j0 * n : NULL,
+                    sink->symmetric ? sink->k + j0 + i0 * n : NULL);
+}
+
+size_t km_fold_store_work(const km_pair *points) { return km_walk_work(points); }
+
+void km_fold_store(const km_kernel *kernel, const km_pair *points, double *k, double *work,
+                   km_poll poll) {
+  const size_t length = points->n * second_count(points);
+  store_sink sink = {km_simd(), points->n, !points->y, length > cache, k};
+  ask_huge_pages(k, length);
+  km_walk(kernel, points, km_walk_slots(points, 1), 16, store_tile, &sink, work, poll);
+}
+
