@@ -66,6 +66,7 @@ unclass_matrix <- function(x) {
 
 # New points for an object fitted on the columns of `x`.
 check_newdata <- function(newdata, x, name = "newdata") {
+  of <- if (name == "newdata") "the fit" else "'x'"
   wanted <- colnames(x)
   given <- colnames(newdata)
   usable <- \(names) !is.null(names) && all(nzchar(names)) && !anyNA(names)
@@ -80,7 +81,7 @@ check_newdata <- function(newdata, x, name = "newdata") {
     missing <- setdiff(wanted, given)
     if (length(missing)) {
       stop_input(
-        "'", name, "' must have the columns of the fit; missing: ",
+        "'", name, "' must have the columns of ", of, "; missing: ",
         paste0("'", missing, "'", collapse = ", ")
       )
     }

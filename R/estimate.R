@@ -181,15 +181,7 @@ fit_skmse <- function(sample, lambda, select, target) {
   cross <- if (is.null(target)) 0 else mean(target$at)
   norm2 <- if (is.null(target)) 0 else target$norm2
   distance2 <- max(0, norm2 - 2 * cross + sample$rho)
-  alpha <- if (!is.null(lambda)) {
-    if (is.finite(lambda)) lambda / (1 + lambda) else 1
-  } else if (excess == 0) {
-    0
-  } else if (select == "loocv") {
-    min(1, n * excess / ((n - 1)^2 * distance2 + excess))
-  } else {
-    excess / (excess + (n - 1) * distance2)
-  }
+  alpha <- skmse_alpha(excess, distance2, n, lambda, select)
   score <- \(a) skmse_score(a, n, sample$rho, sample$varrho, cross, norm2)
   curve <- if (identical(select, "loocv")) {
     path <- exp(seq(log(1e-4), log(1e2), length.out = 61))
@@ -207,6 +199,20 @@ fit_skmse <- function(sample, lambda, select, target) {
     score = curve, minimum = score(alpha), reference = score(0),
     border = is.null(lambda) && alpha == 1
   )
+}
+
+# The share of the target, given lambda or chosen; excess = varrho - rho >= 0
+# and distance2 = |f - mu^|^2 may be vectors.
+skmse_alpha <- function(excess, distance2, n, lambda, select) {
+  if (!is.null(lambda)) {
+    return(0 * excess + if (is.finite(lambda)) lambda / (1 + lambda) else 1)
+  }
+  below <- if (select == "loocv") {
+    ((n - 1)^2 * distance2 + excess) / n
+  } else {
+    excess + (n - 1) * distance2
+  }
+  ifelse(excess == 0, 0, pmin(1, excess / below))
 }
 
 # The selection curve in the order of lambda, the chosen one among them.

@@ -79,18 +79,33 @@ check_flag <- function(x, name) {
   x
 }
 
-# Histogram of the null distribution with the observed statistic.
+# Histogram of the draws of the null distribution, or the density of its gamma
+# law, with the observed statistic.
 plot_null <- function(object, ...) {
   draws <- object$replicates
+  law <- object$gamma
   observed <- object$statistic[[1L]]
-  if (is.null(draws)) {
-    stop_input("'x' must be a test with draws of its null distribution")
+  common <- list(
+    xlab = names(object$statistic), las = 1, main = "Null distribution"
+  )
+  if (!is.null(draws)) {
+    draw(graphics::hist, c(list(
+      x = draws, breaks = 30, freq = FALSE, col = "grey80", border = "white",
+      xlim = range(draws, observed)
+    ), common), ...)
+  } else if (!is.null(law)) {
+    ends <- stats::qgamma(c(1e-4, 0.9999), law[["shape"]],
+                          scale = law[["scale"]])
+    z <- seq(min(ends, observed), max(ends, observed), length.out = 200)
+    draws <- data.frame(z = z, density = stats::dgamma(
+      z, law[["shape"]], scale = law[["scale"]]
+    ))
+    draw(graphics::plot, c(list(
+      x = draws$z, y = draws$density, type = "l", lwd = 2, ylab = "Density"
+    ), common), ...)
+  } else {
+    stop_input("'x' must be a test with a null distribution that varies")
   }
-  draw(graphics::hist, list(
-    x = draws, breaks = "FD", freq = FALSE, col = "grey85", border = "white",
-    xlim = range(draws, observed), xlab = names(object$statistic), las = 1,
-    main = "Null distribution"
-  ), ...)
   abline(v = observed, col = "#D55E00", lwd = 2)
   mtext(
     paste0("observed ", format(observed, digits = 3), ", p = ",

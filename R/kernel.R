@@ -38,7 +38,8 @@
 #'
 #' @param bandwidth \eqn{\theta}{theta} in the formula: a positive number, one
 #'   positive number for each column, `"median"`, or a function of the data
-#'   matrix that returns such numbers.
+#'   matrix that returns such numbers. `kernel_rbf("fuse")` stands for ten
+#'   bandwidths at once and is for [mmd_test()] only.
 #' @param norm `"L1"` or `"L2"`.
 #' @param nu Smoothness: 1/2, 3/2 or 5/2.
 #' @param degree Degree, a whole number of at least 1.
@@ -60,7 +61,7 @@
 #' kernel_function(\(x, y) tcrossprod(x, y)^2)
 #' @export
 kernel_rbf <- function(bandwidth = "median") {
-  bandwidth <- check_bandwidth(bandwidth)
+  bandwidth <- check_bandwidth(bandwidth, fuse = TRUE)
   new_kernel("rbf", "exp(-|(x - y)/theta|^2/2)", bandwidth)
 }
 
@@ -142,8 +143,9 @@ new_kernel <- function(family, formula, bandwidth = NULL, degree = 1L,
   )
 }
 
-check_bandwidth <- function(bandwidth, name = "bandwidth") {
-  if (identical(bandwidth, "median") || is.function(bandwidth)) {
+check_bandwidth <- function(bandwidth, name = "bandwidth", fuse = FALSE) {
+  if (identical(bandwidth, "median") || is.function(bandwidth) ||
+        fuse && identical(bandwidth, "fuse")) {
     return(bandwidth)
   }
   if (!is.numeric(bandwidth) || length(bandwidth) < 1L) {
@@ -193,7 +195,7 @@ format_kernel <- function(kernel) {
   } else if (is.function(bandwidth)) {
     "a function of the data"
   } else if (is.character(bandwidth)) {
-    "median distance"
+    c(median = "median distance", fuse = "ten values")[[bandwidth]]
   } else if (length(bandwidth) > 4L) {
     paste0("(", paste(format_number(bandwidth[1:3]), collapse = ", "), ", ... ",
            length(bandwidth), " in all)")
@@ -258,6 +260,9 @@ fit_kernel <- function(kernel, x) {
   bandwidth <- kernel$bandwidth
   if (is.null(bandwidth)) {
     return(kernel)
+  }
+  if (identical(bandwidth, "fuse")) {
+    stop_input("'bandwidth' must not be \"fuse\" but in mmd_test()")
   }
   if (is.character(bandwidth)) {
     return(median_bandwidth(kernel, x))

@@ -20,7 +20,7 @@
 #'
 #' @useDynLib kernmean, .registration = TRUE, .fixes = "C_"
 #' @importFrom grDevices hcl.colors
-#' @importFrom graphics abline box contour image legend lines points rug
+#' @importFrom graphics abline box contour image legend lines mtext points rug
 #' @importFrom stats coef model.frame optimize predict quantile terms update
 #' @keywords internal
 "_PACKAGE"

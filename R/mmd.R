@@ -1,0 +1,715 @@
+#' Kernel two-sample tests
+#'
+#' Tests whether two or more samples come from the same distribution, by the
+#' distance of their kernel means (maximum mean discrepancy, MMD).
+#'
+#' With \eqn{\hat\mu_x}{mu_x} and \eqn{\hat\mu_y}{mu_y} the kernel means of
+#' samples of m and n points, N = m + n, the statistic is
+#' \describe{
+#'   \item{`"V"`}{\eqn{\|\hat\mu_x - \hat\mu_y\|^2 = S_{xx}/m^2 + S_{yy}/n^2 - 2
+#'     S_{xy}/(mn)}{|mu_x - mu_y|^2 = S_xx/m^2 + S_yy/n^2 - 2 S_xy/(mn)}, with
+#'     \eqn{S}{S} the sums of kernel values over pairs;}
+#'   \item{`"U"`}{the unbiased \eqn{S^\circ_{xx}/(m(m-1)) +
+#'     S^\circ_{yy}/(n(n-1)) - 2S_{xy}/(mn)}{S'_xx/(m(m-1)) + S'_yy/(n(n-1)) - 2
+#'     S_xy/(mn)}, \eqn{S^\circ}{S'} without the pairs of a point with itself.}
+#' }
+#' More than two samples are compared by \eqn{\sum_{g<h} (m_g m_h/N)
+#' \mathrm{MMD}^2_{gh}}{the sum over g < h of (m_g m_h/N) MMD^2_gh}, for `"V"`
+#' the sum of \eqn{m_g \|\hat\mu_g - \hat\mu\|^2}{m_g |mu_g - mu|^2}.
+#'
+#' @section Estimators:
+#' `"mkme"` and `"mmkme"` put the marginalized kernel in place of the kernel (Xia
+#' et al., eq. 30): an RBF kernel with squared bandwidths \eqn{\theta^2 +
+#' 2e_l}{theta^2 + 2 e_l} and a constant; its variances e come from the pooled
+#' sample or from `noise`. `"skmse"` and `"fkmse"` compare the shrunk means:
+#' S-KMSE chooses its factors afresh for each permutation, F-KMSE takes
+#' \eqn{\lambda}{lambda} of the pooled sample.
+#'
+#' @section Null distributions:
+#' `"permutation"` is exact whatever the distribution: everything that is chosen
+#' from the data (bandwidth, noise, \eqn{\lambda}{lambda}) is chosen from the
+#' pooled sample by rules that do not see the labels. The p-value is (1 + number
+#' of draws with a statistic at least as large)/(B + 1); with `permutations =
+#' "all"` it is the share among all labellings. Each permutation is drawn as by
+#' [sample.int()] and its first m entries are the first sample.
+#'
+#' `"spectrum"` draws from the weighted sum of chi-squared variables with the
+#' eigenvalues of the centred pooled Gram matrix (Gretton et al. 2009), and
+#' `"gamma"` (two samples, `"V"`) takes a gamma law with the exact mean and
+#' variance of the statistic over all permutations. Both are approximations, the
+#' first for large samples only (at m = n = 20 in 20 columns its level is 0.02
+#' at a nominal 0.05).
+#'
+#' With more than 20,000 points in all, permutations move bins of points: each
+#' sample is cut at random into bins of the same size, `bins` in the smallest
+#' one (points left over keep their label), and bins change places. These are
+#' permutations too, so the level stays exact, at some loss of power, and one
+#' pass over the kernel values serves all of them.
+#'
+#' @section Many bandwidths:
+#' `kernel_rbf("fuse")` combines ten bandwidths in one statistic (MMD-FUSE,
+#' Biggs et al. 2023): spaced evenly from half the 5% to twice the 95% quantile
+#' of the pooled distances (of 2,000 points at most), \eqn{\log \mathrm{mean}_k
+#' \exp(\lambda U_k/\sigma_k)}{log mean_k exp(lambda U_k/sigma_k)} with
+#' \eqn{\lambda = \sqrt{m(m-1)}}{lambda = sqrt(m(m - 1))}, m the smaller sample,
+#' and \eqn{\sigma_k^2}{sigma_k^2} the mean squared kernel value of two
+#' different points. One permutation p-value answers for all.
+#'
+#' @section Cost:
+#' All permutations are one walk over the tiles of the pooled Gram matrix, which
+#' is not stored: O(N^2 (d + B/30)) time, N B/8 bytes. `"spectrum"` stores it and
+#' takes 4N^3/3 flops. `estimator = "fkmse"` solves two systems for each
+#' permutation, O(B (m^3 + n^3)); a warning says when that exceeds 10^11 flops.
+#'
+#' @param x The first sample: a numeric vector, matrix or data frame, points in
+#'   rows; or the [gram()] of the pooled sample.
+#' @param y The second sample.
+#' @param groups With a `gram`: the group of each point, a factor or a vector.
+#' @param formula `response ~ group`, with a numeric response (several:
+#'   `cbind(a, b) ~ group`) and two or more groups. Rows are sorted by group.
+#' @param data,subset,na.action As in [stats::model.frame()]; missing values are
+#'   an error by default.
+#' @param kernel A kernel; [kernel_energy()] gives the energy test. A bandwidth
+#'   is chosen from the pooled sample.
+#' @param estimator The estimator of the kernel means, see [kme()].
+#' @param ... Must be empty; in the other methods, arguments of the default
+#'   method.
+#' @param B Number of permutations (draws for `null = "spectrum"`).
+#' @param null `"permutation"`, `"spectrum"` or `"gamma"`.
+#' @param statistic `"V"` or `"U"`; `"V"` only for `"skmse"` and `"fkmse"`, `"U"`
+#'   only for `kernel_rbf("fuse")`.
+#' @param select,lambda For `"skmse"` and `"fkmse"`: how the shrinkage is
+#'   selected, or its amount, see [kme()].
+#' @param noise For `"mkme"` and `"mmkme"`: the variances, instead of a
+#'   selection.
+#' @param permutations `NULL` for `B` random ones, `"all"` for all labellings
+#'   (at most 10^5), or a matrix with a permutation of the N points in each
+#'   column, its first m entries the first sample. If a column leaves the
+#'   labels as they are, the observed statistic is not counted again.
+#' @param blocks One value for each point; points change places within a block
+#'   only (repeated measures, strata, sites).
+#' @param bins Bins in the smallest sample; `NULL` for 25 above 20,000 points
+#'   and single points below.
+#' @param progress Show a progress bar?
+#'
+#' @return An object of class `c("mmd_test", "htest")`, a list with `statistic`,
+#' `parameter`, `p.value`, `estimate`, `alternative`, `method`, `data.name` as
+#' usual for tests, and
+#' \item{replicates}{the statistic of each draw; `NULL` for `"gamma"`}
+#' \item{gamma}{shape and scale, for `null = "gamma"`}
+#' \item{kernel}{the kernel, its bandwidth a number}
+#' \item{lambda, noise}{the shrinkage and the variances used, where they are}
+#' \item{pairs}{for more than two samples, \eqn{\mathrm{MMD}^2}{MMD^2} of each
+#'   pair}
+#' \item{sizes, x, gram, groups}{the pooled sample}
+#' \item{unbiased}{for two samples and permutations of points: the U-statistic
+#'   and its exact standard deviation over all permutations, from which
+#'   `summary()` gives a z-value}
+#'
+#' `plot()` shows the null distribution with the observed value, or the witness
+#' function, see [plot.mmd_test()].
+#'
+#' @references
+#' Gretton, A., Borgwardt, K. M., Rasch, M. J., Schölkopf, B. and Smola, A.
+#' (2012). A kernel two-sample test. *Journal of Machine Learning Research* 13,
+#' 723--773.
+#'
+#' Gretton, A., Fukumizu, K., Harchaoui, Z. and Sriperumbudur, B. K. (2009). A
+#' fast, consistent kernel two-sample test. *Advances in Neural Information
+#' Processing Systems* 22.
+#'
+#' Xia, X. et al. Kernel mean estimation by marginalized corrupted
+#' distributions. \doi{10.48550/arXiv.2107.04855}
+#'
+#' Biggs, F., Schrab, A. and Gretton, A. (2023). MMD-FUSE: learning and combining
+#' kernels for two-sample testing without data splitting.
+#' \doi{10.48550/arXiv.2306.08777}
+#'
+#' Domingo-Enrich, C., Dwivedi, R. and Mackey, L. (2023). Compress then test:
+#' powerful kernel testing in near-linear time. \doi{10.48550/arXiv.2301.05974}
+#' @seealso [hsic_test()] for independence; [kme_distance()].
+#' @family tests
+#' @examples
+#' set.seed(1)
+#' test <- mmd_test(rnorm(40), rnorm(40, sd = 2))
+#' test
+#' summary(test)
+#'
+#' # Three species, and the energy test
+#' mmd_test(cbind(Sepal.Length, Sepal.Width) ~ Species, iris, B = 199)
+#' mmd_test(Sepal.Width ~ Species, iris, kernel = kernel_energy(), B = 199)
+#'
+#' # Many bandwidths, one p-value
+#' mmd_test(rnorm(40), rnorm(40, sd = 2), kernel_rbf("fuse"), B = 199)
+#'
+#' plot(test)
+#' plot(test, "witness")
+#' @export
+mmd_test <- function(x, ...) {
+  UseMethod("mmd_test")
+}
+
+#' @rdname mmd_test
+#' @export
+mmd_test.default <- function(x, y, kernel = kernel_rbf(),
+                             estimator = c("kme", "mkme", "mmkme", "skmse",
+                                           "fkmse"),
+                             ..., B = 999,
+                             null = c("permutation", "spectrum", "gamma"),
+                             statistic = c("V", "U"), select = NULL,
+                             lambda = NULL, noise = NULL, permutations = NULL,
+                             blocks = NULL, bins = NULL,
+                             progress = interactive()) {
+  check_dots(...)
+  data_name <- attr(x, "kernmean_data_name")
+  if (is.null(data_name)) {
+    data_name <- paste(deparse1(substitute(x)), "and", deparse1(substitute(y)))
+  }
+  if (missing(y)) {
+    stop_input("'y' must be given: the second sample")
+  }
+  options <- check_mmd_options(
+    check_kernel(kernel), estimator, null, if (!missing(statistic)) statistic,
+    select, lambda, noise, bins, progress
+  )
+  samples <- pool_samples(x, y, options$kernel)
+  scheme <- check_scheme(samples, options, permutations, B, blocks)
+  run_mmd(samples, options, scheme, data_name)
+}
+
+#' @rdname mmd_test
+#' @export
+mmd_test.gram <- function(x, groups, ...) {
+  if (missing(groups)) {
+    stop_input("'groups' must be given with a gram: the group of each point")
+  }
+  name <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
+  if ("kernel" %in% ...names()) {
+    stop_input("'kernel' must not be given when 'x' is a gram")
+  }
+  n <- nrow(x$K)
+  if (!is.atomic(groups) || length(groups) != n || anyNA(groups)) {
+    stop_input(
+      "'groups' must have one value for each of the ", n, " points, none ",
+      "missing, not ", describe(groups)
+    )
+  }
+  grouped_test(list(gram = x), groups, name, ...)
+}
+
+#' @rdname mmd_test
+#' @export
+mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...) {
+  if (length(formula) != 3L) {
+    stop_input("'formula' must be of the form response ~ group")
+  }
+  frame <- match.call(expand.dots = FALSE)
+  frame$... <- NULL
+  frame[[1L]] <- quote(stats::model.frame)
+  if (missing(na.action)) {
+    frame$na.action <- quote(stats::na.pass)
+  }
+  frame <- eval.parent(frame)
+  if (ncol(frame) != 2L) {
+    stop_input(
+      "'formula' must have one grouping variable on its right, not ",
+      ncol(frame) - 1L
+    )
+  }
+  group <- frame[[2L]]
+  if (anyNA(group)) {
+    stop_input("the grouping variable '", names(frame)[2L],
+               "' must have no missing values, not ", sum(is.na(group)), " NA")
+  }
+  x <- check_data(frame[[1L]], names(frame)[1L])
+  rownames(x) <- NULL
+  grouped_test(list(x = x), group, paste(names(frame), collapse = " by "), ...)
+}
+
+# Sorts the points by group and goes through the door of the default method.
+grouped_test <- function(points, groups, data_name, ...) {
+  groups <- droplevels(as.factor(groups))
+  order <- order(as.integer(groups))
+  pooled <- structure(
+    list(points = points, order = order, groups = groups[order]),
+    class = "kernmean_pooled", kernmean_data_name = data_name
+  )
+  mmd_test.default(pooled, NULL, ...)
+}
+
+# --- Arguments -------------------------------------------------------------
+
+check_mmd_options <- function(kernel, estimator, null, statistic, select,
+                              lambda, noise, bins, progress) {
+  estimator <- check_estimator(estimator)
+  null <- check_choice(null, c("permutation", "spectrum", "gamma"), "null")
+  fuse <- identical(kernel$bandwidth, "fuse")
+  only <- function(ok, name, value, reason) {
+    if (!ok) stop_input("'", name, "' must be ", value, " ", reason)
+  }
+  shrunk <- estimator %in% c("skmse", "fkmse")
+  statistic <- if (is.null(statistic)) {
+    if (fuse) "U" else "V"
+  } else {
+    check_choice(statistic, c("V", "U"), "statistic")
+  }
+  only(!fuse || statistic == "U", "statistic", "\"U\"", "for \"fuse\"")
+  only(!fuse || estimator == "kme", "estimator", "\"kme\"", "for \"fuse\"")
+  only(!shrunk || statistic == "V", "statistic", "\"V\"", paste0(
+    "for estimator \"", estimator, "\""
+  ))
+  if (null != "permutation") {
+    reason <- paste0("for null = \"", null, "\"")
+    only(estimator == "kme" && !fuse, "estimator", "\"kme\" with one bandwidth",
+         reason)
+    only(null != "gamma" || statistic == "V", "statistic", "\"V\"", reason)
+    only(is.null(bins), "bins", "NULL", reason)
+  }
+  only(is.null(noise) || estimator %in% c("mkme", "mmkme"), "noise", "NULL",
+       "unless the estimator is \"mkme\" or \"mmkme\"")
+  if (shrunk) {
+    select <- check_select(select, estimator, lambda, NULL, NULL)
+    check_definite(kernel)
+  } else {
+    only(is.null(select), "select", "NULL",
+         "unless the estimator is \"skmse\" or \"fkmse\"")
+    only(is.null(lambda), "lambda", "NULL",
+         "unless the estimator is \"skmse\" or \"fkmse\"")
+  }
+  list(
+    kernel = kernel, estimator = estimator, null = null, statistic = statistic,
+    select = select, lambda = lambda, noise = noise, fuse = fuse,
+    bins = if (!is.null(bins)) check_count(bins, "bins", 2L),
+    progress = check_flag(progress, "progress")
+  )
+}
+
+# list(x or gram, kernel, sizes, groups, order): the points sorted by group.
+pool_samples <- function(x, y, kernel) {
+  if (inherits(x, "kernmean_pooled")) {
+    return(pool_groups(x, kernel))
+  }
+  x <- check_data(x)
+  y <- check_newdata(y, x, "y")
+  groups <- factor(rep(c("x", "y"), c(nrow(x), nrow(y))))
+  new_samples(unname(rbind(x, y)), NULL, kernel, groups)
+}
+
+pool_groups <- function(pooled, kernel) {
+  order <- pooled$order
+  if (is.null(pooled$points$gram)) {
+    x <- pooled$points$x[order, , drop = FALSE]
+    return(c(new_samples(x, NULL, kernel, pooled$groups),
+             list(order = order)))
+  }
+  g <- pooled$points$gram
+  if (is.unsorted(order)) {
+    g <- new_gram(g$K[order, order], g$kernel,
+                  if (!is.null(g$x)) g$x[order, , drop = FALSE])
+  }
+  c(new_samples(g$x, g, NULL, pooled$groups), list(order = order))
+}
+
+new_samples <- function(x, gram, kernel, groups) {
+  sizes <- tabulate(groups, nlevels(groups))
+  if (length(sizes) < 2L) {
+    stop_input("there must be at least two groups, not ", length(sizes))
+  }
+  if (any(sizes < 2L)) {
+    small <- which(sizes < 2L)[1L]
+    stop_input(
+      "each sample must have at least 2 points; '", levels(groups)[small],
+      "' has ", sizes[small]
+    )
+  }
+  fuse <- identical(kernel$bandwidth, "fuse")
+  if (fuse && length(sizes) > 2L) {
+    stop_input("there must be two samples for kernel_rbf(\"fuse\"), not ",
+               length(sizes))
+  }
+  if (is.null(gram) && !fuse) {
+    kernel <- fit_kernel(kernel, x)
+    if (kernel$family == "function") {
+      gram <- gram(x, kernel)
+    }
+  }
+  list(x = x, gram = gram, kernel = if (is.null(gram)) kernel else gram$kernel,
+       sizes = sizes, groups = groups)
+}
+
+most_points_without_bins <- 20000
+default_bins <- 25L
+
+# How relabellings are made; adds bins to check_permutations().
+check_scheme <- function(samples, options, permutations, B, blocks) {
+  n <- sum(samples$sizes)
+  if (!is.null(samples$order) && length(blocks) == n) {
+    blocks <- blocks[samples$order]
+  }
+  scheme <- check_permutations(permutations, n, B, blocks)
+  if (!is.null(scheme$matrix) && !is.null(samples$order)) {
+    scheme$matrix[] <- match(scheme$matrix, samples$order)
+  }
+  random <- is.null(permutations) && is.null(blocks)
+  bins <- options$bins
+  if (!is.null(bins) && !random) {
+    stop_input("'bins' must be NULL when 'permutations' or 'blocks' is given")
+  }
+  if (options$null != "permutation") {
+    if (!random) {
+      stop_input(
+        "'permutations' and 'blocks' must be NULL for null = \"", options$null,
+        "\""
+      )
+    }
+  } else if (is.null(bins) && random && n > most_points_without_bins &&
+               options$estimator != "fkmse") {
+    bins <- default_bins
+  }
+  least <- min(samples$sizes)
+  if (!is.null(bins) && bins > least) {
+    stop_input("'bins' must be at most ", least, ", the points of the ",
+               "smallest sample, not ", bins)
+  }
+  if (!is.null(bins) && options$estimator == "fkmse") {
+    stop_input("'bins' must be NULL for estimator \"fkmse\"")
+  }
+  if (scheme$all) {
+    scheme$matrix <- all_labellings(samples$sizes)
+    scheme$B <- ncol(scheme$matrix)
+  }
+  scheme$complete <- scheme$all ||
+    !is.null(scheme$matrix) && leaves_labels(scheme$matrix, samples$sizes)
+  c(scheme, bins = bins)
+}
+
+most_labellings <- 1e5
+
+# A permutation for each way to give the points to groups of these sizes.
+all_labellings <- function(sizes) {
+  count <- exp(lfactorial(sum(sizes)) - sum(lfactorial(sizes)))
+  if (count > 1.001 * most_labellings) {
+    stop_input(
+      "'permutations' must not be \"all\" for ", format(count, digits = 3),
+      " labellings; at most 100000 are enumerated"
+    )
+  }
+  extend <- function(left, sizes) {
+    if (length(sizes) == 1L) {
+      return(matrix(left))
+    }
+    first <- utils::combn(length(left), sizes[1L])
+    do.call(cbind, lapply(seq_len(ncol(first)), \(c) {
+      rest <- extend(left[-first[, c]], sizes[-1L])
+      rbind(matrix(left[first[, c]], sizes[1L], ncol(rest)), rest)
+    }))
+  }
+  extend(seq_len(sum(sizes)), sizes)
+}
+
+# Does a column leave every point in its group?
+leaves_labels <- function(permutations, sizes) {
+  group <- rep(seq_along(sizes), sizes)
+  any(colSums(matrix(group[permutations], nrow(permutations)) != group) == 0)
+}
+
+# --- The object ------------------------------------------------------------
+
+new_mmd_test <- function(samples, options, fitted, scheme, source, found,
+                         data_name) {
+  sizes <- samples$sizes
+  names(sizes) <- levels(samples$groups)
+  observed <- found$values[1L]
+  law <- null_law(samples, options, scheme, source, found)
+  height <- fitted$height
+  several <- length(sizes) > 2L
+  kernel <- samples$kernel
+  kernel$bandwidth <- if (options$fuse) fitted$bandwidths else kernel$bandwidth
+  theta <- kernel$bandwidth
+  new_test(
+    "mmd_test",
+    statistic = stats::setNames(height * observed, if (options$fuse) {
+      "fused MMD^2"
+    } else if (several) {
+      "sum of MMD^2"
+    } else {
+      "MMD^2"
+    }),
+    parameter = c(
+      if (several) c(groups = length(sizes), N = sum(sizes)) else
+        c(m = sizes[[1L]], n = sizes[[2L]]),
+      B = if (options$null != "gamma") scheme$B, law$gamma,
+      theta = if (length(theta) == 1L) theta
+    ),
+    p.value = law$p,
+    estimate = if (!several && !options$fuse) {
+      c("distance of the kernel means" = sqrt(max(0, height * observed)))
+    },
+    alternative = "the distributions differ",
+    method = mmd_title(options, scheme, source, several),
+    data.name = data_name,
+    replicates = if (!is.null(law$draws)) height * law$draws,
+    gamma = law$gamma, null = options$null, estimator = options$estimator,
+    type = options$statistic, select = options$select,
+    lambda = if (is.null(fitted$lambda)) options$lambda else fitted$lambda,
+    noise = fitted$noise, kernel = kernel, sizes = sizes, x = samples$x,
+    gram = samples$gram, groups = samples$groups,
+    pairs = if (several) pair_estimates(samples, source, fitted, options),
+    unbiased = unbiased_summary(found$sums, source, sizes, options, scheme,
+                                height)
+  )
+}
+
+# list(p, draws, gamma): the p-value, and what it came from.
+null_law <- function(samples, options, scheme, source, found) {
+  observed <- found$values[1L]
+  if (options$null == "gamma") {
+    if (length(samples$sizes) != 2L) {
+      stop_input("there must be two samples for null = \"gamma\", not ",
+                 length(samples$sizes))
+    }
+    square <- found$sums$moments[2L]
+    law <- gamma_law(source, samples$sizes, square)
+    p <- if (is.null(law)) {
+      1
+    } else {
+      stats::pgamma(observed, law[["shape"]], scale = law[["scale"]],
+                    lower.tail = FALSE)
+    }
+    return(list(p = p, gamma = law))
+  }
+  draws <- if (options$null == "spectrum") {
+    spectrum_draws(samples, options, scheme$B)
+  } else {
+    found$values[-1L]
+  }
+  list(p = permutation_p(observed, draws, found$scale, scheme$complete),
+       draws = draws)
+}
+
+mmd_title <- function(options, scheme, source, several) {
+  names <- c(kme = "KME", mkme = "MKME", mmkme = "MMKME", skmse = "S-KMSE",
+             fkmse = "F-KMSE")
+  null <- if (options$null == "spectrum") {
+    "spectrum null"
+  } else if (options$null == "gamma") {
+    "gamma null"
+  } else if (scheme$all) {
+    "all labellings"
+  } else if (!is.null(source$bin)) {
+    paste("permutations of bins of", source$bin, "points")
+  } else if (!is.null(scheme$blocks)) {
+    "permutations within blocks"
+  } else {
+    "permutation null"
+  }
+  paste0(
+    "Kernel ", if (several) "k-sample" else "two-sample", " test (MMD, ",
+    names[[options$estimator]], ", ",
+    if (options$fuse) "fused " else "", options$statistic, "-statistic), ", null
+  )
+}
+
+# MMD^2 of each pair of several samples, by the same statistic.
+pair_estimates <- function(samples, source, fitted, options) {
+  if (options$estimator == "fkmse") {
+    return(NULL)
+  }
+  sizes <- samples$sizes
+  sums <- labelled_sums(source, list(B = 0L), TRUE, FALSE)[[1L]]
+  each <- utils::combn(length(sizes), 2L)
+  labels <- levels(samples$groups)
+  values <- vapply(seq_len(ncol(each)), \(p) {
+    these <- each[, p]
+    two <- list(own = sums$own[, these, drop = FALSE],
+                trace = sums$trace[, these, drop = FALSE],
+                cross = sums$cross[, p, drop = FALSE])
+    fitted$height * one_statistic(two, sizes[these], options)
+  }, numeric(1))
+  names(values) <- apply(each, 2L, \(p) paste(labels[p], collapse = " - "))
+  values
+}
+
+# The U-statistic and its exact deviation over permutations of points.
+unbiased_summary <- function(sums, source, sizes, options, scheme, height) {
+  plain <- options$null == "permutation" && !options$fuse &&
+    length(sizes) == 2L && options$estimator %in% c("kme", "mkme", "mmkme") &&
+    is.null(source$bin) && is.null(scheme$blocks)
+  if (!plain) {
+    return(NULL)
+  }
+  first <- lapply(sums[c("own", "cross", "trace")], \(a) a[1L, , drop = FALSE])
+  height * c(
+    statistic = u_statistic(first, sizes),
+    deviation = u_deviation(source$rows[, 1L], source$diagonal[, 1L],
+                            unname(sizes), sums$moments[2L])
+  )
+}
+
+# --- Methods ---------------------------------------------------------------
+
+#' @export
+summary.mmd_test <- function(object, ...) {
+  structure(list(test = object), class = "summary.mmd_test")
+}
+
+#' @export
+print.summary.mmd_test <- function(x, digits = max(3L, getOption("digits") -
+                                                     3L), ...) {
+  test <- x$test
+  number <- \(v) format(v, digits = digits)
+  print(test, digits = digits)
+  if (!is.null(test$kernel)) {
+    cat(format_kernel(test$kernel), "\n", sep = "")
+  }
+  if (!is.null(test$noise)) {
+    cat("noise variances: ", paste(number(range(test$noise)), collapse = " to "),
+        "\n", sep = "")
+  }
+  if (!is.null(test$lambda)) {
+    cat("lambda = ", number(test$lambda), "\n", sep = "")
+  }
+  if (!is.null(test$replicates)) {
+    cat("null distribution: mean ", number(mean(test$replicates)),
+        ", standard deviation ", number(stats::sd(test$replicates)), "\n",
+        sep = "")
+  }
+  if (!is.null(test$unbiased)) {
+    cat("unbiased MMD^2 = ", number(test$unbiased[["statistic"]]),
+        ", over all permutations mean 0, standard deviation ",
+        number(test$unbiased[["deviation"]]), ": z = ",
+        number(test$unbiased[["statistic"]] / test$unbiased[["deviation"]]),
+        "\n", sep = "")
+  }
+  if (!is.null(test$pairs)) {
+    cat("MMD^2 of each pair:\n")
+    print(test$pairs, digits = digits)
+  }
+  invisible(x)
+}
+
+#' Plots of a two-sample test
+#'
+#' The null distribution with the observed statistic, or the witness function
+#' that shows where two samples differ.
+#'
+#' `"null"` draws a histogram of the draws (a curve for `null = "gamma"`) with
+#' the observed statistic. `"witness"` draws \eqn{\hat\mu_x(z) -
+#' \hat\mu_y(z)}{mu_x(z) - mu_y(z)}, positive where the first sample is denser:
+#' a curve for one column and contours for two; otherwise the points along the
+#' two leading kernel principal axes of the pooled sample (of 1,000 points at
+#' most, evenly spaced), coloured by its value.
+#'
+#' @param x A test of [mmd_test()].
+#' @param y Must be missing.
+#' @param type `"null"` or `"witness"`, also as the second argument.
+#' @param n Points on an axis of the grid for the witness function.
+#' @param ... Passed to [hist()] or [plot.default()].
+#' @return What was drawn, invisibly: the draws; a data frame with `z` and
+#'   `value`; `list(x, y, z)` as of [contour()]; or a data frame with `PC1`,
+#'   `PC2`, `group`, `value`.
+#' @family tests
+#' @examples
+#' set.seed(1)
+#' test <- mmd_test(rnorm(100), rnorm(100, sd = 2))
+#' plot(test)
+#' plot(test, "witness")
+#' plot(mmd_test(iris[1:50, 1:4], iris[51:100, 1:4], B = 99), "witness")
+#' @export
+plot.mmd_test <- function(x, y, type = c("null", "witness"), n = 100, ...) {
+  types <- c("null", "witness")
+  type <- check_choice(if (missing(y)) type else y, types, "type")
+  if (type == "null") {
+    return(plot_null(x, ...))
+  }
+  n <- check_count(n, "n", 2L)
+  plot_witness(x, n, ...)
+}
+
+plot_witness <- function(test, n, ...) {
+  if (length(test$sizes) != 2L) {
+    stop_input("'type' must not be \"witness\" for more than two samples")
+  }
+  if (length(test$kernel$bandwidth) > 1L && test$type == "U" &&
+        length(test$replicates) && names(test$statistic) == "fused MMD^2") {
+    stop_input("'type' must not be \"witness\" for many bandwidths")
+  }
+  weights <- ifelse(as.integer(test$groups) == 1L, 1, -1) /
+    rep(test$sizes, test$sizes)
+  d <- ncol(test$x)
+  if (is.null(d) || d > 2L) {
+    return(plot_witness_points(test, weights, ...))
+  }
+  at <- \(z) fold_apply(test$kernel, z, test$x, weights)
+  colours <- group_colours[as.integer(test$groups)]
+  if (d == 1L) {
+    ends <- padded_range(test$x)
+    z <- seq(ends[1L], ends[2L], length.out = n)
+    value <- at(matrix(z))
+    draw(graphics::plot, list(
+      x = z, y = value, type = "l", lwd = 2, las = 1, xlab = "x",
+      ylab = "witness", main = "Witness function"
+    ), ...)
+    abline(h = 0, lty = 2, col = "grey40")
+    rug(test$x[as.integer(test$groups) == 1L], col = group_colours[1L])
+    rug(test$x[as.integer(test$groups) == 2L], side = 3, col = group_colours[2L])
+    group_legend(test)
+    return(invisible(data.frame(z = z, value = value)))
+  }
+  axes <- lapply(1:2, \(j) {
+    ends <- padded_range(test$x[, j])
+    seq(ends[1L], ends[2L], length.out = n)
+  })
+  value <- matrix(at(as.matrix(expand.grid(axes))), n, n)
+  most <- max(abs(value))
+  image(axes[[1L]], axes[[2L]], value, las = 1, xlab = "x[1]", ylab = "x[2]",
+        zlim = c(-most, most), col = hcl.colors(65, "Blue-Red 3", rev = TRUE),
+        main = "Witness function", useRaster = TRUE)
+  draw(contour, list(
+    x = axes[[1L]], y = axes[[2L]], z = value, add = TRUE, col = "grey30"
+  ), ...)
+  points(test$x, pch = 20, cex = 0.6, col = colours)
+  box()
+  group_legend(test)
+  invisible(list(x = axes[[1L]], y = axes[[2L]], z = value))
+}
+
+group_colours <- c("#0072B2", "#D55E00")
+
+group_legend <- function(test) {
+  legend("topright", names(test$sizes), pch = 19, col = group_colours,
+         bty = "n", cex = 0.9)
+}
+
+most_points_on_axes <- 1000L
+
+# The points along the leading kernel principal axes of the pooled sample.
+plot_witness_points <- function(test, weights, ...) {
+  n <- sum(test$sizes)
+  shown <- unique(round(seq(1, n, length.out = min(n, most_points_on_axes))))
+  if (is.null(test$x)) {
+    value <- drop(test$gram$K %*% weights)[shown]
+    k <- test$gram$K[shown, shown]
+  } else {
+    x <- test$x[shown, , drop = FALSE]
+    value <- fold_apply(test$kernel, x, test$x, weights)
+    k <- fold_store(test$kernel, x)
+  }
+  rows <- rowMeans(k)
+  s <- spectrum(new_gram(k - rows - rep(rows, each = nrow(k)) + mean(rows)),
+                "vectors")
+  scores <- s$vectors[, 1:2] * rep(sqrt(s$values[1:2]), each = nrow(k))
+  group <- test$groups[shown]
+  most <- max(abs(value), .Machine$double.xmin)
+  shade <- hcl.colors(65, "Blue-Red 3", rev = TRUE)
+  draw(graphics::plot, list(
+    x = scores, xlab = "kernel PC1", ylab = "kernel PC2", las = 1,
+    pch = c(21, 24)[as.integer(group)], col = "grey30",
+    bg = shade[1 + round(32 * (1 + value / most))],
+    main = "Witness function on kernel principal axes"
+  ), ...)
+  legend("topright", names(test$sizes), pch = c(21, 24), bty = "n", cex = 0.9,
+         pt.bg = shade[c(65, 1)])
+  invisible(data.frame(PC1 = scores[, 1L], PC2 = scores[, 2L], group = group,
+                       value = value))
+}
