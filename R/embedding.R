@@ -96,15 +96,17 @@ check_pair <- function(a, b) {
 }
 
 # --- An embedding as a list of parts -------------------------------------
-# A part is list(x, weights): sum_i weights_i k(x_i, .); list(gram, weights):
-# the same over the points of a gram that knows only K; or
-# list(mixture, weights): weights times the embedding of a Gaussian mixture.
+# A part is list(x, noise, weights): sum_i weights_i E k(x~_i, .), x~_i from
+# N(x_i, diag(noise)), noise NULL for none; list(gram, weights): sum_i weights_i
+# k(x_i, .) over the points of a gram that knows only K; or list(mixture,
+# weights): weights times the embedding of a Gaussian mixture.
 
 embedding_parts <- function(object, times = 1) {
   own <- if (is.null(object$x)) {
     list(gram = object$gram, weights = times * object$weights)
   } else {
-    list(x = object$x, weights = times * object$weights)
+    list(x = object$x, noise = effective_noise(object),
+         weights = times * object$weights)
   }
   c(list(own), target_parts(object$target, times * object$target_weight))
 }
@@ -119,7 +121,7 @@ target_parts <- function(target, times = 1) {
   }
 }
 
-# Adds up the weights of parts on the same points, so that differences of
+# Adds up the weights of parts on the same points and noise, so that differences of
 # nearby embeddings are differences of weights and not of large norms.
 merge_parts <- function(parts) {
   merged <- list()
@@ -164,7 +166,7 @@ norm2_part <- function(part, kernel) {
   if (is.null(part$x)) {
     inner_part(part, part, kernel)
   } else {
-    fold_quad(kernel, part$x, part$weights)
+    noisy_norm2(kernel, part$x, part$weights, part$noise)
   }
 }
 
@@ -172,22 +174,21 @@ inner_part <- function(a, b, kernel) {
   if (!is.null(b$mixture) && !is.null(a$mixture)) {
     a$weights * b$weights * mixture_inner(a$mixture, b$mixture, kernel)
   } else if (!is.null(a$mixture)) {
-    sum(b$weights * part_at(a, kernel, b$x))
+    sum(b$weights * part_at(a, kernel, b$x, b$noise))
   } else {
-    sum(a$weights * part_at(b, kernel, a$x))
+    sum(a$weights * part_at(b, kernel, a$x, a$noise))
   }
 }
 
-# The function that a part is, at the rows of z.
-part_at <- function(part, kernel, z) {
+# The function that a part is, at the rows of z; with `noise` its mean under
+# N(z_i, diag(noise)).
+part_at <- function(part, kernel, z, noise = NULL) {
   if (!is.null(part$mixture)) {
-    part$weights * mixture_at(part$mixture, kernel, z)
+    part$weights * mixture_at(part$mixture, kernel, z, noise)
   } else if (!is.null(part$gram)) {
     drop(part$gram$K %*% part$weights)
-  } else if (identical(z, part$x)) {
-    fold_apply(kernel, z, NULL, part$weights)
   } else {
-    fold_apply(kernel, z, part$x, part$weights)
+    noisy_apply(kernel, z, part$x, part$weights, noise, part$noise)
   }
 }
 

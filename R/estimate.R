@@ -4,7 +4,7 @@
 # --- Arguments -------------------------------------------------------------
 
 check_estimator <- function(estimator) {
-  choices <- c("kme", "skmse", "fkmse")
+  choices <- c("kme", "skmse", "fkmse", "mkme", "mmkme")
   if (is.character(estimator) && length(estimator) == 1L) {
     estimator <- tolower(gsub("-", "", estimator))
     if (identical(estimator, "rkmse")) {
@@ -16,7 +16,22 @@ check_estimator <- function(estimator) {
 
 # The selection rule, or NULL where there is nothing to select; and whether the
 # other arguments go with the estimator.
-check_select <- function(select, estimator, lambda, target, weights) {
+check_select <- function(select, estimator, lambda, target, weights, noise) {
+  marginal <- estimator %in% marginal_estimators
+  if (!is.null(noise) && !marginal) {
+    stop_input(
+      "'noise' must be NULL for estimator \"", estimator,
+      "\"; choose estimator = \"mkme\" or \"mmkme\""
+    )
+  }
+  for (name in if (marginal) c("lambda", "target")) {
+    if (!is.null(get(name))) {
+      stop_input(
+        "'", name, "' must be NULL for estimator \"", estimator,
+        "\", which takes 'noise' and shrinks towards nothing"
+      )
+    }
+  }
   if (estimator == "kme") {
     for (name in c("lambda", "select", "target")) {
       if (!is.null(get(name))) {
@@ -34,6 +49,12 @@ check_select <- function(select, estimator, lambda, target, weights) {
       "\"; a user's own weights are an embedding as it is"
     )
   }
+  if (!is.null(noise)) {
+    if (!is.null(select)) {
+      stop_input("'select' must be NULL when 'noise' is given")
+    }
+    return(NULL)
+  }
   if (!is.null(lambda)) {
     check_number(lambda, "lambda", finite = FALSE)
     if (!is.null(select)) {
@@ -43,7 +64,8 @@ check_select <- function(select, estimator, lambda, target, weights) {
   }
   choices <- switch(estimator,
     skmse = c("loocv", "plugin"),
-    fkmse = c("loocv", "gcv", "printed")
+    fkmse = c("loocv", "gcv", "printed"),
+    "loocv"
   )
   select <- if (is.null(select)) {
     choices[1L]
@@ -215,11 +237,13 @@ skmse_alpha <- function(excess, distance2, n, lambda, select) {
   ifelse(excess == 0, 0, pmin(1, excess / below))
 }
 
-# The selection curve in the order of lambda, the chosen one among them.
-score_curve <- function(lambda, score) {
+# The selection curve in the order of lambda (or of the noise), the chosen one
+# among them.
+score_curve <- function(lambda, score, name = "lambda") {
   keep <- is.finite(lambda) & lambda > 0 & !duplicated(lambda)
-  curve <- data.frame(lambda = lambda, score = score)[keep, ]
-  curve <- curve[order(curve$lambda), ]
+  curve <- data.frame(lambda, score)[keep, ]
+  names(curve)[1L] <- name
+  curve <- curve[order(curve[[1L]]), ]
   rownames(curve) <- NULL
   curve
 }
@@ -325,27 +349,37 @@ score_function <- function(g, select, target) {
   )
 }
 
-# The smallest score over log lambda: a grid, five points a decade, then Brent's
-# method in the two cells around the best.
+# The smallest score over log lambda, five points a decade.
 search_lambda <- function(score, top) {
   if (1e-10 * top < .Machine$double.xmin) {
     return(list(lambda = 0, score = NULL, minimum = 0, border = FALSE))
   }
   grid <- exp(seq(log(1e-10 * top), log(1e4 * top), length.out = 71L))
+  found <- search_log(score, grid)
+  list(
+    lambda = found$at, score = score_curve(found$path, found$values),
+    minimum = found$minimum, border = found$border
+  )
+}
+
+# The smallest score along the logarithm of its argument: a grid of equal steps,
+# then Brent's method in the two cells around the best. list(at, minimum,
+# border: is it at an end of the grid?, path, values: what was drawn).
+search_log <- function(score, grid) {
+  last <- length(grid)
   values <- score(grid)
   best <- which.min(values)
-  around <- log(grid[c(max(1L, best - 1L), min(71L, best + 1L))])
+  around <- log(grid[c(max(1L, best - 1L), min(last, best + 1L))])
   refined <- optimize(\(l) score(exp(l)), around, tol = 1e-5)
-  lambda <- grid[best]
+  at <- grid[best]
   minimum <- values[best]
   if (refined$objective <= minimum) {
-    lambda <- exp(refined$minimum)
+    at <- exp(refined$minimum)
     minimum <- refined$objective
   }
   cell <- diff(log(grid[1:2]))
   list(
-    lambda = lambda, score = score_curve(c(grid, lambda), c(values, minimum)),
-    minimum = minimum,
-    border = min(abs(log(lambda) - log(grid[c(1L, 71L)]))) < 1e-3 * cell
+    at = at, minimum = minimum, path = c(grid, at), values = c(values, minimum),
+    border = min(abs(log(at) - log(grid[c(1L, last)]))) < 1e-3 * cell
   )
 }

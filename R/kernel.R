@@ -169,7 +169,8 @@ check_kernel <- function(kernel, name = "kernel") {
     hint <- if (is.function(kernel)) {
       paste("; call what makes a kernel, as in kernel_rbf(), and wrap a",
             "function of two matrices in kernel_function()")
-    } else if (length(kernel) == 1L && kernel %in% c("kme", "skmse", "fkmse")) {
+    } else if (length(kernel) == 1L &&
+                 kernel %in% c("kme", "skmse", "fkmse", "mkme", "mmkme")) {
       paste0("; did you mean estimator = \"", kernel, "\"?")
     }
     stop_input(

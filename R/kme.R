@@ -136,16 +136,21 @@ kme <- function(x, ...) {
 #' @rdname kme
 #' @export
 kme.default <- function(x, kernel = kernel_rbf(),
-                        estimator = c("kme", "skmse", "fkmse"), ...,
-                        lambda = NULL, select = NULL, target = NULL,
-                        weights = NULL) {
+                        estimator = c("kme", "skmse", "fkmse", "mkme", "mmkme"),
+                        ..., lambda = NULL, select = NULL, target = NULL,
+                        weights = NULL, noise = NULL) {
   check_dots(...)
   given <- if (missing(kernel)) NULL else check_kernel(kernel)
   estimator <- check_estimator(estimator)
-  select <- check_select(select, estimator, lambda, target, weights)
+  marginal <- estimator %in% marginal_estimators
+  select <- check_select(select, estimator, lambda, target, weights, noise)
   sample <- check_sample(x, given, target, estimator)
   n <- sample$n
-  if (estimator != "kme" && n < 2L) {
+  if (marginal) {
+    check_marginal(sample, estimator)
+    variances <- check_noise(noise, estimator, ncol(sample$x))
+  }
+  if (estimator != "kme" && n < 2L && is.null(noise)) {
     stop_input(
       "'x' must have at least 2 rows for estimator \"", estimator, "\", not ", n
     )
@@ -154,11 +159,12 @@ kme.default <- function(x, kernel = kernel_rbf(),
   fit <- switch(estimator,
     kme = fit_kme(sample, check_weights(weights, n)),
     skmse = fit_skmse(sample, lambda, select, towards),
-    fkmse = fit_fkmse(sample, lambda, select, towards)
+    fkmse = fit_fkmse(sample, lambda, select, towards),
+    fit_marginal(sample, estimator, variances)
   )
   new_kme(fit, sample, towards, list(
     kernel = given, estimator = estimator, lambda = lambda, select = select,
-    target = target, weights = weights
+    target = target, weights = weights, noise = noise
   ))
 }
 
@@ -285,11 +291,16 @@ update.kme <- function(object, ...) {
   }
   # A rule of choice goes with its estimator, a number replaces a rule.
   if ("estimator" %in% names(changes)) {
-    arguments[c("select", "lambda", "weights")] <- NULL
-    if (identical(changes$estimator, "kme")) arguments$target <- NULL
+    arguments[c("select", "lambda", "weights", "noise")] <- NULL
+    if (!is.null(changes$estimator) &&
+          !check_estimator(changes$estimator) %in% c("skmse", "fkmse")) {
+      arguments$target <- NULL
+    }
   }
-  if (!is.null(changes$lambda)) arguments$select <- NULL
-  if (!is.null(changes$select)) arguments$lambda <- NULL
+  if (!is.null(changes$lambda) || !is.null(changes$noise)) {
+    arguments$select <- NULL
+  }
+  if (!is.null(changes$select)) arguments[c("lambda", "noise")] <- NULL
   arguments[names(changes)] <- changes
   arguments <- arguments[!vapply(arguments, is.null, logical(1))]
   fit <- do.call(kme.default, arguments)
@@ -307,7 +318,9 @@ estimator_title <- function(object) {
       "Kernel mean with given weights"
     },
     skmse = "Kernel mean, simple shrinkage (S-KMSE)",
-    fkmse = "Kernel mean, flexible shrinkage (F-KMSE)"
+    fkmse = "Kernel mean, flexible shrinkage (F-KMSE)",
+    mkme = "Kernel mean, marginalized (MKME)",
+    mmkme = "Kernel mean, marginalized column by column (MMKME)"
   )
 }
 
@@ -325,7 +338,9 @@ print.kme <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   if (!is.null(x$kernel)) {
     cat(format_kernel(x$kernel), "\n", sep = "")
   }
-  if (x$estimator != "kme") {
+  if (x$estimator %in% marginal_estimators) {
+    cat(describe_noise(x, digits), sep = "\n")
+  } else if (x$estimator != "kme") {
     cat(describe_shrinkage(x, digits), sep = "\n")
   }
   cat("squared norm ", format(x$norm2, digits = digits), sep = "")
@@ -409,7 +424,13 @@ print.summary.kme <- function(x, digits = max(3L, getOption("digits") - 3L),
   print(fit, digits = digits)
   cat("rho = |KME|^2 = ", format(fit$rho, digits = digits),
       ", varrho = mean k(x, x) = ", format(fit$varrho, digits = digits),
-      "\n\nWeights times n:\n", sep = "")
+      "\n", sep = "")
+  if (!is.null(fit$noise)) {
+    cat("\nNoise (variances):\n")
+    print(fit$noise, digits = digits)
+    return(invisible(x))
+  }
+  cat("\nWeights times n:\n")
   print(quantile(fit$n * fit$weights), digits = digits)
   cat(sum(fit$weights < 0), " negative; sum ",
       format(sum(fit$weights), digits = digits), "\n", sep = "")

@@ -77,18 +77,23 @@ component <- function(mixture, c) {
        cov = matrix(mixture$covariances[, , c], d, d))
 }
 
-# E k(z_i, X) for X from the mixture. z: n x d.
-mixture_at <- function(mixture, kernel, z) {
+# E k(z~_i, X) for X from the mixture and an independent z~_i from N(z_i,
+# diag(noise)), NULL for z_i itself. z: n x d.
+mixture_at <- function(mixture, kernel, z, noise = NULL) {
   check_closed_form(kernel)
   total <- numeric(nrow(z))
+  f <- if (is.null(noise)) numeric(ncol(z)) else noise
   for (c in seq_along(mixture$weights)) {
     part <- component(mixture, c)
     value <- if (kernel$family == "rbf") {
-      gaussian_kernel(sweep(z, 2, part$mean), part$cov, kernel$bandwidth)
+      gaussian_kernel(sweep(z, 2, part$mean), part$cov + diag(f, length(f)),
+                      kernel$bandwidth)
     } else {
       a <- drop(z %*% part$mean) + kernel$offset
-      v <- rowSums((z %*% part$cov) * z)
-      switch(kernel$degree, a, a^2 + v, a^3 + 3 * a * v)
+      v <- rowSums((z %*% part$cov) * z) + sum(f * (part$mean^2 +
+                                                      diag(part$cov)))
+      w <- drop(z %*% (part$cov %*% (f * part$mean)))
+      switch(kernel$degree, a, a^2 + v, a^3 + 3 * a * v + 6 * w)
     }
     total <- total + mixture$weights[c] * value
   }

@@ -32,7 +32,7 @@ fit_pooled <- function(samples, options) {
     found$noise <- if (is.null(options$noise)) {
       marginal_noise(samples$x, samples$kernel, options$estimator)$noise
     } else {
-      check_noise(options$noise, options$estimator, samples$x)
+      check_noise(options$noise, options$estimator, d)
     }
     found[c("kernel", "height")] <-
       marginal_kernel(samples$kernel, 2 * found$noise, d)[c("kernel", "height")]

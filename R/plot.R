@@ -5,7 +5,9 @@
 #' `"selection"` draws the score against \eqn{\lambda}{lambda} with the chosen
 #' value marked and, where the score is a leave-one-out score, that of the KME
 #' as a dashed line; it shows the neighbourhood of the minimum (`xlim` and
-#' `ylim` show more). `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as a curve
+#' `ylim` show more). For MKME the score is drawn against the variance
+#' \eqn{\sigma^2}{sigma^2}. `"noise"` draws the variances of MMKME as bars, for
+#' an RBF kernel relative to \eqn{\theta_l^2}{theta_l^2}. `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as a curve
 #' for one column (with the KME dashed, if the fit is another estimate) and as
 #' contours with the points for two. `"weights"` draws \eqn{n\beta_i}{n beta_i}
 #' in increasing order; the KME is the line at 1.
@@ -16,8 +18,8 @@
 #' @param n Points on an axis of the grid for the embedding.
 #' @param ... Passed to [plot.default()] (`"embedding"` in two columns:
 #'   [contour()]).
-#' @return What was drawn, invisibly: a data frame with `lambda` and `score`,
-#'   `z` and `value`, or `rank` and `weight`; for two columns `list(x, y, z)` as
+#' @return What was drawn, invisibly: a data frame with `lambda` (or `noise`) and
+#'   `score`, `noise` and `relative`, `z` and `value`, or `rank` and `weight`; for two columns `list(x, y, z)` as
 #'   of [contour()].
 #' @family kernel means
 #' @examples
@@ -27,10 +29,11 @@
 #' plot(kme(faithful$waiting, kernel_rbf(3), "fkmse", lambda = 1),
 #'      type = "embedding")
 #' @export
-plot.kme <- function(x, y, type = c("selection", "embedding", "weights"),
+plot.kme <- function(x, y,
+                     type = c("selection", "noise", "embedding", "weights"),
                      n = 100, ...) {
   check_no_y(missing(y))
-  types <- c("selection", "embedding", "weights")
+  types <- c("selection", "noise", "embedding", "weights")
   type <- if (missing(type)) {
     default_plot(x)
   } else {
@@ -39,6 +42,7 @@ plot.kme <- function(x, y, type = c("selection", "embedding", "weights"),
   n <- check_count(n, "n", 2L)
   switch(type,
     selection = plot_selection(x, ...),
+    noise = plot_noise(x, ...),
     embedding = plot_embedding(x, n, ...),
     weights = plot_weights(x, ...)
   )
@@ -47,6 +51,8 @@ plot.kme <- function(x, y, type = c("selection", "embedding", "weights"),
 default_plot <- function(object) {
   if (!is.null(object$score)) {
     "selection"
+  } else if (object$estimator == "mmkme") {
+    "noise"
   } else if (!is.null(object$x) && ncol(object$x) <= 2L) {
     "embedding"
   } else {
@@ -77,21 +83,24 @@ plot_selection <- function(object, ...) {
     )
   }
   window <- selection_window(object)
+  name <- names(curve)[1L]
   draw(graphics::plot, list(
-    x = curve$lambda, y = curve$score, log = "x", type = "l", lwd = 2,
-    xlim = window$x, ylim = window$y, xlab = expression(lambda), ylab = "score",
+    x = curve[[1L]], y = curve$score, log = "x", type = "l", lwd = 2,
+    xlim = window$x, ylim = window$y, ylab = "score",
+    xlab = if (name == "noise") expression(sigma^2) else expression(lambda),
     main = paste0("Selection score (", select_title[[object$select]], ")")
   ), ...)
   if (!is.null(object$reference)) {
     abline(h = object$reference, lty = 2, col = "grey40")
   }
-  at <- min(max(object$lambda, min(curve$lambda)), max(curve$lambda))
+  at <- min(max(object[[name]], min(curve[[1L]])), max(curve[[1L]]))
   abline(v = at, lty = 3)
   points(at, object$minimum, pch = 19, col = "#D55E00")
   legend(
     "topleft", bty = "n", inset = 0.02, cex = 0.9,
     legend = c(
-      paste("chosen: lambda =", format(object$lambda, digits = 3)),
+      paste("chosen:", if (name == "noise") "noise" else "lambda", "=",
+            format(object[[name]], digits = 3)),
       if (!is.null(object$reference)) "score of the KME"
     ),
     pch = c(19, NA), col = c("#D55E00", "grey40"), lty = c(NA, 2)
@@ -106,17 +115,43 @@ selection_window <- function(object) {
   base <- if (is.null(object$reference)) curve$score[1L] else object$reference
   gain <- base - object$minimum
   if (gain <= 1e-8 * abs(base)) {
-    return(list(x = range(curve$lambda), y = range(curve$score, base)))
+    return(list(x = range(curve[[1L]]), y = range(curve$score, base)))
   }
   y <- object$minimum + c(-0.3, 4) * gain
-  inside <- curve$lambda[curve$score <= y[2L]]
-  ends <- range(curve$lambda)
-  chosen <- min(object$lambda, ends[2L])
+  inside <- curve[[1L]][curve$score <= y[2L]]
+  ends <- range(curve[[1L]])
+  chosen <- min(object[[names(curve)[1L]]], ends[2L])
   list(
     x = c(max(ends[1L], 1e-5 * chosen),
           min(ends[2L], 10 * max(inside, chosen))),
     y = y
   )
+}
+
+# The variances column by column.
+plot_noise <- function(object, ...) {
+  if (object$estimator != "mmkme") {
+    stop_input(
+      "'type' must not be \"noise\" unless the fit is MMKME, with a variance ",
+      "for each column"
+    )
+  }
+  noise <- object$noise
+  theta <- object$kernel$bandwidth
+  shown <- if (is.null(theta)) noise else noise / theta^2
+  labels <- names(noise)
+  draw(graphics::barplot, list(
+    height = unname(shown), las = 1, col = "#56B4E9", border = NA,
+    names.arg = if (is.null(labels)) seq_along(noise) else labels,
+    ylab = if (is.null(theta)) {
+      "noise (variance)"
+    } else {
+      expression(e[l] / theta[l]^2)
+    },
+    main = estimator_title(object)
+  ), ...)
+  abline(h = 0)
+  invisible(data.frame(noise = noise, relative = shown))
 }
 
 plot_embedding <- function(object, n, ...) {
