@@ -18,9 +18,9 @@
 #' the sum of \eqn{m_g \|\hat\mu_g - \hat\mu\|^2}{m_g |mu_g - mu|^2}.
 #'
 #' @section Estimators:
-#' `"mkme"` and `"mmkme"` put the marginalized kernel in place of the kernel (Xia
-#' et al., eq. 30): an RBF kernel with squared bandwidths \eqn{\theta^2 +
-#' 2e_l}{theta^2 + 2 e_l} and a constant; its variances e come from the pooled
+#' `"mkme"` and `"mmkme"` put the marginalized kernel in place of the kernel
+#' (Xia et al., eq. 30): an RBF kernel with squared bandwidths \eqn{\theta^2 +
+#' 2e_l}{theta^2 + 2 e_l} times a constant; its variances e come from the pooled
 #' sample or from `noise`. `"skmse"` and `"fkmse"` compare the shrunk means:
 #' S-KMSE chooses its factors afresh for each permutation, F-KMSE takes
 #' \eqn{\lambda}{lambda} of the pooled sample.
@@ -57,8 +57,8 @@
 #'
 #' @section Cost:
 #' All permutations are one walk over the tiles of the pooled Gram matrix, which
-#' is not stored: O(N^2 (d + B/30)) time, N B/8 bytes. `"spectrum"` stores it and
-#' takes 4N^3/3 flops. `estimator = "fkmse"` solves two systems for each
+#' is not stored: O(N^2 (d + B/30)) time, N B/8 bytes. `"spectrum"` stores it
+#' and takes 4N^3/3 flops. `estimator = "fkmse"` solves two systems for each
 #' permutation, O(B (m^3 + n^3)); a warning says when that exceeds 10^11 flops.
 #'
 #' @param x The first sample: a numeric vector, matrix or data frame, points in
@@ -76,8 +76,8 @@
 #'   method.
 #' @param B Number of permutations (draws for `null = "spectrum"`).
 #' @param null `"permutation"`, `"spectrum"` or `"gamma"`.
-#' @param statistic `"V"` or `"U"`; `"V"` only for `"skmse"` and `"fkmse"`, `"U"`
-#'   only for `kernel_rbf("fuse")`.
+#' @param statistic `"V"` or `"U"`; `"V"` only for `"skmse"` and `"fkmse"`,
+#'   `"U"` only for `kernel_rbf("fuse")`.
 #' @param select,lambda For `"skmse"` and `"fkmse"`: how the shrinkage is
 #'   selected, or its amount, see [kme()].
 #' @param noise For `"mkme"` and `"mmkme"`: the variances, instead of a
@@ -121,8 +121,8 @@
 #' Xia, X. et al. Kernel mean estimation by marginalized corrupted
 #' distributions. \doi{10.48550/arXiv.2107.04855}
 #'
-#' Biggs, F., Schrab, A. and Gretton, A. (2023). MMD-FUSE: learning and combining
-#' kernels for two-sample testing without data splitting.
+#' Biggs, F., Schrab, A. and Gretton, A. (2023). MMD-FUSE: learning and
+#' combining kernels for two-sample testing without data splitting.
 #' \doi{10.48550/arXiv.2306.08777}
 #'
 #' Domingo-Enrich, C., Dwivedi, R. and Mackey, L. (2023). Compress then test:
@@ -152,8 +152,8 @@ mmd_test <- function(x, ...) {
 #' @rdname mmd_test
 #' @export
 mmd_test.default <- function(x, y, kernel = kernel_rbf(),
-                             estimator = c("kme", "mkme", "mmkme", "skmse",
-                                           "fkmse"),
+                             estimator = c("kme", "skmse", "fkmse", "mkme",
+                                           "mmkme"),
                              ..., B = 999,
                              null = c("permutation", "spectrum", "gamma"),
                              statistic = c("V", "U"), select = NULL,
@@ -265,20 +265,13 @@ check_mmd_options <- function(kernel, estimator, null, statistic, select,
     only(null != "gamma" || statistic == "V", "statistic", "\"V\"", reason)
     only(is.null(bins), "bins", "NULL", reason)
   }
-  only(is.null(noise) || estimator %in% c("mkme", "mmkme"), "noise", "NULL",
-       "unless the estimator is \"mkme\" or \"mmkme\"")
-  if (shrunk) {
-    select <- check_select(select, estimator, lambda, NULL, NULL)
+  if (estimator != "kme") {
     check_definite(kernel)
-  } else {
-    only(is.null(select), "select", "NULL",
-         "unless the estimator is \"skmse\" or \"fkmse\"")
-    only(is.null(lambda), "lambda", "NULL",
-         "unless the estimator is \"skmse\" or \"fkmse\"")
   }
   list(
     kernel = kernel, estimator = estimator, null = null, statistic = statistic,
-    select = select, lambda = lambda, noise = noise, fuse = fuse,
+    select = check_select(select, estimator, lambda, NULL, NULL, noise),
+    lambda = lambda, noise = noise, fuse = fuse,
     bins = if (!is.null(bins)) check_count(bins, "bins", 2L),
     progress = check_flag(progress, "progress")
   )
@@ -425,7 +418,6 @@ new_mmd_test <- function(samples, options, fitted, scheme, source, found,
   several <- length(sizes) > 2L
   kernel <- samples$kernel
   kernel$bandwidth <- if (options$fuse) fitted$bandwidths else kernel$bandwidth
-  theta <- kernel$bandwidth
   new_test(
     "mmd_test",
     statistic = stats::setNames(height * observed, if (options$fuse) {
@@ -435,16 +427,17 @@ new_mmd_test <- function(samples, options, fitted, scheme, source, found,
     } else {
       "MMD^2"
     }),
-    parameter = c(
+    parameter = if (options$null == "gamma") law$gamma else c(
       if (several) c(groups = length(sizes), N = sum(sizes)) else
-        c(m = sizes[[1L]], n = sizes[[2L]]),
-      B = if (options$null != "gamma") scheme$B, law$gamma,
-      theta = if (length(theta) == 1L) theta
+        c(m = sizes[[1L]], n = sizes[[2L]]), B = scheme$B
     ),
     p.value = law$p,
-    estimate = if (!several && !options$fuse) {
-      c("distance of the kernel means" = sqrt(max(0, height * observed)))
-    },
+    estimate = c(
+      "distance of the kernel means" = if (!several && !options$fuse) {
+        sqrt(max(0, height * observed))
+      },
+      bandwidth = if (length(kernel$bandwidth) == 1L) kernel$bandwidth
+    ),
     alternative = "the distributions differ",
     method = mmd_title(options, scheme, source, several),
     data.name = data_name,
@@ -558,13 +551,13 @@ print.summary.mmd_test <- function(x, digits = max(3L, getOption("digits") -
                                                      3L), ...) {
   test <- x$test
   number <- \(v) format(v, digits = digits)
-  print(test, digits = digits)
+  print(test)
   if (!is.null(test$kernel)) {
     cat(format_kernel(test$kernel), "\n", sep = "")
   }
   if (!is.null(test$noise)) {
-    cat("noise variances: ", paste(number(range(test$noise)), collapse = " to "),
-        "\n", sep = "")
+    cat("noise variances: ", paste(number(range(test$noise)),
+                                   collapse = " to "), "\n", sep = "")
   }
   if (!is.null(test$lambda)) {
     cat("lambda = ", number(test$lambda), "\n", sep = "")
@@ -586,130 +579,4 @@ print.summary.mmd_test <- function(x, digits = max(3L, getOption("digits") -
     print(test$pairs, digits = digits)
   }
   invisible(x)
-}
-
-#' Plots of a two-sample test
-#'
-#' The null distribution with the observed statistic, or the witness function
-#' that shows where two samples differ.
-#'
-#' `"null"` draws a histogram of the draws (a curve for `null = "gamma"`) with
-#' the observed statistic. `"witness"` draws \eqn{\hat\mu_x(z) -
-#' \hat\mu_y(z)}{mu_x(z) - mu_y(z)}, positive where the first sample is denser:
-#' a curve for one column and contours for two; otherwise the points along the
-#' two leading kernel principal axes of the pooled sample (of 1,000 points at
-#' most, evenly spaced), coloured by its value.
-#'
-#' @param x A test of [mmd_test()].
-#' @param y Must be missing.
-#' @param type `"null"` or `"witness"`, also as the second argument.
-#' @param n Points on an axis of the grid for the witness function.
-#' @param ... Passed to [hist()] or [plot.default()].
-#' @return What was drawn, invisibly: the draws; a data frame with `z` and
-#'   `value`; `list(x, y, z)` as of [contour()]; or a data frame with `PC1`,
-#'   `PC2`, `group`, `value`.
-#' @family tests
-#' @examples
-#' set.seed(1)
-#' test <- mmd_test(rnorm(100), rnorm(100, sd = 2))
-#' plot(test)
-#' plot(test, "witness")
-#' plot(mmd_test(iris[1:50, 1:4], iris[51:100, 1:4], B = 99), "witness")
-#' @export
-plot.mmd_test <- function(x, y, type = c("null", "witness"), n = 100, ...) {
-  types <- c("null", "witness")
-  type <- check_choice(if (missing(y)) type else y, types, "type")
-  if (type == "null") {
-    return(plot_null(x, ...))
-  }
-  n <- check_count(n, "n", 2L)
-  plot_witness(x, n, ...)
-}
-
-plot_witness <- function(test, n, ...) {
-  if (length(test$sizes) != 2L) {
-    stop_input("'type' must not be \"witness\" for more than two samples")
-  }
-  if (length(test$kernel$bandwidth) > 1L && test$type == "U" &&
-        length(test$replicates) && names(test$statistic) == "fused MMD^2") {
-    stop_input("'type' must not be \"witness\" for many bandwidths")
-  }
-  weights <- ifelse(as.integer(test$groups) == 1L, 1, -1) /
-    rep(test$sizes, test$sizes)
-  d <- ncol(test$x)
-  if (is.null(d) || d > 2L) {
-    return(plot_witness_points(test, weights, ...))
-  }
-  at <- \(z) fold_apply(test$kernel, z, test$x, weights)
-  colours <- group_colours[as.integer(test$groups)]
-  if (d == 1L) {
-    ends <- padded_range(test$x)
-    z <- seq(ends[1L], ends[2L], length.out = n)
-    value <- at(matrix(z))
-    draw(graphics::plot, list(
-      x = z, y = value, type = "l", lwd = 2, las = 1, xlab = "x",
-      ylab = "witness", main = "Witness function"
-    ), ...)
-    abline(h = 0, lty = 2, col = "grey40")
-    rug(test$x[as.integer(test$groups) == 1L], col = group_colours[1L])
-    rug(test$x[as.integer(test$groups) == 2L], side = 3, col = group_colours[2L])
-    group_legend(test)
-    return(invisible(data.frame(z = z, value = value)))
-  }
-  axes <- lapply(1:2, \(j) {
-    ends <- padded_range(test$x[, j])
-    seq(ends[1L], ends[2L], length.out = n)
-  })
-  value <- matrix(at(as.matrix(expand.grid(axes))), n, n)
-  most <- max(abs(value))
-  image(axes[[1L]], axes[[2L]], value, las = 1, xlab = "x[1]", ylab = "x[2]",
-        zlim = c(-most, most), col = hcl.colors(65, "Blue-Red 3", rev = TRUE),
-        main = "Witness function", useRaster = TRUE)
-  draw(contour, list(
-    x = axes[[1L]], y = axes[[2L]], z = value, add = TRUE, col = "grey30"
-  ), ...)
-  points(test$x, pch = 20, cex = 0.6, col = colours)
-  box()
-  group_legend(test)
-  invisible(list(x = axes[[1L]], y = axes[[2L]], z = value))
-}
-
-group_colours <- c("#0072B2", "#D55E00")
-
-group_legend <- function(test) {
-  legend("topright", names(test$sizes), pch = 19, col = group_colours,
-         bty = "n", cex = 0.9)
-}
-
-most_points_on_axes <- 1000L
-
-# The points along the leading kernel principal axes of the pooled sample.
-plot_witness_points <- function(test, weights, ...) {
-  n <- sum(test$sizes)
-  shown <- unique(round(seq(1, n, length.out = min(n, most_points_on_axes))))
-  if (is.null(test$x)) {
-    value <- drop(test$gram$K %*% weights)[shown]
-    k <- test$gram$K[shown, shown]
-  } else {
-    x <- test$x[shown, , drop = FALSE]
-    value <- fold_apply(test$kernel, x, test$x, weights)
-    k <- fold_store(test$kernel, x)
-  }
-  rows <- rowMeans(k)
-  s <- spectrum(new_gram(k - rows - rep(rows, each = nrow(k)) + mean(rows)),
-                "vectors")
-  scores <- s$vectors[, 1:2] * rep(sqrt(s$values[1:2]), each = nrow(k))
-  group <- test$groups[shown]
-  most <- max(abs(value), .Machine$double.xmin)
-  shade <- hcl.colors(65, "Blue-Red 3", rev = TRUE)
-  draw(graphics::plot, list(
-    x = scores, xlab = "kernel PC1", ylab = "kernel PC2", las = 1,
-    pch = c(21, 24)[as.integer(group)], col = "grey30",
-    bg = shade[1 + round(32 * (1 + value / most))],
-    main = "Witness function on kernel principal axes"
-  ), ...)
-  legend("topright", names(test$sizes), pch = c(21, 24), bty = "n", cex = 0.9,
-         pt.bg = shade[c(65, 1)])
-  invisible(data.frame(PC1 = scores[, 1L], PC2 = scores[, 2L], group = group,
-                       value = value))
 }

@@ -1,0 +1,127 @@
+#' Plots of a two-sample test
+#'
+#' The null distribution with the observed statistic, or the witness function
+#' that shows where two samples differ.
+#'
+#' `"null"` draws a histogram of the draws (a curve for `null = "gamma"`) with
+#' the observed statistic. `"witness"` draws \eqn{\hat\mu_x(z) -
+#' \hat\mu_y(z)}{mu_x(z) - mu_y(z)}, positive where the first sample is denser:
+#' a curve for one column and contours for two; otherwise the points along the
+#' two leading kernel principal axes of the pooled sample (of 1,000 points at
+#' most, evenly spaced), coloured by its value.
+#'
+#' @param x A test of [mmd_test()].
+#' @param y Must be missing.
+#' @param type `"null"` or `"witness"`, also as the second argument.
+#' @param n Points on an axis of the grid for the witness function.
+#' @param ... Passed to [hist()] or [plot.default()].
+#' @return What was drawn, invisibly: the draws; a data frame with `z` and
+#'   `value`; `list(x, y, z)` as of [contour()]; or a data frame with `PC1`,
+#'   `PC2`, `group`, `value`.
+#' @family tests
+#' @examples
+#' set.seed(1)
+#' test <- mmd_test(rnorm(100), rnorm(100, sd = 2))
+#' plot(test)
+#' plot(test, "witness")
+#' plot(mmd_test(iris[1:50, 1:4], iris[51:100, 1:4], B = 99), "witness")
+#' @export
+plot.mmd_test <- function(x, y, type = c("null", "witness"), n = 100, ...) {
+  types <- c("null", "witness")
+  type <- check_choice(if (missing(y)) type else y, types, "type")
+  if (type == "null") {
+    return(plot_null(x, ...))
+  }
+  n <- check_count(n, "n", 2L)
+  plot_witness(x, n, ...)
+}
+
+plot_witness <- function(test, n, ...) {
+  if (length(test$sizes) != 2L) {
+    stop_input("'type' must not be \"witness\" for more than two samples")
+  }
+  if (length(test$kernel$bandwidth) > 1L && test$type == "U" &&
+        length(test$replicates) && names(test$statistic) == "fused MMD^2") {
+    stop_input("'type' must not be \"witness\" for many bandwidths")
+  }
+  weights <- ifelse(as.integer(test$groups) == 1L, 1, -1) /
+    rep(test$sizes, test$sizes)
+  d <- ncol(test$x)
+  if (is.null(d) || d > 2L) {
+    return(plot_witness_points(test, weights, ...))
+  }
+  at <- \(z) fold_apply(test$kernel, z, test$x, weights)
+  colours <- group_colours[as.integer(test$groups)]
+  if (d == 1L) {
+    ends <- padded_range(test$x)
+    z <- seq(ends[1L], ends[2L], length.out = n)
+    value <- at(matrix(z))
+    draw(graphics::plot, list(
+      x = z, y = value, type = "l", lwd = 2, las = 1, xlab = "x",
+      ylab = "witness", main = "Witness function"
+    ), ...)
+    abline(h = 0, lty = 2, col = "grey40")
+    for (g in 1:2) {
+      rug(test$x[as.integer(test$groups) == g], side = c(1, 3)[g],
+          col = group_colours[g])
+    }
+    group_legend(test)
+    return(invisible(data.frame(z = z, value = value)))
+  }
+  axes <- lapply(1:2, \(j) {
+    ends <- padded_range(test$x[, j])
+    seq(ends[1L], ends[2L], length.out = n)
+  })
+  value <- matrix(at(as.matrix(expand.grid(axes))), n, n)
+  most <- max(abs(value))
+  image(axes[[1L]], axes[[2L]], value, las = 1, xlab = "x[1]", ylab = "x[2]",
+        zlim = c(-most, most), col = hcl.colors(65, "Blue-Red 3", rev = TRUE),
+        main = "Witness function", useRaster = TRUE)
+  draw(contour, list(
+    x = axes[[1L]], y = axes[[2L]], z = value, add = TRUE, col = "grey30"
+  ), ...)
+  points(test$x, pch = 20, cex = 0.6, col = colours)
+  box()
+  group_legend(test)
+  invisible(list(x = axes[[1L]], y = axes[[2L]], z = value))
+}
+
+group_colours <- c("#0072B2", "#D55E00")
+
+group_legend <- function(test) {
+  legend("topright", names(test$sizes), pch = 19, col = group_colours,
+         bty = "n", cex = 0.9)
+}
+
+most_points_on_axes <- 1000L
+
+# The points along the leading kernel principal axes of the pooled sample.
+plot_witness_points <- function(test, weights, ...) {
+  n <- sum(test$sizes)
+  shown <- unique(round(seq(1, n, length.out = min(n, most_points_on_axes))))
+  if (is.null(test$x)) {
+    value <- drop(test$gram$K %*% weights)[shown]
+    k <- test$gram$K[shown, shown]
+  } else {
+    x <- test$x[shown, , drop = FALSE]
+    value <- fold_apply(test$kernel, x, test$x, weights)
+    k <- fold_store(test$kernel, x)
+  }
+  rows <- rowMeans(k)
+  s <- spectrum(new_gram(k - rows - rep(rows, each = nrow(k)) + mean(rows)),
+                "vectors")
+  scores <- s$vectors[, 1:2] * rep(sqrt(s$values[1:2]), each = nrow(k))
+  group <- test$groups[shown]
+  most <- max(abs(value), .Machine$double.xmin)
+  shade <- hcl.colors(65, "Blue-Red 3", rev = TRUE)
+  draw(graphics::plot, list(
+    x = scores, xlab = "kernel PC1", ylab = "kernel PC2", las = 1,
+    pch = c(21, 24)[as.integer(group)], col = "grey30",
+    bg = shade[1 + round(32 * (1 + value / most))],
+    main = "Witness function on kernel principal axes"
+  ), ...)
+  legend("topright", names(test$sizes), pch = c(21, 24), bty = "n", cex = 0.9,
+         pt.bg = shade[c(65, 1)])
+  invisible(data.frame(PC1 = scores[, 1L], PC2 = scores[, 2L], group = group,
+                       value = value))
+}
