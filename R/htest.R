@@ -90,7 +90,8 @@ plot_null <- function(object, ...) {
   )
   if (!is.null(draws)) {
     draw(graphics::hist, c(list(
-      x = draws, breaks = 30, freq = FALSE, col = "grey80", border = "white",
+      x = draws, breaks = 30, freq = FALSE, col = "grey70",
+      border = "grey70",
       xlim = range(draws, observed)
     ), common), ...)
   } else if (!is.null(law)) {

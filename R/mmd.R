@@ -253,8 +253,10 @@ check_mmd_options <- function(kernel, estimator, null, statistic, select,
   } else {
     check_choice(statistic, c("V", "U"), "statistic")
   }
-  only(!fuse || statistic == "U", "statistic", "\"U\"", "for \"fuse\"")
-  only(!fuse || estimator == "kme", "estimator", "\"kme\"", "for \"fuse\"")
+  only(!fuse || statistic == "U", "statistic", "\"U\"",
+       "for kernel_rbf(\"fuse\")")
+  only(!fuse || estimator == "kme", "estimator", "\"kme\"",
+       "for kernel_rbf(\"fuse\")")
   only(!shrunk || statistic == "V", "statistic", "\"V\"", paste0(
     "for estimator \"", estimator, "\""
   ))
@@ -285,7 +287,9 @@ pool_samples <- function(x, y, kernel) {
   x <- check_data(x)
   y <- check_newdata(y, x, "y")
   groups <- factor(rep(c("x", "y"), c(nrow(x), nrow(y))))
-  new_samples(unname(rbind(x, y)), NULL, kernel, groups)
+  both <- rbind(x, y)
+  dimnames(both) <- list(NULL, colnames(x))
+  new_samples(both, NULL, kernel, groups)
 }
 
 pool_groups <- function(pooled, kernel) {

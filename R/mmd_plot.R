@@ -57,7 +57,8 @@ plot_witness <- function(test, n, ...) {
     z <- seq(ends[1L], ends[2L], length.out = n)
     value <- at(matrix(z))
     draw(graphics::plot, list(
-      x = z, y = value, type = "l", lwd = 2, las = 1, xlab = "x",
+      x = z, y = value, type = "l", lwd = 2, las = 1,
+      xlab = axis_names(test$x),
       ylab = "witness", main = "Witness function"
     ), ...)
     abline(h = 0, lty = 2, col = "grey40")
@@ -74,13 +75,15 @@ plot_witness <- function(test, n, ...) {
   })
   value <- matrix(at(as.matrix(expand.grid(axes))), n, n)
   most <- max(abs(value))
-  image(axes[[1L]], axes[[2L]], value, las = 1, xlab = "x[1]", ylab = "x[2]",
+  names <- axis_names(test$x)
+  image(axes[[1L]], axes[[2L]], value, las = 1, xlab = names[1L],
+        ylab = names[2L],
         zlim = c(-most, most), col = hcl.colors(65, "Blue-Red 3", rev = TRUE),
         main = "Witness function", useRaster = TRUE)
   draw(contour, list(
     x = axes[[1L]], y = axes[[2L]], z = value, add = TRUE, col = "grey30"
   ), ...)
-  points(test$x, pch = 20, cex = 0.6, col = colours)
+  points(test$x, pch = 21, cex = 0.8, col = "white", bg = colours)
   box()
   group_legend(test)
   invisible(list(x = axes[[1L]], y = axes[[2L]], z = value))

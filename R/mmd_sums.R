@@ -146,8 +146,17 @@ binned_source <- function(samples, fitted, bins) {
     x = lapply(gathered, `[[`, "sums"),
     rows = vapply(gathered, \(b) rowSums(b$sums), numeric(total)),
     diagonal = vapply(gathered, \(b) by_unit(b$diagonal), numeric(total)),
-    sizes = units, blocks = ifelse(free, 1L, 1L + cumsum(!free)), bin = size
+    sizes = units, blocks = ifelse(free, 1L, 1L + cumsum(!free)), bin = size,
+    moments = if (!is.null(fitted$bandwidths)) point_moments(samples, fitted)
   )
+}
+
+# Sums of |K_ij| and K_ij^2 over pairs of points, a column for each bandwidth.
+point_moments <- function(samples, fitted) {
+  points <- mmd_source(samples, list(estimator = "kme", fuse = TRUE), fitted,
+                       NULL)
+  labelled <- labelled_sums(points, list(B = 0L), FALSE, FALSE)
+  vapply(labelled, `[[`, numeric(2L), "moments")
 }
 
 # --- Sums over labellings --------------------------------------------------
@@ -187,7 +196,12 @@ labelled_sums <- function(source, scheme, pairs, progress) {
       bind("forms", j), bind("rows", j), bind("trace", j),
       sum(source$rows[, j]), sum(source$diagonal[, j]), groups
     )
-    c(sums, list(moments = parts[[1L]]$moments[, j]))
+    moments <- if (is.null(source$moments)) {
+      parts[[1L]]$moments
+    } else {
+      source$moments
+    }
+    c(sums, list(moments = moments[, j]))
   })
 }
 

@@ -1,0 +1,85 @@
+# Rscript bench/mmd.R
+# Permutation tests of two samples: mmd_test() against energy::eqdist.etest()
+# and against the matrix product by hand, draws of the permutations included, as
+# ratios in one run. Run it under each BLAS; the table names it.
+
+here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(here), "helpers.R"))
+set.seed(1)
+
+d <- 10
+points <- function(n) matrix(rnorm(n * d), n)
+kernel <- kernel_rbf(4)
+
+# What one would write without the package: K once, the labels of all
+# permutations in one matrix Z, and the diagonal of Z'KZ.
+by_hand <- function(x, y, B) {
+  pooled <- rbind(x, y)
+  m <- nrow(x)
+  n <- nrow(pooled)
+  squares <- rowSums(pooled^2)
+  K <- exp(-(outer(squares, squares, "+") - 2 * tcrossprod(pooled)) / 32)
+  Z <- vapply(seq_len(B), \(b) {
+    z <- numeric(n)
+    z[sample.int(n)[seq_len(m)]] <- 1
+    z
+  }, numeric(n))
+  forms <- colSums(Z * (K %*% Z))
+  reach <- drop(rowSums(K) %*% Z)
+  forms / m^2 + (sum(K) - 2 * reach + forms) / (n - m)^2 -
+    2 * (reach - forms) / (m * (n - m))
+}
+
+heading("1,000 + 1,000 points, d = 10, B = 999")
+x <- points(1000)
+y <- points(1000)
+ours <- vapply(1:2, \(t) {
+  with_threads(t, best_short(mmd_test(x, y, kernel)))
+}, numeric(1))
+row("mmd_test, 1 thread", ours[1])
+row("mmd_test, 2 threads", ours[2])
+row("of that, the draws", best_short(for (b in 1:999) sample.int(2000)))
+row("mmd_test, median bandwidth, 2 threads", best_short(mmd_test(x, y)))
+hand <- best(by_hand(x, y, 999), 3)
+row("K and K %*% Z by hand", hand)
+bar("by hand / mmd_test, 2 threads", hand / ours[2], 1)
+if (has("energy")) {
+  theirs <- best(
+    energy::eqdist.etest(rbind(x, y), c(1000, 1000), R = 999), 1
+  )
+  row("energy::eqdist.etest", theirs)
+  bar("energy / mmd_test, 1 thread", theirs / ours[1], 30)
+  bar("energy / mmd_test, 2 threads", theirs / ours[2], 30)
+} else {
+  cat("  energy is not installed\n")
+}
+for (name in c("mmkme", "skmse")) {
+  row(paste0("mmd_test, estimator \"", name, "\""),
+      best_short(mmd_test(x, y, kernel, name), 3))
+}
+row("mmd_test, kernel_rbf(\"fuse\")",
+    best_short(mmd_test(x, y, kernel_rbf("fuse")), 3))
+labels <- 2000 * 1000 / 8 / 1e6
+memory <- peak_memory(
+  "x <- matrix(rnorm(1e4), 1000); y <- x + 1; k <- kernel_rbf(4)",
+  "invisible(mmd_test(x, y, k))"
+)
+cat(sprintf("  extra peak memory %.1f MB (labels %.2f MB, K would be 32 MB)\n",
+            memory, labels))
+
+heading("10,000 + 10,000 points, d = 10, all 999 permutations")
+x <- points(10000)
+y <- points(10000)
+large <- best(mmd_test(x, y, kernel), 2)
+row("mmd_test", large)
+if (has("energy")) {
+  bar("energy at 2,000 points / mmd_test at 20,000", theirs / large, 1)
+}
+row("mmd_test, bins = 25", best(mmd_test(x, y, kernel, bins = 25), 3))
+
+heading("25,000 + 25,000 points, d = 10, bins by default")
+x <- points(25000)
+y <- points(25000)
+row("mmd_test", best(mmd_test(x, y, kernel), 2))
+row("kme(), one fold over the same tiles",
+    best(kme(rbind(x, y), kernel), 2))

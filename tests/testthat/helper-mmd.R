@@ -1,0 +1,69 @@
+# Slow twins of the two-sample tests: one labelling at a time, from a stored
+# Gram matrix.
+
+# order: the points, the first m of them the first sample.
+mmd_R <- function(K, order, m, statistic = "V") {
+  x <- order[seq_len(m)]
+  y <- order[-seq_len(m)]
+  n <- length(y)
+  off <- \(i) sum(K[i, i]) - sum(diag(K)[i])
+  if (statistic == "V") {
+    mean(K[x, x]) + mean(K[y, y]) - 2 * mean(K[x, y])
+  } else {
+    off(x) / (m * (m - 1)) + off(y) / (n * (n - 1)) - 2 * mean(K[x, y])
+  }
+}
+
+# Several samples: the sum over pairs weighted by m_g m_h / N.
+mmd_groups_R <- function(K, order, sizes, pair) {
+  points <- split(order, rep(seq_along(sizes), sizes))
+  total <- 0
+  for (g in seq_along(sizes)) {
+    for (h in seq_len(g - 1L)) {
+      total <- total + sizes[g] * sizes[h] / sum(sizes) *
+        pair(K, points[[h]], points[[g]])
+    }
+  }
+  total
+}
+
+skmse_distance_R <- function(K, x, y, select) {
+  shrink <- \(i) 1 - skmse_alpha_R(K[i, i], select)
+  a <- shrink(x)
+  b <- shrink(y)
+  a^2 * mean(K[x, x]) + b^2 * mean(K[y, y]) - 2 * a * b * mean(K[x, y])
+}
+
+fkmse_distance_R <- function(K, x, y, lambda) {
+  a <- fkmse_weights_R(K[x, x], lambda)
+  b <- fkmse_weights_R(K[y, y], lambda)
+  sum(a * (K[x, x] %*% a)) + sum(b * (K[y, y] %*% b)) -
+    2 * sum(a * (K[x, y] %*% b))
+}
+
+# Columns as sample.int() draws them one after the other.
+drawn <- function(n, B, seed) {
+  set.seed(seed)
+  vapply(seq_len(B), \(b) sample.int(n), integer(n))
+}
+
+# MMD-FUSE as in Biggs et al. (2023).
+fuse_R <- function(x, order, m) {
+  distance <- as.matrix(stats::dist(x))
+  ends <- stats::quantile(distance[lower.tri(distance)], c(0.05, 0.95))
+  theta <- seq(ends[1] / 2, 2 * ends[2], length.out = 10)
+  n <- nrow(x)
+  smaller <- min(m, n - m)
+  z <- vapply(theta, \(t) {
+    K <- exp(-distance^2 / (2 * t^2))
+    sigma <- sqrt(mean(K[row(K) != col(K)]^2))
+    sqrt(smaller * (smaller - 1)) * mmd_R(K, order, m, "U") / sigma
+  }, numeric(1))
+  log(mean(exp(z)))
+}
+
+# The 99.9% binomial band of the number of rejections at level 0.05.
+in_band <- function(rejections, count) {
+  rejections >= stats::qbinom(0.0005, count, 0.05) &&
+    rejections <= stats::qbinom(0.9995, count, 0.05)
+}

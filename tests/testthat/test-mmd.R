@@ -1,0 +1,516 @@
+# Two-sample tests: statistics and null distributions against twins that treat
+# one labelling at a time.
+
+x <- random_points(13, 2)
+y <- random_points(9, 2) + 0.7
+pooled <- rbind(x, y)
+rbf <- kernel_rbf(1.3)
+K <- gram_R(rbf, pooled)
+
+test_that("the statistics are the reference values", {
+  A <- reference_data("A")
+  B <- reference_data("B")
+  value <- \(quantity) reference_value("AB", quantity)
+  statistic <- \(...) unname(mmd_test(A, B, B = 1, ...)$statistic)
+  theta2 <- value("theta2_median_pooled")
+  expect_equal(statistic(), value("mmd2_biased"), tolerance = 1e-9)
+  expect_equal(statistic(statistic = "U"), value("mmd2_unbiased"),
+               tolerance = 1e-9)
+  expect_equal(statistic(estimator = "skmse"), value("mmd2_skmse"),
+               tolerance = 1e-9)
+  expect_equal(
+    statistic(estimator = "mmkme", statistic = "U",
+              noise = theta2 * c(0.05, 0.2, 0.8)),
+    value("mmd2_unbiased_marginal_e"), tolerance = 1e-9
+  )
+  few <- mmd_test(A[1:4, ], B[1:4, ], kernel_rbf(sqrt(theta2)),
+                  statistic = "U", permutations = "all")
+  expect_equal(few$p.value, value("mmd_enumeration_p_rows_1to4_of_each"),
+               tolerance = 1e-12)
+  k <- gram_R(kernel_rbf(sqrt(theta2)), rbind(A, B))
+  moments <- v_moments(rowSums(k), diag(k), c(25, 20), sum(k^2))
+  expect_equal(unname(moments), c(value("v_permutation_mean"),
+                                  value("v_permutation_second_moment")),
+               tolerance = 1e-9)
+})
+
+test_that("replicates are the twin's for the same seed, at every level", {
+  orders <- cbind(seq_len(22), drawn(22, 50, 1))
+  for (statistic in c("V", "U")) {
+    want <- apply(orders, 2, \(o) mmd_R(K, o, 13, statistic))
+    for (level in isa_levels()) {
+      set.seed(1)
+      got <- with_isa(level, mmd_test(x, y, rbf, statistic = statistic,
+                                      B = 50))
+      # 2e-16 seen
+      expect_lt(max(abs(c(got$statistic, got$replicates) - want)), 1e-14)
+      expect_equal(got$p.value,
+                   (1 + sum(want[-1] >= want[1] - 1e-12)) / 51)
+    }
+  }
+})
+
+test_that("forms over subsets are those of the Gram matrix, at all sizes", {
+  for (n in c(4L, 31L, 32L, 33L, 64L, 65L, 130L)) {
+    points <- random_points(n, 3)
+    k <- gram_R(kernel_rbf(1.5), points)
+    orders <- drawn(n, 7, n)
+    m <- n %/% 2L
+    subsets <- .Call(C_r_subsets, orders, 7L, c(m, n - m),
+                     matrix(c(TRUE, FALSE), 1), NULL)
+    z <- apply(orders, 2, \(o) seq_len(n) %in% o[seq_len(m)]) + 0
+    spec <- native_kernel(kernel_rbf(1.5), points)
+    distance <- native_kernel(new_kernel("sqdist", ""), points)
+    for (level in isa_levels()) {
+      forms <- \(spec, x, rates = NULL) with_isa(level, .Call(
+        C_r_subset_forms, spec, x, subsets, 7, rates
+      ))
+      want <- colSums(z * (k %*% z))
+      for (got in list(forms(spec, points), forms(NULL, k),
+                       forms(distance, points, 1 / 4.5))) {
+        # 3e-14 seen
+        expect_lt(relative_error(got$forms[, 1], want), 1e-12)
+        expect_equal(got$moments[, 1], c(sum(k), sum(k^2)), tolerance = 1e-12)
+      }
+    }
+    block <- sort(rep_len(0:3, n))
+    sums <- .Call(C_r_block_sums, spec, points, block, 4L)
+    expect_equal(sums, unname(t(rowsum(t(rowsum(k, block)), block))),
+                 tolerance = 1e-12)
+    loose <- rep_len(0:3, n)
+    expect_equal(.Call(C_r_block_sums, NULL, k, loose, 4L),
+                 unname(t(rowsum(t(rowsum(k, loose)), loose))),
+                 tolerance = 1e-12)
+  }
+})
+
+test_that("any number of threads gives the same bits", {
+  big <- random_points(700, 3)
+  run <- \(threads, ...) {
+    set.seed(3)
+    with_threads(threads, mmd_test(big[1:300, ], big[301:700, ], ..., B = 99))
+  }
+  fields <- c("statistic", "replicates", "p.value")
+  for (kernel in list(rbf, kernel_energy(), kernel_rbf("fuse"))) {
+    expect_identical(run(1, kernel)[fields], run(2, kernel)[fields])
+  }
+  expect_identical(run(1, bins = 20)[fields], run(2, bins = 20)[fields])
+})
+
+test_that("permutations beyond one batch are the same permutations", {
+  set.seed(5)
+  many <- mmd_test(x, y, rbf, B = 1500, progress = FALSE)
+  set.seed(5)
+  few <- mmd_test(x, y, rbf, B = 1024)
+  expect_identical(many$replicates[1:1024], few$replicates)
+  set.seed(5)
+  expect_output(shown <- mmd_test(x, y, rbf, B = 1500, progress = TRUE))
+  expect_identical(shown$replicates, many$replicates)
+})
+
+test_that("shrinkage estimators are the twin's", {
+  orders <- cbind(seq_len(22), drawn(22, 20, 2))
+  for (select in c("loocv", "plugin")) {
+    want <- apply(orders, 2, \(o) {
+      skmse_distance_R(K, o[1:13], o[14:22], select)
+    })
+    set.seed(2)
+    got <- mmd_test(x, y, rbf, "skmse", select = select, B = 20)
+    expect_equal(unname(c(got$statistic, got$replicates)), want,
+                 tolerance = 1e-12)
+  }
+  lambda <- kme(pooled, rbf, "fkmse")$lambda
+  want <- apply(orders, 2, \(o) fkmse_distance_R(K, o[1:13], o[14:22], lambda))
+  set.seed(2)
+  got <- mmd_test(x, y, rbf, "fkmse", B = 20)
+  expect_equal(got$lambda, lambda)
+  expect_equal(unname(c(got$statistic, got$replicates)), want,
+               tolerance = 1e-9)
+  expect_equal(mmd_test(x, y, rbf, "fkmse", lambda = 0, B = 1)$statistic,
+               mmd_test(x, y, rbf, B = 1)$statistic, tolerance = 1e-12)
+  expect_equal(unname(mmd_test(x, y, rbf, "fkmse", lambda = Inf, B = 1)$
+                        statistic), 0)
+})
+
+test_that("marginalized tests use the kernel of the marginalized means", {
+  for (estimator in c("mkme", "mmkme")) {
+    test <- mmd_test(x, y, rbf, estimator, B = 1)
+    noise <- rep_len(kme(pooled, rbf, estimator)$noise, 2)
+    expect_equal(unname(test$noise), unname(noise), tolerance = 1e-8)
+    means <- lapply(list(x, y), \(z) {
+      kme(z, rbf, estimator = "mmkme", noise = test$noise)
+    })
+    expect_equal(unname(test$statistic),
+                 kme_distance(means[[1]], means[[2]])^2, tolerance = 1e-10)
+  }
+})
+
+test_that("three samples are the sum over their pairs", {
+  group <- factor(rep(c("c", "a", "b"), c(6, 9, 7)))
+  test <- mmd_test(pooled ~ group, kernel = rbf, B = 30)
+  order <- order(group)
+  sizes <- c(9, 7, 6)
+  v <- \(K, i, j) mmd_R(K, c(i, j), length(i))
+  u <- \(K, i, j) mmd_R(K, c(i, j), length(i), "U")
+  s <- \(K, i, j) skmse_distance_R(K, i, j, "loocv")
+  f <- \(K, i, j) fkmse_distance_R(K, i, j, 0.1)
+  statistic <- \(...) unname(mmd_test(pooled ~ group, kernel = rbf, B = 1,
+                                      ...)$statistic)
+  expect_equal(unname(test$statistic), mmd_groups_R(K, order, sizes, v))
+  expect_equal(statistic(statistic = "U"), mmd_groups_R(K, order, sizes, u))
+  expect_equal(statistic(estimator = "skmse"),
+               mmd_groups_R(K, order, sizes, s))
+  expect_equal(statistic(estimator = "fkmse", lambda = 0.1),
+               mmd_groups_R(K, order, sizes, f))
+  # Also the spread of the means about their mean.
+  z <- outer(group[order], levels(group), "==")
+  spread <- vapply(1:3, \(g) {
+    w <- z[, g] / sum(z[, g]) - 1 / 22
+    sum(z[, g]) * sum(w * (K[order, order] %*% w))
+  }, numeric(1))
+  expect_equal(unname(test$statistic), sum(spread))
+  expect_equal(test$pairs[["a - c"]], v(K, which(group == "a"),
+                                        which(group == "c")))
+  expect_named(test$sizes, c("a", "b", "c"))
+})
+
+test_that("formula, gram and two samples are one test", {
+  group <- rep(1:2, c(13, 9))
+  mixed <- c(14:22, 1:13)
+  data <- data.frame(a = pooled[mixed, 1], b = pooled[mixed, 2],
+                     g = group[mixed])
+  run <- \(...) {
+    set.seed(7)
+    mmd_test(..., B = 40)$replicates
+  }
+  want <- run(x, y, rbf)
+  expect_equal(run(cbind(a, b) ~ g, data, kernel = rbf), want)
+  expect_equal(run(gram(pooled, rbf), group), want)
+  expect_equal(run(as_gram(K[mixed, mixed]), group[mixed]), want)
+  expect_equal(run(x, y, kernel_function(\(a, b) gram_R(rbf, a, b))), want)
+  expect_equal(run(as.data.frame(x), as.data.frame(y), rbf), want)
+})
+
+test_that("an enumeration of all labellings is exact", {
+  small <- mmd_test(x[1:4, ], y[1:3, ], rbf, permutations = "all")
+  few <- c(1:4, 14:16)
+  sets <- utils::combn(7, 4)
+  values <- apply(sets, 2, \(s) {
+    mmd_R(K[few, few], c(s, setdiff(1:7, s)), 4)
+  })
+  expect_equal(sort(small$replicates), sort(values), tolerance = 1e-12)
+  expect_equal(small$p.value,
+               mean(values >= values[1] - 1e-12), tolerance = 1e-12)
+  three <- mmd_test(pooled[few, ] ~ c(1, 1, 2, 2, 2, 3, 3), kernel = rbf,
+                    permutations = "all")
+  expect_length(three$replicates, factorial(7) / (2 * 6 * 2))
+  # Random permutations come close: 4 standard errors.
+  set.seed(1)
+  p <- mmd_test(x[1:4, ], y[1:3, ], rbf, B = 4000)$p.value
+  expect_lt(abs(p - small$p.value),
+            4 * sqrt(small$p.value * (1 - small$p.value) / 4000) + 1 / 4000)
+})
+
+test_that("given permutations are used as they are", {
+  orders <- drawn(22, 19, 4)
+  set.seed(4)
+  random <- mmd_test(x, y, rbf, B = 19)
+  given <- mmd_test(x, y, rbf, permutations = orders)
+  expect_identical(given$replicates, random$replicates)
+  expect_identical(given$p.value, random$p.value)
+  # With the labels as they are among them, that is the observed statistic.
+  same <- mmd_test(x, y, rbf, permutations = cbind(orders, c(13:1, 14:22)))
+  expect_equal(same$p.value,
+               mean(c(random$replicates, random$statistic) >=
+                      random$statistic - 1e-12))
+  # Rows are those of the data, whatever their order.
+  mixed <- c(14:22, 1:13)
+  moved <- mmd_test(pooled[mixed, ] ~ rep(2:1, c(9, 13)), kernel = rbf,
+                    permutations = matrix(match(orders, mixed), 22))
+  expect_equal(moved$replicates, random$replicates)
+})
+
+test_that("blocks keep their numbers of points of each sample", {
+  blocks <- rep(c("u", "v", "w"), length.out = 22)
+  set.seed(8)
+  permutations <- draw_permutations(22, 200, check_blocks(blocks, 22))
+  expect_true(all(apply(permutations, 2, \(p) {
+    all(blocks[p] == blocks) && all(sort(p) == 1:22)
+  })))
+  expect_gt(nrow(unique(t(permutations))), 190)
+  set.seed(8)
+  test <- mmd_test(x, y, rbf, blocks = blocks, B = 200)
+  given <- mmd_test(x, y, rbf, permutations = permutations)
+  expect_equal(test$replicates, given$replicates)
+  # Pairs: only signs change, so two pairs have four labellings.
+  set.seed(1)
+  pairs <- mmd_test(x[1:2, ], y[1:2, ], rbf, blocks = c(1, 2, 1, 2), B = 100)
+  expect_lte(length(unique(signif(pairs$replicates, 10))), 4)
+})
+
+test_that("bins of one point are points, larger bins stay together", {
+  set.seed(9)
+  bins <- mmd_test(x[1:9, ], y, rbf, bins = 9, B = 300)
+  set.seed(9)
+  points <- mmd_test(x[1:9, ], y, rbf, B = 300)
+  expect_equal(bins$statistic, points$statistic, tolerance = 1e-12)
+  expect_lt(abs(mean(bins$replicates) / mean(points$replicates) - 1), 0.1)
+  # 13 and 9 points in bins of 3: 4 and 3 bins, one point left over; 35 ways.
+  for (statistic in c("V", "U")) {
+    set.seed(9)
+    few <- mmd_test(x, y, rbf, bins = 3, B = 300, statistic = statistic)
+    expect_lte(length(unique(signif(few$replicates, 9))), choose(7, 4))
+    expect_equal(few$statistic,
+                 mmd_test(x, y, rbf, statistic = statistic, B = 1)$statistic,
+                 tolerance = 1e-12)
+  }
+  set.seed(2)
+  fused <- mmd_test(x, y, kernel_rbf("fuse"), bins = 3, B = 20)
+  expect_equal(fused$statistic,
+               mmd_test(x, y, kernel_rbf("fuse"), B = 1)$statistic)
+  set.seed(2)
+  shrunk <- mmd_test(x, y, rbf, "skmse", bins = 3, B = 20)
+  expect_equal(shrunk$statistic,
+               mmd_test(x, y, rbf, "skmse", B = 1)$statistic)
+  expect_equal(
+    mmd_test(as_gram(K), rep(1:2, c(13, 9)), bins = 3, B = 20)$statistic,
+    mmd_test(x, y, rbf, B = 1)$statistic
+  )
+})
+
+test_that("many bandwidths are one statistic, that of the twin", {
+  orders <- cbind(seq_len(22), drawn(22, 30, 6))
+  want <- apply(orders, 2, \(o) fuse_R(pooled, o, 13))
+  set.seed(6)
+  got <- mmd_test(x, y, kernel_rbf("fuse"), B = 30)
+  expect_equal(unname(c(got$statistic, got$replicates)), want,
+               tolerance = 1e-10)
+  expect_length(got$kernel$bandwidth, 10)
+  large <- rbind(random_points(1100, 2), random_points(1000, 2))
+  set.seed(6)
+  expect_gt(mmd_test(large[1:1100, ], large[-(1:1100), ], kernel_rbf("fuse"),
+                     B = 19)$p.value, 0)
+})
+
+test_that("mean and deviation over all permutations are exact", {
+  few <- c(1:5, 14:17)
+  sets <- utils::combn(9, 5)
+  k <- K[few, few] + diag(1:9 / 9)
+  all <- \(statistic) apply(sets, 2, \(s) {
+    mmd_R(k, c(s, setdiff(1:9, s)), 5, statistic)
+  })
+  v <- all("V")
+  expect_equal(unname(v_moments(rowSums(k), diag(k), c(5, 4), sum(k^2))),
+               c(mean(v), mean(v^2)), tolerance = 1e-12)
+  u <- all("U")
+  expect_lt(abs(mean(u)), 1e-15)
+  expect_equal(u_deviation(rowSums(k), diag(k), c(5, 4), sum(k^2)),
+               sqrt(mean(u^2)), tolerance = 1e-12)
+  test <- mmd_test(as_gram(k), rep(1:2, c(5, 4)), null = "gamma")
+  law <- test$gamma
+  expect_equal(law[["shape"]] * law[["scale"]], mean(v))
+  expect_equal(law[["shape"]] * law[["scale"]]^2, mean(v^2) - mean(v)^2)
+  expect_equal(test$p.value, stats::pgamma(v[1], law[["shape"]],
+                                           scale = law[["scale"]],
+                                           lower.tail = FALSE))
+})
+
+test_that("the spectrum null has the moments of its weighted sum", {
+  set.seed(1)
+  test <- mmd_test(x, y, rbf, null = "spectrum", B = 20000)
+  H <- diag(22) - 1 / 22
+  gamma <- eigen(H %*% K %*% H, symmetric = TRUE)$values / (13 * 9)
+  # 5 standard errors of a mean of 20,000
+  expect_lt(abs(mean(test$replicates) - sum(gamma)),
+            5 * sqrt(2 * sum(gamma^2) / 20000))
+  set.seed(1)
+  u <- mmd_test(x, y, rbf, null = "spectrum", statistic = "U", B = 20000)
+  expect_lt(abs(mean(u$replicates)), 5 * sqrt(2 * sum(gamma^2) / 20000))
+  set.seed(1)
+  three <- mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), kernel = rbf,
+                    null = "spectrum", B = 20000)
+  expect_equal(mean(three$replicates), 2 * sum(gamma) * 13 * 9 / 22,
+               tolerance = 0.02)
+})
+
+test_that("constant data give the statistic 0 and p = 1", {
+  same <- matrix(3, 8, 2)
+  for (estimator in c("kme", "skmse", "mkme")) {
+    test <- mmd_test(same, same[1:5, ], estimator = estimator, B = 19)
+    expect_identical(unname(test$statistic), 0)
+    expect_identical(test$p.value, 1)
+  }
+  expect_equal(mmd_test(same, same, null = "gamma")$p.value, 1)
+  expect_equal(mmd_test(same, same, null = "spectrum", B = 9)$p.value, 1)
+  expect_equal(mmd_test(same, same, kernel_rbf("fuse"), B = 9)$p.value, 1)
+  expect_equal(mmd_test(same, same, kernel_energy(), B = 9)$p.value, 1)
+})
+
+test_that("ties are ties: equal samples are never significant", {
+  set.seed(1)
+  points <- matrix(sample(0:1, 20, TRUE), 10)
+  test <- mmd_test(points, points[10:1, ], kernel_rbf(1), B = 99)
+  expect_equal(test$p.value, 1)
+})
+
+test_that("permutation p-values keep their level", {
+  skip_on_cran()
+  variants <- list(
+    kme = list(), u = list(statistic = "U"), mkme = list(estimator = "mkme"),
+    skmse = list(estimator = "skmse"), bins = list(bins = 5),
+    fkmse = list(estimator = "fkmse", select = "gcv"),
+    fuse = list(kernel = kernel_rbf("fuse")),
+    energy = list(kernel = kernel_energy())
+  )
+  for (name in names(variants)) {
+    set.seed(20)
+    count <- if (name == "fkmse") 200 else 400
+    p <- replicate(count, {
+      a <- matrix(stats::rexp(24), 12)
+      b <- matrix(stats::rexp(20), 10)
+      do.call(mmd_test, c(list(a, b, B = 39), variants[[name]]))$p.value
+    })
+    expect_true(in_band(sum(p <= 0.05), count),
+                label = paste(name, sum(p <= 0.05), "of", count))
+  }
+})
+
+test_that("power rises with the number of points", {
+  set.seed(30)
+  power <- vapply(c(10, 30), \(n) {
+    mean(replicate(60, mmd_test(stats::rnorm(n), stats::rnorm(n, 0.8),
+                                B = 99)$p.value <= 0.05))
+  }, numeric(1))
+  expect_gt(power[2], power[1] + 0.2)
+})
+
+test_that("other packages agree", {
+  skip_if_not_installed("energy")
+  e <- energy::eqdist.etest(pooled, c(13, 9), R = 1)
+  test <- mmd_test(x, y, kernel_energy(), B = 1)
+  expect_equal(13 * 9 / 22 * unname(test$statistic), unname(e$statistic),
+               tolerance = 1e-12)
+})
+
+test_that("maotai gives the same p-value for the same seed", {
+  skip_if_not_installed("maotai")
+  for (statistic in c("V", "U")) {
+    for (seed in 1:5) {
+      set.seed(seed)
+      got <- mmd_test(x[1:7, ], y - 0.4, rbf, statistic = statistic, B = 99)
+      set.seed(seed)
+      want <- maotai::mmd2test(
+        gram_R(rbf, rbind(x[1:7, ], y - 0.4)), rep(1:2, c(7, 9)),
+        method = if (statistic == "V") "b" else "u", mc.iter = 99
+      )
+      expect_equal(got$p.value, want$p.value)
+      expect_equal(unname(got$statistic), unname(want$statistic))
+    }
+  }
+})
+
+test_that("kernlab agrees on the biased statistic", {
+  skip_if_not_installed("kernlab")
+  k <- kernlab::kmmd(x, y, kernel = "rbfdot",
+                     kpar = list(sigma = 1 / (2 * 1.3^2)))
+  expect_equal(unname(mmd_test(x, y, rbf, B = 1)$estimate[1]),
+               kernlab::mmdstats(k)[1], tolerance = 1e-8)
+})
+
+test_that("a long test stops on interrupt and the next one works", {
+  skip_on_cran()
+  big <- random_points(6000, 20)
+  expect_error({
+    on.exit(setTimeLimit())
+    setTimeLimit(elapsed = 0.05, transient = TRUE)
+    mmd_test(big[1:3000, ], big[3001:6000, ], kernel_rbf(5), B = 2000)
+  }, "time limit")
+  setTimeLimit()
+  expect_equal(mmd_test(x, y, rbf, B = 1)$statistic[[1]], mmd_R(K, 1:22, 13))
+})
+
+test_that("plots show the null distribution and the witness function", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  test <- mmd_test(x, y, rbf, B = 30)
+  expect_identical(plot(test), test$replicates)
+  witness <- plot(test, "witness", n = 20)
+  at <- \(z) predict(kme(x, rbf), z) - predict(kme(y, rbf), z)
+  expect_equal(as.vector(witness$z),
+               at(as.matrix(expand.grid(witness$x, witness$y))))
+  line <- plot(mmd_test(x[, 1], y[, 1], rbf, B = 9), type = "witness")
+  expect_equal(line$value,
+               predict(kme(x[, 1], rbf), line$z) -
+                 predict(kme(y[, 1], rbf), line$z))
+  axes <- plot(mmd_test(cbind(x, 1), cbind(y, 1), rbf, B = 9), "witness")
+  expect_equal(axes$value, at(pooled))
+  # The axes carry the largest share of the centred Gram matrix.
+  expect_equal(abs(stats::cor(axes$PC1, axes$PC2)) < 1e-8, TRUE)
+  curve <- plot(mmd_test(x, y, rbf, null = "gamma"))
+  expect_named(curve, c("z", "density"))
+})
+
+test_that("printing shows the test, summary what stands behind it", {
+  set.seed(1)
+  test <- mmd_test(x, y, rbf, B = 99)
+  expect_snapshot({
+    print(test)
+    summary(test)
+    summary(mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), kernel = rbf,
+                     estimator = "skmse", B = 19))
+    print(mmd_test(x, y, rbf, null = "gamma"))
+  })
+  expect_equal(
+    test$unbiased[["statistic"]], mmd_R(K, 1:22, 13, "U"), tolerance = 1e-12
+  )
+})
+
+test_that("bad input is answered", {
+  g <- gram(pooled, rbf)
+  big <- matrix(0, 30, 1)
+  lines <- refusals(expression(
+    mmd_test(x), mmd_test(x, y[, 1]), mmd_test(x, "a"), mmd_test(x, NA),
+    mmd_test(replace(x, 1, NA), y), mmd_test(x, y[1, , drop = FALSE]),
+    mmd_test(x, y, B = 0), mmd_test(x, y, B = 1.5), mmd_test(x, y, "rbf"),
+    mmd_test(x, y, rbf, "kmee"), mmd_test(x, y, null = "normal"),
+    mmd_test(x, y, statistic = "W"), mmd_test(x, y, lambda = 1),
+    mmd_test(x, y, noise = 1), mmd_test(x, y, typo = 1),
+    mmd_test(x, y, estimator = "skmse", statistic = "U"),
+    mmd_test(x, y, kernel_laplace(), "mkme"),
+    mmd_test(x, y, kernel_energy(), "skmse"),
+    mmd_test(x, y, kernel_rbf("fuse"), statistic = "V"),
+    mmd_test(x, y, kernel_rbf("fuse"), "skmse"), kme(x, kernel_rbf("fuse")),
+    mmd_test(x, y, estimator = "skmse", null = "gamma"),
+    mmd_test(x, y, null = "gamma", statistic = "U"),
+    mmd_test(x, y, null = "spectrum", blocks = rep(1, 22)),
+    mmd_test(x, y, permutations = 1:22), mmd_test(x, y, permutations = "some"),
+    mmd_test(x, y, permutations = matrix(1, 22, 2)),
+    mmd_test(x, y, permutations = "all"), mmd_test(big, big, bins = 31),
+    mmd_test(x, y, blocks = 1:3), mmd_test(x, y, bins = 1),
+    mmd_test(x, y, bins = 3, blocks = rep(1, 22)),
+    mmd_test(x, y, "fkmse", kernel = rbf, bins = 3),
+    mmd_test(x, y, progress = NA), mmd_test(g), mmd_test(g, 1:3),
+    mmd_test(g, rep(1, 22)), mmd_test(g, rep(1:2, 11), kernel = rbf),
+    mmd_test(~ a, iris), mmd_test(Sepal.Width ~ Species + Petal.Width, iris),
+    mmd_test(Species ~ Species, iris), mmd_test(Sepal.Width ~ 1, iris),
+    mmd_test(pooled ~ c(1, rep(2, 21))),
+    mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), null = "gamma"),
+    mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), kernel = kernel_rbf("fuse")),
+    plot(mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), B = 9), "witness")
+  ))
+  expect_snapshot(writeLines(lines))
+})
+
+test_that("an F-KMSE test of many flops warns", {
+  expect_true(2000 * 2 * 500^3 / 3 > 1e11)
+  expect_warning(
+    tryCatch({
+      on.exit(setTimeLimit())
+      setTimeLimit(elapsed = 2, transient = TRUE)
+      mmd_test(random_points(500, 1), random_points(500, 1, 3), rbf, "fkmse",
+               lambda = 1, B = 2000)
+    }, error = identity),
+    "flops", class = "kernmean_warning"
+  )
+  setTimeLimit()
+})
