@@ -115,38 +115,11 @@ INLINE void panel_pass_body(size_t m, size_t first, size_t column, size_t next, 
   }
 }
 
-#ifdef X86
-AVX512 static void panel_pass_avx512(size_t m, size_t first, size_t column, size_t next,
-                                     double scale, const double *w, double *x, double *g) {
-  panel_pass_body(m, first, column, next, scale, w, x, g);
-}
-
-AVX2 static void panel_pass_avx2(size_t m, size_t first, size_t column, size_t next, double scale,
-                                 const double *w, double *x, double *g) {
-  panel_pass_body(m, first, column, next, scale, w, x, g);
-}
-#endif
-
-static void panel_pass_baseline(size_t m, size_t first, size_t column, size_t next, double scale,
-                                const double *w, double *x, double *g) {
-  panel_pass_body(m, first, column, next, scale, w, x, g);
-}
-
-static void panel_pass(size_t m, size_t first, size_t column, size_t next, double scale,
-                       const double *w, double *x, double *g) {
-#ifdef X86
-  const km_isa isa = km_isa_level();
-  if (isa == KM_AVX512) {
-    panel_pass_avx512(m, first, column, next, scale, w, x, g);
-    return;
-  }
-  if (isa == KM_AVX2) {
-    panel_pass_avx2(m, first, column, next, scale, w, x, g);
-    return;
-  }
-#endif
-  panel_pass_baseline(m, first, column, next, scale, w, x, g);
-}
+VERSIONS(panel_pass,
+         (size_t m, size_t first, size_t column, size_t next, double scale, const double *w,
+          double *x, double *g),
+         (m, first, column, next, scale, w, x, g), (m, first, column, next, scale, w, x, g),
+         (m, first, column, next, scale, w, x, g))
 
 /*
  * x (m x BAND, row-major) = QR: R above, reflectors (1, v) below. The products of a column with all
@@ -154,7 +127,7 @@ static void panel_pass(size_t m, size_t first, size_t column, size_t next, doubl
  */
 static void factor_panel(size_t m, double *x, double *tau) {
   double g[BAND], w[BAND] = {0};
-  panel_pass(m, 0, 0, 0, 1, w, x, g);
+  panel_pass_version()(m, 0, 0, 0, 1, w, x, g);
   for (size_t c = 0; c < BAND; c++) {
     tau[c] = 0;
     if (c + 1 >= m) continue;
@@ -173,7 +146,7 @@ static void factor_panel(size_t m, double *x, double *tau) {
       }
       row[c] = beta;
     }
-    panel_pass(m, c + 1, c, c + 1 < BAND ? c + 1 : c, scale, w, x, g);
+    panel_pass_version()(m, c + 1, c, c + 1 < BAND ? c + 1 : c, scale, w, x, g);
   }
 }
 

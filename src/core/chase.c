@@ -169,35 +169,8 @@ INLINE void chase_body(size_t n, double *band, double *a, size_t k, size_t from,
   }
 }
 
-#ifdef X86
-AVX512 static void chase_avx512(size_t n, double *band, double *a, size_t k, size_t from,
-                                size_t to) {
-  chase_body(n, band, a, k, from, to);
-}
-
-AVX2 static void chase_avx2(size_t n, double *band, double *a, size_t k, size_t from, size_t to) {
-  chase_body(n, band, a, k, from, to);
-}
-#endif
-
-static void chase_baseline(size_t n, double *band, double *a, size_t k, size_t from, size_t to) {
-  chase_body(n, band, a, k, from, to);
-}
-
-static void chase(size_t n, double *band, double *a, size_t k, size_t from, size_t to) {
-#ifdef X86
-  const km_isa isa = km_isa_level();
-  if (isa == KM_AVX512) {
-    chase_avx512(n, band, a, k, from, to);
-    return;
-  }
-  if (isa == KM_AVX2) {
-    chase_avx2(n, band, a, k, from, to);
-    return;
-  }
-#endif
-  chase_baseline(n, band, a, k, from, to);
-}
+VERSIONS(chase, (size_t n, double *band, double *a, size_t k, size_t from, size_t to),
+         (n, band, a, k, from, to), (n, band, a, k, from, to), (n, band, a, k, from, to))
 
 /*
  * Step t of column k + 1 needs step t + 1 of column k. So chunk c of group g holds, for its q-th
@@ -207,7 +180,7 @@ static void chase_chunk(const reduction *s, size_t group, size_t chunk) {
   const size_t end = (chunk + 1) * CHUNK;
   for (size_t q = 0; q < GROUP && q < end; q++) {
     const size_t k = group * GROUP + q, from = end - q < CHUNK ? 0 : end - q - CHUNK;
-    if (k + 2 < s->n) chase(s->n, s->band, s->a, k, from, end - q);
+    if (k + 2 < s->n) chase_version()(s->n, s->band, s->a, k, from, end - q);
   }
 }
 

@@ -128,38 +128,12 @@ INLINE void add_block_body(const size_t lanes, const size_t parts, size_t n, siz
       add_rows(lanes, parts, cols, u + i, coefficients + l * n * SUMS, sums + l * SUMS * ROWS + i);
 }
 
-#ifdef X86
-AVX512 static void add_block_avx512(size_t n, size_t cols, size_t count, const double *u,
-                                    const double *coefficients, double *sums) {
-  add_block_body(8, 3, n, cols, count, u, coefficients, sums);
-}
-
-AVX2 static void add_block_avx2(size_t n, size_t cols, size_t count, const double *u,
-                                const double *coefficients, double *sums) {
-  add_block_body(4, 2, n, cols, count, u, coefficients, sums);
-}
-#endif
-
-static void add_block_baseline(size_t n, size_t cols, size_t count, const double *u,
-                               const double *coefficients, double *sums) {
-  add_block_body(2, 2, n, cols, count, u, coefficients, sums);
-}
-
-static void add_block(size_t n, size_t cols, size_t count, const double *u,
-                      const double *coefficients, double *sums) {
-#ifdef X86
-  const km_isa isa = km_isa_level();
-  if (isa == KM_AVX512) {
-    add_block_avx512(n, cols, count, u, coefficients, sums);
-    return;
-  }
-  if (isa == KM_AVX2) {
-    add_block_avx2(n, cols, count, u, coefficients, sums);
-    return;
-  }
-#endif
-  add_block_baseline(n, cols, count, u, coefficients, sums);
-}
+VERSIONS(add_block,
+         (size_t n, size_t cols, size_t count, const double *u, const double *coefficients,
+          double *sums),
+         (8, 3, n, cols, count, u, coefficients, sums),
+         (4, 2, n, cols, count, u, coefficients, sums),
+         (2, 2, n, cols, count, u, coefficients, sums))
 
 typedef struct {
   size_t n, count;       /* count: values of lambda in this block */
@@ -237,7 +211,7 @@ static void score_rows(const loocv *s, size_t block) {
     const size_t cols = n - j0 < COLS ? n - j0 : COLS;
     for (size_t j = 0; j < cols; j++)
       memcpy(copy + j * ROWS, s->u + i0 + (j0 + j) * n, rows * sizeof *copy);
-    add_block(n, cols, s->count, copy, s->coefficients + j0 * SUMS, sums);
+    add_block_version()(n, cols, s->count, copy, s->coefficients + j0 * SUMS, sums);
   }
   for (size_t l = 0; l < s->count; l++)
     s->parts[block * BLOCK + l] = add_scores(s, l, rows, sums + l * SUMS * ROWS);

@@ -50,37 +50,16 @@ INLINE void multiply_body(const size_t lanes, const size_t count, size_t rows, s
   }
 }
 
-#ifdef X86
-AVX512 static void multiply_avx512(size_t rows, size_t cols, size_t depth, factor a,
-                                   const double *v, size_t ldv, double *out, size_t ldo) {
-  multiply_body(8, 8, rows, cols, depth, a, v, ldv, out, ldo);
-}
-
-AVX2 static void multiply_avx2(size_t rows, size_t cols, size_t depth, factor a, const double *v,
-                               size_t ldv, double *out, size_t ldo) {
-  multiply_body(4, 4, rows, cols, depth, a, v, ldv, out, ldo);
-}
-#endif
-
-static void multiply_baseline(size_t rows, size_t cols, size_t depth, factor a, const double *v,
-                              size_t ldv, double *out, size_t ldo) {
-  multiply_body(2, 4, rows, cols, depth, a, v, ldv, out, ldo);
-}
+VERSIONS(multiply,
+         (size_t rows, size_t cols, size_t depth, factor a, const double *v, size_t ldv,
+          double *out, size_t ldo),
+         (8, 8, rows, cols, depth, a, v, ldv, out, ldo),
+         (4, 4, rows, cols, depth, a, v, ldv, out, ldo),
+         (2, 4, rows, cols, depth, a, v, ldv, out, ldo))
 
 void km_multiply(size_t rows, size_t cols, size_t depth, factor a, const double *v, size_t ldv,
                  double *out, size_t ldo) {
-#ifdef X86
-  const km_isa isa = km_isa_level();
-  if (isa == KM_AVX512) {
-    multiply_avx512(rows, cols, depth, a, v, ldv, out, ldo);
-    return;
-  }
-  if (isa == KM_AVX2) {
-    multiply_avx2(rows, cols, depth, a, v, ldv, out, ldo);
-    return;
-  }
-#endif
-  multiply_baseline(rows, cols, depth, a, v, ldv, out, ldo);
+  multiply_version()(rows, cols, depth, a, v, ldv, out, ldo);
 }
 
 double km_total(size_t n, const double *x) {

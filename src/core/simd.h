@@ -2,8 +2,10 @@
 #define KM_SIMD_H
 
 /*
- * Loops compiled for several instruction sets: an INLINE body, called from one function a target
- * (AVX512, AVX2, none) and chosen by km_isa_level(). Without X86 there is the plain version alone.
+ * Loops compiled for several instruction sets. VERSIONS(name, parameters, avx512, avx2, baseline)
+ * makes of an INLINE function name_body one function for each, which passes it the arguments that
+ * stand in parentheses, and name_version(), which returns the one for the instructions in use
+ * (of core/threads.h).
  */
 
 #if defined(__GNUC__)
@@ -19,9 +21,27 @@
 #define SIMD
 #endif
 #if defined(__x86_64__) && defined(__GNUC__)
-#define X86
-#define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,fma")))
-#define AVX2 __attribute__((target("avx2,fma")))
+#define VERSIONS(name, parameters, avx512, avx2, baseline)                               \
+  typedef void name##_loop parameters;                                                   \
+  __attribute__((target("avx512f,avx512dq,avx512vl,fma"))) static void                   \
+  name##_avx512 parameters { name##_body avx512; }                                       \
+  __attribute__((target("avx2,fma"))) static void name##_avx2 parameters {               \
+    name##_body avx2;                                                                    \
+  }                                                                                      \
+  static void name##_baseline parameters { name##_body baseline; }                       \
+  static name##_loop *name##_version(void) {                                             \
+    switch (km_isa_level()) {                                                            \
+    case KM_AVX512: return name##_avx512;                                                \
+    case KM_AVX2: return name##_avx2;                                                    \
+    case KM_BASELINE: break;                                                             \
+    }                                                                                    \
+    return name##_baseline;                                                              \
+  }
+#else
+#define VERSIONS(name, parameters, avx512, avx2, baseline)         \
+  typedef void name##_loop parameters;                             \
+  static void name##_baseline parameters { name##_body baseline; } \
+  static name##_loop *name##_version(void) { return name##_baseline; }
 #endif
 
 #endif
