@@ -7,10 +7,11 @@
 #' as a dashed line; it shows the neighbourhood of the minimum (`xlim` and
 #' `ylim` show more). For MKME the score is drawn against the variance
 #' \eqn{\sigma^2}{sigma^2}. `"noise"` draws the variances of MMKME as bars, for
-#' an RBF kernel relative to \eqn{\theta_l^2}{theta_l^2}. `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as a curve
-#' for one column (with the KME dashed, if the fit is another estimate) and as
-#' contours with the points for two. `"weights"` draws \eqn{n\beta_i}{n beta_i}
-#' in increasing order; the KME is the line at 1.
+#' an RBF kernel relative to \eqn{\theta_l^2}{theta_l^2}. `"embedding"` draws
+#' \eqn{\tilde\mu(z)}{mu(z)} as a curve for one column (with the KME dashed, if
+#' the fit is another estimate) and as contours with the points for two.
+#' `"weights"` draws \eqn{n\beta_i}{n beta_i} in increasing order; the KME is
+#' the line at 1.
 #'
 #' @param x A fit of [kme()].
 #' @param y Must be missing.
@@ -18,9 +19,9 @@
 #' @param n Points on an axis of the grid for the embedding.
 #' @param ... Passed to [plot.default()] (`"embedding"` in two columns:
 #'   [contour()]).
-#' @return What was drawn, invisibly: a data frame with `lambda` (or `noise`) and
-#'   `score`, `noise` and `relative`, `z` and `value`, or `rank` and `weight`; for two columns `list(x, y, z)` as
-#'   of [contour()].
+#' @return What was drawn, invisibly: a data frame with `lambda` (or `noise`)
+#'   and `score`, `noise` and `relative`, `z` and `value`, or `rank` and
+#'   `weight`; for two columns `list(x, y, z)` as of [contour()].
 #' @family kernel means
 #' @examples
 #' fit <- kme(scale(faithful), kernel_rbf(0.5), "fkmse")
