@@ -93,8 +93,8 @@
 #' eigendecomposition, about 9n^3 flops and 16n^2 bytes, then O(n^2) for each
 #' \eqn{\lambda}{lambda}; a given `lambda` takes a Cholesky factor, n^3/3 flops.
 #' A `gram` in place of data keeps these for the next call. With an RBF kernel
-#' MKME takes two sums over tiles for each of about 40 scores, MMKME another 10
-#' to 20 with the gradient, each about three times as long; with a polynomial
+#' MKME takes two sums over tiles for each of about 40 scores, MMKME another 15
+#' to 60 with the gradient, each about three times as long; with a polynomial
 #' kernel all scores together take O(nd) after \eqn{\rho}{rho}. `predict()`
 #' takes O(nmd) time and O(n + m) memory.
 #'
@@ -380,7 +380,7 @@ estimator_title <- function(object) {
     skmse = "Kernel mean, simple shrinkage (S-KMSE)",
     fkmse = "Kernel mean, flexible shrinkage (F-KMSE)",
     mkme = "Kernel mean, marginalized (MKME)",
-    mmkme = "Kernel mean, marginalized column by column (MMKME)"
+    mmkme = "Kernel mean, marginalized by column (MMKME)"
   )
 }
 

@@ -122,6 +122,13 @@ check_marginal <- function(sample, estimator) {
       "for estimator \"", estimator, "\", not ", format_kernel(kernel)
     )
   }
+  # Variances are compared with theta^2, up to exp(8) of it and its square.
+  theta2 <- range(1, kernel$bandwidth^2)
+  if (theta2[1L] < 1e-150 || theta2[2L] > 1e150) {
+    stop_kernmean(
+      "numeric", "squared bandwidths overflow; rescale the columns of 'x'"
+    )
+  }
 }
 
 # The d variances, or NULL where they are to be selected.

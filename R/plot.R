@@ -116,7 +116,10 @@ selection_window <- function(object) {
   base <- if (is.null(object$reference)) curve$score[1L] else object$reference
   gain <- base - object$minimum
   if (gain <= 1e-8 * abs(base)) {
-    return(list(x = range(curve[[1L]]), y = range(curve$score, base)))
+    y <- range(curve$score, base)
+    # Noise with a polynomial kernel has no largest score.
+    top <- if (base > 0) min(y[2L], 3 * base) else y[2L]
+    return(list(x = range(curve[[1L]]), y = c(y[1L], top)))
   }
   y <- object$minimum + c(-0.3, 4) * gain
   inside <- curve[[1L]][curve$score <= y[2L]]
@@ -142,14 +145,11 @@ plot_noise <- function(object, ...) {
   shown <- if (is.null(theta)) noise else noise / theta^2
   labels <- names(noise)
   draw(graphics::barplot, list(
-    height = unname(shown), las = 1, col = "#56B4E9", border = NA,
+    height = unname(shown), col = "#56B4E9", border = NA,
+    ylim = c(0, if (any(shown > 0)) 1.05 * max(shown) else 1),
     names.arg = if (is.null(labels)) seq_along(noise) else labels,
-    ylab = if (is.null(theta)) {
-      "noise (variance)"
-    } else {
-      expression(e[l] / theta[l]^2)
-    },
-    main = estimator_title(object)
+    ylab = if (is.null(theta)) "variance" else "variance / theta^2",
+    main = "Noise by column (MMKME)"
   ), ...)
   abline(h = 0)
   invisible(data.frame(noise = noise, relative = shown))

@@ -455,7 +455,7 @@ test_that("the projection agrees at the points and is the nearest", {
   }
 })
 
-test_that("the expansion meets the projection at second order, not as printed", {
+test_that("the expansion meets the projection, as printed it does not", {
   x <- random_points(8, 3)
   for (kernel in list(kernel_rbf(1.5), kernel_rbf(c(1, 1.5, 3)))) {
     k <- gram_R(kernel, x)
@@ -631,4 +631,8 @@ test_that("what marginalized estimators cannot take is refused", {
     plot(fit, type = "noise")
   )))
   expect_snapshot(writeLines(lines))
+  for (theta in c(1e-80, 1e80)) {
+    expect_error(kme(theta * x, kernel_rbf(theta), "mkme"), "overflow",
+                 class = "kernmean_error_numeric")
+  }
 })
