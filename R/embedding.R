@@ -7,8 +7,11 @@
 #' k(x_i, .)} and \eqn{\tilde\mu_b = \sum_j \beta_j k(y_j, \cdot)}{mu_b = sum_j
 #' beta_j k(y_j, .)} the inner product is \eqn{\alpha'K_{xy}\beta}{alpha' K_xy
 #' beta}; the distance is \eqn{\|\tilde\mu_a - \tilde\mu_b\|}{|mu_a - mu_b|}.
-#' Parts of a target enter in the same way. With \eqn{\mu_P}{mu_P} the embedding
-#' of \eqn{P = \sum_c \pi_c N(m_c, S_c)}{P = sum_c pi_c N(m_c, S_c)},
+#' Parts of a target enter in the same way, and the noise of marginalized
+#' estimates (`"mkme"`, `"mmkme"`) in closed form, independent in a and b.
+#'
+#' With \eqn{\mu_P}{mu_P} the embedding of \eqn{P = \sum_c \pi_c N(m_c,
+#' S_c)}{P = sum_c pi_c N(m_c, S_c)},
 #' `kme_risk()` returns the squared error \eqn{\|\tilde\mu - \mu_P\|^2 =
 #' \|\tilde\mu\|^2 - 2\langle\tilde\mu, \mu_P\rangle + \|\mu_P\|^2}{|mu -
 #' mu_P|^2} from closed forms: for RBF kernels, linear and polynomial kernels of
@@ -121,8 +124,8 @@ target_parts <- function(target, times = 1) {
   }
 }
 
-# Adds up the weights of parts on the same points and noise, so that differences of
-# nearby embeddings are differences of weights and not of large norms.
+# Adds up the weights of parts on the same points and noise, so that differences
+# of nearby embeddings are differences of weights and not of large norms.
 merge_parts <- function(parts) {
   merged <- list()
   for (part in parts) {

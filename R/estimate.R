@@ -364,13 +364,20 @@ search_lambda <- function(score, top) {
 
 # The smallest score along the logarithm of its argument: a grid of equal steps,
 # then Brent's method in the two cells around the best. list(at, minimum,
-# border: is it at an end of the grid?, path, values: what was drawn).
+# border: is it at an end of the grid?, path, values: all that was evaluated).
 search_log <- function(score, grid) {
   last <- length(grid)
   values <- score(grid)
   best <- which.min(values)
   around <- log(grid[c(max(1L, best - 1L), min(last, best + 1L))])
-  refined <- optimize(\(l) score(exp(l)), around, tol = 1e-5)
+  path <- grid
+  along <- function(l) {
+    value <- score(exp(l))
+    path <<- c(path, exp(l))
+    values <<- c(values, value)
+    value
+  }
+  refined <- optimize(along, around, tol = 1e-5)
   at <- grid[best]
   minimum <- values[best]
   if (refined$objective <= minimum) {
@@ -379,7 +386,7 @@ search_log <- function(score, grid) {
   }
   cell <- diff(log(grid[1:2]))
   list(
-    at = at, minimum = minimum, path = c(grid, at), values = c(values, minimum),
+    at = at, minimum = minimum, path = c(path, at), values = c(values, minimum),
     border = min(abs(log(at) - log(grid[c(1L, last)]))) < 1e-3 * cell
   )
 }

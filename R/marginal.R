@@ -46,8 +46,9 @@
 #' @details Stores \eqn{K}{K}: 16n^2 bytes and about 9n^3 flops for its
 #' spectrum, once for all fits on one [gram()].
 #' @references
-#' Xia, T. et al. Kernel mean estimation by marginalized corrupted
-#' distributions.
+#' Xia, X., Shan, S., Gong, M., Wang, N., Gao, F., Wei, H. and Liu, T. (2021).
+#' Kernel mean estimation by marginalized corrupted distributions. Theorems 1
+#' and 2. \doi{10.48550/arXiv.2107.04855}
 #' @family kernel means
 #' @examples
 #' x <- scale(iris[1:30, 1:4])
@@ -119,6 +120,13 @@ check_marginal <- function(sample, estimator) {
     stop_input(
       "'kernel' must be an RBF, linear or polynomial kernel of degree 2 or 3 ",
       "for estimator \"", estimator, "\", not ", format_kernel(kernel)
+    )
+  }
+  # Variances are compared with theta^2, up to exp(8) of it and its square.
+  theta2 <- range(1, kernel$bandwidth^2)
+  if (theta2[1L] < 1e-150 || theta2[2L] > 1e150) {
+    stop_kernmean(
+      "numeric", "squared bandwidths overflow; rescale the columns of 'x'"
     )
   }
 }
@@ -435,6 +443,8 @@ describe_noise <- function(object, digits) {
                if (length(theta) == 1L) {
                  paste0(" = ", number(noise / theta^2), " theta^2")
                })
+      } else if (all(noise == noise[1L])) {
+        paste0("noise ", number(noise[[1L]]), " in every column")
       } else {
         paste0(
           "noise from ", number(min(noise)), " to ", number(max(noise)), ", ",

@@ -7,10 +7,11 @@
 #' as a dashed line; it shows the neighbourhood of the minimum (`xlim` and
 #' `ylim` show more). For MKME the score is drawn against the variance
 #' \eqn{\sigma^2}{sigma^2}. `"noise"` draws the variances of MMKME as bars, for
-#' an RBF kernel relative to \eqn{\theta_l^2}{theta_l^2}. `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as a curve
-#' for one column (with the KME dashed, if the fit is another estimate) and as
-#' contours with the points for two. `"weights"` draws \eqn{n\beta_i}{n beta_i}
-#' in increasing order; the KME is the line at 1.
+#' an RBF kernel relative to \eqn{\theta_l^2}{theta_l^2}. `"embedding"` draws
+#' \eqn{\tilde\mu(z)}{mu(z)} as a curve for one column (with the KME dashed, if
+#' the fit is another estimate) and as contours with the points for two.
+#' `"weights"` draws \eqn{n\beta_i}{n beta_i} in increasing order; the KME is
+#' the line at 1.
 #'
 #' @param x A fit of [kme()].
 #' @param y Must be missing.
@@ -18,9 +19,9 @@
 #' @param n Points on an axis of the grid for the embedding.
 #' @param ... Passed to [plot.default()] (`"embedding"` in two columns:
 #'   [contour()]).
-#' @return What was drawn, invisibly: a data frame with `lambda` (or `noise`) and
-#'   `score`, `noise` and `relative`, `z` and `value`, or `rank` and `weight`; for two columns `list(x, y, z)` as
-#'   of [contour()].
+#' @return What was drawn, invisibly: a data frame with `lambda` (or `noise`)
+#'   and `score`, `noise` and `relative`, `z` and `value`, or `rank` and
+#'   `weight`; for two columns `list(x, y, z)` as of [contour()].
 #' @family kernel means
 #' @examples
 #' fit <- kme(scale(faithful), kernel_rbf(0.5), "fkmse")
@@ -115,7 +116,10 @@ selection_window <- function(object) {
   base <- if (is.null(object$reference)) curve$score[1L] else object$reference
   gain <- base - object$minimum
   if (gain <= 1e-8 * abs(base)) {
-    return(list(x = range(curve[[1L]]), y = range(curve$score, base)))
+    y <- range(curve$score, base)
+    # Noise with a polynomial kernel has no largest score.
+    top <- if (base > 0) min(y[2L], 3 * base) else y[2L]
+    return(list(x = range(curve[[1L]]), y = c(y[1L], top)))
   }
   y <- object$minimum + c(-0.3, 4) * gain
   inside <- curve[[1L]][curve$score <= y[2L]]
@@ -141,14 +145,11 @@ plot_noise <- function(object, ...) {
   shown <- if (is.null(theta)) noise else noise / theta^2
   labels <- names(noise)
   draw(graphics::barplot, list(
-    height = unname(shown), las = 1, col = "#56B4E9", border = NA,
+    height = unname(shown), col = "#56B4E9", border = NA,
+    ylim = c(0, if (any(shown > 0)) 1.05 * max(shown) else 1),
     names.arg = if (is.null(labels)) seq_along(noise) else labels,
-    ylab = if (is.null(theta)) {
-      "noise (variance)"
-    } else {
-      expression(e[l] / theta[l]^2)
-    },
-    main = estimator_title(object)
+    ylab = if (is.null(theta)) "variance" else "variance / theta^2",
+    main = "Noise by column (MMKME)"
   ), ...)
   abline(h = 0)
   invisible(data.frame(noise = noise, relative = shown))

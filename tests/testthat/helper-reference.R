@@ -148,3 +148,64 @@ rbf_gram <- function(n, d = 2, theta = 1) {
   x <- random_points(n, d)
   kernel_R(x, x, theta, "rbf")
 }
+
+# --- Marginalized estimators -------------------------------------------------
+
+# E k(X, Y) for X from N(a, diag(e)) and Y from N(b, diag(f)). For polynomials
+# of degree up to 3 a normal variable may be replaced by its mean plus or minus
+# its standard deviation, which has the same first three moments.
+noisy_pair_R <- function(kernel, a, e, b, f) {
+  if (kernel$family == "rbf") {
+    v <- kernel$bandwidth^2 + e + f
+    return(prod(kernel$bandwidth / sqrt(v) * rep(1, length(a))) *
+             exp(-sum((a - b)^2 / v) / 2))
+  }
+  total <- 0
+  left <- signs_R(a, e)
+  right <- signs_R(b, f)
+  for (i in seq_len(nrow(left))) {
+    for (j in seq_len(nrow(right))) {
+      total <- total +
+        (sum(left[i, ] * right[j, ]) + kernel$offset)^kernel$degree
+    }
+  }
+  total / (nrow(left) * nrow(right))
+}
+
+# 2^d points around a, with mean a and variances e.
+signs_R <- function(a, e) {
+  signs <- as.matrix(expand.grid(rep(list(c(-1, 1)), length(a))))
+  unname(sweep(sweep(signs, 2, sqrt(e), "*"), 2, a, "+"))
+}
+
+# The matrix of E k(x~_i, y~_j).
+noisy_gram_R <- function(kernel, x, e, y, f) {
+  k <- matrix(0, nrow(x), nrow(y))
+  for (i in seq_len(nrow(x))) {
+    for (j in seq_len(nrow(y))) {
+      k[i, j] <- noisy_pair_R(kernel, x[i, ], e, y[j, ], f)
+    }
+  }
+  k
+}
+
+# mean_i |phi(x_i) - estimate from the other points|^2, each fitted anew.
+marginal_loocv_R <- function(kernel, x, e) {
+  errors <- vapply(seq_len(nrow(x)), \(i) {
+    one <- x[i, , drop = FALSE]
+    kept <- x[-i, , drop = FALSE]
+    noisy_pair_R(kernel, x[i, ], 0 * e, x[i, ], 0 * e) -
+      2 * mean(noisy_gram_R(kernel, one, 0 * e, kept, e)) +
+      mean(noisy_gram_R(kernel, kept, e, kept, e))
+  }, numeric(1))
+  mean(errors)
+}
+
+# Theorem 1 of Xia et al. as printed, with the matrix K' = k |x - x'|^2.
+theorem1_printed_R <- function(x, theta2, sigma2) {
+  d <- ncol(x)
+  distances <- unname(as.matrix(stats::dist(x)))^2
+  k <- exp(-distances / (2 * theta2))
+  (theta2 + d * sigma2) / (2 * theta2) / nrow(x) -
+    d * sigma2 / (2 * theta2^2) * drop(solve(k, rowMeans(k * distances)))
+}
