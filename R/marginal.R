@@ -8,7 +8,7 @@
 #'
 #' The estimate as a combination of the kernel's sections at the points of the
 #' sample, \eqn{\sum_i \beta_i k(x_i, \cdot)}{sum_i beta_i k(x_i, .)}: exactly
-#' for most estimators, in the best or in a cheap approximation for the
+#' for most estimators, as the nearest or as a second-order one for the
 #' marginalized ones (`"mkme"`, `"mmkme"`), which are no such combination.
 #'
 #' With the marginalized embedding \eqn{\tilde\mu}{mu}, the Gram matrix
