@@ -410,7 +410,7 @@ test_that("long work on a matrix stops on interrupt", {
   expect_false(finishes(.Call(C_r_tridiag, k)))
   u <- random_points(1500, 1500)
   gamma <- sort(stats::runif(1500), decreasing = TRUE)
-  path <- exp(seq(-9, 9, length.out = 400))
+  path <- exp(seq(-9, 9, length.out = 4000))
   expect_false(finishes(
     .Call(C_r_score_loocv, gamma, u, diag(k), NULL, 0, path)
   ))
