@@ -118,8 +118,9 @@
 #' fast, consistent kernel two-sample test. *Advances in Neural Information
 #' Processing Systems* 22.
 #'
-#' Xia, X. et al. Kernel mean estimation by marginalized corrupted
-#' distributions. \doi{10.48550/arXiv.2107.04855}
+#' Xia, X., Shan, S., Gong, M., Wang, N., Gao, F., Wei, H. and Liu, T. (2021).
+#' Kernel mean estimation by marginalized corrupted distributions.
+#' \doi{10.48550/arXiv.2107.04855}
 #'
 #' Biggs, F., Schrab, A. and Gretton, A. (2023). MMD-FUSE: learning and
 #' combining kernels for two-sample testing without data splitting.
