@@ -22,8 +22,9 @@ check_permutations <- function(permutations, n, B, blocks) {
   }
   ok <- is.matrix(permutations) && is.numeric(permutations) &&
     nrow(permutations) == n && ncol(permutations) >= 1L &&
-    all(apply(permutations, 2, sort) == seq_len(n))
-  if (is.na(ok) || !ok) {
+    all(permutations %in% seq_len(n)) &&
+    !any(apply(permutations, 2, anyDuplicated))
+  if (!ok) {
     stop_input(
       "'permutations' must be NULL, \"all\" or a matrix of ", n, " rows, each ",
       "column a permutation of 1, ..., ", n, ", not ", describe(permutations)

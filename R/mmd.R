@@ -49,7 +49,8 @@
 #' @section Many bandwidths:
 #' `kernel_rbf("fuse")` combines ten bandwidths in one statistic (MMD-FUSE,
 #' Biggs et al. 2023): spaced evenly from half the 5% to twice the 95% quantile
-#' of the pooled distances (of 2,000 points at most), \eqn{\log \mathrm{mean}_k
+#' of the pooled distances (of 2,000 points drawn at random, if there are more),
+#' \eqn{\log \mathrm{mean}_k
 #' \exp(\lambda U_k/\sigma_k)}{log mean_k exp(lambda U_k/sigma_k)} with
 #' \eqn{\lambda = \sqrt{m(m-1)}}{lambda = sqrt(m(m - 1))}, m the smaller sample,
 #' and \eqn{\sigma_k^2}{sigma_k^2} the mean squared kernel value of two

@@ -40,8 +40,7 @@ plot_witness <- function(test, n, ...) {
   if (length(test$sizes) != 2L) {
     stop_input("'type' must not be \"witness\" for more than two samples")
   }
-  if (length(test$kernel$bandwidth) > 1L && test$type == "U" &&
-        length(test$replicates) && names(test$statistic) == "fused MMD^2") {
+  if (names(test$statistic) == "fused MMD^2") {
     stop_input("'type' must not be \"witness\" for many bandwidths")
   }
   weights <- ifelse(as.integer(test$groups) == 1L, 1, -1) /

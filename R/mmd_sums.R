@@ -161,7 +161,7 @@ point_moments <- function(samples, fitted) {
 
 # --- Sums over labellings --------------------------------------------------
 
-labellings_at_once <- 1024L
+sets_at_once <- 2048L
 
 # For each bandwidth, list(own, cross, trace, moments): the observed labelling
 # and then each permutation, one a row; sums of kernel values within groups,
@@ -178,18 +178,17 @@ labelled_sums <- function(source, scheme, pairs, progress) {
     sets <- rbind(sets, t(apply(each, 2L, \(p) seq_len(groups) %in% p)))
   }
   blocks <- if (is.null(source$blocks)) scheme$blocks else source$blocks
-  starts <- seq(0L, by = labellings_at_once,
-                length.out = ceiling(scheme$B / labellings_at_once))
+  step <- max(32L, sets_at_once %/% nrow(sets))
+  starts <- seq(0L, by = step, length.out = max(1, ceiling(scheme$B / step)))
   bar <- progress_bar(progress && length(starts) > 1L)
   on.exit(bar$close())
-  as_they_are <- matrix(seq_len(sum(source$sizes)))
-  parts <- list(subset_sums(source, as_they_are, 1L, sets, NULL))
-  for (start in starts) {
-    count <- min(labellings_at_once, scheme$B - start)
+  parts <- lapply(starts, \(start) {
+    count <- min(step, scheme$B - start)
     given <- scheme$matrix[, start + seq_len(count), drop = FALSE]
-    parts <- c(parts, list(subset_sums(source, given, count, sets, blocks)))
+    part <- subset_sums(source, given, count, sets, blocks, start == 0L)
     bar$at((start + count) / scheme$B)
-  }
+    part
+  })
   bind <- \(name, j) do.call(rbind, lapply(parts, \(p) p[[name]][[j]]))
   lapply(seq_len(ncol(source$rows)), \(j) {
     sums <- block_sums(
@@ -206,13 +205,16 @@ labelled_sums <- function(source, scheme, pairs, progress) {
 }
 
 # Quadratic forms, and sums of rows and diagonal, over the sets of `count`
-# labellings: lists of matrices labellings x sets, one for each bandwidth.
-subset_sums <- function(source, permutations, count, sets, blocks) {
+# labellings (and before them those of the observed one): lists of matrices
+# labellings x sets, one for each bandwidth.
+subset_sums <- function(source, permutations, count, sets, blocks, observed) {
   if (!is.null(permutations)) {
     storage.mode(permutations) <- "integer"
   }
-  subsets <- .Call(C_r_subsets, permutations, count, source$sizes, sets, blocks)
-  all <- count * nrow(sets)
+  subsets <- .Call(
+    C_r_subsets, permutations, count, source$sizes, sets, blocks, observed
+  )
+  all <- (count + observed) * nrow(sets)
   found <- if (is.list(source$x)) {
     each <- lapply(source$x, \(k) {
       .Call(C_r_subset_forms, NULL, k, subsets, all, NULL)

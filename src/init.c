@@ -20,7 +20,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_kernel_median, 2),
   ENTRY(r_kernel_sampled_median, 3),
   ENTRY(r_permutations, 3),
-  ENTRY(r_subsets, 5),
+  ENTRY(r_subsets, 6),
   ENTRY(r_subset_sums, 3),
   ENTRY(r_subset_forms, 5),
   ENTRY(r_block_sums, 4),

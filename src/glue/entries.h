@@ -19,7 +19,8 @@ SEXP r_kernel_sampled_median(SEXP spec, SEXP x, SEXP pairs);
 
 SEXP r_permutations(SEXP order, SEXP count, SEXP blocks);
 
-SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks);
+SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks,
+               SEXP observed);
 SEXP r_subset_sums(SEXP subsets, SEXP count, SEXP v);
 SEXP r_subset_forms(SEXP spec, SEXP x, SEXP subsets, SEXP count, SEXP rates);
 SEXP r_block_sums(SEXP spec, SEXP x, SEXP block, SEXP blocks);

@@ -32,28 +32,35 @@ static void mark(const int *permutation, int base, SEXP sizes, SEXP sets, size_t
 
 /*
  * Subsets for each permutation: the columns of `permutations` (n x columns, from 1), or if that is
- * NULL so many drawn by R's generator. sizes: groups; sets: logical, sets x groups.
+ * NULL so many drawn by R's generator; before them, if `observed`, the labels as they are. sizes:
+ * groups; sets: logical, sets x groups.
  */
-SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks) {
+SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks,
+               SEXP observed) {
   const size_t times = (size_t) Rf_asInteger(columns), n_sets = (size_t) Rf_nrows(sets);
+  const size_t before = Rf_asLogical(observed) ? 1 : 0;
   size_t n = 0;
   for (R_xlen_t g = 0; g < XLENGTH(sizes); g++) n += (size_t) INTEGER_RO(sizes)[g];
   const int draw = Rf_isNull(permutations);
   if (!draw && (TYPEOF(permutations) != INTSXP || (size_t) XLENGTH(permutations) != n * times))
     Rf_error("internal error: 'permutations' is not an integer matrix of the right size");
-  const size_t count = times * n_sets;
+  const size_t count = (before + times) * n_sets;
   const size_t bytes = km_subset_words(n, count) * sizeof(uint64_t);
   SEXP out = PROTECT(Rf_allocVector(RAWSXP, (R_xlen_t) bytes));
   uint64_t *subsets = (uint64_t *) RAW(out);
   memset(subsets, 0, bytes);
   const glue_blocks drawn = glue_unpack_blocks(blocks, n);
   int *permutation = (int *) R_alloc(n, sizeof(int));
+  if (before) {
+    for (size_t i = 0; i < n; i++) permutation[i] = (int) i;
+    mark(permutation, 0, sizes, sets, count, 0, subsets);
+  }
   if (draw) GetRNGstate();
   for (size_t c = 0; c < times; c++) {
     if (draw)
       glue_permutation(&drawn, permutation);
     mark(draw ? permutation : INTEGER_RO(permutations) + c * n, !draw, sizes, sets, count,
-         c * n_sets, subsets);
+         (before + c) * n_sets, subsets);
     glue_poll();
   }
   if (draw) PutRNGstate();
