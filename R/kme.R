@@ -150,8 +150,9 @@
 #' `coef()` gives the weights, `predict()` the embedding at new points (a fit on
 #' [as_gram()] takes their m by n kernel values), `plot()` the selection curve,
 #' the embedding for one or two columns, or the weights, and `update()` fits
-#' again with other arguments: on the same points unless `x` is given, with the
-#' rule of selection (and own weights) dropped if the estimator changes.
+#' again with other arguments: on the same points unless `x` is given (`data` for
+#' a fit by formula), with the rule of selection (and own weights) dropped if the
+#' estimator changes.
 #'
 #' @references
 #' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
@@ -243,13 +244,25 @@ kme.formula <- function(formula, data = NULL, subset, na.action, ...) {
   }
   frame$formula <- layout
   frame <- eval.parent(frame)
-  # With what scale() or poly() were fitted to, for new data; the environment is
-  # not kept.
+  # With what scale() or poly() were fitted to, for new data.
   layout <- attr(frame, "terms")
   fit <- kme.default(formula_matrix(layout, frame), ...)
-  attr(layout, ".Environment") <- globalenv()
-  fit$terms <- layout
+  fit$terms <- keep_constants(layout, data)
   fit
+}
+
+# Of the formula's environment only the constants are kept, such as the degree
+# of poly(a, degree); `columns` are the variables that new data must have.
+keep_constants <- function(layout, data) {
+  home <- environment(layout)
+  value <- \(name) get0(name, home)
+  used <- all.vars(layout)
+  constant <- !used %in% names(data) &
+    vapply(used, \(name) NROW(value(name)) == 1L, logical(1))
+  kept <- lapply(stats::setNames(nm = used[constant]), value)
+  attr(layout, "columns") <- used[!constant]
+  attr(layout, ".Environment") <- list2env(kept, parent = globalenv())
+  layout
 }
 
 # The matrix of a formula's columns, without an intercept.
@@ -320,11 +333,11 @@ predict_values <- function(object, newdata) {
   drop(values %*% parts[[1L]]$weights)
 }
 
-read_terms <- function(layout, newdata) {
-  missing <- setdiff(all.vars(layout), names(newdata))
+read_terms <- function(layout, newdata, name = "newdata") {
+  missing <- setdiff(attr(layout, "columns"), names(newdata))
   if (length(missing)) {
     stop_input(
-      "'newdata' must have the variables of the formula; missing: ",
+      "'", name, "' must have the variables of the formula; missing: ",
       paste0("'", missing, "'", collapse = ", ")
     )
   }
@@ -341,6 +354,11 @@ update.kme <- function(object, ...) {
     stop_input("the arguments of update() must be named")
   }
   arguments <- object$arguments
+  same_columns <- !"x" %in% names(changes)
+  if ("data" %in% names(changes) && !is.null(object$terms)) {
+    changes$x <- read_terms(object$terms, changes$data, "data")
+    changes$data <- NULL
+  }
   if (!"x" %in% names(changes)) {
     arguments$x <- if (is.null(object$gram)) object$x else object$gram
     if (is.null(object$gram)) {
@@ -364,7 +382,7 @@ update.kme <- function(object, ...) {
   arguments[names(changes)] <- changes
   arguments <- arguments[!vapply(arguments, is.null, logical(1))]
   fit <- do.call(kme.default, arguments)
-  if (!"x" %in% names(changes)) {
+  if (same_columns) {
     fit$terms <- object$terms
   }
   fit

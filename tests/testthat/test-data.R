@@ -155,6 +155,14 @@ test_that("new data of a formula is transformed as the sample was", {
     expect_equal(unname(predict(fit, d[2:4, ])), unname(predict(fit))[2:4],
                  tolerance = 1e-12, info = deparse1(formula))
   }
+  degree <- 2
+  curved <- local(kme(~ poly(a, degree), d, kernel = kernel_rbf(1)))
+  rm(degree)
+  expect_equal(predict(curved, d), curved$fitted, ignore_attr = TRUE)
+  moved <- update(kme(~ a + b, d), data = 2 * d)
+  expect_equal(moved$fitted, kme(~ a + b, 2 * d)$fitted)
+  expect_error(update(moved, data = d["a"]), "'data' must have the variables",
+               class = "kernmean_error_input")
   updated <- update(kme(~ scale(a), d), estimator = "skmse")
   expect_equal(unname(predict(updated, d[2:4, ])),
                unname(predict(updated))[2:4], tolerance = 1e-12)
