@@ -11,8 +11,8 @@
 #'     (Gretton et al. 2005). With [kernel_energy()] on both sides, n times it
 #'     is the statistic of the distance covariance test.}
 #'   \item{`"unbiased"`}{with \eqn{\tilde K, \tilde L}{K~, L~}, the matrices
-#'     with 0 on the diagonal, \eqn{(\mathrm{tr}(\tilde K\tilde L) + e'\tilde K e \,
-#'     e'\tilde L e/((n-1)(n-2)) - 2 e'\tilde K\tilde L e/(n-2))/(n(n-3))}{
+#'     with 0 on the diagonal, \eqn{(\mathrm{tr}(\tilde K\tilde L) + e'\tilde K
+#'     e \, e'\tilde L e/((n-1)(n-2)) - 2 e'\tilde K\tilde L e/(n-2))/(n(n-3))}{
 #'     (tr(K~L~) + e'K~e e'L~e/((n-1)(n-2)) - 2 e'K~L~e/(n-2))/(n(n-3))} (Song
 #'     et al. 2012), for n of at least 4.}
 #' }
@@ -35,10 +35,11 @@
 #' times the biased HSIC, where each permutation has an \eqn{\alpha}{alpha} of
 #' its own, from \eqn{\rho = \mathrm{mean}(M)}{rho = mean(M)} and \eqn{\varrho =
 #' \mathrm{tr}(M)/n}{varrho = tr(M)/n}: \eqn{(\varrho - \rho)/((\varrho -
-#' \rho) + (n-1)\rho)}{(varrho - rho)/((varrho - rho) + (n-1) rho)} for `"plugin"`,
-#' \eqn{n(\varrho - \rho)/((n-1)^2\rho + \varrho - \rho)}{n (varrho -
-#' rho)/((n-1)^2 rho + varrho - rho)}, at most 1, for `"loocv"`. The latter is 1
-#' for many permutations of independent data, which costs power. For F-COSE
+#' \rho) + (n-1)\rho)}{(varrho - rho)/((varrho - rho) + (n-1) rho)} for
+#' `"plugin"`, \eqn{n(\varrho - \rho)/((n-1)^2\rho + \varrho - \rho)}{
+#' n (varrho - rho)/((n-1)^2 rho + varrho - rho)}, at most 1, for `"loocv"`. The
+#' latter is 1 for many permutations of independent data, which costs power. For
+#' F-COSE
 #' \eqn{\beta = (M + \lambda I)^{-1} M 1_n}{beta = (M + lambda I)^(-1) M 1_n}.
 #' Unless `lambda` is given, it is selected once as by [kme()], for a sample
 #' whose pairs have been parted by one random permutation, drawn before all
@@ -59,9 +60,9 @@
 #' If the Gram matrices have low rank, as with smooth kernels on few columns,
 #' or with factors, they are replaced by incomplete Cholesky factors that leave
 #' \eqn{10^{-13}}{1e-13} of the trace; where the product of the two ranks p and
-#' q is less than 4n, this takes O(Bnpq) time and O(n(p + q)) memory, and no n by
-#' n matrix is formed. Otherwise \eqn{Bn^2/2}{Bn^2/2} operations and two stored
-#' matrices, \eqn{16n^2}{16n^2} bytes (dHSIC: one for each variable).
+#' q is less than 4n, this takes O(Bnpq) time and O(n(p + q)) memory, and no n
+#' by n matrix is formed. Otherwise \eqn{Bn^2/2}{Bn^2/2} operations and two
+#' stored matrices, \eqn{16n^2}{16n^2} bytes (dHSIC: one for each variable).
 #' `estimator = "fkmse"` factors a matrix for each permutation,
 #' \eqn{O(Bn^3)}{O(Bn^3)}; a warning says when that exceeds \eqn{10^{11}}{1e11}
 #' operations. Permutations are drawn in chunks of at most 256.
@@ -88,7 +89,8 @@
 #'   and `"fkmse"`.
 #' @param permutations `NULL` for `B` random ones, `"all"` (at most 10^5: up to
 #'   8 points), or a matrix with a permutation of the n values of y in each
-#'   column. If a column is the identity, the observed statistic is not counted again.
+#'   column. If a column is the identity, the observed statistic is not counted
+#'   again.
 #' @param blocks One value for each point; values of y change places within a
 #'   block only (repeated measures, strata, sites).
 #' @param progress Show a progress bar?
@@ -98,8 +100,8 @@
 #'   an error by default.
 #'
 #' @return An object of class `c("hsic_test", "htest")`, a list with
-#' `statistic`, `parameter`, `p.value`, `alternative`, `method`, `data.name` as usual for
-#' tests, and
+#' `statistic`, `parameter`, `p.value`, `alternative`, `method`, `data.name` as
+#' usual for tests, and
 #' \item{replicates}{the statistic of each permutation; `NULL` for `"gamma"`}
 #' \item{gamma}{shape and scale, for `null = "gamma"`}
 #' \item{kernels, bandwidths}{of each variable, `NULL` where there is none}
