@@ -34,6 +34,12 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_score_gcv, 4),
   ENTRY(r_score_printed, 3),
   ENTRY(r_score_loocv, 6),
+  ENTRY(r_centred, 2),
+  ENTRY(r_lowrank, 3),
+  ENTRY(r_permuted_forms, 3),
+  ENTRY(r_permuted_products, 3),
+  ENTRY(r_permuted_sums, 3),
+  ENTRY(r_permuted_tensor, 3),
   {NULL, NULL, 0}};
 
 void attribute_visible R_init_kernmean(DllInfo *dll);

@@ -21,13 +21,13 @@
 #define SIMD
 #endif
 #if defined(__x86_64__) && defined(__GNUC__)
+#define X86
+#define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,fma")))
+#define AVX2 __attribute__((target("avx2,fma")))
 #define VERSIONS(name, parameters, avx512, avx2, baseline)                               \
   typedef void name##_loop parameters;                                                   \
-  __attribute__((target("avx512f,avx512dq,avx512vl,fma"))) static void                   \
-  name##_avx512 parameters { name##_body avx512; }                                       \
-  __attribute__((target("avx2,fma"))) static void name##_avx2 parameters {               \
-    name##_body avx2;                                                                    \
-  }                                                                                      \
+  AVX512 static void name##_avx512 parameters { name##_body avx512; }                    \
+  AVX2 static void name##_avx2 parameters { name##_body avx2; }                          \
   static void name##_baseline parameters { name##_body baseline; }                       \
   static name##_loop *name##_version(void) {                                             \
     switch (km_isa_level()) {                                                            \

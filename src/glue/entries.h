@@ -37,4 +37,11 @@ SEXP r_score_gcv(SEXP gamma, SEXP q, SEXP trace, SEXP lambda);
 SEXP r_score_printed(SEXP gamma, SEXP q, SEXP lambda);
 SEXP r_score_loocv(SEXP gamma, SEXP vectors, SEXP diagonal, SEXP target, SEXP norm2, SEXP lambda);
 
+SEXP r_centred(SEXP spec, SEXP x);
+SEXP r_lowrank(SEXP spec, SEXP x, SEXP cap);
+SEXP r_permuted_forms(SEXP k, SEXP l, SEXP permutations);
+SEXP r_permuted_products(SEXP a, SEXP b, SEXP permutations);
+SEXP r_permuted_sums(SEXP a, SEXP b, SEXP permutations);
+SEXP r_permuted_tensor(SEXP kernels, SEXP rows, SEXP permutations);
+
 #endif

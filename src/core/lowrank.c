@@ -1,0 +1,99 @@
+#include "core/lowrank.h"
+
+#include <math.h>
+#include <string.h>
+
+/*
+ * Incomplete Cholesky with diagonal pivoting: step r takes the point p of largest residual (the
+ * first of several), evaluates the column K e_p and sets F e_r = (K e_p - F F_p') / sqrt(residual
+ * of p). The residuals are the diagonal of K - FF', which is positive semi-definite: their sum
+ * bounds every error. n rank^2 flops, n cap doubles; no n x n matrix is formed.
+ */
+
+static const double tolerance = 1e-13;
+
+static km_pair one_column(const km_pair *points) {
+  return (km_pair){.x = points->x, .n = points->n, .y = points->x, .m = 1, .d = points->d};
+}
+
+size_t km_lowrank_work(const km_pair *points) {
+  const km_pair column = one_column(points);
+  return 2 * points->n + points->d + (points->k ? 0 : km_fold_store_work(&column));
+}
+
+static void take_column(const km_kernel *kernel, const km_pair *points, size_t p, double *column,
+                        double *work) {
+  const size_t n = points->n;
+  if (points->k) {
+    memcpy(column, points->k + p * n, n * sizeof *column);
+    return;
+  }
+  for (size_t l = 0; l < points->d; l++) work[l] = points->x[p + l * n];
+  km_pair pair = one_column(points);
+  pair.y = work;
+  km_fold_store(kernel, &pair, column, work + points->d, NULL);
+}
+
+/* Column r of f, and the residuals without it. */
+static void add_column(size_t n, size_t cap, size_t r, size_t p, const double *column, double *f,
+                       double *residual) {
+  const double root = sqrt(residual[p]);
+  const double *pivot = f + p * cap;
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(n, cap, r, p, column, f, residual, root, pivot) \
+    schedule(static) num_threads(km_threads((double) (n * (r + 1))))
+#endif
+  for (size_t i = 0; i < n; i++) {
+    double *row = f + i * cap;
+    double sum = 0;
+#ifdef _OPENMP
+#pragma omp simd reduction(+ : sum)
+#endif
+    for (size_t c = 0; c < r; c++) sum += row[c] * pivot[c];
+    /* Of a point that is accounted for there is only rounding left. */
+    if (residual[i] <= 0) {
+      row[r] = 0;
+    } else if (i != p) {
+      row[r] = (column[i] - sum) / root;
+      residual[i] -= row[r] * row[r];
+    }
+  }
+  f[p * cap + r] = root;
+  residual[p] = 0;
+}
+
+size_t km_lowrank(const km_kernel *kernel, const km_pair *points, size_t cap, double *f,
+                  double *work, km_poll poll) {
+  const size_t n = points->n;
+  double *residual = work, *column = work + n, *scratch = work + 2 * n;
+  double trace = 0;
+  if (points->k)
+    for (size_t i = 0; i < n; i++) residual[i] = points->k[i + i * n];
+  else
+    km_diagonal(kernel, points->x, n, points->d, residual);
+  for (size_t i = 0; i < n; i++) trace += residual[i];
+  for (size_t r = 0; r <= cap; r++) {
+    size_t p = 0;
+    double left = 0;
+    for (size_t i = 0; i < n; i++) {
+      if (residual[i] > residual[p]) p = i;
+      if (residual[i] > 0) left += residual[i];
+    }
+    if (left <= tolerance * trace) return r;
+    if (r == cap) break;
+    take_column(kernel, points, p, column, scratch);
+    add_column(n, cap, r, p, column, f, residual);
+    if (poll) poll();
+  }
+  return cap + 1;
+}
+
+void km_lowrank_centre(size_t n, const double *f, size_t cap, size_t rank, double *factor) {
+  for (size_t i = 0; i < n; i++) memcpy(factor + i * rank, f + i * cap, rank * sizeof *factor);
+  for (size_t c = 0; c < rank; c++) {
+    double mean = 0;
+    for (size_t i = 0; i < n; i++) mean += factor[i * rank + c];
+    mean /= (double) n;
+    for (size_t i = 0; i < n; i++) factor[i * rank + c] -= mean;
+  }
+}

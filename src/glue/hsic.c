@@ -1,0 +1,117 @@
+#include "apps/hsic.h"
+#include "core/lowrank.h"
+#include "glue/entries.h"
+#include "glue/glue.h"
+
+/* permutations: integer, n x count, each column a permutation of 1, ..., n. */
+
+static km_permutations unpack_permutations(SEXP permutations, size_t n, int inverse) {
+  if (TYPEOF(permutations) != INTSXP || !Rf_isMatrix(permutations) ||
+      (size_t) Rf_nrows(permutations) != n)
+    Rf_error("internal error: 'permutations' is not an integer matrix of the right size");
+  const size_t count = (size_t) Rf_ncols(permutations);
+  int *order = (int *) R_alloc(n * count, sizeof(int));
+  int *back = inverse ? (int *) R_alloc(n * count, sizeof(int)) : NULL;
+  km_invert(INTEGER_RO(permutations), n, count, order, back);
+  return (km_permutations){n, count, order, back};
+}
+
+static const double *unpack_square(SEXP k, size_t n, const char *name) {
+  if (glue_order(k, name) != n) Rf_error("internal error: '%s' is of another order", name);
+  return REAL_RO(k);
+}
+
+/* list(k, rows): the centred Gram matrix of x (points, or a Gram matrix if spec is NULL) and the
+   row means before. */
+SEXP r_centred(SEXP spec, SEXP x) {
+  const char *names[] = {"k", "rows", ""};
+  const km_pair source = glue_source(spec, x);
+  const km_kernel kernel = glue_kernel(spec, source.d);
+  const size_t n = source.n;
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SEXP k = Rf_allocMatrix(REALSXP, (int) n, (int) n);
+  SET_VECTOR_ELT(out, 0, k);
+  SEXP rows = Rf_allocVector(REALSXP, (R_xlen_t) n);
+  SET_VECTOR_ELT(out, 1, rows);
+  double *work = glue_scratch(km_fold_store_work(&source));
+  km_fold_store(&kernel, &source, REAL(k), work, glue_poll);
+  km_centre(n, REAL(k), REAL(rows));
+  UNPROTECT(1);
+  return out;
+}
+
+/* The centred factor, rank x n, or NULL if the rank is above cap. */
+SEXP r_lowrank(SEXP spec, SEXP x, SEXP cap) {
+  const km_pair source = glue_source(spec, x);
+  const km_kernel kernel = glue_kernel(spec, source.d);
+  const size_t n = source.n, most = (size_t) Rf_asInteger(cap);
+  double *f = glue_scratch(n * most), *work = glue_scratch(km_lowrank_work(&source));
+  const size_t rank = km_lowrank(&kernel, &source, most, f, work, glue_poll);
+  if (rank > most) return R_NilValue;
+  SEXP factor = PROTECT(Rf_allocMatrix(REALSXP, (int) rank, (int) n));
+  km_lowrank_centre(n, f, most, rank, REAL(factor));
+  UNPROTECT(1);
+  return factor;
+}
+
+SEXP r_permuted_forms(SEXP k, SEXP l, SEXP permutations) {
+  const size_t n = glue_order(k, "k");
+  const double *other = unpack_square(l, n, "l");
+  const km_permutations given = unpack_permutations(permutations, n, 1);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) given.count));
+  double *work = glue_scratch(8 * given.count);
+  km_permuted_forms(REAL_RO(k), other, &given, REAL(out), work, glue_poll);
+  UNPROTECT(1);
+  return out;
+}
+
+/* a, b: rank x n */
+SEXP r_permuted_products(SEXP a, SEXP b, SEXP permutations) {
+  const size_t n = (size_t) Rf_ncols(a), p = (size_t) Rf_nrows(a), q = (size_t) Rf_nrows(b);
+  const double *left = glue_doubles(a, (R_xlen_t) (n * p), "a");
+  const double *right = glue_doubles(b, (R_xlen_t) (n * q), "b");
+  const km_permutations given = unpack_permutations(permutations, n, 0);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) given.count));
+  double *work = glue_scratch(km_permuted_products_work(n, p, q));
+  km_permuted_products(left, p, right, q, &given, REAL(out), work, glue_poll);
+  UNPROTECT(1);
+  return out;
+}
+
+SEXP r_permuted_sums(SEXP a, SEXP b, SEXP permutations) {
+  const size_t n = (size_t) XLENGTH(a);
+  const double *left = glue_doubles(a, -1, "a");
+  const double *right = glue_doubles(b, (R_xlen_t) n, "b");
+  const km_permutations given = unpack_permutations(permutations, n, 0);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) given.count));
+  km_permuted_sums(left, right, &given, REAL(out));
+  UNPROTECT(1);
+  return out;
+}
+
+/* kernels: list of n x n matrices; rows: list of their row means; permutations: those of the
+   second, third, ... matrix in turn. list(forms, sums) */
+SEXP r_permuted_tensor(SEXP kernels, SEXP rows, SEXP permutations) {
+  const char *names[] = {"forms", "sums", ""};
+  if (TYPEOF(kernels) != VECSXP || TYPEOF(rows) != VECSXP || XLENGTH(rows) != XLENGTH(kernels) ||
+      XLENGTH(kernels) < 2)
+    Rf_error("internal error: 'kernels' and 'rows' are not lists of the same length");
+  const size_t variables = (size_t) XLENGTH(kernels);
+  const size_t n = glue_order(VECTOR_ELT(kernels, 0), "kernels");
+  const double **k = (const double **) R_alloc(variables, sizeof *k);
+  const double **means = (const double **) R_alloc(variables, sizeof *means);
+  for (size_t l = 0; l < variables; l++) {
+    k[l] = unpack_square(VECTOR_ELT(kernels, (R_xlen_t) l), n, "kernels");
+    means[l] = glue_doubles(VECTOR_ELT(rows, (R_xlen_t) l), (R_xlen_t) n, "rows");
+  }
+  const km_permutations given = unpack_permutations(permutations, n, 0);
+  const R_xlen_t count = (R_xlen_t) (given.count / (variables - 1));
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SEXP forms = Rf_allocVector(REALSXP, count);
+  SET_VECTOR_ELT(out, 0, forms);
+  SEXP sums = Rf_allocVector(REALSXP, count);
+  SET_VECTOR_ELT(out, 1, sums);
+  km_permuted_tensor(variables, k, means, &given, REAL(forms), REAL(sums), glue_poll);
+  UNPROTECT(1);
+  return out;
+}

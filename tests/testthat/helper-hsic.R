@@ -1,0 +1,90 @@
+# Slow twins of the independence statistics, as the papers print them.
+
+centre_R <- function(K) {
+  H <- diag(nrow(K)) - 1 / nrow(K)
+  H %*% K %*% H
+}
+
+# tr(KHLH)/n^2, rows and columns of L permuted.
+hsic_R <- function(K, L, p = seq_len(nrow(K))) {
+  sum(diag(centre_R(K) %*% centre_R(L)[p, p])) / nrow(K)^2
+}
+
+# Song et al. (2012), eq. 5.
+hsic_unbiased_R <- function(K, L, p = seq_len(nrow(K))) {
+  n <- nrow(K)
+  L <- L[p, p]
+  diag(K) <- diag(L) <- 0
+  (sum(diag(K %*% L)) + sum(K) * sum(L) / ((n - 1) * (n - 2)) -
+     2 * sum(K %*% L) / (n - 2)) / (n * (n - 3))
+}
+
+# Pfister et al. (2018): the V-statistic, kernel by kernel.
+dhsic_R <- function(kernels) {
+  n <- nrow(kernels[[1]])
+  rows <- lapply(kernels, rowSums)
+  sum(Reduce(`*`, kernels)) / n^2 +
+    prod(vapply(kernels, sum, numeric(1)) / n^2) -
+    2 / n * sum(Reduce(`*`, lapply(rows, `/`, n)))
+}
+
+scose_R <- function(K, L, p, select) {
+  M <- centre_R(K) * centre_R(L)[p, p]
+  rho <- mean(M)
+  varrho <- mean(diag(M))
+  n <- nrow(K)
+  alpha <- if (select == "loocv") {
+    n * (varrho - rho) / ((n - 1)^2 * rho + varrho - rho)
+  } else {
+    (varrho - rho) / (varrho - rho + (n - 1) * rho)
+  }
+  beta <- rep((1 - min(1, alpha)) / n, n)
+  drop(beta %*% M %*% beta)
+}
+
+fcose_R <- function(K, L, p, lambda) {
+  n <- nrow(K)
+  M <- centre_R(K) * centre_R(L)[p, p]
+  beta <- solve(M + lambda * diag(n), M %*% rep(1 / n, n))
+  drop(t(beta) %*% M %*% beta)
+}
+
+# Gretton et al. (2007), section 4, for kernels with k(x, x) = 1.
+hsic_gamma_R <- function(K, L) {
+  m <- nrow(K)
+  off <- function(K) (sum(K) - sum(diag(K))) / (m * (m - 1))
+  mean <- (1 + off(K) * off(L) - off(K) - off(L)) / m
+  B <- (centre_R(K) * centre_R(L))^2
+  variance <- 2 * (m - 4) * (m - 5) / (m * (m - 1) * (m - 2) * (m - 3)) *
+    (sum(B) - sum(diag(B))) / (m * (m - 1))
+  stats::pgamma(m * hsic_R(K, L), mean^2 / variance,
+                scale = variance * m / mean, lower.tail = FALSE)
+}
+
+# The Gram matrices in use in a test of points.
+used_grams <- function(test, ...) {
+  grams <- \(kernel, x) gram_R(kernel, as.matrix(x))
+  Map(grams, unname(test$kernels), list(...))
+}
+
+# A statistic of each column of permutations.
+over_columns <- function(permutations, f) unname(apply(permutations, 2, f))
+
+draw_columns <- function(n, B) {
+  vapply(seq_len(B), \(b) sample.int(n), integer(n))
+}
+
+delta_R <- function(f) outer(as.character(f), as.character(f), `==`) + 0
+
+# Does `code` stop under a limit of 0.02 s, before its end?
+is_stopped <- function(code) {
+  done <- FALSE
+  on.exit(setTimeLimit())
+  message <- tryCatch({
+    setTimeLimit(elapsed = 0.02, transient = TRUE)
+    force(code)
+    done <- TRUE
+    ""
+  }, error = conditionMessage)
+  !done && grepl("time limit", message)
+}

@@ -1,0 +1,471 @@
+A <- reference_data("A")
+A_y <- reference_data("A_y")
+
+test_that("the statistics equal the reference values", {
+  value <- \(quantity) reference_value("A_hsic", quantity)
+  test <- hsic_test(A, A_y, B = 1)
+  expect_equal(unname(test$statistic), value("hsic_biased"), tolerance = 1e-9)
+  expect_equal(test$bandwidths$y^2, value("theta2_y"), tolerance = 1e-9)
+  unbiased <- hsic_test(A, A_y, B = 1, statistic = "unbiased")
+  expect_equal(unname(unbiased$statistic), value("hsic_unbiased"),
+               tolerance = 1e-9)
+  shrunk <- hsic_test(A, A_y, B = 1, estimator = "skmse", select = "loocv")
+  expect_equal(shrunk$alpha, value("scose_alpha"), tolerance = 1e-9)
+  expect_equal(unname(shrunk$statistic), value("hsic_scose"), tolerance = 1e-9)
+})
+
+test_that("each statistic equals its twin under permutations", {
+  n <- 23
+  x <- random_points(n, 5, 1)
+  y <- random_points(n, 2, 2) + x[, 1:2]
+  set.seed(3)
+  p <- draw_columns(n, 30)
+  run <- \(...) hsic_test(x, y, permutations = p, ...)
+  test <- run()
+  used <- used_grams(test, x, y)
+  K <- used[[1]]
+  L <- used[[2]]
+  # Largest errors seen: 4e-16 of values of 1e-2.
+  agree <- function(test, twin) {
+    twins <- c(twin(seq_len(n)), over_columns(p, twin))
+    expect_lt(max(abs(c(test$statistic, test$replicates) - twins)),
+              1e-12 * max(abs(twins)))
+  }
+  agree(test, \(p) hsic_R(K, L, p))
+  agree(run(statistic = "unbiased"), \(p) hsic_unbiased_R(K, L, p))
+  for (select in c("plugin", "loocv")) {
+    agree(run(estimator = "skmse", select = select),
+          \(p) scose_R(K, L, p, select))
+  }
+  agree(run(estimator = "skmse", lambda = 3), \(p) hsic_R(K, L, p) / 16)
+  for (lambda in c(0.01, 1)) {
+    agree(run(estimator = "fkmse", lambda = lambda),
+          \(p) fcose_R(K, L, p, lambda))
+  }
+  expect_equal(run(estimator = "skmse")$statistic,
+               hsic_test(x, y, B = 1, estimator = "rkmse")$statistic)
+})
+
+test_that("gathers, factors and the formula agree at all instruction levels", {
+  for (n in c(5, 64, 151)) {
+    x <- random_points(n, 1, 1)
+    y <- random_points(n, 1, 2)
+    K <- as_gram(gram_R(kernel_rbf(1.2), x))
+    L <- as_gram(gram_R(kernel_rbf(0.8), y))
+    set.seed(4)
+    p <- draw_columns(n, 70)
+    twin <- over_columns(p, \(p) hsic_R(K$K, L$K, p))
+    factors <- lapply(list(K$K, L$K), \(k) .Call(C_r_lowrank, NULL, k, n))
+    points <- .Call(C_r_lowrank, native_kernel(kernel_rbf(1.2), x), x, n)
+    expect_equal(crossprod(points), centre_R(K$K), tolerance = 1e-12)
+    centred <- lapply(list(K$K, L$K), \(k) .Call(C_r_centred, NULL, k)$k)
+    expect_equal(centred[[1]], centre_R(K$K), tolerance = 1e-12)
+    for (level in isa_levels()) {
+      with_isa(level, {
+        whole <- .Call(C_r_permuted_forms, centred[[1]], centred[[2]], p) / n^2
+        low <- .Call(C_r_permuted_products, points, factors[[2]], p) / n^2
+        sums <- .Call(C_r_permuted_sums, x[, 1], y[, 1], p)
+      })
+      # Seen: 6e-15 and 1e-12, the trace that the factors leave.
+      expect_lt(max(abs(whole - twin)) / max(twin), 1e-12)
+      expect_lt(max(abs(low - twin)) / max(twin), 1e-10)
+      expect_equal(sums, over_columns(p, \(p) sum(x * y[p])), tolerance = 1e-12)
+    }
+  }
+})
+
+test_that("low ranks are found, and only they", {
+  x <- random_points(400, 1, 1)
+  y <- random_points(400, 1, 2)
+  wide <- random_points(400, 6, 3)
+  ranks <- \(x, y, ..., B = 9) hsic_test(x, y, ..., B = B)$ranks
+  expect_true(prod(ranks(x, y)) < 1600)
+  expect_null(ranks(wide, wide + 1))
+  expect_null(ranks(x, y, kernel_energy(), kernel_energy()))
+  expect_identical(ranks(wide, y, kernel_linear())[["x"]], 6L)
+  levels <- factor(rep(1:5, 80))
+  # A linear kernel is centred first: one level less.
+  expect_identical(ranks(levels, y)[["x"]], 4L)
+  # The first columns are not enough for one of the two, more of them are.
+  two <- random_points(400, 2, 4)
+  expect_gt(ranks(two, factor(rep(1:2, 200)), B = 999)[["x"]], 40)
+  # A capped factor is none.
+  expect_null(.Call(C_r_lowrank, native_kernel(kernel_rbf(1), x), x, 5L))
+  # Equal points do not raise the rank.
+  g <- gram(rep(c(1, 2, 5), 20), kernel_rbf(1))
+  expect_identical(nrow(.Call(C_r_lowrank, NULL, g$K, 60L)), 3L)
+})
+
+test_that("the same seed gives the same bits on any number of threads", {
+  x <- random_points(300, 6, 1)
+  y <- random_points(300, 6, 2)
+  run <- function(threads, ...) {
+    set.seed(5)
+    with_threads(threads, hsic_test(..., B = 300)$replicates)
+  }
+  expect_identical(run(2, x, y), run(1, x, y))
+  expect_identical(run(2, x[, 1], y[, 1]), run(1, x[, 1], y[, 1]))
+  three <- list(x, y, x[, 1])
+  expect_identical(run(2, three), run(1, three))
+})
+
+test_that("chunks and companions do not change a permutation's statistic", {
+  x <- random_points(40, 5, 1)
+  y <- random_points(40, 5, 2)
+  set.seed(6)
+  p <- draw_columns(40, 300)
+  set.seed(6)
+  drawn <- hsic_test(x, y, B = 300)
+  given <- hsic_test(x, y, permutations = p)
+  expect_identical(drawn$replicates, given$replicates)
+  one <- hsic_test(x, y, permutations = p[, 299, drop = FALSE])
+  expect_identical(one$replicates, given$replicates[299])
+  expect_identical(drawn$p.value, given$p.value)
+})
+
+test_that("dHSIC draws and finds the same, for two and three variables", {
+  skip_if_not_installed("dHSIC")
+  x <- random_points(60, 3, 1)
+  y <- random_points(60, 2, 2) + x[, 1:2]
+  z <- random_points(60, 1, 3) + 0.5 * x[, 3]
+  compare <- function(data) {
+    force(data)
+    set.seed(7)
+    ours <- hsic_test(data, B = 199)
+    K <- do.call(used_grams, c(list(ours), data))
+    set.seed(7)
+    theirs <- dHSIC::dhsic.test(K = K, B = 199)
+    expect_identical(ours$p.value, theirs$p.value)
+    expect_equal(60 * unname(ours$statistic), theirs$statistic,
+                 tolerance = 1e-10)
+  }
+  compare(list(x, y))
+  compare(list(x, random_points(60, 1, 4)))
+  compare(list(x, y, z))
+  compare(list(x, z, random_points(60, 1, 4), y))
+})
+
+test_that("with energy kernels it is the distance covariance test", {
+  skip_if_not_installed("energy")
+  x <- random_points(40, 3, 1)
+  y <- random_points(40, 2, 2) + x[, 1:2]
+  ours <- hsic_test(x, y, kernel_energy(), kernel_energy(), B = 1)
+  expect_equal(40 * unname(ours$statistic),
+               unname(energy::dcov.test(x, y)$statistic), tolerance = 1e-10)
+})
+
+test_that("dHSIC equals its twin for many variables and permutations", {
+  x <- lapply(1:4, \(l) random_points(21, l, l))
+  set.seed(8)
+  test <- hsic_test(x, B = 11)
+  K <- do.call(used_grams, c(list(test), x))
+  set.seed(8)
+  p <- replicate(11, replicate(3, sample.int(21)), simplify = FALSE)
+  twins <- vapply(p, \(p) {
+    dhsic_R(c(K[1], lapply(1:3, \(l) K[[l + 1]][p[, l], p[, l]])))
+  }, numeric(1))
+  expect_equal(test$replicates, twins, tolerance = 1e-11)
+  expect_equal(test$statistic, c(dHSIC = dhsic_R(K)), tolerance = 1e-11)
+  # Rows longer than one segment of products.
+  long <- lapply(1:3, \(l) random_points(700, 1, l))
+  test <- hsic_test(long, B = 1)
+  expect_equal(test$statistic[[1]],
+               dhsic_R(do.call(used_grams, c(list(test), long))),
+               tolerance = 1e-10)
+  # Two variables in a list are HSIC.
+  expect_equal(hsic_test(x[1:2], B = 1)$statistic,
+               hsic_test(x[[1]], x[[2]], B = 1)$statistic)
+})
+
+test_that("all permutations give the p-value of full enumeration", {
+  x <- random_points(6, 2, 1)
+  y <- random_points(6, 2, 2) + x
+  test <- hsic_test(x, y, permutations = "all")
+  grid <- as.matrix(expand.grid(rep(list(1:6), 6)))
+  grid <- t(grid[apply(grid, 1, anyDuplicated) == 0, ])
+  K <- used_grams(test, x, y)
+  twin <- over_columns(grid, \(p) hsic_R(K[[1]], K[[2]], p))
+  observed <- hsic_R(K[[1]], K[[2]])
+  expect_length(test$replicates, 720)
+  expect_equal(sort(test$replicates), sort(twin), tolerance = 1e-12)
+  expect_identical(test$p.value, mean(twin >= observed * (1 - 1e-9)))
+  given <- hsic_test(x, y, permutations = grid)
+  expect_identical(given$p.value, test$p.value)
+  # Without the identity the observed statistic counts as a draw of its own.
+  other <- grid[, colSums(grid != 1:6) > 0]
+  expect_equal(hsic_test(x, y, permutations = other)$p.value, test$p.value)
+})
+
+test_that("the permutation test keeps its level for each estimator", {
+  skip_on_cran()
+  times <- 200
+  band <- stats::qbinom(c(0.0005, 0.9995), times, 0.05)
+  for (estimator in c("kme", "mkme", "mmkme", "skmse", "fkmse")) {
+    set.seed(9)
+    n <- if (estimator == "fkmse") 8 else 14
+    p <- replicate(times, {
+      x <- stats::rexp(n)
+      y <- stats::rt(n, 3)
+      hsic_test(x, y, estimator = estimator, B = 39)$p.value
+    })
+    rejected <- sum(p <= 0.05)
+    expect_true(rejected >= band[1] && rejected <= band[2],
+                label = paste(estimator, rejected))
+  }
+})
+
+test_that("the gamma null is that of Gretton et al.", {
+  x <- random_points(30, 2, 1)
+  y <- random_points(30, 1, 2) + 0.3 * x[, 1]
+  test <- hsic_test(x, y, null = "gamma")
+  K <- used_grams(test, x, y)
+  expect_equal(test$p.value, hsic_gamma_R(K[[1]], K[[2]]), tolerance = 1e-10)
+  expect_null(test$replicates)
+  expect_equal(stats::pgamma(test$statistic[[1]], test$gamma[["shape"]],
+                             scale = test$gamma[["scale"]],
+                             lower.tail = FALSE), test$p.value)
+})
+
+test_that("power rises with n", {
+  set.seed(10)
+  rejected <- vapply(c(10, 30, 90), \(n) {
+    mean(replicate(40, {
+      x <- stats::runif(n, -1, 1)
+      hsic_test(x, x^2 + stats::rnorm(n, sd = 0.3), B = 99)$p.value <= 0.05
+    }))
+  }, numeric(1))
+  expect_true(all(diff(rejected) > 0.1))
+  expect_gt(rejected[3], 0.9)
+})
+
+test_that("a factor is the gram of its indicator", {
+  f <- factor(rep(c("a", "b", "c"), c(5, 12, 13)),
+              levels = c("c", "b", "z", "a"))
+  x <- random_points(30, 2, 1)
+  run <- function(y, ...) {
+    set.seed(11)
+    hsic_test(x, y, B = 99, ...)
+  }
+  same <- c("statistic", "p.value", "replicates")
+  expect_equal(run(f)[same], run(as_gram(delta_R(f)))[same], tolerance = 1e-11)
+  expect_equal(run(f, statistic = "unbiased")[same],
+               run(as_gram(delta_R(f)), statistic = "unbiased")[same],
+               tolerance = 1e-11)
+  expect_equal(run(f)$statistic[[1]],
+               hsic_R(gram_R(run(f)$kernels$x, x), delta_R(f)),
+               tolerance = 1e-11)
+  three <- hsic_test(list(x, f, x[, 1]), B = 1)
+  K <- Map(gram_R, three$kernels[c(1, 3)], list(x, x[, 1, drop = FALSE]))
+  expect_equal(three$statistic[[1]], dhsic_R(c(K, list(delta_R(f)))),
+               tolerance = 1e-11)
+})
+
+test_that("grams and data may be mixed, and equal the data", {
+  x <- random_points(25, 2, 1)
+  y <- random_points(25, 3, 2)
+  run <- function(...) {
+    set.seed(12)
+    hsic_test(..., B = 99)[c("statistic", "p.value", "replicates")]
+  }
+  want <- run(x, y)
+  expect_equal(run(gram(x), y), want, tolerance = 1e-11)
+  expect_equal(run(x, gram(y)), want, tolerance = 1e-11)
+  expect_equal(run(list(gram(x), gram(y))), want, tolerance = 1e-11)
+  f <- \(x, y) gram_R(kernel_rbf(2), x, y)
+  expect_equal(run(x, y, kernel_function(f), kernel_rbf(2)),
+               run(x, y, kernel_rbf(2), kernel_rbf(2)), tolerance = 1e-11)
+  energy <- gram(x, kernel_energy())
+  expect_equal(run(energy, y), run(x, y, kernel_energy()), tolerance = 1e-11)
+})
+
+test_that("marginalized kernels are wider, each by its own variable's noise", {
+  x <- random_points(20, 2, 1)
+  y <- random_points(20, 3, 2) + x[, 1]
+  for (estimator in c("mkme", "mmkme")) {
+    test <- hsic_test(x, y, estimator = estimator, B = 5)
+    K <- Map(\(x, kernel, noise) {
+      e <- marginal_noise(x, kernel, estimator)$noise
+      expect_identical(noise, e)
+      theta <- kernel$bandwidth
+      prod(theta / sqrt(theta^2 + 2 * e)) *
+        gram_R(kernel_rbf(sqrt(theta^2 + 2 * e)), x)
+    }, list(x, y), test$kernels, test$noise)
+    expect_equal(test$statistic[[1]], hsic_R(K[[1]], K[[2]]), tolerance = 1e-10)
+    unbiased <- hsic_test(x, y, estimator = estimator, statistic = "unbiased",
+                          B = 5)
+    expect_equal(unbiased$statistic[[1]], hsic_unbiased_R(K[[1]], K[[2]]),
+                 tolerance = 1e-10)
+    joint <- hsic_test(list(x, y, x), estimator = estimator, B = 5)
+    expect_equal(joint$statistic[[1]], dhsic_R(K[c(1, 2, 1)]),
+                 tolerance = 1e-10)
+  }
+})
+
+test_that("lambda of F-COSE does not look at the pairing", {
+  x <- random_points(15, 2, 1)
+  y <- random_points(15, 2, 2)
+  set.seed(13)
+  test <- hsic_test(x, y, estimator = "fkmse", B = 3)
+  set.seed(13)
+  parted <- sample.int(15)
+  p <- draw_columns(15, 3)
+  K <- used_grams(test, x, y)
+  M <- centre_R(K[[1]]) * centre_R(K[[2]])[parted, parted]
+  expect_equal(test$lambda, kme(as_gram(M), estimator = "fkmse")$lambda,
+               tolerance = 1e-3)
+  expect_equal(test$replicates, over_columns(p, \(p) {
+    fcose_R(K[[1]], K[[2]], p, test$lambda)
+  }), tolerance = 1e-9)
+  warned <- tryCatch(
+    hsic_test(random_points(90, 2, 1), random_points(90, 2, 2), B = 5e5,
+              estimator = "fkmse", lambda = 1),
+    warning = identity
+  )
+  expect_s3_class(warned, "kernmean_warning")
+})
+
+test_that("blocks keep their values", {
+  # Within a block of two equal values of y nothing changes.
+  blocks <- rep(1:10, each = 2)
+  x <- random_points(20, 1, 1)
+  y <- rep(random_points(10, 1, 2), each = 2)
+  test <- hsic_test(x, y, blocks = blocks, B = 49)
+  expect_equal(test$replicates, rep(test$statistic[[1]], 49), tolerance = 1e-10)
+  expect_identical(test$p.value, 1)
+  three <- hsic_test(list(x, y, y), blocks = letters[blocks], B = 49)
+  expect_equal(three$replicates, rep(three$statistic[[1]], 49),
+               tolerance = 1e-10)
+  expect_match(test$method, "within blocks")
+})
+
+test_that("constants and ties give a p-value of 1", {
+  y <- random_points(20, 2, 1)
+  constant <- matrix(0.3, 20, 2)
+  for (kernel in list(kernel_rbf(), kernel_poly(2), kernel_linear(),
+                      kernel_energy(), kernel_laplace())) {
+    for (null in c("permutation", "gamma")) {
+      test <- hsic_test(constant, y, kernel, B = 9, null = null)
+      expect_identical(unname(test$statistic), 0)
+      expect_identical(test$p.value, 1)
+    }
+  }
+  for (estimator in c("skmse", "fkmse")) {
+    test <- hsic_test(constant, y, estimator = estimator, B = 9)
+    expect_equal(unname(test$statistic), 0)
+    expect_identical(test$p.value, 1)
+  }
+  expect_identical(hsic_test(factor(rep("a", 20)), y, B = 9)$p.value, 1)
+  expect_identical(
+    unname(hsic_test(constant, y, B = 9, statistic = "unbiased")$statistic), 0
+  )
+  # Every permutation ties: two values, each once.
+  expect_identical(hsic_test(1:2, c(3, 5), B = 9)$p.value, 1)
+})
+
+test_that("a linear kernel is not fooled by a far mean", {
+  x <- random_points(30, 1, 1)
+  y <- x + random_points(30, 1, 2)
+  near <- hsic_test(x, y, kernel_linear(), kernel_linear(), B = 1)
+  far <- hsic_test(x + 2^30, y - 2^30, kernel_linear(), kernel_linear(), B = 1)
+  # HSIC of linear kernels is the squared covariance.
+  expect_equal(near$statistic[[1]], (stats::cov(x, y)[1] * 29 / 30)^2)
+  expect_equal(far$statistic, near$statistic, tolerance = 1e-6)
+})
+
+test_that("formulas, lists and data frames name their variables", {
+  set.seed(14)
+  two <- hsic_test(~ Sepal.Length + Species, iris, B = 19)
+  expect_identical(two$data.name, "Sepal.Length and Species")
+  set.seed(14)
+  expect_identical(hsic_test(iris$Sepal.Length, iris$Species, B = 19)$p.value,
+                   two$p.value)
+  three <- hsic_test(~ Sepal.Length + Sepal.Width + Species, iris,
+                     subset = Petal.Width > 0.3, B = 1, estimator = "kme")
+  expect_named(three$bandwidths, c("Sepal.Length", "Sepal.Width", "Species"))
+  expect_equal(three$parameter[["n"]], sum(iris$Petal.Width > 0.3))
+  frame <- hsic_test(iris[, 1:2], iris[, 3], B = 1)
+  expect_identical(frame$data.name, "iris[, 1:2] and iris[, 3]")
+  kernels <- list(kernel_rbf(1), NULL, kernel_laplace(2))
+  each <- hsic_test(list(iris[, 1:2], iris$Species, iris[, 3]),
+                    kernel_x = kernels, B = 1)
+  expect_identical(each$bandwidths, list("x[[1]]" = 1, "x[[2]]" = NULL,
+                                         "x[[3]]" = 2))
+})
+
+test_that("a test prints as htest and plots its null distribution", {
+  set.seed(15)
+  x <- seq(-1, 1, length.out = 20)
+  test <- hsic_test(x, x^2, B = 99)
+  expect_s3_class(test, c("hsic_test", "htest"), exact = TRUE)
+  expect_snapshot(print(hsic_test(x, x^2, permutations = cbind(20:1))))
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  expect_identical(plot(test), test$replicates)
+  expect_s3_class(plot(hsic_test(x, x^2, null = "gamma")), "data.frame")
+  expect_output(hsic_test(x, x^2, B = 9, progress = TRUE), "100%")
+})
+
+test_that("long runs stop on interrupt and the next call works", {
+  skip_on_cran()
+  wide <- gram(random_points(1200, 6, 1), kernel_rbf(2))
+  expect_true(is_stopped(hsic_test(wide, wide)))
+  x <- random_points(6000, 1, 1)
+  expect_true(is_stopped(hsic_test(x, x, kernel_rbf(1), kernel_rbf(1))))
+  three <- list(wide, wide, wide)
+  expect_true(is_stopped(hsic_test(three)))
+  centred <- .Call(C_r_centred, NULL, wide$K)$k
+  p <- draw_columns(1200, 256)
+  expect_true(is_stopped(
+    .Call(C_r_permuted_forms, centred, centred, p[, rep(1:256, 4)])
+  ))
+  expect_identical(hsic_test(1:2, 1:2, B = 1)$p.value, 1)
+})
+
+test_that("wrong arguments are refused with what they must be", {
+  x <- random_points(10, 2, 1)
+  y <- random_points(10, 1, 2)
+  f <- factor(rep(1:2, 5))
+  g <- gram(x)
+  missing_f <- replace(f, 3, NA)
+  lines <- refusals(expression(
+    hsic_test(x), hsic_test(g), hsic_test(x, y[-1]), hsic_test(x, g, B = 0),
+    hsic_test(x, replace(y, 2, NA)), hsic_test(x, missing_f),
+    hsic_test(x, letters[1:10]), hsic_test(list(x, letters[1:10])),
+    hsic_test(x[1, ], y[1], B = 1), hsic_test(1, 1),
+    hsic_test(x[1:3, ], y[1:3], statistic = "unbiased"),
+    hsic_test(x[1:5, ], y[1:5], null = "gamma"),
+    hsic_test(x, y, kernel_y = "rbf"), hsic_test(x, f, kernel_y = kernel_rbf()),
+    hsic_test(g, y, kernel_rbf()), hsic_test(x, y, kernel_rbf("fuse")),
+    hsic_test(list(x)), hsic_test(list(x, y), kernel_y = kernel_rbf()),
+    hsic_test(list(x, y), kernel_x = list(kernel_rbf())),
+    hsic_test(list(x, y), y),
+    hsic_test(list(x, f), kernel_x = list(kernel_rbf(), kernel_rbf())),
+    hsic_test(list(x, y, f), estimator = "skmse"),
+    hsic_test(list(x, y, f), statistic = "unbiased"),
+    hsic_test(list(x, y, f), null = "gamma"),
+    hsic_test(list(x, y, f), permutations = diag(10)),
+    hsic_test(list(x, y, y), kernel_x = kernel_energy()),
+    hsic_test(x, f, estimator = "mkme"), hsic_test(g, y, estimator = "mmkme"),
+    hsic_test(x, y, kernel_laplace(), estimator = "mkme"),
+    hsic_test(x, y, estimator = "median"), hsic_test(x, y, null = "spectrum"),
+    hsic_test(x, y, statistic = "U"), hsic_test(x, y, lambda = 1),
+    hsic_test(x, y, select = "plugin"),
+    hsic_test(x, y, estimator = "skmse", select = "gcv"),
+    hsic_test(x, y, estimator = "skmse", lambda = -1),
+    hsic_test(x, y, estimator = "skmse", lambda = 1, select = "plugin"),
+    hsic_test(x, y, estimator = "skmse", statistic = "unbiased"),
+    hsic_test(x, y, estimator = "mkme", null = "gamma"),
+    hsic_test(x, y, statistic = "unbiased", null = "gamma"),
+    hsic_test(x, y, permutations = "all"), hsic_test(x, y, permutations = 1:10),
+    hsic_test(x, y, permutations = matrix(1, 10, 2)),
+    hsic_test(x, y, blocks = 1:3), hsic_test(x, y, null = "gamma", blocks = f),
+    hsic_test(x, y, seed = 1), hsic_test(x, y, progress = NA),
+    hsic_test(a ~ b, data.frame(a = 1:3, b = 1:3)),
+    hsic_test(~ a, data.frame(a = 1:3)),
+    hsic_test(~ a + b, data.frame(a = 1:3, b = letters[1:3]))
+  ))
+  expect_snapshot(writeLines(lines))
+  overflow <- 1e200 * x
+  expect_error(hsic_test(overflow, y, kernel_poly(2)),
+               class = "kernmean_error_numeric")
+})
