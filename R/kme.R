@@ -150,9 +150,9 @@
 #' `coef()` gives the weights, `predict()` the embedding at new points (a fit on
 #' [as_gram()] takes their m by n kernel values), `plot()` the selection curve,
 #' the embedding for one or two columns, or the weights, and `update()` fits
-#' again with other arguments: on the same points unless `x` is given (`data` for
-#' a fit by formula), with the rule of selection (and own weights) dropped if the
-#' estimator changes.
+#' again with other arguments: on the same points unless `x` is given (or `data`
+#' for a fit by formula), with the rule of selection (and own weights) dropped
+#' if the estimator changes.
 #'
 #' @references
 #' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
