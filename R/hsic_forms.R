@@ -56,22 +56,11 @@ variable_source <- function(variable) {
   list(spec = native_kernel(kernel, variable$points), x = variable$points)
 }
 
-# Centring the points changes no centred linear kernel, but its rounding.
-centre_linear <- function(variable) {
-  kernel <- variable$kernel
-  if (is.null(variable$values) && kernel$family == "poly" &&
-        kernel$degree == 1L) {
-    x <- variable$points
-    variable$points <- x - rep(colMeans(x), each = nrow(x))
-  }
-  variable
-}
-
 # list(low, x, y, forms): the two centred matrices or factors, and the function
 # of permutations that gives their forms.
 pair_source <- function(x, y, options, B) {
-  x <- centre_linear(x)
-  y <- centre_linear(y)
+  x$points <- centre_linear(x$points, x$kernel)
+  y$points <- centre_linear(y$points, y$kernel)
   stored <- options$null == "gamma" || options$estimator == "fkmse"
   factors <- if (!stored) pair_factors(x, y, B)
   if (!is.null(factors)) {

@@ -53,6 +53,15 @@ draw_permutations <- function(n, B, blocks = NULL) {
   .Call(C_r_permutations, as.integer(n), as.integer(B), blocks)
 }
 
+# A test with the linear kernel does not see where the origin is, but its
+# rounding does: the points, centred for that kernel.
+centre_linear <- function(x, kernel) {
+  if (is.null(x) || kernel$family != "poly" || kernel$degree > 1L) {
+    return(x)
+  }
+  x - rep(colMeans(x), each = nrow(x))
+}
+
 # The p-value of a permutation test: the share of draws at least as large as
 # the observed statistic, which counts as one of them unless `complete` (it is
 # among the draws already). Ties are ties to rounding of a statistic whose terms

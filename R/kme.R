@@ -209,7 +209,7 @@ kme.default <- function(x, kernel = kernel_rbf(),
   n <- sample$n
   if (marginal) {
     check_marginal(sample, estimator)
-    variances <- check_noise(noise, estimator, ncol(sample$x))
+    variances <- check_noise(noise, estimator, sample$x)
   }
   if (estimator != "kme" && n < 2L && is.null(noise)) {
     stop_input(

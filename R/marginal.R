@@ -131,11 +131,13 @@ check_marginal <- function(sample, estimator) {
   }
 }
 
-# The d variances, or NULL where they are to be selected.
-check_noise <- function(noise, estimator, d) {
+# The d variances, or NULL where they are to be selected. Names are those of
+# the columns.
+check_noise <- function(noise, estimator, x) {
   if (is.null(noise)) {
     return(NULL)
   }
+  d <- ncol(x)
   lengths <- if (estimator == "mkme") 1L else c(1L, d)
   ok <- is.numeric(noise) && length(noise) %in% lengths &&
     all(is.finite(noise)) && all(noise >= 0)
@@ -153,6 +155,15 @@ check_noise <- function(noise, estimator, d) {
       },
       ", not ", if (length(bad)) format(bad[1L]) else describe(noise)
     )
+  }
+  if (!is.null(names(noise)) && !is.null(colnames(x)) && length(noise) > 1L) {
+    if (!setequal(names(noise), colnames(x))) {
+      stop_input(
+        "'noise' must have the names of the columns, ",
+        paste0("'", colnames(x), "'", collapse = ", "), ", or none"
+      )
+    }
+    noise <- noise[colnames(x)]
   }
   rep_len(as.double(noise), d)
 }

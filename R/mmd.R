@@ -26,12 +26,14 @@
 #' \eqn{\lambda}{lambda} of the pooled sample.
 #'
 #' @section Null distributions:
-#' `"permutation"` is exact whatever the distribution: everything that is chosen
-#' from the data (bandwidth, noise, \eqn{\lambda}{lambda}) is chosen from the
-#' pooled sample by rules that do not see the labels. The p-value is (1 + number
-#' of draws with a statistic at least as large)/(B + 1); with `permutations =
-#' "all"` it is the share among all labellings. Each permutation is drawn as by
-#' [sample.int()] and its first m entries are the first sample.
+#' `"permutation"` is exact whatever the distribution: everything that is
+#' chosen from the data (bandwidth, noise, \eqn{\lambda}{lambda}) is chosen
+#' from the pooled sample by rules that do not see the labels (a `bandwidth` of
+#' your own that is a function must not depend on the order of the rows). The
+#' p-value is (1 + number of draws with a statistic at least as large)/(B + 1);
+#' with `permutations = "all"` it is the share among all labellings. Each
+#' permutation is drawn as by [sample.int()] and its first m entries are the
+#' first sample.
 #'
 #' `"spectrum"` draws from the weighted sum of chi-squared variables with the
 #' eigenvalues of the centred pooled Gram matrix (Gretton et al. 2009), and
@@ -40,11 +42,13 @@
 #' first for large samples only (at m = n = 20 in 20 columns its level is 0.02
 #' at a nominal 0.05).
 #'
-#' With more than 20,000 points in all, permutations move bins of points: each
-#' sample is cut at random into bins of the same size, `bins` in the smallest
-#' one (points left over keep their label), and bins change places. These are
-#' permutations too, so the level stays exact, at some loss of power, and one
-#' pass over the kernel values serves all of them.
+#' With more than 20,000 points in all (and no `blocks` or `permutations`, not
+#' for `"fkmse"`, and unless the smallest sample is tiny), permutations move
+#' bins of points: each sample is cut at random into bins of the same size, the
+#' m points of the smallest sample over `bins`, rounded down; points left over
+#' keep their label, and bins change places. These are permutations too, so the
+#' level stays exact, at some loss of power, and one pass over the kernel
+#' values serves all of them.
 #'
 #' @section Many bandwidths:
 #' `kernel_rbf("fuse")` combines ten bandwidths in one statistic (MMD-FUSE,
@@ -57,10 +61,11 @@
 #' different points. One permutation p-value answers for all.
 #'
 #' @section Cost:
-#' All permutations are one walk over the tiles of the pooled Gram matrix, which
-#' is not stored: O(N^2 (d + B/30)) time, N B/8 bytes. `"spectrum"` stores it
-#' and takes 4N^3/3 flops. `estimator = "fkmse"` solves two systems for each
-#' permutation, O(B (m^3 + n^3)); a warning says when that exceeds 10^11 flops.
+#' 2,048 permutations at a time are one walk over the tiles of the pooled Gram
+#' matrix, which is not stored: O(N^2 (d + B/30)) time, N B/8 bytes.
+#' `"spectrum"` stores it and takes 4N^3/3 flops. `estimator = "fkmse"` solves
+#' two systems for each permutation, O(B (m^3 + n^3)); a warning says when that
+#' exceeds 10^11 flops.
 #'
 #' @param x The first sample: a numeric vector, matrix or data frame, points in
 #'   rows; or the [gram()] of the pooled sample.
@@ -89,8 +94,8 @@
 #'   labels as they are, the observed statistic is not counted again.
 #' @param blocks One value for each point; points change places within a block
 #'   only (repeated measures, strata, sites).
-#' @param bins Bins in the smallest sample; `NULL` for 25 above 20,000 points
-#'   and single points below.
+#' @param bins Bins in the smallest sample, see Null distributions; `NULL` for
+#'   25 above 20,000 points and single points below.
 #' @param progress Show a progress bar?
 #'
 #' @return An object of class `c("mmd_test", "htest")`, a list with `statistic`,
@@ -186,9 +191,7 @@ mmd_test.gram <- function(x, groups, ...) {
     stop_input("'groups' must be given with a gram: the group of each point")
   }
   name <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
-  if ("kernel" %in% ...names()) {
-    stop_input("'kernel' must not be given when 'x' is a gram")
-  }
+  check_named(..., refused = c("y", "kernel"))
   n <- nrow(x$K)
   if (!is.atomic(groups) || length(groups) != n || anyNA(groups)) {
     stop_input(
@@ -205,6 +208,11 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...) {
   if (length(formula) != 3L) {
     stop_input("'formula' must be of the form response ~ group")
   }
+  if (!missing(subset) &&
+        inherits(tryCatch(subset, error = identity), "kernmean_kernel")) {
+    stop_input("'kernel' must be given by name with a formula")
+  }
+  check_named(..., refused = c("x", "y"))
   frame <- match.call(expand.dots = FALSE)
   frame$... <- NULL
   frame[[1L]] <- quote(stats::model.frame)
@@ -228,6 +236,19 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...) {
   grouped_test(list(x = x), group, paste(names(frame), collapse = " by "), ...)
 }
 
+# Arguments of the default method, by name, none of those that the data stand
+# for.
+check_named <- function(..., refused) {
+  names <- ...names()
+  if (...length() > 0L && (is.null(names) || !all(nzchar(names)))) {
+    stop_input("the arguments of the test must be named, as in B = 999")
+  }
+  wrong <- intersect(names, refused)
+  if (length(wrong)) {
+    stop_input("'", wrong[1L], "' must not be given; it comes with the data")
+  }
+}
+
 # Sorts the points by group and goes through the door of the default method.
 grouped_test <- function(points, groups, data_name, ...) {
   groups <- droplevels(as.factor(groups))
@@ -237,179 +258,6 @@ grouped_test <- function(points, groups, data_name, ...) {
     class = "kernmean_pooled", kernmean_data_name = data_name
   )
   mmd_test.default(pooled, NULL, ...)
-}
-
-# --- Arguments -------------------------------------------------------------
-
-check_mmd_options <- function(kernel, estimator, null, statistic, select,
-                              lambda, noise, bins, progress) {
-  estimator <- check_estimator(estimator)
-  null <- check_choice(null, c("permutation", "spectrum", "gamma"), "null")
-  fuse <- identical(kernel$bandwidth, "fuse")
-  only <- function(ok, name, value, reason) {
-    if (!ok) stop_input("'", name, "' must be ", value, " ", reason)
-  }
-  shrunk <- estimator %in% c("skmse", "fkmse")
-  statistic <- if (is.null(statistic)) {
-    if (fuse) "U" else "V"
-  } else {
-    check_choice(statistic, c("V", "U"), "statistic")
-  }
-  only(!fuse || statistic == "U", "statistic", "\"U\"",
-       "for kernel_rbf(\"fuse\")")
-  only(!fuse || estimator == "kme", "estimator", "\"kme\"",
-       "for kernel_rbf(\"fuse\")")
-  only(!shrunk || statistic == "V", "statistic", "\"V\"", paste0(
-    "for estimator \"", estimator, "\""
-  ))
-  if (null != "permutation") {
-    reason <- paste0("for null = \"", null, "\"")
-    only(estimator == "kme" && !fuse, "estimator", "\"kme\" with one bandwidth",
-         reason)
-    only(null != "gamma" || statistic == "V", "statistic", "\"V\"", reason)
-    only(is.null(bins), "bins", "NULL", reason)
-  }
-  if (estimator != "kme") {
-    check_definite(kernel)
-  }
-  list(
-    kernel = kernel, estimator = estimator, null = null, statistic = statistic,
-    select = check_select(select, estimator, lambda, NULL, NULL, noise),
-    lambda = lambda, noise = noise, fuse = fuse,
-    bins = if (!is.null(bins)) check_count(bins, "bins", 2L),
-    progress = check_flag(progress, "progress")
-  )
-}
-
-# list(x or gram, kernel, sizes, groups, order): the points sorted by group.
-pool_samples <- function(x, y, kernel) {
-  if (inherits(x, "kernmean_pooled")) {
-    return(pool_groups(x, kernel))
-  }
-  x <- check_data(x)
-  y <- check_newdata(y, x, "y")
-  groups <- factor(rep(c("x", "y"), c(nrow(x), nrow(y))))
-  both <- rbind(x, y)
-  dimnames(both) <- list(NULL, colnames(x))
-  new_samples(both, NULL, kernel, groups)
-}
-
-pool_groups <- function(pooled, kernel) {
-  order <- pooled$order
-  if (is.null(pooled$points$gram)) {
-    x <- pooled$points$x[order, , drop = FALSE]
-    return(c(new_samples(x, NULL, kernel, pooled$groups),
-             list(order = order)))
-  }
-  g <- pooled$points$gram
-  if (is.unsorted(order)) {
-    g <- new_gram(g$K[order, order], g$kernel,
-                  if (!is.null(g$x)) g$x[order, , drop = FALSE])
-  }
-  c(new_samples(g$x, g, NULL, pooled$groups), list(order = order))
-}
-
-new_samples <- function(x, gram, kernel, groups) {
-  sizes <- tabulate(groups, nlevels(groups))
-  if (length(sizes) < 2L) {
-    stop_input("there must be at least two groups, not ", length(sizes))
-  }
-  if (any(sizes < 2L)) {
-    small <- which(sizes < 2L)[1L]
-    stop_input(
-      "each sample must have at least 2 points; '", levels(groups)[small],
-      "' has ", sizes[small]
-    )
-  }
-  fuse <- identical(kernel$bandwidth, "fuse")
-  if (fuse && length(sizes) > 2L) {
-    stop_input("there must be two samples for kernel_rbf(\"fuse\"), not ",
-               length(sizes))
-  }
-  if (is.null(gram) && !fuse) {
-    kernel <- fit_kernel(kernel, x)
-    if (kernel$family == "function") {
-      gram <- gram(x, kernel)
-    }
-  }
-  list(x = x, gram = gram, kernel = if (is.null(gram)) kernel else gram$kernel,
-       sizes = sizes, groups = groups)
-}
-
-most_points_without_bins <- 20000
-default_bins <- 25L
-
-# How relabellings are made; adds bins to check_permutations().
-check_scheme <- function(samples, options, permutations, B, blocks) {
-  n <- sum(samples$sizes)
-  if (!is.null(samples$order) && length(blocks) == n) {
-    blocks <- blocks[samples$order]
-  }
-  scheme <- check_permutations(permutations, n, B, blocks)
-  if (!is.null(scheme$matrix) && !is.null(samples$order)) {
-    scheme$matrix[] <- match(scheme$matrix, samples$order)
-  }
-  random <- is.null(permutations) && is.null(blocks)
-  bins <- options$bins
-  if (!is.null(bins) && !random) {
-    stop_input("'bins' must be NULL when 'permutations' or 'blocks' is given")
-  }
-  if (options$null != "permutation") {
-    if (!random) {
-      stop_input(
-        "'permutations' and 'blocks' must be NULL for null = \"", options$null,
-        "\""
-      )
-    }
-  } else if (is.null(bins) && random && n > most_points_without_bins &&
-               options$estimator != "fkmse") {
-    bins <- default_bins
-  }
-  least <- min(samples$sizes)
-  if (!is.null(bins) && bins > least) {
-    stop_input("'bins' must be at most ", least, ", the points of the ",
-               "smallest sample, not ", bins)
-  }
-  if (!is.null(bins) && options$estimator == "fkmse") {
-    stop_input("'bins' must be NULL for estimator \"fkmse\"")
-  }
-  if (scheme$all) {
-    scheme$matrix <- all_labellings(samples$sizes)
-    scheme$B <- ncol(scheme$matrix)
-  }
-  scheme$complete <- scheme$all ||
-    !is.null(scheme$matrix) && leaves_labels(scheme$matrix, samples$sizes)
-  c(scheme, bins = bins)
-}
-
-most_labellings <- 1e5
-
-# A permutation for each way to give the points to groups of these sizes.
-all_labellings <- function(sizes) {
-  count <- exp(lfactorial(sum(sizes)) - sum(lfactorial(sizes)))
-  if (count > 1.001 * most_labellings) {
-    stop_input(
-      "'permutations' must not be \"all\" for ", format(count, digits = 3),
-      " labellings; at most 100000 are enumerated"
-    )
-  }
-  extend <- function(left, sizes) {
-    if (length(sizes) == 1L) {
-      return(matrix(left))
-    }
-    first <- utils::combn(length(left), sizes[1L])
-    do.call(cbind, lapply(seq_len(ncol(first)), \(c) {
-      rest <- extend(left[-first[, c]], sizes[-1L])
-      rbind(matrix(left[first[, c]], sizes[1L], ncol(rest)), rest)
-    }))
-  }
-  extend(seq_len(sum(sizes)), sizes)
-}
-
-# Does a column leave every point in its group?
-leaves_labels <- function(permutations, sizes) {
-  group <- rep(seq_along(sizes), sizes)
-  any(colSums(matrix(group[permutations], nrow(permutations)) != group) == 0)
 }
 
 # --- The object ------------------------------------------------------------
@@ -496,7 +344,8 @@ mmd_title <- function(options, scheme, source, several) {
   } else if (scheme$all) {
     "all labellings"
   } else if (!is.null(source$bin)) {
-    paste("permutations of bins of", source$bin, "points")
+    paste0("permutations of bins of ", source$bin, " point",
+           if (source$bin > 1L) "s")
   } else if (!is.null(scheme$blocks)) {
     "permutations within blocks"
   } else {
@@ -538,11 +387,11 @@ unbiased_summary <- function(sums, source, sizes, options, scheme, height) {
     return(NULL)
   }
   first <- lapply(sums[c("own", "cross", "trace")], \(a) a[1L, , drop = FALSE])
-  height * c(
-    statistic = u_statistic(first, sizes),
-    deviation = u_deviation(source$rows[, 1L], source$diagonal[, 1L],
-                            unname(sizes), sums$moments[2L])
-  )
+  deviation <- u_deviation(source$rows[, 1L], source$diagonal[, 1L],
+                           unname(sizes), sums$moments[2L])
+  if (!is.na(deviation)) {
+    height * c(statistic = u_statistic(first, sizes), deviation = deviation)
+  }
 }
 
 # --- Methods ---------------------------------------------------------------

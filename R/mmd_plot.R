@@ -5,7 +5,8 @@
 #'
 #' `"null"` draws a histogram of the draws (a curve for `null = "gamma"`) with
 #' the observed statistic. `"witness"` draws \eqn{\hat\mu_x(z) -
-#' \hat\mu_y(z)}{mu_x(z) - mu_y(z)}, positive where the first sample is denser:
+#' \hat\mu_y(z)}{mu_x(z) - mu_y(z)} of the plain kernel means whatever the
+#' estimator of the test, positive where the first sample is denser:
 #' a curve for one column and contours for two; otherwise the points along the
 #' two leading kernel principal axes of the pooled sample (of 1,000 points at
 #' most, evenly spaced), coloured by its value.

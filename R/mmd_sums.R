@@ -3,17 +3,24 @@
 # distributions.
 
 run_mmd <- function(samples, options, scheme, data_name) {
-  if (options$estimator != "kme") {
+  points <- samples$x
+  if (options$estimator == "kme") {
+    samples$x <- centre_linear(samples$x, samples$kernel)
+  } else {
     check_definite(samples$kernel)
   }
   fitted <- fit_pooled(samples, options)
-  source <- mmd_source(samples, options, fitted, scheme$bins)
-  statistics <- if (options$estimator == "fkmse") {
-    fkmse_statistics(samples, options, fitted, scheme)
+  source <- NULL
+  if (options$estimator == "fkmse") {
+    statistics <- fkmse_statistics(samples, options, fitted, scheme)
   } else {
-    sums_statistics(samples, options, source, scheme)
+    source <- mmd_source(samples, options, fitted, scheme$bins)
+    statistics <- sums_statistics(samples, options, source, scheme)
   }
-  new_mmd_test(samples, options, fitted, scheme, source, statistics, data_name)
+  test <- new_mmd_test(samples, options, fitted, scheme, source, statistics,
+                       data_name)
+  test["x"] <- list(points)
+  test
 }
 
 # --- What is chosen from the pooled sample ---------------------------------
@@ -22,17 +29,18 @@ run_mmd <- function(samples, options, scheme, data_name) {
 fit_pooled <- function(samples, options) {
   found <- list(kernel = samples$kernel, height = 1)
   if (options$estimator %in% c("mkme", "mmkme")) {
-    if (is.null(samples$x) || !identical(samples$kernel$family, "rbf")) {
+    if (!is.null(samples$x) && samples$kernel$family != "rbf") {
       stop_input(
-        "'kernel' must be kernel_rbf() on points for estimator \"",
-        options$estimator, "\""
+        "'kernel' must be kernel_rbf() for estimator \"", options$estimator,
+        "\" in a test, not ", format_kernel(samples$kernel)
       )
     }
+    check_marginal(samples, options$estimator)
     d <- ncol(samples$x)
     found$noise <- if (is.null(options$noise)) {
       marginal_noise(samples$x, samples$kernel, options$estimator)$noise
     } else {
-      check_noise(options$noise, options$estimator, d)
+      check_noise(options$noise, options$estimator, samples$x)
     }
     found[c("kernel", "height")] <-
       marginal_kernel(samples$kernel, 2 * found$noise, d)[c("kernel", "height")]
@@ -83,7 +91,7 @@ mmd_source <- function(samples, options, fitted, bins) {
     return(binned_source(samples, fitted, bins))
   }
   kernels <- mmd_kernels(samples, fitted)
-  if (!is.null(samples$gram) && options$estimator %in% c("kme", "skmse")) {
+  if (!is.null(samples$gram) && is.null(fitted$noise)) {
     k <- samples$gram$K
     return(list(x = k, rows = matrix(rowSums(k)), diagonal = matrix(diag(k)),
                 sizes = samples$sizes))
@@ -117,6 +125,8 @@ mmd_kernels <- function(samples, fitted) {
 # never change places.
 binned_source <- function(samples, fitted, bins) {
   size <- min(samples$sizes) %/% bins
+  most <- sum(samples$sizes) / size
+  check_memory(most, most, "use fewer bins", copies = 32)
   counts <- samples$sizes %/% size
   left <- samples$sizes - counts * size
   units <- counts + (left > 0)
@@ -133,13 +143,13 @@ binned_source <- function(samples, fitted, bins) {
   gathered <- if (is.null(samples$gram)) {
     x <- samples$x[order, , drop = FALSE]
     lapply(mmd_kernels(samples, fitted), \(k) {
-      list(sums = .Call(C_r_block_sums, native_kernel(k, x), x, codes, total),
-           diagonal = fold_diagonal(k, x))
+      c(.Call(C_r_block_sums, native_kernel(k, x), x, codes, total),
+        list(diagonal = fold_diagonal(k, x)))
     })
   } else {
     k <- samples$gram$K[order, order]
-    list(list(sums = .Call(C_r_block_sums, NULL, k, codes, total),
-              diagonal = diag(k)))
+    list(c(.Call(C_r_block_sums, NULL, k, codes, total),
+           list(diagonal = diag(k))))
   }
   by_unit <- \(v) as.vector(rowsum(v, codes))
   list(
@@ -147,16 +157,8 @@ binned_source <- function(samples, fitted, bins) {
     rows = vapply(gathered, \(b) rowSums(b$sums), numeric(total)),
     diagonal = vapply(gathered, \(b) by_unit(b$diagonal), numeric(total)),
     sizes = units, blocks = ifelse(free, 1L, 1L + cumsum(!free)), bin = size,
-    moments = if (!is.null(fitted$bandwidths)) point_moments(samples, fitted)
+    moments = vapply(gathered, `[[`, numeric(2L), "moments")
   )
-}
-
-# Sums of |K_ij| and K_ij^2 over pairs of points, a column for each bandwidth.
-point_moments <- function(samples, fitted) {
-  points <- mmd_source(samples, list(estimator = "kme", fuse = TRUE), fitted,
-                       NULL)
-  labelled <- labelled_sums(points, list(B = 0L), FALSE, FALSE)
-  vapply(labelled, `[[`, numeric(2L), "moments")
 }
 
 # --- Sums over labellings --------------------------------------------------
@@ -418,13 +420,30 @@ spectrum_draws <- function(samples, options, B) {
 # shape and scale of a gamma law with the mean and variance of the V-statistic
 # over all permutations; NULL if the statistic is constant.
 gamma_law <- function(source, sizes, square) {
-  moments <- v_moments(source$rows[, 1L], source$diagonal[, 1L], sizes, square)
+  rows <- source$rows[, 1L]
+  diagonal <- source$diagonal[, 1L]
+  moments <- v_moments(rows, diagonal, sizes, square)
   variance <- moments[["second"]] - moments[["mean"]]^2
-  if (!(variance > 1e-14 * moments[["second"]])) {
+  if (all(rows == rows[1L]) && all(diagonal == rows[1L] / length(rows))) {
     return(NULL)
+  }
+  if (is_rounding(variance, moments[["second"]], square, sizes)) {
+    stop_kernmean(
+      "numeric", "the kernel values differ too little from each other for ",
+      "null = \"gamma\"; take a smaller bandwidth or centre the columns"
+    )
   }
   c(shape = moments[["mean"]]^2 / variance,
     scale = variance / moments[["mean"]])
+}
+
+# Is a variance over permutations, a difference of terms as large as
+# `second` and, before centring, as the mean square of the kernel values, no
+# more than rounding?
+is_rounding <- function(variance, second, square, sizes) {
+  n <- sum(sizes)
+  size <- second + sum(1 / sizes)^2 * square / n^2
+  !is.finite(size) || !(variance > 64 * n * .Machine$double.eps * size)
 }
 
 # Mean and second moment of the V-statistic of two samples over all
@@ -446,7 +465,7 @@ v_moments <- function(rows, diagonal, sizes, square) {
 }
 
 # Standard deviation of the U-statistic of two samples over all permutations
-# (its mean is 0).
+# (its mean is 0); NA where it cannot be told from rounding.
 u_deviation <- function(rows, diagonal, sizes, square) {
   n <- sum(sizes)
   rows <- rows - diagonal
@@ -459,5 +478,5 @@ u_deviation <- function(rows, diagonal, sizes, square) {
     (n * (n - 1))
   variance <- 2 * v * s2 - 4 * v * (r2 - s2) / (n - 2) +
     2 * v * (s^2 - 4 * r2 + 2 * s2) / ((n - 2) * (n - 3))
-  sqrt(max(0, variance))
+  if (is_rounding(variance, 0, square, sizes)) NA else sqrt(variance)
 }

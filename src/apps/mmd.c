@@ -122,15 +122,16 @@ void km_subset_forms(const km_kernel *kernel, const km_pair *points, const uint6
 
 typedef struct {
   const int *block;
-  size_t blocks, slots;
-  double *sums; /* slots x blocks x blocks */
+  size_t blocks, slots, size;
+  double *sums; /* slots x size: blocks x blocks, and the moments */
 } blocks_sink;
 
 /* Columns of the tile summed over a run of rows of one block, then over runs of columns. */
 static void add_blocks(const km_tile *tile, void *to, size_t worker) {
   const blocks_sink *sink = to;
   const int *row_block = sink->block + tile->i0, *column_block = sink->block + tile->j0;
-  double *sums = sink->sums + worker % sink->slots * sink->blocks * sink->blocks;
+  double *sums = sink->sums + worker % sink->slots * sink->size;
+  add_moments(tile, tile->k, tile->mirrored ? 2 : 1, sums + sink->size - MOMENTS);
   for (size_t i = 0; i < tile->ni;) {
     const int a = row_block[i];
     double run[KM_TILE_COLS] = {0};
@@ -151,21 +152,25 @@ static void add_blocks(const km_tile *tile, void *to, size_t worker) {
   }
 }
 
-static size_t block_slots(const km_pair *points, size_t blocks) {
-  return km_walk_slots(points, (double) blocks * (double) blocks);
-}
+static size_t block_size(size_t blocks) { return blocks * blocks + MOMENTS; }
 
 size_t km_block_sums_work(const km_pair *points, size_t blocks) {
-  return km_walk_work(points) + block_slots(points, blocks) * blocks * blocks;
+  const size_t size = block_size(blocks);
+  return km_walk_work(points) + km_walk_slots(points, (double) size) * size;
 }
 
 void km_block_sums(const km_kernel *kernel, const km_pair *points, const int *block, size_t blocks,
-                   double *sums, double *work, km_poll poll) {
-  const size_t slots = block_slots(points, blocks), size = blocks * blocks;
-  blocks_sink sink = {block, blocks, slots, work + km_walk_work(points)};
+                   double *sums, double moments[2], double *work, km_poll poll) {
+  const size_t size = block_size(blocks), cells = blocks * blocks;
+  const size_t slots = km_walk_slots(points, (double) size);
+  blocks_sink sink = {block, blocks, slots, size, work + km_walk_work(points)};
   memset(sink.sums, 0, slots * size * sizeof *work);
-  km_walk(kernel, points, slots, 2, add_blocks, &sink, work, poll);
-  memset(sums, 0, size * sizeof *sums);
-  for (size_t slot = 0; slot < slots; slot++)
-    for (size_t i = 0; i < size; i++) sums[i] += sink.sums[slot * size + i];
+  km_walk(kernel, points, slots, 4, add_blocks, &sink, work, poll);
+  memset(sums, 0, cells * sizeof *sums);
+  memset(moments, 0, MOMENTS * sizeof *moments);
+  for (size_t slot = 0; slot < slots; slot++) {
+    const double *own = sink.sums + slot * size;
+    for (size_t i = 0; i < cells; i++) sums[i] += own[i];
+    for (size_t l = 0; l < MOMENTS; l++) moments[l] += own[cells + l];
+  }
 }

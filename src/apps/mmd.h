@@ -32,10 +32,10 @@ void km_subset_forms(const km_kernel *kernel, const km_pair *points, const uint6
                      size_t count, const double *rates, size_t n_rates, double *forms,
                      double *moments, double *work, km_poll poll);
 
-/* sums_ab = sum of K_ij over i in block a, j in block b. block: n, from 0, below blocks; points of
-   a block should stand together; sums: blocks x blocks. */
+/* sums_ab = sum of K_ij over i in block a, j in block b, and moments as above. block: n, from 0,
+   below blocks; points of a block should stand together; sums: blocks x blocks. */
 size_t km_block_sums_work(const km_pair *points, size_t blocks);
 void km_block_sums(const km_kernel *kernel, const km_pair *points, const int *block, size_t blocks,
-                   double *sums, double *work, km_poll poll);
+                   double *sums, double moments[2], double *work, km_poll poll);
 
 #endif

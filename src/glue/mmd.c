@@ -57,8 +57,7 @@ SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP bloc
   }
   if (draw) GetRNGstate();
   for (size_t c = 0; c < times; c++) {
-    if (draw)
-      glue_permutation(&drawn, permutation);
+    if (draw) glue_permutation(&drawn, permutation);
     mark(draw ? permutation : INTEGER_RO(permutations) + c * n, !draw, sizes, sets, count,
          (before + c) * n_sets, subsets);
     glue_poll();
@@ -102,7 +101,7 @@ SEXP r_subset_forms(SEXP spec, SEXP x, SEXP subsets, SEXP count, SEXP rates) {
   return out;
 }
 
-/* block: n codes from 0; result: blocks x blocks */
+/* list(sums, moments). block: n codes from 0; sums: blocks x blocks */
 SEXP r_block_sums(SEXP spec, SEXP x, SEXP block, SEXP blocks) {
   const km_pair points = glue_source(spec, x);
   const km_kernel kernel = glue_kernel(spec, points.d);
@@ -112,9 +111,15 @@ SEXP r_block_sums(SEXP spec, SEXP x, SEXP block, SEXP blocks) {
   for (size_t i = 0; i < points.n; i++)
     if (INTEGER_RO(block)[i] < 0 || INTEGER_RO(block)[i] >= count)
       Rf_error("internal error: a code of 'block'");
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, count, count));
+  const char *names[] = {"sums", "moments", ""};
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SEXP sums = Rf_allocMatrix(REALSXP, count, count);
+  SET_VECTOR_ELT(out, 0, sums);
+  SEXP moments = Rf_allocVector(REALSXP, 2);
+  SET_VECTOR_ELT(out, 1, moments);
   double *work = glue_scratch(km_block_sums_work(&points, (size_t) count));
-  km_block_sums(&kernel, &points, INTEGER_RO(block), (size_t) count, REAL(out), work, glue_poll);
+  km_block_sums(&kernel, &points, INTEGER_RO(block), (size_t) count, REAL(sums), REAL(moments),
+                work, glue_poll);
   UNPROTECT(1);
   return out;
 }

@@ -19,13 +19,16 @@ glue_blocks glue_unpack_blocks(SEXP blocks, size_t n) {
     if (codes[i] < 1 || (size_t) codes[i] > n) Rf_error("internal error: a code of 'blocks'");
     if ((size_t) codes[i] > count) count = (size_t) codes[i];
   }
+  /* ends[b] counts block b, then is where it begins, then moves to its end. */
   int *ends = (int *) R_alloc(count, sizeof(int));
-  size_t at = 0;
-  for (size_t block = 0; block < count; block++) {
-    for (size_t i = 0; i < n; i++)
-      if ((size_t) codes[i] == block + 1) members[at++] = (int) i;
+  for (size_t block = 0; block < count; block++) ends[block] = 0;
+  for (size_t i = 0; i < n; i++) ends[codes[i] - 1]++;
+  for (size_t block = 0, at = 0; block < count; block++) {
+    const size_t size = (size_t) ends[block];
     ends[block] = (int) at;
+    at += size;
   }
+  for (size_t i = 0; i < n; i++) members[ends[codes[i] - 1]++] = (int) i;
   return (glue_blocks){n, count, members, ends, pool};
 }
 

@@ -636,3 +636,12 @@ test_that("what marginalized estimators cannot take is refused", {
                  class = "kernmean_error_numeric")
   }
 })
+
+test_that("named noise is matched with the columns", {
+  named <- random_points(9, 2)
+  colnames(named) <- c("a", "b")
+  fit <- kme(named, kernel_rbf(1), "mmkme", noise = c(b = 1, a = 0))
+  expect_identical(fit$noise, c(a = 0, b = 1))
+  expect_error(kme(named, kernel_rbf(1), "mmkme", noise = c(b = 1, z = 0)),
+               "names of the columns", class = "kernmean_error_input")
+})

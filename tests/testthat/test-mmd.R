@@ -75,12 +75,12 @@ test_that("forms over subsets are those of the Gram matrix, at all sizes", {
     }
     block <- sort(rep_len(0:3, n))
     sums <- .Call(C_r_block_sums, spec, points, block, 4L)
-    expect_equal(sums, unname(t(rowsum(t(rowsum(k, block)), block))),
-                 tolerance = 1e-12)
+    by_block <- \(block) unname(t(rowsum(t(rowsum(k, block)), block)))
+    expect_equal(sums$sums, by_block(block), tolerance = 1e-12)
+    expect_equal(sums$moments, c(sum(k), sum(k^2)), tolerance = 1e-12)
     loose <- rep_len(0:3, n)
-    expect_equal(.Call(C_r_block_sums, NULL, k, loose, 4L),
-                 unname(t(rowsum(t(rowsum(k, loose)), loose))),
-                 tolerance = 1e-12)
+    expect_equal(.Call(C_r_block_sums, NULL, k, loose, 4L)$sums,
+                 by_block(loose), tolerance = 1e-12)
   }
 })
 
@@ -189,6 +189,13 @@ test_that("formula, gram and two samples are one test", {
   expect_equal(run(as_gram(K[mixed, mixed]), group[mixed]), want)
   expect_equal(run(x, y, kernel_function(\(a, b) gram_R(rbf, a, b))), want)
   expect_equal(run(as.data.frame(x), as.data.frame(y), rbf), want)
+  fixed <- \(...) mmd_test(..., estimator = "fkmse", lambda = 0.1,
+                           B = 1)$statistic
+  expect_equal(fixed(as_gram(K), group), fixed(x, y, rbf))
+  many <- check_blocks(rep(11:1, 2), 22)
+  set.seed(7)
+  expect_true(all(rep(11:1, 2)[draw_permutations(22, 5, many)] ==
+                    rep(11:1, 2)))
 })
 
 test_that("an enumeration of all labellings is exact", {
@@ -275,6 +282,42 @@ test_that("bins of one point are points, larger bins stay together", {
   expect_equal(
     mmd_test(as_gram(K), rep(1:2, c(13, 9)), bins = 3, B = 20)$statistic,
     mmd_test(x, y, rbf, B = 1)$statistic
+  )
+})
+
+test_that("bins by default are for large samples of similar size", {
+  expect_equal(usual_bins(c(10000, 10001)), 25)
+  expect_null(usual_bins(c(10000, 10000)))
+  expect_null(usual_bins(c(20, 20100)))
+  expect_null(usual_bins(c(60, 25000)))
+  expect_equal(usual_bins(c(400, 25000)), 25)
+  withr_option <- options(kernmean.memory = 1e6)
+  on.exit(options(withr_option))
+  expect_error(mmd_test(matrix(0, 300), matrix(1, 9000), rbf, bins = 300),
+               class = "kernmean_error_memory")
+})
+
+test_that("a linear kernel does not see the origin", {
+  run <- \(offset, ...) {
+    set.seed(3)
+    mmd_test(x + offset, y + offset, kernel_linear(), B = 39, ...)
+  }
+  for (null in c("permutation", "spectrum", "gamma")) {
+    expect_equal(run(1e6, null = null)$p.value, run(0, null = null)$p.value,
+                 tolerance = 1e-6)
+  }
+  expect_equal(run(1e6)$unbiased, run(0)$unbiased, tolerance = 1e-6)
+  expect_identical(run(1e6)$x, rbind(x, y) + 1e6)
+})
+
+test_that("a variance that is rounding is not a null distribution", {
+  wide <- kernel_rbf(1e6)
+  expect_error(mmd_test(x, y, wide, null = "gamma"), "too little",
+               class = "kernmean_error_numeric")
+  expect_null(mmd_test(x, y, wide, B = 9)$unbiased)
+  expect_error(
+    mmd_test(1e100 * x, 1e100 * y, kernel_linear(), null = "gamma"),
+    class = "kernmean_error_numeric"
   )
 })
 
@@ -491,6 +534,8 @@ test_that("bad input is answered", {
     mmd_test(x, y, "fkmse", kernel = rbf, bins = 3),
     mmd_test(x, y, progress = NA), mmd_test(g), mmd_test(g, 1:3),
     mmd_test(g, rep(1, 22)), mmd_test(g, rep(1:2, 11), kernel = rbf),
+    mmd_test(g, rep(1:2, 11), rbf), mmd_test(g, rep(1:2, 11), y = y),
+    mmd_test(Sepal.Width ~ Species, iris, kernel_energy()),
     mmd_test(~ a, iris), mmd_test(Sepal.Width ~ Species + Petal.Width, iris),
     mmd_test(Species ~ Species, iris), mmd_test(Sepal.Width ~ 1, iris),
     mmd_test(pooled ~ c(1, rep(2, 21))),
