@@ -115,8 +115,15 @@ low_rank <- function(variable, cap) {
     return(NULL)
   }
   source <- variable_source(variable)
-  check_overflow(variable$kernel, kernel_diagonal(variable))
+  check_values(kernel_diagonal(variable))
   .Call(C_r_lowrank, source$spec, source$x, as.integer(cap))
+}
+
+# Kernels that are not bounded, and their products, can overflow.
+check_values <- function(values) {
+  if (!all(is.finite(values))) {
+    stop_kernmean("numeric", "kernel values overflow; rescale the variables")
+  }
 }
 
 kernel_diagonal <- function(variable) {
@@ -143,7 +150,7 @@ centred_part <- function(variable) {
   n <- variable$n
   source <- variable_source(variable)
   found <- .Call(C_r_centred, source$spec, source$x)
-  check_overflow(variable$kernel, found$rows)
+  check_values(found$rows)
   diagonal <- found$k[seq(1, n^2, by = n + 1)]
   size <- max(abs(found$rows)) + mean(abs(diagonal))
   new_part(found$k, diagonal, norm(found$k, "F"), size)
@@ -264,6 +271,7 @@ permutation_null <- function(source, options, scheme, n) {
   statistic <- statistic_function(source, options, n)
   same <- matrix(seq_len(n), n, source$moved)
   observed <- statistic(same)
+  check_values(observed)
   if (options$estimator == "skmse") {
     varrho <- sum(source$x$diagonal * source$y$diagonal) / n
     chosen$alpha <- scose_alpha(source$forms(same) / n^2, varrho, n, options)
@@ -300,6 +308,7 @@ permutation_draws <- function(statistic, source, scheme, n, size, progress) {
 # the trace of the centred matrix over n - 1; variance by their section 4.
 gamma_null <- function(source, n) {
   observed <- source$forms(matrix(seq_len(n))) / n^2
+  check_values(observed)
   a <- source$x
   b <- source$y
   mean <- a$trace * b$trace / (n * (n - 1)^2)

@@ -11,6 +11,7 @@
  */
 
 static const double tolerance = 1e-13;
+static const double short_loop = 16; /* regions are many: threads only where each has more to do */
 
 static km_pair one_column(const km_pair *points) {
   return (km_pair){.x = points->x, .n = points->n, .y = points->x, .m = 1, .d = points->d};
@@ -41,7 +42,7 @@ static void add_column(size_t n, size_t cap, size_t r, size_t p, const double *c
   const double *pivot = f + p * cap;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(n, cap, r, p, column, f, residual, root, pivot) \
-    schedule(static) num_threads(km_threads((double) (n * (r + 1))))
+    schedule(static) num_threads(km_threads((double) (n * r) / short_loop))
 #endif
   for (size_t i = 0; i < n; i++) {
     double *row = f + i * cap;

@@ -96,6 +96,18 @@ test_that("low ranks are found, and only they", {
   expect_identical(nrow(.Call(C_r_lowrank, NULL, g$K, 60L)), 3L)
 })
 
+test_that("with low ranks no n x n matrix is asked for", {
+  x <- random_points(1000, 1, 1)
+  y <- random_points(1000, 1, 2)
+  before <- options(kernmean.memory = 4e6)
+  on.exit(options(before))
+  expect_length(hsic_test(x, y, B = 5)$ranks, 2)
+  expect_error(hsic_test(random_points(1000, 6, 1), y, B = 5),
+               class = "kernmean_error_memory")
+  expect_error(hsic_test(list(x, y, x), B = 5),
+               class = "kernmean_error_memory")
+})
+
 test_that("the same seed gives the same bits on any number of threads", {
   x <- random_points(300, 6, 1)
   y <- random_points(300, 6, 2)
@@ -465,7 +477,10 @@ test_that("wrong arguments are refused with what they must be", {
     hsic_test(~ a + b, data.frame(a = 1:3, b = letters[1:3]))
   ))
   expect_snapshot(writeLines(lines))
-  overflow <- 1e200 * x
-  expect_error(hsic_test(overflow, y, kernel_poly(2)),
-               class = "kernmean_error_numeric")
+  for (size in c(1e200, 1e60)) {
+    for (null in c("permutation", "gamma")) {
+      expect_error(hsic_test(size * x, size * y, kernel_poly(3), kernel_poly(3),
+                             null = null), class = "kernmean_error_numeric")
+    }
+  }
 })
