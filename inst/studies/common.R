@@ -159,8 +159,8 @@ write_figure <- function(folder, name, width, height, draw) {
 
 # Powers of ten as 1e-2, 0.1, 1, 10 and so on, few enough to be read.
 log_axis <- function(side, range) {
-  powers <- seq(ceiling(log10(range[1]) - 1e-9), floor(log10(range[2]) + 1e-9))
-  at <- 10^powers
+  at <- 10^(floor(log10(range[1])):ceiling(log10(range[2])))
+  at <- at[at >= range[1] / 1.001 & at <= range[2] * 1.001]
   if (length(at) < 2) {
     at <- as.vector(outer(c(1, 2, 5), 10^floor(log10(range))))
     if (sum(at >= range[1] & at <= range[2]) < 3) at <- pretty(range)

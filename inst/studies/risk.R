@@ -49,7 +49,7 @@ style <- data.frame(
   pch = c(NA, 16, 1, 15, 17, 5, 18, 4), lty = c(2, rep(1, 7))
 )
 
-# Distributions and samples --------------------------------------------------
+# Distributions and samples ---------------------------------------------------
 
 # W(2I, 7) as a sum of seven outer products, which is singular for d > 7.
 draw_distribution <- function(d) {
@@ -83,7 +83,7 @@ draw_samples <- function(d, n, reps) {
   lapply(seq_len(reps), function(r) draw_sample(d, n))
 }
 
-# The study -------------------------------------------------------------------
+# The study -----------------------------------------------------------------
 
 first_points <- function(sample, n, kernel) {
   gram(sample$x[seq_len(n), , drop = FALSE], kernel)
@@ -152,7 +152,7 @@ summarise <- function(cell) {
   )
 }
 
-# What is shown ---------------------------------------------------------------
+# What is shown -------------------------------------------------------------
 
 short <- function(values, digits = 3) {
   sub("e([-]?)[+]?0*", "e\\1", formatC(values, digits = digits, format = "g"))
@@ -217,7 +217,7 @@ draw_panel <- function(rows, along, y, half, log, title, label) {
   }
 }
 
-# Figure a ---------------------------------------------------------------------
+# Figure a -------------------------------------------------------------------
 
 given_style <- data.frame(row.names = c("KME", "S-KMSE", "F-KMSE"),
                           col = c("grey45", "#0072B2", "#D55E00"),
@@ -258,11 +258,11 @@ print_given <- function(results) {
                  if (length(worse)) short(min(worse)) else "never")
     }))
     best <- as.matrix(best[c("S-KMSE", "F-KMSE"), ])
-    colnames(best) <- c("t", "loss", "s.e.", "gain%", "s.e.", "worse from t")
+    colnames(best) <- c("t", "loss", "s.e.", "gain%", "s.e.", "harms at")
     cat(kernel, ": KME's mean loss ",
         short(results$loss[results$kernel == kernel][1]), "\n", sep = "")
     print_block("the best amount of shrinkage t, and from where it harms", best,
-                width = 13)
+                width = 10)
   }
 }
 
@@ -292,7 +292,7 @@ draw_given <- function(results) {
   draw_legend(given_style, 3)
 }
 
-# The papers' claims -----------------------------------------------------------
+# The papers' claims ---------------------------------------------------------
 
 # Does b have a smaller mean loss than a? A sign for each cell.
 compare <- function(cells, a, b) {
@@ -433,8 +433,8 @@ claim_lower_error <- function(cells, name, kernel) {
   same <- unlist(lapply(cells, function(cell) {
     abs(cell$loss[, name] / cell$loss[, "KME"] - 1) < 1e-9
   }))
-  claim(paste0("X21, ", name, " has a much lower error than KME, S-KMSE and ",
-               "F-KMSE, ", kernel), unlist(signs),
+  claim(paste0("X21, ", name, " has a lower error (\"much lower\") than KME, ",
+               "S-KMSE and F-KMSE, ", kernel), unlist(signs),
         sprintf("against %s: %s; its loss is %.1f%% of the other's (median)",
                 others, vapply(signs, count_signs, ""), 100 * ratios),
         if (any(same)) {
