@@ -83,7 +83,10 @@ over <- function(items, f, cores) {
   }
   before <- future::plan(future::multisession, workers = cores)
   on.exit(future::plan(before))
+  # The functions of the script, as closures in lists are not looked through.
+  globals <- structure(TRUE, add = ls(globalenv()))
   future.apply::future_lapply(items, f, future.seed = NULL,
+                              future.globals = globals,
                               future.packages = "kernmean")
 }
 

@@ -56,7 +56,8 @@ style <- data.frame(
 
 # p-values, reps x tests. Data and permutations of a repetition have seeds of
 # their own; all tests of a repetition share both, which makes them comparable.
-repeat_tests <- function(make, tests, reps, cores) {
+repeat_tests <- function(make, tests, reps, cores, seed) {
+  set.seed(seed)
   seeds <- matrix(draw_seeds(2 * reps), 2)
   found <- over(seq_len(reps), function(r) {
     set.seed(seeds[1, r])
@@ -130,9 +131,13 @@ draw_panel <- function(results, x, title, label) {
   graphics::title(main = title, adj = 0, line = 0.6)
   graphics::title(xlab = label, line = 2)
   graphics::title(ylab = "power at level 0.05", line = 2.5)
-  for (name in intersect(rownames(style), results$estimator)) {
-    mine <- results$estimator == name
-    draw_curve(x[mine], results$power[mine], style[name, ])
+  # Side by side, as many powers are the same.
+  shown <- intersect(rownames(style), results$estimator)
+  apart <- 0.012 * log(max(x) / min(x))
+  for (i in seq_along(shown)) {
+    mine <- results$estimator == shown[i]
+    draw_curve(x[mine] * exp(apart * (i - (length(shown) + 1) / 2)),
+               results$power[mine], style[shown[i], ])
   }
 }
 
@@ -146,7 +151,8 @@ alternatives <- list(
 
 mmd_choices <- setdiff(names(choices), "S-KMSE plugin")
 
-two_sample_cell <- function(alternative, n, d, reps, permutations, cores) {
+two_sample_cell <- function(alternative, n, d, reps, permutations, cores,
+                            seed) {
   message(sprintf("%-12s  n = %d, d = %d", alternative, n, d))
   change <- alternatives[[alternative]]
   make <- function() {
@@ -160,12 +166,11 @@ two_sample_cell <- function(alternative, n, d, reps, permutations, cores) {
       do.call(mmd_test, c(data, choice, B = permutations))$p.value
     }
   })
-  p <- repeat_tests(make, tests, reps, cores)
+  p <- repeat_tests(make, tests, reps, cores, seed)
   cbind(alternative = alternative, n = n, d = d, summarise(p))
 }
 
 two_sample <- function(plan, reps, permutations, cores, out) {
-  set.seed(20210712)
   say("Two samples of n points in d columns, the second changed in its first ",
       "column; ", reps, " data sets for each cell, ", permutations,
       " permutations, RBF kernel with median bandwidth. Power in %; * above, ",
@@ -176,7 +181,7 @@ two_sample <- function(plan, reps, permutations, cores, out) {
     cells <- lapply(seq_len(nrow(plan)), function(i) {
       cbind(along = plan$along[i],
             two_sample_cell(alternative, plan$n[i], plan$d[i], reps,
-                            permutations, cores))
+                            permutations, cores, 20210000 + i))
     })
     for (along in unique(plan$along)) {
       rows <- do.call(rbind, cells[plan$along == along])
@@ -245,10 +250,6 @@ find_eckerle4 <- function(file) {
   }, error = function(e) NULL, warning = function(e) NULL)
 }
 
-hsic_options <- function(choice, permutations) {
-  c(choice, list(B = permutations, progress = FALSE))
-}
-
 # A part of the data so small that the test refuses it counts as missing.
 hsic_cell <- function(table, percent, reps, permutations, cores) {
   n <- floor(nrow(table) * percent / 100 + 0.5)
@@ -260,12 +261,12 @@ hsic_cell <- function(table, percent, reps, permutations, cores) {
   tests <- lapply(choices, function(choice) {
     function(data) {
       tryCatch(
-        do.call(hsic_test, c(data, hsic_options(choice, permutations)))$p.value,
+        do.call(hsic_test, c(data, choice, B = permutations))$p.value,
         kernmean_error_input = function(e) NA_real_
       )
     }
   })
-  p <- repeat_tests(make, tests, reps, cores)
+  p <- repeat_tests(make, tests, reps, cores, 20210000 + percent)
   least <- if (all(is.na(p[, "KME"]))) NA else min(p[, "KME"], na.rm = TRUE)
   cbind(percent = percent, n = n, summarise(p), least = least)
 }
@@ -277,7 +278,6 @@ hsic <- function(file, percents, reps, permutations, cores, out) {
         "answer\nfrom NIST. The table of hsic_test() is left out.\n\n")
     return(invisible())
   }
-  set.seed(20210713)
   say("Independence of wavelength and transmittance, Eckerle4; ", reps,
       " random parts of the ", nrow(table), " points for each cell, ",
       permutations, " permutations, RBF kernels with median bandwidths. Power ",
@@ -310,7 +310,7 @@ hsic <- function(file, percents, reps, permutations, cores, out) {
 level_rows <- function(permutations) {
   row <- function(test, ..., claimed = TRUE) {
     force(test)
-    arguments <- list(..., B = permutations, progress = FALSE)
+    arguments <- list(..., B = permutations)
     list(claimed = claimed, run = function(data) test(data, arguments))
   }
   two <- function(data, arguments) {
@@ -388,7 +388,6 @@ judge <- function(count, band, claimed) {
 }
 
 level <- function(reps, permutations, cores, out) {
-  set.seed(20210714)
   exact <- floor(nominal * (permutations + 1) + 1e-9) / (permutations + 1)
   band <- stats::qbinom(c(0.0005, 0.9995), reps, exact)
   say("Rejections at the nominal level ", nominal, " where nothing is to be ",
@@ -398,7 +397,8 @@ level <- function(reps, permutations, cores, out) {
               band[2] / reps))
   cat("\n")
   rows <- level_rows(permutations)
-  p <- repeat_tests(null_data, lapply(rows, `[[`, "run"), reps, cores)
+  p <- repeat_tests(null_data, lapply(rows, `[[`, "run"), reps, cores,
+                    20210714)
   count <- colSums(rejects(p))
   claimed <- vapply(rows, `[[`, NA, "claimed")
   results <- data.frame(test = names(rows), rejected = count,
