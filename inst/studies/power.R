@@ -112,8 +112,9 @@ claim_power <- function(results, test) {
     mine <- results[results$estimator == name, ]
     gains <- 100 * (mine$power - kme)
     claimed <- name %in% c("MKME", "MMKME")
-    say(if (claimed) "X21, ", test, " is more powerful with ", name,
-        " than with KME: ", verdict(mine$against_kme), " (McNemar's test, 5% ",
+    say(if (claimed) "X21" else "Not claimed", ", ", test,
+        " is more powerful with ", name, " than with KME: ",
+        verdict(mine$against_kme), " (McNemar's test, 5% ",
         "level: ", count_signs(mine$against_kme), "; power gained on average ",
         sprintf("%+.1f points, least %+.1f, most %+.1f", mean(gains),
                 min(gains), max(gains)), ").")
