@@ -11,8 +11,8 @@
 # the two-sample figure and their printed numbers are not at hand:
 # alternatives, sizes and dimensions are our choice; the parts of Eckerle4, 200
 # repetitions and 2,000 permutations theirs. Unlike theirs, every choice made
-# from the data here (bandwidth, noise, lambda) is made from the pooled sample,
-# so that the level of the test is exact.
+# from the data here (bandwidth, noise, lambda) is one that no permutation
+# changes, or is made again in each, so that the level of the test is exact.
 
 usage <- "Usage: Rscript power.R [options]
 
@@ -70,7 +70,7 @@ repeat_tests <- function(make, tests, reps, cores, seed) {
   do.call(rbind, found)
 }
 
-# p-values are multiples of 1/(B + 1); 0.05 of rounding shall count.
+# p-values are multiples of 1/(B + 1): 0.05 counts, whatever its rounding.
 rejects <- function(p) p <= nominal + 1e-12
 
 # Are a's rejections more than b's? McNemar's test, exact: 1, -1, or 0.
@@ -134,7 +134,7 @@ draw_panel <- function(results, x, title, label) {
   graphics::title(ylab = "power at level 0.05", line = 2.5)
   # Side by side, as many powers are the same.
   shown <- intersect(rownames(style), results$estimator)
-  apart <- 0.012 * log(max(x) / min(x))
+  apart <- 0.006 * log(max(x) / min(x))
   for (i in seq_along(shown)) {
     mine <- results$estimator == shown[i]
     draw_curve(x[mine] * exp(apart * (i - (length(shown) + 1) / 2)),
