@@ -1,0 +1,194 @@
+# What the simulation studies share: arguments, work over several processes,
+# comparisons, tables and figures.
+
+# Arguments -----------------------------------------------------------------
+
+give_up <- function(...) {
+  message(study_name, ": ", ...)
+  quit(save = "no", status = 2)
+}
+
+# `defaults`: a named list of what each --option is without being given; one
+# that is FALSE is a switch, the others take a value.
+read_options <- function(args, defaults, usage) {
+  chosen <- defaults
+  while (length(args) > 0) {
+    arg <- args[[1]]
+    name <- substring(arg, 3)
+    if (arg %in% c("--help", "-h")) {
+      cat(usage, "\n", sep = "")
+      quit(save = "no")
+    } else if (!startsWith(arg, "--") || !name %in% names(defaults)) {
+      give_up("unknown argument '", arg, "'\n\n", usage)
+    } else if (isFALSE(defaults[[name]])) {
+      chosen[[name]] <- TRUE
+    } else {
+      if (length(args) < 2) give_up(arg, " needs a value\n\n", usage)
+      chosen[[name]] <- args[[2]]
+      args <- args[-1]
+    }
+    args <- args[-1]
+  }
+  chosen
+}
+
+whole_number <- function(value, option, least) {
+  number <- suppressWarnings(as.numeric(value))
+  if (!isTRUE(number >= least && number <= 1e6 && number == round(number))) {
+    give_up(option, " must be a whole number from ", least, " on, not '", value,
+            "'")
+  }
+  number
+}
+
+one_of <- function(value, option, choices) {
+  if (!value %in% choices) {
+    give_up(option, " must be one of ", toString(choices), ", not '", value,
+            "'")
+  }
+  value
+}
+
+output_folder <- function(folder) {
+  if (!dir.exists(folder)) {
+    dir.create(folder, showWarnings = FALSE, recursive = TRUE)
+  }
+  if (file.access(folder, 2) != 0) {
+    give_up("cannot write into the folder '", folder, "'")
+  }
+  folder
+}
+
+# The studies' problems are small: one thread each, processes for the rest.
+load_package <- function() {
+  if (!requireNamespace("kernmean", quietly = TRUE)) {
+    give_up("the package 'kernmean' must be installed")
+  }
+  library(kernmean)
+  kernmean_threads(1)
+}
+
+# Work ----------------------------------------------------------------------
+
+# lapply(), on `cores` processes where future.apply is installed. What an item
+# gives must depend on the item only (its data, or its seed), so that the number
+# of processes changes nothing.
+over <- function(items, f, cores) {
+  if (cores == 1) {
+    return(lapply(items, f))
+  }
+  if (!requireNamespace("future.apply", quietly = TRUE)) {
+    message("The package 'future.apply' is not installed: one process only.")
+    return(lapply(items, f))
+  }
+  before <- future::plan(future::multisession, workers = cores)
+  on.exit(future::plan(before))
+  # The functions of the script, as closures in lists are not looked through.
+  globals <- structure(TRUE, add = ls(globalenv()))
+  future.apply::future_lapply(items, f, future.seed = NULL,
+                              future.globals = globals,
+                              future.packages = "kernmean")
+}
+
+draw_seeds <- function(count) sample.int(.Machine$integer.max, count)
+
+# Comparisons ---------------------------------------------------------------
+
+standard_error <- function(values) stats::sd(values) / sqrt(length(values))
+
+# A difference counts when it exceeds two standard errors: 1, -1, or 0.
+clear_sign <- function(difference, error) {
+  sign(difference) * (abs(difference) > 2 * error)
+}
+
+# "better in 3, worse in 1, unclear in 2 of 6"
+count_signs <- function(signs) {
+  sprintf("better in %d, worse in %d, unclear in %d of %d", sum(signs > 0),
+          sum(signs < 0), sum(signs == 0), length(signs))
+}
+
+# What a claim that all signs are positive comes to.
+verdict <- function(signs) {
+  if (length(signs) == 0) {
+    "not examined in this run"
+  } else if (all(signs > 0)) {
+    "AGREES"
+  } else if (all(signs < 0)) {
+    "CONTRADICTED"
+  } else if (!any(signs < 0)) {
+    if (any(signs > 0)) "AGREES, not clearly everywhere" else "NOT CONFIRMED"
+  } else if (any(signs > 0)) {
+    "DOES NOT HOLD THROUGHOUT"
+  } else {
+    "NOT CONFIRMED, in part contradicted"
+  }
+}
+
+# Output --------------------------------------------------------------------
+
+say <- function(..., indent = 0) {
+  cat(strwrap(paste0(...), 79, indent = indent, exdent = 2), sep = "\n")
+}
+
+# A block of cells (a character matrix) below its title.
+print_block <- function(title, cells, width = 8) {
+  right <- function(text) paste(sprintf("%*s", width, text), collapse = "")
+  lines <- paste0(
+    sprintf("%-15s", c("", rownames(cells))),
+    c(right(colnames(cells)), apply(cells, 1, right))
+  )
+  cat("  ", title, "\n", sep = "")
+  cat(sub(" +$", "", lines), sep = "\n")
+  cat("\n")
+}
+
+write_table <- function(table, folder, name) {
+  file <- file.path(folder, name)
+  utils::write.csv(table, file, row.names = FALSE)
+  cat("Table: ", file, "\n", sep = "")
+}
+
+write_figure <- function(folder, name, width, height, draw) {
+  if (!capabilities("png")) {
+    cat("No figure: this R cannot write PNG files.\n")
+    return(invisible())
+  }
+  file <- file.path(folder, name)
+  grDevices::png(file, width = width, height = height, res = 144)
+  on.exit(grDevices::dev.off())
+  draw()
+  cat("Figure: ", file, "\n", sep = "")
+}
+
+# Powers of ten as 1e-2, 0.1, 1, 10 and so on, few enough to be read.
+log_axis <- function(side, range) {
+  at <- 10^(floor(log10(range[1])):ceiling(log10(range[2])))
+  at <- at[at >= range[1] / 1.001 & at <= range[2] * 1.001]
+  if (length(at) < 2) {
+    at <- as.vector(outer(c(1, 2, 5), 10^floor(log10(range))))
+    if (sum(at >= range[1] & at <= range[2]) < 3) at <- pretty(range)
+  } else if (length(at) > 6) {
+    at <- at[seq(1, length(at), by = ceiling(length(at) / 6))]
+  }
+  graphics::axis(side, at, formatC(at, format = "g", digits = 3), las = 1,
+                 lwd = 0, line = -0.5)
+  at
+}
+
+draw_curve <- function(x, y, look, half = NULL) {
+  graphics::lines(x, y, col = look$col, lty = look$lty, lwd = 1.8)
+  if (!is.null(half)) {
+    graphics::segments(x, y - half, x, y + half, col = look$col, lwd = 1.2)
+  }
+  graphics::points(x, y, col = look$col, pch = look$pch, cex = 1, lwd = 1.6)
+}
+
+# A row of its own below or above the panels, so that no curve is covered.
+draw_legend <- function(style, columns, cex = 1.1) {
+  graphics::par(mar = c(0, 0, 0, 0))
+  graphics::plot.new()
+  graphics::legend("center", rownames(style), col = style$col, lty = style$lty,
+                   pch = style$pch, lwd = 1.8, pt.lwd = 1.6, bty = "n",
+                   ncol = columns, cex = cex, xpd = NA, text.width = 1.1 *
+                     max(graphics::strwidth(rownames(style), cex = cex)))
+}
