@@ -65,7 +65,7 @@
 #' stored matrices, \eqn{16n^2}{16n^2} bytes (dHSIC: one for each variable).
 #' `estimator = "fkmse"` factors a matrix for each permutation,
 #' \eqn{O(Bn^3)}{O(Bn^3)}; a warning says when that exceeds \eqn{10^{11}}{1e11}
-#' operations. Permutations are drawn in chunks of at most 256.
+#' operations. Permutations are drawn in chunks of 4 MB, or of 64.
 #'
 #' @param x The first variable: a numeric vector, matrix or data frame (one
 #'   variable of several columns), a factor, or a [gram()]; or a plain list of

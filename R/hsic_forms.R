@@ -276,7 +276,7 @@ permutation_null <- function(source, options, scheme, n) {
     varrho <- sum(source$x$diagonal * source$y$diagonal) / n
     chosen$alpha <- scose_alpha(source$forms(same) / n^2, varrho, n, options)
   }
-  size <- if (fcose) 8L else if (n > 5000) 64L else 256L
+  size <- if (fcose) 8 else max(64, floor(chunk_integers / (n * source$moved)))
   draws <- permutation_draws(statistic, source, scheme, n, size,
                              options$progress)
   c(list(
@@ -284,6 +284,9 @@ permutation_null <- function(source, options, scheme, n) {
     p = permutation_p(observed, draws, source$scale, scheme$complete)
   ), chosen)
 }
+
+# Of a chunk of permutations: 4 MB.
+chunk_integers <- 2^20
 
 # The statistic of each permutation, chunk by chunk.
 permutation_draws <- function(statistic, source, scheme, n, size, progress) {

@@ -1,8 +1,8 @@
 # Rscript bench/hsic.R [gathers]
 # Speed of hsic_test() against its peers, as ratios in one run, draws of the
 # permutations included, on all threads and on one (which is what counts where
-# other work takes the processors). With the argument also n = 20000, d = 5, which stores
-# two matrices of 3.2 GB.
+# other work takes the processors). With the argument also n = 20000, d = 5,
+# which stores two matrices of 3.2 GB.
 
 here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(here), "helpers.R"))

@@ -24,7 +24,7 @@ enum {
 };
 
 static const double panel_flops = 268435456; /* of products, between two polls */
-static const size_t panel_gathers = 262144; /* of a permutation, between two polls */
+static const size_t panel_gathers = 524288; /* of a permutation, between two polls */
 static const size_t panel_doubles = 32768;   /* of gathered rows: 256 kB */
 
 void km_invert(const int *permutations, size_t n, size_t count, int *order, int *inverse) {
@@ -287,7 +287,7 @@ void km_permuted_tensor(size_t variables, const double *const *k, const double *
                         km_poll poll) {
   const size_t n = permutations->n, moved = variables - 1, count = permutations->count / moved;
   const gather dot = best_gather();
-  const size_t fit = 512 * panel_gathers / (n * n * moved) + 1;
+  const size_t fit = 256 * panel_gathers / (n * n * moved) + 1;
   const size_t panel = fit > WORKERS ? fit : WORKERS;
   for (size_t first = 0; first < count; first += panel) {
     const size_t last = count - first < panel ? count : first + panel;

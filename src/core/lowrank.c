@@ -11,7 +11,10 @@
  */
 
 static const double tolerance = 1e-13;
-static const double short_loop = 16; /* regions are many: threads only where each has more to do */
+enum {
+  SHORT = 16,  /* threads for a step only where there is so many times the usual work */
+  LONG = 65536 /* coordinates of a column worth threads */
+};
 
 static km_pair one_column(const km_pair *points) {
   return (km_pair){.x = points->x, .n = points->n, .y = points->x, .m = 1, .d = points->d};
@@ -22,6 +25,8 @@ size_t km_lowrank_work(const km_pair *points) {
   return 2 * points->n + points->d + (points->k ? 0 : km_fold_store_work(&column));
 }
 
+/* K e_p, on one thread where it is short: there are many of them, and threads would wait for each
+   other longer than they work. */
 static void take_column(const km_kernel *kernel, const km_pair *points, size_t p, double *column,
                         double *work) {
   const size_t n = points->n;
@@ -32,7 +37,10 @@ static void take_column(const km_kernel *kernel, const km_pair *points, size_t p
   for (size_t l = 0; l < points->d; l++) work[l] = points->x[p + l * n];
   km_pair pair = one_column(points);
   pair.y = work;
+  const int limit = km_thread_limit();
+  if (n * (points->d + 1) < LONG) km_set_thread_limit(1);
   km_fold_store(kernel, &pair, column, work + points->d, NULL);
+  km_set_thread_limit(limit);
 }
 
 /* Column r of f, and the residuals without it. */
@@ -42,7 +50,7 @@ static void add_column(size_t n, size_t cap, size_t r, size_t p, const double *c
   const double *pivot = f + p * cap;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(n, cap, r, p, column, f, residual, root, pivot) \
-    schedule(static) num_threads(km_threads((double) (n * r) / short_loop))
+    schedule(static) num_threads(km_threads((double) (n * r / SHORT)))
 #endif
   for (size_t i = 0; i < n; i++) {
     double *row = f + i * cap;

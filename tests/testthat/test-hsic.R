@@ -122,6 +122,15 @@ test_that("the same seed gives the same bits on any number of threads", {
 })
 
 test_that("chunks and companions do not change a permutation's statistic", {
+  # 1,300 points: chunks of 806 permutations.
+  x <- random_points(1300, 1, 1)
+  y <- random_points(1300, 1, 2)
+  set.seed(6)
+  p <- draw_columns(1300, 900)
+  set.seed(6)
+  drawn <- hsic_test(x, y, B = 900)
+  given <- hsic_test(x, y, permutations = p[, 801:900])
+  expect_identical(drawn$replicates[801:900], given$replicates)
   x <- random_points(40, 5, 1)
   y <- random_points(40, 5, 2)
   set.seed(6)
@@ -425,10 +434,13 @@ test_that("long runs stop on interrupt and the next call works", {
   expect_true(is_stopped(hsic_test(x, x, kernel_rbf(1), kernel_rbf(1))))
   three <- list(wide, wide, wide)
   expect_true(is_stopped(hsic_test(three)))
-  centred <- .Call(C_r_centred, NULL, wide$K)$k
-  p <- draw_columns(1200, 256)
+  # The core polls by itself, too.
+  large <- random_points(2500, 2500)
+  p <- draw_columns(2500, 100)
+  expect_true(is_stopped(.Call(C_r_permuted_forms, large, large, p)))
+  factor <- large[1:100, ]
   expect_true(is_stopped(
-    .Call(C_r_permuted_forms, centred, centred, p[, rep(1:256, 4)])
+    .Call(C_r_permuted_products, factor, factor, p[, rep(1:100, 10)])
   ))
   expect_identical(hsic_test(1:2, 1:2, B = 1)$p.value, 1)
 })
