@@ -74,6 +74,26 @@ test_that("gathers, factors and the formula agree at all instruction levels", {
   }
 })
 
+test_that("statistics by factors equal their twins", {
+  x <- random_points(130, 1, 1)
+  y <- random_points(130, 1, 2) + 0.3 * x
+  set.seed(16)
+  p <- draw_columns(130, 5)
+  run <- \(...) hsic_test(x, y, permutations = p, ...)
+  K <- used_grams(run(), x, y)
+  expect_length(run()$ranks, 2)
+  # Seen: 8e-12, the trace that the factors leave.
+  agree <- function(test, twin) {
+    expect_lt(max(abs(test$replicates - over_columns(p, twin))),
+              1e-10 * test$statistic)
+  }
+  agree(run(statistic = "unbiased"), \(p) hsic_unbiased_R(K[[1]], K[[2]], p))
+  for (select in c("plugin", "loocv")) {
+    agree(run(estimator = "skmse", select = select),
+          \(p) scose_R(K[[1]], K[[2]], p, select))
+  }
+})
+
 test_that("low ranks are found, and only they", {
   x <- random_points(400, 1, 1)
   y <- random_points(400, 1, 2)
