@@ -3,6 +3,10 @@
 
 # A sample: a double matrix with at least one row and one column, all finite.
 check_data <- function(x, name = "x") {
+  if (inherits(x, "kernelMatrix")) {
+    stop_input("'", name, "' must hold points; as_gram() takes a matrix of ",
+               "kernel values")
+  }
   if (is.data.frame(x) && all(dim(x) > 0L)) {
     x <- check_columns(x, name)
   } else if (is.numeric(x) && length(dim(x)) < 2L &&

@@ -72,6 +72,12 @@ check_kme <- function(object, name) {
   }
 }
 
+# Columns with names in both must have the same ones; a single one may differ.
+same_columns <- function(x, y) {
+  ncol(x) == 1L || is.null(colnames(x)) || is.null(colnames(y)) ||
+    identical(colnames(x), colnames(y))
+}
+
 # The kernel that two fits share.
 check_pair <- function(a, b) {
   check_kme(a, "a")
@@ -87,6 +93,9 @@ check_pair <- function(a, b) {
       "'a' and 'b' must have the same number of columns, not ", ncol(a$x),
       " and ", ncol(b$x)
     )
+  }
+  if (!same_columns(a$x, b$x)) {
+    stop_input("'a' and 'b' must have the same columns in the same order")
   }
   if (!same_kernel(a$kernel, b$kernel, ncol(a$x))) {
     stop_input(

@@ -118,7 +118,8 @@ check_sample <- function(x, kernel, target, estimator) {
 check_definite <- function(kernel) {
   if (identical(kernel$family, "energy")) {
     stop_input(
-      "'kernel' must be positive definite; the energy kernel is for tests only"
+      "'kernel' must be positive definite; the energy kernel is for tests of ",
+      "plain kernel means only"
     )
   }
 }
@@ -173,6 +174,8 @@ check_target_kernel <- function(target, sample) {
       "'target' must have ", ncol(sample$x), " columns, as 'x', not ",
       ncol(target$x)
     )
+  } else if (!same_columns(target$x, sample$x)) {
+    stop_input("'target' must have the columns of 'x' in the same order")
   } else if (!same_kernel(target$kernel, sample$kernel, ncol(sample$x))) {
     stop_input(
       "'target' must have the kernel of the estimate, ",

@@ -38,12 +38,12 @@
 #' \rho) + (n-1)\rho)}{(varrho - rho)/((varrho - rho) + (n-1) rho)} for
 #' `"plugin"`, \eqn{n(\varrho - \rho)/((n-1)^2\rho + \varrho - \rho)}{
 #' n (varrho - rho)/((n-1)^2 rho + varrho - rho)}, at most 1, for `"loocv"`. The
-#' latter is 1 for many permutations of independent data, which costs power. For
-#' F-COSE
+#' latter is 1 for many permutations of independent data; it has cost power in
+#' some settings and gained in others. For F-COSE
 #' \eqn{\beta = (M + \lambda I)^{-1} M 1_n}{beta = (M + lambda I)^(-1) M 1_n}.
-#' Unless `lambda` is given, it is selected once as by [kme()], for a sample
-#' whose pairs have been parted by one random permutation, drawn before all
-#' others: so it does not depend on how x and y are paired, and the permutation
+#' Unless `lambda` is given, it is the geometric mean of those that are
+#' selected, as by [kme()], for x paired with itself and for y paired with
+#' itself: so it does not depend on how x and y are paired, and the permutation
 #' test keeps its level exactly.
 #'
 #' @section Null distributions:
@@ -73,12 +73,13 @@
 #' @param y The second variable, of as many values.
 #' @param kernel_x,kernel_y Kernels, see [kernel_rbf()]; bandwidths are chosen
 #'   from each variable. For a list, `kernel_x` is one kernel for all or a list
-#'   of kernels. Factors have the kernel 1 for equal levels, 0 for others, and a
-#'   `gram` has its own; their kernels must not be given.
+#'   of kernels. Factors (ordered ones too) and logical vectors have the kernel
+#'   1 for equal values, 0 for others, and a `gram` has its own; their kernels
+#'   must not be given.
 #' @param estimator The estimator of the kernel means, see Estimators.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method, in `plot()`, passed to [hist()].
-#' @param B Number of permutations.
+#' @param B Number of permutations; not used for `"gamma"`.
 #' @param null `"permutation"` or, for two variables, `"gamma"`.
 #' @param statistic `"biased"` or `"unbiased"`; dHSIC, `"skmse"`, `"fkmse"` and
 #'   the gamma null are made of the biased one.
@@ -92,10 +93,11 @@
 #'   column. If a column is the identity, the observed statistic is not counted
 #'   again.
 #' @param blocks One value for each point; values of y change places within a
-#'   block only (repeated measures, strata, sites).
+#'   block only (repeated measures, strata, sites). In the formula method it may
+#'   be a variable of `data`.
 #' @param progress Show a progress bar?
-#' @param formula `~ a + b`, each term a variable (a matrix, a factor or a
-#'   vector).
+#' @param formula `~ a + b` or `a ~ b`, each term a variable (a matrix, a factor
+#'   or a vector).
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #'
@@ -109,6 +111,10 @@
 #' \item{alpha}{the shrinkage of the observed statistic, for `"skmse"`}
 #' \item{lambda}{the one in use, for `"fkmse"`}
 #' \item{ranks}{of the two factors, where the Gram matrices have low rank}
+#'
+#' `estimate` holds the bandwidths; `summary()` shows kernels, shrinkage and the
+#' null distribution. In other software: the bandwidth of the package dHSIC is
+#' \eqn{\theta/\sqrt2}{theta/sqrt(2)}.
 #'
 #' `plot()` shows the null distribution with the observed value and returns the
 #' draws, invisibly.
@@ -173,6 +179,9 @@ hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
   )
   given_x <- if (missing(kernel_x)) NULL else kernel_x
   given_y <- if (missing(kernel_y)) NULL else kernel_y
+  if (missing(x)) {
+    stop_input("'x' must be given: the first variable")
+  }
   if (missing(y)) {
     data_name <- attr(x, "kernmean_data_name")
     if (is.null(data_name)) data_name <- deparse1(substitute(x))
@@ -196,10 +205,9 @@ hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
 
 #' @rdname hsic_test
 #' @export
-hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  if (length(formula) != 2L) {
-    stop_input("'formula' must have no response, as in ~ a + b")
-  }
+hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
+                              blocks = NULL) {
+  check_subset(subset)
   frame <- match.call(expand.dots = FALSE)
   frame$... <- NULL
   frame[[1L]] <- quote(stats::model.frame)
@@ -207,6 +215,8 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...) {
     frame$na.action <- quote(stats::na.pass)
   }
   frame <- eval.parent(frame)
+  blocks <- frame[["(blocks)"]]
+  frame[["(blocks)"]] <- NULL
   if (ncol(frame) < 2L) {
     stop_input("'formula' must have at least 2 variables, as ~ a + b, not ",
                ncol(frame))
@@ -214,8 +224,11 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...) {
   variables <- as.list(frame)
   attr(variables, "kernmean_data_name") <- paste(names(frame),
                                                  collapse = " and ")
-  hsic_test.default(variables, ...)
+  hsic_test.default(variables, blocks = blocks, ...)
 }
+
+#' @export
+summary.hsic_test <- function(object, ...) test_summary(object)
 
 #' @rdname hsic_test
 #' @export
@@ -276,7 +289,8 @@ is_several <- function(x) is.list(x) && !is.data.frame(x)
 # The variables of a list, named.
 read_list <- function(x, kernels, given_y) {
   if (!is_several(x)) {
-    stop_input("'y' must be given unless 'x' is a list of variables")
+    stop_input("'y' must be given unless 'x' is a plain list of variables",
+               if (is.data.frame(x)) "; as.list() makes one of a data frame")
   }
   if (!is.null(given_y)) {
     stop_input("'kernel_y' must not be given with a list of variables; ",
@@ -306,14 +320,16 @@ read_list <- function(x, kernels, given_y) {
   stats::setNames(variables, labels)
 }
 
-has_own_kernel <- function(x) is.factor(x) || inherits(x, "gram")
+is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
+
+has_own_kernel <- function(x) is_nominal(x) || inherits(x, "gram")
 
 # list(name, what, n, points or values, kernel, height): values a Gram matrix. A
 # factor becomes the indicators of its levels, whose inner products are its
 # kernel.
 read_variable <- function(x, kernel, name, kernel_name) {
   if (has_own_kernel(x)) {
-    what <- if (is.factor(x)) "factor" else "gram"
+    what <- if (is_nominal(x)) "factor" else "gram"
     if (!is.null(kernel)) {
       stop_input("'", kernel_name, "' must not be given when '", name,
                  "' is a ", what)
@@ -412,6 +428,9 @@ check_pairings <- function(permutations, n, B, blocks, options) {
     )
   }
   scheme <- check_permutations(permutations, n, B, blocks)
+  if (scheme$all && !is.null(blocks)) {
+    stop_input("'blocks' must be NULL for permutations = \"all\"")
+  }
   if (scheme$all) {
     if (factorial(n) > most_pairings) {
       stop_input(

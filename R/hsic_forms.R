@@ -242,11 +242,11 @@ fcose_norm2 <- function(source, permutation, lambda) {
   sum(beta * (m %*% beta))
 }
 
-# Chosen for a sample whose pairs have been parted at random.
-fcose_lambda <- function(source, options, scheme, n) {
-  parted <- drop(draw_permutations(n, 1L, scheme$blocks))
-  m <- source$x$m * source$y$m[parted, parted]
-  select_lambda(new_gram(m), options$select, NULL)$lambda
+# Between those that suit each variable paired with itself: no pairing is
+# looked at.
+fcose_lambda <- function(source, options) {
+  own <- \(part) select_lambda(new_gram(part$m^2), options$select, NULL)$lambda
+  sqrt(own(source$x) * own(source$y))
 }
 
 most_flops <- 1e11
@@ -264,7 +264,7 @@ permutation_null <- function(source, options, scheme, n) {
       )
     }
     if (is.null(options$lambda)) {
-      options$lambda <- fcose_lambda(source, options, scheme, n)
+      options$lambda <- fcose_lambda(source, options)
     }
     chosen$lambda <- options$lambda
   }
@@ -339,9 +339,13 @@ new_hsic_test <- function(variables, options, scheme, source, found,
   fields <- list(
     statistic = stats::setNames(height * found$observed,
                                 if (several) "dHSIC" else "HSIC"),
-    parameter = c(if (options$null == "permutation") c(B = scheme$B),
-                  n = variables[[1L]]$n),
-    p.value = found$p, alternative = "the variables are dependent",
+    parameter = if (is.null(found$gamma)) {
+      c(n = variables[[1L]]$n, B = scheme$B)
+    } else {
+      found$gamma
+    },
+    p.value = found$p, estimate = bandwidth_estimates(kernels),
+    alternative = "the variables are dependent",
     method = hsic_title(options, scheme, several), data.name = data_name,
     replicates = if (!is.null(found$draws)) height * found$draws,
     gamma = found$gamma, kernels = kernels,
@@ -351,6 +355,15 @@ new_hsic_test <- function(variables, options, scheme, source, found,
   )
   fields <- fields[!vapply(fields, is.null, logical(1))]
   do.call(new_test, c("hsic_test", fields))
+}
+
+# Those that are one number, named.
+bandwidth_estimates <- function(kernels) {
+  each <- lapply(kernels, \(kernel) kernel$bandwidth)
+  single <- unlist(each[lengths(each) == 1L])
+  if (length(single)) {
+    stats::setNames(single, paste("bandwidth of", names(single)))
+  }
 }
 
 hsic_title <- function(options, scheme, several) {

@@ -14,11 +14,11 @@ check_permutations <- function(permutations, n, B, blocks) {
   if (is.null(permutations)) {
     return(list(B = B, all = FALSE, blocks = blocks))
   }
-  if (!is.null(blocks)) {
-    stop_input("'blocks' must be NULL when 'permutations' is given")
-  }
   if (identical(permutations, "all")) {
-    return(list(B = NA, all = TRUE))
+    return(list(B = NA, all = TRUE, blocks = blocks))
+  }
+  if (!is.null(blocks)) {
+    stop_input("'blocks' must be NULL when 'permutations' is a matrix")
   }
   ok <- is.matrix(permutations) && is.numeric(permutations) &&
     nrow(permutations) == n && ncol(permutations) >= 1L &&
@@ -42,8 +42,16 @@ check_blocks <- function(blocks, n) {
   if (!is.atomic(blocks) || length(blocks) != n || anyNA(blocks)) {
     stop_input(
       "'blocks' must be NULL or have one value for each of the ", n,
-      " points, none missing, not ", describe(blocks)
+      " points, none missing, not ",
+      if (is.atomic(blocks)) {
+        paste(length(blocks), "values,", sum(is.na(blocks)), "missing")
+      } else {
+        describe(blocks)
+      }
     )
+  }
+  if (!anyDuplicated(blocks)) {
+    stop_input("'blocks' must hold two points in some block, or nothing moves")
   }
   match(blocks, unique(blocks))
 }
@@ -70,6 +78,16 @@ permutation_p <- function(observed, replicates, scale, complete = FALSE) {
   slack <- 1e-10 * (abs(observed) + scale)
   extra <- if (complete) 0 else 1
   (sum(replicates >= observed - slack) + extra) / (length(replicates) + extra)
+}
+
+# In formula methods the third argument by position is a subset of rows.
+check_subset <- function(subset) {
+  kernel <- !missing(subset) &&
+    inherits(tryCatch(subset, error = identity), "kernmean_kernel")
+  if (kernel) {
+    stop_input("a kernel must be given by name with a formula, as in ",
+               "kernel = kernel_rbf()")
+  }
 }
 
 # Shows how far a long run has come; returns list(at(share), close()).
@@ -124,4 +142,52 @@ plot_null <- function(object, ...) {
     side = 3, line = 0.2, cex = 0.9, col = "#D55E00"
   )
   invisible(draws)
+}
+
+# What stands behind a test, for its summary().
+test_summary <- function(object) {
+  structure(list(test = object), class = "summary.kernmean_test")
+}
+
+#' @export
+print.summary.kernmean_test <- function(x, digits = max(3L,
+                                                        getOption("digits") -
+                                                          3L), ...) {
+  test <- x$test
+  number <- \(v) format(v, digits = digits)
+  print(test)
+  kernels <- if (is.null(test$kernels)) list(test$kernel) else test$kernels
+  for (name in seq_along(kernels)) {
+    if (!is.null(kernels[[name]])) {
+      cat(names(kernels)[name], if (!is.null(names(kernels))) ": ",
+          format_kernel(kernels[[name]]), "\n", sep = "")
+    }
+  }
+  noise <- unlist(test$noise)
+  if (!is.null(noise)) {
+    cat("noise variances: ", paste(unique(number(range(noise))),
+                                   collapse = " to "), "\n", sep = "")
+  }
+  for (name in c("lambda", "alpha")) {
+    if (!is.null(test[[name]])) {
+      cat(name, " = ", number(test[[name]]), "\n", sep = "")
+    }
+  }
+  if (!is.null(test$replicates)) {
+    cat("null distribution: mean ", number(mean(test$replicates)),
+        ", standard deviation ", number(stats::sd(test$replicates)), "\n",
+        sep = "")
+  }
+  if (!is.null(test$unbiased)) {
+    cat("unbiased MMD^2 = ", number(test$unbiased[["statistic"]]),
+        ", over all permutations mean 0, standard deviation ",
+        number(test$unbiased[["deviation"]]), ": z = ",
+        number(test$unbiased[["statistic"]] / test$unbiased[["deviation"]]),
+        "\n", sep = "")
+  }
+  if (!is.null(test$pairs)) {
+    cat("MMD^2 of each pair:\n")
+    print(test$pairs, digits = digits)
+  }
+  invisible(x)
 }

@@ -232,6 +232,7 @@ kme.default <- function(x, kernel = kernel_rbf(),
 #' @rdname kme
 #' @export
 kme.formula <- function(formula, data = NULL, subset, na.action, ...) {
+  check_subset(subset)
   frame <- match.call(expand.dots = FALSE)
   frame$... <- NULL
   frame[[1L]] <- quote(stats::model.frame)

@@ -69,10 +69,12 @@
 #'
 #' @param x The first sample: a numeric vector, matrix or data frame, points in
 #'   rows; or the [gram()] of the pooled sample.
-#' @param y The second sample.
+#' @param y The second sample, with the columns of `x` (matched by name where
+#'   both have names).
 #' @param groups With a `gram`: the group of each point, a factor or a vector.
 #' @param formula `response ~ group`, with a numeric response (several:
-#'   `cbind(a, b) ~ group`) and two or more groups. Rows are sorted by group.
+#'   `cbind(a, b) ~ group`, all other columns: `. ~ group`) and two or more
+#'   groups. Rows are sorted by group; a kernel must be given by name.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #' @param kernel A kernel; [kernel_energy()] gives the energy test. A bandwidth
@@ -80,7 +82,8 @@
 #' @param estimator The estimator of the kernel means, see [kme()].
 #' @param ... Must be empty; in the other methods, arguments of the default
 #'   method.
-#' @param B Number of permutations (draws for `null = "spectrum"`).
+#' @param B Number of permutations (draws for `null = "spectrum"`); not used for
+#'   `"gamma"`.
 #' @param null `"permutation"`, `"spectrum"` or `"gamma"`.
 #' @param statistic `"V"` or `"U"`; `"V"` only for `"skmse"` and `"fkmse"`,
 #'   `"U"` only for `kernel_rbf("fuse")`.
@@ -91,16 +94,19 @@
 #' @param permutations `NULL` for `B` random ones, `"all"` for all labellings
 #'   (at most 10^5), or a matrix with a permutation of the N points in each
 #'   column, its first m entries the first sample. If a column leaves the
-#'   labels as they are, the observed statistic is not counted again.
-#' @param blocks One value for each point; points change places within a block
-#'   only (repeated measures, strata, sites).
+#'   labels as they are, the observed statistic is not counted again. With
+#'   `blocks`, `"all"` means all labellings within the blocks.
+#' @param blocks One value for each point, those of `x` first (in the formula
+#'   method it may be a variable of `data`); points change places within a block
+#'   only (pairs, repeated measures, strata, sites).
 #' @param bins Bins in the smallest sample, see Null distributions; `NULL` for
 #'   25 above 20,000 points and single points below.
 #' @param progress Show a progress bar?
 #'
 #' @return An object of class `c("mmd_test", "htest")`, a list with `statistic`,
 #' `parameter`, `p.value`, `estimate`, `alternative`, `method`, `data.name` as
-#' usual for tests, and
+#' usual for tests (`estimate` the root of the statistic, 0 if that is negative,
+#' and the bandwidth), and
 #' \item{replicates}{the statistic of each draw; `NULL` for `"gamma"`}
 #' \item{gamma}{shape and scale, for `null = "gamma"`}
 #' \item{kernel}{the kernel, its bandwidth a number}
@@ -146,6 +152,9 @@
 #' mmd_test(cbind(Sepal.Length, Sepal.Width) ~ Species, iris, B = 199)
 #' mmd_test(Sepal.Width ~ Species, iris, kernel = kernel_energy(), B = 199)
 #'
+#' # Pairs: all ways to exchange the two values within a subject
+#' mmd_test(extra ~ group, sleep, blocks = ID, permutations = "all")
+#'
 #' # Many bandwidths, one p-value
 #' mmd_test(rnorm(40), rnorm(40, sd = 2), kernel_rbf("fuse"), B = 199)
 #'
@@ -173,7 +182,14 @@ mmd_test.default <- function(x, y, kernel = kernel_rbf(),
     data_name <- paste(deparse1(substitute(x)), "and", deparse1(substitute(y)))
   }
   if (missing(y)) {
-    stop_input("'y' must be given: the second sample")
+    stop_input("'y' must be given: the second sample",
+               if (is.list(x)) "; for values and groups use a formula")
+  }
+  if (is.factor(y) || is.character(y)) {
+    stop_input(
+      "'y' must be the second sample, not ", describe(y),
+      "; for values and groups use a formula, values ~ groups"
+    )
   }
   options <- check_mmd_options(
     check_kernel(kernel), estimator, null, if (!missing(statistic)) statistic,
@@ -204,14 +220,12 @@ mmd_test.gram <- function(x, groups, ...) {
 
 #' @rdname mmd_test
 #' @export
-mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...) {
+mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
+                             blocks = NULL) {
   if (length(formula) != 3L) {
     stop_input("'formula' must be of the form response ~ group")
   }
-  if (!missing(subset) &&
-        inherits(tryCatch(subset, error = identity), "kernmean_kernel")) {
-    stop_input("'kernel' must be given by name with a formula")
-  }
+  check_subset(subset)
   check_named(..., refused = c("x", "y"))
   frame <- match.call(expand.dots = FALSE)
   frame$... <- NULL
@@ -219,7 +233,14 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...) {
   if (missing(na.action)) {
     frame$na.action <- quote(stats::na.pass)
   }
+  if (identical(formula[[2L]], quote(.))) {
+    all <- setdiff(names(data), all.vars(formula[[3L]]))
+    formula[[2L]] <- as.call(lapply(c("cbind", all), as.name))
+    frame$formula <- formula
+  }
   frame <- eval.parent(frame)
+  blocks <- frame[["(blocks)"]]
+  frame[["(blocks)"]] <- NULL
   if (ncol(frame) != 2L) {
     stop_input(
       "'formula' must have one grouping variable on its right, not ",
@@ -233,7 +254,11 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...) {
   }
   x <- check_data(frame[[1L]], names(frame)[1L])
   rownames(x) <- NULL
-  grouped_test(list(x = x), group, paste(names(frame), collapse = " by "), ...)
+  if (is.null(colnames(x)) && ncol(x) == 1L) {
+    colnames(x) <- names(frame)[1L]
+  }
+  grouped_test(list(x = x), group, paste(names(frame), collapse = " by "),
+               blocks = blocks, ...)
 }
 
 # Arguments of the default method, by name, none of those that the data stand
@@ -251,6 +276,13 @@ check_named <- function(..., refused) {
 
 # Sorts the points by group and goes through the door of the default method.
 grouped_test <- function(points, groups, data_name, ...) {
+  values <- length(unique(groups))
+  if (is.numeric(groups) && 2 * values > length(groups)) {
+    stop_input(
+      "the groups must have at least 2 points each, not come from numbers ",
+      "with ", values, " values; hsic_test() tests for dependence on them"
+    )
+  }
   groups <- droplevels(as.factor(groups))
   order <- order(as.integer(groups))
   pooled <- structure(
@@ -397,41 +429,4 @@ unbiased_summary <- function(sums, source, sizes, options, scheme, height) {
 # --- Methods ---------------------------------------------------------------
 
 #' @export
-summary.mmd_test <- function(object, ...) {
-  structure(list(test = object), class = "summary.mmd_test")
-}
-
-#' @export
-print.summary.mmd_test <- function(x, digits = max(3L, getOption("digits") -
-                                                     3L), ...) {
-  test <- x$test
-  number <- \(v) format(v, digits = digits)
-  print(test)
-  if (!is.null(test$kernel)) {
-    cat(format_kernel(test$kernel), "\n", sep = "")
-  }
-  if (!is.null(test$noise)) {
-    cat("noise variances: ", paste(number(range(test$noise)),
-                                   collapse = " to "), "\n", sep = "")
-  }
-  if (!is.null(test$lambda)) {
-    cat("lambda = ", number(test$lambda), "\n", sep = "")
-  }
-  if (!is.null(test$replicates)) {
-    cat("null distribution: mean ", number(mean(test$replicates)),
-        ", standard deviation ", number(stats::sd(test$replicates)), "\n",
-        sep = "")
-  }
-  if (!is.null(test$unbiased)) {
-    cat("unbiased MMD^2 = ", number(test$unbiased[["statistic"]]),
-        ", over all permutations mean 0, standard deviation ",
-        number(test$unbiased[["deviation"]]), ": z = ",
-        number(test$unbiased[["statistic"]] / test$unbiased[["deviation"]]),
-        "\n", sep = "")
-  }
-  if (!is.null(test$pairs)) {
-    cat("MMD^2 of each pair:\n")
-    print(test$pairs, digits = digits)
-  }
-  invisible(x)
-}
+summary.mmd_test <- function(object, ...) test_summary(object)

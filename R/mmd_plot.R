@@ -9,7 +9,8 @@
 #' estimator of the test, positive where the first sample is denser:
 #' a curve for one column and contours for two; otherwise the points along the
 #' two leading kernel principal axes of the pooled sample (of 1,000 points at
-#' most, evenly spaced), coloured by its value.
+#' most, evenly spaced), filled blue where it is positive and red where it is
+#' negative, with the rim in the colour of the sample.
 #'
 #' @param x A test of [mmd_test()].
 #' @param y Must be missing.
@@ -69,31 +70,26 @@ plot_witness <- function(test, n, ...) {
     group_legend(test)
     return(invisible(data.frame(z = z, value = value)))
   }
-  axes <- lapply(1:2, \(j) {
-    ends <- padded_range(test$x[, j])
-    seq(ends[1L], ends[2L], length.out = n)
-  })
-  value <- matrix(at(as.matrix(expand.grid(axes))), n, n)
-  most <- max(abs(value))
-  names <- axis_names(test$x)
-  image(axes[[1L]], axes[[2L]], value, las = 1, xlab = names[1L],
-        ylab = names[2L],
-        zlim = c(-most, most), col = hcl.colors(65, "Blue-Red 3", rev = TRUE),
-        main = "Witness function", useRaster = TRUE)
-  draw(contour, list(
-    x = axes[[1L]], y = axes[[2L]], z = value, add = TRUE, col = "grey30"
-  ), ...)
-  points(test$x, pch = 21, cex = 0.8, col = "white", bg = colours)
+  surface <- draw_surface(test$x, at, n, "Witness function", ...,
+                          colours = diverging)
+  draw_points(test$x, colours)
   box()
   group_legend(test)
-  invisible(list(x = axes[[1L]], y = axes[[2L]], z = value))
+  invisible(surface)
+}
+
+# Blue where the first sample is denser, red where the second is.
+diverging <- function(value) {
+  most <- max(abs(value), .Machine$double.xmin)
+  list(c(-most, most), hcl.colors(65, "Blue-Red 2", rev = TRUE))
 }
 
 group_colours <- c("#0072B2", "#D55E00")
 
 group_legend <- function(test) {
-  legend("topright", names(test$sizes), pch = 19, col = group_colours,
-         bty = "n", cex = 0.9)
+  legend("topright", names(test$sizes), pch = 21, pt.bg = group_colours,
+         col = "white", bg = "white", box.col = "grey60", inset = 0.02,
+         cex = 0.9)
 }
 
 most_points_on_axes <- 1000L
@@ -115,16 +111,17 @@ plot_witness_points <- function(test, weights, ...) {
                 "vectors")
   scores <- s$vectors[, 1:2] * rep(sqrt(s$values[1:2]), each = nrow(k))
   group <- test$groups[shown]
-  most <- max(abs(value), .Machine$double.xmin)
-  shade <- hcl.colors(65, "Blue-Red 3", rev = TRUE)
+  scale <- diverging(value)
+  shade <- scale[[2L]][1 + round(32 * (1 + value / scale[[1L]][2L]))]
   draw(graphics::plot, list(
     x = scores, xlab = "kernel PC1", ylab = "kernel PC2", las = 1,
-    pch = c(21, 24)[as.integer(group)], col = "grey30",
-    bg = shade[1 + round(32 * (1 + value / most))],
+    pch = c(21, 24)[as.integer(group)], bg = shade, lwd = 1.5,
+    col = group_colours[as.integer(group)],
     main = "Witness function on kernel principal axes"
   ), ...)
-  legend("topright", names(test$sizes), pch = c(21, 24), bty = "n", cex = 0.9,
-         pt.bg = shade[c(65, 1)])
+  legend("topright", names(test$sizes), pch = c(21, 24), pt.bg = "white",
+         col = group_colours, pt.lwd = 1.5, bg = "white", box.col = "grey60",
+         inset = 0.02, cex = 0.9)
   invisible(data.frame(PC1 = scores[, 1L], PC2 = scores[, 2L], group = group,
                        value = value))
 }

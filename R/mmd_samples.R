@@ -24,8 +24,8 @@ check_mmd_options <- function(kernel, estimator, null, statistic, select,
   ))
   if (null != "permutation") {
     reason <- paste0("for null = \"", null, "\"")
-    only(estimator == "kme" && !fuse, "estimator", "\"kme\" with one bandwidth",
-         reason)
+    only(!fuse, "null", "\"permutation\"", "for kernel_rbf(\"fuse\")")
+    only(estimator == "kme", "estimator", "\"kme\"", reason)
     only(null != "gamma" || statistic == "V", "statistic", "\"V\"", reason)
     only(is.null(bins), "bins", "NULL", reason)
   }
@@ -44,7 +44,14 @@ pool_samples <- function(x, y, kernel) {
     return(pool_groups(x, kernel))
   }
   x <- check_data(x)
-  y <- check_newdata(y, x, "y")
+  if (ncol(x) == 1L && identical(ncol(y), 1L)) {
+    y <- unname(check_data(y, "y"))
+  }
+  if (is.null(dim(y)) || ncol(y) == ncol(x)) {
+    y <- check_newdata(y, x, "y")
+  } else {
+    stop_input("'y' must have the columns of 'x', ", ncol(x), ", not ", ncol(y))
+  }
   groups <- factor(rep(c("x", "y"), c(nrow(x), nrow(y))))
   both <- rbind(x, y)
   rownames(both) <- NULL
@@ -138,10 +145,14 @@ check_scheme <- function(samples, options, permutations, B, blocks) {
     stop_input("'bins' must be at most ", least, ", the points of the ",
                "smallest sample, not ", bins)
   }
+  if (!is.null(bins) && least %/% bins == 1L) {
+    bins <- NULL
+  }
   if (scheme$all) {
-    scheme$matrix <- all_labellings(samples$sizes)
+    scheme$matrix <- all_labellings(samples$sizes, scheme$blocks)
     scheme$B <- ncol(scheme$matrix)
   }
+  check_moves(samples$sizes, scheme$blocks)
   scheme$complete <- scheme$all ||
     !is.null(scheme$matrix) && leaves_labels(scheme$matrix, samples$sizes)
   c(scheme, bins = bins)
@@ -149,26 +160,52 @@ check_scheme <- function(samples, options, permutations, B, blocks) {
 
 most_labellings <- 1e5
 
-# A permutation for each way to give the points to groups of these sizes.
-all_labellings <- function(sizes) {
-  count <- exp(lfactorial(sum(sizes)) - sum(lfactorial(sizes)))
+# A permutation for each way to give the points to groups of these sizes (within
+# blocks: as many of each block to each group as there are).
+all_labellings <- function(sizes, blocks = NULL) {
+  groups <- rep(seq_along(sizes), sizes)
+  within <- split(seq_along(groups), if (is.null(blocks)) 0 else blocks)
+  ways <- \(points) {
+    lfactorial(length(points)) - sum(lfactorial(tabulate(groups[points])))
+  }
+  count <- exp(sum(vapply(within, ways, numeric(1))))
   if (count > 1.001 * most_labellings) {
     stop_input(
       "'permutations' must not be \"all\" for ", format(count, digits = 3),
       " labellings; at most 100000 are enumerated"
     )
   }
-  extend <- function(left, sizes) {
-    if (length(sizes) == 1L) {
-      return(matrix(left))
-    }
-    first <- utils::combn(length(left), sizes[1L])
-    do.call(cbind, lapply(seq_len(ncol(first)), \(c) {
-      rest <- extend(left[-first[, c]], sizes[-1L])
-      rbind(matrix(left[first[, c]], sizes[1L], ncol(rest)), rest)
-    }))
+  labels <- matrix(groups)
+  for (points in within) {
+    some <- arrangements(groups[points])
+    each <- rep(seq_len(ncol(some)), each = ncol(labels))
+    labels <- labels[, rep(seq_len(ncol(labels)), ncol(some)), drop = FALSE]
+    labels[points, ] <- some[, each]
   }
-  extend(seq_len(sum(sizes)), sizes)
+  apply(labels, 2L, order)
+}
+
+# All different orders of the labels, one a column, as they stand first.
+arrangements <- function(labels) {
+  if (length(unique(labels)) == 1L) {
+    return(matrix(labels))
+  }
+  first <- labels == labels[1L]
+  places <- utils::combn(length(labels), sum(first))
+  rest <- arrangements(labels[!first])
+  do.call(cbind, lapply(seq_len(ncol(places)), \(c) {
+    out <- matrix(labels[1L], length(labels), ncol(rest))
+    out[-places[, c], ] <- rest
+    out
+  }))
+}
+
+# With blocks that each hold points of one sample only, no label can change.
+check_moves <- function(sizes, blocks) {
+  groups <- rep(seq_along(sizes), sizes)
+  if (!is.null(blocks) && !anyDuplicated(unique(cbind(blocks, groups))[, 1L])) {
+    stop_input("'blocks' must hold points of different samples in some block")
+  }
 }
 
 # Does a column leave every point in its group?

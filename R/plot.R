@@ -14,8 +14,9 @@
 #' the line at 1.
 #'
 #' @param x A fit of [kme()].
-#' @param y Must be missing.
-#' @param type What to draw; by default the first that applies.
+#' @param y Must be missing, or the `type`.
+#' @param type What to draw, also as the second argument; by default the first
+#'   that applies.
 #' @param n Points on an axis of the grid for the embedding.
 #' @param ... Passed to [plot.default()] (`"embedding"` in two columns:
 #'   [contour()]).
@@ -33,9 +34,10 @@
 plot.kme <- function(x, y,
                      type = c("selection", "noise", "embedding", "weights"),
                      n = 100, ...) {
-  check_no_y(missing(y))
   types <- c("selection", "noise", "embedding", "weights")
-  type <- if (missing(type)) {
+  type <- if (!missing(y)) {
+    check_choice(y, types, "type")
+  } else if (missing(type)) {
     default_plot(x)
   } else {
     check_choice(type, types, "type")
@@ -148,6 +150,8 @@ plot_noise <- function(object, ...) {
     height = unname(shown), col = "#56B4E9", border = NA,
     ylim = c(0, if (any(shown > 0)) 1.05 * max(shown) else 1),
     names.arg = if (is.null(labels)) seq_along(noise) else labels,
+    las = if (sum(nchar(labels)) > 40 || length(noise) > 12) 2 else 1,
+    cex.names = if (length(noise) > 12) 0.7 else 1,
     ylab = if (is.null(theta)) "variance" else "variance / theta^2",
     main = "Noise by column (MMKME)"
   ), ...)
@@ -195,29 +199,53 @@ plot_curve <- function(object, n, ...) {
 }
 
 plot_contours <- function(object, n, ...) {
+  at <- \(z) {
+    colnames(z) <- colnames(object$x)
+    predict(object, z)
+  }
+  blues <- \(value) list(range(value), hcl.colors(64, "Blues 3", rev = TRUE))
+  surface <- draw_surface(object$x, at, n, estimator_title(object), ...,
+                          colours = blues)
+  draw_points(object$x, "#D55E00")
+  box()
+  invisible(surface)
+}
+
+# The image and contours of the function `at` over the plane of the points x.
+# colours(value) gives the range of values and the colours for it.
+draw_surface <- function(x, at, n, title, ..., colours) {
   axes <- lapply(1:2, \(j) {
-    ends <- padded_range(object$x[, j])
+    ends <- padded_range(x[, j])
     seq(ends[1], ends[2], length.out = n)
   })
-  z <- as.matrix(expand.grid(axes))
-  colnames(z) <- colnames(object$x)
-  value <- matrix(predict(object, z), n, n)
-  names <- axis_names(object$x)
+  value <- matrix(at(as.matrix(expand.grid(axes))), n, n)
+  names <- axis_names(x)
+  scale <- colours(value)
   image(axes[[1]], axes[[2]], value, las = 1, xlab = names[1], ylab = names[2],
-        col = hcl.colors(64, "Blues 3", rev = TRUE),
-        main = estimator_title(object), useRaster = TRUE)
+        zlim = scale[[1L]], col = scale[[2L]], main = title, useRaster = TRUE)
   draw(contour, list(
-    x = axes[[1]], y = axes[[2]], z = value, add = TRUE, col = "grey30"
+    x = axes[[1]], y = axes[[2]], z = value, add = TRUE, col = "grey20",
+    labcex = 0.8
   ), ...)
-  points(object$x, pch = 20, cex = 0.6, col = "#D55E00")
-  box()
-  invisible(list(x = axes[[1]], y = axes[[2]], z = value))
+  list(x = axes[[1]], y = axes[[2]], z = value)
+}
+
+most_points_drawn <- 2000
+
+# Points with a white rim, in an order in which no group covers another; of
+# many an even share.
+draw_points <- function(x, colour) {
+  n <- nrow(x)
+  shown <- order((0.618034 * seq_len(n)) %% 1)[seq_len(min(n, most_points_drawn))]
+  points(x[shown, , drop = FALSE], pch = 21, cex = 0.8, col = "white",
+         bg = rep_len(colour, n)[shown])
 }
 
 plot_weights <- function(object, ...) {
   weights <- sort(object$n * object$weights)
   draw(graphics::plot, list(
-    x = seq_along(weights), y = weights, type = "h", las = 1,
+    x = seq_along(weights), y = weights, las = 1,
+    type = if (length(weights) > 200) "l" else "h",
     ylim = range(0, 1, weights), xlab = "rank", ylab = "n times weight",
     main = estimator_title(object)
   ), ...)

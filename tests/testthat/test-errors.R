@@ -125,7 +125,7 @@ test_that("unknown choices are answered with the valid ones", {
   expect_refusals(expression(
     kme(x, rbf, "mean"), kme(x, rbf, NA), kme(x, rbf, NULL), kme(x, rbf, 1),
     kme(x, rbf, c("kme", "skmse")), kme(x, rbf, ""), kme(x, "fkmse"),
-    kernel_function(\(x) x), plot(kme(x, rbf), "weights"),
+    kernel_function(\(x) x), plot(kme(x, rbf), "weight of it"),
     plot(gram(x, rbf), 1), kme(x, rbf, "skmse", target = 0),
     kme(x, rbf, "skmse", select = "gcv"), kme(x, rbf, "fkmse", select = "best"),
     kme(x, rbf, "fkmse", select = NA), kme(x, rbf, "fkmse", select = 1),

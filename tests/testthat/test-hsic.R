@@ -348,12 +348,15 @@ test_that("lambda of F-COSE does not look at the pairing", {
   set.seed(13)
   test <- hsic_test(x, y, estimator = "fkmse", B = 3)
   set.seed(13)
-  parted <- sample.int(15)
   p <- draw_columns(15, 3)
   K <- used_grams(test, x, y)
-  M <- centre_R(K[[1]]) * centre_R(K[[2]])[parted, parted]
-  expect_equal(test$lambda, kme(as_gram(M), estimator = "fkmse")$lambda,
-               tolerance = 1e-3)
+  own <- vapply(K, \(k) {
+    kme(as_gram(centre_R(k)^2), estimator = "fkmse")$lambda
+  }, numeric(1))
+  expect_equal(test$lambda, sqrt(prod(own)), tolerance = 1e-3)
+  set.seed(13)
+  moved <- hsic_test(x, y[15:1, ], estimator = "fkmse", B = 3)
+  expect_equal(moved$lambda, test$lambda, tolerance = 1e-3)
   expect_equal(test$replicates, over_columns(p, \(p) {
     fcose_R(K[[1]], K[[2]], p, test$lambda)
   }), tolerance = 1e-9)
@@ -465,6 +468,32 @@ test_that("long runs stop on interrupt and the next call works", {
   expect_identical(hsic_test(1:2, 1:2, B = 1)$p.value, 1)
 })
 
+test_that("formulas, logicals and blocks in the data are what they stand for", {
+  d <- data.frame(a = random_points(12, 1, 1)[, 1],
+                  b = random_points(12, 1, 2)[, 1], f = gl(2, 6),
+                  pair = rep(1:6, 2))
+  run <- \(...) {
+    set.seed(3)
+    hsic_test(..., B = 19)$replicates
+  }
+  expect_identical(run(a ~ b, d), run(d$a, d$b))
+  expect_identical(run(~ a + b, d), run(d$a, d$b))
+  expect_identical(run(d$a, d$f == "2"), run(d$a, d$f))
+  set.seed(3)
+  paired <- hsic_test(~ a + b, d, blocks = pair, B = 19)
+  expect_identical(paired$replicates, run(d$a, d$b, blocks = d$pair))
+})
+
+test_that("the summary shows what stands behind the test", {
+  x <- seq(-1, 1, length.out = 20)
+  set.seed(4)
+  expect_snapshot({
+    summary(hsic_test(x, gl(2, 10), estimator = "skmse", B = 99))
+    summary(hsic_test(x, x^2, estimator = "mkme", B = 99))
+    summary(hsic_test(x, x^2, null = "gamma"))
+  })
+})
+
 test_that("wrong arguments are refused with what they must be", {
   x <- random_points(10, 2, 1)
   y <- random_points(10, 1, 2)
@@ -504,7 +533,8 @@ test_that("wrong arguments are refused with what they must be", {
     hsic_test(x, y, permutations = matrix(1, 10, 2)),
     hsic_test(x, y, blocks = 1:3), hsic_test(x, y, null = "gamma", blocks = f),
     hsic_test(x, y, seed = 1), hsic_test(x, y, progress = NA),
-    hsic_test(a ~ b, data.frame(a = 1:3, b = 1:3)),
+    hsic_test(y = x), hsic_test(data.frame(x)), hsic_test(x, y, blocks = 1:10),
+    hsic_test(~ a + b, data.frame(a = 1:3, b = 1:3), kernel_rbf(1)),
     hsic_test(~ a, data.frame(a = 1:3)),
     hsic_test(~ a + b, data.frame(a = 1:3, b = letters[1:3]))
   ))

@@ -237,6 +237,37 @@ test_that("given permutations are used as they are", {
   expect_equal(moved$replicates, random$replicates)
 })
 
+test_that("all labellings within pairs are the exact paired test", {
+  test <- mmd_test(extra ~ group, sleep, blocks = ID, kernel = rbf,
+                   permutations = "all")
+  expect_length(test$replicates, 2^10)
+  k <- gram_R(rbf, matrix(sleep$extra))
+  signs <- as.matrix(expand.grid(rep(list(0:1), 10)))
+  want <- apply(signs, 1, \(s) {
+    mmd_R(k, c(ifelse(s == 1, 11:20, 1:10), ifelse(s == 1, 1:10, 11:20)), 10)
+  })
+  expect_equal(sort(test$replicates), sort(want), tolerance = 1e-12)
+  expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
+  mixed <- sleep[c(20:1), ]
+  set.seed(1)
+  a <- mmd_test(extra ~ group, mixed, blocks = ID, kernel = rbf, B = 50)
+  set.seed(1)
+  b <- mmd_test(mixed$extra[mixed$group == 1], mixed$extra[mixed$group == 2],
+                rbf, blocks = c(10:1, 10:1), B = 50)
+  expect_identical(a$replicates, b$replicates)
+})
+
+test_that("columns are matched by name, and none is dropped", {
+  d <- as.data.frame(x)
+  e <- as.data.frame(y)
+  expect_equal(mmd_test(d, e[2:1], rbf, B = 1)$statistic,
+               mmd_test(x, y, rbf, B = 1)$statistic)
+  expect_equal(mmd_test(d["V1"], e["V2"], rbf, B = 1)$statistic,
+               mmd_test(x[, 1], y[, 2], rbf, B = 1)$statistic)
+  rest <- mmd_test(. ~ Species, iris, kernel = rbf, B = 1)
+  expect_equal(ncol(rest$x), 4)
+})
+
 test_that("blocks keep their numbers of points of each sample", {
   blocks <- rep(c("u", "v", "w"), length.out = 22)
   set.seed(8)
@@ -293,7 +324,7 @@ test_that("bins by default are for large samples of similar size", {
   expect_equal(usual_bins(c(400, 25000)), 25)
   withr_option <- options(kernmean.memory = 1e6)
   on.exit(options(withr_option))
-  expect_error(mmd_test(matrix(0, 300), matrix(1, 9000), rbf, bins = 300),
+  expect_error(mmd_test(matrix(0, 300), matrix(1, 9000), rbf, bins = 150),
                class = "kernmean_error_memory")
 })
 
@@ -538,6 +569,11 @@ test_that("bad input is answered", {
     mmd_test(g, rep(1:2, 11), rbf), mmd_test(g, rep(1:2, 11), y = y),
     mmd_test(Sepal.Width ~ Species, iris, kernel_energy()),
     mmd_test(~ a, iris), mmd_test(Sepal.Width ~ Species + Petal.Width, iris),
+    mmd_test(Sepal.Width ~ Petal.Width, iris[1:9 * 15, ]),
+    mmd_test(iris[1:2], iris[1:3]), mmd_test(x, factor(1:13)),
+    mmd_test(list(x, y)), mmd_test(x, y, blocks = 1:22),
+    mmd_test(x, y, blocks = rep(1:2, c(13, 9))),
+    mmd_test(x, y, blocks = rep(1:2, 11), permutations = matrix(1:22)),
     mmd_test(Species ~ Species, iris), mmd_test(Sepal.Width ~ 1, iris),
     mmd_test(pooled ~ c(1, rep(2, 21))),
     mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), null = "gamma"),
