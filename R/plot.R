@@ -176,7 +176,13 @@ padded_range <- function(x) {
 }
 
 axis_names <- function(x) {
-  if (is.null(colnames(x))) c("x[1]", "x[2]")[seq_len(ncol(x))] else colnames(x)
+  if (!is.null(colnames(x))) {
+    colnames(x)
+  } else if (ncol(x) == 1L) {
+    "x"
+  } else {
+    c("x[1]", "x[2]")
+  }
 }
 
 plot_curve <- function(object, n, ...) {
@@ -236,7 +242,8 @@ most_points_drawn <- 2000
 # many an even share.
 draw_points <- function(x, colour) {
   n <- nrow(x)
-  shown <- order((0.618034 * seq_len(n)) %% 1)[seq_len(min(n, most_points_drawn))]
+  shown <- order((0.618034 * seq_len(n)) %% 1)
+  shown <- shown[seq_len(min(n, most_points_drawn))]
   points(x[shown, , drop = FALSE], pch = 21, cex = 0.8, col = "white",
          bg = rep_len(colour, n)[shown])
 }
