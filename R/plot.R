@@ -244,7 +244,8 @@ draw_points <- function(x, colour) {
   n <- nrow(x)
   shown <- order((0.618034 * seq_len(n)) %% 1)
   shown <- shown[seq_len(min(n, most_points_drawn))]
-  points(x[shown, , drop = FALSE], pch = 21, cex = 0.8, col = "white",
+  points(x[shown, , drop = FALSE], pch = 21, col = "white",
+         cex = if (length(shown) > 300) 0.5 else 0.8,
          bg = rep_len(colour, n)[shown])
 }
 
