@@ -30,8 +30,9 @@
 #'
 #' `"skmse"` and `"fkmse"` shrink the cross-covariance operator (S-COSE, F-COSE;
 #' Ramdas and Wehbe 2015): \eqn{\beta'M\beta}{beta'M beta} with \eqn{M = \bar K
-#' \circ \bar L}{M = Kc o Lc}, entry by entry. For S-COSE \eqn{\beta = (1 -
-#' \alpha) 1_n}{beta = (1 - alpha) 1_n}: \eqn{(1 - \alpha)^2}{(1 - alpha)^2}
+#' \circ \bar L}{M = Kc o Lc}, entry by entry, and \eqn{1_n = e/n}{1_n = e/n}.
+#' For S-COSE \eqn{\beta = (1 - \alpha) 1_n}{beta = (1 - alpha) 1_n}:
+#' \eqn{(1 - \alpha)^2}{(1 - alpha)^2}
 #' times the biased HSIC, where each permutation has an \eqn{\alpha}{alpha} of
 #' its own, from \eqn{\rho = \mathrm{mean}(M)}{rho = mean(M)} and \eqn{\varrho =
 #' \mathrm{tr}(M)/n}{varrho = tr(M)/n}: \eqn{(\varrho - \rho)/((\varrho -
@@ -60,8 +61,8 @@
 #' If the Gram matrices have low rank, as with smooth kernels on few columns,
 #' or with factors, they are replaced by incomplete Cholesky factors that leave
 #' \eqn{10^{-13}}{1e-13} of the trace; where the product of the two ranks p and
-#' q is less than 4n, this takes O(Bnpq) time and O(n(p + q)) memory, and no n
-#' by n matrix is formed. Otherwise \eqn{Bn^2/2}{Bn^2/2} operations and two
+#' q is less than 4n, this takes O(Bnpq) time and O(n^1.5) memory, and no n by
+#' n matrix is formed. Otherwise \eqn{Bn^2/2}{Bn^2/2} operations and two
 #' stored matrices, \eqn{16n^2}{16n^2} bytes (dHSIC: one for each variable).
 #' `estimator = "fkmse"` factors a matrix for each permutation,
 #' \eqn{O(Bn^3)}{O(Bn^3)}; a warning says when that exceeds \eqn{10^{11}}{1e11}
@@ -215,6 +216,9 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
     frame$na.action <- quote(stats::na.pass)
   }
   frame <- eval.parent(frame)
+  if (any(attr(attr(frame, "terms"), "order") > 1L)) {
+    stop_input("'formula' must have no interactions; each term is a variable")
+  }
   blocks <- frame[["(blocks)"]]
   frame[["(blocks)"]] <- NULL
   if (ncol(frame) < 2L) {
@@ -343,6 +347,7 @@ read_variable <- function(x, kernel, name, kernel_name) {
                  sum(is.na(x)), " NA")
     }
     levels <- unique(as.integer(x))
+    check_memory(length(x), length(levels), "use fewer levels", copies = 2)
     points <- outer(as.integer(x), levels, `==`)
     storage.mode(points) <- "double"
     return(list(name = name, what = what, n = length(x), points = points,
@@ -434,9 +439,8 @@ check_pairings <- function(permutations, n, B, blocks, options) {
   if (scheme$all) {
     if (factorial(n) > most_pairings) {
       stop_input(
-        "'permutations' must not be \"all\" for ",
-        format(exp(lfactorial(n)), digits = 3),
-        " permutations; at most 100000 are enumerated"
+        "'permutations' must not be \"all\" for ", n, " points; the ",
+        "permutations of at most 8 are enumerated"
       )
     }
     scheme$matrix <- all_permutations(n)

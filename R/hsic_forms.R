@@ -56,8 +56,8 @@ variable_source <- function(variable) {
   list(spec = native_kernel(kernel, variable$points), x = variable$points)
 }
 
-# list(low, x, y, forms): the two centred matrices or factors, and the function
-# of permutations that gives their forms.
+# list(x, y, forms, scale, moved, ranks): the two centred matrices or factors,
+# and the function of permutations that gives their forms.
 pair_source <- function(x, y, options, B) {
   x$points <- centre_linear(x$points, x$kernel)
   y$points <- centre_linear(y$points, y$kernel)
@@ -116,6 +116,7 @@ low_rank <- function(variable, cap) {
   }
   source <- variable_source(variable)
   check_values(kernel_diagonal(variable))
+  check_memory(variable$n, cap, "use fewer rows")
   .Call(C_r_lowrank, source$spec, source$x, as.integer(cap))
 }
 
@@ -140,6 +141,7 @@ rounding <- 16 * .Machine$double.eps
 # list(m, diagonal, trace, norm) of a centred matrix; all 0 if it is rounding.
 new_part <- function(m, diagonal, norm, size) {
   if (norm <= length(diagonal) * rounding * size) {
+    m[] <- 0
     diagonal <- numeric(length(diagonal))
     norm <- 0
   }
@@ -176,7 +178,9 @@ tensor_source <- function(variables) {
   list(
     k = k, rows = rows, moved = length(k) - 1L,
     means = prod(vapply(rows, mean, numeric(1))),
-    scale = prod(vapply(k, \(k) mean(diag(k)), numeric(1)))
+    # Rounding is far smaller than for ties of centred statistics allowed.
+    scale = 1e-3 * prod(vapply(k, \(k) mean(abs(diag(k))), numeric(1))),
+    constant = any(vapply(k, \(k) all(k == k[1L]), logical(1)))
   )
 }
 
@@ -279,14 +283,31 @@ permutation_null <- function(source, options, scheme, n) {
   size <- if (fcose) 8 else max(64, floor(chunk_integers / (n * source$moved)))
   draws <- permutation_draws(statistic, source, scheme, n, size,
                              options$progress)
+  # What is shrunk has the size of the statistics, not of the kernel values.
+  shrunk <- options$estimator %in% c("skmse", "fkmse")
+  scale <- if (shrunk) max(abs(c(observed, draws))) else source$scale
+  check_size(source, c(observed, draws))
   c(list(
     observed = observed, draws = draws,
-    p = permutation_p(observed, draws, source$scale, scheme$complete)
+    p = permutation_p(observed, draws, scale, scheme$complete)
   ), chosen)
 }
 
 # Of a chunk of permutations: 4 MB.
 chunk_integers <- 2^20
+
+# dHSIC is a difference of sums that are not centred: it must be seen above their
+# rounding.
+check_size <- function(source, values) {
+  least <- 10 * tie_slack * source$scale
+  several <- source$moved > 1L && !source$constant
+  if (several && max(abs(values)) < least) {
+    stop_kernmean(
+      "numeric", "the kernel values vary too little for their size; centre ",
+      "the variables, or take smaller bandwidths"
+    )
+  }
+}
 
 # The statistic of each permutation, chunk by chunk.
 permutation_draws <- function(statistic, source, scheme, n, size, progress) {
@@ -314,13 +335,19 @@ gamma_null <- function(source, n) {
   check_values(observed)
   a <- source$x
   b <- source$y
-  mean <- a$trace * b$trace / (n * (n - 1)^2)
-  squares <- sum((a$m * b$m)^2) - sum((a$diagonal * b$diagonal)^2)
-  variance <- 2 * (n - 4) * (n - 5) / prod(n - 0:3) * squares / (n * (n - 1))
-  if (a$norm == 0 || b$norm == 0 || !(variance > 0)) {
+  unit <- a$norm * b$norm
+  if (unit == 0) {
     return(list(observed = observed, p = 1))
   }
-  law <- c(shape = mean^2 / variance, scale = variance / mean)
+  # In units of the norms, whose squares might overflow.
+  mean <- (a$trace / a$norm) * (b$trace / b$norm) / (n * (n - 1)^2)
+  squares <- sum(((a$m / a$norm) * (b$m / b$norm))^2) -
+    sum(((a$diagonal / a$norm) * (b$diagonal / b$norm))^2)
+  variance <- 2 * (n - 4) * (n - 5) / prod(n - 0:3) * squares / (n * (n - 1))
+  if (!(variance > 0)) {
+    return(list(observed = observed, p = 1))
+  }
+  law <- c(shape = mean^2 / variance, scale = unit * variance / mean)
   p <- stats::pgamma(observed, law[["shape"]], scale = law[["scale"]],
                      lower.tail = FALSE)
   list(observed = observed, p = p, gamma = law)

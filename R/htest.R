@@ -70,12 +70,14 @@ centre_linear <- function(x, kernel) {
   x - rep(colMeans(x), each = nrow(x))
 }
 
+tie_slack <- 1e-10
+
 # The p-value of a permutation test: the share of draws at least as large as
 # the observed statistic, which counts as one of them unless `complete` (it is
 # among the draws already). Ties are ties to rounding of a statistic whose terms
 # are of size `scale`.
 permutation_p <- function(observed, replicates, scale, complete = FALSE) {
-  slack <- 1e-10 * (abs(observed) + scale)
+  slack <- tie_slack * (abs(observed) + scale)
   extra <- if (complete) 0 else 1
   (sum(replicates >= observed - slack) + extra) / (length(replicates) + extra)
 }

@@ -343,7 +343,7 @@ claim <- function(text, signs, ...) {
 shrinkers <- c("S-KMSE loocv", "S-KMSE plugin", "F-KMSE loocv", "F-KMSE gcv",
                "F-KMSE printed")
 
-conclude <- function(cells, along, given) {
+conclude <- function(cells, given) {
   all_cells <- c(cells$b, cells$c)
   cat("What the papers claim, and what these figures show\n",
       "(a difference counts when it exceeds two paired standard errors)\n",
@@ -470,7 +470,7 @@ claim_range <- function(given) {
     at <- which.max(g$gain)
     clear_sign(g$gain[at], g$gain_se[at])
   }, 0)
-  claim("M14, figure a, some shrinkage beats the KME for each kernel", best,
+  claim("M14, figure a, the best of the amounts beats the KME", best,
         count_signs(best))
   at <- function(estimator) {
     mine <- shrunk[shrunk$kernel == "RBF" & shrunk$estimator == estimator, ]
@@ -533,7 +533,7 @@ main <- function(args) {
                  })
   }
   cat("\n")
-  conclude(cells, along, given)
+  conclude(cells, given)
 }
 
 main(commandArgs(trailingOnly = TRUE))

@@ -116,6 +116,11 @@ static gather best_gather(void) {
   return gather_baseline;
 }
 
+/* Rows between two polls, by n alone. */
+static size_t row_panel(size_t n) {
+  return panel_gathers / n > GROUPS ? panel_gathers / n : GROUPS;
+}
+
 /* Adds rows from .. to-1 of l to the sums of a block of permutations. */
 static void add_rows(gather dot, const double *k, const double *l, const km_permutations *all,
                      size_t block, size_t from, size_t to, double *sums) {
@@ -134,7 +139,7 @@ void km_permuted_forms(const double *k, const double *l, const km_permutations *
                        double *forms, double *work, km_poll poll) {
   const size_t n = permutations->n, count = permutations->count;
   const size_t tasks = (count + BLOCK - 1) / BLOCK * GROUPS;
-  const size_t panel = panel_gathers / n > GROUPS ? panel_gathers / n : GROUPS;
+  const size_t panel = row_panel(n);
   const gather dot = best_gather();
   memset(work, 0, GROUPS * count * sizeof *work);
   for (size_t first = 0; first < n; first += panel) {
@@ -258,14 +263,15 @@ static double tensor_row(gather dot, size_t variables, const double *first,
   return sum;
 }
 
-static double tensor_form(gather dot, size_t variables, const double *const *k, size_t n,
-                          const int *order) {
+/* Rows from .. to-1, each with its part left of the diagonal counted twice. */
+static double tensor_rows(gather dot, size_t variables, const double *const *k, size_t n,
+                          const int *order, size_t from, size_t to) {
   double sum = 0;
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = from; i < to; i++) {
     double own = k[0][i + i * n];
     for (size_t l = 1; l < variables; l++) {
-      const size_t to = (size_t) order[i + (l - 1) * n];
-      own *= k[l][to + to * n];
+      const size_t at = (size_t) order[i + (l - 1) * n];
+      own *= k[l][at + at * n];
     }
     sum += own + 2 * tensor_row(dot, variables, k[0] + i * n, k, n, order, i, i);
   }
@@ -284,23 +290,28 @@ static double tensor_sum(size_t variables, const double *const *rows, size_t n, 
 
 void km_permuted_tensor(size_t variables, const double *const *k, const double *const *rows,
                         const km_permutations *permutations, double *forms, double *sums,
-                        km_poll poll) {
+                        double *work, km_poll poll) {
   const size_t n = permutations->n, moved = variables - 1, count = permutations->count / moved;
+  const size_t tasks = count * GROUPS, panel = row_panel(n);
   const gather dot = best_gather();
-  const size_t fit = 256 * panel_gathers / (n * n * moved) + 1;
-  const size_t panel = fit > WORKERS ? fit : WORKERS;
-  for (size_t first = 0; first < count; first += panel) {
-    const size_t last = count - first < panel ? count : first + panel;
+  memset(work, 0, GROUPS * count * sizeof *work);
+  for (size_t first = 0; first < n; first += panel) {
+    const size_t some = n - first < panel ? n - first : panel;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) schedule(static) \
-    shared(n, moved, first, last, variables, dot, k, rows, permutations, forms, sums) \
-    num_threads(km_threads((double) ((last - first) * n * n)))
+    shared(n, moved, count, tasks, some, first, variables, dot, k, permutations, work) \
+    num_threads(km_threads((double) (some * n * count)))
 #endif
-    for (size_t c = first; c < last; c++) {
-      const int *order = permutations->order + c * moved * n;
-      forms[c] = tensor_form(dot, variables, k, n, order);
-      sums[c] = tensor_sum(variables, rows, n, order);
+    for (size_t task = 0; task < tasks; task++) {
+      const size_t g = task / count, c = task % count;
+      work[task] += tensor_rows(dot, variables, k, n, permutations->order + c * moved * n,
+                                first + some * g / GROUPS, first + some * (g + 1) / GROUPS);
     }
     if (poll) poll();
+  }
+  for (size_t c = 0; c < count; c++) {
+    sums[c] = tensor_sum(variables, rows, n, permutations->order + c * moved * n);
+    forms[c] = 0;
+    for (size_t g = 0; g < GROUPS; g++) forms[c] += work[c + g * count];
   }
 }

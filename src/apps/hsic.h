@@ -39,10 +39,11 @@ void km_permuted_sums(const double *a, const double *b, const km_permutations *p
 /*
  * For `variables` matrices k[l] (n x n) with row means rows[l] (n), and permutations of the second,
  * third, ... in turn (count is a multiple of variables - 1): forms[c] = sum_ij of the product of
- * the permuted matrices, sums[c] = sum_i of the product of the permuted row means.
+ * the permuted matrices, sums[c] = sum_i of the product of the permuted row means. work: 8 doubles
+ * for each c.
  */
 void km_permuted_tensor(size_t variables, const double *const *k, const double *const *rows,
                         const km_permutations *permutations, double *forms, double *sums,
-                        km_poll poll);
+                        double *work, km_poll poll);
 
 #endif

@@ -111,7 +111,8 @@ SEXP r_permuted_tensor(SEXP kernels, SEXP rows, SEXP permutations) {
   SET_VECTOR_ELT(out, 0, forms);
   SEXP sums = Rf_allocVector(REALSXP, count);
   SET_VECTOR_ELT(out, 1, sums);
-  km_permuted_tensor(variables, k, means, &given, REAL(forms), REAL(sums), glue_poll);
+  double *work = glue_scratch(8 * (size_t) count);
+  km_permuted_tensor(variables, k, means, &given, REAL(forms), REAL(sums), work, glue_poll);
   UNPROTECT(1);
   return out;
 }

@@ -394,9 +394,11 @@ test_that("constants and ties give a p-value of 1", {
     }
   }
   for (estimator in c("skmse", "fkmse")) {
-    test <- hsic_test(constant, y, estimator = estimator, B = 9)
-    expect_equal(unname(test$statistic), 0)
-    expect_identical(test$p.value, 1)
+    for (kernel in list(kernel_rbf(), kernel_poly(2))) {
+      test <- hsic_test(constant, y, kernel, estimator = estimator, B = 9)
+      expect_identical(unname(test$statistic), 0)
+      expect_identical(test$p.value, 1)
+    }
   }
   expect_identical(hsic_test(factor(rep("a", 20)), y, B = 9)$p.value, 1)
   expect_identical(
@@ -468,6 +470,27 @@ test_that("long runs stop on interrupt and the next call works", {
   expect_identical(hsic_test(1:2, 1:2, B = 1)$p.value, 1)
 })
 
+test_that("the p-value of shrunk statistics does not depend on their size", {
+  x <- random_points(20, 1, 1)
+  y <- x^2 + random_points(20, 1, 2)
+  p <- draw_columns(20, 39)
+  K <- used_grams(hsic_test(x, y, B = 1), x, y)
+  want <- over_columns(cbind(1:20, p), \(p) fcose_R(K[[1]], K[[2]], p, 1e5))
+  test <- hsic_test(x, y, estimator = "fkmse", lambda = 1e5, permutations = p)
+  expect_equal(test$p.value, (1 + sum(want[-1] >= want[1])) / 40)
+  of <- \(lambda) hsic_test(x, y, estimator = "skmse", lambda = lambda,
+                           permutations = p)$p.value
+  expect_equal(of(1e6), of(0))
+})
+
+test_that("dHSIC that is only rounding is an error, not a p-value", {
+  x <- lapply(1:3, \(l) random_points(30, 1, l))
+  joint <- \(x) hsic_test(x, kernel_x = kernel_linear(), B = 19)
+  expect_error(joint(lapply(x, `+`, 1e6)), "too little",
+               class = "kernmean_error_numeric")
+  expect_gt(unname(joint(x)$statistic), 0)
+})
+
 test_that("formulas, logicals and blocks in the data are what they stand for", {
   d <- data.frame(a = random_points(12, 1, 1)[, 1],
                   b = random_points(12, 1, 2)[, 1], f = gl(2, 6),
@@ -536,6 +559,7 @@ test_that("wrong arguments are refused with what they must be", {
     hsic_test(y = x), hsic_test(data.frame(x)), hsic_test(x, y, blocks = 1:10),
     hsic_test(~ a + b, data.frame(a = 1:3, b = 1:3), kernel_rbf(1)),
     hsic_test(~ a, data.frame(a = 1:3)),
+    hsic_test(~ Sepal.Width * Species, iris),
     hsic_test(~ a + b, data.frame(a = 1:3, b = letters[1:3]))
   ))
   expect_snapshot(writeLines(lines))
