@@ -296,8 +296,8 @@ permutation_null <- function(source, options, scheme, n) {
 # Of a chunk of permutations: 4 MB.
 chunk_integers <- 2^20
 
-# dHSIC is a difference of sums that are not centred: it must be seen above their
-# rounding.
+# dHSIC is a difference of sums that are not centred: it must be seen above
+# their rounding.
 check_size <- function(source, values) {
   least <- 10 * tie_slack * source$scale
   several <- source$moved > 1L && !source$constant
