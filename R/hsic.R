@@ -209,13 +209,8 @@ hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
 hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                               blocks = NULL) {
   check_subset(subset)
-  frame <- match.call(expand.dots = FALSE)
-  frame$... <- NULL
-  frame[[1L]] <- quote(stats::model.frame)
-  if (missing(na.action)) {
-    frame$na.action <- quote(stats::na.pass)
-  }
-  frame <- eval.parent(frame)
+  frame <- formula_frame(match.call(expand.dots = FALSE), formula,
+                         missing(na.action), parent.frame())
   if (any(attr(attr(frame, "terms"), "order") > 1L)) {
     stop_input("'formula' must have no interactions; each term is a variable")
   }

@@ -82,16 +82,6 @@ permutation_p <- function(observed, replicates, scale, complete = FALSE) {
   (sum(replicates >= observed - slack) + extra) / (length(replicates) + extra)
 }
 
-# In formula methods the third argument by position is a subset of rows.
-check_subset <- function(subset) {
-  kernel <- !missing(subset) &&
-    inherits(tryCatch(subset, error = identity), "kernmean_kernel")
-  if (kernel) {
-    stop_input("a kernel must be given by name with a formula, as in ",
-               "kernel = kernel_rbf()")
-  }
-}
-
 # Shows how far a long run has come; returns list(at(share), close()).
 progress_bar <- function(progress) {
   if (!progress) {

@@ -233,53 +233,17 @@ kme.default <- function(x, kernel = kernel_rbf(),
 #' @export
 kme.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_subset(subset)
-  frame <- match.call(expand.dots = FALSE)
-  frame$... <- NULL
-  frame[[1L]] <- quote(stats::model.frame)
-  if (missing(na.action)) {
-    frame$na.action <- quote(stats::na.pass)
-  }
   layout <- terms(formula, data = data)
   if (attr(layout, "response") > 0L) {
     stop_input("'formula' must have no response, as in ~ a + b")
   }
-  frame$formula <- layout
-  frame <- eval.parent(frame)
+  frame <- formula_frame(match.call(expand.dots = FALSE), layout,
+                         missing(na.action), parent.frame())
   # With what scale() or poly() were fitted to, for new data.
   layout <- attr(frame, "terms")
   fit <- kme.default(formula_matrix(layout, frame), ...)
   fit$terms <- keep_constants(layout, data)
   fit
-}
-
-# Of the formula's environment only the constants are kept, such as the degree
-# of poly(a, degree); `columns` are the variables that new data must have.
-keep_constants <- function(layout, data) {
-  home <- environment(layout)
-  value <- \(name) get0(name, home)
-  used <- all.vars(layout)
-  constant <- !used %in% names(data) &
-    vapply(used, \(name) NROW(value(name)) == 1L, logical(1))
-  kept <- lapply(stats::setNames(nm = used[constant]), value)
-  attr(layout, "columns") <- used[!constant]
-  attr(layout, ".Environment") <- list2env(kept, parent = globalenv())
-  layout
-}
-
-# The matrix of a formula's columns, without an intercept.
-formula_matrix <- function(layout, frame) {
-  for (column in names(frame)) {
-    if (!is.numeric(frame[[column]])) {
-      stop_input(
-        "'formula' must name numeric columns only; column '", column, "' is ",
-        describe(frame[[column]])
-      )
-    }
-  }
-  attr(layout, "intercept") <- 0L
-  x <- stats::model.matrix(layout, frame)
-  attr(x, "assign") <- NULL
-  x
 }
 
 new_kme <- function(fit, sample, target, arguments) {
@@ -332,18 +296,6 @@ predict_values <- function(object, newdata) {
   }
   parts <- merge_parts(embedding_parts(object))
   drop(values %*% parts[[1L]]$weights)
-}
-
-read_terms <- function(layout, newdata, name = "newdata") {
-  missing <- setdiff(attr(layout, "columns"), names(newdata))
-  if (length(missing)) {
-    stop_input(
-      "'", name, "' must have the variables of the formula; missing: ",
-      paste0("'", missing, "'", collapse = ", ")
-    )
-  }
-  frame <- model.frame(layout, newdata, na.action = stats::na.pass)
-  formula_matrix(layout, frame)
 }
 
 #' @rdname kme

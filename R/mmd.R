@@ -227,18 +227,12 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   }
   check_subset(subset)
   check_named(..., refused = c("x", "y"))
-  frame <- match.call(expand.dots = FALSE)
-  frame$... <- NULL
-  frame[[1L]] <- quote(stats::model.frame)
-  if (missing(na.action)) {
-    frame$na.action <- quote(stats::na.pass)
-  }
   if (identical(formula[[2L]], quote(.))) {
     all <- setdiff(names(data), all.vars(formula[[3L]]))
     formula[[2L]] <- as.call(lapply(c("cbind", all), as.name))
-    frame$formula <- formula
   }
-  frame <- eval.parent(frame)
+  frame <- formula_frame(match.call(expand.dots = FALSE), formula,
+                         missing(na.action), parent.frame())
   blocks <- frame[["(blocks)"]]
   frame[["(blocks)"]] <- NULL
   if (ncol(frame) != 2L) {

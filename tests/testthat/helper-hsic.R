@@ -70,21 +70,4 @@ used_grams <- function(test, ...) {
 # A statistic of each column of permutations.
 over_columns <- function(permutations, f) unname(apply(permutations, 2, f))
 
-draw_columns <- function(n, B) {
-  vapply(seq_len(B), \(b) sample.int(n), integer(n))
-}
-
 delta_R <- function(f) outer(as.character(f), as.character(f), `==`) + 0
-
-# Does `code` stop under a limit of 0.02 s, before its end?
-is_stopped <- function(code) {
-  done <- FALSE
-  on.exit(setTimeLimit())
-  message <- tryCatch({
-    setTimeLimit(elapsed = 0.02, transient = TRUE)
-    force(code)
-    done <- TRUE
-    ""
-  }, error = conditionMessage)
-  !done && grepl("time limit", message)
-}

@@ -41,12 +41,6 @@ fkmse_distance_R <- function(K, x, y, lambda) {
     2 * sum(a * (K[x, y] %*% b))
 }
 
-# Columns as sample.int() draws them one after the other.
-drawn <- function(n, B, seed) {
-  set.seed(seed)
-  vapply(seq_len(B), \(b) sample.int(n), integer(n))
-}
-
 # MMD-FUSE as in Biggs et al. (2023).
 fuse_R <- function(x, order, m) {
   distance <- as.matrix(stats::dist(x))

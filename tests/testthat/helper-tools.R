@@ -81,3 +81,23 @@ refusals <- function(calls, class = "kernmean_error_input",
   })
   unlist(lines)
 }
+
+# Columns as sample.int() draws them one after the other.
+draw_columns <- function(n, B) {
+  vapply(seq_len(B), \(b) sample.int(n), integer(n))
+}
+
+# Did `code` get to its end under a limit of 0.02 s? A routine that asks for no
+# interrupt does, and the limit strikes later.
+finishes <- function(code) {
+  done <- FALSE
+  on.exit(setTimeLimit())
+  message <- tryCatch({
+    setTimeLimit(elapsed = 0.02, transient = TRUE)
+    force(code)
+    done <- TRUE
+    ""
+  }, error = conditionMessage)
+  expect_match(message, "time limit")
+  done
+}

@@ -364,21 +364,6 @@ test_that("nothing writes to its arguments", {
   expect_identical(t, kept)
 })
 
-# Did `code` get to its end under a limit of 0.02 s? A routine that asks for no
-# interrupt does, and the limit strikes later.
-finishes <- function(code) {
-  done <- FALSE
-  on.exit(setTimeLimit())
-  message <- tryCatch({
-    setTimeLimit(elapsed = 0.02, transient = TRUE)
-    force(code)
-    done <- TRUE
-    ""
-  }, error = conditionMessage)
-  expect_match(message, "time limit")
-  done
-}
-
 test_that("a long fold stops on interrupt and the next call works", {
   skip_on_cran()
   x <- random_points(30000, 20)
