@@ -3,8 +3,10 @@
 #' The mean of a distribution \eqn{P}{P} in a reproducing kernel Hilbert space,
 #' \eqn{\mu_P = E\,k(X, \cdot)}{mu_P = E k(X, .)}, is estimated by the average
 #' of \eqn{k(x_i, \cdot)}{k(x_i, .)} in most software. Shrinking that average
-#' has a smaller risk. [kme()] computes the average and the shrinkage
-#' estimators; kernels are made by [kernel_rbf()] and its relatives; [gram()]
+#' has a smaller risk. [kme()] computes the average, the shrinkage estimators
+#' and the marginalized ones; [mmd_test()] and [hsic_test()] test with them
+#' whether samples come from one distribution and whether variables are
+#' independent; kernels are made by [kernel_rbf()] and its relatives; [gram()]
 #' keeps a Gram matrix and what has been computed of its spectrum.
 #'
 #' Conditions that the package signals have the class `kernmean_error` and one
