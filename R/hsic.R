@@ -45,7 +45,8 @@
 #' Unless `lambda` is given, it is the geometric mean of those that are
 #' selected, as by [kme()], for x paired with itself and for y paired with
 #' itself: so it does not depend on how x and y are paired, and the permutation
-#' test keeps its level exactly.
+#' test keeps its level exactly. It is often so small that F-COSE is nearly the
+#' plain test.
 #'
 #' @section Null distributions:
 #' `"permutation"` is exact whatever the distributions: all that is chosen from
