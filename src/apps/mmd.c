@@ -1,6 +1,5 @@
 #include "apps/mmd.h"
 
-#include <math.h>
 #include <string.h>
 
 /*
@@ -57,20 +56,19 @@ typedef struct {
   double *sums;        /* KM_WORKERS x n_rates x (count + MOMENTS) */
 } forms_sink;
 
-static void add_moments(const km_tile *tile, const double *k, double times, double *moments) {
-  double size = 0, square = 0;
-  for (size_t i = 0; i < tile->ni; i++) {
-    const double *row = k + i * KM_TILE_COLS;
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : size, square)
-#endif
-    for (size_t j = 0; j < tile->nj; j++) {
-      size += fabs(row[j]);
-      square += row[j] * row[j];
-    }
-  }
-  moments[0] += times * size;
-  moments[1] += times * square;
+static void add_moments(const double *k, size_t ni, double times, double *moments) {
+  double own[MOMENTS] = {0, 0};
+  km_simd()->moments(k, ni, own);
+  for (size_t l = 0; l < MOMENTS; l++) moments[l] += times * own[l];
+}
+
+/* exp(-rate s) of a tile of squared distances, zeros beyond its last column. */
+static void take_exp(const km_tile *tile, double rate, double *values) {
+  const size_t length = tile->ni * KM_TILE_COLS;
+  for (size_t i = 0; i < length; i++) values[i] = -rate * tile->k[i];
+  km_simd()->exp_all(values, length, values);
+  for (size_t i = 0; i < tile->ni; i++)
+    for (size_t j = tile->nj; j < KM_TILE_COLS; j++) values[i * KM_TILE_COLS + j] = 0;
 }
 
 static void add_forms(const km_tile *tile, void *to, size_t worker) {
@@ -82,14 +80,13 @@ static void add_forms(const km_tile *tile, void *to, size_t worker) {
     double *sums = sink->sums + (worker * sink->n_rates + r) * width;
     const double *k = tile->k;
     if (sink->rates) {
-      for (size_t i = 0; i < tile->ni * KM_TILE_COLS; i++) values[i] = -sink->rates[r] * k[i];
-      km_simd()->exp_all(values, tile->ni * KM_TILE_COLS, values);
+      take_exp(tile, sink->rates[r], values);
       k = values;
     }
     km_simd()->subset_forms(k, count, sink->subsets + tile->i0 / WORD * count,
                             (unsigned) (tile->i0 % WORD), sink->subsets + tile->j0 / WORD * count,
                             times, table, sums);
-    add_moments(tile, k, times, sums + count);
+    add_moments(k, tile->ni, times, sums + count);
   }
 }
 
@@ -131,17 +128,13 @@ static void add_blocks(const km_tile *tile, void *to, size_t worker) {
   const blocks_sink *sink = to;
   const int *row_block = sink->block + tile->i0, *column_block = sink->block + tile->j0;
   double *sums = sink->sums + worker % sink->slots * sink->size;
-  add_moments(tile, tile->k, tile->mirrored ? 2 : 1, sums + sink->size - MOMENTS);
+  add_moments(tile->k, tile->ni, tile->mirrored ? 2 : 1, sums + sink->size - MOMENTS);
   for (size_t i = 0; i < tile->ni;) {
     const int a = row_block[i];
-    double run[KM_TILE_COLS] = {0};
-    for (; i < tile->ni && row_block[i] == a; i++) {
-      const double *row = tile->k + i * KM_TILE_COLS;
-#ifdef _OPENMP
-#pragma omp simd
-#endif
-      for (size_t j = 0; j < KM_TILE_COLS; j++) run[j] += row[j];
-    }
+    const size_t first = i;
+    double run[KM_TILE_COLS] = {0}, rows[KM_TILE_ROWS] = {0};
+    while (i < tile->ni && row_block[i] == a) i++;
+    km_simd()->sums(tile->k + first * KM_TILE_COLS, i - first, rows, run);
     for (size_t j = 0; j < tile->nj;) {
       const int b = column_block[j];
       double sum = 0;

@@ -63,6 +63,9 @@ typedef struct {
   void (*subset_forms)(const double *k, size_t count, const uint64_t *rows, unsigned shift,
                        const uint64_t *columns, double times, double *table, double *sums);
 
+  /* moments += (sum |k_ij|, sum k_ij^2) over ni rows of a tile. */
+  void (*moments)(const double *k, size_t ni, double *moments);
+
   /* Stores a tile in a matrix of n rows: k_ij at columns[i + j n] and at rows[j + i n] (or NULL);
      past the caches if `large`. */
   void (*store)(const km_tile *tile, size_t n, int large, double *columns, double *rows);

@@ -426,6 +426,23 @@ static TARGET void NAME(subset_forms)(const double *k, size_t count, const uint6
 }
 #undef ADD_WHERE
 
+/* Four vectors of each sum side by side: one would wait on the chain of additions. */
+static TARGET void NAME(moments)(const double *k, size_t ni, double *moments) {
+  enum { CHAINS = 4 };
+  VEC size[CHAINS], square[CHAINS];
+#pragma GCC unroll 4
+  for (size_t v = 0; v < CHAINS; v++) size[v] = square[v] = SPREAD(0.0);
+  for (size_t i = 0; i < ni * KM_TILE_COLS; i += CHAINS * LANES)
+#pragma GCC unroll 4
+    for (size_t v = 0; v < CHAINS; v++) {
+      const VEC value = NAME(load)(k + i + v * LANES);
+      size[v] += (VEC) ((INTS) value & INT64_MAX);
+      square[v] = MADD(value, value, square[v]);
+    }
+  moments[0] += TOTAL((size[0] + size[1]) + (size[2] + size[3]));
+  moments[1] += TOTAL((square[0] + square[1]) + (square[2] + square[3]));
+}
+
 /* to_i = from_(i step), past the caches if the whole matrix does not fit there. */
 INLINE void NAME(put)(const double *from, size_t step, size_t count, int large, double *to) {
   size_t i = 0;
@@ -525,6 +542,7 @@ static const km_arithmetic NAME(arithmetic) = {
     .block_products = NAME(block_products),
     .form = NAME(form),
     .subset_forms = NAME(subset_forms),
+    .moments = NAME(moments),
     .store = NAME(store),
     .between = NAME(between),
     .exp_all = NAME(exp_all),
