@@ -324,9 +324,9 @@ is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
 
 has_own_kernel <- function(x) is_nominal(x) || inherits(x, "gram")
 
-# list(name, what, n, points or values, kernel, height): values a Gram matrix. A
-# factor becomes the indicators of its levels, whose inner products are its
-# kernel.
+# list(name, what, n, points or values, kernel, used, height): values a Gram
+# matrix; height times the kernel `used` is what is computed with. A factor
+# becomes the indicators of its levels, whose inner products are its kernel.
 read_variable <- function(x, kernel, name, kernel_name) {
   if (has_own_kernel(x)) {
     what <- if (is_nominal(x)) "factor" else "gram"
@@ -347,7 +347,8 @@ read_variable <- function(x, kernel, name, kernel_name) {
     points <- outer(as.integer(x), levels, `==`)
     storage.mode(points) <- "double"
     return(list(name = name, what = what, n = length(x), points = points,
-                values = NULL, kernel = kernel_linear(), height = 1))
+                values = NULL, kernel = kernel_linear(), used = kernel_linear(),
+                height = 1))
   }
   if (is.character(x)) {
     stop_input("'", name, "' must be numeric or a factor, not ",
@@ -360,7 +361,7 @@ read_variable <- function(x, kernel, name, kernel_name) {
   )
   values <- if (kernel$family == "function") gram(x, kernel)$K
   list(name = name, what = "points", n = nrow(x), points = unname(x),
-       values = values, kernel = kernel, height = 1)
+       values = values, kernel = kernel, used = kernel, height = 1)
 }
 
 check_lengths <- function(variables) {

@@ -52,8 +52,8 @@ variable_source <- function(variable) {
   if (!is.null(variable$values)) {
     return(list(spec = NULL, x = variable$values))
   }
-  kernel <- if (is.null(variable$used)) variable$kernel else variable$used
-  list(spec = native_kernel(kernel, variable$points), x = variable$points)
+  list(spec = native_kernel(variable$used, variable$points),
+       x = variable$points)
 }
 
 # list(x, y, forms, scale, moved, ranks): the two centred matrices or factors,
@@ -78,8 +78,10 @@ pair_source <- function(x, y, options, B) {
   } else {
     \(permutations) .Call(C_r_permuted_products, a$m, b$m, permutations)
   }
+  shrunk <- options$estimator %in% c("skmse", "fkmse")
   list(
-    x = a, y = b, forms = forms, scale = a$norm * b$norm / x$n^2, moved = 1L,
+    x = a, y = b, forms = forms, moved = 1L,
+    scale = if (!shrunk) a$norm * b$norm / x$n^2,
     ranks = if (!is.null(factors)) c(x = nrow(a$m), y = nrow(b$m))
   )
 }
@@ -171,8 +173,7 @@ tensor_source <- function(variables) {
     if (!is.null(variable$values)) {
       return(variable$values)
     }
-    kernel <- if (is.null(variable$used)) variable$kernel else variable$used
-    fold_store(kernel, variable$points)
+    fold_store(variable$used, variable$points)
   })
   rows <- lapply(k, rowMeans)
   list(
@@ -283,13 +284,10 @@ permutation_null <- function(source, options, scheme, n) {
   size <- if (fcose) 8 else max(64, floor(chunk_integers / (n * source$moved)))
   draws <- permutation_draws(statistic, source, scheme, n, size,
                              options$progress)
-  # What is shrunk has the size of the statistics, not of the kernel values.
-  shrunk <- options$estimator %in% c("skmse", "fkmse")
-  scale <- if (shrunk) max(abs(c(observed, draws))) else source$scale
   check_size(source, c(observed, draws))
   c(list(
     observed = observed, draws = draws,
-    p = permutation_p(observed, draws, scale, scheme$complete)
+    p = permutation_p(observed, draws, source$scale, scheme$complete)
   ), chosen)
 }
 

@@ -75,8 +75,12 @@ tie_slack <- 1e-10
 # The p-value of a permutation test: the share of draws at least as large as
 # the observed statistic, which counts as one of them unless `complete` (it is
 # among the draws already). Ties are ties to rounding of a statistic whose terms
-# are of size `scale`.
+# are of size `scale`; NULL where these have the size of the statistics, as the
+# norms of shrunk means do.
 permutation_p <- function(observed, replicates, scale, complete = FALSE) {
+  if (is.null(scale)) {
+    scale <- max(abs(c(observed, replicates)))
+  }
   slack <- tie_slack * (abs(observed) + scale)
   extra <- if (complete) 0 else 1
   (sum(replicates >= observed - slack) + extra) / (length(replicates) + extra)

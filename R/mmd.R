@@ -356,10 +356,7 @@ null_law <- function(samples, options, scheme, source, found) {
   } else {
     found$values[-1L]
   }
-  # What is shrunk has the size of the statistics, not of the kernel values.
-  shrunk <- options$estimator %in% c("skmse", "fkmse")
-  scale <- if (shrunk) max(abs(c(observed, draws))) else found$scale
-  list(p = permutation_p(observed, draws, scale, scheme$complete),
+  list(p = permutation_p(observed, draws, found$scale, scheme$complete),
        draws = draws)
 }
 

@@ -81,7 +81,7 @@ fuse_bandwidths <- function(x) {
 
 # --- Where the kernel values come from -------------------------------------
 
-# list(spec, x, rates, rows, diagonal, sizes, free): what the folds need. x
+# list(spec, x, rates, rows, diagonal, sizes, blocks): what the folds need. x
 # holds points, or is a Gram matrix (spec NULL), or a list of those, one for
 # each bandwidth. rows, diagonal: row sums and diagonal, one column a bandwidth.
 # sizes: units that change places (points, or bins) in each sample; blocks: NULL
@@ -257,7 +257,7 @@ block_sums <- function(forms, rows, trace, total, whole, groups) {
 # --- Statistics ------------------------------------------------------------
 
 # list(values, scale, sums): the statistic as observed, then of the draws;
-# scale: the size of its terms.
+# scale: the size of its terms, see permutation_p().
 sums_statistics <- function(samples, options, source, scheme) {
   if (options$null != "permutation") {
     scheme$B <- 0L
@@ -270,7 +270,7 @@ sums_statistics <- function(samples, options, source, scheme) {
     return(list(values = fuse_statistic(sums, sizes), scale = 1, sums = first))
   }
   list(values = one_statistic(first, sizes, options), sums = first,
-       scale = first$moments[1L] / sum(sizes)^2)
+       scale = if (!shrunk) first$moments[1L] / sum(sizes)^2)
 }
 
 one_statistic <- function(sums, sizes, options) {
@@ -370,7 +370,7 @@ fkmse_statistics <- function(samples, options, fitted, scheme) {
     values[b + 1L] <- fkmse_distance(k, order, group, sizes, fitted$lambda)
     bar$at(b / scheme$B)
   }
-  list(values = values, scale = mean(abs(k)))
+  list(values = values)
 }
 
 fkmse_distance <- function(k, order, group, sizes, lambda) {
