@@ -106,6 +106,20 @@ check_newdata <- function(newdata, x, name = "newdata") {
   newdata
 }
 
+# For an object fitted on a matrix of kernel values: those of m new points and
+# the n points of the sample, m x n.
+check_kernel_values <- function(newdata, n) {
+  values <- check_data(newdata, "newdata")
+  if (ncol(values) != n) {
+    stop_input(
+      "'newdata' must hold the kernel values of new points and the ", n,
+      " points of the sample, one column for each, not ", ncol(values),
+      " columns"
+    )
+  }
+  values
+}
+
 check_number <- function(x, name, positive = FALSE, finite = TRUE) {
   ok <- is.numeric(x) && length(x) == 1L && !is.na(x) &&
     (if (positive) x > 0 else x >= 0) && (!finite || is.finite(x))

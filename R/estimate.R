@@ -3,7 +3,7 @@
 
 # --- Arguments -------------------------------------------------------------
 
-check_estimator <- function(estimator) {
+check_estimator <- function(estimator, name = "estimator") {
   choices <- c("kme", "skmse", "fkmse", "mkme", "mmkme")
   if (is.character(estimator) && length(estimator) == 1L) {
     estimator <- tolower(gsub("-", "", estimator))
@@ -11,7 +11,7 @@ check_estimator <- function(estimator) {
       return("skmse")
     }
   }
-  check_choice(estimator, choices, "estimator")
+  check_choice(estimator, choices, name)
 }
 
 # The selection rule, or NULL where there is nothing to select; and whether the
@@ -139,13 +139,13 @@ check_weights <- function(weights, n) {
 }
 
 # list(embedding, at, norm2): the target, its values at the points of the sample
-# and its squared norm; NULL for the target 0.
-check_target <- function(target, sample) {
+# and its squared norm; NULL for the target 0. `name` is the argument's.
+check_target <- function(target, sample, name = "target") {
   if (is.null(target)) {
     return(NULL)
   }
   if (inherits(target, "kme")) {
-    check_target_kernel(target, sample)
+    check_target_kernel(target, sample, name)
     norm2 <- target$norm2
   } else {
     if (is.null(sample$x)) {
@@ -164,21 +164,23 @@ check_target <- function(target, sample) {
   list(embedding = target, at = at, norm2 = norm2)
 }
 
-check_target_kernel <- function(target, sample) {
+check_target_kernel <- function(target, sample, name) {
   if (is.null(sample$x) || is.null(target$x)) {
     if (is.null(sample$gram) || !identical(sample$gram, target$gram)) {
-      stop_input("'target' must share the gram of 'x' if points are not known")
+      stop_input(
+        "'", name, "' must share the gram of 'x' if points are not known"
+      )
     }
   } else if (ncol(target$x) != ncol(sample$x)) {
     stop_input(
-      "'target' must have ", ncol(sample$x), " columns, as 'x', not ",
+      "'", name, "' must have ", ncol(sample$x), " columns, as 'x', not ",
       ncol(target$x)
     )
   } else if (!same_columns(target$x, sample$x)) {
-    stop_input("'target' must have the columns of 'x' in the same order")
+    stop_input("'", name, "' must have the columns of 'x' in the same order")
   } else if (!same_kernel(target$kernel, sample$kernel, ncol(sample$x))) {
     stop_input(
-      "'target' must have the kernel of the estimate, ",
+      "'", name, "' must have the kernel of the estimate, ",
       format_kernel(sample$kernel), ", not ", format_kernel(target$kernel)
     )
   }

@@ -286,14 +286,7 @@ predict.kme <- function(object, newdata, ...) {
 
 # A fit on as_gram(): newdata holds the kernel values of the new points.
 predict_values <- function(object, newdata) {
-  values <- check_data(newdata, "newdata")
-  if (ncol(values) != object$n) {
-    stop_input(
-      "'newdata' must hold the kernel values of new points and the ", object$n,
-      " points of the sample, one column for each, not ", ncol(values),
-      " columns"
-    )
-  }
+  values <- check_kernel_values(newdata, object$n)
   parts <- merge_parts(embedding_parts(object))
   drop(values %*% parts[[1L]]$weights)
 }

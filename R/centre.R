@@ -1,0 +1,122 @@
+# What kernel PCA, covariance operators and discriminants share: a sample whose
+# features are centred by an embedding mu. With m_i = mu(x_i),
+#   K^c_ij = <phi(x_i) - mu, phi(x_j) - mu> = K_ij - m_i - m_j + |mu|^2,
+# for new points L^c_zj = L_zj - m_j - mu(z) + |mu|^2. mu may be any fit of
+# kme(): only its values and its norm enter.
+
+# The sample: list(n, x, gram, kernel, mean, at, norm2). `gram` is the one given
+# or formed on the way; `mean` the fit mu, `at` its values m, `norm2` = |mu|^2.
+# `given` says whether the user gave the gram. kernel = NULL: none was given.
+centred_sample <- function(x, kernel, center) {
+  named <- !inherits(center, "kme")
+  if (named) center <- check_estimator(center, "center")
+  given <- inherits(x, "gram")
+  if (given) {
+    if (!is.null(kernel)) {
+      stop_input("'kernel' must not be given when 'x' is a gram")
+    }
+    check_definite(x$kernel)
+  } else {
+    if (is.null(kernel) && !named) kernel <- center$kernel
+    if (is.null(kernel)) kernel <- kernel_rbf()
+    check_definite(kernel)
+    if (kernel$family == "function" || identical(center, "fkmse")) {
+      x <- gram(x, kernel)
+    }
+  }
+  if (named) {
+    arguments <- list(x, estimator = center)
+    if (!inherits(x, "gram")) arguments$kernel <- kernel
+    mean <- do.call(kme.default, arguments)
+    sample <- mean[c("n", "x", "gram", "kernel")]
+    at <- mean$fitted
+    norm2 <- mean$norm2
+    if (!given) mean["gram"] <- list(NULL)
+  } else {
+    mean <- center
+    sample <- check_sample(x, if (inherits(x, "gram")) NULL else kernel, NULL,
+                           "kme")[c("n", "x", "gram", "kernel")]
+    target <- check_target(mean, sample, "center")
+    at <- target$at
+    norm2 <- target$norm2
+  }
+  c(sample, list(given = given, mean = mean, at = at, norm2 = norm2))
+}
+
+# K^c as a matrix, of exactly equal halves.
+centred_matrix <- function(sample) {
+  check_memory(sample$n, sample$n, "use fewer rows", copies = 2)
+  k <- if (is.null(sample$gram)) {
+    fold_store(sample$kernel, sample$x)
+  } else {
+    sample$gram$K
+  }
+  k - (outer(sample$at, sample$at, `+`) - sample$norm2)
+}
+
+# The diagonal of K^c; `k` that of K.
+centred_diagonal <- function(sample) {
+  k <- if (is.null(sample$gram)) {
+    fold_diagonal(sample$kernel, sample$x)
+  } else {
+    diag(sample$gram$K)
+  }
+  k - 2 * sample$at + sample$norm2
+}
+
+# --- New points ------------------------------------------------------------
+# `object` is a list with n, x, gram, kernel, mean, at, norm2 (and terms, from a
+# formula): a centred sample, or a fit that keeps its fields.
+
+# newdata as list(z) of points or, where points are not known, as list(values),
+# the m x n kernel values of the new points and the sample.
+centred_newdata <- function(object, newdata) {
+  if (is.null(object$x)) {
+    values <- check_kernel_values(newdata, object$n)
+    return(list(values = values, names = rownames(values)))
+  }
+  if (!is.null(object$terms) && is.data.frame(newdata)) {
+    newdata <- read_terms(object$terms, newdata)
+  }
+  z <- check_newdata(newdata, object$x)
+  list(z = z, names = rownames(z))
+}
+
+# mu at new points.
+centred_mean_at <- function(object, new) {
+  if (is.null(new$z)) {
+    parts <- merge_parts(embedding_parts(object$mean))
+    return(drop(new$values %*% parts[[1L]]$weights))
+  }
+  parts_at(embedding_parts(object$mean), object$kernel, new$z)
+}
+
+# L^c V for V of n rows, m x p: sum_j V_jl <phi(z) - mu, phi(x_j) - mu>.
+centred_apply <- function(object, new, v, mean_at) {
+  v <- as.matrix(v)
+  own <- if (is.null(new$z)) {
+    new$values %*% v
+  } else {
+    matrix(fold_apply(object$kernel, new$z, object$x, v), ncol = ncol(v))
+  }
+  down <- drop(crossprod(v, object$at)) - object$norm2 * colSums(v)
+  own - outer(mean_at, colSums(v)) - rep(down, each = nrow(own))
+}
+
+# --- Spectrum ----------------------------------------------------------------
+
+# Eigenpairs of K^c: list(values, vectors, total = tr K^c, square = |K^c|_F^2).
+# All of them, or the leading `ncomp`. Values that are rounding are 0: below
+# n eps times the largest of them, or of what they are differences of.
+centred_spectrum <- function(sample, ncomp = NULL) {
+  k <- centred_matrix(sample)
+  s <- .Call(C_r_eigen, k)
+  scale <- max(s$values[1L], abs(sample$at), sample$norm2)
+  values <- s$values
+  values[values < sample$n * .Machine$double.eps * scale] <- 0
+  kept <- if (is.null(ncomp)) seq_along(values) else seq_len(ncomp)
+  list(
+    values = values[kept], vectors = s$vectors[, kept, drop = FALSE],
+    total = sum(diag(k)), square = sum(k^2)
+  )
+}
