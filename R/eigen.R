@@ -70,3 +70,10 @@ cholesky_solve <- function(g, lambda, b) {
   }
   .Call(C_r_cholesky_solve, g$cholesky$factor, b)
 }
+
+# Columns positive at their first entry within 1e-8 of the largest in absolute
+# value (km_eigen's rule), so that results do not depend on the LAPACK at hand.
+fix_signs <- function(v) {
+  turned <- apply(v, 2, \(u) u[which(abs(u) >= (1 - 1e-8) * max(abs(u)))[1L]])
+  v * rep(ifelse(turned < 0, -1, 1), each = nrow(v))
+}
