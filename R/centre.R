@@ -106,17 +106,70 @@ centred_apply <- function(object, new, v, mean_at) {
 # --- Spectrum ----------------------------------------------------------------
 
 # Eigenpairs of K^c: list(values, vectors, total = tr K^c, square = |K^c|_F^2).
-# All of them, or the leading `ncomp`. Values that are rounding are 0: below
-# n eps times the largest of them, or of what they are differences of.
+# All of them, or the leading `ncomp`: of a large matrix by block Krylov
+# iteration, which never forms K^c. Values that are rounding are 0: below n eps
+# times the largest of them, or of what they are differences of.
 centred_spectrum <- function(sample, ncomp = NULL) {
+  found <- NULL
+  if (!is.null(ncomp) && sample$n >= krylov_least(ncomp)) {
+    found <- krylov_spectrum(sample, ncomp)
+  }
+  if (is.null(found)) {
+    found <- dense_spectrum(sample, ncomp)
+  }
+  values <- found$values
+  scale <- max(values[1L], abs(sample$at), sample$norm2)
+  found$values[values < sample$n * .Machine$double.eps * scale] <- 0
+  found
+}
+
+# Rows from which on the iteration is the faster one: a few times its basis.
+krylov_least <- function(ncomp) {
+  max(1200, 5 * ncomp)
+}
+
+# NULL where the matrix is too small for squares of its entries, or the
+# iteration does not converge (not seen).
+krylov_spectrum <- function(sample, ncomp) {
+  spec <- NULL
+  x <- sample$gram$K
+  if (is.null(x)) {
+    x <- sample$x
+    if (ncol(x) > krylov_columns &&
+          8 * sample$n^2 < memory_available() / 2) {
+      x <- fold_store(sample$kernel, x)
+    } else {
+      spec <- native_kernel(sample$kernel, x)
+    }
+  }
+  square <- .Call(C_r_centred_square, spec, x, sample$at, sample$norm2)
+  if (!is.finite(square) || square < .Machine$double.xmin / 1e-16) {
+    return(NULL)
+  }
+  found <- .Call(C_r_krylov, spec, x, sample$at, sample$norm2, square, ncomp)
+  if (!is.null(found)) {
+    found$total <- sum(centred_diagonal(sample))
+    found$square <- square
+  }
+  found
+}
+
+# With more columns than this the matrix is stored: its values cost more than a
+# look at memory.
+krylov_columns <- 64
+
+dense_spectrum <- function(sample, ncomp) {
   k <- centred_matrix(sample)
-  s <- .Call(C_r_eigen, k)
-  scale <- max(s$values[1L], abs(sample$at), sample$norm2)
-  values <- s$values
-  values[values < sample$n * .Machine$double.eps * scale] <- 0
-  kept <- if (is.null(ncomp)) seq_along(values) else seq_len(ncomp)
-  list(
-    values = values[kept], vectors = s$vectors[, kept, drop = FALSE],
-    total = sum(diag(k)), square = sum(k^2)
-  )
+  few <- !is.null(ncomp) && 4 * ncomp <= sample$n
+  found <- if (few) {
+    .Call(C_r_eigen_leading, k, ncomp)
+  } else {
+    .Call(C_r_eigen, k)
+  }
+  if (!is.null(ncomp) && !few) {
+    kept <- seq_len(ncomp)
+    found <- list(values = found$values[kept],
+                  vectors = found$vectors[, kept, drop = FALSE])
+  }
+  c(found, list(total = sum(diag(k)), square = sum(k^2)))
 }

@@ -1,5 +1,6 @@
 #include "core/eigen.h"
 #include "core/blas.h"
+#include "core/tridiag.h"
 
 #include <float.h>
 #include <math.h>
@@ -103,15 +104,21 @@ static void sort_decreasing(size_t n, double *values, double *first) {
   }
 }
 
+/* T / 2^exponent has entries of 1 at most, whose squares are numbers. */
+static int exponent_of(size_t n, const double *diag, const double *off) {
+  double largest = 0;
+  int exponent = 0;
+  for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(diag[i]));
+  for (size_t i = 0; i + 1 < n; i++) largest = fmax(largest, fabs(off[i]));
+  frexp(largest, &exponent);
+  return exponent;
+}
+
 size_t km_tridiag_spectrum_work(size_t n) { return n; }
 
 km_status km_tridiag_spectrum(size_t n, const double *diag, const double *off, double *values,
                               double *first, double *work) {
-  double largest = 0;
-  for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(diag[i]));
-  for (size_t i = 0; i + 1 < n; i++) largest = fmax(largest, fabs(off[i]));
-  int exponent = 0;
-  frexp(largest, &exponent);
+  const int exponent = exponent_of(n, diag, off);
   for (size_t i = 0; i < n; i++) values[i] = ldexp(diag[i], -exponent);
   for (size_t i = 0; i + 1 < n; i++) {
     const double e = ldexp(off[i], -exponent);
@@ -167,8 +174,7 @@ size_t km_eigen_work(size_t n) {
 /* dsyevr's own 10 n, then the 2 n of isuppz. */
 size_t km_eigen_iwork(size_t n) { return 12 * n; }
 
-/* Sign rule: positive at the first entry within 1e-8 of the largest. */
-static void fix_sign(size_t n, double *u) {
+void km_fix_sign(size_t n, double *u) {
   const double within = 1 - 1e-8;
   double largest = 0;
   for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(u[i]));
@@ -192,7 +198,62 @@ km_status km_eigen(size_t n, double *a, double *values, double *vectors, double 
       right[i] = keep;
     }
   }
-  for (size_t j = 0; j < n; j++) fix_sign(n, vectors + j * n);
+  for (size_t j = 0; j < n; j++) km_fix_sign(n, vectors + j * n);
+  return KM_OK;
+}
+
+/* Scratch: T (2 n), tau, the values of dstebz, and that of km_tridiag or LAPACK (5 n). */
+size_t km_eigen_leading_work(size_t n) {
+  const size_t tridiag = km_tridiag_work(n);
+  return 4 * n + (5 * n > tridiag ? 5 * n : tridiag);
+}
+
+size_t km_eigen_leading_iwork(size_t n) { return 6 * n; }
+
+/* Values number n - count + 1 .. n of T (values: n, room), and its eigenvectors. */
+static km_status tridiag_leading(size_t n, const double *diag, const double *off, size_t count,
+                                 double *values, double *vectors, double *work, int *iwork) {
+  const int order = (int) n, first = (int) (n - count + 1);
+  const double none = 0, tolerance = 0;
+  int found = 0, blocks = 0, info = 0;
+  int *block = iwork, *split = iwork + n, *scratch = iwork + 2 * n, *failed = iwork + 5 * n;
+  F77_CALL(dstebz)("I", "B", &order, &none, &none, &first, &order, &tolerance, diag, off, &found,
+                   &blocks, values, block, split, work, scratch, &info FCONE FCONE);
+  if (info != 0 || found != (int) count) return KM_NO_CONVERGENCE;
+  F77_CALL(dstein)(&order, diag, off, &found, values, block, split, vectors, &order, work, scratch,
+                   failed, &info);
+  return info == 0 ? KM_OK : KM_NO_CONVERGENCE;
+}
+
+/* Columns of `vectors` and `values` in decreasing order of the values, by selection. */
+static void order_pairs(size_t n, size_t count, double *values, double *vectors) {
+  for (size_t j = 0; j + 1 < count; j++) {
+    size_t top = j;
+    for (size_t l = j + 1; l < count; l++)
+      if (values[l] > values[top]) top = l;
+    if (top == j) continue;
+    exchange(values, j, top);
+    for (size_t i = 0; i < n; i++) exchange(vectors, i + j * n, i + top * n);
+  }
+}
+
+km_status km_eigen_leading(size_t n, double *a, size_t count, double *values, double *vectors,
+                           double *work, int *iwork, km_poll poll) {
+  double *diag = work, *off = work + n, *tau = work + 2 * n, *found = work + 3 * n;
+  double *rest = work + 4 * n;
+  km_tridiag(n, a, diag, off, tau, rest, poll);
+  const int exponent = exponent_of(n, diag, off);
+  for (size_t i = 0; i < n; i++) diag[i] = ldexp(diag[i], -exponent);
+  for (size_t i = 0; i + 1 < n; i++) off[i] = ldexp(off[i], -exponent);
+  const km_status status =
+    tridiag_leading(n, diag, off, count, found, vectors, rest, iwork);
+  if (status != KM_OK) return status;
+  order_pairs(n, count, found, vectors);
+  for (size_t j = 0; j < count; j++) {
+    values[j] = ldexp(found[j], exponent);
+    km_tridiag_apply(n, a, tau, vectors + j * n);
+    km_fix_sign(n, vectors + j * n);
+  }
   return KM_OK;
 }
 

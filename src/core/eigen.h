@@ -22,12 +22,24 @@ km_status km_tridiag_solve(size_t n, const double *diag, const double *off, doub
 
 /*
  * K = U diag(values) U', by dsyevr. a: n x n, destroyed; values: n, decreasing; vectors: n x n,
- * positive at the first entry within 1e-8 of the largest in absolute value. iwork: km_eigen_iwork.
+ * with the signs of km_fix_sign. iwork: km_eigen_iwork.
  */
 size_t km_eigen_work(size_t n);
 size_t km_eigen_iwork(size_t n);
 km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work,
                    size_t lwork, int *iwork, size_t liwork, int *info);
+
+/*
+ * The `count` leading eigenpairs alone, by km_tridiag, bisection and inverse iteration. a: n x n,
+ * destroyed; values: count, decreasing; vectors: n x count, signs as above. n >= 1.
+ */
+size_t km_eigen_leading_work(size_t n);
+size_t km_eigen_leading_iwork(size_t n);
+km_status km_eigen_leading(size_t n, double *a, size_t count, double *values, double *vectors,
+                           double *work, int *iwork, km_poll poll);
+
+/* Makes u (n) positive at its first entry within 1e-8 of the largest in absolute value. */
+void km_fix_sign(size_t n, double *u);
 
 /* a <- upper factor R of a + shift I = R'R, zeros below. KM_NOT_POSITIVE: info is the order. */
 km_status km_cholesky(size_t n, double *a, double shift, int *info);

@@ -1,4 +1,5 @@
 #include "core/eigen.h"
+#include "core/krylov.h"
 #include "core/tridiag.h"
 #include "glue/glue.h"
 
@@ -89,6 +90,64 @@ SEXP r_eigen(SEXP k) {
   glue_check(status, "dsyevr", info);
   UNPROTECT(2);
   return out;
+}
+
+/* list(values, vectors): the leading ones */
+SEXP r_eigen_leading(SEXP k, SEXP count) {
+  const char *names[] = {"values", "vectors", ""};
+  const size_t n = glue_order(k, "k"), p = (size_t) Rf_asInteger(count);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SEXP values = Rf_allocVector(REALSXP, (R_xlen_t) p);
+  SET_VECTOR_ELT(out, 0, values);
+  SEXP vectors = Rf_allocMatrix(REALSXP, (int) n, (int) p);
+  SET_VECTOR_ELT(out, 1, vectors);
+  SEXP copy = PROTECT(Rf_duplicate(k));
+  double *work = glue_scratch(km_eigen_leading_work(n));
+  int *iwork = (int *) R_alloc(km_eigen_leading_iwork(n), sizeof(int));
+  const km_status status = km_eigen_leading(n, REAL(copy), p, REAL(values), REAL(vectors), work,
+                                            iwork, glue_poll);
+  glue_check(status, "km_eigen_leading", 0);
+  UNPROTECT(2);
+  return out;
+}
+
+static km_centring unpack_centring(SEXP at, SEXP norm2, size_t n) {
+  return (km_centring){glue_doubles(at, (R_xlen_t) n, "at"), Rf_asReal(norm2)};
+}
+
+/* |K^c|_F^2 of points, or of a Gram matrix if spec is NULL */
+SEXP r_centred_square(SEXP spec, SEXP x, SEXP at, SEXP norm2) {
+  const km_pair source = glue_source(spec, x);
+  const km_kernel kernel = glue_kernel(spec, source.d);
+  const km_centring mean = unpack_centring(at, norm2, source.n);
+  double *work = glue_scratch(km_centred_square_work(&source));
+  return Rf_ScalarReal(km_centred_square(&kernel, &source, mean, work, glue_poll));
+}
+
+/* list(values, vectors, residual, products) of K^c, or NULL if that did not converge; square: its
+   squared norm */
+SEXP r_krylov(SEXP spec, SEXP x, SEXP at, SEXP norm2, SEXP square, SEXP count) {
+  const char *names[] = {"values", "vectors", "residual", "products", ""};
+  const km_pair source = glue_source(spec, x);
+  const km_kernel kernel = glue_kernel(spec, source.d);
+  const km_centring mean = unpack_centring(at, norm2, source.n);
+  const size_t p = (size_t) Rf_asInteger(count);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SEXP values = Rf_allocVector(REALSXP, (R_xlen_t) p);
+  SET_VECTOR_ELT(out, 0, values);
+  SEXP vectors = Rf_allocMatrix(REALSXP, (int) source.n, (int) p);
+  SET_VECTOR_ELT(out, 1, vectors);
+  double *work = glue_scratch(km_krylov_work(&source, p));
+  int *iwork = (int *) R_alloc(km_krylov_iwork(p), sizeof(int));
+  double residual = 0;
+  int products = 0;
+  const km_status status =
+    km_krylov(&kernel, &source, mean, Rf_asReal(square), p, REAL(values), REAL(vectors),
+              &residual, &products, work, iwork, glue_poll);
+  SET_VECTOR_ELT(out, 2, Rf_ScalarReal(residual));
+  SET_VECTOR_ELT(out, 3, Rf_ScalarInteger(products));
+  UNPROTECT(1);
+  return status == KM_OK ? out : R_NilValue;
 }
 
 /* The upper factor of K + shift I, or NULL if that is not positive definite. */

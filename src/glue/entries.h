@@ -30,6 +30,9 @@ SEXP r_tridiag_apply(SEXP reflectors, SEXP tau, SEXP y);
 SEXP r_tridiag_spectrum(SEXP diagonal, SEXP off, SEXP want_first);
 SEXP r_tridiag_solve(SEXP diagonal, SEXP off, SEXP lambda, SEXP x);
 SEXP r_eigen(SEXP k);
+SEXP r_eigen_leading(SEXP k, SEXP count);
+SEXP r_centred_square(SEXP spec, SEXP x, SEXP at, SEXP norm2);
+SEXP r_krylov(SEXP spec, SEXP x, SEXP at, SEXP norm2, SEXP square, SEXP count);
 SEXP r_cholesky(SEXP k, SEXP shift);
 SEXP r_cholesky_solve(SEXP factor, SEXP x);
 

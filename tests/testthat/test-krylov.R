@@ -1,0 +1,172 @@
+# Leading eigenpairs of a centred Gram matrix: block Krylov iteration against
+# LAPACK's full decomposition of the matrix formed.
+
+centred <- function(x, kernel = NULL, center = "kme") {
+  centred_sample(x, kernel, center)
+}
+
+# Largest difference of the values on the scale of the first, and |K^c v - g v|
+# for the pairs found, and |V'V - I|.
+pair_errors <- function(sample, found) {
+  k <- centred_matrix(sample)
+  want <- eigen(k, symmetric = TRUE, only.values = TRUE)$values
+  p <- length(found$values)
+  v <- found$vectors
+  c(
+    values = max(abs(found$values - want[seq_len(p)])) / want[1L],
+    residual = max(sqrt(colSums((k %*% v - v * rep(found$values,
+                                                   each = nrow(v)))^2))) /
+      want[1L],
+    basis = max(abs(crossprod(v) - diag(p)))
+  )
+}
+
+# The solver's promise is a residual of 1e-10 of the largest value (5e-11 was
+# the largest seen), so values to its square over a gap, 1e-13 or so.
+expect_pairs <- function(sample, p, label) {
+  found <- krylov_spectrum(sample, p)
+  errors <- pair_errors(sample, found)
+  expect_lt(errors[["values"]], 1e-12, label = label)
+  expect_lt(errors[["residual"]], 1.1e-10, label = label)
+  expect_lt(errors[["basis"]], 1e-9, label = label)
+  expect_identical(found$vectors, fix_signs(found$vectors), label = label)
+  invisible(found)
+}
+
+# A Gram matrix with these eigenvalues once centred, and a constant besides.
+gram_with <- function(values, seed) {
+  n <- length(values) + 1L
+  set.seed(seed)
+  q <- qr.Q(qr(cbind(1, matrix(stats::rnorm(n * length(values)), n))))[, -1]
+  k <- q %*% (values * t(q)) + 0.7
+  as_gram((k + t(k)) / 2)
+}
+
+test_that("few components of points are those of the full decomposition", {
+  x <- random_points(900, 6)
+  decaying <- random_points(900, 12) %*% diag(0.6^(0:11))
+  expect_pairs(centred(x), 20L, "normal points")
+  expect_pairs(centred(x, center = "skmse"), 7L, "shrinkage centring")
+  expect_pairs(centred(x, center = kme(x[1:50, ], kme(x)$kernel)), 16L,
+               "centred by another embedding")
+  expect_pairs(centred(decaying), 33L, "a fast spectrum")
+  expect_pairs(centred(x, kernel_rbf(0.3)), 5L, "a slow spectrum")
+  expect_pairs(centred(x, kernel_laplace()), 10L, "Laplace")
+})
+
+test_that("a stored matrix, an R function and points give the same pairs", {
+  x <- random_points(700, 3)
+  points <- krylov_spectrum(centred(x, kernel_rbf(1)), 8L)
+  stored <- krylov_spectrum(centred(gram(x, kernel_rbf(1))), 8L)
+  own <- kernel_function(\(a, b) kernel_matrix(kernel_rbf(1), a, b))
+  called <- krylov_spectrum(centred(x, own), 8L)
+  expect_equal(stored$values, points$values, tolerance = 1e-12)
+  expect_equal(stored$vectors, points$vectors, tolerance = 1e-7)
+  expect_equal(called$values, points$values, tolerance = 1e-12)
+  expect_equal(stored$square, sum(centred_matrix(centred(x, kernel_rbf(1)))^2),
+               tolerance = 1e-12)
+  expect_equal(stored$total, sum(diag(centred_matrix(centred(x,
+                                                             kernel_rbf(1))))),
+               tolerance = 1e-12)
+})
+
+test_that("all of a multiple eigenvalue is found, larger than a block too", {
+  for (m in c(12, 24, 40)) {
+    for (tail in c(0, 0.3)) {
+      values <- c(rep(1, m), rep(0.5, 17), tail * (1:(642 - m))^-0.3)
+      sample <- centred(gram_with(values, m))
+      for (p in c(20L, 50L)) {
+        found <- krylov_spectrum(sample, p)
+        expect_equal(found$values, values[seq_len(p)], tolerance = 1e-12,
+                     info = paste(m, tail, p))
+      }
+      expect_lt(pair_errors(sample, found)[["residual"]], 1e-10)
+    }
+  }
+})
+
+test_that("a nearly flat spectrum is found", {
+  values <- c(rep(1, 10), rep(0.999, 30), 0.99 * (1:560)^-0.01)
+  expect_pairs(centred(gram_with(values, 3)), 20L, "nearly flat")
+})
+
+test_that("beyond the rank the values are rounding", {
+  x <- random_points(600, 3)
+  found <- krylov_spectrum(centred(x, kernel_linear()), 20L)
+  expect_equal(found$values[1:3], stats::prcomp(x)$sdev^2 * 599,
+               tolerance = 1e-12)
+  expect_lt(max(abs(found$values[-(1:3)])), 1e-12 * found$values[1])
+  kept <- centred_spectrum(centred(random_points(1300, 3), kernel_poly(2)),
+                           12L)$values
+  expect_identical(sum(kept > 0), 9L)
+})
+
+test_that("restarts keep what was found", {
+  # 60 values are asked of a slow spectrum: more blocks than the basis holds.
+  values <- (1:799)^-0.5
+  found <- krylov_spectrum(centred(gram_with(values, 8)), 60L)
+  expect_gt(16 * found$products, 400)
+  expect_equal(found$values, values[1:60], tolerance = 1e-12)
+})
+
+test_that("the bits do not depend on the number of threads", {
+  sample <- centred(random_points(2100, 4))
+  one <- with_threads(1, krylov_spectrum(sample, 12L))
+  expect_identical(with_threads(2, krylov_spectrum(sample, 12L)), one)
+  expect_identical(with_threads(3, krylov_spectrum(sample, 12L)), one)
+})
+
+test_that("every set of instructions finds the same values", {
+  sample <- centred(random_points(650, 5))
+  best <- krylov_spectrum(sample, 10L)
+  for (level in isa_levels()) {
+    found <- with_isa(level, krylov_spectrum(sample, 10L))
+    expect_equal(found$values, best$values, tolerance = 1e-12)
+    expect_equal(found$square, best$square, tolerance = 1e-12)
+  }
+})
+
+test_that("the leading pairs of a small matrix are those of the whole", {
+  for (n in c(4, 9, 60, 150)) {
+    k <- rbf_gram(n)
+    p <- n %/% 4
+    found <- .Call(C_r_eigen_leading, k, p)
+    whole <- .Call(C_r_eigen, k)
+    expect_equal(found$values, whole$values[seq_len(p)], tolerance = 1e-13)
+    expect_equal(found$vectors, whole$vectors[, seq_len(p), drop = FALSE],
+                 tolerance = 1e-9)
+  }
+  ties <- as.matrix(gram_with(rep(c(3, 1), c(7, 52)), 1))
+  found <- .Call(C_r_eigen_leading, ties, 8L)
+  expect_equal(crossprod(found$vectors), diag(8), tolerance = 1e-12)
+  huge <- .Call(C_r_eigen_leading, ties * 1e300, 3L)$values / 1e300
+  expect_equal(huge, .Call(C_r_eigen_leading, ties, 3L)$values,
+               tolerance = 1e-13)
+})
+
+test_that("small and large n take different ways to the same result", {
+  x <- random_points(1250, 3)
+  sample <- centred(x, kernel_rbf(1))
+  fast <- centred_spectrum(sample, 6L)
+  slow <- dense_spectrum(sample, 6L)
+  expect_false(is.null(fast$products))
+  expect_equal(fast$values, slow$values, tolerance = 1e-12)
+  expect_equal(fast$vectors, slow$vectors, tolerance = 1e-8)
+  expect_equal(fast[c("total", "square")], slow[c("total", "square")],
+               tolerance = 1e-12)
+})
+
+test_that("values too small or too large for their squares go another way", {
+  x <- random_points(1250, 2)
+  tiny <- centred_spectrum(centred(1e-90 * x, kernel_linear()), 2L)
+  expect_equal(tiny$values, 1e-180 * stats::prcomp(x)$sdev^2 * 1249,
+               tolerance = 1e-10)
+  large <- centred_spectrum(centred(1e90 * x, kernel_linear()), 2L)
+  expect_equal(large$values, 1e180 * stats::prcomp(x)$sdev^2 * 1249,
+               tolerance = 1e-10)
+})
+
+test_that("the iteration answers an interrupt", {
+  sample <- centred(random_points(6000, 4))
+  expect_false(finishes(krylov_spectrum(sample, 20L)))
+})
