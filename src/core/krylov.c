@@ -238,7 +238,7 @@ static void multiply_upper(const double *a, const double *b, double *r) {
     }
 }
 
-/* Makes the block after `k` columns orthonormal and orthogonal to them: block = Q_new R + Q(...). */
+/* Makes the block after k columns orthonormal and orthogonal to them: block = Q_new R + Q(...). */
 static void orthogonalise(krylov *s, size_t k) {
   double *w = column(s, k), again[BLOCK * BLOCK], product[BLOCK * BLOCK];
   const double most_lost = 0.7;
@@ -289,8 +289,10 @@ static void extend(krylov *s) {
   pad(s, s->image, next);
   km_tall_inner(s->rows, k, s->basis, next, s->coefficients, s->small);
   for (size_t i = 0; i < k; i++)
-    for (size_t j = 0; j < BLOCK; j++)
-      s->t[i + (first + j) * s->cap] = s->t[first + j + i * s->cap] = s->coefficients[i * BLOCK + j];
+    for (size_t j = 0; j < BLOCK; j++) {
+      const double entry = s->coefficients[i * BLOCK + j];
+      s->t[i + (first + j) * s->cap] = s->t[first + j + i * s->cap] = entry;
+    }
   km_tall_add(s->rows, k, s->basis, s->coefficients, -1, next);
   s->done = k;
   s->products++;
