@@ -45,7 +45,9 @@ centred_sample <- function(x, kernel, center) {
 
 # K^c as a matrix, of exactly equal halves.
 centred_matrix <- function(sample) {
-  check_memory(sample$n, sample$n, "use fewer rows", copies = 2)
+  check_memory(sample$n, sample$n,
+               "use fewer rows, or ask kme_pca() for few components (ncomp)",
+               copies = 2)
   k <- if (is.null(sample$gram)) {
     fold_store(sample$kernel, sample$x)
   } else {
