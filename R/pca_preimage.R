@@ -99,8 +99,7 @@ projection_sites <- function(object) {
   if (!all(plain)) {
     stop_input(
       "'object' must be centred by weights on points, not by a kernel mean ",
-      "with noise or a mixture; instead of noise, centre by kme(x, kernel, ",
-      "weights = as_weights(fit)) of the mean's fit"
+      "with noise or a mixture; as_weights() turns noise into 'weights' of kme()"
     )
   }
   x <- unname(object$x)
