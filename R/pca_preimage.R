@@ -99,7 +99,8 @@ projection_sites <- function(object) {
   if (!all(plain)) {
     stop_input(
       "'object' must be centred by weights on points, not by a kernel mean ",
-      "with noise or a mixture; as_weights() turns noise into 'weights' of kme()"
+      "with noise or a mixture; as_weights() turns noise into 'weights' of ",
+      "kme()"
     )
   }
   x <- unname(object$x)
