@@ -22,13 +22,13 @@
 #' [stats::prcomp()] is \eqn{\gamma_j/(n-1)}{gamma_j/(n - 1)} (with
 #' [kernel_linear()] all else is the same, but for signs). Components with
 #' \eqn{\gamma_j \le n\epsilon\gamma_1}{gamma_j <= n eps gamma_1} are rounding
-#' (\eqn{\epsilon}{eps} the machine precision) and are dropped. Each column of V
-#' is positive at its first entry of largest absolute value, so that signs do
-#' not depend on the machine.
+#' (\eqn{\epsilon}{eps} the machine precision) and are dropped; those near the
+#' limit are accurate to few digits. Each column of V is positive at its first
+#' entry of largest absolute value, so that signs do not depend on the machine.
 #'
 #' @section Shrinkage:
 #' `center` shrinks the mean. The weights of S-KMSE and F-KMSE do not sum to
-#' one, and then neither do the columns of V and the scores sum to zero.
+#' one, and then the columns of V and the scores do not sum to zero.
 #'
 #' `covariance` shrinks the covariance operator \eqn{\sum_i \beta_i
 #' \tilde\phi(x_i) \otimes \tilde\phi(x_i)}{sum_i beta_i phi~(x_i) (x)
