@@ -294,25 +294,9 @@ predict_values <- function(object, newdata) {
 #' @rdname kme
 #' @export
 update.kme <- function(object, ...) {
-  changes <- list(...)
-  if (length(changes) && (is.null(names(changes)) ||
-                            !all(nzchar(names(changes))))) {
-    stop_input("the arguments of update() must be named")
-  }
-  arguments <- object$arguments
-  same_columns <- !"x" %in% names(changes)
-  if ("data" %in% names(changes) && !is.null(object$terms)) {
-    changes$x <- read_terms(object$terms, changes$data, "data")
-    changes$data <- NULL
-  }
-  if (!"x" %in% names(changes)) {
-    arguments$x <- if (is.null(object$gram)) object$x else object$gram
-    if (is.null(object$gram)) {
-      arguments$kernel <- object$kernel
-    } else if ("kernel" %in% names(changes) && !is.null(object$x)) {
-      arguments$x <- object$x
-    }
-  }
+  found <- change_arguments(object, list(...))
+  changes <- found$changes
+  arguments <- found$arguments
   # A rule of choice goes with its estimator, a number replaces a rule.
   if ("estimator" %in% names(changes)) {
     arguments[c("select", "lambda", "weights", "noise")] <- NULL
@@ -328,10 +312,36 @@ update.kme <- function(object, ...) {
   arguments[names(changes)] <- changes
   arguments <- arguments[!vapply(arguments, is.null, logical(1))]
   fit <- do.call(kme.default, arguments)
-  if (same_columns) {
+  if (found$same_columns) {
     fit$terms <- object$terms
   }
   fit
+}
+
+# What update() of a fit with x, gram, kernel, terms and arguments goes by:
+# list(changes, arguments with the points of the fit unless they change,
+# same_columns).
+change_arguments <- function(object, changes) {
+  if (length(changes) && (is.null(names(changes)) ||
+                            !all(nzchar(names(changes))))) {
+    stop_input("the arguments of update() must be named")
+  }
+  arguments <- object$arguments
+  same_columns <- !"x" %in% names(changes)
+  if ("data" %in% names(changes) && !is.null(object$terms)) {
+    changes$x <- read_terms(object$terms, changes$data, "data")
+    changes$data <- NULL
+  }
+  if ("x" %in% names(changes)) {
+    if (inherits(changes$x, "gram")) arguments["kernel"] <- NULL
+  } else if (is.null(object$gram)) {
+    arguments$x <- object$x
+    arguments$kernel <- object$kernel
+  } else {
+    by_points <- "kernel" %in% names(changes) && !is.null(object$x)
+    arguments$x <- if (by_points) object$x else object$gram
+  }
+  list(changes = changes, arguments = arguments, same_columns = same_columns)
 }
 
 estimator_title <- function(object) {

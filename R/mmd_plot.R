@@ -106,10 +106,9 @@ plot_witness_points <- function(test, weights, ...) {
     value <- fold_apply(test$kernel, x, test$x, weights)
     k <- fold_store(test$kernel, x)
   }
-  rows <- rowMeans(k)
-  s <- spectrum(new_gram(k - rows - rep(rows, each = nrow(k)) + mean(rows)),
-                "vectors")
-  scores <- s$vectors[, 1:2] * rep(sqrt(s$values[1:2]), each = nrow(k))
+  s <- centred_spectrum(list(n = nrow(k), gram = new_gram(k), at = rowMeans(k),
+                             norm2 = mean(k)), 2L)
+  scores <- s$vectors * rep(sqrt(s$values), each = nrow(k))
   group <- test$groups[shown]
   scale <- diverging(value)
   shade <- scale[[2L]][1 + round(32 * (1 + value / scale[[1L]][2L]))]

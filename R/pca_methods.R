@@ -163,32 +163,6 @@ update.kme_pca <- function(object, ...) {
   fit
 }
 
-# What update() of a fit with x, gram, kernel, terms and arguments goes by:
-# list(changes, arguments with the points of the fit unless they change,
-# same_columns).
-change_arguments <- function(object, changes) {
-  if (length(changes) && (is.null(names(changes)) ||
-                            !all(nzchar(names(changes))))) {
-    stop_input("the arguments of update() must be named")
-  }
-  arguments <- object$arguments
-  same_columns <- !"x" %in% names(changes)
-  if ("data" %in% names(changes) && !is.null(object$terms)) {
-    changes$x <- read_terms(object$terms, changes$data, "data")
-    changes$data <- NULL
-  }
-  if ("x" %in% names(changes)) {
-    if (inherits(changes$x, "gram")) arguments["kernel"] <- NULL
-  } else if (is.null(object$gram)) {
-    arguments$x <- object$x
-    arguments$kernel <- object$kernel
-  } else {
-    by_points <- "kernel" %in% names(changes) && !is.null(object$x)
-    arguments$x <- if (by_points) object$x else object$gram
-  }
-  list(changes = changes, arguments = arguments, same_columns = same_columns)
-}
-
 # --- Reconstruction error ----------------------------------------------------
 
 #' Reconstruction error of kernel PCA
