@@ -20,6 +20,9 @@
 #'   \item{`"fkmse"`}{F-COSE, \eqn{\beta = (H + \lambda I)^{-1}H1_n}{beta = (H +
 #'     lambda I)^(-1) H 1_n}. Weights may be negative, and so may eigenvalues.}
 #' }
+#' The leave-one-out score mostly selects nearly no shrinkage by F-COSE for one
+#' variable of few columns, and nearly the operator 0 for independent variables.
+#'
 #' The squared Hilbert-Schmidt norm is \eqn{\beta'H\beta}{beta'H beta}; of the
 #' empirical cross-covariance it is the biased statistic of [hsic_test()].
 #'
@@ -121,7 +124,7 @@
 #' @seealso [hsic_test()] for a test that the cross-covariance is 0; [kme()].
 #' @family operators
 #' @examples
-#' fit <- kme_cov(scale(iris[, 1:4]), estimator = "fkmse", ncomp = 5)
+#' fit <- kme_cov(scale(iris[, 1:4]), estimator = "skmse", ncomp = 5)
 #' fit
 #' summary(fit)
 #' plot(fit, "scores", col = as.integer(iris$Species))
@@ -129,7 +132,7 @@
 #' # What depends on what in two variables; one of them a factor
 #' cross <- kme_cov(iris[, 1:2], iris[, 3:4], estimator = "skmse")
 #' plot(cross, "scores")
-#' kme_cov(Petal.Width ~ Species, iris)$values
+#' kme_cov(Petal.Width ~ Species, iris)
 #' predict(cross, iris[1:3, 3:4], side = "right", ncomp = 2)
 #' @export
 kme_cov <- function(x, ...) {

@@ -239,16 +239,35 @@ cov_title <- function(object) {
   )
 }
 
-describe_variable <- function(variable) {
-  if (!is.null(variable$levels)) {
-    count <- length(variable$levels)
-    return(paste0("factor, ", count, " level", if (count > 1L) "s"))
+# "150 points; x: 2 columns, y: factor of 3 levels"
+describe_variables <- function(object) {
+  what <- vapply(object$variables, \(variable) {
+    if (!is.null(variable$levels)) {
+      count <- length(variable$levels)
+      paste0("factor of ", count, " level", if (count > 1L) "s")
+    } else if (is.null(variable$x)) {
+      "Gram matrix"
+    } else {
+      count <- ncol(variable$x)
+      paste0(count, " column", if (count > 1L) "s")
+    }
+  }, "")
+  strwrap(paste0(object$n, " points; ",
+                 paste0(names(what), ": ", what, collapse = ", ")),
+          exdent = 2L)
+}
+
+# The kernel of a variable on one line, if need be without its rule.
+describe_kernel <- function(variable, label) {
+  if (!is.null(variable$levels) || is.null(variable$kernel)) {
+    return(NULL)
   }
-  d <- ncol(variable$x)
-  paste0(
-    if (is.null(d)) "Gram matrix" else paste0(d, " column", if (d > 1L) "s"),
-    if (!is.null(variable$kernel)) paste0(", ", format_kernel(variable$kernel))
-  )
+  line <- paste0(label, ": ", format_kernel(variable$kernel))
+  if (nchar(line) <= 80L) {
+    return(line)
+  }
+  variable$kernel$rule <- NULL
+  paste0(label, ": ", format_kernel(variable$kernel))
 }
 
 #' @rdname kme_cov
@@ -256,13 +275,10 @@ describe_variable <- function(variable) {
 #' @export
 print.kme_cov <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   cat(cov_title(x), "\n", sep = "")
-  cat(x$n, "points\n")
   labels <- names(x$variables)
-  shown <- seq_len(min(4L, length(labels)))
-  for (l in shown) {
-    cat(labels[l], ": ", describe_variable(x$variables[[l]]), "\n", sep = "")
-  }
-  if (length(labels) > 4L) cat("and", length(labels) - 4L, "more variables\n")
+  kernels <- unlist(Map(describe_kernel, x$variables, labels))
+  cat(describe_variables(x), kernels[seq_len(min(3L, length(kernels)))],
+      sep = "\n")
   if (x$estimator != "kme") {
     lines <- describe_shrinkage(x, digits)
     lines <- gsub("the KME", "the empirical operator", lines, fixed = TRUE)
