@@ -24,7 +24,9 @@
 #' variable of few columns, and nearly the operator 0 for independent variables.
 #'
 #' The squared Hilbert-Schmidt norm is \eqn{\beta'H\beta}{beta'H beta}; of the
-#' empirical cross-covariance it is the biased statistic of [hsic_test()].
+#' empirical cross-covariance it is the biased statistic of [hsic_test()]; of
+#' more than two variables it measures what the three (or more) have in common
+#' beyond their pairs, and is not dHSIC.
 #'
 #' @section Spectrum:
 #' With \eqn{K^c = U\Gamma U'}{Kc = U G U'}: for one variable
@@ -92,12 +94,14 @@
 #' \item{variables}{for each variable, what `predict()` needs: points or
 #'   `gram`, kernel, centring `mean` with its values `at` the points and its
 #'   squared norm `norm2`}
-#' \item{estimator, select, center, n, arguments}{what was asked for}
+#' \item{estimator, select, center, n, several, arguments}{what was asked for;
+#'   `several`: were the variables given as a list?}
 #'
 #' @section Methods:
 #' `coef()` gives the weights \eqn{\beta}{beta}, `summary()` the leading values
-#' with their shares: of the trace for eigenvalues (more than 1 in all where
-#' some are negative), of the squared norm for squared singular values.
+#' with their shares: of the trace for eigenvalues (those of the positive ones
+#' exceed 1 where some are negative), of the squared norm for squared singular
+#' values.
 #' `update()` fits again with other arguments, on the same points and kernels
 #' unless they are given (`data` for a fit by formula).
 #'
@@ -155,10 +159,10 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
     stop_input("'x' must be given: the first variable")
   }
   if (missing(y)) {
-    several <- is_several(x) && !inherits(x, "gram")
+    several <- is_several(x) && !is.object(x)
     data <- if (several) x else list(x = x)
   } else {
-    if (is_several(x)) {
+    if (is_several(x) && !is.object(x)) {
       stop_input("'y' must be missing when 'x' is a list of variables")
     }
     several <- FALSE
@@ -187,7 +191,7 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
     kernel_x = given_x, kernel_y = given_y, estimator = estimator,
     center = if (identical(center, cose_estimators)) "kme" else center,
     ncomp = ncomp, lambda = lambda, select = select
-  ))
+  ), several)
 }
 
 #' @rdname kme_cov
@@ -223,18 +227,20 @@ plain_term <- function(x) {
 cose_estimators <- c("kme", "skmse", "fkmse")
 
 check_cose <- function(estimator) {
-  if (identical(estimator, cose_estimators)) {
-    return("kme")
+  if (is.character(estimator) && length(estimator) == 1L) {
+    estimator <- tolower(gsub("-", "", estimator))
+    if (estimator %in% marginal_estimators) {
+      stop_input(
+        "'estimator' must be one of \"kme\", \"skmse\", \"fkmse\", not \"",
+        estimator, "\": operators are shrunk by weights on the points; ",
+        "'center' may be any fit of kme()"
+      )
+    }
+    if (identical(estimator, "rkmse")) {
+      return("skmse")
+    }
   }
-  estimator <- check_estimator(estimator)
-  if (estimator %in% marginal_estimators) {
-    stop_input(
-      "'estimator' must be one of \"kme\", \"skmse\", \"fkmse\", not \"",
-      estimator, "\": operators are shrunk by weights on the points; 'center' ",
-      "may be any fit of kme()"
-    )
-  }
-  estimator
+  check_choice(estimator, cose_estimators, "estimator")
 }
 
 # What each of d variables is centred by.
@@ -272,7 +278,12 @@ check_operator <- function(variables, ncomp) {
                n)
   }
   for (variable in variables) {
-    check_definite(variable$kernel)
+    if (identical(variable$kernel$family, "energy")) {
+      stop_input(
+        "'", variable$name, "' must have a positive definite kernel, not ",
+        "kernel_energy(), which is for tests of plain kernel means only"
+      )
+    }
   }
   if (!is.null(ncomp)) {
     check_count(ncomp, "ncomp")
@@ -370,7 +381,7 @@ leading_values <- function(found) {
   c(list(values = values[kept], rank = sum(kept)), functions)
 }
 
-new_kme_cov <- function(fit, ncomp, arguments) {
+new_kme_cov <- function(fit, ncomp, arguments, several) {
   if (!is.null(ncomp)) {
     if (ncomp > fit$rank) {
       warn_kernmean("'ncomp' is ", ncomp, ", more than the rank of the ",
@@ -384,7 +395,7 @@ new_kme_cov <- function(fit, ncomp, arguments) {
   }
   structure(
     c(fit, list(n = fit$variables[[1L]]$n, center = arguments$center,
-                arguments = arguments)),
+                several = several, arguments = arguments)),
     class = "kme_cov"
   )
 }

@@ -45,7 +45,11 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"), ...,
     names <- rownames(variable$x)
   } else {
     new <- new_values(object, newdata, which)[[1L]]
-    scores <- centred_apply(variable, new, v, centred_mean_at(variable, new))
+    scores <- if (ncol(v) == 0L) {
+      matrix(0, new_rows(new), 0L)
+    } else {
+      centred_apply(variable, new, v, centred_mean_at(variable, new))
+    }
     names <- new$names
   }
   dimnames(scores) <- list(names, colnames(v))
@@ -71,7 +75,7 @@ operator_value <- function(object, newdata) {
   } else {
     new <- new_values(object, newdata, seq_along(samples))
   }
-  rows <- vapply(new, \(z) nrow(if (is.null(z$z)) z$values else z$z), 1L)
+  rows <- vapply(new, new_rows, 1L)
   if (any(rows != rows[1L])) {
     stop_input("'newdata' must have as many rows for each variable, not ",
                paste(rows, collapse = " and "))
@@ -86,6 +90,8 @@ operator_value <- function(object, newdata) {
   }))
   stats::setNames(value, new[[1L]]$names)
 }
+
+new_rows <- function(new) nrow(if (is.null(new$z)) new$values else new$z)
 
 # L^c of some rows of new values, whose mean embedding is `at`.
 centred_cross <- function(sample, new, at, rows) {
@@ -104,9 +110,13 @@ new_values <- function(object, newdata, which) {
   if (!is.null(object$terms) && is.data.frame(newdata)) {
     newdata <- lapply(which, \(l) read_term(object$terms, newdata, l))
   } else if (is_several(newdata)) {
+    if (length(newdata) != d && d == 1L) {
+      stop_input("'newdata' must hold values of one variable, not a list of ",
+                 length(newdata), "; pairs are for type = \"value\"")
+    }
     if (length(newdata) != d) {
-      stop_input("'newdata' must be a list of ", d, " variable",
-                 if (d > 1L) "s", ", not of ", length(newdata))
+      stop_input("'newdata' must be a list of ", d, " variables, not of ",
+                 length(newdata))
     }
     if (all(labels %in% names(newdata))) newdata <- newdata[labels]
     newdata <- unname(newdata)[which]
@@ -127,13 +137,13 @@ new_values <- function(object, newdata, which) {
 }
 
 # The term number l of a formula at new data.
-read_term <- function(layout, newdata, l) {
+read_term <- function(layout, newdata, l, name = "newdata") {
   term <- attr(layout, "predvars")[[l + 1L]]
   needed <- intersect(all.vars(term), attr(layout, "columns"))
   missing <- setdiff(needed, names(newdata))
   if (length(missing)) {
     stop_input(
-      "'newdata' must have the variables of the formula; missing: ",
+      "'", name, "' must have the variables of the formula; missing: ",
       paste0("'", missing, "'", collapse = ", ")
     )
   }
@@ -173,16 +183,14 @@ update.kme_cov <- function(object, ...) {
   same_data <- !any(c("x", "y") %in% names(changes))
   if ("data" %in% names(changes) && !is.null(object$terms)) {
     terms <- seq_along(samples)
-    data <- lapply(terms, \(l) read_term(object$terms, changes$data, l))
+    data <- lapply(terms, \(l) {
+      read_term(object$terms, changes$data, l, "data")
+    })
     names(data) <- names(samples)
     changes$x <- if (length(data) == 1L) data[[1L]] else data
     changes$data <- NULL
   }
-  sides <- if (length(samples) == 1L) {
-    "x"
-  } else if (identical(names(samples), c("x", "y"))) {
-    c("x", "y")
-  }
+  sides <- if (!object$several) c("x", "y")[seq_along(samples)]
   for (l in seq_along(sides)) {
     name <- paste0("kernel_", sides[l])
     if (!sides[l] %in% names(changes)) {
