@@ -254,6 +254,18 @@ test_that("constant variables and full shrinkage give the operator 0", {
   expect_identical(predict(all, 1:3, type = "value"), numeric(3))
 })
 
+test_that("values that are rounding do not count in the rank", {
+  signs <- cbind(c(1, 1, 1, 1, -1, -1, -1, -1), c(1, 1, -1, -1, 1, 1, -1, -1),
+                 c(1, -1, 1, -1, 1, -1, 1, -1))
+  turn <- qr.Q(qr(random_points(2, 2)))
+  linear <- kernel_linear()
+  # Columns are orthogonal: only the first is in both variables.
+  fit <- kme_cov(signs[, 1:2] %*% turn, signs[, c(1, 3)] %*% turn, linear,
+                 linear)
+  expect_identical(c(fit$rank, ncol(fit$left), ncol(fit$right)), c(1L, 1L, 1L))
+  expect_equal(fit$values, 1, tolerance = 1e-13)
+})
+
 # --- New values --------------------------------------------------------------
 
 test_that("scores of new points are centred kernel values times weights", {
@@ -340,6 +352,14 @@ test_that("one set of points stands for pairs of equal ones", {
   expect_equal(value(list(z, w)), value(list(w, z)), tolerance = 1e-13)
   pairs <- predict(fit, z) %*% (fit$values * t(predict(fit, w)))
   expect_equal(value(list(z, w)), diag(pairs), tolerance = 1e-10)
+})
+
+test_that("values of many rows are computed block by block", {
+  z <- seq(-1, 1, length.out = 2^22 %/% 5 + 10)
+  fit <- kme_cov(1:5, kernel_x = kernel_linear())
+  # <z - 3, C (z - 3)>, C = 2 the variance of 1:5.
+  expect_equal(predict(fit, z, type = "value"), 2 * (z - 3)^2,
+               tolerance = 1e-12)
 })
 
 # --- Readers -----------------------------------------------------------------
