@@ -25,8 +25,8 @@
 #'
 #' The squared Hilbert-Schmidt norm is \eqn{\beta'H\beta}{beta'H beta}; of the
 #' empirical cross-covariance it is the biased statistic of [hsic_test()]; of
-#' more than two variables it is not dHSIC: it estimates 0 also where only one of
-#' them is independent of all others together.
+#' more than two variables it is not dHSIC: it estimates 0 also where only one
+#' of them is independent of all others together.
 #'
 #' @section Spectrum:
 #' With \eqn{K^c = U\Gamma U'}{Kc = U G U'}: for one variable
