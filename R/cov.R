@@ -1,3 +1,405 @@
+#' Covariance and cross-covariance operators
+#'
+#' The covariance operator of one variable, the cross-covariance operator of
+#' two, or the tensor of more, from centred kernel features; as it is or shrunk
+#' (COSE), with its spectrum.
+#'
+#' With \eqn{\tilde\phi(x) = \phi(x) - \mu_X}{phi~(x) = phi(x) - mu_X} the
+#' features of x, centred by an embedding, and \eqn{\tilde\psi(y)}{psi~(y)}
+#' those of y, the operator is \eqn{\Sigma_\beta = \sum_i \beta_i
+#' \tilde\phi(x_i) \otimes \tilde\psi(y_i)}{Sigma = sum_i beta_i phi~(x_i) (x)
+#' psi~(y_i)}. It is the mean of the features of a product kernel, and its
+#' weights are those of the mean estimators of [kme()] on \eqn{H = K_X^c \circ
+#' K_Y^c}{H = Kc_X o Kc_Y}, the centred Gram matrices multiplied entry by entry
+#' (\eqn{K^c \circ K^c}{Kc o Kc} for one variable, more factors for more):
+#' \describe{
+#'   \item{`"kme"`}{\eqn{\beta = 1/n}{beta = 1/n}, the empirical operator.}
+#'   \item{`"skmse"`}{S-COSE, \eqn{\beta = (1 - \alpha)/n}{beta = (1 -
+#'     alpha)/n}: the empirical operator times a number. Eigenfunctions do not
+#'     change.}
+#'   \item{`"fkmse"`}{F-COSE, \eqn{\beta = (H + \lambda I)^{-1}H1_n}{beta = (H +
+#'     lambda I)^(-1) H 1_n}. Weights may be negative, and so may eigenvalues.}
+#' }
+#' The leave-one-out score mostly selects nearly no shrinkage by F-COSE for one
+#' variable of few columns, and nearly the operator 0 for independent variables.
+#'
+#' The squared Hilbert-Schmidt norm is \eqn{\beta'H\beta}{beta'H beta}; of the
+#' empirical cross-covariance it is the biased statistic of [hsic_test()]; of
+#' more than two variables it is not dHSIC: it estimates 0 also where only one
+#' of them is independent of all others together.
+#'
+#' @section Spectrum:
+#' With \eqn{K^c = U\Gamma U'}{Kc = U G U'}: for one variable
+#' \eqn{\Gamma^{1/2}U' \mathrm{diag}(\beta) U\Gamma^{1/2} = WDW'}{G^(1/2) U'
+#' diag(beta) U G^(1/2) = W D W'} gives the eigenvalues D and the eigenfunctions
+#' \eqn{\sum_i V_{ij}\tilde\phi(x_i)}{sum_i V_ij phi~(x_i)}, \eqn{V =
+#' U\Gamma^{-1/2}W}{V = U G^(-1/2) W}, of norm 1. For two, the singular value
+#' decomposition of \eqn{\Gamma_X^{1/2}U_X' \mathrm{diag}(\beta)
+#' U_Y\Gamma_Y^{1/2} = PSQ'}{G_X^(1/2) U_X' diag(beta) U_Y G_Y^(1/2) = P S Q'}
+#' gives the singular values S and functions, \eqn{V_X =
+#' U_X\Gamma_X^{-1/2}P}{V_X = U_X G_X^(-1/2) P} and \eqn{V_Y =
+#' U_Y\Gamma_Y^{-1/2}Q}{V_Y = U_Y G_Y^(-1/2) Q}. Functions are positive at the
+#' first point of (nearly) largest weight in absolute value, a pair of them by
+#' the left one. Values below n times the precision of the largest are dropped.
+#' Tensors of more than two variables have no spectrum here.
+#'
+#' With a linear kernel the values are those of [cov()] times (n - 1)/n.
+#'
+#' @section Cost:
+#' All values are computed, whatever `ncomp`: an eigendecomposition of each
+#' centred Gram matrix, about \eqn{9n^3}{9n^3} flops, and one of the rank's
+#' size; with `"fkmse"` another of H, or a Cholesky factor where `lambda` is
+#' given. Memory some six n by n matrices, and one for each variable more. The
+#' fit keeps `ncomp` columns of weights and the points (or the `gram` given).
+#' `predict()` takes O(nm(d + r)) time for m points in d columns and r
+#' components.
+#'
+#' @param x The variable: a numeric vector, matrix or data frame (one variable
+#'   of several columns), a factor, or a [gram()]; or a plain list of two or
+#'   more such variables, with `y` missing.
+#' @param y The second variable, of as many values; missing for the covariance
+#'   operator of x.
+#' @param kernel_x,kernel_y Kernels, see [kernel_rbf()], positive definite;
+#'   bandwidths are chosen from each variable. For a list, `kernel_x` is one
+#'   kernel for all or a list of kernels. Factors and logical vectors have the
+#'   kernel 1 for equal values, 0 for others, and a `gram` has its own.
+#' @param estimator `"kme"`, `"skmse"` or `"fkmse"`, see above.
+#' @param ... Must be empty; in the formula method, arguments of the default
+#'   method, in `plot()`, graphical parameters.
+#' @param center What features are centred by: the name of an estimator of their
+#'   mean, as in [kme()], fitted to each variable; a fit of [kme()] for one
+#'   variable; or a list of these, one for each variable. Shrunk means leave a
+#'   part of the mean in the features.
+#' @param ncomp Number of components to keep, all by default; more than there
+#'   are is a warning.
+#' @param lambda,select Amount of shrinkage, or the rule that selects it, as in
+#'   [kme()].
+#' @param formula `~ a`, `~ a + b` or `a ~ b`, each term a variable (a matrix,
+#'   a factor or a vector), as in [hsic_test()].
+#' @param data,subset,na.action As in [stats::model.frame()]; missing values are
+#'   an error by default.
+#'
+#' @return An object of class `kme_cov`, a list with
+#' \item{values}{eigenvalues (one variable) or singular values (two) in
+#'   decreasing order; `NULL` for more}
+#' \item{vectors}{one variable: n x r, the weights V of the eigenfunctions}
+#' \item{left, right}{two variables: n x r, the weights of the singular
+#'   functions of x and y}
+#' \item{rank, trace}{number of values before `ncomp`; for one variable
+#'   \eqn{\sum_i \beta_i K^c_{ii}}{sum_i beta_i Kc_ii}, the sum of all
+#'   eigenvalues}
+#' \item{norm2}{the squared Hilbert-Schmidt norm}
+#' \item{weights, lambda, alpha, score, minimum, reference, border}{as in
+#'   [kme()]}
+#' \item{variables}{for each variable, what `predict()` needs: points or
+#'   `gram`, kernel, centring `mean` with its values `at` the points and its
+#'   squared norm `norm2`}
+#' \item{estimator, select, center, n, several, arguments}{what was asked for;
+#'   `several`: were the variables given as a list?}
+#'
+#' @section Methods:
+#' `coef()` gives the weights \eqn{\beta}{beta}, `summary()` the leading values
+#' with their shares: of the trace for eigenvalues (those of the positive ones
+#' exceed 1 where some are negative), of the squared norm for squared singular
+#' values.
+#' `update()` fits again with other arguments, on the same points and kernels
+#' unless they are given (`data` for a fit by formula).
+#'
+#' `predict(type = "scores")` gives the m x r values of the eigenfunctions (or
+#' of the left or right singular functions) at centred new points, \eqn{L^cV}{Lc
+#' V}. `newdata` holds values of that variable, or a list of the values of all.
+#' `type = "value"` evaluates the operator itself, \eqn{\sum_i \beta_i \prod_l
+#' k_l^c(z_l, x_{il})}{sum_i beta_i prod_l kc_l(z_l, x_il)}: `newdata` is a list
+#' of the variables, rows belong together. For the covariance operator of one
+#' variable it is a list of two, for pairs (z, w), or one set of points, for
+#' pairs (z, z). Fits by formula also take a data frame with the formula's
+#' variables; where a variable is an [as_gram()], its new values are kernel
+#' values, m by n. A level of a factor that the fit has not seen differs from
+#' all others. Without `newdata`: the result at the sample.
+#'
+#' `plot()` draws the spectrum, the selection curve, scores on the two leading
+#' eigenfunctions (or left against right ones), or the weights.
+#'
+#' @references
+#' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
+#' (2014). Kernel mean estimation and Stein effect. *Proceedings of the 31st
+#' International Conference on Machine Learning*. Section on covariance
+#' operators. \doi{10.48550/arXiv.1306.0842}
+#' @seealso [hsic_test()] for a test that the cross-covariance is 0; [kme()].
+#' @family operators
+#' @examples
+#' fit <- kme_cov(scale(iris[, 1:4]), estimator = "skmse", ncomp = 5)
+#' fit
+#' summary(fit)
+#' plot(fit, "scores", col = as.integer(iris$Species))
+#'
+#' # What depends on what in two variables; one of them a factor
+#' cross <- kme_cov(iris[, 1:2], iris[, 3:4], estimator = "skmse")
+#' plot(cross, "scores")
+#' kme_cov(Petal.Width ~ Species, iris)
+#' predict(cross, iris[1:3, 3:4], side = "right", ncomp = 2)
+#' @export
+kme_cov <- function(x, ...) {
+  UseMethod("kme_cov")
+}
+
+#' @rdname kme_cov
+#' @export
+kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
+                            kernel_y = kernel_rbf(),
+                            estimator = c("kme", "skmse", "fkmse"), ...,
+                            center = c("kme", "skmse", "fkmse"), ncomp = NULL,
+                            lambda = NULL, select = NULL) {
+  check_dots(...)
+  estimator <- check_cose(estimator)
+  check_select(select, estimator, lambda, NULL, NULL, NULL)
+  given_x <- if (missing(kernel_x)) NULL else kernel_x
+  given_y <- if (missing(kernel_y)) NULL else kernel_y
+  if (missing(x)) {
+    stop_input("'x' must be given: the first variable")
+  }
+  if (missing(y)) {
+    several <- is_several(x) && !is.object(x)
+    data <- if (several) x else list(x = x)
+  } else {
+    if (is_several(x) && !is.object(x)) {
+      stop_input("'y' must be missing when 'x' is a list of variables")
+    }
+    several <- FALSE
+    data <- list(x = x, y = y)
+  }
+  centers <- check_centers(center, length(data))
+  if (several) {
+    kernels <- if (is.null(given_x)) {
+      Map(default_kernel, list(NULL), centers, data)
+    } else {
+      given_x
+    }
+    variables <- read_list(x, kernels, given_y)
+  } else {
+    if (missing(y) && !is.null(given_y)) {
+      stop_input("'kernel_y' must not be given without 'y'")
+    }
+    kernels <- Map(default_kernel, list(given_x, given_y)[seq_along(data)],
+                   centers, data)
+    variables <- Map(read_variable, data, kernels, names(data),
+                     paste0("kernel_", names(data)))
+  }
+  check_operator(variables, ncomp)
+  fit <- fit_cov(variables, data, centers, estimator, lambda, select)
+  new_kme_cov(fit, ncomp, list(
+    kernel_x = given_x, kernel_y = given_y, estimator = estimator,
+    center = if (identical(center, cose_estimators)) "kme" else center,
+    ncomp = ncomp, lambda = lambda, select = select
+  ), several)
+}
+
+#' @rdname kme_cov
+#' @export
+kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
+  check_subset(subset)
+  frame <- formula_frame(match.call(expand.dots = FALSE), formula,
+                         missing(na.action), parent.frame())
+  layout <- attr(frame, "terms")
+  if (any(attr(layout, "order") > 1L)) {
+    stop_input("'formula' must have no interactions; each term is a variable")
+  }
+  if (ncol(frame) < 1L) {
+    stop_input("'formula' must have at least 1 variable, as ~ a, not 0")
+  }
+  variables <- lapply(as.list(frame), plain_term)
+  fit <- kme_cov.default(
+    if (ncol(frame) == 1L) variables[[1L]] else variables, ...
+  )
+  names(fit$variables) <- names(frame)
+  fit$terms <- keep_constants(layout, data)
+  fit
+}
+
+# A variable made by I() is what it was made of.
+plain_term <- function(x) {
+  if (inherits(x, "AsIs")) class(x) <- setdiff(class(x), "AsIs")
+  x
+}
+
+# --- Arguments -------------------------------------------------------------
+
+cose_estimators <- c("kme", "skmse", "fkmse")
+
+check_cose <- function(estimator) {
+  if (is.character(estimator) && length(estimator) == 1L) {
+    estimator <- tolower(gsub("-", "", estimator))
+    if (estimator %in% marginal_estimators) {
+      stop_input(
+        "'estimator' must be one of \"kme\", \"skmse\", \"fkmse\", not \"",
+        estimator, "\": operators are shrunk by weights on the points; ",
+        "'center' may be any fit of kme()"
+      )
+    }
+    if (identical(estimator, "rkmse")) {
+      return("skmse")
+    }
+  }
+  check_choice(estimator, cose_estimators, "estimator")
+}
+
+# What each of d variables is centred by.
+check_centers <- function(center, d) {
+  if (identical(center, cose_estimators)) center <- "kme"
+  if (inherits(center, "kme") && d > 1L) {
+    stop_input(
+      "'center' must be a name or a list of ", d, " names or fits, one for ",
+      "each variable, not one fit"
+    )
+  }
+  if (!is.list(center) || inherits(center, "kme")) {
+    return(rep(list(center), d))
+  }
+  if (length(center) != d) {
+    stop_input("'center' must have one entry for each of ", d, " variable",
+               if (d > 1L) "s", ", not ", length(center))
+  }
+  unname(center)
+}
+
+# The kernel of a variable, NULL for that of its values' kind.
+default_kernel <- function(given, center, x) {
+  if (is.null(given) && inherits(center, "kme") && !has_own_kernel(x)) {
+    center$kernel
+  } else {
+    given
+  }
+}
+
+check_operator <- function(variables, ncomp) {
+  n <- check_lengths(variables)
+  if (n < 2L) {
+    stop_input("'", variables[[1L]]$name, "' must have at least 2 rows, not ",
+               n)
+  }
+  for (variable in variables) {
+    if (identical(variable$kernel$family, "energy")) {
+      stop_input(
+        "'", variable$name, "' must have a positive definite kernel, not ",
+        "kernel_energy(), which is for tests of plain kernel means only"
+      )
+    }
+  }
+  if (!is.null(ncomp)) {
+    check_count(ncomp, "ncomp")
+    if (length(variables) > 2L) {
+      stop_input("'ncomp' must be NULL for more than two variables, whose ",
+                 "tensor has no spectrum")
+    }
+  }
+}
+
+# --- The operator ------------------------------------------------------------
+
+# A centred sample with `given` (is its gram the user's?) and the `levels` of a
+# factor, in the order of its columns of indicators.
+operator_sample <- function(variable, x, center) {
+  sample <- if (variable$what == "gram") {
+    centred_sample(x, NULL, center)
+  } else if (variable$what == "factor") {
+    centred_sample(variable$points, variable$kernel, center)
+  } else {
+    x <- check_data(x, variable$name)
+    if (is.null(variable$values)) {
+      centred_sample(x, variable$kernel, center)
+    } else {
+      centred_sample(new_gram(variable$values, variable$kernel, x), NULL,
+                     center)
+    }
+  }
+  sample$given <- variable$what == "gram"
+  if (variable$what == "factor") sample$levels <- as.character(unique(x))
+  sample
+}
+
+fit_cov <- function(variables, data, centers, estimator, lambda, select) {
+  samples <- Map(operator_sample, variables, data, centers)
+  names(samples) <- names(variables)
+  h <- centred_product(samples)
+  fit <- cose_weights(h, estimator, lambda, select)
+  one <- length(samples) == 1L
+  if (one) {
+    fit$trace <- sum(fit$weights * centred_diagonal(samples[[1L]]))
+  }
+  if (length(samples) <= 2L) {
+    pairs <- lapply(samples, positive_pairs)
+    fit <- c(fit, if (one) {
+      leading_values(operator_spectrum(pairs[[1L]]$values, pairs[[1L]]$vectors,
+                                       fit$weights))
+    } else {
+      leading_values(operator_svd(pairs[[1L]], pairs[[2L]], fit$weights))
+    })
+  }
+  # A gram that was formed on the way is not kept.
+  fit$variables <- lapply(samples, \(sample) {
+    if (!sample$given) {
+      sample["gram"] <- list(NULL)
+      sample$mean["gram"] <- list(NULL)
+    }
+    sample
+  })
+  fit
+}
+
+# The product, entry by entry, of the centred Gram matrices; K^c o K^c for one.
+centred_product <- function(samples) {
+  n <- samples[[1L]]$n
+  check_memory(n, n, "use fewer rows", copies = 4 + length(samples))
+  h <- centred_matrix(samples[[1L]])
+  if (length(samples) == 1L) {
+    return(h^2)
+  }
+  for (sample in samples[-1L]) {
+    h <- h * centred_matrix(sample)
+  }
+  h
+}
+
+# The eigenpairs of K^c that are more than rounding.
+positive_pairs <- function(sample) {
+  s <- centred_spectrum(sample)
+  kept <- s$values > 0
+  list(values = s$values[kept], vectors = s$vectors[, kept, drop = FALSE])
+}
+
+# A spectrum without the values that are rounding.
+leading_values <- function(found) {
+  values <- found$values
+  n <- nrow(found[[2L]])
+  kept <- abs(values) > n * .Machine$double.eps * max(abs(values), 0)
+  functions <- lapply(found[-1L], \(v) {
+    matrix(v[, kept], n, dimnames = list(
+      NULL, sprintf("%s%d", if (length(found) > 2L) "SV" else "PC",
+                    seq_len(sum(kept)))
+    ))
+  })
+  c(list(values = values[kept], rank = sum(kept)), functions)
+}
+
+new_kme_cov <- function(fit, ncomp, arguments, several) {
+  if (!is.null(ncomp)) {
+    if (ncomp > fit$rank) {
+      warn_kernmean("'ncomp' is ", ncomp, ", more than the rank of the ",
+                    "operator; ", fit$rank, " components were kept")
+    }
+    kept <- seq_len(min(ncomp, fit$rank))
+    fit$values <- fit$values[kept]
+    for (name in intersect(c("vectors", "left", "right"), names(fit))) {
+      fit[[name]] <- fit[[name]][, kept, drop = FALSE]
+    }
+  }
+  structure(
+    c(fit, list(n = fit$variables[[1L]]$n, center = arguments$center,
+                several = several, arguments = arguments)),
+    class = "kme_cov"
+  )
+}
+
 # --- Weights and spectrum of the operator ----------------------------------
 
 # COSE: the weights beta of sum_i beta_i phi_i (x) psi_i from h, the product
@@ -15,9 +417,32 @@ cose_weights <- function(h, estimator, lambda = NULL, select = NULL) {
 # list(values, decreasing; vectors, n x r: the weights V of unit-norm
 # eigenfunctions sum_i V_ij phi_i). Weights may be negative, values too.
 operator_spectrum <- function(values, vectors, weights) {
+  if (length(values) == 0L) {
+    return(list(values = numeric(), vectors = vectors))
+  }
   half <- vectors * rep(sqrt(values), each = nrow(vectors))
   found <- .Call(C_r_eigen, crossprod(half, weights * half))
   inverse <- vectors * rep(1 / sqrt(values), each = nrow(vectors))
   list(values = found$values,
        vectors = fix_signs(inverse %*% found$vectors))
+}
+
+# Singular values and functions of sum_i beta_i phi_i (x) psi_i from the
+# eigenpairs x of K_X^c and y of K_Y^c: list(values; left, right: n x r). The
+# sign of a pair is that of the left one.
+operator_svd <- function(x, y, weights) {
+  n <- length(weights)
+  if (length(x$values) == 0L || length(y$values) == 0L) {
+    return(list(values = numeric(), left = matrix(0, n, 0L),
+                right = matrix(0, n, 0L)))
+  }
+  scaled <- \(pairs, power) {
+    pairs$vectors * rep(pairs$values^power, each = n)
+  }
+  found <- svd(crossprod(scaled(x, 0.5), weights * scaled(y, 0.5)))
+  left <- scaled(x, -0.5) %*% found$u
+  right <- scaled(y, -0.5) %*% found$v
+  fixed <- fix_signs(left)
+  turned <- ifelse(colSums(fixed * left) < 0, -1, 1)
+  list(values = found$d, left = fixed, right = right * rep(turned, each = n))
 }

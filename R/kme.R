@@ -322,10 +322,7 @@ update.kme <- function(object, ...) {
 # list(changes, arguments with the points of the fit unless they change,
 # same_columns).
 change_arguments <- function(object, changes) {
-  if (length(changes) && (is.null(names(changes)) ||
-                            !all(nzchar(names(changes))))) {
-    stop_input("the arguments of update() must be named")
-  }
+  check_named(changes)
   arguments <- object$arguments
   same_columns <- !"x" %in% names(changes)
   if ("data" %in% names(changes) && !is.null(object$terms)) {
@@ -342,6 +339,13 @@ change_arguments <- function(object, changes) {
     arguments$x <- if (by_points) object$x else object$gram
   }
   list(changes = changes, arguments = arguments, same_columns = same_columns)
+}
+
+check_named <- function(changes) {
+  if (length(changes) && (is.null(names(changes)) ||
+                            !all(nzchar(names(changes))))) {
+    stop_input("the arguments of update() must be named")
+  }
 }
 
 estimator_title <- function(object) {

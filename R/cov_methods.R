@@ -1,0 +1,403 @@
+# What a fit of kme_cov() can do: new values, update, print, summary, plot.
+
+# --- New values ------------------------------------------------------------
+
+#' @rdname kme_cov
+#' @param object,newdata A fit; new values, see Methods.
+#' @param side For two variables: scores on the singular functions of the first
+#'   (`"left"`) or of the second (`"right"`).
+#' @export
+predict.kme_cov <- function(object, newdata, type = c("scores", "value"), ...,
+                            side = c("left", "right"), ncomp = NULL) {
+  check_dots(...)
+  type <- check_choice(type, c("scores", "value"), "type")
+  d <- length(object$variables)
+  if (type == "value" || d == 1L) {
+    if (!missing(side)) {
+      stop_input("'side' must not be given but for scores of two variables")
+    }
+  } else {
+    side <- check_choice(side, c("left", "right"), "side")
+  }
+  if (type == "value") {
+    if (!is.null(ncomp)) {
+      stop_input("'ncomp' must be NULL for type = \"value\"")
+    }
+    return(operator_value(object, if (!missing(newdata)) list(newdata)))
+  }
+  if (d > 2L) {
+    stop_input("'type' must be \"value\" for more than two variables, whose ",
+               "tensor has no spectrum")
+  }
+  which <- if (d == 2L && side == "right") 2L else 1L
+  v <- if (d == 1L) object$vectors else object[[side]]
+  if (!is.null(ncomp)) {
+    ncomp <- check_count(ncomp, "ncomp")
+    if (ncomp > ncol(v)) {
+      stop_input("'ncomp' must be at most ", ncol(v), ", the components that ",
+                 "were kept, not ", ncomp)
+    }
+    v <- v[, seq_len(ncomp), drop = FALSE]
+  }
+  variable <- object$variables[[which]]
+  if (missing(newdata)) {
+    scores <- centred_matrix(variable) %*% v
+    names <- rownames(variable$x)
+  } else {
+    new <- new_values(object, newdata, which)[[1L]]
+    scores <- if (ncol(v) == 0L) {
+      matrix(0, new_rows(new), 0L)
+    } else {
+      centred_apply(variable, new, v, centred_mean_at(variable, new))
+    }
+    names <- new$names
+  }
+  dimnames(scores) <- list(names, colnames(v))
+  scores
+}
+
+# sum_i beta_i prod_l k^c_l(z_l, x_il) at the rows of list(newdata), or at the
+# sample for NULL.
+operator_value <- function(object, newdata) {
+  samples <- object$variables
+  if (is.null(newdata)) {
+    value <- drop(centred_product(samples) %*% object$weights)
+    return(stats::setNames(value, rownames(samples[[1L]]$x)))
+  }
+  newdata <- newdata[[1L]]
+  if (length(samples) == 1L) {
+    if (is_several(newdata) && length(newdata) == 2L) {
+      new <- lapply(unname(newdata), \(z) new_values(object, z, 1L)[[1L]])
+    } else {
+      new <- rep(new_values(object, newdata, 1L), 2L)
+    }
+    samples <- rep(samples, 2L)
+  } else {
+    new <- new_values(object, newdata, seq_along(samples))
+  }
+  rows <- vapply(new, new_rows, 1L)
+  if (any(rows != rows[1L])) {
+    stop_input("'newdata' must have as many rows for each variable, not ",
+               paste(rows, collapse = " and "))
+  }
+  at <- Map(centred_mean_at, samples, new)
+  block <- max(1L, 2^22 %/% object$n)
+  value <- unlist(lapply(seq(1L, rows[1L], by = block), \(start) {
+    kept <- start:min(start + block - 1L, rows[1L])
+    values <- Map(\(sample, z, at) centred_cross(sample, z, at, kept),
+                  samples, new, at)
+    drop(Reduce(`*`, values) %*% object$weights)
+  }))
+  stats::setNames(value, new[[1L]]$names)
+}
+
+new_rows <- function(new) nrow(if (is.null(new$z)) new$values else new$z)
+
+# L^c of some rows of new values, whose mean embedding is `at`.
+centred_cross <- function(sample, new, at, rows) {
+  own <- if (is.null(new$z)) {
+    new$values[rows, , drop = FALSE]
+  } else {
+    fold_store(sample$kernel, new$z[rows, , drop = FALSE], sample$x)
+  }
+  own - outer(at[rows] - sample$norm2, sample$at, `+`)
+}
+
+# New values of the variables `which`, as of centred_newdata().
+new_values <- function(object, newdata, which) {
+  labels <- names(object$variables)
+  d <- length(labels)
+  if (!is.null(object$terms) && is.data.frame(newdata)) {
+    newdata <- lapply(which, \(l) read_term(object$terms, newdata, l))
+  } else if (is_several(newdata)) {
+    if (length(newdata) != d && d == 1L) {
+      stop_input("'newdata' must hold values of one variable, not a list of ",
+                 length(newdata), "; pairs are for type = \"value\"")
+    }
+    if (length(newdata) != d) {
+      stop_input("'newdata' must be a list of ", d, " variables, not of ",
+                 length(newdata))
+    }
+    if (all(labels %in% names(newdata))) newdata <- newdata[labels]
+    newdata <- unname(newdata)[which]
+  } else {
+    if (length(which) > 1L) {
+      stop_input("'newdata' must be a list of ", d, " variables, not ",
+                 describe(newdata))
+    }
+    newdata <- list(newdata)
+  }
+  Map(\(z, variable, label) {
+    if (is.null(variable$levels)) {
+      centred_newdata(variable, z)
+    } else {
+      list(z = level_indicators(z, variable$levels, label))
+    }
+  }, newdata, object$variables[which], labels[which], USE.NAMES = FALSE)
+}
+
+# The term number l of a formula at new data.
+read_term <- function(layout, newdata, l, name = "newdata") {
+  term <- attr(layout, "predvars")[[l + 1L]]
+  needed <- intersect(all.vars(term), attr(layout, "columns"))
+  missing <- setdiff(needed, names(newdata))
+  if (length(missing)) {
+    stop_input(
+      "'", name, "' must have the variables of the formula; missing: ",
+      paste0("'", missing, "'", collapse = ", ")
+    )
+  }
+  plain_term(eval(term, newdata, environment(layout)))
+}
+
+level_indicators <- function(z, levels, name) {
+  if (!(is.factor(z) || is.logical(z) || is.character(z)) ||
+        !is.null(dim(z))) {
+    stop_input("'newdata' must hold a factor for '", name, "', not ",
+               describe(z))
+  }
+  if (anyNA(z)) {
+    stop_input("'newdata' must have no missing values, not ", sum(is.na(z)),
+               " NA")
+  }
+  points <- outer(as.character(z), levels, `==`)
+  storage.mode(points) <- "double"
+  points
+}
+
+# --- Methods ---------------------------------------------------------------
+
+#' @export
+coef.kme_cov <- function(object, ...) object$weights
+
+#' @rdname kme_cov
+#' @export
+update.kme_cov <- function(object, ...) {
+  changes <- list(...)
+  check_named(changes)
+  arguments <- object$arguments
+  samples <- object$variables
+  same_data <- !any(c("x", "y") %in% names(changes))
+  if ("data" %in% names(changes) && !is.null(object$terms)) {
+    terms <- seq_along(samples)
+    data <- lapply(terms, \(l) {
+      read_term(object$terms, changes$data, l, "data")
+    })
+    names(data) <- names(samples)
+    changes$x <- if (length(data) == 1L) data[[1L]] else data
+    changes$data <- NULL
+  }
+  sides <- if (!object$several) c("x", "y")[seq_along(samples)]
+  for (l in seq_along(sides)) {
+    name <- paste0("kernel_", sides[l])
+    if (!sides[l] %in% names(changes)) {
+      arguments[sides[l]] <- list(
+        sample_data(samples[[l]], name %in% names(changes))
+      )
+      arguments[name] <- list(sample_kernel(samples[[l]]))
+    }
+  }
+  if (is.null(sides) && !"x" %in% names(changes)) {
+    rekernel <- "kernel_x" %in% names(changes)
+    arguments$x <- lapply(samples, sample_data, rekernel)
+    arguments$kernel_x <- lapply(samples, sample_kernel)
+  }
+  # A rule of choice goes with its estimator, a number replaces a rule.
+  if ("estimator" %in% names(changes)) {
+    arguments[c("select", "lambda")] <- NULL
+  }
+  if (!is.null(changes$lambda)) arguments$select <- NULL
+  if (!is.null(changes$select)) arguments$lambda <- NULL
+  arguments[names(changes)] <- changes
+  arguments <- arguments[!vapply(arguments, is.null, logical(1))]
+  fit <- do.call(kme_cov.default, arguments)
+  if (same_data) {
+    names(fit$variables) <- names(samples)
+    fit$terms <- object$terms
+  }
+  fit
+}
+
+# What a sample was made from; with other kernels to come, its points.
+sample_data <- function(sample, rekernel) {
+  if (!is.null(sample$levels)) {
+    factor(sample$levels[max.col(sample$x)], sample$levels)
+  } else if (sample$given && !(rekernel && !is.null(sample$x))) {
+    sample$gram
+  } else {
+    sample$x
+  }
+}
+
+sample_kernel <- function(sample) {
+  if (is.null(sample$levels) && !sample$given) sample$kernel
+}
+
+cov_title <- function(object) {
+  d <- length(object$variables)
+  paste0(
+    if (d > 2L) paste("Tensor of order", d) else
+      c("Covariance operator", "Cross-covariance operator")[d],
+    switch(object$estimator, kme = ", empirical",
+           skmse = ", simple shrinkage (S-COSE)",
+           fkmse = ", flexible shrinkage (F-COSE)")
+  )
+}
+
+# "150 points; x: 2 columns, y: factor of 3 levels"
+describe_variables <- function(object) {
+  what <- vapply(object$variables, \(variable) {
+    if (!is.null(variable$levels)) {
+      count <- length(variable$levels)
+      paste0("factor of ", count, " level", if (count > 1L) "s")
+    } else if (is.null(variable$x)) {
+      "Gram matrix"
+    } else {
+      count <- ncol(variable$x)
+      paste0(count, " column", if (count > 1L) "s")
+    }
+  }, "")
+  strwrap(paste0(object$n, " points; ",
+                 paste0(names(what), ": ", what, collapse = ", ")),
+          exdent = 2L)
+}
+
+# The kernel of a variable on one line, if need be without its rule.
+describe_kernel <- function(variable, label) {
+  if (!is.null(variable$levels) || is.null(variable$kernel)) {
+    return(NULL)
+  }
+  line <- paste0(label, ": ", format_kernel(variable$kernel))
+  if (nchar(line) <= 80L) {
+    return(line)
+  }
+  variable$kernel$rule <- NULL
+  paste0(label, ": ", format_kernel(variable$kernel))
+}
+
+#' @rdname kme_cov
+#' @param digits Significant digits.
+#' @export
+print.kme_cov <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  cat(cov_title(x), "\n", sep = "")
+  labels <- names(x$variables)
+  kernels <- unlist(Map(describe_kernel, x$variables, labels))
+  cat(describe_variables(x), kernels[seq_len(min(3L, length(kernels)))],
+      sep = "\n")
+  if (x$estimator != "kme") {
+    lines <- describe_shrinkage(x, digits)
+    lines <- gsub("the KME", "the empirical operator", lines, fixed = TRUE)
+    cat(gsub("the target", "0", lines, fixed = TRUE), sep = "\n")
+  }
+  cat("Hilbert-Schmidt norm ", format(sqrt(max(0, x$norm2)), digits = digits),
+      "\n", sep = "")
+  if (!is.null(x$values)) {
+    leading <- x$values[seq_len(min(5L, length(x$values)))]
+    cat(if (length(labels) == 1L) "eigenvalues" else "singular values",
+        if (length(leading)) paste0(": ", paste(
+          format(leading, digits = digits), collapse = " "
+        )), " (rank ", x$rank, ")\n", sep = "")
+  }
+  invisible(x)
+}
+
+#' @rdname kme_cov
+#' @export
+summary.kme_cov <- function(object, ...) {
+  values <- object$values
+  table <- if (!is.null(values)) {
+    one <- length(object$variables) == 1L
+    share <- if (one) values / object$trace else values^2 / object$norm2
+    data.frame(value = values, share = share, cumulative = cumsum(share),
+               row.names = colnames(if (one) object$vectors else object$left))
+  }
+  structure(
+    list(fit = object, norm = sqrt(max(0, object$norm2)), values = table),
+    class = "summary.kme_cov"
+  )
+}
+
+#' @export
+print.summary.kme_cov <- function(x, digits = max(3L,
+                                                  getOption("digits") - 3L),
+                                  ...) {
+  fit <- x$fit
+  print(fit, digits = digits)
+  if (!is.null(x$values)) {
+    one <- length(fit$variables) == 1L
+    cat("\n", if (one) "Eigenvalues and their share of the trace, " else
+      "Singular values and their squares' share of the squared norm, ",
+      format(if (one) fit$trace else fit$norm2, digits = digits), ":\n",
+      sep = "")
+    print(utils::head(x$values, 10L), digits = digits)
+    if (nrow(x$values) > 10L) cat("and", nrow(x$values) - 10L, "more\n")
+  }
+  if (fit$estimator != "kme") {
+    cat("\nWeights times n:\n")
+    print(quantile(fit$n * fit$weights), digits = digits)
+    cat(sum(fit$weights < 0), " negative; sum ",
+        format(sum(fit$weights), digits = digits), "\n", sep = "")
+  }
+  invisible(x)
+}
+
+#' @rdname kme_cov
+#' @param type For `predict()` `"scores"` or `"value"`; for `plot()` what to
+#'   draw, also as the second argument, by default the first that applies.
+#' @export
+plot.kme_cov <- function(x, y, type = c("spectrum", "selection", "scores",
+                                        "weights"), ...) {
+  types <- c("spectrum", "selection", "scores", "weights")
+  type <- if (!missing(y)) {
+    check_choice(y, types, "type")
+  } else if (!missing(type)) {
+    check_choice(type, types, "type")
+  } else if (length(x$values)) {
+    "spectrum"
+  } else if (!is.null(x$score)) {
+    "selection"
+  } else {
+    "weights"
+  }
+  if (type %in% c("spectrum", "scores") && !length(x$values)) {
+    stop_input("'type' must not be \"", type, "\" for an operator without a ",
+               "spectrum")
+  }
+  switch(type,
+    spectrum = plot_values(x, ...),
+    selection = plot_selection(x, ...),
+    scores = plot_scores(x, ...),
+    weights = draw(plot_weights, list(object = x, main = cov_title(x)), ...)
+  )
+}
+
+plot_values <- function(object, ...) {
+  one <- length(object$variables) == 1L
+  draw(graphics::plot, list(
+    x = seq_along(object$values), y = object$values, type = "o", pch = 20,
+    las = 1, ylim = range(0, object$values), xlab = "index",
+    ylab = if (one) "eigenvalue" else "singular value",
+    main = cov_title(object)
+  ), ...)
+  abline(h = 0, lty = 2, col = "grey40")
+  invisible(object$values)
+}
+
+plot_scores <- function(object, ...) {
+  if (length(object$variables) == 1L) {
+    shown <- predict(object, ncomp = min(2L, length(object$values)))
+    if (ncol(shown) == 1L) shown <- cbind(index = seq_len(object$n), shown)
+    labels <- colnames(shown)
+  } else {
+    shown <- cbind(left = predict(object, ncomp = 1L, side = "left")[, 1L],
+                   right = predict(object, ncomp = 1L, side = "right")[, 1L])
+    labels <- paste("first singular function of", names(object$variables))
+  }
+  draw(graphics::plot, list(
+    x = unname(shown[, 1L]), y = unname(shown[, 2L]), pch = 19, cex = 0.7,
+    las = 1, xlab = labels[1L], ylab = labels[2L],
+    main = paste("Scores:", tolower(sub(",.*", "", cov_title(object))))
+  ), ...)
+  abline(h = 0, v = 0, lty = 3, col = "grey60")
+  invisible(shown)
+}

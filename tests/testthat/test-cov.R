@@ -1,0 +1,583 @@
+# Covariance and cross-covariance operators, and their shrinkage.
+
+A <- reference_data("A")
+cov_value <- function(quantity) reference_value("A_cov", quantity)
+
+# Centred kernel values of the points (and of new ones): columns and rows minus
+# their weighted means, in matrices.
+centred_R <- function(K, b, L = K) {
+  n <- nrow(K)
+  e <- function(m) matrix(1, m, 1)
+  (L - e(nrow(L)) %*% t(b) %*% K) %*% (diag(n) - b %*% t(e(n)))
+}
+
+# Two dependent variables, three and two columns.
+two_variables <- function(n, seed = 1) {
+  set.seed(seed)
+  x <- matrix(rnorm(3 * n), n)
+  list(x = x, y = cbind(x[, 1]^2, x[, 2]) + matrix(rnorm(2 * n, sd = 0.5), n))
+}
+
+cov_gram <- function(fit, l = 1, z = NULL) {
+  v <- fit$variables[[l]]
+  gram_R(v$kernel, if (is.null(z)) v$x else z, v$x)
+}
+
+# --- Values ------------------------------------------------------------------
+
+test_that("the shrinkage, spectrum and norm equal the reference values", {
+  kernel <- reference_kernel("A_rbf")
+  plain <- kme_cov(A, kernel_x = kernel)
+  simple <- kme_cov(A, kernel_x = kernel, estimator = "skmse")
+  flexible <- kme_cov(A, kernel_x = kernel, estimator = "fkmse",
+                      lambda = cov_value("fcose_lambda"))
+  expect_equal(simple$alpha, cov_value("scose_alpha"), tolerance = 1e-10)
+  expect_equal(flexible$weights, cov_value("fcose_weights"), tolerance = 1e-10)
+  expect_equal(flexible$norm2, cov_value("hs_norm2_fcose"), tolerance = 1e-10)
+  fits <- list(kme = plain, scose = simple, fcose = flexible)
+  for (name in names(fits)) {
+    expect_equal(fits[[name]]$values[1:5],
+                 cov_value(paste0("eigenvalues_", name)), tolerance = 1e-10)
+  }
+})
+
+test_that("weights are those of the mean estimators on the product matrix", {
+  data <- two_variables(20)
+  third <- random_points(20, 1)
+  for (x in list(data, c(data, list(z = third)))) {
+    fits <- lapply(c("kme", "skmse", "fkmse"), \(e) {
+      kme_cov(x, estimator = e, lambda = if (e == "fkmse") 0.03)
+    })
+    K <- lapply(seq_along(x), \(l) {
+      centred_R(cov_gram(fits[[1]], l), rep(1 / 20, 20))
+    })
+    H <- Reduce(`*`, K)
+    alpha <- skmse_alpha_R(H, "loocv")
+    expect_equal(fits[[1]]$weights, rep(1 / 20, 20))
+    expect_equal(fits[[2]]$weights, rep((1 - alpha) / 20, 20),
+                 tolerance = 1e-12)
+    expect_equal(fits[[3]]$weights, fkmse_weights_R(H, 0.03),
+                 tolerance = 1e-11)
+    for (fit in fits) {
+      beta <- coef(fit)
+      expect_equal(fit$norm2, drop(beta %*% H %*% beta), tolerance = 1e-11)
+    }
+    chosen <- kme_cov(x, estimator = "fkmse")
+    expect_equal(chosen$minimum, fkmse_loocv_R(H, chosen$lambda),
+                 tolerance = 1e-9)
+    expect_lte(chosen$minimum, chosen$reference)
+  }
+})
+
+test_that("S-COSE keeps the eigenfunctions; its spectrum is 1 - alpha times", {
+  data <- two_variables(25)
+  plain <- kme_cov(data$x)
+  shrunk <- kme_cov(data$x, estimator = "skmse")
+  expect_gt(shrunk$alpha, 0.05)
+  expect_equal(shrunk$values, (1 - shrunk$alpha) * plain$values,
+               tolerance = 1e-12)
+  # Well separated functions; others are determined less sharply.
+  expect_equal(shrunk$vectors[, 1:5], plain$vectors[, 1:5], tolerance = 1e-9)
+  plain <- kme_cov(data$x, data$y)
+  shrunk <- kme_cov(data$x, data$y, estimator = "skmse")
+  expect_equal(shrunk$values, (1 - shrunk$alpha) * plain$values,
+               tolerance = 1e-12)
+  expect_equal(shrunk$left[, 1:5], plain$left[, 1:5], tolerance = 1e-9)
+  expect_equal(shrunk$right[, 1:5], plain$right[, 1:5], tolerance = 1e-9)
+})
+
+# --- Spectrum ----------------------------------------------------------------
+
+test_that("the operator by its weights is the operator by its eigenpairs", {
+  for (kernel in list(kernel_rbf(1.2), kernel_poly(2))) {
+    sample <- centred_sample(random_points(30, 3), kernel, "kme")
+    K <- centred_matrix(sample)
+    pairs <- positive_pairs(sample)
+    set.seed(1)
+    weights <- stats::rnorm(30)
+    found <- operator_spectrum(pairs$values, pairs$vectors, weights)
+    expect_lt(min(found$values), -0.01 * max(found$values))
+    KV <- K %*% found$vectors
+    scale <- max(abs(K))
+    # Functions have norm 1 to sqrt(eps) where K is singular to rounding.
+    expect_lt(max(abs(crossprod(found$vectors, KV) - diag(ncol(KV)))), 1e-7)
+    by_pairs <- KV %*% (found$values * t(KV))
+    expect_lt(max(abs(by_pairs - K %*% (weights * K))), 1e-11 * scale^2)
+    # The paper's problem: K B K V = K V D.
+    left <- K %*% (weights * KV)
+    expect_lt(max(abs(left - KV * rep(found$values, each = 30))),
+              1e-10 * scale^2)
+  }
+})
+
+test_that("the operator by its weights is the operator by singular functions", {
+  data <- two_variables(30)
+  data$x <- data$x[, 3]
+  fit <- kme_cov(data$x, data$y, estimator = "fkmse", lambda = 0.05)
+  expect_lt(min(fit$weights), -1e-3)
+  K <- lapply(1:2, \(l) centred_R(cov_gram(fit, l), rep(1 / 30, 30)))
+  left <- K[[1]] %*% fit$left
+  right <- K[[2]] %*% fit$right
+  for (norms in list(crossprod(fit$left, left), crossprod(fit$right, right))) {
+    expect_lt(max(abs(norms[1:8, 1:8] - diag(8))), 1e-9)
+  }
+  want <- K[[1]] %*% (fit$weights * K[[2]])
+  expect_lt(max(abs(left %*% (fit$values * t(right)) - want)), 1e-12)
+  # Weights of functions on directions of small variance are large.
+  expect_lt(max(abs(predict(fit) - left)), 1e-8)
+  expect_lt(max(abs(predict(fit, side = "right") - right)), 1e-8)
+  largest <- apply(fit$left, 2, \(v) v[which.max(abs(v))])
+  expect_true(all(largest[1:8] > 0))
+})
+
+test_that("the squared norm is the sum of squared values; eigenvalues add up", {
+  data <- two_variables(30)
+  for (estimator in c("kme", "skmse", "fkmse")) {
+    for (center in c("kme", "fkmse")) {
+      for (x in list(data$x, data)) {
+        fit <- kme_cov(x, estimator = estimator, center = center)
+        expect_equal(sum(fit$values^2), fit$norm2, tolerance = 1e-10)
+        if (!is.null(fit$vectors)) {
+          expect_equal(sum(fit$values), fit$trace, tolerance = 1e-10)
+          expect_equal(sum(summary(fit)$values$share), 1, tolerance = 1e-10)
+        } else {
+          expect_equal(tail(summary(fit)$values$cumulative, 1), 1,
+                       tolerance = 1e-10)
+        }
+      }
+    }
+  }
+})
+
+test_that("with linear kernels values are those of cov()", {
+  data <- two_variables(40)
+  linear <- kernel_linear()
+  fit <- kme_cov(data$x, kernel_x = linear)
+  expect_identical(fit$rank, 3L)
+  e <- eigen(cov(data$x) * 39 / 40)
+  expect_equal(fit$values, e$values, tolerance = 1e-12)
+  expect_equal(abs(cor(predict(fit), scale(data$x, scale = FALSE) %*%
+                         e$vectors)), diag(3), ignore_attr = TRUE,
+               tolerance = 1e-10)
+  cross <- kme_cov(data$x, data$y, linear, linear)
+  s <- svd(cov(data$x, data$y) * 39 / 40)
+  expect_equal(cross$values, s$d, tolerance = 1e-12)
+  # The weights give the vectors themselves, x and y with one sign.
+  u <- t(data$x) %*% cross$left
+  v <- t(data$y) %*% cross$right
+  expect_equal(u %*% (cross$values * t(v)), cov(data$x, data$y) * 39 / 40,
+               ignore_attr = TRUE, tolerance = 1e-12)
+})
+
+test_that("the empirical norm of two variables is the biased HSIC statistic", {
+  data <- two_variables(25)
+  species <- factor(rep(1:3, length.out = 25))
+  for (y in list(data$y, species, gram(data$y, kernel_laplace(2)))) {
+    test <- hsic_test(data$x, y, B = 1)
+    expect_equal(kme_cov(data$x, y)$norm2, test$statistic[[1]],
+                 tolerance = 1e-11)
+  }
+})
+
+test_that("explicit features of degree 2 give the same operator", {
+  data <- list(x = random_points(15, 2, 1), y = random_points(15, 2, 2))
+  features <- function(x) {
+    cbind(1, sqrt(2) * x, x^2, sqrt(2) * x[, 1] * x[, 2])
+  }
+  poly <- kernel_poly(2)
+  for (center in c("kme", "skmse")) {
+    fit <- kme_cov(data, kernel_x = poly, estimator = "fkmse", lambda = 0.5,
+                   center = center)
+    phi <- Map(\(x, v) {
+      f <- features(x)
+      list(mean = colSums(coef(v$mean) * f), at = f)
+    }, data, fit$variables)
+    centred <- lapply(phi, \(p) sweep(p$at, 2, p$mean))
+    operator <- crossprod(centred$x, fit$weights * centred$y)
+    s <- svd(operator)
+    expect_equal(fit$values, s$d[seq_along(fit$values)], tolerance = 1e-10)
+    z <- random_points(4, 2, 3)
+    new <- sweep(features(z), 2, phi$x$mean) %*% s$u
+    scores <- predict(fit, z)
+    expect_identical(colnames(scores)[2], "SV2")
+    expect_equal(abs(unname(scores)), abs(new[, seq_len(ncol(scores))]),
+                 tolerance = 1e-8)
+    other <- sweep(features(-z), 2, phi$y$mean)
+    value <- rowSums((sweep(features(z), 2, phi$x$mean) %*% operator) * other)
+    expect_equal(predict(fit, list(z, -z), type = "value"), value,
+                 tolerance = 1e-10)
+  }
+})
+
+test_that("a variable paired with itself has singular values for eigenvalues", {
+  x <- random_points(20, 2)
+  one <- kme_cov(x, estimator = "fkmse", lambda = 0.1)
+  two <- kme_cov(x, x, estimator = "fkmse", lambda = 0.1)
+  expect_equal(two$weights, one$weights, tolerance = 1e-13)
+  expect_equal(two$values, sort(abs(one$values), decreasing = TRUE),
+               tolerance = 1e-11)
+  expect_equal(two$left[, 1:5], two$right[, 1:5], tolerance = 1e-8)
+  expect_equal(unname(two$left[, 1:5]), unname(one$vectors[, 1:5]),
+               tolerance = 1e-8)
+  expect_equal(predict(two, list(x[1:3, ], x[4:6, ]), type = "value"),
+               predict(one, list(x[1:3, ], x[4:6, ]), type = "value"),
+               tolerance = 1e-12)
+})
+
+test_that("ncomp keeps the leading components and the totals", {
+  data <- two_variables(20)
+  for (x in list(data$x, data)) {
+    whole <- kme_cov(x)
+    few <- kme_cov(x, ncomp = 3)
+    expect_identical(few$values, whole$values[1:3])
+    expect_identical(predict(few), predict(whole, ncomp = 3))
+    expect_identical(few[c("rank", "norm2", "trace")],
+                     whole[c("rank", "norm2", "trace")])
+    expect_equal(predict(few, x, type = "value"),
+                 predict(whole, x, type = "value"))
+  }
+  expect_warning(many <- kme_cov(data$x, kernel_x = kernel_linear(), ncomp = 9),
+                 "rank of the operator; 3 components were kept",
+                 class = "kernmean_warning")
+  expect_length(many$values, 3)
+})
+
+test_that("constant variables and full shrinkage give the operator 0", {
+  zero <- kme_cov(rep(2, 5), 1:5)
+  expect_identical(zero$values, numeric())
+  expect_identical(c(zero$rank, dim(zero$left)), c(0L, 5L, 0L))
+  expect_equal(zero$norm2, 0)
+  expect_identical(kme_cov(rep(2, 5))$rank, 0L)
+  expect_identical(dim(predict(kme_cov(rep(2, 5)), 1:3)), c(3L, 0L))
+  all <- kme_cov(1:5, estimator = "skmse", lambda = Inf)
+  expect_identical(all$values, numeric())
+  expect_identical(predict(all, 1:3, type = "value"), numeric(3))
+})
+
+test_that("values that are rounding do not count in the rank", {
+  signs <- cbind(c(1, 1, 1, 1, -1, -1, -1, -1), c(1, 1, -1, -1, 1, 1, -1, -1),
+                 c(1, -1, 1, -1, 1, -1, 1, -1))
+  turn <- qr.Q(qr(random_points(2, 2)))
+  linear <- kernel_linear()
+  # Columns are orthogonal: only the first is in both variables.
+  fit <- kme_cov(signs[, 1:2] %*% turn, signs[, c(1, 3)] %*% turn, linear,
+                 linear)
+  expect_identical(c(fit$rank, ncol(fit$left), ncol(fit$right)), c(1L, 1L, 1L))
+  expect_equal(fit$values, 1, tolerance = 1e-13)
+})
+
+# --- New values --------------------------------------------------------------
+
+test_that("scores of new points are centred kernel values times weights", {
+  data <- two_variables(20)
+  z <- list(x = random_points(6, 3, 8), y = random_points(6, 2, 9))
+  for (center in c("kme", "skmse", "fkmse")) {
+    fit <- kme_cov(data, kernel_x = list(kernel_rbf(1.5), kernel_matern(5 / 2)),
+                   center = center, ncomp = 4)
+    for (l in 1:2) {
+      side <- c("left", "right")[l]
+      b <- coef(fit$variables[[l]]$mean)
+      Lc <- centred_R(cov_gram(fit, l), b, cov_gram(fit, l, z[[l]]))
+      got <- predict(fit, z[[l]], side = side)
+      expect_equal(got, Lc %*% fit[[side]], tolerance = 1e-10)
+      expect_identical(predict(fit, z, side = side), got)
+      expect_identical(predict(fit, rev(z), side = side), got)
+    }
+    one <- kme_cov(data$x, center = center, ncomp = 4)
+    b <- coef(one$variables$x$mean)
+    Lc <- centred_R(cov_gram(one), b, cov_gram(one, 1, z$x))
+    expect_equal(predict(one, z$x), Lc %*% one$vectors, tolerance = 1e-10)
+  }
+})
+
+test_that("predict() at the sample is predict() without new data", {
+  data <- two_variables(20)
+  rownames(data$x) <- letters[1:20]
+  for (estimator in c("kme", "fkmse")) {
+    one <- kme_cov(data$x, estimator = estimator, ncomp = 5)
+    two <- kme_cov(data, estimator = estimator, ncomp = 5)
+    expect_equal(predict(one, data$x), predict(one), tolerance = 1e-10)
+    expect_equal(predict(two, data$x), predict(two), tolerance = 1e-10)
+    expect_equal(predict(two, data$y, side = "right"),
+                 predict(two, side = "right"), tolerance = 1e-10,
+                 ignore_attr = TRUE)
+    for (fit in list(one, two)) {
+      at <- if (length(fit$variables) == 1) data$x else data
+      expect_equal(predict(fit, at, type = "value"),
+                   predict(fit, type = "value"), tolerance = 1e-10)
+    }
+    expect_identical(rownames(predict(one)), letters[1:20])
+  }
+})
+
+test_that("the value of three factors is the sum over the sample", {
+  set.seed(5)
+  data <- list(a = random_points(12, 2), b = stats::rnorm(12),
+               c = factor(sample(c("u", "v", "w"), 12, TRUE)))
+  new <- list(a = random_points(3, 2, 7), b = c(-1, 0, 2),
+              c = factor(c("v", "u", "new")))
+  for (center in c("kme", "skmse", "fkmse")) {
+    fit <- kme_cov(data, estimator = "fkmse", lambda = 0.02, center = center)
+    expect_null(fit$values)
+    labels <- as.character(data$c)
+    K <- list(cov_gram(fit, 1), cov_gram(fit, 2), delta_R(data$c))
+    L <- list(cov_gram(fit, 1, new$a), cov_gram(fit, 2, matrix(new$b)),
+              outer(as.character(new$c), labels, `==`) + 0)
+    b <- lapply(fit$variables, \(v) coef(v$mean))
+    Lc <- Map(centred_R, K, b, L)
+    want <- vapply(1:3, \(z) {
+      total <- 0
+      for (i in 1:12) {
+        total <- total +
+          fit$weights[i] * Lc[[1]][z, i] * Lc[[2]][z, i] * Lc[[3]][z, i]
+      }
+      total
+    }, numeric(1))
+    expect_equal(predict(fit, new, type = "value"), want, tolerance = 1e-11)
+    expect_equal(predict(fit, new[c("c", "a", "b")], type = "value"), want,
+                 tolerance = 1e-11)
+    as_text <- list(new$a, new$b, as.character(new$c))
+    expect_equal(predict(fit, as_text, type = "value"), want,
+                 tolerance = 1e-11)
+  }
+})
+
+test_that("one set of points stands for pairs of equal ones", {
+  x <- random_points(15, 2)
+  z <- random_points(4, 2, 3)
+  w <- random_points(4, 2, 4)
+  fit <- kme_cov(x, estimator = "fkmse", lambda = 0.1)
+  value <- \(...) predict(fit, ..., type = "value")
+  expect_equal(value(z), value(list(z, z)))
+  expect_equal(value(list(z, w)), value(list(w, z)), tolerance = 1e-13)
+  pairs <- predict(fit, z) %*% (fit$values * t(predict(fit, w)))
+  expect_equal(value(list(z, w)), diag(pairs), tolerance = 1e-10)
+})
+
+test_that("values of many rows are computed block by block", {
+  z <- seq(-1, 1, length.out = 2^22 %/% 5 + 10)
+  fit <- kme_cov(1:5, kernel_x = kernel_linear())
+  # <z - 3, C (z - 3)>, C = 2 the variance of 1:5.
+  expect_equal(predict(fit, z, type = "value"), 2 * (z - 3)^2,
+               tolerance = 1e-12)
+})
+
+# --- Readers -----------------------------------------------------------------
+
+test_that("matrices of kernel values and grams are variables", {
+  data <- two_variables(15)
+  z <- random_points(4, 3, 6)
+  rbf <- kernel_rbf(2)
+  fit <- kme_cov(data$x, data$y, kernel_x = rbf, center = "skmse")
+  values <- kme_cov(as_gram(kernel_matrix(rbf, data$x)), data$y,
+                    center = "skmse")
+  g <- kme_cov(gram(data$x, rbf), data$y, center = "skmse")
+  expect_equal(values$values, fit$values, tolerance = 1e-10)
+  expect_equal(g$values, fit$values, tolerance = 1e-10)
+  few <- \(fit, z) predict(fit, z, ncomp = 4)
+  expect_equal(few(values, kernel_matrix(rbf, z, data$x)), few(fit, z),
+               tolerance = 1e-8)
+  expect_equal(few(g, z), few(fit, z), tolerance = 1e-8)
+  expect_null(fit$variables$x$gram)
+  expect_equal(update(g, kernel_x = kernel_rbf(3))$norm2,
+               update(fit, kernel_x = kernel_rbf(3))$norm2, tolerance = 1e-12)
+})
+
+test_that("a kernel that is an R function is called once for each value", {
+  calls <- 0
+  f <- kernel_function(\(x, y) {
+    calls <<- calls + length(x) * length(y)
+    tcrossprod(x, y) + 1
+  })
+  x <- stats::rnorm(10)
+  fit <- kme_cov(x, kernel_x = f)
+  expect_identical(calls, 100)
+  expect_equal(fit$values, kme_cov(x, kernel_x = kernel_linear())$values,
+               tolerance = 1e-12)
+  expect_null(fit$variables$x$gram)
+  expect_null(fit$variables$x$mean$gram)
+  expect_equal(predict(fit, x), predict(fit), tolerance = 1e-12)
+})
+
+test_that("the centre may be a fit, or one for each variable", {
+  data <- two_variables(20)
+  rbf <- kernel_rbf(1.5)
+  mean <- kme(data$x, rbf, "skmse")
+  named <- kme_cov(data$x, kernel_x = rbf, center = "skmse")
+  expect_equal(kme_cov(data$x, center = mean)$values, named$values,
+               tolerance = 1e-12)
+  both <- kme_cov(data$x, data$y, kernel_x = rbf, center = "skmse")
+  mixed <- kme_cov(data$x, data$y, center = list(mean, "skmse"))
+  listed <- kme_cov(data, center = list(mean, "skmse"))
+  expect_equal(mixed$values, both$values, tolerance = 1e-12)
+  expect_identical(mixed$values, listed$values)
+  noisy <- kme_cov(data$x, center = kme(data$x, rbf, "mkme", noise = 0.5))
+  m <- predict(noisy$variables$x$mean)
+  K <- gram_R(rbf, data$x) - outer(m, m, `+`) + noisy$variables$x$mean$norm2
+  expect_equal(noisy$norm2, mean(K^2), tolerance = 1e-12)
+})
+
+test_that("the formula method is the default method on its terms", {
+  fit <- kme_cov(Petal.Width ~ Species, iris, estimator = "skmse")
+  default <- kme_cov(iris$Petal.Width, iris$Species, estimator = "skmse")
+  expect_identical(fit$values, default$values)
+  expect_identical(names(fit$variables), c("Petal.Width", "Species"))
+  expect_identical(kme_cov(~ Petal.Width + Species, iris,
+                           estimator = "skmse")$values, fit$values)
+  expect_identical(predict(fit, iris[c(1, 60), ], side = "right"),
+                   predict(default, iris$Species[c(1, 60)], side = "right"))
+  expect_identical(predict(fit, data.frame(Petal.Width = 1:2)),
+                   predict(default, 1:2))
+  new <- iris[c(3, 120), ]
+  expect_equal(predict(fit, new, type = "value"),
+               predict(default, list(new$Petal.Width, new$Species),
+                       type = "value"))
+  setosa <- kme_cov(Petal.Width ~ Sepal.Width, iris,
+                    subset = Species == "setosa")
+  expect_identical(setosa$values,
+                   kme_cov(iris[1:50, 4], iris[1:50, 2])$values)
+  one <- kme_cov(~ scale(cbind(Sepal.Length, Sepal.Width)), iris[1:50, ])
+  default <- kme_cov(scale(iris[1:50, 1:2]))
+  expect_equal(one$values, default$values, tolerance = 1e-12)
+  # New data are scaled by the means and deviations of the sample.
+  expect_equal(predict(one, iris[1:3, ]), predict(default)[1:3, ],
+               tolerance = 1e-8, ignore_attr = TRUE)
+  three <- kme_cov(~ Sepal.Length + I(Sepal.Width^2) + Species, iris)
+  expect_length(three$variables, 3)
+  expect_equal(predict(three, iris[4:5, ], type = "value"),
+               predict(three, type = "value")[4:5], tolerance = 1e-10)
+})
+
+test_that("update() is a fit with the other arguments", {
+  data <- two_variables(20)
+  same <- \(a, b) {
+    fields <- c("values", "weights", "lambda", "norm2")
+    expect_equal(a[fields], b[fields], tolerance = 1e-12)
+  }
+  fit <- kme_cov(data$x, data$y, estimator = "fkmse", select = "gcv", ncomp = 3)
+  same(update(fit), fit)
+  same(update(fit, estimator = "skmse"),
+       kme_cov(data$x, data$y, estimator = "skmse", ncomp = 3))
+  same(update(fit, lambda = 0.1),
+       kme_cov(data$x, data$y, estimator = "fkmse", lambda = 0.1, ncomp = 3))
+  same(update(fit, kernel_y = kernel_linear(), ncomp = NULL),
+       kme_cov(data$x, data$y, kernel_y = kernel_linear(), estimator = "fkmse",
+               select = "gcv"))
+  # Other points choose a bandwidth anew, the same points keep theirs.
+  same(update(fit, x = 2 * data$x),
+       kme_cov(2 * data$x, data$y, estimator = "fkmse", select = "gcv",
+               ncomp = 3))
+  listed <- kme_cov(c(data, list(s = rep(c(TRUE, FALSE), 10))))
+  same(update(listed, estimator = "skmse"),
+       kme_cov(c(data, list(s = rep(c(TRUE, FALSE), 10))),
+               estimator = "skmse"))
+  formula <- kme_cov(~ Petal.Width + Species, iris)
+  same(update(formula, data = iris[1:120, ]),
+       kme_cov(~ Petal.Width + Species, iris[1:120, ]))
+  # Variables of a formula, or of a list, that are called x and y.
+  both <- data.frame(x = data$x[, 1], y = data$y[, 1])
+  same(update(kme_cov(x ~ y, both), data = both[1:15, ]),
+       kme_cov(both$x[1:15], both$y[1:15]))
+  same(update(kme_cov(as.list(both)), x = as.list(both[5:1, ])),
+       kme_cov(both$x[5:1], both$y[5:1]))
+  again <- update(formula, estimator = "skmse")
+  expect_identical(names(again$variables), names(formula$variables))
+  expect_equal(predict(again, iris[1:3, ]), predict(formula, iris[1:3, ]),
+               tolerance = 1e-10)
+})
+
+test_that("bad input is refused", {
+  x <- random_points(6, 2)
+  y <- stats::rnorm(6)
+  s <- factor(c(1, 2, 1, 2, 1, 2))
+  g <- gram(x, kernel_rbf(1))
+  fit <- kme_cov(x)
+  cross <- kme_cov(x, s)
+  tensor <- kme_cov(list(x, y, s))
+  formula <- kme_cov(~ Petal.Width + Species, iris)
+  lines <- refusals(expression(
+    kme_cov(), kme_cov(x, y[-1]), kme_cov(x, NULL), kme_cov(3),
+    kme_cov(3, 4), kme_cov(list(x)), kme_cov(list(x, y), y),
+    kme_cov(list(x, y), kernel_y = kernel_rbf()), kme_cov("a"),
+    kme_cov(kme(x)),
+    kme_cov(x, kernel_y = kernel_rbf()), kme_cov(g, kernel_x = kernel_rbf()),
+    kme_cov(s, kernel_x = kernel_rbf()), kme_cov(x, kernel_x = "rbf"),
+    kme_cov(x, kernel_x = kernel_energy()),
+    kme_cov(gram(x, kernel_energy())), kme_cov(x, estimator = "mkme"),
+    kme_cov(x, estimator = "cose"), kme_cov(x, lambda = 1),
+    kme_cov(x, estimator = "fkmse", lambda = -1),
+    kme_cov(x, estimator = "skmse", select = "gcv"),
+    kme_cov(x, center = "mean"), kme_cov(x, y, center = kme(x)),
+    kme_cov(x, y, center = list("kme")), kme_cov(x, center = kme(y)),
+    kme_cov(x, ncomp = 0), kme_cov(list(x, y, s), ncomp = 2),
+    kme_cov(x, y, kernel_rbf(), kernel_rbf(), "kme", "kme"),
+    kme_cov(~ Petal.Width * Species, iris), kme_cov(~ 1, iris),
+    kme_cov(~ Petal.Width, iris, kernel_rbf()),
+    predict(fit, x[, 1]), predict(fit, list(x, x)),
+    predict(fit, x, side = "left"), predict(fit, x, ncomp = 99),
+    predict(fit, list(x, x[1:2, ]), type = "value"),
+    predict(cross, y, side = "right"), predict(cross, list(x)),
+    predict(cross, factor(NA), side = "right"),
+    predict(cross, x, type = "value"),
+    predict(cross, list(x, s), type = "value", ncomp = 1),
+    predict(cross, side = "both"), predict(tensor, list(x, y, s)),
+    predict(formula, data.frame(a = 1)), predict(fit, x, "value", 2),
+    update(fit, "skmse"), update(formula, data = data.frame(a = 1)),
+    plot(fit, "selection"), plot(tensor, "spectrum"), plot(fit, "all")
+  ))
+  expect_snapshot(writeLines(lines))
+})
+
+# --- Print and plot ----------------------------------------------------------
+
+test_that("fits print operator, variables, kernels, shrinkage and spectrum", {
+  x <- cbind(a = c(0, 1, 3, 4.5), b = c(1, 0, 2, 2))
+  y <- c(2, 1, 4, 3)
+  s <- factor(c("u", "v", "v", "u"))
+  rbf <- kernel_rbf(2)
+  expect_snapshot({
+    kme_cov(x, kernel_x = rbf)
+    kme_cov(x, y, rbf, kernel_linear(), "skmse")
+    kme_cov(x, s, rbf, estimator = "fkmse", lambda = 0.01)
+    kme_cov(list(a = x, b = y, s = s), kernel_x = rbf, estimator = "skmse",
+            select = "plugin")
+    kme_cov(as_gram(diag(4)))
+    kme_cov(rep(1, 4), y)
+    summary(kme_cov(x, kernel_x = rbf, estimator = "fkmse", lambda = 0.01))
+    summary(kme_cov(x, y, kernel_linear(), kernel_linear()))
+  })
+})
+
+test_that("a fit prints at most 10 lines and fits the width of a terminal", {
+  for (fit in list(kme_cov(iris[, 1:4], estimator = "fkmse"),
+                   kme_cov(~ Sepal.Length + Petal.Length, iris),
+                   kme_cov(~ ., iris, estimator = "fkmse"))) {
+    lines <- utils::capture.output(print(fit))
+    expect_lte(length(lines), 10L)
+    expect_lte(max(nchar(lines)), 80L)
+  }
+})
+
+test_that("plots return what they drew", {
+  on_device <- function(code) {
+    grDevices::pdf(NULL)
+    on.exit(grDevices::dev.off())
+    force(code)
+  }
+  data <- two_variables(20)
+  one <- kme_cov(data$x, estimator = "fkmse")
+  two <- kme_cov(data$x, data$y, estimator = "skmse")
+  three <- kme_cov(c(data, list(1:20)))
+  expect_identical(on_device(plot(one)), one$values)
+  expect_identical(on_device(plot(two, las = 2)), two$values)
+  expect_identical(on_device(plot(one, "selection")), one$score)
+  expect_identical(on_device(plot(one, "scores")), predict(one, ncomp = 2))
+  shown <- on_device(plot(two, type = "scores", main = "Scores"))
+  expect_identical(shown[, "right"],
+                   predict(two, side = "right", ncomp = 1)[, 1])
+  expect_identical(on_device(plot(three))$weight, three$weights)
+  expect_identical(on_device(plot(update(three, estimator = "skmse")))$lambda,
+                   update(three, estimator = "skmse")$score$lambda)
+  single <- kme_cov(1:5, kernel_x = kernel_linear())
+  expect_identical(dim(on_device(plot(single, "scores"))), c(5L, 2L))
+})
