@@ -174,7 +174,7 @@ coef.kme_cov <- function(object, ...) object$weights
 #' @export
 update.kme_cov <- function(object, ...) {
   changes <- list(...)
-  check_named(changes)
+  check_changes(changes)
   arguments <- object$arguments
   samples <- object$variables
   same_data <- !any(c("x", "y") %in% names(changes))

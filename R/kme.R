@@ -322,7 +322,7 @@ update.kme <- function(object, ...) {
 # list(changes, arguments with the points of the fit unless they change,
 # same_columns).
 change_arguments <- function(object, changes) {
-  check_named(changes)
+  check_changes(changes)
   arguments <- object$arguments
   same_columns <- !"x" %in% names(changes)
   if ("data" %in% names(changes) && !is.null(object$terms)) {
@@ -341,7 +341,7 @@ change_arguments <- function(object, changes) {
   list(changes = changes, arguments = arguments, same_columns = same_columns)
 }
 
-check_named <- function(changes) {
+check_changes <- function(changes) {
   if (length(changes) && (is.null(names(changes)) ||
                             !all(nzchar(names(changes))))) {
     stop_input("the arguments of update() must be named")
