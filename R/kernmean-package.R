@@ -6,7 +6,9 @@
 #' has a smaller risk. [kme()] computes the average, the shrinkage estimators
 #' and the marginalized ones; [mmd_test()] and [hsic_test()] test with them
 #' whether samples come from one distribution and whether variables are
-#' independent; kernels are made by [kernel_rbf()] and its relatives; [gram()]
+#' independent; [kme_pca()] finds principal components, [kme_cov()] covariance
+#' operators, [kme_fda()] discriminants, all with shrinkage, and [shrink_gram()]
+#' regularises a Gram matrix; kernels are made by [kernel_rbf()] and its relatives; [gram()]
 #' keeps a Gram matrix and what has been computed of its spectrum.
 #'
 #' Conditions that the package signals have the class `kernmean_error` and one
