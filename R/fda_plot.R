@@ -59,24 +59,32 @@ fda_title <- function(object) {
          format(object$error, digits = 2), ")")
 }
 
-fda_legend <- function(object, look, fill = look$pch) {
-  legend("topright", shown_names(object), pch = fill, pt.bg = look$classes,
-         col = "white", bg = "white", box.col = "grey60", inset = 0.02,
-         cex = 0.9, pt.cex = 1.2)
+# In the corner with the fewest of the points p.
+fda_legend <- function(object, look, p, fill = look$pch) {
+  usr <- graphics::par("usr")
+  share <- cbind((p[, 1L] - usr[1L]) / (usr[2L] - usr[1L]),
+                 (p[, 2L] - usr[3L]) / (usr[4L] - usr[3L]))
+  corners <- c("topright", "topleft", "bottomright", "bottomleft")
+  taken <- c(sum(share[, 1L] > 0.7 & share[, 2L] > 0.7),
+             sum(share[, 1L] < 0.3 & share[, 2L] > 0.7),
+             sum(share[, 1L] > 0.7 & share[, 2L] < 0.3),
+             sum(share[, 1L] < 0.3 & share[, 2L] < 0.3))
+  legend(corners[which.min(taken)], names(object$counts), pch = fill,
+         pt.bg = look$classes, col = "white", bg = "white",
+         box.col = "grey60", inset = 0.02, cex = 0.9, pt.cex = 1.2)
 }
-
-shown_names <- function(object) names(object$counts)
 
 plot_regions <- function(object, n, ...) {
   axes <- lapply(1:2, \(j) {
     ends <- padded_range(object$x[, j])
     seq(ends[1L], ends[2L], length.out = n)
   })
-  grid <- as.matrix(expand.grid(axes))
-  colnames(grid) <- colnames(object$x)
-  scores <- fda_scores(object, list(z = grid))
-  value <- fda_values(fda_distance(scores, object$means), object$sigma2,
-                      object$prior)
+  values_at <- \(z) {
+    colnames(z) <- colnames(object$x)
+    scores <- fda_scores(object, list(z = z))
+    fda_values(fda_distance(scores, object$means), object$sigma2, object$prior)
+  }
+  value <- values_at(as.matrix(expand.grid(axes)))
   best <- max.col(value, "first")
   look <- fda_colours(object)
   classes <- length(look$classes)
@@ -89,18 +97,29 @@ plot_regions <- function(object, n, ...) {
   z <- matrix(best, n, n)
   image(axes[[1L]], axes[[2L]], z, add = TRUE, useRaster = TRUE,
         zlim = c(0.5, classes + 0.5), col = tint(look$classes))
-  # One line for each class against the best of the others.
-  for (c in seq_len(if (classes == 2L) 1L else classes)) {
-    ahead <- value[, c] - do.call(pmax, as.data.frame(value[, -c]))
-    if (min(ahead) < 0 && max(ahead) > 0) {
-      contour(axes[[1L]], axes[[2L]], matrix(ahead, n, n), levels = 0,
-              drawlabels = FALSE, add = TRUE, col = "grey20")
-    }
+  for (pair in utils::combn(classes, 2L, simplify = FALSE)) {
+    draw_border(axes, value, pair, values_at)
   }
   draw_points(object$x, look$points)
   box()
-  fda_legend(object, look, 21)
+  fda_legend(object, look, object$x, 21)
   invisible(list(x = axes[[1L]], y = axes[[2L]], z = z))
+}
+
+# The line where two classes meet, as far as no other class is ahead there.
+draw_border <- function(axes, value, pair, values_at) {
+  ahead <- value[, pair[1L]] - value[, pair[2L]]
+  if (!all(is.finite(ahead))) {
+    return(invisible())
+  }
+  ahead <- matrix(ahead, length(axes[[1L]]))
+  for (line in grDevices::contourLines(axes[[1L]], axes[[2L]], ahead,
+                                       levels = 0)) {
+    there <- values_at(cbind(line$x, line$y))
+    third <- !max.col(there, "first") %in% pair
+    line$x[third] <- NA
+    lines(line$x, line$y, col = "grey20")
+  }
 }
 
 # A colour with three parts of white.
@@ -120,7 +139,7 @@ plot_scores <- function(object, ...) {
       col = "white", bg = look$points, las = 1, xlab = "LD1", ylab = "LD2",
       main = fda_title(object)
     ), ...)
-    fda_legend(object, look)
+    fda_legend(object, look, scores)
   }
   invisible(data.frame(scores, class = object$grouping))
 }
@@ -146,7 +165,7 @@ plot_one_axis <- function(object, look, ...) {
     below <- below + counts[, c]
   }
   abline(v = class_changes(object, range(breaks)), lty = 2)
-  fda_legend(object, look, 22)
+  fda_legend(object, look, cbind(breaks[-1L], rowSums(counts)), 22)
 }
 
 # Where the class changes along the only axis.
