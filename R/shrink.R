@@ -9,11 +9,11 @@
 #' the centred matrix \eqn{K^c = HKH}{Kc = HKH}, \eqn{H = I - ee'/n}{H = I -
 #' ee'/n}, the intensity of Ledoit and Wolf type is \deqn{\lambda = \min(\max(
 #' (\hat V(S) - \hat V(T))/\|T - S\|^2, 0), 1),}{lambda = min(max((V(S) -
-#' V(T))/|T - S|^2, 0), 1),} \deqn{\hat V(S) = \frac{n}{(n-1)^2(n-2)} \left(
-#' \sum_i (K^c_{ii})^2 - \|K^c\|_F^2/n\right), \quad \hat V(T) =
-#' \frac{n}{p(n-1)^2(n-2)} \sum_i (K^c_{ii} - \mathrm{tr} K^c/n)^2,}{V(S) =
-#' n/((n-1)^2 (n-2)) (sum Kc_ii^2 - |Kc|_F^2/n), V(T) = n/(p (n-1)^2 (n-2)) sum
-#' (Kc_ii - tr Kc/n)^2,} \deqn{\|T - S\|^2 = (\|K^c\|_F^2 - (\mathrm{tr}
+#' V(T))/|T - S|^2, 0), 1),} \deqn{\hat V(S) = \frac{n}{(n-1)^2(n-2)}
+#' \left(\sum_i (K^c_{ii})^2 - \|K^c\|_F^2/n\right),}{V(S) = n/((n-1)^2 (n-2))
+#' (sum Kc_ii^2 - |Kc|_F^2/n),} \deqn{\hat V(T) = \frac{n}{p(n-1)^2(n-2)} \sum_i
+#' (K^c_{ii} - \mathrm{tr} K^c/n)^2,}{V(T) = n/(p (n-1)^2 (n-2)) sum (Kc_ii - tr
+#' Kc/n)^2,} \deqn{\|T - S\|^2 = (\|K^c\|_F^2 - (\mathrm{tr}
 #' K^c)^2/p)/(n-1)^2,}{|T - S|^2 = (|Kc|_F^2 - (tr Kc)^2/p)/(n-1)^2,} and the
 #' result is \eqn{\hat K = (1-\lambda)K^c + \lambda(\mathrm{tr} K^c/p) I}{K^ =
 #' (1 - lambda) Kc + lambda (tr Kc/p) I}. If \eqn{\|T - S\|^2}{|T - S|^2} is not

@@ -254,6 +254,14 @@ test_that("points, grams, formulas and R functions give one fit", {
                unname(predict(fit, z)$x), tolerance = 1e-9)
 })
 
+test_that("a kernel that is an R function may need several blocks of rows", {
+  fit <- kme_fda(flowers, species, kernel_function(tcrossprod), ridge = 1)
+  rows <- rep_len(1:24, 2^22 / 24 + 30)
+  far <- predict(fit, flowers[rows, ])$x
+  expect_equal(unname(far[length(rows) - 5:0, ]),
+               unname(fit$scores[rows[length(rows) - 5:0], ]), tolerance = 1e-9)
+})
+
 test_that("formulas transform, subset and omit as in lm()", {
   d <- data.frame(flowers, species)
   fit <- kme_fda(species ~ log(Sepal.Length) + scale(Petal.Width), d,
