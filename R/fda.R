@@ -41,16 +41,19 @@
 #' that of the estimated mean and axes included. The ridge stays that of the
 #' whole sample, as do prior and \eqn{\sigma^2}{sigma^2} in the posterior
 #' probabilities of the points left out. All fits are computed in closed form.
-#' In simulations this is the spread of new points on average, to a few per cent
-#' (within a third for classes of 5 points and fewer), where 1 is a third too
-#' small at 30 points a class. The probabilities remain those of a normal cloud
-#' of one spread for each class: if the scores have heavier tails they are still
-#' too close to 0 and 1.
+#' In simulations this is the spread of new points on average to within a fifth
+#' (a quarter for classes of two points), where 1 is about a third too small at
+#' 30 points a class. The probabilities remain those of a normal cloud of one
+#' spread for each class: if the scores have heavier tails they are still too
+#' close to 0 and 1.
 #'
 #' @section Cost:
 #' O(n^3): about 3 n^3 flops (N, its Cholesky factor and inverse, and one solve
-#' with n right-hand sides for the leave-one-out fits), 48n^2 bytes, O(n C) for
-#' each new point in addition to its kernel values.
+#' with n right-hand sides for the leave-one-out fits) and O(n C^3) for many
+#' classes, 48n^2 bytes; O(n C) for each new point in addition to its kernel
+#' values. The leave-one-out distances lose digits as r falls to the rounding of
+#' N; a ridge below that rounding, \eqn{n\epsilon \max N_{ii}}{n eps max N_ii},
+#' is an error.
 #'
 #' @param x Points in rows: a numeric matrix, a data frame of numeric columns or
 #'   a vector; or a [gram()].
@@ -83,8 +86,8 @@
 #' \item{loo}{leave-one-out results, a list: `class`, `posterior`, and
 #'   `distance`, the squared distances to the class means, n by C}
 #' \item{error}{the share of points whose class in `loo` is wrong}
-#' \item{N, n, grouping, x, gram, kernel, terms, arguments}{number of points
-#'   (twice), and what was given}
+#' \item{n, N}{number of points, `N` as in [MASS::lda()]}
+#' \item{grouping, x, gram, kernel, terms, arguments}{what was given}
 #'
 #' @section Methods:
 #' `predict()` gives the classes of new points, `coef()` the axes, `plot()` the
@@ -493,7 +496,7 @@ print.kme_fda <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   ), "\n", sep = "")
   share <- x$svd^2 / sum(x$svd^2)
   cat(length(share), if (length(share) == 1L) " axis" else paste0(
-    " axes, shares of the trace ", shorten(number(share), 5L)
+    " axes, shares of the trace ", shorten(format_number(share, digits), 5L)
   ), "\n", sep = "")
   cat("leave-one-out error ", number(x$error), " (",
       sum(x$loo$class != x$grouping), " of ", x$n, ")\n", sep = "")

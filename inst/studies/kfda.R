@@ -110,14 +110,15 @@ summarise <- function(found, n) {
 print_results <- function(results) {
   per_cent <- function(value) sprintf("%.2f", 100 * value)
   cells <- with(results, cbind(
-    "shrinkage" = per_cent(shrinkage), "r = 1e-3" = per_cent(fixed),
+    "shrunk" = per_cent(shrinkage), "r=1e-3" = per_cent(fixed),
     "gain" = per_cent(gain), "(s.e.)" = sprintf("(%.2f)", 100 * gain_se),
     "p" = ifelse(p < 1e-4, "<1e-4", sprintf("%.4f", p)),
-    "LOO" = per_cent(loo), "Bayes" = per_cent(bayes), "lambda" = sprintf("%.3f", lambda)
+    "LOO" = per_cent(loo), "Bayes" = per_cent(bayes),
+    "lambda" = sprintf("%.3f", lambda)
   ))
   rownames(cells) <- paste("n =", results$n)
   print_block(paste("test error in %, paired t-test of the gain, leave-one-out",
-                    "error of shrinkage"), cells, 9)
+                    "error of shrinkage"), cells)
 }
 
 conclude <- function(results) {
