@@ -332,6 +332,7 @@ test_that("fits print what was found", {
   fit <- kme_fda(flowers, paste("a class of a long name", rep(1:12, 2)))
   lines <- utils::capture.output(printed <- withVisible(print(fit)))
   expect_lte(length(lines), 10L)
+  expect_lte(max(nchar(lines)), 80L)
   expect_identical(printed$value, fit)
   expect_false(printed$visible)
 })
