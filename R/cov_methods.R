@@ -366,7 +366,7 @@ plot.kme_cov <- function(x, y, type = c("spectrum", "selection", "scores",
   switch(type,
     spectrum = plot_values(x, ...),
     selection = plot_selection(x, ...),
-    scores = plot_scores(x, ...),
+    scores = plot_operator_scores(x, ...),
     weights = draw(plot_weights, list(object = x, main = cov_title(x)), ...)
   )
 }
@@ -383,7 +383,7 @@ plot_values <- function(object, ...) {
   invisible(object$values)
 }
 
-plot_scores <- function(object, ...) {
+plot_operator_scores <- function(object, ...) {
   if (length(object$variables) == 1L) {
     shown <- predict(object, ncomp = min(2L, length(object$values)))
     if (ncol(shown) == 1L) shown <- cbind(index = seq_len(object$n), shown)

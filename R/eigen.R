@@ -16,6 +16,12 @@ clip_values <- function(values, name = "the Gram matrix") {
 
 # T and the reflectors of K = QTQ', Qe_1 = e/sqrt(n).
 tridiagonal <- function(g) {
+  if (is.null(g$tridiagonal) && !is.null(g$centred)) {
+    t <- tridiagonal(g$centred)
+    t$diagonal <- (1 - g$lambda) * t$diagonal + g$lambda * g$target
+    t$off <- (1 - g$lambda) * t$off
+    g$tridiagonal <- t
+  }
   if (is.null(g$tridiagonal)) {
     check_memory(nrow(g$K), nrow(g$K), "use fewer rows")
     g$tridiagonal <- .Call(C_r_tridiag, g$K)
@@ -31,6 +37,7 @@ spectrum_values <- function(k) {
 # list(values, projections, vectors), filled as far as `what` asks.
 spectrum <- function(g, what) {
   has <- \(field) !is.null(g[[field]])
+  if (!is.null(g$centred)) share_spectrum(g, what)
   if (what == "vectors" && !has("vectors")) {
     check_memory(nrow(g$K), nrow(g$K), "use fewer rows", copies = 2)
     found <- .Call(C_r_eigen, g$K)

@@ -124,6 +124,10 @@ print.gram <- function(x, ...) {
   if (!is.null(x$kernel)) {
     cat(format_kernel(x$kernel), "\n", sep = "")
   }
+  if (!is.null(x$lambda)) {
+    cat("centred and shrunk: lambda = ", format_number(x$lambda), ", p = ",
+        format_number(x$p), "\n", sep = "")
+  }
   known <- c(
     values = "eigenvalues", projections = "projections of the mean",
     vectors = "eigenvectors", cholesky = "Cholesky factor"

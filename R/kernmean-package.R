@@ -8,8 +8,9 @@
 #' whether samples come from one distribution and whether variables are
 #' independent; [kme_pca()] finds principal components, [kme_cov()] covariance
 #' operators, [kme_fda()] discriminants, all with shrinkage, and [shrink_gram()]
-#' regularises a Gram matrix; kernels are made by [kernel_rbf()] and its relatives; [gram()]
-#' keeps a Gram matrix and what has been computed of its spectrum.
+#' regularises a Gram matrix; kernels are made by [kernel_rbf()] and its
+#' relatives; [gram()] keeps a Gram matrix and what has been computed of its
+#' spectrum.
 #'
 #' Conditions that the package signals have the class `kernmean_error` and one
 #' of `kernmean_error_input` (an argument is not what it must be),

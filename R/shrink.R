@@ -1,0 +1,176 @@
+#' Shrinkage of a kernel matrix
+#'
+#' A centred kernel matrix, shrunk towards a multiple of the identity by as much
+#' as the sample covariance in the feature space should be: better conditioned,
+#' and the same eigenvectors.
+#'
+#' Let \eqn{S} be the sample covariance of the features and \eqn{T =
+#' (\mathrm{tr} S/p) I}{T = (tr S/p) I} in a feature space of dimension p. With
+#' the centred matrix \eqn{K^c = HKH}{Kc = HKH}, \eqn{H = I - ee'/n}{H = I -
+#' ee'/n}, the intensity of Ledoit and Wolf type is \deqn{\lambda = \min(\max(
+#' (\hat V(S) - \hat V(T))/\|T - S\|^2, 0), 1),}{lambda = min(max((V(S) -
+#' V(T))/|T - S|^2, 0), 1),} \deqn{\hat V(S) = \frac{n}{(n-1)^2(n-2)}
+#' \left(\sum_i (K^c_{ii})^2 - \|K^c\|_F^2/n\right),}{V(S) = n/((n-1)^2 (n-2))
+#' (sum Kc_ii^2 - |Kc|_F^2/n),} \deqn{\hat V(T) = \frac{n}{p(n-1)^2(n-2)} \sum_i
+#' (K^c_{ii} - \mathrm{tr} K^c/n)^2,}{V(T) = n/(p (n-1)^2 (n-2)) sum (Kc_ii - tr
+#' Kc/n)^2,} \deqn{\|T - S\|^2 = (\|K^c\|_F^2 - (\mathrm{tr}
+#' K^c)^2/p)/(n-1)^2,}{|T - S|^2 = (|Kc|_F^2 - (tr Kc)^2/p)/(n-1)^2,} and the
+#' result is \eqn{\hat K = (1-\lambda)K^c + \lambda(\mathrm{tr} K^c/p) I}{K^ =
+#' (1 - lambda) Kc + lambda (tr Kc/p) I}. If \eqn{\|T - S\|^2}{|T - S|^2} is not
+#' positive (to rounding, \eqn{n\epsilon\|K^c\|_F^2}{n eps |Kc|_F^2} of its
+#' numerator), \eqn{\lambda}{lambda} is 1.
+#'
+#' The paper leaves p open where the feature space has no finite dimension, as
+#' with the RBF kernel. The default, n - 1, is the dimension of the space that
+#' the centred sample spans; `Inf` is the limit in which the target is 0,
+#' \eqn{\hat K = (1 - \lambda)K^c}{K^ = (1 - lambda) Kc}. For an explicit
+#' feature space p is its dimension: the number of columns for the linear
+#' kernel, of monomials for a polynomial one. A p below the rank of
+#' \eqn{K^c}{Kc} is no dimension of that space: a warning says so.
+#'
+#' @param K A [gram()], or a symmetric positive semi-definite matrix as
+#'   [as_gram()] takes it.
+#' @param p Dimension of the feature space, a number of at least 1, `Inf`, or
+#'   `NULL` for n - 1.
+#' @param ... Must be empty.
+#' @param centered Is `K` centred already? `TRUE` is an error if a row mean
+#'   exceeds 1e-8 of the largest entry in absolute value.
+#' @return A [gram()] of \eqn{\hat K}{K^}, with the fields
+#' \item{K}{the matrix \eqn{\hat K}{K^}}
+#' \item{lambda}{the intensity, from 0 to 1}
+#' \item{p}{the dimension used}
+#' \item{trace, target}{\eqn{\mathrm{tr} K^c}{tr Kc}, and \eqn{\mathrm{tr}
+#'   K^c/p}{tr Kc/p}}
+#' \item{centred}{the `gram` of \eqn{K^c}{Kc}; that of `K` itself if `centered`}
+#' \item{kernel, x}{`NULL`: no kernel has these values at the points, so neither
+#'   can be used for new ones}
+#'
+#' @details Eigenvalues of \eqn{\hat K}{K^} are \eqn{(1-\lambda)\kappa_j +
+#' \lambda\,\mathrm{tr} K^c/p}{(1 - lambda) kappa_j + lambda tr Kc/p}, its
+#' eigenvectors those of \eqn{K^c}{Kc}: what is known of the spectrum of one
+#' is known of the other, and no matrix is decomposed twice. Time O(n^2), and
+#' 4n^3/3 flops more if p < n - 1 (the rank); memory 16n^2 bytes, 8n^2 if
+#' `centered`. n must be at least 3.
+#' @references
+#' Lancewicki, T. (2017). Regularization of the kernel matrix via covariance
+#' matrix shrinkage estimation. Equations 12--18.
+#' \doi{10.48550/arXiv.1707.06156}
+#' @seealso [kme_fda()], whose ridge follows from \eqn{\lambda}{lambda}.
+#' @family operators
+#' @examples
+#' x <- scale(iris[1:30, 1:4])
+#' shrunk <- shrink_gram(gram(x))
+#' shrunk
+#' # The condition number, without the null space of the centring
+#' condition <- function(g) {
+#'   values <- gram_spectrum(g)$values
+#'   values[1] / values[29]
+#' }
+#' c(centred = condition(shrunk$centred), shrunk = condition(shrunk))
+#'
+#' # An explicit feature space: four columns
+#' shrink_gram(gram(x, kernel_linear()), p = 4)$lambda
+#' @export
+shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
+  check_dots(...)
+  g <- as_gram(K)
+  check_definite(g$kernel)
+  n <- nrow(g$K)
+  if (n < 3L) {
+    stop_input("'K' must have at least 3 rows, not ", n)
+  }
+  p <- check_dimension(p, n)
+  if (!isTRUE(centered) && !isFALSE(centered)) {
+    stop_input("'centered' must be TRUE or FALSE, not ", describe(centered))
+  }
+  check_memory(n, n, "use fewer rows", copies = if (centered) 1 else 2)
+  scale <- max(abs(g$K))
+  if (centered) {
+    check_centred(g$K, scale)
+  } else {
+    g <- new_gram(centred_matrix(centred_sample(g, NULL, "kme")))
+  }
+  diagonal <- diag(g$K)
+  trace <- sum(diagonal)
+  lambda <- shrinkage_intensity(diagonal, sum(g$K^2), p, n)
+  if (p < n - 1) {
+    warn_rank(g, p, scale)
+  }
+  new_shrunk(g, lambda, p, trace)
+}
+
+new_shrunk <- function(centred, lambda, p, trace) {
+  k <- (1 - lambda) * centred$K
+  diag(k) <- diag(k) + lambda * trace / p
+  g <- new_gram(k)
+  g$lambda <- lambda
+  g$p <- p
+  g$trace <- trace
+  g$target <- trace / p
+  g$centred <- centred
+  for (what in c("values", "projections", "vectors")) {
+    if (!is.null(centred[[what]])) share_spectrum(g, what)
+  }
+  g
+}
+
+# The spectrum of a shrunk gram from that of the centred one, as far as `what`.
+share_spectrum <- function(g, what) {
+  if (!is.null(g[[what]])) {
+    return(invisible())
+  }
+  s <- spectrum(g$centred, what)
+  g$values <- (1 - g$lambda) * s$values + g$lambda * g$target
+  for (name in setdiff(names(Filter(length, s)), "values")) {
+    g[[name]] <- s[[name]]
+  }
+  invisible()
+}
+
+# lambda from the diagonal of K^c and norm2 = |K^c|_F^2.
+shrinkage_intensity <- function(diagonal, norm2, p, n) {
+  trace <- sum(diagonal)
+  below <- norm2 - trace^2 / p
+  if (below <= n * .Machine$double.eps * norm2) {
+    return(1)
+  }
+  # V(S) - V(T) and |T - S|^2 times (n - 1)^2.
+  above <- n / (n - 2) *
+    (sum(diagonal^2) - norm2 / n - sum((diagonal - trace / n)^2) / p)
+  min(max(above / below, 0), 1)
+}
+
+check_dimension <- function(p, n) {
+  if (is.null(p)) {
+    return(n - 1)
+  }
+  if (!is.numeric(p) || length(p) != 1L || is.na(p) || p < 1) {
+    stop_input("'p' must be a number of at least 1, Inf or NULL, not ",
+               describe(p))
+  }
+  as.double(p)
+}
+
+# Row means that are rounding are at most of the order of eps max|K|.
+check_centred <- function(k, scale) {
+  largest <- max(abs(rowMeans(k)))
+  if (largest > 1e-8 * scale) {
+    stop_input(
+      "'K' must be centred if 'centered' is TRUE; its row means are up to ",
+      format_number(largest), ", its entries up to ", format_number(scale)
+    )
+  }
+}
+
+# Values that are rounding of K, whose largest entry is `scale`, are no rank.
+warn_rank <- function(centred, p, scale) {
+  values <- spectrum(centred, "values")$values
+  n <- length(values)
+  rank <- sum(values > n * .Machine$double.eps * max(values, n * scale))
+  if (p < rank) {
+    warn_kernmean(
+      "'p' must not be below the rank of the centred matrix, ", rank, "; ",
+      format_number(p), " is no dimension of the feature space"
+    )
+  }
+}

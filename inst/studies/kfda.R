@@ -1,0 +1,246 @@
+# The test error of kernel Fisher discriminants with the ridge of shrinkage and
+# with a fixed one: the simulation of Lancewicki (2017, arXiv 1707.06156,
+# section V).
+#
+# Class 1 is two normal clouds at (-0.5, -0.2) and (0.5, 0), class 2 one cloud
+# at (0, 0), standard deviation 0.1 in each column; a training sample has n
+# points of each cloud. Kernel exp(-|x - y|^2/(2 theta^2)), theta^2 = 0.1. The
+# fixed ridge is 1e-3, as in Mika et al. (1999). The paper shows its results as
+# figures without numbers; ours stand beside those of a direct evaluation of its
+# formulas made before this package.
+
+usage <- "Usage: Rscript kfda.R [options]
+
+  --reps N     training samples for each n (at least 3; 100)
+  --test N     test points of each cloud (1000)
+  --out DIR    folder for the figure and the table (.)
+  --cores N    processes, with the package future.apply (1); the results do
+               not depend on it
+  --quick      the smallest form: few sizes, 5 training samples
+  --help       this text"
+
+study_name <- "kfda.R"
+here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(here[1]), "common.R"))
+
+clouds <- rbind(c(-0.5, -0.2), c(0.5, 0), c(0, 0))
+deviation <- 0.1
+theta <- sqrt(0.1)
+ridges <- list("shrinkage" = "shrinkage", "r = 1e-3" = 1e-3)
+
+# Okabe-Ito colours.
+style <- data.frame(
+  row.names = c(names(ridges), "Bayes rule"),
+  col = c("#0072B2", "#D55E00", "grey45"), pch = c(16, 15, NA),
+  lty = c(1, 1, 3)
+)
+
+# The direct evaluation, n = 3 and n = 30.
+direct <- data.frame(n = c(3, 30), shrinkage = c(0.016, 0.0088),
+                     fixed = c(0.035, 0.010), lambda = c(0.36, 0.025))
+
+# Repetitions -----------------------------------------------------------------
+
+# n points of each cloud.
+draw_sample <- function(n) {
+  cloud <- rep(1:3, each = n)
+  list(x = clouds[cloud, ] + stats::rnorm(6 * n, sd = deviation),
+       class = factor(c(1, 1, 2)[cloud]))
+}
+
+# The class of larger density, each cloud as likely as the others.
+bayes_odds <- function(x) {
+  density <- apply(clouds, 1, function(centre) {
+    exp(-colSums((t(x) - centre)^2) / (2 * deviation^2))
+  })
+  density <- matrix(density, nrow(x))
+  log(density[, 1] + density[, 2]) - log(density[, 3])
+}
+
+fit_all <- function(sample) {
+  lapply(ridges, function(ridge) {
+    kme_fda(sample$x, sample$class, kernel_rbf(theta), ridge = ridge)
+  })
+}
+
+# Test errors, the error that leaving one out foretells, lambda and ridge.
+one_sample <- function(n, test) {
+  fits <- fit_all(draw_sample(n))
+  new <- draw_sample(test)
+  errors <- vapply(fits, function(fit) {
+    mean(predict(fit, new$x)$class != new$class)
+  }, 0)
+  chosen <- fits[["shrinkage"]]
+  c(errors, "Bayes rule" = mean((bayes_odds(new$x) < 0) != (new$class == 2)),
+    loo = chosen$error, lambda = chosen$lambda, ridge = chosen$ridge)
+}
+
+run_size <- function(n, reps, test, cores) {
+  message(sprintf("n = %2d of each cloud", n))
+  set.seed(20170700 + n)
+  seeds <- draw_seeds(reps)
+  found <- over(seeds, function(seed) {
+    set.seed(seed)
+    one_sample(n, test)
+  }, cores)
+  do.call(rbind, found)
+}
+
+# The paired t-test of the fixed ridge's error less that of shrinkage.
+summarise <- function(found, n) {
+  gain <- found[, "r = 1e-3"] - found[, "shrinkage"]
+  same <- stats::sd(gain) == 0
+  data.frame(
+    n = n, reps = nrow(found), shrinkage = mean(found[, "shrinkage"]),
+    shrinkage_se = standard_error(found[, "shrinkage"]),
+    fixed = mean(found[, "r = 1e-3"]),
+    fixed_se = standard_error(found[, "r = 1e-3"]), gain = mean(gain),
+    gain_se = standard_error(gain), p = if (same) 1 else {
+      stats::t.test(gain)$p.value
+    },
+    bayes = mean(found[, "Bayes rule"]), loo = mean(found[, "loo"]),
+    lambda = mean(found[, "lambda"]),
+    lambda_se = standard_error(found[, "lambda"]),
+    ridge = mean(found[, "ridge"])
+  )
+}
+
+# What is shown ---------------------------------------------------------------
+
+print_results <- function(results) {
+  per_cent <- function(value) sprintf("%.2f", 100 * value)
+  cells <- with(results, cbind(
+    "shrunk" = per_cent(shrinkage), "r=1e-3" = per_cent(fixed),
+    "gain" = per_cent(gain), "(s.e.)" = sprintf("(%.2f)", 100 * gain_se),
+    "p" = ifelse(p < 1e-4, "<1e-4", sprintf("%.4f", p)),
+    "LOO" = per_cent(loo), "Bayes" = per_cent(bayes),
+    "lambda" = sprintf("%.3f", lambda)
+  ))
+  rownames(cells) <- paste("n =", results$n)
+  print_block(paste("test error in %, paired t-test of the gain, leave-one-out",
+                    "error of shrinkage"), cells)
+}
+
+conclude <- function(results) {
+  signs <- with(results, ifelse(p < 0.05, sign(gain), 0))
+  say("Lancewicki, figure 1, the error of shrinkage is below that of r = 1e-3 ",
+      "at every n: ", verdict(signs), " (paired t-tests, 5% level: ",
+      count_signs(signs), ").")
+  steps <- diff(results$lambda)
+  say("Lancewicki, figure 2, lambda falls as n grows: ",
+      if (all(steps < 0)) "AGREES" else "DOES NOT HOLD THROUGHOUT",
+      sprintf(" (from %.3f to %.3f).", results$lambda[1],
+              results$lambda[nrow(results)]))
+  for (i in which(direct$n %in% results$n)) {
+    mine <- results[results$n == direct$n[i], ]
+    say(sprintf(paste0(
+      "n = %d, direct evaluation: error %.4f (shrinkage), %.4f (1e-3), lambda ",
+      "%.3f; here %.4f (s.e. %.4f), %.4f (%.4f), %.3f (%.3f)."
+    ), direct$n[i], direct$shrinkage[i], direct$fixed[i], direct$lambda[i],
+    mine$shrinkage, mine$shrinkage_se, mine$fixed, mine$fixed_se, mine$lambda,
+    mine$lambda_se))
+  }
+  cat("\n")
+}
+
+panel <- function(x, ylim, title, ylab) {
+  graphics::par(mar = c(3.6, 4.2, 2.2, 0.8))
+  graphics::plot(NA, xlim = range(x), ylim = ylim, log = "xy", axes = FALSE,
+                 xlab = "", ylab = "")
+  graphics::abline(h = log_axis(2, ylim), col = "grey92")
+  graphics::axis(1, x, lwd = 0, line = -0.6)
+  graphics::title(main = title, adj = 0, line = 0.6)
+  graphics::title(xlab = "points of each cloud, n", line = 2)
+  graphics::title(ylab = ylab, line = 3.1)
+}
+
+draw_errors <- function(results) {
+  columns <- c("shrinkage", "fixed")
+  halves <- c("shrinkage_se", "fixed_se")
+  ylim <- range(results[c(columns, "bayes")],
+                results[columns] + results[halves])
+  panel(results$n, ylim, "Test error", "mean error, one s.e. either way")
+  graphics::lines(results$n, results$bayes, col = style["Bayes rule", "col"],
+                  lty = 3, lwd = 1.8)
+  for (i in 1:2) {
+    draw_curve(results$n, results[[columns[i]]], style[i, ],
+               results[[halves[i]]])
+  }
+}
+
+draw_lambda <- function(results) {
+  panel(results$n, range(results$lambda), "Intensity of shrinkage",
+        "mean lambda")
+  draw_curve(results$n, results$lambda, style["shrinkage", ],
+             results$lambda_se)
+}
+
+# The plane with a training sample and the borders of the rules.
+draw_borders <- function(n) {
+  set.seed(1)
+  sample <- draw_sample(n)
+  fits <- fit_all(sample)
+  axes <- list(seq(-1, 1, length.out = 161), seq(-0.9, 0.9, length.out = 145))
+  grid <- as.matrix(expand.grid(axes))
+  odds <- lapply(fits, function(fit) {
+    posterior <- predict(fit, grid)$posterior
+    log(posterior[, 1]) - log(posterior[, 2])
+  })
+  odds <- c(odds, list("Bayes rule" = bayes_odds(grid)))
+  graphics::par(mar = c(3.6, 4.2, 2.2, 0.8))
+  graphics::plot(sample$x, type = "n", xlim = range(axes[[1]]), las = 1,
+                 ylim = c(-0.75, 0.75), xaxs = "i", yaxs = "i", asp = 1,
+                 xlab = "", ylab = "")
+  for (name in rev(names(odds))) {
+    height <- matrix(pmax(-30, pmin(30, odds[[name]])), length(axes[[1]]))
+    graphics::contour(axes[[1]], axes[[2]], height, levels = 0, add = TRUE,
+                      drawlabels = FALSE, col = style[name, "col"], lwd = 1.8,
+                      lty = style[name, "lty"])
+  }
+  graphics::points(sample$x, pch = c(3, 1)[sample$class], lwd = 1.4,
+                   col = "grey20")
+  graphics::title(main = paste("Borders from one sample, n =", n), adj = 0,
+                  line = 0.6)
+  graphics::title(xlab = "+ class 1, o class 2", line = 2)
+}
+
+draw_study <- function(results, small, large) {
+  graphics::layout(rbind(1:2, 3:4, 5), heights = c(1, 1.05, 0.14))
+  draw_errors(results)
+  draw_lambda(results)
+  draw_borders(small)
+  draw_borders(large)
+  draw_legend(style, 3)
+}
+
+main <- function(args) {
+  chosen <- read_options(args, list(reps = "100", test = "1000", out = ".",
+                                    cores = "1", quick = FALSE), usage)
+  reps <- whole_number(chosen$reps, "--reps", 3)
+  test <- whole_number(chosen$test, "--test", 1)
+  cores <- whole_number(chosen$cores, "--cores", 1)
+  out <- output_folder(chosen$out)
+  load_package()
+  sizes <- c(3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
+  if (chosen$quick) {
+    reps <- 5
+    sizes <- c(3, 10, 30)
+  }
+  say("Two classes, of two clouds and of one, n points of each cloud; ", reps,
+      " training samples for each n",
+      if (chosen$quick) " (too few to conclude anything)", ", ", test,
+      " test points of each cloud. RBF kernel, theta^2 = 0.1; prior: the ",
+      "shares of the classes.")
+  cat("\n")
+  results <- do.call(rbind, lapply(sizes, function(n) {
+    summarise(run_size(n, reps, test, cores), n)
+  }))
+  print_results(results)
+  conclude(results)
+  write_table(results, out, "kfda.csv")
+  write_figure(out, "kfda.png", 1500, 1350, function() {
+    draw_study(results, 5, 30)
+  })
+}
+
+main(commandArgs(trailingOnly = TRUE))

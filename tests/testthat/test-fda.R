@@ -1,0 +1,396 @@
+# kme_fda(): against reference values, slow refits, and MASS::lda().
+
+a <- reference_data("A")
+first <- rep(1:2, c(13, 12))
+flowers <- as.matrix(iris[c(1:9, 51:58, 101:107), 1:4])
+species <- droplevels(iris$Species[c(1:9, 51:58, 101:107)])
+rbf <- kernel_rbf(1.5)
+
+on_device <- function(code) {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  force(code)
+}
+
+# M, N and D as the paper prints them, class by class.
+scatter_R <- function(K, y) {
+  y <- droplevels(as.factor(y))
+  M <- sapply(levels(y), \(l) rowMeans(K[, y == l, drop = FALSE]))
+  N <- 0 * K
+  for (l in levels(y)) {
+    kl <- K[, y == l, drop = FALSE]
+    m <- ncol(kl)
+    N <- N + kl %*% (diag(m) - 1 / m) %*% t(kl)
+  }
+  list(M = M, N = N,
+       D = (M - rowMeans(K)) %*% diag(sqrt(tabulate(y))))
+}
+
+# Squared distances of points (columns of kernel values) to the class means on
+# axes from an eigendecomposition, another way than the package's.
+distance_R <- function(K, y, r, points) {
+  s <- scatter_R(K, y)
+  A <- if (is.finite(r)) s$N + r * diag(nrow(K)) else diag(nrow(K))
+  classes <- ncol(s$M)
+  e <- eigen(A, TRUE)
+  half <- e$vectors %*% (t(e$vectors) / sqrt(e$values))
+  w <- svd(half %*% s$D)$u[, seq_len(classes - 1), drop = FALSE]
+  alpha <- sqrt(nrow(K) - classes) * half %*% w
+  out <- sapply(seq_len(classes), \(c) {
+    colSums(crossprod(alpha, points - s$M[, c])^2)
+  })
+  matrix(out, ncol(points))
+}
+
+test_that("two classes have the reference direction and projections", {
+  fit <- kme_fda(a, first, reference_kernel("A_rbf"), ridge = 1e-3)
+  wanted <- reference_value("A_fda", "alpha_ridge1e-3_groups_13_12")
+  times <- sum(fit$scaling * wanted) / sum(wanted^2)
+  expect_equal(drop(fit$scaling), times * wanted, tolerance = 1e-9)
+  projected <- drop(predict(fit, reference_data("newdata"))$x) + fit$centre
+  expect_equal(projected,
+               times * reference_value("A_fda", "newdata_projection"),
+               tolerance = 1e-9)
+})
+
+test_that("axes diagonalise the scatter as it is printed", {
+  K <- gram_R(rbf, flowers)
+  s <- scatter_R(K, species)
+  for (ridge in list("shrinkage", 1e-3, 10)) {
+    fit <- kme_fda(flowers, species, rbf, ridge = ridge)
+    A <- s$N + fit$ridge * diag(24)
+    alpha <- fit$scaling
+    # The scatter's condition, 1e5, times the precision.
+    expect_equal(unname(crossprod(alpha, A %*% alpha)), (24 - 3) * diag(2),
+                 tolerance = 1e-10)
+    # alpha'DD'alpha = (n - C) S^2, and svd^2 = (n - C)/(C - 1) S^2.
+    expect_equal(unname(crossprod(crossprod(s$D, alpha))),
+                 2 * diag(fit$svd^2), tolerance = 1e-10)
+    expect_equal(unname(fit$means),
+                 unname(crossprod(s$M - rowMeans(K), alpha)),
+                 tolerance = 1e-10)
+    expect_equal(predict(fit)$x, predict(fit, flowers)$x, tolerance = 1e-10)
+    expect_equal(colMeans(fit$scores), c(LD1 = 0, LD2 = 0), tolerance = 1e-10)
+  }
+})
+
+test_that("the ridge of shrinkage follows from the lambda of shrink_gram()", {
+  g <- gram(flowers, rbf)
+  shrunk <- shrink_gram(g)
+  fit <- kme_fda(flowers, species, rbf)
+  expect_equal(fit$lambda, shrunk$lambda, tolerance = 1e-13)
+  expect_equal(fit$ridge, shrunk$lambda / (1 - shrunk$lambda) *
+                 (shrunk$trace / 23)^2, tolerance = 1e-12)
+  expect_null(kme_fda(flowers, species, rbf, ridge = 1)$lambda)
+})
+
+test_that("the linear kernel gives the discriminants of lda", {
+  skip_if_not_installed("MASS")
+  x <- as.matrix(iris[, 1:4])
+  wanted <- MASS::lda(x, iris$Species)
+  # (N + rI)^-1 on the span of X differs from its limit by r/gamma, gamma the
+  # smallest positive eigenvalue of N, about 10; rounding by eps |N|/gamma.
+  fit <- kme_fda(x, iris$Species, kernel_linear(), ridge = 1e-6)
+  expect_equal(fit$svd, wanted$svd, tolerance = 1e-6)
+  axes <- crossprod(x, fit$scaling)
+  turned <- sign(colSums(axes * wanted$scaling))
+  expect_equal(axes * rep(turned, each = 4), wanted$scaling,
+               tolerance = 1e-5)
+  # Scores, and with the spread of lda its posterior.
+  fit$sigma2 <- 1
+  theirs <- predict(wanted)
+  ours <- predict(fit)
+  expect_equal(unname(ours$x * rep(turned, each = 150)), unname(theirs$x),
+               tolerance = 1e-5)
+  expect_identical(ours$class, theirs$class)
+  expect_equal(unname(ours$posterior), unname(theirs$posterior),
+               tolerance = 1e-5)
+  few <- predict(fit, dimen = 1)
+  expect_equal(unname(few$posterior),
+               unname(predict(wanted, dimen = 1)$posterior), tolerance = 1e-5)
+  new <- x[c(3, 77, 140), ] + 0.3
+  expect_equal(unname(predict(fit, new, prior = c(0.6, 0.3, 0.1))$class),
+               predict(wanted, new, prior = c(0.6, 0.3, 0.1))$class)
+})
+
+test_that("leave-one-out distances are those of refits", {
+  K <- gram_R(rbf, flowers)
+  refits <- function(K, y, r) {
+    t(vapply(seq_along(y), \(i) {
+      distance_R(K[-i, -i], y[-i], r, K[-i, i, drop = FALSE])[1, ]
+    }, numeric(nlevels(y))))
+  }
+  for (ridge in list("shrinkage", 1e-3, 30, Inf)) {
+    fit <- kme_fda(flowers, species, rbf, ridge = ridge)
+    slow <- refits(K, species, fit$ridge)
+    expect_equal(unname(fit$loo$distance), slow, tolerance = 1e-8)
+    expect_lt(max(abs(fit$loo$distance / slow - 1)), 1e-8)
+    own <- slow[cbind(1:24, as.integer(species))]
+    expect_equal(fit$sigma2, mean(own) / 2, tolerance = 1e-8)
+    value <- rep(log(fit$prior), each = 24) - slow / (2 * fit$sigma2)
+    expect_identical(fit$loo$class,
+                     factor(levels(species)[max.col(value)], levels(species)))
+    expect_equal(unname(fit$loo$posterior), unname(exp(value) /
+                                                     rowSums(exp(value))),
+                 tolerance = 1e-7)
+    expect_equal(fit$error, mean(fit$loo$class != species))
+  }
+  # Two classes; classes of two points, one of which is left out.
+  for (kept in list(1:17, c(1, 2, 10, 11), c(1, 2, 10:13, 18, 19))) {
+    y <- droplevels(species[kept])
+    fit <- kme_fda(flowers[kept, ], y, rbf, ridge = 0.1)
+    slow <- refits(K[kept, kept], y, 0.1)
+    expect_lt(max(abs(fit$loo$distance / slow - 1)), 1e-8)
+  }
+})
+
+test_that("sigma^2 is the spread of new points, that of the sample is less", {
+  set.seed(1)
+  draw <- \(m) {
+    y <- rep(1:3, each = m)
+    list(y = y, x = matrix(rnorm(15 * m), 3 * m) +
+           1.5 * outer(y, 1:5, `==`))
+  }
+  ratios <- replicate(30, {
+    old <- draw(10)
+    new <- draw(100)
+    fit <- kme_fda(old$x, old$y)
+    around <- \(scores, y) mean((scores - fit$means[y, ])^2)
+    spread <- around(predict(fit, new$x)$x, new$y)
+    c(loo = fit$sigma2 / spread, own = around(fit$scores, old$y) / spread)
+  })
+  # 30 ratios with a standard deviation of about 0.3.
+  expect_equal(mean(ratios["loo", ]), 1, tolerance = 0.2)
+  expect_lt(mean(ratios["own", ]), 0.7)
+})
+
+test_that("large ridges tend to the combinations of class means", {
+  limit <- kme_fda(flowers, species, rbf, ridge = Inf)
+  M <- scatter_R(gram_R(rbf, flowers), species)$M
+  span <- qr(M - rowMeans(gram_R(rbf, flowers)))
+  expect_lt(max(abs(qr.resid(span, limit$scaling))), 1e-12)
+  expect_equal(unname(crossprod(limit$scaling)), 21 * diag(2),
+               tolerance = 1e-12)
+  # The distance to the limit falls as |N|/r.
+  gaps <- vapply(c(1e5, 1e7), \(r) {
+    fit <- kme_fda(flowers, species, rbf, ridge = r)
+    max(abs(sqrt(r) * fit$scaling - limit$scaling))
+  }, numeric(1))
+  expect_lt(gaps[2], 1e-4)
+  expect_equal(gaps[2] / gaps[1], 0.01, tolerance = 0.05)
+  expect_equal(kme_fda(flowers, species, rbf, ridge = 1e9)$loo$posterior,
+               limit$loo$posterior, tolerance = 1e-6)
+  # lambda = 1: orthonormal features.
+  two <- kme_fda(as_gram(diag(8)), rep(1:2, each = 4))
+  expect_identical(two$lambda, 1)
+  expect_identical(two$ridge, Inf)
+  expect_equal(drop(two$scaling), rep(c(1, -1), each = 4) * sqrt(6 / 8),
+               tolerance = 1e-14)
+})
+
+test_that("a multiple of the kernel changes nothing but the scaling", {
+  K <- gram_R(rbf, flowers)
+  fit <- kme_fda(as_gram(K), species)
+  for (times in c(1e-4, 7, 1e5)) {
+    other <- kme_fda(as_gram(times * K), species)
+    expect_equal(other$ridge, times^2 * fit$ridge, tolerance = 1e-10)
+    expect_equal(other$scaling, fit$scaling / times, tolerance = 1e-8)
+    expect_equal(predict(other, times * K[3:5, ]), predict(fit, K[3:5, ]),
+                 tolerance = 1e-8)
+    expect_equal(other$loo$posterior, fit$loo$posterior, tolerance = 1e-8)
+  }
+})
+
+test_that("a prior moves the posterior by Bayes' rule, the axes not", {
+  fit <- kme_fda(flowers, species, rbf, prior = c(0.2, 0.5, 0.3))
+  plain <- kme_fda(flowers, species, rbf)
+  expect_identical(fit$scaling, plain$scaling)
+  expect_equal(plain$prior, c(table(species)) / 24)
+  z <- flowers[4:14, ] + 0.2
+  bayes <- predict(plain, z)$posterior *
+    rep(fit$prior / plain$prior, each = 11)
+  expect_equal(predict(fit, z)$posterior, bayes / rowSums(bayes),
+               tolerance = 1e-10)
+  named <- c(virginica = 0.3, setosa = 0.2, versicolor = 0.5)
+  expect_identical(predict(plain, z, prior = named), predict(fit, z))
+  sure <- predict(plain, z, prior = c(0, 1, 0))
+  expect_true(all(sure$class == "versicolor"))
+})
+
+test_that("predict() has the form of that of lda", {
+  fit <- kme_fda(flowers, species, rbf)
+  found <- predict(fit, flowers[1:3, ])
+  expect_named(found, c("class", "posterior", "x"))
+  expect_identical(levels(found$class), levels(species))
+  expect_identical(dimnames(found$posterior),
+                   list(rownames(flowers)[1:3], levels(species)))
+  expect_identical(dimnames(found$x),
+                   list(rownames(flowers)[1:3], c("LD1", "LD2")))
+  expect_equal(rowSums(found$posterior), c("1" = 1, "2" = 1, "3" = 1))
+  # A row does not depend on the others; one row, one axis stay matrices.
+  expect_equal(predict(fit, flowers[2, , drop = FALSE])$x,
+               found$x[2, , drop = FALSE], tolerance = 1e-12)
+  expect_identical(dim(predict(fit, flowers[1:3, ], dimen = 1)$x), c(3L, 1L))
+  expect_identical(dim(predict(fit, dimen = 9)$x), c(24L, 2L))
+})
+
+test_that("points, grams, formulas and R functions give one fit", {
+  d <- data.frame(flowers, species)
+  fit <- kme_fda(flowers, species, rbf)
+  same <- c("scaling", "means", "svd", "sigma2", "error", "ridge", "scores")
+  for (other in list(
+    kme_fda(gram(flowers, rbf), species),
+    kme_fda(as.data.frame(flowers), as.character(species), rbf),
+    kme_fda(species ~ ., d, kernel = rbf),
+    kme_fda(flowers, species, kernel_function(\(x, y) gram_R(rbf, x, y)))
+  )) {
+    expect_equal(unclass(other)[same], unclass(fit)[same], tolerance = 1e-9)
+    expect_equal(predict(other, d[3:6, ][1:4])$posterior,
+                 predict(fit, flowers[3:6, ])$posterior, tolerance = 1e-8)
+  }
+  values <- kme_fda(as_gram(gram_R(rbf, flowers)), species)
+  z <- flowers[5:9, ] - 0.1
+  expect_equal(unname(predict(values, gram_R(rbf, z, flowers))$x),
+               unname(predict(fit, z)$x), tolerance = 1e-9)
+})
+
+test_that("a kernel that is an R function may need several blocks of rows", {
+  fit <- kme_fda(flowers, species, kernel_function(tcrossprod), ridge = 1)
+  rows <- rep_len(1:24, 2^22 / 24 + 30)
+  far <- predict(fit, flowers[rows, ])$x
+  expect_equal(unname(far[length(rows) - 5:0, ]),
+               unname(fit$scores[rows[length(rows) - 5:0], ]), tolerance = 1e-9)
+})
+
+test_that("formulas transform, subset and omit as in lm()", {
+  d <- data.frame(flowers, species)
+  fit <- kme_fda(species ~ log(Sepal.Length) + scale(Petal.Width), d,
+                 subset = Petal.Length > 1.3, kernel = rbf)
+  kept <- d$Petal.Length > 1.3
+  # As everywhere in R, scale() sees all rows.
+  x <- cbind(log(d$Sepal.Length), scale(d$Petal.Width))[kept, ]
+  expect_equal(unname(fit$scaling), unname(coef(kme_fda(
+    x, d$species[kept], rbf))), tolerance = 1e-9)
+  expect_equal(unname(predict(fit, d[kept, ][2:4, ])$x),
+               unname(fit$scores[2:4, ]), tolerance = 1e-10)
+  d$Sepal.Length[3] <- NA
+  expect_error(kme_fda(species ~ Sepal.Length, d), "1 NA",
+               class = "kernmean_error_input")
+  expect_identical(kme_fda(species ~ Sepal.Length, d,
+                           na.action = na.omit)$n, 23L)
+})
+
+test_that("levels without points are left out, with a warning", {
+  empty <- factor(species, c("none", levels(species)))
+  expect_warning(fit <- kme_fda(flowers, empty, rbf), "'none'",
+                 class = "kernmean_warning")
+  expect_named(fit$counts, levels(species))
+  expect_identical(levels(predict(fit)$class), levels(empty))
+  expect_identical(dim(fit$loo$posterior), c(24L, 3L))
+})
+
+test_that("axes without separation are dropped", {
+  # Means on a line: three classes, one axis.
+  x <- c(0, 0.1, 0.3, 1, 1.2, 1.1, 5, 5.5, 5.2)
+  fit <- kme_fda(x, rep(1:3, each = 3), kernel_linear(), ridge = 1e-4)
+  expect_identical(dim(fit$scaling), c(9L, 1L))
+  expect_identical(fit$error, 0)
+  # Refits have one axis too.
+  slow <- t(vapply(1:9, \(i) {
+    y <- rep(1:3, each = 3)[-i]
+    s <- tapply(x[-i], y, mean)
+    w <- sum((x[-i] - s[y])^2)
+    # (a'a w + r/|X|^2) a^2 = n - C for the score a x.
+    (8 - 3) / (w + 1e-4 / sum(x[-i]^2)) * (x[i] - s)^2
+  }, numeric(3)))
+  expect_equal(unname(fit$loo$distance), unname(slow), tolerance = 1e-7)
+})
+
+test_that("update() fits again with what is changed", {
+  fit <- kme_fda(species ~ ., data.frame(flowers, species), kernel = rbf)
+  other <- update(fit, ridge = 0.5, prior = c(0.2, 0.2, 0.6))
+  wanted <- kme_fda(flowers, species, rbf, ridge = 0.5,
+                    prior = c(0.2, 0.2, 0.6))
+  expect_equal(other$loo, wanted$loo, tolerance = 1e-12)
+  expect_identical(other$terms, fit$terms)
+  two <- species == "setosa"
+  expect_equal(coef(update(fit, grouping = two)),
+               coef(kme_fda(flowers, two, rbf)), tolerance = 1e-12)
+  g <- kme_fda(gram(flowers, rbf), species)
+  expect_identical(update(g)$scaling, g$scaling)
+  named <- kme_fda(Species ~ Petal.Length + Petal.Width, iris[-(1:5), ])
+  again <- update(named, data = iris)
+  direct <- kme_fda(Species ~ Petal.Length + Petal.Width, iris)
+  expect_identical(again$scaling, direct$scaling)
+  expect_identical(predict(again, iris)$class, predict(direct)$class)
+  expect_equal(coef(update(g, kernel = kernel_rbf(3))),
+               coef(kme_fda(flowers, species, kernel_rbf(3))),
+               tolerance = 1e-12)
+})
+
+test_that("fits print what was found", {
+  expect_snapshot({
+    kme_fda(flowers, species, rbf)
+    kme_fda(as_gram(gram_R(rbf, flowers)), species == "setosa", ridge = 0.01)
+    summary(kme_fda(flowers[, 1, drop = FALSE], species, rbf, ridge = 0.5))
+  })
+  fit <- kme_fda(flowers, paste("a class of a long name", rep(1:12, 2)))
+  lines <- utils::capture.output(printed <- withVisible(print(fit)))
+  expect_lte(length(lines), 10L)
+  expect_lte(max(nchar(lines)), 80L)
+  expect_identical(printed$value, fit)
+  expect_false(printed$visible)
+})
+
+test_that("plots return what they draw", {
+  plane <- kme_fda(flowers[, 3:4], species, rbf)
+  shown <- withVisible(on_device(plot(plane, n = 15)))
+  expect_false(shown$visible)
+  at <- cbind(shown$value$x[4], shown$value$y[9])
+  expect_identical(levels(species)[shown$value$z[4, 9]],
+                   as.character(predict(plane, at)$class))
+  scores <- on_device(plot(plane, type = "scores"))
+  expect_equal(as.matrix(scores[1:2]), plane$scores)
+  expect_identical(scores$class, species)
+  two <- kme_fda(flowers, species == "setosa", rbf)
+  expect_named(on_device(plot(two)), c("LD1", "class"))
+  expect_identical(nrow(on_device(plot(two, main = "mine"))), 24L)
+})
+
+test_that("bad input is refused", {
+  x <- flowers
+  y <- species
+  d <- data.frame(x, y)
+  fit <- kme_fda(x, y, rbf)
+  values <- kme_fda(as_gram(gram_R(rbf, x)), y)
+  expect_snapshot(writeLines(refusals(expression(
+    kme_fda(x), kme_fda(x, y[1:3]), kme_fda(x, replace(y, 2, NA)),
+    kme_fda(x, rep(1, 24)), kme_fda(x, c(1, 1, 2:23)),
+    kme_fda(x, c("u", rep("v", 23))), kme_fda(x, x), kme_fda(x, NULL),
+    kme_fda(x, as.list(y)), kme_fda(replace(x, 5, NA), y),
+    kme_fda(iris[c(1:3, 51:53), ], rep(1:2, each = 3)),
+    kme_fda(x, y, "rbf"), kme_fda(x, y, kernel_energy()),
+    kme_fda(gram(x, rbf), y, rbf), kme_fda(x, y, rbf, ridge = 0),
+    kme_fda(x, y, rbf, ridge = "auto"), kme_fda(x, y, rbf, ridge = c(1, 2)),
+    kme_fda(x, y, rbf, ridge = NA), kme_fda(x, y, rbf, ridge = NULL),
+    kme_fda(x, y, prior = c(0.5, 0.5)), kme_fda(x, y, prior = c(1, 1, -1)),
+    kme_fda(x, y, prior = c(0.5, 0.5, 0.5)), kme_fda(x, y, prior = "equal"),
+    kme_fda(x, y, prior = c(a = 0.5, b = 0.2, c = 0.3)),
+    kme_fda(x, y, prior = c(NA, 0.5, 0.5)), kme_fda(x, y, CV = TRUE),
+    kme_fda(matrix(1, 6, 2), rep(1:2, 3)),
+    kme_fda(~ Sepal.Length, d), kme_fda(y ~ Sepal.Length, d, rbf),
+    kme_fda(Sepal.Length ~ y, d),
+    predict(fit, x[, 1:2]), predict(fit, x, prior = c(1, 2)),
+    predict(fit, x, dimen = 0), predict(fit, x, type = "class"),
+    predict(values, x), update(fit, 3), update(fit, penalty = 3),
+    plot(fit, 1), plot(fit, type = "regions"), plot(fit, type = "axes"),
+    plot(values, type = "regions")
+  ))))
+  expect_snapshot(writeLines(refusals(expression(
+    kme_fda(x, y, rbf, ridge = 1e-18), kme_fda(1e6 * x, y, kernel_poly(2),
+                                               ridge = 1e-3)
+  ), "kernmean_error_numeric")))
+  old <- options(kernmean.memory = 100)
+  on.exit(options(old))
+  expect_error(kme_fda(x, y, rbf), class = "kernmean_error_memory")
+})

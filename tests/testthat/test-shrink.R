@@ -1,0 +1,209 @@
+# shrink_gram(): against reference values, and against Lancewicki's shrinkage of
+# the sample covariance of explicit features.
+
+a <- reference_data("A")
+
+# Lancewicki's estimator on features in rows: list(lambda, covariance). The
+# variances in their direct form, sums over points of squared distances of
+# matrices.
+direct_R <- function(features) {
+  n <- nrow(features)
+  p <- ncol(features)
+  centred <- scale(features, scale = FALSE)
+  s <- stats::cov(features)
+  w <- lapply(seq_len(n), \(i) tcrossprod(centred[i, ]))
+  spread <- \(w) {
+    mean <- Reduce(`+`, w) / n
+    n / ((n - 1)^2 * (n - 2)) *
+      sum(vapply(w, \(one) sum((one - mean)^2), numeric(1)))
+  }
+  target <- sum(diag(s)) / p * diag(p)
+  towards <- lapply(w, \(one) sum(diag(one)) / p * diag(p))
+  lambda <- (spread(w) - spread(towards)) / sum((target - s)^2)
+  lambda <- min(max(lambda, 0), 1)
+  list(lambda = lambda, covariance = (1 - lambda) * s + lambda * target)
+}
+
+eigenvalues <- function(k) eigen(k, TRUE, only.values = TRUE)$values
+
+test_that("lambda has the reference values", {
+  g <- gram(a, reference_kernel("A_rbf"))
+  reference <- \(quantity) reference_value("A_shrink", quantity)
+  expect_equal(shrink_gram(g)$lambda, reference("lambda_p24"),
+               tolerance = 1e-12)
+  expect_equal(shrink_gram(g, 1e12)$lambda, reference("lambda_p1e+12"),
+               tolerance = 1e-12)
+  expect_warning(few <- shrink_gram(g, 5), "rank of the centred matrix, 24",
+                 class = "kernmean_warning")
+  expect_identical(few$lambda, reference("lambda_p5"))
+})
+
+test_that("it is the shrinkage of the covariance of explicit features", {
+  x <- random_points(14, 4)
+  features <- list(
+    linear = x,
+    # (a'b + 1)^2 = 1 + 2 sum a_i b_i + sum a_i^2 b_i^2 + 2 sum_{i<j} ...
+    poly = cbind(1, sqrt(2) * x[, 1:2], x[, 1:2]^2, sqrt(2) * x[, 1] * x[, 2])
+  )
+  grams <- list(linear = gram(x, kernel_linear()),
+                poly = gram(x[, 1:2], kernel_poly(2)))
+  for (name in names(features)) {
+    z <- features[[name]]
+    expect_equal(grams[[name]]$K, tcrossprod(z), tolerance = 1e-13)
+    d <- ncol(z)
+    wanted <- direct_R(z)
+    shrunk <- shrink_gram(grams[[name]], p = d)
+    expect_gt(wanted$lambda, 0.01)
+    expect_lt(wanted$lambda, 0.99)
+    expect_equal(shrunk$lambda, wanted$lambda, tolerance = 1e-12)
+    # n - 1 times the covariance has the eigenvalues of K^ on its d directions.
+    # The monomial 1 has variance 0 and p counts it: its value is the target.
+    values <- eigenvalues(shrunk$K)
+    expect_equal(values[seq_len(d)], 13 * eigenvalues(wanted$covariance),
+                 tolerance = 1e-8)
+    expect_equal(values[(d + 1):14], rep(shrunk$lambda * shrunk$target, 14 - d),
+                 tolerance = 1e-8)
+  }
+})
+
+test_that("lambda is the minimiser of the estimated mean squared error", {
+  # lambda^2 |T - S|^2 - 2 lambda (V(S) - V(T)) + V(S), with V by resampling
+  # nothing: from the centred matrix as the paper prints it.
+  K <- centre_R(rbf_gram(12))
+  n <- 12
+  p <- n - 1
+  vs <- n / ((n - 1)^2 * (n - 2)) * (sum(diag(K)^2) - sum(K^2) / n)
+  vt <- n / (p * (n - 1)^2 * (n - 2)) * sum((diag(K) - mean(diag(K)))^2)
+  ts <- (sum(K^2) - sum(diag(K))^2 / p) / (n - 1)^2
+  loss <- \(lambda) lambda^2 * ts - 2 * lambda * (vs - vt)
+  best <- stats::optimize(loss, c(0, 1), tol = 1e-10)$minimum
+  expect_equal(shrink_gram(as_gram(rbf_gram(12)))$lambda, best,
+               tolerance = 1e-6)
+})
+
+test_that("the matrix is (1 - lambda) K + lambda tr(K)/p I, K centred", {
+  K <- rbf_gram(10)
+  for (p in list(NULL, 30, Inf)) {
+    g <- shrink_gram(K, p)
+    kc <- centre_R(K)
+    size <- if (is.null(p)) 9 else p
+    expect_identical(g$p, as.double(size))
+    expect_equal(g$K, (1 - g$lambda) * kc +
+                   g$lambda * sum(diag(kc)) / size * diag(10),
+                 tolerance = 1e-13)
+    expect_equal(g$trace, sum(diag(kc)), tolerance = 1e-14)
+    expect_equal(g$target, g$trace / size, tolerance = 1e-14)
+    expect_equal(shrink_gram(as_gram(kc), p, centered = TRUE)$K, g$K,
+                 tolerance = 1e-13)
+  }
+})
+
+test_that("p = Inf is the limit of large p", {
+  g <- gram(a, reference_kernel("A_rbf"))
+  limit <- shrink_gram(g, Inf)
+  expect_identical(limit$target, 0)
+  # Both differ by terms of the order of tr^2/p.
+  expect_equal(limit$lambda, shrink_gram(g, 1e9)$lambda, tolerance = 1e-7)
+  expect_equal(limit$K, shrink_gram(g, 1e9)$K, tolerance = 1e-7)
+})
+
+test_that("lambda does not depend on the scale of the kernel", {
+  K <- rbf_gram(9)
+  for (times in c(1e-6, 3, 1e6)) {
+    expect_equal(shrink_gram(times * K)$lambda, shrink_gram(K)$lambda,
+                 tolerance = 1e-12)
+  }
+})
+
+test_that("lambda is 1 where target and covariance do not differ", {
+  # Orthonormal features: the centred matrix is a multiple of its projection.
+  g <- shrink_gram(diag(6))
+  expect_identical(g$lambda, 1)
+  expect_equal(g$K, diag(6), tolerance = 1e-15)
+  expect_equal(gram_spectrum(g)$values, rep(1, 6), tolerance = 1e-14)
+  # One point many times: 0 shrunk towards 0.
+  same <- shrink_gram(matrix(1, 5, 5))
+  expect_identical(same$lambda, 1)
+  expect_equal(same$K, matrix(0, 5, 5))
+})
+
+test_that("the spectrum is that of the centred matrix, transformed", {
+  K <- centre_R(rbf_gram(11))
+  for (what in c("values", "projections", "vectors")) {
+    for (before in c(TRUE, FALSE)) {
+      g <- as_gram(K)
+      if (before) gram_spectrum(g, what)
+      shrunk <- shrink_gram(g, centered = TRUE)
+      expect_identical(shrunk$centred, g)
+      # Known of one: known of the other, without a decomposition.
+      expect_identical(is.null(shrunk$values), !before)
+      s <- gram_spectrum(shrunk, what)
+      expect_false(is.null(g$values))
+      expect_identical(s$vectors, gram_spectrum(g, what)$vectors)
+      expect_equal(s$values, eigenvalues(shrunk$K), tolerance = 1e-12)
+    }
+  }
+  v <- gram_spectrum(shrunk, "vectors")
+  anew <- gram_spectrum(as_gram(shrunk$K), "vectors")
+  expect_equal(v$vectors, anew$vectors, tolerance = 1e-9)
+  expect_equal(v$vectors %*% (v$values * t(v$vectors)), shrunk$K,
+               tolerance = 1e-13)
+})
+
+test_that("an estimate on it is that on its matrix alone", {
+  shrunk <- shrink_gram(rbf_gram(10))
+  alone <- as_gram(shrunk$K)
+  # Spectrum ("loocv") and tridiagonal form ("gcv") come from the other matrix.
+  for (select in c("loocv", "gcv")) {
+    fit <- kme(shrunk, estimator = "fkmse", select = select)
+    other <- kme(alone, estimator = "fkmse", select = select)
+    expect_equal(fit$score$score[1:40], other$score$score[1:40],
+                 tolerance = 1e-9)
+    expect_equal(coef(fit), fkmse_weights_R(shrunk$K, fit$lambda),
+                 tolerance = 1e-9)
+  }
+})
+
+test_that("nothing is computed before it is needed, and saving keeps it", {
+  shrunk <- shrink_gram(rbf_gram(8))
+  expect_null(shrunk$values)
+  expect_null(shrunk$centred$values)
+  expect_s3_class(shrunk, "gram")
+  expect_null(shrunk$kernel)
+  expect_null(shrunk$x)
+  file <- tempfile()
+  on.exit(unlink(file))
+  saveRDS(shrunk, file)
+  expect_identical(gram_spectrum(readRDS(file)), gram_spectrum(shrunk))
+})
+
+test_that("a warning comes from p below the rank only", {
+  x <- random_points(12, 3)
+  g <- gram(x, kernel_linear())
+  expect_no_warning(shrink_gram(g, 3))
+  expect_no_warning(shrink_gram(g, 11))
+  expect_warning(shrink_gram(g, 2), "rank of the centred matrix, 3")
+  # Far from 0 the centring leaves rounding, which is no rank.
+  expect_no_warning(shrink_gram(gram(x + 1000, kernel_linear()), 3))
+})
+
+test_that("a shrunk gram prints its lambda", {
+  shrunk <- shrink_gram(gram(c(0, 1, 3, 4.5), kernel_rbf(2)))
+  expect_snapshot({
+    shrunk
+    invisible(gram_spectrum(shrunk, "vectors"))
+    shrunk
+  })
+})
+
+test_that("bad input is refused", {
+  K <- rbf_gram(5)
+  expect_snapshot(writeLines(refusals(expression(
+    shrink_gram(K, 0), shrink_gram(K, -1), shrink_gram(K, "n"),
+    shrink_gram(K, c(1, 2)), shrink_gram(K, NA), shrink_gram(K, centered = NA),
+    shrink_gram(K, centered = 1), shrink_gram(K, centered = TRUE),
+    shrink_gram(K, NULL, TRUE), shrink_gram(K, rho = 1), shrink_gram(diag(2)),
+    shrink_gram(K[, 1:3]), shrink_gram(1:4), shrink_gram(replace(K, 2, NA)),
+    shrink_gram(gram(1:5, kernel_energy()))
+  ))))
+})
