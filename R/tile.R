@@ -81,10 +81,10 @@ fold_rows <- function(kernel, x, y = NULL) {
   check_overflow(kernel, .Call(C_r_kernel_rows, spec, x, y))
 }
 
-# K v for a vector v, as a vector.
+# K v; a vector if it is one column or one row.
 fold_apply <- function(kernel, x, y = NULL, v) {
   if (kernel$family == "function") {
-    return(fold_function(kernel, x, y, \(k) drop(k %*% v), c))
+    return(drop(fold_function(kernel, x, y, \(k) k %*% v, rbind)))
   }
   spec <- fold_kernel(kernel, x, y)
   values <- .Call(C_r_kernel_apply, spec, x, y, as.matrix(v))

@@ -1,0 +1,294 @@
+#' Kernel principal component analysis
+#'
+#' Principal components of a sample in the reproducing kernel Hilbert space of a
+#' kernel, centred by any kernel mean, of the empirical or a shrunk covariance
+#' operator.
+#'
+#' With \eqn{\tilde\mu}{mu} a kernel mean of [kme()] and \eqn{\tilde\phi(x) =
+#' k(x, \cdot) - \tilde\mu}{phi~(x) = k(x, .) - mu}, the centred Gram matrix is
+#' \eqn{K^c_{ij} = \langle\tilde\phi(x_i), \tilde\phi(x_j)\rangle = K_{ij} -
+#' \tilde\mu(x_i) - \tilde\mu(x_j) + \|\tilde\mu\|^2}{K^c_ij = <phi~(x_i),
+#' phi~(x_j)> = K_ij - mu(x_i) - mu(x_j) + |mu|^2}. From its eigenvalues
+#' \eqn{\gamma_j}{gamma_j} and eigenvectors, \eqn{K^c = U\Gamma U'}{K^c = U
+#' Gamma U'}, component j is the function \eqn{v_j = \sum_i V_{ij}
+#' \tilde\phi(x_i)}{v_j = sum_i V_ij phi~(x_i)} of unit norm, \eqn{V =
+#' U\Gamma^{-1/2}}{V = U Gamma^(-1/2)}. Scores are the inner products with
+#' \eqn{v_j}{v_j}: \eqn{K^cV = U\Gamma^{1/2}}{K^c V = U Gamma^(1/2)} for the
+#' sample, \eqn{L^cV}{L^c V} for new points, \eqn{L^c_{zj} = k(z, x_j) -
+#' \tilde\mu(x_j) - \tilde\mu(z) + \|\tilde\mu\|^2}{L^c_zj = k(z, x_j) -
+#' mu(x_j) - mu(z) + |mu|^2}.
+#'
+#' The variance of component j is \eqn{\gamma_j/n}{gamma_j/n}; that of
+#' [stats::prcomp()] is \eqn{\gamma_j/(n-1)}{gamma_j/(n - 1)} (with
+#' [kernel_linear()] all else is the same, but for signs). Components with
+#' \eqn{\gamma_j \le n\epsilon\gamma_1}{gamma_j <= n eps gamma_1} are rounding
+#' (\eqn{\epsilon}{eps} the machine precision) and are dropped. Each column of V
+#' is positive at its first entry of largest absolute value, so that signs do
+#' not depend on the machine.
+#'
+#' @section Shrinkage:
+#' `center` shrinks the mean. The weights of S-KMSE and F-KMSE do not sum to
+#' one, and then neither do the columns of V and the scores sum to zero.
+#'
+#' `covariance` shrinks the covariance operator \eqn{\sum_i \beta_i
+#' \tilde\phi(x_i) \otimes \tilde\phi(x_i)}{sum_i beta_i phi~(x_i) (x)
+#' phi~(x_i)}, \eqn{\beta_i = 1/n}{beta_i = 1/n} without shrinkage: its weights
+#' are those of the kernel mean estimator on the Gram matrix \eqn{H = K^c \circ
+#' K^c}{H = K^c * K^c}, entry by entry (COSE, Muandet et al., section 4.2).
+#' \describe{
+#'   \item{`"skmse"`}{S-COSE multiplies the operator by \eqn{1 - \alpha}{1 -
+#'     alpha}. Eigenvectors, scores and reconstruction errors equal those of
+#'     `"kme"` exactly, the paper's section 4.2 notwithstanding; `values` are
+#'     \eqn{1 - \alpha}{1 - alpha} times as large.}
+#'   \item{`"fkmse"`}{F-COSE, with one weight for each point. Components are the
+#'     eigenfunctions of the weighted operator, of unit norm and orthogonal,
+#'     from the eigenpairs of \eqn{\Gamma^{1/2}U'\mathrm{diag}(\beta)
+#'     U\Gamma^{1/2}}{Gamma^(1/2) U' diag(beta) U Gamma^(1/2)}. Weights may be
+#'     negative, and then `values` may be at the end of the list.}
+#' }
+#'
+#' @section Cost:
+#' All components take an eigendecomposition, about 9n^3 flops and 24n^2 bytes,
+#' and so does `covariance = "fkmse"`, on top of its selection, see [kme()]. Few
+#' components (`ncomp`) of many points are found by iteration, without the
+#' matrix \eqn{K^c}{K^c}. `predict()` takes O(nmd) time for m points and
+#' O((n + m) ncomp) memory; nothing of the sample is computed anew.
+#'
+#' @param x The sample, points in rows: a numeric matrix, a data frame of
+#'   numeric columns, or a vector (one column); a [gram()] (a matrix of kernel
+#'   values is one by [as_gram()]); or a formula without response, `~ a + b`.
+#' @param kernel A kernel, such as [kernel_rbf()]; must not be given with a
+#'   `gram`; by default that of `center` if `center` is a fit. The energy kernel
+#'   is refused.
+#' @param ncomp Number of components, from 1 to n; `NULL` for all with a
+#'   positive \eqn{\gamma_j}{gamma_j}. More than there are is a warning.
+#' @param ... Must be empty; in the formula method, arguments of the default
+#'   method.
+#' @param center The kernel mean that centres: the name of an estimator, fitted
+#'   to the sample with its defaults, or a fit of [kme()] with the same kernel,
+#'   also on other points, with own weights or a target.
+#' @param covariance How the covariance operator is estimated: `"kme"` (the
+#'   empirical one), `"skmse"` or `"fkmse"`.
+#' @param lambda,select For the shrinkage of the covariance operator: its
+#'   amount (a number of at least 0), or how it is selected, as in [kme()].
+#'   Must be `NULL` for `covariance = "kme"`.
+#' @param formula A formula without response.
+#' @param data,subset,na.action As in [stats::model.frame()]; missing values are
+#'   an error by default, `na.action = na.omit` drops their rows.
+#'
+#' @return An object of class `kme_pca`, a list with
+#' \item{values}{n times the operator's eigenvalues, decreasing, of the
+#'   components computed: \eqn{\gamma_j}{gamma_j} for `covariance = "kme"`}
+#' \item{vectors}{V, n by ncomp, columns `PC1`, `PC2`, ...}
+#' \item{scores}{scores of the sample, n by ncomp, with the row names of `x`}
+#' \item{total}{n times the trace of the operator, the sum of all its `values`,
+#'   also where few were computed; \eqn{\mathrm{tr} K^c}{tr K^c} for
+#'   `covariance = "kme"`}
+#' \item{rank}{number of positive \eqn{\gamma_j}{gamma_j}; `NA` where fewer
+#'   were computed}
+#' \item{n}{number of points}
+#' \item{x, gram}{the points (`NULL` for a matrix of kernel values), and the
+#'   `gram` if one was given}
+#' \item{kernel}{the kernel with its bandwidth as a number}
+#' \item{mean}{the kernel mean \eqn{\tilde\mu}{mu}, a fit of [kme()]}
+#' \item{at, norm2}{its values at the n points, its squared norm}
+#' \item{shrinkage}{`NULL` for `covariance = "kme"`; else the shrinkage of the
+#'   operator as a list with `lambda`, `select`, `score`, `minimum`,
+#'   `reference`, `border` as of [kme()], `alpha` for `"skmse"`, and the
+#'   `weights` \eqn{\beta}{beta} for `"fkmse"`}
+#' \item{center, covariance}{names of the estimators}
+#' \item{terms}{the terms of a formula, else `NULL`}
+#' \item{arguments}{what was asked for}
+#'
+#' @section Methods:
+#' `predict()` gives the scores of new points, m by ncomp. `summary()` has the
+#' standard deviations \eqn{(\gamma_j/n)^{1/2}}{sqrt(gamma_j/n)} and the shares
+#' of variance, exact also where few components were computed. `update()` fits
+#' again with other arguments: on the same points unless `x` is given (or `data`
+#' for a fit by formula), with `lambda` and `select` dropped if `covariance`
+#' changes. [plot()][plot.kme_pca] draws scores,
+#' [screeplot()][screeplot.kme_pca] variances; [reconstruction_error()] and
+#' [preimage()] lead back from the components to the points.
+#'
+#' @references
+#' Schölkopf, B., Smola, A. and Müller, K.-R. (1998). Nonlinear component
+#' analysis as a kernel eigenvalue problem. *Neural Computation* 10, 1299--1319.
+#' \doi{10.1162/089976698300017467}
+#'
+#' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
+#' (2014). Kernel mean estimation and Stein effect. *Proceedings of the 31st
+#' International Conference on Machine Learning*. Section 4.2 and appendix D.
+#' \doi{10.48550/arXiv.1306.0842}
+#' @seealso [plot.kme_pca()], [reconstruction_error()], [preimage()]; [kme()]
+#'   for the means.
+#' @family operators
+#' @examples
+#' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 3)
+#' fit
+#' summary(fit)
+#' plot(fit, group = iris$Species)
+#'
+#' # Scores of new points, and another centre
+#' fit <- kme_pca(~ Sepal.Length + Sepal.Width, iris, ncomp = 2)
+#' predict(fit, data.frame(Sepal.Length = 5:6, Sepal.Width = 3))
+#' update(fit, center = "fkmse", covariance = "skmse")
+#' @export
+kme_pca <- function(x, ...) {
+  UseMethod("kme_pca")
+}
+
+#' @rdname kme_pca
+#' @export
+kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
+                            center = c("kme", "skmse", "fkmse", "mkme",
+                                       "mmkme"),
+                            covariance = c("kme", "skmse", "fkmse"),
+                            lambda = NULL, select = NULL) {
+  check_dots(...)
+  given <- if (missing(kernel)) NULL else check_kernel(kernel)
+  if (!is.null(ncomp)) ncomp <- check_count(ncomp, "ncomp")
+  covariance <- check_covariance(covariance)
+  chosen <- check_cose_select(select, covariance, lambda)
+  sample <- centred_sample(x, given, center)
+  if (!is.null(ncomp) && ncomp > sample$n) {
+    stop_input(
+      "'ncomp' must be at most ", sample$n, ", the number of points, not ",
+      ncomp
+    )
+  }
+  found <- pca_components(sample, ncomp, covariance, lambda, chosen)
+  new_kme_pca(found, sample, covariance, list(
+    kernel = given, ncomp = ncomp, center = center, covariance = covariance,
+    lambda = lambda, select = select
+  ))
+}
+
+#' @rdname kme_pca
+#' @export
+kme_pca.formula <- function(formula, data = NULL, subset, na.action, ...) {
+  check_subset(subset)
+  layout <- terms(formula, data = data)
+  if (attr(layout, "response") > 0L) {
+    stop_input("'formula' must have no response, as in ~ a + b")
+  }
+  frame <- formula_frame(match.call(expand.dots = FALSE), layout,
+                         missing(na.action), parent.frame())
+  layout <- attr(frame, "terms")
+  fit <- kme_pca.default(formula_matrix(layout, frame), ...)
+  fit$terms <- keep_constants(layout, data)
+  fit
+}
+
+new_kme_pca <- function(found, sample, covariance, arguments) {
+  names <- paste0("PC", seq_along(found$values))
+  dimnames(found$vectors) <- list(NULL, names)
+  dimnames(found$scores) <- list(rownames(sample$x), names)
+  structure(
+    c(
+      found[c("values", "vectors", "scores", "total", "rank")],
+      list(n = sample$n, x = sample$x, gram = if (sample$given) sample$gram),
+      sample[c("kernel", "mean", "at", "norm2")],
+      list(
+        shrinkage = found$shrinkage, center = sample$mean$estimator,
+        covariance = covariance, terms = NULL, arguments = arguments
+      )
+    ),
+    class = "kme_pca"
+  )
+}
+
+# --- Arguments ---------------------------------------------------------------
+
+check_covariance <- function(covariance) {
+  choices <- c("kme", "skmse", "fkmse")
+  if (is.character(covariance) && length(covariance) == 1L) {
+    covariance <- tolower(gsub("-", "", covariance))
+  }
+  check_choice(covariance, choices, "covariance")
+}
+
+# The selection rule of the operator's shrinkage, or NULL.
+check_cose_select <- function(select, covariance, lambda) {
+  if (covariance == "kme") {
+    for (name in c("lambda", "select")) {
+      if (!is.null(get(name))) {
+        stop_input(
+          "'", name, "' must be NULL for covariance \"kme\", the empirical ",
+          "operator; choose covariance = \"skmse\" or \"fkmse\""
+        )
+      }
+    }
+    return(NULL)
+  }
+  check_select(select, covariance, lambda, NULL, NULL, NULL)
+}
+
+# --- Components --------------------------------------------------------------
+
+# list(values, vectors: V, scores: K^c V, total, rank, shrinkage)
+pca_components <- function(sample, ncomp, covariance, lambda, select) {
+  flexible <- covariance == "fkmse"
+  s <- centred_spectrum(sample, if (!flexible) ncomp)
+  positive <- s$values > 0
+  if (!any(positive)) {
+    stop_input(
+      "'x' must have points that differ: the centred Gram matrix is 0"
+    )
+  }
+  known <- length(positive) == sample$n || !all(positive)
+  rank <- if (known) sum(positive) else NA_integer_
+  if (!is.null(ncomp) && known && ncomp > rank) {
+    warn_kernmean(
+      "'ncomp' is ", ncomp, ", but the centred Gram matrix has rank ", rank,
+      ": ", rank, if (rank == 1L) " component is" else " components are",
+      " kept"
+    )
+  }
+  s$values <- s$values[positive]
+  s$vectors <- s$vectors[, positive, drop = FALSE]
+  found <- if (flexible) {
+    weighted_components(sample, s, ncomp, lambda, select)
+  } else {
+    plain_components(sample, s, covariance, lambda, select)
+  }
+  c(found, rank = rank)
+}
+
+# S-COSE is the empirical operator times 1 - alpha; of H it needs the sums only.
+plain_components <- function(sample, s, covariance, lambda, select) {
+  n <- sample$n
+  shrinkage <- NULL
+  share <- 1
+  if (covariance == "skmse") {
+    moments <- list(n = n, rows = 0, rho = s$square / n^2,
+                    varrho = mean(centred_diagonal(sample)^2))
+    shrinkage <- fit_skmse(moments, lambda, select, NULL)
+    shrinkage <- c(
+      shrinkage[c("lambda", "alpha", "score", "minimum", "reference",
+                  "border")],
+      list(select = select)
+    )
+    share <- 1 - shrinkage$alpha
+  }
+  root <- rep(sqrt(s$values), each = n)
+  list(
+    values = share * s$values, vectors = s$vectors / root,
+    scores = s$vectors * root, total = share * s$total, shrinkage = shrinkage
+  )
+}
+
+# F-COSE: the operator of weights beta from H = K^c * K^c.
+weighted_components <- function(sample, s, ncomp, lambda, select) {
+  n <- sample$n
+  shrinkage <- cose_weights(centred_matrix(sample)^2, "fkmse", lambda, select)
+  weights <- shrinkage$weights
+  operator <- operator_spectrum(s$values, s$vectors, weights)
+  kept <- seq_len(min(ncomp, length(operator$values)))
+  v <- operator$vectors[, kept, drop = FALSE]
+  list(
+    values = n * operator$values[kept], vectors = v,
+    scores = s$vectors %*% (s$values * crossprod(s$vectors, v)),
+    total = n * sum(weights * centred_diagonal(sample)),
+    shrinkage = shrinkage[setdiff(names(shrinkage), c("estimator", "norm2"))]
+  )
+}

@@ -1,0 +1,287 @@
+# Methods of kme_pca, and the way back from components to points.
+
+#' @rdname kme_pca
+#' @param digits Significant digits.
+#' @export
+print.kme_pca <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  cat(pca_title(x), "\n", sep = "")
+  cat(describe_sample(x), "\n", sep = "")
+  if (!is.null(x$kernel)) {
+    cat(format_kernel(x$kernel), "\n", sep = "")
+  }
+  cat("centre: ", describe_centre(x$mean, digits), "\n", sep = "")
+  if (!is.null(x$shrinkage)) {
+    cat("operator: ", describe_operator(x$shrinkage, digits), "\n", sep = "")
+  }
+  p <- length(x$values)
+  cat(p, if (p == 1L) " component" else " components",
+      if (is.na(x$rank)) "" else if (p == x$rank) ", all there are" else
+        paste0(" of ", x$rank), "\n", sep = "")
+  cat(describe_shares(x), "\n", sep = "")
+  invisible(x)
+}
+
+pca_title <- function(object) {
+  switch(object$covariance,
+    kme = "Kernel PCA",
+    skmse = "Kernel PCA, simple shrinkage of the covariance operator (S-COSE)",
+    fkmse = "Kernel PCA, flexible shrinkage of the covariance operator (F-COSE)"
+  )
+}
+
+describe_centre <- function(mean, digits) {
+  shrunk <- mean$estimator %in% c("skmse", "fkmse")
+  title <- estimator_title(mean)
+  paste0(
+    tolower(substr(title, 1L, 1L)), substring(title, 2L),
+    if (shrunk) paste0(", lambda = ", format(mean$lambda, digits = digits))
+  )
+}
+
+describe_operator <- function(shrinkage, digits) {
+  number <- \(x) format(x, digits = digits)
+  rule <- shrinkage$select
+  paste0(
+    "lambda = ", number(shrinkage$lambda),
+    if (!is.null(shrinkage$alpha)) paste0(", alpha = ",
+                                          number(shrinkage$alpha)),
+    " (", if (is.null(rule)) "given" else select_title[[rule]], ")",
+    if (shrinkage$border) ", on the border of the range"
+  )
+}
+
+# Shares of variance; NA where the operator has no positive trace.
+variance_shares <- function(object) {
+  if (object$total > 0) {
+    object$values / object$total
+  } else {
+    rep(NA_real_, length(object$values))
+  }
+}
+
+describe_shares <- function(object) {
+  if (object$total <= 0) {
+    return("the operator was shrunk to 0: no variance is left")
+  }
+  shares <- variance_shares(object)
+  percent <- \(share) sprintf("%.1f%%", 100 * share)
+  shown <- seq_len(min(5L, length(shares)))
+  paste0(
+    "shares of variance: ", paste(percent(shares[shown]), collapse = ", "),
+    if (length(shares) > 5L) ", ...",
+    if (length(shares) > 1L) paste0("; in all ", percent(sum(shares)))
+  )
+}
+
+#' @rdname kme_pca
+#' @export
+summary.kme_pca <- function(object, ...) {
+  check_dots(...)
+  variance <- object$values / object$n
+  shares <- variance_shares(object)
+  importance <- rbind(
+    "Standard deviation" = sqrt(ifelse(variance < 0, NA, variance)),
+    "Proportion of Variance" = shares,
+    "Cumulative Proportion" = cumsum(shares)
+  )
+  colnames(importance) <- colnames(object$vectors)
+  structure(list(fit = object, importance = importance),
+            class = "summary.kme_pca")
+}
+
+most_components_printed <- 10L
+
+#' @export
+print.summary.kme_pca <- function(x, digits = max(3L, getOption("digits") - 3L),
+                                  ...) {
+  print(x$fit, digits = digits)
+  p <- ncol(x$importance)
+  shown <- seq_len(min(p, most_components_printed))
+  cat("\nImportance of components:\n")
+  print(x$importance[, shown, drop = FALSE], digits = digits)
+  if (p > length(shown)) {
+    cat("and ", p - length(shown), " more, in the field 'importance'\n",
+        sep = "")
+  }
+  invisible(x)
+}
+
+#' @rdname kme_pca
+#' @param object A fit.
+#' @param newdata New points, with the columns of `x`, matched by name where
+#'   both have names; for a fit on [as_gram()] the m by n kernel values of new
+#'   points and the sample; without it, the scores of the sample.
+#' @export
+predict.kme_pca <- function(object, newdata, ncomp = NULL, ...) {
+  check_dots(...)
+  kept <- check_components(ncomp, object)
+  if (missing(newdata)) {
+    return(object$scores[, kept, drop = FALSE])
+  }
+  new <- centred_newdata(object, newdata)
+  pca_scores(object, new, kept, centred_mean_at(object, new))
+}
+
+# The columns of the components asked for.
+check_components <- function(ncomp, object) {
+  p <- ncol(object$vectors)
+  if (is.null(ncomp)) {
+    return(seq_len(p))
+  }
+  ncomp <- check_count(ncomp, "ncomp")
+  if (ncomp > p) {
+    stop_input("'ncomp' must be at most ", p, ", the components of the fit, ",
+               "not ", ncomp)
+  }
+  seq_len(ncomp)
+}
+
+pca_scores <- function(object, new, kept, mean_at) {
+  v <- object$vectors[, kept, drop = FALSE]
+  scores <- centred_apply(object, new, v, mean_at)
+  dimnames(scores) <- list(new$names, colnames(v))
+  scores
+}
+
+#' @rdname kme_pca
+#' @export
+update.kme_pca <- function(object, ...) {
+  found <- change_arguments(object, list(...))
+  changes <- found$changes
+  arguments <- found$arguments
+  if ("covariance" %in% names(changes)) {
+    arguments[c("lambda", "select")] <- NULL
+  }
+  if (!is.null(changes$lambda)) arguments$select <- NULL
+  if (!is.null(changes$select)) arguments$lambda <- NULL
+  arguments[names(changes)] <- changes
+  arguments <- arguments[!vapply(arguments, is.null, logical(1))]
+  fit <- do.call(kme_pca.default, arguments)
+  if (found$same_columns) {
+    fit["terms"] <- list(object$terms)
+  }
+  fit
+}
+
+# What update() of a fit with x, gram, kernel, terms and arguments goes by:
+# list(changes, arguments with the points of the fit unless they change,
+# same_columns).
+change_arguments <- function(object, changes) {
+  if (length(changes) && (is.null(names(changes)) ||
+                            !all(nzchar(names(changes))))) {
+    stop_input("the arguments of update() must be named")
+  }
+  arguments <- object$arguments
+  same_columns <- !"x" %in% names(changes)
+  if ("data" %in% names(changes) && !is.null(object$terms)) {
+    changes$x <- read_terms(object$terms, changes$data, "data")
+    changes$data <- NULL
+  }
+  if ("x" %in% names(changes)) {
+    if (inherits(changes$x, "gram")) arguments["kernel"] <- NULL
+  } else if (is.null(object$gram)) {
+    arguments$x <- object$x
+    arguments$kernel <- object$kernel
+  } else {
+    by_points <- "kernel" %in% names(changes) && !is.null(object$x)
+    arguments$x <- if (by_points) object$x else object$gram
+  }
+  list(changes = changes, arguments = arguments, same_columns = same_columns)
+}
+
+# --- Reconstruction error ----------------------------------------------------
+
+#' Reconstruction error of kernel PCA
+#'
+#' The squared distance of points from the affine subspace spanned by the
+#' leading components.
+#'
+#' With \eqn{s_j(z)}{s_j(z)} the score of z on component j and
+#' \eqn{\tilde\mu}{mu} the kernel mean that centres, the error of z is
+#' \deqn{\|k(z, \cdot) - \tilde\mu\|^2 - \sum_j s_j(z)^2, \quad \|k(z, \cdot)
+#' - \tilde\mu\|^2 = k(z, z) - 2\tilde\mu(z) + \|\tilde\mu\|^2.}{|k(z, .) -
+#' mu|^2 - sum_j s_j(z)^2, with |k(z, .) - mu|^2 = k(z, z) - 2 mu(z) + |mu|^2.}
+#' It is 0 for a point of the sample if all components are kept; rounding below
+#' zero is set to 0.
+#'
+#' A large error marks a point that is unlike the sample (novelty detection,
+#' Hoffmann 2007).
+#'
+#' @param object A fit of [kme_pca()].
+#' @param newdata New points, or their kernel values, as in
+#'   [predict()][predict.kme_pca]; without it, the points of the sample.
+#' @param ncomp Number of leading components, `NULL` for all of the fit.
+#' @param ... Must be empty.
+#' @param diagonal \eqn{k(z, z)}{k(z, z)} of the new points, m numbers: needed
+#'   where `newdata` holds kernel values, and only there.
+#' @return The errors, one number for each point, with the row names.
+#' @details O(nmd) time and O((n + m) ncomp) memory for m new points.
+#' @references
+#' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
+#' (2014). Kernel mean estimation and Stein effect. *Proceedings of the 31st
+#' International Conference on Machine Learning*. Section 4.2.
+#' \doi{10.48550/arXiv.1306.0842}
+#'
+#' Hoffmann, H. (2007). Kernel PCA for novelty detection. *Pattern Recognition*
+#' 40, 863--874. \doi{10.1016/j.patcog.2006.07.009}
+#' @seealso [preimage()]
+#' @family operators
+#' @examples
+#' x <- scale(iris[, 1:4])
+#' fit <- kme_pca(x[1:50, ], kernel_rbf(2), ncomp = 3)
+#' error <- reconstruction_error(fit, x)
+#' boxplot(error ~ iris$Species, ylab = "reconstruction error")
+#' @export
+reconstruction_error <- function(object, ...) {
+  UseMethod("reconstruction_error")
+}
+
+#' @rdname reconstruction_error
+#' @export
+reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
+                                         diagonal = NULL) {
+  check_dots(...)
+  kept <- check_components(ncomp, object)
+  if (missing(newdata)) {
+    check_no_diagonal(diagonal)
+    square <- centred_diagonal(object)
+    scores <- object$scores[, kept, drop = FALSE]
+  } else {
+    new <- centred_newdata(object, newdata)
+    own <- new_diagonal(object, new, diagonal)
+    mean_at <- centred_mean_at(object, new)
+    square <- own - 2 * mean_at + object$norm2
+    if (any(square < -1e-8 * max(own, object$norm2))) {
+      stop_input(
+        "'diagonal' must hold k(z, z) of the new points; number ",
+        which.min(square), " is too small for its kernel values"
+      )
+    }
+    scores <- pca_scores(object, new, kept, mean_at)
+  }
+  stats::setNames(pmax(0, unname(square) - unname(rowSums(scores^2))),
+                  rownames(scores))
+}
+
+check_no_diagonal <- function(diagonal) {
+  if (!is.null(diagonal)) {
+    stop_input("'diagonal' must be NULL unless 'newdata' holds kernel values")
+  }
+}
+
+# k(z, z) of new points.
+new_diagonal <- function(object, new, diagonal) {
+  if (!is.null(new$z)) {
+    check_no_diagonal(diagonal)
+    return(fold_diagonal(object$kernel, new$z))
+  }
+  m <- nrow(new$values)
+  if (!is.numeric(diagonal) || length(diagonal) != m) {
+    stop_input(
+      "'diagonal' must be given with kernel values: k(z, z) of the ", m,
+      " new points, not ", describe(diagonal)
+    )
+  }
+  check_finite(diagonal, "diagonal")
+  as.double(diagonal)
+}

@@ -1,0 +1,158 @@
+#' Pre-images of kernel PCA
+#'
+#' Points whose images lie close to the projections of points on the leading
+#' components: denoising by kernel PCA with an RBF kernel.
+#'
+#' The projection of z is \eqn{P(z) = \tilde\mu + \sum_j s_j v_j = \sum_i c_i
+#' k(x_i, \cdot)}{P(z) = mu + sum_j s_j v_j = sum_i c_i k(x_i, .)} with the
+#' scores s of z and \eqn{c = Vs + b(1 - e'Vs)}{c = Vs + b (1 - e'Vs)}, b the
+#' weights of the kernel mean that centres (the last term is not b alone where
+#' the mean is shrunk; points of a mean on other points join the sum). The point
+#' whose image is nearest to the projection is where \eqn{\sum_i c_i k(x_i,
+#' z)}{sum_i c_i k(x_i, z)} is largest, a fixed point of \deqn{z \leftarrow
+#' \frac{\sum_i c_i k(z, x_i) x_i}{\sum_i c_i k(z, x_i)}}{z <- sum_i c_i k(z,
+#' x_i) x_i / sum_i c_i k(z, x_i)} (Mika et al. 1999; also with a bandwidth for
+#' each column). The iteration starts at the point of the sample with the
+#' largest value of the projection, and at the next best one if the denominator
+#' is not positive; it stops at a step below `tol` bandwidths.
+#'
+#' The function may have several maxima: what is found is the one to which the
+#' start leads.
+#'
+#' @param object A fit of [kme_pca()] with an RBF kernel on points, centred by a
+#'   kernel mean without noise or a mixture as its target.
+#' @param newdata New points, with the columns of the sample; without it, the
+#'   points of the sample are denoised.
+#' @param ncomp Number of leading components, `NULL` for all of the fit.
+#' @param ... Must be empty.
+#' @param tol The step at which the iteration stops, in bandwidths (of each
+#'   column): a positive number.
+#' @param maxit Most steps for a point; a warning counts the points that need
+#'   more.
+#' @return An m by d matrix, a pre-image in each row, with the column names of
+#'   the sample and the row names of `newdata`. A row does not depend on the
+#'   other rows.
+#' @details A step takes O(nd) time for a point; points are moved in blocks of
+#'   about 2 million kernel values, which is the memory.
+#' @references
+#' Mika, S., Schölkopf, B., Smola, A., Müller, K.-R., Scholz, M. and Rätsch, G.
+#' (1999). Kernel PCA and de-noising in feature spaces. *Advances in Neural
+#' Information Processing Systems* 11, 536--542.
+#' @seealso [reconstruction_error()]
+#' @family operators
+#' @examples
+#' set.seed(1)
+#' angle <- runif(150, 0, 2 * pi)
+#' x <- cbind(cos(angle), sin(angle)) + rnorm(300, sd = 0.15)
+#' fit <- kme_pca(x, kernel_rbf(0.8), ncomp = 5)
+#' plot(x, col = "grey60", asp = 1, xlab = "", ylab = "")
+#' points(preimage(fit), pch = 20)
+#' @export
+preimage <- function(object, ...) {
+  UseMethod("preimage")
+}
+
+#' @rdname preimage
+#' @export
+preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
+                             maxit = 1000) {
+  check_dots(...)
+  kept <- check_components(ncomp, object)
+  tol <- check_number(tol, "tol", positive = TRUE)
+  maxit <- check_count(maxit, "maxit")
+  if (is.null(object$x) || !identical(object$kernel$family, "rbf")) {
+    stop_input(
+      "'object' must be a fit with an RBF kernel on points, not ",
+      if (is.null(object$x)) "on a matrix of values" else
+        paste("with", format_kernel(object$kernel))
+    )
+  }
+  sites <- projection_sites(object)
+  scores <- if (missing(newdata)) object$scores else predict(object, newdata)
+  scores <- scores[, kept, drop = FALSE]
+  rows <- max(1, floor(2^21 / nrow(sites$x)))
+  starts <- seq(1, nrow(scores), by = rows)
+  found <- lapply(starts, \(start) {
+    block <- start:min(start + rows - 1, nrow(scores))
+    fixed_points(object, sites, scores[block, , drop = FALSE], tol, maxit)
+  })
+  failed <- sum(vapply(found, \(part) part$failed, numeric(1)))
+  if (failed > 0) {
+    warn_kernmean(
+      failed, " of ", nrow(scores), " pre-images did not converge in ", maxit,
+      if (maxit == 1L) " step" else " steps"
+    )
+  }
+  z <- do.call(rbind, lapply(found, \(part) part$z))
+  z <- z + rep(sites$origin, each = nrow(z))
+  dimnames(z) <- list(rownames(scores), colnames(object$x))
+  z
+}
+
+# The points that a projection is a sum over, the sample first, and the weights
+# b of the centring mean on them: list(x, weights, origin), x relative to the
+# origin, near which the sums of both signs lose less.
+projection_sites <- function(object) {
+  parts <- merge_parts(embedding_parts(object$mean))
+  plain <- vapply(parts, \(part) is.null(part$mixture) && is.null(part$noise),
+                  logical(1))
+  if (!all(plain)) {
+    stop_input(
+      "'object' must be centred by weights on points, not by a kernel mean ",
+      "with noise or a mixture; instead of noise, centre by kme(x, kernel, ",
+      "weights = as_weights(fit)) of the mean's fit"
+    )
+  }
+  x <- unname(object$x)
+  weights <- numeric(object$n)
+  own <- seq_len(object$n)
+  for (part in parts) {
+    if (identical(unname(part$x), unname(object$x))) {
+      weights[own] <- weights[own] + part$weights
+    } else {
+      x <- rbind(x, unname(part$x))
+      weights <- c(weights, part$weights)
+    }
+  }
+  origin <- colMeans(unname(object$x))
+  list(x = x - rep(origin, each = nrow(x)), weights = weights, origin = origin)
+}
+
+# list(z, failed): the fixed points for rows of scores, and how many are none.
+fixed_points <- function(object, sites, scores, tol, maxit) {
+  own <- seq_len(object$n)
+  kept <- seq_len(ncol(scores))
+  theta <- rep_len(object$kernel$bandwidth, ncol(sites$x))
+  part <- tcrossprod(scores, object$vectors[, kept, drop = FALSE])
+  weights <- outer(1 - rowSums(part), sites$weights)
+  weights[, own] <- weights[, own] + part
+  # The projections at the points of the sample, each up to a constant.
+  value <- tcrossprod(scores, object$scores[, kept, drop = FALSE]) +
+    rep(object$at, each = nrow(scores))
+  best <- max.col(value, "first")
+  z <- sites$x[best, , drop = FALSE]
+  tries <- rep(1L, nrow(z))
+  active <- seq_len(nrow(z))
+  failed <- 0
+  for (iteration in seq_len(maxit)) {
+    at <- z[active, , drop = FALSE]
+    k <- fold_store(object$kernel, at, sites$x) *
+      weights[active, , drop = FALSE]
+    below <- rowSums(k)
+    moved <- (k %*% sites$x) / below
+    good <- below > 0
+    z[active[good], ] <- moved[good, ]
+    step <- sqrt(rowSums(((moved - at) / rep(theta, each = nrow(at)))^2))
+    done <- good & step < tol
+    for (row in active[!good]) {
+      tries[row] <- tries[row] + 1L
+      next_best <- order(value[row, ], decreasing = TRUE)[tries[row]]
+      z[row, ] <- sites$x[if (is.na(next_best)) best[row] else next_best, ]
+    }
+    lost <- tries[active] > object$n
+    failed <- failed + sum(lost)
+    active <- active[!done & !lost]
+    if (!length(active)) break
+  }
+  list(z = z, failed = failed + length(active))
+}

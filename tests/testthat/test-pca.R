@@ -1,0 +1,646 @@
+# Kernel PCA against explicit features, prcomp(), the formulas as printed and
+# reference values.
+
+rbf <- kernel_rbf(1.2)
+estimators <- c("kme", "skmse", "fkmse")
+
+# K^c from weights b: K - e(Kb)' - (Kb)e' + b'Kb ee'.
+centred_R <- function(K, b) {
+  e <- rep(1, nrow(K))
+  Kb <- drop(K %*% b)
+  K - e %*% t(Kb) - Kb %*% t(e) + sum(b * Kb) * e %*% t(e)
+}
+
+# L^c for rows of kernel values L of new points.
+centred_new_R <- function(L, K, b) {
+  Kb <- drop(K %*% b)
+  Lb <- drop(L %*% b)
+  L - rep(Kb, each = nrow(L)) - Lb + sum(b * Kb)
+}
+
+# Features of (x'y + 1)^2 for two columns.
+features_R <- function(x) {
+  r <- sqrt(2)
+  cbind(1, r * x[, 1], r * x[, 2], x[, 1]^2, x[, 2]^2, r * x[, 1] * x[, 2])
+}
+
+up_to_sign <- function(a, b) {
+  stopifnot(identical(dim(a), dim(b)))
+  a <- unname(a)
+  b <- unname(b)
+  turn <- sign(colSums(a * b))
+  max(abs(a - b * rep(turn, each = nrow(b))))
+}
+
+expect_refusals <- function(calls, class = "kernmean_error_input",
+                            env = parent.frame()) {
+  lines <- refusals(calls, class, env)
+  expect_snapshot(writeLines(lines))
+}
+
+test_that("components of data A are the reference ones", {
+  x <- reference_data("A")
+  z <- reference_data("newdata")
+  kernel <- reference_kernel("A_rbf")
+  lambda <- reference_value("A_rbf", "center_fkmse_lambda")
+  centres <- list(kme = "kme", skmse = "skmse",
+                  fkmse = kme(x, kernel, "fkmse", lambda = lambda))
+  for (name in names(centres)) {
+    case <- paste0("A_pca_", name)
+    fit <- kme_pca(x, kernel, ncomp = 5, center = centres[[name]])
+    expect_equal(fit$values, reference_value(case, "gram_eigenvalues"),
+                 tolerance = 1e-10)
+    expect_equal(
+      as.vector(abs(predict(fit, z))),
+      reference_value(case, "abs_scores_newdata"), tolerance = 1e-9
+    )
+    expect_equal(
+      unname(reconstruction_error(fit, z)),
+      reference_value(case, "reconstruction_error_newdata"), tolerance = 1e-9
+    )
+  }
+})
+
+test_that("eigenvalues and scores are those of the centred matrices", {
+  x <- random_points(30, 2)
+  z <- random_points(7, 2)
+  K <- gram_R(rbf, x)
+  L <- gram_R(rbf, z, x)
+  for (name in estimators) {
+    fit <- kme_pca(x, rbf, center = name, ncomp = 6)
+    b <- kme(x, rbf, name)$weights
+    Kc <- centred_R(K, b)
+    e <- eigen(Kc, symmetric = TRUE)
+    expect_equal(fit$values, e$values[1:6], tolerance = 1e-11)
+    V <- e$vectors[, 1:6] %*% diag(1 / sqrt(e$values[1:6]))
+    expect_lte(up_to_sign(fit$vectors, V), 1e-9)
+    expect_lte(up_to_sign(predict(fit, z), centred_new_R(L, K, b) %*% V), 1e-10)
+    expect_equal(fit$total, sum(diag(Kc)), tolerance = 1e-12)
+    expect_equal(fit$at, drop(K %*% b), tolerance = 1e-12)
+    expect_equal(fit$norm2, sum(b * (K %*% b)), tolerance = 1e-12)
+  }
+})
+
+test_that("kernels with explicit features give the PCA of their features", {
+  x <- random_points(25, 2)
+  z <- random_points(6, 2)
+  cases <- list(list(kernel_poly(2), features_R), list(kernel_linear(), I))
+  for (case in cases) {
+    f <- unclass(case[[2L]](x))
+    for (name in estimators) {
+      mean <- kme(x, case[[1L]], name)
+      mu <- drop(crossprod(f, mean$weights))
+      centred <- f - rep(mu, each = nrow(f))
+      axes <- svd(centred)
+      fit <- kme_pca(x, case[[1L]], center = name)
+      r <- fit$rank
+      expect_identical(r, sum(axes$d^2 > 1e-10 * axes$d[1L]^2))
+      expect_equal(fit$values, axes$d[1:r]^2, tolerance = 1e-8)
+      fz <- unclass(case[[2L]](z)) - rep(mu, each = nrow(z))
+      expect_lte(up_to_sign(predict(fit, z), fz %*% axes$v[, 1:r]), 1e-7)
+      left <- fz - fz %*% tcrossprod(axes$v[, 1:2])
+      expect_equal(unname(reconstruction_error(fit, z, 2)), rowSums(left^2),
+                   tolerance = 1e-8)
+    }
+  }
+})
+
+test_that("the linear kernel gives prcomp()", {
+  x <- as.matrix(iris[, 1:4])
+  fit <- kme_pca(x, kernel_linear())
+  p <- stats::prcomp(x)
+  expect_equal(fit$values / fit$n, p$sdev^2 * 149 / 150, tolerance = 1e-8)
+  expect_lte(up_to_sign(fit$scores, p$x), 1e-8)
+  expect_lte(up_to_sign(predict(fit, x[1:5, ] + 1),
+                        predict(p, x[1:5, ] + 1)), 1e-8)
+  s <- summary(fit)
+  expect_equal(unname(s$importance[2, ]),
+               unname(summary(p)$importance[2, ]), tolerance = 1e-4)
+  expect_equal(unname(s$importance[1, ]), p$sdev * sqrt(149 / 150))
+})
+
+test_that("V'K^cV = I and the sample's scores are those of its points", {
+  x <- random_points(40, 3)
+  K <- gram_R(rbf, x)
+  for (center in estimators) {
+    for (covariance in estimators) {
+      fit <- kme_pca(x, rbf, 8, center = center, covariance = covariance)
+      Kc <- centred_R(K, kme(x, rbf, center)$weights)
+      expect_equal(unname(crossprod(fit$vectors, Kc %*% fit$vectors)), diag(8),
+                   tolerance = 1e-10)
+      expect_equal(unname(fit$scores), unname(Kc %*% fit$vectors),
+                   tolerance = 1e-10)
+      expect_equal(predict(fit, x), predict(fit), tolerance = 1e-10)
+      expect_identical(predict(fit, ncomp = 3), predict(fit)[, 1:3])
+      expect_equal(predict(fit, x, 3), predict(fit, x)[, 1:3],
+                   tolerance = 1e-14)
+    }
+  }
+})
+
+test_that("any kernel mean may centre", {
+  x <- random_points(20, 2)
+  z <- random_points(5, 2, seed = 4)
+  y <- random_points(9, 2, seed = 5)
+  normal <- list(weights = 1, means = c(0, 0), covariances = diag(2))
+  b <- stats::runif(20)
+  centres <- list(
+    kme(y, rbf), kme(x, rbf, weights = b), kme(x, rbf, "mkme"),
+    kme(x, rbf, "mmkme", noise = c(0.2, 0.4)),
+    kme(x, rbf, "skmse", target = normal),
+    kme(x, rbf, "fkmse", lambda = 0.1, target = kme(y, rbf))
+  )
+  for (mean in centres) {
+    fit <- kme_pca(x, rbf, 3, center = mean)
+    at <- predict(mean, x)
+    Kc <- gram_R(rbf, x) - outer(at, at, "+") + mean$norm2
+    e <- eigen(Kc, symmetric = TRUE)
+    expect_equal(fit$values, e$values[1:3], tolerance = 1e-10)
+    Lc <- gram_R(rbf, z, x) - outer(predict(mean, z), at, "+") + mean$norm2
+    V <- e$vectors[, 1:3] %*% diag(1 / sqrt(e$values[1:3]))
+    expect_lte(up_to_sign(predict(fit, z), Lc %*% V), 1e-9)
+    expect_identical(fit$mean, mean)
+  }
+  # Its kernel is taken where none is given.
+  expect_identical(kme_pca(x, center = centres[[1L]])$kernel, rbf)
+  named <- kme_pca(x, rbf, 3, center = "mkme")
+  expect_equal(named$values, kme_pca(x, rbf, 3, center = centres[[3L]])$values)
+  expect_identical(named$center, "mkme")
+})
+
+test_that("reconstruction errors are not negative and fall to 0", {
+  x <- random_points(25, 2)
+  z <- random_points(10, 2, seed = 3)
+  for (covariance in c("kme", "fkmse")) {
+    fit <- kme_pca(x, rbf, covariance = covariance, center = "skmse")
+    p <- length(fit$values)
+    for (points in list(x, z)) {
+      errors <- vapply(seq_len(p), \(k) reconstruction_error(fit, points, k),
+                       numeric(nrow(points)))
+      expect_true(all(errors >= 0))
+      expect_true(all(apply(errors, 1, diff) <= 1e-12))
+    }
+    expect_lte(max(reconstruction_error(fit)), 1e-8)
+    expect_equal(reconstruction_error(fit, ncomp = 4),
+                 reconstruction_error(fit, x, 4), tolerance = 1e-9)
+    # The mean error of the sample is what the components leave of the trace.
+    if (covariance == "kme") {
+      expect_equal(sum(reconstruction_error(fit, ncomp = 4)),
+                   fit$total - sum(fit$values[1:4]), tolerance = 1e-10)
+    }
+  }
+})
+
+test_that("S-COSE has the directions of KPCA and 1 - alpha times its values", {
+  x <- random_points(30, 2)
+  for (center in estimators) {
+    plain <- kme_pca(x, rbf, 5, center = center)
+    Kc <- centred_R(gram_R(rbf, x), kme(x, rbf, center)$weights)
+    for (select in c("loocv", "plugin")) {
+      fit <- update(plain, covariance = "skmse", select = select)
+      alpha <- skmse_alpha_R(Kc * Kc, select)
+      expect_equal(fit$shrinkage$alpha, alpha, tolerance = 1e-10)
+      expect_equal(fit$values, (1 - alpha) * plain$values, tolerance = 1e-10)
+      expect_equal(fit$total, (1 - alpha) * plain$total, tolerance = 1e-10)
+      expect_identical(fit$vectors, plain$vectors)
+      expect_identical(fit$scores, plain$scores)
+      expect_identical(reconstruction_error(fit, x, 3),
+                       reconstruction_error(plain, x, 3))
+    }
+    fit <- update(plain, covariance = "skmse", lambda = 0.25)
+    expect_equal(fit$values, 0.8 * plain$values, tolerance = 1e-14)
+    expect_null(fit$shrinkage$select)
+  }
+  gone <- kme_pca(x, rbf, 2, covariance = "skmse", lambda = Inf)
+  expect_identical(gone$values, c(0, 0))
+  expect_output(print(gone), "shrunk to 0")
+  expect_true(all(is.na(summary(gone)$importance[2:3, ])))
+  expect_equal(predict(gone, x), predict(kme_pca(x, rbf, 2), x))
+})
+
+test_that("F-COSE diagonalises the weighted covariance of the features", {
+  x <- random_points(25, 2)
+  z <- random_points(6, 2)
+  kernel <- kernel_poly(2)
+  f <- features_R(x)
+  for (center in estimators) {
+    mean <- kme(x, kernel, center)
+    mu <- drop(crossprod(f, mean$weights))
+    centred <- f - rep(mu, each = 25)
+    H <- tcrossprod(centred)^2
+    for (lambda in c(0.01, 5, 100)) {
+      fit <- kme_pca(x, kernel, center = center, covariance = "fkmse",
+                     lambda = lambda)
+      b <- fkmse_weights_R(H, lambda)
+      expect_equal(fit$shrinkage$weights, b, tolerance = 1e-7)
+      e <- eigen(crossprod(centred, b * centred), symmetric = TRUE)
+      # Weights that sum to nearly one centre the constant feature away.
+      kept <- seq_along(fit$values)
+      e$values <- e$values[order(-abs(e$values))]
+      expect_equal(fit$values, 25 * e$values[kept], tolerance = 1e-6)
+      expect_lte(max(abs(e$values[-kept]), 0), 1e-10)
+      expect_equal(fit$total, 25 * sum(e$values), tolerance = 1e-6)
+      scores <- (features_R(z) - rep(mu, each = 6)) %*% e$vectors
+      expect_lte(up_to_sign(predict(fit, z)[, 1:3], scores[, 1:3]), 1e-5)
+    }
+  }
+  fit <- kme_pca(x, kernel, 2, covariance = "fkmse")
+  want <- kme(as_gram(centred_R(gram_R(kernel, x), rep(1 / 25, 25))^2),
+              estimator = "fkmse")
+  expect_equal(fit$shrinkage$lambda, want$lambda, tolerance = 1e-6)
+  expect_equal(fit$shrinkage$weights, want$weights, tolerance = 1e-6)
+  expect_identical(fit$shrinkage$select, "loocv")
+})
+
+test_that("F-COSE without shrinkage is KPCA, and its values may be negative", {
+  x <- random_points(20, 2)
+  plain <- kme_pca(x, rbf, 4)
+  fit <- kme_pca(x, rbf, 4, covariance = "fkmse", lambda = 0)
+  expect_equal(fit$values, plain$values, tolerance = 1e-10)
+  expect_equal(fit$vectors, plain$vectors, tolerance = 1e-8)
+  # Two far points leave others weights below 0.
+  set.seed(12)
+  x <- rbind(matrix(stats::rnorm(40), 20), c(4, 4), c(-4, 4))
+  lambda <- 0.01 * max(gram_R(kernel_poly(3), x))^2
+  fit <- kme_pca(x, kernel_poly(3), covariance = "fkmse", lambda = lambda)
+  expect_true(any(fit$shrinkage$weights < 0))
+  expect_false(is.unsorted(rev(fit$values)))
+  expect_true(any(fit$values < 0))
+  expect_identical(is.na(unname(summary(fit)$importance[1, ])), fit$values < 0)
+  expect_equal(sum(fit$values), fit$total, tolerance = 1e-8)
+})
+
+test_that("few components are the first of all", {
+  x <- random_points(60, 3)
+  all <- kme_pca(x, rbf)
+  expect_identical(all$rank, length(all$values))
+  for (covariance in estimators) {
+    all <- kme_pca(x, rbf, covariance = covariance)
+    few <- kme_pca(x, rbf, 3, covariance = covariance)
+    expect_equal(few$values, all$values[1:3], tolerance = 1e-10)
+    expect_equal(few$vectors, all$vectors[, 1:3], tolerance = 1e-7)
+    expect_equal(few$scores, all$scores[, 1:3], tolerance = 1e-7)
+    expect_equal(few$total, all$total, tolerance = 1e-12)
+    expect_equal(sum(all$values), all$total, tolerance = 1e-10)
+  }
+  expect_identical(kme_pca(x, rbf, 3)$rank, NA_integer_)
+})
+
+test_that("more components than the rank are a warning that says what is", {
+  x <- random_points(20, 2)
+  expect_warning(fit <- kme_pca(x, kernel_linear(), 5),
+                 "'ncomp' is 5, but .* has rank 2: 2 components are kept",
+                 class = "kernmean_warning")
+  expect_identical(dim(fit$vectors), c(20L, 2L))
+  expect_identical(fit$rank, 2L)
+  expect_warning(kme_pca(x[, 1], kernel_linear(), 2, covariance = "fkmse"),
+                 "rank 1: 1 component is kept", class = "kernmean_warning")
+  # A centred sample of n points has rank n - 1.
+  expect_warning(fit <- kme_pca(x, rbf, 20), "rank 19")
+  expect_no_warning(kme_pca(x, rbf, 19))
+})
+
+test_that("rows of new points do not depend on each other", {
+  x <- random_points(30, 2)
+  z <- random_points(40, 2, seed = 9)
+  fit <- kme_pca(x, rbf, 4, center = "fkmse")
+  rows <- c(3, 17, 40)
+  expect_equal(predict(fit, z)[rows, ], predict(fit, z[rows, ]),
+               tolerance = 1e-13)
+  expect_equal(reconstruction_error(fit, z)[rows],
+               reconstruction_error(fit, z[rows, ]), tolerance = 1e-12)
+  all <- preimage(fit, z)
+  for (row in rows) {
+    expect_equal(all[row, , drop = FALSE],
+                 preimage(fit, z[row, , drop = FALSE]), tolerance = 1e-10)
+  }
+})
+
+test_that("pre-images of a noisy circle lie nearer to the circle", {
+  set.seed(1)
+  angle <- stats::runif(120, 0, 2 * pi)
+  x <- cbind(a = cos(angle), b = sin(angle)) + stats::rnorm(240, sd = 0.15)
+  rownames(x) <- paste0("p", 1:120)
+  off <- \(z) mean((sqrt(rowSums(z^2)) - 1)^2)
+  fit <- kme_pca(x, kernel_rbf(0.8), 5)
+  denoised <- preimage(fit)
+  expect_identical(dimnames(denoised), dimnames(x))
+  expect_lt(off(denoised), 0.25 * off(x))
+  expect_equal(preimage(fit, x), denoised, tolerance = 1e-6)
+})
+
+test_that("a pre-image is a fixed point and a maximum of the projection", {
+  x <- random_points(40, 2)
+  y <- random_points(8, 2, seed = 2) + 1
+  z <- random_points(10, 2, seed = 3)
+  kernel <- kernel_rbf(c(0.9, 1.6))
+  centres <- list("kme", "skmse", "fkmse", kme(y, kernel),
+                  kme(x, kernel, "skmse", target = kme(y, kernel)))
+  for (center in centres) {
+    fit <- kme_pca(x, kernel, 4, center = center)
+    found <- preimage(fit, z)
+    # P(z) = mu + sum s_j v_j as a function of points, from predict() alone.
+    sites <- if (inherits(center, "kme")) rbind(x, y) else x
+    b <- switch(class(center)[1L],
+      character = kme(x, kernel, center)$weights,
+      kme = if (identical(center$x, x)) {
+        c(center$weights, center$target_weight * center$target$weights)
+      } else {
+        c(numeric(40), center$weights)
+      }
+    )
+    Vs <- predict(fit, z) %*% t(fit$vectors)
+    for (i in 1:10) {
+      c <- b * (1 - sum(Vs[i, ])) + c(Vs[i, ], numeric(nrow(sites) - 40))
+      k <- drop(gram_R(kernel, found[i, , drop = FALSE], sites))
+      expect_equal(found[i, ], colSums(c * k * sites) / sum(c * k),
+                   tolerance = 1e-6)
+      best <- gram_R(kernel, x, sites) %*% c
+      # Not below the start, and no neighbour is higher.
+      expect_gte(sum(c * k), max(best) - 1e-12)
+      near <- rep(found[i, ], each = 4) +
+        1e-3 * cbind(c(1, -1, 0, 0), c(0, 0, 1, -1))
+      expect_true(all(gram_R(kernel, near, sites) %*% c <= sum(c * k)))
+    }
+  }
+})
+
+test_that("with all components a point of the sample is its own pre-image", {
+  x <- random_points(15, 2)
+  fit <- kme_pca(x, kernel_rbf(0.3))
+  expect_equal(unname(preimage(fit)), x, tolerance = 1e-6)
+  # Far from 0 as well.
+  far <- kme_pca(x + 1e5, kernel_rbf(0.3), 6)
+  near <- kme_pca(x, kernel_rbf(0.3), 6)
+  expect_equal(preimage(far) - 1e5, preimage(near), tolerance = 1e-5)
+})
+
+test_that("pre-images that do not converge are counted in one warning", {
+  fit <- kme_pca(random_points(20, 2), rbf, 2)
+  expect_warning(z <- preimage(fit, random_points(6, 2), maxit = 1),
+                 "6 of 6 pre-images did not converge in 1 step",
+                 class = "kernmean_warning")
+  expect_true(all(is.finite(z)))
+  # A projection that is nowhere positive on the sample.
+  away <- kme(fit$x, rbf, weights = rep(-1, 20))
+  fit <- kme_pca(fit$x, rbf, 1, center = away)
+  far <- matrix(c(50, 50), 1)
+  expect_warning(z <- preimage(fit, far), "1 of 1")
+  expect_true(any(apply(fit$x, 1, \(x) isTRUE(all.equal(x, drop(z))))))
+})
+
+test_that("a start where the projection is negative gives way to the next", {
+  # -k(0, .) + 2 k(5, .): the sample's first point is taken for the best one.
+  object <- list(n = 2L, at = c(1, 0), kernel = kernel_rbf(1),
+                 scores = matrix(0, 2, 1), vectors = matrix(0, 2, 1))
+  sites <- list(x = matrix(c(0, 5)), weights = c(-1, 2), origin = 0)
+  found <- fixed_points(object, sites, matrix(0, 1, 1), 1e-8, 100)
+  expect_identical(found$failed, 0)
+  expect_equal(drop(found$z), 5, tolerance = 1e-4)
+})
+
+test_that("the noise of a centre becomes weights for pre-images", {
+  x <- random_points(25, 2)
+  noisy <- kme(x, rbf, "mkme", noise = 0.05)
+  fit <- kme_pca(x, rbf, 3, center = kme(x, rbf, weights = as_weights(noisy)))
+  want <- kme_pca(x, rbf, 3, center = noisy)
+  expect_equal(fit$at, want$at, tolerance = 1e-8)
+  # The norms differ by what the noise puts out of the span of the sample.
+  expect_lt(fit$norm2, want$norm2)
+  expect_equal(fit$values, want$values, tolerance = 0.01)
+  expect_true(all(is.finite(preimage(fit))))
+})
+
+test_that("a gram in place of data gives the same components", {
+  x <- random_points(20, 2)
+  z <- random_points(5, 2, seed = 8)
+  rownames(z) <- letters[1:5]
+  K <- gram_R(rbf, x)
+  L <- gram_R(rbf, z, x)
+  rownames(L) <- letters[1:5]
+  for (center in estimators) {
+    for (covariance in estimators) {
+      fit <- kme_pca(x, rbf, 4, center = center, covariance = covariance)
+      g <- gram(x, rbf)
+      on_gram <- kme_pca(g, ncomp = 4, center = center,
+                         covariance = covariance)
+      on_values <- kme_pca(as_gram(K), ncomp = 4, center = center,
+                           covariance = covariance)
+      expect_identical(on_gram$gram, g)
+      expect_null(fit$gram)
+      expect_equal(on_gram$scores, fit$scores, tolerance = 1e-8)
+      expect_equal(on_values$scores, fit$scores, tolerance = 1e-8)
+      expect_equal(predict(on_gram, z), predict(fit, z), tolerance = 1e-8)
+      expect_equal(predict(on_values, L), predict(fit, z), tolerance = 1e-8)
+      expect_equal(
+        reconstruction_error(on_values, L, diagonal = rep(1, 5)),
+        reconstruction_error(fit, z), tolerance = 1e-8
+      )
+      expect_equal(reconstruction_error(on_values), reconstruction_error(fit),
+                   tolerance = 1e-8)
+    }
+  }
+  g <- as_gram(K)
+  mean <- kme(g, estimator = "fkmse", lambda = 1)
+  fit <- kme_pca(g, ncomp = 2, center = mean)
+  want <- kme_pca(x, rbf, 2, center = kme(x, rbf, "fkmse", lambda = 1))
+  expect_equal(predict(fit, L), predict(want, z), tolerance = 1e-9)
+})
+
+test_that("a kernel that is an R function gives what the native one gives", {
+  x <- random_points(20, 2)
+  slow <- kernel_function(\(x, y) gram_R(rbf, x, y))
+  fit <- kme_pca(x, slow, 3, center = "skmse")
+  want <- kme_pca(x, rbf, 3, center = "skmse")
+  expect_equal(fit$scores, want$scores, tolerance = 1e-9)
+  expect_null(fit$gram)
+  # More new points than a block of kernel values holds.
+  many <- random_points(250000, 2)
+  expect_equal(predict(fit, many), predict(want, many), tolerance = 1e-9)
+  expect_equal(reconstruction_error(fit), reconstruction_error(want),
+               tolerance = 1e-9)
+})
+
+test_that("formulas and data frames are matched by name", {
+  d <- data.frame(a = random_points(20, 1)[, 1],
+                  b = random_points(20, 1, seed = 3)[, 1]^2, c = 1:20)
+  fit <- kme_pca(~ a + log(b + 1), d, kernel = rbf, ncomp = 2)
+  x <- cbind(d$a, log(d$b + 1))
+  want <- kme_pca(x, rbf, 2)
+  expect_equal(unname(fit$scores), unname(want$scores))
+  new <- d[4:6, 3:1]
+  expect_equal(unname(predict(fit, new)), unname(predict(want, x[4:6, ])))
+  expect_equal(unname(reconstruction_error(fit, new)),
+               reconstruction_error(want, x[4:6, ]))
+  expect_equal(unname(preimage(fit, new)), unname(preimage(want, x[4:6, ])))
+  expect_identical(colnames(preimage(fit, new)), c("a", "log(b + 1)"))
+  frame <- kme_pca(d[1:2], rbf, 2)
+  expect_equal(predict(frame, d[4:6, 3:1]), predict(frame, d[4:6, 1:2]))
+  half <- kme_pca(~ a + b, d, subset = c > 10, kernel = rbf, ncomp = 2)
+  expect_identical(half$n, 10L)
+  d$a[2] <- NA
+  omitted <- kme_pca(~ a + b, d, na.action = stats::na.omit, ncomp = 2)
+  expect_identical(omitted$n, 19L)
+  expect_error(kme_pca(~ a + b, d), class = "kernmean_error_input")
+})
+
+test_that("update() fits again with other arguments", {
+  x <- random_points(20, 2)
+  y <- random_points(12, 2, seed = 6)
+  fit <- kme_pca(x, kernel_rbf(), 3, center = "skmse", covariance = "fkmse",
+                 lambda = 0.5)
+  # All but the arguments, those of the mean among them.
+  same <- function(a, b) {
+    a$mean <- a$mean$weights
+    b$mean <- b$mean$weights
+    expect_equal(a[names(a) != "arguments"], b[names(b) != "arguments"])
+  }
+  same(update(fit), fit)
+  same(update(fit, ncomp = 2),
+       kme_pca(x, ncomp = 2, center = "skmse", covariance = "fkmse",
+               lambda = 0.5))
+  same(update(fit, covariance = "kme"), kme_pca(x, ncomp = 3, center = "skmse"))
+  same(update(fit, select = "gcv", center = "kme"),
+       kme_pca(x, ncomp = 3, covariance = "fkmse", select = "gcv"))
+  same(update(update(fit, select = "gcv"), lambda = 0.5), fit)
+  same(update(fit, x = y), kme_pca(y, ncomp = 3, center = "skmse",
+                                   covariance = "fkmse", lambda = 0.5))
+  same(update(kme_pca(x, ncomp = 2), kernel = rbf), kme_pca(x, rbf, 2))
+  g <- gram(x, rbf)
+  on_gram <- kme_pca(g, ncomp = 2)
+  expect_identical(update(on_gram, center = "skmse")$gram, g)
+  same(update(on_gram, kernel = kernel_poly(2)),
+       kme_pca(x, kernel_poly(2), 2))
+  same(update(kme_pca(x, rbf, 2), x = g), on_gram)
+  d <- data.frame(a = x[, 1], b = x[, 2])
+  by_formula <- kme_pca(~ a + b, d, ncomp = 2)
+  expect_identical(update(by_formula, ncomp = 1)$terms, by_formula$terms)
+  same(update(by_formula, data = d[1:10, ]),
+       kme_pca(~ a + b, d[1:10, ], ncomp = 2))
+})
+
+test_that("scores are those of kernlab::kpca() up to its scale", {
+  skip_if_not_installed("kernlab")
+  x <- random_points(40, 3)
+  z <- random_points(6, 3, seed = 7)
+  fit <- kme_pca(x, kernel_rbf(1.7), 4)
+  other <- kernlab::kpca(x, kernel = "rbfdot",
+                         kpar = list(sigma = 1 / (2 * 1.7^2)), features = 4)
+  expect_equal(fit$values / 40, unname(kernlab::eig(other)), tolerance = 1e-10)
+  # Its directions have norm sqrt(n).
+  expect_lte(up_to_sign(fit$scores, kernlab::rotated(other) / sqrt(40)), 1e-9)
+  expect_lte(up_to_sign(predict(fit, z),
+                        kernlab::predict(other, z) / sqrt(40)), 1e-9)
+})
+
+test_that("fields have the names and shapes of the help page", {
+  x <- random_points(12, 2)
+  rownames(x) <- letters[1:12]
+  fit <- kme_pca(x, rbf, 2, covariance = "skmse")
+  expect_s3_class(fit, "kme_pca", exact = TRUE)
+  expect_named(fit, c(
+    "values", "vectors", "scores", "total", "rank", "n", "x", "gram", "kernel",
+    "mean", "at", "norm2", "shrinkage", "center", "covariance", "terms",
+    "arguments"
+  ))
+  expect_identical(dimnames(fit$scores), list(letters[1:12], c("PC1", "PC2")))
+  expect_identical(dimnames(fit$vectors), list(NULL, c("PC1", "PC2")))
+  expect_named(reconstruction_error(fit), letters[1:12])
+  # Signs: positive at the first entry of largest absolute value.
+  largest <- apply(fit$vectors, 2, \(v) v[which.max(abs(v))])
+  expect_true(all(largest > 0))
+})
+
+test_that("bad input is refused", {
+  x <- random_points(8, 2)
+  K <- gram_R(rbf, x)
+  fit <- kme_pca(x, rbf, 3)
+  on_values <- kme_pca(as_gram(K), ncomp = 2)
+  noisy <- kme_pca(x, rbf, 2, center = "mkme")
+  normal <- list(weights = 1, means = c(0, 0), covariances = diag(2))
+  towards <- kme_pca(x, rbf, 2,
+                     center = kme(x, rbf, "skmse", target = normal))
+  poly <- kme_pca(x, kernel_poly(2), 2)
+  expect_refusals(expression(
+    kme_pca(x, rbf, 0), kme_pca(x, rbf, -1), kme_pca(x, rbf, 1.5),
+    kme_pca(x, rbf, "two"), kme_pca(x, rbf, c(1, 2)), kme_pca(x, rbf, 9),
+    kme_pca(x[1, , drop = FALSE], rbf), kme_pca(rep(2, 5), rbf),
+    kme_pca(rep(2, 5), rbf, 2), kme_pca(numeric(4), kernel_linear()),
+    kme_pca(gram(x, rbf), rbf), kme_pca(x, kernel_energy()), kme_pca(x, "rbf"),
+    kme_pca(gram(x, kernel_energy())), kme_pca("a"), kme_pca(c(1, NA)),
+    kme_pca(x, rbf, center = kme(x, kernel_rbf(2))),
+    kme_pca(x, rbf, center = kme(x[, 1], rbf)),
+    kme_pca(as_gram(K), center = kme(as_gram(K))),
+    kme_pca(x, rbf, center = "median"), kme_pca(x, rbf, center = 1),
+    kme_pca(x, rbf, covariance = "mkme"), kme_pca(x, rbf, lambda = 1),
+    kme_pca(x, rbf, select = "loocv"),
+    kme_pca(x, rbf, covariance = "skmse", lambda = -1),
+    kme_pca(x, rbf, covariance = "skmse", select = "gcv"),
+    kme_pca(x, rbf, covariance = "fkmse", select = "gcv", lambda = 1),
+    kme_pca(x, rbf, 2, "skmse"), kme_pca(x, rbf, centre = "kme"),
+    kme_pca(a ~ b, data.frame(a = 1:3, b = 1:3)),
+    predict(fit, x, 4), predict(fit, x, 0), predict(fit, x[, 1]),
+    predict(fit, x, type = "scores"), predict(on_values, x),
+    reconstruction_error(fit, x, diagonal = rep(1, 8)),
+    reconstruction_error(fit, diagonal = 1), reconstruction_error(fit, x, 4),
+    reconstruction_error(on_values, K),
+    reconstruction_error(on_values, K, diagonal = 1),
+    reconstruction_error(on_values, K, diagonal = c(NA, rep(1, 7))),
+    reconstruction_error(on_values, K, diagonal = rep(0.1, 8)),
+    preimage(on_values), preimage(poly), preimage(noisy), preimage(towards),
+    preimage(fit, tol = 0), preimage(fit, maxit = 0), preimage(fit, x, 4),
+    update(fit, "skmse"), update(fit, formula = ~ a),
+    plot(fit, comps = 4), plot(fit, comps = c(1, 1)), plot(fit, 1:3),
+    plot(fit, factor(1:8)), plot(fit, group = 1:7),
+    plot(fit, group = c(NA, 1:7)), screeplot(fit, 4),
+    screeplot(fit, type = "pie")
+  ))
+})
+
+test_that("fits and summaries print what was computed", {
+  x <- cbind(a = c(0, 1, 3, 4.5, 2), b = c(1, 0, 2, 2, 5))
+  rbf <- kernel_rbf(2)
+  expect_snapshot({
+    kme_pca(x, rbf, 2)
+    kme_pca(x, rbf)
+    kme_pca(x, rbf, 1, center = "fkmse", covariance = "skmse")
+    kme_pca(x, rbf, 2, covariance = "fkmse", lambda = 0.1)
+    kme_pca(as_gram(diag(3)), center = "skmse")
+    kme_pca(x, rbf, 2, center = kme(x, rbf, weights = 1:5 / 15))
+    summary(kme_pca(x, rbf))
+    summary(kme_pca(random_points(20, 2), rbf))
+  })
+  fit <- kme_pca(iris[, 1:4], center = "fkmse", covariance = "fkmse")
+  lines <- utils::capture.output(print(fit))
+  expect_lte(length(lines), 10L)
+  expect_lte(max(nchar(lines)), 80L)
+  utils::capture.output(printed <- withVisible(print(fit)))
+  expect_identical(printed$value, fit)
+  expect_false(printed$visible)
+})
+
+test_that("plots return what they drew", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  fit <- kme_pca(iris[, 1:4], ncomp = 3)
+  scores <- as.data.frame(unname(fit$scores))
+  drawn <- withVisible(plot(fit, group = iris$Species))
+  expect_false(drawn$visible)
+  expect_equal(drawn$value, data.frame(
+    PC1 = scores[, 1], PC2 = scores[, 2], group = iris$Species
+  ))
+  expect_named(plot(fit, c(3, 1)), c("PC3", "PC1"))
+  expect_named(plot(fit, comps = 2), c("index", "PC2"))
+  expect_named(plot(kme_pca(iris[, 1:4], ncomp = 1)), c("index", "PC1"))
+  numeric <- plot(fit, group = iris$Petal.Width, main = "", xlim = c(-1, 1))
+  expect_identical(as.numeric(as.character(numeric$group)), iris$Petal.Width)
+  expect_named(plot(update(fit, covariance = "skmse", lambda = Inf),
+                    group = rep(c(TRUE, FALSE), 75)), c("PC1", "PC2", "group"))
+  for (type in c("barplot", "lines")) {
+    drawn <- withVisible(stats::screeplot(fit, type = type))
+    expect_equal(drawn$value, stats::setNames(fit$values / 150,
+                                              c("PC1", "PC2", "PC3")))
+    expect_false(drawn$visible)
+    expect_length(screeplot(fit, npcs = 2, type), 2L)
+  }
+})
