@@ -96,6 +96,14 @@ draw_seeds <- function(count) sample.int(.Machine$integer.max, count)
 
 standard_error <- function(values) stats::sd(values) / sqrt(length(values))
 
+# How much smaller the mean loss of b is than that of a, in per cent of a's, and
+# its standard error: paired, by the delta method.
+gain <- function(a, b) {
+  ratio <- mean(b) / mean(a)
+  parts <- 100 * (a * ratio - b) / mean(a)
+  c(gain = 100 * (1 - ratio), se = standard_error(parts))
+}
+
 # A difference counts when it exceeds two standard errors: 1, -1, or 0.
 clear_sign <- function(difference, error) {
   sign(difference) * (abs(difference) > 2 * error)

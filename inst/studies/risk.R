@@ -132,14 +132,6 @@ run_cells <- function(plan, kernels, reps, cores) {
   cells
 }
 
-# How much smaller the mean loss of b is than that of a, in per cent of a's, and
-# what each distribution contributes: paired, by the delta method.
-gain <- function(a, b) {
-  ratio <- mean(b) / mean(a)
-  parts <- 100 * (a * ratio - b) / mean(a)
-  c(gain = 100 * (1 - ratio), se = standard_error(parts))
-}
-
 # One row for each estimator of a cell.
 summarise <- function(cell) {
   gains <- apply(cell$loss, 2, gain, a = cell$loss[, "KME"])
