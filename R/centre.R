@@ -46,14 +46,19 @@ centred_sample <- function(x, kernel, center) {
 # K^c as a matrix, of exactly equal halves.
 centred_matrix <- function(sample) {
   check_memory(sample$n, sample$n,
-               "use fewer rows, or ask kme_pca() for few components (ncomp)",
+               "use fewer rows, or few components (ncomp) of kme_pca()",
                copies = 2)
   k <- if (is.null(sample$gram)) {
     fold_store(sample$kernel, sample$x)
   } else {
     sample$gram$K
   }
-  k - (outer(sample$at, sample$at, `+`) - sample$norm2)
+  centred <- k - (outer(sample$at, sample$at, `+`) - sample$norm2)
+  if (!is.finite(sum(diag(centred)))) {
+    stop_kernmean("numeric", "kernel values overflow when they are centred; ",
+                  "rescale them or the columns of 'x'")
+  }
+  centred
 }
 
 # The diagonal of K^c; `k` that of K.
@@ -74,7 +79,7 @@ centred_diagonal <- function(sample) {
 # the m x n kernel values of the new points and the sample.
 centred_newdata <- function(object, newdata) {
   if (is.null(object$x)) {
-    values <- check_kernel_values(newdata, object$n)
+    values <- check_kernel_values(newdata, object$gram)
     return(list(values = values, names = rownames(values)))
   }
   if (!is.null(object$terms) && is.data.frame(newdata)) {
@@ -109,8 +114,8 @@ centred_apply <- function(object, new, v, mean_at) {
 
 # Eigenpairs of K^c: list(values, vectors, total = tr K^c, square = |K^c|_F^2).
 # All of them, or the leading `ncomp`: of a large matrix by block Krylov
-# iteration, which never forms K^c. Values that are rounding are 0: below n eps
-# times the largest of them, or of what they are differences of.
+# iteration, which never forms K^c. Values that are rounding of the largest, or
+# of what they are differences of, are 0.
 centred_spectrum <- function(sample, ncomp = NULL) {
   found <- NULL
   if (!is.null(ncomp) && sample$n >= krylov_least(ncomp)) {
@@ -121,7 +126,7 @@ centred_spectrum <- function(sample, ncomp = NULL) {
   }
   values <- found$values
   scale <- max(values[1L], abs(sample$at), sample$norm2)
-  found$values[values < sample$n * .Machine$double.eps * scale] <- 0
+  found$values[values < rounding_of(sample$n, scale)] <- 0
   found
 }
 
@@ -130,9 +135,13 @@ krylov_least <- function(ncomp) {
   max(1200, 5 * ncomp)
 }
 
-# NULL where the matrix is too small for squares of its entries, or the
-# iteration does not converge (not seen).
+# NULL where squares of the entries over- or underflow, or the iteration does
+# not converge.
 krylov_spectrum <- function(sample, ncomp) {
+  # Basis, what survives a restart, blocks, accumulators, small matrices.
+  basis <- max(400, 2 * ncomp + 160)
+  check_memory(sample$n + 3 * basis, basis + ncomp + 256,
+               "ask for fewer components (ncomp)")
   spec <- NULL
   x <- sample$gram$K
   if (is.null(x)) {
@@ -162,14 +171,12 @@ krylov_columns <- 64
 
 dense_spectrum <- function(sample, ncomp) {
   k <- centred_matrix(sample)
-  few <- !is.null(ncomp) && 4 * ncomp <= sample$n
-  found <- if (few) {
+  found <- if (!is.null(ncomp) && 4 * ncomp <= sample$n) {
     .Call(C_r_eigen_leading, k, ncomp)
-  } else {
-    .Call(C_r_eigen, k)
   }
-  if (!is.null(ncomp) && !few) {
-    kept <- seq_len(ncomp)
+  if (is.null(found)) {
+    found <- .Call(C_r_eigen, k)
+    kept <- seq_len(if (is.null(ncomp)) sample$n else ncomp)
     found <- list(values = found$values[kept],
                   vectors = found$vectors[, kept, drop = FALSE])
   }

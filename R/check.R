@@ -31,6 +31,17 @@ check_data <- function(x, name = "x") {
   x
 }
 
+# A sample that looks like a matrix of kernel values or distances.
+warn_symmetric <- function(x) {
+  n <- nrow(x)
+  if (n == ncol(x) && n >= 4L && isSymmetric(unname(x))) {
+    warn_kernmean(
+      "'x' is a symmetric matrix, taken as ", n, " points in ", n, " columns; ",
+      "as_gram() takes a matrix of kernel values"
+    )
+  }
+}
+
 # A data frame of numeric columns, as a matrix.
 check_columns <- function(x, name) {
   plain <- vapply(
@@ -50,13 +61,18 @@ check_finite <- function(x, name) {
   if (all(is.finite(x))) {
     return(invisible(x))
   }
+  where <- if (!is.null(colnames(x)) && ncol(x) > 1L) {
+    columns <- colnames(x)[colSums(!is.finite(as.matrix(x))) > 0]
+    paste0(" (in ", paste0("'", utils::head(columns, 3L), "'", collapse = ", "),
+           if (length(columns) > 3L) ", ...", ")")
+  }
   nan <- sum(is.nan(x))
   counts <- c("NA" = sum(is.na(x)) - nan, "NaN" = nan,
               "Inf" = sum(is.infinite(x)))
   counts <- counts[counts > 0]
   stop_input(
     "'", name, "' must have no missing or infinite values, not ",
-    paste(counts, names(counts), collapse = " and ")
+    paste(counts, names(counts), collapse = " and "), where
   )
 }
 
@@ -106,16 +122,21 @@ check_newdata <- function(newdata, x, name = "newdata") {
   newdata
 }
 
-# For an object fitted on a matrix of kernel values: those of m new points and
-# the n points of the sample, m x n.
-check_kernel_values <- function(newdata, n) {
+# For an object fitted on a gram of kernel values: those of m new points and the
+# n points of the sample, m x n; for one of shrink_gram() centred and shrunk as
+# the values off the diagonal of the matrix were.
+check_kernel_values <- function(newdata, gram) {
+  n <- nrow(gram$K)
   values <- check_data(newdata, "newdata")
   if (ncol(values) != n) {
     stop_input(
       "'newdata' must hold the kernel values of new points and the ", n,
       " points of the sample, one column for each, not ", ncol(values),
-      " columns"
+      if (ncol(values) == 1L) " column" else " columns"
     )
+  }
+  if (!is.null(gram$lambda)) {
+    values <- shrunk_values(gram, values)
   }
   values
 }
@@ -174,12 +195,22 @@ check_dots <- function(...) {
   stop_input(
     "unused argument", if (...length() > 1L) "s", ": ",
     if (named) {
-      paste0("'", names[nzchar(names)], "'", collapse = ", ")
+      paste0(paste0("'", names[nzchar(names)], "'", collapse = ", "),
+             near_name(names[1L], names(formals(sys.function(-1L)))))
     } else {
       paste0("no more than the named arguments are taken by position, not ",
              describe(..1))
     }
   )
+}
+
+# A hint at the argument that a misspelt one is near to, or NULL.
+near_name <- function(name, known) {
+  known <- setdiff(known, "...")
+  apart <- drop(utils::adist(name, known, ignore.case = TRUE))
+  if (length(apart) && min(apart) <= 2L && min(apart) < nchar(name) / 2) {
+    paste0("; did you mean '", known[which.min(apart)], "'?")
+  }
 }
 
 # An n x m matrix of doubles must fit; said before it is allocated.

@@ -67,7 +67,7 @@
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method, in `plot()`, graphical parameters.
 #' @param center What features are centred by: the name of an estimator of their
-#'   mean, as in [kme()], fitted to each variable; a fit of [kme()] for one
+#'   mean, any one of [kme()], fitted to each variable; a fit of [kme()] for one
 #'   variable; or a list of these, one for each variable. Shrunk means leave a
 #'   part of the mean in the features.
 #' @param ncomp Number of components to keep, all by default; more than there
@@ -75,7 +75,9 @@
 #' @param lambda,select Amount of shrinkage, or the rule that selects it, as in
 #'   [kme()].
 #' @param formula `~ a`, `~ a + b` or `a ~ b`, each term a variable (a matrix,
-#'   a factor or a vector), as in [hsic_test()].
+#'   a factor or a vector), as in [hsic_test()]: `+` adds a variable, not a
+#'   column; columns of one variable are bound, as in `cbind(a, b) ~ cbind(c,
+#'   d)`.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #'
@@ -158,6 +160,10 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
   if (missing(x)) {
     stop_input("'x' must be given: the first variable")
   }
+  if (!missing(y) && inherits(y, "kernmean_kernel")) {
+    stop_input("'y' must be the second variable; a kernel is given by name, ",
+               "as in kernel_x = kernel_rbf()")
+  }
   if (missing(y)) {
     several <- is_several(x) && !is.object(x)
     data <- if (several) x else list(x = x)
@@ -201,6 +207,7 @@ kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
   frame <- formula_frame(match.call(expand.dots = FALSE), formula,
                          missing(na.action), parent.frame())
   layout <- attr(frame, "terms")
+  check_left(layout)
   if (any(attr(layout, "order") > 1L)) {
     stop_input("'formula' must have no interactions; each term is a variable")
   }
@@ -208,12 +215,24 @@ kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
     stop_input("'formula' must have at least 1 variable, as ~ a, not 0")
   }
   variables <- lapply(as.list(frame), plain_term)
+  if (.row_names_info(frame) > 0L) {
+    variables <- lapply(variables, name_rows, row.names(frame))
+  }
   fit <- kme_cov.default(
     if (ncol(frame) == 1L) variables[[1L]] else variables, ...
   )
   names(fit$variables) <- names(frame)
   fit$terms <- keep_constants(layout, data)
   fit
+}
+
+name_rows <- function(x, names) {
+  if (is.matrix(x)) {
+    rownames(x) <- names
+  } else if (is.numeric(x)) {
+    names(x) <- names
+  }
+  x
 }
 
 # A variable made by I() is what it was made of.
@@ -321,6 +340,9 @@ fit_cov <- function(variables, data, centers, estimator, lambda, select) {
   samples <- Map(operator_sample, variables, data, centers)
   names(samples) <- names(variables)
   h <- centred_product(samples)
+  check_squares(sum(diag(h)), any(vapply(
+    samples, \(sample) all(centred_diagonal(sample) <= 0), logical(1)
+  )))
   fit <- cose_weights(h, estimator, lambda, select)
   one <- length(samples) == 1L
   if (one) {
@@ -358,6 +380,16 @@ centred_product <- function(samples) {
     h <- h * centred_matrix(sample)
   }
   h
+}
+
+# Products of the values of two factors must be numbers; `zero`: they may be 0.
+check_squares <- function(size, zero = FALSE) {
+  if (!is.finite(size) || size < .Machine$double.xmin && !zero) {
+    stop_kernmean(
+      "numeric", "products of kernel values ",
+      if (is.finite(size)) "underflow" else "overflow", "; rescale the columns"
+    )
+  }
 }
 
 # The eigenpairs of K^c that are more than rounding.

@@ -147,7 +147,9 @@ read_term <- function(layout, newdata, l, name = "newdata") {
       paste0("'", missing, "'", collapse = ", ")
     )
   }
-  plain_term(eval(term, newdata, environment(layout)))
+  value <- plain_term(eval(term, newdata, environment(layout)))
+  if (.row_names_info(newdata) > 0L) name_rows(value, row.names(newdata)) else
+    value
 }
 
 level_indicators <- function(z, levels, name) {
@@ -195,6 +197,8 @@ update.kme_cov <- function(object, ...) {
         sample_data(samples[[l]], name %in% names(changes))
       )
       arguments[name] <- list(sample_kernel(samples[[l]]))
+    } else if (has_own_kernel(changes[[sides[l]]])) {
+      arguments[name] <- list(NULL)
     }
   }
   if (is.null(sides) && !"x" %in% names(changes)) {
@@ -282,7 +286,17 @@ print.kme_cov <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   cat(cov_title(x), "\n", sep = "")
   labels <- names(x$variables)
   kernels <- unlist(Map(describe_kernel, x$variables, labels))
-  cat(describe_variables(x), kernels[seq_len(min(3L, length(kernels)))],
+  centres <- unique(vapply(x$variables, \(v) describe_centre(v$mean, digits),
+                           ""))
+  plain <- identical(centres, "kernel mean (KME)")
+  room <- if (plain) 3L else 2L
+  if (length(kernels) > room) {
+    more <- length(kernels) - room + 1L
+    kernels <- c(kernels[seq_len(room - 1L)],
+                 paste("and", more, "more kernels"))
+  }
+  cat(describe_variables(x), kernels,
+      if (!plain) paste("centre:", paste(centres, collapse = "; ")),
       sep = "\n")
   if (x$estimator != "kme") {
     lines <- describe_shrinkage(x, digits)
@@ -344,9 +358,12 @@ print.summary.kme_cov <- function(x, digits = max(3L,
 #' @rdname kme_cov
 #' @param type For `predict()` `"scores"` or `"value"`; for `plot()` what to
 #'   draw, also as the second argument, by default the first that applies.
+#' @param group For a plot of scores: a factor or vector of n values, for
+#'   colours and a legend.
 #' @export
 plot.kme_cov <- function(x, y, type = c("spectrum", "selection", "scores",
-                                        "weights"), ...) {
+                                        "weights"), group = NULL, ...) {
+  group <- check_group(group, x$n)
   types <- c("spectrum", "selection", "scores", "weights")
   type <- if (!missing(y)) {
     check_choice(y, types, "type")
@@ -359,6 +376,9 @@ plot.kme_cov <- function(x, y, type = c("spectrum", "selection", "scores",
   } else {
     "weights"
   }
+  if (!is.null(group) && type != "scores") {
+    stop_input("'group' must be NULL but for type \"scores\"")
+  }
   if (type %in% c("spectrum", "scores") && !length(x$values)) {
     stop_input("'type' must not be \"", type, "\" for an operator without a ",
                "spectrum")
@@ -366,7 +386,7 @@ plot.kme_cov <- function(x, y, type = c("spectrum", "selection", "scores",
   switch(type,
     spectrum = plot_values(x, ...),
     selection = plot_selection(x, ...),
-    scores = plot_operator_scores(x, ...),
+    scores = plot_operator_scores(x, group, ...),
     weights = draw(plot_weights, list(object = x, main = cov_title(x)), ...)
   )
 }
@@ -383,7 +403,7 @@ plot_values <- function(object, ...) {
   invisible(object$values)
 }
 
-plot_operator_scores <- function(object, ...) {
+plot_operator_scores <- function(object, group, ...) {
   if (length(object$variables) == 1L) {
     shown <- predict(object, ncomp = min(2L, length(object$values)))
     if (ncol(shown) == 1L) shown <- cbind(index = seq_len(object$n), shown)
@@ -393,11 +413,9 @@ plot_operator_scores <- function(object, ...) {
                    right = predict(object, ncomp = 1L, side = "right")[, 1L])
     labels <- paste("first singular function of", names(object$variables))
   }
-  draw(graphics::plot, list(
-    x = unname(shown[, 1L]), y = unname(shown[, 2L]), pch = 19, cex = 0.7,
-    las = 1, xlab = labels[1L], ylab = labels[2L],
+  draw_groups(shown, group, list(
+    xlab = labels[1L], ylab = labels[2L],
     main = paste("Scores:", tolower(sub(",.*", "", cov_title(object))))
-  ), ...)
-  abline(h = 0, v = 0, lty = 3, col = "grey60")
+  ), list(...), lines_at = c(0, 0))
   invisible(shown)
 }

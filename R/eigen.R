@@ -1,17 +1,29 @@
 # The spectrum of a gram, computed no further than it is needed and kept.
 
 # Eigenvalues below n eps gamma_1 are 0; clearly negative ones are an error.
-clip_values <- function(values, name = "the Gram matrix") {
+# scale: the size of what the entries are differences of, if they are.
+clip_values <- function(values, scale = NULL, name = "the Gram matrix") {
   top <- max(values, 0)
   least <- min(values)
-  if (least < -sqrt(.Machine$double.eps) * top || top == 0 && least < 0) {
+  small <- if (is.null(scale)) {
+    length(values) * .Machine$double.eps * top
+  } else {
+    rounding_of(length(values), max(top, scale))
+  }
+  if (least < -max(sqrt(.Machine$double.eps) * top, small)) {
     stop_input(
       name, " must be positive semi-definite; its smallest eigenvalue is ",
       format_number(least), ", its largest ", format_number(max(values))
     )
   }
-  values[values < length(values) * .Machine$double.eps * top] <- 0
+  values[values < small] <- 0
   values
+}
+
+# An eigenvalue below this is rounding of an n x n matrix whose entries were
+# made of terms of this size.
+rounding_of <- function(n, scale) {
+  max(max(n, 32) * .Machine$double.eps * scale, .Machine$double.xmin)
 }
 
 # T and the reflectors of K = QTQ', Qe_1 = e/sqrt(n).
@@ -41,20 +53,20 @@ spectrum <- function(g, what) {
   if (what == "vectors" && !has("vectors")) {
     check_memory(nrow(g$K), nrow(g$K), "use fewer rows", copies = 2)
     found <- .Call(C_r_eigen, g$K)
-    g$values <- clip_values(found$values)
+    g$values <- clip_values(found$values, g$scale)
     g$vectors <- found$vectors
     g$projections <- abs(colMeans(g$vectors))
   }
   if (what == "projections" && !has("projections")) {
     t <- tridiagonal(g)
     found <- .Call(C_r_tridiag_spectrum, t$diagonal, t$off, TRUE)
-    g$values <- clip_values(found$values)
+    g$values <- clip_values(found$values, g$scale)
     g$projections <- found$first / sqrt(nrow(g$K))
   }
   if (what == "values" && !has("values")) {
     t <- tridiagonal(g)
     found <- .Call(C_r_tridiag_spectrum, t$diagonal, t$off, FALSE)
-    g$values <- clip_values(found$values)
+    g$values <- clip_values(found$values, g$scale)
   }
   list(
     values = g$values,
@@ -63,8 +75,7 @@ spectrum <- function(g, what) {
   )
 }
 
-# (K + lambda I)^{-1} b by a Cholesky factor, which is kept; NULL if K + lambda
-# I
+# (K + lambda I)^{-1} b by a Cholesky factor, which is kept; NULL if that matrix
 # is not positive definite to rounding.
 cholesky_solve <- function(g, lambda, b) {
   if (is.null(g$cholesky) || g$cholesky$lambda != lambda) {

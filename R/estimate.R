@@ -107,6 +107,7 @@ check_sample <- function(x, kernel, target, estimator) {
     return(c(sample, formed = g))
   }
   x <- check_data(x)
+  warn_symmetric(x)
   kernel <- fit_kernel(kernel, x)
   rows <- fold_rows(kernel, x) / nrow(x)
   list(

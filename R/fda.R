@@ -15,7 +15,9 @@
 #' proportional to \eqn{(N + rI)^{-1}(M_1 - M_2)}{(N + rI)^(-1) (M_1 - M_2)}. A
 #' point z has the scores \eqn{s(z) = \alpha'(k_z - M)}{s(z) = alpha' (k_z -
 #' M)}, \eqn{k_z = (k(z, x_i))_i}. With the linear kernel and a ridge near 0
-#' these are the linear discriminants of [MASS::lda()].
+#' these are the linear discriminants of [MASS::lda()]. Unlike those, they
+#' depend on the units of the columns: [scale()] them first, or in the formula,
+#' `class ~ scale(a) + scale(b)`, which scales new points as the sample was.
 #'
 #' @section Ridge:
 #' `"shrinkage"` takes \eqn{r = \lambda/(1 - \lambda) \cdot (\mathrm{tr}
@@ -26,15 +28,17 @@
 #' 1}{lambda = 1} the ridge is `Inf`, which stands for the limit of large
 #' ridges: \eqn{N + rI} is replaced by I, and the axes are combinations of the
 #' \eqn{M_c - M}. As r grows, \eqn{\sqrt{r}\,\alpha}{sqrt(r) alpha} tends to
-#' these. A small number such as 1e-3 (Mika et al.) depends on the scale of the
+#' these. Where \eqn{\lambda}{lambda} is 0 or nearly so, and the ridge would be
+#' rounding of N, it is \eqn{\sqrt\epsilon \max N_{ii}}{sqrt(eps) max N_ii}. A
+#' small number such as 1e-3 (Mika et al.) depends on the scale of the
 #' kernel and on n.
 #'
 #' @section Posterior probabilities:
 #' The class scores are \eqn{\log\pi_c - \|s(z) - m_c\|^2/(2\sigma^2)}{log
 #' pi_c - |s(z) - m_c|^2/(2 sigma^2)}, \eqn{m_c} the mean score of class c; the
 #' posterior is their softmax. For the training points the spread around the
-#' class means is at most 1 in each axis, and nearly 0 where the ridge is small
-#' or the classes are small, whatever it is for new points. So
+#' class means is at most 1 in each axis (for finite r), and nearly 0 where the
+#' ridge is small or the classes are small, whatever it is for new points. So
 #' \eqn{\sigma^2}{sigma^2} is the mean over the sample of \eqn{\|s_{-i}(x_i) -
 #' m_{-i}\|^2}{|s_-i(x_i) - m_-i|^2} over the number of axes, in the fit without
 #' point i and to the mean of its own class there: the spread of a new point,
@@ -127,6 +131,7 @@ kme_fda <- function(x, ...) {
 kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
                             ridge = "shrinkage", ..., prior = NULL) {
   check_dots(...)
+  if (missing(x)) stop_input("'x' must be given: the sample")
   given <- if (missing(kernel)) NULL else check_kernel(kernel)
   if (missing(grouping)) {
     stop_input("'grouping' must be given: the class of each point")
@@ -138,7 +143,7 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
   prior <- check_prior(prior, classes$counts)
   check_memory(n, n, "use fewer rows", copies = 6)
   sample <- centred_sample(x, given, "kme")
-  fit <- fit_fda(sample, classes, ridge)
+  fit <- fit_fda(sample, classes, arguments$ridge)
   new_kme_fda(fit, sample, classes, prior, arguments)
 }
 
@@ -146,20 +151,25 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
 #' @export
 kme_fda.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_subset(subset)
+  if ("grouping" %in% ...names()) {
+    stop_input("'grouping' must not be given with a formula, whose left side ",
+               "it is")
+  }
   layout <- terms(formula, data = data)
   if (attr(layout, "response") == 0L) {
     stop_input("'formula' must have the classes on its left, as in class ~ a")
   }
   frame <- formula_frame(match.call(expand.dots = FALSE), layout,
                          missing(na.action), parent.frame())
-  response <- attr(attr(frame, "terms"), "variables")[[2L]]
+  left <- call("~", attr(layout, "variables")[[2L]])
+  left <- terms(stats::as.formula(left, environment(layout)))
   # With what scale() or poly() were fitted to, for new data.
   layout <- stats::delete.response(attr(frame, "terms"))
   points <- structure(frame[-1L], terms = layout)
   fit <- kme_fda.default(formula_matrix(layout, points),
                          grouping = frame[[1L]], ...)
   fit$terms <- keep_constants(layout, data)
-  fit$response <- response
+  fit$response <- keep_constants(left, data)
   fit
 }
 
@@ -210,9 +220,10 @@ check_grouping <- function(grouping, n) {
       if (is.factor(grouping)) paste(" of length", length(grouping))
     )
   }
-  if (anyNA(grouping)) {
-    stop_input("'grouping' must have no missing values, not ",
-               sum(is.na(grouping)), " NA")
+  absent <- is.na(as.character(grouping))
+  if (any(absent)) {
+    stop_input("'grouping' must have no missing values, not ", sum(absent),
+               " NA")
   }
   grouping <- as.factor(grouping)
   lev <- levels(grouping)
@@ -255,10 +266,11 @@ check_prior <- function(prior, counts) {
   }
   if (!is.null(names(prior))) {
     if (!setequal(names(prior), lev)) {
+      quoted <- \(names) paste0("'", names, "'", collapse = ", ")
       stop_input("'prior' must have the names of the classes, ",
-                 toString(lev), ", not ", toString(names(prior)))
+                 quoted(lev), ", not ", quoted(names(prior)))
     }
-    prior <- prior[lev]
+    prior <- prior[match(lev, names(prior))]
   }
   stats::setNames(as.double(prior), lev)
 }
@@ -268,18 +280,22 @@ check_prior <- function(prior, counts) {
 # list(scaling, means, svd, scores, centre, ridge, lambda, distance).
 fit_fda <- function(sample, classes, ridge) {
   n <- sample$n
-  lambda <- NULL
-  if (identical(ridge, "shrinkage")) {
-    diagonal <- centred_diagonal(sample)
-    lambda <- shrinkage_intensity(diagonal, sum(centred_matrix(sample)^2),
-                                  n - 1, n)
-    ridge <- lambda / (1 - lambda) * (sum(diagonal) / (n - 1))^2
-    if (lambda == 1) ridge <- Inf
-  }
   k <- if (is.null(sample$gram)) {
     fold_store(sample$kernel, sample$x)
   } else {
     sample$gram$K
+  }
+  # Squares of K must be numbers; alpha is in units of 1/K, r of K^2.
+  unit <- power_below(max(abs(k)))
+  k <- k / unit
+  lambda <- NULL
+  if (identical(ridge, "shrinkage")) {
+    centred <- centred_matrix(sample) / unit
+    lambda <- shrinkage_intensity(diag(centred), sum(centred^2), n - 1, n)
+    ridge <- lambda / (1 - lambda) * (sum(diag(centred)) / (n - 1))^2
+    if (lambda == 1) ridge <- Inf
+  } else {
+    ridge <- ridge / unit / unit
   }
   counts <- unname(classes$counts)
   own <- outer(classes$of, seq_along(counts), `==`) + 0
@@ -287,31 +303,38 @@ fit_fda <- function(sample, classes, ridge) {
   overall <- drop(m %*% counts) / n
   m <- m - overall
   within <- k - (m + overall)[, classes$of]
-  root <- fda_root(within, ridge)
-  c(
-    fda_axes(k, root, m, overall, counts),
-    list(ridge = ridge, lambda = lambda,
-         distance = fda_left_out(root, within, m, classes$of, counts,
-                                 is.finite(ridge)))
-  )
+  found <- fda_root(within, ridge, unit, is.null(lambda))
+  fit <- fda_axes(k, found$root, m, overall, counts)
+  fit$scaling <- fit$scaling / unit
+  c(fit, list(
+    ridge = found$ridge * unit * unit, lambda = lambda,
+    distance = fda_left_out(found$root, within, m, classes$of, counts,
+                            is.finite(found$ridge))
+  ))
 }
 
-# R with R'R = N + rI; that of I for r = Inf.
-fda_root <- function(within, ridge) {
+# list(root: R with R'R = N + rI, that of I for r = Inf; ridge). Where shrinkage
+# asks for less than rounding allows, r is that much; a number given must be
+# more.
+fda_root <- function(within, ridge, unit, given) {
   if (ridge == Inf) {
-    return(diag(nrow(within)))
+    return(list(root = diag(nrow(within)), ridge = ridge))
   }
   scatter <- tcrossprod(within)
-  root <- .Call(C_r_cholesky, scatter, ridge)
   rounding <- nrow(within) * .Machine$double.eps * max(diag(scatter))
-  if (is.null(root) || ridge <= rounding) {
+  if (!given && ridge <= rounding) {
+    ridge <- sqrt(.Machine$double.eps) * max(diag(scatter))
+  }
+  root <- if (ridge > rounding) .Call(C_r_cholesky, scatter, ridge)
+  if (is.null(root)) {
     stop_kernmean(
       "numeric", "the within-class scatter with the ridge ",
-      format_number(ridge), " is not positive definite to rounding; choose ",
-      "'ridge' well above ", format_number(rounding, 2L)
+      format_number(ridge * unit * unit), " is not positive definite to ",
+      "rounding; choose 'ridge' well above ",
+      format_number(rounding * unit * unit, 2L)
     )
   }
-  root
+  list(root = root, ridge = ridge)
 }
 
 fda_axes <- function(k, root, m, overall, counts) {
@@ -376,7 +399,9 @@ fda_left_out <- function(root, within, m, of, counts, scatter) {
     point <- numeric(last)
     point[c(own, last)] <- 1
     e <- eigen(crossprod(spread, g %*% spread), symmetric = TRUE)
-    kept <- which(e$values[-classes] > n * .Machine$double.eps * e$values[1L])
+    size <- crossprod(abs(spread), abs(g) %*% abs(spread))
+    kept <- which(e$values[-classes] >
+                    n * .Machine$double.eps * max(e$values[1L], size))
     u <- crossprod(spread, g %*% (point - centres))
     u <- crossprod(e$vectors[, kept, drop = FALSE], u) / sqrt(e$values[kept])
     (n - 1 - classes) * colSums(u^2)
@@ -449,6 +474,10 @@ fda_scores <- function(object, new) {
   } else {
     fold_apply(object$kernel, new$z, object$x, alpha)
   }
+  if (!all(is.finite(raw))) {
+    stop_kernmean("numeric",
+                  "scores overflow; rescale the columns of 'newdata'")
+  }
   raw <- matrix(raw, ncol = ncol(alpha),
                 dimnames = list(new$names, colnames(alpha)))
   raw - rep(object$centre, each = nrow(raw))
@@ -463,21 +492,27 @@ update.kme_fda <- function(object, ...) {
   changes <- list(...)
   if ("data" %in% names(changes) && !is.null(object$terms) &&
         !"grouping" %in% names(changes)) {
-    changes$grouping <- eval(object$response, changes$data,
-                             environment(object$terms))
+    changes$grouping <- read_response(object$response, changes$data)
   }
   found <- change_arguments(object, changes)
   changes <- found$changes
   arguments <- found$arguments
   if (found$same_columns) {
     arguments$grouping <- object$grouping
-    if (!"grouping" %in% names(changes)) {
-      arguments$grouping <- droplevels(arguments$grouping)
-    }
   }
   arguments[names(changes)] <- changes
   arguments <- arguments[!vapply(arguments, is.null, logical(1))]
-  fit <- do.call(kme_fda.default, arguments)
+  # Classes without points were named when the fit was made.
+  quiet <- !"grouping" %in% names(changes) &&
+    length(object$lev) > length(object$counts)
+  fit <- withCallingHandlers(
+    do.call(kme_fda.default, arguments),
+    kernmean_warning = \(w) {
+      if (quiet && grepl("classes without points", conditionMessage(w))) {
+        invokeRestart("muffleWarning")
+      }
+    }
+  )
   if (found$same_columns) {
     fit$terms <- object$terms
     fit$response <- object$response
@@ -493,7 +528,7 @@ print.kme_fda <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   cat("Kernel Fisher discriminants\n")
   cat(strwrap(paste0(
     describe_sample(x), ", ", length(x$counts), " classes: ",
-    shorten(paste0(names(x$counts), " ", x$counts))
+    shorten(paste0(names(x$counts), " (", x$counts, ")"))
   ), 80, exdent = 2), sep = "\n")
   if (!is.null(x$kernel)) cat(format_kernel(x$kernel), "\n", sep = "")
   cat("ridge ", number(x$ridge), if (is.null(x$lambda)) " (given)" else paste0(

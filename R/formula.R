@@ -22,9 +22,20 @@ formula_frame <- function(call, formula, no_action, home) {
   eval(call, home)
 }
 
+# One variable stands on the left; a + b would be added up.
+check_left <- function(layout) {
+  left <- if (attr(layout, "response") > 0L) attr(layout, "variables")[[2L]]
+  if (is.call(left) && identical(left[[1L]], quote(`+`))) {
+    stop_input("'formula' must have one variable on its left, not ",
+               deparse1(left), "; columns are bound by cbind(a, b)")
+  }
+}
+
 # The matrix of a formula's columns, without an intercept.
 formula_matrix <- function(layout, frame) {
-  for (column in names(frame)) {
+  factors <- attr(layout, "factors")
+  used <- if (length(factors)) rownames(factors)[rowSums(factors) > 0]
+  for (column in used) {
     if (!is.numeric(frame[[column]])) {
       stop_input(
         "'formula' must name numeric columns only; column '", column, "' is ",
@@ -52,8 +63,16 @@ keep_constants <- function(layout, data) {
   layout
 }
 
-# The columns of a formula's terms from new data.
-read_terms <- function(layout, newdata, name = "newdata") {
+# The value of a formula's only term, ~ class, in new data.
+read_response <- function(layout, newdata) {
+  if (!is.data.frame(newdata)) {
+    stop_input("'data' must be a data frame, not ", describe(newdata))
+  }
+  check_variables(layout, newdata, "data")
+  eval(attr(layout, "variables")[[2L]], newdata, environment(layout))
+}
+
+check_variables <- function(layout, newdata, name) {
   missing <- setdiff(attr(layout, "columns"), names(newdata))
   if (length(missing)) {
     stop_input(
@@ -61,6 +80,11 @@ read_terms <- function(layout, newdata, name = "newdata") {
       paste0("'", missing, "'", collapse = ", ")
     )
   }
+}
+
+# The columns of a formula's terms from new data.
+read_terms <- function(layout, newdata, name = "newdata") {
+  check_variables(layout, newdata, name)
   frame <- model.frame(layout, newdata, na.action = stats::na.pass)
   formula_matrix(layout, frame)
 }

@@ -12,6 +12,8 @@
 #' are set to 0 (\eqn{\epsilon}{eps} is the machine precision); one below
 #' \eqn{-\sqrt\epsilon\, \gamma_1}{-sqrt(eps) gamma_1} is an error. As with any
 #' environment, a copy by `<-` is the same object; `saveRDS()` stores all of it.
+#' `as.matrix()` gives the matrix, `[` a part of it, `summary()` its
+#' eigenvalues.
 #'
 #' @param x Points in rows: a numeric matrix, a data frame of numeric columns or
 #'   a vector (one column).
@@ -47,6 +49,7 @@ gram <- function(x, kernel = kernel_rbf(), ...) {
   check_dots(...)
   kernel <- check_kernel(kernel)
   x <- check_data(x)
+  warn_symmetric(x)
   check_memory(
     nrow(x), nrow(x), "use fewer rows, or kme() with the estimator \"kme\" or ",
     "\"skmse\", which stores no matrix"
@@ -101,7 +104,7 @@ check_gram <- function(k, name) {
   }
   shift <- sqrt(.Machine$double.eps) * max(abs(k)) * nrow(k)
   if (largest > 0 && is.null(.Call(C_r_cholesky, k, shift))) {
-    clip_values(spectrum_values(k), name)
+    clip_values(spectrum_values(k), name = name)
   }
   k
 }
@@ -141,6 +144,29 @@ print.gram <- function(x, ...) {
 
 #' @export
 dim.gram <- function(x) dim(x$K)
+
+#' @export
+`[.gram` <- function(x, i, j, drop = TRUE) x$K[i, j, drop = drop]
+
+#' @export
+summary.gram <- function(object, ...) {
+  check_dots(...)
+  values <- spectrum(object, "values")$values
+  structure(list(gram = object, values = values, trace = sum(values),
+                 rank = sum(values > 0)),
+            class = "summary.gram")
+}
+
+#' @export
+print.summary.gram <- function(x, digits = max(3L, getOption("digits") - 3L),
+                               ...) {
+  print(x$gram)
+  cat("rank ", x$rank, ", trace ", format(x$trace, digits = digits),
+      "\neigenvalues ",
+      paste(format_number(utils::head(x$values, 5L), digits), collapse = " "),
+      if (length(x$values) > 5L) " ...", "\n", sep = "")
+  invisible(x)
+}
 
 #' @export
 as.matrix.gram <- function(x, ...) x$K

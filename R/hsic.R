@@ -215,6 +215,7 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   if (any(attr(attr(frame, "terms"), "order") > 1L)) {
     stop_input("'formula' must have no interactions; each term is a variable")
   }
+  check_left(attr(frame, "terms"))
   blocks <- frame[["(blocks)"]]
   frame[["(blocks)"]] <- NULL
   if (ncol(frame) < 2L) {

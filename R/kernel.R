@@ -39,7 +39,8 @@
 #' @param bandwidth \eqn{\theta}{theta} in the formula: a positive number, one
 #'   positive number for each column, `"median"`, or a function of the data
 #'   matrix that returns such numbers. `kernel_rbf("fuse")` stands for ten
-#'   bandwidths at once and is for [mmd_test()] only.
+#'   bandwidths at once and is for [mmd_test()] only. One number measures all
+#'   columns alike: [scale()] columns of different units first.
 #' @param norm `"L1"` or `"L2"`.
 #' @param nu Smoothness: 1/2, 3/2 or 5/2.
 #' @param degree Degree, a whole number of at least 1.

@@ -201,6 +201,7 @@ kme.default <- function(x, kernel = kernel_rbf(),
                         ..., lambda = NULL, select = NULL, target = NULL,
                         weights = NULL, noise = NULL) {
   check_dots(...)
+  if (missing(x)) stop_input("'x' must be given: the sample")
   given <- if (missing(kernel)) NULL else check_kernel(kernel)
   estimator <- check_estimator(estimator)
   marginal <- estimator %in% marginal_estimators
@@ -286,7 +287,7 @@ predict.kme <- function(object, newdata, ...) {
 
 # A fit on as_gram(): newdata holds the kernel values of the new points.
 predict_values <- function(object, newdata) {
-  values <- check_kernel_values(newdata, object$n)
+  values <- check_kernel_values(newdata, object$gram)
   parts <- merge_parts(embedding_parts(object))
   drop(values %*% parts[[1L]]$weights)
 }
@@ -342,6 +343,10 @@ change_arguments <- function(object, changes) {
 }
 
 check_changes <- function(changes) {
+  if (inherits(changes[1L][[1L]], "formula") || "formula" %in% names(changes)) {
+    stop_input("update() keeps the formula of a fit; a new formula takes a ",
+               "new call")
+  }
   if (length(changes) && (is.null(names(changes)) ||
                             !all(nzchar(names(changes))))) {
     stop_input("the arguments of update() must be named")

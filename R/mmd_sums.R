@@ -405,7 +405,7 @@ spectrum_draws <- function(samples, options, B) {
   rows <- rowMeans(k)
   values <- clip_values(spectrum_values(
     k - rows - rep(rows, each = nrow(k)) + mean(rows)
-  ), "the centred Gram matrix")
+  ), max(abs(rows)), "the centred Gram matrix")
   values <- values[values > 0]
   freedom <- length(samples$sizes) - 1
   n <- sum(samples$sizes)

@@ -20,8 +20,10 @@
 #'
 #' The variance of component j is \eqn{\gamma_j/n}{gamma_j/n}; that of
 #' [stats::prcomp()] is \eqn{\gamma_j/(n-1)}{gamma_j/(n - 1)} (with
-#' [kernel_linear()] all else is the same, but for signs). Components with
-#' \eqn{\gamma_j \le n\epsilon\gamma_1}{gamma_j <= n eps gamma_1} are rounding
+#' [kernel_linear()] all else is the same, but for signs). Components with a
+#' \eqn{\gamma_j}{gamma_j} below \eqn{\max(n, 32)\,\epsilon}{max(n, 32) eps}
+#' times the largest of \eqn{\gamma_1}{gamma_1}, \eqn{|\tilde\mu(x_i)|}{
+#' |mu(x_i)|} and \eqn{\|\tilde\mu\|^2}{|mu|^2} are rounding
 #' (\eqn{\epsilon}{eps} the machine precision) and are dropped; those near the
 #' limit are accurate to few digits. Each column of V is positive at its first
 #' entry of largest absolute value, so that signs do not depend on the machine.
@@ -47,6 +49,20 @@
 #'     negative, and then `values` may be at the end of the list.}
 #' }
 #'
+#' What to expect: the more points there are, the less is shrunk. In the study
+#' `inst/studies/kpca.R` (15 data sets, some hundred points, 20 components)
+#' shrinkage centring lowers the reconstruction error of new points on 11 of
+#' them, by hundredths of a per cent; F-COSE selects nearly no shrinkage on
+#' most.
+#'
+#' @section Coming from other functions:
+#' One bandwidth measures all columns alike: [scale()] columns of different
+#' units first. [stats::prcomp()]: `scores` is its `x` (here `x` holds the
+#' points), `sqrt(values/n)` its `sdev` but for the divisor. kernlab's `kpca()`:
+#' `ncomp` is its `features`, \eqn{\theta = 1/\sqrt{2\sigma}}{theta = 1/sqrt(2
+#' sigma)} for its `rbfdot` kernel, `values/n` its `eig()`. Principal components
+#' that are not centred: `center = kme(x, kernel, weights = numeric(nrow(x)))`.
+#'
 #' @section Cost:
 #' All components take an eigendecomposition, about 9n^3 flops and 24n^2 bytes,
 #' and so does `covariance = "fkmse"`, on top of its selection, see [kme()]. Few
@@ -55,7 +71,8 @@
 #' \eqn{K^c}{K^c}, each a sum over tiles of the kernel, O(n^2 (d + 16)) time,
 #' and O(n) memory, about 5,000n bytes for 20 components; with more than 64
 #' columns, if there is room, the Gram matrix is stored (8n^2 bytes), as it is
-#' with a `gram`. The pairs found have residuals \eqn{\|K^cu - \gamma u\|}{
+#' with a `gram`, a [kernel_function()] and `center = "fkmse"`, which takes
+#' O(n^3) of its own. The pairs found have residuals \eqn{\|K^cu - \gamma u\|}{
 #' |K^c u - gamma u|} of at most \eqn{10^{-10}\gamma_1}{1e-10 gamma_1}. That no
 #' larger value was missed, one of many equal ones, is certain where
 #' \eqn{\|K^c\|_F^2}{|K^c|_F^2} leaves no room for it; in other cases (slowly
@@ -71,7 +88,8 @@
 #'   `gram`; by default that of `center` if `center` is a fit. The energy kernel
 #'   is refused.
 #' @param ncomp Number of components, from 1 to n; `NULL` for all with a
-#'   positive \eqn{\gamma_j}{gamma_j}. More than there are is a warning.
+#'   positive \eqn{\gamma_j}{gamma_j}. More than the rank is a warning, more
+#'   than n an error.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
 #' @param center The kernel mean that centres: the name of an estimator, fitted
@@ -155,6 +173,7 @@ kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
                             covariance = c("kme", "skmse", "fkmse"),
                             lambda = NULL, select = NULL) {
   check_dots(...)
+  if (missing(x)) stop_input("'x' must be given: the sample")
   given <- if (missing(kernel)) NULL else check_kernel(kernel)
   if (!is.null(ncomp)) ncomp <- check_count(ncomp, "ncomp")
   covariance <- check_covariance(covariance)
@@ -270,6 +289,7 @@ plain_components <- function(sample, s, covariance, lambda, select) {
   shrinkage <- NULL
   share <- 1
   if (covariance == "skmse") {
+    check_squares(s$square)
     moments <- list(n = n, rows = 0, rho = s$square / n^2,
                     varrho = mean(centred_diagonal(sample)^2))
     shrinkage <- fit_skmse(moments, lambda, select, NULL)
@@ -290,10 +310,15 @@ plain_components <- function(sample, s, covariance, lambda, select) {
 # F-COSE: the operator of weights beta from H = K^c * K^c.
 weighted_components <- function(sample, s, ncomp, lambda, select) {
   n <- sample$n
+  check_squares(s$square)
   shrinkage <- cose_weights(centred_matrix(sample)^2, "fkmse", lambda, select)
   weights <- shrinkage$weights
-  operator <- operator_spectrum(s$values, s$vectors, weights)
-  kept <- seq_len(min(ncomp, length(operator$values)))
+  operator <- leading_values(operator_spectrum(s$values, s$vectors, weights))
+  if (operator$rank == 0L) {
+    stop_input("'lambda' must not shrink the operator to 0: no component is ",
+               "left")
+  }
+  kept <- seq_len(min(ncomp, operator$rank))
   v <- operator$vectors[, kept, drop = FALSE]
   list(
     values = n * operator$values[kept], vectors = v,

@@ -179,7 +179,10 @@ update.kme_pca <- function(object, ...) {
 #' zero is set to 0.
 #'
 #' A large error marks a point that is unlike the sample (novelty detection,
-#' Hoffmann 2007).
+#' Hoffmann 2007). What is large, a quantile of the errors of points that were
+#' held out says; those of the sample are smaller. With a kernel that vanishes
+#' at a distance a point far from all others has the error \eqn{k(z, z) +
+#' \|\tilde\mu\|^2}{k(z, z) + |mu|^2}, the largest there is.
 #'
 #' @param object A fit of [kme_pca()].
 #' @param newdata New points, or their kernel values, as in

@@ -16,7 +16,8 @@
 #' @param comps Which components to draw: one or two whole numbers, also as the
 #'   second argument; by default the first two, or the only one.
 #' @param group `NULL`, or the group of each point: a factor or a vector.
-#' @param ... Passed to [plot.default()] (bars: [barplot()]).
+#' @param ... Passed to [plot.default()] (bars: [barplot()]); `col`, `pch`,
+#'   `cex`, `bg` and `lwd` are for the points.
 #' @param npcs Number of components.
 #' @param type `"barplot"` or `"lines"`.
 #' @param main The title.
@@ -47,19 +48,10 @@ plot.kme_pca <- function(x, y, comps = c(1, 2), group = NULL, ...) {
     found <- cbind(index = seq_len(x$n), found)
     labels <- c("index", labels)
   }
-  xy <- as.matrix(found)
-  colours <- level_colours(group)
-  draw(graphics::plot, list(
-    x = xy, type = "n", las = 1, xlab = labels[1L], ylab = labels[2L],
-    main = pca_heading(x)
-  ), ...)
-  abline(h = 0, v = if (length(comps) == 2L) 0, lty = 3, col = "grey60")
-  draw_points(xy, if (is.null(group)) group_colours[1L] else
-    colours[as.integer(group)])
-  if (!is.null(group)) {
-    level_legend(group, colours, xy)
-    found$group <- group
-  }
+  draw_groups(as.matrix(found), group, list(
+    xlab = labels[1L], ylab = labels[2L], main = pca_heading(x)
+  ), list(...), lines_at = if (length(comps) == 2L) c(0, 0) else c(NA, 0))
+  found$group <- group
   invisible(found)
 }
 
@@ -90,51 +82,6 @@ check_comps <- function(comps, p) {
     )
   }
   as.integer(comps)
-}
-
-# The group of each of n points as a factor, or NULL.
-check_group <- function(group, n) {
-  if (is.null(group)) {
-    return(NULL)
-  }
-  if (!is.atomic(group) || length(group) != n || anyNA(group)) {
-    stop_input(
-      "'group' must have one value for each of the ", n, " points, none ",
-      "missing, not ", describe(group)
-    )
-  }
-  droplevels(as.factor(group))
-}
-
-okabe_ito <- c("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7",
-               "#56B4E9", "#F0E442", "#000000")
-
-level_colours <- function(group) {
-  count <- nlevels(group)
-  if (count <= length(okabe_ito)) {
-    okabe_ito[seq_len(count)]
-  } else {
-    hcl.colors(count, "viridis")
-  }
-}
-
-# In the corner where the fewest points are; of many levels a few.
-level_legend <- function(group, colours, xy) {
-  unit <- apply(xy, 2, \(u) (u - min(u)) / max(diff(range(u)), 1e-300))
-  corners <- list(topright = c(1, 1), topleft = c(0, 1),
-                  bottomright = c(1, 0), bottomleft = c(0, 0))
-  crowd <- vapply(corners, \(corner) {
-    sum(abs(unit[, 1L] - corner[1L]) < 0.3 & abs(unit[, 2L] - corner[2L]) < 0.3)
-  }, numeric(1))
-  count <- nlevels(group)
-  shown <- if (count <= length(okabe_ito)) {
-    seq_len(count)
-  } else {
-    unique(round(seq(1, count, length.out = 5L)))
-  }
-  legend(names(which.min(crowd)), levels(group)[shown], pch = 21,
-         pt.bg = colours[shown], col = "white", bg = "white",
-         box.col = "grey60", inset = 0.02, cex = 0.9)
 }
 
 #' @rdname plot.kme_pca

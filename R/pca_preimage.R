@@ -16,6 +16,9 @@
 #' largest value of the projection, and at the next best one if the denominator
 #' is not positive; it stops at a step below `tol` bandwidths.
 #'
+#' Few components smooth the shape of the sample away, many keep the noise:
+#' compare some `ncomp`, by the distance to clean points where there are any.
+#'
 #' The function may have several maxima: what is found is the one to which the
 #' start leads.
 #'
@@ -99,8 +102,8 @@ projection_sites <- function(object) {
   if (!all(plain)) {
     stop_input(
       "'object' must be centred by weights on points, not by a kernel mean ",
-      "with noise or a mixture; as_weights() turns noise into 'weights' of ",
-      "kme()"
+      "with noise or a mixture; noise becomes weights by center = ",
+      "kme(x, kernel, weights = as_weights(fit))"
     )
   }
   x <- unname(object$x)

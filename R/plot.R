@@ -104,7 +104,10 @@ plot_selection <- function(object, ...) {
     legend = c(
       paste("chosen:", if (name == "noise") "noise" else "lambda", "=",
             format(object[[name]], digits = 3)),
-      if (!is.null(object$reference)) "score of the KME"
+      if (!is.null(object$reference)) paste(
+        "score of the", if (inherits(object, "kme")) "KME" else
+          "empirical operator"
+      )
     ),
     pch = c(19, NA), col = c("#D55E00", "grey40"), lty = c(NA, 2)
   )
@@ -247,6 +250,91 @@ draw_points <- function(x, colour) {
   points(x[shown, , drop = FALSE], pch = 21, col = "white",
          cex = if (length(shown) > 300) 0.5 else 0.8,
          bg = rep_len(colour, n)[shown])
+}
+
+# --- Points in groups ------------------------------------------------------
+
+okabe_ito <- c("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7",
+               "#56B4E9", "#F0E442", "#000000")
+
+level_colours <- function(count) {
+  if (count <= length(okabe_ito)) {
+    okabe_ito[seq_len(count)]
+  } else {
+    hcl.colors(count, "viridis")
+  }
+}
+
+# The group of each of n points as a factor, or NULL.
+check_group <- function(group, n) {
+  if (is.null(group)) {
+    return(NULL)
+  }
+  if (!is.atomic(group) || length(group) != n || anyNA(group)) {
+    stop_input(
+      "'group' must have one value for each of the ", n, " points, none ",
+      "missing, not ",
+      if (anyNA(group)) {
+        paste(sum(is.na(group)), "NA")
+      } else {
+        paste0(describe(group), if (is.factor(group)) {
+          paste(" of length", length(group))
+        })
+      }
+    )
+  }
+  droplevels(as.factor(group))
+}
+
+# The points xy in the colours of their groups (a factor or NULL) with a legend;
+# of the caller's dots, `col`, `pch`, `cex` and the like are for the points, the
+# rest for the frame. lines_at: where dotted lines cross.
+draw_groups <- function(xy, group, defaults, dots, lines_at = c(NA, NA)) {
+  frame <- dots[!names(dots) %in% point_style]
+  do.call(draw, c(list(graphics::plot, c(
+    list(x = unname(xy), type = "n", las = 1), defaults
+  )), frame))
+  abline(v = lines_at[1L], h = lines_at[2L], lty = 3, col = "grey60")
+  group_points(xy, group, dots)
+  if (!is.null(group) && is.null(dots$col)) {
+    level_legend(levels(group), xy)
+  }
+}
+
+point_style <- c("col", "pch", "cex", "bg", "lwd")
+
+group_points <- function(xy, group, dots) {
+  colours <- level_colours(max(1L, nlevels(group)))
+  colour <- if (is.null(group)) colours else colours[as.integer(group)]
+  own <- dots[names(dots) %in% point_style]
+  if (length(own)) {
+    do.call(points, c(list(xy), utils::modifyList(
+      list(pch = 19, col = colour), own
+    )))
+  } else {
+    draw_points(xy, colour)
+  }
+}
+
+# In the corner where the fewest points are; of many levels a few.
+level_legend <- function(labels, xy, pch = 21, places = names(corners)) {
+  usr <- graphics::par("usr")
+  unit <- cbind((xy[, 1L] - usr[1L]) / (usr[2L] - usr[1L]),
+                (xy[, 2L] - usr[3L]) / (usr[4L] - usr[3L]))
+  corners <- list(topright = c(1, 1), topleft = c(0, 1),
+                  bottomright = c(1, 0), bottomleft = c(0, 0))
+  crowd <- vapply(corners[places], \(corner) {
+    sum(abs(unit[, 1L] - corner[1L]) < 0.3 & abs(unit[, 2L] - corner[2L]) < 0.3)
+  }, numeric(1))
+  count <- length(labels)
+  shown <- if (count <= length(okabe_ito)) {
+    seq_len(count)
+  } else {
+    unique(round(seq(1, count, length.out = 5L)))
+  }
+  legend(names(which.min(crowd)), labels[shown], pch = pch,
+         pt.bg = level_colours(count)[shown], col = "white", bg = "white",
+         box.col = "grey60", inset = 0.02, cex = 0.9)
 }
 
 plot_weights <- function(object, ...) {

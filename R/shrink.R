@@ -42,15 +42,24 @@
 #' \item{trace, target}{\eqn{\mathrm{tr} K^c}{tr Kc}, and \eqn{\mathrm{tr}
 #'   K^c/p}{tr Kc/p}}
 #' \item{centred}{the `gram` of \eqn{K^c}{Kc}; that of `K` itself if `centered`}
-#' \item{kernel, x}{`NULL`: no kernel has these values at the points, so neither
-#'   can be used for new ones}
+#' \item{at, norm2}{row means and mean of `K`, that new values are centred by;
+#'   0 if `centered`}
+#' \item{kernel, x}{`NULL`: no kernel has these values at the points}
+#'
+#' A fit on it, such as [kme()] or [kme_pca()], is one on kernel values: its
+#' `predict()` takes the m by n values \eqn{L} of the original kernel at new
+#' points and the sample, and turns them into \eqn{(1-\lambda)L^c}{(1 - lambda)
+#' Lc}, centred as `K` was (if `centered`, they must be centred already). The
+#' identity is no part of them, so that the points of the sample, given as new
+#' ones, have other values than in the fit. [kme_fda()] needs no shrunk matrix:
+#' its ridge is the shrinkage.
 #'
 #' @details Eigenvalues of \eqn{\hat K}{K^} are \eqn{(1-\lambda)\kappa_j +
 #' \lambda\,\mathrm{tr} K^c/p}{(1 - lambda) kappa_j + lambda tr Kc/p}, its
 #' eigenvectors those of \eqn{K^c}{Kc}: what is known of the spectrum of one
 #' is known of the other, and no matrix is decomposed twice. Time O(n^2), and
-#' 4n^3/3 flops more if p < n - 1 (the rank); memory 16n^2 bytes, 8n^2 if
-#' `centered`. n must be at least 3.
+#' 4n^3/3 flops more if p < n - 1 (the rank); memory 40n^2 bytes on the way, of
+#' which 16n^2 stay, 8n^2 if `centered`. n must be at least 3.
 #' @references
 #' Lancewicki, T. (2017). Regularization of the kernel matrix via covariance
 #' matrix shrinkage estimation. Equations 12--18.
@@ -83,23 +92,27 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
   if (!isTRUE(centered) && !isFALSE(centered)) {
     stop_input("'centered' must be TRUE or FALSE, not ", describe(centered))
   }
-  check_memory(n, n, "use fewer rows", copies = if (centered) 1 else 2)
+  check_memory(n, n, "use fewer rows", copies = if (centered) 4 else 5)
   scale <- max(abs(g$K))
+  sample <- list(at = 0, norm2 = 0)
   if (centered) {
     check_centred(g$K, scale)
   } else {
-    g <- new_gram(centred_matrix(centred_sample(g, NULL, "kme")))
+    sample <- centred_sample(g, NULL, "kme")
+    g <- new_gram(centred_matrix(sample))
   }
   diagonal <- diag(g$K)
+  unit <- power_below(max(abs(diagonal)))
+  lambda <- shrinkage_intensity(diagonal / unit, sum((g$K / unit)^2), p, n)
   trace <- sum(diagonal)
-  lambda <- shrinkage_intensity(diagonal, sum(g$K^2), p, n)
+  g$scale <- scale
   if (p < n - 1) {
-    warn_rank(g, p, scale)
+    warn_rank(g, p)
   }
-  new_shrunk(g, lambda, p, trace)
+  new_shrunk(g, lambda, p, trace, sample)
 }
 
-new_shrunk <- function(centred, lambda, p, trace) {
+new_shrunk <- function(centred, lambda, p, trace, sample) {
   k <- (1 - lambda) * centred$K
   diag(k) <- diag(k) + lambda * trace / p
   g <- new_gram(k)
@@ -108,10 +121,20 @@ new_shrunk <- function(centred, lambda, p, trace) {
   g$trace <- trace
   g$target <- trace / p
   g$centred <- centred
+  g$at <- sample$at
+  g$norm2 <- sample$norm2
   for (what in c("values", "projections", "vectors")) {
     if (!is.null(centred[[what]])) share_spectrum(g, what)
   }
   g
+}
+
+# (1 - lambda) L^c for the kernel values L of new points.
+shrunk_values <- function(g, values) {
+  if (length(g$at) > 1L) {
+    values <- values - outer(rowMeans(values), g$at, `+`) + g$norm2
+  }
+  (1 - g$lambda) * values
 }
 
 # The spectrum of a shrunk gram from that of the centred one, as far as `what`.
@@ -127,7 +150,12 @@ share_spectrum <- function(g, what) {
   invisible()
 }
 
-# lambda from the diagonal of K^c and norm2 = |K^c|_F^2.
+# The largest power of two up to x, 1 for 0.
+power_below <- function(x) {
+  if (x > 0) max(2^floor(log2(x)), .Machine$double.xmin) else 1
+}
+
+# lambda from the diagonal of K^c and norm2 = |K^c|_F^2, in any unit.
 shrinkage_intensity <- function(diagonal, norm2, p, n) {
   trace <- sum(diagonal)
   below <- norm2 - trace^2 / p
@@ -162,11 +190,8 @@ check_centred <- function(k, scale) {
   }
 }
 
-# Values that are rounding of K, whose largest entry is `scale`, are no rank.
-warn_rank <- function(centred, p, scale) {
-  values <- spectrum(centred, "values")$values
-  n <- length(values)
-  rank <- sum(values > n * .Machine$double.eps * max(values, n * scale))
+warn_rank <- function(centred, p) {
+  rank <- sum(spectrum(centred, "values")$values > 0)
   if (p < rank) {
     warn_kernmean(
       "'p' must not be below the rank of the centred matrix, ", rank, "; ",

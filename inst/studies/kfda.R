@@ -169,8 +169,9 @@ draw_errors <- function(results) {
 }
 
 draw_lambda <- function(results) {
-  panel(results$n, range(results$lambda), "Intensity of shrinkage",
-        "mean lambda")
+  around <- range(results$lambda - results$lambda_se,
+                  results$lambda + results$lambda_se)
+  panel(results$n, around, "Intensity of shrinkage", "mean lambda")
   draw_curve(results$n, results$lambda, style["shrinkage", ],
              results$lambda_se)
 }

@@ -174,6 +174,19 @@ size_t km_eigen_work(size_t n) {
 /* dsyevr's own 10 n, then the 2 n of isuppz. */
 size_t km_eigen_iwork(size_t n) { return 12 * n; }
 
+/* From increasing to decreasing order of the values. */
+static void reverse_pairs(size_t n, size_t count, double *values, double *vectors) {
+  reverse(count, values);
+  for (size_t j = 0; j < count / 2; j++) {
+    double *left = vectors + j * n, *right = vectors + (count - 1 - j) * n;
+    for (size_t i = 0; i < n; i++) {
+      const double keep = left[i];
+      left[i] = right[i];
+      right[i] = keep;
+    }
+  }
+}
+
 void km_fix_sign(size_t n, double *u) {
   const double within = 1 - 1e-8;
   double largest = 0;
@@ -189,52 +202,32 @@ km_status km_eigen(size_t n, double *a, double *values, double *vectors, double 
   *info = syevr(n, a, values, vectors, work, (int) lwork, iwork, (int) (liwork - 2 * n),
                 iwork + liwork - 2 * n);
   if (*info != 0) return KM_NO_CONVERGENCE;
-  reverse(n, values);
-  for (size_t j = 0; j < n / 2; j++) {
-    double *left = vectors + j * n, *right = vectors + (n - 1 - j) * n;
-    for (size_t i = 0; i < n; i++) {
-      const double keep = left[i];
-      left[i] = right[i];
-      right[i] = keep;
-    }
-  }
+  reverse_pairs(n, n, values, vectors);
   for (size_t j = 0; j < n; j++) km_fix_sign(n, vectors + j * n);
   return KM_OK;
 }
 
-/* Scratch: T (2 n), tau, the values of dstebz, and that of km_tridiag or LAPACK (5 n). */
+/* Scratch: T (2 n), tau, the values of dstemr (n), and that of km_tridiag or dstemr (18 n). */
 size_t km_eigen_leading_work(size_t n) {
   const size_t tridiag = km_tridiag_work(n);
-  return 4 * n + (5 * n > tridiag ? 5 * n : tridiag);
+  return 4 * n + (18 * n > tridiag ? 18 * n : tridiag);
 }
 
-size_t km_eigen_leading_iwork(size_t n) { return 6 * n; }
+/* dstemr's own 10 n, then the 2 n of isuppz. */
+size_t km_eigen_leading_iwork(size_t n) { return 12 * n; }
 
-/* Values number n - count + 1 .. n of T (values: n, room), and its eigenvectors. */
-static km_status tridiag_leading(size_t n, const double *diag, const double *off, size_t count,
-                                 double *values, double *vectors, double *work, int *iwork) {
-  const int order = (int) n, first = (int) (n - count + 1);
-  const double none = 0, tolerance = 0;
-  int found = 0, blocks = 0, info = 0;
-  int *block = iwork, *split = iwork + n, *scratch = iwork + 2 * n, *failed = iwork + 5 * n;
-  F77_CALL(dstebz)("I", "B", &order, &none, &none, &first, &order, &tolerance, diag, off, &found,
-                   &blocks, values, block, split, work, scratch, &info FCONE FCONE);
-  if (info != 0 || found != (int) count) return KM_NO_CONVERGENCE;
-  F77_CALL(dstein)(&order, diag, off, &found, values, block, split, vectors, &order, work, scratch,
-                   failed, &info);
-  return info == 0 ? KM_OK : KM_NO_CONVERGENCE;
-}
-
-/* Columns of `vectors` and `values` in decreasing order of the values, by selection. */
-static void order_pairs(size_t n, size_t count, double *values, double *vectors) {
-  for (size_t j = 0; j + 1 < count; j++) {
-    size_t top = j;
-    for (size_t l = j + 1; l < count; l++)
-      if (values[l] > values[top]) top = l;
-    if (top == j) continue;
-    exchange(values, j, top);
-    for (size_t i = 0; i < n; i++) exchange(vectors, i + j * n, i + top * n);
-  }
+/* Values number n - count + 1 .. n of T (values: n, room) in increasing order, and its
+   eigenvectors, by dstemr (inverse iteration by dstein fails at many equal values). */
+static km_status tridiag_leading(size_t n, double *diag, double *off, size_t count, double *values,
+                                 double *vectors, double *work, int *iwork) {
+  const int order = (int) n, first = (int) (n - count + 1), room = (int) count;
+  const int lwork = 18 * order, liwork = 10 * order;
+  const double none = 0;
+  int found = 0, info = 0, accurate = 1;
+  F77_CALL(dstemr)("V", "I", &order, diag, off, &none, &none, &first, &order, &found, values,
+                   vectors, &order, &room, iwork + liwork, &accurate, work, &lwork, iwork,
+                   &liwork, &info FCONE FCONE);
+  return info == 0 && found == room ? KM_OK : KM_NO_CONVERGENCE;
 }
 
 km_status km_eigen_leading(size_t n, double *a, size_t count, double *values, double *vectors,
@@ -245,12 +238,11 @@ km_status km_eigen_leading(size_t n, double *a, size_t count, double *values, do
   const int exponent = exponent_of(n, diag, off);
   for (size_t i = 0; i < n; i++) diag[i] = ldexp(diag[i], -exponent);
   for (size_t i = 0; i + 1 < n; i++) off[i] = ldexp(off[i], -exponent);
-  const km_status status =
-    tridiag_leading(n, diag, off, count, found, vectors, rest, iwork);
+  const km_status status = tridiag_leading(n, diag, off, count, found, vectors, rest, iwork);
   if (status != KM_OK) return status;
-  order_pairs(n, count, found, vectors);
+  for (size_t j = 0; j < count; j++) values[j] = ldexp(found[j], exponent);
+  reverse_pairs(n, count, values, vectors);
   for (size_t j = 0; j < count; j++) {
-    values[j] = ldexp(found[j], exponent);
     km_tridiag_apply(n, a, tau, vectors + j * n);
     km_fix_sign(n, vectors + j * n);
   }

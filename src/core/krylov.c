@@ -22,8 +22,9 @@
  * (slowly falling spectra), the leading vectors are kept and a new random block is iterated beside
  * them: what they lack comes up, and the search ends when a round finds nothing new.
  *
- * A product takes 2 n^2 (16 + the cost of a kernel value) flops where K is not stored; scratch:
- * (km_krylov_basis + 96) n doubles and the accumulators of the fold.
+ * A product takes 2 n^2 (16 + the cost of a kernel value) flops where K is not stored. Scratch in
+ * multiples of n: the basis, a block, and as many columns as survive a restart, two blocks more,
+ * and the accumulators of the fold.
  */
 
 enum {
@@ -55,7 +56,7 @@ typedef struct {
   double *r;             /* BLOCK x BLOCK: the new part of the last product */
   double *coefficients;  /* (cap + BLOCK) x BLOCK, row-major */
   double *block, *image; /* n x BLOCK */
-  double *ritz;          /* cap x cap: destroyed copy of T, before that the product's scratch */
+  double *ritz;          /* cap x cap: a copy of T, destroyed */
   double *values, *vectors, *residuals; /* cap; cap x kept(count); cap */
   double *fold, *small;  /* scratch */
   int *iwork;
@@ -327,7 +328,8 @@ static size_t ritz_pairs(krylov *s, size_t want, km_status *status) {
   for (size_t j = 0; j < k; j++)
     for (size_t i = 0; i < k; i++)
       s->ritz[i + j * k] = (s->t[i + j * s->cap] + s->t[j + i * s->cap]) / 2;
-  *status = km_eigen_leading(k, s->ritz, want, s->values, s->vectors, s->small, s->iwork, NULL);
+  *status = km_eigen_leading(k, s->ritz, want, s->values, s->vectors, s->small, s->iwork,
+                             s->poll);
   if (*status == KM_OK)
     for (size_t j = 0; j < want; j++) s->residuals[j] = ritz_residual(s, s->vectors + j * k);
   return want;
@@ -374,7 +376,8 @@ static double bound_of_rest(const krylov *s, size_t sure, size_t want, double sq
   double inside = 0, coupling = 0;
   for (size_t j = 0; j < s->done; j++) inside += dot(s->done, s->t + j * s->cap, s->t + j * s->cap);
   for (size_t i = 0; i < BLOCK * BLOCK; i++) coupling += s->r[i] * s->r[i];
-  const double rest = fmax(square - inside - 2 * coupling, 0) + 64 * DBL_EPSILON * square;
+  const double rounding = 64 * DBL_EPSILON * square + 2 * sqrt(square) * s->floor;
+  const double rest = fmax(square - inside - 2 * coupling, 0) + rounding;
   const double a = sure < want ? s->values[sure] : s->values[want - 1], c = sqrt(rest);
   return (a + c + sqrt((a - c) * (a - c) + 4 * coupling)) / 2;
 }
@@ -430,6 +433,7 @@ static km_status search_rest(krylov *s, size_t count, size_t want, double *known
     while (status == KM_OK && rising(s, count, want) && s->products < MOST_PRODUCTS)
       status = iterate(s, count, 2, &want);
     if (status != KM_OK) return status;
+    if (rising(s, count, want)) return KM_NO_CONVERGENCE;
     double change = 0;
     for (size_t j = 0; j < count; j++) change = fmax(change, fabs(s->values[j] - known[j]));
     if (change <= aim(s)) return KM_OK;

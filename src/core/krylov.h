@@ -24,7 +24,7 @@ size_t km_krylov_basis(size_t count);
  * values: count, decreasing; vectors: n x count, signs as of km_eigen. residual: the largest
  * |K^c v - value v|; products: blocks that K^c was multiplied by. square: of km_centred_square.
  * points: a symmetric walk or a matrix. KM_NO_CONVERGENCE: the residuals stayed above 1e-10
- * values[0].
+ * values[0] and above the rounding of a product, 64 eps n max |m_i|.
  */
 size_t km_krylov_work(const km_pair *points, size_t count);
 size_t km_krylov_iwork(size_t count);

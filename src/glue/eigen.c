@@ -92,7 +92,7 @@ SEXP r_eigen(SEXP k) {
   return out;
 }
 
-/* list(values, vectors): the leading ones */
+/* list(values, vectors): the leading ones, or NULL if LAPACK fails */
 SEXP r_eigen_leading(SEXP k, SEXP count) {
   const char *names[] = {"values", "vectors", ""};
   const size_t n = glue_order(k, "k"), p = (size_t) Rf_asInteger(count);
@@ -106,9 +106,8 @@ SEXP r_eigen_leading(SEXP k, SEXP count) {
   int *iwork = (int *) R_alloc(km_eigen_leading_iwork(n), sizeof(int));
   const km_status status = km_eigen_leading(n, REAL(copy), p, REAL(values), REAL(vectors), work,
                                             iwork, glue_poll);
-  glue_check(status, "km_eigen_leading", 0);
   UNPROTECT(2);
-  return out;
+  return status == KM_OK ? out : R_NilValue;
 }
 
 static km_centring unpack_centring(SEXP at, SEXP norm2, size_t n) {

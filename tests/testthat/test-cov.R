@@ -429,7 +429,9 @@ test_that("the formula method is the default method on its terms", {
   expect_identical(predict(fit, data.frame(Petal.Width = 1:2)),
                    predict(default, 1:2))
   new <- iris[c(3, 120), ]
-  expect_equal(predict(fit, new, type = "value"),
+  value <- predict(fit, new, type = "value")
+  expect_identical(names(value), c("3", "120"))
+  expect_equal(unname(value),
                predict(default, list(new$Petal.Width, new$Species),
                        type = "value"))
   setosa <- kme_cov(Petal.Width ~ Sepal.Width, iris,

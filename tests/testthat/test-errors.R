@@ -348,3 +348,31 @@ test_that("coordinates that overflow once scaled are an error", {
     expect_error(eval(call), class = "kernmean_error_numeric")
   }
 })
+
+test_that("a symmetric matrix of values taken as points is a warning", {
+  x <- random_points(6, 2)
+  k <- kernel_matrix(kernel_rbf(1), x)
+  expect_warning(kme(k), "as_gram\\(\\) takes a matrix of kernel values",
+                 class = "kernmean_warning")
+  expect_warning(gram(k), "6 points in 6 columns")
+  expect_no_warning(kme(x))
+  expect_no_warning(kme(random_points(6, 6)))
+})
+
+test_that("a column that a formula leaves out may be of any kind", {
+  fit <- kme(~ . - Species, iris)
+  expect_identical(colnames(fit$x), names(iris)[1:4])
+})
+
+test_that("one variable stands on the left of a formula", {
+  for (f in list(kme_cov, hsic_test)) {
+    expect_error(f(Sepal.Length + Sepal.Width ~ Species, iris),
+                 "columns are bound by cbind", class = "kernmean_error_input")
+  }
+})
+
+test_that("a misspelt argument gets a hint, another does not", {
+  x <- random_points(5, 2)
+  expect_error(kme_pca(x, centre = "kme"), "did you mean 'center'?")
+  expect_error(kme_pca(x, features = 2), "unused argument: 'features'$")
+})

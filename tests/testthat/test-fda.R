@@ -394,3 +394,71 @@ test_that("bad input is refused", {
   on.exit(options(old))
   expect_error(kme_fda(x, y, rbf), class = "kernmean_error_memory")
 })
+
+test_that("a left-out point that alone tells the classes apart adds no noise", {
+  # Without row 1 the class means are equal: no axis is left, whatever r.
+  x <- c(1, rep(0, 29))
+  y <- rep(1:2, c(10, 20))
+  spread <- vapply(c(1e-3, 1e-6, 1e-8), \(r) {
+    fit <- kme_fda(x, y, kernel_rbf(1), ridge = r)
+    expect_identical(unname(fit$loo$distance[1L, ]), c(0, 0))
+    fit$sigma2
+  }, numeric(1))
+  expect_equal(spread, rep(spread[1L], 3), tolerance = 1e-2)
+})
+
+test_that("posteriors of new points are spread by sigma2", {
+  fit <- kme_fda(iris[1:4], iris$Species, kernel_rbf(3))
+  z <- iris[c(55, 107, 120), 1:4] + 0.2
+  scores <- predict(fit, z)$x
+  distance <- vapply(1:3, \(c) rowSums(sweep(scores, 2, fit$means[c, ])^2),
+                     numeric(3))
+  weight <- exp(-distance / (2 * fit$sigma2)) / 3
+  expect_equal(unname(predict(fit, z)$posterior),
+               unname(weight / rowSums(weight)), tolerance = 1e-10)
+  expect_gt(abs(fit$sigma2 - 1), 0.1)
+})
+
+test_that("the scale of the kernel changes no class and no posterior", {
+  x <- as.matrix(iris[c(1:9, 51:58, 101:107), 1:4])
+  y <- droplevels(iris$Species[c(1:9, 51:58, 101:107)])
+  k <- gram_R(kernel_linear(), x)
+  plain <- kme_fda(as_gram(k), y)
+  for (unit in c(2^-500, 1e-100, 1e100, 2^500)) {
+    scaled <- kme_fda(as_gram(unit * k), y)
+    expect_equal(scaled$loo$posterior, plain$loo$posterior, tolerance = 1e-9)
+    expect_equal(scaled$lambda, plain$lambda, tolerance = 1e-12)
+    expect_equal(scaled$scaling * unit, plain$scaling, tolerance = 1e-9)
+  }
+})
+
+test_that("a predictor of two values has discriminants by default", {
+  sick <- data.frame(sex = rep(0:1, each = 20),
+                     ill = rep(c("n", "y", "n", "y"), c(14, 6, 5, 15)))
+  fit <- kme_fda(ill ~ sex, sick)
+  expect_identical(as.character(predict(fit, data.frame(sex = 0:1))$class),
+                   c("n", "y"))
+  expect_equal(fit$error, 11 / 40)
+})
+
+test_that("a class may have an empty name, and NA is no class", {
+  y <- ifelse(iris$Species == "setosa", "", as.character(iris$Species))
+  fit <- kme_fda(iris[3:4], y)
+  expect_identical(as.character(predict(fit)$class[1:3]), rep("", 3))
+  expect_false(anyNA(predict(fit)$posterior))
+  expect_error(kme_fda(iris[3:4], addNA(replace(iris$Species, 1:3, NA))),
+               "no missing values, not 3 NA", class = "kernmean_error_input")
+})
+
+test_that("update() with data reads the formula's left side as it was", {
+  make <- function() {
+    at <- 5.5
+    kme_fda((Sepal.Length > at) ~ Petal.Width + Petal.Length, iris)
+  }
+  fit <- make()
+  expect_identical(update(fit, data = iris)$counts, fit$counts)
+  expect_error(update(fit, data = iris[3:4]), "missing: 'Sepal.Length'",
+               class = "kernmean_error_input")
+  expect_error(update(fit, data = as.matrix(iris[1:4])), "'data' must be",
+               class = "kernmean_error_input")
+})

@@ -202,3 +202,14 @@ test_that("a gram of an asymmetric or indefinite kernel function is refused", {
   expect_error(gram(x, negative), "must be positive semi-definite",
                class = "kernmean_error_input")
 })
+
+test_that("parts and a summary of a gram are those of its matrix", {
+  k <- rbf_gram(12)
+  g <- as_gram(k)
+  expect_identical(g[1:3, 2], k[1:3, 2])
+  expect_identical(g[2, 1:4, drop = FALSE], k[2, 1:4, drop = FALSE])
+  found <- summary(g)
+  expect_equal(found$trace, 12, tolerance = 1e-12)
+  expect_equal(found$values, eigen(k)$values, tolerance = 1e-10)
+  expect_output(print(found), "rank 12, trace 12")
+})

@@ -144,6 +144,37 @@ test_that("the leading pairs of a small matrix are those of the whole", {
                tolerance = 1e-13)
 })
 
+test_that("equal eigenvalues are no obstacle to leading pairs", {
+  # Inverse iteration by LAPACK's dstein fails on most of these.
+  for (n in c(40, 100, 171)) {
+    found <- .Call(C_r_eigen_leading, diag(n), n %/% 4)
+    expect_equal(found$values, rep(1, n %/% 4), tolerance = 1e-13)
+    expect_equal(crossprod(found$vectors), diag(n %/% 4), tolerance = 1e-12)
+  }
+  x <- random_points(1300, 50)
+  found <- krylov_spectrum(centred(x, kernel_laplace(1)), 5L)
+  expect_equal(found$values, rep(1, 5), tolerance = 1e-6)
+})
+
+test_that("rounding is no component, few points or many", {
+  # Centring takes one dimension from n points in general position.
+  for (n in c(3:8, 12, 31)) {
+    for (seed in 1:10) {
+      x <- random_points(n, 3, seed)
+      values <- centred_spectrum(centred(x, kernel_rbf(1)))$values
+      expect_equal(sum(values > 0), n - 1, info = paste(n, seed))
+    }
+  }
+})
+
+test_that("a basis that does not fit is refused before it is allocated", {
+  sample <- centred(random_points(3000, 2))
+  old <- options(kernmean.memory = 1e7)
+  on.exit(options(old))
+  expect_error(krylov_spectrum(sample, 500L), "fewer components",
+               class = "kernmean_error_memory")
+})
+
 test_that("small and large n take different ways to the same result", {
   x <- random_points(1250, 3)
   sample <- centred(x, kernel_rbf(1))

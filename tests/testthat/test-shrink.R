@@ -173,8 +173,10 @@ test_that("nothing is computed before it is needed, and saving keeps it", {
   expect_null(shrunk$x)
   file <- tempfile()
   on.exit(unlink(file))
+  known <- gram_spectrum(shrunk, "vectors")
   saveRDS(shrunk, file)
-  expect_identical(gram_spectrum(readRDS(file)), gram_spectrum(shrunk))
+  expect_identical(readRDS(file)$vectors, known$vectors)
+  expect_identical(gram_spectrum(readRDS(file), "vectors"), known)
 })
 
 test_that("a warning comes from p below the rank only", {
@@ -206,4 +208,46 @@ test_that("bad input is refused", {
     shrink_gram(K[, 1:3]), shrink_gram(1:4), shrink_gram(replace(K, 2, NA)),
     shrink_gram(gram(1:5, kernel_energy()))
   ))))
+})
+
+test_that("far from 0 a shrunk gram has a spectrum", {
+  x <- random_points(20, 4)
+  near <- shrink_gram(gram(x, kernel_linear()))
+  far <- shrink_gram(gram(x + 1e5, kernel_linear()))
+  # K is of size 4e10, its rounding about 1e-5.
+  expect_equal(gram_spectrum(far)$values, gram_spectrum(near)$values,
+               tolerance = 1e-4)
+  expect_no_warning(shrink_gram(gram(x + 1e5, kernel_linear()), 4))
+})
+
+test_that("lambda does not depend on the scale of the matrix", {
+  k <- rbf_gram(9)
+  lambda <- shrink_gram(k)$lambda
+  for (unit in c(1e-163, 1e-100, 1e100, 1e154)) {
+    expect_equal(shrink_gram(unit * k)$lambda, lambda, tolerance = 1e-12)
+  }
+})
+
+test_that("new points of a fit on a shrunk gram have shrunk, centred values", {
+  x <- random_points(15, 2)
+  z <- random_points(4, 2)
+  rbf <- kernel_rbf(1.3)
+  shrunk <- shrink_gram(gram(x, rbf))
+  values <- kernel_matrix(rbf, z, x)
+  # In the feature space: scores of 1 - lambda times the centred features.
+  k <- kernel_matrix(rbf, x)
+  centre <- \(l) l - rowMeans(l) - rep(colMeans(k), each = nrow(l)) + mean(k)
+  wanted <- (1 - shrunk$lambda) * centre(values)
+  fit <- kme_pca(shrunk, ncomp = 3)
+  expect_equal(predict(fit, values), wanted %*% fit$vectors -
+                 rep(drop(crossprod(fit$at - fit$norm2, fit$vectors)),
+                     each = 4) -
+                 outer(rowMeans(wanted), colSums(fit$vectors)),
+               ignore_attr = TRUE, tolerance = 1e-10)
+  weights <- kme(shrunk, estimator = "fkmse", lambda = 0.1)
+  expect_equal(predict(weights, values), drop(wanted %*% coef(weights)),
+               tolerance = 1e-12)
+  own <- shrink_gram(centre(k), centered = TRUE)
+  expect_equal(predict(kme(own), centre(values)),
+               predict(kme(shrunk), values), tolerance = 1e-12)
 })
