@@ -92,22 +92,40 @@ centred_newdata <- function(object, newdata) {
 # mu at new points.
 centred_mean_at <- function(object, new) {
   if (is.null(new$z)) {
-    parts <- merge_parts(embedding_parts(object$mean))
-    return(drop(new$values %*% parts[[1L]]$weights))
+    return(drop(new$values %*% own_weights(object)))
   }
   parts_at(embedding_parts(object$mean), object$kernel, new$z)
 }
 
-# L^c V for V of n rows, m x p: sum_j V_jl <phi(z) - mu, phi(x_j) - mu>.
-centred_apply <- function(object, new, v, mean_at) {
+# The weights of mu where it is a sum over the points of the sample, else NULL.
+own_weights <- function(object) {
+  parts <- merge_parts(embedding_parts(object$mean))
+  part <- parts[[1L]]
+  own <- length(parts) == 1L && is.null(part$mixture) && is.null(part$noise) &&
+    identical(part$x, object$x)
+  if (own) part$weights
+}
+
+# list(value: L^c V for V of n rows, m x p, sum_j V_jl <phi(z) - mu, phi(x_j) -
+# mu>; mean_at: mu(z)), by one fold where mu is a sum over the sample.
+centred_apply <- function(object, new, v) {
   v <- as.matrix(v)
+  weights <- own_weights(object)
+  both <- cbind(v, weights)
   own <- if (is.null(new$z)) {
-    new$values %*% v
+    new$values %*% both
   } else {
-    matrix(fold_apply(object$kernel, new$z, object$x, v), ncol = ncol(v))
+    matrix(fold_apply(object$kernel, new$z, object$x, both), ncol = ncol(both))
+  }
+  if (is.null(weights)) {
+    mean_at <- centred_mean_at(object, new)
+  } else {
+    mean_at <- own[, ncol(both)]
+    own <- own[, seq_len(ncol(v)), drop = FALSE]
   }
   down <- drop(crossprod(v, object$at)) - object$norm2 * colSums(v)
-  own - outer(mean_at, colSums(v)) - rep(down, each = nrow(own))
+  list(value = own - outer(mean_at, colSums(v)) - rep(down, each = nrow(own)),
+       mean_at = mean_at)
 }
 
 # --- Spectrum ----------------------------------------------------------------

@@ -48,7 +48,7 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"), ...,
     scores <- if (ncol(v) == 0L) {
       matrix(0, new_rows(new), 0L)
     } else {
-      centred_apply(variable, new, v, centred_mean_at(variable, new))
+      centred_apply(variable, new, v)$value
     }
     names <- new$names
   }

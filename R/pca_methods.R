@@ -119,7 +119,7 @@ predict.kme_pca <- function(object, newdata, ncomp = NULL, ...) {
     return(object$scores[, kept, drop = FALSE])
   }
   new <- centred_newdata(object, newdata)
-  pca_scores(object, new, kept, centred_mean_at(object, new))
+  pca_scores(object, new, kept)$scores
 }
 
 # The columns of the components asked for.
@@ -136,11 +136,12 @@ check_components <- function(ncomp, object) {
   seq_len(ncomp)
 }
 
-pca_scores <- function(object, new, kept, mean_at) {
+# list(scores, mean_at: the kernel mean that centres, at the new points).
+pca_scores <- function(object, new, kept) {
   v <- object$vectors[, kept, drop = FALSE]
-  scores <- centred_apply(object, new, v, mean_at)
-  dimnames(scores) <- list(new$names, colnames(v))
-  scores
+  found <- centred_apply(object, new, v)
+  dimnames(found$value) <- list(new$names, colnames(v))
+  list(scores = found$value, mean_at = found$mean_at)
 }
 
 #' @rdname kme_pca
@@ -226,15 +227,15 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
   } else {
     new <- centred_newdata(object, newdata)
     own <- new_diagonal(object, new, diagonal)
-    mean_at <- centred_mean_at(object, new)
-    square <- own - 2 * mean_at + object$norm2
+    found <- pca_scores(object, new, kept)
+    square <- own - 2 * found$mean_at + object$norm2
     if (any(square < -1e-8 * max(own, object$norm2))) {
       stop_input(
         "'diagonal' must hold k(z, z) of the new points; number ",
         which.min(square), " is too small for its kernel values"
       )
     }
-    scores <- pca_scores(object, new, kept, mean_at)
+    scores <- found$scores
   }
   stats::setNames(pmax(0, unname(square) - unname(rowSums(scores^2))),
                   rownames(scores))
@@ -251,6 +252,10 @@ new_diagonal <- function(object, new, diagonal) {
   if (!is.null(new$z)) {
     check_no_diagonal(diagonal)
     return(fold_diagonal(object$kernel, new$z))
+  }
+  if (!is.null(object$gram$lambda)) {
+    stop_input("'newdata' must be missing for a fit on a gram of ",
+               "shrink_gram(), which has no k(z, z) of new points")
   }
   m <- nrow(new$values)
   if (!is.numeric(diagonal) || length(diagonal) != m) {

@@ -16,22 +16,17 @@ native_kernel <- function(kernel, points, x = NULL) {
   scale <- rep_len(scale, d)
   centre <- numeric(d)
   if (kernel$family != "poly") {
-    ends <- column_ranges(points)
+    ends <- .Call(C_r_column_ranges, points)
     centre <- exact_centre(ends)
     check_reach(kernel, ends, centre, scale)
     if (kernel$family == "energy" && !is.null(x)) {
-      check_reach(kernel, column_ranges(x), centre, scale)
+      check_reach(kernel, .Call(C_r_column_ranges, x), centre, scale)
     }
   }
   list(
     match(kernel$family, families) - 1L, as.integer(kernel$degree),
     as.double(kernel$offset), centre, scale
   )
-}
-
-# 2 x d: the smallest and the largest value of each column.
-column_ranges <- function(x) {
-  vapply(seq_len(ncol(x)), \(l) range(x[, l]), numeric(2))
 }
 
 # No stationary kernel can see a centring, but rounding can: a column that lies

@@ -17,6 +17,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_kernel_apply, 4),
   ENTRY(r_kernel_quad, 5),
   ENTRY(r_kernel_diagonal, 2),
+  ENTRY(r_column_ranges, 1),
   ENTRY(r_kernel_median, 2),
   ENTRY(r_kernel_sampled_median, 3),
   ENTRY(r_permutations, 3),

@@ -237,3 +237,16 @@ void km_diagonal(const km_kernel *kernel, const double *x, size_t n, size_t d, d
   }
   for (size_t i = 0; i < n; i++) diagonal[i] = value;
 }
+
+void km_column_ranges(const double *x, size_t n, size_t d, double *ends) {
+  for (size_t l = 0; l < d; l++) {
+    const double *column = x + l * n;
+    double low = column[0], high = column[0];
+    for (size_t i = 1; i < n; i++) {
+      low = column[i] < low ? column[i] : low;
+      high = column[i] > high ? column[i] : high;
+    }
+    ends[2 * l] = low;
+    ends[2 * l + 1] = high;
+  }
+}

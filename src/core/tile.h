@@ -38,6 +38,9 @@ void km_walk(const km_kernel *kernel, const km_pair *points, size_t slots, doubl
 /* The diagonal k(x_i, x_i). diagonal: n. */
 void km_diagonal(const km_kernel *kernel, const double *x, size_t n, size_t d, double *diagonal);
 
+/* The smallest and the largest value of each column. x: n x d, n >= 1; ends: 2 x d. */
+void km_column_ranges(const double *x, size_t n, size_t d, double *ends);
+
 /* The next address that begins a cache line; takes 8 doubles of room. */
 double *km_aligned(double *work);
 

@@ -14,6 +14,7 @@ SEXP r_kernel_rows(SEXP spec, SEXP x, SEXP y);
 SEXP r_kernel_apply(SEXP spec, SEXP x, SEXP y, SEXP v);
 SEXP r_kernel_quad(SEXP spec, SEXP x, SEXP y, SEXP u, SEXP v);
 SEXP r_kernel_diagonal(SEXP spec, SEXP x);
+SEXP r_column_ranges(SEXP x);
 SEXP r_kernel_median(SEXP spec, SEXP x);
 SEXP r_kernel_sampled_median(SEXP spec, SEXP x, SEXP pairs);
 

@@ -56,6 +56,15 @@ SEXP r_kernel_diagonal(SEXP spec, SEXP x) {
   return diagonal;
 }
 
+/* 2 x d: the smallest and the largest value of each column */
+SEXP r_column_ranges(SEXP x) {
+  const km_pair points = glue_points(x, R_NilValue);
+  SEXP ends = PROTECT(Rf_allocMatrix(REALSXP, 2, (int) points.d));
+  km_column_ranges(points.x, points.n, points.d, REAL(ends));
+  UNPROTECT(1);
+  return ends;
+}
+
 static SEXP median_result(km_median found) {
   SEXP out = PROTECT(Rf_allocVector(REALSXP, 2));
   REAL(out)[0] = found.median;

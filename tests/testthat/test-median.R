@@ -219,7 +219,7 @@ test_that("a bandwidth may be a function of the data", {
 
 test_that("distances at the end of the number range are answered", {
   expect_equal(kme(c(0, 1e-300))$kernel$bandwidth, 1e-300)
-  spec <- native_kernel(new_kernel("sqdist", ""), cbind(1:3))
+  spec <- native_kernel(new_kernel("sqdist", ""), cbind(c(1, 2, 3)))
   spec[[5]] <- Inf
   found <- .Call(C_r_kernel_median, spec, cbind(c(0, 1, 2)))
   expect_false(is.finite(found[1]))

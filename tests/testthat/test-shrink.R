@@ -244,6 +244,8 @@ test_that("new points of a fit on a shrunk gram have shrunk, centred values", {
                      each = 4) -
                  outer(rowMeans(wanted), colSums(fit$vectors)),
                ignore_attr = TRUE, tolerance = 1e-10)
+  expect_error(reconstruction_error(fit, values, diagonal = rep(1, 4)),
+               "must be missing", class = "kernmean_error_input")
   weights <- kme(shrunk, estimator = "fkmse", lambda = 0.1)
   expect_equal(predict(weights, values), drop(wanted %*% coef(weights)),
                tolerance = 1e-12)
