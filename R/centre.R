@@ -159,13 +159,12 @@ krylov_spectrum <- function(sample, ncomp) {
   # Basis, what survives a restart, blocks, accumulators, small matrices.
   basis <- max(400, 2 * ncomp + 160)
   check_memory(sample$n + 3 * basis, basis + ncomp + 256,
-               "ask for fewer components (ncomp)")
+               "ask for fewer components (ncomp)", what = "a basis")
   spec <- NULL
   x <- sample$gram$K
   if (is.null(x)) {
     x <- sample$x
-    if (ncol(x) > krylov_columns &&
-          8 * sample$n^2 < memory_available() / 2) {
+    if (stores_matrix(sample$n, ncol(x))) {
       x <- fold_store(sample$kernel, x)
     } else {
       spec <- native_kernel(sample$kernel, x)
@@ -183,9 +182,12 @@ krylov_spectrum <- function(sample, ncomp) {
   found
 }
 
-# With more columns than this the matrix is stored: its values cost more than a
-# look at memory.
-krylov_columns <- 64
+# Is it worth to store the matrix, because a look at memory costs less than its
+# values? The larger it is, the more columns that takes.
+stores_matrix <- function(n, d) {
+  bytes <- 8 * n^2
+  d > (if (bytes <= 2^28) 16 else 64) && bytes < memory_available() / 2
+}
 
 dense_spectrum <- function(sample, ncomp) {
   k <- centred_matrix(sample)

@@ -214,13 +214,14 @@ near_name <- function(name, known) {
 }
 
 # An n x m matrix of doubles must fit; said before it is allocated.
-check_memory <- function(n, m, ..., copies = 1) {
+check_memory <- function(n, m, ..., copies = 1,
+                         what = if (copies == 1) "a Gram matrix" else
+                           "work on a Gram matrix") {
   bytes <- 8 * copies * as.double(n) * as.double(m)
   available <- memory_available()
   if (bytes > available || max(n, m) > .Machine$integer.max) {
     stop_kernmean(
-      "memory", if (copies == 1) "a Gram matrix" else "work on a Gram matrix",
-      " of ", n, " x ", m, " doubles needs ", format_bytes(bytes),
+      "memory", what, " of ", n, " x ", m, " doubles needs ", format_bytes(bytes),
       ", more than the ", format_bytes(available), " at hand; ", ...
     )
   }

@@ -69,10 +69,10 @@
 #' components (`ncomp`) take less. From 1,200 points on (and 5 `ncomp`) they are
 #' found by block Krylov iteration, 16 columns at a time: 10 to 40 products with
 #' \eqn{K^c}{K^c}, each a sum over tiles of the kernel, O(n^2 (d + 16)) time,
-#' and O(n) memory, about 5,000n bytes for 20 components; with more than 64
-#' columns, if there is room, the Gram matrix is stored (8n^2 bytes), as it is
-#' with a `gram`, a [kernel_function()] and `center = "fkmse"`, which takes
-#' O(n^3) of its own. The pairs found have residuals \eqn{\|K^cu - \gamma u\|}{
+#' and O(n) memory, about 5,000n bytes for 20 components. With more than 64
+#' columns (16 for up to 5,792 points), if there is room, the Gram matrix is
+#' stored (8n^2 bytes), as it is with a `gram`, a [kernel_function()] and
+#' `center = "fkmse"`, which takes O(n^3) of its own. The pairs found have residuals \eqn{\|K^cu - \gamma u\|}{
 #' |K^c u - gamma u|} of at most \eqn{10^{-10}\gamma_1}{1e-10 gamma_1}. That no
 #' larger value was missed, one of many equal ones, is certain where
 #' \eqn{\|K^c\|_F^2}{|K^c|_F^2} leaves no room for it; in other cases (slowly

@@ -254,11 +254,11 @@ static void orthogonalise(krylov *s, size_t k) {
   }
 }
 
-/* out = K^c in; in, out: n x BLOCK. */
-static void multiply_centred(const krylov *s, const double *in, double *out) {
+/* out = K^c in; in, out: n x p, p <= BLOCK. */
+static void multiply_centred(const krylov *s, const double *in, size_t p, double *out) {
   const size_t n = s->n;
-  km_fold_apply(s->kernel, s->points, in, BLOCK, out, s->fold, s->poll);
-  for (size_t j = 0; j < BLOCK; j++) {
+  km_fold_apply(s->kernel, s->points, in, p, out, s->fold, s->poll);
+  for (size_t j = 0; j < p; j++) {
     double total = 0, down = 0;
     for (size_t i = 0; i < n; i++) {
       total += in[i + j * n];
@@ -286,7 +286,7 @@ static void extend(krylov *s) {
   const size_t first = s->done, k = first + BLOCK;
   double *next = column(s, k);
   unpad(s, column(s, first), s->block);
-  multiply_centred(s, s->block, s->image);
+  multiply_centred(s, s->block, BLOCK, s->image);
   pad(s, s->image, next);
   km_tall_inner(s->rows, k, s->basis, next, s->coefficients, s->small);
   for (size_t i = 0; i < k; i++)
@@ -447,7 +447,7 @@ static double take_vectors(krylov *s, size_t count, double *vectors) {
   double worst = 0;
   for (size_t c = 0; c < columns; c += BLOCK) {
     unpad(s, s->spare + c * s->rows, s->block);
-    multiply_centred(s, s->block, s->image);
+    multiply_centred(s, s->block, count - c < BLOCK ? count - c : BLOCK, s->image);
     s->products++;
     for (size_t j = c; j < count && j < c + BLOCK; j++) {
       double *v = s->block + (j - c) * s->n, *image = s->image + (j - c) * s->n;

@@ -167,6 +167,22 @@ test_that("rounding is no component, few points or many", {
   }
 })
 
+test_that("the matrix is stored where its values cost more than memory", {
+  expect_false(stores_matrix(2000, 16))
+  expect_true(stores_matrix(2000, 17))
+  expect_false(stores_matrix(20000, 20))
+  old <- options(kernmean.memory = 1e9)
+  on.exit(options(old))
+  expect_true(stores_matrix(7000, 65))
+  expect_false(stores_matrix(9000, 65))
+  x <- random_points(900, 20)
+  kernel <- kernel_rbf(4)
+  stored <- krylov_spectrum(centred(x, kernel), 6L)
+  options(kernmean.memory = 12e6) # enough for the basis, not for both
+  expect_equal(krylov_spectrum(centred(x, kernel), 6L)$values, stored$values,
+               tolerance = 1e-12)
+})
+
 test_that("a basis that does not fit is refused before it is allocated", {
   sample <- centred(random_points(3000, 2))
   old <- options(kernmean.memory = 1e7)
