@@ -72,14 +72,14 @@
 #' and O(n) memory, about 5,000n bytes for 20 components. With more than 64
 #' columns (16 for up to 5,792 points), if there is room, the Gram matrix is
 #' stored (8n^2 bytes), as it is with a `gram`, a [kernel_function()] and
-#' `center = "fkmse"`, which takes O(n^3) of its own. The pairs found have residuals \eqn{\|K^cu - \gamma u\|}{
-#' |K^c u - gamma u|} of at most \eqn{10^{-10}\gamma_1}{1e-10 gamma_1}. That no
-#' larger value was missed, one of many equal ones, is certain where
-#' \eqn{\|K^c\|_F^2}{|K^c|_F^2} leaves no room for it; in other cases (slowly
-#' falling spectra) the iteration starts again from random blocks until nothing
-#' new is found. Smaller matrices take 4n^3/3 flops and 16n^2 bytes. `predict()`
-#' takes O(nmd) time for m points and O((n + m) ncomp) memory; nothing of the
-#' sample is computed anew.
+#' `center = "fkmse"`, which takes O(n^3) of its own. The pairs found have
+#' residuals \eqn{\|K^cu - \gamma u\|}{ |K^c u - gamma u|} of at most
+#' \eqn{10^{-10}\gamma_1}{1e-10 gamma_1}. That no larger value was missed, one
+#' of many equal ones, is certain where \eqn{\|K^c\|_F^2}{|K^c|_F^2} leaves no
+#' room for it; in other cases (slowly falling spectra) the iteration starts
+#' again from random blocks until nothing new is found. Smaller matrices take
+#' 4n^3/3 flops and 16n^2 bytes. `predict()` takes O(nmd) time for m points and
+#' O((n + m) ncomp) memory; nothing of the sample is computed anew.
 #'
 #' @param x The sample, points in rows: a numeric matrix, a data frame of
 #'   numeric columns, or a vector (one column); a [gram()] (a matrix of kernel

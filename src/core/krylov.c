@@ -382,10 +382,11 @@ static double bound_of_rest(const krylov *s, size_t sure, size_t want, double sq
   return (a + c + sqrt((a - c) * (a - c) + 4 * coupling)) / 2;
 }
 
-/* Blocks until the next look: residuals fall by about the same factor in each block. */
+/* Blocks until the next look: residuals fall by a factor in each block, which grows. */
 static int blocks_to_go(double residual, double before, int passed, double aim) {
+  const double growth = 1.5;
   if (!(before > residual) || !(residual > 0)) return 2;
-  const double each = log(before / residual) / passed;
+  const double each = growth * log(before / residual) / passed;
   const double ahead = ceil(log(residual / aim) / each);
   return ahead < 1 ? 1 : ahead > 6 ? 6 : (int) ahead;
 }
@@ -405,7 +406,7 @@ static km_status iterate(krylov *s, size_t count, int blocks, size_t *want) {
       }
       extend(s);
     }
-    *want = ritz_pairs(s, kept(count), &status);
+    *want = ritz_pairs(s, count + BLOCK, &status);
     if (status != KM_OK) return status;
     if (converged(s, *want) >= count) return KM_OK;
     if (s->products >= MOST_PRODUCTS) return KM_NO_CONVERGENCE;
