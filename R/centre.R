@@ -47,7 +47,7 @@ centred_sample <- function(x, kernel, center) {
 centred_matrix <- function(sample) {
   check_memory(sample$n, sample$n,
                "use fewer rows, or few components (ncomp) of kme_pca()",
-               copies = 2)
+               copies = 3)
   k <- if (is.null(sample$gram)) {
     fold_store(sample$kernel, sample$x)
   } else {

@@ -221,7 +221,8 @@ check_memory <- function(n, m, ..., copies = 1,
   available <- memory_available()
   if (bytes > available || max(n, m) > .Machine$integer.max) {
     stop_kernmean(
-      "memory", what, " of ", n, " x ", m, " doubles needs ", format_bytes(bytes),
+      "memory", what, " of ", n, " x ", m, " doubles needs ",
+      format_bytes(bytes),
       ", more than the ", format_bytes(available), " at hand; ", ...
     )
   }

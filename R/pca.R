@@ -78,7 +78,7 @@
 #' of many equal ones, is certain where \eqn{\|K^c\|_F^2}{|K^c|_F^2} leaves no
 #' room for it; in other cases (slowly falling spectra) the iteration starts
 #' again from random blocks until nothing new is found. Smaller matrices take
-#' 4n^3/3 flops and 16n^2 bytes. `predict()` takes O(nmd) time for m points and
+#' 4n^3/3 flops and 24n^2 bytes. `predict()` takes O(nmd) time for m points and
 #' O((n + m) ncomp) memory; nothing of the sample is computed anew.
 #'
 #' @param x The sample, points in rows: a numeric matrix, a data frame of

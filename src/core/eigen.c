@@ -207,27 +207,35 @@ km_status km_eigen(size_t n, double *a, double *values, double *vectors, double 
   return KM_OK;
 }
 
-/* Scratch: T (2 n), tau, the values of dstemr (n), and that of km_tridiag or dstemr (18 n). */
+/* Scratch: T (2 n), tau, the values (n), and that of km_tridiag or tridiag_leading. */
 size_t km_eigen_leading_work(size_t n) {
-  const size_t tridiag = km_tridiag_work(n);
-  return 4 * n + (18 * n > tridiag ? 18 * n : tridiag);
+  const size_t tridiag = km_tridiag_work(n), leading = n * (20 + n);
+  return 4 * n + (leading > tridiag ? leading : tridiag);
 }
 
 /* dstemr's own 10 n, then the 2 n of isuppz. */
 size_t km_eigen_leading_iwork(size_t n) { return 12 * n; }
 
 /* Values number n - count + 1 .. n of T (values: n, room) in increasing order, and its
-   eigenvectors, by dstemr (inverse iteration by dstein fails at many equal values). */
+   eigenvectors, by dstemr; where that fails, as it does at some multiple values, all of them by
+   dsteqr, about 6 n^3 flops. work: n (20 + n). */
 static km_status tridiag_leading(size_t n, double *diag, double *off, size_t count, double *values,
                                  double *vectors, double *work, int *iwork) {
   const int order = (int) n, first = (int) (n - count + 1), room = (int) count;
   const int lwork = 18 * order, liwork = 10 * order;
   const double none = 0;
+  double *kept = work + 18 * n, *all = work + 20 * n;
   int found = 0, info = 0, accurate = 1;
+  memcpy(kept, diag, n * sizeof *kept);
+  memcpy(kept + n, off, n * sizeof *kept);
   F77_CALL(dstemr)("V", "I", &order, diag, off, &none, &none, &first, &order, &found, values,
                    vectors, &order, &room, iwork + liwork, &accurate, work, &lwork, iwork,
                    &liwork, &info FCONE FCONE);
-  return info == 0 && found == room ? KM_OK : KM_NO_CONVERGENCE;
+  if (info == 0 && found == room) return KM_OK;
+  F77_CALL(dsteqr)("I", &order, kept, kept + n, all, &order, work, &info FCONE);
+  memcpy(values, kept + n - count, count * sizeof *values);
+  memcpy(vectors, all + (n - count) * n, n * count * sizeof *vectors);
+  return info == 0 ? KM_OK : KM_NO_CONVERGENCE;
 }
 
 km_status km_eigen_leading(size_t n, double *a, size_t count, double *values, double *vectors,

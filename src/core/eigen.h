@@ -30,7 +30,7 @@ km_status km_eigen(size_t n, double *a, double *values, double *vectors, double 
                    size_t lwork, int *iwork, size_t liwork, int *info);
 
 /*
- * The `count` leading eigenpairs alone, by km_tridiag and dstemr. a: n x n,
+ * The `count` leading eigenpairs alone, by km_tridiag and LAPACK. a: n x n,
  * destroyed; values: count, decreasing; vectors: n x count, signs as above. n >= 1.
  */
 size_t km_eigen_leading_work(size_t n);
