@@ -50,8 +50,9 @@ row <- function(label, seconds, note = "") {
 # A bar: what was asked, what was measured, and whether it is met.
 bar <- function(label, ratio, asked, at_least = TRUE) {
   met <- if (at_least) ratio >= asked else ratio <= asked
+  shown <- sprintf(if (ratio < 0.01) "%8.0e" else "%8.2f", ratio)
   cat(sprintf(
-    "  -> %-43s %8.2f   %s %s: %s\n", label, ratio,
+    "  -> %-43s %s   %s %s: %s\n", label, shown,
     if (at_least) "at least" else "at most", format(asked),
     if (met) "met" else "MISSED"
   ))
