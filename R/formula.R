@@ -22,6 +22,18 @@ formula_frame <- function(call, formula, no_action, home) {
   eval(call, home)
 }
 
+# list(x, terms) of a formula without response.
+formula_sample <- function(call, formula, data, no_action, home) {
+  layout <- terms(formula, data = data)
+  if (attr(layout, "response") > 0L) {
+    stop_input("'formula' must have no response, as in ~ a + b")
+  }
+  frame <- formula_frame(call, layout, no_action, home)
+  # With what scale() or poly() were fitted to, for new data.
+  layout <- attr(frame, "terms")
+  list(x = formula_matrix(layout, frame), terms = keep_constants(layout, data))
+}
+
 # One variable stands on the left; a + b would be added up.
 check_left <- function(layout) {
   left <- if (attr(layout, "response") > 0L) attr(layout, "variables")[[2L]]

@@ -234,16 +234,10 @@ kme.default <- function(x, kernel = kernel_rbf(),
 #' @export
 kme.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_subset(subset)
-  layout <- terms(formula, data = data)
-  if (attr(layout, "response") > 0L) {
-    stop_input("'formula' must have no response, as in ~ a + b")
-  }
-  frame <- formula_frame(match.call(expand.dots = FALSE), layout,
-                         missing(na.action), parent.frame())
-  # With what scale() or poly() were fitted to, for new data.
-  layout <- attr(frame, "terms")
-  fit <- kme.default(formula_matrix(layout, frame), ...)
-  fit$terms <- keep_constants(layout, data)
+  sample <- formula_sample(match.call(expand.dots = FALSE), formula, data,
+                           missing(na.action), parent.frame())
+  fit <- kme.default(sample$x, ...)
+  fit$terms <- sample$terms
   fit
 }
 

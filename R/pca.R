@@ -196,15 +196,10 @@ kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
 #' @export
 kme_pca.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_subset(subset)
-  layout <- terms(formula, data = data)
-  if (attr(layout, "response") > 0L) {
-    stop_input("'formula' must have no response, as in ~ a + b")
-  }
-  frame <- formula_frame(match.call(expand.dots = FALSE), layout,
-                         missing(na.action), parent.frame())
-  layout <- attr(frame, "terms")
-  fit <- kme_pca.default(formula_matrix(layout, frame), ...)
-  fit$terms <- keep_constants(layout, data)
+  sample <- formula_sample(match.call(expand.dots = FALSE), formula, data,
+                           missing(na.action), parent.frame())
+  fit <- kme_pca.default(sample$x, ...)
+  fit$terms <- sample$terms
   fit
 }
 

@@ -1,5 +1,6 @@
 #include "core/krylov.h"
 #include "core/eigen.h"
+#include "core/products.h"
 #include "core/simd.h"
 #include "core/tall.h"
 
@@ -122,20 +123,6 @@ double km_centred_square(const km_kernel *kernel, const km_pair *points, km_cent
 }
 
 /* --- The basis --------------------------------------------------------------- */
-
-static double dot(size_t n, const double *x, const double *y) {
-  double sum = 0;
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : sum)
-#endif
-  for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
-  return sum;
-}
-
-static void subtract(size_t n, double f, const double *restrict x, double *restrict y) {
-  SIMD
-  for (size_t i = 0; i < n; i++) y[i] -= f * x[i];
-}
 
 static void scale(size_t n, double f, double *x) {
   SIMD

@@ -1,9 +1,11 @@
 #ifndef KM_PRODUCTS_H
 #define KM_PRODUCTS_H
 
+#include "core/simd.h"
+
 #include <stddef.h>
 
-/* Products with narrow matrices. */
+/* Products with narrow matrices, and with vectors. */
 
 enum { BAND = 24 }; /* columns of a narrow matrix: three AVX-512 vectors */
 
@@ -17,6 +19,21 @@ typedef struct {
    multiple of 8, cols of BAND. */
 void km_multiply(size_t rows, size_t cols, size_t depth, factor a, const double *v, size_t ldv,
                  double *out, size_t ldo);
+
+static inline double dot(size_t n, const double *x, const double *y) {
+  double sum = 0;
+#ifdef _OPENMP
+#pragma omp simd reduction(+ : sum)
+#endif
+  for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
+  return sum;
+}
+
+/* y <- y - f x */
+static inline void subtract(size_t n, double f, const double *restrict x, double *restrict y) {
+  SIMD
+  for (size_t i = 0; i < n; i++) y[i] -= f * x[i];
+}
 
 /* Sum by halves: the rounding error grows with log n, not n. */
 double km_total(size_t n, const double *x);

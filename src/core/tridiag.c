@@ -69,20 +69,6 @@ void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, dou
   for (size_t k = 0; k + 1 < n; k++) off[k] = ldexp(s.band[k + 1 + STRIDE * k], exponent);
 }
 
-static double dot(size_t n, const double *x, const double *y) {
-  double sum = 0;
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : sum)
-#endif
-  for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
-  return sum;
-}
-
-static void subtract(size_t n, double f, const double *restrict x, double *restrict y) {
-  SIMD
-  for (size_t i = 0; i < n; i++) y[i] -= f * x[i];
-}
-
 /* y <- (I - tau vv') y, v_0 = 1. */
 static void apply_kept(size_t count, const double *kept, double *y) {
   const double f = kept[0] * (y[0] + dot(count - 1, kept + 1, y + 1));
