@@ -13,7 +13,7 @@ check_subset <- function(subset) {
 # The model frame that the call of a formula method describes; missing values
 # stay in it where no na.action is given, to be counted and refused.
 formula_frame <- function(call, formula, no_action, home) {
-  call$... <- NULL
+  call <- call[!names(call) %in% "..."]
   call[[1L]] <- quote(stats::model.frame)
   call$formula <- formula
   if (no_action) {
