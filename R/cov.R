@@ -63,6 +63,8 @@
 #'   bandwidths are chosen from each variable. For a list, `kernel_x` is one
 #'   kernel for all or a list of kernels. Factors and logical vectors have the
 #'   kernel 1 for equal values, 0 for others, and a `gram` has its own.
+#' @param kernel One kernel for all variables that have none of their own, in
+#'   place of `kernel_x` and `kernel_y`.
 #' @param estimator `"kme"`, `"skmse"` or `"fkmse"`, see above.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method, in `plot()`, graphical parameters.
@@ -150,6 +152,7 @@ kme_cov <- function(x, ...) {
 kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
                             kernel_y = kernel_rbf(),
                             estimator = c("kme", "skmse", "fkmse"), ...,
+                            kernel = NULL,
                             center = c("kme", "skmse", "fkmse"), ncomp = NULL,
                             lambda = NULL, select = NULL) {
   check_dots(...)
@@ -162,7 +165,16 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
   }
   if (!missing(y) && inherits(y, "kernmean_kernel")) {
     stop_input("'y' must be the second variable; a kernel is given by name, ",
-               "as in kernel_x = kernel_rbf()")
+               "as in kernel = kernel_rbf()")
+  }
+  if (!is.null(kernel)) {
+    check_kernel(kernel)
+    if (!is.null(given_x) || !is.null(given_y)) {
+      stop_input("'kernel' is the kernel of every variable and must be NULL ",
+                 "if 'kernel_x' or 'kernel_y' is given")
+    }
+    if (!has_own_kernel(x)) given_x <- kernel
+    if (!missing(y) && !has_own_kernel(y)) given_y <- kernel
   }
   if (missing(y)) {
     several <- is_several(x) && !is.object(x)

@@ -190,6 +190,12 @@ update.kme_cov <- function(object, ...) {
     changes$data <- NULL
   }
   sides <- if (!object$several) c("x", "y")[seq_along(samples)]
+  if (!is.null(changes[["kernel"]])) {
+    plain <- vapply(samples, \(sample) is.null(sample$levels), logical(1))
+    names <- if (object$several) "kernel_x" else paste0("kernel_", sides[plain])
+    changes[names] <- rep(list(changes[["kernel"]]), length(names))
+    changes[["kernel"]] <- NULL
+  }
   for (l in seq_along(sides)) {
     name <- paste0("kernel_", sides[l])
     if (!sides[l] %in% names(changes)) {
