@@ -526,11 +526,11 @@ update.kme_fda <- function(object, ...) {
 print.kme_fda <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   number <- \(value) format(value, digits = digits)
   cat("Kernel Fisher discriminants\n")
-  # A class stays with its number where the line breaks.
+  # A class stays with its number where the line breaks (\r has no width).
   lines <- strwrap(paste0(
     describe_sample(x), ", ", length(x$counts), " classes: ",
     shorten(paste0(names(x$counts), "\r(", x$counts, ")"))
-  ), 80, exdent = 2)
+  ), 76, exdent = 2)
   cat(gsub("\r", " ", lines, fixed = TRUE), sep = "\n")
   if (!is.null(x$kernel)) cat(format_kernel(x$kernel), "\n", sep = "")
   cat("ridge ", number(x$ridge), if (is.null(x$lambda)) " (given)" else paste0(
