@@ -81,8 +81,9 @@
 #'   fewer where the class means span less}
 #' \item{means}{the mean scores \eqn{m_c}, a row for each class}
 #' \item{svd}{\eqn{\sqrt{(n - C)/(C - 1)}\,S}{sqrt((n - C)/(C - 1)) S}: their
-#'   squares are ratios of between- to within-class variance, as in
-#'   [MASS::lda()]}
+#'   squares are ratios of between- to within-class variance (for finite r), as
+#'   in [MASS::lda()] with the class shares as prior; here neither they nor the
+#'   axes depend on `prior`}
 #' \item{scores, centre}{the scores of the sample, n rows; \eqn{\alpha'M}{alpha'
 #'   M}}
 #' \item{ridge, lambda}{r, and \eqn{\lambda}{lambda} (`NULL` for a number)}

@@ -14,8 +14,9 @@
 #' @param y Must be missing, or the `type`.
 #' @param type `"regions"` or `"scores"`, also as the second argument; by
 #'   default the first that applies.
-#' @param n Points on an axis of the grid for the regions. @param ... Passed to
-#'   [plot.default()]; `col`, `pch`, `cex`, `bg` and `lwd` are for the points.
+#' @param n Points on an axis of the grid for the regions.
+#' @param ... Passed to [plot.default()]; `col`, `pch`, `cex`, `bg` and `lwd`
+#'   are for the points.
 #' @return What was drawn, invisibly: `list(x, y, z)` with the matrix `z` of the
 #'   numbers of the classes, or a data frame of the scores and `class`.
 #' @family operators
