@@ -352,9 +352,9 @@ fit_cov <- function(variables, data, centers, estimator, lambda, select) {
   samples <- Map(operator_sample, variables, data, centers)
   names(samples) <- names(variables)
   h <- centred_product(samples)
-  check_squares(sum(diag(h)), any(vapply(
-    samples, \(sample) all(centred_diagonal(sample) <= 0), logical(1)
-  )))
+  # Where no point is away from all means the operator is 0.
+  away <- Reduce(pmin, lapply(samples, centred_diagonal))
+  check_squares(sum(diag(h)), all(away <= 0))
   fit <- cose_weights(h, estimator, lambda, select)
   one <- length(samples) == 1L
   if (one) {

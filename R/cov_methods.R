@@ -294,6 +294,9 @@ print.kme_cov <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   kernels <- unlist(Map(describe_kernel, x$variables, labels))
   centres <- unique(vapply(x$variables, \(v) describe_centre(v$mean, digits),
                            ""))
+  if (length(centres) > 1L) {
+    centres <- unique(sub(", lambda = .*", "", centres))
+  }
   plain <- identical(centres, "kernel mean (KME)")
   room <- if (plain) 3L else 2L
   if (length(kernels) > room) {

@@ -265,7 +265,7 @@ skmse_score <- function(alpha, n, rho, varrho, cross, norm2) {
 fit_fkmse <- function(sample, lambda, select, target) {
   g <- if (is.null(sample$gram)) sample$formed else sample$gram
   if (is.null(g)) {
-    g <- gram(sample$x, sample$kernel)
+    g <- form_gram(sample$x, sample$kernel)
   }
   n <- sample$n
   found <- list(lambda = lambda, score = NULL, minimum = NULL, border = FALSE)

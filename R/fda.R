@@ -290,6 +290,7 @@ fit_fda <- function(sample, classes, ridge) {
   unit <- power_below(max(abs(k)))
   k <- k / unit
   lambda <- NULL
+  given <- ridge
   if (identical(ridge, "shrinkage")) {
     centred <- centred_matrix(sample) / unit
     lambda <- shrinkage_intensity(diag(centred), sum(centred^2), n - 1, n)
@@ -308,7 +309,8 @@ fit_fda <- function(sample, classes, ridge) {
   fit <- fda_axes(k, found$root, m, overall, counts)
   fit$scaling <- fit$scaling / unit
   c(fit, list(
-    ridge = found$ridge * unit * unit, lambda = lambda,
+    ridge = if (is.null(lambda)) given else found$ridge * unit * unit,
+    lambda = lambda,
     distance = fda_left_out(found$root, within, m, classes$of, counts,
                             is.finite(found$ridge))
   ))

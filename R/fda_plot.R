@@ -54,8 +54,14 @@ fda_title <- function(object) {
 plot_regions <- function(object, n, ...) {
   dots <- list(...)
   axes <- lapply(1:2, \(j) {
-    ends <- dots[[c("xlim", "ylim")[j]]]
+    name <- c("xlim", "ylim")[j]
+    ends <- dots[[name]]
     if (is.null(ends)) ends <- padded_range(object$x[, j])
+    if (!is.numeric(ends) || length(ends) != 2L ||
+          !all(is.finite(ends)) || ends[1L] == ends[2L]) {
+      stop_input("'", name, "' must be two different numbers, not ",
+                 paste(format(ends), collapse = ", "))
+    }
     seq(min(ends), max(ends), length.out = n)
   })
   values_at <- \(z) {

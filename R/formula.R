@@ -37,7 +37,11 @@ formula_sample <- function(call, formula, data, no_action, home) {
 # One variable stands on the left; a + b would be added up.
 check_left <- function(layout) {
   left <- if (attr(layout, "response") > 0L) attr(layout, "variables")[[2L]]
-  if (is.call(left) && identical(left[[1L]], quote(`+`))) {
+  while (is.call(left) && identical(left[[1L]], quote(`(`))) {
+    left <- left[[2L]]
+  }
+  if (is.call(left) && identical(left[[1L]], quote(`+`)) &&
+        length(left) == 3L) {
     stop_input("'formula' must have one variable on its left, not ",
                deparse1(left), "; columns are bound by cbind(a, b)")
   }
@@ -46,7 +50,7 @@ check_left <- function(layout) {
 # The matrix of a formula's columns, without an intercept.
 formula_matrix <- function(layout, frame) {
   factors <- attr(layout, "factors")
-  used <- if (length(factors)) rownames(factors)[rowSums(factors) > 0]
+  used <- if (length(factors)) names(frame)[which(rowSums(factors) > 0)]
   for (column in used) {
     if (!is.numeric(frame[[column]])) {
       stop_input(

@@ -47,9 +47,14 @@
 #' @export
 gram <- function(x, kernel = kernel_rbf(), ...) {
   check_dots(...)
+  if (missing(x)) stop_input("'x' must be given: the sample")
   kernel <- check_kernel(kernel)
   x <- check_data(x)
   warn_symmetric(x)
+  form_gram(x, kernel)
+}
+
+form_gram <- function(x, kernel) {
   check_memory(
     nrow(x), nrow(x), "use fewer rows, or kme() with the estimator \"kme\" or ",
     "\"skmse\", which stores no matrix"
@@ -146,7 +151,7 @@ print.gram <- function(x, ...) {
 dim.gram <- function(x) dim(x$K)
 
 #' @export
-`[.gram` <- function(x, i, j, drop = TRUE) x$K[i, j, drop = drop]
+`[.gram` <- function(x, ...) x$K[...]
 
 #' @export
 summary.gram <- function(object, ...) {

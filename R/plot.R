@@ -296,7 +296,7 @@ draw_groups <- function(xy, group, defaults, dots, lines_at = c(NA, NA)) {
   )), frame))
   abline(v = lines_at[1L], h = lines_at[2L], lty = 3, col = "grey60")
   group_points(xy, group, dots)
-  if (!is.null(group) && is.null(dots$col)) {
+  if (!is.null(group) && is.null(dots[["col"]])) {
     level_legend(levels(group), xy)
   }
 }

@@ -454,11 +454,17 @@ static size_t small_work(size_t rows, size_t cap) {
   return larger(km_eigen_leading_work(cap), km_tall_work(rows, cap + BLOCK));
 }
 
+/* A fold of full blocks, and of what is left of the last one. */
+static size_t fold_work(const km_pair *points, size_t count) {
+  const size_t last = count % BLOCK ? count % BLOCK : BLOCK;
+  return larger(km_fold_apply_work(points, BLOCK), km_fold_apply_work(points, last));
+}
+
 size_t km_krylov_work(const km_pair *points, size_t count) {
   const size_t n = points->n, rows = round_up(n, KM_TALL_ROWS), cap = km_krylov_basis(count);
   return rows * (cap + BLOCK + kept(count)) + 2 * cap * cap + BLOCK * BLOCK +
          (cap + BLOCK) * BLOCK + 2 * n * BLOCK + cap * (2 + kept(count)) + count +
-         km_fold_apply_work(points, BLOCK) + small_work(rows, cap) + 8;
+         fold_work(points, count) + small_work(rows, cap) + 8;
 }
 
 size_t km_krylov_iwork(size_t count) { return km_eigen_leading_iwork(km_krylov_basis(count)); }
@@ -482,7 +488,7 @@ km_status km_krylov(const km_kernel *kernel, const km_pair *points, km_centring 
   s.vectors = s.residuals + cap;
   double *known = s.vectors + cap * kept(count);
   s.fold = known + count;
-  s.small = s.fold + km_fold_apply_work(points, BLOCK);
+  s.small = s.fold + fold_work(points, count);
   double largest = fabs(mean.norm2);
   for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(mean.at[i]));
   s.floor = 64 * DBL_EPSILON * (double) n * largest;

@@ -35,3 +35,11 @@ test_that("update() takes one kernel for all", {
   expect_identical(update(kme_cov(x, classes), kernel = rbf)$values,
                    kme_cov(x, classes, kernel = rbf)$values)
 })
+
+test_that("an operator that is exactly 0 has norm 0", {
+  linear <- kernel_linear()
+  fit <- kme_cov(c(1, -1, 0, 0), c(0, 0, 1, -1), linear, linear)
+  expect_identical(c(fit$norm2, fit$rank), c(0, 0))
+  expect_error(kme_cov(1e-90 * random_points(9, 2), kernel = linear),
+               "underflow", class = "kernmean_error_numeric")
+})

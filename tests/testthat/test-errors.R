@@ -355,8 +355,22 @@ test_that("a symmetric matrix of values taken as points is a warning", {
   expect_warning(kme(k), "as_gram\\(\\) takes a matrix of kernel values",
                  class = "kernmean_warning")
   expect_warning(gram(k), "6 points in 6 columns")
+  expect_identical(length(testthat::capture_warnings(
+    kme(k, estimator = "fkmse")
+  )), 1L)
   expect_no_warning(kme(x))
   expect_no_warning(kme(random_points(6, 6)))
+})
+
+test_that("columns of a formula may have any name", {
+  d <- data.frame(`a b` = random_points(9, 1)[, 1], c = 1:9,
+                  check.names = FALSE)
+  for (f in list(~ `a b` + c, ~ .)) {
+    fit <- kme(f, data = d)
+    expect_identical(fit$fitted, kme(as.matrix(d))$fitted)
+    expect_equal(predict(fit, d), predict(fit), ignore_attr = TRUE,
+                 tolerance = 1e-12)
+  }
 })
 
 test_that("a column that a formula leaves out may be of any kind", {
@@ -367,6 +381,8 @@ test_that("a column that a formula leaves out may be of any kind", {
 test_that("one variable stands on the left of a formula", {
   for (f in list(kme_cov, hsic_test)) {
     expect_error(f(Sepal.Length + Sepal.Width ~ Species, iris),
+                 "columns are bound by cbind", class = "kernmean_error_input")
+    expect_error(f((Sepal.Length + Sepal.Width) ~ Species, iris),
                  "columns are bound by cbind", class = "kernmean_error_input")
   }
 })

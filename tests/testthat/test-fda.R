@@ -430,6 +430,7 @@ test_that("the scale of the kernel changes no class and no posterior", {
     expect_equal(scaled$lambda, plain$lambda, tolerance = 1e-12)
     expect_equal(scaled$scaling * unit, plain$scaling, tolerance = 1e-9)
   }
+  expect_identical(kme_fda(as_gram(1e-200 * k), y, ridge = 1e-3)$ridge, 1e-3)
 })
 
 test_that("a predictor of two values has discriminants by default", {
