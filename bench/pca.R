@@ -69,7 +69,7 @@ compare <- function(label, x, ncomp = 20) {
   }
   found <- sklearn(x, gamma, ncomp)
   if (is.null(found)) {
-    cat("  scikit-learn is not installed\n")
+    cat("  scikit-learn is not installed, or failed\n")
     return(invisible())
   }
   row("sklearn KernelPCA, arpack", found[1L] / 1000)
