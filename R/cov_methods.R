@@ -212,15 +212,8 @@ update.kme_cov <- function(object, ...) {
     arguments$x <- lapply(samples, sample_data, rekernel)
     arguments$kernel_x <- lapply(samples, sample_kernel)
   }
-  # A rule of choice goes with its estimator, a number replaces a rule.
-  if ("estimator" %in% names(changes)) {
-    arguments[c("select", "lambda")] <- NULL
-  }
-  if (!is.null(changes$lambda)) arguments$select <- NULL
-  if (!is.null(changes$select)) arguments$lambda <- NULL
-  arguments[names(changes)] <- changes
-  arguments <- arguments[!vapply(arguments, is.null, logical(1))]
-  fit <- do.call(kme_cov.default, arguments)
+  fit <- do.call(kme_cov.default,
+                 merge_changes(arguments, changes, "estimator"))
   if (same_data) {
     names(fit$variables) <- names(samples)
     fit$terms <- object$terms

@@ -281,14 +281,12 @@ check_prior <- function(prior, counts) {
 # list(scaling, means, svd, scores, centre, ridge, lambda, distance).
 fit_fda <- function(sample, classes, ridge) {
   n <- sample$n
-  k <- if (is.null(sample$gram)) {
-    fold_store(sample$kernel, sample$x)
-  } else {
-    sample$gram$K
+  if (is.null(sample$gram)) {
+    sample$gram <- form_gram(sample$x, sample$kernel)
   }
   # Squares of K must be numbers; alpha is in units of 1/K, r of K^2.
-  unit <- power_below(max(abs(k)))
-  k <- k / unit
+  unit <- power_below(max(abs(sample$gram$K)))
+  k <- sample$gram$K / unit
   lambda <- NULL
   given <- ridge
   if (identical(ridge, "shrinkage")) {
@@ -503,8 +501,7 @@ update.kme_fda <- function(object, ...) {
   if (found$same_columns) {
     arguments$grouping <- object$grouping
   }
-  arguments[names(changes)] <- changes
-  arguments <- arguments[!vapply(arguments, is.null, logical(1))]
+  arguments <- merge_changes(arguments, changes)
   # Classes without points were named when the fit was made.
   quiet <- !"grouping" %in% names(changes) &&
     length(object$lev) > length(object$counts)

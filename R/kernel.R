@@ -329,7 +329,12 @@ median_bandwidth <- function(kernel, x) {
 # underflows; 0 if all points are equal.
 power_of_two <- function(x) {
   widest <- max(apply(x, 2, \(column) max(column) / 2 - min(column) / 2))
-  if (widest > 0) max(2^floor(log2(widest)), .Machine$double.xmin) else 0
+  power_below(widest, 0)
+}
+
+# The largest power of two up to x, `zero` for 0.
+power_below <- function(x, zero = 1) {
+  if (x > 0) max(2^floor(log2(x)), .Machine$double.xmin) else zero
 }
 
 # Two fitted kernels with the same values on d columns.

@@ -304,9 +304,7 @@ update.kme <- function(object, ...) {
     arguments$select <- NULL
   }
   if (!is.null(changes$select)) arguments[c("lambda", "noise")] <- NULL
-  arguments[names(changes)] <- changes
-  arguments <- arguments[!vapply(arguments, is.null, logical(1))]
-  fit <- do.call(kme.default, arguments)
+  fit <- do.call(kme.default, merge_changes(arguments, changes))
   if (found$same_columns) {
     fit$terms <- object$terms
   }
@@ -334,6 +332,18 @@ change_arguments <- function(object, changes) {
     arguments$x <- if (by_points) object$x else object$gram
   }
   list(changes = changes, arguments = arguments, same_columns = same_columns)
+}
+
+# The changes over the arguments of a fit. With `shrunk`, the argument that
+# names what is shrunk, its rule goes with it, and a number replaces a rule.
+merge_changes <- function(arguments, changes, shrunk = NULL) {
+  if (!is.null(shrunk)) {
+    if (shrunk %in% names(changes)) arguments[c("lambda", "select")] <- NULL
+    if (!is.null(changes$lambda)) arguments$select <- NULL
+    if (!is.null(changes$select)) arguments$lambda <- NULL
+  }
+  arguments[names(changes)] <- changes
+  arguments[!vapply(arguments, is.null, logical(1))]
 }
 
 check_changes <- function(changes) {

@@ -46,7 +46,7 @@
 #'     eigenfunctions of the weighted operator, of unit norm and orthogonal,
 #'     from the eigenpairs of \eqn{\Gamma^{1/2}U'\mathrm{diag}(\beta)
 #'     U\Gamma^{1/2}}{Gamma^(1/2) U' diag(beta) U Gamma^(1/2)}. Weights may be
-#'     negative, and then `values` may be at the end of the list.}
+#'     negative, and so may the last `values`.}
 #' }
 #'
 #' What to expect: the more points there are, the less is shrunk. In the study

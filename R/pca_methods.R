@@ -148,15 +148,7 @@ pca_scores <- function(object, new, kept) {
 #' @export
 update.kme_pca <- function(object, ...) {
   found <- change_arguments(object, list(...))
-  changes <- found$changes
-  arguments <- found$arguments
-  if ("covariance" %in% names(changes)) {
-    arguments[c("lambda", "select")] <- NULL
-  }
-  if (!is.null(changes$lambda)) arguments$select <- NULL
-  if (!is.null(changes$select)) arguments$lambda <- NULL
-  arguments[names(changes)] <- changes
-  arguments <- arguments[!vapply(arguments, is.null, logical(1))]
+  arguments <- merge_changes(found$arguments, found$changes, "covariance")
   fit <- do.call(kme_pca.default, arguments)
   if (found$same_columns) {
     fit["terms"] <- list(object$terms)

@@ -150,11 +150,6 @@ share_spectrum <- function(g, what) {
   invisible()
 }
 
-# The largest power of two up to x, 1 for 0.
-power_below <- function(x) {
-  if (x > 0) max(2^floor(log2(x)), .Machine$double.xmin) else 1
-}
-
 # lambda from the diagonal of K^c and norm2 = |K^c|_F^2, in any unit.
 shrinkage_intensity <- function(diagonal, norm2, p, n) {
   trace <- sum(diagonal)

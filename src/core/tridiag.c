@@ -1,6 +1,5 @@
 #include "core/tridiag.h"
 #include "core/chase.h"
-#include "core/simd.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -70,15 +70,24 @@ SEXP r_tridiag_solve(SEXP diagonal, SEXP off, SEXP lambda, SEXP x) {
   return out;
 }
 
+/* A list with these names: values (p), vectors (n x p), and what follows. */
+static SEXP allocate_pairs(const char **names, size_t n, size_t p) {
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) p));
+  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, (int) n, (int) p));
+  UNPROTECT(1);
+  return out;
+}
+
+static double *pair_values(SEXP pairs) { return REAL(VECTOR_ELT(pairs, 0)); }
+
+static double *pair_vectors(SEXP pairs) { return REAL(VECTOR_ELT(pairs, 1)); }
+
 /* list(values, vectors) */
 SEXP r_eigen(SEXP k) {
   const char *names[] = {"values", "vectors", ""};
   const size_t n = glue_order(k, "k");
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
-  SEXP values = Rf_allocVector(REALSXP, (R_xlen_t) n);
-  SET_VECTOR_ELT(out, 0, values);
-  SEXP vectors = Rf_allocMatrix(REALSXP, (int) n, (int) n);
-  SET_VECTOR_ELT(out, 1, vectors);
+  SEXP out = PROTECT(allocate_pairs(names, n, n));
   SEXP copy = PROTECT(Rf_duplicate(k));
   const size_t lwork = km_eigen_work(n);
   const size_t liwork = km_eigen_iwork(n);
@@ -86,7 +95,7 @@ SEXP r_eigen(SEXP k) {
   int *iwork = (int *) R_alloc(liwork, sizeof(int));
   int info = 0;
   const km_status status =
-    km_eigen(n, REAL(copy), REAL(values), REAL(vectors), work, lwork, iwork, liwork, &info);
+    km_eigen(n, REAL(copy), pair_values(out), pair_vectors(out), work, lwork, iwork, liwork, &info);
   glue_check(status, "dsyevr", info);
   UNPROTECT(2);
   return out;
@@ -96,16 +105,12 @@ SEXP r_eigen(SEXP k) {
 SEXP r_eigen_leading(SEXP k, SEXP count) {
   const char *names[] = {"values", "vectors", ""};
   const size_t n = glue_order(k, "k"), p = (size_t) Rf_asInteger(count);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
-  SEXP values = Rf_allocVector(REALSXP, (R_xlen_t) p);
-  SET_VECTOR_ELT(out, 0, values);
-  SEXP vectors = Rf_allocMatrix(REALSXP, (int) n, (int) p);
-  SET_VECTOR_ELT(out, 1, vectors);
+  SEXP out = PROTECT(allocate_pairs(names, n, p));
   SEXP copy = PROTECT(Rf_duplicate(k));
   double *work = glue_scratch(km_eigen_leading_work(n));
   int *iwork = (int *) R_alloc(km_eigen_leading_iwork(n), sizeof(int));
-  const km_status status = km_eigen_leading(n, REAL(copy), p, REAL(values), REAL(vectors), work,
-                                            iwork, glue_poll);
+  const km_status status = km_eigen_leading(n, REAL(copy), p, pair_values(out), pair_vectors(out),
+                                            work, iwork, glue_poll);
   UNPROTECT(2);
   return status == KM_OK ? out : R_NilValue;
 }
@@ -131,17 +136,13 @@ SEXP r_krylov(SEXP spec, SEXP x, SEXP at, SEXP norm2, SEXP square, SEXP count) {
   const km_kernel kernel = glue_kernel(spec, source.d);
   const km_centring mean = unpack_centring(at, norm2, source.n);
   const size_t p = (size_t) Rf_asInteger(count);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
-  SEXP values = Rf_allocVector(REALSXP, (R_xlen_t) p);
-  SET_VECTOR_ELT(out, 0, values);
-  SEXP vectors = Rf_allocMatrix(REALSXP, (int) source.n, (int) p);
-  SET_VECTOR_ELT(out, 1, vectors);
+  SEXP out = PROTECT(allocate_pairs(names, source.n, p));
   double *work = glue_scratch(km_krylov_work(&source, p));
   int *iwork = (int *) R_alloc(km_krylov_iwork(p), sizeof(int));
   double residual = 0;
   int products = 0;
   const km_status status =
-    km_krylov(&kernel, &source, mean, Rf_asReal(square), p, REAL(values), REAL(vectors),
+    km_krylov(&kernel, &source, mean, Rf_asReal(square), p, pair_values(out), pair_vectors(out),
               &residual, &products, work, iwork, glue_poll);
   SET_VECTOR_ELT(out, 2, Rf_ScalarReal(residual));
   SET_VECTOR_ELT(out, 3, Rf_ScalarInteger(products));
