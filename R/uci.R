@@ -343,9 +343,10 @@ fetch_all <- function(entry, lost, home, url, fetch) {
 
 # NULL, or why a file could not be fetched.
 fetch_file <- function(from, to) {
+  # The last warning says more than the error after it.
   said <- character()
   note <- function(w) {
-    said <<- c(said, conditionMessage(w))
+    said <<- c(conditionMessage(w), said)
     invokeRestart("muffleWarning")
   }
   failed <- tryCatch(
@@ -358,7 +359,6 @@ fetch_file <- function(from, to) {
       TRUE
     }
   )
-  # Warnings come first and say more than the error after them.
   if (failed) c(said, "the download failed")[1L]
 }
 
