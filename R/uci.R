@@ -93,7 +93,8 @@
 #' Kernel mean estimation by marginalized corrupted distributions.
 #' \doi{10.48550/arXiv.2107.04855}
 #'
-#' @seealso [kme()], [kme_pca()]
+#' @seealso [kme_density()], [kme_pca()]
+#' @family densities
 #' @examples
 #' # What there is:
 #' subset(uci_data(), real >= 30)
