@@ -74,7 +74,7 @@ fit_points <- function(sample, x, kernel, start, plan, out = NULL,
       if (is.character(take)) take else "on",
       start = list(best = first, steps = take),
       weights = list(steps = take),
-      match_all(first, best, match, mean$norm2, plan, out, take)
+      match_all(first, best, mean, match, plan, out, take)
     )
     found[names(further)] <- further
   }
@@ -103,14 +103,39 @@ part_mean <- function(sample, kept, kernel) {
 
 # A function of mixtures: the mixture with J, G, g and the derivatives of J.
 matcher <- function(mean) {
-  noise <- effective_noise(mean)
-  if (is.null(noise)) noise <- numeric(ncol(mean$x))
-  spec <- native_kernel(mean$kernel, mean$x)
+  a <- estimate_arguments(mean)
   function(q) {
-    found <- .Call(C_r_match, spec, mean$x, mean$weights, noise, q$weights,
+    found <- .Call(C_r_match, a$spec, a$x, a$weights, a$noise, q$weights,
                    q$means, q$variances)
     c(q[c("weights", "means", "variances")], found)
   }
+}
+
+# A function of free parameters: c(J, its gradient).
+free_matcher <- function(mean, m) {
+  a <- estimate_arguments(mean)
+  function(u) .Call(C_r_match_free, a$spec, a$x, a$weights, a$noise, m, u)
+}
+
+estimate_arguments <- function(mean) {
+  noise <- effective_noise(mean)
+  list(spec = native_kernel(mean$kernel, mean$x), x = mean$x,
+       weights = mean$weights,
+       noise = if (is.null(noise)) numeric(ncol(mean$x)) else noise)
+}
+
+# Free parameters of a mixture: weights by softmax, means, log variances.
+free_parameters <- function(q) {
+  m <- length(q$weights)
+  c(log(pmax(q$weights, 1e-4 / m)), q$means, log(q$variances))
+}
+
+mixture_of <- function(u, m) {
+  weights <- exp(u[seq_len(m)] - max(u[seq_len(m)]))
+  last <- length(u) - m
+  list(weights = weights / sum(weights),
+       means = matrix(u[(m + 1L):last], m),
+       variances = exp(u[last + seq_len(m)]))
 }
 
 # --- The start ---------------------------------------------------------------
@@ -172,46 +197,37 @@ look_every <- 10L
 
 # From the best weights on, list(best, path, steps: "start", "weights" or the
 # number of steps); no more than `most` steps (NULL: any number).
-match_all <- function(start, first, match, norm2, plan, out, most) {
+match_all <- function(start, first, mean, match, plan, out, most) {
   m <- length(first$weights)
-  shape <- dim(first$means)
-  path <- follow(start, first, out, if (is.null(most)) Inf else most)
+  size <- length(first$means)
+  read <- \(u) match(mixture_of(u, m))
+  path <- follow(start, first, read, out, if (is.null(most)) Inf else most)
   # In units of the distance that is left, so that the stopping rule sees it.
-  unit <- first$objective + norm2
-  if (unit <= 1e-14 * (abs(first$objective) + norm2)) {
+  unit <- first$objective + mean$norm2
+  if (unit <= 1e-14 * (abs(first$objective) + mean$norm2)) {
     return(path$end())
   }
-  part <- list(weights = seq_len(m), means = m + seq_len(prod(shape)),
-               variances = m + prod(shape) + seq_len(m))
-  mixture <- \(u) {
-    weights <- exp(u[part$weights] - max(u[part$weights]))
-    list(weights = weights / sum(weights),
-         means = matrix(u[part$means], shape[1L], shape[2L]),
-         variances = exp(u[part$variances]))
-  }
+  evaluate <- free_matcher(mean, m)
   last <- NULL
+  # optim() asks for value and gradient in two calls at one point.
   at <- \(u) {
     if (!identical(u, last$u)) {
-      found <- match(mixture(u))
-      path$add(found)
-      mean <- sum(found$weights * found$to_weights)
-      gradient <- c(found$weights * (found$to_weights - mean), found$to_means,
-                    found$variances * found$to_variances)
-      value <- (found$objective - first$objective) / unit
-      last <<- list(u = u, value = value, gradient = gradient / unit)
+      found <- evaluate(u)
+      path$add(u, found[1L])
+      last <<- list(u = u, found = found)
     }
-    last
+    last$found
   }
-  free <- m + prod(shape)
   scale <- sqrt(max(first$variances, stats::var(as.vector(first$means))))
+  lowest <- pmin(log(plan$lowest), log(first$variances))
   tryCatch(
     stats::optim(
-      c(log(pmax(first$weights, 1e-4 / m)), first$means, log(first$variances)),
-      \(u) at(u)$value, \(u) at(u)$gradient, method = "L-BFGS-B",
-      lower = c(rep(-Inf, free), pmin(log(plan$lowest), log(first$variances))),
-      upper = c(rep(Inf, free), rep(log(1e4 * scale^2), m)),
-      control = list(maxit = most_iterations, factr = 1e3,
-                     parscale = rep(c(1, scale, 1), lengths(part)))
+      free_parameters(first), \(u) (at(u)[1L] - first$objective) / unit,
+      \(u) at(u)[-1L] / unit, method = "L-BFGS-B",
+      lower = c(rep(-Inf, m + size), lowest),
+      upper = c(rep(Inf, m + size), rep(log(1e4 * scale^2), m)),
+      control = list(maxit = most_iterations, factr = 5e8, lmm = 10L,
+                     parscale = rep(c(1, scale, 1), c(m, size, m)))
     ),
     kernmean_enough = identity
   )
@@ -219,8 +235,9 @@ match_all <- function(start, first, match, norm2, plan, out, most) {
 }
 
 # Keeps count of the steps that lower J, and the best mixture: by the points
-# held out, looked at now and then, or by J where there are none.
-follow <- function(start, first, out, most) {
+# held out, looked at now and then, or by J where there are none. read() makes
+# the mixture of free parameters.
+follow <- function(start, first, read, out, most) {
   lowest <- Inf
   steps <- 0L
   latest <- NULL
@@ -236,12 +253,12 @@ follow <- function(start, first, out, most) {
   look("start", start)
   look("weights", first)
   list(
-    add = \(q) {
-      if (is.finite(q$objective) && q$objective < lowest) {
-        lowest <<- q$objective
+    add = \(u, objective) {
+      if (is.finite(objective) && objective < lowest) {
+        lowest <<- objective
         steps <<- steps + 1L
-        latest <<- q
-        if (steps %% look_every == 0L) look(steps, q)
+        latest <<- u
+        if (steps %% look_every == 0L) look(steps, read(u))
       }
       if (steps >= most) {
         signalCondition(structure(class = c("kernmean_enough", "condition"),
@@ -249,7 +266,7 @@ follow <- function(start, first, out, most) {
       }
     },
     end = \() {
-      if (steps %% look_every != 0L) look(steps, latest)
+      if (steps %% look_every != 0L) look(steps, read(latest))
       path <- data.frame(step = vapply(rows, \(row) format(row[[1L]]), ""),
                          objective = vapply(rows, `[[`, 0, 2L))
       if (!is.null(out)) path$heldout <- vapply(rows, `[[`, 0, 3L)

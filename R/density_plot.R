@@ -80,15 +80,14 @@ plot_density_curve <- function(q, n, title, ...) {
     q$weights[j] * stats::dnorm(z, q$means[j], sqrt(q$variances[j]))
   }, numeric(length(z)))
   value <- exp(mixture_log(q, matrix(z)))
-  bars <- graphics::hist(x, breaks = "FD", plot = FALSE)
-  if (length(bars$counts) > n) {
-    bars <- graphics::hist(x, breaks = n, plot = FALSE)
-  }
-  draw(graphics::plot, list(
+  dots <- list(...)
+  breaks <- if (is.null(dots$breaks)) "FD" else dots$breaks
+  bars <- graphics::hist(x, breaks = breaks, plot = FALSE)
+  do.call(draw, c(list(graphics::plot, list(
     x = bars, freq = FALSE, col = "grey90", border = "white", las = 1,
     xlim = ends, ylim = c(0, max(bars$density, value)),
     xlab = axis_names(q$x), main = title
-  ), ...)
+  )), dots[names(dots) != "breaks"]))
   graphics::matlines(z, each, lty = 1, col = "#56B4E9")
   lines(z, value, lwd = 2, col = "#0072B2")
   rug(x)

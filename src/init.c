@@ -45,6 +45,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_permuted_sums, 3),
   ENTRY(r_permuted_tensor, 3),
   ENTRY(r_match, 7),
+  ENTRY(r_match_free, 6),
   ENTRY(r_log_density, 4),
   {NULL, NULL, 0}};
 

@@ -1,5 +1,6 @@
 #include "apps/density.h"
 #include "core/arithmetic.h"
+#include "core/products.h"
 #include "core/simd.h"
 #include "core/threads.h"
 
@@ -13,8 +14,8 @@
  *   g_j = sum_i w_i prod_l theta_l / sqrt(t_l) exp(-sum_l (x_il - mean_jl)^2 / (2 t_l)),
  *   t_l = theta_l^2 + v_j + e_l; G_jk is the same of one point, mean_k, with v_k for e_l.
  * Polynomials (x'y + b)^p, p <= 3, from the moments of the normal distribution.
- * The gradient takes one more pass over the points: 8 nmd flops in all and nm exponentials, and
- * 3 m^2 d for G. Doubles: m (d + 2) for each of 32 workers at most.
+ * The gradient takes one more pass over the points: 6 nmd flops in all (8 where the t_l differ) and
+ * nm exponentials, and 3 m^2 d for G. Doubles: m (d + 2) for each of 32 workers at most.
  */
 
 enum { CHUNK = 64, WORKERS = 32 };
@@ -35,6 +36,7 @@ typedef struct {
   const double *rate, *rate2;  /* RBF: 1 / t_l and its square */
   const double *log_height;    /* RBF, m: log prod_l theta_l / sqrt(t_l) */
   const double *norms;         /* polynomials, n: |x_i|^2 */
+  int even;                    /* RBF: t_l is the same for all l */
 } layout;
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
@@ -47,31 +49,90 @@ static size_t share_start(size_t n, size_t workers, size_t worker) {
 }
 
 /* For km_threads: a second thread is worth waking from 0.1 ms on. */
-static double operations(size_t n, size_t m, size_t d) {
+static inline double operations(size_t n, size_t m, size_t d) {
   return (double) n * (double) m * (double) (d + 8) / 4;
 }
 
-/* a_i = start + sum_l x_il y_l for some rows of a matrix of n */
-INLINE void inner_body(size_t count, size_t n, size_t d, const double *restrict x, const double *y,
-                       double start, double *restrict a) {
-  for (size_t i = 0; i < count; i++) a[i] = start;
-  for (size_t l = 0; l < d; l++)
+/* The sums of `vectors` vectors of rows stay in registers over the loop along the columns. */
+INLINE void inner_strip(const size_t lanes, const size_t vectors, size_t n, size_t d,
+                        const double *restrict x, const double *y, double start,
+                        double *restrict a) {
+  double s[4][8];
+  UNROLL
+  for (size_t v = 0; v < vectors; v++)
     SIMD
-    for (size_t i = 0; i < count; i++) a[i] += x[i + l * n] * y[l];
+    for (size_t e = 0; e < lanes; e++) s[v][e] = start;
+  for (size_t l = 0; l < d; l++)
+    UNROLL
+    for (size_t v = 0; v < vectors; v++)
+      SIMD
+      for (size_t e = 0; e < lanes; e++) s[v][e] += x[v * lanes + e + l * n] * y[l];
+  UNROLL
+  for (size_t v = 0; v < vectors; v++)
+    SIMD
+    for (size_t e = 0; e < lanes; e++) a[v * lanes + e] = s[v][e];
+}
+
+/* a_i = start + sum_l x_il y_l for some rows of a matrix of n */
+INLINE void inner_body(const size_t lanes, size_t count, size_t n, size_t d, const double *x,
+                       const double *y, double start, double *a) {
+  size_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes)
+    inner_strip(lanes, 4, n, d, x + i, y, start, a + i);
+  for (; i + lanes <= count; i += lanes) inner_strip(lanes, 1, n, d, x + i, y, start, a + i);
+  for (; i < count; i++) inner_strip(1, 1, n, d, x + i, y, start, a + i);
+}
+
+/* With b the sums of (x_il - y_l)^2 a_l and of (x_il - y_l)^2 b_l, without of (x_il - y_l)^2. */
+INLINE void squares_strip(const size_t lanes, const size_t vectors, const int weighted, size_t n,
+                          size_t d, const double *restrict x, const double *y, const double *a,
+                          const double *b, double *restrict squares, double *restrict others) {
+  double s[4][8], o[4][8];
+  UNROLL
+  for (size_t v = 0; v < vectors; v++)
+    SIMD
+    for (size_t e = 0; e < lanes; e++) s[v][e] = o[v][e] = 0;
+  for (size_t l = 0; l < d; l++)
+    UNROLL
+    for (size_t v = 0; v < vectors; v++)
+      SIMD
+      for (size_t e = 0; e < lanes; e++) {
+        const double u = x[v * lanes + e + l * n] - y[l];
+        s[v][e] += weighted ? u * u * a[l] : u * u;
+        if (weighted) o[v][e] += u * u * b[l];
+      }
+  UNROLL
+  for (size_t v = 0; v < vectors; v++)
+    SIMD
+    for (size_t e = 0; e < lanes; e++) {
+      squares[v * lanes + e] = s[v][e];
+      if (weighted) others[v * lanes + e] = o[v][e];
+    }
+}
+
+INLINE void squares_rows(const size_t lanes, const int weighted, size_t count, size_t n, size_t d,
+                         const double *x, const double *y, const double *a, const double *b,
+                         double *squares, double *others) {
+  size_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes)
+    squares_strip(lanes, 4, weighted, n, d, x + i, y, a, b, squares + i, others + i);
+  for (; i + lanes <= count; i += lanes)
+    squares_strip(lanes, 1, weighted, n, d, x + i, y, a, b, squares + i, others + i);
+  for (; i < count; i++)
+    squares_strip(1, 1, weighted, n, d, x + i, y, a, b, squares + i, others + i);
+}
+
+/* squares_i = sum_l (x_il - y_l)^2 for some rows of a matrix of n */
+INLINE void distances_body(const size_t lanes, size_t count, size_t n, size_t d, const double *x,
+                           const double *y, double *squares) {
+  squares_rows(lanes, 0, count, n, d, x, y, y, y, squares, squares);
 }
 
 /* squares_i = sum_l (x_il - y_l)^2 a_l, and the same with b_l for `others` */
-INLINE void squares_body(size_t count, size_t n, size_t d, const double *restrict x,
-                         const double *y, const double *a, const double *b,
-                         double *restrict squares, double *restrict others) {
-  for (size_t i = 0; i < count; i++) squares[i] = others[i] = 0;
-  for (size_t l = 0; l < d; l++)
-    SIMD
-    for (size_t i = 0; i < count; i++) {
-      const double u = x[i + l * n] - y[l], u2 = u * u;
-      squares[i] += u2 * a[l];
-      others[i] += u2 * b[l];
-    }
+INLINE void squares_body(const size_t lanes, size_t count, size_t n, size_t d, const double *x,
+                         const double *y, const double *a, const double *b, double *squares,
+                         double *others) {
+  squares_rows(lanes, 1, count, n, d, x, y, a, b, squares, others);
 }
 
 /* sums += the terms of `count` points; the means' ones times x_il - shift_l. */
@@ -97,14 +158,20 @@ INLINE void add_body(size_t count, size_t n, size_t d, const double *restrict x,
 VERSIONS(inner,
          (size_t count, size_t n, size_t d, const double *x, const double *y, double start,
           double *a),
-         (count, n, d, x, y, start, a), (count, n, d, x, y, start, a),
-         (count, n, d, x, y, start, a))
+         (8, count, n, d, x, y, start, a), (4, count, n, d, x, y, start, a),
+         (2, count, n, d, x, y, start, a))
+
+VERSIONS(distances,
+         (size_t count, size_t n, size_t d, const double *x, const double *y, double *squares),
+         (8, count, n, d, x, y, squares), (4, count, n, d, x, y, squares),
+         (2, count, n, d, x, y, squares))
 
 VERSIONS(squares,
          (size_t count, size_t n, size_t d, const double *x, const double *y, const double *a,
           const double *b, double *squares, double *others),
-         (count, n, d, x, y, a, b, squares, others), (count, n, d, x, y, a, b, squares, others),
-         (count, n, d, x, y, a, b, squares, others))
+         (8, count, n, d, x, y, a, b, squares, others),
+         (4, count, n, d, x, y, a, b, squares, others),
+         (2, count, n, d, x, y, a, b, squares, others))
 
 VERSIONS(add,
          (size_t count, size_t n, size_t d, const double *x, const double *shift, const terms *t,
@@ -115,13 +182,15 @@ VERSIONS(add,
 /* The loops for the instructions in use. */
 typedef struct {
   inner_loop *inner;
+  distances_loop *distances;
   squares_loop *squares;
   add_loop *add;
   const km_arithmetic *arithmetic;
 } loops;
 
 static loops choose_loops(void) {
-  return (loops){inner_version(), squares_version(), add_version(), km_simd()};
+  return (loops){inner_version(), distances_version(), squares_version(), add_version(),
+                 km_simd()};
 }
 
 /* E k(x, Y) = value for a polynomial kernel, Y from N(mean, variance I), a = x'mean + b and s =
@@ -153,8 +222,16 @@ static void point_terms(const km_kernel *kernel, const loops *loop, const km_est
   const size_t d = q->d;
   const double *x = e->x + i, *w = e->weights + i, *mean = at->means + j * d;
   if (kernel->family == KM_RBF) {
-    loop->squares(count, e->n, d, x, mean, at->rate + j * d, at->rate2 + j * d, t->value,
-                  t->to_variance);
+    const double *rate = at->rate + j * d, *rate2 = at->rate2 + j * d;
+    if (at->even) {
+      loop->distances(count, e->n, d, x, mean, t->value);
+      for (size_t r = 0; r < count; r++) {
+        t->to_variance[r] = t->value[r] * rate2[0];
+        t->value[r] *= rate[0];
+      }
+    } else {
+      loop->squares(count, e->n, d, x, mean, rate, rate2, t->value, t->to_variance);
+    }
     for (size_t r = 0; r < count; r++) t->value[r] = at->log_height[j] - t->value[r] / 2;
     loop->arithmetic->exp_all(t->value, count, t->to_mean);
     for (size_t r = 0; r < count; r++) {
@@ -222,42 +299,45 @@ static double rates(const km_kernel *kernel, size_t d, double v, const double *e
   return log_height;
 }
 
-/* Inner product of components j and k (the rows of means, m x d), and its derivatives by those of
-   j. rate, rate2, to_mean: d. */
-static double rbf_pair(const km_kernel *kernel, const km_mixture *q, size_t j, size_t k,
-                       double *rate, double *rate2, double *to_mean, double *to_variance) {
-  const size_t m = q->m, d = q->d;
+/* Two components: means of d numbers, and variances. */
+typedef struct {
+  size_t d;
+  const double *a, *b;
+  double v, u;
+} pair;
+
+/* Their inner product, and its derivatives by a (to_mean: d) and v; those by b and u are -to_mean
+   and to_variance. rate, rate2: d. */
+static double rbf_pair(const km_kernel *kernel, const pair *p, double *restrict rate,
+                       double *restrict rate2, double *restrict to_mean, double *to_variance) {
   double total, square = 0, other = 0;
-  const double v = q->variances[j] + q->variances[k];
-  const double log_height = rates(kernel, d, v, NULL, rate, rate2, &total);
-  for (size_t l = 0; l < d; l++) {
-    const double u = q->means[j + l * m] - q->means[k + l * m];
-    square += u * u * rate[l];
-    other += u * u * rate2[l];
-    to_mean[l] = -u * rate[l];
+  const double log_height = rates(kernel, p->d, p->v + p->u, NULL, rate, rate2, &total);
+  for (size_t l = 0; l < p->d; l++) {
+    const double difference = p->a[l] - p->b[l], moved = difference * rate[l];
+    square += difference * moved;
+    other += moved * moved;
+    to_mean[l] = -moved;
   }
   const double value = exp(log_height - square / 2);
-  for (size_t l = 0; l < d; l++) to_mean[l] *= value;
+  for (size_t l = 0; l < p->d; l++) to_mean[l] *= value;
   *to_variance = value * (other - total) / 2;
   return value;
 }
 
-/* The same: M = mean_j'mean_k + b, S = v_k |mean_j|^2 + v_j |mean_k|^2 + d v_j v_k; degree 2 is
-   M^2 + S, degree 3 is M^3 + 3 M S + 6 v_j v_k mean_j'mean_k. */
-static double poly_pair(const km_kernel *kernel, const km_mixture *q, size_t j, size_t k,
-                        double *to_mean, double *to_variance) {
-  const size_t m = q->m, d = q->d;
-  const double *a = q->means + j, *b = q->means + k;
-  const double v = q->variances[j], u = q->variances[k];
+/* The same by a and v only: M = a'b + offset, S = u |a|^2 + v |b|^2 + d u v; degree 2 is M^2 + S,
+   degree 3 is M^3 + 3 M S + 6 u v a'b. */
+static double poly_pair(const km_kernel *kernel, const pair *p, double *to_mean,
+                        double *to_variance) {
+  const double *a = p->a, *b = p->b, u = p->u, v = p->v;
   double inner = 0, own = 0, theirs = 0;
-  for (size_t l = 0; l < d; l++) {
-    inner += a[l * m] * b[l * m];
-    own += a[l * m] * a[l * m];
-    theirs += b[l * m] * b[l * m];
+  for (size_t l = 0; l < p->d; l++) {
+    inner += a[l] * b[l];
+    own += a[l] * a[l];
+    theirs += b[l] * b[l];
   }
-  const double mean = inner + kernel->offset, by_v = theirs + (double) d * u;
+  const double mean = inner + kernel->offset, by_v = theirs + (double) p->d * u;
   const double spread = u * own + v * by_v;
-  double value, to_a, to_b; /* derivative by mean_j: to_a mean_j + to_b mean_k */
+  double value, to_a, to_b; /* derivative by a: to_a a + to_b b */
   switch (kernel->degree) {
   case 1:
     value = mean;
@@ -277,38 +357,45 @@ static double poly_pair(const km_kernel *kernel, const km_mixture *q, size_t j, 
     to_b = 3 * (mean * mean + spread) + 6 * u * v;
     *to_variance = 3 * mean * by_v + 6 * u * inner;
   }
-  for (size_t l = 0; l < d; l++) to_mean[l] = to_a * a[l * m] + to_b * b[l * m];
+  for (size_t l = 0; l < p->d; l++) to_mean[l] = to_a * a[l] + to_b * b[l];
   return value;
 }
 
-/* Adds pi'G pi to J and to its derivatives; to_weights gets 2 G pi. scratch: 3 d. */
-static double add_pairs(const km_kernel *kernel, const km_mixture *q, const km_matching *out,
-                        double *scratch) {
+/* Adds 2 G pi to the derivatives by the weights, those of pi'G pi to the others (to_means: d
+   numbers of one component after the other, as `means`); returns pi'G pi. scratch: 3 d. */
+static double add_pairs(const km_kernel *kernel, const km_mixture *q, const double *means,
+                        const km_matching *out, double *to_means, double *scratch) {
   const size_t m = q->m, d = q->d;
-  double *to_mean = scratch, *rate = scratch + d, *rate2 = scratch + 2 * d;
-  double form = 0;
-  for (size_t j = 0; j < m; j++) {
-    double row = 0;
-    for (size_t k = 0; k < m; k++) {
-      double to_variance;
-      const double value =
-        kernel->family == KM_RBF ? rbf_pair(kernel, q, j, k, rate, rate2, to_mean, &to_variance)
-                                 : poly_pair(kernel, q, j, k, to_mean, &to_variance);
-      const double twice = 2 * q->weights[j] * q->weights[k];
-      out->gram[j + k * m] = value;
-      row += value * q->weights[k];
+  const double *weights = q->weights;
+  const int rbf = kernel->family == KM_RBF;
+  double *to_mean = scratch, *rate = scratch + d, *rate2 = scratch + 2 * d, form = 0;
+  for (size_t j = 0; j < m; j++)
+    for (size_t k = 0; k <= j; k++) {
+      const double twice = 2 * weights[j] * weights[k];
+      const pair p = {d, means + j * d, means + k * d, q->variances[j], q->variances[k]};
+      double value, to_variance;
+      if (rbf)
+        value = rbf_pair(kernel, &p, rate, rate2, to_mean, &to_variance);
+      else
+        value = poly_pair(kernel, &p, to_mean, &to_variance);
+      subtract(d, -twice, to_mean, to_means + j * d);
       out->to_variances[j] += twice * to_variance;
-      for (size_t l = 0; l < d; l++) out->to_means[j + l * m] += twice * to_mean[l];
+      out->gram[j + k * m] = out->gram[k + j * m] = value;
+      out->to_weights[j] += 2 * weights[k] * value;
+      form += twice / (j == k ? 2 : 1) * value;
+      if (j == k) continue;
+      const pair other = {d, p.b, p.a, p.u, p.v};
+      if (!rbf) poly_pair(kernel, &other, to_mean, &to_variance);
+      subtract(d, rbf ? twice : -twice, to_mean, to_means + k * d);
+      out->to_variances[k] += twice * to_variance;
+      out->to_weights[k] += 2 * weights[j] * value;
     }
-    out->to_weights[j] += 2 * row;
-    form += q->weights[j] * row;
-  }
   return form;
 }
 
 size_t km_match_work(const km_mixture *mixture, const km_estimate *estimate) {
   const size_t m = mixture->m, d = mixture->d, n = estimate->n;
-  return worker_count(n) * m * (d + TO_MEAN) + m * (4 * d + 2) + n + 3 * d;
+  return worker_count(n) * m * (d + TO_MEAN) + m * (5 * d + 2) + n + 3 * d;
 }
 
 double km_match(const km_kernel *kernel, const km_estimate *estimate, const km_mixture *mixture,
@@ -316,8 +403,9 @@ double km_match(const km_kernel *kernel, const km_estimate *estimate, const km_m
   const size_t m = mixture->m, d = mixture->d, n = estimate->n, size = d + TO_MEAN;
   const int rbf = kernel->family == KM_RBF;
   double *sums = work, *means = sums + worker_count(n) * m * size, *zeros = means + m * d;
-  double *rate = zeros + m * d, *rate2 = rate + m * d, *log_height = rate2 + m * d;
-  double *total = log_height + m, *norms = total + m, *scratch = norms + n;
+  double *rate = zeros + m * d, *rate2 = rate + m * d, *to_means = rate2 + m * d;
+  double *log_height = to_means + m * d, *total = log_height + m, *norms = total + m;
+  double *scratch = norms + n;
   for (size_t j = 0; j < m; j++)
     for (size_t l = 0; l < d; l++) means[l + j * d] = mixture->means[j + l * m];
   if (rbf) {
@@ -330,10 +418,13 @@ double km_match(const km_kernel *kernel, const km_estimate *estimate, const km_m
     for (size_t l = 0; l < d; l++)
       for (size_t i = 0; i < n; i++) norms[i] += estimate->x[i + l * n] * estimate->x[i + l * n];
   }
-  const layout at = {means, rbf ? means : zeros, rate, rate2, log_height, norms};
+  int even = 1;
+  for (size_t l = 1; l < d; l++)
+    even = even && kernel->scale[l] == kernel->scale[0] && estimate->noise[l] == estimate->noise[0];
+  const layout at = {means, rbf ? means : zeros, rate, rate2, log_height, norms, even};
   add_points(kernel, estimate, mixture, &at, sums);
   for (size_t worker = 1; worker < worker_count(n); worker++)
-    for (size_t i = 0; i < m * size; i++) sums[i] += sums[worker * m * size + i];
+    subtract(m * size, -1, sums + worker * m * size, sums);
 
   double cross = 0;
   for (size_t j = 0; j < m; j++) {
@@ -344,15 +435,50 @@ double km_match(const km_kernel *kernel, const km_estimate *estimate, const km_m
     out->to_weights[j] = -2 * s[VALUE];
     out->to_variances[j] = -2 * weight * to_variance;
     for (size_t l = 0; l < d; l++)
-      out->to_means[j + l * m] = -2 * weight * s[TO_MEAN + l] * (rbf ? rate[l + j * d] : 1);
+      to_means[l + j * d] = -2 * weight * s[TO_MEAN + l] * (rbf ? rate[l + j * d] : 1);
   }
-  return add_pairs(kernel, mixture, out, scratch) - 2 * cross;
+  const double form = add_pairs(kernel, mixture, means, out, to_means, scratch);
+  for (size_t j = 0; j < m; j++)
+    for (size_t l = 0; l < d; l++) out->to_means[j + l * m] = to_means[l + j * d];
+  return form - 2 * cross;
+}
+
+/*
+ * u: m numbers eta with pi = exp(eta) / sum exp(eta), the m x d means, m log variances. By the
+ * chain rule the derivative by eta_j is pi_j (D_j - pi'D), D that by pi; by log v_j it is v_j times
+ * that by v_j.
+ */
+size_t km_match_free_work(const km_mixture *shape, const km_estimate *estimate) {
+  const size_t m = shape->m;
+  return km_match_work(shape, estimate) + m * m + 3 * m;
+}
+
+double km_match_free(const km_kernel *kernel, const km_estimate *estimate, const km_mixture *shape,
+                     const double *u, double *gradient, double *work) {
+  const size_t m = shape->m, d = shape->d;
+  double *gram = work, *g = gram + m * m, *weights = g + m, *variances = weights + m;
+  double largest = u[0], sum = 0, mean = 0;
+  for (size_t j = 1; j < m; j++) largest = u[j] > largest ? u[j] : largest;
+  for (size_t j = 0; j < m; j++) sum += weights[j] = exp(u[j] - largest);
+  for (size_t j = 0; j < m; j++) {
+    weights[j] /= sum;
+    variances[j] = exp(u[m + m * d + j]);
+  }
+  const km_mixture mixture = {m, d, weights, u + m, variances};
+  const km_matching out = {g, gram, gradient, gradient + m, gradient + m + m * d};
+  const double objective = km_match(kernel, estimate, &mixture, &out, variances + m);
+  for (size_t j = 0; j < m; j++) mean += weights[j] * gradient[j];
+  for (size_t j = 0; j < m; j++) {
+    gradient[j] = weights[j] * (gradient[j] - mean);
+    gradient[m + m * d + j] *= variances[j];
+  }
+  return objective;
 }
 
 /* Scratch: m x CHUNK for each worker, and two constants of each component. */
 size_t km_log_density_work(const km_mixture *mixture, size_t n) {
   const size_t m = mixture->m, d = mixture->d;
-  return worker_count(n) * m * CHUNK + m * (d + 2) + d;
+  return worker_count(n) * m * CHUNK + m * (d + 2);
 }
 
 /* By log sum exp over the components of positive weight. */
@@ -360,9 +486,8 @@ void km_log_density(const km_mixture *mixture, const double *x, size_t n, double
                     double *work) {
   const size_t m = mixture->m, d = mixture->d, workers = worker_count(n);
   double *terms_of = work, *means = terms_of + workers * m * CHUNK, *log_height = means + m * d;
-  double *rate = log_height + m, *ones = rate + m;
+  double *rate = log_height + m;
   size_t used = 0;
-  for (size_t l = 0; l < d; l++) ones[l] = 1;
   for (size_t j = 0; j < m; j++) {
     const double v = mixture->variances[j];
     if (mixture->weights[j] == 0) continue;
@@ -373,7 +498,7 @@ void km_log_density(const km_mixture *mixture, const double *x, size_t n, double
   const loops loop = choose_loops();
 #ifdef _OPENMP
 #pragma omp parallel for default(none) \
-    shared(x, n, d, m, log_density, terms_of, means, log_height, rate, ones, used, workers, loop) \
+    shared(x, n, d, m, log_density, terms_of, means, log_height, rate, used, workers, loop) \
     schedule(static) num_threads(km_threads(operations(n, m, d)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
@@ -381,14 +506,14 @@ void km_log_density(const km_mixture *mixture, const double *x, size_t n, double
     double *each = terms_of + worker * m * CHUNK;
     for (size_t chunk = share_start(n, workers, worker); chunk < end; chunk++) {
       const size_t i = chunk * CHUNK, count = least(CHUNK, n - i);
-      double top[CHUNK], sum[CHUNK], unused[CHUNK];
+      double top[CHUNK], sum[CHUNK], value[CHUNK];
       for (size_t r = 0; r < count; r++) {
         top[r] = -INFINITY;
         sum[r] = 0;
       }
       for (size_t j = 0; j < used; j++) {
         double *own = each + j * CHUNK;
-        loop.squares(count, n, d, x + i, means + j * d, ones, ones, own, unused);
+        loop.distances(count, n, d, x + i, means + j * d, own);
         for (size_t r = 0; r < count; r++) {
           own[r] = log_height[j] - own[r] / 2 * rate[j];
           if (own[r] > top[r]) top[r] = own[r];
@@ -397,8 +522,8 @@ void km_log_density(const km_mixture *mixture, const double *x, size_t n, double
       for (size_t j = 0; j < used; j++) {
         double *own = each + j * CHUNK;
         for (size_t r = 0; r < count; r++) own[r] -= top[r];
-        loop.arithmetic->exp_all(own, count, unused);
-        for (size_t r = 0; r < count; r++) sum[r] += unused[r];
+        loop.arithmetic->exp_all(own, count, value);
+        for (size_t r = 0; r < count; r++) sum[r] += value[r];
       }
       /* A point beyond all reach (top = -Inf) has terms that are no numbers, and density 0. */
       for (size_t r = 0; r < count; r++)

@@ -33,6 +33,12 @@ size_t km_match_work(const km_mixture *mixture, const km_estimate *estimate);
 double km_match(const km_kernel *kernel, const km_estimate *estimate, const km_mixture *mixture,
                 const km_matching *out, double *work);
 
+/* J at free parameters u: m of the weights by softmax, m x d means, m log variances; gradient as u.
+   shape: for m and d only. */
+size_t km_match_free_work(const km_mixture *shape, const km_estimate *estimate);
+double km_match_free(const km_kernel *kernel, const km_estimate *estimate, const km_mixture *shape,
+                     const double *u, double *gradient, double *work);
+
 /* log of the density at the n rows of x (n x d). log_density: n. */
 size_t km_log_density_work(const km_mixture *mixture, size_t n);
 void km_log_density(const km_mixture *mixture, const double *x, size_t n, double *log_density,

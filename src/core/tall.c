@@ -22,7 +22,7 @@ static size_t share_start(size_t rows, size_t workers, size_t worker) {
 }
 
 /* For km_threads: at 50 flops a nanosecond a second thread is worth waking from 0.3 ms on. */
-static double operations(size_t rows, size_t k) { return (double) rows * (double) k / 8; }
+static inline double operations(size_t rows, size_t k) { return (double) rows * (double) k / 8; }
 
 /* c += Q'W for some rows; `across` columns of Q with `along` of W at a time. */
 INLINE void inner_body(const size_t lanes, const size_t across, const size_t along, size_t rows,

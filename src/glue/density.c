@@ -15,6 +15,13 @@ static km_mixture unpack_mixture(SEXP shares, SEXP means, SEXP variances) {
                       .variances = glue_doubles(variances, m, "variances")};
 }
 
+static km_estimate unpack_estimate(const km_pair *points, SEXP weights, SEXP noise) {
+  return (km_estimate){.n = points->n,
+                       .x = points->x,
+                       .weights = glue_doubles(weights, (R_xlen_t) points->n, "weights"),
+                       .noise = glue_doubles(noise, (R_xlen_t) points->d, "noise")};
+}
+
 /* list(objective, g, gram, to_weights, to_means, to_variances). x: n x d; weights: n; noise: d. */
 SEXP r_match(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP shares, SEXP means,
              SEXP variances) {
@@ -24,10 +31,7 @@ SEXP r_match(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP shares, SEXP mean
   const km_pair points = glue_points(x, R_NilValue);
   if (points.d != mixture.d) Rf_error("internal error: 'means' does not have the columns of 'x'");
   const km_kernel kernel = glue_kernel(spec, points.d);
-  const km_estimate estimate = {.n = points.n,
-                                .x = points.x,
-                                .weights = glue_doubles(weights, (R_xlen_t) points.n, "weights"),
-                                .noise = glue_doubles(noise, d, "noise")};
+  const km_estimate estimate = unpack_estimate(&points, weights, noise);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
   SEXP g = Rf_allocVector(REALSXP, m);
   SET_VECTOR_ELT(out, 1, g);
@@ -43,6 +47,21 @@ SEXP r_match(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP shares, SEXP mean
                              REAL(to_variances)};
   double *work = glue_scratch(km_match_work(&mixture, &estimate));
   SET_VECTOR_ELT(out, 0, Rf_ScalarReal(km_match(&kernel, &estimate, &mixture, &found, work)));
+  UNPROTECT(1);
+  return out;
+}
+
+/* c(J, its gradient). u: free parameters of m components, see apps/density.h. */
+SEXP r_match_free(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP m, SEXP u) {
+  const km_pair points = glue_points(x, R_NilValue);
+  const km_kernel kernel = glue_kernel(spec, points.d);
+  const km_estimate estimate = unpack_estimate(&points, weights, noise);
+  const km_mixture shape = {.m = (size_t) Rf_asInteger(m), .d = points.d};
+  const R_xlen_t size = (R_xlen_t) (shape.m * (shape.d + 2));
+  const double *from = glue_doubles(u, size, "u");
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + size));
+  double *work = glue_scratch(km_match_free_work(&shape, &estimate));
+  REAL(out)[0] = km_match_free(&kernel, &estimate, &shape, from, REAL(out) + 1, work);
   UNPROTECT(1);
   return out;
 }

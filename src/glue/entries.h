@@ -50,6 +50,7 @@ SEXP r_permuted_tensor(SEXP kernels, SEXP rows, SEXP permutations);
 
 SEXP r_match(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP shares, SEXP means,
              SEXP variances);
+SEXP r_match_free(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP m, SEXP u);
 SEXP r_log_density(SEXP x, SEXP shares, SEXP means, SEXP variances);
 
 #endif

@@ -1,5 +1,5 @@
-# Density estimation by kernel mean matching. The closed forms are tested against
-# the reference values and against kme_risk(), which is R code of its own.
+# Density estimation by kernel mean matching. The closed forms are tested
+# against the reference values and kme_risk(), which is R code of its own.
 
 isotropic <- function(q) {
   d <- ncol(q$means)
@@ -69,7 +69,7 @@ test_that("G, g, J and the likelihood are the reference values", {
                tolerance = 1e-12)
 })
 
-test_that("the squared norm plus J is the distance to the mixture's embedding", {
+test_that("squared norm plus J is the distance to the mixture's embedding", {
   set.seed(1)
   for (d in c(1, 3, 9)) {
     x <- matrix(rnorm(70 * d), 70)
@@ -251,7 +251,7 @@ test_that("validation stops where the points held out are best", {
     at <- which.min(fit$path$heldout)
     expect_identical(fit$path$step[at], format(fit$steps))
     expect_lte(fit$path$heldout[at], fit$path$heldout[1])
-    # The fit to all points went as far: no further than its own path to the end.
+    # The fit to all points went as far.
     expect_lte(fit$objective, fit$start$objective)
     seen <- c(seen, class(fit$steps))
   }
