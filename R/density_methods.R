@@ -138,9 +138,9 @@ describe_fit <- function(object) {
   }
   path <- object$path
   c(what, if (object$validate > 0) paste0(
-    "stopped by ", length(object$heldout), " points held out of a first fit: ",
-    "log density ", format_number(-min(path$heldout)), ", start ",
-    format_number(-path$heldout[1L])
+    "stopped by ", length(object$heldout), " points held out: log density ",
+    format_number(-min(path$heldout)), " (start ",
+    format_number(-path$heldout[1L]), ")"
   ))
 }
 
