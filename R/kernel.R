@@ -39,8 +39,9 @@
 #' @param bandwidth \eqn{\theta}{theta} in the formula: a positive number, one
 #'   positive number for each column, `"median"`, or a function of the data
 #'   matrix that returns such numbers. `kernel_rbf("fuse")` stands for ten
-#'   bandwidths at once and is for [mmd_test()] only. One number measures all
-#'   columns alike: [scale()] columns of different units first.
+#'   bandwidths at once and is for [mmd_test()] only, `kernel_rbf("validate")`
+#'   for the one of best held-out likelihood in [kme_density()]. One number
+#'   measures all columns alike: [scale()] columns of different units first.
 #' @param norm `"L1"` or `"L2"`.
 #' @param nu Smoothness: 1/2, 3/2 or 5/2.
 #' @param degree Degree, a whole number of at least 1.
@@ -62,7 +63,7 @@
 #' kernel_function(\(x, y) tcrossprod(x, y)^2)
 #' @export
 kernel_rbf <- function(bandwidth = "median") {
-  bandwidth <- check_bandwidth(bandwidth, fuse = TRUE)
+  bandwidth <- check_bandwidth(bandwidth, special = c("fuse", "validate"))
   new_kernel("rbf", "exp(-|(x - y)/theta|^2/2)", bandwidth)
 }
 
@@ -144,9 +145,10 @@ new_kernel <- function(family, formula, bandwidth = NULL, degree = 1L,
   )
 }
 
-check_bandwidth <- function(bandwidth, name = "bandwidth", fuse = FALSE) {
-  if (identical(bandwidth, "median") || is.function(bandwidth) ||
-        fuse && identical(bandwidth, "fuse")) {
+check_bandwidth <- function(bandwidth, name = "bandwidth", special = NULL) {
+  named <- is.character(bandwidth) && length(bandwidth) == 1L &&
+    bandwidth %in% c("median", special)
+  if (named || is.function(bandwidth)) {
     return(bandwidth)
   }
   if (!is.numeric(bandwidth) || length(bandwidth) < 1L) {
@@ -197,7 +199,8 @@ format_kernel <- function(kernel) {
   } else if (is.function(bandwidth)) {
     "a function of the data"
   } else if (is.character(bandwidth)) {
-    c(median = "median distance", fuse = "ten values")[[bandwidth]]
+    c(median = "median distance", fuse = "ten values",
+      validate = "by the likelihood of points held out")[[bandwidth]]
   } else if (length(bandwidth) > 4L) {
     paste0("(", paste(format_number(bandwidth[1:3]), collapse = ", "), ", ... ",
            length(bandwidth), " in all)")
@@ -263,8 +266,10 @@ fit_kernel <- function(kernel, x) {
   if (is.null(bandwidth)) {
     return(kernel)
   }
-  if (identical(bandwidth, "fuse")) {
-    stop_input("'bandwidth' must not be \"fuse\" but in mmd_test()")
+  only <- c(fuse = "mmd_test()", validate = "kme_density()")
+  if (is.character(bandwidth) && bandwidth %in% names(only)) {
+    stop_input("'bandwidth' must not be \"", bandwidth, "\" but in ",
+               only[[bandwidth]])
   }
   if (is.character(bandwidth)) {
     return(median_bandwidth(kernel, x))

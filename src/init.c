@@ -44,6 +44,8 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_permuted_products, 3),
   ENTRY(r_permuted_sums, 3),
   ENTRY(r_permuted_tensor, 3),
+  ENTRY(r_match, 7),
+  ENTRY(r_log_density, 4),
   {NULL, NULL, 0}};
 
 void attribute_visible R_init_kernmean(DllInfo *dll);

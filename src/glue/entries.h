@@ -48,4 +48,8 @@ SEXP r_permuted_products(SEXP a, SEXP b, SEXP permutations);
 SEXP r_permuted_sums(SEXP a, SEXP b, SEXP permutations);
 SEXP r_permuted_tensor(SEXP kernels, SEXP rows, SEXP permutations);
 
+SEXP r_match(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP shares, SEXP means,
+             SEXP variances);
+SEXP r_log_density(SEXP x, SEXP shares, SEXP means, SEXP variances);
+
 #endif

@@ -1,0 +1,345 @@
+#' Density estimation by kernel mean matching
+#'
+#' A mixture of isotropic normals whose embedding is nearest to an estimate of
+#' the kernel mean.
+#'
+#' The model is \eqn{Q = \sum_{j=1}^m \pi_j N(\theta_j, \sigma_j^2 I)}{Q = sum_j
+#' pi_j N(theta_j, sigma_j^2 I)}. With \eqn{\tilde\mu}{mu} any estimate of the
+#' kernel mean ([kme()]) and \eqn{\mu_Q}{mu_Q} the embedding of Q,
+#' \deqn{\|\tilde\mu - \mu_Q\|^2 = \|\tilde\mu\|^2 + J, \quad J = \pi'G\pi -
+#' 2\pi'g,}{|mu - mu_Q|^2 = |mu|^2 + J, J = pi'G pi - 2 pi'g,} where
+#' \eqn{G_{jl}}{G_jl} is the inner product of the embeddings of two components
+#' and \eqn{g_j}{g_j} that of a component and \eqn{\tilde\mu}{mu}, both in
+#' closed form for RBF kernels (with one bandwidth, or one for each column) and
+#' for polynomial kernels up to degree 3.
+#'
+#' The start is the best of `nstart` runs of [stats::kmeans()] from random
+#' centres: \eqn{\theta_j}{theta_j} the centres, \eqn{\sigma_j^2}{sigma_j^2} the
+#' mean squared deviation of a coordinate in the cluster, at least `floor` times
+#' the mean variance of the columns, \eqn{\pi_j}{pi_j} the share of the cluster.
+#' \describe{
+#'   \item{`optimize = "weights"`}{minimises J over \eqn{\pi}{pi} by quadratic
+#'     programming ([quadprog::solve.QP()]), with a ridge towards the start of
+#'     1e-8 times the mean of the diagonal of G: where G is singular the
+#'     solution next to the start is taken.}
+#'   \item{`optimize = "all"`}{goes on from there over \eqn{\pi}{pi},
+#'     \eqn{\theta}{theta} and \eqn{\log\sigma^2}{log sigma^2} together by
+#'     L-BFGS-B ([stats::optim()], analytic gradient, at most 500 iterations,
+#'     \eqn{\sigma_j^2}{sigma_j^2} never below the floor).}
+#' }
+#'
+#' Matching the embedding to the end fits it too closely: beyond some point the
+#' density gets worse, for the points fitted as well as for new ones. So with
+#' `optimize = "all"` a share `validate` of the points, drawn at random, is held
+#' out of a first fit; after every 10 steps that lower J their mean log density
+#' is computed, and the step where it is best, the start and the optimal weights
+#' included, is where the fit to all points then stops. `validate = 0` goes on
+#' to convergence.
+#'
+#' A linear kernel sees the mean of a distribution only, polynomial kernels its
+#' first moments: many mixtures match equally well. With the linear kernel and
+#' the KME the start matches already, and it is returned. MKME and MMKME need
+#' the RBF kernel.
+#'
+#' `kernel_rbf("validate")` chooses the bandwidth: \eqn{\theta^2}{theta^2} among
+#' the squared median distance times \eqn{4^{-2}, 4^{-1.5}, \ldots, 4}{4^(-2),
+#' 4^(-1.5), ..., 4}, by the mean log density of the points held out (a share of
+#' `validate`, or 0.2).
+#'
+#' The density is on the scale of the data as they are given and the components
+#' are as wide in each column: [scale()] columns of different units first.
+#'
+#' @section Cost:
+#' J and its gradient take 8nmd flops and nm exponentials, and O(m^2 d) for G;
+#' memory is O(nd) beyond what the estimate takes (see [kme()]: F-KMSE stores
+#' the Gram matrix). Twice as many threads halve that for large n. k-means takes
+#' O(nmd) for each of its iterations and starts. The density of N new points
+#' takes O(Nmd).
+#'
+#' @param x The points: a numeric matrix, a data frame of numeric columns or a
+#'   vector (one column); a [gram()] of points; or a formula without response.
+#' @param m Number of components, at most the number of distinct points; that of
+#'   `start` where it is given.
+#' @param kernel An RBF kernel, or a linear or polynomial kernel up to degree 3;
+#'   must not be given with a `gram` or a fit of [kme()].
+#' @param estimator What is matched: the name of an estimator of [kme()], or a
+#'   fit of [kme()] on the points of `x`, without target.
+#' @param ... Must be empty; in the formula method, arguments of the default
+#'   method.
+#' @param optimize `"weights"`, or `"all"` for means and variances too.
+#' @param nstart Number of random starts of k-means.
+#' @param validate Share of the points held out to stop `optimize = "all"`, a
+#'   number from 0 up to 0.9; `NULL` is 0.2 for `"all"`. Must be `NULL` or 0 for
+#'   `"weights"`.
+#' @param start Where to start instead: a fit of `kme_density()`, or a list with
+#'   `weights` (m numbers that sum to 1), `means` (m by d) and `variances` (m
+#'   positive numbers).
+#' @param floor Smallest variance of a component, as a share of the mean
+#'   variance of the columns, a positive number.
+#' @param formula A formula without response.
+#' @param data,subset,na.action As in [stats::model.frame()]; missing values are
+#'   an error by default, `na.action = na.omit` drops their rows.
+#'
+#' @return An object of class `kme_density`, a list with
+#' \item{weights, means, variances}{\eqn{\pi}{pi} (m), \eqn{\theta}{theta} (m by
+#'   d) and \eqn{\sigma^2}{sigma^2} (m)}
+#' \item{objective}{J}
+#' \item{distance2}{\eqn{\|\tilde\mu - \mu_Q\|^2}{|mu - mu_Q|^2}}
+#' \item{start}{the start, a list with `weights`, `means`, `variances` and
+#'   `objective`}
+#' \item{path}{for `optimize = "all"` a data frame: `step` (`"start"`,
+#'   `"weights"`, then the number of steps that lowered J) and `objective`; with
+#'   validation those of the first fit, and `heldout`, the mean negative log
+#'   density of the points held out}
+#' \item{steps}{what was returned: `"start"`, `"weights"` or the number of
+#'   steps; `NULL` for `optimize = "weights"`}
+#' \item{heldout}{the rows held out, or `NULL`}
+#' \item{bandwidths}{for `kernel_rbf("validate")` a data frame of the bandwidths
+#'   tried and their `heldout`, else `NULL`}
+#' \item{mean}{the estimate that was matched, a fit of [kme()]}
+#' \item{kernel}{the kernel with its bandwidth as a number}
+#' \item{x, gram, n, m}{the points, the `gram` if one was given, their number,
+#'   that of the components}
+#' \item{estimator, optimize, validate, floor}{what was asked for; `floor` as a
+#'   variance}
+#' \item{terms, arguments}{the terms of a formula; all arguments}
+#'
+#' @section Methods:
+#' `predict()` gives the density or its logarithm, at the sample without
+#' `newdata`. `logLik()` is the sum of the log densities of the sample with
+#' m(d + 2) - 1 degrees of freedom; the fit does not maximise it. `simulate()`
+#' draws `nsim` points, a matrix. `summary()` lists the components.
+#' [plot()][plot.kme_density] draws the density. `update()` fits again with
+#' other arguments, with the same bandwidth unless `kernel` is given.
+#'
+#' @references
+#' Song, L., Zhang, X., Smola, A., Gretton, A. and Schölkopf, B. (2008).
+#' Tailoring density estimation via reproducing kernel moment matching.
+#' *Proceedings of the 25th International Conference on Machine Learning*,
+#' 992--999. \doi{10.1145/1390156.1390281}
+#'
+#' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
+#' (2014). Kernel mean estimation and Stein effect. *Proceedings of the 31st
+#' International Conference on Machine Learning*. Section 4.2.
+#' \doi{10.48550/arXiv.1306.0842}
+#' @seealso [plot.kme_density()]; [kme()] for the estimators.
+#' @family densities
+#' @examples
+#' set.seed(1)
+#' fit <- kme_density(faithful$waiting, m = 3, estimator = "skmse")
+#' fit
+#' plot(fit)
+#' predict(fit, c(50, 60, 80))
+#' simulate(fit, 3)
+#'
+#' # Means and variances too, in two columns; a fifth of the points decides when
+#' # to stop
+#' fit <- kme_density(scale(faithful), m = 4, optimize = "all")
+#' summary(fit)
+#' plot(fit)
+#' @export
+kme_density <- function(x, ...) {
+  UseMethod("kme_density")
+}
+
+#' @rdname kme_density
+#' @export
+kme_density.default <- function(x, m = 10, kernel = kernel_rbf(),
+                                estimator = c("kme", "skmse", "fkmse", "mkme",
+                                              "mmkme"),
+                                ..., optimize = c("weights", "all"),
+                                nstart = 50, validate = NULL, start = NULL,
+                                floor = 0.01) {
+  check_dots(...)
+  if (missing(x)) stop_input("'x' must be given: the sample")
+  given <- if (missing(kernel)) NULL else check_kernel(kernel)
+  optimize <- check_choice(optimize, c("weights", "all"), "optimize")
+  share <- check_validate(validate, optimize)
+  nstart <- check_count(nstart, "nstart")
+  floor <- check_number(floor, "floor", positive = TRUE)
+  sample <- density_sample(x, given, estimator)
+  lowest <- floor * check_spread(sample$x)
+  first <- check_start(start, sample$x)
+  count <- check_mixture_size(m, missing(m), first, sample$x)
+  plan <- list(
+    optimize = optimize, lowest = lowest,
+    m = if (is.null(first)) count else 1L,
+    begin = \(x) {
+      if (is.null(first)) kmeans_start(x, count, nstart, lowest) else first
+    }
+  )
+  found <- fit_density(sample, plan, share)
+  new_kme_density(found, sample, plan, share, list(
+    m = if (missing(m)) NULL else m, kernel = given, estimator = estimator,
+    optimize = optimize, nstart = nstart, validate = validate, start = start,
+    floor = floor
+  ))
+}
+
+#' @rdname kme_density
+#' @export
+kme_density.formula <- function(formula, data = NULL, subset, na.action, ...) {
+  check_subset(subset)
+  sample <- formula_sample(match.call(expand.dots = FALSE), formula, data,
+                           missing(na.action), parent.frame())
+  fit <- kme_density.default(sample$x, ...)
+  fit$terms <- sample$terms
+  fit
+}
+
+new_kme_density <- function(found, sample, plan, share, arguments) {
+  columns <- colnames(sample$x)
+  named <- \(q) {
+    dimnames(q$means) <- list(NULL, columns)
+    q[c("weights", "means", "variances", "objective")]
+  }
+  structure(
+    c(
+      named(found$best),
+      list(
+        distance2 = max(0, found$mean$norm2 + found$best$objective),
+        start = named(found$start), path = found$path, steps = found$steps,
+        heldout = found$heldout, bandwidths = found$bandwidths,
+        mean = found$mean, kernel = found$mean$kernel, x = sample$x,
+        gram = sample$gram, n = nrow(sample$x),
+        m = length(found$best$weights), estimator = found$mean$estimator,
+        optimize = plan$optimize,
+        validate = share,
+        floor = plan$lowest, terms = NULL, arguments = arguments
+      )
+    ),
+    class = "kme_density"
+  )
+}
+
+# --- Arguments ---------------------------------------------------------------
+
+check_validate <- function(validate, optimize) {
+  if (is.null(validate)) {
+    return(if (optimize == "all") 0.2 else 0)
+  }
+  validate <- check_number(validate, "validate")
+  if (validate > 0.9) {
+    stop_input("'validate' must be a share of the points up to 0.9, not ",
+               format_number(validate))
+  }
+  if (validate > 0 && optimize == "weights") {
+    stop_input("'validate' must be 0 for optimize = \"weights\", which runs ",
+               "to its end; choose optimize = \"all\"")
+  }
+  validate
+}
+
+# list(x, gram, kernel, estimator): the kernel with its bandwidth as a number or
+# "validate", the estimator a name or a fit.
+density_sample <- function(x, kernel, estimator) {
+  fitted <- inherits(estimator, "kme")
+  if (!fitted) estimator <- check_estimator(estimator)
+  gram <- NULL
+  if (inherits(x, "gram")) {
+    if (is.null(x$x) || is.null(x$kernel)) {
+      stop_input("'x' must hold points, not a matrix of kernel values")
+    }
+    if (!is.null(kernel)) {
+      stop_input("'kernel' must not be given when 'x' is a gram")
+    }
+    gram <- x
+    kernel <- gram$kernel
+    x <- gram$x
+  } else {
+    x <- check_data(x)
+    warn_symmetric(x)
+  }
+  if (fitted) kernel <- check_fit(estimator, x, kernel, gram)
+  if (is.null(kernel)) kernel <- kernel_rbf()
+  check_closed_form(kernel)
+  if (kernel$family != "rbf" &&
+        (if (fitted) estimator$estimator else estimator) %in%
+          marginal_estimators) {
+    stop_input(
+      "'kernel' must be an RBF kernel for the density by a marginalized ",
+      "estimator (\"mkme\", \"mmkme\"), not ", format_kernel(kernel)
+    )
+  }
+  if (!identical(kernel$bandwidth, "validate")) kernel <- fit_kernel(kernel, x)
+  list(x = x, gram = gram, kernel = kernel, estimator = estimator)
+}
+
+# A fit in place of an estimator's name brings its kernel.
+check_fit <- function(fit, x, kernel, gram) {
+  if (!identical(unname(fit$x), unname(x))) {
+    stop_input("'estimator' must be a fit of kme() on the points of 'x'")
+  }
+  if (!is.null(fit$target) && fit$target_weight != 0) {
+    stop_input("'estimator' must be a fit of kme() without target")
+  }
+  if (is.null(gram) && !is.null(kernel) ||
+        !same_kernel(fit$kernel, if (is.null(gram)) fit$kernel else kernel,
+                     ncol(x))) {
+    stop_input("'kernel' must not be given when 'estimator' is a fit, which ",
+               "has its own")
+  }
+  fit$kernel
+}
+
+# The mean variance of the columns.
+check_spread <- function(x) {
+  spread <- if (nrow(x) > 1L) mean(apply(x, 2, stats::var)) else 0
+  if (spread == 0) {
+    stop_input("'x' must have at least two distinct points")
+  }
+  if (!is.finite(spread)) {
+    stop_kernmean("numeric", "variances overflow; rescale the columns of 'x'")
+  }
+  spread
+}
+
+# list(weights, means, variances) of the user's start, or NULL.
+check_start <- function(start, x) {
+  if (is.null(start)) {
+    return(NULL)
+  }
+  fields <- c("weights", "means", "variances")
+  if (!is.list(start) || !all(fields %in% names(start))) {
+    stop_input(
+      "'start' must be a fit of kme_density() or a list with the names ",
+      "weights, means and variances, not ", describe(start)
+    )
+  }
+  weights <- start[["weights"]]
+  if (!is.numeric(weights) || length(weights) < 1L || anyNA(weights) ||
+        any(weights < 0) || abs(sum(weights) - 1) > 1e-8) {
+    stop_input("'start$weights' must be non-negative and sum to 1")
+  }
+  means <- check_data(start[["means"]], "start$means")
+  if (!identical(dim(means), c(length(weights), ncol(x)))) {
+    stop_input("'start$means' must be ", length(weights), " x ", ncol(x),
+               ", not ", nrow(means), " x ", ncol(means))
+  }
+  variances <- start[["variances"]]
+  if (!is.numeric(variances) || length(variances) != length(weights) ||
+        !all(is.finite(variances) & variances > 0)) {
+    stop_input("'start$variances' must be ", length(weights),
+               " positive numbers, one for each component")
+  }
+  list(weights = as.double(weights), means = unname(means),
+       variances = as.double(variances))
+}
+
+# The number of components, of the start if there is one.
+check_mixture_size <- function(m, absent, start, x) {
+  m <- check_count(m, "m")
+  if (!is.null(start)) {
+    if (!absent && m != length(start$weights)) {
+      stop_input("'m' must be the number of components of 'start', ",
+                 length(start$weights), ", not ", m)
+    }
+    return(length(start$weights))
+  }
+  distinct <- sum(!duplicated(x))
+  if (m > distinct) {
+    stop_input("'m' must be at most ", distinct, ", the number of distinct ",
+               "points, not ", m)
+  }
+  m
+}

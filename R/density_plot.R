@@ -1,0 +1,142 @@
+#' Plot of a density by kernel mean matching
+#'
+#' The curve over a histogram for one column, contours with the components for
+#' two.
+#'
+#' In one column the density is drawn over the histogram of the sample, the
+#' components (times their weights) as thin curves. In two columns it is drawn
+#' as contours with the points and, for each component, a circle (an ellipse
+#' where the axes have other scales) of one standard deviation, its line the
+#' wider the greater the weight. Of more columns `columns` says which one or two
+#' are drawn: their marginal density, which is a mixture of the same weights and
+#' variances.
+#'
+#' `"path"` draws for `optimize = "all"` what decided where to stop, step by
+#' step: the mean log density of the points held out, or J.
+#'
+#' @param x A fit of [kme_density()].
+#' @param y Must be missing, or the `columns`.
+#' @param columns One or two columns, by number or name; by default the first
+#'   two, or the only one.
+#' @param type `"density"` or `"path"`.
+#' @param n Points on an axis of the grid.
+#' @param ... Passed to [hist()] (one column), [contour()] (two), or
+#'   [plot.default()] (path).
+#' @return What was drawn, invisibly: a data frame with `z` and `density`;
+#'   `list(x, y, z)` as of [contour()]; the `path`.
+#' @family densities
+#' @examples
+#' fit <- kme_density(scale(iris[, 1:4]), m = 5)
+#' plot(fit, columns = 3)
+#' plot(fit, c("Sepal.Length", "Petal.Length"))
+#' @export
+plot.kme_density <- function(x, y, columns = NULL,
+                             type = c("density", "path"), n = 200, ...) {
+  type <- check_choice(type, c("density", "path"), "type")
+  if (!missing(y)) columns <- y
+  if (type == "path") {
+    return(plot_path(x, ...))
+  }
+  n <- check_count(n, "n", 2L)
+  columns <- check_shown(columns, x$x)
+  marginal <- list(
+    x = x$x[, columns, drop = FALSE], weights = x$weights,
+    means = x$means[, columns, drop = FALSE], variances = x$variances
+  )
+  title <- paste0("Density matched to the ", mean_name(x))
+  if (length(columns) == 1L) {
+    plot_density_curve(marginal, n, title, ...)
+  } else {
+    plot_density_contours(marginal, n, title, ...)
+  }
+}
+
+# One or two columns of x as numbers.
+check_shown <- function(columns, x) {
+  if (is.null(columns)) {
+    return(seq_len(min(2L, ncol(x))))
+  }
+  at <- if (is.character(columns)) match(columns, colnames(x)) else columns
+  ok <- is.numeric(at) && length(at) %in% 1:2 && all(at %in% seq_len(ncol(x)))
+  if (!ok || anyDuplicated(at)) {
+    stop_input("'columns' must be one or two different columns of the fit, by ",
+               "number up to ", ncol(x), " or by name, not ",
+               if (length(columns) %in% 1:3) toString(columns) else
+                 describe(columns))
+  }
+  as.integer(at)
+}
+
+# Where the density is to be seen: around the points and the components.
+shown_range <- function(x, means, sd) {
+  range(padded_range(x), means - 2 * sd, means + 2 * sd)
+}
+
+plot_density_curve <- function(q, n, title, ...) {
+  x <- drop(q$x)
+  ends <- shown_range(x, q$means, sqrt(q$variances))
+  z <- seq(ends[1L], ends[2L], length.out = max(n, 2L))
+  each <- vapply(seq_along(q$weights), \(j) {
+    q$weights[j] * stats::dnorm(z, q$means[j], sqrt(q$variances[j]))
+  }, numeric(length(z)))
+  value <- exp(mixture_log(q, matrix(z)))
+  bars <- graphics::hist(x, breaks = "FD", plot = FALSE)
+  if (length(bars$counts) > n) {
+    bars <- graphics::hist(x, breaks = n, plot = FALSE)
+  }
+  draw(graphics::plot, list(
+    x = bars, freq = FALSE, col = "grey90", border = "white", las = 1,
+    xlim = ends, ylim = c(0, max(bars$density, value)),
+    xlab = axis_names(q$x), main = title
+  ), ...)
+  graphics::matlines(z, each, lty = 1, col = "#56B4E9")
+  lines(z, value, lwd = 2, col = "#0072B2")
+  rug(x)
+  invisible(data.frame(z = z, density = value))
+}
+
+plot_density_contours <- function(q, n, title, ...) {
+  sd <- sqrt(q$variances)
+  # draw_surface() pads the range that it is given.
+  frame <- vapply(1:2, \(j) {
+    range(q$x[, j], q$means[, j] - sd, q$means[, j] + sd)
+  }, numeric(2))
+  colnames(frame) <- colnames(q$x)
+  blues <- \(value) list(range(value), hcl.colors(64, "Blues 3", rev = TRUE))
+  surface <- draw_surface(frame, \(z) exp(mixture_log(q, z)), n, title, ...,
+                          colours = blues)
+  draw_points(q$x, "#D55E00")
+  angle <- seq(0, 2 * pi, length.out = 100)
+  for (j in seq_along(sd)) {
+    lines(q$means[j, 1] + sd[j] * cos(angle), q$means[j, 2] +
+            sd[j] * sin(angle), lwd = 0.5 + 3 * q$weights[j] / max(q$weights))
+  }
+  points(q$means, pch = 3)
+  box()
+  invisible(surface)
+}
+
+plot_path <- function(object, ...) {
+  path <- object$path
+  if (is.null(path)) {
+    stop_input("'type' must not be \"path\" unless the fit has optimize = ",
+               "\"all\"")
+  }
+  heldout <- !is.null(path$heldout)
+  value <- if (heldout) -path$heldout else path$objective
+  step <- suppressWarnings(as.numeric(path$step))
+  step[is.na(step)] <- 0
+  draw(graphics::plot, list(
+    x = step[-1L], y = value[-1L], type = "l", lwd = 2, las = 1,
+    ylim = range(value), xlab = "steps",
+    ylab = if (heldout) "mean log density of the points held out" else "J",
+    main = "Where the fit stopped"
+  ), ...)
+  abline(h = value[1L], lty = 2, col = "grey40")
+  at <- best_row(object)
+  points(step[at], value[at], pch = 19, col = "#D55E00")
+  legend(if (heldout) "bottomleft" else "topright", c("kept", "the start"),
+         pch = c(19, NA), lty = c(NA, 2), col = c("#D55E00", "grey40"),
+         bg = "white", box.col = "grey60")
+  invisible(path)
+}

@@ -1,0 +1,41 @@
+#ifndef KM_DENSITY_H
+#define KM_DENSITY_H
+
+#include "core/kernel.h"
+
+#include <stddef.h>
+
+/* Mixtures of isotropic normals: their distance to a kernel mean, and their density. */
+
+/* sum_j weights_j N(mean_j, variances_j I). means: m x d. */
+typedef struct {
+  size_t m, d;
+  const double *weights, *means, *variances;
+} km_mixture;
+
+/* sum_i weights_i E k(x~_i, .), x~_i from N(x_i, diag(noise)). x: n x d; noise: d. */
+typedef struct {
+  size_t n;
+  const double *x, *weights, *noise;
+} km_estimate;
+
+/* Inner products of the embeddings, and derivatives of J = pi'G pi - 2 pi'g. */
+typedef struct {
+  double *g;            /* m: of the components and the estimate */
+  double *gram;         /* m x m: of the components */
+  double *to_weights;   /* m */
+  double *to_means;     /* m x d */
+  double *to_variances; /* m */
+} km_matching;
+
+/* Returns J. kernel: KM_RBF, or KM_POLY up to degree 3 without noise. */
+size_t km_match_work(const km_mixture *mixture, const km_estimate *estimate);
+double km_match(const km_kernel *kernel, const km_estimate *estimate, const km_mixture *mixture,
+                const km_matching *out, double *work);
+
+/* log of the density at the n rows of x (n x d). log_density: n. */
+size_t km_log_density_work(const km_mixture *mixture, size_t n);
+void km_log_density(const km_mixture *mixture, const double *x, size_t n, double *log_density,
+                    double *work);
+
+#endif

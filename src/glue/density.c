@@ -1,0 +1,60 @@
+#include "apps/density.h"
+#include "glue/entries.h"
+#include "glue/glue.h"
+
+/* Mixtures: shares: m; means: m x d; variances: m. */
+
+static km_mixture unpack_mixture(SEXP shares, SEXP means, SEXP variances) {
+  if (TYPEOF(means) != REALSXP || !Rf_isMatrix(means))
+    Rf_error("internal error: 'means' is not a double matrix");
+  const int m = Rf_nrows(means);
+  return (km_mixture){.m = (size_t) m,
+                      .d = (size_t) Rf_ncols(means),
+                      .weights = glue_doubles(shares, m, "shares"),
+                      .means = REAL_RO(means),
+                      .variances = glue_doubles(variances, m, "variances")};
+}
+
+/* list(objective, g, gram, to_weights, to_means, to_variances). x: n x d; weights: n; noise: d. */
+SEXP r_match(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP shares, SEXP means,
+             SEXP variances) {
+  const char *names[] = {"objective", "g", "gram", "to_weights", "to_means", "to_variances", ""};
+  const km_mixture mixture = unpack_mixture(shares, means, variances);
+  const int m = (int) mixture.m, d = (int) mixture.d;
+  const km_pair points = glue_points(x, R_NilValue);
+  if (points.d != mixture.d) Rf_error("internal error: 'means' does not have the columns of 'x'");
+  const km_kernel kernel = glue_kernel(spec, points.d);
+  const km_estimate estimate = {.n = points.n,
+                                .x = points.x,
+                                .weights = glue_doubles(weights, (R_xlen_t) points.n, "weights"),
+                                .noise = glue_doubles(noise, d, "noise")};
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SEXP g = Rf_allocVector(REALSXP, m);
+  SET_VECTOR_ELT(out, 1, g);
+  SEXP gram = Rf_allocMatrix(REALSXP, m, m);
+  SET_VECTOR_ELT(out, 2, gram);
+  SEXP to_weights = Rf_allocVector(REALSXP, m);
+  SET_VECTOR_ELT(out, 3, to_weights);
+  SEXP to_means = Rf_allocMatrix(REALSXP, m, d);
+  SET_VECTOR_ELT(out, 4, to_means);
+  SEXP to_variances = Rf_allocVector(REALSXP, m);
+  SET_VECTOR_ELT(out, 5, to_variances);
+  const km_matching found = {REAL(g), REAL(gram), REAL(to_weights), REAL(to_means),
+                             REAL(to_variances)};
+  double *work = glue_scratch(km_match_work(&mixture, &estimate));
+  SET_VECTOR_ELT(out, 0, Rf_ScalarReal(km_match(&kernel, &estimate, &mixture, &found, work)));
+  UNPROTECT(1);
+  return out;
+}
+
+/* log of the density at the rows of x */
+SEXP r_log_density(SEXP x, SEXP shares, SEXP means, SEXP variances) {
+  const km_mixture mixture = unpack_mixture(shares, means, variances);
+  const km_pair points = glue_points(x, R_NilValue);
+  if (points.d != mixture.d) Rf_error("internal error: 'means' does not have the columns of 'x'");
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) points.n));
+  double *work = glue_scratch(km_log_density_work(&mixture, points.n));
+  km_log_density(&mixture, points.x, points.n, REAL(out), work);
+  UNPROTECT(1);
+  return out;
+}
