@@ -211,7 +211,8 @@ compare <- function(cells, a, b) {
 }
 
 conclude <- function(cells) {
-  cat("Which estimators are better (two-sided paired sign test at 5%)\n\n")
+  cat("Is the first better than the second? (two-sided paired sign test at 5%)",
+      "\n\n", sep = "")
   plain <- list("S-KMSE" = "KME", "F-KMSE" = c("KME", "S-KMSE"),
                 "MKME" = c("KME", "S-KMSE", "F-KMSE"),
                 "MMKME" = c("KME", "S-KMSE", "F-KMSE", "MKME"))
@@ -315,6 +316,8 @@ main <- function(args) {
     results <- do.call(rbind, lapply(found, summarise))
     print_cells(results, along[1])
     conclude(found)
+    numbers <- vapply(results, is.numeric, NA)
+    results[numbers] <- signif(results[numbers], 6)
     write_table(results, out, paste0("student-", name, ".csv"))
     write_figure(out, paste0("student-", name, ".png"), 1500, 1050, function() {
       draw_cells(results, along[1], along[2])
