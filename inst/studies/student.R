@@ -31,8 +31,13 @@ distribution:
   --help           this text"
 
 study_name <- "student.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
-source(file.path(dirname(here[1]), "common.R"))
+# source() by another script finds the package's folder.
+here <- if (sys.nframe() == 0) {
+  dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1]))
+} else {
+  system.file("studies", package = "kernmean")
+}
+source(file.path(here, "common.R"))
 
 estimators <- c("KME" = "kme", "S-KMSE" = "skmse", "F-KMSE" = "fkmse",
                 "MKME" = "mkme", "MMKME" = "mmkme")
@@ -179,15 +184,17 @@ print_cells <- function(results, along) {
 # A panel for each distribution: mean loss in per cent of the KME's.
 draw_cells <- function(results, along, label) {
   dfs <- unique(results$df)
-  panels <- matrix(seq_len(6), 2, byrow = TRUE)
-  graphics::layout(rbind(panels, 7), heights = c(1, 1, 0.16))
+  lines <- ceiling(length(dfs) / 3)
+  panels <- matrix(seq_len(3 * lines), lines, byrow = TRUE)
+  graphics::layout(rbind(panels, 3 * lines + 1), heights = c(rep(1, lines),
+                                                             0.16))
   half <- results$gain_se
   range <- 100 - range(0, results$gain - half, results$gain + half)[2:1]
   for (df in dfs) {
     rows <- results[results$df == df, ]
     graphics::par(mar = c(3.6, 4.2, 2.4, 0.8))
-    graphics::plot(NA, xlim = range(rows[[along]]), ylim = range, log = "x",
-                   axes = FALSE, xlab = "", ylab = "")
+    graphics::plot(NA, xlim = range(rows[[along]]) * c(0.92, 1.08),
+                   ylim = range, log = "x", axes = FALSE, xlab = "", ylab = "")
     graphics::abline(h = pretty(range), col = "grey92")
     graphics::axis(1, unique(rows[[along]]), lwd = 0, line = -0.5)
     graphics::axis(2, pretty(range), las = 1, lwd = 0, line = -0.5)
@@ -201,7 +208,7 @@ draw_cells <- function(results, along, label) {
       draw_curve(at, 100 - mine$gain, style[i, ], mine$gain_se)
     }
   }
-  for (empty in seq_len(6 - length(dfs))) graphics::plot.new()
+  for (empty in seq_len(3 * lines - length(dfs))) graphics::plot.new()
   draw_legend(style, nrow(style))
 }
 
@@ -325,4 +332,4 @@ main <- function(args) {
   }
 }
 
-main(commandArgs(trailingOnly = TRUE))
+if (sys.nframe() == 0) main(commandArgs(trailingOnly = TRUE))
