@@ -190,7 +190,7 @@ kme_density.formula <- function(formula, data = NULL, subset, na.action, ...) {
 new_kme_density <- function(found, sample, plan, share, arguments) {
   columns <- colnames(sample$x)
   named <- \(q) {
-    dimnames(q$means) <- list(NULL, columns)
+    if (!is.null(columns)) colnames(q$means) <- columns
     q[c("weights", "means", "variances", "objective")]
   }
   structure(

@@ -45,7 +45,8 @@ check_kept <- function(plan, kept) {
   distinct <- sum(!duplicated(kept))
   if (plan$m > distinct) {
     stop_input("'m' must be at most ", distinct, ", the number of distinct ",
-               "points that are not held out, not ", plan$m)
+               "points that are not held out (validate = 0 holds out none), ",
+               "not ", plan$m)
   }
 }
 

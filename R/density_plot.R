@@ -30,8 +30,8 @@
 #' plot(fit, columns = 3)
 #' plot(fit, c("Sepal.Length", "Petal.Length"))
 #' @export
-plot.kme_density <- function(x, y, columns = NULL,
-                             type = c("density", "path"), n = 200, ...) {
+plot.kme_density <- function(x, y, ..., columns = NULL,
+                             type = c("density", "path"), n = 200) {
   type <- check_choice(type, c("density", "path"), "type")
   if (!missing(y)) columns <- y
   if (type == "path") {

@@ -8,14 +8,16 @@
 #' whether samples come from one distribution and whether variables are
 #' independent; [kme_pca()] finds principal components, [kme_cov()] covariance
 #' operators, [kme_fda()] discriminants, all with shrinkage, and [shrink_gram()]
-#' regularises a Gram matrix; kernels are made by [kernel_rbf()] and its
-#' relatives; [gram()] keeps a Gram matrix and what has been computed of its
-#' spectrum.
+#' regularises a Gram matrix; [kme_density()] estimates densities by matching
+#' kernel means; kernels are made by [kernel_rbf()] and its relatives; [gram()]
+#' keeps a Gram matrix and what has been computed of its spectrum; [uci_data()]
+#' reads the data sets of the papers.
 #'
 #' Conditions that the package signals have the class `kernmean_error` and one
 #' of `kernmean_error_input` (an argument is not what it must be),
-#' `kernmean_error_memory` (a matrix would not fit) and `kernmean_error_numeric`
-#' (a computation failed); warnings have the class `kernmean_warning`.
+#' `kernmean_error_memory` (a matrix would not fit), `kernmean_error_numeric` (a
+#' computation failed) and `kernmean_error_data` (a data set's file is missing
+#' or not what it should be); warnings have the class `kernmean_warning`.
 #'
 #' @references
 #' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.

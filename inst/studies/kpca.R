@@ -11,9 +11,10 @@
 
 usage <- "Usage: Rscript kpca.R [options]
 
-  --data FOLDER   the 15 data sets, as their archives offer them, in FOLDER/raw;
-                  FOLDER/index.csv and FOLDER/index_extra.csv say how to read
-                  them. Without it: those that the package mlbench has
+  --data FOLDER   the 15 data sets, as their archives offer them, in FOLDER or
+                  FOLDER/raw. Without it: those that the package mlbench has
+  --download      fetch what is missing into FOLDER, or into R's cache, see
+                  ?kernmean::uci_data
   --splits N      random splits of each data set (at least 2; 10)
   --most N        most points for training (at least 50; 1000)
   --select loocv|gcv|printed
@@ -57,91 +58,49 @@ data_sets <- c(
 
 # Data ------------------------------------------------------------------------
 
-# "1-3,5" as c(1, 2, 3, 5)
-read_columns <- function(text) {
-  unlist(lapply(strsplit(strsplit(text, ",")[[1]], "-"), function(ends) {
-    ends <- as.integer(ends)
-    ends[1]:ends[length(ends)]
-  }))
+# Standardised matrices of the data sets that can be read; says why others
+# cannot.
+read_archives <- function(folder, download) {
+  found <- lapply(names(data_sets), function(name) {
+    tryCatch(unname(uci_data(name, if (nzchar(folder)) folder,
+                             download = download, standardize = TRUE)$x),
+             kernmean_error_data = function(e) {
+               message(study_name, ": ", conditionMessage(e))
+             },
+             kernmean_error = function(e) give_up(conditionMessage(e)))
+  })
+  names(found) <- names(data_sets)
+  found[!vapply(found, is.null, NA)]
 }
 
-# What the folder has of the 15: one row for each, from both indices.
-read_index <- function(folder) {
-  read <- function(name) {
-    file <- file.path(folder, name)
-    if (!file.exists(file)) give_up("cannot find the file '", file, "'")
-    utils::read.csv(file, colClasses = "character")
+# Those of mlbench, alike. The class is a factor, but for the target of
+# BostonHousing, "medv".
+read_mlbench <- function() {
+  if (!requireNamespace("mlbench", quietly = TRUE)) {
+    give_up("the package 'mlbench' must be installed (or give --data FOLDER)")
   }
-  index <- merge(read("index.csv"), read("index_extra.csv"), by = "name")
-  needed <- c("files", "rows", "sep", "skip_lines", "real_columns")
-  if (!all(needed %in% names(index))) {
-    give_up("the indices in '", folder, "' must have the columns ",
-            toString(needed))
-  }
-  index[match(intersect(names(data_sets), index$name), index$name), ]
-}
-
-# The real-valued columns of one data set. An entry of LIBSVM, "label 1:a 2:b",
-# is a row of blanks when "1:" and so on are taken away.
-read_archive <- function(folder, entry) {
-  refuse <- function(e) {
-    give_up("cannot read the data set '", entry$name, "': ",
-            conditionMessage(e))
-  }
-  tryCatch({
-    skipped <- as.integer(entry$skip_lines)
-    parts <- lapply(strsplit(entry$files, ";")[[1]], function(file) {
-      lines <- readLines(file.path(folder, "raw", file), warn = FALSE)
-      lines <- sub("\r$", "", lines[seq_along(lines) > skipped])
-      if (entry$sep == "libsvm") lines <- gsub(" [0-9]+:", " ", lines)
-      utils::read.table(text = lines, quote = "", comment.char = "",
-                        sep = if (entry$sep == "comma") "," else "")
-    })
-    table <- do.call(rbind, parts)
-    if (nrow(table) != as.integer(entry$rows)) {
-      stop("it has ", nrow(table), " rows, not ", entry$rows)
-    }
-    table <- table[read_columns(entry$real_columns)]
-    if (!all(vapply(table, is.numeric, NA)) || anyNA(table)) {
-      stop("there are values that are not numbers")
-    }
-    table
-  }, error = refuse, warning = refuse)
-}
-
-# The class is a factor, but for the target of BostonHousing, "medv".
-read_mlbench <- function(name) {
-  box <- new.env()
-  utils::data(list = name, package = "mlbench", envir = box)
-  table <- box[[name]]
-  table[vapply(table, is.numeric, NA) & names(table) != "medv"]
-}
-
-# Standardised matrices without constant columns; says which are missing.
-find_data <- function(folder) {
-  if (nzchar(folder)) {
-    index <- read_index(folder)
-    tables <- lapply(split(index, factor(index$name, index$name)),
-                     read_archive, folder = folder)
-  } else {
-    if (!requireNamespace("mlbench", quietly = TRUE)) {
-      give_up("the package 'mlbench' must be installed (or give --data FOLDER)")
-    }
-    tables <- lapply(data_sets[!is.na(data_sets)], read_mlbench)
-  }
-  missing <- setdiff(names(data_sets), names(tables))
-  if (length(tables) == 0) give_up("none of the data sets is in '", folder, "'")
-  if (length(missing) > 0) {
-    say("Of the ", length(data_sets), " data sets, ", length(missing),
-        " are missing ", if (!nzchar(folder)) "in the package mlbench ", "(",
-        toString(missing), ").")
-  }
-  lapply(tables, function(table) {
-    x <- unname(as.matrix(table))
-    storage.mode(x) <- "double"
+  lapply(data_sets[!is.na(data_sets)], function(name) {
+    box <- new.env()
+    utils::data(list = name, package = "mlbench", envir = box)
+    table <- box[[name]]
+    x <- table[vapply(table, is.numeric, NA) & names(table) != "medv"]
+    x <- unname(as.matrix(x))
     x <- x[, apply(x, 2, function(column) min(column) < max(column))]
     matrix(scale(x), nrow(x))
   })
+}
+
+find_data <- function(folder, download) {
+  archives <- nzchar(folder) || download
+  data <- if (archives) read_archives(folder, download) else read_mlbench()
+  missing <- setdiff(names(data_sets), names(data))
+  if (length(data) == 0) give_up("none of the data sets can be read")
+  if (length(missing) > 0) {
+    say("Of the ", length(data_sets), " data sets, ", length(missing),
+        " are missing ", if (!archives) "in the package mlbench ", "(",
+        toString(missing), ").")
+  }
+  data
 }
 
 # The study -------------------------------------------------------------------
@@ -347,7 +306,7 @@ draw_panel <- function(results, shown, title, labels) {
 main <- function(args) {
   chosen <- read_options(args, list(
     data = "", splits = "", most = "", select = "loocv", out = ".",
-    cores = "1", quick = FALSE
+    cores = "1", quick = FALSE, download = FALSE
   ), usage)
   number <- function(option, otherwise, least) {
     if (!nzchar(chosen[[option]])) return(otherwise)
@@ -371,7 +330,7 @@ main <- function(args) {
       "select = \"loocv\"", if (select != "loocv") paste0(
         ", \"", select, "\" for F-KMSE and F-COSE"
       ), ", on the training part.")
-  data <- find_data(chosen$data)
+  data <- find_data(chosen$data, chosen$download)
   found <- run_all(data, splits, most, select, cores)
   results <- do.call(rbind, lapply(names(data), function(name) {
     summarise(name, found[[name]], data[[name]])

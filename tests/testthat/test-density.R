@@ -1,0 +1,545 @@
+# Density estimation by kernel mean matching. The closed forms are tested against
+# the reference values and against kme_risk(), which is R code of its own.
+
+isotropic <- function(q) {
+  d <- ncol(q$means)
+  list(weights = q$weights, means = q$means,
+       covariances = array(vapply(q$variances, diag, matrix(0, d, d), nrow = d),
+                           c(d, d, length(q$weights))))
+}
+
+random_mixture <- function(m, d, scale = 1) {
+  weights <- stats::rexp(m)
+  list(weights = weights / sum(weights),
+       means = matrix(stats::rnorm(m * d, sd = scale), m),
+       variances = stats::runif(m, 0.2, 1.5) * scale^2)
+}
+
+# Density of a mixture, term by term.
+density_R <- function(q, z) {
+  vapply(seq_len(nrow(z)), \(i) {
+    sum(vapply(seq_along(q$weights), \(j) {
+      q$weights[j] * prod(stats::dnorm(z[i, ], q$means[j, ],
+                                       sqrt(q$variances[j])))
+    }, numeric(1)))
+  }, numeric(1))
+}
+
+# Each kernel with an estimate: what kme_density() can match.
+matched <- function(x) {
+  each <- seq(0.8, 2, length.out = ncol(x))
+  noise <- seq(0, 0.7, length.out = ncol(x))
+  weights <- stats::rnorm(nrow(x))
+  c(
+    lapply(list(kernel_rbf(), kernel_rbf(each), kernel_linear(),
+                kernel_poly(1, 2), kernel_poly(2), kernel_poly(3, 0.5)),
+           \(kernel) kme(x, kernel)),
+    list(kme(x, kernel_rbf(1.3), "mkme", noise = 0.3),
+         kme(x, kernel_rbf(each), "mmkme", noise = noise),
+         kme(x, kernel_rbf(2), weights = weights),
+         kme(x, kernel_poly(3), "fkmse"), kme(x, kernel_poly(2), "skmse"))
+  )
+}
+
+reference_mixture <- function() {
+  list(
+    weights = reference_value("A_density", "components_pi"),
+    means = matrix(reference_value("A_density", "components_means_rows"), 2,
+                   byrow = TRUE),
+    variances = reference_value("A_density", "components_s2")
+  )
+}
+
+# --- Objective, gradient, density --------------------------------------------
+
+test_that("G, g, J and the likelihood are the reference values", {
+  A <- reference_data("A")
+  q <- reference_mixture()
+  for (kernel in c("rbf", "lin", "poly2", "poly3")) {
+    found <- matcher(kme(A, reference_kernel(paste0("A_", kernel))))(q)
+    case <- paste0("A_density_", kernel)
+    expect_equal(as.vector(found$gram), reference_value(case, "G"),
+                 tolerance = 1e-12, info = case)
+    expect_equal(found$g, reference_value(case, "g"), tolerance = 1e-12,
+                 info = case)
+    expect_equal(found$objective, reference_value(case, "J"),
+                 tolerance = 1e-12, info = case)
+  }
+  expect_equal(heldout_score(q, A), reference_value("A_density", "nll"),
+               tolerance = 1e-12)
+})
+
+test_that("the squared norm plus J is the distance to the mixture's embedding", {
+  set.seed(1)
+  for (d in c(1, 3, 9)) {
+    x <- matrix(rnorm(70 * d), 70)
+    q <- random_mixture(5, d)
+    for (fit in matched(x)) {
+      found <- matcher(fit)(q)
+      # Differences of numbers of the size of the norms: largest 3e-13.
+      expect_lt(
+        abs(fit$norm2 + found$objective - kme_risk(fit, isotropic(q))) /
+          (fit$norm2 + abs(found$objective)), 1e-11,
+        label = paste(format_kernel(fit$kernel), fit$estimator, d)
+      )
+      expect_equal(found$objective, drop(
+        q$weights %*% found$gram %*% q$weights - 2 * sum(q$weights * found$g)
+      ), tolerance = 1e-10)
+      expect_equal(found$gram, t(found$gram), tolerance = 1e-13)
+    }
+  }
+})
+
+test_that("the gradient is that of differences", {
+  set.seed(2)
+  d <- 4
+  m <- 3
+  x <- matrix(rnorm(130 * d), 130)
+  q <- random_mixture(m, d)
+  u <- c(q$weights, q$means, q$variances)
+  for (fit in matched(x)) {
+    match <- matcher(fit)
+    at <- \(u) match(list(weights = u[seq_len(m)],
+                          means = matrix(u[m + seq_len(m * d)], m),
+                          variances = u[m + m * d + seq_len(m)]))
+    found <- at(u)
+    gradient <- c(found$to_weights, found$to_means, found$to_variances)
+    differences <- vapply(seq_along(u), \(i) {
+      step <- replace(numeric(length(u)), i, 1e-4)
+      (8 * (at(u + step)$objective - at(u - step)$objective) -
+         (at(u + 2 * step)$objective - at(u - 2 * step)$objective)) / 12e-4
+    }, numeric(1))
+    # Rounding of J over the step, 1e-16 / 1e-4: largest 1e-11.
+    expect_lt(max(abs(gradient - differences)) / max(abs(gradient)), 1e-9,
+              label = paste(format_kernel(fit$kernel), fit$estimator))
+  }
+})
+
+test_that("the log density is that of the sum over components", {
+  set.seed(3)
+  q <- random_mixture(6, 3)
+  q$weights[2] <- 0
+  q$weights <- q$weights / sum(q$weights)
+  z <- matrix(rnorm(300, sd = 2), 100)
+  expect_equal(exp(mixture_log(q, z)), density_R(q, z), tolerance = 1e-13)
+  # Far out, where the density itself is 0 or the distance overflows.
+  far <- rbind(c(1e3, 0, 0), c(-1e200, 0, 0))
+  value <- mixture_log(q, far)
+  expect_equal(value[1], max(log(q$weights) - 1.5 * log(2 * pi * q$variances) -
+                               rowSums((q$means - rep(far[1, ], each = 6))^2) /
+                               (2 * q$variances)), tolerance = 1e-12)
+  expect_identical(value[2], -Inf)
+})
+
+test_that("results do not depend on threads, and hardly on instructions", {
+  set.seed(4)
+  x <- matrix(rnorm(4000 * 6), 4000)
+  q <- random_mixture(12, 6)
+  fits <- list(kme(x, kernel_rbf(2)), kme(x, kernel_poly(3)))
+  all <- \() c(lapply(fits, \(fit) matcher(fit)(q)), list(mixture_log(q, x)))
+  one <- with_threads(1, all())
+  expect_identical(with_threads(2, all()), one)
+  expect_identical(with_threads(4, all()), one)
+  for (level in isa_levels()) {
+    expect_equal(with_isa(level, all()), one, tolerance = 1e-12)
+  }
+})
+
+# --- The weights -------------------------------------------------------------
+
+# The least J over the simplex by trying every set of positive weights.
+best_weights <- function(gram, g) {
+  m <- length(g)
+  best <- Inf
+  for (set in 1:(2^m - 1)) {
+    on <- which(bitwAnd(set, 2^(0:(m - 1))) > 0)
+    k <- length(on)
+    system <- rbind(cbind(gram[on, on, drop = FALSE], 1), c(rep(1, k), 0))
+    weights <- solve(system, c(g[on], 1))[seq_len(k)]
+    if (all(weights >= 0)) {
+      best <- min(best, drop(weights %*% gram[on, on] %*% weights) -
+                    2 * sum(weights * g[on]))
+    }
+  }
+  best
+}
+
+test_that("the weights are the best on the simplex, by enumeration", {
+  set.seed(5)
+  x <- matrix(rnorm(160), 80)
+  zeros <- 0
+  for (kernel in list(kernel_rbf(), kernel_rbf(0.5), kernel_poly(3))) {
+    for (estimator in c("kme", "fkmse")) {
+      start <- random_mixture(6, 2)
+      fit <- kme_density(x, kernel = kernel, estimator = estimator,
+                         start = start)
+      found <- matcher(fit$mean)(fit)
+      scale <- max(abs(found$gram))
+      # The ridge moves J by up to 1e-8 of its scale.
+      expect_lt(fit$objective - best_weights(found$gram, found$g),
+                1e-7 * scale)
+      expect_gte(min(fit$weights), 0)
+      expect_equal(sum(fit$weights), 1, tolerance = 1e-14)
+      expect_identical(fit$means, start$means)
+      zeros <- zeros + sum(fit$weights == 0)
+    }
+  }
+  expect_gt(zeros, 0) # the constraint was at work
+})
+
+test_that("where G is singular the start is not left without gain", {
+  set.seed(6)
+  x <- scale(matrix(rexp(300), 100))
+  fit <- kme_density(x, m = 8, kernel = kernel_linear())
+  # k-means and its shares have the mean of the sample.
+  expect_equal(fit$weights, fit$start$weights, tolerance = 1e-6)
+  expect_lt(fit$distance2, 1e-12)
+  for (kernel in list(kernel_linear(), kernel_poly(2), kernel_poly(3))) {
+    for (estimator in c("kme", "skmse", "fkmse")) {
+      fit <- kme_density(x, 9, kernel, estimator, nstart = 3)
+      expect_lte(fit$objective, fit$start$objective)
+    }
+  }
+})
+
+# --- All parameters ----------------------------------------------------------
+
+test_that("without validation J never rises", {
+  set.seed(7)
+  x <- scale(as.matrix(iris[, 1:4]))
+  for (kernel in list(kernel_rbf(), kernel_rbf(0.7), kernel_linear(),
+                      kernel_poly(2), kernel_poly(3))) {
+    for (estimator in c("kme", "skmse", "fkmse")) {
+      fit <- kme_density(x, 4, kernel, estimator, optimize = "all",
+                         validate = 0, nstart = 5)
+      later <- fit$path$objective[-(1:2)]
+      expect_false(is.unsorted(-later))
+      expect_lte(fit$objective, fit$path$objective[2])
+      expect_lte(fit$path$objective[2], fit$path$objective[1])
+      expect_identical(fit$objective, min(fit$path$objective))
+      expect_gte(min(fit$variances), fit$floor * (1 - 1e-12))
+    }
+  }
+  gain <- 1 - fit$distance2 / (fit$mean$norm2 + fit$start$objective)
+  expect_gt(gain, 0.5)
+})
+
+test_that("the end is a stationary point", {
+  set.seed(8)
+  x <- scale(faithful)
+  fit <- kme_density(x, 3, kernel_rbf(1), optimize = "all", validate = 0)
+  start <- kme_density(x, 3, kernel_rbf(1), start = fit$start)
+  slope <- \(q) {
+    f <- matcher(fit$mean)(q)
+    c(f$weights * (f$to_weights - sum(f$weights * f$to_weights)), f$to_means,
+      f$variances * f$to_variances)
+  }
+  # An interior optimum; the slope falls by orders of magnitude.
+  expect_gt(min(fit$variances), 1.01 * fit$floor)
+  expect_lt(max(abs(slope(fit))), 1e-3 * max(abs(slope(start))))
+})
+
+test_that("validation stops where the points held out are best", {
+  set.seed(9)
+  x <- scale(as.matrix(iris[, 1:4]))
+  seen <- character()
+  for (seed in 1:6) {
+    set.seed(seed)
+    fit <- kme_density(x, 6, optimize = "all", nstart = 5)
+    expect_length(fit$heldout, 30L)
+    expect_false(anyDuplicated(fit$heldout) > 0)
+    at <- which.min(fit$path$heldout)
+    expect_identical(fit$path$step[at], format(fit$steps))
+    expect_lte(fit$path$heldout[at], fit$path$heldout[1])
+    # The fit to all points went as far: no further than its own path to the end.
+    expect_lte(fit$objective, fit$start$objective)
+    seen <- c(seen, class(fit$steps))
+  }
+  expect_true("integer" %in% seen)
+  # The points held out have no part in the first fit.
+  set.seed(1)
+  fit <- kme_density(x, 6, optimize = "all", start = fit$start)
+  set.seed(1)
+  moved <- x
+  moved[fit$heldout, ] <- x[fit$heldout, ] + 1
+  other <- kme_density(moved, optimize = "all", start = fit$start,
+                       kernel = fit$kernel, floor = 0.01)
+  expect_identical(other$heldout, fit$heldout)
+  expect_identical(other$path$objective[1:2], fit$path$objective[1:2])
+  expect_false(identical(other$path$heldout, fit$path$heldout))
+})
+
+test_that("a fit that goes as far as another takes the same steps", {
+  set.seed(10)
+  x <- scale(as.matrix(iris[, 1:4]))
+  fit <- kme_density(x, 4, optimize = "all", validate = 0)
+  plan <- list(optimize = "all", lowest = fit$floor)
+  sample <- list(x = x, estimator = fit$mean)
+  part <- \(take) fit_points(sample, x, fit$kernel, fit$start, plan,
+                             take = take)
+  expect_identical(part(30L)$best$objective, fit$path$objective[5])
+  expect_identical(part(30L)$steps, 30L)
+  expect_identical(part("start")$best$objective, fit$start$objective)
+  expect_identical(part("weights")$best$objective, fit$path$objective[2])
+  expect_identical(part(NULL)$best$means, unname(fit$means))
+})
+
+test_that("a mixture that was drawn from is recovered", {
+  set.seed(11)
+  truth <- list(weights = c(0.5, 0.3, 0.2),
+                means = rbind(c(0, 0), c(5, 0), c(0, 6)),
+                variances = c(0.5, 1, 0.25))
+  drawn <- sample.int(3, 4000, TRUE, truth$weights)
+  x <- truth$means[drawn, ] +
+    sqrt(truth$variances[drawn]) * matrix(rnorm(8000), 4000)
+  for (optimize in c("weights", "all")) {
+    for (estimator in c("kme", "skmse", "mkme")) {
+      fit <- kme_density(x, 3, kernel_rbf(1.5), estimator, nstart = 5,
+                         optimize = optimize)
+      order <- order(-fit$weights)
+      # Four standard errors of a mean of 800 points and of a share.
+      expect_lt(max(abs(fit$means[order, ] - truth$means)), 0.15)
+      expect_lt(max(abs(fit$weights[order] - truth$weights)), 0.035)
+      expect_lt(max(abs(fit$variances[order] / truth$variances - 1)), 0.2)
+    }
+  }
+})
+
+test_that("the bandwidth is the best of those tried on the points held out", {
+  set.seed(12)
+  x <- scale(faithful)
+  median <- kme(x)$kernel$bandwidth
+  for (optimize in c("weights", "all")) {
+    fit <- kme_density(x, 5, kernel_rbf("validate"), optimize = optimize)
+    tried <- fit$bandwidths
+    expect_equal(tried$bandwidth^2, median^2 * 4^seq(-2, 1, 0.5),
+                 tolerance = 1e-12)
+    expect_identical(fit$kernel$bandwidth,
+                     tried$bandwidth[which.min(tried$heldout)])
+    expect_identical(fit$mean$n, 272L)
+    expect_length(fit$heldout, 54L)
+  }
+  again <- update(fit, optimize = "weights")
+  expect_identical(again$kernel$bandwidth, fit$kernel$bandwidth)
+})
+
+# --- Data --------------------------------------------------------------------
+
+test_that("points come as matrix, data frame, vector, formula or gram", {
+  fit <- \(...) {
+    set.seed(13)
+    kme_density(..., m = 4, optimize = "all", nstart = 5)
+  }
+  parts <- c("weights", "variances", "objective")
+  x <- as.matrix(faithful)
+  one <- fit(x)
+  expect_identical(fit(faithful)[parts], one[parts])
+  expect_identical(fit(~ eruptions + waiting, faithful)[parts], one[parts])
+  expect_equal(fit(gram(x))[parts], one[parts], tolerance = 1e-6)
+  expect_identical(colnames(one$means), colnames(x))
+  line <- fit(faithful$waiting)
+  expect_identical(fit(faithful["waiting"])[parts], line[parts])
+  expect_identical(predict(line, 60), predict(line, matrix(60)))
+  formula <- fit(~ waiting + log(eruptions), faithful)
+  expect_equal(predict(formula, faithful[5:1, 2:1]),
+               predict(formula)[5:1], tolerance = 1e-13)
+  expect_identical(predict(one, faithful[1:3, 2:1]), predict(one)[1:3])
+})
+
+test_that("an estimate that is there already can be matched", {
+  x <- scale(faithful)
+  estimate <- kme(x, kernel_rbf(0.8), "fkmse", lambda = 0.2)
+  set.seed(14)
+  a <- kme_density(x, 3, estimator = estimate)
+  expect_identical(a$mean, estimate)
+  expect_identical(a$kernel, estimate$kernel)
+  all <- update(a, optimize = "all")
+  expect_identical(all$mean, estimate)
+  weighted <- kme(x, weights = rep(c(0, 2), 136) / 272)
+  half <- kme_density(x, 2, estimator = weighted)
+  expect_gt(abs(half$objective - kme_density(x, start = half$start)$objective),
+            1e-6)
+})
+
+test_that("degenerate samples that have a density are fitted", {
+  set.seed(15)
+  x <- cbind(rnorm(40), 3)
+  fit <- kme_density(x, 3, optimize = "all") # a constant column
+  expect_equal(fit$means[, 2], rep(3, 3), tolerance = 1e-3)
+  twice <- x[c(1:5, 1:5, 1), ]
+  fit <- kme_density(twice, 5) # as many components as distinct points
+  expect_identical(fit$start$weights, c(3, 2, 2, 2, 2) / 11)
+  expect_identical(fit$start$means, twice[1:5, ])
+  expect_identical(fit$variances, rep(fit$floor, 5))
+  expect_identical(kme_density(twice, 1)$weights, 1)
+  two <- kme_density(c(0, 1), 2, optimize = "all", validate = 0)
+  expect_equal(sort(two$start$means), c(0, 1))
+  # Far from 0, and in other units
+  shifted <- kme_density(faithful$waiting + 1e6, 3, start = list(
+    weights = rep(1, 3) / 3, means = matrix(1e6 + c(50, 70, 90)),
+    variances = rep(30, 3)
+  ))
+  near <- kme_density(faithful$waiting, start = list(
+    weights = rep(1, 3) / 3, means = matrix(c(50, 70, 90)),
+    variances = rep(30, 3)
+  ))
+  expect_equal(shifted$weights, near$weights, tolerance = 1e-6)
+})
+
+# --- Methods -----------------------------------------------------------------
+
+test_that("the density integrates to one", {
+  set.seed(16)
+  for (optimize in c("weights", "all")) {
+    fit <- kme_density(faithful$waiting, 5, optimize = optimize)
+    total <- stats::integrate(\(z) predict(fit, z), -100, 250,
+                              subdivisions = 500L, rel.tol = 1e-10)
+    expect_equal(total$value, 1, tolerance = 1e-8)
+  }
+  fit <- kme_density(scale(faithful), 5)
+  axis <- seq(-6, 6, by = 0.05)
+  z <- as.matrix(expand.grid(eruptions = axis, waiting = axis))
+  # A sum over a fine grid is exact for normals to exp(-2 pi^2 sd^2 / step^2).
+  expect_equal(sum(predict(fit, z)) * 0.05^2, 1, tolerance = 1e-6)
+  expect_equal(predict(fit, z[1:100, ], type = "log"),
+               log(density_R(fit, z[1:100, ])), tolerance = 1e-11)
+  expect_equal(predict(fit), exp(predict(fit, type = "log")))
+})
+
+test_that("logLik is the sum of the log densities with all parameters", {
+  fit <- kme_density(iris[, 1:3], 4)
+  likelihood <- logLik(fit)
+  expect_equal(c(likelihood), sum(log(predict(fit))), tolerance = 1e-12)
+  expect_identical(attr(likelihood, "df"), 4L + 12L + 4L - 1L)
+  expect_equal(BIC(fit), -2 * c(likelihood) + 19 * log(150))
+})
+
+test_that("simulated points have the moments of the mixture", {
+  fit <- kme_density(scale(faithful), 4, optimize = "all")
+  set.seed(17)
+  z <- simulate(fit, 20000)
+  expect_identical(dim(z), c(20000L, 2L))
+  expect_identical(colnames(z), colnames(faithful))
+  mean <- colSums(fit$weights * fit$means)
+  second <- crossprod(fit$means * sqrt(fit$weights)) +
+    sum(fit$weights * fit$variances) * diag(2)
+  # Four standard errors; fourth moments of standardised data are below 6.
+  expect_lt(max(abs(colMeans(z) - mean)), 4 / sqrt(20000))
+  expect_lt(max(abs(crossprod(z) / 20000 - second)), 4 * sqrt(6 / 20000))
+  expect_lt(abs(mean(predict(fit, z, type = "log")) -
+                  mean(predict(fit, simulate(fit, 20000), type = "log"))),
+            0.06)
+  set.seed(18)
+  before <- .Random.seed
+  one <- simulate(fit, 3, seed = 5)
+  expect_identical(.Random.seed, before)
+  expect_identical(simulate(fit, 3, seed = 5), one)
+  expect_identical(as.integer(attr(one, "seed")), 5L)
+  expect_null(attr(simulate(fit), "seed"))
+})
+
+test_that("update() fits again", {
+  set.seed(19)
+  fit <- kme_density(~ eruptions + waiting, faithful, m = 3, nstart = 5)
+  more <- update(fit, m = 5)
+  expect_identical(more$m, 5L)
+  expect_identical(more$kernel, fit$kernel)
+  from <- update(fit, start = fit, optimize = "all", validate = 0)
+  expect_equal(from$start[1:3], fit[c("weights", "means", "variances")])
+  expect_lte(from$objective, fit$objective)
+  expect_identical(update(from, m = 2)$m, 2L)
+  expect_identical(update(from, optimize = "weights")$validate, 0)
+  expect_identical(update(fit, estimator = "mkme")$estimator, "mkme")
+  part <- update(fit, data = faithful[1:100, ])
+  expect_identical(part$n, 100L)
+  expect_identical(part$terms, fit$terms)
+})
+
+test_that("plots draw the density", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  set.seed(20)
+  fit <- kme_density(iris[, 1:4], 3, optimize = "all")
+  curve <- plot(fit, columns = 3)
+  # The marginal of a mixture is the mixture of the marginals.
+  q <- list(weights = fit$weights, means = fit$means[, 3, drop = FALSE],
+            variances = fit$variances)
+  expect_equal(curve$density, density_R(q, matrix(curve$z)), tolerance = 1e-12)
+  expect_equal(sum(curve$density) * diff(curve$z[1:2]), 1, tolerance = 0.05)
+  surface <- plot(fit, c("Sepal.Width", "Petal.Length"), n = 60)
+  q$means <- fit$means[, 2:3]
+  expect_equal(surface$z[7, 9],
+               density_R(q, cbind(surface$x[7], surface$y[9])),
+               tolerance = 1e-12)
+  expect_identical(plot(fit, type = "path"), fit$path)
+  expect_visible(plot(fit)$x)
+  line <- kme_density(faithful$waiting, 2)
+  expect_named(plot(line, breaks = 5, col = "red", main = "A title"),
+               c("z", "density"))
+})
+
+test_that("fits print what was found", {
+  set.seed(21)
+  fit <- kme_density(scale(faithful), start = list(
+    weights = c(0.4, 0.6), means = rbind(c(-1.2, -1.2), c(0.7, 0.7)),
+    variances = c(0.2, 0.2)
+  ), kernel = kernel_rbf(1))
+  expect_snapshot({
+    fit
+    summary(fit)
+  })
+  all <- kme_density(iris[, c(1:4, 1:4)], 3, kernel_rbf("validate"), "mmkme",
+                     optimize = "all")
+  lines <- utils::capture.output(printed <- withVisible(print(all)))
+  expect_lte(length(lines), 10L)
+  expect_lte(max(nchar(lines)), 80L)
+  expect_identical(printed$value, all)
+  expect_false(printed$visible)
+  expect_match(paste(utils::capture.output(summary(all)), collapse = " "),
+               "3 more columns not shown")
+})
+
+test_that("what cannot be fitted is refused", {
+  x <- scale(faithful)
+  g <- gram(x)
+  estimate <- kme(x)
+  fit <- kme_density(x, 2)
+  start <- fit$start
+  target <- kme(x, estimator = "skmse", target = estimate)
+  expect_snapshot(writeLines(refusals(expression(
+    kme_density(), kme_density("a"), kme_density(x, 0), kme_density(x, 2.5),
+    kme_density(x[1:8, ]), kme_density(x[c(1, 1, 2, 2), ], 3),
+    kme_density(x[c(1, 1, 1), ], 1), kme_density(replace(x, 3, NA)),
+    kme_density(x[1, , drop = FALSE], 1),
+    kme_density(x, 2, "rbf"), kme_density(x, 2, kernel_laplace()),
+    kme_density(x, 2, kernel_poly(4)), kme_density(x, 2, kernel_rbf("fuse")),
+    kme_density(x, 2, kernel_poly(2), "mkme"),
+    kme_density(x, 2, kernel_linear(), "mmkme"),
+    kme_density(x, 2, estimator = "mean"), kme_density(x, 2, optimise = "all"),
+    kme_density(x, 2, optimize = "means"), kme_density(x, 2, nstart = 0),
+    kme_density(x, 2, validate = 0.2),
+    kme_density(x, 2, optimize = "all", validate = 1),
+    kme_density(x, 2, optimize = "all", validate = NA),
+    kme_density(x[1:12, ], 11, optimize = "all"),
+    kme_density(x, 2, floor = 0), kme_density(x, 3, start = start),
+    kme_density(x, start = 1:3), kme_density(x, start = start[1:2]),
+    kme_density(x[, 1], start = start),
+    kme_density(x, start = replace(start, "weights", list(c(1, 1)))),
+    kme_density(x, start = replace(start, "variances", list(c(1, 0)))),
+    kme_density(as_gram(g$K), 2), kme_density(g, 2, kernel_rbf()),
+    kme_density(x[1:9, ], 2, estimator = estimate),
+    kme_density(x, 2, kernel_rbf(), estimate),
+    kme_density(x, 2, estimator = target),
+    kme_density(x, 2, optimize = "all",
+                estimator = kme(x, weights = rep(1 / 272, 272))),
+    kme_density(y ~ a, data.frame(y = 1, a = 2)),
+    kme(x, kernel_rbf("validate")),
+    predict(fit, x[, 1]), predict(fit, type = "prob"), predict(fit, x, 3),
+    simulate(fit, 0), simulate(fit, 2, points = 3), summary(fit, 2),
+    plot(fit, 3), plot(fit, "a"), plot(fit, type = "path"),
+    update(fit, x = 1:3, m = 4)
+  ))))
+  expect_snapshot(writeLines(refusals(expression(
+    kme_density(1e200 * x, 2), kme_density(1e80 * x, 2, kernel_poly(3))
+  ), "kernmean_error_numeric")))
+})
