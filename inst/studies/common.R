@@ -70,27 +70,50 @@ load_package <- function() {
 
 # Work ----------------------------------------------------------------------
 
-# lapply(), on `cores` processes where future.apply is installed. What an item
-# gives must depend on the item only (its data, or its seed), so that the number
-# of processes changes nothing.
+# lapply(), on `cores` processes where future.apply is installed; NULL for the
+# processes that future::plan() gives. What an item gives must depend on the
+# item only (its data, or its seed), so that the number of processes changes
+# nothing.
 over <- function(items, f, cores) {
-  if (cores == 1) {
+  if (identical(cores, 1) || !is.null(cores) && !has_processes()) {
     return(lapply(items, f))
   }
-  if (!requireNamespace("future.apply", quietly = TRUE)) {
-    message("The package 'future.apply' is not installed: one process only.")
-    return(lapply(items, f))
+  if (!is.null(cores)) {
+    before <- future::plan(future::multisession, workers = cores)
+    on.exit(future::plan(before))
   }
-  before <- future::plan(future::multisession, workers = cores)
-  on.exit(future::plan(before))
   # The functions of the script, as closures in lists are not looked through.
   globals <- structure(TRUE, add = ls(globalenv()))
-  future.apply::future_lapply(items, f, future.seed = NULL,
-                              future.globals = globals,
-                              future.packages = "kernmean")
+  future.apply::future_lapply(items, function(item) {
+    kernmean_threads(1)
+    f(item)
+  }, future.seed = NULL, future.globals = globals,
+  future.packages = "kernmean")
+}
+
+has_processes <- function() {
+  found <- requireNamespace("future.apply", quietly = TRUE)
+  if (!found) {
+    message("The package 'future.apply' is not installed: one process only.")
+  }
+  found
+}
+
+# For several calls of over(): `cores` for it, the processes being started once.
+start_processes <- function(cores) {
+  if (cores == 1 || !has_processes()) return(1)
+  future::plan(future::multisession, workers = cores)
+  NULL
 }
 
 draw_seeds <- function(count) sample.int(.Machine$integer.max, count)
+
+# A seed that follows from a text alone, whatever else is computed.
+seed_of <- function(...) {
+  characters <- utf8ToInt(paste(..., sep = "|"))
+  Reduce(function(seed, next_one) (31 * seed + next_one) %% 2147483647,
+         characters, 7)
+}
 
 # Comparisons ---------------------------------------------------------------
 
@@ -108,6 +131,19 @@ gain <- function(a, b) {
 clear_sign <- function(difference, error) {
   sign(difference) * (abs(difference) > 2 * error)
 }
+
+# Two-sided sign test at 5% of whether b is smaller than a, in pairs, without
+# the ties: 1 (smaller), -1 (larger), or 0. Of 10 pairs it takes 9.
+sign_test <- function(a, b) {
+  wins <- sum(b < a)
+  losses <- sum(b > a)
+  if (wins + losses == 0) return(0)
+  p <- stats::binom.test(wins, wins + losses)$p.value
+  sign(wins - losses) * (p <= 0.05)
+}
+
+# "!", "" or "*" for -1, 0 and 1, all of one width.
+mark_signs <- function(signs) c("!", " ", "*")[signs + 2]
 
 # "better in 3, worse in 1, unclear in 2 of 6"
 count_signs <- function(signs) {
