@@ -43,8 +43,18 @@
 #'
 #' `kernel_rbf("validate")` chooses the bandwidth: \eqn{\theta^2}{theta^2} among
 #' the squared median distance times \eqn{4^{-2}, 4^{-1.5}, \ldots, 4}{4^(-2),
-#' 4^(-1.5), ..., 4}, by the mean log density of the points held out (a share of
-#' `validate`, or 0.2).
+#' 4^(-1.5), ..., 4}, by the mean log density of a share `validate` of the points
+#' that is held out of these fits; what is returned is fitted to all points.
+#'
+#' The points held out and the starts of k-means are random: call [set.seed()]
+#' first for the same result again. Few points held out are a rough guide:
+#' another draw may stop elsewhere, or choose another bandwidth.
+#'
+#' The fit does not maximise the likelihood, so AIC and BIC are no guide to the
+#' number of components, and optimal weights may have a lower likelihood than
+#' the start (with heavy tails, or a kernel that sees only moments, much lower:
+#' `print()` has both). Compare them by the log density of points that were held
+#' out, as in the last example.
 #'
 #' The density is on the scale of the data as they are given and the components
 #' are as wide in each column: [scale()] columns of different units first.
@@ -68,12 +78,14 @@
 #'   method.
 #' @param optimize `"weights"`, or `"all"` for means and variances too.
 #' @param nstart Number of random starts of k-means.
-#' @param validate Share of the points held out to stop `optimize = "all"`, a
-#'   number from 0 up to 0.9; `NULL` is 0.2 for `"all"`. Must be `NULL` or 0 for
-#'   `"weights"`.
+#' @param validate Share of the points held out to stop `optimize = "all"` and to
+#'   choose the bandwidth of `kernel_rbf("validate")`, a number from 0 up to 0.9.
+#'   `NULL` is 0.2 where there is something to decide, else 0, which is then the
+#'   only value.
 #' @param start Where to start instead: a fit of `kme_density()`, or a list with
 #'   `weights` (m numbers that sum to 1), `means` (m by d) and `variances` (m
-#'   positive numbers).
+#'   positive numbers). A start found with the points that are held out flatters
+#'   them: the fit then stops early, or at once.
 #' @param floor Smallest variance of a component, as a share of the mean
 #'   variance of the columns, a positive number.
 #' @param formula A formula without response.
@@ -110,7 +122,8 @@
 #' m(d + 2) - 1 degrees of freedom; the fit does not maximise it. `simulate()`
 #' draws `nsim` points, a matrix. `summary()` lists the components.
 #' [plot()][plot.kme_density] draws the density. `update()` fits again with
-#' other arguments, with the same bandwidth unless `kernel` is given.
+#' other arguments, on the same points with the same bandwidth unless `x` (or
+#' `data` for a fit by formula) or `kernel` is given.
 #'
 #' @references
 #' Song, L., Zhang, X., Smola, A., Gretton, A. and Schölkopf, B. (2008).
@@ -137,6 +150,11 @@
 #' fit <- kme_density(scale(faithful), m = 4, optimize = "all")
 #' summary(fit)
 #' plot(fit)
+#'
+#' # How many components? By the log density of points that are held out.
+#' x <- scale(faithful)
+#' out <- sample(nrow(x), 70)
+#' sapply(1:5, \(m) mean(predict(kme_density(x[-out, ], m), x[out, ], "log")))
 #' @export
 kme_density <- function(x, ...) {
   UseMethod("kme_density")
@@ -154,10 +172,10 @@ kme_density.default <- function(x, m = 10, kernel = kernel_rbf(),
   if (missing(x)) stop_input("'x' must be given: the sample")
   given <- if (missing(kernel)) NULL else check_kernel(kernel)
   optimize <- check_choice(optimize, c("weights", "all"), "optimize")
-  share <- check_validate(validate, optimize)
   nstart <- check_count(nstart, "nstart")
   floor <- check_number(floor, "floor", positive = TRUE)
   sample <- density_sample(x, given, estimator)
+  share <- check_validate(validate, optimize, sample$kernel)
   lowest <- floor * check_spread(sample$x)
   first <- check_start(start, sample$x)
   count <- check_mixture_size(m, missing(m), first, sample$x)
@@ -214,18 +232,23 @@ new_kme_density <- function(found, sample, plan, share, arguments) {
 
 # --- Arguments ---------------------------------------------------------------
 
-check_validate <- function(validate, optimize) {
+# The share of the points that is held out.
+check_validate <- function(validate, optimize, kernel) {
+  searched <- identical(kernel$bandwidth, "validate")
   if (is.null(validate)) {
-    return(if (optimize == "all") 0.2 else 0)
+    return(if (optimize == "all" || searched) 0.2 else 0)
   }
   validate <- check_number(validate, "validate")
   if (validate > 0.9) {
     stop_input("'validate' must be a share of the points up to 0.9, not ",
                format_number(validate))
   }
-  if (validate > 0 && optimize == "weights") {
+  if (validate > 0 && optimize == "weights" && !searched) {
     stop_input("'validate' must be 0 for optimize = \"weights\", which runs ",
                "to its end; choose optimize = \"all\"")
+  }
+  if (validate == 0 && searched) {
+    stop_input("'validate' must be positive for kernel_rbf(\"validate\")")
   }
   validate
 }
@@ -288,8 +311,10 @@ check_spread <- function(x) {
   if (spread == 0) {
     stop_input("'x' must have at least two distinct points")
   }
-  if (!is.finite(spread)) {
-    stop_kernmean("numeric", "variances overflow; rescale the columns of 'x'")
+  # Rates and squares of variances must be numbers too.
+  if (!(spread > 1e-140 && spread < 1e140)) {
+    stop_kernmean("numeric", "variances over- or underflow; rescale the ",
+                  "columns of 'x'")
   }
   spread
 }
@@ -301,9 +326,14 @@ check_start <- function(start, x) {
   }
   fields <- c("weights", "means", "variances")
   if (!is.list(start) || !all(fields %in% names(start))) {
+    missing <- if (is.list(start)) setdiff(fields, names(start))
     stop_input(
       "'start' must be a fit of kme_density() or a list with the names ",
-      "weights, means and variances, not ", describe(start)
+      "weights, means and variances, ", if (is.null(missing)) {
+        paste("not", describe(start))
+      } else {
+        paste0("which lacks ", toString(missing))
+      }
     )
   }
   weights <- start[["weights"]]

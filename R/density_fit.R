@@ -3,16 +3,16 @@
 
 # list(best, start, mean: the estimate matched, path, steps, heldout,
 # bandwidths). `plan` is list(optimize, lowest: the floor of variances, m: what
-# k-means is to find, begin: a function of the points that gives the start).
-# Points held out choose the bandwidth and where to stop; the fit to all points
-# then goes as far.
+# k-means is to find, begin: a function of the points that gives the start). A
+# share of the points is held out of first fits, which choose the bandwidth and
+# where to stop; the fit to all points then goes as far.
 fit_density <- function(sample, plan, share) {
   x <- sample$x
-  searched <- identical(sample$kernel$bandwidth, "validate")
-  if (share == 0 && !searched) {
+  if (share == 0) {
     return(fit_points(sample, x, sample$kernel, plan$begin(x), plan))
   }
-  rows <- heldout_rows(nrow(x), if (share > 0) share else 0.2)
+  searched <- identical(sample$kernel$bandwidth, "validate")
+  rows <- heldout_rows(nrow(x), share)
   kept <- x[-rows, , drop = FALSE]
   out <- x[rows, , drop = FALSE]
   check_kept(plan, kept)
@@ -23,14 +23,15 @@ fit_density <- function(sample, plan, share) {
   })
   scores <- vapply(trials, \(trial) heldout_score(trial$best, out), numeric(1))
   chosen <- which.min(scores)
-  trial <- trials[[chosen]]
   fit <- fit_points(sample, x, kernels[[chosen]], plan$begin(x), plan,
-                    take = if (share > 0) trial$steps)
-  if (share > 0) fit$path <- trial$path
+                    take = trials[[chosen]]$steps)
+  fit$path <- trials[[chosen]]$path
   fit$heldout <- rows
   if (searched) {
     thetas <- vapply(kernels, `[[`, numeric(1), "bandwidth")
-    fit$bandwidths <- data.frame(bandwidth = thetas, heldout = scores)
+    fit$bandwidths <- data.frame(bandwidth = thetas, heldout = scores)[
+      order(thetas), ]
+    rownames(fit$bandwidths) <- NULL
   }
   fit
 }
@@ -45,16 +46,21 @@ check_kept <- function(plan, kept) {
   distinct <- sum(!duplicated(kept))
   if (plan$m > distinct) {
     stop_input("'m' must be at most ", distinct, ", the number of distinct ",
-               "points that are not held out (validate = 0 holds out none), ",
-               "not ", plan$m)
+               "points that are not held out (by 'validate'), not ", plan$m)
   }
 }
 
+# Around the median, which comes first and so wins where all are as good.
 validation_kernels <- function(x) {
   median <- fit_kernel(kernel_rbf(), x)$bandwidth
-  lapply(median * 2^seq(-2, 1, by = 0.5), \(theta) {
-    kernel <- kernel_rbf(theta)
-    kernel$rule <- "held-out likelihood"
+  powers <- c(0, -0.5, 0.5, -1, 1, -1.5, -2)
+  lapply(powers, \(power) {
+    kernel <- kernel_rbf(median * 2^power)
+    kernel$rule <- paste0("held-out likelihood", if (power == -2) {
+      ", the smallest tried"
+    } else if (power == 1) {
+      ", the largest tried"
+    })
     kernel
   })
 }
@@ -199,7 +205,6 @@ look_every <- 10L
 # number of steps); no more than `most` steps (NULL: any number).
 match_all <- function(start, first, mean, match, plan, out, most) {
   m <- length(first$weights)
-  size <- length(first$means)
   read <- \(u) match(mixture_of(u, m))
   path <- follow(start, first, read, out, if (is.null(most)) Inf else most)
   # In units of the distance that is left, so that the stopping rule sees it.
@@ -218,20 +223,45 @@ match_all <- function(start, first, mean, match, plan, out, most) {
     }
     last$found
   }
-  scale <- sqrt(max(first$variances, stats::var(as.vector(first$means))))
+  size <- length(first$means)
+  widest <- max(first$variances, mean(scale(first$means, scale = FALSE)^2))
+  # A descent that is to be stopped goes through better densities in plain
+  # units, one to the end takes fewer steps in those of the embedding.
+  units <- if (is.null(out) && is.null(most)) {
+    embedding_units(first, mean$kernel, unit)
+  }
+  if (is.null(units)) units <- rep(c(1, sqrt(widest), 1), c(m, size, m))
   lowest <- pmin(log(plan$lowest), log(first$variances))
   tryCatch(
     stats::optim(
       free_parameters(first), \(u) (at(u)[1L] - first$objective) / unit,
       \(u) at(u)[-1L] / unit, method = "L-BFGS-B",
       lower = c(rep(-Inf, m + size), lowest),
-      upper = c(rep(Inf, m + size), rep(log(1e4 * scale^2), m)),
-      control = list(maxit = most_iterations, factr = 5e8, lmm = 10L,
-                     parscale = rep(c(1, scale, 1), c(m, size, m)))
+      upper = c(rep(Inf, m + size), rep(log(1e4 * widest), m)),
+      control = list(maxit = most_iterations, factr = 5e8,
+                     parscale = units)
     ),
     kernmean_enough = identity
   )
   path$end()
+}
+
+# Units in which each free parameter alone moves the embedding of the mixture by
+# the root of `distance2`, from the squared norms of its derivatives; NULL for
+# polynomials.
+embedding_units <- function(q, kernel, distance2) {
+  if (kernel$family != "rbf") {
+    return(NULL)
+  }
+  along <- drop(q$gram %*% q$weights)
+  height <- q$weights^2 * diag(q$gram)
+  theta2 <- rep_len(kernel$bandwidth, ncol(q$means))^2
+  rate <- 1 / outer(2 * q$variances, theta2, `+`)
+  norms2 <- c(
+    height - q$weights^2 * (2 * along - sum(q$weights * along)), height * rate,
+    height * q$variances^2 * (rowSums(rate)^2 + 2 * rowSums(rate^2)) / 4
+  )
+  sqrt(distance2 / pmax(norms2, 1e-6 * max(norms2)))
 }
 
 # Keeps count of the steps that lower J, and the best mixture: by the points

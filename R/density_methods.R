@@ -107,8 +107,8 @@ print.kme_density <- function(x, digits = max(3L, getOption("digits") - 3L),
   cat(describe_fit(x), sep = "\n")
   cat("distance to the kernel mean ", number(sqrt(x$distance2)), ", at the ",
       "start ", number(sqrt(start_distance2(x))), "\n", sep = "")
-  cat("mean log density of the sample ",
-      number(mean(mixture_log(x, x$x))), "\n", sep = "")
+  cat("mean log density of the sample ", number(mean(mixture_log(x, x$x))),
+      ", at the start ", number(mean(mixture_log(x$start, x$x))), "\n", sep = "")
   invisible(x)
 }
 
@@ -121,27 +121,35 @@ mean_name <- function(object) {
          mkme = "MKME", mmkme = "MMKME")
 }
 
-# What was optimised, and where it stopped.
+# What was optimised, and what the points held out decided.
 describe_fit <- function(object) {
   begun <- if (is.null(object$arguments$start)) "k-means" else "the given start"
-  if (object$optimize == "weights") {
-    return(paste("means and variances of", begun, "and optimal weights"))
-  }
   steps <- object$steps
   what <- if (identical(steps, "start")) {
     paste("the start itself,", begun)
-  } else if (identical(steps, "weights")) {
+  } else if (is.null(steps) || identical(steps, "weights")) {
     paste("means and variances of", begun, "and optimal weights")
   } else {
     paste("all parameters,", steps, if (steps == 1L) "step" else "steps",
           "from", begun, "and optimal weights")
   }
+  empty <- sum(object$weights < 1e-8)
+  c(
+    paste0(what, if (empty > 0L) paste0(" (", empty, " of ", object$m, " 0)")),
+    if (!is.null(object$heldout)) describe_heldout(object)
+  )
+}
+
+describe_heldout <- function(object) {
+  count <- length(object$heldout)
   path <- object$path
-  c(what, if (object$validate > 0) paste0(
-    "stopped by ", length(object$heldout), " points held out: log density ",
-    format_number(-min(path$heldout)), " (start ",
-    format_number(-path$heldout[1L]), ")"
-  ))
+  scores <- if (is.null(path)) object$bandwidths$heldout else path$heldout
+  paste0(
+    "decided by ", count, if (count == 1L) " point" else " points",
+    " held out: log density ", format_number(-min(scores)),
+    if (!is.null(path)) paste0(" (start ", format_number(-path$heldout[1L]),
+                               ")")
+  )
 }
 
 # The row of the path where the fit stopped.
@@ -179,8 +187,8 @@ print.summary.kme_density <- function(x, digits = max(3L, getOption("digits") -
   shown <- x$components[seq_len(min(ncol(x$components),
                                     2L + most_columns_shown))]
   cat("\nComponents: weight, standard deviation, means",
-      if (more > 0L) paste0(" (", more, " more columns not shown)"), "\n",
-      sep = "")
+      if (more > 0L) paste0(" (", more, " more columns in its field means)"),
+      "\n", sep = "")
   print(shown, digits = digits)
   likelihood <- logLik(x$fit)
   cat("\nlog-likelihood ", format(c(likelihood), digits = digits), " on ",

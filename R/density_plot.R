@@ -20,8 +20,9 @@
 #'   two, or the only one.
 #' @param type `"density"` or `"path"`.
 #' @param n Points on an axis of the grid.
-#' @param ... Passed to [hist()] (one column), [contour()] (two), or
-#'   [plot.default()] (path).
+#' @param ... Passed to the plot of [hist()] (one column; `breaks` to `hist()`
+#'   itself); for two columns titles, labels and limits to [image()], the rest
+#'   to [contour()]; for the path to [plot.default()].
 #' @return What was drawn, invisibly: a data frame with `z` and `density`;
 #'   `list(x, y, z)` as of [contour()]; the `path`.
 #' @family densities
@@ -61,8 +62,11 @@ check_shown <- function(columns, x) {
   if (!ok || anyDuplicated(at)) {
     stop_input("'columns' must be one or two different columns of the fit, by ",
                "number up to ", ncol(x), " or by name, not ",
-               if (length(columns) %in% 1:3) toString(columns) else
-                 describe(columns))
+               if (is.numeric(columns) && length(columns) %in% 1:3) {
+                 toString(columns)
+               } else {
+                 describe(columns)
+               })
   }
   as.integer(at)
 }
@@ -126,16 +130,13 @@ plot_path <- function(object, ...) {
   step <- suppressWarnings(as.numeric(path$step))
   step[is.na(step)] <- 0
   draw(graphics::plot, list(
-    x = step[-1L], y = value[-1L], type = "l", lwd = 2, las = 1,
-    ylim = range(value), xlab = "steps",
-    ylab = if (heldout) "mean log density of the points held out" else "J",
+    x = step[-1L], y = value[-1L], type = "l", lwd = 2, ylim = range(value),
+    xlab = "steps (dashed: the start, point: what was returned)",
+    ylab = if (heldout) "log density of the points held out" else "J",
     main = "Where the fit stopped"
   ), ...)
   abline(h = value[1L], lty = 2, col = "grey40")
   at <- best_row(object)
   points(step[at], value[at], pch = 19, col = "#D55E00")
-  legend(if (heldout) "bottomleft" else "topright", c("kept", "the start"),
-         pch = c(19, NA), lty = c(NA, 2), col = c("#D55E00", "grey40"),
-         bg = "white", box.col = "grey60")
   invisible(path)
 }

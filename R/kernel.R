@@ -268,8 +268,8 @@ fit_kernel <- function(kernel, x) {
   }
   only <- c(fuse = "mmd_test()", validate = "kme_density()")
   if (is.character(bandwidth) && bandwidth %in% names(only)) {
-    stop_input("'bandwidth' must not be \"", bandwidth, "\" but in ",
-               only[[bandwidth]])
+    stop_input("'bandwidth' must be something else here: \"", bandwidth,
+               "\" is for ", only[[bandwidth]], " only")
   }
   if (is.character(bandwidth)) {
     return(median_bandwidth(kernel, x))

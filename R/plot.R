@@ -18,8 +18,8 @@
 #' @param type What to draw, also as the second argument; by default the first
 #'   that applies.
 #' @param n Points on an axis of the grid for the embedding.
-#' @param ... Passed to [plot.default()] (`"embedding"` in two columns:
-#'   [contour()]).
+#' @param ... Passed to [plot.default()] (`"embedding"` in two columns: titles,
+#'   labels and limits to [image()], the rest to [contour()]).
 #' @return What was drawn, invisibly: a data frame with `lambda` (or `noise`)
 #'   and `score`, `noise` and `relative`, `z` and `value`, or `rank` and
 #'   `weight`; for two columns `list(x, y, z)` as of [contour()].
@@ -221,8 +221,12 @@ plot_contours <- function(object, n, ...) {
 }
 
 # The image and contours of the function `at` over the plane of the points x.
-# colours(value) gives the range of values and the colours for it.
+# colours(value) gives the range of values and the colours for it. Of the
+# caller's dots, titles and limits are for the frame, the rest for the contours.
 draw_surface <- function(x, at, n, title, ..., colours) {
+  dots <- list(...)
+  framed <- names(dots) %in% c("main", "sub", "xlab", "ylab", "xlim", "ylim",
+                               "asp", "las", "axes", "ann")
   axes <- lapply(1:2, \(j) {
     ends <- padded_range(x[, j])
     seq(ends[1], ends[2], length.out = n)
@@ -230,12 +234,15 @@ draw_surface <- function(x, at, n, title, ..., colours) {
   value <- matrix(at(as.matrix(expand.grid(axes))), n, n)
   names <- axis_names(x)
   scale <- colours(value)
-  image(axes[[1]], axes[[2]], value, las = 1, xlab = names[1], ylab = names[2],
-        zlim = scale[[1L]], col = scale[[2L]], main = title, useRaster = TRUE)
-  draw(contour, list(
+  do.call(draw, c(list(image, list(
+    x = axes[[1]], y = axes[[2]], z = value, las = 1, xlab = names[1],
+    ylab = names[2], zlim = scale[[1L]], col = scale[[2L]], main = title,
+    useRaster = TRUE
+  )), dots[framed]))
+  do.call(draw, c(list(contour, list(
     x = axes[[1]], y = axes[[2]], z = value, add = TRUE, col = "grey20",
     labcex = 0.8
-  ), ...)
+  )), dots[!framed]))
   list(x = axes[[1]], y = axes[[2]], z = value)
 }
 

@@ -276,27 +276,34 @@ static void add_points(const km_kernel *kernel, const km_estimate *e, const km_m
   }
 }
 
+/* Is t_l the same for all l? */
+static int is_even(const km_kernel *kernel, size_t d, const double *e) {
+  int even = 1;
+  for (size_t l = 1; l < d; l++)
+    even = even && kernel->scale[l] == kernel->scale[0] && (!e || e[l] == e[0]);
+  return even;
+}
+
 /* 1 / t_l and its square for t_l = theta_l^2 + v + e_l (e NULL: 0), their sum in *total; returns
    log prod_l theta_l / sqrt(t_l). theta_l = 1 / scale_l. */
-static double rates(const km_kernel *kernel, size_t d, double v, const double *e, double *rate,
-                    double *rate2, double *total) {
-  const double *scale = kernel->scale;
-  double log_height = 0, ratio = 0;
-  *total = 0;
-  for (size_t l = 0; l < d; l++) {
-    if (l > 0 && scale[l] == scale[l - 1] && (!e || e[l] == e[l - 1])) {
-      rate[l] = rate[l - 1];
-      rate2[l] = rate2[l - 1];
-    } else {
-      const double theta2 = 1 / (scale[l] * scale[l]), extra = v + (e ? e[l] : 0);
-      rate[l] = 1 / (theta2 + extra);
-      rate2[l] = rate[l] * rate[l];
-      ratio = log1p(extra / theta2);
-    }
-    log_height -= ratio / 2;
-    *total += rate[l];
+static double rates(const km_kernel *kernel, int even, size_t d, double v, const double *e,
+                    double *restrict rate, double *restrict rate2, double *total) {
+  double sum = 0, log_ratio = 0;
+  for (size_t l = 0; l < (even ? 1 : d); l++) {
+    const double theta2 = 1 / (kernel->scale[l] * kernel->scale[l]), extra = v + (e ? e[l] : 0);
+    rate[l] = 1 / (theta2 + extra);
+    rate2[l] = rate[l] * rate[l];
+    sum += rate[l];
+    log_ratio += log1p(extra / theta2);
   }
-  return log_height;
+  if (even)
+    for (size_t l = 1; l < d; l++) {
+      rate[l] = rate[0];
+      rate2[l] = rate2[0];
+    }
+  const double times = even ? (double) d : 1;
+  *total = times * sum;
+  return -times * log_ratio / 2;
 }
 
 /* Two components: means of d numbers, and variances. */
@@ -308,12 +315,16 @@ typedef struct {
 
 /* Their inner product, and its derivatives by a (to_mean: d) and v; those by b and u are -to_mean
    and to_variance. rate, rate2: d. */
-static double rbf_pair(const km_kernel *kernel, const pair *p, double *restrict rate,
+static double rbf_pair(const km_kernel *kernel, int even, const pair *p, double *restrict rate,
                        double *restrict rate2, double *restrict to_mean, double *to_variance) {
+  const double *a = p->a, *b = p->b;
   double total, square = 0, other = 0;
-  const double log_height = rates(kernel, p->d, p->v + p->u, NULL, rate, rate2, &total);
+  const double log_height = rates(kernel, even, p->d, p->v + p->u, NULL, rate, rate2, &total);
+#ifdef _OPENMP
+#pragma omp simd reduction(+ : square, other)
+#endif
   for (size_t l = 0; l < p->d; l++) {
-    const double difference = p->a[l] - p->b[l], moved = difference * rate[l];
+    const double difference = a[l] - b[l], moved = difference * rate[l];
     square += difference * moved;
     other += moved * moved;
     to_mean[l] = -moved;
@@ -367,7 +378,7 @@ static double add_pairs(const km_kernel *kernel, const km_mixture *q, const doub
                         const km_matching *out, double *to_means, double *scratch) {
   const size_t m = q->m, d = q->d;
   const double *weights = q->weights;
-  const int rbf = kernel->family == KM_RBF;
+  const int rbf = kernel->family == KM_RBF, even = rbf && is_even(kernel, d, NULL);
   double *to_mean = scratch, *rate = scratch + d, *rate2 = scratch + 2 * d, form = 0;
   for (size_t j = 0; j < m; j++)
     for (size_t k = 0; k <= j; k++) {
@@ -375,7 +386,7 @@ static double add_pairs(const km_kernel *kernel, const km_mixture *q, const doub
       const pair p = {d, means + j * d, means + k * d, q->variances[j], q->variances[k]};
       double value, to_variance;
       if (rbf)
-        value = rbf_pair(kernel, &p, rate, rate2, to_mean, &to_variance);
+        value = rbf_pair(kernel, even, &p, rate, rate2, to_mean, &to_variance);
       else
         value = poly_pair(kernel, &p, to_mean, &to_variance);
       subtract(d, -twice, to_mean, to_means + j * d);
@@ -401,7 +412,7 @@ size_t km_match_work(const km_mixture *mixture, const km_estimate *estimate) {
 double km_match(const km_kernel *kernel, const km_estimate *estimate, const km_mixture *mixture,
                 const km_matching *out, double *work) {
   const size_t m = mixture->m, d = mixture->d, n = estimate->n, size = d + TO_MEAN;
-  const int rbf = kernel->family == KM_RBF;
+  const int rbf = kernel->family == KM_RBF, even = rbf && is_even(kernel, d, estimate->noise);
   double *sums = work, *means = sums + worker_count(n) * m * size, *zeros = means + m * d;
   double *rate = zeros + m * d, *rate2 = rate + m * d, *to_means = rate2 + m * d;
   double *log_height = to_means + m * d, *total = log_height + m, *norms = total + m;
@@ -410,7 +421,7 @@ double km_match(const km_kernel *kernel, const km_estimate *estimate, const km_m
     for (size_t l = 0; l < d; l++) means[l + j * d] = mixture->means[j + l * m];
   if (rbf) {
     for (size_t j = 0; j < m; j++)
-      log_height[j] = rates(kernel, d, mixture->variances[j], estimate->noise, rate + j * d,
+      log_height[j] = rates(kernel, even, d, mixture->variances[j], estimate->noise, rate + j * d,
                             rate2 + j * d, total + j);
   } else {
     memset(zeros, 0, m * d * sizeof *zeros);
@@ -418,9 +429,6 @@ double km_match(const km_kernel *kernel, const km_estimate *estimate, const km_m
     for (size_t l = 0; l < d; l++)
       for (size_t i = 0; i < n; i++) norms[i] += estimate->x[i + l * n] * estimate->x[i + l * n];
   }
-  int even = 1;
-  for (size_t l = 1; l < d; l++)
-    even = even && kernel->scale[l] == kernel->scale[0] && estimate->noise[l] == estimate->noise[0];
   const layout at = {means, rbf ? means : zeros, rate, rate2, log_height, norms, even};
   add_points(kernel, estimate, mixture, &at, sums);
   for (size_t worker = 1; worker < worker_count(n); worker++)

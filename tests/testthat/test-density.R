@@ -275,9 +275,10 @@ test_that("a fit that goes as far as another takes the same steps", {
   fit <- kme_density(x, 4, optimize = "all", validate = 0)
   plan <- list(optimize = "all", lowest = fit$floor)
   sample <- list(x = x, estimator = fit$mean)
-  part <- \(take) fit_points(sample, x, fit$kernel, fit$start, plan,
-                             take = take)
-  expect_identical(part(30L)$best$objective, fit$path$objective[5])
+  part <- \(take, out = NULL) fit_points(sample, x, fit$kernel, fit$start, plan,
+                                         out = out, take = take)
+  first <- part(NULL, x[1:9, ])
+  expect_identical(part(30L)$best$objective, first$path$objective[5])
   expect_identical(part(30L)$steps, 30L)
   expect_identical(part("start")$best$objective, fit$start$objective)
   expect_identical(part("weights")$best$objective, fit$path$objective[2])
@@ -319,6 +320,11 @@ test_that("the bandwidth is the best of those tried on the points held out", {
     expect_identical(fit$mean$n, 272L)
     expect_length(fit$heldout, 54L)
   }
+  fit <- kme_density(x, 5, kernel_rbf("validate"), validate = 0.5)
+  expect_length(fit$heldout, 136L)
+  # One component's variance and mean do not depend on the bandwidth at all.
+  fit <- kme_density(x, 1, kernel_rbf("validate"))
+  expect_equal(fit$kernel$bandwidth, median, tolerance = 1e-12)
   again <- update(fit, optimize = "weights")
   expect_identical(again$kernel$bandwidth, fit$kernel$bandwidth)
 })
@@ -372,6 +378,8 @@ test_that("degenerate samples that have a density are fitted", {
   expect_identical(fit$start$means, twice[1:5, ])
   expect_identical(fit$variances, rep(fit$floor, 5))
   expect_identical(kme_density(twice, 1)$weights, 1)
+  one <- kme_density(faithful$waiting, 1, optimize = "all", validate = 0)
+  expect_lt(one$objective, one$start$objective)
   two <- kme_density(c(0, 1), 2, optimize = "all", validate = 0)
   expect_equal(sort(two$start$means), c(0, 1))
   # Far from 0, and in other units
@@ -496,7 +504,7 @@ test_that("fits print what was found", {
   expect_identical(printed$value, all)
   expect_false(printed$visible)
   expect_match(paste(utils::capture.output(summary(all)), collapse = " "),
-               "3 more columns not shown")
+               "3 more columns in its field means")
 })
 
 test_that("what cannot be fitted is refused", {
@@ -520,6 +528,7 @@ test_that("what cannot be fitted is refused", {
     kme_density(x, 2, validate = 0.2),
     kme_density(x, 2, optimize = "all", validate = 1),
     kme_density(x, 2, optimize = "all", validate = NA),
+    kme_density(x, 2, kernel_rbf("validate"), validate = 0),
     kme_density(x[1:12, ], 11, optimize = "all"),
     kme_density(x, 2, floor = 0), kme_density(x, 3, start = start),
     kme_density(x, start = 1:3), kme_density(x, start = start[1:2]),
@@ -540,6 +549,7 @@ test_that("what cannot be fitted is refused", {
     update(fit, x = 1:3, m = 4)
   ))))
   expect_snapshot(writeLines(refusals(expression(
-    kme_density(1e200 * x, 2), kme_density(1e80 * x, 2, kernel_poly(3))
+    kme_density(1e200 * x, 2), kme_density(1e-100 * x, 2),
+    kme_density(1e80 * x, 2, kernel_poly(3))
   ), "kernmean_error_numeric")))
 })
