@@ -25,16 +25,20 @@
 #'   \item{`optimize = "all"`}{goes on from there over \eqn{\pi}{pi},
 #'     \eqn{\theta}{theta} and \eqn{\log\sigma^2}{log sigma^2} together by
 #'     L-BFGS-B ([stats::optim()], analytic gradient, at most 500 iterations,
-#'     \eqn{\sigma_j^2}{sigma_j^2} never below the floor).}
+#'     \eqn{\sigma_j^2}{sigma_j^2} never below the floor, or the start's
+#'     where that is lower).}
 #' }
 #'
 #' Matching the embedding to the end fits it too closely: beyond some point the
 #' density gets worse, for the points fitted as well as for new ones. So with
 #' `optimize = "all"` a share `validate` of the points, drawn at random, is held
-#' out of a first fit; after every 10 steps that lower J their mean log density
-#' is computed, and the step where it is best, the start and the optimal weights
-#' included, is where the fit to all points then stops. `validate = 0` goes on
-#' to convergence.
+#' out of a first fit, and their log density is looked at: at the start, at the
+#' optimal weights, and after every 10 steps (evaluations of J that are below all
+#' before). The fit to all points then takes as many steps as the first look that
+#' is not worse than the start and within one standard error of the best look:
+#' with few points held out the best of many looks is best by chance. (The median
+#' distance and the floor of the variances are those of all points in both fits.)
+#' `validate = 0` goes on to convergence, or 500 iterations.
 #'
 #' A linear kernel sees the mean of a distribution only, polynomial kernels its
 #' first moments: many mixtures match equally well. With the linear kernel and
@@ -43,12 +47,17 @@
 #'
 #' `kernel_rbf("validate")` chooses the bandwidth: \eqn{\theta^2}{theta^2} among
 #' the squared median distance times \eqn{4^{-2}, 4^{-1.5}, \ldots, 4}{4^(-2),
-#' 4^(-1.5), ..., 4}, by the mean log density of a share `validate` of the points
-#' that is held out of these fits; what is returned is fitted to all points.
+#' 4^(-1.5), ..., 4}, by the mean log density of a share `validate` of the
+#' points that is held out of these fits; what is returned is fitted to all
+#' points.
 #'
 #' The points held out and the starts of k-means are random: call [set.seed()]
 #' first for the same result again. Few points held out are a rough guide:
 #' another draw may stop elsewhere, or choose another bandwidth.
+#'
+#' Estimates that shrink towards 0 have less mass than a density: matched to the
+#' end, with `validate = 0`, the rest may go to a component far wider than the
+#' data.
 #'
 #' The fit does not maximise the likelihood, so AIC and BIC are no guide to the
 #' number of components, and optimal weights may have a lower likelihood than
@@ -60,7 +69,8 @@
 #' are as wide in each column: [scale()] columns of different units first.
 #'
 #' @section Cost:
-#' J and its gradient take 8nmd flops and nm exponentials, and O(m^2 d) for G;
+#' J and its gradient take 6nmd flops (9nmd if bandwidths or noise differ by
+#' column) and nm exponentials, and O(m^2 d) for G;
 #' memory is O(nd) beyond what the estimate takes (see [kme()]: F-KMSE stores
 #' the Gram matrix). Twice as many threads halve that for large n. k-means takes
 #' O(nmd) for each of its iterations and starts. The density of N new points
@@ -78,10 +88,10 @@
 #'   method.
 #' @param optimize `"weights"`, or `"all"` for means and variances too.
 #' @param nstart Number of random starts of k-means.
-#' @param validate Share of the points held out to stop `optimize = "all"` and to
-#'   choose the bandwidth of `kernel_rbf("validate")`, a number from 0 up to 0.9.
-#'   `NULL` is 0.2 where there is something to decide, else 0, which is then the
-#'   only value.
+#' @param validate Share of the points held out to stop `optimize = "all"` and
+#'   to choose the bandwidth of `kernel_rbf("validate")`, a number from 0 up to
+#'   0.9. `NULL` is 0.2 where there is something to decide, else 0, which is
+#'   then the only value.
 #' @param start Where to start instead: a fit of `kme_density()`, or a list with
 #'   `weights` (m numbers that sum to 1), `means` (m by d) and `variances` (m
 #'   positive numbers). A start found with the points that are held out flatters
@@ -100,11 +110,12 @@
 #' \item{start}{the start, a list with `weights`, `means`, `variances` and
 #'   `objective`}
 #' \item{path}{for `optimize = "all"` a data frame: `step` (`"start"`,
-#'   `"weights"`, then the number of steps that lowered J) and `objective`; with
-#'   validation those of the first fit, and `heldout`, the mean negative log
-#'   density of the points held out}
-#' \item{steps}{what was returned: `"start"`, `"weights"` or the number of
-#'   steps; `NULL` for `optimize = "weights"`}
+#'   `"weights"`, then the number of steps) and `objective`; with validation
+#'   those of the first fit, and `heldout`, the mean negative log density of the
+#'   points held out}
+#' \item{steps}{where in the path the fit stopped: `"start"`, `"weights"` or the
+#'   number of steps (the fit to all points may have converged in fewer); `NULL`
+#'   for `optimize = "weights"`}
 #' \item{heldout}{the rows held out, or `NULL`}
 #' \item{bandwidths}{for `kernel_rbf("validate")` a data frame of the bandwidths
 #'   tried and their `heldout`, else `NULL`}
@@ -188,9 +199,8 @@ kme_density.default <- function(x, m = 10, kernel = kernel_rbf(),
   )
   found <- fit_density(sample, plan, share)
   new_kme_density(found, sample, plan, share, list(
-    m = if (missing(m)) NULL else m, kernel = given, estimator = estimator,
-    optimize = optimize, nstart = nstart, validate = validate, start = start,
-    floor = floor
+    m = count, kernel = given, estimator = estimator, optimize = optimize,
+    nstart = nstart, validate = validate, start = first, floor = floor
   ))
 }
 
@@ -284,7 +294,13 @@ density_sample <- function(x, kernel, estimator) {
       "estimator (\"mkme\", \"mmkme\"), not ", format_kernel(kernel)
     )
   }
-  if (!identical(kernel$bandwidth, "validate")) kernel <- fit_kernel(kernel, x)
+  if (!identical(kernel$bandwidth, "validate")) {
+    kernel <- fit_kernel(kernel, x)
+    if (!all(in_reach(kernel$bandwidth^2))) {
+      stop_kernmean("numeric", "squared bandwidths over- or underflow; ",
+                    "rescale the columns of 'x'")
+    }
+  }
   list(x = x, gram = gram, kernel = kernel, estimator = estimator)
 }
 
@@ -296,11 +312,13 @@ check_fit <- function(fit, x, kernel, gram) {
   if (!is.null(fit$target) && fit$target_weight != 0) {
     stop_input("'estimator' must be a fit of kme() without target")
   }
-  if (is.null(gram) && !is.null(kernel) ||
-        !same_kernel(fit$kernel, if (is.null(gram)) fit$kernel else kernel,
-                     ncol(x))) {
+  if (is.null(gram) && !is.null(kernel)) {
     stop_input("'kernel' must not be given when 'estimator' is a fit, which ",
                "has its own")
+  }
+  if (!is.null(gram) && !same_kernel(fit$kernel, kernel, ncol(x))) {
+    stop_input("'estimator' must be a fit with the kernel of the gram, ",
+               format_kernel(kernel), ", not ", format_kernel(fit$kernel))
   }
   fit$kernel
 }
@@ -308,16 +326,18 @@ check_fit <- function(fit, x, kernel, gram) {
 # The mean variance of the columns.
 check_spread <- function(x) {
   spread <- if (nrow(x) > 1L) mean(apply(x, 2, stats::var)) else 0
-  if (spread == 0) {
+  if (spread == 0 && all(x == rep(x[1L, ], each = nrow(x)))) {
     stop_input("'x' must have at least two distinct points")
   }
-  # Rates and squares of variances must be numbers too.
-  if (!(spread > 1e-140 && spread < 1e140)) {
+  if (!in_reach(spread)) {
     stop_kernmean("numeric", "variances over- or underflow; rescale the ",
                   "columns of 'x'")
   }
   spread
 }
+
+# Squares and inverses must be numbers too.
+in_reach <- function(variance) variance > 1e-140 & variance < 1e140
 
 # list(weights, means, variances) of the user's start, or NULL.
 check_start <- function(start, x) {
@@ -341,10 +361,10 @@ check_start <- function(start, x) {
         any(weights < 0) || abs(sum(weights) - 1) > 1e-8) {
     stop_input("'start$weights' must be non-negative and sum to 1")
   }
-  means <- check_data(start[["means"]], "start$means")
-  if (!identical(dim(means), c(length(weights), ncol(x)))) {
-    stop_input("'start$means' must be ", length(weights), " x ", ncol(x),
-               ", not ", nrow(means), " x ", ncol(means))
+  means <- check_newdata(start[["means"]], x, "start$means")
+  if (nrow(means) != length(weights)) {
+    stop_input("'start$means' must have ", length(weights), " rows, one for ",
+               "each component, not ", nrow(means))
   }
   variances <- start[["variances"]]
   if (!is.numeric(variances) || length(variances) != length(weights) ||

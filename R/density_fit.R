@@ -15,17 +15,17 @@ fit_density <- function(sample, plan, share) {
   rows <- heldout_rows(nrow(x), share)
   kept <- x[-rows, , drop = FALSE]
   out <- x[rows, , drop = FALSE]
-  check_kept(plan, kept)
+  check_kept(plan, kept, sample$estimator)
   start <- plan$begin(kept)
   kernels <- if (searched) validation_kernels(x) else list(sample$kernel)
   trials <- lapply(kernels, \(kernel) {
     fit_points(sample, kept, kernel, start, plan, out)
   })
-  scores <- vapply(trials, \(trial) heldout_score(trial$best, out), numeric(1))
+  scores <- vapply(trials, `[[`, numeric(1), "score")
   chosen <- which.min(scores)
   fit <- fit_points(sample, x, kernels[[chosen]], plan$begin(x), plan,
                     take = trials[[chosen]]$steps)
-  fit$path <- trials[[chosen]]$path
+  fit[c("path", "steps")] <- trials[[chosen]][c("path", "steps")]
   fit$heldout <- rows
   if (searched) {
     thetas <- vapply(kernels, `[[`, numeric(1), "bandwidth")
@@ -41,12 +41,17 @@ heldout_rows <- function(n, share) {
   sort(sample.int(n, min(max(1L, round(share * n)), n - 1L)))
 }
 
-# What is left must still take the components.
-check_kept <- function(plan, kept) {
+# What is left must still take the components, and the estimator.
+check_kept <- function(plan, kept, estimator) {
   distinct <- sum(!duplicated(kept))
   if (plan$m > distinct) {
     stop_input("'m' must be at most ", distinct, ", the number of distinct ",
                "points that are not held out (by 'validate'), not ", plan$m)
+  }
+  if (nrow(kept) < 2L && !identical(estimator, "kme")) {
+    stop_input("'validate' must leave at least 2 points for estimator \"",
+               if (is.character(estimator)) estimator else estimator$estimator,
+               "\", not ", nrow(kept))
   }
 }
 
@@ -65,8 +70,9 @@ validation_kernels <- function(x) {
   })
 }
 
-# The fit to the points x. With `out` these points decide where to stop; `take`
-# says how far to go: "start", "weights" or a number of steps.
+# The fit to the points x. With `out` these points decide where to stop, and
+# there is their `score` too; `take` says how far to go: "start", "weights" or a
+# number of steps.
 fit_points <- function(sample, x, kernel, start, plan, out = NULL,
                        take = NULL) {
   mean <- part_mean(sample, x, kernel)
@@ -75,13 +81,12 @@ fit_points <- function(sample, x, kernel, start, plan, out = NULL,
   check_match(first)
   best <- match_weights(first, match)
   found <- list(start = first, best = best, mean = mean)
-  if (plan$optimize == "all") {
-    further <- switch(
-      if (is.character(take)) take else "on",
-      start = list(best = first, steps = take),
-      weights = list(steps = take),
-      match_all(first, best, mean, match, plan, out, take)
-    )
+  if (identical(take, "start")) {
+    found$best <- first
+  } else if (plan$optimize == "weights") {
+    found$score <- if (!is.null(out)) -mean(mixture_log(best, out))
+  } else if (!identical(take, "weights")) {
+    further <- match_all(first, best, mean, match, plan, out, take)
     found[names(further)] <- further
   }
   found
@@ -149,7 +154,11 @@ mixture_of <- function(u, m) {
 kmeans_start <- function(x, m, nstart, lowest) {
   found <- if (m == 1L || sum(!duplicated(x)) > m) {
     # That some run needs more iterations does not matter for the best of them.
-    suppressWarnings(stats::kmeans(x, m, iter.max = 100L, nstart = nstart))
+    tryCatch(
+      suppressWarnings(stats::kmeans(x, m, iter.max = 100L, nstart = nstart)),
+      error = \(e) stop_kernmean("numeric", "k-means failed: ",
+                                 conditionMessage(e))
+    )
   } else {
     each_point(x)
   }
@@ -205,11 +214,14 @@ look_every <- 10L
 # number of steps); no more than `most` steps (NULL: any number).
 match_all <- function(start, first, mean, match, plan, out, most) {
   m <- length(first$weights)
+  size <- length(first$means)
   read <- \(u) match(mixture_of(u, m))
   path <- follow(start, first, read, out, if (is.null(most)) Inf else most)
-  # In units of the distance that is left, so that the stopping rule sees it.
-  unit <- first$objective + mean$norm2
-  if (unit <= 1e-14 * (abs(first$objective) + mean$norm2)) {
+  # In units of the distance that is left (far less than 1/n of it cannot be
+  # seen where the kernel is narrow), so that the stopping rule sees it.
+  left <- first$objective + mean$norm2
+  unit <- min(left, abs(first$objective))
+  if (left <= 1e-14 * (abs(first$objective) + mean$norm2) || unit == 0) {
     return(path$end())
   }
   evaluate <- free_matcher(mean, m)
@@ -223,7 +235,6 @@ match_all <- function(start, first, mean, match, plan, out, most) {
     }
     last$found
   }
-  size <- length(first$means)
   widest <- max(first$variances, mean(scale(first$means, scale = FALSE)^2))
   # A descent that is to be stopped goes through better densities in plain
   # units, one to the end takes fewer steps in those of the embedding.
@@ -238,10 +249,11 @@ match_all <- function(start, first, mean, match, plan, out, most) {
       \(u) at(u)[-1L] / unit, method = "L-BFGS-B",
       lower = c(rep(-Inf, m + size), lowest),
       upper = c(rep(Inf, m + size), rep(log(1e4 * widest), m)),
-      control = list(maxit = most_iterations, factr = 5e8,
-                     parscale = units)
+      control = list(maxit = most_iterations, factr = 5e8, parscale = units)
     ),
-    kernmean_enough = identity
+    kernmean_enough = identity,
+    error = \(e) stop_kernmean("numeric", "the descent failed: ",
+                               conditionMessage(e))
   )
   path$end()
 }
@@ -264,20 +276,22 @@ embedding_units <- function(q, kernel, distance2) {
   sqrt(distance2 / pmax(norms2, 1e-6 * max(norms2)))
 }
 
-# Keeps count of the steps that lower J, and the best mixture: by the points
-# held out, looked at now and then, or by J where there are none. read() makes
-# the mixture of free parameters.
+# Keeps count of the steps that lower J, and looks at the mixture now and then
+# (read() makes it of free parameters): what is best is decided by J or, with
+# `out`, by the log density of these points.
 follow <- function(start, first, read, out, most) {
   lowest <- Inf
   steps <- 0L
   latest <- NULL
   best <- NULL
-  rows <- list()
+  looks <- list()
+  logs <- list()
   look <- \(label, q) {
-    score <- if (is.null(out)) q$objective else heldout_score(q, out)
-    rows[[length(rows) + 1L]] <<- list(label, q$objective, score)
-    if (is.null(best) || score < best$score) {
-      best <<- list(score = score, mixture = q, steps = label)
+    looks[[length(looks) + 1L]] <<- list(label, q$objective)
+    if (!is.null(out)) {
+      logs[[length(looks)]] <<- mixture_log(q, out)
+    } else if (is.null(best) || q$objective < best$mixture$objective) {
+      best <<- list(mixture = q, steps = label)
     }
   }
   look("start", start)
@@ -297,15 +311,26 @@ follow <- function(start, first, read, out, most) {
     },
     end = \() {
       if (steps %% look_every != 0L) look(steps, read(latest))
-      path <- data.frame(step = vapply(rows, \(row) format(row[[1L]]), ""),
-                         objective = vapply(rows, `[[`, 0, 2L))
-      if (!is.null(out)) path$heldout <- vapply(rows, `[[`, 0, 3L)
-      list(best = best$mixture, path = path, steps = best$steps)
+      path <- data.frame(step = vapply(looks, \(row) format(row[[1L]]), ""),
+                         objective = vapply(looks, `[[`, 0, 2L))
+      if (is.null(out)) {
+        return(list(best = best$mixture, path = path, steps = best$steps))
+      }
+      logs <- do.call(cbind, logs)
+      path$heldout <- -colMeans(logs)
+      at <- first_good(logs)
+      list(path = path, steps = looks[[at]][[1L]], score = path$heldout[at])
     }
   )
 }
 
-# Mean negative log density.
-heldout_score <- function(q, z) {
-  -mean(mixture_log(q, z))
+# The first column, each a look at the same points held out, that is not worse
+# than the first of all and within a standard error of the best: the largest of
+# many noisy means is no better guide than the earliest that is as good.
+first_good <- function(logs) {
+  means <- colMeans(logs)
+  behind <- logs[, which.max(means)] - logs
+  error <- apply(behind, 2L, stats::sd) / sqrt(nrow(logs))
+  error[is.na(error)] <- 0
+  which(means >= means[1L] & colMeans(behind) <= error)[1L]
 }

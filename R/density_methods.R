@@ -52,6 +52,7 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
   check_dots(...)
   nsim <- check_count(nsim, "nsim")
   if (!is.null(seed)) {
+    check_count(seed, "seed", -.Machine$integer.max)
     if (!exists(".Random.seed", globalenv(), inherits = FALSE)) stats::runif(1L)
     state <- get(".Random.seed", globalenv(), inherits = FALSE)
     on.exit(assign(".Random.seed", state, globalenv()))
@@ -75,8 +76,9 @@ update.kme_density <- function(object, ...) {
   found <- change_arguments(object, list(...))
   changes <- found$changes
   arguments <- found$arguments
-  if ("optimize" %in% names(changes)) arguments$validate <- NULL
+  if (identical(changes$optimize, "weights")) arguments$validate <- NULL
   if ("m" %in% names(changes)) arguments$start <- NULL
+  if (!is.null(changes$start)) arguments$m <- NULL
   fitted <- inherits(arguments$estimator, "kme") &&
     !"estimator" %in% names(changes)
   if (fitted && !found$same_columns) {
@@ -104,11 +106,13 @@ print.kme_density <- function(x, digits = max(3L, getOption("digits") - 3L),
       if (x$m > 1L) "s", "\n", sep = "")
   cat(describe_sample(x), ", ", mean_name(x), "\n", sep = "")
   cat(format_kernel(x$kernel), "\n", sep = "")
-  cat(describe_fit(x), sep = "\n")
-  cat("distance to the kernel mean ", number(sqrt(x$distance2)), ", at the ",
-      "start ", number(sqrt(start_distance2(x))), "\n", sep = "")
-  cat("mean log density of the sample ", number(mean(mixture_log(x, x$x))),
-      ", at the start ", number(mean(mixture_log(x$start, x$x))), "\n", sep = "")
+  cat(strwrap(describe_fit(x), 80L, exdent = 2L), sep = "\n")
+  cat(strwrap(c(
+    paste0("distance to the kernel mean ", number(sqrt(x$distance2)),
+           ", at the start ", number(sqrt(start_distance2(x)))),
+    paste0("mean log density of the sample ", number(mean(mixture_log(x, x$x))),
+           ", at the start ", number(mean(mixture_log(x$start, x$x))))
+  ), 80L, exdent = 2L), sep = "\n")
   invisible(x)
 }
 
@@ -143,20 +147,21 @@ describe_fit <- function(object) {
 describe_heldout <- function(object) {
   count <- length(object$heldout)
   path <- object$path
-  scores <- if (is.null(path)) object$bandwidths$heldout else path$heldout
+  score <- if (is.null(path)) {
+    min(object$bandwidths$heldout)
+  } else {
+    path$heldout[stop_row(object)]
+  }
   paste0(
     "decided by ", count, if (count == 1L) " point" else " points",
-    " held out: log density ", format_number(-min(scores)),
+    " held out: log density ", format_number(-score),
     if (!is.null(path)) paste0(" (start ", format_number(-path$heldout[1L]),
                                ")")
   )
 }
 
 # The row of the path where the fit stopped.
-best_row <- function(object) {
-  score <- object$path$heldout
-  which.min(if (is.null(score)) object$path$objective else score)
-}
+stop_row <- function(object) match(format(object$steps), object$path$step)
 
 #' @rdname kme_density
 #' @export

@@ -85,7 +85,8 @@ plot_density_curve <- function(q, n, title, ...) {
   }, numeric(length(z)))
   value <- exp(mixture_log(q, matrix(z)))
   dots <- list(...)
-  breaks <- if (is.null(dots$breaks)) "FD" else dots$breaks
+  breaks <- dots$breaks
+  if (is.null(breaks)) breaks <- min(grDevices::nclass.FD(x), n)
   bars <- graphics::hist(x, breaks = breaks, plot = FALSE)
   do.call(draw, c(list(graphics::plot, list(
     x = bars, freq = FALSE, col = "grey90", border = "white", las = 1,
@@ -136,7 +137,7 @@ plot_path <- function(object, ...) {
     main = "Where the fit stopped"
   ), ...)
   abline(h = value[1L], lty = 2, col = "grey40")
-  at <- best_row(object)
+  at <- stop_row(object)
   points(step[at], value[at], pch = 19, col = "#D55E00")
   invisible(path)
 }

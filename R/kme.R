@@ -323,7 +323,11 @@ change_arguments <- function(object, changes) {
     changes$data <- NULL
   }
   if ("x" %in% names(changes)) {
-    if (inherits(changes$x, "gram")) arguments["kernel"] <- NULL
+    if (inherits(changes$x, "gram")) {
+      arguments["kernel"] <- NULL
+    } else if (is.null(arguments$kernel) && !is.null(object$gram)) {
+      arguments$kernel <- object$gram$kernel
+    }
   } else if (is.null(object$gram)) {
     arguments$x <- object$x
     arguments$kernel <- object$kernel

@@ -402,7 +402,8 @@ check_sum <- function(bytes, md5, what) {
   if (!identical(found, md5)) {
     stop_kernmean(
       "data", what, " is not the file that the index knows: its MD5 sum, with ",
-      "LF as line end, is ", found, ", not ", md5
+      "LF as line end, is ", found, ", not ", md5, "; a copy that is damaged ",
+      "must be replaced"
     )
   }
 }

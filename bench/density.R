@@ -86,7 +86,8 @@ row("plain R", both)
 bar("plain R / C", both / here_time, 5)
 
 # From optimal weights, with the estimate given, so that what is timed is the
-# descent; the objective is taken to -1 at the start, as kme_density() does.
+# descent; the objective is in units of the squared distance at the start, as
+# kme_density() takes it.
 fit <- function() {
   kme_density(x, estimator = estimate, start = start, optimize = "all",
               validate = 0)

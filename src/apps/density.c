@@ -14,7 +14,7 @@
  *   g_j = sum_i w_i prod_l theta_l / sqrt(t_l) exp(-sum_l (x_il - mean_jl)^2 / (2 t_l)),
  *   t_l = theta_l^2 + v_j + e_l; G_jk is the same of one point, mean_k, with v_k for e_l.
  * Polynomials (x'y + b)^p, p <= 3, from the moments of the normal distribution.
- * The gradient takes one more pass over the points: 6 nmd flops in all (8 where the t_l differ) and
+ * The gradient takes one more pass over the points: 6 nmd flops in all (9 where the t_l differ) and
  * nm exponentials, and 3 m^2 d for G. Doubles: m (d + 2) for each of 32 workers at most.
  */
 
