@@ -294,14 +294,21 @@ compare <- function(cells, a, b) {
   }, 0)
 }
 
+# Where b does worst against a.
 worst_cell <- function(cells, a, b) {
   found <- vapply(cells, function(cell) {
     gain(cell$loss[, a], cell$loss[, b])
   }, c(gain = 0, se = 0))
-  cell <- cells[[which.min(found["gain", ])]]
-  sprintf("worst for %s at n = %d, d = %d: %+.1f%% (s.e. %.1f)", cell$kernel,
-          cell$n, cell$d, min(found["gain", ]),
-          found["se", which.min(found["gain", ])])
+  at <- which.min(found["gain", ])
+  list(worst_kernel = cells[[at]]$kernel, worst_n = cells[[at]]$n,
+       worst_d = cells[[at]]$d, worst_gain = found[["gain", at]],
+       worst_se = found[["se", at]])
+}
+
+word_worst <- function(worst) {
+  sprintf("worst for %s at n = %d, d = %d: %+.1f%% (s.e. %.1f)",
+          worst$worst_kernel, worst$worst_n, worst$worst_d, worst$worst_gain,
+          worst$worst_se)
 }
 
 # Least-squares slope of the gain over log(n) or log(d), and its standard error
@@ -326,98 +333,140 @@ gain_slope <- function(cells, name, along) {
   c(slope = sum(weight * gains), se = error)
 }
 
+# Prints the claim and returns its verdict.
 claim <- function(text, signs, ...) {
   cat("\n")
   say(text, ": ", verdict(signs), ".")
   for (line in c(...)) say(line, indent = 2)
+  verdict(signs)
+}
+
+# A row of risk-claims.csv: the estimator against another one, over the cells of
+# one kernel or of all; NA where a claim is not about that. The verdict is on
+# the whole claim, which may have several rows.
+comparison <- function(claim, estimator, against, ..., kernel = "all") {
+  row <- list(claim = claim, estimator = estimator, against = against,
+              kernel = kernel)
+  row[c("better", "worse", "unclear", "of", "worst_kernel", "worst_n",
+        "worst_d", "worst_gain", "worst_se", "slope", "slope_se", "loss_ratio",
+        "largest_difference", "same_fit", "smaller_lambda", "verdict")] <- NA
+  as.data.frame(utils::modifyList(row, c(list(), ...)))
+}
+
+counts <- function(signs) {
+  list(better = sum(signs > 0), worse = sum(signs < 0),
+       unclear = sum(signs == 0), of = length(signs))
+}
+
+bind <- function(rows) do.call(rbind, rows)
+
+# To the digits that are printed.
+as_printed <- function(claims) {
+  tenths <- c("worst_gain", "worst_se", "slope", "slope_se", "loss_ratio",
+              "smaller_lambda")
+  claims[tenths] <- round(claims[tenths], 1)
+  claims$same_fit <- round(claims$same_fit)
+  claims$largest_difference <- signif(claims$largest_difference, 2)
+  claims
 }
 
 shrinkers <- c("S-KMSE loocv", "S-KMSE plugin", "F-KMSE loocv", "F-KMSE gcv",
                "F-KMSE printed")
 
+# Prints the conclusions and returns them, one row for each comparison.
 conclude <- function(cells, given) {
   all_cells <- c(cells$b, cells$c)
   cat("What the papers claim, and what these figures show\n",
       "(a difference counts when it exceeds two paired standard errors)\n",
       sep = "")
-  if (length(all_cells) > 0) {
-    claim_shrinkage(all_cells)
-    claim_flexible(all_cells)
-    claim_trends(cells)
-    claim_marginalized(all_cells)
-    claim_printed(all_cells)
-  }
-  if (!is.null(given)) {
-    claim_range(given)
-  }
+  as_printed(bind(c(
+    if (length(all_cells) > 0) {
+      list(claim_shrinkage(all_cells), claim_flexible(all_cells),
+           claim_trend(cells$b, "n", -1, "M14, the gain falls as n grows"),
+           claim_trend(cells$c, "d", 1, "M14, the gain grows with d"),
+           claim_marginalized(all_cells), claim_printed(all_cells))
+    },
+    if (!is.null(given)) list(claim_range(given))
+  )))
 }
 
 claim_shrinkage <- function(cells) {
-  for (name in shrinkers) {
+  bind(lapply(shrinkers, function(name) {
     signs <- compare(cells, "KME", name)
-    claim(paste0("M14, shrinkage consistently beats the KME, ", name), signs,
-          count_signs(signs), worst_cell(cells, "KME", name))
-  }
+    worst <- worst_cell(cells, "KME", name)
+    found <- claim(paste0("M14, shrinkage consistently beats the KME, ", name),
+                   signs, count_signs(signs), word_worst(worst))
+    comparison("shrinkage", name, "KME", counts(signs), worst, verdict = found)
+  }))
 }
 
 claim_flexible <- function(cells) {
   cells <- Filter(function(cell) cell$kernel == "RBF", cells)
-  for (name in if (length(cells)) c("F-KMSE loocv", "F-KMSE printed")) {
+  names <- if (length(cells)) c("F-KMSE loocv", "F-KMSE printed")
+  bind(lapply(names, function(name) {
     signs <- compare(cells, "S-KMSE loocv", name)
-    claim(paste0("M14, F-KMSE is better than S-KMSE with the RBF kernel, ",
-                 name, " against S-KMSE loocv"), signs, count_signs(signs),
-          worst_cell(cells, "S-KMSE loocv", name))
-  }
+    worst <- worst_cell(cells, "S-KMSE loocv", name)
+    found <- claim(paste0("M14, F-KMSE is better than S-KMSE with the RBF ",
+                          "kernel, ", name, " against S-KMSE loocv"), signs,
+                   count_signs(signs), word_worst(worst))
+    comparison("flexible", name, "S-KMSE loocv", kernel = "RBF", counts(signs),
+               worst, verdict = found)
+  }))
 }
 
-claim_trends <- function(cells) {
-  wanted <- list(b = c("n", -1, "M14, the gain falls as n grows"),
-                 c = c("d", 1, "M14, the gain grows with d"))
-  for (figure in intersect(names(wanted), names(cells))) {
-    along <- wanted[[figure]][1]
-    parts <- split(cells[[figure]],
-                   vapply(cells[[figure]], `[[`, "", "kernel"))
-    slopes <- lapply(parts, function(part) {
-      vapply(c("S-KMSE loocv", "F-KMSE loocv"), function(name) {
-        gain_slope(part, name, along)
-      }, c(slope = 0, se = 0))
-    })
-    lines <- sprintf(
-      "%s: %+.1f (s.e. %.1f) for S-KMSE loocv, %+.1f (%.1f) for F-KMSE loocv",
-      names(slopes), vapply(slopes, `[`, 0, 1, 1),
-      vapply(slopes, `[`, 0, 2, 1), vapply(slopes, `[`, 0, 1, 2),
-      vapply(slopes, `[`, 0, 2, 2)
-    )
-    signs <- unlist(lapply(slopes, function(s) {
-      as.numeric(wanted[[figure]][2]) * clear_sign(s["slope", ], s["se", ])
+claim_trend <- function(cells, along, direction, text) {
+  if (is.null(cells)) return(NULL)
+  parts <- split(cells, vapply(cells, `[[`, "", "kernel"))
+  slopes <- function(name) {
+    bind(lapply(names(parts), function(kernel) {
+      s <- gain_slope(parts[[kernel]], name, along)
+      comparison(paste0("trend-", along), name, "KME", kernel = kernel,
+                 slope = s[["slope"]], slope_se = s[["se"]])
     }))
-    claim(wanted[[figure]][3], signs, paste0(
-      "per cent of the KME's loss gained as log(", along, ") grows by one:"
-    ), lines)
   }
+  simple <- slopes("S-KMSE loocv")
+  flexible <- slopes("F-KMSE loocv")
+  rows <- rbind(simple, flexible)
+  rows$verdict <- claim(
+    text, direction * clear_sign(rows$slope, rows$slope_se),
+    paste0("per cent of the KME's loss gained as log(", along,
+           ") grows by one:"),
+    sprintf(
+      "%s: %+.1f (s.e. %.1f) for S-KMSE loocv, %+.1f (%.1f) for F-KMSE loocv",
+      simple$kernel, simple$slope, simple$slope_se, flexible$slope,
+      flexible$slope_se
+    )
+  )
+  rows
 }
 
 claim_marginalized <- function(cells) {
   kernels <- vapply(cells, `[[`, "", "kernel")
-  for (name in c("MKME", "MMKME")) {
-    for (kernel in setdiff(unique(kernels), "LIN")) {
+  noisy <- setdiff(unique(kernels), "LIN")
+  rows <- lapply(c("MKME", "MMKME"), function(name) {
+    bind(lapply(noisy, function(kernel) {
       claim_lower_error(cells[kernels == kernel], name, kernel)
-    }
-  }
-  for (kernel in intersect("LIN", kernels)) {
-    apart <- max(vapply(cells[kernels == kernel], function(cell) {
-      max(abs(cell$loss[, c("MKME", "MMKME")] / cell$loss[, "KME"] - 1))
-    }, 0))
-    cat("\n")
-    say("LIN, marginalizing changes nothing: the largest relative difference ",
-        "of the losses of MKME, MMKME and KME is ", short(apart, 2), ".")
-  }
+    }))
+  })
+  linear <- cells[kernels == "LIN"]
+  bind(c(rows, if (length(linear) > 0) list(claim_linear(linear))))
+}
+
+claim_linear <- function(cells) {
+  apart <- max(vapply(cells, function(cell) {
+    max(abs(cell$loss[, c("MKME", "MMKME")] / cell$loss[, "KME"] - 1))
+  }, 0))
+  cat("\n")
+  say("LIN, marginalizing changes nothing: the largest relative difference ",
+      "of the losses of MKME, MMKME and KME is ", short(apart, 2), ".")
+  comparison("linear", "MKME and MMKME", "KME", kernel = "LIN",
+             largest_difference = apart)
 }
 
 claim_lower_error <- function(cells, name, kernel) {
   others <- c("KME", "S-KMSE loocv", "F-KMSE loocv")
   signs <- lapply(others, compare, cells = cells, b = name)
-  ratios <- vapply(others, function(other) {
+  ratios <- 100 * vapply(others, function(other) {
     stats::median(vapply(cells, function(cell) {
       mean(cell$loss[, name]) / mean(cell$loss[, other])
     }, 0))
@@ -425,33 +474,48 @@ claim_lower_error <- function(cells, name, kernel) {
   same <- unlist(lapply(cells, function(cell) {
     abs(cell$loss[, name] / cell$loss[, "KME"] - 1) < 1e-9
   }))
-  claim(paste0("X21, ", name, " has a lower error (\"much lower\") than KME, ",
-               "S-KMSE and F-KMSE, ", kernel), unlist(signs),
-        sprintf("against %s: %s; its loss is %.1f%% of the other's (median)",
-                others, vapply(signs, count_signs, ""), 100 * ratios),
-        if (any(same)) {
-          sprintf("it chooses no noise, and is the KME, in %.0f%% of the fits",
-                  100 * mean(same))
-        })
+  found <- claim(
+    paste0("X21, ", name, " has a lower error (\"much lower\") than KME, ",
+           "S-KMSE and F-KMSE, ", kernel), unlist(signs),
+    sprintf("against %s: %s; its loss is %.1f%% of the other's (median)",
+            others, vapply(signs, count_signs, ""), ratios),
+    if (any(same)) {
+      sprintf("it chooses no noise, and is the KME, in %.0f%% of the fits",
+              100 * mean(same))
+    }
+  )
+  bind(lapply(seq_along(others), function(i) {
+    comparison("marginalized", name, others[i], kernel = kernel,
+               counts(signs[[i]]), loss_ratio = ratios[[i]],
+               same_fit = if (others[i] == "KME") 100 * mean(same),
+               verdict = found)
+  }))
 }
 
 # The score printed in M14 against the exact one, both for F-KMSE.
 claim_printed <- function(cells) {
-  more <- unlist(lapply(cells, function(cell) {
+  more <- 100 * mean(unlist(lapply(cells, function(cell) {
     cell$lambda[, "F-KMSE printed"] > cell$lambda[, "F-KMSE loocv"]
-  }))
+  })))
   signs <- compare(cells, "F-KMSE printed", "F-KMSE loocv")
   by_kernel <- split(signs, vapply(cells, `[[`, "", "kernel"))
   against <- compare(cells, "KME", "F-KMSE printed")
-  claim(paste("Erratum 1, the score of M14's Theorem 4 shrinks too much: its",
-              "loss exceeds that of the exact leave-one-out score"), signs,
-        paste("exact against printed:", count_signs(signs)),
-        vapply(names(by_kernel), function(kernel) {
-          paste0(kernel, ": ", count_signs(by_kernel[[kernel]]))
-        }, ""),
-        sprintf("it takes the larger lambda in %.1f%% of the fits",
-                100 * mean(more)),
-        paste("printed against the KME:", count_signs(against)))
+  found <- claim(
+    paste("Erratum 1, the score of M14's Theorem 4 shrinks too much: its",
+          "loss exceeds that of the exact leave-one-out score"), signs,
+    paste("exact against printed:", count_signs(signs)),
+    vapply(names(by_kernel), function(kernel) {
+      paste0(kernel, ": ", count_signs(by_kernel[[kernel]]))
+    }, ""),
+    sprintf("it takes the larger lambda in %.1f%% of the fits", more),
+    paste("printed against the KME:", count_signs(against))
+  )
+  groups <- c(list(all = signs), by_kernel)
+  bind(lapply(names(groups), function(kernel) {
+    comparison("printed", "F-KMSE loocv", "F-KMSE printed", kernel = kernel,
+               counts(groups[[kernel]]), verdict = found,
+               smaller_lambda = if (kernel == "all") more)
+  }))
 }
 
 # Figure a: over which amounts does shrinkage help?
@@ -462,8 +526,8 @@ claim_range <- function(given) {
     at <- which.max(g$gain)
     clear_sign(g$gain[at], g$gain_se[at])
   }, 0)
-  claim("M14, figure a, the best of the amounts beats the KME", best,
-        count_signs(best))
+  found <- claim("M14, figure a, the best of the amounts beats the KME", best,
+                 count_signs(best))
   at <- function(estimator) {
     mine <- shrunk[shrunk$kernel == "RBF" & shrunk$estimator == estimator, ]
     mine[which.min(mine$loss), ]
@@ -473,6 +537,8 @@ claim_range <- function(given) {
         sprintf("%.1f%% (S-KMSE) and %.1f%% (F-KMSE)", at("S-KMSE")$gain,
                 at("F-KMSE")$gain), " of the KME's loss as gain.", indent = 2)
   }
+  comparison("best-amount", "S-KMSE and F-KMSE", "KME", counts(best),
+             verdict = found)
 }
 
 main <- function(args) {
@@ -525,7 +591,9 @@ main <- function(args) {
                  })
   }
   cat("\n")
-  conclude(cells, given)
+  claims <- conclude(cells, given)
+  # Not by write_table(): what is printed ends with the conclusions.
+  utils::write.csv(claims, file.path(out, "risk-claims.csv"), row.names = FALSE)
 }
 
 main(commandArgs(trailingOnly = TRUE))
