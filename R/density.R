@@ -33,12 +33,12 @@
 #' density gets worse, for the points fitted as well as for new ones. So with
 #' `optimize = "all"` a share `validate` of the points, drawn at random, is held
 #' out of a first fit, and their log density is looked at: at the start, at the
-#' optimal weights, and after every 10 steps (evaluations of J that are below all
-#' before). The fit to all points then takes as many steps as the first look that
-#' is not worse than the start and within one standard error of the best look:
-#' with few points held out the best of many looks is best by chance. (The median
-#' distance and the floor of the variances are those of all points in both fits.)
-#' `validate = 0` goes on to convergence, or 500 iterations.
+#' optimal weights, and after every 10 steps (evaluations of J that are below
+#' all before). The fit to all points then takes as many steps as the first look
+#' that is not worse than the start and within one standard error of the best
+#' look: with few points held out the best of many looks is best by chance. (The
+#' median distance and the floor of the variances are those of all points in
+#' both fits.) `validate = 0` goes on to convergence, or 500 iterations.
 #'
 #' A linear kernel sees the mean of a distribution only, polynomial kernels its
 #' first moments: many mixtures match equally well. With the linear kernel and

@@ -9,12 +9,14 @@
 # costs O(n^2) for each sample.
 
 usage <- "Usage: Rscript heldout.R [FILE.csv] [--reps N] [--out FILE.png]
+                         [--table FILE]
 
 Without a file: five data sets of the package mlbench. With a file: its numeric
 columns, one row for each point.
 
   --reps N        samples drawn for each data set and n (at least 2; 200)
   --out FILE.png  where the figure goes (heldout.png, or heldout-FILE.png)
+  --table FILE    where the gains go as CSV (nowhere)
   --help          this text"
 
 data_sets <- c("Ionosphere", "Sonar", "Glass", "Vehicle", "Satellite")
@@ -44,13 +46,13 @@ give_up <- function(...) {
 # Arguments and data --------------------------------------------------------
 
 read_arguments <- function(args) {
-  chosen <- list(reps = 200, out = NULL, file = NULL)
+  chosen <- list(reps = 200, out = NULL, file = NULL, table = NULL)
   while (length(args) > 0) {
     arg <- args[[1]]
     if (arg %in% c("--help", "-h")) {
       cat(usage, "\n", sep = "")
       quit(save = "no")
-    } else if (arg %in% c("--reps", "--out")) {
+    } else if (arg %in% c("--reps", "--out", "--table")) {
       if (length(args) < 2) give_up(arg, " needs a value\n\n", usage)
       chosen[[substring(arg, 3)]] <- args[[2]]
       args <- args[-1]
@@ -73,6 +75,9 @@ read_arguments <- function(args) {
   }
   if (file.access(dirname(chosen$out), 2) != 0) {
     give_up("cannot write the figure into '", dirname(chosen$out), "'")
+  }
+  if (!is.null(chosen$table) && file.access(dirname(chosen$table), 2) != 0) {
+    give_up("cannot write the table into '", dirname(chosen$table), "'")
   }
   chosen
 }
@@ -198,7 +203,7 @@ study <- function(x, name, reps) {
   })
   results <- do.call(rbind, results)
   print_results(results, dim(x), population$kernel$bandwidth)
-  results
+  cbind(results, points = nrow(x), columns = ncol(x))
 }
 
 # What is shown -------------------------------------------------------------
@@ -332,6 +337,9 @@ main <- function(args) {
     study(standardised(tables[[name]], name), name, chosen$reps)
   }))
   conclude(results)
+  if (!is.null(chosen$table)) {
+    utils::write.csv(results, chosen$table, row.names = FALSE)
+  }
   if (capabilities("png")) {
     draw(results, chosen$reps, chosen$out)
     cat("Figure: ", chosen$out, "\n", sep = "")
