@@ -45,7 +45,7 @@ here <- if (sys.nframe() == 0) {
 } else {
   system.file("studies", package = "kernmean")
 }
-source(file.path(here, "common.R"))
+source(file.path(here, "common.R"), local = TRUE)
 
 components <- 10
 
@@ -290,7 +290,7 @@ run_cells <- function(cells, data, settings, folder, cores, workers) {
   }
   list(results = do.call(rbind, lapply(found, `[[`, "scores")),
        seconds = gone(), kept = sum(kept),
-       each = sum(vapply(found, `[[`, 0, "seconds")))
+       each = stats::setNames(vapply(found, `[[`, 0, "seconds"), files))
 }
 
 run_task <- function(task) run_cell(task$x, task$cell, task$settings)
@@ -532,12 +532,14 @@ draw_panel <- function(rows, title, labels) {
 
 # Stored results --------------------------------------------------------------
 
-# The settings stand above the table, in a line that starts with #.
-write_results <- function(results, settings, folder) {
+# Above the table, in lines that start with #, stand the settings and the work
+# in seconds.
+write_results <- function(results, settings, seconds, folder) {
   file <- file.path(folder, "density.csv.gz")
   box <- gzfile(file, "w")
   on.exit(close(box))
-  writeLines(paste0("# ", settings), box)
+  writeLines(c(paste0("# ", settings), paste("# seconds:", round(seconds))),
+             box)
   utils::write.csv(results, box, row.names = FALSE, quote = FALSE)
   cat("Results: ", file, "\n", sep = "")
 }
@@ -551,7 +553,10 @@ read_results <- function(file) {
   if (!all(needed %in% names(results))) {
     give_up("'", file, "' must have the columns ", toString(needed))
   }
-  list(results = results, settings = sub("^# ", "", text[notes]))
+  notes <- sub("^# ", "", text[notes])
+  time <- startsWith(notes, "seconds: ")
+  list(results = results, settings = notes[!time],
+       seconds = as.numeric(sub("seconds: ", "", notes[time], fixed = TRUE)))
 }
 
 describe_settings <- function(splits, settings, results) {
@@ -665,14 +670,16 @@ main <- function(args) {
   described <- describe_settings(splits, settings, results)
   there <- lengths(ran) > 0
   show_results(results, described, tables[there], out)
-  write_results(results, described, out)
+  # The tables share cells.
+  work <- unlist(lapply(ran, `[[`, "each"))
+  write_results(results, described, sum(work[!duplicated(names(work))]), out)
   for (i in which(there)) {
     cat(sprintf("The whole Table %s on %d process%s: %s", tables[i],
                 processes$workers, if (processes$workers > 1) "es" else "",
                 in_words(ran[[i]]$seconds)),
         if (ran[[i]]$kept > 0) {
           sprintf(" (%d of its cells were there already; all: %s of work)",
-                  ran[[i]]$kept, in_words(ran[[i]]$each))
+                  ran[[i]]$kept, in_words(sum(ran[[i]]$each)))
         }, "\n", sep = "")
   }
 }

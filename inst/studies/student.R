@@ -37,7 +37,7 @@ here <- if (sys.nframe() == 0) {
 } else {
   system.file("studies", package = "kernmean")
 }
-source(file.path(here, "common.R"))
+source(file.path(here, "common.R"), local = TRUE)
 
 estimators <- c("KME" = "kme", "S-KMSE" = "skmse", "F-KMSE" = "fkmse",
                 "MKME" = "mkme", "MMKME" = "mmkme")
