@@ -36,14 +36,16 @@
 #' optimal weights, and after every 10 steps (evaluations of J that are below
 #' all before). The fit to all points then takes as many steps as the first look
 #' that is not worse than the start and within one standard error of the best
-#' look: with few points held out the best of many looks is best by chance. (The
+#' look (that of the differences point by point; with one point held out the
+#' best is taken): the best of many looks at few points is best by chance. (The
 #' median distance and the floor of the variances are those of all points in
 #' both fits.) `validate = 0` goes on to convergence, or 500 iterations.
 #'
 #' A linear kernel sees the mean of a distribution only, polynomial kernels its
 #' first moments: many mixtures match equally well. With the linear kernel and
-#' the KME the start matches already, and it is returned. MKME and MMKME need
-#' the RBF kernel.
+#' the KME the start matches already, and it is returned. Polynomials of columns
+#' far from 0 see little but how far they are: centre the columns. MKME and
+#' MMKME need the RBF kernel.
 #'
 #' `kernel_rbf("validate")` chooses the bandwidth: \eqn{\theta^2}{theta^2} among
 #' the squared median distance times \eqn{4^{-2}, 4^{-1.5}, \ldots, 4}{4^(-2),
@@ -188,6 +190,10 @@ kme_density.default <- function(x, m = 10, kernel = kernel_rbf(),
   sample <- density_sample(x, given, estimator)
   share <- check_validate(validate, optimize, sample$kernel)
   lowest <- floor * check_spread(sample$x)
+  if (!in_reach(lowest)) {
+    stop_input("'floor' must be a share of the variance such as 0.01, not ",
+               format_number(floor))
+  }
   first <- check_start(start, sample$x)
   count <- check_mixture_size(m, missing(m), first, sample$x)
   plan <- list(
@@ -368,9 +374,14 @@ check_start <- function(start, x) {
   }
   variances <- start[["variances"]]
   if (!is.numeric(variances) || length(variances) != length(weights) ||
-        !all(is.finite(variances) & variances > 0)) {
+        !all(is.finite(variances) & in_reach(variances))) {
     stop_input("'start$variances' must be ", length(weights),
                " positive numbers, one for each component")
+  }
+  reach <- max(apply(rbind(means, x), 2L, \(column) diff(range(column))))
+  if (!in_reach(reach^2)) {
+    stop_kernmean("numeric", "distances overflow; 'start$means' must be near ",
+                  "the points")
   }
   list(weights = as.double(weights), means = unname(means),
        variances = as.double(variances))

@@ -8,22 +8,24 @@
 # where to stop; the fit to all points then goes as far.
 fit_density <- function(sample, plan, share) {
   x <- sample$x
+  # First, so that the start does not depend on what is held out.
+  start <- plan$begin(x)
   if (share == 0) {
-    return(fit_points(sample, x, sample$kernel, plan$begin(x), plan))
+    return(fit_points(sample, x, sample$kernel, start, plan))
   }
   searched <- identical(sample$kernel$bandwidth, "validate")
   rows <- heldout_rows(nrow(x), share)
   kept <- x[-rows, , drop = FALSE]
   out <- x[rows, , drop = FALSE]
   check_kept(plan, kept, sample$estimator)
-  start <- plan$begin(kept)
+  first <- plan$begin(kept)
   kernels <- if (searched) validation_kernels(x) else list(sample$kernel)
   trials <- lapply(kernels, \(kernel) {
-    fit_points(sample, kept, kernel, start, plan, out)
+    fit_points(sample, kept, kernel, first, plan, out)
   })
   scores <- vapply(trials, `[[`, numeric(1), "score")
   chosen <- which.min(scores)
-  fit <- fit_points(sample, x, kernels[[chosen]], plan$begin(x), plan,
+  fit <- fit_points(sample, x, kernels[[chosen]], start, plan,
                     take = trials[[chosen]]$steps)
   fit[c("path", "steps")] <- trials[[chosen]][c("path", "steps")]
   fit$heldout <- rows
@@ -269,18 +271,22 @@ embedding_units <- function(q, kernel, distance2) {
   height <- q$weights^2 * diag(q$gram)
   theta2 <- rep_len(kernel$bandwidth, ncol(q$means))^2
   rate <- 1 / outer(2 * q$variances, theta2, `+`)
-  norms2 <- c(
-    height - q$weights^2 * (2 * along - sum(q$weights * along)), height * rate,
-    height * q$variances^2 * (rowSums(rate)^2 + 2 * rowSums(rate^2)) / 4
-  )
-  sqrt(distance2 / pmax(norms2, 1e-6 * max(norms2)))
+  # A derivative of nearly 0 must not make a step of any size.
+  unit <- \(norms2) {
+    norms2 <- pmax(norms2, 1e-6 * max(norms2))
+    ifelse(norms2 > 0, sqrt(distance2 / norms2), 1)
+  }
+  c(unit(height - q$weights^2 * (2 * along - sum(q$weights * along))),
+    unit(height * rate),
+    unit(height * q$variances^2 *
+           (rowSums(rate)^2 + 2 * rowSums(rate^2)) / 4))
 }
 
 # Keeps count of the steps that lower J, and looks at the mixture now and then
 # (read() makes it of free parameters): what is best is decided by J or, with
 # `out`, by the log density of these points.
 follow <- function(start, first, read, out, most) {
-  lowest <- Inf
+  lowest <- first$objective
   steps <- 0L
   latest <- NULL
   best <- NULL
@@ -325,12 +331,18 @@ follow <- function(start, first, read, out, most) {
 }
 
 # The first column, each a look at the same points held out, that is not worse
-# than the first of all and within a standard error of the best: the largest of
-# many noisy means is no better guide than the earliest that is as good.
+# than the first of all and within a standard error of the best (that of the
+# differences point by point; rounding is no difference): the largest of many
+# noisy means is no better guide than the earliest that is as good.
 first_good <- function(logs) {
   means <- colMeans(logs)
-  behind <- logs[, which.max(means)] - logs
+  best <- which.max(means)
+  if (!is.finite(means[best])) {
+    return(1L)
+  }
+  behind <- logs[, best] - logs
   error <- apply(behind, 2L, stats::sd) / sqrt(nrow(logs))
-  error[is.na(error)] <- 0
-  which(means >= means[1L] & colMeans(behind) <= error)[1L]
+  error[!is.finite(error)] <- 0
+  slack <- 1e-10 * max(1, abs(means[best]))
+  which(means >= means[1L] & colMeans(behind) <= error + slack)[1L]
 }

@@ -76,7 +76,6 @@ update.kme_density <- function(object, ...) {
   found <- change_arguments(object, list(...))
   changes <- found$changes
   arguments <- found$arguments
-  if (identical(changes$optimize, "weights")) arguments$validate <- NULL
   if ("m" %in% names(changes)) arguments$start <- NULL
   if (!is.null(changes$start)) arguments$m <- NULL
   fitted <- inherits(arguments$estimator, "kme") &&
@@ -87,7 +86,14 @@ update.kme_density <- function(object, ...) {
   }
   if (fitted && is.null(changes$kernel)) arguments["kernel"] <- NULL
   if (inherits(changes$estimator, "kme")) arguments["kernel"] <- NULL
-  fit <- do.call(kme_density.default, merge_changes(arguments, changes))
+  arguments <- merge_changes(arguments, changes)
+  # Nothing is left to decide.
+  if (identical(arguments$optimize, "weights") &&
+        !identical(arguments$kernel$bandwidth, "validate") &&
+        !"validate" %in% names(changes)) {
+    arguments$validate <- NULL
+  }
+  fit <- do.call(kme_density.default, arguments)
   if (found$same_columns) {
     fit$terms <- object$terms
   }
@@ -105,9 +111,8 @@ print.kme_density <- function(x, digits = max(3L, getOption("digits") - 3L),
   cat("Density by kernel mean matching, ", x$m, " normal component",
       if (x$m > 1L) "s", "\n", sep = "")
   cat(describe_sample(x), ", ", mean_name(x), "\n", sep = "")
-  cat(format_kernel(x$kernel), "\n", sep = "")
-  cat(strwrap(describe_fit(x), 80L, exdent = 2L), sep = "\n")
   cat(strwrap(c(
+    format_kernel(x$kernel), describe_fit(x),
     paste0("distance to the kernel mean ", number(sqrt(x$distance2)),
            ", at the start ", number(sqrt(start_distance2(x)))),
     paste0("mean log density of the sample ", number(mean(mixture_log(x, x$x))),

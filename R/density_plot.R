@@ -92,7 +92,7 @@ plot_density_curve <- function(q, n, title, ...) {
     x = bars, freq = FALSE, col = "grey90", border = "white", las = 1,
     xlim = ends, ylim = c(0, max(bars$density, value)),
     xlab = axis_names(q$x), main = title
-  )), dots[names(dots) != "breaks"]))
+  )), dots[names(dots) != "breaks"]), quote = TRUE)
   graphics::matlines(z, each, lty = 1, col = "#56B4E9")
   lines(z, value, lwd = 2, col = "#0072B2")
   rug(x)

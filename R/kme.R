@@ -327,6 +327,7 @@ change_arguments <- function(object, changes) {
       arguments["kernel"] <- NULL
     } else if (is.null(arguments$kernel) && !is.null(object$gram)) {
       arguments$kernel <- object$gram$kernel
+      arguments$kernel$rule <- NULL
     }
   } else if (is.null(object$gram)) {
     arguments$x <- object$x

@@ -74,7 +74,7 @@ check_no_y <- function(absent) {
 
 # Draws with defaults that the caller's dots override.
 draw <- function(f, defaults, ...) {
-  do.call(f, utils::modifyList(defaults, list(...)))
+  do.call(f, utils::modifyList(defaults, list(...)), quote = TRUE)
 }
 
 plot_selection <- function(object, ...) {
@@ -226,7 +226,9 @@ plot_contours <- function(object, n, ...) {
 draw_surface <- function(x, at, n, title, ..., colours) {
   dots <- list(...)
   framed <- names(dots) %in% c("main", "sub", "xlab", "ylab", "xlim", "ylim",
-                               "asp", "las", "axes", "ann")
+                               "asp", "las", "axes", "ann", "xaxt", "yaxt",
+                               "bty", "cex.main", "cex.lab", "cex.axis",
+                               "col.main", "font.main")
   axes <- lapply(1:2, \(j) {
     ends <- padded_range(x[, j])
     seq(ends[1], ends[2], length.out = n)
@@ -238,11 +240,11 @@ draw_surface <- function(x, at, n, title, ..., colours) {
     x = axes[[1]], y = axes[[2]], z = value, las = 1, xlab = names[1],
     ylab = names[2], zlim = scale[[1L]], col = scale[[2L]], main = title,
     useRaster = TRUE
-  )), dots[framed]))
+  )), dots[framed]), quote = TRUE)
   do.call(draw, c(list(contour, list(
     x = axes[[1]], y = axes[[2]], z = value, add = TRUE, col = "grey20",
     labcex = 0.8
-  )), dots[!framed]))
+  )), dots[!framed]), quote = TRUE)
   list(x = axes[[1]], y = axes[[2]], z = value)
 }
 
@@ -300,7 +302,7 @@ draw_groups <- function(xy, group, defaults, dots, lines_at = c(NA, NA)) {
   frame <- dots[!names(dots) %in% point_style]
   do.call(draw, c(list(graphics::plot, c(
     list(x = unname(xy), type = "n", las = 1), defaults
-  )), frame))
+  )), frame), quote = TRUE)
   abline(v = lines_at[1L], h = lines_at[2L], lty = 3, col = "grey60")
   group_points(xy, group, dots)
   if (!is.null(group) && is.null(dots[["col"]])) {

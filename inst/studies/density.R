@@ -545,13 +545,17 @@ write_results <- function(results, settings, seconds, folder) {
 }
 
 read_results <- function(file) {
-  if (!file.exists(file)) give_up("cannot find the file '", file, "'")
-  text <- readLines(file)
+  if (!utils::file_test("-f", file)) {
+    give_up("cannot find the file '", file, "'")
+  }
+  text <- readLines(file, warn = FALSE)
   notes <- startsWith(text, "#")
-  results <- utils::read.csv(text = text[!notes])
-  needed <- c("data", "split", "kernel", "estimator", "optimize", "nll")
-  if (!all(needed %in% names(results))) {
-    give_up("'", file, "' must have the columns ", toString(needed))
+  results <- tryCatch(utils::read.csv(text = text[!notes]),
+                      error = function(e) data.frame())
+  needed <- c("data", "points", "columns", "train", "test", "split", "kernel",
+              "estimator", "optimize", "nll")
+  if (!all(needed %in% names(results)) || nrow(results) == 0) {
+    give_up("'", file, "' must have rows with the columns ", toString(needed))
   }
   notes <- sub("^# ", "", text[notes])
   time <- startsWith(notes, "seconds: ")

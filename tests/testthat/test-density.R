@@ -248,6 +248,8 @@ test_that("validation stops at the first look that is as good as the best", {
     expect_length(unique(fit$heldout), 54L)
     # The same by hand: the first fit again, from the same start.
     set.seed(seed)
+    expect_identical(kmeans_start(x, 4, 5, fit$floor)$weights,
+                     fit$start$weights)
     expect_identical(heldout_rows(272, 0.2), fit$heldout)
     kept <- x[-fit$heldout, ]
     out <- x[fit$heldout, ]
@@ -305,13 +307,35 @@ test_that("a fit of all parameters moves with the data", {
   moved <- kme_density(x + rep(c(0, 2000, -50, 3), each = 150), 4,
                        start = shifted, optimize = "all", validate = 0)
   expect_equal(moved$distance2, fit$distance2, tolerance = 0.02)
-  scaled <- list(weights = start$weights, means = 1e6 * start$means,
-                 variances = 1e12 * start$variances)
-  moved <- kme_density(1e6 * x, 4, start = scaled, optimize = "all",
-                       validate = 0)
-  expect_equal(moved$distance2, fit$distance2, tolerance = 0.02)
-  expect_equal(sort(moved$variances) / 1e12, sort(fit$variances),
-               tolerance = 0.1)
+  for (unit in c(1e-6, 1e6)) {
+    scaled <- list(weights = start$weights, means = unit * start$means,
+                   variances = unit^2 * start$variances)
+    moved <- kme_density(unit * x, 4, start = scaled, optimize = "all",
+                         validate = 0)
+    expect_equal(moved$distance2, fit$distance2, tolerance = 0.02)
+    expect_equal(sort(moved$variances) / unit^2, sort(fit$variances),
+                 tolerance = 0.1)
+  }
+})
+
+test_that("weights and all parameters start from the same clusters", {
+  for (optimize in c("weights", "all")) {
+    set.seed(3)
+    start <- kme_density(iris[, 1:4], 5, optimize = optimize, nstart = 3)$start
+    if (optimize == "weights") first <- start
+  }
+  expect_identical(start, first)
+})
+
+test_that("the first good look is one that is as good as the best", {
+  expect_identical(first_good(cbind(c(0, 0, 0), c(1.2, 1, 1), c(1, 1.3, 1))),
+                   2L)
+  expect_identical(first_good(cbind(1:3, 1:3 - 1, 1:3 - 2)), 1L)
+  # Equal but for rounding, one point, points beyond reach.
+  expect_identical(first_good(rbind(c(1, 1 + 1e-15))), 1L)
+  expect_identical(first_good(rbind(c(1, 2, 3))), 3L)
+  expect_identical(first_good(cbind(c(-Inf, 0), c(-1, -1))), 2L)
+  expect_identical(first_good(matrix(-Inf, 2, 3)), 1L)
 })
 
 test_that("a mixture that was drawn from is recovered", {
@@ -344,6 +368,7 @@ test_that("the bandwidth is the best of those tried on the points held out", {
   expect_equal(fit$bandwidths$bandwidth^2, median^2 * 4^seq(-2, 1, 0.5),
                tolerance = 1e-12)
   set.seed(12)
+  kmeans_start(x, 5, 50, fit$floor)
   rows <- heldout_rows(272, 0.5)
   start <- kmeans_start(x[-rows, ], 5, 50, fit$floor)
   by_hand <- vapply(fit$bandwidths$bandwidth, \(theta) {
@@ -495,6 +520,9 @@ test_that("update() fits again", {
   expect_identical(update(fit, estimator = "mkme")$estimator, "mkme")
   expect_identical(update(from, start = NULL)$m, 3L)
   expect_identical(update(from, estimator = "skmse")$validate, 0)
+  wide <- kme_density(scale(faithful), 2, kernel_rbf("validate"), nstart = 3,
+                      validate = 0.3)
+  expect_identical(update(wide, m = 3)$kernel, wide$kernel)
   poly <- kme_density(gram(scale(faithful), kernel_poly(2)), 3)
   expect_identical(update(poly, x = scale(faithful) / 2)$kernel$family, "poly")
   part <- update(fit, data = faithful[1:100, ])
@@ -521,8 +549,10 @@ test_that("plots draw the density", {
   expect_identical(plot(fit, type = "path"), fit$path)
   expect_visible(plot(fit)$x)
   line <- kme_density(faithful$waiting, 2)
-  expect_named(plot(line, breaks = 5, col = "red", main = "A title"),
+  expect_named(plot(line, breaks = 5, col = "red", main = quote(theta[1])),
                c("z", "density"))
+  expect_named(plot(fit, main = bquote(theta == .(2)), xlim = c(0, 9),
+                    xlab = expression(x[1]), nlevels = 3), c("x", "y", "z"))
 })
 
 test_that("fits print what was found", {
@@ -572,7 +602,8 @@ test_that("what cannot be fitted is refused", {
     kme_density(x[1:2, ], 1, estimator = "skmse", optimize = "all"),
     kme_density(gram(x, kernel_poly(2)), 2, estimator = estimate),
     kme_density(x, start = list(weights = 1, means = x[1:2, ], variances = 1)),
-    kme_density(x, 2, floor = 0), kme_density(x, 3, start = start),
+    kme_density(x, 2, floor = 0), kme_density(x, 2, floor = 1e306),
+    kme_density(x, start = replace(start, "variances", list(c(1, 1e-300)))), kme_density(x, 3, start = start),
     kme_density(x, start = 1:3), kme_density(x, start = start[1:2]),
     kme_density(x[, 1], start = start),
     kme_density(x, start = replace(start, "weights", list(c(1, 1)))),
@@ -596,6 +627,7 @@ test_that("what cannot be fitted is refused", {
     kme_density(1e-160 * x, 2), kme_density(1e60 * x, 2, kernel_poly(3)),
     kme_density(1e69 * x, 2, kernel_poly(3)),
     kme_density(x, 2, kernel_rbf(1e-80)),
+    kme_density(x, start = replace(start, "means", list(1e155 * start$means))),
     kme_density(c(0, 1e-300, 1, 2, 1e-301), 4)
   ), "kernmean_error_numeric")))
 })
