@@ -47,11 +47,10 @@
 #' far from 0 see little but how far they are: centre the columns. MKME and
 #' MMKME need the RBF kernel.
 #'
-#' `kernel_rbf("validate")` chooses the bandwidth: \eqn{\theta^2}{theta^2} among
-#' the squared median distance times \eqn{4^{-2}, 4^{-1.5}, \ldots, 4}{4^(-2),
-#' 4^(-1.5), ..., 4}, by the mean log density of a share `validate` of the
-#' points that is held out of these fits; what is returned is fitted to all
-#' points.
+#' `kernel_rbf("validate")` chooses the squared bandwidth among the squared
+#' median distance times \eqn{4^{-2}, 4^{-1.5}, \ldots, 4}{4^(-2), 4^(-1.5),
+#' ..., 4}, by the mean log density of a share `validate` of the points that is
+#' held out of these fits; what is returned is fitted to all points.
 #'
 #' The points held out and the starts of k-means are random: call [set.seed()]
 #' first for the same result again. Few points held out are a rough guide:

@@ -603,7 +603,8 @@ test_that("what cannot be fitted is refused", {
     kme_density(gram(x, kernel_poly(2)), 2, estimator = estimate),
     kme_density(x, start = list(weights = 1, means = x[1:2, ], variances = 1)),
     kme_density(x, 2, floor = 0), kme_density(x, 2, floor = 1e306),
-    kme_density(x, start = replace(start, "variances", list(c(1, 1e-300)))), kme_density(x, 3, start = start),
+    kme_density(x, start = replace(start, "variances", list(c(1, 1e-300)))),
+    kme_density(x, 3, start = start),
     kme_density(x, start = 1:3), kme_density(x, start = start[1:2]),
     kme_density(x[, 1], start = start),
     kme_density(x, start = replace(start, "weights", list(c(1, 1)))),
@@ -627,7 +628,7 @@ test_that("what cannot be fitted is refused", {
     kme_density(1e-160 * x, 2), kme_density(1e60 * x, 2, kernel_poly(3)),
     kme_density(1e69 * x, 2, kernel_poly(3)),
     kme_density(x, 2, kernel_rbf(1e-80)),
-    kme_density(x, start = replace(start, "means", list(1e155 * start$means))),
+    kme_density(x, start = replace(start, "means", list(1e155 * start[[2]]))),
     kme_density(c(0, 1e-300, 1, 2, 1e-301), 4)
   ), "kernmean_error_numeric")))
 })
