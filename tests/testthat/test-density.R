@@ -628,7 +628,7 @@ test_that("what cannot be fitted is refused", {
     kme_density(1e-160 * x, 2), kme_density(1e60 * x, 2, kernel_poly(3)),
     kme_density(1e69 * x, 2, kernel_poly(3)),
     kme_density(x, 2, kernel_rbf(1e-80)),
-    kme_density(x, start = replace(start, "means", list(1e155 * start[[2]]))),
+    kme_density(x, start = replace(start, "means", list(1e155 * start$means))),
     kme_density(c(0, 1e-300, 1, 2, 1e-301), 4)
   ), "kernmean_error_numeric")))
 })
