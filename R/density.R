@@ -330,8 +330,9 @@ check_fit <- function(fit, x, kernel, gram) {
 
 # The mean variance of the columns.
 check_spread <- function(x) {
-  spread <- if (nrow(x) > 1L) mean(apply(x, 2, stats::var)) else 0
-  if (spread == 0 && all(x == rep(x[1L, ], each = nrow(x)))) {
+  n <- nrow(x)
+  spread <- if (n > 1L) mean(scale(x, scale = FALSE)^2) * n / (n - 1) else 0
+  if (spread == 0 && all(x == rep(x[1L, ], each = n))) {
     stop_input("'x' must have at least two distinct points")
   }
   if (!in_reach(spread)) {
@@ -377,8 +378,8 @@ check_start <- function(start, x) {
     stop_input("'start$variances' must be ", length(weights),
                " positive numbers, one for each component")
   }
-  reach <- max(apply(rbind(means, x), 2L, \(column) diff(range(column))))
-  if (!in_reach(reach^2)) {
+  ends <- .Call(C_r_column_ranges, rbind(means, x))
+  if (!in_reach(max(ends[2L, ] - ends[1L, ])^2)) {
     stop_kernmean("numeric", "distances overflow; 'start$means' must be near ",
                   "the points")
   }

@@ -283,32 +283,28 @@ embedding_units <- function(q, kernel, distance2) {
 }
 
 # Keeps count of the steps that lower J, and looks at the mixture now and then
-# (read() makes it of free parameters): what is best is decided by J or, with
+# (read() makes it of free parameters): where to stop is decided by J or, with
 # `out`, by the log density of these points.
 follow <- function(start, first, read, out, most) {
   lowest <- first$objective
   steps <- 0L
   latest <- NULL
-  best <- NULL
   looks <- list()
   logs <- list()
-  look <- \(label, q) {
-    looks[[length(looks) + 1L]] <<- list(label, q$objective)
-    if (!is.null(out)) {
-      logs[[length(looks)]] <<- mixture_log(q, out)
-    } else if (is.null(best) || q$objective < best$mixture$objective) {
-      best <<- list(mixture = q, steps = label)
-    }
+  # The mixture is made only where there are points to see it.
+  look <- \(label, objective, q) {
+    looks[[length(looks) + 1L]] <<- list(label, objective)
+    if (!is.null(out)) logs[[length(looks)]] <<- mixture_log(q, out)
   }
-  look("start", start)
-  look("weights", first)
+  look("start", start$objective, start)
+  look("weights", first$objective, first)
   list(
     add = \(u, objective) {
       if (is.finite(objective) && objective < lowest) {
         lowest <<- objective
         steps <<- steps + 1L
         latest <<- u
-        if (steps %% look_every == 0L) look(steps, read(u))
+        if (steps %% look_every == 0L) look(steps, objective, read(u))
       }
       if (steps >= most) {
         signalCondition(structure(class = c("kernmean_enough", "condition"),
@@ -316,16 +312,24 @@ follow <- function(start, first, read, out, most) {
       }
     },
     end = \() {
-      if (steps %% look_every != 0L) look(steps, read(latest))
+      if (steps %% look_every != 0L) look(steps, lowest, read(latest))
       path <- data.frame(step = vapply(looks, \(row) format(row[[1L]]), ""),
                          objective = vapply(looks, `[[`, 0, 2L))
-      if (is.null(out)) {
-        return(list(best = best$mixture, path = path, steps = best$steps))
+      if (!is.null(out)) {
+        logs <- do.call(cbind, logs)
+        path$heldout <- -colMeans(logs)
+        at <- first_good(logs)
+        return(list(path = path, steps = looks[[at]][[1L]],
+                    score = path$heldout[at]))
       }
-      logs <- do.call(cbind, logs)
-      path$heldout <- -colMeans(logs)
-      at <- first_good(logs)
-      list(path = path, steps = looks[[at]][[1L]], score = path$heldout[at])
+      ends <- list(start = start, weights = first)
+      if (steps > 0L) {
+        ends$all <- read(latest)
+        path$objective[nrow(path)] <- ends$all$objective
+      }
+      at <- which.min(vapply(ends, `[[`, 0, "objective"))
+      list(best = ends[[at]], path = path,
+           steps = if (at == 3L) steps else names(ends)[at])
     }
   )
 }

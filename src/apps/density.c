@@ -18,14 +18,14 @@
  * nm exponentials, and 3 m^2 d for G. Doubles: m (d + 2) for each of 32 workers at most.
  */
 
-enum { CHUNK = 64, WORKERS = 32 };
+enum { CHUNK = 128, WORKERS = 32 };
 
 static const double LOG_TWO_PI = 1.8378770664093454836;
 
 /* What a worker adds up for a component: value, to_variance, then d of to_mean. */
 enum { VALUE, TO_VARIANCE, TO_MEAN };
 
-/* Chunks of one component and 64 points: the terms of g_j and of its derivatives at each point. */
+/* The terms of g_j and of its derivatives at the points of a chunk. */
 typedef struct {
   double value[CHUNK], to_variance[CHUNK], to_mean[CHUNK];
 } terms;
@@ -135,10 +135,43 @@ INLINE void squares_body(const size_t lanes, size_t count, size_t n, size_t d, c
   squares_rows(lanes, 1, count, n, d, x, y, a, b, squares, others);
 }
 
+/* RBF, t_l the same for all l: from squared distances to exponents, and to_variance. */
+INLINE void exponents_body(size_t count, double log_height, double rate, double *restrict value,
+                           double *restrict to_variance) {
+  SIMD
+  for (size_t i = 0; i < count; i++) {
+    const double scaled = value[i] * rate;
+    value[i] = log_height - scaled / 2;
+    to_variance[i] = scaled * rate;
+  }
+}
+
+/* The terms times weights w; those of RBF are products with its values in to_mean. */
+INLINE void weigh_body(size_t count, const double *restrict w, int rbf, double *restrict value,
+                       double *restrict to_variance, double *restrict to_mean) {
+  if (rbf)
+    SIMD
+    for (size_t i = 0; i < count; i++) {
+      to_mean[i] *= w[i];
+      value[i] = to_mean[i];
+      to_variance[i] *= to_mean[i];
+    }
+  else
+    SIMD
+    for (size_t i = 0; i < count; i++) {
+      value[i] *= w[i];
+      to_variance[i] *= w[i];
+      to_mean[i] *= w[i];
+    }
+}
+
 /* sums += the terms of `count` points; the means' ones times x_il - shift_l. */
 INLINE void add_body(size_t count, size_t n, size_t d, const double *restrict x,
                      const double *shift, const terms *t, double *sums) {
   double value = 0, to_variance = 0;
+#ifdef _OPENMP
+#pragma omp simd reduction(+ : value, to_variance)
+#endif
   for (size_t i = 0; i < count; i++) {
     value += t->value[i];
     to_variance += t->to_variance[i];
@@ -173,6 +206,19 @@ VERSIONS(squares,
          (4, count, n, d, x, y, a, b, squares, others),
          (2, count, n, d, x, y, a, b, squares, others))
 
+VERSIONS(exponents,
+         (size_t count, double log_height, double rate, double *value, double *to_variance),
+         (count, log_height, rate, value, to_variance),
+         (count, log_height, rate, value, to_variance),
+         (count, log_height, rate, value, to_variance))
+
+VERSIONS(weigh,
+         (size_t count, const double *w, int rbf, double *value, double *to_variance,
+          double *to_mean),
+         (count, w, rbf, value, to_variance, to_mean),
+         (count, w, rbf, value, to_variance, to_mean),
+         (count, w, rbf, value, to_variance, to_mean))
+
 VERSIONS(add,
          (size_t count, size_t n, size_t d, const double *x, const double *shift, const terms *t,
           double *sums),
@@ -184,13 +230,15 @@ typedef struct {
   inner_loop *inner;
   distances_loop *distances;
   squares_loop *squares;
+  exponents_loop *exponents;
+  weigh_loop *weigh;
   add_loop *add;
   const km_arithmetic *arithmetic;
 } loops;
 
 static loops choose_loops(void) {
-  return (loops){inner_version(), distances_version(), squares_version(), add_version(),
-                 km_simd()};
+  return (loops){inner_version(), distances_version(), squares_version(), exponents_version(),
+                 weigh_version(), add_version(), km_simd()};
 }
 
 /* E k(x, Y) = value for a polynomial kernel, Y from N(mean, variance I), a = x'mean + b and s =
@@ -220,35 +268,23 @@ static void point_terms(const km_kernel *kernel, const loops *loop, const km_est
                         const km_mixture *q, const layout *at, size_t j, size_t i, size_t count,
                         terms *t) {
   const size_t d = q->d;
-  const double *x = e->x + i, *w = e->weights + i, *mean = at->means + j * d;
-  if (kernel->family == KM_RBF) {
-    const double *rate = at->rate + j * d, *rate2 = at->rate2 + j * d;
-    if (at->even) {
-      loop->distances(count, e->n, d, x, mean, t->value);
-      for (size_t r = 0; r < count; r++) {
-        t->to_variance[r] = t->value[r] * rate2[0];
-        t->value[r] *= rate[0];
-      }
-    } else {
-      loop->squares(count, e->n, d, x, mean, rate, rate2, t->value, t->to_variance);
-    }
+  const int rbf = kernel->family == KM_RBF;
+  const double *x = e->x + i, *mean = at->means + j * d;
+  const double *rate = at->rate + j * d, *rate2 = at->rate2 + j * d;
+  if (rbf && at->even) {
+    loop->distances(count, e->n, d, x, mean, t->value);
+    loop->exponents(count, at->log_height[j], rate[0], t->value, t->to_variance);
+  } else if (rbf) {
+    loop->squares(count, e->n, d, x, mean, rate, rate2, t->value, t->to_variance);
     for (size_t r = 0; r < count; r++) t->value[r] = at->log_height[j] - t->value[r] / 2;
-    loop->arithmetic->exp_all(t->value, count, t->to_mean);
-    for (size_t r = 0; r < count; r++) {
-      t->to_mean[r] *= w[r];
-      t->value[r] = t->to_mean[r];
-      t->to_variance[r] *= t->to_mean[r];
-    }
   } else {
     loop->inner(count, e->n, d, x, mean, kernel->offset, t->value);
-    for (size_t r = 0; r < count; r++) {
+    for (size_t r = 0; r < count; r++)
       poly_terms(kernel->degree, t->value[r], at->norms[i + r], q->variances[j], &t->value[r],
                  &t->to_mean[r], &t->to_variance[r]);
-      t->value[r] *= w[r];
-      t->to_mean[r] *= w[r];
-      t->to_variance[r] *= w[r];
-    }
   }
+  if (rbf) loop->arithmetic->exp_all(t->value, count, t->to_mean);
+  loop->weigh(count, e->weights + i, rbf, t->value, t->to_variance, t->to_mean);
 }
 
 /* The sums over points of each component, for each worker: workers x m x (d + 2), by rows. */
