@@ -219,8 +219,9 @@ match_all <- function(start, first, mean, match, plan, out, most) {
   size <- length(first$means)
   read <- \(u) match(mixture_of(u, m))
   path <- follow(start, first, read, out, if (is.null(most)) Inf else most)
-  # In units of the distance that is left (far less than 1/n of it cannot be
-  # seen where the kernel is narrow), so that the stopping rule sees it.
+  # In units of the distance that is left, or of J where that is less (a narrow
+  # kernel leaves about 1/n, whatever the mixture), so that the stopping rule
+  # sees what changes.
   left <- first$objective + mean$norm2
   unit <- min(left, abs(first$objective))
   if (left <= 1e-14 * (abs(first$objective) + mean$norm2) || unit == 0) {
