@@ -21,7 +21,7 @@
 #'   \item{`optimize = "weights"`}{minimises J over \eqn{\pi}{pi} by quadratic
 #'     programming ([quadprog::solve.QP()]), with a ridge towards the start of
 #'     1e-8 times the mean of the diagonal of G: where G is singular the
-#'     solution next to the start is taken.}
+#'     solution next to the start is taken. Weights below 1e-8 are set to 0.}
 #'   \item{`optimize = "all"`}{goes on from there over \eqn{\pi}{pi},
 #'     \eqn{\theta}{theta} and \eqn{\log\sigma^2}{log sigma^2} together by
 #'     L-BFGS-B ([stats::optim()], analytic gradient, at most 500 iterations,

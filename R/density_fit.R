@@ -194,7 +194,8 @@ match_weights <- function(start, match) {
     (start$g + ridge * start$weights) / largest,
     cbind(1, diag(m)), c(1, numeric(m)), meq = 1L
   )$solution
-  solved <- pmax(solved, 0)
+  # What is smaller is rounding, but would be all the density far from the rest.
+  solved[solved < 1e-8] <- 0
   best <- match(c(list(weights = solved / sum(solved)),
                   start[c("means", "variances")]))
   if (best$objective <= start$objective) best else start
