@@ -420,6 +420,10 @@ test_that("an estimate that is there already can be matched", {
   expect_identical(a$kernel, estimate$kernel)
   all <- update(a, optimize = "all")
   expect_identical(all$mean, estimate)
+  expect_error(update(a, x = x / 2), "'estimator' must be given",
+               class = "kernmean_error_input")
+  other <- update(a, estimator = kme(x, kernel_rbf(2)), m = 2)
+  expect_identical(other$kernel$bandwidth, 2)
   weighted <- kme(x, weights = rep(c(0, 2), 136) / 272)
   half <- kme_density(x, 2, estimator = weighted)
   expect_gt(abs(half$objective - kme_density(x, start = half$start)$objective),
@@ -479,6 +483,7 @@ test_that("logLik is the sum of the log densities with all parameters", {
   expect_equal(c(likelihood), sum(log(predict(fit))), tolerance = 1e-12)
   expect_identical(attr(likelihood, "df"), 4L + 12L + 4L - 1L)
   expect_equal(BIC(fit), -2 * c(likelihood) + 19 * log(150))
+  expect_identical(nobs(fit), 150L)
 })
 
 test_that("simulated points have the moments of the mixture", {
@@ -572,6 +577,14 @@ test_that("fits print what was found", {
   expect_lte(max(nchar(lines)), 80L)
   expect_identical(printed$value, all)
   expect_false(printed$visible)
+  said <- \(fit) paste(utils::capture.output(fit), collapse = "\n")
+  expect_match(said(kme_density(1:9, 1, optimize = "all", validate = 0)),
+               "1 normal component\n.*all parameters, [0-9]+ steps? from")
+  expect_match(said(kme_density(1:9, 2, optimize = "all", validate = 0.01)),
+               "decided by 1 point held out")
+  expect_match(said(summary(kme_density(1:9, 2))), "\n +weight +sd +x\n")
+  expect_match(said(summary(kme_density(unname(as.matrix(iris[1:2])), 2))),
+               "\n +weight +sd +x1 +x2\n")
   expect_match(paste(utils::capture.output(summary(all)), collapse = " "),
                "3 more columns in its field means")
 })
