@@ -82,10 +82,7 @@ centred_newdata <- function(object, newdata) {
     values <- check_kernel_values(newdata, object$gram)
     return(list(values = values, names = rownames(values)))
   }
-  if (!is.null(object$terms) && is.data.frame(newdata)) {
-    newdata <- read_terms(object$terms, newdata)
-  }
-  z <- check_newdata(newdata, object$x)
+  z <- read_newdata(object, newdata)
   list(z = z, names = rownames(z))
 }
 

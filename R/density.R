@@ -194,12 +194,11 @@ kme_density.default <- function(x, m = 10, kernel = kernel_rbf(),
                format_number(floor))
   }
   first <- check_start(start, sample$x)
-  count <- check_mixture_size(m, missing(m), first, sample$x)
+  count <- check_mixture_size(m, missing(m), first)
   plan <- list(
     optimize = optimize, lowest = lowest,
-    m = if (is.null(first)) count else 1L,
-    begin = \(x) {
-      if (is.null(first)) kmeans_start(x, count, nstart, lowest) else first
+    begin = \(x, ...) {
+      if (is.null(first)) kmeans_start(x, count, nstart, lowest, ...) else first
     }
   )
   found <- fit_density(sample, plan, share)
@@ -362,11 +361,7 @@ check_start <- function(start, x) {
       }
     )
   }
-  weights <- start[["weights"]]
-  if (!is.numeric(weights) || length(weights) < 1L || anyNA(weights) ||
-        any(weights < 0) || abs(sum(weights) - 1) > 1e-8) {
-    stop_input("'start$weights' must be non-negative and sum to 1")
-  }
+  weights <- check_shares(start[["weights"]], "start$weights")
   means <- check_newdata(start[["means"]], x, "start$means")
   if (nrow(means) != length(weights)) {
     stop_input("'start$means' must have ", length(weights), " rows, one for ",
@@ -383,24 +378,19 @@ check_start <- function(start, x) {
     stop_kernmean("numeric", "distances overflow; 'start$means' must be near ",
                   "the points")
   }
-  list(weights = as.double(weights), means = unname(means),
+  list(weights = weights, means = unname(means),
        variances = as.double(variances))
 }
 
 # The number of components, of the start if there is one.
-check_mixture_size <- function(m, absent, start, x) {
+check_mixture_size <- function(m, absent, start) {
   m <- check_count(m, "m")
-  if (!is.null(start)) {
-    if (!absent && m != length(start$weights)) {
-      stop_input("'m' must be the number of components of 'start', ",
-                 length(start$weights), ", not ", m)
-    }
-    return(length(start$weights))
+  if (is.null(start)) {
+    return(m)
   }
-  distinct <- sum(!duplicated(x))
-  if (m > distinct) {
-    stop_input("'m' must be at most ", distinct, ", the number of distinct ",
-               "points, not ", m)
+  if (!absent && m != length(start$weights)) {
+    stop_input("'m' must be the number of components of 'start', ",
+               length(start$weights), ", not ", m)
   }
-  m
+  length(start$weights)
 }

@@ -2,10 +2,10 @@
 # variances: m), with `objective` = J where it has been computed.
 
 # list(best, start, mean: the estimate matched, path, steps, heldout,
-# bandwidths). `plan` is list(optimize, lowest: the floor of variances, m: what
-# k-means is to find, begin: a function of the points that gives the start). A
-# share of the points is held out of first fits, which choose the bandwidth and
-# where to stop; the fit to all points then goes as far.
+# bandwidths). `plan` is list(optimize, lowest: the floor of variances, begin: a
+# function of the points that gives the start). A share of the points is held
+# out of first fits, which choose the bandwidth and where to stop; the fit to
+# all points then goes as far.
 fit_density <- function(sample, plan, share) {
   x <- sample$x
   # First, so that the start does not depend on what is held out.
@@ -17,8 +17,8 @@ fit_density <- function(sample, plan, share) {
   rows <- heldout_rows(nrow(x), share)
   kept <- x[-rows, , drop = FALSE]
   out <- x[rows, , drop = FALSE]
-  check_kept(plan, kept, sample$estimator)
-  first <- plan$begin(kept)
+  check_kept(kept, sample$estimator)
+  first <- plan$begin(kept, " that are not held out (by 'validate')")
   kernels <- if (searched) validation_kernels(x) else list(sample$kernel)
   trials <- lapply(kernels, \(kernel) {
     fit_points(sample, kept, kernel, first, plan, out)
@@ -43,13 +43,8 @@ heldout_rows <- function(n, share) {
   sort(sample.int(n, min(max(1L, round(share * n)), n - 1L)))
 }
 
-# What is left must still take the components, and the estimator.
-check_kept <- function(plan, kept, estimator) {
-  distinct <- sum(!duplicated(kept))
-  if (plan$m > distinct) {
-    stop_input("'m' must be at most ", distinct, ", the number of distinct ",
-               "points that are not held out (by 'validate'), not ", plan$m)
-  }
+# What is left must still take the estimator.
+check_kept <- function(kept, estimator) {
   if (nrow(kept) < 2L && !identical(estimator, "kme")) {
     stop_input("'validate' must leave at least 2 points for estimator \"",
                if (is.character(estimator)) estimator else estimator$estimator,
@@ -153,8 +148,14 @@ mixture_of <- function(u, m) {
 
 # --- The start ---------------------------------------------------------------
 
-kmeans_start <- function(x, m, nstart, lowest) {
-  found <- if (m == 1L || sum(!duplicated(x)) > m) {
+# `which` says of what points an error is to speak.
+kmeans_start <- function(x, m, nstart, lowest, which = "") {
+  distinct <- sum(!duplicated(x))
+  if (m > distinct) {
+    stop_input("'m' must be at most ", distinct, ", the number of distinct ",
+               "points", which, ", not ", m)
+  }
+  found <- if (m == 1L || distinct > m) {
     # That some run needs more iterations does not matter for the best of them.
     tryCatch(
       suppressWarnings(stats::kmeans(x, m, iter.max = 100L, nstart = nstart)),

@@ -10,14 +10,7 @@ predict.kme_density <- function(object, newdata, type = c("density", "log"),
                                 ...) {
   check_dots(...)
   type <- check_choice(type, c("density", "log"), "type")
-  if (missing(newdata)) {
-    z <- object$x
-  } else {
-    if (!is.null(object$terms) && is.data.frame(newdata)) {
-      newdata <- read_terms(object$terms, newdata)
-    }
-    z <- check_newdata(newdata, object$x)
-  }
+  z <- if (missing(newdata)) object$x else read_newdata(object, newdata)
   value <- mixture_log(object, z)
   stats::setNames(if (type == "log") value else exp(value), rownames(z))
 }
@@ -110,7 +103,7 @@ print.kme_density <- function(x, digits = max(3L, getOption("digits") - 3L),
   number <- \(value) format(value, digits = digits)
   cat("Density by kernel mean matching, ", x$m, " normal component",
       if (x$m > 1L) "s", "\n", sep = "")
-  cat(describe_sample(x), ", ", mean_name(x), "\n", sep = "")
+  cat(describe_sample(x), ", ", estimator_names[[x$estimator]], "\n", sep = "")
   cat(strwrap(c(
     format_kernel(x$kernel), describe_fit(x),
     paste0("distance to the kernel mean ", number(sqrt(x$distance2)),
@@ -123,11 +116,6 @@ print.kme_density <- function(x, digits = max(3L, getOption("digits") - 3L),
 
 start_distance2 <- function(object) {
   max(0, object$mean$norm2 + object$start$objective)
-}
-
-mean_name <- function(object) {
-  switch(object$estimator, kme = "KME", skmse = "S-KMSE", fkmse = "F-KMSE",
-         mkme = "MKME", mmkme = "MMKME")
 }
 
 # What was optimised, and what the points held out decided.

@@ -44,7 +44,7 @@ plot.kme_density <- function(x, y, ..., columns = NULL,
     x = x$x[, columns, drop = FALSE], weights = x$weights,
     means = x$means[, columns, drop = FALSE], variances = x$variances
   )
-  title <- paste0("Density matched to the ", mean_name(x))
+  title <- paste0("Density matched to the ", estimator_names[[x$estimator]])
   if (length(columns) == 1L) {
     plot_density_curve(marginal, n, title, ...)
   } else {
@@ -79,7 +79,7 @@ shown_range <- function(x, means, sd) {
 plot_density_curve <- function(q, n, title, ...) {
   x <- drop(q$x)
   ends <- shown_range(x, q$means, sqrt(q$variances))
-  z <- seq(ends[1L], ends[2L], length.out = max(n, 2L))
+  z <- seq(ends[1L], ends[2L], length.out = n)
   each <- vapply(seq_along(q$weights), \(j) {
     q$weights[j] * stats::dnorm(z, q$means[j], sqrt(q$variances[j]))
   }, numeric(length(z)))
@@ -106,7 +106,6 @@ plot_density_contours <- function(q, n, title, ...) {
     range(q$x[, j], q$means[, j] - sd, q$means[, j] + sd)
   }, numeric(2))
   colnames(frame) <- colnames(q$x)
-  blues <- \(value) list(range(value), hcl.colors(64, "Blues 3", rev = TRUE))
   surface <- draw_surface(frame, \(z) exp(mixture_log(q, z)), n, title, ...,
                           colours = blues)
   draw_points(q$x, "#D55E00")

@@ -14,6 +14,9 @@ check_estimator <- function(estimator, name = "estimator") {
   check_choice(estimator, choices, name)
 }
 
+estimator_names <- c(kme = "KME", skmse = "S-KMSE", fkmse = "F-KMSE",
+                     mkme = "MKME", mmkme = "MMKME")
+
 # The selection rule, or NULL where there is nothing to select; and whether the
 # other arguments go with the estimator.
 check_select <- function(select, estimator, lambda, target, weights, noise) {

@@ -270,10 +270,7 @@ predict.kme <- function(object, newdata, ...) {
   if (is.null(object$x)) {
     return(predict_values(object, newdata))
   }
-  if (!is.null(object$terms) && is.data.frame(newdata)) {
-    newdata <- read_terms(object$terms, newdata)
-  }
-  z <- check_newdata(newdata, object$x)
+  z <- read_newdata(object, newdata)
   out <- parts_at(embedding_parts(object), object$kernel, z)
   names(out) <- rownames(z)
   out

@@ -10,11 +10,7 @@ check_mixture <- function(mixture, d, name) {
     )
   }
   field <- \(f) paste0(name, "$", f)
-  weights <- mixture$weights
-  if (!is.numeric(weights) || length(weights) < 1L || anyNA(weights) ||
-        any(weights < 0) || abs(sum(weights) - 1) > 1e-8) {
-    stop_input("'", field("weights"), "' must be non-negative and sum to 1")
-  }
+  weights <- check_shares(mixture$weights, field("weights"))
   count <- length(weights)
   means <- mixture$means
   if (is.numeric(means) && is.null(dim(means)) && count == 1L) {
@@ -30,8 +26,16 @@ check_mixture <- function(mixture, d, name) {
   covariances <- check_covariances(
     mixture$covariances, d, count, field("covariances")
   )
-  list(weights = as.double(weights), means = unname(means),
-       covariances = covariances)
+  list(weights = weights, means = unname(means), covariances = covariances)
+}
+
+# The weights of a mixture.
+check_shares <- function(weights, name) {
+  if (!is.numeric(weights) || length(weights) < 1L || anyNA(weights) ||
+        any(weights < 0) || abs(sum(weights) - 1) > 1e-8) {
+    stop_input("'", name, "' must be non-negative and sum to 1")
+  }
+  as.double(weights)
 }
 
 check_covariances <- function(covariances, d, count, name) {

@@ -361,8 +361,6 @@ null_law <- function(samples, options, scheme, source, found) {
 }
 
 mmd_title <- function(options, scheme, source, several) {
-  names <- c(kme = "KME", mkme = "MKME", mmkme = "MMKME", skmse = "S-KMSE",
-             fkmse = "F-KMSE")
   null <- if (options$null == "spectrum") {
     "spectrum null"
   } else if (options$null == "gamma") {
@@ -379,7 +377,7 @@ mmd_title <- function(options, scheme, source, several) {
   }
   paste0(
     "Kernel ", if (several) "k-sample" else "two-sample", " test (MMD, ",
-    names[[options$estimator]], ", ",
+    estimator_names[[options$estimator]], ", ",
     if (options$fuse) "fused " else "", options$statistic, "-statistic), ", null
   )
 }

@@ -212,7 +212,6 @@ plot_contours <- function(object, n, ...) {
     colnames(z) <- colnames(object$x)
     predict(object, z)
   }
-  blues <- \(value) list(range(value), hcl.colors(64, "Blues 3", rev = TRUE))
   surface <- draw_surface(object$x, at, n, estimator_title(object), ...,
                           colours = blues)
   draw_points(object$x, "#D55E00")
@@ -247,6 +246,8 @@ draw_surface <- function(x, at, n, title, ..., colours) {
   )), dots[!framed]), quote = TRUE)
   list(x = axes[[1]], y = axes[[2]], z = value)
 }
+
+blues <- \(value) list(range(value), hcl.colors(64, "Blues 3", rev = TRUE))
 
 most_points_drawn <- 2000
 

@@ -68,6 +68,80 @@ load_package <- function() {
   kernmean_threads(1)
 }
 
+# Data ----------------------------------------------------------------------
+
+# What mlbench has of the data sets of uci_data().
+mlbench_names <- c(
+  ionosphere = "Ionosphere", sonar = "Sonar", satimage = "Satellite",
+  vehicle = "Vehicle", vowel = "Vowel", housing = "BostonHousing",
+  glass = "Glass"
+)
+
+# Those of `names` that can be read, from the archives' files (`folder`, or
+# fetched) or else from mlbench: standardised matrices without constant columns;
+# says which are missing. `coded`: data sets of which all columns are used, the
+# codes as numbers. `numbers`: for a data set the columns that mlbench has as
+# factors although they hold numbers.
+find_data <- function(names, folder, download, coded = NULL, numbers = NULL) {
+  archives <- nzchar(folder) || download
+  if (!archives && !requireNamespace("mlbench", quietly = TRUE)) {
+    give_up("the package 'mlbench' must be installed (or give --data FOLDER)")
+  }
+  there <- if (archives) names else intersect(names, names(mlbench_names))
+  data <- sapply(there, function(name) {
+    if (archives) {
+      read_archive(name, folder, download, name %in% coded)
+    } else {
+      read_mlbench(name, numbers[[name]])
+    }
+  }, simplify = FALSE)
+  data <- data[lengths(data) > 0]
+  missing <- setdiff(names, names(data))
+  if (length(data) == 0) give_up("none of the data sets can be read")
+  if (length(missing) > 0) {
+    say("Of the ", length(names), " data sets, ", length(missing),
+        " are missing ", if (!archives) "in the package mlbench ", "(",
+        toString(missing), ").")
+  }
+  data
+}
+
+# NULL, and a message, for a data set that cannot be read.
+read_archive <- function(name, folder, download, coded) {
+  x <- tryCatch(
+    uci_data(name, if (nzchar(folder)) folder, download = download,
+             columns = if (coded) "all" else "real", standardize = !coded)$x,
+    kernmean_error_data = function(e) {
+      message(study_name, ": ", conditionMessage(e))
+    },
+    kernmean_error = function(e) give_up(conditionMessage(e))
+  )
+  if (coded && !is.null(x)) {
+    x <- x[, colMeans(is.na(x)) <= 0.1]
+    x <- standardize(x[rowSums(is.na(x)) == 0, ])
+  }
+  if (!is.null(x)) unname(x)
+}
+
+# The class is a factor, but for the target of BostonHousing, "medv".
+read_mlbench <- function(name, numbers) {
+  box <- new.env()
+  utils::data(list = mlbench_names[[name]], package = "mlbench", envir = box)
+  table <- box[[mlbench_names[[name]]]]
+  table[numbers] <- lapply(table[numbers], function(column) {
+    as.numeric(as.character(column))
+  })
+  table <- table[vapply(table, is.numeric, NA) & names(table) != "medv"]
+  x <- unname(as.matrix(table))
+  storage.mode(x) <- "double"
+  standardize(x)
+}
+
+standardize <- function(x) {
+  x <- x[, apply(x, 2, function(column) min(column) < max(column))]
+  matrix(scale(x), nrow(x))
+}
+
 # Work ----------------------------------------------------------------------
 
 # lapply(), on `cores` processes where future.apply is installed; NULL for the
@@ -172,6 +246,15 @@ verdict <- function(signs) {
 
 say <- function(..., indent = 0) {
   cat(strwrap(paste0(...), 79, indent = indent, exdent = 2), sep = "\n")
+}
+
+# Values of the rows of results, size by size, as estimators x sizes; `along`
+# is the size's column, "n" or "d".
+wide_cells <- function(values, rows, along) {
+  names <- unique(rows$estimator)
+  matrix(values, length(names), dimnames = list(
+    names, paste(along, "=", unique(rows[[along]]))
+  ))
 }
 
 # A block of cells (a character matrix) below its title.

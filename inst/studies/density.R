@@ -49,7 +49,7 @@ source(file.path(here, "common.R"), local = TRUE)
 
 components <- 10
 
-# The data sets of the two tables, and what mlbench calls them.
+# The data sets of the two tables.
 table_sets <- list(
   "1" = c("ionosphere", "sonar", "australian", "specft", "wdbc", "wine",
           "satimage", "segment", "vehicle", "svmguide2", "vowel", "housing",
@@ -58,13 +58,11 @@ table_sets <- list(
           "sonar", "specft", "bupa", "lymphography", "primary-tumor", "flag",
           "hayes-roth", "wdbc", "australian")
 )
-mlbench_names <- c(
-  ionosphere = "Ionosphere", sonar = "Sonar", satimage = "Satellite",
-  vehicle = "Vehicle", vowel = "Vowel", housing = "BostonHousing",
-  glass = "Glass"
-)
 # None of their columns is real-valued: the codes are used as numbers.
 coded_sets <- c("lymphography", "primary-tumor", "hayes-roth")
+# Of the numbers that mlbench has as factors, only these are real-valued columns
+# of uci_data().
+factor_columns <- list(ionosphere = 1:2)
 
 estimators <- c("KME" = "kme", "S-KMSE" = "skmse", "F-KMSE" = "fkmse",
                 "MKME" = "mkme", "MMKME" = "mmkme")
@@ -94,68 +92,6 @@ style <- data.frame(
   pch = c(5, 16, 15, 18, 4), lty = 1
 )
 
-# Data ------------------------------------------------------------------------
-
-# The class is a factor, but for the target of BostonHousing, "medv".
-read_mlbench <- function(name) {
-  box <- new.env()
-  utils::data(list = mlbench_names[[name]], package = "mlbench", envir = box)
-  table <- box[[mlbench_names[[name]]]]
-  # Of the numbers that mlbench has as factors, only these are real-valued
-  # columns of uci_data().
-  if (name == "ionosphere") {
-    table[1:2] <- lapply(table[1:2], \(v) as.numeric(as.character(v)))
-  }
-  table <- table[vapply(table, is.numeric, NA) & names(table) != "medv"]
-  x <- unname(as.matrix(table))
-  storage.mode(x) <- "double"
-  standardize(x)
-}
-
-# NULL, and a message, for a data set that cannot be read.
-read_archive <- function(name, folder, download) {
-  coded <- name %in% coded_sets
-  x <- tryCatch(
-    uci_data(name, if (nzchar(folder)) folder, download = download,
-             columns = if (coded) "all" else "real", standardize = !coded)$x,
-    kernmean_error_data = function(e) {
-      message(study_name, ": ", conditionMessage(e))
-    },
-    kernmean_error = function(e) give_up(conditionMessage(e))
-  )
-  if (coded && !is.null(x)) {
-    x <- x[, colMeans(is.na(x)) <= 0.1]
-    x <- standardize(x[rowSums(is.na(x)) == 0, ])
-  }
-  if (!is.null(x)) unname(x)
-}
-
-standardize <- function(x) {
-  x <- x[, apply(x, 2, function(column) min(column) < max(column))]
-  matrix(scale(x), nrow(x))
-}
-
-# Standardised matrices without constant columns; says which are missing.
-find_data <- function(names, folder, download) {
-  archives <- nzchar(folder) || download
-  if (!archives && !requireNamespace("mlbench", quietly = TRUE)) {
-    give_up("the package 'mlbench' must be installed (or give --data FOLDER)")
-  }
-  there <- if (archives) names else intersect(names, names(mlbench_names))
-  data <- sapply(there, function(name) {
-    if (archives) read_archive(name, folder, download) else read_mlbench(name)
-  }, simplify = FALSE)
-  data <- data[lengths(data) > 0]
-  missing <- setdiff(names, names(data))
-  if (length(data) == 0) give_up("none of the data sets can be read")
-  if (length(missing) > 0) {
-    say("Of the ", length(names), " data sets, ", length(missing),
-        " are missing ", if (!archives) "in the package mlbench ", "(",
-        toString(missing), ").")
-  }
-  data
-}
-
 # The study -------------------------------------------------------------------
 
 # The rows of the two parts. The seed belongs to a data set and a split,
@@ -165,19 +101,6 @@ split_rows <- function(x, name, split, most) {
   rows <- sample.int(nrow(x))
   test <- seq_len(round(0.3 * nrow(x)))
   list(train = utils::head(rows[-test], most), test = rows[test])
-}
-
-# log sum_j w_j N(z; mean_j, variance_j I), by itself: that of the start has no
-# fit to predict from, and the fits' own can be compared with it.
-log_density <- function(mixture, z) {
-  each <- vapply(seq_along(mixture$weights), function(j) {
-    apart <- colSums((t(z) - mixture$means[j, ])^2)
-    log(mixture$weights[j]) - ncol(z) / 2 * log(2 * pi * mixture$variances[j]) -
-      apart / (2 * mixture$variances[j])
-  }, numeric(nrow(z)))
-  each <- matrix(each, nrow(z))
-  top <- apply(each, 1, max)
-  top + log(rowSums(exp(each - top)))
 }
 
 # One part on one split: a row for each way to optimise and estimator, and one
@@ -195,16 +118,17 @@ run_cell <- function(x, cell, settings) {
     kme(k, estimator = estimator)
   })
   scores <- lapply(settings$optimize, function(optimize) {
-    start <- NULL
+    fit <- NULL
+    score <- function(fit) -mean(stats::predict(fit, test, type = "log"))
     nll <- vapply(means, function(mean_estimate) {
       set.seed(seed_of("density fit", cell$data, cell$split))
-      fit <- kme_density(k, m = components, estimator = mean_estimate,
-                         optimize = optimize, nstart = settings$nstart,
-                         start = if (optimize == "weights") start)
-      start <<- fit$start
-      -mean(stats::predict(fit, test, type = "log"))
+      fit <<- kme_density(k, m = components, estimator = mean_estimate,
+                          optimize = optimize, nstart = settings$nstart,
+                          start = if (optimize == "weights") fit$start)
+      score(fit)
     }, 0)
-    nll <- c("k-means" = -mean(log_density(start, test)), nll)
+    fit[names(fit$start)] <- fit$start
+    nll <- c("k-means" = score(fit), nll)
     data.frame(estimator = names(nll), optimize = optimize, nll = nll)
   })
   list(scores = data.frame(
@@ -651,7 +575,8 @@ main <- function(args) {
     if (chosen$quick) c("ionosphere", "glass") else known
   }
   for (name in sets) one_of(name, "--sets", known)
-  data <- find_data(sets, chosen$data, chosen$download)
+  data <- find_data(sets, chosen$data, chosen$download, coded_sets,
+                    factor_columns)
   processes <- find_processes(chosen$cores, chosen$plan)
   if (chosen$quick) {
     cat("The smallest form: too few splits to conclude anything.\n\n")

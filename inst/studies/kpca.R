@@ -48,60 +48,10 @@ style <- data.frame(
   pch = c(16, 15, 1, 17), lty = 1
 )
 
-# The data sets of M14's Table 1, and what mlbench calls them.
-data_sets <- c(
-  ionosphere = "Ionosphere", sonar = "Sonar", australian = NA, specft = NA,
-  wdbc = NA, wine = NA, satimage = "Satellite", segment = NA,
-  vehicle = "Vehicle", svmguide2 = NA, vowel = "Vowel",
-  housing = "BostonHousing", bodyfat = NA, abalone = NA, glass = "Glass"
-)
-
-# Data ------------------------------------------------------------------------
-
-# Standardised matrices of the data sets that can be read; says why others
-# cannot.
-read_archives <- function(folder, download) {
-  found <- lapply(names(data_sets), function(name) {
-    tryCatch(unname(uci_data(name, if (nzchar(folder)) folder,
-                             download = download, standardize = TRUE)$x),
-             kernmean_error_data = function(e) {
-               message(study_name, ": ", conditionMessage(e))
-             },
-             kernmean_error = function(e) give_up(conditionMessage(e)))
-  })
-  names(found) <- names(data_sets)
-  found[!vapply(found, is.null, NA)]
-}
-
-# Those of mlbench, alike. The class is a factor, but for the target of
-# BostonHousing, "medv".
-read_mlbench <- function() {
-  if (!requireNamespace("mlbench", quietly = TRUE)) {
-    give_up("the package 'mlbench' must be installed (or give --data FOLDER)")
-  }
-  lapply(data_sets[!is.na(data_sets)], function(name) {
-    box <- new.env()
-    utils::data(list = name, package = "mlbench", envir = box)
-    table <- box[[name]]
-    x <- table[vapply(table, is.numeric, NA) & names(table) != "medv"]
-    x <- unname(as.matrix(x))
-    x <- x[, apply(x, 2, function(column) min(column) < max(column))]
-    matrix(scale(x), nrow(x))
-  })
-}
-
-find_data <- function(folder, download) {
-  archives <- nzchar(folder) || download
-  data <- if (archives) read_archives(folder, download) else read_mlbench()
-  missing <- setdiff(names(data_sets), names(data))
-  if (length(data) == 0) give_up("none of the data sets can be read")
-  if (length(missing) > 0) {
-    say("Of the ", length(data_sets), " data sets, ", length(missing),
-        " are missing ", if (!archives) "in the package mlbench ", "(",
-        toString(missing), ").")
-  }
-  data
-}
+# The data sets of M14's Table 1.
+data_sets <- c("ionosphere", "sonar", "australian", "specft", "wdbc", "wine",
+               "satimage", "segment", "vehicle", "svmguide2", "vowel",
+               "housing", "bodyfat", "abalone", "glass")
 
 # The study -------------------------------------------------------------------
 
@@ -156,7 +106,7 @@ run_split <- function(x, seed, most, select) {
 run_all <- function(data, splits, most, select, cores) {
   set.seed(20140621)
   seeds <- matrix(draw_seeds(length(data_sets) * splits), length(data_sets))
-  rownames(seeds) <- names(data_sets)
+  rownames(seeds) <- data_sets
   sapply(names(data), function(name) {
     message(sprintf("%-12s %4d points", name, nrow(data[[name]])))
     x <- data[[name]]
@@ -205,7 +155,7 @@ print_results <- function(results) {
     cbind(wide(sprintf("%.3f", 1000 * results$error), names(settings)),
           "21st" = sprintf("%.2f", plain$next_component)), 9
   )
-  marks <- c("!", " ", "*")[clear_sign(results$gain, results$gain_se) + 2]
+  marks <- mark_signs(clear_sign(results$gain, results$gain_se))
   gains <- sprintf("%+.4f (%.4f)%s", results$gain, results$gain_se, marks)
   gains[results$equal == results$of] <- "equal "
   gains <- wide(gains, names(settings))
@@ -330,7 +280,7 @@ main <- function(args) {
       "select = \"loocv\"", if (select != "loocv") paste0(
         ", \"", select, "\" for F-KMSE and F-COSE"
       ), ", on the training part.")
-  data <- find_data(chosen$data, chosen$download)
+  data <- find_data(data_sets, chosen$data, chosen$download)
   found <- run_all(data, splits, most, select, cores)
   results <- do.call(rbind, lapply(names(data), function(name) {
     summarise(name, found[[name]], data[[name]])

@@ -97,7 +97,7 @@ summarise <- function(p) {
 print_power <- function(title, results, columns) {
   cells <- matrix(
     paste0(sprintf("%.1f", 100 * results$power),
-           c("!", " ", "*")[results$against_kme + 2]),
+           mark_signs(results$against_kme)),
     ncol = length(columns),
     dimnames = list(unique(results$estimator), columns)
   )

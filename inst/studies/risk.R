@@ -154,12 +154,8 @@ short <- function(values, digits = 3) {
 print_cells <- function(results, along) {
   for (kernel in unique(results$kernel)) {
     rows <- results[results$kernel == kernel, ]
-    wide <- function(values) {
-      matrix(values, length(estimators),
-             dimnames = list(names(estimators),
-                             paste(along, "=", unique(rows[[along]]))))
-    }
-    marks <- c("!", " ", "*")[clear_sign(rows$gain, rows$gain_se) + 2]
+    wide <- function(values) wide_cells(values, rows, along)
+    marks <- mark_signs(clear_sign(rows$gain, rows$gain_se))
     gains <- wide(paste0(sprintf("%.1f", rows$gain), marks))
     cat(kernel, "\n", sep = "")
     print_block("mean loss", wide(short(rows$loss)))

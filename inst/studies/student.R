@@ -161,11 +161,7 @@ summarise <- function(cell) {
 print_cells <- function(results, along) {
   for (df in unique(results$df)) {
     rows <- results[results$df == df, ]
-    wide <- function(values) {
-      matrix(values, length(estimators),
-             dimnames = list(names(estimators),
-                             paste(along, "=", unique(rows[[along]]))))
-    }
+    wide <- function(values) wide_cells(values, rows, along)
     cat(if (is.finite(df)) {
       paste0("t-distribution, ", df, " degree", if (df > 1) "s", " of freedom")
     } else {
