@@ -122,25 +122,6 @@ check_newdata <- function(newdata, x, name = "newdata") {
   newdata
 }
 
-# For an object fitted on a gram of kernel values: those of m new points and the
-# n points of the sample, m x n; for one of shrink_gram() centred and shrunk as
-# the values off the diagonal of the matrix were.
-check_kernel_values <- function(newdata, gram) {
-  n <- nrow(gram$K)
-  values <- check_data(newdata, "newdata")
-  if (ncol(values) != n) {
-    stop_input(
-      "'newdata' must hold the kernel values of new points and the ", n,
-      " points of the sample, one column for each, not ", ncol(values),
-      if (ncol(values) == 1L) " column" else " columns"
-    )
-  }
-  if (!is.null(gram$lambda)) {
-    values <- shrunk_values(gram, values)
-  }
-  values
-}
-
 check_number <- function(x, name, positive = FALSE, finite = TRUE) {
   ok <- is.numeric(x) && length(x) == 1L && !is.na(x) &&
     (if (positive) x > 0 else x >= 0) && (!finite || is.finite(x))
@@ -242,36 +223,19 @@ memory_available <- function() {
   if (length(free) == 1L && is.finite(free)) free else Inf
 }
 
-format_bytes <- function(bytes) {
-  format(structure(bytes, class = "object_size"), units = "auto",
-         standard = "SI")
+check_flag <- function(x, name) {
+  if (!isTRUE(x) && !isFALSE(x)) {
+    stop_input("'", name, "' must be TRUE or FALSE, not ", describe(x))
+  }
+  x
 }
 
-# What came, in a few words.
-describe <- function(x) {
-  if (is.null(x)) {
-    "NULL"
-  } else if (is.factor(x)) {
-    "a factor"
-  } else if (is.atomic(x) && length(x) == 1L && is.null(dim(x)) &&
-               !is.object(x)) {
-    if (is.character(x) && !is.na(x)) paste0("\"", x, "\"") else format(x)
-  } else if (is.data.frame(x)) {
-    "a data frame"
-  } else if (is.matrix(x)) {
-    paste0(
-      if (is.integer(x)) "an " else "a ", typeof(x), " matrix of ", nrow(x),
-      " x ", ncol(x)
-    )
-  } else if (is.object(x)) {
-    paste0("an object of class '", class(x)[1L], "'")
-  } else if (is.list(x)) {
-    paste("a list of length", length(x))
-  } else if (is.function(x)) {
-    "a function"
-  } else if (is.atomic(x)) {
-    paste0("a vector of length ", length(x), " (", typeof(x), ")")
-  } else {
-    paste("an object of type", typeof(x))
+# Shows how far a long run has come; returns list(at(share), close()).
+progress_bar <- function(progress) {
+  if (!progress) {
+    return(list(at = \(share) NULL, close = \() NULL))
   }
+  bar <- utils::txtProgressBar(style = 3)
+  list(at = \(share) utils::setTxtProgressBar(bar, share),
+       close = \() close(bar))
 }

@@ -238,41 +238,7 @@ kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
   fit
 }
 
-name_rows <- function(x, names) {
-  if (is.matrix(x)) {
-    rownames(x) <- names
-  } else if (is.numeric(x)) {
-    names(x) <- names
-  }
-  x
-}
-
-# A variable made by I() is what it was made of.
-plain_term <- function(x) {
-  if (inherits(x, "AsIs")) class(x) <- setdiff(class(x), "AsIs")
-  x
-}
-
 # --- Arguments -------------------------------------------------------------
-
-cose_estimators <- c("kme", "skmse", "fkmse")
-
-check_cose <- function(estimator) {
-  if (is.character(estimator) && length(estimator) == 1L) {
-    estimator <- tolower(gsub("-", "", estimator))
-    if (estimator %in% marginal_estimators) {
-      stop_input(
-        "'estimator' must be one of \"kme\", \"skmse\", \"fkmse\", not \"",
-        estimator, "\": operators are shrunk by weights on the points; ",
-        "'center' may be any fit of kme()"
-      )
-    }
-    if (identical(estimator, "rkmse")) {
-      return("skmse")
-    }
-  }
-  check_choice(estimator, cose_estimators, "estimator")
-}
 
 # What each of d variables is centred by.
 check_centers <- function(center, d) {
@@ -380,51 +346,6 @@ fit_cov <- function(variables, data, centers, estimator, lambda, select) {
   fit
 }
 
-# The product, entry by entry, of the centred Gram matrices; K^c o K^c for one.
-centred_product <- function(samples) {
-  n <- samples[[1L]]$n
-  check_memory(n, n, "use fewer rows", copies = 4 + length(samples))
-  h <- centred_matrix(samples[[1L]])
-  if (length(samples) == 1L) {
-    return(h^2)
-  }
-  for (sample in samples[-1L]) {
-    h <- h * centred_matrix(sample)
-  }
-  h
-}
-
-# Products of the values of two factors must be numbers; `zero`: they may be 0.
-check_squares <- function(size, zero = FALSE) {
-  if (!is.finite(size) || size < .Machine$double.xmin && !zero) {
-    stop_kernmean(
-      "numeric", "products of kernel values ",
-      if (is.finite(size)) "underflow" else "overflow", "; rescale the columns"
-    )
-  }
-}
-
-# The eigenpairs of K^c that are more than rounding.
-positive_pairs <- function(sample) {
-  s <- centred_spectrum(sample)
-  kept <- s$values > 0
-  list(values = s$values[kept], vectors = s$vectors[, kept, drop = FALSE])
-}
-
-# A spectrum without the values that are rounding.
-leading_values <- function(found) {
-  values <- found$values
-  n <- nrow(found[[2L]])
-  kept <- abs(values) > n * .Machine$double.eps * max(abs(values), 0)
-  functions <- lapply(found[-1L], \(v) {
-    matrix(v[, kept], n, dimnames = list(
-      NULL, sprintf("%s%d", if (length(found) > 2L) "SV" else "PC",
-                    seq_len(sum(kept)))
-    ))
-  })
-  c(list(values = values[kept], rank = sum(kept)), functions)
-}
-
 new_kme_cov <- function(fit, ncomp, arguments, several) {
   if (!is.null(ncomp)) {
     if (ncomp > fit$rank) {
@@ -445,48 +366,3 @@ new_kme_cov <- function(fit, ncomp, arguments, several) {
 }
 
 # --- Weights and spectrum of the operator ----------------------------------
-
-# COSE: the weights beta of sum_i beta_i phi_i (x) psi_i from h, the product
-# entry by entry of the centred Gram matrices. list(weights, lambda, alpha,
-# score, minimum, reference, border, select, estimator, norm2 = beta'h beta).
-cose_weights <- function(h, estimator, lambda = NULL, select = NULL) {
-  fit <- kme.default(new_gram(h), estimator = estimator, lambda = lambda,
-                     select = select)
-  fields <- c("weights", "lambda", "alpha", "score", "minimum", "reference",
-              "border", "select", "estimator", "norm2")
-  fit[intersect(fields, names(fit))]
-}
-
-# Eigenpairs of sum_i beta_i phi_i (x) phi_i from those of K^c, values > 0:
-# list(values, decreasing; vectors, n x r: the weights V of unit-norm
-# eigenfunctions sum_i V_ij phi_i). Weights may be negative, values too.
-operator_spectrum <- function(values, vectors, weights) {
-  if (length(values) == 0L) {
-    return(list(values = numeric(), vectors = vectors))
-  }
-  half <- vectors * rep(sqrt(values), each = nrow(vectors))
-  found <- .Call(C_r_eigen, crossprod(half, weights * half))
-  inverse <- vectors * rep(1 / sqrt(values), each = nrow(vectors))
-  list(values = found$values,
-       vectors = fix_signs(inverse %*% found$vectors))
-}
-
-# Singular values and functions of sum_i beta_i phi_i (x) psi_i from the
-# eigenpairs x of K_X^c and y of K_Y^c: list(values; left, right: n x r). The
-# sign of a pair is that of the left one.
-operator_svd <- function(x, y, weights) {
-  n <- length(weights)
-  if (length(x$values) == 0L || length(y$values) == 0L) {
-    return(list(values = numeric(), left = matrix(0, n, 0L),
-                right = matrix(0, n, 0L)))
-  }
-  scaled <- \(pairs, power) {
-    pairs$vectors * rep(pairs$values^power, each = n)
-  }
-  found <- svd(crossprod(scaled(x, 0.5), weights * scaled(y, 0.5)))
-  left <- scaled(x, -0.5) %*% found$u
-  right <- scaled(y, -0.5) %*% found$v
-  fixed <- fix_signs(left)
-  turned <- ifelse(colSums(fixed * left) < 0, -1, 1)
-  list(values = found$d, left = fixed, right = right * rep(turned, each = n))
-}

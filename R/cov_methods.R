@@ -136,37 +136,6 @@ new_values <- function(object, newdata, which) {
   }, newdata, object$variables[which], labels[which], USE.NAMES = FALSE)
 }
 
-# The term number l of a formula at new data.
-read_term <- function(layout, newdata, l, name = "newdata") {
-  term <- attr(layout, "predvars")[[l + 1L]]
-  needed <- intersect(all.vars(term), attr(layout, "columns"))
-  missing <- setdiff(needed, names(newdata))
-  if (length(missing)) {
-    stop_input(
-      "'", name, "' must have the variables of the formula; missing: ",
-      paste0("'", missing, "'", collapse = ", ")
-    )
-  }
-  value <- plain_term(eval(term, newdata, environment(layout)))
-  if (.row_names_info(newdata) > 0L) name_rows(value, row.names(newdata)) else
-    value
-}
-
-level_indicators <- function(z, levels, name) {
-  if (!(is.factor(z) || is.logical(z) || is.character(z)) ||
-        !is.null(dim(z))) {
-    stop_input("'newdata' must hold a factor for '", name, "', not ",
-               describe(z))
-  }
-  if (anyNA(z)) {
-    stop_input("'newdata' must have no missing values, not ", sum(is.na(z)),
-               " NA")
-  }
-  points <- outer(as.character(z), levels, `==`)
-  storage.mode(points) <- "double"
-  points
-}
-
 # --- Methods ---------------------------------------------------------------
 
 #' @export

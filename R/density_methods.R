@@ -15,11 +15,6 @@ predict.kme_density <- function(object, newdata, type = c("density", "log"),
   stats::setNames(if (type == "log") value else exp(value), rownames(z))
 }
 
-# The log density at the rows of z.
-mixture_log <- function(q, z) {
-  .Call(C_r_log_density, z, q$weights, unname(q$means), q$variances)
-}
-
 #' @importFrom stats logLik
 #' @export
 logLik.kme_density <- function(object, ...) {

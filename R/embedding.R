@@ -57,10 +57,9 @@ kme_distance <- function(a, b) {
 #' @export
 kme_risk <- function(fit, mixture) {
   check_kme(fit, "fit")
-  if (is.null(fit$x)) {
-    stop_input("'fit' must be fitted on points, not on a matrix of values")
-  }
-  mixture <- check_mixture(mixture, ncol(fit$x), "mixture")
+  x <- sample_points(fit$sample, "'fit' must be fitted on points, not on a ",
+                     "matrix of values")
+  mixture <- check_mixture(mixture, ncol(x), "mixture")
   check_closed_form(fit$kernel)
   parts <- c(embedding_parts(fit), list(list(mixture = mixture, weights = -1)))
   max(0, norm2_parts(parts, fit$kernel))
@@ -72,54 +71,22 @@ check_kme <- function(object, name) {
   }
 }
 
-# Columns with names in both must have the same ones; a single one may differ.
-same_columns <- function(x, y) {
-  ncol(x) == 1L || is.null(colnames(x)) || is.null(colnames(y)) ||
-    identical(colnames(x), colnames(y))
-}
-
 # The kernel that two fits share.
 check_pair <- function(a, b) {
   check_kme(a, "a")
   check_kme(b, "b")
-  if (is.null(a$x) || is.null(b$x)) {
-    if (!identical(a$gram, b$gram)) {
-      stop_input("'a' and 'b' must share one gram where points are not known")
-    }
-    return(NULL)
-  }
-  if (ncol(a$x) != ncol(b$x)) {
-    stop_input(
-      "'a' and 'b' must have the same number of columns, not ", ncol(a$x),
-      " and ", ncol(b$x)
-    )
-  }
-  if (!same_columns(a$x, b$x)) {
-    stop_input("'a' and 'b' must have the same columns in the same order")
-  }
-  if (!same_kernel(a$kernel, b$kernel, ncol(a$x))) {
-    stop_input(
-      "'a' and 'b' must have the same kernel, not ", format_kernel(a$kernel),
-      " and ", format_kernel(b$kernel), "; fit 'b' with the kernel of 'a', ",
-      "kernel = a$kernel"
-    )
-  }
+  check_same_space(a$sample, b$sample, "'a'", "'b'")
   a$kernel
 }
 
 # --- An embedding as a list of parts -------------------------------------
-# A part is list(x, noise, weights): sum_i weights_i E k(x~_i, .), x~_i from
-# N(x_i, diag(noise)), noise NULL for none; list(gram, weights): sum_i weights_i
-# k(x_i, .) over the points of a gram that knows only K; or list(mixture,
-# weights): weights times the embedding of a Gaussian mixture.
+# A part is list(sample, noise, weights): sum_i weights_i E k(x~_i, .), x~_i from
+# N(x_i, diag(noise)), noise NULL for none; or list(mixture, weights): weights
+# times the embedding of a Gaussian mixture.
 
 embedding_parts <- function(object, times = 1) {
-  own <- if (is.null(object$x)) {
-    list(gram = object$gram, weights = times * object$weights)
-  } else {
-    list(x = object$x, noise = effective_noise(object),
-         weights = times * object$weights)
-  }
+  own <- list(sample = object$sample, noise = effective_noise(object),
+              weights = times * object$weights)
   c(list(own), target_parts(object$target, times * object$target_weight))
 }
 
@@ -133,14 +100,21 @@ target_parts <- function(target, times = 1) {
   }
 }
 
-# Adds up the weights of parts on the same points and noise, so that differences
-# of nearby embeddings are differences of weights and not of large norms.
+# Do the weights of two parts stand for the same functions?
+same_part <- function(a, b) {
+  if (is.null(a$mixture) && is.null(b$mixture)) {
+    identical(a$noise, b$noise) && same_sample(a$sample, b$sample)
+  } else {
+    identical(a$mixture, b$mixture)
+  }
+}
+
+# Adds up the weights of parts that are the same, so that differences of nearby
+# embeddings are differences of weights and not of large norms.
 merge_parts <- function(parts) {
   merged <- list()
   for (part in parts) {
-    same <- \(other) identical(other[names(other) != "weights"],
-                               part[names(part) != "weights"])
-    at <- Position(same, merged)
+    at <- Position(\(other) same_part(other, part), merged)
     if (is.na(at)) {
       merged <- c(merged, list(part))
     } else {
@@ -175,10 +149,10 @@ inner_parts <- function(left, right, kernel) {
 }
 
 norm2_part <- function(part, kernel) {
-  if (is.null(part$x)) {
+  if (is.null(part$sample) || !knows_points(part$sample)) {
     inner_part(part, part, kernel)
   } else {
-    noisy_norm2(kernel, part$x, part$weights, part$noise)
+    noisy_norm2(kernel, part$sample$x, part$weights, part$noise)
   }
 }
 
@@ -186,24 +160,195 @@ inner_part <- function(a, b, kernel) {
   if (!is.null(b$mixture) && !is.null(a$mixture)) {
     a$weights * b$weights * mixture_inner(a$mixture, b$mixture, kernel)
   } else if (!is.null(a$mixture)) {
-    sum(b$weights * part_at(a, kernel, b$x, b$noise))
+    inner_part(b, a, kernel)
   } else {
-    sum(a$weights * part_at(b, kernel, a$x, a$noise))
+    sum(a$weights * part_at(b, kernel, own_points(a$sample), a$noise))
   }
 }
 
-# The function that a part is, at the rows of z; with `noise` its mean under
+# The function that a part is, at new points; with `noise` its mean under
 # N(z_i, diag(noise)).
-part_at <- function(part, kernel, z, noise = NULL) {
+part_at <- function(part, kernel, new, noise = NULL) {
   if (!is.null(part$mixture)) {
-    part$weights * mixture_at(part$mixture, kernel, z, noise)
-  } else if (!is.null(part$gram)) {
-    drop(part$gram$K %*% part$weights)
+    part$weights * mixture_at(part$mixture, kernel, new$z, noise)
+  } else if (is.null(noise) && is.null(part$noise)) {
+    drop(sample_at(part$sample, new, part$weights))
   } else {
-    noisy_apply(kernel, z, part$x, part$weights, noise, part$noise)
+    noisy_apply(kernel, new$z, part$sample$x, part$weights, noise, part$noise)
   }
 }
 
-parts_at <- function(parts, kernel, z) {
-  Reduce(`+`, lapply(parts, part_at, kernel = kernel, z = z))
+parts_at <- function(parts, kernel, new) {
+  Reduce(`+`, lapply(parts, part_at, kernel = kernel, new = new))
+}
+
+# The weights of an embedding on the points of a sample where it is nothing but
+# a sum over these, else NULL.
+weights_on <- function(object, sample) {
+  parts <- merge_parts(embedding_parts(object))
+  part <- parts[[1L]]
+  own <- length(parts) == 1L && is.null(part$mixture) && is.null(part$noise) &&
+    same_sample(part$sample, sample)
+  if (own) part$weights
+}
+
+# --- Noise -------------------------------------------------------------------
+
+# The noise as d variances, or NULL if the embedding does not depend on it.
+effective_noise <- function(object) {
+  noise <- object$noise
+  if (is.null(noise) || is_linear(object$kernel) || all(noise == 0)) {
+    return(NULL)
+  }
+  rep_len(unname(noise), ncol(object$sample$x))
+}
+
+# With noise of variances `noise_total` (of one side, or the sum of both) an RBF
+# kernel is `height` times `kernel`, which is wider.
+marginal_kernel <- function(kernel, noise_total, d) {
+  theta <- rep_len(kernel$bandwidth, d)
+  wide <- sqrt(theta^2 + noise_total)
+  kernel$bandwidth <- wide
+  kernel$rule <- NULL
+  list(kernel = kernel, height = prod(theta / wide))
+}
+
+# sum_j weights_j E k(z~_i, x~_j) for z~_i from N(z_i, diag(at_z)) and x~_j from
+# N(x_j, diag(at_x)), independent; NULL is no noise.
+noisy_apply <- function(kernel, z, x, weights, at_z = NULL, at_x = NULL) {
+  other <- if (identical(z, x)) NULL else x
+  if (is.null(at_z) && is.null(at_x)) {
+    return(fold_apply(kernel, z, other, weights))
+  }
+  if (is.null(at_z)) at_z <- numeric(ncol(z))
+  if (is.null(at_x)) at_x <- numeric(ncol(x))
+  if (is_rbf(kernel)) {
+    wide <- marginal_kernel(kernel, at_z + at_x, ncol(x))
+    return(wide$height * fold_apply(wide$kernel, z, other, weights))
+  }
+  fold_apply(kernel, z, other, weights) +
+    poly_noise(kernel, z, x, weights, at_z, at_x)
+}
+
+# What the noise adds: with M = z'x + b, V = z'E_x z + x'E_z x + tr(E_z E_x),
+# degree 2: V; degree 3: 3 M V + 6 z'E_z E_x x.
+poly_noise <- function(kernel, z, x, weights, at_z, at_x) {
+  if (is_linear(kernel)) {
+    return(numeric(nrow(z)))
+  }
+  own <- drop(z^2 %*% at_x) + sum(at_z * at_x)
+  theirs <- weights * drop(x^2 %*% at_z)
+  if (kernel$degree == 2L) {
+    return(sum(weights) * own + sum(theirs))
+  }
+  mean <- drop(crossprod(x, weights))
+  moved <- drop(crossprod(x, theirs)) + 2 * at_z * at_x * mean
+  3 * own * (drop(z %*% mean) + kernel$offset * sum(weights)) +
+    3 * (drop(z %*% moved) + kernel$offset * sum(theirs))
+}
+
+# The squared norm of sum_i weights_i E k(x~_i, .)
+noisy_norm2 <- function(kernel, x, weights, noise) {
+  if (is.null(noise)) {
+    fold_quad(kernel, x, weights)
+  } else if (is_rbf(kernel)) {
+    wide <- marginal_kernel(kernel, 2 * noise, ncol(x))
+    wide$height * fold_quad(wide$kernel, x, weights)
+  } else {
+    sum(weights * noisy_apply(kernel, x, x, weights, noise, noise))
+  }
+}
+
+# --- Weights ---------------------------------------------------------------------
+
+#' Weights of a kernel mean on its points
+#'
+#' The estimate as a combination of the kernel's sections at the points of the
+#' sample, \eqn{\sum_i \beta_i k(x_i, \cdot)}{sum_i beta_i k(x_i, .)}: exactly
+#' for most estimators, as the nearest or as a second-order one for the
+#' marginalized ones (`"mkme"`, `"mmkme"`), which are no such combination.
+#'
+#' With the marginalized embedding \eqn{\tilde\mu}{mu}, the Gram matrix
+#' \eqn{K} and its pseudo-inverse \eqn{K^+}{K^+}:
+#' \describe{
+#'   \item{`"projection"`}{\eqn{\beta = K^+ \tilde\mu(x)}{beta = K^+ mu(x)}: the
+#'     orthogonal projection on the span of the sample, the nearest of all
+#'     combinations. For any kernel.}
+#'   \item{`"taylor"`}{the second-order expansion of the kernel in the noise,
+#'     then projected: for noise with variances \eqn{e_l}{e_l} and an RBF
+#'     kernel, \eqn{\beta = (1 - \sum_l e_l/(2\theta_l^2)) 1_n + K^+ G 1_n}{
+#'     beta = (1 - sum_l e_l/(2 theta_l^2)) 1_n + K^+ G 1_n}, \eqn{G_{ij} =
+#'     k(x_i, x_j) \sum_l e_l (x_{il} - x_{jl})^2/(2\theta_l^4)}{G_ij = k(x_i,
+#'     x_j) sum_l e_l (x_il - x_jl)^2/(2 theta_l^4)}. Its distance to the
+#'     projection falls with the square of the noise. For RBF kernels.}
+#' }
+#'
+#' The pseudo-inverse is that of the spectrum of \eqn{K}, where eigenvalues
+#' below \eqn{n \epsilon \gamma_1}{n eps gamma_1} count as 0 (\eqn{\gamma_1}{
+#' gamma_1} the largest of them, \eqn{\epsilon}{eps} the machine precision).
+#' Where eigenvalues are small but above it, the weights vary much with little
+#' change to the embedding.
+#'
+#' Theorems 1 and 2 of Xia et al. print \eqn{\beta = (\theta^2 +
+#' d\sigma^2)/(2\theta^2) 1_n - d\sigma^2/(2\theta^4) K^{-1}K'1_n}{beta =
+#' (theta^2 + d sigma^2)/(2 theta^2) 1_n - d sigma^2/(2 theta^4) K^(-1) K' 1_n}
+#' (\eqn{K'}{K'} with the squared distance as a factor), which cannot be:
+#' without noise it is half the KME. The form above corrects the constant, the
+#' signs and a factor d.
+#'
+#' @param fit A fit of [kme()] without a target.
+#' @param type `"projection"` or `"taylor"`; fits that are not marginalized have
+#'   weights already, and these are returned.
+#' @return The n weights, named by the rows of the sample.
+#' @details Stores \eqn{K}{K}: 16n^2 bytes and about 9n^3 flops for its
+#' spectrum, once for all fits on one [gram()].
+#' @references
+#' Xia, X., Shan, S., Gong, M., Wang, N., Gao, F., Wei, H. and Liu, T. (2021).
+#' Kernel mean estimation by marginalized corrupted distributions. Theorems 1
+#' and 2. \doi{10.48550/arXiv.2107.04855}
+#' @family kernel means
+#' @examples
+#' x <- scale(iris[1:30, 1:4])
+#' fit <- kme(x, kernel_rbf(), "mkme")
+#' z <- x[1:3, ] + 0.1
+#' linear <- kme(x, fit$kernel, weights = as_weights(fit))
+#' cbind(marginalized = predict(fit, z), projection = predict(linear, z))
+#' kme_distance(fit, linear)
+#' @export
+as_weights <- function(fit, type = c("projection", "taylor")) {
+  check_kme(fit, "fit")
+  type <- check_choice(type, c("projection", "taylor"), "type")
+  if (!is.null(fit$target)) {
+    stop_input(
+      "'fit' must have no target, which is not a combination of its points"
+    )
+  }
+  noise <- effective_noise(fit)
+  if (type == "taylor" && !is.null(fit$noise) && !is_rbf(fit$kernel)) {
+    stop_input(
+      "'type' must be \"projection\" for polynomial kernels, not \"taylor\""
+    )
+  }
+  weights <- fit$weights
+  if (!is.null(noise)) {
+    g <- sample_gram(fit$sample)
+    weights <- if (type == "projection") {
+      solve_spectrum(g, fit$fitted)
+    } else {
+      taylor_weights(g, noise)
+    }
+  }
+  stats::setNames(weights, rownames(fit$sample$x))
+}
+
+taylor_weights <- function(g, noise) {
+  n <- nrow(g$x)
+  theta2 <- rep_len(g$kernel$bandwidth, ncol(g$x))^2
+  # G 1_n from products with K: (a - b)^2 = a^2 - 2ab + b^2.
+  u <- sweep(g$x, 2, colMeans(g$x)) %*%
+    diag(sqrt(noise / 2) / theta2, length(noise))
+  u2 <- rowSums(u^2)
+  k <- g$K %*% cbind(1, u2, u) / n
+  moved <- u2 * k[, 1] + k[, 2] - 2 * rowSums(u * k[, -(1:2), drop = FALSE])
+  (1 - sum(noise / (2 * theta2))) / n + solve_spectrum(g, moved)
 }

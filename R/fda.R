@@ -545,13 +545,6 @@ print.kme_fda <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   invisible(x)
 }
 
-# Some words in a row, as far as they fit.
-shorten <- function(words, most = 4L) {
-  more <- length(words) > most
-  paste0(paste(words[seq_len(min(most, length(words)))], collapse = ", "),
-         if (more) ", ...")
-}
-
 #' @rdname kme_fda
 #' @export
 summary.kme_fda <- function(object, ...) {

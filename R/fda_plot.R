@@ -107,12 +107,6 @@ draw_border <- function(axes, value, pair, values_at) {
   }
 }
 
-# A colour with three parts of white.
-tint <- function(colour) {
-  mixed <- (grDevices::col2rgb(colour) + 3 * 255) / 4
-  grDevices::rgb(t(mixed), maxColorValue = 255)
-}
-
 plot_discriminants <- function(object, ...) {
   scores <- object$scores
   if (ncol(scores) == 1L) {

@@ -11,7 +11,9 @@
 #' I}{K + lambda I}. Eigenvalues below \eqn{n \epsilon \gamma_1}{n eps gamma_1}
 #' are set to 0 (\eqn{\epsilon}{eps} is the machine precision); one below
 #' \eqn{-\sqrt\epsilon\, \gamma_1}{-sqrt(eps) gamma_1} is an error. As with any
-#' environment, a copy by `<-` is the same object; `saveRDS()` stores all of it.
+#' environment, a copy by `<-` is the same object; `saveRDS()` stores all of it,
+#' and two fits on one `as_gram()` can be combined also after one was saved. None
+#' of its fields can be changed: what has been computed would no longer be true.
 #' `as.matrix()` gives the matrix, `[` a part of it, `summary()` its
 #' eigenvalues.
 #'
@@ -86,13 +88,46 @@ as_gram <- function(K, ...) {
   new_gram(check_gram(K, "'K'"))
 }
 
-new_gram <- function(k, kernel = NULL, x = NULL) {
+new_gram <- function(k, kernel = NULL, x = NULL, class = NULL) {
   g <- new.env(parent = emptyenv())
-  g$K <- k
-  g$kernel <- kernel
-  g$x <- x
-  structure(g, class = "gram")
+  remember(g, K = k, kernel = kernel, x = x, id = new_identity())
+  structure(g, class = c(class, "gram"))
 }
+
+# Keeps what has been computed of a gram; the only way to write into one.
+remember <- function(g, ...) {
+  fields <- list(...)
+  for (name in names(fields)) assign(name, fields[[name]], envir = g)
+}
+
+identities <- new.env(parent = emptyenv())
+identities$made <- 0
+
+# A name that no other gram has, here or in another session, and that stays with
+# a gram when it is saved.
+new_identity <- function() {
+  identities$made <- identities$made + 1
+  paste(Sys.info()[["nodename"]], Sys.getpid(),
+        format(as.numeric(Sys.time()), digits = 17), identities$made)
+}
+
+same_gram <- function(a, b) {
+  !is.null(a) && !is.null(b) && identical(a[["id"]], b[["id"]])
+}
+
+refuse_change <- function(x, ...) {
+  stop_input("a gram must stay as it is, since what has been computed of it is ",
+             "kept; as_gram() makes another one of another matrix")
+}
+
+#' @export
+`$<-.gram` <- refuse_change
+
+#' @export
+`[[<-.gram` <- refuse_change
+
+#' @export
+`[<-.gram` <- refuse_change
 
 # Symmetric, and not clearly indefinite; symmetrised exactly if need be.
 check_gram <- function(k, name) {
@@ -129,13 +164,7 @@ print.gram <- function(x, ...) {
   n <- nrow(x$K)
   size <- format_bytes(8 * n^2)
   cat("Gram matrix, ", n, " x ", n, " (", size, ")\n", sep = "")
-  if (!is.null(x$kernel)) {
-    cat(format_kernel(x$kernel), "\n", sep = "")
-  }
-  if (!is.null(x$lambda)) {
-    cat("centred and shrunk: lambda = ", format_number(x$lambda), ", p = ",
-        format_number(x$p), "\n", sep = "")
-  }
+  say(kernel_lines(x$kernel), describe_shrunk(x))
   known <- c(
     values = "eigenvalues", projections = "projections of the mean",
     vectors = "eigenvectors", cholesky = "Cholesky factor"
@@ -177,22 +206,177 @@ print.summary.gram <- function(x, digits = max(3L, getOption("digits") - 3L),
 as.matrix.gram <- function(x, ...) x$K
 
 #' @rdname gram
-#' @param y Must be missing.
+#' @param y,type What to draw, `"spectrum"` only.
 #' @export
-plot.gram <- function(x, y, ...) {
-  check_no_y(missing(y))
+plot.gram <- function(x, y, type = "spectrum", ...) {
+  plot_type("spectrum", if (!missing(y)) y, if (!missing(type)) type)
   values <- spectrum(x, "values")$values
   shown <- values > 0
   if (!any(shown)) {
     stop_input("'x' must have a positive eigenvalue to be plotted")
   }
-  arguments <- utils::modifyList(
-    list(
-      x = which(shown), y = values[shown], log = "y", type = "o", pch = 20,
-      xlab = "index", ylab = "eigenvalue", main = "Gram matrix spectrum"
-    ),
-    list(...)
-  )
-  do.call(graphics::plot, arguments)
+  draw(graphics::plot, list(
+    x = which(shown), y = values[shown], log = "y", type = "o", pch = 20,
+    xlab = "index", ylab = "eigenvalue", main = "Gram matrix spectrum"
+  ), ...)
   invisible(values)
+}
+
+# Eigenvalues below n eps gamma_1 are 0; clearly negative ones are an error.
+# scale: the size of what the entries are differences of, if they are.
+clip_values <- function(values, scale = NULL, name = "the Gram matrix") {
+  top <- max(values, 0)
+  least <- min(values)
+  small <- if (is.null(scale)) {
+    length(values) * .Machine$double.eps * top
+  } else {
+    rounding_of(length(values), max(top, scale))
+  }
+  if (least < -max(sqrt(.Machine$double.eps) * top, small)) {
+    stop_input(
+      name, " must be positive semi-definite; its smallest eigenvalue is ",
+      format_number(least), ", its largest ", format_number(max(values))
+    )
+  }
+  values[values < small] <- 0
+  values
+}
+
+# An eigenvalue below this is rounding of an n x n matrix whose entries were
+# made of terms of this size.
+rounding_of <- function(n, scale) {
+  max(max(n, 32) * .Machine$double.eps * scale, .Machine$double.xmin)
+}
+
+# T and the reflectors of K = QTQ', Qe_1 = e/sqrt(n).
+tridiagonal <- function(g) {
+  UseMethod("tridiagonal")
+}
+
+tridiagonal.gram <- function(g) {
+  if (is.null(g$tridiagonal)) {
+    check_memory(nrow(g$K), nrow(g$K), "use fewer rows")
+    remember(g, tridiagonal = .Call(C_r_tridiag, g$K))
+  }
+  g$tridiagonal
+}
+
+spectrum_values <- function(k) {
+  t <- .Call(C_r_tridiag, k)
+  .Call(C_r_tridiag_spectrum, t$diagonal, t$off, FALSE)$values
+}
+
+# list(values, projections, vectors), filled as far as `what` asks.
+spectrum <- function(g, what) {
+  UseMethod("spectrum")
+}
+
+spectrum.gram <- function(g, what) {
+  if (is.null(g[[what]])) {
+    found <- find_spectrum(g, what)
+    found$values <- clip_values(found$values, g$scale)
+    do.call(remember, c(list(g), found))
+  }
+  list(
+    values = g$values,
+    projections = if (what != "values") g$projections,
+    vectors = if (what == "vectors") g$vectors
+  )
+}
+
+find_spectrum <- function(g, what) {
+  n <- nrow(g$K)
+  if (what == "vectors") {
+    check_memory(n, n, "use fewer rows", copies = 2)
+    found <- .Call(C_r_eigen, g$K)
+    found$projections <- abs(colMeans(found$vectors))
+    return(found)
+  }
+  t <- tridiagonal(g)
+  found <- .Call(C_r_tridiag_spectrum, t$diagonal, t$off, what != "values")
+  if (what == "projections") {
+    return(list(values = found$values, projections = found$first / sqrt(n)))
+  }
+  found["values"]
+}
+
+# K^c_ij = K_ij - m_i - m_j + |mu|^2 of a matrix, list(k, at: m, norm2: |mu|^2);
+# by default m holds the row means and |mu|^2 their mean.
+centre_matrix <- function(k, at = NULL, norm2 = NULL) {
+  check_memory(nrow(k), nrow(k), "use fewer rows")
+  centre_source(native_source(NULL, k), at, norm2)
+}
+
+# The same of what native_source() makes.
+centre_source <- function(source, at = NULL, norm2 = NULL) {
+  found <- .Call(C_r_centred, source, at, norm2)
+  if (!is.finite(sum(diag(found$k)))) {
+    stop_kernmean("numeric", "kernel values overflow when they are centred; ",
+                  "rescale them or the columns of 'x'")
+  }
+  found
+}
+
+# (K + lambda I)^{-1} b by a Cholesky factor, which is kept; NULL if that matrix
+# is not positive definite to rounding.
+cholesky_solve <- function(g, lambda, b) {
+  if (is.null(g$cholesky) || g$cholesky$lambda != lambda) {
+    check_memory(nrow(g$K), nrow(g$K), "use fewer rows")
+    factor <- .Call(C_r_cholesky, g$K, lambda)
+    if (is.null(factor)) {
+      return(NULL)
+    }
+    remember(g, cholesky = list(lambda = lambda, factor = factor))
+  }
+  .Call(C_r_cholesky_solve, g$cholesky$factor, b)
+}
+
+# Columns positive at their first entry within 1e-8 of the largest in absolute
+# value (km_eigen's rule), so that results do not depend on the LAPACK at hand.
+fix_signs <- function(v) {
+  turned <- apply(v, 2, \(u) u[which(abs(u) >= (1 - 1e-8) * max(abs(u)))[1L]])
+  v * rep(ifelse(turned < 0, -1, 1), each = nrow(v))
+}
+
+# For an object fitted on a gram of kernel values: those of m new points and the
+# n points of the sample, m x n.
+check_kernel_values <- function(newdata, gram) {
+  n <- nrow(gram$K)
+  values <- check_data(newdata, "newdata")
+  if (ncol(values) != n) {
+    stop_input(
+      "'newdata' must hold the kernel values of new points and the ", n,
+      " points of the sample, one column for each, not ", ncol(values),
+      if (ncol(values) == 1L) " column" else " columns"
+    )
+  }
+  new_gram_values(gram, values)
+}
+
+# The values of new points as those off the diagonal of the matrix are made.
+new_gram_values <- function(g, values) {
+  UseMethod("new_gram_values")
+}
+
+new_gram_values.gram <- function(g, values) values
+
+# What print() says of how the matrix was made.
+describe_shrunk <- function(g) {
+  UseMethod("describe_shrunk")
+}
+
+describe_shrunk.gram <- function(g) NULL
+
+# Have new points a k(z, z) that belongs to the matrix?
+check_true_values <- function(g) {
+  UseMethod("check_true_values")
+}
+
+check_true_values.gram <- function(g) NULL
+
+# K^+ b
+solve_spectrum <- function(g, b) {
+  s <- spectrum(g, "vectors")
+  inverse <- ifelse(s$values > 0, 1 / s$values, 0)
+  drop(s$vectors %*% (inverse * crossprod(s$vectors, b)))
 }

@@ -285,98 +285,6 @@ check_hsic_options <- function(estimator, null, statistic, select, lambda,
        progress = check_flag(progress, "progress"))
 }
 
-is_several <- function(x) is.list(x) && !is.data.frame(x)
-
-# The variables of a list, named.
-read_list <- function(x, kernels, given_y) {
-  if (!is_several(x)) {
-    stop_input("'y' must be given unless 'x' is a plain list of variables",
-               if (is.data.frame(x)) "; as.list() makes one of a data frame")
-  }
-  if (!is.null(given_y)) {
-    stop_input("'kernel_y' must not be given with a list of variables; ",
-               "'kernel_x' may be a list of kernels")
-  }
-  d <- length(x)
-  if (d < 2L) {
-    stop_input("'x' must be a list of at least 2 variables, not ", d)
-  }
-  labels <- names(x)
-  if (is.null(labels) || !all(nzchar(labels)) || anyDuplicated(labels)) {
-    labels <- paste0("x[[", seq_len(d), "]]")
-  }
-  shared <- is.null(kernels) || inherits(kernels, "kernmean_kernel")
-  if (!shared && !(is.list(kernels) && length(kernels) == d)) {
-    stop_input("'kernel_x' must be a kernel or a list of ", d, " kernels, not ",
-               describe(kernels))
-  }
-  variables <- lapply(seq_len(d), \(l) {
-    kernel <- if (!shared) {
-      kernels[[l]]
-    } else if (!has_own_kernel(x[[l]])) {
-      kernels
-    }
-    read_variable(x[[l]], kernel, labels[l], paste0("kernel_x[[", l, "]]"))
-  })
-  stats::setNames(variables, labels)
-}
-
-is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
-
-has_own_kernel <- function(x) is_nominal(x) || inherits(x, "gram")
-
-# list(name, what, n, points or values, kernel, used, height): values a Gram
-# matrix; height times the kernel `used` is what is computed with. A factor
-# becomes the indicators of its levels, whose inner products are its kernel.
-read_variable <- function(x, kernel, name, kernel_name) {
-  if (has_own_kernel(x)) {
-    what <- if (is_nominal(x)) "factor" else "gram"
-    if (!is.null(kernel)) {
-      stop_input("'", kernel_name, "' must not be given when '", name,
-                 "' is a ", what)
-    }
-    if (what == "gram") {
-      return(list(name = name, what = what, n = nrow(x$K), values = x$K,
-                  kernel = x$kernel, height = 1))
-    }
-    if (anyNA(x)) {
-      stop_input("'", name, "' must have no missing values, not ",
-                 sum(is.na(x)), " NA")
-    }
-    levels <- unique(as.integer(x))
-    check_memory(length(x), length(levels), "use fewer levels", copies = 2)
-    points <- outer(as.integer(x), levels, `==`)
-    storage.mode(points) <- "double"
-    return(list(name = name, what = what, n = length(x), points = points,
-                values = NULL, kernel = kernel_linear(), used = kernel_linear(),
-                height = 1))
-  }
-  if (is.character(x)) {
-    stop_input("'", name, "' must be numeric or a factor, not ",
-               if (is.matrix(x)) "a character matrix" else "characters",
-               "; factor() makes one of them")
-  }
-  x <- check_data(x, name)
-  kernel <- fit_kernel(
-    check_kernel(if (is.null(kernel)) kernel_rbf() else kernel, kernel_name), x
-  )
-  values <- if (kernel$family == "function") gram(x, kernel)$K
-  list(name = name, what = "points", n = nrow(x), points = unname(x),
-       values = values, kernel = kernel, used = kernel, height = 1)
-}
-
-check_lengths <- function(variables) {
-  sizes <- vapply(variables, \(v) v$n, numeric(1))
-  bad <- which(sizes != sizes[1L])
-  if (length(bad)) {
-    stop_input(
-      "'", variables[[bad[1L]]]$name, "' must have as many rows as '",
-      variables[[1L]]$name, "', ", sizes[1L], ", not ", sizes[bad[1L]]
-    )
-  }
-  sizes[[1L]]
-}
-
 check_points <- function(n, options) {
   least <- if (options$null == "gamma") {
     6
@@ -420,8 +328,6 @@ check_several <- function(variables, options, permutations) {
   }
 }
 
-most_pairings <- 1e5
-
 # As of check_permutations(), with `complete`: is the identity among them?
 check_pairings <- function(permutations, n, B, blocks, options) {
   if (options$null == "gamma" &&
@@ -447,15 +353,4 @@ check_pairings <- function(permutations, n, B, blocks, options) {
   scheme$complete <- !is.null(scheme$matrix) &&
     any(colSums(scheme$matrix != seq_len(n)) == 0)
   scheme
-}
-
-# n x n!, the identity first.
-all_permutations <- function(n) {
-  if (n == 1L) {
-    return(matrix(1L))
-  }
-  shorter <- all_permutations(n - 1L)
-  do.call(cbind, lapply(seq_len(n), \(first) {
-    rbind(first, shorter + (shorter >= first), deparse.level = 0)
-  }))
 }

@@ -38,9 +38,8 @@
 #'
 #' @param bandwidth \eqn{\theta}{theta} in the formula: a positive number, one
 #'   positive number for each column, `"median"`, or a function of the data
-#'   matrix that returns such numbers. `kernel_rbf("fuse")` stands for ten
-#'   bandwidths at once and is for [mmd_test()] only, `kernel_rbf("validate")`
-#'   for the one of best held-out likelihood in [kme_density()]. One number
+#'   matrix that returns such numbers. Several bandwidths at once are the
+#'   argument `bandwidths` of [mmd_test()] and [kme_density()]. One number
 #'   measures all columns alike: [scale()] columns of different units first.
 #' @param norm `"L1"` or `"L2"`.
 #' @param nu Smoothness: 1/2, 3/2 or 5/2.
@@ -63,8 +62,7 @@
 #' kernel_function(\(x, y) tcrossprod(x, y)^2)
 #' @export
 kernel_rbf <- function(bandwidth = "median") {
-  bandwidth <- check_bandwidth(bandwidth, special = c("fuse", "validate"))
-  new_kernel("rbf", "exp(-|(x - y)/theta|^2/2)", bandwidth)
+  new_kernel("rbf", "exp(-|(x - y)/theta|^2/2)", check_bandwidth(bandwidth))
 }
 
 #' @rdname kernel_rbf
@@ -145,10 +143,8 @@ new_kernel <- function(family, formula, bandwidth = NULL, degree = 1L,
   )
 }
 
-check_bandwidth <- function(bandwidth, name = "bandwidth", special = NULL) {
-  named <- is.character(bandwidth) && length(bandwidth) == 1L &&
-    bandwidth %in% c("median", special)
-  if (named || is.function(bandwidth)) {
+check_bandwidth <- function(bandwidth, name = "bandwidth") {
+  if (identical(bandwidth, "median") || is.function(bandwidth)) {
     return(bandwidth)
   }
   if (!is.numeric(bandwidth) || length(bandwidth) < 1L) {
@@ -167,14 +163,11 @@ check_bandwidth <- function(bandwidth, name = "bandwidth", special = NULL) {
   as.double(bandwidth)
 }
 
-check_kernel <- function(kernel, name = "kernel") {
+check_kernel <- function(kernel, name = "kernel", hint = NULL) {
   if (!inherits(kernel, "kernmean_kernel")) {
-    hint <- if (is.function(kernel)) {
-      paste("; call what makes a kernel, as in kernel_rbf(), and wrap a",
-            "function of two matrices in kernel_function()")
-    } else if (length(kernel) == 1L &&
-                 kernel %in% c("kme", "skmse", "fkmse", "mkme", "mmkme")) {
-      paste0("; did you mean estimator = \"", kernel, "\"?")
+    if (is.function(kernel)) {
+      hint <- paste("; call what makes a kernel, as in kernel_rbf(), and wrap",
+                    "a function of two matrices in kernel_function()")
     }
     stop_input(
       "'", name, "' must be a kernel such as kernel_rbf(), not ",
@@ -187,8 +180,24 @@ check_kernel <- function(kernel, name = "kernel") {
 #' @rdname kernel_rbf
 #' @export
 print.kernmean_kernel <- function(x, ...) {
-  cat(format_kernel(x), "\n", sep = "")
+  cat(kernel_lines(x), sep = "\n")
   invisible(x)
+}
+
+# What print methods show of a kernel (NULL: nothing): one line, if need be
+# without the rule of its bandwidth, or as many as it takes.
+kernel_lines <- function(kernel, label = NULL) {
+  if (is.null(kernel)) {
+    return(NULL)
+  }
+  line <- \(kernel) paste0(if (!is.null(label)) paste0(label, ": "),
+                           format_kernel(kernel))
+  whole <- line(kernel)
+  if (nchar(whole) > 80L) {
+    kernel$rule <- NULL
+    whole <- line(kernel)
+  }
+  strwrap(whole, 81L, exdent = 2L)
 }
 
 # The formula, the bandwidth and how it was chosen, in one line.
@@ -199,8 +208,7 @@ format_kernel <- function(kernel) {
   } else if (is.function(bandwidth)) {
     "a function of the data"
   } else if (is.character(bandwidth)) {
-    c(median = "median distance", fuse = "ten values",
-      validate = "by the likelihood of points held out")[[bandwidth]]
+    "median distance"
   } else if (length(bandwidth) > 4L) {
     paste0("(", paste(format_number(bandwidth[1:3]), collapse = ", "), ", ... ",
            length(bandwidth), " in all)")
@@ -213,10 +221,6 @@ format_kernel <- function(kernel) {
     if (!is.null(theta)) paste0("; theta = ", theta),
     if (!is.null(kernel$rule)) paste0(" (", kernel$rule, ")")
   )
-}
-
-format_number <- function(x, digits = max(3L, getOption("digits") - 3L)) {
-  vapply(x, format, character(1), digits = digits)
 }
 
 #' Matrix of kernel values
@@ -266,11 +270,6 @@ fit_kernel <- function(kernel, x) {
   if (is.null(bandwidth)) {
     return(kernel)
   }
-  only <- c(fuse = "mmd_test()", validate = "kme_density()")
-  if (is.character(bandwidth) && bandwidth %in% names(only)) {
-    stop_input("'bandwidth' must be something else here: \"", bandwidth,
-               "\" is for ", only[[bandwidth]], " only")
-  }
   if (is.character(bandwidth)) {
     return(median_bandwidth(kernel, x))
   }
@@ -300,11 +299,12 @@ median_bandwidth <- function(kernel, x) {
     return(kernel)
   }
   l1 <- kernel$family == "laplace_l1"
-  spec <- native_kernel(new_kernel(if (l1) "l1dist" else "sqdist", "", unit), x)
+  distance <- new_kernel(if (l1) "l1dist" else "sqdist", "", unit)
+  source <- native_source(distance, x)
   if (nrow(x) <= most_points_for_exact_median) {
-    found <- .Call(C_r_kernel_median, spec, x)
+    found <- .Call(C_r_kernel_median, source)
   } else {
-    found <- .Call(C_r_kernel_sampled_median, spec, x, median_pairs)
+    found <- .Call(C_r_kernel_sampled_median, source, median_pairs)
     kernel$rule <- paste0(
       "median distance of ",
       format(median_pairs, big.mark = ",", scientific = FALSE), " random pairs"
@@ -340,6 +340,27 @@ power_of_two <- function(x) {
 # The largest power of two up to x, `zero` for 0.
 power_below <- function(x, zero = 1) {
   if (x > 0) max(2^floor(log2(x)), .Machine$double.xmin) else zero
+}
+
+# What a kernel can do: noise and mixtures in closed form go by the first two,
+# the third is made by products of columns, the last is no inner product.
+is_rbf <- function(kernel) identical(kernel$family, "rbf")
+
+is_poly <- function(kernel, degree) {
+  identical(kernel$family, "poly") && kernel$degree %in% degree
+}
+
+is_linear <- function(kernel) is_poly(kernel, 1L)
+
+is_definite <- function(kernel) !identical(kernel$family, "energy")
+
+check_definite <- function(kernel) {
+  if (!is_definite(kernel)) {
+    stop_input(
+      "'kernel' must be positive definite; the energy kernel is for tests of ",
+      "plain kernel means only"
+    )
+  }
 }
 
 # Two fitted kernels with the same values on d columns.

@@ -102,27 +102,15 @@
 #'   numeric columns, or a vector (one column); a [gram()] (a matrix of kernel
 #'   values is one by [as_gram()]); or a formula without response, `~ a + b`.
 #' @param kernel A kernel, such as [kernel_rbf()]; must not be given with a
-#'   `gram` and is the target's by default if `target` is a fit.
-#' @param estimator `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"` or `"mmkme"`, in
-#'   small letters or capitals.
-#' @param ... Must be empty; in the formula method, arguments of the default
-#'   method.
-#' @param lambda Amount of shrinkage, a number of at least 0 (`Inf` allowed), or
-#'   `NULL` to have it selected.
-#' @param select How `lambda` is selected: `"loocv"` (default) or `"plugin"` for
-#'   S-KMSE; `"loocv"` (default), `"gcv"` or `"printed"` for F-KMSE; `"loocv"`
-#'   for the noise of MKME and MMKME.
-#' @param target What is shrunk towards: `NULL` for 0, another fit of `kme()`
-#'   with the same kernel, or a Gaussian mixture, `list(weights, means,
-#'   covariances)` with C weights, a C by d matrix and a d by d by C array,
-#'   where the kernel has closed forms (RBF; linear and polynomial up to degree
-#'   3). `"gcv"` and `"printed"` take no target.
+#'   `gram` and is the target's by default if that is a fit.
+#' @param estimator `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"` or `"mmkme"`, an
+#'   object such as [est_skmse()], or a function of your own, see there.
+#' @param ... For an estimator given by name, arguments of what makes it:
+#'   `lambda`, `select`, `target` or `noise`, see [est_kme()]; in the formula
+#'   method, arguments of the default method.
 #' @param weights A user's own weights, one for each point: the embedding as it
 #'   is (importance weights, a target); they are not normalised, a
 #'   distribution's sum to 1. Only for `estimator = "kme"`.
-#' @param noise Variances of the noise for MKME (one number of at least 0) and
-#'   MMKME (one for each column, or one for all), or `NULL` to have them
-#'   selected.
 #' @param formula A formula without response.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default, `na.action = na.omit` drops their rows.
@@ -142,9 +130,12 @@
 #'   where the score is a leave-one-out score}
 #' \item{border}{is what was selected on the border of the range searched?}
 #' \item{kernel}{the kernel with its bandwidth as a number}
-#' \item{x, gram}{the points, and the `gram` if one was given}
+#' \item{sample}{the sample: a list with the points `x` (`NULL` for kernel
+#'   values), the `gram` if one was given, and its `kernel`}
 #' \item{target, target_weight}{the target and its share in the estimate}
-#' \item{estimator, select, n, arguments}{what was asked for}
+#' \item{estimator}{the estimator as an object, see [est_kme()]}
+#' \item{select, n, arguments}{the rule of selection, `NULL` if there was none;
+#'   the number of points; what was asked for}
 #'
 #' @section Methods:
 #' `coef()` gives the weights, `predict()` the embedding at new points (a fit on
@@ -196,38 +187,20 @@ kme <- function(x, ...) {
 
 #' @rdname kme
 #' @export
-kme.default <- function(x, kernel = kernel_rbf(),
-                        estimator = c("kme", "skmse", "fkmse", "mkme", "mmkme"),
-                        ..., lambda = NULL, select = NULL, target = NULL,
-                        weights = NULL, noise = NULL) {
-  check_dots(...)
+kme.default <- function(x, kernel = kernel_rbf(), estimator = "kme", ...,
+                        weights = NULL) {
   if (missing(x)) stop_input("'x' must be given: the sample")
-  given <- if (missing(kernel)) NULL else check_kernel(kernel)
-  estimator <- check_estimator(estimator)
-  marginal <- estimator %in% marginal_estimators
-  select <- check_select(select, estimator, lambda, target, weights, noise)
-  sample <- check_sample(x, given, target, estimator)
-  n <- sample$n
-  if (marginal) {
-    check_marginal(sample, estimator)
-    variances <- check_noise(noise, estimator, sample$x)
+  given <- if (!missing(kernel)) {
+    check_kernel(kernel, hint = estimator_hint(kernel))
   }
-  if (estimator != "kme" && n < 2L && is.null(noise)) {
-    stop_input(
-      "'x' must have at least 2 rows for estimator \"", estimator, "\", not ", n
-    )
+  estimator <- read_estimator(estimator, ...)
+  brought <- if (is.null(given) && !inherits(x, "gram")) {
+    estimator_kernel(estimator)
+  } else {
+    given
   }
-  towards <- check_target(target, sample)
-  fit <- switch(estimator,
-    kme = fit_kme(sample, check_weights(weights, n)),
-    skmse = fit_skmse(sample, lambda, select, towards),
-    fkmse = fit_fkmse(sample, lambda, select, towards),
-    fit_marginal(sample, estimator, variances)
-  )
-  new_kme(fit, sample, towards, list(
-    kernel = given, estimator = estimator, lambda = lambda, select = select,
-    target = target, weights = weights, noise = noise
-  ))
+  sample <- read_sample(x, brought, weights)
+  estimate_mean(sample, estimator, list(kernel = given, weights = weights))
 }
 
 #' @rdname kme
@@ -241,247 +214,17 @@ kme.formula <- function(formula, data = NULL, subset, na.action, ...) {
   fit
 }
 
-new_kme <- function(fit, sample, target, arguments) {
+# The fit of an estimator to a sample, for doors that need one on the way too.
+estimate_mean <- function(sample, estimator, arguments = list()) {
+  new_kme(est_fit(estimator, sample), sample, estimator, arguments)
+}
+
+new_kme <- function(fit, sample, estimator, arguments) {
   structure(
     c(fit, list(
-      rho = sample$rho, varrho = sample$varrho, x = sample$x,
-      gram = sample$gram, kernel = sample$kernel, n = sample$n,
-      target = target$embedding, arguments = arguments
-    ), arguments[c("estimator", "select")]),
+      sample = sample, kernel = sample$kernel, n = sample$n,
+      estimator = estimator, arguments = arguments
+    )),
     class = "kme"
   )
-}
-
-# --- Methods ---------------------------------------------------------------
-
-#' @export
-coef.kme <- function(object, ...) object$weights
-
-#' @rdname kme
-#' @param object A fit.
-#' @param newdata New points, with the columns of `x`, matched by name where
-#'   both have names; without it, the embedding at the points of the sample.
-#' @export
-predict.kme <- function(object, newdata, ...) {
-  check_dots(...)
-  if (missing(newdata)) {
-    return(stats::setNames(object$fitted, rownames(object$x)))
-  }
-  if (is.null(object$x)) {
-    return(predict_values(object, newdata))
-  }
-  z <- read_newdata(object, newdata)
-  out <- parts_at(embedding_parts(object), object$kernel, z)
-  names(out) <- rownames(z)
-  out
-}
-
-# A fit on as_gram(): newdata holds the kernel values of the new points.
-predict_values <- function(object, newdata) {
-  values <- check_kernel_values(newdata, object$gram)
-  parts <- merge_parts(embedding_parts(object))
-  drop(values %*% parts[[1L]]$weights)
-}
-
-#' @rdname kme
-#' @export
-update.kme <- function(object, ...) {
-  found <- change_arguments(object, list(...))
-  changes <- found$changes
-  arguments <- found$arguments
-  # A rule of choice goes with its estimator, a number replaces a rule.
-  if ("estimator" %in% names(changes)) {
-    arguments[c("select", "lambda", "weights", "noise")] <- NULL
-    if (!is.null(changes$estimator) &&
-          !check_estimator(changes$estimator) %in% c("skmse", "fkmse")) {
-      arguments$target <- NULL
-    }
-  }
-  if (!is.null(changes$lambda) || !is.null(changes$noise)) {
-    arguments$select <- NULL
-  }
-  if (!is.null(changes$select)) arguments[c("lambda", "noise")] <- NULL
-  fit <- do.call(kme.default, merge_changes(arguments, changes))
-  if (found$same_columns) {
-    fit$terms <- object$terms
-  }
-  fit
-}
-
-# What update() of a fit with x, gram, kernel, terms and arguments goes by:
-# list(changes, arguments with the points of the fit unless they change,
-# same_columns).
-change_arguments <- function(object, changes) {
-  check_changes(changes)
-  arguments <- object$arguments
-  same_columns <- !"x" %in% names(changes)
-  if ("data" %in% names(changes) && !is.null(object$terms)) {
-    changes$x <- read_terms(object$terms, changes$data, "data")
-    changes$data <- NULL
-  }
-  if ("x" %in% names(changes)) {
-    if (inherits(changes$x, "gram")) {
-      arguments["kernel"] <- NULL
-    } else if (is.null(arguments$kernel) && !is.null(object$gram)) {
-      arguments$kernel <- object$gram$kernel
-      arguments$kernel$rule <- NULL
-    }
-  } else if (is.null(object$gram)) {
-    arguments$x <- object$x
-    arguments$kernel <- object$kernel
-  } else {
-    by_points <- "kernel" %in% names(changes) && !is.null(object$x)
-    arguments$x <- if (by_points) object$x else object$gram
-  }
-  list(changes = changes, arguments = arguments, same_columns = same_columns)
-}
-
-# The changes over the arguments of a fit. With `shrunk`, the argument that
-# names what is shrunk, its rule goes with it, and a number replaces a rule.
-merge_changes <- function(arguments, changes, shrunk = NULL) {
-  if (!is.null(shrunk)) {
-    if (shrunk %in% names(changes)) arguments[c("lambda", "select")] <- NULL
-    if (!is.null(changes$lambda)) arguments$select <- NULL
-    if (!is.null(changes$select)) arguments$lambda <- NULL
-  }
-  arguments[names(changes)] <- changes
-  arguments[!vapply(arguments, is.null, logical(1))]
-}
-
-check_changes <- function(changes) {
-  if (inherits(changes[1L][[1L]], "formula") || "formula" %in% names(changes)) {
-    stop_input("update() keeps the formula of a fit; a new formula takes a ",
-               "new call")
-  }
-  if (length(changes) && (is.null(names(changes)) ||
-                            !all(nzchar(names(changes))))) {
-    stop_input("the arguments of update() must be named")
-  }
-}
-
-estimator_title <- function(object) {
-  switch(object$estimator,
-    kme = if (is.null(object$arguments$weights)) {
-      "Kernel mean (KME)"
-    } else {
-      "Kernel mean with given weights"
-    },
-    skmse = "Kernel mean, simple shrinkage (S-KMSE)",
-    fkmse = "Kernel mean, flexible shrinkage (F-KMSE)",
-    mkme = "Kernel mean, marginalized (MKME)",
-    mmkme = "Kernel mean, marginalized by column (MMKME)"
-  )
-}
-
-select_title <- c(
-  loocv = "exact leave-one-out", plugin = "plug-in",
-  gcv = "generalised leave-one-out", printed = "Theorem 4 as printed"
-)
-
-#' @rdname kme
-#' @param digits Significant digits.
-#' @export
-print.kme <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  cat(estimator_title(x), "\n", sep = "")
-  cat(describe_sample(x), "\n", sep = "")
-  if (!is.null(x$kernel)) {
-    cat(format_kernel(x$kernel), "\n", sep = "")
-  }
-  if (x$estimator %in% marginal_estimators) {
-    cat(describe_noise(x, digits), sep = "\n")
-  } else if (x$estimator != "kme") {
-    cat(describe_shrinkage(x, digits), sep = "\n")
-  }
-  cat("squared norm ", format(x$norm2, digits = digits), sep = "")
-  if (!is.null(x$arguments$weights)) {
-    cat(", sum of weights ", format(sum(x$weights), digits = digits), sep = "")
-  }
-  cat("\n")
-  invisible(x)
-}
-
-describe_sample <- function(object) {
-  d <- ncol(object$x)
-  paste0(
-    object$n, if (object$n == 1L) " point" else " points",
-    if (is.null(d)) " (Gram matrix)" else paste0(
-      " in ", d, if (d == 1L) " column" else " columns"
-    )
-  )
-}
-
-describe_shrinkage <- function(object, digits) {
-  number <- \(x) format(x, digits = digits)
-  how <- if (is.null(object$select)) "given" else select_title[[object$select]]
-  target <- if (is.null(object$target)) {
-    "0"
-  } else if (inherits(object$target, "kme")) {
-    "another kernel mean"
-  } else {
-    "a Gaussian mixture"
-  }
-  c(
-    paste0(
-      "lambda = ", number(object$lambda),
-      if (!is.null(object$alpha)) paste0(", alpha = ", number(object$alpha)),
-      " (", how, "), towards ", target
-    ),
-    if (object$border) {
-      if (is.null(object$alpha)) {
-        paste(
-          "lambda is on the border of the range searched: nearly the",
-          if (object$lambda < object$score$lambda[2L]) "KME" else "target"
-        )
-      } else {
-        "alpha was limited to 1: the estimate is the target"
-      }
-    },
-    if (!object$border && is.null(object$target) &&
-          max(abs(object$n * object$weights - 1)) < 1e-3) {
-      "the estimate is nearly the KME"
-    },
-    describe_score(object, number)
-  )
-}
-
-describe_score <- function(object, number) {
-  if (is.null(object$select) || is.null(object$minimum)) {
-    return(NULL)
-  }
-  if (is.null(object$reference)) {
-    return(paste("score", number(object$minimum)))
-  }
-  gain <- 100 * (1 - object$minimum / object$reference)
-  paste0(
-    "leave-one-out score ", number(object$minimum),
-    if (is.finite(gain) && gain > 0) {
-      paste0(", ", format(gain, digits = 2), "% below that of the KME")
-    }
-  )
-}
-
-#' @rdname kme
-#' @export
-summary.kme <- function(object, ...) {
-  structure(list(fit = object), class = "summary.kme")
-}
-
-#' @export
-print.summary.kme <- function(x, digits = max(3L, getOption("digits") - 3L),
-                              ...) {
-  fit <- x$fit
-  print(fit, digits = digits)
-  cat("rho = |KME|^2 = ", format(fit$rho, digits = digits),
-      ", varrho = mean k(x, x) = ", format(fit$varrho, digits = digits),
-      "\n", sep = "")
-  if (!is.null(fit$noise)) {
-    cat("\nNoise (variances):\n")
-    print(fit$noise, digits = digits)
-    return(invisible(x))
-  }
-  cat("\nWeights times n:\n")
-  print(quantile(fit$n * fit$weights), digits = digits)
-  cat(sum(fit$weights < 0), " negative; sum ",
-      format(sum(fit$weights), digits = digits), "\n", sep = "")
-  invisible(x)
 }

@@ -4,122 +4,65 @@
 # kernels with theta^2 + e in place of theta^2, for polynomial kernels up to
 # degree 3 by the moments of the normal distribution.
 
-#' Weights of a kernel mean on its points
-#'
-#' The estimate as a combination of the kernel's sections at the points of the
-#' sample, \eqn{\sum_i \beta_i k(x_i, \cdot)}{sum_i beta_i k(x_i, .)}: exactly
-#' for most estimators, as the nearest or as a second-order one for the
-#' marginalized ones (`"mkme"`, `"mmkme"`), which are no such combination.
-#'
-#' With the marginalized embedding \eqn{\tilde\mu}{mu}, the Gram matrix
-#' \eqn{K} and its pseudo-inverse \eqn{K^+}{K^+}:
-#' \describe{
-#'   \item{`"projection"`}{\eqn{\beta = K^+ \tilde\mu(x)}{beta = K^+ mu(x)}: the
-#'     orthogonal projection on the span of the sample, the nearest of all
-#'     combinations. For any kernel.}
-#'   \item{`"taylor"`}{the second-order expansion of the kernel in the noise,
-#'     then projected: for noise with variances \eqn{e_l}{e_l} and an RBF
-#'     kernel, \eqn{\beta = (1 - \sum_l e_l/(2\theta_l^2)) 1_n + K^+ G 1_n}{
-#'     beta = (1 - sum_l e_l/(2 theta_l^2)) 1_n + K^+ G 1_n}, \eqn{G_{ij} =
-#'     k(x_i, x_j) \sum_l e_l (x_{il} - x_{jl})^2/(2\theta_l^4)}{G_ij = k(x_i,
-#'     x_j) sum_l e_l (x_il - x_jl)^2/(2 theta_l^4)}. Its distance to the
-#'     projection falls with the square of the noise. For RBF kernels.}
-#' }
-#'
-#' The pseudo-inverse is that of the spectrum of \eqn{K}, where eigenvalues
-#' below \eqn{n \epsilon \gamma_1}{n eps gamma_1} count as 0 (\eqn{\gamma_1}{
-#' gamma_1} the largest of them, \eqn{\epsilon}{eps} the machine precision).
-#' Where eigenvalues are small but above it, the weights vary much with little
-#' change to the embedding.
-#'
-#' Theorems 1 and 2 of Xia et al. print \eqn{\beta = (\theta^2 +
-#' d\sigma^2)/(2\theta^2) 1_n - d\sigma^2/(2\theta^4) K^{-1}K'1_n}{beta =
-#' (theta^2 + d sigma^2)/(2 theta^2) 1_n - d sigma^2/(2 theta^4) K^(-1) K' 1_n}
-#' (\eqn{K'}{K'} with the squared distance as a factor), which cannot be:
-#' without noise it is half the KME. The form above corrects the constant, the
-#' signs and a factor d.
-#'
-#' @param fit A fit of [kme()] without a target.
-#' @param type `"projection"` or `"taylor"`; fits that are not marginalized have
-#'   weights already, and these are returned.
-#' @return The n weights, named by the rows of the sample.
-#' @details Stores \eqn{K}{K}: 16n^2 bytes and about 9n^3 flops for its
-#' spectrum, once for all fits on one [gram()].
-#' @references
-#' Xia, X., Shan, S., Gong, M., Wang, N., Gao, F., Wei, H. and Liu, T. (2021).
-#' Kernel mean estimation by marginalized corrupted distributions. Theorems 1
-#' and 2. \doi{10.48550/arXiv.2107.04855}
-#' @family kernel means
-#' @examples
-#' x <- scale(iris[1:30, 1:4])
-#' fit <- kme(x, kernel_rbf(), "mkme")
-#' z <- x[1:3, ] + 0.1
-#' linear <- kme(x, fit$kernel, weights = as_weights(fit))
-#' cbind(marginalized = predict(fit, z), projection = predict(linear, z))
-#' kme_distance(fit, linear)
+#' @rdname est_kme
 #' @export
-as_weights <- function(fit, type = c("projection", "taylor")) {
-  check_kme(fit, "fit")
-  type <- check_choice(type, c("projection", "taylor"), "type")
-  if (!is.null(fit$target)) {
-    stop_input(
-      "'fit' must have no target, which is not a combination of its points"
-    )
-  }
-  noise <- effective_noise(fit)
-  if (type == "taylor" && !is.null(fit$noise) && fit$kernel$family != "rbf") {
-    stop_input(
-      "'type' must be \"projection\" for polynomial kernels, not \"taylor\""
-    )
-  }
-  weights <- fit$weights
-  if (!is.null(noise)) {
-    g <- if (is.null(fit$gram)) gram(fit$x, fit$kernel) else fit$gram
-    weights <- if (type == "projection") {
-      solve_spectrum(g, fit$fitted)
-    } else {
-      taylor_weights(g, noise)
-    }
-  }
-  stats::setNames(weights, rownames(fit$x))
+est_mkme <- function(noise = NULL, select = NULL) {
+  noise <- check_variances(noise, FALSE)
+  select <- check_rule(select, "loocv", noise, "noise")
+  new_marginal("mkme", "MKME", "marginalized", noise, select, FALSE)
 }
+register_estimator("mkme", est_mkme)
 
-# K^+ b
-solve_spectrum <- function(g, b) {
-  s <- spectrum(g, "vectors")
-  inverse <- ifelse(s$values > 0, 1 / s$values, 0)
-  drop(s$vectors %*% (inverse * crossprod(s$vectors, b)))
+#' @rdname est_kme
+#' @export
+est_mmkme <- function(noise = NULL, select = NULL) {
+  noise <- check_variances(noise, TRUE)
+  select <- check_rule(select, "loocv", noise, "noise")
+  new_marginal("mmkme", "MMKME", "marginalized by column", noise, select, TRUE)
 }
+register_estimator("mmkme", est_mmkme)
 
-taylor_weights <- function(g, noise) {
-  n <- nrow(g$x)
-  theta2 <- rep_len(g$kernel$bandwidth, ncol(g$x))^2
-  # G 1_n from products with K: (a - b)^2 = a^2 - 2ab + b^2.
-  u <- sweep(g$x, 2, colMeans(g$x)) %*%
-    diag(sqrt(noise / 2) / theta2, length(noise))
-  u2 <- rowSums(u^2)
-  k <- g$K %*% cbind(1, u2, u) / n
-  moved <- u2 * k[, 1] + k[, 2] - 2 * rowSums(u * k[, -(1:2), drop = FALSE])
-  (1 - sum(noise / (2 * theta2))) / n + solve_spectrum(g, moved)
+new_marginal <- function(name, label, kind, noise, select, by_column) {
+  estimator <- new_estimator(name, label, kind, by_column = by_column,
+                             arguments = list(noise = noise, select = select))
+  class(estimator) <- append(class(estimator), "est_marginal", 1L)
+  estimator
 }
 
 # --- Arguments -------------------------------------------------------------
 
-marginal_estimators <- c("mkme", "mmkme")
-
-check_marginal <- function(sample, estimator) {
-  if (is.null(sample$x)) {
+# What can be said of variances without the data.
+check_variances <- function(noise, by_column) {
+  if (is.null(noise)) {
+    return(NULL)
+  }
+  ok <- is.numeric(noise) && length(noise) >= 1L &&
+    (by_column || length(noise) == 1L) && all(is.finite(noise)) &&
+    all(noise >= 0)
+  if (!ok) {
+    bad <- if (is.numeric(noise)) noise[!is.finite(noise) | noise < 0]
     stop_input(
-      "'x' must hold points for estimator \"", estimator,
-      "\", not a matrix of kernel values"
+      "'noise' must be ",
+      if (by_column) {
+        "non-negative numbers, one or a variance for each column"
+      } else {
+        "one non-negative number, the variance"
+      },
+      ", not ", if (length(bad)) format(bad[1L]) else describe(noise)
     )
   }
+  stats::setNames(as.double(noise), names(noise))
+}
+
+# Points, and a kernel in which noise has a closed form.
+check_marginal <- function(estimator, sample) {
+  sample_points(sample, "'x' must hold points for estimator \"",
+                estimator$name, "\", not a matrix of kernel values")
   kernel <- sample$kernel
-  if (kernel$family != "rbf" &&
-        !(kernel$family == "poly" && kernel$degree <= 3L)) {
+  if (!is_rbf(kernel) && !is_poly(kernel, 1:3)) {
     stop_input(
       "'kernel' must be an RBF, linear or polynomial kernel of degree 2 or 3 ",
-      "for estimator \"", estimator, "\", not ", format_kernel(kernel)
+      "for estimator \"", estimator$name, "\", not ", format_kernel(kernel)
     )
   }
   # Variances are compared with theta^2, up to exp(8) of it and its square.
@@ -131,30 +74,12 @@ check_marginal <- function(sample, estimator) {
   }
 }
 
-# The d variances, or NULL where they are to be selected. Names are those of
-# the columns.
-check_noise <- function(noise, estimator, x) {
-  if (is.null(noise)) {
-    return(NULL)
-  }
+# The d variances that were given for the columns of x.
+column_noise <- function(noise, x) {
   d <- ncol(x)
-  lengths <- if (estimator == "mkme") 1L else c(1L, d)
-  ok <- is.numeric(noise) && length(noise) %in% lengths &&
-    all(is.finite(noise)) && all(noise >= 0)
-  if (!ok) {
-    bad <- if (is.numeric(noise)) {
-      noise[!is.finite(noise) | noise < 0]
-    }
-    stop_input(
-      "'noise' must be ",
-      if (estimator == "mkme") {
-        "one non-negative number, the variance"
-      } else {
-        paste0("non-negative numbers, one or ", d,
-               " (a variance for each column)")
-      },
-      ", not ", if (length(bad)) format(bad[1L]) else describe(noise)
-    )
+  if (!length(noise) %in% c(1L, d)) {
+    stop_input("'noise' must be non-negative numbers, one or ", d,
+               " (a variance for each column), not ", describe(noise))
   }
   if (!is.null(names(noise)) && !is.null(colnames(x)) && length(noise) > 1L) {
     if (!setequal(names(noise), colnames(x))) {
@@ -170,48 +95,69 @@ check_noise <- function(noise, estimator, x) {
 
 # --- The estimators --------------------------------------------------------
 
-fit_marginal <- function(sample, estimator, noise) {
-  d <- ncol(sample$x)
-  found <- list(noise = noise, score = NULL, minimum = NULL, reference = NULL,
-                border = FALSE)
-  if (is.null(noise)) {
-    found <- marginal_noise(sample$x, sample$kernel, estimator)
+est_fit.est_marginal <- function(estimator, sample) {
+  least <- if (is.null(estimator$noise)) 2L else 1L
+  check_shrinkable(estimator, sample, least)
+  check_marginal(estimator, sample)
+  x <- sample$x
+  found <- find_noise(estimator, x, sample$kernel)
+  noise <- if (estimator$by_column) {
+    stats::setNames(found$noise, colnames(x))
+  } else {
+    found$noise[1L]
   }
-  fit <- list(
-    weights = rep(1 / sample$n, sample$n), lambda = 0,
-    noise = if (estimator == "mkme") {
-      found$noise[1L]
-    } else {
-      stats::setNames(found$noise, colnames(sample$x))
-    }
-  )
-  part <- embedding_parts(
-    c(fit, list(x = sample$x, kernel = sample$kernel))
-  )[[1L]]
-  fit$fitted <- part_at(part, sample$kernel, sample$x)
-  fit$norm2 <- max(0, norm2_part(part, sample$kernel))
-  c(fit, found[c("score", "minimum", "reference", "border")])
+  fit <- list(weights = rep(1 / sample$n, sample$n), lambda = 0, noise = noise)
+  part <- embedding_parts(c(fit, list(sample = sample,
+                                      kernel = sample$kernel)))[[1L]]
+  moments <- sample_moments(sample)
+  c(fit, list(
+    fitted = part_at(part, sample$kernel, own_points(sample)),
+    norm2 = max(0, norm2_part(part, sample$kernel)), rho = moments$rho,
+    varrho = moments$varrho, select = estimator$select
+  ), found[c("score", "minimum", "reference", "border")])
 }
 
-# The noise as d variances, or NULL if the embedding does not depend on it.
-effective_noise <- function(object) {
-  noise <- object$noise
-  linear <- object$kernel$family == "poly" && object$kernel$degree == 1L
-  if (is.null(noise) || linear || all(noise == 0)) {
-    return(NULL)
+# An operator of noisy features is no sum of weights on the points.
+est_operator.est_marginal <- function(estimator, argument) {
+  stop_input(
+    "'", argument, "' must not be \"", estimator$name, "\": operators are ",
+    "shrunk by weights on the points; 'center' may be any estimator"
+  )
+}
+
+# In a test the marginalized kernel takes the place of an RBF kernel (Xia et
+# al., eqs. 30 and 34): it is `height` times a wider one.
+est_settle.est_marginal <- function(estimator, sample, where) {
+  if (!knows_points(sample) || !is_rbf(sample$kernel)) {
+    stop_input(
+      where, " must be points with kernel_rbf() for estimator \"",
+      estimator$name, "\" in a test, not ",
+      if (knows_points(sample)) {
+        paste("points with", format_kernel(sample$kernel))
+      } else {
+        "a matrix of kernel values"
+      }
+    )
   }
-  rep_len(unname(noise), ncol(object$x))
+  check_marginal(estimator, sample)
+  noise <- find_noise(estimator, sample$x, sample$kernel)$noise
+  wide <- marginal_kernel(sample$kernel, 2 * noise, ncol(sample$x))
+  list(estimator = est_kme(), kernel = wide$kernel, height = wide$height,
+       chosen = list(noise = noise))
 }
 
 # --- Selection -------------------------------------------------------------
 
-# The variances of smallest leave-one-out score for the points x and a fitted
-# kernel: list(noise: d variances, score: the curve for one variance, minimum,
-# reference: the score without noise, border).
-marginal_noise <- function(x, kernel, estimator) {
+# The variances given, or those of smallest leave-one-out score for the points x
+# and a fitted kernel: list(noise: d variances, score: the curve for one
+# variance, minimum, reference: the score without noise, border).
+find_noise <- function(estimator, x, kernel) {
+  if (!is.null(estimator$noise)) {
+    return(list(noise = column_noise(estimator$noise, x), border = FALSE))
+  }
   score <- marginal_score(x, kernel)
   shared <- select_shared(score)
-  if (estimator == "mkme") shared else select_each(score, shared)
+  if (estimator$by_column) select_each(score, shared) else shared
 }
 
 # The leave-one-out score as functions of the d variances:
@@ -219,7 +165,7 @@ marginal_noise <- function(x, kernel, estimator) {
 # L_ij = E k(x_i, x~_j), Q_ij = E k(x~_i, x~_j), rho' = mean k(x_i, x_i).
 marginal_score <- function(x, kernel) {
   equal <- all(apply(x, 2, \(column) all(column == column[1L])))
-  score <- if (kernel$family == "rbf") {
+  score <- if (is_rbf(kernel)) {
     rbf_score(x, kernel)
   } else {
     poly_score(x, kernel)
@@ -237,17 +183,17 @@ rbf_score <- function(x, kernel) {
   n <- nrow(x)
   theta2 <- rep_len(kernel$bandwidth, ncol(x))^2
   # Noise widens the kernel: what is checked here holds for all bandwidths.
-  spec <- native_kernel(kernel, x)
+  source <- native_source(kernel, x)
   centred <- sweep(x, 2, colMeans(x))
   squares <- centred^2
   sums <- function(v, gradient) {
-    spec[[5L]] <- 1 / sqrt(v)
+    source <- rescale_source(source, sqrt(v))
     height <- prod(sqrt(theta2 / v))
-    rows <- .Call(C_r_kernel_rows, spec, x, NULL)
+    rows <- .Call(C_r_kernel_rows, source)
     total <- height * sum(rows)
     trace <- n * height
     slope <- if (gradient) {
-      forms <- .Call(C_r_kernel_quad, spec, x, NULL, centred, centred)
+      forms <- .Call(C_r_kernel_quad, source, centred, centred)
       spread <- 2 * height * (drop(crossprod(squares, rows)) - forms)
       list(total = (spread / v - total) / (2 * v), trace = -trace / (2 * v))
     }
@@ -276,7 +222,7 @@ poly_score <- function(x, kernel) {
   n <- nrow(x)
   rho <- mean(fold_rows(kernel, x)) / n
   varrho <- mean(fold_diagonal(kernel, x))
-  reference <- skmse_score(0, n, rho, varrho, 0, 0)
+  reference <- loo_score(0, n, rho, varrho)
   terms <- poly_terms(x, kernel)
   list(
     value = \(e) reference + sum(e * (terms$linear + e * terms$square)),
@@ -382,95 +328,35 @@ descend <- function(score, shared) {
        minimum = found$value * gain + shared$reference)
 }
 
-# --- Embeddings ------------------------------------------------------------
-
-# With noise of variances `noise_total` (of one side, or the sum of both) an RBF
-# kernel is `height` times `kernel`, which is wider.
-marginal_kernel <- function(kernel, noise_total, d) {
-  theta <- rep_len(kernel$bandwidth, d)
-  wide <- sqrt(theta^2 + noise_total)
-  kernel$bandwidth <- wide
-  kernel$rule <- NULL
-  list(kernel = kernel, height = prod(theta / wide))
-}
-
-# sum_j weights_j E k(z~_i, x~_j) for z~_i from N(z_i, diag(at_z)) and x~_j from
-# N(x_j, diag(at_x)), independent; NULL is no noise.
-noisy_apply <- function(kernel, z, x, weights, at_z = NULL, at_x = NULL) {
-  other <- if (identical(z, x)) NULL else x
-  if (is.null(at_z) && is.null(at_x)) {
-    return(fold_apply(kernel, z, other, weights))
-  }
-  if (is.null(at_z)) at_z <- numeric(ncol(z))
-  if (is.null(at_x)) at_x <- numeric(ncol(x))
-  if (kernel$family == "rbf") {
-    wide <- marginal_kernel(kernel, at_z + at_x, ncol(x))
-    return(wide$height * fold_apply(wide$kernel, z, other, weights))
-  }
-  fold_apply(kernel, z, other, weights) +
-    poly_noise(kernel, z, x, weights, at_z, at_x)
-}
-
-# What the noise adds: with M = z'x + b, V = z'E_x z + x'E_z x + tr(E_z E_x),
-# degree 2: V; degree 3: 3 M V + 6 z'E_z E_x x.
-poly_noise <- function(kernel, z, x, weights, at_z, at_x) {
-  if (kernel$degree == 1L) {
-    return(numeric(nrow(z)))
-  }
-  own <- drop(z^2 %*% at_x) + sum(at_z * at_x)
-  theirs <- weights * drop(x^2 %*% at_z)
-  if (kernel$degree == 2L) {
-    return(sum(weights) * own + sum(theirs))
-  }
-  mean <- drop(crossprod(x, weights))
-  moved <- drop(crossprod(x, theirs)) + 2 * at_z * at_x * mean
-  3 * own * (drop(z %*% mean) + kernel$offset * sum(weights)) +
-    3 * (drop(z %*% moved) + kernel$offset * sum(theirs))
-}
-
-# The squared norm of sum_i weights_i E k(x~_i, .)
-noisy_norm2 <- function(kernel, x, weights, noise) {
-  if (is.null(noise)) {
-    fold_quad(kernel, x, weights)
-  } else if (kernel$family == "rbf") {
-    wide <- marginal_kernel(kernel, 2 * noise, ncol(x))
-    wide$height * fold_quad(wide$kernel, x, weights)
-  } else {
-    sum(weights * noisy_apply(kernel, x, x, weights, noise, noise))
-  }
-}
-
 # --- print -----------------------------------------------------------------
 
-describe_noise <- function(object, digits) {
+est_lines.est_marginal <- function(estimator, fit, digits, plain = "the KME",
+                                   target = "the target") {
   number <- \(x) format(x, digits = digits)
-  how <- if (is.null(object$select)) "given" else select_title[[object$select]]
-  noise <- object$noise
-  theta <- object$kernel$bandwidth
-  c(
+  noise <- fit$noise
+  theta <- fit$kernel$bandwidth
+  what <- if (!estimator$by_column) {
+    paste0("noise sigma^2 = ", number(noise),
+           if (length(theta) == 1L) {
+             paste0(" = ", number(noise / theta^2), " theta^2")
+           })
+  } else if (all(noise == noise[1L])) {
+    paste0("noise ", number(noise[[1L]]), " in every column")
+  } else {
     paste0(
-      if (object$estimator == "mkme") {
-        paste0("noise sigma^2 = ", number(noise),
-               if (length(theta) == 1L) {
-                 paste0(" = ", number(noise / theta^2), " theta^2")
-               })
-      } else if (all(noise == noise[1L])) {
-        paste0("noise ", number(noise[[1L]]), " in every column")
-      } else {
-        paste0(
-          "noise from ", number(min(noise)), " to ", number(max(noise)), ", ",
-          sum(noise == 0), " of ", length(noise), " exactly 0"
-        )
-      },
-      " (", how, ")"
-    ),
-    if (object$kernel$family == "poly" && object$kernel$degree == 1L) {
-      "a linear kernel sees no noise: the estimate is the KME"
+      "noise from ", number(min(noise)), " to ", number(max(noise)), ", ",
+      sum(noise == 0), " of ", length(noise), " exactly 0"
+    )
+  }
+  c(
+    paste0(what, " (", describe_rule(estimator), ")"),
+    if (is_linear(fit$kernel)) {
+      paste("a linear kernel sees no noise: the estimate is", plain)
     } else if (all(noise == 0)) {
-      "without noise the estimate is the KME"
-    } else if (object$border) {
+      paste("without noise the estimate is", plain)
+    } else if (fit$border) {
       "noise is on the border of the range searched"
     },
-    describe_score(object, number)
+    describe_score(fit, digits, plain)
   )
 }

@@ -65,9 +65,7 @@ check_covariances <- function(covariances, d, count, name) {
 }
 
 check_closed_form <- function(kernel) {
-  known <- kernel$family == "rbf" ||
-    kernel$family == "poly" && kernel$degree <= 3L
-  if (!known) {
+  if (!is_rbf(kernel) && !is_poly(kernel, 1:3)) {
     stop_input(
       "the embedding of a Gaussian mixture is known for RBF kernels and ",
       "polynomial kernels up to degree 3, not for ", format_kernel(kernel)
@@ -89,7 +87,7 @@ mixture_at <- function(mixture, kernel, z, noise = NULL) {
   f <- if (is.null(noise)) numeric(ncol(z)) else noise
   for (c in seq_along(mixture$weights)) {
     part <- component(mixture, c)
-    value <- if (kernel$family == "rbf") {
+    value <- if (is_rbf(kernel)) {
       gaussian_kernel(sweep(z, 2, part$mean), part$cov + diag(f, length(f)),
                       kernel$bandwidth)
     } else {
@@ -118,7 +116,7 @@ mixture_inner <- function(p, q, kernel) {
 }
 
 gaussian_inner <- function(p, q, kernel) {
-  if (kernel$family == "rbf") {
+  if (is_rbf(kernel)) {
     difference <- matrix(p$mean - q$mean, nrow = 1)
     return(gaussian_kernel(difference, p$cov + q$cov, kernel$bandwidth))
   }
@@ -141,4 +139,9 @@ gaussian_kernel <- function(u, s, theta) {
   })
   scaled <- backsolve(root, t(u), transpose = TRUE)
   exp(sum(log(theta)) - sum(log(diag(root))) - colSums(scaled^2) / 2)
+}
+
+# The log density at the rows of z.
+mixture_log <- function(q, z) {
+  .Call(C_r_log_density, z, q$weights, unname(q$means), q$variances)
 }

@@ -78,12 +78,6 @@ plot_witness <- function(test, n, ...) {
   invisible(surface)
 }
 
-# Blue where the first sample is denser, red where the second is.
-diverging <- function(value) {
-  most <- max(abs(value), .Machine$double.xmin)
-  list(c(-most, most), hcl.colors(65, "Blue-Red 2", rev = TRUE))
-}
-
 group_colours <- c("#0072B2", "#D55E00")
 
 group_legend <- function(test) {

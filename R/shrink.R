@@ -35,9 +35,10 @@
 #' @param ... Must be empty.
 #' @param centered Is `K` centred already? `TRUE` is an error if a row mean
 #'   exceeds 1e-8 of the largest entry in absolute value.
-#' @return A [gram()] of \eqn{\hat K}{K^}, with the fields
+#' @return An object of class `c("shrunk_gram", "gram")`, the [gram()] of
+#' \eqn{\hat K}{K^}, with the fields
 #' \item{K}{the matrix \eqn{\hat K}{K^}}
-#' \item{lambda}{the intensity, from 0 to 1}
+#' \item{intensity}{\eqn{\lambda}{lambda}, from 0 to 1}
 #' \item{p}{the dimension used}
 #' \item{trace, target}{\eqn{\mathrm{tr} K^c}{tr Kc}, and \eqn{\mathrm{tr}
 #'   K^c/p}{tr Kc/p}}
@@ -78,7 +79,7 @@
 #' c(centred = condition(shrunk$centred), shrunk = condition(shrunk))
 #'
 #' # An explicit feature space: four columns
-#' shrink_gram(gram(x, kernel_linear()), p = 4)$lambda
+#' shrink_gram(gram(x, kernel_linear()), p = 4)$intensity
 #' @export
 shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
   check_dots(...)
@@ -89,65 +90,75 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
     stop_input("'K' must have at least 3 rows, not ", n)
   }
   p <- check_dimension(p, n)
-  if (!isTRUE(centered) && !isFALSE(centered)) {
-    stop_input("'centered' must be TRUE or FALSE, not ", describe(centered))
-  }
+  check_flag(centered, "centered")
   check_memory(n, n, "use fewer rows", copies = if (centered) 4 else 5)
   scale <- max(abs(g$K))
-  sample <- list(at = 0, norm2 = 0)
+  centring <- list(at = 0, norm2 = 0)
   if (centered) {
     check_centred(g$K, scale)
   } else {
-    sample <- centred_sample(g, NULL, "kme")
-    g <- new_gram(centred_matrix(sample))
+    centring <- centre_matrix(g$K)
+    g <- new_gram(centring$k)
   }
   diagonal <- diag(g$K)
   unit <- power_below(max(abs(diagonal)))
   lambda <- shrinkage_intensity(diagonal / unit, sum((g$K / unit)^2), p, n)
   trace <- sum(diagonal)
-  g$scale <- scale
+  remember(g, scale = scale)
   if (p < n - 1) {
     warn_rank(g, p)
   }
-  new_shrunk(g, lambda, p, trace, sample)
+  new_shrunk(g, lambda, p, trace, centring)
 }
 
-new_shrunk <- function(centred, lambda, p, trace, sample) {
-  k <- (1 - lambda) * centred$K
-  diag(k) <- diag(k) + lambda * trace / p
-  g <- new_gram(k)
-  g$lambda <- lambda
-  g$p <- p
-  g$trace <- trace
-  g$target <- trace / p
-  g$centred <- centred
-  g$at <- sample$at
-  g$norm2 <- sample$norm2
+new_shrunk <- function(centred, intensity, p, trace, centring) {
+  k <- (1 - intensity) * centred$K
+  diag(k) <- diag(k) + intensity * trace / p
+  g <- new_gram(k, class = "shrunk_gram")
+  remember(g, intensity = intensity, p = p, trace = trace, target = trace / p,
+           centred = centred, at = centring$at, norm2 = centring$norm2)
   for (what in c("values", "projections", "vectors")) {
-    if (!is.null(centred[[what]])) share_spectrum(g, what)
+    if (!is.null(centred[[what]])) spectrum(g, what)
   }
   g
 }
 
+# The spectrum from that of the centred gram, as far as `what`.
+spectrum.shrunk_gram <- function(g, what) {
+  if (is.null(g[[what]])) {
+    s <- spectrum(g$centred, what)
+    s$values <- (1 - g$intensity) * s$values + g$intensity * g$target
+    do.call(remember, c(list(g), Filter(length, s)))
+  }
+  NextMethod()
+}
+
+tridiagonal.shrunk_gram <- function(g) {
+  if (is.null(g$tridiagonal)) {
+    t <- tridiagonal(g$centred)
+    t$diagonal <- (1 - g$intensity) * t$diagonal + g$intensity * g$target
+    t$off <- (1 - g$intensity) * t$off
+    remember(g, tridiagonal = t)
+  }
+  g$tridiagonal
+}
+
 # (1 - lambda) L^c for the kernel values L of new points.
-shrunk_values <- function(g, values) {
+new_gram_values.shrunk_gram <- function(g, values) {
   if (length(g$at) > 1L) {
     values <- values - outer(rowMeans(values), g$at, `+`) + g$norm2
   }
-  (1 - g$lambda) * values
+  (1 - g$intensity) * values
 }
 
-# The spectrum of a shrunk gram from that of the centred one, as far as `what`.
-share_spectrum <- function(g, what) {
-  if (!is.null(g[[what]])) {
-    return(invisible())
-  }
-  s <- spectrum(g$centred, what)
-  g$values <- (1 - g$lambda) * s$values + g$lambda * g$target
-  for (name in setdiff(names(Filter(length, s)), "values")) {
-    g[[name]] <- s[[name]]
-  }
-  invisible()
+describe_shrunk.shrunk_gram <- function(g) {
+  paste0("centred and shrunk: intensity = ", format_number(g$intensity),
+         ", p = ", format_number(g$p))
+}
+
+check_true_values.shrunk_gram <- function(g) {
+  stop_input("'newdata' must be missing for a fit on a gram of ",
+             "shrink_gram(), which has no k(z, z) of new points")
 }
 
 # lambda from the diagonal of K^c and norm2 = |K^c|_F^2, in any unit.

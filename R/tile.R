@@ -1,6 +1,7 @@
-# Folds over the tiles of a Gram matrix (core/tile.c). `y = NULL` is the
-# symmetric walk over x. A kernel that is an R function takes the same folds
-# block of rows by block of rows, in R.
+# The border to the core's folds over the tiles of a Gram matrix (core/tile.c).
+# `y = NULL` is the symmetric walk over x. Without a kernel (NULL) x is a Gram
+# matrix itself. A kernel that is an R function takes the same folds block of
+# rows by block of rows, in R.
 
 # Codes of km_family, in the order of core/kernel.h.
 families <- c(
@@ -8,25 +9,38 @@ families <- c(
   "sqdist", "l1dist"
 )
 
-# What the core needs to know of a kernel: the points are centred and scaled
-# first. `points` is the second set, `x` the first one where there are two.
-native_kernel <- function(kernel, points, x = NULL) {
+# What the core takes for a sample (km_source): list(kernel, x, y). The points
+# are centred and scaled as they are packed; `centre` is where a polynomial
+# kernel has its origin, other kernels see none.
+native_source <- function(kernel, x, y = NULL, centre = NULL) {
+  if (is.null(kernel)) {
+    return(list(NULL, x, NULL))
+  }
+  points <- if (is.null(y)) x else y
   d <- ncol(points)
   scale <- if (is.null(kernel$bandwidth)) 1 else 1 / kernel$bandwidth
   scale <- rep_len(scale, d)
-  centre <- numeric(d)
-  if (kernel$family != "poly") {
+  if (kernel$family == "poly") {
+    if (is.null(centre)) centre <- numeric(d)
+  } else {
     ends <- .Call(C_r_column_ranges, points)
     centre <- exact_centre(ends)
     check_reach(kernel, ends, centre, scale)
-    if (kernel$family == "energy" && !is.null(x)) {
+    if (kernel$family == "energy" && !is.null(y)) {
       check_reach(kernel, .Call(C_r_column_ranges, x), centre, scale)
     }
   }
-  list(
+  spec <- list(
     match(kernel$family, families) - 1L, as.integer(kernel$degree),
     as.double(kernel$offset), centre, scale
   )
+  list(spec, x, y)
+}
+
+# The same source with other bandwidths.
+rescale_source <- function(source, bandwidth) {
+  source[[1L]][[5L]] <- rep_len(1 / bandwidth, ncol(source[[2L]]))
+  source
 }
 
 # No stationary kernel can see a centring, but rounding can: a column that lies
@@ -52,56 +66,53 @@ check_reach <- function(kernel, ends, centre, scale) {
   }
 }
 
-fold_kernel <- function(kernel, x, y) {
-  if (is.null(y)) native_kernel(kernel, x) else native_kernel(kernel, y, x)
-}
+is_function_kernel <- function(kernel) identical(kernel$family, "function")
 
 fold_store <- function(kernel, x, y = NULL) {
   m <- if (is.null(y)) nrow(x) else nrow(y)
   check_memory(
     nrow(x), m, "use fewer rows, or kme() and predict(), which store no matrix"
   )
-  if (kernel$family == "function") {
+  if (is_function_kernel(kernel)) {
     return(fold_function(kernel, x, y, identity, rbind))
   }
-  spec <- fold_kernel(kernel, x, y)
-  check_overflow(kernel, .Call(C_r_kernel_store, spec, x, y))
+  source <- native_source(kernel, x, y)
+  check_overflow(kernel, .Call(C_r_kernel_store, source))
 }
 
-fold_rows <- function(kernel, x, y = NULL) {
-  if (kernel$family == "function") {
+fold_rows <- function(kernel, x, y = NULL, centre = NULL) {
+  if (is_function_kernel(kernel)) {
     return(fold_function(kernel, x, y, rowSums, c))
   }
-  spec <- fold_kernel(kernel, x, y)
-  check_overflow(kernel, .Call(C_r_kernel_rows, spec, x, y))
+  source <- native_source(kernel, x, y, centre)
+  check_overflow(kernel, .Call(C_r_kernel_rows, source))
 }
 
 # K v; a vector if it is one column or one row.
-fold_apply <- function(kernel, x, y = NULL, v) {
-  if (kernel$family == "function") {
+fold_apply <- function(kernel, x, y = NULL, v, centre = NULL) {
+  if (is_function_kernel(kernel)) {
     return(drop(fold_function(kernel, x, y, \(k) k %*% v, rbind)))
   }
-  spec <- fold_kernel(kernel, x, y)
-  values <- .Call(C_r_kernel_apply, spec, x, y, as.matrix(v))
-  check_overflow(kernel, drop(values))
+  source <- native_source(kernel, x, y, centre)
+  check_overflow(kernel, drop(.Call(C_r_kernel_apply, source, as.matrix(v))))
 }
 
 # v'Kv
 fold_quad <- function(kernel, x, v) {
-  if (kernel$family == "function") {
+  if (is_function_kernel(kernel)) {
     return(sum(v * fold_apply(kernel, x, NULL, v)))
   }
   v <- as.matrix(v)
-  spec <- native_kernel(kernel, x)
-  check_overflow(kernel, .Call(C_r_kernel_quad, spec, x, NULL, v, v))
+  source <- native_source(kernel, x)
+  check_overflow(kernel, .Call(C_r_kernel_quad, source, v, v))
 }
 
-fold_diagonal <- function(kernel, x) {
-  if (kernel$family == "function") {
+fold_diagonal <- function(kernel, x, centre = NULL) {
+  if (is_function_kernel(kernel)) {
     value <- \(i) call_kernel(kernel, x[i, , drop = FALSE], NULL)
     return(vapply(seq_len(nrow(x)), \(i) drop(value(i)), numeric(1)))
   }
-  .Call(C_r_kernel_diagonal, native_kernel(kernel, x), x)
+  .Call(C_r_kernel_diagonal, native_source(kernel, x, NULL, centre))
 }
 
 # Rows of a block: about 4 million kernel values at a time.
@@ -133,9 +144,9 @@ call_kernel <- function(kernel, x, y) {
   matrix(as.double(k), nrow(x), nrow(y))
 }
 
-# Only the kernels that are not bounded can overflow.
+# Only kernels that are not bounded can overflow.
 check_overflow <- function(kernel, values) {
-  bounded <- !kernel$family %in% c("poly", "energy")
+  bounded <- !is.null(kernel) && !kernel$family %in% c("poly", "energy")
   if (bounded || is.finite(sum(values)) || all(is.finite(values))) {
     return(values)
   }

@@ -1,3 +1,15 @@
+# n x n!, the identity first.
+all_permutations <- function(n) {
+  if (n == 1L) {
+    return(matrix(1L))
+  }
+  shorter <- all_permutations(n - 1L)
+  do.call(cbind, lapply(seq_len(n), \(first) {
+    rbind(first, shorter + (shorter >= first), deparse.level = 0)
+  }))
+}
+
+most_pairings <- 1e5
 # What the tests share: permutations, p-values, the objects and their plots.
 
 # An object of class c(class, "htest"): fields as of stats::t.test(), and
@@ -84,23 +96,6 @@ permutation_p <- function(observed, replicates, scale, complete = FALSE) {
   slack <- tie_slack * (abs(observed) + scale)
   extra <- if (complete) 0 else 1
   (sum(replicates >= observed - slack) + extra) / (length(replicates) + extra)
-}
-
-# Shows how far a long run has come; returns list(at(share), close()).
-progress_bar <- function(progress) {
-  if (!progress) {
-    return(list(at = \(share) NULL, close = \() NULL))
-  }
-  bar <- utils::txtProgressBar(style = 3)
-  list(at = \(share) utils::setTxtProgressBar(bar, share),
-       close = \() close(bar))
-}
-
-check_flag <- function(x, name) {
-  if (!isTRUE(x) && !isFALSE(x)) {
-    stop_input("'", name, "' must be TRUE or FALSE, not ", describe(x))
-  }
-  x
 }
 
 # Histogram of the draws of the null distribution, or the density of its gamma

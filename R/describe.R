@@ -1,0 +1,57 @@
+format_bytes <- function(bytes) {
+  format(structure(bytes, class = "object_size"), units = "auto",
+         standard = "SI")
+}
+
+# What came, in a few words.
+describe <- function(x) {
+  if (is.null(x)) {
+    "NULL"
+  } else if (is.factor(x)) {
+    "a factor"
+  } else if (is.atomic(x) && length(x) == 1L && is.null(dim(x)) &&
+               !is.object(x)) {
+    if (is.character(x) && !is.na(x)) paste0("\"", x, "\"") else format(x)
+  } else if (is.data.frame(x)) {
+    "a data frame"
+  } else if (is.matrix(x)) {
+    paste0(
+      if (is.integer(x)) "an " else "a ", typeof(x), " matrix of ", nrow(x),
+      " x ", ncol(x)
+    )
+  } else if (is.object(x)) {
+    paste0("an object of class '", class(x)[1L], "'")
+  } else if (is.list(x)) {
+    paste("a list of length", length(x))
+  } else if (is.function(x)) {
+    "a function"
+  } else if (is.atomic(x)) {
+    paste0("a vector of length ", length(x), " (", typeof(x), ")")
+  } else {
+    paste("an object of type", typeof(x))
+  }
+}
+
+format_number <- function(x, digits = max(3L, getOption("digits") - 3L)) {
+  vapply(x, format, character(1), digits = digits)
+}
+
+# Some words in a row, as far as they fit.
+shorten <- function(words, most = 4L) {
+  more <- length(words) > most
+  paste0(paste(words[seq_len(min(most, length(words)))], collapse = ", "),
+         if (more) ", ...")
+}
+
+# One line each, of what there is.
+say <- function(...) {
+  lines <- c(...)
+  if (length(lines)) cat(lines, sep = "\n")
+}
+
+# "1 point", "3 points"
+count_of <- function(count, noun) {
+  paste0(count, " ", noun, if (count != 1L) "s")
+}
+
+digits_shown <- function() max(3L, getOption("digits") - 3L)

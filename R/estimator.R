@@ -1,0 +1,557 @@
+# Estimators of a kernel mean are objects: est_kme() and its relatives hold the
+# user's arguments, the methods below hold what each of them does. A new
+# estimator is a constructor, register_estimator(), and the methods that differ
+# from the defaults here; doors know none of them by name.
+
+#' Estimators of a kernel mean
+#'
+#' Objects that say how a kernel mean is to be estimated. Every function with an
+#' argument `estimator` or `center` (and `covariance` of [kme_pca()]) takes the
+#' name of one, such an object, or a function of your own.
+#'
+#' A name stands for the object with its defaults: `"skmse"` for `est_skmse()`.
+#' Names are `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"` and `"mmkme"`, in small
+#' letters or capitals, with or without a hyphen; `"rkmse"` is another name of
+#' S-KMSE. [kme()] has the formulas, and passes further arguments on:
+#' `kme(x, k, "fkmse", lambda = 0.1)` is `kme(x, k, est_fkmse(lambda = 0.1))`.
+#'
+#' @section What an estimator becomes:
+#' Where an operator is estimated ([kme_cov()], `covariance` of [kme_pca()], and
+#' S-COSE and F-COSE of [hsic_test()]) the features are those of a product
+#' kernel, and the weights those of the estimator on its Gram matrix. An operator
+#' is shrunk towards 0, so there is no `target`; marginalized estimators have no
+#' weights on points and are refused, except in [hsic_test()] and [mmd_test()],
+#' where they are the marginalized kernel.
+#'
+#' Under the relabellings of a permutation test S-KMSE chooses its share afresh
+#' for each, the others choose once from what does not change (\eqn{\lambda}{
+#' lambda} of F-KMSE, the noise of MKME and MMKME); means are compared with
+#' targets of 0.
+#'
+#' @section Your own:
+#' `est_function(f)`, or the function `f` itself, makes an estimator of a
+#' function of the sample that returns n weights. The sample is a list with
+#' fields `n`, `x` (points in rows, `NULL` where only kernel values are known)
+#' and `kernel`; `as.matrix()` gives its Gram matrix. Tests call the function
+#' for each permutation, on the points of each group (of [mmd_test()]) or on the
+#' product of the permuted matrices (of [hsic_test()]), so it must treat all
+#' points alike; then the level is exact.
+#'
+#' @param lambda Amount of shrinkage, a number of at least 0 (`Inf` allowed), or
+#'   `NULL` to have it selected.
+#' @param select How `lambda` is selected: `"loocv"` (default) or `"plugin"` for
+#'   S-KMSE; `"loocv"` (default), `"gcv"` or `"printed"` for F-KMSE; `"loocv"`
+#'   for the noise of MKME and MMKME. `NULL` for the default.
+#' @param target What is shrunk towards: `NULL` for 0, a fit of [kme()] with the
+#'   same kernel, or a Gaussian mixture, `list(weights, means, covariances)` with
+#'   C weights, a C by d matrix and a d by d by C array, where the kernel has
+#'   closed forms (RBF; linear and polynomial up to degree 3). `"gcv"` and
+#'   `"printed"` take no target.
+#' @param noise Variances of the noise for MKME (one number of at least 0) and
+#'   MMKME (one for each column, or one for all), or `NULL` to have them
+#'   selected.
+#' @param f A function of a sample that returns n finite weights.
+#' @param label A name for `print()`.
+#' @param x An estimator (for `print()`).
+#' @param ... For `print()`: ignored.
+#' @return An object of class `kernmean_estimator`, a list with `name`, `label`
+#'   and the arguments.
+#' @seealso [kme()] for formulas, costs and sources.
+#' @family kernel means
+#' @examples
+#' est_fkmse(select = "gcv")
+#' x <- scale(iris[1:50, 1:4])
+#' kme(x, estimator = est_skmse(lambda = 0.1))
+#' kme_pca(x, ncomp = 2, center = est_skmse(select = "plugin"))
+#'
+#' # One of your own: less weight for points far from the others
+#' robust <- function(sample) {
+#'   at <- rowMeans(as.matrix(sample))
+#'   at / sum(at)
+#' }
+#' kme(x, estimator = robust)
+#' mmd_test(x[1:25, ], x[26:50, ], estimator = est_function(robust, "robust"),
+#'          B = 99)
+#' @name est_kme
+NULL
+
+# label, kind: "S-KMSE", "simple shrinkage"; operator: what it is called on an
+# operator, "S-COSE"; by_column: has it a variance for each column?
+new_estimator <- function(name, label, kind = NULL, operator = NULL,
+                          by_column = FALSE, arguments = list()) {
+  structure(
+    c(list(name = name, label = label, kind = kind, operator = operator,
+           by_column = by_column), arguments),
+    class = c(paste0("est_", name), "kernmean_estimator")
+  )
+}
+
+# --- Names -------------------------------------------------------------------
+
+registered <- new.env(parent = emptyenv())
+registered$makers <- list()
+registered$aliases <- character()
+
+register_estimator <- function(name, make, aliases = character()) {
+  registered$makers[[name]] <- make
+  registered$aliases[aliases] <- name
+}
+
+estimator_names <- function() names(registered$makers)
+
+# All that constructors take, whichever.
+registered_arguments <- function() {
+  unique(unlist(lapply(registered$makers, \(make) names(formals(make)))))
+}
+
+# The name as it is registered, or an error.
+estimator_name <- function(x, argument) {
+  if (is.character(x) && length(x) == 1L && !is.na(x)) {
+    x <- tolower(gsub("-", "", x))
+    if (x %in% names(registered$aliases)) x <- registered$aliases[[x]]
+  }
+  check_choice(x, estimator_names(), argument)
+}
+
+# A hint where a kernel was to be given.
+estimator_hint <- function(x) {
+  if (is.character(x) && length(x) == 1L && x %in% estimator_names()) {
+    paste0("; did you mean estimator = \"", x, "\"?")
+  }
+}
+
+# The estimator that a door was given by name, as an object or as a function;
+# the dots are arguments of the constructor, where a name was given.
+read_estimator <- function(x, ..., argument = "estimator") {
+  arguments <- list(...)
+  if (inherits(x, "kernmean_estimator")) {
+    refuse_arguments(arguments, x)
+    return(x)
+  }
+  if (is.function(x)) {
+    maker <- Position(\(make) identical(make, x), registered$makers)
+    if (!is.na(maker)) {
+      stop_input("'", argument, "' must be an estimator; call what makes one, ",
+                 "as in est_", estimator_names()[maker], "()")
+    }
+    x <- est_function(x)
+    refuse_arguments(arguments, x)
+    return(x)
+  }
+  name <- estimator_name(x, argument)
+  make <- registered$makers[[name]]
+  check_known(arguments, name, names(formals(make)), argument)
+  do.call(make, Filter(\(value) !is.null(value), arguments))
+}
+
+refuse_arguments <- function(arguments, estimator) {
+  arguments <- Filter(\(value) !is.null(value), arguments)
+  if (length(arguments)) {
+    name <- c(names(arguments), "")[1L]
+    stop_input(if (nzchar(name)) paste0("'", name, "'") else "an argument",
+               " must be given to what makes the estimator, as in est_",
+               estimator$name, "(), not beside it")
+  }
+}
+
+# Arguments that the constructor of the name does not take, but others do.
+check_known <- function(arguments, name, known, argument) {
+  given <- names(arguments)
+  if (length(arguments) && (is.null(given) || !all(nzchar(given)))) {
+    first <- if (is.null(given)) 1L else which(!nzchar(given))[1L]
+    stop_input("unused argument: no more than the named arguments are taken ",
+               "by position, not ", describe(arguments[[first]]))
+  }
+  all <- registered_arguments()
+  for (wrong in setdiff(given, known)) {
+    if (!wrong %in% all) {
+      stop_input("unused argument: '", wrong, "'", near_name(wrong, all))
+    }
+    if (is.null(arguments[[wrong]])) next
+    takes <- vapply(registered$makers, \(make) wrong %in% names(formals(make)),
+                    NA)
+    stop_input(
+      "'", wrong, "' must be NULL for ", argument, " \"", name, "\"; choose ",
+      argument, " = ", paste0("\"", names(which(takes)), "\"",
+                              collapse = " or ")
+    )
+  }
+}
+
+# What the constructor of an estimator takes.
+estimator_arguments <- function(estimator) {
+  names(formals(registered$makers[[estimator$name]]))
+}
+
+# The estimator of a fit with other arguments: a rule of choice goes with its
+# estimator, a number replaces a rule, and a rule a number.
+change_estimator <- function(estimator, changes) {
+  other <- changes[["estimator"]]
+  changes["estimator"] <- NULL
+  if (!is.null(other) && !is.character(other)) {
+    return(do.call(read_estimator, c(list(other), changes)))
+  }
+  kept <- estimator_arguments(estimator)
+  if (!is.null(other)) {
+    name <- estimator_name(other, "estimator")
+    kept <- intersect("target", names(formals(registered$makers[[name]])))
+  } else {
+    other <- estimator$name
+    if (!length(changes)) {
+      return(estimator)
+    }
+  }
+  old <- unclass(estimator)[intersect(kept, names(estimator))]
+  if (any(c("lambda", "noise") %in% names(Filter(length, changes)))) {
+    old["select"] <- NULL
+  }
+  if (!is.null(changes$select)) old[c("lambda", "noise")] <- NULL
+  old[names(changes)] <- changes
+  do.call(read_estimator, c(list(other), old))
+}
+
+# --- Arguments that several share --------------------------------------------
+
+check_amount <- function(lambda) {
+  if (!is.null(lambda)) check_number(lambda, "lambda", finite = FALSE)
+}
+
+# The rule of selection, NULL where `given`, the amount called `name`, is.
+check_rule <- function(select, choices, given, name) {
+  if (!is.null(given)) {
+    if (!is.null(select)) {
+      stop_input("'select' must be NULL when '", name, "' is given")
+    }
+    return(NULL)
+  }
+  if (is.null(select)) choices[1L] else check_choice(select, choices, "select")
+}
+
+# list(embedding, at, norm2): the target, its values at the points of the sample
+# and its squared norm; NULL for the target 0. `name` is the argument's.
+check_target <- function(target, sample, name = "target") {
+  if (is.null(target)) {
+    return(NULL)
+  }
+  if (inherits(target, "kme")) {
+    check_target_space(target, sample, name)
+    norm2 <- target$norm2
+  } else {
+    x <- sample_points(sample, "'target' must be a fit on the same gram, not ",
+                       "a mixture")
+    if (!is.list(target)) {
+      stop_input(
+        "'target' must be NULL for 0, a fit of kme() or a mixture, ",
+        "list(weights, means, covariances), not ", describe(target)
+      )
+    }
+    target <- check_mixture(target, ncol(x), "target")
+    norm2 <- mixture_inner(target, target, sample$kernel)
+  }
+  at <- parts_at(target_parts(target), sample$kernel, own_points(sample))
+  list(embedding = target, at = at, norm2 = norm2)
+}
+
+check_target_space <- function(target, sample, name) {
+  if (!knows_points(sample) || !knows_points(target$sample)) {
+    if (!same_gram(sample$gram, target$sample$gram)) {
+      stop_input(
+        "'", name, "' must share the gram of 'x' if points are not known"
+      )
+    }
+  } else if (ncol(target$sample$x) != ncol(sample$x)) {
+    stop_input(
+      "'", name, "' must have ", ncol(sample$x), " columns, as 'x', not ",
+      ncol(target$sample$x)
+    )
+  } else if (!same_columns(target$sample$x, sample$x)) {
+    stop_input("'", name, "' must have the columns of 'x' in the same order")
+  } else if (!same_kernel(target$kernel, sample$kernel, ncol(sample$x))) {
+    stop_input(
+      "'", name, "' must have the kernel of the estimate, ",
+      format_kernel(sample$kernel), ", not ", format_kernel(target$kernel)
+    )
+  }
+}
+
+# The kernel that an estimator brings along for points without one, or NULL.
+estimator_kernel <- function(estimator) {
+  if (inherits(estimator$target, "kme")) estimator$target$kernel
+}
+
+# --- What an estimator does ----------------------------------------------------
+
+# The fit on a sample for new_kme(): list(weights, lambda, fitted, norm2, rho,
+# varrho, and what the estimator has besides: alpha, noise, target,
+# target_weight, score, minimum, reference, border, select).
+est_fit <- function(estimator, sample) UseMethod("est_fit")
+
+# The weights alone, on a sample that is one of many.
+est_weights <- function(estimator, sample) UseMethod("est_weights")
+
+est_weights.kernmean_estimator <- function(estimator, sample) {
+  est_fit(estimator, sample)$weights
+}
+
+# The fit of weights that are known.
+weights_fit <- function(sample, weights, moments = sample_moments(sample)) {
+  fitted <- drop(sample_apply(sample, weights))
+  list(weights = weights, lambda = 0, fitted = fitted,
+       norm2 = max(0, sum(weights * fitted)), rho = moments$rho,
+       varrho = moments$varrho)
+}
+
+# Does the fit store the Gram matrix?
+needs_gram <- function(estimator) UseMethod("needs_gram")
+needs_gram.kernmean_estimator <- \(estimator) FALSE
+
+# Estimators that shrink need two points, and weights of their own.
+check_shrinkable <- function(estimator, sample, least = 2L) {
+  if (!is.null(sample$weights)) {
+    stop_input(
+      "'weights' must be NULL for estimator \"", estimator$name,
+      "\"; a user's own weights are an embedding as it is"
+    )
+  }
+  if (sample$n < least) {
+    stop_input("'x' must have at least 2 rows for estimator \"", estimator$name,
+               "\", not ", sample$n)
+  }
+}
+
+# Where the estimate is the average times 1 - alpha: a function of rho, varrho
+# and n (which may be vectors) that gives alpha; else NULL.
+est_share <- function(estimator) UseMethod("est_share")
+est_share.kernmean_estimator <- \(estimator) NULL
+
+# The shrinkage itself from list(n, rho, varrho) where est_share() has a
+# function: list(lambda, alpha, score, minimum, reference, border), or NULL.
+est_shrink <- function(estimator, moments) UseMethod("est_shrink")
+est_shrink.kernmean_estimator <- \(estimator, moments) NULL
+
+# What is chosen from a pooled sample, once for all relabellings: list(estimator:
+# with nothing left to choose but what est_share() chooses, kernel: NULL or the
+# one that takes the place of the sample's, height: a factor of its values,
+# chosen: fields of the test). `where`: a name for errors.
+est_settle <- function(estimator, sample, where) UseMethod("est_settle")
+est_settle.kernmean_estimator <- function(estimator, sample, where) {
+  list(estimator = estimator, height = 1)
+}
+
+# What two of them come to that have settled on x and on y.
+est_between <- function(a, b) UseMethod("est_between")
+est_between.kernmean_estimator <- \(a, b) a
+
+# The estimator on the product kernel of an operator; else an error that says
+# why not. `argument`: what it was given as.
+est_operator <- function(estimator, argument) UseMethod("est_operator")
+est_operator.kernmean_estimator <- function(estimator, argument) {
+  if (!is.null(estimator$target)) {
+    stop_input("'", argument, "' must have no target: an operator is shrunk ",
+               "towards 0")
+  }
+  estimator
+}
+
+# In a test all means are shrunk towards 0.
+check_no_target <- function(estimator) {
+  if (!is.null(estimator$target)) {
+    stop_input("'estimator' must have no target: a test compares means that ",
+               "are shrunk towards 0")
+  }
+}
+
+# Lines of print() for a fit; `plain` and `target` are what the average and the
+# target are called.
+est_lines <- function(estimator, fit, digits, plain = "the KME",
+                      target = "the target") {
+  UseMethod("est_lines")
+}
+est_lines.kernmean_estimator <- function(estimator, fit, digits, plain,
+                                         target) {
+  NULL
+}
+
+# --- Words -------------------------------------------------------------------
+
+select_title <- c(
+  loocv = "exact leave-one-out", plugin = "plug-in",
+  gcv = "generalised leave-one-out", printed = "Theorem 4 as printed"
+)
+
+describe_rule <- function(estimator) {
+  if (is.null(estimator$select)) "given" else select_title[[estimator$select]]
+}
+
+# "Kernel mean, simple shrinkage (S-KMSE)"
+estimator_title <- function(estimator) {
+  paste0("Kernel mean", if (!is.null(estimator$kind)) {
+    paste0(", ", estimator$kind)
+  }, " (", estimator$label, ")")
+}
+
+# "simple shrinkage (S-COSE)"
+operator_title <- function(estimator) {
+  if (!is.null(estimator$operator)) {
+    paste0(estimator$kind, " (", estimator$operator, ")")
+  }
+}
+
+operator_label <- function(estimator) {
+  if (is.null(estimator$operator)) estimator$label else estimator$operator
+}
+
+#' @rdname est_kme
+#' @export
+print.kernmean_estimator <- function(x, ...) {
+  cat(strtrim(format_estimator(x), 80L), "\n", sep = "")
+  invisible(x)
+}
+
+format_estimator <- function(estimator) {
+  amount <- intersect(c("lambda", "noise"), names(estimator))
+  value <- if (length(amount)) estimator[[amount]]
+  paste0(
+    estimator_title(estimator),
+    if (length(amount)) paste0(
+      ": ", amount, if (is.null(value)) {
+        paste(" by", describe_rule(estimator))
+      } else {
+        paste0(" = ", paste(format_number(value), collapse = ", "))
+      }
+    ),
+    if (!is.null(estimator$target)) paste(", towards",
+                                          describe_target(estimator$target))
+  )
+}
+
+describe_target <- function(target) {
+  if (is.null(target)) {
+    "0"
+  } else if (inherits(target, "kme")) {
+    "another kernel mean"
+  } else {
+    "a Gaussian mixture"
+  }
+}
+
+# The line of the selection score, NULL where nothing was selected.
+describe_score <- function(fit, digits, plain = "the KME") {
+  if (is.null(fit$select) || is.null(fit$minimum)) {
+    return(NULL)
+  }
+  number <- \(x) format(x, digits = digits)
+  if (is.null(fit$reference)) {
+    return(paste("score", number(fit$minimum)))
+  }
+  gain <- 100 * (1 - fit$minimum / fit$reference)
+  paste0(
+    "leave-one-out score ", number(fit$minimum),
+    if (is.finite(gain) && gain > 0) {
+      paste0(", ", format(gain, digits = 2), "% below that of ", plain)
+    }
+  )
+}
+
+# --- Selection along a curve ---------------------------------------------------
+
+# The selection curve in the order of lambda (or of the noise), the chosen one
+# among them.
+score_curve <- function(lambda, score, name = "lambda") {
+  keep <- is.finite(lambda) & lambda > 0 & !duplicated(lambda)
+  curve <- data.frame(lambda, score)[keep, ]
+  names(curve)[1L] <- name
+  curve <- curve[order(curve[[1L]]), ]
+  rownames(curve) <- NULL
+  curve
+}
+
+# The smallest score along the logarithm of its argument: a grid of equal steps,
+# then Brent's method in the two cells around the best. list(at, minimum,
+# border: is it at an end of the grid?, path, values: all that was evaluated).
+search_log <- function(score, grid) {
+  last <- length(grid)
+  values <- score(grid)
+  best <- which.min(values)
+  around <- log(grid[c(max(1L, best - 1L), min(last, best + 1L))])
+  path <- grid
+  along <- function(l) {
+    value <- score(exp(l))
+    path <<- c(path, exp(l))
+    values <<- c(values, value)
+    value
+  }
+  refined <- optimize(along, around, tol = 1e-5)
+  at <- grid[best]
+  minimum <- values[best]
+  if (refined$objective <= minimum) {
+    at <- exp(refined$minimum)
+    minimum <- refined$objective
+  }
+  cell <- diff(log(grid[1:2]))
+  list(
+    at = at, minimum = minimum, path = c(path, at), values = c(values, minimum),
+    border = min(abs(log(at) - log(grid[c(1L, last)]))) < 1e-3 * cell
+  )
+}
+
+# mean_i |phi(x_i) - alpha f - (1 - alpha) mu^(-i)|^2, with cross = <f, mu^>:
+# at alpha = 0 the leave-one-out score of the average.
+loo_score <- function(alpha, n, rho, varrho, cross = 0, norm2 = 0) {
+  inner <- (n * rho - varrho) / (n - 1)
+  left_out_norm2 <- (n^2 * rho - 2 * n * rho + varrho) / (n - 1)^2
+  varrho - 2 * alpha * cross - 2 * (1 - alpha) * inner + alpha^2 * norm2 +
+    2 * alpha * (1 - alpha) * cross + (1 - alpha)^2 * left_out_norm2
+}
+
+# --- The average, and estimators of the user's ---------------------------------
+
+#' @rdname est_kme
+#' @export
+est_kme <- function() new_estimator("kme", "KME")
+register_estimator("kme", est_kme)
+
+# The user's own weights are those of the sample.
+est_fit.est_kme <- function(estimator, sample) {
+  moments <- sample_moments(sample)
+  if (!is.null(sample$weights)) {
+    return(weights_fit(sample, sample$weights, moments))
+  }
+  list(weights = rep(1 / sample$n, sample$n), lambda = 0,
+       fitted = moments$rows, norm2 = moments$rho, rho = moments$rho,
+       varrho = moments$varrho)
+}
+
+est_share.est_kme <- \(estimator) \(rho, varrho, n) 0 * rho
+
+#' @rdname est_kme
+#' @export
+est_function <- function(f, label = "own weights") {
+  if (!is.function(f)) {
+    stop_input("'f' must be a function of a sample, not ", describe(f))
+  }
+  if (!length(formals(args(f)))) {
+    stop_input("'f' must take a sample, not nothing")
+  }
+  if (!is.character(label) || length(label) != 1L || is.na(label)) {
+    stop_input("'label' must be one string, not ", describe(label))
+  }
+  new_estimator("function", label, arguments = list(f = f))
+}
+
+est_weights.est_function <- function(estimator, sample) {
+  weights <- estimator$f(sample)
+  if (!is.numeric(weights) || length(weights) != sample$n) {
+    stop_input("the function of an estimator must return ", sample$n,
+               " weights, one for each point, not ", describe(weights))
+  }
+  check_finite(weights, "the value of the estimator's function")
+  as.double(weights)
+}
+
+needs_gram.est_function <- \(estimator) TRUE
+
+est_fit.est_function <- function(estimator, sample) {
+  check_shrinkable(estimator, sample, 1L)
+  weights_fit(sample, est_weights(estimator, sample))
+}

@@ -1,0 +1,168 @@
+# Flexible shrinkage (F-KMSE): beta = (K + lambda I)^{-1} (K 1_n - f*(x)), from
+# the spectrum of the Gram matrix, its tridiagonal form or a Cholesky factor.
+
+#' @rdname est_kme
+#' @export
+est_fkmse <- function(lambda = NULL, select = NULL, target = NULL) {
+  lambda <- check_amount(lambda)
+  select <- check_rule(select, c("loocv", "gcv", "printed"), lambda, "lambda")
+  if (!is.null(target) && isTRUE(select %in% c("gcv", "printed"))) {
+    stop_input(
+      "'target' must be NULL for select = \"", select, "\"; use \"loocv\""
+    )
+  }
+  new_estimator("fkmse", "F-KMSE", "flexible shrinkage", "F-COSE",
+                arguments = list(lambda = lambda, select = select,
+                                 target = target))
+}
+register_estimator("fkmse", est_fkmse)
+
+needs_gram.est_fkmse <- \(estimator) TRUE
+
+est_fit.est_fkmse <- function(estimator, sample) {
+  check_shrinkable(estimator, sample)
+  sample <- form_sample(sample)
+  g <- sample_gram(sample)
+  moments <- sample_moments(sample)
+  target <- check_target(estimator$target, sample)
+  n <- sample$n
+  select <- estimator$select
+  found <- list(lambda = estimator$lambda, score = NULL, minimum = NULL,
+                border = FALSE)
+  if (!is.null(select)) {
+    found <- select_lambda(g, select, target)
+  }
+  if (is.null(select) || select == "loocv" || found$lambda == 0) {
+    weights <- fkmse_weights(g, found$lambda, target, moments$rows)
+    own <- drop(sample_apply(sample, weights))
+  } else {
+    estimate <- tridiagonal_estimate(g, found$lambda)
+    weights <- estimate$weights
+    own <- estimate$fitted
+  }
+  fit <- list(
+    weights = weights, lambda = found$lambda, target = target$embedding,
+    target_weight = 1, fitted = own, norm2 = sum(weights * own),
+    rho = moments$rho, varrho = moments$varrho, score = found$score,
+    minimum = found$minimum, border = found$border,
+    reference = if (identical(select, "loocv")) {
+      loo_score(0, n, moments$rho, moments$varrho)
+    },
+    select = select
+  )
+  if (!is.null(target)) {
+    fit$fitted <- own + target$at
+    fit$norm2 <- fit$norm2 + 2 * sum(weights * target$at) + target$norm2
+  }
+  fit
+}
+
+est_weights.est_fkmse <- function(estimator, sample) {
+  if (!is.null(estimator$select) || !is.null(estimator$target)) {
+    return(NextMethod())
+  }
+  rows <- sample_rows(sample) / sample$n
+  fkmse_weights(sample_gram(sample), estimator$lambda, NULL, rows)
+}
+
+fkmse_weights <- function(g, lambda, target, rows) {
+  n <- length(rows)
+  if (lambda == Inf) {
+    return(numeric(n))
+  }
+  if (lambda == 0 && is.null(target)) {
+    return(rep(1 / n, n))
+  }
+  f <- if (is.null(target)) numeric(n) else target$at
+  # A solve loses trace/lambda times the precision; the spectrum loses nothing.
+  if (is.null(g$vectors) && lambda > 1e-8 * sum(diag(g$K))) {
+    weights <- cholesky_solve(g, lambda, rows - f)
+    if (!is.null(weights)) {
+      return(weights)
+    }
+  }
+  s <- spectrum(g, "vectors")
+  inverse <- ifelse(s$values + lambda > 0, 1 / (s$values + lambda), 0)
+  right <- s$values * colMeans(s$vectors) - drop(crossprod(s$vectors, f))
+  drop(s$vectors %*% (inverse * right))
+}
+
+# list(weights, fitted) without a target. K = QTQ', Q e_1 = e/sqrt(n), so beta =
+# Qz with z = (T + lambda I)^{-1} T e_1/sqrt(n); K beta = QTz. No call of the
+# BLAS, whose threads would stand in the way of the next fit's.
+tridiagonal_estimate <- function(g, lambda) {
+  t <- tridiagonal(g)
+  n <- length(t$diagonal)
+  column <- c(t$diagonal[1L], t$off[1L], numeric(n - 2L)) / sqrt(n)
+  z <- .Call(C_r_tridiag_solve, t$diagonal, t$off, lambda, column)
+  tz <- t$diagonal * z + c(t$off * z[-1L], 0) + c(0, t$off * z[-n])
+  rotate <- \(z) .Call(C_r_tridiag_apply, t$reflectors, t$tau, z)
+  list(weights = rotate(z), fitted = rotate(tz))
+}
+
+# --- Selection -----------------------------------------------------------------
+
+select_lambda <- function(g, select, target = NULL) {
+  top <- spectrum(g, if (select == "loocv") "vectors" else "projections")
+  search_lambda(score_function(g, select, target), top$values[1L])
+}
+
+# The score as a function of a vector of lambdas.
+score_function <- function(g, select, target) {
+  if (select == "loocv") {
+    s <- spectrum(g, "vectors")
+    norm2 <- if (is.null(target)) 0 else target$norm2
+    diagonal <- diag(g$K)
+    return(\(lambda) {
+      .Call(C_r_score_loocv, s$values, s$vectors, diagonal, target$at, norm2,
+            lambda)
+    })
+  }
+  s <- spectrum(g, "projections")
+  q <- length(s$values)^2 * s$projections^2
+  trace <- sum(diag(g$K))
+  switch(select,
+    gcv = \(lambda) .Call(C_r_score_gcv, s$values, q, trace, lambda),
+    printed = \(lambda) .Call(C_r_score_printed, s$values, q, lambda)
+  )
+}
+
+# The smallest score over log lambda, five points a decade.
+search_lambda <- function(score, top) {
+  if (1e-10 * top < .Machine$double.xmin) {
+    return(list(lambda = 0, score = NULL, minimum = 0, border = FALSE))
+  }
+  grid <- exp(seq(log(1e-10 * top), log(1e4 * top), length.out = 71L))
+  found <- search_log(score, grid)
+  list(
+    lambda = found$at, score = score_curve(found$path, found$values),
+    minimum = found$minimum, border = found$border
+  )
+}
+
+# --- In tests --------------------------------------------------------------------
+
+est_settle.est_fkmse <- function(estimator, sample, where) {
+  if (!is.null(estimator$select)) {
+    found <- select_lambda(sample_gram(sample), estimator$select)
+    estimator <- est_fkmse(found$lambda)
+  }
+  list(estimator = estimator, height = 1,
+       chosen = list(lambda = estimator$lambda))
+}
+
+# Between the lambdas that suit each variable paired with itself: no pairing is
+# looked at.
+est_between.est_fkmse <- function(a, b) est_fkmse(sqrt(a$lambda * b$lambda))
+
+# --- print -----------------------------------------------------------------------
+
+est_lines.est_fkmse <- function(estimator, fit, digits, plain = "the KME",
+                                target = "the target") {
+  border <- if (fit$border) {
+    small <- fit$lambda < fit$score$lambda[2L]
+    paste("lambda is on the border of the range searched: nearly",
+          if (small) plain else target)
+  }
+  shrinkage_lines(estimator, fit, digits, plain, border)
+}

@@ -1,0 +1,150 @@
+# What a fit of kme() can do.
+
+#' @export
+coef.kme <- function(object, ...) {
+  check_dots(...)
+  object$weights
+}
+
+#' @rdname kme
+#' @param object A fit.
+#' @param newdata New points, with the columns of `x`, matched by name where
+#'   both have names; without it, the embedding at the points of the sample.
+#' @export
+predict.kme <- function(object, newdata, ...) {
+  check_dots(...)
+  if (missing(newdata)) {
+    return(stats::setNames(object$fitted, rownames(object$sample$x)))
+  }
+  new <- sample_newdata(object$sample, newdata, object$terms)
+  value <- parts_at(merge_parts(embedding_parts(object)), object$kernel, new)
+  stats::setNames(value, new$names)
+}
+
+#' @rdname kme
+#' @export
+update.kme <- function(object, ...) {
+  found <- change_arguments(object, list(...))
+  changes <- found$changes
+  arguments <- found$arguments
+  own <- c("estimator", registered_arguments())
+  mine <- changes[names(changes) %in% own]
+  if ("estimator" %in% names(mine)) {
+    arguments["weights"] <- NULL
+  }
+  arguments$estimator <- change_estimator(object$estimator, mine)
+  changes <- changes[!names(changes) %in% own]
+  fit <- do.call(kme.default, merge_changes(arguments, changes))
+  if (found$same_columns) {
+    fit$terms <- object$terms
+  }
+  fit
+}
+
+# What update() of a fit with sample, terms and arguments goes by: list(changes,
+# arguments with the points of the fit unless they change, same_columns).
+change_arguments <- function(object, changes) {
+  check_changes(changes)
+  arguments <- object$arguments
+  sample <- object$sample
+  same_columns <- !"x" %in% names(changes)
+  if ("data" %in% names(changes) && !is.null(object$terms)) {
+    changes$x <- read_terms(object$terms, changes$data, "data")
+    changes$data <- NULL
+  }
+  if ("x" %in% names(changes)) {
+    if (inherits(changes$x, "gram")) {
+      arguments["kernel"] <- NULL
+    } else if (is.null(arguments$kernel) && stores_gram(sample)) {
+      arguments$kernel <- sample$kernel
+      arguments$kernel$rule <- NULL
+    }
+  } else {
+    arguments$x <- sample_input(sample, "kernel" %in% names(changes))
+    arguments["kernel"] <- list(sample_kernel(sample))
+  }
+  list(changes = changes, arguments = arguments, same_columns = same_columns)
+}
+
+# The changes over the arguments of a fit.
+merge_changes <- function(arguments, changes) {
+  arguments[names(changes)] <- changes
+  arguments[!vapply(arguments, is.null, logical(1))]
+}
+
+check_changes <- function(changes) {
+  if (inherits(changes[1L][[1L]], "formula") || "formula" %in% names(changes)) {
+    stop_input("update() keeps the formula of a fit; a new formula takes a ",
+               "new call")
+  }
+  if (length(changes) && (is.null(names(changes)) ||
+                            !all(nzchar(names(changes))))) {
+    stop_input("the arguments of update() must be named")
+  }
+}
+
+mean_title <- function(object) {
+  if (is.null(object$sample$weights)) {
+    estimator_title(object$estimator)
+  } else {
+    "Kernel mean with given weights"
+  }
+}
+
+# "kernel mean, simple shrinkage (S-KMSE), lambda = 0.12": a mean that centres.
+describe_mean <- function(object, digits) {
+  title <- mean_title(object)
+  paste0(
+    tolower(substr(title, 1L, 1L)), substring(title, 2L),
+    if ("lambda" %in% names(object$estimator)) {
+      paste0(", lambda = ", format(object$lambda, digits = digits))
+    }
+  )
+}
+
+#' @rdname kme
+#' @param digits Significant digits.
+#' @export
+print.kme <- function(x, digits = digits_shown(), ...) {
+  say(
+    mean_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
+    est_lines(x$estimator, x, digits),
+    paste0("squared norm ", format(x$norm2, digits = digits),
+           if (!is.null(x$sample$weights)) {
+             paste0(", sum of weights ", format(sum(x$weights),
+                                                digits = digits))
+           })
+  )
+  invisible(x)
+}
+
+#' @rdname kme
+#' @export
+summary.kme <- function(object, ...) {
+  check_dots(...)
+  structure(list(fit = object), class = "summary.kme")
+}
+
+#' @export
+print.summary.kme <- function(x, digits = digits_shown(), ...) {
+  fit <- x$fit
+  print(fit, digits = digits)
+  cat("rho = |KME|^2 = ", format(fit$rho, digits = digits),
+      ", varrho = mean k(x, x) = ", format(fit$varrho, digits = digits),
+      "\n", sep = "")
+  if (!is.null(fit$noise)) {
+    cat("\nNoise (variances):\n")
+    print(fit$noise, digits = digits)
+    return(invisible(x))
+  }
+  print_weights(fit, digits)
+  invisible(x)
+}
+
+# The weights of a summary, in units of 1/n.
+print_weights <- function(fit, digits) {
+  cat("\nWeights times n:\n")
+  print(quantile(fit$n * fit$weights), digits = digits)
+  cat(sum(fit$weights < 0), " negative; sum ",
+      format(sum(fit$weights), digits = digits), "\n", sep = "")
+}

@@ -1,0 +1,329 @@
+# A sample: what kernel means are estimated from, and the only place that knows
+# of what kind one is. Fields, all of them public:
+#   n        number of points
+#   kernel   the kernel, its bandwidth a number; NULL where only values are known
+#   x        the points, n x d; NULL where only values are known
+#   gram     their Gram matrix, if one was given or formed; else NULL
+#   weights  the user's, or NULL for 1/n each
+#   origin   of a linear kernel, where that is not 0
+# A new kind of sample is a constructor, and methods for the verbs below.
+
+new_sample <- function(kind, n, kernel, x = NULL, gram = NULL, weights = NULL,
+                       origin = NULL) {
+  structure(
+    list(n = n, kernel = kernel, x = x, gram = gram, weights = weights,
+         origin = origin),
+    class = c(paste0(kind, "_sample"), "kernmean_sample")
+  )
+}
+
+points_sample <- function(x, kernel, weights = NULL) {
+  new_sample("points", nrow(x), kernel, x, weights = weights)
+}
+
+gram_sample <- function(g, weights = NULL) {
+  new_sample("gram", nrow(g$K), g$kernel, g$x, g, weights)
+}
+
+# The sample that a door was given: points, with a kernel that is fitted to them
+# (kernel_rbf() for NULL), or a gram. `definite`: must the kernel be?
+read_sample <- function(x, kernel = NULL, weights = NULL, name = "x",
+                        definite = TRUE, kernel_name = "kernel") {
+  if (inherits(x, "gram")) {
+    if (!is.null(kernel)) {
+      stop_input("'", kernel_name, "' must not be given when '", name,
+                 "' is a gram")
+    }
+    sample <- gram_sample(x)
+  } else {
+    kernel <- check_kernel(if (is.null(kernel)) kernel_rbf() else kernel,
+                           kernel_name)
+    if (definite) check_definite(kernel)
+    x <- check_data(x, name)
+    warn_symmetric(x)
+    sample <- points_sample(x, fit_kernel(kernel, x))
+  }
+  if (definite) check_definite(sample$kernel)
+  sample["weights"] <- list(check_weights(weights, sample$n))
+  sample
+}
+
+check_weights <- function(weights, n) {
+  if (is.null(weights)) {
+    return(NULL)
+  }
+  if (!is.numeric(weights) || length(weights) != n) {
+    stop_input(
+      "'weights' must be ", n, " numbers, one for each row of 'x', not ",
+      describe(weights)
+    )
+  }
+  check_finite(weights, "weights")
+  as.double(weights)
+}
+
+# The points, or an error that says who needs them.
+sample_points <- function(sample, ...) {
+  if (is.null(sample$x)) stop_input(...)
+  sample$x
+}
+
+knows_points <- function(sample) !is.null(sample$x)
+
+stores_gram <- function(sample) !is.null(sample$gram)
+
+# The kernel for a door that is given another sample in place of this one.
+sample_kernel <- function(sample) if (!stores_gram(sample)) sample$kernel
+
+# What a door takes to read the sample again; with another kernel to come, its
+# points.
+sample_input <- function(sample, rekernel = FALSE) {
+  if (stores_gram(sample) && !(rekernel && knows_points(sample))) {
+    sample$gram
+  } else {
+    sample$x
+  }
+}
+
+# --- Verbs: the sample itself ------------------------------------------------
+
+# list(kernel or NULL, points or K): what the folds of tile.R take.
+sample_values <- function(sample) UseMethod("sample_values")
+sample_values.points_sample <- \(sample) list(sample$kernel, sample$x)
+sample_values.gram_sample <- \(sample) list(NULL, sample$gram$K)
+
+# What the core takes. A kernel that is an R function has no such source.
+sample_source <- function(sample) {
+  own <- sample_values(sample)
+  native_source(own[[1L]], own[[2L]], NULL, sample$origin)
+}
+
+# K 1, the row sums.
+sample_rows <- function(sample) {
+  own <- sample_values(sample)
+  fold_rows(own[[1L]], own[[2L]], centre = sample$origin)
+}
+
+sample_diagonal <- function(sample) {
+  own <- sample_values(sample)
+  fold_diagonal(own[[1L]], own[[2L]], sample$origin)
+}
+
+# K v; a vector for one column.
+sample_apply <- function(sample, v) {
+  own <- sample_values(sample)
+  fold_apply(own[[1L]], own[[2L]], NULL, v, sample$origin)
+}
+
+# K itself.
+sample_matrix <- function(sample) UseMethod("sample_matrix")
+sample_matrix.points_sample <- \(sample) fold_store(sample$kernel, sample$x)
+sample_matrix.gram_sample <- \(sample) sample$gram$K
+
+#' @export
+as.matrix.kernmean_sample <- function(x, ...) sample_matrix(x)
+
+# The gram, formed if there is none.
+sample_gram <- function(sample) UseMethod("sample_gram")
+sample_gram.points_sample <- \(sample) form_gram(sample$x, sample$kernel)
+sample_gram.gram_sample <- \(sample) sample$gram
+
+# The same sample with its gram: for work that looks at K more than once.
+form_sample <- function(sample) UseMethod("form_sample")
+form_sample.points_sample <- function(sample) {
+  gram_sample(sample_gram(sample), sample$weights)
+}
+form_sample.gram_sample <- identity
+
+# What the core can walk over: a user's function is called once for each value.
+walkable_sample <- function(sample) {
+  if (is_function_kernel(sample$kernel)) form_sample(sample) else sample
+}
+
+# The source for many products with K: stored where a look at memory costs less
+# than its values. The larger it is, the more columns that takes.
+product_source <- function(sample) UseMethod("product_source")
+product_source.points_sample <- function(sample) {
+  bytes <- 8 * sample$n^2
+  wide <- ncol(sample$x) > (if (bytes <= 2^28) 16 else 64)
+  if (wide && bytes < memory_available() / 2) {
+    native_source(NULL, sample_matrix(sample))
+  } else {
+    sample_source(sample)
+  }
+}
+product_source.gram_sample <- function(sample) sample_source(sample)
+
+# The sample in another order, or a part of it.
+sample_take <- function(sample, i) UseMethod("sample_take")
+sample_take.points_sample <- function(sample, i) {
+  sample$x <- sample$x[i, , drop = FALSE]
+  sample$n <- nrow(sample$x)
+  sample["weights"] <- list(sample$weights[i])
+  sample
+}
+sample_take.gram_sample <- function(sample, i) {
+  g <- sample$gram
+  gram_sample(
+    new_gram(g$K[i, i, drop = FALSE], g$kernel,
+             if (!is.null(g$x)) g$x[i, , drop = FALSE]),
+    sample$weights[i]
+  )
+}
+
+# A linear kernel whose origin is the mean of the points: a test does not see
+# where the origin is, but its rounding does.
+centre_linear <- function(sample) UseMethod("centre_linear")
+centre_linear.points_sample <- function(sample) {
+  if (is_linear(sample$kernel)) sample$origin <- unname(colMeans(sample$x))
+  sample
+}
+centre_linear.gram_sample <- identity
+
+# list(rows: the plain kernel mean at the points, rho: its squared norm, varrho:
+# mean k(x, x)).
+sample_moments <- function(sample) {
+  rows <- sample_rows(sample) / sample$n
+  list(n = sample$n, rows = rows, rho = max(0, mean(rows)),
+       varrho = mean(sample_diagonal(sample)))
+}
+
+# May the weights of both stand for the same sections? Where points are known
+# they decide, else the gram.
+same_sample <- function(a, b) {
+  if (knows_points(a) && knows_points(b)) {
+    identical(unname(a$x), unname(b$x)) &&
+      same_kernel(a$kernel, b$kernel, ncol(a$x))
+  } else {
+    same_gram(a$gram, b$gram)
+  }
+}
+
+# Are both in the space of one kernel? Else an error that calls them `a` and
+# `b` by these names; `own` is what the first one is of.
+check_same_space <- function(a, b, a_name, b_name) {
+  if (!knows_points(a) || !knows_points(b)) {
+    if (!same_gram(a$gram, b$gram)) {
+      stop_input(a_name, " and ", b_name, " must share one gram where points ",
+                 "are not known")
+    }
+    return(invisible())
+  }
+  if (ncol(a$x) != ncol(b$x)) {
+    stop_input(
+      a_name, " and ", b_name, " must have the same number of columns, not ",
+      ncol(a$x), " and ", ncol(b$x)
+    )
+  }
+  if (!same_columns(a$x, b$x)) {
+    stop_input(a_name, " and ", b_name, " must have the same columns in the ",
+               "same order")
+  }
+  if (!same_kernel(a$kernel, b$kernel, ncol(a$x))) {
+    stop_input(
+      a_name, " and ", b_name, " must have the same kernel, not ",
+      format_kernel(a$kernel), " and ", format_kernel(b$kernel), "; fit ",
+      b_name, " with the kernel of ", a_name, ", kernel = ",
+      gsub("'", "", a_name), "$kernel"
+    )
+  }
+}
+
+# Columns with names in both must have the same ones; a single one may differ.
+same_columns <- function(x, y) {
+  ncol(x) == 1L || is.null(colnames(x)) || is.null(colnames(y)) ||
+    identical(colnames(x), colnames(y))
+}
+
+# --- Verbs: new points -------------------------------------------------------
+# New points are list(z: points or values: m x n kernel values with the sample;
+# names, m).
+
+new_points <- function(z, names = rownames(z)) {
+  list(z = z, names = names, m = nrow(z))
+}
+
+new_values <- function(values, names = rownames(values)) {
+  list(values = values, names = names, m = nrow(values))
+}
+
+# newdata for a fit on the sample; `layout` is that of a fit by formula.
+sample_newdata <- function(sample, newdata, layout = NULL) {
+  if (!knows_points(sample)) {
+    return(new_values(check_kernel_values(newdata, sample$gram)))
+  }
+  if (!is.null(layout) && is.data.frame(newdata)) {
+    newdata <- read_terms(layout, newdata)
+  }
+  new_points(check_newdata(newdata, sample$x))
+}
+
+# The points of the sample as new ones.
+own_points <- function(sample) {
+  if (knows_points(sample)) {
+    new_points(sample$x)
+  } else {
+    new_values(sample_matrix(sample), NULL)
+  }
+}
+
+# L v for the kernel values L of new points and the sample: m x columns.
+sample_at <- function(sample, new, v) {
+  v <- as.matrix(v)
+  if (!is.null(new$values)) {
+    return(new$values %*% v)
+  }
+  other <- if (identical(new$z, sample$x)) NULL else sample$x
+  matrix(fold_apply(sample$kernel, new$z, other, v), ncol = ncol(v))
+}
+
+# L itself, of some of the new points.
+sample_cross <- function(sample, new, rows = seq_len(new$m)) {
+  if (!is.null(new$values)) {
+    return(new$values[rows, , drop = FALSE])
+  }
+  fold_store(sample$kernel, new$z[rows, , drop = FALSE], sample$x)
+}
+
+# k(z, z) of new points: computed, or `diagonal` where only values are known.
+new_diagonal <- function(sample, new, diagonal = NULL) {
+  if (!is.null(new$z)) {
+    check_no_diagonal(diagonal)
+    return(fold_diagonal(sample$kernel, new$z))
+  }
+  check_true_values(sample$gram)
+  if (!is.numeric(diagonal) || length(diagonal) != new$m) {
+    stop_input(
+      "'diagonal' must be given with kernel values: k(z, z) of the ", new$m,
+      " new points, not ", describe(diagonal)
+    )
+  }
+  check_finite(diagonal, "diagonal")
+  as.double(diagonal)
+}
+
+check_no_diagonal <- function(diagonal) {
+  if (!is.null(diagonal)) {
+    stop_input("'diagonal' must be NULL unless 'newdata' holds kernel values")
+  }
+}
+
+# --- print -------------------------------------------------------------------
+
+# "50 points in 4 columns"
+describe_sample <- function(sample) {
+  paste0(
+    count_of(sample$n, "point"),
+    if (knows_points(sample)) {
+      paste0(" in ", count_of(ncol(sample$x), "column"))
+    } else {
+      " (Gram matrix)"
+    }
+  )
+}
+
+#' @export
+print.kernmean_sample <- function(x, ...) {
+  say(describe_sample(x), kernel_lines(x$kernel))
+  invisible(x)
+}

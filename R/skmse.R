@@ -1,0 +1,101 @@
+# Simple shrinkage (S-KMSE): alpha f* + (1 - alpha) mu^, everything from rho,
+# varrho and the inner products with the target.
+
+#' @rdname est_kme
+#' @export
+est_skmse <- function(lambda = NULL, select = NULL, target = NULL) {
+  lambda <- check_amount(lambda)
+  select <- check_rule(select, c("loocv", "plugin"), lambda, "lambda")
+  new_estimator("skmse", "S-KMSE", "simple shrinkage", "S-COSE",
+                arguments = list(lambda = lambda, select = select,
+                                 target = target))
+}
+register_estimator("skmse", est_skmse, aliases = "rkmse")
+
+# alpha, given lambda or chosen; excess = varrho - rho >= 0 and distance2 = |f* -
+# mu^|^2 may be vectors.
+skmse_alpha <- function(estimator, excess, distance2, n) {
+  lambda <- estimator$lambda
+  if (!is.null(lambda)) {
+    return(0 * excess + if (is.finite(lambda)) lambda / (1 + lambda) else 1)
+  }
+  below <- if (estimator$select == "loocv") {
+    ((n - 1)^2 * distance2 + excess) / n
+  } else {
+    excess + (n - 1) * distance2
+  }
+  ifelse(excess == 0, 0, pmin(1, excess / below))
+}
+
+est_share.est_skmse <- function(estimator) {
+  \(rho, varrho, n) {
+    rho <- pmax(rho, 0)
+    skmse_alpha(estimator, pmax(varrho - rho, 0), rho, n)
+  }
+}
+
+# With target f*: cross = <f*, mu^>, norm2 = |f*|^2.
+est_shrink.est_skmse <- function(estimator, moments, cross = 0, norm2 = 0) {
+  n <- moments$n
+  rho <- moments$rho
+  varrho <- moments$varrho
+  distance2 <- max(0, norm2 - 2 * cross + rho)
+  alpha <- skmse_alpha(estimator, max(0, varrho - rho), distance2, n)
+  score <- \(a) loo_score(a, n, rho, varrho, cross, norm2)
+  curve <- if (identical(estimator$select, "loocv")) {
+    path <- exp(seq(log(1e-4), log(1e2), length.out = 61))
+    share <- c(path / (1 + path), alpha)
+    score_curve(c(path, alpha / (1 - alpha)), score(share))
+  }
+  given <- estimator$lambda
+  list(
+    lambda = if (is.null(given)) alpha / (1 - alpha) else given, alpha = alpha,
+    score = curve, minimum = score(alpha), reference = score(0),
+    border = is.null(given) && alpha == 1, select = estimator$select
+  )
+}
+
+est_fit.est_skmse <- function(estimator, sample) {
+  check_shrinkable(estimator, sample)
+  moments <- sample_moments(sample)
+  target <- check_target(estimator$target, sample)
+  at <- if (is.null(target)) 0 else target$at
+  cross <- mean(at)
+  norm2 <- if (is.null(target)) 0 else target$norm2
+  fit <- est_shrink.est_skmse(estimator, moments, cross, norm2)
+  alpha <- fit$alpha
+  n <- sample$n
+  c(list(
+    weights = rep((1 - alpha) / n, n), target = target$embedding,
+    target_weight = alpha,
+    fitted = (1 - alpha) * moments$rows + alpha * at,
+    norm2 = (1 - alpha)^2 * moments$rho + 2 * alpha * (1 - alpha) * cross +
+      alpha^2 * norm2,
+    rho = moments$rho, varrho = moments$varrho
+  ), fit)
+}
+
+est_lines.est_skmse <- function(estimator, fit, digits, plain = "the KME",
+                                target = "the target") {
+  shrinkage_lines(estimator, fit, digits, plain, if (fit$border) {
+    paste("alpha was limited to 1: the estimate is", target)
+  })
+}
+
+# Of an estimator with lambda; `border`: what to say if it is on the border.
+shrinkage_lines <- function(estimator, fit, digits, plain, border) {
+  number <- \(x) format(x, digits = digits)
+  near <- is.null(border) && is.null(fit$target) &&
+    max(abs(length(fit$weights) * fit$weights - 1)) < 1e-3
+  c(
+    paste0(
+      "lambda = ", number(fit$lambda),
+      if (!is.null(fit$alpha)) paste0(", alpha = ", number(fit$alpha)),
+      " (", describe_rule(estimator), "), towards ",
+      describe_target(fit$target)
+    ),
+    border,
+    if (near) paste("the estimate is nearly", plain),
+    describe_score(fit, digits, plain)
+  )
+}
