@@ -48,12 +48,14 @@ centred_matrix <- function(sample) {
   check_memory(sample$n, sample$n,
                "use fewer rows, or few components (ncomp) of kme_pca()",
                copies = 3)
-  k <- if (is.null(sample$gram)) {
-    fold_store(sample$kernel, sample$x)
+  source <- if (!is.null(sample$gram)) {
+    native_matrix(sample$gram$K)
+  } else if (sample$kernel$family == "function") {
+    native_matrix(fold_store(sample$kernel, sample$x))
   } else {
-    sample$gram$K
+    native_source(sample$kernel, sample$x)
   }
-  centred <- k - (outer(sample$at, sample$at, `+`) - sample$norm2)
+  centred <- .Call(C_r_centred, source, sample$at, sample$norm2)$k
   if (!is.finite(sum(diag(centred)))) {
     stop_kernmean("numeric", "kernel values overflow when they are centred; ",
                   "rescale them or the columns of 'x'")
@@ -157,21 +159,18 @@ krylov_spectrum <- function(sample, ncomp) {
   basis <- max(400, 2 * ncomp + 160)
   check_memory(sample$n + 3 * basis, basis + ncomp + 256,
                "ask for fewer components (ncomp)", what = "a basis")
-  spec <- NULL
-  x <- sample$gram$K
-  if (is.null(x)) {
-    x <- sample$x
-    if (stores_matrix(sample$n, ncol(x))) {
-      x <- fold_store(sample$kernel, x)
-    } else {
-      spec <- native_kernel(sample$kernel, x)
-    }
+  source <- if (!is.null(sample$gram)) {
+    native_matrix(sample$gram$K)
+  } else if (stores_matrix(sample$n, ncol(sample$x))) {
+    native_matrix(fold_store(sample$kernel, sample$x))
+  } else {
+    native_source(sample$kernel, sample$x)
   }
-  square <- .Call(C_r_centred_square, spec, x, sample$at, sample$norm2)
+  square <- .Call(C_r_centred_square, source, sample$at, sample$norm2)
   if (!is.finite(square) || square < .Machine$double.xmin / 1e-16) {
     return(NULL)
   }
-  found <- .Call(C_r_krylov, spec, x, sample$at, sample$norm2, square, ncomp)
+  found <- .Call(C_r_krylov, source, sample$at, sample$norm2, square, ncomp)
   if (!is.null(found)) {
     found$total <- sum(centred_diagonal(sample))
     found$square <- square

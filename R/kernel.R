@@ -300,11 +300,12 @@ median_bandwidth <- function(kernel, x) {
     return(kernel)
   }
   l1 <- kernel$family == "laplace_l1"
-  spec <- native_kernel(new_kernel(if (l1) "l1dist" else "sqdist", "", unit), x)
+  distance <- new_kernel(if (l1) "l1dist" else "sqdist", "", unit)
+  source <- native_source(distance, x)
   if (nrow(x) <= most_points_for_exact_median) {
-    found <- .Call(C_r_kernel_median, spec, x)
+    found <- .Call(C_r_kernel_median, source)
   } else {
-    found <- .Call(C_r_kernel_sampled_median, spec, x, median_pairs)
+    found <- .Call(C_r_kernel_sampled_median, source, median_pairs)
     kernel$rule <- paste0(
       "median distance of ",
       format(median_pairs, big.mark = ",", scientific = FALSE), " random pairs"

@@ -237,17 +237,17 @@ rbf_score <- function(x, kernel) {
   n <- nrow(x)
   theta2 <- rep_len(kernel$bandwidth, ncol(x))^2
   # Noise widens the kernel: what is checked here holds for all bandwidths.
-  spec <- native_kernel(kernel, x)
+  source <- native_source(kernel, x)
   centred <- sweep(x, 2, colMeans(x))
   squares <- centred^2
   sums <- function(v, gradient) {
-    spec[[5L]] <- 1 / sqrt(v)
+    source[[1L]][[5L]] <- 1 / sqrt(v)
     height <- prod(sqrt(theta2 / v))
-    rows <- .Call(C_r_kernel_rows, spec, x, NULL)
+    rows <- .Call(C_r_kernel_rows, source)
     total <- height * sum(rows)
     trace <- n * height
     slope <- if (gradient) {
-      forms <- .Call(C_r_kernel_quad, spec, x, NULL, centred, centred)
+      forms <- .Call(C_r_kernel_quad, source, centred, centred)
       spread <- 2 * height * (drop(crossprod(squares, rows)) - forms)
       list(total = (spread / v - total) / (2 * v), trace = -trace / (2 * v))
     }

@@ -52,8 +52,21 @@ check_reach <- function(kernel, ends, centre, scale) {
   }
 }
 
-fold_kernel <- function(kernel, x, y) {
-  if (is.null(y)) native_kernel(kernel, x) else native_kernel(kernel, y, x)
+# What the core takes the values of a Gram matrix from (core/source.h): a kernel
+# and one or two sets of points, centred at `centre` if that is given; or a
+# symmetric matrix.
+native_source <- function(kernel, x, y = NULL, centre = NULL) {
+  spec <- if (is.null(y)) {
+    native_kernel(kernel, x)
+  } else {
+    native_kernel(kernel, y, x)
+  }
+  if (!is.null(centre)) spec[[4L]] <- as.double(centre)
+  list(spec, x, y)
+}
+
+native_matrix <- function(k) {
+  list(NULL, k, NULL)
 }
 
 fold_store <- function(kernel, x, y = NULL) {
@@ -64,16 +77,14 @@ fold_store <- function(kernel, x, y = NULL) {
   if (kernel$family == "function") {
     return(fold_function(kernel, x, y, identity, rbind))
   }
-  spec <- fold_kernel(kernel, x, y)
-  check_overflow(kernel, .Call(C_r_kernel_store, spec, x, y))
+  check_overflow(kernel, .Call(C_r_kernel_store, native_source(kernel, x, y)))
 }
 
 fold_rows <- function(kernel, x, y = NULL) {
   if (kernel$family == "function") {
     return(fold_function(kernel, x, y, rowSums, c))
   }
-  spec <- fold_kernel(kernel, x, y)
-  check_overflow(kernel, .Call(C_r_kernel_rows, spec, x, y))
+  check_overflow(kernel, .Call(C_r_kernel_rows, native_source(kernel, x, y)))
 }
 
 # K v; a vector if it is one column or one row.
@@ -81,8 +92,8 @@ fold_apply <- function(kernel, x, y = NULL, v) {
   if (kernel$family == "function") {
     return(drop(fold_function(kernel, x, y, \(k) k %*% v, rbind)))
   }
-  spec <- fold_kernel(kernel, x, y)
-  values <- .Call(C_r_kernel_apply, spec, x, y, as.matrix(v))
+  source <- native_source(kernel, x, y)
+  values <- .Call(C_r_kernel_apply, source, as.matrix(v))
   check_overflow(kernel, drop(values))
 }
 
@@ -92,8 +103,8 @@ fold_quad <- function(kernel, x, v) {
     return(sum(v * fold_apply(kernel, x, NULL, v)))
   }
   v <- as.matrix(v)
-  spec <- native_kernel(kernel, x)
-  check_overflow(kernel, .Call(C_r_kernel_quad, spec, x, NULL, v, v))
+  source <- native_source(kernel, x)
+  check_overflow(kernel, .Call(C_r_kernel_quad, source, v, v))
 }
 
 fold_diagonal <- function(kernel, x) {
@@ -101,7 +112,7 @@ fold_diagonal <- function(kernel, x) {
     value <- \(i) call_kernel(kernel, x[i, , drop = FALSE], NULL)
     return(vapply(seq_len(nrow(x)), \(i) drop(value(i)), numeric(1)))
   }
-  .Call(C_r_kernel_diagonal, native_kernel(kernel, x), x)
+  .Call(C_r_kernel_diagonal, native_source(kernel, x))
 }
 
 # Rows of a block: about 4 million kernel values at a time.
