@@ -113,8 +113,8 @@ part_mean <- function(sample, kept, kernel) {
 matcher <- function(mean) {
   a <- estimate_arguments(mean)
   function(q) {
-    found <- .Call(C_r_match, a$spec, a$x, a$weights, a$noise, q$weights,
-                   q$means, q$variances)
+    found <- .Call(C_r_match, a$source, a$weights, a$noise, q$weights, q$means,
+                   q$variances)
     c(q[c("weights", "means", "variances")], found)
   }
 }
@@ -122,13 +122,12 @@ matcher <- function(mean) {
 # A function of free parameters: c(J, its gradient).
 free_matcher <- function(mean, m) {
   a <- estimate_arguments(mean)
-  function(u) .Call(C_r_match_free, a$spec, a$x, a$weights, a$noise, m, u)
+  function(u) .Call(C_r_match_free, a$source, a$weights, a$noise, m, u)
 }
 
 estimate_arguments <- function(mean) {
   noise <- effective_noise(mean)
-  list(spec = native_kernel(mean$kernel, mean$x), x = mean$x,
-       weights = mean$weights,
+  list(source = native_source(mean$kernel, mean$x), weights = mean$weights,
        noise = if (is.null(noise)) numeric(ncol(mean$x)) else noise)
 }
 

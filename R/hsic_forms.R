@@ -47,13 +47,12 @@ marginalize <- function(variable, estimator) {
 
 # --- Gram matrices -----------------------------------------------------------
 
-# What the core takes: list(spec, x), the points of a kernel or a matrix.
+# What the core takes: the points of a kernel, or a matrix.
 variable_source <- function(variable) {
   if (!is.null(variable$values)) {
-    return(list(spec = NULL, x = variable$values))
+    return(native_matrix(variable$values))
   }
-  list(spec = native_kernel(variable$used, variable$points),
-       x = variable$points)
+  native_source(variable$used, variable$points)
 }
 
 # list(x, y, forms, scale, moved, ranks): the two centred matrices or factors,
@@ -119,7 +118,7 @@ low_rank <- function(variable, cap) {
   source <- variable_source(variable)
   check_values(kernel_diagonal(variable))
   check_memory(variable$n, cap, "use fewer rows")
-  .Call(C_r_lowrank, source$spec, source$x, as.integer(cap))
+  .Call(C_r_lowrank, source, as.integer(cap))
 }
 
 # Kernels that are not bounded, and their products, can overflow.
@@ -153,10 +152,10 @@ new_part <- function(m, diagonal, norm, size) {
 centred_part <- function(variable) {
   n <- variable$n
   source <- variable_source(variable)
-  found <- .Call(C_r_centred, source$spec, source$x)
-  check_values(found$rows)
+  found <- .Call(C_r_centred, source, NULL, NULL)
+  check_values(found$at)
   diagonal <- found$k[seq(1, n^2, by = n + 1)]
-  size <- max(abs(found$rows)) + mean(abs(diagonal))
+  size <- max(abs(found$at)) + mean(abs(diagonal))
   new_part(found$k, diagonal, norm(found$k, "F"), size)
 }
 

@@ -81,9 +81,9 @@ fuse_bandwidths <- function(x) {
 
 # --- Where the kernel values come from -------------------------------------
 
-# list(spec, x, rates, rows, diagonal, sizes, blocks): what the folds need. x
-# holds points, or is a Gram matrix (spec NULL), or a list of those, one for
-# each bandwidth. rows, diagonal: row sums and diagonal, one column a bandwidth.
+# list(native, rates, rows, diagonal, sizes, blocks): what the folds need.
+# native: sources for the core, one with all rates or one for each bandwidth.
+# rows, diagonal: row sums and diagonal, one column a bandwidth.
 # sizes: units that change places (points, or bins) in each sample; blocks: NULL
 # or the codes of what changes places with what.
 mmd_source <- function(samples, options, fitted, bins) {
@@ -93,21 +93,22 @@ mmd_source <- function(samples, options, fitted, bins) {
   kernels <- mmd_kernels(samples, fitted)
   if (!is.null(samples$gram) && is.null(fitted$noise)) {
     k <- samples$gram$K
-    return(list(x = k, rows = matrix(rowSums(k)), diagonal = matrix(diag(k)),
-                sizes = samples$sizes))
+    return(list(native = list(native_matrix(k)), rows = matrix(rowSums(k)),
+                diagonal = matrix(diag(k)), sizes = samples$sizes))
   }
   x <- samples$x
   source <- list(
-    x = x, sizes = samples$sizes,
+    sizes = samples$sizes,
     rows = vapply(kernels, \(k) fold_rows(k, x), numeric(nrow(x))),
     diagonal = vapply(kernels, \(k) fold_diagonal(k, x), numeric(nrow(x)))
   )
   if (options$fuse) {
     unit <- max(power_of_two(x), .Machine$double.xmin)
-    source$spec <- native_kernel(new_kernel("sqdist", "", unit), x)
+    distance <- new_kernel("sqdist", "", unit)
+    source$native <- list(native_source(distance, x))
     source$rates <- unit^2 / (2 * fitted$bandwidths^2)
   } else {
-    source$spec <- native_kernel(fitted$kernel, x)
+    source$native <- list(native_source(fitted$kernel, x))
   }
   source
 }
@@ -143,17 +144,17 @@ binned_source <- function(samples, fitted, bins) {
   gathered <- if (is.null(samples$gram)) {
     x <- samples$x[order, , drop = FALSE]
     lapply(mmd_kernels(samples, fitted), \(k) {
-      c(.Call(C_r_block_sums, native_kernel(k, x), x, codes, total),
+      c(.Call(C_r_block_sums, native_source(k, x), codes, total),
         list(diagonal = fold_diagonal(k, x)))
     })
   } else {
     k <- samples$gram$K[order, order]
-    list(c(.Call(C_r_block_sums, NULL, k, codes, total),
+    list(c(.Call(C_r_block_sums, native_matrix(k), codes, total),
            list(diagonal = diag(k))))
   }
   by_unit <- \(v) as.vector(rowsum(v, codes))
   list(
-    x = lapply(gathered, `[[`, "sums"),
+    native = lapply(gathered, \(b) native_matrix(b$sums)),
     rows = vapply(gathered, \(b) rowSums(b$sums), numeric(total)),
     diagonal = vapply(gathered, \(b) by_unit(b$diagonal), numeric(total)),
     sizes = units, blocks = ifelse(free, 1L, 1L + cumsum(!free)), bin = size,
@@ -217,23 +218,18 @@ subset_sums <- function(source, permutations, count, sets, blocks, observed) {
     C_r_subsets, permutations, count, source$sizes, sets, blocks, observed
   )
   all <- (count + observed) * nrow(sets)
-  found <- if (is.list(source$x)) {
-    each <- lapply(source$x, \(k) {
-      .Call(C_r_subset_forms, NULL, k, subsets, all, NULL)
-    })
-    list(forms = do.call(cbind, lapply(each, `[[`, "forms")),
-         moments = do.call(cbind, lapply(each, `[[`, "moments")))
-  } else {
-    .Call(C_r_subset_forms, source$spec, source$x, subsets, all, source$rates)
-  }
+  each <- lapply(source$native, \(native) {
+    .Call(C_r_subset_forms, native, subsets, all, source$rates)
+  })
+  bind <- \(field) do.call(cbind, lapply(each, `[[`, field))
   shape <- function(sums) {
     lapply(seq_len(ncol(sums)), \(j) {
       matrix(sums[, j], ncol = nrow(sets), byrow = TRUE)
     })
   }
   sums <- \(v) shape(.Call(C_r_subset_sums, subsets, all, v))
-  list(forms = shape(found$forms), rows = sums(source$rows),
-       trace = sums(source$diagonal), moments = found$moments)
+  list(forms = shape(bind("forms")), rows = sums(source$rows),
+       trace = sums(source$diagonal), moments = bind("moments"))
 }
 
 # From forms over sets to sums within and between groups.

@@ -264,21 +264,21 @@ static void poly_terms(int degree, double a, double s, double variance, double *
 }
 
 /* The terms of component j at points i, ..., i + count - 1. */
-static void point_terms(const km_kernel *kernel, const loops *loop, const km_estimate *e,
-                        const km_mixture *q, const layout *at, size_t j, size_t i, size_t count,
-                        terms *t) {
-  const size_t d = q->d;
+static void point_terms(const loops *loop, const km_estimate *e, const km_mixture *q,
+                        const layout *at, size_t j, size_t i, size_t count, terms *t) {
+  const size_t n = e->source->n, d = q->d;
+  const km_kernel *kernel = &e->source->kernel;
   const int rbf = kernel->family == KM_RBF;
-  const double *x = e->x + i, *mean = at->means + j * d;
+  const double *x = e->source->x + i, *mean = at->means + j * d;
   const double *rate = at->rate + j * d, *rate2 = at->rate2 + j * d;
   if (rbf && at->even) {
-    loop->distances(count, e->n, d, x, mean, t->value);
+    loop->distances(count, n, d, x, mean, t->value);
     loop->exponents(count, at->log_height[j], rate[0], t->value, t->to_variance);
   } else if (rbf) {
-    loop->squares(count, e->n, d, x, mean, rate, rate2, t->value, t->to_variance);
+    loop->squares(count, n, d, x, mean, rate, rate2, t->value, t->to_variance);
     for (size_t r = 0; r < count; r++) t->value[r] = at->log_height[j] - t->value[r] / 2;
   } else {
-    loop->inner(count, e->n, d, x, mean, kernel->offset, t->value);
+    loop->inner(count, n, d, x, mean, kernel->offset, t->value);
     for (size_t r = 0; r < count; r++)
       poly_terms(kernel->degree, t->value[r], at->norms[i + r], q->variances[j], &t->value[r],
                  &t->to_mean[r], &t->to_variance[r]);
@@ -288,13 +288,13 @@ static void point_terms(const km_kernel *kernel, const loops *loop, const km_est
 }
 
 /* The sums over points of each component, for each worker: workers x m x (d + 2), by rows. */
-static void add_points(const km_kernel *kernel, const km_estimate *e, const km_mixture *q,
-                       const layout *at, double *sums) {
-  const size_t n = e->n, m = q->m, d = q->d, size = d + TO_MEAN, workers = worker_count(n);
+static void add_points(const km_estimate *e, const km_mixture *q, const layout *at, double *sums) {
+  const size_t n = e->source->n, m = q->m, d = q->d, size = d + TO_MEAN;
+  const size_t workers = worker_count(n);
   const loops loop = choose_loops();
 #ifdef _OPENMP
 #pragma omp parallel for default(none) \
-    shared(kernel, e, q, at, sums, n, m, d, size, workers, loop) schedule(static) \
+    shared(e, q, at, sums, n, m, d, size, workers, loop) schedule(static) \
     num_threads(km_threads(operations(n, m, d)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
@@ -305,28 +305,31 @@ static void add_points(const km_kernel *kernel, const km_estimate *e, const km_m
       const size_t i = chunk * CHUNK, count = least(CHUNK, n - i);
       terms t;
       for (size_t j = 0; j < m; j++) {
-        point_terms(kernel, &loop, e, q, at, j, i, count, &t);
-        loop.add(count, n, d, e->x + i, at->shift + j * d, &t, own + j * size);
+        point_terms(&loop, e, q, at, j, i, count, &t);
+        loop.add(count, n, d, e->source->x + i, at->shift + j * d, &t, own + j * size);
       }
     }
   }
 }
 
 /* Is t_l the same for all l? */
-static int is_even(const km_kernel *kernel, size_t d, const double *e) {
+static int is_even(const km_source *source, const double *e) {
+  const double *scale = source->scale;
   int even = 1;
-  for (size_t l = 1; l < d; l++)
-    even = even && kernel->scale[l] == kernel->scale[0] && (!e || e[l] == e[0]);
+  for (size_t l = 1; l < source->d; l++)
+    even = even && scale[l] == scale[0] && (!e || e[l] == e[0]);
   return even;
 }
 
 /* 1 / t_l and its square for t_l = theta_l^2 + v + e_l (e NULL: 0), their sum in *total; returns
    log prod_l theta_l / sqrt(t_l). theta_l = 1 / scale_l. */
-static double rates(const km_kernel *kernel, int even, size_t d, double v, const double *e,
+static double rates(const km_source *source, int even, double v, const double *e,
                     double *restrict rate, double *restrict rate2, double *total) {
+  const size_t d = source->d;
+  const double *scale = source->scale;
   double sum = 0, log_ratio = 0;
   for (size_t l = 0; l < (even ? 1 : d); l++) {
-    const double theta2 = 1 / (kernel->scale[l] * kernel->scale[l]), extra = v + (e ? e[l] : 0);
+    const double theta2 = 1 / (scale[l] * scale[l]), extra = v + (e ? e[l] : 0);
     rate[l] = 1 / (theta2 + extra);
     rate2[l] = rate[l] * rate[l];
     sum += rate[l];
@@ -351,11 +354,11 @@ typedef struct {
 
 /* Their inner product, and its derivatives by a (to_mean: d) and v; those by b and u are -to_mean
    and to_variance. rate, rate2: d. */
-static double rbf_pair(const km_kernel *kernel, int even, const pair *p, double *restrict rate,
+static double rbf_pair(const km_source *source, int even, const pair *p, double *restrict rate,
                        double *restrict rate2, double *restrict to_mean, double *to_variance) {
   const double *a = p->a, *b = p->b;
   double total, square = 0, other = 0;
-  const double log_height = rates(kernel, even, p->d, p->v + p->u, NULL, rate, rate2, &total);
+  const double log_height = rates(source, even, p->v + p->u, NULL, rate, rate2, &total);
 #ifdef _OPENMP
 #pragma omp simd reduction(+ : square, other)
 #endif
@@ -410,11 +413,12 @@ static double poly_pair(const km_kernel *kernel, const pair *p, double *to_mean,
 
 /* Adds 2 G pi to the derivatives by the weights, those of pi'G pi to the others (to_means: d
    numbers of one component after the other, as `means`); returns pi'G pi. scratch: 3 d. */
-static double add_pairs(const km_kernel *kernel, const km_mixture *q, const double *means,
+static double add_pairs(const km_source *source, const km_mixture *q, const double *means,
                         const km_matching *out, double *to_means, double *scratch) {
   const size_t m = q->m, d = q->d;
   const double *weights = q->weights;
-  const int rbf = kernel->family == KM_RBF, even = rbf && is_even(kernel, d, NULL);
+  const km_kernel *kernel = &source->kernel;
+  const int rbf = kernel->family == KM_RBF, even = rbf && is_even(source, NULL);
   double *to_mean = scratch, *rate = scratch + d, *rate2 = scratch + 2 * d, form = 0;
   for (size_t j = 0; j < m; j++)
     for (size_t k = 0; k <= j; k++) {
@@ -422,7 +426,7 @@ static double add_pairs(const km_kernel *kernel, const km_mixture *q, const doub
       const pair p = {d, means + j * d, means + k * d, q->variances[j], q->variances[k]};
       double value, to_variance;
       if (rbf)
-        value = rbf_pair(kernel, even, &p, rate, rate2, to_mean, &to_variance);
+        value = rbf_pair(source, even, &p, rate, rate2, to_mean, &to_variance);
       else
         value = poly_pair(kernel, &p, to_mean, &to_variance);
       subtract(d, -twice, to_mean, to_means + j * d);
@@ -441,14 +445,15 @@ static double add_pairs(const km_kernel *kernel, const km_mixture *q, const doub
 }
 
 size_t km_match_work(const km_mixture *mixture, const km_estimate *estimate) {
-  const size_t m = mixture->m, d = mixture->d, n = estimate->n;
+  const size_t m = mixture->m, d = mixture->d, n = estimate->source->n;
   return worker_count(n) * m * (d + TO_MEAN) + m * (5 * d + 2) + n + 3 * d;
 }
 
-double km_match(const km_kernel *kernel, const km_estimate *estimate, const km_mixture *mixture,
-                const km_matching *out, double *work) {
-  const size_t m = mixture->m, d = mixture->d, n = estimate->n, size = d + TO_MEAN;
-  const int rbf = kernel->family == KM_RBF, even = rbf && is_even(kernel, d, estimate->noise);
+double km_match(const km_estimate *estimate, const km_mixture *mixture, const km_matching *out,
+                double *work) {
+  const size_t m = mixture->m, d = mixture->d, n = estimate->source->n, size = d + TO_MEAN;
+  const km_source *source = estimate->source;
+  const int rbf = source->kernel.family == KM_RBF, even = rbf && is_even(source, estimate->noise);
   double *sums = work, *means = sums + worker_count(n) * m * size, *zeros = means + m * d;
   double *rate = zeros + m * d, *rate2 = rate + m * d, *to_means = rate2 + m * d;
   double *log_height = to_means + m * d, *total = log_height + m, *norms = total + m;
@@ -457,16 +462,16 @@ double km_match(const km_kernel *kernel, const km_estimate *estimate, const km_m
     for (size_t l = 0; l < d; l++) means[l + j * d] = mixture->means[j + l * m];
   if (rbf) {
     for (size_t j = 0; j < m; j++)
-      log_height[j] = rates(kernel, even, d, mixture->variances[j], estimate->noise, rate + j * d,
+      log_height[j] = rates(source, even, mixture->variances[j], estimate->noise, rate + j * d,
                             rate2 + j * d, total + j);
   } else {
     memset(zeros, 0, m * d * sizeof *zeros);
     memset(norms, 0, n * sizeof *norms);
     for (size_t l = 0; l < d; l++)
-      for (size_t i = 0; i < n; i++) norms[i] += estimate->x[i + l * n] * estimate->x[i + l * n];
+      for (size_t i = 0; i < n; i++) norms[i] += source->x[i + l * n] * source->x[i + l * n];
   }
   const layout at = {means, rbf ? means : zeros, rate, rate2, log_height, norms, even};
-  add_points(kernel, estimate, mixture, &at, sums);
+  add_points(estimate, mixture, &at, sums);
   for (size_t worker = 1; worker < worker_count(n); worker++)
     subtract(m * size, -1, sums + worker * m * size, sums);
 
@@ -481,7 +486,7 @@ double km_match(const km_kernel *kernel, const km_estimate *estimate, const km_m
     for (size_t l = 0; l < d; l++)
       to_means[l + j * d] = -2 * weight * s[TO_MEAN + l] * (rbf ? rate[l + j * d] : 1);
   }
-  const double form = add_pairs(kernel, mixture, means, out, to_means, scratch);
+  const double form = add_pairs(source, mixture, means, out, to_means, scratch);
   for (size_t j = 0; j < m; j++)
     for (size_t l = 0; l < d; l++) out->to_means[j + l * m] = to_means[l + j * d];
   return form - 2 * cross;
@@ -497,8 +502,8 @@ size_t km_match_free_work(const km_mixture *shape, const km_estimate *estimate) 
   return km_match_work(shape, estimate) + m * m + 3 * m;
 }
 
-double km_match_free(const km_kernel *kernel, const km_estimate *estimate, const km_mixture *shape,
-                     const double *u, double *gradient, double *work) {
+double km_match_free(const km_estimate *estimate, const km_mixture *shape, const double *u,
+                     double *gradient, double *work) {
   const size_t m = shape->m, d = shape->d;
   double *gram = work, *g = gram + m * m, *weights = g + m, *variances = weights + m;
   double largest = u[0], sum = 0, mean = 0;
@@ -510,7 +515,7 @@ double km_match_free(const km_kernel *kernel, const km_estimate *estimate, const
   }
   const km_mixture mixture = {m, d, weights, u + m, variances};
   const km_matching out = {g, gram, gradient, gradient + m, gradient + m + m * d};
-  const double objective = km_match(kernel, estimate, &mixture, &out, variances + m);
+  const double objective = km_match(estimate, &mixture, &out, variances + m);
   for (size_t j = 0; j < m; j++) mean += weights[j] * gradient[j];
   for (size_t j = 0; j < m; j++) {
     gradient[j] = weights[j] * (gradient[j] - mean);

@@ -36,21 +36,6 @@ void km_invert(const int *permutations, size_t n, size_t count, int *order, int 
     }
 }
 
-void km_centre(size_t n, double *k, double *rows) {
-#ifdef _OPENMP
-#pragma omp parallel for default(none) shared(n, k, rows) schedule(static) \
-    num_threads(km_threads((double) (n * n)))
-#endif
-  for (size_t j = 0; j < n; j++) rows[j] = km_total(n, k + j * n) / (double) n;
-  const double all = km_total(n, rows) / (double) n;
-#ifdef _OPENMP
-#pragma omp parallel for default(none) shared(n, k, rows, all) schedule(static) \
-    num_threads(km_threads((double) (n * n)))
-#endif
-  for (size_t j = 0; j < n; j++)
-    for (size_t i = 0; i < n; i++) k[i + j * n] += all - (rows[i] + rows[j]);
-}
-
 /* sum over j < m of k_j row_{order(j)}; next: the row of k that is wanted after it. */
 typedef double (*gather)(const double *k, const double *row, const int *order, size_t m,
                          const double *next);

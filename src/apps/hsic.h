@@ -19,9 +19,6 @@ typedef struct {
 /* Fills order and inverse (n x count; inverse may be NULL) from permutations of 1, ..., n. */
 void km_invert(const int *permutations, size_t n, size_t count, int *order, int *inverse);
 
-/* Centres k (n x n, symmetric) in place; rows: n, its row means before. */
-void km_centre(size_t n, double *k, double *rows);
-
 /* forms[c] = sum_ij k_ij l_{c(i) c(j)}. k, l: n x n, symmetric, in full; work: 8 count doubles. */
 void km_permuted_forms(const double *k, const double *l, const km_permutations *permutations,
                        double *forms, double *work, km_poll poll);

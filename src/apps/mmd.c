@@ -92,21 +92,21 @@ static void add_forms(const km_tile *tile, void *to, size_t worker) {
 
 static size_t at_least_one(size_t n) { return n > 1 ? n : 1; }
 
-size_t km_subset_forms_work(const km_pair *points, size_t count, size_t n_rates) {
-  return km_walk_work(points) + 8 +
+size_t km_subset_forms_work(const km_source *source, size_t count, size_t n_rates) {
+  return km_walk_work(source) + 8 +
          (size_t) KM_WORKERS * (SLICE + at_least_one(n_rates) * (count + MOMENTS));
 }
 
-void km_subset_forms(const km_kernel *kernel, const km_pair *points, const uint64_t *subsets,
-                     size_t count, const double *rates, size_t n_rates, double *forms,
-                     double *moments, double *work, km_poll poll) {
+void km_subset_forms(const km_source *source, const uint64_t *subsets, size_t count,
+                     const double *rates, size_t n_rates, double *forms, double *moments,
+                     double *work, km_poll poll) {
   forms_sink sink = {subsets, count, rates, at_least_one(n_rates), NULL, NULL};
   const size_t width = count + MOMENTS, columns = sink.n_rates;
-  sink.slices = km_aligned(work + km_walk_work(points));
+  sink.slices = km_aligned(work + km_walk_work(source));
   sink.sums = sink.slices + (size_t) KM_WORKERS * SLICE;
   memset(sink.slices, 0, KM_WORKERS * (SLICE + columns * width) * sizeof *work);
   const double cost = (double) columns * (exp_cost + set_cost * (double) count);
-  km_walk(kernel, points, KM_WORKERS, cost, add_forms, &sink, work, poll);
+  km_walk(source, KM_WORKERS, cost, add_forms, &sink, work, poll);
   memset(forms, 0, columns * count * sizeof *forms);
   memset(moments, 0, columns * MOMENTS * sizeof *moments);
   for (size_t worker = 0; worker < KM_WORKERS; worker++)
@@ -147,18 +147,18 @@ static void add_blocks(const km_tile *tile, void *to, size_t worker) {
 
 static size_t block_size(size_t blocks) { return blocks * blocks + MOMENTS; }
 
-size_t km_block_sums_work(const km_pair *points, size_t blocks) {
+size_t km_block_sums_work(const km_source *source, size_t blocks) {
   const size_t size = block_size(blocks);
-  return km_walk_work(points) + km_walk_slots(points, (double) size) * size;
+  return km_walk_work(source) + km_walk_slots(source, (double) size) * size;
 }
 
-void km_block_sums(const km_kernel *kernel, const km_pair *points, const int *block, size_t blocks,
-                   double *sums, double moments[2], double *work, km_poll poll) {
+void km_block_sums(const km_source *source, const int *block, size_t blocks, double *sums,
+                   double moments[2], double *work, km_poll poll) {
   const size_t size = block_size(blocks), cells = blocks * blocks;
-  const size_t slots = km_walk_slots(points, (double) size);
-  blocks_sink sink = {block, blocks, slots, size, work + km_walk_work(points)};
+  const size_t slots = km_walk_slots(source, (double) size);
+  blocks_sink sink = {block, blocks, slots, size, work + km_walk_work(source)};
   memset(sink.sums, 0, slots * size * sizeof *work);
-  km_walk(kernel, points, slots, 4, add_blocks, &sink, work, poll);
+  km_walk(source, slots, 4, add_blocks, &sink, work, poll);
   memset(sums, 0, cells * sizeof *sums);
   memset(moments, 0, MOMENTS * sizeof *moments);
   for (size_t slot = 0; slot < slots; slot++) {

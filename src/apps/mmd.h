@@ -27,15 +27,15 @@ void km_subset_sums(const uint64_t *subsets, size_t n, size_t count, const doubl
  * column of forms and of moments for each K_ij = exp(-rate s_ij). forms: count x max(1, n_rates);
  * moments: 2 x max(1, n_rates).
  */
-size_t km_subset_forms_work(const km_pair *points, size_t count, size_t n_rates);
-void km_subset_forms(const km_kernel *kernel, const km_pair *points, const uint64_t *subsets,
-                     size_t count, const double *rates, size_t n_rates, double *forms,
-                     double *moments, double *work, km_poll poll);
+size_t km_subset_forms_work(const km_source *source, size_t count, size_t n_rates);
+void km_subset_forms(const km_source *source, const uint64_t *subsets, size_t count,
+                     const double *rates, size_t n_rates, double *forms, double *moments,
+                     double *work, km_poll poll);
 
 /* sums_ab = sum of K_ij over i in block a, j in block b, and moments as above. block: n, from 0,
    below blocks; points of a block should stand together; sums: blocks x blocks. */
-size_t km_block_sums_work(const km_pair *points, size_t blocks);
-void km_block_sums(const km_kernel *kernel, const km_pair *points, const int *block, size_t blocks,
-                   double *sums, double moments[2], double *work, km_poll poll);
+size_t km_block_sums_work(const km_source *source, size_t blocks);
+void km_block_sums(const km_source *source, const int *block, size_t blocks, double *sums,
+                   double moments[2], double *work, km_poll poll);
 
 #endif

@@ -1,7 +1,7 @@
 #ifndef KM_ARITHMETIC_H
 #define KM_ARITHMETIC_H
 
-#include "core/kernel.h"
+#include "core/source.h"
 
 #include <stdint.h>
 
@@ -79,8 +79,8 @@ typedef struct {
   /* exp of n numbers <= 0, as in the kernels: within 2 ulp, 0 below -708.39. */
   void (*exp_all)(const double *x, size_t n, double *out);
 
-  /* k(x_i, x_i) for KM_POLY, bit for bit what `tile` gives. x: n x d, column-major. */
-  void (*diagonal)(const km_kernel *kernel, const double *x, size_t n, size_t d, double *diagonal);
+  /* k(x_i, x_i) for KM_POLY, bit for bit what `tile` gives. diagonal: n. */
+  void (*diagonal)(const km_source *source, double *diagonal);
 } km_arithmetic;
 
 const km_arithmetic *km_simd(void);

@@ -23,33 +23,31 @@ static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * u
  */
 typedef struct {
   const km_arithmetic *simd;
-  const km_pair *points;
+  const km_source *source;
   const double *u, *v;
   size_t p, group, padded, slots, size;
   double *sums;
 } sums_sink;
 
-static size_t second_count(const km_pair *points) { return points->y ? points->m : points->n; }
-
 /* Columns with those that fill the last group, whatever the instruction set. */
 static size_t column_room(size_t p) { return p < FEW_COLUMNS ? p : round_up(p, MOST_TOGETHER); }
 
-static size_t sums_size(const km_pair *points, size_t p) {
-  return round_up(points->n, PANEL) * column_room(p);
+static size_t sums_size(const km_source *source, size_t p) {
+  return round_up(source->n, PANEL) * column_room(p);
 }
 
-static size_t sums_work(const km_pair *points, size_t p) {
-  const size_t size = sums_size(points, p);
-  return km_walk_work(points) + km_walk_slots(points, (double) size) * size + 8;
+static size_t sums_work(const km_source *source, size_t p) {
+  const size_t size = sums_size(source, p);
+  return km_walk_work(source) + km_walk_slots(source, (double) size) * size + 8;
 }
 
-static sums_sink sums_start(const km_pair *points, size_t p, double *work) {
-  sums_sink sink = {.simd = km_simd(), .points = points, .p = p, .group = 1};
+static sums_sink sums_start(const km_source *source, size_t p, double *work) {
+  sums_sink sink = {.simd = km_simd(), .source = source, .p = p, .group = 1};
   if (p >= FEW_COLUMNS) sink.group = 2 * sink.simd->lanes;
-  sink.padded = round_up(points->n, PANEL);
-  sink.size = sums_size(points, p);
-  sink.slots = km_walk_slots(points, (double) sink.size);
-  sink.sums = km_aligned(work + km_walk_work(points));
+  sink.padded = round_up(source->n, PANEL);
+  sink.size = sums_size(source, p);
+  sink.slots = km_walk_slots(source, (double) sink.size);
+  sink.sums = km_aligned(work + km_walk_work(source));
   const size_t slots = sink.slots, size = sink.size;
   double *sums = sink.sums;
 #ifdef _OPENMP
@@ -62,7 +60,7 @@ static sums_sink sums_start(const km_pair *points, size_t p, double *work) {
 
 /* out (n x p): rows i0 .. i1-1 of the accumulators, added in their order. */
 static void add_slots(const sums_sink *sink, size_t i0, size_t i1, double *out) {
-  const size_t n = sink->points->n, group = sink->group;
+  const size_t n = sink->source->n, group = sink->group;
   for (size_t c = 0; c < sink->p; c++) {
     const double *sums = sink->sums + c / group * group * sink->padded + c % group;
     for (size_t i = i0; i < i1; i++) out[i + c * n] = 0;
@@ -72,7 +70,7 @@ static void add_slots(const sums_sink *sink, size_t i0, size_t i1, double *out) 
 }
 
 static void sums_end(const sums_sink *sink, double *out) {
-  const size_t n = sink->points->n;
+  const size_t n = sink->source->n;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(sink, n, out) schedule(static) \
     num_threads(km_threads((double) (sink->slots * sink->size)))
@@ -86,12 +84,11 @@ static void add_sums(const km_tile *tile, void *to, size_t worker) {
   sink->simd->sums(tile->k, tile->ni, sums + tile->i0, tile->mirrored ? sums + tile->j0 : NULL);
 }
 
-size_t km_fold_rows_work(const km_pair *points) { return sums_work(points, 1); }
+size_t km_fold_rows_work(const km_source *source) { return sums_work(source, 1); }
 
-void km_fold_rows(const km_kernel *kernel, const km_pair *points, double *sums, double *work,
-                  km_poll poll) {
-  sums_sink sink = sums_start(points, 1, work);
-  km_walk(kernel, points, sink.slots, 2, add_sums, &sink, work, poll);
+void km_fold_rows(const km_source *source, double *sums, double *work, km_poll poll) {
+  sums_sink sink = sums_start(source, 1, work);
+  km_walk(source, sink.slots, 2, add_sums, &sink, work, poll);
   sums_end(&sink, sums);
 }
 
@@ -107,7 +104,7 @@ static void add_columns(const km_tile *tile, void *to, size_t worker) {
   const sums_sink *sink = to;
   double whole[KM_TILE_COLS];
   for (size_t c = 0; c < sink->p; c++) {
-    const double *v = sink->v + c * second_count(sink->points);
+    const double *v = sink->v + c * sink->source->m;
     double *sums = sink->sums + worker % sink->slots * sink->size + c * sink->padded;
     sink->simd->products(tile->k, tile->ni, v + (tile->mirrored ? tile->i0 : 0),
                          segment(v, tile, whole), sums + tile->i0,
@@ -119,7 +116,7 @@ static void add_groups(const km_tile *tile, void *to, size_t worker) {
   const sums_sink *sink = to;
   double *sums = sink->sums + worker % sink->slots * sink->size;
   for (size_t c = 0; c < sink->p; c += sink->group)
-    sink->simd->block_products(tile, sink->v + c * second_count(sink->points),
+    sink->simd->block_products(tile, sink->v + c * sink->source->m,
                                sums + c * sink->padded);
 }
 
@@ -131,28 +128,28 @@ static void pack_columns(const double *v, size_t m, size_t p, size_t group, doub
   }
 }
 
-size_t km_fold_apply_work(const km_pair *points, size_t p) {
-  const size_t packed_v = p < FEW_COLUMNS ? 0 : second_count(points) * column_room(p);
-  return sums_work(points, p) + packed_v;
+size_t km_fold_apply_work(const km_source *source, size_t p) {
+  const size_t packed_v = p < FEW_COLUMNS ? 0 : source->m * column_room(p);
+  return sums_work(source, p) + packed_v;
 }
 
-void km_fold_apply(const km_kernel *kernel, const km_pair *points, const double *v, size_t p,
-                   double *out, double *work, km_poll poll) {
-  sums_sink sink = sums_start(points, p, work);
+void km_fold_apply(const km_source *source, const double *v, size_t p, double *out, double *work,
+                   km_poll poll) {
+  sums_sink sink = sums_start(source, p, work);
   sink.v = v;
   if (sink.group > 1) {
     double *packed_v = sink.sums + sink.slots * sink.size;
-    pack_columns(v, second_count(points), p, sink.group, packed_v);
+    pack_columns(v, source->m, p, sink.group, packed_v);
     sink.v = packed_v;
   }
-  km_walk(kernel, points, sink.slots, 2 * (double) p,
+  km_walk(source, sink.slots, 2 * (double) p,
              sink.group > 1 ? add_groups : add_columns, &sink, work, poll);
   sums_end(&sink, out);
 }
 
 static void add_forms(const km_tile *tile, void *to, size_t worker) {
   const sums_sink *sink = to;
-  const size_t n = sink->points->n, m = second_count(sink->points);
+  const size_t n = sink->source->n, m = sink->source->m;
   const double times = tile->mirrored ? 2 : 1;
   double whole[KM_TILE_COLS];
   for (size_t c = 0; c < sink->p; c++)
@@ -161,16 +158,16 @@ static void add_forms(const km_tile *tile, void *to, size_t worker) {
                                  segment(sink->v + c * m, tile, whole));
 }
 
-size_t km_fold_quad_work(const km_pair *points, size_t p) {
-  return km_walk_work(points) + KM_WORKERS * p;
+size_t km_fold_quad_work(const km_source *source, size_t p) {
+  return km_walk_work(source) + KM_WORKERS * p;
 }
 
-void km_fold_quad(const km_kernel *kernel, const km_pair *points, const double *u, const double *v,
-                  size_t p, double *out, double *work, km_poll poll) {
-  double *sums = work + km_walk_work(points);
-  sums_sink sink = {.simd = km_simd(), .points = points, .u = u, .v = v, .p = p, .sums = sums};
+void km_fold_quad(const km_source *source, const double *u, const double *v, size_t p, double *out,
+                  double *work, km_poll poll) {
+  double *sums = work + km_walk_work(source);
+  sums_sink sink = {.simd = km_simd(), .source = source, .u = u, .v = v, .p = p, .sums = sums};
   memset(sums, 0, KM_WORKERS * p * sizeof *sums);
-  km_walk(kernel, points, km_walk_slots(points, 1), (double) p, add_forms, &sink, work, poll);
+  km_walk(source, km_walk_slots(source, 1), (double) p, add_forms, &sink, work, poll);
   for (size_t c = 0; c < p; c++) {
     out[c] = 0;
     for (size_t worker = 0; worker < KM_WORKERS; worker++) out[c] += sums[worker * p + c];
@@ -206,13 +203,12 @@ static void store_tile(const km_tile *tile, void *to, size_t worker) {
                     sink->symmetric ? sink->k + j0 + i0 * n : NULL);
 }
 
-size_t km_fold_store_work(const km_pair *points) { return km_walk_work(points); }
+size_t km_fold_store_work(const km_source *source) { return km_walk_work(source); }
 
-void km_fold_store(const km_kernel *kernel, const km_pair *points, double *k, double *work,
-                   km_poll poll) {
-  const size_t length = points->n * second_count(points);
-  store_sink sink = {km_simd(), points->n, !points->y, length > cache, k};
+void km_fold_store(const km_source *source, double *k, double *work, km_poll poll) {
+  const size_t length = source->n * source->m;
+  store_sink sink = {km_simd(), source->n, !source->y, length > cache, k};
   ask_huge_pages(k, length);
-  km_walk(kernel, points, km_walk_slots(points, 1), 16, store_tile, &sink, work, poll);
+  km_walk(source, km_walk_slots(source, 1), 16, store_tile, &sink, work, poll);
 }
 

@@ -6,23 +6,21 @@
 /* Folds over the tiles of a Gram matrix. */
 
 /* The Gram matrix itself. k: n x m (both halves filled in a symmetric walk). */
-size_t km_fold_store_work(const km_pair *points);
-void km_fold_store(const km_kernel *kernel, const km_pair *points, double *k, double *work,
-                   km_poll poll);
+size_t km_fold_store_work(const km_source *source);
+void km_fold_store(const km_source *source, double *k, double *work, km_poll poll);
 
 /* Row sums. sums: n. */
-size_t km_fold_rows_work(const km_pair *points);
-void km_fold_rows(const km_kernel *kernel, const km_pair *points, double *sums, double *work,
-                  km_poll poll);
+size_t km_fold_rows_work(const km_source *source);
+void km_fold_rows(const km_source *source, double *sums, double *work, km_poll poll);
 
 /* K V. v: m x p; out: n x p. */
-size_t km_fold_apply_work(const km_pair *points, size_t p);
-void km_fold_apply(const km_kernel *kernel, const km_pair *points, const double *v, size_t p,
-                   double *out, double *work, km_poll poll);
+size_t km_fold_apply_work(const km_source *source, size_t p);
+void km_fold_apply(const km_source *source, const double *v, size_t p, double *out, double *work,
+                   km_poll poll);
 
 /* u_c' K v_c for each column c; in a symmetric walk u = v. u: n x p; v: m x p; out: p. */
-size_t km_fold_quad_work(const km_pair *points, size_t p);
-void km_fold_quad(const km_kernel *kernel, const km_pair *points, const double *u, const double *v,
-                  size_t p, double *out, double *work, km_poll poll);
+size_t km_fold_quad_work(const km_source *source, size_t p);
+void km_fold_quad(const km_source *source, const double *u, const double *v, size_t p, double *out,
+                  double *work, km_poll poll);
 
 #endif

@@ -6,7 +6,7 @@
 /* Kernels as functions of a squared distance, an L1 distance or an inner product of two points. */
 
 typedef enum {
-  KM_RBF,        /* exp(-s/2),                       s = |u|^2, u = (x - y) * scale */
+  KM_RBF,        /* exp(-s/2),                       s = |u|^2, u = x - y */
   KM_LAPLACE_L1, /* exp(-a),                         a = sum |u_l| */
   KM_LAPLACE_L2, /* exp(-r), r = |u|; also Matern with nu = 1/2 */
   KM_MATERN32,   /* (1 + sqrt(3) r) exp(-sqrt(3) r) */
@@ -19,10 +19,8 @@ typedef enum {
 
 typedef struct {
   km_family family;
-  int degree;           /* KM_POLY only */
-  double offset;        /* KM_POLY only */
-  const double *centre; /* d: subtracted from every point first (0 for KM_POLY) */
-  const double *scale;  /* d: then each coordinate is multiplied by this (1 / bandwidth) */
+  int degree;    /* KM_POLY only */
+  double offset; /* KM_POLY only */
 } km_kernel;
 
 #endif

@@ -1,5 +1,6 @@
 #include "core/krylov.h"
 #include "core/eigen.h"
+#include "core/fold.h"
 #include "core/products.h"
 #include "core/simd.h"
 #include "core/tall.h"
@@ -42,7 +43,7 @@ static const double tolerance = 1e-10; /* of residuals, on the scale of the larg
 
 typedef struct {
   const km_kernel *kernel;
-  const km_pair *points;
+  const km_source *source;
   km_centring mean;
   km_poll poll;
   size_t n, rows; /* rows: n with zeros below */
@@ -70,56 +71,6 @@ static size_t kept(size_t count) { return round_up(count, BLOCK) + EXTRA; }
 size_t km_krylov_basis(size_t count) {
   const size_t two = 2 * kept(count) + 4 * BLOCK;
   return two > BASIS ? two : BASIS;
-}
-
-/* --- The norm of K^c ------------------------------------------------------- */
-
-typedef struct {
-  km_centring mean;
-  double *sums; /* KM_WORKERS */
-} square_sink;
-
-INLINE void square_body(size_t rows, size_t columns, const double *restrict k, const double *across,
-                        const double *restrict down, double shift, double *sum) {
-  for (size_t i = 0; i < rows; i++) {
-    const double *row = k + i * KM_TILE_COLS;
-    const double own = shift - across[i];
-    double total = 0;
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : total)
-#endif
-    for (size_t j = 0; j < columns; j++) {
-      const double value = row[j] + own - down[j];
-      total += value * value;
-    }
-    *sum += total;
-  }
-}
-
-VERSIONS(square,
-         (size_t rows, size_t columns, const double *k, const double *across, const double *down,
-          double shift, double *sum),
-         (rows, columns, k, across, down, shift, sum), (rows, columns, k, across, down, shift, sum),
-         (rows, columns, k, across, down, shift, sum))
-
-static void add_square(const km_tile *tile, void *to, size_t worker) {
-  const square_sink *sink = to;
-  double sum = 0;
-  square_version()(tile->ni, tile->nj, tile->k, sink->mean.at + tile->i0, sink->mean.at + tile->j0,
-                   sink->mean.norm2, &sum);
-  sink->sums[worker] += (tile->mirrored ? 2 : 1) * sum;
-}
-
-size_t km_centred_square_work(const km_pair *points) { return km_walk_work(points) + KM_WORKERS; }
-
-double km_centred_square(const km_kernel *kernel, const km_pair *points, km_centring mean,
-                         double *work, km_poll poll) {
-  double total = 0;
-  square_sink sink = {mean, work + km_walk_work(points)};
-  memset(sink.sums, 0, KM_WORKERS * sizeof *sink.sums);
-  km_walk(kernel, points, km_walk_slots(points, 1), 4, add_square, &sink, work, poll);
-  for (size_t worker = 0; worker < KM_WORKERS; worker++) total += sink.sums[worker];
-  return total;
 }
 
 /* --- The basis --------------------------------------------------------------- */
@@ -244,7 +195,7 @@ static void orthogonalise(krylov *s, size_t k) {
 /* out = K^c in; in, out: n x p, p <= BLOCK. */
 static void multiply_centred(const krylov *s, const double *in, size_t p, double *out) {
   const size_t n = s->n;
-  km_fold_apply(s->kernel, s->points, in, p, out, s->fold, s->poll);
+  km_fold_apply(s->source, in, p, out, s->fold, s->poll);
   for (size_t j = 0; j < p; j++) {
     double total = 0, down = 0;
     for (size_t i = 0; i < n; i++) {
@@ -455,26 +406,26 @@ static size_t small_work(size_t rows, size_t cap) {
 }
 
 /* A fold of full blocks, and of what is left of the last one. */
-static size_t fold_work(const km_pair *points, size_t count) {
+static size_t fold_work(const km_source *source, size_t count) {
   const size_t last = count % BLOCK ? count % BLOCK : BLOCK;
-  return larger(km_fold_apply_work(points, BLOCK), km_fold_apply_work(points, last));
+  return larger(km_fold_apply_work(source, BLOCK), km_fold_apply_work(source, last));
 }
 
-size_t km_krylov_work(const km_pair *points, size_t count) {
-  const size_t n = points->n, rows = round_up(n, KM_TALL_ROWS), cap = km_krylov_basis(count);
+size_t km_krylov_work(const km_source *source, size_t count) {
+  const size_t n = source->n, rows = round_up(n, KM_TALL_ROWS), cap = km_krylov_basis(count);
   return rows * (cap + BLOCK + kept(count)) + 2 * cap * cap + BLOCK * BLOCK +
          (cap + BLOCK) * BLOCK + 2 * n * BLOCK + cap * (2 + kept(count)) + count +
-         fold_work(points, count) + small_work(rows, cap) + 8;
+         fold_work(source, count) + small_work(rows, cap) + 8;
 }
 
 size_t km_krylov_iwork(size_t count) { return km_eigen_leading_iwork(km_krylov_basis(count)); }
 
-km_status km_krylov(const km_kernel *kernel, const km_pair *points, km_centring mean,
-                    double square, size_t count, double *values, double *vectors,
-                    double *residual, int *products, double *work, int *iwork, km_poll poll) {
-  const size_t n = points->n, rows = round_up(n, KM_TALL_ROWS), cap = km_krylov_basis(count);
-  krylov s = {.kernel = kernel, .points = points, .mean = mean, .poll = poll, .n = n,
-              .rows = rows, .cap = cap, .iwork = iwork};
+km_status km_krylov(const km_source *source, km_centring mean, double square, size_t count,
+                    double *values, double *vectors, double *residual, int *products, double *work,
+                    int *iwork, km_poll poll) {
+  const size_t n = source->n, rows = round_up(n, KM_TALL_ROWS), cap = km_krylov_basis(count);
+  krylov s = {.source = source, .mean = mean, .poll = poll, .n = n, .rows = rows, .cap = cap,
+              .iwork = iwork};
   s.basis = km_aligned(work);
   s.spare = s.basis + rows * (cap + BLOCK);
   s.t = s.spare + rows * kept(count);
@@ -488,7 +439,7 @@ km_status km_krylov(const km_kernel *kernel, const km_pair *points, km_centring 
   s.vectors = s.residuals + cap;
   double *known = s.vectors + cap * kept(count);
   s.fold = known + count;
-  s.small = s.fold + fold_work(points, count);
+  s.small = s.fold + fold_work(source, count);
   double largest = fabs(mean.norm2);
   for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(mean.at[i]));
   s.floor = 64 * DBL_EPSILON * (double) n * largest;

@@ -1,21 +1,10 @@
 #ifndef KM_KRYLOV_H
 #define KM_KRYLOV_H
 
-#include "core/fold.h"
+#include "core/centre.h"
 #include "core/status.h"
 
 /* The leading eigenpairs of a centred Gram matrix that is never formed. */
-
-/* K^c_ij = K_ij - m_i - m_j + |mu|^2 with m_i = mu(x_i): the features less mu. */
-typedef struct {
-  const double *at; /* n: m */
-  double norm2;     /* |mu|^2 */
-} km_centring;
-
-/* |K^c|_F^2, by one walk. */
-size_t km_centred_square_work(const km_pair *points);
-double km_centred_square(const km_kernel *kernel, const km_pair *points, km_centring mean,
-                         double *work, km_poll poll);
 
 /* Columns of the basis, at most, for so many eigenpairs: worth it for n beyond a few times that. */
 size_t km_krylov_basis(size_t count);
@@ -23,13 +12,13 @@ size_t km_krylov_basis(size_t count);
 /*
  * values: count, decreasing; vectors: n x count, signs as of km_eigen. residual: the largest
  * |K^c v - value v|; products: blocks that K^c was multiplied by. square: of km_centred_square.
- * points: a symmetric walk or a matrix. KM_NO_CONVERGENCE: the residuals stayed above 1e-10
+ * source: symmetric. KM_NO_CONVERGENCE: the residuals stayed above 1e-10
  * values[0] and above the rounding of a product, 64 eps n max |m_i|.
  */
-size_t km_krylov_work(const km_pair *points, size_t count);
+size_t km_krylov_work(const km_source *source, size_t count);
 size_t km_krylov_iwork(size_t count);
-km_status km_krylov(const km_kernel *kernel, const km_pair *points, km_centring mean,
-                    double square, size_t count, double *values, double *vectors,
-                    double *residual, int *products, double *work, int *iwork, km_poll poll);
+km_status km_krylov(const km_source *source, km_centring mean, double square, size_t count,
+                    double *values, double *vectors, double *residual, int *products, double *work,
+                    int *iwork, km_poll poll);
 
 #endif

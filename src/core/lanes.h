@@ -515,20 +515,20 @@ static TARGET void NAME(exp_all)(const double *x, size_t n, double *out) {
   }
 }
 
-static TARGET void NAME(diagonal)(const km_kernel *kernel, const double *x, size_t n, size_t d,
-                                  double *diagonal) {
+static TARGET void NAME(diagonal)(const km_source *source, double *diagonal) {
   enum { AT_ONCE = VECTORS * LANES };
+  const size_t n = source->n;
   for (size_t i = 0; i < n; i += AT_ONCE) {
     const size_t count = n - i < AT_ONCE ? n - i : AT_ONCE;
     VEC u[VECTORS] = {0}, sum[VECTORS] = {0};
-    for (size_t l = 0; l < d; l++) {
-      memcpy(u, x + i + l * n, count * sizeof *x);
+    for (size_t l = 0; l < source->d; l++) {
+      memcpy(u, source->x + i + l * n, count * sizeof(double));
       for (size_t v = 0; v < VECTORS; v++) {
-        const VEC scaled = (u[v] - SPREAD(kernel->centre[l])) * SPREAD(kernel->scale[l]);
+        const VEC scaled = (u[v] - SPREAD(source->centre[l])) * SPREAD(source->scale[l]);
         sum[v] = MADD(scaled, scaled, sum[v]);
       }
     }
-    NAME(power)(kernel, sum);
+    NAME(power)(&source->kernel, sum);
     memcpy(diagonal + i, sum, count * sizeof *diagonal);
   }
 }

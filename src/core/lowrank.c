@@ -16,30 +16,32 @@ enum {
   LONG = 65536 /* coordinates of a column worth threads */
 };
 
-static km_pair one_column(const km_pair *points) {
-  return (km_pair){.x = points->x, .n = points->n, .y = points->x, .m = 1, .d = points->d};
+/* The column of kernel values of all points with the point y (d numbers). */
+static km_source one_column(const km_source *source, const double *y) {
+  km_source column = *source;
+  column.y = y;
+  column.m = 1;
+  return column;
 }
 
-size_t km_lowrank_work(const km_pair *points) {
-  const km_pair column = one_column(points);
-  return 2 * points->n + points->d + (points->k ? 0 : km_fold_store_work(&column));
+size_t km_lowrank_work(const km_source *source) {
+  const km_source column = one_column(source, source->x);
+  return 2 * source->n + source->d + (source->k ? 0 : km_fold_store_work(&column));
 }
 
 /* K e_p, on one thread where it is short: there are many of them, and threads would wait for each
    other longer than they work. */
-static void take_column(const km_kernel *kernel, const km_pair *points, size_t p, double *column,
-                        double *work) {
-  const size_t n = points->n;
-  if (points->k) {
-    memcpy(column, points->k + p * n, n * sizeof *column);
+static void take_column(const km_source *source, size_t p, double *column, double *work) {
+  const size_t n = source->n;
+  if (source->k) {
+    memcpy(column, source->k + p * n, n * sizeof *column);
     return;
   }
-  for (size_t l = 0; l < points->d; l++) work[l] = points->x[p + l * n];
-  km_pair pair = one_column(points);
-  pair.y = work;
+  for (size_t l = 0; l < source->d; l++) work[l] = source->x[p + l * n];
+  const km_source pair = one_column(source, work);
   const int limit = km_thread_limit();
-  if (n * (points->d + 1) < LONG) km_set_thread_limit(1);
-  km_fold_store(kernel, &pair, column, work + points->d, NULL);
+  if (n * (source->d + 1) < LONG) km_set_thread_limit(1);
+  km_fold_store(&pair, column, work + source->d, NULL);
   km_set_thread_limit(limit);
 }
 
@@ -71,15 +73,11 @@ static void add_column(size_t n, size_t cap, size_t r, size_t p, const double *c
   residual[p] = 0;
 }
 
-size_t km_lowrank(const km_kernel *kernel, const km_pair *points, size_t cap, double *f,
-                  double *work, km_poll poll) {
-  const size_t n = points->n;
+size_t km_lowrank(const km_source *source, size_t cap, double *f, double *work, km_poll poll) {
+  const size_t n = source->n;
   double *residual = work, *column = work + n, *scratch = work + 2 * n;
   double trace = 0;
-  if (points->k)
-    for (size_t i = 0; i < n; i++) residual[i] = points->k[i + i * n];
-  else
-    km_diagonal(kernel, points->x, n, points->d, residual);
+  km_diagonal(source, residual);
   for (size_t i = 0; i < n; i++) trace += residual[i];
   for (size_t r = 0; r <= cap; r++) {
     size_t p = 0;
@@ -90,7 +88,7 @@ size_t km_lowrank(const km_kernel *kernel, const km_pair *points, size_t cap, do
     }
     if (left <= tolerance * trace) return r;
     if (r == cap) break;
-    take_column(kernel, points, p, column, scratch);
+    take_column(source, p, column, scratch);
     add_column(n, cap, r, p, column, f, residual);
     if (poll) poll();
   }

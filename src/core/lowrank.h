@@ -6,15 +6,14 @@
 /* Factors of low rank of a Gram matrix, K ~ FF', from its points or from the matrix. */
 
 /* Doubles of scratch for km_lowrank. */
-size_t km_lowrank_work(const km_pair *points);
+size_t km_lowrank_work(const km_source *source);
 
 /*
  * Pivoted incomplete Cholesky factor: what is left of the trace is at most 1e-13 of it. Returns the
- * rank, or cap + 1 where cap columns are not enough. points: a symmetric walk or a matrix. f: n x
+ * rank, or cap + 1 where cap columns are not enough. source: symmetric. f: n x
  * cap, row-major, of which the first `rank` columns are filled.
  */
-size_t km_lowrank(const km_kernel *kernel, const km_pair *points, size_t cap, double *f,
-                  double *work, km_poll poll);
+size_t km_lowrank(const km_source *source, size_t cap, double *f, double *work, km_poll poll);
 
 /* factor (n x rank, row-major) = the first rank columns of f (n x cap), each minus its mean. */
 void km_lowrank_centre(size_t n, const double *f, size_t cap, size_t rank, double *factor);

@@ -118,13 +118,12 @@ static void count_tile(const km_tile *tile, void *to, size_t worker) {
 }
 
 /* One pass. Afterwards the first tally and the first worker's counts are those of all. */
-static int count_all(const km_kernel *kernel, const km_pair *points, bracket range, pass *p,
-                     double *work, km_poll poll) {
+static int count_all(const km_source *source, bracket range, pass *p, double *work, km_poll poll) {
   p->range = range;
   memset(p->counts, 0, KM_WORKERS * BINS * sizeof *p->counts);
   for (size_t worker = 0; worker < KM_WORKERS; worker++)
     p->tallies[worker] = (tally){0, 0, DBL_MAX};
-  km_walk(kernel, points, km_walk_slots(points, 1), count_cost, count_tile, p, work, poll);
+  km_walk(source, km_walk_slots(source, 1), count_cost, count_tile, p, work, poll);
   tally *all = p->tallies;
   int complete = all->inside <= ROOM;
   for (size_t worker = 1; worker < KM_WORKERS; worker++) {
@@ -154,12 +153,12 @@ static bracket narrow(const pass *p, size_t rank) {
  * The distance of rank `rank`, starting from a bracket; *next: that of the next rank, or -1 if the
  * passes did not show it.
  */
-static double distance_of_rank(const km_kernel *kernel, const km_pair *points, size_t rank,
-                               bracket range, double *next, pass *p, double *work, km_poll poll) {
+static double distance_of_rank(const km_source *source, size_t rank, bracket range, double *next,
+                               pass *p, double *work, km_poll poll) {
   uint64_t lowest = 0, highest = bits_of(INFINITY);
   *next = -1;
   for (;;) {
-    const int complete = count_all(kernel, points, range, p, work, poll);
+    const int complete = count_all(source, range, p, work, poll);
     const size_t below = p->tallies->below, inside = p->tallies->inside;
     if (rank < below) {
       highest = range.low - 1;
@@ -183,8 +182,8 @@ static double distance_of_rank(const km_kernel *kernel, const km_pair *points, s
 }
 
 /* A bracket that holds the middle with high probability, from a sample of pairs. */
-static bracket sample_bracket(const km_kernel *kernel, const km_pair *points, double *work) {
-  const uint64_t n = points->n;
+static bracket sample_bracket(const km_source *source, double *work) {
+  const uint64_t n = source->n;
   if (n * (n - 1) / 2 <= KM_WORKERS * ROOM / 4) return make_bracket(0, bits_of(INFINITY));
   int *first = (int *) work, *second = first + SAMPLE;
   double *values = work + SAMPLE;
@@ -194,30 +193,29 @@ static bracket sample_bracket(const km_kernel *kernel, const km_pair *points, do
     first[pair] = (int) i;
     second[pair] = (int) ((i + step) % n);
   }
-  km_pair_distances(kernel, points, first, second, SAMPLE, values);
+  km_pair_distances(source, first, second, SAMPLE, values);
   const double low = select_rank(values, SAMPLE, SAMPLE / 2 - MARGIN);
   const double high = select_rank(values, SAMPLE, SAMPLE / 2 + MARGIN);
   return make_bracket(bits_of(low), bits_of(high));
 }
 
-size_t km_median_work(const km_pair *points) {
-  return km_walk_work(points) + (size_t) KM_WORKERS * (SLICE + BINS);
+size_t km_median_work(const km_source *source) {
+  return km_walk_work(source) + (size_t) KM_WORKERS * (SLICE + BINS);
 }
 
-km_median km_pairwise_median(const km_kernel *kernel, const km_pair *points, double *work,
-                             km_poll poll) {
+km_median km_pairwise_median(const km_source *source, double *work, km_poll poll) {
   pass p;
-  p.kept = work + km_walk_work(points);
+  p.kept = work + km_walk_work(source);
   p.counts = (uint64_t *) (p.kept + (size_t) KM_WORKERS * SLICE);
-  const size_t pairs = points->n * (points->n - 1) / 2, lower = (pairs - 1) / 2;
+  const size_t pairs = source->n * (source->n - 1) / 2, lower = (pairs - 1) / 2;
   double next;
-  bracket range = sample_bracket(kernel, points, p.kept);
-  double median = distance_of_rank(kernel, points, lower, range, &next, &p, work, poll);
+  bracket range = sample_bracket(source, p.kept);
+  double median = distance_of_rank(source, lower, range, &next, &p, work, poll);
   if (pairs / 2 > lower) {
     if (next < 0) {
       double ignored;
       range = make_bracket(bits_of(median) + 1, bits_of(INFINITY));
-      next = distance_of_rank(kernel, points, lower + 1, range, &ignored, &p, work, poll);
+      next = distance_of_rank(source, lower + 1, range, &ignored, &p, work, poll);
     }
     median = (median + next) / 2;
   }
@@ -226,26 +224,27 @@ km_median km_pairwise_median(const km_kernel *kernel, const km_pair *points, dou
 }
 
 /* Pairs first .. last - 1, a feature at a time so that its column stays in cache. */
-static void pair_distances(const km_kernel *kernel, const km_pair *points, const int *first,
-                           const int *second, size_t count, double *out) {
+static void pair_distances(const km_source *source, const int *first, const int *second,
+                           size_t count, double *out) {
   for (size_t pair = 0; pair < count; pair++) out[pair] = 0;
-  for (size_t l = 0; l < points->d; l++) {
-    const double *x = points->x + l * points->n, scale = kernel->scale[l];
+  const int l1 = source->kernel.family == KM_L1DIST;
+  for (size_t l = 0; l < source->d; l++) {
+    const double *x = source->x + l * source->n, scale = source->scale[l];
     for (size_t pair = 0; pair < count; pair++) {
       const double u = (x[first[pair]] - x[second[pair]]) * scale;
-      out[pair] += kernel->family == KM_L1DIST ? fabs(u) : u * u;
+      out[pair] += l1 ? fabs(u) : u * u;
     }
   }
 }
 
-void km_pair_distances(const km_kernel *kernel, const km_pair *points, const int *first,
-                       const int *second, size_t count, double *out) {
+void km_pair_distances(const km_source *source, const int *first, const int *second, size_t count,
+                       double *out) {
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(kernel, points, first, second, count, out) \
-    schedule(static) num_threads(km_threads((double) count * (double) points->d))
+#pragma omp parallel for default(none) shared(source, first, second, count, out) \
+    schedule(static) num_threads(km_threads((double) count * (double) source->d))
 #endif
   for (size_t pair = 0; pair < count; pair += PAIR_BLOCK)
-    pair_distances(kernel, points, first + pair, second + pair,
+    pair_distances(source, first + pair, second + pair,
                    count - pair < PAIR_BLOCK ? count - pair : PAIR_BLOCK, out + pair);
 }
 

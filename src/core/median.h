@@ -10,14 +10,13 @@ typedef struct {
   double min_positive; /* smallest distance > 0, 0 if none; sought only if the median is 0 */
 } km_median;
 
-/* kernel->family is KM_SQDIST or KM_L1DIST; points is a symmetric pair with n >= 2. */
-size_t km_median_work(const km_pair *points);
-km_median km_pairwise_median(const km_kernel *kernel, const km_pair *points, double *work,
-                             km_poll poll);
+/* The family is KM_SQDIST or KM_L1DIST, the source symmetric with n >= 2. */
+size_t km_median_work(const km_source *source);
+km_median km_pairwise_median(const km_source *source, double *work, km_poll poll);
 
 /* Distances of given pairs. first, second: 0-based, count of each; out: count. */
-void km_pair_distances(const km_kernel *kernel, const km_pair *points, const int *first,
-                       const int *second, size_t count, double *out);
+void km_pair_distances(const km_source *source, const int *first, const int *second, size_t count,
+                       double *out);
 
 /* Median and smallest positive value of a vector, which is reordered. count >= 1. */
 km_median km_median_of(double *values, size_t count);

@@ -34,11 +34,9 @@ static const double panel_work = 134217728;      /* operations a lane between tw
 static const double exp_cost = 24;               /* of a kernel value beside its features */
 
 typedef struct {
-  const km_kernel *kernel;
+  const km_source *source;
   const km_arithmetic *simd;
-  const double *stored; /* the matrix, where there is one */
   km_point_set x, y;
-  size_t d;
   int symmetric;
   size_t row_panels, column_panels;
   size_t chunks, groups;
@@ -63,27 +61,27 @@ double *km_aligned(double *work) {
   return off ? work + 8 - off : work;
 }
 
-static void pack_group(const km_kernel *kernel, const double *x, size_t n, size_t d, size_t first,
+static void pack_group(const km_source *source, const double *x, size_t n, size_t first,
                        double *points) {
-  const size_t count = n - first < GROUP ? n - first : GROUP;
+  const size_t d = source->d, count = n - first < GROUP ? n - first : GROUP;
   for (size_t l = 0; l < d; l++) {
     for (size_t i = 0; i < count; i++)
-      points[l * GROUP + i] = (x[first + i + l * n] - kernel->centre[l]) * kernel->scale[l];
+      points[l * GROUP + i] = (x[first + i + l * n] - source->centre[l]) * source->scale[l];
     for (size_t i = count; i < GROUP; i++) points[l * GROUP + i] = 0;
   }
 }
 
 /* Packs a set into *work and moves *work on; half norms are added for RBF. */
 static km_point_set pack(const walk *w, const double *x, size_t n, double **work) {
-  const size_t d = w->d, padded = round_up(n, GROUP);
-  const int rbf = w->kernel->family == KM_RBF;
+  const size_t d = w->source->d, padded = round_up(n, GROUP);
+  const int rbf = w->source->kernel.family == KM_RBF;
   double *points = *work, *half_norms = *work + padded * d;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(w, x, n, d, padded, points, half_norms, rbf) \
     schedule(static) num_threads(km_threads((double) n * (double) d))
 #endif
   for (size_t i = 0; i < padded; i += GROUP) {
-    pack_group(w->kernel, x, n, d, i, points + i * d);
+    pack_group(w->source, x, n, i, points + i * d);
     if (rbf) w->simd->half_norms(points + i * d, GROUP, d, half_norms + i);
   }
   *work = half_norms + padded;
@@ -98,8 +96,8 @@ static int near_centre(const km_point_set *set) {
 }
 
 /* The workers of a symmetric walk, the chunks of another. */
-size_t km_walk_slots(const km_pair *points, double size) {
-  if (points->y) return panel_count(points->m) < CHUNKS ? panel_count(points->m) : CHUNKS;
+size_t km_walk_slots(const km_source *source, double size) {
+  if (source->y) return panel_count(source->m) < CHUNKS ? panel_count(source->m) : CHUNKS;
   const double fit = most_accumulators / size;
   if (fit >= KM_WORKERS) return KM_WORKERS;
   return fit > FEWEST_WORKERS ? (size_t) fit : FEWEST_WORKERS;
@@ -146,16 +144,15 @@ static void copy_tile(const double *stored, size_t n, const km_tile *tile, doubl
 
 /* The panel pair (row, column), in tiles of KM_TILE_ROWS rows that leave room in the L1 cache. */
 static void run_pair(const walk *w, size_t worker, size_t row, size_t column) {
-  const size_t j0 = column * PANEL;
-  km_tile_job job = {.y = part(&w->y, w->d, j0, PANEL), .d = w->d,
-                  .k = w->tiles + worker * TILE};
+  const size_t d = w->source->d, j0 = column * PANEL;
+  km_tile_job job = {.y = part(&w->y, d, j0, PANEL), .d = d, .k = w->tiles + worker * TILE};
   for (size_t i0 = row * PANEL; i0 < (row + 1) * PANEL && i0 < w->x.count; i0 += KM_TILE_ROWS) {
-    job.x = part(&w->x, w->d, i0, KM_TILE_ROWS);
+    job.x = part(&w->x, d, i0, KM_TILE_ROWS);
     const km_tile tile = {i0, j0, job.x.count, job.y.count, w->symmetric && row != column, job.k};
-    if (w->stored)
-      copy_tile(w->stored, w->x.count, &tile, job.k);
+    if (w->source->k)
+      copy_tile(w->source->k, w->x.count, &tile, job.k);
     else
-      w->simd->tile(w->kernel, &job);
+      w->simd->tile(&w->source->kernel, &job);
     w->consume(&tile, w->sink, worker);
   }
 }
@@ -177,7 +174,7 @@ static void run_pairs(const walk *w, size_t worker, size_t first, size_t last) {
 /* cost: operations of the consumer on one value. */
 static void run(walk *w, double cost, km_poll poll) {
   const size_t workers = w->chunks * w->groups;
-  const double value = (double) w->d + exp_cost + cost;
+  const double value = (double) w->source->d + exp_cost + cost;
   const double pair = (double) (PANEL * PANEL) * value;
   const double all = (double) w->x.count * (double) w->y.count * value;
   const double at_once = panel_work * (double) w->simd->lanes / pair;
@@ -197,23 +194,23 @@ static void run(walk *w, double cost, km_poll poll) {
   }
 }
 
-size_t km_walk_work(const km_pair *points) {
+size_t km_walk_work(const km_source *source) {
   const size_t tiles = KM_WORKERS * TILE + 8;
-  if (points->k) return tiles;
-  const size_t rows = round_up(points->n, GROUP), columns = round_up(points->m, GROUP);
-  return (rows + (points->y ? columns : 0)) * (points->d + 1) + tiles;
+  if (source->k) return tiles;
+  const size_t rows = round_up(source->n, GROUP), columns = round_up(source->m, GROUP);
+  return (rows + (source->y ? columns : 0)) * (source->d + 1) + tiles;
 }
 
-void km_walk(const km_kernel *kernel, const km_pair *points, size_t slots, double cost,
-             km_consumer consume, void *sink, double *work, km_poll poll) {
-  walk w = {.kernel = kernel, .simd = km_simd(), .stored = points->k, .d = points->d,
-            .symmetric = !points->y, .chunks = slots, .consume = consume, .sink = sink};
+void km_walk(const km_source *source, size_t slots, double cost, km_consumer consume, void *sink,
+             double *work, km_poll poll) {
+  walk w = {.source = source, .simd = km_simd(), .symmetric = !source->y, .chunks = slots,
+            .consume = consume, .sink = sink};
   work = km_aligned(work);
-  if (w.stored)
-    w.x = w.y = (km_point_set){.count = points->n};
+  if (source->k)
+    w.x = w.y = (km_point_set){.count = source->n};
   else
-    w.x = w.y = pack(&w, points->x, points->n, &work);
-  if (points->y) w.y = pack(&w, points->y, points->m, &work);
+    w.x = w.y = pack(&w, source->x, source->n, &work);
+  if (source->y) w.y = pack(&w, source->y, source->m, &work);
   if (!near_centre(&w.y)) w.x.half_norms = w.y.half_norms = NULL;
   w.row_panels = panel_count(w.x.count);
   w.column_panels = panel_count(w.y.count);
@@ -222,10 +219,15 @@ void km_walk(const km_kernel *kernel, const km_pair *points, size_t slots, doubl
   run(&w, cost, poll);
 }
 
-void km_diagonal(const km_kernel *kernel, const double *x, size_t n, size_t d, double *diagonal) {
+void km_diagonal(const km_source *source, double *diagonal) {
+  const size_t n = source->n;
   double value = 0;
-  switch (kernel->family) {
-  case KM_POLY: km_simd()->diagonal(kernel, x, n, d, diagonal); return;
+  if (source->k) {
+    for (size_t i = 0; i < n; i++) diagonal[i] = source->k[i + i * n];
+    return;
+  }
+  switch (source->kernel.family) {
+  case KM_POLY: km_simd()->diagonal(source, diagonal); return;
   case KM_RBF:
   case KM_LAPLACE_L1:
   case KM_LAPLACE_L2:

@@ -4,20 +4,8 @@
 #include "core/arithmetic.h"
 #include "core/threads.h"
 
-/* A walk over the tiles of a Gram matrix that is never stored as a whole (or of one that is). */
-
-/*
- * Two sets of points; y = NULL (then m = n) is the symmetric walk over x alone. Or a symmetric
- * matrix k in place of points (x = y = NULL, m = n, d = 0): the symmetric walk over its tiles.
- */
-typedef struct {
-  const double *x; /* n x d, column-major */
-  size_t n;
-  const double *y; /* m x d, column-major, or NULL */
-  size_t m;
-  size_t d;
-  const double *k; /* n x n, or NULL */
-} km_pair;
+/* A walk over the tiles of a Gram matrix that is never stored as a whole (or of one that is). The
+   walk is symmetric where its source is: over x alone, or over a stored matrix. */
 
 enum { KM_WORKERS = 32 };
 
@@ -25,18 +13,18 @@ enum { KM_WORKERS = 32 };
 typedef void (*km_consumer)(const km_tile *tile, void *sink, size_t worker);
 
 /* How many accumulators of `size` doubles a consumer needs: it adds to number worker % slots. */
-size_t km_walk_slots(const km_pair *points, double size);
+size_t km_walk_slots(const km_source *source, double size);
 
 /* Doubles of scratch for a walk: packed points and one tile a worker. */
-size_t km_walk_work(const km_pair *points);
+size_t km_walk_work(const km_source *source);
 
 /* Evaluates every tile once and hands it to the consumer. slots: from km_walk_slots; cost: the
-   operations of the consumer on one value. The kernel is not looked at where points->k is given. */
-void km_walk(const km_kernel *kernel, const km_pair *points, size_t slots, double cost,
-             km_consumer consume, void *sink, double *work, km_poll poll);
+   operations of the consumer on one value. */
+void km_walk(const km_source *source, size_t slots, double cost, km_consumer consume, void *sink,
+             double *work, km_poll poll);
 
-/* The diagonal k(x_i, x_i). diagonal: n. */
-void km_diagonal(const km_kernel *kernel, const double *x, size_t n, size_t d, double *diagonal);
+/* The diagonal of a symmetric source. diagonal: n. */
+void km_diagonal(const km_source *source, double *diagonal);
 
 /* The smallest and the largest value of each column. x: n x d, n >= 1; ends: 2 x d. */
 void km_column_ranges(const double *x, size_t n, size_t d, double *ends);

@@ -15,23 +15,20 @@ static km_mixture unpack_mixture(SEXP shares, SEXP means, SEXP variances) {
                       .variances = glue_doubles(variances, m, "variances")};
 }
 
-static km_estimate unpack_estimate(const km_pair *points, SEXP weights, SEXP noise) {
-  return (km_estimate){.n = points->n,
-                       .x = points->x,
-                       .weights = glue_doubles(weights, (R_xlen_t) points->n, "weights"),
-                       .noise = glue_doubles(noise, (R_xlen_t) points->d, "noise")};
+static km_estimate unpack_estimate(const km_source *source, SEXP weights, SEXP noise) {
+  return (km_estimate){.source = source,
+                       .weights = glue_doubles(weights, (R_xlen_t) source->n, "weights"),
+                       .noise = glue_doubles(noise, (R_xlen_t) source->d, "noise")};
 }
 
-/* list(objective, g, gram, to_weights, to_means, to_variances). x: n x d; weights: n; noise: d. */
-SEXP r_match(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP shares, SEXP means,
-             SEXP variances) {
+/* list(objective, g, gram, to_weights, to_means, to_variances). weights: n; noise: d. */
+SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP shares, SEXP means, SEXP variances) {
   const char *names[] = {"objective", "g", "gram", "to_weights", "to_means", "to_variances", ""};
   const km_mixture mixture = unpack_mixture(shares, means, variances);
   const int m = (int) mixture.m, d = (int) mixture.d;
-  const km_pair points = glue_points(x, R_NilValue);
-  if (points.d != mixture.d) Rf_error("internal error: 'means' does not have the columns of 'x'");
-  const km_kernel kernel = glue_kernel(spec, points.d);
-  const km_estimate estimate = unpack_estimate(&points, weights, noise);
+  const km_source from = glue_symmetric(source);
+  if (from.d != mixture.d) Rf_error("internal error: 'means' does not have the columns of 'x'");
+  const km_estimate estimate = unpack_estimate(&from, weights, noise);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
   SEXP g = Rf_allocVector(REALSXP, m);
   SET_VECTOR_ELT(out, 1, g);
@@ -46,22 +43,21 @@ SEXP r_match(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP shares, SEXP mean
   const km_matching found = {REAL(g), REAL(gram), REAL(to_weights), REAL(to_means),
                              REAL(to_variances)};
   double *work = glue_scratch(km_match_work(&mixture, &estimate));
-  SET_VECTOR_ELT(out, 0, Rf_ScalarReal(km_match(&kernel, &estimate, &mixture, &found, work)));
+  SET_VECTOR_ELT(out, 0, Rf_ScalarReal(km_match(&estimate, &mixture, &found, work)));
   UNPROTECT(1);
   return out;
 }
 
 /* c(J, its gradient). u: free parameters of m components, see apps/density.h. */
-SEXP r_match_free(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP m, SEXP u) {
-  const km_pair points = glue_points(x, R_NilValue);
-  const km_kernel kernel = glue_kernel(spec, points.d);
-  const km_estimate estimate = unpack_estimate(&points, weights, noise);
-  const km_mixture shape = {.m = (size_t) Rf_asInteger(m), .d = points.d};
+SEXP r_match_free(SEXP source, SEXP weights, SEXP noise, SEXP m, SEXP u) {
+  const km_source from = glue_symmetric(source);
+  const km_estimate estimate = unpack_estimate(&from, weights, noise);
+  const km_mixture shape = {.m = (size_t) Rf_asInteger(m), .d = from.d};
   const R_xlen_t size = (R_xlen_t) (shape.m * (shape.d + 2));
-  const double *from = glue_doubles(u, size, "u");
+  const double *at = glue_doubles(u, size, "u");
   SEXP out = PROTECT(Rf_allocVector(REALSXP, 1 + size));
   double *work = glue_scratch(km_match_free_work(&shape, &estimate));
-  REAL(out)[0] = km_match_free(&kernel, &estimate, &shape, from, REAL(out) + 1, work);
+  REAL(out)[0] = km_match_free(&estimate, &shape, at, REAL(out) + 1, work);
   UNPROTECT(1);
   return out;
 }
@@ -69,11 +65,13 @@ SEXP r_match_free(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP m, SEXP u) {
 /* log of the density at the rows of x */
 SEXP r_log_density(SEXP x, SEXP shares, SEXP means, SEXP variances) {
   const km_mixture mixture = unpack_mixture(shares, means, variances);
-  const km_pair points = glue_points(x, R_NilValue);
-  if (points.d != mixture.d) Rf_error("internal error: 'means' does not have the columns of 'x'");
-  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) points.n));
-  double *work = glue_scratch(km_log_density_work(&mixture, points.n));
-  km_log_density(&mixture, points.x, points.n, REAL(out), work);
+  const double *points = glue_matrix(x, "x");
+  const size_t n = (size_t) Rf_nrows(x);
+  if ((size_t) Rf_ncols(x) != mixture.d)
+    Rf_error("internal error: 'means' does not have the columns of 'x'");
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) n));
+  double *work = glue_scratch(km_log_density_work(&mixture, n));
+  km_log_density(&mixture, points, n, REAL(out), work);
   UNPROTECT(1);
   return out;
 }

@@ -1,6 +1,7 @@
 #include "core/eigen.h"
 #include "core/krylov.h"
 #include "core/tridiag.h"
+#include "glue/entries.h"
 #include "glue/glue.h"
 
 /* list(diagonal, off, reflectors, tau): K = QTQ' with Qe_1 = e/sqrt(n). k: n x n, symmetric. */
@@ -115,35 +116,21 @@ SEXP r_eigen_leading(SEXP k, SEXP count) {
   return status == KM_OK ? out : R_NilValue;
 }
 
-static km_centring unpack_centring(SEXP at, SEXP norm2, size_t n) {
-  return (km_centring){glue_doubles(at, (R_xlen_t) n, "at"), Rf_asReal(norm2)};
-}
-
-/* |K^c|_F^2 of points, or of a Gram matrix if spec is NULL */
-SEXP r_centred_square(SEXP spec, SEXP x, SEXP at, SEXP norm2) {
-  const km_pair source = glue_source(spec, x);
-  const km_kernel kernel = glue_kernel(spec, source.d);
-  const km_centring mean = unpack_centring(at, norm2, source.n);
-  double *work = glue_scratch(km_centred_square_work(&source));
-  return Rf_ScalarReal(km_centred_square(&kernel, &source, mean, work, glue_poll));
-}
-
 /* list(values, vectors, residual, products) of K^c, or NULL if that did not converge; square: its
    squared norm */
-SEXP r_krylov(SEXP spec, SEXP x, SEXP at, SEXP norm2, SEXP square, SEXP count) {
+SEXP r_krylov(SEXP source, SEXP at, SEXP norm2, SEXP square, SEXP count) {
   const char *names[] = {"values", "vectors", "residual", "products", ""};
-  const km_pair source = glue_source(spec, x);
-  const km_kernel kernel = glue_kernel(spec, source.d);
-  const km_centring mean = unpack_centring(at, norm2, source.n);
+  const km_source from = glue_symmetric(source);
+  const km_centring mean = glue_centring(at, norm2, from.n);
   const size_t p = (size_t) Rf_asInteger(count);
-  SEXP out = PROTECT(allocate_pairs(names, source.n, p));
-  double *work = glue_scratch(km_krylov_work(&source, p));
+  SEXP out = PROTECT(allocate_pairs(names, from.n, p));
+  double *work = glue_scratch(km_krylov_work(&from, p));
   int *iwork = (int *) R_alloc(km_krylov_iwork(p), sizeof(int));
   double residual = 0;
   int products = 0;
   const km_status status =
-    km_krylov(&kernel, &source, mean, Rf_asReal(square), p, pair_values(out), pair_vectors(out),
-              &residual, &products, work, iwork, glue_poll);
+    km_krylov(&from, mean, Rf_asReal(square), p, pair_values(out), pair_vectors(out), &residual,
+              &products, work, iwork, glue_poll);
   SET_VECTOR_ELT(out, 2, Rf_ScalarReal(residual));
   SET_VECTOR_ELT(out, 3, Rf_ScalarInteger(products));
   UNPROTECT(1);

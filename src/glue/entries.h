@@ -9,22 +9,21 @@ SEXP r_threads(SEXP limit);
 SEXP r_isa(SEXP highest);
 SEXP r_exp(SEXP x);
 
-SEXP r_kernel_store(SEXP spec, SEXP x, SEXP y);
-SEXP r_kernel_rows(SEXP spec, SEXP x, SEXP y);
-SEXP r_kernel_apply(SEXP spec, SEXP x, SEXP y, SEXP v);
-SEXP r_kernel_quad(SEXP spec, SEXP x, SEXP y, SEXP u, SEXP v);
-SEXP r_kernel_diagonal(SEXP spec, SEXP x);
+SEXP r_kernel_store(SEXP source);
+SEXP r_kernel_rows(SEXP source);
+SEXP r_kernel_apply(SEXP source, SEXP v);
+SEXP r_kernel_quad(SEXP source, SEXP u, SEXP v);
+SEXP r_kernel_diagonal(SEXP source);
 SEXP r_column_ranges(SEXP x);
-SEXP r_kernel_median(SEXP spec, SEXP x);
-SEXP r_kernel_sampled_median(SEXP spec, SEXP x, SEXP pairs);
+SEXP r_kernel_median(SEXP source);
+SEXP r_kernel_sampled_median(SEXP source, SEXP pairs);
 
 SEXP r_permutations(SEXP order, SEXP count, SEXP blocks);
 
-SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks,
-               SEXP observed);
+SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks, SEXP observed);
 SEXP r_subset_sums(SEXP subsets, SEXP count, SEXP v);
-SEXP r_subset_forms(SEXP spec, SEXP x, SEXP subsets, SEXP count, SEXP rates);
-SEXP r_block_sums(SEXP spec, SEXP x, SEXP block, SEXP blocks);
+SEXP r_subset_forms(SEXP source, SEXP subsets, SEXP count, SEXP rates);
+SEXP r_block_sums(SEXP source, SEXP block, SEXP blocks);
 
 SEXP r_tridiag(SEXP k);
 SEXP r_tridiag_apply(SEXP reflectors, SEXP tau, SEXP y);
@@ -32,8 +31,9 @@ SEXP r_tridiag_spectrum(SEXP diagonal, SEXP off, SEXP want_first);
 SEXP r_tridiag_solve(SEXP diagonal, SEXP off, SEXP lambda, SEXP x);
 SEXP r_eigen(SEXP k);
 SEXP r_eigen_leading(SEXP k, SEXP count);
-SEXP r_centred_square(SEXP spec, SEXP x, SEXP at, SEXP norm2);
-SEXP r_krylov(SEXP spec, SEXP x, SEXP at, SEXP norm2, SEXP square, SEXP count);
+SEXP r_centred(SEXP source, SEXP at, SEXP norm2);
+SEXP r_centred_square(SEXP source, SEXP at, SEXP norm2);
+SEXP r_krylov(SEXP source, SEXP at, SEXP norm2, SEXP square, SEXP count);
 SEXP r_cholesky(SEXP k, SEXP shift);
 SEXP r_cholesky_solve(SEXP factor, SEXP x);
 
@@ -41,16 +41,14 @@ SEXP r_score_gcv(SEXP gamma, SEXP q, SEXP trace, SEXP lambda);
 SEXP r_score_printed(SEXP gamma, SEXP q, SEXP lambda);
 SEXP r_score_loocv(SEXP gamma, SEXP vectors, SEXP diagonal, SEXP target, SEXP norm2, SEXP lambda);
 
-SEXP r_centred(SEXP spec, SEXP x);
-SEXP r_lowrank(SEXP spec, SEXP x, SEXP cap);
+SEXP r_lowrank(SEXP source, SEXP cap);
 SEXP r_permuted_forms(SEXP k, SEXP l, SEXP permutations);
 SEXP r_permuted_products(SEXP a, SEXP b, SEXP permutations);
 SEXP r_permuted_sums(SEXP a, SEXP b, SEXP permutations);
 SEXP r_permuted_tensor(SEXP kernels, SEXP rows, SEXP permutations);
 
-SEXP r_match(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP shares, SEXP means,
-             SEXP variances);
-SEXP r_match_free(SEXP spec, SEXP x, SEXP weights, SEXP noise, SEXP m, SEXP u);
+SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP shares, SEXP means, SEXP variances);
+SEXP r_match_free(SEXP source, SEXP weights, SEXP noise, SEXP m, SEXP u);
 SEXP r_log_density(SEXP x, SEXP shares, SEXP means, SEXP variances);
 
 #endif

@@ -20,6 +20,12 @@ const double *glue_doubles(SEXP x, R_xlen_t length, const char *name) {
   return REAL_RO(x);
 }
 
+const double *glue_matrix(SEXP x, const char *name) {
+  if (TYPEOF(x) != REALSXP || !Rf_isMatrix(x))
+    Rf_error("internal error: '%s' is not a double matrix", name);
+  return REAL_RO(x);
+}
+
 size_t glue_order(SEXP x, const char *name) {
   if (TYPEOF(x) != REALSXP || !Rf_isMatrix(x) || Rf_nrows(x) != Rf_ncols(x) || Rf_nrows(x) < 1)
     Rf_error("internal error: '%s' is not a square double matrix", name);
@@ -28,35 +34,52 @@ size_t glue_order(SEXP x, const char *name) {
 
 double *glue_scratch(size_t count) { return (double *) R_alloc(count + 1, sizeof(double)); }
 
-km_kernel glue_kernel(SEXP spec, size_t d) {
-  if (Rf_isNull(spec)) return (km_kernel){.family = KM_RBF};
+static void unpack_spec(SEXP spec, km_source *source) {
   if (TYPEOF(spec) != VECSXP || XLENGTH(spec) != 5)
     Rf_error("internal error: 'spec' is not a kernel spec");
-  const km_kernel kernel = {
-    .family = (km_family) Rf_asInteger(VECTOR_ELT(spec, 0)),
-    .degree = Rf_asInteger(VECTOR_ELT(spec, 1)),
-    .offset = Rf_asReal(VECTOR_ELT(spec, 2)),
-    .centre = glue_doubles(VECTOR_ELT(spec, 3), (R_xlen_t) d, "centre"),
-    .scale = glue_doubles(VECTOR_ELT(spec, 4), (R_xlen_t) d, "scale")};
-  return kernel;
+  const R_xlen_t d = (R_xlen_t) source->d;
+  const int family = Rf_asInteger(VECTOR_ELT(spec, 0));
+  if (family < KM_RBF || family > KM_L1DIST) Rf_error("internal error: no such kernel");
+  source->kernel = (km_kernel){.family = (km_family) family,
+                               .degree = Rf_asInteger(VECTOR_ELT(spec, 1)),
+                               .offset = Rf_asReal(VECTOR_ELT(spec, 2))};
+  source->centre = glue_doubles(VECTOR_ELT(spec, 3), d, "centre");
+  source->scale = glue_doubles(VECTOR_ELT(spec, 4), d, "scale");
 }
 
-km_pair glue_points(SEXP x, SEXP y) {
-  if (TYPEOF(x) != REALSXP || !Rf_isMatrix(x))
-    Rf_error("internal error: 'x' is not a double matrix");
-  const int symmetric = Rf_isNull(y);
-  if (!symmetric && (TYPEOF(y) != REALSXP || !Rf_isMatrix(y) || Rf_ncols(y) != Rf_ncols(x)))
+static km_source unpack_points(SEXP x, SEXP y) {
+  km_source source = {.x = glue_matrix(x, "x"),
+                      .n = (size_t) Rf_nrows(x),
+                      .m = (size_t) Rf_nrows(x),
+                      .d = (size_t) Rf_ncols(x)};
+  if (Rf_isNull(y)) return source;
+  source.y = glue_matrix(y, "y");
+  source.m = (size_t) Rf_nrows(y);
+  if (Rf_ncols(y) != Rf_ncols(x))
     Rf_error("internal error: 'y' does not have the columns of 'x'");
-  const km_pair points = {.x = REAL_RO(x),
-                          .n = (size_t) Rf_nrows(x),
-                          .y = symmetric ? NULL : REAL_RO(y),
-                          .m = (size_t) Rf_nrows(symmetric ? x : y),
-                          .d = (size_t) Rf_ncols(x)};
+  return source;
+}
+
+km_source glue_source(SEXP source) {
+  if (TYPEOF(source) != VECSXP || XLENGTH(source) != 3)
+    Rf_error("internal error: 'source' is not list(spec, x, y)");
+  SEXP spec = VECTOR_ELT(source, 0), x = VECTOR_ELT(source, 1), y = VECTOR_ELT(source, 2);
+  if (Rf_isNull(spec)) {
+    const size_t n = glue_order(x, "x");
+    if (!Rf_isNull(y)) Rf_error("internal error: a matrix and 'y'");
+    return (km_source){.n = n, .m = n, .k = REAL_RO(x)};
+  }
+  km_source points = unpack_points(x, y);
+  unpack_spec(spec, &points);
   return points;
 }
 
-km_pair glue_source(SEXP spec, SEXP x) {
-  if (!Rf_isNull(spec)) return glue_points(x, R_NilValue);
-  const size_t n = glue_order(x, "x");
-  return (km_pair){.n = n, .m = n, .k = REAL_RO(x)};
+km_source glue_symmetric(SEXP source) {
+  const km_source symmetric = glue_source(source);
+  if (symmetric.y) Rf_error("internal error: 'source' is not symmetric");
+  return symmetric;
+}
+
+km_centring glue_centring(SEXP at, SEXP norm2, size_t n) {
+  return (km_centring){glue_doubles(at, (R_xlen_t) n, "at"), Rf_asReal(norm2)};
 }

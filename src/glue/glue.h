@@ -3,8 +3,9 @@
 
 /* What every entry point needs: R's headers, status to condition, scratch, poll. */
 
+#include "core/centre.h"
+#include "core/source.h"
 #include "core/status.h"
-#include "core/tile.h"
 
 #include <R.h>
 #include <Rinternals.h>
@@ -18,20 +19,21 @@ void glue_poll(void);
 /* An internal error unless x is a double vector (of this length, if length >= 0). */
 const double *glue_doubles(SEXP x, R_xlen_t length, const char *name);
 
+/* An internal error unless x is a double matrix. */
+const double *glue_matrix(SEXP x, const char *name);
+
 /* An internal error unless x is a square double matrix; its order. */
 size_t glue_order(SEXP x, const char *name);
 
-/*
- * Kernel spec from R: list(family, degree, offset, centre, scale), see native_kernel() in
- * R/tile.R; NULL where the points are a Gram matrix.
- */
-km_kernel glue_kernel(SEXP spec, size_t d);
+/* The values of list(spec, x, y), see native_source() in R/tile.R; spec: list(family, degree,
+   offset, centre, scale), or NULL where x is a Gram matrix. x: n x d; y: m x d, or NULL. */
+km_source glue_source(SEXP source);
 
-/* x: n x d; y: m x d, or NULL for the symmetric walk over x. */
-km_pair glue_points(SEXP x, SEXP y);
+/* The same where y must be NULL. */
+km_source glue_symmetric(SEXP source);
 
-/* The symmetric walk over x: points, or the Gram matrix itself if spec is NULL. */
-km_pair glue_source(SEXP spec, SEXP x);
+/* A centring of n points: its values there and its squared norm. */
+km_centring glue_centring(SEXP at, SEXP norm2, size_t n);
 
 /* Scratch of this many doubles, reclaimed at the end of .Call. */
 double *glue_scratch(size_t count);

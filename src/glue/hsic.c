@@ -21,32 +21,12 @@ static const double *unpack_square(SEXP k, size_t n, const char *name) {
   return REAL_RO(k);
 }
 
-/* list(k, rows): the centred Gram matrix of x (points, or a Gram matrix if spec is NULL) and the
-   row means before. */
-SEXP r_centred(SEXP spec, SEXP x) {
-  const char *names[] = {"k", "rows", ""};
-  const km_pair source = glue_source(spec, x);
-  const km_kernel kernel = glue_kernel(spec, source.d);
-  const size_t n = source.n;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
-  SEXP k = Rf_allocMatrix(REALSXP, (int) n, (int) n);
-  SET_VECTOR_ELT(out, 0, k);
-  SEXP rows = Rf_allocVector(REALSXP, (R_xlen_t) n);
-  SET_VECTOR_ELT(out, 1, rows);
-  double *work = glue_scratch(km_fold_store_work(&source));
-  km_fold_store(&kernel, &source, REAL(k), work, glue_poll);
-  km_centre(n, REAL(k), REAL(rows));
-  UNPROTECT(1);
-  return out;
-}
-
 /* The centred factor, rank x n, or NULL if the rank is above cap. */
-SEXP r_lowrank(SEXP spec, SEXP x, SEXP cap) {
-  const km_pair source = glue_source(spec, x);
-  const km_kernel kernel = glue_kernel(spec, source.d);
-  const size_t n = source.n, most = (size_t) Rf_asInteger(cap);
-  double *f = glue_scratch(n * most), *work = glue_scratch(km_lowrank_work(&source));
-  const size_t rank = km_lowrank(&kernel, &source, most, f, work, glue_poll);
+SEXP r_lowrank(SEXP source, SEXP cap) {
+  const km_source from = glue_symmetric(source);
+  const size_t n = from.n, most = (size_t) Rf_asInteger(cap);
+  double *f = glue_scratch(n * most), *work = glue_scratch(km_lowrank_work(&from));
+  const size_t rank = km_lowrank(&from, most, f, work, glue_poll);
   if (rank > most) return R_NilValue;
   SEXP factor = PROTECT(Rf_allocMatrix(REALSXP, (int) rank, (int) n));
   km_lowrank_centre(n, f, most, rank, REAL(factor));

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* spec, x: see glue_source(). Subsets are a raw vector of 64-bit words, see apps/mmd.h. */
+/* Subsets are a raw vector of 64-bit words, see apps/mmd.h. */
 
 static const uint64_t *unpack_subsets(SEXP subsets, size_t n, size_t count) {
   const size_t bytes = km_subset_words(n, count) * sizeof(uint64_t);
@@ -35,8 +35,7 @@ static void mark(const int *permutation, int base, SEXP sizes, SEXP sets, size_t
  * NULL so many drawn by R's generator; before them, if `observed`, the labels as they are. sizes:
  * groups; sets: logical, sets x groups.
  */
-SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks,
-               SEXP observed) {
+SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks, SEXP observed) {
   const size_t times = (size_t) Rf_asInteger(columns), n_sets = (size_t) Rf_nrows(sets);
   const size_t before = Rf_asLogical(observed) ? 1 : 0;
   size_t n = 0;
@@ -80,12 +79,11 @@ SEXP r_subset_sums(SEXP subsets, SEXP count, SEXP v) {
 }
 
 /* list(forms, moments), a column for each rate (one column if rates is NULL) */
-SEXP r_subset_forms(SEXP spec, SEXP x, SEXP subsets, SEXP count, SEXP rates) {
+SEXP r_subset_forms(SEXP source, SEXP subsets, SEXP count, SEXP rates) {
   const char *names[] = {"forms", "moments", ""};
-  const km_pair points = glue_source(spec, x);
-  const km_kernel kernel = glue_kernel(spec, points.d);
+  const km_source from = glue_symmetric(source);
   const size_t sets = (size_t) Rf_asReal(count);
-  const uint64_t *words = unpack_subsets(subsets, points.n, sets);
+  const uint64_t *words = unpack_subsets(subsets, from.n, sets);
   const double *path = Rf_isNull(rates) ? NULL : glue_doubles(rates, -1, "rates");
   const size_t n_rates = path ? (size_t) XLENGTH(rates) : 0;
   const int columns = path ? (int) n_rates : 1;
@@ -94,21 +92,20 @@ SEXP r_subset_forms(SEXP spec, SEXP x, SEXP subsets, SEXP count, SEXP rates) {
   SET_VECTOR_ELT(out, 0, forms);
   SEXP moments = Rf_allocMatrix(REALSXP, 2, columns);
   SET_VECTOR_ELT(out, 1, moments);
-  double *work = glue_scratch(km_subset_forms_work(&points, sets, n_rates));
-  km_subset_forms(&kernel, &points, words, sets, path, n_rates, REAL(forms), REAL(moments), work,
+  double *work = glue_scratch(km_subset_forms_work(&from, sets, n_rates));
+  km_subset_forms(&from, words, sets, path, n_rates, REAL(forms), REAL(moments), work,
                   glue_poll);
   UNPROTECT(1);
   return out;
 }
 
 /* list(sums, moments). block: n codes from 0; sums: blocks x blocks */
-SEXP r_block_sums(SEXP spec, SEXP x, SEXP block, SEXP blocks) {
-  const km_pair points = glue_source(spec, x);
-  const km_kernel kernel = glue_kernel(spec, points.d);
+SEXP r_block_sums(SEXP source, SEXP block, SEXP blocks) {
+  const km_source from = glue_symmetric(source);
   const int count = Rf_asInteger(blocks);
-  if (TYPEOF(block) != INTSXP || (size_t) XLENGTH(block) != points.n)
+  if (TYPEOF(block) != INTSXP || (size_t) XLENGTH(block) != from.n)
     Rf_error("internal error: 'block' is not an integer vector of the right length");
-  for (size_t i = 0; i < points.n; i++)
+  for (size_t i = 0; i < from.n; i++)
     if (INTEGER_RO(block)[i] < 0 || INTEGER_RO(block)[i] >= count)
       Rf_error("internal error: a code of 'block'");
   const char *names[] = {"sums", "moments", ""};
@@ -117,8 +114,8 @@ SEXP r_block_sums(SEXP spec, SEXP x, SEXP block, SEXP blocks) {
   SET_VECTOR_ELT(out, 0, sums);
   SEXP moments = Rf_allocVector(REALSXP, 2);
   SET_VECTOR_ELT(out, 1, moments);
-  double *work = glue_scratch(km_block_sums_work(&points, (size_t) count));
-  km_block_sums(&kernel, &points, INTEGER_RO(block), (size_t) count, REAL(sums), REAL(moments),
+  double *work = glue_scratch(km_block_sums_work(&from, (size_t) count));
+  km_block_sums(&from, INTEGER_RO(block), (size_t) count, REAL(sums), REAL(moments),
                 work, glue_poll);
   UNPROTECT(1);
   return out;

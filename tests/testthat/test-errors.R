@@ -326,13 +326,22 @@ test_that("an error names the call that the user typed", {
 })
 
 test_that("internal errors name what came to the border with C", {
-  spec <- native_kernel(rbf, x)
-  expect_error(.Call(C_r_kernel_store, spec, 1:3, NULL), "internal error: 'x'")
-  expect_error(.Call(C_r_kernel_store, spec, x, x[, 1, drop = FALSE]),
-               "internal error: 'y'")
-  expect_error(.Call(C_r_kernel_store, list(1), x, NULL),
-               "internal error: 'spec'")
-  expect_error(.Call(C_r_kernel_apply, spec, x, NULL, x[1:3, ]),
+  source <- native_source(rbf, x)
+  spec <- source[[1L]]
+  wrong <- function(spec, x, y, what) {
+    expect_error(.Call(C_r_kernel_store, list(spec, x, y)),
+                 paste("internal error:", what))
+  }
+  wrong(spec, 1:3, NULL, "'x'")
+  wrong(spec, x, x[, 1, drop = FALSE], "'y'")
+  wrong(list(1), x, NULL, "'spec'")
+  wrong(replace(spec, 1L, NA), x, NULL, "no such kernel")
+  wrong(NULL, x, NULL, "'x'")
+  wrong(NULL, diag(3), x, "a matrix and 'y'")
+  expect_error(.Call(C_r_kernel_store, x), "internal error: 'source'")
+  expect_error(.Call(C_r_kernel_diagonal, native_source(rbf, x, x)),
+               "internal error: 'source' is not symmetric")
+  expect_error(.Call(C_r_kernel_apply, source, x[1:3, ]),
                "internal error: 'v'")
   expect_error(.Call(C_r_eigen, x), "internal error: 'k'")
   expect_error(.Call(C_r_exp, 1L), "internal error: 'x'")

@@ -55,10 +55,14 @@ test_that("gathers, factors and the formula agree at all instruction levels", {
     set.seed(4)
     p <- draw_columns(n, 70)
     twin <- over_columns(p, \(p) hsic_R(K$K, L$K, p))
-    factors <- lapply(list(K$K, L$K), \(k) .Call(C_r_lowrank, NULL, k, n))
-    points <- .Call(C_r_lowrank, native_kernel(kernel_rbf(1.2), x), x, n)
+    factors <- lapply(list(K$K, L$K), \(k) {
+      .Call(C_r_lowrank, native_matrix(k), n)
+    })
+    points <- .Call(C_r_lowrank, native_source(kernel_rbf(1.2), x), n)
     expect_equal(crossprod(points), centre_R(K$K), tolerance = 1e-12)
-    centred <- lapply(list(K$K, L$K), \(k) .Call(C_r_centred, NULL, k)$k)
+    centred <- lapply(list(K$K, L$K), \(k) {
+      .Call(C_r_centred, native_matrix(k), NULL, NULL)$k
+    })
     expect_equal(centred[[1]], centre_R(K$K), tolerance = 1e-12)
     for (level in isa_levels()) {
       with_isa(level, {
@@ -110,10 +114,10 @@ test_that("low ranks are found, and only they", {
   two <- random_points(400, 2, 4)
   expect_gt(ranks(two, factor(rep(1:2, 200)), B = 999)[["x"]], 40)
   # A capped factor is none.
-  expect_null(.Call(C_r_lowrank, native_kernel(kernel_rbf(1), x), x, 5L))
+  expect_null(.Call(C_r_lowrank, native_source(kernel_rbf(1), x), 5L))
   # Equal points do not raise the rank.
   g <- gram(rep(c(1, 2, 5), 20), kernel_rbf(1))
-  expect_identical(nrow(.Call(C_r_lowrank, NULL, g$K, 60L)), 3L)
+  expect_identical(nrow(.Call(C_r_lowrank, native_matrix(g$K), 60L)), 3L)
 })
 
 test_that("with low ranks no n x n matrix is asked for", {

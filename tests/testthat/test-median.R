@@ -10,9 +10,8 @@ median_R <- function(x, norm = "L2") {
 # The core's median; centre 0 so that distances of integers stay exact.
 median_core <- function(x, norm = "L2") {
   kernel <- new_kernel(if (norm == "L2") "sqdist" else "l1dist", "")
-  spec <- native_kernel(kernel, x)
-  spec[[4L]][] <- 0
-  .Call(C_r_kernel_median, spec, x)
+  source <- native_source(kernel, x, centre = numeric(ncol(x)))
+  .Call(C_r_kernel_median, source)
 }
 
 expect_median <- function(x, norm = c("L2", "L1"), tolerance = 1e-13) {
@@ -114,10 +113,10 @@ test_that("equal points have median 0 and no smallest positive distance", {
 test_that("the sampled median is that of the pairs R's generator draws", {
   n <- 40
   x <- random_points(n, 2)
-  spec <- native_kernel(new_kernel("sqdist", ""), x)
+  source <- native_source(new_kernel("sqdist", ""), x)
   for (pairs in c(1, 2, 1001, 70000)) {
     set.seed(pairs)
-    found <- .Call(C_r_kernel_sampled_median, spec, x, pairs)
+    found <- .Call(C_r_kernel_sampled_median, source, pairs)
     after <- stats::runif(1)
     set.seed(pairs)
     drawn <- vapply(seq_len(pairs), function(i) {
@@ -136,15 +135,15 @@ test_that("the sampled median is that of the pairs R's generator draws", {
 test_that("the sampled median is repeatable and near the exact one", {
   x <- random_points(500, 3)
   for (norm in c("sqdist", "l1dist")) {
-    spec <- native_kernel(new_kernel(norm, ""), x)
+    source <- native_source(new_kernel(norm, ""), x)
     draw <- function(seed) {
       set.seed(seed)
-      .Call(C_r_kernel_sampled_median, spec, x, 1e5)
+      .Call(C_r_kernel_sampled_median, source, 1e5)
     }
     expect_identical(draw(1), draw(1))
     expect_false(identical(draw(1), draw(2)))
     # The standard error of the median of 1e5 pairs is under half a per cent.
-    exact <- .Call(C_r_kernel_median, spec, x)
+    exact <- .Call(C_r_kernel_median, source)
     expect_equal(draw(1)[1], exact[1], tolerance = 0.03)
     # The two routes round differently: one subtracts the centre first.
     expect_gte(draw(1)[2], exact[2] * (1 - 1e-9))
@@ -219,8 +218,9 @@ test_that("a bandwidth may be a function of the data", {
 
 test_that("distances at the end of the number range are answered", {
   expect_equal(kme(c(0, 1e-300))$kernel$bandwidth, 1e-300)
-  spec <- native_kernel(new_kernel("sqdist", ""), cbind(c(1, 2, 3)))
-  spec[[5]] <- Inf
-  found <- .Call(C_r_kernel_median, spec, cbind(c(0, 1, 2)))
+  source <- native_source(new_kernel("sqdist", ""), cbind(c(1, 2, 3)))
+  source[[1]][[5]] <- Inf
+  source[[2]] <- cbind(c(0, 1, 2))
+  found <- .Call(C_r_kernel_median, source)
   expect_false(is.finite(found[1]))
 })

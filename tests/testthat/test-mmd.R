@@ -64,27 +64,27 @@ test_that("forms over subsets are those of the Gram matrix, at all sizes", {
     subsets <- .Call(C_r_subsets, orders, 7L, c(m, n - m),
                      matrix(c(TRUE, FALSE), 1), NULL, FALSE)
     z <- apply(orders, 2, \(o) seq_len(n) %in% o[seq_len(m)]) + 0
-    spec <- native_kernel(kernel_rbf(1.5), points)
-    distance <- native_kernel(new_kernel("sqdist", ""), points)
+    source <- native_source(kernel_rbf(1.5), points)
+    distance <- native_source(new_kernel("sqdist", ""), points)
     for (level in isa_levels()) {
-      forms <- \(spec, x, rates = NULL) with_isa(level, .Call(
-        C_r_subset_forms, spec, x, subsets, 7, rates
+      forms <- \(source, rates = NULL) with_isa(level, .Call(
+        C_r_subset_forms, source, subsets, 7, rates
       ))
       want <- colSums(z * (k %*% z))
-      for (got in list(forms(spec, points), forms(NULL, k),
-                       forms(distance, points, 1 / 4.5))) {
+      for (got in list(forms(source), forms(native_matrix(k)),
+                       forms(distance, 1 / 4.5))) {
         # 3e-14 seen
         expect_lt(relative_error(got$forms[, 1], want), 1e-12)
         expect_equal(got$moments[, 1], c(sum(k), sum(k^2)), tolerance = 1e-12)
       }
     }
     block <- sort(rep_len(0:3, n))
-    sums <- .Call(C_r_block_sums, spec, points, block, 4L)
+    sums <- .Call(C_r_block_sums, source, block, 4L)
     by_block <- \(block) unname(t(rowsum(t(rowsum(k, block)), block)))
     expect_equal(sums$sums, by_block(block), tolerance = 1e-12)
     expect_equal(sums$moments, c(sum(k), sum(k^2)), tolerance = 1e-12)
     loose <- rep_len(0:3, n)
-    expect_equal(.Call(C_r_block_sums, NULL, k, loose, 4L)$sums,
+    expect_equal(.Call(C_r_block_sums, native_matrix(k), loose, 4L)$sums,
                  by_block(loose), tolerance = 1e-12)
   }
 })

@@ -84,14 +84,15 @@ test_that("row sums are those of the twin", {
 test_that("a matrix times a block of vectors is that of the twin", {
   expect_small(\(case) {
     n <- nrow(case$x)
-    spec <- native_kernel(case$kernel, case$x)
+    source <- native_source(case$kernel, case$x)
+    between <- native_source(case$kernel, case$x, case$y)
     errors <- vapply(c(1L, 2L, 3L, 8L, 9L), function(p) {
       v <- random_points(n, p)
       w <- random_points(66, p)
       max(
-        relative_error(.Call(C_r_kernel_apply, spec, case$x, NULL, v),
+        relative_error(.Call(C_r_kernel_apply, source, v),
                        case$k %*% v),
-        relative_error(.Call(C_r_kernel_apply, spec, case$x, case$y, w),
+        relative_error(.Call(C_r_kernel_apply, between, w),
                        case$kxy %*% w)
       )
     }, numeric(1))
@@ -107,13 +108,14 @@ test_that("quadratic forms are those of the twin, for blocks of vectors", {
     max(abs(got - colSums(u * (k %*% v))) / pmax(terms, 1e-300))
   }
   expect_small(\(case) {
-    spec <- native_kernel(case$kernel, case$x)
+    source <- native_source(case$kernel, case$x)
+    between <- native_source(case$kernel, case$x, case$y)
     errors <- vapply(c(1L, 2L, 5L, 9L), function(p) {
       u <- random_points(nrow(case$x), p)
       v <- random_points(66, p)
       max(
-        scaled(.Call(C_r_kernel_quad, spec, case$x, NULL, u, u), u, case$k, u),
-        scaled(.Call(C_r_kernel_quad, spec, case$x, case$y, u, v), u, case$kxy,
+        scaled(.Call(C_r_kernel_quad, source, u, u), u, case$k, u),
+        scaled(.Call(C_r_kernel_quad, between, u, v), u, case$kxy,
                v)
       )
     }, numeric(1))
@@ -121,6 +123,71 @@ test_that("quadratic forms are those of the twin, for blocks of vectors", {
                        case$x[, 1, drop = FALSE], case$k,
                        case$x[, 1, drop = FALSE]))
   }, 1e-13, sizes[-1], c(1L, 2L, 20L))
+})
+
+test_that("a stored matrix takes the same folds as points", {
+  for (n in c(1L, 9L, 65L, 130L)) {
+    k <- gram_R(kernel_matern(3 / 2, 2), random_points(n, 2))
+    v <- random_points(n, 3)
+    w <- random_points(n, 9)
+    source <- native_matrix(k)
+    for (level in isa_levels()) {
+      with_isa(level, {
+        expect_identical(.Call(C_r_kernel_store, source), k)
+        expect_identical(.Call(C_r_kernel_diagonal, source), diag(k))
+        expect_lt(relative_error(.Call(C_r_kernel_rows, source), rowSums(k)),
+                  2e-14)
+        expect_lt(relative_error(.Call(C_r_kernel_apply, source, v), k %*% v),
+                  1e-13)
+        expect_lt(relative_error(.Call(C_r_kernel_apply, source, w), k %*% w),
+                  1e-13)
+        expect_lt(relative_error(.Call(C_r_kernel_quad, source, v, v),
+                                 colSums(v * (k %*% v))), 1e-13)
+      })
+    }
+  }
+})
+
+test_that("points are centred first, for kernels that see it too", {
+  x <- random_points(70, 3)
+  y <- random_points(9, 3)
+  centre <- c(1, -2, 0.5)
+  moved <- \(x) x - rep(centre, each = nrow(x))
+  for (name in c("linear", "poly3")) {
+    kernel <- native_kernels(3)[[name]]
+    source <- native_source(kernel, x, centre = centre)
+    for (level in isa_levels()) {
+      with_isa(level, {
+        expect_identical(.Call(C_r_kernel_store, source),
+                         fold_store(kernel, moved(x)))
+        expect_identical(.Call(C_r_kernel_diagonal, source),
+                         fold_diagonal(kernel, moved(x)))
+        between <- native_source(kernel, x, y, centre = centre)
+        expect_identical(.Call(C_r_kernel_store, between),
+                         fold_store(kernel, moved(x), moved(y)))
+      })
+    }
+    expect_identical(.Call(C_r_lowrank, source, 70L),
+                     .Call(C_r_lowrank, native_source(kernel, moved(x)), 70L))
+  }
+})
+
+test_that("a centred matrix is its twin, by any mean and by its own", {
+  for (n in c(1L, 9L, 65L, 130L)) {
+    x <- random_points(n, 2)
+    k <- fold_store(kernel_rbf(1.2), x)
+    at <- random_points(n, 1)[, 1]
+    for (source in list(native_source(kernel_rbf(1.2), x), native_matrix(k))) {
+      found <- .Call(C_r_centred, source, at, 0.3)
+      expect_identical(found, list(k = k - (outer(at, at, `+`) - 0.3), at = at,
+                                   norm2 = 0.3))
+      own <- .Call(C_r_centred, source, NULL, NULL)
+      expect_equal(own$k, centre_R(k), tolerance = 1e-13)
+      expect_identical(own$k, t(own$k))
+      expect_equal(own$at, rowMeans(k), tolerance = 1e-14)
+      expect_equal(own$norm2, mean(k), tolerance = 1e-14)
+    }
+  }
 })
 
 test_that("a stationary kernel is exactly 1 at distance 0", {
@@ -167,16 +234,16 @@ test_that("no value of a stationary kernel is above 1", {
 
 test_that("blocks of very many vectors take less memory, not other values", {
   x <- random_points(600, 2)
-  spec <- native_kernel(kernel_rbf(1), x)
+  source <- native_source(kernel_rbf(1), x)
   k <- gram_R(kernel_rbf(1), x)
   for (p in c(450, 1800)) {
     v <- random_points(600, p)
-    applied <- .Call(C_r_kernel_apply, spec, x, NULL, v)
+    applied <- .Call(C_r_kernel_apply, source, v)
     expect_lt(relative_error(applied, k %*% v), 1e-13)
     expect_identical(
-      with_threads(1, .Call(C_r_kernel_apply, spec, x, NULL, v)), applied
+      with_threads(1, .Call(C_r_kernel_apply, source, v)), applied
     )
-    quad <- .Call(C_r_kernel_quad, spec, x, NULL, v, v)
+    quad <- .Call(C_r_kernel_quad, source, v, v)
     expect_lt(relative_error(quad, colSums(v * (k %*% v))), 1e-13)
   }
 })
@@ -188,13 +255,14 @@ test_that("results are the same to the bit for 1, 2 and 4 threads", {
   w <- random_points(700, 3)
   all_folds <- function() {
     lapply(native_kernels(5), function(kernel) {
-      spec <- native_kernel(kernel, x)
+      source <- native_source(kernel, x)
+      between <- native_source(kernel, x, y)
       list(
         fold_store(kernel, x), fold_store(kernel, x, y), fold_rows(kernel, x),
-        fold_rows(kernel, x, y), .Call(C_r_kernel_apply, spec, x, NULL, v),
-        .Call(C_r_kernel_apply, spec, x, y, w),
-        .Call(C_r_kernel_quad, spec, x, NULL, v, v),
-        .Call(C_r_kernel_quad, spec, x, y, v, w), fold_diagonal(kernel, x)
+        fold_rows(kernel, x, y), .Call(C_r_kernel_apply, source, v),
+        .Call(C_r_kernel_apply, between, w),
+        .Call(C_r_kernel_quad, source, v, v),
+        .Call(C_r_kernel_quad, between, v, w), fold_diagonal(kernel, x)
       )
     })
   }
@@ -228,9 +296,9 @@ test_that("a row's result does not depend on the other rows", {
   rows <- list(1:9, 60:68, 1:150, 150:1, 77, c(130, 2, 65))
   for (level in isa_levels()) {
     with_threads(1, with_isa(level, for (kernel in native_kernels(3)) {
-      spec <- native_kernel(kernel, y)
       apply_to <- \(i) {
-        .Call(C_r_kernel_apply, spec, x[i, , drop = FALSE], y, v)
+        source <- native_source(kernel, x[i, , drop = FALSE], y)
+        .Call(C_r_kernel_apply, source, v)
       }
       sums <- fold_rows(kernel, x, y)
       applied <- apply_to(1:150)
@@ -349,10 +417,10 @@ test_that("nothing writes to its arguments", {
   v <- random_points(20, 2)
   k <- gram_R(kernel_rbf(1), x)
   same <- list(x = x + 0, v = v + 0, k = k + 0)
-  spec <- native_kernel(kernel_rbf(1), x)
-  .Call(C_r_kernel_apply, spec, x, NULL, v)
-  .Call(C_r_kernel_quad, spec, x, NULL, v, v)
-  .Call(C_r_kernel_median, native_kernel(new_kernel("sqdist", ""), x), x)
+  source <- native_source(kernel_rbf(1), x)
+  .Call(C_r_kernel_apply, source, v)
+  .Call(C_r_kernel_quad, source, v, v)
+  .Call(C_r_kernel_median, native_source(new_kernel("sqdist", ""), x))
   t <- .Call(C_r_tridiag, k)
   kept <- lapply(t, \(part) part + 0)
   .Call(C_r_tridiag_apply, t$reflectors, t$tau, x[, 1])
@@ -368,13 +436,14 @@ test_that("a long fold stops on interrupt and the next call works", {
   skip_on_cran()
   x <- random_points(30000, 20)
   v <- random_points(30000, 1)
-  spec <- native_kernel(kernel_rbf(5), x)
-  distance <- native_kernel(new_kernel("sqdist", ""), x)
-  expect_false(finishes(.Call(C_r_kernel_rows, spec, x, NULL)))
-  expect_false(finishes(.Call(C_r_kernel_rows, spec, x, x)))
-  expect_false(finishes(.Call(C_r_kernel_apply, spec, x, NULL, v)))
-  expect_false(finishes(.Call(C_r_kernel_quad, spec, x, NULL, v, v)))
-  expect_false(finishes(.Call(C_r_kernel_median, distance, x)))
+  source <- native_source(kernel_rbf(5), x)
+  distance <- native_source(new_kernel("sqdist", ""), x)
+  expect_false(finishes(.Call(C_r_kernel_rows, source)))
+  between <- native_source(kernel_rbf(5), x, x)
+  expect_false(finishes(.Call(C_r_kernel_rows, between)))
+  expect_false(finishes(.Call(C_r_kernel_apply, source, v)))
+  expect_false(finishes(.Call(C_r_kernel_quad, source, v, v)))
+  expect_false(finishes(.Call(C_r_kernel_median, distance)))
   expect_false(finishes(kme(x, kernel_rbf(5))))
   few <- x[1:30, ]
   expect_equal(kme(few, kernel_rbf(5))$rho,
@@ -384,8 +453,8 @@ test_that("a long fold stops on interrupt and the next call works", {
 test_that("an interrupted median leaves the generator as it was left", {
   skip_on_cran()
   x <- random_points(1000, 20)
-  distance <- native_kernel(new_kernel("sqdist", ""), x)
-  expect_false(finishes(.Call(C_r_kernel_sampled_median, distance, x, 5e7)))
+  distance <- native_source(new_kernel("sqdist", ""), x)
+  expect_false(finishes(.Call(C_r_kernel_sampled_median, distance, 5e7)))
   expect_length(stats::runif(3), 3)
 })
 

@@ -1,0 +1,78 @@
+#include "core/centre.h"
+#include "core/products.h"
+#include "core/simd.h"
+
+#include <string.h>
+
+/*
+ * K^c of a matrix: K_ij - (m_i + m_j - |mu|^2), one rounding each, so that its halves are equal
+ * where those of K are. 3 n^2 flops.
+ */
+
+km_centring km_row_means(size_t n, const double *k, double *at) {
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(n, k, at) schedule(static) \
+    num_threads(km_threads((double) (n * n)))
+#endif
+  for (size_t j = 0; j < n; j++) at[j] = km_total(n, k + j * n) / (double) n;
+  return (km_centring){at, km_total(n, at) / (double) n};
+}
+
+void km_centre(size_t n, const double *k, km_centring mean, double *out) {
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(n, k, mean, out) schedule(static) \
+    num_threads(km_threads((double) (n * n)))
+#endif
+  for (size_t j = 0; j < n; j++)
+    for (size_t i = 0; i < n; i++)
+      out[i + j * n] = k[i + j * n] - (mean.at[i] + mean.at[j] - mean.norm2);
+}
+
+/* --- The norm of K^c, which is not formed ------------------------------------- */
+
+typedef struct {
+  km_centring mean;
+  double *sums; /* KM_WORKERS */
+} square_sink;
+
+INLINE void square_body(size_t rows, size_t columns, const double *restrict k, const double *across,
+                        const double *restrict down, double shift, double *sum) {
+  for (size_t i = 0; i < rows; i++) {
+    const double *row = k + i * KM_TILE_COLS;
+    const double own = shift - across[i];
+    double total = 0;
+#ifdef _OPENMP
+#pragma omp simd reduction(+ : total)
+#endif
+    for (size_t j = 0; j < columns; j++) {
+      const double value = row[j] + own - down[j];
+      total += value * value;
+    }
+    *sum += total;
+  }
+}
+
+VERSIONS(square,
+         (size_t rows, size_t columns, const double *k, const double *across, const double *down,
+          double shift, double *sum),
+         (rows, columns, k, across, down, shift, sum), (rows, columns, k, across, down, shift, sum),
+         (rows, columns, k, across, down, shift, sum))
+
+static void add_square(const km_tile *tile, void *to, size_t worker) {
+  const square_sink *sink = to;
+  double sum = 0;
+  square_version()(tile->ni, tile->nj, tile->k, sink->mean.at + tile->i0, sink->mean.at + tile->j0,
+                   sink->mean.norm2, &sum);
+  sink->sums[worker] += (tile->mirrored ? 2 : 1) * sum;
+}
+
+size_t km_centred_square_work(const km_source *source) { return km_walk_work(source) + KM_WORKERS; }
+
+double km_centred_square(const km_source *source, km_centring mean, double *work, km_poll poll) {
+  double total = 0;
+  square_sink sink = {mean, work + km_walk_work(source)};
+  memset(sink.sums, 0, KM_WORKERS * sizeof *sink.sums);
+  km_walk(source, km_walk_slots(source, 1), 4, add_square, &sink, work, poll);
+  for (size_t worker = 0; worker < KM_WORKERS; worker++) total += sink.sums[worker];
+  return total;
+}
