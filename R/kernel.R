@@ -227,10 +227,10 @@ format_kernel <- function(kernel) {
 #'
 #' The values of a kernel at all pairs of rows of two data sets.
 #'
-#' @param kernel A kernel, such as [kernel_rbf()].
 #' @param x A numeric matrix or data frame, points in rows (n rows, d columns);
 #'   a vector is one column.
 #' @param y The same for the second set (m rows); `x` itself when missing.
+#' @param kernel A kernel, such as [kernel_rbf()]; without `y` by name.
 #' @return The plain n by m matrix \eqn{k(x_i, y_j)}{k(x_i, y_j)}, with the row
 #'   names of `x` and `y`. A bandwidth that is to be chosen is chosen from `x`
 #'   alone; `fit$kernel` of a fit holds a kernel whose bandwidth is a number.
@@ -242,12 +242,21 @@ format_kernel <- function(kernel) {
 #' @family kernels
 #' @examples
 #' x <- as.matrix(iris[, 1:4])
-#' K <- kernel_matrix(kernel_rbf(), x)
+#' K <- kernel_matrix(x, kernel = kernel_rbf())
 #' K[1:3, 1:3]
 #' image(K, useRaster = TRUE)
 #' @export
-kernel_matrix <- function(kernel, x, y = x) {
+kernel_matrix <- function(x, y = x, kernel = kernel_rbf()) {
   symmetric <- missing(y)
+  misplaced <- if (inherits(x, "kernmean_kernel")) {
+    "x"
+  } else if (!symmetric && inherits(y, "kernmean_kernel")) {
+    "y"
+  }
+  if (!is.null(misplaced)) {
+    stop_input("'", misplaced, "' must hold points; a kernel ",
+               "is given by name, as in kernel = kernel_rbf()")
+  }
   kernel <- check_kernel(kernel)
   x <- check_data(x)
   y <- if (symmetric) NULL else check_newdata(y, x, "y")
