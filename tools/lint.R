@@ -3,6 +3,11 @@
 #
 #   Rscript tools/lint.R [FOLDER]      the project, or another tree like it
 #   Rscript tools/lint.R --self-test   small wrong trees: does each rule fire?
+#
+# The rules for the rooms of R/ and their tests stand in lint_rooms.R.
+
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(script), "lint_rooms.R"))
 
 # Line rules: in the files whose path matches `path` (and not `but`) no line of
 # `view` may match `bad`. Views: "text" as it stands, "nocomment" (C comments
@@ -59,11 +64,32 @@ blank <- function(lines, strings) {
 
 read_tree <- function(root) {
   paths <- list.files(root, recursive = TRUE, all.files = TRUE)
-  known <- "^src/Makevars$|^NAMESPACE$|^man/.*[.]Rd$"
+  known <- "^src/Makevars$|^DESCRIPTION$|^NAMESPACE$|^man/.*[.]Rd$"
   paths <- grep(paste(written, known, sep = "|"), paths, value = TRUE)
   paths <- paths[!grepl("_snaps/|fixtures/|^[.]git/", paths)]
   sapply(paths, function(path) readLines(file.path(root, path), warn = FALSE),
          simplify = FALSE)
+}
+
+# A file of R code: list(exprs, data); NULL if it does not parse.
+read_code <- function(lines) {
+  tryCatch({
+    exprs <- parse(text = lines, keep.source = TRUE)
+    list(exprs = exprs, data = utils::getParseData(exprs))
+  }, error = function(e) NULL)
+}
+
+# list(exports, methods), the methods as generic.class.
+read_namespace <- function(lines) {
+  calls <- as.list(parse(text = lines))
+  named <- function(what) {
+    lapply(calls[vapply(calls, function(x) identical(x[[1]], what), NA)],
+           function(x) vapply(as.list(x)[-1], as.character, ""))
+  }
+  list(exports = unlist(named(quote(export))),
+       methods = vapply(named(quote(S3method)), function(x) {
+         paste(x[1:2], collapse = ".")
+       }, ""))
 }
 
 # The layers in order, from OBJECTS with its variables filled in.
@@ -173,7 +199,7 @@ check_openmp <- function(tree, views) {
 
 # ENTRY(r_x, n) in init.c, SEXP r_x(n arguments) in glue, .Call(C_r_x, n
 # arguments) in R: the same names and numbers everywhere.
-check_entries <- function(tree, views) {
+check_entries <- function(tree, views, parses) {
   init <- views$code[["src/init.c"]]
   entry <- "^\\s*ENTRY\\((\\w+),\\s*([0-9]+)\\).*"
   lines <- grep(entry, init)
@@ -205,11 +231,9 @@ check_entries <- function(tree, views) {
               if (inside %in% c("", "void")) 0 else commas + 1, "defined")
     }
   }
-  for (path in grep("^(R|tests)/.*[.]R$", names(tree), value = TRUE)) {
-    parsed <- tryCatch(
-      utils::getParseData(parse(text = tree[[path]], keep.source = TRUE)),
-      error = function(e) NULL)
-    if (is.null(parsed)) {
+  for (path in names(parses)) {
+    parsed <- parses[[path]]$data
+    if (is.null(parses[[path]])) {
       found <- c(found, at(path, 1, "does not parse"))
       next
     }
@@ -230,17 +254,8 @@ check_entries <- function(tree, views) {
 }
 
 # Every export has a help page; every help page has something to explain.
-check_man <- function(tree) {
+check_man <- function(tree, exports, methods) {
   if (is.null(tree$NAMESPACE)) return(NULL)
-  calls <- as.list(parse(text = tree$NAMESPACE))
-  named <- function(what) {
-    lapply(calls[vapply(calls, function(x) identical(x[[1]], what), NA)],
-           function(x) vapply(as.list(x)[-1], as.character, ""))
-  }
-  exports <- unlist(named(quote(export)))
-  methods <- vapply(named(quote(S3method)), function(x) {
-    paste(x[1:2], collapse = ".")
-  }, "")
   pages <- tree[grepl("^man/.*[.]Rd$", names(tree))]
   aliases <- lapply(pages, function(page) {
     sub("^\\\\alias\\{(.*)\\}.*", "\\1",
@@ -266,23 +281,48 @@ check_man <- function(tree) {
   found
 }
 
+# list(found, summary)
 lint <- function(root) {
   tree <- read_tree(root)
   sources <- tree[grepl(c_file, names(tree))]
   views <- list(nocomment = lapply(sources, blank, strings = FALSE),
                 code = lapply(sources, blank, strings = TRUE))
   objects <- read_objects(tree[["src/Makevars"]])
-  c(check_lines(tree, views), check_lengths(tree),
+  code <- tree[grepl("^(R|tests)/.*[.]R$", names(tree))]
+  parses <- lapply(code, read_code)
+  public <- read_namespace(tree$NAMESPACE)
+  rooms <- lint_rooms(tree, parses, unlist(public))
+  found <- c(
+    check_lines(tree, views), check_lengths(tree),
     check_layers(tree, views, objects), check_openmp(tree, views),
-    check_entries(tree, views), check_man(tree))
+    check_entries(tree, views, parses),
+    check_man(tree, public$exports, public$methods), rooms$found)
+  list(found = found, summary = rooms$summary)
 }
 
 # Self-test -----------------------------------------------------------------
 
 clean_tree <- list(
-  "NAMESPACE" = "export(one)",
+  "DESCRIPTION" = c("Package: clean", "Collate: 'first.R' 'one.R'",
+                    "  'later.R' 'gram.R'"),
+  "NAMESPACE" = c("export(one, later)", "S3method(predict, later)"),
+  "man/later.Rd" = "\\alias{later}",
   "man/one.Rd" = c("% Please edit documentation in R/one.R", "\\alias{one}"),
+  "R/first.R" = c("# later(x), \"kme\", k$family, is.null(x$gram)",
+                  "first <- function(x, families) {",
+                  "  call <- list(later = families)",
+                  "  c(predict(x), x$later, x@later, call, \"later\")", "}"),
   "R/one.R" = "one <- function(x) .Call(C_r_one, x)",
+  "R/later.R" = c("later <- function(x, way = c(\"kme\", \"skmse\")) {",
+                  "  if (inherits(x, \"kme\")) UseMethod(\"kme\")",
+                  "  x$family <- \"the kme\"",
+                  "  if (is.null(changes$x)) class(x) <- \"kme\"",
+                  "  structure(one(x), class = c(\"fkmse\", \"kme\"))", "}",
+                  "predict.later <- function(x, way = \"kme\") later(kme = x)",
+                  "families <- c(k$family,", rep("k$family,", 3), "k$family)"),
+  "R/gram.R" = "kind <- function(x) inherits(x, \"gram\") || is.null(x$x)",
+  "tests/testthat/test-one.R" = "one(1)",
+  "tests/testthat/test-native.R" = "one(2)",
   "src/Makevars" = c("CORE = core/a.o \\", "  core/b.o",
                      "APPS = apps/p.o apps/q.o",
                      "OBJECTS = $(CORE) $(APPS) glue/one.o init.o"),
@@ -358,7 +398,49 @@ wrong_trees <- list(
   wrong("NAMESPACE", "export(two)", "two is exported and has no help"),
   wrong("man/two.Rd", "\\alias{two}", "two.Rd:1: two is not exported"),
   wrong("man/one.Rd", "% Please edit documentation in R/two.R",
-        "one.Rd:1: stale: R/two.R is gone")
+        "one.Rd:1: stale: R/two.R is gone"),
+  wrong("R/one.R", "a <- function(x) later(x)",
+        "one.R:2: uses later\\(\\), which stands in the later room later.R"),
+  wrong("R/one.R", c("a <- function(x) {", "  y <- x", "  later(y)", "}"),
+        "one.R:4: uses later"),
+  wrong("R/one.R", "print.one <- function(x, ...) later(x)",
+        "one.R:2: uses later"),
+  wrong("R/one.R", "a <- function() function(y) lapply(y, \\(z) later(z))",
+        "one.R:2: uses later"),
+  wrong("R/one.R", "a <- function(f = later) f()", "one.R:2: uses later"),
+  wrong("R/one.R", "a <- list(fit = function(x) later(x))",
+        "one.R:2: uses later"),
+  wrong("R/one.R", "a <- local({", "one.R:1: does not parse"),
+  wrong("R/one.R", c("a <- local({", "  function(x) later(x)", "})"),
+        "one.R:3: uses later"),
+  wrong("R/one.R", "a <- function(x) do.call(\"later\", x)",
+        "one.R:2: uses later"),
+  wrong("R/one.R", "a <- function(later) later(later)", "one.R:2: uses later"),
+  wrong("R/one.R", "a <- families[1]", "one.R:2: uses families"),
+  wrong("R/one.R", "names(families) <- 1", "one.R:2: uses families"),
+  wrong("R/one.R", "a <- function(x) later(x)",
+        "rooms: 4 files, 1 circles \\(2 files in them\\)"),
+  wrong("R/one.R", "a <- function(x) later(x)", "^circles: later.R one.R$"),
+  wrong("DESCRIPTION", NULL, "DESCRIPTION:1: no Collate"),
+  wrong("DESCRIPTION", "  'one.R'", "Collate has one.R twice"),
+  wrong("R/later.R", NULL, "DESCRIPTION:1: Collate: no file R/later.R"),
+  wrong("R/extra.R", "a <- 1", "R/extra.R:1: Collate does not list it"),
+  wrong("R/empty.R", character(), "R/empty.R:1: Collate does not list it"),
+  wrong("R/one.R", "later <- 1",
+        "one.R:2: later is defined twice: R/later.R:1"),
+  wrong("tests/testthat/test-x.R", "", "test-x.R:1: no room of this name"),
+  wrong("R/one.R", "a <- function(x) x == \"kme\"", "one.R:2: names an est"),
+  wrong("R/one.R", "a <- function(x = \"kme\") x", "one.R:2: names an est"),
+  wrong("R/one.R", "a <- function(x) switch(x, skmse = 1)",
+        "one.R:2: names an est"),
+  wrong("R/one.R", "a <- \"kme\"", "^estimators named elsewhere: 1$"),
+  wrong("R/one.R", "a <- function(k) k$family == 1",
+        "one.R:2: reads the family of a kernel \\(6 places, at most 5\\)"),
+  wrong("R/one.R", "a <- function(k) k[[\"family\"]]", "one.R:2: reads the"),
+  wrong("R/one.R", "a <- function(x) inherits(x, \"gram\")", "one.R:2: asks"),
+  wrong("R/one.R", "a <- function(x) inherits(x, \"sketch\")", "one.R:2: asks"),
+  wrong("R/one.R", "a <- function(x) !is.null(x$gram)", "one.R:2: asks"),
+  wrong("R/one.R", "a <- function(x) is.null(x[[\"x\"]])", "one.R:2: asks")
 )
 
 self_test <- function() {
@@ -371,14 +453,14 @@ self_test <- function() {
     }
     lint(root)
   }
-  bad <- found_in(clean_tree)
+  bad <- found_in(clean_tree)$found
   if (length(bad)) bad <- c("the clean tree is not clean:", bad)
   for (case in wrong_trees) {
     tree <- clean_tree
     tree[[case$path]] <- if (!is.null(case$lines)) {
       c(tree[[case$path]], case$lines)
     }
-    if (!any(grepl(case$expect, found_in(tree)))) {
+    if (!any(grepl(case$expect, unlist(found_in(tree))))) {
       bad <- c(bad, paste("not found:", case$expect))
     }
   }
@@ -390,11 +472,10 @@ self_test <- function() {
 
 main <- function(args) {
   if (identical(args, "--self-test")) return(self_test())
-  script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
-  found <- lint(c(args, file.path(dirname(script), ".."))[1])
-  writeLines(as.character(found))
-  cat("lint:", length(found), "problems\n")
-  length(found) == 0
+  result <- lint(c(args, file.path(dirname(script), ".."))[1])
+  writeLines(c(result$found, result$summary))
+  cat("lint:", length(result$found), "problems\n")
+  length(result$found) == 0
 }
 
 quit(save = "no", status = if (main(commandArgs(TRUE))) 0 else 1)
