@@ -31,6 +31,11 @@ read_center <- function(center, argument = "center") {
     read_estimator(center, argument = argument)
 }
 
+# The kernel that `center` brings along for points without one, or NULL.
+center_kernel <- function(center) {
+  if (inherits(center, "kme")) center$kernel else estimator_kernel(center)
+}
+
 # What a fit keeps of a centred sample.
 centred_fields <- function(centred) centred[c("sample", "mean", "at", "norm2")]
 

@@ -176,13 +176,28 @@ check_dots <- function(...) {
   stop_input(
     "unused argument", if (...length() > 1L) "s", ": ",
     if (named) {
-      paste0(paste0("'", names[nzchar(names)], "'", collapse = ", "),
-             near_name(names[1L], names(formals(sys.function(-1L)))))
+      names <- names[nzchar(names)]
+      hint <- estimator_word(names)
+      if (is.null(hint)) {
+        hint <- near_name(names[1L], names(formals(sys.function(-1L))))
+      }
+      paste0(paste0("'", names, "'", collapse = ", "), hint)
     } else {
       paste0("no more than the named arguments are taken by position, not ",
              describe(..1))
     }
   )
+}
+
+# A hint where arguments of an estimator were given beside it, or NULL.
+estimator_word <- function(names) {
+  makers <- c(lambda = "est_skmse", select = "est_skmse", target = "est_skmse",
+              noise = "est_mkme")
+  name <- intersect(names, names(makers))[1L]
+  if (!is.na(name)) {
+    paste0("; '", name, "' is for an estimator, as in ", makers[[name]], "(",
+           name, " = )")
+  }
 }
 
 # A hint at the argument that a misspelt one is near to, or NULL.

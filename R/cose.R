@@ -9,6 +9,15 @@ read_operator <- function(x, argument) {
   est_operator(read_estimator(x, argument = argument), argument)
 }
 
+# "empirical", "simple shrinkage (S-COSE)", "own weights"
+operator_words <- function(estimator) {
+  if (is_average(estimator)) {
+    "empirical"
+  } else {
+    c(operator_title(estimator), estimator$label)[1L]
+  }
+}
+
 # The product, entry by entry, of the centred Gram matrices; K^c o K^c for one.
 centred_product <- function(samples) {
   n <- samples[[1L]]$sample$n

@@ -20,6 +20,8 @@
 #'   \item{`"fkmse"`}{F-COSE, \eqn{\beta = (H + \lambda I)^{-1}H1_n}{beta = (H +
 #'     lambda I)^(-1) H 1_n}. Weights may be negative, and so may eigenvalues.}
 #' }
+#' How much is shrunk is for the estimator to say, as in `estimator =
+#' est_fkmse(lambda = 0.1)`; weights of your own, for H, are an [est_function()].
 #' The leave-one-out score mostly selects nearly no shrinkage by F-COSE for one
 #' variable of few columns, and nearly the operator 0 for independent variables.
 #'
@@ -43,12 +45,13 @@
 #' the left one. Values below n times the precision of the largest are dropped.
 #' Tensors of more than two variables have no spectrum here.
 #'
-#' With a linear kernel the values are those of [cov()] times (n - 1)/n.
+#' With a linear kernel the values are those of [cov()] times (n - 1)/n; those of
+#' one variable are the `values` of [kme_pca()].
 #'
 #' @section Cost:
 #' All values are computed, whatever `ncomp`: an eigendecomposition of each
 #' centred Gram matrix, about \eqn{9n^3}{9n^3} flops, and one of the rank's
-#' size; with `"fkmse"` another of H, or a Cholesky factor where `lambda` is
+#' size; with F-COSE another of H, or a Cholesky factor where `lambda` is
 #' given. Memory some six n by n matrices, and one for each variable more. The
 #' fit keeps `ncomp` columns of weights and the points (or the `gram` given).
 #' `predict()` takes O(nm(d + r)) time for m points in d columns and r
@@ -65,17 +68,18 @@
 #'   kernel 1 for equal values, 0 for others, and a `gram` has its own.
 #' @param kernel One kernel for all variables that have none of their own, in
 #'   place of `kernel_x` and `kernel_y`.
-#' @param estimator `"kme"`, `"skmse"` or `"fkmse"`, see above.
-#' @param ... Must be empty; in the formula method, arguments of the default
-#'   method, in `plot()`, graphical parameters.
-#' @param center What features are centred by: the name of an estimator of their
-#'   mean, any one of [kme()], fitted to each variable; a fit of [kme()] for one
-#'   variable; or a list of these, one for each variable. Shrunk means leave a
-#'   part of the mean in the features.
+#' @param estimator `"kme"`, `"skmse"` or `"fkmse"`, see above; an object such as
+#'   [est_skmse()], without a target; or a function of your own, see
+#'   [est_kme()]. Marginalized estimators are refused: they have no weights on
+#'   the points.
 #' @param ncomp Number of components to keep, all by default; more than there
 #'   are is a warning.
-#' @param lambda,select Amount of shrinkage, or the rule that selects it, as in
-#'   [kme()].
+#' @param ... Must be empty; in the formula method, arguments of the default
+#'   method, in `plot()`, graphical parameters.
+#' @param center What features are centred by: an estimator of their mean, any
+#'   one of [est_kme()] by name, as an object or as a function, fitted to each
+#'   variable; a fit of [kme()] for one variable; or a list of these, one for
+#'   each variable. Shrunk means leave a part of the mean in the features.
 #' @param formula `~ a`, `~ a + b` or `a ~ b`, each term a variable (a matrix,
 #'   a factor or a vector), as in [hsic_test()]: `+` adds a variable, not a
 #'   column; columns of one variable are bound, as in `cbind(a, b) ~ cbind(c,
@@ -95,11 +99,15 @@
 #' \item{norm2}{the squared Hilbert-Schmidt norm}
 #' \item{weights, lambda, alpha, score, minimum, reference, border}{as in
 #'   [kme()]}
-#' \item{variables}{for each variable, what `predict()` needs: points or
-#'   `gram`, kernel, centring `mean` with its values `at` the points and its
-#'   squared norm `norm2`}
-#' \item{estimator, select, center, n, several, arguments}{what was asked for;
-#'   `several`: were the variables given as a list?}
+#' \item{variables}{for each variable a list with what `predict()` needs: its
+#'   `name`, for a factor its `levels`, its `sample` (a list with the points `x`,
+#'   the `gram` if one was given, and the `kernel`), the centring `mean` with its
+#'   values `at` the points and its squared norm `norm2`}
+#' \item{estimator}{the estimator as an object, see [est_kme()]}
+#' \item{select, n}{the rule of selection, if there was one; the number of
+#'   points}
+#' \item{several, terms, arguments}{were the variables given as a list? The
+#'   terms of a formula, and what was asked for}
 #'
 #' @section Methods:
 #' `coef()` gives the weights \eqn{\beta}{beta}, `summary()` the leading values
@@ -107,7 +115,9 @@
 #' exceed 1 where some are negative), of the squared norm for squared singular
 #' values.
 #' `update()` fits again with other arguments, on the same points and kernels
-#' unless they are given (`data` for a fit by formula).
+#' unless they are given (`data` for a fit by formula); another amount of
+#' shrinkage is another estimator, `update(fit, estimator = est_skmse(lambda =
+#' 0.1))`.
 #'
 #' `predict(type = "scores")` gives the m x r values of the eigenfunctions (or
 #' of the left or right singular functions) at centred new points, \eqn{L^cV}{Lc
@@ -135,7 +145,7 @@
 #' fit <- kme_cov(scale(iris[, 1:4]), estimator = "skmse", ncomp = 5)
 #' fit
 #' summary(fit)
-#' plot(fit, "scores", col = as.integer(iris$Species))
+#' plot(fit, "scores", groups = iris$Species)
 #'
 #' # What depends on what in two variables; one of them a factor
 #' cross <- kme_cov(iris[, 1:2], iris[, 3:4], estimator = "skmse")
@@ -150,66 +160,46 @@ kme_cov <- function(x, ...) {
 #' @rdname kme_cov
 #' @export
 kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
-                            kernel_y = kernel_rbf(),
-                            estimator = c("kme", "skmse", "fkmse"), ...,
-                            kernel = NULL,
-                            center = c("kme", "skmse", "fkmse"), ncomp = NULL,
-                            lambda = NULL, select = NULL) {
+                            kernel_y = kernel_rbf(), estimator = "kme",
+                            ncomp = NULL, ..., kernel = NULL, center = "kme") {
   check_dots(...)
-  estimator <- check_cose(estimator)
-  check_select(select, estimator, lambda, NULL, NULL, NULL)
-  given_x <- if (missing(kernel_x)) NULL else kernel_x
-  given_y <- if (missing(kernel_y)) NULL else kernel_y
   if (missing(x)) {
     stop_input("'x' must be given: the first variable")
   }
-  if (!missing(y) && inherits(y, "kernmean_kernel")) {
-    stop_input("'y' must be the second variable; a kernel is given by name, ",
-               "as in kernel = kernel_rbf()")
-  }
-  if (!is.null(kernel)) {
-    check_kernel(kernel)
-    if (!is.null(given_x) || !is.null(given_y)) {
-      stop_input("'kernel' is the kernel of every variable and must be NULL ",
-                 "if 'kernel_x' or 'kernel_y' is given")
-    }
-    if (!has_own_kernel(x)) given_x <- kernel
-    if (!missing(y) && !has_own_kernel(y)) given_y <- kernel
-  }
-  if (missing(y)) {
-    several <- is_several(x) && !is.object(x)
-    data <- if (several) x else list(x = x)
+  arguments <- list(estimator = estimator, ncomp = ncomp, center = center)
+  estimator <- read_operator(estimator, "estimator")
+  given <- list(x = if (!missing(kernel_x)) kernel_x,
+                y = if (!missing(kernel_y)) kernel_y)
+  several <- missing(y) && is_several(x) && !is.object(x)
+  data <- if (several) {
+    x
+  } else if (missing(y)) {
+    list(x = x)
   } else {
-    if (is_several(x) && !is.object(x)) {
-      stop_input("'y' must be missing when 'x' is a list of variables")
-    }
-    several <- FALSE
-    data <- list(x = x, y = y)
+    check_second(x, y)
+    list(x = x, y = y)
   }
-  centers <- check_centers(center, length(data))
-  if (several) {
-    kernels <- if (is.null(given_x)) {
+  if (!is.null(kernel)) given <- shared_kernel(kernel, given, data, several)
+  centers <- read_centers(center, length(data))
+  variables <- if (several) {
+    kernels <- if (is.null(given$x)) {
       Map(default_kernel, list(NULL), centers, data)
     } else {
-      given_x
+      given$x
     }
-    variables <- read_list(x, kernels, given_y)
+    read_list(x, kernels, given$y)
   } else {
-    if (missing(y) && !is.null(given_y)) {
+    if (missing(y) && !is.null(given$y)) {
       stop_input("'kernel_y' must not be given without 'y'")
     }
-    kernels <- Map(default_kernel, list(given_x, given_y)[seq_along(data)],
-                   centers, data)
-    variables <- Map(read_variable, data, kernels, names(data),
-                     paste0("kernel_", names(data)))
+    kernels <- Map(default_kernel, given[seq_along(data)], centers, data)
+    Map(read_variable, data, kernels, names(data),
+        paste0("kernel_", names(data)))
   }
   check_operator(variables, ncomp)
-  fit <- fit_cov(variables, data, centers, estimator, lambda, select)
-  new_kme_cov(fit, ncomp, list(
-    kernel_x = given_x, kernel_y = given_y, estimator = estimator,
-    center = if (identical(center, cose_estimators)) "kme" else center,
-    ncomp = ncomp, lambda = lambda, select = select
-  ), several)
+  fit <- fit_cov(variables, centers, estimator)
+  arguments[c("kernel_x", "kernel_y")] <- given
+  new_kme_cov(fit, estimator, ncomp, arguments, several)
 }
 
 #' @rdname kme_cov
@@ -233,39 +223,60 @@ kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
   fit <- kme_cov.default(
     if (ncol(frame) == 1L) variables[[1L]] else variables, ...
   )
-  names(fit$variables) <- names(frame)
+  fit$variables <- name_variables(fit$variables, names(frame))
   fit$terms <- keep_constants(layout, data)
   fit
 }
 
 # --- Arguments -------------------------------------------------------------
 
+check_second <- function(x, y) {
+  if (inherits(y, "kernmean_kernel")) {
+    stop_input("'y' must be the second variable; a kernel is given by name, ",
+               "as in kernel = kernel_rbf()")
+  }
+  if (is_several(x) && !is.object(x)) {
+    stop_input("'y' must be missing when 'x' is a list of variables")
+  }
+}
+
+# `given`, the kernels of x and y, where one is given for all that have none of
+# their own.
+shared_kernel <- function(kernel, given, data, several) {
+  check_kernel(kernel)
+  if (!is.null(given$x) || !is.null(given$y)) {
+    stop_input("'kernel' is the kernel of every variable and must be NULL ",
+               "if 'kernel_x' or 'kernel_y' is given")
+  }
+  if (several) {
+    return(list(x = kernel, y = NULL))
+  }
+  lapply(list(x = data$x, y = data$y), \(values) {
+    if (!is.null(values) && !has_own_kernel(values)) kernel
+  })
+}
+
 # What each of d variables is centred by.
-check_centers <- function(center, d) {
-  if (identical(center, cose_estimators)) center <- "kme"
+read_centers <- function(center, d) {
   if (inherits(center, "kme") && d > 1L) {
     stop_input(
-      "'center' must be a name or a list of ", d, " names or fits, one for ",
-      "each variable, not one fit"
+      "'center' must be an estimator or a list of ", d, " estimators or fits, ",
+      "one for each variable, not one fit"
     )
   }
-  if (!is.list(center) || inherits(center, "kme")) {
-    return(rep(list(center), d))
+  if (!is_several(center) || is.object(center)) {
+    return(rep(list(read_center(center)), d))
   }
   if (length(center) != d) {
     stop_input("'center' must have one entry for each of ", d, " variable",
                if (d > 1L) "s", ", not ", length(center))
   }
-  unname(center)
+  lapply(unname(center), read_center)
 }
 
 # The kernel of a variable, NULL for that of its values' kind.
 default_kernel <- function(given, center, x) {
-  if (is.null(given) && inherits(center, "kme") && !has_own_kernel(x)) {
-    center$kernel
-  } else {
-    given
-  }
+  if (is.null(given) && !has_own_kernel(x)) center_kernel(center) else given
 }
 
 check_operator <- function(variables, ncomp) {
@@ -275,7 +286,7 @@ check_operator <- function(variables, ncomp) {
                n)
   }
   for (variable in variables) {
-    if (identical(variable$kernel$family, "energy")) {
+    if (!is_definite(variable$sample$kernel)) {
       stop_input(
         "'", variable$name, "' must have a positive definite kernel, not ",
         "kernel_energy(), which is for tests of plain kernel means only"
@@ -293,35 +304,14 @@ check_operator <- function(variables, ncomp) {
 
 # --- The operator ------------------------------------------------------------
 
-# A centred sample with `given` (is its gram the user's?) and the `levels` of a
-# factor, in the order of its columns of indicators.
-operator_sample <- function(variable, x, center) {
-  sample <- if (variable$what == "gram") {
-    centred_sample(x, NULL, center)
-  } else if (variable$what == "factor") {
-    centred_sample(variable$points, variable$kernel, center)
-  } else {
-    x <- check_data(x, variable$name)
-    if (is.null(variable$values)) {
-      centred_sample(x, variable$kernel, center)
-    } else {
-      centred_sample(new_gram(variable$values, variable$kernel, x), NULL,
-                     center)
-    }
-  }
-  sample$given <- variable$what == "gram"
-  if (variable$what == "factor") sample$levels <- as.character(unique(x))
-  sample
-}
-
-fit_cov <- function(variables, data, centers, estimator, lambda, select) {
-  samples <- Map(operator_sample, variables, data, centers)
-  names(samples) <- names(variables)
+fit_cov <- function(variables, centers, estimator) {
+  samples <- Map(\(variable, center) centred_sample(variable$sample, center),
+                 variables, centers)
   h <- centred_product(samples)
   # Where no point is away from all means the operator is 0.
   away <- Reduce(pmin, lapply(samples, centred_diagonal))
   check_squares(sum(diag(h)), all(away <= 0))
-  fit <- cose_weights(h, estimator, lambda, select)
+  fit <- operator_weights(h, estimator)
   one <- length(samples) == 1L
   if (one) {
     fit$trace <- sum(fit$weights * centred_diagonal(samples[[1L]]))
@@ -335,18 +325,22 @@ fit_cov <- function(variables, data, centers, estimator, lambda, select) {
       leading_values(operator_svd(pairs[[1L]], pairs[[2L]], fit$weights))
     })
   }
-  # A gram that was formed on the way is not kept.
-  fit$variables <- lapply(samples, \(sample) {
-    if (!sample$given) {
-      sample["gram"] <- list(NULL)
-      sample$mean["gram"] <- list(NULL)
-    }
-    sample
-  })
+  fit$variables <- Map(\(variable, sample) {
+    c(variable[names(variable) != "sample"], centred_fields(sample))
+  }, variables, samples)
   fit
 }
 
-new_kme_cov <- function(fit, ncomp, arguments, several) {
+# The variables of a fit under other names.
+name_variables <- function(variables, names) {
+  variables <- Map(\(variable, name) {
+    variable$name <- name
+    variable
+  }, variables, names)
+  stats::setNames(variables, names)
+}
+
+new_kme_cov <- function(fit, estimator, ncomp, arguments, several) {
   if (!is.null(ncomp)) {
     if (ncomp > fit$rank) {
       warn_kernmean("'ncomp' is ", ncomp, ", more than the rank of the ",
@@ -359,10 +353,8 @@ new_kme_cov <- function(fit, ncomp, arguments, several) {
     }
   }
   structure(
-    c(fit, list(n = fit$variables[[1L]]$n, center = arguments$center,
+    c(fit, list(estimator = estimator, n = fit$variables[[1L]]$sample$n,
                 several = several, arguments = arguments)),
     class = "kme_cov"
   )
 }
-
-# --- Weights and spectrum of the operator ----------------------------------

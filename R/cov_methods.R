@@ -7,8 +7,8 @@
 #' @param side For two variables: scores on the singular functions of the first
 #'   (`"left"`) or of the second (`"right"`).
 #' @export
-predict.kme_cov <- function(object, newdata, type = c("scores", "value"), ...,
-                            side = c("left", "right"), ncomp = NULL) {
+predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
+                            ncomp = NULL, ..., side = c("left", "right")) {
   check_dots(...)
   type <- check_choice(type, c("scores", "value"), "type")
   d <- length(object$variables)
@@ -42,11 +42,11 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"), ...,
   variable <- object$variables[[which]]
   if (missing(newdata)) {
     scores <- centred_matrix(variable) %*% v
-    names <- rownames(variable$x)
+    names <- rownames(variable$sample$x)
   } else {
-    new <- new_values(object, newdata, which)[[1L]]
+    new <- read_values(object, newdata, which)[[1L]]
     scores <- if (ncol(v) == 0L) {
-      matrix(0, new_rows(new), 0L)
+      matrix(0, new$m, 0L)
     } else {
       centred_apply(variable, new, v)$value
     }
@@ -62,20 +62,20 @@ operator_value <- function(object, newdata) {
   samples <- object$variables
   if (is.null(newdata)) {
     value <- drop(centred_product(samples) %*% object$weights)
-    return(stats::setNames(value, rownames(samples[[1L]]$x)))
+    return(stats::setNames(value, rownames(samples[[1L]]$sample$x)))
   }
   newdata <- newdata[[1L]]
   if (length(samples) == 1L) {
     if (is_several(newdata) && length(newdata) == 2L) {
-      new <- lapply(unname(newdata), \(z) new_values(object, z, 1L)[[1L]])
+      new <- lapply(unname(newdata), \(z) read_values(object, z, 1L)[[1L]])
     } else {
-      new <- rep(new_values(object, newdata, 1L), 2L)
+      new <- rep(read_values(object, newdata, 1L), 2L)
     }
     samples <- rep(samples, 2L)
   } else {
-    new <- new_values(object, newdata, seq_along(samples))
+    new <- read_values(object, newdata, seq_along(samples))
   }
-  rows <- vapply(new, new_rows, 1L)
+  rows <- vapply(new, \(z) z$m, 1L)
   if (any(rows != rows[1L])) {
     stop_input("'newdata' must have as many rows for each variable, not ",
                paste(rows, collapse = " and "))
@@ -91,20 +91,8 @@ operator_value <- function(object, newdata) {
   stats::setNames(value, new[[1L]]$names)
 }
 
-new_rows <- function(new) nrow(if (is.null(new$z)) new$values else new$z)
-
-# L^c of some rows of new values, whose mean embedding is `at`.
-centred_cross <- function(sample, new, at, rows) {
-  own <- if (is.null(new$z)) {
-    new$values[rows, , drop = FALSE]
-  } else {
-    fold_store(sample$kernel, new$z[rows, , drop = FALSE], sample$x)
-  }
-  own - outer(at[rows] - sample$norm2, sample$at, `+`)
-}
-
-# New values of the variables `which`, as of centred_newdata().
-new_values <- function(object, newdata, which) {
+# New points of the variables `which`.
+read_values <- function(object, newdata, which) {
   labels <- names(object$variables)
   d <- length(labels)
   if (!is.null(object$terms) && is.data.frame(newdata)) {
@@ -127,19 +115,17 @@ new_values <- function(object, newdata, which) {
     }
     newdata <- list(newdata)
   }
-  Map(\(z, variable, label) {
-    if (is.null(variable$levels)) {
-      centred_newdata(variable, z)
-    } else {
-      list(z = level_indicators(z, variable$levels, label))
-    }
-  }, newdata, object$variables[which], labels[which], USE.NAMES = FALSE)
+  Map(\(z, l) variable_newdata(object$variables[[l]], z, labels[l]), newdata,
+      which, USE.NAMES = FALSE)
 }
 
 # --- Methods ---------------------------------------------------------------
 
 #' @export
-coef.kme_cov <- function(object, ...) object$weights
+coef.kme_cov <- function(object, ...) {
+  check_dots(...)
+  object$weights
+}
 
 #' @rdname kme_cov
 #' @export
@@ -147,62 +133,46 @@ update.kme_cov <- function(object, ...) {
   changes <- list(...)
   check_changes(changes)
   arguments <- object$arguments
-  samples <- object$variables
+  variables <- object$variables
   same_data <- !any(c("x", "y") %in% names(changes))
   if ("data" %in% names(changes) && !is.null(object$terms)) {
-    terms <- seq_along(samples)
-    data <- lapply(terms, \(l) {
+    data <- lapply(seq_along(variables), \(l) {
       read_term(object$terms, changes$data, l, "data")
     })
-    names(data) <- names(samples)
+    names(data) <- names(variables)
     changes$x <- if (length(data) == 1L) data[[1L]] else data
     changes$data <- NULL
   }
-  sides <- if (!object$several) c("x", "y")[seq_along(samples)]
+  sides <- if (!object$several) c("x", "y")[seq_along(variables)]
   if (!is.null(changes[["kernel"]])) {
-    plain <- vapply(samples, \(sample) is.null(sample$levels), logical(1))
+    plain <- !vapply(variables, is_factor_variable, NA)
     names <- if (object$several) "kernel_x" else paste0("kernel_", sides[plain])
     changes[names] <- rep(list(changes[["kernel"]]), length(names))
     changes[["kernel"]] <- NULL
   }
   for (l in seq_along(sides)) {
     name <- paste0("kernel_", sides[l])
-    if (!sides[l] %in% names(changes)) {
-      arguments[sides[l]] <- list(
-        sample_data(samples[[l]], name %in% names(changes))
-      )
-      arguments[name] <- list(sample_kernel(samples[[l]]))
-    } else if (has_own_kernel(changes[[sides[l]]])) {
-      arguments[name] <- list(NULL)
-    }
+    given <- changes[[sides[l]]]
+    arguments[name] <- list(if (!sides[l] %in% names(changes)) {
+      variable_kernel(variables[[l]])
+    } else if (!has_own_kernel(given)) {
+      kernel_for(given, arguments[[name]], variables[[l]]$sample)
+    })
+    arguments[sides[l]] <- list(
+      variable_input(variables[[l]], name %in% names(changes))
+    )
   }
   if (is.null(sides) && !"x" %in% names(changes)) {
     rekernel <- "kernel_x" %in% names(changes)
-    arguments$x <- lapply(samples, sample_data, rekernel)
-    arguments$kernel_x <- lapply(samples, sample_kernel)
+    arguments$x <- lapply(variables, variable_input, rekernel)
+    arguments$kernel_x <- lapply(variables, variable_kernel)
   }
-  fit <- do.call(kme_cov.default,
-                 merge_changes(arguments, changes, "estimator"))
+  fit <- do.call(kme_cov.default, merge_changes(arguments, changes))
   if (same_data) {
-    names(fit$variables) <- names(samples)
+    fit$variables <- name_variables(fit$variables, names(variables))
     fit$terms <- object$terms
   }
   fit
-}
-
-# What a sample was made from; with other kernels to come, its points.
-sample_data <- function(sample, rekernel) {
-  if (!is.null(sample$levels)) {
-    factor(sample$levels[max.col(sample$x)], sample$levels)
-  } else if (sample$given && !(rekernel && !is.null(sample$x))) {
-    sample$gram
-  } else {
-    sample$x
-  }
-}
-
-sample_kernel <- function(sample) {
-  if (is.null(sample$levels) && !sample$given) sample$kernel
 }
 
 cov_title <- function(object) {
@@ -210,78 +180,66 @@ cov_title <- function(object) {
   paste0(
     if (d > 2L) paste("Tensor of order", d) else
       c("Covariance operator", "Cross-covariance operator")[d],
-    switch(object$estimator, kme = ", empirical",
-           skmse = ", simple shrinkage (S-COSE)",
-           fkmse = ", flexible shrinkage (F-COSE)")
+    ", ", operator_words(object$estimator)
   )
 }
 
 # "150 points; x: 2 columns, y: factor of 3 levels"
 describe_variables <- function(object) {
-  what <- vapply(object$variables, \(variable) {
-    if (!is.null(variable$levels)) {
-      count <- length(variable$levels)
-      paste0("factor of ", count, " level", if (count > 1L) "s")
-    } else if (is.null(variable$x)) {
-      "Gram matrix"
-    } else {
-      count <- ncol(variable$x)
-      paste0(count, " column", if (count > 1L) "s")
-    }
-  }, "")
-  strwrap(paste0(object$n, " points; ",
+  what <- vapply(object$variables, describe_variable, "")
+  strwrap(paste0(count_of(object$n, "point"), "; ",
                  paste0(names(what), ": ", what, collapse = ", ")),
           exdent = 2L)
 }
 
-# The kernel of a variable on one line, if need be without its rule.
-describe_kernel <- function(variable, label) {
-  if (!is.null(variable$levels) || is.null(variable$kernel)) {
+# What features are centred by: NULL for their averages.
+describe_centres <- function(object, digits) {
+  means <- lapply(object$variables, \(variable) variable$mean)
+  plain <- vapply(means, \(mean) {
+    is_average(mean$estimator) && is.null(mean$sample$weights)
+  }, NA)
+  if (all(plain)) {
     return(NULL)
   }
-  line <- paste0(label, ": ", format_kernel(variable$kernel))
-  if (nchar(line) <= 80L) {
-    return(line)
+  words <- unique(vapply(means, describe_mean, "", digits))
+  if (length(words) > 1L) {
+    words <- unique(sub(", lambda = .*", "", words))
   }
-  variable$kernel$rule <- NULL
-  paste0(label, ": ", format_kernel(variable$kernel))
+  paste("centre:", paste(words, collapse = "; "))
 }
 
-#' @rdname kme_cov
-#' @param digits Significant digits.
-#' @export
-print.kme_cov <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  cat(cov_title(x), "\n", sep = "")
-  labels <- names(x$variables)
-  kernels <- unlist(Map(describe_kernel, x$variables, labels))
-  centres <- unique(vapply(x$variables, \(v) describe_centre(v$mean, digits),
-                           ""))
-  if (length(centres) > 1L) {
-    centres <- unique(sub(", lambda = .*", "", centres))
-  }
-  plain <- identical(centres, "kernel mean (KME)")
-  room <- if (plain) 3L else 2L
+# The kernels of the variables, as many lines as there is room for.
+describe_kernels <- function(object, room) {
+  kernels <- unlist(Map(variable_lines, object$variables,
+                        names(object$variables)))
   if (length(kernels) > room) {
     more <- length(kernels) - room + 1L
     kernels <- c(kernels[seq_len(room - 1L)],
                  paste("and", more, "more kernels"))
   }
-  cat(describe_variables(x), kernels,
-      if (!plain) paste("centre:", paste(centres, collapse = "; ")),
-      sep = "\n")
-  if (x$estimator != "kme") {
-    lines <- describe_shrinkage(x, digits)
-    lines <- gsub("the KME", "the empirical operator", lines, fixed = TRUE)
-    cat(gsub("the target", "0", lines, fixed = TRUE), sep = "\n")
-  }
-  cat("Hilbert-Schmidt norm ", format(sqrt(max(0, x$norm2)), digits = digits),
-      "\n", sep = "")
+  kernels
+}
+
+#' @rdname kme_cov
+#' @param digits Significant digits.
+#' @export
+print.kme_cov <- function(x, digits = digits_shown(), ...) {
+  centres <- describe_centres(x, digits)
+  say(
+    cov_title(x), describe_variables(x),
+    describe_kernels(x, if (is.null(centres)) 3L else 2L), centres,
+    est_lines(x$estimator, x, digits, "the empirical operator", "0"),
+    paste("Hilbert-Schmidt norm", format(sqrt(max(0, x$norm2)),
+                                         digits = digits))
+  )
   if (!is.null(x$values)) {
     leading <- x$values[seq_len(min(5L, length(x$values)))]
-    cat(if (length(labels) == 1L) "eigenvalues" else "singular values",
-        if (length(leading)) paste0(": ", paste(
-          format(leading, digits = digits), collapse = " "
-        )), " (rank ", x$rank, ")\n", sep = "")
+    say(paste0(
+      if (length(x$variables) == 1L) "eigenvalues" else "singular values",
+      if (length(leading)) paste0(": ", paste(format(leading, digits = digits),
+                                              collapse = " ")),
+      " (rank ", x$rank, ")"
+    ))
   }
   invisible(x)
 }
@@ -289,6 +247,7 @@ print.kme_cov <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 #' @rdname kme_cov
 #' @export
 summary.kme_cov <- function(object, ...) {
+  check_dots(...)
   values <- object$values
   table <- if (!is.null(values)) {
     one <- length(object$variables) == 1L
@@ -303,9 +262,7 @@ summary.kme_cov <- function(object, ...) {
 }
 
 #' @export
-print.summary.kme_cov <- function(x, digits = max(3L,
-                                                  getOption("digits") - 3L),
-                                  ...) {
+print.summary.kme_cov <- function(x, digits = digits_shown(), ...) {
   fit <- x$fit
   print(fit, digits = digits)
   if (!is.null(x$values)) {
@@ -317,38 +274,32 @@ print.summary.kme_cov <- function(x, digits = max(3L,
     print(utils::head(x$values, 10L), digits = digits)
     if (nrow(x$values) > 10L) cat("and", nrow(x$values) - 10L, "more\n")
   }
-  if (fit$estimator != "kme") {
-    cat("\nWeights times n:\n")
-    print(quantile(fit$n * fit$weights), digits = digits)
-    cat(sum(fit$weights < 0), " negative; sum ",
-        format(sum(fit$weights), digits = digits), "\n", sep = "")
-  }
+  if (!is_average(fit$estimator)) print_weights(fit, digits)
   invisible(x)
 }
 
 #' @rdname kme_cov
 #' @param type For `predict()` `"scores"` or `"value"`; for `plot()` what to
 #'   draw, also as the second argument, by default the first that applies.
-#' @param group For a plot of scores: a factor or vector of n values, for
+#' @param groups For a plot of scores: a factor or vector of n values, for
 #'   colours and a legend.
 #' @export
 plot.kme_cov <- function(x, y, type = c("spectrum", "selection", "scores",
-                                        "weights"), group = NULL, ...) {
-  group <- check_group(group, x$n)
-  types <- c("spectrum", "selection", "scores", "weights")
-  type <- if (!missing(y)) {
-    check_choice(y, types, "type")
-  } else if (!missing(type)) {
-    check_choice(type, types, "type")
-  } else if (length(x$values)) {
-    "spectrum"
-  } else if (!is.null(x$score)) {
-    "selection"
-  } else {
-    "weights"
-  }
-  if (!is.null(group) && type != "scores") {
-    stop_input("'group' must be NULL but for type \"scores\"")
+                                        "weights"), groups = NULL, ...) {
+  type <- plot_type(
+    c("spectrum", "selection", "scores", "weights"), if (!missing(y)) y,
+    if (!missing(type)) type,
+    if (length(x$values)) {
+      "spectrum"
+    } else if (!is.null(x$score)) {
+      "selection"
+    } else {
+      "weights"
+    }
+  )
+  groups <- check_groups(groups, x$n)
+  if (!is.null(groups) && type != "scores") {
+    stop_input("'groups' must not be given but for type \"scores\"")
   }
   if (type %in% c("spectrum", "scores") && !length(x$values)) {
     stop_input("'type' must not be \"", type, "\" for an operator without a ",
@@ -357,7 +308,7 @@ plot.kme_cov <- function(x, y, type = c("spectrum", "selection", "scores",
   switch(type,
     spectrum = plot_values(x, ...),
     selection = plot_selection(x, ...),
-    scores = plot_operator_scores(x, group, ...),
+    scores = plot_operator_scores(x, groups, ...),
     weights = draw(plot_weights, list(object = x, main = cov_title(x)), ...)
   )
 }
@@ -374,7 +325,7 @@ plot_values <- function(object, ...) {
   invisible(object$values)
 }
 
-plot_operator_scores <- function(object, group, ...) {
+plot_operator_scores <- function(object, groups, ...) {
   if (length(object$variables) == 1L) {
     shown <- predict(object, ncomp = min(2L, length(object$values)))
     if (ncol(shown) == 1L) shown <- cbind(index = seq_len(object$n), shown)
@@ -384,7 +335,7 @@ plot_operator_scores <- function(object, group, ...) {
                    right = predict(object, ncomp = 1L, side = "right")[, 1L])
     labels <- paste("first singular function of", names(object$variables))
   }
-  draw_groups(shown, group, list(
+  draw_groups(shown, groups, list(
     xlab = labels[1L], ylab = labels[2L],
     main = paste("Scores:", tolower(sub(",.*", "", cov_title(object))))
   ), list(...), lines_at = c(0, 0))

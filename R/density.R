@@ -47,10 +47,13 @@
 #' far from 0 see little but how far they are: centre the columns. MKME and
 #' MMKME need the RBF kernel.
 #'
-#' `kernel_rbf("validate")` chooses the squared bandwidth among the squared
-#' median distance times \eqn{4^{-2}, 4^{-1.5}, \ldots, 4}{4^(-2), 4^(-1.5),
-#' ..., 4}, by the mean log density of a share `validate` of the points that is
-#' held out of these fits; what is returned is fitted to all points.
+#' With `bandwidths` several RBF kernels are compared by the mean log density of
+#' a share `validate` of the points that is held out of these fits; what is
+#' returned is fitted to all points. `"validate"` chooses the squared bandwidth
+#' among that of `kernel` (the squared median distance by default) times
+#' \eqn{4^{-2}, 4^{-1.5}, \ldots, 4}{4^(-2), 4^(-1.5), ..., 4}. Of bandwidths
+#' that are equally good the first one is taken, with `"validate"` the one
+#' nearest to that of `kernel`.
 #'
 #' The points held out and the starts of k-means are random: call [set.seed()]
 #' first for the same result again. Few points held out are a rough guide:
@@ -79,20 +82,24 @@
 #'
 #' @param x The points: a numeric matrix, a data frame of numeric columns or a
 #'   vector (one column); a [gram()] of points; or a formula without response.
-#' @param m Number of components, at most the number of distinct points; that of
-#'   `start` where it is given.
 #' @param kernel An RBF kernel, or a linear or polynomial kernel up to degree 3;
 #'   must not be given with a `gram` or a fit of [kme()].
-#' @param estimator What is matched: the name of an estimator of [kme()], or a
-#'   fit of [kme()] on the points of `x`, without target.
+#' @param estimator What is matched: the name of an estimator, an object such as
+#'   [est_skmse()] or a function of your own (see there), or a fit of [kme()] on
+#'   the points of `x`; without target, as the mixture is matched to weights on
+#'   the points.
+#' @param m Number of components, at most the number of distinct points; that of
+#'   `start` where it is given.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
+#' @param bandwidths `NULL` for the bandwidth of `kernel`; `"validate"`, or at
+#'   least two positive numbers, for the best of several. Not with a `gram` or a
+#'   fit of [kme()].
 #' @param optimize `"weights"`, or `"all"` for means and variances too.
 #' @param nstart Number of random starts of k-means.
 #' @param validate Share of the points held out to stop `optimize = "all"` and
-#'   to choose the bandwidth of `kernel_rbf("validate")`, a number from 0 up to
-#'   0.9. `NULL` is 0.2 where there is something to decide, else 0, which is
-#'   then the only value.
+#'   to choose among `bandwidths`, a number from 0 up to 0.9. `NULL` is 0.2
+#'   where there is something to decide, else 0, which is then the only value.
 #' @param start Where to start instead: a fit of `kme_density()`, or a list with
 #'   `weights` (m numbers that sum to 1), `means` (m by d) and `variances` (m
 #'   positive numbers). A start found with the points that are held out flatters
@@ -118,14 +125,15 @@
 #'   number of steps (the fit to all points may have converged in fewer); `NULL`
 #'   for `optimize = "weights"`}
 #' \item{heldout}{the rows held out, or `NULL`}
-#' \item{bandwidths}{for `kernel_rbf("validate")` a data frame of the bandwidths
-#'   tried and their `heldout`, else `NULL`}
+#' \item{bandwidths}{a data frame of the bandwidths tried and their `heldout`,
+#'   or `NULL`}
 #' \item{mean}{the estimate that was matched, a fit of [kme()]}
 #' \item{kernel}{the kernel with its bandwidth as a number}
-#' \item{x, gram, n, m}{the points, the `gram` if one was given, their number,
-#'   that of the components}
-#' \item{estimator, optimize, validate, floor}{what was asked for; `floor` as a
-#'   variance}
+#' \item{sample}{the sample: a list with the points `x`, the `gram` if one was
+#'   given, and its `kernel`}
+#' \item{n, m}{the number of points and that of components}
+#' \item{estimator}{the estimator as an object, see [est_kme()]}
+#' \item{optimize, validate, floor}{what was asked for; `floor` as a variance}
 #' \item{terms, arguments}{the terms of a formula; all arguments}
 #'
 #' @section Methods:
@@ -135,7 +143,7 @@
 #' draws `nsim` points, a matrix. `summary()` lists the components.
 #' [plot()][plot.kme_density] draws the density. `update()` fits again with
 #' other arguments, on the same points with the same bandwidth unless `x` (or
-#' `data` for a fit by formula) or `kernel` is given.
+#' `data` for a fit by formula), `kernel` or `bandwidths` is given.
 #'
 #' @references
 #' Song, L., Zhang, X., Smola, A., Gretton, A. and Schölkopf, B. (2008).
@@ -147,7 +155,7 @@
 #' (2014). Kernel mean estimation and Stein effect. *Proceedings of the 31st
 #' International Conference on Machine Learning*. Section 4.2.
 #' \doi{10.48550/arXiv.1306.0842}
-#' @seealso [plot.kme_density()]; [kme()] for the estimators.
+#' @seealso [plot.kme_density()]; [kme()] and [est_kme()] for the estimators.
 #' @family densities
 #' @examples
 #' set.seed(1)
@@ -166,7 +174,9 @@
 #' # How many components? By the log density of points that are held out.
 #' x <- scale(faithful)
 #' out <- sample(nrow(x), 70)
-#' sapply(1:5, \(m) mean(predict(kme_density(x[-out, ], m), x[out, ], "log")))
+#' sapply(1:5, \(m) {
+#'   mean(predict(kme_density(x[-out, ], m = m), x[out, ], "log"))
+#' })
 #' @export
 kme_density <- function(x, ...) {
   UseMethod("kme_density")
@@ -174,20 +184,26 @@ kme_density <- function(x, ...) {
 
 #' @rdname kme_density
 #' @export
-kme_density.default <- function(x, m = 10, kernel = kernel_rbf(),
-                                estimator = c("kme", "skmse", "fkmse", "mkme",
-                                              "mmkme"),
-                                ..., optimize = c("weights", "all"),
-                                nstart = 50, validate = NULL, start = NULL,
-                                floor = 0.01) {
+kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
+                                m = 10, ..., bandwidths = NULL,
+                                optimize = c("weights", "all"), nstart = 50,
+                                validate = NULL, start = NULL, floor = 0.01) {
   check_dots(...)
   if (missing(x)) stop_input("'x' must be given: the sample")
-  given <- if (missing(kernel)) NULL else check_kernel(kernel)
+  given <- if (!missing(kernel)) {
+    check_kernel(kernel, hint = if (is.numeric(kernel)) {
+      "; the number of components is given by name, as in m = 3"
+    } else {
+      estimator_hint(kernel)
+    })
+  }
   optimize <- check_choice(optimize, c("weights", "all"), "optimize")
   nstart <- check_count(nstart, "nstart")
   floor <- check_number(floor, "floor", positive = TRUE)
-  sample <- density_sample(x, given, estimator)
-  share <- check_validate(validate, optimize, sample$kernel)
+  check_bandwidths(bandwidths)
+  if (!inherits(estimator, "kme")) estimator <- read_estimator(estimator)
+  sample <- density_sample(x, given, estimator, bandwidths)
+  share <- check_validate(validate, optimize, estimator, !is.null(bandwidths))
   lowest <- floor * check_spread(sample$x)
   if (!in_reach(lowest)) {
     stop_input("'floor' must be a share of the variance such as 0.01, not ",
@@ -196,15 +212,17 @@ kme_density.default <- function(x, m = 10, kernel = kernel_rbf(),
   first <- check_start(start, sample$x)
   count <- check_mixture_size(m, missing(m), first)
   plan <- list(
-    optimize = optimize, lowest = lowest,
+    estimator = estimator, optimize = optimize, lowest = lowest,
+    kernels = candidate_kernels(bandwidths, sample$kernel),
     begin = \(x, ...) {
       if (is.null(first)) kmeans_start(x, count, nstart, lowest, ...) else first
     }
   )
   found <- fit_density(sample, plan, share)
-  new_kme_density(found, sample, plan, share, list(
-    m = count, kernel = given, estimator = estimator, optimize = optimize,
-    nstart = nstart, validate = validate, start = first, floor = floor
+  new_kme_density(found, plan, share, list(
+    m = count, kernel = given, bandwidths = bandwidths, estimator = estimator,
+    optimize = optimize, nstart = nstart, validate = validate, start = first,
+    floor = floor
   ))
 }
 
@@ -219,7 +237,8 @@ kme_density.formula <- function(formula, data = NULL, subset, na.action, ...) {
   fit
 }
 
-new_kme_density <- function(found, sample, plan, share, arguments) {
+new_kme_density <- function(found, plan, share, arguments) {
+  sample <- found$sample
   columns <- colnames(sample$x)
   named <- \(q) {
     if (!is.null(columns)) colnames(q$means) <- columns
@@ -232,12 +251,11 @@ new_kme_density <- function(found, sample, plan, share, arguments) {
         distance2 = max(0, found$mean$norm2 + found$best$objective),
         start = named(found$start), path = found$path, steps = found$steps,
         heldout = found$heldout, bandwidths = found$bandwidths,
-        mean = found$mean, kernel = found$mean$kernel, x = sample$x,
-        gram = sample$gram, n = nrow(sample$x),
-        m = length(found$best$weights), estimator = found$mean$estimator,
-        optimize = plan$optimize,
-        validate = share,
-        floor = plan$lowest, terms = NULL, arguments = arguments
+        mean = found$mean, kernel = sample$kernel, sample = sample,
+        n = sample$n, m = length(found$best$weights),
+        estimator = found$mean$estimator, optimize = plan$optimize,
+        validate = share, floor = plan$lowest, terms = NULL,
+        arguments = arguments
       )
     ),
     class = "kme_density"
@@ -246,11 +264,11 @@ new_kme_density <- function(found, sample, plan, share, arguments) {
 
 # --- Arguments ---------------------------------------------------------------
 
-# The share of the points that is held out.
-check_validate <- function(validate, optimize, kernel) {
-  searched <- identical(kernel$bandwidth, "validate")
+# The share of the points that is held out; `searched`: is a bandwidth to be
+# chosen?
+check_validate <- function(validate, optimize, estimator, searched) {
   if (is.null(validate)) {
-    return(if (optimize == "all" || searched) 0.2 else 0)
+    validate <- if (optimize == "all" || searched) 0.2 else 0
   }
   validate <- check_number(validate, "validate")
   if (validate > 0.9) {
@@ -262,69 +280,102 @@ check_validate <- function(validate, optimize, kernel) {
                "to its end; choose optimize = \"all\"")
   }
   if (validate == 0 && searched) {
-    stop_input("'validate' must be positive for kernel_rbf(\"validate\")")
+    stop_input("'validate' must be positive to choose among 'bandwidths'")
+  }
+  if (validate > 0 && !is.null(estimator$sample$weights)) {
+    stop_input("'validate' must be 0 where 'estimator' is a fit with weights ",
+               "of its own")
   }
   validate
 }
 
-# list(x, gram, kernel, estimator): the kernel with its bandwidth as a number or
-# "validate", the estimator a name or a fit.
-density_sample <- function(x, kernel, estimator) {
-  fitted <- inherits(estimator, "kme")
-  if (!fitted) estimator <- check_estimator(estimator)
-  gram <- NULL
-  if (inherits(x, "gram")) {
-    if (is.null(x$x) || is.null(x$kernel)) {
-      stop_input("'x' must hold points, not a matrix of kernel values")
-    }
-    if (!is.null(kernel)) {
-      stop_input("'kernel' must not be given when 'x' is a gram")
-    }
-    gram <- x
-    kernel <- gram$kernel
-    x <- gram$x
-  } else {
-    x <- check_data(x)
-    warn_symmetric(x)
+check_bandwidths <- function(bandwidths) {
+  several <- is.numeric(bandwidths) && length(unique(bandwidths)) > 1L &&
+    all(is.finite(bandwidths) & bandwidths > 0)
+  if (!is.null(bandwidths) && !identical(bandwidths, "validate") && !several) {
+    stop_input("'bandwidths' must be NULL, \"validate\" or at least two ",
+               "positive numbers, not ", describe(bandwidths))
   }
-  if (fitted) kernel <- check_fit(estimator, x, kernel, gram)
-  if (is.null(kernel)) kernel <- kernel_rbf()
-  check_closed_form(kernel)
-  if (kernel$family != "rbf" &&
-        (if (fitted) estimator$estimator else estimator) %in%
-          marginal_estimators) {
-    stop_input(
-      "'kernel' must be an RBF kernel for the density by a marginalized ",
-      "estimator (\"mkme\", \"mmkme\"), not ", format_kernel(kernel)
-    )
-  }
-  if (!identical(kernel$bandwidth, "validate")) {
-    kernel <- fit_kernel(kernel, x)
-    if (!all(in_reach(kernel$bandwidth^2))) {
-      stop_kernmean("numeric", "squared bandwidths over- or underflow; ",
-                    "rescale the columns of 'x'")
-    }
-  }
-  list(x = x, gram = gram, kernel = kernel, estimator = estimator)
 }
 
-# A fit in place of an estimator's name brings its kernel.
-check_fit <- function(fit, x, kernel, gram) {
-  if (!identical(unname(fit$x), unname(x))) {
+# The points with their kernel; a fit in place of an estimator brings its own.
+density_sample <- function(x, kernel, estimator, bandwidths) {
+  fitted <- inherits(estimator, "kme")
+  if (!is.null(bandwidths) && (fitted || brings_kernel(x))) {
+    stop_input("'bandwidths' must be NULL when ",
+               if (fitted) "'estimator' is a fit" else "'x' is a gram",
+               ", which has its own kernel")
+  }
+  sample <- if (fitted && !brings_kernel(x)) {
+    points_sample(check_data(x), estimator$kernel)
+  } else {
+    read_sample(x, kernel, default = if (is.numeric(bandwidths)) {
+      kernel_rbf(bandwidths[1L])
+    })
+  }
+  sample_points(sample, "'x' must hold points, not a matrix of kernel values")
+  if (!is.null(estimator$target)) {
+    stop_input("'estimator' must have no target: a mixture is matched to ",
+               "weights on the points")
+  }
+  if (fitted) check_fit(estimator, sample, kernel)
+  check_density_kernel(sample$kernel, if (fitted) estimator$estimator else
+    estimator, !is.null(bandwidths))
+  sample
+}
+
+# A fit must be one to the points, with the kernel that they have.
+check_fit <- function(fit, sample, kernel) {
+  if (!identical(unname(fit$sample$x), unname(sample$x))) {
     stop_input("'estimator' must be a fit of kme() on the points of 'x'")
   }
-  if (!is.null(fit$target) && fit$target_weight != 0) {
-    stop_input("'estimator' must be a fit of kme() without target")
-  }
-  if (is.null(gram) && !is.null(kernel)) {
+  if (!is.null(kernel)) {
     stop_input("'kernel' must not be given when 'estimator' is a fit, which ",
                "has its own")
   }
-  if (!is.null(gram) && !same_kernel(fit$kernel, kernel, ncol(x))) {
+  if (!same_kernel(fit$kernel, sample$kernel, ncol(sample$x))) {
     stop_input("'estimator' must be a fit with the kernel of the gram, ",
-               format_kernel(kernel), ", not ", format_kernel(fit$kernel))
+               format_kernel(sample$kernel), ", not ",
+               format_kernel(fit$kernel))
   }
-  fit$kernel
+}
+
+check_density_kernel <- function(kernel, estimator, searched) {
+  check_closed_form(kernel)
+  if (searched && !(is_rbf(kernel) && length(kernel$bandwidth) == 1L)) {
+    stop_input("'kernel' must be an RBF kernel with one bandwidth when ",
+               "'bandwidths' is given, not ", format_kernel(kernel))
+  }
+  if (!is_rbf(kernel) && "noise" %in% names(estimator)) {
+    stop_input("'kernel' must be an RBF kernel for the density by estimator ",
+               "\"", estimator$name, "\", which has noise, not ",
+               format_kernel(kernel))
+  }
+  if (!all(in_reach(kernel$bandwidth^2))) {
+    stop_kernmean("numeric", "squared bandwidths over- or underflow; ",
+                  "rescale the columns of 'x'")
+  }
+}
+
+# The kernels to choose from, the best one on equal terms first; one if there is
+# nothing to choose.
+candidate_kernels <- function(bandwidths, kernel) {
+  if (is.null(bandwidths)) {
+    return(list(kernel))
+  }
+  if (is.character(bandwidths)) {
+    bandwidths <- kernel$bandwidth * 2^c(0, -0.5, 0.5, -1, 1, -1.5, -2)
+  }
+  lapply(bandwidths, \(bandwidth) {
+    kernel$bandwidth <- bandwidth
+    kernel$rule <- paste0("held-out likelihood",
+                          if (bandwidth == min(bandwidths)) {
+                            ", the smallest tried"
+                          } else if (bandwidth == max(bandwidths)) {
+                            ", the largest tried"
+                          })
+    kernel
+  })
 }
 
 # The mean variance of the columns.

@@ -1,41 +1,45 @@
 # The fit behind kme_density(). A mixture is list(weights: m, means: m x d,
 # variances: m), with `objective` = J where it has been computed.
 
-# list(best, start, mean: the estimate matched, path, steps, heldout,
-# bandwidths). `plan` is list(optimize, lowest: the floor of variances, begin: a
-# function of the points that gives the start). A share of the points is held
-# out of first fits, which choose the bandwidth and where to stop; the fit to
-# all points then goes as far.
+# list(best, start, sample: with the kernel that was chosen, mean: the estimate
+# matched, path, steps, heldout, bandwidths). `plan` is list(estimator: an
+# object or a fit to the sample, kernels: to choose from, optimize, lowest: the
+# floor of variances, begin: a function of the points that gives the start). A
+# share of the points is held out of first fits, which choose the kernel and
+# where to stop; the fit to all points then goes as far.
 fit_density <- function(sample, plan, share) {
   x <- sample$x
   # First, so that the start does not depend on what is held out.
   start <- plan$begin(x)
   if (share == 0) {
-    return(fit_points(sample, x, sample$kernel, start, plan))
+    return(c(list(sample = sample), fit_points(sample, start, plan)))
   }
-  searched <- identical(sample$kernel$bandwidth, "validate")
-  rows <- heldout_rows(nrow(x), share)
-  kept <- x[-rows, , drop = FALSE]
+  rows <- heldout_rows(sample$n, share)
   out <- x[rows, , drop = FALSE]
-  check_kept(kept, sample$estimator)
-  first <- plan$begin(kept, " that are not held out (by 'validate')")
-  kernels <- if (searched) validation_kernels(x) else list(sample$kernel)
-  trials <- lapply(kernels, \(kernel) {
-    fit_points(sample, kept, kernel, first, plan, out)
+  kept <- points_sample(x[-rows, , drop = FALSE], sample$kernel)
+  part <- plan
+  if (inherits(plan$estimator, "kme")) {
+    part$estimator <- plan$estimator$estimator
+  }
+  check_kept(kept, part$estimator)
+  first <- plan$begin(kept$x, " that are not held out (by 'validate')")
+  trials <- lapply(plan$kernels, \(kernel) {
+    kept$kernel <- kernel
+    fit_points(kept, first, part, out)
   })
   scores <- vapply(trials, `[[`, numeric(1), "score")
   chosen <- which.min(scores)
-  fit <- fit_points(sample, x, kernels[[chosen]], start, plan,
-                    take = trials[[chosen]]$steps)
+  sample$kernel <- plan$kernels[[chosen]]
+  fit <- fit_points(sample, start, plan, take = trials[[chosen]]$steps)
   fit[c("path", "steps")] <- trials[[chosen]][c("path", "steps")]
   fit$heldout <- rows
-  if (searched) {
-    thetas <- vapply(kernels, `[[`, numeric(1), "bandwidth")
+  if (length(scores) > 1L) {
+    thetas <- vapply(plan$kernels, `[[`, numeric(1), "bandwidth")
     fit$bandwidths <- data.frame(bandwidth = thetas, heldout = scores)[
       order(thetas), ]
     rownames(fit$bandwidths) <- NULL
   }
-  fit
+  c(list(sample = sample), fit)
 }
 
 # Which of n points are held out, drawn at random.
@@ -45,34 +49,20 @@ heldout_rows <- function(n, share) {
 
 # What is left must still take the estimator.
 check_kept <- function(kept, estimator) {
-  if (nrow(kept) < 2L && !identical(estimator, "kme")) {
-    stop_input("'validate' must leave at least 2 points for estimator \"",
-               if (is.character(estimator)) estimator else estimator$estimator,
-               "\", not ", nrow(kept))
+  if (kept$n < 2L) {
+    tryCatch(est_fit(estimator, kept), kernmean_error_input = \(e) {
+      stop_input("'validate' must leave at least 2 points for estimator \"",
+                 estimator$name, "\", not ", kept$n)
+    })
   }
 }
 
-# Around the median, which comes first and so wins where all are as good.
-validation_kernels <- function(x) {
-  median <- fit_kernel(kernel_rbf(), x)$bandwidth
-  powers <- c(0, -0.5, 0.5, -1, 1, -1.5, -2)
-  lapply(powers, \(power) {
-    kernel <- kernel_rbf(median * 2^power)
-    kernel$rule <- paste0("held-out likelihood", if (power == -2) {
-      ", the smallest tried"
-    } else if (power == 1) {
-      ", the largest tried"
-    })
-    kernel
-  })
-}
-
-# The fit to the points x. With `out` these points decide where to stop, and
-# there is their `score` too; `take` says how far to go: "start", "weights" or a
+# The fit to a sample. With `out` these points decide where to stop, and there
+# is their `score` too; `take` says how far to go: "start", "weights" or a
 # number of steps.
-fit_points <- function(sample, x, kernel, start, plan, out = NULL,
-                       take = NULL) {
-  mean <- part_mean(sample, x, kernel)
+fit_points <- function(sample, start, plan, out = NULL, take = NULL) {
+  mean <- plan$estimator
+  if (!inherits(mean, "kme")) mean <- estimate_mean(sample, mean)
   match <- matcher(mean)
   first <- match(start)
   check_match(first)
@@ -87,26 +77,6 @@ fit_points <- function(sample, x, kernel, start, plan, out = NULL,
     found[names(further)] <- further
   }
   found
-}
-
-# The estimate of the kernel mean from the points that are kept.
-part_mean <- function(sample, kept, kernel) {
-  all <- nrow(kept) == nrow(sample$x)
-  estimator <- sample$estimator
-  if (!inherits(estimator, "kme")) {
-    if (all && !is.null(sample$gram)) {
-      return(kme.default(sample$gram, estimator = estimator))
-    }
-    return(kme.default(kept, kernel, estimator))
-  }
-  if (all) {
-    return(estimator)
-  }
-  if (!is.null(estimator$arguments$weights)) {
-    stop_input("'validate' must be 0 where 'estimator' is a fit with weights ",
-               "of its own")
-  }
-  update(estimator, x = kept, kernel = kernel)
 }
 
 # A function of mixtures: the mixture with J, G, g and the derivatives of J.
@@ -127,8 +97,9 @@ free_matcher <- function(mean, m) {
 
 estimate_arguments <- function(mean) {
   noise <- effective_noise(mean)
-  list(source = native_source(mean$kernel, mean$x), weights = mean$weights,
-       noise = if (is.null(noise)) numeric(ncol(mean$x)) else noise)
+  x <- mean$sample$x
+  list(source = native_source(mean$kernel, x), weights = mean$weights,
+       noise = if (is.null(noise)) numeric(ncol(x)) else noise)
 }
 
 # Free parameters of a mixture: weights by softmax, means, log variances.
@@ -266,7 +237,7 @@ match_all <- function(start, first, mean, match, plan, out, most) {
 # the root of `distance2`, from the squared norms of its derivatives; NULL for
 # polynomials.
 embedding_units <- function(q, kernel, distance2) {
-  if (kernel$family != "rbf") {
+  if (!is_rbf(kernel)) {
     return(NULL)
   }
   along <- drop(q$gram %*% q$weights)

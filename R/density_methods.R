@@ -10,24 +10,32 @@ predict.kme_density <- function(object, newdata, type = c("density", "log"),
                                 ...) {
   check_dots(...)
   type <- check_choice(type, c("density", "log"), "type")
-  z <- if (missing(newdata)) object$x else read_newdata(object, newdata)
-  value <- mixture_log(object, z)
-  stats::setNames(if (type == "log") value else exp(value), rownames(z))
+  new <- if (missing(newdata)) {
+    own_points(object$sample)
+  } else {
+    sample_newdata(object$sample, newdata, object$terms)
+  }
+  value <- mixture_log(object, new$z)
+  stats::setNames(if (type == "log") value else exp(value), new$names)
 }
 
 #' @importFrom stats logLik
 #' @export
 logLik.kme_density <- function(object, ...) {
+  check_dots(...)
   structure(
-    sum(mixture_log(object, object$x)),
-    df = object$m * (ncol(object$x) + 2L) - 1L, nobs = object$n,
+    sum(mixture_log(object, object$sample$x)),
+    df = object$m * (ncol(object$means) + 2L) - 1L, nobs = object$n,
     class = "logLik"
   )
 }
 
 #' @importFrom stats nobs
 #' @export
-nobs.kme_density <- function(object, ...) object$n
+nobs.kme_density <- function(object, ...) {
+  check_dots(...)
+  object$n
+}
 
 #' @rdname kme_density
 #' @param nsim Number of points to draw.
@@ -46,12 +54,12 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
     on.exit(assign(".Random.seed", state, globalenv()))
     set.seed(seed)
   }
-  d <- ncol(object$x)
+  d <- ncol(object$means)
   component <- sample.int(object$m, nsim, replace = TRUE, prob = object$weights)
   noise <- matrix(stats::rnorm(nsim * d), nsim)
   points <- object$means[component, , drop = FALSE] +
     sqrt(object$variances[component]) * noise
-  colnames(points) <- colnames(object$x)
+  colnames(points) <- colnames(object$means)
   if (!is.null(seed)) {
     attr(points, "seed") <- structure(seed, kind = as.list(RNGkind()))
   }
@@ -66,19 +74,28 @@ update.kme_density <- function(object, ...) {
   arguments <- found$arguments
   if ("m" %in% names(changes)) arguments$start <- NULL
   if (!is.null(changes$start)) arguments$m <- NULL
+  moved <- "x" %in% names(changes)
   fitted <- inherits(arguments$estimator, "kme") &&
     !"estimator" %in% names(changes)
-  if (fitted && !found$same_columns) {
+  if (fitted && moved) {
     stop_input("'estimator' must be given with new points, as that of the fit ",
                "is a fit on the old ones")
   }
-  if (fitted && is.null(changes$kernel)) arguments["kernel"] <- NULL
-  if (inherits(changes$estimator, "kme")) arguments["kernel"] <- NULL
+  # On the same points the bandwidth that was chosen stays.
+  if (!moved || brings_kernel(changes$x) || !is.null(changes$kernel)) {
+    arguments["bandwidths"] <- NULL
+  }
+  if (!moved && !is.null(changes$bandwidths)) {
+    arguments["kernel"] <- list(object$arguments$kernel)
+  }
+  if (fitted && is.null(changes$kernel) ||
+        inherits(changes$estimator, "kme")) {
+    arguments["kernel"] <- NULL
+  }
   arguments <- merge_changes(arguments, changes)
   # Nothing is left to decide.
   if (identical(arguments$optimize, "weights") &&
-        !identical(arguments$kernel$bandwidth, "validate") &&
-        !"validate" %in% names(changes)) {
+        is.null(arguments$bandwidths) && !"validate" %in% names(changes)) {
     arguments$validate <- NULL
   }
   fit <- do.call(kme_density.default, arguments)
@@ -93,19 +110,23 @@ update.kme_density <- function(object, ...) {
 #' @rdname kme_density
 #' @param digits Significant digits.
 #' @export
-print.kme_density <- function(x, digits = max(3L, getOption("digits") - 3L),
-                              ...) {
+print.kme_density <- function(x, digits = digits_shown(), ...) {
   number <- \(value) format(value, digits = digits)
-  cat("Density by kernel mean matching, ", x$m, " normal component",
-      if (x$m > 1L) "s", "\n", sep = "")
-  cat(describe_sample(x), ", ", estimator_names[[x$estimator]], "\n", sep = "")
-  cat(strwrap(c(
-    format_kernel(x$kernel), describe_fit(x),
-    paste0("distance to the kernel mean ", number(sqrt(x$distance2)),
-           ", at the start ", number(sqrt(start_distance2(x)))),
-    paste0("mean log density of the sample ", number(mean(mixture_log(x, x$x))),
-           ", at the start ", number(mean(mixture_log(x$start, x$x))))
-  ), 80L, exdent = 2L), sep = "\n")
+  points <- x$sample$x
+  say(
+    paste0("Density by kernel mean matching, ",
+           count_of(x$m, "normal component")),
+    paste0(describe_sample(x$sample), ", ", x$estimator$label),
+    kernel_lines(x$kernel),
+    strwrap(c(
+      describe_fit(x),
+      paste0("distance to the kernel mean ", number(sqrt(x$distance2)),
+             ", at the start ", number(sqrt(start_distance2(x)))),
+      paste0("mean log density of the sample ",
+             number(mean(mixture_log(x, points))), ", at the start ",
+             number(mean(mixture_log(x$start, points))))
+    ), 80L, exdent = 2L)
+  )
   invisible(x)
 }
 
@@ -122,8 +143,8 @@ describe_fit <- function(object) {
   } else if (is.null(steps) || identical(steps, "weights")) {
     paste("means and variances of", begun, "and optimal weights")
   } else {
-    paste("all parameters,", steps, if (steps == 1L) "step" else "steps",
-          "from", begun, "and optimal weights")
+    paste("all parameters,", count_of(steps, "step"), "from", begun,
+          "and optimal weights")
   }
   empty <- sum(object$weights < 1e-8)
   c(
@@ -133,7 +154,6 @@ describe_fit <- function(object) {
 }
 
 describe_heldout <- function(object) {
-  count <- length(object$heldout)
   path <- object$path
   score <- if (is.null(path)) {
     min(object$bandwidths$heldout)
@@ -141,7 +161,7 @@ describe_heldout <- function(object) {
     path$heldout[stop_row(object)]
   }
   paste0(
-    "decided by ", count, if (count == 1L) " point" else " points",
+    "decided by ", count_of(length(object$heldout), "point"),
     " held out: log density ", format_number(-score),
     if (!is.null(path)) paste0(" (start ", format_number(-path$heldout[1L]),
                                ")")
@@ -173,8 +193,7 @@ summary.kme_density <- function(object, ...) {
 most_columns_shown <- 5L
 
 #' @export
-print.summary.kme_density <- function(x, digits = max(3L, getOption("digits") -
-                                                        3L), ...) {
+print.summary.kme_density <- function(x, digits = digits_shown(), ...) {
   print(x$fit, digits = digits)
   more <- ncol(x$components) - 2L - most_columns_shown
   shown <- x$components[seq_len(min(ncol(x$components),

@@ -15,36 +15,37 @@
 #' step: the mean log density of the points held out, or J.
 #'
 #' @param x A fit of [kme_density()].
-#' @param y Must be missing, or the `columns`.
-#' @param columns One or two columns, by number or name; by default the first
-#'   two, or the only one.
-#' @param type `"density"` or `"path"`.
-#' @param n Points on an axis of the grid.
+#' @param y Must be missing, or the `type`.
+#' @param type `"density"` or `"path"`, also as the second argument.
 #' @param ... Passed to the plot of [hist()] (one column; `breaks` to `hist()`
 #'   itself); for two columns titles, labels and limits to [image()], the rest
 #'   to [contour()]; for the path to [plot.default()].
+#' @param columns One or two columns, by number or name; by default the first
+#'   two, or the only one.
+#' @param n Points on an axis of the grid.
 #' @return What was drawn, invisibly: a data frame with `z` and `density`;
 #'   `list(x, y, z)` as of [contour()]; the `path`.
 #' @family densities
 #' @examples
 #' fit <- kme_density(scale(iris[, 1:4]), m = 5)
 #' plot(fit, columns = 3)
-#' plot(fit, c("Sepal.Length", "Petal.Length"))
+#' plot(fit, columns = c("Sepal.Length", "Petal.Length"))
 #' @export
-plot.kme_density <- function(x, y, ..., columns = NULL,
-                             type = c("density", "path"), n = 200) {
-  type <- check_choice(type, c("density", "path"), "type")
-  if (!missing(y)) columns <- y
+plot.kme_density <- function(x, y, type = c("density", "path"), ...,
+                             columns = NULL, n = 200) {
+  type <- plot_type(c("density", "path"), if (!missing(y)) y,
+                    if (!missing(type)) type)
   if (type == "path") {
     return(plot_path(x, ...))
   }
   n <- check_count(n, "n", 2L)
-  columns <- check_shown(columns, x$x)
+  points <- x$sample$x
+  columns <- check_shown(columns, points)
   marginal <- list(
-    x = x$x[, columns, drop = FALSE], weights = x$weights,
+    x = points[, columns, drop = FALSE], weights = x$weights,
     means = x$means[, columns, drop = FALSE], variances = x$variances
   )
-  title <- paste0("Density matched to the ", estimator_names[[x$estimator]])
+  title <- paste("Density matched to the", x$estimator$label)
   if (length(columns) == 1L) {
     plot_density_curve(marginal, n, title, ...)
   } else {

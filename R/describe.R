@@ -43,6 +43,16 @@ shorten <- function(words, most = 4L) {
          if (more) ", ...")
 }
 
+# "0.5", "(1, 2)", "(1, 2, 3, ... 40 in all)"
+format_several <- function(x) {
+  shown <- if (length(x) > 4L) x[1:3] else x
+  numbers <- paste(format_number(unname(shown)), collapse = ", ")
+  if (length(x) > length(shown)) {
+    numbers <- paste0(numbers, ", ... ", length(x), " in all")
+  }
+  if (length(x) > 1L) paste0("(", numbers, ")") else numbers
+}
+
 # One line each, of what there is.
 say <- function(...) {
   lines <- c(...)

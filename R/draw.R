@@ -68,6 +68,7 @@ axis_names <- function(x) {
 # caller's dots, titles and limits are for the frame, the rest for the contours.
 draw_surface <- function(x, at, n, title, ..., colours) {
   dots <- list(...)
+  check_graphics(dots)
   framed <- names(dots) %in% c("main", "sub", "xlab", "ylab", "xlim", "ylim",
                                "asp", "las", "axes", "ann", "xaxt", "yaxt",
                                "bty", "cex.main", "cex.lab", "cex.axis",

@@ -140,22 +140,28 @@ read_estimator <- function(x, ..., argument = "estimator") {
   }
   name <- estimator_name(x, argument)
   make <- registered$makers[[name]]
-  check_known(arguments, name, names(formals(make)), argument)
+  door <- names(formals(sys.function(sys.parent())))
+  check_known(arguments, name, names(formals(make)), argument, door)
   do.call(make, Filter(\(value) !is.null(value), arguments))
 }
 
 refuse_arguments <- function(arguments, estimator) {
   arguments <- Filter(\(value) !is.null(value), arguments)
-  if (length(arguments)) {
-    name <- c(names(arguments), "")[1L]
-    stop_input(if (nzchar(name)) paste0("'", name, "'") else "an argument",
-               " must be given to what makes the estimator, as in est_",
-               estimator$name, "(), not beside it")
+  if (!length(arguments)) {
+    return(invisible())
   }
+  name <- c(names(arguments), "")[1L]
+  if (nzchar(name) && !name %in% registered_arguments()) {
+    stop_input("unused argument: '", name, "'")
+  }
+  stop_input(if (nzchar(name)) paste0("'", name, "'") else "an argument",
+             " must be given to what makes the estimator, as in est_",
+             estimator$name, "(), not beside it")
 }
 
-# Arguments that the constructor of the name does not take, but others do.
-check_known <- function(arguments, name, known, argument) {
+# Refuses arguments that the constructor of the name does not take; `door`: what
+# the door itself takes, for a hint.
+check_known <- function(arguments, name, known, argument, door) {
   given <- names(arguments)
   if (length(arguments) && (is.null(given) || !all(nzchar(given)))) {
     first <- if (is.null(given)) 1L else which(!nzchar(given))[1L]
@@ -163,10 +169,13 @@ check_known <- function(arguments, name, known, argument) {
                "by position, not ", describe(arguments[[first]]))
   }
   all <- registered_arguments()
+  unknown <- setdiff(given, all)
+  if (length(unknown)) {
+    stop_input("unused argument", if (length(unknown) > 1L) "s", ": ",
+               paste0("'", unknown, "'", collapse = ", "),
+               near_name(unknown[1L], c(all, door)))
+  }
   for (wrong in setdiff(given, known)) {
-    if (!wrong %in% all) {
-      stop_input("unused argument: '", wrong, "'", near_name(wrong, all))
-    }
     if (is.null(arguments[[wrong]])) next
     takes <- vapply(registered$makers, \(make) wrong %in% names(formals(make)),
                     NA)
@@ -404,7 +413,7 @@ operator_label <- function(estimator) {
 #' @rdname est_kme
 #' @export
 print.kernmean_estimator <- function(x, ...) {
-  cat(strtrim(format_estimator(x), 80L), "\n", sep = "")
+  cat(format_estimator(x), "\n", sep = "")
   invisible(x)
 }
 
@@ -412,16 +421,19 @@ format_estimator <- function(estimator) {
   amount <- intersect(c("lambda", "noise"), names(estimator))
   value <- if (length(amount)) estimator[[amount]]
   paste0(
-    estimator_title(estimator),
+    estimator$label, if (!is.null(estimator$kind)) {
+      paste0(" (", estimator$kind, ")")
+    },
     if (length(amount)) paste0(
       ": ", amount, if (is.null(value)) {
         paste(" by", describe_rule(estimator))
       } else {
-        paste0(" = ", paste(format_number(value), collapse = ", "))
+        paste0(" = ", format_several(value))
       }
     ),
-    if (!is.null(estimator$target)) paste(", towards",
-                                          describe_target(estimator$target))
+    if (!is.null(estimator$target)) {
+      paste(", towards", describe_target(estimator$target))
+    }
   )
 }
 
@@ -523,6 +535,9 @@ est_fit.est_kme <- function(estimator, sample) {
 }
 
 est_share.est_kme <- \(estimator) \(rho, varrho, n) 0 * rho
+
+# The average goes without saying in print and titles.
+is_average <- function(estimator) inherits(estimator, "est_kme")
 
 #' @rdname est_kme
 #' @export

@@ -84,15 +84,18 @@
 #'   squares are ratios of between- to within-class variance (for finite r), as
 #'   in [MASS::lda()] with the class shares as prior; here neither they nor the
 #'   axes depend on `prior`}
-#' \item{scores, centre}{the scores of the sample, n rows; \eqn{\alpha'M}{alpha'
+#' \item{scores, center}{the scores of the sample, n rows; \eqn{\alpha'M}{alpha'
 #'   M}}
-#' \item{ridge, lambda}{r, and \eqn{\lambda}{lambda} (`NULL` for a number)}
+#' \item{ridge, intensity}{r, and \eqn{\lambda}{lambda}, from 0 to 1 (`NULL`
+#'   where the ridge was given as a number)}
 #' \item{sigma2}{\eqn{\sigma^2}{sigma^2}}
 #' \item{loo}{leave-one-out results, a list: `class`, `posterior`, and
 #'   `distance`, the squared distances to the class means, n by C}
 #' \item{error}{the share of points whose class in `loo` is wrong}
 #' \item{n, N}{number of points, `N` as in [MASS::lda()]}
-#' \item{grouping, x, gram, kernel, terms, response, arguments}{what was given}
+#' \item{sample}{the sample: a list with the points `x` (`NULL` for kernel
+#'   values), the `gram` if one was given, and its `kernel`}
+#' \item{grouping, kernel, terms, response, arguments}{what was given}
 #'
 #' @section Methods:
 #' `predict()` gives the classes of new points, `coef()` the axes, `plot()` the
@@ -133,18 +136,17 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
                             ridge = "shrinkage", ..., prior = NULL) {
   check_dots(...)
   if (missing(x)) stop_input("'x' must be given: the sample")
-  given <- if (missing(kernel)) NULL else check_kernel(kernel)
+  given <- if (!missing(kernel)) check_kernel(kernel)
   if (missing(grouping)) {
     stop_input("'grouping' must be given: the class of each point")
   }
   arguments <- list(kernel = given, ridge = check_ridge(ridge), prior = prior)
-  if (!inherits(x, "gram")) x <- check_data(x)
-  n <- nrow(x)
+  sample <- read_sample(x, given)
+  n <- sample$n
   classes <- check_grouping(grouping, n)
   prior <- check_prior(prior, classes$counts)
   check_memory(n, n, "use fewer rows", copies = 6)
-  sample <- centred_sample(x, given, "kme")
-  fit <- fit_fda(sample, classes, arguments$ridge)
+  fit <- fit_fda(sample_gram(sample)$K, classes, arguments$ridge)
   new_kme_fda(fit, sample, classes, prior, arguments)
 }
 
@@ -186,13 +188,12 @@ new_kme_fda <- function(fit, sample, classes, prior, arguments) {
   loo$distance <- structure(fit$distance, dimnames = list(rows, lev))
   structure(
     c(list(prior = prior, counts = classes$counts),
-      fit[c("means", "scaling", "svd", "scores", "centre")],
+      fit[c("means", "scaling", "svd", "scores", "center")],
       list(lev = classes$lev, N = sample$n, ridge = fit$ridge,
-           lambda = fit$lambda, sigma2 = sigma2,
+           intensity = fit$intensity, sigma2 = sigma2,
            error = mean(loo$class != lev[classes$of]), loo = loo,
            grouping = factor(lev[classes$of], classes$lev), n = sample$n,
-           x = sample$x, gram = if (sample$given) sample$gram,
-           kernel = sample$kernel, arguments = arguments)),
+           sample = sample, kernel = sample$kernel, arguments = arguments)),
     class = "kme_fda"
   )
 }
@@ -278,37 +279,35 @@ check_prior <- function(prior, counts) {
 
 # --- The fit -----------------------------------------------------------------
 
-# list(scaling, means, svd, scores, centre, ridge, lambda, distance).
-fit_fda <- function(sample, classes, ridge) {
-  n <- sample$n
-  if (is.null(sample$gram)) {
-    sample$gram <- form_gram(sample$x, sample$kernel)
-  }
+# list(scaling, means, svd, scores, center, ridge, intensity, distance) from the
+# Gram matrix.
+fit_fda <- function(k, classes, ridge) {
+  n <- nrow(k)
   # Squares of K must be numbers; alpha is in units of 1/K, r of K^2.
-  unit <- power_below(max(abs(sample$gram$K)))
-  k <- sample$gram$K / unit
-  lambda <- NULL
+  unit <- power_below(max(abs(k)))
+  intensity <- NULL
   given <- ridge
   if (identical(ridge, "shrinkage")) {
-    centred <- centred_matrix(sample) / unit
-    lambda <- shrinkage_intensity(diag(centred), sum(centred^2), n - 1, n)
-    ridge <- lambda / (1 - lambda) * (sum(diag(centred)) / (n - 1))^2
-    if (lambda == 1) ridge <- Inf
+    centred <- centre_matrix(k)$k / unit
+    intensity <- shrinkage_intensity(diag(centred), sum(centred^2), n - 1, n)
+    ridge <- intensity / (1 - intensity) * (sum(diag(centred)) / (n - 1))^2
+    if (intensity == 1) ridge <- Inf
   } else {
     ridge <- ridge / unit / unit
   }
+  k <- k / unit
   counts <- unname(classes$counts)
   own <- outer(classes$of, seq_along(counts), `==`) + 0
   m <- k %*% (own / rep(counts, each = n))
   overall <- drop(m %*% counts) / n
   m <- m - overall
   within <- k - (m + overall)[, classes$of]
-  found <- fda_root(within, ridge, unit, is.null(lambda))
+  found <- fda_root(within, ridge, unit, is.null(intensity))
   fit <- fda_axes(k, found$root, m, overall, counts)
   fit$scaling <- fit$scaling / unit
   c(fit, list(
-    ridge = if (is.null(lambda)) given else found$ridge * unit * unit,
-    lambda = lambda,
+    ridge = if (is.null(intensity)) given else found$ridge * unit * unit,
+    intensity = intensity,
     distance = fda_left_out(found$root, within, m, classes$of, counts,
                             is.finite(found$ridge))
   ))
@@ -354,11 +353,11 @@ fda_axes <- function(k, root, m, overall, counts) {
     sqrt(n - length(counts)) * backsolve(root, s$u[, kept, drop = FALSE])
   )
   colnames(scaling) <- paste0("LD", kept)
-  centre <- drop(overall %*% scaling)
+  center <- drop(overall %*% scaling)
   list(
     scaling = scaling, means = crossprod(m, scaling),
     svd = sqrt((n - length(counts)) / most) * s$d[kept],
-    scores = k %*% scaling - rep(centre, each = n), centre = centre
+    scores = k %*% scaling - rep(center, each = n), center = center
   )
 }
 
@@ -459,7 +458,7 @@ predict.kme_fda <- function(object, newdata, prior = object$prior, dimen,
   scores <- if (missing(newdata)) {
     object$scores
   } else {
-    fda_scores(object, centred_newdata(object, newdata))
+    fda_scores(object, sample_newdata(object$sample, newdata, object$terms))
   }
   scores <- scores[, seq_len(axes), drop = FALSE]
   distance <- fda_distance(scores,
@@ -470,22 +469,20 @@ predict.kme_fda <- function(object, newdata, prior = object$prior, dimen,
 
 fda_scores <- function(object, new) {
   alpha <- object$scaling
-  raw <- if (is.null(new$z)) {
-    new$values %*% alpha
-  } else {
-    fold_apply(object$kernel, new$z, object$x, alpha)
-  }
+  raw <- sample_at(object$sample, new, alpha)
   if (!all(is.finite(raw))) {
     stop_kernmean("numeric",
                   "scores overflow; rescale the columns of 'newdata'")
   }
-  raw <- matrix(raw, ncol = ncol(alpha),
-                dimnames = list(new$names, colnames(alpha)))
-  raw - rep(object$centre, each = nrow(raw))
+  dimnames(raw) <- list(new$names, colnames(alpha))
+  raw - rep(object$center, each = nrow(raw))
 }
 
 #' @export
-coef.kme_fda <- function(object, ...) object$scaling
+coef.kme_fda <- function(object, ...) {
+  check_dots(...)
+  object$scaling
+}
 
 #' @rdname kme_fda
 #' @export
@@ -523,40 +520,43 @@ update.kme_fda <- function(object, ...) {
 #' @rdname kme_fda
 #' @param digits Significant digits.
 #' @export
-print.kme_fda <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+print.kme_fda <- function(x, digits = digits_shown(), ...) {
   number <- \(value) format(value, digits = digits)
-  cat("Kernel Fisher discriminants\n")
   # A class stays with its number where the line breaks (\r has no width).
-  lines <- strwrap(paste0(
-    describe_sample(x), ", ", length(x$counts), " classes: ",
+  classes <- strwrap(paste0(
+    describe_sample(x$sample), ", ", length(x$counts), " classes: ",
     shorten(paste0(names(x$counts), "\r(", x$counts, ")"))
   ), 76, exdent = 2)
-  cat(gsub("\r", " ", lines, fixed = TRUE), sep = "\n")
-  if (!is.null(x$kernel)) cat(format_kernel(x$kernel), "\n", sep = "")
-  cat("ridge ", number(x$ridge), if (is.null(x$lambda)) " (given)" else paste0(
-    " (shrinkage, lambda = ", number(x$lambda), ")"
-  ), "\n", sep = "")
   share <- x$svd^2 / sum(x$svd^2)
-  cat(length(share), if (length(share) == 1L) " axis" else paste0(
-    " axes, shares of the trace ", shorten(format_number(share, digits), 5L)
-  ), "\n", sep = "")
-  cat("leave-one-out error ", number(x$error), " (",
-      sum(x$loo$class != x$grouping), " of ", x$n, ")\n", sep = "")
+  say(
+    "Kernel Fisher discriminants", gsub("\r", " ", classes, fixed = TRUE),
+    kernel_lines(x$kernel),
+    paste0("ridge ", number(x$ridge), if (is.null(x$intensity)) {
+      " (given)"
+    } else {
+      paste0(" (shrinkage, intensity ", number(x$intensity), ")")
+    }),
+    if (length(share) == 1L) "1 axis" else paste0(
+      length(share), " axes, shares of the trace ",
+      shorten(format_number(share, digits), 5L)
+    ),
+    paste0("leave-one-out error ", number(x$error), " (",
+           sum(x$loo$class != x$grouping), " of ", x$n, ")")
+  )
   invisible(x)
 }
 
 #' @rdname kme_fda
 #' @export
 summary.kme_fda <- function(object, ...) {
+  check_dots(...)
   table <- table(true = droplevels(object$grouping),
                  predicted = factor(object$loo$class, names(object$counts)))
   structure(list(fit = object, table = table), class = "summary.kme_fda")
 }
 
 #' @export
-print.summary.kme_fda <- function(x,
-                                  digits = max(3L, getOption("digits") - 3L),
-                                  ...) {
+print.summary.kme_fda <- function(x, digits = digits_shown(), ...) {
   print(x$fit, digits = digits)
   cat("\nLeave-one-out classes:\n")
   print(x$table)

@@ -26,22 +26,18 @@
 #' plot(kme_fda(iris[, 1:4], iris$Species == "virginica"))
 #' @export
 plot.kme_fda <- function(x, y, type = c("regions", "scores"), n = 100, ...) {
-  plane <- !is.null(x$x) && ncol(x$x) == 2L
-  types <- c("regions", "scores")
-  type <- if (!missing(y)) {
-    check_choice(y, types, "type")
-  } else if (missing(type)) {
-    if (plane) "regions" else "scores"
-  } else {
-    check_choice(type, types, "type")
-  }
+  plane <- knows_points(x$sample) && ncol(x$sample$x) == 2L
+  type <- plot_type(c("regions", "scores"), if (!missing(y)) y,
+                    if (!missing(type)) type,
+                    if (plane) "regions" else "scores")
   n <- check_count(n, "n", 2L)
   if (type == "scores") {
     return(plot_discriminants(x, ...))
   }
   if (!plane) {
     stop_input("'type' must not be \"regions\" unless the fit has two columns",
-               if (!is.null(x$x)) paste0(", not ", ncol(x$x)))
+               if (knows_points(x$sample)) paste0(", not ",
+                                                  ncol(x$sample$x)))
   }
   plot_regions(x, n, ...)
 }
@@ -53,10 +49,11 @@ fda_title <- function(object) {
 
 plot_regions <- function(object, n, ...) {
   dots <- list(...)
+  x <- object$sample$x
   axes <- lapply(1:2, \(j) {
     name <- c("xlim", "ylim")[j]
     ends <- dots[[name]]
-    if (is.null(ends)) ends <- padded_range(object$x[, j])
+    if (is.null(ends)) ends <- padded_range(x[, j])
     if (!is.numeric(ends) || length(ends) != 2L ||
           !all(is.finite(ends)) || ends[1L] == ends[2L]) {
       stop_input("'", name, "' must be two different numbers, not ",
@@ -65,15 +62,14 @@ plot_regions <- function(object, n, ...) {
     seq(min(ends), max(ends), length.out = n)
   })
   values_at <- \(z) {
-    colnames(z) <- colnames(object$x)
-    scores <- fda_scores(object, list(z = z))
+    scores <- fda_scores(object, new_points(z, NULL))
     fda_values(fda_distance(scores, object$means), object$sigma2, object$prior)
   }
   value <- values_at(as.matrix(expand.grid(axes)))
   best <- max.col(value, "first")
   labels <- names(object$counts)
   classes <- length(labels)
-  names <- axis_names(object$x)
+  names <- axis_names(x)
   do.call(draw, c(list(graphics::plot, list(
     x = range(axes[[1L]]), y = range(axes[[2L]]), type = "n", las = 1,
     xaxs = "i", yaxs = "i", xlab = names[1L], ylab = names[2L],
@@ -85,9 +81,9 @@ plot_regions <- function(object, n, ...) {
   for (pair in utils::combn(classes, 2L, simplify = FALSE)) {
     draw_border(axes, value, pair, values_at)
   }
-  group_points(object$x, droplevels(object$grouping), dots)
+  group_points(x, droplevels(object$grouping), dots)
   box()
-  level_legend(labels, object$x)
+  level_legend(labels, x)
   invisible(list(x = axes[[1L]], y = axes[[2L]], z = z))
 }
 

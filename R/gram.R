@@ -63,7 +63,7 @@ form_gram <- function(x, kernel) {
   )
   kernel <- fit_kernel(kernel, x)
   k <- fold_store(kernel, x)
-  if (kernel$family == "function") {
+  if (is_function_kernel(kernel)) {
     k <- check_gram(k, "the matrix of kernel values")
   }
   new_gram(k, kernel, x)

@@ -184,20 +184,21 @@ print.kernmean_kernel <- function(x, ...) {
   invisible(x)
 }
 
-# What print methods show of a kernel (NULL: nothing): one line, if need be
-# without the rule of its bandwidth, or as many as it takes.
+# What print methods show of a kernel, in lines of 80 columns; nothing of NULL.
 kernel_lines <- function(kernel, label = NULL) {
   if (is.null(kernel)) {
     return(NULL)
   }
-  line <- \(kernel) paste0(if (!is.null(label)) paste0(label, ": "),
-                           format_kernel(kernel))
-  whole <- line(kernel)
-  if (nchar(whole) > 80L) {
-    kernel$rule <- NULL
-    whole <- line(kernel)
+  line <- paste0(if (!is.null(label)) paste0(label, ": "),
+                 format_kernel(kernel))
+  if (nchar(line) > 80L) {
+    # The formula on a line of its own, if that is enough.
+    line <- strsplit(sub("; theta", ";\n  theta", line), "\n")[[1L]]
+    line <- unlist(Map(\(part, indent) {
+      strwrap(trimws(part), 81L, indent = indent, exdent = 2L + indent)
+    }, line, 2L * (seq_along(line) - 1L)), use.names = FALSE)
   }
-  strwrap(whole, 81L, exdent = 2L)
+  line
 }
 
 # The formula, the bandwidth and how it was chosen, in one line.
@@ -209,12 +210,8 @@ format_kernel <- function(kernel) {
     "a function of the data"
   } else if (is.character(bandwidth)) {
     "median distance"
-  } else if (length(bandwidth) > 4L) {
-    paste0("(", paste(format_number(bandwidth[1:3]), collapse = ", "), ", ... ",
-           length(bandwidth), " in all)")
   } else {
-    numbers <- paste(format_number(bandwidth), collapse = ", ")
-    if (length(bandwidth) > 1L) paste0("(", numbers, ")") else numbers
+    format_several(bandwidth)
   }
   paste0(
     "k(x, y) = ", kernel$formula,

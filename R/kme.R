@@ -194,12 +194,7 @@ kme.default <- function(x, kernel = kernel_rbf(), estimator = "kme", ...,
     check_kernel(kernel, hint = estimator_hint(kernel))
   }
   estimator <- read_estimator(estimator, ...)
-  brought <- if (is.null(given) && !inherits(x, "gram")) {
-    estimator_kernel(estimator)
-  } else {
-    given
-  }
-  sample <- read_sample(x, brought, weights)
+  sample <- read_sample(x, given, weights, estimator_kernel(estimator))
   estimate_mean(sample, estimator, list(kernel = given, weights = weights))
 }
 

@@ -53,12 +53,9 @@ change_arguments <- function(object, changes) {
     changes$data <- NULL
   }
   if ("x" %in% names(changes)) {
-    if (inherits(changes$x, "gram")) {
-      arguments["kernel"] <- NULL
-    } else if (is.null(arguments$kernel) && stores_gram(sample)) {
-      arguments$kernel <- sample$kernel
-      arguments$kernel$rule <- NULL
-    }
+    arguments["kernel"] <- list(
+      kernel_for(changes$x, arguments$kernel, sample)
+    )
   } else {
     arguments$x <- sample_input(sample, "kernel" %in% names(changes))
     arguments["kernel"] <- list(sample_kernel(sample))

@@ -18,9 +18,10 @@
 #' \tilde\mu(x_j) - \tilde\mu(z) + \|\tilde\mu\|^2}{L^c_zj = k(z, x_j) -
 #' mu(x_j) - mu(z) + |mu|^2}.
 #'
-#' The variance of component j is \eqn{\gamma_j/n}{gamma_j/n}; that of
-#' [stats::prcomp()] is \eqn{\gamma_j/(n-1)}{gamma_j/(n - 1)} (with
-#' [kernel_linear()] all else is the same, but for signs). Components with a
+#' The variance of component j, its value, is \eqn{\gamma_j/n}{gamma_j/n},
+#' an eigenvalue of the covariance operator; that of [stats::prcomp()] is
+#' \eqn{\gamma_j/(n-1)}{gamma_j/(n - 1)} (with [kernel_linear()] all else is
+#' the same, but for signs). Components with a
 #' \eqn{\gamma_j}{gamma_j} below \eqn{\max(n, 32)\,\epsilon}{max(n, 32) eps}
 #' times the largest of \eqn{\gamma_1}{gamma_1}, \eqn{|\tilde\mu(x_i)|}{
 #' |mu(x_i)|} and \eqn{\|\tilde\mu\|^2}{|mu|^2} are rounding
@@ -36,7 +37,9 @@
 #' \tilde\phi(x_i) \otimes \tilde\phi(x_i)}{sum_i beta_i phi~(x_i) (x)
 #' phi~(x_i)}, \eqn{\beta_i = 1/n}{beta_i = 1/n} without shrinkage: its weights
 #' are those of the kernel mean estimator on the Gram matrix \eqn{H = K^c \circ
-#' K^c}{H = K^c * K^c}, entry by entry (COSE, Muandet et al., section 4.2).
+#' K^c}{H = K^c * K^c}, entry by entry (COSE, Muandet et al., section 4.2). How
+#' much is shrunk is for the estimator to say, as in `covariance =
+#' est_skmse(lambda = 0.1)`.
 #' \describe{
 #'   \item{`"skmse"`}{S-COSE multiplies the operator by \eqn{1 - \alpha}{1 -
 #'     alpha}. Eigenvectors, scores and reconstruction errors equal those of
@@ -47,6 +50,7 @@
 #'     from the eigenpairs of \eqn{\Gamma^{1/2}U'\mathrm{diag}(\beta)
 #'     U\Gamma^{1/2}}{Gamma^(1/2) U' diag(beta) U Gamma^(1/2)}. Weights may be
 #'     negative, and so may the last `values`.}
+#'   \item{[est_function()]}{weights of your own, in the same way.}
 #' }
 #'
 #' What to expect: the more points there are, the less is shrunk. In the study
@@ -58,9 +62,9 @@
 #' @section Coming from other functions:
 #' One bandwidth measures all columns alike: [scale()] columns of different
 #' units first. [stats::prcomp()]: `scores` is its `x` (here `x` holds the
-#' points), `sqrt(values/n)` its `sdev` but for the divisor. kernlab's `kpca()`:
+#' points), `sqrt(values)` its `sdev` but for the divisor. kernlab's `kpca()`:
 #' `ncomp` is its `features`, \eqn{\theta = 1/\sqrt{2\sigma}}{theta = 1/sqrt(2
-#' sigma)} for its `rbfdot` kernel, `values/n` its `eig()`. Principal components
+#' sigma)} for its `rbfdot` kernel, `values` its `eig()`. Principal components
 #' that are not centred: `center = kme(x, kernel, weights = numeric(nrow(x)))`.
 #'
 #' @section Cost:
@@ -92,39 +96,40 @@
 #'   than n an error.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
-#' @param center The kernel mean that centres: the name of an estimator, fitted
-#'   to the sample with its defaults, or a fit of [kme()] with the same kernel,
-#'   also on other points, with own weights or a target.
+#' @param center The kernel mean that centres: an estimator, fitted to the
+#'   sample, by name, as an object such as [est_skmse()] or as a function of your
+#'   own (see [est_kme()]); or a fit of [kme()] with the same kernel, also on
+#'   other points, with own weights or a target.
 #' @param covariance How the covariance operator is estimated: `"kme"` (the
-#'   empirical one), `"skmse"` or `"fkmse"`.
-#' @param lambda,select For the shrinkage of the covariance operator: its
-#'   amount (a number of at least 0), or how it is selected, as in [kme()].
-#'   Must be `NULL` for `covariance = "kme"`.
+#'   empirical one), `"skmse"` or `"fkmse"`, an object such as [est_skmse()]
+#'   without a target, or a function of your own. Marginalized estimators are
+#'   refused: they have no weights on the points.
 #' @param formula A formula without response.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default, `na.action = na.omit` drops their rows.
 #'
 #' @return An object of class `kme_pca`, a list with
-#' \item{values}{n times the operator's eigenvalues, decreasing, of the
-#'   components computed: \eqn{\gamma_j}{gamma_j} for `covariance = "kme"`}
+#' \item{values}{eigenvalues of the operator, decreasing, of the components
+#'   computed, on the scale of [kme_cov()] and of `prcomp()$sdev^2`:
+#'   \eqn{\gamma_j/n}{gamma_j/n} for `covariance = "kme"`}
 #' \item{vectors}{V, n by ncomp, columns `PC1`, `PC2`, ...}
 #' \item{scores}{scores of the sample, n by ncomp, with the row names of `x`}
-#' \item{total}{n times the trace of the operator, the sum of all its `values`,
-#'   also where few were computed; \eqn{\mathrm{tr} K^c}{tr K^c} for
+#' \item{total}{the trace of the operator, the sum of all its `values`, also
+#'   where few were computed; \eqn{\mathrm{tr} K^c/n}{tr K^c/n} for
 #'   `covariance = "kme"`}
 #' \item{rank}{number of positive \eqn{\gamma_j}{gamma_j}; `NA` where fewer
 #'   were computed}
 #' \item{n}{number of points}
-#' \item{x, gram}{the points (`NULL` for a matrix of kernel values), and the
-#'   `gram` if one was given}
+#' \item{sample}{the sample: a list with the points `x` (`NULL` for kernel
+#'   values), the `gram` if one was given, and its `kernel`}
 #' \item{kernel}{the kernel with its bandwidth as a number}
 #' \item{mean}{the kernel mean \eqn{\tilde\mu}{mu}, a fit of [kme()]}
 #' \item{at, norm2}{its values at the n points, its squared norm}
 #' \item{shrinkage}{`NULL` for `covariance = "kme"`; else the shrinkage of the
 #'   operator as a list with `lambda`, `select`, `score`, `minimum`,
-#'   `reference`, `border` as of [kme()], `alpha` for `"skmse"`, and the
-#'   `weights` \eqn{\beta}{beta} for `"fkmse"`}
-#' \item{center, covariance}{names of the estimators}
+#'   `reference`, `border` as of [kme()], `alpha` for S-COSE, and for all others
+#'   the `weights` \eqn{\beta}{beta}}
+#' \item{center, covariance}{the estimators as objects, see [est_kme()]}
 #' \item{terms}{the terms of a formula, else `NULL`}
 #' \item{arguments}{what was asked for}
 #'
@@ -133,10 +138,11 @@
 #' standard deviations \eqn{(\gamma_j/n)^{1/2}}{sqrt(gamma_j/n)} and the shares
 #' of variance, exact also where few components were computed. `update()` fits
 #' again with other arguments: on the same points unless `x` is given (or `data`
-#' for a fit by formula), with `lambda` and `select` dropped if `covariance`
-#' changes. [plot()][plot.kme_pca] draws scores,
-#' [screeplot()][screeplot.kme_pca] variances; [reconstruction_error()] and
-#' [preimage()] lead back from the components to the points.
+#' for a fit by formula), another amount of shrinkage by `update(fit,
+#' covariance = est_skmse(lambda = 0.1))`. [plot()][plot.kme_pca] draws scores
+#' or variances, [screeplot()][screeplot.kme_pca] variances;
+#' [reconstruction_error()] and [preimage()] lead back from the components to
+#' the points.
 #'
 #' @references
 #' Schölkopf, B., Smola, A. and Müller, K.-R. (1998). Nonlinear component
@@ -148,18 +154,18 @@
 #' International Conference on Machine Learning*. Section 4.2 and appendix D.
 #' \doi{10.48550/arXiv.1306.0842}
 #' @seealso [plot.kme_pca()], [reconstruction_error()], [preimage()]; [kme()]
-#'   for the means.
+#'   for the means, [kme_cov()] for operators of several variables.
 #' @family operators
 #' @examples
 #' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 3)
 #' fit
 #' summary(fit)
-#' plot(fit, group = iris$Species)
+#' plot(fit, groups = iris$Species)
 #'
 #' # Scores of new points, and another centre
 #' fit <- kme_pca(~ Sepal.Length + Sepal.Width, iris, ncomp = 2)
 #' predict(fit, data.frame(Sepal.Length = 5:6, Sepal.Width = 3))
-#' update(fit, center = "fkmse", covariance = "skmse")
+#' update(fit, center = "fkmse", covariance = est_skmse(select = "plugin"))
 #' @export
 kme_pca <- function(x, ...) {
   UseMethod("kme_pca")
@@ -168,28 +174,25 @@ kme_pca <- function(x, ...) {
 #' @rdname kme_pca
 #' @export
 kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
-                            center = c("kme", "skmse", "fkmse", "mkme",
-                                       "mmkme"),
-                            covariance = c("kme", "skmse", "fkmse"),
-                            lambda = NULL, select = NULL) {
+                            center = "kme", covariance = "kme") {
   check_dots(...)
   if (missing(x)) stop_input("'x' must be given: the sample")
-  given <- if (missing(kernel)) NULL else check_kernel(kernel)
+  given <- if (!missing(kernel)) check_kernel(kernel)
   if (!is.null(ncomp)) ncomp <- check_count(ncomp, "ncomp")
-  covariance <- check_covariance(covariance)
-  chosen <- check_cose_select(select, covariance, lambda)
-  sample <- centred_sample(x, given, center)
-  if (!is.null(ncomp) && ncomp > sample$n) {
+  arguments <- list(kernel = given, ncomp = ncomp, center = center,
+                    covariance = covariance)
+  covariance <- read_operator(covariance, "covariance")
+  center <- read_center(center)
+  sample <- read_sample(x, given, default = center_kernel(center))
+  centred <- centred_sample(sample, center)
+  if (!is.null(ncomp) && ncomp > centred$n) {
     stop_input(
-      "'ncomp' must be at most ", sample$n, ", the number of points, not ",
+      "'ncomp' must be at most ", centred$n, ", the number of points, not ",
       ncomp
     )
   }
-  found <- pca_components(sample, ncomp, covariance, lambda, chosen)
-  new_kme_pca(found, sample, covariance, list(
-    kernel = given, ncomp = ncomp, center = center, covariance = covariance,
-    lambda = lambda, select = select
-  ))
+  found <- pca_components(centred, ncomp, covariance)
+  new_kme_pca(found, centred, covariance, arguments)
 }
 
 #' @rdname kme_pca
@@ -203,17 +206,17 @@ kme_pca.formula <- function(formula, data = NULL, subset, na.action, ...) {
   fit
 }
 
-new_kme_pca <- function(found, sample, covariance, arguments) {
+new_kme_pca <- function(found, centred, covariance, arguments) {
   names <- paste0("PC", seq_along(found$values))
   dimnames(found$vectors) <- list(NULL, names)
-  dimnames(found$scores) <- list(rownames(sample$x), names)
+  dimnames(found$scores) <- list(rownames(centred$sample$x), names)
   structure(
     c(
       found[c("values", "vectors", "scores", "total", "rank")],
-      list(n = sample$n, x = sample$x, gram = if (sample$given) sample$gram),
-      sample[c("kernel", "mean", "at", "norm2")],
+      list(n = centred$n, kernel = centred$sample$kernel),
+      centred_fields(centred),
       list(
-        shrinkage = found$shrinkage, center = sample$mean$estimator,
+        shrinkage = found$shrinkage, center = centred$mean$estimator,
         covariance = covariance, terms = NULL, arguments = arguments
       )
     ),
@@ -221,45 +224,19 @@ new_kme_pca <- function(found, sample, covariance, arguments) {
   )
 }
 
-# --- Arguments ---------------------------------------------------------------
-
-check_covariance <- function(covariance) {
-  choices <- c("kme", "skmse", "fkmse")
-  if (is.character(covariance) && length(covariance) == 1L) {
-    covariance <- tolower(gsub("-", "", covariance))
-  }
-  check_choice(covariance, choices, "covariance")
-}
-
-# The selection rule of the operator's shrinkage, or NULL.
-check_cose_select <- function(select, covariance, lambda) {
-  if (covariance == "kme") {
-    for (name in c("lambda", "select")) {
-      if (!is.null(get(name))) {
-        stop_input(
-          "'", name, "' must be NULL for covariance \"kme\", the empirical ",
-          "operator; choose covariance = \"skmse\" or \"fkmse\""
-        )
-      }
-    }
-    return(NULL)
-  }
-  check_select(select, covariance, lambda, NULL, NULL, NULL)
-}
-
 # --- Components --------------------------------------------------------------
 
 # list(values, vectors: V, scores: K^c V, total, rank, shrinkage)
-pca_components <- function(sample, ncomp, covariance, lambda, select) {
-  flexible <- covariance == "fkmse"
-  s <- centred_spectrum(sample, if (!flexible) ncomp)
+pca_components <- function(centred, ncomp, covariance) {
+  weighted <- is.null(est_share(covariance))
+  s <- centred_spectrum(centred, if (!weighted) ncomp)
   positive <- s$values > 0
   if (!any(positive)) {
     stop_input(
       "'x' must have points that differ: the centred Gram matrix is 0"
     )
   }
-  known <- length(positive) == sample$n || !all(positive)
+  known <- length(positive) == centred$n || !all(positive)
   rank <- if (known) sum(positive) else NA_integer_
   if (!is.null(ncomp) && known && ncomp > rank) {
     warn_kernmean(
@@ -270,55 +247,51 @@ pca_components <- function(sample, ncomp, covariance, lambda, select) {
   }
   s$values <- s$values[positive]
   s$vectors <- s$vectors[, positive, drop = FALSE]
-  found <- if (flexible) {
-    weighted_components(sample, s, ncomp, lambda, select)
+  found <- if (weighted) {
+    weighted_components(centred, s, ncomp, covariance)
   } else {
-    plain_components(sample, s, covariance, lambda, select)
+    plain_components(centred, s, covariance)
   }
   c(found, rank = rank)
 }
 
-# S-COSE is the empirical operator times 1 - alpha; of H it needs the sums only.
-plain_components <- function(sample, s, covariance, lambda, select) {
-  n <- sample$n
-  shrinkage <- NULL
-  share <- 1
-  if (covariance == "skmse") {
-    check_squares(s$square)
-    moments <- list(n = n, rows = 0, rho = s$square / n^2,
-                    varrho = mean(centred_diagonal(sample)^2))
-    shrinkage <- fit_skmse(moments, lambda, select, NULL)
-    shrinkage <- c(
-      shrinkage[c("lambda", "alpha", "score", "minimum", "reference",
-                  "border")],
-      list(select = select)
-    )
-    share <- 1 - shrinkage$alpha
-  }
+# Where all weights are (1 - alpha)/n the components are those of the empirical
+# operator. The average does not look at the moments.
+plain_components <- function(centred, s, covariance) {
+  n <- centred$n
+  shrinkage <- est_shrink(covariance, product_moments(centred, s))
+  share <- if (is.null(shrinkage)) 1 else 1 - shrinkage$alpha
   root <- rep(sqrt(s$values), each = n)
   list(
-    values = share * s$values, vectors = s$vectors / root,
-    scores = s$vectors * root, total = share * s$total, shrinkage = shrinkage
+    values = share * s$values / n, vectors = s$vectors / root,
+    scores = s$vectors * root, total = share * s$total / n,
+    shrinkage = shrinkage
   )
 }
 
-# F-COSE: the operator of weights beta from H = K^c * K^c.
-weighted_components <- function(sample, s, ncomp, lambda, select) {
-  n <- sample$n
+# Of H = K^c o K^c, without forming it.
+product_moments <- function(centred, s) {
   check_squares(s$square)
-  shrinkage <- cose_weights(centred_matrix(sample)^2, "fkmse", lambda, select)
+  list(n = centred$n, rho = s$square / centred$n^2,
+       varrho = mean(centred_diagonal(centred)^2))
+}
+
+# The operator with a weight for each point, from H itself.
+weighted_components <- function(centred, s, ncomp, covariance) {
+  check_squares(s$square)
+  shrinkage <- operator_weights(centred_matrix(centred)^2, covariance)
   weights <- shrinkage$weights
   operator <- leading_values(operator_spectrum(s$values, s$vectors, weights))
   if (operator$rank == 0L) {
-    stop_input("'lambda' must not shrink the operator to 0: no component is ",
-               "left")
+    stop_input("'covariance' must not shrink the operator to 0: no component ",
+               "is left")
   }
   kept <- seq_len(min(ncomp, operator$rank))
   v <- operator$vectors[, kept, drop = FALSE]
   list(
-    values = n * operator$values[kept], vectors = v,
+    values = operator$values[kept], vectors = v,
     scores = s$vectors %*% (s$values * crossprod(s$vectors, v)),
-    total = n * sum(weights * centred_diagonal(sample)),
-    shrinkage = shrinkage[setdiff(names(shrinkage), c("estimator", "norm2"))]
+    total = sum(weights * centred_diagonal(centred)),
+    shrinkage = shrinkage[names(shrinkage) != "norm2"]
   )
 }

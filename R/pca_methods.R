@@ -3,51 +3,39 @@
 #' @rdname kme_pca
 #' @param digits Significant digits.
 #' @export
-print.kme_pca <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  cat(pca_title(x), "\n", sep = "")
-  cat(describe_sample(x), "\n", sep = "")
-  if (!is.null(x$kernel)) {
-    cat(format_kernel(x$kernel), "\n", sep = "")
-  }
-  cat("centre: ", describe_centre(x$mean, digits), "\n", sep = "")
-  if (!is.null(x$shrinkage)) {
-    cat("operator: ", describe_operator(x$shrinkage, digits), "\n", sep = "")
-  }
+print.kme_pca <- function(x, digits = digits_shown(), ...) {
   p <- length(x$values)
-  cat(p, if (p == 1L) " component" else " components",
-      if (is.na(x$rank)) "" else if (p == x$rank) ", all there are" else
-        paste0(" of ", x$rank), "\n", sep = "")
-  cat(describe_shares(x), "\n", sep = "")
+  say(
+    pca_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
+    paste0("centre: ", describe_mean(x$mean, digits)),
+    describe_shrinkage(x, digits),
+    paste0(count_of(p, "component"), if (!is.na(x$rank)) {
+      if (p == x$rank) ", all there are" else paste0(" of ", x$rank)
+    }),
+    describe_shares(x)
+  )
   invisible(x)
 }
 
 pca_title <- function(object) {
-  switch(object$covariance,
-    kme = "Kernel PCA",
-    skmse = "Kernel PCA, simple shrinkage of the covariance operator (S-COSE)",
-    fkmse = "Kernel PCA, flexible shrinkage of the covariance operator (F-COSE)"
-  )
+  paste0("Kernel PCA", if (!is.null(object$shrinkage)) {
+    paste(", covariance operator by", operator_words(object$covariance))
+  })
 }
 
-describe_centre <- function(mean, digits) {
-  shrunk <- mean$estimator %in% c("skmse", "fkmse")
-  title <- estimator_title(mean)
-  paste0(
-    tolower(substr(title, 1L, 1L)), substring(title, 2L),
-    if (shrunk) paste0(", lambda = ", format(mean$lambda, digits = digits))
-  )
-}
-
-describe_operator <- function(shrinkage, digits) {
+# What the shrinkage of the operator chose, where it has an amount.
+describe_shrinkage <- function(object, digits) {
   number <- \(x) format(x, digits = digits)
-  rule <- shrinkage$select
-  paste0(
-    "lambda = ", number(shrinkage$lambda),
-    if (!is.null(shrinkage$alpha)) paste0(", alpha = ",
-                                          number(shrinkage$alpha)),
-    " (", if (is.null(rule)) "given" else select_title[[rule]], ")",
-    if (shrinkage$border) ", on the border of the range"
-  )
+  shrinkage <- object$shrinkage
+  if ("lambda" %in% names(object$covariance)) {
+    paste0(
+      "operator: lambda = ", number(shrinkage$lambda),
+      if (!is.null(shrinkage$alpha)) paste0(", alpha = ",
+                                            number(shrinkage$alpha)),
+      " (", describe_rule(object$covariance), ")",
+      if (shrinkage$border) ", on the border of the range"
+    )
+  }
 }
 
 # Shares of variance; NA where the operator has no positive trace.
@@ -77,7 +65,7 @@ describe_shares <- function(object) {
 #' @export
 summary.kme_pca <- function(object, ...) {
   check_dots(...)
-  variance <- object$values / object$n
+  variance <- object$values
   shares <- variance_shares(object)
   importance <- rbind(
     "Standard deviation" = sqrt(ifelse(variance < 0, NA, variance)),
@@ -92,8 +80,7 @@ summary.kme_pca <- function(object, ...) {
 most_components_printed <- 10L
 
 #' @export
-print.summary.kme_pca <- function(x, digits = max(3L, getOption("digits") - 3L),
-                                  ...) {
+print.summary.kme_pca <- function(x, digits = digits_shown(), ...) {
   print(x$fit, digits = digits)
   p <- ncol(x$importance)
   shown <- seq_len(min(p, most_components_printed))
@@ -118,7 +105,7 @@ predict.kme_pca <- function(object, newdata, ncomp = NULL, ...) {
   if (missing(newdata)) {
     return(object$scores[, kept, drop = FALSE])
   }
-  new <- centred_newdata(object, newdata)
+  new <- sample_newdata(object$sample, newdata, object$terms)
   pca_scores(object, new, kept)$scores
 }
 
@@ -148,8 +135,8 @@ pca_scores <- function(object, new, kept) {
 #' @export
 update.kme_pca <- function(object, ...) {
   found <- change_arguments(object, list(...))
-  arguments <- merge_changes(found$arguments, found$changes, "covariance")
-  fit <- do.call(kme_pca.default, arguments)
+  fit <- do.call(kme_pca.default,
+                 merge_changes(found$arguments, found$changes))
   if (found$same_columns) {
     fit["terms"] <- list(object$terms)
   }
@@ -217,8 +204,8 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
     square <- centred_diagonal(object)
     scores <- object$scores[, kept, drop = FALSE]
   } else {
-    new <- centred_newdata(object, newdata)
-    own <- new_diagonal(object, new, diagonal)
+    new <- sample_newdata(object$sample, newdata, object$terms)
+    own <- new_diagonal(object$sample, new, diagonal)
     found <- pca_scores(object, new, kept)
     square <- own - 2 * found$mean_at + object$norm2
     if (any(square < -1e-8 * max(own, object$norm2))) {
@@ -231,31 +218,4 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
   }
   stats::setNames(pmax(0, unname(square) - unname(rowSums(scores^2))),
                   rownames(scores))
-}
-
-check_no_diagonal <- function(diagonal) {
-  if (!is.null(diagonal)) {
-    stop_input("'diagonal' must be NULL unless 'newdata' holds kernel values")
-  }
-}
-
-# k(z, z) of new points.
-new_diagonal <- function(object, new, diagonal) {
-  if (!is.null(new$z)) {
-    check_no_diagonal(diagonal)
-    return(fold_diagonal(object$kernel, new$z))
-  }
-  if (!is.null(object$gram$lambda)) {
-    stop_input("'newdata' must be missing for a fit on a gram of ",
-               "shrink_gram(), which has no k(z, z) of new points")
-  }
-  m <- nrow(new$values)
-  if (!is.numeric(diagonal) || length(diagonal) != m) {
-    stop_input(
-      "'diagonal' must be given with kernel values: k(z, z) of the ", m,
-      " new points, not ", describe(diagonal)
-    )
-  }
-  check_finite(diagonal, "diagonal")
-  as.double(diagonal)
 }

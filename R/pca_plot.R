@@ -2,62 +2,69 @@
 #'
 #' The scores of two components with the groups in colour, and the variances.
 #'
-#' `plot()` draws the scores of the sample with the shares of variance on the
+#' `"scores"` draws the scores of the sample with the shares of variance on the
 #' axes; one component is drawn against the index of the points. Of more than
 #' 2,000 points an even share is drawn. Eight groups or fewer have colours of
 #' the Okabe--Ito palette, more have a scale from dark to light in the order of
-#' the levels (so a numeric variable may be a group).
+#' the levels (so a numeric variable may hold the groups).
 #'
-#' `screeplot()` draws the variances \eqn{\gamma_j/n}{gamma_j/n} of the leading
-#' components, as for [stats::prcomp()].
+#' `"spectrum"` and `screeplot()` draw the variances
+#' \eqn{\gamma_j/n}{gamma_j/n} of the leading components, as for
+#' [stats::prcomp()].
 #'
 #' @param x A fit of [kme_pca()].
-#' @param y Must be missing, or the `comps`.
-#' @param comps Which components to draw: one or two whole numbers, also as the
-#'   second argument; by default the first two, or the only one.
-#' @param group `NULL`, or the group of each point: a factor or a vector.
+#' @param y Must be missing, or the `type`.
+#' @param type What to draw: for `plot()` `"scores"` or `"spectrum"`, also as the
+#'   second argument; for `screeplot()` `"barplot"` or `"lines"`.
+#' @param comps Which components to draw: one or two whole numbers; by default
+#'   the first two, or the only one. For `"scores"`.
+#' @param groups `NULL`, or the group of each point: a factor or a vector. For
+#'   `"scores"`.
 #' @param ... Passed to [plot.default()] (bars: [barplot()]); `col`, `pch`,
-#'   `cex`, `bg` and `lwd` are for the points.
+#'   `cex`, `bg` and `lwd` are for the points. For `"spectrum"` also `npcs`.
 #' @param npcs Number of components.
-#' @param type `"barplot"` or `"lines"`.
 #' @param main The title.
 #' @return What was drawn, invisibly: a data frame with the scores of all
-#'   points, named by component (`index` first for one component), and `group`
-#'   where it is given; for `screeplot()` the named variances.
+#'   points, named by component (`index` first for one component), and `groups`
+#'   where they are given; for variances these, with names.
 #' @family operators
 #' @examples
 #' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 3)
-#' plot(fit, group = iris$Species)
-#' plot(fit, c(1, 3), group = iris$Petal.Width)
-#' screeplot(fit)
+#' plot(fit, groups = iris$Species)
+#' plot(fit, comps = c(1, 3), groups = iris$Petal.Width)
+#' plot(fit, "spectrum")
 #' @export
-plot.kme_pca <- function(x, y, comps = c(1, 2), group = NULL, ...) {
-  p <- ncol(x$scores)
-  comps <- if (!missing(y)) {
-    y
-  } else if (missing(comps)) {
-    seq_len(min(2L, p))
-  } else {
-    comps
+plot.kme_pca <- function(x, y, type = c("scores", "spectrum"), comps = c(1, 2),
+                         groups = NULL, ...) {
+  type <- plot_type(c("scores", "spectrum"), if (!missing(y)) y,
+                    if (!missing(type)) type)
+  if (type == "spectrum") {
+    if (!missing(comps) || !is.null(groups)) {
+      stop_input("'", if (missing(comps)) "groups" else "comps",
+                 "' must not be given but for type \"scores\"")
+    }
+    return(screeplot.kme_pca(x, ...))
   }
-  comps <- check_comps(comps, p)
-  group <- check_group(group, x$n)
+  p <- ncol(x$scores)
+  comps <- if (missing(comps)) seq_len(min(2L, p)) else check_comps(comps, p)
+  groups <- check_groups(groups, x$n)
   labels <- component_labels(x)[comps]
   found <- data.frame(x$scores[, comps, drop = FALSE], row.names = NULL)
   if (length(comps) == 1L) {
     found <- cbind(index = seq_len(x$n), found)
     labels <- c("index", labels)
   }
-  draw_groups(as.matrix(found), group, list(
+  draw_groups(as.matrix(found), groups, list(
     xlab = labels[1L], ylab = labels[2L], main = pca_heading(x)
   ), list(...), lines_at = if (length(comps) == 2L) c(0, 0) else c(NA, 0))
-  found$group <- group
+  found$groups <- groups
   invisible(found)
 }
 
 pca_heading <- function(object) {
-  switch(object$covariance, kme = "Kernel PCA", skmse = "Kernel PCA (S-COSE)",
-         fkmse = "Kernel PCA (F-COSE)")
+  paste0("Kernel PCA", if (!is.null(object$shrinkage)) {
+    paste0(" (", operator_label(object$covariance), ")")
+  })
 }
 
 # "PC1 (34.5% of variance)"
@@ -97,7 +104,7 @@ screeplot.kme_pca <- function(x, npcs = min(10, length(x$values)),
                "of the fit, not ", npcs)
   }
   shown <- seq_len(npcs)
-  variances <- stats::setNames(x$values, colnames(x$scores))[shown] / x$n
+  variances <- stats::setNames(x$values, colnames(x$scores))[shown]
   if (type == "barplot") {
     draw(graphics::barplot, list(
       height = variances, main = main, ylab = "Variances", las = 1,

@@ -63,12 +63,10 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
   kept <- check_components(ncomp, object)
   tol <- check_number(tol, "tol", positive = TRUE)
   maxit <- check_count(maxit, "maxit")
-  if (is.null(object$x) || !identical(object$kernel$family, "rbf")) {
-    stop_input(
-      "'object' must be a fit with an RBF kernel on points, not ",
-      if (is.null(object$x)) "on a matrix of values" else
-        paste("with", format_kernel(object$kernel))
-    )
+  wanted <- "'object' must be a fit with an RBF kernel on points, not "
+  x <- sample_points(object$sample, wanted, "on a matrix of values")
+  if (!is_rbf(object$kernel)) {
+    stop_input(wanted, "with ", format_kernel(object$kernel))
   }
   sites <- projection_sites(object)
   scores <- if (missing(newdata)) object$scores else predict(object, newdata)
@@ -88,7 +86,7 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
   }
   z <- do.call(rbind, lapply(found, \(part) part$z))
   z <- z + rep(sites$origin, each = nrow(z))
-  dimnames(z) <- list(rownames(scores), colnames(object$x))
+  dimnames(z) <- list(rownames(scores), colnames(x))
   z
 }
 
@@ -106,18 +104,18 @@ projection_sites <- function(object) {
       "kme(x, kernel, weights = as_weights(fit))"
     )
   }
-  x <- unname(object$x)
+  x <- unname(object$sample$x)
+  origin <- colMeans(x)
   weights <- numeric(object$n)
   own <- seq_len(object$n)
   for (part in parts) {
-    if (identical(unname(part$x), unname(object$x))) {
+    if (same_sample(part$sample, object$sample)) {
       weights[own] <- weights[own] + part$weights
     } else {
-      x <- rbind(x, unname(part$x))
+      x <- rbind(x, unname(part$sample$x))
       weights <- c(weights, part$weights)
     }
   }
-  origin <- colMeans(unname(object$x))
   list(x = x - rep(origin, each = nrow(x)), weights = weights, origin = origin)
 }
 

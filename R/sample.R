@@ -26,27 +26,28 @@ gram_sample <- function(g, weights = NULL) {
 }
 
 # The sample that a door was given: points, with a kernel that is fitted to them
-# (kernel_rbf() for NULL), or a gram. `definite`: must the kernel be?
-read_sample <- function(x, kernel = NULL, weights = NULL, name = "x",
-                        definite = TRUE, kernel_name = "kernel") {
-  if (inherits(x, "gram")) {
+# (NULL: `default`, or else kernel_rbf()), or a gram.
+read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL) {
+  if (brings_kernel(x)) {
     if (!is.null(kernel)) {
-      stop_input("'", kernel_name, "' must not be given when '", name,
-                 "' is a gram")
+      stop_input("'kernel' must not be given when 'x' is a gram")
     }
     sample <- gram_sample(x)
   } else {
-    kernel <- check_kernel(if (is.null(kernel)) kernel_rbf() else kernel,
-                           kernel_name)
-    if (definite) check_definite(kernel)
-    x <- check_data(x, name)
+    kernel <- c(list(kernel), list(default), list(kernel_rbf()))
+    kernel <- check_kernel(Find(Negate(is.null), kernel))
+    check_definite(kernel)
+    x <- check_data(x)
     warn_symmetric(x)
     sample <- points_sample(x, fit_kernel(kernel, x))
   }
-  if (definite) check_definite(sample$kernel)
+  check_definite(sample$kernel)
   sample["weights"] <- list(check_weights(weights, sample$n))
   sample
 }
+
+# Has what a door was given a kernel of its own?
+brings_kernel <- function(x) inherits(x, "gram")
 
 check_weights <- function(weights, n) {
   if (is.null(weights)) {
@@ -74,6 +75,19 @@ stores_gram <- function(sample) !is.null(sample$gram)
 
 # The kernel for a door that is given another sample in place of this one.
 sample_kernel <- function(sample) if (!stores_gram(sample)) sample$kernel
+
+# The kernel that a door is given with other data in place of the sample, where
+# `kernel` was given before.
+kernel_for <- function(x, kernel, sample) {
+  if (brings_kernel(x)) {
+    return(NULL)
+  }
+  if (is.null(kernel) && stores_gram(sample)) {
+    kernel <- sample$kernel
+    kernel$rule <- NULL
+  }
+  kernel
+}
 
 # What a door takes to read the sample again; with another kernel to come, its
 # points.

@@ -10,8 +10,8 @@ families <- c(
 )
 
 # What the core takes for a sample (km_source): list(kernel, x, y). The points
-# are centred and scaled as they are packed; `centre` is where a polynomial
-# kernel has its origin, other kernels see none.
+# # are centred and scaled as they are packed. `centre`, if given, is where the
+# origin is moved to: of a polynomial kernel another kernel, others see none.
 native_source <- function(kernel, x, y = NULL, centre = NULL) {
   if (is.null(kernel)) {
     return(list(NULL, x, NULL))
@@ -24,7 +24,7 @@ native_source <- function(kernel, x, y = NULL, centre = NULL) {
     if (is.null(centre)) centre <- numeric(d)
   } else {
     ends <- .Call(C_r_column_ranges, points)
-    centre <- exact_centre(ends)
+    if (is.null(centre)) centre <- exact_centre(ends)
     check_reach(kernel, ends, centre, scale)
     if (kernel$family == "energy" && !is.null(y)) {
       check_reach(kernel, .Call(C_r_column_ranges, x), centre, scale)

@@ -40,7 +40,7 @@ read_list <- function(x, kernels, given_y) {
 
 is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
 
-has_own_kernel <- function(x) is_nominal(x) || inherits(x, "gram")
+has_own_kernel <- function(x) is_nominal(x) || brings_kernel(x)
 
 # A factor becomes the indicators of its levels, whose inner products are its
 # kernel. The kernel NULL is that of the kind of variable.

@@ -9,7 +9,7 @@
 # coverage   lines of R and of C that the whole suite runs; at least 95% of each
 #
 # KERNMEAN_TESTS, a regular expression, chooses other test files for the middle two
-# (default: native).
+# (default: tile).
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd) || exit 1
 case " ${*:-} " in
@@ -18,7 +18,7 @@ case " ${*:-} " in
     exit 2 ;;
 esac
 . "$root/tools/setup.sh"
-filter=${KERNMEAN_TESTS:-native}
+filter=${KERNMEAN_TESTS:-tile}
 tests=$tmp/kernmean/tests/testthat
 bad=0
 

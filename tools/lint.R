@@ -322,7 +322,7 @@ clean_tree <- list(
                   "families <- c(k$family,", rep("k$family,", 3), "k$family)"),
   "R/gram.R" = "kind <- function(x) inherits(x, \"gram\") || is.null(x$x)",
   "tests/testthat/test-one.R" = "one(1)",
-  "tests/testthat/test-native.R" = "one(2)",
+  "tests/testthat/test-one-two.R" = "one(2)",
   "src/Makevars" = c("CORE = core/a.o \\", "  core/b.o",
                      "APPS = apps/p.o apps/q.o",
                      "OBJECTS = $(CORE) $(APPS) glue/one.o init.o"),

@@ -4,9 +4,6 @@
 
 room_file <- "^R/[^/]*[.]R$"
 
-# Tests that belong to no room of R/.
-other_tests <- c("native", "reference", "errors", "data", "print")
-
 # Functions that take a function by its name, and those that take a class.
 by_name <- c("do.call", "match.fun", "apply", "lapply", "sapply", "vapply",
              "mapply", "Map", "Reduce", "Filter", "outer")
@@ -290,9 +287,10 @@ check_rooms <- function(files, rooms, collate) {
 check_test_names <- function(paths) {
   rooms <- basename(grep(room_file, paths, value = TRUE))
   rooms <- sub("(_methods|_plot)?[.]R$", "", rooms)
-  test <- "^tests/testthat/test-(.*)[.]R$"
+  # test-<room>.R, or test-<room>-<topic>.R
+  test <- "^tests/testthat/test-([^-]*)(-.*)?[.]R$"
   tests <- grep(test, paths, value = TRUE)
-  lost <- tests[!sub(test, "\\1", tests) %in% c(rooms, other_tests)]
+  lost <- tests[!sub(test, "\\1", tests) %in% rooms]
   at(lost, rep(1, length(lost)), "no room of this name")
 }
 

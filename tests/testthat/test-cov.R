@@ -369,13 +369,13 @@ test_that("matrices of kernel values and grams are variables", {
   z <- random_points(4, 3, 6)
   rbf <- kernel_rbf(2)
   fit <- kme_cov(data$x, data$y, kernel_x = rbf, center = "skmse")
-  values <- kme_cov(as_gram(kernel_matrix(rbf, data$x)), data$y,
+  values <- kme_cov(as_gram(kernel_matrix(data$x, kernel = rbf)), data$y,
                     center = "skmse")
   g <- kme_cov(gram(data$x, rbf), data$y, center = "skmse")
   expect_equal(values$values, fit$values, tolerance = 1e-10)
   expect_equal(g$values, fit$values, tolerance = 1e-10)
   few <- \(fit, z) predict(fit, z, ncomp = 4)
-  expect_equal(few(values, kernel_matrix(rbf, z, data$x)), few(fit, z),
+  expect_equal(few(values, kernel_matrix(z, data$x, rbf)), few(fit, z),
                tolerance = 1e-8)
   expect_equal(few(g, z), few(fit, z), tolerance = 1e-8)
   expect_null(fit$variables$x$gram)

@@ -80,7 +80,7 @@ test_that("squared norm plus J is the distance to the mixture's embedding", {
       expect_lt(
         abs(fit$norm2 + found$objective - kme_risk(fit, isotropic(q))) /
           (fit$norm2 + abs(found$objective)), 1e-11,
-        label = paste(format_kernel(fit$kernel), fit$estimator, d)
+        label = paste(format_kernel(fit$kernel), fit$estimator$label, d)
       )
       expect_equal(found$objective, drop(
         q$weights %*% found$gram %*% q$weights - 2 * sum(q$weights * found$g)
@@ -111,7 +111,7 @@ test_that("the gradient is that of differences", {
     }, numeric(1))
     # Rounding of J over the step, 1e-16 / 1e-4: largest 1e-11.
     expect_lt(max(abs(gradient - differences)) / max(abs(gradient)), 1e-9,
-              label = paste(format_kernel(fit$kernel), fit$estimator))
+              label = paste(format_kernel(fit$kernel), fit$estimator$label))
   }
 })
 
@@ -196,7 +196,7 @@ test_that("where G is singular the start is not left without gain", {
   expect_lt(fit$distance2, 1e-12)
   for (kernel in list(kernel_linear(), kernel_poly(2), kernel_poly(3))) {
     for (estimator in c("kme", "skmse", "fkmse")) {
-      fit <- kme_density(x, 9, kernel, estimator, nstart = 3)
+      fit <- kme_density(x, kernel, estimator, m = 9, nstart = 3)
       expect_lte(fit$objective, fit$start$objective)
     }
   }
@@ -210,7 +210,7 @@ test_that("without validation J never rises", {
   for (kernel in list(kernel_rbf(), kernel_rbf(0.7), kernel_linear(),
                       kernel_poly(2), kernel_poly(3))) {
     for (estimator in c("kme", "skmse", "fkmse")) {
-      fit <- kme_density(x, 4, kernel, estimator, optimize = "all",
+      fit <- kme_density(x, kernel, estimator, m = 4, optimize = "all",
                          validate = 0, nstart = 5)
       later <- fit$path$objective[-(1:2)]
       expect_false(is.unsorted(-later))
@@ -227,8 +227,8 @@ test_that("without validation J never rises", {
 test_that("the end is a stationary point", {
   set.seed(8)
   x <- scale(faithful)
-  fit <- kme_density(x, 3, kernel_rbf(1), optimize = "all", validate = 0)
-  start <- kme_density(x, 3, kernel_rbf(1), start = fit$start)
+  fit <- kme_density(x, kernel_rbf(1), m = 3, optimize = "all", validate = 0)
+  start <- kme_density(x, kernel_rbf(1), m = 3, start = fit$start)
   slope <- \(q) {
     f <- matcher(fit$mean)(q)
     c(f$weights * (f$to_weights - sum(f$weights * f$to_weights)), f$to_means,
@@ -244,7 +244,7 @@ test_that("validation stops at the first look that is as good as the best", {
   seen <- character()
   for (seed in 1:8) {
     set.seed(seed)
-    fit <- kme_density(x, 4, optimize = "all", nstart = 5)
+    fit <- kme_density(x, m = 4, optimize = "all", nstart = 5)
     expect_length(unique(fit$heldout), 54L)
     # The same by hand: the first fit again, from the same start.
     set.seed(seed)
@@ -258,10 +258,10 @@ test_that("validation stops at the first look that is as good as the best", {
     looks <- c(list("start", "weights"), as.list(as.integer(
       fit$path$step[-(1:2)]
     )))
-    plan <- list(optimize = "all", lowest = fit$floor)
+    plan <- list(estimator = est_kme(), optimize = "all", lowest = fit$floor)
     logs <- vapply(looks, \(take) {
-      q <- fit_points(list(x = kept, estimator = "kme"), kept, fit$kernel,
-                      start, plan, take = take)$best
+      q <- fit_points(points_sample(kept, fit$kernel), start, plan,
+                      take = take)$best
       log(density_R(q, out))
     }, numeric(54))
     expect_equal(-colMeans(logs), fit$path$heldout, tolerance = 1e-10)
@@ -270,8 +270,8 @@ test_that("validation stops at the first look that is as good as the best", {
       colMeans(behind) <= apply(behind, 2, sd) / sqrt(54)
     expect_identical(format(fit$steps), fit$path$step[which(good)[1]])
     # And the fit to all points goes as far.
-    q <- fit_points(list(x = x, estimator = "kme"), x, fit$kernel, fit$start,
-                    plan, take = fit$steps)$best
+    q <- fit_points(points_sample(x, fit$kernel), fit$start, plan,
+                    take = fit$steps)$best
     expect_identical(unname(fit$means), unname(q$means))
     seen <- c(seen, class(fit$steps))
   }
@@ -280,10 +280,10 @@ test_that("validation stops at the first look that is as good as the best", {
 
 test_that("the points held out have no part in the first fit", {
   x <- scale(as.matrix(iris[, 1:4]))
-  start <- kme_density(x, 6, nstart = 5)$start
+  start <- kme_density(x, m = 6, nstart = 5)$start
   first <- \(x) {
     set.seed(1)
-    kme_density(x, 6, kernel_rbf(2), optimize = "all", start = start,
+    kme_density(x, kernel_rbf(2), m = 6, optimize = "all", start = start,
                 floor = 0.01 / mean(apply(x, 2, var)))
   }
   fit <- first(x)
@@ -298,19 +298,19 @@ test_that("the points held out have no part in the first fit", {
 test_that("a fit of all parameters moves with the data", {
   set.seed(10)
   x <- scale(as.matrix(iris[, 1:4]))
-  start <- kme_density(x, 4)$start
-  fit <- kme_density(x, 4, start = start, optimize = "all", validate = 0)
+  start <- kme_density(x, m = 4)$start
+  fit <- kme_density(x, m = 4, start = start, optimize = "all", validate = 0)
   # Rounding sets the descents apart; where they end is the same to its
   # tolerance.
   shifted <- start
   shifted$means <- shifted$means + rep(c(0, 2000, -50, 3), each = 4)
-  moved <- kme_density(x + rep(c(0, 2000, -50, 3), each = 150), 4,
+  moved <- kme_density(x + rep(c(0, 2000, -50, 3), each = 150), m = 4,
                        start = shifted, optimize = "all", validate = 0)
   expect_equal(moved$distance2, fit$distance2, tolerance = 0.02)
   for (unit in c(1e-6, 1e6)) {
     scaled <- list(weights = start$weights, means = unit * start$means,
                    variances = unit^2 * start$variances)
-    moved <- kme_density(unit * x, 4, start = scaled, optimize = "all",
+    moved <- kme_density(unit * x, m = 4, start = scaled, optimize = "all",
                          validate = 0)
     expect_equal(moved$distance2, fit$distance2, tolerance = 0.02)
     expect_equal(sort(moved$variances) / unit^2, sort(fit$variances),
@@ -321,7 +321,8 @@ test_that("a fit of all parameters moves with the data", {
 test_that("weights and all parameters start from the same clusters", {
   for (optimize in c("weights", "all")) {
     set.seed(3)
-    start <- kme_density(iris[, 1:4], 5, optimize = optimize, nstart = 3)$start
+    start <- kme_density(iris[, 1:4], m = 5, optimize = optimize,
+                         nstart = 3)$start
     if (optimize == "weights") first <- start
   }
   expect_identical(start, first)
@@ -348,7 +349,7 @@ test_that("a mixture that was drawn from is recovered", {
     sqrt(truth$variances[drawn]) * matrix(rnorm(8000), 4000)
   for (optimize in c("weights", "all")) {
     for (estimator in c("kme", "skmse", "mkme")) {
-      fit <- kme_density(x, 3, kernel_rbf(1.5), estimator, nstart = 5,
+      fit <- kme_density(x, kernel_rbf(1.5), estimator, m = 3, nstart = 5,
                          optimize = optimize)
       order <- order(-fit$weights)
       # Four standard errors of a mean of 800 points and of a share.
@@ -363,7 +364,7 @@ test_that("the bandwidth is the best of those tried on the points held out", {
   x <- scale(faithful)
   median <- kme(x)$kernel$bandwidth
   set.seed(12)
-  fit <- kme_density(x, 5, kernel_rbf("validate"), validate = 0.5)
+  fit <- kme_density(x, m = 5, bandwidths = "validate", validate = 0.5)
   expect_length(fit$heldout, 136L)
   expect_equal(fit$bandwidths$bandwidth^2, median^2 * 4^seq(-2, 1, 0.5),
                tolerance = 1e-12)
@@ -372,19 +373,32 @@ test_that("the bandwidth is the best of those tried on the points held out", {
   rows <- heldout_rows(272, 0.5)
   start <- kmeans_start(x[-rows, ], 5, 50, fit$floor)
   by_hand <- vapply(fit$bandwidths$bandwidth, \(theta) {
-    q <- kme_density(x[-rows, ], 5, kernel_rbf(theta), start = start)
+    q <- kme_density(x[-rows, ], kernel_rbf(theta), m = 5, start = start)
     -mean(log(density_R(q, x[rows, ])))
   }, numeric(1))
   expect_equal(fit$bandwidths$heldout, by_hand, tolerance = 1e-8)
   expect_identical(fit$kernel$bandwidth,
                    fit$bandwidths$bandwidth[which.min(by_hand)])
   expect_identical(fit$mean$n, 272L)
-  all <- update(fit, kernel = kernel_rbf("validate"), optimize = "all")
+  all <- update(fit, bandwidths = "validate", optimize = "all")
   expect_identical(all$kernel$bandwidth,
                    with(all$bandwidths, bandwidth[which.min(heldout)]))
   expect_identical(update(all, m = 3)$kernel$bandwidth, all$kernel$bandwidth)
+  # Numbers of one's own, compared in the same way.
+  set.seed(12)
+  own <- kme_density(x, m = 5, bandwidths = rev(fit$bandwidths$bandwidth),
+                     validate = 0.5)
+  parts <- c("bandwidths", "weights", "means", "heldout")
+  expect_equal(own[parts], fit[parts])
+  expect_equal(update(own, bandwidths = 2^(-1:1))$bandwidths$bandwidth,
+               2^(-1:1))
+  moved <- update(own, x = x[1:200, ])
+  expect_identical(moved$bandwidths$bandwidth, own$bandwidths$bandwidth)
+  expect_null(update(own, kernel = kernel_rbf(1))$bandwidths)
+  around <- kme_density(x, kernel_rbf(3), m = 2, bandwidths = "validate")
+  expect_equal(around$bandwidths$bandwidth, 3 * 2^seq(-2, 1, 0.5))
   # One component does not depend on the bandwidth: the median then.
-  fit <- kme_density(x, 1, kernel_rbf("validate"))
+  fit <- kme_density(x, m = 1, bandwidths = "validate")
   expect_equal(fit$kernel$bandwidth, median, tolerance = 1e-12)
 })
 
@@ -415,7 +429,7 @@ test_that("an estimate that is there already can be matched", {
   x <- scale(faithful)
   estimate <- kme(x, kernel_rbf(0.8), "fkmse", lambda = 0.2)
   set.seed(14)
-  a <- kme_density(x, 3, estimator = estimate)
+  a <- kme_density(x, m = 3, estimator = estimate)
   expect_identical(a$mean, estimate)
   expect_identical(a$kernel, estimate$kernel)
   all <- update(a, optimize = "all")
@@ -425,28 +439,49 @@ test_that("an estimate that is there already can be matched", {
   other <- update(a, estimator = kme(x, kernel_rbf(2)), m = 2)
   expect_identical(other$kernel$bandwidth, 2)
   weighted <- kme(x, weights = rep(c(0, 2), 136) / 272)
-  half <- kme_density(x, 2, estimator = weighted)
+  half <- kme_density(x, m = 2, estimator = weighted)
   expect_gt(abs(half$objective - kme_density(x, start = half$start)$objective),
             1e-6)
+})
+
+test_that("an estimator may be an object or a function of one's own", {
+  x <- scale(faithful)
+  fit <- \(...) {
+    set.seed(22)
+    kme_density(x, ..., m = 3, optimize = "all", nstart = 3)
+  }
+  parts <- c("weights", "means", "variances", "objective", "path", "mean")
+  expect_identical(fit(estimator = est_skmse())[parts],
+                   fit(estimator = "skmse")[parts])
+  given <- fit(estimator = est_fkmse(0.5))
+  expect_identical(given$estimator, est_fkmse(0.5))
+  expect_identical(given$mean$weights,
+                   kme(x, estimator = "fkmse", lambda = 0.5)$weights)
+  # The weights of the KME, with the sums in another order.
+  own <- fit(estimator = est_function(\(sample) rep(1 / sample$n, sample$n)))
+  expect_equal(own$objective, fit()$objective, tolerance = 1e-6)
+  half <- fit(estimator = \(sample) rep(1:0, length.out = sample$n) / sample$n)
+  expect_identical(unname(half$mean$weights), rep(1:0, 136) / 272)
+  expect_match(utils::capture.output(half)[2], "own weights")
 })
 
 test_that("degenerate samples that have a density are fitted", {
   set.seed(15)
   x <- cbind(rnorm(40), 3)
-  fit <- kme_density(x, 3, optimize = "all") # a constant column
+  fit <- kme_density(x, m = 3, optimize = "all") # a constant column
   expect_equal(fit$means[, 2], rep(3, 3), tolerance = 1e-3)
   twice <- x[c(1:5, 1:5, 1), ]
-  fit <- kme_density(twice, 5) # as many components as distinct points
+  fit <- kme_density(twice, m = 5) # as many components as distinct points
   expect_identical(fit$start$weights, c(3, 2, 2, 2, 2) / 11)
   expect_identical(fit$start$means, twice[1:5, ])
   expect_identical(fit$variances, rep(fit$floor, 5))
-  expect_identical(kme_density(twice, 1)$weights, 1)
-  one <- kme_density(faithful$waiting, 1, optimize = "all", validate = 0)
+  expect_identical(kme_density(twice, m = 1)$weights, 1)
+  one <- kme_density(faithful$waiting, m = 1, optimize = "all", validate = 0)
   expect_lt(one$objective, one$start$objective)
-  two <- kme_density(c(0, 1), 2, optimize = "all", validate = 0)
+  two <- kme_density(c(0, 1), m = 2, optimize = "all", validate = 0)
   expect_equal(sort(two$start$means), c(0, 1))
   # Far from 0, and in other units
-  shifted <- kme_density(faithful$waiting + 1e6, 3, start = list(
+  shifted <- kme_density(faithful$waiting + 1e6, m = 3, start = list(
     weights = rep(1, 3) / 3, means = matrix(1e6 + c(50, 70, 90)),
     variances = rep(30, 3)
   ))
@@ -462,12 +497,12 @@ test_that("degenerate samples that have a density are fitted", {
 test_that("the density integrates to one", {
   set.seed(16)
   for (optimize in c("weights", "all")) {
-    fit <- kme_density(faithful$waiting, 5, optimize = optimize)
+    fit <- kme_density(faithful$waiting, m = 5, optimize = optimize)
     total <- stats::integrate(\(z) predict(fit, z), -100, 250,
                               subdivisions = 500L, rel.tol = 1e-10)
     expect_equal(total$value, 1, tolerance = 1e-8)
   }
-  fit <- kme_density(scale(faithful), 5)
+  fit <- kme_density(scale(faithful), m = 5)
   axis <- seq(-6, 6, by = 0.05)
   z <- as.matrix(expand.grid(eruptions = axis, waiting = axis))
   # A sum over a fine grid is exact for normals to exp(-2 pi^2 sd^2 / step^2).
@@ -478,7 +513,7 @@ test_that("the density integrates to one", {
 })
 
 test_that("logLik is the sum of the log densities with all parameters", {
-  fit <- kme_density(iris[, 1:3], 4)
+  fit <- kme_density(iris[, 1:3], m = 4)
   likelihood <- logLik(fit)
   expect_equal(c(likelihood), sum(log(predict(fit))), tolerance = 1e-12)
   expect_identical(attr(likelihood, "df"), 4L + 12L + 4L - 1L)
@@ -487,7 +522,7 @@ test_that("logLik is the sum of the log densities with all parameters", {
 })
 
 test_that("simulated points have the moments of the mixture", {
-  fit <- kme_density(scale(faithful), 4, optimize = "all")
+  fit <- kme_density(scale(faithful), m = 4, optimize = "all")
   set.seed(17)
   z <- simulate(fit, 20000)
   expect_identical(dim(z), c(20000L, 2L))
@@ -522,13 +557,13 @@ test_that("update() fits again", {
   expect_lte(from$objective, fit$objective)
   expect_identical(update(from, m = 2)$m, 2L)
   expect_identical(update(from, optimize = "weights")$validate, 0)
-  expect_identical(update(fit, estimator = "mkme")$estimator, "mkme")
+  expect_identical(update(fit, estimator = "mkme")$estimator, est_mkme())
   expect_identical(update(from, start = NULL)$m, 3L)
   expect_identical(update(from, estimator = "skmse")$validate, 0)
-  wide <- kme_density(scale(faithful), 2, kernel_rbf("validate"), nstart = 3,
-                      validate = 0.3)
+  wide <- kme_density(scale(faithful), m = 2, bandwidths = "validate",
+                      nstart = 3, validate = 0.3)
   expect_identical(update(wide, m = 3)$kernel, wide$kernel)
-  poly <- kme_density(gram(scale(faithful), kernel_poly(2)), 3)
+  poly <- kme_density(gram(scale(faithful), kernel_poly(2)), m = 3)
   expect_identical(update(poly, x = scale(faithful) / 2)$kernel$family, "poly")
   part <- update(fit, data = faithful[1:100, ])
   expect_identical(part$n, 100L)
@@ -539,21 +574,22 @@ test_that("plots draw the density", {
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
   set.seed(20)
-  fit <- kme_density(iris[, 1:4], 3, optimize = "all")
+  fit <- kme_density(iris[, 1:4], m = 3, optimize = "all")
   curve <- plot(fit, columns = 3)
   # The marginal of a mixture is the mixture of the marginals.
   q <- list(weights = fit$weights, means = fit$means[, 3, drop = FALSE],
             variances = fit$variances)
   expect_equal(curve$density, density_R(q, matrix(curve$z)), tolerance = 1e-12)
   expect_equal(sum(curve$density) * diff(curve$z[1:2]), 1, tolerance = 0.05)
-  surface <- plot(fit, c("Sepal.Width", "Petal.Length"), n = 60)
+  surface <- plot(fit, columns = c("Sepal.Width", "Petal.Length"), n = 60)
   q$means <- fit$means[, 2:3]
   expect_equal(surface$z[7, 9],
                density_R(q, cbind(surface$x[7], surface$y[9])),
                tolerance = 1e-12)
   expect_identical(plot(fit, type = "path"), fit$path)
+  expect_identical(plot(fit, "path"), fit$path)
   expect_visible(plot(fit)$x)
-  line <- kme_density(faithful$waiting, 2)
+  line <- kme_density(faithful$waiting, m = 2)
   expect_named(plot(line, breaks = 5, col = "red", main = quote(theta[1])),
                c("z", "density"))
   expect_named(plot(fit, main = bquote(theta == .(2)), xlim = c(0, 9),
@@ -570,20 +606,20 @@ test_that("fits print what was found", {
     fit
     summary(fit)
   })
-  all <- kme_density(iris[, c(1:4, 1:4)], 3, kernel_rbf("validate"), "mmkme",
-                     optimize = "all")
+  all <- kme_density(iris[, c(1:4, 1:4)], estimator = "mmkme", m = 3,
+                     bandwidths = "validate", optimize = "all")
   lines <- utils::capture.output(printed <- withVisible(print(all)))
   expect_lte(length(lines), 10L)
   expect_lte(max(nchar(lines)), 80L)
   expect_identical(printed$value, all)
   expect_false(printed$visible)
   said <- \(fit) paste(utils::capture.output(fit), collapse = "\n")
-  expect_match(said(kme_density(1:9, 1, optimize = "all", validate = 0)),
+  expect_match(said(kme_density(1:9, m = 1, optimize = "all", validate = 0)),
                "1 normal component\n.*all parameters, [0-9]+ steps? from")
-  expect_match(said(kme_density(1:9, 2, optimize = "all", validate = 0.01)),
+  expect_match(said(kme_density(1:9, m = 2, optimize = "all", validate = 0.01)),
                "decided by 1 point held out")
-  expect_match(said(summary(kme_density(1:9, 2))), "\n +weight +sd +x\n")
-  expect_match(said(summary(kme_density(unname(as.matrix(iris[1:2])), 2))),
+  expect_match(said(summary(kme_density(1:9, m = 2))), "\n +weight +sd +x\n")
+  expect_match(said(summary(kme_density(unname(as.matrix(iris[1:2])), m = 2))),
                "\n +weight +sd +x1 +x2\n")
   expect_match(paste(utils::capture.output(summary(all)), collapse = " "),
                "3 more columns in its field means")
@@ -593,55 +629,72 @@ test_that("what cannot be fitted is refused", {
   x <- scale(faithful)
   g <- gram(x)
   estimate <- kme(x)
-  fit <- kme_density(x, 2)
+  fit <- kme_density(x, m = 2)
   start <- fit$start
   target <- kme(x, estimator = "skmse", target = estimate)
   expect_snapshot(writeLines(refusals(expression(
-    kme_density(), kme_density("a"), kme_density(x, 0), kme_density(x, 2.5),
-    kme_density(x[1:8, ]), kme_density(x[c(1, 1, 2, 2), ], 3),
-    kme_density(x[c(1, 1, 1), ], 1), kme_density(replace(x, 3, NA)),
-    kme_density(x[1, , drop = FALSE], 1),
-    kme_density(x, 2, "rbf"), kme_density(x, 2, kernel_laplace()),
-    kme_density(x, 2, kernel_poly(4)), kme_density(x, 2, kernel_rbf("fuse")),
-    kme_density(x, 2, kernel_poly(2), "mkme"),
-    kme_density(x, 2, kernel_linear(), "mmkme"),
-    kme_density(x, 2, estimator = "mean"), kme_density(x, 2, optimise = "all"),
-    kme_density(x, 2, optimize = "means"), kme_density(x, 2, nstart = 0),
-    kme_density(x, 2, validate = 0.2),
-    kme_density(x, 2, optimize = "all", validate = 1),
-    kme_density(x, 2, optimize = "all", validate = NA),
-    kme_density(x, 2, kernel_rbf("validate"), validate = 0),
-    kme_density(x[1:12, ], 11, optimize = "all"),
-    kme_density(x[1:2, ], 1, estimator = "skmse", optimize = "all"),
-    kme_density(gram(x, kernel_poly(2)), 2, estimator = estimate),
+    kme_density(), kme_density("a"), kme_density(x, m = 0),
+    kme_density(x, m = 2.5), kme_density(x, 3), kme_density(x, "skmse"),
+    kme_density(x[1:8, ]), kme_density(x[c(1, 1, 2, 2), ], m = 3),
+    kme_density(x[c(1, 1, 1), ], m = 1), kme_density(replace(x, 3, NA)),
+    kme_density(x[1, , drop = FALSE], m = 1),
+    kme_density(x, "rbf", m = 2), kme_density(x, kernel_laplace(), m = 2),
+    kme_density(x, kernel_poly(4), m = 2),
+    kme_density(x, kernel_rbf("fuse"), m = 2),
+    kme_density(x, kernel_poly(2), "mkme", m = 2),
+    kme_density(x, kernel_linear(), "mmkme", m = 2),
+    kme_density(x, m = 2, estimator = "mean"),
+    kme_density(x, m = 2, optimise = "all"),
+    kme_density(x, estimator = "skmse", lambda = 1),
+    kme_density(x, estimator = est_skmse),
+    kme_density(x, m = 2, optimize = "means"),
+    kme_density(x, m = 2, nstart = 0),
+    kme_density(x, m = 2, validate = 0.2),
+    kme_density(x, m = 2, optimize = "all", validate = 1),
+    kme_density(x, m = 2, optimize = "all", validate = NA),
+    kme_density(x, m = 2, bandwidths = "validate", validate = 0),
+    kme_density(x, bandwidths = 1), kme_density(x, bandwidths = c(1, -1)),
+    kme_density(x, bandwidths = "fuse"), kme_density(g, bandwidths = 1:2),
+    kme_density(x, estimator = estimate, bandwidths = 1:2),
+    kme_density(x, kernel_poly(2), bandwidths = 1:2),
+    kme_density(x, kernel_rbf(1:2), bandwidths = "validate"),
+    kme_density(x[1:12, ], m = 11, optimize = "all"),
+    kme_density(x[1:2, ], m = 1, estimator = "skmse", optimize = "all"),
+    kme_density(gram(x, kernel_poly(2)), m = 2, estimator = estimate),
     kme_density(x, start = list(weights = 1, means = x[1:2, ], variances = 1)),
-    kme_density(x, 2, floor = 0), kme_density(x, 2, floor = 1e306),
+    kme_density(x, m = 2, floor = 0), kme_density(x, m = 2, floor = 1e306),
     kme_density(x, start = replace(start, "variances", list(c(1, 1e-300)))),
-    kme_density(x, 3, start = start),
+    kme_density(x, m = 3, start = start),
     kme_density(x, start = 1:3), kme_density(x, start = start[1:2]),
     kme_density(x[, 1], start = start),
     kme_density(x, start = replace(start, "weights", list(c(1, 1)))),
     kme_density(x, start = replace(start, "variances", list(c(1, 0)))),
-    kme_density(as_gram(g$K), 2), kme_density(g, 2, kernel_rbf()),
-    kme_density(x[1:9, ], 2, estimator = estimate),
-    kme_density(x, 2, kernel_rbf(), estimate),
-    kme_density(x, 2, estimator = target),
-    kme_density(x, 2, optimize = "all",
+    kme_density(as_gram(g$K), m = 2), kme_density(g, kernel_rbf(), m = 2),
+    kme_density(x[1:9, ], m = 2, estimator = estimate),
+    kme_density(x, kernel_rbf(), estimate, m = 2),
+    kme_density(x, m = 2, estimator = target),
+    kme_density(x, estimator = est_fkmse(target = estimate)),
+    kme_density(x, estimator = \(sample) 1:3),
+    kme_density(x, m = 2, optimize = "all",
                 estimator = kme(x, weights = rep(1 / 272, 272))),
     kme_density(y ~ a, data.frame(y = 1, a = 2)),
     kme(x, kernel_rbf("validate")),
     predict(fit, x[, 1]), predict(fit, type = "prob"), predict(fit, x, 3),
     simulate(fit, 0), simulate(fit, 2, seed = "a"),
-    simulate(fit, 2, points = 3), summary(fit, 2),
-    plot(fit, 3), plot(fit, "a"), plot(fit, type = "path"),
-    update(fit, x = 1:3, m = 4)
+    simulate(fit, 2, points = 3), summary(fit, 2), logLik(fit, 2),
+    plot(fit, columns = 3), plot(fit, columns = "a"), plot(fit, 1),
+    plot(fit, "density", type = "path"), plot(fit, type = "path"),
+    plot(fit, "path", colour = 2), plot(fit, colour = 2),
+    update(fit, x = 1:3, m = 4), update(fit, lambda = 1),
+    update(fit, estimator = estimate, x = x / 2)
   ))))
   expect_snapshot(writeLines(refusals(expression(
-    kme_density(1e200 * x, 2), kme_density(1e-100 * x, 2),
-    kme_density(1e-160 * x, 2), kme_density(1e60 * x, 2, kernel_poly(3)),
-    kme_density(1e69 * x, 2, kernel_poly(3)),
-    kme_density(x, 2, kernel_rbf(1e-80)),
+    kme_density(1e200 * x, m = 2), kme_density(1e-100 * x, m = 2),
+    kme_density(1e-160 * x, m = 2),
+    kme_density(1e60 * x, kernel_poly(3), m = 2),
+    kme_density(1e69 * x, kernel_poly(3), m = 2),
+    kme_density(x, kernel_rbf(1e-80), m = 2),
     kme_density(x, start = replace(start, "means", list(1e155 * start$means))),
-    kme_density(c(0, 1e-300, 1, 2, 1e-301), 4)
+    kme_density(c(0, 1e-300, 1, 2, 1e-301), m = 4)
   ), "kernmean_error_numeric")))
 })

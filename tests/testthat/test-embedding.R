@@ -26,7 +26,7 @@ test_that("inner products and distances are those of explicit matrices", {
     a <- weighted(70, 3, 1, kernel)
     b <- weighted(40, 3, 5, kernel)
     inner <- \(a, b) {
-      sum(a$weights * (gram_R(kernel, a$x, b$x) %*% b$weights))
+      sum(a$weights * (gram_R(kernel, a$sample$x, b$sample$x) %*% b$weights))
     }
     scale <- sqrt(inner(a, a) * inner(b, b))
     expect_lt(abs(kme_inner(a, b) - inner(a, b)), 1e-12 * scale)
@@ -101,8 +101,8 @@ test_that("polynomial embeddings are means of explicit features", {
   }
   a <- kme(random_points(12, 2), kernel_poly(2), "fkmse", lambda = 2)
   b <- kme(random_points(7, 2), kernel_poly(2), "skmse")
-  fa <- drop(crossprod(features(a$x), a$weights))
-  fb <- drop(crossprod(features(b$x), b$weights))
+  fa <- drop(crossprod(features(a$sample$x), a$weights))
+  fb <- drop(crossprod(features(b$sample$x), b$weights))
   expect_equal(kme_inner(a, b), sum(fa * fb), tolerance = 1e-12)
   expect_equal(kme_distance(a, b), sqrt(sum((fa - fb)^2)), tolerance = 1e-11)
   z <- random_points(5, 2)

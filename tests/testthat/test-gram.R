@@ -4,7 +4,8 @@ test_that("a gram holds the kernel matrix, the kernel and the points", {
   x <- random_points(12, 2)
   g <- gram(x, kernel_rbf())
   expect_s3_class(g, "gram")
-  expect_equal(as.matrix(g), kernel_matrix(kernel_rbf(), x), tolerance = 0)
+  expect_equal(as.matrix(g), kernel_matrix(x, kernel = kernel_rbf()),
+               tolerance = 0)
   expect_equal(as.matrix(g), gram_R(g$kernel, x), tolerance = 1e-13)
   expect_identical(dim(g), c(12L, 12L))
   expect_identical(c(nrow(g), ncol(g)), c(12L, 12L))
@@ -64,7 +65,7 @@ test_that("matrices of very large and very small values are accepted", {
   }
 })
 
-computed <- function(g) setdiff(ls(g), c("K", "kernel", "x"))
+computed <- function(g) setdiff(ls(g), c("K", "kernel", "x", "id"))
 
 test_that("each part of the spectrum is computed when it is first needed", {
   g <- gram(random_points(12, 2), kernel_rbf(1))
@@ -100,7 +101,7 @@ test_that("what was computed is used again", {
   g <- gram(random_points(12, 2), kernel_rbf(1))
   gram_spectrum(g, "vectors")
   # Were it computed again, these would be other values.
-  g$values <- g$values * 2
+  remember(g, values = g$values * 2)
   expect_identical(gram_spectrum(g)$values, g$values)
   expect_identical(gram_spectrum(g, "vectors")$values, g$values)
   h <- gram(random_points(12, 2), kernel_rbf(1))
@@ -116,7 +117,7 @@ test_that("a copy is the same object", {
   gram_spectrum(h, "vectors")
   expect_setequal(computed(g), c("values", "projections", "vectors"))
   fit <- kme(g)
-  expect_identical(fit$gram, g)
+  expect_identical(fit$sample$gram, g)
 })
 
 test_that("gram_spectrum() returns what was asked for", {
@@ -161,8 +162,8 @@ test_that("a matrix that does not fit in memory is refused before it is made", {
   on.exit(options(old))
   x <- random_points(20, 2)
   k <- kernel_rbf(1)
-  for (call in expression(gram(x, k), kernel_matrix(k, x),
-                          kernel_matrix(k, x, x), kme(x, k, "fkmse"))) {
+  for (call in expression(gram(x, k), kernel_matrix(x, kernel = k),
+                          kernel_matrix(x, x, k), kme(x, k, "fkmse"))) {
     expect_error(eval(call), "20 x 20 doubles needs 3.2 kB.* 1 kB",
                  class = "kernmean_error_memory")
   }
@@ -216,4 +217,32 @@ test_that("parts and a summary of a gram are those of its matrix", {
   expect_equal(found$trace, 12, tolerance = 1e-12)
   expect_equal(found$values, eigen(k)$values, tolerance = 1e-10)
   expect_output(print(found), "rank 12, trace 12")
+})
+
+test_that("a gram cannot be changed under what is known of it", {
+  g <- gram(random_points(8, 2), kernel_rbf(1))
+  values <- gram_spectrum(g)$values
+  k <- g$K
+  for (call in expression(g$K <- 2 * g$K, g[["K"]] <- 2 * k, g[1, 1] <- 2,
+                          g$kernel <- NULL, g$x <- g$x + 1, g$values <- 1)) {
+    expect_error(eval(call), "must stay as it is",
+                 class = "kernmean_error_input")
+  }
+  expect_identical(g$K, k)
+  expect_identical(gram_spectrum(g)$values, values)
+})
+
+test_that("a gram is the same one after it was saved, and no other", {
+  k <- gram_R(kernel_rbf(1), random_points(8, 2))
+  g <- as_gram(k)
+  a <- kme(g)
+  b <- kme(g, estimator = "fkmse", lambda = 1)
+  file <- tempfile(fileext = ".rds")
+  on.exit(unlink(file))
+  saveRDS(a, file)
+  back <- readRDS(file)
+  expect_equal(kme_distance(back, b), kme_distance(a, b), tolerance = 1e-14)
+  expect_identical(kme_distance(back, a), 0)
+  expect_error(kme_inner(back, kme(as_gram(k))), "share one gram",
+               class = "kernmean_error_input")
 })

@@ -56,12 +56,12 @@ test_that("gathers, factors and the formula agree at all instruction levels", {
     p <- draw_columns(n, 70)
     twin <- over_columns(p, \(p) hsic_R(K$K, L$K, p))
     factors <- lapply(list(K$K, L$K), \(k) {
-      .Call(C_r_lowrank, native_matrix(k), n)
+      .Call(C_r_lowrank, native_source(NULL, k), n)
     })
     points <- .Call(C_r_lowrank, native_source(kernel_rbf(1.2), x), n)
     expect_equal(crossprod(points), centre_R(K$K), tolerance = 1e-12)
     centred <- lapply(list(K$K, L$K), \(k) {
-      .Call(C_r_centred, native_matrix(k), NULL, NULL)$k
+      .Call(C_r_centred, native_source(NULL, k), NULL, NULL)$k
     })
     expect_equal(centred[[1]], centre_R(K$K), tolerance = 1e-12)
     for (level in isa_levels()) {

@@ -48,15 +48,16 @@ test_that("a kernel keeps what was given and a fit holds the number", {
   expect_type(fit$kernel$bandwidth, "double")
   expect_identical(kme(x, kernel_rbf(c(1, 2)))$kernel$bandwidth, c(1, 2))
   # The fitted kernel is a kernel: it chooses nothing again.
-  expect_equal(kernel_matrix(fit$kernel, x[1:3, ]),
-               kernel_matrix(fit$kernel, x)[1:3, 1:3], tolerance = 1e-14)
+  expect_equal(kernel_matrix(x[1:3, ], kernel = fit$kernel),
+               kernel_matrix(x, kernel = fit$kernel)[1:3, 1:3],
+               tolerance = 1e-14)
 })
 
 test_that("the bandwidth of kernel_matrix() is chosen from x alone", {
   x <- random_points(10, 2)
   y <- 10 * random_points(5, 2)
   k <- fit_kernel(kernel_rbf(), x)
-  expect_equal(kernel_matrix(kernel_rbf(), x, y), kernel_matrix(k, x, y),
+  expect_equal(kernel_matrix(x, y, kernel_rbf()), kernel_matrix(x, y, k),
                tolerance = 0)
 })
 
@@ -64,31 +65,33 @@ test_that("one bandwidth is the same bandwidth for each column", {
   x <- random_points(10, 3)
   for (kernel in list(kernel_rbf, kernel_laplace,
                       \(b) kernel_matern(5 / 2, b))) {
-    expect_equal(kernel_matrix(kernel(0.7), x),
-                 kernel_matrix(kernel(rep(0.7, 3)), x), tolerance = 1e-14)
+    expect_equal(kernel_matrix(x, kernel = kernel(0.7)),
+                 kernel_matrix(x, kernel = kernel(rep(0.7, 3))),
+                 tolerance = 1e-14)
     each <- c(0.5, 1, 2)
-    expect_equal(kernel_matrix(kernel(each), x),
-                 kernel_matrix(kernel(1), x %*% diag(1 / each)),
+    expect_equal(kernel_matrix(x, kernel = kernel(each)),
+                 kernel_matrix(x %*% diag(1 / each), kernel = kernel(1)),
                  tolerance = 1e-13)
   }
 })
 
 test_that("Matern 1/2 is the L2 Laplace kernel; degree 1 and offset 0 linear", {
   x <- random_points(10, 2)
-  expect_identical(kernel_matrix(kernel_matern(1 / 2, 2), x),
-                   kernel_matrix(kernel_laplace(2, "L2"), x))
-  expect_identical(kernel_matrix(kernel_poly(1, 0), x),
-                   kernel_matrix(kernel_linear(), x))
-  expect_equal(kernel_matrix(kernel_linear(), x), tcrossprod(x),
+  expect_identical(kernel_matrix(x, kernel = kernel_matern(1 / 2, 2)),
+                   kernel_matrix(x, kernel = kernel_laplace(2, "L2")))
+  expect_identical(kernel_matrix(x, kernel = kernel_poly(1, 0)),
+                   kernel_matrix(x, kernel = kernel_linear()))
+  expect_equal(kernel_matrix(x, kernel = kernel_linear()), tcrossprod(x),
                tolerance = 1e-14)
 })
 
 test_that("in one column the L1 and L2 Laplace kernels agree", {
   x <- random_points(10, 1)
-  expect_equal(kernel_matrix(kernel_laplace(2), x),
-               kernel_matrix(kernel_laplace(2, "L2"), x), tolerance = 1e-14)
-  expect_equal(kernel_matrix(kernel_laplace(), x),
-               kernel_matrix(kernel_laplace(norm = "L2"), x),
+  expect_equal(kernel_matrix(x, kernel = kernel_laplace(2)),
+               kernel_matrix(x, kernel = kernel_laplace(2, "L2")),
+               tolerance = 1e-14)
+  expect_equal(kernel_matrix(x, kernel = kernel_laplace()),
+               kernel_matrix(x, kernel = kernel_laplace(norm = "L2")),
                tolerance = 1e-13)
 })
 
@@ -96,14 +99,15 @@ test_that("native kernels are positive semi-definite", {
   x <- random_points(25, 3)
   kernels <- native_kernels(3)
   for (name in setdiff(names(kernels), c("energy", "sqdist", "l1dist"))) {
-    values <- eigen(kernel_matrix(kernels[[name]], x), TRUE, TRUE)$values
+    k <- kernel_matrix(x, kernel = kernels[[name]])
+    values <- eigen(k, TRUE, TRUE)$values
     expect_gte(min(values), -1e-13 * max(values), label = name)
   }
 })
 
 test_that("the energy kernel is negative distance, for matrices only", {
   x <- random_points(6, 2)
-  k <- kernel_matrix(kernel_energy(), x)
+  k <- kernel_matrix(x, kernel = kernel_energy())
   expect_equal(k, -as.matrix(stats::dist(x)), tolerance = 1e-13,
                ignore_attr = TRUE)
   expect_error(kme(x, kernel_energy()), class = "kernmean_error_input")
@@ -117,7 +121,7 @@ test_that("polynomial kernels of high degree overflow with an error", {
   # |x|^2 is about 1e10.
   x <- 1e5 * random_points(5, 2)
   expect_error(kme(x, kernel_poly(40)), class = "kernmean_error_numeric")
-  expect_error(kernel_matrix(kernel_poly(40), x),
+  expect_error(kernel_matrix(x, kernel = kernel_poly(40)),
                class = "kernmean_error_numeric")
-  expect_true(all(is.finite(kernel_matrix(kernel_poly(20), x))))
+  expect_true(all(is.finite(kernel_matrix(x, kernel = kernel_poly(20)))))
 })

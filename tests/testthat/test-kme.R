@@ -58,7 +58,7 @@ test_that("weights are those of the formulas", {
   for (kernel in kernels()) {
     k <- gram_R(kernel, x)
     for (fit in every_fit(x, kernel)) {
-      want <- switch(fit$estimator,
+      want <- switch(fit$estimator$name,
         kme = rep(1 / 20, 20),
         skmse = rep((1 - fit$alpha) / 20, 20),
         fkmse = fkmse_weights_R(k, fit$lambda)
@@ -469,10 +469,10 @@ test_that("update() of a fit on a gram uses that gram again", {
   x <- random_points(20, 2)
   g <- gram(x, kernel_rbf(1))
   fit <- update(kme(g), estimator = "fkmse")
-  expect_identical(fit$gram, g)
+  expect_identical(fit$sample$gram, g)
   expect_false(is.null(g$vectors))
   other <- update(fit, kernel = kernel_rbf(2))
-  expect_null(other$gram)
+  expect_null(other$sample$gram)
   expect_equal(other$minimum, kme(x, kernel_rbf(2), "fkmse")$minimum,
                tolerance = 1e-12)
 })
@@ -521,10 +521,10 @@ test_that("a saved fit is no larger than its parts", {
 test_that("estimators go by the names they print, and by that of 2016", {
   x <- random_points(10, 2)
   for (name in c("F-KMSE", "FKMSE", "fkmse")) {
-    expect_identical(kme(x, estimator = name)$estimator, "fkmse")
+    expect_identical(kme(x, estimator = name)$estimator$name, "fkmse")
   }
   for (name in c("S-KMSE", "rkmse", "R-KMSE")) {
-    expect_identical(kme(x, estimator = name)$estimator, "skmse")
+    expect_identical(kme(x, estimator = name)$estimator$name, "skmse")
   }
 })
 

@@ -58,7 +58,7 @@ test_that("a stored matrix, an R function and points give the same pairs", {
   x <- random_points(700, 3)
   points <- krylov_spectrum(centred(x, kernel_rbf(1)), 8L)
   stored <- krylov_spectrum(centred(gram(x, kernel_rbf(1))), 8L)
-  own <- kernel_function(\(a, b) kernel_matrix(kernel_rbf(1), a, b))
+  own <- kernel_function(\(a, b) kernel_matrix(a, b, kernel_rbf(1)))
   called <- krylov_spectrum(centred(x, own), 8L)
   expect_equal(stored$values, points$values, tolerance = 1e-12)
   expect_equal(stored$vectors, points$vectors, tolerance = 1e-7)

@@ -10,8 +10,8 @@ marginal_kernels <- function() {
 # The estimate as what it is: the embedding of n normal distributions.
 as_mixture <- function(fit) {
   n <- fit$n
-  e <- rep_len(fit$noise, ncol(fit$x))
-  list(weights = fit$weights, means = unname(fit$x),
+  e <- rep_len(fit$noise, ncol(fit$sample$x))
+  list(weights = fit$weights, means = unname(fit$sample$x),
        covariances = array(diag(e, length(e)), c(length(e), length(e), n)))
 }
 
@@ -255,7 +255,7 @@ test_that("the helpers for tests select on a matrix and widen a kernel", {
   x <- random_points(20, 2)
   for (kernel in list(rbf, kernel_rbf(c(0.8, 2)), kernel_poly(3))) {
     for (estimator in c("mkme", "mmkme")) {
-      found <- marginal_noise(x, kernel, estimator)
+      found <- find_noise(read_estimator(estimator), x, kernel)
       fit <- kme(x, kernel, estimator)
       expect_equal(found$noise, rep_len(unname(fit$noise), 2))
       expect_identical(found[c("score", "minimum", "reference")],

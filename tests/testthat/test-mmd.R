@@ -71,7 +71,7 @@ test_that("forms over subsets are those of the Gram matrix, at all sizes", {
         C_r_subset_forms, source, subsets, 7, rates
       ))
       want <- colSums(z * (k %*% z))
-      for (got in list(forms(source), forms(native_matrix(k)),
+      for (got in list(forms(source), forms(native_source(NULL, k)),
                        forms(distance, 1 / 4.5))) {
         # 3e-14 seen
         expect_lt(relative_error(got$forms[, 1], want), 1e-12)
@@ -84,7 +84,7 @@ test_that("forms over subsets are those of the Gram matrix, at all sizes", {
     expect_equal(sums$sums, by_block(block), tolerance = 1e-12)
     expect_equal(sums$moments, c(sum(k), sum(k^2)), tolerance = 1e-12)
     loose <- rep_len(0:3, n)
-    expect_equal(.Call(C_r_block_sums, native_matrix(k), loose, 4L)$sums,
+    expect_equal(.Call(C_r_block_sums, native_source(NULL, k), loose, 4L)$sums,
                  by_block(loose), tolerance = 1e-12)
   }
 })

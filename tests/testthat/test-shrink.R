@@ -233,9 +233,9 @@ test_that("new points of a fit on a shrunk gram have shrunk, centred values", {
   z <- random_points(4, 2)
   rbf <- kernel_rbf(1.3)
   shrunk <- shrink_gram(gram(x, rbf))
-  values <- kernel_matrix(rbf, z, x)
+  values <- kernel_matrix(z, x, rbf)
   # In the feature space: scores of 1 - lambda times the centred features.
-  k <- kernel_matrix(rbf, x)
+  k <- kernel_matrix(x, kernel = rbf)
   centre <- \(l) l - rowMeans(l) - rep(colMeans(k), each = nrow(l)) + mean(k)
   wanted <- (1 - shrunk$lambda) * centre(values)
   fit <- kme_pca(shrunk, ncomp = 3)

@@ -210,10 +210,10 @@ test_that("a bandwidth may be a function of the data", {
   spread <- \(x) apply(x, 2, stats::sd)
   k <- fit_kernel(kernel_rbf(spread), x)
   expect_identical(k$bandwidth, spread(x))
-  expect_equal(kernel_matrix(kernel_rbf(spread), x),
-               kernel_matrix(kernel_rbf(spread(x)), x), tolerance = 0)
-  expect_equal(kernel_matrix(kernel_rbf(\(x) 2), x),
-               kernel_matrix(kernel_rbf(2), x), tolerance = 0)
+  expect_equal(kernel_matrix(x, kernel = kernel_rbf(spread)),
+               kernel_matrix(x, kernel = kernel_rbf(spread(x))), tolerance = 0)
+  expect_equal(kernel_matrix(x, kernel = kernel_rbf(\(x) 2)),
+               kernel_matrix(x, kernel = kernel_rbf(2)), tolerance = 0)
 })
 
 test_that("distances at the end of the number range are answered", {

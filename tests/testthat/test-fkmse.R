@@ -224,10 +224,10 @@ test_that("the S-KMSE score curve is that of brute-force refits", {
     rho <- mean(k)
     varrho <- mean(diag(k))
     for (alpha in c(0, 0.2, 0.7, 1)) {
-      expect_equal(skmse_score(alpha, nrow(k), rho, varrho, 0, 0),
+      expect_equal(loo_score(alpha, nrow(k), rho, varrho, 0, 0),
                    skmse_loo_R(k, alpha), tolerance = 1e-11, info = name)
       expect_equal(
-        skmse_score(alpha, nrow(k), rho, varrho, mean(target$at),
+        loo_score(alpha, nrow(k), rho, varrho, mean(target$at),
                     target$norm2),
         skmse_loo_R(k, alpha, target$at, target$norm2), tolerance = 1e-11,
         info = name

@@ -130,7 +130,7 @@ test_that("a stored matrix takes the same folds as points", {
     k <- gram_R(kernel_matern(3 / 2, 2), random_points(n, 2))
     v <- random_points(n, 3)
     w <- random_points(n, 9)
-    source <- native_matrix(k)
+    source <- native_source(NULL, k)
     for (level in isa_levels()) {
       with_isa(level, {
         expect_identical(.Call(C_r_kernel_store, source), k)
@@ -177,7 +177,7 @@ test_that("a centred matrix is its twin, by any mean and by its own", {
     x <- random_points(n, 2)
     k <- fold_store(kernel_rbf(1.2), x)
     at <- random_points(n, 1)[, 1]
-    for (source in list(native_source(kernel_rbf(1.2), x), native_matrix(k))) {
+    for (source in list(native_source(kernel_rbf(1.2), x), native_source(NULL, k))) {
       found <- .Call(C_r_centred, source, at, 0.3)
       expect_identical(found, list(k = k - (outer(at, at, `+`) - 0.3), at = at,
                                    norm2 = 0.3))

@@ -16,7 +16,7 @@ test_that("missing and infinite values are counted", {
     kme(with(NA)), kme(with(NA, NA, NaN)), kme(with(Inf, -Inf, 1, NA)),
     kme(as.data.frame(with(NaN))), kme(~ V1, as.data.frame(with(NA, NA))),
     kme(c(1, NA)), kme(c(1L, NA)), gram(with(Inf)),
-    kernel_matrix(rbf, with(NA)), kernel_matrix(rbf, x, with(NaN)),
+    kernel_matrix(with(NA), kernel = rbf), kernel_matrix(x, with(NaN), rbf),
     predict(kme(x, rbf), with(NA)), kme(x, rbf, weights = c(1:5, NA)),
     as_gram(with(NA)[1:2, ])
   ))
@@ -48,7 +48,7 @@ test_that("no rows or no columns are refused", {
     kme(numeric()), kme(matrix(0, 0, 3)), kme(matrix(0, 3, 0)),
     kme(data.frame()), kme(data.frame(a = numeric())), kme(iris[0, 1:2]),
     kme(iris[, 0]), kme(~ 1, iris), gram(numeric()),
-    kernel_matrix(rbf, x, x[0, ]), predict(kme(x, rbf), x[0, ])
+    kernel_matrix(x, x[0, ], rbf), predict(kme(x, rbf), x[0, ])
   ))
 })
 
@@ -69,7 +69,7 @@ test_that("bandwidths must be positive, finite and of the right length", {
     kernel_rbf(numeric()), kernel_rbf(list(1)),
     kernel_laplace(0), kernel_laplace(NULL),
     kernel_matern(5 / 2, -1), kernel_matern(5 / 2, NULL), kernel_laplace("L2"),
-    kme(x, kernel_rbf(c(1, 2, 3))), kernel_matrix(kernel_rbf(1:4), x),
+    kme(x, kernel_rbf(c(1, 2, 3))), kernel_matrix(x, kernel = kernel_rbf(1:4)),
     kme(x, kernel_rbf(\(x) -1)), kme(x, kernel_rbf(\(x) 1:3)),
     kme(x, kernel_rbf(\(x) "median")), kme(x, kernel_rbf(\(x) NULL))
   ))
@@ -90,7 +90,8 @@ test_that("a kernel must be a kernel object", {
   expect_refusals(expression(
     kme(x, "rbf"), kme(x, kernel_rbf), kme(x, tcrossprod), kme(x, 1),
     kme(x, NULL), kme(x, x), gram(x, "rbf"), gram(x, diag(6)),
-    kernel_matrix(x, rbf), kernel_matrix("rbf", x), kme(x, kernel_energy()),
+    kernel_matrix(rbf, kernel = x), kernel_matrix(x, kernel = "rbf"),
+    kernel_matrix(x, rbf), kme(x, kernel_energy()),
     kme(gram(x, kernel_energy())), kme(gram(x, rbf), rbf)
   ))
 })
@@ -102,8 +103,8 @@ test_that("what a kernel function returns is checked", {
     kme(x, k(\(x, y) matrix("a", nrow(x), nrow(y)))),
     kme(x, k(\(x, y) matrix(NA_real_, nrow(x), nrow(y)))),
     kme(x, k(\(x, y) as.data.frame(tcrossprod(x, y)))),
-    kernel_matrix(k(\(x, y) tcrossprod(y, x)), x, x[1:2, ]),
-    kernel_matrix(k(\(x, y) tcrossprod(x, y) / 0), x),
+    kernel_matrix(x, x[1:2, ], k(\(x, y) tcrossprod(y, x))),
+    kernel_matrix(x, kernel = k(\(x, y) tcrossprod(x, y) / 0)),
     kme(x, k(\(x, y) -gram_R(rbf, x, y)), "fkmse"),
     gram(x, k(\(x, y) outer(x[, 1], y[, 1], ">") + 0))
   ))
@@ -184,8 +185,8 @@ test_that("new data must have the columns of the sample", {
     predict(bare, cbind(x, 1)), predict(kme(1:3, rbf), x),
     predict(bare, "a"), predict(formula, data.frame(a = 1)),
     predict(formula, data.frame(a = 1, b = "x")),
-    kernel_matrix(rbf, x, x[, 1]), kernel_matrix(rbf, named, iris[, 1:2]),
-    kernel_matrix(rbf, x, NULL)
+    kernel_matrix(x, x[, 1], rbf), kernel_matrix(named, iris[, 1:2], rbf),
+    kernel_matrix(x, NULL, rbf)
   ))
 })
 
@@ -195,8 +196,8 @@ test_that("a fit on values of kernels takes values of kernels", {
     predict(fit, x), predict(fit, 1:6), predict(fit, c(1, NA)),
     kme_risk(fit, normal), kme_inner(fit, kme(x, rbf)),
     kme_distance(fit, kme(as_gram(gram_R(rbf, x)))),
-    kme(fit$gram, estimator = "skmse", target = normal),
-    kme(fit$gram, estimator = "skmse", target = kme(x, rbf)),
+    kme(fit$sample$gram, estimator = "skmse", target = normal),
+    kme(fit$sample$gram, estimator = "skmse", target = kme(x, rbf)),
     update(fit, kernel = rbf)
   ))
 })
@@ -277,7 +278,8 @@ test_that("values that overflow are an error and not a result", {
   huge <- 1e200 * x
   expect_refusals(expression(
     kme(huge, kernel_poly(2)), kme(huge, kernel_linear()),
-    kernel_matrix(kernel_poly(3), huge), predict(kme(x, kernel_poly(3)), huge),
+    kernel_matrix(huge, kernel = kernel_poly(3)),
+    predict(kme(x, kernel_poly(3)), huge),
     kme(c(-1.7e308, 1.7e308))
   ), "kernmean_error_numeric")
 })
@@ -287,7 +289,8 @@ test_that("matrices that do not fit are refused with their size", {
   on.exit(options(old))
   fit <- kme(x, rbf)
   expect_refusals(expression(
-    gram(x, rbf), kernel_matrix(rbf, x), kernel_matrix(rbf, x, x[1:3, ]),
+    gram(x, rbf), kernel_matrix(x, kernel = rbf),
+    kernel_matrix(x, x[1:3, ], rbf),
     kme(x, rbf, "fkmse"), kme(x, rbf, "fkmse", lambda = 1),
     update(fit, estimator = "fkmse")
   ), "kernmean_error_memory")
@@ -349,10 +352,10 @@ test_that("internal errors name what came to the border with C", {
 
 test_that("coordinates that overflow once scaled are an error", {
   for (call in expression(
-    kernel_matrix(kernel_rbf(1e-310), c(0, 1)),
-    kernel_matrix(kernel_rbf(1e-200), c(1e200, 0)),
-    kernel_matrix(kernel_energy(), c(0, 1e160)),
-    kernel_matrix(kernel_energy(), 1e160, 0), kme(c(0, 1e-310))
+    kernel_matrix(c(0, 1), kernel = kernel_rbf(1e-310)),
+    kernel_matrix(c(1e200, 0), kernel = kernel_rbf(1e-200)),
+    kernel_matrix(c(0, 1e160), kernel = kernel_energy()),
+    kernel_matrix(1e160, 0, kernel_energy()), kme(c(0, 1e-310))
   )) {
     expect_error(eval(call), class = "kernmean_error_numeric")
   }
@@ -360,7 +363,7 @@ test_that("coordinates that overflow once scaled are an error", {
 
 test_that("a symmetric matrix of values taken as points is a warning", {
   x <- random_points(6, 2)
-  k <- kernel_matrix(kernel_rbf(1), x)
+  k <- kernel_matrix(x, kernel = kernel_rbf(1))
   expect_warning(kme(k), "as_gram\\(\\) takes a matrix of kernel values",
                  class = "kernmean_warning")
   expect_warning(gram(k), "6 points in 6 columns")
@@ -384,7 +387,7 @@ test_that("columns of a formula may have any name", {
 
 test_that("a column that a formula leaves out may be of any kind", {
   fit <- kme(~ . - Species, iris)
-  expect_identical(colnames(fit$x), names(iris)[1:4])
+  expect_identical(colnames(fit$sample$x), names(iris)[1:4])
 })
 
 test_that("one variable stands on the left of a formula", {

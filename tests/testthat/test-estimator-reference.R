@@ -28,7 +28,7 @@ test_that("kernel values are the reference values", {
   )
   for (name in names(kernels)) {
     expect_equal(
-      as.vector(kernel_matrix(kernels[[name]], z, A)),
+      as.vector(kernel_matrix(z, A, kernels[[name]])),
       reference_value("kernels_theta2", name),
       tolerance = 1e-12, info = name
     )

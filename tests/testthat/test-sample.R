@@ -38,8 +38,8 @@ test_that("classes and attributes of a matrix do not matter", {
                      I(x), structure(x, class = "mine"), stats::ts(x),
                      structure(x, class = c("mine", "matrix")))) {
     same_fit(kme(other), kme(x))
-    expect_null(attributes(kme(other)$x)$class)
-    expect_named(attributes(kme(other)$x), c("dim", "dimnames"))
+    expect_null(attributes(kme(other)$sample$x)$class)
+    expect_named(attributes(kme(other)$sample$x), c("dim", "dimnames"))
   }
 })
 
@@ -47,7 +47,7 @@ test_that("integers are numbers", {
   x <- matrix(c(3L, 1L, 4L, 1L, 5L, 9L, 2L, 6L), 4)
   same_fit(kme(x), kme(x + 0))
   same_fit(kme(as.data.frame(x)), kme(x + 0))
-  expect_type(kme(x)$x, "double")
+  expect_type(kme(x)$sample$x, "double")
   same_fit(kme(1:7), kme(as.double(1:7)))
   counts <- table(c(1, 1, 2, 3), c(1, 2, 1, 2))
   same_fit(kme(counts), kme(matrix(as.double(counts), 3)))
@@ -60,7 +60,7 @@ test_that("a vector is one column, with or without names and classes", {
                  stats::ts(v), data.frame(v), data.frame(other = v),
                  matrix(v, dimnames = list(letters[1:4], NULL)))) {
     same_fit(kme(x), fit)
-    expect_identical(dim(kme(x)$x), c(4L, 1L))
+    expect_identical(dim(kme(x)$sample$x), c(4L, 1L))
   }
   same_fit(kme(~ v), fit)
 })
@@ -86,9 +86,9 @@ test_that("row names become the names of predictions", {
   expect_identical(names(predict(fit)), rownames(x))
   expect_null(names(predict(fit, unname(x))))
   expect_null(names(coef(fit)))
-  expect_identical(dimnames(kernel_matrix(kernel_rbf(1), x, x[1:2, ])),
+  expect_identical(dimnames(kernel_matrix(x, x[1:2, ], kernel_rbf(1))),
                    list(rownames(x), c("p", "q")))
-  expect_null(dimnames(kernel_matrix(kernel_rbf(1), unname(x))))
+  expect_null(dimnames(kernel_matrix(unname(x), kernel = kernel_rbf(1))))
 })
 
 test_that("columns of new data are matched by name, in any order", {
@@ -108,7 +108,7 @@ test_that("columns of new data are matched by name, in any order", {
   expect_equal(predict(nameless, new[, 2:1]),
                predict(nameless, unname(new[, 2:1])))
   k <- kernel_rbf(1)
-  expect_equal(kernel_matrix(k, x, new[, 2:1]), kernel_matrix(k, x, new))
+  expect_equal(kernel_matrix(x, new[, 2:1], k), kernel_matrix(x, new, k))
 })
 
 test_that("columns that share a name, or have none, are matched by position", {
@@ -190,7 +190,7 @@ test_that("a gram in place of data gives equal fits", {
         expect_equal(bare$minimum, fit$minimum, tolerance = 1e-10)
         expect_equal(unname(predict(held, new)), unname(predict(fit, new)),
                      tolerance = tolerance)
-        values <- kernel_matrix(fit$kernel, new, x)
+        values <- kernel_matrix(new, x, fit$kernel)
         expect_equal(unname(predict(bare, values)), unname(predict(fit, new)),
                      tolerance = tolerance)
       }
@@ -216,7 +216,7 @@ test_that("the order of computations on a gram does not change a fit", {
 
 test_that("a target on a gram without points is a fit on that gram", {
   x <- columns()
-  g <- as_gram(kernel_matrix(kernel_rbf(1), x))
+  g <- as_gram(kernel_matrix(x, kernel = kernel_rbf(1)))
   w <- seq(-0.2, 0.4, length.out = 12)
   for (estimator in c("skmse", "fkmse")) {
     bare <- kme(g, estimator = estimator, target = kme(g, weights = w))
@@ -224,7 +224,7 @@ test_that("a target on a gram without points is a fit on that gram", {
                target = kme(x, kernel_rbf(1), weights = w))
     expect_equal(bare$lambda, fit$lambda, tolerance = 1e-5)
     expect_equal(predict(bare), predict(fit), tolerance = 1e-5)
-    values <- kernel_matrix(kernel_rbf(1), x[1:3, ], x)
+    values <- kernel_matrix(x[1:3, ], x, kernel_rbf(1))
     expect_equal(predict(bare, values), predict(bare)[1:3], tolerance = 1e-12)
   }
 })
@@ -236,8 +236,9 @@ test_that("a kernel function is as the native kernel", {
   # In blocks of rows, of which the last is smaller, if memory were short.
   f <- kernel_function(\(x, y) gram_R(kernel_rbf(theta), x, y))
   native <- kernel_rbf(theta)
-  expect_equal(kernel_matrix(f, x), kernel_matrix(native, x), tolerance = 1e-14)
-  expect_equal(kernel_matrix(f, x, new), kernel_matrix(native, x, new),
+  expect_equal(kernel_matrix(x, kernel = f), kernel_matrix(x, kernel = native),
+               tolerance = 1e-14)
+  expect_equal(kernel_matrix(x, new, f), kernel_matrix(x, new, native),
                tolerance = 1e-14)
   for (estimator in c("kme", "skmse", "fkmse")) {
     fit <- kme(x, f, estimator)
@@ -257,14 +258,14 @@ test_that("a kernel function is as the native kernel", {
 
 test_that("a kernel function may return vectors, integers and other classes", {
   x <- columns()
-  linear <- kernel_matrix(kernel_linear(), x)
+  linear <- kernel_matrix(x, kernel = kernel_linear())
   for (f in list(tcrossprod, \(x, y) as.vector(tcrossprod(x, y)),
                  \(x, y) structure(tcrossprod(x, y), note = 1))) {
-    expect_equal(kernel_matrix(kernel_function(f), x), linear,
+    expect_equal(kernel_matrix(x, kernel = kernel_function(f)), linear,
                  tolerance = 1e-14)
   }
-  ones <- kernel_matrix(kernel_function(\(x, y) matrix(1L, nrow(x), nrow(y))),
-                        x)
+  one <- kernel_function(\(x, y) matrix(1L, nrow(x), nrow(y)))
+  ones <- kernel_matrix(x, kernel = one)
   expect_identical(ones, matrix(1, 12, 12))
 })
 
@@ -302,7 +303,7 @@ test_that("a failed call leaves the generator and its arguments as they were", {
     kme(x, estimator = "no"), kme(x, lambda = 1), kme(rbind(x, NA)),
     kme(x, kernel_rbf(c(1, 2, 3))), kme(g, kernel_rbf(1)),
     kme(g, estimator = "fkmse", target = kme(x)),
-    kernel_matrix(kernel_rbf(), x, x[, 1])
+    kernel_matrix(x, x[, 1], kernel_rbf())
   )) {
     expect_error(eval(call), class = "kernmean_error_input")
   }

@@ -1,0 +1,32 @@
+# Words and numbers of print().
+
+test_that("counts have their plural", {
+  expect_identical(count_of(0, "point"), "0 points")
+  expect_identical(count_of(1L, "point"), "1 point")
+  expect_identical(count_of(2, "point"), "2 points")
+})
+
+test_that("nothing is said where there is nothing", {
+  expect_identical(utils::capture.output(say(NULL, NULL)), character())
+  expect_identical(utils::capture.output(say("a", NULL, c("b", "c"))),
+                   c("a", "b", "c"))
+})
+
+test_that("long kernels print within 80 columns, short ones on one line", {
+  x <- random_points(12, 5)
+  theta <- c(1.2345, 2.3456, 3.4567, 4.5678, 5.6789) * 1e3
+  for (kernel in list(kernel_matern(5 / 2), kernel_matern(3 / 2, theta[1:4]),
+                      kernel_laplace(theta), kernel_function(tcrossprod),
+                      kernel_rbf(\(x) theta))) {
+    lines <- utils::capture.output(print(kernel))
+    expect_lte(max(nchar(lines)), 80L)
+  }
+  expect_length(utils::capture.output(print(kernel_rbf())), 1L)
+  fits <- list(
+    kme(x, kernel_matern(5 / 2)), gram(x, kernel_matern(5 / 2)),
+    kme_pca(x, kernel_matern(5 / 2), 2), kme_cov(x, kernel = kernel_matern(2.5))
+  )
+  for (fit in fits) {
+    expect_lte(max(nchar(utils::capture.output(print(fit)))), 80L)
+  }
+})
