@@ -203,6 +203,7 @@ kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
   check_bandwidths(bandwidths)
   if (!inherits(estimator, "kme")) estimator <- read_estimator(estimator)
   sample <- density_sample(x, given, estimator, bandwidths)
+  kernels <- candidate_kernels(bandwidths, sample$kernel)
   share <- check_validate(validate, optimize, estimator, !is.null(bandwidths))
   lowest <- floor * check_spread(sample$x)
   if (!in_reach(lowest)) {
@@ -212,8 +213,8 @@ kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
   first <- check_start(start, sample$x)
   count <- check_mixture_size(m, missing(m), first)
   plan <- list(
-    estimator = estimator, optimize = optimize, lowest = lowest,
-    kernels = candidate_kernels(bandwidths, sample$kernel),
+    estimator = estimator, kernels = kernels, optimize = optimize,
+    lowest = lowest,
     begin = \(x, ...) {
       if (is.null(first)) kmeans_start(x, count, nstart, lowest, ...) else first
     }
@@ -351,20 +352,20 @@ check_density_kernel <- function(kernel, estimator, searched) {
                "\"", estimator$name, "\", which has noise, not ",
                format_kernel(kernel))
   }
-  if (!all(in_reach(kernel$bandwidth^2))) {
+}
+
+# The kernels to choose from, first the one to be taken where all are as good;
+# one if there is nothing to choose.
+candidate_kernels <- function(bandwidths, kernel) {
+  if (is.character(bandwidths)) {
+    bandwidths <- kernel$bandwidth * 2^c(0, -0.5, 0.5, -1, 1, -1.5, -2)
+  }
+  if (!all(in_reach(c(kernel$bandwidth, bandwidths)^2))) {
     stop_kernmean("numeric", "squared bandwidths over- or underflow; ",
                   "rescale the columns of 'x'")
   }
-}
-
-# The kernels to choose from, the best one on equal terms first; one if there is
-# nothing to choose.
-candidate_kernels <- function(bandwidths, kernel) {
   if (is.null(bandwidths)) {
     return(list(kernel))
-  }
-  if (is.character(bandwidths)) {
-    bandwidths <- kernel$bandwidth * 2^c(0, -0.5, 0.5, -1, 1, -1.5, -2)
   }
   lapply(bandwidths, \(bandwidth) {
     kernel$bandwidth <- bandwidth

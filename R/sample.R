@@ -155,17 +155,22 @@ walkable_sample <- function(sample) {
 }
 
 # The source for many products with K: stored where a look at memory costs less
-# than its values. The larger it is, the more columns that takes.
+# than its values.
 product_source <- function(sample) UseMethod("product_source")
 product_source.points_sample <- function(sample) {
-  bytes <- 8 * sample$n^2
-  wide <- ncol(sample$x) > (if (bytes <= 2^28) 16 else 64)
-  if (wide && bytes < memory_available() / 2) {
+  if (stores_matrix(sample$n, ncol(sample$x))) {
     native_source(NULL, sample_matrix(sample))
   } else {
     sample_source(sample)
   }
 }
+
+# The larger the matrix is, the more columns it takes.
+stores_matrix <- function(n, d) {
+  bytes <- 8 * n^2
+  d > (if (bytes <= 2^28) 16 else 64) && bytes < memory_available() / 2
+}
+
 product_source.gram_sample <- function(sample) sample_source(sample)
 
 # The sample in another order, or a part of it.

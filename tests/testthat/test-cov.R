@@ -20,7 +20,7 @@ two_variables <- function(n, seed = 1) {
 
 cov_gram <- function(fit, l = 1, z = NULL) {
   v <- fit$variables[[l]]
-  gram_R(v$kernel, if (is.null(z)) v$x else z, v$x)
+  gram_R(v$sample$kernel, if (is.null(z)) v$sample$x else z, v$sample$x)
 }
 
 # --- Values ------------------------------------------------------------------
@@ -29,8 +29,8 @@ test_that("the shrinkage, spectrum and norm equal the reference values", {
   kernel <- reference_kernel("A_rbf")
   plain <- kme_cov(A, kernel_x = kernel)
   simple <- kme_cov(A, kernel_x = kernel, estimator = "skmse")
-  flexible <- kme_cov(A, kernel_x = kernel, estimator = "fkmse",
-                      lambda = cov_value("fcose_lambda"))
+  flexible <- kme_cov(A, kernel_x = kernel,
+                      estimator = est_fkmse(cov_value("fcose_lambda")))
   expect_equal(simple$alpha, cov_value("scose_alpha"), tolerance = 1e-10)
   expect_equal(flexible$weights, cov_value("fcose_weights"), tolerance = 1e-10)
   expect_equal(flexible$norm2, cov_value("hs_norm2_fcose"), tolerance = 1e-10)
@@ -45,8 +45,8 @@ test_that("weights are those of the mean estimators on the product matrix", {
   data <- two_variables(20)
   third <- random_points(20, 1)
   for (x in list(data, c(data, list(z = third)))) {
-    fits <- lapply(c("kme", "skmse", "fkmse"), \(e) {
-      kme_cov(x, estimator = e, lambda = if (e == "fkmse") 0.03)
+    fits <- lapply(list("kme", "skmse", est_fkmse(0.03)), \(e) {
+      kme_cov(x, estimator = e)
     })
     K <- lapply(seq_along(x), \(l) {
       centred_R(cov_gram(fits[[1]], l), rep(1 / 20, 20))
@@ -90,7 +90,8 @@ test_that("S-COSE keeps the eigenfunctions; its spectrum is 1 - alpha times", {
 
 test_that("the operator by its weights is the operator by its eigenpairs", {
   for (kernel in list(kernel_rbf(1.2), kernel_poly(2))) {
-    sample <- centred_sample(random_points(30, 3), kernel, "kme")
+    sample <- centred_sample(points_sample(random_points(30, 3), kernel),
+                             est_kme())
     K <- centred_matrix(sample)
     pairs <- positive_pairs(sample)
     set.seed(1)
@@ -113,7 +114,7 @@ test_that("the operator by its weights is the operator by its eigenpairs", {
 test_that("the operator by its weights is the operator by singular functions", {
   data <- two_variables(30)
   data$x <- data$x[, 3]
-  fit <- kme_cov(data$x, data$y, estimator = "fkmse", lambda = 0.05)
+  fit <- kme_cov(data$x, data$y, estimator = est_fkmse(0.05))
   expect_lt(min(fit$weights), -1e-3)
   K <- lapply(1:2, \(l) centred_R(cov_gram(fit, l), rep(1 / 30, 30)))
   left <- K[[1]] %*% fit$left
@@ -186,7 +187,7 @@ test_that("explicit features of degree 2 give the same operator", {
   }
   poly <- kernel_poly(2)
   for (center in c("kme", "skmse")) {
-    fit <- kme_cov(data, kernel_x = poly, estimator = "fkmse", lambda = 0.5,
+    fit <- kme_cov(data, kernel_x = poly, estimator = est_fkmse(0.5),
                    center = center)
     phi <- Map(\(x, v) {
       f <- features(x)
@@ -211,8 +212,8 @@ test_that("explicit features of degree 2 give the same operator", {
 
 test_that("a variable paired with itself has singular values for eigenvalues", {
   x <- random_points(20, 2)
-  one <- kme_cov(x, estimator = "fkmse", lambda = 0.1)
-  two <- kme_cov(x, x, estimator = "fkmse", lambda = 0.1)
+  one <- kme_cov(x, estimator = est_fkmse(0.1))
+  two <- kme_cov(x, x, estimator = est_fkmse(0.1))
   expect_equal(two$weights, one$weights, tolerance = 1e-13)
   expect_equal(two$values, sort(abs(one$values), decreasing = TRUE),
                tolerance = 1e-11)
@@ -249,7 +250,7 @@ test_that("constant variables and full shrinkage give the operator 0", {
   expect_equal(zero$norm2, 0)
   expect_identical(kme_cov(rep(2, 5))$rank, 0L)
   expect_identical(dim(predict(kme_cov(rep(2, 5)), 1:3)), c(3L, 0L))
-  all <- kme_cov(1:5, estimator = "skmse", lambda = Inf)
+  all <- kme_cov(1:5, estimator = est_skmse(Inf))
   expect_identical(all$values, numeric())
   expect_identical(predict(all, 1:3, type = "value"), numeric(3))
 })
@@ -317,7 +318,7 @@ test_that("the value of three factors is the sum over the sample", {
   new <- list(a = random_points(3, 2, 7), b = c(-1, 0, 2),
               c = factor(c("v", "u", "new")))
   for (center in c("kme", "skmse", "fkmse")) {
-    fit <- kme_cov(data, estimator = "fkmse", lambda = 0.02, center = center)
+    fit <- kme_cov(data, estimator = est_fkmse(0.02), center = center)
     expect_null(fit$values)
     labels <- as.character(data$c)
     K <- list(cov_gram(fit, 1), cov_gram(fit, 2), delta_R(data$c))
@@ -346,7 +347,7 @@ test_that("one set of points stands for pairs of equal ones", {
   x <- random_points(15, 2)
   z <- random_points(4, 2, 3)
   w <- random_points(4, 2, 4)
-  fit <- kme_cov(x, estimator = "fkmse", lambda = 0.1)
+  fit <- kme_cov(x, estimator = est_fkmse(0.1))
   value <- \(...) predict(fit, ..., type = "value")
   expect_equal(value(z), value(list(z, z)))
   expect_equal(value(list(z, w)), value(list(w, z)), tolerance = 1e-13)
@@ -378,7 +379,7 @@ test_that("matrices of kernel values and grams are variables", {
   expect_equal(few(values, kernel_matrix(z, data$x, rbf)), few(fit, z),
                tolerance = 1e-8)
   expect_equal(few(g, z), few(fit, z), tolerance = 1e-8)
-  expect_null(fit$variables$x$gram)
+  expect_null(fit$variables$x$sample$gram)
   expect_equal(update(g, kernel_x = kernel_rbf(3))$norm2,
                update(fit, kernel_x = kernel_rbf(3))$norm2, tolerance = 1e-12)
 })
@@ -394,8 +395,8 @@ test_that("a kernel that is an R function is called once for each value", {
   expect_identical(calls, 100)
   expect_equal(fit$values, kme_cov(x, kernel_x = kernel_linear())$values,
                tolerance = 1e-12)
-  expect_null(fit$variables$x$gram)
-  expect_null(fit$variables$x$mean$gram)
+  expect_null(fit$variables$x$sample$gram)
+  expect_null(fit$variables$x$mean$sample$gram)
   expect_equal(predict(fit, x), predict(fit), tolerance = 1e-12)
 })
 
@@ -456,19 +457,18 @@ test_that("update() is a fit with the other arguments", {
     fields <- c("values", "weights", "lambda", "norm2")
     expect_equal(a[fields], b[fields], tolerance = 1e-12)
   }
-  fit <- kme_cov(data$x, data$y, estimator = "fkmse", select = "gcv", ncomp = 3)
+  gcv <- est_fkmse(select = "gcv")
+  fit <- kme_cov(data$x, data$y, estimator = gcv, ncomp = 3)
   same(update(fit), fit)
   same(update(fit, estimator = "skmse"),
        kme_cov(data$x, data$y, estimator = "skmse", ncomp = 3))
-  same(update(fit, lambda = 0.1),
-       kme_cov(data$x, data$y, estimator = "fkmse", lambda = 0.1, ncomp = 3))
+  same(update(fit, estimator = est_fkmse(0.1)),
+       kme_cov(data$x, data$y, estimator = est_fkmse(0.1), ncomp = 3))
   same(update(fit, kernel_y = kernel_linear(), ncomp = NULL),
-       kme_cov(data$x, data$y, kernel_y = kernel_linear(), estimator = "fkmse",
-               select = "gcv"))
+       kme_cov(data$x, data$y, kernel_y = kernel_linear(), estimator = gcv))
   # Other points choose a bandwidth anew, the same points keep theirs.
   same(update(fit, x = 2 * data$x),
-       kme_cov(2 * data$x, data$y, estimator = "fkmse", select = "gcv",
-               ncomp = 3))
+       kme_cov(2 * data$x, data$y, estimator = gcv, ncomp = 3))
   listed <- kme_cov(c(data, list(s = rep(c(TRUE, FALSE), 10))))
   same(update(listed, estimator = "skmse"),
        kme_cov(c(data, list(s = rep(c(TRUE, FALSE), 10))),
@@ -507,12 +507,13 @@ test_that("bad input is refused", {
     kme_cov(x, kernel_x = kernel_energy()),
     kme_cov(gram(x, kernel_energy())), kme_cov(x, estimator = "mkme"),
     kme_cov(x, estimator = "cose"), kme_cov(x, lambda = 1),
-    kme_cov(x, estimator = "fkmse", lambda = -1),
-    kme_cov(x, estimator = "skmse", select = "gcv"),
+    kme_cov(x, estimator = "fkmse", lambda = -1), kme_cov(x, select = "gcv"),
+    kme_cov(x, estimator = est_skmse), kme_cov(x, estimator = \(sample) 1:2),
+    kme_cov(x, estimator = est_fkmse(target = kme(x))),
     kme_cov(x, center = "mean"), kme_cov(x, y, center = kme(x)),
     kme_cov(x, y, center = list("kme")), kme_cov(x, center = kme(y)),
     kme_cov(x, ncomp = 0), kme_cov(list(x, y, s), ncomp = 2),
-    kme_cov(x, y, kernel_rbf(), kernel_rbf(), "kme", "kme"),
+    kme_cov(x, y, kernel_rbf(), kernel_rbf(), "kme", 2, "kme"),
     kme_cov(~ Petal.Width * Species, iris), kme_cov(~ 1, iris),
     kme_cov(~ Petal.Width, iris, kernel_rbf()),
     predict(fit, x[, 1]), predict(fit, list(x, x)),
@@ -523,9 +524,12 @@ test_that("bad input is refused", {
     predict(cross, x, type = "value"),
     predict(cross, list(x, s), type = "value", ncomp = 1),
     predict(cross, side = "both"), predict(tensor, list(x, y, s)),
-    predict(formula, data.frame(a = 1)), predict(fit, x, "value", 2),
+    predict(formula, data.frame(a = 1)), predict(fit, x, "scores", 2, 3),
     update(fit, "skmse"), update(formula, data = data.frame(a = 1)),
-    plot(fit, "selection"), plot(tensor, "spectrum"), plot(fit, "all")
+    update(fit, select = "gcv"), coef(fit, 2), summary(fit, digits = 3),
+    plot(fit, "selection"), plot(tensor, "spectrum"), plot(fit, "all"),
+    plot(fit, "scores", group = 1:6), plot(fit, groups = 1:6),
+    plot(fit, "scores", groups = 1:5), plot(fit, "scores", type = "scores")
   ))
   expect_snapshot(writeLines(lines))
 })
@@ -540,12 +544,14 @@ test_that("fits print operator, variables, kernels, shrinkage and spectrum", {
   expect_snapshot({
     kme_cov(x, kernel_x = rbf)
     kme_cov(x, y, rbf, kernel_linear(), "skmse")
-    kme_cov(x, s, rbf, estimator = "fkmse", lambda = 0.01)
-    kme_cov(list(a = x, b = y, s = s), kernel_x = rbf, estimator = "skmse",
-            select = "plugin")
+    kme_cov(x, s, rbf, estimator = est_fkmse(0.01))
+    kme_cov(list(a = x, b = y, s = s), kernel_x = rbf,
+            estimator = est_skmse(select = "plugin"))
+    kme_cov(x, kernel_x = rbf, center = "skmse",
+            estimator = est_function(\(sample) 1:4 / 10, "rising weights"))
     kme_cov(as_gram(diag(4)))
     kme_cov(rep(1, 4), y)
-    summary(kme_cov(x, kernel_x = rbf, estimator = "fkmse", lambda = 0.01))
+    summary(kme_cov(x, kernel_x = rbf, estimator = est_fkmse(0.01)))
     summary(kme_cov(x, y, kernel_linear(), kernel_linear()))
   })
 })

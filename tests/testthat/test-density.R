@@ -694,6 +694,7 @@ test_that("what cannot be fitted is refused", {
     kme_density(1e60 * x, kernel_poly(3), m = 2),
     kme_density(1e69 * x, kernel_poly(3), m = 2),
     kme_density(x, kernel_rbf(1e-80), m = 2),
+    kme_density(x, bandwidths = c(1, 1e-80)),
     kme_density(x, start = replace(start, "means", list(1e155 * start$means))),
     kme_density(c(0, 1e-300, 1, 2, 1e-301), m = 4)
   ), "kernmean_error_numeric")))

@@ -47,7 +47,7 @@ test_that("two classes have the reference direction and projections", {
   wanted <- reference_value("A_fda", "alpha_ridge1e-3_groups_13_12")
   times <- sum(fit$scaling * wanted) / sum(wanted^2)
   expect_equal(drop(fit$scaling), times * wanted, tolerance = 1e-9)
-  projected <- drop(predict(fit, reference_data("newdata"))$x) + fit$centre
+  projected <- drop(predict(fit, reference_data("newdata"))$x) + fit$center
   expect_equal(projected,
                times * reference_value("A_fda", "newdata_projection"),
                tolerance = 1e-9)
@@ -74,14 +74,14 @@ test_that("axes diagonalise the scatter as it is printed", {
   }
 })
 
-test_that("the ridge of shrinkage follows from the lambda of shrink_gram()", {
+test_that("the ridge of shrinkage follows from that of shrink_gram()", {
   g <- gram(flowers, rbf)
   shrunk <- shrink_gram(g)
   fit <- kme_fda(flowers, species, rbf)
-  expect_equal(fit$lambda, shrunk$lambda, tolerance = 1e-13)
-  expect_equal(fit$ridge, shrunk$lambda / (1 - shrunk$lambda) *
+  expect_equal(fit$intensity, shrunk$intensity, tolerance = 1e-13)
+  expect_equal(fit$ridge, shrunk$intensity / (1 - shrunk$intensity) *
                  (shrunk$trace / 23)^2, tolerance = 1e-12)
-  expect_null(kme_fda(flowers, species, rbf, ridge = 1)$lambda)
+  expect_null(kme_fda(flowers, species, rbf, ridge = 1)$intensity)
 })
 
 test_that("the linear kernel gives the discriminants of lda", {
@@ -182,7 +182,7 @@ test_that("large ridges tend to the combinations of class means", {
                limit$loo$posterior, tolerance = 1e-6)
   # lambda = 1: orthonormal features.
   two <- kme_fda(as_gram(diag(8)), rep(1:2, each = 4))
-  expect_identical(two$lambda, 1)
+  expect_identical(two$intensity, 1)
   expect_identical(two$ridge, Inf)
   expect_equal(drop(two$scaling), rep(c(1, -1), each = 4) * sqrt(6 / 8),
                tolerance = 1e-14)
@@ -350,6 +350,7 @@ test_that("plots return what they draw", {
   expect_identical(levels(species)[shown$value$z[4, 9]],
                    as.character(predict(plane, at)$class))
   scores <- on_device(plot(plane, type = "scores"))
+  expect_identical(on_device(plot(plane, "scores")), scores)
   expect_equal(as.matrix(scores[1:2]), plane$scores)
   expect_identical(scores$class, species)
   two <- kme_fda(flowers, species == "setosa", rbf)
@@ -383,8 +384,10 @@ test_that("bad input is refused", {
     predict(fit, x[, 1:2]), predict(fit, x, prior = c(1, 2)),
     predict(fit, x, dimen = 0), predict(fit, x, type = "class"),
     predict(values, x), update(fit, 3), update(fit, penalty = 3),
+    update(fit, lambda = 1), coef(fit, 2), summary(fit, digits = 3),
     plot(fit, 1), plot(fit, type = "regions"), plot(fit, type = "axes"),
-    plot(values, type = "regions")
+    plot(values, type = "regions"), plot(fit, "scores", type = "scores"),
+    plot(fit, groups = y)
   ))))
   expect_snapshot(writeLines(refusals(expression(
     kme_fda(x, y, rbf, ridge = 1e-18), kme_fda(1e6 * x, y, kernel_poly(2),
@@ -427,7 +430,7 @@ test_that("the scale of the kernel changes no class and no posterior", {
   for (unit in c(2^-500, 1e-100, 1e100, 2^500)) {
     scaled <- kme_fda(as_gram(unit * k), y)
     expect_equal(scaled$loo$posterior, plain$loo$posterior, tolerance = 1e-9)
-    expect_equal(scaled$lambda, plain$lambda, tolerance = 1e-12)
+    expect_equal(scaled$intensity, plain$intensity, tolerance = 1e-12)
     expect_equal(scaled$scaling * unit, plain$scaling, tolerance = 1e-9)
   }
   expect_identical(kme_fda(as_gram(1e-200 * k), y, ridge = 1e-3)$ridge, 1e-3)

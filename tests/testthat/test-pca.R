@@ -48,7 +48,7 @@ test_that("components of data A are the reference ones", {
   for (name in names(centres)) {
     case <- paste0("A_pca_", name)
     fit <- kme_pca(x, kernel, ncomp = 5, center = centres[[name]])
-    expect_equal(fit$values, reference_value(case, "gram_eigenvalues"),
+    expect_equal(fit$n * fit$values, reference_value(case, "gram_eigenvalues"),
                  tolerance = 1e-10)
     expect_equal(
       as.vector(abs(predict(fit, z))),
@@ -71,11 +71,11 @@ test_that("eigenvalues and scores are those of the centred matrices", {
     b <- kme(x, rbf, name)$weights
     Kc <- centred_R(K, b)
     e <- eigen(Kc, symmetric = TRUE)
-    expect_equal(fit$values, e$values[1:6], tolerance = 1e-11)
+    expect_equal(fit$values, e$values[1:6] / 30, tolerance = 1e-11)
     V <- e$vectors[, 1:6] %*% diag(1 / sqrt(e$values[1:6]))
     expect_lte(up_to_sign(fit$vectors, V), 1e-9)
     expect_lte(up_to_sign(predict(fit, z), centred_new_R(L, K, b) %*% V), 1e-10)
-    expect_equal(fit$total, sum(diag(Kc)), tolerance = 1e-12)
+    expect_equal(fit$total, mean(diag(Kc)), tolerance = 1e-12)
     expect_equal(fit$at, drop(K %*% b), tolerance = 1e-12)
     expect_equal(fit$norm2, sum(b * (K %*% b)), tolerance = 1e-12)
   }
@@ -95,7 +95,7 @@ test_that("kernels with explicit features give the PCA of their features", {
       fit <- kme_pca(x, case[[1L]], center = name)
       r <- fit$rank
       expect_identical(r, sum(axes$d^2 > 1e-10 * axes$d[1L]^2))
-      expect_equal(fit$values, axes$d[1:r]^2, tolerance = 1e-8)
+      expect_equal(fit$values, axes$d[1:r]^2 / 25, tolerance = 1e-8)
       fz <- unclass(case[[2L]](z)) - rep(mu, each = nrow(z))
       expect_lte(up_to_sign(predict(fit, z), fz %*% axes$v[, 1:r]), 1e-7)
       left <- fz - fz %*% tcrossprod(axes$v[, 1:2])
@@ -109,7 +109,7 @@ test_that("the linear kernel gives prcomp()", {
   x <- as.matrix(iris[, 1:4])
   fit <- kme_pca(x, kernel_linear())
   p <- stats::prcomp(x)
-  expect_equal(fit$values / fit$n, p$sdev^2 * 149 / 150, tolerance = 1e-8)
+  expect_equal(fit$values, p$sdev^2 * 149 / 150, tolerance = 1e-8)
   expect_lte(up_to_sign(fit$scores, p$x), 1e-8)
   expect_lte(up_to_sign(predict(fit, x[1:5, ] + 1),
                         predict(p, x[1:5, ] + 1)), 1e-8)
@@ -155,7 +155,7 @@ test_that("any kernel mean may centre", {
     at <- predict(mean, x)
     Kc <- gram_R(rbf, x) - outer(at, at, "+") + mean$norm2
     e <- eigen(Kc, symmetric = TRUE)
-    expect_equal(fit$values, e$values[1:3], tolerance = 1e-10)
+    expect_equal(fit$values, e$values[1:3] / 20, tolerance = 1e-10)
     Lc <- gram_R(rbf, z, x) - outer(predict(mean, z), at, "+") + mean$norm2
     V <- e$vectors[, 1:3] %*% diag(1 / sqrt(e$values[1:3]))
     expect_lte(up_to_sign(predict(fit, z), Lc %*% V), 1e-9)
@@ -165,7 +165,7 @@ test_that("any kernel mean may centre", {
   expect_identical(kme_pca(x, center = centres[[1L]])$kernel, rbf)
   named <- kme_pca(x, rbf, 3, center = "mkme")
   expect_equal(named$values, kme_pca(x, rbf, 3, center = centres[[3L]])$values)
-  expect_identical(named$center, "mkme")
+  expect_identical(named$center, est_mkme())
 })
 
 test_that("reconstruction errors are not negative and fall to 0", {
@@ -185,7 +185,7 @@ test_that("reconstruction errors are not negative and fall to 0", {
                  reconstruction_error(fit, x, 4), tolerance = 1e-9)
     # The mean error of the sample is what the components leave of the trace.
     if (covariance == "kme") {
-      expect_equal(sum(reconstruction_error(fit, ncomp = 4)),
+      expect_equal(mean(reconstruction_error(fit, ncomp = 4)),
                    fit$total - sum(fit$values[1:4]), tolerance = 1e-10)
     }
   }
@@ -197,7 +197,7 @@ test_that("S-COSE has the directions of KPCA and 1 - alpha times its values", {
     plain <- kme_pca(x, rbf, 5, center = center)
     Kc <- centred_R(gram_R(rbf, x), kme(x, rbf, center)$weights)
     for (select in c("loocv", "plugin")) {
-      fit <- update(plain, covariance = "skmse", select = select)
+      fit <- update(plain, covariance = est_skmse(select = select))
       alpha <- skmse_alpha_R(Kc * Kc, select)
       expect_equal(fit$shrinkage$alpha, alpha, tolerance = 1e-10)
       expect_equal(fit$values, (1 - alpha) * plain$values, tolerance = 1e-10)
@@ -207,11 +207,11 @@ test_that("S-COSE has the directions of KPCA and 1 - alpha times its values", {
       expect_identical(reconstruction_error(fit, x, 3),
                        reconstruction_error(plain, x, 3))
     }
-    fit <- update(plain, covariance = "skmse", lambda = 0.25)
+    fit <- update(plain, covariance = est_skmse(lambda = 0.25))
     expect_equal(fit$values, 0.8 * plain$values, tolerance = 1e-14)
     expect_null(fit$shrinkage$select)
   }
-  gone <- kme_pca(x, rbf, 2, covariance = "skmse", lambda = Inf)
+  gone <- kme_pca(x, rbf, 2, covariance = est_skmse(lambda = Inf))
   expect_identical(gone$values, c(0, 0))
   expect_output(print(gone), "shrunk to 0")
   expect_true(all(is.na(summary(gone)$importance[2:3, ])))
@@ -229,17 +229,17 @@ test_that("F-COSE diagonalises the weighted covariance of the features", {
     centred <- f - rep(mu, each = 25)
     H <- tcrossprod(centred)^2
     for (lambda in c(0.01, 5, 100)) {
-      fit <- kme_pca(x, kernel, center = center, covariance = "fkmse",
-                     lambda = lambda)
+      fit <- kme_pca(x, kernel, center = center,
+                     covariance = est_fkmse(lambda = lambda))
       b <- fkmse_weights_R(H, lambda)
       expect_equal(fit$shrinkage$weights, b, tolerance = 1e-7)
       e <- eigen(crossprod(centred, b * centred), symmetric = TRUE)
       # Weights that sum to nearly one centre the constant feature away.
       kept <- seq_along(fit$values)
       e$values <- e$values[order(-abs(e$values))]
-      expect_equal(fit$values, 25 * e$values[kept], tolerance = 1e-6)
+      expect_equal(fit$values, e$values[kept], tolerance = 1e-6)
       expect_lte(max(abs(e$values[-kept]), 0), 1e-10)
-      expect_equal(fit$total, 25 * sum(e$values), tolerance = 1e-6)
+      expect_equal(fit$total, sum(e$values), tolerance = 1e-6)
       scores <- (features_R(z) - rep(mu, each = 6)) %*% e$vectors
       expect_lte(up_to_sign(predict(fit, z)[, 1:3], scores[, 1:3]), 1e-5)
     }
@@ -255,14 +255,14 @@ test_that("F-COSE diagonalises the weighted covariance of the features", {
 test_that("F-COSE without shrinkage is KPCA, and its values may be negative", {
   x <- random_points(20, 2)
   plain <- kme_pca(x, rbf, 4)
-  fit <- kme_pca(x, rbf, 4, covariance = "fkmse", lambda = 0)
+  fit <- kme_pca(x, rbf, 4, covariance = est_fkmse(lambda = 0))
   expect_equal(fit$values, plain$values, tolerance = 1e-10)
   expect_equal(fit$vectors, plain$vectors, tolerance = 1e-8)
   # Two far points leave others weights below 0.
   set.seed(12)
   x <- rbind(matrix(stats::rnorm(40), 20), c(4, 4), c(-4, 4))
   lambda <- 0.01 * max(gram_R(kernel_poly(3), x))^2
-  fit <- kme_pca(x, kernel_poly(3), covariance = "fkmse", lambda = lambda)
+  fit <- kme_pca(x, kernel_poly(3), covariance = est_fkmse(lambda = lambda))
   expect_true(any(fit$shrinkage$weights < 0))
   expect_false(is.unsorted(rev(fit$values)))
   expect_true(any(fit$values < 0))
@@ -326,8 +326,8 @@ test_that("a gram in place of data gives the same components", {
                          covariance = covariance)
       on_values <- kme_pca(as_gram(K), ncomp = 4, center = center,
                            covariance = covariance)
-      expect_identical(on_gram$gram, g)
-      expect_null(fit$gram)
+      expect_identical(on_gram$sample$gram, g)
+      expect_null(fit$sample$gram)
       expect_equal(on_gram$scores, fit$scores, tolerance = 1e-8)
       expect_equal(on_values$scores, fit$scores, tolerance = 1e-8)
       expect_equal(predict(on_gram, z), predict(fit, z), tolerance = 1e-8)
@@ -353,7 +353,7 @@ test_that("a kernel that is an R function gives what the native one gives", {
   fit <- kme_pca(x, slow, 3, center = "skmse")
   want <- kme_pca(x, rbf, 3, center = "skmse")
   expect_equal(fit$scores, want$scores, tolerance = 1e-9)
-  expect_null(fit$gram)
+  expect_null(fit$sample$gram)
   # More new points than a block of kernel values holds.
   many <- random_points(250000, 2)
   expect_equal(predict(fit, many), predict(want, many), tolerance = 1e-9)
@@ -387,8 +387,8 @@ test_that("formulas and data frames are matched by name", {
 test_that("update() fits again with other arguments", {
   x <- random_points(20, 2)
   y <- random_points(12, 2, seed = 6)
-  fit <- kme_pca(x, kernel_rbf(), 3, center = "skmse", covariance = "fkmse",
-                 lambda = 0.5)
+  half <- est_fkmse(lambda = 0.5)
+  fit <- kme_pca(x, kernel_rbf(), 3, center = "skmse", covariance = half)
   # All but the arguments, those of the mean among them.
   same <- function(a, b) {
     a$mean <- a$mean$weights
@@ -397,18 +397,18 @@ test_that("update() fits again with other arguments", {
   }
   same(update(fit), fit)
   same(update(fit, ncomp = 2),
-       kme_pca(x, ncomp = 2, center = "skmse", covariance = "fkmse",
-               lambda = 0.5))
+       kme_pca(x, ncomp = 2, center = "skmse", covariance = half))
   same(update(fit, covariance = "kme"), kme_pca(x, ncomp = 3, center = "skmse"))
-  same(update(fit, select = "gcv", center = "kme"),
-       kme_pca(x, ncomp = 3, covariance = "fkmse", select = "gcv"))
-  same(update(update(fit, select = "gcv"), lambda = 0.5), fit)
-  same(update(fit, x = y), kme_pca(y, ncomp = 3, center = "skmse",
-                                   covariance = "fkmse", lambda = 0.5))
+  gcv <- est_fkmse(select = "gcv")
+  same(update(fit, covariance = gcv, center = "kme"),
+       kme_pca(x, ncomp = 3, covariance = gcv))
+  same(update(update(fit, covariance = gcv), covariance = half), fit)
+  same(update(fit, x = y),
+       kme_pca(y, ncomp = 3, center = "skmse", covariance = half))
   same(update(kme_pca(x, ncomp = 2), kernel = rbf), kme_pca(x, rbf, 2))
   g <- gram(x, rbf)
   on_gram <- kme_pca(g, ncomp = 2)
-  expect_identical(update(on_gram, center = "skmse")$gram, g)
+  expect_identical(update(on_gram, center = "skmse")$sample$gram, g)
   same(update(on_gram, kernel = kernel_poly(2)),
        kme_pca(x, kernel_poly(2), 2))
   same(update(kme_pca(x, rbf, 2), x = g), on_gram)
@@ -426,7 +426,7 @@ test_that("scores are those of kernlab::kpca() up to its scale", {
   fit <- kme_pca(x, kernel_rbf(1.7), 4)
   other <- kernlab::kpca(x, kernel = "rbfdot",
                          kpar = list(sigma = 1 / (2 * 1.7^2)), features = 4)
-  expect_equal(fit$values / 40, unname(kernlab::eig(other)), tolerance = 1e-10)
+  expect_equal(fit$values, unname(kernlab::eig(other)), tolerance = 1e-10)
   # Its directions have norm sqrt(n).
   expect_lte(up_to_sign(fit$scores, kernlab::rotated(other) / sqrt(40)), 1e-9)
   expect_lte(up_to_sign(predict(fit, z),
@@ -439,7 +439,7 @@ test_that("fields have the names and shapes of the help page", {
   fit <- kme_pca(x, rbf, 2, covariance = "skmse")
   expect_s3_class(fit, "kme_pca", exact = TRUE)
   expect_named(fit, c(
-    "values", "vectors", "scores", "total", "rank", "n", "x", "gram", "kernel",
+    "values", "vectors", "scores", "total", "rank", "n", "kernel", "sample",
     "mean", "at", "norm2", "shrinkage", "center", "covariance", "terms",
     "arguments"
   ))
@@ -473,10 +473,13 @@ test_that("bad input is refused", {
     kme_pca(as_gram(K), center = kme(as_gram(K))),
     kme_pca(x, rbf, center = "median"), kme_pca(x, rbf, center = 1),
     kme_pca(x, rbf, covariance = "mkme"), kme_pca(x, rbf, lambda = 1),
-    kme_pca(x, rbf, select = "loocv"),
+    kme_pca(x, rbf, covariance = est_mmkme(), ncomp = 2),
+    kme_pca(x, rbf, select = "loocv"), kme_pca(x, rbf, noise = 1),
     kme_pca(x, rbf, covariance = "skmse", lambda = -1),
-    kme_pca(x, rbf, covariance = "skmse", select = "gcv"),
-    kme_pca(x, rbf, covariance = "fkmse", select = "gcv", lambda = 1),
+    kme_pca(x, rbf, covariance = "cose"), kme_pca(x, rbf, center = est_skmse),
+    kme_pca(x, rbf, covariance = est_skmse(target = kme(x, rbf))),
+    kme_pca(x, rbf, covariance = \(sample) 1),
+    kme_pca(x, rbf, covariance = est_fkmse(Inf)),
     kme_pca(x, rbf, 2, "skmse"), kme_pca(x, rbf, centre = "kme"),
     kme_pca(a ~ b, data.frame(a = 1:3, b = 1:3)),
     predict(fit, x, 4), predict(fit, x, 0), predict(fit, x[, 1]),
@@ -489,11 +492,13 @@ test_that("bad input is refused", {
     reconstruction_error(on_values, K, diagonal = rep(0.1, 8)),
     preimage(on_values), preimage(poly), preimage(noisy), preimage(towards),
     preimage(fit, tol = 0), preimage(fit, maxit = 0), preimage(fit, x, 4),
-    update(fit, "skmse"), update(fit, formula = ~ a),
-    plot(fit, comps = 4), plot(fit, comps = c(1, 1)), plot(fit, 1:3),
-    plot(fit, factor(1:8)), plot(fit, group = 1:7),
-    plot(fit, group = c(NA, 1:7)), screeplot(fit, 4),
-    screeplot(fit, type = "pie")
+    update(fit, "skmse"), update(fit, formula = ~ a), update(fit, lambda = 1),
+    plot(fit, comps = 4), plot(fit, comps = c(1, 1)), plot(fit, comps = 1:3),
+    plot(fit, comps = factor(1:8)), plot(fit, groups = 1:7),
+    plot(fit, groups = c(NA, 1:7)), plot(fit, 1:2), plot(fit, "lines"),
+    plot(fit, "scores", type = "scores"), plot(fit, group = 1:8),
+    plot(fit, "spectrum", groups = 1:8), plot(fit, "spectrum", comps = 1),
+    summary(fit, 3), screeplot(fit, 4), screeplot(fit, type = "pie")
   ))
 })
 
@@ -504,7 +509,8 @@ test_that("fits and summaries print what was computed", {
     kme_pca(x, rbf, 2)
     kme_pca(x, rbf)
     kme_pca(x, rbf, 1, center = "fkmse", covariance = "skmse")
-    kme_pca(x, rbf, 2, covariance = "fkmse", lambda = 0.1)
+    kme_pca(x, rbf, 2, covariance = est_fkmse(lambda = 0.1))
+    kme_pca(x, rbf, 2, covariance = \(sample) 1:5 / 15)
     kme_pca(as_gram(diag(3)), center = "skmse")
     kme_pca(x, rbf, 2, center = kme(x, rbf, weights = 1:5 / 15))
     summary(kme_pca(x, rbf))
@@ -524,23 +530,29 @@ test_that("plots return what they drew", {
   on.exit(grDevices::dev.off())
   fit <- kme_pca(iris[, 1:4], ncomp = 3)
   scores <- as.data.frame(unname(fit$scores))
-  drawn <- withVisible(plot(fit, group = iris$Species))
+  drawn <- withVisible(plot(fit, groups = iris$Species))
   expect_false(drawn$visible)
   expect_equal(drawn$value, data.frame(
-    PC1 = scores[, 1], PC2 = scores[, 2], group = iris$Species
+    PC1 = scores[, 1], PC2 = scores[, 2], groups = iris$Species
   ))
-  expect_named(plot(fit, c(3, 1)), c("PC3", "PC1"))
+  expect_identical(plot(fit, "scores", groups = iris$Species), drawn$value)
+  expect_named(plot(fit, comps = c(3, 1)), c("PC3", "PC1"))
   expect_named(plot(fit, comps = 2), c("index", "PC2"))
   expect_named(plot(kme_pca(iris[, 1:4], ncomp = 1)), c("index", "PC1"))
-  numeric <- plot(fit, group = iris$Petal.Width, main = "", xlim = c(-1, 1))
-  expect_identical(as.numeric(as.character(numeric$group)), iris$Petal.Width)
-  expect_named(plot(update(fit, covariance = "skmse", lambda = Inf),
-                    group = rep(c(TRUE, FALSE), 75)), c("PC1", "PC2", "group"))
+  numeric <- plot(fit, groups = iris$Petal.Width, main = "", xlim = c(-1, 1))
+  expect_identical(as.numeric(as.character(numeric$groups)), iris$Petal.Width)
+  expect_named(plot(update(fit, covariance = est_skmse(lambda = Inf)),
+                    groups = rep(c(TRUE, FALSE), 75)),
+               c("PC1", "PC2", "groups"))
   for (type in c("barplot", "lines")) {
     drawn <- withVisible(stats::screeplot(fit, type = type))
-    expect_equal(drawn$value, stats::setNames(fit$values / 150,
+    expect_equal(drawn$value, stats::setNames(fit$values,
                                               c("PC1", "PC2", "PC3")))
     expect_false(drawn$visible)
     expect_length(screeplot(fit, npcs = 2, type), 2L)
   }
+  drawn <- withVisible(plot(fit, "spectrum"))
+  expect_identical(drawn$value, stats::screeplot(fit))
+  expect_false(drawn$visible)
+  expect_length(plot(fit, type = "spectrum", npcs = 2, main = "two"), 2L)
 })

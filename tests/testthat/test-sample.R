@@ -320,3 +320,72 @@ test_that("fits draw no random numbers", {
   kme(x, estimator = "fkmse")
   expect_identical(.Random.seed, before)
 })
+
+# --- The verbs ---------------------------------------------------------------
+
+test_that("the verbs do not depend on the kind of sample", {
+  x <- random_points(30, 3)
+  new <- random_points(7, 3)
+  v <- random_points(30, 2, 5)
+  kernels <- c(native_kernels(3)[c("rbf", "laplace_l1", "poly3", "linear")],
+               list(own = kernel_function(\(x, y) tcrossprod(x, y)^2)))
+  for (kernel in kernels) {
+    k <- sample_matrix(points_sample(x, kernel))
+    l <- kernel_matrix(new, x, kernel)
+    points <- points_sample(x, kernel)
+    formed <- form_sample(points)
+    values <- gram_sample(as_gram(k))
+    for (sample in list(points, formed, values)) {
+      expect_equal(sample_matrix(sample), k, tolerance = 0)
+      expect_equal(as.matrix(sample), k, tolerance = 0)
+      expect_equal(sample_rows(sample), rowSums(k), tolerance = 1e-13)
+      expect_equal(sample_diagonal(sample), diag(k), tolerance = 1e-14)
+      expect_equal(sample_apply(sample, v), k %*% v, tolerance = 1e-12)
+      expect_equal(sample_apply(sample, v[, 1]), drop(k %*% v[, 1]),
+                   tolerance = 1e-12)
+      expect_equal(sample_gram(sample)$K, k, tolerance = 0)
+      z <- if (knows_points(sample)) new else l
+      at <- sample_newdata(sample, z)
+      expect_equal(sample_at(sample, at, v), l %*% v, tolerance = 1e-12)
+      expect_equal(sample_cross(sample, at, 3:5), l[3:5, ], tolerance = 1e-14)
+      moments <- sample_moments(sample)
+      expect_equal(moments$rho, mean(k), tolerance = 1e-13)
+      expect_equal(moments$varrho, mean(diag(k)), tolerance = 1e-14)
+      order <- c(5:1, 9, 30)
+      expect_equal(sample_matrix(sample_take(sample, order)), k[order, order],
+                   tolerance = 1e-14)
+    }
+    expect_true(stores_gram(formed) && knows_points(formed))
+    expect_false(knows_points(values))
+    expect_true(same_sample(points, formed))
+    expect_false(same_sample(points, values))
+  }
+})
+
+test_that("a linear kernel may have its origin at the mean of the points", {
+  x <- random_points(20, 3) + 5
+  sample <- centre_linear(points_sample(x, kernel_linear()))
+  k <- tcrossprod(scale(x, scale = FALSE))
+  expect_equal(sample_rows(sample), rowSums(k), tolerance = 1e-12)
+  expect_equal(sample_diagonal(sample), diag(k), tolerance = 1e-13)
+  expect_equal(sample_apply(sample, x), unname(k %*% x), tolerance = 1e-12)
+  # No other kernel has one, nor has a matrix.
+  for (kernel in list(kernel_rbf(1), kernel_poly(2))) {
+    expect_null(centre_linear(points_sample(x, kernel))$origin)
+  }
+  expect_null(centre_linear(gram_sample(gram(x, kernel_linear())))$origin)
+})
+
+test_that("weights of the user belong to the sample", {
+  x <- random_points(5, 2)
+  fit <- kme(x, kernel_rbf(1), weights = 1:5)
+  expect_identical(fit$sample$weights, as.double(1:5))
+  expect_identical(sample_take(fit$sample, 2:3)$weights, c(2, 3))
+  expect_null(kme(x)$sample$weights)
+})
+
+test_that("a sample prints what it is", {
+  expect_output(print(kme(1:4, kernel_rbf(2))$sample), "4 points in 1 column")
+  expect_output(print(kme(as_gram(diag(3)))$sample), "3 points (Gram matrix)",
+                fixed = TRUE)
+})

@@ -29,13 +29,13 @@ eigenvalues <- function(k) eigen(k, TRUE, only.values = TRUE)$values
 test_that("lambda has the reference values", {
   g <- gram(a, reference_kernel("A_rbf"))
   reference <- \(quantity) reference_value("A_shrink", quantity)
-  expect_equal(shrink_gram(g)$lambda, reference("lambda_p24"),
+  expect_equal(shrink_gram(g)$intensity, reference("lambda_p24"),
                tolerance = 1e-12)
-  expect_equal(shrink_gram(g, 1e12)$lambda, reference("lambda_p1e+12"),
+  expect_equal(shrink_gram(g, 1e12)$intensity, reference("lambda_p1e+12"),
                tolerance = 1e-12)
   expect_warning(few <- shrink_gram(g, 5), "rank of the centred matrix, 24",
                  class = "kernmean_warning")
-  expect_identical(few$lambda, reference("lambda_p5"))
+  expect_identical(few$intensity, reference("lambda_p5"))
 })
 
 test_that("it is the shrinkage of the covariance of explicit features", {
@@ -55,13 +55,14 @@ test_that("it is the shrinkage of the covariance of explicit features", {
     shrunk <- shrink_gram(grams[[name]], p = d)
     expect_gt(wanted$lambda, 0.01)
     expect_lt(wanted$lambda, 0.99)
-    expect_equal(shrunk$lambda, wanted$lambda, tolerance = 1e-12)
+    expect_equal(shrunk$intensity, wanted$lambda, tolerance = 1e-12)
     # n - 1 times the covariance has the eigenvalues of K^ on its d directions.
     # The monomial 1 has variance 0 and p counts it: its value is the target.
     values <- eigenvalues(shrunk$K)
     expect_equal(values[seq_len(d)], 13 * eigenvalues(wanted$covariance),
                  tolerance = 1e-8)
-    expect_equal(values[(d + 1):14], rep(shrunk$lambda * shrunk$target, 14 - d),
+    expect_equal(values[(d + 1):14],
+                 rep(shrunk$intensity * shrunk$target, 14 - d),
                  tolerance = 1e-8)
   }
 })
@@ -77,7 +78,7 @@ test_that("lambda is the minimiser of the estimated mean squared error", {
   ts <- (sum(K^2) - sum(diag(K))^2 / p) / (n - 1)^2
   loss <- \(lambda) lambda^2 * ts - 2 * lambda * (vs - vt)
   best <- stats::optimize(loss, c(0, 1), tol = 1e-10)$minimum
-  expect_equal(shrink_gram(as_gram(rbf_gram(12)))$lambda, best,
+  expect_equal(shrink_gram(as_gram(rbf_gram(12)))$intensity, best,
                tolerance = 1e-6)
 })
 
@@ -88,8 +89,8 @@ test_that("the matrix is (1 - lambda) K + lambda tr(K)/p I, K centred", {
     kc <- centre_R(K)
     size <- if (is.null(p)) 9 else p
     expect_identical(g$p, as.double(size))
-    expect_equal(g$K, (1 - g$lambda) * kc +
-                   g$lambda * sum(diag(kc)) / size * diag(10),
+    expect_equal(g$K, (1 - g$intensity) * kc +
+                   g$intensity * sum(diag(kc)) / size * diag(10),
                  tolerance = 1e-13)
     expect_equal(g$trace, sum(diag(kc)), tolerance = 1e-14)
     expect_equal(g$target, g$trace / size, tolerance = 1e-14)
@@ -103,14 +104,14 @@ test_that("p = Inf is the limit of large p", {
   limit <- shrink_gram(g, Inf)
   expect_identical(limit$target, 0)
   # Both differ by terms of the order of tr^2/p.
-  expect_equal(limit$lambda, shrink_gram(g, 1e9)$lambda, tolerance = 1e-7)
+  expect_equal(limit$intensity, shrink_gram(g, 1e9)$intensity, tolerance = 1e-7)
   expect_equal(limit$K, shrink_gram(g, 1e9)$K, tolerance = 1e-7)
 })
 
 test_that("lambda does not depend on the scale of the kernel", {
   K <- rbf_gram(9)
   for (times in c(1e-6, 3, 1e6)) {
-    expect_equal(shrink_gram(times * K)$lambda, shrink_gram(K)$lambda,
+    expect_equal(shrink_gram(times * K)$intensity, shrink_gram(K)$intensity,
                  tolerance = 1e-12)
   }
 })
@@ -118,12 +119,12 @@ test_that("lambda does not depend on the scale of the kernel", {
 test_that("lambda is 1 where target and covariance do not differ", {
   # Orthonormal features: the centred matrix is a multiple of its projection.
   g <- shrink_gram(diag(6))
-  expect_identical(g$lambda, 1)
+  expect_identical(g$intensity, 1)
   expect_equal(g$K, diag(6), tolerance = 1e-15)
   expect_equal(gram_spectrum(g)$values, rep(1, 6), tolerance = 1e-14)
   # One point many times: 0 shrunk towards 0.
   same <- shrink_gram(matrix(1, 5, 5))
-  expect_identical(same$lambda, 1)
+  expect_identical(same$intensity, 1)
   expect_equal(same$K, matrix(0, 5, 5))
 })
 
@@ -189,7 +190,7 @@ test_that("a warning comes from p below the rank only", {
   expect_no_warning(shrink_gram(gram(x + 1000, kernel_linear()), 3))
 })
 
-test_that("a shrunk gram prints its lambda", {
+test_that("a shrunk gram prints its intensity", {
   shrunk <- shrink_gram(gram(c(0, 1, 3, 4.5), kernel_rbf(2)))
   expect_snapshot({
     shrunk
@@ -222,9 +223,9 @@ test_that("far from 0 a shrunk gram has a spectrum", {
 
 test_that("lambda does not depend on the scale of the matrix", {
   k <- rbf_gram(9)
-  lambda <- shrink_gram(k)$lambda
+  lambda <- shrink_gram(k)$intensity
   for (unit in c(1e-163, 1e-100, 1e100, 1e154)) {
-    expect_equal(shrink_gram(unit * k)$lambda, lambda, tolerance = 1e-12)
+    expect_equal(shrink_gram(unit * k)$intensity, lambda, tolerance = 1e-12)
   }
 })
 
@@ -237,7 +238,7 @@ test_that("new points of a fit on a shrunk gram have shrunk, centred values", {
   # In the feature space: scores of 1 - lambda times the centred features.
   k <- kernel_matrix(x, kernel = rbf)
   centre <- \(l) l - rowMeans(l) - rep(colMeans(k), each = nrow(l)) + mean(k)
-  wanted <- (1 - shrunk$lambda) * centre(values)
+  wanted <- (1 - shrunk$intensity) * centre(values)
   fit <- kme_pca(shrunk, ncomp = 3)
   expect_equal(predict(fit, values), wanted %*% fit$vectors -
                  rep(drop(crossprod(fit$at - fit$norm2, fit$vectors)),

@@ -2,7 +2,9 @@
 # LAPACK's full decomposition of the matrix formed.
 
 centred <- function(x, kernel = NULL, center = "kme") {
-  centred_sample(x, kernel, center)
+  center <- read_center(center)
+  centred_sample(read_sample(x, kernel, default = center_kernel(center)),
+                 center)
 }
 
 # Largest difference of the values on the scale of the first, and |K^c v - g v|

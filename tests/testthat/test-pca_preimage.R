@@ -39,7 +39,7 @@ test_that("a pre-image is a fixed point and a maximum of the projection", {
     sites <- if (inherits(center, "kme")) rbind(x, y) else x
     b <- switch(class(center)[1L],
       character = kme(x, kernel, center)$weights,
-      kme = if (identical(center$x, x)) {
+      kme = if (identical(center$sample$x, x)) {
         c(center$weights, center$target_weight * center$target$weights)
       } else {
         c(numeric(40), center$weights)
@@ -83,11 +83,11 @@ test_that("pre-images that do not converge are counted in one warning", {
                  class = "kernmean_warning")
   expect_true(all(is.finite(z)))
   # A projection that is nowhere positive on the sample.
-  away <- kme(fit$x, rbf, weights = rep(-1, 20))
-  fit <- kme_pca(fit$x, rbf, 1, center = away)
+  away <- kme(fit$sample$x, rbf, weights = rep(-1, 20))
+  fit <- kme_pca(fit$sample$x, rbf, 1, center = away)
   far <- matrix(c(50, 50), 1)
   expect_warning(z <- preimage(fit, far), "1 of 1")
-  expect_true(any(apply(fit$x, 1, \(x) isTRUE(all.equal(x, drop(z))))))
+  expect_true(any(apply(fit$sample$x, 1, \(x) isTRUE(all.equal(x, drop(z))))))
 })
 
 test_that("a start where the projection is negative gives way to the next", {
