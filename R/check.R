@@ -171,17 +171,15 @@ check_dots <- function(...) {
   if (...length() == 0L) {
     return(invisible())
   }
+  known <- names(formals(sys.function(-1L)))
   names <- ...names()
   named <- !is.null(names) && nzchar(names[1L])
   stop_input(
     "unused argument", if (...length() > 1L) "s", ": ",
     if (named) {
       names <- names[nzchar(names)]
-      hint <- estimator_word(names)
-      if (is.null(hint)) {
-        hint <- near_name(names[1L], names(formals(sys.function(-1L))))
-      }
-      paste0(paste0("'", names, "'", collapse = ", "), hint)
+      paste0(paste0("'", names, "'", collapse = ", "),
+             unused_hint(names, known))
     } else {
       paste0("no more than the named arguments are taken by position, not ",
              describe(..1))
@@ -189,15 +187,17 @@ check_dots <- function(...) {
   )
 }
 
-# A hint where arguments of an estimator were given beside it, or NULL.
-estimator_word <- function(names) {
+# A hint for arguments of a function that takes the known ones: those of an
+# estimator may have been given beside it. NULL for none.
+unused_hint <- function(names, known) {
   makers <- c(lambda = "est_skmse", select = "est_skmse", target = "est_skmse",
               noise = "est_mkme")
   name <- intersect(names, names(makers))[1L]
-  if (!is.na(name)) {
-    paste0("; '", name, "' is for an estimator, as in ", makers[[name]], "(",
-           name, " = )")
+  if (is.na(name) || !any(c("estimator", "center") %in% known)) {
+    return(near_name(names[1L], known))
   }
+  paste0("; '", name, "' is for an estimator, as in ", makers[[name]], "(",
+         name, " = )")
 }
 
 # A hint at the argument that a misspelt one is near to, or NULL.

@@ -1,7 +1,7 @@
 # Covariance operator shrinkage (COSE): an operator sum_i beta_i phi_i (x) psi_i
 # is the mean of the features of a product kernel, so an estimator of means on H
-# = K_X^c o K_Y^c, the centred Gram matrices multiplied entry by entry, gives its
-# weights beta.
+# = K_X^c o K_Y^c, the centred Gram matrices multiplied entry by entry, gives
+# its weights beta.
 
 # The estimator of an operator that a door was given by name, as an object or as
 # a function.
@@ -51,7 +51,7 @@ operator_weights <- function(h, estimator) {
   fit[intersect(fields, names(fit))]
 }
 
-# --- Spectrum of the operator ----------------------------------------------------
+# --- Spectrum of the operator ------------------------------------------------
 
 # Eigenpairs of sum_i beta_i phi_i (x) phi_i from those of K^c, values > 0:
 # list(values, decreasing; vectors, n x r: the weights V of unit-norm

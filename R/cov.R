@@ -21,7 +21,7 @@
 #'     lambda I)^(-1) H 1_n}. Weights may be negative, and so may eigenvalues.}
 #' }
 #' How much is shrunk is for the estimator to say, as in `estimator =
-#' est_fkmse(lambda = 0.1)`; weights of your own, for H, are an [est_function()].
+#' est_fkmse(lambda = 0.1)`; a function of your own gives weights for H.
 #' The leave-one-out score mostly selects nearly no shrinkage by F-COSE for one
 #' variable of few columns, and nearly the operator 0 for independent variables.
 #'
@@ -45,8 +45,8 @@
 #' the left one. Values below n times the precision of the largest are dropped.
 #' Tensors of more than two variables have no spectrum here.
 #'
-#' With a linear kernel the values are those of [cov()] times (n - 1)/n; those of
-#' one variable are the `values` of [kme_pca()].
+#' With a linear kernel the values are those of [cov()] times (n - 1)/n; for one
+#' variable they are the `values` of [kme_pca()].
 #'
 #' @section Cost:
 #' All values are computed, whatever `ncomp`: an eigendecomposition of each
@@ -68,8 +68,8 @@
 #'   kernel 1 for equal values, 0 for others, and a `gram` has its own.
 #' @param kernel One kernel for all variables that have none of their own, in
 #'   place of `kernel_x` and `kernel_y`.
-#' @param estimator `"kme"`, `"skmse"` or `"fkmse"`, see above; an object such as
-#'   [est_skmse()], without a target; or a function of your own, see
+#' @param estimator `"kme"`, `"skmse"` or `"fkmse"`, see above; an object such
+#'   as [est_skmse()], without a target; or a function of your own, see
 #'   [est_kme()]. Marginalized estimators are refused: they have no weights on
 #'   the points.
 #' @param ncomp Number of components to keep, all by default; more than there
@@ -100,9 +100,9 @@
 #' \item{weights, lambda, alpha, score, minimum, reference, border}{as in
 #'   [kme()]}
 #' \item{variables}{for each variable a list with what `predict()` needs: its
-#'   `name`, for a factor its `levels`, its `sample` (a list with the points `x`,
-#'   the `gram` if one was given, and the `kernel`), the centring `mean` with its
-#'   values `at` the points and its squared norm `norm2`}
+#'   `name`, for a factor its `levels`, its `sample` (a list with the points
+#'   `x`, the `gram` if one was given, and the `kernel`), the centring `mean`
+#'   with its values `at` the points and its squared norm `norm2`}
 #' \item{estimator}{the estimator as an object, see [est_kme()]}
 #' \item{select, n}{the rule of selection, if there was one; the number of
 #'   points}
@@ -182,7 +182,7 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
   if (!is.null(kernel)) given <- shared_kernel(kernel, given, data, several)
   centers <- read_centers(center, length(data))
   variables <- if (several) {
-    kernels <- if (is.null(given$x)) {
+    kernels <- if (is.null(given[[1L]])) {
       Map(default_kernel, list(NULL), centers, data)
     } else {
       given$x
@@ -244,7 +244,7 @@ check_second <- function(x, y) {
 # their own.
 shared_kernel <- function(kernel, given, data, several) {
   check_kernel(kernel)
-  if (!is.null(given$x) || !is.null(given$y)) {
+  if (!all(vapply(given, is.null, NA))) {
     stop_input("'kernel' is the kernel of every variable and must be NULL ",
                "if 'kernel_x' or 'kernel_y' is given")
   }

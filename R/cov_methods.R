@@ -205,7 +205,7 @@ describe_centres <- function(object, digits) {
   if (length(words) > 1L) {
     words <- unique(sub(", lambda = .*", "", words))
   }
-  paste("centre:", paste(words, collapse = "; "))
+  strwrap(paste("centre:", paste(words, collapse = "; ")), 81L, exdent = 2L)
 }
 
 # The kernels of the variables, as many lines as there is room for.

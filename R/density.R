@@ -200,7 +200,7 @@ kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
   optimize <- check_choice(optimize, c("weights", "all"), "optimize")
   nstart <- check_count(nstart, "nstart")
   floor <- check_number(floor, "floor", positive = TRUE)
-  check_bandwidths(bandwidths)
+  check_bandwidth_set(bandwidths, "validate")
   if (!inherits(estimator, "kme")) estimator <- read_estimator(estimator)
   sample <- density_sample(x, given, estimator, bandwidths)
   kernels <- candidate_kernels(bandwidths, sample$kernel)
@@ -288,15 +288,6 @@ check_validate <- function(validate, optimize, estimator, searched) {
                "of its own")
   }
   validate
-}
-
-check_bandwidths <- function(bandwidths) {
-  several <- is.numeric(bandwidths) && length(unique(bandwidths)) > 1L &&
-    all(is.finite(bandwidths) & bandwidths > 0)
-  if (!is.null(bandwidths) && !identical(bandwidths, "validate") && !several) {
-    stop_input("'bandwidths' must be NULL, \"validate\" or at least two ",
-               "positive numbers, not ", describe(bandwidths))
-  }
 }
 
 # The points with their kernel; a fit in place of an estimator brings its own.

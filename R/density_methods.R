@@ -86,7 +86,10 @@ update.kme_density <- function(object, ...) {
     arguments["bandwidths"] <- NULL
   }
   if (!moved && !is.null(changes$bandwidths)) {
-    arguments["kernel"] <- list(object$arguments$kernel)
+    arguments$x <- sample_input(object$sample, rekernel = TRUE)
+    arguments["kernel"] <- list(
+      kernel_for(arguments$x, object$arguments$kernel, object$sample)
+    )
   }
   if (fitted && is.null(changes$kernel) ||
         inherits(changes$estimator, "kme")) {

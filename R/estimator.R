@@ -333,6 +333,11 @@ check_shrinkable <- function(estimator, sample, least = 2L) {
 est_share <- function(estimator) UseMethod("est_share")
 est_share.kernmean_estimator <- \(estimator) NULL
 
+# Is the estimate an average, of the features that the sample has or of other
+# ones (a marginalized kernel's)? Then the statistic of a test may be unbiased.
+is_unshrunk <- function(estimator) UseMethod("is_unshrunk")
+is_unshrunk.kernmean_estimator <- \(estimator) FALSE
+
 # The shrinkage itself from list(n, rho, varrho) where est_share() has a
 # function: list(lambda, alpha, score, minimum, reference, border), or NULL.
 est_shrink <- function(estimator, moments) UseMethod("est_shrink")
@@ -536,7 +541,9 @@ est_fit.est_kme <- function(estimator, sample) {
 
 est_share.est_kme <- \(estimator) \(rho, varrho, n) 0 * rho
 
-# The average goes without saying in print and titles.
+is_unshrunk.est_kme <- \(estimator) TRUE
+
+# Is it the average of the sample's own features, which goes without saying?
 is_average <- function(estimator) inherits(estimator, "est_kme")
 
 #' @rdname est_kme

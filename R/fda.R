@@ -534,7 +534,7 @@ print.kme_fda <- function(x, digits = digits_shown(), ...) {
     paste0("ridge ", number(x$ridge), if (is.null(x$intensity)) {
       " (given)"
     } else {
-      paste0(" (shrinkage, intensity ", number(x$intensity), ")")
+      paste0(" (shrinkage, intensity = ", number(x$intensity), ")")
     }),
     if (length(share) == 1L) "1 axis" else paste0(
       length(share), " axes, shares of the trace ",

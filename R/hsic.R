@@ -25,8 +25,10 @@
 #' `"mkme"` and `"mmkme"` put the marginalized kernel in place of each kernel
 #' (Xia et al., eq. 34): an RBF kernel with squared bandwidths \eqn{\theta^2 +
 #' 2e_l}{theta^2 + 2 e_l} and a constant, the variances e chosen from each
-#' variable by itself. What their equations 32 and 33 call an unbiased estimator
-#' is the biased one above.
+#' variable by itself, or given: [est_mkme()] holds one for all variables,
+#' [est_mmkme()] one for all columns or one for each column of every variable,
+#' which then must have as many. What their equations 32 and 33 call an unbiased
+#' estimator is the biased one above.
 #'
 #' `"skmse"` and `"fkmse"` shrink the cross-covariance operator (S-COSE, F-COSE;
 #' Ramdas and Wehbe 2015): \eqn{\beta'M\beta}{beta'M beta} with \eqn{M = \bar K
@@ -34,25 +36,26 @@
 #' For S-COSE \eqn{\beta = (1 - \alpha) 1_n}{beta = (1 - alpha) 1_n}:
 #' \eqn{(1 - \alpha)^2}{(1 - alpha)^2}
 #' times the biased HSIC, where each permutation has an \eqn{\alpha}{alpha} of
-#' its own, from \eqn{\rho = \mathrm{mean}(M)}{rho = mean(M)} and \eqn{\varrho =
-#' \mathrm{tr}(M)/n}{varrho = tr(M)/n}: \eqn{(\varrho - \rho)/((\varrho -
-#' \rho) + (n-1)\rho)}{(varrho - rho)/((varrho - rho) + (n-1) rho)} for
-#' `"plugin"`, \eqn{n(\varrho - \rho)/((n-1)^2\rho + \varrho - \rho)}{
-#' n (varrho - rho)/((n-1)^2 rho + varrho - rho)}, at most 1, for `"loocv"`. The
-#' latter is 1 for many permutations of independent data; it has cost power in
-#' some settings and gained in others. For F-COSE
+#' its own, that of S-KMSE ([kme()]) from \eqn{\rho = \mathrm{mean}(M)}{rho =
+#' mean(M)} and \eqn{\varrho = \mathrm{tr}(M)/n}{varrho = tr(M)/n}. By
+#' leave-one-out, the default, it is 1 for many permutations of independent
+#' data; that has cost power in some settings and gained in others, and
+#' `est_skmse(select = "plugin")` shrinks less. For F-COSE
 #' \eqn{\beta = (M + \lambda I)^{-1} M 1_n}{beta = (M + lambda I)^(-1) M 1_n}.
-#' Unless `lambda` is given, it is the geometric mean of those that are
-#' selected, as by [kme()], for x paired with itself and for y paired with
+#' Unless it is given, \eqn{\lambda}{lambda} is the geometric mean of those that
+#' are selected, as by [kme()], for x paired with itself and for y paired with
 #' itself: so it does not depend on how x and y are paired, and the permutation
 #' test keeps its level exactly. It is often so small that F-COSE is nearly the
-#' plain test.
+#' plain test. An estimator of your own, [est_function()], gives the weights
+#' \eqn{\beta}{beta} from M, afresh for each permutation. Operators are shrunk
+#' towards 0: an estimator with a target is refused.
 #'
 #' @section Null distributions:
 #' `"permutation"` is exact whatever the distributions: all that is chosen from
 #' the data is chosen without a look at the pairing. The p-value is (1 + number
 #' of draws with a statistic at least as large)/(B + 1), or with `permutations =
-#' "all"` the share among all. Each permutation of y is drawn as by
+#' "all"` the share among all (with `blocks`, all within the blocks). Each
+#' permutation of y is drawn as by
 #' [sample.int()]; with more variables, those of the second, the third and so on
 #' in turn. `"gamma"` takes a gamma law with the mean and variance of the biased
 #' statistic under independence as Gretton et al. (2007) approximate them: an
@@ -67,29 +70,30 @@
 #' stored matrices, \eqn{16n^2}{16n^2} bytes (dHSIC: one for each variable).
 #' `estimator = "fkmse"` factors a matrix for each permutation,
 #' \eqn{O(Bn^3)}{O(Bn^3)}; a warning says when that exceeds \eqn{10^{11}}{1e11}
-#' operations. Permutations are drawn in chunks of 4 MB, or of 64.
+#' flops. Permutations are drawn in chunks of 4 MB, or of 64.
 #'
 #' @param x The first variable: a numeric vector, matrix or data frame (one
 #'   variable of several columns), a factor, or a [gram()]; or a plain list of
 #'   two or more such variables, with `y` missing.
-#' @param y The second variable, of as many values.
+#' @param y The second variable, of as many values (in `plot()`, see `type`).
 #' @param kernel_x,kernel_y Kernels, see [kernel_rbf()]; bandwidths are chosen
 #'   from each variable. For a list, `kernel_x` is one kernel for all or a list
 #'   of kernels. Factors (ordered ones too) and logical vectors have the kernel
 #'   1 for equal values, 0 for others, and a `gram` has its own; their kernels
 #'   must not be given.
-#' @param estimator The estimator of the kernel means, see Estimators.
+#' @param estimator The estimator of the kernel means or of the operator:
+#'   `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"` or `"mmkme"`, an object such as
+#'   [est_skmse()], which holds its own arguments, or a function of your own,
+#'   see Estimators and [est_kme()].
 #' @param ... Must be empty; in the formula method, arguments of the default
-#'   method, in `plot()`, passed to [hist()].
+#'   method, in `plot()`, passed to [hist()], in `update()`, the arguments to
+#'   change.
+#' @param kernel One kernel for all variables that have none of their own, in
+#'   place of `kernel_x` and `kernel_y`.
 #' @param B Number of permutations; not used for `"gamma"`.
 #' @param null `"permutation"` or, for two variables, `"gamma"`.
-#' @param statistic `"biased"` or `"unbiased"`; dHSIC, `"skmse"`, `"fkmse"` and
-#'   the gamma null are made of the biased one.
-#' @param select For `"skmse"`: `"plugin"` or `"loocv"`. For `"fkmse"`:
-#'   `"loocv"`, `"gcv"` or `"printed"`, see [kme()].
-#' @param lambda The shrinkage itself for `"skmse"` (\eqn{\alpha = \lambda/(1 +
-#'   \lambda)}{alpha = lambda/(1 + lambda)}, then the same for all permutations)
-#'   and `"fkmse"`.
+#' @param statistic `"biased"` or `"unbiased"`; dHSIC, estimators that shrink
+#'   and the gamma null are made of the biased one.
 #' @param permutations `NULL` for `B` random ones, `"all"` (at most 10^5: up to
 #'   8 points), or a matrix with a permutation of the n values of y in each
 #'   column. If a column is the identity, the observed statistic is not counted
@@ -98,28 +102,39 @@
 #'   block only (repeated measures, strata, sites). In the formula method it may
 #'   be a variable of `data`.
 #' @param progress Show a progress bar?
+#' @param object A test.
+#' @param type What to draw, `"null"` only; in `plot()` it may also be given as
+#'   the second argument, `y`.
 #' @param formula `~ a + b` or `a ~ b`, each term a variable (a matrix, a factor
 #'   or a vector).
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #'
 #' @return An object of class `c("hsic_test", "htest")`, a list with
-#' `statistic`, `parameter`, `p.value`, `alternative`, `method`, `data.name` as
-#' usual for tests, and
+#' `statistic`, `parameter`, `p.value`, `estimate` (the bandwidths),
+#' `alternative`, `method`, `data.name` as usual for tests, and
 #' \item{replicates}{the statistic of each permutation; `NULL` for `"gamma"`}
 #' \item{gamma}{shape and scale, for `null = "gamma"`}
-#' \item{kernels, bandwidths}{of each variable, `NULL` where there is none}
+#' \item{null, type, estimator}{the null distribution, `"biased"` or
+#'   `"unbiased"`, and the estimator as an object}
+#' \item{lambda}{the amount of shrinkage, where there is one}
+#' \item{alpha}{the shrinkage of the observed statistic, for S-COSE}
 #' \item{noise}{the variances of each variable, for `"mkme"` and `"mmkme"`}
-#' \item{alpha}{the shrinkage of the observed statistic, for `"skmse"`}
-#' \item{lambda}{the one in use, for `"fkmse"`}
+#' \item{kernel}{those of the variables, a named list; `NULL` for a factor}
+#' \item{variables}{the variables, each with its name and its sample}
 #' \item{ranks}{of the two factors, where the Gram matrices have low rank}
+#' \item{arguments}{what was asked for}
+#' Every test of this package has these fields in this order, with those of
+#' [mmd_test()]; fields that do not apply are `NULL`.
 #'
-#' `estimate` holds the bandwidths; `summary()` shows kernels, shrinkage and the
-#' null distribution. In other software: the bandwidth of the package dHSIC is
+#' `summary()` shows kernels, shrinkage and the null distribution. In other
+#' software: the bandwidth of the package dHSIC is
 #' \eqn{\theta/\sqrt2}{theta/sqrt(2)}.
 #'
 #' `plot()` shows the null distribution with the observed value and returns the
-#' draws, invisibly.
+#' draws, invisibly. `update()` tests again with other arguments: on the same
+#' variables unless `x` (or `y`) is given; other data of a test by formula take
+#' a new call.
 #'
 #' @references
 #' Gretton, A., Bousquet, O., Smola, A. and Schölkopf, B. (2005). Measuring
@@ -167,42 +182,28 @@ hsic_test <- function(x, ...) {
 #' @rdname hsic_test
 #' @export
 hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
-                              kernel_y = kernel_rbf(),
-                              estimator = c("kme", "skmse", "fkmse", "mkme",
-                                            "mmkme"),
-                              ..., B = 999, null = c("permutation", "gamma"),
+                              kernel_y = kernel_rbf(), estimator = "kme", ...,
+                              kernel = NULL, B = 999,
+                              null = c("permutation", "gamma"),
                               statistic = c("biased", "unbiased"),
-                              select = NULL, lambda = NULL,
                               permutations = NULL, blocks = NULL,
                               progress = interactive()) {
   check_dots(...)
-  options <- check_hsic_options(
-    estimator, null, statistic, select, lambda, progress
-  )
-  given_x <- if (missing(kernel_x)) NULL else kernel_x
-  given_y <- if (missing(kernel_y)) NULL else kernel_y
   if (missing(x)) {
     stop_input("'x' must be given: the first variable")
   }
-  if (missing(y)) {
-    data_name <- attr(x, "kernmean_data_name")
-    if (is.null(data_name)) data_name <- deparse1(substitute(x))
-    variables <- read_list(x, given_x, given_y)
-  } else {
-    data_name <- paste(deparse1(substitute(x)), "and", deparse1(substitute(y)))
-    if (is_several(x)) {
-      stop_input("'y' must be missing when 'x' is a list of variables")
-    }
-    variables <- list(
-      x = read_variable(x, given_x, "x", "kernel_x"),
-      y = read_variable(y, given_y, "y", "kernel_y")
-    )
+  label <- c(x = deparse1(substitute(x)),
+             y = if (!missing(y)) deparse1(substitute(y)))
+  data <- list(x = x)
+  if (!missing(y)) {
+    data["y"] <- list(y)
   }
-  n <- check_lengths(variables)
-  check_several(variables, options, permutations)
-  scheme <- check_pairings(permutations, n, B, blocks, options)
-  check_points(n, options)
-  run_hsic(variables, options, scheme, data_name)
+  test_variables(
+    data, label, if (!missing(kernel_x)) kernel_x,
+    if (!missing(kernel_y)) kernel_y, estimator, kernel = kernel, B = B,
+    null = null, statistic = statistic, permutations = permutations,
+    blocks = blocks, progress = progress
+  )
 }
 
 #' @rdname hsic_test
@@ -210,6 +211,7 @@ hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
 hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                               blocks = NULL) {
   check_subset(subset)
+  check_named(..., refused = c("x", "y"))
   frame <- formula_frame(match.call(expand.dots = FALSE), formula,
                          missing(na.action), parent.frame())
   if (any(attr(attr(frame, "terms"), "order") > 1L)) {
@@ -222,67 +224,63 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
     stop_input("'formula' must have at least 2 variables, as ~ a + b, not ",
                ncol(frame))
   }
-  variables <- as.list(frame)
-  attr(variables, "kernmean_data_name") <- paste(names(frame),
-                                                 collapse = " and ")
-  hsic_test.default(variables, blocks = blocks, ...)
+  test_variables(list(x = lapply(as.list(frame), plain_term)),
+                 paste(names(frame), collapse = " and "), blocks = blocks, ...)
 }
 
-#' @export
-summary.hsic_test <- function(object, ...) test_summary(object)
-
-#' @rdname hsic_test
-#' @export
-plot.hsic_test <- function(x, y, ...) {
-  if (!missing(y)) {
-    stop_input("'y' must be missing")
+# The test of data, list(x, y) or list(x: a list of variables), that `label`
+# names; NULL for a kernel is the default.
+test_variables <- function(data, label, kernel_x = NULL, kernel_y = NULL,
+                           estimator = est_kme(), ..., kernel = NULL, B = 999,
+                           null = hsic_nulls, statistic = "biased",
+                           permutations = NULL, blocks = NULL,
+                           progress = interactive()) {
+  check_dots(...)
+  options <- read_options(estimator, null, hsic_nulls, statistic, progress)
+  options$operator <- !is_unshrunk(options$estimator)
+  if (options$operator) {
+    options$estimator <- est_operator(options$estimator, "estimator")
   }
-  plot_null(x, ...)
+  variables <- read_variables(data, kernel_x, kernel_y, kernel)
+  n <- check_lengths(variables)
+  check_several(variables, options, permutations)
+  scheme <- check_permutations(permutations, rep(1L, n), B, blocks,
+                               options$null)
+  check_points(n, options)
+  arguments <- list(
+    label = label, kernel_x = kernel_x, kernel_y = kernel_y,
+    estimator = options$estimator, kernel = kernel, B = B,
+    null = options$null, statistic = options$statistic,
+    permutations = permutations, blocks = blocks, progress = progress
+  )
+  new_hsic_test(variables, options, scheme,
+                hsic_statistics(variables, options, scheme), arguments)
 }
 
 # --- Arguments -------------------------------------------------------------
 
-check_hsic_options <- function(estimator, null, statistic, select, lambda,
-                               progress) {
-  estimator <- check_estimator(estimator)
-  null <- check_choice(null, c("permutation", "gamma"), "null")
-  statistic <- check_choice(statistic, c("biased", "unbiased"), "statistic")
-  shrunk <- estimator %in% c("skmse", "fkmse")
-  if (shrunk && statistic != "biased") {
-    stop_input("'statistic' must be \"biased\" for estimator \"", estimator,
-               "\", not \"unbiased\"")
-  }
-  if (null == "gamma" && estimator != "kme") {
-    stop_input("'estimator' must be \"kme\" for null = \"gamma\", not \"",
-               estimator, "\"")
-  }
-  if (null == "gamma" && statistic != "biased") {
-    stop_input("'statistic' must be \"biased\" for null = \"gamma\", not ",
-               "\"unbiased\"")
-  }
-  if (shrunk) {
-    if (is.null(lambda)) {
-      choices <- list(skmse = c("plugin", "loocv"),
-                      fkmse = c("loocv", "gcv", "printed"))[[estimator]]
-      select <- check_choice(if (is.null(select)) choices else select, choices,
-                             "select")
-    } else {
-      lambda <- check_number(lambda, "lambda", finite = FALSE)
-      if (!is.null(select)) {
-        stop_input("'select' must be NULL when 'lambda' is given")
-      }
-    }
-  } else {
-    for (name in c("select", "lambda")) {
-      if (!is.null(get(name))) {
-        stop_input("'", name, "' must be NULL unless the estimator is ",
-                   "\"skmse\" or \"fkmse\", not ", describe(get(name)))
-      }
+hsic_nulls <- c("permutation", "gamma")
+
+read_variables <- function(data, kernel_x, kernel_y, kernel) {
+  if (!is.null(kernel)) {
+    check_kernel(kernel)
+    if (!is.null(kernel_x) || !is.null(kernel_y)) {
+      stop_input("'kernel' is the kernel of every variable and must be NULL ",
+                 "if 'kernel_x' or 'kernel_y' is given")
     }
   }
-  list(estimator = estimator, null = null, statistic = statistic,
-       select = select, lambda = lambda,
-       progress = check_flag(progress, "progress"))
+  if (!"y" %in% names(data)) {
+    return(read_list(data$x, if (is.null(kernel)) kernel_x else kernel,
+                     kernel_y))
+  }
+  if (is_several(data$x)) {
+    stop_input("'y' must be missing when 'x' is a list of variables")
+  }
+  own <- \(x, given) {
+    if (is.null(kernel) || has_own_kernel(x)) given else kernel
+  }
+  list(x = read_variable(data$x, own(data$x, kernel_x), "x", "kernel_x"),
+       y = read_variable(data$y, own(data$y, kernel_y), "y", "kernel_y"))
 }
 
 check_points <- function(n, options) {
@@ -303,23 +301,20 @@ check_points <- function(n, options) {
   }
 }
 
-# dHSIC is the biased statistic and its permutation null.
+# dHSIC is the biased statistic of averages, and its permutation null.
 check_several <- function(variables, options, permutations) {
   if (length(variables) == 2L) {
     return()
   }
   only <- function(ok, name, value) {
-    if (!ok) {
-      stop_input("'", name, "' must be ", value, " for more than two variables")
-    }
+    must_be(ok, name, value, "for more than two variables")
   }
-  only(!options$estimator %in% c("skmse", "fkmse"), "estimator",
-       "\"kme\", \"mkme\" or \"mmkme\"")
+  only(!options$operator, "estimator", "\"kme\", \"mkme\" or \"mmkme\"")
   only(options$statistic == "biased", "statistic", "\"biased\"")
   only(options$null == "permutation", "null", "\"permutation\"")
   only(is.null(permutations), "permutations", "NULL")
   for (variable in variables) {
-    if (identical(variable$kernel$family, "energy")) {
+    if (!is_definite(variable$sample$kernel)) {
       stop_input(
         "'", variable$name, "' must have a positive definite kernel where ",
         "there are more than two variables, not kernel_energy()"
@@ -328,29 +323,105 @@ check_several <- function(variables, options, permutations) {
   }
 }
 
-# As of check_permutations(), with `complete`: is the identity among them?
-check_pairings <- function(permutations, n, B, blocks, options) {
-  if (options$null == "gamma" &&
-        !(is.null(permutations) && is.null(blocks))) {
-    stop_input(
-      "'permutations' and 'blocks' must be NULL for null = \"gamma\""
-    )
+# --- The object ------------------------------------------------------------
+
+new_hsic_test <- function(variables, options, scheme, found, arguments) {
+  several <- length(variables) > 2L
+  height <- found$height
+  law <- found$law
+  kernels <- lapply(variables, \(variable) {
+    if (!is_factor_variable(variable)) variable$sample$kernel
+  })
+  new_test(
+    "hsic_test",
+    statistic = stats::setNames(height * found$observed,
+                                if (several) "dHSIC" else "HSIC"),
+    parameter = if (is.null(law$gamma)) {
+      c(n = variables[[1L]]$sample$n, B = scheme$B)
+    } else {
+      law$gamma
+    },
+    p.value = law$p, estimate = bandwidth_estimates(kernels),
+    alternative = "the variables are dependent",
+    method = test_title(
+      if (several) "joint independence" else "independence",
+      c(if (several) "dHSIC" else "HSIC", hsic_label(options),
+        if (!several) options$statistic),
+      options, scheme, "all permutations"
+    ),
+    data.name = paste(arguments$label, collapse = " and "),
+    replicates = if (!is.null(law$draws)) height * law$draws,
+    gamma = law$gamma, null = options$null, type = options$statistic,
+    estimator = options$estimator, lambda = found$estimator$lambda,
+    alpha = found$alpha, noise = found$noise, kernel = kernels,
+    variables = variables, ranks = found$ranks, arguments = arguments
+  )
+}
+
+# Those that are one number, named.
+bandwidth_estimates <- function(kernels) {
+  each <- lapply(kernels, \(kernel) kernel$bandwidth)
+  single <- unlist(each[lengths(each) == 1L])
+  if (length(single)) {
+    stats::setNames(single, paste("bandwidth of", names(single)))
   }
-  scheme <- check_permutations(permutations, n, B, blocks)
-  if (scheme$all && !is.null(blocks)) {
-    stop_input("'blocks' must be NULL for permutations = \"all\"")
+}
+
+hsic_label <- function(options) {
+  if (options$operator) {
+    operator_label(options$estimator)
+  } else {
+    options$estimator$label
   }
-  if (scheme$all) {
-    if (factorial(n) > most_pairings) {
-      stop_input(
-        "'permutations' must not be \"all\" for ", n, " points; the ",
-        "permutations of at most 8 are enumerated"
-      )
-    }
-    scheme$matrix <- all_permutations(n)
-    scheme$B <- ncol(scheme$matrix)
+}
+
+# --- Methods ---------------------------------------------------------------
+
+#' @export
+summary.hsic_test <- function(object, ...) {
+  check_dots(...)
+  test_summary(object)
+}
+
+#' @rdname hsic_test
+#' @export
+plot.hsic_test <- function(x, y, type = "null", ...) {
+  plot_type("null", if (!missing(y)) y, if (!missing(type)) type)
+  plot_null(x, ...)
+}
+
+#' @rdname hsic_test
+#' @export
+update.hsic_test <- function(object, ...) {
+  changes <- list(...)
+  check_changes(changes)
+  arguments <- object$arguments
+  own <- c("kernel_x", "kernel_y")
+  # One takes the place of the others.
+  if ("kernel" %in% names(changes)) arguments[own] <- NULL
+  if (any(own %in% names(changes))) arguments$kernel <- NULL
+  data <- changed_data(changes, arguments$label)
+  arguments$label <- new_label(arguments$label, substitute(list(...)), data)
+  arguments <- merge_changes(arguments, changes[!names(changes) %in% data])
+  arguments$data <- test_data(object, arguments)
+  arguments$data[data] <- changes[data]
+  do.call(test_variables, arguments)
+}
+
+# The data of a test as its door takes them: a gram where it was given and has
+# no other kernel to come.
+test_data <- function(object, arguments) {
+  kernels <- arguments[c("kernel_x", "kernel_y")]
+  variables <- object$variables
+  if ("y" %in% names(object$arguments$label)) {
+    rekernel <- !vapply(kernels, is.null, NA)
+    return(stats::setNames(Map(variable_input, variables, rekernel),
+                           c("x", "y")))
   }
-  scheme$complete <- !is.null(scheme$matrix) &&
-    any(colSums(scheme$matrix != seq_len(n)) == 0)
-  scheme
+  each <- kernels[[1L]]
+  rekernel <- vapply(seq_along(variables), \(l) {
+    is.list(each) && !inherits(each, "kernmean_kernel") &&
+      l <= length(each) && !is.null(each[[l]])
+  }, NA)
+  list(x = Map(variable_input, variables, rekernel))
 }

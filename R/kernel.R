@@ -163,6 +163,16 @@ check_bandwidth <- function(bandwidth, name = "bandwidth") {
   as.double(bandwidth)
 }
 
+# Several bandwidths, as `word` calls a set of them or as numbers; NULL is none.
+check_bandwidth_set <- function(bandwidths, word) {
+  several <- is.numeric(bandwidths) && length(bandwidths) >= 2L &&
+    all(is.finite(bandwidths) & bandwidths > 0)
+  if (!is.null(bandwidths) && !identical(bandwidths, word) && !several) {
+    stop_input("'bandwidths' must be NULL, \"", word, "\" or at least two ",
+               "positive numbers, not ", describe(bandwidths))
+  }
+}
+
 check_kernel <- function(kernel, name = "kernel", hint = NULL) {
   if (!inherits(kernel, "kernmean_kernel")) {
     if (is.function(kernel)) {

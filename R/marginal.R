@@ -74,17 +74,18 @@ check_marginal <- function(estimator, sample) {
   }
 }
 
-# The d variances that were given for the columns of x.
-column_noise <- function(noise, x) {
+# The d variances that were given for the columns of x; `of` says whose these
+# are.
+column_noise <- function(noise, x, of = NULL) {
   d <- ncol(x)
   if (!length(noise) %in% c(1L, d)) {
     stop_input("'noise' must be non-negative numbers, one or ", d,
-               " (a variance for each column), not ", describe(noise))
+               " (a variance for each column", of, "), not ", describe(noise))
   }
   if (!is.null(names(noise)) && !is.null(colnames(x)) && length(noise) > 1L) {
     if (!setequal(names(noise), colnames(x))) {
       stop_input(
-        "'noise' must have the names of the columns, ",
+        "'noise' must have the names of the columns", of, ", ",
         paste0("'", colnames(x), "'", collapse = ", "), ", or none"
       )
     }
@@ -125,6 +126,8 @@ est_operator.est_marginal <- function(estimator, argument) {
   )
 }
 
+is_unshrunk.est_marginal <- \(estimator) TRUE
+
 # In a test the marginalized kernel takes the place of an RBF kernel (Xia et
 # al., eqs. 30 and 34): it is `height` times a wider one.
 est_settle.est_marginal <- function(estimator, sample, where) {
@@ -140,7 +143,8 @@ est_settle.est_marginal <- function(estimator, sample, where) {
     )
   }
   check_marginal(estimator, sample)
-  noise <- find_noise(estimator, sample$x, sample$kernel)$noise
+  noise <- find_noise(estimator, sample$x, sample$kernel,
+                      paste(" of", where))$noise
   wide <- marginal_kernel(sample$kernel, 2 * noise, ncol(sample$x))
   list(estimator = est_kme(), kernel = wide$kernel, height = wide$height,
        chosen = list(noise = noise))
@@ -150,10 +154,11 @@ est_settle.est_marginal <- function(estimator, sample, where) {
 
 # The variances given, or those of smallest leave-one-out score for the points x
 # and a fitted kernel: list(noise: d variances, score: the curve for one
-# variance, minimum, reference: the score without noise, border).
-find_noise <- function(estimator, x, kernel) {
+# variance, minimum, reference: the score without noise, border). `of`: as of
+# column_noise().
+find_noise <- function(estimator, x, kernel, of = NULL) {
   if (!is.null(estimator$noise)) {
-    return(list(noise = column_noise(estimator$noise, x), border = FALSE))
+    return(list(noise = column_noise(estimator$noise, x, of), border = FALSE))
   }
   score <- marginal_score(x, kernel)
   shared <- select_shared(score)

@@ -6,24 +6,29 @@
 #' With \eqn{\hat\mu_x}{mu_x} and \eqn{\hat\mu_y}{mu_y} the kernel means of
 #' samples of m and n points, N = m + n, the statistic is
 #' \describe{
-#'   \item{`"V"`}{\eqn{\|\hat\mu_x - \hat\mu_y\|^2 = S_{xx}/m^2 + S_{yy}/n^2 - 2
-#'     S_{xy}/(mn)}{|mu_x - mu_y|^2 = S_xx/m^2 + S_yy/n^2 - 2 S_xy/(mn)}, with
-#'     \eqn{S}{S} the sums of kernel values over pairs;}
-#'   \item{`"U"`}{the unbiased \eqn{S^\circ_{xx}/(m(m-1)) +
-#'     S^\circ_{yy}/(n(n-1)) - 2S_{xy}/(mn)}{S'_xx/(m(m-1)) + S'_yy/(n(n-1)) - 2
-#'     S_xy/(mn)}, \eqn{S^\circ}{S'} without the pairs of a point with itself.}
+#'   \item{`"biased"`}{\eqn{\|\hat\mu_x - \hat\mu_y\|^2 = S_{xx}/m^2 +
+#'     S_{yy}/n^2 - 2 S_{xy}/(mn)}{|mu_x - mu_y|^2 = S_xx/m^2 + S_yy/n^2 - 2
+#'     S_xy/(mn)}, with \eqn{S}{S} the sums of kernel values over pairs;}
+#'   \item{`"unbiased"`}{\eqn{S^\circ_{xx}/(m(m-1)) + S^\circ_{yy}/(n(n-1)) -
+#'     2S_{xy}/(mn)}{S'_xx/(m(m-1)) + S'_yy/(n(n-1)) - 2 S_xy/(mn)},
+#'     \eqn{S^\circ}{S'} without the pairs of a point with itself: its mean
+#'     over all permutations is 0. The two are also known as the V- and the
+#'     U-statistic.}
 #' }
 #' More than two samples are compared by \eqn{\sum_{g<h} (m_g m_h/N)
-#' \mathrm{MMD}^2_{gh}}{the sum over g < h of (m_g m_h/N) MMD^2_gh}, for `"V"`
-#' the sum of \eqn{m_g \|\hat\mu_g - \hat\mu\|^2}{m_g |mu_g - mu|^2}.
+#' \mathrm{MMD}^2_{gh}}{the sum over g < h of (m_g m_h/N) MMD^2_gh}, for
+#' `"biased"` the sum of \eqn{m_g \|\hat\mu_g - \hat\mu\|^2}{m_g |mu_g - mu|^2}.
 #'
 #' @section Estimators:
 #' `"mkme"` and `"mmkme"` put the marginalized kernel in place of the kernel
 #' (Xia et al., eq. 30): an RBF kernel with squared bandwidths \eqn{\theta^2 +
 #' 2e_l}{theta^2 + 2 e_l} times a constant; its variances e come from the pooled
-#' sample or from `noise`. `"skmse"` and `"fkmse"` compare the shrunk means:
-#' S-KMSE chooses its factors afresh for each permutation, F-KMSE takes
-#' \eqn{\lambda}{lambda} of the pooled sample.
+#' sample or from `noise` of [est_mkme()]. `"skmse"` and `"fkmse"` compare the
+#' shrunk means: S-KMSE chooses its factors afresh for each permutation, F-KMSE
+#' takes \eqn{\lambda}{lambda} of the pooled sample. An estimator of your own,
+#' [est_function()], gives the weights of both means afresh for each
+#' permutation. Means are shrunk towards 0: an estimator with a target is
+#' refused.
 #'
 #' @section Null distributions:
 #' `"permutation"` is exact whatever the distribution: everything that is
@@ -37,35 +42,38 @@
 #'
 #' `"spectrum"` draws from the weighted sum of chi-squared variables with the
 #' eigenvalues of the centred pooled Gram matrix (Gretton et al. 2009), and
-#' `"gamma"` (two samples, `"V"`) takes a gamma law with the exact mean and
+#' `"gamma"` (two samples, `"biased"`) takes a gamma law with the exact mean and
 #' variance of the statistic over all permutations. Both are approximations, the
 #' first for large samples only (at m = n = 20 in 20 columns its level is 0.02
 #' at a nominal 0.05).
 #'
 #' With more than 20,000 points in all (and no `blocks` or `permutations`, not
-#' for `"fkmse"`, and unless the smallest sample is tiny), permutations move
-#' bins of points: each sample is cut at random into bins of the same size, the
+#' for `"fkmse"` or an estimator of your own, and unless the smallest sample is
+#' tiny), permutations move bins of points: each sample is cut at random into
+#' bins of the same size, the
 #' m points of the smallest sample over `bins`, rounded down; points left over
 #' keep their label, and bins change places. These are permutations too, so the
 #' level stays exact, at some loss of power, and one pass over the kernel
 #' values serves all of them.
 #'
 #' @section Many bandwidths:
-#' `kernel_rbf("fuse")` combines ten bandwidths in one statistic (MMD-FUSE,
-#' Biggs et al. 2023): spaced evenly from half the 5% to twice the 95% quantile
-#' of the pooled distances (of 2,000 points drawn at random, if there are more),
+#' `bandwidths = "fuse"` combines ten bandwidths of [kernel_rbf()] in one
+#' statistic (MMD-FUSE, Biggs et al. 2023), spaced evenly from half the 5% to
+#' twice the 95% quantile of the pooled distances (of 2,000 points drawn at
+#' random, if there are more); numbers are bandwidths of your own. The statistic
+#' of the unbiased \eqn{U_k}{U_k} is
 #' \eqn{\log \mathrm{mean}_k
 #' \exp(\lambda U_k/\sigma_k)}{log mean_k exp(lambda U_k/sigma_k)} with
 #' \eqn{\lambda = \sqrt{m(m-1)}}{lambda = sqrt(m(m - 1))}, m the smaller sample,
 #' and \eqn{\sigma_k^2}{sigma_k^2} the mean squared kernel value of two
-#' different points. One permutation p-value answers for all.
+#' different points. One permutation p-value answers for all of them.
 #'
 #' @section Cost:
 #' 2,048 permutations at a time are one walk over the tiles of the pooled Gram
 #' matrix, which is not stored: O(N^2 (d + B/30)) time, N B/8 bytes.
 #' `"spectrum"` stores it and takes 4N^3/3 flops. `estimator = "fkmse"` solves
-#' two systems for each permutation, O(B (m^3 + n^3)); a warning says when that
-#' exceeds 10^11 flops.
+#' two systems for each permutation, O(B (m^3 + n^3)), on the stored matrix; a
+#' warning says when that exceeds 10^11 flops.
 #'
 #' @param x The first sample: a numeric vector, matrix or data frame, points in
 #'   rows; or the [gram()] of the pooled sample.
@@ -79,18 +87,19 @@
 #'   an error by default.
 #' @param kernel A kernel; [kernel_energy()] gives the energy test. A bandwidth
 #'   is chosen from the pooled sample.
-#' @param estimator The estimator of the kernel means, see [kme()].
+#' @param estimator The estimator of the kernel means: `"kme"`, `"skmse"`,
+#'   `"fkmse"`, `"mkme"` or `"mmkme"`, an object such as [est_skmse()], which
+#'   holds its own arguments, or a function of your own, see [est_kme()].
 #' @param ... Must be empty; in the other methods, arguments of the default
-#'   method.
+#'   method; in `update()`, the arguments to change.
+#' @param bandwidths `NULL` for the one bandwidth of the kernel, `"fuse"` for
+#'   ten RBF bandwidths in one statistic, or at least two of your own, see Many
+#'   bandwidths.
 #' @param B Number of permutations (draws for `null = "spectrum"`); not used for
 #'   `"gamma"`.
 #' @param null `"permutation"`, `"spectrum"` or `"gamma"`.
-#' @param statistic `"V"` or `"U"`; `"V"` only for `"skmse"` and `"fkmse"`,
-#'   `"U"` only for `kernel_rbf("fuse")`.
-#' @param select,lambda For `"skmse"` and `"fkmse"`: how the shrinkage is
-#'   selected, or its amount, see [kme()].
-#' @param noise For `"mkme"` and `"mmkme"`: the variances, instead of a
-#'   selection.
+#' @param statistic `"biased"` or `"unbiased"`. Estimators that shrink have the
+#'   biased statistic only, many bandwidths the unbiased one.
 #' @param permutations `NULL` for `B` random ones, `"all"` for all labellings
 #'   (at most 10^5), or a matrix with a permutation of the N points in each
 #'   column, its first m entries the first sample. If a column leaves the
@@ -102,6 +111,7 @@
 #' @param bins Bins in the smallest sample, see Null distributions; `NULL` for
 #'   25 above 20,000 points and single points below.
 #' @param progress Show a progress bar?
+#' @param object A test.
 #'
 #' @return An object of class `c("mmd_test", "htest")`, a list with `statistic`,
 #' `parameter`, `p.value`, `estimate`, `alternative`, `method`, `data.name` as
@@ -109,17 +119,26 @@
 #' and the bandwidth), and
 #' \item{replicates}{the statistic of each draw; `NULL` for `"gamma"`}
 #' \item{gamma}{shape and scale, for `null = "gamma"`}
-#' \item{kernel}{the kernel, its bandwidth a number}
-#' \item{lambda, noise}{the shrinkage and the variances used, where they are}
+#' \item{null, type, estimator}{the null distribution, `"biased"` or
+#'   `"unbiased"`, and the estimator as an object}
+#' \item{lambda, alpha, noise}{the shrinkage, its share in the mean of each
+#'   sample as observed (S-KMSE), and the variances used, where there are any}
+#' \item{kernel}{the kernel, its bandwidth a number, or the many bandwidths}
+#' \item{sample, groups, sizes}{the pooled sample, sorted by group (its points
+#'   are `sample$x`), the group of each point, and the size of each}
 #' \item{pairs}{for more than two samples, \eqn{\mathrm{MMD}^2}{MMD^2} of each
 #'   pair}
-#' \item{sizes, x, gram, groups}{the pooled sample}
-#' \item{unbiased}{for two samples and permutations of points: the U-statistic
-#'   and its exact standard deviation over all permutations, from which
-#'   `summary()` gives a z-value}
+#' \item{unbiased}{for two samples and permutations of points: the unbiased
+#'   statistic and its exact standard deviation over all permutations, from
+#'   which `summary()` gives a z-value}
+#' \item{arguments}{what was asked for}
+#' Every test of this package has these fields in this order (and `variables`
+#' and `ranks`, see [hsic_test()]); those that do not apply are `NULL`.
 #'
 #' `plot()` shows the null distribution with the observed value, or the witness
-#' function, see [plot.mmd_test()].
+#' function, see [plot.mmd_test()]. `update()` tests again with other arguments:
+#' on the same data unless `x` or `y` is given; other data of a test by formula
+#' or of a `gram` take a new call.
 #'
 #' @references
 #' Gretton, A., Borgwardt, K. M., Rasch, M. J., Schölkopf, B. and Smola, A.
@@ -156,7 +175,10 @@
 #' mmd_test(extra ~ group, sleep, blocks = ID, permutations = "all")
 #'
 #' # Many bandwidths, one p-value
-#' mmd_test(rnorm(40), rnorm(40, sd = 2), kernel_rbf("fuse"), B = 199)
+#' mmd_test(rnorm(40), rnorm(40, sd = 2), bandwidths = "fuse", B = 199)
+#'
+#' # The same data, means shrunk by a given amount
+#' update(test, estimator = est_skmse(lambda = 0.1))
 #'
 #' plot(test)
 #' plot(test, "witness")
@@ -167,20 +189,14 @@ mmd_test <- function(x, ...) {
 
 #' @rdname mmd_test
 #' @export
-mmd_test.default <- function(x, y, kernel = kernel_rbf(),
-                             estimator = c("kme", "skmse", "fkmse", "mkme",
-                                           "mmkme"),
-                             ..., B = 999,
+mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
+                             ..., bandwidths = NULL, B = 999,
                              null = c("permutation", "spectrum", "gamma"),
-                             statistic = c("V", "U"), select = NULL,
-                             lambda = NULL, noise = NULL, permutations = NULL,
-                             blocks = NULL, bins = NULL,
+                             statistic = c("biased", "unbiased"),
+                             permutations = NULL, blocks = NULL, bins = NULL,
                              progress = interactive()) {
   check_dots(...)
-  data_name <- attr(x, "kernmean_data_name")
-  if (is.null(data_name)) {
-    data_name <- paste(deparse1(substitute(x)), "and", deparse1(substitute(y)))
-  }
+  label <- c(x = deparse1(substitute(x)), y = deparse1(substitute(y)))
   if (missing(y)) {
     stop_input("'y' must be given: the second sample",
                if (is.list(x)) "; for values and groups use a formula")
@@ -191,13 +207,13 @@ mmd_test.default <- function(x, y, kernel = kernel_rbf(),
       "; for values and groups use a formula, values ~ groups"
     )
   }
-  options <- check_mmd_options(
-    check_kernel(kernel), estimator, null, if (!missing(statistic)) statistic,
-    select, lambda, noise, bins, progress
+  test_samples(
+    pool_pair(x, y, label), if (!missing(kernel)) kernel, estimator,
+    bandwidths = bandwidths, B = B, null = null,
+    statistic = if (!missing(statistic)) statistic,
+    permutations = permutations, blocks = blocks, bins = bins,
+    progress = progress
   )
-  samples <- pool_samples(x, y, options$kernel)
-  scheme <- check_scheme(samples, options, permutations, B, blocks)
-  run_mmd(samples, options, scheme, data_name)
 }
 
 #' @rdname mmd_test
@@ -206,7 +222,7 @@ mmd_test.gram <- function(x, groups, ...) {
   if (missing(groups)) {
     stop_input("'groups' must be given with a gram: the group of each point")
   }
-  name <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
+  label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
   check_named(..., refused = c("y", "kernel"))
   n <- nrow(x$K)
   if (!is.atomic(groups) || length(groups) != n || anyNA(groups)) {
@@ -215,7 +231,7 @@ mmd_test.gram <- function(x, groups, ...) {
       "missing, not ", describe(groups)
     )
   }
-  grouped_test(list(gram = x), groups, name, ...)
+  test_samples(pool_groups(gram_sample(x), groups, label), ...)
 }
 
 #' @rdname mmd_test
@@ -246,12 +262,13 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
     stop_input("the grouping variable '", names(frame)[2L],
                "' must have no missing values, not ", sum(is.na(group)), " NA")
   }
-  x <- check_data(frame[[1L]], names(frame)[1L])
+  x <- check_data(plain_term(frame[[1L]]), names(frame)[1L])
   rownames(x) <- NULL
   if (is.null(colnames(x)) && ncol(x) == 1L) {
     colnames(x) <- names(frame)[1L]
   }
-  grouped_test(list(x = x), group, paste(names(frame), collapse = " by "),
+  label <- paste(names(frame), collapse = " by ")
+  test_samples(pool_groups(points_sample(x, NULL), group, label),
                blocks = blocks, ...)
 }
 
@@ -268,157 +285,149 @@ check_named <- function(..., refused) {
   }
 }
 
-# Sorts the points by group and goes through the door of the default method.
-grouped_test <- function(points, groups, data_name, ...) {
-  values <- length(unique(groups))
-  if (is.numeric(groups) && 2 * values > length(groups)) {
-    stop_input(
-      "the groups must have at least 2 points each, not come from numbers ",
-      "with ", values, " values; hsic_test() tests for dependence on them"
-    )
-  }
-  groups <- droplevels(as.factor(groups))
-  order <- order(as.integer(groups))
-  pooled <- structure(
-    list(points = points, order = order, groups = groups[order]),
-    class = "kernmean_pooled", kernmean_data_name = data_name
+# The test of a pooled sample, see pool_pair(); NULL for `kernel` and
+# `statistic` is the default.
+test_samples <- function(pooled, kernel = NULL, estimator = est_kme(), ...,
+                         bandwidths = NULL, B = 999, null = mmd_nulls,
+                         statistic = NULL, permutations = NULL, blocks = NULL,
+                         bins = NULL, progress = interactive()) {
+  check_dots(...)
+  options <- read_mmd_options(kernel, estimator, bandwidths, null, statistic,
+                              bins, progress)
+  samples <- read_samples(pooled, options)
+  scheme <- check_permutations(permutations, samples$sizes, B, blocks,
+                               options$null, samples$order)
+  random <- is.null(permutations) && is.null(blocks)
+  scheme$bins <- count_bins(options, samples$sizes, random)
+  arguments <- list(
+    pooled = pooled[c("order", "label")], kernel = kernel,
+    estimator = options$estimator, bandwidths = bandwidths, B = B,
+    null = options$null, statistic = statistic, permutations = permutations,
+    blocks = blocks, bins = bins, progress = progress
   )
-  mmd_test.default(pooled, NULL, ...)
+  new_mmd_test(samples, options, scheme,
+               mmd_statistics(samples, options, scheme), arguments)
 }
 
-# --- The object ------------------------------------------------------------
+# --- The object --------------------------------------------------------------
 
-new_mmd_test <- function(samples, options, fitted, scheme, source, found,
-                         data_name) {
-  sizes <- samples$sizes
-  names(sizes) <- levels(samples$groups)
-  observed <- found$values[1L]
-  law <- null_law(samples, options, scheme, source, found)
-  height <- fitted$height
+new_mmd_test <- function(samples, options, scheme, found, arguments) {
+  labels <- levels(samples$groups)
+  sizes <- stats::setNames(samples$sizes, labels)
+  law <- mmd_null(samples, options, scheme, found)
+  height <- found$height
+  observed <- height * found$values[1L]
   several <- length(sizes) > 2L
-  kernel <- samples$kernel
-  kernel$bandwidth <- if (options$fuse) fitted$bandwidths else kernel$bandwidth
+  fused <- !is.null(samples$bandwidths)
+  name <- if (fused) "fused MMD^2" else if (several) "sum of MMD^2" else "MMD^2"
+  bandwidth <- samples$sample$kernel$bandwidth
   new_test(
     "mmd_test",
-    statistic = stats::setNames(height * observed, if (options$fuse) {
-      "fused MMD^2"
-    } else if (several) {
-      "sum of MMD^2"
-    } else {
-      "MMD^2"
-    }),
+    statistic = stats::setNames(observed, name),
     parameter = if (options$null == "gamma") law$gamma else c(
       if (several) c(groups = length(sizes), N = sum(sizes)) else
         c(m = sizes[[1L]], n = sizes[[2L]]), B = scheme$B
     ),
     p.value = law$p,
     estimate = c(
-      "distance of the kernel means" = if (!several && !options$fuse) {
-        sqrt(max(0, height * observed))
+      "distance of the kernel means" = if (!several && !fused) {
+        sqrt(max(0, observed))
       },
-      bandwidth = if (length(kernel$bandwidth) == 1L) kernel$bandwidth
+      bandwidth = if (length(bandwidth) == 1L) bandwidth
     ),
     alternative = "the distributions differ",
-    method = mmd_title(options, scheme, source, several),
-    data.name = data_name,
+    method = mmd_title(options, scheme, found, several, fused),
+    data.name = paste(arguments$pooled$label, collapse = " and "),
     replicates = if (!is.null(law$draws)) height * law$draws,
-    gamma = law$gamma, null = options$null, estimator = options$estimator,
-    type = options$statistic, select = options$select,
-    lambda = if (is.null(fitted$lambda)) options$lambda else fitted$lambda,
-    noise = fitted$noise, kernel = kernel, sizes = sizes, x = samples$x,
-    gram = samples$gram, groups = samples$groups,
-    pairs = if (several) pair_estimates(samples, source, fitted, options),
-    unbiased = unbiased_summary(found$sums, source, sizes, options, scheme,
-                                height)
+    gamma = law$gamma, null = options$null, type = options$statistic,
+    estimator = options$estimator, lambda = found$settled$estimator$lambda,
+    alpha = if (!is.null(found$alpha)) stats::setNames(found$alpha, labels),
+    noise = found$settled$chosen$noise, kernel = samples$sample$kernel,
+    sample = samples$sample, groups = samples$groups, sizes = sizes,
+    pairs = if (several) stats::setNames(
+      height * found$pairs,
+      utils::combn(labels, 2L, paste, collapse = " - ")
+    ),
+    unbiased = unbiased_summary(found, samples$sizes, options, scheme),
+    arguments = arguments
   )
 }
 
-# list(p, draws, gamma): the p-value, and what it came from.
-null_law <- function(samples, options, scheme, source, found) {
-  observed <- found$values[1L]
-  if (options$null == "gamma") {
-    if (length(samples$sizes) != 2L) {
-      stop_input("there must be two samples for null = \"gamma\", not ",
-                 length(samples$sizes))
+mmd_title <- function(options, scheme, found, several, fused) {
+  bin <- found$source$bin
+  test_title(
+    if (several) "k-sample" else "two-sample",
+    c(if (fused) "fused MMD" else "MMD", options$estimator$label,
+      options$statistic),
+    options, scheme, "all labellings",
+    if (!is.null(bin)) {
+      paste("permutations of bins of", count_of(bin, "point"))
     }
-    square <- found$sums$moments[2L]
-    law <- gamma_law(source, samples$sizes, square)
-    p <- if (is.null(law)) {
-      1
-    } else {
-      stats::pgamma(observed, law[["shape"]], scale = law[["scale"]],
-                    lower.tail = FALSE)
-    }
-    return(list(p = p, gamma = law))
-  }
-  draws <- if (options$null == "spectrum") {
-    spectrum_draws(samples, options, scheme$B)
-  } else {
-    found$values[-1L]
-  }
-  list(p = permutation_p(observed, draws, found$scale, scheme$complete),
-       draws = draws)
-}
-
-mmd_title <- function(options, scheme, source, several) {
-  null <- if (options$null == "spectrum") {
-    "spectrum null"
-  } else if (options$null == "gamma") {
-    "gamma null"
-  } else if (scheme$all) {
-    "all labellings"
-  } else if (!is.null(source$bin)) {
-    paste0("permutations of bins of ", source$bin, " point",
-           if (source$bin > 1L) "s")
-  } else if (!is.null(scheme$blocks)) {
-    "permutations within blocks"
-  } else {
-    "permutation null"
-  }
-  paste0(
-    "Kernel ", if (several) "k-sample" else "two-sample", " test (MMD, ",
-    estimator_names[[options$estimator]], ", ",
-    if (options$fuse) "fused " else "", options$statistic, "-statistic), ", null
   )
 }
 
-# MMD^2 of each pair of several samples, by the same statistic.
-pair_estimates <- function(samples, source, fitted, options) {
-  if (options$estimator == "fkmse") {
+# The unbiased statistic and its exact deviation over permutations of points.
+unbiased_summary <- function(found, sizes, options, scheme) {
+  source <- found$source
+  points <- options$null == "permutation" && is_unshrunk(options$estimator) &&
+    ncol(source$rows) == 1L && length(sizes) == 2L && is.null(source$bin) &&
+    is.null(scheme$blocks)
+  if (!points) {
     return(NULL)
   }
-  sizes <- samples$sizes
-  sums <- labelled_sums(source, list(B = 0L), TRUE, FALSE)[[1L]]
-  each <- utils::combn(length(sizes), 2L)
-  labels <- levels(samples$groups)
-  values <- vapply(seq_len(ncol(each)), \(p) {
-    these <- each[, p]
-    two <- list(own = sums$own[, these, drop = FALSE],
-                trace = sums$trace[, these, drop = FALSE],
-                cross = sums$cross[, p, drop = FALSE])
-    fitted$height * one_statistic(two, sizes[these], options)
-  }, numeric(1))
-  names(values) <- apply(each, 2L, \(p) paste(labels[p], collapse = " - "))
-  values
-}
-
-# The U-statistic and its exact deviation over permutations of points.
-unbiased_summary <- function(sums, source, sizes, options, scheme, height) {
-  plain <- options$null == "permutation" && !options$fuse &&
-    length(sizes) == 2L && options$estimator %in% c("kme", "mkme", "mmkme") &&
-    is.null(source$bin) && is.null(scheme$blocks)
-  if (!plain) {
-    return(NULL)
-  }
-  first <- lapply(sums[c("own", "cross", "trace")], \(a) a[1L, , drop = FALSE])
-  deviation <- u_deviation(source$rows[, 1L], source$diagonal[, 1L],
-                           unname(sizes), sums$moments[2L])
+  deviation <- unbiased_deviation(source$rows[, 1L], source$diagonal[, 1L],
+                                  sizes, found$sums$moments[2L])
   if (!is.na(deviation)) {
-    height * c(statistic = u_statistic(first, sizes), deviation = deviation)
+    found$height * c(
+      statistic = unbiased_statistic(observed_sums(found$sums), sizes),
+      deviation = deviation
+    )
   }
 }
 
-# --- Methods ---------------------------------------------------------------
+# --- Methods -----------------------------------------------------------------
 
 #' @export
-summary.mmd_test <- function(object, ...) test_summary(object)
+summary.mmd_test <- function(object, ...) {
+  check_dots(...)
+  test_summary(object)
+}
+
+#' @rdname mmd_test
+#' @export
+update.mmd_test <- function(object, ...) {
+  changes <- list(...)
+  check_changes(changes)
+  arguments <- object$arguments
+  data <- changed_data(changes, arguments$pooled$label)
+  # One takes the place of the other.
+  if (any(c("kernel", "bandwidths") %in% names(changes))) {
+    arguments[c("kernel", "bandwidths")] <- NULL
+  }
+  arguments <- merge_changes(arguments, changes[!names(changes) %in% data])
+  label <- new_label(arguments$pooled$label, substitute(list(...)), data)
+  arguments$pooled <- if (length(data)) {
+    first <- as.integer(object$groups) == 1L
+    own <- list(x = sample_take(object$sample, which(first))$x,
+                y = sample_take(object$sample, which(!first))$x)
+    own[data] <- changes[data]
+    pool_pair(own$x, own$y, label)
+  } else {
+    kernel <- !is.null(arguments$kernel) || !is.null(arguments$bandwidths)
+    list(sample = unfitted_sample(object$sample, kernel),
+         groups = object$groups, order = arguments$pooled$order, label = label)
+  }
+  do.call(test_samples, arguments)
+}
+
+# The sample without its kernel, where it is no gram or has another kernel to
+# come.
+unfitted_sample <- function(sample, rekernel) {
+  if (stores_gram(sample) && !rekernel) {
+    return(sample)
+  }
+  points_sample(sample_points(
+    sample, "'kernel' and 'bandwidths' must be NULL for a gram whose points ",
+    "are not known"
+  ), NULL)
+}

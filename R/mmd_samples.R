@@ -1,48 +1,60 @@
 # The arguments of mmd_test(): the estimator and what goes with it, the pooled
 # sample, and how labels are permuted.
 
-check_mmd_options <- function(kernel, estimator, null, statistic, select,
-                              lambda, noise, bins, progress) {
-  estimator <- check_estimator(estimator)
-  null <- check_choice(null, c("permutation", "spectrum", "gamma"), "null")
-  fuse <- identical(kernel$bandwidth, "fuse")
-  only <- function(ok, name, value, reason) {
-    if (!ok) stop_input("'", name, "' must be ", value, " ", reason)
+mmd_nulls <- c("permutation", "spectrum", "gamma")
+
+# As of read_options(), with the kernel, NULL if none was given, and bandwidths
+# and bins.
+read_mmd_options <- function(kernel, estimator, bandwidths, null, statistic,
+                             bins, progress) {
+  if (!is.null(kernel)) {
+    check_kernel(kernel, hint = estimator_hint(kernel))
   }
-  shrunk <- estimator %in% c("skmse", "fkmse")
-  statistic <- if (is.null(statistic)) {
-    if (fuse) "U" else "V"
-  } else {
-    check_choice(statistic, c("V", "U"), "statistic")
+  several <- !is.null(bandwidths)
+  if (is.null(statistic)) {
+    statistic <- if (several) "unbiased" else "biased"
   }
-  only(!fuse || statistic == "U", "statistic", "\"U\"",
-       "for kernel_rbf(\"fuse\")")
-  only(!fuse || estimator == "kme", "estimator", "\"kme\"",
-       "for kernel_rbf(\"fuse\")")
-  only(!shrunk || statistic == "V", "statistic", "\"V\"", paste0(
-    "for estimator \"", estimator, "\""
-  ))
-  if (null != "permutation") {
-    reason <- paste0("for null = \"", null, "\"")
-    only(!fuse, "null", "\"permutation\"", "for kernel_rbf(\"fuse\")")
-    only(estimator == "kme", "estimator", "\"kme\"", reason)
-    only(null != "gamma" || statistic == "V", "statistic", "\"V\"", reason)
-    only(is.null(bins), "bins", "NULL", reason)
+  options <- read_options(estimator, null, mmd_nulls, statistic, progress)
+  if (several) {
+    check_bandwidths(bandwidths)
+    reason <- "when 'bandwidths' is given"
+    must_be(is.null(kernel) || is_rbf(kernel) &&
+              identical(kernel$bandwidth, "median"),
+            "kernel", "kernel_rbf()", reason)
+    must_be(options$statistic == "unbiased", "statistic", "\"unbiased\"",
+            reason, options$statistic)
+    must_be(is_average(options$estimator), "estimator", "\"kme\"", reason,
+            options$estimator$name)
+    must_be(options$null == "permutation", "null", "\"permutation\"", reason,
+            options$null)
   }
-  list(
-    kernel = kernel, estimator = estimator, null = null, statistic = statistic,
-    select = check_select(select, estimator, lambda, NULL, NULL, noise),
-    lambda = lambda, noise = noise, fuse = fuse,
-    bins = if (!is.null(bins)) check_count(bins, "bins", 2L),
-    progress = check_flag(progress, "progress")
-  )
+  if (!is.null(bins)) {
+    bins <- check_count(bins, "bins", 2L)
+    must_be(options$null == "permutation", "bins", "NULL",
+            paste0("for null = \"", options$null, "\""))
+    must_be(has_sums(options$estimator), "bins", "NULL",
+            paste0("for estimator \"", options$estimator$name, "\""))
+  }
+  c(options, list(kernel = kernel, bandwidths = bandwidths, bins = bins))
 }
 
-# list(x or gram, kernel, sizes, groups, order): the points sorted by group.
-pool_samples <- function(x, y, kernel) {
-  if (inherits(x, "kernmean_pooled")) {
-    return(pool_groups(x, kernel))
+check_bandwidths <- function(bandwidths) {
+  ok <- identical(bandwidths, "fuse") || is.numeric(bandwidths) &&
+    length(bandwidths) >= 2L && all(is.finite(bandwidths)) &&
+    all(bandwidths > 0)
+  if (!ok) {
+    stop_input("'bandwidths' must be NULL, \"fuse\" or at least two positive ",
+               "numbers, not ", describe(bandwidths))
   }
+}
+
+# --- The pooled sample -------------------------------------------------------
+# What the doors hand on: list(sample, sorted by group, whose kernel is still to
+# be fitted unless it is a gram; groups, in this order; order: the rows of the
+# data that the points come from, NULL for as they are; label: what the data are
+# called, with the names x and y where these may be given anew).
+
+pool_pair <- function(x, y, label) {
   x <- check_data(x)
   if (ncol(x) == 1L && identical(ncol(y), 1L)) {
     y <- unname(check_data(y, "y"))
@@ -55,50 +67,85 @@ pool_samples <- function(x, y, kernel) {
   groups <- factor(rep(c("x", "y"), c(nrow(x), nrow(y))))
   both <- rbind(x, y)
   rownames(both) <- NULL
-  new_samples(both, NULL, kernel, groups)
+  list(sample = points_sample(both, NULL), groups = groups, order = NULL,
+       label = label)
 }
 
-pool_groups <- function(pooled, kernel) {
-  order <- pooled$order
-  if (is.null(pooled$points$gram)) {
-    x <- pooled$points$x[order, , drop = FALSE]
-    return(c(new_samples(x, NULL, kernel, pooled$groups),
-             list(order = order)))
+pool_groups <- function(sample, groups, label) {
+  values <- length(unique(groups))
+  if (is.numeric(groups) && 2 * values > length(groups)) {
+    stop_input(
+      "the groups must have at least 2 points each, not come from numbers ",
+      "with ", values, " values; hsic_test() tests for dependence on them"
+    )
   }
-  g <- pooled$points$gram
-  if (is.unsorted(order)) {
-    g <- new_gram(g$K[order, order], g$kernel,
-                  if (!is.null(g$x)) g$x[order, , drop = FALSE])
-  }
-  c(new_samples(g$x, g, NULL, pooled$groups), list(order = order))
+  groups <- droplevels(as.factor(groups))
+  order <- order(as.integer(groups))
+  list(sample = if (is.unsorted(order)) sample_take(sample, order) else sample,
+       groups = groups[order], order = order, label = label)
 }
 
-new_samples <- function(x, gram, kernel, groups) {
-  sizes <- tabulate(groups, nlevels(groups))
-  if (length(sizes) < 2L) {
-    stop_input("there must be at least two groups, not ", length(sizes))
+# list(sample, with its kernel, groups, sizes, order, bandwidths)
+read_samples <- function(pooled, options) {
+  sample <- pooled$sample
+  sizes <- tabulate(pooled$groups, nlevels(pooled$groups))
+  check_sizes(sizes, levels(pooled$groups), options)
+  bandwidths <- options$bandwidths
+  if (!is.null(bandwidths)) {
+    x <- sample$x
+    must_be(!stores_gram(sample), "bandwidths", "NULL", "for a gram")
+    if (is.character(bandwidths)) bandwidths <- fuse_bandwidths(x)
+    sample$kernel <- kernel_rbf(bandwidths)
+  } else if (!stores_gram(sample)) {
+    kernel <- if (is.null(options$kernel)) kernel_rbf() else options$kernel
+    sample <- points_sample(sample$x, fit_kernel(kernel, sample$x))
+  }
+  list(sample = walkable_sample(sample), groups = pooled$groups, sizes = sizes,
+       order = pooled$order, bandwidths = bandwidths)
+}
+
+check_sizes <- function(sizes, labels, options) {
+  count <- length(sizes)
+  if (count < 2L) {
+    stop_input("there must be at least two groups, not ", count)
   }
   if (any(sizes < 2L)) {
     small <- which(sizes < 2L)[1L]
     stop_input(
-      "each sample must have at least 2 points; '", levels(groups)[small],
+      "each sample must have at least 2 points; '", labels[small],
       "' has ", sizes[small]
     )
   }
-  fuse <- identical(kernel$bandwidth, "fuse")
-  if (fuse && length(sizes) > 2L) {
-    stop_input("there must be two samples for kernel_rbf(\"fuse\"), not ",
-               length(sizes))
+  if (count > 2L && !is.null(options$bandwidths)) {
+    stop_input("there must be two samples when 'bandwidths' is given, not ",
+               count)
   }
-  if (is.null(gram) && !fuse) {
-    kernel <- fit_kernel(kernel, x)
-    if (kernel$family == "function") {
-      gram <- gram(x, kernel)
-    }
+  if (count > 2L && options$null == "gamma") {
+    stop_input("there must be two samples for null = \"gamma\", not ", count)
   }
-  list(x = x, gram = gram, kernel = if (is.null(gram)) kernel else gram$kernel,
-       sizes = sizes, groups = groups)
 }
+
+fuse_most_points <- 2000
+
+# Ten bandwidths between half the 5% and twice the 95% quantile of distances.
+fuse_bandwidths <- function(x) {
+  if (nrow(x) > fuse_most_points) {
+    x <- x[sample.int(nrow(x), fuse_most_points), , drop = FALSE]
+  }
+  ends <- quantile(stats::dist(x), c(0.05, 0.95), names = FALSE)
+  if (!is.finite(ends[2L])) {
+    stop_kernmean("numeric", "distances overflow; rescale the columns of 'x'")
+  }
+  if (ends[2L] == 0) {
+    ends[2L] <- 1
+  }
+  if (ends[1L] == 0) {
+    ends[1L] <- ends[2L] / 100
+  }
+  seq(ends[1L] / 2, 2 * ends[2L], length.out = 10L)
+}
+
+# --- Bins --------------------------------------------------------------------
 
 most_points_without_bins <- 20000
 default_bins <- 25L
@@ -112,105 +159,21 @@ usual_bins <- function(sizes) {
   if (large && size > 1 && sum(sizes) / size <= most_bins) default_bins
 }
 
-# How relabellings are made; adds bins to check_permutations().
-check_scheme <- function(samples, options, permutations, B, blocks) {
-  n <- sum(samples$sizes)
-  if (!is.null(samples$order) && length(blocks) == n) {
-    blocks <- blocks[samples$order]
-  }
-  scheme <- check_permutations(permutations, n, B, blocks)
-  if (!is.null(scheme$matrix) && !is.null(samples$order)) {
-    scheme$matrix[] <- match(scheme$matrix, samples$order)
-  }
-  random <- is.null(permutations) && is.null(blocks)
+# How many bins there are to be, NULL for none; `random`: are permutations drawn
+# among all?
+count_bins <- function(options, sizes, random) {
   bins <- options$bins
-  if (!is.null(bins) && !random) {
-    stop_input("'bins' must be NULL when 'permutations' or 'blocks' is given")
+  if (is.null(bins)) {
+    usual <- random && options$null == "permutation" &&
+      has_sums(options$estimator)
+    return(if (usual) usual_bins(sizes))
   }
-  if (options$null != "permutation") {
-    if (!random) {
-      stop_input(
-        "'permutations' and 'blocks' must be NULL for null = \"", options$null,
-        "\""
-      )
-    }
-  } else if (is.null(bins) && random && options$estimator != "fkmse") {
-    bins <- usual_bins(samples$sizes)
-  }
-  least <- min(samples$sizes)
-  if (!is.null(bins) && options$estimator == "fkmse") {
-    stop_input("'bins' must be NULL for estimator \"fkmse\"")
-  }
-  if (!is.null(bins) && bins > least) {
+  must_be(random, "bins", "NULL", "when 'permutations' or 'blocks' is given")
+  least <- min(sizes)
+  if (bins > least) {
     stop_input("'bins' must be at most ", least, ", the points of the ",
                "smallest sample, not ", bins)
   }
-  if (!is.null(bins) && least %/% bins == 1L) {
-    bins <- NULL
-  }
-  if (scheme$all) {
-    scheme$matrix <- all_labellings(samples$sizes, scheme$blocks)
-    scheme$B <- ncol(scheme$matrix)
-  }
-  check_moves(samples$sizes, scheme$blocks)
-  scheme$complete <- scheme$all ||
-    !is.null(scheme$matrix) && leaves_labels(scheme$matrix, samples$sizes)
-  c(scheme, bins = bins)
+  # Bins of one point are points.
+  if (least %/% bins > 1L) bins
 }
-
-most_labellings <- 1e5
-
-# A permutation for each way to give the points to groups of these sizes (within
-# blocks: as many of each block to each group as there are).
-all_labellings <- function(sizes, blocks = NULL) {
-  groups <- rep(seq_along(sizes), sizes)
-  within <- split(seq_along(groups), if (is.null(blocks)) 0 else blocks)
-  ways <- \(points) {
-    lfactorial(length(points)) - sum(lfactorial(tabulate(groups[points])))
-  }
-  count <- exp(sum(vapply(within, ways, numeric(1))))
-  if (count > 1.001 * most_labellings) {
-    stop_input(
-      "'permutations' must not be \"all\" for ", format(count, digits = 3),
-      " labellings; at most 100000 are enumerated"
-    )
-  }
-  labels <- matrix(groups)
-  for (points in within) {
-    some <- arrangements(groups[points])
-    each <- rep(seq_len(ncol(some)), each = ncol(labels))
-    labels <- labels[, rep(seq_len(ncol(labels)), ncol(some)), drop = FALSE]
-    labels[points, ] <- some[, each]
-  }
-  apply(labels, 2L, order)
-}
-
-# All different orders of the labels, one a column, as they stand first.
-arrangements <- function(labels) {
-  if (length(unique(labels)) == 1L) {
-    return(matrix(labels))
-  }
-  first <- labels == labels[1L]
-  places <- utils::combn(length(labels), sum(first))
-  rest <- arrangements(labels[!first])
-  do.call(cbind, lapply(seq_len(ncol(places)), \(c) {
-    out <- matrix(labels[1L], length(labels), ncol(rest))
-    out[-places[, c], ] <- rest
-    out
-  }))
-}
-
-# With blocks that each hold points of one sample only, no label can change.
-check_moves <- function(sizes, blocks) {
-  groups <- rep(seq_along(sizes), sizes)
-  if (!is.null(blocks) && !anyDuplicated(unique(cbind(blocks, groups))[, 1L])) {
-    stop_input("'blocks' must hold points of different samples in some block")
-  }
-}
-
-# Does a column leave every point in its group?
-leaves_labels <- function(permutations, sizes) {
-  group <- rep(seq_along(sizes), sizes)
-  any(colSums(matrix(group[permutations], nrow(permutations)) != group) == 0)
-}
-

@@ -2,129 +2,72 @@
 # many labellings at once, what the estimators make of them, and the null
 # distributions.
 
-run_mmd <- function(samples, options, scheme, data_name) {
-  points <- samples$x
-  if (options$estimator == "kme") {
-    samples$x <- centre_linear(samples$x, samples$kernel)
+# list(values: the statistic as observed, then of the draws; scale: the size of
+# its terms, see permutation_p(); pairs: of several samples MMD^2 of each pair;
+# height: the factor of all of them; settled: the estimator's choices; and where
+# the statistic is made of sums, source, sums and alpha).
+mmd_statistics <- function(samples, options, scheme) {
+  sample <- samples$sample
+  if (is_average(options$estimator)) {
+    sample <- centre_linear(sample)
   } else {
-    check_definite(samples$kernel)
+    check_definite(sample$kernel)
   }
-  fitted <- fit_pooled(samples, options)
-  source <- NULL
-  if (options$estimator == "fkmse") {
-    statistics <- fkmse_statistics(samples, options, fitted, scheme)
+  if (needs_gram(options$estimator)) {
+    sample <- form_sample(sample)
+  }
+  settled <- est_settle(options$estimator, sample, "the pooled sample")
+  samples$sample <- settled_sample(sample, settled)
+  found <- if (has_sums(settled$estimator)) {
+    sums_statistics(samples, options, scheme, settled$estimator)
   } else {
-    source <- mmd_source(samples, options, fitted, scheme$bins)
-    statistics <- sums_statistics(samples, options, source, scheme)
+    mean_statistics(samples, options, scheme, settled$estimator)
   }
-  test <- new_mmd_test(samples, options, fitted, scheme, source, statistics,
-                       data_name)
-  test["x"] <- list(points)
-  test
+  c(found, list(height = settled$height, settled = settled))
 }
 
-# --- What is chosen from the pooled sample ---------------------------------
-
-# list(noise, lambda, kernel, height): chosen without a look at the labels.
-fit_pooled <- function(samples, options) {
-  found <- list(kernel = samples$kernel, height = 1)
-  if (options$estimator %in% c("mkme", "mmkme")) {
-    if (!is.null(samples$x) && samples$kernel$family != "rbf") {
-      stop_input(
-        "'kernel' must be kernel_rbf() for estimator \"", options$estimator,
-        "\" in a test, not ", format_kernel(samples$kernel)
-      )
-    }
-    check_marginal(samples, options$estimator)
-    d <- ncol(samples$x)
-    found$noise <- if (is.null(options$noise)) {
-      marginal_noise(samples$x, samples$kernel, options$estimator)$noise
-    } else {
-      check_noise(options$noise, options$estimator, samples$x)
-    }
-    found[c("kernel", "height")] <-
-      marginal_kernel(samples$kernel, 2 * found$noise, d)[c("kernel", "height")]
-  } else if (options$estimator == "fkmse") {
-    found$gram <- samples$gram
-    if (is.null(found$gram)) {
-      found$gram <- gram(samples$x, samples$kernel)
-    }
-    found$lambda <- options$lambda
-    if (is.null(found$lambda)) {
-      found$lambda <- select_lambda(found$gram, options$select, NULL)$lambda
-    }
-  } else if (options$fuse) {
-    found$bandwidths <- fuse_bandwidths(samples$x)
-  }
-  found
-}
-
-fuse_most_points <- 2000
-
-# Ten bandwidths between half the 5% and twice the 95% quantile of distances.
-fuse_bandwidths <- function(x) {
-  if (nrow(x) > fuse_most_points) {
-    x <- x[sample.int(nrow(x), fuse_most_points), , drop = FALSE]
-  }
-  ends <- quantile(stats::dist(x), c(0.05, 0.95), names = FALSE)
-  if (!is.finite(ends[2L])) {
-    stop_kernmean("numeric", "distances overflow; rescale the columns of 'x'")
-  }
-  if (ends[2L] == 0) {
-    ends[2L] <- 1
-  }
-  if (ends[1L] == 0) {
-    ends[1L] <- ends[2L] / 100
-  }
-  seq(ends[1L] / 2, 2 * ends[2L], length.out = 10L)
-}
-
-# --- Where the kernel values come from -------------------------------------
+# --- Where the kernel values come from ---------------------------------------
 
 # list(native, rates, rows, diagonal, sizes, blocks): what the folds need.
 # native: sources for the core, one with all rates or one for each bandwidth.
 # rows, diagonal: row sums and diagonal, one column a bandwidth.
 # sizes: units that change places (points, or bins) in each sample; blocks: NULL
 # or the codes of what changes places with what.
-mmd_source <- function(samples, options, fitted, bins) {
+mmd_source <- function(samples, bins) {
   if (!is.null(bins)) {
-    return(binned_source(samples, fitted, bins))
+    return(binned_source(samples, bins))
   }
-  kernels <- mmd_kernels(samples, fitted)
-  if (!is.null(samples$gram) && is.null(fitted$noise)) {
-    k <- samples$gram$K
-    return(list(native = list(native_matrix(k)), rows = matrix(rowSums(k)),
-                diagonal = matrix(diag(k)), sizes = samples$sizes))
-  }
-  x <- samples$x
+  sample <- samples$sample
+  bandwidths <- samples$bandwidths
+  each <- by_bandwidth(sample, bandwidths)
   source <- list(
     sizes = samples$sizes,
-    rows = vapply(kernels, \(k) fold_rows(k, x), numeric(nrow(x))),
-    diagonal = vapply(kernels, \(k) fold_diagonal(k, x), numeric(nrow(x)))
+    rows = vapply(each, sample_rows, numeric(sample$n)),
+    diagonal = vapply(each, sample_diagonal, numeric(sample$n))
   )
-  if (options$fuse) {
-    unit <- max(power_of_two(x), .Machine$double.xmin)
-    distance <- new_kernel("sqdist", "", unit)
-    source$native <- list(native_source(distance, x))
-    source$rates <- unit^2 / (2 * fitted$bandwidths^2)
+  if (is.null(bandwidths)) {
+    source$native <- list(sample_source(sample))
   } else {
-    source$native <- list(native_source(fitted$kernel, x))
+    unit <- max(power_of_two(sample$x), .Machine$double.xmin)
+    distance <- points_sample(sample$x, new_kernel("sqdist", "", unit))
+    source$native <- list(sample_source(distance))
+    source$rates <- unit^2 / (2 * bandwidths^2)
   }
   source
 }
 
-mmd_kernels <- function(samples, fitted) {
-  if (is.null(fitted$bandwidths)) {
-    list(fitted$kernel)
-  } else {
-    lapply(fitted$bandwidths, kernel_rbf)
+# The sample with each of many bandwidths; itself where there are none.
+by_bandwidth <- function(sample, bandwidths) {
+  if (is.null(bandwidths)) {
+    return(list(sample))
   }
+  lapply(bandwidths, \(theta) points_sample(sample$x, kernel_rbf(theta)))
 }
 
 # Bins of points in place of points: the sums of kernel values over bins are a
 # Gram matrix of bins. The points of a sample that fill no bin stay together and
 # never change places.
-binned_source <- function(samples, fitted, bins) {
+binned_source <- function(samples, bins) {
   size <- min(samples$sizes) %/% bins
   most <- sum(samples$sizes) / size
   check_memory(most, most, "use fewer bins", copies = 32)
@@ -141,20 +84,14 @@ binned_source <- function(samples, fitted, bins) {
   order <- order(unit)
   codes <- unit[order] - 1L
   total <- sum(units)
-  gathered <- if (is.null(samples$gram)) {
-    x <- samples$x[order, , drop = FALSE]
-    lapply(mmd_kernels(samples, fitted), \(k) {
-      c(.Call(C_r_block_sums, native_source(k, x), codes, total),
-        list(diagonal = fold_diagonal(k, x)))
-    })
-  } else {
-    k <- samples$gram$K[order, order]
-    list(c(.Call(C_r_block_sums, native_matrix(k), codes, total),
-           list(diagonal = diag(k))))
-  }
+  each <- by_bandwidth(sample_take(samples$sample, order), samples$bandwidths)
+  gathered <- lapply(each, \(sample) {
+    c(.Call(C_r_block_sums, sample_source(sample), codes, total),
+      list(diagonal = sample_diagonal(sample)))
+  })
   by_unit <- \(v) as.vector(rowsum(v, codes))
   list(
-    native = lapply(gathered, \(b) native_matrix(b$sums)),
+    native = lapply(gathered, \(b) native_source(NULL, b$sums)),
     rows = vapply(gathered, \(b) rowSums(b$sums), numeric(total)),
     diagonal = vapply(gathered, \(b) by_unit(b$diagonal), numeric(total)),
     sizes = units, blocks = ifelse(free, 1L, 1L + cumsum(!free)), bin = size,
@@ -162,7 +99,7 @@ binned_source <- function(samples, fitted, bins) {
   )
 }
 
-# --- Sums over labellings --------------------------------------------------
+# --- Sums over labellings ----------------------------------------------------
 
 sets_at_once <- 2048L
 
@@ -182,15 +119,9 @@ labelled_sums <- function(source, scheme, pairs, progress) {
   }
   blocks <- if (is.null(source$blocks)) scheme$blocks else source$blocks
   step <- max(32L, sets_at_once %/% nrow(sets))
-  starts <- seq(0L, by = step, length.out = max(1, ceiling(scheme$B / step)))
-  bar <- progress_bar(progress && length(starts) > 1L)
-  on.exit(bar$close())
-  parts <- lapply(starts, \(start) {
-    count <- min(step, scheme$B - start)
+  parts <- in_chunks(scheme$B, step, progress, \(start, count) {
     given <- scheme$matrix[, start + seq_len(count), drop = FALSE]
-    part <- subset_sums(source, given, count, sets, blocks, start == 0L)
-    bar$at((start + count) / scheme$B)
-    part
+    subset_sums(source, given, count, sets, blocks, start == 0L)
   })
   bind <- \(name, j) do.call(rbind, lapply(parts, \(p) p[[name]][[j]]))
   lapply(seq_len(ncol(source$rows)), \(j) {
@@ -250,39 +181,62 @@ block_sums <- function(forms, rows, trace, total, whole, groups) {
   list(own = own, cross = cross, trace = trace[, seq_len(groups), drop = FALSE])
 }
 
-# --- Statistics ------------------------------------------------------------
+# --- Statistics --------------------------------------------------------------
 
-# list(values, scale, sums): the statistic as observed, then of the draws;
-# scale: the size of its terms, see permutation_p().
-sums_statistics <- function(samples, options, source, scheme) {
+sums_statistics <- function(samples, options, scheme, estimator) {
+  source <- mmd_source(samples, scheme$bins)
   if (options$null != "permutation") {
     scheme$B <- 0L
   }
   sizes <- samples$sizes
-  shrunk <- options$estimator == "skmse"
-  sums <- labelled_sums(source, scheme, shrunk, options$progress)
-  first <- sums[[1L]]
-  if (options$fuse) {
-    return(list(values = fuse_statistic(sums, sizes), scale = 1, sums = first))
+  shares <- if (!is_unshrunk(estimator)) est_share(estimator)
+  each <- labelled_sums(source, scheme, !is.null(shares), options$progress)
+  sums <- each[[1L]]
+  found <- list(source = source, sums = sums)
+  if (!is.null(samples$bandwidths)) {
+    return(c(list(values = fuse_statistic(each, sizes), scale = 1), found))
   }
-  list(values = one_statistic(first, sizes, options), sums = first,
-       scale = if (!shrunk) first$moments[1L] / sum(sizes)^2)
+  of <- \(sums, sizes) {
+    if (!is.null(shares)) {
+      share_statistic(sums, sizes, shares)
+    } else if (options$statistic == "unbiased") {
+      unbiased_statistic(sums, sizes)
+    } else {
+      biased_statistic(sums, sizes)
+    }
+  }
+  c(list(
+    values = of(sums, sizes),
+    scale = if (is.null(shares)) sums$moments[1L] / sum(sizes)^2,
+    alpha = if (!is.null(shares)) {
+      group_shares(observed_sums(sums), sizes, shares)[1L, ]
+    },
+    pairs = if (length(sizes) > 2L) pair_statistics(source, sizes, of)
+  ), found)
 }
 
-one_statistic <- function(sums, sizes, options) {
-  if (options$estimator == "skmse") {
-    skmse_statistic(sums, sizes, options)
-  } else if (options$statistic == "U") {
-    u_statistic(sums, sizes)
-  } else {
-    v_statistic(sums, sizes)
-  }
+# The sums of the observed labelling.
+observed_sums <- function(sums) {
+  lapply(sums[c("own", "cross", "trace")], \(a) a[1L, , drop = FALSE])
+}
+
+# The statistic of(sums, sizes) of each pair of samples.
+pair_statistics <- function(source, sizes, of) {
+  sums <- labelled_sums(source, list(B = 0L), TRUE, FALSE)[[1L]]
+  each <- utils::combn(length(sizes), 2L)
+  vapply(seq_len(ncol(each)), \(p) {
+    these <- each[, p]
+    two <- list(own = sums$own[, these, drop = FALSE],
+                trace = sums$trace[, these, drop = FALSE],
+                cross = sums$cross[, p, drop = FALSE])
+    of(two, sizes[these])
+  }, numeric(1))
 }
 
 # labellings x groups, each group's column divided by its number.
 per <- function(a, numbers) a / rep(numbers, each = nrow(a))
 
-v_statistic <- function(sums, sizes) {
+biased_statistic <- function(sums, sizes) {
   if (length(sizes) == 2L) {
     return(rowSums(per(sums$own, sizes^2)) - 2 * sums$cross[, 1L] / prod(sizes))
   }
@@ -290,7 +244,7 @@ v_statistic <- function(sums, sizes) {
   rowSums(per(sums$own, sizes)) - total / sum(sizes)
 }
 
-u_statistic <- function(sums, sizes) {
+unbiased_statistic <- function(sums, sizes) {
   off <- sums$own - sums$trace
   if (length(sizes) == 2L) {
     return(rowSums(per(off, sizes * (sizes - 1))) -
@@ -301,127 +255,126 @@ u_statistic <- function(sums, sizes) {
     2 * rowSums(sums$cross) / n
 }
 
+# The share alpha of each group's shrinkage, labellings x groups.
+group_shares <- function(sums, sizes, shares) {
+  shares(per(sums$own, sizes^2), per(sums$trace, sizes),
+         rep(sizes, each = nrow(sums$own)))
+}
+
 # Distances of the means shrunk towards 0, each by its own factor.
-skmse_statistic <- function(sums, sizes, options) {
-  rho <- per(sums$own, sizes^2)
-  excess <- pmax(per(sums$trace, sizes) - rho, 0)
-  n <- rep(sizes, each = nrow(rho))
-  keep <- 1 - skmse_alpha(excess, rho, n, options$lambda, options$select)
-  pair_distances(keep^2 * rho, sizes, \(g, h, pair) {
+share_statistic <- function(sums, sizes, shares) {
+  keep <- 1 - group_shares(sums, sizes, shares)
+  sum_pairs(pair_distances(keep^2 * per(sums$own, sizes^2), \(g, h, pair) {
     keep[, g] * keep[, h] * sums$cross[, pair] / (sizes[g] * sizes[h])
+  }), sizes)
+}
+
+# The squared distances of means, labellings x pairs. norm2: labellings x
+# groups; inner(g, h, pair): their products.
+pair_distances <- function(norm2, inner) {
+  each <- utils::combn(ncol(norm2), 2L)
+  distances <- lapply(seq_len(ncol(each)), \(p) {
+    g <- each[1L, p]
+    h <- each[2L, p]
+    norm2[, g] + norm2[, h] - 2 * inner(g, h, p)
   })
+  do.call(cbind, distances)
 }
 
-# The squared distance of two means, or the sum over pairs weighted by
-# m_g m_h/N. norm2: labellings x groups; inner(g, h, pair): their products.
-pair_distances <- function(norm2, sizes, inner) {
-  pairs <- utils::combn(length(sizes), 2L)
-  total <- 0
-  for (p in seq_len(ncol(pairs))) {
-    g <- pairs[1L, p]
-    h <- pairs[2L, p]
-    weight <- if (length(sizes) == 2L) 1 else sizes[g] * sizes[h] / sum(sizes)
-    total <- total +
-      weight * (norm2[, g] + norm2[, h] - 2 * inner(g, h, p))
+# The distance of two means, or the sum over pairs weighted by m_g m_h/N.
+sum_pairs <- function(distances, sizes) {
+  if (length(sizes) == 2L) {
+    return(distances[, 1L])
   }
-  total
+  each <- utils::combn(length(sizes), 2L)
+  weights <- sizes[each[1L, ]] * sizes[each[2L, ]] / sum(sizes)
+  drop(distances %*% weights)
 }
 
-# log mean exp of the studentised U-statistics over the bandwidths.
+# log mean exp of the studentised unbiased statistics over the bandwidths.
 fuse_statistic <- function(sums, sizes) {
   n <- sum(sizes)
   m <- min(sizes)
   z <- vapply(seq_along(sums), \(j) {
     # Squares of the values off the diagonal, which is 1.
     square <- (sums[[j]]$moments[2L] - n) / (n * (n - 1))
-    sqrt(m * (m - 1) / square) * u_statistic(sums[[j]], sizes)
+    sqrt(m * (m - 1) / square) * unbiased_statistic(sums[[j]], sizes)
   }, numeric(nrow(sums[[1L]]$own)))
   z <- matrix(z, ncol = length(sums))
   top <- do.call(pmax, as.data.frame(z))
   top + log(rowMeans(exp(z - top)))
 }
 
-# F-KMSE means of each labelling: beta = (K_gg + lambda I)^{-1} K_gg 1/m_g.
-fkmse_statistics <- function(samples, options, fitted, scheme) {
-  k <- fitted$gram$K
+# Any estimator: the distances of the means that it gives for each labelling.
+mean_statistics <- function(samples, options, scheme, estimator) {
+  sample <- form_sample(samples$sample)
   sizes <- samples$sizes
-  work <- scheme$B * sum(sizes^3) / 3
-  if (work > 1e11) {
-    warn_kernmean(
-      "F-KMSE means of ", scheme$B, " permutations take about ",
-      format(work, digits = 2), " flops"
-    )
-  }
-  bar <- progress_bar(options$progress)
-  on.exit(bar$close())
   group <- rep(seq_along(sizes), sizes)
-  values <- numeric(scheme$B + 1L)
-  values[1L] <- fkmse_distance(k, seq_along(group), group, sizes, fitted$lambda)
-  for (b in seq_len(scheme$B)) {
-    order <- if (is.null(scheme$matrix)) {
-      draw_permutations(length(group), 1L, scheme$blocks)[, 1L]
-    } else {
-      scheme$matrix[, b]
-    }
-    values[b + 1L] <- fkmse_distance(k, order, group, sizes, fitted$lambda)
-    bar$at(b / scheme$B)
-  }
-  list(values = values)
+  distances <- \(order) mean_distances(sample, split(order, group), estimator)
+  values <- refitted_draws(
+    \(order) sum_pairs(distances(order), sizes), sample$n, scheme, estimator,
+    sum(sizes^3) / 3, options$progress
+  )
+  list(values = values,
+       pairs = if (length(sizes) > 2L) distances(seq_len(sample$n))[1L, ])
 }
 
-fkmse_distance <- function(k, order, group, sizes, lambda) {
-  points <- split(order, group)
-  weights <- lapply(points, \(i) {
-    rows <- rowMeans(k[i, i])
-    if (lambda == 0) {
-      return(rep(1 / length(i), length(i)))
-    }
-    if (lambda == Inf) {
-      return(numeric(length(i)))
-    }
-    fkmse_weights(new_gram(k[i, i]), lambda, NULL, rows)
-  })
-  inner <- \(g, h) {
+# The squared distances of the means of the groups, one row.
+mean_distances <- function(sample, points, estimator) {
+  k <- sample_matrix(sample)
+  weights <- lapply(points, \(i) est_weights(estimator, sample_take(sample, i)))
+  inner <- \(g, h, pair) {
     sum(weights[[g]] * (k[points[[g]], points[[h]]] %*% weights[[h]]))
   }
-  norm2 <- vapply(seq_along(sizes), \(g) inner(g, g), numeric(1))
-  pair_distances(t(norm2), sizes, \(g, h, pair) inner(g, h))
+  norm2 <- vapply(seq_along(points), \(g) inner(g, g), numeric(1))
+  pair_distances(t(norm2), inner)
 }
 
-# --- Null distributions ----------------------------------------------------
+# --- Null distributions ------------------------------------------------------
+
+# list(p, draws, gamma)
+mmd_null <- function(samples, options, scheme, found) {
+  if (options$null == "gamma") {
+    square <- found$sums$moments[2L]
+    return(permutation_gamma(found$values[1L], found$source, samples$sizes,
+                             square))
+  }
+  values <- if (options$null == "spectrum") {
+    c(found$values[1L], spectrum_draws(samples, options, scheme$B))
+  } else {
+    found$values
+  }
+  permutation_null(values, found$scale, scheme)
+}
 
 # Draws of sum_l gamma_l/N (Z_l^2 - unbiased), chi-squared with groups - 1
 # degrees of freedom, in the units of the statistic.
 spectrum_draws <- function(samples, options, B) {
-  k <- if (is.null(samples$gram)) {
-    fold_store(samples$kernel, samples$x)
-  } else {
-    samples$gram$K
-  }
-  rows <- rowMeans(k)
-  values <- clip_values(spectrum_values(
-    k - rows - rep(rows, each = nrow(k)) + mean(rows)
-  ), max(abs(rows)), "the centred Gram matrix")
+  sample <- centre_linear(samples$sample)
+  check_memory(sample$n, sample$n, "use fewer rows", copies = 2)
+  centred <- centre_source(sample_source(sample))
+  values <- clip_values(spectrum_values(centred$k), max(abs(centred$at)),
+                        "the centred Gram matrix")
   values <- values[values > 0]
   freedom <- length(samples$sizes) - 1
   n <- sum(samples$sizes)
   unit <- if (freedom == 1) prod(samples$sizes) else n
   squares <- matrix(stats::rchisq(B * length(values), freedom), B)
-  if (options$statistic == "U") {
+  if (options$statistic == "unbiased") {
     squares <- squares - freedom
   }
   drop(squares %*% values) / unit
 }
 
-# shape and scale of a gamma law with the mean and variance of the V-statistic
-# over all permutations; NULL if the statistic is constant.
-gamma_law <- function(source, sizes, square) {
+# A gamma law with the mean and variance of the biased statistic over all
+# permutations; none if the statistic is constant.
+permutation_gamma <- function(observed, source, sizes, square) {
   rows <- source$rows[, 1L]
   diagonal <- source$diagonal[, 1L]
-  moments <- v_moments(rows, diagonal, sizes, square)
+  moments <- biased_moments(rows, diagonal, sizes, square)
   variance <- moments[["second"]] - moments[["mean"]]^2
   if (all(rows == rows[1L]) && all(diagonal == rows[1L] / length(rows))) {
-    return(NULL)
+    return(list(p = 1))
   }
   if (is_rounding(variance, moments[["second"]], square, sizes)) {
     stop_kernmean(
@@ -429,8 +382,7 @@ gamma_law <- function(source, sizes, square) {
       "null = \"gamma\"; take a smaller bandwidth or centre the columns"
     )
   }
-  c(shape = moments[["mean"]]^2 / variance,
-    scale = variance / moments[["mean"]])
+  gamma_null(observed, moments[["mean"]], variance)
 }
 
 # Is a variance over permutations, a difference of terms as large as
@@ -442,9 +394,9 @@ is_rounding <- function(variance, second, square, sizes) {
   !is.finite(size) || !(variance > 64 * n * .Machine$double.eps * size)
 }
 
-# Mean and second moment of the V-statistic of two samples over all
+# Mean and second moment of the biased statistic of two samples over all
 # permutations, from the row sums, the diagonal and the sum of squares of K.
-v_moments <- function(rows, diagonal, sizes, square) {
+biased_moments <- function(rows, diagonal, sizes, square) {
   n <- sum(sizes)
   falling <- cumprod(n - 0:3)
   centred <- diagonal - 2 * rows / n + sum(rows) / n^2
@@ -460,9 +412,9 @@ v_moments <- function(rows, diagonal, sizes, square) {
   c(mean = p2 * t / (n - 1), second = second)
 }
 
-# Standard deviation of the U-statistic of two samples over all permutations
-# (its mean is 0); NA where it cannot be told from rounding.
-u_deviation <- function(rows, diagonal, sizes, square) {
+# Standard deviation of the unbiased statistic of two samples over all
+# permutations (its mean is 0); NA where it cannot be told from rounding.
+unbiased_deviation <- function(rows, diagonal, sizes, square) {
   n <- sum(sizes)
   rows <- rows - diagonal
   s <- sum(rows)

@@ -97,9 +97,9 @@
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
 #' @param center The kernel mean that centres: an estimator, fitted to the
-#'   sample, by name, as an object such as [est_skmse()] or as a function of your
-#'   own (see [est_kme()]); or a fit of [kme()] with the same kernel, also on
-#'   other points, with own weights or a target.
+#'   sample, by name, as an object such as [est_skmse()] or as a function of
+#'   your own (see [est_kme()]); or a fit of [kme()] with the same kernel, also
+#'   on other points, with own weights or a target.
 #' @param covariance How the covariance operator is estimated: `"kme"` (the
 #'   empirical one), `"skmse"` or `"fkmse"`, an object such as [est_skmse()]
 #'   without a target, or a function of your own. Marginalized estimators are

@@ -14,8 +14,8 @@
 #'
 #' @param x A fit of [kme_pca()].
 #' @param y Must be missing, or the `type`.
-#' @param type What to draw: for `plot()` `"scores"` or `"spectrum"`, also as the
-#'   second argument; for `screeplot()` `"barplot"` or `"lines"`.
+#' @param type What to draw: for `plot()` `"scores"` or `"spectrum"`, also as
+#'   the second argument; for `screeplot()` `"barplot"` or `"lines"`.
 #' @param comps Which components to draw: one or two whole numbers; by default
 #'   the first two, or the only one. For `"scores"`.
 #' @param groups `NULL`, or the group of each point: a factor or a vector. For

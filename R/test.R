@@ -1,34 +1,100 @@
-# n x n!, the identity first.
-all_permutations <- function(n) {
-  if (n == 1L) {
-    return(matrix(1L))
+# What the tests share: the object, what is asked for, how labels are permuted,
+# p-values and null laws, estimators under relabelling, words, plots, update().
+
+# --- The object --------------------------------------------------------------
+
+# An object of class c(class, "htest"): fields as of stats::t.test(), then ours,
+# the same for all tests; what does not apply is NULL.
+new_test <- function(class, statistic, parameter, p.value, estimate = NULL,
+                     alternative, method, data.name, replicates = NULL,
+                     gamma = NULL, null, type, estimator, lambda = NULL,
+                     alpha = NULL, noise = NULL, kernel, sample = NULL,
+                     groups = NULL, sizes = NULL, variables = NULL,
+                     pairs = NULL, unbiased = NULL, ranks = NULL, arguments) {
+  fields <- names(formals(new_test))[-1L]
+  structure(mget(fields, environment()), class = c(class, "htest"))
+}
+
+# --- What is asked for -------------------------------------------------------
+
+must_be <- function(ok, name, value, reason, given = NULL) {
+  if (!ok) {
+    stop_input("'", name, "' must be ", value, " ", reason,
+               if (!is.null(given)) paste0(", not ", describe(given)))
   }
-  shorter <- all_permutations(n - 1L)
-  do.call(cbind, lapply(seq_len(n), \(first) {
-    rbind(first, shorter + (shorter >= first), deparse.level = 0)
-  }))
 }
 
-most_pairings <- 1e5
-# What the tests share: permutations, p-values, the objects and their plots.
-
-# An object of class c(class, "htest"): fields as of stats::t.test(), and
-# `replicates`, the draws of the null distribution.
-new_test <- function(class, ...) {
-  structure(list(...), class = c(class, "htest"))
+# list(estimator, null, statistic, progress)
+read_options <- function(estimator, null, nulls, statistic, progress) {
+  estimator <- read_estimator(estimator)
+  check_no_target(estimator)
+  null <- check_choice(null, nulls, "null")
+  statistic <- check_choice(statistic, c("biased", "unbiased"), "statistic")
+  must_be(is_unshrunk(estimator) || statistic == "biased", "statistic",
+          "\"biased\"", paste0("for estimator \"", estimator$name, "\""),
+          statistic)
+  if (null != "permutation") {
+    reason <- paste0("for null = \"", null, "\"")
+    must_be(is_average(estimator), "estimator", "\"kme\"", reason,
+            estimator$name)
+    must_be(null != "gamma" || statistic == "biased", "statistic",
+            "\"biased\"", reason, statistic)
+  }
+  list(estimator = estimator, null = null, statistic = statistic,
+       progress = check_flag(progress, "progress"))
 }
 
-# How permutations are made: list(B, matrix, all, blocks). `permutations` is
-# NULL (B random ones), "all", or an n x B matrix, one a column.
-check_permutations <- function(permutations, n, B, blocks) {
+# Has its statistic a formula in sums of kernel values, for all labellings?
+has_sums <- function(estimator) {
+  is_unshrunk(estimator) || !is.null(est_share(estimator))
+}
+
+# The sample whose average a settled estimator takes.
+settled_sample <- function(sample, settled) {
+  if (is.null(settled$kernel)) sample else
+    points_sample(sample$x, settled$kernel)
+}
+
+# --- Permutations ------------------------------------------------------------
+
+# How labels are permuted: list(B, matrix, all, blocks, complete: is the
+# observed labelling among the draws?). `permutations` is NULL (B random ones),
+# "all", or an n x B matrix, one a column; `sizes` those of the groups, whose
+# points are the same to a test; `order` the rows of the data that the points
+# come from, in which permutations and blocks are given.
+check_permutations <- function(permutations, sizes, B, blocks, null,
+                               order = NULL) {
+  n <- sum(sizes)
   B <- check_count(B, "B")
+  random <- is.null(permutations) && is.null(blocks)
+  if (null != "permutation" && !random) {
+    stop_input("'permutations' and 'blocks' must be NULL for null = \"", null,
+               "\"")
+  }
+  if (!is.null(order) && length(blocks) == n) {
+    blocks <- blocks[order]
+  }
   blocks <- check_blocks(blocks, n)
-  if (is.null(permutations)) {
-    return(list(B = B, all = FALSE, blocks = blocks))
+  check_moves(sizes, blocks)
+  scheme <- list(B = B, all = identical(permutations, "all"), blocks = blocks,
+                 complete = FALSE)
+  if (scheme$all) {
+    scheme$matrix <- all_labellings(sizes, blocks)
+  } else if (!is.null(permutations)) {
+    scheme$matrix <- check_matrix(permutations, n, blocks)
+    if (!is.null(order)) {
+      scheme$matrix[] <- match(scheme$matrix, order)
+    }
   }
-  if (identical(permutations, "all")) {
-    return(list(B = NA, all = TRUE, blocks = blocks))
+  if (!is.null(scheme$matrix)) {
+    scheme$B <- ncol(scheme$matrix)
+    scheme$complete <- scheme$all || leaves_labels(scheme$matrix, sizes)
   }
+  scheme
+}
+
+# Permutations that were given.
+check_matrix <- function(permutations, n, blocks) {
   if (!is.null(blocks)) {
     stop_input("'blocks' must be NULL when 'permutations' is a matrix")
   }
@@ -43,7 +109,7 @@ check_permutations <- function(permutations, n, B, blocks) {
     )
   }
   storage.mode(permutations) <- "integer"
-  list(B = ncol(permutations), matrix = permutations, all = FALSE)
+  permutations
 }
 
 # Codes 1, 2, ... of the blocks within which points change places.
@@ -68,19 +134,114 @@ check_blocks <- function(blocks, n) {
   match(blocks, unique(blocks))
 }
 
+# With blocks that each hold points of one group only, no label can change.
+check_moves <- function(sizes, blocks) {
+  groups <- rep(seq_along(sizes), sizes)
+  if (!is.null(blocks) && !anyDuplicated(unique(cbind(blocks, groups))[, 1L])) {
+    stop_input("'blocks' must hold points of different samples in some block")
+  }
+}
+
+# Does a column leave every point in its group?
+leaves_labels <- function(permutations, sizes) {
+  group <- rep(seq_along(sizes), sizes)
+  any(colSums(matrix(group[permutations], nrow(permutations)) != group) == 0)
+}
+
+most_labellings <- 1e5
+
+# A permutation for each way to give the points to groups of these sizes (within
+# blocks: as many of each block to each group as there are), the observed one
+# first.
+all_labellings <- function(sizes, blocks = NULL) {
+  groups <- rep(seq_along(sizes), sizes)
+  within <- split(seq_along(groups), if (is.null(blocks)) 0 else blocks)
+  ways <- \(points) {
+    lfactorial(length(points)) - sum(lfactorial(tabulate(groups[points])))
+  }
+  count <- exp(sum(vapply(within, ways, numeric(1))))
+  if (count > 1.001 * most_labellings) {
+    stop_input(
+      "'permutations' must not be \"all\" for ", format(count, digits = 3),
+      " labellings; at most 100000 are enumerated"
+    )
+  }
+  labels <- matrix(groups)
+  for (points in within) {
+    some <- arrangements(groups[points])
+    each <- rep(seq_len(ncol(some)), each = ncol(labels))
+    labels <- labels[, rep(seq_len(ncol(labels)), ncol(some)), drop = FALSE]
+    labels[points, ] <- some[, each]
+  }
+  apply(labels, 2L, order)
+}
+
+# All different orders of the labels, one a column, as they stand first.
+arrangements <- function(labels) {
+  if (length(unique(labels)) == 1L) {
+    return(matrix(labels))
+  }
+  first <- labels == labels[1L]
+  places <- utils::combn(length(labels), sum(first))
+  rest <- arrangements(labels[!first])
+  do.call(cbind, lapply(seq_len(ncol(places)), \(c) {
+    out <- matrix(labels[1L], length(labels), ncol(rest))
+    out[-places[, c], ] <- rest
+    out
+  }))
+}
+
 # n x B, each column as sample.int(n) draws it (block by block).
 draw_permutations <- function(n, B, blocks = NULL) {
   .Call(C_r_permutations, as.integer(n), as.integer(B), blocks)
 }
 
-# A test with the linear kernel does not see where the origin is, but its
-# rounding does: the points, centred for that kernel.
-centre_linear <- function(x, kernel) {
-  if (is.null(x) || kernel$family != "poly" || kernel$degree > 1L) {
-    return(x)
-  }
-  x - rep(colMeans(x), each = nrow(x))
+# draw(start, count) for chunks of B draws, as a list.
+in_chunks <- function(B, size, progress, draw) {
+  starts <- seq(0L, by = size, length.out = max(1, ceiling(B / size)))
+  bar <- progress_bar(progress && B > 0L)
+  on.exit(bar$close())
+  lapply(starts, \(start) {
+    count <- min(size, B - start)
+    part <- draw(start, count)
+    bar$at((start + count) / B)
+    part
+  })
 }
+
+# statistic(permutations: n x count) over the draws of the scheme; `moved`
+# permutations for each of them.
+permuted_draws <- function(statistic, n, scheme, size, progress, moved = 1L) {
+  unlist(in_chunks(scheme$B, size, progress, \(start, count) {
+    statistic(if (is.null(scheme$matrix)) {
+      draw_permutations(n, count * moved, scheme$blocks)
+    } else {
+      scheme$matrix[, start + seq_len(count), drop = FALSE]
+    })
+  }))
+}
+
+# --- Estimators under relabelling --------------------------------------------
+
+most_flops <- 1e11
+fits_at_once <- 8L
+
+# statistic(order) as the labels stand, then for each permutation, where it
+# takes a fit of the estimator each time; `flops` of one that solves systems.
+refitted_draws <- function(statistic, n, scheme, estimator, flops, progress) {
+  if (scheme$B * flops > most_flops) {
+    warn_kernmean(
+      "estimator \"", estimator$name, "\" is fitted anew for each of ",
+      scheme$B, " permutations, about ", format(scheme$B * flops, digits = 2),
+      " flops in all"
+    )
+  }
+  c(statistic(seq_len(n)), permuted_draws(
+    \(orders) apply(orders, 2L, statistic), n, scheme, fits_at_once, progress
+  ))
+}
+
+# --- p-values ----------------------------------------------------------------
 
 tie_slack <- 1e-10
 
@@ -98,6 +259,93 @@ permutation_p <- function(observed, replicates, scale, complete = FALSE) {
   (sum(replicates >= observed - slack) + extra) / (length(replicates) + extra)
 }
 
+# list(p, draws) of a statistic, as observed and as drawn.
+permutation_null <- function(values, scale, scheme) {
+  draws <- values[-1L]
+  list(p = permutation_p(values[1L], draws, scale, scheme$complete),
+       draws = draws)
+}
+
+# list(p, gamma: shape and scale) of a gamma law with this mean and variance, in
+# these units; without a variance there is no law, and p is 1.
+gamma_null <- function(observed, mean, variance, unit = 1) {
+  if (!(variance > 0)) {
+    return(list(p = 1))
+  }
+  law <- c(shape = mean^2 / variance, scale = unit * variance / mean)
+  list(p = stats::pgamma(observed, law[["shape"]], scale = law[["scale"]],
+                         lower.tail = FALSE), gamma = law)
+}
+
+# --- Words -------------------------------------------------------------------
+
+# "Kernel two-sample test (MMD, KME, biased), permutation null"; `all`, `drawn`:
+# what draws are called that are all there are, and that are not of points.
+test_title <- function(what, words, options, scheme, all, drawn = NULL) {
+  null <- if (options$null != "permutation") {
+    paste(options$null, "null")
+  } else if (scheme$all) {
+    all
+  } else if (!is.null(drawn)) {
+    drawn
+  } else if (!is.null(scheme$blocks)) {
+    "permutations within blocks"
+  } else {
+    "permutation null"
+  }
+  paste0("Kernel ", what, " test (", paste(words, collapse = ", "), "), ", null)
+}
+
+# --- Summary -----------------------------------------------------------------
+
+# What stands behind a test, for its summary().
+test_summary <- function(object) {
+  structure(list(test = object), class = "summary.kernmean_test")
+}
+
+#' @export
+print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
+  test <- x$test
+  number <- \(v) format(v, digits = digits)
+  amount <- \(name) {
+    if (!is.null(test[[name]])) {
+      paste(name, "=", paste(number(test[[name]]), collapse = ", "))
+    }
+  }
+  print(test)
+  say(
+    if (inherits(test$kernel, "kernmean_kernel")) {
+      kernel_lines(test$kernel)
+    } else {
+      unlist(Map(kernel_lines, test$kernel, names(test$kernel)))
+    },
+    if (!is.null(test$noise)) {
+      paste("noise variances:",
+            paste(unique(number(range(unlist(test$noise)))),
+                  collapse = " to "))
+    },
+    amount("lambda"), amount("alpha"),
+    if (!is.null(test$replicates)) {
+      paste0("null distribution: mean ", number(mean(test$replicates)),
+             ", standard deviation ", number(stats::sd(test$replicates)))
+    },
+    if (!is.null(test$unbiased)) {
+      u <- test$unbiased
+      c(paste0("unbiased MMD^2 = ", number(u[["statistic"]]), ", z = ",
+               number(u[["statistic"]] / u[["deviation"]])),
+        paste0("  (over all permutations mean 0, standard deviation ",
+               number(u[["deviation"]]), ")"))
+    }
+  )
+  if (!is.null(test$pairs)) {
+    cat("MMD^2 of each pair:\n")
+    print(test$pairs, digits = digits)
+  }
+  invisible(x)
+}
+
+# --- Plot --------------------------------------------------------------------
+
 # Histogram of the draws of the null distribution, or the density of its gamma
 # law, with the observed statistic.
 plot_null <- function(object, ...) {
@@ -114,12 +362,11 @@ plot_null <- function(object, ...) {
       xlim = range(draws, observed)
     ), common), ...)
   } else if (!is.null(law)) {
+    density <- \(z) stats::dgamma(z, law[["shape"]], scale = law[["scale"]])
     ends <- stats::qgamma(c(1e-4, 0.9999), law[["shape"]],
                           scale = law[["scale"]])
     z <- seq(min(ends, observed), max(ends, observed), length.out = 200)
-    draws <- data.frame(z = z, density = stats::dgamma(
-      z, law[["shape"]], scale = law[["scale"]]
-    ))
+    draws <- data.frame(z = z, density = density(z))
     draw(graphics::plot, c(list(
       x = draws$z, y = draws$density, type = "l", lwd = 2, ylab = "Density"
     ), common), ...)
@@ -135,50 +382,23 @@ plot_null <- function(object, ...) {
   invisible(draws)
 }
 
-# What stands behind a test, for its summary().
-test_summary <- function(object) {
-  structure(list(test = object), class = "summary.kernmean_test")
+# --- Update ------------------------------------------------------------------
+
+# The names of the data that update() changes, of those that `label` has names
+# for: tests by formula or of a gram of groups have none.
+changed_data <- function(changes, label) {
+  data <- intersect(names(changes), c("x", "y", "groups", "data", "subset",
+                                      "na.action"))
+  wrong <- setdiff(data, names(label))
+  if (length(wrong)) {
+    stop_input("'", wrong[1L], "' must not be given: other data than those of ",
+               "this test take a new call")
+  }
+  data
 }
 
-#' @export
-print.summary.kernmean_test <- function(x, digits = max(3L,
-                                                        getOption("digits") -
-                                                          3L), ...) {
-  test <- x$test
-  number <- \(v) format(v, digits = digits)
-  print(test)
-  kernels <- if (is.null(test$kernels)) list(test$kernel) else test$kernels
-  for (name in seq_along(kernels)) {
-    if (!is.null(kernels[[name]])) {
-      cat(names(kernels)[name], if (!is.null(names(kernels))) ": ",
-          format_kernel(kernels[[name]]), "\n", sep = "")
-    }
-  }
-  noise <- unlist(test$noise)
-  if (!is.null(noise)) {
-    cat("noise variances: ", paste(unique(number(range(noise))),
-                                   collapse = " to "), "\n", sep = "")
-  }
-  for (name in c("lambda", "alpha")) {
-    if (!is.null(test[[name]])) {
-      cat(name, " = ", number(test[[name]]), "\n", sep = "")
-    }
-  }
-  if (!is.null(test$replicates)) {
-    cat("null distribution: mean ", number(mean(test$replicates)),
-        ", standard deviation ", number(stats::sd(test$replicates)), "\n",
-        sep = "")
-  }
-  if (!is.null(test$unbiased)) {
-    cat("unbiased MMD^2 = ", number(test$unbiased[["statistic"]]),
-        ", over all permutations mean 0, standard deviation ",
-        number(test$unbiased[["deviation"]]), ": z = ",
-        number(test$unbiased[["statistic"]] / test$unbiased[["deviation"]]),
-        "\n", sep = "")
-  }
-  if (!is.null(test$pairs)) {
-    cat("MMD^2 of each pair:\n")
-    print(test$pairs, digits = digits)
-  }
-  invisible(x)
+# The label with the names of new data; `call` is list(...), unevaluated.
+new_label <- function(label, call, data) {
+  label[data] <- vapply(as.list(call)[data], deparse1, character(1))
+  label
 }

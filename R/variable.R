@@ -87,7 +87,7 @@ is_factor_variable <- function(variable) !is.null(variable$levels)
 variable_input <- function(variable, rekernel = FALSE) {
   if (is_factor_variable(variable)) {
     levels <- variable$levels
-    factor(levels[max.col(variable$sample$x)], levels)
+    factor(levels[max.col(variable$sample$x, "first")], levels)
   } else {
     sample_input(variable$sample, rekernel)
   }

@@ -59,7 +59,7 @@ d <- 20
 m <- 10
 centres <- matrix(2 * rnorm(m * d), m)
 x <- centres[sample.int(m, n, TRUE), ] + matrix(rnorm(n * d), n)
-first <- kme_density(x, m)
+first <- kme_density(x, m = m)
 estimate <- first$mean
 theta <- first$kernel$bandwidth
 start <- first[c("weights", "means", "variances")]
@@ -134,6 +134,6 @@ row("k-means, 50 starts (stats::kmeans)", best(
 row("kme_density, optimal weights, start given",
     best_short(kme_density(x, start = start)))
 row("kme_density, all, validated, k-means included",
-    best(kme_density(x, m, optimize = "all"), 3))
+    best(kme_density(x, m = m, optimize = "all"), 3))
 z <- matrix(rnorm(1e5 * d), 1e5)
 row("log density of 100,000 points", best(predict(first, z, type = "log"), 3))

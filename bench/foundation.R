@@ -11,8 +11,9 @@ theta <- 5
 kernel <- kernel_rbf(theta)
 
 heading("kernel_matrix, RBF, n = 5000, d = 20")
-ours <- vapply(1:2, \(t) with_threads(t, best(kernel_matrix(kernel, x))),
-               numeric(1))
+ours <- vapply(1:2, \(t) {
+  with_threads(t, best(kernel_matrix(x, kernel = kernel)))
+}, numeric(1))
 row("kernel_matrix, 1 thread", ours[1])
 row("kernel_matrix, 2 threads", ours[2])
 if (has("kernlab")) {
@@ -80,7 +81,7 @@ cat(sprintf("  extra peak memory %.0f MB (the data: 4 MB; K would be 20 GB)\n",
 
 heading("F-KMSE from data, n = 2000, d = 20")
 y <- matrix(rnorm(2000 * 20), 2000)
-K <- kernel_matrix(kernel, y)
+K <- kernel_matrix(y, kernel = kernel)
 dense <- best(eigen(K, symmetric = TRUE), 3)
 row("eigen(K, symmetric = TRUE)", dense)
 openblas <- grepl("openblas", extSoftVersion()[["BLAS"]])

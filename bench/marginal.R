@@ -7,11 +7,11 @@ source(file.path(dirname(here), "helpers.R"))
 
 # The score is not exported: it is what the peer is given.
 score_of <- utils::getFromNamespace("marginal_score", "kernmean")
-select <- utils::getFromNamespace("marginal_noise", "kernmean")
+select <- utils::getFromNamespace("find_noise", "kernmean")
 
 nelder_mead <- function(x, kernel) {
   score <- score_of(x, kernel)
-  shared <- select(x, kernel, "mkme")
+  shared <- select(est_mkme(), x, kernel)
   unit <- shared$noise[1L]
   gain <- shared$reference - shared$minimum
   scaled <- function(u) {
@@ -30,15 +30,15 @@ x <- matrix(rnorm(500 * 30), 500) %*% diag(spread)
 kernel <- kme(x)$kernel
 
 heading("selection of the noise, RBF, n = 500, d = 30")
-row("MKME", best_short(select(x, kernel, "mkme")))
-ours <- best_short(select(x, kernel, "mmkme"))
+row("MKME", best_short(select(est_mkme(), x, kernel)))
+ours <- best_short(select(est_mmkme(), x, kernel))
 row("MMKME", ours)
 started <- proc.time()[["elapsed"]]
 peer <- nelder_mead(x, kernel)
 theirs <- proc.time()[["elapsed"]] - started
 row("Nelder-Mead on the same score", theirs, paste(peer$calls, "calls"))
 bar("Nelder-Mead / MMKME", theirs / ours, 100)
-mine <- select(x, kernel, "mmkme")
+mine <- select(est_mmkme(), x, kernel)
 gain <- mine$reference - mine$minimum
 bar("gain of Nelder-Mead / gain of MMKME",
     (mine$reference - peer$minimum) / gain, 1, at_least = FALSE)

@@ -57,8 +57,8 @@ for (name in c("mmkme", "skmse")) {
   row(paste0("mmd_test, estimator \"", name, "\""),
       best_short(mmd_test(x, y, kernel, name), 3))
 }
-row("mmd_test, kernel_rbf(\"fuse\")",
-    best_short(mmd_test(x, y, kernel_rbf("fuse")), 3))
+row("mmd_test, bandwidths = \"fuse\"",
+    best_short(mmd_test(x, y, bandwidths = "fuse"), 3))
 labels <- 2000 * 1000 / 8 / 1e6
 memory <- peak_memory(
   "x <- matrix(rnorm(1e4), 1000); y <- x + 1; k <- kernel_rbf(4)",

@@ -1,5 +1,5 @@
-# What the simulation studies share: arguments, work over several processes,
-# comparisons, tables and figures.
+# What the simulation studies share: estimators, arguments, work over several
+# processes, comparisons, tables and figures.
 
 # Arguments -----------------------------------------------------------------
 
@@ -7,6 +7,11 @@ give_up <- function(...) {
   message(study_name, ": ", ...)
   quit(save = "no", status = 2)
 }
+
+if (!requireNamespace("kernmean", quietly = TRUE)) {
+  give_up("the package 'kernmean' must be installed")
+}
+library(kernmean)
 
 # `defaults`: a named list of what each --option is without being given; one
 # that is FALSE is a switch, the others take a value.
@@ -60,13 +65,27 @@ output_folder <- function(folder) {
 }
 
 # The studies' problems are small: one thread each, processes for the rest.
-load_package <- function() {
-  if (!requireNamespace("kernmean", quietly = TRUE)) {
-    give_up("the package 'kernmean' must be installed")
-  }
-  library(kernmean)
-  kernmean_threads(1)
+use_one_thread <- function() kernmean_threads(1)
+
+# Estimators ----------------------------------------------------------------
+
+# Estimators under the names that the package has for them, with `rules` and the
+# rule by which those that shrink select their lambda.
+by_label <- function(estimators, rules = FALSE) {
+  labels <- vapply(estimators, function(estimator) {
+    rule <- if (rules && "lambda" %in% names(estimator)) estimator$select
+    paste(c(estimator$label, rule), collapse = " ")
+  }, "")
+  stats::setNames(estimators, labels)
 }
+
+plain_estimators <- by_label(list(est_kme(), est_skmse(), est_fkmse()))
+marginal_estimators <- by_label(list(est_mkme(), est_mmkme()))
+rule_estimators <- by_label(list(
+  est_kme(), est_skmse(select = "loocv"), est_skmse(select = "plugin"),
+  est_fkmse(select = "loocv"), est_fkmse(select = "gcv"),
+  est_fkmse(select = "printed")
+), rules = TRUE)
 
 # Data ----------------------------------------------------------------------
 

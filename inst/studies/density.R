@@ -64,12 +64,11 @@ coded_sets <- c("lymphography", "primary-tumor", "hayes-roth")
 # of uci_data().
 factor_columns <- list(ionosphere = 1:2)
 
-estimators <- c("KME" = "kme", "S-KMSE" = "skmse", "F-KMSE" = "fkmse",
-                "MKME" = "mkme", "MMKME" = "mmkme")
+estimators <- c(plain_estimators, marginal_estimators)
 
 # What is fitted to a split in one go: a kernel and estimators.
-shrinkage <- c("KME", "S-KMSE", "F-KMSE")
-marginal <- c("MKME", "MMKME")
+shrinkage <- names(plain_estimators)
+marginal <- names(marginal_estimators)
 parts <- list(LIN = shrinkage, POLY2 = shrinkage, POLY3 = shrinkage,
               RBF = shrinkage, "RBF marginal" = marginal)
 table_parts <- list("1" = names(parts)[1:4], "3" = names(parts)[4:5])
@@ -569,7 +568,7 @@ main <- function(args) {
     stored <- read_results(chosen$from)
     return(show_results(stored$results, stored$settings, tables, out))
   }
-  load_package()
+  use_one_thread()
   known <- unique(unlist(table_sets[tables]))
   sets <- if (nzchar(chosen$sets)) strsplit(chosen$sets, ",")[[1]] else {
     if (chosen$quick) c("ionosphere", "glass") else known

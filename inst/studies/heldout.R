@@ -19,17 +19,14 @@ columns, one row for each point.
   --table FILE    where the gains go as CSV (nowhere)
   --help          this text"
 
+study_name <- "heldout.R"
+here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(here[1]), "common.R"))
+
 data_sets <- c("Ionosphere", "Sonar", "Glass", "Vehicle", "Satellite")
 sizes <- c(10, 20, 50)
 
-estimators <- list(
-  "KME" = list(estimator = "kme"),
-  "S-KMSE loocv" = list(estimator = "skmse", select = "loocv"),
-  "S-KMSE plugin" = list(estimator = "skmse", select = "plugin"),
-  "F-KMSE loocv" = list(estimator = "fkmse", select = "loocv"),
-  "F-KMSE gcv" = list(estimator = "fkmse", select = "gcv"),
-  "F-KMSE printed" = list(estimator = "fkmse", select = "printed")
-)
+estimators <- rule_estimators
 
 # Okabe-Ito colours: simple shrinkage blue, flexible shrinkage warm.
 style <- data.frame(
@@ -37,11 +34,6 @@ style <- data.frame(
   col = c("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#CC79A7"),
   pch = c(16, 1, 15, 17, 5)
 )
-
-give_up <- function(...) {
-  message("heldout.R: ", ...)
-  quit(save = "no", status = 2)
-}
 
 # Arguments and data --------------------------------------------------------
 
@@ -158,8 +150,8 @@ standardised <- function(table, name) {
 errors <- function(sample, kernel, mu, rho) {
   k <- gram(sample, kernel)
   dense <- as.matrix(k)
-  vapply(estimators, function(choice) {
-    b <- do.call(kme, c(list(k), choice))$weights
+  vapply(estimators, function(estimator) {
+    b <- kme(k, estimator = estimator)$weights
     sum(b * (dense %*% b)) - 2 * sum(b * mu) + rho
   }, 0)
 }
@@ -323,10 +315,6 @@ main <- function(args) {
   } else {
     stats::setNames(list(read_table(chosen$file)), basename(chosen$file))
   }
-  if (!requireNamespace("kernmean", quietly = TRUE)) {
-    give_up("the package 'kernmean' must be installed")
-  }
-  library(kernmean)
   set.seed(20140621)
   cat("Mean squared RKHS error (x 1000) against the embedding of the whole ",
       "data set,\nfrom n points drawn without replacement, ", chosen$reps,

@@ -72,7 +72,7 @@ one_sample <- function(n, test) {
   }, 0)
   chosen <- fits[["shrinkage"]]
   c(errors, "Bayes rule" = mean((bayes_odds(new$x) < 0) != (new$class == 2)),
-    loo = chosen$error, lambda = chosen$lambda, ridge = chosen$ridge)
+    loo = chosen$error, lambda = chosen$intensity, ridge = chosen$ridge)
 }
 
 run_size <- function(n, reps, test, cores) {
@@ -221,7 +221,7 @@ main <- function(args) {
   test <- whole_number(chosen$test, "--test", 1)
   cores <- whole_number(chosen$cores, "--cores", 1)
   out <- output_folder(chosen$out)
-  load_package()
+  use_one_thread()
   sizes <- c(3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
   if (chosen$quick) {
     reps <- 5

@@ -32,19 +32,25 @@ source(file.path(dirname(here[1]), "common.R"))
 
 components <- 20
 
-settings <- list(
-  "KPCA" = list(center = "kme", covariance = "kme"),
-  "S-KMSE" = list(center = "skmse", covariance = "kme"),
-  "F-KMSE" = list(center = "fkmse", covariance = "kme"),
-  "S-COSE" = list(center = "kme", covariance = "skmse"),
-  "F-COSE" = list(center = "kme", covariance = "fkmse")
-)
+# What is shrunk: nothing, the mean that centres, or the operator. `select`: the
+# rule of the flexible estimators.
+make_settings <- function(select) {
+  setting <- function(center = est_kme(), covariance = est_kme()) {
+    list(center = center, covariance = covariance)
+  }
+  shrunk <- by_label(list(est_skmse(select = "loocv"),
+                          est_fkmse(select = select)))
+  operators <- stats::setNames(shrunk, vapply(shrunk, `[[`, "", "operator"))
+  c(list("KPCA" = setting()), lapply(shrunk, function(e) setting(center = e)),
+    lapply(operators, function(e) setting(covariance = e)))
+}
+
+settings <- names(make_settings("loocv"))
 
 # Okabe-Ito colours: simple shrinkage blue, flexible warm.
 style <- data.frame(
-  row.names = c("S-KMSE centre", "F-KMSE centre", "S-COSE", "F-COSE"),
-  setting = names(settings)[-1],
-  col = c("#0072B2", "#D55E00", "#56B4E9", "#E69F00"),
+  row.names = c(paste(settings[2:3], "centre"), settings[4:5]),
+  setting = settings[-1], col = c("#0072B2", "#D55E00", "#56B4E9", "#E69F00"),
   pch = c(16, 15, 1, 17), lty = 1
 )
 
@@ -81,20 +87,15 @@ run_split <- function(x, seed, most, select) {
   train <- utils::head(rows[-test], most)
   test <- x[rows[test], , drop = FALSE]
   k <- gram(x[train, , drop = FALSE], kernel_rbf(bandwidth = "median"))
-  rules <- list(kme = NULL, skmse = "loocv", fkmse = select)
-  means <- sapply(names(rules), function(name) {
-    kme(k, estimator = name, select = rules[[name]])
-  }, simplify = FALSE)
-  fits <- lapply(settings, function(setting) {
-    kme_pca(k, ncomp = components + 1, center = means[[setting$center]],
-            covariance = setting$covariance,
-            select = rules[[setting$covariance]])
+  fits <- lapply(make_settings(select), function(setting) {
+    kme_pca(k, ncomp = components + 1, center = setting$center,
+            covariance = setting$covariance)
   })
   each <- vapply(fits, reconstruction_error, numeric(nrow(test)),
                  newdata = test, ncomp = components)
   plain <- each[, "KPCA"]
   kernel <- fits$KPCA$kernel
-  values <- kernel_matrix(kernel, test, k$x)
+  values <- kernel_matrix(test, k$x, kernel)
   c(colMeans(each), more = mean(reconstruction_error(fits$KPCA, test)),
     scose = max(abs(each[, "S-COSE"] - plain)),
     defined = max(abs(defined_scose(as.matrix(k), values) - plain)),
@@ -120,14 +121,14 @@ run_all <- function(data, splits, most, select, cores) {
 # setting does what KPCA does: for F-COSE with the smallest lambda on the grid,
 # which is not quite 0, the errors were seen to differ by 3e-10.
 summarise <- function(name, found, x) {
-  errors <- found[, names(settings)]
+  errors <- found[, settings]
   equal <- abs(errors / errors[, "KPCA"] - 1) < 1e-8
   errors[equal] <- matrix(errors[, "KPCA"], nrow(errors), ncol(errors))[equal]
   gains <- apply(errors, 2, gain, a = errors[, "KPCA"])
   data.frame(
     data = name, points = nrow(x), columns = ncol(x),
     train = found[1, "train"], test = found[1, "test"],
-    bandwidth = mean(found[, "bandwidth"]), setting = names(settings),
+    bandwidth = mean(found[, "bandwidth"]), setting = settings,
     error = colMeans(errors), se = apply(errors, 2, standard_error),
     gain = gains["gain", ], gain_se = gains["se", ],
     smaller = colSums(errors < errors[, "KPCA"]), equal = colSums(equal),
@@ -152,13 +153,13 @@ print_results <- function(results) {
   print_block(
     paste("mean test error x 1000; last: per cent that one component more",
           "would save"),
-    cbind(wide(sprintf("%.3f", 1000 * results$error), names(settings)),
+    cbind(wide(sprintf("%.3f", 1000 * results$error), settings),
           "21st" = sprintf("%.2f", plain$next_component)), 9
   )
   marks <- mark_signs(clear_sign(results$gain, results$gain_se))
   gains <- sprintf("%+.4f (%.4f)%s", results$gain, results$gain_se, marks)
   gains[results$equal == results$of] <- "equal "
-  gains <- wide(gains, names(settings))
+  gains <- wide(gains, settings)
   print_block(paste("error saved in % of KPCA's (s.e.); * better, ! worse by",
                     "> 2 paired s.e."), gains[, -1, drop = FALSE], 16)
 }
@@ -267,7 +268,7 @@ main <- function(args) {
   select <- one_of(chosen$select, "--select", c("loocv", "gcv", "printed"))
   cores <- whole_number(chosen$cores, "--cores", 1)
   out <- output_folder(chosen$out)
-  load_package()
+  use_one_thread()
   if (chosen$quick) {
     cat("The smallest form: too few splits to conclude anything.\n\n")
   }

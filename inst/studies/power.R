@@ -36,13 +36,10 @@ source(file.path(dirname(here[1]), "common.R"))
 
 nominal <- 0.05
 
-choices <- list(
-  "KME" = list(estimator = "kme"),
-  "MKME" = list(estimator = "mkme"),
-  "MMKME" = list(estimator = "mmkme"),
-  "S-KMSE plugin" = list(estimator = "skmse", select = "plugin"),
-  "S-KMSE loocv" = list(estimator = "skmse", select = "loocv"),
-  "F-KMSE loocv" = list(estimator = "fkmse", select = "loocv")
+choices <- c(
+  by_label(list(est_kme(), est_mkme(), est_mmkme())),
+  by_label(list(est_skmse(select = "plugin"), est_skmse(select = "loocv"),
+                est_fkmse(select = "loocv")), rules = TRUE)
 )
 
 # Okabe-Ito colours.
@@ -111,7 +108,7 @@ claim_power <- function(results, test) {
   for (name in setdiff(unique(results$estimator), "KME")) {
     mine <- results[results$estimator == name, ]
     gains <- 100 * (mine$power - kme)
-    claimed <- name %in% c("MKME", "MMKME")
+    claimed <- name %in% names(marginal_estimators)
     say(if (claimed) "X21" else "Not claimed", ", ", test,
         " is more powerful with ", name, " than with KME: ",
         verdict(mine$against_kme), " (McNemar's test, 5% ",
@@ -164,7 +161,7 @@ two_sample_cell <- function(alternative, n, d, reps, permutations, cores,
   }
   tests <- lapply(choices[mmd_choices], function(choice) {
     function(data) {
-      do.call(mmd_test, c(data, choice, B = permutations))$p.value
+      mmd_test(data$x, data$y, estimator = choice, B = permutations)$p.value
     }
   })
   p <- repeat_tests(make, tests, reps, cores, seed)
@@ -260,7 +257,7 @@ hsic_cell <- function(table, percent, reps, permutations, cores) {
   }
   tests <- lapply(choices, function(choice) {
     function(data) {
-      do.call(hsic_test, c(data, choice, B = permutations))$p.value
+      hsic_test(data$x, data$y, estimator = choice, B = permutations)$p.value
     }
   })
   p <- repeat_tests(make, tests, reps, cores, 20210000 + percent)
@@ -324,47 +321,49 @@ level_rows <- function(permutations) {
     do.call(hsic_test, c(list(data$x[, 1], data$y[, 1]), arguments))$p.value
   }
   list(
-    "MMD KME V" = row(two, statistic = "V"),
-    "MMD KME U" = row(two, statistic = "U"),
-    "MMD MKME V" = row(two, estimator = "mkme", statistic = "V"),
-    "MMD MKME U" = row(two, estimator = "mkme", statistic = "U"),
-    "MMD MMKME V" = row(two, estimator = "mmkme", statistic = "V"),
-    "MMD MMKME U" = row(two, estimator = "mmkme", statistic = "U"),
-    "MMD S-KMSE loocv" = row(two, estimator = "skmse", select = "loocv"),
-    "MMD S-KMSE plugin" = row(two, estimator = "skmse", select = "plugin"),
-    "MMD F-KMSE loocv" = row(two, estimator = "fkmse", select = "loocv"),
-    "MMD F-KMSE gcv" = row(two, estimator = "fkmse", select = "gcv"),
-    "MMD F-KMSE printed" = row(two, estimator = "fkmse", select = "printed"),
-    "MMD KME V, 5 bins" = row(two, bins = 5, statistic = "V"),
-    "MMD KME U, 5 bins" = row(two, bins = 5, statistic = "U"),
-    "MMD KME V, blocks" = row(paired, statistic = "V"),
-    "MMD KME U, blocks" = row(paired, statistic = "U"),
-    "MMD S-KMSE, blocks" = row(paired, estimator = "skmse"),
-    "MMD fuse" = row(two, kernel = kernel_rbf("fuse")),
-    "MMD energy V" = row(two, kernel = kernel_energy(), statistic = "V"),
-    "MMD energy U" = row(two, kernel = kernel_energy(), statistic = "U"),
-    "MMD KME V, 3 groups" = row(three, statistic = "V"),
-    "MMD KME U, 3 groups" = row(three, statistic = "U"),
-    "MMD energy, 3 groups" = row(three, kernel = kernel_energy()),
-    "MMD MKME, 3 groups" = row(three, estimator = "mkme"),
-    "MMD S-KMSE, 3 groups" = row(three, estimator = "skmse"),
-    "MMD F-KMSE, 3 groups" = row(three, estimator = "fkmse"),
-    "MMD spectrum V" = row(two, null = "spectrum", statistic = "V",
-                           claimed = FALSE),
-    "MMD spectrum U" = row(two, null = "spectrum", statistic = "U",
-                           claimed = FALSE),
-    "MMD gamma" = row(two, null = "gamma", claimed = FALSE),
-    "HSIC KME biased" = row(free, statistic = "biased"),
-    "HSIC KME unbiased" = row(free, statistic = "unbiased"),
-    "HSIC MKME biased" = row(free, estimator = "mkme", statistic = "biased"),
-    "HSIC MKME unbiased" = row(free, estimator = "mkme",
+    "MMD KME biased" = row(two),
+    "MMD KME unbiased" = row(two, statistic = "unbiased"),
+    "MMD MKME biased" = row(two, estimator = est_mkme()),
+    "MMD MKME unbiased" = row(two, estimator = est_mkme(),
+                              statistic = "unbiased"),
+    "MMD MMKME biased" = row(two, estimator = est_mmkme()),
+    "MMD MMKME unbiased" = row(two, estimator = est_mmkme(),
                                statistic = "unbiased"),
-    "HSIC MMKME biased" = row(free, estimator = "mmkme", statistic = "biased"),
-    "HSIC MMKME unbiased" = row(free, estimator = "mmkme",
+    "MMD S-KMSE loocv" = row(two, estimator = est_skmse(select = "loocv")),
+    "MMD S-KMSE plugin" = row(two, estimator = est_skmse(select = "plugin")),
+    "MMD F-KMSE loocv" = row(two, estimator = est_fkmse(select = "loocv")),
+    "MMD F-KMSE gcv" = row(two, estimator = est_fkmse(select = "gcv")),
+    "MMD F-KMSE printed" = row(two, estimator = est_fkmse(select = "printed")),
+    "MMD KME biased, 5 bins" = row(two, bins = 5),
+    "MMD KME unbiased, 5 bins" = row(two, bins = 5, statistic = "unbiased"),
+    "MMD KME biased, blocks" = row(paired),
+    "MMD KME unbiased, blocks" = row(paired, statistic = "unbiased"),
+    "MMD S-KMSE, blocks" = row(paired, estimator = est_skmse()),
+    "MMD fuse" = row(two, bandwidths = "fuse"),
+    "MMD energy biased" = row(two, kernel = kernel_energy()),
+    "MMD energy unbiased" = row(two, kernel = kernel_energy(),
                                 statistic = "unbiased"),
-    "HSIC S-KMSE plugin" = row(free, estimator = "skmse", select = "plugin"),
-    "HSIC S-KMSE loocv" = row(free, estimator = "skmse", select = "loocv"),
-    "HSIC F-KMSE loocv" = row(free, estimator = "fkmse", select = "loocv"),
+    "MMD KME biased, 3 groups" = row(three),
+    "MMD KME unbiased, 3 groups" = row(three, statistic = "unbiased"),
+    "MMD energy, 3 groups" = row(three, kernel = kernel_energy()),
+    "MMD MKME, 3 groups" = row(three, estimator = est_mkme()),
+    "MMD S-KMSE, 3 groups" = row(three, estimator = est_skmse()),
+    "MMD F-KMSE, 3 groups" = row(three, estimator = est_fkmse()),
+    "MMD spectrum biased" = row(two, null = "spectrum", claimed = FALSE),
+    "MMD spectrum unbiased" = row(two, null = "spectrum",
+                                  statistic = "unbiased", claimed = FALSE),
+    "MMD gamma" = row(two, null = "gamma", claimed = FALSE),
+    "HSIC KME biased" = row(free),
+    "HSIC KME unbiased" = row(free, statistic = "unbiased"),
+    "HSIC MKME biased" = row(free, estimator = est_mkme()),
+    "HSIC MKME unbiased" = row(free, estimator = est_mkme(),
+                               statistic = "unbiased"),
+    "HSIC MMKME biased" = row(free, estimator = est_mmkme()),
+    "HSIC MMKME unbiased" = row(free, estimator = est_mmkme(),
+                                statistic = "unbiased"),
+    "HSIC S-KMSE plugin" = row(free, estimator = est_skmse(select = "plugin")),
+    "HSIC S-KMSE loocv" = row(free, estimator = est_skmse(select = "loocv")),
+    "HSIC F-KMSE loocv" = row(free, estimator = est_fkmse(select = "loocv")),
     "HSIC gamma" = row(free, null = "gamma", claimed = FALSE)
   )
 }
@@ -400,7 +399,7 @@ level <- function(reps, permutations, cores, out) {
   results <- data.frame(test = names(rows), rejected = count,
                         rate = count / reps, claimed_exact = claimed,
                         verdict = judge(count, band, claimed))
-  cat(sprintf("%-22s %.4f  %s", results$test, results$rate, results$verdict),
+  cat(sprintf("%-27s %.4f  %s", results$test, results$rate, results$verdict),
       sep = "\n")
   over_level <- results$test[claimed & count > band[2]]
   under <- results$test[claimed & count < band[1]]
@@ -434,7 +433,7 @@ main <- function(args) {
     number("permutations", if (quick) 19 else usual, 19)
   }
   out <- output_folder(chosen$out)
-  load_package()
+  use_one_thread()
   if (quick) {
     cat("The smallest form: too few data sets to conclude anything.\n\n")
   }

@@ -30,16 +30,7 @@ study_name <- "risk.R"
 here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(here[1]), "common.R"))
 
-estimators <- list(
-  "KME" = list(estimator = "kme"),
-  "S-KMSE loocv" = list(estimator = "skmse", select = "loocv"),
-  "S-KMSE plugin" = list(estimator = "skmse", select = "plugin"),
-  "F-KMSE loocv" = list(estimator = "fkmse", select = "loocv"),
-  "F-KMSE gcv" = list(estimator = "fkmse", select = "gcv"),
-  "F-KMSE printed" = list(estimator = "fkmse", select = "printed"),
-  "MKME" = list(estimator = "mkme"),
-  "MMKME" = list(estimator = "mmkme")
-)
+estimators <- c(rule_estimators, marginal_estimators)
 
 # Okabe-Ito colours: simple shrinkage blue, flexible warm, marginalized dark.
 style <- data.frame(
@@ -92,8 +83,8 @@ first_points <- function(sample, n, kernel) {
 # Loss and lambda of each estimator: 2 x estimators.
 fit_all <- function(sample, n, kernel) {
   k <- first_points(sample, n, kernel)
-  vapply(estimators, function(choice) {
-    fit <- do.call(kme, c(list(k), choice))
+  vapply(estimators, function(estimator) {
+    fit <- kme(k, estimator = estimator)
     c(loss = kme_risk(fit, sample$mixture), lambda = fit$lambda)
   }, c(loss = 0, lambda = 0))
 }
@@ -103,13 +94,14 @@ fit_all <- function(sample, n, kernel) {
 fit_given <- function(sample, n, kernel, amounts) {
   k <- first_points(sample, n, kernel)
   plain <- kme(k)
-  risk <- function(estimator, lambda) {
-    kme_risk(kme(k, estimator = estimator, lambda = lambda), sample$mixture)
+  risk <- function(lambda, make) {
+    kme_risk(kme(k, estimator = make(lambda)), sample$mixture)
   }
-  cbind("KME" = kme_risk(plain, sample$mixture),
-        "S-KMSE" = vapply(amounts, risk, 0, estimator = "skmse"),
-        "F-KMSE" = vapply(amounts * plain$varrho, risk, 0,
-                          estimator = "fkmse"))
+  found <- cbind(kme_risk(plain, sample$mixture),
+                 vapply(amounts, risk, 0, make = est_skmse),
+                 vapply(amounts * plain$varrho, risk, 0, make = est_fkmse))
+  colnames(found) <- names(plain_estimators)
+  found
 }
 
 # A cell is list(kernel, n, d, loss, lambda), the last two reps x estimators.
@@ -207,7 +199,7 @@ draw_panel <- function(rows, along, y, half, log, title, label) {
 
 # Figure a -------------------------------------------------------------------
 
-given_style <- data.frame(row.names = c("KME", "S-KMSE", "F-KMSE"),
+given_style <- data.frame(row.names = names(plain_estimators),
                           col = c("grey45", "#0072B2", "#D55E00"),
                           pch = c(NA, 16, 15), lty = c(2, 1, 1))
 
@@ -245,7 +237,7 @@ print_given <- function(results) {
                  sprintf("%.1f", r$gain), sprintf("%.1f", r$gain_se),
                  if (length(worse)) short(min(worse)) else "never")
     }))
-    best <- as.matrix(best[c("S-KMSE", "F-KMSE"), ])
+    best <- as.matrix(best[names(plain_estimators)[-1], ])
     colnames(best) <- c("t", "loss", "s.e.", "gain%", "s.e.", "harms at")
     cat(kernel, ": KME's mean loss ",
         short(results$loss[results$kernel == kernel][1]), "\n", sep = "")
@@ -366,8 +358,7 @@ as_printed <- function(claims) {
   claims
 }
 
-shrinkers <- c("S-KMSE loocv", "S-KMSE plugin", "F-KMSE loocv", "F-KMSE gcv",
-               "F-KMSE printed")
+shrinkers <- names(rule_estimators)[-1]
 
 # Prints the conclusions and returns them, one row for each comparison.
 conclude <- function(cells, given) {
@@ -439,7 +430,7 @@ claim_trend <- function(cells, along, direction, text) {
 claim_marginalized <- function(cells) {
   kernels <- vapply(cells, `[[`, "", "kernel")
   noisy <- setdiff(unique(kernels), "LIN")
-  rows <- lapply(c("MKME", "MMKME"), function(name) {
+  rows <- lapply(names(marginal_estimators), function(name) {
     bind(lapply(noisy, function(kernel) {
       claim_lower_error(cells[kernels == kernel], name, kernel)
     }))
@@ -450,7 +441,7 @@ claim_marginalized <- function(cells) {
 
 claim_linear <- function(cells) {
   apart <- max(vapply(cells, function(cell) {
-    max(abs(cell$loss[, c("MKME", "MMKME")] / cell$loss[, "KME"] - 1))
+    max(abs(cell$loss[, names(marginal_estimators)] / cell$loss[, "KME"] - 1))
   }, 0))
   cat("\n")
   say("LIN, marginalizing changes nothing: the largest relative difference ",
@@ -548,7 +539,7 @@ main <- function(args) {
   kernel <- one_of(chosen$kernel, "--kernel",
                    c("LIN", "POLY2", "POLY3", "RBF", "all"))
   out <- output_folder(chosen$out)
-  load_package()
+  use_one_thread()
   kernels <- list(LIN = kernel_linear(), POLY2 = kernel_poly(2),
                   POLY3 = kernel_poly(3), RBF = kernel_rbf("median"))
   if (kernel != "all") kernels <- kernels[kernel]

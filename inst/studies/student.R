@@ -39,8 +39,7 @@ here <- if (sys.nframe() == 0) {
 }
 source(file.path(here, "common.R"), local = TRUE)
 
-estimators <- c("KME" = "kme", "S-KMSE" = "skmse", "F-KMSE" = "fkmse",
-                "MKME" = "mkme", "MMKME" = "mmkme")
+estimators <- c(plain_estimators, marginal_estimators)
 
 # Okabe-Ito colours, as in risk.R.
 style <- data.frame(
@@ -232,7 +231,7 @@ conclude <- function(cells) {
                   100 * stats::median(ratio)))
     }
   }
-  unchanged <- vapply(c("MKME", "MMKME"), function(name) {
+  unchanged <- vapply(names(marginal_estimators), function(name) {
     mean(unlist(lapply(cells, function(cell) {
       abs(cell$loss[, name] / cell$loss[, "KME"] - 1) < 1e-9
     })))
@@ -291,7 +290,7 @@ main <- function(args) {
   scale <- one_of(chosen$scale, "--scale", c("identity", "wishart"))
   reps <- if (chosen$quick) 6 else whole_number(chosen$reps, "--reps", 6)
   cores <- whole_number(chosen$cores, "--cores", 1)
-  load_package()
+  use_one_thread()
   cores <- start_processes(cores)
   if (chosen$check) return(check_rule(scale))
   out <- output_folder(chosen$out)

@@ -64,7 +64,7 @@ hsic_gamma_R <- function(K, L) {
 # The Gram matrices in use in a test of points.
 used_grams <- function(test, ...) {
   grams <- \(kernel, x) gram_R(kernel, as.matrix(x))
-  Map(grams, unname(test$kernels), list(...))
+  Map(grams, unname(test$kernel), list(...))
 }
 
 # A statistic of each column of permutations.

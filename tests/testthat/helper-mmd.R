@@ -2,12 +2,12 @@
 # Gram matrix.
 
 # order: the points, the first m of them the first sample.
-mmd_R <- function(K, order, m, statistic = "V") {
+mmd_R <- function(K, order, m, statistic = "biased") {
   x <- order[seq_len(m)]
   y <- order[-seq_len(m)]
   n <- length(y)
   off <- \(i) sum(K[i, i]) - sum(diag(K)[i])
-  if (statistic == "V") {
+  if (statistic == "biased") {
     mean(K[x, x]) + mean(K[y, y]) - 2 * mean(K[x, y])
   } else {
     off(x) / (m * (m - 1)) + off(y) / (n * (n - 1)) - 2 * mean(K[x, y])
@@ -51,7 +51,7 @@ fuse_R <- function(x, order, m) {
   z <- vapply(theta, \(t) {
     K <- exp(-distance^2 / (2 * t^2))
     sigma <- sqrt(mean(K[row(K) != col(K)]^2))
-    sqrt(smaller * (smaller - 1)) * mmd_R(K, order, m, "U") / sigma
+    sqrt(smaller * (smaller - 1)) * mmd_R(K, order, m, "unbiased") / sigma
   }, numeric(1))
   log(mean(exp(z)))
 }

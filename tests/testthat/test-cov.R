@@ -418,6 +418,37 @@ test_that("the centre may be a fit, or one for each variable", {
   expect_equal(noisy$norm2, mean(K^2), tolerance = 1e-12)
 })
 
+test_that("functions of a sample and other names are estimators", {
+  data <- two_variables(20)
+  own <- function(sample) {
+    at <- rowMeans(as.matrix(sample))^2
+    at / sum(at)
+  }
+  fit <- kme_cov(data, estimator = own, center = own)
+  b <- lapply(1:2, \(l) own(cov_gram(fit, l)))
+  K <- Map(\(l, b) centred_R(cov_gram(fit, l), b), 1:2, b)
+  beta <- own(K[[1]] * K[[2]])
+  expect_equal(coef(fit), beta, tolerance = 1e-10)
+  half <- lapply(K, \(k) {
+    e <- eigen(k, symmetric = TRUE)
+    e$vectors %*% (sqrt(pmax(0, e$values)) * t(e$vectors))
+  })
+  values <- svd(half[[1]] %*% (beta * half[[2]]))$d
+  expect_equal(fit$values[1:8], values[1:8], tolerance = 1e-10)
+  expect_equal(fit$norm2, sum(values^2), tolerance = 1e-10)
+  expect_equal(predict(fit, data, type = "value"),
+               drop(K[[1]] * K[[2]]) %*% beta, ignore_attr = TRUE,
+               tolerance = 1e-10)
+  named <- est_function(own, "mine")
+  again <- update(fit, estimator = named, center = list(own, named))
+  expect_identical(again$values, fit$values)
+  expect_output(print(again), "Cross-covariance operator, mine")
+  plain <- kme_cov(data, estimator = "skmse", center = "skmse")
+  expect_identical(kme_cov(data, estimator = "rkmse",
+                           center = list("R-KMSE", est_skmse()))$values,
+                   plain$values)
+})
+
 test_that("the formula method is the default method on its terms", {
   fit <- kme_cov(Petal.Width ~ Species, iris, estimator = "skmse")
   default <- kme_cov(iris$Petal.Width, iris$Species, estimator = "skmse")
@@ -528,7 +559,7 @@ test_that("bad input is refused", {
     update(fit, "skmse"), update(formula, data = data.frame(a = 1)),
     update(fit, select = "gcv"), coef(fit, 2), summary(fit, digits = 3),
     plot(fit, "selection"), plot(tensor, "spectrum"), plot(fit, "all"),
-    plot(fit, "scores", group = 1:6), plot(fit, groups = 1:6),
+    plot(fit, groups = 1:6),
     plot(fit, "scores", groups = 1:5), plot(fit, "scores", type = "scores")
   ))
   expect_snapshot(writeLines(lines))

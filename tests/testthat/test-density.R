@@ -565,6 +565,8 @@ test_that("update() fits again", {
   expect_identical(update(wide, m = 3)$kernel, wide$kernel)
   poly <- kme_density(gram(scale(faithful), kernel_poly(2)), m = 3)
   expect_identical(update(poly, x = scale(faithful) / 2)$kernel$family, "poly")
+  searched <- update(poly, kernel = kernel_rbf(), bandwidths = 1:3)
+  expect_identical(searched$bandwidths$bandwidth, 1:3 + 0)
   part <- update(fit, data = faithful[1:100, ])
   expect_identical(part$n, 100L)
   expect_identical(part$terms, fit$terms)
@@ -639,16 +641,13 @@ test_that("what cannot be fitted is refused", {
     kme_density(x[c(1, 1, 1), ], m = 1), kme_density(replace(x, 3, NA)),
     kme_density(x[1, , drop = FALSE], m = 1),
     kme_density(x, "rbf", m = 2), kme_density(x, kernel_laplace(), m = 2),
-    kme_density(x, kernel_poly(4), m = 2),
-    kme_density(x, kernel_rbf("fuse"), m = 2),
-    kme_density(x, kernel_poly(2), "mkme", m = 2),
-    kme_density(x, kernel_linear(), "mmkme", m = 2),
-    kme_density(x, m = 2, estimator = "mean"),
-    kme_density(x, m = 2, optimise = "all"),
+    kme_density(x, kernel_poly(4)), kme_density(x, kernel_rbf("fuse")),
+    kme_density(x, kernel_poly(2), "mkme"),
+    kme_density(x, kernel_linear(), "mmkme"),
+    kme_density(x, estimator = "mean"), kme_density(x, m = 2, optimise = "all"),
     kme_density(x, estimator = "skmse", lambda = 1),
     kme_density(x, estimator = est_skmse),
-    kme_density(x, m = 2, optimize = "means"),
-    kme_density(x, m = 2, nstart = 0),
+    kme_density(x, m = 2, optimize = "means"), kme_density(x, nstart = 0),
     kme_density(x, m = 2, validate = 0.2),
     kme_density(x, m = 2, optimize = "all", validate = 1),
     kme_density(x, m = 2, optimize = "all", validate = NA),

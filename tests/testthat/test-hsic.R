@@ -5,11 +5,11 @@ test_that("the statistics equal the reference values", {
   value <- \(quantity) reference_value("A_hsic", quantity)
   test <- hsic_test(A, A_y, B = 1)
   expect_equal(unname(test$statistic), value("hsic_biased"), tolerance = 1e-9)
-  expect_equal(test$bandwidths$y^2, value("theta2_y"), tolerance = 1e-9)
+  expect_equal(test$kernel$y$bandwidth^2, value("theta2_y"), tolerance = 1e-9)
   unbiased <- hsic_test(A, A_y, B = 1, statistic = "unbiased")
   expect_equal(unname(unbiased$statistic), value("hsic_unbiased"),
                tolerance = 1e-9)
-  shrunk <- hsic_test(A, A_y, B = 1, estimator = "skmse", select = "loocv")
+  shrunk <- hsic_test(A, A_y, B = 1, estimator = "skmse")
   expect_equal(shrunk$alpha, value("scose_alpha"), tolerance = 1e-9)
   expect_equal(unname(shrunk$statistic), value("hsic_scose"), tolerance = 1e-9)
 })
@@ -34,12 +34,12 @@ test_that("each statistic equals its twin under permutations", {
   agree(test, \(p) hsic_R(K, L, p))
   agree(run(statistic = "unbiased"), \(p) hsic_unbiased_R(K, L, p))
   for (select in c("plugin", "loocv")) {
-    agree(run(estimator = "skmse", select = select),
+    agree(run(estimator = est_skmse(select = select)),
           \(p) scose_R(K, L, p, select))
   }
-  agree(run(estimator = "skmse", lambda = 3), \(p) hsic_R(K, L, p) / 16)
+  agree(run(estimator = est_skmse(3)), \(p) hsic_R(K, L, p) / 16)
   for (lambda in c(0.01, 1)) {
-    agree(run(estimator = "fkmse", lambda = lambda),
+    agree(run(estimator = est_fkmse(lambda)),
           \(p) fcose_R(K, L, p, lambda))
   }
   expect_equal(run(estimator = "skmse")$statistic,
@@ -93,7 +93,7 @@ test_that("statistics by factors equal their twins", {
   }
   agree(run(statistic = "unbiased"), \(p) hsic_unbiased_R(K[[1]], K[[2]], p))
   for (select in c("plugin", "loocv")) {
-    agree(run(estimator = "skmse", select = select),
+    agree(run(estimator = est_skmse(select = select)),
           \(p) scose_R(K[[1]], K[[2]], p, select))
   }
 })
@@ -117,7 +117,7 @@ test_that("low ranks are found, and only they", {
   expect_null(.Call(C_r_lowrank, native_source(kernel_rbf(1), x), 5L))
   # Equal points do not raise the rank.
   g <- gram(rep(c(1, 2, 5), 20), kernel_rbf(1))
-  expect_identical(nrow(.Call(C_r_lowrank, native_matrix(g$K), 60L)), 3L)
+  expect_identical(nrow(.Call(C_r_lowrank, native_source(NULL, g$K), 60L)), 3L)
 })
 
 test_that("with low ranks no n x n matrix is asked for", {
@@ -297,10 +297,10 @@ test_that("a factor is the gram of its indicator", {
                run(as_gram(delta_R(f)), statistic = "unbiased")[same],
                tolerance = 1e-11)
   expect_equal(run(f)$statistic[[1]],
-               hsic_R(gram_R(run(f)$kernels$x, x), delta_R(f)),
+               hsic_R(gram_R(run(f)$kernel$x, x), delta_R(f)),
                tolerance = 1e-11)
   three <- hsic_test(list(x, f, x[, 1]), B = 1)
-  K <- Map(gram_R, three$kernels[c(1, 3)], list(x, x[, 1, drop = FALSE]))
+  K <- Map(gram_R, three$kernel[c(1, 3)], list(x, x[, 1, drop = FALSE]))
   expect_equal(three$statistic[[1]], dhsic_R(c(K, list(delta_R(f)))),
                tolerance = 1e-11)
 })
@@ -329,12 +329,12 @@ test_that("marginalized kernels are wider, each by its own variable's noise", {
   for (estimator in c("mkme", "mmkme")) {
     test <- hsic_test(x, y, estimator = estimator, B = 5)
     K <- Map(\(x, kernel, noise) {
-      e <- marginal_noise(x, kernel, estimator)$noise
+      e <- find_noise(read_estimator(estimator), x, kernel)$noise
       expect_identical(noise, e)
       theta <- kernel$bandwidth
       prod(theta / sqrt(theta^2 + 2 * e)) *
         gram_R(kernel_rbf(sqrt(theta^2 + 2 * e)), x)
-    }, list(x, y), test$kernels, test$noise)
+    }, list(x, y), test$kernel, test$noise)
     expect_equal(test$statistic[[1]], hsic_R(K[[1]], K[[2]]), tolerance = 1e-10)
     unbiased <- hsic_test(x, y, estimator = estimator, statistic = "unbiased",
                           B = 5)
@@ -366,7 +366,7 @@ test_that("lambda of F-COSE does not look at the pairing", {
   }), tolerance = 1e-9)
   warned <- tryCatch(
     hsic_test(random_points(90, 2, 1), random_points(90, 2, 2), B = 5e5,
-              estimator = "fkmse", lambda = 1),
+              estimator = est_fkmse(1)),
     warning = identity
   )
   expect_s3_class(warned, "kernmean_warning")
@@ -431,15 +431,15 @@ test_that("formulas, lists and data frames name their variables", {
                    two$p.value)
   three <- hsic_test(~ Sepal.Length + Sepal.Width + Species, iris,
                      subset = Petal.Width > 0.3, B = 1, estimator = "kme")
-  expect_named(three$bandwidths, c("Sepal.Length", "Sepal.Width", "Species"))
+  expect_named(three$kernel, c("Sepal.Length", "Sepal.Width", "Species"))
   expect_equal(three$parameter[["n"]], sum(iris$Petal.Width > 0.3))
   frame <- hsic_test(iris[, 1:2], iris[, 3], B = 1)
   expect_identical(frame$data.name, "iris[, 1:2] and iris[, 3]")
   kernels <- list(kernel_rbf(1), NULL, kernel_laplace(2))
   each <- hsic_test(list(iris[, 1:2], iris$Species, iris[, 3]),
                     kernel_x = kernels, B = 1)
-  expect_identical(each$bandwidths, list("x[[1]]" = 1, "x[[2]]" = NULL,
-                                         "x[[3]]" = 2))
+  expect_identical(lapply(each$kernel, `[[`, "bandwidth"),
+                   list("x[[1]]" = 1, "x[[2]]" = NULL, "x[[3]]" = 2))
 })
 
 test_that("a test prints as htest and plots its null distribution", {
@@ -480,9 +480,9 @@ test_that("the p-value of shrunk statistics does not depend on their size", {
   p <- draw_columns(20, 39)
   K <- used_grams(hsic_test(x, y, B = 1), x, y)
   want <- over_columns(cbind(1:20, p), \(p) fcose_R(K[[1]], K[[2]], p, 1e5))
-  test <- hsic_test(x, y, estimator = "fkmse", lambda = 1e5, permutations = p)
+  test <- hsic_test(x, y, estimator = est_fkmse(1e5), permutations = p)
   expect_equal(test$p.value, (1 + sum(want[-1] >= want[1])) / 40)
-  of <- \(lambda) hsic_test(x, y, estimator = "skmse", lambda = lambda,
+  of <- \(lambda) hsic_test(x, y, estimator = est_skmse(lambda),
                            permutations = p)$p.value
   expect_equal(of(1e6), of(0))
 })
@@ -515,7 +515,8 @@ test_that("the summary shows what stands behind the test", {
   x <- seq(-1, 1, length.out = 20)
   set.seed(4)
   expect_snapshot({
-    summary(hsic_test(x, gl(2, 10), estimator = "skmse", B = 99))
+    summary(hsic_test(x, gl(2, 10), estimator = est_skmse(select = "plugin"),
+                      B = 99))
     summary(hsic_test(x, x^2, estimator = "mkme", B = 99))
     summary(hsic_test(x, x^2, null = "gamma"))
   })
@@ -545,14 +546,25 @@ test_that("wrong arguments are refused with what they must be", {
     hsic_test(list(x, y, f), null = "gamma"),
     hsic_test(list(x, y, f), permutations = diag(10)),
     hsic_test(list(x, y, y), kernel_x = kernel_energy()),
-    hsic_test(x, f, estimator = "mkme"), hsic_test(g, y, estimator = "mmkme"),
+    hsic_test(x, f, estimator = "mkme"), 
+    hsic_test(as_gram(g$K), y, estimator = "mmkme"),
     hsic_test(x, y, kernel_laplace(), estimator = "mkme"),
     hsic_test(x, y, estimator = "median"), hsic_test(x, y, null = "spectrum"),
     hsic_test(x, y, statistic = "U"), hsic_test(x, y, lambda = 1),
     hsic_test(x, y, select = "plugin"),
-    hsic_test(x, y, estimator = "skmse", select = "gcv"),
-    hsic_test(x, y, estimator = "skmse", lambda = -1),
-    hsic_test(x, y, estimator = "skmse", lambda = 1, select = "plugin"),
+    hsic_test(x, y, estimator = est_skmse(select = "gcv")),
+    hsic_test(x, y, estimator = est_skmse(lambda = -1)),
+    hsic_test(x, y, estimator = est_skmse(lambda = 1, select = "plugin")),
+    hsic_test(x, y, estimator = "skmse", lambda = 1),
+    hsic_test(x, y, estimator = "mkme", noise = 1),
+    hsic_test(x, y, estimator = est_mmkme(c(1, 2))),
+    hsic_test(x, y, estimator = est_skmse(target = kme(x))),
+    hsic_test(x, y, estimator = \(sample) 1),
+    hsic_test(list(x, y, f), estimator = \(sample) 1),
+    hsic_test(x, y, kernel_rbf(), kernel = kernel_rbf()),
+    hsic_test(x, y, kernel = "rbf"), plot(hsic_test(x, y, B = 9), "witness"),
+    plot(hsic_test(x, y, B = 9), brakes = 9),
+    summary(hsic_test(x, y, B = 9), 1),
     hsic_test(x, y, estimator = "skmse", statistic = "unbiased"),
     hsic_test(x, y, estimator = "mkme", null = "gamma"),
     hsic_test(x, y, statistic = "unbiased", null = "gamma"),

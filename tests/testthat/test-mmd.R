@@ -19,21 +19,21 @@ test_that("the statistics are the reference values", {
   statistic <- \(...) unname(mmd_test(A, B, B = 1, ...)$statistic)
   theta2 <- value("theta2_median_pooled")
   expect_equal(statistic(), value("mmd2_biased"), tolerance = 1e-9)
-  expect_equal(statistic(statistic = "U"), value("mmd2_unbiased"),
+  expect_equal(statistic(statistic = "unbiased"), value("mmd2_unbiased"),
                tolerance = 1e-9)
   expect_equal(statistic(estimator = "skmse"), value("mmd2_skmse"),
                tolerance = 1e-9)
   expect_equal(
-    statistic(estimator = "mmkme", statistic = "U",
-              noise = theta2 * c(0.05, 0.2, 0.8)),
+    statistic(estimator = est_mmkme(theta2 * c(0.05, 0.2, 0.8)),
+              statistic = "unbiased"),
     value("mmd2_unbiased_marginal_e"), tolerance = 1e-9
   )
   few <- mmd_test(A[1:4, ], B[1:4, ], kernel_rbf(sqrt(theta2)),
-                  statistic = "U", permutations = "all")
+                  statistic = "unbiased", permutations = "all")
   expect_equal(few$p.value, value("mmd_enumeration_p_rows_1to4_of_each"),
                tolerance = 1e-12)
   k <- gram_R(kernel_rbf(sqrt(theta2)), rbind(A, B))
-  moments <- v_moments(rowSums(k), diag(k), c(25, 20), sum(k^2))
+  moments <- biased_moments(rowSums(k), diag(k), c(25, 20), sum(k^2))
   expect_equal(unname(moments), c(value("v_permutation_mean"),
                                   value("v_permutation_second_moment")),
                tolerance = 1e-9)
@@ -41,7 +41,7 @@ test_that("the statistics are the reference values", {
 
 test_that("replicates are the twin's for the same seed, at every level", {
   orders <- cbind(seq_len(22), draw_after(1, 22, 50))
-  for (statistic in c("V", "U")) {
+  for (statistic in c("biased", "unbiased")) {
     want <- apply(orders, 2, \(o) mmd_R(K, o, 13, statistic))
     for (level in isa_levels()) {
       set.seed(1)
@@ -96,9 +96,11 @@ test_that("any number of threads gives the same bits", {
     with_threads(threads, mmd_test(big[1:300, ], big[301:700, ], ..., B = 99))
   }
   fields <- c("statistic", "replicates", "p.value")
-  for (kernel in list(rbf, kernel_energy(), kernel_rbf("fuse"))) {
+  for (kernel in list(rbf, kernel_energy())) {
     expect_identical(run(1, kernel)[fields], run(2, kernel)[fields])
   }
+  expect_identical(run(1, bandwidths = "fuse")[fields],
+                   run(2, bandwidths = "fuse")[fields])
   expect_identical(run(1, bins = 20)[fields], run(2, bins = 20)[fields])
 })
 
@@ -120,7 +122,7 @@ test_that("shrinkage estimators are the twin's", {
       skmse_distance_R(K, o[1:13], o[14:22], select)
     })
     set.seed(2)
-    got <- mmd_test(x, y, rbf, "skmse", select = select, B = 20)
+    got <- mmd_test(x, y, rbf, est_skmse(select = select), B = 20)
     expect_equal(unname(c(got$statistic, got$replicates)), want,
                  tolerance = 1e-12)
   }
@@ -131,9 +133,9 @@ test_that("shrinkage estimators are the twin's", {
   expect_equal(got$lambda, lambda)
   expect_equal(unname(c(got$statistic, got$replicates)), want,
                tolerance = 1e-9)
-  expect_equal(mmd_test(x, y, rbf, "fkmse", lambda = 0, B = 1)$statistic,
+  expect_equal(mmd_test(x, y, rbf, est_fkmse(lambda = 0), B = 1)$statistic,
                mmd_test(x, y, rbf, B = 1)$statistic, tolerance = 1e-12)
-  expect_equal(unname(mmd_test(x, y, rbf, "fkmse", lambda = Inf, B = 1)$
+  expect_equal(unname(mmd_test(x, y, rbf, est_fkmse(lambda = Inf), B = 1)$
                         statistic), 0)
 })
 
@@ -156,16 +158,17 @@ test_that("three samples are the sum over their pairs", {
   order <- order(group)
   sizes <- c(9, 7, 6)
   v <- \(K, i, j) mmd_R(K, c(i, j), length(i))
-  u <- \(K, i, j) mmd_R(K, c(i, j), length(i), "U")
+  u <- \(K, i, j) mmd_R(K, c(i, j), length(i), "unbiased")
   s <- \(K, i, j) skmse_distance_R(K, i, j, "loocv")
   f <- \(K, i, j) fkmse_distance_R(K, i, j, 0.1)
   statistic <- \(...) unname(mmd_test(pooled ~ group, kernel = rbf, B = 1,
                                       ...)$statistic)
   expect_equal(unname(test$statistic), mmd_groups_R(K, order, sizes, v))
-  expect_equal(statistic(statistic = "U"), mmd_groups_R(K, order, sizes, u))
+  expect_equal(statistic(statistic = "unbiased"),
+               mmd_groups_R(K, order, sizes, u))
   expect_equal(statistic(estimator = "skmse"),
                mmd_groups_R(K, order, sizes, s))
-  expect_equal(statistic(estimator = "fkmse", lambda = 0.1),
+  expect_equal(statistic(estimator = est_fkmse(0.1)),
                mmd_groups_R(K, order, sizes, f))
   # Also the spread of the means about their mean.
   z <- outer(group[order], levels(group), "==")
@@ -194,7 +197,7 @@ test_that("formula, gram and two samples are one test", {
   expect_equal(run(as_gram(K[mixed, mixed]), group[mixed]), want)
   expect_equal(run(x, y, kernel_function(\(a, b) gram_R(rbf, a, b))), want)
   expect_equal(run(as.data.frame(x), as.data.frame(y), rbf), want)
-  fixed <- \(...) mmd_test(..., estimator = "fkmse", lambda = 0.1,
+  fixed <- \(...) mmd_test(..., estimator = est_fkmse(0.1),
                            B = 1)$statistic
   expect_equal(fixed(as_gram(K), group), fixed(x, y, rbf))
   many <- check_blocks(rep(11:1, 2), 22)
@@ -270,7 +273,7 @@ test_that("columns are matched by name, and none is dropped", {
   expect_equal(mmd_test(d["V1"], e["V2"], rbf, B = 1)$statistic,
                mmd_test(x[, 1], y[, 2], rbf, B = 1)$statistic)
   rest <- mmd_test(. ~ Species, iris, kernel = rbf, B = 1)
-  expect_equal(ncol(rest$x), 4)
+  expect_equal(ncol(rest$sample$x), 4)
 })
 
 test_that("blocks keep their numbers of points of each sample", {
@@ -299,7 +302,7 @@ test_that("bins of one point are points, larger bins stay together", {
   expect_equal(bins$statistic, points$statistic, tolerance = 1e-12)
   expect_lt(abs(mean(bins$replicates) / mean(points$replicates) - 1), 0.1)
   # 13 and 9 points in bins of 3: 4 and 3 bins, one point left over; 35 ways.
-  for (statistic in c("V", "U")) {
+  for (statistic in c("biased", "unbiased")) {
     set.seed(9)
     few <- mmd_test(x, y, rbf, bins = 3, B = 300, statistic = statistic)
     expect_lte(length(unique(signif(few$replicates, 9))), choose(7, 4))
@@ -308,9 +311,9 @@ test_that("bins of one point are points, larger bins stay together", {
                  tolerance = 1e-12)
   }
   set.seed(2)
-  fused <- mmd_test(x, y, kernel_rbf("fuse"), bins = 3, B = 20)
+  fused <- mmd_test(x, y, bandwidths = "fuse", bins = 3, B = 20)
   expect_equal(fused$statistic,
-               mmd_test(x, y, kernel_rbf("fuse"), B = 1)$statistic)
+               mmd_test(x, y, bandwidths = "fuse", B = 1)$statistic)
   set.seed(2)
   shrunk <- mmd_test(x, y, rbf, "skmse", bins = 3, B = 20)
   expect_equal(shrunk$statistic,
@@ -343,7 +346,7 @@ test_that("a linear kernel does not see the origin", {
                  tolerance = 1e-6)
   }
   expect_equal(run(1e6)$unbiased, run(0)$unbiased, tolerance = 1e-6)
-  expect_identical(run(1e6)$x, rbind(x, y) + 1e6)
+  expect_identical(run(1e6)$sample$x, rbind(x, y) + 1e6)
 })
 
 test_that("a variance that is rounding is not a null distribution", {
@@ -361,13 +364,13 @@ test_that("many bandwidths are one statistic, that of the twin", {
   orders <- cbind(seq_len(22), draw_after(6, 22, 30))
   want <- apply(orders, 2, \(o) fuse_R(pooled, o, 13))
   set.seed(6)
-  got <- mmd_test(x, y, kernel_rbf("fuse"), B = 30)
+  got <- mmd_test(x, y, bandwidths = "fuse", B = 30)
   expect_equal(unname(c(got$statistic, got$replicates)), want,
                tolerance = 1e-10)
   expect_length(got$kernel$bandwidth, 10)
   large <- rbind(random_points(1100, 2), random_points(1000, 2))
   set.seed(6)
-  expect_gt(mmd_test(large[1:1100, ], large[-(1:1100), ], kernel_rbf("fuse"),
+  expect_gt(mmd_test(large[1:1100, ], large[-(1:1100), ], bandwidths = "fuse",
                      B = 19)$p.value, 0)
 })
 
@@ -378,12 +381,12 @@ test_that("mean and deviation over all permutations are exact", {
   all <- \(statistic) apply(sets, 2, \(s) {
     mmd_R(k, c(s, setdiff(1:9, s)), 5, statistic)
   })
-  v <- all("V")
-  expect_equal(unname(v_moments(rowSums(k), diag(k), c(5, 4), sum(k^2))),
+  v <- all("biased")
+  expect_equal(unname(biased_moments(rowSums(k), diag(k), c(5, 4), sum(k^2))),
                c(mean(v), mean(v^2)), tolerance = 1e-12)
-  u <- all("U")
+  u <- all("unbiased")
   expect_lt(abs(mean(u)), 1e-15)
-  expect_equal(u_deviation(rowSums(k), diag(k), c(5, 4), sum(k^2)),
+  expect_equal(unbiased_deviation(rowSums(k), diag(k), c(5, 4), sum(k^2)),
                sqrt(mean(u^2)), tolerance = 1e-12)
   test <- mmd_test(as_gram(k), rep(1:2, c(5, 4)), null = "gamma")
   law <- test$gamma
@@ -403,7 +406,7 @@ test_that("the spectrum null has the moments of its weighted sum", {
   expect_lt(abs(mean(test$replicates) - sum(gamma)),
             5 * sqrt(2 * sum(gamma^2) / 20000))
   set.seed(1)
-  u <- mmd_test(x, y, rbf, null = "spectrum", statistic = "U", B = 20000)
+  u <- mmd_test(x, y, rbf, null = "spectrum", statistic = "unbiased", B = 20000)
   expect_lt(abs(mean(u$replicates)), 5 * sqrt(2 * sum(gamma^2) / 20000))
   set.seed(1)
   three <- mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), kernel = rbf,
@@ -421,7 +424,7 @@ test_that("constant data give the statistic 0 and p = 1", {
   }
   expect_equal(mmd_test(same, same, null = "gamma")$p.value, 1)
   expect_equal(mmd_test(same, same, null = "spectrum", B = 9)$p.value, 1)
-  expect_equal(mmd_test(same, same, kernel_rbf("fuse"), B = 9)$p.value, 1)
+  expect_equal(mmd_test(same, same, bandwidths = "fuse", B = 9)$p.value, 1)
   expect_equal(mmd_test(same, same, kernel_energy(), B = 9)$p.value, 1)
 })
 
@@ -435,10 +438,11 @@ test_that("ties are ties: equal samples are never significant", {
 test_that("permutation p-values keep their level", {
   skip_on_cran()
   variants <- list(
-    kme = list(), u = list(statistic = "U"), mkme = list(estimator = "mkme"),
+    kme = list(), u = list(statistic = "unbiased"),
+    mkme = list(estimator = "mkme"),
     skmse = list(estimator = "skmse"), bins = list(bins = 5),
-    fkmse = list(estimator = "fkmse", select = "gcv"),
-    fuse = list(kernel = kernel_rbf("fuse")),
+    fkmse = list(estimator = est_fkmse(select = "gcv")),
+    fuse = list(bandwidths = "fuse"),
     energy = list(kernel = kernel_energy())
   )
   for (name in names(variants)) {
@@ -474,14 +478,14 @@ test_that("other packages agree", {
 test_that("maotai gives the same p-value for the same seed", {
   skip_if_not_installed("maotai")
   mmd2test <- getExportedValue("maotai", "mmd2test")
-  for (statistic in c("V", "U")) {
+  for (statistic in c("biased", "unbiased")) {
     for (seed in 1:5) {
       set.seed(seed)
       got <- mmd_test(x[1:7, ], y - 0.4, rbf, statistic = statistic, B = 99)
       set.seed(seed)
       want <- mmd2test(
         gram_R(rbf, rbind(x[1:7, ], y - 0.4)), rep(1:2, c(7, 9)),
-        method = if (statistic == "V") "b" else "u", mc.iter = 99
+        method = if (statistic == "biased") "b" else "u", mc.iter = 99
       )
       expect_equal(got$p.value, want$p.value)
       expect_equal(unname(got$statistic), unname(want$statistic))
@@ -538,7 +542,8 @@ test_that("printing shows the test, summary what stands behind it", {
     print(mmd_test(x, y, rbf, null = "gamma"))
   })
   expect_equal(
-    test$unbiased[["statistic"]], mmd_R(K, 1:22, 13, "U"), tolerance = 1e-12
+    test$unbiased[["statistic"]], mmd_R(K, 1:22, 13, "unbiased"),
+    tolerance = 1e-12
   )
 })
 
@@ -552,13 +557,24 @@ test_that("bad input is answered", {
     mmd_test(x, y, rbf, "kmee"), mmd_test(x, y, null = "normal"),
     mmd_test(x, y, statistic = "W"), mmd_test(x, y, lambda = 1),
     mmd_test(x, y, noise = 1), mmd_test(x, y, typo = 1),
-    mmd_test(x, y, estimator = "skmse", statistic = "U"),
+    mmd_test(x, y, estimator = "skmse", statistic = "unbiased"),
     mmd_test(x, y, kernel_laplace(), "mkme"),
     mmd_test(x, y, kernel_energy(), "skmse"),
-    mmd_test(x, y, kernel_rbf("fuse"), statistic = "V"),
-    mmd_test(x, y, kernel_rbf("fuse"), "skmse"), kme(x, kernel_rbf("fuse")),
+    mmd_test(x, y, bandwidths = "fuse", statistic = "biased"),
+    mmd_test(x, y, estimator = "skmse", bandwidths = "fuse"),
+    mmd_test(x, y, kernel_laplace(), bandwidths = "fuse"),
+    mmd_test(x, y, kernel_rbf(1), bandwidths = c(1, 2)),
+    mmd_test(x, y, bandwidths = "fuse", null = "spectrum"),
+    mmd_test(x, y, bandwidths = 1), mmd_test(x, y, bandwidths = c(1, -1)),
+    mmd_test(x, y, bandwidths = "many"),
+    mmd_test(g, rep(1:2, 11), bandwidths = "fuse"),
+    mmd_test(x, y, estimator = est_skmse(target = kme(x, rbf))),
+    mmd_test(x, y, rbf, "skmse", lambda = 1), mmd_test(x, y, "skmse"),
+    mmd_test(x, y, estimator = \(sample) 1),
+    mmd_test(x, y, estimator = est_function(\(sample) 1), statistic = "unb"),
+    mmd_test(x, y, estimator = est_mmkme(c(1, 2, 3))),
     mmd_test(x, y, estimator = "skmse", null = "gamma"),
-    mmd_test(x, y, null = "gamma", statistic = "U"),
+    mmd_test(x, y, null = "gamma", statistic = "unbiased"),
     mmd_test(x, y, null = "spectrum", blocks = rep(1, 22)),
     mmd_test(x, y, permutations = 1:22), mmd_test(x, y, permutations = "some"),
     mmd_test(x, y, permutations = matrix(1, 22, 2)),
@@ -579,7 +595,8 @@ test_that("bad input is answered", {
     mmd_test(Species ~ Species, iris), mmd_test(Sepal.Width ~ 1, iris),
     mmd_test(pooled ~ c(1, rep(2, 21))),
     mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), null = "gamma"),
-    mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), kernel = kernel_rbf("fuse")),
+    mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), bandwidths = "fuse"),
+    summary(mmd_test(x, y, B = 9), 1), plot(mmd_test(x, y, B = 9), brakes = 2),
     plot(mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), B = 9), "witness")
   ))
   expect_snapshot(writeLines(lines))
@@ -591,8 +608,8 @@ test_that("an F-KMSE test of many flops warns", {
     tryCatch({
       on.exit(setTimeLimit())
       setTimeLimit(elapsed = 2, transient = TRUE)
-      mmd_test(random_points(500, 1), random_points(500, 1, 3), rbf, "fkmse",
-               lambda = 1, B = 2000)
+      mmd_test(random_points(500, 1), random_points(500, 1, 3), rbf,
+               est_fkmse(1), B = 2000)
     }, error = identity),
     "flops", class = "kernmean_warning"
   )

@@ -270,6 +270,79 @@ test_that("F-COSE without shrinkage is KPCA, and its values may be negative", {
   expect_equal(sum(fit$values), fit$total, tolerance = 1e-8)
 })
 
+test_that("the values of kme_pca(), kme_cov() and prcomp() have one scale", {
+  x <- as.matrix(iris[, 1:4])
+  p <- stats::prcomp(x)
+  fit <- kme_pca(x, kernel_linear())
+  operator <- kme_cov(x, kernel = kernel_linear())
+  expect_equal(fit$values, p$sdev^2 * 149 / 150, tolerance = 1e-8)
+  expect_equal(fit$values, operator$values, tolerance = 1e-10)
+  x <- random_points(30, 2)
+  for (center in estimators) {
+    for (covariance in estimators) {
+      fit <- kme_pca(x, rbf, 6, center = center, covariance = covariance)
+      operator <- kme_cov(x, kernel = rbf, estimator = covariance,
+                          center = center)
+      expect_equal(fit$values, operator$values[1:6], tolerance = 1e-9)
+      expect_equal(fit$total, operator$trace, tolerance = 1e-9)
+    }
+  }
+})
+
+test_that("estimators may be names, other names and objects", {
+  x <- random_points(20, 2)
+  want <- kme_pca(x, rbf, 3, center = "skmse", covariance = "skmse")
+  for (name in c("rkmse", "R-KMSE", "S-KMSE")) {
+    fit <- kme_pca(x, rbf, 3, center = name, covariance = name)
+    expect_identical(fit[names(fit) != "arguments"],
+                     want[names(want) != "arguments"])
+  }
+  towards <- est_skmse(target = kme(x + 1, rbf))
+  fit <- kme_pca(x, ncomp = 3, center = towards, covariance = est_skmse())
+  expect_identical(fit$kernel, rbf)
+  expect_identical(fit$center, towards)
+  expect_equal(fit$values, kme_pca(
+    x, ncomp = 3, center = kme(x, estimator = towards), covariance = "skmse"
+  )$values, tolerance = 1e-13)
+})
+
+test_that("functions of a sample centre and weight as their weights do", {
+  x <- random_points(25, 2)
+  z <- random_points(6, 2)
+  kernel <- kernel_poly(2)
+  own <- function(sample) {
+    at <- rowMeans(as.matrix(sample))^2
+    at / sum(at)
+  }
+  f <- features_R(x)
+  b <- rowMeans(tcrossprod(f))^2
+  mu <- drop(crossprod(f, b / sum(b)))
+  centred <- f - rep(mu, each = 25)
+  beta <- rowMeans(tcrossprod(centred)^2)^2
+  beta <- beta / sum(beta)
+  e <- eigen(crossprod(centred, beta * centred), symmetric = TRUE)
+  for (points in list(x, gram(x, kernel))) {
+    given <- if (is.matrix(points)) kernel
+    fit <- do.call(kme_pca, c(list(points, center = own, covariance = own),
+                              kernel = list(given)[!is.null(given)]))
+    expect_equal(fit$shrinkage$weights, beta, tolerance = 1e-10)
+    expect_equal(fit$values, e$values[seq_along(fit$values)], tolerance = 1e-9)
+    expect_equal(fit$total, sum(e$values), tolerance = 1e-10)
+    scores <- (features_R(z) - rep(mu, each = 6)) %*% e$vectors
+    expect_lte(up_to_sign(predict(fit, z)[, 1:3], scores[, 1:3]), 1e-7)
+  }
+  named <- est_function(own, "mine")
+  again <- update(fit, center = named, covariance = named)
+  expect_identical(again$values, fit$values)
+  expect_output(print(again), "covariance operator by mine")
+  # The average by a function is the average.
+  plain <- kme_pca(x, rbf, 3)
+  mean <- \(sample) rep(1 / sample$n, sample$n)
+  fit <- kme_pca(x, rbf, 3, center = mean, covariance = mean)
+  expect_equal(fit$scores, plain$scores, tolerance = 1e-9)
+  expect_equal(fit$values, plain$values, tolerance = 1e-12)
+})
+
 test_that("few components are the first of all", {
   x <- random_points(60, 3)
   all <- kme_pca(x, rbf)
@@ -496,7 +569,7 @@ test_that("bad input is refused", {
     plot(fit, comps = 4), plot(fit, comps = c(1, 1)), plot(fit, comps = 1:3),
     plot(fit, comps = factor(1:8)), plot(fit, groups = 1:7),
     plot(fit, groups = c(NA, 1:7)), plot(fit, 1:2), plot(fit, "lines"),
-    plot(fit, "scores", type = "scores"), plot(fit, group = 1:8),
+    plot(fit, "scores", type = "scores"),
     plot(fit, "spectrum", groups = 1:8), plot(fit, "spectrum", comps = 1),
     summary(fit, 3), screeplot(fit, 4), screeplot(fit, type = "pie")
   ))

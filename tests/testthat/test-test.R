@@ -1,0 +1,338 @@
+# What the tests share: their fields, estimators of the user's, update().
+
+x <- random_points(9, 2, 1)
+y <- random_points(7, 2, 2) + 0.7
+pooled <- rbind(x, y)
+group <- rep(c("a", "b"), c(9, 7))
+rbf <- kernel_rbf(1.3)
+K <- gram_R(rbf, pooled)
+
+# Points count by how near they are to the others.
+near <- function(sample) {
+  at <- rowMeans(as.matrix(sample))
+  at / sum(at)
+}
+near_R <- function(K) rowMeans(K) / sum(rowMeans(K))
+
+# Weights of an operator, whose matrix has row sums of any sign.
+near_sum <- function(sample) {
+  m <- as.matrix(sample)
+  exp(rowSums(m)) / sample$n
+}
+near_sum_R <- function(M) {
+  beta <- exp(rowSums(M)) / nrow(M)
+  drop(beta %*% M %*% beta)
+}
+
+# Columns of permutations as random ones are drawn after a seed.
+draw_after <- function(seed, n, B) {
+  set.seed(seed)
+  draw_columns(n, B)
+}
+
+# The same results, whatever was asked for.
+expect_same_test <- function(got, want) {
+  fields <- c("statistic", "parameter", "p.value", "replicates", "kernel",
+              "data.name", "type", "null")
+  expect_equal(unclass(got)[fields], unclass(want)[fields], tolerance = 1e-12)
+}
+
+seeded <- function(code, seed = 5) {
+  set.seed(seed)
+  code
+}
+
+test_that("all tests have the same fields in the same order", {
+  want <- names(mmd_test(x, y, B = 9))
+  expect_identical(want[1:7], c("statistic", "parameter", "p.value", "estimate",
+                                "alternative", "method", "data.name"))
+  for (test in list(
+    mmd_test(x, y, null = "gamma"), mmd_test(x, y, bandwidths = "fuse", B = 9),
+    mmd_test(as_gram(K), group, estimator = "fkmse", B = 9),
+    mmd_test(pooled ~ rep(1:4, 4), estimator = "skmse", B = 9),
+    hsic_test(x, x, B = 9), hsic_test(x, x, null = "gamma"),
+    hsic_test(list(x, x[, 1], gl(3, 3)), estimator = "kme", B = 9),
+    hsic_test(x, gl(3, 3), estimator = "skmse", B = 9)
+  )) {
+    expect_identical(names(test), want)
+    expect_output(print(test), "p-value")
+    expect_output(print(summary(test)), "p-value")
+  }
+})
+
+test_that("labellings of single points are all permutations", {
+  orders <- all_labellings(rep(1L, 5))
+  expect_identical(dim(orders), c(5L, 120L))
+  expect_identical(orders[, 1], 1:5)
+  expect_false(anyDuplicated(t(orders)) > 0)
+  within <- all_labellings(rep(1L, 6), c(1, 1, 1, 2, 2, 2))
+  expect_identical(ncol(within), 36L)
+  expect_true(all(within[1:3, ] <= 3))
+  blocks <- hsic_test(x[1:6, ], y[1:6, ], permutations = "all",
+                      blocks = rep(1:2, each = 3))
+  given <- hsic_test(x[1:6, ], y[1:6, ], permutations = within)
+  expect_equal(blocks$p.value, given$p.value)
+})
+
+test_that("a two-sample test takes an estimator of one's own", {
+  distance <- \(order) {
+    i <- order[1:9]
+    j <- order[10:16]
+    a <- near_R(K[i, i])
+    b <- near_R(K[j, j])
+    sum(a * (K[i, i] %*% a)) + sum(b * (K[j, j] %*% b)) -
+      2 * sum(a * (K[i, j] %*% b))
+  }
+  orders <- cbind(1:16, draw_after(1, 16, 30))
+  want <- apply(orders, 2, distance)
+  for (estimator in list(near, est_function(near, "near"))) {
+    got <- seeded(mmd_test(x, y, rbf, estimator, B = 30), 1)
+    # 2e-16 seen
+    expect_equal(unname(c(got$statistic, got$replicates)), want,
+                 tolerance = 1e-12)
+    expect_equal(got$p.value, mean(want >= want[1] - 1e-12))
+  }
+  expect_match(got$method, "near")
+  expect_equal(seeded(mmd_test(as_gram(K), group, estimator = near, B = 30),
+                      1)$replicates, got$replicates)
+  # Points are at hand, too.
+  by_points <- \(sample) near_R(gram_R(sample$kernel, sample$x))
+  expect_equal(seeded(mmd_test(x, y, rbf, by_points, B = 30), 1)$replicates,
+               got$replicates)
+})
+
+test_that("an estimator of one's own is exact over all labellings", {
+  few <- c(1:4, 10:12)
+  k <- K[few, few]
+  test <- mmd_test(x[1:4, ], y[1:3, ], rbf, near, permutations = "all")
+  want <- apply(utils::combn(7, 4), 2, \(i) {
+    j <- setdiff(1:7, i)
+    w <- c(near_R(k[i, i]), -near_R(k[j, j]))
+    sum(w * (k[c(i, j), c(i, j)] %*% w))
+  })
+  expect_equal(sort(test$replicates), sort(want), tolerance = 1e-12)
+  expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
+  L <- gram_R(rbf, x[5:9, ])
+  k <- gram_R(rbf, x[1:5, ] + 1)
+  test <- hsic_test(x[1:5, ] + 1, x[5:9, ], kernel = rbf, estimator = near_sum,
+                    permutations = "all")
+  want <- apply(all_labellings(rep(1L, 5)), 2, \(p) {
+    near_sum_R(centre_R(k) * centre_R(L)[p, p])
+  })
+  expect_equal(test$replicates, want, tolerance = 1e-12)
+  expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
+})
+
+test_that("an independence test takes an estimator of one's own", {
+  u <- random_points(14, 2, 3)
+  v <- random_points(14, 1, 4) + u[, 1]
+  k <- centre_R(gram_R(rbf, u))
+  l <- centre_R(gram_R(rbf, v))
+  orders <- cbind(1:14, draw_after(2, 14, 30))
+  want <- apply(orders, 2, \(p) near_sum_R(k * l[p, p]))
+  test <- seeded(hsic_test(u, v, kernel = rbf, estimator = near_sum, B = 30), 2)
+  expect_equal(unname(c(test$statistic, test$replicates)), want,
+               tolerance = 1e-12)
+  expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
+  expect_identical(
+    unname(hsic_test(rep(1, 14), v, estimator = near, B = 9)$statistic), 0
+  )
+})
+
+test_that("estimators of one's own are the built-in ones where they agree", {
+  share <- \(alpha) {
+    force(alpha)
+    est_function(\(sample) rep((1 - alpha) / sample$n, sample$n))
+  }
+  for (alpha in c(0, 0.3)) {
+    lambda <- alpha / (1 - alpha)
+    groups <- rep(1:3, c(6, 5, 5))
+    run <- \(estimator) seeded(mmd_test(pooled ~ groups, kernel = rbf, B = 20,
+                                        estimator = estimator))
+    fields <- c("statistic", "replicates", "p.value", "pairs")
+    expect_equal(run(share(alpha))[fields], run(est_skmse(lambda))[fields])
+    run <- \(estimator) seeded(hsic_test(x, x[, 2]^2, estimator = estimator,
+                                         B = 20))
+    expect_equal(run(share(alpha))[fields], run(est_skmse(lambda))[fields])
+  }
+  expect_equal(run(share(0))[fields], run("kme")[fields])
+  expect_warning(
+    tryCatch({
+      on.exit(setTimeLimit())
+      setTimeLimit(elapsed = 2, transient = TRUE)
+      mmd_test(random_points(500, 1), random_points(500, 1, 3), rbf, near,
+               B = 2000)
+    }, error = identity),
+    "flops", class = "kernmean_warning"
+  )
+  setTimeLimit()
+})
+
+test_that("noise may be given to an independence test", {
+  u <- random_points(15, 2, 1)
+  v <- random_points(15, 3, 2) + u[, 1]
+  wide <- \(z, kernel, e) {
+    theta <- kernel$bandwidth
+    prod(theta / sqrt(theta^2 + 2 * e)) *
+      gram_R(kernel_rbf(sqrt(theta^2 + 2 * e)), z)
+  }
+  test <- hsic_test(u, v, estimator = est_mkme(noise = 0.1), B = 9)
+  expect_identical(test$noise, list(x = c(0.1, 0.1), y = c(0.1, 0.1, 0.1)))
+  expect_equal(test$statistic[[1]], hsic_R(
+    wide(u, test$kernel$x, rep(0.1, 2)), wide(v, test$kernel$y, rep(0.1, 3))
+  ), tolerance = 1e-10)
+  e <- c(0.1, 0.4)
+  both <- hsic_test(u, v[, 1:2], estimator = est_mmkme(noise = e), B = 9)
+  expect_equal(both$statistic[[1]], hsic_R(
+    wide(u, both$kernel$x, e), wide(v[, 1:2], both$kernel$y, e)
+  ), tolerance = 1e-10)
+  three <- hsic_test(list(u, v[, 1:2], u), estimator = est_mmkme(noise = e),
+                     B = 9)
+  expect_length(three$noise, 3)
+  expect_error(hsic_test(u, v, estimator = est_mmkme(noise = e)),
+               "each column of 'y'", class = "kernmean_error_input")
+  # A gram knows its points.
+  known <- hsic_test(gram(u), v, estimator = est_mkme(0.1), B = 9)
+  expect_equal(known$statistic, test$statistic, tolerance = 1e-10)
+})
+
+test_that("bandwidths of one's own are combined in the same way", {
+  theta <- c(0.5, 1, 3)
+  fuse <- \(order) {
+    z <- vapply(theta, \(t) {
+      k <- gram_R(kernel_rbf(t), pooled)
+      sigma <- sqrt(mean(k[row(k) != col(k)]^2))
+      sqrt(7 * 6) * mmd_R(k, order, 9, "unbiased") / sigma
+    }, numeric(1))
+    log(mean(exp(z)))
+  }
+  want <- apply(cbind(1:16, draw_after(3, 16, 20)), 2, fuse)
+  test <- seeded(mmd_test(x, y, bandwidths = theta, B = 20), 3)
+  expect_equal(unname(c(test$statistic, test$replicates)), want,
+               tolerance = 1e-10)
+  expect_identical(test$kernel$bandwidth, theta)
+  expect_identical(test$type, "unbiased")
+  named <- seeded(mmd_test(x, y, kernel_rbf(), bandwidths = theta, B = 20), 3)
+  expect_identical(named$replicates, test$replicates)
+})
+
+test_that("one kernel is that of every variable without its own", {
+  run <- \(...) seeded(hsic_test(..., B = 19))
+  kernel <- kernel_laplace(2)
+  expect_identical(run(x, x[, 1], kernel = kernel)$replicates,
+                   run(x, x[, 1], kernel, kernel)$replicates)
+  expect_identical(run(x, gl(3, 3), kernel = kernel)$replicates,
+                   run(x, gl(3, 3), kernel)$replicates)
+  expect_identical(run(gram(x), x[, 1], kernel = kernel)$replicates,
+                   run(gram(x), x[, 1], kernel_y = kernel)$replicates)
+  three <- list(x, gl(3, 3), x[, 2])
+  expect_identical(run(three, kernel = kernel)$replicates,
+                   run(three, kernel_x = kernel)$replicates)
+  d <- data.frame(a = x[, 1], b = x[, 2])
+  expect_identical(run(~ a + b, d, kernel = kernel)$replicates,
+                   run(d$a, d$b, kernel, kernel)$replicates)
+})
+
+test_that("update() of a two-sample test is a new call", {
+  test <- mmd_test(x, y, B = 20)
+  expect_same_test(seeded(update(test)), seeded(mmd_test(x, y, B = 20)))
+  expect_same_test(seeded(update(test, B = 30, statistic = "unbiased")),
+                   seeded(mmd_test(x, y, B = 30, statistic = "unbiased")))
+  expect_same_test(
+    seeded(update(test, kernel = kernel_energy())),
+    seeded(mmd_test(x, y, kernel_energy(), B = 20))
+  )
+  expect_same_test(seeded(update(test, estimator = est_fkmse(0.1))),
+                   seeded(mmd_test(x, y, estimator = est_fkmse(0.1), B = 20)))
+  expect_same_test(seeded(update(test, y = x)),
+                   seeded(mmd_test(x, x, B = 20)))
+  fused <- update(test, bandwidths = "fuse")
+  expect_same_test(seeded(update(fused)),
+                   seeded(mmd_test(x, y, bandwidths = "fuse", B = 20)))
+  # A kernel takes the place of bandwidths, and they of it.
+  expect_identical(names(update(fused, kernel = rbf,
+                                statistic = NULL)$statistic), "MMD^2")
+  own <- mmd_test(x, y, kernel_function(\(a, b) gram_R(rbf, a, b)), B = 20)
+  expect_equal(seeded(update(own))$replicates,
+               seeded(mmd_test(x, y, rbf, B = 20))$replicates)
+  expect_equal(seeded(update(own, kernel = rbf))$replicates,
+               seeded(mmd_test(x, y, rbf, B = 20))$replicates)
+})
+
+test_that("update() keeps groups, blocks and permutations", {
+  d <- data.frame(a = pooled[, 1], b = pooled[, 2], g = group,
+                  id = rep(1:8, 2))[c(16:1), ]
+  two <- \(...) seeded(mmd_test(cbind(a, b) ~ g, d, B = 20, ...))
+  blocked <- two(blocks = d$id)
+  expect_same_test(seeded(update(blocked)), blocked)
+  expect_same_test(seeded(update(blocked, estimator = "skmse")),
+                   two(blocks = d$id, estimator = "skmse"))
+  free <- two()
+  expect_same_test(seeded(update(free, blocks = d$id)), blocked)
+  orders <- draw_after(8, 16, 20)
+  given <- mmd_test(cbind(a, b) ~ g, d, permutations = orders)
+  expect_same_test(update(given), given)
+  expect_same_test(update(free, permutations = orders), given)
+  g <- gram(pooled[16:1, ], rbf)
+  of_gram <- mmd_test(g, rev(group), permutations = orders)
+  expect_same_test(update(of_gram), of_gram)
+  expect_equal(update(of_gram, kernel = kernel_rbf(2))$replicates,
+               update(given, kernel = kernel_rbf(2))$replicates)
+  paired <- mmd_test(extra ~ group, sleep, blocks = ID, permutations = "all")
+  expect_same_test(update(paired, kernel = kernel_rbf()), paired)
+})
+
+test_that("update() of an independence test is a new call", {
+  u <- random_points(20, 2, 1)
+  v <- random_points(20, 1, 2)
+  f <- gl(4, 5, labels = c("q", "c", "z", "a"))[c(20:1)]
+  test <- hsic_test(u, v, B = 20)
+  expect_same_test(seeded(update(test)), seeded(hsic_test(u, v, B = 20)))
+  expect_same_test(seeded(update(test, estimator = "skmse", B = 10)),
+                   seeded(hsic_test(u, v, estimator = "skmse", B = 10)))
+  expect_same_test(seeded(update(test, kernel_y = rbf)),
+                   seeded(hsic_test(u, v, kernel_y = rbf, B = 20)))
+  one <- seeded(hsic_test(u, v, kernel = rbf, B = 20))
+  expect_same_test(seeded(update(test, kernel = rbf)), one)
+  other <- update(test, kernel_x = kernel_energy())
+  expect_same_test(seeded(update(other, kernel = rbf)), one)
+  expect_same_test(seeded(update(test, y = f)),
+                   seeded(hsic_test(u, f, B = 20)))
+  blocked <- seeded(hsic_test(gram(u, rbf), f, blocks = rep(1:5, 4), B = 20))
+  expect_same_test(seeded(update(blocked)), blocked)
+  expect_equal(seeded(update(blocked, kernel_x = kernel_rbf(2)))$replicates,
+               seeded(hsic_test(u, f, kernel_rbf(2), blocks = rep(1:5, 4),
+                                B = 20))$replicates, tolerance = 1e-12)
+  parts <- list(a = u, f, c = as_gram(gram_R(rbf, v)))
+  several <- seeded(hsic_test(parts, B = 20))
+  expect_same_test(seeded(update(several)), several)
+  expect_same_test(
+    seeded(update(several, kernel_x = list(rbf, NULL, NULL))),
+    seeded(hsic_test(parts, kernel_x = list(rbf, NULL, NULL), B = 20))
+  )
+  expect_identical(seeded(update(several, x = parts[1:2]))$replicates,
+                   seeded(hsic_test(parts[1:2], B = 20))$replicates)
+  by_formula <- seeded(hsic_test(~ Sepal.Length + Species, iris, B = 20))
+  expect_same_test(seeded(update(by_formula)), by_formula)
+  expect_same_test(
+    seeded(update(by_formula, null = "permutation", statistic = "unbiased")),
+    seeded(hsic_test(~ Sepal.Length + Species, iris, B = 20,
+                     statistic = "unbiased"))
+  )
+})
+
+test_that("update() says what takes a new call", {
+  test <- mmd_test(extra ~ group, sleep, B = 9)
+  plain <- mmd_test(x, y, B = 9)
+  of_gram <- mmd_test(as_gram(K), group, B = 9)
+  pair <- hsic_test(~ Sepal.Length + Species, iris, B = 9)
+  list_made <- hsic_test(list(x, x), B = 9)
+  lines <- refusals(expression(
+    update(test, data = sleep), update(test, extra ~ ID), update(test, x = 1),
+    update(plain, lambda = 1), update(plain, 99), update(plain, groups = 1),
+    update(of_gram, kernel = rbf), update(of_gram, bandwidths = "fuse"),
+    update(pair, data = iris), update(pair, x = 1), update(list_made, y = x),
+    update(pair, b = 3)
+  ))
+  expect_snapshot(writeLines(lines))
+})
