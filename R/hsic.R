@@ -306,10 +306,11 @@ check_several <- function(variables, options, permutations) {
   if (length(variables) == 2L) {
     return()
   }
-  only <- function(ok, name, value) {
-    must_be(ok, name, value, "for more than two variables")
+  only <- function(ok, name, value, why = NULL) {
+    must_be(ok, name, value, paste0("for more than two variables", why))
   }
-  only(!options$operator, "estimator", "\"kme\", \"mkme\" or \"mmkme\"")
+  only(!options$operator, "estimator", "\"kme\", \"mkme\" or \"mmkme\"",
+       ": dHSIC is made of averages, and of no operator that could be shrunk")
   only(options$statistic == "biased", "statistic", "\"biased\"")
   only(options$null == "permutation", "null", "\"permutation\"")
   only(is.null(permutations), "permutations", "NULL")

@@ -11,20 +11,23 @@ read_mmd_options <- function(kernel, estimator, bandwidths, null, statistic,
     check_kernel(kernel, hint = estimator_hint(kernel))
   }
   several <- !is.null(bandwidths)
+  reason <- "when 'bandwidths' is given"
+  if (several) {
+    check_bandwidths(bandwidths)
+    must_be(is.null(kernel) || is_rbf(kernel) &&
+              identical(kernel$bandwidth, "median"),
+            "kernel", "kernel_rbf()", reason)
+    estimator <- read_estimator(estimator)
+    must_be(is_average(estimator), "estimator", "\"kme\"", reason,
+            estimator$name)
+  }
   if (is.null(statistic)) {
     statistic <- if (several) "unbiased" else "biased"
   }
   options <- read_options(estimator, null, mmd_nulls, statistic, progress)
   if (several) {
-    check_bandwidths(bandwidths)
-    reason <- "when 'bandwidths' is given"
-    must_be(is.null(kernel) || is_rbf(kernel) &&
-              identical(kernel$bandwidth, "median"),
-            "kernel", "kernel_rbf()", reason)
     must_be(options$statistic == "unbiased", "statistic", "\"unbiased\"",
             reason, options$statistic)
-    must_be(is_average(options$estimator), "estimator", "\"kme\"", reason,
-            options$estimator$name)
     must_be(options$null == "permutation", "null", "\"permutation\"", reason,
             options$null)
   }

@@ -546,7 +546,7 @@ test_that("wrong arguments are refused with what they must be", {
     hsic_test(list(x, y, f), null = "gamma"),
     hsic_test(list(x, y, f), permutations = diag(10)),
     hsic_test(list(x, y, y), kernel_x = kernel_energy()),
-    hsic_test(x, f, estimator = "mkme"), 
+    hsic_test(x, f, estimator = "mkme"),
     hsic_test(as_gram(g$K), y, estimator = "mmkme"),
     hsic_test(x, y, kernel_laplace(), estimator = "mkme"),
     hsic_test(x, y, estimator = "median"), hsic_test(x, y, null = "spectrum"),
