@@ -98,14 +98,6 @@ check_variables <- function(layout, newdata, name) {
   }
 }
 
-# New points for a fit with x, and terms where it is one by formula.
-read_newdata <- function(object, newdata) {
-  if (!is.null(object$terms) && is.data.frame(newdata)) {
-    newdata <- read_terms(object$terms, newdata)
-  }
-  check_newdata(newdata, object$x)
-}
-
 # The columns of a formula's terms from new data.
 read_terms <- function(layout, newdata, name = "newdata") {
   check_variables(layout, newdata, name)

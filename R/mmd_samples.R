@@ -13,7 +13,7 @@ read_mmd_options <- function(kernel, estimator, bandwidths, null, statistic,
   several <- !is.null(bandwidths)
   reason <- "when 'bandwidths' is given"
   if (several) {
-    check_bandwidths(bandwidths)
+    check_bandwidth_set(bandwidths, "fuse")
     must_be(is.null(kernel) || is_rbf(kernel) &&
               identical(kernel$bandwidth, "median"),
             "kernel", "kernel_rbf()", reason)
@@ -39,16 +39,6 @@ read_mmd_options <- function(kernel, estimator, bandwidths, null, statistic,
             paste0("for estimator \"", options$estimator$name, "\""))
   }
   c(options, list(kernel = kernel, bandwidths = bandwidths, bins = bins))
-}
-
-check_bandwidths <- function(bandwidths) {
-  ok <- identical(bandwidths, "fuse") || is.numeric(bandwidths) &&
-    length(bandwidths) >= 2L && all(is.finite(bandwidths)) &&
-    all(bandwidths > 0)
-  if (!ok) {
-    stop_input("'bandwidths' must be NULL, \"fuse\" or at least two positive ",
-               "numbers, not ", describe(bandwidths))
-  }
 }
 
 # --- The pooled sample -------------------------------------------------------
