@@ -6,8 +6,8 @@
  *   limit n d threads   prints seconds, the smallest of three runs
  */
 
+#include "core/arithmetic.c"
 #include "core/threads.c"
-#include "core/tile.c"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,10 +26,10 @@ static double evaluate(const km_kernel *kernel, size_t d, size_t tiles) {
   for (size_t i = 0; i < KM_TILE_COLS * d; i++) points[i] = sin((double) i);
   double *half_norms = points + KM_TILE_COLS * d;
   for (size_t i = 0; i < KM_TILE_COLS; i++) half_norms[i] = 1;
-  const point_set rows = {points, half_norms, KM_TILE_ROWS};
-  const point_set columns = {points, half_norms, KM_TILE_COLS};
-  const tile_job job = {rows, columns, d, k};
-  for (size_t t = 0; t < tiles; t++) simd()->tile(kernel, &job);
+  const km_point_set rows = {points, half_norms, KM_TILE_ROWS};
+  const km_point_set columns = {points, half_norms, KM_TILE_COLS};
+  const km_tile_job job = {rows, columns, d, k};
+  for (size_t t = 0; t < tiles; t++) km_simd()->tile(kernel, &job);
   return k[0];
 }
 

@@ -107,7 +107,7 @@ static size_t row_panel(size_t n) {
 }
 
 /* Adds rows from .. to-1 of l to the sums of a block of permutations. */
-static void add_rows(gather dot, const double *k, const double *l, const km_permutations *all,
+static void add_rows(gather inner, const double *k, const double *l, const km_permutations *all,
                      size_t block, size_t from, size_t to, double *sums) {
   const size_t n = all->n, first = block * BLOCK;
   const size_t last = all->count - first < BLOCK ? all->count : first + BLOCK;
@@ -115,7 +115,7 @@ static void add_rows(gather dot, const double *k, const double *l, const km_perm
     for (size_t c = first; c < last; c++) {
       const size_t i = (size_t) all->inverse[r + c * n];
       const size_t next = (size_t) all->inverse[r + (c + 1 < last ? c + 1 : first) * n];
-      const double half = dot(k + i * n, l + r * n, all->order + c * n, i, k + next * n);
+      const double half = inner(k + i * n, l + r * n, all->order + c * n, i, k + next * n);
       sums[c] += 2 * half + k[i + i * n] * l[r + r * n];
     }
 }
@@ -125,18 +125,18 @@ void km_permuted_forms(const double *k, const double *l, const km_permutations *
   const size_t n = permutations->n, count = permutations->count;
   const size_t tasks = (count + BLOCK - 1) / BLOCK * GROUPS;
   const size_t panel = row_panel(n);
-  const gather dot = best_gather();
+  const gather inner = best_gather();
   memset(work, 0, GROUPS * count * sizeof *work);
   for (size_t first = 0; first < n; first += panel) {
     const size_t rows = n - first < panel ? n - first : panel;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) schedule(static) \
-    shared(n, count, tasks, rows, first, dot, k, l, permutations, work) \
+    shared(n, count, tasks, rows, first, inner, k, l, permutations, work) \
     num_threads(km_threads((double) (rows * n * count)))
 #endif
     for (size_t task = 0; task < tasks; task++) {
       const size_t g = task % GROUPS;
-      add_rows(dot, k, l, permutations, task / GROUPS, first + rows * g / GROUPS,
+      add_rows(inner, k, l, permutations, task / GROUPS, first + rows * g / GROUPS,
                first + rows * (g + 1) / GROUPS, work + g * count);
     }
     if (poll) poll();
@@ -220,17 +220,17 @@ void km_permuted_products(const double *a, size_t rank_a, const double *b, size_
 void km_permuted_sums(const double *a, const double *b, const km_permutations *permutations,
                       double *sums) {
   const size_t n = permutations->n, count = permutations->count;
-  const gather dot = best_gather();
+  const gather inner = best_gather();
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(n, count, a, b, permutations, sums, dot) \
+#pragma omp parallel for default(none) shared(n, count, a, b, permutations, sums, inner) \
     schedule(static) num_threads(km_threads((double) (n * count)))
 #endif
-  for (size_t c = 0; c < count; c++) sums[c] = dot(a, b, permutations->order + c * n, n, a);
+  for (size_t c = 0; c < count; c++) sums[c] = inner(a, b, permutations->order + c * n, n, a);
 }
 
 /* Sum over j < m of the product of first_j and row `at` of the other matrices, permuted. order: n
    for each of them. */
-static double tensor_row(gather dot, size_t variables, const double *first,
+static double tensor_row(gather inner, size_t variables, const double *first,
                          const double *const *k, size_t n, const int *order, size_t at, size_t m) {
   double held[SEGMENT], sum = 0;
   for (size_t start = 0; start < m; start += SEGMENT) {
@@ -240,7 +240,7 @@ static double tensor_row(gather dot, size_t variables, const double *first,
       const int *map = order + (l - 1) * n;
       const double *row = k[l] + (size_t) map[at] * n;
       if (l + 1 == variables)
-        sum += dot(held, row, map + start, some, held);
+        sum += inner(held, row, map + start, some, held);
       else
         for (size_t j = 0; j < some; j++) held[j] *= row[map[start + j]];
     }
@@ -249,7 +249,7 @@ static double tensor_row(gather dot, size_t variables, const double *first,
 }
 
 /* Rows from .. to-1, each with its part left of the diagonal counted twice. */
-static double tensor_rows(gather dot, size_t variables, const double *const *k, size_t n,
+static double tensor_rows(gather inner, size_t variables, const double *const *k, size_t n,
                           const int *order, size_t from, size_t to) {
   double sum = 0;
   for (size_t i = from; i < to; i++) {
@@ -258,7 +258,7 @@ static double tensor_rows(gather dot, size_t variables, const double *const *k, 
       const size_t at = (size_t) order[i + (l - 1) * n];
       own *= k[l][at + at * n];
     }
-    sum += own + 2 * tensor_row(dot, variables, k[0] + i * n, k, n, order, i, i);
+    sum += own + 2 * tensor_row(inner, variables, k[0] + i * n, k, n, order, i, i);
   }
   return sum;
 }
@@ -278,18 +278,18 @@ void km_permuted_tensor(size_t variables, const double *const *k, const double *
                         double *work, km_poll poll) {
   const size_t n = permutations->n, moved = variables - 1, count = permutations->count / moved;
   const size_t tasks = count * GROUPS, panel = row_panel(n);
-  const gather dot = best_gather();
+  const gather inner = best_gather();
   memset(work, 0, GROUPS * count * sizeof *work);
   for (size_t first = 0; first < n; first += panel) {
     const size_t some = n - first < panel ? n - first : panel;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) schedule(static) \
-    shared(n, moved, count, tasks, some, first, variables, dot, k, permutations, work) \
+    shared(n, moved, count, tasks, some, first, variables, inner, k, permutations, work) \
     num_threads(km_threads((double) (some * n * count)))
 #endif
     for (size_t task = 0; task < tasks; task++) {
       const size_t g = task / count, c = task % count;
-      work[task] += tensor_rows(dot, variables, k, n, permutations->order + c * moved * n,
+      work[task] += tensor_rows(inner, variables, k, n, permutations->order + c * moved * n,
                                 first + some * g / GROUPS, first + some * (g + 1) / GROUPS);
     }
     if (poll) poll();

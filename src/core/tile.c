@@ -171,23 +171,27 @@ static void run_pairs(const walk *w, size_t worker, size_t first, size_t last) {
   atomic_thread_fence(memory_order_seq_cst); /* what `store` streamed is seen by other threads */
 }
 
+/* Operations of `pairs` panel pairs at `value` a kernel value; no more than there are values. */
+static inline double operations(const walk *w, size_t pairs, double value) {
+  const double these = (double) pairs * (double) (PANEL * PANEL) * value;
+  const double all = (double) w->x.count * (double) w->y.count * value;
+  return these < all ? these : all;
+}
+
 /* cost: operations of the consumer on one value. */
 static void run(walk *w, double cost, km_poll poll) {
   const size_t workers = w->chunks * w->groups;
   const double value = (double) w->source->d + exp_cost + cost;
-  const double pair = (double) (PANEL * PANEL) * value;
-  const double all = (double) w->x.count * (double) w->y.count * value;
-  const double at_once = panel_work * (double) w->simd->lanes / pair;
+  const double at_once = panel_work * (double) w->simd->lanes / ((double) (PANEL * PANEL) * value);
   const size_t step = 1 + (size_t) (at_once / (double) workers);
   size_t longest = 0;
   for (size_t worker = 0; worker < workers; worker++)
     if (pairs_of(w, worker) > longest) longest = pairs_of(w, worker);
   for (size_t first = 0; first < longest; first += step) {
     const size_t last = first + step < longest ? first + step : longest;
-    const double these = pair * (double) (workers * (last - first));
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(w, workers, first, last) schedule(static) \
-    num_threads(km_threads(these < all ? these : all))
+#pragma omp parallel for default(none) shared(w, workers, first, last, value) schedule(static) \
+    num_threads(km_threads(operations(w, workers * (last - first), value)))
 #endif
     for (size_t worker = 0; worker < workers; worker++) run_pairs(w, worker, first, last);
     if (poll) poll();

@@ -1,4 +1,5 @@
 #include "core/threads.h"
+#include "glue/entries.h"
 #include "glue/glue.h"
 
 /* NULL asks; a number sets (threads: below 1 for the default) and returns what held before. */
