@@ -93,7 +93,8 @@ bar <- function(label, ratio, asked, at_least = TRUE) {
 # Compiles bench/limit.c and returns a function(n, d, threads): its seconds.
 bare_loop <- function(here) {
   program <- tempfile("limit")
-  built <- system2("cc", c("-O2", "-fopenmp", "-I", file.path(here, "..", "src"),
+  source_dir <- file.path(here, "..", "src")
+  built <- system2("cc", c("-O2", "-fopenmp", "-I", source_dir,
                            file.path(here, "limit.c"), "-o", program, "-lm"))
   function(n, d, threads) {
     if (built != 0) {

@@ -7,6 +7,7 @@
  */
 
 #include "core/arithmetic.c"
+#include "core/isa.c"
 #include "core/threads.c"
 
 #include <math.h>
@@ -42,6 +43,7 @@ int main(int count, char **arguments) {
   const km_kernel kernel = {.family = KM_RBF};
   double best = 1e300, sums[WORKERS];
   km_threads_init();
+  km_set_isa(KM_AVX512);
   km_set_thread_limit(atoi(arguments[3]));
   for (int run = 0; run < 3; run++) {
     const double start = seconds();

@@ -1,3 +1,4 @@
+#include "core/isa.h"
 #include "core/threads.h"
 #include "glue/entries.h"
 
@@ -53,6 +54,7 @@ void attribute_visible R_init_kernmean(DllInfo *dll);
 
 void attribute_visible R_init_kernmean(DllInfo *dll) {
   km_threads_init();
+  km_set_isa(KM_AVX512);
   R_registerRoutines(dll, NULL, entries, NULL, NULL);
   R_useDynamicSymbols(dll, FALSE);
   R_forceSymbols(dll, TRUE);

@@ -1,7 +1,8 @@
 #include "apps/density.h"
 #include "core/arithmetic.h"
 #include "core/products.h"
-#include "core/simd.h"
+#include "core/isa.h"
+#include "core/parts.h"
 #include "core/threads.h"
 
 #include <math.h>
@@ -39,13 +40,11 @@ typedef struct {
   int even;                    /* RBF: t_l is the same for all l */
 } layout;
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
-static size_t worker_count(size_t n) { return least((n + CHUNK - 1) / CHUNK, WORKERS); }
+static size_t worker_count(size_t n) { return smaller(WORKERS, pieces(n, CHUNK)); }
 
 /* First chunk of a worker's share. */
-static size_t share_start(size_t n, size_t workers, size_t worker) {
-  return (n + CHUNK - 1) / CHUNK * worker / workers;
+static size_t first_chunk(size_t n, size_t workers, size_t worker) {
+  return share_start(pieces(n, CHUNK), workers, worker);
 }
 
 /* For km_threads: a second thread is worth waking from 0.1 ms on. */
@@ -298,11 +297,11 @@ static void add_points(const km_estimate *e, const km_mixture *q, const layout *
     num_threads(km_threads(operations(n, m, d)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
-    const size_t end = share_start(n, workers, worker + 1);
+    const size_t end = first_chunk(n, workers, worker + 1);
     double *own = sums + worker * m * size;
     memset(own, 0, m * size * sizeof *own);
-    for (size_t chunk = share_start(n, workers, worker); chunk < end; chunk++) {
-      const size_t i = chunk * CHUNK, count = least(CHUNK, n - i);
+    for (size_t chunk = first_chunk(n, workers, worker); chunk < end; chunk++) {
+      const size_t i = chunk * CHUNK, count = smaller(CHUNK, n - i);
       terms t;
       for (size_t j = 0; j < m; j++) {
         point_terms(&loop, e, q, at, j, i, count, &t);
@@ -551,10 +550,10 @@ void km_log_density(const km_mixture *mixture, const double *x, size_t n, double
     schedule(static) num_threads(km_threads(operations(n, m, d)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
-    const size_t end = share_start(n, workers, worker + 1);
+    const size_t end = first_chunk(n, workers, worker + 1);
     double *each = terms_of + worker * m * CHUNK;
-    for (size_t chunk = share_start(n, workers, worker); chunk < end; chunk++) {
-      const size_t i = chunk * CHUNK, count = least(CHUNK, n - i);
+    for (size_t chunk = first_chunk(n, workers, worker); chunk < end; chunk++) {
+      const size_t i = chunk * CHUNK, count = smaller(CHUNK, n - i);
       double top[CHUNK], sum[CHUNK], value[CHUNK];
       for (size_t r = 0; r < count; r++) {
         top[r] = -INFINITY;

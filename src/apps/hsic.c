@@ -1,6 +1,7 @@
 #include "apps/hsic.h"
 #include "core/products.h"
-#include "core/simd.h"
+#include "core/isa.h"
+#include "core/parts.h"
 
 #include <string.h>
 
@@ -103,14 +104,14 @@ static gather best_gather(void) {
 
 /* Rows between two polls, by n alone. */
 static size_t row_panel(size_t n) {
-  return panel_gathers / n > GROUPS ? panel_gathers / n : GROUPS;
+  return larger(GROUPS, panel_gathers / n);
 }
 
 /* Adds rows from .. to-1 of l to the sums of a block of permutations. */
 static void add_rows(gather inner, const double *k, const double *l, const km_permutations *all,
                      size_t block, size_t from, size_t to, double *sums) {
   const size_t n = all->n, first = block * BLOCK;
-  const size_t last = all->count - first < BLOCK ? all->count : first + BLOCK;
+  const size_t last = smaller(all->count, first + BLOCK);
   for (size_t r = from; r < to; r++)
     for (size_t c = first; c < last; c++) {
       const size_t i = (size_t) all->inverse[r + c * n];
@@ -123,12 +124,12 @@ static void add_rows(gather inner, const double *k, const double *l, const km_pe
 void km_permuted_forms(const double *k, const double *l, const km_permutations *permutations,
                        double *forms, double *work, km_poll poll) {
   const size_t n = permutations->n, count = permutations->count;
-  const size_t tasks = (count + BLOCK - 1) / BLOCK * GROUPS;
+  const size_t tasks = pieces(count, BLOCK) * GROUPS;
   const size_t panel = row_panel(n);
   const gather inner = best_gather();
   memset(work, 0, GROUPS * count * sizeof *work);
   for (size_t first = 0; first < n; first += panel) {
-    const size_t rows = n - first < panel ? n - first : panel;
+    const size_t rows = smaller(panel, n - first);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) schedule(static) \
     shared(n, count, tasks, rows, first, inner, k, l, permutations, work) \
@@ -147,14 +148,10 @@ void km_permuted_forms(const double *k, const double *l, const km_permutations *
   }
 }
 
-static size_t padded(size_t rank, size_t multiple) {
-  return (rank + multiple - 1) / multiple * multiple;
-}
-
 /* Rows of b gathered at a time: as many as the cache holds. */
 static size_t gathered_rows(size_t columns) {
   const size_t rows = panel_doubles / columns;
-  return rows > 256 ? 256 : rows < 8 ? 8 : rows;
+  return smaller(256, larger(8, rows));
 }
 
 /* A worker's product and gathered rows. */
@@ -174,7 +171,7 @@ static double product_form(const double *a, size_t rows, const double *b, size_t
   double *gathered = product + cells;
   memset(product, 0, cells * sizeof *product);
   for (size_t first = 0; first < n; first += depth) {
-    const size_t some = n - first < depth ? n - first : depth;
+    const size_t some = smaller(depth, n - first);
     for (size_t t = 0; t < some; t++)
       memcpy(gathered + t * columns, b + (size_t) order[first + t] * columns,
              columns * sizeof *gathered);
@@ -186,7 +183,7 @@ static double product_form(const double *a, size_t rows, const double *b, size_t
 }
 
 size_t km_permuted_products_work(size_t n, size_t rank_a, size_t rank_b) {
-  const size_t rows = padded(rank_a, 8), columns = padded(rank_b, BAND);
+  const size_t rows = round_up(rank_a, 8), columns = round_up(rank_b, BAND);
   return n * (rows + columns) + WORKERS * product_size(rows, columns);
 }
 
@@ -194,7 +191,7 @@ void km_permuted_products(const double *a, size_t rank_a, const double *b, size_
                           const km_permutations *permutations, double *forms, double *work,
                           km_poll poll) {
   const size_t n = permutations->n, count = permutations->count;
-  const size_t rows = padded(rank_a, 8), columns = padded(rank_b, BAND);
+  const size_t rows = round_up(rank_a, 8), columns = round_up(rank_b, BAND);
   const size_t size = product_size(rows, columns);
   double *left = work, *right = work + n * rows, *products = right + n * columns;
   pad(a, n, rank_a, rows, left);
@@ -234,7 +231,7 @@ static double tensor_row(gather inner, size_t variables, const double *first,
                          const double *const *k, size_t n, const int *order, size_t at, size_t m) {
   double held[SEGMENT], sum = 0;
   for (size_t start = 0; start < m; start += SEGMENT) {
-    const size_t some = m - start < SEGMENT ? m - start : SEGMENT;
+    const size_t some = smaller(SEGMENT, m - start);
     memcpy(held, first + start, some * sizeof *held);
     for (size_t l = 1; l < variables; l++) {
       const int *map = order + (l - 1) * n;
@@ -281,7 +278,7 @@ void km_permuted_tensor(size_t variables, const double *const *k, const double *
   const gather inner = best_gather();
   memset(work, 0, GROUPS * count * sizeof *work);
   for (size_t first = 0; first < n; first += panel) {
-    const size_t some = n - first < panel ? n - first : panel;
+    const size_t some = smaller(panel, n - first);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) schedule(static) \
     shared(n, moved, count, tasks, some, first, variables, inner, k, permutations, work) \

@@ -1,4 +1,5 @@
 #include "apps/mmd.h"
+#include "core/parts.h"
 
 #include <string.h>
 
@@ -20,7 +21,7 @@ enum {
 static const double set_cost = 0.3; /* operations of subset_forms on a value, for each set */
 static const double exp_cost = 24;
 
-static size_t words(size_t n) { return (n + WORD - 1) / WORD; }
+static size_t words(size_t n) { return pieces(n, WORD); }
 
 size_t km_subset_words(size_t n, size_t count) { return words(n) * count; }
 
@@ -90,17 +91,15 @@ static void add_forms(const km_tile *tile, void *to, size_t worker) {
   }
 }
 
-static size_t at_least_one(size_t n) { return n > 1 ? n : 1; }
-
 size_t km_subset_forms_work(const km_source *source, size_t count, size_t n_rates) {
   return km_walk_work(source) + 8 +
-         (size_t) KM_WORKERS * (SLICE + at_least_one(n_rates) * (count + MOMENTS));
+         (size_t) KM_WORKERS * (SLICE + larger(1, n_rates) * (count + MOMENTS));
 }
 
 void km_subset_forms(const km_source *source, const uint64_t *subsets, size_t count,
                      const double *rates, size_t n_rates, double *forms, double *moments,
                      double *work, km_poll poll) {
-  forms_sink sink = {subsets, count, rates, at_least_one(n_rates), NULL, NULL};
+  forms_sink sink = {subsets, count, rates, larger(1, n_rates), NULL, NULL};
   const size_t width = count + MOMENTS, columns = sink.n_rates;
   sink.slices = km_aligned(work + km_walk_work(source));
   sink.sums = sink.slices + (size_t) KM_WORKERS * SLICE;

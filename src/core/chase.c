@@ -1,5 +1,6 @@
 #include "core/chase.h"
-#include "core/simd.h"
+#include "core/isa.h"
+#include "core/parts.h"
 
 #include <math.h>
 #include <string.h>
@@ -151,7 +152,7 @@ INLINE void chase_body(size_t n, double *band, double *a, size_t k, size_t from,
   for (size_t step = from; step < to; step++) {
     const size_t r = k + 1 + step * BAND;
     if (r >= n) return;
-    const size_t count = n - r < BAND ? n - r : BAND;
+    const size_t count = smaller(BAND, n - r);
     double *kept = a + km_kept_offset(n, k, step);
     if (step == 0) {
       for (size_t i = 0; i < count; i++) v[i] = band[r + i + STRIDE * k];
@@ -164,7 +165,7 @@ INLINE void chase_body(size_t n, double *band, double *a, size_t k, size_t from,
     }
     chase_step(band + r + STRIDE * r, v, &tau);
     if (r + BAND >= n) return;
-    const size_t below = n - r - BAND < BAND ? n - r - BAND : BAND;
+    const size_t below = smaller(BAND, n - r - BAND);
     keep_reflector(below, v, tau, a + km_kept_offset(n, k, step + 1));
   }
 }
@@ -186,7 +187,7 @@ static void chase_chunk(const reduction *s, size_t group, size_t chunk) {
 
 /* Chunks on one front, group + LAG chunk = front, do not meet. */
 static void chase_fronts(const reduction *s, size_t chunks, size_t from, size_t to) {
-  const size_t groups = (s->n + GROUP - 1) / GROUP;
+  const size_t groups = pieces(s->n, GROUP);
   for (size_t front = from; front < to; front++) {
     const size_t first = front < chunks ? 0 : (front - chunks) / LAG + 1;
     const size_t last = front / LAG < groups ? front / LAG : groups - 1;
@@ -199,7 +200,7 @@ static void chase_fronts(const reduction *s, size_t chunks, size_t from, size_t 
 
 void km_chase_band(const reduction *s, km_poll poll) {
   const size_t chunks = (s->n / BAND + 1 + GROUP) / CHUNK + 1;
-  const size_t fronts = LAG * ((s->n + GROUP - 1) / GROUP) + chunks;
+  const size_t fronts = LAG * pieces(s->n, GROUP) + chunks;
   const double flops = 14.0 * GROUP * CHUNK * BAND * BAND * (1 + (double) chunks / LAG);
   for (size_t from = 0, next; from < fronts; from = next) {
     next = from + 1 + (size_t) (poll_flops / 8 / flops); /* these flops are slower */

@@ -1,5 +1,6 @@
 #include "core/eigen.h"
 #include "core/blas.h"
+#include "core/parts.h"
 #include "core/tridiag.h"
 
 #include <float.h>
@@ -210,7 +211,7 @@ km_status km_eigen(size_t n, double *a, double *values, double *vectors, double 
 /* Scratch: T (2 n), tau, the values (n), and that of km_tridiag or tridiag_leading. */
 size_t km_eigen_leading_work(size_t n) {
   const size_t tridiag = km_tridiag_work(n), leading = n * (20 + n);
-  return 4 * n + (leading > tridiag ? leading : tridiag);
+  return 4 * n + larger(leading, tridiag);
 }
 
 /* dstemr's own 10 n, then the 2 n of isuppz. */

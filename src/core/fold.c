@@ -1,4 +1,5 @@
 #include "core/fold.h"
+#include "core/parts.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -14,8 +15,6 @@ enum {
 };
 
 static const size_t cache = 524288; /* doubles: 4 MB; larger results bypass it */
-
-static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 /*
  * Accumulators of a fold: in each slot a padded x columns matrix, `group` columns together by rows.
@@ -75,7 +74,7 @@ static void sums_end(const sums_sink *sink, double *out) {
 #pragma omp parallel for default(none) shared(sink, n, out) schedule(static) \
     num_threads(km_threads((double) (sink->slots * sink->size)))
 #endif
-  for (size_t i = 0; i < n; i += PANEL) add_slots(sink, i, n - i < PANEL ? n : i + PANEL, out);
+  for (size_t i = 0; i < n; i += PANEL) add_slots(sink, i, smaller(n, i + PANEL), out);
 }
 
 static void add_sums(const km_tile *tile, void *to, size_t worker) {

@@ -1,5 +1,6 @@
 #include "core/kme.h"
-#include "core/simd.h"
+#include "core/isa.h"
+#include "core/parts.h"
 
 #include <string.h>
 
@@ -204,11 +205,11 @@ static double add_scores(const loocv *s, size_t l, size_t rows, const double *su
 }
 
 static void score_rows(const loocv *s, size_t block) {
-  const size_t n = s->n, i0 = block * ROWS, rows = n - i0 < ROWS ? n - i0 : ROWS;
+  const size_t n = s->n, i0 = block * ROWS, rows = smaller(ROWS, n - i0);
   double *copy = s->slices + block % WORKERS * SLICE, *sums = copy + COPY;
   memset(copy, 0, SLICE * sizeof *copy);
   for (size_t j0 = 0; j0 < n; j0 += COLS) {
-    const size_t cols = n - j0 < COLS ? n - j0 : COLS;
+    const size_t cols = smaller(COLS, n - j0);
     for (size_t j = 0; j < cols; j++)
       memcpy(copy + j * ROWS, s->u + i0 + (j0 + j) * n, rows * sizeof *copy);
     add_block_version()(n, cols, s->count, copy, s->coefficients + j0 * SUMS, sums);
@@ -217,14 +218,12 @@ static void score_rows(const loocv *s, size_t block) {
     s->parts[block * BLOCK + l] = add_scores(s, l, rows, sums + l * SUMS * ROWS);
 }
 
-static size_t row_blocks(size_t n) { return (n + ROWS - 1) / ROWS; }
-
 /* Scores of s->count values of lambda; every: their common part. */
 static void score_block(const loocv *s, double every, double *score, km_poll poll) {
-  const size_t n = s->n, blocks = row_blocks(n);
+  const size_t n = s->n, blocks = pieces(n, ROWS);
   for (size_t l = 0; l < s->count; l++) set_coefficients(s, l);
   for (size_t from = 0; from < blocks; from += WORKERS) {
-    const size_t to = blocks - from < WORKERS ? blocks : from + WORKERS;
+    const size_t to = smaller(blocks, from + WORKERS);
     if (poll) poll();
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(s, from, to) schedule(static) \
@@ -240,14 +239,14 @@ static void score_block(const loocv *s, double every, double *score, km_poll pol
 }
 
 size_t km_score_loocv_work(size_t n, size_t count) {
-  const size_t most = count < BLOCK ? count : BLOCK;
-  return n * (2 + most * SUMS) + BLOCK + (size_t) WORKERS * SLICE + row_blocks(n) * BLOCK;
+  const size_t most = smaller(BLOCK, count);
+  return n * (2 + most * SUMS) + BLOCK + (size_t) WORKERS * SLICE + pieces(n, ROWS) * BLOCK;
 }
 
 void km_score_loocv(size_t n, const double *gamma, const double *u, const double *diagonal,
                     const double *target, double target_norm2, size_t count, const double *lambda,
                     double *score, double *work, km_poll poll) {
-  const size_t most = count < BLOCK ? count : BLOCK;
+  const size_t most = smaller(BLOCK, count);
   const double c = 1 / ((double) n - 1);
   loocv s = {.n = n, .gamma = gamma, .u = u, .x = work, .y = work + n};
   s.slices = work + 2 * n;
@@ -264,7 +263,7 @@ void km_score_loocv(size_t n, const double *gamma, const double *u, const double
   for (size_t i = 0; i < n; i++)
     every += ((1 + c) * diagonal[i] - 2 * (target ? target[i] : 0)) * (1 + c) / (double) n;
   for (size_t from = 0; from < count; from += BLOCK) {
-    s.count = count - from < BLOCK ? count - from : BLOCK;
+    s.count = smaller(BLOCK, count - from);
     s.lambda = lambda + from;
     score_block(&s, every, score + from, poll);
   }

@@ -2,7 +2,8 @@
 #include "core/eigen.h"
 #include "core/fold.h"
 #include "core/products.h"
-#include "core/simd.h"
+#include "core/isa.h"
+#include "core/parts.h"
 #include "core/tall.h"
 
 #include <float.h>
@@ -64,13 +65,10 @@ typedef struct {
   int *iwork;
 } krylov;
 
-static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
-
 static size_t kept(size_t count) { return round_up(count, BLOCK) + EXTRA; }
 
 size_t km_krylov_basis(size_t count) {
-  const size_t two = 2 * kept(count) + 4 * BLOCK;
-  return two > BASIS ? two : BASIS;
+  return larger(BASIS, 2 * kept(count) + 4 * BLOCK);
 }
 
 /* --- The basis --------------------------------------------------------------- */
@@ -262,7 +260,7 @@ static double ritz_residual(const krylov *s, const double *vector) {
 /* The leading `want` Ritz pairs (as many as there are) with residuals; their number. */
 static size_t ritz_pairs(krylov *s, size_t want, km_status *status) {
   const size_t k = s->done;
-  if (want > k) want = k;
+  want = smaller(want, k);
   for (size_t j = 0; j < k; j++)
     for (size_t i = 0; i < k; i++)
       s->ritz[i + j * k] = (s->t[i + j * s->cap] + s->t[j + i * s->cap]) / 2;
@@ -386,7 +384,7 @@ static double take_vectors(krylov *s, size_t count, double *vectors) {
   double worst = 0;
   for (size_t c = 0; c < columns; c += BLOCK) {
     unpad(s, s->spare + c * s->rows, s->block);
-    multiply_centred(s, s->block, count - c < BLOCK ? count - c : BLOCK, s->image);
+    multiply_centred(s, s->block, smaller(BLOCK, count - c), s->image);
     s->products++;
     for (size_t j = c; j < count && j < c + BLOCK; j++) {
       double *v = s->block + (j - c) * s->n, *image = s->image + (j - c) * s->n;
@@ -398,8 +396,6 @@ static double take_vectors(krylov *s, size_t count, double *vectors) {
   }
   return worst;
 }
-
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static size_t small_work(size_t rows, size_t cap) {
   return larger(km_eigen_leading_work(cap), km_tall_work(rows, cap + BLOCK));

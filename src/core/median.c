@@ -1,4 +1,5 @@
 #include "core/median.h"
+#include "core/parts.h"
 
 #include <float.h>
 #include <math.h>
@@ -245,7 +246,7 @@ void km_pair_distances(const km_source *source, const int *first, const int *sec
 #endif
   for (size_t pair = 0; pair < count; pair += PAIR_BLOCK)
     pair_distances(source, first + pair, second + pair,
-                   count - pair < PAIR_BLOCK ? count - pair : PAIR_BLOCK, out + pair);
+                   smaller(PAIR_BLOCK, count - pair), out + pair);
 }
 
 km_median km_median_of(double *values, size_t count) {

@@ -1,5 +1,5 @@
 #include "core/products.h"
-#include "core/simd.h"
+#include "core/isa.h"
 #include "core/threads.h"
 
 /*

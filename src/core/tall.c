@@ -1,5 +1,6 @@
 #include "core/tall.h"
-#include "core/simd.h"
+#include "core/isa.h"
+#include "core/parts.h"
 #include "core/threads.h"
 
 #include <string.h>
@@ -11,14 +12,11 @@
 
 enum { BLOCK = KM_BLOCK, CHUNK = 256, WORKERS = 32 };
 
-static size_t worker_count(size_t rows) {
-  const size_t chunks = (rows + CHUNK - 1) / CHUNK;
-  return chunks < WORKERS ? chunks : WORKERS;
-}
+static size_t worker_count(size_t rows) { return smaller(WORKERS, pieces(rows, CHUNK)); }
 
 /* First row of a worker's share. */
-static size_t share_start(size_t rows, size_t workers, size_t worker) {
-  return rows / KM_TALL_ROWS * worker / workers * KM_TALL_ROWS;
+static size_t first_row(size_t rows, size_t workers, size_t worker) {
+  return share_start(rows / KM_TALL_ROWS, workers, worker) * KM_TALL_ROWS;
 }
 
 /* For km_threads: at 50 flops a nanosecond a second thread is worth waking from 0.3 ms on. */
@@ -92,8 +90,6 @@ VERSIONS(add,
 
 size_t km_tall_work(size_t rows, size_t k) { return worker_count(rows) * k * BLOCK; }
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 void km_tall_inner(size_t rows, size_t k, const double *q, const double *w, double *c,
                    double *work) {
   const size_t workers = worker_count(rows), size = k * BLOCK;
@@ -103,11 +99,11 @@ void km_tall_inner(size_t rows, size_t k, const double *q, const double *w, doub
     schedule(static) num_threads(km_threads(operations(rows, k)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
-    const size_t end = share_start(rows, workers, worker + 1);
+    const size_t end = first_row(rows, workers, worker + 1);
     double *sums = work + worker * size;
     memset(sums, 0, size * sizeof *sums);
-    for (size_t i = share_start(rows, workers, worker); i < end; i += CHUNK)
-      version(least(CHUNK, end - i), rows, k, q + i, w + i, sums);
+    for (size_t i = first_row(rows, workers, worker); i < end; i += CHUNK)
+      version(smaller(CHUNK, end - i), rows, k, q + i, w + i, sums);
   }
   memcpy(c, work, size * sizeof *c);
   for (size_t worker = 1; worker < workers; worker++)
@@ -122,8 +118,8 @@ void km_tall_add(size_t rows, size_t k, const double *q, const double *c, double
     schedule(static) num_threads(km_threads(operations(rows, k)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
-    const size_t end = share_start(rows, workers, worker + 1);
-    for (size_t i = share_start(rows, workers, worker); i < end; i += CHUNK)
-      version(least(CHUNK, end - i), rows, k, q + i, c, times, w + i);
+    const size_t end = first_row(rows, workers, worker + 1);
+    for (size_t i = first_row(rows, workers, worker); i < end; i += CHUNK)
+      version(smaller(CHUNK, end - i), rows, k, q + i, c, times, w + i);
   }
 }

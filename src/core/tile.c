@@ -1,4 +1,5 @@
 #include "core/tile.h"
+#include "core/parts.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -45,17 +46,6 @@ typedef struct {
   void *sink;
 } walk;
 
-static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
-
-static size_t panel_count(size_t n) { return (n + PANEL - 1) / PANEL; }
-
-/* Start of part `part` when `count` things are dealt to `parts`. */
-static size_t start(size_t count, size_t parts, size_t part) { return count * part / parts; }
-
-static size_t share(size_t count, size_t parts, size_t part) {
-  return start(count, parts, part + 1) - start(count, parts, part);
-}
-
 double *km_aligned(double *work) {
   const size_t off = (uintptr_t) work % 64 / sizeof *work;
   return off ? work + 8 - off : work;
@@ -63,7 +53,7 @@ double *km_aligned(double *work) {
 
 static void pack_group(const km_source *source, const double *x, size_t n, size_t first,
                        double *points) {
-  const size_t d = source->d, count = n - first < GROUP ? n - first : GROUP;
+  const size_t d = source->d, count = smaller(GROUP, n - first);
   for (size_t l = 0; l < d; l++) {
     for (size_t i = 0; i < count; i++)
       points[l * GROUP + i] = (x[first + i + l * n] - source->centre[l]) * source->scale[l];
@@ -97,22 +87,22 @@ static int near_centre(const km_point_set *set) {
 
 /* The workers of a symmetric walk, the chunks of another. */
 size_t km_walk_slots(const km_source *source, double size) {
-  if (source->y) return panel_count(source->m) < CHUNKS ? panel_count(source->m) : CHUNKS;
+  if (source->y) return smaller(CHUNKS, pieces(source->m, PANEL));
   const double fit = most_accumulators / size;
   if (fit >= KM_WORKERS) return KM_WORKERS;
   return fit > FEWEST_WORKERS ? (size_t) fit : FEWEST_WORKERS;
 }
 
 static size_t pairs_of(const walk *w, size_t worker) {
-  if (w->symmetric) return share(w->row_panels * (w->row_panels + 1) / 2, w->chunks, worker);
-  return share(w->row_panels, w->groups, worker / w->chunks) *
-         share(w->column_panels, w->chunks, worker % w->chunks);
+  if (w->symmetric) return share_size(w->row_panels * (w->row_panels + 1) / 2, w->chunks, worker);
+  return share_size(w->row_panels, w->groups, worker / w->chunks) *
+         share_size(w->column_panels, w->chunks, worker % w->chunks);
 }
 
 /* Row and column, in panels, of the worker's pair number `index`. */
 static void locate(const walk *w, size_t worker, size_t index, size_t *row, size_t *column) {
   if (w->symmetric) {
-    size_t left = start(w->row_panels * (w->row_panels + 1) / 2, w->chunks, worker) + index;
+    size_t left = share_start(w->row_panels * (w->row_panels + 1) / 2, w->chunks, worker) + index;
     size_t i = 0;
     for (; left >= w->row_panels - i; i++) left -= w->row_panels - i;
     *row = i;
@@ -120,17 +110,16 @@ static void locate(const walk *w, size_t worker, size_t index, size_t *row, size
     return;
   }
   const size_t group = worker / w->chunks, chunk = worker % w->chunks;
-  const size_t first = start(w->column_panels, w->chunks, chunk);
-  const size_t width = share(w->column_panels, w->chunks, chunk);
-  *row = start(w->row_panels, w->groups, group) + index / width;
+  const size_t first = share_start(w->column_panels, w->chunks, chunk);
+  const size_t width = share_size(w->column_panels, w->chunks, chunk);
+  *row = share_start(w->row_panels, w->groups, group) + index / width;
   *column = first + index % width;
 }
 
 /* At most `most` points from number `first`. */
 static km_point_set part(const km_point_set *set, size_t d, size_t first, size_t most) {
-  const size_t left = set->count - first;
   return (km_point_set){set->points + first * d, set->half_norms ? set->half_norms + first : NULL,
-                     left < most ? left : most};
+                        smaller(most, set->count - first)};
 }
 
 /* A row of the tile is a stretch of a column of the symmetric matrix. */
@@ -158,8 +147,7 @@ static void run_pair(const walk *w, size_t worker, size_t row, size_t column) {
 }
 
 static void run_pairs(const walk *w, size_t worker, size_t first, size_t last) {
-  const size_t count = pairs_of(w, worker);
-  if (last > count) last = count;
+  last = smaller(last, pairs_of(w, worker));
   size_t row = 0, column = 0;
   for (size_t index = first; index < last; index++) {
     if (index == first || !w->symmetric)
@@ -186,9 +174,9 @@ static void run(walk *w, double cost, km_poll poll) {
   const size_t step = 1 + (size_t) (at_once / (double) workers);
   size_t longest = 0;
   for (size_t worker = 0; worker < workers; worker++)
-    if (pairs_of(w, worker) > longest) longest = pairs_of(w, worker);
+    longest = larger(longest, pairs_of(w, worker));
   for (size_t first = 0; first < longest; first += step) {
-    const size_t last = first + step < longest ? first + step : longest;
+    const size_t last = smaller(first + step, longest);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(w, workers, first, last, value) schedule(static) \
     num_threads(km_threads(operations(w, workers * (last - first), value)))
@@ -216,8 +204,8 @@ void km_walk(const km_source *source, size_t slots, double cost, km_consumer con
     w.x = w.y = pack(&w, source->x, source->n, &work);
   if (source->y) w.y = pack(&w, source->y, source->m, &work);
   if (!near_centre(&w.y)) w.x.half_norms = w.y.half_norms = NULL;
-  w.row_panels = panel_count(w.x.count);
-  w.column_panels = panel_count(w.y.count);
+  w.row_panels = pieces(w.x.count, PANEL);
+  w.column_panels = pieces(w.y.count, PANEL);
   w.groups = w.symmetric ? 1 : KM_WORKERS / slots;
   w.tiles = work;
   run(&w, cost, poll);

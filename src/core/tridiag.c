@@ -1,5 +1,6 @@
 #include "core/tridiag.h"
 #include "core/chase.h"
+#include "core/parts.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -20,18 +21,16 @@
  * doubles. Partitions depend on n alone, so results are bit-identical for any number of threads.
  */
 
-static size_t padded(size_t n) { return (n + TILE - 1) / TILE * TILE; }
-
 static const size_t line = 64; /* bytes */
 
 size_t km_tridiag_work(size_t n) {
-  return padded(n) * BAND * (5 + SLOTS) + (size_t) SLOTS * TILE * TILE +
+  return round_up(n, TILE) * BAND * (5 + SLOTS) + (size_t) SLOTS * TILE * TILE +
          (n + 2 * BAND) * (STRIDE + 1) + line / sizeof(double);
 }
 
 static reduction lay_out(size_t n, double *a, double *tau, double *work) {
   const size_t shift = (line - (uintptr_t) work % line) % line / sizeof(double);
-  reduction s = {.n = n, .tiles = padded(n) / TILE, .rows = padded(n), .a = a, .tau = tau};
+  reduction s = {.n = n, .tiles = pieces(n, TILE), .rows = round_up(n, TILE), .a = a, .tau = tau};
   s.wv = work + shift;
   s.pack = s.wv + s.rows * 2 * BAND;
   s.x = s.pack + s.rows * 2 * BAND;
@@ -77,7 +76,7 @@ static void apply_kept(size_t count, const double *kept, double *y) {
 
 /* y <- Hy for column c of step 2, which is in tiles. */
 static void apply_column(size_t n, const double *a, double tau, size_t c, double *y) {
-  const size_t top = (c / BAND + 1) * BAND, j = c / TILE, tiles = padded(n) / TILE;
+  const size_t top = (c / BAND + 1) * BAND, j = c / TILE, tiles = pieces(n, TILE);
   double sum = 0;
   for (size_t pass = 0; pass < 2; pass++)
     for (size_t i = top / TILE; i < tiles; i++) {
@@ -94,7 +93,7 @@ void km_tridiag_apply(size_t n, const double *a, const double *tau, double *y) {
   if (n == 1) return;
   for (size_t k = n - 2; k-- > 0;)
     for (size_t r = k + 1, step = 0; r < n; r += BAND, step++)
-      apply_kept(n - r < BAND ? n - r : BAND, a + km_kept_offset(n, k, step), y + r);
+      apply_kept(smaller(BAND, n - r), a + km_kept_offset(n, k, step), y + r);
   for (size_t c = n; c-- > 0;)
     if (tau[c] != 0) apply_column(n, a, tau[c], c, y);
   const double root = 1 / sqrt((double) n);

@@ -1,3 +1,4 @@
+#include "core/isa.h"
 #include "core/threads.h"
 #include "glue/entries.h"
 #include "glue/glue.h"
