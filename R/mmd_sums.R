@@ -144,12 +144,12 @@ binned_source <- function(samples, fitted, bins) {
   gathered <- if (is.null(samples$gram)) {
     x <- samples$x[order, , drop = FALSE]
     lapply(mmd_kernels(samples, fitted), \(k) {
-      c(.Call(C_r_block_sums, native_source(k, x), codes, total),
+      c(.Call(C_r_block_sums, native_source(k, x), codes, total, NULL),
         list(diagonal = fold_diagonal(k, x)))
     })
   } else {
     k <- samples$gram$K[order, order]
-    list(c(.Call(C_r_block_sums, native_matrix(k), codes, total),
+    list(c(.Call(C_r_block_sums, native_matrix(k), codes, total, NULL),
            list(diagonal = diag(k))))
   }
   by_unit <- \(v) as.vector(rowsum(v, codes))

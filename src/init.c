@@ -25,7 +25,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_subsets, 6),
   ENTRY(r_subset_sums, 3),
   ENTRY(r_subset_forms, 4),
-  ENTRY(r_block_sums, 3),
+  ENTRY(r_block_sums, 4),
   ENTRY(r_tridiag, 1),
   ENTRY(r_tridiag_apply, 3),
   ENTRY(r_tridiag_spectrum, 3),

@@ -28,15 +28,6 @@ static const double panel_flops = 268435456; /* of products, between two polls *
 static const size_t panel_gathers = 524288; /* of a permutation, between two polls */
 static const size_t panel_doubles = 32768;   /* of gathered rows: 256 kB */
 
-void km_invert(const int *permutations, size_t n, size_t count, int *order, int *inverse) {
-  for (size_t c = 0; c < count; c++)
-    for (size_t i = 0; i < n; i++) {
-      const int to = permutations[i + c * n] - 1;
-      order[i + c * n] = to;
-      if (inverse) inverse[(size_t) to + c * n] = (int) i;
-    }
-}
-
 /* sum over j < m of k_j row_{order(j)}; next: the row of k that is wanted after it. */
 typedef double (*gather)(const double *k, const double *row, const int *order, size_t m,
                          const double *next);

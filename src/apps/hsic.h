@@ -1,23 +1,9 @@
 #ifndef KM_HSIC_H
 #define KM_HSIC_H
 
-#include "core/threads.h"
-
-#include <stddef.h>
+#include "core/permute.h"
 
 /* Independence statistics under many permutations at once. */
-
-/*
- * Permutations of n points as the statistics take them: order[i + c * n] is the place (from 0) to
- * which permutation c maps i, inverse the other way round; inverse may be NULL.
- */
-typedef struct {
-  size_t n, count;
-  const int *order, *inverse;
-} km_permutations;
-
-/* Fills order and inverse (n x count; inverse may be NULL) from permutations of 1, ..., n. */
-void km_invert(const int *permutations, size_t n, size_t count, int *order, int *inverse);
 
 /* forms[c] = sum_ij k_ij l_{c(i) c(j)}. k, l: n x n, symmetric, in full; work: 8 count doubles. */
 void km_permuted_forms(const double *k, const double *l, const km_permutations *permutations,

@@ -198,8 +198,8 @@ void km_fix_sign(size_t n, double *u) {
     for (size_t k = 0; k < n; k++) u[k] = -u[k];
 }
 
-km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work,
-                   size_t lwork, int *iwork, size_t liwork, int *info) {
+km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work, size_t lwork,
+                   int *iwork, size_t liwork, int *info) {
   *info = syevr(n, a, values, vectors, work, (int) lwork, iwork, (int) (liwork - 2 * n),
                 iwork + liwork - 2 * n);
   if (*info != 0) return KM_NO_CONVERGENCE;

@@ -23,7 +23,8 @@ enum {
   SLICE = ROOM + KM_TILE_ROWS * KM_TILE_COLS, /* and room for one tile more */
   SAMPLE = 16384,
   MARGIN = 224, /* ranks from the sample's middle to the bracket's ends: 3.5 standard deviations */
-  PAIR_BLOCK = 4096
+  PAIR_BLOCK = 4096,
+  AT_ONCE = 65536 /* pairs drawn between two polls */
 };
 
 static const double count_cost = 8; /* operations on a distance */
@@ -182,6 +183,32 @@ static double distance_of_rank(const km_source *source, size_t rank, bracket ran
   }
 }
 
+/* A feature at a time so that its column stays in cache. */
+static void some_distances(const km_source *source, const int *first, const int *second,
+                           size_t count, double *out) {
+  for (size_t pair = 0; pair < count; pair++) out[pair] = 0;
+  const int l1 = source->kernel.family == KM_L1DIST;
+  for (size_t l = 0; l < source->d; l++) {
+    const double *x = source->x + l * source->n, scale = source->scale[l];
+    for (size_t pair = 0; pair < count; pair++) {
+      const double u = (x[first[pair]] - x[second[pair]]) * scale;
+      out[pair] += l1 ? fabs(u) : u * u;
+    }
+  }
+}
+
+/* Distances of given pairs. first, second: 0-based, count of each; out: count. */
+static void pair_distances(const km_source *source, const int *first, const int *second,
+                           size_t count, double *out) {
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(source, first, second, count, out) \
+    schedule(static) num_threads(km_threads((double) count * (double) source->d))
+#endif
+  for (size_t pair = 0; pair < count; pair += PAIR_BLOCK)
+    some_distances(source, first + pair, second + pair,
+                   smaller(PAIR_BLOCK, count - pair), out + pair);
+}
+
 /* A bracket that holds the middle with high probability, from a sample of pairs. */
 static bracket sample_bracket(const km_source *source, double *work) {
   const uint64_t n = source->n;
@@ -194,7 +221,7 @@ static bracket sample_bracket(const km_source *source, double *work) {
     first[pair] = (int) i;
     second[pair] = (int) ((i + step) % n);
   }
-  km_pair_distances(source, first, second, SAMPLE, values);
+  pair_distances(source, first, second, SAMPLE, values);
   const double low = select_rank(values, SAMPLE, SAMPLE / 2 - MARGIN);
   const double high = select_rank(values, SAMPLE, SAMPLE / 2 + MARGIN);
   return make_bracket(bits_of(low), bits_of(high));
@@ -224,32 +251,8 @@ km_median km_pairwise_median(const km_source *source, double *work, km_poll poll
   return (km_median){median, least < DBL_MAX ? least : 0};
 }
 
-/* Pairs first .. last - 1, a feature at a time so that its column stays in cache. */
-static void pair_distances(const km_source *source, const int *first, const int *second,
-                           size_t count, double *out) {
-  for (size_t pair = 0; pair < count; pair++) out[pair] = 0;
-  const int l1 = source->kernel.family == KM_L1DIST;
-  for (size_t l = 0; l < source->d; l++) {
-    const double *x = source->x + l * source->n, scale = source->scale[l];
-    for (size_t pair = 0; pair < count; pair++) {
-      const double u = (x[first[pair]] - x[second[pair]]) * scale;
-      out[pair] += l1 ? fabs(u) : u * u;
-    }
-  }
-}
-
-void km_pair_distances(const km_source *source, const int *first, const int *second, size_t count,
-                       double *out) {
-#ifdef _OPENMP
-#pragma omp parallel for default(none) shared(source, first, second, count, out) \
-    schedule(static) num_threads(km_threads((double) count * (double) source->d))
-#endif
-  for (size_t pair = 0; pair < count; pair += PAIR_BLOCK)
-    pair_distances(source, first + pair, second + pair,
-                   smaller(PAIR_BLOCK, count - pair), out + pair);
-}
-
-km_median km_median_of(double *values, size_t count) {
+/* Of a vector, which is reordered. */
+static km_median median_of(double *values, size_t count) {
   double least = DBL_MAX;
   for (size_t i = 0; i < count; i++)
     if (values[i] > 0 && values[i] < least) least = values[i];
@@ -257,4 +260,24 @@ km_median km_median_of(double *values, size_t count) {
   double median = select_rank(values, count, lower);
   if (count / 2 > lower) median = (median + least_of(values + lower + 1, count - lower - 1)) / 2;
   return (km_median){median, least < DBL_MAX ? least : 0};
+}
+
+size_t km_sampled_median_work(size_t pairs) { return pairs; }
+
+size_t km_sampled_median_iwork(size_t pairs) { return 2 * smaller(AT_ONCE, pairs); }
+
+km_median km_sampled_median(const km_source *source, size_t pairs, km_draw draw, double *work,
+                            int *iwork, km_poll poll) {
+  int *first = iwork, *second = iwork + smaller(AT_ONCE, pairs);
+  for (size_t done = 0; done < pairs; done += AT_ONCE) {
+    const size_t count = smaller(AT_ONCE, pairs - done);
+    for (size_t c = 0; c < count; c++) {
+      first[c] = (int) draw(source->n);
+      second[c] = (int) draw(source->n - 1);
+      second[c] += second[c] >= first[c];
+    }
+    pair_distances(source, first, second, count, work + done);
+    if (poll) poll();
+  }
+  return median_of(work, pairs);
 }

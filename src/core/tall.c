@@ -24,8 +24,8 @@ static inline double operations(size_t rows, size_t k) { return (double) rows * 
 
 /* c += Q'W for some rows; `across` columns of Q with `along` of W at a time. */
 INLINE void inner_body(const size_t lanes, const size_t across, const size_t along, size_t rows,
-                       size_t stride, size_t k, const double *restrict q,
-                       const double *restrict w, double *restrict c) {
+                       size_t stride, size_t k, const double *restrict q, const double *restrict w,
+                       double *restrict c) {
   for (size_t j = 0; j < BLOCK; j += along)
     for (size_t l = 0; l < k; l += across) {
       double s[4][4][8];

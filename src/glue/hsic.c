@@ -10,8 +10,8 @@ static km_permutations unpack_permutations(SEXP permutations, size_t n, int inve
       (size_t) Rf_nrows(permutations) != n)
     Rf_error("internal error: 'permutations' is not an integer matrix of the right size");
   const size_t count = (size_t) Rf_ncols(permutations);
-  int *order = (int *) R_alloc(n * count, sizeof(int));
-  int *back = inverse ? (int *) R_alloc(n * count, sizeof(int)) : NULL;
+  int *order = glue_int_scratch(n * count);
+  int *back = inverse ? glue_int_scratch(n * count) : NULL;
   km_invert(INTEGER_RO(permutations), n, count, order, back);
   return (km_permutations){n, count, order, back};
 }

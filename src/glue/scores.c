@@ -1,4 +1,4 @@
-#include "core/kme.h"
+#include "core/scores.h"
 #include "glue/entries.h"
 #include "glue/glue.h"
 

@@ -1,14 +1,14 @@
-#include "apps/mmd.h"
+#include "core/subsets.h"
 #include "core/parts.h"
 
 #include <string.h>
 
 /*
- * Every statistic of the maximum mean discrepancy is a function of block sums of the Gram matrix,
- * and those follow from z'Kz for the indicators z of the samples. All relabellings together are a
- * fold over tiles: a tile is evaluated once and each relabelling costs it 72 vector additions
- * (subset_forms). Time O(n^2 (d + count)/2), memory n count / 8 bytes, 32 (count + 2) doubles a
- * rate and 32 tables.
+ * z'Kz for the indicators z of many subsets at once is a fold over tiles: a tile is evaluated once
+ * and each subset costs it 72 vector additions (subset_forms). Time O(n^2 (d + count)/2), memory n
+ * count / 8 bytes, 32 (count + 2) doubles a rate and 32 tables. (Every statistic of the maximum
+ * mean discrepancy is a function of such sums over the relabelled samples.) Block sums are the same
+ * fold with an accumulator of blocks^2 doubles.
  */
 
 enum {
@@ -25,9 +25,53 @@ static size_t words(size_t n) { return pieces(n, WORD); }
 
 size_t km_subset_words(size_t n, size_t count) { return words(n) * count; }
 
-void km_subset_add(uint64_t *subsets, size_t count, size_t c, size_t point) {
+/* --- Subsets of relabelled samples --------------------------------------------- */
+
+size_t km_label_points(const km_labels *labels) {
+  size_t n = 0;
+  for (size_t g = 0; g < labels->samples; g++) n += (size_t) labels->sizes[g];
+  return n;
+}
+
+size_t km_relabel_count(const km_labels *labels, const km_relabellings *from) {
+  return (from->count + (from->observed ? 1 : 0)) * labels->n_sets;
+}
+
+static void add_point(uint64_t *subsets, size_t count, size_t c, size_t point) {
   subsets[point / WORD * count + c] |= (uint64_t) 1 << point % WORD;
 }
+
+/* Adds subsets c, c + 1, ... of one relabelling; permutation: n, from `base`. */
+static void mark(const km_labels *labels, const int *permutation, int base, size_t count, size_t c,
+                 uint64_t *subsets) {
+  size_t k = 0;
+  for (size_t g = 0; g < labels->samples; g++)
+    for (const size_t end = k + (size_t) labels->sizes[g]; k < end; k++)
+      for (size_t s = 0; s < labels->n_sets; s++)
+        if (labels->sets[s + g * labels->n_sets])
+          add_point(subsets, count, c + s, (size_t) (permutation[k] - base));
+}
+
+size_t km_relabel_iwork(size_t n) { return n; }
+
+void km_relabel(const km_labels *labels, const km_relabellings *from, uint64_t *subsets, int *work,
+                km_poll poll) {
+  const size_t n = km_label_points(labels), count = km_relabel_count(labels, from);
+  size_t c = 0;
+  memset(subsets, 0, km_subset_words(n, count) * sizeof *subsets);
+  if (from->observed) {
+    for (size_t i = 0; i < n; i++) work[i] = (int) i;
+    mark(labels, work, 0, count, c, subsets);
+    c += labels->n_sets;
+  }
+  for (size_t p = 0; p < from->count; p++, c += labels->n_sets) {
+    if (!from->given) km_draw_permutation(from->blocks, from->draw, work);
+    mark(labels, from->given ? from->given + p * n : work, from->given ? 1 : 0, count, c, subsets);
+    if (poll) poll();
+  }
+}
+
+/* --- Sums over subsets --------------------------------------------------------- */
 
 static double subset_sum(const uint64_t *subsets, size_t n, size_t count, const double *v) {
   double sum = 0;
@@ -116,11 +160,24 @@ void km_subset_forms(const km_source *source, const uint64_t *subsets, size_t co
     }
 }
 
+/* --- Sums over blocks ---------------------------------------------------------- */
+
 typedef struct {
   const int *block;
+  const double *w; /* or NULL */
   size_t blocks, slots, size;
   double *sums; /* slots x size: blocks x blocks, and the moments */
 } blocks_sink;
+
+/* run_j += sum_i w_i k_ij over rows first .. last - 1 of a tile. */
+static void add_run(const km_tile *tile, const double *w, size_t first, size_t last, double *run) {
+  const double *k = tile->k + first * KM_TILE_COLS, zeros[KM_TILE_COLS] = {0};
+  double rows[KM_TILE_ROWS] = {0};
+  if (w)
+    km_simd()->products(k, last - first, w + tile->i0 + first, zeros, rows, run);
+  else
+    km_simd()->sums(k, last - first, rows, run);
+}
 
 /* Columns of the tile summed over a run of rows of one block, then over runs of columns. */
 static void add_blocks(const km_tile *tile, void *to, size_t worker) {
@@ -131,9 +188,11 @@ static void add_blocks(const km_tile *tile, void *to, size_t worker) {
   for (size_t i = 0; i < tile->ni;) {
     const int a = row_block[i];
     const size_t first = i;
-    double run[KM_TILE_COLS] = {0}, rows[KM_TILE_ROWS] = {0};
+    double run[KM_TILE_COLS] = {0};
     while (i < tile->ni && row_block[i] == a) i++;
-    km_simd()->sums(tile->k + first * KM_TILE_COLS, i - first, rows, run);
+    add_run(tile, sink->w, first, i, run);
+    if (sink->w)
+      for (size_t j = 0; j < tile->nj; j++) run[j] *= sink->w[tile->j0 + j];
     for (size_t j = 0; j < tile->nj;) {
       const int b = column_block[j];
       double sum = 0;
@@ -151,11 +210,11 @@ size_t km_block_sums_work(const km_source *source, size_t blocks) {
   return km_walk_work(source) + km_walk_slots(source, (double) size) * size;
 }
 
-void km_block_sums(const km_source *source, const int *block, size_t blocks, double *sums,
-                   double moments[2], double *work, km_poll poll) {
+void km_block_sums(const km_source *source, const int *block, size_t blocks, const double *w,
+                   double *sums, double moments[2], double *work, km_poll poll) {
   const size_t size = block_size(blocks), cells = blocks * blocks;
   const size_t slots = km_walk_slots(source, (double) size);
-  blocks_sink sink = {block, blocks, slots, size, work + km_walk_work(source)};
+  blocks_sink sink = {block, w, blocks, slots, size, work + km_walk_work(source)};
   memset(sink.sums, 0, slots * size * sizeof *work);
   km_walk(source, slots, 4, add_blocks, &sink, work, poll);
   memset(sums, 0, cells * sizeof *sums);

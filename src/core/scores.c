@@ -1,4 +1,4 @@
-#include "core/kme.h"
+#include "core/scores.h"
 #include "core/isa.h"
 #include "core/parts.h"
 
