@@ -2,6 +2,7 @@
 #include "core/products.h"
 #include "core/isa.h"
 #include "core/parts.h"
+#include "core/scratch.h"
 
 #include <string.h>
 
@@ -112,13 +113,23 @@ static void add_rows(gather inner, const double *k, const double *l, const km_pe
     }
 }
 
+size_t km_permuted_forms_work(size_t count) { return GROUPS * count; }
+
+/* forms[c]: the sums of all groups in their order. */
+static void add_groups(const double *sums, size_t count, double *forms) {
+  for (size_t c = 0; c < count; c++) {
+    forms[c] = 0;
+    for (size_t g = 0; g < GROUPS; g++) forms[c] += sums[c + g * count];
+  }
+}
+
 void km_permuted_forms(const double *k, const double *l, const km_permutations *permutations,
                        double *forms, double *work, km_poll poll) {
   const size_t n = permutations->n, count = permutations->count;
   const size_t tasks = pieces(count, BLOCK) * GROUPS;
   const size_t panel = row_panel(n);
   const gather inner = best_gather();
-  memset(work, 0, GROUPS * count * sizeof *work);
+  memset(work, 0, km_permuted_forms_work(count) * sizeof *work);
   for (size_t first = 0; first < n; first += panel) {
     const size_t rows = smaller(panel, n - first);
 #ifdef _OPENMP
@@ -133,10 +144,7 @@ void km_permuted_forms(const double *k, const double *l, const km_permutations *
     }
     if (poll) poll();
   }
-  for (size_t c = 0; c < count; c++) {
-    forms[c] = 0;
-    for (size_t g = 0; g < GROUPS; g++) forms[c] += work[c + g * count];
-  }
+  add_groups(work, count, forms);
 }
 
 /* Rows of b gathered at a time: as many as the cache holds. */
@@ -173,34 +181,50 @@ static double product_form(const double *a, size_t rows, const double *b, size_t
   return km_total(cells, product);
 }
 
+typedef struct {
+  size_t rows, columns; /* of the product: the ranks, padded */
+  double *left, *right; /* the padded factors */
+  double *products;     /* WORKERS x product_size */
+} products;
+
+static size_t lay_out(products *s, size_t n, size_t rank_a, size_t rank_b, double *work) {
+  km_scratch scratch = {work, 0};
+  s->rows = round_up(rank_a, 8);
+  s->columns = round_up(rank_b, BAND);
+  s->left = take(&scratch, n * s->rows);
+  s->right = take(&scratch, n * s->columns);
+  s->products = take(&scratch, WORKERS * product_size(s->rows, s->columns));
+  return scratch.used;
+}
+
 size_t km_permuted_products_work(size_t n, size_t rank_a, size_t rank_b) {
-  const size_t rows = round_up(rank_a, 8), columns = round_up(rank_b, BAND);
-  return n * (rows + columns) + WORKERS * product_size(rows, columns);
+  products s;
+  return lay_out(&s, n, rank_a, rank_b, NULL);
 }
 
 void km_permuted_products(const double *a, size_t rank_a, const double *b, size_t rank_b,
                           const km_permutations *permutations, double *forms, double *work,
                           km_poll poll) {
   const size_t n = permutations->n, count = permutations->count;
-  const size_t rows = round_up(rank_a, 8), columns = round_up(rank_b, BAND);
-  const size_t size = product_size(rows, columns);
-  double *left = work, *right = work + n * rows, *products = right + n * columns;
-  pad(a, n, rank_a, rows, left);
-  pad(b, n, rank_b, columns, right);
-  const double each = 2 * (double) n * (double) rows * (double) columns;
+  products s;
+  lay_out(&s, n, rank_a, rank_b, work);
+  const size_t size = product_size(s.rows, s.columns);
+  pad(a, n, rank_a, s.rows, s.left);
+  pad(b, n, rank_b, s.columns, s.right);
+  const double each = 2 * (double) n * (double) s.rows * (double) s.columns;
   const double fit = panel_flops / each / WORKERS;
   const size_t runs = fit < 1 ? 1 : (size_t) fit;
   for (size_t first = 0; first < count; first += runs * WORKERS) {
-    const size_t last = count - first < runs * WORKERS ? count : first + runs * WORKERS;
+    const size_t last = smaller(count, first + runs * WORKERS);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) schedule(static) \
-    shared(n, first, last, each, rows, columns, size, left, right, products, permutations, forms) \
+    shared(n, first, last, each, size, s, permutations, forms) \
     num_threads(km_threads(each * (double) (last - first)))
 #endif
     for (size_t w = 0; w < WORKERS; w++)
       for (size_t c = first + w; c < last; c += WORKERS)
-        forms[c] = product_form(left, rows, right, columns, n, permutations->order + c * n,
-                                products + w * size);
+        forms[c] = product_form(s.left, s.rows, s.right, s.columns, n,
+                                permutations->order + c * n, s.products + w * size);
     if (poll) poll();
   }
 }
@@ -261,13 +285,15 @@ static double tensor_sum(size_t variables, const double *const *rows, size_t n, 
   return sum;
 }
 
+size_t km_permuted_tensor_work(size_t count) { return GROUPS * count; }
+
 void km_permuted_tensor(size_t variables, const double *const *k, const double *const *rows,
                         const km_permutations *permutations, double *forms, double *sums,
                         double *work, km_poll poll) {
   const size_t n = permutations->n, moved = variables - 1, count = permutations->count / moved;
   const size_t tasks = count * GROUPS, panel = row_panel(n);
   const gather inner = best_gather();
-  memset(work, 0, GROUPS * count * sizeof *work);
+  memset(work, 0, km_permuted_tensor_work(count) * sizeof *work);
   for (size_t first = 0; first < n; first += panel) {
     const size_t some = smaller(panel, n - first);
 #ifdef _OPENMP
@@ -282,9 +308,7 @@ void km_permuted_tensor(size_t variables, const double *const *k, const double *
     }
     if (poll) poll();
   }
-  for (size_t c = 0; c < count; c++) {
+  for (size_t c = 0; c < count; c++)
     sums[c] = tensor_sum(variables, rows, n, permutations->order + c * moved * n);
-    forms[c] = 0;
-    for (size_t g = 0; g < GROUPS; g++) forms[c] += work[c + g * count];
-  }
+  add_groups(work, count, forms);
 }

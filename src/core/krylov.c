@@ -4,6 +4,7 @@
 #include "core/products.h"
 #include "core/isa.h"
 #include "core/parts.h"
+#include "core/scratch.h"
 #include "core/tall.h"
 
 #include <float.h>
@@ -61,6 +62,7 @@ typedef struct {
   double *block, *image; /* n x BLOCK */
   double *ritz;          /* cap x cap: a copy of T, destroyed */
   double *values, *vectors, *residuals; /* cap; cap x kept(count); cap */
+  double *known;         /* count: values before a round of the search */
   double *fold, *small;  /* scratch */
   int *iwork;
 } krylov;
@@ -361,10 +363,10 @@ static int rising(const krylov *s, size_t count, size_t want) {
   return 0;
 }
 
-/* Rounds from random blocks until one finds nothing new. known: count. */
-static km_status search_rest(krylov *s, size_t count, size_t want, double *known) {
+/* Rounds from random blocks until one finds nothing new. */
+static km_status search_rest(krylov *s, size_t count, size_t want) {
   for (;;) {
-    memcpy(known, s->values, count * sizeof *known);
+    memcpy(s->known, s->values, count * sizeof *s->known);
     restart(s, converged(s, want), 1);
     km_status status = iterate(s, count, FRESH_BLOCKS, &want);
     while (status == KM_OK && rising(s, count, want) && s->products < MOST_PRODUCTS)
@@ -372,7 +374,7 @@ static km_status search_rest(krylov *s, size_t count, size_t want, double *known
     if (status != KM_OK) return status;
     if (rising(s, count, want)) return KM_NO_CONVERGENCE;
     double change = 0;
-    for (size_t j = 0; j < count; j++) change = fmax(change, fabs(s->values[j] - known[j]));
+    for (size_t j = 0; j < count; j++) change = fmax(change, fabs(s->values[j] - s->known[j]));
     if (change <= aim(s)) return KM_OK;
     if (s->products >= MOST_PRODUCTS) return KM_NO_CONVERGENCE;
   }
@@ -407,11 +409,33 @@ static size_t fold_work(const km_source *source, size_t count) {
   return larger(km_fold_apply_work(source, BLOCK), km_fold_apply_work(source, last));
 }
 
-size_t km_krylov_work(const km_source *source, size_t count) {
+static size_t lay_out(krylov *s, const km_source *source, size_t count, double *work) {
+  km_scratch scratch = {work, 0};
   const size_t n = source->n, rows = round_up(n, KM_TALL_ROWS), cap = km_krylov_basis(count);
-  return rows * (cap + BLOCK + kept(count)) + 2 * cap * cap + BLOCK * BLOCK +
-         (cap + BLOCK) * BLOCK + 2 * n * BLOCK + cap * (2 + kept(count)) + count +
-         fold_work(source, count) + small_work(rows, cap) + 8;
+  s->source = source;
+  s->n = n;
+  s->rows = rows;
+  s->cap = cap;
+  s->basis = take_aligned(&scratch, rows * (cap + BLOCK));
+  s->spare = take(&scratch, rows * kept(count));
+  s->t = take(&scratch, cap * cap);
+  s->ritz = take(&scratch, cap * cap);
+  s->r = take(&scratch, BLOCK * BLOCK);
+  s->coefficients = take(&scratch, (cap + BLOCK) * BLOCK);
+  s->block = take(&scratch, n * BLOCK);
+  s->image = take(&scratch, n * BLOCK);
+  s->values = take(&scratch, cap);
+  s->residuals = take(&scratch, cap);
+  s->vectors = take(&scratch, cap * kept(count));
+  s->known = take(&scratch, count);
+  s->fold = take(&scratch, fold_work(source, count));
+  s->small = take(&scratch, small_work(rows, cap));
+  return scratch.used;
+}
+
+size_t km_krylov_work(const km_source *source, size_t count) {
+  krylov s;
+  return lay_out(&s, source, count, NULL);
 }
 
 size_t km_krylov_iwork(size_t count) { return km_eigen_leading_iwork(km_krylov_basis(count)); }
@@ -419,35 +443,21 @@ size_t km_krylov_iwork(size_t count) { return km_eigen_leading_iwork(km_krylov_b
 km_status km_krylov(const km_source *source, km_centring mean, double square, size_t count,
                     double *values, double *vectors, double *residual, int *products, double *work,
                     int *iwork, km_poll poll) {
-  const size_t n = source->n, rows = round_up(n, KM_TALL_ROWS), cap = km_krylov_basis(count);
-  krylov s = {.source = source, .mean = mean, .poll = poll, .n = n, .rows = rows, .cap = cap,
-              .iwork = iwork};
-  s.basis = km_aligned(work);
-  s.spare = s.basis + rows * (cap + BLOCK);
-  s.t = s.spare + rows * kept(count);
-  s.ritz = s.t + cap * cap;
-  s.r = s.ritz + cap * cap;
-  s.coefficients = s.r + BLOCK * BLOCK;
-  s.block = s.coefficients + (cap + BLOCK) * BLOCK;
-  s.image = s.block + n * BLOCK;
-  s.values = s.image + n * BLOCK;
-  s.residuals = s.values + cap;
-  s.vectors = s.residuals + cap;
-  double *known = s.vectors + cap * kept(count);
-  s.fold = known + count;
-  s.small = s.fold + fold_work(source, count);
+  const size_t n = source->n;
+  krylov s = {.mean = mean, .poll = poll, .iwork = iwork};
+  lay_out(&s, source, count, work);
   double largest = fabs(mean.norm2);
   for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(mean.at[i]));
   s.floor = 64 * DBL_EPSILON * (double) n * largest;
 
   size_t want = 0;
-  memset(s.t, 0, cap * cap * sizeof *s.t);
+  memset(s.t, 0, s.cap * s.cap * sizeof *s.t);
   begin(&s, 0);
   const size_t blocks = larger(FIRST_CHECK, count / BLOCK + 3);
   km_status status = iterate(&s, count, (int) blocks, &want);
   if (status == KM_OK &&
       bound_of_rest(&s, converged(&s, want), want, square) > s.values[count - 1] + aim(&s))
-    status = search_rest(&s, count, want, known);
+    status = search_rest(&s, count, want);
   if (status != KM_OK) return status;
   *residual = take_vectors(&s, count, vectors);
   *products = s.products;

@@ -1,5 +1,6 @@
 #include "core/median.h"
 #include "core/parts.h"
+#include "core/scratch.h"
 
 #include <float.h>
 #include <math.h>
@@ -44,7 +45,16 @@ typedef struct {
   tally tallies[KM_WORKERS];
   double *kept;     /* SLICE a worker */
   uint64_t *counts; /* BINS a worker */
+  double *walk;
 } pass;
+
+static size_t lay_out(pass *p, const km_source *source, double *work) {
+  km_scratch scratch = {work, 0};
+  p->walk = take(&scratch, km_walk_work(source));
+  p->kept = take(&scratch, (size_t) KM_WORKERS * SLICE);
+  p->counts = (uint64_t *) take(&scratch, (size_t) KM_WORKERS * BINS);
+  return scratch.used;
+}
 
 static uint64_t bits_of(double value) {
   uint64_t bits;
@@ -120,12 +130,12 @@ static void count_tile(const km_tile *tile, void *to, size_t worker) {
 }
 
 /* One pass. Afterwards the first tally and the first worker's counts are those of all. */
-static int count_all(const km_source *source, bracket range, pass *p, double *work, km_poll poll) {
+static int count_all(const km_source *source, bracket range, pass *p, km_poll poll) {
   p->range = range;
   memset(p->counts, 0, KM_WORKERS * BINS * sizeof *p->counts);
   for (size_t worker = 0; worker < KM_WORKERS; worker++)
     p->tallies[worker] = (tally){0, 0, DBL_MAX};
-  km_walk(source, km_walk_slots(source, 1), count_cost, count_tile, p, work, poll);
+  km_walk(source, km_walk_slots(source, 1), count_cost, count_tile, p, p->walk, poll);
   tally *all = p->tallies;
   int complete = all->inside <= ROOM;
   for (size_t worker = 1; worker < KM_WORKERS; worker++) {
@@ -156,11 +166,11 @@ static bracket narrow(const pass *p, size_t rank) {
  * passes did not show it.
  */
 static double distance_of_rank(const km_source *source, size_t rank, bracket range, double *next,
-                               pass *p, double *work, km_poll poll) {
+                               pass *p, km_poll poll) {
   uint64_t lowest = 0, highest = bits_of(INFINITY);
   *next = -1;
   for (;;) {
-    const int complete = count_all(source, range, p, work, poll);
+    const int complete = count_all(source, range, p, poll);
     const size_t below = p->tallies->below, inside = p->tallies->inside;
     if (rank < below) {
       highest = range.low - 1;
@@ -228,22 +238,22 @@ static bracket sample_bracket(const km_source *source, double *work) {
 }
 
 size_t km_median_work(const km_source *source) {
-  return km_walk_work(source) + (size_t) KM_WORKERS * (SLICE + BINS);
+  pass p;
+  return lay_out(&p, source, NULL);
 }
 
 km_median km_pairwise_median(const km_source *source, double *work, km_poll poll) {
   pass p;
-  p.kept = work + km_walk_work(source);
-  p.counts = (uint64_t *) (p.kept + (size_t) KM_WORKERS * SLICE);
+  lay_out(&p, source, work);
   const size_t pairs = source->n * (source->n - 1) / 2, lower = (pairs - 1) / 2;
   double next;
   bracket range = sample_bracket(source, p.kept);
-  double median = distance_of_rank(source, lower, range, &next, &p, work, poll);
+  double median = distance_of_rank(source, lower, range, &next, &p, poll);
   if (pairs / 2 > lower) {
     if (next < 0) {
       double ignored;
       range = make_bracket(bits_of(median) + 1, bits_of(INFINITY));
-      next = distance_of_rank(source, lower + 1, range, &ignored, &p, work, poll);
+      next = distance_of_rank(source, lower + 1, range, &ignored, &p, poll);
     }
     median = (median + next) / 2;
   }

@@ -1,6 +1,7 @@
 #include "core/scores.h"
 #include "core/isa.h"
 #include "core/parts.h"
+#include "core/scratch.h"
 
 #include <string.h>
 
@@ -238,21 +239,28 @@ static void score_block(const loocv *s, double every, double *score, km_poll pol
   }
 }
 
+static size_t lay_out(loocv *s, size_t n, size_t count, double *work) {
+  km_scratch scratch = {work, 0};
+  s->x = take(&scratch, n);
+  s->y = take(&scratch, n);
+  s->slices = take(&scratch, (size_t) WORKERS * SLICE);
+  s->coefficients = take(&scratch, smaller(BLOCK, count) * n * SUMS);
+  s->common = take(&scratch, BLOCK);
+  s->parts = take(&scratch, pieces(n, ROWS) * BLOCK);
+  return scratch.used;
+}
+
 size_t km_score_loocv_work(size_t n, size_t count) {
-  const size_t most = smaller(BLOCK, count);
-  return n * (2 + most * SUMS) + BLOCK + (size_t) WORKERS * SLICE + pieces(n, ROWS) * BLOCK;
+  loocv s;
+  return lay_out(&s, n, count, NULL);
 }
 
 void km_score_loocv(size_t n, const double *gamma, const double *u, const double *diagonal,
                     const double *target, double target_norm2, size_t count, const double *lambda,
                     double *score, double *work, km_poll poll) {
-  const size_t most = smaller(BLOCK, count);
   const double c = 1 / ((double) n - 1);
-  loocv s = {.n = n, .gamma = gamma, .u = u, .x = work, .y = work + n};
-  s.slices = work + 2 * n;
-  s.coefficients = s.slices + (size_t) WORKERS * SLICE;
-  s.common = s.coefficients + most * n * SUMS;
-  s.parts = s.common + BLOCK;
+  loocv s = {.n = n, .gamma = gamma, .u = u};
+  lay_out(&s, n, count, work);
   const loocv *shape = &s;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(shape, n, target) schedule(static) \

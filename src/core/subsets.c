@@ -1,5 +1,6 @@
 #include "core/subsets.h"
 #include "core/parts.h"
+#include "core/scratch.h"
 
 #include <string.h>
 
@@ -97,9 +98,18 @@ typedef struct {
   size_t count;
   const double *rates; /* or NULL */
   size_t n_rates;      /* at least 1 */
+  double *walk;
   double *slices;      /* KM_WORKERS x SLICE */
   double *sums;        /* KM_WORKERS x n_rates x (count + MOMENTS) */
 } forms_sink;
+
+static size_t lay_out_forms(forms_sink *sink, const km_source *source, double *work) {
+  km_scratch scratch = {work, 0};
+  sink->walk = take(&scratch, km_walk_work(source));
+  sink->slices = take_aligned(&scratch, (size_t) KM_WORKERS * SLICE);
+  sink->sums = take(&scratch, KM_WORKERS * sink->n_rates * (sink->count + MOMENTS));
+  return scratch.used;
+}
 
 static void add_moments(const double *k, size_t ni, double times, double *moments) {
   double own[MOMENTS] = {0, 0};
@@ -136,20 +146,21 @@ static void add_forms(const km_tile *tile, void *to, size_t worker) {
 }
 
 size_t km_subset_forms_work(const km_source *source, size_t count, size_t n_rates) {
-  return km_walk_work(source) + 8 +
-         (size_t) KM_WORKERS * (SLICE + larger(1, n_rates) * (count + MOMENTS));
+  forms_sink sink = {.count = count, .n_rates = larger(1, n_rates)};
+  return lay_out_forms(&sink, source, NULL);
 }
 
 void km_subset_forms(const km_source *source, const uint64_t *subsets, size_t count,
                      const double *rates, size_t n_rates, double *forms, double *moments,
                      double *work, km_poll poll) {
-  forms_sink sink = {subsets, count, rates, larger(1, n_rates), NULL, NULL};
+  forms_sink sink = {
+    .subsets = subsets, .count = count, .rates = rates, .n_rates = larger(1, n_rates)};
   const size_t width = count + MOMENTS, columns = sink.n_rates;
-  sink.slices = km_aligned(work + km_walk_work(source));
-  sink.sums = sink.slices + (size_t) KM_WORKERS * SLICE;
-  memset(sink.slices, 0, KM_WORKERS * (SLICE + columns * width) * sizeof *work);
+  lay_out_forms(&sink, source, work);
+  memset(sink.slices, 0, (size_t) KM_WORKERS * SLICE * sizeof *work);
+  memset(sink.sums, 0, KM_WORKERS * columns * width * sizeof *work);
   const double cost = (double) columns * (exp_cost + set_cost * (double) count);
-  km_walk(source, KM_WORKERS, cost, add_forms, &sink, work, poll);
+  km_walk(source, KM_WORKERS, cost, add_forms, &sink, sink.walk, poll);
   memset(forms, 0, columns * count * sizeof *forms);
   memset(moments, 0, columns * MOMENTS * sizeof *moments);
   for (size_t worker = 0; worker < KM_WORKERS; worker++)
@@ -166,8 +177,18 @@ typedef struct {
   const int *block;
   const double *w; /* or NULL */
   size_t blocks, slots, size;
+  double *walk;
   double *sums; /* slots x size: blocks x blocks, and the moments */
 } blocks_sink;
+
+static size_t lay_out_blocks(blocks_sink *sink, const km_source *source, double *work) {
+  km_scratch scratch = {work, 0};
+  sink->size = sink->blocks * sink->blocks + MOMENTS;
+  sink->slots = km_walk_slots(source, (double) sink->size);
+  sink->walk = take(&scratch, km_walk_work(source));
+  sink->sums = take(&scratch, sink->slots * sink->size);
+  return scratch.used;
+}
 
 /* run_j += sum_i w_i k_ij over rows first .. last - 1 of a tile. */
 static void add_run(const km_tile *tile, const double *w, size_t first, size_t last, double *run) {
@@ -203,20 +224,19 @@ static void add_blocks(const km_tile *tile, void *to, size_t worker) {
   }
 }
 
-static size_t block_size(size_t blocks) { return blocks * blocks + MOMENTS; }
-
 size_t km_block_sums_work(const km_source *source, size_t blocks) {
-  const size_t size = block_size(blocks);
-  return km_walk_work(source) + km_walk_slots(source, (double) size) * size;
+  blocks_sink sink = {.blocks = blocks};
+  return lay_out_blocks(&sink, source, NULL);
 }
 
 void km_block_sums(const km_source *source, const int *block, size_t blocks, const double *w,
                    double *sums, double moments[2], double *work, km_poll poll) {
-  const size_t size = block_size(blocks), cells = blocks * blocks;
-  const size_t slots = km_walk_slots(source, (double) size);
-  blocks_sink sink = {block, w, blocks, slots, size, work + km_walk_work(source)};
+  const size_t cells = blocks * blocks;
+  blocks_sink sink = {.block = block, .w = w, .blocks = blocks};
+  lay_out_blocks(&sink, source, work);
+  const size_t slots = sink.slots, size = sink.size;
   memset(sink.sums, 0, slots * size * sizeof *work);
-  km_walk(source, slots, 4, add_blocks, &sink, work, poll);
+  km_walk(source, slots, 4, add_blocks, &sink, sink.walk, poll);
   memset(sums, 0, cells * sizeof *sums);
   memset(moments, 0, MOMENTS * sizeof *moments);
   for (size_t slot = 0; slot < slots; slot++) {

@@ -8,8 +8,8 @@
 
 /*
  * Sums of a Gram matrix over subsets of its points, for many subsets at once (relabelled samples of
- * a permutation test), and over blocks of points. Subset c of `count` holds point i if bit i % 64 of
- * subsets[i / 64 * count + c] is set.
+ * a permutation test), and over blocks of points. Subset c of `count` holds point i if bit i % 64
+ * of subsets[i / 64 * count + c] is set.
  */
 
 /* Words of `count` subsets of n points. */

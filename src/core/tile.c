@@ -1,5 +1,6 @@
 #include "core/tile.h"
 #include "core/parts.h"
+#include "core/scratch.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -41,15 +42,12 @@ typedef struct {
   int symmetric;
   size_t row_panels, column_panels;
   size_t chunks, groups;
-  double *tiles; /* one a worker */
+  int alone;           /* on one thread */
+  double *x_room, *y_room; /* packed points */
+  double *tiles;       /* one a worker */
   km_consumer consume;
   void *sink;
 } walk;
-
-double *km_aligned(double *work) {
-  const size_t off = (uintptr_t) work % 64 / sizeof *work;
-  return off ? work + 8 - off : work;
-}
 
 static void pack_group(const km_source *source, const double *x, size_t n, size_t first,
                        double *points) {
@@ -61,20 +59,28 @@ static void pack_group(const km_source *source, const double *x, size_t n, size_
   }
 }
 
-/* Packs a set into *work and moves *work on; half norms are added for RBF. */
-static km_point_set pack(const walk *w, const double *x, size_t n, double **work) {
+static size_t lay_out(walk *w, double *work) {
+  const km_source *source = w->source;
+  km_scratch scratch = {work, 0};
+  if (source->x) w->x_room = take_aligned(&scratch, round_up(source->n, GROUP) * (source->d + 1));
+  if (source->y) w->y_room = take_aligned(&scratch, round_up(source->m, GROUP) * (source->d + 1));
+  w->tiles = take_aligned(&scratch, (size_t) KM_WORKERS * TILE);
+  return scratch.used;
+}
+
+/* Packs a set; half norms are added for RBF. */
+static km_point_set pack(const walk *w, const double *x, size_t n, double *points) {
   const size_t d = w->source->d, padded = round_up(n, GROUP);
   const int rbf = w->source->kernel.family == KM_RBF;
-  double *points = *work, *half_norms = *work + padded * d;
+  double *half_norms = points + padded * d;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(w, x, n, d, padded, points, half_norms, rbf) \
-    schedule(static) num_threads(km_threads((double) n * (double) d))
+    schedule(static) num_threads(w->alone ? 1 : km_threads((double) n * (double) d))
 #endif
   for (size_t i = 0; i < padded; i += GROUP) {
     pack_group(w->source, x, n, i, points + i * d);
     if (rbf) w->simd->half_norms(points + i * d, GROUP, d, half_norms + i);
   }
-  *work = half_norms + padded;
   return (km_point_set){points, rbf ? half_norms : NULL, n};
 }
 
@@ -179,7 +185,7 @@ static void run(walk *w, double cost, km_poll poll) {
     const size_t last = smaller(first + step, longest);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(w, workers, first, last, value) schedule(static) \
-    num_threads(km_threads(operations(w, workers * (last - first), value)))
+    num_threads(w->alone ? 1 : km_threads(operations(w, workers * (last - first), value)))
 #endif
     for (size_t worker = 0; worker < workers; worker++) run_pairs(w, worker, first, last);
     if (poll) poll();
@@ -187,28 +193,37 @@ static void run(walk *w, double cost, km_poll poll) {
 }
 
 size_t km_walk_work(const km_source *source) {
-  const size_t tiles = KM_WORKERS * TILE + 8;
-  if (source->k) return tiles;
-  const size_t rows = round_up(source->n, GROUP), columns = round_up(source->m, GROUP);
-  return (rows + (source->y ? columns : 0)) * (source->d + 1) + tiles;
+  walk w = {.source = source};
+  return lay_out(&w, NULL);
+}
+
+static void run_all(walk *w, double cost, double *work, km_poll poll) {
+  const km_source *source = w->source;
+  w->simd = km_simd();
+  lay_out(w, work);
+  if (source->k)
+    w->x = w->y = (km_point_set){.count = source->n};
+  else
+    w->x = w->y = pack(w, source->x, source->n, w->x_room);
+  if (source->y) w->y = pack(w, source->y, source->m, w->y_room);
+  if (!near_centre(&w->y)) w->x.half_norms = w->y.half_norms = NULL;
+  w->symmetric = !source->y;
+  w->row_panels = pieces(w->x.count, PANEL);
+  w->column_panels = pieces(w->y.count, PANEL);
+  w->groups = w->symmetric ? 1 : KM_WORKERS / w->chunks;
+  run(w, cost, poll);
 }
 
 void km_walk(const km_source *source, size_t slots, double cost, km_consumer consume, void *sink,
              double *work, km_poll poll) {
-  walk w = {.source = source, .simd = km_simd(), .symmetric = !source->y, .chunks = slots,
-            .consume = consume, .sink = sink};
-  work = km_aligned(work);
-  if (source->k)
-    w.x = w.y = (km_point_set){.count = source->n};
-  else
-    w.x = w.y = pack(&w, source->x, source->n, &work);
-  if (source->y) w.y = pack(&w, source->y, source->m, &work);
-  if (!near_centre(&w.y)) w.x.half_norms = w.y.half_norms = NULL;
-  w.row_panels = pieces(w.x.count, PANEL);
-  w.column_panels = pieces(w.y.count, PANEL);
-  w.groups = w.symmetric ? 1 : KM_WORKERS / slots;
-  w.tiles = work;
-  run(&w, cost, poll);
+  walk w = {.source = source, .chunks = slots, .consume = consume, .sink = sink};
+  run_all(&w, cost, work, poll);
+}
+
+void km_walk_alone(const km_source *source, size_t slots, double cost, km_consumer consume,
+                   void *sink, double *work) {
+  walk w = {.source = source, .chunks = slots, .consume = consume, .sink = sink, .alone = 1};
+  run_all(&w, cost, work, NULL);
 }
 
 void km_diagonal(const km_source *source, double *diagonal) {

@@ -1,9 +1,9 @@
 #include "core/tridiag.h"
 #include "core/chase.h"
 #include "core/parts.h"
+#include "core/scratch.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 /*
@@ -21,23 +21,23 @@
  * doubles. Partitions depend on n alone, so results are bit-identical for any number of threads.
  */
 
-static const size_t line = 64; /* bytes */
-
-size_t km_tridiag_work(size_t n) {
-  return round_up(n, TILE) * BAND * (5 + SLOTS) + (size_t) SLOTS * TILE * TILE +
-         (n + 2 * BAND) * (STRIDE + 1) + line / sizeof(double);
+static size_t lay_out(reduction *s, size_t n, double *work) {
+  km_scratch scratch = {work, 0};
+  s->n = n;
+  s->tiles = pieces(n, TILE);
+  s->rows = s->tiles * TILE;
+  s->wv = take_aligned(&scratch, s->rows * 2 * BAND);
+  s->pack = take(&scratch, s->rows * 2 * BAND);
+  s->x = take(&scratch, s->rows * BAND);
+  s->sums = take(&scratch, SLOTS * s->rows * BAND);
+  s->tile = take(&scratch, (size_t) SLOTS * TILE * TILE);
+  s->band = take(&scratch, (n + 2 * BAND) * (STRIDE + 1));
+  return scratch.used;
 }
 
-static reduction lay_out(size_t n, double *a, double *tau, double *work) {
-  const size_t shift = (line - (uintptr_t) work % line) % line / sizeof(double);
-  reduction s = {.n = n, .tiles = pieces(n, TILE), .rows = round_up(n, TILE), .a = a, .tau = tau};
-  s.wv = work + shift;
-  s.pack = s.wv + s.rows * 2 * BAND;
-  s.x = s.pack + s.rows * 2 * BAND;
-  s.sums = s.x + s.rows * BAND;
-  s.tile = s.sums + SLOTS * s.rows * BAND;
-  s.band = s.tile + SLOTS * TILE * TILE;
-  return s;
+size_t km_tridiag_work(size_t n) {
+  reduction s;
+  return lay_out(&s, n, NULL);
 }
 
 /* Squares of entries must not over- or underflow: K of another size is divided by 2^result. */
@@ -60,7 +60,8 @@ void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, dou
   }
   memset(work, 0, km_tridiag_work(n) * sizeof *work);
   const int exponent = scale_to_one(n, a);
-  const reduction s = lay_out(n, a, tau, work);
+  reduction s = {.a = a, .tau = tau};
+  lay_out(&s, n, work);
   km_to_band(&s, poll);
   km_chase_band(&s, poll);
   for (size_t k = 0; k < n; k++) diag[k] = ldexp(s.band[k + STRIDE * k], exponent);

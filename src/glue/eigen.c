@@ -63,7 +63,7 @@ SEXP r_tridiag_solve(SEXP diagonal, SEXP off, SEXP lambda, SEXP x) {
   const double *e = glue_doubles(off, n - 1, "off");
   glue_doubles(x, n, "x");
   SEXP out = PROTECT(Rf_duplicate(x));
-  double *work = glue_scratch(2 * (size_t) n);
+  double *work = glue_scratch(km_tridiag_solve_work((size_t) n));
   const km_status status =
     km_tridiag_solve((size_t) n, d, e, Rf_asReal(lambda), REAL(out), work);
   glue_check(status, "km_tridiag_solve", 0);
