@@ -20,14 +20,14 @@
 
 enum {
   BLOCK = 64,   /* permutations that share a row of l */
-  GROUPS = 8,   /* parts of the rows, each with sums of its own */
+  SLOTS = 8,    /* shares of the rows, each with sums of its own */
   WORKERS = 16, /* shares of the permutations, each with scratch of its own */
-  SEGMENT = 512 /* products of more than two factors held at a time */
+  CHUNK = 512   /* products of more than two factors held at a time */
 };
 
-static const double panel_flops = 268435456; /* of products, between two polls */
-static const size_t panel_gathers = 524288; /* of a permutation, between two polls */
-static const size_t panel_doubles = 32768;   /* of gathered rows: 256 kB */
+static const double poll_flops = 268435456; /* of products, between two polls */
+static const size_t poll_gathers = 524288; /* of a permutation, between two polls */
+static const size_t gathered_doubles = 32768;   /* of gathered rows: 256 kB */
 
 /* sum over j < m of k_j row_{order(j)}; next: the row of k that is wanted after it. */
 typedef double (*gather)(const double *k, const double *row, const int *order, size_t m,
@@ -95,8 +95,8 @@ static gather best_gather(void) {
 }
 
 /* Rows between two polls, by n alone. */
-static size_t row_panel(size_t n) {
-  return larger(GROUPS, panel_gathers / n);
+static size_t rows_at_once(size_t n) {
+  return larger(SLOTS, poll_gathers / n);
 }
 
 /* Adds rows from .. to-1 of l to the sums of a block of permutations. */
@@ -113,43 +113,43 @@ static void add_rows(gather inner, const double *k, const double *l, const km_pe
     }
 }
 
-size_t km_permuted_forms_work(size_t count) { return GROUPS * count; }
+size_t km_permuted_forms_work(size_t count) { return SLOTS * count; }
 
-/* forms[c]: the sums of all groups in their order. */
-static void add_groups(const double *sums, size_t count, double *forms) {
+/* forms[c]: the sums of all slots in their order. */
+static void add_slots(const double *sums, size_t count, double *forms) {
   for (size_t c = 0; c < count; c++) {
     forms[c] = 0;
-    for (size_t g = 0; g < GROUPS; g++) forms[c] += sums[c + g * count];
+    for (size_t slot = 0; slot < SLOTS; slot++) forms[c] += sums[c + slot * count];
   }
 }
 
 void km_permuted_forms(const double *k, const double *l, const km_permutations *permutations,
                        double *forms, double *work, km_poll poll) {
   const size_t n = permutations->n, count = permutations->count;
-  const size_t tasks = pieces(count, BLOCK) * GROUPS;
-  const size_t panel = row_panel(n);
+  const size_t tasks = pieces(count, BLOCK) * SLOTS;
+  const size_t step = rows_at_once(n);
   const gather inner = best_gather();
   memset(work, 0, km_permuted_forms_work(count) * sizeof *work);
-  for (size_t first = 0; first < n; first += panel) {
-    const size_t rows = smaller(panel, n - first);
+  for (size_t first = 0; first < n; first += step) {
+    const size_t rows = smaller(step, n - first);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) schedule(static) \
     shared(n, count, tasks, rows, first, inner, k, l, permutations, work) \
     num_threads(km_threads((double) (rows * n * count)))
 #endif
     for (size_t task = 0; task < tasks; task++) {
-      const size_t g = task % GROUPS;
-      add_rows(inner, k, l, permutations, task / GROUPS, first + rows * g / GROUPS,
-               first + rows * (g + 1) / GROUPS, work + g * count);
+      const size_t slot = task % SLOTS;
+      add_rows(inner, k, l, permutations, task / SLOTS, first + rows * slot / SLOTS,
+               first + rows * (slot + 1) / SLOTS, work + slot * count);
     }
     if (poll) poll();
   }
-  add_groups(work, count, forms);
+  add_slots(work, count, forms);
 }
 
 /* Rows of b gathered at a time: as many as the cache holds. */
 static size_t gathered_rows(size_t columns) {
-  const size_t rows = panel_doubles / columns;
+  const size_t rows = gathered_doubles / columns;
   return smaller(256, larger(8, rows));
 }
 
@@ -212,7 +212,7 @@ void km_permuted_products(const double *a, size_t rank_a, const double *b, size_
   pad(a, n, rank_a, s.rows, s.left);
   pad(b, n, rank_b, s.columns, s.right);
   const double each = 2 * (double) n * (double) s.rows * (double) s.columns;
-  const double fit = panel_flops / each / WORKERS;
+  const double fit = poll_flops / each / WORKERS;
   const size_t runs = fit < 1 ? 1 : (size_t) fit;
   for (size_t first = 0; first < count; first += runs * WORKERS) {
     const size_t last = smaller(count, first + runs * WORKERS);
@@ -244,9 +244,9 @@ void km_permuted_sums(const double *a, const double *b, const km_permutations *p
    for each of them. */
 static double tensor_row(gather inner, size_t variables, const double *first,
                          const double *const *k, size_t n, const int *order, size_t at, size_t m) {
-  double held[SEGMENT], sum = 0;
-  for (size_t start = 0; start < m; start += SEGMENT) {
-    const size_t some = smaller(SEGMENT, m - start);
+  double held[CHUNK], sum = 0;
+  for (size_t start = 0; start < m; start += CHUNK) {
+    const size_t some = smaller(CHUNK, m - start);
     memcpy(held, first + start, some * sizeof *held);
     for (size_t l = 1; l < variables; l++) {
       const int *map = order + (l - 1) * n;
@@ -260,7 +260,7 @@ static double tensor_row(gather inner, size_t variables, const double *first,
   return sum;
 }
 
-/* Rows from .. to-1, each with its part left of the diagonal counted twice. */
+/* Rows from .. to-1, each with what is left of the diagonal counted twice. */
 static double tensor_rows(gather inner, size_t variables, const double *const *k, size_t n,
                           const int *order, size_t from, size_t to) {
   double sum = 0;
@@ -285,30 +285,30 @@ static double tensor_sum(size_t variables, const double *const *rows, size_t n, 
   return sum;
 }
 
-size_t km_permuted_tensor_work(size_t count) { return GROUPS * count; }
+size_t km_permuted_tensor_work(size_t count) { return SLOTS * count; }
 
 void km_permuted_tensor(size_t variables, const double *const *k, const double *const *rows,
                         const km_permutations *permutations, double *forms, double *sums,
                         double *work, km_poll poll) {
   const size_t n = permutations->n, moved = variables - 1, count = permutations->count / moved;
-  const size_t tasks = count * GROUPS, panel = row_panel(n);
+  const size_t tasks = count * SLOTS, step = rows_at_once(n);
   const gather inner = best_gather();
   memset(work, 0, km_permuted_tensor_work(count) * sizeof *work);
-  for (size_t first = 0; first < n; first += panel) {
-    const size_t some = smaller(panel, n - first);
+  for (size_t first = 0; first < n; first += step) {
+    const size_t some = smaller(step, n - first);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) schedule(static) \
     shared(n, moved, count, tasks, some, first, variables, inner, k, permutations, work) \
     num_threads(km_threads((double) (some * n * count)))
 #endif
     for (size_t task = 0; task < tasks; task++) {
-      const size_t g = task / count, c = task % count;
+      const size_t slot = task / count, c = task % count;
       work[task] += tensor_rows(inner, variables, k, n, permutations->order + c * moved * n,
-                                first + some * g / GROUPS, first + some * (g + 1) / GROUPS);
+                                first + some * slot / SLOTS, first + some * (slot + 1) / SLOTS);
     }
     if (poll) poll();
   }
   for (size_t c = 0; c < count; c++)
     sums[c] = tensor_sum(variables, rows, n, permutations->order + c * moved * n);
-  add_groups(work, count, forms);
+  add_slots(work, count, forms);
 }

@@ -10,10 +10,10 @@
 #endif
 
 enum {
-  GROUP = KM_GROUP,
-  ROWS = 4,        /* rows of a register block */
+  PACK = KM_PACK,
+  ROWS = 4,        /* rows of a patch */
   STRIP = 8,       /* vectors of column sums held in registers */
-  FEATURE_RUN = 64 /* features of one pass over a tile */
+  FEATURE_CHUNK = 64 /* features of one pass over a tile */
 };
 
 /* Bits as masks of four lanes. */

@@ -171,7 +171,7 @@ static void put_band(const reduction *s, size_t i, size_t j, double value) {
   if (i - j < BAND) s->band[j + STRIDE * i] = value; /* within BAND both halves are kept */
 }
 
-/* The diagonal block of panel c0 goes to B. */
+/* The diagonal part of panel c0 goes to B. */
 static void keep_diagonal(const reduction *s, size_t c0) {
   const size_t count = smaller(BAND, s->n - c0);
   double *x = s->x + c0 * BAND;

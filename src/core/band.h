@@ -8,7 +8,7 @@
 /* What the steps of the tridiagonal reduction share, and its first two (tridiag.c says what). */
 
 enum {
-  TILE = 2 * BAND,   /* K is held in TILE x TILE blocks */
+  TILE = 2 * BAND,   /* K is held in TILE x TILE tiles */
   STRIDE = 3 * BAND, /* B(i, j) = band[i + STRIDE * j], |i - j| < BAND and the bulge below */
   SLOTS = 8,         /* partial sums of AV, added in this order */
   WORTH = 32         /* flops that count as one operation for km_threads */

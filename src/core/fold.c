@@ -11,26 +11,26 @@
 
 enum {
   PANEL = KM_TILE_COLS,
-  FEW_COLUMNS = 8,   /* fewer are multiplied one by one */
-  MOST_TOGETHER = 16, /* columns of the widest group */
-  LONG = 65536 /* coordinates of the points that make a single column worth threads */
+  FEW_COLUMNS = 8,    /* fewer are multiplied one by one */
+  MOST_TOGETHER = 16, /* columns of the widest block */
+  LONG = 65536        /* coordinates of the points that make a single column worth threads */
 };
 
 static const size_t cache = 524288; /* doubles: 4 MB; larger results bypass it */
 
 /*
- * Accumulators of a fold: in each slot a padded x columns matrix, `group` columns together by rows.
- * Few columns are treated one by one (group 1), more in groups of two vectors, v packed likewise.
+ * Accumulators of a fold: in each slot a padded x columns matrix, `block` columns together by rows.
+ * Few columns are treated one by one (block 1), more in blocks of two vectors, v packed likewise.
  */
 typedef struct {
   const km_arithmetic *simd;
   const km_source *source;
   const double *u, *v;
-  size_t p, group, padded, slots, size;
-  double *walk, *sums, *packed; /* packed: v, if group > 1 */
+  size_t p, block, padded, slots, size;
+  double *walk, *sums, *packed; /* packed: v, if block > 1 */
 } sums_sink;
 
-/* Columns with those that fill the last group, whatever the instruction set. */
+/* Columns with those that fill the last block, whatever the instruction set. */
 static size_t column_room(size_t p) { return p < FEW_COLUMNS ? p : round_up(p, MOST_TOGETHER); }
 
 static size_t lay_out(sums_sink *sink, const km_source *source, size_t p, double *work) {
@@ -45,8 +45,8 @@ static size_t lay_out(sums_sink *sink, const km_source *source, size_t p, double
 }
 
 static sums_sink sums_start(const km_source *source, size_t p, double *work) {
-  sums_sink sink = {.simd = km_simd(), .source = source, .p = p, .group = 1};
-  if (p >= FEW_COLUMNS) sink.group = 2 * sink.simd->lanes;
+  sums_sink sink = {.simd = km_simd(), .source = source, .p = p, .block = 1};
+  if (p >= FEW_COLUMNS) sink.block = 2 * sink.simd->lanes;
   lay_out(&sink, source, p, work);
   const size_t slots = sink.slots, size = sink.size;
   double *sums = sink.sums;
@@ -60,12 +60,12 @@ static sums_sink sums_start(const km_source *source, size_t p, double *work) {
 
 /* out (n x p): rows i0 .. i1-1 of the accumulators, added in their order. */
 static void add_slots(const sums_sink *sink, size_t i0, size_t i1, double *out) {
-  const size_t n = sink->source->n, group = sink->group;
+  const size_t n = sink->source->n, block = sink->block;
   for (size_t c = 0; c < sink->p; c++) {
-    const double *sums = sink->sums + c / group * group * sink->padded + c % group;
+    const double *sums = sink->sums + c / block * block * sink->padded + c % block;
     for (size_t i = i0; i < i1; i++) out[i + c * n] = 0;
     for (size_t slot = 0; slot < sink->slots; slot++)
-      for (size_t i = i0; i < i1; i++) out[i + c * n] += sums[slot * sink->size + i * group];
+      for (size_t i = i0; i < i1; i++) out[i + c * n] += sums[slot * sink->size + i * block];
   }
 }
 
@@ -93,7 +93,7 @@ void km_fold_rows(const km_source *source, double *sums, double *work, km_poll p
 }
 
 /* Rows j0 .. j0+nj-1 of a column of v; at the border copied to `whole` with zeros below. */
-static const double *segment(const double *v, const km_tile *tile, double *whole) {
+static const double *tile_entries(const double *v, const km_tile *tile, double *whole) {
   if (tile->nj == KM_TILE_COLS) return v + tile->j0;
   memset(whole, 0, KM_TILE_COLS * sizeof *whole);
   memcpy(whole, v + tile->j0, tile->nj * sizeof *whole);
@@ -107,24 +107,24 @@ static void add_columns(const km_tile *tile, void *to, size_t worker) {
     const double *v = sink->v + c * sink->source->m;
     double *sums = sink->sums + worker % sink->slots * sink->size + c * sink->padded;
     sink->simd->products(tile->k, tile->ni, v + (tile->mirrored ? tile->i0 : 0),
-                         segment(v, tile, whole), sums + tile->i0,
+                         tile_entries(v, tile, whole), sums + tile->i0,
                          tile->mirrored ? sums + tile->j0 : NULL);
   }
 }
 
-static void add_groups(const km_tile *tile, void *to, size_t worker) {
+static void add_blocks(const km_tile *tile, void *to, size_t worker) {
   const sums_sink *sink = to;
   double *sums = sink->sums + worker % sink->slots * sink->size;
-  for (size_t c = 0; c < sink->p; c += sink->group)
+  for (size_t c = 0; c < sink->p; c += sink->block)
     sink->simd->block_products(tile, sink->v + c * sink->source->m,
                                sums + c * sink->padded);
 }
 
-/* packed: v (m x p) with `group` columns together by rows, zeros after the last column. */
-static void pack_columns(const double *v, size_t m, size_t p, size_t group, double *packed) {
-  for (size_t c = 0; c < round_up(p, group); c++) {
-    double *to = packed + c / group * group * m + c % group;
-    for (size_t j = 0; j < m; j++) to[j * group] = c < p ? v[j + c * m] : 0;
+/* packed: v (m x p) with `block` columns together by rows, zeros after the last column. */
+static void pack_columns(const double *v, size_t m, size_t p, size_t block, double *packed) {
+  for (size_t c = 0; c < round_up(p, block); c++) {
+    double *to = packed + c / block * block * m + c % block;
+    for (size_t j = 0; j < m; j++) to[j * block] = c < p ? v[j + c * m] : 0;
   }
 }
 
@@ -137,11 +137,11 @@ void km_fold_apply(const km_source *source, const double *v, size_t p, double *o
                    km_poll poll) {
   sums_sink sink = sums_start(source, p, work);
   sink.v = v;
-  if (sink.group > 1) {
-    pack_columns(v, source->m, p, sink.group, sink.packed);
+  if (sink.block > 1) {
+    pack_columns(v, source->m, p, sink.block, sink.packed);
     sink.v = sink.packed;
   }
-  km_walk(source, sink.slots, 2 * (double) p, sink.group > 1 ? add_groups : add_columns, &sink,
+  km_walk(source, sink.slots, 2 * (double) p, sink.block > 1 ? add_blocks : add_columns, &sink,
           sink.walk, poll);
   sums_end(&sink, out);
 }
@@ -154,7 +154,7 @@ static void add_forms(const km_tile *tile, void *to, size_t worker) {
   for (size_t c = 0; c < sink->p; c++)
     sink->sums[worker * sink->p + c] +=
         times * sink->simd->form(tile->k, tile->ni, sink->u + tile->i0 + c * n,
-                                 segment(sink->v + c * m, tile, whole));
+                                 tile_entries(sink->v + c * m, tile, whole));
 }
 
 size_t km_fold_quad_work(const km_source *source, size_t p) {

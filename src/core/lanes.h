@@ -1,7 +1,7 @@
 /*
  * The arithmetic of a tile, written once for a vector of LANES doubles and included by arithmetic.c
  * once an instruction set. Expects VEC, INTS (vector types), LANES, VECTORS (vectors in a row of a
- * register block), TARGET (function attribute), NAME(f) (f with the instruction set's suffix) and
+ * patch), TARGET (function attribute), NAME(f) (f with the instruction set's suffix) and
  * the operations SPREAD(a), MADD(a, b, c) = ab + c, LEAST(a, b) = a < b ? a : b, TOTAL(a),
  * SIGNS(a), the sign bits of the lanes, STREAM(to, a), an aligned store past the caches, and
  * SUBSET, the vectors in a strip of `subset_forms`. Where there are masks, ADD_WHERE(bits, sum, a)
@@ -20,7 +20,7 @@ HELPER VEC NAME(load)(const double *a) {
 
 HELPER void NAME(save)(double *a, VEC v) { memcpy(a, &v, sizeof v); }
 
-/* e <- e r + c for each vector of a row of a register block. */
+/* e <- e r + c for each vector of a row of a patch. */
 HELPER void NAME(step)(VEC *e, const VEC *r, double c) {
 #pragma GCC unroll 4
   for (size_t v = 0; v < VECTORS; v++) e[v] = MADD(e[v], r[v], SPREAD(c));
@@ -175,12 +175,12 @@ HELPER VEC NAME(sum_feature)(km_family family, int products, VEC x, VEC y, VEC s
   return MADD(u, u, sum);
 }
 
-/* A block of ROWS x (VECTORS * LANES) entries from features first .. last - 1, in registers. */
-HELPER void NAME(block)(km_family family, int products, const km_kernel *kernel,
+/* A patch of ROWS x (VECTORS * LANES) entries from features first .. last - 1, in registers. */
+HELPER void NAME(patch)(km_family family, int products, const km_kernel *kernel,
                         const km_tile_job *job, size_t i, size_t j, size_t first, size_t last) {
   const size_t d = job->d;
-  const double *x = job->x.points + i / GROUP * GROUP * d + i % GROUP;
-  const double *y = job->y.points + j / GROUP * GROUP * d + j % GROUP;
+  const double *x = job->x.points + i / PACK * PACK * d + i % PACK;
+  const double *y = job->y.points + j / PACK * PACK * d + j % PACK;
   double *k = job->k + i * KM_TILE_COLS + j;
   VEC sum[ROWS][VECTORS];
 #pragma GCC unroll 4
@@ -193,12 +193,12 @@ HELPER void NAME(block)(km_family family, int products, const km_kernel *kernel,
   for (size_t l = first; l < last; l++) {
     VEC feature[VECTORS];
 #pragma GCC unroll 4
-    for (size_t v = 0; v < VECTORS; v++) feature[v] = NAME(load)(y + l * GROUP + v * LANES);
+    for (size_t v = 0; v < VECTORS; v++) feature[v] = NAME(load)(y + l * PACK + v * LANES);
 #pragma GCC unroll 4
     for (size_t r = 0; r < ROWS; r++)
 #pragma GCC unroll 4
       for (size_t v = 0; v < VECTORS; v++)
-        sum[r][v] = NAME(sum_feature)(family, products, SPREAD(x[l * GROUP + r]), feature[v],
+        sum[r][v] = NAME(sum_feature)(family, products, SPREAD(x[l * PACK + r]), feature[v],
                                       sum[r][v]);
   }
 #pragma GCC unroll 4
@@ -220,15 +220,15 @@ HELPER void NAME(add_strip)(double *a, const VEC *strip) {
     NAME(save)(a + v * LANES, NAME(load)(a + v * LANES) + strip[v]);
 }
 
-/* All blocks of a tile, features in runs that leave the second set's points in cache. */
-HELPER void NAME(blocks)(km_family family, int products, const km_kernel *kernel,
+/* All patches of a tile, features in chunks that leave the second set's points in cache. */
+HELPER void NAME(patches)(km_family family, int products, const km_kernel *kernel,
                          const km_tile_job *job) {
   size_t first = 0;
   do {
-    const size_t last = smaller(job->d, first + FEATURE_RUN);
+    const size_t last = smaller(job->d, first + FEATURE_CHUNK);
     for (size_t j = 0; j < job->y.count; j += VECTORS * LANES)
       for (size_t i = 0; i < job->x.count; i += ROWS)
-        NAME(block)(family, products, kernel, job, i, j, first, last);
+        NAME(patch)(family, products, kernel, job, i, j, first, last);
     first = last;
   } while (first < job->d);
 }
@@ -237,31 +237,31 @@ static TARGET void NAME(tile)(const km_kernel *kernel, const km_tile_job *job) {
   switch (kernel->family) {
   case KM_RBF:
     if (job->y.half_norms)
-      NAME(blocks)(KM_RBF, 1, kernel, job);
+      NAME(patches)(KM_RBF, 1, kernel, job);
     else
-      NAME(blocks)(KM_RBF, 0, kernel, job);
+      NAME(patches)(KM_RBF, 0, kernel, job);
     break;
-  case KM_LAPLACE_L1: NAME(blocks)(KM_LAPLACE_L1, 0, kernel, job); break;
-  case KM_LAPLACE_L2: NAME(blocks)(KM_LAPLACE_L2, 0, kernel, job); break;
-  case KM_MATERN32: NAME(blocks)(KM_MATERN32, 0, kernel, job); break;
-  case KM_MATERN52: NAME(blocks)(KM_MATERN52, 0, kernel, job); break;
-  case KM_POLY: NAME(blocks)(KM_POLY, 1, kernel, job); break;
-  case KM_ENERGY: NAME(blocks)(KM_ENERGY, 0, kernel, job); break;
-  case KM_SQDIST: NAME(blocks)(KM_SQDIST, 0, kernel, job); break;
-  case KM_L1DIST: NAME(blocks)(KM_L1DIST, 0, kernel, job); break;
+  case KM_LAPLACE_L1: NAME(patches)(KM_LAPLACE_L1, 0, kernel, job); break;
+  case KM_LAPLACE_L2: NAME(patches)(KM_LAPLACE_L2, 0, kernel, job); break;
+  case KM_MATERN32: NAME(patches)(KM_MATERN32, 0, kernel, job); break;
+  case KM_MATERN52: NAME(patches)(KM_MATERN52, 0, kernel, job); break;
+  case KM_POLY: NAME(patches)(KM_POLY, 1, kernel, job); break;
+  case KM_ENERGY: NAME(patches)(KM_ENERGY, 0, kernel, job); break;
+  case KM_SQDIST: NAME(patches)(KM_SQDIST, 0, kernel, job); break;
+  case KM_L1DIST: NAME(patches)(KM_L1DIST, 0, kernel, job); break;
   }
   if (job->y.count == KM_TILE_COLS) return;
   for (size_t i = 0; i < job->x.count; i++)
     for (size_t j = job->y.count; j < KM_TILE_COLS; j++) job->k[i * KM_TILE_COLS + j] = 0;
 }
 
-/* Summed in the order of `block`. */
+/* Summed in the order of `patch`. */
 static TARGET void NAME(half_norms)(const double *points, size_t count, size_t d, double *half) {
   for (size_t i = 0; i < count; i += LANES) {
-    const double *x = points + i / GROUP * GROUP * d + i % GROUP;
+    const double *x = points + i / PACK * PACK * d + i % PACK;
     VEC sum = SPREAD(0.0);
     for (size_t l = 0; l < d; l++) {
-      const VEC u = NAME(load)(x + l * GROUP);
+      const VEC u = NAME(load)(x + l * PACK);
       sum = MADD(u, u, sum);
     }
     NAME(save)(half + i, SPREAD(0.5) * sum);
@@ -401,8 +401,8 @@ static TARGET void NAME(subset_forms)(const double *k, size_t count, const uint6
                                       double *table, double *sums) {
   enum { WIDTH = SUBSET * LANES, TABLE = 16 * WIDTH };
   for (size_t j = 0; j < KM_TILE_COLS; j += WIDTH) {
-    for (size_t group = 0; group < KM_TILE_ROWS / 4; group++)
-      NAME(tabulate)(k + group * 4 * KM_TILE_COLS + j, table + group * TABLE);
+    for (size_t four = 0; four < KM_TILE_ROWS / 4; four++)
+      NAME(tabulate)(k + four * 4 * KM_TILE_COLS + j, table + four * TABLE);
     for (size_t c = 0; c < count; c++) {
       const uint32_t row = (uint32_t) (rows[c] >> shift);
       const uint64_t column = columns[c] >> j;
@@ -411,8 +411,8 @@ static TARGET void NAME(subset_forms)(const double *k, size_t count, const uint6
       for (size_t v = 0; v < SUBSET; v++)
         sum[v] = NAME(load)(table + (row & 15) * WIDTH + v * LANES);
 #pragma GCC unroll 8
-      for (size_t group = 1; group < KM_TILE_ROWS / 4; group++) {
-        const double *entry = table + group * TABLE + (row >> 4 * group & 15) * WIDTH;
+      for (size_t four = 1; four < KM_TILE_ROWS / 4; four++) {
+        const double *entry = table + four * TABLE + (row >> 4 * four & 15) * WIDTH;
 #pragma GCC unroll 8
         for (size_t v = 0; v < SUBSET; v++) sum[v] += NAME(load)(entry + v * LANES);
       }

@@ -24,7 +24,7 @@ enum {
   SLICE = ROOM + KM_TILE_ROWS * KM_TILE_COLS, /* and room for one tile more */
   SAMPLE = 16384,
   MARGIN = 224, /* ranks from the sample's middle to the bracket's ends: 3.5 standard deviations */
-  PAIR_BLOCK = 4096,
+  CHUNK = 4096,
   AT_ONCE = 65536 /* pairs drawn between two polls */
 };
 
@@ -214,9 +214,9 @@ static void pair_distances(const km_source *source, const int *first, const int 
 #pragma omp parallel for default(none) shared(source, first, second, count, out) \
     schedule(static) num_threads(km_threads((double) count * (double) source->d))
 #endif
-  for (size_t pair = 0; pair < count; pair += PAIR_BLOCK)
+  for (size_t pair = 0; pair < count; pair += CHUNK)
     some_distances(source, first + pair, second + pair,
-                   smaller(PAIR_BLOCK, count - pair), out + pair);
+                   smaller(CHUNK, count - pair), out + pair);
 }
 
 /* A bracket that holds the middle with high probability, from a sample of pairs. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /*
- * Q'W and W + QC for a basis Q (rows x k) and a block W (rows x 16): 32 rows k flops each, blocks
+ * Q'W and W + QC for a basis Q (rows x k) and a block W (rows x 16): 32 rows k flops each, patches
  * of the result in registers, rows dealt to workers by their number alone.
  */
 

@@ -3,7 +3,7 @@
 
 /* How many threads a parallel region may use. */
 
-/* Called between panels, outside parallel regions; may not return (interrupt). */
+/* Called from time to time, outside parallel regions; may not return (interrupt). */
 typedef void (*km_poll)(void);
 
 /* Remembers the process and sets the default limit; call once, at load. */
