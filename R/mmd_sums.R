@@ -86,7 +86,7 @@ binned_source <- function(samples, bins) {
   total <- sum(units)
   each <- by_bandwidth(sample_take(samples$sample, order), samples$bandwidths)
   gathered <- lapply(each, \(sample) {
-    c(.Call(C_r_block_sums, sample_source(sample), codes, total),
+    c(.Call(C_r_block_sums, sample_source(sample), codes, total, NULL),
       list(diagonal = sample_diagonal(sample)))
   })
   by_unit <- \(v) as.vector(rowsum(v, codes))

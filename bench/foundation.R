@@ -16,15 +16,13 @@ ours <- vapply(1:2, \(t) {
 }, numeric(1))
 row("kernel_matrix, 1 thread", ours[1])
 row("kernel_matrix, 2 threads", ours[2])
-if (has("kernlab")) {
+theirs <- measured("kernlab", {
   peer <- kernlab::rbfdot(1 / (2 * theta^2))
-  theirs <- best(kernlab::kernelMatrix(peer, x))
-  row("kernlab::kernelMatrix", theirs)
-  bar("kernlab / 1 thread", theirs / ours[1], 4)
-  bar("kernlab / 2 threads", theirs / ours[2], 7)
-} else {
-  cat("  kernlab is not installed\n")
-}
+  best(kernlab::kernelMatrix(peer, x))
+})
+row("kernlab::kernelMatrix", theirs)
+bar("kernlab / 1 thread", theirs / ours[1], 4)
+bar("kernlab / 2 threads", theirs / ours[2], 7)
 sklearn <- python(c(
   "import numpy, time", "from sklearn.metrics.pairwise import rbf_kernel",
   "x = numpy.random.default_rng(1).normal(size=(5000, 20))", "best = 1e9",
@@ -33,12 +31,8 @@ sklearn <- python(c(
   "    best = min(best, time.perf_counter() - start); del k",
   "print(best)"
 ))
-if (is.null(sklearn)) {
-  cat("  scikit-learn is not installed\n")
-} else {
-  row("scikit-learn rbf_kernel", sklearn)
-  bar("scikit-learn / 2 threads", sklearn / ours[2], 1)
-}
+row("scikit-learn rbf_kernel", sklearn)
+bar("scikit-learn / 2 threads", sklearn / ours[2], 1)
 
 heading("S-KMSE from data, numeric bandwidth, n = 5000, d = 20")
 shrunk <- vapply(1:2, \(t) {
@@ -46,12 +40,10 @@ shrunk <- vapply(1:2, \(t) {
 }, numeric(1))
 row("kme(x, kernel, \"skmse\"), 1 thread", shrunk[1])
 row("kme(x, kernel, \"skmse\"), 2 threads", shrunk[2])
-if (has("kernlab")) {
-  theirs <- best(mean(kernlab::kernelMatrix(peer, x)))
-  row("kernlab::kernelMatrix and its mean", theirs)
-  bar("kernlab / 1 thread", theirs / shrunk[1], 30)
-  bar("kernlab / 2 threads", theirs / shrunk[2], 60)
-}
+theirs <- measured("kernlab", best(mean(kernlab::kernelMatrix(peer, x))))
+row("kernlab::kernelMatrix and its mean", theirs)
+bar("kernlab / 1 thread", theirs / shrunk[1], 30)
+bar("kernlab / 2 threads", theirs / shrunk[2], 60)
 setup <- "set.seed(1); x <- matrix(rnorm(5000 * 20), 5000)"
 extra <- peak_memory(setup, "fit <- kme(x, kernel_rbf(5), 'skmse')")
 bar("extra peak memory, MB", extra, 20, at_least = FALSE)
@@ -60,19 +52,13 @@ row("the same with the median bandwidth", median_time)
 
 heading("S-KMSE, n = 50000, d = 10, against a loop that only evaluates")
 large <- matrix(rnorm(50000 * 10), 50000)
-limit <- file.path(dirname(here), "limit.c")
-program <- tempfile("limit")
-source_dir <- file.path(dirname(here), "..", "src")
-built <- system2("cc", c("-O2", "-fopenmp", "-I", source_dir, limit, "-o",
-                         program, "-lm"))
+limit <- bare_loop(dirname(here))
 for (t in 1:2) {
   seconds <- with_threads(t, best(kme(large, kernel_rbf(4), "skmse"), 3))
   row(sprintf("kme, %d thread%s", t, if (t > 1) "s" else ""), seconds)
-  if (built == 0) {
-    bare <- as.double(system2(program, c(50000, 10, t), stdout = TRUE))
-    row("bare loop", bare)
-    bar("kme / bare loop", seconds / bare, 1.2, at_least = FALSE)
-  }
+  bare <- limit(50000, 10, t)
+  row("bare loop", bare)
+  bar("kme / bare loop", seconds / bare, 1.2, at_least = FALSE)
 }
 setup <- "set.seed(1); x <- matrix(rnorm(50000 * 10), 50000)"
 extra <- peak_memory(setup, "fit <- kme(x, kernel_rbf(4), 'skmse')")

@@ -41,22 +41,67 @@ with_threads <- function(threads, expression) {
 
 has <- function(package) requireNamespace(package, quietly = TRUE)
 
+# What stands for a number that could not be measured; arithmetic keeps it.
+unmeasured <- function(reason) structure(NA_real_, reason = reason)
+
+reason_of <- function(value) {
+  reason <- attr(value, "reason")
+  paste("could not be measured:", if (is.null(reason)) "no number" else reason)
+}
+
+# What a peer takes.
+measured <- function(package, expression) {
+  if (has(package)) {
+    expression
+  } else {
+    unmeasured(paste(package, "is not installed"))
+  }
+}
+
 heading <- function(...) cat("\n", ..., "\n", sep = "")
 
 row <- function(label, seconds, note = "") {
-  cat(sprintf("  %-46s %9.1f ms  %s\n", label, 1000 * seconds, note))
+  shown <- if (is.na(seconds)) {
+    reason_of(seconds)
+  } else {
+    sprintf("%9.1f ms  %s", 1000 * seconds, note)
+  }
+  cat(sprintf("  %-46s %s\n", label, shown))
 }
 
-# A bar: what was asked, what was measured, and whether it is met.
+# A bar: what was asked, what was measured, and whether it is met; missed if it
+# could not be measured.
 bar <- function(label, ratio, asked, at_least = TRUE) {
-  met <- if (at_least) ratio >= asked else ratio <= asked
-  shown <- sprintf(if (ratio < 0.01) "%8.0e" else "%8.2f", ratio)
+  met <- !is.na(ratio) && (if (at_least) ratio >= asked else ratio <= asked)
+  shown <- if (is.na(ratio)) {
+    strrep(" ", 8)
+  } else {
+    sprintf(if (ratio < 0.01) "%8.0e" else "%8.2f", ratio)
+  }
   cat(sprintf(
     "  -> %-43s %s   %s %s: %s\n", label, shown,
     if (at_least) "at least" else "at most", format(asked),
-    if (met) "met" else "MISSED"
+    if (met) "met" else if (is.na(ratio)) {
+      paste("MISSED:", reason_of(ratio))
+    } else {
+      "MISSED"
+    }
   ))
   invisible(met)
+}
+
+# Compiles bench/limit.c and returns a function(n, d, threads): its seconds.
+bare_loop <- function(here) {
+  program <- tempfile("limit")
+  source_dir <- file.path(here, "..", "src")
+  built <- system2("cc", c("-O2", "-fopenmp", "-I", source_dir,
+                           file.path(here, "limit.c"), "-o", program, "-lm"))
+  function(n, d, threads) {
+    if (built != 0) {
+      return(unmeasured("bench/limit.c does not compile"))
+    }
+    as.double(system2(program, c(n, d, threads), stdout = TRUE))
+  }
 }
 
 memory_now <- function(field) {
@@ -68,7 +113,7 @@ memory_now <- function(field) {
 # Extra peak resident size, in MB, of `code` run in a fresh R after `setup`.
 peak_memory <- function(setup, code) {
   if (!file.exists("/proc/self/status")) {
-    return(NA)
+    return(unmeasured("there is no /proc/self/status"))
   }
   script <- tempfile(fileext = ".R")
   on.exit(unlink(script))
@@ -81,7 +126,7 @@ peak_memory <- function(setup, code) {
   as.double(system2(file.path(R.home("bin"), "Rscript"), script, stdout = TRUE))
 }
 
-# Milliseconds that Python prints, or NULL where it or scikit-learn is missing.
+# The numbers that Python prints.
 python <- function(lines) {
   interpreter <- Sys.which("python3")
   candidates <- unique(c("/usr/bin/python3", interpreter))
@@ -96,7 +141,7 @@ python <- function(lines) {
       return(as.double(out))
     }
   }
-  NULL
+  unmeasured("no python3 with scikit-learn, or it failed")
 }
 
 cat("BLAS:   ", extSoftVersion()[["BLAS"]], "\nLAPACK: ", La_library(),

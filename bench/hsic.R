@@ -15,15 +15,11 @@ ours <- function(x, y, times = 5) {
   best(hsic_test(x, y, kernel, kernel, B = B), times)
 }
 compare <- function(peer, theirs, seconds, asked) {
-  if (is.null(theirs)) {
-    cat("  ", peer, " is not installed\n", sep = "")
-    return()
-  }
   row(peer, theirs)
   bar(paste(peer, "/ hsic_test"), theirs / seconds, asked)
 }
 dcov <- function(x, y, times = 1) {
-  if (has("energy")) best(energy::dcov.test(x, y, R = B), times)
+  measured("energy", best(energy::dcov.test(x, y, R = B), times))
 }
 
 heading("n = 500, B = 999")
@@ -36,11 +32,9 @@ for (d in c(5, 1)) {
   compare("energy::dcov.test", dcov(x, y, 3), seconds, 3)
   if (d == 5) {
     # A tenth of the permutations: the time is proportional to them.
-    theirs <- if (has("dHSIC")) {
-      10 * system.time(
-        dHSIC::dhsic.test(x, y, B = 100, method = "permutation")
-      )[["elapsed"]]
-    }
+    theirs <- measured("dHSIC", 10 * system.time(
+      dHSIC::dhsic.test(x, y, B = 100, method = "permutation")
+    )[["elapsed"]])
     compare("dHSIC::dhsic.test (10 x B = 100)", theirs, seconds, 50)
   }
 }
@@ -48,9 +42,9 @@ for (d in c(5, 1)) {
 heading("n = 2000, B = 999")
 x <- points(2000, 5)
 y <- points(2000, 5)
-theirs <- if (has("energy")) {
-  system.time(energy::dcov.test(x, y, R = B))[["elapsed"]]
-}
+theirs <- measured(
+  "energy", system.time(energy::dcov.test(x, y, R = B))[["elapsed"]]
+)
 row("hsic_test, d = 5 (gathers), one thread", with_threads(1, ours(x, y, 2)))
 seconds <- ours(x, y, 3)
 row("hsic_test, d = 5 (gathers)", seconds)

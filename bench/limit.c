@@ -6,8 +6,9 @@
  *   limit n d threads   prints seconds, the smallest of three runs
  */
 
+#include "core/arithmetic.c"
+#include "core/isa.c"
 #include "core/threads.c"
-#include "core/tile.c"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,10 +27,10 @@ static double evaluate(const km_kernel *kernel, size_t d, size_t tiles) {
   for (size_t i = 0; i < KM_TILE_COLS * d; i++) points[i] = sin((double) i);
   double *half_norms = points + KM_TILE_COLS * d;
   for (size_t i = 0; i < KM_TILE_COLS; i++) half_norms[i] = 1;
-  const point_set rows = {points, half_norms, KM_TILE_ROWS};
-  const point_set columns = {points, half_norms, KM_TILE_COLS};
-  const tile_job job = {rows, columns, d, k};
-  for (size_t t = 0; t < tiles; t++) simd()->tile(kernel, &job);
+  const km_point_set rows = {points, half_norms, KM_TILE_ROWS};
+  const km_point_set columns = {points, half_norms, KM_TILE_COLS};
+  const km_tile_job job = {rows, columns, d, k};
+  for (size_t t = 0; t < tiles; t++) km_simd()->tile(kernel, &job);
   return k[0];
 }
 
@@ -42,6 +43,7 @@ int main(int count, char **arguments) {
   const km_kernel kernel = {.family = KM_RBF};
   double best = 1e300, sums[WORKERS];
   km_threads_init();
+  km_set_isa(KM_AVX512);
   km_set_thread_limit(atoi(arguments[3]));
   for (int run = 0; run < 3; run++) {
     const double start = seconds();

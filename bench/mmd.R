@@ -43,16 +43,12 @@ row("mmd_test, median bandwidth, 2 threads", best_short(mmd_test(x, y)))
 hand <- best(by_hand(x, y, 999), 3)
 row("K and K %*% Z by hand", hand)
 bar("by hand / mmd_test, 2 threads", hand / ours[2], 1)
-if (has("energy")) {
-  theirs <- best(
-    energy::eqdist.etest(rbind(x, y), c(1000, 1000), R = 999), 1
-  )
-  row("energy::eqdist.etest", theirs)
-  bar("energy / mmd_test, 1 thread", theirs / ours[1], 30)
-  bar("energy / mmd_test, 2 threads", theirs / ours[2], 30)
-} else {
-  cat("  energy is not installed\n")
-}
+theirs <- measured("energy", best(
+  energy::eqdist.etest(rbind(x, y), c(1000, 1000), R = 999), 1
+))
+row("energy::eqdist.etest", theirs)
+bar("energy / mmd_test, 1 thread", theirs / ours[1], 30)
+bar("energy / mmd_test, 2 threads", theirs / ours[2], 30)
 for (name in c("mmkme", "skmse")) {
   row(paste0("mmd_test, estimator \"", name, "\""),
       best_short(mmd_test(x, y, kernel, name), 3))
@@ -72,9 +68,7 @@ x <- points(10000)
 y <- points(10000)
 large <- best(mmd_test(x, y, kernel), 2)
 row("mmd_test", large)
-if (has("energy")) {
-  bar("energy at 2,000 points / mmd_test at 20,000", theirs / large, 1)
-}
+bar("energy at 2,000 points / mmd_test at 20,000", theirs / large, 1)
 row("mmd_test, bins = 25", best(mmd_test(x, y, kernel, bins = 25), 3))
 
 heading("25,000 + 25,000 points, d = 10, bins by default")

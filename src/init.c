@@ -1,3 +1,4 @@
+#include "core/isa.h"
 #include "core/threads.h"
 #include "glue/entries.h"
 
@@ -24,7 +25,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_subsets, 6),
   ENTRY(r_subset_sums, 3),
   ENTRY(r_subset_forms, 4),
-  ENTRY(r_block_sums, 3),
+  ENTRY(r_block_sums, 4),
   ENTRY(r_tridiag, 1),
   ENTRY(r_tridiag_apply, 3),
   ENTRY(r_tridiag_spectrum, 3),
@@ -53,6 +54,7 @@ void attribute_visible R_init_kernmean(DllInfo *dll);
 
 void attribute_visible R_init_kernmean(DllInfo *dll) {
   km_threads_init();
+  km_set_isa(KM_AVX512);
   R_registerRoutines(dll, NULL, entries, NULL, NULL);
   R_useDynamicSymbols(dll, FALSE);
   R_forceSymbols(dll, TRUE);

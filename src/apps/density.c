@@ -1,7 +1,9 @@
 #include "apps/density.h"
 #include "core/arithmetic.h"
+#include "core/isa.h"
 #include "core/products.h"
-#include "core/simd.h"
+#include "core/rows.h"
+#include "core/scratch.h"
 #include "core/threads.h"
 
 #include <math.h>
@@ -18,10 +20,6 @@
  * nm exponentials, and 3 m^2 d for G. Doubles: m (d + 2) for each of 32 workers at most.
  */
 
-enum { CHUNK = 128, WORKERS = 32 };
-
-static const double LOG_TWO_PI = 1.8378770664093454836;
-
 /* What a worker adds up for a component: value, to_variance, then d of to_mean. */
 enum { VALUE, TO_VARIANCE, TO_MEAN };
 
@@ -29,111 +27,6 @@ enum { VALUE, TO_VARIANCE, TO_MEAN };
 typedef struct {
   double value[CHUNK], to_variance[CHUNK], to_mean[CHUNK];
 } terms;
-
-/* The components as the loop over points takes them, each d numbers of one after the other. */
-typedef struct {
-  const double *means, *shift; /* shift: what is taken off x_i in to_mean: the means, or zeros */
-  const double *rate, *rate2;  /* RBF: 1 / t_l and its square */
-  const double *log_height;    /* RBF, m: log prod_l theta_l / sqrt(t_l) */
-  const double *norms;         /* polynomials, n: |x_i|^2 */
-  int even;                    /* RBF: t_l is the same for all l */
-} layout;
-
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
-static size_t worker_count(size_t n) { return least((n + CHUNK - 1) / CHUNK, WORKERS); }
-
-/* First chunk of a worker's share. */
-static size_t share_start(size_t n, size_t workers, size_t worker) {
-  return (n + CHUNK - 1) / CHUNK * worker / workers;
-}
-
-/* For km_threads: a second thread is worth waking from 0.1 ms on. */
-static inline double operations(size_t n, size_t m, size_t d) {
-  return (double) n * (double) m * (double) (d + 8) / 4;
-}
-
-/* The sums of `vectors` vectors of rows stay in registers over the loop along the columns. */
-INLINE void inner_strip(const size_t lanes, const size_t vectors, size_t n, size_t d,
-                        const double *restrict x, const double *y, double start,
-                        double *restrict a) {
-  double s[4][8];
-  UNROLL
-  for (size_t v = 0; v < vectors; v++)
-    SIMD
-    for (size_t e = 0; e < lanes; e++) s[v][e] = start;
-  for (size_t l = 0; l < d; l++)
-    UNROLL
-    for (size_t v = 0; v < vectors; v++)
-      SIMD
-      for (size_t e = 0; e < lanes; e++) s[v][e] += x[v * lanes + e + l * n] * y[l];
-  UNROLL
-  for (size_t v = 0; v < vectors; v++)
-    SIMD
-    for (size_t e = 0; e < lanes; e++) a[v * lanes + e] = s[v][e];
-}
-
-/* a_i = start + sum_l x_il y_l for some rows of a matrix of n */
-INLINE void inner_body(const size_t lanes, size_t count, size_t n, size_t d, const double *x,
-                       const double *y, double start, double *a) {
-  size_t i = 0;
-  for (; i + 4 * lanes <= count; i += 4 * lanes)
-    inner_strip(lanes, 4, n, d, x + i, y, start, a + i);
-  for (; i + lanes <= count; i += lanes) inner_strip(lanes, 1, n, d, x + i, y, start, a + i);
-  for (; i < count; i++) inner_strip(1, 1, n, d, x + i, y, start, a + i);
-}
-
-/* With b the sums of (x_il - y_l)^2 a_l and of (x_il - y_l)^2 b_l, without of (x_il - y_l)^2. */
-INLINE void squares_strip(const size_t lanes, const size_t vectors, const int weighted, size_t n,
-                          size_t d, const double *restrict x, const double *y, const double *a,
-                          const double *b, double *restrict squares, double *restrict others) {
-  double s[4][8], o[4][8];
-  UNROLL
-  for (size_t v = 0; v < vectors; v++)
-    SIMD
-    for (size_t e = 0; e < lanes; e++) s[v][e] = o[v][e] = 0;
-  for (size_t l = 0; l < d; l++)
-    UNROLL
-    for (size_t v = 0; v < vectors; v++)
-      SIMD
-      for (size_t e = 0; e < lanes; e++) {
-        const double u = x[v * lanes + e + l * n] - y[l];
-        s[v][e] += weighted ? u * u * a[l] : u * u;
-        if (weighted) o[v][e] += u * u * b[l];
-      }
-  UNROLL
-  for (size_t v = 0; v < vectors; v++)
-    SIMD
-    for (size_t e = 0; e < lanes; e++) {
-      squares[v * lanes + e] = s[v][e];
-      if (weighted) others[v * lanes + e] = o[v][e];
-    }
-}
-
-INLINE void squares_rows(const size_t lanes, const int weighted, size_t count, size_t n, size_t d,
-                         const double *x, const double *y, const double *a, const double *b,
-                         double *squares, double *others) {
-  size_t i = 0;
-  for (; i + 4 * lanes <= count; i += 4 * lanes)
-    squares_strip(lanes, 4, weighted, n, d, x + i, y, a, b, squares + i, others + i);
-  for (; i + lanes <= count; i += lanes)
-    squares_strip(lanes, 1, weighted, n, d, x + i, y, a, b, squares + i, others + i);
-  for (; i < count; i++)
-    squares_strip(1, 1, weighted, n, d, x + i, y, a, b, squares + i, others + i);
-}
-
-/* squares_i = sum_l (x_il - y_l)^2 for some rows of a matrix of n */
-INLINE void distances_body(const size_t lanes, size_t count, size_t n, size_t d, const double *x,
-                           const double *y, double *squares) {
-  squares_rows(lanes, 0, count, n, d, x, y, y, y, squares, squares);
-}
-
-/* squares_i = sum_l (x_il - y_l)^2 a_l, and the same with b_l for `others` */
-INLINE void squares_body(const size_t lanes, size_t count, size_t n, size_t d, const double *x,
-                         const double *y, const double *a, const double *b, double *squares,
-                         double *others) {
-  squares_rows(lanes, 1, count, n, d, x, y, a, b, squares, others);
-}
 
 /* RBF, t_l the same for all l: from squared distances to exponents, and to_variance. */
 INLINE void exponents_body(size_t count, double log_height, double rate, double *restrict value,
@@ -188,24 +81,6 @@ INLINE void add_body(size_t count, size_t n, size_t d, const double *restrict x,
   }
 }
 
-VERSIONS(inner,
-         (size_t count, size_t n, size_t d, const double *x, const double *y, double start,
-          double *a),
-         (8, count, n, d, x, y, start, a), (4, count, n, d, x, y, start, a),
-         (2, count, n, d, x, y, start, a))
-
-VERSIONS(distances,
-         (size_t count, size_t n, size_t d, const double *x, const double *y, double *squares),
-         (8, count, n, d, x, y, squares), (4, count, n, d, x, y, squares),
-         (2, count, n, d, x, y, squares))
-
-VERSIONS(squares,
-         (size_t count, size_t n, size_t d, const double *x, const double *y, const double *a,
-          const double *b, double *squares, double *others),
-         (8, count, n, d, x, y, a, b, squares, others),
-         (4, count, n, d, x, y, a, b, squares, others),
-         (2, count, n, d, x, y, a, b, squares, others))
-
 VERSIONS(exponents,
          (size_t count, double log_height, double rate, double *value, double *to_variance),
          (count, log_height, rate, value, to_variance),
@@ -227,9 +102,7 @@ VERSIONS(add,
 
 /* The loops for the instructions in use. */
 typedef struct {
-  inner_loop *inner;
-  distances_loop *distances;
-  squares_loop *squares;
+  km_row_loops rows;
   exponents_loop *exponents;
   weigh_loop *weigh;
   add_loop *add;
@@ -237,8 +110,7 @@ typedef struct {
 } loops;
 
 static loops choose_loops(void) {
-  return (loops){inner_version(), distances_version(), squares_version(), exponents_version(),
-                 weigh_version(), add_version(), km_simd()};
+  return (loops){km_rows(), exponents_version(), weigh_version(), add_version(), km_simd()};
 }
 
 /* E k(x, Y) = value for a polynomial kernel, Y from N(mean, variance I), a = x'mean + b and s =
@@ -263,24 +135,38 @@ static void poly_terms(int degree, double a, double s, double variance, double *
   }
 }
 
+/* Scratch of km_match. Of the components d numbers of one after the other, or one of each. */
+typedef struct {
+  int even;                 /* RBF: t_l is the same for all l */
+  const double *shift;      /* what is taken off x_i in to_mean: the means, or zeros */
+  double *sums;             /* of add_points */
+  double *means, *to_means; /* d: as in the mixture, and the derivatives by them */
+  double *zeros;            /* d */
+  double *rate, *rate2;     /* RBF, d: 1 / t_l and its square */
+  double *total;            /* RBF, one: the sum of 1 / t_l */
+  double *log_height;       /* RBF, one: log prod_l theta_l / sqrt(t_l) */
+  double *norms;            /* polynomials, n: |x_i|^2 */
+  double *pair;             /* 3 d: of add_pairs */
+} match;
+
 /* The terms of component j at points i, ..., i + count - 1. */
 static void point_terms(const loops *loop, const km_estimate *e, const km_mixture *q,
-                        const layout *at, size_t j, size_t i, size_t count, terms *t) {
+                        const match *s, size_t j, size_t i, size_t count, terms *t) {
   const size_t n = e->source->n, d = q->d;
   const km_kernel *kernel = &e->source->kernel;
   const int rbf = kernel->family == KM_RBF;
-  const double *x = e->source->x + i, *mean = at->means + j * d;
-  const double *rate = at->rate + j * d, *rate2 = at->rate2 + j * d;
-  if (rbf && at->even) {
-    loop->distances(count, n, d, x, mean, t->value);
-    loop->exponents(count, at->log_height[j], rate[0], t->value, t->to_variance);
+  const double *x = e->source->x + i, *mean = s->means + j * d;
+  const double *rate = s->rate + j * d, *rate2 = s->rate2 + j * d;
+  if (rbf && s->even) {
+    loop->rows.distances(count, n, d, x, mean, t->value);
+    loop->exponents(count, s->log_height[j], rate[0], t->value, t->to_variance);
   } else if (rbf) {
-    loop->squares(count, n, d, x, mean, rate, rate2, t->value, t->to_variance);
-    for (size_t r = 0; r < count; r++) t->value[r] = at->log_height[j] - t->value[r] / 2;
+    loop->rows.squares(count, n, d, x, mean, rate, rate2, t->value, t->to_variance);
+    for (size_t r = 0; r < count; r++) t->value[r] = s->log_height[j] - t->value[r] / 2;
   } else {
-    loop->inner(count, n, d, x, mean, kernel->offset, t->value);
+    loop->rows.inner(count, n, d, x, mean, kernel->offset, t->value);
     for (size_t r = 0; r < count; r++)
-      poly_terms(kernel->degree, t->value[r], at->norms[i + r], q->variances[j], &t->value[r],
+      poly_terms(kernel->degree, t->value[r], s->norms[i + r], q->variances[j], &t->value[r],
                  &t->to_mean[r], &t->to_variance[r]);
   }
   if (rbf) loop->arithmetic->exp_all(t->value, count, t->to_mean);
@@ -288,25 +174,25 @@ static void point_terms(const loops *loop, const km_estimate *e, const km_mixtur
 }
 
 /* The sums over points of each component, for each worker: workers x m x (d + 2), by rows. */
-static void add_points(const km_estimate *e, const km_mixture *q, const layout *at, double *sums) {
+static void add_points(const km_estimate *e, const km_mixture *q, const match *s) {
   const size_t n = e->source->n, m = q->m, d = q->d, size = d + TO_MEAN;
-  const size_t workers = worker_count(n);
+  const size_t workers = row_workers(n);
   const loops loop = choose_loops();
 #ifdef _OPENMP
 #pragma omp parallel for default(none) \
-    shared(e, q, at, sums, n, m, d, size, workers, loop) schedule(static) \
-    num_threads(km_threads(operations(n, m, d)))
+    shared(e, q, s, n, m, d, size, workers, loop) schedule(static) \
+    num_threads(km_threads(row_operations(n, m, d)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
-    const size_t end = share_start(n, workers, worker + 1);
-    double *own = sums + worker * m * size;
+    const size_t end = first_chunk(n, workers, worker + 1);
+    double *own = s->sums + worker * m * size;
     memset(own, 0, m * size * sizeof *own);
-    for (size_t chunk = share_start(n, workers, worker); chunk < end; chunk++) {
-      const size_t i = chunk * CHUNK, count = least(CHUNK, n - i);
+    for (size_t chunk = first_chunk(n, workers, worker); chunk < end; chunk++) {
+      const size_t i = chunk * CHUNK, count = smaller(CHUNK, n - i);
       terms t;
       for (size_t j = 0; j < m; j++) {
-        point_terms(&loop, e, q, at, j, i, count, &t);
-        loop.add(count, n, d, e->source->x + i, at->shift + j * d, &t, own + j * size);
+        point_terms(&loop, e, q, s, j, i, count, &t);
+        loop.add(count, n, d, e->source->x + i, s->shift + j * d, &t, own + j * size);
       }
     }
   }
@@ -444,51 +330,78 @@ static double add_pairs(const km_source *source, const km_mixture *q, const doub
   return form;
 }
 
+static size_t lay_out_match(match *s, size_t m, size_t d, size_t n, double *work) {
+  km_scratch scratch = {work, 0};
+  s->sums = take(&scratch, row_workers(n) * m * (d + TO_MEAN));
+  s->means = take(&scratch, m * d);
+  s->zeros = take(&scratch, m * d);
+  s->rate = take(&scratch, m * d);
+  s->rate2 = take(&scratch, m * d);
+  s->to_means = take(&scratch, m * d);
+  s->log_height = take(&scratch, m);
+  s->total = take(&scratch, m);
+  s->norms = take(&scratch, n);
+  s->pair = take(&scratch, 3 * d);
+  return scratch.used;
+}
+
 size_t km_match_work(const km_mixture *mixture, const km_estimate *estimate) {
-  const size_t m = mixture->m, d = mixture->d, n = estimate->source->n;
-  return worker_count(n) * m * (d + TO_MEAN) + m * (5 * d + 2) + n + 3 * d;
+  match s;
+  return lay_out_match(&s, mixture->m, mixture->d, estimate->source->n, NULL);
+}
+
+/* What the loop over points takes. */
+static void prepare(const km_estimate *e, const km_mixture *q, match *s) {
+  const km_source *source = e->source;
+  const size_t m = q->m, d = q->d, n = source->n;
+  for (size_t j = 0; j < m; j++)
+    for (size_t l = 0; l < d; l++) s->means[l + j * d] = q->means[j + l * m];
+  if (source->kernel.family == KM_RBF) {
+    s->shift = s->means;
+    s->even = is_even(source, e->noise);
+    for (size_t j = 0; j < m; j++)
+      s->log_height[j] = rates(source, s->even, q->variances[j], e->noise, s->rate + j * d,
+                               s->rate2 + j * d, s->total + j);
+    return;
+  }
+  s->shift = s->zeros;
+  memset(s->zeros, 0, m * d * sizeof *s->zeros);
+  memset(s->norms, 0, n * sizeof *s->norms);
+  for (size_t l = 0; l < d; l++)
+    for (size_t i = 0; i < n; i++) s->norms[i] += source->x[i + l * n] * source->x[i + l * n];
+}
+
+/* g and what it adds to the derivatives, from the sums over points; returns pi'g. */
+static double take_cross(const km_mixture *q, int rbf, const match *s, const km_matching *out) {
+  const size_t d = q->d;
+  double cross = 0;
+  for (size_t j = 0; j < q->m; j++) {
+    const double *sum = s->sums + j * (d + TO_MEAN), weight = q->weights[j];
+    const double by_rate = rbf ? sum[VALUE] * s->total[j] : 0;
+    out->g[j] = sum[VALUE];
+    cross += weight * sum[VALUE];
+    out->to_weights[j] = -2 * sum[VALUE];
+    out->to_variances[j] = -2 * weight * (sum[TO_VARIANCE] - by_rate) / (rbf ? 2 : 1);
+    for (size_t l = 0; l < d; l++)
+      s->to_means[l + j * d] = -2 * weight * sum[TO_MEAN + l] * (rbf ? s->rate[l + j * d] : 1);
+  }
+  return cross;
 }
 
 double km_match(const km_estimate *estimate, const km_mixture *mixture, const km_matching *out,
                 double *work) {
   const size_t m = mixture->m, d = mixture->d, n = estimate->source->n, size = d + TO_MEAN;
-  const km_source *source = estimate->source;
-  const int rbf = source->kernel.family == KM_RBF, even = rbf && is_even(source, estimate->noise);
-  double *sums = work, *means = sums + worker_count(n) * m * size, *zeros = means + m * d;
-  double *rate = zeros + m * d, *rate2 = rate + m * d, *to_means = rate2 + m * d;
-  double *log_height = to_means + m * d, *total = log_height + m, *norms = total + m;
-  double *scratch = norms + n;
+  match s = {.even = 0};
+  lay_out_match(&s, m, d, n, work);
+  prepare(estimate, mixture, &s);
+  add_points(estimate, mixture, &s);
+  for (size_t worker = 1; worker < row_workers(n); worker++)
+    subtract(m * size, -1, s.sums + worker * m * size, s.sums);
+  const int rbf = estimate->source->kernel.family == KM_RBF;
+  const double cross = take_cross(mixture, rbf, &s, out);
+  const double form = add_pairs(estimate->source, mixture, s.means, out, s.to_means, s.pair);
   for (size_t j = 0; j < m; j++)
-    for (size_t l = 0; l < d; l++) means[l + j * d] = mixture->means[j + l * m];
-  if (rbf) {
-    for (size_t j = 0; j < m; j++)
-      log_height[j] = rates(source, even, mixture->variances[j], estimate->noise, rate + j * d,
-                            rate2 + j * d, total + j);
-  } else {
-    memset(zeros, 0, m * d * sizeof *zeros);
-    memset(norms, 0, n * sizeof *norms);
-    for (size_t l = 0; l < d; l++)
-      for (size_t i = 0; i < n; i++) norms[i] += source->x[i + l * n] * source->x[i + l * n];
-  }
-  const layout at = {means, rbf ? means : zeros, rate, rate2, log_height, norms, even};
-  add_points(estimate, mixture, &at, sums);
-  for (size_t worker = 1; worker < worker_count(n); worker++)
-    subtract(m * size, -1, sums + worker * m * size, sums);
-
-  double cross = 0;
-  for (size_t j = 0; j < m; j++) {
-    const double *s = sums + j * size, weight = mixture->weights[j];
-    const double to_variance = rbf ? (s[TO_VARIANCE] - s[VALUE] * total[j]) / 2 : s[TO_VARIANCE];
-    out->g[j] = s[VALUE];
-    cross += weight * s[VALUE];
-    out->to_weights[j] = -2 * s[VALUE];
-    out->to_variances[j] = -2 * weight * to_variance;
-    for (size_t l = 0; l < d; l++)
-      to_means[l + j * d] = -2 * weight * s[TO_MEAN + l] * (rbf ? rate[l + j * d] : 1);
-  }
-  const double form = add_pairs(source, mixture, means, out, to_means, scratch);
-  for (size_t j = 0; j < m; j++)
-    for (size_t l = 0; l < d; l++) out->to_means[j + l * m] = to_means[l + j * d];
+    for (size_t l = 0; l < d; l++) out->to_means[j + l * m] = s.to_means[l + j * d];
   return form - 2 * cross;
 }
 
@@ -497,86 +410,47 @@ double km_match(const km_estimate *estimate, const km_mixture *mixture, const km
  * chain rule the derivative by eta_j is pi_j (D_j - pi'D), D that by pi; by log v_j it is v_j times
  * that by v_j.
  */
-size_t km_match_free_work(const km_mixture *shape, const km_estimate *estimate) {
+typedef struct {
+  double *gram, *g, *weights, *variances; /* m x m, then m each */
+  double *match;
+} free_match;
+
+static size_t lay_out_free(free_match *s, const km_mixture *shape, const km_estimate *estimate,
+                           double *work) {
+  km_scratch scratch = {work, 0};
   const size_t m = shape->m;
-  return km_match_work(shape, estimate) + m * m + 3 * m;
+  s->gram = take(&scratch, m * m);
+  s->g = take(&scratch, m);
+  s->weights = take(&scratch, m);
+  s->variances = take(&scratch, m);
+  s->match = take(&scratch, km_match_work(shape, estimate));
+  return scratch.used;
+}
+
+size_t km_match_free_work(const km_mixture *shape, const km_estimate *estimate) {
+  free_match s;
+  return lay_out_free(&s, shape, estimate, NULL);
 }
 
 double km_match_free(const km_estimate *estimate, const km_mixture *shape, const double *u,
                      double *gradient, double *work) {
   const size_t m = shape->m, d = shape->d;
-  double *gram = work, *g = gram + m * m, *weights = g + m, *variances = weights + m;
+  free_match s;
+  lay_out_free(&s, shape, estimate, work);
   double largest = u[0], sum = 0, mean = 0;
   for (size_t j = 1; j < m; j++) largest = u[j] > largest ? u[j] : largest;
-  for (size_t j = 0; j < m; j++) sum += weights[j] = exp(u[j] - largest);
+  for (size_t j = 0; j < m; j++) sum += s.weights[j] = exp(u[j] - largest);
   for (size_t j = 0; j < m; j++) {
-    weights[j] /= sum;
-    variances[j] = exp(u[m + m * d + j]);
+    s.weights[j] /= sum;
+    s.variances[j] = exp(u[m + m * d + j]);
   }
-  const km_mixture mixture = {m, d, weights, u + m, variances};
-  const km_matching out = {g, gram, gradient, gradient + m, gradient + m + m * d};
-  const double objective = km_match(estimate, &mixture, &out, variances + m);
-  for (size_t j = 0; j < m; j++) mean += weights[j] * gradient[j];
+  const km_mixture mixture = {m, d, s.weights, u + m, s.variances};
+  const km_matching out = {s.g, s.gram, gradient, gradient + m, gradient + m + m * d};
+  const double objective = km_match(estimate, &mixture, &out, s.match);
+  for (size_t j = 0; j < m; j++) mean += s.weights[j] * gradient[j];
   for (size_t j = 0; j < m; j++) {
-    gradient[j] = weights[j] * (gradient[j] - mean);
-    gradient[m + m * d + j] *= variances[j];
+    gradient[j] = s.weights[j] * (gradient[j] - mean);
+    gradient[m + m * d + j] *= s.variances[j];
   }
   return objective;
-}
-
-/* Scratch: m x CHUNK for each worker, and two constants of each component. */
-size_t km_log_density_work(const km_mixture *mixture, size_t n) {
-  const size_t m = mixture->m, d = mixture->d;
-  return worker_count(n) * m * CHUNK + m * (d + 2);
-}
-
-/* By log sum exp over the components of positive weight. */
-void km_log_density(const km_mixture *mixture, const double *x, size_t n, double *log_density,
-                    double *work) {
-  const size_t m = mixture->m, d = mixture->d, workers = worker_count(n);
-  double *terms_of = work, *means = terms_of + workers * m * CHUNK, *log_height = means + m * d;
-  double *rate = log_height + m;
-  size_t used = 0;
-  for (size_t j = 0; j < m; j++) {
-    const double v = mixture->variances[j];
-    if (mixture->weights[j] == 0) continue;
-    for (size_t l = 0; l < d; l++) means[l + used * d] = mixture->means[j + l * m];
-    rate[used] = 1 / v;
-    log_height[used++] = log(mixture->weights[j]) - (double) d / 2 * (log(v) + LOG_TWO_PI);
-  }
-  const loops loop = choose_loops();
-#ifdef _OPENMP
-#pragma omp parallel for default(none) \
-    shared(x, n, d, m, log_density, terms_of, means, log_height, rate, used, workers, loop) \
-    schedule(static) num_threads(km_threads(operations(n, m, d)))
-#endif
-  for (size_t worker = 0; worker < workers; worker++) {
-    const size_t end = share_start(n, workers, worker + 1);
-    double *each = terms_of + worker * m * CHUNK;
-    for (size_t chunk = share_start(n, workers, worker); chunk < end; chunk++) {
-      const size_t i = chunk * CHUNK, count = least(CHUNK, n - i);
-      double top[CHUNK], sum[CHUNK], value[CHUNK];
-      for (size_t r = 0; r < count; r++) {
-        top[r] = -INFINITY;
-        sum[r] = 0;
-      }
-      for (size_t j = 0; j < used; j++) {
-        double *own = each + j * CHUNK;
-        loop.distances(count, n, d, x + i, means + j * d, own);
-        for (size_t r = 0; r < count; r++) {
-          own[r] = log_height[j] - own[r] / 2 * rate[j];
-          if (own[r] > top[r]) top[r] = own[r];
-        }
-      }
-      for (size_t j = 0; j < used; j++) {
-        double *own = each + j * CHUNK;
-        for (size_t r = 0; r < count; r++) own[r] -= top[r];
-        loop.arithmetic->exp_all(own, count, value);
-        for (size_t r = 0; r < count; r++) sum[r] += value[r];
-      }
-      /* A point beyond all reach (top = -Inf) has terms that are no numbers, and density 0. */
-      for (size_t r = 0; r < count; r++)
-        log_density[i + r] = top[r] > -INFINITY ? top[r] + log(sum[r]) : -INFINITY;
-    }
-  }
 }

@@ -1,17 +1,10 @@
 #ifndef KM_DENSITY_H
 #define KM_DENSITY_H
 
+#include "core/mixture.h"
 #include "core/source.h"
 
-#include <stddef.h>
-
-/* Mixtures of isotropic normals: their distance to a kernel mean, and their density. */
-
-/* sum_j weights_j N(mean_j, variances_j I). means: m x d. */
-typedef struct {
-  size_t m, d;
-  const double *weights, *means, *variances;
-} km_mixture;
+/* The distance of mixtures of isotropic normals to a kernel mean. */
 
 /* sum_i weights_i E k(x~_i, .), x~_i from N(x_i, diag(noise)), for the points x and the kernel of a
    symmetric source: KM_RBF, or KM_POLY up to degree 3 without noise and with centre 0 and scale 1.
@@ -40,10 +33,5 @@ double km_match(const km_estimate *estimate, const km_mixture *mixture, const km
 size_t km_match_free_work(const km_mixture *shape, const km_estimate *estimate);
 double km_match_free(const km_estimate *estimate, const km_mixture *shape, const double *u,
                      double *gradient, double *work);
-
-/* log of the density at the n rows of x (n x d). log_density: n. */
-size_t km_log_density_work(const km_mixture *mixture, size_t n);
-void km_log_density(const km_mixture *mixture, const double *x, size_t n, double *log_density,
-                    double *work);
 
 #endif

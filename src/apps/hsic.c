@@ -1,6 +1,8 @@
 #include "apps/hsic.h"
 #include "core/products.h"
-#include "core/simd.h"
+#include "core/isa.h"
+#include "core/parts.h"
+#include "core/scratch.h"
 
 #include <string.h>
 
@@ -18,23 +20,14 @@
 
 enum {
   BLOCK = 64,   /* permutations that share a row of l */
-  GROUPS = 8,   /* parts of the rows, each with sums of its own */
+  SLOTS = 8,    /* shares of the rows, each with sums of its own */
   WORKERS = 16, /* shares of the permutations, each with scratch of its own */
-  SEGMENT = 512 /* products of more than two factors held at a time */
+  CHUNK = 512   /* products of more than two factors held at a time */
 };
 
-static const double panel_flops = 268435456; /* of products, between two polls */
-static const size_t panel_gathers = 524288; /* of a permutation, between two polls */
-static const size_t panel_doubles = 32768;   /* of gathered rows: 256 kB */
-
-void km_invert(const int *permutations, size_t n, size_t count, int *order, int *inverse) {
-  for (size_t c = 0; c < count; c++)
-    for (size_t i = 0; i < n; i++) {
-      const int to = permutations[i + c * n] - 1;
-      order[i + c * n] = to;
-      if (inverse) inverse[(size_t) to + c * n] = (int) i;
-    }
-}
+static const double poll_flops = 268435456; /* of products, between two polls */
+static const size_t poll_gathers = 524288; /* of a permutation, between two polls */
+static const size_t gathered_doubles = 32768;   /* of gathered rows: 256 kB */
 
 /* sum over j < m of k_j row_{order(j)}; next: the row of k that is wanted after it. */
 typedef double (*gather)(const double *k, const double *row, const int *order, size_t m,
@@ -102,59 +95,62 @@ static gather best_gather(void) {
 }
 
 /* Rows between two polls, by n alone. */
-static size_t row_panel(size_t n) {
-  return panel_gathers / n > GROUPS ? panel_gathers / n : GROUPS;
+static size_t rows_at_once(size_t n) {
+  return larger(SLOTS, poll_gathers / n);
 }
 
 /* Adds rows from .. to-1 of l to the sums of a block of permutations. */
-static void add_rows(gather dot, const double *k, const double *l, const km_permutations *all,
+static void add_rows(gather inner, const double *k, const double *l, const km_permutations *all,
                      size_t block, size_t from, size_t to, double *sums) {
   const size_t n = all->n, first = block * BLOCK;
-  const size_t last = all->count - first < BLOCK ? all->count : first + BLOCK;
+  const size_t last = smaller(all->count, first + BLOCK);
   for (size_t r = from; r < to; r++)
     for (size_t c = first; c < last; c++) {
       const size_t i = (size_t) all->inverse[r + c * n];
       const size_t next = (size_t) all->inverse[r + (c + 1 < last ? c + 1 : first) * n];
-      const double half = dot(k + i * n, l + r * n, all->order + c * n, i, k + next * n);
+      const double half = inner(k + i * n, l + r * n, all->order + c * n, i, k + next * n);
       sums[c] += 2 * half + k[i + i * n] * l[r + r * n];
     }
+}
+
+size_t km_permuted_forms_work(size_t count) { return SLOTS * count; }
+
+/* forms[c]: the sums of all slots in their order. */
+static void add_slots(const double *sums, size_t count, double *forms) {
+  for (size_t c = 0; c < count; c++) {
+    forms[c] = 0;
+    for (size_t slot = 0; slot < SLOTS; slot++) forms[c] += sums[c + slot * count];
+  }
 }
 
 void km_permuted_forms(const double *k, const double *l, const km_permutations *permutations,
                        double *forms, double *work, km_poll poll) {
   const size_t n = permutations->n, count = permutations->count;
-  const size_t tasks = (count + BLOCK - 1) / BLOCK * GROUPS;
-  const size_t panel = row_panel(n);
-  const gather dot = best_gather();
-  memset(work, 0, GROUPS * count * sizeof *work);
-  for (size_t first = 0; first < n; first += panel) {
-    const size_t rows = n - first < panel ? n - first : panel;
+  const size_t tasks = pieces(count, BLOCK) * SLOTS;
+  const size_t step = rows_at_once(n);
+  const gather inner = best_gather();
+  memset(work, 0, km_permuted_forms_work(count) * sizeof *work);
+  for (size_t first = 0; first < n; first += step) {
+    const size_t rows = smaller(step, n - first);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) schedule(static) \
-    shared(n, count, tasks, rows, first, dot, k, l, permutations, work) \
+    shared(n, count, tasks, rows, first, inner, k, l, permutations, work) \
     num_threads(km_threads((double) (rows * n * count)))
 #endif
     for (size_t task = 0; task < tasks; task++) {
-      const size_t g = task % GROUPS;
-      add_rows(dot, k, l, permutations, task / GROUPS, first + rows * g / GROUPS,
-               first + rows * (g + 1) / GROUPS, work + g * count);
+      const size_t slot = task % SLOTS;
+      add_rows(inner, k, l, permutations, task / SLOTS, first + rows * slot / SLOTS,
+               first + rows * (slot + 1) / SLOTS, work + slot * count);
     }
     if (poll) poll();
   }
-  for (size_t c = 0; c < count; c++) {
-    forms[c] = 0;
-    for (size_t g = 0; g < GROUPS; g++) forms[c] += work[c + g * count];
-  }
-}
-
-static size_t padded(size_t rank, size_t multiple) {
-  return (rank + multiple - 1) / multiple * multiple;
+  add_slots(work, count, forms);
 }
 
 /* Rows of b gathered at a time: as many as the cache holds. */
 static size_t gathered_rows(size_t columns) {
-  const size_t rows = panel_doubles / columns;
-  return rows > 256 ? 256 : rows < 8 ? 8 : rows;
+  const size_t rows = gathered_doubles / columns;
+  return smaller(256, larger(8, rows));
 }
 
 /* A worker's product and gathered rows. */
@@ -174,7 +170,7 @@ static double product_form(const double *a, size_t rows, const double *b, size_t
   double *gathered = product + cells;
   memset(product, 0, cells * sizeof *product);
   for (size_t first = 0; first < n; first += depth) {
-    const size_t some = n - first < depth ? n - first : depth;
+    const size_t some = smaller(depth, n - first);
     for (size_t t = 0; t < some; t++)
       memcpy(gathered + t * columns, b + (size_t) order[first + t] * columns,
              columns * sizeof *gathered);
@@ -185,34 +181,50 @@ static double product_form(const double *a, size_t rows, const double *b, size_t
   return km_total(cells, product);
 }
 
+typedef struct {
+  size_t rows, columns; /* of the product: the ranks, padded */
+  double *left, *right; /* the padded factors */
+  double *products;     /* WORKERS x product_size */
+} products;
+
+static size_t lay_out(products *s, size_t n, size_t rank_a, size_t rank_b, double *work) {
+  km_scratch scratch = {work, 0};
+  s->rows = round_up(rank_a, 8);
+  s->columns = round_up(rank_b, BAND);
+  s->left = take(&scratch, n * s->rows);
+  s->right = take(&scratch, n * s->columns);
+  s->products = take(&scratch, WORKERS * product_size(s->rows, s->columns));
+  return scratch.used;
+}
+
 size_t km_permuted_products_work(size_t n, size_t rank_a, size_t rank_b) {
-  const size_t rows = padded(rank_a, 8), columns = padded(rank_b, BAND);
-  return n * (rows + columns) + WORKERS * product_size(rows, columns);
+  products s;
+  return lay_out(&s, n, rank_a, rank_b, NULL);
 }
 
 void km_permuted_products(const double *a, size_t rank_a, const double *b, size_t rank_b,
                           const km_permutations *permutations, double *forms, double *work,
                           km_poll poll) {
   const size_t n = permutations->n, count = permutations->count;
-  const size_t rows = padded(rank_a, 8), columns = padded(rank_b, BAND);
-  const size_t size = product_size(rows, columns);
-  double *left = work, *right = work + n * rows, *products = right + n * columns;
-  pad(a, n, rank_a, rows, left);
-  pad(b, n, rank_b, columns, right);
-  const double each = 2 * (double) n * (double) rows * (double) columns;
-  const double fit = panel_flops / each / WORKERS;
+  products s;
+  lay_out(&s, n, rank_a, rank_b, work);
+  const size_t size = product_size(s.rows, s.columns);
+  pad(a, n, rank_a, s.rows, s.left);
+  pad(b, n, rank_b, s.columns, s.right);
+  const double each = 2 * (double) n * (double) s.rows * (double) s.columns;
+  const double fit = poll_flops / each / WORKERS;
   const size_t runs = fit < 1 ? 1 : (size_t) fit;
   for (size_t first = 0; first < count; first += runs * WORKERS) {
-    const size_t last = count - first < runs * WORKERS ? count : first + runs * WORKERS;
+    const size_t last = smaller(count, first + runs * WORKERS);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) schedule(static) \
-    shared(n, first, last, each, rows, columns, size, left, right, products, permutations, forms) \
+    shared(n, first, last, each, size, s, permutations, forms) \
     num_threads(km_threads(each * (double) (last - first)))
 #endif
     for (size_t w = 0; w < WORKERS; w++)
       for (size_t c = first + w; c < last; c += WORKERS)
-        forms[c] = product_form(left, rows, right, columns, n, permutations->order + c * n,
-                                products + w * size);
+        forms[c] = product_form(s.left, s.rows, s.right, s.columns, n,
+                                permutations->order + c * n, s.products + w * size);
     if (poll) poll();
   }
 }
@@ -220,27 +232,27 @@ void km_permuted_products(const double *a, size_t rank_a, const double *b, size_
 void km_permuted_sums(const double *a, const double *b, const km_permutations *permutations,
                       double *sums) {
   const size_t n = permutations->n, count = permutations->count;
-  const gather dot = best_gather();
+  const gather inner = best_gather();
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(n, count, a, b, permutations, sums, dot) \
+#pragma omp parallel for default(none) shared(n, count, a, b, permutations, sums, inner) \
     schedule(static) num_threads(km_threads((double) (n * count)))
 #endif
-  for (size_t c = 0; c < count; c++) sums[c] = dot(a, b, permutations->order + c * n, n, a);
+  for (size_t c = 0; c < count; c++) sums[c] = inner(a, b, permutations->order + c * n, n, a);
 }
 
 /* Sum over j < m of the product of first_j and row `at` of the other matrices, permuted. order: n
    for each of them. */
-static double tensor_row(gather dot, size_t variables, const double *first,
+static double tensor_row(gather inner, size_t variables, const double *first,
                          const double *const *k, size_t n, const int *order, size_t at, size_t m) {
-  double held[SEGMENT], sum = 0;
-  for (size_t start = 0; start < m; start += SEGMENT) {
-    const size_t some = m - start < SEGMENT ? m - start : SEGMENT;
+  double held[CHUNK], sum = 0;
+  for (size_t start = 0; start < m; start += CHUNK) {
+    const size_t some = smaller(CHUNK, m - start);
     memcpy(held, first + start, some * sizeof *held);
     for (size_t l = 1; l < variables; l++) {
       const int *map = order + (l - 1) * n;
       const double *row = k[l] + (size_t) map[at] * n;
       if (l + 1 == variables)
-        sum += dot(held, row, map + start, some, held);
+        sum += inner(held, row, map + start, some, held);
       else
         for (size_t j = 0; j < some; j++) held[j] *= row[map[start + j]];
     }
@@ -248,8 +260,8 @@ static double tensor_row(gather dot, size_t variables, const double *first,
   return sum;
 }
 
-/* Rows from .. to-1, each with its part left of the diagonal counted twice. */
-static double tensor_rows(gather dot, size_t variables, const double *const *k, size_t n,
+/* Rows from .. to-1, each with what is left of the diagonal counted twice. */
+static double tensor_rows(gather inner, size_t variables, const double *const *k, size_t n,
                           const int *order, size_t from, size_t to) {
   double sum = 0;
   for (size_t i = from; i < to; i++) {
@@ -258,7 +270,7 @@ static double tensor_rows(gather dot, size_t variables, const double *const *k, 
       const size_t at = (size_t) order[i + (l - 1) * n];
       own *= k[l][at + at * n];
     }
-    sum += own + 2 * tensor_row(dot, variables, k[0] + i * n, k, n, order, i, i);
+    sum += own + 2 * tensor_row(inner, variables, k[0] + i * n, k, n, order, i, i);
   }
   return sum;
 }
@@ -273,30 +285,30 @@ static double tensor_sum(size_t variables, const double *const *rows, size_t n, 
   return sum;
 }
 
+size_t km_permuted_tensor_work(size_t count) { return SLOTS * count; }
+
 void km_permuted_tensor(size_t variables, const double *const *k, const double *const *rows,
                         const km_permutations *permutations, double *forms, double *sums,
                         double *work, km_poll poll) {
   const size_t n = permutations->n, moved = variables - 1, count = permutations->count / moved;
-  const size_t tasks = count * GROUPS, panel = row_panel(n);
-  const gather dot = best_gather();
-  memset(work, 0, GROUPS * count * sizeof *work);
-  for (size_t first = 0; first < n; first += panel) {
-    const size_t some = n - first < panel ? n - first : panel;
+  const size_t tasks = count * SLOTS, step = rows_at_once(n);
+  const gather inner = best_gather();
+  memset(work, 0, km_permuted_tensor_work(count) * sizeof *work);
+  for (size_t first = 0; first < n; first += step) {
+    const size_t some = smaller(step, n - first);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) schedule(static) \
-    shared(n, moved, count, tasks, some, first, variables, dot, k, permutations, work) \
+    shared(n, moved, count, tasks, some, first, variables, inner, k, permutations, work) \
     num_threads(km_threads((double) (some * n * count)))
 #endif
     for (size_t task = 0; task < tasks; task++) {
-      const size_t g = task / count, c = task % count;
-      work[task] += tensor_rows(dot, variables, k, n, permutations->order + c * moved * n,
-                                first + some * g / GROUPS, first + some * (g + 1) / GROUPS);
+      const size_t slot = task / count, c = task % count;
+      work[task] += tensor_rows(inner, variables, k, n, permutations->order + c * moved * n,
+                                first + some * slot / SLOTS, first + some * (slot + 1) / SLOTS);
     }
     if (poll) poll();
   }
-  for (size_t c = 0; c < count; c++) {
+  for (size_t c = 0; c < count; c++)
     sums[c] = tensor_sum(variables, rows, n, permutations->order + c * moved * n);
-    forms[c] = 0;
-    for (size_t g = 0; g < GROUPS; g++) forms[c] += work[c + g * count];
-  }
+  add_slots(work, count, forms);
 }

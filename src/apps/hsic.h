@@ -1,25 +1,12 @@
 #ifndef KM_HSIC_H
 #define KM_HSIC_H
 
-#include "core/threads.h"
-
-#include <stddef.h>
+#include "core/permute.h"
 
 /* Independence statistics under many permutations at once. */
 
-/*
- * Permutations of n points as the statistics take them: order[i + c * n] is the place (from 0) to
- * which permutation c maps i, inverse the other way round; inverse may be NULL.
- */
-typedef struct {
-  size_t n, count;
-  const int *order, *inverse;
-} km_permutations;
-
-/* Fills order and inverse (n x count; inverse may be NULL) from permutations of 1, ..., n. */
-void km_invert(const int *permutations, size_t n, size_t count, int *order, int *inverse);
-
-/* forms[c] = sum_ij k_ij l_{c(i) c(j)}. k, l: n x n, symmetric, in full; work: 8 count doubles. */
+/* forms[c] = sum_ij k_ij l_{c(i) c(j)}. k, l: n x n, symmetric, in full. */
+size_t km_permuted_forms_work(size_t count);
 void km_permuted_forms(const double *k, const double *l, const km_permutations *permutations,
                        double *forms, double *work, km_poll poll);
 
@@ -36,9 +23,10 @@ void km_permuted_sums(const double *a, const double *b, const km_permutations *p
 /*
  * For `variables` matrices k[l] (n x n) with row means rows[l] (n), and permutations of the second,
  * third, ... in turn (count is a multiple of variables - 1): forms[c] = sum_ij of the product of
- * the permuted matrices, sums[c] = sum_i of the product of the permuted row means. work: 8 doubles
- * for each c.
+ * the permuted matrices, sums[c] = sum_i of the product of the permuted row means. count of _work:
+ * that of the forms.
  */
+size_t km_permuted_tensor_work(size_t count);
 void km_permuted_tensor(size_t variables, const double *const *k, const double *const *rows,
                         const km_permutations *permutations, double *forms, double *sums,
                         double *work, km_poll poll);

@@ -1,21 +1,19 @@
 #include "core/arithmetic.h"
-
-#include "core/threads.h"
+#include "core/isa.h"
+#include "core/parts.h"
 
 #include <float.h>
 #include <string.h>
 
-/* gcc for Windows does not align the stack for AVX registers (gcc bug 54412). */
-#if defined(__x86_64__) && defined(__GNUC__) && (!defined(_WIN32) || defined(__clang__))
-#define AVX
+#ifdef X86
 #include <immintrin.h>
 #endif
 
 enum {
-  GROUP = KM_GROUP,
-  ROWS = 4,        /* rows of a register block */
+  PACK = KM_PACK,
+  ROWS = 4,        /* rows of a patch */
   STRIP = 8,       /* vectors of column sums held in registers */
-  FEATURE_RUN = 64 /* features of one pass over a tile */
+  FEATURE_CHUNK = 64 /* features of one pass over a tile */
 };
 
 /* Bits as masks of four lanes. */
@@ -26,13 +24,13 @@ static const uint64_t masks[16][4] = {{0, 0, 0, 0}, {M, 0, 0, 0}, {0, M, 0, 0}, 
                                       {0, 0, M, M}, {M, 0, M, M}, {0, M, M, M}, {M, M, M, M}};
 #undef M
 
-#define INLINE static inline __attribute__((always_inline)) TARGET
+#define HELPER INLINE TARGET
 
-#ifdef AVX
+#ifdef X86
 
 typedef double vec8 __attribute__((vector_size(64)));
 typedef uint64_t ints8 __attribute__((vector_size(64)));
-#define TARGET __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma")))
+#define TARGET AVX512
 #define NAME(f) f##_avx512
 #define VEC vec8
 #define INTS ints8
@@ -57,7 +55,7 @@ static const uint64_t roots[16] = {
 
 typedef double vec4 __attribute__((vector_size(32)));
 typedef uint64_t ints4 __attribute__((vector_size(32)));
-#define TARGET __attribute__((target("avx2,fma")))
+#define TARGET AVX2
 #define NAME(f) f##_avx2
 #define VEC vec4
 #define INTS ints4
@@ -96,7 +94,7 @@ static inline vec2 least_baseline(vec2 a, vec2 b) {
 #include "core/lanes.h"
 
 const km_arithmetic *km_simd(void) {
-#ifdef AVX
+#ifdef X86
   switch (km_isa_level()) {
   case KM_AVX512: return &arithmetic_avx512;
   case KM_AVX2: return &arithmetic_avx2;

@@ -13,7 +13,7 @@
 enum {
   KM_TILE_ROWS = 32,
   KM_TILE_COLS = 64,
-  KM_GROUP = 32,             /* points packed together, feature-major */
+  KM_PACK = 32,              /* points packed together, feature-major */
   KM_SUBSET_TABLE = 32 * 128 /* doubles of scratch for subset_forms */
 };
 
@@ -42,7 +42,7 @@ typedef struct {
   /* Evaluates a tile; columns beyond the last point are set to 0. */
   void (*tile)(const km_kernel *kernel, const km_tile_job *job);
 
-  /* |x_i|^2 / 2 of packed points. count: a multiple of KM_GROUP. */
+  /* |x_i|^2 / 2 of packed points. count: a multiple of KM_PACK. */
   void (*half_norms)(const double *points, size_t count, size_t d, double *half_norms);
 
   /* rows_i += sum_j k_ij; columns_j += sum_i k_ij unless columns is NULL. k: a tile of ni rows. */

@@ -1,5 +1,5 @@
 #include "core/band.h"
-#include "core/simd.h"
+#include "core/isa.h"
 
 #include <math.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void first_reflector(const reduction *s) {
 /* Rows of panel c0 in one tile row, updated, into x; rows above c0 are zero. */
 static void load_rows(const reduction *s, size_t c0, const double *update, size_t tile) {
   const size_t n = s->n, top = tile * TILE, first = top < c0 ? c0 - top : 0;
-  const size_t height = extent(n, tile), cols = n - c0 < BAND ? n - c0 : BAND;
+  const size_t height = extent(n, tile), cols = smaller(BAND, n - c0);
   const double *a = s->a + tile_offset(n, tile, c0 / TILE) + c0 % TILE * height;
   double *x = s->x + top * BAND;
   memset(x, 0, TILE * BAND * sizeof *x);
@@ -171,9 +171,9 @@ static void put_band(const reduction *s, size_t i, size_t j, double value) {
   if (i - j < BAND) s->band[j + STRIDE * i] = value; /* within BAND both halves are kept */
 }
 
-/* The diagonal block of panel c0 goes to B. */
+/* The diagonal part of panel c0 goes to B. */
 static void keep_diagonal(const reduction *s, size_t c0) {
-  const size_t count = s->n - c0 < BAND ? s->n - c0 : BAND;
+  const size_t count = smaller(BAND, s->n - c0);
   double *x = s->x + c0 * BAND;
   for (size_t i = 0; i < count; i++)
     for (size_t c = 0; c <= i; c++) put_band(s, c0 + i, c0 + c, x[i * BAND + c]);
@@ -182,7 +182,7 @@ static void keep_diagonal(const reduction *s, size_t c0) {
 
 /* R goes to B, and leaves 1 and zeros above the reflectors. */
 static void keep_factor(const reduction *s, size_t c0) {
-  const size_t r0 = c0 + BAND, count = s->n - r0 < BAND ? s->n - r0 : BAND;
+  const size_t r0 = c0 + BAND, count = smaller(BAND, s->n - r0);
   double *x = s->x + r0 * BAND;
   for (size_t i = 0; i < count; i++) {
     for (size_t c = i; c < BAND; c++) {
@@ -314,8 +314,7 @@ void km_to_band(const reduction *s, km_poll poll) {
   first_reflector(s);
   for (size_t c0 = 0, next; c0 < s->n; c0 = next) {
     const double left = (double) (s->n - c0), panel = 4 * left * left * BAND;
-    next = c0 + BAND * (1 + (size_t) (poll_flops / panel));
-    if (next > s->n) next = s->n;
+    next = smaller(s->n, c0 + BAND * (1 + (size_t) (poll_flops / panel)));
     if (poll) poll();
 #ifdef _OPENMP
 #pragma omp parallel default(none) shared(s, c0, next) \

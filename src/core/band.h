@@ -2,12 +2,13 @@
 #define KM_BAND_H
 
 #include "core/products.h"
+#include "core/parts.h"
 #include "core/threads.h"
 
 /* What the steps of the tridiagonal reduction share, and its first two (tridiag.c says what). */
 
 enum {
-  TILE = 2 * BAND,   /* K is held in TILE x TILE blocks */
+  TILE = 2 * BAND,   /* K is held in TILE x TILE tiles */
   STRIDE = 3 * BAND, /* B(i, j) = band[i + STRIDE * j], |i - j| < BAND and the bulge below */
   SLOTS = 8,         /* partial sums of AV, added in this order */
   WORTH = 32         /* flops that count as one operation for km_threads */
@@ -32,10 +33,8 @@ typedef struct {
   double *band;  /* B, see STRIDE */
 } reduction;
 
-static inline size_t extent(size_t n, size_t block) {
-  const size_t left = n - block * TILE;
-  return left < TILE ? left : TILE;
-}
+/* Rows of tile row `tile`, columns of tile column `tile`. */
+static inline size_t extent(size_t n, size_t tile) { return smaller(TILE, n - tile * TILE); }
 
 /* Where tile (i, j) starts; its columns have stride extent(n, i). Permutes the n^2 cells. */
 static inline size_t tile_offset(size_t n, size_t i, size_t j) {

@@ -1,6 +1,6 @@
 #include "core/centre.h"
 #include "core/products.h"
-#include "core/simd.h"
+#include "core/isa.h"
 
 #include <string.h>
 

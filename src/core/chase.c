@@ -1,5 +1,6 @@
 #include "core/chase.h"
-#include "core/simd.h"
+#include "core/isa.h"
+#include "core/parts.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,9 +8,9 @@
 /* Step 3 of the tridiagonal reduction (tridiag.c): B to T, by chasing bulges down the band. */
 
 enum {
-  GROUP = 8, /* columns chased together */
-  CHUNK = 4, /* blocks that a group moves at a time */
-  LAG = 3    /* a group follows LAG chunks after the last: 1 + GROUP / CHUNK */
+  COLUMNS = 8, /* a block of columns, chased together */
+  CHUNK = 4,   /* steps down the band that a block makes at a time */
+  LAG = 3      /* a block follows LAG chunks after the last: 1 + COLUMNS / CHUNK */
 };
 
 INLINE double sum8(const double *s) {
@@ -37,14 +38,13 @@ INLINE double reflect(double *restrict v, double *restrict tau) {
   return beta;
 }
 
-/* w (2 BAND) = block v; block: 2 BAND x BAND, stride STRIDE. */
-INLINE void block_times(const double *restrict block, const double *restrict v,
-                        double *restrict w) {
+/* w (2 BAND) = tile v; tile: 2 BAND x BAND, stride STRIDE. */
+INLINE void tile_times(const double *restrict tile, const double *restrict v, double *restrict w) {
   double s0[8], s1[8], s2[8], s3[8], s4[8], s5[8];
   SIMD
   for (size_t e = 0; e < 8; e++) s0[e] = s1[e] = s2[e] = s3[e] = s4[e] = s5[e] = 0;
   for (size_t j = 0; j < BAND; j++) {
-    const double f = v[j], *column = block + j * STRIDE;
+    const double f = v[j], *column = tile + j * STRIDE;
     SIMD
     for (size_t e = 0; e < 8; e++) {
       s0[e] += f * column[e];
@@ -66,14 +66,13 @@ INLINE void block_times(const double *restrict block, const double *restrict v,
   }
 }
 
-/* y = block'v; block: BAND x BAND, stride STRIDE. */
-INLINE void block_inner(const double *restrict block, const double *restrict v,
-                        double *restrict y) {
+/* y = tile'v; tile: BAND x BAND, stride STRIDE. */
+INLINE void tile_inner(const double *restrict tile, const double *restrict v, double *restrict y) {
   for (size_t j = 0; j < BAND; j += 8) {
     double s[8][8];
     UNROLL
     for (size_t l = 0; l < 8; l++) {
-      const double *column = block + (j + l) * STRIDE;
+      const double *column = tile + (j + l) * STRIDE;
       SIMD
       for (size_t e = 0; e < 8; e++)
         s[l][e] = column[e] * v[e] + column[e + 8] * v[e + 8] + column[e + 16] * v[e + 16];
@@ -83,14 +82,13 @@ INLINE void block_inner(const double *restrict block, const double *restrict v,
   }
 }
 
-/* The upper half of block loses vw' + wv', the lower one zv' + uy'. w, z: the halves of wz. */
-INLINE void block_update(double *restrict block, const double *restrict v,
-                         const double *restrict wz, const double *restrict u,
-                         const double *restrict y) {
+/* The upper half of the tile loses vw' + wv', the lower one zv' + uy'. w, z: the halves of wz. */
+INLINE void tile_update(double *restrict tile, const double *restrict v, const double *restrict wz,
+                        const double *restrict u, const double *restrict y) {
   const double *z = wz + BAND;
   for (size_t j = 0; j < BAND; j++) {
     const double f = v[j], g = wz[j], h = y[j];
-    double *column = block + j * STRIDE;
+    double *column = tile + j * STRIDE;
     SIMD
     for (size_t e = 0; e < 8; e++) {
       column[e] -= v[e] * g + wz[e] * f;
@@ -104,13 +102,13 @@ INLINE void block_update(double *restrict block, const double *restrict v,
 }
 
 /*
- * One step down the band. block = (D; C): the diagonal block at row r and the one below it.
+ * One step down the band. tile = (D; C): that on the diagonal at row r and the one below it.
  * D <- HDH and C <- GCH with H = I - tau vv' and the reflector G that leaves C's first column a
  * multiple of e_1; v and tau become those of G.
  */
-INLINE void chase_step(double *restrict block, double *restrict v, double *restrict tau) {
-  double wz[2 * BAND], u[BAND], y[BAND], *c = block + BAND, *z = wz + BAND, next;
-  block_times(block, v, wz);
+INLINE void chase_step(double *restrict tile, double *restrict v, double *restrict tau) {
+  double wz[2 * BAND], u[BAND], y[BAND], *c = tile + BAND, *z = wz + BAND, next;
+  tile_times(tile, v, wz);
   const double t = *tau, f = 0.5 * t * inner(wz, v);
   SIMD
   for (size_t e = 0; e < BAND; e++) {
@@ -119,10 +117,10 @@ INLINE void chase_step(double *restrict block, double *restrict v, double *restr
     u[e] = c[e] - z[e]; /* v_0 = 1 */
   }
   const double beta = reflect(u, &next), zu = inner(z, u);
-  block_inner(c, u, y);
+  tile_inner(c, u, y);
   SIMD
   for (size_t e = 0; e < BAND; e++) y[e] = next * (y[e] - zu * v[e]);
-  block_update(block, v, wz, u, y);
+  tile_update(tile, v, wz, u, y);
   SIMD
   for (size_t e = 0; e < BAND; e++) {
     c[e] = 0;
@@ -130,7 +128,7 @@ INLINE void chase_step(double *restrict block, double *restrict v, double *restr
   }
   c[0] = beta;
   /* Row 0 of C is in D when the next column is chased, which needs both halves. */
-  for (size_t j = 1; j < BAND; j++) block[j + BAND * STRIDE] = c[j * STRIDE];
+  for (size_t j = 1; j < BAND; j++) tile[j + BAND * STRIDE] = c[j * STRIDE];
   *tau = next;
 }
 
@@ -151,7 +149,7 @@ INLINE void chase_body(size_t n, double *band, double *a, size_t k, size_t from,
   for (size_t step = from; step < to; step++) {
     const size_t r = k + 1 + step * BAND;
     if (r >= n) return;
-    const size_t count = n - r < BAND ? n - r : BAND;
+    const size_t count = smaller(BAND, n - r);
     double *kept = a + km_kept_offset(n, k, step);
     if (step == 0) {
       for (size_t i = 0; i < count; i++) v[i] = band[r + i + STRIDE * k];
@@ -164,7 +162,7 @@ INLINE void chase_body(size_t n, double *band, double *a, size_t k, size_t from,
     }
     chase_step(band + r + STRIDE * r, v, &tau);
     if (r + BAND >= n) return;
-    const size_t below = n - r - BAND < BAND ? n - r - BAND : BAND;
+    const size_t below = smaller(BAND, n - r - BAND);
     keep_reflector(below, v, tau, a + km_kept_offset(n, k, step + 1));
   }
 }
@@ -173,34 +171,34 @@ VERSIONS(chase, (size_t n, double *band, double *a, size_t k, size_t from, size_
          (n, band, a, k, from, to), (n, band, a, k, from, to), (n, band, a, k, from, to))
 
 /*
- * Step t of column k + 1 needs step t + 1 of column k. So chunk c of group g holds, for its q-th
+ * Step t of column k + 1 needs step t + 1 of column k. So chunk c of block g holds, for its q-th
  * column, the steps c CHUNK - q .. (c + 1) CHUNK - q - 1.
  */
-static void chase_chunk(const reduction *s, size_t group, size_t chunk) {
+static void chase_chunk(const reduction *s, size_t block, size_t chunk) {
   const size_t end = (chunk + 1) * CHUNK;
-  for (size_t q = 0; q < GROUP && q < end; q++) {
-    const size_t k = group * GROUP + q, from = end - q < CHUNK ? 0 : end - q - CHUNK;
+  for (size_t q = 0; q < COLUMNS && q < end; q++) {
+    const size_t k = block * COLUMNS + q, from = end - q < CHUNK ? 0 : end - q - CHUNK;
     if (k + 2 < s->n) chase_version()(s->n, s->band, s->a, k, from, end - q);
   }
 }
 
-/* Chunks on one front, group + LAG chunk = front, do not meet. */
+/* Chunks on one front, block + LAG chunk = front, do not meet. */
 static void chase_fronts(const reduction *s, size_t chunks, size_t from, size_t to) {
-  const size_t groups = (s->n + GROUP - 1) / GROUP;
+  const size_t blocks = pieces(s->n, COLUMNS);
   for (size_t front = from; front < to; front++) {
     const size_t first = front < chunks ? 0 : (front - chunks) / LAG + 1;
-    const size_t last = front / LAG < groups ? front / LAG : groups - 1;
+    const size_t last = front / LAG < blocks ? front / LAG : blocks - 1;
 #ifdef _OPENMP
 #pragma omp taskloop default(none) shared(s, first, last, front) grainsize(1)
 #endif
-    for (size_t group = first; group <= last; group++) chase_chunk(s, group, front - LAG * group);
+    for (size_t block = first; block <= last; block++) chase_chunk(s, block, front - LAG * block);
   }
 }
 
 void km_chase_band(const reduction *s, km_poll poll) {
-  const size_t chunks = (s->n / BAND + 1 + GROUP) / CHUNK + 1;
-  const size_t fronts = LAG * ((s->n + GROUP - 1) / GROUP) + chunks;
-  const double flops = 14.0 * GROUP * CHUNK * BAND * BAND * (1 + (double) chunks / LAG);
+  const size_t chunks = (s->n / BAND + 1 + COLUMNS) / CHUNK + 1;
+  const size_t fronts = LAG * pieces(s->n, COLUMNS) + chunks;
+  const double flops = 14.0 * COLUMNS * CHUNK * BAND * BAND * (1 + (double) chunks / LAG);
   for (size_t from = 0, next; from < fronts; from = next) {
     next = from + 1 + (size_t) (poll_flops / 8 / flops); /* these flops are slower */
     if (next > fronts) next = fronts;

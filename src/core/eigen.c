@@ -1,5 +1,7 @@
 #include "core/eigen.h"
 #include "core/blas.h"
+#include "core/parts.h"
+#include "core/scratch.h"
 #include "core/tridiag.h"
 
 #include <float.h>
@@ -134,6 +136,8 @@ km_status km_tridiag_spectrum(size_t n, const double *diag, const double *off, d
   return status;
 }
 
+size_t km_tridiag_solve_work(size_t n) { return 2 * n; }
+
 /* T + lambda I = LDL', then two substitutions. */
 km_status km_tridiag_solve(size_t n, const double *diag, const double *off, double lambda,
                            double *x, double *work) {
@@ -197,8 +201,8 @@ void km_fix_sign(size_t n, double *u) {
     for (size_t k = 0; k < n; k++) u[k] = -u[k];
 }
 
-km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work,
-                   size_t lwork, int *iwork, size_t liwork, int *info) {
+km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work, size_t lwork,
+                   int *iwork, size_t liwork, int *info) {
   *info = syevr(n, a, values, vectors, work, (int) lwork, iwork, (int) (liwork - 2 * n),
                 iwork + liwork - 2 * n);
   if (*info != 0) return KM_NO_CONVERGENCE;
@@ -207,51 +211,68 @@ km_status km_eigen(size_t n, double *a, double *values, double *vectors, double 
   return KM_OK;
 }
 
-/* Scratch: T (2 n), tau, the values (n), and that of km_tridiag or tridiag_leading. */
+/* dstemr takes 18 n; T again (2 n) and all eigenvectors (n x n) are for dsteqr. */
+static size_t tridiag_leading_work(size_t n) { return n * (20 + n); }
+
+typedef struct {
+  double *diag, *off, *tau, *found; /* n each: T, its reflectors, its values */
+  double *rest;                     /* scratch of what computes them */
+} leading;
+
+static size_t lay_out(leading *s, size_t n, double *work) {
+  km_scratch scratch = {work, 0};
+  s->diag = take(&scratch, n);
+  s->off = take(&scratch, n);
+  s->tau = take(&scratch, n);
+  s->found = take(&scratch, n);
+  s->rest = take(&scratch, larger(km_tridiag_work(n), tridiag_leading_work(n)));
+  return scratch.used;
+}
+
 size_t km_eigen_leading_work(size_t n) {
-  const size_t tridiag = km_tridiag_work(n), leading = n * (20 + n);
-  return 4 * n + (leading > tridiag ? leading : tridiag);
+  leading s;
+  return lay_out(&s, n, NULL);
 }
 
 /* dstemr's own 10 n, then the 2 n of isuppz. */
 size_t km_eigen_leading_iwork(size_t n) { return 12 * n; }
 
-/* Values number n - count + 1 .. n of T (values: n, room) in increasing order, and its
-   eigenvectors, by dstemr; where that fails, as it does at some multiple values, all of them by
-   dsteqr, about 6 n^3 flops. work: n (20 + n). */
-static km_status tridiag_leading(size_t n, double *diag, double *off, size_t count, double *values,
-                                 double *vectors, double *work, int *iwork) {
+/* Values number n - count + 1 .. n of T into s->found, in increasing order, and their eigenvectors,
+   by dstemr; where that fails, as it does at some multiple values, all of them by dsteqr, about 6
+   n^3 flops. */
+static km_status tridiag_leading(size_t n, const leading *s, size_t count, double *vectors,
+                                 int *iwork) {
   const int order = (int) n, first = (int) (n - count + 1), room = (int) count;
   const int lwork = 18 * order, liwork = 10 * order;
   const double none = 0;
-  double *kept = work + 18 * n, *all = work + 20 * n;
+  double *kept = s->rest + 18 * n, *all = s->rest + 20 * n;
   int found = 0, info = 0, accurate = 1;
-  memcpy(kept, diag, n * sizeof *kept);
-  memcpy(kept + n, off, n * sizeof *kept);
-  F77_CALL(dstemr)("V", "I", &order, diag, off, &none, &none, &first, &order, &found, values,
-                   vectors, &order, &room, iwork + liwork, &accurate, work, &lwork, iwork,
-                   &liwork, &info FCONE FCONE);
+  memcpy(kept, s->diag, n * sizeof *kept);
+  memcpy(kept + n, s->off, n * sizeof *kept);
+  F77_CALL(dstemr)("V", "I", &order, s->diag, s->off, &none, &none, &first, &order, &found,
+                   s->found, vectors, &order, &room, iwork + liwork, &accurate, s->rest, &lwork,
+                   iwork, &liwork, &info FCONE FCONE);
   if (info == 0 && found == room) return KM_OK;
-  F77_CALL(dsteqr)("I", &order, kept, kept + n, all, &order, work, &info FCONE);
-  memcpy(values, kept + n - count, count * sizeof *values);
+  F77_CALL(dsteqr)("I", &order, kept, kept + n, all, &order, s->rest, &info FCONE);
+  memcpy(s->found, kept + n - count, count * sizeof *kept);
   memcpy(vectors, all + (n - count) * n, n * count * sizeof *vectors);
   return info == 0 ? KM_OK : KM_NO_CONVERGENCE;
 }
 
 km_status km_eigen_leading(size_t n, double *a, size_t count, double *values, double *vectors,
                            double *work, int *iwork, km_poll poll) {
-  double *diag = work, *off = work + n, *tau = work + 2 * n, *found = work + 3 * n;
-  double *rest = work + 4 * n;
-  km_tridiag(n, a, diag, off, tau, rest, poll);
-  const int exponent = exponent_of(n, diag, off);
-  for (size_t i = 0; i < n; i++) diag[i] = ldexp(diag[i], -exponent);
-  for (size_t i = 0; i + 1 < n; i++) off[i] = ldexp(off[i], -exponent);
-  const km_status status = tridiag_leading(n, diag, off, count, found, vectors, rest, iwork);
+  leading s;
+  lay_out(&s, n, work);
+  km_tridiag(n, a, s.diag, s.off, s.tau, s.rest, poll);
+  const int exponent = exponent_of(n, s.diag, s.off);
+  for (size_t i = 0; i < n; i++) s.diag[i] = ldexp(s.diag[i], -exponent);
+  for (size_t i = 0; i + 1 < n; i++) s.off[i] = ldexp(s.off[i], -exponent);
+  const km_status status = tridiag_leading(n, &s, count, vectors, iwork);
   if (status != KM_OK) return status;
-  for (size_t j = 0; j < count; j++) values[j] = ldexp(found[j], exponent);
+  for (size_t j = 0; j < count; j++) values[j] = ldexp(s.found[j], exponent);
   reverse_pairs(n, count, values, vectors);
   for (size_t j = 0; j < count; j++) {
-    km_tridiag_apply(n, a, tau, vectors + j * n);
+    km_tridiag_apply(n, a, s.tau, vectors + j * n);
     km_fix_sign(n, vectors + j * n);
   }
   return KM_OK;

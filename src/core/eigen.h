@@ -16,7 +16,8 @@ size_t km_tridiag_spectrum_work(size_t n);
 km_status km_tridiag_spectrum(size_t n, const double *diag, const double *off, double *values,
                               double *first, double *work);
 
-/* x <- (T + lambda I)^{-1} x for T + lambda I positive definite. x: n; work: 2n. */
+/* x <- (T + lambda I)^{-1} x for T + lambda I positive definite. x: n. */
+size_t km_tridiag_solve_work(size_t n);
 km_status km_tridiag_solve(size_t n, const double *diag, const double *off, double lambda,
                            double *x, double *work);
 
@@ -26,8 +27,8 @@ km_status km_tridiag_solve(size_t n, const double *diag, const double *off, doub
  */
 size_t km_eigen_work(size_t n);
 size_t km_eigen_iwork(size_t n);
-km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work,
-                   size_t lwork, int *iwork, size_t liwork, int *info);
+km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work, size_t lwork,
+                   int *iwork, size_t liwork, int *info);
 
 /*
  * The `count` leading eigenpairs alone, by km_tridiag and LAPACK. a: n x n,

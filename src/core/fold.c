@@ -1,4 +1,6 @@
 #include "core/fold.h"
+#include "core/parts.h"
+#include "core/scratch.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -9,45 +11,43 @@
 
 enum {
   PANEL = KM_TILE_COLS,
-  FEW_COLUMNS = 8,   /* fewer are multiplied one by one */
-  MOST_TOGETHER = 16 /* columns of the widest group */
+  FEW_COLUMNS = 8,    /* fewer are multiplied one by one */
+  MOST_TOGETHER = 16, /* columns of the widest block */
+  LONG = 65536        /* coordinates of the points that make a single column worth threads */
 };
 
 static const size_t cache = 524288; /* doubles: 4 MB; larger results bypass it */
 
-static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
-
 /*
- * Accumulators of a fold: in each slot a padded x columns matrix, `group` columns together by rows.
- * Few columns are treated one by one (group 1), more in groups of two vectors, v packed likewise.
+ * Accumulators of a fold: in each slot a padded x columns matrix, `block` columns together by rows.
+ * Few columns are treated one by one (block 1), more in blocks of two vectors, v packed likewise.
  */
 typedef struct {
   const km_arithmetic *simd;
   const km_source *source;
   const double *u, *v;
-  size_t p, group, padded, slots, size;
-  double *sums;
+  size_t p, block, padded, slots, size;
+  double *walk, *sums, *packed; /* packed: v, if block > 1 */
 } sums_sink;
 
-/* Columns with those that fill the last group, whatever the instruction set. */
+/* Columns with those that fill the last block, whatever the instruction set. */
 static size_t column_room(size_t p) { return p < FEW_COLUMNS ? p : round_up(p, MOST_TOGETHER); }
 
-static size_t sums_size(const km_source *source, size_t p) {
-  return round_up(source->n, PANEL) * column_room(p);
-}
-
-static size_t sums_work(const km_source *source, size_t p) {
-  const size_t size = sums_size(source, p);
-  return km_walk_work(source) + km_walk_slots(source, (double) size) * size + 8;
+static size_t lay_out(sums_sink *sink, const km_source *source, size_t p, double *work) {
+  km_scratch scratch = {work, 0};
+  sink->padded = round_up(source->n, PANEL);
+  sink->size = sink->padded * column_room(p);
+  sink->slots = km_walk_slots(source, (double) sink->size);
+  sink->walk = take(&scratch, km_walk_work(source));
+  sink->sums = take_aligned(&scratch, sink->slots * sink->size);
+  sink->packed = take(&scratch, p < FEW_COLUMNS ? 0 : source->m * column_room(p));
+  return scratch.used;
 }
 
 static sums_sink sums_start(const km_source *source, size_t p, double *work) {
-  sums_sink sink = {.simd = km_simd(), .source = source, .p = p, .group = 1};
-  if (p >= FEW_COLUMNS) sink.group = 2 * sink.simd->lanes;
-  sink.padded = round_up(source->n, PANEL);
-  sink.size = sums_size(source, p);
-  sink.slots = km_walk_slots(source, (double) sink.size);
-  sink.sums = km_aligned(work + km_walk_work(source));
+  sums_sink sink = {.simd = km_simd(), .source = source, .p = p, .block = 1};
+  if (p >= FEW_COLUMNS) sink.block = 2 * sink.simd->lanes;
+  lay_out(&sink, source, p, work);
   const size_t slots = sink.slots, size = sink.size;
   double *sums = sink.sums;
 #ifdef _OPENMP
@@ -60,12 +60,12 @@ static sums_sink sums_start(const km_source *source, size_t p, double *work) {
 
 /* out (n x p): rows i0 .. i1-1 of the accumulators, added in their order. */
 static void add_slots(const sums_sink *sink, size_t i0, size_t i1, double *out) {
-  const size_t n = sink->source->n, group = sink->group;
+  const size_t n = sink->source->n, block = sink->block;
   for (size_t c = 0; c < sink->p; c++) {
-    const double *sums = sink->sums + c / group * group * sink->padded + c % group;
+    const double *sums = sink->sums + c / block * block * sink->padded + c % block;
     for (size_t i = i0; i < i1; i++) out[i + c * n] = 0;
     for (size_t slot = 0; slot < sink->slots; slot++)
-      for (size_t i = i0; i < i1; i++) out[i + c * n] += sums[slot * sink->size + i * group];
+      for (size_t i = i0; i < i1; i++) out[i + c * n] += sums[slot * sink->size + i * block];
   }
 }
 
@@ -75,7 +75,7 @@ static void sums_end(const sums_sink *sink, double *out) {
 #pragma omp parallel for default(none) shared(sink, n, out) schedule(static) \
     num_threads(km_threads((double) (sink->slots * sink->size)))
 #endif
-  for (size_t i = 0; i < n; i += PANEL) add_slots(sink, i, n - i < PANEL ? n : i + PANEL, out);
+  for (size_t i = 0; i < n; i += PANEL) add_slots(sink, i, smaller(n, i + PANEL), out);
 }
 
 static void add_sums(const km_tile *tile, void *to, size_t worker) {
@@ -84,16 +84,16 @@ static void add_sums(const km_tile *tile, void *to, size_t worker) {
   sink->simd->sums(tile->k, tile->ni, sums + tile->i0, tile->mirrored ? sums + tile->j0 : NULL);
 }
 
-size_t km_fold_rows_work(const km_source *source) { return sums_work(source, 1); }
+size_t km_fold_rows_work(const km_source *source) { return km_fold_apply_work(source, 1); }
 
 void km_fold_rows(const km_source *source, double *sums, double *work, km_poll poll) {
   sums_sink sink = sums_start(source, 1, work);
-  km_walk(source, sink.slots, 2, add_sums, &sink, work, poll);
+  km_walk(source, sink.slots, 2, add_sums, &sink, sink.walk, poll);
   sums_end(&sink, sums);
 }
 
 /* Rows j0 .. j0+nj-1 of a column of v; at the border copied to `whole` with zeros below. */
-static const double *segment(const double *v, const km_tile *tile, double *whole) {
+static const double *tile_entries(const double *v, const km_tile *tile, double *whole) {
   if (tile->nj == KM_TILE_COLS) return v + tile->j0;
   memset(whole, 0, KM_TILE_COLS * sizeof *whole);
   memcpy(whole, v + tile->j0, tile->nj * sizeof *whole);
@@ -107,43 +107,42 @@ static void add_columns(const km_tile *tile, void *to, size_t worker) {
     const double *v = sink->v + c * sink->source->m;
     double *sums = sink->sums + worker % sink->slots * sink->size + c * sink->padded;
     sink->simd->products(tile->k, tile->ni, v + (tile->mirrored ? tile->i0 : 0),
-                         segment(v, tile, whole), sums + tile->i0,
+                         tile_entries(v, tile, whole), sums + tile->i0,
                          tile->mirrored ? sums + tile->j0 : NULL);
   }
 }
 
-static void add_groups(const km_tile *tile, void *to, size_t worker) {
+static void add_blocks(const km_tile *tile, void *to, size_t worker) {
   const sums_sink *sink = to;
   double *sums = sink->sums + worker % sink->slots * sink->size;
-  for (size_t c = 0; c < sink->p; c += sink->group)
+  for (size_t c = 0; c < sink->p; c += sink->block)
     sink->simd->block_products(tile, sink->v + c * sink->source->m,
                                sums + c * sink->padded);
 }
 
-/* packed: v (m x p) with `group` columns together by rows, zeros after the last column. */
-static void pack_columns(const double *v, size_t m, size_t p, size_t group, double *packed) {
-  for (size_t c = 0; c < round_up(p, group); c++) {
-    double *to = packed + c / group * group * m + c % group;
-    for (size_t j = 0; j < m; j++) to[j * group] = c < p ? v[j + c * m] : 0;
+/* packed: v (m x p) with `block` columns together by rows, zeros after the last column. */
+static void pack_columns(const double *v, size_t m, size_t p, size_t block, double *packed) {
+  for (size_t c = 0; c < round_up(p, block); c++) {
+    double *to = packed + c / block * block * m + c % block;
+    for (size_t j = 0; j < m; j++) to[j * block] = c < p ? v[j + c * m] : 0;
   }
 }
 
 size_t km_fold_apply_work(const km_source *source, size_t p) {
-  const size_t packed_v = p < FEW_COLUMNS ? 0 : source->m * column_room(p);
-  return sums_work(source, p) + packed_v;
+  sums_sink sink;
+  return lay_out(&sink, source, p, NULL);
 }
 
 void km_fold_apply(const km_source *source, const double *v, size_t p, double *out, double *work,
                    km_poll poll) {
   sums_sink sink = sums_start(source, p, work);
   sink.v = v;
-  if (sink.group > 1) {
-    double *packed_v = sink.sums + sink.slots * sink.size;
-    pack_columns(v, source->m, p, sink.group, packed_v);
-    sink.v = packed_v;
+  if (sink.block > 1) {
+    pack_columns(v, source->m, p, sink.block, sink.packed);
+    sink.v = sink.packed;
   }
-  km_walk(source, sink.slots, 2 * (double) p,
-             sink.group > 1 ? add_groups : add_columns, &sink, work, poll);
+  km_walk(source, sink.slots, 2 * (double) p, sink.block > 1 ? add_blocks : add_columns, &sink,
+          sink.walk, poll);
   sums_end(&sink, out);
 }
 
@@ -155,7 +154,7 @@ static void add_forms(const km_tile *tile, void *to, size_t worker) {
   for (size_t c = 0; c < sink->p; c++)
     sink->sums[worker * sink->p + c] +=
         times * sink->simd->form(tile->k, tile->ni, sink->u + tile->i0 + c * n,
-                                 segment(sink->v + c * m, tile, whole));
+                                 tile_entries(sink->v + c * m, tile, whole));
 }
 
 size_t km_fold_quad_work(const km_source *source, size_t p) {
@@ -203,12 +202,43 @@ static void store_tile(const km_tile *tile, void *to, size_t worker) {
                     sink->symmetric ? sink->k + j0 + i0 * n : NULL);
 }
 
+static void store(const km_source *source, int alone, double *k, double *work, km_poll poll) {
+  const size_t length = source->n * source->m, slots = km_walk_slots(source, 1);
+  const double cost = 16;
+  store_sink sink = {km_simd(), source->n, !source->y, length > cache, k};
+  ask_huge_pages(k, length);
+  if (alone)
+    km_walk_alone(source, slots, cost, store_tile, &sink, work);
+  else
+    km_walk(source, slots, cost, store_tile, &sink, work, poll);
+}
+
 size_t km_fold_store_work(const km_source *source) { return km_walk_work(source); }
 
 void km_fold_store(const km_source *source, double *k, double *work, km_poll poll) {
-  const size_t length = source->n * source->m;
-  store_sink sink = {km_simd(), source->n, !source->y, length > cache, k};
-  ask_huge_pages(k, length);
-  km_walk(source, km_walk_slots(source, 1), 16, store_tile, &sink, work, poll);
+  store(source, 0, k, work, poll);
 }
 
+/* The kernel values of all points with the point y (d numbers). */
+static km_source one_column(const km_source *source, const double *y) {
+  km_source column = *source;
+  column.y = y;
+  column.m = 1;
+  return column;
+}
+
+size_t km_fold_column_work(const km_source *source) {
+  const km_source column = one_column(source, source->x);
+  return source->k ? 0 : source->d + km_walk_work(&column);
+}
+
+void km_fold_column(const km_source *source, size_t p, double *column, double *work) {
+  const size_t n = source->n, d = source->d;
+  if (source->k) {
+    memcpy(column, source->k + p * n, n * sizeof *column);
+    return;
+  }
+  for (size_t l = 0; l < d; l++) work[l] = source->x[p + l * n];
+  const km_source pair = one_column(source, work);
+  store(&pair, n * (d + 1) < LONG, column, work + d, NULL);
+}

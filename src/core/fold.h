@@ -9,6 +9,10 @@
 size_t km_fold_store_work(const km_source *source);
 void km_fold_store(const km_source *source, double *k, double *work, km_poll poll);
 
+/* Its column K e_p, of a symmetric source. column: n. */
+size_t km_fold_column_work(const km_source *source);
+void km_fold_column(const km_source *source, size_t p, double *column, double *work);
+
 /* Row sums. sums: n. */
 size_t km_fold_rows_work(const km_source *source);
 void km_fold_rows(const km_source *source, double *sums, double *work, km_poll poll);

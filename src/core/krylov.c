@@ -2,7 +2,9 @@
 #include "core/eigen.h"
 #include "core/fold.h"
 #include "core/products.h"
-#include "core/simd.h"
+#include "core/isa.h"
+#include "core/parts.h"
+#include "core/scratch.h"
 #include "core/tall.h"
 
 #include <float.h>
@@ -60,17 +62,15 @@ typedef struct {
   double *block, *image; /* n x BLOCK */
   double *ritz;          /* cap x cap: a copy of T, destroyed */
   double *values, *vectors, *residuals; /* cap; cap x kept(count); cap */
+  double *known;         /* count: values before a round of the search */
   double *fold, *small;  /* scratch */
   int *iwork;
 } krylov;
 
-static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
-
 static size_t kept(size_t count) { return round_up(count, BLOCK) + EXTRA; }
 
 size_t km_krylov_basis(size_t count) {
-  const size_t two = 2 * kept(count) + 4 * BLOCK;
-  return two > BASIS ? two : BASIS;
+  return larger(BASIS, 2 * kept(count) + 4 * BLOCK);
 }
 
 /* --- The basis --------------------------------------------------------------- */
@@ -262,7 +262,7 @@ static double ritz_residual(const krylov *s, const double *vector) {
 /* The leading `want` Ritz pairs (as many as there are) with residuals; their number. */
 static size_t ritz_pairs(krylov *s, size_t want, km_status *status) {
   const size_t k = s->done;
-  if (want > k) want = k;
+  want = smaller(want, k);
   for (size_t j = 0; j < k; j++)
     for (size_t i = 0; i < k; i++)
       s->ritz[i + j * k] = (s->t[i + j * s->cap] + s->t[j + i * s->cap]) / 2;
@@ -363,10 +363,10 @@ static int rising(const krylov *s, size_t count, size_t want) {
   return 0;
 }
 
-/* Rounds from random blocks until one finds nothing new. known: count. */
-static km_status search_rest(krylov *s, size_t count, size_t want, double *known) {
+/* Rounds from random blocks until one finds nothing new. */
+static km_status search_rest(krylov *s, size_t count, size_t want) {
   for (;;) {
-    memcpy(known, s->values, count * sizeof *known);
+    memcpy(s->known, s->values, count * sizeof *s->known);
     restart(s, converged(s, want), 1);
     km_status status = iterate(s, count, FRESH_BLOCKS, &want);
     while (status == KM_OK && rising(s, count, want) && s->products < MOST_PRODUCTS)
@@ -374,7 +374,7 @@ static km_status search_rest(krylov *s, size_t count, size_t want, double *known
     if (status != KM_OK) return status;
     if (rising(s, count, want)) return KM_NO_CONVERGENCE;
     double change = 0;
-    for (size_t j = 0; j < count; j++) change = fmax(change, fabs(s->values[j] - known[j]));
+    for (size_t j = 0; j < count; j++) change = fmax(change, fabs(s->values[j] - s->known[j]));
     if (change <= aim(s)) return KM_OK;
     if (s->products >= MOST_PRODUCTS) return KM_NO_CONVERGENCE;
   }
@@ -386,7 +386,7 @@ static double take_vectors(krylov *s, size_t count, double *vectors) {
   double worst = 0;
   for (size_t c = 0; c < columns; c += BLOCK) {
     unpad(s, s->spare + c * s->rows, s->block);
-    multiply_centred(s, s->block, count - c < BLOCK ? count - c : BLOCK, s->image);
+    multiply_centred(s, s->block, smaller(BLOCK, count - c), s->image);
     s->products++;
     for (size_t j = c; j < count && j < c + BLOCK; j++) {
       double *v = s->block + (j - c) * s->n, *image = s->image + (j - c) * s->n;
@@ -399,8 +399,6 @@ static double take_vectors(krylov *s, size_t count, double *vectors) {
   return worst;
 }
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
 static size_t small_work(size_t rows, size_t cap) {
   return larger(km_eigen_leading_work(cap), km_tall_work(rows, cap + BLOCK));
 }
@@ -411,11 +409,33 @@ static size_t fold_work(const km_source *source, size_t count) {
   return larger(km_fold_apply_work(source, BLOCK), km_fold_apply_work(source, last));
 }
 
-size_t km_krylov_work(const km_source *source, size_t count) {
+static size_t lay_out(krylov *s, const km_source *source, size_t count, double *work) {
+  km_scratch scratch = {work, 0};
   const size_t n = source->n, rows = round_up(n, KM_TALL_ROWS), cap = km_krylov_basis(count);
-  return rows * (cap + BLOCK + kept(count)) + 2 * cap * cap + BLOCK * BLOCK +
-         (cap + BLOCK) * BLOCK + 2 * n * BLOCK + cap * (2 + kept(count)) + count +
-         fold_work(source, count) + small_work(rows, cap) + 8;
+  s->source = source;
+  s->n = n;
+  s->rows = rows;
+  s->cap = cap;
+  s->basis = take_aligned(&scratch, rows * (cap + BLOCK));
+  s->spare = take(&scratch, rows * kept(count));
+  s->t = take(&scratch, cap * cap);
+  s->ritz = take(&scratch, cap * cap);
+  s->r = take(&scratch, BLOCK * BLOCK);
+  s->coefficients = take(&scratch, (cap + BLOCK) * BLOCK);
+  s->block = take(&scratch, n * BLOCK);
+  s->image = take(&scratch, n * BLOCK);
+  s->values = take(&scratch, cap);
+  s->residuals = take(&scratch, cap);
+  s->vectors = take(&scratch, cap * kept(count));
+  s->known = take(&scratch, count);
+  s->fold = take(&scratch, fold_work(source, count));
+  s->small = take(&scratch, small_work(rows, cap));
+  return scratch.used;
+}
+
+size_t km_krylov_work(const km_source *source, size_t count) {
+  krylov s;
+  return lay_out(&s, source, count, NULL);
 }
 
 size_t km_krylov_iwork(size_t count) { return km_eigen_leading_iwork(km_krylov_basis(count)); }
@@ -423,35 +443,21 @@ size_t km_krylov_iwork(size_t count) { return km_eigen_leading_iwork(km_krylov_b
 km_status km_krylov(const km_source *source, km_centring mean, double square, size_t count,
                     double *values, double *vectors, double *residual, int *products, double *work,
                     int *iwork, km_poll poll) {
-  const size_t n = source->n, rows = round_up(n, KM_TALL_ROWS), cap = km_krylov_basis(count);
-  krylov s = {.source = source, .mean = mean, .poll = poll, .n = n, .rows = rows, .cap = cap,
-              .iwork = iwork};
-  s.basis = km_aligned(work);
-  s.spare = s.basis + rows * (cap + BLOCK);
-  s.t = s.spare + rows * kept(count);
-  s.ritz = s.t + cap * cap;
-  s.r = s.ritz + cap * cap;
-  s.coefficients = s.r + BLOCK * BLOCK;
-  s.block = s.coefficients + (cap + BLOCK) * BLOCK;
-  s.image = s.block + n * BLOCK;
-  s.values = s.image + n * BLOCK;
-  s.residuals = s.values + cap;
-  s.vectors = s.residuals + cap;
-  double *known = s.vectors + cap * kept(count);
-  s.fold = known + count;
-  s.small = s.fold + fold_work(source, count);
+  const size_t n = source->n;
+  krylov s = {.mean = mean, .poll = poll, .iwork = iwork};
+  lay_out(&s, source, count, work);
   double largest = fabs(mean.norm2);
   for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(mean.at[i]));
   s.floor = 64 * DBL_EPSILON * (double) n * largest;
 
   size_t want = 0;
-  memset(s.t, 0, cap * cap * sizeof *s.t);
+  memset(s.t, 0, s.cap * s.cap * sizeof *s.t);
   begin(&s, 0);
   const size_t blocks = larger(FIRST_CHECK, count / BLOCK + 3);
   km_status status = iterate(&s, count, (int) blocks, &want);
   if (status == KM_OK &&
       bound_of_rest(&s, converged(&s, want), want, square) > s.values[count - 1] + aim(&s))
-    status = search_rest(&s, count, want, known);
+    status = search_rest(&s, count, want);
   if (status != KM_OK) return status;
   *residual = take_vectors(&s, count, vectors);
   *products = s.products;

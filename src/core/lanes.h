@@ -1,7 +1,7 @@
 /*
  * The arithmetic of a tile, written once for a vector of LANES doubles and included by arithmetic.c
  * once an instruction set. Expects VEC, INTS (vector types), LANES, VECTORS (vectors in a row of a
- * register block), TARGET (function attribute), NAME(f) (f with the instruction set's suffix) and
+ * patch), TARGET (function attribute), NAME(f) (f with the instruction set's suffix) and
  * the operations SPREAD(a), MADD(a, b, c) = ab + c, LEAST(a, b) = a < b ? a : b, TOTAL(a),
  * SIGNS(a), the sign bits of the lanes, STREAM(to, a), an aligned store past the caches, and
  * SUBSET, the vectors in a strip of `subset_forms`. Where there are masks, ADD_WHERE(bits, sum, a)
@@ -12,22 +12,22 @@
  * features and what follows; the row sums of n = 5,000, d = 20 take 18 ms that way, 13 ms this way.
  */
 
-INLINE VEC NAME(load)(const double *a) {
+HELPER VEC NAME(load)(const double *a) {
   VEC v;
   memcpy(&v, a, sizeof v);
   return v;
 }
 
-INLINE void NAME(save)(double *a, VEC v) { memcpy(a, &v, sizeof v); }
+HELPER void NAME(save)(double *a, VEC v) { memcpy(a, &v, sizeof v); }
 
-/* e <- e r + c for each vector of a row of a register block. */
-INLINE void NAME(step)(VEC *e, const VEC *r, double c) {
+/* e <- e r + c for each vector of a row of a patch. */
+HELPER void NAME(step)(VEC *e, const VEC *r, double c) {
 #pragma GCC unroll 4
   for (size_t v = 0; v < VECTORS; v++) e[v] = MADD(e[v], r[v], SPREAD(c));
 }
 
 /* x = n log 2 + r, n a multiple of the last place of `shift`; shifted = n + shift. */
-INLINE void NAME(reduce)(double shift, const VEC *x, VEC *shifted, VEC *r) {
+HELPER void NAME(reduce)(double shift, const VEC *x, VEC *shifted, VEC *r) {
 #pragma GCC unroll 4
   for (size_t v = 0; v < VECTORS; v++)
     shifted[v] = MADD(x[v], SPREAD(0x1.71547652b82fep+0), SPREAD(shift));
@@ -47,7 +47,7 @@ INLINE void NAME(reduce)(double shift, const VEC *x, VEC *shifted, VEC *r) {
  */
 #ifdef ROOTS
 /* n in steps of 1/16, |r| <= log(2) / 32, q of degree 4: a tenth faster than a longer q. */
-INLINE void NAME(exp)(VEC *x) {
+HELPER void NAME(exp)(VEC *x) {
   VEC shifted[VECTORS], r[VECTORS], e[VECTORS];
   NAME(reduce)(0x1.8p48, x, shifted, r);
 #pragma GCC unroll 4
@@ -67,7 +67,7 @@ INLINE void NAME(exp)(VEC *x) {
 }
 #else
 /* n whole, |r| <= log(2) / 2, q of degree 9. */
-INLINE void NAME(exp)(VEC *x) {
+HELPER void NAME(exp)(VEC *x) {
   VEC shifted[VECTORS], r[VECTORS], e[VECTORS];
   NAME(reduce)(0x1.8p52, x, shifted, r);
 #pragma GCC unroll 4
@@ -95,7 +95,7 @@ INLINE void NAME(exp)(VEC *x) {
  * sqrt(s) for finite s >= 0, within 1 ulp: 1/sqrt(s) from its bits and three Newton steps, then one
  * correction of the root. The vector sqrt of libm is out of reach at -O2 because of errno.
  */
-INLINE VEC NAME(sqrt)(VEC s) {
+HELPER VEC NAME(sqrt)(VEC s) {
   const INTS tiny = (INTS) (s < SPREAD(0x1p-800));
   const VEC up = (VEC) ((tiny & (INTS) SPREAD(0x1p200)) | (~tiny & (INTS) SPREAD(1.0)));
   const VEC down = (VEC) ((tiny & (INTS) SPREAD(0x1p-100)) | (~tiny & (INTS) SPREAD(1.0)));
@@ -108,7 +108,7 @@ INLINE VEC NAME(sqrt)(VEC s) {
 }
 
 /* exp(-c r) (1 + c r + a r^2) at squared distances s, for the Laplace and Matern kernels. */
-INLINE void NAME(matern)(double c, double a, VEC *s) {
+HELPER void NAME(matern)(double c, double a, VEC *s) {
   VEC factor[VECTORS];
 #pragma GCC unroll 4
   for (size_t v = 0; v < VECTORS; v++) {
@@ -125,7 +125,7 @@ INLINE void NAME(matern)(double c, double a, VEC *s) {
 }
 
 /* s <- (s + offset)^degree. */
-INLINE void NAME(power)(const km_kernel *kernel, VEC *s) {
+HELPER void NAME(power)(const km_kernel *kernel, VEC *s) {
   for (size_t v = 0; v < VECTORS; v++) {
     const VEC base = s[v] + SPREAD(kernel->offset);
     s[v] = base;
@@ -134,7 +134,7 @@ INLINE void NAME(power)(const km_kernel *kernel, VEC *s) {
 }
 
 /* Kernel values from what `sum_feature` summed. */
-INLINE void NAME(values)(km_family family, const km_kernel *kernel, VEC *s) {
+HELPER void NAME(values)(km_family family, const km_kernel *kernel, VEC *s) {
   switch (family) {
   case KM_RBF:
 #pragma GCC unroll 4
@@ -160,7 +160,7 @@ INLINE void NAME(values)(km_family family, const km_kernel *kernel, VEC *s) {
 }
 
 /* RBF from inner products: the exponent is x'y - (h_x + h_y); rounding above 0 is cut off. */
-INLINE void NAME(rbf_values)(double hx, const double *hy, VEC *s) {
+HELPER void NAME(rbf_values)(double hx, const double *hy, VEC *s) {
 #pragma GCC unroll 4
   for (size_t v = 0; v < VECTORS; v++)
     s[v] = LEAST(SPREAD(0.0), s[v] - (SPREAD(hx) + NAME(load)(hy + v * LANES)));
@@ -168,19 +168,19 @@ INLINE void NAME(rbf_values)(double hx, const double *hy, VEC *s) {
 }
 
 /* Adds one feature: a product, a squared difference or an absolute difference. */
-INLINE VEC NAME(sum_feature)(km_family family, int products, VEC x, VEC y, VEC sum) {
+HELPER VEC NAME(sum_feature)(km_family family, int products, VEC x, VEC y, VEC sum) {
   if (products) return MADD(x, y, sum);
   const VEC u = x - y;
   if (family == KM_LAPLACE_L1 || family == KM_L1DIST) return sum + (VEC) ((INTS) u & INT64_MAX);
   return MADD(u, u, sum);
 }
 
-/* A block of ROWS x (VECTORS * LANES) entries from features first .. last - 1, in registers. */
-INLINE void NAME(block)(km_family family, int products, const km_kernel *kernel,
+/* A patch of ROWS x (VECTORS * LANES) entries from features first .. last - 1, in registers. */
+HELPER void NAME(patch)(km_family family, int products, const km_kernel *kernel,
                         const km_tile_job *job, size_t i, size_t j, size_t first, size_t last) {
   const size_t d = job->d;
-  const double *x = job->x.points + i / GROUP * GROUP * d + i % GROUP;
-  const double *y = job->y.points + j / GROUP * GROUP * d + j % GROUP;
+  const double *x = job->x.points + i / PACK * PACK * d + i % PACK;
+  const double *y = job->y.points + j / PACK * PACK * d + j % PACK;
   double *k = job->k + i * KM_TILE_COLS + j;
   VEC sum[ROWS][VECTORS];
 #pragma GCC unroll 4
@@ -193,12 +193,12 @@ INLINE void NAME(block)(km_family family, int products, const km_kernel *kernel,
   for (size_t l = first; l < last; l++) {
     VEC feature[VECTORS];
 #pragma GCC unroll 4
-    for (size_t v = 0; v < VECTORS; v++) feature[v] = NAME(load)(y + l * GROUP + v * LANES);
+    for (size_t v = 0; v < VECTORS; v++) feature[v] = NAME(load)(y + l * PACK + v * LANES);
 #pragma GCC unroll 4
     for (size_t r = 0; r < ROWS; r++)
 #pragma GCC unroll 4
       for (size_t v = 0; v < VECTORS; v++)
-        sum[r][v] = NAME(sum_feature)(family, products, SPREAD(x[l * GROUP + r]), feature[v],
+        sum[r][v] = NAME(sum_feature)(family, products, SPREAD(x[l * PACK + r]), feature[v],
                                       sum[r][v]);
   }
 #pragma GCC unroll 4
@@ -214,21 +214,21 @@ INLINE void NAME(block)(km_family family, int products, const km_kernel *kernel,
 }
 
 /* Adds STRIP vectors to a. */
-INLINE void NAME(add_strip)(double *a, const VEC *strip) {
+HELPER void NAME(add_strip)(double *a, const VEC *strip) {
 #pragma GCC unroll 8
   for (size_t v = 0; v < STRIP; v++)
     NAME(save)(a + v * LANES, NAME(load)(a + v * LANES) + strip[v]);
 }
 
-/* All blocks of a tile, features in runs that leave the second set's points in cache. */
-INLINE void NAME(blocks)(km_family family, int products, const km_kernel *kernel,
+/* All patches of a tile, features in chunks that leave the second set's points in cache. */
+HELPER void NAME(patches)(km_family family, int products, const km_kernel *kernel,
                          const km_tile_job *job) {
   size_t first = 0;
   do {
-    const size_t last = job->d - first > FEATURE_RUN ? first + FEATURE_RUN : job->d;
+    const size_t last = smaller(job->d, first + FEATURE_CHUNK);
     for (size_t j = 0; j < job->y.count; j += VECTORS * LANES)
       for (size_t i = 0; i < job->x.count; i += ROWS)
-        NAME(block)(family, products, kernel, job, i, j, first, last);
+        NAME(patch)(family, products, kernel, job, i, j, first, last);
     first = last;
   } while (first < job->d);
 }
@@ -237,31 +237,31 @@ static TARGET void NAME(tile)(const km_kernel *kernel, const km_tile_job *job) {
   switch (kernel->family) {
   case KM_RBF:
     if (job->y.half_norms)
-      NAME(blocks)(KM_RBF, 1, kernel, job);
+      NAME(patches)(KM_RBF, 1, kernel, job);
     else
-      NAME(blocks)(KM_RBF, 0, kernel, job);
+      NAME(patches)(KM_RBF, 0, kernel, job);
     break;
-  case KM_LAPLACE_L1: NAME(blocks)(KM_LAPLACE_L1, 0, kernel, job); break;
-  case KM_LAPLACE_L2: NAME(blocks)(KM_LAPLACE_L2, 0, kernel, job); break;
-  case KM_MATERN32: NAME(blocks)(KM_MATERN32, 0, kernel, job); break;
-  case KM_MATERN52: NAME(blocks)(KM_MATERN52, 0, kernel, job); break;
-  case KM_POLY: NAME(blocks)(KM_POLY, 1, kernel, job); break;
-  case KM_ENERGY: NAME(blocks)(KM_ENERGY, 0, kernel, job); break;
-  case KM_SQDIST: NAME(blocks)(KM_SQDIST, 0, kernel, job); break;
-  case KM_L1DIST: NAME(blocks)(KM_L1DIST, 0, kernel, job); break;
+  case KM_LAPLACE_L1: NAME(patches)(KM_LAPLACE_L1, 0, kernel, job); break;
+  case KM_LAPLACE_L2: NAME(patches)(KM_LAPLACE_L2, 0, kernel, job); break;
+  case KM_MATERN32: NAME(patches)(KM_MATERN32, 0, kernel, job); break;
+  case KM_MATERN52: NAME(patches)(KM_MATERN52, 0, kernel, job); break;
+  case KM_POLY: NAME(patches)(KM_POLY, 1, kernel, job); break;
+  case KM_ENERGY: NAME(patches)(KM_ENERGY, 0, kernel, job); break;
+  case KM_SQDIST: NAME(patches)(KM_SQDIST, 0, kernel, job); break;
+  case KM_L1DIST: NAME(patches)(KM_L1DIST, 0, kernel, job); break;
   }
   if (job->y.count == KM_TILE_COLS) return;
   for (size_t i = 0; i < job->x.count; i++)
     for (size_t j = job->y.count; j < KM_TILE_COLS; j++) job->k[i * KM_TILE_COLS + j] = 0;
 }
 
-/* Summed in the order of `block`. */
+/* Summed in the order of `patch`. */
 static TARGET void NAME(half_norms)(const double *points, size_t count, size_t d, double *half) {
   for (size_t i = 0; i < count; i += LANES) {
-    const double *x = points + i / GROUP * GROUP * d + i % GROUP;
+    const double *x = points + i / PACK * PACK * d + i % PACK;
     VEC sum = SPREAD(0.0);
     for (size_t l = 0; l < d; l++) {
-      const VEC u = NAME(load)(x + l * GROUP);
+      const VEC u = NAME(load)(x + l * PACK);
       sum = MADD(u, u, sum);
     }
     NAME(save)(half + i, SPREAD(0.5) * sum);
@@ -312,7 +312,7 @@ static TARGET void NAME(products)(const double *k, size_t ni, const double *u, c
  * sums (rows x 2 LANES) += a v, where a_il stands at a[i * down + l * along], v: depth x 2 LANES,
  * both by rows. Rows are taken LANES at a time: there must be room for that.
  */
-INLINE void NAME(multiply)(const double *a, size_t down, size_t along, size_t rows, size_t depth,
+HELPER void NAME(multiply)(const double *a, size_t down, size_t along, size_t rows, size_t depth,
                            const double *v, double *sums) {
   for (size_t i = 0; i < rows; i += LANES) {
     double *to = sums + i * 2 * LANES;
@@ -369,7 +369,7 @@ static TARGET double NAME(form)(const double *k, size_t ni, const double *u, con
 }
 
 #ifndef ADD_WHERE
-INLINE VEC NAME(add_where)(uint64_t bits, VEC sum, VEC a) {
+HELPER VEC NAME(add_where)(uint64_t bits, VEC sum, VEC a) {
   INTS mask;
   memcpy(&mask, masks[bits & ((1 << LANES) - 1)], sizeof mask);
   return sum + (VEC) (mask & (INTS) a);
@@ -378,7 +378,7 @@ INLINE VEC NAME(add_where)(uint64_t bits, VEC sum, VEC a) {
 #endif
 
 /* table[p] = the sum of those of 4 rows of k whose bits are set in p, SUBSET vectors each. */
-INLINE void NAME(tabulate)(const double *k, double *table) {
+HELPER void NAME(tabulate)(const double *k, double *table) {
   enum { WIDTH = SUBSET * LANES };
   for (size_t v = 0; v < SUBSET; v++) NAME(save)(table + v * LANES, SPREAD(0.0));
   for (size_t pattern = 1; pattern < 16; pattern++) {
@@ -401,8 +401,8 @@ static TARGET void NAME(subset_forms)(const double *k, size_t count, const uint6
                                       double *table, double *sums) {
   enum { WIDTH = SUBSET * LANES, TABLE = 16 * WIDTH };
   for (size_t j = 0; j < KM_TILE_COLS; j += WIDTH) {
-    for (size_t group = 0; group < KM_TILE_ROWS / 4; group++)
-      NAME(tabulate)(k + group * 4 * KM_TILE_COLS + j, table + group * TABLE);
+    for (size_t four = 0; four < KM_TILE_ROWS / 4; four++)
+      NAME(tabulate)(k + four * 4 * KM_TILE_COLS + j, table + four * TABLE);
     for (size_t c = 0; c < count; c++) {
       const uint32_t row = (uint32_t) (rows[c] >> shift);
       const uint64_t column = columns[c] >> j;
@@ -411,8 +411,8 @@ static TARGET void NAME(subset_forms)(const double *k, size_t count, const uint6
       for (size_t v = 0; v < SUBSET; v++)
         sum[v] = NAME(load)(table + (row & 15) * WIDTH + v * LANES);
 #pragma GCC unroll 8
-      for (size_t group = 1; group < KM_TILE_ROWS / 4; group++) {
-        const double *entry = table + group * TABLE + (row >> 4 * group & 15) * WIDTH;
+      for (size_t four = 1; four < KM_TILE_ROWS / 4; four++) {
+        const double *entry = table + four * TABLE + (row >> 4 * four & 15) * WIDTH;
 #pragma GCC unroll 8
         for (size_t v = 0; v < SUBSET; v++) sum[v] += NAME(load)(entry + v * LANES);
       }
@@ -444,7 +444,7 @@ static TARGET void NAME(moments)(const double *k, size_t ni, double *moments) {
 }
 
 /* to_i = from_(i step), past the caches if the whole matrix does not fit there. */
-INLINE void NAME(put)(const double *from, size_t step, size_t count, int large, double *to) {
+HELPER void NAME(put)(const double *from, size_t step, size_t count, int large, double *to) {
   size_t i = 0;
   if (large) {
     for (; i < count && (uintptr_t) (to + i) % sizeof(VEC) > 0; i++) to[i] = from[i * step];
@@ -469,7 +469,7 @@ static TARGET void NAME(store)(const km_tile *tile, size_t n, int large, double 
 }
 
 /* One row of `between`: appends to inside and returns how many. */
-INLINE size_t NAME(row_between)(const double *row, size_t count, double low, double high,
+HELPER size_t NAME(row_between)(const double *row, size_t count, double low, double high,
                                 double *inside, size_t *below, double *least) {
   VEC smallest = SPREAD(*least);
   size_t kept = 0, j = 0;
@@ -507,7 +507,7 @@ static TARGET size_t NAME(between)(const km_tile *tile, double low, double high,
 static TARGET void NAME(exp_all)(const double *x, size_t n, double *out) {
   enum { AT_ONCE = VECTORS * LANES };
   for (size_t i = 0; i < n; i += AT_ONCE) {
-    const size_t count = n - i < AT_ONCE ? n - i : AT_ONCE;
+    const size_t count = smaller(AT_ONCE, n - i);
     VEC row[VECTORS] = {0};
     memcpy(row, x + i, count * sizeof *x);
     NAME(exp)(row);
@@ -519,7 +519,7 @@ static TARGET void NAME(diagonal)(const km_source *source, double *diagonal) {
   enum { AT_ONCE = VECTORS * LANES };
   const size_t n = source->n;
   for (size_t i = 0; i < n; i += AT_ONCE) {
-    const size_t count = n - i < AT_ONCE ? n - i : AT_ONCE;
+    const size_t count = smaller(AT_ONCE, n - i);
     VEC u[VECTORS] = {0}, sum[VECTORS] = {0};
     for (size_t l = 0; l < source->d; l++) {
       memcpy(u, source->x + i + l * n, count * sizeof(double));

@@ -1,4 +1,5 @@
 #include "core/lowrank.h"
+#include "core/scratch.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,38 +12,24 @@
  */
 
 static const double tolerance = 1e-13;
-enum {
-  SHORT = 16,  /* threads for a step only where there is so many times the usual work */
-  LONG = 65536 /* coordinates of a column worth threads */
-};
+enum { SHORT = 16 }; /* threads for a step only where there is so many times the usual work */
 
-/* The column of kernel values of all points with the point y (d numbers). */
-static km_source one_column(const km_source *source, const double *y) {
-  km_source column = *source;
-  column.y = y;
-  column.m = 1;
-  return column;
+typedef struct {
+  double *f, *residual, *column, *work;
+} factors;
+
+static size_t lay_out(factors *s, const km_source *source, size_t cap, double *work) {
+  km_scratch scratch = {work, 0};
+  s->f = take(&scratch, source->n * cap);
+  s->residual = take(&scratch, source->n);
+  s->column = take(&scratch, source->n);
+  s->work = take(&scratch, km_fold_column_work(source));
+  return scratch.used;
 }
 
-size_t km_lowrank_work(const km_source *source) {
-  const km_source column = one_column(source, source->x);
-  return 2 * source->n + source->d + (source->k ? 0 : km_fold_store_work(&column));
-}
-
-/* K e_p, on one thread where it is short: there are many of them, and threads would wait for each
-   other longer than they work. */
-static void take_column(const km_source *source, size_t p, double *column, double *work) {
-  const size_t n = source->n;
-  if (source->k) {
-    memcpy(column, source->k + p * n, n * sizeof *column);
-    return;
-  }
-  for (size_t l = 0; l < source->d; l++) work[l] = source->x[p + l * n];
-  const km_source pair = one_column(source, work);
-  const int limit = km_thread_limit();
-  if (n * (source->d + 1) < LONG) km_set_thread_limit(1);
-  km_fold_store(&pair, column, work + source->d, NULL);
-  km_set_thread_limit(limit);
+size_t km_lowrank_work(const km_source *source, size_t cap) {
+  factors s;
+  return lay_out(&s, source, cap, NULL);
 }
 
 /* Column r of f, and the residuals without it. */
@@ -73,23 +60,24 @@ static void add_column(size_t n, size_t cap, size_t r, size_t p, const double *c
   residual[p] = 0;
 }
 
-size_t km_lowrank(const km_source *source, size_t cap, double *f, double *work, km_poll poll) {
+size_t km_lowrank(const km_source *source, size_t cap, double *work, km_poll poll) {
   const size_t n = source->n;
-  double *residual = work, *column = work + n, *scratch = work + 2 * n;
+  factors s;
   double trace = 0;
-  km_diagonal(source, residual);
-  for (size_t i = 0; i < n; i++) trace += residual[i];
+  lay_out(&s, source, cap, work);
+  km_diagonal(source, s.residual);
+  for (size_t i = 0; i < n; i++) trace += s.residual[i];
   for (size_t r = 0; r <= cap; r++) {
     size_t p = 0;
     double left = 0;
     for (size_t i = 0; i < n; i++) {
-      if (residual[i] > residual[p]) p = i;
-      if (residual[i] > 0) left += residual[i];
+      if (s.residual[i] > s.residual[p]) p = i;
+      if (s.residual[i] > 0) left += s.residual[i];
     }
     if (left <= tolerance * trace) return r;
     if (r == cap) break;
-    take_column(source, p, column, scratch);
-    add_column(n, cap, r, p, column, f, residual);
+    km_fold_column(source, p, s.column, s.work);
+    add_column(n, cap, r, p, s.column, s.f, s.residual);
     if (poll) poll();
   }
   return cap + 1;

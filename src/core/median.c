@@ -1,4 +1,6 @@
 #include "core/median.h"
+#include "core/parts.h"
+#include "core/scratch.h"
 
 #include <float.h>
 #include <math.h>
@@ -22,7 +24,8 @@ enum {
   SLICE = ROOM + KM_TILE_ROWS * KM_TILE_COLS, /* and room for one tile more */
   SAMPLE = 16384,
   MARGIN = 224, /* ranks from the sample's middle to the bracket's ends: 3.5 standard deviations */
-  PAIR_BLOCK = 4096
+  CHUNK = 4096,
+  AT_ONCE = 65536 /* pairs drawn between two polls */
 };
 
 static const double count_cost = 8; /* operations on a distance */
@@ -42,7 +45,16 @@ typedef struct {
   tally tallies[KM_WORKERS];
   double *kept;     /* SLICE a worker */
   uint64_t *counts; /* BINS a worker */
+  double *walk;
 } pass;
+
+static size_t lay_out(pass *p, const km_source *source, double *work) {
+  km_scratch scratch = {work, 0};
+  p->walk = take(&scratch, km_walk_work(source));
+  p->kept = take(&scratch, (size_t) KM_WORKERS * SLICE);
+  p->counts = (uint64_t *) take(&scratch, (size_t) KM_WORKERS * BINS);
+  return scratch.used;
+}
 
 static uint64_t bits_of(double value) {
   uint64_t bits;
@@ -118,12 +130,12 @@ static void count_tile(const km_tile *tile, void *to, size_t worker) {
 }
 
 /* One pass. Afterwards the first tally and the first worker's counts are those of all. */
-static int count_all(const km_source *source, bracket range, pass *p, double *work, km_poll poll) {
+static int count_all(const km_source *source, bracket range, pass *p, km_poll poll) {
   p->range = range;
   memset(p->counts, 0, KM_WORKERS * BINS * sizeof *p->counts);
   for (size_t worker = 0; worker < KM_WORKERS; worker++)
     p->tallies[worker] = (tally){0, 0, DBL_MAX};
-  km_walk(source, km_walk_slots(source, 1), count_cost, count_tile, p, work, poll);
+  km_walk(source, km_walk_slots(source, 1), count_cost, count_tile, p, p->walk, poll);
   tally *all = p->tallies;
   int complete = all->inside <= ROOM;
   for (size_t worker = 1; worker < KM_WORKERS; worker++) {
@@ -154,11 +166,11 @@ static bracket narrow(const pass *p, size_t rank) {
  * passes did not show it.
  */
 static double distance_of_rank(const km_source *source, size_t rank, bracket range, double *next,
-                               pass *p, double *work, km_poll poll) {
+                               pass *p, km_poll poll) {
   uint64_t lowest = 0, highest = bits_of(INFINITY);
   *next = -1;
   for (;;) {
-    const int complete = count_all(source, range, p, work, poll);
+    const int complete = count_all(source, range, p, poll);
     const size_t below = p->tallies->below, inside = p->tallies->inside;
     if (rank < below) {
       highest = range.low - 1;
@@ -181,50 +193,8 @@ static double distance_of_rank(const km_source *source, size_t rank, bracket ran
   }
 }
 
-/* A bracket that holds the middle with high probability, from a sample of pairs. */
-static bracket sample_bracket(const km_source *source, double *work) {
-  const uint64_t n = source->n;
-  if (n * (n - 1) / 2 <= KM_WORKERS * ROOM / 4) return make_bracket(0, bits_of(INFINITY));
-  int *first = (int *) work, *second = first + SAMPLE;
-  double *values = work + SAMPLE;
-  uint64_t state = 0;
-  for (size_t pair = 0; pair < SAMPLE; pair++) {
-    const uint64_t i = next_number(&state) % n, step = 1 + next_number(&state) % (n - 1);
-    first[pair] = (int) i;
-    second[pair] = (int) ((i + step) % n);
-  }
-  km_pair_distances(source, first, second, SAMPLE, values);
-  const double low = select_rank(values, SAMPLE, SAMPLE / 2 - MARGIN);
-  const double high = select_rank(values, SAMPLE, SAMPLE / 2 + MARGIN);
-  return make_bracket(bits_of(low), bits_of(high));
-}
-
-size_t km_median_work(const km_source *source) {
-  return km_walk_work(source) + (size_t) KM_WORKERS * (SLICE + BINS);
-}
-
-km_median km_pairwise_median(const km_source *source, double *work, km_poll poll) {
-  pass p;
-  p.kept = work + km_walk_work(source);
-  p.counts = (uint64_t *) (p.kept + (size_t) KM_WORKERS * SLICE);
-  const size_t pairs = source->n * (source->n - 1) / 2, lower = (pairs - 1) / 2;
-  double next;
-  bracket range = sample_bracket(source, p.kept);
-  double median = distance_of_rank(source, lower, range, &next, &p, work, poll);
-  if (pairs / 2 > lower) {
-    if (next < 0) {
-      double ignored;
-      range = make_bracket(bits_of(median) + 1, bits_of(INFINITY));
-      next = distance_of_rank(source, lower + 1, range, &ignored, &p, work, poll);
-    }
-    median = (median + next) / 2;
-  }
-  const double least = p.tallies->least;
-  return (km_median){median, least < DBL_MAX ? least : 0};
-}
-
-/* Pairs first .. last - 1, a feature at a time so that its column stays in cache. */
-static void pair_distances(const km_source *source, const int *first, const int *second,
+/* A feature at a time so that its column stays in cache. */
+static void some_distances(const km_source *source, const int *first, const int *second,
                            size_t count, double *out) {
   for (size_t pair = 0; pair < count; pair++) out[pair] = 0;
   const int l1 = source->kernel.family == KM_L1DIST;
@@ -237,18 +207,62 @@ static void pair_distances(const km_source *source, const int *first, const int 
   }
 }
 
-void km_pair_distances(const km_source *source, const int *first, const int *second, size_t count,
-                       double *out) {
+/* Distances of given pairs. first, second: 0-based, count of each; out: count. */
+static void pair_distances(const km_source *source, const int *first, const int *second,
+                           size_t count, double *out) {
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(source, first, second, count, out) \
     schedule(static) num_threads(km_threads((double) count * (double) source->d))
 #endif
-  for (size_t pair = 0; pair < count; pair += PAIR_BLOCK)
-    pair_distances(source, first + pair, second + pair,
-                   count - pair < PAIR_BLOCK ? count - pair : PAIR_BLOCK, out + pair);
+  for (size_t pair = 0; pair < count; pair += CHUNK)
+    some_distances(source, first + pair, second + pair,
+                   smaller(CHUNK, count - pair), out + pair);
 }
 
-km_median km_median_of(double *values, size_t count) {
+/* A bracket that holds the middle with high probability, from a sample of pairs. */
+static bracket sample_bracket(const km_source *source, double *work) {
+  const uint64_t n = source->n;
+  if (n * (n - 1) / 2 <= KM_WORKERS * ROOM / 4) return make_bracket(0, bits_of(INFINITY));
+  int *first = (int *) work, *second = first + SAMPLE;
+  double *values = work + SAMPLE;
+  uint64_t state = 0;
+  for (size_t pair = 0; pair < SAMPLE; pair++) {
+    const uint64_t i = next_number(&state) % n, step = 1 + next_number(&state) % (n - 1);
+    first[pair] = (int) i;
+    second[pair] = (int) ((i + step) % n);
+  }
+  pair_distances(source, first, second, SAMPLE, values);
+  const double low = select_rank(values, SAMPLE, SAMPLE / 2 - MARGIN);
+  const double high = select_rank(values, SAMPLE, SAMPLE / 2 + MARGIN);
+  return make_bracket(bits_of(low), bits_of(high));
+}
+
+size_t km_median_work(const km_source *source) {
+  pass p;
+  return lay_out(&p, source, NULL);
+}
+
+km_median km_pairwise_median(const km_source *source, double *work, km_poll poll) {
+  pass p;
+  lay_out(&p, source, work);
+  const size_t pairs = source->n * (source->n - 1) / 2, lower = (pairs - 1) / 2;
+  double next;
+  bracket range = sample_bracket(source, p.kept);
+  double median = distance_of_rank(source, lower, range, &next, &p, poll);
+  if (pairs / 2 > lower) {
+    if (next < 0) {
+      double ignored;
+      range = make_bracket(bits_of(median) + 1, bits_of(INFINITY));
+      next = distance_of_rank(source, lower + 1, range, &ignored, &p, poll);
+    }
+    median = (median + next) / 2;
+  }
+  const double least = p.tallies->least;
+  return (km_median){median, least < DBL_MAX ? least : 0};
+}
+
+/* Of a vector, which is reordered. */
+static km_median median_of(double *values, size_t count) {
   double least = DBL_MAX;
   for (size_t i = 0; i < count; i++)
     if (values[i] > 0 && values[i] < least) least = values[i];
@@ -256,4 +270,24 @@ km_median km_median_of(double *values, size_t count) {
   double median = select_rank(values, count, lower);
   if (count / 2 > lower) median = (median + least_of(values + lower + 1, count - lower - 1)) / 2;
   return (km_median){median, least < DBL_MAX ? least : 0};
+}
+
+size_t km_sampled_median_work(size_t pairs) { return pairs; }
+
+size_t km_sampled_median_iwork(size_t pairs) { return 2 * smaller(AT_ONCE, pairs); }
+
+km_median km_sampled_median(const km_source *source, size_t pairs, km_draw draw, double *work,
+                            int *iwork, km_poll poll) {
+  int *first = iwork, *second = iwork + smaller(AT_ONCE, pairs);
+  for (size_t done = 0; done < pairs; done += AT_ONCE) {
+    const size_t count = smaller(AT_ONCE, pairs - done);
+    for (size_t c = 0; c < count; c++) {
+      first[c] = (int) draw(source->n);
+      second[c] = (int) draw(source->n - 1);
+      second[c] += second[c] >= first[c];
+    }
+    pair_distances(source, first, second, count, work + done);
+    if (poll) poll();
+  }
+  return median_of(work, pairs);
 }

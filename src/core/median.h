@@ -1,6 +1,7 @@
 #ifndef KM_MEDIAN_H
 #define KM_MEDIAN_H
 
+#include "core/permute.h"
 #include "core/tile.h"
 
 /* The exact median of all pairwise distances, selected over a fold. */
@@ -14,11 +15,10 @@ typedef struct {
 size_t km_median_work(const km_source *source);
 km_median km_pairwise_median(const km_source *source, double *work, km_poll poll);
 
-/* Distances of given pairs. first, second: 0-based, count of each; out: count. */
-void km_pair_distances(const km_source *source, const int *first, const int *second, size_t count,
-                       double *out);
-
-/* Median and smallest positive value of a vector, which is reordered. count >= 1. */
-km_median km_median_of(double *values, size_t count);
+/* The same of `pairs` pairs of different points that are drawn, pairs >= 1. */
+size_t km_sampled_median_work(size_t pairs);
+size_t km_sampled_median_iwork(size_t pairs);
+km_median km_sampled_median(const km_source *source, size_t pairs, km_draw draw, double *work,
+                            int *iwork, km_poll poll);
 
 #endif

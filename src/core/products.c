@@ -1,14 +1,14 @@
 #include "core/products.h"
-#include "core/simd.h"
+#include "core/isa.h"
 #include "core/threads.h"
 
 /*
  * Products with narrow matrices (BAND columns or so), the work horse of the reduction to a band:
- * 2 rows cols depth flops, blocks of the result in registers.
+ * 2 rows cols depth flops, patches of the result in registers.
  */
 
 /* out (count x 3 lanes) += A'V, in registers. V: depth rows, stride ldv; out: rows, stride ldo. */
-INLINE void multiply_block(const size_t lanes, const size_t count, size_t depth, factor a,
+INLINE void multiply_patch(const size_t lanes, const size_t count, size_t depth, factor a,
                            const double *restrict v, size_t ldv, double *restrict out, size_t ldo) {
   double s0[8][8], s1[8][8], s2[8][8];
   UNROLL
@@ -44,9 +44,9 @@ INLINE void multiply_body(const size_t lanes, const size_t count, size_t rows, s
                           size_t depth, factor a, const double *v, size_t ldv, double *out,
                           size_t ldo) {
   for (size_t l = 0; l < rows; l += count) {
-    const factor part = {a.at + l * a.across, a.down, a.across};
+    const factor some = {a.at + l * a.across, a.down, a.across};
     for (size_t c = 0; c < cols; c += 3 * lanes)
-      multiply_block(lanes, count, depth, part, v + c, ldv, out + l * ldo + c, ldo);
+      multiply_patch(lanes, count, depth, some, v + c, ldv, out + l * ldo + c, ldo);
   }
 }
 

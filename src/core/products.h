@@ -1,7 +1,7 @@
 #ifndef KM_PRODUCTS_H
 #define KM_PRODUCTS_H
 
-#include "core/simd.h"
+#include "core/isa.h"
 
 #include <stddef.h>
 

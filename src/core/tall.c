@@ -1,24 +1,22 @@
 #include "core/tall.h"
-#include "core/simd.h"
+#include "core/isa.h"
+#include "core/parts.h"
 #include "core/threads.h"
 
 #include <string.h>
 
 /*
- * Q'W and W + QC for a basis Q (rows x k) and a block W (rows x 16): 32 rows k flops each, blocks
+ * Q'W and W + QC for a basis Q (rows x k) and a block W (rows x 16): 32 rows k flops each, patches
  * of the result in registers, rows dealt to workers by their number alone.
  */
 
 enum { BLOCK = KM_BLOCK, CHUNK = 256, WORKERS = 32 };
 
-static size_t worker_count(size_t rows) {
-  const size_t chunks = (rows + CHUNK - 1) / CHUNK;
-  return chunks < WORKERS ? chunks : WORKERS;
-}
+static size_t worker_count(size_t rows) { return smaller(WORKERS, pieces(rows, CHUNK)); }
 
 /* First row of a worker's share. */
-static size_t share_start(size_t rows, size_t workers, size_t worker) {
-  return rows / KM_TALL_ROWS * worker / workers * KM_TALL_ROWS;
+static size_t first_row(size_t rows, size_t workers, size_t worker) {
+  return share_start(rows / KM_TALL_ROWS, workers, worker) * KM_TALL_ROWS;
 }
 
 /* For km_threads: at 50 flops a nanosecond a second thread is worth waking from 0.3 ms on. */
@@ -26,8 +24,8 @@ static inline double operations(size_t rows, size_t k) { return (double) rows * 
 
 /* c += Q'W for some rows; `across` columns of Q with `along` of W at a time. */
 INLINE void inner_body(const size_t lanes, const size_t across, const size_t along, size_t rows,
-                       size_t stride, size_t k, const double *restrict q,
-                       const double *restrict w, double *restrict c) {
+                       size_t stride, size_t k, const double *restrict q, const double *restrict w,
+                       double *restrict c) {
   for (size_t j = 0; j < BLOCK; j += along)
     for (size_t l = 0; l < k; l += across) {
       double s[4][4][8];
@@ -92,8 +90,6 @@ VERSIONS(add,
 
 size_t km_tall_work(size_t rows, size_t k) { return worker_count(rows) * k * BLOCK; }
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 void km_tall_inner(size_t rows, size_t k, const double *q, const double *w, double *c,
                    double *work) {
   const size_t workers = worker_count(rows), size = k * BLOCK;
@@ -103,11 +99,11 @@ void km_tall_inner(size_t rows, size_t k, const double *q, const double *w, doub
     schedule(static) num_threads(km_threads(operations(rows, k)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
-    const size_t end = share_start(rows, workers, worker + 1);
+    const size_t end = first_row(rows, workers, worker + 1);
     double *sums = work + worker * size;
     memset(sums, 0, size * sizeof *sums);
-    for (size_t i = share_start(rows, workers, worker); i < end; i += CHUNK)
-      version(least(CHUNK, end - i), rows, k, q + i, w + i, sums);
+    for (size_t i = first_row(rows, workers, worker); i < end; i += CHUNK)
+      version(smaller(CHUNK, end - i), rows, k, q + i, w + i, sums);
   }
   memcpy(c, work, size * sizeof *c);
   for (size_t worker = 1; worker < workers; worker++)
@@ -122,8 +118,8 @@ void km_tall_add(size_t rows, size_t k, const double *q, const double *c, double
     schedule(static) num_threads(km_threads(operations(rows, k)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
-    const size_t end = share_start(rows, workers, worker + 1);
-    for (size_t i = share_start(rows, workers, worker); i < end; i += CHUNK)
-      version(least(CHUNK, end - i), rows, k, q + i, c, times, w + i);
+    const size_t end = first_row(rows, workers, worker + 1);
+    for (size_t i = first_row(rows, workers, worker); i < end; i += CHUNK)
+      version(smaller(CHUNK, end - i), rows, k, q + i, c, times, w + i);
   }
 }

@@ -25,7 +25,6 @@ enum { MOST = 32 }; /* threads: no loop is cut into more parts */
 
 static int limit = 1;
 static int pid_at_load = 0;
-static km_isa isa = KM_BASELINE;
 
 static int processors(void) {
 #ifdef _OPENMP
@@ -40,20 +39,8 @@ static int processors(void) {
 #endif
 }
 
-/* gcc on 64-bit Windows misaligns vectors on the stack (its bug 54412): baseline only there. */
-static km_isa best_isa(void) {
-#if defined(__x86_64__) && defined(__GNUC__) && !(defined(_WIN32) && !defined(__clang__))
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
-    return KM_AVX512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return KM_AVX2;
-#endif
-  return KM_BASELINE;
-}
-
 void km_threads_init(void) {
   pid_at_load = (int) getpid();
-  isa = best_isa();
   limit = processors();
 }
 
@@ -67,10 +54,3 @@ int km_threads(double work) {
 int km_thread_limit(void) { return limit; }
 
 void km_set_thread_limit(int wanted) { limit = wanted < 1 ? processors() : wanted; }
-
-km_isa km_isa_level(void) { return isa; }
-
-void km_set_isa(km_isa highest) {
-  const km_isa best = best_isa();
-  isa = highest < best ? highest : best;
-}

@@ -1,36 +1,53 @@
 #include "core/tile.h"
+#include "core/parts.h"
+#include "core/scratch.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 /*
- * Points are centred, scaled and packed in groups of GROUP, feature-major, zeros after the last. A
- * tile is n_i x n_j kernel values of 2 d + 45 flops (RBF by inner products) or 3 d + 45 (by
- * differences). Inner products are used for RBF alone, and only if the second set lies near the
- * centre (half norms <= 32): there they are off by 1e-14 in the exponent at most, and as the second
- * set alone decides, a row of a rectangular walk never depends on other rows.
+ * How work is cut. These words have one meaning each in core and apps:
+ *   tile    a rectangle of a matrix that is treated at once, in cache
+ *   panel   neighbouring points, rows or columns: a side of tiles
+ *   pack    points that stand together in memory, feature-major
+ *   patch   results held in registers, some rows by some vectors
+ *   strip   the same of one row
+ *   chunk   things that are treated together because they fit a cache
+ *   block   things that belong together: columns multiplied at once, values of lambda, points
+ *   worker  what one thread does at a time; how many there are depends on the sizes alone
+ *   share   what is dealt to one worker
+ *   slice   the scratch of one worker
+ *   slot    an accumulator; workers may have slots of their own or take turns at one
+ */
+
+/*
+ * Points are centred, scaled and packed, feature-major, zeros after the last. A tile is n_i x n_j
+ * kernel values of 2 d + 45 flops (RBF by inner products) or 3 d + 45 (by differences). Inner
+ * products are used for RBF alone, and only if the second set lies near the centre (half norms <=
+ * 32): there they are off by 1e-14 in the exponent at most, and as the second set alone decides, a
+ * row of a rectangular walk never depends on other rows.
  *
  * Tiles are dealt to workers by the sizes alone; a worker adds up its tiles in order in
  * accumulators of its own, which are then added in the order of the workers: the same bits for any
- * number of threads. A symmetric walk gives each worker a stretch of the list of tile pairs I <= J.
- * A rectangular walk cuts the columns in chunks (by m alone), the rows in groups, and has a worker
- * for each chunk of each group; accumulators belong to chunks, so each row is summed by m alone.
+ * number of threads. A symmetric walk gives each worker a share of the list of panel pairs I <= J.
+ * A rectangular walk has a worker for each share of the columns (cut by m alone) in each share of
+ * the rows; slots belong to shares of the columns, so each row is summed by m alone.
  *
- * Memory: (n + m)(d + 1) doubles and 32 tiles; accumulators of 32 n p (beyond 64 MB, as many as
- * fit but at least 8) in a symmetric walk, of 8 n p at most in a rectangular one.
+ * Memory: (n + m)(d + 1) doubles and 32 tiles; accumulators of 32 n p (beyond 64 MB, as many as fit
+ * but at least 8) in a symmetric walk, of 8 n p at most in a rectangular one.
  */
 
 enum {
-  GROUP = KM_GROUP,
-  PANEL = KM_TILE_COLS, /* points on a side of the squares that are dealt to workers */
+  PACK = KM_PACK,
+  PANEL = KM_TILE_COLS,
   TILE = KM_TILE_ROWS * KM_TILE_COLS,
-  CHUNKS = 8,           /* at most, in a rectangular walk */
-  FEWEST_WORKERS = 8    /* at least, in a symmetric walk */
+  COLUMN_SHARES = 8, /* at most, in a rectangular walk */
+  FEWEST_WORKERS = 8 /* at least, in a symmetric walk */
 };
 
 static const double largest_half_norm = 32;
 static const double most_accumulators = 8388608; /* doubles: 64 MB */
-static const double panel_work = 134217728;      /* operations a lane between two polls */
+static const double poll_work = 134217728;       /* operations a lane between two polls */
 static const double exp_cost = 24;               /* of a kernel value beside its features */
 
 typedef struct {
@@ -39,52 +56,46 @@ typedef struct {
   km_point_set x, y;
   int symmetric;
   size_t row_panels, column_panels;
-  size_t chunks, groups;
-  double *tiles; /* one a worker */
+  size_t row_shares, column_shares; /* 1 and the number of workers in a symmetric walk */
+  int alone;                        /* on one thread */
+  double *x_room, *y_room;          /* packed points */
+  double *tiles;                    /* one a worker */
   km_consumer consume;
   void *sink;
 } walk;
 
-static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
-
-static size_t panel_count(size_t n) { return (n + PANEL - 1) / PANEL; }
-
-/* Start of part `part` when `count` things are dealt to `parts`. */
-static size_t start(size_t count, size_t parts, size_t part) { return count * part / parts; }
-
-static size_t share(size_t count, size_t parts, size_t part) {
-  return start(count, parts, part + 1) - start(count, parts, part);
-}
-
-double *km_aligned(double *work) {
-  const size_t off = (uintptr_t) work % 64 / sizeof *work;
-  return off ? work + 8 - off : work;
-}
-
-static void pack_group(const km_source *source, const double *x, size_t n, size_t first,
-                       double *points) {
-  const size_t d = source->d, count = n - first < GROUP ? n - first : GROUP;
+static void pack_points(const km_source *source, const double *x, size_t n, size_t first,
+                        double *points) {
+  const size_t d = source->d, count = smaller(PACK, n - first);
   for (size_t l = 0; l < d; l++) {
     for (size_t i = 0; i < count; i++)
-      points[l * GROUP + i] = (x[first + i + l * n] - source->centre[l]) * source->scale[l];
-    for (size_t i = count; i < GROUP; i++) points[l * GROUP + i] = 0;
+      points[l * PACK + i] = (x[first + i + l * n] - source->centre[l]) * source->scale[l];
+    for (size_t i = count; i < PACK; i++) points[l * PACK + i] = 0;
   }
 }
 
-/* Packs a set into *work and moves *work on; half norms are added for RBF. */
-static km_point_set pack(const walk *w, const double *x, size_t n, double **work) {
-  const size_t d = w->source->d, padded = round_up(n, GROUP);
+static size_t lay_out(walk *w, double *work) {
+  const km_source *source = w->source;
+  km_scratch scratch = {work, 0};
+  if (source->x) w->x_room = take_aligned(&scratch, round_up(source->n, PACK) * (source->d + 1));
+  if (source->y) w->y_room = take_aligned(&scratch, round_up(source->m, PACK) * (source->d + 1));
+  w->tiles = take_aligned(&scratch, (size_t) KM_WORKERS * TILE);
+  return scratch.used;
+}
+
+/* Packs a set; half norms are added for RBF. */
+static km_point_set pack(const walk *w, const double *x, size_t n, double *points) {
+  const size_t d = w->source->d, padded = round_up(n, PACK);
   const int rbf = w->source->kernel.family == KM_RBF;
-  double *points = *work, *half_norms = *work + padded * d;
+  double *half_norms = points + padded * d;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(w, x, n, d, padded, points, half_norms, rbf) \
-    schedule(static) num_threads(km_threads((double) n * (double) d))
+    schedule(static) num_threads(w->alone ? 1 : km_threads((double) n * (double) d))
 #endif
-  for (size_t i = 0; i < padded; i += GROUP) {
-    pack_group(w->source, x, n, i, points + i * d);
-    if (rbf) w->simd->half_norms(points + i * d, GROUP, d, half_norms + i);
+  for (size_t i = 0; i < padded; i += PACK) {
+    pack_points(w->source, x, n, i, points + i * d);
+    if (rbf) w->simd->half_norms(points + i * d, PACK, d, half_norms + i);
   }
-  *work = half_norms + padded;
   return (km_point_set){points, rbf ? half_norms : NULL, n};
 }
 
@@ -95,45 +106,47 @@ static int near_centre(const km_point_set *set) {
   return 1;
 }
 
-/* The workers of a symmetric walk, the chunks of another. */
+/* The workers of a symmetric walk, the shares of columns of another. */
 size_t km_walk_slots(const km_source *source, double size) {
-  if (source->y) return panel_count(source->m) < CHUNKS ? panel_count(source->m) : CHUNKS;
+  if (source->y) return smaller(COLUMN_SHARES, pieces(source->m, PANEL));
   const double fit = most_accumulators / size;
   if (fit >= KM_WORKERS) return KM_WORKERS;
   return fit > FEWEST_WORKERS ? (size_t) fit : FEWEST_WORKERS;
 }
 
+/* Panel pairs of a symmetric walk. */
+static size_t all_pairs(const walk *w) { return w->row_panels * (w->row_panels + 1) / 2; }
+
 static size_t pairs_of(const walk *w, size_t worker) {
-  if (w->symmetric) return share(w->row_panels * (w->row_panels + 1) / 2, w->chunks, worker);
-  return share(w->row_panels, w->groups, worker / w->chunks) *
-         share(w->column_panels, w->chunks, worker % w->chunks);
+  if (w->symmetric) return share_size(all_pairs(w), w->column_shares, worker);
+  return share_size(w->row_panels, w->row_shares, worker / w->column_shares) *
+         share_size(w->column_panels, w->column_shares, worker % w->column_shares);
 }
 
 /* Row and column, in panels, of the worker's pair number `index`. */
 static void locate(const walk *w, size_t worker, size_t index, size_t *row, size_t *column) {
   if (w->symmetric) {
-    size_t left = start(w->row_panels * (w->row_panels + 1) / 2, w->chunks, worker) + index;
+    size_t left = share_start(all_pairs(w), w->column_shares, worker) + index;
     size_t i = 0;
     for (; left >= w->row_panels - i; i++) left -= w->row_panels - i;
     *row = i;
     *column = i + left;
     return;
   }
-  const size_t group = worker / w->chunks, chunk = worker % w->chunks;
-  const size_t first = start(w->column_panels, w->chunks, chunk);
-  const size_t width = share(w->column_panels, w->chunks, chunk);
-  *row = start(w->row_panels, w->groups, group) + index / width;
+  const size_t row_share = worker / w->column_shares, column_share = worker % w->column_shares;
+  const size_t first = share_start(w->column_panels, w->column_shares, column_share);
+  const size_t width = share_size(w->column_panels, w->column_shares, column_share);
+  *row = share_start(w->row_panels, w->row_shares, row_share) + index / width;
   *column = first + index % width;
 }
 
 /* At most `most` points from number `first`. */
-static km_point_set part(const km_point_set *set, size_t d, size_t first, size_t most) {
-  const size_t left = set->count - first;
+static km_point_set some_points(const km_point_set *set, size_t d, size_t first, size_t most) {
   return (km_point_set){set->points + first * d, set->half_norms ? set->half_norms + first : NULL,
-                     left < most ? left : most};
+                        smaller(most, set->count - first)};
 }
 
-/* A row of the tile is a stretch of a column of the symmetric matrix. */
+/* A row of the tile is part of a column of the symmetric matrix. */
 static void copy_tile(const double *stored, size_t n, const km_tile *tile, double *k) {
   for (size_t i = 0; i < tile->ni; i++) {
     double *row = k + i * KM_TILE_COLS;
@@ -145,9 +158,9 @@ static void copy_tile(const double *stored, size_t n, const km_tile *tile, doubl
 /* The panel pair (row, column), in tiles of KM_TILE_ROWS rows that leave room in the L1 cache. */
 static void run_pair(const walk *w, size_t worker, size_t row, size_t column) {
   const size_t d = w->source->d, j0 = column * PANEL;
-  km_tile_job job = {.y = part(&w->y, d, j0, PANEL), .d = d, .k = w->tiles + worker * TILE};
+  km_tile_job job = {.y = some_points(&w->y, d, j0, PANEL), .d = d, .k = w->tiles + worker * TILE};
   for (size_t i0 = row * PANEL; i0 < (row + 1) * PANEL && i0 < w->x.count; i0 += KM_TILE_ROWS) {
-    job.x = part(&w->x, d, i0, KM_TILE_ROWS);
+    job.x = some_points(&w->x, d, i0, KM_TILE_ROWS);
     const km_tile tile = {i0, j0, job.x.count, job.y.count, w->symmetric && row != column, job.k};
     if (w->source->k)
       copy_tile(w->source->k, w->x.count, &tile, job.k);
@@ -158,8 +171,7 @@ static void run_pair(const walk *w, size_t worker, size_t row, size_t column) {
 }
 
 static void run_pairs(const walk *w, size_t worker, size_t first, size_t last) {
-  const size_t count = pairs_of(w, worker);
-  if (last > count) last = count;
+  last = smaller(last, pairs_of(w, worker));
   size_t row = 0, column = 0;
   for (size_t index = first; index < last; index++) {
     if (index == first || !w->symmetric)
@@ -171,23 +183,27 @@ static void run_pairs(const walk *w, size_t worker, size_t first, size_t last) {
   atomic_thread_fence(memory_order_seq_cst); /* what `store` streamed is seen by other threads */
 }
 
+/* Operations of `pairs` panel pairs at `value` a kernel value; no more than there are values. */
+static inline double operations(const walk *w, size_t pairs, double value) {
+  const double these = (double) pairs * (double) (PANEL * PANEL) * value;
+  const double all = (double) w->x.count * (double) w->y.count * value;
+  return these < all ? these : all;
+}
+
 /* cost: operations of the consumer on one value. */
 static void run(walk *w, double cost, km_poll poll) {
-  const size_t workers = w->chunks * w->groups;
+  const size_t workers = w->column_shares * w->row_shares;
   const double value = (double) w->source->d + exp_cost + cost;
-  const double pair = (double) (PANEL * PANEL) * value;
-  const double all = (double) w->x.count * (double) w->y.count * value;
-  const double at_once = panel_work * (double) w->simd->lanes / pair;
+  const double at_once = poll_work * (double) w->simd->lanes / ((double) (PANEL * PANEL) * value);
   const size_t step = 1 + (size_t) (at_once / (double) workers);
   size_t longest = 0;
   for (size_t worker = 0; worker < workers; worker++)
-    if (pairs_of(w, worker) > longest) longest = pairs_of(w, worker);
+    longest = larger(longest, pairs_of(w, worker));
   for (size_t first = 0; first < longest; first += step) {
-    const size_t last = first + step < longest ? first + step : longest;
-    const double these = pair * (double) (workers * (last - first));
+    const size_t last = smaller(first + step, longest);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(w, workers, first, last) schedule(static) \
-    num_threads(km_threads(these < all ? these : all))
+#pragma omp parallel for default(none) shared(w, workers, first, last, value) schedule(static) \
+    num_threads(w->alone ? 1 : km_threads(operations(w, workers * (last - first), value)))
 #endif
     for (size_t worker = 0; worker < workers; worker++) run_pairs(w, worker, first, last);
     if (poll) poll();
@@ -195,28 +211,37 @@ static void run(walk *w, double cost, km_poll poll) {
 }
 
 size_t km_walk_work(const km_source *source) {
-  const size_t tiles = KM_WORKERS * TILE + 8;
-  if (source->k) return tiles;
-  const size_t rows = round_up(source->n, GROUP), columns = round_up(source->m, GROUP);
-  return (rows + (source->y ? columns : 0)) * (source->d + 1) + tiles;
+  walk w = {.source = source};
+  return lay_out(&w, NULL);
+}
+
+static void run_all(walk *w, double cost, double *work, km_poll poll) {
+  const km_source *source = w->source;
+  w->simd = km_simd();
+  lay_out(w, work);
+  if (source->k)
+    w->x = w->y = (km_point_set){.count = source->n};
+  else
+    w->x = w->y = pack(w, source->x, source->n, w->x_room);
+  if (source->y) w->y = pack(w, source->y, source->m, w->y_room);
+  if (!near_centre(&w->y)) w->x.half_norms = w->y.half_norms = NULL;
+  w->symmetric = !source->y;
+  w->row_panels = pieces(w->x.count, PANEL);
+  w->column_panels = pieces(w->y.count, PANEL);
+  w->row_shares = w->symmetric ? 1 : KM_WORKERS / w->column_shares;
+  run(w, cost, poll);
 }
 
 void km_walk(const km_source *source, size_t slots, double cost, km_consumer consume, void *sink,
              double *work, km_poll poll) {
-  walk w = {.source = source, .simd = km_simd(), .symmetric = !source->y, .chunks = slots,
-            .consume = consume, .sink = sink};
-  work = km_aligned(work);
-  if (source->k)
-    w.x = w.y = (km_point_set){.count = source->n};
-  else
-    w.x = w.y = pack(&w, source->x, source->n, &work);
-  if (source->y) w.y = pack(&w, source->y, source->m, &work);
-  if (!near_centre(&w.y)) w.x.half_norms = w.y.half_norms = NULL;
-  w.row_panels = panel_count(w.x.count);
-  w.column_panels = panel_count(w.y.count);
-  w.groups = w.symmetric ? 1 : KM_WORKERS / slots;
-  w.tiles = work;
-  run(&w, cost, poll);
+  walk w = {.source = source, .column_shares = slots, .consume = consume, .sink = sink};
+  run_all(&w, cost, work, poll);
+}
+
+void km_walk_alone(const km_source *source, size_t slots, double cost, km_consumer consume,
+                   void *sink, double *work) {
+  walk w = {.source = source, .column_shares = slots, .consume = consume, .sink = sink, .alone = 1};
+  run_all(&w, cost, work, NULL);
 }
 
 void km_diagonal(const km_source *source, double *diagonal) {

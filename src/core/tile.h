@@ -23,13 +23,15 @@ size_t km_walk_work(const km_source *source);
 void km_walk(const km_source *source, size_t slots, double cost, km_consumer consume, void *sink,
              double *work, km_poll poll);
 
+/* The same on one thread: for short walks that come one after the other, where threads would wait
+   for each other longer than they work. */
+void km_walk_alone(const km_source *source, size_t slots, double cost, km_consumer consume,
+                   void *sink, double *work);
+
 /* The diagonal of a symmetric source. diagonal: n. */
 void km_diagonal(const km_source *source, double *diagonal);
 
 /* The smallest and the largest value of each column. x: n x d, n >= 1; ends: 2 x d. */
 void km_column_ranges(const double *x, size_t n, size_t d, double *ends);
-
-/* The next address that begins a cache line; takes 8 doubles of room. */
-double *km_aligned(double *work);
 
 #endif

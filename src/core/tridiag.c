@@ -1,8 +1,9 @@
 #include "core/tridiag.h"
 #include "core/chase.h"
+#include "core/parts.h"
+#include "core/scratch.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 /*
@@ -20,25 +21,23 @@
  * doubles. Partitions depend on n alone, so results are bit-identical for any number of threads.
  */
 
-static size_t padded(size_t n) { return (n + TILE - 1) / TILE * TILE; }
-
-static const size_t line = 64; /* bytes */
-
-size_t km_tridiag_work(size_t n) {
-  return padded(n) * BAND * (5 + SLOTS) + (size_t) SLOTS * TILE * TILE +
-         (n + 2 * BAND) * (STRIDE + 1) + line / sizeof(double);
+static size_t lay_out(reduction *s, size_t n, double *work) {
+  km_scratch scratch = {work, 0};
+  s->n = n;
+  s->tiles = pieces(n, TILE);
+  s->rows = s->tiles * TILE;
+  s->wv = take_aligned(&scratch, s->rows * 2 * BAND);
+  s->pack = take(&scratch, s->rows * 2 * BAND);
+  s->x = take(&scratch, s->rows * BAND);
+  s->sums = take(&scratch, SLOTS * s->rows * BAND);
+  s->tile = take(&scratch, (size_t) SLOTS * TILE * TILE);
+  s->band = take(&scratch, (n + 2 * BAND) * (STRIDE + 1));
+  return scratch.used;
 }
 
-static reduction lay_out(size_t n, double *a, double *tau, double *work) {
-  const size_t shift = (line - (uintptr_t) work % line) % line / sizeof(double);
-  reduction s = {.n = n, .tiles = padded(n) / TILE, .rows = padded(n), .a = a, .tau = tau};
-  s.wv = work + shift;
-  s.pack = s.wv + s.rows * 2 * BAND;
-  s.x = s.pack + s.rows * 2 * BAND;
-  s.sums = s.x + s.rows * BAND;
-  s.tile = s.sums + SLOTS * s.rows * BAND;
-  s.band = s.tile + SLOTS * TILE * TILE;
-  return s;
+size_t km_tridiag_work(size_t n) {
+  reduction s;
+  return lay_out(&s, n, NULL);
 }
 
 /* Squares of entries must not over- or underflow: K of another size is divided by 2^result. */
@@ -61,7 +60,8 @@ void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, dou
   }
   memset(work, 0, km_tridiag_work(n) * sizeof *work);
   const int exponent = scale_to_one(n, a);
-  const reduction s = lay_out(n, a, tau, work);
+  reduction s = {.a = a, .tau = tau};
+  lay_out(&s, n, work);
   km_to_band(&s, poll);
   km_chase_band(&s, poll);
   for (size_t k = 0; k < n; k++) diag[k] = ldexp(s.band[k + STRIDE * k], exponent);
@@ -77,7 +77,7 @@ static void apply_kept(size_t count, const double *kept, double *y) {
 
 /* y <- Hy for column c of step 2, which is in tiles. */
 static void apply_column(size_t n, const double *a, double tau, size_t c, double *y) {
-  const size_t top = (c / BAND + 1) * BAND, j = c / TILE, tiles = padded(n) / TILE;
+  const size_t top = (c / BAND + 1) * BAND, j = c / TILE, tiles = pieces(n, TILE);
   double sum = 0;
   for (size_t pass = 0; pass < 2; pass++)
     for (size_t i = top / TILE; i < tiles; i++) {
@@ -94,7 +94,7 @@ void km_tridiag_apply(size_t n, const double *a, const double *tau, double *y) {
   if (n == 1) return;
   for (size_t k = n - 2; k-- > 0;)
     for (size_t r = k + 1, step = 0; r < n; r += BAND, step++)
-      apply_kept(n - r < BAND ? n - r : BAND, a + km_kept_offset(n, k, step), y + r);
+      apply_kept(smaller(BAND, n - r), a + km_kept_offset(n, k, step), y + r);
   for (size_t c = n; c-- > 0;)
     if (tau[c] != 0) apply_column(n, a, tau[c], c, y);
   const double root = 1 / sqrt((double) n);

@@ -63,7 +63,7 @@ SEXP r_tridiag_solve(SEXP diagonal, SEXP off, SEXP lambda, SEXP x) {
   const double *e = glue_doubles(off, n - 1, "off");
   glue_doubles(x, n, "x");
   SEXP out = PROTECT(Rf_duplicate(x));
-  double *work = glue_scratch(2 * (size_t) n);
+  double *work = glue_scratch(km_tridiag_solve_work((size_t) n));
   const km_status status =
     km_tridiag_solve((size_t) n, d, e, Rf_asReal(lambda), REAL(out), work);
   glue_check(status, "km_tridiag_solve", 0);
@@ -93,7 +93,7 @@ SEXP r_eigen(SEXP k) {
   const size_t lwork = km_eigen_work(n);
   const size_t liwork = km_eigen_iwork(n);
   double *work = glue_scratch(lwork);
-  int *iwork = (int *) R_alloc(liwork, sizeof(int));
+  int *iwork = glue_int_scratch(liwork);
   int info = 0;
   const km_status status =
     km_eigen(n, REAL(copy), pair_values(out), pair_vectors(out), work, lwork, iwork, liwork, &info);
@@ -109,7 +109,7 @@ SEXP r_eigen_leading(SEXP k, SEXP count) {
   SEXP out = PROTECT(allocate_pairs(names, n, p));
   SEXP copy = PROTECT(Rf_duplicate(k));
   double *work = glue_scratch(km_eigen_leading_work(n));
-  int *iwork = (int *) R_alloc(km_eigen_leading_iwork(n), sizeof(int));
+  int *iwork = glue_int_scratch(km_eigen_leading_iwork(n));
   const km_status status = km_eigen_leading(n, REAL(copy), p, pair_values(out), pair_vectors(out),
                                             work, iwork, glue_poll);
   UNPROTECT(2);
@@ -125,7 +125,7 @@ SEXP r_krylov(SEXP source, SEXP at, SEXP norm2, SEXP square, SEXP count) {
   const size_t p = (size_t) Rf_asInteger(count);
   SEXP out = PROTECT(allocate_pairs(names, from.n, p));
   double *work = glue_scratch(km_krylov_work(&from, p));
-  int *iwork = (int *) R_alloc(km_krylov_iwork(p), sizeof(int));
+  int *iwork = glue_int_scratch(km_krylov_iwork(p));
   double residual = 0;
   int products = 0;
   const km_status status =

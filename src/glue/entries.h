@@ -23,7 +23,7 @@ SEXP r_permutations(SEXP order, SEXP count, SEXP blocks);
 SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks, SEXP observed);
 SEXP r_subset_sums(SEXP subsets, SEXP count, SEXP v);
 SEXP r_subset_forms(SEXP source, SEXP subsets, SEXP count, SEXP rates);
-SEXP r_block_sums(SEXP source, SEXP block, SEXP blocks);
+SEXP r_block_sums(SEXP source, SEXP block, SEXP blocks, SEXP weights);
 
 SEXP r_tridiag(SEXP k);
 SEXP r_tridiag_apply(SEXP reflectors, SEXP tau, SEXP y);

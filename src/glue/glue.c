@@ -32,7 +32,25 @@ size_t glue_order(SEXP x, const char *name) {
   return (size_t) Rf_nrows(x);
 }
 
+const int *glue_codes(SEXP x, size_t n, int lowest, int highest, const char *name) {
+  if (TYPEOF(x) != INTSXP || (size_t) XLENGTH(x) != n)
+    Rf_error("internal error: '%s' is not an integer vector of the right length", name);
+  if (!km_codes_within(INTEGER_RO(x), n, lowest, highest))
+    Rf_error("internal error: a code of '%s'", name);
+  return INTEGER_RO(x);
+}
+
+km_blocks glue_find_blocks(SEXP codes, size_t n) {
+  int *work = glue_int_scratch(km_blocks_iwork(n));
+  return km_find_blocks(Rf_isNull(codes) ? NULL : glue_codes(codes, n, 1, (int) n, "blocks"), n,
+                        work);
+}
+
+size_t glue_draw(size_t count) { return (size_t) R_unif_index((double) count); }
+
 double *glue_scratch(size_t count) { return (double *) R_alloc(count + 1, sizeof(double)); }
+
+int *glue_int_scratch(size_t count) { return (int *) R_alloc(count + 1, sizeof(int)); }
 
 static void unpack_spec(SEXP spec, km_source *source) {
   if (TYPEOF(spec) != VECSXP || XLENGTH(spec) != 5)

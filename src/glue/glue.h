@@ -4,6 +4,7 @@
 /* What every entry point needs: R's headers, status to condition, scratch, poll. */
 
 #include "core/centre.h"
+#include "core/permute.h"
 #include "core/source.h"
 #include "core/status.h"
 
@@ -18,6 +19,9 @@ void glue_poll(void);
 
 /* An internal error unless x is a double vector (of this length, if length >= 0). */
 const double *glue_doubles(SEXP x, R_xlen_t length, const char *name);
+
+/* An internal error unless x is an integer vector of n codes from lowest to highest. */
+const int *glue_codes(SEXP x, size_t n, int lowest, int highest, const char *name);
 
 /* An internal error unless x is a double matrix. */
 const double *glue_matrix(SEXP x, const char *name);
@@ -35,7 +39,14 @@ km_source glue_symmetric(SEXP source);
 /* A centring of n points: its values there and its squared norm. */
 km_centring glue_centring(SEXP at, SEXP norm2, size_t n);
 
-/* Scratch of this many doubles, reclaimed at the end of .Call. */
+/* n points in one block (NULL), or in blocks by codes 1, 2, ... */
+km_blocks glue_find_blocks(SEXP codes, size_t n);
+
+/* A random index by R's generator; between GetRNGstate() and PutRNGstate(). */
+size_t glue_draw(size_t count);
+
+/* Scratch of this many doubles or integers, reclaimed at the end of .Call. */
 double *glue_scratch(size_t count);
+int *glue_int_scratch(size_t count);
 
 #endif

@@ -10,8 +10,8 @@ static km_permutations unpack_permutations(SEXP permutations, size_t n, int inve
       (size_t) Rf_nrows(permutations) != n)
     Rf_error("internal error: 'permutations' is not an integer matrix of the right size");
   const size_t count = (size_t) Rf_ncols(permutations);
-  int *order = (int *) R_alloc(n * count, sizeof(int));
-  int *back = inverse ? (int *) R_alloc(n * count, sizeof(int)) : NULL;
+  int *order = glue_int_scratch(n * count);
+  int *back = inverse ? glue_int_scratch(n * count) : NULL;
   km_invert(INTEGER_RO(permutations), n, count, order, back);
   return (km_permutations){n, count, order, back};
 }
@@ -25,11 +25,11 @@ static const double *unpack_square(SEXP k, size_t n, const char *name) {
 SEXP r_lowrank(SEXP source, SEXP cap) {
   const km_source from = glue_symmetric(source);
   const size_t n = from.n, most = (size_t) Rf_asInteger(cap);
-  double *f = glue_scratch(n * most), *work = glue_scratch(km_lowrank_work(&from));
-  const size_t rank = km_lowrank(&from, most, f, work, glue_poll);
+  double *work = glue_scratch(km_lowrank_work(&from, most));
+  const size_t rank = km_lowrank(&from, most, work, glue_poll);
   if (rank > most) return R_NilValue;
   SEXP factor = PROTECT(Rf_allocMatrix(REALSXP, (int) rank, (int) n));
-  km_lowrank_centre(n, f, most, rank, REAL(factor));
+  km_lowrank_centre(n, work, most, rank, REAL(factor));
   UNPROTECT(1);
   return factor;
 }
@@ -39,7 +39,7 @@ SEXP r_permuted_forms(SEXP k, SEXP l, SEXP permutations) {
   const double *other = unpack_square(l, n, "l");
   const km_permutations given = unpack_permutations(permutations, n, 1);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) given.count));
-  double *work = glue_scratch(8 * given.count);
+  double *work = glue_scratch(km_permuted_forms_work(given.count));
   km_permuted_forms(REAL_RO(k), other, &given, REAL(out), work, glue_poll);
   UNPROTECT(1);
   return out;
@@ -91,7 +91,7 @@ SEXP r_permuted_tensor(SEXP kernels, SEXP rows, SEXP permutations) {
   SET_VECTOR_ELT(out, 0, forms);
   SEXP sums = Rf_allocVector(REALSXP, count);
   SET_VECTOR_ELT(out, 1, sums);
-  double *work = glue_scratch(8 * (size_t) count);
+  double *work = glue_scratch(km_permuted_tensor_work((size_t) count));
   km_permuted_tensor(variables, k, means, &given, REAL(forms), REAL(sums), work, glue_poll);
   UNPROTECT(1);
   return out;

@@ -78,25 +78,14 @@ SEXP r_kernel_median(SEXP source) {
 
 /* The median over `pairs` pairs of different points drawn by R's generator. */
 SEXP r_kernel_sampled_median(SEXP source, SEXP pairs) {
-  enum { CHUNK = 65536 };
   const km_source from = glue_symmetric(source);
-  const size_t total = (size_t) Rf_asReal(pairs);
-  double *distances = glue_scratch(total);
-  int *first = (int *) R_alloc(CHUNK, sizeof(int));
-  int *second = (int *) R_alloc(CHUNK, sizeof(int));
+  const size_t count = (size_t) Rf_asReal(pairs);
+  double *work = glue_scratch(km_sampled_median_work(count));
+  int *iwork = glue_int_scratch(km_sampled_median_iwork(count));
   GetRNGstate();
-  for (size_t done = 0; done < total; done += CHUNK) {
-    const size_t count = total - done < CHUNK ? total - done : CHUNK;
-    for (size_t c = 0; c < count; c++) {
-      first[c] = (int) R_unif_index((double) from.n);
-      second[c] = (int) R_unif_index((double) from.n - 1);
-      second[c] += second[c] >= first[c];
-    }
-    km_pair_distances(&from, first, second, count, distances + done);
-    glue_poll();
-  }
+  const km_median found = km_sampled_median(&from, count, glue_draw, work, iwork, glue_poll);
   PutRNGstate();
-  return median_result(km_median_of(distances, total));
+  return median_result(found);
 }
 
 SEXP r_exp(SEXP x) {

@@ -1,4 +1,6 @@
+#include "core/isa.h"
 #include "core/threads.h"
+#include "glue/entries.h"
 #include "glue/glue.h"
 
 /* NULL asks; a number sets (threads: below 1 for the default) and returns what held before. */

@@ -1,11 +1,8 @@
-#include "apps/mmd.h"
+#include "core/subsets.h"
 #include "glue/entries.h"
 #include "glue/glue.h"
-#include "glue/permute.h"
 
-#include <string.h>
-
-/* Subsets are a raw vector of 64-bit words, see apps/mmd.h. */
+/* Subsets are a raw vector of 64-bit words, see core/subsets.h. */
 
 static const uint64_t *unpack_subsets(SEXP subsets, size_t n, size_t count) {
   const size_t bytes = km_subset_words(n, count) * sizeof(uint64_t);
@@ -14,53 +11,31 @@ static const uint64_t *unpack_subsets(SEXP subsets, size_t n, size_t count) {
   return (const uint64_t *) RAW_RO(subsets);
 }
 
-/* Adds the relabelled samples of one permutation (from `base`) as subsets c, c + 1, ...: entry k
-   of the permutation gets the group at position k; subset s is the union of the groups g with
-   sets[s + g * n_sets] true. */
-static void mark(const int *permutation, int base, SEXP sizes, SEXP sets, size_t count, size_t c,
-                 uint64_t *subsets) {
-  const size_t groups = (size_t) XLENGTH(sizes), n_sets = (size_t) Rf_nrows(sets);
-  size_t k = 0;
-  for (size_t g = 0; g < groups; g++) {
-    const size_t end = k + (size_t) INTEGER_RO(sizes)[g];
-    for (; k < end; k++)
-      for (size_t s = 0; s < n_sets; s++)
-        if (LOGICAL_RO(sets)[s + g * n_sets])
-          km_subset_add(subsets, count, c + s, (size_t) (permutation[k] - base));
-  }
-}
-
 /*
  * Subsets for each permutation: the columns of `permutations` (n x columns, from 1), or if that is
  * NULL so many drawn by R's generator; before them, if `observed`, the labels as they are. sizes:
- * groups; sets: logical, sets x groups.
+ * samples; sets: logical, sets x samples.
  */
 SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks, SEXP observed) {
-  const size_t times = (size_t) Rf_asInteger(columns), n_sets = (size_t) Rf_nrows(sets);
-  const size_t before = Rf_asLogical(observed) ? 1 : 0;
-  size_t n = 0;
-  for (R_xlen_t g = 0; g < XLENGTH(sizes); g++) n += (size_t) INTEGER_RO(sizes)[g];
+  const km_labels labels = {.samples = (size_t) XLENGTH(sizes),
+                            .n_sets = (size_t) Rf_nrows(sets),
+                            .sizes = INTEGER_RO(sizes),
+                            .sets = LOGICAL_RO(sets)};
+  const size_t n = km_label_points(&labels), times = (size_t) Rf_asInteger(columns);
   const int draw = Rf_isNull(permutations);
   if (!draw && (TYPEOF(permutations) != INTSXP || (size_t) XLENGTH(permutations) != n * times))
     Rf_error("internal error: 'permutations' is not an integer matrix of the right size");
-  const size_t count = (before + times) * n_sets;
-  const size_t bytes = km_subset_words(n, count) * sizeof(uint64_t);
-  SEXP out = PROTECT(Rf_allocVector(RAWSXP, (R_xlen_t) bytes));
-  uint64_t *subsets = (uint64_t *) RAW(out);
-  memset(subsets, 0, bytes);
-  const glue_blocks drawn = glue_unpack_blocks(blocks, n);
-  int *permutation = (int *) R_alloc(n, sizeof(int));
-  if (before) {
-    for (size_t i = 0; i < n; i++) permutation[i] = (int) i;
-    mark(permutation, 0, sizes, sets, count, 0, subsets);
-  }
+  const km_blocks drawn = glue_find_blocks(blocks, n);
+  const km_relabellings from = {.observed = Rf_asLogical(observed),
+                                .count = times,
+                                .given = draw ? NULL : INTEGER_RO(permutations),
+                                .blocks = &drawn,
+                                .draw = glue_draw};
+  const size_t words = km_subset_words(n, km_relabel_count(&labels, &from));
+  SEXP out = PROTECT(Rf_allocVector(RAWSXP, (R_xlen_t) (words * sizeof(uint64_t))));
+  int *work = glue_int_scratch(km_relabel_iwork(n));
   if (draw) GetRNGstate();
-  for (size_t c = 0; c < times; c++) {
-    if (draw) glue_permutation(&drawn, permutation);
-    mark(draw ? permutation : INTEGER_RO(permutations) + c * n, !draw, sizes, sets, count,
-         (before + c) * n_sets, subsets);
-    glue_poll();
-  }
+  km_relabel(&labels, &from, (uint64_t *) RAW(out), work, glue_poll);
   if (draw) PutRNGstate();
   UNPROTECT(1);
   return out;
@@ -99,15 +74,13 @@ SEXP r_subset_forms(SEXP source, SEXP subsets, SEXP count, SEXP rates) {
   return out;
 }
 
-/* list(sums, moments). block: n codes from 0; sums: blocks x blocks */
-SEXP r_block_sums(SEXP source, SEXP block, SEXP blocks) {
+/* list(sums, moments). block: n codes from 0; weights: n, or NULL; sums: blocks x blocks */
+SEXP r_block_sums(SEXP source, SEXP block, SEXP blocks, SEXP weights) {
   const km_source from = glue_symmetric(source);
   const int count = Rf_asInteger(blocks);
-  if (TYPEOF(block) != INTSXP || (size_t) XLENGTH(block) != from.n)
-    Rf_error("internal error: 'block' is not an integer vector of the right length");
-  for (size_t i = 0; i < from.n; i++)
-    if (INTEGER_RO(block)[i] < 0 || INTEGER_RO(block)[i] >= count)
-      Rf_error("internal error: a code of 'block'");
+  const int *codes = glue_codes(block, from.n, 0, count - 1, "block");
+  const double *w =
+    Rf_isNull(weights) ? NULL : glue_doubles(weights, (R_xlen_t) from.n, "weights");
   const char *names[] = {"sums", "moments", ""};
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
   SEXP sums = Rf_allocMatrix(REALSXP, count, count);
@@ -115,8 +88,7 @@ SEXP r_block_sums(SEXP source, SEXP block, SEXP blocks) {
   SEXP moments = Rf_allocVector(REALSXP, 2);
   SET_VECTOR_ELT(out, 1, moments);
   double *work = glue_scratch(km_block_sums_work(&from, (size_t) count));
-  km_block_sums(&from, INTEGER_RO(block), (size_t) count, REAL(sums), REAL(moments),
-                work, glue_poll);
+  km_block_sums(&from, codes, (size_t) count, w, REAL(sums), REAL(moments), work, glue_poll);
   UNPROTECT(1);
   return out;
 }

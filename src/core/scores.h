@@ -1,5 +1,5 @@
-#ifndef KM_KME_H
-#define KM_KME_H
+#ifndef KM_SCORES_H
+#define KM_SCORES_H
 
 #include "core/threads.h"
 

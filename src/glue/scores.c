@@ -1,4 +1,5 @@
-#include "core/kme.h"
+#include "core/scores.h"
+#include "glue/entries.h"
 #include "glue/glue.h"
 
 /* Scores along a path of lambda. gamma, q: n; lambda: count. */

@@ -1,5 +1,7 @@
-#include "core/kme.h"
-#include "core/simd.h"
+#include "core/scores.h"
+#include "core/isa.h"
+#include "core/parts.h"
+#include "core/scratch.h"
 
 #include <string.h>
 
@@ -28,11 +30,11 @@
  */
 
 enum {
-  ROWS = 72,    /* rows of U that a worker takes at a time */
-  COLS = 64,    /* columns of U in a block of cache */
-  BLOCK = 20,   /* values of lambda at a time */
+  ROWS = 72,    /* rows of U that are dealt to a worker */
+  COLS = 64,    /* columns of a chunk of them, copied to its slice */
+  BLOCK = 20,   /* values of lambda */
   SUMS = 5,     /* sums for each row and lambda */
-  WORKERS = 32, /* row blocks between polls */
+  WORKERS = 32, /* shares of ROWS rows between two polls */
   COPY = ROWS * COLS,
   SLICE = COPY + BLOCK * SUMS * ROWS
 };
@@ -80,55 +82,58 @@ void km_score_printed(size_t n, const double *gamma, const double *q, size_t cou
 /* ---- exact leave-one-out ---- */
 
 /* sums (SUMS x ROWS) += U^2 or U (cols x ROWS) times the coefficients (cols x SUMS), for lanes
-   x parts rows. */
-INLINE void add_rows(const size_t lanes, const size_t parts, size_t cols, const double *restrict u,
-                     const double *restrict coefficients, double *restrict sums) {
+   x vectors rows. */
+INLINE void add_rows(const size_t lanes, const size_t vectors, size_t cols,
+                     const double *restrict u, const double *restrict coefficients,
+                     double *restrict sums) {
   double s0[3][8], s1[3][8], s2[3][8], s3[3][8], s4[3][8];
   UNROLL
-  for (size_t part = 0; part < parts; part++)
+  for (size_t v = 0; v < vectors; v++)
     SIMD
     for (size_t e = 0; e < lanes; e++)
-      s0[part][e] = s1[part][e] = s2[part][e] = s3[part][e] = s4[part][e] = 0;
+      s0[v][e] = s1[v][e] = s2[v][e] = s3[v][e] = s4[v][e] = 0;
   for (size_t j = 0; j < cols; j++) {
     const double *f = coefficients + j * SUMS;
     UNROLL
-    for (size_t part = 0; part < parts; part++) {
-      const double *column = u + j * ROWS + part * lanes;
+    for (size_t v = 0; v < vectors; v++) {
+      const double *column = u + j * ROWS + v * lanes;
       SIMD
       for (size_t e = 0; e < lanes; e++) {
         const double x = column[e], square = x * x;
-        s0[part][e] += f[0] * square;
-        s1[part][e] += f[1] * square;
-        s2[part][e] += f[2] * x;
-        s3[part][e] += f[3] * x;
-        s4[part][e] += f[4] * x;
+        s0[v][e] += f[0] * square;
+        s1[v][e] += f[1] * square;
+        s2[v][e] += f[2] * x;
+        s3[v][e] += f[3] * x;
+        s4[v][e] += f[4] * x;
       }
     }
   }
   UNROLL
-  for (size_t part = 0; part < parts; part++) {
-    double *sum = sums + part * lanes;
+  for (size_t v = 0; v < vectors; v++) {
+    double *sum = sums + v * lanes;
     SIMD
     for (size_t e = 0; e < lanes; e++) {
-      sum[e] += s0[part][e];
-      sum[e + ROWS] += s1[part][e];
-      sum[e + 2 * ROWS] += s2[part][e];
-      sum[e + 3 * ROWS] += s3[part][e];
-      sum[e + 4 * ROWS] += s4[part][e];
+      sum[e] += s0[v][e];
+      sum[e + ROWS] += s1[v][e];
+      sum[e + 2 * ROWS] += s2[v][e];
+      sum[e + 3 * ROWS] += s3[v][e];
+      sum[e + 4 * ROWS] += s4[v][e];
     }
   }
 }
 
-/* The same for all rows of the block and all lambda; coefficients: count x n x SUMS. */
-INLINE void add_block_body(const size_t lanes, const size_t parts, size_t n, size_t cols,
+/* The same for all rows of a chunk and all lambda; coefficients: count x n x SUMS. */
+INLINE void add_chunk_body(const size_t lanes, const size_t vectors, size_t n, size_t cols,
                            size_t count, const double *u, const double *coefficients,
                            double *sums) {
-  for (size_t l = 0; l < count; l++)
-    for (size_t i = 0; i < ROWS; i += lanes * parts)
-      add_rows(lanes, parts, cols, u + i, coefficients + l * n * SUMS, sums + l * SUMS * ROWS + i);
+  for (size_t l = 0; l < count; l++) {
+    const double *f = coefficients + l * n * SUMS;
+    for (size_t i = 0; i < ROWS; i += lanes * vectors)
+      add_rows(lanes, vectors, cols, u + i, f, sums + l * SUMS * ROWS + i);
+  }
 }
 
-VERSIONS(add_block,
+VERSIONS(add_chunk,
          (size_t n, size_t cols, size_t count, const double *u, const double *coefficients,
           double *sums),
          (8, 3, n, cols, count, u, coefficients, sums),
@@ -144,7 +149,7 @@ typedef struct {
   double *coefficients;  /* count x n x SUMS */
   double *common;        /* count: what does not depend on i */
   double *slices;        /* WORKERS x SLICE: a copy of U, and the sums */
-  double *parts;         /* row blocks x BLOCK: sums of scores over the rows of a block */
+  double *totals;        /* shares of rows x BLOCK: sums of scores over their rows */
 } loocv;
 
 /* x_j = u_j'e and y_j = u_j'f. */
@@ -188,7 +193,7 @@ static void set_coefficients(const loocv *s, size_t l) {
   s->common[l] = vkv + 2 * fv;
 }
 
-/* Sum over the rows of a block of all that depends on i but K_ii and f_i. */
+/* Sum over the rows of a share of all that depends on i but K_ii and f_i. */
 static double add_scores(const loocv *s, size_t l, size_t rows, const double *sums) {
   const double lambda = s->lambda[l], c = 1 / ((double) s->n - 1);
   const int large = is_large(s, lambda);
@@ -203,57 +208,62 @@ static double add_scores(const loocv *s, size_t l, size_t rows, const double *su
   return sum;
 }
 
-static void score_rows(const loocv *s, size_t block) {
-  const size_t n = s->n, i0 = block * ROWS, rows = n - i0 < ROWS ? n - i0 : ROWS;
-  double *copy = s->slices + block % WORKERS * SLICE, *sums = copy + COPY;
+static void score_rows(const loocv *s, size_t share) {
+  const size_t n = s->n, i0 = share * ROWS, rows = smaller(ROWS, n - i0);
+  double *copy = s->slices + share % WORKERS * SLICE, *sums = copy + COPY;
   memset(copy, 0, SLICE * sizeof *copy);
   for (size_t j0 = 0; j0 < n; j0 += COLS) {
-    const size_t cols = n - j0 < COLS ? n - j0 : COLS;
+    const size_t cols = smaller(COLS, n - j0);
     for (size_t j = 0; j < cols; j++)
       memcpy(copy + j * ROWS, s->u + i0 + (j0 + j) * n, rows * sizeof *copy);
-    add_block_version()(n, cols, s->count, copy, s->coefficients + j0 * SUMS, sums);
+    add_chunk_version()(n, cols, s->count, copy, s->coefficients + j0 * SUMS, sums);
   }
   for (size_t l = 0; l < s->count; l++)
-    s->parts[block * BLOCK + l] = add_scores(s, l, rows, sums + l * SUMS * ROWS);
+    s->totals[share * BLOCK + l] = add_scores(s, l, rows, sums + l * SUMS * ROWS);
 }
-
-static size_t row_blocks(size_t n) { return (n + ROWS - 1) / ROWS; }
 
 /* Scores of s->count values of lambda; every: their common part. */
 static void score_block(const loocv *s, double every, double *score, km_poll poll) {
-  const size_t n = s->n, blocks = row_blocks(n);
+  const size_t n = s->n, shares = pieces(n, ROWS);
   for (size_t l = 0; l < s->count; l++) set_coefficients(s, l);
-  for (size_t from = 0; from < blocks; from += WORKERS) {
-    const size_t to = blocks - from < WORKERS ? blocks : from + WORKERS;
+  for (size_t from = 0; from < shares; from += WORKERS) {
+    const size_t to = smaller(shares, from + WORKERS);
     if (poll) poll();
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(s, from, to) schedule(static) \
   num_threads(km_threads((double) (to - from) * ROWS * (double) n * (double) s->count))
 #endif
-    for (size_t block = from; block < to; block++) score_rows(s, block);
+    for (size_t share = from; share < to; share++) score_rows(s, share);
   }
   for (size_t l = 0; l < s->count; l++) {
     double sum = 0;
-    for (size_t block = 0; block < blocks; block++) sum += s->parts[block * BLOCK + l];
+    for (size_t share = 0; share < shares; share++) sum += s->totals[share * BLOCK + l];
     score[l] = every + s->common[l] + sum / (double) n;
   }
 }
 
+static size_t lay_out(loocv *s, size_t n, size_t count, double *work) {
+  km_scratch scratch = {work, 0};
+  s->x = take(&scratch, n);
+  s->y = take(&scratch, n);
+  s->slices = take(&scratch, (size_t) WORKERS * SLICE);
+  s->coefficients = take(&scratch, smaller(BLOCK, count) * n * SUMS);
+  s->common = take(&scratch, BLOCK);
+  s->totals = take(&scratch, pieces(n, ROWS) * BLOCK);
+  return scratch.used;
+}
+
 size_t km_score_loocv_work(size_t n, size_t count) {
-  const size_t most = count < BLOCK ? count : BLOCK;
-  return n * (2 + most * SUMS) + BLOCK + (size_t) WORKERS * SLICE + row_blocks(n) * BLOCK;
+  loocv s;
+  return lay_out(&s, n, count, NULL);
 }
 
 void km_score_loocv(size_t n, const double *gamma, const double *u, const double *diagonal,
                     const double *target, double target_norm2, size_t count, const double *lambda,
                     double *score, double *work, km_poll poll) {
-  const size_t most = count < BLOCK ? count : BLOCK;
   const double c = 1 / ((double) n - 1);
-  loocv s = {.n = n, .gamma = gamma, .u = u, .x = work, .y = work + n};
-  s.slices = work + 2 * n;
-  s.coefficients = s.slices + (size_t) WORKERS * SLICE;
-  s.common = s.coefficients + most * n * SUMS;
-  s.parts = s.common + BLOCK;
+  loocv s = {.n = n, .gamma = gamma, .u = u};
+  lay_out(&s, n, count, work);
   const loocv *shape = &s;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(shape, n, target) schedule(static) \
@@ -264,7 +274,7 @@ void km_score_loocv(size_t n, const double *gamma, const double *u, const double
   for (size_t i = 0; i < n; i++)
     every += ((1 + c) * diagonal[i] - 2 * (target ? target[i] : 0)) * (1 + c) / (double) n;
   for (size_t from = 0; from < count; from += BLOCK) {
-    s.count = count - from < BLOCK ? count - from : BLOCK;
+    s.count = smaller(BLOCK, count - from);
     s.lambda = lambda + from;
     score_block(&s, every, score + from, poll);
   }

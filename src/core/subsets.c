@@ -1,13 +1,15 @@
-#include "apps/mmd.h"
+#include "core/subsets.h"
+#include "core/parts.h"
+#include "core/scratch.h"
 
 #include <string.h>
 
 /*
- * Every statistic of the maximum mean discrepancy is a function of block sums of the Gram matrix,
- * and those follow from z'Kz for the indicators z of the samples. All relabellings together are a
- * fold over tiles: a tile is evaluated once and each relabelling costs it 72 vector additions
- * (subset_forms). Time O(n^2 (d + count)/2), memory n count / 8 bytes, 32 (count + 2) doubles a
- * rate and 32 tables.
+ * z'Kz for the indicators z of many subsets at once is a fold over tiles: a tile is evaluated once
+ * and each subset costs it 72 vector additions (subset_forms). Time O(n^2 (d + count)/2), memory n
+ * count / 8 bytes, 32 (count + 2) doubles a rate and 32 tables. (Every statistic of the maximum
+ * mean discrepancy is a function of such sums over the relabelled samples.) Block sums are the same
+ * fold with an accumulator of blocks^2 doubles.
  */
 
 enum {
@@ -20,13 +22,57 @@ enum {
 static const double set_cost = 0.3; /* operations of subset_forms on a value, for each set */
 static const double exp_cost = 24;
 
-static size_t words(size_t n) { return (n + WORD - 1) / WORD; }
+static size_t words(size_t n) { return pieces(n, WORD); }
 
 size_t km_subset_words(size_t n, size_t count) { return words(n) * count; }
 
-void km_subset_add(uint64_t *subsets, size_t count, size_t c, size_t point) {
+/* --- Subsets of relabelled samples --------------------------------------------- */
+
+size_t km_label_points(const km_labels *labels) {
+  size_t n = 0;
+  for (size_t g = 0; g < labels->samples; g++) n += (size_t) labels->sizes[g];
+  return n;
+}
+
+size_t km_relabel_count(const km_labels *labels, const km_relabellings *from) {
+  return (from->count + (from->observed ? 1 : 0)) * labels->n_sets;
+}
+
+static void add_point(uint64_t *subsets, size_t count, size_t c, size_t point) {
   subsets[point / WORD * count + c] |= (uint64_t) 1 << point % WORD;
 }
+
+/* Adds subsets c, c + 1, ... of one relabelling; permutation: n, from `base`. */
+static void mark(const km_labels *labels, const int *permutation, int base, size_t count, size_t c,
+                 uint64_t *subsets) {
+  size_t k = 0;
+  for (size_t g = 0; g < labels->samples; g++)
+    for (const size_t end = k + (size_t) labels->sizes[g]; k < end; k++)
+      for (size_t s = 0; s < labels->n_sets; s++)
+        if (labels->sets[s + g * labels->n_sets])
+          add_point(subsets, count, c + s, (size_t) (permutation[k] - base));
+}
+
+size_t km_relabel_iwork(size_t n) { return n; }
+
+void km_relabel(const km_labels *labels, const km_relabellings *from, uint64_t *subsets, int *work,
+                km_poll poll) {
+  const size_t n = km_label_points(labels), count = km_relabel_count(labels, from);
+  size_t c = 0;
+  memset(subsets, 0, km_subset_words(n, count) * sizeof *subsets);
+  if (from->observed) {
+    for (size_t i = 0; i < n; i++) work[i] = (int) i;
+    mark(labels, work, 0, count, c, subsets);
+    c += labels->n_sets;
+  }
+  for (size_t p = 0; p < from->count; p++, c += labels->n_sets) {
+    if (!from->given) km_draw_permutation(from->blocks, from->draw, work);
+    mark(labels, from->given ? from->given + p * n : work, from->given ? 1 : 0, count, c, subsets);
+    if (poll) poll();
+  }
+}
+
+/* --- Sums over subsets --------------------------------------------------------- */
 
 static double subset_sum(const uint64_t *subsets, size_t n, size_t count, const double *v) {
   double sum = 0;
@@ -52,9 +98,18 @@ typedef struct {
   size_t count;
   const double *rates; /* or NULL */
   size_t n_rates;      /* at least 1 */
+  double *walk;
   double *slices;      /* KM_WORKERS x SLICE */
   double *sums;        /* KM_WORKERS x n_rates x (count + MOMENTS) */
 } forms_sink;
+
+static size_t lay_out_forms(forms_sink *sink, const km_source *source, double *work) {
+  km_scratch scratch = {work, 0};
+  sink->walk = take(&scratch, km_walk_work(source));
+  sink->slices = take_aligned(&scratch, (size_t) KM_WORKERS * SLICE);
+  sink->sums = take(&scratch, KM_WORKERS * sink->n_rates * (sink->count + MOMENTS));
+  return scratch.used;
+}
 
 static void add_moments(const double *k, size_t ni, double times, double *moments) {
   double own[MOMENTS] = {0, 0};
@@ -90,23 +145,22 @@ static void add_forms(const km_tile *tile, void *to, size_t worker) {
   }
 }
 
-static size_t at_least_one(size_t n) { return n > 1 ? n : 1; }
-
 size_t km_subset_forms_work(const km_source *source, size_t count, size_t n_rates) {
-  return km_walk_work(source) + 8 +
-         (size_t) KM_WORKERS * (SLICE + at_least_one(n_rates) * (count + MOMENTS));
+  forms_sink sink = {.count = count, .n_rates = larger(1, n_rates)};
+  return lay_out_forms(&sink, source, NULL);
 }
 
 void km_subset_forms(const km_source *source, const uint64_t *subsets, size_t count,
                      const double *rates, size_t n_rates, double *forms, double *moments,
                      double *work, km_poll poll) {
-  forms_sink sink = {subsets, count, rates, at_least_one(n_rates), NULL, NULL};
+  forms_sink sink = {
+    .subsets = subsets, .count = count, .rates = rates, .n_rates = larger(1, n_rates)};
   const size_t width = count + MOMENTS, columns = sink.n_rates;
-  sink.slices = km_aligned(work + km_walk_work(source));
-  sink.sums = sink.slices + (size_t) KM_WORKERS * SLICE;
-  memset(sink.slices, 0, KM_WORKERS * (SLICE + columns * width) * sizeof *work);
+  lay_out_forms(&sink, source, work);
+  memset(sink.slices, 0, (size_t) KM_WORKERS * SLICE * sizeof *work);
+  memset(sink.sums, 0, KM_WORKERS * columns * width * sizeof *work);
   const double cost = (double) columns * (exp_cost + set_cost * (double) count);
-  km_walk(source, KM_WORKERS, cost, add_forms, &sink, work, poll);
+  km_walk(source, KM_WORKERS, cost, add_forms, &sink, sink.walk, poll);
   memset(forms, 0, columns * count * sizeof *forms);
   memset(moments, 0, columns * MOMENTS * sizeof *moments);
   for (size_t worker = 0; worker < KM_WORKERS; worker++)
@@ -117,11 +171,34 @@ void km_subset_forms(const km_source *source, const uint64_t *subsets, size_t co
     }
 }
 
+/* --- Sums over blocks ---------------------------------------------------------- */
+
 typedef struct {
   const int *block;
+  const double *w; /* or NULL */
   size_t blocks, slots, size;
+  double *walk;
   double *sums; /* slots x size: blocks x blocks, and the moments */
 } blocks_sink;
+
+static size_t lay_out_blocks(blocks_sink *sink, const km_source *source, double *work) {
+  km_scratch scratch = {work, 0};
+  sink->size = sink->blocks * sink->blocks + MOMENTS;
+  sink->slots = km_walk_slots(source, (double) sink->size);
+  sink->walk = take(&scratch, km_walk_work(source));
+  sink->sums = take(&scratch, sink->slots * sink->size);
+  return scratch.used;
+}
+
+/* run_j += sum_i w_i k_ij over rows first .. last - 1 of a tile. */
+static void add_run(const km_tile *tile, const double *w, size_t first, size_t last, double *run) {
+  const double *k = tile->k + first * KM_TILE_COLS, zeros[KM_TILE_COLS] = {0};
+  double rows[KM_TILE_ROWS] = {0};
+  if (w)
+    km_simd()->products(k, last - first, w + tile->i0 + first, zeros, rows, run);
+  else
+    km_simd()->sums(k, last - first, rows, run);
+}
 
 /* Columns of the tile summed over a run of rows of one block, then over runs of columns. */
 static void add_blocks(const km_tile *tile, void *to, size_t worker) {
@@ -132,9 +209,11 @@ static void add_blocks(const km_tile *tile, void *to, size_t worker) {
   for (size_t i = 0; i < tile->ni;) {
     const int a = row_block[i];
     const size_t first = i;
-    double run[KM_TILE_COLS] = {0}, rows[KM_TILE_ROWS] = {0};
+    double run[KM_TILE_COLS] = {0};
     while (i < tile->ni && row_block[i] == a) i++;
-    km_simd()->sums(tile->k + first * KM_TILE_COLS, i - first, rows, run);
+    add_run(tile, sink->w, first, i, run);
+    if (sink->w)
+      for (size_t j = 0; j < tile->nj; j++) run[j] *= sink->w[tile->j0 + j];
     for (size_t j = 0; j < tile->nj;) {
       const int b = column_block[j];
       double sum = 0;
@@ -145,20 +224,19 @@ static void add_blocks(const km_tile *tile, void *to, size_t worker) {
   }
 }
 
-static size_t block_size(size_t blocks) { return blocks * blocks + MOMENTS; }
-
 size_t km_block_sums_work(const km_source *source, size_t blocks) {
-  const size_t size = block_size(blocks);
-  return km_walk_work(source) + km_walk_slots(source, (double) size) * size;
+  blocks_sink sink = {.blocks = blocks};
+  return lay_out_blocks(&sink, source, NULL);
 }
 
-void km_block_sums(const km_source *source, const int *block, size_t blocks, double *sums,
-                   double moments[2], double *work, km_poll poll) {
-  const size_t size = block_size(blocks), cells = blocks * blocks;
-  const size_t slots = km_walk_slots(source, (double) size);
-  blocks_sink sink = {block, blocks, slots, size, work + km_walk_work(source)};
+void km_block_sums(const km_source *source, const int *block, size_t blocks, const double *w,
+                   double *sums, double moments[2], double *work, km_poll poll) {
+  const size_t cells = blocks * blocks;
+  blocks_sink sink = {.block = block, .w = w, .blocks = blocks};
+  lay_out_blocks(&sink, source, work);
+  const size_t slots = sink.slots, size = sink.size;
   memset(sink.sums, 0, slots * size * sizeof *work);
-  km_walk(source, slots, 4, add_blocks, &sink, work, poll);
+  km_walk(source, slots, 4, add_blocks, &sink, sink.walk, poll);
   memset(sums, 0, cells * sizeof *sums);
   memset(moments, 0, MOMENTS * sizeof *moments);
   for (size_t slot = 0; slot < slots; slot++) {

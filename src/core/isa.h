@@ -1,12 +1,7 @@
-#ifndef KM_SIMD_H
-#define KM_SIMD_H
+#ifndef KM_ISA_H
+#define KM_ISA_H
 
-/*
- * Loops compiled for several instruction sets. VERSIONS(name, parameters, avx512, avx2, baseline)
- * makes of an INLINE function name_body one function for each, which passes it the arguments that
- * stand in parentheses, and name_version(), which returns the one for the instructions in use
- * (of core/threads.h).
- */
+/* Instruction sets: which there are, which is in use, and loops compiled for each of them. */
 
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
@@ -20,10 +15,22 @@
 #else
 #define SIMD
 #endif
-#if defined(__x86_64__) && defined(__GNUC__)
+
+typedef enum { KM_BASELINE, KM_AVX2, KM_AVX512 } km_isa;
+
+/* gcc on 64-bit Windows misaligns vectors on the stack (its bug 54412): baseline only there. */
+#if defined(__x86_64__) && defined(__GNUC__) && (!defined(_WIN32) || defined(__clang__))
 #define X86
 #define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,fma")))
 #define AVX2 __attribute__((target("avx2,fma")))
+#endif
+
+/*
+ * VERSIONS(name, parameters, avx512, avx2, baseline) makes of an INLINE function name_body one
+ * function for each set, which passes it the arguments that stand in parentheses, and
+ * name_version(), which returns the one in use.
+ */
+#ifdef X86
 #define VERSIONS(name, parameters, avx512, avx2, baseline)                               \
   typedef void name##_loop parameters;                                                   \
   AVX512 static void name##_avx512 parameters { name##_body avx512; }                    \
@@ -43,5 +50,9 @@
   static void name##_baseline parameters { name##_body baseline; } \
   static name##_loop *name##_version(void) { return name##_baseline; }
 #endif
+
+/* The set in use, and a setter that goes no higher than what the processor has. */
+km_isa km_isa_level(void);
+void km_set_isa(km_isa highest);
 
 #endif

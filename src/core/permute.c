@@ -1,0 +1,74 @@
+#include "core/permute.h"
+#include "core/parts.h"
+
+#include <string.h>
+
+/* Drawn without replacement: an index into a pool of what is left, whose last entry fills the gap;
+   block by block, one draw for each point. */
+
+size_t km_blocks_iwork(size_t n) { return 3 * n; }
+
+/* ends[b] counts block b, then is where it begins, then moves to its end. */
+static void sort_by_code(const int *codes, size_t n, size_t count, int *members, int *ends) {
+  memset(ends, 0, count * sizeof *ends);
+  for (size_t i = 0; i < n; i++) ends[codes[i] - 1]++;
+  for (size_t block = 0, at = 0; block < count; block++) {
+    const size_t size = (size_t) ends[block];
+    ends[block] = (int) at;
+    at += size;
+  }
+  for (size_t i = 0; i < n; i++) members[ends[codes[i] - 1]++] = (int) i;
+}
+
+km_blocks km_find_blocks(const int *codes, size_t n, int *work) {
+  int *members = work, *ends = work + n;
+  size_t count = 1;
+  if (codes) {
+    for (size_t i = 0; i < n; i++) count = larger(count, (size_t) codes[i]);
+    sort_by_code(codes, n, count, members, ends);
+  } else {
+    for (size_t i = 0; i < n; i++) members[i] = (int) i;
+    ends[0] = (int) n;
+  }
+  return (km_blocks){n, count, members, ends, work + 2 * n};
+}
+
+void km_draw_permutation(const km_blocks *blocks, km_draw draw, int *permutation) {
+  size_t first = 0;
+  for (size_t block = 0; block < blocks->count; block++) {
+    const int *members = blocks->members + first;
+    const size_t size = (size_t) blocks->ends[block] - first;
+    memcpy(blocks->pool, members, size * sizeof *members);
+    for (size_t i = 0; i < size; i++) {
+      const size_t j = draw(size - i);
+      permutation[members[i]] = blocks->pool[j];
+      blocks->pool[j] = blocks->pool[size - i - 1];
+    }
+    first += size;
+  }
+}
+
+void km_draw_permutations(const km_blocks *blocks, size_t count, km_draw draw, int *permutations,
+                          km_poll poll) {
+  for (size_t c = 0; c < count; c++) {
+    int *permutation = permutations + c * blocks->n;
+    km_draw_permutation(blocks, draw, permutation);
+    for (size_t i = 0; i < blocks->n; i++) permutation[i]++;
+    if (poll) poll();
+  }
+}
+
+int km_codes_within(const int *codes, size_t n, int lowest, int highest) {
+  for (size_t i = 0; i < n; i++)
+    if (codes[i] < lowest || codes[i] > highest) return 0;
+  return 1;
+}
+
+void km_invert(const int *permutations, size_t n, size_t count, int *order, int *inverse) {
+  for (size_t c = 0; c < count; c++)
+    for (size_t i = 0; i < n; i++) {
+      const int to = permutations[i + c * n] - 1;
+      order[i + c * n] = to;
+      if (inverse) inverse[(size_t) to + c * n] = (int) i;
+    }
+}
