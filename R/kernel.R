@@ -132,12 +132,19 @@ kernel_function <- function(f) {
   new_kernel("function", "a function of two matrices", fun = f)
 }
 
+# Codes of km_family, in the order of core/kernel.h, from 0.
+families <- c(
+  "rbf", "laplace_l1", "laplace_l2", "matern32", "matern52", "poly", "energy",
+  "sqdist", "l1dist"
+)
+
 new_kernel <- function(family, formula, bandwidth = NULL, degree = 1L,
                        offset = 0, fun = NULL) {
   structure(
     list(
       family = family, formula = formula, bandwidth = bandwidth,
-      degree = degree, offset = offset, fun = fun
+      degree = degree, offset = offset, fun = fun,
+      code = match(family, families) - 1L
     ),
     class = "kernmean_kernel"
   )

@@ -3,12 +3,6 @@
 # matrix itself. A kernel that is an R function takes the same folds block of
 # rows by block of rows, in R.
 
-# Codes of km_family, in the order of core/kernel.h.
-families <- c(
-  "rbf", "laplace_l1", "laplace_l2", "matern32", "matern52", "poly", "energy",
-  "sqdist", "l1dist"
-)
-
 # What the core takes for a sample (km_source): list(kernel, x, y). The points
 # # are centred and scaled as they are packed. `centre`, if given, is where the
 # origin is moved to: of a polynomial kernel another kernel, others see none.
@@ -31,7 +25,7 @@ native_source <- function(kernel, x, y = NULL, centre = NULL) {
     }
   }
   spec <- list(
-    match(kernel$family, families) - 1L, as.integer(kernel$degree),
+    kernel$code, as.integer(kernel$degree),
     as.double(kernel$offset), centre, scale
   )
   list(spec, x, y)

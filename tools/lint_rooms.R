@@ -16,11 +16,10 @@ count <- function(title, most, but, message, places) {
   list(title = title, most = most, but = but, message = message,
        places = places)
 }
-estimators <- c("kme", "skmse", "fkmse", "mkme", "mmkme", "rkmse")
 sample_file <- "^R/(gram|shrink|sample)(_\\w+)?[.]R$"
 counts <- list(
   count("estimators named elsewhere", 0,
-        "^R/(estimator|skmse|fkmse|marginal)(_\\w+)?[.]R$",
+        "^R/estimator(_\\w+)?[.]R$",
         "names an estimator outside its own file",
         function(file) estimator_lines(file)),
   count("kernel families compared elsewhere", 5,
@@ -142,6 +141,8 @@ find_strings <- function(file, values) {
 # An estimator may be named as a class, as a function, in what makes estimators
 # and as the default of an exported function's argument.
 estimator_lines <- function(file) {
+  estimators <- file$estimators$names
+  if (file$path %in% file$estimators$files) return(integer())
   strings <- find_strings(file, estimators)
   allowed <- strings$class | strings$call %in% by_name |
     startsWith(as.character(strings$call), "est_") |
@@ -294,12 +295,25 @@ check_test_names <- function(paths) {
   at(lost, rep(1, length(lost)), "no room of this name")
 }
 
+# Whoever calls register_estimator() is an estimator's own file; list(files,
+# names), the aliases among them.
+read_registered <- function(tree) {
+  call <- "^register_estimator\\(\""
+  own <- tree[grepl(room_file, names(tree))]
+  lines <- lapply(own, grep, pattern = call, value = TRUE)
+  lines <- lines[lengths(lines) > 0]
+  quoted <- regmatches(unlist(lines), gregexpr("\"[^\"]+\"", unlist(lines)))
+  list(files = names(lines), names = gsub("\"", "", unlist(quoted)))
+}
+
 # list(found, summary: the lines printed at the end of a run)
 lint_rooms <- function(tree, parses, exported) {
   paths <- grep(room_file, names(tree), value = TRUE)
+  estimators <- read_registered(tree)
   empty <- vapply(parses[paths], function(parsed) is.null(parsed$data), NA)
   files <- sapply(paths[!empty], function(path) {
-    c(read_room(path, parses[[path]]), list(exported = exported))
+    c(read_room(path, parses[[path]]),
+      list(exported = exported, estimators = estimators))
   }, simplify = FALSE)
   rooms <- check_rooms(files, basename(paths), read_collate(tree$DESCRIPTION))
   known <- check_counts(files)

@@ -177,7 +177,8 @@ test_that("a centred matrix is its twin, by any mean and by its own", {
     x <- random_points(n, 2)
     k <- fold_store(kernel_rbf(1.2), x)
     at <- random_points(n, 1)[, 1]
-    for (source in list(native_source(kernel_rbf(1.2), x), native_source(NULL, k))) {
+    for (source in list(native_source(kernel_rbf(1.2), x),
+                        native_source(NULL, k))) {
       found <- .Call(C_r_centred, source, at, 0.3)
       expect_identical(found, list(k = k - (outer(at, at, `+`) - 0.3), at = at,
                                    norm2 = 0.3))
