@@ -170,34 +170,15 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
   estimator <- read_operator(estimator, "estimator")
   given <- list(x = if (!missing(kernel_x)) kernel_x,
                 y = if (!missing(kernel_y)) kernel_y)
-  several <- missing(y) && is_several(x) && !is.object(x)
-  data <- if (several) {
-    x
-  } else if (missing(y)) {
-    list(x = x)
-  } else {
-    check_second(x, y)
-    list(x = x, y = y)
-  }
-  if (!is.null(kernel)) given <- shared_kernel(kernel, given, data, several)
-  centers <- read_centers(center, length(data))
-  variables <- if (several) {
-    kernels <- if (is.null(given[[1L]])) {
-      Map(default_kernel, list(NULL), centers, data)
-    } else {
-      given$x
-    }
-    read_list(x, kernels, given$y)
-  } else {
-    if (missing(y) && !is.null(given$y)) {
-      stop_input("'kernel_y' must not be given without 'y'")
-    }
-    kernels <- Map(default_kernel, given[seq_along(data)], centers, data)
-    Map(read_variable, data, kernels, names(data),
-        paste0("kernel_", names(data)))
-  }
+  data <- list(x = x)
+  if (!missing(y)) data["y"] <- list(y)
+  several <- missing(y) && is_plain_list(x)
+  centers <- read_centers(center, length(if (several) x else data))
+  variables <- read_variables(data, given, kernel,
+                              lapply(centers, center_kernel), alone = TRUE)
   check_operator(variables, ncomp)
   fit <- fit_cov(variables, centers, estimator)
+  if (!is.null(kernel)) given[names(data)] <- list(kernel)
   arguments[c("kernel_x", "kernel_y")] <- given
   new_kme_cov(fit, estimator, ncomp, arguments, several)
 }
@@ -230,32 +211,6 @@ kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
 
 # --- Arguments -------------------------------------------------------------
 
-check_second <- function(x, y) {
-  if (inherits(y, "kernmean_kernel")) {
-    stop_input("'y' must be the second variable; a kernel is given by name, ",
-               "as in kernel = kernel_rbf()")
-  }
-  if (is_several(x) && !is.object(x)) {
-    stop_input("'y' must be missing when 'x' is a list of variables")
-  }
-}
-
-# `given`, the kernels of x and y, where one is given for all that have none of
-# their own.
-shared_kernel <- function(kernel, given, data, several) {
-  check_kernel(kernel)
-  if (!all(vapply(given, is.null, NA))) {
-    stop_input("'kernel' is the kernel of every variable and must be NULL ",
-               "if 'kernel_x' or 'kernel_y' is given")
-  }
-  if (several) {
-    return(list(x = kernel, y = NULL))
-  }
-  lapply(list(x = data$x, y = data$y), \(values) {
-    if (!is.null(values) && !has_own_kernel(values)) kernel
-  })
-}
-
 # What each of d variables is centred by.
 read_centers <- function(center, d) {
   if (inherits(center, "kme") && d > 1L) {
@@ -272,11 +227,6 @@ read_centers <- function(center, d) {
                if (d > 1L) "s", ", not ", length(center))
   }
   lapply(unname(center), read_center)
-}
-
-# The kernel of a variable, NULL for that of its values' kind.
-default_kernel <- function(given, center, x) {
-  if (is.null(given) && !has_own_kernel(x)) center_kernel(center) else given
 }
 
 check_operator <- function(variables, ncomp) {

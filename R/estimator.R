@@ -15,27 +15,45 @@
 #' S-KMSE. [kme()] has the formulas, and passes further arguments on:
 #' `kme(x, k, "fkmse", lambda = 0.1)` is `kme(x, k, est_fkmse(lambda = 0.1))`.
 #'
-#' @section What an estimator becomes:
-#' Where an operator is estimated ([kme_cov()], `covariance` of [kme_pca()], and
-#' S-COSE and F-COSE of [hsic_test()]) the features are those of a product
-#' kernel, and the weights those of the estimator on its Gram matrix. An operator
-#' is shrunk towards 0, so there is no `target`; marginalized estimators have no
-#' weights on points and are refused, except in [hsic_test()] and [mmd_test()],
-#' where they are the marginalized kernel.
-#'
-#' Under the relabellings of a permutation test S-KMSE chooses its share afresh
-#' for each, the others choose once from what does not change (\eqn{\lambda}{
-#' lambda} of F-KMSE, the noise of MKME and MMKME); means are compared with
-#' targets of 0.
+#' @section Where they work:
+#' \tabular{lll}{
+#'   **function** \tab **estimators** \tab **limits** \cr
+#'   [kme()], `center =` \tab all \tab marginalized: RBF and polynomial kernels
+#'     on points \cr
+#'   [kme_cov()], `covariance =` of [kme_pca()] \tab KME, S-KMSE, F-KMSE, your
+#'     own \tab no target; marginalized estimators have no weights on points \cr
+#'   [kme_density()] \tab all \tab no target; marginalized: RBF kernels \cr
+#'   [mmd_test()] \tab all \tab no target; marginalized: points with an RBF
+#'     kernel; `statistic = "unbiased"`: KME and marginalized; other nulls than
+#'     permutations, and `bandwidths`: KME \cr
+#'   [hsic_test()] \tab all \tab as `mmd_test()`; `null = "gamma"` and more than
+#'     two variables: nothing that shrinks
+#' }
+#' In the tests, and where an operator is estimated, `"skmse"` and `"fkmse"` are
+#' what is called S-COSE and F-COSE: the features are those of a product kernel,
+#' whose Gram matrix the estimator sees. Under the relabellings of a permutation
+#' test S-KMSE chooses its share afresh for each, the others choose once from
+#' what does not change (\eqn{\lambda}{lambda} of F-KMSE, the noise of MKME and
+#' MMKME, which become the marginalized kernel).
 #'
 #' @section Your own:
 #' `est_function(f)`, or the function `f` itself, makes an estimator of a
-#' function of the sample that returns n weights. The sample is a list with
-#' fields `n`, `x` (points in rows, `NULL` where only kernel values are known)
-#' and `kernel`; `as.matrix()` gives its Gram matrix. Tests call the function
-#' for each permutation, on the points of each group (of [mmd_test()]) or on the
-#' product of the permuted matrices (of [hsic_test()]), so it must treat all
-#' points alike; then the level is exact.
+#' function of the sample that returns n weights, 1/n each for the average. The
+#' sample is a list with fields `n`, `x` (points in rows, `NULL` where only
+#' kernel values are known) and `kernel`; `as.matrix()` gives its Gram matrix.
+#'
+#' Where an operator is estimated, [hsic_test()] included, `x` is `NULL` and the
+#' matrix is that of the product kernel, whose entries have both signs: weights
+#' that are divided by their sum, or by that of the matrix, are then divided by
+#' what is to be estimated. Tests call the function for each permutation, on the
+#' points of each group (of [mmd_test()]) or on the product of the permuted
+#' matrices; it must treat all points alike, then the level is exact.
+#'
+#' @section Targets:
+#' The leave-one-out score takes the target as fixed. A target that was
+#' estimated from the points of `x` themselves knows the point that is left out,
+#' so the score is too small and shrinks too much: a warning says so. Take other
+#' points, or a given `lambda`.
 #'
 #' @param lambda Amount of shrinkage, a number of at least 0 (`Inf` allowed), or
 #'   `NULL` to have it selected.
@@ -52,10 +70,9 @@
 #'   selected.
 #' @param f A function of a sample that returns n finite weights.
 #' @param label A name for `print()`.
-#' @param x An estimator (for `print()`).
-#' @param ... For `print()`: ignored.
-#' @return An object of class `kernmean_estimator`, a list with `name`, `label`
-#'   and the arguments.
+#' @return An object of class `kernmean_estimator`, a list with the arguments
+#'   and what the estimator is called: `name`, `label`, `kind`, and `operator`
+#'   where it is used on an operator.
 #' @seealso [kme()] for formulas, costs and sources.
 #' @family kernel means
 #' @examples
@@ -64,13 +81,13 @@
 #' kme(x, estimator = est_skmse(lambda = 0.1))
 #' kme_pca(x, ncomp = 2, center = est_skmse(select = "plugin"))
 #'
-#' # One of your own: less weight for points far from the others
-#' robust <- function(sample) {
+#' # One of your own: the tenth of the points that are farthest out counts half
+#' trimmed <- function(sample) {
 #'   at <- rowMeans(as.matrix(sample))
-#'   at / sum(at)
+#'   ifelse(rank(at) <= sample$n / 10, 0.5, 1) / sample$n
 #' }
-#' kme(x, estimator = robust)
-#' mmd_test(x[1:25, ], x[26:50, ], estimator = est_function(robust, "robust"),
+#' kme(x, estimator = trimmed)
+#' mmd_test(x[1:25, ], x[26:50, ], estimator = est_function(trimmed, "trimmed"),
 #'          B = 99)
 #' @name est_kme
 NULL
@@ -189,7 +206,8 @@ check_known <- function(arguments, name, known, argument, door) {
 
 # What the constructor of an estimator takes.
 estimator_arguments <- function(estimator) {
-  names(formals(registered$makers[[estimator$name]]))
+  make <- registered$makers[[estimator$name]]
+  if (is.null(make)) character() else names(formals(make))
 }
 
 # The estimator of a fit with other arguments: a rule of choice goes with its
@@ -234,53 +252,6 @@ check_rule <- function(select, choices, given, name) {
     return(NULL)
   }
   if (is.null(select)) choices[1L] else check_choice(select, choices, "select")
-}
-
-# list(embedding, at, norm2): the target, its values at the points of the sample
-# and its squared norm; NULL for the target 0. `name` is the argument's.
-check_target <- function(target, sample, name = "target") {
-  if (is.null(target)) {
-    return(NULL)
-  }
-  if (inherits(target, "kme")) {
-    check_target_space(target, sample, name)
-    norm2 <- target$norm2
-  } else {
-    x <- sample_points(sample, "'target' must be a fit on the same gram, not ",
-                       "a mixture")
-    if (!is.list(target)) {
-      stop_input(
-        "'target' must be NULL for 0, a fit of kme() or a mixture, ",
-        "list(weights, means, covariances), not ", describe(target)
-      )
-    }
-    target <- check_mixture(target, ncol(x), "target")
-    norm2 <- mixture_inner(target, target, sample$kernel)
-  }
-  at <- parts_at(target_parts(target), sample$kernel, own_points(sample))
-  list(embedding = target, at = at, norm2 = norm2)
-}
-
-check_target_space <- function(target, sample, name) {
-  if (!knows_points(sample) || !knows_points(target$sample)) {
-    if (!same_gram(sample$gram, target$sample$gram)) {
-      stop_input(
-        "'", name, "' must share the gram of 'x' if points are not known"
-      )
-    }
-  } else if (ncol(target$sample$x) != ncol(sample$x)) {
-    stop_input(
-      "'", name, "' must have ", ncol(sample$x), " columns, as 'x', not ",
-      ncol(target$sample$x)
-    )
-  } else if (!same_columns(target$sample$x, sample$x)) {
-    stop_input("'", name, "' must have the columns of 'x' in the same order")
-  } else if (!same_kernel(target$kernel, sample$kernel, ncol(sample$x))) {
-    stop_input(
-      "'", name, "' must have the kernel of the estimate, ",
-      format_kernel(sample$kernel), ", not ", format_kernel(target$kernel)
-    )
-  }
 }
 
 # The kernel that an estimator brings along for points without one, or NULL.
@@ -415,7 +386,6 @@ operator_label <- function(estimator) {
   if (is.null(estimator$operator)) estimator$label else estimator$operator
 }
 
-#' @rdname est_kme
 #' @export
 print.kernmean_estimator <- function(x, ...) {
   cat(format_estimator(x), "\n", sep = "")
@@ -440,16 +410,6 @@ format_estimator <- function(estimator) {
       paste(", towards", describe_target(estimator$target))
     }
   )
-}
-
-describe_target <- function(target) {
-  if (is.null(target)) {
-    "0"
-  } else if (inherits(target, "kme")) {
-    "another kernel mean"
-  } else {
-    "a Gaussian mixture"
-  }
 }
 
 # The line of the selection score, NULL where nothing was selected.

@@ -13,7 +13,7 @@ est_fkmse <- function(lambda = NULL, select = NULL, target = NULL) {
   }
   new_estimator("fkmse", "F-KMSE", "flexible shrinkage", "F-COSE",
                 arguments = list(lambda = lambda, select = select,
-                                 target = target))
+                                 target = check_target_kind(target)))
 }
 register_estimator("fkmse", est_fkmse)
 
@@ -24,6 +24,7 @@ est_fit.est_fkmse <- function(estimator, sample) {
   sample <- form_sample(sample)
   g <- sample_gram(sample)
   moments <- sample_moments(sample)
+  warn_own_target(estimator, sample)
   target <- check_target(estimator$target, sample)
   n <- sample$n
   select <- estimator$select

@@ -241,7 +241,7 @@ test_variables <- function(data, label, kernel_x = NULL, kernel_y = NULL,
   if (options$operator) {
     options$estimator <- est_operator(options$estimator, "estimator")
   }
-  variables <- read_variables(data, kernel_x, kernel_y, kernel)
+  variables <- read_variables(data, list(x = kernel_x, y = kernel_y), kernel)
   n <- check_lengths(variables)
   check_several(variables, options, permutations)
   scheme <- check_permutations(permutations, rep(1L, n), B, blocks,
@@ -260,28 +260,6 @@ test_variables <- function(data, label, kernel_x = NULL, kernel_y = NULL,
 # --- Arguments -------------------------------------------------------------
 
 hsic_nulls <- c("permutation", "gamma")
-
-read_variables <- function(data, kernel_x, kernel_y, kernel) {
-  if (!is.null(kernel)) {
-    check_kernel(kernel)
-    if (!is.null(kernel_x) || !is.null(kernel_y)) {
-      stop_input("'kernel' is the kernel of every variable and must be NULL ",
-                 "if 'kernel_x' or 'kernel_y' is given")
-    }
-  }
-  if (!"y" %in% names(data)) {
-    return(read_list(data$x, if (is.null(kernel)) kernel_x else kernel,
-                     kernel_y))
-  }
-  if (is_several(data$x)) {
-    stop_input("'y' must be missing when 'x' is a list of variables")
-  }
-  own <- \(x, given) {
-    if (is.null(kernel) || has_own_kernel(x)) given else kernel
-  }
-  list(x = read_variable(data$x, own(data$x, kernel_x), "x", "kernel_x"),
-       y = read_variable(data$y, own(data$y, kernel_y), "y", "kernel_y"))
-}
 
 check_points <- function(n, options) {
   least <- if (options$null == "gamma") {

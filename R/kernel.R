@@ -155,9 +155,12 @@ check_bandwidth <- function(bandwidth, name = "bandwidth") {
     return(bandwidth)
   }
   if (!is.numeric(bandwidth) || length(bandwidth) < 1L) {
+    several <- is.character(bandwidth) && any(bandwidth %in% bandwidth_words)
     stop_input(
       "'", name, "' must be \"median\", positive numbers or a function, not ",
-      describe(bandwidth)
+      describe(bandwidth), if (several) {
+        "; it is for 'bandwidths' of mmd_test() or kme_density()"
+      }
     )
   }
   bad <- !is.finite(bandwidth) | bandwidth <= 0
@@ -169,6 +172,8 @@ check_bandwidth <- function(bandwidth, name = "bandwidth") {
   }
   as.double(bandwidth)
 }
+
+bandwidth_words <- c("fuse", "validate")
 
 # Several bandwidths, as `word` calls a set of them or as numbers; NULL is none.
 check_bandwidth_set <- function(bandwidths, word) {

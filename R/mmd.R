@@ -249,6 +249,7 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   }
   frame <- formula_frame(match.call(expand.dots = FALSE), formula,
                          missing(na.action), parent.frame())
+  check_left(attr(frame, "terms"))
   blocks <- frame[["(blocks)"]]
   frame[["(blocks)"]] <- NULL
   if (ncol(frame) != 2L) {

@@ -49,7 +49,11 @@ variance_shares <- function(object) {
 
 describe_shares <- function(object) {
   if (object$total <= 0) {
-    return("the operator was shrunk to 0: no variance is left")
+    return(if (object$total == 0) {
+      "the operator was shrunk to 0: no variance is left"
+    } else {
+      "the operator has a negative trace: there are no shares of variance"
+    })
   }
   shares <- variance_shares(object)
   percent <- \(share) sprintf("%.1f%%", 100 * share)

@@ -8,7 +8,7 @@ est_skmse <- function(lambda = NULL, select = NULL, target = NULL) {
   select <- check_rule(select, c("loocv", "plugin"), lambda, "lambda")
   new_estimator("skmse", "S-KMSE", "simple shrinkage", "S-COSE",
                 arguments = list(lambda = lambda, select = select,
-                                 target = target))
+                                 target = check_target_kind(target)))
 }
 register_estimator("skmse", est_skmse, aliases = "rkmse")
 
@@ -58,6 +58,7 @@ est_shrink.est_skmse <- function(estimator, moments, cross = 0, norm2 = 0) {
 est_fit.est_skmse <- function(estimator, sample) {
   check_shrinkable(estimator, sample)
   moments <- sample_moments(sample)
+  warn_own_target(estimator, sample)
   target <- check_target(estimator$target, sample)
   at <- if (is.null(target)) 0 else target$at
   cross <- mean(at)

@@ -4,6 +4,66 @@
 
 is_several <- function(x) is.list(x) && !is.data.frame(x)
 
+# The variables that a door was given: `data` is list(x) or list(x, y), x a
+# variable or, without y, a plain list of them (`alone`: it may be just one). A
+# variable without a kernel of its own has the one given for it, list(x, y),
+# the one for all, `kernel`, or its default, if there are `defaults`.
+read_variables <- function(data, given, kernel = NULL, defaults = NULL,
+                           alone = FALSE) {
+  paired <- "y" %in% names(data)
+  several <- !paired && is_plain_list(data[[1L]])
+  if (paired) check_second(data$x, data$y)
+  each <- if (several) data$x else data
+  if (!is.null(kernel)) {
+    given <- share_kernel(kernel, given, each, several)
+  }
+  if (several || !paired && !alone) {
+    kernels <- if (is.null(given$x)) defaults else given$x
+    return(read_list(data$x, kernels, given$y))
+  }
+  if (!paired && !is.null(given$y)) {
+    stop_input("'kernel_y' must not be given without 'y'")
+  }
+  kernels <- given[names(data)]
+  for (l in seq_along(defaults)) {
+    if (is.null(kernels[[l]]) && !has_own_kernel(data[[l]])) {
+      kernels[l] <- defaults[l]
+    }
+  }
+  Map(read_variable, data, kernels, names(data), paste0("kernel_", names(data)))
+}
+
+is_plain_list <- function(x) is_several(x) && !is.object(x)
+
+check_second <- function(x, y) {
+  if (inherits(y, "kernmean_kernel")) {
+    stop_input("'y' must be the second variable; a kernel is given by name, ",
+               "as in kernel = kernel_rbf()")
+  }
+  if (is_plain_list(x)) {
+    stop_input("'y' must be missing when 'x' is a list of variables")
+  }
+}
+
+share_kernel <- function(kernel, given, each, several) {
+  check_kernel(kernel)
+  if (!all(vapply(given, is.null, NA))) {
+    stop_input("'kernel' is the kernel of every variable and must be NULL ",
+               "if 'kernel_x' or 'kernel_y' is given")
+  }
+  own <- vapply(each, has_own_kernel, NA)
+  if (all(own)) {
+    stop_input("'kernel' must not be given when every variable has a kernel ",
+               "of its own, as factors and grams have")
+  }
+  if (several) {
+    return(list(x = kernel, y = NULL))
+  }
+  given <- list(x = NULL, y = NULL)
+  given[names(each)[!own]] <- list(kernel)
+  given
+}
+
 # The variables of a list, named.
 read_list <- function(x, kernels, given_y) {
   if (!is_several(x)) {
@@ -62,7 +122,7 @@ read_variable <- function(x, kernel, name, kernel_name) {
   } else {
     x <- check_data(x, name)
     kernel <- if (is.null(kernel)) kernel_rbf() else
-      check_kernel(kernel, kernel_name)
+      check_kernel(kernel, kernel_name, estimator_hint(kernel))
     points_sample(x, fit_kernel(kernel, x))
   }
   list(name = name, sample = sample)

@@ -1,0 +1,78 @@
+# What estimators shrink towards: 0, another kernel mean or a Gaussian mixture.
+
+# What can be said of a target without the data.
+check_target_kind <- function(target) {
+  fields <- c("weights", "means", "covariances")
+  mixture <- is.list(target) && all(fields %in% names(target))
+  if (!is.null(target) && !inherits(target, "kme") && !mixture) {
+    stop_input(
+      "'target' must be NULL for 0, a fit of kme() or a mixture, ",
+      "list(weights, means, covariances), not ", describe(target)
+    )
+  }
+  target
+}
+
+# A score that leaves points out must not meet them again in the target.
+warn_own_target <- function(estimator, sample) {
+  target <- estimator$target
+  if (!is.null(estimator$select) && inherits(target, "kme") &&
+        knows_points(sample) && same_sample(target$sample, sample)) {
+    warn_kernmean(
+      "'target' must not be estimated from the points of 'x' themselves, or ",
+      "the leave-one-out score does not leave them out; take other points, or ",
+      "give 'lambda'"
+    )
+  }
+}
+
+# list(embedding, at, norm2): the target, its values at the points of the sample
+# and its squared norm; NULL for the target 0. `name` is the argument's.
+check_target <- function(target, sample, name = "target") {
+  if (is.null(target)) {
+    return(NULL)
+  }
+  if (inherits(target, "kme")) {
+    check_target_space(target, sample, name)
+    norm2 <- target$norm2
+  } else {
+    x <- sample_points(sample, "'target' must be a fit on the same gram, not ",
+                       "a mixture")
+    target <- check_mixture(target, ncol(x), "target")
+    norm2 <- mixture_inner(target, target, sample$kernel)
+  }
+  at <- parts_at(target_parts(target), sample$kernel, own_points(sample))
+  list(embedding = target, at = at, norm2 = norm2)
+}
+
+check_target_space <- function(target, sample, name) {
+  if (!knows_points(sample) || !knows_points(target$sample)) {
+    if (!same_gram(sample$gram, target$sample$gram)) {
+      stop_input(
+        "'", name, "' must share the gram of 'x' if points are not known"
+      )
+    }
+  } else if (ncol(target$sample$x) != ncol(sample$x)) {
+    stop_input(
+      "'", name, "' must have ", ncol(sample$x), " columns, as 'x', not ",
+      ncol(target$sample$x)
+    )
+  } else if (!same_columns(target$sample$x, sample$x)) {
+    stop_input("'", name, "' must have the columns of 'x' in the same order")
+  } else if (!same_kernel(target$kernel, sample$kernel, ncol(sample$x))) {
+    stop_input(
+      "'", name, "' must have the kernel of the estimate, ",
+      format_kernel(sample$kernel), ", not ", format_kernel(target$kernel)
+    )
+  }
+}
+
+describe_target <- function(target) {
+  if (is.null(target)) {
+    "0"
+  } else if (inherits(target, "kme")) {
+    "another kernel mean"
+  } else {
+    "a Gaussian mixture"
+  }
+}
