@@ -9,6 +9,11 @@
 #include <sys/mman.h>
 #endif
 
+/*
+ * Each fold takes one walk: n m values and 2 p flops on each. Memory: that of the walk, its
+ * accumulators (core/tile.c) and, from 8 columns on, V packed.
+ */
+
 enum {
   PANEL = KM_TILE_COLS,
   FEW_COLUMNS = 8,    /* fewer are multiplied one by one */

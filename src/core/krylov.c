@@ -5,6 +5,7 @@
 #include "core/isa.h"
 #include "core/parts.h"
 #include "core/scratch.h"
+#include "core/sequence.h"
 #include "core/tall.h"
 
 #include <float.h>
@@ -80,14 +81,9 @@ static void scale(size_t n, double f, double *x) {
   for (size_t i = 0; i < n; i++) x[i] *= f;
 }
 
-/* A column of numbers between -1 and 1 from a sequence of its own (splitmix64), zeros below n. */
+/* A column of numbers between -1 and 1 from a sequence of its own, zeros below n. */
 static void random_column(krylov *s, double *x) {
-  for (size_t i = 0; i < s->n; i++) {
-    uint64_t z = s->seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    x[i] = (double) ((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
-  }
+  for (size_t i = 0; i < s->n; i++) x[i] = (double) (next_number(&s->seed) >> 11) * 0x1p-52 - 1;
   memset(x + s->n, 0, (s->rows - s->n) * sizeof *x);
 }
 

@@ -1,6 +1,7 @@
 #include "core/median.h"
 #include "core/parts.h"
 #include "core/scratch.h"
+#include "core/sequence.h"
 
 #include <float.h>
 #include <math.h>
@@ -72,14 +73,6 @@ static bracket make_bracket(uint64_t low, uint64_t high) {
   bracket range = {low, high, 0};
   while ((high - low) >> range.shift >= BINS) range.shift++;
   return range;
-}
-
-/* The next number of a fixed sequence (splitmix64). */
-static uint64_t next_number(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
 }
 
 /* Puts the value of rank `rank` in its place: none greater before it, none smaller after it. */
