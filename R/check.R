@@ -214,6 +214,10 @@ check_memory <- function(n, m, ..., copies = 1,
                          what = if (copies == 1) "a Gram matrix" else
                            "work on a Gram matrix") {
   bytes <- 8 * copies * as.double(n) * as.double(m)
+  # A look at what is free takes longer than many a small matrix.
+  if (bytes < 2^20 && is.null(getOption("kernmean.memory"))) {
+    return(invisible())
+  }
   available <- memory_available()
   if (bytes > available || max(n, m) > .Machine$integer.max) {
     stop_kernmean(

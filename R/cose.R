@@ -1,6 +1,6 @@
 # Covariance operator shrinkage (COSE): an operator sum_i beta_i phi_i (x) psi_i
 # is the mean of the features of a product kernel, so an estimator of means on H
-# = K_X^c o K_Y^c, the centred Gram matrices multiplied entry by entry, gives
+# = K_X^c o K_Y^c, the centered Gram matrices multiplied entry by entry, gives
 # its weights beta.
 
 # The estimator of an operator that a door was given by name, as an object or as
@@ -18,16 +18,16 @@ operator_words <- function(estimator) {
   }
 }
 
-# The product, entry by entry, of the centred Gram matrices; K^c o K^c for one.
-centred_product <- function(samples) {
+# The product, entry by entry, of the centered Gram matrices; K^c o K^c for one.
+centered_product <- function(samples) {
   n <- samples[[1L]]$sample$n
   check_memory(n, n, "use fewer rows", copies = 4 + length(samples))
-  h <- centred_matrix(samples[[1L]])
+  h <- centered_matrix(samples[[1L]])
   if (length(samples) == 1L) {
     return(h^2)
   }
   for (sample in samples[-1L]) {
-    h <- h * centred_matrix(sample)
+    h <- h * centered_matrix(sample)
   }
   h
 }
@@ -51,7 +51,7 @@ operator_weights <- function(h, estimator) {
   fit[intersect(fields, names(fit))]
 }
 
-# --- Spectrum of the operator ------------------------------------------------
+# --- Spectrum of the operator ----------------------------------------------
 
 # Eigenpairs of sum_i beta_i phi_i (x) phi_i from those of K^c, values > 0:
 # list(values, decreasing; vectors, n x r: the weights V of unit-norm

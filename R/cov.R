@@ -1,16 +1,16 @@
 #' Covariance and cross-covariance operators
 #'
 #' The covariance operator of one variable, the cross-covariance operator of
-#' two, or the tensor of more, from centred kernel features; as it is or shrunk
+#' two, or the tensor of more, from centered kernel features; as it is or shrunk
 #' (COSE), with its spectrum.
 #'
 #' With \eqn{\tilde\phi(x) = \phi(x) - \mu_X}{phi~(x) = phi(x) - mu_X} the
-#' features of x, centred by an embedding, and \eqn{\tilde\psi(y)}{psi~(y)}
+#' features of x, centered by an embedding, and \eqn{\tilde\psi(y)}{psi~(y)}
 #' those of y, the operator is \eqn{\Sigma_\beta = \sum_i \beta_i
 #' \tilde\phi(x_i) \otimes \tilde\psi(y_i)}{Sigma = sum_i beta_i phi~(x_i) (x)
 #' psi~(y_i)}. It is the mean of the features of a product kernel, and its
 #' weights are those of the mean estimators of [kme()] on \eqn{H = K_X^c \circ
-#' K_Y^c}{H = Kc_X o Kc_Y}, the centred Gram matrices multiplied entry by entry
+#' K_Y^c}{H = Kc_X o Kc_Y}, the centered Gram matrices multiplied entry by entry
 #' (\eqn{K^c \circ K^c}{Kc o Kc} for one variable, more factors for more):
 #' \describe{
 #'   \item{`"kme"`}{\eqn{\beta = 1/n}{beta = 1/n}, the empirical operator.}
@@ -50,7 +50,7 @@
 #'
 #' @section Cost:
 #' All values are computed, whatever `ncomp`: an eigendecomposition of each
-#' centred Gram matrix, about \eqn{9n^3}{9n^3} flops, and one of the rank's
+#' centered Gram matrix, about \eqn{9n^3}{9n^3} flops, and one of the rank's
 #' size; with F-COSE another of H, or a Cholesky factor where `lambda` is
 #' given. Memory some six n by n matrices, and one for each variable more. The
 #' fit keeps `ncomp` columns of weights and the points (or the `gram` given).
@@ -76,7 +76,7 @@
 #'   are is a warning.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method, in `plot()`, graphical parameters.
-#' @param center What features are centred by: an estimator of their mean, any
+#' @param center What features are centered by: an estimator of their mean, any
 #'   one of [est_kme()] by name, as an object or as a function, fitted to each
 #'   variable; a fit of [kme()] for one variable; or a list of these, one for
 #'   each variable. Shrunk means leave a part of the mean in the features.
@@ -101,7 +101,7 @@
 #'   [kme()]}
 #' \item{variables}{for each variable a list with what `predict()` needs: its
 #'   `name`, for a factor its `levels`, its `sample` (a list with the points
-#'   `x`, the `gram` if one was given, and the `kernel`), the centring `mean`
+#'   `x`, the `gram` if one was given, and the `kernel`), the centering `mean`
 #'   with its values `at` the points and its squared norm `norm2`}
 #' \item{estimator}{the estimator as an object, see [est_kme()]}
 #' \item{select, n}{the rule of selection, if there was one; the number of
@@ -120,8 +120,9 @@
 #' 0.1))`.
 #'
 #' `predict(type = "scores")` gives the m x r values of the eigenfunctions (or
-#' of the left or right singular functions) at centred new points, \eqn{L^cV}{Lc
-#' V}. `newdata` holds values of that variable, or a list of the values of all.
+#' of the left or right singular functions) at centered new points,
+#' \eqn{L^cV}{Lc V}. `newdata` holds values of that variable, or a list of the
+#' values of all.
 #' `type = "value"` evaluates the operator itself, \eqn{\sum_i \beta_i \prod_l
 #' k_l^c(z_l, x_{il})}{sum_i beta_i prod_l kc_l(z_l, x_il)}: `newdata` is a list
 #' of the variables, rows belong together. For the covariance operator of one
@@ -211,7 +212,7 @@ kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
 
 # --- Arguments -------------------------------------------------------------
 
-# What each of d variables is centred by.
+# What each of d variables is centered by.
 read_centers <- function(center, d) {
   if (inherits(center, "kme") && d > 1L) {
     stop_input(
@@ -255,16 +256,16 @@ check_operator <- function(variables, ncomp) {
 # --- The operator ------------------------------------------------------------
 
 fit_cov <- function(variables, centers, estimator) {
-  samples <- Map(\(variable, center) centred_sample(variable$sample, center),
+  samples <- Map(\(variable, center) centered_sample(variable$sample, center),
                  variables, centers)
-  h <- centred_product(samples)
+  h <- centered_product(samples)
   # Where no point is away from all means the operator is 0.
-  away <- Reduce(pmin, lapply(samples, centred_diagonal))
+  away <- Reduce(pmin, lapply(samples, centered_diagonal))
   check_squares(sum(diag(h)), all(away <= 0))
   fit <- operator_weights(h, estimator)
   one <- length(samples) == 1L
   if (one) {
-    fit$trace <- sum(fit$weights * centred_diagonal(samples[[1L]]))
+    fit$trace <- sum(fit$weights * centered_diagonal(samples[[1L]]))
   }
   if (length(samples) <= 2L) {
     pairs <- lapply(samples, positive_pairs)
@@ -276,7 +277,7 @@ fit_cov <- function(variables, centers, estimator) {
     })
   }
   fit$variables <- Map(\(variable, sample) {
-    c(variable[names(variable) != "sample"], centred_fields(sample))
+    c(variable[names(variable) != "sample"], centered_fields(sample))
   }, variables, samples)
   fit
 }

@@ -41,14 +41,14 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
   }
   variable <- object$variables[[which]]
   if (missing(newdata)) {
-    scores <- centred_matrix(variable) %*% v
+    scores <- centered_matrix(variable) %*% v
     names <- rownames(variable$sample$x)
   } else {
     new <- read_values(object, newdata, which)[[1L]]
     scores <- if (ncol(v) == 0L) {
       matrix(0, new$m, 0L)
     } else {
-      centred_apply(variable, new, v)$value
+      centered_apply(variable, new, v)$value
     }
     names <- new$names
   }
@@ -61,7 +61,7 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
 operator_value <- function(object, newdata) {
   samples <- object$variables
   if (is.null(newdata)) {
-    value <- drop(centred_product(samples) %*% object$weights)
+    value <- drop(centered_product(samples) %*% object$weights)
     return(stats::setNames(value, rownames(samples[[1L]]$sample$x)))
   }
   newdata <- newdata[[1L]]
@@ -80,11 +80,11 @@ operator_value <- function(object, newdata) {
     stop_input("'newdata' must have as many rows for each variable, not ",
                paste(rows, collapse = " and "))
   }
-  at <- Map(centred_mean_at, samples, new)
+  at <- Map(centered_mean_at, samples, new)
   block <- max(1L, 2^22 %/% object$n)
   value <- unlist(lapply(seq(1L, rows[1L], by = block), \(start) {
     kept <- start:min(start + block - 1L, rows[1L])
-    values <- Map(\(sample, z, at) centred_cross(sample, z, at, kept),
+    values <- Map(\(sample, z, at) centered_cross(sample, z, at, kept),
                   samples, new, at)
     drop(Reduce(`*`, values) %*% object$weights)
   }))
@@ -144,12 +144,8 @@ update.kme_cov <- function(object, ...) {
     changes$data <- NULL
   }
   sides <- if (!object$several) c("x", "y")[seq_along(variables)]
-  if (!is.null(changes[["kernel"]])) {
-    plain <- !vapply(variables, is_factor_variable, NA)
-    names <- if (object$several) "kernel_x" else paste0("kernel_", sides[plain])
-    changes[names] <- rep(list(changes[["kernel"]]), length(names))
-    changes[["kernel"]] <- NULL
-  }
+  changes <- spread_kernel(changes, !vapply(variables, is_factor_variable, NA),
+                           object$several)
   for (l in seq_along(sides)) {
     name <- paste0("kernel_", sides[l])
     given <- changes[[sides[l]]]
@@ -168,7 +164,10 @@ update.kme_cov <- function(object, ...) {
     arguments$kernel_x <- lapply(variables, variable_kernel)
   }
   fit <- do.call(kme_cov.default, merge_changes(arguments, changes))
+  # What was asked for, not what was chosen for these points.
+  kept <- setdiff(c("kernel_x", "kernel_y"), names(changes))
   if (same_data) {
+    fit$arguments[kept] <- object$arguments[kept]
     fit$variables <- name_variables(fit$variables, names(variables))
     fit$terms <- object$terms
   }
@@ -192,8 +191,8 @@ describe_variables <- function(object) {
           exdent = 2L)
 }
 
-# What features are centred by: NULL for their averages.
-describe_centres <- function(object, digits) {
+# What features are centered by: NULL for their averages.
+describe_centers <- function(object, digits) {
   means <- lapply(object$variables, \(variable) variable$mean)
   plain <- vapply(means, \(mean) {
     is_average(mean$estimator) && is.null(mean$sample$weights)
@@ -205,7 +204,7 @@ describe_centres <- function(object, digits) {
   if (length(words) > 1L) {
     words <- unique(sub(", lambda = .*", "", words))
   }
-  strwrap(paste("centre:", paste(words, collapse = "; ")), 81L, exdent = 2L)
+  strwrap(paste("center:", paste(words, collapse = "; ")), 81L, exdent = 2L)
 }
 
 # The kernels of the variables, as many lines as there is room for.
@@ -224,10 +223,10 @@ describe_kernels <- function(object, room) {
 #' @param digits Significant digits.
 #' @export
 print.kme_cov <- function(x, digits = digits_shown(), ...) {
-  centres <- describe_centres(x, digits)
+  centers <- describe_centers(x, digits)
   say(
     cov_title(x), describe_variables(x),
-    describe_kernels(x, if (is.null(centres)) 3L else 2L), centres,
+    describe_kernels(x, if (is.null(centers)) 3L else 2L), centers,
     est_lines(x$estimator, x, digits, "the empirical operator", "0"),
     paste("Hilbert-Schmidt norm", format(sqrt(max(0, x$norm2)),
                                          digits = digits))
@@ -282,7 +281,7 @@ print.summary.kme_cov <- function(x, digits = digits_shown(), ...) {
 #' @param type For `predict()` `"scores"` or `"value"`; for `plot()` what to
 #'   draw, also as the second argument, by default the first that applies.
 #' @param groups For a plot of scores: a factor or vector of n values, for
-#'   colours and a legend.
+#'   colors and a legend.
 #' @export
 plot.kme_cov <- function(x, y, type = c("spectrum", "selection", "scores",
                                         "weights"), groups = NULL, ...) {

@@ -14,11 +14,11 @@
 #' for polynomial kernels up to degree 3.
 #'
 #' The start is the best of `nstart` runs of [stats::kmeans()] from random
-#' centres: \eqn{\theta_j}{theta_j} the centres, \eqn{\sigma_j^2}{sigma_j^2} the
+#' centers: \eqn{\theta_j}{theta_j} the centers, \eqn{\sigma_j^2}{sigma_j^2} the
 #' mean squared deviation of a coordinate in the cluster, at least `floor` times
 #' the mean variance of the columns, \eqn{\pi_j}{pi_j} the share of the cluster.
 #' \describe{
-#'   \item{`optimize = "weights"`}{minimises J over \eqn{\pi}{pi} by quadratic
+#'   \item{`optimize = "weights"`}{minimizes J over \eqn{\pi}{pi} by quadratic
 #'     programming ([quadprog::solve.QP()]), with a ridge towards the start of
 #'     1e-8 times the mean of the diagonal of G: where G is singular the
 #'     solution next to the start is taken. Weights below 1e-8 are set to 0.}
@@ -44,7 +44,7 @@
 #' A linear kernel sees the mean of a distribution only, polynomial kernels its
 #' first moments: many mixtures match equally well. With the linear kernel and
 #' the KME the start matches already, and it is returned. Polynomials of columns
-#' far from 0 see little but how far they are: centre the columns. MKME and
+#' far from 0 see little but how far they are: center the columns. MKME and
 #' MMKME need the RBF kernel.
 #'
 #' With `bandwidths` several RBF kernels are compared by the mean log density of
@@ -63,7 +63,7 @@
 #' end, with `validate = 0`, the rest may go to a component far wider than the
 #' data.
 #'
-#' The fit does not maximise the likelihood, so AIC and BIC are no guide to the
+#' The fit does not maximize the likelihood, so AIC and BIC are no guide to the
 #' number of components, and optimal weights may have a lower likelihood than
 #' the start (with heavy tails, or a kernel that sees only moments, much lower:
 #' `print()` has both). Compare them by the log density of points that were held
@@ -139,7 +139,7 @@
 #' @section Methods:
 #' `predict()` gives the density or its logarithm, at the sample without
 #' `newdata`. `logLik()` is the sum of the log densities of the sample with
-#' m(d + 2) - 1 degrees of freedom; the fit does not maximise it. `simulate()`
+#' m(d + 2) - 1 degrees of freedom; the fit does not maximize it. `simulate()`
 #' draws `nsim` points, a matrix. `summary()` lists the components.
 #' [plot()][plot.kme_density] draws the density. `update()` fits again with
 #' other arguments, on the same points with the same bandwidth unless `x` (or
@@ -306,13 +306,13 @@ density_sample <- function(x, kernel, estimator, bandwidths) {
     })
   }
   sample_points(sample, "'x' must hold points, not a matrix of kernel values")
-  if (!is.null(estimator$target)) {
+  own <- if (fitted) estimator$estimator else estimator
+  if (!is.null(own$target)) {
     stop_input("'estimator' must have no target: a mixture is matched to ",
                "weights on the points")
   }
   if (fitted) check_fit(estimator, sample, kernel)
-  check_density_kernel(sample$kernel, if (fitted) estimator$estimator else
-    estimator, !is.null(bandwidths))
+  check_density_kernel(sample$kernel, own, !is.null(bandwidths))
   sample
 }
 

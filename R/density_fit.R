@@ -151,7 +151,7 @@ each_point <- function(x) {
 
 # --- The weights -------------------------------------------------------------
 
-# The weights that minimise J, J never above that of the start: pi'(G + eps I)pi
+# The weights that minimize J, J never above that of the start: pi'(G + eps I)pi
 # - 2 pi'(g + eps pi_0) over the simplex.
 match_weights <- function(start, match) {
   m <- length(start$weights)

@@ -101,9 +101,10 @@ update.kme_density <- function(object, ...) {
         is.null(arguments$bandwidths) && !"validate" %in% names(changes)) {
     arguments$validate <- NULL
   }
-  fit <- do.call(kme_density.default, arguments)
-  if (found$same_columns) {
-    fit$terms <- object$terms
+  found$arguments <- arguments
+  fit <- refit(kme_density.default, object, found)
+  if (!moved && !any(c("kernel", "bandwidths") %in% names(changes))) {
+    fit$arguments["bandwidths"] <- list(object$arguments$bandwidths)
   }
   fit
 }
@@ -137,7 +138,7 @@ start_distance2 <- function(object) {
   max(0, object$mean$norm2 + object$start$objective)
 }
 
-# What was optimised, and what the points held out decided.
+# What was optimized, and what the points held out decided.
 describe_fit <- function(object) {
   begun <- if (is.null(object$arguments$start)) "k-means" else "the given start"
   steps <- object$steps

@@ -108,7 +108,7 @@ plot_density_contours <- function(q, n, title, ...) {
   }, numeric(2))
   colnames(frame) <- colnames(q$x)
   surface <- draw_surface(frame, \(z) exp(mixture_log(q, z)), n, title, ...,
-                          colours = blues)
+                          colors = blues)
   draw_points(q$x, "#D55E00")
   angle <- seq(0, 2 * pi, length.out = 100)
   for (j in seq_along(sd)) {

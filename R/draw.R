@@ -1,5 +1,5 @@
-# The kit of all plots: defaults that a caller overrides, axes, points in groups,
-# surfaces, legends.
+# The kit of all plots: defaults that a caller overrides, axes, points in
+# groups, surfaces, legends.
 
 # Draws with defaults that the caller's dots override.
 draw <- function(f, defaults, ...) {
@@ -64,9 +64,9 @@ axis_names <- function(x) {
 }
 
 # The image and contours of the function `at` over the plane of the points x.
-# colours(value) gives the range of values and the colours for it. Of the
+# colors(value) gives the range of values and the colors for it. Of the
 # caller's dots, titles and limits are for the frame, the rest for the contours.
-draw_surface <- function(x, at, n, title, ..., colours) {
+draw_surface <- function(x, at, n, title, ..., colors) {
   dots <- list(...)
   check_graphics(dots)
   framed <- names(dots) %in% c("main", "sub", "xlab", "ylab", "xlim", "ylim",
@@ -79,7 +79,7 @@ draw_surface <- function(x, at, n, title, ..., colours) {
   })
   value <- matrix(at(as.matrix(expand.grid(axes))), n, n)
   names <- axis_names(x)
-  scale <- colours(value)
+  scale <- colors(value)
   do.call(draw, c(list(image, list(
     x = axes[[1]], y = axes[[2]], z = value, las = 1, xlab = names[1],
     ylab = names[2], zlim = scale[[1L]], col = scale[[2L]], main = title,
@@ -104,19 +104,19 @@ most_points_drawn <- 2000
 
 # Points with a white rim, in an order in which no group covers another; of
 # many an even share.
-draw_points <- function(x, colour) {
+draw_points <- function(x, color) {
   n <- nrow(x)
   shown <- order((0.618034 * seq_len(n)) %% 1)
   shown <- shown[seq_len(min(n, most_points_drawn))]
   points(x[shown, , drop = FALSE], pch = 21, col = "white",
          cex = if (length(shown) > 300) 0.5 else 0.8,
-         bg = rep_len(colour, n)[shown])
+         bg = rep_len(color, n)[shown])
 }
 
 okabe_ito <- c("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7",
                "#56B4E9", "#F0E442", "#000000")
 
-level_colours <- function(count) {
+level_colors <- function(count) {
   if (count <= length(okabe_ito)) {
     okabe_ito[seq_len(count)]
   } else {
@@ -145,7 +145,7 @@ check_groups <- function(groups, n) {
   droplevels(as.factor(groups))
 }
 
-# The points xy in the colours of their groups (a factor or NULL) with a legend;
+# The points xy in the colors of their groups (a factor or NULL) with a legend;
 # of the caller's dots, `col`, `pch`, `cex` and the like are for the points, the
 # rest for the frame. lines_at: where dotted lines cross.
 draw_groups <- function(xy, group, defaults, dots, lines_at = c(NA, NA)) {
@@ -163,15 +163,15 @@ draw_groups <- function(xy, group, defaults, dots, lines_at = c(NA, NA)) {
 point_style <- c("col", "pch", "cex", "bg", "lwd")
 
 group_points <- function(xy, group, dots) {
-  colours <- level_colours(max(1L, nlevels(group)))
-  colour <- if (is.null(group)) colours else colours[as.integer(group)]
+  colors <- level_colors(max(1L, nlevels(group)))
+  color <- if (is.null(group)) colors else colors[as.integer(group)]
   own <- dots[names(dots) %in% point_style]
   if (length(own)) {
     do.call(points, c(list(xy), utils::modifyList(
-      list(pch = 19, col = colour), own
+      list(pch = 19, col = color), own
     )))
   } else {
-    draw_points(xy, colour)
+    draw_points(xy, color)
   }
 }
 
@@ -192,12 +192,12 @@ level_legend <- function(labels, xy, pch = 21, places = names(corners)) {
     unique(round(seq(1, count, length.out = 5L)))
   }
   legend(names(which.min(crowd)), labels[shown], pch = pch,
-         pt.bg = level_colours(count)[shown], col = "white", bg = "white",
+         pt.bg = level_colors(count)[shown], col = "white", bg = "white",
          box.col = "grey60", inset = 0.02, cex = 0.9)
 }
 
-# A colour with three parts of white.
-tint <- function(colour) {
-  mixed <- (grDevices::col2rgb(colour) + 3 * 255) / 4
+# A color with three parts of white.
+tint <- function(color) {
+  mixed <- (grDevices::col2rgb(color) + 3 * 255) / 4
   grDevices::rgb(t(mixed), maxColorValue = 255)
 }

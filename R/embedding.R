@@ -79,15 +79,15 @@ check_pair <- function(a, b) {
   a$kernel
 }
 
-# --- An embedding as a list of parts -------------------------------------
-# A part is list(sample, noise, weights): sum_i weights_i E k(x~_i, .), x~_i from
-# N(x_i, diag(noise)), noise NULL for none; or list(mixture, weights): weights
-# times the embedding of a Gaussian mixture.
+# --- An embedding as a list of parts ---------------------------------------
+# A part is list(sample, noise, weights): sum_i weights_i E k(x~_i, .), x~_i
+# from N(x_i, diag(noise)), noise NULL for none; or list(mixture, weights):
+# weights times the embedding of a Gaussian mixture.
 
 embedding_parts <- function(object, times = 1) {
   own <- list(sample = object$sample, noise = effective_noise(object),
               weights = times * object$weights)
-  c(list(own), target_parts(object$target, times * object$target_weight))
+  c(list(own), target_parts(object$estimator$target, times * object$share))
 }
 
 target_parts <- function(target, times = 1) {
@@ -192,7 +192,7 @@ weights_on <- function(object, sample) {
   if (own) part$weights
 }
 
-# --- Noise -------------------------------------------------------------------
+# --- Noise -----------------------------------------------------------------
 
 # The noise as d variances, or NULL if the embedding does not depend on it.
 effective_noise <- function(object) {
@@ -259,7 +259,7 @@ noisy_norm2 <- function(kernel, x, weights, noise) {
   }
 }
 
-# --- Weights ---------------------------------------------------------------------
+# --- Weights ---------------------------------------------------------------
 
 #' Weights of a kernel mean on its points
 #'
@@ -318,7 +318,7 @@ noisy_norm2 <- function(kernel, x, weights, noise) {
 as_weights <- function(fit, type = c("projection", "taylor")) {
   check_kme(fit, "fit")
   type <- check_choice(type, c("projection", "taylor"), "type")
-  if (!is.null(fit$target)) {
+  if (!is.null(fit$estimator$target)) {
     stop_input(
       "'fit' must have no target, which is not a combination of its points"
     )

@@ -31,7 +31,7 @@
 #' }
 #' In the tests, and where an operator is estimated, `"skmse"` and `"fkmse"` are
 #' what is called S-COSE and F-COSE: the features are those of a product kernel,
-#' whose Gram matrix the estimator sees. Under the relabellings of a permutation
+#' whose Gram matrix the estimator sees. Under the relabelings of a permutation
 #' test S-KMSE chooses its share afresh for each, the others choose once from
 #' what does not change (\eqn{\lambda}{lambda} of F-KMSE, the noise of MKME and
 #' MMKME, which become the marginalized kernel).
@@ -61,9 +61,9 @@
 #'   S-KMSE; `"loocv"` (default), `"gcv"` or `"printed"` for F-KMSE; `"loocv"`
 #'   for the noise of MKME and MMKME. `NULL` for the default.
 #' @param target What is shrunk towards: `NULL` for 0, a fit of [kme()] with the
-#'   same kernel, or a Gaussian mixture, `list(weights, means, covariances)` with
-#'   C weights, a C by d matrix and a d by d by C array, where the kernel has
-#'   closed forms (RBF; linear and polynomial up to degree 3). `"gcv"` and
+#'   same kernel, or a Gaussian mixture, `list(weights, means, covariances)`
+#'   with C weights, a C by d matrix and a d by d by C array, where the kernel
+#'   has closed forms (RBF; linear and polynomial up to degree 3). `"gcv"` and
 #'   `"printed"` take no target.
 #' @param noise Variances of the noise for MKME (one number of at least 0) and
 #'   MMKME (one for each column, or one for all), or `NULL` to have them
@@ -103,7 +103,7 @@ new_estimator <- function(name, label, kind = NULL, operator = NULL,
   )
 }
 
-# --- Names -------------------------------------------------------------------
+# --- Names -----------------------------------------------------------------
 
 registered <- new.env(parent = emptyenv())
 registered$makers <- list()
@@ -204,10 +204,16 @@ check_known <- function(arguments, name, known, argument, door) {
   }
 }
 
-# What the constructor of an estimator takes.
+# What the constructor of an estimator takes; NULL for one of the user's.
 estimator_arguments <- function(estimator) {
   make <- registered$makers[[estimator$name]]
-  if (is.null(make)) character() else names(formals(make))
+  if (!is.null(make)) names(formals(make))
+}
+
+# What messages call it: its name, or the label of one of the user's.
+estimator_word <- function(estimator) {
+  own <- is.null(estimator_arguments(estimator))
+  paste0("\"", if (own) estimator$label else estimator$name, "\"")
 }
 
 # The estimator of a fit with other arguments: a rule of choice goes with its
@@ -222,11 +228,13 @@ change_estimator <- function(estimator, changes) {
   if (!is.null(other)) {
     name <- estimator_name(other, "estimator")
     kept <- intersect("target", names(formals(registered$makers[[name]])))
+  } else if (!length(changes)) {
+    return(estimator)
+  } else if (is.null(kept)) {
+    refuse_arguments(changes, estimator)
+    return(estimator)
   } else {
     other <- estimator$name
-    if (!length(changes)) {
-      return(estimator)
-    }
   }
   old <- unclass(estimator)[intersect(kept, names(estimator))]
   if (any(c("lambda", "noise") %in% names(Filter(length, changes)))) {
@@ -237,7 +245,7 @@ change_estimator <- function(estimator, changes) {
   do.call(read_estimator, c(list(other), old))
 }
 
-# --- Arguments that several share --------------------------------------------
+# --- Arguments that several share ------------------------------------------
 
 check_amount <- function(lambda) {
   if (!is.null(lambda)) check_number(lambda, "lambda", finite = FALSE)
@@ -259,11 +267,11 @@ estimator_kernel <- function(estimator) {
   if (inherits(estimator$target, "kme")) estimator$target$kernel
 }
 
-# --- What an estimator does ----------------------------------------------------
+# --- What an estimator does ------------------------------------------------
 
 # The fit on a sample for new_kme(): list(weights, lambda, fitted, norm2, rho,
 # varrho, and what the estimator has besides: alpha, noise, target,
-# target_weight, score, minimum, reference, border, select).
+# share, score, minimum, reference, border, select).
 est_fit <- function(estimator, sample) UseMethod("est_fit")
 
 # The weights alone, on a sample that is one of many.
@@ -289,13 +297,13 @@ needs_gram.kernmean_estimator <- \(estimator) FALSE
 check_shrinkable <- function(estimator, sample, least = 2L) {
   if (!is.null(sample$weights)) {
     stop_input(
-      "'weights' must be NULL for estimator \"", estimator$name,
-      "\"; a user's own weights are an embedding as it is"
+      "'weights' must be NULL for estimator ", estimator_word(estimator),
+      "; a user's own weights are an embedding as it is"
     )
   }
   if (sample$n < least) {
-    stop_input("'x' must have at least 2 rows for estimator \"", estimator$name,
-               "\", not ", sample$n)
+    stop_input("'x' must have at least 2 rows for estimator ",
+               estimator_word(estimator), ", not ", sample$n)
   }
 }
 
@@ -314,7 +322,7 @@ is_unshrunk.kernmean_estimator <- \(estimator) FALSE
 est_shrink <- function(estimator, moments) UseMethod("est_shrink")
 est_shrink.kernmean_estimator <- \(estimator, moments) NULL
 
-# What is chosen from a pooled sample, once for all relabellings: list(estimator:
+# What is chosen from a pooled sample, once for all relabelings: list(estimator:
 # with nothing left to choose but what est_share() chooses, kernel: NULL or the
 # one that takes the place of the sample's, height: a factor of its values,
 # chosen: fields of the test). `where`: a name for errors.
@@ -357,11 +365,11 @@ est_lines.kernmean_estimator <- function(estimator, fit, digits, plain,
   NULL
 }
 
-# --- Words -------------------------------------------------------------------
+# --- Words -----------------------------------------------------------------
 
 select_title <- c(
   loocv = "exact leave-one-out", plugin = "plug-in",
-  gcv = "generalised leave-one-out", printed = "Theorem 4 as printed"
+  gcv = "generalized leave-one-out", printed = "Theorem 4 as printed"
 )
 
 describe_rule <- function(estimator) {
@@ -430,7 +438,7 @@ describe_score <- function(fit, digits, plain = "the KME") {
   )
 }
 
-# --- Selection along a curve ---------------------------------------------------
+# --- Selection along a curve -----------------------------------------------
 
 # The selection curve in the order of lambda (or of the noise), the chosen one
 # among them.
@@ -481,7 +489,7 @@ loo_score <- function(alpha, n, rho, varrho, cross = 0, norm2 = 0) {
     2 * alpha * (1 - alpha) * cross + (1 - alpha)^2 * left_out_norm2
 }
 
-# --- The average, and estimators of the user's ---------------------------------
+# --- The average, and estimators of the user's -----------------------------
 
 #' @rdname est_kme
 #' @export

@@ -288,9 +288,9 @@ fit_fda <- function(k, classes, ridge) {
   intensity <- NULL
   given <- ridge
   if (identical(ridge, "shrinkage")) {
-    centred <- centre_matrix(k)$k / unit
-    intensity <- shrinkage_intensity(diag(centred), sum(centred^2), n - 1, n)
-    ridge <- intensity / (1 - intensity) * (sum(diag(centred)) / (n - 1))^2
+    centered <- center_matrix(k)$k / unit
+    intensity <- shrinkage_intensity(diag(centered), sum(centered^2), n - 1, n)
+    ridge <- intensity / (1 - intensity) * (sum(diag(centered)) / (n - 1))^2
     if (intensity == 1) ridge <- Inf
   } else {
     ridge <- ridge / unit / unit
@@ -391,10 +391,10 @@ fda_left_out <- function(root, within, m, of, counts, scatter) {
       times <- counts[own] / (counts[own] - 1)
       g <- g + tcrossprod(g[, last]) * times / (1 - times * g[last, last])
     }
-    centres <- diag(1, last, classes)
-    centres[last, own] <- -1 / (counts[own] - 1)
+    centers <- diag(1, last, classes)
+    centers[last, own] <- -1 / (counts[own] - 1)
     left <- counts - (seq_len(classes) == own)
-    spread <- (centres - drop(centres %*% left) / (n - 1)) *
+    spread <- (centers - drop(centers %*% left) / (n - 1)) *
       rep(sqrt(left), each = last)
     point <- numeric(last)
     point[c(own, last)] <- 1
@@ -402,7 +402,7 @@ fda_left_out <- function(root, within, m, of, counts, scatter) {
     size <- crossprod(abs(spread), abs(g) %*% abs(spread))
     kept <- which(e$values[-classes] >
                     n * .Machine$double.eps * max(e$values[1L], size))
-    u <- crossprod(spread, g %*% (point - centres))
+    u <- crossprod(spread, g %*% (point - centers))
     u <- crossprod(e$vectors[, kept, drop = FALSE], u) / sqrt(e$values[kept])
     (n - 1 - classes) * colSums(u^2)
   }, numeric(classes)))
@@ -493,17 +493,14 @@ update.kme_fda <- function(object, ...) {
     changes$grouping <- read_response(object$response, changes$data)
   }
   found <- change_arguments(object, changes)
-  changes <- found$changes
-  arguments <- found$arguments
   if (found$same_columns) {
-    arguments$grouping <- object$grouping
+    found$arguments$grouping <- object$grouping
   }
-  arguments <- merge_changes(arguments, changes)
   # Classes without points were named when the fit was made.
-  quiet <- !"grouping" %in% names(changes) &&
+  quiet <- !"grouping" %in% names(found$changes) &&
     length(object$lev) > length(object$counts)
   fit <- withCallingHandlers(
-    do.call(kme_fda.default, arguments),
+    refit(kme_fda.default, object, found),
     kernmean_warning = \(w) {
       if (quiet && grepl("classes without points", conditionMessage(w))) {
         invokeRestart("muffleWarning")
@@ -511,7 +508,6 @@ update.kme_fda <- function(object, ...) {
     }
   )
   if (found$same_columns) {
-    fit$terms <- object$terms
     fit$response <- object$response
   }
   fit

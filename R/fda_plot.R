@@ -77,7 +77,7 @@ plot_regions <- function(object, n, ...) {
   )), dots[!names(dots) %in% point_style]))
   z <- matrix(best, n, n)
   image(axes[[1L]], axes[[2L]], z, add = TRUE, useRaster = TRUE,
-        zlim = c(0.5, classes + 0.5), col = tint(level_colours(classes)))
+        zlim = c(0.5, classes + 0.5), col = tint(level_colors(classes)))
   for (pair in utils::combn(classes, 2L, simplify = FALSE)) {
     draw_border(axes, value, pair, values_at)
   }
@@ -119,7 +119,7 @@ plot_discriminants <- function(object, ...) {
 plot_one_axis <- function(object, ...) {
   score <- object$scores[, 1L]
   labels <- names(object$counts)
-  colours <- level_colours(length(labels))
+  colors <- level_colors(length(labels))
   breaks <- pretty(score, max(10, min(40, 2 * sqrt(length(score)))))
   counts <- vapply(labels, \(label) {
     own <- object$grouping == label
@@ -135,7 +135,7 @@ plot_one_axis <- function(object, ...) {
     shown <- counts[, c] > 0
     graphics::rect(breaks[-length(breaks)][shown], below[shown],
                    breaks[-1L][shown], (below + counts[, c])[shown],
-                   col = colours[c], border = "white")
+                   col = colors[c], border = "white")
     below <- below + counts[, c]
   }
   abline(v = class_changes(object, range(breaks)), lty = 2)

@@ -43,7 +43,7 @@ est_fit.est_fkmse <- function(estimator, sample) {
   }
   fit <- list(
     weights = weights, lambda = found$lambda, target = target$embedding,
-    target_weight = 1, fitted = own, norm2 = sum(weights * own),
+    share = 1, fitted = own, norm2 = sum(weights * own),
     rho = moments$rho, varrho = moments$varrho, score = found$score,
     minimum = found$minimum, border = found$border,
     reference = if (identical(select, "loocv")) {
@@ -101,7 +101,7 @@ tridiagonal_estimate <- function(g, lambda) {
   list(weights = rotate(z), fitted = rotate(tz))
 }
 
-# --- Selection -----------------------------------------------------------------
+# --- Selection -------------------------------------------------------------
 
 select_lambda <- function(g, select, target = NULL) {
   top <- spectrum(g, if (select == "loocv") "vectors" else "projections")
@@ -141,7 +141,7 @@ search_lambda <- function(score, top) {
   )
 }
 
-# --- In tests --------------------------------------------------------------------
+# --- In tests --------------------------------------------------------------
 
 est_settle.est_fkmse <- function(estimator, sample, where) {
   if (!is.null(estimator$select)) {
@@ -156,7 +156,7 @@ est_settle.est_fkmse <- function(estimator, sample, where) {
 # looked at.
 est_between.est_fkmse <- function(a, b) est_fkmse(sqrt(a$lambda * b$lambda))
 
-# --- print -----------------------------------------------------------------------
+# --- print -----------------------------------------------------------------
 
 est_lines.est_fkmse <- function(estimator, fit, digits, plain = "the KME",
                                 target = "the target") {

@@ -88,8 +88,9 @@ read_response <- function(layout, newdata) {
   eval(attr(layout, "variables")[[2L]], newdata, environment(layout))
 }
 
-check_variables <- function(layout, newdata, name) {
-  missing <- setdiff(attr(layout, "columns"), names(newdata))
+check_variables <- function(layout, newdata, name,
+                            needed = attr(layout, "columns")) {
+  missing <- setdiff(needed, names(newdata))
   if (length(missing)) {
     stop_input(
       "'", name, "' must have the variables of the formula; missing: ",

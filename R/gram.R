@@ -12,8 +12,8 @@
 #' are set to 0 (\eqn{\epsilon}{eps} is the machine precision); one below
 #' \eqn{-\sqrt\epsilon\, \gamma_1}{-sqrt(eps) gamma_1} is an error. As with any
 #' environment, a copy by `<-` is the same object; `saveRDS()` stores all of it,
-#' and two fits on one `as_gram()` can be combined also after one was saved. None
-#' of its fields can be changed: what has been computed would no longer be true.
+#' and two fits on one `as_gram()` can be combined also after one was saved. Its
+#' fields cannot be changed: what has been computed would no longer be true.
 #' `as.matrix()` gives the matrix, `[` a part of it, `summary()` its
 #' eigenvalues.
 #'
@@ -35,7 +35,7 @@
 #' @details `gram()` takes O(n^2 d) time and 8n^2 bytes; a matrix that would not
 #' fit in memory is refused before it is allocated. `as_gram()` refuses a matrix
 #' that is not symmetric to 1e-8 of its largest entry, or that has a clearly
-#' negative eigenvalue; it tries a Cholesky factorisation, O(n^3/3). The values
+#' negative eigenvalue; it tries a Cholesky factorization, O(n^3/3). The values
 #' and the projections take 4n^3/3 flops and another 8n^2 bytes (the
 #' reflectors), the vectors about 9n^3 and 8n^2 bytes.
 #' @seealso [kme()], which takes a `gram` in place of data.
@@ -85,12 +85,14 @@ as_gram <- function(K, ...) {
   check_finite(K, "K")
   K <- unname(unclass_matrix(K))
   storage.mode(K) <- "double"
-  new_gram(check_gram(K, "'K'"))
+  new_gram(check_gram(K, "'K'"), named = TRUE)
 }
 
-new_gram <- function(k, kernel = NULL, x = NULL, class = NULL) {
+# `named`: has it an identity that survives saving?
+new_gram <- function(k, kernel = NULL, x = NULL, class = NULL, named = FALSE) {
   g <- new.env(parent = emptyenv())
-  remember(g, K = k, kernel = kernel, x = x, id = new_identity())
+  remember(g, K = k, kernel = kernel, x = x, id = if (named) new_identity())
+  for (field in c("K", "kernel", "x", "id")) lockBinding(field, g)
   structure(g, class = c(class, "gram"))
 }
 
@@ -103,21 +105,32 @@ remember <- function(g, ...) {
 identities <- new.env(parent = emptyenv())
 identities$made <- 0
 
-# A name that no other gram has, here or in another session, and that stays with
-# a gram when it is saved.
+# A name that no other gram has, here or in another session.
 new_identity <- function() {
   identities$made <- identities$made + 1
-  paste(Sys.info()[["nodename"]], Sys.getpid(),
-        format(as.numeric(Sys.time()), digits = 17), identities$made)
+  paste(Sys.getpid(), format(as.numeric(Sys.time()), digits = 17),
+        identities$made)
 }
 
+# The same object, or it and what was saved of it.
 same_gram <- function(a, b) {
-  !is.null(a) && !is.null(b) && identical(a[["id"]], b[["id"]])
+  identical(a, b) && !is.null(a) ||
+    !is.null(a[["id"]]) && identical(a[["id"]], b[["id"]])
+}
+
+# Equal matrices are equal, whatever else is known of them.
+#' @export
+all.equal.gram <- function(target, current, ...) {
+  fields <- \(g) list(K = g$K, kernel = g$kernel, x = g$x)
+  if (!inherits(current, "gram")) {
+    return("'current' is no gram")
+  }
+  all.equal(fields(target), fields(current), ...)
 }
 
 refuse_change <- function(x, ...) {
-  stop_input("a gram must stay as it is, since what has been computed of it is ",
-             "kept; as_gram() makes another one of another matrix")
+  stop_input("a gram must stay as it is, since what has been computed of it ",
+             "is kept; as_gram() makes another one of another matrix")
 }
 
 #' @export
@@ -129,7 +142,7 @@ refuse_change <- function(x, ...) {
 #' @export
 `[<-.gram` <- refuse_change
 
-# Symmetric, and not clearly indefinite; symmetrised exactly if need be.
+# Symmetric, and not clearly indefinite; symmetrized exactly if need be.
 check_gram <- function(k, name) {
   largest <- max(abs(k))
   defect <- max(abs(k - t(k)))
@@ -302,16 +315,16 @@ find_spectrum <- function(g, what) {
 
 # K^c_ij = K_ij - m_i - m_j + |mu|^2 of a matrix, list(k, at: m, norm2: |mu|^2);
 # by default m holds the row means and |mu|^2 their mean.
-centre_matrix <- function(k, at = NULL, norm2 = NULL) {
+center_matrix <- function(k, at = NULL, norm2 = NULL) {
   check_memory(nrow(k), nrow(k), "use fewer rows")
-  centre_source(native_source(NULL, k), at, norm2)
+  center_source(native_source(NULL, k), at, norm2)
 }
 
 # The same of what native_source() makes.
-centre_source <- function(source, at = NULL, norm2 = NULL) {
-  found <- .Call(C_r_centred, source, at, norm2)
+center_source <- function(source, at = NULL, norm2 = NULL) {
+  found <- .Call(C_r_centered, source, at, norm2)
   if (!is.finite(sum(diag(found$k)))) {
-    stop_kernmean("numeric", "kernel values overflow when they are centred; ",
+    stop_kernmean("numeric", "kernel values overflow when they are centered; ",
                   "rescale them or the columns of 'x'")
   }
   found

@@ -4,7 +4,7 @@
 #' independent, by the Hilbert-Schmidt independence criterion (HSIC).
 #'
 #' With the Gram matrices \eqn{K} and \eqn{L} of the n values of x and y,
-#' centred to \eqn{\bar K = HKH}{Kc = HKH} and \eqn{\bar L = HLH}{Lc = HLH},
+#' centered to \eqn{\bar K = HKH}{Kc = HKH} and \eqn{\bar L = HLH}{Lc = HLH},
 #' \eqn{H = I - ee'/n}{H = I - ee'/n}, the statistic is
 #' \describe{
 #'   \item{`"biased"`}{\eqn{\mathrm{tr}(\bar K \bar L)/n^2}{tr(Kc Lc)/n^2}
@@ -375,32 +375,24 @@ update.hsic_test <- function(object, ...) {
   changes <- list(...)
   check_changes(changes)
   arguments <- object$arguments
-  own <- c("kernel_x", "kernel_y")
-  # One takes the place of the others.
-  if ("kernel" %in% names(changes)) arguments[own] <- NULL
-  if (any(own %in% names(changes))) arguments$kernel <- NULL
+  variables <- object$variables
+  several <- !"y" %in% names(arguments$label)
+  fitted <- !vapply(variables, \(v) is.null(variable_kernel(v)), NA)
+  arguments <- spread_kernel(arguments, fitted, several)
+  changes <- spread_kernel(changes, !vapply(variables, is_factor_variable, NA),
+                           several)
   data <- changed_data(changes, arguments$label)
   arguments$label <- new_label(arguments$label, substitute(list(...)), data)
+  # A gram stays one unless another kernel is to come.
+  rekernel <- paste0("kernel_", c("x", "y")) %in% names(changes)
+  inputs <- Map(variable_input, variables, if (several) rekernel[1L] else
+    rekernel)
+  arguments$data <- if (several) {
+    list(x = inputs)
+  } else {
+    stats::setNames(inputs, c("x", "y"))
+  }
   arguments <- merge_changes(arguments, changes[!names(changes) %in% data])
-  arguments$data <- test_data(object, arguments)
   arguments$data[data] <- changes[data]
   do.call(test_variables, arguments)
-}
-
-# The data of a test as its door takes them: a gram where it was given and has
-# no other kernel to come.
-test_data <- function(object, arguments) {
-  kernels <- arguments[c("kernel_x", "kernel_y")]
-  variables <- object$variables
-  if ("y" %in% names(object$arguments$label)) {
-    rekernel <- !vapply(kernels, is.null, NA)
-    return(stats::setNames(Map(variable_input, variables, rekernel),
-                           c("x", "y")))
-  }
-  each <- kernels[[1L]]
-  rekernel <- vapply(seq_along(variables), \(l) {
-    is.list(each) && !inherits(each, "kernmean_kernel") &&
-      l <= length(each) && !is.null(each[[l]])
-  }, NA)
-  list(x = Map(variable_input, variables, rekernel))
 }

@@ -1,4 +1,4 @@
-# The statistics behind hsic_test(): centred Gram matrices or their factors,
+# The statistics behind hsic_test(): centered Gram matrices or their factors,
 # the forms sum_ij k_ij l_p(i)p(j) of many permutations p at once, and what the
 # estimators make of them.
 
@@ -48,12 +48,12 @@ settle_variables <- function(variables, options) {
 
 # --- Gram matrices -----------------------------------------------------------
 
-# list(x, y, n, forms, shares, scale, moved, ranks): the two centred matrices or
-# factors, and the function of permutations that gives their forms; `shares` is
-# that of est_share().
+# list(x, y, n, forms, shares, scale, moved, ranks): the two centered matrices
+# or factors, and the function of permutations that gives their forms; `shares`
+# is that of est_share().
 pair_source <- function(x, y, options, B) {
-  x <- walkable_sample(centre_linear(x))
-  y <- walkable_sample(centre_linear(y))
+  x <- walkable_sample(center_linear(x))
+  y <- walkable_sample(center_linear(y))
   n <- x$n
   shares <- if (options$operator) est_share(options$estimator)
   stored <- options$null == "gamma" || options$operator && is.null(shares)
@@ -62,7 +62,7 @@ pair_source <- function(x, y, options, B) {
     parts <- Map(factor_part, factors, list(x = x, y = y))
   } else {
     check_memory(n, n, "use fewer rows", copies = 2)
-    parts <- list(x = centred_part(x), y = centred_part(y))
+    parts <- list(x = centered_part(x), y = centered_part(y))
   }
   a <- parts$x
   b <- parts$y
@@ -105,7 +105,7 @@ pair_factors <- function(x, y, B) {
   list(x = a, y = b)
 }
 
-# The centred factor, rank x n, or NULL.
+# The centered factor, rank x n, or NULL.
 low_rank <- function(sample, cap) {
   if (!is_definite(sample$kernel)) {
     return(NULL)
@@ -122,11 +122,11 @@ check_values <- function(values) {
   }
 }
 
-# Of a constant, centring leaves rounding, which is not to be tested: entries of
-# this size, relative to the kernel values.
+# Of a constant, centering leaves rounding, which is not to be tested: entries
+# of this size, relative to the kernel values.
 rounding <- 16 * .Machine$double.eps
 
-# list(m, diagonal, trace, norm) of a centred matrix; all 0 if it is rounding.
+# list(m, diagonal, trace, norm) of a centered matrix; all 0 if it is rounding.
 new_part <- function(m, diagonal, norm, size) {
   if (norm <= length(diagonal) * rounding * size) {
     m[] <- 0
@@ -136,8 +136,8 @@ new_part <- function(m, diagonal, norm, size) {
   list(m = m, diagonal = diagonal, trace = sum(diagonal), norm = norm)
 }
 
-centred_part <- function(sample) {
-  found <- centre_source(sample_source(sample))
+centered_part <- function(sample) {
+  found <- center_source(sample_source(sample))
   diagonal <- diag(found$k)
   size <- max(abs(found$at)) + mean(abs(diagonal))
   new_part(found$k, diagonal, norm(found$k, "F"), size)
@@ -159,7 +159,7 @@ tensor_source <- function(samples) {
   list(
     k = k, rows = rows, n = n, moved = length(k) - 1L,
     means = prod(vapply(rows, mean, numeric(1))),
-    # Rounding is far smaller than for ties of centred statistics allowed.
+    # Rounding is far smaller than for ties of centered statistics allowed.
     scale = 1e-3 * prod(vapply(k, \(k) mean(abs(diag(k))), numeric(1))),
     constant = any(vapply(k, \(k) all(k == k[1L]), logical(1)))
   )
@@ -184,9 +184,9 @@ statistic_function <- function(source, options) {
     })
   }
   if (options$statistic == "unbiased") {
-    # U-centring sees the entries off the diagonal alone, up to sums of a row's
-    # and a column's number: the centred matrices will do, and their rows sum to
-    # minus the diagonal without it.
+    # U-centering sees the entries off the diagonal alone, up to sums of a row's
+    # and a column's number: the centered matrices will do, and their rows sum
+    # to minus the diagonal without it.
     traces <- source$x$trace * source$y$trace / ((n - 1) * (n - 2))
     return(\(permutations) {
       own <- permuted_traces(source, permutations)
@@ -256,14 +256,14 @@ operator_draws <- function(source, options, scheme) {
        estimator = estimator)
 }
 
-# dHSIC is a difference of sums that are not centred: it must be seen above
+# dHSIC is a difference of sums that are not centered: it must be seen above
 # their rounding.
 check_size <- function(source, values) {
   least <- 10 * tie_slack * source$scale
   several <- source$moved > 1L && !source$constant
   if (several && max(abs(values)) < least) {
     stop_kernmean(
-      "numeric", "the kernel values vary too little for their size; centre ",
+      "numeric", "the kernel values vary too little for their size; center ",
       "the variables, or take smaller bandwidths"
     )
   }
@@ -271,7 +271,7 @@ check_size <- function(source, values) {
 
 # Gretton et al. (2007): mean (varrho_x - |mu_x|^2)(varrho_y - |mu_y|^2)/n with
 # |mu|^2 without the pairs of a point with itself, so that varrho - |mu|^2 is
-# the trace of the centred matrix over n - 1; variance by their section 4.
+# the trace of the centered matrix over n - 1; variance by their section 4.
 hsic_gamma <- function(source) {
   n <- source$n
   observed <- source$forms(matrix(seq_len(n))) / n^2

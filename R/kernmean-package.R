@@ -8,7 +8,7 @@
 #' whether samples come from one distribution and whether variables are
 #' independent; [kme_pca()] finds principal components, [kme_cov()] covariance
 #' operators, [kme_fda()] discriminants, all with shrinkage, and [shrink_gram()]
-#' regularises a Gram matrix; [kme_density()] estimates densities by matching
+#' regularizes a Gram matrix; [kme_density()] estimates densities by matching
 #' kernel means; kernels are made by [kernel_rbf()] and its relatives; [gram()]
 #' keeps a Gram matrix and what has been computed of its spectrum; [uci_data()]
 #' reads the data sets of the papers.

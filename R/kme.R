@@ -24,7 +24,7 @@
 #'   \item{`"fkmse"`}{\eqn{\beta = (K + \lambda I)^{-1}K1_n}{ beta = (K + lambda
 #'     I)^(-1) K 1_n}; with a target \eqn{\beta = (K + \lambda I)^{-1}(K1_n -
 #'     f^*(x))}{ beta = (K + lambda I)^(-1) (K 1_n - f(x))}, added to
-#'     \eqn{f^*}{f}. \eqn{\lambda}{lambda} minimises a score over
+#'     \eqn{f^*}{f}. \eqn{\lambda}{lambda} minimizes a score over
 #'     \eqn{[10^{-10}\gamma_1, 10^4\gamma_1]}{[1e-10, 1e4] gamma_1}
 #'     (\eqn{\gamma_1}{gamma_1} the largest eigenvalue of K), on a grid and then
 #'     by Brent's method. `select = "loocv"` is the exact leave-one-out score:
@@ -57,25 +57,25 @@
 #' x_j)}{E k(x~_i, x~_j)} is the same at \eqn{x_j}{x_j} with \eqn{v_l =
 #' \theta_l^2 + 2e_l}{v_l = theta_l^2 + 2 e_l}; for polynomial kernels of degree
 #' 2 and 3 from the moments of the normal distribution. Other kernels are
-#' refused. The noise is the user's (`noise`) or the minimiser of the exact
+#' refused. The noise is the user's (`noise`) or the minimizer of the exact
 #' leave-one-out score, with \eqn{L_{ij} = E\,k(x_i, \tilde x_j)}{L_ij = E
 #' k(x_i, x~_j)} and \eqn{Q_{ij} = E\,k(\tilde x_i, \tilde x_j)}{Q_ij = E
 #' k(x~_i, x~_j)} (two independent copies, also for i = j), \deqn{\varrho -
 #' \frac{2(\Sigma L - \mathrm{tr} L)}{n(n-1)} + \frac{(1-2/n)\Sigma Q +
 #' \mathrm{tr} Q/n}{(n-1)^2}.}{varrho - 2 (sum L - tr L)/(n(n-1)) + ((1-2/n)
-#' sum Q + tr(Q)/n)/(n-1)^2.} MKME minimises it over \eqn{\sigma^2}{sigma^2} in
+#' sum Q + tr(Q)/n)/(n-1)^2.} MKME minimizes it over \eqn{\sigma^2}{sigma^2} in
 #' \eqn{[e^{-15}, e^8]}{[exp(-15), exp(8)]} times \eqn{\theta^2}{theta^2} (the
 #' mean of the \eqn{\theta_l^2}{theta_l^2}), on a grid and then by Brent's
 #' method; MMKME goes on from there by quasi-Newton steps over all variances,
 #' never to a larger score; some variances end at exactly 0.
 #'
 #' With a polynomial kernel the score is a quadratic function of each variance,
-#' minimised exactly. A linear kernel sees no noise (the estimate is the KME).
+#' minimized exactly. A linear kernel sees no noise (the estimate is the KME).
 #' With degree 2 noise adds the same function to the embedding whatever the
 #' sample, and the score is always smallest without it. With degree 3 it is
 #' smallest without noise in column l unless \eqn{\sum_i x_{il}^2 x_i'(x_i -
 #' \bar x) < 0}{sum_i x_il^2 x_i'(x_i - mean(x)) < 0}, which takes data far from
-#' 0: centred data get no noise.
+#' 0: centered data get no noise.
 #'
 #' The weights of these estimators are 1/n, on the noisy points; [as_weights()]
 #' gives weights on the points themselves.
@@ -109,7 +109,7 @@
 #'   `lambda`, `select`, `target` or `noise`, see [est_kme()]; in the formula
 #'   method, arguments of the default method.
 #' @param weights A user's own weights, one for each point: the embedding as it
-#'   is (importance weights, a target); they are not normalised, a
+#'   is (importance weights, a target); they are not normalized, a
 #'   distribution's sum to 1. Only for `estimator = "kme"`.
 #' @param formula A formula without response.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
@@ -132,8 +132,9 @@
 #' \item{kernel}{the kernel with its bandwidth as a number}
 #' \item{sample}{the sample: a list with the points `x` (`NULL` for kernel
 #'   values), the `gram` if one was given, and its `kernel`}
-#' \item{target, target_weight}{the target and its share in the estimate}
-#' \item{estimator}{the estimator as an object, see [est_kme()]}
+#' \item{estimator}{the estimator as an object, see [est_kme()]; its field
+#'   `target` is the target}
+#' \item{share}{the share of the target in the estimate}
 #' \item{select, n, arguments}{the rule of selection, `NULL` if there was none;
 #'   the number of points; what was asked for}
 #'
@@ -195,7 +196,7 @@ kme.default <- function(x, kernel = kernel_rbf(), estimator = "kme", ...,
   }
   estimator <- read_estimator(estimator, ...)
   sample <- read_sample(x, given, weights, estimator_kernel(estimator))
-  estimate_mean(sample, estimator, list(kernel = given, weights = weights))
+  estimate_mean(sample, estimator, list(kernel = given))
 }
 
 #' @rdname kme
@@ -214,7 +215,12 @@ estimate_mean <- function(sample, estimator, arguments = list()) {
   new_kme(est_fit(estimator, sample), sample, estimator, arguments)
 }
 
+# The target is kept in the estimator, as it was read.
 new_kme <- function(fit, sample, estimator, arguments) {
+  if ("target" %in% names(fit)) {
+    estimator["target"] <- fit["target"]
+    fit["target"] <- NULL
+  }
   structure(
     c(fit, list(
       sample = sample, kernel = sample$kernel, n = sample$n,

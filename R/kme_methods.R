@@ -25,20 +25,14 @@ predict.kme <- function(object, newdata, ...) {
 #' @export
 update.kme <- function(object, ...) {
   found <- change_arguments(object, list(...))
-  changes <- found$changes
-  arguments <- found$arguments
-  own <- c("estimator", registered_arguments())
-  mine <- changes[names(changes) %in% own]
-  if ("estimator" %in% names(mine)) {
-    arguments["weights"] <- NULL
+  own <- names(found$changes) %in% c("estimator", registered_arguments())
+  mine <- found$changes[own]
+  found$changes <- found$changes[!own]
+  if (!"estimator" %in% names(mine)) {
+    found$arguments["weights"] <- list(object$sample$weights)
   }
-  arguments$estimator <- change_estimator(object$estimator, mine)
-  changes <- changes[!names(changes) %in% own]
-  fit <- do.call(kme.default, merge_changes(arguments, changes))
-  if (found$same_columns) {
-    fit$terms <- object$terms
-  }
-  fit
+  found$arguments$estimator <- change_estimator(object$estimator, mine)
+  refit(kme.default, object, found)
 }
 
 # What update() of a fit with sample, terms and arguments goes by: list(changes,
@@ -61,6 +55,20 @@ change_arguments <- function(object, changes) {
     arguments["kernel"] <- list(sample_kernel(sample))
   }
   list(changes = changes, arguments = arguments, same_columns = same_columns)
+}
+
+# The fit of a door to what change_arguments() found, with what was asked for: a
+# bandwidth that was chosen is taken over with its points, and chosen anew with
+# others.
+refit <- function(door, object, found) {
+  fit <- do.call(door, merge_changes(found$arguments, found$changes))
+  if (found$same_columns) {
+    if (!is.null(object$terms)) fit$terms <- object$terms
+    if (!"kernel" %in% names(found$changes)) {
+      fit$arguments["kernel"] <- list(object$arguments$kernel)
+    }
+  }
+  fit
 }
 
 # The changes over the arguments of a fit.
@@ -88,7 +96,7 @@ mean_title <- function(object) {
   }
 }
 
-# "kernel mean, simple shrinkage (S-KMSE), lambda = 0.12": a mean that centres.
+# "kernel mean, simple shrinkage (S-KMSE), lambda = 0.12": a mean that centers.
 describe_mean <- function(object, digits) {
   title <- mean_title(object)
   paste0(

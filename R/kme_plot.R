@@ -4,7 +4,7 @@
 #'
 #' `"selection"` draws the score against \eqn{\lambda}{lambda} with the chosen
 #' value marked and, where the score is a leave-one-out score, that of the KME
-#' as a dashed line; it shows the neighbourhood of the minimum (`xlim` and
+#' as a dashed line; it shows the neighborhood of the minimum (`xlim` and
 #' `ylim` show more). For MKME the score is drawn against the variance
 #' \eqn{\sigma^2}{sigma^2}. `"noise"` draws the variances of MMKME as bars, for
 #' an RBF kernel relative to \eqn{\theta_l^2}{theta_l^2}. `"embedding"` draws
@@ -95,7 +95,7 @@ plot_selection <- function(object, ...) {
   invisible(curve)
 }
 
-# The neighbourhood of the minimum, list(x, y): up to a few times what it gains,
+# The neighborhood of the minimum, list(x, y): up to a few times what it gains,
 # and some decades of lambda; the curve leaves it where it shrinks far too much.
 selection_window <- function(object) {
   curve <- object$score
@@ -188,7 +188,7 @@ plot_contours <- function(object, n, ...) {
     predict(object, z)
   }
   surface <- draw_surface(x, at, n, mean_title(object), ...,
-                          colours = blues)
+                          colors = blues)
   draw_points(x, "#D55E00")
   box()
   invisible(surface)

@@ -83,7 +83,7 @@ column_noise <- function(noise, x, of = NULL) {
                " (a variance for each column", of, "), not ", describe(noise))
   }
   if (!is.null(names(noise)) && !is.null(colnames(x)) && length(noise) > 1L) {
-    if (!setequal(names(noise), colnames(x))) {
+    if (!setequal(names(noise), colnames(x)) || anyDuplicated(names(noise))) {
       stop_input(
         "'noise' must have the names of the columns", of, ", ",
         paste0("'", colnames(x), "'", collapse = ", "), ", or none"
@@ -189,8 +189,8 @@ rbf_score <- function(x, kernel) {
   theta2 <- rep_len(kernel$bandwidth, ncol(x))^2
   # Noise widens the kernel: what is checked here holds for all bandwidths.
   source <- native_source(kernel, x)
-  centred <- sweep(x, 2, colMeans(x))
-  squares <- centred^2
+  centered <- sweep(x, 2, colMeans(x))
+  squares <- centered^2
   sums <- function(v, gradient) {
     source <- rescale_source(source, sqrt(v))
     height <- prod(sqrt(theta2 / v))
@@ -198,7 +198,7 @@ rbf_score <- function(x, kernel) {
     total <- height * sum(rows)
     trace <- n * height
     slope <- if (gradient) {
-      forms <- .Call(C_r_kernel_quad, source, centred, centred)
+      forms <- .Call(C_r_kernel_quad, source, centered, centered)
       spread <- 2 * height * (drop(crossprod(squares, rows)) - forms)
       list(total = (spread / v - total) / (2 * v), trace = -trace / (2 * v))
     }

@@ -36,12 +36,12 @@
 #' from the pooled sample by rules that do not see the labels (a `bandwidth` of
 #' your own that is a function must not depend on the order of the rows). The
 #' p-value is (1 + number of draws with a statistic at least as large)/(B + 1);
-#' with `permutations = "all"` it is the share among all labellings. Each
+#' with `permutations = "all"` it is the share among all labelings. Each
 #' permutation is drawn as by [sample.int()] and its first m entries are the
 #' first sample.
 #'
 #' `"spectrum"` draws from the weighted sum of chi-squared variables with the
-#' eigenvalues of the centred pooled Gram matrix (Gretton et al. 2009), and
+#' eigenvalues of the centered pooled Gram matrix (Gretton et al. 2009), and
 #' `"gamma"` (two samples, `"biased"`) takes a gamma law with the exact mean and
 #' variance of the statistic over all permutations. Both are approximations, the
 #' first for large samples only (at m = n = 20 in 20 columns its level is 0.02
@@ -100,11 +100,11 @@
 #' @param null `"permutation"`, `"spectrum"` or `"gamma"`.
 #' @param statistic `"biased"` or `"unbiased"`. Estimators that shrink have the
 #'   biased statistic only, many bandwidths the unbiased one.
-#' @param permutations `NULL` for `B` random ones, `"all"` for all labellings
+#' @param permutations `NULL` for `B` random ones, `"all"` for all labelings
 #'   (at most 10^5), or a matrix with a permutation of the N points in each
 #'   column, its first m entries the first sample. If a column leaves the
 #'   labels as they are, the observed statistic is not counted again. With
-#'   `blocks`, `"all"` means all labellings within the blocks.
+#'   `blocks`, `"all"` means all labelings within the blocks.
 #' @param blocks One value for each point, those of `x` first (in the formula
 #'   method it may be a variable of `data`); points change places within a block
 #'   only (pairs, repeated measures, strata, sites).
@@ -360,7 +360,7 @@ mmd_title <- function(options, scheme, found, several, fused) {
     if (several) "k-sample" else "two-sample",
     c(if (fused) "fused MMD" else "MMD", options$estimator$label,
       options$statistic),
-    options, scheme, "all labellings",
+    options, scheme, "all labelings",
     if (!is.null(bin)) {
       paste("permutations of bins of", count_of(bin, "point"))
     }
@@ -402,9 +402,8 @@ update.mmd_test <- function(object, ...) {
   arguments <- object$arguments
   data <- changed_data(changes, arguments$pooled$label)
   # One takes the place of the other.
-  if (any(c("kernel", "bandwidths") %in% names(changes))) {
-    arguments[c("kernel", "bandwidths")] <- NULL
-  }
+  if (!is.null(changes$kernel)) arguments["bandwidths"] <- NULL
+  if (!is.null(changes$bandwidths)) arguments["kernel"] <- NULL
   arguments <- merge_changes(arguments, changes[!names(changes) %in% data])
   label <- new_label(arguments$pooled$label, substitute(list(...)), data)
   arguments$pooled <- if (length(data)) {

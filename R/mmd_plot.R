@@ -10,7 +10,7 @@
 #' a curve for one column and contours for two; otherwise the points along the
 #' two leading kernel principal axes of the pooled sample (of 1,000 points at
 #' most, evenly spaced), filled blue where it is positive and red where it is
-#' negative, with the rim in the colour of the sample.
+#' negative, with the rim in the color of the sample.
 #'
 #' @param x A test of [mmd_test()].
 #' @param y,type `"null"` or `"witness"`, by name or as the second argument.
@@ -62,21 +62,21 @@ plot_witness <- function(test, n, ...) {
     ), ...)
     abline(h = 0, lty = 2, col = "grey40")
     for (g in 1:2) {
-      rug(x[group == g], side = c(1, 3)[g], col = level_colours(2L)[g])
+      rug(x[group == g], side = c(1, 3)[g], col = level_colors(2L)[g])
     }
     sizes_legend(test)
     return(invisible(data.frame(z = z, value = value)))
   }
   surface <- draw_surface(x, at, n, "Witness function", ...,
-                          colours = diverging)
-  draw_points(x, level_colours(2L)[group])
+                          colors = diverging)
+  draw_points(x, level_colors(2L)[group])
   box()
   sizes_legend(test)
   invisible(surface)
 }
 
 sizes_legend <- function(test) {
-  legend("topright", names(test$sizes), pch = 21, pt.bg = level_colours(2L),
+  legend("topright", names(test$sizes), pch = 21, pt.bg = level_colors(2L),
          col = "white", bg = "white", box.col = "grey60", inset = 0.02,
          cex = 0.9)
 }
@@ -94,9 +94,9 @@ plot_witness_points <- function(test, weights, ...) {
   } else {
     sample_apply(sample, weights)[shown]
   }
-  # Centred by hand: a mean has no norm in the space of the energy kernel.
+  # Centered by hand: a mean has no norm in the space of the energy kernel.
   rows <- sample_rows(part) / part$n
-  s <- centred_spectrum(list(sample = part, n = part$n, at = rows,
+  s <- centered_spectrum(list(sample = part, n = part$n, at = rows,
                              norm2 = mean(rows)), 2L)
   scores <- s$vectors * rep(sqrt(s$values), each = part$n)
   group <- test$groups[shown]
@@ -105,11 +105,11 @@ plot_witness_points <- function(test, weights, ...) {
   draw(graphics::plot, list(
     x = scores, xlab = "kernel PC1", ylab = "kernel PC2", las = 1,
     pch = c(21, 24)[as.integer(group)], bg = shade, lwd = 1.5,
-    col = level_colours(2L)[as.integer(group)],
+    col = level_colors(2L)[as.integer(group)],
     main = "Witness function on kernel principal axes"
   ), ...)
   legend("topright", names(test$sizes), pch = c(21, 24), pt.bg = "white",
-         col = level_colours(2L), pt.lwd = 1.5, bg = "white",
+         col = level_colors(2L), pt.lwd = 1.5, bg = "white",
          box.col = "grey60", inset = 0.02, cex = 0.9)
   invisible(data.frame(PC1 = scores[, 1L], PC2 = scores[, 2L], group = group,
                        value = value))

@@ -36,7 +36,7 @@ read_mmd_options <- function(kernel, estimator, bandwidths, null, statistic,
     must_be(options$null == "permutation", "bins", "NULL",
             paste0("for null = \"", options$null, "\""))
     must_be(has_sums(options$estimator), "bins", "NULL",
-            paste0("for estimator \"", options$estimator$name, "\""))
+            paste("for estimator", estimator_word(options$estimator)))
   }
   c(options, list(kernel = kernel, bandwidths = bandwidths, bins = bins))
 }
@@ -93,7 +93,7 @@ read_samples <- function(pooled, options) {
     kernel <- if (is.null(options$kernel)) kernel_rbf() else options$kernel
     sample <- points_sample(sample$x, fit_kernel(kernel, sample$x))
   }
-  list(sample = walkable_sample(sample), groups = pooled$groups, sizes = sizes,
+  list(sample = sample, groups = pooled$groups, sizes = sizes,
        order = pooled$order, bandwidths = bandwidths)
 }
 

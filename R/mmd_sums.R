@@ -1,5 +1,5 @@
 # The statistics behind mmd_test(): sums of the Gram matrix over the samples for
-# many labellings at once, what the estimators make of them, and the null
+# many labelings at once, what the estimators make of them, and the null
 # distributions.
 
 # list(values: the statistic as observed, then of the draws; scale: the size of
@@ -7,9 +7,9 @@
 # height: the factor of all of them; settled: the estimator's choices; and where
 # the statistic is made of sums, source, sums and alpha).
 mmd_statistics <- function(samples, options, scheme) {
-  sample <- samples$sample
+  sample <- walkable_sample(samples$sample)
   if (is_average(options$estimator)) {
-    sample <- centre_linear(sample)
+    sample <- center_linear(sample)
   } else {
     check_definite(sample$kernel)
   }
@@ -99,16 +99,16 @@ binned_source <- function(samples, bins) {
   )
 }
 
-# --- Sums over labellings ----------------------------------------------------
+# --- Sums over labelings ----------------------------------------------------
 
 sets_at_once <- 2048L
 
-# For each bandwidth, list(own, cross, trace, moments): the observed labelling
+# For each bandwidth, list(own, cross, trace, moments): the observed labeling
 # and then each permutation, one a row; sums of kernel values within groups,
 # between groups (a column for each pair g < h, or one with the sum over all
 # pairs if `pairs` is FALSE), on the diagonal; and the sums of |K_ij| and
 # K_ij^2 over all pairs of points.
-labelled_sums <- function(source, scheme, pairs, progress) {
+labeled_sums <- function(source, scheme, pairs, progress) {
   groups <- length(source$sizes)
   sets <- diag(groups) == 1
   if (groups == 2L) {
@@ -139,8 +139,8 @@ labelled_sums <- function(source, scheme, pairs, progress) {
 }
 
 # Quadratic forms, and sums of rows and diagonal, over the sets of `count`
-# labellings (and before them those of the observed one): lists of matrices
-# labellings x sets, one for each bandwidth.
+# labelings (and before them those of the observed one): lists of matrices
+# labelings x sets, one for each bandwidth.
 subset_sums <- function(source, permutations, count, sets, blocks, observed) {
   if (!is.null(permutations)) {
     storage.mode(permutations) <- "integer"
@@ -190,7 +190,7 @@ sums_statistics <- function(samples, options, scheme, estimator) {
   }
   sizes <- samples$sizes
   shares <- if (!is_unshrunk(estimator)) est_share(estimator)
-  each <- labelled_sums(source, scheme, !is.null(shares), options$progress)
+  each <- labeled_sums(source, scheme, !is.null(shares), options$progress)
   sums <- each[[1L]]
   found <- list(source = source, sums = sums)
   if (!is.null(samples$bandwidths)) {
@@ -215,14 +215,14 @@ sums_statistics <- function(samples, options, scheme, estimator) {
   ), found)
 }
 
-# The sums of the observed labelling.
+# The sums of the observed labeling.
 observed_sums <- function(sums) {
   lapply(sums[c("own", "cross", "trace")], \(a) a[1L, , drop = FALSE])
 }
 
 # The statistic of(sums, sizes) of each pair of samples.
 pair_statistics <- function(source, sizes, of) {
-  sums <- labelled_sums(source, list(B = 0L), TRUE, FALSE)[[1L]]
+  sums <- labeled_sums(source, list(B = 0L), TRUE, FALSE)[[1L]]
   each <- utils::combn(length(sizes), 2L)
   vapply(seq_len(ncol(each)), \(p) {
     these <- each[, p]
@@ -233,7 +233,7 @@ pair_statistics <- function(source, sizes, of) {
   }, numeric(1))
 }
 
-# labellings x groups, each group's column divided by its number.
+# labelings x groups, each group's column divided by its number.
 per <- function(a, numbers) a / rep(numbers, each = nrow(a))
 
 biased_statistic <- function(sums, sizes) {
@@ -255,7 +255,7 @@ unbiased_statistic <- function(sums, sizes) {
     2 * rowSums(sums$cross) / n
 }
 
-# The share alpha of each group's shrinkage, labellings x groups.
+# The share alpha of each group's shrinkage, labelings x groups.
 group_shares <- function(sums, sizes, shares) {
   shares(per(sums$own, sizes^2), per(sums$trace, sizes),
          rep(sizes, each = nrow(sums$own)))
@@ -269,7 +269,7 @@ share_statistic <- function(sums, sizes, shares) {
   }), sizes)
 }
 
-# The squared distances of means, labellings x pairs. norm2: labellings x
+# The squared distances of means, labelings x pairs. norm2: labelings x
 # groups; inner(g, h, pair): their products.
 pair_distances <- function(norm2, inner) {
   each <- utils::combn(ncol(norm2), 2L)
@@ -291,7 +291,7 @@ sum_pairs <- function(distances, sizes) {
   drop(distances %*% weights)
 }
 
-# log mean exp of the studentised unbiased statistics over the bandwidths.
+# log mean exp of the studentized unbiased statistics over the bandwidths.
 fuse_statistic <- function(sums, sizes) {
   n <- sum(sizes)
   m <- min(sizes)
@@ -305,7 +305,7 @@ fuse_statistic <- function(sums, sizes) {
   top + log(rowMeans(exp(z - top)))
 }
 
-# Any estimator: the distances of the means that it gives for each labelling.
+# Any estimator: the distances of the means that it gives for each labeling.
 mean_statistics <- function(samples, options, scheme, estimator) {
   sample <- form_sample(samples$sample)
   sizes <- samples$sizes
@@ -350,11 +350,11 @@ mmd_null <- function(samples, options, scheme, found) {
 # Draws of sum_l gamma_l/N (Z_l^2 - unbiased), chi-squared with groups - 1
 # degrees of freedom, in the units of the statistic.
 spectrum_draws <- function(samples, options, B) {
-  sample <- centre_linear(samples$sample)
+  sample <- center_linear(samples$sample)
   check_memory(sample$n, sample$n, "use fewer rows", copies = 2)
-  centred <- centre_source(sample_source(sample))
-  values <- clip_values(spectrum_values(centred$k), max(abs(centred$at)),
-                        "the centred Gram matrix")
+  centered <- center_source(sample_source(sample))
+  values <- clip_values(spectrum_values(centered$k), max(abs(centered$at)),
+                        "the centered Gram matrix")
   values <- values[values > 0]
   freedom <- length(samples$sizes) - 1
   n <- sum(samples$sizes)
@@ -379,14 +379,14 @@ permutation_gamma <- function(observed, source, sizes, square) {
   if (is_rounding(variance, moments[["second"]], square, sizes)) {
     stop_kernmean(
       "numeric", "the kernel values differ too little from each other for ",
-      "null = \"gamma\"; take a smaller bandwidth or centre the columns"
+      "null = \"gamma\"; take a smaller bandwidth or center the columns"
     )
   }
   gamma_null(observed, moments[["mean"]], variance)
 }
 
 # Is a variance over permutations, a difference of terms as large as
-# `second` and, before centring, as the mean square of the kernel values, no
+# `second` and, before centering, as the mean square of the kernel values, no
 # more than rounding?
 is_rounding <- function(variance, second, square, sizes) {
   n <- sum(sizes)
@@ -399,9 +399,9 @@ is_rounding <- function(variance, second, square, sizes) {
 biased_moments <- function(rows, diagonal, sizes, square) {
   n <- sum(sizes)
   falling <- cumprod(n - 0:3)
-  centred <- diagonal - 2 * rows / n + sum(rows) / n^2
-  t <- sum(centred)
-  d <- sum(centred^2)
+  centered <- diagonal - 2 * rows / n + sum(rows) / n^2
+  t <- sum(centered)
+  d <- sum(centered^2)
   f <- square - 2 * sum(rows^2) / n + sum(rows)^2 / n^2
   p2 <- sum(1 / sizes)
   p4 <- sum(1 / sizes^3)

@@ -1,11 +1,11 @@
 #' Kernel principal component analysis
 #'
 #' Principal components of a sample in the reproducing kernel Hilbert space of a
-#' kernel, centred by any kernel mean, of the empirical or a shrunk covariance
+#' kernel, centered by any kernel mean, of the empirical or a shrunk covariance
 #' operator.
 #'
 #' With \eqn{\tilde\mu}{mu} a kernel mean of [kme()] and \eqn{\tilde\phi(x) =
-#' k(x, \cdot) - \tilde\mu}{phi~(x) = k(x, .) - mu}, the centred Gram matrix is
+#' k(x, \cdot) - \tilde\mu}{phi~(x) = k(x, .) - mu}, the centered Gram matrix is
 #' \eqn{K^c_{ij} = \langle\tilde\phi(x_i), \tilde\phi(x_j)\rangle = K_{ij} -
 #' \tilde\mu(x_i) - \tilde\mu(x_j) + \|\tilde\mu\|^2}{K^c_ij = <phi~(x_i),
 #' phi~(x_j)> = K_ij - mu(x_i) - mu(x_j) + |mu|^2}. From its eigenvalues
@@ -55,7 +55,7 @@
 #'
 #' What to expect: the more points there are, the less is shrunk. In the study
 #' `inst/studies/kpca.R` (15 data sets, some hundred points, 20 components)
-#' shrinkage centring lowers the reconstruction error of new points on 11 of
+#' shrinkage centering lowers the reconstruction error of new points on 11 of
 #' them, by hundredths of a per cent; F-COSE selects nearly no shrinkage on
 #' most.
 #'
@@ -65,7 +65,7 @@
 #' points), `sqrt(values)` its `sdev` but for the divisor. kernlab's `kpca()`:
 #' `ncomp` is its `features`, \eqn{\theta = 1/\sqrt{2\sigma}}{theta = 1/sqrt(2
 #' sigma)} for its `rbfdot` kernel, `values` its `eig()`. Principal components
-#' that are not centred: `center = kme(x, kernel, weights = numeric(nrow(x)))`.
+#' that are not centered: `center = kme(x, kernel, weights = numeric(nrow(x)))`.
 #'
 #' @section Cost:
 #' All components take an eigendecomposition, about 9n^3 flops and 24n^2 bytes,
@@ -96,7 +96,7 @@
 #'   than n an error.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
-#' @param center The kernel mean that centres: an estimator, fitted to the
+#' @param center The kernel mean that centers: an estimator, fitted to the
 #'   sample, by name, as an object such as [est_skmse()] or as a function of
 #'   your own (see [est_kme()]); or a fit of [kme()] with the same kernel, also
 #'   on other points, with own weights or a target.
@@ -162,7 +162,7 @@
 #' summary(fit)
 #' plot(fit, groups = iris$Species)
 #'
-#' # Scores of new points, and another centre
+#' # Scores of new points, and another center
 #' fit <- kme_pca(~ Sepal.Length + Sepal.Width, iris, ncomp = 2)
 #' predict(fit, data.frame(Sepal.Length = 5:6, Sepal.Width = 3))
 #' update(fit, center = "fkmse", covariance = est_skmse(select = "plugin"))
@@ -184,15 +184,15 @@ kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
   covariance <- read_operator(covariance, "covariance")
   center <- read_center(center)
   sample <- read_sample(x, given, default = center_kernel(center))
-  centred <- centred_sample(sample, center)
-  if (!is.null(ncomp) && ncomp > centred$n) {
+  centered <- centered_sample(sample, center)
+  if (!is.null(ncomp) && ncomp > centered$n) {
     stop_input(
-      "'ncomp' must be at most ", centred$n, ", the number of points, not ",
+      "'ncomp' must be at most ", centered$n, ", the number of points, not ",
       ncomp
     )
   }
-  found <- pca_components(centred, ncomp, covariance)
-  new_kme_pca(found, centred, covariance, arguments)
+  found <- pca_components(centered, ncomp, covariance)
+  new_kme_pca(found, centered, covariance, arguments)
 }
 
 #' @rdname kme_pca
@@ -206,17 +206,17 @@ kme_pca.formula <- function(formula, data = NULL, subset, na.action, ...) {
   fit
 }
 
-new_kme_pca <- function(found, centred, covariance, arguments) {
+new_kme_pca <- function(found, centered, covariance, arguments) {
   names <- paste0("PC", seq_along(found$values))
   dimnames(found$vectors) <- list(NULL, names)
-  dimnames(found$scores) <- list(rownames(centred$sample$x), names)
+  dimnames(found$scores) <- list(rownames(centered$sample$x), names)
   structure(
     c(
       found[c("values", "vectors", "scores", "total", "rank")],
-      list(n = centred$n, kernel = centred$sample$kernel),
-      centred_fields(centred),
+      list(n = centered$n, kernel = centered$sample$kernel),
+      centered_fields(centered),
       list(
-        shrinkage = found$shrinkage, center = centred$mean$estimator,
+        shrinkage = found$shrinkage, center = centered$mean$estimator,
         covariance = covariance, terms = NULL, arguments = arguments
       )
     ),
@@ -227,20 +227,20 @@ new_kme_pca <- function(found, centred, covariance, arguments) {
 # --- Components --------------------------------------------------------------
 
 # list(values, vectors: V, scores: K^c V, total, rank, shrinkage)
-pca_components <- function(centred, ncomp, covariance) {
+pca_components <- function(centered, ncomp, covariance) {
   weighted <- is.null(est_share(covariance))
-  s <- centred_spectrum(centred, if (!weighted) ncomp)
+  s <- centered_spectrum(centered, if (!weighted) ncomp)
   positive <- s$values > 0
   if (!any(positive)) {
     stop_input(
-      "'x' must have points that differ: the centred Gram matrix is 0"
+      "'x' must have points that differ: the centered Gram matrix is 0"
     )
   }
-  known <- length(positive) == centred$n || !all(positive)
+  known <- length(positive) == centered$n || !all(positive)
   rank <- if (known) sum(positive) else NA_integer_
   if (!is.null(ncomp) && known && ncomp > rank) {
     warn_kernmean(
-      "'ncomp' is ", ncomp, ", but the centred Gram matrix has rank ", rank,
+      "'ncomp' is ", ncomp, ", but the centered Gram matrix has rank ", rank,
       ": ", rank, if (rank == 1L) " component is" else " components are",
       " kept"
     )
@@ -248,18 +248,18 @@ pca_components <- function(centred, ncomp, covariance) {
   s$values <- s$values[positive]
   s$vectors <- s$vectors[, positive, drop = FALSE]
   found <- if (weighted) {
-    weighted_components(centred, s, ncomp, covariance)
+    weighted_components(centered, s, ncomp, covariance)
   } else {
-    plain_components(centred, s, covariance)
+    plain_components(centered, s, covariance)
   }
   c(found, rank = rank)
 }
 
 # Where all weights are (1 - alpha)/n the components are those of the empirical
 # operator. The average does not look at the moments.
-plain_components <- function(centred, s, covariance) {
-  n <- centred$n
-  shrinkage <- est_shrink(covariance, product_moments(centred, s))
+plain_components <- function(centered, s, covariance) {
+  n <- centered$n
+  shrinkage <- est_shrink(covariance, product_moments(centered, s))
   share <- if (is.null(shrinkage)) 1 else 1 - shrinkage$alpha
   root <- rep(sqrt(s$values), each = n)
   list(
@@ -270,16 +270,16 @@ plain_components <- function(centred, s, covariance) {
 }
 
 # Of H = K^c o K^c, without forming it.
-product_moments <- function(centred, s) {
+product_moments <- function(centered, s) {
   check_squares(s$square)
-  list(n = centred$n, rho = s$square / centred$n^2,
-       varrho = mean(centred_diagonal(centred)^2))
+  list(n = centered$n, rho = s$square / centered$n^2,
+       varrho = mean(centered_diagonal(centered)^2))
 }
 
 # The operator with a weight for each point, from H itself.
-weighted_components <- function(centred, s, ncomp, covariance) {
+weighted_components <- function(centered, s, ncomp, covariance) {
   check_squares(s$square)
-  shrinkage <- operator_weights(centred_matrix(centred)^2, covariance)
+  shrinkage <- operator_weights(centered_matrix(centered)^2, covariance)
   weights <- shrinkage$weights
   operator <- leading_values(operator_spectrum(s$values, s$vectors, weights))
   if (operator$rank == 0L) {
@@ -291,7 +291,7 @@ weighted_components <- function(centred, s, ncomp, covariance) {
   list(
     values = operator$values[kept], vectors = v,
     scores = s$vectors %*% (s$values * crossprod(s$vectors, v)),
-    total = sum(weights * centred_diagonal(centred)),
+    total = sum(weights * centered_diagonal(centered)),
     shrinkage = shrinkage[names(shrinkage) != "norm2"]
   )
 }

@@ -7,7 +7,7 @@ print.kme_pca <- function(x, digits = digits_shown(), ...) {
   p <- length(x$values)
   say(
     pca_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
-    paste0("centre: ", describe_mean(x$mean, digits)),
+    paste0("center: ", describe_mean(x$mean, digits)),
     describe_shrinkage(x, digits),
     paste0(count_of(p, "component"), if (!is.na(x$rank)) {
       if (p == x$rank) ", all there are" else paste0(" of ", x$rank)
@@ -127,10 +127,10 @@ check_components <- function(ncomp, object) {
   seq_len(ncomp)
 }
 
-# list(scores, mean_at: the kernel mean that centres, at the new points).
+# list(scores, mean_at: the kernel mean that centers, at the new points).
 pca_scores <- function(object, new, kept) {
   v <- object$vectors[, kept, drop = FALSE]
-  found <- centred_apply(object, new, v)
+  found <- centered_apply(object, new, v)
   dimnames(found$value) <- list(new$names, colnames(v))
   list(scores = found$value, mean_at = found$mean_at)
 }
@@ -138,13 +138,7 @@ pca_scores <- function(object, new, kept) {
 #' @rdname kme_pca
 #' @export
 update.kme_pca <- function(object, ...) {
-  found <- change_arguments(object, list(...))
-  fit <- do.call(kme_pca.default,
-                 merge_changes(found$arguments, found$changes))
-  if (found$same_columns) {
-    fit["terms"] <- list(object$terms)
-  }
-  fit
+  refit(kme_pca.default, object, change_arguments(object, list(...)))
 }
 
 # --- Reconstruction error ----------------------------------------------------
@@ -155,7 +149,7 @@ update.kme_pca <- function(object, ...) {
 #' leading components.
 #'
 #' With \eqn{s_j(z)}{s_j(z)} the score of z on component j and
-#' \eqn{\tilde\mu}{mu} the kernel mean that centres, the error of z is
+#' \eqn{\tilde\mu}{mu} the kernel mean that centers, the error of z is
 #' \deqn{\|k(z, \cdot) - \tilde\mu\|^2 - \sum_j s_j(z)^2, \quad \|k(z, \cdot)
 #' - \tilde\mu\|^2 = k(z, z) - 2\tilde\mu(z) + \|\tilde\mu\|^2.}{|k(z, .) -
 #' mu|^2 - sum_j s_j(z)^2, with |k(z, .) - mu|^2 = k(z, z) - 2 mu(z) + |mu|^2.}
@@ -205,7 +199,7 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
   kept <- check_components(ncomp, object)
   if (missing(newdata)) {
     check_no_diagonal(diagonal)
-    square <- centred_diagonal(object)
+    square <- centered_diagonal(object)
     scores <- object$scores[, kept, drop = FALSE]
   } else {
     new <- sample_newdata(object$sample, newdata, object$terms)

@@ -1,10 +1,10 @@
 #' Plots of kernel principal components
 #'
-#' The scores of two components with the groups in colour, and the variances.
+#' The scores of two components with the groups in color, and the variances.
 #'
 #' `"scores"` draws the scores of the sample with the shares of variance on the
 #' axes; one component is drawn against the index of the points. Of more than
-#' 2,000 points an even share is drawn. Eight groups or fewer have colours of
+#' 2,000 points an even share is drawn. Eight groups or fewer have colors of
 #' the Okabe--Ito palette, more have a scale from dark to light in the order of
 #' the levels (so a numeric variable may hold the groups).
 #'

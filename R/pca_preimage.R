@@ -6,7 +6,7 @@
 #' The projection of z is \eqn{P(z) = \tilde\mu + \sum_j s_j v_j = \sum_i c_i
 #' k(x_i, \cdot)}{P(z) = mu + sum_j s_j v_j = sum_i c_i k(x_i, .)} with the
 #' scores s of z and \eqn{c = Vs + b(1 - e'Vs)}{c = Vs + b (1 - e'Vs)}, b the
-#' weights of the kernel mean that centres (the last term is not b alone where
+#' weights of the kernel mean that centers (the last term is not b alone where
 #' the mean is shrunk; points of a mean on other points join the sum). The point
 #' whose image is nearest to the projection is where \eqn{\sum_i c_i k(x_i,
 #' z)}{sum_i c_i k(x_i, z)} is largest, a fixed point of \deqn{z \leftarrow
@@ -22,8 +22,8 @@
 #' The function may have several maxima: what is found is the one to which the
 #' start leads.
 #'
-#' @param object A fit of [kme_pca()] with an RBF kernel on points, centred by a
-#'   kernel mean without noise or a mixture as its target.
+#' @param object A fit of [kme_pca()] with an RBF kernel on points, centered by
+#'   a kernel mean without noise or a mixture as its target.
 #' @param newdata New points, with the columns of the sample; without it, the
 #'   points of the sample are denoised.
 #' @param ncomp Number of leading components, `NULL` for all of the fit.
@@ -91,7 +91,7 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
 }
 
 # The points that a projection is a sum over, the sample first, and the weights
-# b of the centring mean on them: list(x, weights, origin), x relative to the
+# b of the centering mean on them: list(x, weights, origin), x relative to the
 # origin, near which the sums of both signs lose less.
 projection_sites <- function(object) {
   parts <- merge_parts(embedding_parts(object$mean))
@@ -99,7 +99,7 @@ projection_sites <- function(object) {
                   logical(1))
   if (!all(plain)) {
     stop_input(
-      "'object' must be centred by weights on points, not by a kernel mean ",
+      "'object' must be centered by weights on points, not by a kernel mean ",
       "with noise or a mixture; noise becomes weights by center = ",
       "kme(x, kernel, weights = as_weights(fit))"
     )

@@ -1,7 +1,7 @@
 # A sample: what kernel means are estimated from, and the only place that knows
 # of what kind one is. Fields, all of them public:
 #   n        number of points
-#   kernel   the kernel, its bandwidth a number; NULL where only values are known
+#   kernel   the kernel, its bandwidth a number; NULL if only values are known
 #   x        the points, n x d; NULL where only values are known
 #   gram     their Gram matrix, if one was given or formed; else NULL
 #   weights  the user's, or NULL for 1/n each
@@ -115,7 +115,7 @@ sample_source <- function(sample) {
 # K 1, the row sums.
 sample_rows <- function(sample) {
   own <- sample_values(sample)
-  fold_rows(own[[1L]], own[[2L]], centre = sample$origin)
+  fold_rows(own[[1L]], own[[2L]], center = sample$origin)
 }
 
 sample_diagonal <- function(sample) {
@@ -192,12 +192,12 @@ sample_take.gram_sample <- function(sample, i) {
 
 # A linear kernel whose origin is the mean of the points: a test does not see
 # where the origin is, but its rounding does.
-centre_linear <- function(sample) UseMethod("centre_linear")
-centre_linear.points_sample <- function(sample) {
+center_linear <- function(sample) UseMethod("center_linear")
+center_linear.points_sample <- function(sample) {
   if (is_linear(sample$kernel)) sample$origin <- unname(colMeans(sample$x))
   sample
 }
-centre_linear.gram_sample <- identity
+center_linear.gram_sample <- identity
 
 # list(rows: the plain kernel mean at the points, rho: its squared norm, varrho:
 # mean k(x, x)).
@@ -218,8 +218,8 @@ same_sample <- function(a, b) {
   }
 }
 
-# Are both in the space of one kernel? Else an error that calls them `a` and
-# `b` by these names; `own` is what the first one is of.
+# Are both in the space of one kernel? Else an error that calls them by these
+# names.
 check_same_space <- function(a, b, a_name, b_name) {
   if (!knows_points(a) || !knows_points(b)) {
     if (!same_gram(a$gram, b$gram)) {

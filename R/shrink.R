@@ -1,12 +1,12 @@
 #' Shrinkage of a kernel matrix
 #'
-#' A centred kernel matrix, shrunk towards a multiple of the identity by as much
-#' as the sample covariance in the feature space should be: better conditioned,
-#' and the same eigenvectors.
+#' A centered kernel matrix, shrunk towards a multiple of the identity by as
+#' much as the sample covariance in the feature space should be: better
+#' conditioned, and the same eigenvectors.
 #'
 #' Let \eqn{S} be the sample covariance of the features and \eqn{T =
 #' (\mathrm{tr} S/p) I}{T = (tr S/p) I} in a feature space of dimension p. With
-#' the centred matrix \eqn{K^c = HKH}{Kc = HKH}, \eqn{H = I - ee'/n}{H = I -
+#' the centered matrix \eqn{K^c = HKH}{Kc = HKH}, \eqn{H = I - ee'/n}{H = I -
 #' ee'/n}, the intensity of Ledoit and Wolf type is \deqn{\lambda = \min(\max(
 #' (\hat V(S) - \hat V(T))/\|T - S\|^2, 0), 1),}{lambda = min(max((V(S) -
 #' V(T))/|T - S|^2, 0), 1),} \deqn{\hat V(S) = \frac{n}{(n-1)^2(n-2)}
@@ -22,7 +22,7 @@
 #'
 #' The paper leaves p open where the feature space has no finite dimension, as
 #' with the RBF kernel. The default, n - 1, is the dimension of the space that
-#' the centred sample spans; `Inf` is the limit in which the target is 0,
+#' the centered sample spans; `Inf` is the limit in which the target is 0,
 #' \eqn{\hat K = (1 - \lambda)K^c}{K^ = (1 - lambda) Kc}. For an explicit
 #' feature space p is its dimension: the number of columns for the linear
 #' kernel, of monomials for a polynomial one. A p below the rank of
@@ -33,7 +33,7 @@
 #' @param p Dimension of the feature space, a number of at least 1, `Inf`, or
 #'   `NULL` for n - 1.
 #' @param ... Must be empty.
-#' @param centered Is `K` centred already? `TRUE` is an error if a row mean
+#' @param centered Is `K` centered already? `TRUE` is an error if a row mean
 #'   exceeds 1e-8 of the largest entry in absolute value.
 #' @return An object of class `c("shrunk_gram", "gram")`, the [gram()] of
 #' \eqn{\hat K}{K^}, with the fields
@@ -42,15 +42,16 @@
 #' \item{p}{the dimension used}
 #' \item{trace, target}{\eqn{\mathrm{tr} K^c}{tr Kc}, and \eqn{\mathrm{tr}
 #'   K^c/p}{tr Kc/p}}
-#' \item{centred}{the `gram` of \eqn{K^c}{Kc}; that of `K` itself if `centered`}
-#' \item{at, norm2}{row means and mean of `K`, that new values are centred by;
+#' \item{centered}{the `gram` of \eqn{K^c}{Kc}; that of `K` itself if it was
+#'   `centered`}
+#' \item{at, norm2}{row means and mean of `K`, that new values are centered by;
 #'   0 if `centered`}
 #' \item{kernel, x}{`NULL`: no kernel has these values at the points}
 #'
 #' A fit on it, such as [kme()] or [kme_pca()], is one on kernel values: its
 #' `predict()` takes the m by n values \eqn{L} of the original kernel at new
 #' points and the sample, and turns them into \eqn{(1-\lambda)L^c}{(1 - lambda)
-#' Lc}, centred as `K` was (if `centered`, they must be centred already). The
+#' Lc}, centered as `K` was (if `centered`, they must be centered already). The
 #' identity is no part of them, so that the points of the sample, given as new
 #' ones, have other values than in the fit. [kme_fda()] needs no shrunk matrix:
 #' its ridge is the shrinkage.
@@ -71,12 +72,12 @@
 #' x <- scale(iris[1:30, 1:4])
 #' shrunk <- shrink_gram(gram(x))
 #' shrunk
-#' # The condition number, without the null space of the centring
+#' # The condition number, without the null space of the centering
 #' condition <- function(g) {
 #'   values <- gram_spectrum(g)$values
 #'   values[1] / values[29]
 #' }
-#' c(centred = condition(shrunk$centred), shrunk = condition(shrunk))
+#' c(centered = condition(shrunk$centered), shrunk = condition(shrunk))
 #'
 #' # An explicit feature space: four columns
 #' shrink_gram(gram(x, kernel_linear()), p = 4)$intensity
@@ -93,12 +94,12 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
   check_flag(centered, "centered")
   check_memory(n, n, "use fewer rows", copies = if (centered) 4 else 5)
   scale <- max(abs(g$K))
-  centring <- list(at = 0, norm2 = 0)
+  centering <- list(at = 0, norm2 = 0)
   if (centered) {
-    check_centred(g$K, scale)
+    check_centered(g$K, scale)
   } else {
-    centring <- centre_matrix(g$K)
-    g <- new_gram(centring$k)
+    centering <- center_matrix(g$K)
+    g <- new_gram(centering$k)
   }
   diagonal <- diag(g$K)
   unit <- power_below(max(abs(diagonal)))
@@ -108,25 +109,25 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
   if (p < n - 1) {
     warn_rank(g, p)
   }
-  new_shrunk(g, lambda, p, trace, centring)
+  new_shrunk(g, lambda, p, trace, centering)
 }
 
-new_shrunk <- function(centred, intensity, p, trace, centring) {
-  k <- (1 - intensity) * centred$K
+new_shrunk <- function(centered, intensity, p, trace, centering) {
+  k <- (1 - intensity) * centered$K
   diag(k) <- diag(k) + intensity * trace / p
-  g <- new_gram(k, class = "shrunk_gram")
+  g <- new_gram(k, class = "shrunk_gram", named = TRUE)
   remember(g, intensity = intensity, p = p, trace = trace, target = trace / p,
-           centred = centred, at = centring$at, norm2 = centring$norm2)
+           centered = centered, at = centering$at, norm2 = centering$norm2)
   for (what in c("values", "projections", "vectors")) {
-    if (!is.null(centred[[what]])) spectrum(g, what)
+    if (!is.null(centered[[what]])) spectrum(g, what)
   }
   g
 }
 
-# The spectrum from that of the centred gram, as far as `what`.
+# The spectrum from that of the centered gram, as far as `what`.
 spectrum.shrunk_gram <- function(g, what) {
   if (is.null(g[[what]])) {
-    s <- spectrum(g$centred, what)
+    s <- spectrum(g$centered, what)
     s$values <- (1 - g$intensity) * s$values + g$intensity * g$target
     do.call(remember, c(list(g), Filter(length, s)))
   }
@@ -135,7 +136,7 @@ spectrum.shrunk_gram <- function(g, what) {
 
 tridiagonal.shrunk_gram <- function(g) {
   if (is.null(g$tridiagonal)) {
-    t <- tridiagonal(g$centred)
+    t <- tridiagonal(g$centered)
     t$diagonal <- (1 - g$intensity) * t$diagonal + g$intensity * g$target
     t$off <- (1 - g$intensity) * t$off
     remember(g, tridiagonal = t)
@@ -152,7 +153,7 @@ new_gram_values.shrunk_gram <- function(g, values) {
 }
 
 describe_shrunk.shrunk_gram <- function(g) {
-  paste0("centred and shrunk: intensity = ", format_number(g$intensity),
+  paste0("centered and shrunk: intensity = ", format_number(g$intensity),
          ", p = ", format_number(g$p))
 }
 
@@ -186,21 +187,21 @@ check_dimension <- function(p, n) {
 }
 
 # Row means that are rounding are at most of the order of eps max|K|.
-check_centred <- function(k, scale) {
+check_centered <- function(k, scale) {
   largest <- max(abs(rowMeans(k)))
   if (largest > 1e-8 * scale) {
     stop_input(
-      "'K' must be centred if 'centered' is TRUE; its row means are up to ",
+      "'K' must be centered if 'centered' is TRUE; its row means are up to ",
       format_number(largest), ", its entries up to ", format_number(scale)
     )
   }
 }
 
-warn_rank <- function(centred, p) {
-  rank <- sum(spectrum(centred, "values")$values > 0)
+warn_rank <- function(centered, p) {
+  rank <- sum(spectrum(centered, "values")$values > 0)
   if (p < rank) {
     warn_kernmean(
-      "'p' must not be below the rank of the centred matrix, ", rank, "; ",
+      "'p' must not be below the rank of the centered matrix, ", rank, "; ",
       format_number(p), " is no dimension of the feature space"
     )
   }

@@ -12,8 +12,8 @@ est_skmse <- function(lambda = NULL, select = NULL, target = NULL) {
 }
 register_estimator("skmse", est_skmse, aliases = "rkmse")
 
-# alpha, given lambda or chosen; excess = varrho - rho >= 0 and distance2 = |f* -
-# mu^|^2 may be vectors.
+# alpha, given lambda or chosen; excess = varrho - rho >= 0 and distance2 = |f*
+# - mu^|^2 may be vectors.
 skmse_alpha <- function(estimator, excess, distance2, n) {
   lambda <- estimator$lambda
   if (!is.null(lambda)) {
@@ -68,7 +68,7 @@ est_fit.est_skmse <- function(estimator, sample) {
   n <- sample$n
   c(list(
     weights = rep((1 - alpha) / n, n), target = target$embedding,
-    target_weight = alpha,
+    share = alpha,
     fitted = (1 - alpha) * moments$rows + alpha * at,
     norm2 = (1 - alpha)^2 * moments$rho + 2 * alpha * (1 - alpha) * cross +
       alpha^2 * norm2,
@@ -86,14 +86,14 @@ est_lines.est_skmse <- function(estimator, fit, digits, plain = "the KME",
 # Of an estimator with lambda; `border`: what to say if it is on the border.
 shrinkage_lines <- function(estimator, fit, digits, plain, border) {
   number <- \(x) format(x, digits = digits)
-  near <- is.null(border) && is.null(fit$target) &&
+  near <- is.null(border) && is.null(estimator$target) &&
     max(abs(length(fit$weights) * fit$weights - 1)) < 1e-3
   c(
     paste0(
       "lambda = ", number(fit$lambda),
       if (!is.null(fit$alpha)) paste0(", alpha = ", number(fit$alpha)),
       " (", describe_rule(estimator), "), towards ",
-      describe_target(fit$target)
+      describe_target(estimator$target)
     ),
     border,
     if (near) paste("the estimate is nearly", plain),

@@ -16,8 +16,9 @@ check_target_kind <- function(target) {
 # A score that leaves points out must not meet them again in the target.
 warn_own_target <- function(estimator, sample) {
   target <- estimator$target
-  if (!is.null(estimator$select) && inherits(target, "kme") &&
-        knows_points(sample) && same_sample(target$sample, sample)) {
+  estimated <- inherits(target, "kme") && is.null(target$sample$weights)
+  if (!is.null(estimator$select) && estimated && knows_points(sample) &&
+        same_sample(target$sample, sample)) {
     warn_kernmean(
       "'target' must not be estimated from the points of 'x' themselves, or ",
       "the leave-one-out score does not leave them out; take other points, or ",
@@ -33,7 +34,7 @@ check_target <- function(target, sample, name = "target") {
     return(NULL)
   }
   if (inherits(target, "kme")) {
-    check_target_space(target, sample, name)
+    check_same_space(target$sample, sample, paste0("'", name, "'"), "'x'")
     norm2 <- target$norm2
   } else {
     x <- sample_points(sample, "'target' must be a fit on the same gram, not ",
@@ -43,28 +44,6 @@ check_target <- function(target, sample, name = "target") {
   }
   at <- parts_at(target_parts(target), sample$kernel, own_points(sample))
   list(embedding = target, at = at, norm2 = norm2)
-}
-
-check_target_space <- function(target, sample, name) {
-  if (!knows_points(sample) || !knows_points(target$sample)) {
-    if (!same_gram(sample$gram, target$sample$gram)) {
-      stop_input(
-        "'", name, "' must share the gram of 'x' if points are not known"
-      )
-    }
-  } else if (ncol(target$sample$x) != ncol(sample$x)) {
-    stop_input(
-      "'", name, "' must have ", ncol(sample$x), " columns, as 'x', not ",
-      ncol(target$sample$x)
-    )
-  } else if (!same_columns(target$sample$x, sample$x)) {
-    stop_input("'", name, "' must have the columns of 'x' in the same order")
-  } else if (!same_kernel(target$kernel, sample$kernel, ncol(sample$x))) {
-    stop_input(
-      "'", name, "' must have the kernel of the estimate, ",
-      format_kernel(sample$kernel), ", not ", format_kernel(target$kernel)
-    )
-  }
 }
 
 describe_target <- function(target) {

@@ -1,5 +1,5 @@
 # What the tests share: the object, what is asked for, how labels are permuted,
-# p-values and null laws, estimators under relabelling, words, plots, update().
+# p-values and null laws, estimators under relabeling, words, plots, update().
 
 # --- The object --------------------------------------------------------------
 
@@ -31,7 +31,7 @@ read_options <- function(estimator, null, nulls, statistic, progress) {
   null <- check_choice(null, nulls, "null")
   statistic <- check_choice(statistic, c("biased", "unbiased"), "statistic")
   must_be(is_unshrunk(estimator) || statistic == "biased", "statistic",
-          "\"biased\"", paste0("for estimator \"", estimator$name, "\""),
+          "\"biased\"", paste("for estimator", estimator_word(estimator)),
           statistic)
   if (null != "permutation") {
     reason <- paste0("for null = \"", null, "\"")
@@ -44,7 +44,7 @@ read_options <- function(estimator, null, nulls, statistic, progress) {
        progress = check_flag(progress, "progress"))
 }
 
-# Has its statistic a formula in sums of kernel values, for all labellings?
+# Has its statistic a formula in sums of kernel values, for all labelings?
 has_sums <- function(estimator) {
   is_unshrunk(estimator) || !is.null(est_share(estimator))
 }
@@ -58,7 +58,7 @@ settled_sample <- function(sample, settled) {
 # --- Permutations ------------------------------------------------------------
 
 # How labels are permuted: list(B, matrix, all, blocks, complete: is the
-# observed labelling among the draws?). `permutations` is NULL (B random ones),
+# observed labeling among the draws?). `permutations` is NULL (B random ones),
 # "all", or an n x B matrix, one a column; `sizes` those of the groups, whose
 # points are the same to a test; `order` the rows of the data that the points
 # come from, in which permutations and blocks are given.
@@ -79,7 +79,7 @@ check_permutations <- function(permutations, sizes, B, blocks, null,
   scheme <- list(B = B, all = identical(permutations, "all"), blocks = blocks,
                  complete = FALSE)
   if (scheme$all) {
-    scheme$matrix <- all_labellings(sizes, blocks)
+    scheme$matrix <- all_labelings(sizes, blocks)
   } else if (!is.null(permutations)) {
     scheme$matrix <- check_matrix(permutations, n, blocks)
     if (!is.null(order)) {
@@ -148,22 +148,22 @@ leaves_labels <- function(permutations, sizes) {
   any(colSums(matrix(group[permutations], nrow(permutations)) != group) == 0)
 }
 
-most_labellings <- 1e5
+most_labelings <- 1e5
 
 # A permutation for each way to give the points to groups of these sizes (within
 # blocks: as many of each block to each group as there are), the observed one
 # first.
-all_labellings <- function(sizes, blocks = NULL) {
+all_labelings <- function(sizes, blocks = NULL) {
   groups <- rep(seq_along(sizes), sizes)
   within <- split(seq_along(groups), if (is.null(blocks)) 0 else blocks)
   ways <- \(points) {
     lfactorial(length(points)) - sum(lfactorial(tabulate(groups[points])))
   }
   count <- exp(sum(vapply(within, ways, numeric(1))))
-  if (count > 1.001 * most_labellings) {
+  if (count > 1.001 * most_labelings) {
     stop_input(
       "'permutations' must not be \"all\" for ", format(count, digits = 3),
-      " labellings; at most 100000 are enumerated"
+      " labelings; at most 100000 are enumerated"
     )
   }
   labels <- matrix(groups)
@@ -221,7 +221,7 @@ permuted_draws <- function(statistic, n, scheme, size, progress, moved = 1L) {
   }))
 }
 
-# --- Estimators under relabelling --------------------------------------------
+# --- Estimators under relabeling --------------------------------------------
 
 most_flops <- 1e11
 fits_at_once <- 8L
@@ -231,7 +231,7 @@ fits_at_once <- 8L
 refitted_draws <- function(statistic, n, scheme, estimator, flops, progress) {
   if (scheme$B * flops > most_flops) {
     warn_kernmean(
-      "estimator \"", estimator$name, "\" is fitted anew for each of ",
+      "estimator ", estimator_word(estimator), " is fitted anew for each of ",
       scheme$B, " permutations, about ", format(scheme$B * flops, digits = 2),
       " flops in all"
     )

@@ -4,9 +4,9 @@
 # rows by block of rows, in R.
 
 # What the core takes for a sample (km_source): list(kernel, x, y). The points
-# # are centred and scaled as they are packed. `centre`, if given, is where the
-# origin is moved to: of a polynomial kernel another kernel, others see none.
-native_source <- function(kernel, x, y = NULL, centre = NULL) {
+# are centered and scaled as they are packed. `center`, if given, is where the
+# origin is moved to: that makes another polynomial kernel, others see none.
+native_source <- function(kernel, x, y = NULL, center = NULL) {
   if (is.null(kernel)) {
     return(list(NULL, x, NULL))
   }
@@ -15,18 +15,18 @@ native_source <- function(kernel, x, y = NULL, centre = NULL) {
   scale <- if (is.null(kernel$bandwidth)) 1 else 1 / kernel$bandwidth
   scale <- rep_len(scale, d)
   if (kernel$family == "poly") {
-    if (is.null(centre)) centre <- numeric(d)
+    if (is.null(center)) center <- numeric(d)
   } else {
     ends <- .Call(C_r_column_ranges, points)
-    if (is.null(centre)) centre <- exact_centre(ends)
-    check_reach(kernel, ends, centre, scale)
+    if (is.null(center)) center <- exact_center(ends)
+    check_reach(kernel, ends, center, scale)
     if (kernel$family == "energy" && !is.null(y)) {
-      check_reach(kernel, .Call(C_r_column_ranges, x), centre, scale)
+      check_reach(kernel, .Call(C_r_column_ranges, x), center, scale)
     }
   }
   spec <- list(
     kernel$code, as.integer(kernel$degree),
-    as.double(kernel$offset), centre, scale
+    as.double(kernel$offset), center, scale
   )
   list(spec, x, y)
 }
@@ -37,10 +37,10 @@ rescale_source <- function(source, bandwidth) {
   source
 }
 
-# No stationary kernel can see a centring, but rounding can: a column that lies
-# far from 0 for its width is centred where the differences are exact (Sterbenz:
-# between half and twice the centre), any other is left as it is.
-exact_centre <- function(ends) {
+# No stationary kernel can see a centering, but rounding can: a column that lies
+# far from 0 for its width is centered where the differences are exact
+# (Sterbenz: between half and twice the center), any other is left as it is.
+exact_center <- function(ends) {
   far <- ends[1L, ] > 0 | ends[2L, ] < 0
   narrow <- pmax(abs(ends[1L, ]), abs(ends[2L, ])) <=
     3 * pmin(abs(ends[1L, ]), abs(ends[2L, ]))
@@ -50,8 +50,8 @@ exact_centre <- function(ends) {
 # Scaled coordinates must be numbers (those of a first set may overflow: its
 # distances do then, and its kernel values are 0); so must the squares that the
 # energy kernel takes the root of, in both sets.
-check_reach <- function(kernel, ends, centre, scale) {
-  reach <- abs((ends - rep(centre, each = 2L)) * rep(scale, each = 2L))
+check_reach <- function(kernel, ends, center, scale) {
+  reach <- abs((ends - rep(center, each = 2L)) * rep(scale, each = 2L))
   most <- if (kernel$family == "energy") 1e150 else .Machine$double.xmax
   if (!all(reach <= most)) {
     stop_kernmean(
@@ -74,20 +74,20 @@ fold_store <- function(kernel, x, y = NULL) {
   check_overflow(kernel, .Call(C_r_kernel_store, source))
 }
 
-fold_rows <- function(kernel, x, y = NULL, centre = NULL) {
+fold_rows <- function(kernel, x, y = NULL, center = NULL) {
   if (is_function_kernel(kernel)) {
     return(fold_function(kernel, x, y, rowSums, c))
   }
-  source <- native_source(kernel, x, y, centre)
+  source <- native_source(kernel, x, y, center)
   check_overflow(kernel, .Call(C_r_kernel_rows, source))
 }
 
 # K v; a vector if it is one column or one row.
-fold_apply <- function(kernel, x, y = NULL, v, centre = NULL) {
+fold_apply <- function(kernel, x, y = NULL, v, center = NULL) {
   if (is_function_kernel(kernel)) {
     return(drop(fold_function(kernel, x, y, \(k) k %*% v, rbind)))
   }
-  source <- native_source(kernel, x, y, centre)
+  source <- native_source(kernel, x, y, center)
   check_overflow(kernel, drop(.Call(C_r_kernel_apply, source, as.matrix(v))))
 }
 
@@ -101,12 +101,12 @@ fold_quad <- function(kernel, x, v) {
   check_overflow(kernel, .Call(C_r_kernel_quad, source, v, v))
 }
 
-fold_diagonal <- function(kernel, x, centre = NULL) {
+fold_diagonal <- function(kernel, x, center = NULL) {
   if (is_function_kernel(kernel)) {
     value <- \(i) call_kernel(kernel, x[i, , drop = FALSE], NULL)
     return(vapply(seq_len(nrow(x)), \(i) drop(value(i)), numeric(1)))
   }
-  .Call(C_r_kernel_diagonal, native_source(kernel, x, NULL, centre))
+  .Call(C_r_kernel_diagonal, native_source(kernel, x, NULL, center))
 }
 
 # Rows of a block: about 4 million kernel values at a time.

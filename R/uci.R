@@ -54,7 +54,7 @@
 #'   numeric, counts among them, which the papers use (`"lymphography"`,
 #'   `"primary-tumor"` and `"hayes-roth"` have none); `"all"`: every feature
 #'   that is a number, codes of categories too, with `NA` for missing values.
-#'   Words, such as the colours in `"flag"`, are left out.
+#'   Words, such as the colors in `"flag"`, are left out.
 #' @param standardize Drop columns that are constant, then scale the others to
 #'   mean 0 and variance 1 (divisor n - 1, as [scale()]) over all points?
 #'   Missing values are then an error.

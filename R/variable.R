@@ -18,7 +18,7 @@ read_variables <- function(data, given, kernel = NULL, defaults = NULL,
     given <- share_kernel(kernel, given, each, several)
   }
   if (several || !paired && !alone) {
-    kernels <- if (is.null(given$x)) defaults else given$x
+    kernels <- if (is.null(given[[1L]])) defaults else given[[1L]]
     return(read_list(data$x, kernels, given$y))
   }
   if (!paired && !is.null(given$y)) {
@@ -158,6 +158,21 @@ variable_kernel <- function(variable) {
   if (!is_factor_variable(variable)) sample_kernel(variable$sample)
 }
 
+# Of update(): `kernel`, among arguments or changes, for each of the variables
+# that `takes` it, by the name that the door has for that.
+spread_kernel <- function(arguments, takes, several) {
+  if ("kernel" %in% names(arguments)) {
+    names <- if (several) {
+      "kernel_x"
+    } else {
+      paste0("kernel_", c("x", "y")[seq_along(takes)][takes])
+    }
+    arguments[names] <- list(arguments$kernel)
+    arguments["kernel"] <- NULL
+  }
+  arguments
+}
+
 # New values of a variable as new points of its sample.
 variable_newdata <- function(variable, newdata, label) {
   if (is_factor_variable(variable)) {
@@ -215,14 +230,8 @@ plain_term <- function(x) {
 # The term number l of a formula at new data.
 read_term <- function(layout, newdata, l, name = "newdata") {
   term <- attr(layout, "predvars")[[l + 1L]]
-  needed <- intersect(all.vars(term), attr(layout, "columns"))
-  missing <- setdiff(needed, names(newdata))
-  if (length(missing)) {
-    stop_input(
-      "'", name, "' must have the variables of the formula; missing: ",
-      paste0("'", missing, "'", collapse = ", ")
-    )
-  }
+  check_variables(layout, newdata, name,
+                  intersect(all.vars(term), attr(layout, "columns")))
   value <- plain_term(eval(term, newdata, environment(layout)))
   if (.row_names_info(newdata) > 0L) name_rows(value, row.names(newdata)) else
     value

@@ -57,8 +57,8 @@ set.seed(1)
 n <- 500
 d <- 20
 m <- 10
-centres <- matrix(2 * rnorm(m * d), m)
-x <- centres[sample.int(m, n, TRUE), ] + matrix(rnorm(n * d), n)
+centers <- matrix(2 * rnorm(m * d), m)
+x <- centers[sample.int(m, n, TRUE), ] + matrix(rnorm(n * d), n)
 first <- kme_density(x, m = m)
 estimate <- first$mean
 theta <- first$kernel$bandwidth

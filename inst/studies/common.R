@@ -97,7 +97,7 @@ mlbench_names <- c(
 )
 
 # Those of `names` that can be read, from the archives' files (`folder`, or
-# fetched) or else from mlbench: standardised matrices without constant columns;
+# fetched) or else from mlbench: standardized matrices without constant columns;
 # says which are missing. `coded`: data sets of which all columns are used, the
 # codes as numbers. `numbers`: for a data set the columns that mlbench has as
 # factors although they hold numbers.

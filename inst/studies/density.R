@@ -5,7 +5,7 @@
 # To 70% of a data set a mixture of ten normals, each with one variance, is
 # fitted: its embedding is matched to an estimate of the kernel mean
 # (kme_density()). The score is the average negative log-likelihood on the other
-# 30%. Both papers leave open how they optimise, so that the comparison of the
+# 30%. Both papers leave open how they optimize, so that the comparison of the
 # estimators is to be examined, not the third decimal. Beside them stands where
 # all of them start from: the clusters of k-means.
 
@@ -84,7 +84,7 @@ printed <- rbind(ionosphere = c("KME" = 40.896, "S-KMSE" = 40.558,
                                 "F-KMSE" = 39.680),
                  glass = c(8.617, 8.499, 8.247))
 
-# Okabe-Ito colours, as in the other studies.
+# Okabe-Ito colors, as in the other studies.
 style <- data.frame(
   row.names = c("k-means", names(estimators)[-1]),
   col = c("grey45", "#0072B2", "#D55E00", "#009E73", "#000000"),
@@ -102,7 +102,7 @@ split_rows <- function(x, name, split, most) {
   list(train = utils::head(rows[-test], most), test = rows[test])
 }
 
-# One part on one split: a row for each way to optimise and estimator, and one
+# One part on one split: a row for each way to optimize and estimator, and one
 # for the start. The estimators share the Gram matrix, the start and the points
 # held out; the other parts of the split find the same. "all" is not given the
 # start of "weights": its validation begins with clusters of the points that are
@@ -227,7 +227,7 @@ in_words <- function(seconds) {
 # Comparisons -----------------------------------------------------------------
 
 # The scores of one data set, splits x (k-means, estimators), for a kernel and a
-# way to optimise; NULL where there are none.
+# way to optimize; NULL where there are none.
 score_matrix <- function(results, name, kernel, optimize) {
   mine <- results[results$data == name & results$kernel == kernel &
                     results$optimize == optimize, ]
@@ -239,7 +239,7 @@ score_matrix <- function(results, name, kernel, optimize) {
 
 # One row for each data set and column of its matrix. Negative log-likelihoods
 # that differ by rounding alone count as ties.
-summarise <- function(results, kernel, optimize, names) {
+summarize <- function(results, kernel, optimize, names) {
   do.call(rbind, lapply(names, function(name) {
     scores <- score_matrix(results, name, kernel, optimize)
     if (is.null(scores) || !"KME" %in% colnames(scores)) return(NULL)
@@ -346,7 +346,7 @@ print_table <- function(table, results, optimizes) {
     cat("Table ", table, ", ", ways[[optimize]], "\n\n", sep = "")
     mine <- NULL
     for (kernel in kernels) {
-      rows <- summarise(results, kernel, optimize, names)
+      rows <- summarize(results, kernel, optimize, names)
       mine <- rbind(mine, rows)
       print_scores(rows, paste0(
         kernel, ": mean of the negative log-likelihood; wins-losses against ",
@@ -400,7 +400,7 @@ conclude <- function(table, rows) {
   cat("\n")
 }
 
-# Differences to the KME's score, RBF kernel: a panel for each way to optimise,
+# Differences to the KME's score, RBF kernel: a panel for each way to optimize,
 # the data sets below each other. The axis is linear near 0 and logarithmic far
 # from it, as the data sets differ by orders of magnitude.
 draw_results <- function(rows) {
@@ -493,7 +493,7 @@ describe_settings <- function(splits, settings, results) {
     "k-means with ", settings$nstart, " starts; at most ", settings$most,
     " points for training",
     if (length(cut) > 0) paste0(" (a random part of ", toString(cut), ")"),
-    "; columns standardised over the data set; RBF kernel with the median ",
+    "; columns standardized over the data set; RBF kernel with the median ",
     "bandwidth, LIN x'y, POLY2 and POLY3 (x'y + 1)^2 and ^3; amounts of ",
     "shrinkage and noise by their leave-one-out scores; means and variances ",
     "with the weights: stopped by the likelihood on a fifth of the training ",

@@ -28,7 +28,7 @@ sizes <- c(10, 20, 50)
 
 estimators <- rule_estimators
 
-# Okabe-Ito colours: simple shrinkage blue, flexible shrinkage warm.
+# Okabe-Ito colors: simple shrinkage blue, flexible shrinkage warm.
 style <- data.frame(
   row.names = names(estimators)[-1],
   col = c("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#CC79A7"),
@@ -108,8 +108,8 @@ mlbench_table <- function(name) {
   box[[name]]
 }
 
-# The standardised numeric columns as a matrix; says what was left out.
-standardised <- function(table, name) {
+# The standardized numeric columns as a matrix; says what was left out.
+standardized <- function(table, name) {
   say <- function(...) cat(name, ": ", ..., "\n", sep = "")
   listed <- function(words) {
     paste(c(utils::head(words, 8), if (length(words) > 8) "..."),
@@ -158,7 +158,7 @@ errors <- function(sample, kernel, mu, rho) {
 
 # Gain over the KME in per cent, and its standard error: paired, as both
 # errors come from the same samples (delta method for the ratio of two means).
-summarise <- function(sampled, name, n) {
+summarize <- function(sampled, name, n) {
   kme <- sampled[, 1]
   ratio <- colMeans(sampled) / mean(kme)
   spread <- apply(sampled - outer(kme, ratio), 2, stats::sd)
@@ -191,7 +191,7 @@ study <- function(x, name, reps) {
       result
     }, numeric(length(estimators)))
     message("")
-    summarise(t(sampled), name, n)
+    summarize(t(sampled), name, n)
   })
   results <- do.call(rbind, results)
   print_results(results, dim(x), population$kernel$bandwidth)
@@ -320,9 +320,9 @@ main <- function(args) {
       "data set,\nfrom n points drawn without replacement, ", chosen$reps,
       " samples each; gain over the\nKME in per cent with its paired standard ",
       "error. RBF kernel, median bandwidth of\nthe whole data set; columns ",
-      "standardised.\n\n", sep = "")
+      "standardized.\n\n", sep = "")
   results <- do.call(rbind, lapply(names(tables), function(name) {
-    study(standardised(tables[[name]], name), name, chosen$reps)
+    study(standardized(tables[[name]], name), name, chosen$reps)
   }))
   conclude(results)
   if (!is.null(chosen$table)) {

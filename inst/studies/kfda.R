@@ -28,7 +28,7 @@ deviation <- 0.1
 theta <- sqrt(0.1)
 ridges <- list("shrinkage" = "shrinkage", "r = 1e-3" = 1e-3)
 
-# Okabe-Ito colours.
+# Okabe-Ito colors.
 style <- data.frame(
   row.names = c(names(ridges), "Bayes rule"),
   col = c("#0072B2", "#D55E00", "grey45"), pch = c(16, 15, NA),
@@ -50,8 +50,8 @@ draw_sample <- function(n) {
 
 # The class of larger density, each cloud as likely as the others.
 bayes_odds <- function(x) {
-  density <- apply(clouds, 1, function(centre) {
-    exp(-colSums((t(x) - centre)^2) / (2 * deviation^2))
+  density <- apply(clouds, 1, function(center) {
+    exp(-colSums((t(x) - center)^2) / (2 * deviation^2))
   })
   density <- matrix(density, nrow(x))
   log(density[, 1] + density[, 2]) - log(density[, 3])
@@ -87,7 +87,7 @@ run_size <- function(n, reps, test, cores) {
 }
 
 # The paired t-test of the fixed ridge's error less that of shrinkage.
-summarise <- function(found, n) {
+summarize <- function(found, n) {
   gain <- found[, "r = 1e-3"] - found[, "shrinkage"]
   same <- stats::sd(gain) == 0
   data.frame(
@@ -234,7 +234,7 @@ main <- function(args) {
       "shares of the classes.")
   cat("\n")
   results <- do.call(rbind, lapply(sizes, function(n) {
-    summarise(run_size(n, reps, test, cores), n)
+    summarize(run_size(n, reps, test, cores), n)
   }))
   print_results(results)
   conclude(results)

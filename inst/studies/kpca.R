@@ -2,7 +2,7 @@
 # figure 3 of Muandet et al. (2014, "M14" below; arXiv 1306.0842), section 4.2.
 #
 # On the points of a training part, kernel PCA fits an affine subspace: mu, the
-# kernel mean that centres, and the span of the 20 leading components. What is
+# kernel mean that centers, and the span of the 20 leading components. What is
 # measured on the other points z is
 #   |phi(z) - mu - P(phi(z) - mu)|^2,
 # P the projection onto the components: the squared distance of phi(z) to the
@@ -32,7 +32,7 @@ source(file.path(dirname(here[1]), "common.R"))
 
 components <- 20
 
-# What is shrunk: nothing, the mean that centres, or the operator. `select`: the
+# What is shrunk: nothing, the mean that centers, or the operator. `select`: the
 # rule of the flexible estimators.
 make_settings <- function(select) {
   setting <- function(center = est_kme(), covariance = est_kme()) {
@@ -47,9 +47,9 @@ make_settings <- function(select) {
 
 settings <- names(make_settings("loocv"))
 
-# Okabe-Ito colours: simple shrinkage blue, flexible warm.
+# Okabe-Ito colors: simple shrinkage blue, flexible warm.
 style <- data.frame(
-  row.names = c(paste(settings[2:3], "centre"), settings[4:5]),
+  row.names = c(paste(settings[2:3], "center"), settings[4:5]),
   setting = settings[-1], col = c("#0072B2", "#D55E00", "#56B4E9", "#E69F00"),
   pch = c(16, 15, 1, 17), lty = 1
 )
@@ -67,9 +67,9 @@ data_sets <- c("ionosphere", "sonar", "australian", "specft", "wdbc", "wine",
 defined_scose <- function(k, l) {
   at <- rowMeans(k)
   norm2 <- mean(k)
-  centred <- k - outer(at, at, `+`) + norm2
-  root <- sqrt(kme(as_gram(centred^2), estimator = "skmse")$weights)
-  found <- eigen(outer(root, root) * centred, symmetric = TRUE)
+  centered <- k - outer(at, at, `+`) + norm2
+  root <- sqrt(kme(as_gram(centered^2), estimator = "skmse")$weights)
+  found <- eigen(outer(root, root) * centered, symmetric = TRUE)
   shown <- seq_len(components)
   v <- root * found$vectors[, shown] /
     rep(sqrt(found$values[shown]), each = nrow(k))
@@ -120,7 +120,7 @@ run_all <- function(data, splits, most, select, cores) {
 # One row for each setting of a data set. `equal` counts the splits in which a
 # setting does what KPCA does: for F-COSE with the smallest lambda on the grid,
 # which is not quite 0, the errors were seen to differ by 3e-10.
-summarise <- function(name, found, x) {
+summarize <- function(name, found, x) {
   errors <- found[, settings]
   equal <- abs(errors / errors[, "KPCA"] - 1) < 1e-8
   errors[equal] <- matrix(errors[, "KPCA"], nrow(errors), ncol(errors))[equal]
@@ -164,8 +164,8 @@ print_results <- function(results) {
                     "> 2 paired s.e."), gains[, -1, drop = FALSE], 16)
 }
 
-claims <- c("S-KMSE" = "centring by the S-KMSE",
-            "F-KMSE" = "centring by the F-KMSE", "F-COSE" = "F-COSE")
+claims <- c("S-KMSE" = "centering by the S-KMSE",
+            "F-KMSE" = "centering by the F-KMSE", "F-COSE" = "F-COSE")
 
 conclude <- function(results, found) {
   cat("What the paper claims, and what this shows\n",
@@ -217,11 +217,11 @@ conclude_scose <- function(found) {
       " by eigen(), from the definition of S-COSE.")
 }
 
-# A panel for the centrings and one for the operators, the data sets below each
+# A panel for the centerings and one for the operators, the data sets below each
 # other, so that each has the scale it needs.
 draw_results <- function(results) {
   graphics::layout(rbind(1:2, 3), heights = c(1, 0.09), widths = c(1.25, 1))
-  draw_panel(results, rownames(style)[1:2], "Shrunk centre", TRUE)
+  draw_panel(results, rownames(style)[1:2], "Shrunk center", TRUE)
   draw_panel(results, rownames(style)[3:4], "Shrunk covariance operator", FALSE)
   draw_legend(style, nrow(style), 1)
 }
@@ -275,8 +275,8 @@ main <- function(args) {
   say("Reconstruction error of kernel PCA with ", components, " components on ",
       "the points of the test part: 30% of a data set, ", splits, " random ",
       "splits. RBF kernel with the median bandwidth of the training part; ",
-      "columns standardised over the data set. KPCA: empirical mean and ",
-      "covariance; S-KMSE, F-KMSE: the mean that centres is shrunk; S-COSE, ",
+      "columns standardized over the data set. KPCA: empirical mean and ",
+      "covariance; S-KMSE, F-KMSE: the mean that centers is shrunk; S-COSE, ",
       "F-COSE: the covariance operator is. Amounts of shrinkage: ",
       "select = \"loocv\"", if (select != "loocv") paste0(
         ", \"", select, "\" for F-KMSE and F-COSE"
@@ -284,7 +284,7 @@ main <- function(args) {
   data <- find_data(data_sets, chosen$data, chosen$download)
   found <- run_all(data, splits, most, select, cores)
   results <- do.call(rbind, lapply(names(data), function(name) {
-    summarise(name, found[[name]], data[[name]])
+    summarize(name, found[[name]], data[[name]])
   }))
   cut <- unique(results$data[results$points - results$test > results$train])
   if (length(cut) > 0) {

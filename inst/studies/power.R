@@ -42,7 +42,7 @@ choices <- c(
                 est_fkmse(select = "loocv")), rules = TRUE)
 )
 
-# Okabe-Ito colours.
+# Okabe-Ito colors.
 style <- data.frame(
   row.names = names(choices),
   col = c("grey45", "#009E73", "#000000", "#56B4E9", "#0072B2", "#D55E00"),
@@ -80,7 +80,7 @@ mcnemar_sign <- function(a, b) {
 }
 
 # One row for each test: power, its standard error, McNemar against the KME.
-summarise <- function(p) {
+summarize <- function(p) {
   rejected <- rejects(p)
   power <- colMeans(rejected)
   data.frame(
@@ -165,7 +165,7 @@ two_sample_cell <- function(alternative, n, d, reps, permutations, cores,
     }
   })
   p <- repeat_tests(make, tests, reps, cores, seed)
-  cbind(alternative = alternative, n = n, d = d, summarise(p))
+  cbind(alternative = alternative, n = n, d = d, summarize(p))
 }
 
 two_sample <- function(plan, reps, permutations, cores, out) {
@@ -261,7 +261,7 @@ hsic_cell <- function(table, percent, reps, permutations, cores) {
     }
   })
   p <- repeat_tests(make, tests, reps, cores, 20210000 + percent)
-  cbind(percent = percent, n = n, summarise(p), least = apply(p, 2, min))
+  cbind(percent = percent, n = n, summarize(p), least = apply(p, 2, min))
 }
 
 hsic <- function(file, percents, reps, permutations, cores, out) {

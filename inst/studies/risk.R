@@ -32,7 +32,7 @@ source(file.path(dirname(here[1]), "common.R"))
 
 estimators <- c(rule_estimators, marginal_estimators)
 
-# Okabe-Ito colours: simple shrinkage blue, flexible warm, marginalized dark.
+# Okabe-Ito colors: simple shrinkage blue, flexible warm, marginalized dark.
 style <- data.frame(
   row.names = names(estimators),
   col = c("grey45", "#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#CC79A7",
@@ -125,7 +125,7 @@ run_cells <- function(plan, kernels, reps, cores) {
 }
 
 # One row for each estimator of a cell.
-summarise <- function(cell) {
+summarize <- function(cell) {
   gains <- apply(cell$loss, 2, gain, a = cell$loss[, "KME"])
   data.frame(
     kernel = cell$kernel, n = cell$n, d = cell$d, estimator = names(estimators),
@@ -213,7 +213,7 @@ run_given <- function(kernels, amounts, n, d, reps, cores) {
   })
 }
 
-summarise_given <- function(found, amounts) {
+summarize_given <- function(found, amounts) {
   do.call(rbind, lapply(names(found), function(kernel) {
     each <- lapply(dimnames(found[[kernel]])[[2]], function(name) {
       losses <- found[[kernel]][, name, ]
@@ -555,7 +555,7 @@ main <- function(args) {
   if ("a" %in% figures) {
     cat("Figure a: loss against the amount of shrinkage (n = 20, d = 20)\n\n")
     found <- run_given(kernels, amounts, 20, 20, reps, cores)
-    given <- summarise_given(found, amounts)
+    given <- summarize_given(found, amounts)
     print_given(given)
     write_table(given, out, "risk-a.csv")
     write_figure(out, "risk-a.png", 1300, 1100, function() draw_given(given))
@@ -569,7 +569,7 @@ main <- function(args) {
     along <- labels[[name]]
     cat("\nFigure ", name, ": loss against ", along[1], "\n\n", sep = "")
     cells[[name]] <- run_cells(plans[[name]], kernels, reps, cores)
-    results <- do.call(rbind, lapply(cells[[name]], summarise))
+    results <- do.call(rbind, lapply(cells[[name]], summarize))
     print_cells(results, along[1])
     write_table(results, out, paste0("risk-", name, ".csv"))
     write_figure(out, paste0("risk-", name, ".png"),

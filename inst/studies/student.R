@@ -41,7 +41,7 @@ source(file.path(here, "common.R"), local = TRUE)
 
 estimators <- c(plain_estimators, marginal_estimators)
 
-# Okabe-Ito colours, as in risk.R.
+# Okabe-Ito colors, as in risk.R.
 style <- data.frame(
   row.names = names(estimators),
   col = c("grey45", "#0072B2", "#D55E00", "#009E73", "#000000"),
@@ -143,7 +143,7 @@ run_cells <- function(plan, scale, reps, cores) {
 df_label <- function(df) ifelse(is.finite(df), paste("df =", df), "normal")
 
 # One row for each estimator of a cell; `sign`: the sign test against the KME.
-summarise <- function(cell) {
+summarize <- function(cell) {
   plain <- cell$loss[, "KME"]
   gains <- apply(cell$loss, 2, gain, a = plain)
   data.frame(
@@ -315,7 +315,7 @@ main <- function(args) {
     cat("\nTable ", name, ": loss against ", along[1], ", ",
         if (name == "1") "d = 10" else "n = 50", "\n\n", sep = "")
     found <- run_cells(plans[[name]], scale, reps, cores)
-    results <- do.call(rbind, lapply(found, summarise))
+    results <- do.call(rbind, lapply(found, summarize))
     print_cells(results, along[1])
     conclude(found)
     numbers <- vapply(results, is.numeric, NA)

@@ -7,7 +7,7 @@
 /* The distance of mixtures of isotropic normals to a kernel mean. */
 
 /* sum_i weights_i E k(x~_i, .), x~_i from N(x_i, diag(noise)), for the points x and the kernel of a
-   symmetric source: KM_RBF, or KM_POLY up to degree 3 without noise and with centre 0 and scale 1.
+   symmetric source: KM_RBF, or KM_POLY up to degree 3 without noise and with center 0 and scale 1.
    weights: n; noise: d. */
 typedef struct {
   const km_source *source;

@@ -14,7 +14,7 @@
 
 /*
  * Block Krylov method for the leading eigenpairs of K^c (Golub and Underwood 1977), 16 columns at a
- * time: K^c times a block is a fold over tiles of K, centred afterwards. The basis Q is kept
+ * time: K^c times a block is a fold over tiles of K, centered afterwards. The basis Q is kept
  * orthonormal in full (two passes against all of it), T = Q'K^cQ is kept in full, and Ritz pairs
  * are those of T. When the basis is full it starts again from its leading Ritz vectors and the next
  * block (thick restart, Wu and Simon 2000). The residual of a Ritz pair (theta, Qs) is |R s_last|,
@@ -47,7 +47,7 @@ static const double tolerance = 1e-10; /* of residuals, on the scale of the larg
 typedef struct {
   const km_kernel *kernel;
   const km_source *source;
-  km_centring mean;
+  km_centering mean;
   km_poll poll;
   size_t n, rows; /* rows: n with zeros below */
   size_t cap;     /* columns that the basis may have */
@@ -122,7 +122,7 @@ static void invert_upper(const double *r, double *out) {
 }
 
 /* W = QR in place, column by column. One that depends on others becomes random, its row of R 0. */
-static void orthonormalise_columns(krylov *s, double *w, double *r) {
+static void orthonormalize_columns(krylov *s, double *w, double *r) {
   for (size_t j = 0; j < BLOCK; j++) {
     double *x = w + j * s->rows, length = 0;
     const double before = sqrt(dot(s->rows, x, x));
@@ -146,7 +146,7 @@ static void orthonormalise_columns(krylov *s, double *w, double *r) {
 }
 
 /* W = QR in place for the block W; returns the smallest entry on the diagonal of R. */
-static double orthonormalise(krylov *s, double *w, double *r) {
+static double orthonormalize(krylov *s, double *w, double *r) {
   double g[BLOCK * BLOCK], least = INFINITY;
   memset(r, 0, BLOCK * BLOCK * sizeof *r);
   km_tall_inner(s->rows, BLOCK, w, w, g, s->small);
@@ -157,7 +157,7 @@ static double orthonormalise(krylov *s, double *w, double *r) {
     km_tall_add(s->rows, BLOCK, s->spare, g, 1, w);
   } else {
     memset(r, 0, BLOCK * BLOCK * sizeof *r);
-    orthonormalise_columns(s, w, r);
+    orthonormalize_columns(s, w, r);
   }
   for (size_t j = 0; j < BLOCK; j++) least = fmin(least, r[j + j * BLOCK]);
   return least;
@@ -177,11 +177,11 @@ static void multiply_upper(const double *a, const double *b, double *r) {
 static void orthogonalise(krylov *s, size_t k) {
   double *w = column(s, k), again[BLOCK * BLOCK], product[BLOCK * BLOCK];
   const double most_lost = 0.7;
-  orthonormalise(s, w, s->r);
+  orthonormalize(s, w, s->r);
   for (int round = 0; round < MOST_TRIES; round++) {
     km_tall_inner(s->rows, k, s->basis, w, s->coefficients, s->small);
     km_tall_add(s->rows, k, s->basis, s->coefficients, -1, w);
-    const double least = orthonormalise(s, w, again);
+    const double least = orthonormalize(s, w, again);
     multiply_upper(again, s->r, product);
     memcpy(s->r, product, sizeof product);
     if (least > most_lost) return;
@@ -189,7 +189,7 @@ static void orthogonalise(krylov *s, size_t k) {
 }
 
 /* out = K^c in; in, out: n x p, p <= BLOCK. */
-static void multiply_centred(const krylov *s, const double *in, size_t p, double *out) {
+static void multiply_centered(const krylov *s, const double *in, size_t p, double *out) {
   const size_t n = s->n;
   km_fold_apply(s->source, in, p, out, s->fold, s->poll);
   for (size_t j = 0; j < p; j++) {
@@ -220,7 +220,7 @@ static void extend(krylov *s) {
   const size_t first = s->done, k = first + BLOCK;
   double *next = column(s, k);
   unpad(s, column(s, first), s->block);
-  multiply_centred(s, s->block, BLOCK, s->image);
+  multiply_centered(s, s->block, BLOCK, s->image);
   pad(s, s->image, next);
   km_tall_inner(s->rows, k, s->basis, next, s->coefficients, s->small);
   for (size_t i = 0; i < k; i++)
@@ -382,7 +382,7 @@ static double take_vectors(krylov *s, size_t count, double *vectors) {
   double worst = 0;
   for (size_t c = 0; c < columns; c += BLOCK) {
     unpad(s, s->spare + c * s->rows, s->block);
-    multiply_centred(s, s->block, smaller(BLOCK, count - c), s->image);
+    multiply_centered(s, s->block, smaller(BLOCK, count - c), s->image);
     s->products++;
     for (size_t j = c; j < count && j < c + BLOCK; j++) {
       double *v = s->block + (j - c) * s->n, *image = s->image + (j - c) * s->n;
@@ -436,7 +436,7 @@ size_t km_krylov_work(const km_source *source, size_t count) {
 
 size_t km_krylov_iwork(size_t count) { return km_eigen_leading_iwork(km_krylov_basis(count)); }
 
-km_status km_krylov(const km_source *source, km_centring mean, double square, size_t count,
+km_status km_krylov(const km_source *source, km_centering mean, double square, size_t count,
                     double *values, double *vectors, double *residual, int *products, double *work,
                     int *iwork, km_poll poll) {
   const size_t n = source->n;

@@ -524,7 +524,7 @@ static TARGET void NAME(diagonal)(const km_source *source, double *diagonal) {
     for (size_t l = 0; l < source->d; l++) {
       memcpy(u, source->x + i + l * n, count * sizeof(double));
       for (size_t v = 0; v < VECTORS; v++) {
-        const VEC scaled = (u[v] - SPREAD(source->centre[l])) * SPREAD(source->scale[l]);
+        const VEC scaled = (u[v] - SPREAD(source->center[l])) * SPREAD(source->scale[l]);
         sum[v] = MADD(scaled, scaled, sum[v]);
       }
     }

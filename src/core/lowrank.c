@@ -83,7 +83,7 @@ size_t km_lowrank(const km_source *source, size_t cap, double *work, km_poll pol
   return cap + 1;
 }
 
-void km_lowrank_centre(size_t n, const double *f, size_t cap, size_t rank, double *factor) {
+void km_lowrank_center(size_t n, const double *f, size_t cap, size_t rank, double *factor) {
   for (size_t i = 0; i < n; i++) memcpy(factor + i * rank, f + i * cap, rank * sizeof *factor);
   for (size_t c = 0; c < rank; c++) {
     double mean = 0;

@@ -14,6 +14,6 @@ size_t km_lowrank_work(const km_source *source, size_t cap);
 size_t km_lowrank(const km_source *source, size_t cap, double *work, km_poll poll);
 
 /* factor (n x rank, row-major) = the first rank columns of f (n x cap), each minus its mean. */
-void km_lowrank_centre(size_t n, const double *f, size_t cap, size_t rank, double *factor);
+void km_lowrank_center(size_t n, const double *f, size_t cap, size_t rank, double *factor);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* Leave-one-out scores of the flexible shrinkage estimator (F-KMSE) along a path of lambda. */
 
-/* Generalised score from gamma and q_j = (u_j'e)^2 alone. gamma, q: n; lambda, score: count. */
+/* Generalized score from gamma and q_j = (u_j'e)^2 alone. gamma, q: n; lambda, score: count. */
 void km_score_gcv(size_t n, const double *gamma, const double *q, double trace, size_t count,
                   const double *lambda, double *score);
 

@@ -8,7 +8,7 @@
  * z'Kz for the indicators z of many subsets at once is a fold over tiles: a tile is evaluated once
  * and each subset costs it 72 vector additions (subset_forms). Time O(n^2 (d + count)/2), memory n
  * count / 8 bytes, 32 (count + 2) doubles a rate and 32 tables. (Every statistic of the maximum
- * mean discrepancy is a function of such sums over the relabelled samples.) Block sums are the same
+ * mean discrepancy is a function of such sums over the relabeled samples.) Block sums are the same
  * fold with an accumulator of blocks^2 doubles.
  */
 
@@ -26,7 +26,7 @@ static size_t words(size_t n) { return pieces(n, WORD); }
 
 size_t km_subset_words(size_t n, size_t count) { return words(n) * count; }
 
-/* --- Subsets of relabelled samples --------------------------------------------- */
+/* --- Subsets of relabeled samples --------------------------------------------- */
 
 size_t km_label_points(const km_labels *labels) {
   size_t n = 0;
@@ -34,7 +34,7 @@ size_t km_label_points(const km_labels *labels) {
   return n;
 }
 
-size_t km_relabel_count(const km_labels *labels, const km_relabellings *from) {
+size_t km_relabel_count(const km_labels *labels, const km_relabelings *from) {
   return (from->count + (from->observed ? 1 : 0)) * labels->n_sets;
 }
 
@@ -42,7 +42,7 @@ static void add_point(uint64_t *subsets, size_t count, size_t c, size_t point) {
   subsets[point / WORD * count + c] |= (uint64_t) 1 << point % WORD;
 }
 
-/* Adds subsets c, c + 1, ... of one relabelling; permutation: n, from `base`. */
+/* Adds subsets c, c + 1, ... of one relabeling; permutation: n, from `base`. */
 static void mark(const km_labels *labels, const int *permutation, int base, size_t count, size_t c,
                  uint64_t *subsets) {
   size_t k = 0;
@@ -55,7 +55,7 @@ static void mark(const km_labels *labels, const int *permutation, int base, size
 
 size_t km_relabel_iwork(size_t n) { return n; }
 
-void km_relabel(const km_labels *labels, const km_relabellings *from, uint64_t *subsets, int *work,
+void km_relabel(const km_labels *labels, const km_relabelings *from, uint64_t *subsets, int *work,
                 km_poll poll) {
   const size_t n = km_label_points(labels), count = km_relabel_count(labels, from);
   size_t c = 0;

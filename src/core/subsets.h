@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * Sums of a Gram matrix over subsets of its points, for many subsets at once (relabelled samples of
+ * Sums of a Gram matrix over subsets of its points, for many subsets at once (relabeled samples of
  * a permutation test), and over blocks of points. Subset c of `count` holds point i if bit i % 64
  * of subsets[i / 64 * count + c] is set.
  */
@@ -25,7 +25,7 @@ typedef struct {
 /* Points of all samples. */
 size_t km_label_points(const km_labels *labels);
 
-/* Relabellings: `count` permutations (n x count, from 1), or if given = NULL so many drawn ones
+/* Relabelings: `count` permutations (n x count, from 1), or if given = NULL so many drawn ones
    within blocks; before them, if observed, the labels as they are. */
 typedef struct {
   int observed;
@@ -33,13 +33,13 @@ typedef struct {
   const int *given;
   const km_blocks *blocks;
   km_draw draw;
-} km_relabellings;
+} km_relabelings;
 
-/* Subsets of n points, n_sets of them for each relabelling, which gives the point at entry k the
+/* Subsets of n points, n_sets of them for each relabeling, which gives the point at entry k the
    sample at position k. */
-size_t km_relabel_count(const km_labels *labels, const km_relabellings *from);
+size_t km_relabel_count(const km_labels *labels, const km_relabelings *from);
 size_t km_relabel_iwork(size_t n);
-void km_relabel(const km_labels *labels, const km_relabellings *from, uint64_t *subsets, int *work,
+void km_relabel(const km_labels *labels, const km_relabelings *from, uint64_t *subsets, int *work,
                 km_poll poll);
 
 /* sums_ck = sum of v_ik over the points i of subset c. v: n x columns; sums: count x columns. */

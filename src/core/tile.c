@@ -8,7 +8,7 @@
 /*
  * How work is cut. These words have one meaning each in core and apps:
  *   tile    a rectangle of a matrix that is treated at once, in cache
- *   panel   neighbouring points, rows or columns: a side of tiles
+ *   panel   neighboring points, rows or columns: a side of tiles
  *   pack    points that stand together in memory, feature-major
  *   patch   results held in registers, some rows by some vectors
  *   strip   the same of one row
@@ -21,9 +21,9 @@
  */
 
 /*
- * Points are centred, scaled and packed, feature-major, zeros after the last. A tile is n_i x n_j
+ * Points are centered, scaled and packed, feature-major, zeros after the last. A tile is n_i x n_j
  * kernel values of 2 d + 45 flops (RBF by inner products) or 3 d + 45 (by differences). Inner
- * products are used for RBF alone, and only if the second set lies near the centre (half norms <=
+ * products are used for RBF alone, and only if the second set lies near the center (half norms <=
  * 32): there they are off by 1e-14 in the exponent at most, and as the second set alone decides, a
  * row of a rectangular walk never depends on other rows.
  *
@@ -69,7 +69,7 @@ static void pack_points(const km_source *source, const double *x, size_t n, size
   const size_t d = source->d, count = smaller(PACK, n - first);
   for (size_t l = 0; l < d; l++) {
     for (size_t i = 0; i < count; i++)
-      points[l * PACK + i] = (x[first + i + l * n] - source->centre[l]) * source->scale[l];
+      points[l * PACK + i] = (x[first + i + l * n] - source->center[l]) * source->scale[l];
     for (size_t i = count; i < PACK; i++) points[l * PACK + i] = 0;
   }
 }
@@ -99,7 +99,7 @@ static km_point_set pack(const walk *w, const double *x, size_t n, double *point
   return (km_point_set){points, rbf ? half_norms : NULL, n};
 }
 
-static int near_centre(const km_point_set *set) {
+static int near_center(const km_point_set *set) {
   if (!set->half_norms) return 0;
   for (size_t i = 0; i < set->count; i++)
     if (!(set->half_norms[i] <= largest_half_norm)) return 0;
@@ -224,7 +224,7 @@ static void run_all(walk *w, double cost, double *work, km_poll poll) {
   else
     w->x = w->y = pack(w, source->x, source->n, w->x_room);
   if (source->y) w->y = pack(w, source->y, source->m, w->y_room);
-  if (!near_centre(&w->y)) w->x.half_norms = w->y.half_norms = NULL;
+  if (!near_center(&w->y)) w->x.half_norms = w->y.half_norms = NULL;
   w->symmetric = !source->y;
   w->row_panels = pieces(w->x.count, PANEL);
   w->column_panels = pieces(w->y.count, PANEL);

@@ -15,7 +15,7 @@
  *      of one panel and the product AV of the next are one pass over the lower triangle: 4n^3/3
  *      flops, but A is read and written only n/b times (LAPACK's dsytrd reads it n times).
  *   3. B = Q_2 T Q_2': column by column, each reflector chasing its bulge down the band; 6 b n^2
- *      flops within n x 3b doubles. Neighbouring columns are chased at once, a few blocks apart.
+ *      flops within n x 3b doubles. Neighboring columns are chased at once, a few blocks apart.
  * Q_1 and Q_2 leave e_1 alone, so Q = H Q_1 Q_2 has Q e_1 = e/sqrt(n). Reflectors of step 2 replace
  * the lower triangle of K, those of step 3 the upper one; H needs no storage. Scratch: 390 n
  * doubles. Partitions depend on n alone, so results are bit-identical for any number of threads.

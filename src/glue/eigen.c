@@ -121,7 +121,7 @@ SEXP r_eigen_leading(SEXP k, SEXP count) {
 SEXP r_krylov(SEXP source, SEXP at, SEXP norm2, SEXP square, SEXP count) {
   const char *names[] = {"values", "vectors", "residual", "products", ""};
   const km_source from = glue_symmetric(source);
-  const km_centring mean = glue_centring(at, norm2, from.n);
+  const km_centering mean = glue_centering(at, norm2, from.n);
   const size_t p = (size_t) Rf_asInteger(count);
   SEXP out = PROTECT(allocate_pairs(names, from.n, p));
   double *work = glue_scratch(km_krylov_work(&from, p));

@@ -61,7 +61,7 @@ static void unpack_spec(SEXP spec, km_source *source) {
   source->kernel = (km_kernel){.family = (km_family) family,
                                .degree = Rf_asInteger(VECTOR_ELT(spec, 1)),
                                .offset = Rf_asReal(VECTOR_ELT(spec, 2))};
-  source->centre = glue_doubles(VECTOR_ELT(spec, 3), d, "centre");
+  source->center = glue_doubles(VECTOR_ELT(spec, 3), d, "center");
   source->scale = glue_doubles(VECTOR_ELT(spec, 4), d, "scale");
 }
 
@@ -98,6 +98,6 @@ km_source glue_symmetric(SEXP source) {
   return symmetric;
 }
 
-km_centring glue_centring(SEXP at, SEXP norm2, size_t n) {
-  return (km_centring){glue_doubles(at, (R_xlen_t) n, "at"), Rf_asReal(norm2)};
+km_centering glue_centering(SEXP at, SEXP norm2, size_t n) {
+  return (km_centering){glue_doubles(at, (R_xlen_t) n, "at"), Rf_asReal(norm2)};
 }

@@ -3,7 +3,7 @@
 
 /* What every entry point needs: R's headers, status to condition, scratch, poll. */
 
-#include "core/centre.h"
+#include "core/center.h"
 #include "core/permute.h"
 #include "core/source.h"
 #include "core/status.h"
@@ -30,14 +30,14 @@ const double *glue_matrix(SEXP x, const char *name);
 size_t glue_order(SEXP x, const char *name);
 
 /* The values of list(spec, x, y), see native_source() in R/tile.R; spec: list(family, degree,
-   offset, centre, scale), or NULL where x is a Gram matrix. x: n x d; y: m x d, or NULL. */
+   offset, center, scale), or NULL where x is a Gram matrix. x: n x d; y: m x d, or NULL. */
 km_source glue_source(SEXP source);
 
 /* The same where y must be NULL. */
 km_source glue_symmetric(SEXP source);
 
-/* A centring of n points: its values there and its squared norm. */
-km_centring glue_centring(SEXP at, SEXP norm2, size_t n);
+/* A centering of n points: its values there and its squared norm. */
+km_centering glue_centering(SEXP at, SEXP norm2, size_t n);
 
 /* n points in one block (NULL), or in blocks by codes 1, 2, ... */
 km_blocks glue_find_blocks(SEXP codes, size_t n);

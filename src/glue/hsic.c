@@ -21,7 +21,7 @@ static const double *unpack_square(SEXP k, size_t n, const char *name) {
   return REAL_RO(k);
 }
 
-/* The centred factor, rank x n, or NULL if the rank is above cap. */
+/* The centered factor, rank x n, or NULL if the rank is above cap. */
 SEXP r_lowrank(SEXP source, SEXP cap) {
   const km_source from = glue_symmetric(source);
   const size_t n = from.n, most = (size_t) Rf_asInteger(cap);
@@ -29,7 +29,7 @@ SEXP r_lowrank(SEXP source, SEXP cap) {
   const size_t rank = km_lowrank(&from, most, work, glue_poll);
   if (rank > most) return R_NilValue;
   SEXP factor = PROTECT(Rf_allocMatrix(REALSXP, (int) rank, (int) n));
-  km_lowrank_centre(n, work, most, rank, REAL(factor));
+  km_lowrank_center(n, work, most, rank, REAL(factor));
   UNPROTECT(1);
   return factor;
 }

@@ -26,7 +26,7 @@ SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP bloc
   if (!draw && (TYPEOF(permutations) != INTSXP || (size_t) XLENGTH(permutations) != n * times))
     Rf_error("internal error: 'permutations' is not an integer matrix of the right size");
   const km_blocks drawn = glue_find_blocks(blocks, n);
-  const km_relabellings from = {.observed = Rf_asLogical(observed),
+  const km_relabelings from = {.observed = Rf_asLogical(observed),
                                 .count = times,
                                 .given = draw ? NULL : INTEGER_RO(permutations),
                                 .blocks = &drawn,

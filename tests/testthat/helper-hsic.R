@@ -1,13 +1,13 @@
 # Slow twins of the independence statistics, as the papers print them.
 
-centre_R <- function(K) {
+center_R <- function(K) {
   H <- diag(nrow(K)) - 1 / nrow(K)
   H %*% K %*% H
 }
 
 # tr(KHLH)/n^2, rows and columns of L permuted.
 hsic_R <- function(K, L, p = seq_len(nrow(K))) {
-  sum(diag(centre_R(K) %*% centre_R(L)[p, p])) / nrow(K)^2
+  sum(diag(center_R(K) %*% center_R(L)[p, p])) / nrow(K)^2
 }
 
 # Song et al. (2012), eq. 5.
@@ -29,7 +29,7 @@ dhsic_R <- function(kernels) {
 }
 
 scose_R <- function(K, L, p, select) {
-  M <- centre_R(K) * centre_R(L)[p, p]
+  M <- center_R(K) * center_R(L)[p, p]
   rho <- mean(M)
   varrho <- mean(diag(M))
   n <- nrow(K)
@@ -44,7 +44,7 @@ scose_R <- function(K, L, p, select) {
 
 fcose_R <- function(K, L, p, lambda) {
   n <- nrow(K)
-  M <- centre_R(K) * centre_R(L)[p, p]
+  M <- center_R(K) * center_R(L)[p, p]
   beta <- solve(M + lambda * diag(n), M %*% rep(1 / n, n))
   drop(t(beta) %*% M %*% beta)
 }
@@ -54,7 +54,7 @@ hsic_gamma_R <- function(K, L) {
   m <- nrow(K)
   off <- function(K) (sum(K) - sum(diag(K))) / (m * (m - 1))
   mean <- (1 + off(K) * off(L) - off(K) - off(L)) / m
-  B <- (centre_R(K) * centre_R(L))^2
+  B <- (center_R(K) * center_R(L))^2
   variance <- 2 * (m - 4) * (m - 5) / (m * (m - 1) * (m - 2) * (m - 3)) *
     (sum(B) - sum(diag(B))) / (m * (m - 1))
   stats::pgamma(m * hsic_R(K, L), mean^2 / variance,

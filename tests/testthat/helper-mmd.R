@@ -1,4 +1,4 @@
-# Slow twins of the two-sample tests: one labelling at a time, from a stored
+# Slow twins of the two-sample tests: one labeling at a time, from a stored
 # Gram matrix.
 
 # order: the points, the first m of them the first sample.

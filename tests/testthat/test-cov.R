@@ -3,9 +3,9 @@
 A <- reference_data("A")
 cov_value <- function(quantity) reference_value("A_cov", quantity)
 
-# Centred kernel values of the points (and of new ones): columns and rows minus
+# Centered kernel values of the points (and of new ones): columns and rows minus
 # their weighted means, in matrices.
-centred_R <- function(K, b, L = K) {
+centered_R <- function(K, b, L = K) {
   n <- nrow(K)
   e <- function(m) matrix(1, m, 1)
   (L - e(nrow(L)) %*% t(b) %*% K) %*% (diag(n) - b %*% t(e(n)))
@@ -49,7 +49,7 @@ test_that("weights are those of the mean estimators on the product matrix", {
       kme_cov(x, estimator = e)
     })
     K <- lapply(seq_along(x), \(l) {
-      centred_R(cov_gram(fits[[1]], l), rep(1 / 20, 20))
+      centered_R(cov_gram(fits[[1]], l), rep(1 / 20, 20))
     })
     H <- Reduce(`*`, K)
     alpha <- skmse_alpha_R(H, "loocv")
@@ -90,9 +90,9 @@ test_that("S-COSE keeps the eigenfunctions; its spectrum is 1 - alpha times", {
 
 test_that("the operator by its weights is the operator by its eigenpairs", {
   for (kernel in list(kernel_rbf(1.2), kernel_poly(2))) {
-    sample <- centred_sample(points_sample(random_points(30, 3), kernel),
+    sample <- centered_sample(points_sample(random_points(30, 3), kernel),
                              est_kme())
-    K <- centred_matrix(sample)
+    K <- centered_matrix(sample)
     pairs <- positive_pairs(sample)
     set.seed(1)
     weights <- stats::rnorm(30)
@@ -116,7 +116,7 @@ test_that("the operator by its weights is the operator by singular functions", {
   data$x <- data$x[, 3]
   fit <- kme_cov(data$x, data$y, estimator = est_fkmse(0.05))
   expect_lt(min(fit$weights), -1e-3)
-  K <- lapply(1:2, \(l) centred_R(cov_gram(fit, l), rep(1 / 30, 30)))
+  K <- lapply(1:2, \(l) centered_R(cov_gram(fit, l), rep(1 / 30, 30)))
   left <- K[[1]] %*% fit$left
   right <- K[[2]] %*% fit$right
   for (norms in list(crossprod(fit$left, left), crossprod(fit$right, right))) {
@@ -193,8 +193,8 @@ test_that("explicit features of degree 2 give the same operator", {
       f <- features(x)
       list(mean = colSums(coef(v$mean) * f), at = f)
     }, data, fit$variables)
-    centred <- lapply(phi, \(p) sweep(p$at, 2, p$mean))
-    operator <- crossprod(centred$x, fit$weights * centred$y)
+    centered <- lapply(phi, \(p) sweep(p$at, 2, p$mean))
+    operator <- crossprod(centered$x, fit$weights * centered$y)
     s <- svd(operator)
     expect_equal(fit$values, s$d[seq_along(fit$values)], tolerance = 1e-10)
     z <- random_points(4, 2, 3)
@@ -269,7 +269,7 @@ test_that("values that are rounding do not count in the rank", {
 
 # --- New values --------------------------------------------------------------
 
-test_that("scores of new points are centred kernel values times weights", {
+test_that("scores of new points are centered kernel values times weights", {
   data <- two_variables(20)
   z <- list(x = random_points(6, 3, 8), y = random_points(6, 2, 9))
   for (center in c("kme", "skmse", "fkmse")) {
@@ -278,7 +278,7 @@ test_that("scores of new points are centred kernel values times weights", {
     for (l in 1:2) {
       side <- c("left", "right")[l]
       b <- coef(fit$variables[[l]]$mean)
-      Lc <- centred_R(cov_gram(fit, l), b, cov_gram(fit, l, z[[l]]))
+      Lc <- centered_R(cov_gram(fit, l), b, cov_gram(fit, l, z[[l]]))
       got <- predict(fit, z[[l]], side = side)
       expect_equal(got, Lc %*% fit[[side]], tolerance = 1e-10)
       expect_identical(predict(fit, z, side = side), got)
@@ -286,7 +286,7 @@ test_that("scores of new points are centred kernel values times weights", {
     }
     one <- kme_cov(data$x, center = center, ncomp = 4)
     b <- coef(one$variables$x$mean)
-    Lc <- centred_R(cov_gram(one), b, cov_gram(one, 1, z$x))
+    Lc <- centered_R(cov_gram(one), b, cov_gram(one, 1, z$x))
     expect_equal(predict(one, z$x), Lc %*% one$vectors, tolerance = 1e-10)
   }
 })
@@ -325,7 +325,7 @@ test_that("the value of three factors is the sum over the sample", {
     L <- list(cov_gram(fit, 1, new$a), cov_gram(fit, 2, matrix(new$b)),
               outer(as.character(new$c), labels, `==`) + 0)
     b <- lapply(fit$variables, \(v) coef(v$mean))
-    Lc <- Map(centred_R, K, b, L)
+    Lc <- Map(centered_R, K, b, L)
     want <- vapply(1:3, \(z) {
       total <- 0
       for (i in 1:12) {
@@ -400,7 +400,7 @@ test_that("a kernel that is an R function is called once for each value", {
   expect_equal(predict(fit, x), predict(fit), tolerance = 1e-12)
 })
 
-test_that("the centre may be a fit, or one for each variable", {
+test_that("the center may be a fit, or one for each variable", {
   data <- two_variables(20)
   rbf <- kernel_rbf(1.5)
   mean <- kme(data$x, rbf, "skmse")
@@ -426,7 +426,7 @@ test_that("functions of a sample and other names are estimators", {
   }
   fit <- kme_cov(data, estimator = own, center = own)
   b <- lapply(1:2, \(l) own(cov_gram(fit, l)))
-  K <- Map(\(l, b) centred_R(cov_gram(fit, l), b), 1:2, b)
+  K <- Map(\(l, b) centered_R(cov_gram(fit, l), b), 1:2, b)
   beta <- own(K[[1]] * K[[2]])
   expect_equal(coef(fit), beta, tolerance = 1e-10)
   half <- lapply(K, \(k) {

@@ -530,7 +530,7 @@ test_that("simulated points have the moments of the mixture", {
   mean <- colSums(fit$weights * fit$means)
   second <- crossprod(fit$means * sqrt(fit$weights)) +
     sum(fit$weights * fit$variances) * diag(2)
-  # Four standard errors; fourth moments of standardised data are below 6.
+  # Four standard errors; fourth moments of standardized data are below 6.
   expect_lt(max(abs(colMeans(z) - mean)), 4 / sqrt(20000))
   expect_lt(max(abs(crossprod(z) / 20000 - second)), 4 * sqrt(6 / 20000))
   expect_lt(abs(mean(predict(fit, z, type = "log")) -
@@ -633,7 +633,7 @@ test_that("what cannot be fitted is refused", {
   estimate <- kme(x)
   fit <- kme_density(x, m = 2)
   start <- fit$start
-  target <- kme(x, estimator = "skmse", target = estimate)
+  target <- kme(x, estimator = "skmse", target = kme(x + 1, estimate$kernel))
   expect_snapshot(writeLines(refusals(expression(
     kme_density(), kme_density("a"), kme_density(x, m = 0),
     kme_density(x, m = 2.5), kme_density(x, 3), kme_density(x, "skmse"),
@@ -683,7 +683,7 @@ test_that("what cannot be fitted is refused", {
     simulate(fit, 2, points = 3), summary(fit, 2), logLik(fit, 2),
     plot(fit, columns = 3), plot(fit, columns = "a"), plot(fit, 1),
     plot(fit, "density", type = "path"), plot(fit, type = "path"),
-    plot(fit, "path", colour = 2), plot(fit, colour = 2),
+    plot(fit, "path", color = 2), plot(fit, color = 2),
     update(fit, x = 1:3, m = 4), update(fit, lambda = 1),
     update(fit, estimator = estimate, x = x / 2)
   ))))

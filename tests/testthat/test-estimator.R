@@ -148,8 +148,16 @@ test_that("update() changes the estimator or its arguments", {
   towards <- kme(x, rbf, "skmse", target = target)
   expect_identical(update(towards, estimator = "fkmse")$estimator$target,
                    target)
-  expect_null(update(towards, estimator = "kme")$target)
-  expect_null(update(towards, target = NULL)$target)
+  expect_null(update(towards, estimator = "kme")$estimator$target)
+  expect_null(update(towards, target = NULL)$estimator$target)
+  # One of the user's own has nothing to change, and says so without a warning.
+  own <- kme(x, rbf, \(sample) rep(1, sample$n))
+  expect_silent(again <- update(own, x = 2 * x))
+  expect_identical(again$estimator, own$estimator)
+  expect_silent(named <- update(own, estimator = "fkmse"))
+  expect_identical(named$estimator, est_fkmse())
+  expect_error(update(own, lambda = 1), "est_function()", fixed = TRUE,
+               class = "kernmean_error_input")
 })
 
 test_that("arguments of estimators are refused by other doors, with a hint", {
@@ -171,4 +179,12 @@ test_that("S-KMSE has one share for means and for operators", {
                    c(share(0.2, 1, 10), share(0, 1, 10)))
   # All points equal: nothing to shrink.
   expect_identical(share(1, 1, 10), 0)
+})
+
+test_that("a target from the points themselves is warned of", {
+  expect_warning(kme(x, rbf, "skmse", target = kme(x, rbf)), "leave-one-out",
+                 class = "kernmean_warning")
+  expect_silent(kme(x, rbf, "skmse", lambda = 1, target = kme(x, rbf)))
+  expect_silent(kme(x, rbf, "skmse", target = kme(x + 1, rbf)))
+  expect_error(est_skmse(target = 3), "not 3", class = "kernmean_error_input")
 })

@@ -6,7 +6,7 @@ gram_cases <- function() {
     rbf = rbf_gram(12), rbf_25 = rbf_gram(25, 3, theta = 2),
     narrow = rbf_gram(10, 2, theta = 0.05),
     poly3 = (tcrossprod(x) + 1)^3, linear = tcrossprod(x),
-    centred = tcrossprod(scale(x, scale = FALSE)),
+    centered = tcrossprod(scale(x, scale = FALSE)),
     duplicates = rbf_gram(6)[rep(1:6, 2), rep(1:6, 2)],
     equal = matrix(1, 5, 5), identity = diag(4), n2 = rbf_gram(2),
     n3 = rbf_gram(3)
@@ -117,7 +117,7 @@ test_that("the scores are evaluated along a path as one by one", {
   }
 })
 
-test_that("the generalised score is that of its matrix form", {
+test_that("the generalized score is that of its matrix form", {
   cases <- gram_cases()
   for (name in names(cases)) {
     k <- cases[[name]]
@@ -128,7 +128,7 @@ test_that("the generalised score is that of its matrix form", {
   }
 })
 
-test_that("the generalised score is the exact one where A_ii are all equal", {
+test_that("the generalized score is the exact one where A_ii are all equal", {
   for (k in list(diag(4), stats::toeplitz(c(4, 1, 0.5, 0.2, 0.5, 1)),
                  matrix(1, 5, 5), rbf_gram(2))) {
     lambda <- path_for(k)
@@ -246,7 +246,7 @@ test_that("the fit's curve is the brute-force score at its lambdas", {
                tolerance = 1e-12)
 })
 
-test_that("the closed-form alpha minimises the brute-force score", {
+test_that("the closed-form alpha minimizes the brute-force score", {
   x <- random_points(9, 2)
   z <- random_points(6, 2)
   for (kernel in list(kernel_rbf(1), kernel_laplace(1), kernel_poly(2))) {
@@ -258,7 +258,7 @@ test_that("the closed-form alpha minimises the brute-force score", {
       score <- \(alpha) skmse_loo_R(k, alpha, f, f_norm2)
       expect_equal(fit$minimum, score(fit$alpha), tolerance = 1e-11)
       expect_gt(fit$alpha, 0)
-      # A parabola in alpha: its minimiser from three values.
+      # A parabola in alpha: its minimizer from three values.
       s <- c(score(0), score(0.5), score(1))
       best <- 0.5 + 0.25 * (s[1] - s[3]) / (s[1] - 2 * s[2] + s[3])
       expect_equal(fit$alpha, min(1, best), tolerance = 1e-9)
@@ -273,7 +273,7 @@ test_that("the plug-in alpha is the empirical bound's, in [0, 1]", {
     fit <- kme(g, estimator = "skmse", select = "plugin")
     expect_gte(fit$alpha, 0)
     expect_lte(fit$alpha, 1)
-    if (name != "centred") {
+    if (name != "centered") {
       expect_equal(fit$alpha, max(0, skmse_alpha_R(g$K, "plugin")),
                    tolerance = 1e-11, info = name)
     }
@@ -293,12 +293,12 @@ test_that("the leave-one-out alpha is the formula's, clamped to [0, 1]", {
 
 test_that("a border of the range searched is reported, an inner optimum not", {
   x <- random_points(30, 2)
-  centred <- scale(x, scale = FALSE)
-  fit <- kme(centred, kernel_linear(), "fkmse")
+  centered <- scale(x, scale = FALSE)
+  fit <- kme(centered, kernel_linear(), "fkmse")
   expect_true(fit$border)
   expect_output(print(fit), "on the border of the range searched: nearly the t")
   expect_false(kme(x, kernel_rbf(1), "fkmse")$border)
-  clamped <- kme(centred, kernel_linear(), "skmse")
+  clamped <- kme(centered, kernel_linear(), "skmse")
   expect_true(clamped$border)
   expect_identical(clamped$alpha, 1)
   expect_output(print(clamped), "to 1: the estimate is the target")

@@ -3,12 +3,12 @@
 matrices <- function() {
   x <- random_points(40, 3)
   block <- crossprod(random_points(6, 4))
-  centred <- scale(random_points(20, 4), scale = FALSE)
+  centered <- scale(random_points(20, 4), scale = FALSE)
   list(
     rbf = rbf_gram(50, 2), rbf_wide = rbf_gram(30, 1, theta = 5),
     large = rbf_gram(130, 3), tile = rbf_gram(64, 2), over = rbf_gram(65, 2),
     low_rank = tcrossprod(x), one_column = tcrossprod(x[, 1]),
-    centred = tcrossprod(centred), identity = diag(20),
+    centered = tcrossprod(centered), identity = diag(20),
     ones = matrix(1, 15, 15), zero = matrix(0, 10, 10),
     diagonal = diag(c(5, 3, 3, 1, 0, 0)),
     blocks = kronecker(diag(5), block), duplicates = rbf_gram(20)[

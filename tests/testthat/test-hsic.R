@@ -59,14 +59,15 @@ test_that("gathers, factors and the formula agree at all instruction levels", {
       .Call(C_r_lowrank, native_source(NULL, k), n)
     })
     points <- .Call(C_r_lowrank, native_source(kernel_rbf(1.2), x), n)
-    expect_equal(crossprod(points), centre_R(K$K), tolerance = 1e-12)
-    centred <- lapply(list(K$K, L$K), \(k) {
-      .Call(C_r_centred, native_source(NULL, k), NULL, NULL)$k
+    expect_equal(crossprod(points), center_R(K$K), tolerance = 1e-12)
+    centered <- lapply(list(K$K, L$K), \(k) {
+      .Call(C_r_centered, native_source(NULL, k), NULL, NULL)$k
     })
-    expect_equal(centred[[1]], centre_R(K$K), tolerance = 1e-12)
+    expect_equal(centered[[1]], center_R(K$K), tolerance = 1e-12)
     for (level in isa_levels()) {
       with_isa(level, {
-        whole <- .Call(C_r_permuted_forms, centred[[1]], centred[[2]], p) / n^2
+        whole <- .Call(C_r_permuted_forms, centered[[1]], centered[[2]], p)
+        whole <- whole / n^2
         low <- .Call(C_r_permuted_products, points, factors[[2]], p) / n^2
         sums <- .Call(C_r_permuted_sums, x[, 1], y[, 1], p)
       })
@@ -108,7 +109,7 @@ test_that("low ranks are found, and only they", {
   expect_null(ranks(x, y, kernel_energy(), kernel_energy()))
   expect_identical(ranks(wide, y, kernel_linear())[["x"]], 6L)
   levels <- factor(rep(1:5, 80))
-  # A linear kernel is centred first: one level less.
+  # A linear kernel is centered first: one level less.
   expect_identical(ranks(levels, y)[["x"]], 4L)
   # The first columns are not enough for one of the two, more of them are.
   two <- random_points(400, 2, 4)
@@ -355,7 +356,7 @@ test_that("lambda of F-COSE does not look at the pairing", {
   p <- draw_columns(15, 3)
   K <- used_grams(test, x, y)
   own <- vapply(K, \(k) {
-    kme(as_gram(centre_R(k)^2), estimator = "fkmse")$lambda
+    kme(as_gram(center_R(k)^2), estimator = "fkmse")$lambda
   }, numeric(1))
   expect_equal(test$lambda, sqrt(prod(own)), tolerance = 1e-3)
   set.seed(13)

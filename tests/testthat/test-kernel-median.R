@@ -7,10 +7,10 @@ median_R <- function(x, norm = "L2") {
   c(stats::median(d), if (any(d > 0)) min(d[d > 0]) else 0)
 }
 
-# The core's median; centre 0 so that distances of integers stay exact.
+# The core's median; center 0 so that distances of integers stay exact.
 median_core <- function(x, norm = "L2") {
   kernel <- new_kernel(if (norm == "L2") "sqdist" else "l1dist", "")
-  source <- native_source(kernel, x, centre = numeric(ncol(x)))
+  source <- native_source(kernel, x, center = numeric(ncol(x)))
   .Call(C_r_kernel_median, source)
 }
 
@@ -145,7 +145,7 @@ test_that("the sampled median is repeatable and near the exact one", {
     # The standard error of the median of 1e5 pairs is under half a per cent.
     exact <- .Call(C_r_kernel_median, source)
     expect_equal(draw(1)[1], exact[1], tolerance = 0.03)
-    # The two routes round differently: one subtracts the centre first.
+    # The two routes round differently: one subtracts the center first.
     expect_gte(draw(1)[2], exact[2] * (1 - 1e-9))
   }
 })

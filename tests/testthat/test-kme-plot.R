@@ -67,11 +67,11 @@ test_that("types may be abbreviated", {
 })
 
 test_that("extreme fits are drawn", {
-  centred <- scale(x, scale = FALSE)
+  centered <- scale(x, scale = FALSE)
   normal <- list(weights = 1, means = c(0, 0), covariances = diag(2))
   for (fit in list(
-    kme(centred, kernel_linear(), "skmse"),
-    kme(centred, kernel_linear(), "fkmse"), kme(rep(1, 4), rbf, "fkmse"),
+    kme(centered, kernel_linear(), "skmse"),
+    kme(centered, kernel_linear(), "fkmse"), kme(rep(1, 4), rbf, "fkmse"),
     kme(rep(1, 4), rbf, "skmse"), kme(rep(0, 4), kernel_linear(), "fkmse"),
     kme(rep(0, 4), kernel_linear(), "skmse"),
     kme(x, rbf, "skmse", target = normal),

@@ -248,7 +248,7 @@ test_that("F-KMSE of equal points is nearly the KME for every rule", {
   }
 })
 
-test_that("a linear kernel on centred data shrinks to the target entirely", {
+test_that("a linear kernel on centered data shrinks to the target entirely", {
   x <- scale(random_points(20, 3), scale = FALSE)
   s <- kme(x, kernel_linear(), "skmse")
   expect_identical(c(s$alpha, s$lambda, s$norm2), c(1, Inf, 0))
@@ -428,18 +428,41 @@ test_that("update() is the fit with the changed arguments", {
   x <- random_points(20, 2)
   first <- kme(x)
   k <- first$kernel
-  expect_equal(update(first, estimator = "skmse"), kme(x, k, "skmse"))
+  # But for what was asked for: a bandwidth, or a rule that gave the same one.
+  expect_same <- function(a, b) {
+    a$arguments <- b$arguments <- NULL
+    expect_equal(a, b)
+  }
+  expect_same(update(first, estimator = "skmse"), kme(x, k, "skmse"))
   f <- update(first, estimator = "fkmse")
-  expect_equal(update(f, select = "gcv"), kme(x, k, "fkmse", select = "gcv"))
-  expect_equal(update(f, lambda = 2), kme(x, k, "fkmse", lambda = 2))
+  expect_same(update(f, select = "gcv"), kme(x, k, "fkmse", select = "gcv"))
+  expect_same(update(f, lambda = 2), kme(x, k, "fkmse", lambda = 2))
   given <- update(f, lambda = 2)
-  expect_equal(update(given, select = "printed"),
-               kme(x, k, "fkmse", select = "printed"))
-  expect_equal(update(given, lambda = NULL), kme(x, k, "fkmse"))
-  expect_equal(update(given, estimator = "kme"), kme(x, k))
-  expect_equal(update(update(f, select = "gcv"), estimator = "skmse"),
-               kme(x, k, "skmse"))
-  expect_equal(update(f), kme(x, k, "fkmse"))
+  expect_same(update(given, select = "printed"),
+              kme(x, k, "fkmse", select = "printed"))
+  expect_same(update(given, lambda = NULL), kme(x, k, "fkmse"))
+  expect_same(update(given, estimator = "kme"), kme(x, k))
+  expect_same(update(update(f, select = "gcv"), estimator = "skmse"),
+              kme(x, k, "skmse"))
+  expect_same(update(f), kme(x, k, "fkmse"))
+})
+
+test_that("a bandwidth that was chosen is chosen anew for other points", {
+  x <- random_points(20, 2)
+  other <- 5 * random_points(25, 2, 3)
+  for (door in list(kme, kme_pca, kme_cov)) {
+    fit <- update(update(door(x)), x = other)
+    kernel <- \(fit) {
+      if (is.null(fit$kernel)) fit$variables[[1L]]$sample$kernel else fit$kernel
+    }
+    expect_identical(kernel(fit), fit_kernel(kernel_rbf(), other))
+    given <- update(update(door(x, kernel = kernel_rbf(1.5))), x = other)
+    expect_identical(kernel(given)$bandwidth, 1.5)
+  }
+  classes <- rep(1:2, 10)
+  fit <- update(kme_fda(x, classes), prior = c(0.4, 0.6))
+  fit <- update(fit, x = other[1:20, ], grouping = classes)
+  expect_identical(fit$kernel, fit_kernel(kernel_rbf(), other[1:20, ]))
 })
 
 test_that("update() changes data, kernels, weights and targets", {

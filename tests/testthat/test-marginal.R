@@ -119,7 +119,7 @@ test_that("gradients are central differences", {
   }
 })
 
-test_that("equal columns far from 0 have the score of centred ones", {
+test_that("equal columns far from 0 have the score of centered ones", {
   x <- random_points(30, 3)
   shifted <- sweep(x, 2, c(1e6, -1e5, 0), "+")
   e <- c(0.1, 0.5, 1)

@@ -1,5 +1,5 @@
 # Two-sample tests: statistics and null distributions against twins that treat
-# one labelling at a time.
+# one labeling at a time.
 
 x <- random_points(13, 2)
 y <- random_points(9, 2) + 0.7
@@ -236,7 +236,7 @@ test_that("formula, gram and two samples are one test", {
                     rep(11:1, 2)))
 })
 
-test_that("an enumeration of all labellings is exact", {
+test_that("an enumeration of all labelings is exact", {
   small <- mmd_test(x[1:4, ], y[1:3, ], rbf, permutations = "all")
   few <- c(1:4, 14:16)
   sets <- utils::combn(7, 4)
@@ -275,7 +275,7 @@ test_that("given permutations are used as they are", {
   expect_equal(moved$replicates, random$replicates)
 })
 
-test_that("all labellings within pairs are the exact paired test", {
+test_that("all labelings within pairs are the exact paired test", {
   test <- mmd_test(extra ~ group, sleep, blocks = ID, kernel = rbf,
                    permutations = "all")
   expect_length(test$replicates, 2^10)
@@ -318,7 +318,7 @@ test_that("blocks keep their numbers of points of each sample", {
   test <- mmd_test(x, y, rbf, blocks = blocks, B = 200)
   given <- mmd_test(x, y, rbf, permutations = permutations)
   expect_equal(test$replicates, given$replicates)
-  # Pairs: only signs change, so two pairs have four labellings.
+  # Pairs: only signs change, so two pairs have four labelings.
   set.seed(1)
   pairs <- mmd_test(x[1:2, ], y[1:2, ], rbf, blocks = c(1, 2, 1, 2), B = 100)
   expect_lte(length(unique(signif(pairs$replicates, 10))), 4)
@@ -555,7 +555,7 @@ test_that("plots show the null distribution and the witness function", {
                  predict(kme(y[, 1], rbf), line$z))
   axes <- plot(mmd_test(cbind(x, 1), cbind(y, 1), rbf, B = 9), "witness")
   expect_equal(axes$value, at(pooled))
-  # The axes carry the largest share of the centred Gram matrix.
+  # The axes carry the largest share of the centered Gram matrix.
   expect_equal(abs(stats::cor(axes$PC1, axes$PC2)) < 1e-8, TRUE)
   curve <- plot(mmd_test(x, y, rbf, null = "gamma"))
   expect_named(curve, c("z", "density"))

@@ -5,14 +5,14 @@ rbf <- kernel_rbf(1.2)
 estimators <- c("kme", "skmse", "fkmse")
 
 # K^c from weights b: K - e(Kb)' - (Kb)e' + b'Kb ee'.
-centred_R <- function(K, b) {
+centered_R <- function(K, b) {
   e <- rep(1, nrow(K))
   Kb <- drop(K %*% b)
   K - e %*% t(Kb) - Kb %*% t(e) + sum(b * Kb) * e %*% t(e)
 }
 
 # L^c for rows of kernel values L of new points.
-centred_new_R <- function(L, K, b) {
+centered_new_R <- function(L, K, b) {
   Kb <- drop(K %*% b)
   Lb <- drop(L %*% b)
   L - rep(Kb, each = nrow(L)) - Lb + sum(b * Kb)
@@ -43,11 +43,11 @@ test_that("components of data A are the reference ones", {
   z <- reference_data("newdata")
   kernel <- reference_kernel("A_rbf")
   lambda <- reference_value("A_rbf", "center_fkmse_lambda")
-  centres <- list(kme = "kme", skmse = "skmse",
+  centers <- list(kme = "kme", skmse = "skmse",
                   fkmse = kme(x, kernel, "fkmse", lambda = lambda))
-  for (name in names(centres)) {
+  for (name in names(centers)) {
     case <- paste0("A_pca_", name)
-    fit <- kme_pca(x, kernel, ncomp = 5, center = centres[[name]])
+    fit <- kme_pca(x, kernel, ncomp = 5, center = centers[[name]])
     expect_equal(fit$n * fit$values, reference_value(case, "gram_eigenvalues"),
                  tolerance = 1e-10)
     expect_equal(
@@ -61,7 +61,7 @@ test_that("components of data A are the reference ones", {
   }
 })
 
-test_that("eigenvalues and scores are those of the centred matrices", {
+test_that("eigenvalues and scores are those of the centered matrices", {
   x <- random_points(30, 2)
   z <- random_points(7, 2)
   K <- gram_R(rbf, x)
@@ -69,12 +69,13 @@ test_that("eigenvalues and scores are those of the centred matrices", {
   for (name in estimators) {
     fit <- kme_pca(x, rbf, center = name, ncomp = 6)
     b <- kme(x, rbf, name)$weights
-    Kc <- centred_R(K, b)
+    Kc <- centered_R(K, b)
     e <- eigen(Kc, symmetric = TRUE)
     expect_equal(fit$values, e$values[1:6] / 30, tolerance = 1e-11)
     V <- e$vectors[, 1:6] %*% diag(1 / sqrt(e$values[1:6]))
     expect_lte(up_to_sign(fit$vectors, V), 1e-9)
-    expect_lte(up_to_sign(predict(fit, z), centred_new_R(L, K, b) %*% V), 1e-10)
+    scores <- centered_new_R(L, K, b) %*% V
+    expect_lte(up_to_sign(predict(fit, z), scores), 1e-10)
     expect_equal(fit$total, mean(diag(Kc)), tolerance = 1e-12)
     expect_equal(fit$at, drop(K %*% b), tolerance = 1e-12)
     expect_equal(fit$norm2, sum(b * (K %*% b)), tolerance = 1e-12)
@@ -90,8 +91,8 @@ test_that("kernels with explicit features give the PCA of their features", {
     for (name in estimators) {
       mean <- kme(x, case[[1L]], name)
       mu <- drop(crossprod(f, mean$weights))
-      centred <- f - rep(mu, each = nrow(f))
-      axes <- svd(centred)
+      centered <- f - rep(mu, each = nrow(f))
+      axes <- svd(centered)
       fit <- kme_pca(x, case[[1L]], center = name)
       r <- fit$rank
       expect_identical(r, sum(axes$d^2 > 1e-10 * axes$d[1L]^2))
@@ -125,7 +126,7 @@ test_that("V'K^cV = I and the sample's scores are those of its points", {
   for (center in estimators) {
     for (covariance in estimators) {
       fit <- kme_pca(x, rbf, 8, center = center, covariance = covariance)
-      Kc <- centred_R(K, kme(x, rbf, center)$weights)
+      Kc <- centered_R(K, kme(x, rbf, center)$weights)
       expect_equal(unname(crossprod(fit$vectors, Kc %*% fit$vectors)), diag(8),
                    tolerance = 1e-10)
       expect_equal(unname(fit$scores), unname(Kc %*% fit$vectors),
@@ -138,19 +139,19 @@ test_that("V'K^cV = I and the sample's scores are those of its points", {
   }
 })
 
-test_that("any kernel mean may centre", {
+test_that("any kernel mean may center", {
   x <- random_points(20, 2)
   z <- random_points(5, 2, seed = 4)
   y <- random_points(9, 2, seed = 5)
   normal <- list(weights = 1, means = c(0, 0), covariances = diag(2))
   b <- stats::runif(20)
-  centres <- list(
+  centers <- list(
     kme(y, rbf), kme(x, rbf, weights = b), kme(x, rbf, "mkme"),
     kme(x, rbf, "mmkme", noise = c(0.2, 0.4)),
     kme(x, rbf, "skmse", target = normal),
     kme(x, rbf, "fkmse", lambda = 0.1, target = kme(y, rbf))
   )
-  for (mean in centres) {
+  for (mean in centers) {
     fit <- kme_pca(x, rbf, 3, center = mean)
     at <- predict(mean, x)
     Kc <- gram_R(rbf, x) - outer(at, at, "+") + mean$norm2
@@ -162,9 +163,9 @@ test_that("any kernel mean may centre", {
     expect_identical(fit$mean, mean)
   }
   # Its kernel is taken where none is given.
-  expect_identical(kme_pca(x, center = centres[[1L]])$kernel, rbf)
+  expect_identical(kme_pca(x, center = centers[[1L]])$kernel, rbf)
   named <- kme_pca(x, rbf, 3, center = "mkme")
-  expect_equal(named$values, kme_pca(x, rbf, 3, center = centres[[3L]])$values)
+  expect_equal(named$values, kme_pca(x, rbf, 3, center = centers[[3L]])$values)
   expect_identical(named$center, est_mkme())
 })
 
@@ -195,7 +196,7 @@ test_that("S-COSE has the directions of KPCA and 1 - alpha times its values", {
   x <- random_points(30, 2)
   for (center in estimators) {
     plain <- kme_pca(x, rbf, 5, center = center)
-    Kc <- centred_R(gram_R(rbf, x), kme(x, rbf, center)$weights)
+    Kc <- centered_R(gram_R(rbf, x), kme(x, rbf, center)$weights)
     for (select in c("loocv", "plugin")) {
       fit <- update(plain, covariance = est_skmse(select = select))
       alpha <- skmse_alpha_R(Kc * Kc, select)
@@ -226,15 +227,15 @@ test_that("F-COSE diagonalises the weighted covariance of the features", {
   for (center in estimators) {
     mean <- kme(x, kernel, center)
     mu <- drop(crossprod(f, mean$weights))
-    centred <- f - rep(mu, each = 25)
-    H <- tcrossprod(centred)^2
+    centered <- f - rep(mu, each = 25)
+    H <- tcrossprod(centered)^2
     for (lambda in c(0.01, 5, 100)) {
       fit <- kme_pca(x, kernel, center = center,
                      covariance = est_fkmse(lambda = lambda))
       b <- fkmse_weights_R(H, lambda)
       expect_equal(fit$shrinkage$weights, b, tolerance = 1e-7)
-      e <- eigen(crossprod(centred, b * centred), symmetric = TRUE)
-      # Weights that sum to nearly one centre the constant feature away.
+      e <- eigen(crossprod(centered, b * centered), symmetric = TRUE)
+      # Weights that sum to nearly one center the constant feature away.
       kept <- seq_along(fit$values)
       e$values <- e$values[order(-abs(e$values))]
       expect_equal(fit$values, e$values[kept], tolerance = 1e-6)
@@ -245,7 +246,7 @@ test_that("F-COSE diagonalises the weighted covariance of the features", {
     }
   }
   fit <- kme_pca(x, kernel, 2, covariance = "fkmse")
-  want <- kme(as_gram(centred_R(gram_R(kernel, x), rep(1 / 25, 25))^2),
+  want <- kme(as_gram(centered_R(gram_R(kernel, x), rep(1 / 25, 25))^2),
               estimator = "fkmse")
   expect_equal(fit$shrinkage$lambda, want$lambda, tolerance = 1e-6)
   expect_equal(fit$shrinkage$weights, want$weights, tolerance = 1e-6)
@@ -306,7 +307,7 @@ test_that("estimators may be names, other names and objects", {
   )$values, tolerance = 1e-13)
 })
 
-test_that("functions of a sample centre and weight as their weights do", {
+test_that("functions of a sample center and weight as their weights do", {
   x <- random_points(25, 2)
   z <- random_points(6, 2)
   kernel <- kernel_poly(2)
@@ -317,10 +318,10 @@ test_that("functions of a sample centre and weight as their weights do", {
   f <- features_R(x)
   b <- rowMeans(tcrossprod(f))^2
   mu <- drop(crossprod(f, b / sum(b)))
-  centred <- f - rep(mu, each = 25)
-  beta <- rowMeans(tcrossprod(centred)^2)^2
+  centered <- f - rep(mu, each = 25)
+  beta <- rowMeans(tcrossprod(centered)^2)^2
   beta <- beta / sum(beta)
-  e <- eigen(crossprod(centred, beta * centred), symmetric = TRUE)
+  e <- eigen(crossprod(centered, beta * centered), symmetric = TRUE)
   for (points in list(x, gram(x, kernel))) {
     given <- if (is.matrix(points)) kernel
     fit <- do.call(kme_pca, c(list(points, center = own, covariance = own),
@@ -368,7 +369,7 @@ test_that("more components than the rank are a warning that says what is", {
   expect_identical(fit$rank, 2L)
   expect_warning(kme_pca(x[, 1], kernel_linear(), 2, covariance = "fkmse"),
                  "rank 1: 1 component is kept", class = "kernmean_warning")
-  # A centred sample of n points has rank n - 1.
+  # A centered sample of n points has rank n - 1.
   expect_warning(fit <- kme_pca(x, rbf, 20), "rank 19")
   expect_no_warning(kme_pca(x, rbf, 19))
 })

@@ -30,9 +30,9 @@ test_that("a pre-image is a fixed point and a maximum of the projection", {
   y <- random_points(8, 2, seed = 2) + 1
   z <- random_points(10, 2, seed = 3)
   kernel <- kernel_rbf(c(0.9, 1.6))
-  centres <- list("kme", "skmse", "fkmse", kme(y, kernel),
+  centers <- list("kme", "skmse", "fkmse", kme(y, kernel),
                   kme(x, kernel, "skmse", target = kme(y, kernel)))
-  for (center in centres) {
+  for (center in centers) {
     fit <- kme_pca(x, kernel, 4, center = center)
     found <- preimage(fit, z)
     # P(z) = mu + sum s_j v_j as a function of points, from predict() alone.
@@ -40,7 +40,8 @@ test_that("a pre-image is a fixed point and a maximum of the projection", {
     b <- switch(class(center)[1L],
       character = kme(x, kernel, center)$weights,
       kme = if (identical(center$sample$x, x)) {
-        c(center$weights, center$target_weight * center$target$weights)
+        target <- center$estimator$target
+        c(center$weights, center$share * target$weights)
       } else {
         c(numeric(40), center$weights)
       }
@@ -52,7 +53,7 @@ test_that("a pre-image is a fixed point and a maximum of the projection", {
       expect_equal(found[i, ], colSums(c * k * sites) / sum(c * k),
                    tolerance = 1e-6)
       best <- gram_R(kernel, x, sites) %*% c
-      # Not below the start, and no neighbour is higher.
+      # Not below the start, and no neighbor is higher.
       expect_gte(sum(c * k), max(best) - 1e-12)
       near <- rep(found[i, ], each = 4) +
         1e-3 * cbind(c(1, -1, 0, 0), c(0, 0, 1, -1))
@@ -68,7 +69,7 @@ test_that("with all components a point of the sample is its own pre-image", {
 })
 
 test_that("pre-images far from 0 are those near 0", {
-  # The shift is exact, and its neighbours are 2.4e-7 apart.
+  # The shift is exact, and its neighbors are 2.4e-7 apart.
   x <- round(random_points(15, 2) * 1024) / 1024
   near <- kme_pca(x, kernel_rbf(0.3), 6)
   far <- kme_pca(x + 2^30, kernel_rbf(0.3), 6)
@@ -100,7 +101,7 @@ test_that("a start where the projection is negative gives way to the next", {
   expect_equal(drop(found$z), 5, tolerance = 1e-4)
 })
 
-test_that("the noise of a centre becomes weights for pre-images", {
+test_that("the noise of a center becomes weights for pre-images", {
   x <- random_points(25, 2)
   noisy <- kme(x, rbf, "mkme", noise = 0.05)
   fit <- kme_pca(x, rbf, 3, center = kme(x, rbf, weights = as_weights(noisy)))

@@ -364,16 +364,16 @@ test_that("the verbs do not depend on the kind of sample", {
 
 test_that("a linear kernel may have its origin at the mean of the points", {
   x <- random_points(20, 3) + 5
-  sample <- centre_linear(points_sample(x, kernel_linear()))
+  sample <- center_linear(points_sample(x, kernel_linear()))
   k <- tcrossprod(scale(x, scale = FALSE))
   expect_equal(sample_rows(sample), rowSums(k), tolerance = 1e-12)
   expect_equal(sample_diagonal(sample), diag(k), tolerance = 1e-13)
   expect_equal(sample_apply(sample, x), unname(k %*% x), tolerance = 1e-12)
   # No other kernel has one, nor has a matrix.
   for (kernel in list(kernel_rbf(1), kernel_poly(2))) {
-    expect_null(centre_linear(points_sample(x, kernel))$origin)
+    expect_null(center_linear(points_sample(x, kernel))$origin)
   }
-  expect_null(centre_linear(gram_sample(gram(x, kernel_linear())))$origin)
+  expect_null(center_linear(gram_sample(gram(x, kernel_linear())))$origin)
 })
 
 test_that("weights of the user belong to the sample", {

@@ -9,9 +9,9 @@ a <- reference_data("A")
 direct_R <- function(features) {
   n <- nrow(features)
   p <- ncol(features)
-  centred <- scale(features, scale = FALSE)
+  centered <- scale(features, scale = FALSE)
   s <- stats::cov(features)
-  w <- lapply(seq_len(n), \(i) tcrossprod(centred[i, ]))
+  w <- lapply(seq_len(n), \(i) tcrossprod(centered[i, ]))
   spread <- \(w) {
     mean <- Reduce(`+`, w) / n
     n / ((n - 1)^2 * (n - 2)) *
@@ -33,7 +33,7 @@ test_that("lambda has the reference values", {
                tolerance = 1e-12)
   expect_equal(shrink_gram(g, 1e12)$intensity, reference("lambda_p1e+12"),
                tolerance = 1e-12)
-  expect_warning(few <- shrink_gram(g, 5), "rank of the centred matrix, 24",
+  expect_warning(few <- shrink_gram(g, 5), "rank of the centered matrix, 24",
                  class = "kernmean_warning")
   expect_identical(few$intensity, reference("lambda_p5"))
 })
@@ -67,10 +67,10 @@ test_that("it is the shrinkage of the covariance of explicit features", {
   }
 })
 
-test_that("lambda is the minimiser of the estimated mean squared error", {
+test_that("lambda is the minimizer of the estimated mean squared error", {
   # lambda^2 |T - S|^2 - 2 lambda (V(S) - V(T)) + V(S), with V by resampling
-  # nothing: from the centred matrix as the paper prints it.
-  K <- centre_R(rbf_gram(12))
+  # nothing: from the centered matrix as the paper prints it.
+  K <- center_R(rbf_gram(12))
   n <- 12
   p <- n - 1
   vs <- n / ((n - 1)^2 * (n - 2)) * (sum(diag(K)^2) - sum(K^2) / n)
@@ -82,11 +82,11 @@ test_that("lambda is the minimiser of the estimated mean squared error", {
                tolerance = 1e-6)
 })
 
-test_that("the matrix is (1 - lambda) K + lambda tr(K)/p I, K centred", {
+test_that("the matrix is (1 - lambda) K + lambda tr(K)/p I, K centered", {
   K <- rbf_gram(10)
   for (p in list(NULL, 30, Inf)) {
     g <- shrink_gram(K, p)
-    kc <- centre_R(K)
+    kc <- center_R(K)
     size <- if (is.null(p)) 9 else p
     expect_identical(g$p, as.double(size))
     expect_equal(g$K, (1 - g$intensity) * kc +
@@ -117,7 +117,7 @@ test_that("lambda does not depend on the scale of the kernel", {
 })
 
 test_that("lambda is 1 where target and covariance do not differ", {
-  # Orthonormal features: the centred matrix is a multiple of its projection.
+  # Orthonormal features: the centered matrix is a multiple of its projection.
   g <- shrink_gram(diag(6))
   expect_identical(g$intensity, 1)
   expect_equal(g$K, diag(6), tolerance = 1e-15)
@@ -128,14 +128,14 @@ test_that("lambda is 1 where target and covariance do not differ", {
   expect_equal(same$K, matrix(0, 5, 5))
 })
 
-test_that("the spectrum is that of the centred matrix, transformed", {
-  K <- centre_R(rbf_gram(11))
+test_that("the spectrum is that of the centered matrix, transformed", {
+  K <- center_R(rbf_gram(11))
   for (what in c("values", "projections", "vectors")) {
     for (before in c(TRUE, FALSE)) {
       g <- as_gram(K)
       if (before) gram_spectrum(g, what)
       shrunk <- shrink_gram(g, centered = TRUE)
-      expect_identical(shrunk$centred, g)
+      expect_identical(shrunk$centered, g)
       # Known of one: known of the other, without a decomposition.
       expect_identical(is.null(shrunk$values), !before)
       s <- gram_spectrum(shrunk, what)
@@ -168,7 +168,7 @@ test_that("an estimate on it is that on its matrix alone", {
 test_that("nothing is computed before it is needed, and saving keeps it", {
   shrunk <- shrink_gram(rbf_gram(8))
   expect_null(shrunk$values)
-  expect_null(shrunk$centred$values)
+  expect_null(shrunk$centered$values)
   expect_s3_class(shrunk, "gram")
   expect_null(shrunk$kernel)
   expect_null(shrunk$x)
@@ -185,8 +185,8 @@ test_that("a warning comes from p below the rank only", {
   g <- gram(x, kernel_linear())
   expect_no_warning(shrink_gram(g, 3))
   expect_no_warning(shrink_gram(g, 11))
-  expect_warning(shrink_gram(g, 2), "rank of the centred matrix, 3")
-  # Far from 0 the centring leaves rounding, which is no rank.
+  expect_warning(shrink_gram(g, 2), "rank of the centered matrix, 3")
+  # Far from 0 the centering leaves rounding, which is no rank.
   expect_no_warning(shrink_gram(gram(x + 1000, kernel_linear()), 3))
 })
 
@@ -229,16 +229,16 @@ test_that("lambda does not depend on the scale of the matrix", {
   }
 })
 
-test_that("new points of a fit on a shrunk gram have shrunk, centred values", {
+test_that("new points of a fit on a shrunk gram have shrunk, centered values", {
   x <- random_points(15, 2)
   z <- random_points(4, 2)
   rbf <- kernel_rbf(1.3)
   shrunk <- shrink_gram(gram(x, rbf))
   values <- kernel_matrix(z, x, rbf)
-  # In the feature space: scores of 1 - lambda times the centred features.
+  # In the feature space: scores of 1 - lambda times the centered features.
   k <- kernel_matrix(x, kernel = rbf)
-  centre <- \(l) l - rowMeans(l) - rep(colMeans(k), each = nrow(l)) + mean(k)
-  wanted <- (1 - shrunk$intensity) * centre(values)
+  center <- \(l) l - rowMeans(l) - rep(colMeans(k), each = nrow(l)) + mean(k)
+  wanted <- (1 - shrunk$intensity) * center(values)
   fit <- kme_pca(shrunk, ncomp = 3)
   expect_equal(predict(fit, values), wanted %*% fit$vectors -
                  rep(drop(crossprod(fit$at - fit$norm2, fit$vectors)),
@@ -250,7 +250,7 @@ test_that("new points of a fit on a shrunk gram have shrunk, centred values", {
   weights <- kme(shrunk, estimator = "fkmse", lambda = 0.1)
   expect_equal(predict(weights, values), drop(wanted %*% coef(weights)),
                tolerance = 1e-12)
-  own <- shrink_gram(centre(k), centered = TRUE)
-  expect_equal(predict(kme(own), centre(values)),
+  own <- shrink_gram(center(k), centered = TRUE)
+  expect_equal(predict(kme(own), center(values)),
                predict(kme(shrunk), values), tolerance = 1e-12)
 })

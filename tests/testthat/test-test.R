@@ -60,12 +60,12 @@ test_that("all tests have the same fields in the same order", {
   }
 })
 
-test_that("labellings of single points are all permutations", {
-  orders <- all_labellings(rep(1L, 5))
+test_that("labelings of single points are all permutations", {
+  orders <- all_labelings(rep(1L, 5))
   expect_identical(dim(orders), c(5L, 120L))
   expect_identical(orders[, 1], 1:5)
   expect_false(anyDuplicated(t(orders)) > 0)
-  within <- all_labellings(rep(1L, 6), c(1, 1, 1, 2, 2, 2))
+  within <- all_labelings(rep(1L, 6), c(1, 1, 1, 2, 2, 2))
   expect_identical(ncol(within), 36L)
   expect_true(all(within[1:3, ] <= 3))
   blocks <- hsic_test(x[1:6, ], y[1:6, ], permutations = "all",
@@ -101,7 +101,7 @@ test_that("a two-sample test takes an estimator of one's own", {
                got$replicates)
 })
 
-test_that("an estimator of one's own is exact over all labellings", {
+test_that("an estimator of one's own is exact over all labelings", {
   few <- c(1:4, 10:12)
   k <- K[few, few]
   test <- mmd_test(x[1:4, ], y[1:3, ], rbf, near, permutations = "all")
@@ -116,8 +116,8 @@ test_that("an estimator of one's own is exact over all labellings", {
   k <- gram_R(rbf, x[1:5, ] + 1)
   test <- hsic_test(x[1:5, ] + 1, x[5:9, ], kernel = rbf, estimator = near_sum,
                     permutations = "all")
-  want <- apply(all_labellings(rep(1L, 5)), 2, \(p) {
-    near_sum_R(centre_R(k) * centre_R(L)[p, p])
+  want <- apply(all_labelings(rep(1L, 5)), 2, \(p) {
+    near_sum_R(center_R(k) * center_R(L)[p, p])
   })
   expect_equal(test$replicates, want, tolerance = 1e-12)
   expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
@@ -126,8 +126,8 @@ test_that("an estimator of one's own is exact over all labellings", {
 test_that("an independence test takes an estimator of one's own", {
   u <- random_points(14, 2, 3)
   v <- random_points(14, 1, 4) + u[, 1]
-  k <- centre_R(gram_R(rbf, u))
-  l <- centre_R(gram_R(rbf, v))
+  k <- center_R(gram_R(rbf, u))
+  l <- center_R(gram_R(rbf, v))
   orders <- cbind(1:14, draw_after(2, 14, 30))
   want <- apply(orders, 2, \(p) near_sum_R(k * l[p, p]))
   test <- seeded(hsic_test(u, v, kernel = rbf, estimator = near_sum, B = 30), 2)

@@ -41,7 +41,7 @@ expect_small <- function(error, tolerance, sizes, columns, m = 66L) {
   }
 }
 
-test_that("the vectorised twin is the twin that goes pair by pair", {
+test_that("the vectorized twin is the twin that goes pair by pair", {
   x <- random_points(5, 3)
   y <- random_points(4, 3)
   kernels <- native_kernels(3)
@@ -148,21 +148,21 @@ test_that("a stored matrix takes the same folds as points", {
   }
 })
 
-test_that("points are centred first, for kernels that see it too", {
+test_that("points are centered first, for kernels that see it too", {
   x <- random_points(70, 3)
   y <- random_points(9, 3)
-  centre <- c(1, -2, 0.5)
-  moved <- \(x) x - rep(centre, each = nrow(x))
+  center <- c(1, -2, 0.5)
+  moved <- \(x) x - rep(center, each = nrow(x))
   for (name in c("linear", "poly3")) {
     kernel <- native_kernels(3)[[name]]
-    source <- native_source(kernel, x, centre = centre)
+    source <- native_source(kernel, x, center = center)
     for (level in isa_levels()) {
       with_isa(level, {
         expect_identical(.Call(C_r_kernel_store, source),
                          fold_store(kernel, moved(x)))
         expect_identical(.Call(C_r_kernel_diagonal, source),
                          fold_diagonal(kernel, moved(x)))
-        between <- native_source(kernel, x, y, centre = centre)
+        between <- native_source(kernel, x, y, center = center)
         expect_identical(.Call(C_r_kernel_store, between),
                          fold_store(kernel, moved(x), moved(y)))
       })
@@ -172,18 +172,18 @@ test_that("points are centred first, for kernels that see it too", {
   }
 })
 
-test_that("a centred matrix is its twin, by any mean and by its own", {
+test_that("a centered matrix is its twin, by any mean and by its own", {
   for (n in c(1L, 9L, 65L, 130L)) {
     x <- random_points(n, 2)
     k <- fold_store(kernel_rbf(1.2), x)
     at <- random_points(n, 1)[, 1]
     for (source in list(native_source(kernel_rbf(1.2), x),
                         native_source(NULL, k))) {
-      found <- .Call(C_r_centred, source, at, 0.3)
+      found <- .Call(C_r_centered, source, at, 0.3)
       expect_identical(found, list(k = k - (outer(at, at, `+`) - 0.3), at = at,
                                    norm2 = 0.3))
-      own <- .Call(C_r_centred, source, NULL, NULL)
-      expect_equal(own$k, centre_R(k), tolerance = 1e-13)
+      own <- .Call(C_r_centered, source, NULL, NULL)
+      expect_equal(own$k, center_R(k), tolerance = 1e-13)
       expect_identical(own$k, t(own$k))
       expect_equal(own$at, rowMeans(k), tolerance = 1e-14)
       expect_equal(own$norm2, mean(k), tolerance = 1e-14)
@@ -215,7 +215,7 @@ test_that("a stationary kernel is exactly 1 at distance 0", {
 })
 
 test_that("no value of a stationary kernel is above 1", {
-  # Near the centre an RBF kernel may be evaluated by inner products.
+  # Near the center an RBF kernel may be evaluated by inner products.
   for (level in isa_levels()) {
     with_isa(level, for (d in columns) {
       x <- random_points(70, d)
@@ -350,7 +350,7 @@ test_that("points far apart have kernel value 0, not NaN", {
       kernel <- native_kernels(1)[[name]]
       k <- with_isa(level, fold_store(kernel, x))
       expect_identical(k[3:6, 3:6], diag(4), info = paste(name, level))
-      # New points far from a sample that lies near its centre.
+      # New points far from a sample that lies near its center.
       near <- cbind(c(-1, 0, 1))
       far <- cbind(c(1e3, 1e150, -1e150, 1e200, -1e300, 1.7e308))
       k <- with_isa(level, fold_store(kernel, far, near))

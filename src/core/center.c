@@ -1,4 +1,4 @@
-#include "core/centre.h"
+#include "core/center.h"
 #include "core/products.h"
 #include "core/isa.h"
 
@@ -9,16 +9,16 @@
  * where those of K are. 3 n^2 flops.
  */
 
-km_centring km_row_means(size_t n, const double *k, double *at) {
+km_centering km_row_means(size_t n, const double *k, double *at) {
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(n, k, at) schedule(static) \
     num_threads(km_threads((double) (n * n)))
 #endif
   for (size_t j = 0; j < n; j++) at[j] = km_total(n, k + j * n) / (double) n;
-  return (km_centring){at, km_total(n, at) / (double) n};
+  return (km_centering){at, km_total(n, at) / (double) n};
 }
 
-void km_centre(size_t n, const double *k, km_centring mean, double *out) {
+void km_center(size_t n, const double *k, km_centering mean, double *out) {
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(n, k, mean, out) schedule(static) \
     num_threads(km_threads((double) (n * n)))
@@ -31,7 +31,7 @@ void km_centre(size_t n, const double *k, km_centring mean, double *out) {
 /* --- The norm of K^c, which is not formed ------------------------------------- */
 
 typedef struct {
-  km_centring mean;
+  km_centering mean;
   double *sums; /* KM_WORKERS */
 } square_sink;
 
@@ -66,9 +66,11 @@ static void add_square(const km_tile *tile, void *to, size_t worker) {
   sink->sums[worker] += (tile->mirrored ? 2 : 1) * sum;
 }
 
-size_t km_centred_square_work(const km_source *source) { return km_walk_work(source) + KM_WORKERS; }
+size_t km_centered_square_work(const km_source *source) {
+  return km_walk_work(source) + KM_WORKERS;
+}
 
-double km_centred_square(const km_source *source, km_centring mean, double *work, km_poll poll) {
+double km_centered_square(const km_source *source, km_centering mean, double *work, km_poll poll) {
   double total = 0;
   square_sink sink = {mean, work + km_walk_work(source)};
   memset(sink.sums, 0, KM_WORKERS * sizeof *sink.sums);

@@ -1,12 +1,12 @@
 # What kernel PCA, covariance operators and discriminants share: a sample whose
-# features are centred by an embedding mu. With m_i = mu(x_i),
+# features are centered by an embedding mu. With m_i = mu(x_i),
 #   K^c_ij = <phi(x_i) - mu, phi(x_j) - mu> = K_ij - m_i - m_j + |mu|^2,
 # for new points L^c_zj = L_zj - m_j - mu(z) + |mu|^2. mu may be any fit of
 # kme(): only its values and its norm enter.
 
 # list(sample, work: the sample with what was formed on the way, n, mean: the
 # fit mu, at: its values m, norm2: |mu|^2). `center` is an estimator or a fit.
-centred_sample <- function(sample, center) {
+centered_sample <- function(sample, center) {
   if (inherits(center, "kme")) {
     mean <- center
     work <- walkable_sample(sample)
@@ -36,34 +36,41 @@ center_kernel <- function(center) {
   if (inherits(center, "kme")) center$kernel else estimator_kernel(center)
 }
 
-# What a fit keeps of a centred sample.
-centred_fields <- function(centred) centred[c("sample", "mean", "at", "norm2")]
+# What a fit keeps of a centered sample.
+centered_fields <- function(centered) {
+  centered[c("sample", "mean", "at", "norm2")]
+}
 
 # K^c as a matrix, of exactly equal halves.
-centred_matrix <- function(centred) {
-  n <- centred$sample$n
+centered_matrix <- function(centered) {
+  n <- centered$sample$n
   check_memory(n, n,
                "use fewer rows, or few components (ncomp) of kme_pca()",
                copies = 3)
-  centre_source(sample_source(walkable(centred)), centred$at, centred$norm2)$k
+  source <- sample_source(walkable(centered))
+  center_source(source, centered$at, centered$norm2)$k
 }
 
 # The sample for work on its values: of a fit, the one it keeps.
-walkable <- function(centred) {
-  if (is.null(centred$work)) walkable_sample(centred$sample) else centred$work
+walkable <- function(centered) {
+  if (is.null(centered$work)) {
+    walkable_sample(centered$sample)
+  } else {
+    centered$work
+  }
 }
 
 # The diagonal of K^c.
-centred_diagonal <- function(centred) {
-  held <- if (is.null(centred$work)) centred$sample else centred$work
-  sample_diagonal(held) - 2 * centred$at + centred$norm2
+centered_diagonal <- function(centered) {
+  held <- if (is.null(centered$work)) centered$sample else centered$work
+  sample_diagonal(held) - 2 * centered$at + centered$norm2
 }
 
 # --- New points ------------------------------------------------------------
-# `object` is a centred sample, or a fit that keeps its fields.
+# `object` is a centered sample, or a fit that keeps its fields.
 
 # mu at new points.
-centred_mean_at <- function(object, new) {
+centered_mean_at <- function(object, new) {
   weights <- weights_on(object$mean, object$sample)
   if (!is.null(weights)) {
     return(drop(sample_at(object$sample, new, weights)))
@@ -73,12 +80,12 @@ centred_mean_at <- function(object, new) {
 
 # list(value: L^c V for V of n rows, m x p, sum_j V_jl <phi(z) - mu, phi(x_j) -
 # mu>; mean_at: mu(z)), by one fold where mu is a sum over the sample.
-centred_apply <- function(object, new, v) {
+centered_apply <- function(object, new, v) {
   v <- as.matrix(v)
   weights <- weights_on(object$mean, object$sample)
   own <- sample_at(object$sample, new, cbind(v, weights))
   if (is.null(weights)) {
-    mean_at <- centred_mean_at(object, new)
+    mean_at <- centered_mean_at(object, new)
   } else {
     mean_at <- own[, ncol(own)]
     own <- own[, seq_len(ncol(v)), drop = FALSE]
@@ -89,7 +96,7 @@ centred_apply <- function(object, new, v) {
 }
 
 # L^c of some of the new points, whose mean embedding is `at`.
-centred_cross <- function(object, new, at, rows) {
+centered_cross <- function(object, new, at, rows) {
   sample_cross(object$sample, new, rows) -
     outer(at[rows] - object$norm2, object$at, `+`)
 }
@@ -100,17 +107,17 @@ centred_cross <- function(object, new, at, rows) {
 # All of them, or the leading `ncomp`: of a large matrix by block Krylov
 # iteration, which never forms K^c. Values that are rounding of the largest, or
 # of what they are differences of, are 0.
-centred_spectrum <- function(centred, ncomp = NULL) {
+centered_spectrum <- function(centered, ncomp = NULL) {
   found <- NULL
-  if (!is.null(ncomp) && centred$n >= krylov_least(ncomp)) {
-    found <- krylov_spectrum(centred, ncomp)
+  if (!is.null(ncomp) && centered$n >= krylov_least(ncomp)) {
+    found <- krylov_spectrum(centered, ncomp)
   }
   if (is.null(found)) {
-    found <- dense_spectrum(centred, ncomp)
+    found <- dense_spectrum(centered, ncomp)
   }
   values <- found$values
-  scale <- max(values[1L], abs(centred$at), centred$norm2)
-  found$values[values < rounding_of(centred$n, scale)] <- 0
+  scale <- max(values[1L], abs(centered$at), centered$norm2)
+  found$values[values < rounding_of(centered$n, scale)] <- 0
   found
 }
 
@@ -121,33 +128,33 @@ krylov_least <- function(ncomp) {
 
 # NULL where squares of the entries over- or underflow, or the iteration does
 # not converge.
-krylov_spectrum <- function(centred, ncomp) {
-  n <- centred$n
+krylov_spectrum <- function(centered, ncomp) {
+  n <- centered$n
   # Basis, what survives a restart, blocks, accumulators, small matrices.
   basis <- max(400, 2 * ncomp + 160)
   check_memory(n + 3 * basis, basis + ncomp + 256,
                "ask for fewer components (ncomp)", what = "a basis")
-  source <- product_source(walkable(centred))
-  square <- .Call(C_r_centred_square, source, centred$at, centred$norm2)
+  source <- product_source(walkable(centered))
+  square <- .Call(C_r_centered_square, source, centered$at, centered$norm2)
   if (!is.finite(square) || square < .Machine$double.xmin / 1e-16) {
     return(NULL)
   }
-  found <- .Call(C_r_krylov, source, centred$at, centred$norm2, square, ncomp)
+  found <- .Call(C_r_krylov, source, centered$at, centered$norm2, square, ncomp)
   if (!is.null(found)) {
-    found$total <- sum(centred_diagonal(centred))
+    found$total <- sum(centered_diagonal(centered))
     found$square <- square
   }
   found
 }
 
-dense_spectrum <- function(centred, ncomp) {
-  k <- centred_matrix(centred)
-  found <- if (!is.null(ncomp) && 4 * ncomp <= centred$n) {
+dense_spectrum <- function(centered, ncomp) {
+  k <- centered_matrix(centered)
+  found <- if (!is.null(ncomp) && 4 * ncomp <= centered$n) {
     .Call(C_r_eigen_leading, k, ncomp)
   }
   if (is.null(found)) {
     found <- .Call(C_r_eigen, k)
-    kept <- seq_len(if (is.null(ncomp)) centred$n else ncomp)
+    kept <- seq_len(if (is.null(ncomp)) centered$n else ncomp)
     found <- list(values = found$values[kept],
                   vectors = found$vectors[, kept, drop = FALSE])
   }
@@ -155,8 +162,8 @@ dense_spectrum <- function(centred, ncomp) {
 }
 
 # The eigenpairs of K^c that are more than rounding.
-positive_pairs <- function(centred) {
-  s <- centred_spectrum(centred)
+positive_pairs <- function(centered) {
+  s <- centered_spectrum(centered)
   kept <- s$values > 0
   list(values = s$values[kept], vectors = s$vectors[, kept, drop = FALSE])
 }

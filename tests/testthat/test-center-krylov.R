@@ -1,16 +1,16 @@
-# Leading eigenpairs of a centred Gram matrix: block Krylov iteration against
+# Leading eigenpairs of a centered Gram matrix: block Krylov iteration against
 # LAPACK's full decomposition of the matrix formed.
 
-centred <- function(x, kernel = NULL, center = "kme") {
+centered <- function(x, kernel = NULL, center = "kme") {
   center <- read_center(center)
-  centred_sample(read_sample(x, kernel, default = center_kernel(center)),
+  centered_sample(read_sample(x, kernel, default = center_kernel(center)),
                  center)
 }
 
 # Largest difference of the values on the scale of the first, and |K^c v - g v|
 # for the pairs found, and |V'V - I|.
 pair_errors <- function(sample, found) {
-  k <- centred_matrix(sample)
+  k <- centered_matrix(sample)
   want <- eigen(k, symmetric = TRUE, only.values = TRUE)$values
   p <- length(found$values)
   v <- found$vectors
@@ -35,7 +35,7 @@ expect_pairs <- function(sample, p, label) {
   invisible(found)
 }
 
-# A Gram matrix with these eigenvalues once centred, and a constant besides.
+# A Gram matrix with these eigenvalues once centered, and a constant besides.
 gram_with <- function(values, seed) {
   n <- length(values) + 1L
   set.seed(seed)
@@ -47,27 +47,27 @@ gram_with <- function(values, seed) {
 test_that("few components of points are those of the full decomposition", {
   x <- random_points(900, 6)
   decaying <- random_points(900, 12) %*% diag(0.6^(0:11))
-  expect_pairs(centred(x), 20L, "normal points")
-  expect_pairs(centred(x, center = "skmse"), 7L, "shrinkage centring")
-  expect_pairs(centred(x, center = kme(x[1:50, ], kme(x)$kernel)), 16L,
-               "centred by another embedding")
-  expect_pairs(centred(decaying), 33L, "a fast spectrum")
-  expect_pairs(centred(x, kernel_rbf(0.3)), 5L, "a slow spectrum")
-  expect_pairs(centred(x, kernel_laplace()), 10L, "Laplace")
+  expect_pairs(centered(x), 20L, "normal points")
+  expect_pairs(centered(x, center = "skmse"), 7L, "shrinkage centering")
+  expect_pairs(centered(x, center = kme(x[1:50, ], kme(x)$kernel)), 16L,
+               "centered by another embedding")
+  expect_pairs(centered(decaying), 33L, "a fast spectrum")
+  expect_pairs(centered(x, kernel_rbf(0.3)), 5L, "a slow spectrum")
+  expect_pairs(centered(x, kernel_laplace()), 10L, "Laplace")
 })
 
 test_that("a stored matrix, an R function and points give the same pairs", {
   x <- random_points(700, 3)
-  points <- krylov_spectrum(centred(x, kernel_rbf(1)), 8L)
-  stored <- krylov_spectrum(centred(gram(x, kernel_rbf(1))), 8L)
+  points <- krylov_spectrum(centered(x, kernel_rbf(1)), 8L)
+  stored <- krylov_spectrum(centered(gram(x, kernel_rbf(1))), 8L)
   own <- kernel_function(\(a, b) kernel_matrix(a, b, kernel_rbf(1)))
-  called <- krylov_spectrum(centred(x, own), 8L)
+  called <- krylov_spectrum(centered(x, own), 8L)
   expect_equal(stored$values, points$values, tolerance = 1e-12)
   expect_equal(stored$vectors, points$vectors, tolerance = 1e-7)
   expect_equal(called$values, points$values, tolerance = 1e-12)
-  expect_equal(stored$square, sum(centred_matrix(centred(x, kernel_rbf(1)))^2),
-               tolerance = 1e-12)
-  expect_equal(stored$total, sum(diag(centred_matrix(centred(x,
+  square <- sum(centered_matrix(centered(x, kernel_rbf(1)))^2)
+  expect_equal(stored$square, square, tolerance = 1e-12)
+  expect_equal(stored$total, sum(diag(centered_matrix(centered(x,
                                                              kernel_rbf(1))))),
                tolerance = 1e-12)
 })
@@ -76,7 +76,7 @@ test_that("all of a multiple eigenvalue is found, larger than a block too", {
   for (m in c(12, 24, 40)) {
     for (tail in c(0, 0.3)) {
       values <- c(rep(1, m), rep(0.5, 17), tail * (1:(642 - m))^-0.3)
-      sample <- centred(gram_with(values, m))
+      sample <- centered(gram_with(values, m))
       for (p in c(20L, 50L)) {
         found <- krylov_spectrum(sample, p)
         expect_equal(found$values, values[seq_len(p)], tolerance = 1e-12,
@@ -89,16 +89,16 @@ test_that("all of a multiple eigenvalue is found, larger than a block too", {
 
 test_that("a nearly flat spectrum is found", {
   values <- c(rep(1, 10), rep(0.999, 30), 0.99 * (1:560)^-0.01)
-  expect_pairs(centred(gram_with(values, 3)), 20L, "nearly flat")
+  expect_pairs(centered(gram_with(values, 3)), 20L, "nearly flat")
 })
 
 test_that("beyond the rank the values are rounding", {
   x <- random_points(600, 3)
-  found <- krylov_spectrum(centred(x, kernel_linear()), 20L)
+  found <- krylov_spectrum(centered(x, kernel_linear()), 20L)
   expect_equal(found$values[1:3], stats::prcomp(x)$sdev^2 * 599,
                tolerance = 1e-12)
   expect_lt(max(abs(found$values[-(1:3)])), 1e-12 * found$values[1])
-  kept <- centred_spectrum(centred(random_points(1300, 3), kernel_poly(2)),
+  kept <- centered_spectrum(centered(random_points(1300, 3), kernel_poly(2)),
                            12L)$values
   expect_identical(sum(kept > 0), 9L)
 })
@@ -106,20 +106,20 @@ test_that("beyond the rank the values are rounding", {
 test_that("restarts keep what was found", {
   # 60 values are asked of a slow spectrum: more blocks than the basis holds.
   values <- (1:799)^-0.5
-  found <- krylov_spectrum(centred(gram_with(values, 8)), 60L)
+  found <- krylov_spectrum(centered(gram_with(values, 8)), 60L)
   expect_gt(16 * found$products, 400)
   expect_equal(found$values, values[1:60], tolerance = 1e-12)
 })
 
 test_that("the bits do not depend on the number of threads", {
-  sample <- centred(random_points(2100, 4))
+  sample <- centered(random_points(2100, 4))
   one <- with_threads(1, krylov_spectrum(sample, 12L))
   expect_identical(with_threads(2, krylov_spectrum(sample, 12L)), one)
   expect_identical(with_threads(3, krylov_spectrum(sample, 12L)), one)
 })
 
 test_that("every set of instructions finds the same values", {
-  sample <- centred(random_points(650, 5))
+  sample <- centered(random_points(650, 5))
   best <- krylov_spectrum(sample, 10L)
   for (level in isa_levels()) {
     found <- with_isa(level, krylov_spectrum(sample, 10L))
@@ -154,16 +154,16 @@ test_that("equal eigenvalues are no obstacle to leading pairs", {
     expect_equal(crossprod(found$vectors), diag(n %/% 4), tolerance = 1e-12)
   }
   x <- random_points(1300, 50)
-  found <- krylov_spectrum(centred(x, kernel_laplace(1)), 5L)
+  found <- krylov_spectrum(centered(x, kernel_laplace(1)), 5L)
   expect_equal(found$values, rep(1, 5), tolerance = 1e-6)
 })
 
 test_that("rounding is no component, few points or many", {
-  # Centring takes one dimension from n points in general position.
+  # Centering takes one dimension from n points in general position.
   for (n in c(3:8, 12, 31)) {
     for (seed in 1:10) {
       x <- random_points(n, 3, seed)
-      values <- centred_spectrum(centred(x, kernel_rbf(1)))$values
+      values <- centered_spectrum(centered(x, kernel_rbf(1)))$values
       expect_equal(sum(values > 0), n - 1, info = paste(n, seed))
     }
   }
@@ -179,14 +179,14 @@ test_that("the matrix is stored where its values cost more than memory", {
   expect_false(stores_matrix(9000, 65))
   x <- random_points(900, 20)
   kernel <- kernel_rbf(4)
-  stored <- krylov_spectrum(centred(x, kernel), 6L)
+  stored <- krylov_spectrum(centered(x, kernel), 6L)
   options(kernmean.memory = 12e6) # enough for the basis, not for both
-  expect_equal(krylov_spectrum(centred(x, kernel), 6L)$values, stored$values,
+  expect_equal(krylov_spectrum(centered(x, kernel), 6L)$values, stored$values,
                tolerance = 1e-12)
 })
 
 test_that("a basis that does not fit is refused before it is allocated", {
-  sample <- centred(random_points(3000, 2))
+  sample <- centered(random_points(3000, 2))
   old <- options(kernmean.memory = 1e7)
   on.exit(options(old))
   expect_error(krylov_spectrum(sample, 500L), "fewer components",
@@ -195,8 +195,8 @@ test_that("a basis that does not fit is refused before it is allocated", {
 
 test_that("small and large n take different ways to the same result", {
   x <- random_points(1250, 3)
-  sample <- centred(x, kernel_rbf(1))
-  fast <- centred_spectrum(sample, 6L)
+  sample <- centered(x, kernel_rbf(1))
+  fast <- centered_spectrum(sample, 6L)
   slow <- dense_spectrum(sample, 6L)
   expect_false(is.null(fast$products))
   expect_equal(fast$values, slow$values, tolerance = 1e-12)
@@ -207,15 +207,15 @@ test_that("small and large n take different ways to the same result", {
 
 test_that("values too small or too large for their squares go another way", {
   x <- random_points(1250, 2)
-  tiny <- centred_spectrum(centred(1e-90 * x, kernel_linear()), 2L)
+  tiny <- centered_spectrum(centered(1e-90 * x, kernel_linear()), 2L)
   expect_equal(tiny$values, 1e-180 * stats::prcomp(x)$sdev^2 * 1249,
                tolerance = 1e-10)
-  large <- centred_spectrum(centred(1e90 * x, kernel_linear()), 2L)
+  large <- centered_spectrum(centered(1e90 * x, kernel_linear()), 2L)
   expect_equal(large$values, 1e180 * stats::prcomp(x)$sdev^2 * 1249,
                tolerance = 1e-10)
 })
 
 test_that("the iteration answers an interrupt", {
-  sample <- centred(random_points(6000, 4))
+  sample <- centered(random_points(6000, 4))
   expect_false(finishes(krylov_spectrum(sample, 20L)))
 })
