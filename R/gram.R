@@ -119,6 +119,7 @@ same_gram <- function(a, b) {
 }
 
 # Equal matrices are equal, whatever else is known of them.
+#' @method all.equal gram
 #' @export
 all.equal.gram <- function(target, current, ...) {
   fields <- \(g) list(K = g$K, kernel = g$kernel, x = g$x)

@@ -228,8 +228,19 @@ test_that("a gram cannot be changed under what is known of it", {
     expect_error(eval(call), "must stay as it is",
                  class = "kernmean_error_input")
   }
+  expect_error(assign("K", 2 * k, envir = g), "locked")
   expect_identical(g$K, k)
   expect_identical(gram_spectrum(g)$values, values)
+})
+
+test_that("grams of equal matrices are equal, whatever is known of them", {
+  x <- random_points(8, 2)
+  g <- gram(x, kernel_rbf(1))
+  gram_spectrum(g)
+  expect_true(all.equal(g, gram(x, kernel_rbf(1))))
+  expect_true(all.equal(as_gram(g$K), as_gram(g$K)))
+  expect_type(all.equal(g, gram(x, kernel_rbf(2))), "character")
+  expect_type(all.equal(g, g$K), "character")
 })
 
 test_that("a gram is the same one after it was saved, and no other", {
