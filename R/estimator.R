@@ -16,25 +16,25 @@
 #' `kme(x, k, "fkmse", lambda = 0.1)` is `kme(x, k, est_fkmse(lambda = 0.1))`.
 #'
 #' @section Where they work:
-#' \tabular{lll}{
-#'   **function** \tab **estimators** \tab **limits** \cr
-#'   [kme()], `center =` \tab all \tab marginalized: RBF and polynomial kernels
-#'     on points \cr
-#'   [kme_cov()], `covariance =` of [kme_pca()] \tab KME, S-KMSE, F-KMSE, your
-#'     own \tab no target; marginalized estimators have no weights on points \cr
-#'   [kme_density()] \tab all \tab no target; marginalized: RBF kernels \cr
-#'   [mmd_test()] \tab all \tab no target; marginalized: points with an RBF
-#'     kernel; `statistic = "unbiased"`: KME and marginalized; other nulls than
-#'     permutations, and `bandwidths`: KME \cr
-#'   [hsic_test()] \tab all \tab as `mmd_test()`; `null = "gamma"` and more than
-#'     two variables: nothing that shrinks
+#' \describe{
+#'   \item{[kme()], `center =`}{All. Marginalized estimators need points with an
+#'     RBF kernel, or a polynomial one up to degree 3.}
+#'   \item{[kme_cov()], `covariance =` of [kme_pca()]}{KME, S-KMSE, F-KMSE, your
+#'     own; no target. Marginalized estimators have no weights on the points.}
+#'   \item{[kme_density()]}{All, no target. Marginalized estimators need an RBF
+#'     kernel.}
+#'   \item{[mmd_test()]}{All, no target. Marginalized estimators need points with
+#'     an RBF kernel; `statistic = "unbiased"` is for KME, MKME and MMKME, other
+#'     nulls than permutations and `bandwidths` are for KME.}
+#'   \item{[hsic_test()]}{As `mmd_test()`; more than two variables: KME, MKME and
+#'     MMKME.}
 #' }
-#' In the tests, and where an operator is estimated, `"skmse"` and `"fkmse"` are
-#' what is called S-COSE and F-COSE: the features are those of a product kernel,
-#' whose Gram matrix the estimator sees. Under the relabelings of a permutation
-#' test S-KMSE chooses its share afresh for each, the others choose once from
-#' what does not change (\eqn{\lambda}{lambda} of F-KMSE, the noise of MKME and
-#' MMKME, which become the marginalized kernel).
+#' In [hsic_test()], and where an operator is estimated, `"skmse"` and `"fkmse"`
+#' are what is called S-COSE and F-COSE: the features are those of a product
+#' kernel, whose Gram matrix the estimator sees. Under the relabelings of a
+#' permutation test S-KMSE chooses its share afresh for each, the others choose
+#' once from what does not change (\eqn{\lambda}{lambda} of F-KMSE, the noise of
+#' MKME and MMKME, which become the marginalized kernel).
 #'
 #' @section Your own:
 #' `est_function(f)`, or the function `f` itself, makes an estimator of a
