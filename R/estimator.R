@@ -17,17 +17,17 @@
 #'
 #' @section Where they work:
 #' \describe{
-#'   \item{[kme()], `center =`}{All. Marginalized estimators need points with an
-#'     RBF kernel, or a polynomial one up to degree 3.}
+#'   \item{[kme()], `center =`}{All. Marginalized estimators need points with
+#'     an RBF kernel, or a polynomial one up to degree 3.}
 #'   \item{[kme_cov()], `covariance =` of [kme_pca()]}{KME, S-KMSE, F-KMSE, your
 #'     own; no target. Marginalized estimators have no weights on the points.}
 #'   \item{[kme_density()]}{All, no target. Marginalized estimators need an RBF
 #'     kernel.}
-#'   \item{[mmd_test()]}{All, no target. Marginalized estimators need points with
-#'     an RBF kernel; `statistic = "unbiased"` is for KME, MKME and MMKME, other
-#'     nulls than permutations and `bandwidths` are for KME.}
-#'   \item{[hsic_test()]}{As `mmd_test()`; more than two variables: KME, MKME and
-#'     MMKME.}
+#'   \item{[mmd_test()]}{All, no target. Marginalized estimators need points
+#'     with an RBF kernel; `statistic = "unbiased"` is for KME, MKME and MMKME,
+#'     other nulls than permutations and `bandwidths` are for KME.}
+#'   \item{[hsic_test()]}{As `mmd_test()`; more than two variables: KME, MKME
+#'     and MMKME.}
 #' }
 #' In [hsic_test()], and where an operator is estimated, `"skmse"` and `"fkmse"`
 #' are what is called S-COSE and F-COSE: the features are those of a product

@@ -4,14 +4,15 @@
 #' \eqn{\mu_P = E\,k(X, \cdot)}{mu_P = E k(X, .)}, is estimated by the average
 #' of \eqn{k(x_i, \cdot)}{k(x_i, .)} in most software. Shrinking that average
 #' has a smaller risk. [kme()] computes the average, the shrinkage estimators
-#' and the marginalized ones; [mmd_test()] and [hsic_test()] test with them
-#' whether samples come from one distribution and whether variables are
-#' independent; [kme_pca()] finds principal components, [kme_cov()] covariance
-#' operators, [kme_fda()] discriminants, all with shrinkage, and [shrink_gram()]
-#' regularizes a Gram matrix; [kme_density()] estimates densities by matching
-#' kernel means; kernels are made by [kernel_rbf()] and its relatives; [gram()]
-#' keeps a Gram matrix and what has been computed of its spectrum; [uci_data()]
-#' reads the data sets of the papers.
+#' and the marginalized ones, which [est_kme()] and its relatives make objects;
+#' [mmd_test()] and [hsic_test()] test with them whether samples come from one
+#' distribution and whether variables are independent; [kme_pca()] finds
+#' principal components, [kme_cov()] covariance operators, [kme_fda()]
+#' discriminants, all with shrinkage, and [shrink_gram()] regularizes a Gram
+#' matrix; [kme_density()] estimates densities by matching kernel means; kernels
+#' are made by [kernel_rbf()] and its relatives; [gram()] keeps a Gram matrix and
+#' what has been computed of its spectrum; [uci_data()] reads the data sets of
+#' the papers.
 #'
 #' Conditions that the package signals have the class `kernmean_error` and one
 #' of `kernmean_error_input` (an argument is not what it must be),

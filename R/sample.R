@@ -106,9 +106,9 @@ sample_values <- function(sample) UseMethod("sample_values")
 sample_values.points_sample <- \(sample) list(sample$kernel, sample$x)
 sample_values.gram_sample <- \(sample) list(NULL, sample$gram$K)
 
-# What the core takes. A kernel that is an R function has no such source.
+# What the core takes; of a kernel that is an R function, the stored values.
 sample_source <- function(sample) {
-  own <- sample_values(sample)
+  own <- sample_values(walkable_sample(sample))
   native_source(own[[1L]], own[[2L]], NULL, sample$origin)
 }
 

@@ -91,6 +91,23 @@ test_that("forms over subsets are those of the Gram matrix, at all sizes", {
   }
 })
 
+test_that("every null takes a kernel that is an R function", {
+  x <- random_points(30, 2)
+  f <- kernel_function(\(x, y) gram_R(kernel_rbf(1.5), x, y))
+  for (null in c("permutation", "spectrum", "gamma")) {
+    run <- \(kernel) {
+      set.seed(3)
+      mmd_test(x[1:12, ], x[13:30, ], kernel, B = 49, null = null)
+    }
+    a <- run(f)
+    b <- run(kernel_rbf(1.5))
+    expect_equal(a$p.value, b$p.value)
+    expect_equal(a$statistic, b$statistic, tolerance = 1e-12)
+    # The points are kept, not the matrix.
+    expect_false(stores_gram(a$sample))
+  }
+})
+
 test_that("weighted block sums are those of the weighted matrix", {
   for (n in c(1L, 31L, 65L, 130L)) {
     points <- random_points(n, 3)
