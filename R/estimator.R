@@ -123,6 +123,9 @@ registered_arguments <- function() {
 
 # The name as it is registered, or an error.
 estimator_name <- function(x, argument) {
+  if (is.character(x) && length(x) == 1L && x %in% estimator_names()) {
+    return(x)
+  }
   if (is.character(x) && length(x) == 1L && !is.na(x)) {
     x <- tolower(gsub("-", "", x))
     if (x %in% names(registered$aliases)) x <- registered$aliases[[x]]
@@ -157,6 +160,9 @@ read_estimator <- function(x, ..., argument = "estimator") {
   }
   name <- estimator_name(x, argument)
   make <- registered$makers[[name]]
+  if (!length(arguments)) {
+    return(make())
+  }
   door <- names(formals(sys.function(sys.parent())))
   check_known(arguments, name, names(formals(make)), argument, door)
   do.call(make, Filter(\(value) !is.null(value), arguments))

@@ -53,7 +53,7 @@ gram <- function(x, kernel = kernel_rbf(), ...) {
   kernel <- check_kernel(kernel)
   x <- check_data(x)
   warn_symmetric(x)
-  form_gram(x, kernel)
+  seal_gram(form_gram(x, kernel))
 }
 
 form_gram <- function(x, kernel) {
@@ -85,15 +85,23 @@ as_gram <- function(K, ...) {
   check_finite(K, "K")
   K <- unname(unclass_matrix(K))
   storage.mode(K) <- "double"
-  new_gram(check_gram(K, "'K'"), named = TRUE)
+  seal_gram(new_gram(check_gram(K, "'K'")))
 }
 
-# `named`: has it an identity that survives saving?
-new_gram <- function(k, kernel = NULL, x = NULL, class = NULL, named = FALSE) {
+new_gram <- function(k, kernel = NULL, x = NULL, class = NULL) {
   g <- new.env(parent = emptyenv())
-  remember(g, K = k, kernel = kernel, x = x, id = if (named) new_identity())
-  for (field in c("K", "kernel", "x", "id")) lockBinding(field, g)
+  g$K <- k
+  g$kernel <- kernel
+  g$x <- x
   structure(g, class = c(class, "gram"))
+}
+
+# A gram for the user: it cannot be changed, and has an identity that survives
+# saving.
+seal_gram <- function(g) {
+  remember(g, id = new_identity())
+  for (field in c("K", "kernel", "x", "id")) lockBinding(field, g)
+  g
 }
 
 # Keeps what has been computed of a gram; the only way to write into one.

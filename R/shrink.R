@@ -115,13 +115,13 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
 new_shrunk <- function(centered, intensity, p, trace, centering) {
   k <- (1 - intensity) * centered$K
   diag(k) <- diag(k) + intensity * trace / p
-  g <- new_gram(k, class = "shrunk_gram", named = TRUE)
+  g <- new_gram(k, class = "shrunk_gram")
   remember(g, intensity = intensity, p = p, trace = trace, target = trace / p,
            centered = centered, at = centering$at, norm2 = centering$norm2)
   for (what in c("values", "projections", "vectors")) {
     if (!is.null(centered[[what]])) spectrum(g, what)
   }
-  g
+  seal_gram(g)
 }
 
 # The spectrum from that of the centered gram, as far as `what`.
