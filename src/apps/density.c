@@ -23,6 +23,8 @@
 /* What a worker adds up for a component: value, to_variance, then d of to_mean. */
 enum { VALUE, TO_VARIANCE, TO_MEAN };
 
+enum { CHUNK = KM_ROW_CHUNK };
+
 /* The terms of g_j and of its derivatives at the points of a chunk. */
 typedef struct {
   double value[CHUNK], to_variance[CHUNK], to_mean[CHUNK];

@@ -187,10 +187,11 @@ typedef struct {
   double *products;     /* WORKERS x product_size */
 } products;
 
+/* A factor of rank 0 has a column of zeros. */
 static size_t lay_out(products *s, size_t n, size_t rank_a, size_t rank_b, double *work) {
   km_scratch scratch = {work, 0};
-  s->rows = round_up(rank_a, 8);
-  s->columns = round_up(rank_b, BAND);
+  s->rows = round_up(larger(1, rank_a), 8);
+  s->columns = round_up(larger(1, rank_b), KM_BAND);
   s->left = take(&scratch, n * s->rows);
   s->right = take(&scratch, n * s->columns);
   s->products = take(&scratch, WORKERS * product_size(s->rows, s->columns));

@@ -6,6 +6,14 @@
 
 /* Steps 1 and 2 of the tridiagonal reduction (tridiag.c): K to HKH, HKH to the band B. */
 
+enum {
+  BAND = KM_BAND,
+  TILE = KM_BAND_TILE,
+  STRIDE = KM_BAND_STRIDE,
+  SLOTS = KM_BAND_SLOTS,
+  WORTH = KM_BAND_WORTH
+};
+
 /* Column sums of tile column j, and its lower tiles put in order by way of copy (n x TILE). */
 static void to_tiles(const reduction *s, size_t j, double *copy) {
   const size_t n = s->n, width = extent(n, j), top = j * TILE;

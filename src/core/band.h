@@ -7,11 +7,13 @@
 
 /* What the steps of the tridiagonal reduction share, and its first two (tridiag.c says what). */
 
+/* Comments leave KM_BAND_ and KM_ away, as the files that include this do. */
 enum {
-  TILE = 2 * BAND,   /* K is held in TILE x TILE tiles */
-  STRIDE = 3 * BAND, /* B(i, j) = band[i + STRIDE * j], |i - j| < BAND and the bulge below */
-  SLOTS = 8,         /* partial sums of AV, added in this order */
-  WORTH = 32         /* flops that count as one operation for km_threads */
+  KM_BAND_TILE = 2 * KM_BAND,   /* K is held in TILE x TILE tiles */
+  KM_BAND_STRIDE = 3 * KM_BAND, /* B(i, j) = band[i + STRIDE * j], |i - j| < BAND and the bulge
+                                   below */
+  KM_BAND_SLOTS = 8,            /* partial sums of AV, added in this order */
+  KM_BAND_WORTH = 32            /* flops that count as one operation for km_threads */
 };
 
 static const double poll_flops = 4e9; /* flops between two polls: about 0.05 s */
@@ -34,11 +36,13 @@ typedef struct {
 } reduction;
 
 /* Rows of tile row `tile`, columns of tile column `tile`. */
-static inline size_t extent(size_t n, size_t tile) { return smaller(TILE, n - tile * TILE); }
+static inline size_t extent(size_t n, size_t tile) {
+  return smaller(KM_BAND_TILE, n - tile * KM_BAND_TILE);
+}
 
 /* Where tile (i, j) starts; its columns have stride extent(n, i). Permutes the n^2 cells. */
 static inline size_t tile_offset(size_t n, size_t i, size_t j) {
-  return j * TILE * n + i * TILE * extent(n, j);
+  return j * KM_BAND_TILE * n + i * KM_BAND_TILE * extent(n, j);
 }
 
 /* Steps 1 and 2: s->a becomes reflectors below the band, s->band is B. */

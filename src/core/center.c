@@ -1,6 +1,7 @@
 #include "core/center.h"
 #include "core/products.h"
 #include "core/isa.h"
+#include "core/scratch.h"
 
 #include <string.h>
 
@@ -32,8 +33,15 @@ void km_center(size_t n, const double *k, km_centering mean, double *out) {
 
 typedef struct {
   km_centering mean;
-  double *sums; /* KM_WORKERS */
+  double *walk, *sums; /* sums: KM_WORKERS */
 } square_sink;
+
+static size_t lay_out(square_sink *sink, const km_source *source, double *work) {
+  km_scratch scratch = {work, 0};
+  sink->walk = take(&scratch, km_walk_work(source));
+  sink->sums = take(&scratch, KM_WORKERS);
+  return scratch.used;
+}
 
 INLINE void square_body(size_t rows, size_t columns, const double *restrict k, const double *across,
                         const double *restrict down, double shift, double *sum) {
@@ -67,14 +75,16 @@ static void add_square(const km_tile *tile, void *to, size_t worker) {
 }
 
 size_t km_centered_square_work(const km_source *source) {
-  return km_walk_work(source) + KM_WORKERS;
+  square_sink sink;
+  return lay_out(&sink, source, NULL);
 }
 
 double km_centered_square(const km_source *source, km_centering mean, double *work, km_poll poll) {
   double total = 0;
-  square_sink sink = {mean, work + km_walk_work(source)};
+  square_sink sink = {.mean = mean};
+  lay_out(&sink, source, work);
   memset(sink.sums, 0, KM_WORKERS * sizeof *sink.sums);
-  km_walk(source, km_walk_slots(source, 1), 4, add_square, &sink, work, poll);
+  km_walk(source, km_walk_slots(source, 1), 4, add_square, &sink, sink.walk, poll);
   for (size_t worker = 0; worker < KM_WORKERS; worker++) total += sink.sums[worker];
   return total;
 }

@@ -3,11 +3,14 @@
 #include "core/parts.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Step 3 of the tridiagonal reduction (tridiag.c): B to T, by chasing bulges down the band. */
 
 enum {
+  BAND = KM_BAND,
+  TILE = KM_BAND_TILE,
+  STRIDE = KM_BAND_STRIDE,
+  WORTH = KM_BAND_WORTH,
   COLUMNS = 8, /* a block of columns, chased together */
   CHUNK = 4,   /* steps down the band that a block makes at a time */
   LAG = 3      /* a block follows LAG chunks after the last: 1 + COLUMNS / CHUNK */

@@ -136,12 +136,28 @@ km_status km_tridiag_spectrum(size_t n, const double *diag, const double *off, d
   return status;
 }
 
-size_t km_tridiag_solve_work(size_t n) { return 2 * n; }
+typedef struct {
+  double *pivot, *factor_l; /* n each */
+} ldl;
+
+static size_t lay_out_ldl(ldl *s, size_t n, double *work) {
+  km_scratch scratch = {work, 0};
+  s->pivot = take(&scratch, n);
+  s->factor_l = take(&scratch, n);
+  return scratch.used;
+}
+
+size_t km_tridiag_solve_work(size_t n) {
+  ldl s;
+  return lay_out_ldl(&s, n, NULL);
+}
 
 /* T + lambda I = LDL', then two substitutions. */
 km_status km_tridiag_solve(size_t n, const double *diag, const double *off, double lambda,
                            double *x, double *work) {
-  double *pivot = work, *factor_l = work + n;
+  ldl s;
+  lay_out_ldl(&s, n, work);
+  double *pivot = s.pivot, *factor_l = s.factor_l;
   for (size_t i = 0; i < n; i++) {
     pivot[i] = diag[i] + lambda;
     if (i > 0) {
@@ -175,8 +191,23 @@ size_t km_eigen_work(size_t n) {
   return (size_t) best;
 }
 
-/* dsyevr's own 10 n, then the 2 n of isuppz. */
-size_t km_eigen_iwork(size_t n) { return 12 * n; }
+typedef struct {
+  int *own, *support; /* of dsyevr and of dstemr alike */
+} lapack_ints;
+
+static int own_ints(size_t n) { return 10 * (int) n; }
+
+static size_t lay_out_ints(lapack_ints *s, size_t n, int *iwork) {
+  km_int_scratch scratch = {iwork, 0};
+  s->own = take_ints(&scratch, (size_t) own_ints(n));
+  s->support = take_ints(&scratch, 2 * n);
+  return scratch.used;
+}
+
+size_t km_eigen_iwork(size_t n) {
+  lapack_ints s;
+  return lay_out_ints(&s, n, NULL);
+}
 
 /* From increasing to decreasing order of the values. */
 static void reverse_pairs(size_t n, size_t count, double *values, double *vectors) {
@@ -201,18 +232,38 @@ void km_fix_sign(size_t n, double *u) {
     for (size_t k = 0; k < n; k++) u[k] = -u[k];
 }
 
-km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work, size_t lwork,
-                   int *iwork, size_t liwork, int *info) {
-  *info = syevr(n, a, values, vectors, work, (int) lwork, iwork, (int) (liwork - 2 * n),
-                iwork + liwork - 2 * n);
+km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work, int *iwork,
+                   int *info) {
+  lapack_ints s;
+  lay_out_ints(&s, n, iwork);
+  *info = syevr(n, a, values, vectors, work, (int) km_eigen_work(n), s.own, own_ints(n), s.support);
   if (*info != 0) return KM_NO_CONVERGENCE;
   reverse_pairs(n, n, values, vectors);
   for (size_t j = 0; j < n; j++) km_fix_sign(n, vectors + j * n);
   return KM_OK;
 }
 
-/* dstemr takes 18 n; T again (2 n) and all eigenvectors (n x n) are for dsteqr. */
-static size_t tridiag_leading_work(size_t n) { return n * (20 + n); }
+typedef struct {
+  double *own;        /* scratch of dstemr, or of dsteqr, which takes less */
+  double *diag, *off; /* n each: T again, for dsteqr */
+  double *all;        /* n x n: its eigenvectors */
+} rest;
+
+static int own_doubles(size_t n) { return 18 * (int) n; }
+
+static size_t lay_out_rest(rest *s, size_t n, double *work) {
+  km_scratch scratch = {work, 0};
+  s->own = take(&scratch, (size_t) own_doubles(n));
+  s->diag = take(&scratch, n);
+  s->off = take(&scratch, n);
+  s->all = take(&scratch, n * n);
+  return scratch.used;
+}
+
+static size_t rest_work(size_t n) {
+  rest s;
+  return lay_out_rest(&s, n, NULL);
+}
 
 typedef struct {
   double *diag, *off, *tau, *found; /* n each: T, its reflectors, its values */
@@ -225,7 +276,7 @@ static size_t lay_out(leading *s, size_t n, double *work) {
   s->off = take(&scratch, n);
   s->tau = take(&scratch, n);
   s->found = take(&scratch, n);
-  s->rest = take(&scratch, larger(km_tridiag_work(n), tridiag_leading_work(n)));
+  s->rest = take(&scratch, larger(km_tridiag_work(n), rest_work(n)));
   return scratch.used;
 }
 
@@ -234,8 +285,7 @@ size_t km_eigen_leading_work(size_t n) {
   return lay_out(&s, n, NULL);
 }
 
-/* dstemr's own 10 n, then the 2 n of isuppz. */
-size_t km_eigen_leading_iwork(size_t n) { return 12 * n; }
+size_t km_eigen_leading_iwork(size_t n) { return km_eigen_iwork(n); }
 
 /* Values number n - count + 1 .. n of T into s->found, in increasing order, and their eigenvectors,
    by dstemr; where that fails, as it does at some multiple values, all of them by dsteqr, about 6
@@ -243,19 +293,22 @@ size_t km_eigen_leading_iwork(size_t n) { return 12 * n; }
 static km_status tridiag_leading(size_t n, const leading *s, size_t count, double *vectors,
                                  int *iwork) {
   const int order = (int) n, first = (int) (n - count + 1), room = (int) count;
-  const int lwork = 18 * order, liwork = 10 * order;
+  const int lwork = own_doubles(n), liwork = own_ints(n);
   const double none = 0;
-  double *kept = s->rest + 18 * n, *all = s->rest + 20 * n;
   int found = 0, info = 0, accurate = 1;
-  memcpy(kept, s->diag, n * sizeof *kept);
-  memcpy(kept + n, s->off, n * sizeof *kept);
+  rest kept;
+  lapack_ints ints;
+  lay_out_rest(&kept, n, s->rest);
+  lay_out_ints(&ints, n, iwork);
+  memcpy(kept.diag, s->diag, n * sizeof *kept.diag);
+  memcpy(kept.off, s->off, n * sizeof *kept.off);
   F77_CALL(dstemr)("V", "I", &order, s->diag, s->off, &none, &none, &first, &order, &found,
-                   s->found, vectors, &order, &room, iwork + liwork, &accurate, s->rest, &lwork,
-                   iwork, &liwork, &info FCONE FCONE);
+                   s->found, vectors, &order, &room, ints.support, &accurate, kept.own, &lwork,
+                   ints.own, &liwork, &info FCONE FCONE);
   if (info == 0 && found == room) return KM_OK;
-  F77_CALL(dsteqr)("I", &order, kept, kept + n, all, &order, s->rest, &info FCONE);
-  memcpy(s->found, kept + n - count, count * sizeof *kept);
-  memcpy(vectors, all + (n - count) * n, n * count * sizeof *vectors);
+  F77_CALL(dsteqr)("I", &order, kept.diag, kept.off, kept.all, &order, kept.own, &info FCONE);
+  memcpy(s->found, kept.diag + n - count, count * sizeof *s->found);
+  memcpy(vectors, kept.all + (n - count) * n, n * count * sizeof *vectors);
   return info == 0 ? KM_OK : KM_NO_CONVERGENCE;
 }
 

@@ -27,8 +27,8 @@ km_status km_tridiag_solve(size_t n, const double *diag, const double *off, doub
  */
 size_t km_eigen_work(size_t n);
 size_t km_eigen_iwork(size_t n);
-km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work, size_t lwork,
-                   int *iwork, size_t liwork, int *info);
+km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work, int *iwork,
+                   int *info);
 
 /*
  * The `count` leading eigenpairs alone, by km_tridiag and LAPACK. a: n x n,

@@ -162,16 +162,26 @@ static void add_forms(const km_tile *tile, void *to, size_t worker) {
                                  tile_entries(sink->v + c * m, tile, whole));
 }
 
+/* Accumulators of a worker: p. */
+static size_t lay_out_forms(sums_sink *sink, const km_source *source, size_t p, double *work) {
+  km_scratch scratch = {work, 0};
+  sink->walk = take(&scratch, km_walk_work(source));
+  sink->sums = take(&scratch, KM_WORKERS * p);
+  return scratch.used;
+}
+
 size_t km_fold_quad_work(const km_source *source, size_t p) {
-  return km_walk_work(source) + KM_WORKERS * p;
+  sums_sink sink;
+  return lay_out_forms(&sink, source, p, NULL);
 }
 
 void km_fold_quad(const km_source *source, const double *u, const double *v, size_t p, double *out,
                   double *work, km_poll poll) {
-  double *sums = work + km_walk_work(source);
-  sums_sink sink = {.simd = km_simd(), .source = source, .u = u, .v = v, .p = p, .sums = sums};
-  memset(sums, 0, KM_WORKERS * p * sizeof *sums);
-  km_walk(source, km_walk_slots(source, 1), (double) p, add_forms, &sink, work, poll);
+  sums_sink sink = {.simd = km_simd(), .source = source, .u = u, .v = v, .p = p};
+  lay_out_forms(&sink, source, p, work);
+  const double *sums = sink.sums;
+  memset(sink.sums, 0, KM_WORKERS * p * sizeof *sums);
+  km_walk(source, km_walk_slots(source, 1), (double) p, add_forms, &sink, sink.walk, poll);
   for (size_t c = 0; c < p; c++) {
     out[c] = 0;
     for (size_t worker = 0; worker < KM_WORKERS; worker++) out[c] += sums[worker * p + c];
@@ -232,9 +242,22 @@ static km_source one_column(const km_source *source, const double *y) {
   return column;
 }
 
-size_t km_fold_column_work(const km_source *source) {
+typedef struct {
+  double *point; /* d */
+  double *walk;
+} column_parts;
+
+static size_t lay_out_column(column_parts *s, const km_source *source, double *work) {
+  km_scratch scratch = {work, 0};
   const km_source column = one_column(source, source->x);
-  return source->k ? 0 : source->d + km_walk_work(&column);
+  s->point = take(&scratch, source->d);
+  s->walk = take(&scratch, km_walk_work(&column));
+  return scratch.used;
+}
+
+size_t km_fold_column_work(const km_source *source) {
+  column_parts s;
+  return source->k ? 0 : lay_out_column(&s, source, NULL);
 }
 
 void km_fold_column(const km_source *source, size_t p, double *column, double *work) {
@@ -243,7 +266,9 @@ void km_fold_column(const km_source *source, size_t p, double *column, double *w
     memcpy(column, source->k + p * n, n * sizeof *column);
     return;
   }
-  for (size_t l = 0; l < d; l++) work[l] = source->x[p + l * n];
-  const km_source pair = one_column(source, work);
-  store(&pair, n * (d + 1) < LONG, column, work + d, NULL);
+  column_parts s;
+  lay_out_column(&s, source, work);
+  for (size_t l = 0; l < d; l++) s.point[l] = source->x[p + l * n];
+  const km_source pair = one_column(source, s.point);
+  store(&pair, n * (d + 1) < LONG, column, s.walk, NULL);
 }

@@ -23,4 +23,20 @@ typedef struct {
   double offset; /* KM_POLY only */
 } km_kernel;
 
+/* k(x, x) where it does not depend on x: of all families but KM_POLY. */
+static inline double km_at_zero(km_family family) {
+  switch (family) {
+  case KM_RBF:
+  case KM_LAPLACE_L1:
+  case KM_LAPLACE_L2:
+  case KM_MATERN32:
+  case KM_MATERN52: return 1;
+  case KM_POLY:
+  case KM_ENERGY:
+  case KM_SQDIST:
+  case KM_L1DIST: break;
+  }
+  return 0;
+}
+
 #endif

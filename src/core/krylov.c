@@ -45,7 +45,6 @@ enum {
 static const double tolerance = 1e-10; /* of residuals, on the scale of the largest eigenvalue */
 
 typedef struct {
-  const km_kernel *kernel;
   const km_source *source;
   km_centering mean;
   km_poll poll;
@@ -174,7 +173,7 @@ static void multiply_upper(const double *a, const double *b, double *r) {
 }
 
 /* Makes the block after k columns orthonormal and orthogonal to them: block = Q_new R + Q(...). */
-static void orthogonalise(krylov *s, size_t k) {
+static void orthogonalize(krylov *s, size_t k) {
   double *w = column(s, k), again[BLOCK * BLOCK], product[BLOCK * BLOCK];
   const double most_lost = 0.7;
   orthonormalize(s, w, s->r);
@@ -231,14 +230,14 @@ static void extend(krylov *s) {
   km_tall_add(s->rows, k, s->basis, s->coefficients, -1, next);
   s->done = k;
   s->products++;
-  orthogonalise(s, k);
+  orthogonalize(s, k);
 }
 
 /* Begins a block of random columns after the first `k`. */
 static void begin(krylov *s, size_t k) {
   for (size_t j = 0; j < BLOCK; j++) random_column(s, column(s, k + j));
   s->done = k;
-  orthogonalise(s, k);
+  orthogonalize(s, k);
 }
 
 /* --- Ritz pairs ----------------------------------------------------------------- */

@@ -267,11 +267,27 @@ static km_median median_of(double *values, size_t count) {
 
 size_t km_sampled_median_work(size_t pairs) { return pairs; }
 
-size_t km_sampled_median_iwork(size_t pairs) { return 2 * smaller(AT_ONCE, pairs); }
+typedef struct {
+  int *first, *second; /* the points of the pairs drawn at once */
+} drawn;
+
+static size_t lay_out_drawn(drawn *s, size_t pairs, int *iwork) {
+  km_int_scratch scratch = {iwork, 0};
+  s->first = take_ints(&scratch, smaller(AT_ONCE, pairs));
+  s->second = take_ints(&scratch, smaller(AT_ONCE, pairs));
+  return scratch.used;
+}
+
+size_t km_sampled_median_iwork(size_t pairs) {
+  drawn s;
+  return lay_out_drawn(&s, pairs, NULL);
+}
 
 km_median km_sampled_median(const km_source *source, size_t pairs, km_draw draw, double *work,
                             int *iwork, km_poll poll) {
-  int *first = iwork, *second = iwork + smaller(AT_ONCE, pairs);
+  drawn s;
+  lay_out_drawn(&s, pairs, iwork);
+  int *first = s.first, *second = s.second;
   for (size_t done = 0; done < pairs; done += AT_ONCE) {
     const size_t count = smaller(AT_ONCE, pairs - done);
     for (size_t c = 0; c < count; c++) {

@@ -9,6 +9,8 @@
 /* Densities by log sum exp over the components: 2 nmd flops and nm exponentials. Doubles: 128 m for
    each of 32 workers at most. */
 
+enum { CHUNK = KM_ROW_CHUNK };
+
 static const double LOG_TWO_PI = 1.8378770664093454836;
 
 typedef struct {

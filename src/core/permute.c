@@ -1,12 +1,28 @@
 #include "core/permute.h"
 #include "core/parts.h"
+#include "core/scratch.h"
 
 #include <string.h>
 
 /* Drawn without replacement: an index into a pool of what is left, whose last entry fills the gap;
    block by block, one draw for each point. */
 
-size_t km_blocks_iwork(size_t n) { return 3 * n; }
+typedef struct {
+  int *members, *ends, *pool; /* n each */
+} parts;
+
+static size_t lay_out(parts *s, size_t n, int *work) {
+  km_int_scratch scratch = {work, 0};
+  s->members = take_ints(&scratch, n);
+  s->ends = take_ints(&scratch, n);
+  s->pool = take_ints(&scratch, n);
+  return scratch.used;
+}
+
+size_t km_blocks_iwork(size_t n) {
+  parts s;
+  return lay_out(&s, n, NULL);
+}
 
 /* ends[b] counts block b, then is where it begins, then moves to its end. */
 static void sort_by_code(const int *codes, size_t n, size_t count, int *members, int *ends) {
@@ -21,16 +37,17 @@ static void sort_by_code(const int *codes, size_t n, size_t count, int *members,
 }
 
 km_blocks km_find_blocks(const int *codes, size_t n, int *work) {
-  int *members = work, *ends = work + n;
   size_t count = 1;
+  parts s;
+  lay_out(&s, n, work);
   if (codes) {
     for (size_t i = 0; i < n; i++) count = larger(count, (size_t) codes[i]);
-    sort_by_code(codes, n, count, members, ends);
+    sort_by_code(codes, n, count, s.members, s.ends);
   } else {
-    for (size_t i = 0; i < n; i++) members[i] = (int) i;
-    ends[0] = (int) n;
+    for (size_t i = 0; i < n; i++) s.members[i] = (int) i;
+    s.ends[0] = (int) n;
   }
-  return (km_blocks){n, count, members, ends, work + 2 * n};
+  return (km_blocks){n, count, s.members, s.ends, s.pool};
 }
 
 void km_draw_permutation(const km_blocks *blocks, km_draw draw, int *permutation) {

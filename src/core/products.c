@@ -1,9 +1,8 @@
 #include "core/products.h"
 #include "core/isa.h"
-#include "core/threads.h"
 
 /*
- * Products with narrow matrices (BAND columns or so), the work horse of the reduction to a band:
+ * Products with narrow matrices (KM_BAND columns or so), the work horse of the reduction to a band:
  * 2 rows cols depth flops, patches of the result in registers.
  */
 

@@ -7,7 +7,7 @@
 
 /* Products with narrow matrices, and with vectors. */
 
-enum { BAND = 24 }; /* columns of a narrow matrix: three AVX-512 vectors */
+enum { KM_BAND = 24 }; /* columns of a narrow matrix: three AVX-512 vectors */
 
 /* A'V for A(k, l) = at[k * down + l * across]. */
 typedef struct {
@@ -16,7 +16,7 @@ typedef struct {
 } factor;
 
 /* out += A'V. A: depth x rows; v: depth x cols, row-major; out: rows x cols, row-major; rows a
-   multiple of 8, cols of BAND. */
+   multiple of 8, cols of KM_BAND. */
 void km_multiply(size_t rows, size_t cols, size_t depth, factor a, const double *v, size_t ldv,
                  double *out, size_t ldo);
 

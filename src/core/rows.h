@@ -7,15 +7,17 @@
    squared distances from a point. */
 
 enum {
-  CHUNK = 128, /* rows that are treated together */
-  ROW_WORKERS = 32
+  KM_ROW_CHUNK = 128, /* rows that are treated together */
+  KM_ROW_WORKERS = 32
 };
 
-static inline size_t row_workers(size_t n) { return smaller(ROW_WORKERS, pieces(n, CHUNK)); }
+static inline size_t row_workers(size_t n) {
+  return smaller(KM_ROW_WORKERS, pieces(n, KM_ROW_CHUNK));
+}
 
 /* First chunk of a worker's share. */
 static inline size_t first_chunk(size_t n, size_t workers, size_t worker) {
-  return share_start(pieces(n, CHUNK), workers, worker);
+  return share_start(pieces(n, KM_ROW_CHUNK), workers, worker);
 }
 
 /* For km_threads, of n rows of d columns and m points: a second thread is worth waking from 0.1 ms

@@ -29,4 +29,16 @@ static inline double *take_aligned(km_scratch *scratch, size_t count) {
   return take(scratch, count);
 }
 
+/* The same of integers. */
+typedef struct {
+  int *base;
+  size_t used;
+} km_int_scratch;
+
+static inline int *take_ints(km_int_scratch *scratch, size_t count) {
+  int *part = scratch->base ? scratch->base + scratch->used : NULL;
+  scratch->used += count;
+  return part;
+}
+
 #endif

@@ -9,7 +9,8 @@
  * and each subset costs it 72 vector additions (subset_forms). Time O(n^2 (d + count)/2), memory n
  * count / 8 bytes, 32 (count + 2) doubles a rate and 32 tables. (Every statistic of the maximum
  * mean discrepancy is a function of such sums over the relabeled samples.) Block sums are the same
- * fold with an accumulator of blocks^2 doubles.
+ * fold with accumulators of blocks^2 + 2 doubles: 32 of them, or as many as 64 MB hold but at least
+ * 8.
  */
 
 enum {
@@ -20,7 +21,6 @@ enum {
 };
 
 static const double set_cost = 0.3; /* operations of subset_forms on a value, for each set */
-static const double exp_cost = 24;
 
 static size_t words(size_t n) { return pieces(n, WORD); }
 
@@ -159,7 +159,7 @@ void km_subset_forms(const km_source *source, const uint64_t *subsets, size_t co
   lay_out_forms(&sink, source, work);
   memset(sink.slices, 0, (size_t) KM_WORKERS * SLICE * sizeof *work);
   memset(sink.sums, 0, KM_WORKERS * columns * width * sizeof *work);
-  const double cost = (double) columns * (exp_cost + set_cost * (double) count);
+  const double cost = (double) columns * (KM_EXP_COST + set_cost * (double) count);
   km_walk(source, KM_WORKERS, cost, add_forms, &sink, sink.walk, poll);
   memset(forms, 0, columns * count * sizeof *forms);
   memset(moments, 0, columns * MOMENTS * sizeof *moments);

@@ -1,9 +1,5 @@
 #include "core/threads.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/types.h>
-
 #ifdef _OPENMP
 #include <omp.h>
 #endif

@@ -9,11 +9,12 @@
  * How work is cut. These words have one meaning each in core and apps:
  *   tile    a rectangle of a matrix that is treated at once, in cache
  *   panel   neighboring points, rows or columns: a side of tiles
- *   pack    points that stand together in memory, feature-major
+ *   pack    what stands together in memory in the order it is read: points, feature-major
  *   patch   results held in registers, some rows by some vectors
- *   strip   the same of one row
+ *   strip   some vectors of one row, or of one column
  *   chunk   things that are treated together because they fit a cache
- *   block   things that belong together: columns multiplied at once, values of lambda, points
+ *   block   things that belong together: columns multiplied at once, values of lambda, points,
+ *           permutations
  *   worker  what one thread does at a time; how many there are depends on the sizes alone
  *   share   what is dealt to one worker
  *   slice   the scratch of one worker
@@ -48,7 +49,6 @@ enum {
 static const double largest_half_norm = 32;
 static const double most_accumulators = 8388608; /* doubles: 64 MB */
 static const double poll_work = 134217728;       /* operations a lane between two polls */
-static const double exp_cost = 24;               /* of a kernel value beside its features */
 
 typedef struct {
   const km_source *source;
@@ -193,7 +193,7 @@ static inline double operations(const walk *w, size_t pairs, double value) {
 /* cost: operations of the consumer on one value. */
 static void run(walk *w, double cost, km_poll poll) {
   const size_t workers = w->column_shares * w->row_shares;
-  const double value = (double) w->source->d + exp_cost + cost;
+  const double value = (double) w->source->d + KM_EXP_COST + cost;
   const double at_once = poll_work * (double) w->simd->lanes / ((double) (PANEL * PANEL) * value);
   const size_t step = 1 + (size_t) (at_once / (double) workers);
   size_t longest = 0;
@@ -246,23 +246,14 @@ void km_walk_alone(const km_source *source, size_t slots, double cost, km_consum
 
 void km_diagonal(const km_source *source, double *diagonal) {
   const size_t n = source->n;
-  double value = 0;
   if (source->k) {
     for (size_t i = 0; i < n; i++) diagonal[i] = source->k[i + i * n];
-    return;
+  } else if (source->kernel.family == KM_POLY) {
+    km_simd()->diagonal(source, diagonal);
+  } else {
+    const double value = km_at_zero(source->kernel.family);
+    for (size_t i = 0; i < n; i++) diagonal[i] = value;
   }
-  switch (source->kernel.family) {
-  case KM_POLY: km_simd()->diagonal(source, diagonal); return;
-  case KM_RBF:
-  case KM_LAPLACE_L1:
-  case KM_LAPLACE_L2:
-  case KM_MATERN32:
-  case KM_MATERN52: value = 1; break;
-  case KM_ENERGY:
-  case KM_SQDIST:
-  case KM_L1DIST: break;
-  }
-  for (size_t i = 0; i < n; i++) diagonal[i] = value;
 }
 
 void km_column_ranges(const double *x, size_t n, size_t d, double *ends) {

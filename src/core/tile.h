@@ -7,7 +7,10 @@
 /* A walk over the tiles of a Gram matrix that is never stored as a whole (or of one that is). The
    walk is symmetric where its source is: over x alone, or over a stored matrix. */
 
-enum { KM_WORKERS = 32 };
+enum {
+  KM_WORKERS = 32,
+  KM_EXP_COST = 24 /* operations of a kernel value beside its features */
+};
 
 /* What is done with a tile. `worker` (0 .. KM_WORKERS-1) depends on the sizes alone. */
 typedef void (*km_consumer)(const km_tile *tile, void *sink, size_t worker);
@@ -18,8 +21,8 @@ size_t km_walk_slots(const km_source *source, double size);
 /* Doubles of scratch for a walk: packed points and one tile a worker. */
 size_t km_walk_work(const km_source *source);
 
-/* Evaluates every tile once and hands it to the consumer. slots: from km_walk_slots; cost: the
-   operations of the consumer on one value. */
+/* Evaluates every tile once and hands it to the consumer. slots: from km_walk_slots, or
+   KM_WORKERS in a symmetric walk; cost: the operations of the consumer on one value. */
 void km_walk(const km_source *source, size_t slots, double cost, km_consumer consume, void *sink,
              double *work, km_poll poll);
 

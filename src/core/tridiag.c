@@ -15,11 +15,19 @@
  *      of one panel and the product AV of the next are one pass over the lower triangle: 4n^3/3
  *      flops, but A is read and written only n/b times (LAPACK's dsytrd reads it n times).
  *   3. B = Q_2 T Q_2': column by column, each reflector chasing its bulge down the band; 6 b n^2
- *      flops within n x 3b doubles. Neighboring columns are chased at once, a few blocks apart.
+ *      flops within n x 3b doubles. Blocks of columns follow each other, LAG chunks of steps apart
+ *      (chase.c).
  * Q_1 and Q_2 leave e_1 alone, so Q = H Q_1 Q_2 has Q e_1 = e/sqrt(n). Reflectors of step 2 replace
  * the lower triangle of K, those of step 3 the upper one; H needs no storage. Scratch: 390 n
  * doubles. Partitions depend on n alone, so results are bit-identical for any number of threads.
  */
+
+enum {
+  BAND = KM_BAND,
+  TILE = KM_BAND_TILE,
+  STRIDE = KM_BAND_STRIDE,
+  SLOTS = KM_BAND_SLOTS
+};
 
 static size_t lay_out(reduction *s, size_t n, double *work) {
   km_scratch scratch = {work, 0};

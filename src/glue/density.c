@@ -26,7 +26,7 @@ SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP shares, SEXP means, SEX
   const char *names[] = {"objective", "g", "gram", "to_weights", "to_means", "to_variances", ""};
   const km_mixture mixture = unpack_mixture(shares, means, variances);
   const int m = (int) mixture.m, d = (int) mixture.d;
-  const km_source from = glue_symmetric(source);
+  const km_source from = glue_points(source);
   if (from.d != mixture.d) Rf_error("internal error: 'means' does not have the columns of 'x'");
   const km_estimate estimate = unpack_estimate(&from, weights, noise);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
@@ -50,7 +50,7 @@ SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP shares, SEXP means, SEX
 
 /* c(J, its gradient). u: free parameters of m components, see apps/density.h. */
 SEXP r_match_free(SEXP source, SEXP weights, SEXP noise, SEXP m, SEXP u) {
-  const km_source from = glue_symmetric(source);
+  const km_source from = glue_points(source);
   const km_estimate estimate = unpack_estimate(&from, weights, noise);
   const km_mixture shape = {.m = (size_t) Rf_asInteger(m), .d = from.d};
   const R_xlen_t size = (R_xlen_t) (shape.m * (shape.d + 2));

@@ -90,13 +90,11 @@ SEXP r_eigen(SEXP k) {
   const size_t n = glue_order(k, "k");
   SEXP out = PROTECT(allocate_pairs(names, n, n));
   SEXP copy = PROTECT(Rf_duplicate(k));
-  const size_t lwork = km_eigen_work(n);
-  const size_t liwork = km_eigen_iwork(n);
-  double *work = glue_scratch(lwork);
-  int *iwork = glue_int_scratch(liwork);
+  double *work = glue_scratch(km_eigen_work(n));
+  int *iwork = glue_int_scratch(km_eigen_iwork(n));
   int info = 0;
   const km_status status =
-    km_eigen(n, REAL(copy), pair_values(out), pair_vectors(out), work, lwork, iwork, liwork, &info);
+    km_eigen(n, REAL(copy), pair_values(out), pair_vectors(out), work, iwork, &info);
   glue_check(status, "dsyevr", info);
   UNPROTECT(2);
   return out;

@@ -48,6 +48,7 @@ km_blocks glue_find_blocks(SEXP codes, size_t n) {
 
 size_t glue_draw(size_t count) { return (size_t) R_unif_index((double) count); }
 
+/* One more: R_alloc(0) gives NULL, and with NULL a layout tells its size only. */
 double *glue_scratch(size_t count) { return (double *) R_alloc(count + 1, sizeof(double)); }
 
 int *glue_int_scratch(size_t count) { return (int *) R_alloc(count + 1, sizeof(int)); }
@@ -70,11 +71,13 @@ static km_source unpack_points(SEXP x, SEXP y) {
                       .n = (size_t) Rf_nrows(x),
                       .m = (size_t) Rf_nrows(x),
                       .d = (size_t) Rf_ncols(x)};
+  if (source.n < 1 || source.d < 1) Rf_error("internal error: 'x' is empty");
   if (Rf_isNull(y)) return source;
   source.y = glue_matrix(y, "y");
   source.m = (size_t) Rf_nrows(y);
   if (Rf_ncols(y) != Rf_ncols(x))
     Rf_error("internal error: 'y' does not have the columns of 'x'");
+  if (source.m < 1) Rf_error("internal error: 'y' is empty");
   return source;
 }
 
@@ -96,6 +99,12 @@ km_source glue_symmetric(SEXP source) {
   const km_source symmetric = glue_source(source);
   if (symmetric.y) Rf_error("internal error: 'source' is not symmetric");
   return symmetric;
+}
+
+km_source glue_points(SEXP source) {
+  const km_source points = glue_symmetric(source);
+  if (!points.x) Rf_error("internal error: 'source' is a matrix, not points");
+  return points;
 }
 
 km_centering glue_centering(SEXP at, SEXP norm2, size_t n) {

@@ -36,6 +36,9 @@ km_source glue_source(SEXP source);
 /* The same where y must be NULL. */
 km_source glue_symmetric(SEXP source);
 
+/* The same where x must be points. */
+km_source glue_points(SEXP source);
+
 /* A centering of n points: its values there and its squared norm. */
 km_centering glue_centering(SEXP at, SEXP norm2, size_t n);
 

@@ -10,9 +10,10 @@ static km_permutations unpack_permutations(SEXP permutations, size_t n, int inve
       (size_t) Rf_nrows(permutations) != n)
     Rf_error("internal error: 'permutations' is not an integer matrix of the right size");
   const size_t count = (size_t) Rf_ncols(permutations);
+  const int *given = glue_codes(permutations, n * count, 1, (int) n, "permutations");
   int *order = glue_int_scratch(n * count);
   int *back = inverse ? glue_int_scratch(n * count) : NULL;
-  km_invert(INTEGER_RO(permutations), n, count, order, back);
+  km_invert(given, n, count, order, back);
   return (km_permutations){n, count, order, back};
 }
 
@@ -48,6 +49,7 @@ SEXP r_permuted_forms(SEXP k, SEXP l, SEXP permutations) {
 /* a, b: rank x n */
 SEXP r_permuted_products(SEXP a, SEXP b, SEXP permutations) {
   const size_t n = (size_t) Rf_ncols(a), p = (size_t) Rf_nrows(a), q = (size_t) Rf_nrows(b);
+  if (n < 1) Rf_error("internal error: 'a' has no columns");
   const double *left = glue_doubles(a, (R_xlen_t) (n * p), "a");
   const double *right = glue_doubles(b, (R_xlen_t) (n * q), "b");
   const km_permutations given = unpack_permutations(permutations, n, 0);

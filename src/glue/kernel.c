@@ -56,6 +56,7 @@ SEXP r_kernel_diagonal(SEXP source) {
 SEXP r_column_ranges(SEXP x) {
   const double *values = glue_matrix(x, "x");
   const size_t n = (size_t) Rf_nrows(x), d = (size_t) Rf_ncols(x);
+  if (n < 1) Rf_error("internal error: 'x' is empty");
   SEXP ends = PROTECT(Rf_allocMatrix(REALSXP, 2, (int) d));
   km_column_ranges(values, n, d, REAL(ends));
   UNPROTECT(1);
@@ -70,15 +71,23 @@ static SEXP median_result(km_median found) {
   return out;
 }
 
+/* Points of which there are pairs. */
+static km_source unpack_pairs(SEXP source) {
+  const km_source from = glue_points(source);
+  if (from.n < 2) Rf_error("internal error: 'source' has no pairs of points");
+  return from;
+}
+
 SEXP r_kernel_median(SEXP source) {
-  const km_source from = glue_symmetric(source);
+  const km_source from = unpack_pairs(source);
   double *work = glue_scratch(km_median_work(&from));
   return median_result(km_pairwise_median(&from, work, glue_poll));
 }
 
 /* The median over `pairs` pairs of different points drawn by R's generator. */
 SEXP r_kernel_sampled_median(SEXP source, SEXP pairs) {
-  const km_source from = glue_symmetric(source);
+  const km_source from = unpack_pairs(source);
+  if (!(Rf_asReal(pairs) >= 1)) Rf_error("internal error: 'pairs' is not at least 1");
   const size_t count = (size_t) Rf_asReal(pairs);
   double *work = glue_scratch(km_sampled_median_work(count));
   int *iwork = glue_int_scratch(km_sampled_median_iwork(count));

@@ -2,6 +2,8 @@
 #include "glue/entries.h"
 #include "glue/glue.h"
 
+#include <limits.h>
+
 /* Subsets are a raw vector of 64-bit words, see core/subsets.h. */
 
 static const uint64_t *unpack_subsets(SEXP subsets, size_t n, size_t count) {
@@ -11,24 +13,31 @@ static const uint64_t *unpack_subsets(SEXP subsets, size_t n, size_t count) {
   return (const uint64_t *) RAW_RO(subsets);
 }
 
+static km_labels unpack_labels(SEXP sizes, SEXP sets) {
+  const size_t samples = (size_t) XLENGTH(sizes);
+  if (TYPEOF(sets) != LGLSXP || !Rf_isMatrix(sets) || (size_t) Rf_ncols(sets) != samples)
+    Rf_error("internal error: 'sets' is not a logical matrix of the right size");
+  return (km_labels){.samples = samples,
+                     .n_sets = (size_t) Rf_nrows(sets),
+                     .sizes = glue_codes(sizes, samples, 0, INT_MAX, "sizes"),
+                     .sets = LOGICAL_RO(sets)};
+}
+
 /*
  * Subsets for each permutation: the columns of `permutations` (n x columns, from 1), or if that is
  * NULL so many drawn by R's generator; before them, if `observed`, the labels as they are. sizes:
  * samples; sets: logical, sets x samples.
  */
 SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks, SEXP observed) {
-  const km_labels labels = {.samples = (size_t) XLENGTH(sizes),
-                            .n_sets = (size_t) Rf_nrows(sets),
-                            .sizes = INTEGER_RO(sizes),
-                            .sets = LOGICAL_RO(sets)};
+  const km_labels labels = unpack_labels(sizes, sets);
   const size_t n = km_label_points(&labels), times = (size_t) Rf_asInteger(columns);
   const int draw = Rf_isNull(permutations);
-  if (!draw && (TYPEOF(permutations) != INTSXP || (size_t) XLENGTH(permutations) != n * times))
-    Rf_error("internal error: 'permutations' is not an integer matrix of the right size");
+  const int *given =
+    draw ? NULL : glue_codes(permutations, n * times, 1, (int) n, "permutations");
   const km_blocks drawn = glue_find_blocks(blocks, n);
   const km_relabelings from = {.observed = Rf_asLogical(observed),
                                 .count = times,
-                                .given = draw ? NULL : INTEGER_RO(permutations),
+                                .given = given,
                                 .blocks = &drawn,
                                 .draw = glue_draw};
   const size_t words = km_subset_words(n, km_relabel_count(&labels, &from));

@@ -433,6 +433,65 @@ test_that("nothing writes to its arguments", {
   expect_identical(t, kept)
 })
 
+test_that("the glue refuses what would read out of bounds", {
+  x <- random_points(6, 2)
+  k <- diag(6)
+  outside <- cbind(c(1:5, 7L))
+  expect_internal <- \(call) expect_error(call, "internal error")
+  two <- diag(2) == 1
+  for (orders in list(outside, outside - 1L, cbind(c(1:5, NA)))) {
+    expect_internal(.Call(C_r_subsets, orders, 1L, c(4L, 2L), two, NULL, FALSE))
+    expect_internal(.Call(C_r_permuted_forms, k, k, orders))
+    expect_internal(.Call(C_r_permuted_products, t(x), t(x), orders))
+    expect_internal(.Call(C_r_permuted_sums, x[, 1], x[, 2], orders))
+    expect_internal(.Call(C_r_permuted_tensor, list(k, k),
+                          list(rowMeans(k), rowMeans(k)), orders))
+  }
+  one <- two[, 1, drop = FALSE]
+  expect_internal(.Call(C_r_subsets, NULL, 1L, c(4L, 2L), one, NULL, FALSE))
+  expect_internal(.Call(C_r_subsets, NULL, 1L, c(7L, -1L), two, NULL, FALSE))
+  expect_internal(.Call(C_r_subsets, NULL, 1L, c(4, 2), two, NULL, FALSE))
+
+  spec <- native_source(kernel_rbf(1), x)[[1]]
+  bare <- list(4L, 0L, 0, numeric(0), numeric(0))
+  for (source in list(list(spec, x[0, ], NULL), list(spec, x, x[0, ]),
+                      list(bare, x[, 0], NULL))) {
+    expect_internal(.Call(C_r_kernel_rows, source))
+  }
+  expect_internal(.Call(C_r_column_ranges, x[0, ]))
+})
+
+test_that("the glue refuses a matrix where it needs points", {
+  x <- random_points(6, 2)
+  stored <- native_source(NULL, diag(6))
+  expect_internal <- \(call) expect_error(call, "internal error")
+  weights <- rep(1 / 6, 6)
+  expect_internal(.Call(C_r_match, stored, weights, numeric(0), 1,
+                        matrix(0, 1, 0), 1))
+  expect_internal(.Call(C_r_match_free, stored, weights, numeric(0), 1L,
+                        c(0, 0)))
+  expect_internal(.Call(C_r_kernel_median, stored))
+  expect_internal(.Call(C_r_kernel_sampled_median, stored, 10))
+  distance <- new_kernel("sqdist", "")
+  single <- native_source(distance, x[1, , drop = FALSE])
+  expect_internal(.Call(C_r_kernel_median, single))
+  expect_internal(.Call(C_r_kernel_sampled_median, single, 10))
+  expect_internal(
+    .Call(C_r_kernel_sampled_median, native_source(distance, x), 0)
+  )
+})
+
+test_that("products with a factor of rank 0 are 0", {
+  a <- t(random_points(6, 2))
+  none <- matrix(0, 0, 6)
+  orders <- cbind(1:6, 6:1)
+  for (pair in list(list(a, none), list(none, a), list(none, none))) {
+    expect_identical(
+      .Call(C_r_permuted_products, pair[[1]], pair[[2]], orders), c(0, 0)
+    )
+  }
+})
+
 test_that("a long fold stops on interrupt and the next call works", {
   skip_on_cran()
   x <- random_points(30000, 20)
