@@ -137,19 +137,19 @@ all.equal.gram <- function(target, current, ...) {
   all.equal(fields(target), fields(current), ...)
 }
 
-refuse_change <- function(x, ...) {
+refuse_change <- function() {
   stop_input("a gram must stay as it is, since what has been computed of it ",
              "is kept; as_gram() makes another one of another matrix")
 }
 
 #' @export
-`$<-.gram` <- refuse_change
+`$<-.gram` <- function(x, name, value) refuse_change()
 
 #' @export
-`[[<-.gram` <- refuse_change
+`[[<-.gram` <- function(x, i, value) refuse_change()
 
 #' @export
-`[<-.gram` <- refuse_change
+`[<-.gram` <- function(x, ..., value) refuse_change()
 
 # Symmetric, and not clearly indefinite; symmetrized exactly if need be.
 check_gram <- function(k, name) {
