@@ -144,8 +144,9 @@ estimator_hint <- function(x) {
 # the dots are arguments of the constructor, where a name was given.
 read_estimator <- function(x, ..., argument = "estimator") {
   arguments <- list(...)
+  door <- if (length(arguments)) names(formals(sys.function(sys.parent())))
   if (inherits(x, "kernmean_estimator")) {
-    refuse_arguments(arguments, x)
+    refuse_arguments(arguments, x, door)
     return(x)
   }
   if (is.function(x)) {
@@ -155,7 +156,7 @@ read_estimator <- function(x, ..., argument = "estimator") {
                  "as in est_", estimator_names()[maker], "()")
     }
     x <- est_function(x)
-    refuse_arguments(arguments, x)
+    refuse_arguments(arguments, x, door)
     return(x)
   }
   name <- estimator_name(x, argument)
@@ -163,19 +164,21 @@ read_estimator <- function(x, ..., argument = "estimator") {
   if (!length(arguments)) {
     return(make())
   }
-  door <- names(formals(sys.function(sys.parent())))
   check_known(arguments, name, names(formals(make)), argument, door)
   do.call(make, Filter(\(value) !is.null(value), arguments))
 }
 
-refuse_arguments <- function(arguments, estimator) {
+# Beside an object nothing of its constructor is taken; `door`: what the door
+# itself takes, for a hint.
+refuse_arguments <- function(arguments, estimator, door = NULL) {
   arguments <- Filter(\(value) !is.null(value), arguments)
   if (!length(arguments)) {
     return(invisible())
   }
   name <- c(names(arguments), "")[1L]
   if (nzchar(name) && !name %in% registered_arguments()) {
-    stop_input("unused argument: '", name, "'")
+    stop_input("unused argument: '", name, "'",
+               near_name(name, c(registered_arguments(), door)))
   }
   stop_input(if (nzchar(name)) paste0("'", name, "'") else "an argument",
              " must be given to what makes the estimator, as in est_",
