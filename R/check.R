@@ -25,7 +25,7 @@ check_data <- function(x, name = "x") {
       nrow(x), " x ", ncol(x)
     )
   }
-  check_finite(x, name)
+  check_finite(x, name, if (!grepl("newdata|[$]", name)) na_hint)
   x <- unclass_matrix(x)
   storage.mode(x) <- "double"
   x
@@ -57,7 +57,9 @@ check_columns <- function(x, name) {
   as.matrix(x)
 }
 
-check_finite <- function(x, name) {
+na_hint <- "; with a formula na.action = na.omit drops their rows"
+
+check_finite <- function(x, name, hint = NULL) {
   if (all(is.finite(x))) {
     return(invisible(x))
   }
@@ -72,7 +74,8 @@ check_finite <- function(x, name) {
   counts <- counts[counts > 0]
   stop_input(
     "'", name, "' must have no missing or infinite values, not ",
-    paste(counts, names(counts), collapse = " and "), where
+    paste(counts, names(counts), collapse = " and "), where,
+    if (any(c("NA", "NaN") %in% names(counts))) hint
   )
 }
 

@@ -11,12 +11,22 @@ stop_kernmean <- function(kind, ...) {
 
 stop_input <- function(...) stop_kernmean("input", ...)
 
-warn_kernmean <- function(...) {
+warn_kernmean <- function(..., kind = NULL) {
   warning(warningCondition(
     paste0(...),
-    class = "kernmean_warning",
+    class = c(if (!is.null(kind)) paste0("kernmean_warning_", kind),
+              "kernmean_warning"),
     call = user_call()
   ))
+}
+
+# The value of an expression that has given this kind of warning before.
+without_warning <- function(kind, value) {
+  withCallingHandlers(value, warning = \(w) {
+    if (inherits(w, paste0("kernmean_warning_", kind))) {
+      invokeRestart("muffleWarning")
+    }
+  })
 }
 
 # Called from C (glue_check) with the status of a core routine.

@@ -48,6 +48,11 @@
 #' With a linear kernel the values are those of [cov()] times (n - 1)/n; for one
 #' variable they are the `values` of [kme_pca()].
 #'
+#' @section Factors:
+#' A variable that has numeric columns and factors (a data frame, or a sum in a
+#' formula) has the product of a kernel of its numeric columns, which must have
+#' a bandwidth, and of 1 for equal, 0 for different levels of each factor.
+#'
 #' @section Cost:
 #' All values are computed, whatever `ncomp`: an eigendecomposition of each
 #' centered Gram matrix, about \eqn{9n^3}{9n^3} flops, and one of the rank's
@@ -58,8 +63,8 @@
 #' components.
 #'
 #' @param x The variable: a numeric vector, matrix or data frame (one variable
-#'   of several columns), a factor, or a [gram()]; or a plain list of two or
-#'   more such variables, with `y` missing.
+#'   of several columns, factors among them), a factor, or a [gram()]; or a
+#'   plain list of two or more such variables, with `y` missing.
 #' @param y The second variable, of as many values; missing for the covariance
 #'   operator of x.
 #' @param kernel_x,kernel_y Kernels, see [kernel_rbf()], positive definite;
@@ -80,10 +85,15 @@
 #'   one of [est_kme()] by name, as an object or as a function, fitted to each
 #'   variable; a fit of [kme()] for one variable; or a list of these, one for
 #'   each variable. Shrunk means leave a part of the mean in the features.
-#' @param formula `~ a`, `~ a + b` or `a ~ b`, each term a variable (a matrix,
-#'   a factor or a vector), as in [hsic_test()]: `+` adds a variable, not a
-#'   column; columns of one variable are bound, as in `cbind(a, b) ~ cbind(c,
-#'   d)`.
+#' @param scale The units of the columns: `FALSE`, as they are; `TRUE`, divided
+#'   by their standard deviations; `"whiten"`, by the root of their covariance,
+#'   see Units in [gram()]. For each
+#'   variable by itself; factors and grams have none.
+#' @param formula `y ~ a + b`: the cross-covariance of y and (a, b), the sum on
+#'   each side being one variable; `. ~ g` has all other columns on its left.
+#'   Without a left side each term is a variable: `~ a`, `~ a + b`. Terms are
+#'   vectors, matrices such as `cbind(a, b)`, or factors. Numbers and factors in
+#'   one sum make one variable, see Factors.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #'
@@ -162,12 +172,15 @@ kme_cov <- function(x, ...) {
 #' @export
 kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
                             kernel_y = kernel_rbf(), estimator = "kme",
-                            ncomp = NULL, ..., kernel = NULL, center = "kme") {
+                            ncomp = NULL, ..., kernel = NULL, center = "kme",
+                            scale = FALSE) {
   check_dots(...)
   if (missing(x)) {
     stop_input("'x' must be given: the first variable")
   }
-  arguments <- list(estimator = estimator, ncomp = ncomp, center = center)
+  scale <- if (!missing(scale)) check_scale(scale)
+  arguments <- list(estimator = estimator, ncomp = ncomp, center = center,
+                    scale = scale)
   estimator <- read_operator(estimator, "estimator")
   given <- list(x = if (!missing(kernel_x)) kernel_x,
                 y = if (!missing(kernel_y)) kernel_y)
@@ -176,7 +189,8 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
   several <- missing(y) && is_plain_list(x)
   centers <- read_centers(center, length(if (several) x else data))
   variables <- read_variables(data, given, kernel,
-                              lapply(centers, center_kernel), alone = TRUE)
+                              lapply(centers, center_kernel), alone = TRUE,
+                              scale = scale)
   check_operator(variables, ncomp)
   fit <- fit_cov(variables, centers, estimator)
   if (!is.null(kernel)) given[names(data)] <- list(kernel)
@@ -188,25 +202,14 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
 #' @export
 kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_subset(subset)
-  frame <- formula_frame(match.call(expand.dots = FALSE), formula,
-                         missing(na.action), parent.frame())
-  layout <- attr(frame, "terms")
-  check_left(layout)
-  if (any(attr(layout, "order") > 1L)) {
-    stop_input("'formula' must have no interactions; each term is a variable")
-  }
-  if (ncol(frame) < 1L) {
-    stop_input("'formula' must have at least 1 variable, as ~ a, not 0")
-  }
-  variables <- lapply(as.list(frame), plain_term)
-  if (.row_names_info(frame) > 0L) {
-    variables <- lapply(variables, name_rows, row.names(frame))
-  }
+  found <- formula_variables(match.call(expand.dots = FALSE), formula, data,
+                             missing(na.action), parent.frame(), least = 1L)
+  variables <- found$variables
   fit <- kme_cov.default(
-    if (ncol(frame) == 1L) variables[[1L]] else variables, ...
+    if (length(variables) == 1L) variables[[1L]] else variables, ...
   )
-  fit$variables <- name_variables(fit$variables, names(frame))
-  fit$terms <- keep_constants(layout, data)
+  fit$variables <- name_variables(fit$variables, names(variables))
+  fit$terms <- keep_constants(found$terms, data)
   fit
 }
 

@@ -146,26 +146,35 @@ update.kme_cov <- function(object, ...) {
   sides <- if (!object$several) c("x", "y")[seq_along(variables)]
   changes <- spread_kernel(changes, !vapply(variables, is_factor_variable, NA),
                            object$several)
+  # In other units bandwidths are others.
+  rescale <- "scale" %in% names(changes)
   for (l in seq_along(sides)) {
     name <- paste0("kernel_", sides[l])
     given <- changes[[sides[l]]]
-    arguments[name] <- list(if (!sides[l] %in% names(changes)) {
-      variable_kernel(variables[[l]])
-    } else if (!has_own_kernel(given)) {
-      kernel_for(given, arguments[[name]], variables[[l]]$sample)
-    })
+    if (!sides[l] %in% names(changes)) {
+      if (!rescale) arguments[name] <- list(variable_kernel(variables[[l]]))
+    } else {
+      arguments[name] <- list(if (!has_own_kernel(given)) {
+        kernel_for(given, arguments[[name]], variables[[l]]$sample)
+      })
+    }
     arguments[sides[l]] <- list(
-      variable_input(variables[[l]], name %in% names(changes))
+      variable_input(variables[[l]], rescale || name %in% names(changes))
     )
   }
   if (is.null(sides) && !"x" %in% names(changes)) {
-    rekernel <- "kernel_x" %in% names(changes)
+    rekernel <- rescale || "kernel_x" %in% names(changes)
     arguments$x <- lapply(variables, variable_input, rekernel)
-    arguments$kernel_x <- lapply(variables, variable_kernel)
+    if (!rescale) arguments$kernel_x <- lapply(variables, variable_kernel)
   }
-  fit <- do.call(kme_cov.default, merge_changes(arguments, changes))
+  arguments <- merge_changes(arguments, changes)
+  if (!same_data || "data" %in% names(list(...))) {
+    fit <- do.call(kme_cov.default, arguments)
+  } else {
+    fit <- without_warning("units", do.call(kme_cov.default, arguments))
+  }
   # What was asked for, not what was chosen for these points.
-  kept <- setdiff(c("kernel_x", "kernel_y"), names(changes))
+  kept <- setdiff(c("kernel_x", "kernel_y", "scale"), names(changes))
   if (same_data) {
     fit$arguments[kept] <- object$arguments[kept]
     fit$variables <- name_variables(fit$variables, names(variables))

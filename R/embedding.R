@@ -59,7 +59,8 @@ kme_risk <- function(fit, mixture) {
   check_kme(fit, "fit")
   x <- sample_points(fit$sample, "'fit' must be fitted on points, not on a ",
                      "matrix of values")
-  mixture <- check_mixture(mixture, ncol(x), "mixture")
+  mixture <- scale_mixture(fit$kernel,
+                           check_mixture(mixture, ncol(x), "mixture"))
   check_closed_form(fit$kernel)
   parts <- c(embedding_parts(fit), list(list(mixture = mixture, weights = -1)))
   max(0, norm2_parts(parts, fit$kernel))
@@ -87,16 +88,18 @@ check_pair <- function(a, b) {
 embedding_parts <- function(object, times = 1) {
   own <- list(sample = object$sample, noise = effective_noise(object),
               weights = times * object$weights)
-  c(list(own), target_parts(object$estimator$target, times * object$share))
+  c(list(own), target_parts(object$estimator$target, object$kernel,
+                            times * object$share))
 }
 
-target_parts <- function(target, times = 1) {
+# A mixture is in the units of the user.
+target_parts <- function(target, kernel, times = 1) {
   if (is.null(target)) {
     NULL
   } else if (inherits(target, "kme")) {
     embedding_parts(target, times)
   } else {
-    list(list(mixture = target, weights = times))
+    list(list(mixture = scale_mixture(kernel, target), weights = times))
   }
 }
 

@@ -158,6 +158,7 @@ kme_fda.formula <- function(formula, data = NULL, subset, na.action, ...) {
     stop_input("'grouping' must not be given with a formula, whose left side ",
                "it is")
   }
+  check_dot(formula)
   layout <- terms(formula, data = data)
   if (attr(layout, "response") == 0L) {
     stop_input("'formula' must have the classes on its left, as in class ~ a")

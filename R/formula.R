@@ -22,8 +22,25 @@ formula_frame <- function(call, formula, no_action, home) {
   eval(call, home)
 }
 
+# A dot stands for columns, and only by itself: scale(.) would be text.
+check_dot <- function(formula) {
+  inside <- function(part, sum) {
+    if (!is.call(part)) {
+      return(!sum && identical(part, quote(.)))
+    }
+    plain <- is.name(part[[1L]]) &&
+      as.character(part[[1L]]) %in% c("~", "+", "-", "(", "*", ":", "^", "%in%")
+    any(vapply(as.list(part)[-1L], inside, NA, sum = sum && plain))
+  }
+  if (inside(formula, TRUE)) {
+    stop_input("'formula' must not have '.' inside a call, as in scale(.); ",
+               "the argument scale = TRUE scales all columns")
+  }
+}
+
 # list(x, terms) of a formula without response.
 formula_sample <- function(call, formula, data, no_action, home) {
+  check_dot(formula)
   layout <- terms(formula, data = data)
   if (attr(layout, "response") > 0L) {
     stop_input("'formula' must have no response, as in ~ a + b")

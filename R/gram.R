@@ -17,17 +17,46 @@
 #' `as.matrix()` gives the matrix, `[` a part of it, `summary()` its
 #' eigenvalues.
 #'
+#' @section Units:
+#' One bandwidth measures all columns alike, and polynomial kernels add them up.
+#' `scale = TRUE` takes the columns less their means and divided by their
+#' standard deviations, in place of the points: for a kernel with bandwidths
+#' this is the same as bandwidths of that many standard deviations, column by
+#' column. `scale = "whiten"` takes \eqn{W(x - \bar x)}{W(x - mean)}, with
+#' \eqn{W = D^{-1}R^{-1/2}}{W = R^(-1/2) D^(-1)} from the standard deviations D
+#' and the correlations R: Euclidean distances become Mahalanobis distances, and
+#' what is made of them does not depend on any invertible affine map of the
+#' points (kernels that look at columns one by one, as the L1 Laplace kernel
+#' and the noise of [est_mmkme()] do, still depend on its rotation). Directions
+#' in which nothing varies, to 1e-10 of the largest standard deviation, are left
+#' out; points that span n - 1 dimensions are refused, as all their whitened
+#' distances are equal, and with few more points than columns they nearly are.
+#' Constant columns are only centered. Bandwidths, noise and the offset of a
+#' polynomial are in these units.
+#'
+#' The means and standard deviations (or W) are those of the sample, for tests
+#' of the pooled one; the kernel of a fit holds them, `fit$kernel$scaling`, and
+#' new points are scaled by them, also where the kernel is given for other
+#' points. Without `scale`, columns whose standard deviations differ more than
+#' tenfold are a warning of class `kernmean_warning_units` (not for kernels with
+#' a bandwidth for each column, or of your own); `scale = FALSE` says that they
+#' are as they should be.
+#'
 #' @param x Points in rows: a numeric matrix, a data frame of numeric columns or
 #'   a vector (one column).
 #' @param kernel A kernel, such as [kernel_rbf()].
+#' @param scale The units of the columns: `FALSE`, as they are; `TRUE`, divided
+#'   by their standard deviations; `"whiten"`, by the root of their covariance;
+#'   see Units.
 #' @param K A symmetric positive semi-definite matrix of kernel values.
 #' @param what `"values"`, `"projections"` or `"vectors"`: how much of the
 #'   spectrum is wanted.
 #' @param g A `gram`.
 #' @param ... Must be empty; in `plot()`, passed to [plot.default()].
 #' @return `gram()` and `as_gram()` return an object of class `gram` with the
-#'   fields `K`, `kernel` and `x` (both `NULL` from `as_gram()`).
-#'   `gram_spectrum()` returns a list: `values` (decreasing), with
+#'   fields `K`, `kernel` and `x`, the points as the kernel takes them (both
+#'   `NULL` from `as_gram()`), and `raw`, as they were given, where these
+#'   differ. `gram_spectrum()` returns a list: `values` (decreasing), with
 #'   `"projections"` also `projections` (\eqn{w_j \ge 0}{w_j >= 0}), with
 #'   `"vectors"` also `vectors`, n by n, each positive at its first entry of
 #'   largest absolute value.
@@ -41,32 +70,33 @@
 #' @seealso [kme()], which takes a `gram` in place of data.
 #' @family kernels
 #' @examples
-#' g <- gram(scale(iris[, 1:4]), kernel_rbf())
+#' g <- gram(iris[, 1:4], kernel_rbf(), scale = TRUE)
 #' g
 #' kme(g, estimator = "skmse")
 #' kme(g, estimator = "fkmse")
 #' plot(g)
 #' @export
-gram <- function(x, kernel = kernel_rbf(), ...) {
+gram <- function(x, kernel = kernel_rbf(), ..., scale = FALSE) {
   check_dots(...)
   if (missing(x)) stop_input("'x' must be given: the sample")
   kernel <- check_kernel(kernel)
   x <- check_data(x)
   warn_symmetric(x)
-  seal_gram(form_gram(x, kernel))
+  units <- fit_units(kernel, x, if (!missing(scale)) scale)
+  seal_gram(form_gram(units$x, units$kernel, units$raw))
 }
 
-form_gram <- function(x, kernel) {
+# Of points in the units of a fitted kernel.
+form_gram <- function(x, kernel, raw = NULL) {
   check_memory(
     nrow(x), nrow(x), "use fewer rows, or kme() with the estimator \"kme\" or ",
     "\"skmse\", which stores no matrix"
   )
-  kernel <- fit_kernel(kernel, x)
   k <- fold_store(kernel, x)
   if (is_function_kernel(kernel)) {
     k <- check_gram(k, "the matrix of kernel values")
   }
-  new_gram(k, kernel, x)
+  new_gram(k, kernel, x, raw)
 }
 
 #' @rdname gram
@@ -88,11 +118,12 @@ as_gram <- function(K, ...) {
   seal_gram(new_gram(check_gram(K, "'K'")))
 }
 
-new_gram <- function(k, kernel = NULL, x = NULL, class = NULL) {
+new_gram <- function(k, kernel = NULL, x = NULL, raw = NULL, class = NULL) {
   g <- new.env(parent = emptyenv())
   g$K <- k
   g$kernel <- kernel
   g$x <- x
+  if (!is.null(raw)) g$raw <- raw
   structure(g, class = c(class, "gram"))
 }
 
@@ -100,7 +131,8 @@ new_gram <- function(k, kernel = NULL, x = NULL, class = NULL) {
 # saving.
 seal_gram <- function(g) {
   remember(g, id = new_identity())
-  for (field in c("K", "kernel", "x", "id")) lockBinding(field, g)
+  fixed <- intersect(c("K", "kernel", "x", "raw", "id"), names(g))
+  for (field in fixed) lockBinding(field, g)
   g
 }
 

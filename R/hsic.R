@@ -61,6 +61,12 @@
 #' statistic under independence as Gretton et al. (2007) approximate them: an
 #' approximation for large samples, and no guarantee of the level.
 #'
+#' @section Factors:
+#' A variable that has numeric columns and factors (a data frame, or a sum in a
+#' formula) has the product of a kernel of its numeric columns, which must have
+#' a bandwidth, and of 1 for equal, 0 for different levels of each factor. It
+#' takes no marginalized estimator.
+#'
 #' @section Cost:
 #' If the Gram matrices have low rank, as with smooth kernels on few columns,
 #' or with factors, they are replaced by incomplete Cholesky factors that leave
@@ -73,8 +79,8 @@
 #' flops. Permutations are drawn in chunks of 4 MB, or of 64.
 #'
 #' @param x The first variable: a numeric vector, matrix or data frame (one
-#'   variable of several columns), a factor, or a [gram()]; or a plain list of
-#'   two or more such variables, with `y` missing.
+#'   variable of several columns, factors among them), a factor, or a [gram()];
+#'   or a plain list of two or more such variables, with `y` missing.
 #' @param y The second variable, of as many values (in `plot()`, see `type`).
 #' @param kernel_x,kernel_y Kernels, see [kernel_rbf()]; bandwidths are chosen
 #'   from each variable. For a list, `kernel_x` is one kernel for all or a list
@@ -105,8 +111,11 @@
 #' @param object A test.
 #' @param type What to draw, `"null"` only; in `plot()` it may also be given as
 #'   the second argument, `y`.
-#' @param formula `~ a + b` or `a ~ b`, each term a variable (a matrix, a factor
-#'   or a vector).
+#' @param formula `y ~ a + b`: tests y against (a, b), the sum on each side
+#'   being one variable; `. ~ g` has all other columns on its left. Without a
+#'   left side each term is a variable: `~ y + a + b` tests joint independence.
+#'   Terms are vectors, matrices such as `cbind(a, b)`, or factors; numbers and
+#'   factors in one sum make one variable, see Factors.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #'
@@ -212,20 +221,12 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                               blocks = NULL) {
   check_subset(subset)
   check_named(..., refused = c("x", "y"))
-  frame <- formula_frame(match.call(expand.dots = FALSE), formula,
-                         missing(na.action), parent.frame())
-  if (any(attr(attr(frame, "terms"), "order") > 1L)) {
-    stop_input("'formula' must have no interactions; each term is a variable")
-  }
-  check_left(attr(frame, "terms"))
-  blocks <- frame[["(blocks)"]]
-  frame[["(blocks)"]] <- NULL
-  if (ncol(frame) < 2L) {
-    stop_input("'formula' must have at least 2 variables, as ~ a + b, not ",
-               ncol(frame))
-  }
-  test_variables(list(x = lapply(as.list(frame), plain_term)),
-                 paste(names(frame), collapse = " and "), blocks = blocks, ...)
+  found <- formula_variables(match.call(expand.dots = FALSE), formula, data,
+                             missing(na.action), parent.frame(), least = 2L,
+                             extra = "blocks")
+  test_variables(list(x = found$variables),
+                 paste(names(found$variables), collapse = " and "),
+                 blocks = found$extra$blocks, ...)
 }
 
 # The test of data, list(x, y) or list(x: a list of variables), that `label`

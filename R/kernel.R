@@ -40,7 +40,9 @@
 #'   positive number for each column, `"median"`, or a function of the data
 #'   matrix that returns such numbers. Several bandwidths at once are the
 #'   argument `bandwidths` of [mmd_test()] and [kme_density()]. One number
-#'   measures all columns alike: [scale()] columns of different units first.
+#'   measures all columns alike: where their units differ, `scale = TRUE` of the
+#'   function that takes the kernel divides them by their standard deviations
+#'   (see [gram()]), and bandwidths are in these units.
 #' @param norm `"L1"` or `"L2"`.
 #' @param nu Smoothness: 1/2, 3/2 or 5/2.
 #' @param degree Degree, a whole number of at least 1.
@@ -211,6 +213,7 @@ kernel_lines <- function(kernel, label = NULL) {
   if (is.null(kernel)) {
     return(NULL)
   }
+  scaled <- describe_scaling(kernel)
   line <- paste0(if (!is.null(label)) paste0(label, ": "),
                  format_kernel(kernel))
   if (nchar(line) > 80L) {
@@ -220,12 +223,19 @@ kernel_lines <- function(kernel, label = NULL) {
       strwrap(trimws(part), 81L, indent = indent, exdent = 2L + indent)
     }, line, 2L * (seq_along(line) - 1L)), use.names = FALSE)
   }
-  line
+  c(line, if (!is.null(scaled)) paste0("  ", scaled))
 }
 
 # The formula, the bandwidth and how it was chosen, in one line.
 format_kernel <- function(kernel) {
   bandwidth <- kernel$bandwidth
+  equal <- kernel$equal
+  if (!is.null(equal)) {
+    # The last ones make the columns of codes.
+    bandwidth <- bandwidth[seq_len(length(bandwidth) - length(equal))]
+    if (!length(bandwidth)) bandwidth <- NULL
+    if (length(unique(bandwidth)) == 1L) bandwidth <- bandwidth[1L]
+  }
   theta <- if (is.null(bandwidth)) {
     NULL
   } else if (is.function(bandwidth)) {
@@ -238,8 +248,32 @@ format_kernel <- function(kernel) {
   paste0(
     "k(x, y) = ", kernel$formula,
     if (!is.null(theta)) paste0("; theta = ", theta),
-    if (!is.null(kernel$rule)) paste0(" (", kernel$rule, ")")
+    if (!is.null(kernel$rule)) paste0(" (", kernel$rule, ")"),
+    if (!is.null(equal)) paste0(
+      " where ", paste(equal, collapse = " and "),
+      if (length(equal) > 1L) " are" else " is", " the same, else 0"
+    )
   )
+}
+
+# Differences of codes 1, 2, ... are so large in this unit that a kernel with a
+# bandwidth is 0, and exactly 1 times the rest for the same code.
+code_bandwidth <- 1e-3
+
+# The kernel of fitted columns and, after them, columns of codes with these
+# names: the product with the kernel that is 1 for equal codes and 0 for others.
+product_kernel <- function(kernel, d, equal) {
+  codes <- length(equal)
+  if (is.null(kernel)) {
+    kernel <- new_kernel("rbf", "1")
+  }
+  kernel$bandwidth <- c(rep_len(kernel$bandwidth, d),
+                        rep(code_bandwidth, codes))
+  if (is_scaled(kernel)) {
+    kernel$scaling <- extend_scaling(kernel$scaling, codes)
+  }
+  kernel$equal <- equal
+  kernel
 }
 
 #' Matrix of kernel values
@@ -250,6 +284,9 @@ format_kernel <- function(kernel) {
 #'   a vector is one column.
 #' @param y The same for the second set (m rows); `x` itself when missing.
 #' @param kernel A kernel, such as [kernel_rbf()]; without `y` by name.
+#' @param ... Must be empty.
+#' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns, see
+#'   [gram()]; those of `x` decide.
 #' @return The plain n by m matrix \eqn{k(x_i, y_j)}{k(x_i, y_j)}, with the row
 #'   names of `x` and `y`. A bandwidth that is to be chosen is chosen from `x`
 #'   alone; `fit$kernel` of a fit holds a kernel whose bandwidth is a number.
@@ -265,7 +302,9 @@ format_kernel <- function(kernel) {
 #' K[1:3, 1:3]
 #' image(K, useRaster = TRUE)
 #' @export
-kernel_matrix <- function(x, y = x, kernel = kernel_rbf()) {
+kernel_matrix <- function(x, y = x, kernel = kernel_rbf(), ...,
+                          scale = FALSE) {
+  check_dots(...)
   symmetric <- missing(y)
   misplaced <- if (inherits(x, "kernmean_kernel")) {
     "x"
@@ -279,7 +318,9 @@ kernel_matrix <- function(x, y = x, kernel = kernel_rbf()) {
   kernel <- check_kernel(kernel)
   x <- check_data(x)
   y <- if (symmetric) NULL else check_newdata(y, x, "y")
-  k <- fold_store(fit_kernel(kernel, x), x, y)
+  units <- fit_units(kernel, x, if (!missing(scale)) scale)
+  k <- fold_store(units$kernel, units$x,
+                  if (!symmetric) scale_points(units$kernel, y))
   names <- list(rownames(x), rownames(if (symmetric) x else y))
   if (!is.null(names[[1L]]) || !is.null(names[[2L]])) {
     dimnames(k) <- names
@@ -289,17 +330,60 @@ kernel_matrix <- function(x, y = x, kernel = kernel_rbf()) {
 
 # --- Kernels fitted to data ----------------------------------------------
 
+# list(kernel, x: the points in its units, raw: as they were, NULL where that is
+# the same): a kernel fitted to points and to what `scale` says of their units.
+# A kernel that has been fitted with a scaling keeps that.
+fit_units <- function(kernel, x, scale = NULL, name = "x") {
+  check_scale(scale)
+  if (is_scaled(kernel)) {
+    check_scaled_kernel(kernel, x, scale, name)
+  } else if (!is.null(scale) && !isFALSE(scale)) {
+    if (identical(scale, "whiten") && is.numeric(kernel$bandwidth) &&
+          length(kernel$bandwidth) > 1L) {
+      stop_input("'kernel' must have one bandwidth for scale = \"whiten\", ",
+                 "which turns the axes, not one for each column")
+    }
+    kernel$scaling <- new_scaling(x, scale, name)
+  }
+  z <- scale_points(kernel, x)
+  kernel <- fit_kernel(kernel, z, name)
+  if (is.null(scale) && !is_scaled(kernel) && length(kernel$bandwidth) <= 1L &&
+        !is_function_kernel(kernel)) {
+    warn_units(x, name)
+  }
+  list(kernel = kernel, x = z, raw = if (is_scaled(kernel)) x)
+}
+
+check_scaled_kernel <- function(kernel, x, scale, name) {
+  if (!is.null(scale) && !identical(scale, kernel$scaling$type)) {
+    stop_input("'scale' must be ", deparse(kernel$scaling$type), " with the ",
+               "kernel of a fit that was scaled so, not ", deparse(scale))
+  }
+  d <- length(kernel$scaling$center)
+  if (ncol(x) != d) {
+    stop_input("'", name, "' must have the ", count_of(d, "column"),
+               " that the kernel was scaled for, not ", ncol(x))
+  }
+  columns <- kernel$scaling$columns
+  if (d > 1L && !is.null(columns) && !is.null(colnames(x)) &&
+        !identical(columns, colnames(x))) {
+    stop_input("'", name, "' must have the columns that the kernel was scaled ",
+               "for, in their order: ", shorten(columns), ", not ",
+               shorten(colnames(x)))
+  }
+}
+
 most_points_for_exact_median <- 20000
 median_pairs <- 1e7
 
 # The kernel with its bandwidth as a number, chosen from x where it must be.
-fit_kernel <- function(kernel, x) {
+fit_kernel <- function(kernel, x, name = "x") {
   bandwidth <- kernel$bandwidth
   if (is.null(bandwidth)) {
     return(kernel)
   }
   if (is.character(bandwidth)) {
-    return(median_bandwidth(kernel, x))
+    return(median_bandwidth(kernel, x, name))
   }
   if (is.function(bandwidth)) {
     bandwidth <- check_bandwidth(bandwidth(x), "bandwidth(x)")
@@ -318,7 +402,7 @@ fit_kernel <- function(kernel, x) {
   kernel
 }
 
-median_bandwidth <- function(kernel, x) {
+median_bandwidth <- function(kernel, x, name = "x") {
   kernel$rule <- "median distance"
   kernel$bandwidth <- 1
   unit <- power_of_two(x)
@@ -340,7 +424,8 @@ median_bandwidth <- function(kernel, x) {
   }
   found <- unit * if (l1) found else sqrt(found)
   if (!is.finite(found[1L])) {
-    stop_kernmean("numeric", "distances overflow; rescale the columns of 'x'")
+    stop_kernmean("numeric", "distances overflow; rescale the columns of '",
+                  name, "'")
   }
   if (found[1L] > 0) {
     kernel$bandwidth <- found[1L]
@@ -348,8 +433,8 @@ median_bandwidth <- function(kernel, x) {
     kernel$bandwidth <- found[2L]
     kernel$rule <- "smallest positive distance"
     warn_kernmean(
-      "the median distance is 0 (many equal points); ",
-      "the bandwidth is the smallest positive distance, ",
+      "the median distance of the points of '", name, "' is 0 (many are ",
+      "equal); the bandwidth is the smallest positive distance, ",
       format_number(found[2L])
     )
   } else {
@@ -363,11 +448,6 @@ median_bandwidth <- function(kernel, x) {
 power_of_two <- function(x) {
   widest <- max(apply(x, 2, \(column) max(column) / 2 - min(column) / 2))
   power_below(widest, 0)
-}
-
-# The largest power of two up to x, `zero` for 0.
-power_below <- function(x, zero = 1) {
-  if (x > 0) max(2^floor(log2(x)), .Machine$double.xmin) else zero
 }
 
 # What a kernel can do: noise and mixtures in closed form go by the first two,
@@ -393,7 +473,7 @@ check_definite <- function(kernel) {
 
 # Two fitted kernels with the same values on d columns.
 same_kernel <- function(a, b, d) {
-  fields <- c("family", "degree", "offset", "fun")
+  fields <- c("family", "degree", "offset", "fun", "scaling", "equal")
   identical(a[fields], b[fields]) && (is.null(a$bandwidth) ||
     identical(rep_len(a$bandwidth, d), rep_len(b$bandwidth, d)))
 }

@@ -110,7 +110,12 @@
 #'   method, arguments of the default method.
 #' @param weights A user's own weights, one for each point: the embedding as it
 #'   is (importance weights, a target); they are not normalized, a
-#'   distribution's sum to 1. Only for `estimator = "kme"`.
+#'   distribution's sum to 1, and whole numbers, as of counted points, are a
+#'   warning. Only for `estimator = "kme"`.
+#' @param scale The units of the columns: `FALSE`, as they are; `TRUE`, divided
+#'   by their standard deviations; `"whiten"`, by the root of their covariance,
+#'   see Units in [gram()]. Not
+#'   with a `gram`, which has its own.
 #' @param formula A formula without response.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default, `na.action = na.omit` drops their rows.
@@ -189,14 +194,15 @@ kme <- function(x, ...) {
 #' @rdname kme
 #' @export
 kme.default <- function(x, kernel = kernel_rbf(), estimator = "kme", ...,
-                        weights = NULL) {
+                        weights = NULL, scale = FALSE) {
   if (missing(x)) stop_input("'x' must be given: the sample")
   given <- if (!missing(kernel)) {
     check_kernel(kernel, hint = estimator_hint(kernel))
   }
   estimator <- read_estimator(estimator, ...)
-  sample <- read_sample(x, given, weights, estimator_kernel(estimator))
-  estimate_mean(sample, estimator, list(kernel = given))
+  scale <- if (!missing(scale)) check_scale(scale)
+  sample <- read_sample(x, given, weights, estimator_kernel(estimator), scale)
+  estimate_mean(sample, estimator, list(kernel = given, scale = scale))
 }
 
 #' @rdname kme

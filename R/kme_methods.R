@@ -51,8 +51,19 @@ change_arguments <- function(object, changes) {
       kernel_for(changes$x, arguments$kernel, sample)
     )
   } else {
-    arguments$x <- sample_input(sample, "kernel" %in% names(changes))
-    arguments["kernel"] <- list(sample_kernel(sample))
+    arguments$x <- sample_input(
+      sample, any(c("kernel", "scale") %in% names(changes))
+    )
+    # In other units the bandwidth is another.
+    arguments["kernel"] <- list(if ("scale" %in% names(changes)) {
+      kernel_for(arguments$x, arguments$kernel, sample)
+    } else {
+      sample_kernel(sample)
+    })
+  }
+  if (brings_kernel(if (same_columns) arguments$x else changes$x) ||
+        is_scaled(changes$kernel)) {
+    arguments["scale"] <- NULL
   }
   list(changes = changes, arguments = arguments, same_columns = same_columns)
 }
@@ -61,12 +72,14 @@ change_arguments <- function(object, changes) {
 # bandwidth that was chosen is taken over with its points, and chosen anew with
 # others.
 refit <- function(door, object, found) {
-  fit <- do.call(door, merge_changes(found$arguments, found$changes))
-  if (found$same_columns) {
-    if (!is.null(object$terms)) fit$terms <- object$terms
-    if (!"kernel" %in% names(found$changes)) {
-      fit$arguments["kernel"] <- list(object$arguments$kernel)
-    }
+  arguments <- merge_changes(found$arguments, found$changes)
+  if (!found$same_columns) {
+    return(do.call(door, arguments))
+  }
+  fit <- without_warning("units", do.call(door, arguments))
+  if (!is.null(object$terms)) fit$terms <- object$terms
+  for (name in setdiff(c("kernel", "scale"), names(found$changes))) {
+    fit$arguments[name] <- list(object$arguments[[name]])
   }
   fit
 }

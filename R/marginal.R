@@ -65,6 +65,12 @@ check_marginal <- function(estimator, sample) {
       "for estimator \"", estimator$name, "\", not ", format_kernel(kernel)
     )
   }
+  if (!is.null(kernel$equal)) {
+    stop_input("'x' must have numeric columns only for estimator \"",
+               estimator$name, "\", whose noise no factor can have; ",
+               shorten(kernel$equal), if (length(kernel$equal) > 1L) " are" else
+                 " is one")
+  }
   # Variances are compared with theta^2, up to exp(8) of it and its square.
   theta2 <- range(1, kernel$bandwidth^2)
   if (theta2[1L] < 1e-150 || theta2[2L] > 1e150) {

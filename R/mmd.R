@@ -243,6 +243,7 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   }
   check_subset(subset)
   check_named(..., refused = c("x", "y"))
+  check_dot(formula)
   if (identical(formula[[2L]], quote(.))) {
     all <- setdiff(names(data), all.vars(formula[[3L]]))
     formula[[2L]] <- as.call(lapply(c("cbind", all), as.name))

@@ -59,13 +59,12 @@
 #' them, by hundredths of a per cent; F-COSE selects nearly no shrinkage on
 #' most.
 #'
-#' @section Coming from other functions:
-#' One bandwidth measures all columns alike: [scale()] columns of different
-#' units first. [stats::prcomp()]: `scores` is its `x` (here `x` holds the
-#' points), `sqrt(values)` its `sdev` but for the divisor. kernlab's `kpca()`:
-#' `ncomp` is its `features`, \eqn{\theta = 1/\sqrt{2\sigma}}{theta = 1/sqrt(2
-#' sigma)} for its `rbfdot` kernel, `values` its `eig()`. Principal components
-#' that are not centered: `center = kme(x, kernel, weights = numeric(nrow(x)))`.
+#' @section Coming from other functions: [stats::prcomp()]: `scores` is its `x`
+#' (here `x` holds the points), `sqrt(values)` its `sdev` but for the divisor,
+#' `scale = TRUE` its `scale.`. kernlab's `kpca()`: `ncomp` is its `features`,
+#' \eqn{\theta = 1/\sqrt{2\sigma}}{theta = 1/sqrt(2 sigma)} for its `rbfdot`
+#' kernel, `values` its `eig()`. Principal components that are not centered:
+#' `center = kme(x, kernel, weights = numeric(nrow(x)))`.
 #'
 #' @section Cost:
 #' All components take an eigendecomposition, about 9n^3 flops and 24n^2 bytes,
@@ -104,6 +103,10 @@
 #'   empirical one), `"skmse"` or `"fkmse"`, an object such as [est_skmse()]
 #'   without a target, or a function of your own. Marginalized estimators are
 #'   refused: they have no weights on the points.
+#' @param scale The units of the columns: `FALSE`, as they are; `TRUE`, divided
+#'   by their standard deviations; `"whiten"`, by the root of their covariance,
+#'   see Units in [gram()]. Not
+#'   with a `gram`, which has its own.
 #' @param formula A formula without response.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default, `na.action = na.omit` drops their rows.
@@ -120,8 +123,9 @@
 #' \item{rank}{number of positive \eqn{\gamma_j}{gamma_j}; `NA` where fewer
 #'   were computed}
 #' \item{n}{number of points}
-#' \item{sample}{the sample: a list with the points `x` (`NULL` for kernel
-#'   values), the `gram` if one was given, and its `kernel`}
+#' \item{sample}{the sample: a list with the points `x` as the kernel takes them
+#'   (`NULL` for kernel values), `raw` as they were given if these differ, the
+#'   `gram` if one was given, and its `kernel`}
 #' \item{kernel}{the kernel with its bandwidth as a number}
 #' \item{mean}{the kernel mean \eqn{\tilde\mu}{mu}, a fit of [kme()]}
 #' \item{at, norm2}{its values at the n points, its squared norm}
@@ -174,16 +178,19 @@ kme_pca <- function(x, ...) {
 #' @rdname kme_pca
 #' @export
 kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
-                            center = "kme", covariance = "kme") {
+                            center = "kme", covariance = "kme",
+                            scale = FALSE) {
   check_dots(...)
   if (missing(x)) stop_input("'x' must be given: the sample")
   given <- if (!missing(kernel)) check_kernel(kernel)
   if (!is.null(ncomp)) ncomp <- check_count(ncomp, "ncomp")
+  scale <- if (!missing(scale)) check_scale(scale)
   arguments <- list(kernel = given, ncomp = ncomp, center = center,
-                    covariance = covariance)
+                    covariance = covariance, scale = scale)
   covariance <- read_operator(covariance, "covariance")
   center <- read_center(center)
-  sample <- read_sample(x, given, default = center_kernel(center))
+  sample <- read_sample(x, given, default = center_kernel(center),
+                        scale = scale)
   centered <- centered_sample(sample, center)
   if (!is.null(ncomp) && ncomp > centered$n) {
     stop_input(

@@ -85,7 +85,7 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
     )
   }
   z <- do.call(rbind, lapply(found, \(part) part$z))
-  z <- z + rep(sites$origin, each = nrow(z))
+  z <- unscale_points(object$kernel, z + rep(sites$origin, each = nrow(z)))
   dimnames(z) <- list(rownames(scores), colnames(x))
   z
 }

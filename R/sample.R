@@ -2,35 +2,46 @@
 # of what kind one is. Fields, all of them public:
 #   n        number of points
 #   kernel   the kernel, its bandwidth a number; NULL if only values are known
-#   x        the points, n x d; NULL where only values are known
+#   x        the points as the kernel takes them, n x d; NULL where only values
+#            are known
+#   raw      the points as they were given, NULL where these are x
 #   gram     their Gram matrix, if one was given or formed; else NULL
 #   weights  the user's, or NULL for 1/n each
 #   origin   of a linear kernel, where that is not 0
 # A new kind of sample is a constructor, and methods for the verbs below.
 
 new_sample <- function(kind, n, kernel, x = NULL, gram = NULL, weights = NULL,
-                       origin = NULL) {
+                       raw = NULL) {
   structure(
     list(n = n, kernel = kernel, x = x, gram = gram, weights = weights,
-         origin = origin),
+         raw = raw, origin = NULL),
     class = c(paste0(kind, "_sample"), "kernmean_sample")
   )
 }
 
-points_sample <- function(x, kernel, weights = NULL) {
-  new_sample("points", nrow(x), kernel, x, weights = weights)
+points_sample <- function(x, kernel, weights = NULL, raw = NULL) {
+  new_sample("points", nrow(x), kernel, x, weights = weights, raw = raw)
 }
 
 gram_sample <- function(g, weights = NULL) {
-  new_sample("gram", nrow(g$K), g$kernel, g$x, g, weights)
+  new_sample("gram", nrow(g$K), g$kernel, g$x, g, weights, g$raw)
+}
+
+# Points as they are given, with a kernel to be fitted to them.
+fit_sample <- function(x, kernel, scale = NULL, name = "x") {
+  units <- fit_units(kernel, x, scale, name)
+  points_sample(units$x, units$kernel, raw = units$raw)
 }
 
 # The sample that a door was given: points, with a kernel that is fitted to them
 # (NULL: `default`, or else kernel_rbf()), or a gram.
-read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL) {
+# `scale`: the units of the columns, NULL where nothing was said of them.
+read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
+                        scale = NULL) {
   if (brings_kernel(x)) {
-    if (!is.null(kernel)) {
-      stop_input("'kernel' must not be given when 'x' is a gram")
+    given <- c("kernel", "scale")[c(!is.null(kernel), !is.null(scale))]
+    if (length(given)) {
+      stop_input("'", given[1L], "' must not be given when 'x' is a gram")
     }
     sample <- gram_sample(x)
   } else {
@@ -39,7 +50,7 @@ read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL) {
     check_definite(kernel)
     x <- check_data(x)
     warn_symmetric(x)
-    sample <- points_sample(x, fit_kernel(kernel, x))
+    sample <- fit_sample(x, kernel, scale)
   }
   check_definite(sample$kernel)
   sample["weights"] <- list(check_weights(weights, sample$n))
@@ -60,7 +71,15 @@ check_weights <- function(weights, n) {
     )
   }
   check_finite(weights, "weights")
-  as.double(weights)
+  weights <- as.double(weights)
+  if (n > 1L && all(weights >= 0 & weights == round(weights)) &&
+        sum(weights) > 1) {
+    warn_kernmean(
+      "'weights' are whole numbers that sum to ", format_number(sum(weights)),
+      "; if they count points, give weights/sum(weights)", kind = "weights"
+    )
+  }
+  weights
 }
 
 # The points, or an error that says who needs them.
@@ -95,8 +114,13 @@ sample_input <- function(sample, rekernel = FALSE) {
   if (stores_gram(sample) && !(rekernel && knows_points(sample))) {
     sample$gram
   } else {
-    sample$x
+    sample_raw(sample)
   }
+}
+
+# The points in the units of the user.
+sample_raw <- function(sample) {
+  if (is.null(sample$raw)) sample$x else sample$raw
 }
 
 # --- Verbs: the sample itself ------------------------------------------------
@@ -139,7 +163,9 @@ as.matrix.kernmean_sample <- function(x, ...) sample_matrix(x)
 
 # The gram, formed if there is none.
 sample_gram <- function(sample) UseMethod("sample_gram")
-sample_gram.points_sample <- \(sample) form_gram(sample$x, sample$kernel)
+sample_gram.points_sample <- \(sample) {
+  form_gram(sample$x, sample$kernel, sample$raw)
+}
 sample_gram.gram_sample <- \(sample) sample$gram
 
 # The same sample with its gram: for work that looks at K more than once.
@@ -177,6 +203,7 @@ product_source.gram_sample <- function(sample) sample_source(sample)
 sample_take <- function(sample, i) UseMethod("sample_take")
 sample_take.points_sample <- function(sample, i) {
   sample$x <- sample$x[i, , drop = FALSE]
+  sample["raw"] <- list(take_rows(sample$raw, i))
   sample$n <- nrow(sample$x)
   sample["weights"] <- list(sample$weights[i])
   sample
@@ -184,11 +211,13 @@ sample_take.points_sample <- function(sample, i) {
 sample_take.gram_sample <- function(sample, i) {
   g <- sample$gram
   gram_sample(
-    new_gram(g$K[i, i, drop = FALSE], g$kernel,
-             if (!is.null(g$x)) g$x[i, , drop = FALSE]),
+    new_gram(g$K[i, i, drop = FALSE], g$kernel, take_rows(g$x, i),
+             take_rows(g$raw, i)),
     sample$weights[i]
   )
 }
+
+take_rows <- function(x, i) if (!is.null(x)) x[i, , drop = FALSE]
 
 # A linear kernel whose origin is the mean of the points: a test does not see
 # where the origin is, but its rounding does.
@@ -274,7 +303,8 @@ sample_newdata <- function(sample, newdata, layout = NULL) {
   if (!is.null(layout) && is.data.frame(newdata)) {
     newdata <- read_terms(layout, newdata)
   }
-  new_points(check_newdata(newdata, sample$x))
+  z <- check_newdata(newdata, sample_raw(sample))
+  new_points(scale_points(sample$kernel, z))
 }
 
 # The points of the sample as new ones.

@@ -40,9 +40,11 @@ check_target <- function(target, sample, name = "target") {
     x <- sample_points(sample, "'target' must be a fit on the same gram, not ",
                        "a mixture")
     target <- check_mixture(target, ncol(x), "target")
-    norm2 <- mixture_inner(target, target, sample$kernel)
+    scaled <- scale_mixture(sample$kernel, target)
+    norm2 <- mixture_inner(scaled, scaled, sample$kernel)
   }
-  at <- parts_at(target_parts(target), sample$kernel, own_points(sample))
+  at <- parts_at(target_parts(target, sample$kernel), sample$kernel,
+                 own_points(sample))
   list(embedding = target, at = at, norm2 = norm2)
 }
 

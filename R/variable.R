@@ -1,15 +1,18 @@
 # Variables: what tests of independence and covariance operators take. A
-# variable is list(name, sample, levels): a sample, and for a factor the levels
-# in the order of their columns of indicators.
+# variable is list(name, sample, levels, mixed): a sample, and for a factor the
+# levels in the order of their columns of indicators, for columns some of which
+# are factors what read_mixed() says of them.
 
 is_several <- function(x) is.list(x) && !is.data.frame(x)
 
 # The variables that a door was given: `data` is list(x) or list(x, y), x a
 # variable or, without y, a plain list of them (`alone`: it may be just one). A
 # variable without a kernel of its own has the one given for it, list(x, y),
-# the one for all, `kernel`, or its default, if there are `defaults`.
+# the one for all, `kernel`, or its default, if there are `defaults`; `scale` is
+# for the columns of each.
 read_variables <- function(data, given, kernel = NULL, defaults = NULL,
-                           alone = FALSE) {
+                           alone = FALSE, scale = NULL) {
+  check_scale(scale)
   paired <- "y" %in% names(data)
   several <- !paired && is_plain_list(data[[1L]])
   if (paired) check_second(data$x, data$y)
@@ -17,9 +20,13 @@ read_variables <- function(data, given, kernel = NULL, defaults = NULL,
   if (!is.null(kernel)) {
     given <- share_kernel(kernel, given, each, several)
   }
+  if (!is.null(scale) && all(vapply(each, has_own_kernel, NA))) {
+    stop_input("'scale' must not be given when every variable has a kernel ",
+               "of its own, as factors and grams have")
+  }
   if (several || !paired && !alone) {
     kernels <- if (is.null(given[[1L]])) defaults else given[[1L]]
-    return(read_list(data$x, kernels, given$y))
+    return(read_list(data$x, kernels, given$y, scale))
   }
   if (!paired && !is.null(given$y)) {
     stop_input("'kernel_y' must not be given without 'y'")
@@ -30,7 +37,8 @@ read_variables <- function(data, given, kernel = NULL, defaults = NULL,
       kernels[l] <- defaults[l]
     }
   }
-  Map(read_variable, data, kernels, names(data), paste0("kernel_", names(data)))
+  Map(read_variable, data, kernels, names(data),
+      paste0("kernel_", names(data)), list(scale))
 }
 
 is_plain_list <- function(x) is_several(x) && !is.object(x)
@@ -65,7 +73,7 @@ share_kernel <- function(kernel, given, each, several) {
 }
 
 # The variables of a list, named.
-read_list <- function(x, kernels, given_y) {
+read_list <- function(x, kernels, given_y, scale) {
   if (!is_several(x)) {
     stop_input("'y' must be given unless 'x' is a plain list of variables",
                if (is.data.frame(x)) "; as.list() makes one of a data frame")
@@ -93,21 +101,28 @@ read_list <- function(x, kernels, given_y) {
     } else if (!has_own_kernel(x[[l]])) {
       kernels
     }
-    read_variable(x[[l]], kernel, labels[l], paste0("kernel_x[[", l, "]]"))
+    read_variable(x[[l]], kernel, labels[l], paste0("kernel_x[[", l, "]]"),
+                  scale)
   })
   stats::setNames(variables, labels)
 }
 
 is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
 
-has_own_kernel <- function(x) is_nominal(x) || brings_kernel(x)
+has_own_kernel <- function(x) {
+  is_nominal(x) || brings_kernel(x) || is_nominal_frame(x)
+}
+
+is_nominal_frame <- function(x) {
+  is.data.frame(x) && length(x) > 0L && all(vapply(x, is_nominal, NA))
+}
 
 # A factor becomes the indicators of its levels, whose inner products are its
 # kernel. The kernel NULL is that of the kind of variable.
-read_variable <- function(x, kernel, name, kernel_name) {
+read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
   if (has_own_kernel(x) && !is.null(kernel)) {
     stop_input("'", kernel_name, "' must not be given when '", name,
-               "' is a ", if (is_nominal(x)) "factor" else "gram")
+               "' is a ", if (brings_kernel(x)) "gram" else "factor")
   }
   if (is_nominal(x)) {
     return(read_factor(x, name))
@@ -117,22 +132,73 @@ read_variable <- function(x, kernel, name, kernel_name) {
                if (is.matrix(x)) "a character matrix" else "characters",
                "; factor() makes one of them")
   }
-  sample <- if (has_own_kernel(x)) {
-    gram_sample(x)
-  } else {
-    x <- check_data(x, name)
-    kernel <- if (is.null(kernel)) kernel_rbf() else
-      check_kernel(kernel, kernel_name, estimator_hint(kernel))
-    points_sample(x, fit_kernel(kernel, x))
+  if (brings_kernel(x)) {
+    return(list(name = name, sample = gram_sample(x)))
   }
-  list(name = name, sample = sample)
+  if (!is.null(kernel)) {
+    check_kernel(kernel, kernel_name, estimator_hint(kernel))
+  }
+  if (is.data.frame(x) && any(vapply(x, is_nominal, NA))) {
+    return(read_mixed(x, kernel, name, kernel_name, scale))
+  }
+  kernel <- if (is.null(kernel)) kernel_rbf() else kernel
+  list(name = name, sample = fit_sample(check_data(x, name), kernel, scale,
+                                        name))
+}
+
+# A data frame with factors among its columns is one variable. Its kernel is the
+# product of that of the numeric columns and the kernels of the factors, which
+# are 1 for equal levels, 0 for others; its points are the numeric columns and
+# the codes of levels. `mixed` is list(frame, levels: of each factor, kernel:
+# that of the numeric columns, NULL for none).
+read_mixed <- function(x, kernel, name, kernel_name, scale) {
+  nominal <- vapply(x, is_nominal, NA)
+  if (ncol(x) == 1L) {
+    return(read_factor(x[[1L]], name))
+  }
+  for (column in names(x)[nominal]) {
+    check_no_na(x[[column]], column)
+  }
+  levels <- lapply(x[nominal], \(column) as.character(unique(column)))
+  codes <- level_codes(x[nominal], levels)
+  if (all(nominal)) {
+    sample <- points_sample(codes, product_kernel(NULL, 0L, names(levels)))
+  } else {
+    kernel <- if (is.null(kernel)) kernel_rbf() else kernel
+    if (is.null(kernel$bandwidth)) {
+      stop_input("'", kernel_name, "' must have a bandwidth, as kernel_rbf() ",
+                 "has, for columns some of which are factors")
+    }
+    plain <- fit_sample(check_data(x[!nominal], name), kernel, scale, name)
+    kernel <- plain$kernel
+    sample <- points_sample(
+      cbind(plain$x, codes),
+      product_kernel(kernel, ncol(plain$x), names(levels)),
+      raw = if (is_scaled(kernel)) cbind(plain$raw, codes)
+    )
+  }
+  list(name = name, sample = sample,
+       mixed = list(frame = x, levels = levels, kernel = kernel))
+}
+
+check_no_na <- function(x, name, hint = na_hint) {
+  if (anyNA(x)) {
+    stop_input("'", name, "' must have no missing values, not ", sum(is.na(x)),
+               " NA", hint)
+  }
+}
+
+# The codes of the levels of each factor; those not seen before come after all.
+level_codes <- function(factors, levels) {
+  codes <- Map(\(column, known) {
+    seen <- as.character(column)
+    match(seen, union(known, seen)) + 0
+  }, factors, levels)
+  do.call(cbind, codes)
 }
 
 read_factor <- function(x, name) {
-  if (anyNA(x)) {
-    stop_input("'", name, "' must have no missing values, not ",
-               sum(is.na(x)), " NA")
-  }
+  check_no_na(x, name)
   levels <- unique(as.integer(x))
   check_memory(length(x), length(levels), "use fewer levels", copies = 2)
   points <- outer(as.integer(x), levels, `==`)
@@ -143,11 +209,15 @@ read_factor <- function(x, name) {
 
 is_factor_variable <- function(variable) !is.null(variable$levels)
 
+is_mixed_variable <- function(variable) !is.null(variable$mixed)
+
 # What a variable was made from; with another kernel to come, its points.
 variable_input <- function(variable, rekernel = FALSE) {
   if (is_factor_variable(variable)) {
     levels <- variable$levels
     factor(levels[max.col(variable$sample$x, "first")], levels)
+  } else if (is_mixed_variable(variable)) {
+    variable$mixed$frame
   } else {
     sample_input(variable$sample, rekernel)
   }
@@ -155,7 +225,11 @@ variable_input <- function(variable, rekernel = FALSE) {
 
 # The kernel that the variable was given, or NULL where it has its own.
 variable_kernel <- function(variable) {
-  if (!is_factor_variable(variable)) sample_kernel(variable$sample)
+  if (is_mixed_variable(variable)) {
+    variable$mixed$kernel
+  } else if (!is_factor_variable(variable)) {
+    sample_kernel(variable$sample)
+  }
 }
 
 # Of update(): `kernel`, among arguments or changes, for each of the variables
@@ -177,15 +251,46 @@ spread_kernel <- function(arguments, takes, several) {
 variable_newdata <- function(variable, newdata, label) {
   if (is_factor_variable(variable)) {
     new_points(level_indicators(newdata, variable$levels, label))
+  } else if (is_mixed_variable(variable)) {
+    sample_newdata(variable$sample,
+                   mixed_newdata(variable$mixed, newdata, label))
   } else {
     sample_newdata(variable$sample, newdata)
   }
+}
+
+# The numeric columns and codes of new rows of a data frame.
+mixed_newdata <- function(mixed, newdata, label) {
+  columns <- names(mixed$frame)
+  if (!is.data.frame(newdata) || !all(columns %in% names(newdata))) {
+    stop_input("'newdata' must hold for '", label, "' a data frame with the ",
+               "columns ", shorten(columns), ", not ", describe(newdata))
+  }
+  factors <- names(mixed$levels)
+  for (column in factors) {
+    if (!is_nominal(newdata[[column]]) && !is.character(newdata[[column]])) {
+      stop_input("'newdata' must hold a factor for '", column, "', not ",
+                 describe(newdata[[column]]))
+    }
+    check_no_na(newdata[[column]], column, NULL)
+  }
+  codes <- level_codes(newdata[factors], mixed$levels)
+  numeric <- setdiff(columns, factors)
+  if (!length(numeric)) {
+    return(codes)
+  }
+  cbind(check_data(newdata[numeric], "newdata"), codes)
 }
 
 # "2 columns", "factor of 3 levels"
 describe_variable <- function(variable) {
   if (is_factor_variable(variable)) {
     paste("factor of", count_of(length(variable$levels), "level"))
+  } else if (is_mixed_variable(variable)) {
+    factors <- length(variable$mixed$levels)
+    numeric <- ncol(variable$mixed$frame) - factors
+    paste(c(if (numeric) count_of(numeric, "column"),
+            count_of(factors, "factor")), collapse = " and ")
   } else if (knows_points(variable$sample)) {
     count_of(ncol(variable$sample$x), "column")
   } else {
@@ -227,14 +332,108 @@ plain_term <- function(x) {
   x
 }
 
-# The term number l of a formula at new data.
+# --- Formulas ----------------------------------------------------------------
+
+# list(variables: named, to be read; terms; several) of a formula: the sum on
+# each of its two sides is one variable, of one without a left side each term
+# is. What else the frame has, such as blocks, is in `extra`.
+formula_variables <- function(call, formula, data, no_action, home, least,
+                              extra = NULL) {
+  formula <- expand_left(formula, data)
+  split <- attr(formula, "split")
+  frame <- formula_frame(call, formula, no_action, home)
+  layout <- attr(frame, "terms")
+  check_left(layout)
+  if (any(attr(layout, "order") > 1L)) {
+    stop_input("'formula' must have no interactions; a sum on one side is one ",
+               "variable, as in y ~ a + b")
+  }
+  found <- lapply(stats::setNames(nm = extra), \(name) {
+    frame[[paste0("(", name, ")")]]
+  })
+  frame <- frame[!names(frame) %in% paste0("(", extra, ")")]
+  d <- ncol(frame)
+  if (is.null(split) && attr(layout, "response") > 0L) split <- 1L
+  groups <- if (is.null(split) || d <= 2L) {
+    as.list(seq_len(d))
+  } else {
+    list(seq_len(split), seq(split + 1L, d))
+  }
+  if (length(groups) < least) {
+    stop_input("'formula' must have at least ", count_of(least, "variable"),
+               ", as ", if (least > 1L) "y ~ a or ~ a + b" else "~ a",
+               ", not ", length(groups))
+  }
+  attr(layout, "groups") <- groups
+  names <- names(frame)
+  named <- .row_names_info(frame) > 0L
+  variables <- lapply(groups, \(g) {
+    bind_terms(frame[g], names[g], if (named) row.names(frame))
+  })
+  names(variables) <- vapply(groups, \(g) paste(names[g], collapse = " + "),
+                             "")
+  list(variables = variables, terms = layout, extra = found)
+}
+
+# . ~ g is the sum of all other columns on the left, which R would not read: the
+# sides become ~ a + b + g, of which the first `split` terms were on the left.
+expand_left <- function(formula, data) {
+  check_dot(formula)
+  if (length(formula) != 3L || !identical(formula[[2L]], quote(.))) {
+    return(formula)
+  }
+  others <- setdiff(names(data), all.vars(formula[[3L]]))
+  if (!length(others)) {
+    stop_input("'formula' must have '.' on its left only where 'data' has ",
+               "other columns than those on its right")
+  }
+  left <- Reduce(\(a, b) call("+", a, b), lapply(others, as.name))
+  formula <- stats::as.formula(
+    call("~", call("+", left, formula[[3L]])), environment(formula)
+  )
+  structure(formula, split = length(others))
+}
+
+# One variable of some terms: the term itself, or a data frame of all columns.
+bind_terms <- function(terms, names, rows) {
+  terms <- lapply(as.list(terms), plain_term)
+  if (length(terms) == 1L) {
+    return(if (is.null(rows)) terms[[1L]] else name_rows(terms[[1L]], rows))
+  }
+  for (l in seq_along(terms)) {
+    if (!is.numeric(terms[[l]]) && !is_nominal(terms[[l]])) {
+      stop_input("'", names[l], "' must be numeric or a factor, not ",
+                 describe(terms[[l]]), if (is.character(terms[[l]])) {
+                   "; factor() makes one of it"
+                 })
+    }
+  }
+  columns <- Map(\(term, name) {
+    if (is.null(dim(term))) {
+      if (is.numeric(term)) term <- as.double(term)
+      return(stats::setNames(list(term), name))
+    }
+    own <- colnames(term)
+    stats::setNames(as.list(as.data.frame(unclass_matrix(term))), paste0(
+      name, ".", if (is.null(own)) seq_len(ncol(term)) else own
+    ))
+  }, terms, names)
+  bound <- unlist(unname(columns), recursive = FALSE)
+  structure(bound, class = "data.frame", row.names = if (is.null(rows))
+    .set_row_names(length(bound[[1L]])) else rows)
+}
+
+# The variable number l of a formula at new data.
 read_term <- function(layout, newdata, l, name = "newdata") {
-  term <- attr(layout, "predvars")[[l + 1L]]
-  check_variables(layout, newdata, name,
-                  intersect(all.vars(term), attr(layout, "columns")))
-  value <- plain_term(eval(term, newdata, environment(layout)))
-  if (.row_names_info(newdata) > 0L) name_rows(value, row.names(newdata)) else
-    value
+  group <- attr(layout, "groups")[[l]]
+  terms <- as.list(attr(layout, "predvars"))[group + 1L]
+  check_variables(layout, newdata, name, intersect(
+    unlist(lapply(terms, all.vars)), attr(layout, "columns")
+  ))
+  values <- lapply(terms, eval, newdata, environment(layout))
+  names <- vapply(as.list(attr(layout, "variables"))[group + 1L], deparse1, "")
+  bind_terms(values, names,
+             if (.row_names_info(newdata) > 0L) row.names(newdata))
 }
 
 level_indicators <- function(z, levels, name) {
@@ -243,10 +442,7 @@ level_indicators <- function(z, levels, name) {
     stop_input("'newdata' must hold a factor for '", name, "', not ",
                describe(z))
   }
-  if (anyNA(z)) {
-    stop_input("'newdata' must have no missing values, not ", sum(is.na(z)),
-               " NA")
-  }
+  check_no_na(z, "newdata", NULL)
   points <- outer(as.character(z), levels, `==`)
   storage.mode(points) <- "double"
   points

@@ -1,0 +1,179 @@
+# The units of columns. A fitted kernel carries as its field `scaling` what
+# turns points of the user's into those that it takes: NULL for nothing, or
+# list(type: TRUE or "whiten", center, factor: d standard deviations, or a d x d
+# root W of the inverse covariance; back: of a root, its inverse). The scaled
+# points are (x - center)/factor, or (x - center) W.
+
+# What the argument `scale` of a door says: NULL where it was not given.
+check_scale <- function(scale) {
+  if (!is.null(scale) && !isTRUE(scale) && !isFALSE(scale) &&
+        !identical(scale, "whiten")) {
+    stop_input("'scale' must be FALSE, TRUE or \"whiten\", not ",
+               describe(scale))
+  }
+  scale
+}
+
+is_scaled <- function(kernel) !is.null(kernel$scaling)
+
+new_scaling <- function(x, scale, name) {
+  unit <- column_units(x)
+  z <- x / rep(unit, each = nrow(x))
+  center <- colMeans(z)
+  z <- z - rep(center, each = nrow(x))
+  spread <- sqrt(colSums(z^2) / max(1, nrow(x) - 1))
+  # What the mean of equal values leaves is rounding.
+  spread[is_constant(x)] <- 1
+  scaling <- list(type = scale, center = unit * center, factor = unit * spread)
+  if (identical(scale, "whiten")) {
+    z <- z / rep(spread, each = nrow(x))
+    root <- whitening(z, name)
+    scaling$factor <- root$w / scaling$factor
+    scaling$back <- root$back * rep(unit * spread, each = ncol(x))
+    scaling$rank <- root$rank
+  }
+  scaling$columns <- colnames(x)
+  scaling
+}
+
+# The size of each column, so that no square over- or underflows.
+column_units <- function(x) {
+  vapply(seq_len(ncol(x)), \(j) power_below(max(abs(x[, j]))), numeric(1))
+}
+
+# The largest power of two up to x, `zero` for 0.
+power_below <- function(x, zero = 1) {
+  if (x > 0) max(2^floor(log2(x)), .Machine$double.xmin) else zero
+}
+
+is_constant <- function(x) {
+  ends <- .Call(C_r_column_ranges, x)
+  ends[1L, ] == ends[2L, ]
+}
+
+dependent_below <- 1e-10
+
+# list(w, back, rank): the symmetric root of the inverse of the correlations of
+# the standardized columns z, and that of the correlations. Of directions in
+# which nothing varies, to rounding, both are 0.
+whitening <- function(z, name) {
+  n <- nrow(z)
+  s <- svd(z, nu = 0L)
+  kept <- s$d > dependent_below * s$d[1L]
+  rank <- sum(kept)
+  if (rank >= n - 1L) {
+    stop_input(
+      "'scale' must not be \"whiten\" for ", count_of(n, "point"), " in ",
+      count_of(ncol(z), "column"), " of '", name, "', all as far from each ",
+      "other once they are whitened; take scale = TRUE"
+    )
+  }
+  v <- s$v[, kept, drop = FALSE]
+  spread <- s$d[kept] / sqrt(n - 1)
+  list(w = v %*% (t(v) / spread), back = v %*% (t(v) * spread), rank = rank)
+}
+
+# The scaling of more columns, of which the last ones stay as they are.
+extend_scaling <- function(scaling, more) {
+  grow <- \(a) {
+    d <- nrow(a)
+    whole <- diag(1, d + more)
+    whole[seq_len(d), seq_len(d)] <- a
+    whole
+  }
+  scaling$center <- c(scaling$center, numeric(more))
+  if (is.matrix(scaling$factor)) {
+    scaling$factor <- grow(scaling$factor)
+    scaling$back <- grow(scaling$back)
+    scaling$rank <- scaling$rank + more
+  } else {
+    scaling$factor <- c(scaling$factor, rep(1, more))
+  }
+  scaling
+}
+
+# Points of the user's in the units of the kernel, and back.
+scale_points <- function(kernel, x) {
+  scaling <- kernel$scaling
+  if (is.null(scaling)) {
+    return(x)
+  }
+  z <- x - rep(scaling$center, each = nrow(x))
+  if (is.matrix(scaling$factor)) {
+    z <- structure(z %*% scaling$factor, dimnames = dimnames(x))
+  } else {
+    z <- z / rep(scaling$factor, each = nrow(x))
+  }
+  check_finite(z, "the scaled points")
+  z
+}
+
+unscale_points <- function(kernel, z) {
+  scaling <- kernel$scaling
+  if (is.null(scaling)) {
+    return(z)
+  }
+  x <- if (is.matrix(scaling$factor)) {
+    structure(z %*% scaling$back, dimnames = dimnames(z))
+  } else {
+    z * rep(scaling$factor, each = nrow(z))
+  }
+  x + rep(scaling$center, each = nrow(x))
+}
+
+# A mixture, list(weights, means, covariances), likewise.
+scale_mixture <- function(kernel, mixture) {
+  if (!is_scaled(kernel)) {
+    return(mixture)
+  }
+  factor <- kernel$scaling$factor
+  map <- if (is.matrix(factor)) factor else diag(1 / factor, length(factor))
+  mixture$means <- scale_points(kernel, mixture$means)
+  mixture$covariances[] <- apply(mixture$covariances, 3L, \(s) {
+    crossprod(map, matrix(s, nrow(map)) %*% map)
+  })
+  mixture
+}
+
+# What print() says of the scaling.
+describe_scaling <- function(kernel) {
+  scaling <- kernel$scaling
+  if (is.null(scaling)) {
+    NULL
+  } else if (is.matrix(scaling$factor)) {
+    d <- ncol(scaling$factor)
+    paste0("of columns whitened by their covariance",
+           if (scaling$rank < d) paste0(" (rank ", scaling$rank, " of ", d,
+                                        ")"))
+  } else {
+    "of columns divided by their standard deviations"
+  }
+}
+
+most_units_apart <- 10
+
+# One bandwidth, or none, sees little but the columns that vary most.
+warn_units <- function(x, name) {
+  if (ncol(x) < 2L || nrow(x) < 2L) {
+    return(invisible())
+  }
+  unit <- column_units(x)
+  spread <- log(apply(x / rep(unit, each = nrow(x)), 2L, stats::sd)) + log(unit)
+  spread[is_constant(x)] <- NA
+  top <- which.max(spread)
+  if (!length(top)) {
+    return(invisible())
+  }
+  factor <- exp(spread[top] - min(spread, na.rm = TRUE))
+  if (factor > most_units_apart) {
+    column <- if (is.null(colnames(x))) paste("column", top) else
+      paste0("'", colnames(x)[top], "'")
+    warn_kernmean(
+      "the standard deviations of the columns of '", name, "' differ by a ",
+      "factor of ", format_number(factor, 2L), ", and ", column, ", the ",
+      "largest, outweighs the others: 'scale = TRUE' divides each by its own ",
+      "('scale = FALSE' says that the units are as they should be)",
+      kind = "units"
+    )
+  }
+}

@@ -1,0 +1,129 @@
+# Variables of several columns, factors among them, and what formulas say.
+
+set.seed(5)
+n <- 24
+d <- data.frame(
+  y = rnorm(n), a = rnorm(n), b = runif(n),
+  f = factor(sample(c("u", "v", "w"), n, TRUE)), g = sample(c(TRUE, FALSE), n,
+                                                            TRUE)
+)
+same <- \(f) outer(as.character(f), as.character(f), `==`) + 0
+k <- \(...) unname(kernel_matrix(cbind(...), kernel = kernel_rbf()))
+variable_matrix <- \(fit, l) unname(as.matrix(fit$variables[[l]]$sample))
+
+test_that("the sum on a side of a formula is one variable", {
+  sums <- kme_cov(y ~ a + b, d)
+  bound <- kme_cov(d$y, d[c("a", "b")])
+  expect_equal(sums$values, bound$values)
+  expect_named(sums$variables, c("y", "a + b"))
+  test <- hsic_test(y ~ a + b, d, B = 19)
+  expect_equal(test$statistic[["HSIC"]], bound$norm2)
+  # Without a left side each term is one.
+  three <- hsic_test(~ y + a + b, d, B = 19)
+  expect_equal(three$statistic,
+               hsic_test(as.list(d[c("y", "a", "b")]), B = 19)$statistic)
+  expect_length(kme_cov(~ y + a + b, d)$variables, 3L)
+})
+
+test_that("independence of (a, b) is tested, not that of a and b", {
+  set.seed(1)
+  z <- rnorm(60)
+  near <- data.frame(y = rnorm(60), a = z, b = z + rnorm(60, sd = 0.01))
+  expect_gt(hsic_test(y ~ a + b, near, B = 199)$p.value, 0.05)
+  expect_lt(hsic_test(~ y + a + b, near, B = 199)$p.value, 0.01)
+})
+
+test_that("numbers and factors make one variable with the product kernel", {
+  fit <- kme_cov(y ~ a + f + b + g, d)
+  expect_equal(variable_matrix(fit, 2), k(d$a, d$b) * same(d$f) * same(d$g),
+               tolerance = 1e-14)
+  # The same by a data frame, and with any kernel that has a bandwidth.
+  frame <- d[c("a", "f", "b", "g")]
+  for (kernel in list(kernel_rbf(0.5), kernel_laplace(), kernel_matern(5 / 2),
+                      kernel_rbf(c(1, 2)), kernel_laplace(norm = "L2"))) {
+    fit <- kme_cov(d$y, frame, kernel_y = kernel)
+    expected <- kernel_matrix(d[c("a", "b")], kernel = kernel)
+    expect_equal(variable_matrix(fit, 2),
+                 unname(expected) * same(d$f) * same(d$g), tolerance = 1e-13)
+  }
+  only <- kme_cov(y ~ f + g, d)
+  expect_equal(variable_matrix(only, 2), same(d$f) * same(d$g))
+  scaled <- kme_cov(y ~ a + b + f, d, scale = TRUE)
+  expect_equal(variable_matrix(scaled, 2), k(scale(d$a), scale(d$b)) *
+                 same(d$f), tolerance = 1e-12)
+  white <- kme_cov(y ~ a + b + f, d, scale = "whiten")
+  expect_equal(variable_matrix(white, 2),
+               unname(kernel_matrix(d[2:3], scale = "whiten")) * same(d$f),
+               tolerance = 1e-12)
+})
+
+test_that("new values of a mixed variable are read by its columns", {
+  fit <- kme_cov(y ~ a + f, d, ncomp = 2)
+  expect_equal(predict(fit, d, side = "right"), predict(fit, side = "right"),
+               ignore_attr = TRUE)
+  # In another order, as characters, with a level that is new.
+  some <- data.frame(f = c("w", "new", "u"), a = c(0.1, 0.2, 0.3))
+  scores <- predict(fit, list(0, some), side = "right")
+  weights <- fit$right
+  cross <- \(a, f) {
+    exp(-(a - d$a)^2 / (2 * fit$variables[[2]]$mixed$kernel$bandwidth^2)) *
+      (f == as.character(d$f))
+  }
+  raw <- t(mapply(cross, some$a, some$f))
+  k2 <- variable_matrix(fit, 2)
+  expected <- (raw - rowMeans(raw) - rep(colMeans(k2), each = 3) + mean(k2)) %*%
+    weights
+  expect_equal(scores, expected, ignore_attr = TRUE)
+  expect_error(predict(fit, list(0, d["a"]), side = "right"),
+               class = "kernmean_error_input")
+})
+
+test_that("update() reads mixed variables again", {
+  fit <- kme_cov(y ~ a + f, d, estimator = "skmse")
+  expect_equal(update(fit, estimator = "kme")$values, kme_cov(y ~ a + f,
+                                                              d)$values)
+  test <- hsic_test(y ~ a + f, d, B = 19)
+  expect_equal(update(test, B = 9)$statistic, test$statistic)
+  moved <- update(fit, data = d[1:15, ])
+  expect_equal(moved$values,
+               kme_cov(y ~ a + f, d[1:15, ], estimator = "skmse")$values)
+})
+
+test_that("a dot on the left is all other columns, in calls it is refused", {
+  numbers <- d[c("a", "b", "f")]
+  dots <- kme_cov(. ~ f, numbers)
+  expect_equal(dots$values, kme_cov(numbers[1:2], numbers$f)$values)
+  expect_named(dots$variables, c("a + b", "f"))
+  expect_equal(kme_cov(f ~ ., numbers)$values, dots$values)
+  expect_snapshot(error = TRUE, kme_cov(scale(.) ~ f, numbers))
+  expect_snapshot(error = TRUE, kme(~ log(.), numbers))
+  expect_snapshot(error = TRUE, kme_fda(f ~ scale(.), numbers))
+  expect_snapshot(error = TRUE, mmd_test(scale(.) ~ f, numbers))
+})
+
+test_that("matrices, scaled terms and missing values keep their meaning", {
+  fit <- kme_cov(y ~ scale(a) + poly(b, 2), d)
+  expect_equal(variable_matrix(fit, 2), k(scale(d$a), unclass(poly(d$b, 2))),
+               tolerance = 1e-12)
+  expect_equal(predict(fit, d[1:3, ], side = "right"),
+               predict(fit, side = "right")[1:3, ], tolerance = 1e-8,
+               ignore_attr = TRUE)
+  holes <- replace(d, 2, replace(d$a, 3, NA))
+  expect_snapshot(error = TRUE, hsic_test(y ~ a + b, holes))
+  expect_equal(hsic_test(y ~ a + b, holes, na.action = na.omit, B = 9)$statistic,
+               hsic_test(y ~ a + b, d[-3, ], B = 9)$statistic)
+})
+
+test_that("what makes no mixed variable is refused", {
+  frame <- d[c("a", "f")]
+  expect_snapshot(error = TRUE, kme_cov(d$y, frame, kernel_y = kernel_poly()))
+  expect_snapshot(error = TRUE, hsic_test(y ~ a + f, d, estimator = "mkme"))
+  expect_snapshot(error = TRUE, hsic_test(y ~ a * f, d))
+  expect_snapshot(error = TRUE, hsic_test(y ~ a + as.character(f), d))
+  expect_snapshot(error = TRUE, {
+    hsic_test(y ~ a + f, replace(d, "f", factor(c(NA, d$f[-1]))))
+  })
+  expect_snapshot(error = TRUE, {
+    kme_cov(d$y, d[c("f", "g")], kernel_y = kernel_rbf())
+  })
+})
