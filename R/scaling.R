@@ -17,28 +17,31 @@ check_scale <- function(scale) {
 is_scaled <- function(kernel) !is.null(kernel$scaling)
 
 new_scaling <- function(x, scale, name) {
-  unit <- column_units(x)
-  z <- x / rep(unit, each = nrow(x))
-  center <- colMeans(z)
-  z <- z - rep(center, each = nrow(x))
-  spread <- sqrt(colSums(z^2) / max(1, nrow(x) - 1))
+  of <- column_spreads(x)
   # What the mean of equal values leaves is rounding.
-  spread[is_constant(x)] <- 1
-  scaling <- list(type = scale, center = unit * center, factor = unit * spread)
+  spread <- ifelse(is_constant(x), 1, of$spread)
+  scaling <- list(type = scale, center = of$unit * of$center,
+                  factor = of$unit * spread)
   if (identical(scale, "whiten")) {
-    z <- z / rep(spread, each = nrow(x))
-    root <- whitening(z, name)
+    root <- whitening(of$z / rep(spread, each = nrow(x)), name)
+    scaling$back <- root$back * rep(scaling$factor, each = ncol(x))
     scaling$factor <- root$w / scaling$factor
-    scaling$back <- root$back * rep(unit * spread, each = ncol(x))
     scaling$rank <- root$rank
   }
   scaling$columns <- colnames(x)
   scaling
 }
 
-# The size of each column, so that no square over- or underflows.
-column_units <- function(x) {
-  vapply(seq_len(ncol(x)), \(j) power_below(max(abs(x[, j]))), numeric(1))
+# list(z: columns less their means, center: means, spread: standard deviations,
+# all in the unit of each column, so that no square over- or underflows).
+column_spreads <- function(x) {
+  unit <- vapply(seq_len(ncol(x)), \(j) power_below(max(abs(x[, j]))),
+                 numeric(1))
+  z <- x / rep(unit, each = nrow(x))
+  center <- colMeans(z)
+  z <- z - rep(center, each = nrow(x))
+  list(z = z, unit = unit, center = center,
+       spread = sqrt(colSums(z^2) / max(1, nrow(x) - 1)))
 }
 
 # The largest power of two up to x, `zero` for 0.
@@ -157,8 +160,8 @@ warn_units <- function(x, name) {
   if (ncol(x) < 2L || nrow(x) < 2L) {
     return(invisible())
   }
-  unit <- column_units(x)
-  spread <- log(apply(x / rep(unit, each = nrow(x)), 2L, stats::sd)) + log(unit)
+  of <- column_spreads(x)
+  spread <- log(of$spread) + log(of$unit)
   spread[is_constant(x)] <- NA
   top <- which.max(spread)
   if (!length(top)) {

@@ -137,7 +137,7 @@ test_that("unknown choices are answered with the valid ones", {
 
 test_that("arguments that do not go together are refused", {
   target <- kme(x + 1, rbf)
-  w <- rep(1, 6)
+  w <- rep(1, 6) / 6
   expect_refusals(expression(
     kme(x, rbf, lambda = 1), kme(x, rbf, select = "loocv"),
     kme(x, rbf, target = target), kme(x, rbf, "skmse", weights = w),

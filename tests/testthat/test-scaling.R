@@ -171,7 +171,8 @@ test_that("units tenfold apart are a warning that names column and argument", {
   # Where one number does not measure all columns, or they are alike.
   expect_no_warning(kme(x, kernel_rbf(c(1, 100, 1))))
   expect_no_warning(kme(x, kernel_rbf(\(x) apply(x, 2, sd))))
-  expect_no_warning(kme(x, kernel_function(\(x, y) exp(tcrossprod(x, y) / 1e6))))
+  own <- kernel_function(\(x, y) exp(tcrossprod(x, y) / 1e6))
+  expect_no_warning(kme(x, own))
   expect_no_warning(kme(cbind(x[, 1], 9.9 * x[, 1], 3)))
   expect_no_warning(kme(x[, "b"]))
   expect_warning(kme(cbind(x[, 1], 10.1 * x[, 1], 3)), "factor of 10")
