@@ -12,36 +12,6 @@ on_device <- function(code) {
   force(code)
 }
 
-# M, N and D as the paper prints them, class by class.
-scatter_R <- function(K, y) {
-  y <- droplevels(as.factor(y))
-  M <- sapply(levels(y), \(l) rowMeans(K[, y == l, drop = FALSE]))
-  N <- 0 * K
-  for (l in levels(y)) {
-    kl <- K[, y == l, drop = FALSE]
-    m <- ncol(kl)
-    N <- N + kl %*% (diag(m) - 1 / m) %*% t(kl)
-  }
-  list(M = M, N = N,
-       D = (M - rowMeans(K)) %*% diag(sqrt(tabulate(y))))
-}
-
-# Squared distances of points (columns of kernel values) to the class means on
-# axes from an eigendecomposition, another way than the package's.
-distance_R <- function(K, y, r, points) {
-  s <- scatter_R(K, y)
-  A <- if (is.finite(r)) s$N + r * diag(nrow(K)) else diag(nrow(K))
-  classes <- ncol(s$M)
-  e <- eigen(A, TRUE)
-  half <- e$vectors %*% (t(e$vectors) / sqrt(e$values))
-  w <- svd(half %*% s$D)$u[, seq_len(classes - 1), drop = FALSE]
-  alpha <- sqrt(nrow(K) - classes) * half %*% w
-  out <- sapply(seq_len(classes), \(c) {
-    colSums(crossprod(alpha, points - s$M[, c])^2)
-  })
-  matrix(out, ncol(points))
-}
-
 test_that("two classes have the reference direction and projections", {
   fit <- kme_fda(a, first, reference_kernel("A_rbf"), ridge = 1e-3)
   wanted <- reference_value("A_fda", "alpha_ridge1e-3_groups_13_12")
@@ -115,14 +85,9 @@ test_that("the linear kernel gives the discriminants of lda", {
 
 test_that("leave-one-out distances are those of refits", {
   K <- gram_R(rbf, flowers)
-  refits <- function(K, y, r) {
-    t(vapply(seq_along(y), \(i) {
-      distance_R(K[-i, -i], y[-i], r, K[-i, i, drop = FALSE])[1, ]
-    }, numeric(nlevels(y))))
-  }
   for (ridge in list("shrinkage", 1e-3, 30, Inf)) {
     fit <- kme_fda(flowers, species, rbf, ridge = ridge)
-    slow <- refits(K, species, fit$ridge)
+    slow <- left_out_R(K, species, fit$ridge)
     expect_equal(unname(fit$loo$distance), slow, tolerance = 1e-8)
     expect_lt(max(abs(fit$loo$distance / slow - 1)), 1e-8)
     own <- slow[cbind(1:24, as.integer(species))]
@@ -139,7 +104,7 @@ test_that("leave-one-out distances are those of refits", {
   for (kept in list(1:17, c(1, 2, 10, 11), c(1, 2, 10:13, 18, 19))) {
     y <- droplevels(species[kept])
     fit <- kme_fda(flowers[kept, ], y, rbf, ridge = 0.1)
-    slow <- refits(K[kept, kept], y, 0.1)
+    slow <- left_out_R(K[kept, kept], y, 0.1)
     expect_lt(max(abs(fit$loo$distance / slow - 1)), 1e-8)
   }
 })

@@ -1,0 +1,217 @@
+# The bandwidth of kme_fda(): against refits of every candidate.
+
+flowers <- as.matrix(iris[c(1:9, 51:58, 101:107), 1:4])
+species <- droplevels(iris$Species[c(1:9, 51:58, 101:107)])
+factors <- 2^seq(-2, 1, 0.5)
+shares <- c(9, 8, 7) / 24
+
+test_that("bandwidths have the scores of refits, and the best is taken", {
+  median <- kme(flowers)$kernel$bandwidth
+  for (prior in list(shares, c(0.2, 0.7, 0.1), c(0, 0.5, 0.5))) {
+    fit <- kme_fda(flowers, species, prior = prior)
+    tried <- fit$bandwidths
+    expect_equal(tried$factor, factors, tolerance = 1e-14)
+    expect_equal(tried$bandwidth, factors * median, tolerance = 1e-14)
+    slow <- vapply(tried$bandwidth, \(theta) {
+      fda_score_R(gram_R(kernel_rbf(theta), flowers), species, prior)
+    }, numeric(2))
+    # Shares of points; logarithms of exponentials of distances to 1e-8.
+    expect_equal(tried$error, slow[1, ], tolerance = 1e-12)
+    expect_equal(tried$log_posterior, slow[2, ], tolerance = 1e-6)
+    best <- order(round(slow[1, ], 9), -slow[2, ])[1]
+    expect_identical(which(tried$chosen), best)
+    expect_identical(fit$kernel$bandwidth, tried$bandwidth[best])
+    alone <- kme_fda(flowers, species, kernel_rbf(tried$bandwidth[best]),
+                     prior = prior)
+    same <- c("scaling", "means", "svd", "sigma2", "ridge", "loo", "error")
+    expect_equal(unclass(fit)[same], unclass(alone)[same], tolerance = 1e-12)
+  }
+  plain <- kme_fda(flowers, species)
+  expect_equal(plain$error, min(plain$bandwidths$error), tolerance = 1e-14)
+})
+
+test_that("of equal errors the larger log posterior decides", {
+  set.seed(4)
+  y <- factor(rep(1:2, each = 12))
+  x <- cbind(4 * (y == 2), 0) + rnorm(48)
+  fit <- kme_fda(x, y)
+  tried <- fit$bandwidths
+  least <- which(tried$error == min(tried$error))
+  expect_gt(length(least), 2)
+  # Neither the first nor the last, nor the most likely of all by chance.
+  best <- least[which.max(tried$log_posterior[least])]
+  expect_gt(best, least[1])
+  expect_identical(which(tried$chosen), best)
+  # One that is likelier, of more errors, does not win.
+  fit <- kme_fda(iris[1:4], iris$Species)
+  tried <- fit$bandwidths
+  expect_gt(which.max(tried$log_posterior), which(tried$chosen))
+  expect_identical(which(tried$chosen), which.min(tried$error))
+})
+
+test_that("the median is the kernel's own, numbers are taken as they are", {
+  median <- kme(flowers)$kernel$bandwidth
+  same <- c("scaling", "means", "svd", "sigma2", "loo", "error", "ridge")
+  expect_equal(
+    unclass(kme_fda(flowers, species, bandwidth = "median"))[same],
+    unclass(kme_fda(flowers, species, kernel_rbf(median)))[same],
+    tolerance = 1e-14
+  )
+  one <- kme_fda(flowers, species, bandwidth = 1.5)
+  expect_null(one$bandwidths)
+  expect_identical(one$scaling,
+                   kme_fda(flowers, species, kernel_rbf(1.5))$scaling)
+  several <- kme_fda(flowers, species, bandwidth = factors * median)
+  plain <- kme_fda(flowers, species)
+  expect_equal(several$bandwidths, plain$bandwidths, tolerance = 1e-12)
+  expect_equal(several$scaling, plain$scaling, tolerance = 1e-10)
+  # The other kernels with a bandwidth, by their own distances.
+  for (kernel in list(kernel_laplace(), kernel_laplace(norm = "L2"),
+                      kernel_matern(5 / 2))) {
+    fit <- kme_fda(flowers, species, kernel)
+    median <- kme(flowers, kernel)$kernel$bandwidth
+    expect_equal(fit$bandwidths$bandwidth, factors * median,
+                 tolerance = 1e-14)
+    slow <- fda_score_R(kernel_matrix(flowers, kernel = fit$kernel), species,
+                        shares)
+    expect_equal(fit$error, slow[1], tolerance = 1e-12)
+  }
+})
+
+test_that("a kernel or a gram is taken as it is given", {
+  for (fit in list(
+    kme_fda(flowers, species, kernel_rbf(2)),
+    kme_fda(flowers, species, kernel_rbf(\(x) 2)),
+    kme_fda(flowers, species, kernel_linear()),
+    kme_fda(gram(flowers, kernel_rbf()), species),
+    kme_fda(flowers, species, kernel_function(tcrossprod), ridge = 1)
+  )) {
+    expect_null(fit$bandwidths)
+  }
+})
+
+test_that("a bandwidth without discriminants is passed over", {
+  # Of 1e9 all kernel values are 1.
+  fit <- kme_fda(flowers, species, bandwidth = c(1e9, 1, 2))
+  expect_identical(is.na(fit$bandwidths$error), c(TRUE, FALSE, FALSE))
+  alone <- kme_fda(flowers, species, bandwidth = c(1, 2))
+  expect_identical(fit$scaling, alone$scaling)
+  expect_error(kme_fda(flowers, species, bandwidth = c(1e9, 1e10)),
+               "must differ in their means", class = "kernmean_error_input")
+})
+
+test_that("units do not matter to a fit that is scaled", {
+  z <- flowers[3:12, ] + 0.1
+  same <- c("svd", "error", "intensity", "bandwidths", "sigma2")
+  fit <- kme_fda(flowers, species, scale = TRUE)
+  units <- c(1e-6, 3, 1e4, 0.7)
+  rescaled <- \(x) x * rep(units, each = nrow(x)) + rep(c(0, 5, 1, 0), each =
+                                                         nrow(x))
+  other <- kme_fda(rescaled(flowers), species, scale = TRUE)
+  expect_equal(unclass(other)[same], unclass(fit)[same], tolerance = 1e-7)
+  expect_equal(predict(other, rescaled(z)), predict(fit, z), tolerance = 1e-6)
+  expect_equal(other$loo, fit$loo, tolerance = 1e-6)
+
+  white <- kme_fda(flowers, species, scale = "whiten")
+  expect_false(isTRUE(all.equal(white$error, fit$error)) &&
+                 isTRUE(all.equal(white$svd, fit$svd)))
+  map <- matrix(c(1, 0.5, 0, 2, 0, 3, 1, 0, -1, 0, 0.2, 0, 1, 1, 1, 1), 4)
+  turned <- \(x) x %*% map + rep(c(3, 0, -1, 10), each = nrow(x))
+  other <- kme_fda(turned(flowers), species, scale = "whiten")
+  expect_equal(unclass(other)[same], unclass(white)[same], tolerance = 1e-7)
+  expect_equal(predict(other, turned(z)), predict(white, z), tolerance = 1e-6)
+  expect_equal(other$loo, white$loo, tolerance = 1e-6)
+  # By formula, and for a data frame.
+  d <- data.frame(rescaled(flowers), species)
+  expect_equal(kme_fda(species ~ ., d, scale = TRUE)$loo, fit$loo,
+               tolerance = 1e-6)
+  expect_warning(kme_fda(species ~ ., d), class = "kernmean_warning_units")
+  expect_silent(kme_fda(species ~ ., d, scale = FALSE))
+})
+
+test_that("update() keeps the bandwidth of its points and classes", {
+  fit <- kme_fda(flowers, species)
+  theta <- fit$kernel$bandwidth
+  prior <- c(0.2, 0.3, 0.5)
+  other <- update(fit, prior = prior, ridge = 0.1)
+  expect_identical(other$kernel$bandwidth, theta)
+  expect_identical(other$bandwidths, fit$bandwidths)
+  expect_equal(other$loo, kme_fda(flowers, species, kernel_rbf(theta), 0.1,
+                                  prior = prior)$loo, tolerance = 1e-12)
+  # And again: what was asked for is not lost on the way.
+  back <- update(other, prior = NULL, ridge = "shrinkage")
+  expect_equal(back$loo, fit$loo, tolerance = 1e-12)
+
+  y <- species == "setosa"
+  direct <- kme_fda(flowers, y)
+  expect_false(direct$kernel$bandwidth == theta)
+  expect_identical(update(other, grouping = y, ridge = "shrinkage",
+                          prior = NULL)$bandwidths, direct$bandwidths)
+  z <- flowers[-(1:3), ]
+  expect_identical(update(fit, x = z, grouping = species[-(1:3)])$bandwidths,
+                   kme_fda(z, species[-(1:3)])$bandwidths)
+  expect_identical(update(fit, kernel = kernel_laplace())$bandwidths,
+                   kme_fda(flowers, species, kernel_laplace())$bandwidths)
+  expect_identical(update(fit, scale = TRUE)$bandwidths,
+                   kme_fda(flowers, species, scale = TRUE)$bandwidths)
+  median <- update(fit, bandwidth = "median")
+  expect_null(median$bandwidths)
+  expect_identical(median$scaling, kme_fda(flowers, species,
+                                           bandwidth = "median")$scaling)
+  expect_identical(update(median, bandwidth = "loo")$bandwidths,
+                   fit$bandwidths)
+  several <- kme_fda(flowers, species, bandwidth = c(1, 2))
+  expect_null(update(several, kernel = kernel_rbf(3))$bandwidths)
+  expect_null(update(several, x = gram(flowers, kernel_rbf(3)),
+                     grouping = species)$bandwidths)
+  expect_identical(update(several, grouping = y)$bandwidths$bandwidth,
+                   c(1, 2))
+
+  d <- data.frame(flowers, species)
+  by_formula <- kme_fda(species ~ ., d)
+  expect_identical(update(by_formula, data = d[-(1:3), ])$bandwidths,
+                   kme_fda(species ~ ., d[-(1:3), ])$bandwidths)
+})
+
+test_that("the inverse root is that of Cholesky's factor", {
+  set.seed(2)
+  for (n in c(5, 128, 129, 300)) {
+    a <- crossprod(matrix(rnorm(n^2), n)) + diag(n)
+    found <- inverse_root(a)
+    expect_true(all(found[lower.tri(found)] == 0))
+    expect_equal(found, backsolve(chol(a), diag(n)), tolerance = 1e-10)
+  }
+  for (i in c(3, 280)) {
+    expect_null(inverse_root(replace(a, cbind(i, i), -1)))
+  }
+  expect_equal(row_products(a, a[1:7, ]), a %*% t(a[1:7, ]),
+               tolerance = 1e-14)
+})
+
+test_that("long searches show how far they have come, if asked", {
+  x <- seq(0, 1, length.out = 800)
+  search <- \(progress) kme_fda(x, x > 0.4, bandwidth = c(0.3, 1),
+                                progress = progress)
+  expect_output(search(TRUE), "100%")
+  expect_silent(search(FALSE))
+  expect_silent(kme_fda(flowers, species, progress = TRUE))
+})
+
+test_that("what was tried is printed", {
+  expect_snapshot({
+    kme_fda(flowers, species)
+    summary(kme_fda(flowers, species, bandwidth = c(1e9, 1, 2), scale = TRUE))
+  })
+  expect_snapshot(writeLines(refusals(expression(
+    kme_fda(flowers, species, bandwidth = "lo"),
+    kme_fda(flowers, species, bandwidth = c(1, -1)),
+    kme_fda(flowers, species, bandwidth = NULL),
+    kme_fda(flowers, species, kernel_rbf(1), bandwidth = "loo"),
+    kme_fda(flowers, species, kernel_linear(), bandwidth = "loo"),
+    kme_fda(gram(flowers, kernel_rbf()), species, bandwidth = "loo"),
+    kme_fda(flowers, species, scale = 2), kme_fda(flowers, species, scale = NA),
+    kme_fda(gram(flowers, kernel_rbf()), species, scale = TRUE),
+    kme_fda(flowers, species, progress = 1),
+    kme_fda(flowers, species, bandwidths = 1)
+  ))))
+})
