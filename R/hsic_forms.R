@@ -3,16 +3,19 @@
 # estimators make of them.
 
 # list(observed, law: list(p, draws, gamma), height: the factor of statistic and
-# draws; and where there are any: noise, by variable, the estimator as settled,
-# alpha, ranks).
+# draws; and where there are any: share: HSIC_xy/sqrt(HSIC_xx HSIC_yy), noise,
+# by variable, the estimator as settled, alpha, ranks).
 hsic_statistics <- function(variables, options, scheme) {
   settled <- settle_variables(variables, options)
   samples <- settled$samples
   options$estimator <- settled$estimator
-  source <- if (length(samples) > 2L) {
+  several <- length(samples) > 2L
+  source <- if (several) {
     tensor_source(samples)
+  } else if (options$combined) {
+    fuse_source(lapply(variables, each_bandwidth), scheme)
   } else {
-    pair_source(samples[[1L]], samples[[2L]], options, scheme$B)
+    pair_source(samples[[1L]], samples[[2L]], options, scheme)
   }
   found <- if (options$null == "gamma") {
     hsic_gamma(source)
@@ -21,7 +24,8 @@ hsic_statistics <- function(variables, options, scheme) {
   } else {
     form_draws(source, options, scheme)
   }
-  c(found, settled[c("height", "noise")], list(ranks = source$ranks))
+  c(found, settled[c("height", "noise")],
+    list(share = if (!several) source$share(), ranks = source$ranks))
 }
 
 # Averages settle on each variable by itself: list(samples, with a marginalized
@@ -48,36 +52,83 @@ settle_variables <- function(variables, options) {
 
 # --- Gram matrices -----------------------------------------------------------
 
-# list(x, y, n, forms, shares, scale, moved, ranks): the two centered matrices
-# or factors, and the function of permutations that gives their forms; `shares`
-# is that of est_share().
-pair_source <- function(x, y, options, B) {
+# list(x, y, n, units, forms, share, shares, scale, moved, ranks): the two
+# centered matrices or factors, and the function of permutations of so many
+# units that gives their forms; share(): how large HSIC is among its bounds;
+# `shares` is that of est_share().
+pair_source <- function(x, y, options, scheme) {
   x <- walkable_sample(center_linear(x))
   y <- walkable_sample(center_linear(y))
   n <- x$n
   shares <- if (options$operator) est_share(options$estimator)
-  stored <- options$null == "gamma" || options$operator && is.null(shares)
-  factors <- if (!stored) pair_factors(x, y, B)
+  stored <- options$null == "gamma" || options$operator && is.null(shares) ||
+    !is.null(scheme$moved)
+  factors <- if (!stored) pair_factors(x, y, scheme$B)
   if (!is.null(factors)) {
     parts <- Map(factor_part, factors, list(x = x, y = y))
   } else {
     check_memory(n, n, "use fewer rows", copies = 2)
     parts <- list(x = centered_part(x), y = centered_part(y))
   }
-  a <- parts$x
-  b <- parts$y
-  forms <- if (a$norm == 0 || b$norm == 0) {
-    \(permutations) numeric(ncol(permutations))
-  } else if (is.null(factors)) {
-    \(permutations) .Call(C_r_permuted_forms, a$m, b$m, permutations)
-  } else {
-    \(permutations) .Call(C_r_permuted_products, a$m, b$m, permutations)
-  }
+  norms <- parts$x$norm * parts$y$norm
+  parts <- cluster_parts(parts, scheme)
+  forms <- part_forms(parts$x, parts$y, !is.null(factors), norms)
+  same <- matrix(seq_len(ncol(parts$x$m)))
   list(
-    x = a, y = b, n = n, forms = forms, shares = shares, moved = 1L,
-    scale = if (!options$operator) a$norm * b$norm / n^2,
-    ranks = if (!is.null(factors)) c(x = nrow(a$m), y = nrow(b$m))
+    x = parts$x, y = parts$y, n = n, forms = forms, shares = shares, moved = 1L,
+    scale = if (!options$operator) norms / n^2,
+    share = \() if (norms == 0) 0 else share_of(forms(same), norms),
+    ranks = if (!is.null(factors)) c(x = nrow(parts$x$m), y = nrow(parts$y$m))
   )
+}
+
+# The forms of a pair of centered matrices, or of factors of them, as a function
+# of permutations; norms: the product of their norms.
+part_forms <- function(x, y, factors, norms) {
+  if (norms == 0) {
+    \(permutations) numeric(ncol(permutations))
+  } else if (factors) {
+    \(permutations) .Call(C_r_permuted_products, x$m, y$m, permutations)
+  } else {
+    \(permutations) .Call(C_r_permuted_forms, x$m, y$m, permutations)
+  }
+}
+
+share_of <- function(form, norms) min(1, max(0, form / norms))
+
+# Where values of a variable that is constant within clusters move between
+# clusters of any size, sum_ij k_ij l_p(i)p(j) is a sum over clusters: of the
+# other matrix, added up over clusters, with the values of the one that moves.
+# Row sums of k are 0, and so it does not matter where l is centered.
+cluster_parts <- function(parts, scheme) {
+  if (is.null(scheme$moved)) {
+    return(parts)
+  }
+  codes <- scheme$clusters
+  first <- which(!duplicated(codes))
+  moved <- scheme$moved
+  parts[[moved]]$m <- parts[[moved]]$m[first, first, drop = FALSE]
+  whole <- parts[[3L - moved]]$m
+  parts[[3L - moved]]$m <- unname(rowsum(t(rowsum(whole, codes)), codes))
+  parts
+}
+
+# The permutations of points that permutations of clusters stand for: points
+# keep their order within the cluster.
+point_permutations <- function(scheme) {
+  codes <- scheme$clusters
+  if (is.null(codes) || !is.null(scheme$moved)) {
+    return(identity)
+  }
+  sorted <- order(codes)
+  first <- match(seq_len(max(codes)), codes[sorted])
+  place <- seq_along(codes) - first[codes[sorted]]
+  place[sorted] <- place
+  \(units) {
+    moved <- units[codes, , drop = FALSE]
+    moved[] <- sorted[first[moved] + place]
+    moved
+  }
 }
 
 # Both factors where the product of the ranks is below 4n, or NULL. The first
@@ -165,12 +216,99 @@ tensor_source <- function(samples) {
   )
 }
 
+# --- Many bandwidths ---------------------------------------------------------
+
+grid_bandwidths <- 5L
+
+# Bandwidths from half the 5% to twice the 95% quantile of distances, in a
+# geometric sequence.
+spread_distances <- function(x) {
+  ends <- range(fuse_bandwidths(x))
+  exp(seq(log(ends[1L]), log(ends[2L]), length.out = grid_bandwidths))
+}
+
+takes_bandwidths <- function(variable) {
+  sample <- variable$sample
+  !is_factor_variable(variable) && !stores_gram(sample) && is_rbf(sample$kernel)
+}
+
+# A sample for each bandwidth of a variable that takes many.
+each_bandwidth <- function(variable) {
+  if (takes_bandwidths(variable)) {
+    by_bandwidth(variable$sample, variable$sample$kernel$bandwidth)
+  } else {
+    list(variable$sample)
+  }
+}
+
+# list(n, fused, share, scale, moved) of two lists of samples: the statistics of
+# all pairs, each with mean 0 and variance 1 over all permutations, as one.
+fuse_source <- function(samples, scheme) {
+  n <- samples[[1L]][[1L]]$n
+  check_memory(n, n, "use fewer rows, or bandwidths",
+               copies = sum(lengths(samples)))
+  parts <- lapply(samples, \(each) {
+    lapply(each, \(one) centered_part(walkable_sample(center_linear(one))))
+  })
+  pairs <- expand.grid(x = seq_along(parts[[1L]]), y = seq_along(parts[[2L]]))
+  pairs <- lapply(seq_len(nrow(pairs)), \(l) {
+    x <- parts[[1L]][[pairs$x[l]]]
+    y <- parts[[2L]][[pairs$y[l]]]
+    norms <- x$norm * y$norm
+    moved <- cluster_parts(list(x, y), scheme)
+    c(form_moments(x, y), norms = norms,
+      list(forms = part_forms(moved[[1L]], moved[[2L]], FALSE, norms)))
+  })
+  # A pair whose forms are constant, as of a constant variable, tells nothing.
+  varies <- vapply(pairs, \(pair) pair$variance > 0, NA)
+  list(
+    n = n, moved = 1L, scale = 1,
+    fused = \(permutations) {
+      z <- vapply(pairs, \(pair) {
+        if (!(pair$variance > 0)) {
+          return(numeric(ncol(permutations)))
+        }
+        (pair$forms(permutations) - pair$mean) / sqrt(pair$variance)
+      }, numeric(ncol(permutations)))
+      log_mean_exp(matrix(z, ncol = length(pairs)))
+    },
+    # Of the average kernels.
+    share = \() {
+      mean <- lapply(parts, \(each) Reduce(`+`, lapply(each, `[[`, "m")))
+      norms <- norm(mean[[1L]], "F") * norm(mean[[2L]], "F")
+      if (norms == 0) 0 else share_of(sum(mean[[1L]] * mean[[2L]]), norms)
+    }
+  )
+}
+
+# Mean and variance of sum_ij k_ij l_p(i)p(j) over all permutations, of centered
+# matrices (Kazi-Aoual et al. 1995); 0 for a variance that is rounding.
+form_moments <- function(x, y) {
+  n <- length(x$diagonal)
+  of <- \(part) {
+    t <- part$trace
+    t2 <- part$norm^2
+    c((n - 1) * t2 - t^2,
+      n * (n + 1) * sum(part$diagonal^2) - (n - 1) * (t^2 + 2 * t2))
+  }
+  a <- of(x)
+  b <- of(y)
+  variance <- 2 * a[1L] * b[1L] / ((n - 1)^2 * (n + 1) * (n - 2)) +
+    a[2L] * b[2L] / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
+  size <- (x$norm * y$norm)^2
+  list(mean = x$trace * y$trace / (n - 1),
+       variance = if (variance > n * rounding * size) variance else 0)
+}
+
 # --- Statistics of permutations --------------------------------------------
 
 # A function of an n x count matrix of permutations, count a multiple of
 # source$moved.
 statistic_function <- function(source, options) {
   n <- source$n
+  if (!is.null(source$fused)) {
+    return(source$fused)
+  }
   if (source$moved > 1L) {
     return(\(permutations) {
       found <- .Call(C_r_permuted_tensor, source$k, source$rows, permutations)
@@ -213,19 +351,22 @@ chunk_integers <- 2^20
 
 # list(observed, law, estimator, alpha)
 form_draws <- function(source, options, scheme) {
-  n <- source$n
-  statistic <- statistic_function(source, options)
-  same <- matrix(seq_len(n), n, source$moved)
+  units <- length(scheme$sizes)
+  points <- point_permutations(scheme)
+  of_points <- statistic_function(source, options)
+  statistic <- \(permutations) of_points(points(permutations))
+  same <- matrix(seq_len(units), units, source$moved)
   observed <- statistic(same)
   check_values(observed)
-  size <- max(64, floor(chunk_integers / (n * source$moved)))
-  values <- c(observed, permuted_draws(statistic, n, scheme, size,
+  size <- max(64, floor(chunk_integers / (source$n * source$moved)))
+  values <- c(observed, permuted_draws(statistic, units, scheme, size,
                                        options$progress, source$moved))
   check_size(source, values)
   list(observed = observed,
        law = permutation_null(values, source$scale, scheme),
        estimator = options$estimator, alpha = if (!is.null(source$shares)) {
-         operator_shares(source, same, source$forms(same) / n^2)
+         same <- points(same)
+         operator_shares(source, same, source$forms(same) / source$n^2)
        })
 }
 
@@ -248,8 +389,11 @@ operator_draws <- function(source, options, scheme) {
     beta <- est_weights(estimator, gram_sample(new_gram(m)))
     sum(beta * (m %*% beta))
   }
-  values <- refitted_draws(statistic, n, scheme, estimator, n^3 / 3,
-                           options$progress)
+  points <- point_permutations(scheme)
+  values <- refitted_draws(
+    \(order) statistic(points(matrix(order))), length(scheme$sizes), scheme,
+    estimator, n^3 / 3, options$progress
+  )
   check_values(values[1L])
   list(observed = values[1L],
        law = permutation_null(values, source$scale, scheme),
@@ -286,4 +430,74 @@ hsic_gamma <- function(source) {
   variance <- 2 * (n - 4) * (n - 5) / prod(n - 0:3) * squares / (n * (n - 1))
   law <- gamma_null(observed, mean, if (unit == 0) 0 else variance, unit)
   list(observed = observed, law = law)
+}
+
+# --- Clusters ----------------------------------------------------------------
+
+# What changes places, see check_permutations(), and `moved`: the variable whose
+# values move between clusters of any size, as they are constant in each, or
+# NULL where values stay in clusters of their size, point by point.
+exchange_units <- function(variables, options, blocks, clusters) {
+  n <- variables[[1L]]$sample$n
+  units <- read_units(blocks, clusters, n)
+  if (is.null(units$clusters)) {
+    return(c(units, list(sizes = rep(1L, n))))
+  }
+  codes <- units$clusters
+  sizes <- tabulate(codes)
+  units$blocks <- cluster_blocks(units)
+  units$sizes <- rep(1L, length(sizes))
+  uneven <- length(unique(sizes)) > 1L
+  sums <- length(variables) == 2L && !options$operator &&
+    options$statistic == "biased"
+  constant <- vapply(variables, \(v) constant_within(v$sample, codes), NA)
+  if (uneven && sums && any(constant)) {
+    units$moved <- max(which(constant))
+  } else if (uneven) {
+    units$blocks <- check_codes(
+      paste(sizes, if (!is.null(units$blocks)) units$blocks), length(sizes)
+    )
+  }
+  still <- if (is.null(units$blocks)) length(sizes) == 1L else
+    !anyDuplicated(units$blocks)
+  if (still) {
+    stop_input(
+      "'clusters' must hold two of the same size",
+      if (!is.null(blocks)) " in some block", ", which can change places",
+      if (any(constant) && !sums && length(variables) == 2L) {
+        "; with estimator = \"kme\", statistic = \"biased\" sizes may differ"
+      } else if (length(variables) == 2L) {
+        paste0("; sizes may differ where a variable is constant within ",
+               "clusters, as the mean of each is")
+      }
+    )
+  }
+  units
+}
+
+# Are the points of each cluster the same to the kernel?
+constant_within <- function(sample, codes) {
+  values <- if (knows_points(sample)) sample$x else sample_matrix(sample)
+  all(values == values[which(!duplicated(codes))[codes], , drop = FALSE])
+}
+
+# --- Cost --------------------------------------------------------------------
+
+# Seconds that one permutation takes, about, on one processor, by the sizes
+# alone: measured once (Zen 5), from whole matrices. units: as of
+# exchange_units().
+hsic_cost <- function(variables, options, units) {
+  n <- variables[[1L]]$sample$n
+  if (options$operator && is.null(est_share(options$estimator))) {
+    return(refit_cost(n))
+  }
+  count <- if (is.null(units$moved)) n else length(units$sizes)
+  forms <- if (options$combined) {
+    prod(lengths(lapply(variables, each_bandwidth)))
+  } else if (length(variables) > 2L) {
+    2.5 * (length(variables) - 1)
+  } else {
+    1
+  }
+  5e-8 * count * (length(variables) - 1) + 1e-9 * forms * count^2
 }

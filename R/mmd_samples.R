@@ -45,9 +45,31 @@ read_mmd_options <- function(kernel, estimator, bandwidths, null, statistic,
 # What the doors hand on: list(sample, sorted by group, whose kernel is still to
 # be fitted unless it is a gram; groups, in this order; order: the rows of the
 # data that the points come from, NULL for as they are; label: what the data are
-# called, with the names x and y where these may be given anew).
+# called, with the names x and y where these may be given anew; name: what the
+# points are called).
+
+mixed_hint <- paste0(
+  "; a test that takes factors among the columns is hsic_test(group ~ a + b, ",
+  "data), with the sample of each row in group"
+)
+
+check_numeric <- function(x, name) {
+  if (is.data.frame(x) && any(vapply(x, is.factor, NA))) {
+    plain <- vapply(x, is.numeric, NA)
+    stop_input(
+      "'", name, "' must have numeric columns only; column '",
+      names(x)[vapply(x, is.factor, NA)][1L], "' is a factor",
+      if (any(plain)) {
+        paste0("; the others are ", name, "[",
+               deparse1(names(x)[plain]), "]")
+      }, mixed_hint
+    )
+  }
+}
 
 pool_pair <- function(x, y, label) {
+  check_numeric(x, "x")
+  check_numeric(y, "y")
   x <- check_data(x)
   if (ncol(x) == 1L && identical(ncol(y), 1L)) {
     y <- unname(check_data(y, "y"))
@@ -61,10 +83,10 @@ pool_pair <- function(x, y, label) {
   both <- rbind(x, y)
   rownames(both) <- NULL
   list(sample = points_sample(both, NULL), groups = groups, order = NULL,
-       label = label)
+       label = label, name = "x")
 }
 
-pool_groups <- function(sample, groups, label) {
+pool_groups <- function(sample, groups, label, name) {
   values <- length(unique(groups))
   if (is.numeric(groups) && 2 * values > length(groups)) {
     stop_input(
@@ -75,23 +97,32 @@ pool_groups <- function(sample, groups, label) {
   groups <- droplevels(as.factor(groups))
   order <- order(as.integer(groups))
   list(sample = if (is.unsorted(order)) sample_take(sample, order) else sample,
-       groups = groups[order], order = order, label = label)
+       groups = groups[order], order = order, label = label, name = name)
 }
 
 # list(sample, with its kernel, groups, sizes, order, bandwidths)
-read_samples <- function(pooled, options) {
+read_samples <- function(pooled, options, scale) {
   sample <- pooled$sample
   sizes <- tabulate(pooled$groups, nlevels(pooled$groups))
   check_sizes(sizes, levels(pooled$groups), options)
   bandwidths <- options$bandwidths
+  if (stores_gram(sample)) {
+    must_be(is.null(bandwidths), "bandwidths", "NULL", "for a gram")
+    must_be(is.null(scale), "scale", "NULL", "for a gram")
+  } else {
+    kernel <- if (!is.null(bandwidths)) {
+      # One that is not chosen: the many are, when the units are known.
+      kernel_rbf(1)
+    } else if (is.null(options$kernel)) {
+      kernel_rbf()
+    } else {
+      options$kernel
+    }
+    sample <- fit_sample(sample$x, kernel, scale, pooled$name)
+  }
   if (!is.null(bandwidths)) {
-    x <- sample$x
-    must_be(!stores_gram(sample), "bandwidths", "NULL", "for a gram")
-    if (is.character(bandwidths)) bandwidths <- fuse_bandwidths(x)
-    sample$kernel <- kernel_rbf(bandwidths)
-  } else if (!stores_gram(sample)) {
-    kernel <- if (is.null(options$kernel)) kernel_rbf() else options$kernel
-    sample <- points_sample(sample$x, fit_kernel(kernel, sample$x))
+    if (is.character(bandwidths)) bandwidths <- fuse_bandwidths(sample$x)
+    sample$kernel$bandwidth <- bandwidths
   }
   list(sample = sample, groups = pooled$groups, sizes = sizes,
        order = pooled$order, bandwidths = bandwidths)
@@ -138,6 +169,60 @@ fuse_bandwidths <- function(x) {
   seq(ends[1L] / 2, 2 * ends[2L], length.out = 10L)
 }
 
+# What changes places, see check_permutations().
+sample_units <- function(samples, blocks, clusters) {
+  sizes <- samples$sizes
+  units <- read_units(blocks, clusters, sum(sizes), samples$order)
+  group <- rep(seq_along(sizes), sizes)
+  if (is.null(units$clusters)) {
+    units$sizes <- sizes
+  } else {
+    group <- by_cluster(group, units$clusters)
+    if (is.null(group)) {
+      stop_input("'clusters' must lie in one sample each; for clusters with ",
+                 "points in several give 'blocks', whose points change places")
+    }
+    units$sizes <- tabulate(group, length(sizes))
+    units$blocks <- cluster_blocks(units)
+  }
+  check_moves(units, group)
+  if (!is.null(units$clusters)) {
+    check_left_points(units, group)
+  }
+  units
+}
+
+# Some unit must be able to change its label. group: that of each unit.
+check_moves <- function(units, group) {
+  many <- max(units$sizes) > 1L
+  if (!many) {
+    stop_input("'clusters' must be at least two in some sample")
+  }
+  blocks <- units$blocks
+  if (!is.null(blocks) && !anyDuplicated(unique(cbind(blocks, group))[, 1L])) {
+    if (is.null(units$clusters)) {
+      stop_input("'blocks' must hold points of different samples in some ",
+                 "block; those that lie in one sample each, and move as a ",
+                 "whole, are given as 'clusters'")
+    }
+    stop_input("'blocks' must hold clusters of different samples in some block")
+  }
+}
+
+# However clusters change places, samples must have two points left.
+check_left_points <- function(units, group) {
+  points <- tabulate(units$clusters, length(group))
+  least <- vapply(seq_along(units$sizes), \(g) {
+    sum(vapply(in_blocks(length(group), units$blocks), \(of) {
+      sum(sort(points[of])[seq_len(sum(group[of] == g))])
+    }, numeric(1)))
+  }, numeric(1))
+  if (any(least < 2)) {
+    stop_input("'clusters' must leave at least 2 points in each sample ",
+               "however they change places; take together those of one point")
+  }
+}
+
 # --- Bins --------------------------------------------------------------------
 
 most_points_without_bins <- 20000
@@ -161,7 +246,8 @@ count_bins <- function(options, sizes, random) {
       has_sums(options$estimator)
     return(if (usual) usual_bins(sizes))
   }
-  must_be(random, "bins", "NULL", "when 'permutations' or 'blocks' is given")
+  must_be(random, "bins", "NULL",
+          "when 'permutations', 'blocks' or 'clusters' is given")
   least <- min(sizes)
   if (bins > least) {
     stop_input("'bins' must be at most ", least, ", the points of the ",
@@ -169,4 +255,33 @@ count_bins <- function(options, sizes, random) {
   }
   # Bins of one point are points.
   if (least %/% bins > 1L) bins
+}
+
+# --- Cost --------------------------------------------------------------------
+
+# Seconds that one draw takes, about, on one processor, by the sizes alone:
+# measured once (Zen 5, reference BLAS).
+mmd_cost <- function(samples, options, units, bins) {
+  sizes <- samples$sizes
+  n <- sum(sizes)
+  if (options$null == "spectrum") {
+    return(5e-8 * n)
+  }
+  if (!has_sums(options$estimator)) {
+    return(refit_cost(n))
+  }
+  count <- if (is.null(bins)) sum(units$sizes) else
+    n / (min(sizes) %/% bins)
+  groups <- length(sizes)
+  sets <- if (groups == 2L) {
+    1
+  } else if (is_unshrunk(options$estimator)) {
+    groups
+  } else {
+    groups * (groups + 1) / 2
+  }
+  # "fuse" stands for ten.
+  bandwidths <- if (is.character(options$bandwidths)) 10 else
+    max(1, length(options$bandwidths))
+  8e-8 * count + 5e-11 * sets * bandwidths * count^2
 }

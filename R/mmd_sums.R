@@ -4,8 +4,9 @@
 
 # list(values: the statistic as observed, then of the draws; scale: the size of
 # its terms, see permutation_p(); pairs: of several samples MMD^2 of each pair;
-# height: the factor of all of them; settled: the estimator's choices; and where
-# the statistic is made of sums, source, sums and alpha).
+# share: of the total that lies between the samples; height: the factor of
+# statistics and pairs; settled: the estimator's choices; and where the
+# statistic is made of sums, source, sums and alpha).
 mmd_statistics <- function(samples, options, scheme) {
   sample <- walkable_sample(samples$sample)
   if (is_average(options$estimator)) {
@@ -28,20 +29,25 @@ mmd_statistics <- function(samples, options, scheme) {
 
 # --- Where the kernel values come from ---------------------------------------
 
-# list(native, rates, rows, diagonal, sizes, blocks): what the folds need.
-# native: sources for the core, one with all rates or one for each bandwidth.
-# rows, diagonal: row sums and diagonal, one column a bandwidth.
-# sizes: units that change places (points, or bins) in each sample; blocks: NULL
-# or the codes of what changes places with what.
-mmd_source <- function(samples, bins) {
-  if (!is.null(bins)) {
-    return(binned_source(samples, bins))
+# list(native, rates, rows, diagonal, sizes, blocks, points, weights): what the
+# folds need. native: sources for the core, one with all rates or one for each
+# bandwidth. rows, diagonal: row sums and diagonal, one column a bandwidth.
+# sizes: units that change places (points, bins or clusters) in each sample;
+# blocks: NULL or the codes of what changes places with what. points: those of
+# each sample, which every labeling keeps unless there are weights, the points
+# of each unit.
+mmd_source <- function(samples, scheme) {
+  if (!is.null(scheme$bins)) {
+    return(binned_source(samples, scheme$bins))
+  }
+  if (!is.null(scheme$clusters)) {
+    return(clustered_source(samples, scheme))
   }
   sample <- samples$sample
   bandwidths <- samples$bandwidths
   each <- by_bandwidth(sample, bandwidths)
   source <- list(
-    sizes = samples$sizes,
+    sizes = samples$sizes, blocks = scheme$blocks, points = samples$sizes,
     rows = vapply(each, sample_rows, numeric(sample$n)),
     diagonal = vapply(each, sample_diagonal, numeric(sample$n))
   )
@@ -64,9 +70,8 @@ by_bandwidth <- function(sample, bandwidths) {
   lapply(bandwidths, \(theta) points_sample(sample$x, kernel_rbf(theta)))
 }
 
-# Bins of points in place of points: the sums of kernel values over bins are a
-# Gram matrix of bins. The points of a sample that fill no bin stay together and
-# never change places.
+# Bins of points in place of points. The points of a sample that fill no bin
+# stay together and never change places.
 binned_source <- function(samples, bins) {
   size <- min(samples$sizes) %/% bins
   most <- sum(samples$sizes) / size
@@ -81,9 +86,26 @@ binned_source <- function(samples, bins) {
     (first[g] + of)[order(sample.int(samples$sizes[g]))]
   }))
   free <- unlist(lapply(seq_along(units), \(g) seq_len(units[g]) <= counts[g]))
+  c(gather_units(samples, unit, sum(units)),
+    list(sizes = units, blocks = ifelse(free, 1L, 1L + cumsum(!free)),
+         points = samples$sizes, bin = size))
+}
+
+# Clusters of points in place of points: the samples' sizes change with them.
+clustered_source <- function(samples, scheme) {
+  unit <- scheme$clusters
+  total <- sum(scheme$sizes)
+  check_memory(total, total, "use fewer clusters", copies = 10)
+  c(gather_units(samples, unit, total),
+    list(sizes = scheme$sizes, blocks = scheme$blocks, points = samples$sizes,
+         weights = as.double(tabulate(unit, total))))
+}
+
+# The sums of kernel values over units of points, which are a Gram matrix of
+# units. unit: that of each point.
+gather_units <- function(samples, unit, total) {
   order <- order(unit)
-  codes <- unit[order] - 1L
-  total <- sum(units)
+  codes <- as.integer(unit[order]) - 1L
   each <- by_bandwidth(sample_take(samples$sample, order), samples$bandwidths)
   gathered <- lapply(each, \(sample) {
     c(.Call(C_r_block_sums, sample_source(sample), codes, total, NULL),
@@ -94,7 +116,6 @@ binned_source <- function(samples, bins) {
     native = lapply(gathered, \(b) native_source(NULL, b$sums)),
     rows = vapply(gathered, \(b) rowSums(b$sums), numeric(total)),
     diagonal = vapply(gathered, \(b) by_unit(b$diagonal), numeric(total)),
-    sizes = units, blocks = ifelse(free, 1L, 1L + cumsum(!free)), bin = size,
     moments = vapply(gathered, `[[`, numeric(2L), "moments")
   )
 }
@@ -103,11 +124,11 @@ binned_source <- function(samples, bins) {
 
 sets_at_once <- 2048L
 
-# For each bandwidth, list(own, cross, trace, moments): the observed labeling
-# and then each permutation, one a row; sums of kernel values within groups,
-# between groups (a column for each pair g < h, or one with the sum over all
-# pairs if `pairs` is FALSE), on the diagonal; and the sums of |K_ij| and
-# K_ij^2 over all pairs of points.
+# For each bandwidth, list(own, cross, trace, sizes, moments): the observed
+# labeling and then each permutation, one a row; sums of kernel values within
+# groups, between groups (a column for each pair g < h, or one with the sum over
+# all pairs if `pairs` is FALSE), on the diagonal, and the points of each group;
+# and the sums of |K_ij| and K_ij^2 over all pairs of points.
 labeled_sums <- function(source, scheme, pairs, progress) {
   groups <- length(source$sizes)
   sets <- diag(groups) == 1
@@ -117,13 +138,17 @@ labeled_sums <- function(source, scheme, pairs, progress) {
     each <- utils::combn(groups, 2L)
     sets <- rbind(sets, t(apply(each, 2L, \(p) seq_len(groups) %in% p)))
   }
-  blocks <- if (is.null(source$blocks)) scheme$blocks else source$blocks
   step <- max(32L, sets_at_once %/% nrow(sets))
   parts <- in_chunks(scheme$B, step, progress, \(start, count) {
     given <- scheme$matrix[, start + seq_len(count), drop = FALSE]
-    subset_sums(source, given, count, sets, blocks, start == 0L)
+    subset_sums(source, given, count, sets, start == 0L)
   })
   bind <- \(name, j) do.call(rbind, lapply(parts, \(p) p[[name]][[j]]))
+  sizes <- if (is.null(source$weights)) {
+    matrix(source$points, scheme$B + 1L, groups, byrow = TRUE)
+  } else {
+    by_group(bind("weights", 1L), sum(source$points), groups)
+  }
   lapply(seq_len(ncol(source$rows)), \(j) {
     sums <- block_sums(
       bind("forms", j), bind("rows", j), bind("trace", j),
@@ -134,19 +159,20 @@ labeled_sums <- function(source, scheme, pairs, progress) {
     } else {
       source$moments
     }
-    c(sums, list(moments = moments[, j]))
+    c(sums, list(sizes = sizes, moments = moments[, j]))
   })
 }
 
-# Quadratic forms, and sums of rows and diagonal, over the sets of `count`
-# labelings (and before them those of the observed one): lists of matrices
-# labelings x sets, one for each bandwidth.
-subset_sums <- function(source, permutations, count, sets, blocks, observed) {
+# Quadratic forms, and sums of rows, diagonal and weights, over the sets of
+# `count` labelings (and before them those of the observed one): lists of
+# matrices labelings x sets, one for each bandwidth.
+subset_sums <- function(source, permutations, count, sets, observed) {
   if (!is.null(permutations)) {
     storage.mode(permutations) <- "integer"
   }
   subsets <- .Call(
-    C_r_subsets, permutations, count, source$sizes, sets, blocks, observed
+    C_r_subsets, permutations, count, source$sizes, sets, source$blocks,
+    observed
   )
   all <- (count + observed) * nrow(sets)
   each <- lapply(source$native, \(native) {
@@ -160,7 +186,15 @@ subset_sums <- function(source, permutations, count, sets, blocks, observed) {
   }
   sums <- \(v) shape(.Call(C_r_subset_sums, subsets, all, v))
   list(forms = shape(bind("forms")), rows = sums(source$rows),
-       trace = sums(source$diagonal), moments = bind("moments"))
+       trace = sums(source$diagonal), moments = bind("moments"),
+       weights = if (!is.null(source$weights)) sums(matrix(source$weights)))
+}
+
+# From sums over sets, the first of which are the groups (of two, the first), to
+# sums over the groups.
+by_group <- function(sums, whole, groups) {
+  if (groups == 2L) cbind(sums, whole - sums) else
+    sums[, seq_len(groups), drop = FALSE]
 }
 
 # From forms over sets to sums within and between groups.
@@ -168,7 +202,7 @@ block_sums <- function(forms, rows, trace, total, whole, groups) {
   if (groups == 2L) {
     cross <- rows - forms
     return(list(own = cbind(forms, total - rows - cross), cross = cross,
-                trace = cbind(trace, whole - trace)))
+                trace = by_group(trace, whole, 2L)))
   }
   own <- forms[, seq_len(groups), drop = FALSE]
   cross <- if (ncol(forms) == groups) {
@@ -178,94 +212,114 @@ block_sums <- function(forms, rows, trace, total, whole, groups) {
     both <- forms[, -seq_len(groups), drop = FALSE]
     (both - own[, each[1L, ]] - own[, each[2L, ]]) / 2
   }
-  list(own = own, cross = cross, trace = trace[, seq_len(groups), drop = FALSE])
+  list(own = own, cross = cross, trace = by_group(trace, whole, groups))
 }
 
 # --- Statistics --------------------------------------------------------------
 
 sums_statistics <- function(samples, options, scheme, estimator) {
-  source <- mmd_source(samples, scheme$bins)
+  source <- mmd_source(samples, scheme)
   if (options$null != "permutation") {
     scheme$B <- 0L
   }
-  sizes <- samples$sizes
   shares <- if (!is_unshrunk(estimator)) est_share(estimator)
   each <- labeled_sums(source, scheme, !is.null(shares), options$progress)
   sums <- each[[1L]]
-  found <- list(source = source, sums = sums)
+  found <- list(source = source, sums = sums, share = between_share(each))
   if (!is.null(samples$bandwidths)) {
-    return(c(list(values = fuse_statistic(each, sizes), scale = 1), found))
+    return(c(list(values = fuse_statistic(each), scale = 1), found))
   }
-  of <- \(sums, sizes) {
-    if (!is.null(shares)) {
-      share_statistic(sums, sizes, shares)
-    } else if (options$statistic == "unbiased") {
-      unbiased_statistic(sums, sizes)
-    } else {
-      biased_statistic(sums, sizes)
-    }
+  of <- if (!is.null(shares)) {
+    \(sums) share_statistic(sums, shares)
+  } else if (options$statistic == "unbiased") {
+    unbiased_statistic
+  } else {
+    biased_statistic
   }
   c(list(
-    values = of(sums, sizes),
-    scale = if (is.null(shares)) sums$moments[1L] / sum(sizes)^2,
+    values = of(sums),
+    scale = if (is.null(shares)) sums$moments[1L] / sum(samples$sizes)^2,
     alpha = if (!is.null(shares)) {
-      group_shares(observed_sums(sums), sizes, shares)[1L, ]
+      group_shares(observed_sums(sums), shares)[1L, ]
     },
-    pairs = if (length(sizes) > 2L) pair_statistics(source, sizes, of)
+    pairs = if (length(samples$sizes) > 2L) pair_statistics(source, of)
   ), found)
 }
 
 # The sums of the observed labeling.
 observed_sums <- function(sums) {
-  lapply(sums[c("own", "cross", "trace")], \(a) a[1L, , drop = FALSE])
+  lapply(sums[c("own", "cross", "trace", "sizes")], \(a) a[1L, , drop = FALSE])
 }
 
-# The statistic of(sums, sizes) of each pair of samples.
-pair_statistics <- function(source, sizes, of) {
+# The statistic of(sums) of each pair of samples.
+pair_statistics <- function(source, of) {
   sums <- labeled_sums(source, list(B = 0L), TRUE, FALSE)[[1L]]
-  each <- utils::combn(length(sizes), 2L)
+  each <- utils::combn(length(source$sizes), 2L)
   vapply(seq_len(ncol(each)), \(p) {
     these <- each[, p]
-    two <- list(own = sums$own[, these, drop = FALSE],
-                trace = sums$trace[, these, drop = FALSE],
-                cross = sums$cross[, p, drop = FALSE])
-    of(two, sizes[these])
+    two <- lapply(sums[c("own", "trace", "sizes")], \(a) {
+      a[, these, drop = FALSE]
+    })
+    of(c(two, list(cross = sums$cross[, p, drop = FALSE])))
   }, numeric(1))
 }
 
-# labelings x groups, each group's column divided by its number.
-per <- function(a, numbers) a / rep(numbers, each = nrow(a))
-
-biased_statistic <- function(sums, sizes) {
-  if (length(sizes) == 2L) {
-    return(rowSums(per(sums$own, sizes^2)) - 2 * sums$cross[, 1L] / prod(sizes))
+# sum_g m_g |mu_g - mu|^2 / sum_i |phi_i - mu|^2 of plain means as the labels
+# stand, both added up over the bandwidths; 0 where all points are the same to
+# the kernel.
+between_share <- function(each) {
+  parts <- vapply(each, \(sums) {
+    sums <- observed_sums(sums)
+    n <- sum(sums$sizes)
+    total <- (sum(sums$own) + 2 * sum(sums$cross)) / n
+    c(between = sum(sums$own / sums$sizes) - total,
+      all = sum(sums$trace) - total, size = sum(abs(sums$own)) / n)
+  }, numeric(3))
+  all <- sum(parts["all", ])
+  if (all <= tie_slack * sum(parts["size", ])) {
+    return(0)
   }
-  total <- rowSums(sums$own) + 2 * rowSums(sums$cross)
-  rowSums(per(sums$own, sizes)) - total / sum(sizes)
+  min(1, max(0, sum(parts["between", ]) / all))
 }
 
-unbiased_statistic <- function(sums, sizes) {
-  off <- sums$own - sums$trace
-  if (length(sizes) == 2L) {
-    return(rowSums(per(off, sizes * (sizes - 1))) -
-             2 * sums$cross[, 1L] / prod(sizes))
+# Of the two samples: sums_xx/m_x^2 + sums_yy/m_y^2 - 2 sums_xy/(m_x m_y), with
+# what stands in place of m^2 in the first two.
+two_sample <- function(own, sums, squares) {
+  rowSums(own / squares) -
+    2 * sums$cross[, 1L] / (sums$sizes[, 1L] * sums$sizes[, 2L])
+}
+
+biased_statistic <- function(sums) {
+  if (ncol(sums$own) == 2L) {
+    return(two_sample(sums$own, sums, sums$sizes^2))
   }
-  n <- sum(sizes)
-  rowSums(per(off, n * (sizes - 1) / (n - sizes))) -
+  total <- rowSums(sums$own) + 2 * rowSums(sums$cross)
+  rowSums(sums$own / sums$sizes) - total / sum(sums$sizes[1L, ])
+}
+
+unbiased_statistic <- function(sums) {
+  off <- sums$own - sums$trace
+  sizes <- sums$sizes
+  if (ncol(off) == 2L) {
+    return(two_sample(off, sums, sizes * (sizes - 1)))
+  }
+  n <- sum(sizes[1L, ])
+  rowSums(off / (n * (sizes - 1) / (n - sizes))) -
     2 * rowSums(sums$cross) / n
 }
 
 # The share alpha of each group's shrinkage, labelings x groups.
-group_shares <- function(sums, sizes, shares) {
-  shares(per(sums$own, sizes^2), per(sums$trace, sizes),
-         rep(sizes, each = nrow(sums$own)))
+group_shares <- function(sums, shares) {
+  shares(sums$own / sums$sizes^2, sums$trace / sums$sizes, sums$sizes)
 }
 
 # Distances of the means shrunk towards 0, each by its own factor.
-share_statistic <- function(sums, sizes, shares) {
-  keep <- 1 - group_shares(sums, sizes, shares)
-  sum_pairs(pair_distances(keep^2 * per(sums$own, sizes^2), \(g, h, pair) {
-    keep[, g] * keep[, h] * sums$cross[, pair] / (sizes[g] * sizes[h])
+share_statistic <- function(sums, shares) {
+  keep <- 1 - group_shares(sums, shares)
+  sizes <- sums$sizes
+  norm2 <- keep^2 * (sums$own / sizes^2)
+  sum_pairs(pair_distances(norm2, \(g, h, pair) {
+    keep[, g] * keep[, h] * sums$cross[, pair] / (sizes[, g] * sizes[, h])
   }), sizes)
 }
 
@@ -281,42 +335,62 @@ pair_distances <- function(norm2, inner) {
   do.call(cbind, distances)
 }
 
-# The distance of two means, or the sum over pairs weighted by m_g m_h/N.
+# The distance of two means, or the sum over pairs weighted by m_g m_h/N; sizes:
+# labelings x groups.
 sum_pairs <- function(distances, sizes) {
-  if (length(sizes) == 2L) {
+  if (ncol(sizes) == 2L) {
     return(distances[, 1L])
   }
-  each <- utils::combn(length(sizes), 2L)
-  weights <- sizes[each[1L, ]] * sizes[each[2L, ]] / sum(sizes)
-  drop(distances %*% weights)
+  each <- utils::combn(ncol(sizes), 2L)
+  weights <- sizes[, each[1L, ]] * sizes[, each[2L, ]] / sum(sizes[1L, ])
+  rowSums(distances * weights)
 }
 
 # log mean exp of the studentized unbiased statistics over the bandwidths.
-fuse_statistic <- function(sums, sizes) {
-  n <- sum(sizes)
-  m <- min(sizes)
-  z <- vapply(seq_along(sums), \(j) {
+fuse_statistic <- function(sums) {
+  z <- vapply(sums, \(one) {
+    n <- sum(one$sizes[1L, ])
+    m <- pmin(one$sizes[, 1L], one$sizes[, 2L])
     # Squares of the values off the diagonal, which is 1.
-    square <- (sums[[j]]$moments[2L] - n) / (n * (n - 1))
-    sqrt(m * (m - 1) / square) * unbiased_statistic(sums[[j]], sizes)
+    square <- (one$moments[2L] - n) / (n * (n - 1))
+    sqrt(m * (m - 1) / square) * unbiased_statistic(one)
   }, numeric(nrow(sums[[1L]]$own)))
-  z <- matrix(z, ncol = length(sums))
-  top <- do.call(pmax, as.data.frame(z))
-  top + log(rowMeans(exp(z - top)))
+  log_mean_exp(matrix(z, ncol = length(sums)))
 }
 
 # Any estimator: the distances of the means that it gives for each labeling.
 mean_statistics <- function(samples, options, scheme, estimator) {
   sample <- form_sample(samples$sample)
-  sizes <- samples$sizes
-  group <- rep(seq_along(sizes), sizes)
-  distances <- \(order) mean_distances(sample, split(order, group), estimator)
+  # The points of the units that an order gives to each group.
+  units <- if (is.null(scheme$clusters)) seq_len(sample$n) else scheme$clusters
+  members <- split(seq_len(sample$n), units)
+  group <- rep(seq_along(scheme$sizes), scheme$sizes)
+  points <- \(order) {
+    lapply(split(order, group), \(i) unlist(members[i], use.names = FALSE))
+  }
+  statistic <- \(order) {
+    points <- points(order)
+    sum_pairs(mean_distances(sample, points, estimator), t(lengths(points)))
+  }
   values <- refitted_draws(
-    \(order) sum_pairs(distances(order), sizes), sample$n, scheme, estimator,
-    sum(sizes^3) / 3, options$progress
+    statistic, length(members), scheme, estimator, sum(samples$sizes^3) / 3,
+    options$progress
   )
+  observed <- points(seq_along(members))
   list(values = values,
-       pairs = if (length(sizes) > 2L) distances(seq_len(sample$n))[1L, ])
+       share = between_share(list(plain_sums(sample, observed))),
+       pairs = if (length(observed) > 2L) {
+         mean_distances(sample, observed, estimator)[1L, ]
+       })
+}
+
+# The sums of the Gram matrix over the points of each group, one row.
+plain_sums <- function(sample, points) {
+  k <- sample_matrix(sample)
+  group <- rep(seq_along(points), lengths(points))[order(unlist(points))]
+  sums <- rowsum(t(rowsum(k, group)), group)
+  list(own = t(diag(sums)), cross = t(sums[upper.tri(sums)]),
+       trace = t(rowsum(diag(k), group)), sizes = t(lengths(points)))
 }
 
 # The squared distances of the means of the groups, one row.

@@ -57,31 +57,85 @@ settled_sample <- function(sample, settled) {
 
 # --- Permutations ------------------------------------------------------------
 
-# How labels are permuted: list(B, matrix, all, blocks, complete: is the
-# observed labeling among the draws?). `permutations` is NULL (B random ones),
-# "all", or an n x B matrix, one a column; `sizes` those of the groups, whose
-# points are the same to a test; `order` the rows of the data that the points
-# come from, in which permutations and blocks are given.
-check_permutations <- function(permutations, sizes, B, blocks, null,
-                               order = NULL) {
-  n <- sum(sizes)
+# What changes places: list(blocks, clusters), codes 1, 2, ... of the points or
+# NULL, as they were given; `order`: the rows of the data that the points come
+# from.
+read_units <- function(blocks, clusters, n, order = NULL) {
+  read <- \(codes, name) {
+    check_codes(if (is.null(order) || length(codes) != n) codes else
+      codes[order], n, name)
+  }
+  units <- list(blocks = read(blocks, "blocks"))
+  units$clusters <- read(clusters, "clusters")
+  if (is.null(clusters) && !is.null(blocks) && !anyDuplicated(units$blocks)) {
+    stop_input("'blocks' must hold two points in some block, or nothing moves")
+  }
+  units
+}
+
+# Codes 1, 2, ... of the values, in the order in which they come.
+check_codes <- function(values, n, name) {
+  if (is.null(values)) {
+    return(NULL)
+  }
+  if (!is.atomic(values) || length(values) != n || anyNA(values)) {
+    stop_input(
+      "'", name, "' must be NULL or have one value for each of the ", n,
+      " points, none missing, not ",
+      if (is.atomic(values)) {
+        paste(length(values), "values,", sum(is.na(values)), "missing")
+      } else {
+        describe(values)
+      }
+    )
+  }
+  match(values, unique(values))
+}
+
+# The value that all points of a cluster share, one for each cluster; NULL if
+# they share none.
+by_cluster <- function(values, clusters) {
+  each <- values[!duplicated(clusters)]
+  if (all(each[clusters] == values)) each
+}
+
+# The blocks of the clusters.
+cluster_blocks <- function(units) {
+  if (is.null(units$blocks)) {
+    return(NULL)
+  }
+  blocks <- by_cluster(units$blocks, units$clusters)
+  if (is.null(blocks)) {
+    stop_input("'clusters' must lie in one block each")
+  }
+  blocks
+}
+
+# How labels are permuted: list(B, matrix, all, sizes, blocks, clusters,
+# complete: is the observed labeling among the draws?). `permutations` is NULL
+# (B random ones), "all", or a matrix of B columns, each a permutation; `units`:
+# what changes places, list(sizes: how many are in each group, and are the same
+# to a test; blocks: their codes; clusters: if they are clusters, that of each
+# point); `order`: the rows of the data that the points come from, in which
+# permutations are given.
+check_permutations <- function(permutations, units, B, null, order = NULL) {
   B <- check_count(B, "B")
-  random <- is.null(permutations) && is.null(blocks)
-  if (null != "permutation" && !random) {
-    stop_input("'permutations' and 'blocks' must be NULL for null = \"", null,
-               "\"")
+  of <- names(Filter(Negate(is.null), units[c("clusters", "blocks")]))
+  if (null != "permutation" && (!is.null(permutations) || length(of))) {
+    stop_input("'permutations', 'blocks' and 'clusters' must be NULL for ",
+               "null = \"", null, "\"")
   }
-  if (!is.null(order) && length(blocks) == n) {
-    blocks <- blocks[order]
-  }
-  blocks <- check_blocks(blocks, n)
-  check_moves(sizes, blocks)
-  scheme <- list(B = B, all = identical(permutations, "all"), blocks = blocks,
-                 complete = FALSE)
+  sizes <- units$sizes
+  scheme <- list(B = B, all = identical(permutations, "all"),
+                 sizes = sizes, blocks = units$blocks,
+                 clusters = units$clusters, complete = FALSE)
   if (scheme$all) {
-    scheme$matrix <- all_labelings(sizes, blocks)
+    scheme$matrix <- all_labelings(sizes, units$blocks)
   } else if (!is.null(permutations)) {
-    scheme$matrix <- check_matrix(permutations, n, blocks)
+    if (length(of)) {
+      stop_input("'", of[1L], "' must be NULL when 'permutations' is a matrix")
+    }
+    scheme$matrix <- check_matrix(permutations, sum(sizes))
     if (!is.null(order)) {
       scheme$matrix[] <- match(scheme$matrix, order)
     }
@@ -90,14 +144,26 @@ check_permutations <- function(permutations, sizes, B, blocks, null,
     scheme$B <- ncol(scheme$matrix)
     scheme$complete <- scheme$all || leaves_labels(scheme$matrix, sizes)
   }
+  if (!is.null(units$clusters)) {
+    warn_few(count_labelings(sizes, units$blocks))
+  }
   scheme
 }
 
-# Permutations that were given.
-check_matrix <- function(permutations, n, blocks) {
-  if (!is.null(blocks)) {
-    stop_input("'blocks' must be NULL when 'permutations' is a matrix")
+few_labelings <- 20
+
+# With few clusters the p-value cannot be small.
+warn_few <- function(count) {
+  if (count < few_labelings - 0.5) {
+    warn_kernmean(
+      "the clusters have only ", round(count), " labelings, so that the ",
+      "p-value is at least ", format(1 / round(count), digits = 2)
+    )
   }
+}
+
+# Permutations that were given.
+check_matrix <- function(permutations, n) {
   ok <- is.matrix(permutations) && is.numeric(permutations) &&
     nrow(permutations) == n && ncol(permutations) >= 1L &&
     all(permutations %in% seq_len(n)) &&
@@ -112,37 +178,7 @@ check_matrix <- function(permutations, n, blocks) {
   permutations
 }
 
-# Codes 1, 2, ... of the blocks within which points change places.
-check_blocks <- function(blocks, n) {
-  if (is.null(blocks)) {
-    return(NULL)
-  }
-  if (!is.atomic(blocks) || length(blocks) != n || anyNA(blocks)) {
-    stop_input(
-      "'blocks' must be NULL or have one value for each of the ", n,
-      " points, none missing, not ",
-      if (is.atomic(blocks)) {
-        paste(length(blocks), "values,", sum(is.na(blocks)), "missing")
-      } else {
-        describe(blocks)
-      }
-    )
-  }
-  if (!anyDuplicated(blocks)) {
-    stop_input("'blocks' must hold two points in some block, or nothing moves")
-  }
-  match(blocks, unique(blocks))
-}
-
-# With blocks that each hold points of one group only, no label can change.
-check_moves <- function(sizes, blocks) {
-  groups <- rep(seq_along(sizes), sizes)
-  if (!is.null(blocks) && !anyDuplicated(unique(cbind(blocks, groups))[, 1L])) {
-    stop_input("'blocks' must hold points of different samples in some block")
-  }
-}
-
-# Does a column leave every point in its group?
+# Does a column leave every unit in its group?
 leaves_labels <- function(permutations, sizes) {
   group <- rep(seq_along(sizes), sizes)
   any(colSums(matrix(group[permutations], nrow(permutations)) != group) == 0)
@@ -150,16 +186,24 @@ leaves_labels <- function(permutations, sizes) {
 
 most_labelings <- 1e5
 
-# A permutation for each way to give the points to groups of these sizes (within
-# blocks: as many of each block to each group as there are), the observed one
-# first.
+# The ways to give the units to groups of these sizes (within blocks: as many of
+# each block to each group as there are).
+count_labelings <- function(sizes, blocks = NULL) {
+  groups <- rep(seq_along(sizes), sizes)
+  ways <- \(units) {
+    lfactorial(length(units)) - sum(lfactorial(tabulate(groups[units])))
+  }
+  exp(sum(vapply(in_blocks(sum(sizes), blocks), ways, numeric(1))))
+}
+
+in_blocks <- function(n, blocks) {
+  split(seq_len(n), if (is.null(blocks)) 0 else blocks)
+}
+
+# A permutation for each of these ways, the observed one first.
 all_labelings <- function(sizes, blocks = NULL) {
   groups <- rep(seq_along(sizes), sizes)
-  within <- split(seq_along(groups), if (is.null(blocks)) 0 else blocks)
-  ways <- \(points) {
-    lfactorial(length(points)) - sum(lfactorial(tabulate(groups[points])))
-  }
-  count <- exp(sum(vapply(within, ways, numeric(1))))
+  count <- count_labelings(sizes, blocks)
   if (count > 1.001 * most_labelings) {
     stop_input(
       "'permutations' must not be \"all\" for ", format(count, digits = 3),
@@ -167,11 +211,11 @@ all_labelings <- function(sizes, blocks = NULL) {
     )
   }
   labels <- matrix(groups)
-  for (points in within) {
-    some <- arrangements(groups[points])
+  for (units in in_blocks(length(groups), blocks)) {
+    some <- arrangements(groups[units])
     each <- rep(seq_len(ncol(some)), each = ncol(labels))
     labels <- labels[, rep(seq_len(ncol(labels)), ncol(some)), drop = FALSE]
-    labels[points, ] <- some[, each]
+    labels[units, ] <- some[, each]
   }
   apply(labels, 2L, order)
 }
@@ -221,6 +265,21 @@ permuted_draws <- function(statistic, n, scheme, size, progress, moved = 1L) {
   }))
 }
 
+# --- How many permutations ---------------------------------------------------
+
+fewest_draws <- 999
+most_draws <- 9999
+
+# As many permutations as about a second allows, in thousands, where one takes
+# so many seconds.
+usual_draws <- function(seconds) {
+  thousands <- floor((1 / seconds + 1) / 1000)
+  min(most_draws, max(fewest_draws, 1000 * thousands - 1))
+}
+
+# Seconds of a statistic for which an estimator is fitted to n points.
+refit_cost <- function(n) 6e-4 + 3e-10 * n^3
+
 # --- Estimators under relabeling --------------------------------------------
 
 most_flops <- 1e11
@@ -266,6 +325,12 @@ permutation_null <- function(values, scale, scheme) {
        draws = draws)
 }
 
+# Of the statistics in each row.
+log_mean_exp <- function(z) {
+  top <- do.call(pmax, as.data.frame(z))
+  top + log(rowMeans(exp(z - top)))
+}
+
 # list(p, gamma: shape and scale) of a gamma law with this mean and variance, in
 # these units; without a variance there is no law, and p is 1.
 gamma_null <- function(observed, mean, variance, unit = 1) {
@@ -282,25 +347,62 @@ gamma_null <- function(observed, mean, variance, unit = 1) {
 # "Kernel two-sample test (MMD, KME, biased), permutation null"; `all`, `drawn`:
 # what draws are called that are all there are, and that are not of points.
 test_title <- function(what, words, options, scheme, all, drawn = NULL) {
+  clusters <- if (!is.null(scheme$clusters)) " of clusters"
   null <- if (options$null != "permutation") {
     paste(options$null, "null")
   } else if (scheme$all) {
-    all
+    paste0(all, clusters)
   } else if (!is.null(drawn)) {
     drawn
-  } else if (!is.null(scheme$blocks)) {
-    "permutations within blocks"
+  } else if (!is.null(clusters) || !is.null(scheme$blocks)) {
+    paste0("permutations", clusters,
+           if (!is.null(scheme$blocks)) " within blocks")
   } else {
     "permutation null"
   }
   paste0("Kernel ", what, " test (", paste(words, collapse = ", "), "), ", null)
 }
 
-# --- Summary -----------------------------------------------------------------
+# --- Print and summary -------------------------------------------------------
+
+# As print.htest(), each number with digits of its own; what is a parameter is
+# not printed as an estimate.
+print_test <- function(x, digits) {
+  number <- \(v) vapply(v, format, character(1), digits = max(1L, digits - 2L))
+  p <- format.pval(x$p.value, digits = max(1L, digits - 3L))
+  numbers <- c(x$statistic, x$parameter)
+  items <- c(paste(names(numbers), "=", number(numbers)),
+             paste0("p-value ", if (!startsWith(p, "<")) "= ", p))
+  # An item is not broken.
+  items <- paste(gsub(" ", "\r", items), collapse = ", ")
+  estimate <- x$estimate[setdiff(names(x$estimate), names(x$parameter))]
+  cat("\n")
+  cat(strwrap(x$method, prefix = "\t"), sep = "\n")
+  cat("\n")
+  cat("data:  ", paste(strwrap(x$data.name), collapse = "\n       "), "\n",
+      sep = "")
+  cat(gsub("\r", " ", strwrap(items)), sep = "\n")
+  cat("alternative hypothesis: ", x$alternative, "\n", sep = "")
+  if (length(estimate)) {
+    cat("sample estimates:\n")
+    print(estimate, digits = digits)
+  }
+  cat("\n")
+  invisible(x)
+}
 
 # What stands behind a test, for its summary().
 test_summary <- function(object) {
   structure(list(test = object), class = "summary.kernmean_test")
+}
+
+# The standard error of a p-value that is a share of random draws.
+monte_carlo_line <- function(test) {
+  if (test$null != "gamma" && is.null(test$arguments$permutations)) {
+    p <- test$p.value
+    error <- sqrt(p * (1 - p) / (length(test$replicates) + 1))
+    paste("Monte-Carlo error of the p-value:", format(error, digits = 2))
+  }
 }
 
 #' @export
@@ -325,6 +427,7 @@ print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
                   collapse = " to "))
     },
     amount("lambda"), amount("alpha"),
+    monte_carlo_line(test),
     if (!is.null(test$replicates)) {
       paste0("null distribution: mean ", number(mean(test$replicates)),
              ", standard deviation ", number(stats::sd(test$replicates)))
@@ -338,8 +441,8 @@ print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
     }
   )
   if (!is.null(test$pairs)) {
-    cat("MMD^2 of each pair:\n")
-    print(test$pairs, digits = digits)
+    cat("MMD of each pair:\n")
+    print(sqrt(pmax(test$pairs, 0)), digits = digits)
   }
   invisible(x)
 }

@@ -247,7 +247,7 @@ test_that("formula, gram and two samples are one test", {
   fixed <- \(...) mmd_test(..., estimator = est_fkmse(0.1),
                            B = 1)$statistic
   expect_equal(fixed(as_gram(K), group), fixed(x, y, rbf))
-  many <- check_blocks(rep(11:1, 2), 22)
+  many <- check_codes(rep(11:1, 2), 22, "blocks")
   set.seed(7)
   expect_true(all(rep(11:1, 2)[draw_permutations(22, 5, many)] ==
                     rep(11:1, 2)))
@@ -326,7 +326,8 @@ test_that("columns are matched by name, and none is dropped", {
 test_that("blocks keep their numbers of points of each sample", {
   blocks <- rep(c("u", "v", "w"), length.out = 22)
   set.seed(8)
-  permutations <- draw_permutations(22, 200, check_blocks(blocks, 22))
+  permutations <- draw_permutations(22, 200,
+                                    check_codes(blocks, 22, "blocks"))
   expect_true(all(apply(permutations, 2, \(p) {
     all(blocks[p] == blocks) && all(sort(p) == 1:22)
   })))

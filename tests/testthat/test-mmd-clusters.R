@@ -1,0 +1,202 @@
+# Clusters: whole clusters change places, against brute force over the ways to
+# give them to the samples.
+
+g <- rep(c("a", "b"), c(9, 7))
+clusters <- c(1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 5, 5, 5, 6, 6, 6)
+x <- random_points(16, 2, 1) + 0.6 * (g == "b")
+rbf <- kernel_rbf(1.3)
+K <- gram_R(rbf, x)
+
+# statistic(points of the first sample, points of the second) over all ways.
+over_ways <- function(statistic, ways = utils::combn(6, 3)) {
+  apply(ways, 2, \(s) {
+    statistic(which(clusters %in% s), which(!clusters %in% s))
+  })
+}
+statistic_of <- function(type) {
+  \(i, j) mmd_R(K, c(i, j), length(i), type)
+}
+run <- \(...) mmd_test(x ~ g, kernel = rbf, clusters = clusters, ...)
+
+test_that("all labelings of clusters are those of brute force", {
+  for (type in c("biased", "unbiased")) {
+    test <- run(permutations = "all", statistic = type)
+    want <- over_ways(statistic_of(type))
+    # 1e-15 seen
+    expect_equal(sort(test$replicates), sort(want), tolerance = 1e-12)
+    expect_equal(test$statistic[[1]], want[1], tolerance = 1e-12)
+    expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
+  }
+  expect_identical(test$parameter[["clusters"]], 6)
+  # Whatever the order of the rows and the names of the clusters.
+  mixed <- c(16:9, 1:8)
+  moved <- mmd_test(x[mixed, ] ~ g[mixed], kernel = rbf,
+                    clusters = letters[clusters[mixed]], permutations = "all",
+                    statistic = type)
+  expect_equal(sort(moved$replicates), sort(want), tolerance = 1e-12)
+  # By two samples and by a gram.
+  pair <- mmd_test(x[1:9, ], x[10:16, ], rbf, clusters = clusters,
+                   permutations = "all", statistic = type)
+  of_gram <- mmd_test(gram(x, rbf), g, clusters = clusters,
+                      permutations = "all", statistic = type)
+  expect_equal(pair$replicates, test$replicates, tolerance = 1e-12)
+  expect_equal(of_gram$replicates, test$replicates, tolerance = 1e-12)
+})
+
+test_that("every estimator moves clusters with the sizes of each draw", {
+  near <- function(sample) {
+    at <- rowMeans(as.matrix(sample))
+    at / sum(at)
+  }
+  near_R <- \(i, j) {
+    a <- rowMeans(K[i, i, drop = FALSE])
+    b <- rowMeans(K[j, j, drop = FALSE])
+    w <- c(a / sum(a), -b / sum(b))
+    sum(w * (K[c(i, j), c(i, j)] %*% w))
+  }
+  cases <- list(
+    list(est_skmse(), \(i, j) skmse_distance_R(K, i, j, "loocv")),
+    list(est_fkmse(0.1), \(i, j) fkmse_distance_R(K, i, j, 0.1)),
+    list(near, near_R)
+  )
+  for (case in cases) {
+    test <- run(estimator = case[[1]], permutations = "all")
+    want <- over_ways(case[[2]])
+    expect_equal(sort(test$replicates), sort(want), tolerance = 1e-9)
+    expect_equal(test$p.value, mean(want >= want[1] - 1e-10))
+  }
+  fused <- mmd_test(x ~ g, bandwidths = c(0.5, 2), clusters = clusters,
+                    permutations = "all")
+  want <- over_ways(\(i, j) {
+    smaller <- min(length(i), length(j))
+    z <- vapply(c(0.5, 2), \(theta) {
+      k <- gram_R(kernel_rbf(theta), x)
+      sigma <- sqrt(mean(k[row(k) != col(k)]^2))
+      sqrt(smaller * (smaller - 1)) *
+        mmd_R(k, c(i, j), length(i), "unbiased") / sigma
+    }, numeric(1))
+    log(mean(exp(z)))
+  })
+  expect_equal(sort(fused$replicates), sort(want), tolerance = 1e-10)
+  wide <- run(estimator = est_mmkme(c(0.2, 0.1)), permutations = "all")
+  theta <- sqrt(1.3^2 + 2 * c(0.2, 0.1))
+  k <- prod(1.3 / theta) * gram_R(kernel_rbf(theta), x)
+  want <- over_ways(\(i, j) mmd_R(k, c(i, j), length(i)))
+  expect_equal(sort(wide$replicates), sort(want), tolerance = 1e-10)
+})
+
+test_that("several samples and blocks have clusters, too", {
+  three <- rep(c("a", "b", "c"), c(5, 5, 6))
+  test <- mmd_test(x ~ three, kernel = rbf, permutations = "all",
+                   clusters = c(1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 5, 5, 5, 6, 6, 6))
+  ways <- unique(t(apply(expand.grid(1:3, 1:3, 1:3, 1:3, 1:3, 1:3), 1, c)))
+  ways <- ways[apply(ways, 1, \(w) all(tabulate(w, 3) == 2)), ]
+  want <- apply(ways, 1, \(w) {
+    of <- w[clusters]
+    mmd_groups_R(K, order(of), tabulate(of, 3), \(K, i, j) {
+      mmd_R(K, c(i, j), length(i))
+    })
+  })
+  expect_length(test$replicates, 90)
+  expect_equal(sort(test$replicates), sort(want), tolerance = 1e-12)
+  # Clusters 1, 2, 4 in one block, 3, 5, 6 in the other.
+  block <- c(1, 1, 2, 1, 2, 2)
+  expect_warning(
+    test <- run(blocks = block[clusters], permutations = "all"),
+    "only 9 labelings", class = "kernmean_warning"
+  )
+  ways <- utils::combn(6, 3)
+  ways <- ways[, apply(ways, 2, \(s) sum(block[s] == 1) == 2)]
+  expect_equal(sort(test$replicates),
+               sort(over_ways(statistic_of("biased"), ways)),
+               tolerance = 1e-12)
+  expect_match(test$method, "all labelings of clusters")
+  set.seed(1)
+  drawn <- suppressWarnings(run(blocks = block[clusters], B = 200))
+  expect_match(drawn$method, "permutations of clusters within blocks")
+  expect_true(all(vapply(drawn$replicates, \(r) {
+    min(abs(r - test$replicates)) < 1e-12
+  }, NA)))
+})
+
+test_that("clusters of one point are points, and update() keeps clusters", {
+  drawn <- \(...) {
+    set.seed(4)
+    mmd_test(x ~ g, kernel = rbf, B = 50, ...)
+  }
+  expect_equal(drawn(clusters = 1:16)$replicates, drawn()$replicates,
+               tolerance = 1e-12)
+  want <- drawn(clusters = clusters)
+  plain <- drawn()
+  set.seed(4)
+  expect_equal(update(plain, clusters = clusters)$replicates, want$replicates)
+  set.seed(4)
+  expect_identical(update(want)$replicates, want$replicates)
+  d <- data.frame(x = x[, 1], g, id = clusters)
+  expect_identical({
+    set.seed(4)
+    mmd_test(x ~ g, d, clusters = id, kernel = rbf, B = 20)$replicates
+  }, {
+    set.seed(4)
+    mmd_test(d$x ~ d$g, clusters = clusters, kernel = rbf, B = 20)$replicates
+  })
+})
+
+# 12 clusters of 7 points with effects of clusters.
+clustered_p <- function(...) {
+  id <- rep(1:12, each = 7)
+  z <- stats::rnorm(12)[id] + stats::rnorm(84)
+  mmd_test(z[1:42], z[43:84], clusters = id, B = 39, ...)$p.value
+}
+
+test_that("the level is kept with clusters, also of different sizes", {
+  skip_on_cran()
+  set.seed(21)
+  rejected <- sum(replicate(300, clustered_p()) <= 0.05)
+  expect_true(in_band(rejected, 300), label = paste(rejected, "of 300"))
+  # Without clusters it is far from kept (0.6 seen): the data do have effects.
+  set.seed(21)
+  plain <- mean(replicate(40, {
+    z <- rep(stats::rnorm(12), each = 7) + stats::rnorm(84)
+    mmd_test(z[1:42], z[43:84], B = 39)$p.value
+  }) <= 0.05)
+  expect_gt(plain, 0.25)
+  set.seed(22)
+  rejected <- sum(replicate(300, {
+    size <- 1 + stats::rpois(12, 4)
+    id <- rep(1:12, size)
+    z <- stats::rnorm(12)[id] + stats::rnorm(length(id))
+    first <- id <= 5
+    mmd_test(z[first], z[!first], clusters = id, B = 39,
+             statistic = "unbiased")$p.value
+  }) <= 0.05)
+  expect_true(in_band(rejected, 300), label = paste(rejected, "of 300"))
+})
+
+test_that("what clusters cannot be is said", {
+  y <- x[10:16, ]
+  a <- x[1:9, ]
+  few <- c(rep(1, 9), rep(2, 7))
+  lines <- refusals(expression(
+    mmd_test(a, y, clusters = rep(1:8, 2)), mmd_test(a, y, clusters = 1:3),
+    mmd_test(a, y, clusters = few),
+    mmd_test(a, y, clusters = c(1, 1, 2, 2, 2, 3, 3, 3, 3, 4:10), bins = 3),
+    mmd_test(a, y, clusters = clusters, null = "gamma"),
+    mmd_test(a, y, clusters = clusters, permutations = matrix(1:16)),
+    mmd_test(a, y, clusters = clusters, blocks = 1:16),
+    mmd_test(a, y, clusters = clusters, blocks = rep(1:2, c(9, 7))),
+    mmd_test(a, y, clusters = c(rep(1, 9), 2:8)),
+    mmd_test(a, y, blocks = rep(1:2, c(9, 7))),
+    mmd_test(a, y, paired = TRUE), mmd_test(x ~ g, paired = TRUE),
+    mmd_test(gram(x), g, paired = TRUE),
+    mmd_test(iris[1:50, ], iris[51:100, ]),
+    mmd_test(. ~ Petal.Width > 1, iris),
+    mmd_test(cbind(Sepal.Width, Species) ~ Petal.Width > 1, iris)
+  ))
+  expect_snapshot(writeLines(lines))
+  expect_snapshot(run(permutations = "all", B = 9))
+  expect_warning(
+    mmd_test(a, y, rbf, clusters = rep(1:4, c(5, 4, 3, 4)), B = 9),
+    "only 6 labelings", class = "kernmean_warning"
+  )
+})

@@ -1,0 +1,225 @@
+# Sizes of effects, how many permutations there are, units of columns.
+
+x <- random_points(9, 2, 1)
+y <- random_points(7, 2, 2) + 0.7
+pooled <- rbind(x, y)
+rbf <- kernel_rbf(1.3)
+K <- gram_R(rbf, pooled)
+
+# sum_g m_g |mu_g - mu|^2 / sum_i |phi_i - mu|^2
+between_R <- function(K, group) {
+  n <- nrow(K)
+  center <- center_R(K)
+  z <- outer(group, unique(group), "==") + 0
+  sum(diag(crossprod(z, center %*% z)) / colSums(z)) / sum(diag(center))
+}
+
+test_that("the share between groups is that of the kernel means", {
+  two <- rep(1:2, c(9, 7))
+  share <- \(...) mmd_test(..., B = 9)$estimate[["kernel R^2"]]
+  want <- between_R(K, two)
+  expect_equal(share(x, y, rbf), want, tolerance = 1e-12)
+  for (estimator in list("skmse", est_fkmse(0.1), \(s) rep(0.5 / s$n, s$n))) {
+    expect_equal(share(x, y, rbf, estimator), want, tolerance = 1e-12)
+  }
+  expect_equal(share(x, y, rbf, statistic = "unbiased"), want,
+               tolerance = 1e-12)
+  expect_equal(share(x, y, rbf, bins = 3), want, tolerance = 1e-12)
+  expect_equal(mmd_test(x, y, rbf, null = "gamma")$estimate[["kernel R^2"]],
+               want, tolerance = 1e-12)
+  expect_equal(share(x, y, rbf, est_mkme(0.2)),
+               between_R(gram_R(kernel_rbf(sqrt(1.3^2 + 0.4)), pooled), two),
+               tolerance = 1e-12)
+  three <- rep(1:3, c(5, 5, 6))
+  for (estimator in list("kme", "skmse", est_fkmse(0.1))) {
+    expect_equal(share(pooled ~ three, kernel = rbf, estimator = estimator),
+                 between_R(K, three), tolerance = 1e-12)
+  }
+  many <- lapply(c(0.5, 2), \(t) gram_R(kernel_rbf(t), pooled))
+  expect_equal(share(x, y, bandwidths = c(0.5, 2)),
+               between_R(many[[1]] + many[[2]], two), tolerance = 1e-12)
+  # By a linear kernel it is R^2 of an analysis of variance.
+  far <- 1e3 + pooled[, 1]
+  fit <- stats::lm(far ~ factor(three))
+  expect_equal(share(far ~ three, kernel = kernel_linear()),
+               summary(fit)$r.squared, tolerance = 1e-9)
+  # Its mean over all permutations is (groups - 1)/(N - 1).
+  few <- mmd_test(pooled[1:7, ] ~ rep(1:2, c(3, 4)), kernel = rbf,
+                  permutations = "all")
+  expect_equal(mean(few$replicates) * 3 * 4 / 7 /
+                 sum(diag(center_R(K[1:7, 1:7]))), 1 / 6, tolerance = 1e-12)
+  expect_identical(share(matrix(1, 4, 2), matrix(1, 3, 2)), 0)
+  # 4e-15 seen
+  expect_lt(share(rep(0:1, c(5, 1)), c(1, 0, 0, 0, 0, 0), rbf), 1e-12)
+  expect_equal(share(c(0, 0, 0), c(1, 1, 1), kernel_rbf(1e-2)), 1)
+})
+
+test_that("energy kernels give the shares of energy statistics", {
+  skip_if_not_installed("energy")
+  group <- rep(1:3, c(5, 5, 6))
+  test <- mmd_test(pooled ~ group, kernel = kernel_energy(), B = 1)
+  d <- as.matrix(dist(pooled))
+  g <- \(a, b) mean(d[group == a, group == b])
+  total <- 16 / 2 * mean(d)
+  within <- sum(vapply(1:3, \(a) sum(group == a) / 2 * g(a, a), numeric(1)))
+  expect_equal(test$estimate[["kernel R^2"]], (total - within) / total,
+               tolerance = 1e-12)
+  ours <- hsic_test(x, x[, 1]^2, kernel = kernel_energy(), B = 1)
+  expect_equal(ours$estimate[["normalized HSIC"]],
+               energy::dcor(x, x[, 1]^2)^2, tolerance = 1e-10)
+})
+
+test_that("HSIC as a share is in [0, 1], 1 of a variable with itself", {
+  share <- \(...) hsic_test(..., B = 9)$estimate[["normalized HSIC"]]
+  k <- gram_R(rbf, pooled)
+  l <- gram_R(rbf, pooled[, 2, drop = FALSE]^2)
+  want <- hsic_R(k, l) / sqrt(hsic_R(k, k) * hsic_R(l, l))
+  expect_equal(share(pooled, pooled[, 2]^2, kernel = rbf), want,
+               tolerance = 1e-12)
+  for (estimator in list("skmse", est_fkmse(0.1))) {
+    expect_equal(share(pooled, pooled[, 2]^2, kernel = rbf,
+                       estimator = estimator), want, tolerance = 1e-12)
+  }
+  expect_equal(share(pooled, pooled, statistic = "unbiased"), 1,
+               tolerance = 1e-12)
+  expect_equal(hsic_test(pooled, pooled[, 2]^2, kernel = rbf, null = "gamma")$
+                 estimate[[1]], want, tolerance = 1e-12)
+  expect_identical(share(pooled, rep(1, 16)), 0)
+  # By low ranks: the factors leave 1e-13 of the trace.
+  u <- random_points(200, 1, 3)
+  v <- random_points(200, 1, 4) + u
+  wide <- hsic_test(u, v, kernel = kernel_rbf(2), B = 9)
+  expect_length(wide$ranks, 2)
+  k <- gram_R(kernel_rbf(2), u)
+  l <- gram_R(kernel_rbf(2), v)
+  expect_equal(wide$estimate[[1]], hsic_R(k, l) /
+                 sqrt(hsic_R(k, k) * hsic_R(l, l)), tolerance = 1e-9)
+  many <- \(x) gram_R(kernel_rbf(0.5), x) + gram_R(kernel_rbf(2), x)
+  k <- many(pooled)
+  l <- many(pooled[, 1, drop = FALSE])
+  expect_equal(share(pooled, pooled[, 1], bandwidths = c(0.5, 2)),
+               hsic_R(k, l) / sqrt(hsic_R(k, k) * hsic_R(l, l)),
+               tolerance = 1e-12)
+  expect_null(hsic_test(list(x, x, x), B = 9)$estimate)
+})
+
+test_that("bandwidths are parameters, groups have names and sizes", {
+  test <- mmd_test(x, y, rbf, B = 9)
+  expect_identical(test$parameter[["bandwidth"]], 1.3)
+  expect_identical(test$estimate[["bandwidth"]], 1.3)
+  expect_identical(test$data.name, "x (n = 9) and y (n = 7)")
+  expect_equal(test$estimate[["MMD"]]^2, test$statistic[[1]])
+  gamma <- mmd_test(x, y, rbf, null = "gamma")
+  expect_named(gamma$parameter, c("shape", "scale", "bandwidth"))
+  expect_identical(
+    mmd_test(Sepal.Width ~ Species, iris, B = 9)$data.name,
+    paste("Sepal.Width by Species: setosa (n = 50), versicolor (n = 50),",
+          "virginica (n = 50)")
+  )
+  of <- hsic_test(x, y[c(1:7, 1:2), ], kernel = rbf, B = 9)
+  expect_named(of$parameter, c("n", "B", "bandwidth of x", "bandwidth of y"))
+})
+
+test_that("the number of permutations goes by the sizes alone", {
+  expect_identical(usual_draws(1e-9), 9999)
+  expect_identical(usual_draws(1), 999)
+  expect_identical(usual_draws(1 / 4000), 3999)
+  expect_identical(usual_draws(1 / 3998), 2999)
+  small <- \(...) mmd_test(x, y, rbf, ...)$parameter[["B"]]
+  expect_identical(small(), 9999)
+  expect_identical(small(B = 19), 19)
+  expect_lt(small(estimator = est_fkmse(0.1)), 9999)
+  expect_identical(update(mmd_test(x, y, B = 9), B = NULL)$parameter[["B"]],
+                   9999)
+  # More work for each, fewer of them.
+  cost <- \(n, groups = 2, ...) {
+    options <- read_mmd_options(kernel_rbf(), "kme", null = "permutation",
+                                statistic = NULL, bins = NULL, ...,
+                                progress = FALSE)
+    sizes <- rep(n / groups, groups)
+    mmd_cost(list(sizes = sizes), options, list(sizes = sizes), NULL)
+  }
+  expect_identical(usual_draws(cost(200, bandwidths = NULL)), 9999)
+  expect_identical(usual_draws(cost(2e4, bandwidths = NULL)), 999)
+  expect_gt(cost(1000, bandwidths = "fuse"), 3 * cost(1000, bandwidths = NULL))
+  expect_gt(cost(1000, 4, bandwidths = NULL), cost(1000, bandwidths = NULL))
+  draws <- \(...) as.double(hsic_test(...)$parameter[["B"]])
+  expect_identical(draws(x, x[, 1]), 9999)
+  expect_identical(draws(random_points(300, 1, 1), random_points(300, 1, 2),
+                         bandwidths = "fuse"), 999)
+})
+
+test_that("the summary has the Monte-Carlo error of the p-value", {
+  set.seed(6)
+  test <- mmd_test(x, y, rbf, B = 99)
+  p <- test$p.value
+  line <- monte_carlo_line(test)
+  expect_match(line, format(sqrt(p * (1 - p) / 100), digits = 2), fixed = TRUE)
+  expect_output(print(summary(test)), "Monte-Carlo error of the p-value: 0.0")
+  expect_null(monte_carlo_line(mmd_test(x, y, null = "gamma")))
+  few <- mmd_test(x[1:4, ], y[1:3, ], permutations = "all")
+  expect_null(monte_carlo_line(few))
+})
+
+test_that("scaled columns are equivariant, in both tests", {
+  orders <- {
+    set.seed(8)
+    draw_columns(16, 40)
+  }
+  group <- rep(1:2, c(9, 7))
+  run <- \(x, ...) mmd_test(x ~ group, permutations = orders, ...)
+  same <- c("statistic", "p.value", "replicates")
+  units <- pooled %*% diag(c(1e4, 1e-3)) + 7
+  expect_equal(run(units, scale = TRUE)[same], run(pooled, scale = TRUE)[same],
+               tolerance = 1e-10)
+  affine <- pooled %*% matrix(c(2, 1, -30, 40), 2) - 5
+  for (arguments in list(list(), list(bandwidths = "fuse"),
+                         list(estimator = "mkme"), list(estimator = "skmse"),
+                         list(kernel = kernel_energy()))) {
+    tests <- lapply(list(affine, pooled), \(x) {
+      do.call(run, c(list(x, scale = "whiten"), arguments))[same]
+    })
+    # The search for the noise stops at 1e-4 of it.
+    expect_equal(tests[[1]], tests[[2]], tolerance = 1e-6)
+  }
+  # The columns scaled by hand.
+  expect_equal(run(units, scale = TRUE)$replicates,
+               run(scale(pooled))$replicates, tolerance = 1e-10)
+  expect_warning(run(units), "scale = TRUE", class = "kernmean_warning")
+  expect_no_warning(run(units, scale = FALSE))
+  both <- \(x, ...) hsic_test(x, pooled[, 1]^2, permutations = orders, ...)
+  expect_equal(both(units, scale = TRUE)[same],
+               both(pooled, scale = TRUE)[same], tolerance = 1e-10)
+  expect_equal(both(affine, scale = "whiten", bandwidths = "fuse")[same],
+               both(pooled, scale = "whiten", bandwidths = "fuse")[same],
+               tolerance = 1e-8)
+})
+
+test_that("update() keeps units or reads them anew", {
+  units <- \(z) z %*% diag(c(1e3, 1))
+  run <- \(...) {
+    set.seed(3)
+    mmd_test(..., B = 20)
+  }
+  scaled <- run(units(x), units(y), scale = TRUE)
+  again <- \(...) {
+    set.seed(3)
+    update(scaled, ...)
+  }
+  expect_equal(again()$replicates, scaled$replicates)
+  expect_equal(again(y = units(x))$replicates,
+               run(units(x), units(x), scale = TRUE)$replicates)
+  expect_equal(again(scale = FALSE)$replicates,
+               run(units(x), units(y), scale = FALSE)$replicates)
+  expect_equal(again(bandwidths = "fuse")$replicates,
+               run(units(x), units(y), bandwidths = "fuse",
+                   scale = TRUE)$replicates)
+  expect_equal(sample_raw(again()$sample), rbind(units(x), units(y)))
+  expect_error(mmd_test(gram(x), rep(1:2, 5:4), scale = TRUE), "'scale'",
+               class = "kernmean_error_input")
+  of <- hsic_test(units(x), x[, 1], scale = TRUE, B = 20)
+  set.seed(3)
+  a <- update(of)$replicates
+  set.seed(3)
+  expect_equal(a, hsic_test(units(x), x[, 1], scale = TRUE, B = 20)$replicates)
+})
