@@ -19,14 +19,22 @@
 #'
 #' @param a,b,fit Objects returned by [kme()], with the same kernel (the same
 #'   bandwidth included). Fits on a matrix of kernel values ([as_gram()]) can be
-#'   combined if they share that `gram`.
+#'   combined if they share that `gram`. Without `b`, `a` is a plain list of
+#'   such fits.
 #' @param mixture A Gaussian mixture, `list(weights, means, covariances)`:
 #'   `weights` C non-negative numbers that sum to 1, `means` a C by d matrix,
 #'   `covariances` a d by d by C array (a vector of C variances if d = 1, a d by
 #'   d matrix if C = 1).
 #' @return One number: the inner product; the distance; the squared distance to
-#'   the embedding of the mixture.
-#' @details Time O(nmd), memory O(n + m).
+#'   the embedding of the mixture. For a list of fits, the symmetric matrix of
+#'   the inner products or distances of all pairs, with the names of the list;
+#'   [stats::as.dist()] takes that of distances. Their squares are the `pairs`
+#'   of a biased [mmd_test()] with the same kernel.
+#' @details Time O(nmd), memory O(n + m). For a list of samples of N points in
+#'   all, O(N^2 d/2) time; a sample that several fits are on (or their target)
+#'   is gone through once for all of them. Distances are made of differences of
+#'   weights where fits share points, so that close ones do not lose their
+#'   digits.
 #' @references Muandet et al. (2014), section 4.1.
 #' @family kernel means
 #' @examples
@@ -36,11 +44,21 @@
 #' b <- kme(rnorm(50, 1), k)
 #' kme_distance(a, b)
 #'
+#' # Which of several samples are alike?
+#' weight <- split(chickwts$weight, chickwts$feed)
+#' k <- kme(chickwts$weight)$kernel
+#' apart <- kme_distance(lapply(weight, kme, kernel = k))
+#' round(apart, 2)
+#' plot(hclust(as.dist(apart)), xlab = "feed", sub = "")
+#'
 #' normal <- list(weights = 1, means = matrix(0), covariances = 1)
 #' shrunk <- update(a, estimator = "fkmse")
 #' c(kme = kme_risk(a, normal), fkmse = kme_risk(shrunk, normal))
 #' @export
 kme_inner <- function(a, b) {
+  if (missing(b) && is.list(a) && !is.object(a)) {
+    return(all_pairs(check_fits(a))$inner)
+  }
   kernel <- check_pair(a, b)
   inner_parts(embedding_parts(a), embedding_parts(b), kernel)
 }
@@ -48,6 +66,9 @@ kme_inner <- function(a, b) {
 #' @rdname kme_inner
 #' @export
 kme_distance <- function(a, b) {
+  if (missing(b) && is.list(a) && !is.object(a)) {
+    return(sqrt(pmax(all_pairs(check_fits(a))$distance2, 0)))
+  }
   kernel <- check_pair(a, b)
   parts <- c(embedding_parts(a), embedding_parts(b, -1))
   sqrt(max(0, norm2_parts(parts, kernel)))
@@ -75,9 +96,39 @@ check_kme <- function(object, name) {
 # The kernel that two fits share.
 check_pair <- function(a, b) {
   check_kme(a, "a")
+  if (missing(b)) {
+    stop_input("'b' must be given, or 'a' must be a list of fits of kme()")
+  }
   check_kme(b, "b")
   check_same_space(a$sample, b$sample, "'a'", "'b'")
   a$kernel
+}
+
+# Fits in the space of one kernel, called by their place in the list.
+check_fits <- function(fits) {
+  if (!length(fits)) {
+    stop_input("'a' must be a fit of kme(), or a list of such fits, not ",
+               describe(fits))
+  }
+  label <- \(i) {
+    name <- names(fits)[i]
+    if (is.null(name) || is.na(name) || !nzchar(name)) {
+      paste0("a[[", i, "]]")
+    } else {
+      deparse1(call("$", quote(a), as.name(name)), backtick = TRUE)
+    }
+  }
+  for (i in seq_along(fits)) check_kme(fits[[i]], label(i))
+  # Columns without names go with any: what has names is compared with the
+  # first that has.
+  named <- vapply(fits, \(fit) !is.null(colnames(fit$sample$x)), NA)
+  for (i in seq_along(fits)) {
+    for (j in setdiff(c(1L, which(named)[1L]), c(i, NA))) {
+      check_same_space(fits[[j]]$sample, fits[[i]]$sample,
+                       paste0("'", label(j), "'"), paste0("'", label(i), "'"))
+    }
+  }
+  fits
 }
 
 # --- An embedding as a list of parts ---------------------------------------
@@ -168,6 +219,128 @@ inner_part <- function(a, b, kernel) {
     sum(a$weights * part_at(b, kernel, own_points(a$sample), a$noise))
   }
 }
+
+# --- All pairs of several embeddings ----------------------------------------
+
+# The parts of all fits, each kind once: lists as of embedding_parts() with a
+# column of weights for each fit, and `used`, the fits that have the part.
+shared_parts <- function(fits) {
+  shared <- list()
+  for (i in seq_along(fits)) {
+    for (part in merge_parts(embedding_parts(fits[[i]]))) {
+      at <- Position(\(other) same_part(other, part), shared)
+      if (is.na(at)) {
+        shared <- c(shared, list(part))
+        at <- length(shared)
+        shared[[at]]$weights <- list()
+      }
+      shared[[at]]$weights <- c(shared[[at]]$weights, list(part$weights))
+      shared[[at]]$used <- c(shared[[at]]$used, i)
+    }
+  }
+  lapply(shared, \(part) {
+    part$weights <- do.call(cbind, part$weights)
+    part
+  })
+}
+
+# What the columns of a part are at the points of others, their noise included,
+# as a list: a row for each point; for a mixture one row, the inner products
+# with it. Many small samples are one fold.
+values_on <- function(ats, part, kernel) {
+  plain <- \(part) is.null(part$mixture) && is.null(part$noise) &&
+    knows_points(part$sample)
+  if (!length(ats) || !plain(part) || !all(vapply(ats, plain, NA))) {
+    return(lapply(ats, value_on, part, kernel))
+  }
+  points <- lapply(ats, \(at) unname(at$sample$x))
+  from <- rep(seq_along(ats), vapply(points, nrow, 1L))
+  new <- new_points(do.call(rbind, points))
+  values <- sample_at(part$sample, new, part$weights)
+  lapply(unname(split(seq_along(from), from)),
+         \(i) values[i, , drop = FALSE])
+}
+
+value_on <- function(at, part, kernel) {
+  if (!is.null(at$mixture) && !is.null(part$mixture)) {
+    return(mixture_inner(at$mixture, part$mixture, kernel) * part$weights)
+  }
+  if (!is.null(at$mixture)) {
+    one <- list(mixture = at$mixture, weights = matrix(1))
+    return(crossprod(value_on(part, one, kernel), part$weights))
+  }
+  new <- own_points(at$sample)
+  if (!is.null(part$mixture)) {
+    mixture_at(part$mixture, kernel, new$z, at$noise) %*% part$weights
+  } else if (is.null(at$noise) && is.null(part$noise)) {
+    sample_at(part$sample, new, part$weights)
+  } else {
+    columns <- apply(part$weights, 2L, \(w) {
+      noisy_apply(kernel, new$z, part$sample$x, w, at$noise, part$noise)
+    })
+    matrix(columns, new$m)
+  }
+}
+
+# list(inner, distance2), matrices over fits. With W the weights of the fits on
+# one part and F what they are there by another, the two parts add sum_r W_ri
+# F_rj to an inner product, and sum_r (W_ri - W_rj)(F_ri - F_rj) to a squared
+# distance.
+all_pairs <- function(fits) {
+  kernel <- fits[[1L]]$kernel
+  parts <- shared_parts(fits)
+  m <- length(fits)
+  # Halves, to be added to their transposes.
+  names <- names(fits)
+  inner <- matrix(0, m, m, dimnames = if (!is.null(names)) list(names, names))
+  distance2 <- inner
+  for (q in seq_along(parts)) {
+    part <- parts[[q]]
+    rest <- seq(q, length(parts))
+    values <- c(list(value_on(part, part, kernel)),
+                values_on(parts[rest[-1L]], part, kernel))
+    for (p in rest) {
+      at <- parts[[p]]
+      value <- values[[p - q + 1L]]
+      times <- if (p == q) 0.5 else 1
+      inner[at$used, part$used] <- inner[at$used, part$used] +
+        times * crossprod(at$weights, value)
+      found <- pair_differences(at, part, value)
+      among <- found$among
+      distance2[at$used, among] <- distance2[at$used, among] +
+        2 * times * found$apart
+      # All others have weights of 0 on both.
+      if (any(found$alone != 0)) {
+        distance2[at$used, -among] <- distance2[at$used, -among] +
+          2 * times * found$alone
+      }
+    }
+  }
+  list(inner = inner + t(inner), distance2 = distance2 + t(distance2))
+}
+
+# For the fits that use the part `at` what two parts add to the squared
+# distances: list(among: the fits that use either; apart: to each of these, half
+# of it where both fits stand in a row; alone: to fits that use none).
+pair_differences <- function(at, part, value) {
+  among <- union(at$used, part$used)
+  spread <- \(columns, used) {
+    all <- matrix(0, nrow(columns), length(among))
+    all[, match(used, among)] <- columns
+    all
+  }
+  w <- spread(at$weights, at$used)
+  f <- spread(value, part$used)
+  rows <- seq_along(at$used)
+  apart <- vapply(rows, \(k) colSums((w[, k] - w) * (f[, k] - f)),
+                  numeric(length(among)))
+  apart <- matrix(apart, length(among))
+  apart[rows, ] <- apart[rows, ] / 2
+  list(among = among, apart = t(apart),
+       alone = colSums(w[, rows, drop = FALSE] * f[, rows, drop = FALSE]))
+}
+
+# --- Values ------------------------------------------------------------------
 
 # The function that a part is, at new points; with `noise` its mean under
 # N(z_i, diag(noise)).

@@ -362,12 +362,25 @@ form_draws <- function(source, options, scheme) {
   values <- c(observed, permuted_draws(statistic, units, scheme, size,
                                        options$progress, source$moved))
   check_size(source, values)
+  check_varies(values, scheme)
   list(observed = observed,
        law = permutation_null(values, source$scale, scheme),
        estimator = options$estimator, alpha = if (!is.null(source$shares)) {
          same <- points(same)
          operator_shares(source, same, source$forms(same) / source$n^2)
        })
+}
+
+# Where all clusters hold the same values of a variable, as with a design that
+# is repeated in each, no exchange of them changes anything.
+check_varies <- function(values, scheme) {
+  top <- max(abs(values))
+  if (!is.null(scheme$clusters) && length(values) > 1L && top > 0 &&
+        max(values) - min(values) <= tie_slack * top) {
+    stop_input("'clusters' must differ in each variable, or nothing changes ",
+               "when they change places; where the values vary within ",
+               "clusters, these are the 'blocks' of points that do")
+  }
 }
 
 # Any estimator: beta'M beta with the weights that it gives for each M. What it

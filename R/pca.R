@@ -138,15 +138,15 @@
 #' \item{arguments}{what was asked for}
 #'
 #' @section Methods:
-#' `predict()` gives the scores of new points, m by ncomp. `summary()` has the
-#' standard deviations \eqn{(\gamma_j/n)^{1/2}}{sqrt(gamma_j/n)} and the shares
-#' of variance, exact also where few components were computed. `update()` fits
-#' again with other arguments: on the same points unless `x` is given (or `data`
-#' for a fit by formula), another amount of shrinkage by `update(fit,
-#' covariance = est_skmse(lambda = 0.1))`. [plot()][plot.kme_pca] draws scores
-#' or variances, [screeplot()][screeplot.kme_pca] variances;
-#' [reconstruction_error()] and [preimage()] lead back from the components to
-#' the points.
+#' `predict()` gives the scores of new points, m by ncomp, `coef()` the weights
+#' V of the components. `summary()` has the standard deviations
+#' \eqn{(\gamma_j/n)^{1/2}}{sqrt(gamma_j/n)} and the shares of variance, exact
+#' also where few components were computed. `update()` fits again with other
+#' arguments: on the same points unless `x` is given (or `data` for a fit by
+#' formula), another amount of shrinkage by `update(fit, covariance =
+#' est_skmse(lambda = 0.1))`. [plot()][plot.kme_pca] draws scores or variances,
+#' [screeplot()][screeplot.kme_pca] variances; [reconstruction_error()] and
+#' [preimage()] lead back from the components to the points.
 #'
 #' @references
 #' Schölkopf, B., Smola, A. and Müller, K.-R. (1998). Nonlinear component

@@ -135,6 +135,12 @@ pca_scores <- function(object, new, kept) {
   list(scores = found$value, mean_at = found$mean_at)
 }
 
+#' @export
+coef.kme_pca <- function(object, ...) {
+  check_dots(...)
+  object$vectors
+}
+
 #' @rdname kme_pca
 #' @export
 update.kme_pca <- function(object, ...) {

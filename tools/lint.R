@@ -82,13 +82,15 @@ read_code <- function(lines) {
 # list(exports, methods), the methods as generic.class.
 read_namespace <- function(lines) {
   calls <- as.list(parse(text = lines))
+  # The tidy of generics::tidy.
+  bare <- function(x) utils::tail(as.character(x), 1L)
   named <- function(what) {
     lapply(calls[vapply(calls, function(x) identical(x[[1]], what), NA)],
-           function(x) vapply(as.list(x)[-1], as.character, ""))
+           function(x) vapply(as.list(x)[-1], bare, ""))
   }
   list(exports = unlist(named(quote(export))),
        methods = vapply(named(quote(S3method)), function(x) {
-         paste(x[1:2], collapse = ".")
+         if (length(x) > 2L) x[3] else paste(x[1:2], collapse = ".")
        }, ""))
 }
 

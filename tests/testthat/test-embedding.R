@@ -124,6 +124,133 @@ test_that("fits on one gram of values are combined, others refused", {
   expect_error(kme_inner(a, kme(x, rbf)), class = "kernmean_error_input")
 })
 
+# --- Lists -------------------------------------------------------------------
+
+test_that("matrices over a list are the numbers of its pairs", {
+  x <- random_points(20, 2, 1)
+  lists <- list(
+    rbf = list(
+      plain = kme(x, rbf), shrunk = kme(x, rbf, "fkmse"), weighted(15, 2, 4),
+      noisy = kme(x, rbf, "mkme"), other = kme(random_points(9, 2), rbf),
+      near = kme(x, rbf, "skmse", target = weighted(15, 2, 4)),
+      towards = kme(x, rbf, "fkmse", target = random_mixture(2, 2)),
+      also = kme(random_points(6, 2, 8), rbf, "skmse",
+                 target = random_mixture(2, 2)),
+      each = kme(x, rbf, "mmkme"), again = kme(x, rbf)
+    ),
+    poly = list(
+      weighted(12, 2, 1, kernel_poly(3)), kme(x, kernel_poly(3), "skmse"),
+      kme(x, kernel_poly(3), "mkme", noise = 0.3),
+      kme(x, kernel_poly(3), "skmse", target = random_mixture(2, 2))
+    )
+  )
+  for (fits in lists) {
+    m <- seq_along(fits)
+    pairs <- \(f) outer(m, m, Vectorize(\(i, j) f(fits[[i]], fits[[j]])))
+    inner <- kme_inner(fits)
+    distance <- kme_distance(fits)
+    want <- pairs(kme_inner)
+    expect_equal(unname(inner), want, tolerance = 1e-12)
+    # Rounding of norms in squares of distances.
+    expect_lt(max(abs(distance^2 - pairs(kme_distance)^2)),
+              1e-13 * max(diag(want)))
+    expect_identical(diag(unname(distance)), numeric(length(fits)))
+    expect_identical(distance, t(distance))
+    expect_identical(inner, t(inner))
+    expect_identical(rownames(distance), names(fits))
+    expect_identical(colnames(inner), names(fits))
+    # In another order.
+    back <- rev(m)
+    expect_equal(kme_distance(fits[back]), distance[back, back],
+                 tolerance = 1e-12)
+    expect_equal(kme_inner(fits[back]), inner[back, back], tolerance = 1e-12)
+  }
+  expect_identical(unname(kme_distance(lists$rbf)["plain", "again"]), 0)
+  expect_equal(kme_inner(lists$rbf[1L]),
+               matrix(lists$rbf$plain$norm2, dimnames = list("plain", "plain")),
+               tolerance = 1e-13)
+})
+
+test_that("matrices over a list are those of explicit matrices", {
+  x <- lapply(1:4, \(i) random_points(5 + i, 3, i))
+  for (kernel in list(rbf, kernel_laplace(2), kernel_linear(),
+                      kernel_function(\(x, y) (x %*% t(y) + 1)^2))) {
+    fits <- lapply(x, kme, kernel)
+    pooled <- do.call(rbind, x)
+    own <- outer(rep(1:4, 6:9), 1:4, `==`) / rep(6:9, each = 30)
+    k <- if (kernel$family == "function") kernel$fun(pooled, pooled) else
+      gram_R(kernel, pooled)
+    inner <- crossprod(own, k %*% own)
+    expect_equal(kme_inner(fits), inner, tolerance = 1e-12)
+    expect_lt(max(abs(kme_distance(fits)^2 - outer(diag(inner), diag(inner),
+                                                   `+`) + 2 * inner)),
+              1e-13 * max(inner))
+  }
+})
+
+test_that("distances of group means are those of the test of the groups", {
+  x <- as.matrix(iris[, 1:4])
+  for (kernel in list(kernel_rbf(1.3), kme(x, scale = "whiten")$kernel)) {
+    fits <- lapply(split(iris[, 1:4], iris$Species), kme, kernel)
+    apart <- kme_distance(fits)
+    test <- mmd_test(x ~ iris$Species, kernel = kernel, B = 1)
+    pairs <- utils::combn(names(fits), 2L)
+    expect_equal(apart[t(pairs)]^2, unname(test$pairs), tolerance = 1e-11)
+    expect_identical(names(test$pairs), paste(pairs[1, ], "-", pairs[2, ]))
+  }
+})
+
+test_that("close fits keep the digits of their distance in a list", {
+  x <- random_points(25, 2)
+  w <- rep(1 / 25, 25)
+  target <- weighted(30, 2, 9)
+  fits <- list(
+    a = kme(x, rbf, weights = w), far = weighted(10, 2, 3),
+    b = kme(x, rbf, weights = w * (1 + 1e-10)),
+    s = kme(x, rbf, "skmse", lambda = 0.5, target = target),
+    t = kme(x, rbf, "skmse", lambda = 0.5 * (1 + 1e-9), target = target)
+  )
+  apart <- kme_distance(fits)
+  expect_equal(apart["a", "b"], 1e-10 * sqrt(fits$a$norm2), tolerance = 1e-4)
+  # d alpha = d lambda/(1 + lambda)^2
+  expect_equal(apart["s", "t"], kme_distance(kme(x, rbf), target) * 5e-10 /
+                 2.25, tolerance = 1e-4)
+})
+
+test_that("fits on one gram of values go into a list", {
+  x <- random_points(10, 2)
+  k <- gram_R(rbf, x)
+  g <- as_gram(k)
+  w <- cbind(1 / 10, seq(-1, 1, length.out = 10))
+  fits <- list(kme(g), kme(g, weights = w[, 2]))
+  expect_equal(kme_inner(fits), crossprod(w, k %*% w), tolerance = 1e-12)
+  expect_equal(kme_distance(fits)[1, 2], kme_distance(fits[[1]], fits[[2]]),
+               tolerance = 1e-12)
+})
+
+test_that("columns without names go with any, other names do not", {
+  fit <- \(columns) {
+    kme(matrix(1:6 / 6, 3, dimnames = list(NULL, columns)), rbf)
+  }
+  expect_identical(dim(kme_inner(list(fit(NULL), fit(c("u", "v"))))), c(2L, 2L))
+  expect_error(kme_inner(list(fit(NULL), fit(c("u", "v")), fit(c("v", "u")))),
+               class = "kernmean_error_input")
+})
+
+test_that("lists that are wrong say where", {
+  a <- kme(random_points(5, 2), rbf)
+  b <- kme(random_points(5, 2), kernel_rbf(2))
+  one <- kme(random_points(5, 1), rbf)
+  value <- kme(as_gram(diag(5)))
+  expect_snapshot(writeLines(refusals(expression(
+    kme_distance(list()), kme_inner(a), kme_distance(a, list(b)),
+    kme_distance(list(a, b)), kme_inner(list(u = a, `my fit` = b)),
+    kme_distance(list(a, a, one)), kme_inner(list(a, u = 3)),
+    kme_inner(list(a, value)), kme_inner(list(a, list(b))),
+    kme_inner(list(a), a)
+  ))))
+})
+
 # --- Risk --------------------------------------------------------------------
 
 test_that("the risk in one dimension is that of numerical integrals", {

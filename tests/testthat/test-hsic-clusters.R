@@ -164,3 +164,10 @@ test_that("what clusters cannot be is said", {
   ))
   expect_snapshot(writeLines(lines))
 })
+
+test_that("clusters that all hold the same values are refused", {
+  expect_snapshot(error = TRUE, {
+    hsic_test(uptake ~ conc, CO2, clusters = Plant, B = 99)
+  })
+  expect_lt(hsic_test(uptake ~ conc, CO2, blocks = Plant, B = 99)$p.value, 0.05)
+})

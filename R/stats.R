@@ -1,0 +1,99 @@
+# What the generics of stats say of fits and tests: an answer, or why there is
+# none. Without a method their defaults look for a field and return NULL.
+
+#' @export
+nobs.kme <- function(object, ...) {
+  check_dots(...)
+  object$n
+}
+
+#' @export
+nobs.kme_pca <- nobs.kme
+
+#' @export
+nobs.kme_cov <- nobs.kme
+
+#' @export
+nobs.kme_fda <- nobs.kme
+
+#' @export
+nobs.mmd_test <- function(object, ...) {
+  check_dots(...)
+  sum(object$sizes)
+}
+
+#' @export
+nobs.hsic_test <- function(object, ...) {
+  check_dots(...)
+  object$variables[[1L]]$sample$n
+}
+
+#' @importFrom stats fitted
+#' @export
+fitted.kme_density <- function(object, ...) {
+  check_dots(...)
+  predict(object)
+}
+
+# A method that refuses; `where` says, by class, who has what may be meant.
+refuse <- function(what, where = character()) {
+  function(object, ...) {
+    hint <- where[intersect(class(object), names(where))]
+    stop_input("'object' must have ", what, ", not be ", describe(object),
+               if (length(hint)) paste0("; ", hint[[1L]]))
+  }
+}
+
+own_estimate <- "its field 'estimate' holds the effect sizes"
+
+no_coef <- refuse("coefficients", c(htest = own_estimate))
+
+no_fitted <- refuse("fitted values", c(
+  kme_pca = "predict() gives the scores",
+  kme_cov = "predict() gives scores, predict(type = \"value\") the operator",
+  kme_fda = "predict() gives the classes, its field 'loo' those left out",
+  htest = own_estimate
+))
+
+no_residuals <- refuse("residuals", c(
+  kme_pca = "reconstruction_error() gives the distances of the points",
+  kme_fda = "its field 'loo' has the classes of points left out"
+))
+
+no_deviance <- refuse("a deviance", c(
+  kme_density = "logLik() is the log density of the sample"
+))
+
+no_df <- refuse("degrees of freedom of residuals")
+
+#' @importFrom stats deviance df.residual residuals
+#' @rawNamespace
+#' S3method(coef, hsic_test, no_coef)
+#' S3method(coef, mmd_test, no_coef)
+#' S3method(deviance, hsic_test, no_deviance)
+#' S3method(deviance, kme, no_deviance)
+#' S3method(deviance, kme_cov, no_deviance)
+#' S3method(deviance, kme_density, no_deviance)
+#' S3method(deviance, kme_fda, no_deviance)
+#' S3method(deviance, kme_pca, no_deviance)
+#' S3method(deviance, mmd_test, no_deviance)
+#' S3method(df.residual, hsic_test, no_df)
+#' S3method(df.residual, kme, no_df)
+#' S3method(df.residual, kme_cov, no_df)
+#' S3method(df.residual, kme_density, no_df)
+#' S3method(df.residual, kme_fda, no_df)
+#' S3method(df.residual, kme_pca, no_df)
+#' S3method(df.residual, mmd_test, no_df)
+#' S3method(fitted, hsic_test, no_fitted)
+#' S3method(fitted, kme_cov, no_fitted)
+#' S3method(fitted, kme_fda, no_fitted)
+#' S3method(fitted, kme_pca, no_fitted)
+#' S3method(fitted, mmd_test, no_fitted)
+#' S3method(residuals, hsic_test, no_residuals)
+#' S3method(residuals, kme, no_residuals)
+#' S3method(residuals, kme_cov, no_residuals)
+#' S3method(residuals, kme_density, no_residuals)
+#' S3method(residuals, kme_fda, no_residuals)
+#' S3method(residuals, kme_pca, no_residuals)
+#' S3method(residuals, mmd_test, no_residuals)
+NULL

@@ -1,0 +1,545 @@
+#' Results as data frames
+#'
+#' What fits and tests hold as data frames, by [as.data.frame()] and by the
+#' generics `tidy()`, `glance()` and `augment()` of the package generics, which
+#' broom and other packages share.
+#'
+#' The methods are there as soon as generics is loaded, by broom, by a package
+#' of the tidyverse or by itself; kernmean needs none of them, and returns plain
+#' data frames. As in broom, `tidy()` has a row for each component or term,
+#' `glance()` one row, and `augment()` the points, with what the fit says of
+#' them in columns that begin with a dot (and row names, where there are any, in
+#' `.rownames`). `as.data.frame()` needs no other package. What does not apply
+#' is `NA`, and so is what is not one number, as bandwidths by column.
+#'
+#' \describe{
+#'   \item{[kme()]}{`tidy()`: `row` (its name or number) and `weight` of each
+#'     point. `glance()`: `nobs`, `estimator` (`NA` for weights of your own),
+#'     `select`, `lambda`, `alpha`, `noise`, `score`, `reference`, `border`,
+#'     `norm2`, and what all fits of one sample have: `kernel` (its formula),
+#'     `bandwidth`, `scale`. `augment()`: `.weight` (of the sample) and
+#'     `.fitted`, the embedding.}
+#'   \item{[kme_pca()]}{`tidy()`: as of [stats::prcomp()], by `matrix`: for
+#'     `"u"` `row`, `PC`, `value` of the scores; for `"v"` the same of the
+#'     weights of the points, `coef()`; for `"d"` `PC`, `std.dev`, `percent`,
+#'     `cumulative` (the last two are shares, as they are in broom).
+#'     `glance()`: `nobs`, `ncomp`, `rank`, `total`, `explained` (the share of
+#'     `total` in the components), `center`, `covariance`, `lambda` of the
+#'     operator. `augment()`: the scores, `.fittedPC1`, ...}
+#'   \item{[kme_cov()]}{`tidy()`: `component`, `value`, `percent`,
+#'     `cumulative`, shares as above (see [summary()][summary.kme_cov]); there
+#'     is no row for more than two variables. `glance()`: `nobs`, `variables`,
+#'     `estimator`, `select`, `lambda`, `alpha`, `rank`, `trace`, `norm2`.
+#'     `augment()`: `.weight`, with `data` of your own.}
+#'   \item{[kme_fda()]}{`tidy()`: `class`, `n`, `prior`, `error` (the share of
+#'     its points that are put into other classes when left out) and its mean
+#'     scores `LD1`, ...; with `matrix = "d"` `LD`, `svd`, `percent`,
+#'     `cumulative`, shares of the trace. `glance()`: `nobs`, `classes`, `axes`,
+#'     `ridge`, `intensity`, `sigma2`, `error`. `augment()`: `.class`,
+#'     `.posterior_` with the name of each class, and the scores `.LD1`, ...; of
+#'     the sample class and posterior are those of the points left out (its
+#'     scores are of the fit), of `newdata` those of [predict.kme_fda()].}
+#'   \item{[kme_density()]}{`tidy()`: `component`, `weight`, `mean`, `sd` of
+#'     each in the units of the user, for several columns `mean.` and `sd.` with
+#'     the name of each. `glance()`: `nobs`, `m`, `shape`, `logLik`, `df`,
+#'     `objective`, `distance`, `estimator`. `augment()`: `.density`.}
+#'   \item{[mmd_test()], [hsic_test()]}{`tidy()`: one row, `estimate` (the MMD
+#'     of two samples with `r.squared`, the kernel R^2; that of several; the
+#'     normalized HSIC), `statistic`, `p.value`, what is in the field
+#'     `parameter`, `method`, `alternative`. With `pairs = TRUE` a row
+#'     for each pair of groups: `group1`, `group2`, `estimate`, the distance of
+#'     their kernel means, and `statistic`, its square. `glance()`: `statistic`,
+#'     `p.value`, `nobs`, `B`, `null`, `type`, `estimator`, `lambda`, `method`.
+#'     `augment()` for `mmd_test()` only: `.group` and, for two samples and one
+#'     kernel, `.witness`, the difference of the plain kernel means.}
+#' }
+#'
+#' `as.data.frame()` is `augment()` without `data`, with row names as such, for
+#' `kme()`, `kme_pca()` and `kme_fda()`; the components, as `tidy()`, of
+#' `kme_density()`; and the pairs of `mmd_test()`.
+#'
+#' @param x A fit or a test.
+#' @param row.names `NULL`, or row names.
+#' @param optional,... Must not be given.
+#' @section Arguments of augment(): `augment(x, data = NULL, ..., newdata =
+#'   NULL)`: `data` is the data frame that the fit was made of, with all its
+#'   columns, a row for each point (by default the points themselves, in the
+#'   units of the user); `newdata` are new points, as of `predict()`.
+#' @return A data frame.
+#' @aliases tidy.kme glance.kme augment.kme
+#' @aliases tidy.kme_pca glance.kme_pca augment.kme_pca
+#' @aliases tidy.kme_cov glance.kme_cov augment.kme_cov
+#' @aliases tidy.kme_fda glance.kme_fda augment.kme_fda
+#' @aliases tidy.kme_density glance.kme_density augment.kme_density
+#' @aliases tidy.mmd_test glance.mmd_test augment.mmd_test
+#' @aliases tidy.hsic_test glance.hsic_test augment.hsic_test
+#' @name tidy.kme
+#' @examples
+#' fit <- kme_fda(Species ~ Petal.Length + Petal.Width, iris)
+#' head(as.data.frame(fit))
+#' if (requireNamespace("generics", quietly = TRUE)) {
+#'   tidy <- generics::tidy
+#'   print(tidy(fit))
+#'   print(generics::glance(fit))
+#'   # Points that would be put into another class
+#'   flowers <- generics::augment(fit, iris)
+#'   print(flowers[flowers$.class != flowers$Species, 4:6])
+#'
+#'   test <- mmd_test(cbind(Petal.Length, Petal.Width) ~ Species, iris, B = 99)
+#'   print(tidy(test))
+#'   tidy(test, pairs = TRUE)
+#' }
+NULL
+
+# --- Pieces ------------------------------------------------------------------
+
+# A number, or NA where there is none or several.
+one_number <- function(x) {
+  if (is.numeric(x) && length(x) == 1L) unname(as.double(x)) else NA_real_
+}
+
+one_word <- function(x) {
+  if (is.character(x) && length(x) == 1L) x else NA_character_
+}
+
+# The columns of glance() that say in what space a fit is.
+kernel_columns <- function(kernel) {
+  scale <- kernel$scaling$type
+  data.frame(
+    kernel = one_word(kernel$formula),
+    bandwidth = one_number(kernel$bandwidth),
+    scale = if (is.null(scale)) "FALSE" else as.character(scale)
+  )
+}
+
+# Columns of numbers, with names if they have none: one is "x".
+named_frame <- function(x) {
+  if (is.data.frame(x)) {
+    return(x)
+  }
+  x <- as.matrix(x)
+  rows <- rownames(x)
+  if (is.null(colnames(x)) && ncol(x) > 0L) {
+    colnames(x) <- if (ncol(x) == 1L) "x" else paste0("x", seq_len(ncol(x)))
+  }
+  # Row names of a data frame are all different.
+  rownames(x) <- NULL
+  x <- as.data.frame(x)
+  if (!is.null(rows) && !anyDuplicated(rows)) rownames(x) <- rows
+  x
+}
+
+# The points of a sample in the units of the user; of one that knows none a
+# frame without columns.
+points_frame <- function(sample) {
+  if (knows_points(sample)) {
+    named_frame(sample_raw(sample))
+  } else {
+    blank_frame(sample$n)
+  }
+}
+
+# Rows without columns.
+blank_frame <- function(n, names = NULL) {
+  named_frame(matrix(0, n, 0L, dimnames = list(names, NULL)))
+}
+
+# The names of points where they have some, else their numbers.
+point_labels <- function(sample) {
+  names <- rownames(sample$x)
+  if (is.null(names)) seq_len(sample$n) else names
+}
+
+# A matrix over points and components with a row for each of its values, as of
+# broom's tidy.prcomp().
+long_frame <- function(sample, x) {
+  data.frame(
+    row = rep(point_labels(sample), each = ncol(x)),
+    PC = rep(seq_len(ncol(x)), nrow(x)), value = as.vector(t(x))
+  )
+}
+
+check_sample_rows <- function(data, n) {
+  if (!is.data.frame(data) && !is.matrix(data) || nrow(data) != n) {
+    stop_input(
+      "'data' must be a data frame with a row for each of the ",
+      count_of(n, "point"), " of the fit, not ", describe(data),
+      if (is.data.frame(data)) paste(" of", count_of(nrow(data), "row"))
+    )
+  }
+  named_frame(data)
+}
+
+# The points of the sample, as they are or as `data`, with the columns `own`; or
+# new points with the columns that at(newdata) gives.
+augmented <- function(sample, data, newdata, own, at) {
+  if (is.null(newdata)) {
+    frame <- if (is.null(data)) points_frame(sample) else
+      check_sample_rows(data, sample$n)
+    added <- own
+  } else {
+    if (!is.null(data)) {
+      stop_input("'data' must be NULL where 'newdata' is given")
+    }
+    added <- at(newdata)
+    frame <- if (knows_points(sample)) named_frame(newdata) else
+      blank_frame(nrow(newdata), rownames(newdata))
+  }
+  has_names <- .row_names_info(frame) > 0L
+  labels <- rownames(frame)
+  rownames(frame) <- NULL
+  if (has_names) {
+    frame <- cbind(data.frame(.rownames = labels), frame)
+  }
+  rownames(added) <- NULL
+  cbind(frame, added)
+}
+
+# A frame with the names of its rows where they belong.
+with_row_names <- function(frame, row.names) {
+  if (".rownames" %in% names(frame)) {
+    rownames(frame) <- frame$.rownames
+    frame$.rownames <- NULL
+  }
+  if (!is.null(row.names)) rownames(frame) <- row.names
+  frame
+}
+
+prefixed <- function(x, prefix) {
+  x <- as.data.frame(x, make.names = FALSE)
+  names(x) <- paste0(prefix, names(x))
+  x
+}
+
+# --- kme() -------------------------------------------------------------------
+
+#' @exportS3Method generics::tidy
+tidy.kme <- function(x, ...) {
+  check_dots(...)
+  data.frame(row = point_labels(x$sample), weight = x$weights)
+}
+
+#' @exportS3Method generics::glance
+glance.kme <- function(x, ...) {
+  check_dots(...)
+  data.frame(
+    nobs = x$n, estimator = if (is.null(x$sample$weights)) x$estimator$name else
+      NA_character_,
+    select = one_word(x$select), lambda = one_number(x$lambda),
+    alpha = one_number(x$alpha), noise = one_number(x$noise),
+    score = one_number(x$minimum), reference = one_number(x$reference),
+    border = isTRUE(x$border), norm2 = x$norm2, kernel_columns(x$kernel)
+  )
+}
+
+#' @exportS3Method generics::augment
+augment.kme <- function(x, data = NULL, ..., newdata = NULL) {
+  check_dots(...)
+  augmented(
+    x$sample, data, newdata,
+    data.frame(.weight = x$weights, .fitted = unname(x$fitted)),
+    \(newdata) data.frame(.fitted = unname(predict(x, newdata)))
+  )
+}
+
+#' @rdname tidy.kme
+#' @export
+as.data.frame.kme <- function(x, row.names = NULL, optional = FALSE, ...) {
+  check_dots(...)
+  with_row_names(augment.kme(x), row.names)
+}
+
+# --- Operators ---------------------------------------------------------------
+
+# What a component is, and its share.
+share_frame <- function(name, value, share) {
+  frame <- data.frame(component = seq_along(value), value = value,
+                      percent = share, cumulative = cumsum(share),
+                      row.names = NULL)
+  names(frame)[1:2] <- name
+  frame
+}
+
+pca_matrices <- list(
+  u = c("u", "x", "samples", "scores"),
+  v = c("v", "rotation", "loadings", "variables"),
+  d = c("d", "eigenvalues", "pcs")
+)
+
+#' @exportS3Method generics::tidy
+tidy.kme_pca <- function(x, matrix = "u", ...) {
+  check_dots(...)
+  kinds <- rep(names(pca_matrices), lengths(pca_matrices))
+  choices <- unlist(pca_matrices, use.names = FALSE)
+  kind <- kinds[match(check_choice(matrix, choices, "matrix"), choices)]
+  switch(kind,
+    u = long_frame(x$sample, x$scores),
+    v = long_frame(x$sample, x$vectors),
+    d = share_frame(c("PC", "std.dev"), summary(x)$importance[1L, ],
+                    variance_shares(x))
+  )
+}
+
+#' @exportS3Method generics::glance
+glance.kme_pca <- function(x, ...) {
+  check_dots(...)
+  data.frame(
+    nobs = x$n, ncomp = length(x$values), rank = x$rank, total = x$total,
+    explained = sum(variance_shares(x)), center = x$center$name,
+    covariance = x$covariance$name, lambda = one_number(x$shrinkage$lambda),
+    kernel_columns(x$kernel)
+  )
+}
+
+#' @exportS3Method generics::augment
+augment.kme_pca <- function(x, data = NULL, ..., newdata = NULL) {
+  check_dots(...)
+  augmented(
+    x$sample, data, newdata, prefixed(x$scores, ".fitted"),
+    \(newdata) prefixed(predict(x, newdata), ".fitted")
+  )
+}
+
+#' @rdname tidy.kme
+#' @export
+as.data.frame.kme_pca <- function(x, row.names = NULL, optional = FALSE, ...) {
+  check_dots(...)
+  with_row_names(augment.kme_pca(x), row.names)
+}
+
+#' @exportS3Method generics::tidy
+tidy.kme_cov <- function(x, ...) {
+  check_dots(...)
+  table <- as.list(summary(x)$values)
+  share_frame(c("component", "value"), as.double(table$value),
+              as.double(table$share))
+}
+
+#' @exportS3Method generics::glance
+glance.kme_cov <- function(x, ...) {
+  check_dots(...)
+  data.frame(
+    nobs = x$n, variables = length(x$variables), estimator = x$estimator$name,
+    select = one_word(x$select), lambda = one_number(x$lambda),
+    alpha = one_number(x$alpha), rank = one_number(x$rank),
+    trace = one_number(x$trace), norm2 = x$norm2
+  )
+}
+
+#' @exportS3Method generics::augment
+augment.kme_cov <- function(x, data = NULL, ..., newdata = NULL) {
+  check_dots(...)
+  if (!is.null(newdata)) {
+    stop_input("'newdata' must be NULL for an operator; predict() has its ",
+               "scores and values at new points")
+  }
+  sample <- x$variables[[1L]]$sample
+  # Points of several variables and codes of factors are no data to be shown.
+  if (is.null(data)) data <- blank_frame(sample$n, rownames(sample$x))
+  augmented(sample, data, NULL, data.frame(.weight = x$weights))
+}
+
+# --- kme_fda() ---------------------------------------------------------------
+
+#' @exportS3Method generics::tidy
+tidy.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
+  check_dots(...)
+  if (check_choice(matrix, c("classes", "d"), "matrix") == "d") {
+    return(share_frame(c("LD", "svd"), x$svd, x$svd^2 / sum(x$svd^2)))
+  }
+  classes <- names(x$counts)
+  wrong <- as.character(x$loo$class) != as.character(x$grouping)
+  data.frame(
+    class = classes, n = as.vector(x$counts), prior = as.vector(x$prior),
+    error = as.vector(tapply(wrong, factor(x$grouping, classes), mean)),
+    x$means, row.names = NULL
+  )
+}
+
+#' @exportS3Method generics::glance
+glance.kme_fda <- function(x, ...) {
+  check_dots(...)
+  data.frame(
+    nobs = x$n, classes = length(x$counts), axes = ncol(x$scaling),
+    ridge = x$ridge, intensity = one_number(x$intensity), sigma2 = x$sigma2,
+    error = x$error, kernel_columns(x$kernel)
+  )
+}
+
+fda_frame <- function(class, posterior, scores) {
+  data.frame(.class = class, prefixed(posterior, ".posterior_"),
+             prefixed(scores, "."), check.names = FALSE)
+}
+
+#' @exportS3Method generics::augment
+augment.kme_fda <- function(x, data = NULL, ..., newdata = NULL) {
+  check_dots(...)
+  augmented(
+    x$sample, data, newdata,
+    fda_frame(x$loo$class, x$loo$posterior, x$scores),
+    \(newdata) {
+      found <- predict(x, newdata)
+      fda_frame(found$class, found$posterior, found$x)
+    }
+  )
+}
+
+#' @rdname tidy.kme
+#' @export
+as.data.frame.kme_fda <- function(x, row.names = NULL, optional = FALSE, ...) {
+  check_dots(...)
+  with_row_names(augment.kme_fda(x), row.names)
+}
+
+# --- kme_density() -----------------------------------------------------------
+
+# Standard deviations of the columns in each component, m x d, in the units of
+# the user, in which covariances are; variances are in those of the kernel.
+component_spreads <- function(x) {
+  d <- ncol(x$means)
+  variances <- if (is.null(x$covariances)) {
+    scaling <- x$kernel$scaling
+    unit2 <- if (is.matrix(scaling$factor)) colSums(scaling$back^2) else
+      scaling$factor^2
+    outer(if (length(unit2)) unit2 else rep(1, d), x$variances)
+  } else {
+    apply(x$covariances, 3L, \(s) diag(matrix(s, d)))
+  }
+  sqrt(matrix(variances, x$m, d, byrow = TRUE))
+}
+
+#' @exportS3Method generics::tidy
+tidy.kme_density <- function(x, ...) {
+  check_dots(...)
+  columns <- names(named_frame(x$means))
+  each <- \(values, what) {
+    colnames(values) <- if (ncol(values) == 1L) what else
+      paste0(what, ".", columns)
+    values
+  }
+  data.frame(
+    component = seq_len(x$m), weight = x$weights, each(x$means, "mean"),
+    each(component_spreads(x), "sd"), check.names = FALSE, row.names = NULL
+  )
+}
+
+#' @exportS3Method generics::glance
+glance.kme_density <- function(x, ...) {
+  check_dots(...)
+  likelihood <- logLik(x)
+  data.frame(
+    nobs = x$n, m = x$m, shape = one_word(x$shape),
+    logLik = as.numeric(likelihood),
+    df = attr(likelihood, "df"), objective = x$objective,
+    distance = sqrt(x$distance2), estimator = x$estimator$name,
+    kernel_columns(x$kernel)
+  )
+}
+
+#' @exportS3Method generics::augment
+augment.kme_density <- function(x, data = NULL, ..., newdata = NULL) {
+  check_dots(...)
+  augmented(
+    x$sample, data, newdata, data.frame(.density = unname(predict(x))),
+    \(newdata) data.frame(.density = unname(predict(x, newdata)))
+  )
+}
+
+#' @rdname tidy.kme
+#' @export
+as.data.frame.kme_density <- function(x, row.names = NULL, optional = FALSE,
+                                      ...) {
+  check_dots(...)
+  with_row_names(tidy.kme_density(x), row.names)
+}
+
+# --- Tests -------------------------------------------------------------------
+
+# Named numbers as columns.
+number_columns <- function(x) {
+  if (length(x)) as.list(stats::setNames(x, make.names(names(x)))) else list()
+}
+
+# As broom's tidy.htest(), which takes estimates of several kinds for those of
+# several groups. Bandwidths are parameters.
+tidy_test <- function(x) {
+  names <- as.character(names(x$estimate))
+  sizes <- x$estimate[!startsWith(names, "bandwidth")]
+  others <- number_columns(sizes[-1L])
+  names(others)[names(others) == "kernel.R.2"] <- "r.squared"
+  as.data.frame(c(
+    list(estimate = one_number(unname(sizes)[1L])), others,
+    list(statistic = unname(x$statistic), p.value = x$p.value),
+    number_columns(x$parameter),
+    list(method = x$method, alternative = x$alternative)
+  ))
+}
+
+#' @exportS3Method generics::tidy
+tidy.mmd_test <- function(x, ..., pairs = FALSE) {
+  check_dots(...)
+  if (check_flag(pairs, "pairs")) pair_frame(x) else tidy_test(x)
+}
+
+#' @exportS3Method generics::tidy
+tidy.hsic_test <- function(x, ...) {
+  check_dots(...)
+  tidy_test(x)
+}
+
+# A row for each pair of groups.
+pair_frame <- function(x) {
+  if (!is.null(x$arguments$bandwidths)) {
+    stop_input("'x' must be a test with one kernel for distances of pairs, ",
+               "not of many bandwidths")
+  }
+  names <- utils::combn(names(x$sizes), 2L)
+  value <- if (is.null(x$pairs)) x$statistic else x$pairs
+  data.frame(group1 = names[1L, ], group2 = names[2L, ],
+             estimate = sqrt(pmax(0, unname(value))), statistic = unname(value))
+}
+
+#' @exportS3Method generics::glance
+glance.mmd_test <- function(x, ...) {
+  check_dots(...)
+  data.frame(
+    statistic = unname(x$statistic), p.value = x$p.value, nobs = nobs(x),
+    B = if (is.null(x$replicates)) NA_integer_ else length(x$replicates),
+    null = x$null, type = x$type, estimator = x$estimator$name,
+    lambda = one_number(x$lambda), method = x$method
+  )
+}
+
+#' @exportS3Method generics::glance
+glance.hsic_test <- glance.mmd_test
+
+#' @exportS3Method generics::augment
+augment.mmd_test <- function(x, data = NULL, ...) {
+  check_dots(...)
+  sample <- x$sample
+  own <- data.frame(.group = x$groups)
+  if (length(x$sizes) == 2L && is.null(x$arguments$bandwidths)) {
+    group <- as.integer(x$groups)
+    weights <- c(1, -1)[group] / unname(x$sizes)[group]
+    own$.witness <- drop(sample_at(sample, own_points(sample), weights))
+  }
+  order <- x$arguments$pooled$order
+  if (!is.null(data) && !is.null(order)) {
+    own <- own[order(order), , drop = FALSE]
+  }
+  augmented(sample, data, NULL, own)
+}
+
+#' @exportS3Method generics::augment
+augment.hsic_test <- function(x, ...) {
+  stop_input("'x' must be a fit or a test of groups; a test of independence ",
+             "has nothing to say of single points")
+}
+
+#' @rdname tidy.kme
+#' @export
+as.data.frame.mmd_test <- function(x, row.names = NULL, optional = FALSE,
+                                   ...) {
+  check_dots(...)
+  with_row_names(pair_frame(x), row.names)
+}

@@ -1,0 +1,62 @@
+# What the generics of stats say of fits and tests.
+
+x <- random_points(12, 2, 3)
+g <- rep(c("u", "v"), 6)
+some <- list(
+  kme = kme(x, kernel_rbf(1)), pca = kme_pca(x, kernel_rbf(1), ncomp = 2),
+  cov = kme_cov(x, kernel_x = kernel_rbf(1)), fda = kme_fda(x, g),
+  mmd = mmd_test(x[1:5, ], x[6:12, ], kernel_rbf(1), B = 9),
+  hsic = hsic_test(x[, 1], x[, 2], B = 9)
+)
+
+test_that("all fits and tests know the number of their points", {
+  for (object in some) expect_identical(as.integer(nobs(object)), 12L)
+})
+
+test_that("coefficients are the weights, axes or expansions of a fit", {
+  expect_identical(coef(some$kme), some$kme$weights)
+  expect_identical(coef(some$fda), some$fda$scaling)
+  # The components have norm 1 and their scores are centered sums of sections.
+  v <- coef(some$pca)
+  k <- gram_R(kernel_rbf(1), x)
+  centered <- k - outer(rowMeans(k), rowMeans(k), "+") + mean(k)
+  expect_equal(unname(crossprod(v, centered %*% v)), diag(2),
+               tolerance = 1e-10)
+  expect_equal(unname(centered %*% v), unname(some$pca$scores),
+               tolerance = 1e-10)
+})
+
+test_that("fitted values of a kernel mean and a density are theirs", {
+  expect_identical(unname(fitted(some$kme)), unname(predict(some$kme)))
+  set.seed(1)
+  density <- kme_density(x, m = 2)
+  expect_identical(fitted(density), predict(density))
+})
+
+test_that("nothing that is not there is NULL without a word", {
+  set.seed(1)
+  some$density <- kme_density(x, m = 2)
+  answered <- list(coef = c("kme", "pca", "cov", "fda", "density"),
+                   fitted = c("kme", "density"))
+  for (f in c("coef", "fitted", "residuals", "deviance", "df.residual",
+              "sigma", "confint", "vcov", "anova", "effects")) {
+    for (name in setdiff(names(some), answered[[f]])) {
+      expect_error(getExportedValue("stats", f)(some[[name]]),
+                   label = paste(f, name))
+    }
+  }
+})
+
+test_that("refusals say what there is instead", {
+  mmd <- some$mmd
+  hsic <- some$hsic
+  pca <- some$pca
+  cov <- some$cov
+  fda <- some$fda
+  mean <- some$kme
+  expect_snapshot(writeLines(refusals(expression(
+    coef(mmd), coef(hsic), fitted(pca), fitted(cov), fitted(fda), fitted(mmd),
+    residuals(mean), residuals(pca), residuals(fda), deviance(mean),
+    df.residual(mean), nobs(mean, 1)
+  ))))
+})

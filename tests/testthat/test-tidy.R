@@ -1,0 +1,320 @@
+# Fits and tests as data frames; the generics may or may not be installed.
+
+flowers <- iris[c(1:12, 51:60, 101:111), ]
+columns <- c("Sepal.Length", "Petal.Width")
+x <- as.matrix(flowers[, columns])
+rownames(x) <- NULL
+rbf <- kernel_rbf(1)
+
+test_that("a kernel mean has rows of its points and one row in all", {
+  fits <- list(
+    kme(x, rbf), kme(x, rbf, "skmse"), kme(x, rbf, "fkmse"),
+    kme(x, rbf, "mkme"), kme(x, rbf, "mmkme"),
+    kme(x, rbf, weights = seq_len(nrow(x)) / 500)
+  )
+  for (fit in fits) {
+    points <- as.data.frame(fit)
+    expect_identical(names(points), c(columns, ".weight", ".fitted"))
+    expect_identical(unname(as.matrix(points[1:2])), unname(x))
+    if (is.null(fit$noise)) {
+      expect_equal(sum(points$.weight * points$.fitted), fit$norm2,
+                   tolerance = 1e-12)
+    }
+    expect_identical(tidy.kme(fit),
+                     data.frame(row = seq_len(nrow(x)), weight = coef(fit)))
+    again <- augment.kme(fit, newdata = x)
+    expect_equal(again$.fitted, points$.fitted, tolerance = 1e-12)
+  }
+  # Of all estimators in one table.
+  table <- do.call(rbind, lapply(fits, glance.kme))
+  expect_identical(table$estimator,
+                   c("kme", "skmse", "fkmse", "mkme", "mmkme", NA))
+  expect_identical(table$lambda, vapply(fits, \(fit) fit$lambda + 0, 1))
+  expect_identical(table$alpha[2], fits[[2]]$alpha)
+  expect_identical(is.na(table$noise), c(TRUE, TRUE, TRUE, FALSE, TRUE, TRUE))
+  expect_identical(table$nobs, rep(nrow(x), 6L))
+  expect_identical(unique(table$bandwidth), 1)
+})
+
+test_that("linear kernel PCA is tidy as prcomp() is in broom", {
+  n <- nrow(x)
+  fit <- kme_pca(x, kernel_linear())
+  other <- stats::prcomp(x)
+  signs <- rep(unname(sign(colSums(fit$scores * other$x))), n)
+  u <- tidy.kme_pca(fit)
+  v <- tidy.kme_pca(fit, "v")
+  d <- tidy.kme_pca(fit, "d")
+  expect_equal(u$value * signs, as.vector(t(other$x)), tolerance = 1e-10)
+  expect_equal(u[c("row", "PC")], v[c("row", "PC")])
+  expect_identical(v$value, as.vector(t(fit$vectors)))
+  expect_equal(d$std.dev, other$sdev * sqrt((n - 1) / n), tolerance = 1e-10)
+  expect_equal(d$percent, other$sdev^2 / sum(other$sdev^2), tolerance = 1e-10)
+  expect_equal(d$cumulative, cumsum(d$percent))
+  expect_error(tidy.kme_pca(fit, "w"), class = "kernmean_error_input")
+  skip_if_not_installed("broom")
+  theirs <- broom::tidy(other)
+  expect_identical(names(u), names(theirs))
+  expect_equal(u[c("row", "PC")], as.data.frame(theirs[c("row", "PC")]))
+  theirs <- broom::tidy(other, "d")
+  expect_identical(names(d), names(theirs))
+  expect_equal(d[-2], as.data.frame(theirs[-2]), tolerance = 1e-4)
+  theirs <- broom::augment(other, flowers)
+  mine <- augment.kme_pca(fit, flowers)
+  expect_identical(names(mine), names(theirs))
+  expect_equal(mine[1:6], as.data.frame(theirs[1:6]))
+})
+
+test_that("components are explained by as much as they are", {
+  fit <- kme_pca(x, rbf, ncomp = 3, center = "skmse")
+  row <- glance.kme_pca(fit)
+  expect_equal(row$explained, sum(fit$values) / fit$total)
+  expect_identical(row$ncomp, 3L)
+  expect_identical(row$center, "skmse")
+  expect_identical(unname(as.matrix(as.data.frame(fit)[3:5])),
+                   unname(fit$scores))
+})
+
+test_that("rows keep their names and new points have values", {
+  named <- x
+  rownames(named) <- paste0("p", seq_len(nrow(x)))
+  fit <- kme_pca(named, rbf, ncomp = 2)
+  expect_identical(rownames(as.data.frame(fit)), rownames(named))
+  expect_identical(augment.kme_pca(fit)$.rownames, rownames(named))
+  expect_identical(tidy.kme_pca(fit)$row, rep(rownames(named), each = 2))
+  expect_identical(tidy.kme(kme(named, rbf))$row, rownames(named))
+  new <- data.frame(Petal.Width = 1:2 / 2, other = c("a", "b"),
+                    Sepal.Length = 5:6)
+  found <- augment.kme_pca(fit, newdata = new)
+  expect_identical(found[1:3], new)
+  expect_identical(unname(as.matrix(found[4:5])), unname(predict(fit, new)))
+  short <- as.data.frame(fit, row.names = seq_len(nrow(x)) + 10L)
+  expect_identical(rownames(short)[1:2], c("11", "12"))
+  # Equal names of rows cannot be those of a data frame.
+  rownames(named)[2] <- "p1"
+  expect_identical(nrow(as.data.frame(kme(named, rbf))), nrow(x))
+  expect_identical(nrow(augment.kme_cov(kme_cov(named, kernel_x = rbf))),
+                   nrow(x))
+})
+
+test_that("points are shown in the units of the user", {
+  wide <- x * rep(c(1, 100), each = nrow(x))
+  fit <- kme(wide, scale = TRUE)
+  expect_equal(unname(as.matrix(as.data.frame(fit)[1:2])), unname(wide),
+               tolerance = 1e-12)
+  expect_identical(glance.kme(fit)$scale, "TRUE")
+  found <- augment.kme(fit, newdata = wide)
+  expect_equal(found$.fitted, unname(fit$fitted), tolerance = 1e-12)
+  expect_identical(unname(as.matrix(found[1:2])), unname(wide))
+})
+
+test_that("fits on kernel values have rows without points", {
+  k <- gram_R(rbf, x)
+  fit <- kme_pca(as_gram(k), ncomp = 2)
+  expect_identical(names(as.data.frame(fit)), c(".fittedPC1", ".fittedPC2"))
+  found <- augment.kme_pca(fit, newdata = k[1:3, ])
+  expect_equal(unname(as.matrix(found)), unname(fit$scores[1:3, ]),
+               tolerance = 1e-10)
+  expect_identical(augment.kme_pca(fit, flowers)$Species, flowers$Species)
+})
+
+test_that("an operator has its spectrum, and its weights for the points", {
+  fit <- kme_cov(x, kernel_x = rbf, estimator = "fkmse")
+  table <- tidy.kme_cov(fit)
+  expect_identical(table$value, unname(fit$values))
+  expect_equal(sum(table$value), fit$trace, tolerance = 1e-8)
+  expect_equal(table$cumulative[nrow(table)], 1, tolerance = 1e-8)
+  expect_identical(augment.kme_cov(fit, flowers)$.weight, fit$weights)
+  expect_identical(glance.kme_cov(fit)$lambda, fit$lambda)
+  three <- kme_cov(list(x[, 1], x[, 2], flowers$Species))
+  expect_identical(dim(tidy.kme_cov(three)), c(0L, 4L))
+  expect_identical(glance.kme_cov(three)$rank, NA_real_)
+})
+
+test_that("discriminants have classes with the errors of points left out", {
+  classes <- factor(flowers$Species, c("virginica", "none", "setosa",
+                                       "versicolor"))
+  fit <- suppressWarnings(kme_fda(x, classes))
+  table <- tidy.kme_fda(fit)
+  expect_identical(table$class, names(fit$counts))
+  expect_identical(table$n, c(11L, 12L, 10L))
+  expect_equal(sum(table$n * table$error) / sum(table$n), fit$error)
+  wrong <- table(classes, fit$loo$class != fit$grouping)[table$class, "TRUE"]
+  expect_equal(table$error, as.vector(wrong) / table$n)
+  expect_equal(unname(as.matrix(table[5:6])), unname(fit$means))
+  points <- as.data.frame(fit)
+  expect_identical(points$.class, fit$loo$class)
+  expect_equal(rowSums(points[4:6]), rep(1, nrow(x)), ignore_attr = TRUE)
+  expect_identical(names(points)[4:8], c(paste0(".posterior_", table$class),
+                                         ".LD1", ".LD2"))
+  new <- augment.kme_fda(fit, newdata = x[1:4, ])
+  there <- predict(fit, x[1:4, ])
+  expect_identical(new$.class, there$class)
+  expect_identical(unname(as.matrix(new[4:6])), unname(there$posterior))
+  expect_identical(unname(as.matrix(new[7:8])), unname(there$x))
+  axes <- tidy.kme_fda(fit, "d")
+  expect_identical(axes$svd, fit$svd)
+  expect_equal(axes$cumulative[2], 1)
+  expect_identical(glance.kme_fda(fit)$error, fit$error)
+})
+
+test_that("components are those of the density, each column by itself", {
+  set.seed(1)
+  marginal <- \(table, name, z) {
+    mean <- table[[paste0("mean", name)]]
+    sd <- table[[paste0("sd", name)]]
+    colSums(table$weight * stats::dnorm(outer(mean, z, \(m, z) z - m), 0, sd))
+  }
+  one <- kme_density(x[, 1], m = 3)
+  points <- augment.kme_density(one)
+  expect_equal(marginal(tidy.kme_density(one), "", points$x), points$.density,
+               tolerance = 1e-10)
+  # Of two columns, the other one is integrated out: the trapezoidal rule is
+  # exact to rounding for sums of normals that are some steps wide.
+  wide <- x * rep(c(1, 30), each = nrow(x))
+  two <- suppressWarnings(kme_density(wide, m = 2))
+  table <- tidy.kme_density(two)
+  expect_identical(table$weight, two$weights)
+  for (l in 1:2) {
+    at <- wide[c(1, 20), l]
+    sd <- table[[paste0("sd.", columns[3 - l])]]
+    mean <- table[[paste0("mean.", columns[3 - l])]]
+    other <- seq(min(mean - 9 * sd), max(mean + 9 * sd), length.out = 1001)
+    for (z in at) {
+      new <- matrix(other, 1001, 2)
+      new[, l] <- z
+      colnames(new) <- columns
+      found <- augment.kme_density(two, newdata = new)$.density
+      expect_equal(sum(found) * diff(other)[1],
+                   marginal(table, paste0(".", columns[l]), z),
+                   tolerance = 1e-9)
+    }
+  }
+  expect_identical(as.data.frame(two), table)
+  row <- glance.kme_density(two)
+  expect_equal(row$logLik, sum(predict(two, type = "log")))
+  expect_identical(row$df, attr(logLik(two), "df"))
+})
+
+test_that("tests are one row, and their pairs those of the groups", {
+  set.seed(1)
+  test <- mmd_test(x ~ flowers$Species, kernel = rbf, B = 99)
+  row <- tidy.mmd_test(test)
+  expect_identical(nrow(row), 1L)
+  expect_identical(row$p.value, test$p.value)
+  expect_identical(row$statistic, unname(test$statistic))
+  expect_identical(row$estimate, test$estimate[["kernel R^2"]])
+  expect_identical(row$bandwidth, 1)
+  expect_equal(row$B, 99)
+  pairs <- tidy.mmd_test(test, pairs = TRUE)
+  apart <- kme_distance(lapply(split(data.frame(x), flowers$Species), kme, rbf))
+  expect_equal(pairs$estimate, apart[cbind(pairs$group1, pairs$group2)],
+               tolerance = 1e-11)
+  expect_identical(as.data.frame(test), pairs)
+  pair <- tidy.mmd_test(mmd_test(x[1:15, ], x[16:33, ], rbf, B = 9))
+  expect_equal(pair$estimate^2, pair$statistic, tolerance = 1e-12)
+  expect_identical(names(pair)[1:3], c("estimate", "r.squared", "statistic"))
+  one <- glance.mmd_test(test)
+  expect_identical(one$nobs, nrow(x))
+  expect_identical(one$B, 99L)
+  gamma <- mmd_test(x[1:15, ], x[16:33, ], rbf, null = "gamma")
+  expect_identical(glance.mmd_test(gamma)$B, NA_integer_)
+  expect_identical(as.data.frame(gamma)[1:2],
+                   data.frame(group1 = "x", group2 = "y"))
+  other <- tidy.hsic_test(hsic_test(x, flowers$Species, B = 99))
+  expect_identical(nrow(other), 1L)
+  expect_false(anyDuplicated(names(other)) > 0)
+  fused <- mmd_test(x[1:15, ], x[16:33, ], bandwidths = c(1, 2), B = 99)
+  expect_identical(nrow(tidy.mmd_test(fused)), 1L)
+  expect_error(as.data.frame(fused), class = "kernmean_error_input")
+})
+
+test_that("the witness lies between the samples by the squared distance", {
+  set.seed(3)
+  mixed <- sample(nrow(x), 20)
+  data <- data.frame(x[mixed, ], group = rep(c("b", "a"), 10))
+  for (kernel in list(rbf, kernel_linear(), kernel_energy())) {
+    test <- mmd_test(cbind(Sepal.Length, Petal.Width) ~ group, data,
+                     kernel = kernel, B = 9)
+    for (table in list(augment.mmd_test(test), augment.mmd_test(test, data))) {
+      means <- tapply(table$.witness, table$.group, mean)
+      expect_equal(means[["a"]] - means[["b"]], unname(test$statistic),
+                   tolerance = 1e-10)
+    }
+    expect_identical(as.character(table$.group), data$group)
+  }
+})
+
+test_that("what does not fit is refused", {
+  fit <- kme(x, rbf)
+  fused <- mmd_test(x[1:15, ], x[16:33, ], bandwidths = c(1, 2), B = 9)
+  test <- hsic_test(x[, 1], x[, 2], B = 9)
+  operator <- kme_cov(x, kernel_x = rbf)
+  expect_snapshot(writeLines(refusals(expression(
+    augment.kme(fit, flowers[1:3, ]), augment.kme(fit, 1:33),
+    augment.kme(fit, flowers, newdata = flowers), tidy.kme(fit, conf.int = 1),
+    augment.kme_cov(operator, newdata = x), augment.hsic_test(test),
+    tidy.mmd_test(fused, pairs = TRUE), as.data.frame(fused),
+    tidy.mmd_test(fused, pairs = 2), tidy.kme_pca(kme_pca(x), "w")
+  ))))
+})
+
+# --- With and without other packages -----------------------------------------
+
+test_that("the generics find the methods, loaded before or after", {
+  skip_if_not_installed("generics")
+  fit <- kme_fda(x, flowers$Species)
+  expect_identical(generics::tidy(fit), tidy.kme_fda(fit))
+  expect_identical(generics::glance(fit), glance.kme_fda(fit))
+  expect_identical(generics::augment(fit, flowers),
+                   augment.kme_fda(fit, flowers))
+  skip_if_not_installed("broom")
+  test <- mmd_test(x ~ flowers$Species, kernel = rbf, B = 9)
+  expect_silent(row <- broom::tidy(test))
+  expect_identical(row, tidy.mmd_test(test))
+  expect_identical(broom::glance(test), glance.mmd_test(test))
+})
+
+# Runs code in a new R whose library has only these packages beside those of R
+# itself; returns what it printed.
+in_new_R <- function(packages, code) {
+  skip_on_os("windows")
+  places <- vapply(packages, \(package) system.file(package = package), "")
+  skip_if_not(all(file.exists(file.path(places, "Meta", "package.rds"))),
+              "installed packages")
+  library <- tempfile("library")
+  script <- tempfile(fileext = ".R")
+  dir.create(library)
+  on.exit(unlink(c(library, script), recursive = TRUE))
+  skip_if_not(all(file.symlink(places, file.path(library, packages))),
+              "links to folders")
+  writeLines(c(paste0(".libPaths(\"", library, "\", include.site = FALSE)"),
+               "options(warn = 2)", code), script)
+  out <- suppressWarnings(system2(
+    file.path(R.home("bin"), "Rscript"), c("--vanilla", script), TRUE, TRUE,
+    env = paste0(c("R_LIBS", "R_LIBS_SITE", "R_LIBS_USER"), "=", library)
+  ))
+  expect_null(attr(out, "status"), info = paste(out, collapse = "\n"))
+  out
+}
+
+use <- c(
+  "fit <- kme_pca(as.matrix(iris[1:20, 1:4]), kernel_rbf(1), ncomp = 2)",
+  "cat(dim(as.data.frame(fit)), \"\\n\")"
+)
+
+test_that("nothing but as.data.frame() is missed where there are no generics", {
+  out <- in_new_R(c("kernmean", "quadprog"), c(
+    "library(kernmean)",
+    "stopifnot(!requireNamespace(\"generics\", quietly = TRUE))", use
+  ))
+  expect_identical(out, "20 6 ")
+})
+
+test_that("generics may be loaded first", {
+  skip_if_not_installed("generics")
+  out <- in_new_R(c("kernmean", "quadprog", "generics"), c(
+    "loadNamespace(\"generics\") -> g", "library(kernmean)", use,
+    "cat(dim(generics::tidy(fit)), \"\\n\")"
+  ))
+  expect_identical(out, c("20 6 ", "40 3 "))
+})
