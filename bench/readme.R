@@ -1,0 +1,41 @@
+# Rscript bench/readme.R [FILE.csv]
+# The ratios of time in the table of README.md: processor seconds of one call on
+# one thread, of kernmean and of the package that one would otherwise use.
+
+here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(here), "helpers.R"))
+kernmean_threads(1)
+set.seed(1)
+
+used <- function(expression) {
+  gc(FALSE)
+  sum(system.time(expression, gcFirst = FALSE)[c("user.self", "sys.self")])
+}
+beside <- function(task, ours, package, theirs) {
+  theirs <- measured(package, theirs)
+  data.frame(task = task, package = package, seconds = ours, peer = theirs,
+             ratio = theirs / ours)
+}
+
+x <- matrix(rnorm(1000 * 10), 1000)
+y <- matrix(rnorm(1000 * 10, 0.1), 1000)
+samples <- beside(
+  "two samples of 1,000, d = 10, B = 999", used(mmd_test(x, y, B = 999)),
+  "energy", used(energy::eqdist.etest(rbind(x, y), c(1000, 1000), R = 999))
+)
+independence <- beside(
+  "independence, n = 1,000, d = 10, B = 999", used(hsic_test(x, y, B = 999)),
+  "energy", used(energy::dcov.test(x, y, R = 999))
+)
+theta <- 4
+components <- beside(
+  "20 components, n = 1,000, d = 10",
+  used(kme_pca(x, kernel_rbf(theta), ncomp = 20)), "kernlab",
+  used(kernlab::kpca(x, kernel = "rbfdot", features = 20,
+                     kpar = list(sigma = 1 / (2 * theta^2))))
+)
+table <- rbind(samples, independence, components)
+table[3:5] <- lapply(table[3:5], signif, 2)
+print(table, row.names = FALSE)
+file <- commandArgs(TRUE)
+if (length(file) == 1) write.csv(table, file, row.names = FALSE)
