@@ -290,62 +290,73 @@ print.summary.kme_cov <- function(x, digits = digits_shown(), ...) {
 #' @param type For `predict()` `"scores"` or `"value"`; for `plot()` what to
 #'   draw, also as the second argument, by default the first that applies.
 #' @param groups For a plot of scores: a factor or vector of n values, for
-#'   colors and a legend.
+#'   colors and symbols with a legend; numbers have a color bar.
+#' @param legend As in [plot.kme()].
 #' @export
 plot.kme_cov <- function(x, y, type = c("spectrum", "selection", "scores",
-                                        "weights"), groups = NULL, ...) {
+                                        "weights"), groups = NULL, ...,
+                         legend = TRUE) {
+  name <- short_name(substitute(groups))
+  picture <- picture_cov(x, if (!missing(y)) y, if (!missing(type)) type,
+                         groups, name)
+  draw_picture(picture, list(...), legend)
+}
+
+picture_cov <- function(object, y = NULL, type = NULL, groups = NULL,
+                        name = NULL) {
   type <- plot_type(
-    c("spectrum", "selection", "scores", "weights"), if (!missing(y)) y,
-    if (!missing(type)) type,
-    if (length(x$values)) {
+    c("spectrum", "selection", "scores", "weights"), y, type,
+    if (length(object$values)) {
       "spectrum"
-    } else if (!is.null(x$score)) {
+    } else if (!is.null(object$score)) {
       "selection"
     } else {
       "weights"
     }
   )
-  groups <- check_groups(groups, x$n)
+  groups <- check_groups(groups, object$n)
   if (!is.null(groups) && type != "scores") {
     stop_input("'groups' must not be given but for type \"scores\"")
   }
-  if (type %in% c("spectrum", "scores") && !length(x$values)) {
+  if (type %in% c("spectrum", "scores") && !length(object$values)) {
     stop_input("'type' must not be \"", type, "\" for an operator without a ",
                "spectrum")
   }
   switch(type,
-    spectrum = plot_values(x, ...),
-    selection = plot_selection(x, ...),
-    scores = plot_operator_scores(x, groups, ...),
-    weights = draw(plot_weights, list(object = x, main = cov_title(x)), ...)
+    spectrum = picture_values(object),
+    selection = picture_selection(object),
+    scores = picture_operator(object, groups, name),
+    weights = picture_weights(object, cov_title(object))
   )
 }
 
-plot_values <- function(object, ...) {
+picture_values <- function(object) {
   one <- length(object$variables) == 1L
-  draw(graphics::plot, list(
-    x = seq_along(object$values), y = object$values, type = "o", pch = 20,
-    las = 1, ylim = range(0, object$values), xlab = "index",
-    ylab = if (one) "eigenvalue" else "singular value",
-    main = cov_title(object)
-  ), ...)
-  abline(h = 0, lty = 2, col = "grey40")
-  invisible(object$values)
+  picture <- picture_sequence(
+    cov_title(object), object$values,
+    if (one) "eigenvalue" else "singular value"
+  )
+  picture$layers <- c(list(across_layer(h = 0)), picture$layers)
+  picture$ylim <- range(0, object$values)
+  picture
 }
 
-plot_operator_scores <- function(object, groups, ...) {
+picture_operator <- function(object, groups, name) {
+  lines_at <- c(0, 0)
   if (length(object$variables) == 1L) {
     shown <- predict(object, ncomp = min(2L, length(object$values)))
-    if (ncol(shown) == 1L) shown <- cbind(index = seq_len(object$n), shown)
+    if (ncol(shown) == 1L) {
+      shown <- cbind(index = seq_len(object$n), shown)
+      lines_at[1L] <- NA
+    }
     labels <- colnames(shown)
   } else {
     shown <- cbind(left = predict(object, ncomp = 1L, side = "left")[, 1L],
                    right = predict(object, ncomp = 1L, side = "right")[, 1L])
-    labels <- paste("first singular function of", names(object$variables))
+    labels <- paste0(names(object$variables), ", first singular function")
   }
-  draw_groups(shown, groups, list(
-    xlab = labels[1L], ylab = labels[2L],
-    main = paste("Scores:", tolower(sub(",.*", "", cov_title(object))))
-  ), list(...), lines_at = c(0, 0))
-  invisible(shown)
+  groups_picture(
+    paste("Scores:", tolower(sub(",.*", "", cov_title(object)))), shown, groups,
+    labels, shown, lines_at, name, whole = if (is.na(lines_at[1L])) "x"
+  )
 }

@@ -5,11 +5,10 @@
 #'
 #' In one column the density is drawn over the histogram of the sample, the
 #' components (times their weights) as thin curves. In two columns it is drawn
-#' as contours with the points and, for each component, a circle (an ellipse
-#' where the axes have other scales) of one standard deviation, its line the
-#' wider the greater the weight. Of more columns `columns` says which one or two
-#' are drawn: their marginal density, which is a mixture of the same weights and
-#' variances.
+#' as contours with the points and, for each component, the ellipse of one
+#' standard deviation, its line the wider the greater the weight. Of more
+#' columns `columns` says which one or two
+#' are drawn: their marginal density, which is a mixture of the same weights.
 #'
 #' `"path"` draws for `optimize = "all"` what decided where to stop, step by
 #' step: the mean log density of the points held out, or J.
@@ -17,12 +16,13 @@
 #' @param x A fit of [kme_density()].
 #' @param y Must be missing, or the `type`.
 #' @param type `"density"` or `"path"`, also as the second argument.
-#' @param ... Passed to the plot of [hist()] (one column; `breaks` to `hist()`
-#'   itself); for two columns titles, labels and limits to [image()], the rest
-#'   to [contour()]; for the path to [plot.default()].
+#' @param ... Graphical parameters, as in [plot.kme()]: those that are not for
+#'   the frame are for the bars of [hist()] (one column; also `breaks`), or for
+#'   [contour()] (two columns).
 #' @param columns One or two columns, by number or name; by default the first
 #'   two, or the only one.
 #' @param n Points on an axis of the grid.
+#' @param legend As in [plot.kme()].
 #' @return What was drawn, invisibly: a data frame with `z` and `density`;
 #'   `list(x, y, z)` as of [contour()]; the `path`.
 #' @family densities
@@ -32,24 +32,33 @@
 #' plot(fit, columns = c("Sepal.Length", "Petal.Length"))
 #' @export
 plot.kme_density <- function(x, y, type = c("density", "path"), ...,
-                             columns = NULL, n = 200) {
-  type <- plot_type(c("density", "path"), if (!missing(y)) y,
-                    if (!missing(type)) type)
+                             columns = NULL, n = 200, legend = TRUE) {
+  dots <- list(...)
+  picture <- picture_density(x, if (!missing(y)) y, if (!missing(type)) type,
+                             columns, n, dots)
+  draw_picture(picture, dots, legend)
+}
+
+picture_density <- function(object, y = NULL, type = NULL, columns = NULL,
+                            n = 200, dots = list()) {
+  type <- plot_type(c("density", "path"), y, type)
   if (type == "path") {
-    return(plot_path(x, ...))
+    return(picture_path(object))
   }
+  check_graphics(dots)
   n <- check_count(n, "n", 2L)
-  points <- x$sample$x
-  columns <- check_shown(columns, points)
+  x <- sample_raw(object$sample)
+  columns <- check_shown(columns, x)
   marginal <- list(
-    x = points[, columns, drop = FALSE], weights = x$weights,
-    means = x$means[, columns, drop = FALSE], variances = x$variances
+    x = x[, columns, drop = FALSE], weights = object$weights,
+    means = object$means[, columns, drop = FALSE],
+    covariances = component_covariances(object, columns)
   )
-  title <- paste("Density matched to the", x$estimator$label)
+  title <- paste("Density matched to the", object$estimator$label)
   if (length(columns) == 1L) {
-    plot_density_curve(marginal, n, title, ...)
+    picture_density_curve(marginal, n, title, dots)
   } else {
-    plot_density_contours(marginal, n, title, ...)
+    picture_density_contours(marginal, n, title)
   }
 }
 
@@ -72,55 +81,85 @@ check_shown <- function(columns, x) {
   as.integer(at)
 }
 
-# Where the density is to be seen: around the points and the components.
-shown_range <- function(x, means, sd) {
-  range(padded_range(x), means - 2 * sd, means + 2 * sd)
+# Those of some columns, columns x columns x m.
+component_covariances <- function(object, columns) {
+  full <- object$covariances
+  if (!is.null(full)) {
+    return(full[columns, columns, , drop = FALSE])
+  }
+  d <- length(columns)
+  array(vapply(object$variances, \(v) as.vector(diag(v, d)), numeric(d^2)),
+        c(d, d, length(object$variances)))
 }
 
-plot_density_curve <- function(q, n, title, ...) {
+# The components (times their weights) at points of one or two columns, points x
+# m.
+component_values <- function(q, z) {
+  values <- vapply(seq_along(q$weights), \(j) {
+    root <- chol(as.matrix(q$covariances[, , j]))
+    apart <- forwardsolve(t(root), t(z) - q$means[j, ])
+    q$weights[j] * exp(-colSums(apart^2) / 2) /
+      (prod(diag(root)) * (2 * pi)^(ncol(z) / 2))
+  }, numeric(nrow(z)))
+  matrix(values, nrow(z))
+}
+
+component_sd <- function(q, column) sqrt(q$covariances[column, column, ])
+
+picture_density_curve <- function(q, n, title, dots) {
   x <- drop(q$x)
-  ends <- shown_range(x, q$means, sqrt(q$variances))
+  sd <- component_sd(q, 1L)
+  ends <- range(padded_range(x), q$means - 2 * sd, q$means + 2 * sd)
   z <- seq(ends[1L], ends[2L], length.out = n)
-  each <- vapply(seq_along(q$weights), \(j) {
-    q$weights[j] * stats::dnorm(z, q$means[j], sqrt(q$variances[j]))
-  }, numeric(length(z)))
-  value <- exp(mixture_log(q, matrix(z)))
-  dots <- list(...)
+  each <- component_values(q, matrix(z))
+  value <- rowSums(each)
   breaks <- dots$breaks
   if (is.null(breaks)) breaks <- min(grDevices::nclass.FD(x), n)
   bars <- graphics::hist(x, breaks = breaks, plot = FALSE)
-  do.call(draw, c(list(graphics::plot, list(
-    x = bars, freq = FALSE, col = "grey90", border = "white", las = 1,
-    xlim = ends, ylim = c(0, max(bars$density, value)),
-    xlab = axis_names(q$x), main = title
-  )), dots[names(dots) != "breaks"]), quote = TRUE)
-  graphics::matlines(z, each, lty = 1, col = "#56B4E9")
-  lines(z, value, lwd = 2, col = "#0072B2")
-  rug(x)
-  invisible(data.frame(z = z, density = value))
+  several <- ncol(each) > 1L
+  labels <- c("density", if (several) "components")
+  colors <- c("#0072B2", "#56B4E9")[seq_along(labels)]
+  new_picture(
+    title, axis_names(q$x), "Density",
+    list(
+      histogram_layer(bars, FALSE, "grey80", "white"),
+      if (several) new_layer("line", x = rep(c(z, NA), ncol(each)),
+                             y = as.vector(rbind(each, NA)),
+                             style = list(col = colors[2L]),
+                             level = labels[2L]),
+      new_layer("line", x = z, y = value, level = labels[1L],
+                style = list(lwd = 2, col = colors[1L])),
+      new_layer("rug", x = x)
+    ),
+    data.frame(z = z, density = value), xlim = ends,
+    ylim = c(0, max(bars$density, value)),
+    key = key_entries(labels, colors, "line", lwd = 2:1)[seq_along(labels), ]
+  )
 }
 
-plot_density_contours <- function(q, n, title, ...) {
-  sd <- sqrt(q$variances)
-  # draw_surface() pads the range that it is given.
+picture_density_contours <- function(q, n, title) {
+  # surface_of() pads the range that it is given.
   frame <- vapply(1:2, \(j) {
+    sd <- component_sd(q, j)
     range(q$x[, j], q$means[, j] - sd, q$means[, j] + sd)
   }, numeric(2))
-  colnames(frame) <- colnames(q$x)
-  surface <- draw_surface(frame, \(z) exp(mixture_log(q, z)), n, title, ...,
-                          colors = blues)
-  draw_points(q$x, "#D55E00")
+  surface <- surface_of(\(z) rowSums(component_values(q, z)), frame, n)
   angle <- seq(0, 2 * pi, length.out = 100)
-  for (j in seq_along(sd)) {
-    lines(q$means[j, 1] + sd[j] * cos(angle), q$means[j, 2] +
-            sd[j] * sin(angle), lwd = 0.5 + 3 * q$weights[j] / max(q$weights))
-  }
-  points(q$means, pch = 3)
-  box()
-  invisible(surface)
+  circle <- rbind(cos(angle), sin(angle))
+  ellipses <- lapply(seq_along(q$weights), \(j) {
+    line <- t(chol(q$covariances[, , j])) %*% circle + q$means[j, ]
+    new_layer("line", x = line[1L, ], y = line[2L, ], style = list(
+      lwd = 0.5 + 3 * q$weights[j] / max(q$weights)
+    ))
+  })
+  centers <- new_layer("points", x = q$means[, 1L], y = q$means[, 2L],
+                       style = list(pch = 3, col = "black", bg = "black"))
+  picture_surface(title, q$x, surface, "density",
+                  c(list(points_layer(q$x, color = accent)), ellipses,
+                    list(centers)))
 }
 
-plot_path <- function(object, ...) {
+picture_path <- function(object) {
   path <- object$path
   if (is.null(path)) {
     stop_input("'type' must not be \"path\" unless the fit has optimize = ",
@@ -130,14 +169,22 @@ plot_path <- function(object, ...) {
   value <- if (heldout) -path$heldout else path$objective
   step <- suppressWarnings(as.numeric(path$step))
   step[is.na(step)] <- 0
-  draw(graphics::plot, list(
-    x = step[-1L], y = value[-1L], type = "l", lwd = 2, ylim = range(value),
-    xlab = "steps (dashed: the start, point: what was returned)",
-    ylab = if (heldout) "log density of the points held out" else "J",
-    main = "Where the fit stopped"
-  ), ...)
-  abline(h = value[1L], lty = 2, col = "grey40")
   at <- stop_row(object)
-  points(step[at], value[at], pch = 19, col = "#D55E00")
-  invisible(path)
+  labels <- c("start", "returned")
+  dashed <- across_layer(h = value[1L])
+  dashed$level <- labels[1L]
+  new_picture(
+    "Where the fit stopped", "steps",
+    if (heldout) "held-out log density" else "J",
+    list(
+      dashed,
+      new_layer("line", x = step[-1L], y = value[-1L], style = list(lwd = 2),
+                main = TRUE),
+      new_layer("points", x = step[at], y = value[at], level = labels[2L],
+                style = list(pch = 21L, bg = accent, col = "white", cex = 1.3))
+    ),
+    path, ylim = range(value), whole = "x",
+    key = rbind(key_entries(labels[1L], "grey40", "line", lty = 2L),
+                key_entries(labels[2L], accent))
+  )
 }

@@ -1,22 +1,50 @@
-# The kit of all plots: defaults that a caller overrides, axes, points in
-# groups, surfaces, legends.
+# Pictures: what a plot shows, as data, which plot() draws (draw_picture()) and
+# autoplot() gives to ggplot2. A picture is list(title, xlab, ylab, layers,
+# value: what plot() returns) and, where it is not the default:
+#   xlim, ylim, log, asp  as in plot.default(); by default what the layers take
+#   flush   TRUE: no room around the limits
+#   whole   which of "x", "y" have ticks at whole numbers only
+#   ticks   of the x axis, list(at, labels)
+#   note    a line under the title, list(text, color)
+#   key     the legend, see key_entries()
+#   fill    the colors of numbers, list(limits, colors, title, at, labels)
+#   bar     TRUE: the colors have a bar in the margin
+# or list(panels: pictures, value). A layer is a list with its kind, its data,
+# its style (arguments of graphics; of points one for each or one for all),
+# `level`, the entry or entries of the key that it stands for, and `main`: TRUE
+# where the graphical parameters of the caller are for it.
 
-# Draws with defaults that the caller's dots override.
-draw <- function(f, defaults, ...) {
-  dots <- list(...)
-  check_graphics(dots)
-  do.call(f, utils::modifyList(defaults, dots), quote = TRUE)
+new_picture <- function(title, xlab, ylab, layers, value, ...) {
+  layers <- layers[!vapply(layers, is.null, NA)]
+  list(title = title, xlab = xlab, ylab = ylab, layers = layers,
+       value = value, ...)
 }
 
-# What par() sets, and the arguments of the functions that draw.
-parameters <- c(
-  "adj", "ann", "asp", "bg", "bty", "cex", "cex.axis", "cex.lab", "cex.main",
-  "cex.sub", "col", "col.axis", "col.lab", "col.main", "col.sub", "crt",
-  "family", "fg", "font", "font.axis", "font.lab", "font.main", "font.sub",
-  "lab", "las", "lend", "lheight", "ljoin", "lmitre", "lty", "lwd", "mgp",
-  "mkh", "pch", "srt", "tck", "tcl", "xaxp", "xaxs", "xaxt", "xpd", "yaxp",
-  "yaxs", "yaxt", "text.col"
+new_layer <- function(kind, ..., style = list(), level = NULL, main = FALSE) {
+  list(kind = kind, data = list(...), style = style, level = level,
+       main = main)
+}
+
+# --- What the caller gives ---------------------------------------------------
+
+# What is for the frame, and what for the main layer.
+frame_settings <- c(
+  "adj", "bty", "cex.axis", "cex.lab", "cex.main", "cex.sub", "col.axis",
+  "col.lab", "col.main", "col.sub", "family", "fg", "font", "font.axis",
+  "font.lab", "font.main", "font.sub", "lab", "las", "mgp", "tck", "tcl",
+  "xaxs", "xaxt", "yaxs", "yaxt"
 )
+frame_words <- c(
+  "main", "sub", "xlab", "ylab", "xlim", "ylim", "log", "asp", "axes", "ann",
+  "frame.plot", "names.arg", "xaxp", "yaxp"
+)
+# With those of contours, and the breaks of histograms.
+layer_words <- c(
+  "bg", "border", "cex", "col", "lend", "ljoin", "lmitre", "lty", "lwd", "pch",
+  "density", "angle", "levels", "nlevels", "labels", "labcex", "drawlabels",
+  "method", "vfont"
+)
+histogram_words <- c("breaks", "freq")
 
 check_graphics <- function(dots) {
   if (!length(dots)) {
@@ -26,11 +54,8 @@ check_graphics <- function(dots) {
   if (is.null(given) || !all(nzchar(given))) {
     stop_input("graphical parameters must be named, as in col = \"red\"")
   }
-  takes <- \(f) names(formals(utils::getS3method(f, "default")))
-  known <- c(parameters, unlist(lapply(
-    c("plot", "hist", "barplot", "image", "contour", "points"), takes
-  )))
-  wrong <- setdiff(given, c(known, "freq"))
+  known <- c(frame_settings, frame_words, layer_words, histogram_words)
+  wrong <- setdiff(given, known)
   if (length(wrong)) {
     stop_input("unused argument: '", wrong[1L], "' is no graphical parameter",
                near_name(wrong[1L], known))
@@ -48,83 +73,7 @@ plot_type <- function(types, y, type, default = types[1L]) {
   if (is.null(given)) default else check_choice(given, types, "type")
 }
 
-padded_range <- function(x) {
-  width <- diff(range(x))
-  range(x) + c(-1, 1) * (if (width > 0) 0.15 * width else 1)
-}
-
-axis_names <- function(x) {
-  if (!is.null(colnames(x))) {
-    colnames(x)
-  } else if (ncol(x) == 1L) {
-    "x"
-  } else {
-    c("x[1]", "x[2]")
-  }
-}
-
-# The image and contours of the function `at` over the plane of the points x.
-# colors(value) gives the range of values and the colors for it. Of the
-# caller's dots, titles and limits are for the frame, the rest for the contours.
-draw_surface <- function(x, at, n, title, ..., colors) {
-  dots <- list(...)
-  check_graphics(dots)
-  framed <- names(dots) %in% c("main", "sub", "xlab", "ylab", "xlim", "ylim",
-                               "asp", "las", "axes", "ann", "xaxt", "yaxt",
-                               "bty", "cex.main", "cex.lab", "cex.axis",
-                               "col.main", "font.main")
-  axes <- lapply(1:2, \(j) {
-    ends <- padded_range(x[, j])
-    seq(ends[1], ends[2], length.out = n)
-  })
-  value <- matrix(at(as.matrix(expand.grid(axes))), n, n)
-  names <- axis_names(x)
-  scale <- colors(value)
-  do.call(draw, c(list(image, list(
-    x = axes[[1]], y = axes[[2]], z = value, las = 1, xlab = names[1],
-    ylab = names[2], zlim = scale[[1L]], col = scale[[2L]], main = title,
-    useRaster = TRUE
-  )), dots[framed]), quote = TRUE)
-  do.call(draw, c(list(contour, list(
-    x = axes[[1]], y = axes[[2]], z = value, add = TRUE, col = "grey20",
-    labcex = 0.8
-  )), dots[!framed]), quote = TRUE)
-  list(x = axes[[1]], y = axes[[2]], z = value)
-}
-
-blues <- \(value) list(range(value), hcl.colors(64, "Blues 3", rev = TRUE))
-
-# Blue where the first sample is denser, red where the second is.
-diverging <- function(value) {
-  most <- max(abs(value), .Machine$double.xmin)
-  list(c(-most, most), hcl.colors(65, "Blue-Red 2", rev = TRUE))
-}
-
-most_points_drawn <- 2000
-
-# Points with a white rim, in an order in which no group covers another; of
-# many an even share.
-draw_points <- function(x, color) {
-  n <- nrow(x)
-  shown <- order((0.618034 * seq_len(n)) %% 1)
-  shown <- shown[seq_len(min(n, most_points_drawn))]
-  points(x[shown, , drop = FALSE], pch = 21, col = "white",
-         cex = if (length(shown) > 300) 0.5 else 0.8,
-         bg = rep_len(color, n)[shown])
-}
-
-okabe_ito <- c("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7",
-               "#56B4E9", "#F0E442", "#000000")
-
-level_colors <- function(count) {
-  if (count <= length(okabe_ito)) {
-    okabe_ito[seq_len(count)]
-  } else {
-    hcl.colors(count, "viridis")
-  }
-}
-
-# The group of each of n points as a factor, or NULL.
+# The group of each of n points: a factor, numbers, or NULL.
 check_groups <- function(groups, n) {
   if (is.null(groups)) {
     return(NULL)
@@ -142,62 +91,215 @@ check_groups <- function(groups, n) {
       }
     )
   }
-  droplevels(as.factor(groups))
-}
-
-# The points xy in the colors of their groups (a factor or NULL) with a legend;
-# of the caller's dots, `col`, `pch`, `cex` and the like are for the points, the
-# rest for the frame. lines_at: where dotted lines cross.
-draw_groups <- function(xy, group, defaults, dots, lines_at = c(NA, NA)) {
-  frame <- dots[!names(dots) %in% point_style]
-  do.call(draw, c(list(graphics::plot, c(
-    list(x = unname(xy), type = "n", las = 1), defaults
-  )), frame), quote = TRUE)
-  abline(v = lines_at[1L], h = lines_at[2L], lty = 3, col = "grey60")
-  group_points(xy, group, dots)
-  if (!is.null(group) && is.null(dots[["col"]])) {
-    level_legend(levels(group), xy)
-  }
-}
-
-point_style <- c("col", "pch", "cex", "bg", "lwd")
-
-group_points <- function(xy, group, dots) {
-  colors <- level_colors(max(1L, nlevels(group)))
-  color <- if (is.null(group)) colors else colors[as.integer(group)]
-  own <- dots[names(dots) %in% point_style]
-  if (length(own)) {
-    do.call(points, c(list(xy), utils::modifyList(
-      list(pch = 19, col = color), own
-    )))
+  if (is_measured(groups)) {
+    check_finite(as.numeric(groups), "groups")
+    groups
   } else {
-    draw_points(xy, color)
+    droplevels(as.factor(groups))
   }
 }
 
-# In the corner where the fewest points are; of many levels a few.
-level_legend <- function(labels, xy, pch = 21, places = names(corners)) {
-  usr <- graphics::par("usr")
-  unit <- cbind((xy[, 1L] - usr[1L]) / (usr[2L] - usr[1L]),
-                (xy[, 2L] - usr[3L]) / (usr[4L] - usr[3L]))
-  corners <- list(topright = c(1, 1), topleft = c(0, 1),
-                  bottomright = c(1, 0), bottomleft = c(0, 0))
-  crowd <- vapply(corners[places], \(corner) {
-    sum(abs(unit[, 1L] - corner[1L]) < 0.3 & abs(unit[, 2L] - corner[2L]) < 0.3)
-  }, numeric(1))
-  count <- length(labels)
-  shown <- if (count <= length(okabe_ito)) {
-    seq_len(count)
+# Numbers and times: they have a color bar, not a legend.
+is_measured <- function(x) is.numeric(x) || inherits(x, c("Date", "POSIXct"))
+
+# "Petal.Width" of iris$Petal.Width; NULL for what has no short name.
+short_name <- function(expression) {
+  name <- sub("^.*\\$", "", deparse1(expression))
+  if (nchar(name) <= 30L && name == make.names(name)) name
+}
+
+padded_range <- function(x) {
+  width <- diff(range(x))
+  range(x) + c(-1, 1) * (if (width > 0) 0.15 * width else 1)
+}
+
+axis_names <- function(x) {
+  if (!is.null(colnames(x))) {
+    colnames(x)
+  } else if (ncol(x) == 1L) {
+    "x"
   } else {
-    unique(round(seq(1, count, length.out = 5L)))
+    c("x[1]", "x[2]")
   }
-  legend(names(which.min(crowd)), labels[shown], pch = pch,
-         pt.bg = level_colors(count)[shown], col = "white", bg = "white",
-         box.col = "grey60", inset = 0.02, cex = 0.9)
+}
+
+# --- Colors and symbols ------------------------------------------------------
+
+# Okabe and Ito's, and four of Tol's.
+level_palette <- c("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7",
+                   "#56B4E9", "#F0E442", "#000000", "#999999", "#882255",
+                   "#332288", "#999933")
+level_symbols <- c(21L, 24L, 22L, 23L, 25L)
+
+level_colors <- \(count) rep_len(level_palette, count)
+
+# Twelve colors and five symbols: sixty levels differ.
+level_pch <- \(count) rep_len(level_symbols, count)
+
+accent <- "#D55E00"
+
+blues <- function(value) {
+  list(limits = range(value),
+       colors = hcl.colors(64, "Blues 3", rev = TRUE))
+}
+
+# Blue where the first sample is denser, red where the second is.
+diverging <- function(value) {
+  most <- max(abs(value), .Machine$double.xmin)
+  list(limits = c(-most, most),
+       colors = hcl.colors(65, "Blue-Red 2", rev = TRUE))
+}
+
+# The color of each of the numbers.
+color_of <- function(value, fill) {
+  width <- diff(fill$limits)
+  share <- if (width > 0) (value - fill$limits[1L]) / width else 0.5
+  last <- length(fill$colors) - 1L
+  fill$colors[1L + round(last * pmin(pmax(rep_len(share, length(value)), 0),
+                                     1))]
+}
+
+# The colors of measured groups, with round numbers for the bar.
+measured_fill <- function(values, title = NULL) {
+  at <- pretty(values, 4L)
+  labels <- format(at)
+  limits <- range(as.numeric(values))
+  at <- as.numeric(at)
+  inside <- at >= limits[1L] & at <= limits[2L]
+  if (!any(inside)) {
+    # Equal ones, to the digits of round numbers.
+    at <- limits[1L]
+    labels <- format(min(values), digits = 3L)
+    inside <- TRUE
+  }
+  list(limits = limits, colors = hcl.colors(64, "viridis"), title = title,
+       at = at[inside], labels = trimws(labels)[inside])
 }
 
 # A color with three parts of white.
 tint <- function(color) {
   mixed <- (grDevices::col2rgb(color) + 3 * 255) / 4
   grDevices::rgb(t(mixed), maxColorValue = 255)
+}
+
+# --- Legends ---------------------------------------------------------------
+
+# One entry each: what it is a sign of is a "point" filled with the color, a
+# "ring" around other colors, a "box", or a "line".
+key_entries <- function(labels, color, kind = "point", pch = 21L, lty = 1L,
+                        lwd = 1) {
+  data.frame(label = as.character(labels), color, kind, pch, lty, lwd)
+}
+
+level_entries <- function(labels, kind = "point") {
+  count <- length(labels)
+  key_entries(labels, level_colors(count), kind, level_pch(count))
+}
+
+# --- Layers of several plots -------------------------------------------------
+
+most_points_drawn <- 2000
+
+# Points with a white rim, in an order in which no group covers another; of
+# many an even share. `group`: NULL, a factor, or numbers, for which `fill` has
+# the colors. x: two columns.
+points_layer <- function(x, group = NULL, fill = NULL,
+                         color = level_palette[1L], main = FALSE) {
+  n <- nrow(x)
+  shown <- order((0.618034 * seq_len(n)) %% 1)
+  shown <- shown[seq_len(min(n, most_points_drawn))]
+  levels <- if (is.factor(group)) as.integer(group)
+  value <- if (!is.factor(group) && !is.null(group)) as.numeric(group)
+  style <- list(
+    pch = if (is.null(levels)) 21L else level_pch(nlevels(group))[levels],
+    bg = if (!is.null(value)) {
+      color_of(value, fill)
+    } else if (is.null(levels)) {
+      color
+    } else {
+      level_colors(nlevels(group))[levels]
+    },
+    col = "white", cex = if (length(shown) > 300) 0.6 else 0.9, lwd = 0.6
+  )
+  layer <- new_layer("points", x = unname(x[, 1L]), y = unname(x[, 2L]),
+                     style = style, level = if (!is.null(levels)) group,
+                     main = main)
+  layer$data$value <- value
+  layer$shown <- shown
+  layer
+}
+
+# Lines across the frame, at x = v or y = h.
+across_layer <- function(h = NULL, v = NULL, col = "grey40", lty = 2, lwd = 1) {
+  new_layer("across", h = h, v = v, style = list(col = col, lty = lty,
+                                                 lwd = lwd))
+}
+
+# The values of `at` on a grid of n x n points, list(x, y, z); `axes` are the
+# two grids, or points that they are to cover.
+surface_of <- function(at, axes, n) {
+  if (!is.list(axes)) {
+    axes <- lapply(1:2, \(j) {
+      ends <- padded_range(axes[, j])
+      seq(ends[1L], ends[2L], length.out = n)
+    })
+  }
+  z <- at(as.matrix(expand.grid(unname(axes))))
+  list(x = axes[[1L]], y = axes[[2L]], z = matrix(z, length(axes[[1L]])))
+}
+
+# The image of a surface under its contours.
+surface_layers <- function(surface, fill) {
+  list(
+    do.call(new_layer, c(list("image"), surface, list(style = list(
+      zlim = fill$limits, col = fill$colors
+    )))),
+    do.call(new_layer, c(list("contour"), surface, list(style = list(
+      col = "grey20", labcex = 0.7
+    ), main = TRUE)))
+  )
+}
+
+# The points xy, two named columns, in their groups. lines_at: where dotted
+# lines cross.
+groups_picture <- function(title, xy, groups, labels, value,
+                           lines_at = c(NA, NA), name = NULL, ...) {
+  dotted <- Map(\(side, at) {
+    if (!is.na(at)) {
+      do.call(across_layer, c(stats::setNames(list(at), side), list(
+        col = "grey60", lty = 3
+      )))
+    }
+  }, c("v", "h"), lines_at)
+  fill <- if (!is.null(groups) && !is.factor(groups)) {
+    measured_fill(groups, name)
+  }
+  new_picture(
+    title, labels[1L], labels[2L],
+    c(unname(dotted), list(points_layer(xy, groups, fill, main = TRUE))),
+    value, key = if (is.factor(groups)) level_entries(levels(groups)),
+    fill = fill, bar = !is.null(fill), ...
+  )
+}
+
+# Values in their order, such as a spectrum.
+picture_sequence <- function(title, y, name, x = seq_along(y)) {
+  few <- length(y) <= 200L
+  new_picture(
+    title, "index", name,
+    list(new_layer("line", x = x, y = y),
+         new_layer("points", x = x, y = y, main = TRUE,
+                   style = list(pch = 20, bg = "black", col = "black",
+                                cex = if (few) 1 else 0.5))),
+    y, whole = "x"
+  )
+}
+
+# The bars of hist().
+histogram_layer <- function(bars, counts, col, border) {
+  last <- length(bars$breaks)
+  high <- if (counts) bars$counts else bars$density
+  new_layer("bars", x0 = bars$breaks[-last], y0 = 0 * high,
+            x1 = bars$breaks[-1L], y1 = high,
+            style = list(col = col, border = border), main = TRUE)
 }

@@ -15,8 +15,10 @@
 #' @param type `"regions"` or `"scores"`, also as the second argument; by
 #'   default the first that applies.
 #' @param n Points on an axis of the grid for the regions.
-#' @param ... Passed to [plot.default()]; `col`, `pch`, `cex`, `bg` and `lwd`
-#'   are for the points.
+#' @param ... Graphical parameters, as in [plot.kme()]; `col`, `pch`, `cex`,
+#'   `bg` and `lwd` are for the points (and the legend is left out where they
+#'   change what it says).
+#' @param legend As in [plot.kme()].
 #' @return What was drawn, invisibly: `list(x, y, z)` with the matrix `z` of the
 #'   numbers of the classes, or a data frame of the scores and `class`.
 #' @family operators
@@ -25,21 +27,30 @@
 #' plot(kme_fda(iris[, 1:4], iris$Species))
 #' plot(kme_fda(iris[, 1:4], iris$Species == "virginica"))
 #' @export
-plot.kme_fda <- function(x, y, type = c("regions", "scores"), n = 100, ...) {
-  plane <- knows_points(x$sample) && ncol(x$sample$x) == 2L
-  type <- plot_type(c("regions", "scores"), if (!missing(y)) y,
-                    if (!missing(type)) type,
+plot.kme_fda <- function(x, y, type = c("regions", "scores"), n = 100, ...,
+                         legend = TRUE) {
+  dots <- list(...)
+  check_graphics(dots)
+  picture <- picture_fda(x, if (!missing(y)) y, if (!missing(type)) type, n,
+                         dots)
+  draw_picture(picture, dots, legend)
+}
+
+picture_fda <- function(object, y = NULL, type = NULL, n = 100,
+                        dots = list()) {
+  sample <- object$sample
+  plane <- knows_points(sample) && ncol(sample$x) == 2L
+  type <- plot_type(c("regions", "scores"), y, type,
                     if (plane) "regions" else "scores")
   n <- check_count(n, "n", 2L)
   if (type == "scores") {
-    return(plot_discriminants(x, ...))
+    return(picture_discriminants(object))
   }
   if (!plane) {
     stop_input("'type' must not be \"regions\" unless the fit has two columns",
-               if (knows_points(x$sample)) paste0(", not ",
-                                                  ncol(x$sample$x)))
+               if (knows_points(sample)) paste0(", not ", ncol(sample$x)))
   }
-  plot_regions(x, n, ...)
+  picture_regions(object, n, dots)
 }
 
 fda_title <- function(object) {
@@ -47,22 +58,19 @@ fda_title <- function(object) {
          format(object$error, digits = 2), ")")
 }
 
-plot_regions <- function(object, n, ...) {
-  dots <- list(...)
-  x <- object$sample$x
+picture_regions <- function(object, n, dots) {
+  x <- sample_raw(object$sample)
   axes <- lapply(1:2, \(j) {
     name <- c("xlim", "ylim")[j]
-    ends <- dots[[name]]
-    if (is.null(ends)) ends <- padded_range(x[, j])
-    if (!is.numeric(ends) || length(ends) != 2L ||
-          !all(is.finite(ends)) || ends[1L] == ends[2L]) {
-      stop_input("'", name, "' must be two different numbers, not ",
-                 paste(format(ends), collapse = ", "))
+    ends <- if (is.null(dots[[name]])) {
+      padded_range(x[, j])
+    } else {
+      check_limits(dots[[name]], name)
     }
     seq(min(ends), max(ends), length.out = n)
   })
   values_at <- \(z) {
-    scores <- fda_scores(object, new_points(z, NULL))
+    scores <- fda_scores(object, raw_points(object$sample, z))
     fda_values(fda_distance(scores, object$means), object$sigma2, object$prior)
   }
   value <- values_at(as.matrix(expand.grid(axes)))
@@ -70,77 +78,91 @@ plot_regions <- function(object, n, ...) {
   labels <- names(object$counts)
   classes <- length(labels)
   names <- axis_names(x)
-  do.call(draw, c(list(graphics::plot, list(
-    x = range(axes[[1L]]), y = range(axes[[2L]]), type = "n", las = 1,
-    xaxs = "i", yaxs = "i", xlab = names[1L], ylab = names[2L],
-    main = fda_title(object)
-  )), dots[!names(dots) %in% point_style]))
   z <- matrix(best, n, n)
-  image(axes[[1L]], axes[[2L]], z, add = TRUE, useRaster = TRUE,
-        zlim = c(0.5, classes + 0.5), col = tint(level_colors(classes)))
-  for (pair in utils::combn(classes, 2L, simplify = FALSE)) {
-    draw_border(axes, value, pair, values_at)
-  }
-  group_points(x, droplevels(object$grouping), dots)
-  box()
-  level_legend(labels, x)
-  invisible(list(x = axes[[1L]], y = axes[[2L]], z = z))
+  borders <- lapply(utils::combn(classes, 2L, simplify = FALSE), \(pair) {
+    border_layer(axes, value, pair, values_at)
+  })
+  # A class without points keeps its color, and its place in the legend.
+  group <- factor(object$grouping, labels)
+  new_picture(
+    fda_title(object), names[1L], names[2L],
+    c(list(new_layer("image", x = axes[[1L]], y = axes[[2L]], z = z,
+                     style = list(zlim = c(0.5, classes + 0.5),
+                                  col = tint(level_colors(classes))),
+                     level = factor(labels[best], labels))),
+      borders, list(points_layer(x, group, main = TRUE))),
+    list(x = axes[[1L]], y = axes[[2L]], z = z),
+    xlim = range(axes[[1L]]), ylim = range(axes[[2L]]), flush = TRUE,
+    key = level_entries(labels)
+  )
 }
 
 # The line where two classes meet, as far as no other class is ahead there.
-draw_border <- function(axes, value, pair, values_at) {
+border_layer <- function(axes, value, pair, values_at) {
   ahead <- value[, pair[1L]] - value[, pair[2L]]
   if (!all(is.finite(ahead))) {
-    return(invisible())
+    return(NULL)
   }
   ahead <- matrix(ahead, length(axes[[1L]]))
-  for (line in grDevices::contourLines(axes[[1L]], axes[[2L]], ahead,
-                                       levels = 0)) {
-    there <- values_at(cbind(line$x, line$y))
-    third <- !max.col(there, "first") %in% pair
-    line$x[third] <- NA
-    lines(line$x, line$y, col = "grey20")
+  found <- grDevices::contourLines(axes[[1L]], axes[[2L]], ahead, levels = 0)
+  if (!length(found)) {
+    return(NULL)
   }
+  parts <- lapply(found, \(line) {
+    there <- values_at(cbind(line$x, line$y))
+    line$x[!max.col(there, "first") %in% pair] <- NA
+    # A break before the next line.
+    cbind(c(line$x, NA), c(line$y, NA))
+  })
+  line <- do.call(rbind, parts)
+  new_layer("line", x = line[, 1L], y = line[, 2L],
+            style = list(col = "grey20"))
 }
 
-plot_discriminants <- function(object, ...) {
+picture_discriminants <- function(object) {
   scores <- object$scores
+  value <- data.frame(scores, class = object$grouping)
   if (ncol(scores) == 1L) {
-    plot_one_axis(object, ...)
-  } else {
-    draw_groups(scores[, 1:2], droplevels(object$grouping), list(
-      xlab = "LD1", ylab = "LD2", main = fda_title(object)
-    ), list(...))
+    return(picture_one_axis(object, value))
   }
-  invisible(data.frame(scores, class = object$grouping))
+  groups_picture(fda_title(object), scores[, 1:2],
+                 factor(object$grouping, names(object$counts)),
+                 c("LD1", "LD2"), value)
 }
 
 # Bars of the classes one above the other, on the same breaks.
-plot_one_axis <- function(object, ...) {
+picture_one_axis <- function(object, value) {
   score <- object$scores[, 1L]
   labels <- names(object$counts)
   colors <- level_colors(length(labels))
   breaks <- pretty(score, max(10, min(40, 2 * sqrt(length(score)))))
+  count <- length(breaks) - 1L
   counts <- vapply(labels, \(label) {
     own <- object$grouping == label
     graphics::hist(score[own], breaks, plot = FALSE)$counts
-  }, integer(length(breaks) - 1L))
-  top <- max(rowSums(counts))
-  draw(graphics::plot, list(
-    x = range(breaks), y = c(0, 1.25 * top), type = "n", las = 1, yaxs = "i",
-    xlab = "LD1", ylab = "points", main = fda_title(object)
-  ), ...)
-  below <- numeric(length(breaks) - 1L)
+  }, integer(count))
+  counts <- matrix(counts, count)
+  below <- numeric(count)
+  bars <- list()
   for (c in seq_along(labels)) {
     shown <- counts[, c] > 0
-    graphics::rect(breaks[-length(breaks)][shown], below[shown],
-                   breaks[-1L][shown], (below + counts[, c])[shown],
-                   col = colors[c], border = "white")
+    bars[[c]] <- new_layer(
+      "bars", x0 = breaks[-length(breaks)][shown], y0 = below[shown],
+      x1 = breaks[-1L][shown], y1 = (below + counts[, c])[shown],
+      style = list(col = colors[c], border = "white"), level = labels[c]
+    )
     below <- below + counts[, c]
   }
-  abline(v = class_changes(object, range(breaks)), lty = 2)
-  level_legend(labels, cbind(breaks[-1L], rowSums(counts)), 22,
-               c("topright", "topleft"))
+  changes <- class_changes(object, range(breaks))
+  new_picture(
+    fda_title(object), "LD1", "points",
+    c(bars, list(
+      across_layer(h = 0, col = "black", lty = 1),
+      if (length(changes)) across_layer(v = changes, col = "black")
+    )),
+    value, xlim = range(breaks), ylim = c(0, 1.05 * max(below)), whole = "y",
+    key = level_entries(labels, "box")
+  )
 }
 
 # Where the class changes along the only axis.

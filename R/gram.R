@@ -263,17 +263,23 @@ as.matrix.gram <- function(x, ...) x$K
 #' @param y,type What to draw, `"spectrum"` only.
 #' @export
 plot.gram <- function(x, y, type = "spectrum", ...) {
-  plot_type("spectrum", if (!missing(y)) y, if (!missing(type)) type)
-  values <- spectrum(x, "values")$values
+  picture <- picture_gram(x, if (!missing(y)) y, if (!missing(type)) type)
+  draw_picture(picture, list(...))
+}
+
+picture_gram <- function(g, y = NULL, type = NULL) {
+  plot_type("spectrum", y, type)
+  values <- spectrum(g, "values")$values
   shown <- values > 0
   if (!any(shown)) {
     stop_input("'x' must have a positive eigenvalue to be plotted")
   }
-  draw(graphics::plot, list(
-    x = which(shown), y = values[shown], log = "y", type = "o", pch = 20,
-    xlab = "index", ylab = "eigenvalue", main = "Gram matrix spectrum"
-  ), ...)
-  invisible(values)
+  # Values of 0 have no place on a logarithmic axis.
+  picture <- picture_sequence("Gram matrix spectrum", values[shown],
+                              "eigenvalue", which(shown))
+  picture$log <- "y"
+  picture$value <- values
+  picture
 }
 
 # Eigenvalues below n eps gamma_1 are 0; clearly negative ones are an error.

@@ -6,23 +6,44 @@
 #' value marked and, where the score is a leave-one-out score, that of the KME
 #' as a dashed line; it shows the neighborhood of the minimum (`xlim` and
 #' `ylim` show more). For MKME the score is drawn against the variance
-#' \eqn{\sigma^2}{sigma^2}. `"noise"` draws the variances of MMKME as bars, for
-#' an RBF kernel relative to \eqn{\theta_l^2}{theta_l^2}. `"embedding"` draws
-#' \eqn{\tilde\mu(z)}{mu(z)} as a curve for one column (with the KME dashed, if
-#' the fit is another estimate) and as contours with the points for two.
+#' \eqn{\sigma^2}{sigma^2}. Between the values of the selection the curve is a
+#' cubic spline in the logarithm. `"noise"` draws the variances of MMKME as
+#' bars, for an RBF kernel relative to \eqn{\theta_l^2}{theta_l^2}.
+#' `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as a curve for one column (with
+#' the KME dashed, if the fit is another estimate) and as contours with the
+#' points for two, in the units of the points. For more columns, or a gram of
+#' values, it draws the points along the two leading kernel principal axes of
+#' the sample (of 1,000 points at most, evenly spaced), in the color of
+#' \eqn{\tilde\mu(x_i)}{mu(x_i)}: large where the distribution is dense.
 #' `"weights"` draws \eqn{n\beta_i}{n beta_i} in increasing order; the KME is
 #' the line at 1.
+#'
+#' @section Margins and legends:
+#' All plots of the package measure the labels and make room for them: margins
+#' grow where labels need it, in figures of less than two inches inside (between
+#' the default margins) they become narrower, titles are wrapped and letters
+#' become smaller before anything is cut. Afterwards the margins are as they
+#' were, and coordinates such that [points()] or [lines()] added to the plot
+#' fall into place. Legends stand in the corner with most room where they cover
+#' no point, curve or bar, or else outside; twelve levels are named, in colors
+#' and symbols that differ. Numbers have a color bar.
 #'
 #' @param x A fit of [kme()].
 #' @param y Must be missing, or the `type`.
 #' @param type What to draw, also as the second argument; by default the first
-#'   that applies.
+#'   of `"selection"`, `"noise"` and `"embedding"` that applies.
 #' @param n Points on an axis of the grid for the embedding.
-#' @param ... Passed to [plot.default()] (`"embedding"` in two columns: titles,
-#'   labels and limits to [image()], the rest to [contour()]).
+#' @param ... Graphical parameters: those of titles, labels, limits and axes are
+#'   for the frame, the rest for what is drawn (`"embedding"` in two columns:
+#'   for [contour()]).
+#' @param legend `TRUE` for the largest corner that is free, else outside;
+#'   `FALSE` for none; `"outside"`; or a place as in [legend()], such as
+#'   `"topright"`, whatever it covers. A color bar stands outside or, with
+#'   `FALSE`, not at all.
 #' @return What was drawn, invisibly: a data frame with `lambda` (or `noise`)
 #'   and `score`, `noise` and `relative`, `z` and `value`, or `rank` and
-#'   `weight`; for two columns `list(x, y, z)` as of [contour()].
+#'   `weight`; for two columns `list(x, y, z)` as of [contour()]; for more a
+#'   data frame with `PC1`, `PC2` and `value`.
 #' @family kernel means
 #' @examples
 #' fit <- kme(scale(faithful), kernel_rbf(0.5), "fkmse")
@@ -30,19 +51,24 @@
 #' plot(fit, type = "embedding")
 #' plot(kme(faithful$waiting, kernel_rbf(3), "fkmse", lambda = 1),
 #'      type = "embedding")
+#' plot(kme(scale(iris[, 1:4])))
 #' @export
 plot.kme <- function(x, y,
                      type = c("selection", "noise", "embedding", "weights"),
-                     n = 100, ...) {
-  type <- plot_type(c("selection", "noise", "embedding", "weights"),
-                    if (!missing(y)) y, if (!missing(type)) type,
-                    default_plot(x))
+                     n = 100, ..., legend = TRUE) {
+  picture <- picture_kme(x, if (!missing(y)) y, if (!missing(type)) type, n)
+  draw_picture(picture, list(...), legend)
+}
+
+picture_kme <- function(object, y = NULL, type = NULL, n = 100) {
+  type <- plot_type(c("selection", "noise", "embedding", "weights"), y, type,
+                    default_plot(object))
   n <- check_count(n, "n", 2L)
   switch(type,
-    selection = plot_selection(x, ...),
-    noise = plot_noise(x, ...),
-    embedding = plot_embedding(x, n, ...),
-    weights = plot_weights(x, ...)
+    selection = picture_selection(object),
+    noise = picture_noise(object),
+    embedding = picture_embedding(object, n),
+    weights = picture_weights(object)
   )
 }
 
@@ -51,14 +77,14 @@ default_plot <- function(object) {
     "selection"
   } else if (has_column_noise(object)) {
     "noise"
-  } else if (knows_points(object$sample) && ncol(object$sample$x) <= 2L) {
-    "embedding"
   } else {
-    "weights"
+    "embedding"
   }
 }
 
-plot_selection <- function(object, ...) {
+# --- Selection ---------------------------------------------------------------
+
+picture_selection <- function(object) {
   curve <- object$score
   if (is.null(curve)) {
     stop_input(
@@ -68,31 +94,48 @@ plot_selection <- function(object, ...) {
   }
   window <- selection_window(object)
   name <- names(curve)[1L]
-  draw(graphics::plot, list(
-    x = curve[[1L]], y = curve$score, log = "x", type = "l", lwd = 2,
-    xlim = window$x, ylim = window$y, ylab = "score",
-    xlab = if (name == "noise") expression(sigma^2) else expression(lambda),
-    main = paste0("Selection score (", select_title[[object$select]], ")")
-  ), ...)
-  if (!is.null(object$reference)) {
-    abline(h = object$reference, lty = 2, col = "grey40")
-  }
   at <- min(max(object[[name]], min(curve[[1L]])), max(curve[[1L]]))
-  abline(v = at, lty = 3)
-  points(at, object$minimum, pch = 19, col = "#D55E00")
-  legend(
-    "topleft", bty = "n", inset = 0.02, cex = 0.9,
-    legend = c(
-      paste("chosen:", if (name == "noise") "noise" else "lambda", "=",
-            format(object[[name]], digits = 3)),
-      if (!is.null(object$reference)) paste(
-        "score of the", if (inherits(object, "kme")) "KME" else
-          "empirical operator"
-      )
-    ),
-    pch = c(19, NA), col = c("#D55E00", "grey40"), lty = c(NA, 2)
+  chosen <- paste(name, "=", format(object[[name]], digits = 3))
+  base <- if (!is.null(object$reference)) {
+    if (inherits(object, "kme")) "KME" else "empirical"
+  }
+  fine <- smooth_curve(curve[[1L]], curve$score, at, object$minimum)
+  dashed <- if (!is.null(base)) across_layer(h = object$reference)
+  if (!is.null(base)) dashed$level <- base
+  point <- new_layer("points", x = at, y = object$minimum, level = chosen,
+                     style = list(pch = 21L, bg = accent, col = "white",
+                                  cex = 1.3))
+  new_picture(
+    paste0("Selection score (", select_title[[object$select]], ")"),
+    if (name == "noise") expression(sigma^2) else expression(lambda),
+    "score",
+    list(new_layer("line", x = fine$x, y = fine$y, style = list(lwd = 2),
+                   main = TRUE),
+         dashed, across_layer(v = at, col = "black", lty = 3), point),
+    curve, xlim = window$x, ylim = window$y, log = "x",
+    key = rbind(key_entries(chosen, accent),
+                if (!is.null(base)) key_entries(base, "grey40", "line",
+                                                lty = 2L))
   )
-  invisible(curve)
+}
+
+# The curve through the values of a grid and its minimum, a spline in log x.
+smooth_curve <- function(x, y, at, minimum, count = 401L) {
+  usable <- x > 0 & is.finite(x) & is.finite(y)
+  if (sum(usable) < 4L) {
+    return(list(x = x, y = y))
+  }
+  l <- log(x[usable])
+  y <- y[usable]
+  if (at > 0 && is.finite(minimum) && min(abs(l - log(at))) > 1e-6) {
+    l <- c(l, log(at))
+    y <- c(y, minimum)
+  }
+  order <- order(l)
+  l <- l[order]
+  y <- y[order]
+  fine <- sort(unique(c(l, seq(l[1L], l[length(l)], length.out = count))))
+  list(x = exp(fine), y = stats::splinefun(l, y, "natural")(fine))
 }
 
 # The neighborhood of the minimum, list(x, y): up to a few times what it gains,
@@ -118,12 +161,14 @@ selection_window <- function(object) {
   )
 }
 
+# --- Noise and weights -------------------------------------------------------
+
 has_column_noise <- function(object) {
   !is.null(object$noise) && object$estimator$by_column
 }
 
 # The variances column by column.
-plot_noise <- function(object, ...) {
+picture_noise <- function(object) {
   if (!has_column_noise(object)) {
     stop_input(
       "'type' must not be \"noise\" unless the fit is MMKME, with a variance ",
@@ -133,77 +178,134 @@ plot_noise <- function(object, ...) {
   noise <- object$noise
   theta <- object$kernel$bandwidth
   shown <- if (is.null(theta)) noise else noise / theta^2
-  labels <- names(noise)
-  draw(graphics::barplot, list(
-    height = unname(shown), col = "#56B4E9", border = NA,
-    ylim = c(0, if (any(shown > 0)) 1.05 * max(shown) else 1),
-    names.arg = if (is.null(labels)) seq_along(noise) else labels,
-    las = if (sum(nchar(labels)) > 40 || length(noise) > 12) 2 else 1,
-    cex.names = if (length(noise) > 12) 0.7 else 1,
-    ylab = if (is.null(theta)) "variance" else "variance / theta^2",
-    main = "Noise by column (MMKME)"
-  ), ...)
-  abline(h = 0)
-  invisible(data.frame(noise = noise, relative = shown))
+  picture <- picture_bars(
+    unname(shown), names(noise), "Noise by column (MMKME)",
+    if (is.null(theta)) "variance" else "variance / theta^2"
+  )
+  picture$ylim <- c(0, if (any(shown > 0)) 1.05 * max(shown) else 1)
+  picture$value <- data.frame(noise = noise, relative = shown)
+  picture
 }
 
-plot_embedding <- function(object, n, ...) {
+# Bars over names.
+picture_bars <- function(height, names, title, ylab) {
+  at <- seq_along(height)
+  new_picture(
+    title, "", ylab,
+    list(new_layer("bars", x0 = at - 0.4, y0 = 0 * at, x1 = at + 0.4,
+                   y1 = height,
+                   style = list(col = "#56B4E9", border = NA), main = TRUE),
+         across_layer(h = 0, col = "black", lty = 1)),
+    height, xlim = range(0.4, at + 0.6), ylim = range(0, 1.03 * height),
+    ticks = list(at = at, labels = if (is.null(names)) format(at) else names)
+  )
+}
+
+picture_weights <- function(object, title = mean_title(object)) {
+  weights <- sort(object$n * object$weights)
+  rank <- seq_along(weights)
+  new_picture(
+    title, "rank", "n times weight",
+    list(new_layer(if (length(weights) > 200) "line" else "spikes", x = rank,
+                   y = weights, main = TRUE),
+         across_layer(h = 1)),
+    data.frame(rank = rank, weight = weights / object$n),
+    ylim = range(0, 1, weights), whole = "x"
+  )
+}
+
+# --- The embedding -----------------------------------------------------------
+
+picture_embedding <- function(object, n) {
   d <- ncol(object$sample$x)
   if (is.null(d) || d > 2L) {
-    stop_input(
-      "'type' must not be \"embedding\" unless the fit has one or two columns",
-      if (!is.null(d)) paste0(", not ", d)
-    )
+    picture_axes(object)
+  } else if (d == 1L) {
+    picture_curve(object, n)
+  } else {
+    picture_contours(object, n)
   }
-  if (d == 1L) plot_curve(object, n, ...) else plot_contours(object, n, ...)
 }
 
-plot_curve <- function(object, n, ...) {
-  x <- object$sample$x
-  z <- seq(padded_range(x)[1], padded_range(x)[2], length.out = n)
-  value <- predict(object, matrix(z, dimnames = list(NULL, colnames(x))))
+picture_curve <- function(object, n) {
+  sample <- object$sample
+  x <- sample_raw(sample)
+  ends <- padded_range(x)
+  z <- seq(ends[1L], ends[2L], length.out = n)
+  value <- unname(predict(object, matrix(z, dimnames = list(NULL,
+                                                            colnames(x)))))
   average <- rep(1 / object$n, object$n)
   plain <- identical(object$weights, average) && is.null(object$noise)
   mean <- if (!plain) {
-    drop(sample_at(object$sample, new_points(matrix(z)), average))
+    drop(sample_at(sample, raw_points(sample, matrix(z)), average))
   }
-  draw(graphics::plot, list(
-    x = z, y = value, type = "l", lwd = 2, las = 1,
-    ylim = range(0, value, mean), xlab = axis_names(x),
-    ylab = "embedding", main = mean_title(object)
-  ), ...)
-  if (!plain) {
-    lines(z, mean, lty = 2, col = "grey40")
-    legend("topright", c("estimate", "KME"), lty = 1:2, lwd = 2:1,
-           col = c("black", "grey40"), bty = "n")
-  }
-  rug(x)
-  invisible(data.frame(z = z, value = unname(value)))
+  new_picture(
+    mean_title(object), axis_names(x), "embedding",
+    list(new_layer("line", x = z, y = value, style = list(lwd = 2),
+                   level = if (!plain) "estimate", main = TRUE),
+         if (!plain) new_layer("line", x = z, y = mean, level = "KME",
+                               style = list(lty = 2, col = "grey40")),
+         new_layer("rug", x = as.vector(x))),
+    data.frame(z = z, value = value), ylim = range(0, value, mean),
+    key = if (!plain) key_entries(c("estimate", "KME"), c("black", "grey40"),
+                                  "line", lty = 1:2, lwd = 2:1)
+  )
 }
 
-plot_contours <- function(object, n, ...) {
-  x <- object$sample$x
-  at <- \(z) {
+# New points in the units of the user.
+raw_points <- function(sample, z) {
+  new_points(scale_points(sample$kernel, z), NULL)
+}
+
+picture_contours <- function(object, n) {
+  x <- sample_raw(object$sample)
+  surface <- surface_of(\(z) {
     colnames(z) <- colnames(x)
-    predict(object, z)
-  }
-  surface <- draw_surface(x, at, n, mean_title(object), ...,
-                          colors = blues)
-  draw_points(x, "#D55E00")
-  box()
-  invisible(surface)
+    unname(predict(object, z))
+  }, x, n)
+  picture_surface(mean_title(object), x, surface, "embedding",
+                  list(points_layer(x, color = accent)))
 }
 
-# --- Points in groups ------------------------------------------------------
+# Contours in blue under other layers, over the columns of x.
+picture_surface <- function(title, x, surface, name, layers, value = surface) {
+  fill <- blues(surface$z)
+  fill$title <- name
+  labels <- axis_names(x)
+  new_picture(title, labels[1L], labels[2L],
+              c(surface_layers(surface, fill), layers), value, fill = fill,
+              flush = TRUE)
+}
 
-plot_weights <- function(object, ...) {
-  weights <- sort(object$n * object$weights)
-  draw(graphics::plot, list(
-    x = seq_along(weights), y = weights, las = 1,
-    type = if (length(weights) > 200) "l" else "h",
-    ylim = range(0, 1, weights), xlab = "rank", ylab = "n times weight",
-    main = mean_title(object)
-  ), ...)
-  abline(h = 1, lty = 2, col = "grey40")
-  invisible(data.frame(rank = seq_along(weights), weight = weights / object$n))
+# Its values at the points along two axes.
+picture_axes <- function(object) {
+  axes <- kernel_axes(object$sample)
+  value <- unname(object$fitted[axes$shown])
+  fill <- measured_fill(value, "embedding")
+  new_picture(
+    mean_title(object), "kernel PC1", "kernel PC2",
+    list(points_layer(axes$scores, value, fill, main = TRUE)),
+    data.frame(PC1 = axes$scores[, 1L], PC2 = axes$scores[, 2L],
+               value = value),
+    fill = fill, bar = TRUE
+  )
+}
+
+most_points_on_axes <- 1000L
+
+# The points along the leading kernel principal axes of the sample: list(scores:
+# two columns, shown: the rows that they are of).
+kernel_axes <- function(sample) {
+  n <- sample$n
+  shown <- unique(round(seq(1, n, length.out = min(n, most_points_on_axes))))
+  part <- walkable_sample(sample_take(sample, shown))
+  # Centered by hand: a mean has no norm in the space of the energy kernel.
+  rows <- sample_rows(part) / part$n
+  s <- centered_spectrum(list(sample = part, n = part$n, at = rows,
+                              norm2 = mean(rows)), 2L)
+  scores <- matrix(0, part$n, 2L)
+  found <- seq_len(min(2L, length(s$values), ncol(s$vectors)))
+  scores[, found] <- s$vectors[, found] *
+    rep(sqrt(s$values[found]), each = part$n)
+  list(scores = scores, shown = shown)
 }

@@ -1,24 +1,31 @@
 #' Plots of a two-sample test
 #'
 #' The null distribution with the observed statistic, or the witness function
-#' that shows where two samples differ.
+#' that shows where samples differ.
 #'
 #' `"null"` draws a histogram of the draws (a curve for `null = "gamma"`) with
 #' the observed statistic. `"witness"` draws \eqn{\hat\mu_x(z) -
 #' \hat\mu_y(z)}{mu_x(z) - mu_y(z)} of the plain kernel means whatever the
-#' estimator of the test, positive where the first sample is denser:
-#' a curve for one column and contours for two; otherwise the points along the
-#' two leading kernel principal axes of the pooled sample (of 1,000 points at
-#' most, evenly spaced), filled blue where it is positive and red where it is
-#' negative, with the rim in the color of the sample.
+#' estimator of the test, positive where the first sample is denser (blue) and
+#' negative where the second is (red): a curve for one column and contours for
+#' two, in the units of the points; otherwise the points along the two leading
+#' kernel principal axes of the pooled sample (of 1,000 points at most, evenly
+#' spaced), filled in these colors, with the symbol and the rim of their sample.
+#' Of three or more groups each is drawn against all the rest, in a figure of
+#' its own; `groups` names two that are to be compared.
 #'
 #' @param x A test of [mmd_test()].
 #' @param y,type `"null"` or `"witness"`, by name or as the second argument.
 #' @param n Points on an axis of the grid for the witness function.
-#' @param ... Passed to [hist()] or [plot.default()].
-#' @return What was drawn, invisibly: the draws; a data frame with `z` and
-#'   `value`; `list(x, y, z)` as of [contour()]; or a data frame with `PC1`,
-#'   `PC2`, `group`, `value`.
+#' @param ... Graphical parameters, as in [plot.kme()]; for `"null"` also
+#'   `breaks` and `freq` of [hist()].
+#' @param legend As in [plot.kme()].
+#' @param groups `NULL`, or two of the groups of a test of more, by name: the
+#'   witness function of the first and the second.
+#' @return What was drawn, invisibly: the draws, or a data frame with `z` and
+#'   `density`; a data frame with `z` and `value`; `list(x, y, z)` as of
+#'   [contour()]; or a data frame with `PC1`, `PC2`, `group`, `value`. For
+#'   several figures a list of these by group.
 #' @family tests
 #' @examples
 #' set.seed(1)
@@ -26,91 +33,191 @@
 #' plot(test)
 #' plot(test, "witness")
 #' plot(mmd_test(iris[1:50, 1:4], iris[51:100, 1:4], B = 99), "witness")
+#' plot(mmd_test(cbind(Petal.Length, Petal.Width) ~ Species, iris, B = 99),
+#'      "witness", groups = c("versicolor", "virginica"))
 #' @export
-plot.mmd_test <- function(x, y, type = c("null", "witness"), n = 100, ...) {
-  type <- plot_type(c("null", "witness"), if (!missing(y)) y,
-                    if (!missing(type)) type)
-  if (type == "null") {
-    return(plot_null(x, ...))
-  }
-  n <- check_count(n, "n", 2L)
-  plot_witness(x, n, ...)
+plot.mmd_test <- function(x, y, type = c("null", "witness"), n = 100, ...,
+                          legend = TRUE, groups = NULL) {
+  dots <- list(...)
+  picture <- picture_mmd(x, if (!missing(y)) y, if (!missing(type)) type, n,
+                         groups, dots)
+  draw_picture(picture, dots, legend)
 }
 
-plot_witness <- function(test, n, ...) {
-  if (length(test$sizes) != 2L) {
-    stop_input("'type' must not be \"witness\" for more than two samples")
+picture_mmd <- function(test, y = NULL, type = NULL, n = 100, groups = NULL,
+                        dots = list()) {
+  type <- plot_type(c("null", "witness"), y, type)
+  if (type == "null") {
+    if (!is.null(groups)) {
+      stop_input("'groups' must not be given but for type \"witness\"")
+    }
+    return(picture_null(test, dots))
   }
+  n <- check_count(n, "n", 2L)
   if (!is.null(test$arguments$bandwidths)) {
     stop_input("'type' must not be \"witness\" for many bandwidths")
   }
-  sample <- test$sample
-  group <- as.integer(test$groups)
-  weights <- c(1, -1)[group] / unname(test$sizes)[group]
-  if (!knows_points(sample) || ncol(sample$x) > 2L) {
-    return(plot_witness_points(test, weights, ...))
+  labels <- names(test$sizes)
+  pairs <- witness_pairs(groups, labels)
+  panels <- lapply(pairs, \(pair) {
+    c(picture_witness(test, pair, n), panel = labels[pair[[1L]]])
+  })
+  if (length(panels) == 1L) {
+    return(panels[[1L]])
   }
-  x <- sample$x
-  at <- \(z) drop(sample_at(sample, new_points(z), weights))
-  if (ncol(x) == 1L) {
-    ends <- padded_range(x)
-    z <- seq(ends[1L], ends[2L], length.out = n)
-    value <- at(matrix(z))
-    draw(graphics::plot, list(
-      x = z, y = value, type = "l", lwd = 2, las = 1, xlab = axis_names(x),
-      ylab = "witness", main = "Witness function"
-    ), ...)
-    abline(h = 0, lty = 2, col = "grey40")
-    for (g in 1:2) {
-      rug(x[group == g], side = c(1, 3)[g], col = level_colors(2L)[g])
+  # For panels side by side, entries of one key stand for all.
+  fills <- lapply(panels, \(p) p$fill)
+  fill <- fills[[1L]]
+  if (!is.null(fill)) {
+    most <- max(vapply(fills, \(f) f$limits[2L], 1))
+    fill$limits <- fill$at <- c(-most, most)
+    fill$labels <- rev(denser(witness_words))
+  }
+  key <- panels[[1L]]$key
+  key$label <- c(if (nrow(key) > 2L) witness_words, denser(witness_words))
+  list(panels = panels, key = key, fill = fill,
+       title = "Witness functions: each group against the rest",
+       value = stats::setNames(lapply(panels, \(p) p$value), labels))
+}
+
+witness_words <- c("the group", "the rest")
+
+# The numbers of the groups to be compared, list(first, second) each.
+witness_pairs <- function(groups, labels) {
+  if (is.null(groups)) {
+    every <- seq_along(labels)
+    if (length(every) == 2L) {
+      return(list(list(1L, 2L)))
     }
-    sizes_legend(test)
-    return(invisible(data.frame(z = z, value = value)))
+    return(lapply(every, \(g) list(g, setdiff(every, g))))
   }
-  surface <- draw_surface(x, at, n, "Witness function", ...,
-                          colors = diverging)
-  draw_points(x, level_colors(2L)[group])
-  box()
-  sizes_legend(test)
-  invisible(surface)
+  pair <- match(as.character(groups), labels)
+  if (!is.atomic(groups) || length(pair) != 2L || anyNA(pair) ||
+        pair[1L] == pair[2L]) {
+    stop_input("'groups' must be two of ", shorten(paste0("\"", labels, "\""),
+                                                   12L),
+               ", not ", if (is.atomic(groups) && length(groups) %in% 1:4) {
+                 paste(groups, collapse = ", ")
+               } else {
+                 describe(groups)
+               })
+  }
+  list(as.list(pair))
 }
 
-sizes_legend <- function(test) {
-  legend("topright", names(test$sizes), pch = 21, pt.bg = level_colors(2L),
-         col = "white", bg = "white", box.col = "grey60", inset = 0.02,
-         cex = 0.9)
-}
-
-most_points_on_axes <- 1000L
-
-# The points along the leading kernel principal axes of the pooled sample.
-plot_witness_points <- function(test, weights, ...) {
+# One sample against another, or against all the rest.
+picture_witness <- function(test, pair, n) {
   sample <- test$sample
-  n <- sample$n
-  shown <- unique(round(seq(1, n, length.out = min(n, most_points_on_axes))))
-  part <- walkable_sample(sample_take(sample, shown))
-  value <- if (knows_points(sample)) {
-    drop(sample_at(sample, new_points(part$x), weights))
-  } else {
-    sample_apply(sample, weights)[shown]
+  labels <- names(test$sizes)
+  side <- integer(length(labels))
+  side[pair[[1L]]] <- 1L
+  side[pair[[2L]]] <- 2L
+  side <- side[as.integer(test$groups)]
+  sizes <- tabulate(side, 2L)
+  weights <- c(0, 1 / sizes[1L], -1 / sizes[2L])[side + 1L]
+  rest <- length(pair[[2L]]) > 1L
+  names <- c(labels[pair[[1L]]], if (rest) "the rest" else labels[pair[[2L]]])
+  title <- if (length(labels) == 2L) "Witness function" else
+    paste("Witness function:", names[1L],
+          if (rest) "against the rest" else paste("and", names[2L]))
+  shown <- which(side > 0L)
+  group <- factor(names[side[shown]], names)
+  d <- ncol(sample$x)
+  if (is.null(d) || d > 2L) {
+    return(witness_points(sample, weights, shown, group, title))
   }
-  # Centered by hand: a mean has no norm in the space of the energy kernel.
-  rows <- sample_rows(part) / part$n
-  s <- centered_spectrum(list(sample = part, n = part$n, at = rows,
-                             norm2 = mean(rows)), 2L)
-  scores <- s$vectors * rep(sqrt(s$values), each = part$n)
-  group <- test$groups[shown]
-  scale <- diverging(value)
-  shade <- scale[[2L]][1 + round(32 * (1 + value / scale[[1L]][2L]))]
-  draw(graphics::plot, list(
-    x = scores, xlab = "kernel PC1", ylab = "kernel PC2", las = 1,
-    pch = c(21, 24)[as.integer(group)], bg = shade, lwd = 1.5,
-    col = level_colors(2L)[as.integer(group)],
-    main = "Witness function on kernel principal axes"
-  ), ...)
-  legend("topright", names(test$sizes), pch = c(21, 24), pt.bg = "white",
-         col = level_colors(2L), pt.lwd = 1.5, bg = "white",
-         box.col = "grey60", inset = 0.02, cex = 0.9)
-  invisible(data.frame(PC1 = scores[, 1L], PC2 = scores[, 2L], group = group,
-                       value = value))
+  x <- sample_raw(sample)
+  at <- \(z) drop(sample_at(sample, raw_points(sample, z), weights))
+  draw <- if (d == 1L) witness_curve else witness_surface
+  draw(x[shown, , drop = FALSE], at, group, n, title)
+}
+
+# Which sample is denser where.
+denser <- \(labels) paste(labels, "denser")
+
+denser_entries <- function(group, colors) {
+  key_entries(denser(levels(group)), colors, "box")
+}
+
+# The colors with their meaning, for a bar.
+denser_fill <- function(value, group) {
+  fill <- diverging(value)
+  fill$title <- "witness"
+  fill$at <- fill$limits
+  fill$labels <- rev(denser(levels(group)))
+  fill
+}
+
+end_colors <- \(fill) rev(fill$colors[c(8L, length(fill$colors) - 7L)])
+
+witness_curve <- function(x, at, group, n, title) {
+  ends <- padded_range(x)
+  z <- seq(ends[1L], ends[2L], length.out = n)
+  value <- at(matrix(z))
+  colors <- tint(level_colors(2L))
+  areas <- lapply(1:2, \(g) {
+    part <- if (g == 1L) pmax(value, 0) else pmin(value, 0)
+    new_layer("area", x = z, y = part, style = list(col = colors[g]),
+              level = denser(levels(group))[g])
+  })
+  rugs <- lapply(1:2, \(g) {
+    new_layer("rug", x = x[as.integer(group) == g], style = list(
+      side = c(1, 3)[g], col = level_colors(2L)[g]
+    ))
+  })
+  new_picture(
+    title, axis_names(x), "witness",
+    c(areas, list(
+      new_layer("line", x = z, y = value, style = list(lwd = 2), main = TRUE),
+      across_layer(h = 0)
+    ), rugs),
+    data.frame(z = z, value = value),
+    key = denser_entries(group, colors)
+  )
+}
+
+witness_surface <- function(x, at, group, n, title) {
+  surface <- surface_of(at, x, n)
+  fill <- denser_fill(surface$z, group)
+  labels <- axis_names(x)
+  new_picture(
+    title, labels[1L], labels[2L],
+    c(surface_layers(surface, fill), list(points_layer(x, group))),
+    surface, fill = fill, flush = TRUE,
+    key = rbind(level_entries(levels(group)),
+                denser_entries(group, end_colors(fill)))
+  )
+}
+
+# The points along the leading kernel principal axes.
+witness_points <- function(sample, weights, rows, group, title) {
+  part <- sample_take(sample, rows)
+  axes <- kernel_axes(part)
+  value <- if (knows_points(sample)) {
+    drop(sample_at(sample, new_points(part$x[axes$shown, , drop = FALSE]),
+                   weights))
+  } else {
+    sample_apply(sample, weights)[rows[axes$shown]]
+  }
+  group <- group[axes$shown]
+  fill <- denser_fill(value, group)
+  layer <- points_layer(axes$scores, value, fill, main = TRUE)
+  layer$level <- group
+  layer$style$pch <- level_pch(2L)[as.integer(group)]
+  layer$style$col <- level_colors(2L)[as.integer(group)]
+  layer$style$lwd <- 1.5
+  new_picture(
+    if (title == "Witness function") {
+      "Witness function on kernel principal axes"
+    } else {
+      title
+    },
+    "kernel PC1", "kernel PC2", list(layer),
+    data.frame(PC1 = axes$scores[, 1L], PC2 = axes$scores[, 2L],
+               group = group, value = value),
+    fill = fill,
+    key = rbind(key_entries(levels(group), level_colors(2L), "ring",
+                            level_pch(2L)),
+                denser_entries(group, end_colors(fill)))
+  )
 }

@@ -4,9 +4,10 @@
 #'
 #' `"scores"` draws the scores of the sample with the shares of variance on the
 #' axes; one component is drawn against the index of the points. Of more than
-#' 2,000 points an even share is drawn. Eight groups or fewer have colors of
-#' the Okabe--Ito palette, more have a scale from dark to light in the order of
-#' the levels (so a numeric variable may hold the groups).
+#' 2,000 points an even share is drawn. Groups have colors (twelve, of which the
+#' first eight are the Okabe--Ito palette) and symbols that differ; the legend
+#' names twelve of them. Numbers as groups are drawn in colors from dark to
+#' light, with a bar that says which stand for which.
 #'
 #' `"spectrum"` and `screeplot()` draw the variances
 #' \eqn{\gamma_j/n}{gamma_j/n} of the leading components, as for
@@ -18,10 +19,12 @@
 #'   the second argument; for `screeplot()` `"barplot"` or `"lines"`.
 #' @param comps Which components to draw: one or two whole numbers; by default
 #'   the first two, or the only one. For `"scores"`.
-#' @param groups `NULL`, or the group of each point: a factor or a vector. For
-#'   `"scores"`.
-#' @param ... Passed to [plot.default()] (bars: [barplot()]); `col`, `pch`,
-#'   `cex`, `bg` and `lwd` are for the points. For `"spectrum"` also `npcs`.
+#' @param groups `NULL`, or the group of each point: a factor, or a vector of
+#'   words, of numbers or of times, these with a color bar. For `"scores"`.
+#' @param ... Graphical parameters, as in [plot.kme()]; `col`, `pch`, `cex`,
+#'   `bg` and `lwd` are for the points (and the legend is left out where they
+#'   change what it says). For `"spectrum"` also `npcs`.
+#' @param legend As in [plot.kme()]. For `"scores"`.
 #' @param npcs Number of components.
 #' @param main The title.
 #' @return What was drawn, invisibly: a data frame with the scores of all
@@ -35,30 +38,47 @@
 #' plot(fit, "spectrum")
 #' @export
 plot.kme_pca <- function(x, y, type = c("scores", "spectrum"), comps = c(1, 2),
-                         groups = NULL, ...) {
-  type <- plot_type(c("scores", "spectrum"), if (!missing(y)) y,
-                    if (!missing(type)) type)
-  if (type == "spectrum") {
-    if (!missing(comps) || !is.null(groups)) {
-      stop_input("'", if (missing(comps)) "groups" else "comps",
-                 "' must not be given but for type \"scores\"")
+                         groups = NULL, ..., legend = TRUE) {
+  dots <- list(...)
+  name <- short_name(substitute(groups))
+  picture <- picture_pca(x, if (!missing(y)) y, if (!missing(type)) type,
+                         if (!missing(comps)) comps, groups, name, dots$npcs)
+  draw_picture(picture, dots[names(dots) != "npcs"], legend)
+}
+
+# comps, groups, npcs: NULL for the default.
+picture_pca <- function(object, y = NULL, type = NULL, comps = NULL,
+                        groups = NULL, name = NULL, npcs = NULL) {
+  type <- plot_type(c("scores", "spectrum"), y, type)
+  if (type == "scores") {
+    if (!is.null(npcs)) {
+      stop_input("'npcs' must not be given but for type \"spectrum\"")
     }
-    return(screeplot.kme_pca(x, ...))
+    return(picture_scores(object, comps, groups, name))
   }
-  p <- ncol(x$scores)
-  comps <- if (missing(comps)) seq_len(min(2L, p)) else check_comps(comps, p)
-  groups <- check_groups(groups, x$n)
-  labels <- component_labels(x)[comps]
-  found <- data.frame(x$scores[, comps, drop = FALSE], row.names = NULL)
-  if (length(comps) == 1L) {
-    found <- cbind(index = seq_len(x$n), found)
+  if (!is.null(comps) || !is.null(groups)) {
+    stop_input("'", if (is.null(comps)) "groups" else "comps",
+               "' must not be given but for type \"scores\"")
+  }
+  if (is.null(npcs)) picture_scree(object) else picture_scree(object, npcs)
+}
+
+picture_scores <- function(object, comps, groups, name) {
+  p <- ncol(object$scores)
+  comps <- if (is.null(comps)) seq_len(min(2L, p)) else check_comps(comps, p)
+  groups <- check_groups(groups, object$n)
+  labels <- component_labels(object)[comps]
+  found <- data.frame(object$scores[, comps, drop = FALSE], row.names = NULL)
+  one <- length(comps) == 1L
+  if (one) {
+    found <- cbind(index = seq_len(object$n), found)
     labels <- c("index", labels)
   }
-  draw_groups(as.matrix(found), groups, list(
-    xlab = labels[1L], ylab = labels[2L], main = pca_heading(x)
-  ), list(...), lines_at = if (length(comps) == 2L) c(0, 0) else c(NA, 0))
+  xy <- as.matrix(found)
   found$groups <- groups
-  invisible(found)
+  groups_picture(pca_heading(object), xy, groups, labels, found,
+                 lines_at = c(if (one) NA else 0, 0), name = name,
+                 whole = if (one) "x")
 }
 
 pca_heading <- function(object) {
@@ -97,26 +117,31 @@ check_comps <- function(comps, p) {
 screeplot.kme_pca <- function(x, npcs = min(10, length(x$values)),
                               type = c("barplot", "lines"),
                               main = pca_heading(x), ...) {
+  draw_picture(picture_scree(x, npcs, type, main), list(...))
+}
+
+picture_scree <- function(object, npcs = min(10, length(object$values)),
+                          type = "barplot", main = pca_heading(object)) {
   type <- check_choice(type, c("barplot", "lines"), "type")
   npcs <- check_count(npcs, "npcs")
-  if (npcs > length(x$values)) {
-    stop_input("'npcs' must be at most ", length(x$values), ", the components ",
-               "of the fit, not ", npcs)
+  if (npcs > length(object$values)) {
+    stop_input("'npcs' must be at most ", length(object$values), ", the ",
+               "components of the fit, not ", npcs)
   }
   shown <- seq_len(npcs)
-  variances <- stats::setNames(x$values, colnames(x$scores))[shown]
+  variances <- stats::setNames(object$values, colnames(object$scores))[shown]
   if (type == "barplot") {
-    draw(graphics::barplot, list(
-      height = variances, main = main, ylab = "Variances", las = 1,
-      col = "#56B4E9", border = NA
-    ), ...)
-    abline(h = 0)
-  } else {
-    draw(graphics::plot, list(
-      x = shown, y = variances, type = "b", pch = 19, xaxt = "n", las = 1,
-      main = main, xlab = "", ylab = "Variances"
-    ), ...)
-    graphics::axis(1, at = shown, labels = names(variances))
+    picture <- picture_bars(unname(variances), names(variances), main,
+                            "Variances")
+    picture$value <- variances
+    return(picture)
   }
-  invisible(variances)
+  new_picture(
+    main, "", "Variances",
+    list(new_layer("line", x = shown, y = unname(variances)),
+         new_layer("points", x = shown, y = unname(variances),
+                   style = list(pch = 19, bg = "black"), main = TRUE)),
+    variances, ylim = range(0, variances),
+    ticks = list(at = shown, labels = names(variances), tick = TRUE)
+  )
 }

@@ -452,37 +452,45 @@ print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
 # Histogram of the draws of the null distribution, or the density of its gamma
 # law, with the observed statistic.
 plot_null <- function(object, ...) {
+  dots <- list(...)
+  draw_picture(picture_null(object, dots), dots)
+}
+
+picture_null <- function(object, dots = list()) {
+  check_graphics(dots)
   draws <- object$replicates
   law <- object$gamma
   observed <- object$statistic[[1L]]
-  common <- list(
-    xlab = names(object$statistic), las = 1, main = "Null distribution"
-  )
+  counts <- isTRUE(dots$freq)
   if (!is.null(draws)) {
-    draw(graphics::hist, c(list(
-      x = draws, breaks = 30, freq = FALSE, col = "grey70",
-      border = "grey70",
-      xlim = range(draws, observed)
-    ), common), ...)
+    value <- draws
+    bars <- graphics::hist(draws, if (is.null(dots$breaks)) 30 else dots$breaks,
+                           plot = FALSE)
+    layer <- histogram_layer(bars, counts, "grey70", "grey70")
   } else if (!is.null(law)) {
-    density <- \(z) stats::dgamma(z, law[["shape"]], scale = law[["scale"]])
     ends <- stats::qgamma(c(1e-4, 0.9999), law[["shape"]],
                           scale = law[["scale"]])
     z <- seq(min(ends, observed), max(ends, observed), length.out = 200)
-    draws <- data.frame(z = z, density = density(z))
-    draw(graphics::plot, c(list(
-      x = draws$z, y = draws$density, type = "l", lwd = 2, ylab = "Density"
-    ), common), ...)
+    value <- data.frame(z = z, density = stats::dgamma(
+      z, law[["shape"]], scale = law[["scale"]]
+    ))
+    layer <- new_layer("line", x = z, y = value$density, style = list(lwd = 2),
+                       main = TRUE)
   } else {
     stop_input("'x' must be a test with a null distribution that varies")
   }
-  abline(v = observed, col = "#D55E00", lwd = 2)
-  mtext(
-    paste0("observed ", format(observed, digits = 3), ", p = ",
-           format(object$p.value, digits = 3)),
-    side = 3, line = 0.2, cex = 0.9, col = "#D55E00"
+  new_picture(
+    "Null distribution", names(object$statistic),
+    if (counts && !is.null(draws)) "Frequency" else "Density",
+    list(layer, across_layer(h = 0, lty = 1, col = "grey60"),
+         across_layer(v = observed, col = accent, lty = 1, lwd = 2)),
+    value, xlim = range(picture_limits(list(layer))$x, observed),
+    note = list(
+      text = paste0("observed ", format(observed, digits = 3), ", p = ",
+                    format(object$p.value, digits = 3)),
+      color = accent
+    )
   )
-  invisible(draws)
 }
 
 # --- Update ------------------------------------------------------------------

@@ -42,6 +42,49 @@ test_that("the contours of two columns are predict() on a grid", {
                tolerance = 1e-14)
 })
 
+test_that("the embedding of more columns is drawn on kernel principal axes", {
+  wide <- cbind(x, third = random_points(20, 1)[, 1])
+  fit <- kme(wide, rbf, "skmse")
+  shown <- on_device(plot(fit, "embedding"))
+  expect_identical(shown$value, unname(fit$fitted))
+  pca <- kme_pca(wide, rbf, ncomp = 2)
+  for (j in 1:2) {
+    expect_equal(abs(shown[[j]]), unname(abs(pca$scores[, j])))
+  }
+  # Of a gram of values alike; of many points an even share.
+  expect_equal(on_device(plot(kme(gram(wide, rbf), estimator = "skmse"),
+                              "embedding")), shown)
+  expect_identical(nrow(on_device(plot(kme(random_points(1100, 3), rbf)))),
+                   1000L)
+  # Points without spread have no axes.
+  expect_identical(on_device(plot(kme(matrix(1, 3, 3), rbf)))$PC1, numeric(3))
+})
+
+test_that("between its points the selection curve is the score", {
+  K <- gram_R(rbf, x)
+  exact <- list(
+    skmse = \(l) {
+      loo_R(K, \(k, f) rep(1 / (1 + l) / nrow(k), nrow(k)))
+    },
+    fkmse = \(l) fkmse_loocv_R(K, l),
+    mkme = \(l) marginal_loocv_R(rbf, x, rep(l, 2))
+  )
+  for (estimator in names(exact)) {
+    fit <- kme(x, rbf, estimator)
+    curve <- picture_selection(fit)$layers[[1]]$data
+    window <- selection_window(fit)
+    shown <- which(curve$x > window$x[1] & curve$x < window$x[2] &
+                     curve$y < window$y[2])
+    shown <- shown[seq(1, length(shown), length.out = 25)]
+    score <- vapply(curve$x[shown], exact[[estimator]], 1)
+    # In units of what the minimum gains; on paper a pixel is about 0.01.
+    gain <- fit$reference - fit$minimum
+    expect_lt(max(abs(curve$y[shown] - score)) / gain, 0.01, label = estimator)
+    # Enough points for the eye.
+    expect_lt(max(diff(log10(curve$x))), 0.1)
+  }
+})
+
 test_that("the weights are drawn in increasing order", {
   fit <- kme(x, rbf, "fkmse")
   shown <- on_device(plot(fit, type = "weights"))
@@ -56,8 +99,9 @@ test_that("the default plot is the first that applies", {
                    c("x", "y", "z"))
   expect_identical(fields(kme(x, rbf)), c("x", "y", "z"))
   expect_identical(fields(kme(x[, 1], rbf)), c("z", "value"))
-  expect_identical(fields(kme(cbind(x, 1), rbf)), c("rank", "weight"))
-  expect_identical(fields(kme(as_gram(diag(4)))), c("rank", "weight"))
+  axes <- c("PC1", "PC2", "value")
+  expect_identical(fields(kme(cbind(x, 1), rbf)), axes)
+  expect_identical(fields(kme(as_gram(diag(4)))), axes)
 })
 
 test_that("types may be abbreviated", {
@@ -133,8 +177,7 @@ test_that("plots that cannot be drawn are refused", {
   lines <- on_device(refusals(expression(
     plot(kme(x, rbf), type = "selection"),
     plot(kme(x, rbf, "fkmse", lambda = 1), type = "selection"),
-    plot(kme(cbind(x, 1), rbf), type = "embedding"),
-    plot(kme(as_gram(diag(3))), type = "embedding"),
+    plot(kme(x, rbf), legend = "corner"), plot(kme(x, rbf), legend = NA),
     plot(kme(x, rbf), type = "curve"),
     plot(kme(x, rbf), n = 1),
     plot(kme(x, rbf), n = 2.5),
