@@ -30,11 +30,31 @@
 #' `print()` says so. If the median is zero, the smallest positive distance is
 #' taken, with a warning; if all points are equal, 1, without one.
 #'
-#' In other software: kernlab's `sigma` and scikit-learn's `gamma` are
-#' \eqn{1/(2\theta^2)}{1/(2 theta^2)}.
-#'
 #' Kernel values are computed with an exponential accurate to 2 units in the
 #' last place; values of `exp()` below the smallest normal number are set to 0.
+#'
+#' @section What the median misses:
+#' The median distance is the scale of the whole sample; what happens at a finer
+#' one is smoothed away. Share of 200 data sets of n = 100 in which a test finds
+#' the difference, at level 0.05 (`inst/studies/bandwidth.R`):
+#' \tabular{lrrr}{
+#'   \tab median \tab `"fuse"` \tab energy \cr
+#'   [mmd_test()], means 0.4 apart \tab .65 \tab .39 \tab .67 \cr
+#'   uniform against waves, 6 a unit \tab .03 \tab .74 \tab .05 \cr
+#'   nine clusters, half as wide \tab .04 \tab .95 \tab .05 \cr
+#'   [hsic_test()], a linear trend \tab .72 \tab .84 \tab .89 \cr
+#'   a sine of 6 periods \tab .11 \tab 1.00 \tab .23
+#' }
+#' Many bandwidths cost [mmd_test()] power where the median is right (the first
+#' row), and gain where it is not. [kme_fda()] chooses its bandwidth by leave-one-out
+#' errors: over seven data sets they fall from 11.3% to 10.1%, on one of them
+#' (vowel) from 6.0% to 1.5%. [kme_density()] has `bandwidths = "validate"`.
+#' [kme()] and [kme_pca()] keep the median, as there is nothing that a
+#' bandwidth could be judged by: two of them make two embeddings in two spaces.
+#'
+#' @section Other software:
+#' Kernlab's `sigma` and scikit-learn's `gamma` are
+#' \eqn{1/(2\theta^2)}{1/(2 theta^2)}.
 #'
 #' @param bandwidth \eqn{\theta}{theta} in the formula: a positive number, one
 #'   positive number for each column, `"median"`, or a function of the data
