@@ -20,7 +20,7 @@
 #' @param ... Must be empty.
 #' @param groups,comps,columns As in `plot()` of the class.
 #' @return An object of class `ggplot`.
-#' @name autoplot.kernmean
+#' @name autoplot.kme
 #' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
 #' library(ggplot2)
 #' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 2)
@@ -28,14 +28,14 @@
 #' autoplot(kme(scale(faithful), kernel_rbf(0.5), "fkmse"))
 NULL
 
-#' @rdname autoplot.kernmean
+#' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme <- function(object, type = NULL, n = 100, ...) {
   check_dots(...)
   as_ggplot(picture_kme(object, type = type, n = n))
 }
 
-#' @rdname autoplot.kernmean
+#' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme_pca <- function(object, type = NULL, comps = NULL, groups = NULL,
                              ...) {
@@ -45,7 +45,7 @@ autoplot.kme_pca <- function(object, type = NULL, comps = NULL, groups = NULL,
                         name = name))
 }
 
-#' @rdname autoplot.kernmean
+#' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme_cov <- function(object, type = NULL, groups = NULL, ...) {
   check_dots(...)
@@ -53,14 +53,14 @@ autoplot.kme_cov <- function(object, type = NULL, groups = NULL, ...) {
   as_ggplot(picture_cov(object, type = type, groups = groups, name = name))
 }
 
-#' @rdname autoplot.kernmean
+#' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme_fda <- function(object, type = NULL, n = 100, ...) {
   check_dots(...)
   as_ggplot(picture_fda(object, type = type, n = n))
 }
 
-#' @rdname autoplot.kernmean
+#' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme_density <- function(object, type = NULL, columns = NULL, n = 200,
                                  ...) {
@@ -68,7 +68,7 @@ autoplot.kme_density <- function(object, type = NULL, columns = NULL, n = 200,
   as_ggplot(picture_density(object, type = type, columns = columns, n = n))
 }
 
-#' @rdname autoplot.kernmean
+#' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
                               ...) {
@@ -76,7 +76,7 @@ autoplot.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
   as_ggplot(picture_mmd(object, type = type, n = n, groups = groups))
 }
 
-#' @rdname autoplot.kernmean
+#' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.hsic_test <- function(object, type = NULL, ...) {
   check_dots(...)
@@ -84,7 +84,7 @@ autoplot.hsic_test <- function(object, type = NULL, ...) {
   as_ggplot(picture_null(object))
 }
 
-#' @rdname autoplot.kernmean
+#' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.gram <- function(object, type = NULL, ...) {
   check_dots(...)

@@ -1,17 +1,16 @@
-# The fit behind kme_density(). A mixture is list(weights: m, means: m x d,
-# variances: m), with `objective` = J where it has been computed.
+# The fit behind kme_density(). A mixture is list(weights: m, means: m x d, and
+# variances: m, or covariances: d x d x m), in the units of the kernel, with
+# `objective` = J where it has been computed.
 
-# list(best, start, sample: with the kernel that was chosen, mean: the estimate
-# matched, path, steps, heldout, bandwidths). `plan` is list(estimator: an
-# object or a fit to the sample, kernels: to choose from, optimize, lowest: the
-# floor of variances, begin: a function of the points that gives the start). A
-# share of the points is held out of first fits, which choose the kernel and
-# where to stop; the fit to all points then goes as far.
-fit_density <- function(sample, plan, share) {
+# The fit with a size and a shape that are known, see fit_density().
+fit_chosen <- function(sample, plan, share) {
   x <- sample$x
+  begin <- \(x, ...) {
+    if (is.null(plan$first)) cluster_start(x, plan$shape, ...) else plan$first
+  }
   # First, so that the start does not depend on what is held out.
-  start <- plan$begin(x)
-  if (share == 0) {
+  start <- begin(x)
+  if (share == 0 || plan$optimize == "weights" && length(plan$kernels) == 1L) {
     return(c(list(sample = sample), fit_points(sample, start, plan)))
   }
   rows <- heldout_rows(sample$n, share)
@@ -22,7 +21,7 @@ fit_density <- function(sample, plan, share) {
     part$estimator <- plan$estimator$estimator
   }
   check_kept(kept, part$estimator)
-  first <- plan$begin(kept$x, " that are not held out (by 'validate')")
+  first <- begin(kept$x, " that are not held out (by 'validate')")
   trials <- lapply(plan$kernels, \(kernel) {
     kept$kernel <- kernel
     fit_points(kept, first, part, out)
@@ -67,6 +66,7 @@ fit_points <- function(sample, start, plan, out = NULL, take = NULL) {
   first <- match(start)
   check_match(first)
   best <- match_weights(first, match)
+  if (plan$toward < 1) best <- match(move_weights(first, best, plan$toward))
   found <- list(start = first, best = best, mean = mean)
   if (identical(take, "start")) {
     found$best <- first
@@ -83,10 +83,28 @@ fit_points <- function(sample, start, plan, out = NULL, take = NULL) {
 matcher <- function(mean) {
   a <- estimate_arguments(mean)
   function(q) {
+    if (!is.null(q$covariances)) {
+      return(match_covariances(q, mean, a$noise))
+    }
     found <- .Call(C_r_match, a$source, a$weights, a$noise, q$weights, q$means,
                    q$variances)
     c(q[c("weights", "means", "variances")], found)
   }
+}
+
+# The same for covariances, without derivatives. Where G and g are known they
+# stay: they do not depend on the weights.
+match_covariances <- function(q, mean, noise) {
+  if (!"g" %in% names(q)) {
+    parts <- lapply(seq_along(q$weights), \(j) component(q, j))
+    q$g <- vapply(parts, \(part) {
+      sum(mean$weights * component_at(part, mean$kernel, mean$sample$x, noise))
+    }, numeric(1))
+    q$gram <- gaussian_gram(parts, mean$kernel)
+  }
+  q$objective <- sum(q$weights * (q$gram %*% q$weights)) -
+    2 * sum(q$weights * q$g)
+  q[c("weights", "means", "covariances", "objective", "g", "gram")]
 }
 
 # A function of free parameters: c(J, its gradient).
@@ -116,39 +134,6 @@ mixture_of <- function(u, m) {
        variances = exp(u[last + seq_len(m)]))
 }
 
-# --- The start ---------------------------------------------------------------
-
-# `which` says of what points an error is to speak.
-kmeans_start <- function(x, m, nstart, lowest, which = "") {
-  distinct <- sum(!duplicated(x))
-  if (m > distinct) {
-    stop_input("'m' must be at most ", distinct, ", the number of distinct ",
-               "points", which, ", not ", m)
-  }
-  found <- if (m == 1L || distinct > m) {
-    # That some run needs more iterations does not matter for the best of them.
-    tryCatch(
-      suppressWarnings(stats::kmeans(x, m, iter.max = 100L, nstart = nstart)),
-      error = \(e) stop_kernmean("numeric", "k-means failed: ",
-                                 conditionMessage(e))
-    )
-  } else {
-    each_point(x)
-  }
-  variances <- found$withinss / (found$size * ncol(x))
-  list(weights = found$size / nrow(x), means = unname(found$centers),
-       variances = pmax(variances, lowest))
-}
-
-# As many components as there are distinct points.
-each_point <- function(x) {
-  keys <- apply(x, 1L, \(row) paste(format(row, digits = 17), collapse = " "))
-  first <- !duplicated(x)
-  size <- as.vector(table(factor(keys, keys[first])))
-  list(centers = x[first, , drop = FALSE], size = size,
-       withinss = numeric(length(size)))
-}
-
 # --- The weights -------------------------------------------------------------
 
 # The weights that minimize J, J never above that of the start: pi'(G + eps I)pi
@@ -167,9 +152,16 @@ match_weights <- function(start, match) {
   )$solution
   # What is smaller is rounding, but would be all the density far from the rest.
   solved[solved < 1e-8] <- 0
-  best <- match(c(list(weights = solved / sum(solved)),
-                  start[c("means", "variances")]))
+  best <- start
+  best$weights <- solved / sum(solved)
+  best <- match(best)
   if (best$objective <= start$objective) best else start
+}
+
+# The mixture with weights on the way from those of one to those of another.
+move_weights <- function(from, to, share) {
+  from$weights <- (1 - share) * from$weights + share * to$weights
+  from
 }
 
 check_match <- function(found) {

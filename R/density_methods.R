@@ -15,8 +15,15 @@ predict.kme_density <- function(object, newdata, type = c("density", "log"),
   } else {
     sample_newdata(object$sample, newdata, object$terms)
   }
-  value <- mixture_log(object, new$z)
+  value <- density_log(object, new$z)
   stats::setNames(if (type == "log") value else exp(value), new$names)
+}
+
+# The log density, in the units of the user, at points in those of the kernel,
+# with the weights and components of `q`.
+density_log <- function(object, z, q = object) {
+  q <- kernel_mixture(q, object$kernel)
+  mixture_log(q, z) + log_jacobian(object$kernel)
 }
 
 #' @importFrom stats logLik
@@ -24,10 +31,87 @@ predict.kme_density <- function(object, newdata, type = c("density", "log"),
 logLik.kme_density <- function(object, ...) {
   check_dots(...)
   structure(
-    sum(mixture_log(object, object$sample$x)),
-    df = object$m * (ncol(object$means) + 2L) - 1L, nobs = object$n,
-    class = "logLik"
+    sum(density_log(object, object$sample$x)),
+    df = free_numbers(object), nobs = object$n, class = "logLik"
   )
+}
+
+# Weights, means, and the covariances of the shape.
+free_numbers <- function(object) {
+  d <- ncol(object$means)
+  m <- object$m
+  matrix <- d * (d + 1) / 2
+  spread <- c(isotropic = m, common = m + matrix - 1, full = m * matrix)
+  as.integer(m - 1 + m * d + spread[[object$shape]])
+}
+
+#' @importFrom stats AIC
+#' @export
+AIC.kme_density <- function(object, ..., k = 2) refuse_criterion("AIC")
+
+#' @importFrom stats BIC
+#' @export
+BIC.kme_density <- function(object, ...) refuse_criterion("BIC")
+
+refuse_criterion <- function(name) {
+  stop_input(name, " must not be taken of a fit that does not maximize the ",
+             "likelihood; compare mean log densities of points held out, as ",
+             "m = \"validate\" does (its field sizes)")
+}
+
+#' @rdname kme_density
+#' @importFrom stats coef
+#' @export
+coef.kme_density <- function(object, ...) {
+  check_dots(...)
+  cbind(weight = object$weights, named_means(object))
+}
+
+named_means <- function(object) {
+  means <- object$means
+  if (is.null(colnames(means))) {
+    colnames(means) <- if (ncol(means) == 1L) "x" else
+      paste0("x", seq_len(ncol(means)))
+  }
+  means
+}
+
+# The mixture on some of the columns, in the units of the user: list(weights,
+# means: m x k, covariances: k x k x m).
+marginal_mixture <- function(object, columns = seq_len(ncol(object$means))) {
+  k <- length(columns)
+  covariances <- if (is.null(object$covariances)) {
+    back <- scaling_back(object$kernel, ncol(object$means))
+    outer(crossprod(back[, columns, drop = FALSE]), object$variances)
+  } else {
+    object$covariances[columns, columns, , drop = FALSE]
+  }
+  list(weights = object$weights, means = object$means[, columns, drop = FALSE],
+       covariances = array(covariances, c(k, k, object$m)))
+}
+
+# The standard deviations of the components, in the units of the user: m x d.
+component_sds <- function(object) {
+  d <- ncol(object$means)
+  if (is.null(object$covariances)) {
+    back <- scaling_back(object$kernel, d)
+    return(sqrt(outer(object$variances, colSums(back^2))))
+  }
+  variances <- apply(object$covariances, 3L, \(s) diag(matrix(s, d)))
+  sqrt(t(matrix(variances, d)))
+}
+
+# The share of the density beyond the range of the sample, for each column.
+share_outside <- function(object) {
+  x <- sample_raw(object$sample)
+  sd <- component_sds(object)
+  shares <- vapply(seq_len(ncol(x)), \(l) {
+    above <- stats::pnorm(max(x[, l]), object$means[, l], sd[, l],
+                          lower.tail = FALSE)
+    below <- stats::pnorm(min(x[, l]), object$means[, l], sd[, l])
+    sum(object$weights * (below + above))
+  }, numeric(1))
+  stats::setNames(shares, colnames(named_means(object)))
 }
 
 #' @importFrom stats nobs
@@ -55,11 +139,22 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
     set.seed(seed)
   }
   d <- ncol(object$means)
-  component <- sample.int(object$m, nsim, replace = TRUE, prob = object$weights)
+  which <- sample.int(object$m, nsim, replace = TRUE, prob = object$weights)
   noise <- matrix(stats::rnorm(nsim * d), nsim)
-  points <- object$means[component, , drop = FALSE] +
-    sqrt(object$variances[component]) * noise
-  colnames(points) <- colnames(object$means)
+  q <- kernel_mixture(object, object$kernel)
+  if (is.null(q$covariances)) {
+    noise <- sqrt(q$variances[which]) * noise
+  } else {
+    for (j in unique(which)) {
+      noise[which == j, ] <- noise[which == j, , drop = FALSE] %*%
+        chol(component(q, j)$cov)
+    }
+  }
+  points <- unscale_points(object$kernel, q$means[which, , drop = FALSE] +
+                             noise)
+  dimnames(points) <- if (!is.null(colnames(object$means))) {
+    list(NULL, colnames(object$means))
+  }
   if (!is.null(seed)) {
     attr(points, "seed") <- structure(seed, kind = as.list(RNGkind()))
   }
@@ -73,7 +168,7 @@ update.kme_density <- function(object, ...) {
   changes <- found$changes
   arguments <- found$arguments
   if ("m" %in% names(changes)) arguments$start <- NULL
-  if (!is.null(changes$start)) arguments$m <- NULL
+  if (!is.null(changes$start)) arguments[c("m", "shape")] <- NULL
   moved <- "x" %in% names(changes)
   fitted <- inherits(arguments$estimator, "kme") &&
     !"estimator" %in% names(changes)
@@ -95,9 +190,12 @@ update.kme_density <- function(object, ...) {
         inherits(changes$estimator, "kme")) {
     arguments["kernel"] <- NULL
   }
+  if (inherits(merge_changes(arguments, changes)$estimator, "kme")) {
+    arguments["scale"] <- NULL
+  }
   arguments <- merge_changes(arguments, changes)
   # Nothing is left to decide.
-  if (identical(arguments$optimize, "weights") &&
+  if (identical(arguments$optimize, "weights") && is.numeric(arguments$m) &&
         is.null(arguments$bandwidths) && !"validate" %in% names(changes)) {
     arguments$validate <- NULL
   }
@@ -119,7 +217,8 @@ print.kme_density <- function(x, digits = digits_shown(), ...) {
   points <- x$sample$x
   say(
     paste0("Density by kernel mean matching, ",
-           count_of(x$m, "normal component")),
+           count_of(x$m, "normal component"),
+           if (x$m > 1L) paste0(", ", shape_words[[x$shape]])),
     paste0(describe_sample(x$sample), ", ", x$estimator$label),
     kernel_lines(x$kernel),
     strwrap(c(
@@ -127,12 +226,15 @@ print.kme_density <- function(x, digits = digits_shown(), ...) {
       paste0("distance to the kernel mean ", number(sqrt(x$distance2)),
              ", at the start ", number(sqrt(start_distance2(x)))),
       paste0("mean log density of the sample ",
-             number(mean(mixture_log(x, points))), ", at the start ",
-             number(mean(mixture_log(x$start, points))))
+             number(mean(density_log(x, points))), ", at the start ",
+             number(mean(density_log(x, points, x$start))))
     ), 80L, exdent = 2L)
   )
   invisible(x)
 }
+
+shape_words <- c(full = "each of its own shape", common = "of one shape",
+                 isotropic = "round")
 
 start_distance2 <- function(object) {
   max(0, object$mean$norm2 + object$start$objective)
@@ -145,7 +247,8 @@ describe_fit <- function(object) {
   what <- if (identical(steps, "start")) {
     paste("the start itself,", begun)
   } else if (is.null(steps) || identical(steps, "weights")) {
-    paste("means and variances of", begun, "and optimal weights")
+    paste(if (object$shape == "isotropic") "means and variances of" else
+      "means and covariances of", begun, "and", describe_weights(object))
   } else {
     paste("all parameters,", count_of(steps, "step"), "from", begun,
           "and optimal weights")
@@ -153,7 +256,34 @@ describe_fit <- function(object) {
   empty <- sum(object$weights < 1e-8)
   c(
     paste0(what, if (empty > 0L) paste0(" (", empty, " of ", object$m, " 0)")),
+    if (!is.null(object$sizes)) describe_sizes(object),
     if (!is.null(object$heldout)) describe_heldout(object)
+  )
+}
+
+describe_weights <- function(object) {
+  if (object$toward == 1) {
+    "optimal weights"
+  } else if (object$toward == 0) {
+    "its shares as weights"
+  } else {
+    paste0("weights ", format_number(100 * object$toward),
+           "% of the way from its shares to the optimal ones")
+  }
+}
+
+describe_sizes <- function(object) {
+  sizes <- object$sizes
+  tried <- unique(sizes$m)
+  at <- sizes$m == object$m & sizes$widen == object$widen &
+    sizes$toward == if (object$optimize == "weights" &&
+                          is.null(object$bandwidths)) object$toward else 0
+  paste0(
+    "chosen by points held out: ", count_of(object$m, "component"), " of ",
+    if (length(tried) > 1L) paste(min(tried), "to") else "", " ", max(tried),
+    ", ", if (object$widen > 1) {
+      paste0("variances times ", format_number(object$widen), ", ")
+    }, "log density ", format_number(max(sizes$log_density[at]))
   )
 }
 
@@ -180,17 +310,13 @@ stop_row <- function(object) match(format(object$steps), object$path$step)
 summary.kme_density <- function(object, ...) {
   check_dots(...)
   order <- order(-object$weights)
-  means <- object$means
-  if (is.null(colnames(means))) {
-    colnames(means) <- if (ncol(means) == 1L) "x" else
-      paste0("x", seq_len(ncol(means)))
-  }
   components <- data.frame(
-    weight = object$weights, sd = sqrt(object$variances), means,
-    check.names = FALSE
+    weight = object$weights, sd = sqrt(rowMeans(component_sds(object)^2)),
+    named_means(object), check.names = FALSE
   )[order, ]
   rownames(components) <- seq_len(object$m)
-  structure(list(fit = object, components = components),
+  structure(list(fit = object, components = components,
+                 outside = share_outside(object)),
             class = "summary.kme_density")
 }
 
@@ -209,5 +335,11 @@ print.summary.kme_density <- function(x, digits = digits_shown(), ...) {
   likelihood <- logLik(x$fit)
   cat("\nlog-likelihood ", format(c(likelihood), digits = digits), " on ",
       attr(likelihood, "df"), " degrees of freedom\n", sep = "")
+  shown <- x$outside[seq_len(min(length(x$outside), most_columns_shown))]
+  say(strwrap(paste0(
+    "share of the density beyond the range of the data: ",
+    paste0(names(shown), " ", format_number(100 * shown, 2L), "%",
+           collapse = ", ")
+  ), 80L, exdent = 2L))
   invisible(x)
 }

@@ -49,11 +49,8 @@ picture_density <- function(object, y = NULL, type = NULL, columns = NULL,
   n <- check_count(n, "n", 2L)
   x <- sample_raw(object$sample)
   columns <- check_shown(columns, x)
-  marginal <- list(
-    x = x[, columns, drop = FALSE], weights = object$weights,
-    means = object$means[, columns, drop = FALSE],
-    covariances = component_covariances(object, columns)
-  )
+  marginal <- c(list(x = x[, columns, drop = FALSE]),
+                marginal_mixture(object, columns))
   title <- paste("Density matched to the", object$estimator$label)
   if (length(columns) == 1L) {
     picture_density_curve(marginal, n, title, dots)
@@ -79,17 +76,6 @@ check_shown <- function(columns, x) {
                })
   }
   as.integer(at)
-}
-
-# Those of some columns, columns x columns x m.
-component_covariances <- function(object, columns) {
-  full <- object$covariances
-  if (!is.null(full)) {
-    return(full[columns, columns, , drop = FALSE])
-  }
-  d <- length(columns)
-  array(vapply(object$variances, \(v) as.vector(diag(v, d)), numeric(d^2)),
-        c(d, d, length(object$variances)))
 }
 
 # The components (times their weights) at points of one or two columns, points x

@@ -86,20 +86,24 @@ mixture_at <- function(mixture, kernel, z, noise = NULL) {
   total <- numeric(nrow(z))
   f <- if (is.null(noise)) numeric(ncol(z)) else noise
   for (c in seq_along(mixture$weights)) {
-    part <- component(mixture, c)
-    value <- if (is_rbf(kernel)) {
-      gaussian_kernel(sweep(z, 2, part$mean), part$cov + diag(f, length(f)),
-                      kernel$bandwidth)
-    } else {
-      a <- drop(z %*% part$mean) + kernel$offset
-      v <- rowSums((z %*% part$cov) * z) + sum(f * (part$mean^2 +
-                                                      diag(part$cov)))
-      w <- drop(z %*% (part$cov %*% (f * part$mean)))
-      switch(kernel$degree, a, a^2 + v, a^3 + 3 * a * v + 6 * w)
-    }
-    total <- total + mixture$weights[c] * value
+    total <- total + mixture$weights[c] *
+      component_at(component(mixture, c), kernel, z, f)
   }
   total
+}
+
+# The same of one component.
+component_at <- function(part, kernel, z, noise) {
+  if (is_rbf(kernel)) {
+    return(gaussian_kernel(sweep(z, 2, part$mean),
+                           part$cov + diag(noise, length(noise)),
+                           kernel$bandwidth))
+  }
+  a <- drop(z %*% part$mean) + kernel$offset
+  v <- rowSums((z %*% part$cov) * z) + sum(noise * (part$mean^2 +
+                                                      diag(part$cov)))
+  w <- drop(z %*% (part$cov %*% (noise * part$mean)))
+  switch(kernel$degree, a, a^2 + v, a^3 + 3 * a * v + 6 * w)
 }
 
 # E k(X, Y) for independent X, Y from two mixtures.
@@ -141,7 +145,42 @@ gaussian_kernel <- function(u, s, theta) {
   exp(sum(log(theta)) - sum(log(diag(root))) - colSums(scaled^2) / 2)
 }
 
-# The log density at the rows of z.
+# The inner products of components, each list(mean, cov): m x m.
+gaussian_gram <- function(parts, kernel) {
+  m <- length(parts)
+  gram <- matrix(0, m, m)
+  for (a in seq_len(m)) {
+    for (b in seq_len(a)) {
+      gram[a, b] <- gram[b, a] <- gaussian_inner(parts[[a]], parts[[b]], kernel)
+    }
+  }
+  gram
+}
+
+# The log density at the rows of z of a mixture with variances (m), or with
+# covariances (d x d x m).
 mixture_log <- function(q, z) {
-  .Call(C_r_log_density, z, q$weights, unname(q$means), q$variances)
+  if (is.null(q$covariances)) {
+    .Call(C_r_log_density, z, q$weights, unname(q$means), q$variances)
+  } else {
+    mixture_log_full(q, z)
+  }
+}
+
+# One component after the other, its terms relative to the largest so far.
+mixture_log_full <- function(q, z) {
+  top <- rep(-.Machine$double.xmax, nrow(z))
+  sum <- numeric(nrow(z))
+  z <- t(unname(z))
+  for (j in which(q$weights > 0)) {
+    part <- component(q, j)
+    root <- chol(part$cov)
+    u <- backsolve(root, z - part$mean, transpose = TRUE)
+    value <- log(q$weights[j]) - nrow(z) / 2 * log(2 * pi) -
+      sum(log(diag(root))) - colSums(u^2) / 2
+    higher <- pmax(top, value)
+    sum <- sum * exp(top - higher) + exp(value - higher)
+    top <- higher
+  }
+  top + log(sum)
 }

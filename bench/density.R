@@ -59,7 +59,7 @@ d <- 20
 m <- 10
 centers <- matrix(2 * rnorm(m * d), m)
 x <- centers[sample.int(m, n, TRUE), ] + matrix(rnorm(n * d), n)
-first <- kme_density(x, m = m)
+first <- kme_density(x, m = m, scale = FALSE, shape = "isotropic")
 estimate <- first$mean
 theta <- first$kernel$bandwidth
 start <- first[c("weights", "means", "variances")]
@@ -132,8 +132,8 @@ heading("The rest of a fit")
 row("k-means, 50 starts (stats::kmeans)", best(
   suppressWarnings(stats::kmeans(x, m, 100, 50)), 3))
 row("kme_density, optimal weights, start given",
-    best_short(kme_density(x, start = start)))
+    best_short(kme_density(x, start = start, scale = FALSE)))
 row("kme_density, all, validated, k-means included",
-    best(kme_density(x, m = m, optimize = "all"), 3))
+    best(kme_density(x, m = m, optimize = "all", scale = FALSE), 3))
 z <- matrix(rnorm(1e5 * d), 1e5)
 row("log density of 100,000 points", best(predict(first, z, type = "log"), 3))

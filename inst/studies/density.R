@@ -123,6 +123,7 @@ run_cell <- function(x, cell, settings) {
       set.seed(seed_of("density fit", cell$data, cell$split))
       fit <<- kme_density(k, m = components, estimator = mean_estimate,
                           optimize = optimize, nstart = settings$nstart,
+                          shape = "isotropic",
                           start = if (optimize == "weights") fit$start)
       score(fit)
     }, 0)

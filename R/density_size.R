@@ -1,0 +1,123 @@
+# How many components a density has.
+
+# list(best, start, sample: with the kernel that was chosen, mean: the estimate
+# matched, path, steps, heldout, bandwidths, sizes, widen, toward). `plan` is
+# list(estimator: an object or a fit to the sample, kernels: to choose from,
+# optimize, sizes: to choose from, first: the user's start or NULL, shape: as of
+# cluster_start(), toward: how far the weights go to the best ones, lowest: the
+# floor of variances). A share of the points is
+# held out of first fits, which choose the size, the kernel and where to stop;
+# the fit to all points then goes as far.
+fit_density <- function(sample, plan, share) {
+  if (length(plan$sizes) > 1L) plan <- choose_size(sample, plan, share)
+  found <- fit_chosen(sample, plan, share)
+  found[c("sizes", "widen", "toward")] <- list(
+    plan$tried, plan$shape$widen, plan$toward
+  )
+  found
+}
+
+widenings <- c(1, 1.25, 1.5)
+steps_to_weights <- c(0, 0.5, 1)
+most_starts_tried <- 10L
+sizes_without_gain <- 3L
+least_looks <- 300
+
+# 1, 2, 3, 4, 6, 8, 12, ... up to n/5
+candidate_sizes <- function(n) {
+  powers <- 2^(1:30)
+  sizes <- sort(c(1, powers, 1.5 * powers))
+  as.integer(sizes[sizes <= max(1, n / 5)])
+}
+
+# The plan with the number of components, how much wider than their clusters
+# they are, and how far the weights go from the shares of the clusters to the
+# best ones: by the mean log density of points that are held out, each once.
+# The first two are chosen with the shares, a size after the other until
+# several in a row have brought no gain.
+choose_size <- function(sample, plan, share) {
+  x <- sample$x
+  times <- ceiling(least_looks / sample$n)
+  folds <- unlist(lapply(seq_len(times), \(time) {
+    draw_folds(sample$n, max(2L, round(1 / share)))
+  }), recursive = FALSE)
+  estimator <- plan$estimator
+  if (inherits(estimator, "kme")) estimator <- estimator$estimator
+  parts <- lapply(folds, \(out) {
+    kept <- points_sample(x[-out, , drop = FALSE], sample$kernel)
+    check_kept(kept, estimator)
+    list(out = out, kept = kept)
+  })
+  looks <- length(unlist(folds))
+  tried <- try_sizes(x, parts, plan, looks)
+  best <- tried[which.max(tried$log_density), ]
+  plan$m <- best$m
+  plan$shape$m <- best$m
+  plan$shape$widen <- best$widen
+  tried$toward <- 0
+  if (plan$weigh && best$m > 1L) {
+    starts <- attr(tried, "starts")[[as.character(best$m)]]
+    value <- numeric(length(steps_to_weights))
+    for (i in seq_along(parts)) {
+      match <- matcher(estimate_mean(parts[[i]]$kept, estimator))
+      first <- match(widen_mixture(starts[[i]], best$widen))
+      check_match(first)
+      last <- match_weights(first, match)
+      for (k in seq_along(steps_to_weights)) {
+        value[k] <- value[k] + sum(mixture_log(
+          move_weights(first, last, steps_to_weights[k]),
+          x[parts[[i]]$out, , drop = FALSE]
+        ))
+      }
+    }
+    value <- value / looks
+    plan$toward <- steps_to_weights[which.max(value)]
+    tried <- rbind(tried, data.frame(
+      m = best$m, widen = best$widen, log_density = value,
+      toward = steps_to_weights
+    )[steps_to_weights > 0, ])
+  }
+  attr(tried, "starts") <- NULL
+  rownames(tried) <- NULL
+  plan$tried <- tried[c("m", "widen", "toward", "log_density")]
+  plan
+}
+
+# A data frame of m, widen and log_density; its attribute `starts` has those of
+# each m, one for each part.
+try_sizes <- function(x, parts, plan, looks) {
+  rows <- list()
+  starts <- list()
+  distinct <- min(vapply(parts, \(part) count_distinct(part$kept$x), 1L))
+  best <- -Inf
+  since <- 0L
+  for (m in plan$sizes[plan$sizes <= max(1L, distinct)]) {
+    shape <- plan$shape
+    shape[c("m", "nstart", "widen")] <- list(
+      m, min(shape$nstart, most_starts_tried), 1
+    )
+    these <- lapply(parts, \(part) {
+      cluster_start(part$kept$x, shape, " that are not held out")
+    })
+    value <- numeric(length(widenings))
+    for (i in seq_along(parts)) {
+      out <- x[parts[[i]]$out, , drop = FALSE]
+      for (k in seq_along(widenings)) {
+        value[k] <- value[k] +
+          sum(mixture_log(widen_mixture(these[[i]], widenings[k]), out))
+      }
+    }
+    value <- value / looks
+    starts[[as.character(m)]] <- these
+    rows[[length(rows) + 1L]] <- data.frame(m = m, widen = widenings,
+                                            log_density = value)
+    since <- if (max(value) > best) 0L else since + 1L
+    best <- max(best, value)
+    if (since == sizes_without_gain && plan$stop_early) break
+  }
+  structure(do.call(rbind, rows), starts = starts)
+}
+
+draw_folds <- function(n, count) {
+  unname(split(sample.int(n), rep_len(seq_len(min(count, n)), n)))
+}
