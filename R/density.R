@@ -57,9 +57,10 @@
 #'
 #' On six data sets (the table is in `vignette("density", package =
 #' "kernmean")`) the result is above one normal on all, above mixtures by
-#' maximum likelihood (mclust) on four, 0.01 below them on faithful and 0.6 below on 569
-#' points in 10 columns, wdbc: with many points and clusters that overlap, the
-#' likelihood knows more than clusters by distance do. Take mclust then.
+#' maximum likelihood (mclust) on four, 0.01 below them on faithful and 0.6
+#' below on 569 points in 10 columns, wdbc: with many points and clusters that
+#' overlap, the likelihood knows more than clusters by distance do. Take mclust
+#' then.
 #'
 #' @section Where to stop:
 #' Matching the embedding to the end fits it too closely: beyond some point the
@@ -182,8 +183,8 @@
 #'   `variances`, and `objective`}
 #' \item{sizes}{where m was chosen, a data frame of what was tried: `m`, the
 #'   factor `widen` on the covariances, `toward` (how far the weights go from
-#'   the shares to the best ones) and `log_density`, the mean of the points held
-#'   out}
+#'   the shares to the best ones), `log_density`, the mean of the points held
+#'   out, and `chosen`}
 #' \item{widen, toward}{those taken}
 #' \item{path}{for `optimize = "all"` a data frame: `step` (`"start"`,
 #'   `"weights"`, then the number of steps) and `objective`; with validation

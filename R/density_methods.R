@@ -275,15 +275,12 @@ describe_weights <- function(object) {
 describe_sizes <- function(object) {
   sizes <- object$sizes
   tried <- unique(sizes$m)
-  at <- sizes$m == object$m & sizes$widen == object$widen &
-    sizes$toward == if (object$optimize == "weights" &&
-                          is.null(object$bandwidths)) object$toward else 0
   paste0(
     "chosen by points held out: ", count_of(object$m, "component"), " of ",
     if (length(tried) > 1L) paste(min(tried), "to") else "", " ", max(tried),
     ", ", if (object$widen > 1) {
       paste0("variances times ", format_number(object$widen), ", ")
-    }, "log density ", format_number(max(sizes$log_density[at]))
+    }, "log density ", format_number(sizes$log_density[sizes$chosen])
   )
 }
 
@@ -310,10 +307,13 @@ stop_row <- function(object) match(format(object$steps), object$path$step)
 summary.kme_density <- function(object, ...) {
   check_dots(...)
   order <- order(-object$weights)
-  components <- data.frame(
-    weight = object$weights, sd = sqrt(rowMeans(component_sds(object)^2)),
-    named_means(object), check.names = FALSE
-  )[order, ]
+  means <- named_means(object)
+  sds <- component_sds(object)
+  colnames(sds) <- paste("sd", colnames(means))
+  # One number where it is the same in all columns.
+  if (all(sds == sds[, 1L])) sds <- cbind(sd = sds[, 1L])
+  components <- data.frame(weight = object$weights, means, sds,
+                           check.names = FALSE)[order, ]
   rownames(components) <- seq_len(object$m)
   structure(list(fit = object, components = components,
                  outside = share_outside(object)),
@@ -325,12 +325,16 @@ most_columns_shown <- 5L
 #' @export
 print.summary.kme_density <- function(x, digits = digits_shown(), ...) {
   print(x$fit, digits = digits)
-  more <- ncol(x$components) - 2L - most_columns_shown
-  shown <- x$components[seq_len(min(ncol(x$components),
-                                    2L + most_columns_shown))]
-  cat("\nComponents: weight, standard deviation, means",
-      if (more > 0L) paste0(" (", more, " more columns in its field means)"),
+  d <- ncol(x$fit$means)
+  several <- ncol(x$components) > 2L + d
+  shown <- seq_len(min(d, most_columns_shown))
+  cat("\nComponents: weight, means, standard deviation",
+      if (several) "s",
+      if (d > length(shown)) paste0(" (", d - length(shown),
+                                    " more columns in coef())"),
       "\n", sep = "")
+  shown <- x$components[c(1L, 1L + shown, if (several) 1L + d + shown else
+    2L + d)]
   print(shown, digits = digits)
   likelihood <- logLik(x$fit)
   cat("\nlog-likelihood ", format(c(likelihood), digits = digits), " on ",

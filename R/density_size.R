@@ -50,7 +50,8 @@ choose_size <- function(sample, plan, share) {
   })
   looks <- length(unlist(folds))
   tried <- try_sizes(x, parts, plan, looks)
-  best <- tried[which.max(tried$log_density), ]
+  chosen <- which.max(tried$log_density)
+  best <- tried[chosen, ]
   plan$m <- best$m
   plan$shape$m <- best$m
   plan$shape$widen <- best$widen
@@ -72,6 +73,7 @@ choose_size <- function(sample, plan, share) {
     }
     value <- value / looks
     plan$toward <- steps_to_weights[which.max(value)]
+    if (plan$toward > 0) chosen <- nrow(tried) + which.max(value) - 1L
     tried <- rbind(tried, data.frame(
       m = best$m, widen = best$widen, log_density = value,
       toward = steps_to_weights
@@ -79,7 +81,8 @@ choose_size <- function(sample, plan, share) {
   }
   attr(tried, "starts") <- NULL
   rownames(tried) <- NULL
-  plan$tried <- tried[c("m", "widen", "toward", "log_density")]
+  tried$chosen <- seq_len(nrow(tried)) == chosen
+  plan$tried <- tried[c("m", "widen", "toward", "log_density", "chosen")]
   plan
 }
 

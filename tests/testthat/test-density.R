@@ -557,12 +557,12 @@ test_that("fits print what was found", {
   expect_match(said(round_density(1:9, m = 2, optimize = "all",
                                   validate = 0.01)),
                "decided by 1 point held out")
-  expect_match(said(summary(round_density(1:9, m = 2))), "\n +weight +sd +x\n")
+  expect_match(said(summary(round_density(1:9, m = 2))), "\n +weight +x +sd\n")
   plain <- round_density(unname(as.matrix(iris[1:2])), m = 2)
   expect_match(said(summary(plain)),
-               "\n +weight +sd +x1 +x2\n")
+               "\n +weight +x1 +x2 +sd\n")
   expect_match(paste(utils::capture.output(summary(all)), collapse = " "),
-               "3 more columns in its field means")
+               "3 more columns in coef()", fixed = TRUE)
 })
 
 test_that("what cannot be fitted is refused", {
