@@ -195,6 +195,17 @@ check_dots <- function(...) {
 unused_hint <- function(names, known) {
   makers <- c(lambda = "est_skmse", select = "est_skmse", target = "est_skmse",
               noise = "est_mkme")
+  theta <- intersect(names, c("bandwidth", "sigma", "theta", "gamma"))
+  if (length(theta) && any(c("kernel", "kernel_x") %in% known)) {
+    return(paste0("; the bandwidth is the kernel's, as in kernel = ",
+                  "kernel_rbf(", if (theta[1L] == "sigma") {
+                    "1/sqrt(2 * sigma)"
+                  } else if (theta[1L] == "gamma") {
+                    "1/sqrt(2 * gamma)"
+                  } else {
+                    "3"
+                  }, ")"))
+  }
   name <- intersect(names, names(makers))[1L]
   if (is.na(name) || !any(c("estimator", "center") %in% known)) {
     return(near_name(names[1L], known))

@@ -205,9 +205,10 @@ kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
   found <- formula_variables(match.call(expand.dots = FALSE), formula, data,
                              missing(na.action), parent.frame(), least = 1L)
   variables <- found$variables
-  fit <- kme_cov.default(
-    if (length(variables) == 1L) variables[[1L]] else variables, ...
-  )
+  fit <- do.call(kme_cov.default, c(
+    list(if (length(variables) == 1L) variables[[1L]] else variables),
+    side_kernels(list(...), variables)
+  ))
   fit$variables <- name_variables(fit$variables, names(variables))
   fit$terms <- keep_constants(found$terms, data)
   fit

@@ -144,8 +144,10 @@ update.kme_cov <- function(object, ...) {
     changes$data <- NULL
   }
   sides <- if (!object$several) c("x", "y")[seq_along(variables)]
-  changes <- spread_kernel(changes, !vapply(variables, is_factor_variable, NA),
+  changes <- spread_kernel(changes, vapply(variables, takes_kernel, NA),
                            object$several)
+  if (object$several) changes <- side_kernels(changes, variables)
+  changes <- keep_all_units(changes, variables, object$several)
   # In other units bandwidths are others.
   rescale <- "scale" %in% names(changes)
   for (l in seq_along(sides)) {
@@ -218,14 +220,17 @@ describe_centers <- function(object, digits) {
 
 # The kernels of the variables, as many lines as there is room for.
 describe_kernels <- function(object, room) {
-  kernels <- unlist(Map(variable_lines, object$variables,
-                        names(object$variables)))
-  if (length(kernels) > room) {
-    more <- length(kernels) - room + 1L
-    kernels <- c(kernels[seq_len(room - 1L)],
-                 paste("and", more, "more kernels"))
-  }
-  kernels
+  each <- Map(variable_lines, object$variables, names(object$variables))
+  each <- each[lengths(each) > 0L]
+  # Whole ones, of which the last line may say how many there are besides.
+  lines <- cumsum(lengths(each))
+  shown <- if (length(each) && lines[length(each)] <= room) length(each) else
+    sum(lines < room)
+  more <- length(each) - shown
+  c(unlist(utils::head(each, shown), use.names = FALSE),
+    if (more) paste0(if (shown) "and ", more, if (shown) " more",
+                     if (more == 1L) " kernel" else " kernels",
+                     ", in the field 'variables'"))
 }
 
 #' @rdname kme_cov

@@ -165,8 +165,12 @@ side_ticks <- function(picture, side) {
     usr <- graphics::par("usr")[c(1, 2) + 2 * (side - 1)]
     at <- at[at >= usr[1L] & at <= usr[2L]]
   }
-  # As axis() writes them.
-  list(at = at, labels = format(at))
+  # As axis() writes them, but all different.
+  digits <- getOption("digits")
+  while (digits < 15L && anyDuplicated(format(at, digits = digits))) {
+    digits <- digits + 1L
+  }
+  list(at = at, labels = format(at, digits = digits))
 }
 
 # Do the labels of a side lie along its axis, by the rule of las?

@@ -157,9 +157,8 @@
 #' `predict()` gives the classes of new points, `coef()` the axes, `plot()` the
 #' regions of the classes or the scores (see [plot.kme_fda()]), `summary()` the
 #' leave-one-out classes by true ones and the bandwidths that were tried, and
-#' `update()` fits again with other arguments. A chosen bandwidth stays, and the
-#' table of its choice with it, unless points, classes, `kernel`, `bandwidth` or
-#' `scale` change.
+#' `update()` fits again with other arguments; the bandwidth is chosen again where
+#' what enters its choice changes.
 #'
 #' @references
 #' Mika, S., Rätsch, G., Weston, J., Schölkopf, B. and Müller, K.-R. (1999).
@@ -410,6 +409,13 @@ fda_scores <- function(object, new) {
     stop_kernmean("numeric",
                   "scores overflow; rescale the columns of 'newdata'")
   }
+  lost <- sum(rowSums(raw != 0) == 0)
+  if (lost > 0L) {
+    warn_kernmean(
+      "for ", lost, " of ", new$m, " new points all kernel values are 0: they ",
+      "are far from the sample, and their classes say nothing of them"
+    )
+  }
   dimnames(raw) <- list(new$names, colnames(alpha))
   raw - rep(object$center, each = nrow(raw))
 }
@@ -457,10 +463,11 @@ update.kme_fda <- function(object, ...) {
 # another kernel, it is chosen anew as the argument said.
 change_bandwidth <- function(object, found) {
   names <- names(found$changes)
-  found$same_bandwidth <- !any(c("x", "grouping", "kernel", "bandwidth",
-                                 "scale") %in% names)
-  rechosen <- "bandwidth" %in% names ||
-    "grouping" %in% names && !is.null(object$bandwidths)
+  enters <- c("grouping", "ridge", "prior")
+  searched <- !is.null(object$bandwidths)
+  found$same_bandwidth <- !any(c("x", "kernel", "bandwidth", "scale",
+                                 if (searched) enters) %in% names)
+  rechosen <- "bandwidth" %in% names || searched && any(enters %in% names)
   if (rechosen && !any(c("x", "kernel") %in% names)) {
     found$arguments["kernel"] <- list(object$arguments$kernel)
   }

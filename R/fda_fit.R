@@ -253,11 +253,16 @@ fda_kernels <- function(kernel, bandwidth) {
   loo <- identical(bandwidth, "loo")
   values <- if (loo) bandwidth_factors * kernel$bandwidth else bandwidth
   lapply(seq_along(values), \(i) {
+    end <- if (values[i] == min(values)) {
+      ", the smallest tried"
+    } else if (values[i] == max(values)) {
+      ", the largest tried"
+    }
     kernel$rule <- if (loo) {
       paste0(format_number(bandwidth_factors[i], 3L), " times the ",
-             kernel$rule)
+             kernel$rule, end)
     } else if (length(values) > 1L) {
-      paste("of", length(values), "given")
+      paste0("of ", length(values), " given", end)
     }
     kernel$bandwidth <- values[i]
     kernel

@@ -32,10 +32,33 @@ check_dot <- function(formula) {
       as.character(part[[1L]]) %in% c("~", "+", "-", "(", "*", ":", "^", "%in%")
     any(vapply(as.list(part)[-1L], inside, NA, sum = sum && plain))
   }
+  right <- formula[[length(formula)]]
+  if (is.call(right) && identical(right[[1L]], quote(`|`))) {
+    stop_input("'formula' must have no '|'; within what points change places ",
+               "in a test, its argument 'blocks' says, as in blocks = ",
+               deparse1(right[[3L]]))
+  }
+  left <- if (length(formula) == 3L) formula[[2L]]
+  if (is.call(left) && "." %in% all.names(left) && !inside(left, TRUE)) {
+    stop_input("'formula' must have '.' alone on its left, for all columns ",
+               "that are not on its right")
+  }
   if (inside(formula, TRUE)) {
     stop_input("'formula' must not have '.' inside a call, as in scale(.); ",
                "the argument scale = TRUE scales all columns")
   }
+}
+
+# The columns that . ~ g has on its left, and others than those `used` for
+# something else, as names.
+left_columns <- function(formula, data, used = NULL) {
+  right <- all.vars(formula[[3L]])
+  others <- setdiff(names(data), c(right, used))
+  if (!length(others) || "." %in% right) {
+    stop_input("'formula' must have '.' on one side, and there be columns in ",
+               "'data' that are not on the other")
+  }
+  lapply(others, as.name)
 }
 
 # list(x, terms) of a formula without response.
@@ -65,13 +88,14 @@ check_left <- function(layout) {
 }
 
 # The matrix of a formula's columns, without an intercept.
-formula_matrix <- function(layout, frame) {
+formula_matrix <- function(layout, frame, name = "formula") {
   factors <- attr(layout, "factors")
   used <- if (length(factors)) names(frame)[which(rowSums(factors) > 0)]
   for (column in used) {
     if (!is.numeric(frame[[column]])) {
       stop_input(
-        "'formula' must name numeric columns only; column '", column, "' is ",
+        "'", name, "' must ", if (name == "formula") "name" else "have",
+        " numeric columns only; column '", column, "' is ",
         describe(frame[[column]])
       )
     }
@@ -120,5 +144,5 @@ check_variables <- function(layout, newdata, name,
 read_terms <- function(layout, newdata, name = "newdata") {
   check_variables(layout, newdata, name)
   frame <- model.frame(layout, newdata, na.action = stats::na.pass)
-  formula_matrix(layout, frame)
+  formula_matrix(layout, frame, name)
 }

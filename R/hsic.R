@@ -305,10 +305,11 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   found <- formula_variables(match.call(expand.dots = FALSE), formula, data,
                              missing(na.action), parent.frame(), least = 2L,
                              extra = c("blocks", "clusters"))
-  test_variables(list(x = found$variables),
-                 paste(names(found$variables), collapse = " and "),
-                 blocks = found$extra$blocks, clusters = found$extra$clusters,
-                 ...)
+  do.call(test_variables, c(
+    list(list(x = found$variables),
+         paste(names(found$variables), collapse = " and ")),
+    found$extra, side_kernels(list(...), found$variables)
+  ))
 }
 
 # The test of data, list(x, y) or list(x: a list of variables), that `label`
@@ -496,7 +497,11 @@ new_hsic_test <- function(variables, options, scheme, found, arguments) {
 
 # Those that are one number, named.
 single_bandwidths <- function(kernels) {
-  each <- lapply(kernels, \(kernel) kernel$bandwidth)
+  # Of columns and factors that of the columns.
+  each <- lapply(kernels, \(kernel) {
+    codes <- length(kernel$bandwidth) - length(kernel$equal) + 1L
+    unique(kernel$bandwidth[seq_along(kernel$bandwidth) < codes])
+  })
   single <- unlist(each[lengths(each) == 1L])
   if (length(single)) {
     stats::setNames(single, paste("bandwidth of", names(single)))
@@ -545,14 +550,17 @@ update.hsic_test <- function(object, ...) {
   several <- !"y" %in% names(arguments$label)
   fitted <- !vapply(variables, \(v) is.null(variable_kernel(v)), NA)
   arguments <- spread_kernel(arguments, fitted, several)
-  changes <- spread_kernel(changes, !vapply(variables, is_factor_variable, NA),
+  changes <- spread_kernel(changes, vapply(variables, takes_kernel, NA),
                            several)
+  if (several) changes <- side_kernels(changes, variables)
+  changes <- keep_all_units(changes, variables, several)
   data <- changed_data(changes, arguments$label)
   arguments$label <- new_label(arguments$label, substitute(list(...)), data)
   # A gram stays one unless another kernel is to come.
   rekernel <- paste0("kernel_", c("x", "y")) %in% names(changes)
-  inputs <- Map(variable_input, variables, if (several) rekernel[1L] else
-    rekernel)
+  if (several) rekernel[] <- rekernel[1L]
+  inputs <- Map(variable_input, variables, rep_len(rekernel,
+                                                   length(variables)))
   arguments$data <- if (several) {
     list(x = inputs)
   } else {

@@ -246,7 +246,7 @@ each_bandwidth <- function(variable) {
 fuse_source <- function(samples, scheme) {
   n <- samples[[1L]][[1L]]$n
   check_memory(n, n, "use fewer rows, or bandwidths",
-               copies = sum(lengths(samples)))
+               copies = 2 * sum(lengths(samples)))
   parts <- lapply(samples, \(each) {
     lapply(each, \(one) centered_part(walkable_sample(center_linear(one))))
   })
@@ -362,7 +362,7 @@ form_draws <- function(source, options, scheme) {
   values <- c(observed, permuted_draws(statistic, units, scheme, size,
                                        options$progress, source$moved))
   check_size(source, values)
-  check_varies(values, scheme)
+  check_varies(values)
   list(observed = observed,
        law = permutation_null(values, source$scale, scheme),
        estimator = options$estimator, alpha = if (!is.null(source$shares)) {
@@ -371,15 +371,15 @@ form_draws <- function(source, options, scheme) {
        })
 }
 
-# Where all clusters hold the same values of a variable, as with a design that
-# is repeated in each, no exchange of them changes anything.
-check_varies <- function(values, scheme) {
+# A test that no permutation can change must not look like independence.
+check_varies <- function(values) {
   top <- max(abs(values))
-  if (!is.null(scheme$clusters) && length(values) > 1L && top > 0 &&
-        max(values) - min(values) <= tie_slack * top) {
-    stop_input("'clusters' must differ in each variable, or nothing changes ",
-               "when they change places; where the values vary within ",
-               "clusters, these are the 'blocks' of points that do")
+  if (length(values) > 1L && max(values) - min(values) <= tie_slack * top) {
+    warn_kernmean(
+      "no permutation changes the statistic, so that the test says nothing: ",
+      "the values of a variable are all equal, or no two of its rows are ",
+      "alike to a kernel for factors"
+    )
   }
 }
 
@@ -467,6 +467,8 @@ exchange_units <- function(variables, options, blocks, clusters) {
   if (uneven && sums && any(constant)) {
     units$moved <- max(which(constant))
   } else if (uneven) {
+    units$of <- paste0(" of the same size",
+                       if (!is.null(units$blocks)) " within blocks")
     units$blocks <- check_codes(
       paste(sizes, if (!is.null(units$blocks)) units$blocks), length(sizes)
     )
@@ -485,7 +487,53 @@ exchange_units <- function(variables, options, blocks, clusters) {
       }
     )
   }
+  check_clusters(variables, codes, units)
+  units$labelings <- count_values(variables, constant, units, codes)
+  alone <- if (is.null(units$of)) 0L else sum(tabulate(units$blocks) == 1L)
+  if (alone > 0L) {
+    warn_kernmean(alone, " of ", length(sizes), " clusters have a size that ",
+                  "no other", if (!is.null(blocks)) " of their block",
+                  " has, and stay where they are")
+  }
   units
+}
+
+# The ways in which the values of a variable that is constant within clusters
+# can be given to them; NULL where there is none.
+count_values <- function(variables, constant, units, codes) {
+  counts <- vapply(which(constant), \(l) {
+    points <- variables[[l]]$sample$x
+    if (is.null(points)) {
+      return(Inf)
+    }
+    each <- points[!duplicated(codes), , drop = FALSE]
+    values <- do.call(paste, as.data.frame(each))
+    within <- in_blocks(length(values), units$blocks)
+    exp(sum(vapply(within, \(i) {
+      lfactorial(length(i)) - sum(lfactorial(table(values[i])))
+    }, numeric(1))))
+  }, numeric(1))
+  if (length(counts)) min(counts)
+}
+
+# Clusters that all hold the same values of a variable, as with a design that is
+# repeated in each, exchange nothing.
+check_clusters <- function(variables, codes, units) {
+  rows <- split(seq_along(codes), codes)
+  for (variable in variables) {
+    points <- variable$sample$x
+    if (is.null(points) || !is.null(units$moved)) next
+    same <- vapply(in_blocks(length(rows), units$blocks), \(which) {
+      own <- lapply(rows[which], \(i) unname(points[i, , drop = FALSE]))
+      all(vapply(own, identical, NA, own[[1L]]))
+    }, NA)
+    if (all(same)) {
+      stop_input("'clusters' must not all hold the same values of '",
+                 variable$name, "', or nothing changes when they change ",
+                 "places; where its values vary within clusters, these are ",
+                 "the 'blocks' of points that do")
+    }
+  }
 }
 
 # Are the points of each cluster the same to the kernel?

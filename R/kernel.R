@@ -57,12 +57,13 @@
 #' \eqn{1/(2\theta^2)}{1/(2 theta^2)}.
 #'
 #' @param bandwidth \eqn{\theta}{theta} in the formula: a positive number, one
-#'   positive number for each column, `"median"`, or a function of the data
-#'   matrix that returns such numbers. Several bandwidths at once are the
-#'   argument `bandwidths` of [mmd_test()] and [kme_density()]. One number
-#'   measures all columns alike: where their units differ, `scale = TRUE` of the
-#'   function that takes the kernel divides them by their standard deviations
-#'   (see [gram()]), and bandwidths are in these units.
+#'   positive number for each column (by name where both have names),
+#'   `"median"`, or a function of the data matrix that returns such numbers.
+#'   Several bandwidths at once are the argument `bandwidths` of [mmd_test()]
+#'   and [kme_density()]. One number measures all columns alike: where their
+#'   units differ, `scale = TRUE` of the function that takes the kernel divides
+#'   them by their standard deviations (see [gram()]), and bandwidths are in
+#'   these units.
 #' @param norm `"L1"` or `"L2"`.
 #' @param nu Smoothness: 1/2, 3/2 or 5/2.
 #' @param degree Degree, a whole number of at least 1.
@@ -192,7 +193,8 @@ check_bandwidth <- function(bandwidth, name = "bandwidth") {
       format(bandwidth[bad][1L])
     )
   }
-  as.double(bandwidth)
+  storage.mode(bandwidth) <- "double"
+  bandwidth
 }
 
 bandwidth_words <- c("fuse", "validate")
@@ -276,6 +278,11 @@ format_kernel <- function(kernel) {
   )
 }
 
+# With its scaling.
+format_whole <- function(kernel) {
+  paste(c(format_kernel(kernel), describe_scaling(kernel)), collapse = " ")
+}
+
 # Differences of codes 1, 2, ... are so large in this unit that a kernel with a
 # bandwidth is 0, and exactly 1 times the rest for the same code.
 code_bandwidth <- 1e-3
@@ -284,6 +291,7 @@ code_bandwidth <- 1e-3
 # names: the product with the kernel that is 1 for equal codes and 0 for others.
 product_kernel <- function(kernel, d, equal) {
   codes <- length(equal)
+  plain <- kernel
   if (is.null(kernel)) {
     kernel <- new_kernel("rbf", "1")
   }
@@ -292,6 +300,8 @@ product_kernel <- function(kernel, d, equal) {
   if (is_scaled(kernel)) {
     kernel$scaling <- extend_scaling(kernel$scaling, codes)
   }
+  # For the same columns again.
+  kernel$plain <- plain
   kernel$equal <- equal
   kernel
 }
@@ -355,9 +365,14 @@ kernel_matrix <- function(x, y = x, kernel = kernel_rbf(), ...,
 # A kernel that has been fitted with a scaling keeps that.
 fit_units <- function(kernel, x, scale = NULL, name = "x") {
   check_scale(scale)
+  if (!is.null(kernel$equal)) {
+    stop_input("'kernel' must be one of numeric columns, not that of a fit to ",
+               "columns with the factor", if (length(kernel$equal) > 1L) "s",
+               " ", shorten(kernel$equal))
+  }
   if (is_scaled(kernel)) {
     check_scaled_kernel(kernel, x, scale, name)
-  } else if (!is.null(scale) && !isFALSE(scale)) {
+  } else if (asks_scale(scale)) {
     if (identical(scale, "whiten") && is.numeric(kernel$bandwidth) &&
           length(kernel$bandwidth) > 1L) {
       stop_input("'kernel' must have one bandwidth for scale = \"whiten\", ",
@@ -418,8 +433,21 @@ fit_kernel <- function(kernel, x, name = "x") {
       ", one for each column, not ", length(bandwidth), " numbers"
     )
   }
-  kernel$bandwidth <- bandwidth
+  kernel$bandwidth <- match_columns(bandwidth, colnames(x))
   kernel
+}
+
+# Bandwidths with names, in the order of the columns.
+match_columns <- function(bandwidth, columns) {
+  given <- names(bandwidth)
+  if (length(bandwidth) > 1L && !is.null(given) && !is.null(columns)) {
+    if (anyDuplicated(columns) || !setequal(given, columns)) {
+      stop_input("'bandwidth' must have the names of the columns, ",
+                 shorten(columns), ", not ", shorten(given))
+    }
+    bandwidth <- bandwidth[columns]
+  }
+  unname(bandwidth)
 }
 
 median_bandwidth <- function(kernel, x, name = "x") {

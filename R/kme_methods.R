@@ -55,11 +55,14 @@ change_arguments <- function(object, changes) {
       sample, any(c("kernel", "scale") %in% names(changes))
     )
     # In other units the bandwidth is another.
-    arguments["kernel"] <- list(if ("scale" %in% names(changes)) {
-      kernel_for(arguments$x, arguments$kernel, sample)
-    } else {
-      sample_kernel(sample)
-    })
+    if (!"scale" %in% names(changes)) {
+      arguments["kernel"] <- list(sample_kernel(sample))
+    } else if (stores_gram(sample)) {
+      arguments$kernel <- open_kernel(sample$kernel)
+    }
+    if ("kernel" %in% names(changes) && !"scale" %in% names(changes)) {
+      changes["kernel"] <- list(keep_units(changes$kernel, sample))
+    }
   }
   if (brings_kernel(if (same_columns) arguments$x else changes$x) ||
         is_scaled(changes$kernel)) {
@@ -78,7 +81,8 @@ refit <- function(door, object, found) {
   }
   fit <- without_warning("units", do.call(door, arguments))
   if (!is.null(object$terms)) fit$terms <- object$terms
-  for (name in setdiff(c("kernel", "scale"), names(found$changes))) {
+  kept <- if (!"kernel" %in% names(found$changes)) c("kernel", "scale")
+  for (name in setdiff(kept, names(found$changes))) {
     fit$arguments[name] <- list(object$arguments[[name]])
   }
   fit

@@ -318,8 +318,9 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   check_named(..., refused = c("x", "y"))
   check_dot(formula)
   if (identical(formula[[2L]], quote(.))) {
-    all <- setdiff(names(data), all.vars(formula[[3L]]))
-    formula[[2L]] <- as.call(lapply(c("cbind", all), as.name))
+    used <- c(all.vars(substitute(blocks)), all.vars(substitute(clusters)))
+    formula[[2L]] <- as.call(c(quote(cbind),
+                               left_columns(formula, data, used)))
   }
   check_bound(formula, data)
   frame <- formula_frame(match.call(expand.dots = FALSE), formula,
@@ -329,7 +330,8 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   frame <- frame[!names(frame) %in% c("(blocks)", "(clusters)")]
   if (ncol(frame) != 2L) {
     stop_input(
-      "'formula' must have one grouping variable on its right, not ",
+      "'formula' must have one grouping variable on its right (interaction(a, ",
+      "b) makes one of two), not ",
       ncol(frame) - 1L
     )
   }
@@ -533,6 +535,10 @@ update.mmd_test <- function(object, ...) {
     pool_pair(own$x, own$y, label)
   } else {
     kernel <- !is.null(arguments$kernel) || !is.null(arguments$bandwidths)
+    if (!"scale" %in% names(changes)) {
+      arguments$kernel <- keep_units(arguments$kernel, object$sample)
+      if (is_scaled(arguments$kernel)) arguments["scale"] <- list(NULL)
+    }
     list(sample = unfitted_sample(object$sample, kernel),
          groups = object$groups, order = arguments$pooled$order, label = label,
          name = arguments$pooled$name)

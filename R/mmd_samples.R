@@ -108,7 +108,7 @@ read_samples <- function(pooled, options, scale) {
   bandwidths <- options$bandwidths
   if (stores_gram(sample)) {
     must_be(is.null(bandwidths), "bandwidths", "NULL", "for a gram")
-    must_be(is.null(scale), "scale", "NULL", "for a gram")
+    must_be(!asks_scale(scale), "scale", "FALSE", "for a gram")
   } else {
     kernel <- if (!is.null(bandwidths)) {
       # One that is not chosen: the many are, when the units are known.

@@ -39,7 +39,7 @@ fit_sample <- function(x, kernel, scale = NULL, name = "x") {
 read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
                         scale = NULL) {
   if (brings_kernel(x)) {
-    given <- c("kernel", "scale")[c(!is.null(kernel), !is.null(scale))]
+    given <- c("kernel", "scale")[c(!is.null(kernel), asks_scale(scale))]
     if (length(given)) {
       stop_input("'", given[1L], "' must not be given when 'x' is a gram")
     }
@@ -104,6 +104,26 @@ kernel_for <- function(x, kernel, sample) {
   if (is.null(kernel) && stores_gram(sample)) {
     kernel <- sample$kernel
     kernel$rule <- NULL
+  }
+  kernel
+}
+
+# The kernel of a gram before it was fitted, for the same points in other units.
+open_kernel <- function(kernel) {
+  if (!is.null(kernel$rule) && !is.null(kernel$bandwidth)) {
+    kernel$bandwidth <- "median"
+  }
+  kernel$rule <- NULL
+  kernel$scaling <- NULL
+  kernel
+}
+
+# Another kernel for the points of a gram keeps their units, unless it has its
+# own.
+keep_units <- function(kernel, sample) {
+  if (inherits(kernel, "kernmean_kernel") && stores_gram(sample) &&
+        !is_scaled(kernel)) {
+    kernel$scaling <- sample$kernel$scaling
   }
   kernel
 }
@@ -270,7 +290,7 @@ check_same_space <- function(a, b, a_name, b_name) {
   if (!same_kernel(a$kernel, b$kernel, ncol(a$x))) {
     stop_input(
       a_name, " and ", b_name, " must have the same kernel, not ",
-      format_kernel(a$kernel), " and ", format_kernel(b$kernel), "; fit ",
+      format_whole(a$kernel), " and ", format_whole(b$kernel), "; fit ",
       b_name, " with the kernel of ", a_name, ", kernel = ",
       gsub("'", "", a_name), "$kernel"
     )

@@ -14,6 +14,8 @@ check_scale <- function(scale) {
   scale
 }
 
+asks_scale <- function(scale) !is.null(scale) && !isFALSE(scale)
+
 is_scaled <- function(kernel) !is.null(kernel$scaling)
 
 new_scaling <- function(x, scale, name) {
@@ -160,9 +162,14 @@ warn_units <- function(x, name) {
   if (ncol(x) < 2L || nrow(x) < 2L) {
     return(invisible())
   }
-  of <- column_spreads(x)
-  spread <- log(of$spread) + log(of$unit)
-  spread[is_constant(x)] <- NA
+  ends <- .Call(C_r_column_ranges, x)
+  varying <- which(ends[1L, ] < ends[2L, ])
+  # Column by column: no copy of all.
+  spread <- rep(NA_real_, ncol(x))
+  spread[varying] <- vapply(varying, \(j) {
+    unit <- power_below(max(abs(ends[, j])))
+    log(stats::sd(x[, j] / unit)) + log(unit)
+  }, numeric(1))
   top <- which.max(spread)
   if (!length(top)) {
     return(invisible())

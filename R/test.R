@@ -116,8 +116,9 @@ cluster_blocks <- function(units) {
 # (B random ones), "all", or a matrix of B columns, each a permutation; `units`:
 # what changes places, list(sizes: how many are in each group, and are the same
 # to a test; blocks: their codes; clusters: if they are clusters, that of each
-# point); `order`: the rows of the data that the points come from, in which
-# permutations are given.
+# point; of: words for clusters that are put into blocks by their size);
+# `order`: the rows of the data that the points come from, in which permutations
+# are given.
 check_permutations <- function(permutations, units, B, null, order = NULL) {
   B <- check_count(B, "B")
   of <- names(Filter(Negate(is.null), units[c("clusters", "blocks")]))
@@ -128,7 +129,7 @@ check_permutations <- function(permutations, units, B, null, order = NULL) {
   sizes <- units$sizes
   scheme <- list(B = B, all = identical(permutations, "all"),
                  sizes = sizes, blocks = units$blocks,
-                 clusters = units$clusters, complete = FALSE)
+                 clusters = units$clusters, of = units$of, complete = FALSE)
   if (scheme$all) {
     scheme$matrix <- all_labelings(sizes, units$blocks)
   } else if (!is.null(permutations)) {
@@ -144,20 +145,25 @@ check_permutations <- function(permutations, units, B, null, order = NULL) {
     scheme$B <- ncol(scheme$matrix)
     scheme$complete <- scheme$all || leaves_labels(scheme$matrix, sizes)
   }
-  if (!is.null(units$clusters)) {
-    warn_few(count_labelings(sizes, units$blocks))
+  if (null == "permutation") {
+    warn_few(if (is.null(units$labelings)) {
+      count_labelings(sizes, units$blocks)
+    } else {
+      units$labelings
+    },
+             if (is.null(units$clusters)) "points" else "clusters")
   }
   scheme
 }
 
 few_labelings <- 20
 
-# With few clusters the p-value cannot be small.
-warn_few <- function(count) {
+# With few labelings the p-value cannot be small.
+warn_few <- function(count, what) {
   if (count < few_labelings - 0.5) {
     warn_kernmean(
-      "the clusters have only ", round(count), " labelings, so that the ",
-      "p-value is at least ", format(1 / round(count), digits = 2)
+      "the ", what, " can be labeled in only ", round(count), " ways, so that ",
+      "the p-value is at least ", format(1 / round(count), digits = 2)
     )
   }
 }
@@ -347,7 +353,7 @@ gamma_null <- function(observed, mean, variance, unit = 1) {
 # "Kernel two-sample test (MMD, KME, biased), permutation null"; `all`, `drawn`:
 # what draws are called that are all there are, and that are not of points.
 test_title <- function(what, words, options, scheme, all, drawn = NULL) {
-  clusters <- if (!is.null(scheme$clusters)) " of clusters"
+  clusters <- if (!is.null(scheme$clusters)) paste0(" of clusters", scheme$of)
   null <- if (options$null != "permutation") {
     paste(options$null, "null")
   } else if (scheme$all) {
@@ -356,7 +362,7 @@ test_title <- function(what, words, options, scheme, all, drawn = NULL) {
     drawn
   } else if (!is.null(clusters) || !is.null(scheme$blocks)) {
     paste0("permutations", clusters,
-           if (!is.null(scheme$blocks)) " within blocks")
+           if (!is.null(scheme$blocks) && is.null(scheme$of)) " within blocks")
   } else {
     "permutation null"
   }

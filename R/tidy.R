@@ -456,7 +456,11 @@ as.data.frame.kme_density <- function(x, row.names = NULL, optional = FALSE,
 # --- Tests -------------------------------------------------------------------
 
 # Named numbers as columns.
+# Bandwidths of variables are numbered, so that the tables of two tests can be
+# bound.
 number_columns <- function(x) {
+  of <- startsWith(as.character(names(x)), "bandwidth of ")
+  names(x)[of] <- paste0("bandwidth.", seq_len(sum(of)))
   if (length(x)) as.list(stats::setNames(x, make.names(names(x)))) else list()
 }
 

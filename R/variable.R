@@ -20,7 +20,7 @@ read_variables <- function(data, given, kernel = NULL, defaults = NULL,
   if (!is.null(kernel)) {
     given <- share_kernel(kernel, given, each, several)
   }
-  if (!is.null(scale) && all(vapply(each, has_own_kernel, NA))) {
+  if (asks_scale(scale) && all(vapply(each, has_own_kernel, NA))) {
     stop_input("'scale' must not be given when every variable has a kernel ",
                "of its own, as factors and grams have")
   }
@@ -137,6 +137,8 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
   }
   if (!is.null(kernel)) {
     check_kernel(kernel, kernel_name, estimator_hint(kernel))
+    # `scale` is for the others.
+    if (is_scaled(kernel)) scale <- NULL
   }
   if (is.data.frame(x) && any(vapply(x, is_nominal, NA))) {
     return(read_mixed(x, kernel, name, kernel_name, scale))
@@ -165,6 +167,7 @@ read_mixed <- function(x, kernel, name, kernel_name, scale) {
     sample <- points_sample(codes, product_kernel(NULL, 0L, names(levels)))
   } else {
     kernel <- if (is.null(kernel)) kernel_rbf() else kernel
+    if (identical(kernel$equal, names(levels))) kernel <- kernel$plain
     if (is.null(kernel$bandwidth)) {
       stop_input("'", kernel_name, "' must have a bandwidth, as kernel_rbf() ",
                  "has, for columns some of which are factors")
@@ -230,6 +233,33 @@ variable_kernel <- function(variable) {
   } else if (!is_factor_variable(variable)) {
     sample_kernel(variable$sample)
   }
+}
+
+# New kernels among the changes keep the units of grams; a scale that was asked
+# for is not for kernels that have their own.
+keep_all_units <- function(changes, variables, several) {
+  if ("scale" %in% names(changes)) {
+    return(changes)
+  }
+  samples <- lapply(unname(variables), `[[`, "sample")
+  if (several && !is.null(changes$kernel_x)) {
+    kernels <- changes$kernel_x
+    if (inherits(kernels, "kernmean_kernel")) {
+      kernels <- lapply(variables, \(v) if (takes_kernel(v)) kernels)
+    }
+    changes$kernel_x <- Map(keep_units, unname(kernels), samples)
+  }
+  for (l in if (!several) seq_along(samples)) {
+    name <- c("kernel_x", "kernel_y")[l]
+    changes[[name]] <- keep_units(changes[[name]], samples[[l]])
+  }
+  changes
+}
+
+# Is it a variable to which a kernel may be given?
+takes_kernel <- function(variable) {
+  !is_factor_variable(variable) &&
+    !(is_mixed_variable(variable) && is.null(variable$mixed$kernel))
 }
 
 # Of update(): `kernel`, among arguments or changes, for each of the variables
@@ -339,11 +369,17 @@ plain_term <- function(x) {
 # is. What else the frame has, such as blocks, is in `extra`.
 formula_variables <- function(call, formula, data, no_action, home, least,
                               extra = NULL) {
-  formula <- expand_left(formula, data)
+  # A dot does not mean the columns that say what changes places.
+  used <- unlist(lapply(extra, \(name) all.vars(call[[name]])))
+  others <- data[setdiff(names(data), used)]
+  formula <- expand_left(formula, others)
   split <- attr(formula, "split")
-  frame <- formula_frame(call, formula, no_action, home)
+  frame <- formula_frame(call, stats::terms(formula, data = others), no_action,
+                         home)
   layout <- attr(frame, "terms")
-  check_left(layout)
+  if (!is.null(attr(layout, "offset"))) {
+    stop_input("'formula' must have no offset()")
+  }
   if (any(attr(layout, "order") > 1L)) {
     stop_input("'formula' must have no interactions; a sum on one side is one ",
                "variable, as in y ~ a + b")
@@ -351,14 +387,18 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   found <- lapply(stats::setNames(nm = extra), \(name) {
     frame[[paste0("(", name, ")")]]
   })
-  frame <- frame[!names(frame) %in% paste0("(", extra, ")")]
-  d <- ncol(frame)
-  if (is.null(split) && attr(layout, "response") > 0L) split <- 1L
-  groups <- if (is.null(split) || d <= 2L) {
-    as.list(seq_len(d))
+  # Without terms that a minus took away.
+  response <- attr(layout, "response")
+  factors <- attr(layout, "factors")
+  kept <- c(if (response > 0L) 1L,
+            if (length(factors)) which(rowSums(factors > 0) > 0))
+  if (is.null(split) && response > 0L) split <- 1L
+  groups <- if (is.null(split)) {
+    as.list(kept)
   } else {
-    list(seq_len(split), seq(split + 1L, d))
+    list(kept[seq_len(split)], kept[-seq_len(split)])
   }
+  groups <- unname(groups[lengths(groups) > 0L])
   if (length(groups) < least) {
     stop_input("'formula' must have at least ", count_of(least, "variable"),
                ", as ", if (least > 1L) "y ~ a or ~ a + b" else "~ a",
@@ -375,23 +415,59 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   list(variables = variables, terms = layout, extra = found)
 }
 
-# . ~ g is the sum of all other columns on the left, which R would not read: the
-# sides become ~ a + b + g, of which the first `split` terms were on the left.
+# . ~ g is the sum of all other columns on the left, and a + b ~ g that of two,
+# which R would read otherwise: the sides become ~ a + b + g, of which the first
+# `split` terms were on the left.
 expand_left <- function(formula, data) {
   check_dot(formula)
-  if (length(formula) != 3L || !identical(formula[[2L]], quote(.))) {
+  if (length(formula) != 3L) {
     return(formula)
   }
-  others <- setdiff(names(data), all.vars(formula[[3L]]))
-  if (!length(others)) {
-    stop_input("'formula' must have '.' on its left only where 'data' has ",
-               "other columns than those on its right")
+  left <- if (identical(formula[[2L]], quote(.))) {
+    left_columns(formula, data)
+  } else {
+    summands(formula[[2L]])
   }
-  left <- Reduce(\(a, b) call("+", a, b), lapply(others, as.name))
-  formula <- stats::as.formula(
-    call("~", call("+", left, formula[[3L]])), environment(formula)
+  if (length(left) == 1L) {
+    formula[[2L]] <- left[[1L]]
+    return(formula)
+  }
+  right <- formula[-2L]
+  both <- stats::as.formula(
+    call("~", call("+", Reduce(\(a, b) call("+", a, b), left),
+                   formula[[3L]])), environment(formula)
   )
-  structure(formula, split = length(others))
+  own <- \(formula) attr(stats::terms(formula, data = data), "term.labels")
+  split <- length(left)
+  if (length(own(both)) != split + length(own(right))) {
+    stop_input("'formula' must have different terms on its two sides")
+  }
+  structure(both, split = split)
+}
+
+# a, b and c of a + b + c.
+summands <- function(part) {
+  if (is.call(part) && identical(part[[1L]], quote(`(`))) {
+    summands(part[[2L]])
+  } else if (is.call(part) && identical(part[[1L]], quote(`+`)) &&
+               length(part) == 3L) {
+    c(summands(part[[2L]]), summands(part[[3L]]))
+  } else {
+    list(part)
+  }
+}
+
+# kernel_x and kernel_y of a formula with two sides, as a list for its two
+# variables.
+side_kernels <- function(given, variables) {
+  sides <- c("kernel_x", "kernel_y")
+  one <- \(kernel) is.null(kernel) || inherits(kernel, "kernmean_kernel")
+  if (length(variables) == 2L && any(sides %in% names(given)) &&
+        one(given$kernel_x) && one(given$kernel_y)) {
+    given["kernel_x"] <- list(list(given$kernel_x, given$kernel_y))
+    given["kernel_y"] <- NULL
+  }
+  given
 }
 
 # One variable of some terms: the term itself, or a data frame of all columns.

@@ -324,8 +324,8 @@ test_that("the user's weights are the embedding as it is", {
     expect_equal(predict(fit), drop(k %*% w), tolerance = 1e-13)
     expect_equal(fit$norm2, sum(w * (k %*% w)), tolerance = 1e-13)
   }
-  expect_identical(kme(x, kernel_rbf(1), weights = 1:10)$weights,
-                   as.double(1:10))
+  expect_identical(kme(x, kernel_rbf(1), weights = -1:8)$weights,
+                   as.double(-1:8))
   expect_identical(kme(x, kernel_rbf(1), weights = numeric(10))$norm2, 0)
   equal <- kme(x, kernel_rbf(1), weights = rep(0.1, 10))
   expect_equal(equal$norm2, kme(x, kernel_rbf(1))$norm2, tolerance = 1e-13)
@@ -460,7 +460,7 @@ test_that("a bandwidth that was chosen is chosen anew for other points", {
     expect_identical(kernel(given)$bandwidth, 1.5)
   }
   classes <- rep(1:2, 10)
-  fit <- update(kme_fda(x, classes), prior = c(0.4, 0.6))
+  fit <- update(kme_fda(x, classes, bandwidth = "median"), prior = c(0.4, 0.6))
   fit <- update(fit, x = other[1:20, ], grouping = classes)
   expect_identical(fit$kernel, fit_kernel(kernel_rbf(), other[1:20, ]))
 })
@@ -480,10 +480,11 @@ test_that("update() changes data, kernels, weights and targets", {
                kme(x, fit$kernel, "skmse", target = target)$alpha)
   expect_equal(update(towards, target = NULL)$alpha, fit$alpha)
   expect_null(update(towards, estimator = "kme")$target)
-  weighted <- kme(x, kernel_rbf(1), weights = 1:20)
+  weighted <- kme(x, kernel_rbf(1), weights = -(1:20))
   expect_identical(update(weighted, kernel = kernel_rbf(2))$weights,
-                   as.double(1:20))
-  expect_identical(update(weighted, weights = 20:1)$weights, as.double(20:1))
+                   as.double(-(1:20)))
+  expect_identical(update(weighted, weights = -20:-1)$weights,
+                   as.double(-20:-1))
   expect_equal(update(weighted, estimator = "skmse")$alpha,
                kme(x, kernel_rbf(1), "skmse")$alpha)
 })

@@ -152,8 +152,8 @@ test_that("MMKME is never worse than MKME, and MKME never than the KME", {
     x <- random_points(n, 4, seed) %*% diag(c(3, 1, 0.1, 0))
     for (kernel in list(rbf, kernel_rbf(), kernel_rbf(c(0.1, 5, 1, 1)),
                         kernel_rbf(0.01), kernel_poly(2), kernel_poly(3))) {
-      one <- kme(x, kernel, "mkme")
-      each <- kme(x, kernel, "mmkme")
+      one <- kme(x, kernel, "mkme", scale = FALSE)
+      each <- kme(x, kernel, "mmkme", scale = FALSE)
       expect_lte(one$minimum, one$reference)
       expect_lte(each$minimum, one$minimum)
       expect_gte(min(each$noise), 0)
@@ -179,7 +179,7 @@ test_that("MMKME is a minimum in every column", {
 test_that("noise of exactly 0 occurs and is reported", {
   set.seed(2)
   x <- cbind(wide = stats::rnorm(60, sd = 3), narrow = stats::rnorm(60) / 100)
-  fit <- kme(x, kernel_rbf(1), "mmkme")
+  fit <- kme(x, kernel_rbf(1), "mmkme", scale = FALSE)
   expect_identical(names(fit$noise), c("wide", "narrow"))
   expect_identical(fit$noise[["narrow"]], 0)
   expect_gt(fit$noise[["wide"]], 0)

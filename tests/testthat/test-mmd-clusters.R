@@ -103,7 +103,7 @@ test_that("several samples and blocks have clusters, too", {
   block <- c(1, 1, 2, 1, 2, 2)
   expect_warning(
     test <- run(blocks = block[clusters], permutations = "all"),
-    "only 9 labelings", class = "kernmean_warning"
+    "only 9 ways", class = "kernmean_warning"
   )
   ways <- utils::combn(6, 3)
   ways <- ways[, apply(ways, 2, \(s) sum(block[s] == 1) == 2)]
@@ -197,6 +197,6 @@ test_that("what clusters cannot be is said", {
   expect_snapshot(run(permutations = "all", B = 9))
   expect_warning(
     mmd_test(a, y, rbf, clusters = rep(1:4, c(5, 4, 3, 4)), B = 9),
-    "only 6 labelings", class = "kernmean_warning"
+    "only 6 ways", class = "kernmean_warning"
   )
 })

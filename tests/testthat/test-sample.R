@@ -378,9 +378,9 @@ test_that("a linear kernel may have its origin at the mean of the points", {
 
 test_that("weights of the user belong to the sample", {
   x <- random_points(5, 2)
-  fit <- kme(x, kernel_rbf(1), weights = 1:5)
-  expect_identical(fit$sample$weights, as.double(1:5))
-  expect_identical(sample_take(fit$sample, 2:3)$weights, c(2, 3))
+  fit <- kme(x, kernel_rbf(1), weights = -(1:5))
+  expect_identical(fit$sample$weights, as.double(-(1:5)))
+  expect_identical(sample_take(fit$sample, 2:3)$weights, c(-2, -3))
   expect_null(kme(x)$sample$weights)
 })
 

@@ -129,8 +129,9 @@ test_that("update() keeps the units, or takes others with another bandwidth", {
   expect_silent(update(raw, estimator = "skmse"))
 
   cross <- kme_cov(x[, 1:2], x[, 2:3], scale = TRUE)
-  expect_equal(update(cross, estimator = "skmse")$variables[[2]]$kernel,
-               cross$variables[[2]]$kernel)
+  kernel <- \(fit) fit$variables[[2]]$sample$kernel
+  expect_identical(kernel(cross)$scaling$type, TRUE)
+  expect_equal(kernel(update(cross, estimator = "skmse")), kernel(cross))
   expect_equal(update(cross, scale = "whiten")$values,
                kme_cov(x[, 1:2], x[, 2:3], scale = "whiten")$values)
 })
@@ -192,4 +193,42 @@ test_that("bad scales are refused", {
   expect_snapshot(error = TRUE, {
     kme_cov(factor(x[, 1] > 0), factor(x[, 2] > 0), scale = TRUE)
   })
+})
+
+test_that("bandwidths with names are those of the columns", {
+  by_name <- kme(x, kernel_rbf(c(c = 3, a = 1, b = 2)))
+  expect_identical(by_name$kernel$bandwidth, c(1, 2, 3))
+  expect_error(kme(x, kernel_rbf(c(a = 1, b = 2, z = 3))),
+               class = "kernmean_error_input")
+})
+
+test_that("another kernel or other units for a gram of scaled points", {
+  y <- x[, 1:2]
+  for (scale in list(TRUE, "whiten")) {
+    g <- gram(y, scale = scale)
+    expect_equal(update(kme(g), kernel = kernel_laplace())$fitted,
+                 kme(y, kernel_laplace(), scale = scale)$fitted)
+    test <- update(mmd_test(g, rep(1:2, 20), B = 19), kernel = kernel_laplace())
+    expect_equal(test$kernel, kme(y, kernel_laplace(), scale = scale)$kernel)
+    cross <- update(kme_cov(g, y[, 1]), kernel_x = kernel_laplace())
+    expect_equal(cross$values,
+                 kme_cov(y, y[, 1], kernel_laplace(), scale = scale)$values)
+  }
+  raw <- suppressWarnings(gram(y))
+  expect_equal(update(kme(raw), scale = TRUE)$kernel,
+               kme(y, scale = TRUE)$kernel)
+  expect_equal(update(kme(gram(y, scale = TRUE)), scale = FALSE)$fitted,
+               kme(y, scale = FALSE)$fitted)
+  expect_silent(kme(raw, scale = FALSE))
+})
+
+test_that("a kernel that was scaled otherwise brings its scaling", {
+  white <- kme(x, scale = "whiten")$kernel
+  fit <- update(kme(x, scale = TRUE), kernel = white)
+  expect_identical(fit$kernel, white)
+  expect_identical(update(fit, estimator = "skmse")$kernel, white)
+  cross <- update(kme_cov(x, x[, 1], scale = TRUE), kernel_x = white)
+  expect_identical(cross$variables$x$sample$kernel, white)
+  test <- mmd_test(x[1:20, ], x[21:40, ], scale = TRUE, B = 9)
+  expect_identical(update(test, kernel = white)$kernel, white)
 })

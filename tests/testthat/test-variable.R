@@ -127,3 +127,61 @@ test_that("what makes no mixed variable is refused", {
     kme_cov(d$y, d[c("f", "g")], kernel_y = kernel_rbf())
   })
 })
+
+test_that("formulas mean what their signs say", {
+  all <- kme_cov(mpg ~ . - disp - cyl, mtcars, scale = TRUE)
+  expect_equal(all$values, kme_cov(mtcars$mpg, mtcars[-(1:3)],
+                                   scale = TRUE)$values)
+  expect_length(hsic_test(~ . - Species, iris, B = 9)$variables, 4L)
+  sums <- kme_cov(a + b ~ y, d)
+  expect_equal(sums$values, kme_cov(d[c("a", "b")], d$y)$values)
+  expect_equal(predict(sums, d[1:3, ]), predict(sums)[1:3, ],
+               tolerance = 1e-8, ignore_attr = TRUE)
+  expect_snapshot(error = TRUE, hsic_test(mpg ~ hp | cyl, mtcars))
+  expect_snapshot(error = TRUE, mmd_test(. - hp ~ am, mtcars))
+  expect_snapshot(error = TRUE, hsic_test(mpg ~ hp + offset(wt), mtcars))
+  expect_snapshot(error = TRUE, hsic_test(y + a ~ a, d))
+  expect_snapshot(error = TRUE, mmd_test(breaks ~ wool + tension, warpbreaks))
+})
+
+test_that("each side of a formula has its kernel", {
+  one <- hsic_test(y ~ a, d, kernel_x = kernel_linear(), B = 9)
+  expect_equal(one$statistic,
+               hsic_test(d$y, d$a, kernel_x = kernel_linear(), B = 9)$statistic)
+  two <- kme_cov(y ~ a + b, d, kernel_y = kernel_rbf(3))
+  expect_equal(two$values,
+               kme_cov(d$y, d[c("a", "b")], kernel_y = kernel_rbf(3))$values)
+  expect_identical(
+    update(two, estimator = "skmse")$variables[[2]]$sample$kernel$bandwidth, 3
+  )
+})
+
+test_that("a test of which nothing changes says so", {
+  rows <- data.frame(y = 1:12, f = factor(1:12))
+  expect_warning(hsic_test(y ~ f, rows, B = 9), "says nothing")
+  expect_warning(hsic_test(rep(1, 12), 1:12, B = 9), "says nothing")
+})
+
+test_that("a dot leaves out what says what changes places", {
+  groups <- data.frame(id = rep(1:8, each = 3), g = rep(1:2, each = 12),
+                       a = d$a, b = d$b)
+  test <- mmd_test(. ~ g, groups, clusters = id, B = 19)
+  expect_identical(colnames(test$sample$x), c("a", "b"))
+  test <- hsic_test(g ~ ., groups, clusters = id, B = 19)
+  expect_named(test$variables, c("g", "a + b"))
+  expect_error(mmd_test(. ~ g, groups["g"]), class = "kernmean_error_input")
+})
+
+test_that("the kernel of a mixed variable is for the same columns", {
+  fit <- kme_cov(y ~ a + f, d)
+  kernel <- fit$variables[[2]]$sample$kernel
+  again <- kme_cov(y ~ a + f, d, kernel_y = kernel)
+  expect_equal(again$values, fit$values)
+  expect_error(kme_cov(y ~ a + b, d, kernel_y = kernel), "factor f",
+               class = "kernmean_error_input")
+  factors <- hsic_test(d[c("f", "g")], d$y, kernel = kernel_laplace(), B = 9)
+  changed <- update(factors, kernel = kernel_rbf(2))
+  expect_equal(changed$statistic,
+               hsic_test(d[c("f", "g")], d$y, kernel_y = kernel_rbf(2),
+                         B = 9)$statistic)
+})
