@@ -91,9 +91,10 @@
 #'   variable by itself; factors and grams have none.
 #' @param formula `y ~ a + b`: the cross-covariance of y and (a, b), the sum on
 #'   each side being one variable; `. ~ g` has all other columns on its left.
-#'   Without a left side each term is a variable: `~ a`, `~ a + b`. Terms are
-#'   vectors, matrices such as `cbind(a, b)`, or factors. Numbers and factors in
-#'   one sum make one variable, see Factors.
+#'   `kernel_x` and `kernel_y` are for the left and the right side. Without a
+#'   left side each term is a variable: `~ a`, `~ a + b`. Terms are vectors,
+#'   matrices such as `cbind(a, b)`, or factors. Numbers and factors in one sum
+#'   make one variable, see Factors.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #'

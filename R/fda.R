@@ -153,12 +153,11 @@
 #'   values), the `gram` if one was given, and its `kernel`}
 #' \item{grouping, kernel, terms, response, arguments}{what was given}
 #'
-#' @section Methods:
-#' `predict()` gives the classes of new points, `coef()` the axes, `plot()` the
-#' regions of the classes or the scores (see [plot.kme_fda()]), `summary()` the
-#' leave-one-out classes by true ones and the bandwidths that were tried, and
-#' `update()` fits again with other arguments; the bandwidth is chosen again where
-#' what enters its choice changes.
+#' @section Methods: `predict()` gives the classes of new points, `coef()` the
+#' axes, `plot()` the regions of the classes or the scores (see
+#' [plot.kme_fda()]), `summary()` the leave-one-out classes by true ones and the
+#' bandwidths that were tried, and `update()` fits again with other arguments;
+#' the bandwidth is chosen again where what enters its choice changes.
 #'
 #' @references
 #' Mika, S., Rätsch, G., Weston, J., Schölkopf, B. and Müller, K.-R. (1999).

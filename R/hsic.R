@@ -171,10 +171,12 @@
 #' @param type What to draw, `"null"` only; in `plot()` it may also be given as
 #'   the second argument, `y`.
 #' @param formula `y ~ a + b`: tests y against (a, b), the sum on each side
-#'   being one variable; `. ~ g` has all other columns on its left. Without a
-#'   left side each term is a variable: `~ y + a + b` tests joint independence.
-#'   Terms are vectors, matrices such as `cbind(a, b)`, or factors; numbers and
-#'   factors in one sum make one variable, see Factors.
+#'   being one variable; `. ~ g` has all other columns on its left (but those of
+#'   `blocks` and `clusters`). `kernel_x` and `kernel_y` are for the left and
+#'   the right side. Without a left side each term is a variable: `~ y + a + b`
+#'   tests joint independence. Terms are vectors, matrices such as `cbind(a,
+#'   b)`, or factors; numbers and factors in one sum make one variable, see
+#'   Factors.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #'

@@ -123,8 +123,9 @@
 #'   both have names).
 #' @param groups With a `gram`: the group of each point, a factor or a vector.
 #' @param formula `response ~ group`, with a numeric response (several:
-#'   `cbind(a, b) ~ group`, all other columns: `. ~ group`) and two or more
-#'   groups. Rows are sorted by group; a kernel must be given by name.
+#'   `cbind(a, b) ~ group`, all other columns but those of `blocks` and
+#'   `clusters`: `. ~ group`) and two or more groups. Rows are sorted by group;
+#'   a kernel must be given by name.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #' @param kernel A kernel; [kernel_energy()] gives the energy test. A bandwidth

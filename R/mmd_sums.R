@@ -24,6 +24,10 @@ mmd_statistics <- function(samples, options, scheme) {
   } else {
     mean_statistics(samples, options, scheme, settled$estimator)
   }
+  if (!is_average(options$estimator) && is_linear(sample$kernel) &&
+        knows_points(sample)) {
+    found$share <- linear_share(sample$x, samples$groups)
+  }
   c(found, list(height = settled$height, settled = settled))
 }
 
@@ -382,6 +386,15 @@ mean_statistics <- function(samples, options, scheme, estimator) {
        pairs = if (length(observed) > 2L) {
          mean_distances(sample, observed, estimator)[1L, ]
        })
+}
+
+# The share between groups for a linear kernel, whose sums that are not centered
+# lose it where the points are far from 0.
+linear_share <- function(x, groups) {
+  z <- x - rep(colMeans(x), each = nrow(x))
+  total <- sum(z^2)
+  between <- sum(rowsum(z, as.integer(groups))^2 / tabulate(groups))
+  if (total > 0) between / total else 0
 }
 
 # The sums of the Gram matrix over the points of each group, one row.

@@ -84,7 +84,7 @@ test_that("HSIC as a share is in [0, 1], 1 of a variable with itself", {
                tolerance = 1e-12)
   expect_equal(hsic_test(pooled, pooled[, 2]^2, kernel = rbf, null = "gamma")$
                  estimate[[1]], want, tolerance = 1e-12)
-  expect_identical(share(pooled, rep(1, 16)), 0)
+  expect_identical(suppressWarnings(share(pooled, rep(1, 16))), 0)
   # By low ranks: the factors leave 1e-13 of the trace.
   u <- random_points(200, 1, 3)
   v <- random_points(200, 1, 4) + u
@@ -222,4 +222,17 @@ test_that("update() keeps units or reads them anew", {
   a <- update(of)$replicates
   set.seed(3)
   expect_equal(a, hsic_test(units(x), x[, 1], scale = TRUE, B = 20)$replicates)
+})
+
+test_that("the share between groups survives a linear kernel far from 0", {
+  set.seed(4)
+  x <- rnorm(30, 1e7)
+  g <- rep(1:2, 15)
+  plain <- summary(stats::lm(x ~ g))$r.squared
+  for (estimator in c("kme", "skmse", "fkmse")) {
+    test <- mmd_test(x ~ g, kernel = kernel_linear(), estimator = estimator,
+                     B = 9)
+    expect_equal(test$estimate[["kernel R^2"]], plain, tolerance = 1e-6,
+                 label = estimator)
+  }
 })
