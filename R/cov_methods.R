@@ -144,9 +144,12 @@ update.kme_cov <- function(object, ...) {
     changes$data <- NULL
   }
   sides <- if (!object$several) c("x", "y")[seq_along(variables)]
+  # A formula has sides, a list has none.
+  if (object$several && !is.null(object$terms)) {
+    changes <- side_kernels(changes, variables)
+  }
   changes <- spread_kernel(changes, vapply(variables, takes_kernel, NA),
                            object$several)
-  if (object$several) changes <- side_kernels(changes, variables)
   changes <- keep_all_units(changes, variables, object$several)
   # In other units bandwidths are others.
   rescale <- "scale" %in% names(changes)

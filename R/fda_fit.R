@@ -275,40 +275,69 @@ same_error <- 1e-9
 # Points from which on a search takes more than a second.
 shown_from <- 800L
 
-# list(fit, sample, bandwidths): the fit of least leave-one-out error, or of
-# several that of largest log posterior; the table of all. A bandwidth that
-# gives no discriminants is passed over, unless all do.
+ridge_factors <- c(0.03, 0.1, 0.3, 3)
+
+# list(fit, sample, bandwidths, ridges): the fit of least leave-one-out error,
+# or of several that of largest log posterior, among the kernels with the ridge
+# that shrinkage gives there (or a given one), then for ridge = "loo" among
+# multiples of that; tables of all. What gives no discriminants is passed over,
+# unless all does.
 search_fda <- function(sample, kernels, classes, prior, ridge, progress) {
   bar <- progress_bar(progress && sample$n >= shown_from)
   on.exit(bar$close())
-  found <- lapply(seq_along(kernels), \(i) {
-    sample$kernel <- kernels[[i]]
-    fit <- tryCatch(
+  loo <- identical(ridge, "loo")
+  total <- length(kernels) + if (loo) length(ridge_factors) else 0L
+  done <- 0L
+  fit <- \(kernel, ridge) {
+    sample$kernel <- kernel
+    found <- tryCatch(
       fit_fda(sample_gram(sample)$K, classes, ridge),
       kernmean_error_input = identity, kernmean_error_numeric = identity
     )
-    bar$at(i / length(kernels))
-    fit
-  })
+    done <<- done + 1L
+    bar$at(done / total)
+    found
+  }
+  first <- best_fit(
+    lapply(kernels, fit, if (loo) "shrinkage" else ridge), classes, prior
+  )
+  median <- sample$kernel$bandwidth
+  sample$kernel <- kernels[[first$best]]
+  out <- list(fit = first$fit, sample = sample)
+  if (length(kernels) > 1L) {
+    values <- vapply(kernels, \(kernel) kernel$bandwidth, numeric(1))
+    out$bandwidths <- data.frame(factor = values / median, bandwidth = values,
+                                 first$scores)
+  }
+  if (loo && is.finite(out$fit$ridge)) {
+    factors <- sort(c(1, ridge_factors))
+    base <- out$fit
+    second <- best_fit(lapply(factors, \(factor) {
+      if (factor == 1) base else fit(sample$kernel, factor * base$ridge)
+    }), classes, prior)
+    out$fit <- second$fit
+    out$fit["intensity"] <- base["intensity"]
+    out$ridges <- data.frame(factor = factors, ridge = factors * base$ridge,
+                             second$scores)
+  }
+  out
+}
+
+# list(fit, best: its number, scores: a data frame) of several fits, some of
+# which may be errors.
+best_fit <- function(found, classes, prior) {
   failed <- vapply(found, inherits, NA, "condition")
   if (all(failed)) stop(found[[1L]])
-  if (length(kernels) == 1L) {
-    sample$kernel <- kernels[[1L]]
-    return(list(fit = found[[1L]], sample = sample))
+  if (length(found) == 1L) {
+    return(list(fit = found[[1L]], best = 1L))
   }
-  scores <- matrix(NA_real_, 2L, length(kernels))
+  scores <- matrix(NA_real_, 2L, length(found))
   scores[, !failed] <- vapply(found[!failed], fda_score, numeric(2), classes,
                               prior)
   least <- which(scores[1L, ] <= min(scores[1L, ], na.rm = TRUE) + same_error)
   best <- least[which.max(scores[2L, least])]
-  values <- vapply(kernels, \(kernel) kernel$bandwidth, numeric(1))
-  median <- sample$kernel$bandwidth
-  sample$kernel <- kernels[[best]]
-  list(
-    fit = found[[best]], sample = sample,
-    bandwidths = data.frame(
-      factor = values / median, bandwidth = values, error = scores[1L, ],
-      log_posterior = scores[2L, ], chosen = seq_along(values) == best
-    )
-  )
+  list(fit = found[[best]], best = best, scores = data.frame(
+    error = scores[1L, ], log_posterior = scores[2L, ],
+    chosen = seq_along(found) == best
+  ))
 }

@@ -99,7 +99,7 @@
 #' @section Size of the effect:
 #' `estimate` is for two variables \eqn{\mathrm{HSIC}_{xy}/\sqrt{
 #' \mathrm{HSIC}_{xx} \mathrm{HSIC}_{yy}}}{HSIC_xy/sqrt(HSIC_xx HSIC_yy)} of the
-#' biased HSIC, whatever the estimator and the statistic, in [0, 1]: the
+#' biased HSIC, whatever the estimator and the statistic, between 0 and 1: the
 #' alignment of the centered Gram matrices. It is 1 for a variable with itself,
 #' with [kernel_energy()] the square of the distance correlation, and positive
 #' for independent variables, the more so the fewer the points and the smaller
@@ -552,9 +552,12 @@ update.hsic_test <- function(object, ...) {
   several <- !"y" %in% names(arguments$label)
   fitted <- !vapply(variables, \(v) is.null(variable_kernel(v)), NA)
   arguments <- spread_kernel(arguments, fitted, several)
+  # A formula has sides, a list has none.
+  if (is.null(names(arguments$label))) {
+    changes <- side_kernels(changes, variables)
+  }
   changes <- spread_kernel(changes, vapply(variables, takes_kernel, NA),
                            several)
-  if (several) changes <- side_kernels(changes, variables)
   changes <- keep_all_units(changes, variables, several)
   data <- changed_data(changes, arguments$label)
   arguments$label <- new_label(arguments$label, substitute(list(...)), data)

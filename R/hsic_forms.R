@@ -362,7 +362,7 @@ form_draws <- function(source, options, scheme) {
   values <- c(observed, permuted_draws(statistic, units, scheme, size,
                                        options$progress, source$moved))
   check_size(source, values)
-  check_varies(values)
+  if (is.null(scheme$matrix) || scheme$all) check_varies(values)
   list(observed = observed,
        law = permutation_null(values, source$scale, scheme),
        estimator = options$estimator, alpha = if (!is.null(source$shares)) {

@@ -46,8 +46,8 @@
 #'   a sine of 6 periods \tab .11 \tab 1.00 \tab .23
 #' } Many bandwidths cost [mmd_test()] power where the median is right (the
 #' first row), and gain where it is not. [kme_fda()] chooses its bandwidth by
-#' leave-one-out errors: over seven data sets they fall from 11.3% to 10.1%, on
-#' one of them (vowel) from 6.0% to 1.5%. [kme_density()] has `bandwidths =
+#' leave-one-out errors: over seven data sets they fall from 11.3% to 9.8%, on
+#' one of them (vowel) from 6.0% to 1.0%. [kme_density()] has `bandwidths =
 #' "validate"`. [kme()] and [kme_pca()] keep the median, as there is nothing
 #' that a bandwidth could be judged by: two of them make two embeddings in two
 #' spaces.

@@ -49,9 +49,9 @@ read_set <- function(name, folder, download) {
 # What a fold is predicted to be: each takes the training points, their classes
 # and new points, and gives classes, with the leave-one-out error where it has
 # one.
-discriminants <- function(bandwidth) {
+discriminants <- function(bandwidth, ridge = NULL) {
   function(x, y, z) {
-    fit <- kme_fda(x, y, bandwidth = bandwidth, scale = FALSE)
+    fit <- kme_fda(x, y, bandwidth = bandwidth, ridge = ridge, scale = FALSE)
     list(class = predict(fit, z)$class, foretold = fit$error)
   }
 }
@@ -66,7 +66,9 @@ by_formula <- function(package, fit, classes) {
 
 all_methods <- function() {
   found <- list(
-    "loo" = discriminants("loo"), "median" = discriminants("median"),
+    "loo" = discriminants("loo"),
+    "one ridge" = discriminants("loo", "shrinkage"),
+    "median" = discriminants("median"),
     "svm" = by_formula("e1071", function(...) e1071::svm(...), predict),
     "forest" = by_formula(
       "ranger", function(...) ranger::ranger(..., num.threads = 1),
@@ -155,7 +157,7 @@ print_results <- function(results) {
   cells <- apply(100 * errors, 2, function(column) sprintf("%.1f", column))
   rownames(cells) <- rownames(errors)
   print_block("test error in %", cells)
-  both <- c("loo", "median")
+  both <- c("loo", "one ridge", "median")
   foretold <- error_table(results[results$method %in% both, ], "foretold")
   excess <- 100 * (errors[, both] - foretold)
   cells <- apply(excess, 2, function(column) sprintf("%+.1f", column))

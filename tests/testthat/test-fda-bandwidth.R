@@ -215,3 +215,27 @@ test_that("what was tried is printed", {
     kme_fda(flowers, species, bandwidths = 1)
   ))))
 })
+
+test_that("the ridge is the multiple of least leave-one-out error", {
+  fit <- kme_fda(flowers, species)
+  base <- kme_fda(flowers, species, ridge = "shrinkage")
+  expect_identical(fit$kernel$bandwidth, base$kernel$bandwidth)
+  expect_equal(fit$ridges$ridge, c(0.03, 0.1, 0.3, 1, 3) * base$ridge)
+  each <- lapply(fit$ridges$ridge, \(ridge) {
+    kme_fda(flowers, species, base$kernel, ridge)
+  })
+  expect_equal(fit$ridges$error, vapply(each, `[[`, 1, "error"))
+  true <- cbind(seq_along(species), as.integer(species))
+  posterior <- vapply(each, \(one) mean(log(one$loo$posterior[true])), 1)
+  expect_equal(fit$ridges$log_posterior, posterior, tolerance = 1e-9)
+  least <- which(fit$ridges$error == min(fit$ridges$error))
+  best <- least[which.max(posterior[least])]
+  expect_identical(which(fit$ridges$chosen), best)
+  expect_equal(fit$loo, each[[best]]$loo, tolerance = 1e-9)
+  expect_identical(fit$intensity, base$intensity)
+  # For a given kernel it is asked for; a median bandwidth has the plain ridge.
+  own <- kme_fda(flowers, species, base$kernel, ridge = "loo")
+  expect_equal(own$ridges, fit$ridges, tolerance = 1e-9)
+  expect_null(kme_fda(flowers, species, bandwidth = "median")$ridges)
+  expect_identical(update(fit), fit)
+})

@@ -338,7 +338,7 @@ test_that("bad input is refused", {
     kme_fda(x, y, "rbf"), kme_fda(x, y, kernel_energy()),
     kme_fda(gram(x, rbf), y, rbf), kme_fda(x, y, rbf, ridge = 0),
     kme_fda(x, y, rbf, ridge = "auto"), kme_fda(x, y, rbf, ridge = c(1, 2)),
-    kme_fda(x, y, rbf, ridge = NA), kme_fda(x, y, rbf, ridge = NULL),
+    kme_fda(x, y, rbf, ridge = NA), kme_fda(x, y, rbf, ridge = TRUE),
     kme_fda(x, y, prior = c(0.5, 0.5)), kme_fda(x, y, prior = c(1, 1, -1)),
     kme_fda(x, y, prior = c(0.5, 0.5, 0.5)), kme_fda(x, y, prior = "equal"),
     kme_fda(x, y, prior = c(a = 0.5, b = 0.2, c = 0.3)),
