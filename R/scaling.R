@@ -168,7 +168,9 @@ warn_units <- function(x, name) {
   spread <- rep(NA_real_, ncol(x))
   spread[varying] <- vapply(varying, \(j) {
     unit <- power_below(max(abs(ends[, j])))
-    log(stats::sd(x[, j] / unit)) + log(unit)
+    z <- x[, j] / unit
+    z <- z - sum(z) / length(z)
+    log(sum(z * z) / (length(z) - 1)) / 2 + log(unit)
   }, numeric(1))
   top <- which.max(spread)
   if (!length(top)) {
