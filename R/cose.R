@@ -61,7 +61,8 @@ operator_spectrum <- function(values, vectors, weights) {
     return(list(values = numeric(), vectors = vectors))
   }
   half <- vectors * rep(sqrt(values), each = nrow(vectors))
-  found <- .Call(C_r_eigen, crossprod(half, weights * half))
+  k <- crossprod(half, weights * half)
+  found <- .Call(C_r_eigen, k, ncol(k))
   inverse <- vectors * rep(1 / sqrt(values), each = nrow(vectors))
   list(values = found$values,
        vectors = fix_signs(inverse %*% found$vectors))

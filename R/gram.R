@@ -348,7 +348,7 @@ find_spectrum <- function(g, what) {
   n <- nrow(g$K)
   if (what == "vectors") {
     check_memory(n, n, "use fewer rows", copies = 2)
-    found <- .Call(C_r_eigen, g$K)
+    found <- .Call(C_r_eigen, g$K, n)
     found$projections <- abs(colMeans(found$vectors))
     return(found)
   }

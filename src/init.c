@@ -11,6 +11,7 @@
 
 static const R_CallMethodDef entries[] = {
   ENTRY(r_threads, 1),
+  ENTRY(r_openmp, 0),
   ENTRY(r_isa, 1),
   ENTRY(r_exp, 1),
   ENTRY(r_kernel_store, 1),
@@ -30,8 +31,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_tridiag_apply, 3),
   ENTRY(r_tridiag_spectrum, 3),
   ENTRY(r_tridiag_solve, 4),
-  ENTRY(r_eigen, 1),
-  ENTRY(r_eigen_leading, 2),
+  ENTRY(r_eigen, 2),
   ENTRY(r_centered, 3),
   ENTRY(r_centered_square, 3),
   ENTRY(r_krylov, 5),

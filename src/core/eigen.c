@@ -2,7 +2,7 @@
 #include "core/blas.h"
 #include "core/parts.h"
 #include "core/scratch.h"
-#include "core/tridiag.h"
+#include "core/back.h"
 
 #include <float.h>
 #include <math.h>
@@ -10,8 +10,9 @@
 
 /*
  * Of a tridiagonal T: QL without square roots (Pal, Walker, Kahan; Parlett 1998, 8.15), the first
- * row of the eigenvectors carried along as in Golub and Welsch (1969): O(n^2). Of a symmetric
- * matrix: LAPACK, about 9 n^3 flops with vectors.
+ * row of the eigenvectors carried along as in Golub and Welsch (1969): O(n^2). Eigenvectors of T by
+ * LAPACK: multiple relatively robust representations (dstemr), O(n) an entry, which depend on no
+ * BLAS but fail at some multiple eigenvalues; there by division (dstedc), which these make short.
  */
 
 /*
@@ -172,43 +173,6 @@ km_status km_tridiag_solve(size_t n, const double *diag, const double *off, doub
   return KM_OK;
 }
 
-/* dsyevr with range "A" and abstol 0, as R's eigen() calls it; lwork = -1 asks for the sizes. */
-static int syevr(size_t n, double *a, double *values, double *vectors, double *work, int lwork,
-                 int *iwork, int liwork, int *isuppz) {
-  const int order = (int) n, il = 0, iu = 0;
-  const double vl = 0, vu = 0, tolerance = 0;
-  int found = 0, info = 0;
-  F77_CALL(dsyevr)("V", "A", "L", &order, a, &order, &vl, &vu, &il, &iu, &tolerance, &found, values,
-                   vectors, &order, isuppz, work, &lwork, iwork, &liwork,
-                   &info FCONE FCONE FCONE);
-  return info;
-}
-
-size_t km_eigen_work(size_t n) {
-  double best = 1, unused = 0;
-  int size = 1, support[2] = {0, 0};
-  syevr(n, &unused, &unused, &unused, &best, -1, &size, -1, support);
-  return (size_t) best;
-}
-
-typedef struct {
-  int *own, *support; /* of dsyevr and of dstemr alike */
-} lapack_ints;
-
-static int own_ints(size_t n) { return 10 * (int) n; }
-
-static size_t lay_out_ints(lapack_ints *s, size_t n, int *iwork) {
-  km_int_scratch scratch = {iwork, 0};
-  s->own = take_ints(&scratch, (size_t) own_ints(n));
-  s->support = take_ints(&scratch, 2 * n);
-  return scratch.used;
-}
-
-size_t km_eigen_iwork(size_t n) {
-  lapack_ints s;
-  return lay_out_ints(&s, n, NULL);
-}
-
 /* From increasing to decreasing order of the values. */
 static void reverse_pairs(size_t n, size_t count, double *values, double *vectors) {
   reverse(count, values);
@@ -232,102 +196,89 @@ void km_fix_sign(size_t n, double *u) {
     for (size_t k = 0; k < n; k++) u[k] = -u[k];
 }
 
-km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work, int *iwork,
-                   int *info) {
-  lapack_ints s;
-  lay_out_ints(&s, n, iwork);
-  *info = syevr(n, a, values, vectors, work, (int) km_eigen_work(n), s.own, own_ints(n), s.support);
-  if (*info != 0) return KM_NO_CONVERGENCE;
-  reverse_pairs(n, n, values, vectors);
-  for (size_t j = 0; j < n; j++) km_fix_sign(n, vectors + j * n);
-  return KM_OK;
-}
-
 typedef struct {
-  double *own;        /* scratch of dstemr, or of dsteqr, which takes less */
-  double *diag, *off; /* n each: T again, for dsteqr */
-  double *all;        /* n x n: its eigenvectors */
-} rest;
+  double *own; /* of the solver */
+  double *all; /* n x n: where it finds all eigenvectors, but only some are wanted */
+} solver_room;
 
-static int own_doubles(size_t n) { return 18 * (int) n; }
+static size_t solver_doubles(size_t n, int divide) { return divide ? 1 + 4 * n + n * n : 18 * n; }
 
-static size_t lay_out_rest(rest *s, size_t n, double *work) {
+static size_t solver_ints(size_t n, int divide) { return divide ? 3 + 5 * n : 10 * n; }
+
+static size_t lay_out_solver(solver_room *s, size_t n, size_t count, int divide, double *work) {
   km_scratch scratch = {work, 0};
-  s->own = take(&scratch, (size_t) own_doubles(n));
-  s->diag = take(&scratch, n);
-  s->off = take(&scratch, n);
-  s->all = take(&scratch, n * n);
+  s->own = take(&scratch, solver_doubles(n, divide));
+  s->all = take(&scratch, divide && count < n ? n * n : 0);
   return scratch.used;
-}
-
-static size_t rest_work(size_t n) {
-  rest s;
-  return lay_out_rest(&s, n, NULL);
 }
 
 typedef struct {
   double *diag, *off, *tau, *found; /* n each: T, its reflectors, its values */
-  double *rest;                     /* scratch of what computes them */
-} leading;
+  double *stage;                    /* scratch of the reduction, the solver, the way back */
+} pairs;
 
-static size_t lay_out(leading *s, size_t n, double *work) {
+static size_t lay_out_pairs(pairs *s, size_t n, size_t count, int divide, double *work) {
   km_scratch scratch = {work, 0};
+  solver_room room;
+  const size_t transform = larger(km_tridiag_work(n), km_tridiag_back_work(n));
   s->diag = take(&scratch, n);
   s->off = take(&scratch, n);
   s->tau = take(&scratch, n);
   s->found = take(&scratch, n);
-  s->rest = take(&scratch, larger(km_tridiag_work(n), rest_work(n)));
+  s->stage = take(&scratch, larger(transform, lay_out_solver(&room, n, count, divide, NULL)));
   return scratch.used;
 }
 
-size_t km_eigen_leading_work(size_t n) {
-  leading s;
-  return lay_out(&s, n, NULL);
+size_t km_eigen_work(size_t n, size_t count, int divide) {
+  pairs s;
+  return lay_out_pairs(&s, n, count, divide, NULL);
 }
 
-size_t km_eigen_leading_iwork(size_t n) { return km_eigen_iwork(n); }
+/* The solver's own, then the supports of vectors that dstemr tells. */
+size_t km_eigen_iwork(size_t n, int divide) { return solver_ints(n, divide) + 2 * n; }
 
-/* Values number n - count + 1 .. n of T into s->found, in increasing order, and their eigenvectors,
-   by dstemr; where that fails, as it does at some multiple values, all of them by dsteqr, about 6
-   n^3 flops. */
-static km_status tridiag_leading(size_t n, const leading *s, size_t count, double *vectors,
-                                 int *iwork) {
+/* The last `count` eigenvalues of T in increasing order, into s->found, and their eigenvectors. */
+static km_status by_representations(size_t n, const pairs *s, size_t count, double *vectors,
+                                    int *iwork) {
   const int order = (int) n, first = (int) (n - count + 1), room = (int) count;
-  const int lwork = own_doubles(n), liwork = own_ints(n);
+  const int lwork = (int) solver_doubles(n, 0), liwork = (int) solver_ints(n, 0);
   const double none = 0;
   int found = 0, info = 0, accurate = 1;
-  rest kept;
-  lapack_ints ints;
-  lay_out_rest(&kept, n, s->rest);
-  lay_out_ints(&ints, n, iwork);
-  memcpy(kept.diag, s->diag, n * sizeof *kept.diag);
-  memcpy(kept.off, s->off, n * sizeof *kept.off);
-  F77_CALL(dstemr)("V", "I", &order, s->diag, s->off, &none, &none, &first, &order, &found,
-                   s->found, vectors, &order, &room, ints.support, &accurate, kept.own, &lwork,
-                   ints.own, &liwork, &info FCONE FCONE);
-  if (info == 0 && found == room) return KM_OK;
-  F77_CALL(dsteqr)("I", &order, kept.diag, kept.off, kept.all, &order, kept.own, &info FCONE);
-  memcpy(s->found, kept.diag + n - count, count * sizeof *s->found);
-  memcpy(vectors, kept.all + (n - count) * n, n * count * sizeof *vectors);
+  F77_CALL(dstemr)("V", count == n ? "A" : "I", &order, s->diag, s->off, &none, &none, &first,
+                   &order, &found, s->found, vectors, &order, &room, iwork + liwork, &accurate,
+                   s->stage, &lwork, iwork, &liwork, &info FCONE FCONE);
+  return info == 0 && found == room ? KM_OK : KM_NO_CONVERGENCE;
+}
+
+static km_status by_division(size_t n, const pairs *s, size_t count, double *vectors, int *iwork) {
+  const int order = (int) n;
+  const int lwork = (int) solver_doubles(n, 1), liwork = (int) solver_ints(n, 1);
+  int info = 0;
+  solver_room room;
+  lay_out_solver(&room, n, count, 1, s->stage);
+  double *all = count < n ? room.all : vectors;
+  F77_CALL(dstedc)("I", &order, s->diag, s->off, all, &order, room.own, &lwork, iwork, &liwork,
+                   &info FCONE);
+  memcpy(s->found, s->diag + n - count, count * sizeof *s->found);
+  if (count < n) memcpy(vectors, all + (n - count) * n, n * count * sizeof *vectors);
   return info == 0 ? KM_OK : KM_NO_CONVERGENCE;
 }
 
-km_status km_eigen_leading(size_t n, double *a, size_t count, double *values, double *vectors,
-                           double *work, int *iwork, km_poll poll) {
-  leading s;
-  lay_out(&s, n, work);
-  km_tridiag(n, a, s.diag, s.off, s.tau, s.rest, poll);
+km_status km_eigen(size_t n, double *a, size_t count, double *values, double *vectors, int divide,
+                   double *work, int *iwork, km_poll poll) {
+  pairs s;
+  lay_out_pairs(&s, n, count, divide, work);
+  km_tridiag(n, a, s.diag, s.off, s.tau, s.stage, poll);
   const int exponent = exponent_of(n, s.diag, s.off);
   for (size_t i = 0; i < n; i++) s.diag[i] = ldexp(s.diag[i], -exponent);
   for (size_t i = 0; i + 1 < n; i++) s.off[i] = ldexp(s.off[i], -exponent);
-  const km_status status = tridiag_leading(n, &s, count, vectors, iwork);
+  const km_status status = divide ? by_division(n, &s, count, vectors, iwork)
+                                  : by_representations(n, &s, count, vectors, iwork);
   if (status != KM_OK) return status;
   for (size_t j = 0; j < count; j++) values[j] = ldexp(s.found[j], exponent);
   reverse_pairs(n, count, values, vectors);
-  for (size_t j = 0; j < count; j++) {
-    km_tridiag_apply(n, a, s.tau, vectors + j * n);
-    km_fix_sign(n, vectors + j * n);
-  }
+  km_tridiag_back(n, a, s.tau, count, vectors, s.stage, poll);
+  for (size_t j = 0; j < count; j++) km_fix_sign(n, vectors + j * n);
   return KM_OK;
 }
 

@@ -22,22 +22,16 @@ km_status km_tridiag_solve(size_t n, const double *diag, const double *off, doub
                            double *x, double *work);
 
 /*
- * K = U diag(values) U', by dsyevr. a: n x n, destroyed; values: n, decreasing; vectors: n x n,
- * with the signs of km_fix_sign. iwork: km_eigen_iwork.
+ * The `count` leading eigenpairs (n: all) of a symmetric matrix, by km_tridiag, LAPACK's dstemr and
+ * km_tridiag_back: 4 n^3 / 3 + 5 n^2 count flops. a: n x n, both halves, destroyed; values: count,
+ * decreasing; vectors: n x count, with the signs of km_fix_sign; work, iwork: km_eigen_work,
+ * km_eigen_iwork. KM_NO_CONVERGENCE: dstemr fails, as it does where very many eigenvalues are
+ * equal; then call again with the matrix and divide = 1, which needs 2 n^2 of scratch.
  */
-size_t km_eigen_work(size_t n);
-size_t km_eigen_iwork(size_t n);
-km_status km_eigen(size_t n, double *a, double *values, double *vectors, double *work, int *iwork,
-                   int *info);
-
-/*
- * The `count` leading eigenpairs alone, by km_tridiag and LAPACK. a: n x n,
- * destroyed; values: count, decreasing; vectors: n x count, signs as above. n >= 1.
- */
-size_t km_eigen_leading_work(size_t n);
-size_t km_eigen_leading_iwork(size_t n);
-km_status km_eigen_leading(size_t n, double *a, size_t count, double *values, double *vectors,
-                           double *work, int *iwork, km_poll poll);
+size_t km_eigen_work(size_t n, size_t count, int divide);
+size_t km_eigen_iwork(size_t n, int divide);
+km_status km_eigen(size_t n, double *a, size_t count, double *values, double *vectors, int divide,
+                   double *work, int *iwork, km_poll poll);
 
 /* Makes u (n) positive at its first entry within 1e-8 of the largest in absolute value. */
 void km_fix_sign(size_t n, double *u);

@@ -258,11 +258,13 @@ static double ritz_residual(const krylov *s, const double *vector) {
 static size_t ritz_pairs(krylov *s, size_t want, km_status *status) {
   const size_t k = s->done;
   want = smaller(want, k);
-  for (size_t j = 0; j < k; j++)
-    for (size_t i = 0; i < k; i++)
-      s->ritz[i + j * k] = (s->t[i + j * s->cap] + s->t[j + i * s->cap]) / 2;
-  *status = km_eigen_leading(k, s->ritz, want, s->values, s->vectors, s->small, s->iwork,
-                             s->poll);
+  *status = KM_NO_CONVERGENCE;
+  for (int divide = 0; divide < 2 && *status != KM_OK; divide++) {
+    for (size_t j = 0; j < k; j++)
+      for (size_t i = 0; i < k; i++)
+        s->ritz[i + j * k] = (s->t[i + j * s->cap] + s->t[j + i * s->cap]) / 2;
+    *status = km_eigen(k, s->ritz, want, s->values, s->vectors, divide, s->small, s->iwork, s->poll);
+  }
   if (*status == KM_OK)
     for (size_t j = 0; j < want; j++) s->residuals[j] = ritz_residual(s, s->vectors + j * k);
   return want;
@@ -395,7 +397,7 @@ static double take_vectors(krylov *s, size_t count, double *vectors) {
 }
 
 static size_t small_work(size_t rows, size_t cap) {
-  return larger(km_eigen_leading_work(cap), km_tall_work(rows, cap + BLOCK));
+  return larger(km_eigen_work(cap, 1, 1), km_tall_work(rows, cap + BLOCK));
 }
 
 /* A fold of full blocks, and of what is left of the last one. */
@@ -433,7 +435,7 @@ size_t km_krylov_work(const km_source *source, size_t count) {
   return lay_out(&s, source, count, NULL);
 }
 
-size_t km_krylov_iwork(size_t count) { return km_eigen_leading_iwork(km_krylov_basis(count)); }
+size_t km_krylov_iwork(size_t count) { return km_eigen_iwork(km_krylov_basis(count), 0); }
 
 km_status km_krylov(const km_source *source, km_centering mean, double square, size_t count,
                     double *values, double *vectors, double *residual, int *products, double *work,

@@ -6,48 +6,46 @@
  * 2 rows cols depth flops, patches of the result in registers.
  */
 
-/* out (count x 3 lanes) += A'V, in registers. V: depth rows, stride ldv; out: rows, stride ldo. */
-INLINE void multiply_patch(const size_t lanes, const size_t count, size_t depth, factor a,
-                           const double *restrict v, size_t ldv, double *restrict out, size_t ldo) {
-  double s0[8][8], s1[8][8], s2[8][8];
-  UNROLL
-  for (size_t l = 0; l < count; l++)
-    SIMD
-    for (size_t c = 0; c < lanes; c++) s0[l][c] = s1[l][c] = s2[l][c] = 0;
-  for (size_t k = 0; k < depth; k++) {
-    const double *row = v + k * ldv;
-    UNROLL
-    for (size_t l = 0; l < count; l++) {
-      const double f = a.at[k * a.down + l * a.across];
-      SIMD
-      for (size_t c = 0; c < lanes; c++) {
-        s0[l][c] += f * row[c];
-        s1[l][c] += f * row[c + lanes];
-        s2[l][c] += f * row[c + 2 * lanes];
-      }
-    }
-  }
-  UNROLL
-  for (size_t l = 0; l < count; l++) {
-    double *row = out + l * ldo;
-    SIMD
-    for (size_t c = 0; c < lanes; c++) {
-      row[c] += s0[l][c];
-      row[c + lanes] += s1[l][c];
-      row[c + 2 * lanes] += s2[l][c];
-    }
-  }
-}
-
-INLINE void multiply_body(const size_t lanes, const size_t count, size_t rows, size_t cols,
-                          size_t depth, factor a, const double *v, size_t ldv, double *out,
-                          size_t ldo) {
-  for (size_t l = 0; l < rows; l += count) {
-    const factor some = {a.at + l * a.across, a.down, a.across};
-    for (size_t c = 0; c < cols; c += 3 * lanes)
-      multiply_patch(lanes, count, depth, some, v + c, ldv, out + l * ldo + c, ldo);
-  }
-}
+/*
+ * A patch of the result, count rows of three vectors, stays in registers. A macro, since a function
+ * that is inlined has its vectors taken apart for the baseline before it is; vectors, since arrays
+ * would go through the stack before and after the loop.
+ */
+#define multiply_body(lanes, count, rows, cols, depth, a, v, ldv, out, ldo)                \
+  do {                                                                                     \
+    typedef double vector __attribute__((vector_size(8 * lanes)));                         \
+    typedef double lane_vector __attribute__((vector_size(8 * lanes), aligned(8), may_alias)); \
+    for (size_t l = 0; l < rows; l += count)                                               \
+      for (size_t c = 0; c < cols; c += 3 * lanes) {                                       \
+        vector s0[count], s1[count], s2[count];                                            \
+        UNROLL                                                                             \
+        for (size_t i = 0; i < count; i++) {                                               \
+          const lane_vector *row = (const lane_vector *) (out + (l + i) * ldo + c);        \
+          s0[i] = row[0];                                                                  \
+          s1[i] = row[1];                                                                  \
+          s2[i] = row[2];                                                                  \
+        }                                                                                  \
+        for (size_t k = 0; k < depth; k++) {                                               \
+          const lane_vector *row = (const lane_vector *) (v + k * ldv + c);                \
+          const vector v0 = row[0], v1 = row[1], v2 = row[2];                              \
+          const double *at = a.at + k * a.down + l * a.across;                             \
+          UNROLL                                                                           \
+          for (size_t i = 0; i < count; i++) {                                             \
+            const double f = at[i * a.across];                                             \
+            s0[i] += f * v0;                                                               \
+            s1[i] += f * v1;                                                               \
+            s2[i] += f * v2;                                                               \
+          }                                                                                \
+        }                                                                                  \
+        UNROLL                                                                             \
+        for (size_t i = 0; i < count; i++) {                                               \
+          lane_vector *row = (lane_vector *) (out + (l + i) * ldo + c);                    \
+          row[0] = s0[i];                                                                  \
+          row[1] = s1[i];                                                                  \
+          row[2] = s2[i];                                                                  \
+        }                                                                                  \
+      }                                                                                    \
+  } while (0)
 
 VERSIONS(multiply,
          (size_t rows, size_t cols, size_t depth, factor a, const double *v, size_t ldv,

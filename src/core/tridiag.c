@@ -105,6 +105,10 @@ void km_tridiag_apply(size_t n, const double *a, const double *tau, double *y) {
       apply_kept(smaller(BAND, n - r), a + km_kept_offset(n, k, step), y + r);
   for (size_t c = n; c-- > 0;)
     if (tau[c] != 0) apply_column(n, a, tau[c], c, y);
+  km_first_reflector(n, y);
+}
+
+void km_first_reflector(size_t n, double *y) {
   const double root = 1 / sqrt((double) n);
   const double f = (root * km_total(n, y) - y[0]) / (1 - root);
   for (size_t i = 0; i < n; i++) y[i] -= f * (i == 0 ? root - 1 : root);

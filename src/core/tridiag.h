@@ -18,4 +18,7 @@ void km_tridiag(size_t n, double *a, double *diag, double *off, double *tau, dou
 /* y <- Q y, from the reflectors that km_tridiag left. y: n. */
 void km_tridiag_apply(size_t n, const double *a, const double *tau, double *y);
 
+/* y <- Hy for the first reflector, H e_1 = e/sqrt(n). y: n >= 2. */
+void km_first_reflector(size_t n, double *y);
+
 #endif

@@ -84,34 +84,23 @@ static double *pair_values(SEXP pairs) { return REAL(VECTOR_ELT(pairs, 0)); }
 
 static double *pair_vectors(SEXP pairs) { return REAL(VECTOR_ELT(pairs, 1)); }
 
-/* list(values, vectors) */
-SEXP r_eigen(SEXP k) {
-  const char *names[] = {"values", "vectors", ""};
-  const size_t n = glue_order(k, "k");
-  SEXP out = PROTECT(allocate_pairs(names, n, n));
-  SEXP copy = PROTECT(Rf_duplicate(k));
-  double *work = glue_scratch(km_eigen_work(n));
-  int *iwork = glue_int_scratch(km_eigen_iwork(n));
-  int info = 0;
-  const km_status status =
-    km_eigen(n, REAL(copy), pair_values(out), pair_vectors(out), work, iwork, &info);
-  glue_check(status, "dsyevr", info);
-  UNPROTECT(2);
-  return out;
-}
-
-/* list(values, vectors): the leading ones, or NULL if LAPACK fails */
-SEXP r_eigen_leading(SEXP k, SEXP count) {
+/* list(values, vectors): the `count` leading ones */
+SEXP r_eigen(SEXP k, SEXP count) {
   const char *names[] = {"values", "vectors", ""};
   const size_t n = glue_order(k, "k"), p = (size_t) Rf_asInteger(count);
   SEXP out = PROTECT(allocate_pairs(names, n, p));
-  SEXP copy = PROTECT(Rf_duplicate(k));
-  double *work = glue_scratch(km_eigen_leading_work(n));
-  int *iwork = glue_int_scratch(km_eigen_leading_iwork(n));
-  const km_status status = km_eigen_leading(n, REAL(copy), p, pair_values(out), pair_vectors(out),
-                                            work, iwork, glue_poll);
+  SEXP copy = PROTECT(Rf_allocMatrix(REALSXP, (int) n, (int) n));
+  km_status status = KM_NO_CONVERGENCE;
+  for (int divide = 0; divide < 2 && status != KM_OK; divide++) {
+    memcpy(REAL(copy), REAL_RO(k), n * n * sizeof(double));
+    double *work = glue_scratch(km_eigen_work(n, p, divide));
+    int *iwork = glue_int_scratch(km_eigen_iwork(n, divide));
+    status = km_eigen(n, REAL(copy), p, pair_values(out), pair_vectors(out), divide, work, iwork,
+                      glue_poll);
+  }
+  glue_check(status, "km_eigen", 0);
   UNPROTECT(2);
-  return status == KM_OK ? out : R_NilValue;
+  return out;
 }
 
 /* list(values, vectors, residual, products) of K^c, or NULL if that did not converge; square: its

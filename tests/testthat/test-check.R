@@ -346,7 +346,7 @@ test_that("internal errors name what came to the border with C", {
                "internal error: 'source' is not symmetric")
   expect_error(.Call(C_r_kernel_apply, source, x[1:3, ]),
                "internal error: 'v'")
-  expect_error(.Call(C_r_eigen, x), "internal error: 'k'")
+  expect_error(.Call(C_r_eigen, x, 1L), "internal error: 'k'")
   expect_error(.Call(C_r_exp, 1L), "internal error: 'x'")
 })
 

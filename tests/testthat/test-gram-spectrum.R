@@ -147,7 +147,7 @@ test_that("K = U diag(values) U' with orthogonal U and decreasing values", {
   for (name in names(cases)) {
     k <- cases[[name]]
     n <- nrow(k)
-    s <- .Call(C_r_eigen, k)
+    s <- .Call(C_r_eigen, k, nrow(k))
     expect_lte(max(abs(s$vectors %*% (s$values * t(s$vectors)) - k)),
                1e-13 * size_of(k), label = name)
     expect_lte(max(abs(crossprod(s$vectors) - diag(n))), 1e-12, label = name)
@@ -158,7 +158,7 @@ test_that("K = U diag(values) U' with orthogonal U and decreasing values", {
 test_that("eigenvectors are positive at their first largest entry", {
   cases <- matrices()
   for (name in names(cases)) {
-    u <- .Call(C_r_eigen, cases[[name]])$vectors
+    u <- .Call(C_r_eigen, cases[[name]], nrow(cases[[name]]))$vectors
     at <- apply(abs(u), 2, \(v) which(v > max(v) * (1 - 1e-8))[1])
     expect_true(all(u[cbind(at, seq_along(at))] > 0), label = name)
   }

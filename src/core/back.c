@@ -1,0 +1,299 @@
+#include "core/back.h"
+#include "core/chase.h"
+#include "core/parts.h"
+#include "core/scratch.h"
+
+#include <string.h>
+
+/*
+ * Z <- QZ for the Q = H Q_1 Q_2 of the tridiagonal reduction (tridiag.c), a product of reflectors,
+ * which are applied in blocks, I - V S V', to panels of columns of Z that lie row by row.
+ *   Q_2: a block holds the reflectors of BAND columns at one step down the band, each a row lower
+ *   than the one before, so V is 2 BAND x BAND, a band itself. Block (sweep, step) touches the rows
+ *   that (sweep, step - 1) and (sweep + 1, step - 1 .. step + 1) touch, and follows these. SWEEPS
+ *   of them go down a panel one behind the other, so that its rows are fetched once for all.
+ *   Q_1: a block holds WIDE columns.
+ * What a block needs is prepared once for SLOTS panels. A column of Z costs 5 n^2 flops; scratch:
+ * 1,350 n doubles. The bits of a column depend neither on its panel nor on threads.
+ */
+
+enum {
+  BAND = KM_BAND,
+  TILE = KM_BAND_TILE,
+  WIDE = 2 * TILE,
+  PANEL = 8 * BAND, /* columns at most */
+  SLOTS = 8,        /* panels that are worked on at a time */
+  SWEEPS = 4,
+  BLOCK = 2 * TILE * BAND, /* V, then -VS */
+  WORTH = KM_BAND_WORTH
+};
+
+typedef struct {
+  size_t n, rows, steps; /* rows: of a panel, zeros below the last; steps: of a sweep, at most */
+  const double *a, *tau; /* as km_tridiag left them */
+  double *compact;       /* -S of each block of Q_1, WIDE x WIDE, row-major */
+  double *prepared;      /* rows x WIDE: V of a block of Q_1; or SWEEPS x steps blocks of Q_2 */
+  double *x;             /* SLOTS panels: strips of BAND columns, rows x BAND, row-major */
+  double *inner;         /* SLOTS x 2 x WIDE x PANEL: V'x, then -SV'x */
+  size_t width;
+  double *z; /* n x count */
+  size_t count;
+} backward;
+
+static size_t lay_out(backward *s, size_t n, double *work) {
+  km_scratch scratch = {work, 0};
+  s->n = n;
+  s->rows = round_up(n, WIDE) + TILE;
+  s->steps = pieces(n, BAND);
+  s->x = take_aligned(&scratch, SLOTS * s->rows * PANEL);
+  s->inner = take_aligned(&scratch, (size_t) SLOTS * 2 * WIDE * PANEL);
+  s->prepared = take_aligned(&scratch, larger(s->rows * WIDE, SWEEPS * s->steps * BLOCK));
+  s->compact = take_aligned(&scratch, pieces(n, WIDE) * WIDE * WIDE);
+  return scratch.used;
+}
+
+size_t km_tridiag_back_work(size_t n) {
+  backward s;
+  return lay_out(&s, n, NULL);
+}
+
+/* Asks for numbers that are needed soon: without it a product waits for its operands as long as it
+   works on them. */
+INLINE void fetch(const double *x, size_t count) {
+#ifdef __GNUC__
+  for (size_t i = 0; i < count; i += 8) __builtin_prefetch(x + i, 1, 2);
+#endif
+}
+
+/*
+ * -S of I - V S V' = H_1 .. H_b from the Gram matrix of V, both b x b and row-major: S is the
+ * inverse of diag(1/tau) plus what is above the diagonal of V'V, its rows are found from the last
+ * to the first.
+ */
+static void negative_factor(size_t b, const double *gram, const double *tau, double *compact) {
+  memset(compact, 0, b * b * sizeof *compact);
+  for (size_t i = b; i-- > 0;) {
+    double *row = compact + i * b;
+    for (size_t k = i + 1; k < b; k++)
+      subtract(b - k, tau[i] * gram[i * b + k], compact + k * b + k, row + k);
+    row[i] = -tau[i];
+  }
+}
+
+/* Block `step` of the sweep that starts with column k0: V, and -VS. */
+static void prepare_step(const backward *s, size_t k0, size_t step, double *block) {
+  const size_t n = s->n, top = k0 + 1 + step * BAND;
+  double *v = block, *times = block + TILE * BAND;
+  double tau[BAND] = {0}, gram[BAND * BAND] = {0}, compact[BAND * BAND];
+  memset(block, 0, BLOCK * sizeof *block);
+  for (size_t q = 0; q < BAND && top + q < n && k0 + q + 2 < n; q++) {
+    const size_t count = smaller(BAND, n - top - q);
+    const double *kept = s->a + km_kept_offset(n, k0 + q, step);
+    tau[q] = kept[0];
+    v[q * BAND + q] = 1;
+    for (size_t l = 1; l < count; l++) v[(q + l) * BAND + q] = kept[l];
+  }
+  const factor left = {v, BAND, 1}, across = {v, 1, BAND};
+  km_multiply(BAND, BAND, TILE, left, v, BAND, gram, BAND);
+  negative_factor(BAND, gram, tau, compact);
+  km_multiply(TILE, BAND, BAND, across, compact, BAND, times, BAND);
+}
+
+/* x <- (I - VSV') x for rows of BAND columns. V(l, k) is zero but for k <= l < k + BAND, VS but for
+   l < k + BAND: 8 columns, or rows, are treated as one. */
+static void apply_step(const double *block, double *x) {
+  double inner[BAND * BAND] = {0};
+  for (size_t k = 0; k < BAND; k += 8) {
+    const factor v = {block + k * BAND + k, BAND, 1};
+    km_multiply(8, BAND, BAND + 8, v, x + k * BAND, BAND, inner + k * BAND, BAND);
+  }
+  const double *times = block + TILE * BAND;
+  const factor whole = {times, 1, BAND};
+  km_multiply(BAND + 8, BAND, BAND, whole, inner, BAND, x, BAND);
+  for (size_t k = 8; k < BAND; k += 8) {
+    const factor part = {times + (BAND + k) * BAND + k, 1, BAND};
+    km_multiply(8, BAND, BAND - k, part, inner + k * BAND, BAND, x + (BAND + k) * BAND, BAND);
+  }
+}
+
+/* Sweeps `first` down to `last` of Q_2, prepared in this order. */
+static void apply_sweeps(const backward *s, size_t first, size_t last, double *x) {
+  for (size_t step = 0; step < s->steps; step++)
+    for (size_t sweep = first + 1; sweep-- > last;) {
+      const size_t top = sweep * BAND + 1 + step * BAND;
+      if (top >= s->n) continue;
+      const double *block = s->prepared + ((first - sweep) * s->steps + step) * BLOCK;
+      const size_t strips = s->width / BAND, share = BLOCK / strips;
+      for (size_t c = 0; c < strips; c++) {
+        fetch(block + BLOCK + c * share, share);
+        apply_step(block, x + (c * s->rows + top) * BAND);
+      }
+    }
+}
+
+/* Rows of tile row `tile` of V, for the block of Q_1 that starts with column c0. */
+static void unpack_rows(const backward *s, size_t c0, size_t tile, double *v) {
+  const size_t height = extent(s->n, tile), top = tile * TILE;
+  for (size_t i = 0; i < TILE; i++) memset(v + i * WIDE, 0, WIDE * sizeof *v);
+  for (size_t b = 0; b < WIDE && c0 + b + BAND < s->n; b += BAND) {
+    const size_t start = c0 + b + BAND, skip = start > top ? start - top : 0;
+    const double *columns = s->a + tile_offset(s->n, tile, (c0 + b) / TILE) + b % TILE * height;
+    for (size_t k = 0; k < BAND; k++)
+      for (size_t i = skip; i < height; i++) v[i * WIDE + b + k] = columns[k * height + i];
+  }
+}
+
+static void find_compact(const backward *s, size_t c0, double *v) {
+  double gram[WIDE * WIDE] = {0}, tau[WIDE] = {0};
+  const factor left = {v, WIDE, 1};
+  memcpy(tau, s->tau + c0, smaller(WIDE, s->n - c0) * sizeof *tau);
+  for (size_t tile = c0 / TILE; tile < pieces(s->n, TILE); tile++) {
+    unpack_rows(s, c0, tile, v);
+    for (size_t c = 0; c < WIDE; c += BAND)
+      km_multiply(WIDE, BAND, TILE, left, v + c, WIDE, gram + c, WIDE);
+  }
+  negative_factor(WIDE, gram, tau, s->compact + c0 * WIDE);
+}
+
+/* x <- (I - VSV') x for the block of Q_1 that starts with column c0. */
+static void apply_wide(const backward *s, size_t c0, double *x, double *inner) {
+  double *middle = inner + WIDE * PANEL;
+  const size_t strips = s->width / BAND, chunk = WIDE * BAND;
+  memset(inner, 0, 2 * WIDE * PANEL * sizeof *inner);
+  for (size_t i = c0; i < s->n; i += WIDE)
+    for (size_t c = 0; c < strips; c++) {
+      const double *here = x + (c * s->rows + i) * BAND;
+      const double *next = c + 1 < strips ? here + s->rows * BAND : x + (i + WIDE) * BAND;
+      for (size_t l = 0; l < WIDE; l += 8) {
+        const factor v = {s->prepared + i * WIDE + l, WIDE, 1};
+        fetch(next + l * BAND, 8 * BAND);
+        km_multiply(8, BAND, WIDE, v, here, BAND, inner + c * chunk + l * BAND, BAND);
+      }
+    }
+  const factor compact = {s->compact + c0 * WIDE, 1, WIDE};
+  for (size_t c = 0; c < strips; c++)
+    km_multiply(WIDE, BAND, WIDE, compact, inner + c * chunk, BAND, middle + c * chunk, BAND);
+  for (size_t i = c0; i < s->n; i += WIDE)
+    for (size_t c = 0; c < strips; c++) {
+      double *here = x + (c * s->rows + i) * BAND;
+      const double *next = c + 1 < strips ? here + s->rows * BAND : x + (i + WIDE) * BAND;
+      for (size_t l = 0; l < WIDE; l += 8) {
+        const factor v = {s->prepared + (i + l) * WIDE, 1, WIDE};
+        fetch(next + l * BAND, 8 * BAND);
+        km_multiply(8, BAND, WIDE, v, middle + c * chunk, BAND, here + l * BAND, BAND);
+      }
+    }
+}
+
+static double *panel(const backward *s, size_t slot) { return s->x + slot * s->rows * s->width; }
+
+static void load_panel(const backward *s, size_t first, double *x) {
+  const size_t n = s->n, have = smaller(s->width, s->count - first);
+  memset(x, 0, s->rows * s->width * sizeof *x);
+  for (size_t p = 0; p < have; p++) {
+    const double *y = s->z + (first + p) * n;
+    double *column = x + p / BAND * BAND * s->rows + p % BAND;
+    for (size_t i = 0; i < n; i++) column[i * BAND] = y[i];
+  }
+}
+
+static void store_panel(const backward *s, size_t first, const double *x) {
+  const size_t n = s->n, have = smaller(s->width, s->count - first);
+  for (size_t p = 0; p < have; p++) {
+    double *y = s->z + (first + p) * n;
+    const double *column = x + p / BAND * BAND * s->rows + p % BAND;
+    for (size_t i = 0; i < n; i++) y[i] = column[i * BAND];
+    km_first_reflector(n, y);
+  }
+}
+
+static void back_sweeps(const backward *s, size_t first, size_t last, size_t panels) {
+  const size_t blocks = (first - last + 1) * s->steps;
+#ifdef _OPENMP
+#pragma omp for schedule(dynamic, 8)
+#endif
+  for (size_t block = 0; block < blocks; block++) {
+    const size_t sweep = first - block / s->steps, step = block % s->steps;
+    if ((sweep + step) * BAND + 1 < s->n)
+      prepare_step(s, sweep * BAND, step, s->prepared + block * BLOCK);
+  }
+#ifdef _OPENMP
+#pragma omp for schedule(dynamic, 1)
+#endif
+  for (size_t slot = 0; slot < panels; slot++) apply_sweeps(s, first, last, panel(s, slot));
+}
+
+static void back_wide(const backward *s, size_t c0, size_t panels) {
+  const size_t tiles = round_up(s->n, WIDE) / TILE;
+#ifdef _OPENMP
+#pragma omp for schedule(dynamic, 4)
+#endif
+  for (size_t tile = c0 / TILE; tile < tiles; tile++) {
+    double *v = s->prepared + tile * TILE * WIDE;
+    if (tile * TILE < s->n)
+      unpack_rows(s, c0, tile, v);
+    else
+      memset(v, 0, TILE * WIDE * sizeof *v);
+  }
+#ifdef _OPENMP
+#pragma omp for schedule(dynamic, 1)
+#endif
+  for (size_t slot = 0; slot < panels; slot++) 
+    apply_wide(s, c0, panel(s, slot), s->inner + slot * 2 * WIDE * PANEL);
+}
+
+/* `panels` of them, from column `from` of Z on. */
+static void back_panels(const backward *s, size_t from, size_t panels, km_poll poll) {
+  const size_t n = s->n, width = s->width;
+  const double area = 5.0 * (double) n * (double) (width * panels) / WORTH;
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(s, from, panels, width) schedule(dynamic, 1) \
+  num_threads(km_threads((double) s->n * (double) (width * panels)))
+#endif
+  for (size_t slot = 0; slot < panels; slot++) load_panel(s, from + slot * width, panel(s, slot));
+  for (size_t end = s->steps; end > 0;) {
+    const size_t last = end > SWEEPS ? end - SWEEPS : 0;
+    if (poll) poll();
+#ifdef _OPENMP
+#pragma omp parallel default(none) shared(s, end, last, panels) \
+  num_threads(km_threads(area * SWEEPS * BAND))
+#endif
+    back_sweeps(s, end - 1, last, panels);
+    end = last;
+  }
+  for (size_t block = pieces(n, WIDE); block-- > 0;) {
+    if (block * WIDE + BAND >= n) continue;
+    if (poll) poll();
+#ifdef _OPENMP
+#pragma omp parallel default(none) shared(s, block, panels) num_threads(km_threads(area * WIDE))
+#endif
+    back_wide(s, block * WIDE, panels);
+  }
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(s, from, panels, width) schedule(dynamic, 1) \
+  num_threads(km_threads((double) s->n * (double) (width * panels)))
+#endif
+  for (size_t slot = 0; slot < panels; slot++) store_panel(s, from + slot * width, panel(s, slot));
+}
+
+/* One tile row of V a slot is enough room. */
+static void find_all_compact(const backward *s) {
+  const size_t blocks = pieces(s->n, WIDE);
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(s, blocks) schedule(dynamic, 1) \
+  num_threads(km_threads((double) s->n * (double) s->n * WIDE / WORTH))
+#endif
+  for (size_t block = 0; block < blocks; block++)
+    find_compact(s, block * WIDE, s->prepared + block * TILE * WIDE);
+}
+
+void km_tridiag_back(size_t n, const double *a, const double *tau, size_t count, double *z,
+                     double *work, km_poll poll) {
+  backward s = {.a = a, .tau = tau, .z = z, .count = count};
+  if (n == 1) return;
+  lay_out(&s, n, work);
+  s.width = round_up(pieces(count, SLOTS * pieces(count, SLOTS * PANEL)), BAND);
+  find_all_compact(&s);
+  for (size_t from = 0; from < count; from += SLOTS * s.width)
+    back_panels(&s, from, smaller(SLOTS, pieces(count - from, s.width)), poll);
+}
