@@ -81,6 +81,10 @@ operator_svd <- function(x, y, weights) {
     pairs$vectors * rep(pairs$values^power, each = n)
   }
   found <- svd(crossprod(scaled(x, 0.5), weights * scaled(y, 0.5)))
+  # Below it is what products that are 0 leave.
+  rounding <- n * .Machine$double.eps * max(abs(weights)) *
+    sqrt(max(x$values) * max(y$values))
+  found$d[found$d <= rounding] <- 0
   left <- scaled(x, -0.5) %*% found$u
   right <- scaled(y, -0.5) %*% found$v
   fixed <- fix_signs(left)

@@ -9,6 +9,13 @@
 #' `parallel::mclapply()`) works on one thread. The BLAS keeps its own threads;
 #' this function does not touch them.
 #'
+#' Threads need OpenMP when the package is compiled. CRAN's builds for macOS are
+#' without it, and so is an installation from source with a compiler that has
+#' none: the package then works on one thread, whatever is asked for, and the
+#' first call of this function in a session says so by a message of class
+#' `kernmean_message_openmp`. <https://mac.r-project.org/openmp/> tells how to
+#' install packages with OpenMP on macOS.
+#'
 #' @param threads `NULL` to ask, a whole number of at least 1 to set, or
 #'   `"default"` for the limit at load.
 #' @return The limit that held before the call, invisibly if it was set.
@@ -18,6 +25,8 @@
 #' kernmean_threads(before)
 #' @export
 kernmean_threads <- function(threads = NULL) {
+  openmp <- .Call(C_r_openmp)
+  tell_serial(openmp)
   if (is.null(threads)) {
     return(.Call(C_r_threads, NULL))
   }
@@ -26,7 +35,24 @@ kernmean_threads <- function(threads = NULL) {
   } else {
     check_count(threads, "threads")
   }
-  invisible(.Call(C_r_threads, wanted))
+  invisible(.Call(C_r_threads, if (openmp) wanted else 1L))
+}
+
+told <- new.env(parent = emptyenv())
+
+# Why there is one thread, once a session (`said` remembers it).
+tell_serial <- function(openmp, said = told) {
+  if (openmp || !is.null(said$serial)) {
+    return(invisible())
+  }
+  said$serial <- TRUE
+  message(structure(
+    class = c("kernmean_message_openmp", "message", "condition"),
+    list(message = paste0(
+      "kernmean was compiled without OpenMP and works on one thread, ",
+      "see help(\"kernmean_threads\")\n"
+    ), call = NULL)
+  ))
 }
 
 # 0 lets the core choose; R CMD check allows no more than 2.

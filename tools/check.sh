@@ -1,12 +1,15 @@
 #!/bin/sh
 # What the compilers and R CMD check do not see; slow, so not part of tools/test.
 #
-#   sh tools/check.sh [asan] [valgrind] [gctorture] [coverage]     (default: all)
+#   sh tools/check.sh [asan] [valgrind] [gctorture] [coverage] [portable]   (default: all)
 #
 # asan       the whole suite under AddressSanitizer and UndefinedBehaviorSanitizer
 # valgrind   the tests of the native code under memcheck; errors in kernmean.so count
 # gctorture  the same tests, a garbage collection at each allocation inside .Call
 # coverage   lines of R and of C that the whole suite runs; at least 95% of each
+# portable   the core without R (tools/core) by gcc and clang, with OpenMP and without, with
+#            sanitizers, for Windows (mingw-w64, wine) and ARM (qemu): every number against
+#            plain formulas; says what this machine could not do
 #
 # KERNMEAN_TESTS, a regular expression, chooses other test files for the middle two
 # (default: tile).
@@ -18,6 +21,7 @@ case " ${*:-} " in
     exit 2 ;;
 esac
 . "$root/tools/setup.sh"
+. "$root/tools/core/portable.sh"
 filter=${KERNMEAN_TESTS:-tile}
 tests=$tmp/kernmean/tests/testthat
 bad=0
@@ -144,10 +148,12 @@ R
 }
 
 need_r
-need_packages $(described Imports) testthat
-want_packages $(described Suggests)
-quietly "building kernmean" build_tarball --no-build-vignettes
-tar xzf "$tarball" -C "$tmp" || exit 1
+if [ "$*" != portable ]; then # which needs no package
+  need_packages $(described Imports) testthat
+  want_packages $(described Suggests)
+  quietly "building kernmean" build_tarball --no-build-vignettes
+  tar xzf "$tarball" -C "$tmp" || exit 1
+fi
 
 # suite.R FOLDER FILTER: the tests whose file names match the filter.
 cat >"$tmp/suite.R" <<'R'
@@ -162,13 +168,14 @@ cat("tests:", nrow(results), "expectations:", sum(results$nb), "\n")
 if (failed > 0 || nrow(results) == 0) quit(status = 1)
 R
 
-for check in ${*:-asan valgrind gctorture coverage}; do
+for check in ${*:-asan valgrind gctorture coverage portable}; do
   case $check in
     asan) asan ;;
     valgrind) need_tools valgrind; memcheck ;;
     gctorture) torture ;;
     coverage) coverage ;;
-    *) die "unknown check '$check': asan, valgrind, gctorture or coverage" ;;
+    portable) portable ;;
+    *) die "unknown check '$check': asan, valgrind, gctorture, coverage or portable" ;;
   esac
 done
 exit $bad

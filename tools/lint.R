@@ -30,7 +30,7 @@ line_rules <- list(
   rule(below_glue, "nocomment", "#\\s*include\\s*<(R\\w*|S|R_ext/\\w+)[.]h>",
        "R header in core or apps", but = "^src/core/blas[.]h$"),
   rule("^src/core/blas[.]h$", "nocomment", paste0(
-    "#\\s*include\\s*<(?!Rconfig[.]h>|R_ext/BLAS[.]h>|R_ext/Lapack[.]h>)"),
+    "#\\s*include\\s*<(?!stddef|(Rconfig|R_ext/BLAS|R_ext/Lapack)[.]h>)"),
     "only Rconfig.h, R_ext/BLAS.h and R_ext/Lapack.h belong here"),
   rule(below_glue, "code", paste0(
     "\\b(SEXP|SEXPTYPE|(Rf|R|SET)_\\w+|R(E)?v?printf|(UN)?PROTECT|REAL(_RO)?|",
@@ -188,7 +188,7 @@ check_openmp <- function(tree, views) {
       region <- grepl("omp\\s+parallel\\b", pragma)
       loop <- grepl("omp\\s+(parallel\\s+)?for\\b", pragma)
       needs <- c(c("default(none)", "num_threads(")[c(region, region)],
-                 "schedule(static"[loop])
+                 "schedule("[loop])
       lost <- needs[!vapply(needs, grepl, NA, pragma, fixed = TRUE)]
       found <- c(found, at(path, rep(i, length(lost)), "omp without ", lost))
       if ((region || loop) && grepl("reduction(", pragma, fixed = TRUE)) {

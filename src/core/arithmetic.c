@@ -44,6 +44,7 @@ typedef uint64_t ints8 __attribute__((vector_size(64)));
 #define SIGNS(a) ((unsigned) _mm512_movepi64_mask((__m512i) (a)))
 #define ADD_WHERE(bits, sum, a) _mm512_mask_add_pd(sum, (__mmask8) (bits), sum, a)
 #define SUBSET 4
+#define DOWN 8
 #define ROOTS(a) \
   _mm512_permutex2var_pd(_mm512_loadu_pd(roots), (__m512i) (a), _mm512_loadu_pd(roots + 8))
 static const uint64_t roots[16] = {
@@ -68,6 +69,7 @@ typedef uint64_t ints4 __attribute__((vector_size(32)));
 #define STREAM(to, a) _mm256_stream_pd(to, a)
 #define SIGNS(a) ((unsigned) _mm256_movemask_pd(a))
 #define SUBSET 8
+#define DOWN 4
 #include "core/lanes.h"
 
 #endif
@@ -79,7 +81,13 @@ typedef uint64_t ints2 __attribute__((vector_size(16)));
 #define VEC vec2
 #define INTS ints2
 #define LANES 2
+#ifdef NEON /* 32 registers, as AVX-512 */
+#define VECTORS 4
+#define DOWN 8
+#else
 #define VECTORS 2
+#define DOWN 2
+#endif
 #define SPREAD(a) ((vec2){(a), (a)})
 #define MADD(a, b, c) ((a) * (b) + (c))
 #define LEAST(a, b) least_baseline(a, b)

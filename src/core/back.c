@@ -238,17 +238,22 @@ static void back_wide(const backward *s, size_t c0, size_t panels) {
 #ifdef _OPENMP
 #pragma omp for schedule(dynamic, 1)
 #endif
-  for (size_t slot = 0; slot < panels; slot++) 
+  for (size_t slot = 0; slot < panels; slot++)
     apply_wide(s, c0, panel(s, slot), s->inner + slot * 2 * WIDE * PANEL);
+}
+
+/* Threads for `count` reflectors on so many panels. */
+static inline int threads_for(const backward *s, size_t count, size_t panels) {
+  const double numbers = (double) s->n * (double) (s->width * panels);
+  return km_threads(4 * (double) count * numbers / WORTH);
 }
 
 /* `panels` of them, from column `from` of Z on. */
 static void back_panels(const backward *s, size_t from, size_t panels, km_poll poll) {
   const size_t n = s->n, width = s->width;
-  const double area = 5.0 * (double) n * (double) (width * panels) / WORTH;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(s, from, panels, width) schedule(dynamic, 1) \
-  num_threads(km_threads((double) s->n * (double) (width * panels)))
+  num_threads(threads_for(s, WORTH / 4, panels))
 #endif
   for (size_t slot = 0; slot < panels; slot++) load_panel(s, from + slot * width, panel(s, slot));
   for (size_t end = s->steps; end > 0;) {
@@ -256,7 +261,7 @@ static void back_panels(const backward *s, size_t from, size_t panels, km_poll p
     if (poll) poll();
 #ifdef _OPENMP
 #pragma omp parallel default(none) shared(s, end, last, panels) \
-  num_threads(km_threads(area * SWEEPS * BAND))
+  num_threads(threads_for(s, SWEEPS * BAND, panels))
 #endif
     back_sweeps(s, end - 1, last, panels);
     end = last;
@@ -265,18 +270,18 @@ static void back_panels(const backward *s, size_t from, size_t panels, km_poll p
     if (block * WIDE + BAND >= n) continue;
     if (poll) poll();
 #ifdef _OPENMP
-#pragma omp parallel default(none) shared(s, block, panels) num_threads(km_threads(area * WIDE))
+#pragma omp parallel default(none) shared(s, block, panels) \
+  num_threads(threads_for(s, WIDE, panels))
 #endif
     back_wide(s, block * WIDE, panels);
   }
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(s, from, panels, width) schedule(dynamic, 1) \
-  num_threads(km_threads((double) s->n * (double) (width * panels)))
+  num_threads(threads_for(s, WORTH / 4, panels))
 #endif
   for (size_t slot = 0; slot < panels; slot++) store_panel(s, from + slot * width, panel(s, slot));
 }
 
-/* One tile row of V a slot is enough room. */
 static void find_all_compact(const backward *s) {
   const size_t blocks = pieces(s->n, WIDE);
 #ifdef _OPENMP

@@ -49,9 +49,7 @@ INLINE void square_body(size_t rows, size_t columns, const double *restrict k, c
     const double *row = k + i * KM_TILE_COLS;
     const double own = shift - across[i];
     double total = 0;
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : total)
-#endif
+    SIMD_SUMS(total)
     for (size_t j = 0; j < columns; j++) {
       const double value = row[j] + own - down[j];
       total += value * value;

@@ -5,24 +5,49 @@
 
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 8")
 #else
 #define INLINE static inline
+#endif
+#define PRAGMA(text) _Pragma(#text)
+
+/* Before a loop of at most 8 steps whose arrays are to be registers. */
+#if defined(__clang__)
+#define UNROLL PRAGMA(clang loop unroll(full))
+#elif defined(__GNUC__)
+#define UNROLL PRAGMA(GCC unroll 8)
+#else
 #define UNROLL
 #endif
-#ifdef _OPENMP
-#define SIMD _Pragma("omp simd")
+
+/* Before a loop whose steps may go side by side; before one that adds up the variables named, in
+   any order. clang needs to be told of the second alone. */
+#if defined(_OPENMP)
+#define SIMD PRAGMA(omp simd)
+#define SIMD_SUMS(...) PRAGMA(omp simd reduction(+ : __VA_ARGS__))
+#elif defined(__clang__)
+#define SIMD
+#define SIMD_SUMS(...) PRAGMA(clang loop vectorize(enable))
 #else
 #define SIMD
+#define SIMD_SUMS(...)
 #endif
 
 typedef enum { KM_BASELINE, KM_AVX2, KM_AVX512 } km_isa;
 
-/* gcc on 64-bit Windows misaligns vectors on the stack (its bug 54412): baseline only there. */
-#if defined(__x86_64__) && defined(__GNUC__) && (!defined(_WIN32) || defined(__clang__))
+/*
+ * gcc on 64-bit Windows may move vectors to a stack that is not aligned for it (its bug 54412).
+ * Makevars.win says ANY_ALIGNMENT where the assembler makes unaligned moves of them.
+ */
+#if defined(__x86_64__) && defined(__GNUC__) && \
+    (!defined(_WIN32) || defined(__clang__) || defined(ANY_ALIGNMENT))
 #define X86
 #define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,fma")))
 #define AVX2 __attribute__((target("avx2,fma")))
+#endif
+
+/* Every processor of this kind has vectors of two and multiply-adds: the baseline there. */
+#if defined(__aarch64__) && defined(__GNUC__)
+#define NEON
 #endif
 
 /*

@@ -263,7 +263,8 @@ static size_t ritz_pairs(krylov *s, size_t want, km_status *status) {
     for (size_t j = 0; j < k; j++)
       for (size_t i = 0; i < k; i++)
         s->ritz[i + j * k] = (s->t[i + j * s->cap] + s->t[j + i * s->cap]) / 2;
-    *status = km_eigen(k, s->ritz, want, s->values, s->vectors, divide, s->small, s->iwork, s->poll);
+    *status = km_eigen(k, s->ritz, want, s->values, s->vectors, divide, s->small, s->iwork,
+                       s->poll);
   }
   if (*status == KM_OK)
     for (size_t j = 0; j < want; j++) s->residuals[j] = ritz_residual(s, s->vectors + j * k);

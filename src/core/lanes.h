@@ -3,10 +3,10 @@
  * once an instruction set. Expects VEC, INTS (vector types), LANES, VECTORS (vectors in a row of a
  * patch), TARGET (function attribute), NAME(f) (f with the instruction set's suffix) and
  * the operations SPREAD(a), MADD(a, b, c) = ab + c, LEAST(a, b) = a < b ? a : b, TOTAL(a),
- * SIGNS(a), the sign bits of the lanes, STREAM(to, a), an aligned store past the caches, and
- * SUBSET, the vectors in a strip of `subset_forms`. Where there are masks, ADD_WHERE(bits, sum, a)
- * adds the lanes of a whose bits are set; where there is a lookup in registers, ROOTS(a) is
- * 2^(j/16) for the last four bits j of a, with j taken off from bit 48 on.
+ * SIGNS(a), the sign bits of the lanes, STREAM(to, a), an aligned store past the caches, SUBSET,
+ * the vectors in a strip of `subset_forms`, and DOWN, the rows of `block_products`. Where there are
+ * masks, ADD_WHERE(bits, sum, a) adds the lanes of a whose bits are set; where there is a lookup in
+ * registers, ROOTS(a) is 2^(j/16) for the last four bits j of a, with j taken off from bit 48 on.
  *
  * Why vector types: gcc 12 at -O2 keeps blocks of plain arrays in memory between the loop over
  * features and what follows; the row sums of n = 5,000, d = 20 take 18 ms that way, 13 ms this way.
@@ -22,16 +22,16 @@ HELPER void NAME(save)(double *a, VEC v) { memcpy(a, &v, sizeof v); }
 
 /* e <- e r + c for each vector of a row of a patch. */
 HELPER void NAME(step)(VEC *e, const VEC *r, double c) {
-#pragma GCC unroll 4
+  UNROLL
   for (size_t v = 0; v < VECTORS; v++) e[v] = MADD(e[v], r[v], SPREAD(c));
 }
 
 /* x = n log 2 + r, n a multiple of the last place of `shift`; shifted = n + shift. */
 HELPER void NAME(reduce)(double shift, const VEC *x, VEC *shifted, VEC *r) {
-#pragma GCC unroll 4
+  UNROLL
   for (size_t v = 0; v < VECTORS; v++)
     shifted[v] = MADD(x[v], SPREAD(0x1.71547652b82fep+0), SPREAD(shift));
-#pragma GCC unroll 4
+  UNROLL
   for (size_t v = 0; v < VECTORS; v++) {
     const VEC n = shifted[v] - SPREAD(shift);
     r[v] = MADD(n, SPREAD(-0x1.62e42feep-1), x[v]);
@@ -50,14 +50,14 @@ HELPER void NAME(reduce)(double shift, const VEC *x, VEC *shifted, VEC *r) {
 HELPER void NAME(exp)(VEC *x) {
   VEC shifted[VECTORS], r[VECTORS], e[VECTORS];
   NAME(reduce)(0x1.8p48, x, shifted, r);
-#pragma GCC unroll 4
+  UNROLL
   for (size_t v = 0; v < VECTORS; v++) e[v] = SPREAD(0x1.6c14c66408965p-10);
   NAME(step)(e, r, 0x1.11123afa832b3p-7);
   NAME(step)(e, r, 0x1.55555558fea1bp-5);
   NAME(step)(e, r, 0x1.555555548f23fp-3);
   NAME(step)(e, r, 0x1.fffffffffffb8p-2);
   NAME(step)(e, r, 1.0);
-#pragma GCC unroll 4
+  UNROLL
   for (size_t v = 0; v < VECTORS; v++) {
     /* power (1 + e r), rounded once: power * (1 + e r) would pass 2 ulp. */
     const VEC power = (VEC) ((INTS) ROOTS(shifted[v]) + ((INTS) shifted[v] << 48));
@@ -70,7 +70,7 @@ HELPER void NAME(exp)(VEC *x) {
 HELPER void NAME(exp)(VEC *x) {
   VEC shifted[VECTORS], r[VECTORS], e[VECTORS];
   NAME(reduce)(0x1.8p52, x, shifted, r);
-#pragma GCC unroll 4
+  UNROLL
   for (size_t v = 0; v < VECTORS; v++) e[v] = SPREAD(0x1.ad7f4517bce8ep-26);
   NAME(step)(e, r, 0x1.28ad9b5830d22p-22);
   NAME(step)(e, r, 0x1.71df25aead149p-19);
@@ -83,7 +83,7 @@ HELPER void NAME(exp)(VEC *x) {
   NAME(step)(e, r, 0x1.000000000000ap-1);
   NAME(step)(e, r, 1.0);
   NAME(step)(e, r, 1.0);
-#pragma GCC unroll 4
+  UNROLL
   for (size_t v = 0; v < VECTORS; v++) {
     const INTS bits = (INTS) e[v] + ((INTS) shifted[v] << 52);
     x[v] = (VEC) (bits & (INTS) (x[v] >= SPREAD(-708.39)));
@@ -110,7 +110,7 @@ HELPER VEC NAME(sqrt)(VEC s) {
 /* exp(-c r) (1 + c r + a r^2) at squared distances s, for the Laplace and Matern kernels. */
 HELPER void NAME(matern)(double c, double a, VEC *s) {
   VEC factor[VECTORS];
-#pragma GCC unroll 4
+  UNROLL
   for (size_t v = 0; v < VECTORS; v++) {
     /* Beyond 1e8 the value is 0; the bound keeps the factor from Inf, and so from Inf * 0. */
     const VEC near = LEAST(s[v], SPREAD(1e8));
@@ -120,7 +120,7 @@ HELPER void NAME(matern)(double c, double a, VEC *s) {
     s[v] = -r;
   }
   NAME(exp)(s);
-#pragma GCC unroll 4
+  UNROLL
   for (size_t v = 0; v < VECTORS; v++) s[v] *= factor[v];
 }
 
@@ -137,12 +137,12 @@ HELPER void NAME(power)(const km_kernel *kernel, VEC *s) {
 HELPER void NAME(values)(km_family family, const km_kernel *kernel, VEC *s) {
   switch (family) {
   case KM_RBF:
-#pragma GCC unroll 4
+    UNROLL
     for (size_t v = 0; v < VECTORS; v++) s[v] *= SPREAD(-0.5);
     NAME(exp)(s);
     return;
   case KM_LAPLACE_L1:
-#pragma GCC unroll 4
+    UNROLL
     for (size_t v = 0; v < VECTORS; v++) s[v] = -s[v];
     NAME(exp)(s);
     return;
@@ -151,7 +151,7 @@ HELPER void NAME(values)(km_family family, const km_kernel *kernel, VEC *s) {
   case KM_MATERN52: NAME(matern)(0x1.1e3779b97f4a8p+1, 5.0 / 3.0, s); return;
   case KM_POLY: NAME(power)(kernel, s); return;
   case KM_ENERGY:
-#pragma GCC unroll 4
+    UNROLL
     for (size_t v = 0; v < VECTORS; v++) s[v] = -NAME(sqrt)(LEAST(s[v], SPREAD(DBL_MAX)));
     return;
   case KM_SQDIST:
@@ -161,7 +161,7 @@ HELPER void NAME(values)(km_family family, const km_kernel *kernel, VEC *s) {
 
 /* RBF from inner products: the exponent is x'y - (h_x + h_y); rounding above 0 is cut off. */
 HELPER void NAME(rbf_values)(double hx, const double *hy, VEC *s) {
-#pragma GCC unroll 4
+  UNROLL
   for (size_t v = 0; v < VECTORS; v++)
     s[v] = LEAST(SPREAD(0.0), s[v] - (SPREAD(hx) + NAME(load)(hy + v * LANES)));
   NAME(exp)(s);
@@ -183,31 +183,31 @@ HELPER void NAME(patch)(km_family family, int products, const km_kernel *kernel,
   const double *y = job->y.points + j / PACK * PACK * d + j % PACK;
   double *k = job->k + i * KM_TILE_COLS + j;
   VEC sum[ROWS][VECTORS];
-#pragma GCC unroll 4
+  UNROLL
   for (size_t r = 0; r < ROWS; r++)
-#pragma GCC unroll 4
+    UNROLL
     for (size_t v = 0; v < VECTORS; v++) {
       sum[r][v] = SPREAD(0.0);
       if (first > 0) sum[r][v] = NAME(load)(k + r * KM_TILE_COLS + v * LANES);
     }
   for (size_t l = first; l < last; l++) {
     VEC feature[VECTORS];
-#pragma GCC unroll 4
+    UNROLL
     for (size_t v = 0; v < VECTORS; v++) feature[v] = NAME(load)(y + l * PACK + v * LANES);
-#pragma GCC unroll 4
+    UNROLL
     for (size_t r = 0; r < ROWS; r++)
-#pragma GCC unroll 4
+      UNROLL
       for (size_t v = 0; v < VECTORS; v++)
         sum[r][v] = NAME(sum_feature)(family, products, SPREAD(x[l * PACK + r]), feature[v],
                                       sum[r][v]);
   }
-#pragma GCC unroll 4
+  UNROLL
   for (size_t r = 0; r < ROWS; r++) {
     if (last == d && family == KM_RBF && products)
       NAME(rbf_values)(job->x.half_norms[i + r], job->y.half_norms + j, sum[r]);
     else if (last == d)
       NAME(values)(family, kernel, sum[r]);
-#pragma GCC unroll 4
+    UNROLL
     for (size_t v = 0; v < VECTORS; v++)
       NAME(save)(k + r * KM_TILE_COLS + v * LANES, sum[r][v]);
   }
@@ -215,7 +215,7 @@ HELPER void NAME(patch)(km_family family, int products, const km_kernel *kernel,
 
 /* Adds STRIP vectors to a. */
 HELPER void NAME(add_strip)(double *a, const VEC *strip) {
-#pragma GCC unroll 8
+  UNROLL
   for (size_t v = 0; v < STRIP; v++)
     NAME(save)(a + v * LANES, NAME(load)(a + v * LANES) + strip[v]);
 }
@@ -271,11 +271,11 @@ static TARGET void NAME(half_norms)(const double *points, size_t count, size_t d
 static TARGET void NAME(sums)(const double *k, size_t ni, double *rows, double *columns) {
   for (size_t j = 0; j < KM_TILE_COLS; j += STRIP * LANES) {
     VEC column[STRIP];
-#pragma GCC unroll 8
+    UNROLL
     for (size_t v = 0; v < STRIP; v++) column[v] = SPREAD(0.0);
     for (size_t i = 0; i < ni; i++) {
       VEC row = SPREAD(0.0);
-#pragma GCC unroll 8
+      UNROLL
       for (size_t v = 0; v < STRIP; v++) {
         const VEC value = NAME(load)(k + i * KM_TILE_COLS + j + v * LANES);
         row += value;
@@ -291,12 +291,12 @@ static TARGET void NAME(products)(const double *k, size_t ni, const double *u, c
                                   double *rows, double *columns) {
   for (size_t j = 0; j < KM_TILE_COLS; j += STRIP * LANES) {
     VEC column[STRIP];
-#pragma GCC unroll 8
+    UNROLL
     for (size_t c = 0; c < STRIP; c++) column[c] = SPREAD(0.0);
     for (size_t i = 0; i < ni; i++) {
       VEC row = SPREAD(0.0);
       const VEC weight = SPREAD(columns ? u[i] : 0.0);
-#pragma GCC unroll 8
+      UNROLL
       for (size_t c = 0; c < STRIP; c++) {
         const VEC value = NAME(load)(k + i * KM_TILE_COLS + j + c * LANES);
         row = MADD(value, NAME(load)(v + j + c * LANES), row);
@@ -310,30 +310,30 @@ static TARGET void NAME(products)(const double *k, size_t ni, const double *u, c
 
 /*
  * sums (rows x 2 LANES) += a v, where a_il stands at a[i * down + l * along], v: depth x 2 LANES,
- * both by rows. Rows are taken LANES at a time: there must be room for that.
+ * both by rows. Rows are taken DOWN at a time: there must be room for that.
  */
 HELPER void NAME(multiply)(const double *a, size_t down, size_t along, size_t rows, size_t depth,
                            const double *v, double *sums) {
-  for (size_t i = 0; i < rows; i += LANES) {
+  for (size_t i = 0; i < rows; i += DOWN) {
     double *to = sums + i * 2 * LANES;
-    VEC left[LANES], right[LANES];
-#pragma GCC unroll 8
-    for (size_t r = 0; r < LANES; r++) {
+    VEC left[DOWN], right[DOWN];
+    UNROLL
+    for (size_t r = 0; r < DOWN; r++) {
       left[r] = NAME(load)(to + r * 2 * LANES);
       right[r] = NAME(load)(to + r * 2 * LANES + LANES);
     }
     for (size_t l = 0; l < depth; l++) {
       const VEC v_left = NAME(load)(v + l * 2 * LANES);
       const VEC v_right = NAME(load)(v + l * 2 * LANES + LANES);
-#pragma GCC unroll 8
-      for (size_t r = 0; r < LANES; r++) {
+      UNROLL
+      for (size_t r = 0; r < DOWN; r++) {
         const VEC value = SPREAD(a[(i + r) * down + l * along]);
         left[r] = MADD(value, v_left, left[r]);
         right[r] = MADD(value, v_right, right[r]);
       }
     }
-#pragma GCC unroll 8
-    for (size_t r = 0; r < LANES; r++) {
+    UNROLL
+    for (size_t r = 0; r < DOWN; r++) {
       NAME(save)(to + r * 2 * LANES, left[r]);
       NAME(save)(to + r * 2 * LANES + LANES, right[r]);
     }
@@ -353,15 +353,15 @@ static TARGET double NAME(form)(const double *k, size_t ni, const double *u, con
   VEC sum = SPREAD(0.0);
   for (size_t j = 0; j < KM_TILE_COLS; j += STRIP * LANES) {
     VEC column[STRIP];
-#pragma GCC unroll 8
+    UNROLL
     for (size_t c = 0; c < STRIP; c++) column[c] = SPREAD(0.0);
     for (size_t i = 0; i < ni; i++) {
       const VEC weight = SPREAD(u[i]);
-#pragma GCC unroll 8
+      UNROLL
       for (size_t c = 0; c < STRIP; c++)
         column[c] = MADD(NAME(load)(k + i * KM_TILE_COLS + j + c * LANES), weight, column[c]);
     }
-#pragma GCC unroll 8
+    UNROLL
     for (size_t c = 0; c < STRIP; c++)
       sum = MADD(column[c], NAME(load)(v + j + c * LANES), sum);
   }
@@ -384,7 +384,7 @@ HELPER void NAME(tabulate)(const double *k, double *table) {
   for (size_t pattern = 1; pattern < 16; pattern++) {
     const size_t row = (size_t) __builtin_ctz((unsigned) pattern);
     const double *rest = table + (pattern & (pattern - 1)) * WIDTH;
-#pragma GCC unroll 8
+    UNROLL
     for (size_t v = 0; v < SUBSET; v++)
       NAME(save)(table + pattern * WIDTH + v * LANES,
                  NAME(load)(rest + v * LANES) + NAME(load)(k + row * KM_TILE_COLS + v * LANES));
@@ -407,17 +407,17 @@ static TARGET void NAME(subset_forms)(const double *k, size_t count, const uint6
       const uint32_t row = (uint32_t) (rows[c] >> shift);
       const uint64_t column = columns[c] >> j;
       VEC sum[SUBSET];
-#pragma GCC unroll 8
+      UNROLL
       for (size_t v = 0; v < SUBSET; v++)
         sum[v] = NAME(load)(table + (row & 15) * WIDTH + v * LANES);
-#pragma GCC unroll 8
+      UNROLL
       for (size_t four = 1; four < KM_TILE_ROWS / 4; four++) {
         const double *entry = table + four * TABLE + (row >> 4 * four & 15) * WIDTH;
-#pragma GCC unroll 8
+        UNROLL
         for (size_t v = 0; v < SUBSET; v++) sum[v] += NAME(load)(entry + v * LANES);
       }
       VEC total = SPREAD(0.0);
-#pragma GCC unroll 8
+      UNROLL
       for (size_t v = 0; v < SUBSET; v++)
         total = ADD_WHERE(column >> v * LANES, total, sum[v]);
       sums[c] += times * TOTAL(total);
@@ -430,10 +430,10 @@ static TARGET void NAME(subset_forms)(const double *k, size_t count, const uint6
 static TARGET void NAME(moments)(const double *k, size_t ni, double *moments) {
   enum { CHAINS = 4 };
   VEC size[CHAINS], square[CHAINS];
-#pragma GCC unroll 4
+  UNROLL
   for (size_t v = 0; v < CHAINS; v++) size[v] = square[v] = SPREAD(0.0);
   for (size_t i = 0; i < ni * KM_TILE_COLS; i += CHAINS * LANES)
-#pragma GCC unroll 4
+    UNROLL
     for (size_t v = 0; v < CHAINS; v++) {
       const VEC value = NAME(load)(k + i + v * LANES);
       size[v] += (VEC) ((INTS) value & INT64_MAX);
@@ -450,7 +450,7 @@ HELPER void NAME(put)(const double *from, size_t step, size_t count, int large, 
     for (; i < count && (uintptr_t) (to + i) % sizeof(VEC) > 0; i++) to[i] = from[i * step];
     for (; i + LANES <= count; i += LANES) {
       VEC v = SPREAD(0.0);
-#pragma GCC unroll 8
+      UNROLL
       for (size_t l = 0; l < LANES; l++) v[l] = from[(i + l) * step];
       STREAM(to + i, v);
     }
@@ -561,4 +561,5 @@ static const km_arithmetic NAME(arithmetic) = {
 #undef STREAM
 #undef SIGNS
 #undef SUBSET
+#undef DOWN
 #undef ROOTS

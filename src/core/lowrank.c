@@ -44,9 +44,7 @@ static void add_column(size_t n, size_t cap, size_t r, size_t p, const double *c
   for (size_t i = 0; i < n; i++) {
     double *row = f + i * cap;
     double sum = 0;
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : sum)
-#endif
+    SIMD_SUMS(sum)
     for (size_t c = 0; c < r; c++) sum += row[c] * pivot[c];
     /* Of a point that is accounted for there is only rounding left. */
     if (residual[i] <= 0) {

@@ -62,9 +62,7 @@ void km_multiply(size_t rows, size_t cols, size_t depth, factor a, const double 
 double km_total(size_t n, const double *x) {
   if (n > 128) return km_total(n / 2, x) + km_total(n - n / 2, x + n / 2);
   double sum = 0;
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : sum)
-#endif
+  SIMD_SUMS(sum)
   for (size_t i = 0; i < n; i++) sum += x[i];
   return sum;
 }

@@ -22,9 +22,7 @@ void km_multiply(size_t rows, size_t cols, size_t depth, factor a, const double 
 
 static inline double dot(size_t n, const double *x, const double *y) {
   double sum = 0;
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : sum)
-#endif
+  SIMD_SUMS(sum)
   for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
   return sum;
 }

@@ -156,14 +156,10 @@ typedef struct {
 static void project(const loocv *s, const double *target, size_t j) {
   const double *u = s->u + j * s->n;
   double x = 0, y = 0;
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : x)
-#endif
+  SIMD_SUMS(x)
   for (size_t i = 0; i < s->n; i++) x += u[i];
   if (target) {
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : y)
-#endif
+    SIMD_SUMS(y)
     for (size_t i = 0; i < s->n; i++) y += u[i] * target[i];
   }
   s->x[j] = x;

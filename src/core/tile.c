@@ -142,7 +142,8 @@ static void locate(const walk *w, size_t worker, size_t index, size_t *row, size
 
 /* At most `most` points from number `first`. */
 static km_point_set some_points(const km_point_set *set, size_t d, size_t first, size_t most) {
-  return (km_point_set){set->points + first * d, set->half_norms ? set->half_norms + first : NULL,
+  return (km_point_set){set->points ? set->points + first * d : NULL,
+                        set->half_norms ? set->half_norms + first : NULL,
                         smaller(most, set->count - first)};
 }
 

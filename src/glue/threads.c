@@ -12,6 +12,15 @@ SEXP r_threads(SEXP limit) {
   return before;
 }
 
+/* Are there threads at all in this build? */
+SEXP r_openmp(void) {
+#ifdef _OPENMP
+  return Rf_ScalarLogical(1);
+#else
+  return Rf_ScalarLogical(0);
+#endif
+}
+
 SEXP r_isa(SEXP highest) {
   SEXP before = PROTECT(Rf_ScalarInteger((int) km_isa_level()));
   if (!Rf_isNull(highest)) km_set_isa((km_isa) Rf_asInteger(highest));

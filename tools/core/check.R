@@ -1,0 +1,546 @@
+# Checks what tools/core/driver printed: every number anew, by plain formulas
+# from the same inputs, in base R.
+#
+#   Rscript tools/core/check.R OUTPUT...
+#
+# Errors are taken relative to the largest value of a result. Those of sums and
+# products are a few eps on the scale of their terms: `close` is 20 times the
+# largest that was seen at any level. Other tolerances have their reason beside
+# them; that of identities of spectra, 1e-12, is some n eps.
+
+close <- 1e-13
+
+# --- Inputs: Park and Miller's generator, as in driver.c ----------------------
+
+generator <- function(seed) {
+  state <- seed
+  step <- function() {
+    state <<- (state * 16807) %% 2147483647
+    state / 2147483647
+  }
+  for (i in 1:10) step()
+  step
+}
+
+inputs <- local({
+  made <- list()
+  function(seed, count) {
+    key <- paste(seed)
+    if (length(made[[key]]) < count) {
+      step <- generator(seed)
+      made[[key]] <<- vapply(seq_len(count), \(i) 2 * step() - 1, 0)
+    }
+    made[[key]][seq_len(count)]
+  }
+})
+
+input_matrix <- function(seed, n, d) matrix(inputs(seed, n * d), n, d)
+
+drawing <- function(seed) {
+  step <- generator(seed)
+  \(count) floor(step() * count)
+}
+
+# As km_draw_permutations() does it; from 0.
+draw_permutation <- function(draw, blocks) {
+  permutation <- integer(sum(lengths(blocks)))
+  for (members in blocks) {
+    pool <- members
+    for (i in seq_along(members)) {
+      size <- length(members) - i + 1
+      j <- draw(size) + 1
+      permutation[members[i] + 1] <- pool[j]
+      pool[j] <- pool[size]
+    }
+  }
+  permutation
+}
+
+scaled <- function(x) {
+  l <- seq_len(ncol(x)) - 1
+  sweep(sweep(x, 2, 0.125 * l), 2, 1 + 0.5 * l, "*")
+}
+
+# --- Kernels ------------------------------------------------------------------
+
+families <- c("rbf", "laplace_l1", "laplace_l2", "matern32", "matern52", "poly",
+              "energy", "sqdist", "l1dist")
+
+kernel_matrix <- function(family, x, y = x) {
+  force(y)
+  if (family != "poly") {
+    x <- scaled(x)
+    y <- scaled(y)
+  }
+  over <- function(f) Reduce(`+`, lapply(seq_len(ncol(x)), f))
+  s <- over(\(l) outer(x[, l], y[, l], "-")^2)
+  a <- over(\(l) abs(outer(x[, l], y[, l], "-")))
+  r <- sqrt(s)
+  switch(family,
+    rbf = exp(-s / 2), laplace_l1 = exp(-a), laplace_l2 = exp(-r),
+    matern32 = (1 + sqrt(3) * r) * exp(-sqrt(3) * r),
+    matern52 = (1 + sqrt(5) * r + 5 * s / 3) * exp(-sqrt(5) * r),
+    poly = (x %*% t(y) + 0.5)^3, energy = -r, sqdist = s, l1dist = a
+  )
+}
+
+gram <- function(seed, n, d) kernel_matrix("rbf", input_matrix(seed, n, d))
+
+# --- What was printed ---------------------------------------------------------
+
+state <- new.env()
+
+read_output <- function(file) {
+  fields <- scan(file, list("", 0L, ""), quiet = TRUE)
+  state$values <- split(as.numeric(fields[[3]]),
+                        factor(fields[[1]], unique(fields[[1]])))
+  state$unseen <- names(state$values)
+  state$failed <- character()
+  state$worst <- 0
+}
+
+got <- function(name) {
+  state$unseen <- setdiff(state$unseen, name)
+  value <- state$values[[name]]
+  if (is.null(value)) {
+    stop("the driver did not print '", name, "'", call. = FALSE)
+  }
+  value
+}
+
+got_matrix <- function(name, n) matrix(got(name), n)
+
+small <- function(error, tolerance, name) {
+  if (!isTRUE(error <= tolerance)) {
+    state$failed <- c(state$failed, sprintf("%s: error %.3g, not below %.3g",
+                                            name, error, tolerance))
+  }
+}
+
+check <- function(name, want, tolerance = close) {
+  value <- got(name)
+  want <- as.vector(want)
+  error <- if (length(value) == length(want)) {
+    max(abs(value - want)) / max(abs(want), 1e-300)
+  } else {
+    Inf
+  }
+  if (tolerance == close) state$worst <- max(state$worst, error)
+  small(error, tolerance, name)
+}
+
+same <- function(name, want) check(name, want, 0)
+
+# --- basics.c -----------------------------------------------------------------
+
+check_basics <- function() {
+  a <- matrix(inputs(1, 160), 16) # 10 rows of 16, by rows
+  v <- matrix(inputs(2, 240), 24)
+  check("multiply", matrix(inputs(3, 384), 24) + v %*% t(a))
+  x <- inputs(4, 300)
+  y <- inputs(5, 300)
+  check("total", sum(x), close * sum(abs(x)) / abs(sum(x)))
+  check("dot", sum(x * y), close * sum(abs(x * y)) / abs(sum(x * y)))
+  check("subtract", y - 0.3 * x)
+
+  q <- input_matrix(6, 320, 8)
+  w <- input_matrix(7, 320, 16)
+  check("tall_inner", t(crossprod(q, w)))
+  check("tall_add", w - 0.01 * q %*% crossprod(q, w))
+
+  x <- input_matrix(8, 111, 5)[5:111, ]
+  u2 <- sweep(x, 2, inputs(9, 5))^2
+  check("inner", 0.25 + x %*% inputs(9, 5))
+  check("distances", rowSums(u2))
+  check("squares", u2 %*% inputs(10, 5))
+  check("others", u2 %*% inputs(11, 5))
+
+  x <- inputs(12, 203)
+  x <- -40 * x * x
+  x[201:203] <- c(-Inf, -708.3, 0) # beyond -708.39 the core gives 0
+  e <- got("exp")
+  # 2 ulp; R's exp() is off by one at most
+  small(max(abs(e - exp(x)) / pmax(exp(x), 1e-300)), 3 * .Machine$double.eps,
+        "exp")
+
+  means <- input_matrix(13, 3, 2)[c(1, 3), ]
+  x <- input_matrix(14, 300, 2)
+  density <- 0
+  for (j in 1:2) {
+    v <- c(0.5, 2)[j]
+    s <- rowSums(sweep(x, 2, means[j, ])^2)
+    density <- density + 0.5 * exp(-s / (2 * v)) / (2 * pi * v)
+  }
+  check("log_density", log(density))
+
+  draw <- drawing(15)
+  n <- 40
+  same("permutation", draw_permutation(draw, list(seq_len(n) - 1)))
+  blocks <- split(seq_len(n) - 1, (seq_len(n) - 1) %% 3)
+  drawn <- vapply(1:3, \(c) draw_permutation(draw, blocks), numeric(n))
+  same("permutations", drawn + 1)
+  same("order", drawn)
+  same("inverse", apply(drawn, 2, order) - 1)
+  # splitmix64 from 1: the published generator's first three numbers, in halves
+  same("sequence", strtoi_halves(c("910a2dec89025cc1", "beeb8da1658eec67",
+                                   "f893a2eefb32555e")))
+}
+
+strtoi_halves <- function(hex) {
+  halves <- rbind(substr(hex, 1, 8), substr(hex, 9, 16))
+  as.numeric(paste0("0x", halves))
+}
+
+# --- grams.c ------------------------------------------------------------------
+
+check_folds <- function(name, k, symmetric) {
+  n <- nrow(k)
+  m <- ncol(k)
+  v <- input_matrix(21, m, 9)
+  u <- if (symmetric) v else input_matrix(22, n, 9)
+  check(paste0("rows_", name), rowSums(k))
+  check(paste0("few_", name), k %*% v[, 1:2])
+  check(paste0("many_", name), k %*% v)
+  check(paste0("quad_", name), colSums(u * (k %*% v)),
+        close * max(colSums(abs(u) * (abs(k) %*% abs(v)))) /
+          max(abs(colSums(u * (k %*% v)))))
+  if (symmetric) {
+    check(paste0("diagonal_", name), diag(k))
+    check(paste0("column_", name), k[, 66])
+  } else {
+    check(paste0("store_", name), k)
+  }
+}
+
+check_grams <- function() {
+  n <- 70
+  x <- input_matrix(20, n, 3)
+  y <- input_matrix(23, 67, 3)
+  for (family in families) {
+    check_folds(family, kernel_matrix(family, x), TRUE)
+    check_folds(paste0("between_", family), kernel_matrix(family, x, y), FALSE)
+    at_zero <- kernel_matrix(family, 0 * x[1:2, ])[1, 1]
+    same(paste0("at_zero_", family), if (family == "poly") 0 else at_zero)
+  }
+  k <- gram(20, n, 3)
+  check_folds("stored", k, TRUE)
+  # Coordinates of 1000 and bandwidths near 1: the inputs' rounding, eps 1000,
+  # moves squared distances by 1e-12.
+  far <- kernel_matrix("rbf", input_matrix(24, n, 3) + 1000)
+  check("rows_far", rowSums(far), 1e-11)
+  large <- gram(25, 740, 3)
+  check("streamed", large[seq(1, length(large), 997)])
+  check("walk", sum(k))
+  same("ranges", apply(x, 2, range))
+  check("means", rowMeans(k))
+  check("norm2", mean(k))
+  centered <- k - outer(rowMeans(k), rowMeans(k), "+") + mean(k)
+  check("square", sum(centered^2))
+  check("centered", centered)
+
+  distances <- \(family) kernel_matrix(family, x)[lower.tri(k)]
+  for (family in c("sqdist", "l1dist")) {
+    check(paste0("median_", family), stats::median(distances(family)))
+  }
+  draw <- drawing(26)
+  pairs <- vapply(1:1001, \(i) {
+    first <- draw(n)
+    second <- draw(n - 1)
+    c(first, second + (second >= first))
+  }, numeric(2)) + 1
+  check("median_sampled", stats::median(kernel_matrix("sqdist", x)[t(pairs)]))
+  same("median_tied", 0)
+  same("median_positive", 4)
+
+  k <- kernel_matrix("poly", x)
+  same("rank", 20)
+  same("rank_beyond", 6)
+  f <- t(matrix(got("lowrank"), 20))
+  centered <- k - outer(rowMeans(k), rowMeans(k), "+") + mean(k)
+  small(max(abs(tcrossprod(f) - centered)), 1e-12 * max(k), "lowrank")
+}
+
+# --- spectra.c ----------------------------------------------------------------
+
+# K = U diag(values) U' for some eigenpairs: residual and orthogonality, and
+# that each vector is positive at its largest entry.
+check_vectors <- function(name, k, values, u, tolerance) {
+  small(max(abs(k %*% u - u %*% diag(values))) / max(abs(values)), tolerance,
+        paste(name, "(residual)"))
+  small(max(abs(crossprod(u) - diag(ncol(u)))), tolerance,
+        paste(name, "(orthogonality)"))
+  top <- apply(u, 2, \(v) v[which(abs(v) >= (1 - 1e-8) * max(abs(v)))[1]])
+  small(-min(top), 0, paste(name, "(signs)"))
+}
+
+check_spectra <- function() {
+  n <- 50
+  k <- gram(31, n, 3)
+  diagonal <- got("tridiag_diag")
+  off <- got("tridiag_off")
+  t_form <- diag(diagonal)
+  t_form[cbind(2:n, 1:(n - 1))] <- t_form[cbind(1:(n - 1), 2:n)] <- off
+  q <- got_matrix("tridiag_q", n)
+  small(max(abs(q %*% t_form %*% t(q) - k)), 1e-12 * norm(k, "2"), "tridiag")
+  small(max(abs(crossprod(q) - diag(n))), 1e-12, "tridiag (axes)")
+  small(max(abs(q[, 1] - 1 / sqrt(n))), 1e-14, "tridiag (first axis)")
+  check("tridiag_back", q)
+  # H is a reflection that takes the first axis to e/sqrt(n)
+  e <- rep(1 / sqrt(n), n)
+  w <- c(1, numeric(n - 1)) - e
+  y <- inputs(32, n)
+  check("first_reflector", y - 2 * w * sum(w * y) / sum(w^2))
+
+  large <- gram(31, 160, 3)
+  spectrum <- eigen(large, symmetric = TRUE)
+  check("spectrum", spectrum$values)
+  # Eigenvectors of clustered eigenvalues are not determined: the leading ones,
+  # |e| = 1 and e'K^2 e for e = (1, ..., 1) / sqrt(n) are.
+  first <- got("spectrum_first")
+  want <- abs(colMeans(spectrum$vectors)) * sqrt(160)
+  small(max(abs(first - want)[1:10]), 1e-10, "spectrum_first")
+  small(abs(sum(first^2) - 1), 1e-12, "spectrum_first (sum)")
+  square <- mean(rowSums(large)^2)
+  small(abs(sum(first^2 * got("spectrum")^2) - square), 1e-12 * square,
+        "spectrum_first (square)")
+  # The condition number is 140.
+  shifted <- large + 0.5 * diag(160)
+  check("tridiag_solve", solve(shifted, got("tridiag_applied")), 1e-12)
+
+  for (suffix in c("", "_divide", "_large")) {
+    m <- if (suffix == "_large") large else k
+    values <- got(paste0("values", suffix))
+    check(paste0("values", suffix), eigen(m, symmetric = TRUE)$values)
+    check_vectors(paste0("vectors", suffix), m, values,
+                  got_matrix(paste0("vectors", suffix), nrow(m)), 1e-12)
+  }
+  check("leading", spectrum$values[1:5])
+  check_vectors("leading_vectors", large, got("leading"),
+                got_matrix("leading_vectors", 160), 1e-12)
+  same("fix_sign", c(-0.5, 0.9, -0.9))
+
+  k_points <- gram(34, 600, 2)
+  centered <- k_points - outer(rowMeans(k_points), rowMeans(k_points), "+") +
+    mean(k_points)
+  spectrum <- eigen(centered, symmetric = TRUE, only.values = TRUE)
+  check("krylov", spectrum$values[1:3])
+  # the residual that km_krylov() promises
+  check_vectors("krylov_vectors", centered, got("krylov"),
+                got_matrix("krylov_vectors", 600), 1e-10)
+
+  shifted <- k + 0.01 * diag(n)
+  check("cholesky", chol(shifted))
+  # the condition number of `shifted` is 3,000
+  check("cholesky_solve", solve(shifted, input_matrix(35, n, 3)), 1e-11)
+  check_scores(k)
+}
+
+# Leave one out, each refitted: see tests/testthat/helper-reference.R.
+check_scores <- function(k) {
+  n <- nrow(k)
+  lambda <- c(1e-3, 0.1, 1, 30)
+  f <- inputs(36, n)
+  loocv <- function(lambda, f, norm2) {
+    mean(vapply(seq_len(n), \(i) {
+      kept <- k[-i, -i]
+      b <- solve(kept + lambda * diag(n - 1), rowMeans(kept) - f[-i])
+      k[i, i] - 2 * sum(k[i, -i] * b) - 2 * f[i] + sum(b * (kept %*% b)) +
+        2 * sum(b * f[-i]) + norm2
+    }, 0))
+  }
+  printed <- function(lambda) {
+    mean(vapply(seq_len(n), \(i) {
+      b <- solve((n - 1) / n * k + lambda * diag(n), rowMeans(k) - k[, i] / n)
+      k[i, i] - 2 * sum(k[i, ] * b) + sum(b * (k %*% b))
+    }, 0))
+  }
+  gcv <- function(lambda) {
+    a_full <- solve(k + lambda * diag(n))
+    s <- rowSums(a_full)
+    a <- mean(diag(a_full))
+    ka <- mean(diag(k %*% a_full))
+    aka <- mean(diag(a_full %*% k %*% a_full))
+    g <- drop(k %*% (1 - lambda * s))
+    r <- lambda * s / a
+    inner <- (g + r * ka - diag(k)) / (n - 1)
+    norm2 <- (sum((1 - lambda * s) * g) + r^2 * aka + diag(k) +
+                2 * r * drop(a_full %*% g) - 2 * g - 2 * r * ka) / (n - 1)^2
+    mean(diag(k) - 2 * inner + norm2)
+  }
+  # solve() loses the condition number, 5e4 at the smallest lambda
+  check("loocv", vapply(lambda, loocv, 0, numeric(n), 0), 1e-10)
+  check("loocv_target", vapply(lambda, loocv, 0, f, 1.5), 1e-10)
+  check("printed", vapply(lambda, printed, 0), 1e-10)
+  check("gcv", vapply(lambda, gcv, 0), 1e-10)
+}
+
+# --- statistics.c -------------------------------------------------------------
+
+check_statistics <- function() {
+  n <- 70
+  draw <- drawing(41)
+  relabeled <- cbind(seq_len(n) - 1,
+                     draw_permutation(draw, list(seq_len(n) - 1)),
+                     draw_permutation(draw, list(seq_len(n) - 1)))
+  sample <- rep(1:3, c(20, 25, 25))
+  members <- apply(relabeled, 2, \(p) {
+    of <- integer(n)
+    of[p + 1] <- sample
+    cbind(of != 2, of == 2)
+  })
+  z <- matrix(as.numeric(members), n)
+  same("subsets", z)
+  check("subset_sums", crossprod(z, input_matrix(42, n, 2)))
+  k <- gram(43, n, 3)
+  forms <- \(k) colSums(z * (k %*% z))
+  moments <- \(k) c(sum(abs(k)), sum(k^2))
+  check("subset_forms", forms(k))
+  check("subset_moments", moments(k))
+  s <- kernel_matrix("sqdist", input_matrix(43, n, 3))
+  check("rate_forms", c(forms(exp(-0.1 * s)), forms(exp(-2 * s))))
+  check("rate_moments", c(moments(exp(-0.1 * s)), moments(exp(-2 * s))))
+  w <- inputs(44, n)
+  in_block <- outer(sample, 1:3, "==") * w
+  sums <- t(in_block) %*% k %*% in_block
+  check("block_sums", sums, close * sum(abs(outer(w, w) * k)) / max(abs(sums)))
+  check("block_moments", moments(k))
+
+  draw <- drawing(45)
+  p <- vapply(1:6, \(c) draw_permutation(draw, list(seq_len(n) - 1)),
+              numeric(n)) + 1
+  same("relabeled", p)
+  grams <- lapply(46:48, gram, n, 3)
+  rows <- lapply(46:48, inputs, n)
+  # Sums of terms of both signs: errors on the scale of their absolute values.
+  on_scale <- function(terms) {
+    close * max(colSums(abs(terms))) / max(abs(colSums(terms)))
+  }
+  check("permuted_forms", apply(p, 2, \(c) sum(grams[[1]] * grams[[2]][c, c])))
+  a <- tcrossprod(matrix(inputs(49, 4 * n), n, byrow = TRUE))
+  b <- tcrossprod(matrix(inputs(50, 3 * n), n, byrow = TRUE))
+  terms <- apply(p, 2, \(c) a * b[c, c])
+  check("permuted_products", colSums(terms), on_scale(terms))
+  terms <- apply(p, 2, \(c) rows[[1]] * rows[[2]][c])
+  check("permuted_sums", colSums(terms), on_scale(terms))
+  second <- p[, c(1, 3, 5)]
+  third <- p[, c(2, 4, 6)]
+  check("tensor_forms", vapply(1:3, \(c) {
+    sum(grams[[1]] * grams[[2]][second[, c], second[, c]] *
+          grams[[3]][third[, c], third[, c]])
+  }, 0))
+  terms <- rows[[1]] * matrix(rows[[2]][second], n) *
+    matrix(rows[[3]][third], n)
+  check("tensor_sums", colSums(terms), on_scale(terms))
+  check_matching()
+}
+
+# J = pi'G pi - 2 pi'g: inner products in closed form for RBF; for the
+# polynomial of degree 3 from points with the moments of the normal one.
+# Derivatives by central differences with an error of 1e-9.
+check_matching <- function() {
+  n <- 300
+  d <- 3
+  x <- input_matrix(53, n, d)
+  weights <- (1 + inputs(51, n)) / n
+  theta2 <- 1 / (1 + 0.5 * 0:2)^2
+  inner_rbf <- function(a, e, b, f) {
+    v <- theta2 + e + f
+    prod(sqrt(theta2 / v)) * exp(-colSums((t(a) - b)^2 / v) / 2)
+  }
+  signs <- as.matrix(expand.grid(c(-1, 1), c(-1, 1), c(-1, 1)))
+  inner_poly <- function(a, e, b, f) {
+    total <- 0
+    for (i in 1:8) {
+      for (j in 1:8) {
+        moved <- sweep(a, 2, signs[i, ] * sqrt(e), "+")
+        inner <- drop(moved %*% (b + signs[j, ] * sqrt(f)))
+        total <- total + (inner + 0.5)^3 / 64
+      }
+    }
+    total
+  }
+  terms <- function(inner, noise, means, variances) {
+    at <- \(a, e) vapply(1:2, \(j) {
+      inner(a, e, means[j, ], rep(variances[j], d))
+    }, numeric(nrow(a)))
+    list(g = drop(crossprod(at(x, noise), weights)),
+         gram = t(vapply(1:2, \(i) {
+           at(means[i, , drop = FALSE], rep(variances[i], d))
+         }, numeric(2))))
+  }
+  j_of <- function(inner, noise, shares, means, variances) {
+    parts <- terms(inner, noise, means, variances)
+    sum(shares * (parts$gram %*% shares)) - 2 * sum(shares * parts$g)
+  }
+  slope <- function(f, at) {
+    vapply(seq_along(at), \(i) {
+      h <- replace(numeric(length(at)), i, 1e-5)
+      (f(at + h) - f(at - h)) / 2e-5
+    }, 0)
+  }
+  shares <- c(0.3, 0.7)
+  variances <- c(0.2, 0.5)
+  means <- input_matrix(52, 2, d)
+  cases <- list(match = list(inner_rbf, c(0, 0.1, 0.2)),
+                match_poly = list(inner_poly, numeric(3)))
+  for (name in names(cases)) {
+    j <- \(...) j_of(cases[[name]][[1]], cases[[name]][[2]], ...)
+    parts <- terms(cases[[name]][[1]], cases[[name]][[2]], means, variances)
+    value <- got(name)
+    want <- c(j(shares, means, variances), parts$g, parts$gram)
+    small(max(abs(value[1:7] - want)) / max(abs(want)), 1e-12, name)
+    slopes <- c(slope(\(s) j(s, means, variances), shares),
+                slope(\(m) j(shares, matrix(m, 2), variances), c(means)),
+                slope(\(v) j(shares, means, v), variances))
+    small(max(abs(value[-(1:7)] - slopes)) / max(abs(slopes)), 1e-8,
+          paste(name, "(slopes)"))
+  }
+  free <- function(u) {
+    shares <- exp(u[1:2]) / sum(exp(u[1:2]))
+    j_of(inner_rbf, c(0, 0.1, 0.2), shares, matrix(u[3:8], 2), exp(u[9:10]))
+  }
+  u <- inputs(54, 10)
+  value <- got("match_free")
+  small(abs(value[1] - free(u)), 1e-12, "match_free")
+  small(max(abs(value[-1] - slope(free, u))), 1e-8, "match_free (slopes)")
+}
+
+# --- All of it ----------------------------------------------------------------
+
+# Every public routine is called: what the headers declare, but for the steps of
+# km_tridiag() that band.h and chase.h declare for it.
+check_complete <- function(root) {
+  headers <- list.files(file.path(root, "src", c("core", "apps")), "[.]h$",
+                        full.names = TRUE)
+  headers <- headers[!basename(headers) %in% c("band.h", "chase.h")]
+  names_in <- function(files) {
+    text <- unlist(lapply(files, readLines, warn = FALSE))
+    text <- gsub("(?s)/[*].*?[*]/", "", paste(text, collapse = "\n"),
+                 perl = TRUE) # comments
+    calls <- gregexpr("\\bkm_[a-z0-9_]+(?=\\()", text, perl = TRUE)
+    unique(regmatches(text, calls)[[1]])
+  }
+  driver <- list.files(file.path(root, "tools", "core"), "[.]c$",
+                       full.names = TRUE)
+  setdiff(names_in(headers), names_in(driver))
+}
+
+args <- commandArgs(FALSE)
+own <- sub("^--file=", "", grep("^--file=", args, value = TRUE))
+missing <- check_complete(file.path(dirname(own), "..", ".."))
+if (length(missing) > 0) cat("never called by the driver:", missing, "\n")
+bad <- length(missing) > 0
+for (file in commandArgs(TRUE)) {
+  read_output(file)
+  check_basics()
+  check_grams()
+  check_spectra()
+  check_statistics()
+  lost <- if (length(state$unseen) > 0) paste("not checked:", state$unseen)
+  for (line in c(state$failed, lost)) cat(line, "\n")
+  if (length(c(state$failed, lost)) > 0) bad <- TRUE
+  cat(basename(file), ": ", sum(lengths(state$values)), " numbers of ",
+      length(state$values), " results, largest error ", signif(state$worst, 2),
+      "\n", sep = "")
+}
+quit(status = bad || length(commandArgs(TRUE)) == 0)

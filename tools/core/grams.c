@@ -1,0 +1,158 @@
+#include "core/center.h"
+#include "core/fold.h"
+#include "core/lowrank.h"
+#include "core/median.h"
+#include "driver.h"
+
+#include <stdio.h>
+
+/* Folds over Gram matrices: every kernel, one set of points and two, a stored matrix. */
+
+enum { N = 70, M = 67, D = 3, FEW = 2, MANY = 9, LARGE = 740 };
+
+static const char *const families[] = {"rbf",      "laplace_l1", "laplace_l2", "matern32",
+                                       "matern52", "poly",       "energy",     "sqdist",
+                                       "l1dist"};
+
+static void put_fold(const char *fold, const char *of, const double *values, size_t count) {
+  char name[64];
+  snprintf(name, sizeof name, "%s_%s", fold, of);
+  put(name, values, count);
+}
+
+static void folds(const km_source *source, const char *name) {
+  const size_t m = source->m, most = N * MANY;
+  double *v = inputs(21, m * MANY), *u = source->y ? inputs(22, N * MANY) : v, *out = room(most);
+  km_fold_rows(source, out, room(km_fold_rows_work(source)), poll);
+  put_fold("rows", name, out, N);
+  km_fold_apply(source, v, FEW, out, room(km_fold_apply_work(source, FEW)), poll);
+  put_fold("few", name, out, N * FEW);
+  km_fold_apply(source, v, MANY, out, room(km_fold_apply_work(source, MANY)), poll);
+  put_fold("many", name, out, N * MANY);
+  km_fold_quad(source, u, v, MANY, out, room(km_fold_quad_work(source, MANY)), poll);
+  put_fold("quad", name, out, MANY);
+  if (source->y) {
+    double *k = room(N * M);
+    km_fold_store(source, k, room(km_fold_store_work(source)), poll);
+    put_fold("store", name, k, N * M);
+    return;
+  }
+  km_diagonal(source, out);
+  put_fold("diagonal", name, out, N);
+  km_fold_column(source, 65, out, room(km_fold_column_work(source)));
+  put_fold("column", name, out, N);
+}
+
+static void every_family(void) {
+  for (int family = KM_RBF; family <= KM_L1DIST; family++) {
+    km_source source = points((km_family) family, 20, N, D);
+    char name[32];
+    folds(&source, families[family]);
+    put_fold("at_zero", families[family], (double[]){km_at_zero((km_family) family)}, 1);
+    source.y = inputs(23, M * D);
+    source.m = M;
+    snprintf(name, sizeof name, "between_%s", families[family]);
+    folds(&source, name);
+  }
+  const km_source stored = {.x = NULL, .n = N, .m = N, .k = gram(20, N, D)};
+  folds(&stored, "stored");
+}
+
+/* Points far from the center are treated by differences; large matrices are streamed, here to an
+   address that no vector is aligned to. */
+static void special(void) {
+  km_source far = points(KM_RBF, 24, N, D);
+  double *x = inputs(24, N * D), *out = room(LARGE * LARGE + 1);
+  for (size_t i = 0; i < N * D; i++) x[i] += 1000;
+  far.x = x;
+  km_fold_rows(&far, out, room(km_fold_rows_work(&far)), poll);
+  put("rows_far", out, N);
+  const km_source large = points(KM_RBF, 25, LARGE, D);
+  km_fold_store(&large, out + 1, room(km_fold_store_work(&large)), poll);
+  for (size_t i = 0; i < LARGE * LARGE; i += 997) put_number("streamed", out[i + 1]);
+  int symmetric = 1;
+  for (size_t i = 0; i < LARGE; i++)
+    for (size_t j = 0; j < i; j++)
+      symmetric &= out[1 + i + j * LARGE] == out[1 + j + i * LARGE];
+  must(symmetric, "a streamed matrix is not symmetric");
+}
+
+static void add_up(const km_tile *tile, void *sink, size_t worker) {
+  double *sums = sink;
+  for (size_t i = 0; i < tile->ni; i++)
+    for (size_t j = 0; j < tile->nj; j++)
+      sums[worker] += (tile->mirrored ? 2 : 1) * tile->k[i * KM_TILE_COLS + j];
+}
+
+static void walks(void) {
+  const km_source source = points(KM_RBF, 20, N, D);
+  double *work = room(km_walk_work(&source)), sums[2][KM_WORKERS] = {{0}}, total = 0;
+  const size_t slots = km_walk_slots(&source, 1);
+  km_walk(&source, slots, 1, add_up, sums[0], work, poll);
+  km_walk_alone(&source, slots, 1, add_up, sums[1], work);
+  for (size_t worker = 0; worker < KM_WORKERS; worker++) {
+    must(sums[0][worker] == sums[1][worker], "a walk alone gives other sums");
+    total += sums[0][worker];
+  }
+  put_number("walk", total);
+  double *ends = room(2 * D);
+  km_column_ranges(source.x, N, D, ends);
+  put("ranges", ends, 2 * D);
+}
+
+static void centering(void) {
+  const km_source source = points(KM_RBF, 20, N, D);
+  double *k = gram(20, N, D), *at = room(N);
+  const km_centering mean = km_row_means(N, k, at);
+  put("means", at, N);
+  put_number("norm2", mean.norm2);
+  put_number("square", km_centered_square(&source, mean, room(km_centered_square_work(&source)),
+                                          poll));
+  km_center(N, k, mean, k);
+  put("centered", k, N * N);
+}
+
+static void medians(void) {
+  enum { PAIRS = 1001 };
+  const char *const names[] = {"median_sqdist", "median_l1dist"};
+  const km_family family[] = {KM_SQDIST, KM_L1DIST};
+  for (int i = 0; i < 2; i++) {
+    const km_source source = points(family[i], 20, N, D);
+    put_number(names[i], km_pairwise_median(&source, room(km_median_work(&source)), poll).median);
+  }
+  const km_source source = points(KM_SQDIST, 20, N, D);
+  set_draws(26);
+  put_number("median_sampled",
+             km_sampled_median(&source, PAIRS, draw, room(km_sampled_median_work(PAIRS)),
+                               int_room(km_sampled_median_iwork(PAIRS)), poll)
+                 .median);
+  double x[] = {0, 0, 0, 0, 0, 2}, one = 1, none = 0; /* 10 of 15 distances are 0 */
+  km_source ties = {.kernel = {KM_SQDIST, 1, 0}, .center = &none, .scale = &one, .x = x, .n = 6,
+                    .m = 6, .d = 1};
+  const km_median tied = km_pairwise_median(&ties, room(km_median_work(&ties)), poll);
+  put_number("median_tied", tied.median);
+  put_number("median_positive", tied.min_positive);
+}
+
+/* A polynomial of degree 3 in 3 variables has 20 terms. */
+static void low_rank(void) {
+  enum { CAP = 24 };
+  const km_source source = points(KM_POLY, 20, N, D);
+  double *work = room(km_lowrank_work(&source, CAP));
+  const size_t rank = km_lowrank(&source, CAP, work, poll);
+  put_number("rank", (double) rank);
+  put_number("rank_beyond",
+             (double) km_lowrank(&source, 5, room(km_lowrank_work(&source, 5)), poll));
+  double *centered = room(N * rank);
+  km_lowrank_center(N, work, CAP, rank, centered);
+  put("lowrank", centered, N * rank);
+}
+
+void run_grams(void) {
+  every_family();
+  special();
+  walks();
+  centering();
+  medians();
+  low_rank();
+}

@@ -1,0 +1,140 @@
+#include "core/back.h"
+#include "core/center.h"
+#include "core/eigen.h"
+#include "core/krylov.h"
+#include "core/scores.h"
+#include "core/tridiag.h"
+#include "driver.h"
+
+#include <string.h>
+
+/* Matrices in full: reductions, spectra, factors, scores along a path of lambda. */
+
+enum { N = 50, LARGE = 160, D = 3 };
+
+static void copy(double *to, const double *from, size_t count) {
+  memcpy(to, from, count * sizeof *to);
+}
+
+/* Of two panels on one thread, and of more on several. */
+static void reductions(void) {
+  double *a = gram(31, N, D), *diag = room(LARGE), *off = room(LARGE), *tau = room(LARGE);
+  km_tridiag(N, a, diag, off, tau, room(km_tridiag_work(N)), poll);
+  put("tridiag_diag", diag, N);
+  put("tridiag_off", off, N - 1);
+  double *q = room(N * N), *back = room(N * N);
+  for (size_t i = 0; i < N * N; i++) back[i] = q[i] = i % (N + 1) == 0;
+  for (size_t j = 0; j < N; j++) km_tridiag_apply(N, a, tau, q + j * N);
+  put("tridiag_q", q, N * N);
+  km_tridiag_back(N, a, tau, N, back, room(km_tridiag_back_work(N)), poll);
+  put("tridiag_back", back, N * N);
+  double *first = inputs(32, N);
+  km_first_reflector(N, first);
+  put("first_reflector", first, N);
+
+  a = gram(31, LARGE, D);
+  km_tridiag(LARGE, a, diag, off, tau, room(km_tridiag_work(LARGE)), poll);
+  double *y = inputs(33, LARGE), *values = room(LARGE), *shares = room(LARGE);
+  must(km_tridiag_spectrum(LARGE, diag, off, values, shares,
+                           room(km_tridiag_spectrum_work(LARGE))) == KM_OK,
+       "no spectrum of a tridiagonal matrix");
+  put("spectrum", values, LARGE);
+  put("spectrum_first", shares, LARGE);
+  copy(first = room(LARGE), y, LARGE);
+  km_tridiag_apply(LARGE, a, tau, first);
+  put("tridiag_applied", first, LARGE);
+  must(km_tridiag_solve(LARGE, diag, off, 0.5, y, room(km_tridiag_solve_work(LARGE))) == KM_OK,
+       "no solution of a tridiagonal system");
+  km_tridiag_apply(LARGE, a, tau, y);
+  put("tridiag_solve", y, LARGE);
+}
+
+/* The eigenpairs of gram(31, n, D), by dstemr or by what stands in for it. */
+static void eigenpairs(const char *of_values, const char *of_vectors, size_t n, size_t count,
+                       int divide) {
+  double *values = room(count), *vectors = room(n * count);
+  must(km_eigen(n, gram(31, n, D), count, values, vectors, divide,
+                room(km_eigen_work(n, count, divide)), int_room(km_eigen_iwork(n, divide)),
+                poll) == KM_OK,
+       "no eigenvectors");
+  put(of_values, values, count);
+  put(of_vectors, vectors, n * count);
+}
+
+static void eigen(void) {
+  eigenpairs("values", "vectors", N, N, 0);
+  eigenpairs("values_divide", "vectors_divide", N, N, 1);
+  eigenpairs("values_large", "vectors_large", LARGE, LARGE, 0);
+  eigenpairs("leading", "leading_vectors", LARGE, 5, 0);
+  double u[] = {0.5, -0.9, 0.9};
+  km_fix_sign(3, u);
+  put("fix_sign", u, 3);
+}
+
+static void krylov(void) {
+  enum { COUNT = 3, POINTS = 600 };
+  const km_source source = points(KM_RBF, 34, POINTS, 2);
+  double *k = gram(34, POINTS, 2), *at = room(POINTS);
+  const km_centering mean = km_row_means(POINTS, k, at);
+  const double square =
+      km_centered_square(&source, mean, room(km_centered_square_work(&source)), poll);
+  double *values = room(COUNT), *vectors = room(POINTS * COUNT), residual = 1;
+  int products = 0;
+  must(km_krylov_basis(COUNT) < POINTS, "a basis larger than the matrix");
+  must(km_krylov(&source, mean, square, COUNT, values, vectors, &residual, &products,
+                 room(km_krylov_work(&source, COUNT)), int_room(km_krylov_iwork(COUNT)),
+                 poll) == KM_OK,
+       "no convergence of the Krylov iteration");
+  must(residual < 1e-8 && products > 0, "a large residual of the Krylov iteration");
+  put("krylov", values, COUNT);
+  put("krylov_vectors", vectors, POINTS * COUNT);
+}
+
+static void factors(void) {
+  enum { P = 3 };
+  double *a = gram(31, N, D), *x = inputs(35, N * P);
+  int info = 0;
+  must(km_cholesky(N, a, 0.01, &info) == KM_OK, "no Cholesky factor");
+  put("cholesky", a, N * N);
+  km_cholesky_solve(N, a, x, P);
+  put("cholesky_solve", x, N * P);
+  double indefinite[] = {1, 2, 2, 1};
+  must(km_cholesky(2, indefinite, 0, &info) == KM_NOT_POSITIVE && info == 2,
+       "a factor of an indefinite matrix");
+}
+
+static void scores(void) {
+  enum { COUNT = 4 };
+  const double lambda[COUNT] = {1e-3, 0.1, 1, 30}, norm2 = 1.5;
+  double *k = gram(31, N, D), *a = room(N * N), *values = room(N), *vectors = room(N * N);
+  double *q = room(N), *diagonal = room(N), *score = room(COUNT), trace = 0;
+  copy(a, k, N * N);
+  must(km_eigen(N, a, N, values, vectors, 0, room(km_eigen_work(N, N, 0)),
+                int_room(km_eigen_iwork(N, 0)), poll) == KM_OK,
+       "no eigenvectors");
+  for (size_t j = 0; j < N; j++) {
+    double sum = 0;
+    for (size_t i = 0; i < N; i++) sum += vectors[i + j * N];
+    q[j] = sum * sum;
+    diagonal[j] = k[j + j * N];
+    trace += diagonal[j];
+  }
+  km_score_gcv(N, values, q, trace, COUNT, lambda, score);
+  put("gcv", score, COUNT);
+  km_score_printed(N, values, q, COUNT, lambda, score);
+  put("printed", score, COUNT);
+  double *work = room(km_score_loocv_work(N, COUNT));
+  km_score_loocv(N, values, vectors, diagonal, NULL, 0, COUNT, lambda, score, work, poll);
+  put("loocv", score, COUNT);
+  km_score_loocv(N, values, vectors, diagonal, inputs(36, N), norm2, COUNT, lambda, score, work,
+                 poll);
+  put("loocv_target", score, COUNT);
+}
+
+void run_spectra(void) {
+  reductions();
+  eigen();
+  krylov();
+  factors();
+  scores();
+}

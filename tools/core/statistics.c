@@ -1,0 +1,117 @@
+#include "apps/density.h"
+#include "apps/hsic.h"
+#include "core/subsets.h"
+#include "driver.h"
+
+
+/* What statistics are made of: subsets, permutations, mixtures matched to a kernel mean. */
+
+enum { N = 70, D = 3 };
+
+static const int sizes[] = {20, 25, 25}, sets[] = {1, 0, 0, 1, 1, 0}; /* {1, 3} and {2} */
+
+/* Bits as numbers, subset by subset. */
+static void put_subsets(const char *name, const uint64_t *subsets, size_t count) {
+  int *members = int_room(N * count);
+  for (size_t c = 0; c < count; c++)
+    for (size_t i = 0; i < N; i++)
+      members[i + c * N] = (int) (subsets[i / 64 * count + c] >> i % 64 & 1);
+  put_ints(name, members, N * count);
+}
+
+static void subset_sums(void) {
+  enum { COUNT = 6, RATES = 2, COLUMNS = 2, BLOCKS = 3 };
+  const km_labels labels = {3, 2, sizes, sets};
+  must(km_label_points(&labels) == N, "the points of all samples");
+  const km_blocks all = km_find_blocks(NULL, N, int_room(km_blocks_iwork(N)));
+  const km_relabelings drawn = {.observed = 1, .count = 2, .blocks = &all, .draw = draw};
+  must(km_relabel_count(&labels, &drawn) == COUNT, "the number of subsets");
+  uint64_t *subsets = block(km_subset_words(N, COUNT) * sizeof *subsets);
+  set_draws(41);
+  km_relabel(&labels, &drawn, subsets, int_room(km_relabel_iwork(N)), poll);
+  put_subsets("subsets", subsets, COUNT);
+  double *sums = room(COUNT * COLUMNS), *forms = room(COUNT * RATES);
+  km_subset_sums(subsets, N, COUNT, inputs(42, N * COLUMNS), COLUMNS, sums);
+  put("subset_sums", sums, COUNT * COLUMNS);
+
+  const km_source rbf = points(KM_RBF, 43, N, D), square = points(KM_SQDIST, 43, N, D);
+  const double rates[RATES] = {0.1, 2};
+  double *moments = room(2 * RATES);
+  km_subset_forms(&rbf, subsets, COUNT, NULL, 0, forms, moments,
+                  room(km_subset_forms_work(&rbf, COUNT, 0)), poll);
+  put("subset_forms", forms, COUNT);
+  put("subset_moments", moments, 2);
+  km_subset_forms(&square, subsets, COUNT, rates, RATES, forms, moments,
+                  room(km_subset_forms_work(&square, COUNT, RATES)), poll);
+  put("rate_forms", forms, COUNT * RATES);
+  put("rate_moments", moments, 2 * RATES);
+
+  int *of = int_room(N);
+  for (int i = 0; i < N; i++) of[i] = i < 20 ? 0 : i < 45 ? 1 : 2;
+  km_block_sums(&rbf, of, BLOCKS, inputs(44, N), sums, moments,
+                room(km_block_sums_work(&rbf, BLOCKS)), poll);
+  put("block_sums", sums, BLOCKS * BLOCKS);
+  put("block_moments", moments, 2);
+}
+
+static void independence(void) {
+  enum { COUNT = 6, VARIABLES = 3, RANK_A = 4, RANK_B = 3 };
+  const km_blocks all = km_find_blocks(NULL, N, int_room(km_blocks_iwork(N)));
+  int *drawn = int_room(N * COUNT), *order = int_room(N * COUNT), *inverse = int_room(N * COUNT);
+  set_draws(45);
+  km_draw_permutations(&all, COUNT, draw, drawn, poll);
+  put_ints("relabeled", drawn, N * COUNT);
+  km_invert(drawn, N, COUNT, order, inverse);
+  const km_permutations permutations = {N, COUNT, order, inverse};
+  const double *k[VARIABLES] = {gram(46, N, D), gram(47, N, D), gram(48, N, D)};
+  const double *rows[VARIABLES] = {inputs(46, N), inputs(47, N), inputs(48, N)};
+  double forms[COUNT], sums[COUNT];
+  km_permuted_forms(k[0], k[1], &permutations, forms, room(km_permuted_forms_work(COUNT)), poll);
+  put("permuted_forms", forms, COUNT);
+  km_permuted_products(inputs(49, N * RANK_A), RANK_A, inputs(50, N * RANK_B), RANK_B,
+                       &permutations, forms, room(km_permuted_products_work(N, RANK_A, RANK_B)),
+                       poll);
+  put("permuted_products", forms, COUNT);
+  km_permuted_sums(rows[0], rows[1], &permutations, sums);
+  put("permuted_sums", sums, COUNT);
+  km_permuted_tensor(VARIABLES, k, rows, &permutations, forms, sums,
+                     room(km_permuted_tensor_work(COUNT / (VARIABLES - 1))), poll);
+  put("tensor_forms", forms, COUNT / (VARIABLES - 1));
+  put("tensor_sums", sums, COUNT / (VARIABLES - 1));
+}
+
+/* 300 points: chunks of several workers. */
+static void matching(void) {
+  enum { POINTS = 300, COMPONENTS = 2, FREE = COMPONENTS * (D + 2) };
+  const double shares[] = {0.3, 0.7}, variances[] = {0.2, 0.5};
+  const double noise[2][D] = {{0, 0.1, 0.2}, {0}};
+  const km_family family[] = {KM_RBF, KM_POLY};
+  const char *const names[] = {"match", "match_poly"};
+  double *weights = inputs(51, POINTS), *means = inputs(52, COMPONENTS * D);
+  for (size_t i = 0; i < POINTS; i++) weights[i] = (1 + weights[i]) / POINTS;
+  for (int i = 0; i < 2; i++) {
+    const km_source source = points(family[i], 53, POINTS, D);
+    const km_estimate estimate = {&source, weights, noise[i]};
+    const km_mixture mixture = {COMPONENTS, D, shares, means, variances};
+    /* J, g, gram, and the derivatives, one after the other. */
+    double out[1 + 2 * COMPONENTS + COMPONENTS * COMPONENTS + COMPONENTS * D + COMPONENTS];
+    double *to_weights = out + 1 + COMPONENTS + COMPONENTS * COMPONENTS;
+    const km_matching parts = {out + 1, out + 1 + COMPONENTS, to_weights, to_weights + COMPONENTS,
+                               to_weights + COMPONENTS + COMPONENTS * D};
+    out[0] = km_match(&estimate, &mixture, &parts, room(km_match_work(&mixture, &estimate)));
+    put(names[i], out, sizeof out / sizeof *out);
+  }
+  const km_source source = points(KM_RBF, 53, POINTS, D);
+  const km_estimate estimate = {&source, weights, noise[0]};
+  const km_mixture shape = {.m = COMPONENTS, .d = D};
+  double *u = inputs(54, FREE), gradient[1 + FREE];
+  gradient[0] = km_match_free(&estimate, &shape, u, gradient + 1,
+                              room(km_match_free_work(&shape, &estimate)));
+  put("match_free", gradient, 1 + FREE);
+}
+
+void run_statistics(void) {
+  subset_sums();
+  independence();
+  matching();
+}
