@@ -61,11 +61,11 @@ operator_spectrum <- function(values, vectors, weights) {
     return(list(values = numeric(), vectors = vectors))
   }
   half <- vectors * rep(sqrt(values), each = nrow(vectors))
-  k <- crossprod(half, weights * half)
+  k <- cross(half, weights * half)
   found <- .Call(C_r_eigen, k, ncol(k))
   inverse <- vectors * rep(1 / sqrt(values), each = nrow(vectors))
   list(values = found$values,
-       vectors = fix_signs(inverse %*% found$vectors))
+       vectors = fix_signs(product(inverse, found$vectors)))
 }
 
 # Singular values and functions of sum_i beta_i phi_i (x) psi_i from the
@@ -80,13 +80,13 @@ operator_svd <- function(x, y, weights) {
   scaled <- \(pairs, power) {
     pairs$vectors * rep(pairs$values^power, each = n)
   }
-  found <- svd(crossprod(scaled(x, 0.5), weights * scaled(y, 0.5)))
+  found <- svd(cross(scaled(x, 0.5), weights * scaled(y, 0.5)))
   # Below it is what products that are 0 leave.
   rounding <- n * .Machine$double.eps * max(abs(weights)) *
     sqrt(max(x$values) * max(y$values))
   found$d[found$d <= rounding] <- 0
-  left <- scaled(x, -0.5) %*% found$u
-  right <- scaled(y, -0.5) %*% found$v
+  left <- product(scaled(x, -0.5), found$u)
+  right <- product(scaled(y, -0.5), found$v)
   fixed <- fix_signs(left)
   turned <- ifelse(colSums(fixed * left) < 0, -1, 1)
   list(values = found$d, left = fixed, right = right * rep(turned, each = n))

@@ -41,7 +41,7 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
   }
   variable <- object$variables[[which]]
   if (missing(newdata)) {
-    scores <- centered_matrix(variable) %*% v
+    scores <- product(centered_matrix(variable), v)
     names <- rownames(variable$sample$x)
   } else {
     new <- read_values(object, newdata, which)[[1L]]

@@ -524,7 +524,7 @@ taylor_weights <- function(g, noise) {
   u <- sweep(g$x, 2, colMeans(g$x)) %*%
     diag(sqrt(noise / 2) / theta2, length(noise))
   u2 <- rowSums(u^2)
-  k <- g$K %*% cbind(1, u2, u) / n
+  k <- product(g$K, cbind(1, u2, u)) / n
   moved <- u2 * k[, 1] + k[, 2] - 2 * rowSums(u * k[, -(1:2), drop = FALSE])
   (1 - sum(noise / (2 * theta2))) / n + solve_spectrum(g, moved)
 }

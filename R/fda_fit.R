@@ -5,12 +5,13 @@
 fit_fda <- function(k, classes, ridge) {
   n <- nrow(k)
   # Squares of K must be numbers; alpha is in units of 1/K, r of K^2.
-  unit <- power_below(max(abs(k)))
+  unit <- power_below(max(abs(range(k))))
   intensity <- NULL
   given <- ridge
   if (identical(ridge, "shrinkage")) {
     centered <- center_matrix(k)$k / unit
-    intensity <- shrinkage_intensity(diag(centered), sum(centered^2), n - 1, n)
+    intensity <- shrinkage_intensity(diag(centered), sum(column_dots(centered)),
+                                     n - 1, n)
     ridge <- intensity / (1 - intensity) * (sum(diag(centered)) / (n - 1))^2
     if (intensity == 1) ridge <- Inf
   } else {
@@ -19,38 +20,35 @@ fit_fda <- function(k, classes, ridge) {
   k <- k / unit
   counts <- unname(classes$counts)
   own <- outer(classes$of, seq_along(counts), `==`) + 0
-  m <- k %*% (own / rep(counts, each = n))
+  m <- product(k, own / rep(counts, each = n))
   overall <- drop(m %*% counts) / n
   m <- m - overall
   within <- k - (m + overall)[, classes$of]
-  found <- fda_root(within, ridge, unit, is.null(intensity))
-  fit <- fda_axes(k, found$root, m, overall, counts)
+  found <- fda_factor(within, ridge, unit, is.null(intensity))
+  fit <- fda_axes(k, found$factor, m, overall, counts)
   fit$scaling <- fit$scaling / unit
   c(fit, list(
     ridge = if (is.null(intensity)) given else found$ridge * unit * unit,
     intensity = intensity,
-    distance = fda_left_out(found$root, within, m, classes$of, counts,
-                            is.finite(found$ridge))
+    distance = fda_left_out(found$factor, within, m, classes$of, counts)
   ))
 }
 
-# list(root: R^{-1} with R'R = N + rI, that of I for r = Inf; ridge). Where
+# list(factor: the lower L of N + rI = LL', NULL for r = Inf; ridge). Where
 # shrinkage asks for less than rounding allows, r is that much; a number given
 # must be more.
-fda_root <- function(within, ridge, unit, given) {
-  n <- nrow(within)
+fda_factor <- function(within, ridge, unit, given) {
   if (ridge == Inf) {
-    return(list(root = diag(n), ridge = ridge))
+    return(list(factor = NULL, ridge = ridge))
   }
-  scatter <- row_products(within)
+  n <- nrow(within)
+  scatter <- tcross(within)
   rounding <- n * .Machine$double.eps * max(diag(scatter))
   if (!given && ridge <= rounding) {
     ridge <- sqrt(.Machine$double.eps) * max(diag(scatter))
   }
-  at <- seq(1, n^2, n + 1)
-  scatter[at] <- scatter[at] + ridge
-  root <- if (ridge > rounding) inverse_root(scatter)
-  if (is.null(root)) {
+  factor <- if (ridge > rounding) cholesky(scatter, ridge)
+  if (is.null(factor)) {
     stop_kernmean(
       "numeric", "the within-class scatter with the ridge ",
       format_number(ridge * unit * unit), " is not positive definite to ",
@@ -58,47 +56,15 @@ fda_root <- function(within, ridge, unit, given) {
       format_number(rounding * unit * unit, 2L)
     )
   }
-  list(root = root, ridge = ridge)
+  list(factor = factor, ridge = ridge)
 }
 
-# AB', or AA': a linear kernel of rows, several times faster than the product of
-# R's own BLAS, and exactly symmetric.
-row_products <- function(a, b = NULL) fold_store(kernel_linear(), a, b)
-
-block_order <- 128L
-
-# R^{-1}, upper triangular, of A = R'R; NULL if A is not positive definite to
-# rounding. By halves of A, so that nearly all of it is products:
-#   R = (R_1 S; 0 R_2), S = R_1'^{-1} A_12, R_2'R_2 = A_22 - S'S,
-#   R^{-1} = (R_1^{-1}  -R_1^{-1} S R_2^{-1}; 0  R_2^{-1}).
-inverse_root <- function(a) {
-  n <- nrow(a)
-  if (n <= block_order) {
-    r <- .Call(C_r_cholesky, a, 0)
-    return(if (!is.null(r)) backsolve(r, diag(n)))
-  }
-  one <- seq_len(n %/% 2L)
-  first <- inverse_root(a[one, one])
-  if (is.null(first)) {
-    return(NULL)
-  }
-  across <- row_products(a[-one, one], t(first))
-  second <- inverse_root(a[-one, -one] - row_products(across))
-  if (is.null(second)) {
-    return(NULL)
-  }
-  out <- matrix(0, n, n)
-  out[one, one] <- first
-  out[-one, -one] <- second
-  out[one, -one] <- -row_products(first, row_products(t(second), t(across)))
-  out
-}
-
-fda_axes <- function(k, root, m, overall, counts) {
+fda_axes <- function(k, factor, m, overall, counts) {
   n <- nrow(k)
   d <- m * rep(sqrt(counts), each = n)
   most <- length(counts) - 1L
-  s <- svd(crossprod(root, d), nu = most, nv = 0L)
+  white <- if (is.null(factor)) d else solve_lower(factor, d)
+  s <- svd(white, nu = most, nv = 0L)
   kept <- which(s$d[seq_len(most)] > sqrt(n * .Machine$double.eps) * s$d[1L])
   # What differences of equal means leave is rounding of the means.
   if (!length(kept) ||
@@ -106,15 +72,15 @@ fda_axes <- function(k, root, m, overall, counts) {
     stop_input("the classes must differ in their means of the kernel values; ",
                "all are the same to rounding")
   }
-  scaling <- fix_signs(
-    sqrt(n - length(counts)) * root %*% s$u[, kept, drop = FALSE]
-  )
+  u <- s$u[, kept, drop = FALSE]
+  if (!is.null(factor)) u <- solve_lower(factor, u, transpose = TRUE)
+  scaling <- fix_signs(sqrt(n - length(counts)) * u)
   colnames(scaling) <- paste0("LD", kept)
   center <- drop(overall %*% scaling)
   list(
     scaling = scaling, means = crossprod(m, scaling),
     svd = sqrt((n - length(counts)) / most) * s$d[kept],
-    scores = k %*% scaling - rep(center, each = n), center = center
+    scores = product(k, scaling) - rep(center, each = n), center = center
   )
 }
 
@@ -128,18 +94,26 @@ fda_axes <- function(k, root, m, overall, counts) {
 # and Sherman-Morrison gives those with the scatter left out. With T the
 # coefficients of D and w those of k_i - M_c, u = T'Gw and E = T'GT, the squared
 # distance on the axes is (n - 1 - C) u'E^+ u, whatever their rotation.
-# `scatter` says whether A has N in it.
-fda_left_out <- function(root, within, m, of, counts, scatter) {
+# Without a factor of A = LL' it is I, and has no scatter in it.
+fda_left_out <- function(factor, within, m, of, counts) {
   n <- nrow(within)
   classes <- length(counts)
-  # P = UU' for the root U: of Y = U'W all that is needed of P W follows.
-  pm <- root %*% crossprod(root, m)
+  if (is.null(factor)) {
+    pm <- m
+    square <- column_dots(within)
+    at <- cbind(pm, diag(within))
+    pivot <- rep(1, n)
+  } else {
+    # Of P = T'T, T = L^{-1}, and W all that is needed follows from T and TW.
+    pm <- solve_factored(factor, m)
+    white <- solve_lower(factor, within)
+    square <- column_dots(white)
+    inverse <- inverse_lower(factor)
+    at <- cbind(pm, column_dots(inverse, white))
+    pivot <- column_dots(inverse)
+  }
   means <- crossprod(m, pm)
-  cross <- crossprod(within, pm)
-  y <- row_products(t(within), t(root))
-  square <- rowSums(y^2)
-  at <- cbind(pm, rowSums(root * y))
-  pivot <- rowSums(root^2)
+  inner <- cross(within, pm)
   last <- classes + 1L
   distance <- matrix(0, n, classes)
   for (own in seq_len(classes)) {
@@ -152,18 +126,55 @@ fda_left_out <- function(root, within, m, of, counts, scatter) {
     size <- abs(spread)
     point <- (seq_len(last) %in% c(own, last)) - centers
     here <- which(of == own)
-    distance[here, ] <- t(vapply(here, \(i) {
-      g <- rbind(cbind(means, cross[i, ]), c(cross[i, ], square[i]))
-      g <- g - tcrossprod(at[i, ]) / pivot[i]
-      if (scatter) {
-        g <- g + tcrossprod(g[, last]) * times / (1 - times * g[last, last])
-      }
-      inverse_forms(crossprod(spread, g %*% spread),
-                    crossprod(spread, g %*% point),
-                    max(crossprod(size, abs(g) %*% size)), n)
-    }, numeric(classes)))
+    # G of all of them, h x (C + 1) x (C + 1).
+    g <- array(rep(rbind(cbind(means, 0), 0), each = length(here)),
+               c(length(here), last, last))
+    g[, -last, last] <- g[, last, -last] <- inner[here, ]
+    g[, last, last] <- square[here]
+    g <- g - squares_of(at[here, , drop = FALSE]) / pivot[here]
+    if (!is.null(factor)) {
+      ends <- matrix(g[, , last], length(here))
+      g <- g + squares_of(ends) * (times / (1 - times * ends[, last]))
+    }
+    half <- times_each(g, spread)
+    most <- times_each(times_each(abs(g), size), size)
+    distance[here, ] <- all_forms(
+      times_each(half, spread), aperm(times_each(half, point), c(1L, 3L, 2L)),
+      apply(most, 1L, max), n
+    )
   }
   (n - 1 - classes) * distance
+}
+
+# z_i z_i' for each row of z, in an array.
+squares_of <- function(z) {
+  at <- seq_len(ncol(z))
+  array(z[, rep(at, length(at))] * z[, rep(at, each = length(at))],
+        c(nrow(z), length(at), length(at)))
+}
+
+# S'G_i' for each G_i = g[i, , ], in an array.
+times_each <- function(g, s) {
+  size <- dim(g)
+  aperm(array(product(matrix(g, ncol = size[3L]), s),
+              c(size[1:2], ncol(s))), c(1L, 3L, 2L))
+}
+
+# inverse_forms() of the pairs e[i, , ] and u[i, , ].
+all_forms <- function(e, u, size, n) {
+  out <- matrix(0, dim(u)[1L], dim(u)[3L])
+  left <- seq_len(nrow(out))
+  if (dim(e)[2L] == 2L) {
+    # One number, all at once.
+    sure <- e[, 1L, 1L] > sqrt(.Machine$double.eps) * size
+    out[sure, ] <- u[sure, 1L, ]^2 / e[sure, 1L, 1L]
+    left <- which(!sure)
+  }
+  for (i in left) {
+    out[i, ] <- inverse_forms(matrix(e[i, , ], dim(e)[2L]),
+                              matrix(u[i, , ], dim(u)[2L]), size[i], n)
+  }
+  out
 }
 
 # u'E^+ u for the columns of u, which lie in the range of E; `size`: of what the
@@ -172,10 +183,10 @@ fda_left_out <- function(root, within, m, of, counts, scatter) {
 # the last one is enough, otherwise eigenvectors tell what is rounding.
 inverse_forms <- function(e, u, size, n) {
   last <- nrow(e)
-  root <- .Call(C_r_cholesky, e[-last, -last, drop = FALSE], 0)
+  root <- cholesky(e[-last, -last, drop = FALSE])
   if (!is.null(root) &&
         min(diag(root))^2 > sqrt(.Machine$double.eps) * size) {
-    return(colSums(backsolve(root, u, last - 1L, transpose = TRUE)^2))
+    return(colSums(solve_lower(root, u[-last, , drop = FALSE])^2))
   }
   e <- eigen(e, symmetric = TRUE)
   kept <- which(e$values[-last] >

@@ -114,9 +114,10 @@ score_function <- function(g, select, target) {
     s <- spectrum(g, "vectors")
     norm2 <- if (is.null(target)) 0 else target$norm2
     diagonal <- diag(g$K)
+    along <- cross(s$vectors, cbind(rep(1, nrow(s$vectors)), target$at))
     return(\(lambda) {
-      .Call(C_r_score_loocv, s$values, s$vectors, diagonal, target$at, norm2,
-            lambda)
+      .Call(C_r_score_loocv, s$values, s$vectors, along, diagonal, target$at,
+            norm2, lambda)
     })
   }
   s <- spectrum(g, "projections")

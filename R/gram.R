@@ -197,7 +197,7 @@ check_gram <- function(k, name) {
     k <- (k + t(k)) / 2
   }
   shift <- sqrt(.Machine$double.eps) * max(abs(k)) * nrow(k)
-  if (largest > 0 && is.null(.Call(C_r_cholesky, k, shift))) {
+  if (largest > 0 && is.null(cholesky(k, shift))) {
     clip_values(spectrum_values(k), name = name)
   }
   k
@@ -382,13 +382,13 @@ center_source <- function(source, at = NULL, norm2 = NULL) {
 cholesky_solve <- function(g, lambda, b) {
   if (is.null(g$cholesky) || g$cholesky$lambda != lambda) {
     check_memory(nrow(g$K), nrow(g$K), "use fewer rows")
-    factor <- .Call(C_r_cholesky, g$K, lambda)
+    factor <- cholesky(g$K, lambda)
     if (is.null(factor)) {
       return(NULL)
     }
     remember(g, cholesky = list(lambda = lambda, factor = factor))
   }
-  .Call(C_r_cholesky_solve, g$cholesky$factor, b)
+  solve_factored(g$cholesky$factor, b)
 }
 
 # Columns positive at their first entry within 1e-8 of the largest in absolute

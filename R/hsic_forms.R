@@ -195,7 +195,7 @@ centered_part <- function(sample) {
 }
 
 factor_part <- function(factor, sample) {
-  norm <- if (nrow(factor)) norm(tcrossprod(factor), "F") else 0
+  norm <- if (nrow(factor)) norm(tcross(factor), "F") else 0
   new_part(factor, colSums(factor^2), norm, mean(sample_diagonal(sample)))
 }
 

@@ -297,7 +297,7 @@ weighted_components <- function(centered, s, ncomp, covariance) {
   v <- operator$vectors[, kept, drop = FALSE]
   list(
     values = operator$values[kept], vectors = v,
-    scores = s$vectors %*% (s$values * crossprod(s$vectors, v)),
+    scores = product(s$vectors, s$values * cross(s$vectors, v)),
     total = sum(weights * centered_diagonal(centered)),
     shrinkage = shrinkage[names(shrinkage) != "norm2"]
   )

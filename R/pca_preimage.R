@@ -124,11 +124,11 @@ fixed_points <- function(object, sites, scores, tol, maxit) {
   own <- seq_len(object$n)
   kept <- seq_len(ncol(scores))
   theta <- rep_len(object$kernel$bandwidth, ncol(sites$x))
-  part <- tcrossprod(scores, object$vectors[, kept, drop = FALSE])
+  part <- tcross(scores, object$vectors[, kept, drop = FALSE])
   weights <- outer(1 - rowSums(part), sites$weights)
   weights[, own] <- weights[, own] + part
   # The projections at the points of the sample, each up to a constant.
-  value <- tcrossprod(scores, object$scores[, kept, drop = FALSE]) +
+  value <- tcross(scores, object$scores[, kept, drop = FALSE]) +
     rep(object$at, each = nrow(scores))
   best <- max.col(value, "first")
   z <- sites$x[best, , drop = FALSE]
@@ -140,7 +140,7 @@ fixed_points <- function(object, sites, scores, tol, maxit) {
     k <- fold_store(object$kernel, at, sites$x) *
       weights[active, , drop = FALSE]
     below <- rowSums(k)
-    moved <- (k %*% sites$x) / below
+    moved <- product(k, sites$x) / below
     good <- below > 0
     z[active[good], ] <- moved[good, ]
     step <- sqrt(rowSums(((moved - at) / rep(theta, each = nrow(at)))^2))

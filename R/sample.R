@@ -340,7 +340,7 @@ own_points <- function(sample) {
 sample_at <- function(sample, new, v) {
   v <- as.matrix(v)
   if (!is.null(new$values)) {
-    return(new$values %*% v)
+    return(product(new$values, v))
   }
   other <- if (identical(new$z, sample$x)) NULL else sample$x
   matrix(fold_apply(sample$kernel, new$z, other, v), ncol = ncol(v))

@@ -2,25 +2,95 @@
 
 library(kernmean)
 
+# --- A busy machine ----------------------------------------------------------
+# KERNMEAN_BUSY=1 Rscript bench/<name>.R: rows also show what the same takes
+# beside a process that keeps one core busy, and the ratio to its time alone in
+# the same run (medians of bursts that take turns).
+
+busy_wanted <- nzchar(Sys.getenv("KERNMEAN_BUSY"))
+
+# A child that spins until it is killed or this process is gone; its number.
+start_spinning <- function() {
+  file <- tempfile("spinning")
+  on.exit(unlink(file))
+  script <- paste0(
+    "echo $$ > '", file, "'; while kill -0 ", Sys.getpid(),
+    " 2> /dev/null; do i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; done"
+  )
+  system2("sh", c("-c", shQuote(script)), wait = FALSE)
+  for (i in seq_len(1000)) {
+    id <- if (file.exists(file)) readLines(file)
+    if (length(id)) {
+      return(as.integer(id))
+    }
+    Sys.sleep(0.005)
+  }
+  stop("no process to keep a core busy")
+}
+
+with_busy <- function(expression) {
+  id <- start_spinning()
+  on.exit(tools::pskill(id, tools::SIGKILL))
+  force(expression)
+}
+
+# Seconds of each run of f, after one that warms up, until `span` has passed.
+burst <- function(f, span) {
+  f()
+  seconds <- NULL
+  while (sum(seconds) < span) {
+    gc(FALSE)
+    start <- as.double(Sys.time())
+    f()
+    seconds <- c(seconds, as.double(Sys.time()) - start)
+  }
+  seconds
+}
+
+# Medians alone and beside a busy process.
+beside_busy <- function(f, rounds = 5, span = 0.5) {
+  alone <- NULL
+  beside <- NULL
+  for (i in seq_len(rounds)) {
+    alone <- c(alone, burst(f, span))
+    beside <- c(beside, with_busy(burst(f, span)))
+  }
+  list(alone = median(alone), beside = median(beside))
+}
+
+# What best() returned, and what was measured beside it, for row().
+found_beside <- new.env()
+key_of <- function(seconds) sprintf("%a", seconds)
+
+best_of <- function(f, times, seconds) {
+  f()
+  smallest <- min(vapply(seq_len(times), \(i) seconds(f), numeric(1)))
+  if (busy_wanted) {
+    assign(key_of(smallest), beside_busy(f, 3), found_beside)
+  }
+  smallest
+}
+
+# --- Timing ------------------------------------------------------------------
+
+as_call <- function(code, frame) {
+  f <- function() NULL
+  body(f) <- code
+  environment(f) <- frame
+  f
+}
+
 # Smallest elapsed time in seconds over `times` runs, after one that warms up.
 best <- function(expression, times = 5) {
-  f <- function() NULL
-  body(f) <- substitute(expression)
-  environment(f) <- parent.frame()
-  f()
-  min(vapply(seq_len(times), \(i) {
+  best_of(as_call(substitute(expression), parent.frame()), times, \(f) {
     gc(FALSE)
     system.time(f(), gcFirst = FALSE)[["elapsed"]]
-  }, numeric(1)))
+  })
 }
 
 # Finer than system.time: repeats until a tenth of a second has passed.
 best_short <- function(expression, times = 7) {
-  f <- function() NULL
-  body(f) <- substitute(expression)
-  environment(f) <- parent.frame()
-  f()
-  min(vapply(seq_len(times), \(i) {
+  best_of(as_call(substitute(expression), parent.frame()), times, \(f) {
     start <- proc.time()[["elapsed"]]
     count <- 0
     repeat {
@@ -30,7 +100,7 @@ best_short <- function(expression, times = 7) {
       if (passed > 0.1) break
     }
     passed / count
-  }, numeric(1)))
+  })
 }
 
 with_threads <- function(threads, expression) {
@@ -67,6 +137,12 @@ row <- function(label, seconds, note = "") {
     sprintf("%9.1f ms  %s", 1000 * seconds, note)
   }
   cat(sprintf("  %-46s %s\n", label, shown))
+  found <- if (!is.na(seconds)) get0(key_of(seconds), found_beside)
+  if (!is.null(found)) {
+    cat(sprintf("  %-46s %9.1f ms  %.2f times its median alone\n",
+                "  beside a busy process", 1000 * found$beside,
+                found$beside / found$alone))
+  }
 }
 
 # A bar: what was asked, what was measured, and whether it is met; missed if it
@@ -90,19 +166,28 @@ bar <- function(label, ratio, asked, at_least = TRUE) {
   invisible(met)
 }
 
-# Compiles bench/limit.c and returns a function(n, d, threads): its seconds.
-bare_loop <- function(here) {
+# Compiles bench/limit.c and returns a function(...): the number that it prints
+# for these arguments.
+limit_program <- function(here) {
   program <- tempfile("limit")
   source_dir <- file.path(here, "..", "src")
   built <- system2("cc", c("-O2", "-fopenmp", "-I", source_dir,
-                           file.path(here, "limit.c"), "-o", program, "-lm"))
-  function(n, d, threads) {
+                           file.path(here, "limit.c"),
+                           file.path(source_dir, "core", "products.c"),
+                           "-o", program, "-lm"))
+  function(...) {
     if (built != 0) {
       return(unmeasured("bench/limit.c does not compile"))
     }
-    as.double(system2(program, c(n, d, threads), stdout = TRUE))
+    as.double(system2(program, c(...), stdout = TRUE))
   }
 }
+
+# function(n, d, threads): seconds of the bare loop over a Gram matrix.
+bare_loop <- limit_program
+
+# 1e9 operations a second that products can reach.
+product_limit <- function(here, threads) limit_program(here)("products", threads)
 
 memory_now <- function(field) {
   status <- readLines("/proc/self/status")

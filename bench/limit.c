@@ -1,17 +1,25 @@
 /*
- * The bare loop: evaluates as many RBF kernel values as the symmetric Gram matrix of n points in d
+ * What the machine can do, by loops of the package that do nothing else. Built with
+ * src/core/products.c.
+ *
+ *   limit products threads   prints 1e9 floating-point operations a second, the most of three runs:
+ *                            km_multiply with operands that never leave the first level of cache
+ *   limit n d threads        prints seconds, the smallest of three runs
+ *
+ * The latter is the bare loop: it evaluates as many RBF kernel values as the symmetric Gram matrix of n points in d
  * columns has, n (n + 1) / 2, and does nothing with them. One tile of points a thread, in the first
  * level of cache, is evaluated again and again by the package's own arithmetic.
- *
- *   limit n d threads   prints seconds, the smallest of three runs
  */
 
 #include "core/arithmetic.c"
 #include "core/isa.c"
 #include "core/threads.c"
 
+#include "core/products.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 enum { WORKERS = 32, MOST_COLUMNS = 64 };
@@ -34,17 +42,47 @@ static double evaluate(const km_kernel *kernel, size_t d, size_t tiles) {
   return k[0];
 }
 
+static double multiply(size_t times) {
+  double a[8] = {0}, v[KM_BAND] = {0}, out[8 * KM_BAND] = {0};
+  for (size_t t = 0; t < times; t++)
+    km_multiply(8, KM_BAND, 1024, (factor){a, 0, 1}, v, 0, out, KM_BAND);
+  return out[0];
+}
+
+static double seconds_of_products(size_t times) {
+  double sums[WORKERS];
+  const double start = seconds();
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(sums, times) schedule(static) \
+  num_threads(km_threads(1e12))
+#endif
+  for (size_t worker = 0; worker < WORKERS; worker++) sums[worker] = multiply(times);
+  return seconds() - start + sums[0];
+}
+
+static int products(void) {
+  const size_t times = 10000;
+  double least = 1e300;
+  for (int run = 0; run < 3; run++) {
+    const double passed = seconds_of_products(times);
+    if (passed < least) least = passed;
+  }
+  printf("%.1f\n", 1e-9 * WORKERS * (double) times * 2 * 8 * KM_BAND * 1024 / least);
+  return 0;
+}
+
 int main(int count, char **arguments) {
-  if (count != 4) return 1;
+  if (count < 3) return 1;
+  km_threads_init();
+  km_set_isa(KM_AVX512);
+  km_set_thread_limit(atoi(arguments[count - 1]));
+  if (count == 3) return strcmp(arguments[1], "products") ? 1 : products();
   const double n = atof(arguments[1]);
   const size_t d = (size_t) atoi(arguments[2]);
   if (d < 1 || d > MOST_COLUMNS) return 1;
   const size_t tiles = (size_t) (n * (n + 1) / 2 / (KM_TILE_ROWS * KM_TILE_COLS) / WORKERS);
   const km_kernel kernel = {.family = KM_RBF};
   double best = 1e300, sums[WORKERS];
-  km_threads_init();
-  km_set_isa(KM_AVX512);
-  km_set_thread_limit(atoi(arguments[3]));
   for (int run = 0; run < 3; run++) {
     const double start = seconds();
 #ifdef _OPENMP

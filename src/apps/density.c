@@ -64,9 +64,7 @@ INLINE void weigh_body(size_t count, const double *restrict w, int rbf, double *
 INLINE void add_body(size_t count, size_t n, size_t d, const double *restrict x,
                      const double *shift, const terms *t, double *sums) {
   double value = 0, to_variance = 0;
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : value, to_variance)
-#endif
+  SIMD_SUMS(value, to_variance)
   for (size_t i = 0; i < count; i++) {
     value += t->value[i];
     to_variance += t->to_variance[i];
@@ -75,9 +73,7 @@ INLINE void add_body(size_t count, size_t n, size_t d, const double *restrict x,
   sums[TO_VARIANCE] += to_variance;
   for (size_t l = 0; l < d; l++) {
     double sum = 0;
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : sum)
-#endif
+    SIMD_SUMS(sum)
     for (size_t i = 0; i < count; i++) sum += t->to_mean[i] * (x[i + l * n] - shift[l]);
     sums[TO_MEAN + l] += sum;
   }
@@ -182,7 +178,7 @@ static void add_points(const km_estimate *e, const km_mixture *q, const match *s
   const loops loop = choose_loops();
 #ifdef _OPENMP
 #pragma omp parallel for default(none) \
-    shared(e, q, s, n, m, d, size, workers, loop) schedule(static) \
+    shared(e, q, s, n, m, d, size, workers, loop) schedule(dynamic) \
     num_threads(km_threads(row_operations(n, m, d)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
@@ -247,9 +243,7 @@ static double rbf_pair(const km_source *source, int even, const pair *p, double 
   const double *a = p->a, *b = p->b;
   double total, square = 0, other = 0;
   const double log_height = rates(source, even, p->v + p->u, NULL, rate, rate2, &total);
-#ifdef _OPENMP
-#pragma omp simd reduction(+ : square, other)
-#endif
+  SIMD_SUMS(square, other)
   for (size_t l = 0; l < p->d; l++) {
     const double difference = a[l] - b[l], moved = difference * rate[l];
     square += difference * moved;

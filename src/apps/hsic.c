@@ -133,7 +133,7 @@ void km_permuted_forms(const double *k, const double *l, const km_permutations *
   for (size_t first = 0; first < n; first += step) {
     const size_t rows = smaller(step, n - first);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) schedule(static) \
+#pragma omp parallel for default(none) schedule(dynamic) \
     shared(n, count, tasks, rows, first, inner, k, l, permutations, work) \
     num_threads(km_threads((double) (rows * n * count)))
 #endif
@@ -218,7 +218,7 @@ void km_permuted_products(const double *a, size_t rank_a, const double *b, size_
   for (size_t first = 0; first < count; first += runs * WORKERS) {
     const size_t last = smaller(count, first + runs * WORKERS);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) schedule(static) \
+#pragma omp parallel for default(none) schedule(dynamic) \
     shared(n, first, last, each, size, s, permutations, forms) \
     num_threads(km_threads(each * (double) (last - first)))
 #endif
@@ -236,7 +236,7 @@ void km_permuted_sums(const double *a, const double *b, const km_permutations *p
   const gather inner = best_gather();
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(n, count, a, b, permutations, sums, inner) \
-    schedule(static) num_threads(km_threads((double) (n * count)))
+    schedule(dynamic, 16) num_threads(km_threads((double) (n * count)))
 #endif
   for (size_t c = 0; c < count; c++) sums[c] = inner(a, b, permutations->order + c * n, n, a);
 }
@@ -298,7 +298,7 @@ void km_permuted_tensor(size_t variables, const double *const *k, const double *
   for (size_t first = 0; first < n; first += step) {
     const size_t some = smaller(step, n - first);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) schedule(static) \
+#pragma omp parallel for default(none) schedule(dynamic) \
     shared(n, moved, count, tasks, some, first, variables, inner, k, permutations, work) \
     num_threads(km_threads((double) (some * n * count)))
 #endif

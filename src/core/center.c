@@ -12,7 +12,7 @@
 
 km_centering km_row_means(size_t n, const double *k, double *at) {
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(n, k, at) schedule(static) \
+#pragma omp parallel for default(none) shared(n, k, at) schedule(dynamic, 32) \
     num_threads(km_threads((double) (n * n)))
 #endif
   for (size_t j = 0; j < n; j++) at[j] = km_total(n, k + j * n) / (double) n;
@@ -21,7 +21,7 @@ km_centering km_row_means(size_t n, const double *k, double *at) {
 
 void km_center(size_t n, const double *k, km_centering mean, double *out) {
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(n, k, mean, out) schedule(static) \
+#pragma omp parallel for default(none) shared(n, k, mean, out) schedule(dynamic, 16) \
     num_threads(km_threads((double) (n * n)))
 #endif
   for (size_t j = 0; j < n; j++)

@@ -18,6 +18,7 @@ enum {
   PANEL = KM_TILE_COLS,
   FEW_COLUMNS = 8,    /* fewer are multiplied one by one */
   MOST_TOGETHER = 16, /* columns of the widest block */
+  SHORT = 8,          /* adding up takes threads only beyond so many times the usual work */
   LONG = 65536        /* coordinates of the points that make a single column worth threads */
 };
 
@@ -33,6 +34,7 @@ typedef struct {
   const double *u, *v;
   size_t p, block, padded, slots, size;
   double *walk, *sums, *packed; /* packed: v, if block > 1 */
+  unsigned char fresh[KM_WORKERS]; /* not yet cleared, by slot */
 } sums_sink;
 
 /* Columns with those that fill the last block, whatever the instruction set. */
@@ -53,14 +55,20 @@ static sums_sink sums_start(const km_source *source, size_t p, double *work) {
   sums_sink sink = {.simd = km_simd(), .source = source, .p = p, .block = 1};
   if (p >= FEW_COLUMNS) sink.block = 2 * sink.simd->lanes;
   lay_out(&sink, source, p, work);
-  const size_t slots = sink.slots, size = sink.size;
-  double *sums = sink.sums;
-#ifdef _OPENMP
-#pragma omp parallel for default(none) shared(slots, size, sums) schedule(static) \
-    num_threads(km_threads((double) (slots * size)))
-#endif
-  for (size_t slot = 0; slot < slots; slot++) memset(sums + slot * size, 0, size * sizeof *sums);
+  /* A slot has one worker in a symmetric walk, which clears it. */
+  if (source->y)
+    memset(sink.sums, 0, sink.slots * sink.size * sizeof *sink.sums);
+  else
+    memset(sink.fresh, 1, sizeof sink.fresh);
   return sink;
+}
+
+static double *slot_of(sums_sink *sink, size_t worker) {
+  const size_t slot = worker % sink->slots;
+  double *sums = sink->sums + slot * sink->size;
+  if (sink->fresh[slot]) memset(sums, 0, sink->size * sizeof *sums);
+  sink->fresh[slot] = 0;
+  return sums;
 }
 
 /* out (n x p): rows i0 .. i1-1 of the accumulators, added in their order. */
@@ -69,23 +77,25 @@ static void add_slots(const sums_sink *sink, size_t i0, size_t i1, double *out) 
   for (size_t c = 0; c < sink->p; c++) {
     const double *sums = sink->sums + c / block * block * sink->padded + c % block;
     for (size_t i = i0; i < i1; i++) out[i + c * n] = 0;
-    for (size_t slot = 0; slot < sink->slots; slot++)
+    for (size_t slot = 0; slot < sink->slots; slot++) {
+      if (sink->fresh[slot]) continue;
       for (size_t i = i0; i < i1; i++) out[i + c * n] += sums[slot * sink->size + i * block];
+    }
   }
 }
 
 static void sums_end(const sums_sink *sink, double *out) {
   const size_t n = sink->source->n;
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(sink, n, out) schedule(static) \
-    num_threads(km_threads((double) (sink->slots * sink->size)))
+#pragma omp parallel for default(none) shared(sink, n, out) schedule(dynamic) \
+    num_threads(km_threads((double) (sink->slots * sink->size / SHORT)))
 #endif
   for (size_t i = 0; i < n; i += PANEL) add_slots(sink, i, smaller(n, i + PANEL), out);
 }
 
 static void add_sums(const km_tile *tile, void *to, size_t worker) {
-  const sums_sink *sink = to;
-  double *sums = sink->sums + worker % sink->slots * sink->size;
+  sums_sink *sink = to;
+  double *sums = slot_of(sink, worker);
   sink->simd->sums(tile->k, tile->ni, sums + tile->i0, tile->mirrored ? sums + tile->j0 : NULL);
 }
 
@@ -106,11 +116,11 @@ static const double *tile_entries(const double *v, const km_tile *tile, double *
 }
 
 static void add_columns(const km_tile *tile, void *to, size_t worker) {
-  const sums_sink *sink = to;
-  double whole[KM_TILE_COLS];
+  sums_sink *sink = to;
+  double whole[KM_TILE_COLS], *slot = slot_of(sink, worker);
   for (size_t c = 0; c < sink->p; c++) {
     const double *v = sink->v + c * sink->source->m;
-    double *sums = sink->sums + worker % sink->slots * sink->size + c * sink->padded;
+    double *sums = slot + c * sink->padded;
     sink->simd->products(tile->k, tile->ni, v + (tile->mirrored ? tile->i0 : 0),
                          tile_entries(v, tile, whole), sums + tile->i0,
                          tile->mirrored ? sums + tile->j0 : NULL);
@@ -118,8 +128,8 @@ static void add_columns(const km_tile *tile, void *to, size_t worker) {
 }
 
 static void add_blocks(const km_tile *tile, void *to, size_t worker) {
-  const sums_sink *sink = to;
-  double *sums = sink->sums + worker % sink->slots * sink->size;
+  sums_sink *sink = to;
+  double *sums = slot_of(sink, worker);
   for (size_t c = 0; c < sink->p; c += sink->block)
     sink->simd->block_products(tile, sink->v + c * sink->source->m,
                                sums + c * sink->padded);

@@ -1,4 +1,5 @@
 #include "core/lowrank.h"
+#include "core/isa.h"
 #include "core/scratch.h"
 
 #include <math.h>
@@ -39,7 +40,7 @@ static void add_column(size_t n, size_t cap, size_t r, size_t p, const double *c
   const double *pivot = f + p * cap;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(n, cap, r, p, column, f, residual, root, pivot) \
-    schedule(static) num_threads(km_threads((double) (n * r / SHORT)))
+    schedule(dynamic, 128) num_threads(km_threads((double) (n * r / SHORT)))
 #endif
   for (size_t i = 0; i < n; i++) {
     double *row = f + i * cap;

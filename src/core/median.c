@@ -205,7 +205,7 @@ static void pair_distances(const km_source *source, const int *first, const int 
                            size_t count, double *out) {
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(source, first, second, count, out) \
-    schedule(static) num_threads(km_threads((double) count * (double) source->d))
+    schedule(dynamic) num_threads(km_threads((double) count * (double) source->d))
 #endif
   for (size_t pair = 0; pair < count; pair += CHUNK)
     some_distances(source, first + pair, second + pair,

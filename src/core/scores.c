@@ -145,26 +145,13 @@ typedef struct {
   const double *gamma;   /* n, decreasing */
   const double *u;       /* n x n */
   const double *lambda;  /* count */
-  double *x, *y;         /* n: U'e, U'f */
+  const double *x, *y;   /* n: U'e, U'f */
+  double *zeros;         /* n: y where there is no target */
   double *coefficients;  /* count x n x SUMS */
   double *common;        /* count: what does not depend on i */
   double *slices;        /* WORKERS x SLICE: a copy of U, and the sums */
   double *totals;        /* shares of rows x BLOCK: sums of scores over their rows */
 } loocv;
-
-/* x_j = u_j'e and y_j = u_j'f. */
-static void project(const loocv *s, const double *target, size_t j) {
-  const double *u = s->u + j * s->n;
-  double x = 0, y = 0;
-  SIMD_SUMS(x)
-  for (size_t i = 0; i < s->n; i++) x += u[i];
-  if (target) {
-    SIMD_SUMS(y)
-    for (size_t i = 0; i < s->n; i++) y += u[i] * target[i];
-  }
-  s->x[j] = x;
-  s->y[j] = y;
-}
 
 static int is_large(const loocv *s, double lambda) { return lambda >= s->gamma[0]; }
 
@@ -226,7 +213,7 @@ static void score_block(const loocv *s, double every, double *score, km_poll pol
     const size_t to = smaller(shares, from + WORKERS);
     if (poll) poll();
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, from, to) schedule(static) \
+#pragma omp parallel for default(none) shared(s, from, to) schedule(dynamic) \
   num_threads(km_threads((double) (to - from) * ROWS * (double) n * (double) s->count))
 #endif
     for (size_t share = from; share < to; share++) score_rows(s, share);
@@ -240,8 +227,7 @@ static void score_block(const loocv *s, double every, double *score, km_poll pol
 
 static size_t lay_out(loocv *s, size_t n, size_t count, double *work) {
   km_scratch scratch = {work, 0};
-  s->x = take(&scratch, n);
-  s->y = take(&scratch, n);
+  s->zeros = take(&scratch, n);
   s->slices = take(&scratch, (size_t) WORKERS * SLICE);
   s->coefficients = take(&scratch, smaller(BLOCK, count) * n * SUMS);
   s->common = take(&scratch, BLOCK);
@@ -254,18 +240,16 @@ size_t km_score_loocv_work(size_t n, size_t count) {
   return lay_out(&s, n, count, NULL);
 }
 
-void km_score_loocv(size_t n, const double *gamma, const double *u, const double *diagonal,
-                    const double *target, double target_norm2, size_t count, const double *lambda,
-                    double *score, double *work, km_poll poll) {
+void km_score_loocv(size_t n, const double *gamma, const double *u, const double *along,
+                    const double *diagonal, const double *target, double target_norm2,
+                    size_t count, const double *lambda, double *score, double *work,
+                    km_poll poll) {
   const double c = 1 / ((double) n - 1);
   loocv s = {.n = n, .gamma = gamma, .u = u};
   lay_out(&s, n, count, work);
-  const loocv *shape = &s;
-#ifdef _OPENMP
-#pragma omp parallel for default(none) shared(shape, n, target) schedule(static) \
-  num_threads(km_threads((double) n * (double) n))
-#endif
-  for (size_t j = 0; j < n; j++) project(shape, target, j);
+  memset(s.zeros, 0, n * sizeof *s.zeros);
+  s.x = along;
+  s.y = target ? along + n : s.zeros;
   double every = target ? target_norm2 : 0;
   for (size_t i = 0; i < n; i++)
     every += ((1 + c) * diagonal[i] - 2 * (target ? target[i] : 0)) * (1 + c) / (double) n;

@@ -86,7 +86,7 @@ void km_subset_sums(const uint64_t *subsets, size_t n, size_t count, const doubl
                     size_t columns, double *sums) {
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(subsets, n, count, v, columns, sums) \
-    schedule(static) num_threads(km_threads((double) n * (double) count * (double) columns))
+    schedule(dynamic, 16) num_threads(km_threads((double) n * (double) count * (double) columns))
 #endif
   for (size_t c = 0; c < count; c++)
     for (size_t k = 0; k < columns; k++)

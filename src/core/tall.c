@@ -96,7 +96,7 @@ void km_tall_inner(size_t rows, size_t k, const double *q, const double *w, doub
   inner_loop *version = inner_version();
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(rows, k, q, w, work, workers, size, version) \
-    schedule(static) num_threads(km_threads(operations(rows, k)))
+    schedule(dynamic) num_threads(km_threads(operations(rows, k)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
     const size_t end = first_row(rows, workers, worker + 1);
@@ -115,7 +115,7 @@ void km_tall_add(size_t rows, size_t k, const double *q, const double *c, double
   add_loop *version = add_version();
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(rows, k, q, c, times, w, workers, version) \
-    schedule(static) num_threads(km_threads(operations(rows, k)))
+    schedule(dynamic) num_threads(km_threads(operations(rows, k)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
     const size_t end = first_row(rows, workers, worker + 1);

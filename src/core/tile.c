@@ -90,7 +90,7 @@ static km_point_set pack(const walk *w, const double *x, size_t n, double *point
   double *half_norms = points + padded * d;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(w, x, n, d, padded, points, half_norms, rbf) \
-    schedule(static) num_threads(w->alone ? 1 : km_threads((double) n * (double) d))
+    schedule(dynamic, 8) num_threads(w->alone ? 1 : km_threads((double) n * (double) d))
 #endif
   for (size_t i = 0; i < padded; i += PACK) {
     pack_points(w->source, x, n, i, points + i * d);
@@ -203,7 +203,7 @@ static void run(walk *w, double cost, km_poll poll) {
   for (size_t first = 0; first < longest; first += step) {
     const size_t last = smaller(first + step, longest);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(w, workers, first, last, value) schedule(static) \
+#pragma omp parallel for default(none) shared(w, workers, first, last, value) schedule(dynamic) \
     num_threads(w->alone ? 1 : km_threads(operations(w, workers * (last - first), value)))
 #endif
     for (size_t worker = 0; worker < workers; worker++) run_pairs(w, worker, first, last);

@@ -37,9 +37,16 @@ SEXP r_krylov(SEXP source, SEXP at, SEXP norm2, SEXP square, SEXP count);
 SEXP r_cholesky(SEXP k, SEXP shift);
 SEXP r_cholesky_solve(SEXP factor, SEXP x);
 
+SEXP r_product(SEXP a, SEXP b, SEXP turned_a, SEXP turned_b);
+SEXP r_column_dots(SEXP a, SEXP b);
+SEXP r_factor(SEXP k, SEXP shift);
+SEXP r_triangle_solve(SEXP l, SEXP b, SEXP how);
+SEXP r_triangle_inverse(SEXP l);
+
 SEXP r_score_gcv(SEXP gamma, SEXP q, SEXP trace, SEXP lambda);
 SEXP r_score_printed(SEXP gamma, SEXP q, SEXP lambda);
-SEXP r_score_loocv(SEXP gamma, SEXP vectors, SEXP diagonal, SEXP target, SEXP norm2, SEXP lambda);
+SEXP r_score_loocv(SEXP gamma, SEXP vectors, SEXP along, SEXP diagonal, SEXP target, SEXP norm2,
+                   SEXP lambda);
 
 SEXP r_lowrank(SEXP source, SEXP cap);
 SEXP r_permuted_forms(SEXP k, SEXP l, SEXP permutations);

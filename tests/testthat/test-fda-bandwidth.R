@@ -173,21 +173,6 @@ test_that("update() chooses the bandwidth where something enters it", {
                    kme_fda(species ~ ., d[-(1:3), ])$bandwidths)
 })
 
-test_that("the inverse root is that of Cholesky's factor", {
-  set.seed(2)
-  for (n in c(5, 128, 129, 300)) {
-    a <- crossprod(matrix(rnorm(n^2), n)) + diag(n)
-    found <- inverse_root(a)
-    expect_true(all(found[lower.tri(found)] == 0))
-    expect_equal(found, backsolve(chol(a), diag(n)), tolerance = 1e-10)
-  }
-  for (i in c(3, 280)) {
-    expect_null(inverse_root(replace(a, cbind(i, i), -1)))
-  }
-  expect_equal(row_products(a, a[1:7, ]), a %*% t(a[1:7, ]),
-               tolerance = 1e-14)
-})
-
 test_that("long searches show how far they have come, if asked", {
   x <- seq(0, 1, length.out = 800)
   search <- \(progress) kme_fda(x, x > 0.4, bandwidth = c(0.3, 1),

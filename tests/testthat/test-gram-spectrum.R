@@ -164,22 +164,7 @@ test_that("eigenvectors are positive at their first largest entry", {
   }
 })
 
-test_that("a Cholesky factor is upper triangular with R'R = K + shift I", {
-  for (k in list(rbf_gram(30), rbf_gram(65), diag(3), matrix(2.5))) {
-    n <- nrow(k)
-    r <- .Call(C_r_cholesky, k, 0.5)
-    expect_equal(crossprod(r), k + 0.5 * diag(n), tolerance = 1e-13)
-    expect_true(all(r[lower.tri(r)] == 0))
-    b <- random_points(n, 1)[, 1]
-    expect_equal(.Call(C_r_cholesky_solve, r, b),
-                 drop(solve(k + 0.5 * diag(n), b)), tolerance = 1e-11)
-  }
-})
-
 test_that("a matrix that is not positive definite has no Cholesky factor", {
-  expect_null(.Call(C_r_cholesky, matrix(0, 3, 3), 0))
-  expect_null(.Call(C_r_cholesky, matrix(-1), 0.5))
-  expect_null(.Call(C_r_cholesky, matrix(c(1, 2, 2, 1), 2), 0))
   g <- as_gram(matrix(1, 3, 3))
   expect_null(cholesky_solve(g, 0, rep(1, 3)))
   expect_null(g$cholesky)

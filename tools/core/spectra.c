@@ -108,13 +108,19 @@ static void scores(void) {
   const double lambda[COUNT] = {1e-3, 0.1, 1, 30}, norm2 = 1.5;
   double *k = gram(31, N, D), *a = room(N * N), *values = room(N), *vectors = room(N * N);
   double *q = room(N), *diagonal = room(N), *score = room(COUNT), trace = 0;
+  double *along = room(2 * N), *target = inputs(36, N);
   copy(a, k, N * N);
   must(km_eigen(N, a, N, values, vectors, 0, room(km_eigen_work(N, N, 0)),
                 int_room(km_eigen_iwork(N, 0)), poll) == KM_OK,
        "no eigenvectors");
   for (size_t j = 0; j < N; j++) {
-    double sum = 0;
-    for (size_t i = 0; i < N; i++) sum += vectors[i + j * N];
+    double sum = 0, other = 0;
+    for (size_t i = 0; i < N; i++) {
+      sum += vectors[i + j * N];
+      other += vectors[i + j * N] * target[i];
+    }
+    along[j] = sum;
+    along[j + N] = other;
     q[j] = sum * sum;
     diagonal[j] = k[j + j * N];
     trace += diagonal[j];
@@ -124,9 +130,9 @@ static void scores(void) {
   km_score_printed(N, values, q, COUNT, lambda, score);
   put("printed", score, COUNT);
   double *work = room(km_score_loocv_work(N, COUNT));
-  km_score_loocv(N, values, vectors, diagonal, NULL, 0, COUNT, lambda, score, work, poll);
+  km_score_loocv(N, values, vectors, along, diagonal, NULL, 0, COUNT, lambda, score, work, poll);
   put("loocv", score, COUNT);
-  km_score_loocv(N, values, vectors, diagonal, inputs(36, N), norm2, COUNT, lambda, score, work,
+  km_score_loocv(N, values, vectors, along, diagonal, target, norm2, COUNT, lambda, score, work,
                  poll);
   put("loocv_target", score, COUNT);
 }

@@ -1,0 +1,29 @@
+#ifndef KM_CHOLESKY_H
+#define KM_CHOLESKY_H
+
+#include "core/status.h"
+#include "core/threads.h"
+
+#include <stddef.h>
+
+/* Cholesky factors of large matrices, and what is solved by them. */
+
+/*
+ * l <- lower factor L of K + shift I = LL', zeros above; k: n x n, of which the lower half is read.
+ * KM_NOT_POSITIVE where a pivot is no positive number: info is its place, from 1 on.
+ */
+size_t km_factor_work(size_t n);
+km_status km_factor(size_t n, const double *k, double shift, double *l, double *work, int *info,
+                    km_poll poll);
+
+/* x <- L^{-1} x, or L'^{-1} x if transposed. l: n x n, of which the lower half is read, its columns
+   ldl apart; x: n x p, its columns ldx apart. */
+size_t km_triangle_solve_work(size_t n, size_t p);
+void km_triangle_solve(size_t n, size_t p, const double *l, size_t ldl, int transposed, double *x,
+                       size_t ldx, double *work, km_poll poll);
+
+/* inverse <- L^{-1}, zeros above. */
+size_t km_triangle_inverse_work(size_t n);
+void km_triangle_inverse(size_t n, const double *l, double *inverse, double *work, km_poll poll);
+
+#endif
