@@ -1,49 +1,44 @@
-# Rscript bench/dense.R
-# A Cholesky factor with one solve, and a product, against base R. Run it under
-# each BLAS; the share is that of the FMA peak that bench/limit.c prints, in
-# GF/s, if it is given as KERNMEAN_PEAK.
+# Rscript bench/dense.R [n ...]
+# A Cholesky factor with one solve, and a product, against base R in the same
+# run, with the share of what two cores can multiply and add. n: by default
+# 2000. Run it under each BLAS; the first line names it.
 
 here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(here), "helpers.R"))
 
 internal <- asNamespace("kernmean")
-peak <- as.numeric(Sys.getenv("KERNMEAN_PEAK", NA))
+sizes <- as.integer(commandArgs(trailingOnly = TRUE))
+if (length(sizes) == 0) sizes <- 2000L
+limit <- limit_program(dirname(here))("products", 2)
 
-share <- function(label, flops, seconds) {
-  row(sprintf("%s, %.0f GF/s%s", label, flops / seconds / 1e9,
-              if (is.na(peak)) "" else {
-                sprintf(" (%.0f%%)", flops / seconds / 1e7 / peak)
-              }), seconds)
-}
-
-matrix_of <- function(n) {
-  set.seed(1)
-  kernel_matrix(matrix(rnorm(n * 10), n), kernel = kernel_rbf()) + diag(n)
-}
-
-compare_solve <- function(n) {
+compare <- function(n) {
   heading("n = ", n)
-  k <- matrix_of(n)
+  set.seed(1)
+  k <- kernel_matrix(matrix(rnorm(n * 10), n), kernel = kernel_rbf()) + diag(n)
+  k <- matrix(k, n)
   b <- rnorm(n)
-  mine <- best(internal$solve_factored(internal$cholesky(k), b), 3)
-  its <- best({
-    r <- chol(k)
-    backsolve(r, backsolve(r, b, transpose = TRUE))
-  }, 3)
-  share("factor and solve", n^3 / 3, mine)
-  row("chol() and backsolve() twice", its)
-  # Under a fast BLAS 1 / 1.3 is asked for.
-  bar("time, theirs / ours", its / mine, 8)
+  rounds <- if (n > 2000 && !fast_blas) 1 else 4
+  times <- in_turn(
+    rounds,
+    factor = internal$solve_factored(internal$cholesky(k), b),
+    chol = {
+      r <- chol(k)
+      backsolve(r, backsolve(r, b, transpose = TRUE))
+    },
+    product = internal$product(k, k),
+    `%*%` = k %*% k
+  )
+  least <- apply(times, 1, min)
+  row("factor and solve", least[["factor"]],
+      share_of(limit, n^3 / 3, least[["factor"]]))
+  row("chol() and backsolve() twice", least[["chol"]])
+  bar("factor and solve, time to theirs",
+      median(times["factor", ] / times["chol", ]),
+      if (fast_blas) 1.3 else 1 / 8, at_least = FALSE)
+  row("product", least[["product"]],
+      share_of(limit, 2 * n^3, least[["product"]]))
+  row("%*%", least[["%*%"]])
 }
 
-compare_product <- function(n) {
-  k <- matrix_of(n)
-  mine <- best(internal$product(k, k), 3)
-  its <- best(k %*% k, 1)
-  share("product", 2 * n^3, mine)
-  row("%*%", its)
-}
-
-compare_solve(2000)
-compare_product(2000)
-compare_solve(4000)
+cat("BLAS:", extSoftVersion()[["BLAS"]], "\n")
+for (n in sizes) compare(n)

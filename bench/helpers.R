@@ -103,6 +103,27 @@ best_short <- function(expression, times = 7) {
   })
 }
 
+# Seconds of the expressions, a row each, run in turn as often as `rounds` says
+# after once to warm up: the speed of many machines drifts.
+in_turn <- function(rounds, ...) {
+  frame <- parent.frame()
+  calls <- lapply(as.list(substitute(list(...)))[-1], as_call, frame)
+  if (rounds > 1) for (f in calls) f()
+  replicate(rounds, vapply(calls, \(f) {
+    gc(FALSE)
+    system.time(f(), gcFirst = FALSE)[["elapsed"]]
+  }, numeric(1)))
+}
+
+# Not R's own, nor Debian's copy of it.
+fast_blas <- !grepl("/blas/|libRblas", extSoftVersion()[["BLAS"]])
+
+# What a row says of a number of operations: their share of limit, in 1e9 a
+# second.
+share_of <- function(limit, flops, seconds) {
+  sprintf("%.0f%% of %.0f GF/s", 1e-7 * flops / seconds / limit, limit)
+}
+
 with_threads <- function(threads, expression) {
   before <- kernmean_threads(threads)
   on.exit(kernmean_threads(before))
@@ -185,9 +206,6 @@ limit_program <- function(here) {
 
 # function(n, d, threads): seconds of the bare loop over a Gram matrix.
 bare_loop <- limit_program
-
-# 1e9 operations a second that products can reach.
-product_limit <- function(here, threads) limit_program(here)("products", threads)
 
 memory_now <- function(field) {
   status <- readLines("/proc/self/status")

@@ -35,8 +35,6 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_centered, 3),
   ENTRY(r_centered_square, 3),
   ENTRY(r_krylov, 5),
-  ENTRY(r_cholesky, 2),
-  ENTRY(r_cholesky_solve, 2),
   ENTRY(r_product, 4),
   ENTRY(r_column_dots, 2),
   ENTRY(r_factor, 2),

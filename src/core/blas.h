@@ -12,10 +12,6 @@
 extern void F77_NAME(dstedc)(const char *compz, const int *n, double *d, double *e, double *z,
                              const int *ldz, double *work, const int *lwork, int *iwork,
                              const int *liwork, int *info FCLEN);
-extern void F77_NAME(dpotrf)(const char *uplo, const int *n, double *a, const int *lda,
-                             int *info FCLEN);
-extern void F77_NAME(dpotrs)(const char *uplo, const int *n, const int *nrhs, const double *a,
-                             const int *lda, double *b, const int *ldb, int *info FCLEN);
 #else
 #ifndef USE_FC_LEN_T
 #define USE_FC_LEN_T

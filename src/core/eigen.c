@@ -281,18 +281,3 @@ km_status km_eigen(size_t n, double *a, size_t count, double *values, double *ve
   for (size_t j = 0; j < count; j++) km_fix_sign(n, vectors + j * n);
   return KM_OK;
 }
-
-km_status km_cholesky(size_t n, double *a, double shift, int *info) {
-  const int order = (int) n;
-  for (size_t i = 0; i < n; i++) a[i + i * n] += shift;
-  F77_CALL(dpotrf)("U", &order, a, &order, info FCONE);
-  for (size_t j = 0; j < n; j++)
-    for (size_t i = j + 1; i < n; i++) a[i + j * n] = 0;
-  return *info == 0 ? KM_OK : KM_NOT_POSITIVE;
-}
-
-void km_cholesky_solve(size_t n, const double *r, double *x, size_t p) {
-  const int order = (int) n, count = (int) p;
-  int info = 0;
-  F77_CALL(dpotrs)("U", &order, &count, r, &order, x, &order, &info FCONE);
-}

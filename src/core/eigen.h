@@ -36,10 +36,4 @@ km_status km_eigen(size_t n, double *a, size_t count, double *values, double *ve
 /* Makes u (n) positive at its first entry within 1e-8 of the largest in absolute value. */
 void km_fix_sign(size_t n, double *u);
 
-/* a <- upper factor R of a + shift I = R'R, zeros below. KM_NOT_POSITIVE: info is the order. */
-km_status km_cholesky(size_t n, double *a, double shift, int *info);
-
-/* x <- (R'R)^{-1} x. r: n x n, upper. x: n x p. */
-void km_cholesky_solve(size_t n, const double *r, double *x, size_t p);
-
 #endif

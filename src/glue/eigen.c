@@ -123,24 +123,3 @@ SEXP r_krylov(SEXP source, SEXP at, SEXP norm2, SEXP square, SEXP count) {
   UNPROTECT(1);
   return status == KM_OK ? out : R_NilValue;
 }
-
-/* The upper factor of K + shift I, or NULL if that is not positive definite. */
-SEXP r_cholesky(SEXP k, SEXP shift) {
-  const size_t n = glue_order(k, "k");
-  SEXP factor = PROTECT(Rf_allocMatrix(REALSXP, (int) n, (int) n));
-  Rf_copyMatrix(factor, k, FALSE);
-  int info = 0;
-  const km_status status = km_cholesky(n, REAL(factor), Rf_asReal(shift), &info);
-  UNPROTECT(1);
-  return status == KM_OK ? factor : R_NilValue;
-}
-
-/* (R'R)^{-1} x */
-SEXP r_cholesky_solve(SEXP factor, SEXP x) {
-  const size_t n = glue_order(factor, "factor");
-  glue_doubles(x, (R_xlen_t) n, "x");
-  SEXP out = PROTECT(Rf_duplicate(x));
-  km_cholesky_solve(n, REAL_RO(factor), REAL(out), 1);
-  UNPROTECT(1);
-  return out;
-}

@@ -34,8 +34,6 @@ SEXP r_eigen(SEXP k, SEXP count);
 SEXP r_centered(SEXP source, SEXP at, SEXP norm2);
 SEXP r_centered_square(SEXP source, SEXP at, SEXP norm2);
 SEXP r_krylov(SEXP source, SEXP at, SEXP norm2, SEXP square, SEXP count);
-SEXP r_cholesky(SEXP k, SEXP shift);
-SEXP r_cholesky_solve(SEXP factor, SEXP x);
 
 SEXP r_product(SEXP a, SEXP b, SEXP turned_a, SEXP turned_b);
 SEXP r_column_dots(SEXP a, SEXP b);
