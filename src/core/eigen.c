@@ -11,7 +11,7 @@
 /*
  * Of a tridiagonal T: QL without square roots (Pal, Walker, Kahan; Parlett 1998, 8.15), the first
  * row of the eigenvectors carried along as in Golub and Welsch (1969): O(n^2). Eigenvectors of T by
- * LAPACK: multiple relatively robust representations (dstemr), O(n) an entry, which depend on no
+ * LAPACK: multiple relatively robust representations (dstemr), O(n) a vector, which depend on no
  * BLAS but fail at some multiple eigenvalues; there by division (dstedc), which these make short.
  */
 

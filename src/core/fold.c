@@ -2,12 +2,7 @@
 #include "core/parts.h"
 #include "core/scratch.h"
 
-#include <stdint.h>
 #include <string.h>
-
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
 
 /*
  * Each fold takes one walk: n m values and 2 p flops on each. Memory: that of the walk, its
@@ -198,19 +193,6 @@ void km_fold_quad(const km_source *source, const double *u, const double *v, siz
   }
 }
 
-/* The pages of a large new matrix cost more than its values; large pages are cheaper. */
-static void ask_huge_pages(double *k, size_t length) {
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-  const uintptr_t page = 2097152;
-  const uintptr_t from = ((uintptr_t) k + page - 1) / page * page;
-  const uintptr_t to = (uintptr_t) (k + length) / page * page;
-  if (to > from) (void) madvise((void *) from, to - from, MADV_HUGEPAGE);
-#else
-  (void) k;
-  (void) length;
-#endif
-}
-
 typedef struct {
   const km_arithmetic *simd;
   size_t n;
@@ -231,7 +213,6 @@ static void store(const km_source *source, int alone, double *k, double *work, k
   const size_t length = source->n * source->m, slots = km_walk_slots(source, 1);
   const double cost = 16;
   store_sink sink = {km_simd(), source->n, !source->y, length > cache, k};
-  ask_huge_pages(k, length);
   if (alone)
     km_walk_alone(source, slots, cost, store_tile, &sink, work);
   else

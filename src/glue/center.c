@@ -12,7 +12,7 @@ SEXP r_centered(SEXP source, SEXP at, SEXP norm2) {
   const size_t n = from.n;
   const int own = Rf_isNull(at);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
-  SEXP k = Rf_allocMatrix(REALSXP, (int) n, (int) n);
+  SEXP k = glue_new_matrix(n, n);
   SET_VECTOR_ELT(out, 0, k);
   SET_VECTOR_ELT(out, 1, own ? Rf_allocVector(REALSXP, (R_xlen_t) n) : at);
   double *work = glue_scratch(km_fold_store_work(&from));

@@ -44,7 +44,7 @@ SEXP r_product(SEXP a, SEXP b, SEXP turned_a, SEXP turned_b) {
   const int b_turned = symmetric ? !a_turned : Rf_asLogical(turned_b);
   if (symmetric) b = a;
   km_product product = unpack_factors(a, b, a_turned, b_turned);
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) product.m, (int) product.n));
+  SEXP out = PROTECT(glue_new_matrix(product.m, product.n));
   double *work = glue_scratch(km_product_work(product.m, product.n, product.depth));
   product.c = REAL(out);
   product.lower = symmetric;
@@ -58,7 +58,7 @@ SEXP r_product(SEXP a, SEXP b, SEXP turned_a, SEXP turned_b) {
 /* The lower factor of K + shift I, or NULL where that is not positive definite. */
 SEXP r_factor(SEXP k, SEXP shift) {
   const size_t n = glue_order(k, "k");
-  SEXP l = PROTECT(Rf_allocMatrix(REALSXP, (int) n, (int) n));
+  SEXP l = PROTECT(glue_new_matrix(n, n));
   double *work = glue_scratch(km_factor_work(n));
   int info = 0;
   const km_status status =
@@ -82,7 +82,7 @@ SEXP r_triangle_solve(SEXP l, SEXP b, SEXP how) {
 
 SEXP r_triangle_inverse(SEXP l) {
   const size_t n = glue_order(l, "l");
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) n, (int) n));
+  SEXP out = PROTECT(glue_new_matrix(n, n));
   double *work = glue_scratch(km_triangle_inverse_work(n));
   km_triangle_inverse(n, REAL_RO(l), REAL(out), work, glue_poll);
   UNPROTECT(1);

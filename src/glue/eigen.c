@@ -75,7 +75,7 @@ SEXP r_tridiag_solve(SEXP diagonal, SEXP off, SEXP lambda, SEXP x) {
 static SEXP allocate_pairs(const char **names, size_t n, size_t p) {
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
   SET_VECTOR_ELT(out, 0, Rf_allocVector(REALSXP, (R_xlen_t) p));
-  SET_VECTOR_ELT(out, 1, Rf_allocMatrix(REALSXP, (int) n, (int) p));
+  SET_VECTOR_ELT(out, 1, glue_new_matrix(n, p));
   UNPROTECT(1);
   return out;
 }
@@ -89,7 +89,7 @@ SEXP r_eigen(SEXP k, SEXP count) {
   const char *names[] = {"values", "vectors", ""};
   const size_t n = glue_order(k, "k"), p = (size_t) Rf_asInteger(count);
   SEXP out = PROTECT(allocate_pairs(names, n, p));
-  SEXP copy = PROTECT(Rf_allocMatrix(REALSXP, (int) n, (int) n));
+  SEXP copy = PROTECT(glue_new_matrix(n, n));
   km_status status = KM_NO_CONVERGENCE;
   for (int divide = 0; divide < 2 && status != KM_OK; divide++) {
     memcpy(REAL(copy), REAL_RO(k), n * n * sizeof(double));

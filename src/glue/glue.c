@@ -1,5 +1,11 @@
 #include "glue/glue.h"
 
+#include <stdint.h>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 /* The border between R and the core: no arithmetic, no loops over data. */
 
 void glue_check(km_status status, const char *routine, int info) {
@@ -49,7 +55,30 @@ km_blocks glue_find_blocks(SEXP codes, size_t n) {
 size_t glue_draw(size_t count) { return (size_t) R_unif_index((double) count); }
 
 /* One more: R_alloc(0) gives NULL, and with NULL a layout tells its size only. */
-double *glue_scratch(size_t count) { return (double *) R_alloc(count + 1, sizeof(double)); }
+/* The pages of a large new array cost more than its values; large pages are cheaper. */
+static void ask_huge_pages(double *x, size_t length) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  const uintptr_t page = 2097152;
+  const uintptr_t from = ((uintptr_t) x + page - 1) / page * page;
+  const uintptr_t to = (uintptr_t) (x + length) / page * page;
+  if (to > from) (void) madvise((void *) from, to - from, MADV_HUGEPAGE);
+#else
+  (void) x;
+  (void) length;
+#endif
+}
+
+double *glue_scratch(size_t count) {
+  double *scratch = (double *) R_alloc(count + 1, sizeof(double));
+  ask_huge_pages(scratch, count);
+  return scratch;
+}
+
+SEXP glue_new_matrix(size_t rows, size_t columns) {
+  SEXP matrix = Rf_allocMatrix(REALSXP, (int) rows, (int) columns);
+  ask_huge_pages(REAL(matrix), rows * columns);
+  return matrix;
+}
 
 int *glue_int_scratch(size_t count) { return (int *) R_alloc(count + 1, sizeof(int)); }
 

@@ -52,4 +52,7 @@ size_t glue_draw(size_t count);
 double *glue_scratch(size_t count);
 int *glue_int_scratch(size_t count);
 
+/* A matrix of doubles that the caller protects and fills. */
+SEXP glue_new_matrix(size_t rows, size_t columns);
+
 #endif

@@ -5,7 +5,7 @@
 
 SEXP r_kernel_store(SEXP source) {
   const km_source from = glue_source(source);
-  SEXP k = PROTECT(Rf_allocMatrix(REALSXP, (int) from.n, (int) from.m));
+  SEXP k = PROTECT(glue_new_matrix(from.n, from.m));
   double *work = glue_scratch(km_fold_store_work(&from));
   km_fold_store(&from, REAL(k), work, glue_poll);
   UNPROTECT(1);
@@ -25,7 +25,7 @@ SEXP r_kernel_apply(SEXP source, SEXP v) {
   const km_source from = glue_source(source);
   const size_t p = (size_t) Rf_ncols(v);
   const double *block = glue_doubles(v, (R_xlen_t) (from.m * p), "v");
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) from.n, (int) p));
+  SEXP out = PROTECT(glue_new_matrix(from.n, p));
   double *work = glue_scratch(km_fold_apply_work(&from, p));
   km_fold_apply(&from, block, p, REAL(out), work, glue_poll);
   UNPROTECT(1);
