@@ -153,9 +153,11 @@ dense_spectrum <- function(centered, ncomp) {
   ncomp <- if (is.null(ncomp)) n else ncomp
   # Beyond a quarter all of them take less time.
   found <- .Call(C_r_eigen, k, if (4 * ncomp <= n) ncomp else n)
-  kept <- seq_len(ncomp)
-  found <- list(values = found$values[kept],
-                vectors = found$vectors[, kept, drop = FALSE])
+  if (length(found$values) > ncomp) {
+    kept <- seq_len(ncomp)
+    found <- list(values = found$values[kept],
+                  vectors = found$vectors[, kept, drop = FALSE])
+  }
   c(found, list(total = sum(diag(k)), square = sum(k^2)))
 }
 

@@ -55,7 +55,7 @@
 #'
 #' @section Cost:
 #' All values are computed, whatever `ncomp`: an eigendecomposition of each
-#' centered Gram matrix, about \eqn{9n^3}{9n^3} flops, and one of the rank's
+#' centered Gram matrix, about \eqn{6n^3}{6n^3} flops, and one of the rank's
 #' size; with F-COSE another of H, or a Cholesky factor where `lambda` is
 #' given. Memory some six n by n matrices, and one for each variable more. The
 #' fit keeps `ncomp` columns of weights and the points (or the `gram` given).

@@ -100,17 +100,17 @@
 #' spread for each class: if the scores have heavier tails they are still too
 #' close to 0 and 1.
 #'
-#' @section Cost: O(n^3): about 4 n^3 flops, nearly all of them in matrix
-#' products (N; the inverse of its Cholesky factor; one product for the
-#' leave-one-out fits), O(n C^3) for many classes, and n^2 d for the kernel,
-#' 64n^2 bytes; O(n C) for each new point in addition to its kernel values. The
-#' choice of a bandwidth is exact and uses all points, however many: it takes
-#' one fit for each that is tried, seven by default and four more for ridges,
-#' one of which is the result. For 990 points of 11 classes one fit took 0.8 s
-#' of one processor. One fit is what `bandwidth = "median"` takes, or a number.
-#' The leave-one-out distances lose digits as r falls to the rounding of N; a
-#' ridge below that rounding, \eqn{n\epsilon \max N_{ii}}{n eps max N_ii}, is an
-#' error.
+#' @section Cost: O(n^3): about 8n^3/3 flops, nearly all of them in matrix
+#' products (n^3 for N, n^3/3 for R; for the leave-one-out fits n^3/3 for its
+#' inverse and n^3 for a solve with R' of n right sides), O(n C^3) for many
+#' classes, and n^2 d for the kernel, 64n^2 bytes; O(n C) for each new point in
+#' addition to its kernel values. The choice of a bandwidth is exact and uses
+#' all points, however many: it takes one fit for each that is tried, seven by
+#' default and four more for ridges, one of which is the result. For 990 points
+#' of 11 classes one fit took 0.3 s of one processor. One fit is what
+#' `bandwidth = "median"` takes, or a number. The leave-one-out distances lose
+#' digits as r falls to the rounding of N; a ridge below that rounding,
+#' \eqn{n\epsilon \max N_{ii}}{n eps max N_ii}, is an error.
 #'
 #' @param x Points in rows: a numeric matrix, a data frame of numeric columns or
 #'   a vector; or a [gram()].

@@ -66,7 +66,7 @@
 #' that is not symmetric to 1e-8 of its largest entry, or that has a clearly
 #' negative eigenvalue; it tries a Cholesky factorization, O(n^3/3). The values
 #' and the projections take 4n^3/3 flops and another 8n^2 bytes (the
-#' reflectors), the vectors about 9n^3 and 8n^2 bytes.
+#' reflectors), the vectors about 6n^3 and 8n^2 bytes.
 #' @seealso [kme()], which takes a `gram` in place of data.
 #' @family kernels
 #' @examples
@@ -347,7 +347,7 @@ spectrum.gram <- function(g, what) {
 find_spectrum <- function(g, what) {
   n <- nrow(g$K)
   if (what == "vectors") {
-    check_memory(n, n, "use fewer rows", copies = 2)
+    check_memory(n, n, "use fewer rows", copies = 3)
     found <- .Call(C_r_eigen, g$K, n)
     found$projections <- abs(colMeans(found$vectors))
     return(found)

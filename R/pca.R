@@ -67,7 +67,7 @@
 #' `center = kme(x, kernel, weights = numeric(nrow(x)))`.
 #'
 #' @section Cost:
-#' All components take an eigendecomposition, about 9n^3 flops and 24n^2 bytes,
+#' All components take an eigendecomposition, about 6n^3 flops and 24n^2 bytes,
 #' and so does `covariance = "fkmse"`, on top of its selection, see [kme()]. Few
 #' components (`ncomp`) take less. From 1,200 points on (and 5 `ncomp`) they are
 #' found by block Krylov iteration, 16 columns at a time: 10 to 40 products with

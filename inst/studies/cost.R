@@ -1,7 +1,7 @@
 # What an estimate costs: processor seconds of one fit, one thread, for the KME,
 # S-KMSE and F-KMSE (exact and generalized score) of n points in 10 columns, RBF
 # kernel with a given bandwidth. Processor time is little disturbed by whatever
-# else the machine does; the BLAS is that of R and decides what F-KMSE costs.
+# else the machine does; the BLAS has next to no part in it.
 
 usage <- "Usage: Rscript cost.R [options]
 
@@ -46,6 +46,5 @@ cells$seconds <- mapply(\(name, n) {
   x <- matrix(stats::rnorm(10 * n), n)
   signif(seconds(\() kme(x, kernel_rbf(4), ways[[name]])), 3)
 }, cells$estimator, cells$n)
-cells$blas <- basename(extSoftVersion()[["BLAS"]])
 print(cells)
 write_table(cells, folder, "cost.csv")

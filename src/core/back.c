@@ -10,11 +10,12 @@
  * which are applied in blocks, I - V S V', to panels of columns of Z that lie row by row.
  *   Q_2: a block holds the reflectors of BAND columns at one step down the band, each a row lower
  *   than the one before, so V is 2 BAND x BAND, a band itself. Block (sweep, step) touches the rows
- *   that (sweep, step - 1) and (sweep + 1, step - 1 .. step + 1) touch, and follows these. SWEEPS
- *   of them go down a panel one behind the other, so that its rows are fetched once for all.
+ *   that (sweep, step - 1) and (sweep + 1, step - 2 .. step) touch, and follows these. SWEEPS of
+ *   them go down a panel one behind the other, so that its rows are fetched once for all.
  *   Q_1: a block holds WIDE columns.
- * What a block needs is prepared once for SLOTS panels. A column of Z costs 5 n^2 flops; scratch:
- * 1,350 n doubles. The bits of a column depend neither on its panel nor on threads.
+ * What a block needs is prepared once for SLOTS panels. A column of Z costs 5 n^2 flops. Scratch:
+ * about 480 n doubles and 1.05 n for each column of Z, up to 1,600 of them. The bits of a column
+ * depend neither on its panel nor on threads.
  */
 
 enum {
@@ -34,31 +35,32 @@ typedef struct {
   double *compact;       /* -S of each block of Q_1, WIDE x WIDE, row-major */
   double *prepared;      /* rows x WIDE: V of a block of Q_1; or SWEEPS x steps blocks of Q_2 */
   double *x;             /* SLOTS panels: strips of BAND columns, rows x BAND, row-major */
-  double *inner;         /* SLOTS x 2 x WIDE x PANEL: V'x, then -SV'x */
-  size_t width;
-  double *z; /* n x count */
+  double *inner;         /* SLOTS x 2 x WIDE x width: V'x, then -SV'x */
+  size_t width; /* columns of a panel */
+  double *z;    /* n x count */
   size_t count;
 } backward;
 
-static size_t lay_out(backward *s, size_t n, double *work) {
+static size_t lay_out(backward *s, size_t n, size_t count, double *work) {
   km_scratch scratch = {work, 0};
   s->n = n;
   s->rows = round_up(n, WIDE) + TILE;
   s->steps = pieces(n, BAND);
-  s->x = take_aligned(&scratch, SLOTS * s->rows * PANEL);
-  s->inner = take_aligned(&scratch, (size_t) SLOTS * 2 * WIDE * PANEL);
+  s->width = round_up(pieces(count, SLOTS * pieces(count, SLOTS * PANEL)), BAND);
+  const size_t slots = smaller(SLOTS, pieces(count, s->width));
+  s->x = take_aligned(&scratch, slots * s->rows * s->width);
+  s->inner = take_aligned(&scratch, slots * 2 * WIDE * s->width);
   s->prepared = take_aligned(&scratch, larger(s->rows * WIDE, SWEEPS * s->steps * BLOCK));
   s->compact = take_aligned(&scratch, pieces(n, WIDE) * WIDE * WIDE);
   return scratch.used;
 }
 
-size_t km_tridiag_back_work(size_t n) {
+size_t km_tridiag_back_work(size_t n, size_t count) {
   backward s;
-  return lay_out(&s, n, NULL);
+  return lay_out(&s, n, count, NULL);
 }
 
-/* Asks for numbers that are needed soon: without it a product waits for its operands as long as it
-   works on them. */
+/* Asks for numbers that are needed some steps on: a product would wait for its operands. */
 INLINE void fetch(const double *x, size_t count) {
 #ifdef __GNUC__
   for (size_t i = 0; i < count; i += 8) __builtin_prefetch(x + i, 1, 2);
@@ -74,6 +76,7 @@ static void negative_factor(size_t b, const double *gram, const double *tau, dou
   memset(compact, 0, b * b * sizeof *compact);
   for (size_t i = b; i-- > 0;) {
     double *row = compact + i * b;
+    if (tau[i] == 0) continue;
     for (size_t k = i + 1; k < b; k++)
       subtract(b - k, tau[i] * gram[i * b + k], compact + k * b + k, row + k);
     row[i] = -tau[i];
@@ -157,9 +160,9 @@ static void find_compact(const backward *s, size_t c0, double *v) {
 
 /* x <- (I - VSV') x for the block of Q_1 that starts with column c0. */
 static void apply_wide(const backward *s, size_t c0, double *x, double *inner) {
-  double *middle = inner + WIDE * PANEL;
   const size_t strips = s->width / BAND, chunk = WIDE * BAND;
-  memset(inner, 0, 2 * WIDE * PANEL * sizeof *inner);
+  double *middle = inner + strips * chunk;
+  memset(inner, 0, 2 * strips * chunk * sizeof *inner);
   for (size_t i = c0; i < s->n; i += WIDE)
     for (size_t c = 0; c < strips; c++) {
       const double *here = x + (c * s->rows + i) * BAND;
@@ -239,7 +242,7 @@ static void back_wide(const backward *s, size_t c0, size_t panels) {
 #pragma omp for schedule(dynamic, 1)
 #endif
   for (size_t slot = 0; slot < panels; slot++)
-    apply_wide(s, c0, panel(s, slot), s->inner + slot * 2 * WIDE * PANEL);
+    apply_wide(s, c0, panel(s, slot), s->inner + slot * 2 * WIDE * s->width);
 }
 
 /* Threads for `count` reflectors on so many panels. */
@@ -266,8 +269,7 @@ static void back_panels(const backward *s, size_t from, size_t panels, km_poll p
     back_sweeps(s, end - 1, last, panels);
     end = last;
   }
-  for (size_t block = pieces(n, WIDE); block-- > 0;) {
-    if (block * WIDE + BAND >= n) continue;
+  for (size_t block = n > BAND ? pieces(n - BAND, WIDE) : 0; block-- > 0;) {
     if (poll) poll();
 #ifdef _OPENMP
 #pragma omp parallel default(none) shared(s, block, panels) \
@@ -283,7 +285,7 @@ static void back_panels(const backward *s, size_t from, size_t panels, km_poll p
 }
 
 static void find_all_compact(const backward *s) {
-  const size_t blocks = pieces(s->n, WIDE);
+  const size_t blocks = s->n > BAND ? pieces(s->n - BAND, WIDE) : 0;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(s, blocks) schedule(dynamic, 1) \
   num_threads(km_threads((double) s->n * (double) s->n * WIDE / WORTH))
@@ -295,9 +297,8 @@ static void find_all_compact(const backward *s) {
 void km_tridiag_back(size_t n, const double *a, const double *tau, size_t count, double *z,
                      double *work, km_poll poll) {
   backward s = {.a = a, .tau = tau, .z = z, .count = count};
-  if (n == 1) return;
-  lay_out(&s, n, work);
-  s.width = round_up(pieces(count, SLOTS * pieces(count, SLOTS * PANEL)), BAND);
+  if (n == 1 || count == 0) return;
+  lay_out(&s, n, count, work);
   find_all_compact(&s);
   for (size_t from = 0; from < count; from += SLOTS * s.width)
     back_panels(&s, from, smaller(SLOTS, pieces(count - from, s.width)), poll);

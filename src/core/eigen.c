@@ -1,10 +1,11 @@
 #include "core/eigen.h"
+#include "core/back.h"
 #include "core/blas.h"
 #include "core/parts.h"
 #include "core/scratch.h"
-#include "core/back.h"
 
 #include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,8 +13,12 @@
  * Of a tridiagonal T: QL without square roots (Pal, Walker, Kahan; Parlett 1998, 8.15), the first
  * row of the eigenvectors carried along as in Golub and Welsch (1969): O(n^2). Eigenvectors of T by
  * LAPACK: multiple relatively robust representations (dstemr), O(n) a vector, which depend on no
- * BLAS but fail at some multiple eigenvalues; there by division (dstedc), which these make short.
+ * BLAS but fail at some multiple eigenvalues, and may take those in the middle of a cluster for its
+ * first ones; there by division (dstedc), which multiple eigenvalues make short. From BLOCKED rows
+ * on the way back is one of blocks, below it of single reflectors: there both take as long.
  */
+
+enum { BLOCKED = 64 };
 
 /*
  * One QL sweep over rows 0 .. m of T with the shift of Wilkinson. d: diagonal; e2: squares of the
@@ -214,17 +219,21 @@ static size_t lay_out_solver(solver_room *s, size_t n, size_t count, int divide,
 
 typedef struct {
   double *diag, *off, *tau, *found; /* n each: T, its reflectors, its values */
+  double *same, *next;              /* n each: T once more */
   double *stage;                    /* scratch of the reduction, the solver, the way back */
 } pairs;
 
 static size_t lay_out_pairs(pairs *s, size_t n, size_t count, int divide, double *work) {
   km_scratch scratch = {work, 0};
   solver_room room;
-  const size_t transform = larger(km_tridiag_work(n), km_tridiag_back_work(n));
+  const size_t back = n < BLOCKED ? 0 : km_tridiag_back_work(n, count);
+  const size_t transform = larger(km_tridiag_work(n), back);
   s->diag = take(&scratch, n);
   s->off = take(&scratch, n);
   s->tau = take(&scratch, n);
   s->found = take(&scratch, n);
+  s->same = take(&scratch, n);
+  s->next = take(&scratch, n);
   s->stage = take(&scratch, larger(transform, lay_out_solver(&room, n, count, divide, NULL)));
   return scratch.used;
 }
@@ -237,6 +246,33 @@ size_t km_eigen_work(size_t n, size_t count, int divide) {
 /* The solver's own, then the supports of vectors that dstemr tells. */
 size_t km_eigen_iwork(size_t n, int divide) { return solver_ints(n, divide) + 2 * n; }
 
+/* How many eigenvalues of T exceed x: the positive pivots of T - xI. */
+static size_t count_above(size_t n, const double *diag, const double *off, double x) {
+  const double least = 1e-290;
+  size_t count = 0;
+  double pivot = 1;
+  for (size_t i = 0; i < n; i++) {
+    const double e = i ? off[i - 1] : 0;
+    pivot = diag[i] - x - e * e / pivot;
+    if (fabs(pivot) < least) pivot = -least;
+    count += pivot > 0;
+  }
+  return count;
+}
+
+/* Are these, in increasing order, the `count` largest eigenvalues of T, of norm about 1? */
+static int are_leading(size_t n, const pairs *s, size_t count) {
+  const double within = (double) n * DBL_EPSILON / 2;
+  for (size_t j = 0; j < count; j++) {
+    const size_t rank = count - j;
+    const double value = s->found[j];
+    if (count_above(n, s->same, s->next, value + within) >= rank ||
+        count_above(n, s->same, s->next, value - within) < rank)
+      return 0;
+  }
+  return 1;
+}
+
 /* The last `count` eigenvalues of T in increasing order, into s->found, and their eigenvectors. */
 static km_status by_representations(size_t n, const pairs *s, size_t count, double *vectors,
                                     int *iwork) {
@@ -244,10 +280,13 @@ static km_status by_representations(size_t n, const pairs *s, size_t count, doub
   const int lwork = (int) solver_doubles(n, 0), liwork = (int) solver_ints(n, 0);
   const double none = 0;
   int found = 0, info = 0, accurate = 1;
+  memcpy(s->same, s->diag, n * sizeof *s->same);
+  memcpy(s->next, s->off, n * sizeof *s->next);
   F77_CALL(dstemr)("V", count == n ? "A" : "I", &order, s->diag, s->off, &none, &none, &first,
                    &order, &found, s->found, vectors, &order, &room, iwork + liwork, &accurate,
                    s->stage, &lwork, iwork, &liwork, &info FCONE FCONE);
-  return info == 0 && found == room ? KM_OK : KM_NO_CONVERGENCE;
+  if (info != 0 || found != room) return KM_NO_CONVERGENCE;
+  return count == n || are_leading(n, s, count) ? KM_OK : KM_NO_CONVERGENCE;
 }
 
 static km_status by_division(size_t n, const pairs *s, size_t count, double *vectors, int *iwork) {
@@ -267,6 +306,7 @@ static km_status by_division(size_t n, const pairs *s, size_t count, double *vec
 km_status km_eigen(size_t n, double *a, size_t count, double *values, double *vectors, int divide,
                    double *work, int *iwork, km_poll poll) {
   pairs s;
+  if (divide && solver_doubles(n, 1) > INT_MAX) return KM_NO_CONVERGENCE; /* LAPACK counts in int */
   lay_out_pairs(&s, n, count, divide, work);
   km_tridiag(n, a, s.diag, s.off, s.tau, s.stage, poll);
   const int exponent = exponent_of(n, s.diag, s.off);
@@ -277,7 +317,10 @@ km_status km_eigen(size_t n, double *a, size_t count, double *values, double *ve
   if (status != KM_OK) return status;
   for (size_t j = 0; j < count; j++) values[j] = ldexp(s.found[j], exponent);
   reverse_pairs(n, count, values, vectors);
-  km_tridiag_back(n, a, s.tau, count, vectors, s.stage, poll);
-  for (size_t j = 0; j < count; j++) km_fix_sign(n, vectors + j * n);
+  if (n >= BLOCKED) km_tridiag_back(n, a, s.tau, count, vectors, s.stage, poll);
+  for (size_t j = 0; j < count; j++) {
+    if (n < BLOCKED) km_tridiag_apply(n, a, s.tau, vectors + j * n);
+    km_fix_sign(n, vectors + j * n);
+  }
   return KM_OK;
 }

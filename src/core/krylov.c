@@ -398,7 +398,8 @@ static double take_vectors(krylov *s, size_t count, double *vectors) {
 }
 
 static size_t small_work(size_t rows, size_t cap) {
-  return larger(km_eigen_work(cap, 1, 1), km_tall_work(rows, cap + BLOCK));
+  const size_t eigen = larger(km_eigen_work(cap, cap, 0), km_eigen_work(cap, 1, 1));
+  return larger(eigen, km_tall_work(rows, cap + BLOCK));
 }
 
 /* A fold of full blocks, and of what is left of the last one. */
@@ -436,7 +437,10 @@ size_t km_krylov_work(const km_source *source, size_t count) {
   return lay_out(&s, source, count, NULL);
 }
 
-size_t km_krylov_iwork(size_t count) { return km_eigen_iwork(km_krylov_basis(count), 0); }
+size_t km_krylov_iwork(size_t count) {
+  const size_t cap = km_krylov_basis(count);
+  return larger(km_eigen_iwork(cap, 0), km_eigen_iwork(cap, 1));
+}
 
 km_status km_krylov(const km_source *source, km_centering mean, double square, size_t count,
                     double *values, double *vectors, double *residual, int *products, double *work,

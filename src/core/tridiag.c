@@ -52,7 +52,7 @@ size_t km_tridiag_work(size_t n) {
 static int scale_to_one(size_t n, double *a) {
   double largest = 0;
   int exponent = 0;
-  for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(a[i + i * n]));
+  for (size_t i = 0; i < n * n; i++) largest = fabs(a[i]) > largest ? fabs(a[i]) : largest;
   if (largest == 0 || (largest > 0x1p-100 && largest < 0x1p100)) return 0;
   frexp(largest, &exponent);
   for (size_t i = 0; i < n * n; i++) a[i] = ldexp(a[i], -exponent);

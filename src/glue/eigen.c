@@ -4,6 +4,8 @@
 #include "glue/entries.h"
 #include "glue/glue.h"
 
+#include <string.h>
+
 /* list(diagonal, off, reflectors, tau): K = QTQ' with Qe_1 = e/sqrt(n). k: n x n, symmetric. */
 SEXP r_tridiag(SEXP k) {
   const char *names[] = {"diagonal", "off", "reflectors", "tau", ""};
@@ -88,6 +90,7 @@ static double *pair_vectors(SEXP pairs) { return REAL(VECTOR_ELT(pairs, 1)); }
 SEXP r_eigen(SEXP k, SEXP count) {
   const char *names[] = {"values", "vectors", ""};
   const size_t n = glue_order(k, "k"), p = (size_t) Rf_asInteger(count);
+  if (p < 1 || p > n) Rf_error("internal error: 'count'");
   SEXP out = PROTECT(allocate_pairs(names, n, p));
   SEXP copy = PROTECT(glue_new_matrix(n, n));
   km_status status = KM_NO_CONVERGENCE;

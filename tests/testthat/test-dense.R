@@ -13,7 +13,7 @@ random <- function(n, m) matrix(stats::rnorm(n * m), n)
 
 # All of them for the widest vectors, fewer for the others.
 edges_for <- function(level) {
-  if (level == max(isa_levels())) edges else edges[edges <= 97]
+  if (level == max(isa_levels())) edges else c(1:3, 8, 23:25, 48, 49, 95, 97)
 }
 
 # A matrix with LL' = A, whose factor has a diagonal near 1.
@@ -27,7 +27,8 @@ test_that("products are those of base R, at each level of instructions", {
   )
   sizes[is.na(sizes)] <- 5
   for (level in isa_levels()) {
-    with_isa(level, for (i in seq_len(nrow(sizes))) {
+    step <- if (level == max(isa_levels())) 1 else 2
+    with_isa(level, for (i in seq(1, nrow(sizes), step)) {
       m <- sizes[i, 1L]
       n <- sizes[i, 2L]
       depth <- sizes[i, 3L]
@@ -141,17 +142,19 @@ test_that("triangular solves leave residuals of rounding", {
       l <- t(chol(positive(n)))
       full <- l
       full[upper.tri(full)] <- NaN
-      for (p in c(6, 7, 49)) {
+      # 6 are solved one by one, 48 by one strip.
+      for (p in if (n > 2) c(6, 7, 49) else 7) {
         b <- random(n, p)
         label <- paste(level, n, p)
-        for (transpose in c(FALSE, TRUE)) {
+        close <- vapply(c(FALSE, TRUE), \(transpose) {
           a <- if (transpose) t(l) else l
           x <- solve_lower(full, b, transpose)
           # |Lx - b| <= gamma |L||x| (Higham 2002, 8.5); one for the check, one
           # for reciprocals of the diagonal.
           bound <- 3 * gamma_of(n + 1) * (abs(a) %*% abs(x))
-          expect_true(all(abs(a %*% x - b) <= bound), label = label)
-        }
+          all(abs(a %*% x - b) <= bound)
+        }, NA)
+        expect_true(all(close), label = label)
         expect_identical(solve_factored(l, b),
                          solve_lower(l, solve_lower(l, b), TRUE))
       }

@@ -103,6 +103,34 @@ test_that("panels of every width give the same vectors", {
   }
 })
 
+test_that("some eigenpairs of a tight cluster are its first ones", {
+  for (n in c(12, 20, 61)) {
+    for (spread in c(1e-13, 1e-12)) {
+      k <- with_values(1 + spread * random_points(n, 1)[, 1])
+      for (count in unique(c(3, n %/% 4))) {
+        some <- eigenpairs(k, count)
+        expect_lte(max(abs(some$values - eigenpairs(k)$values[seq_len(count)])),
+                   2 * n * .Machine$double.eps, label = paste(n, spread, count))
+        expect_lte(max(errors_of(some, k)), 20, label = paste(n, spread, count))
+      }
+    }
+  }
+})
+
+test_that("a zero diagonal does not hide large or small entries", {
+  for (n in c(3, 30, 60)) {
+    k <- matrix(random_points(n, n), n)
+    k <- k + t(k)
+    diag(k) <- 0
+    one <- eigenpairs(k)$values
+    for (unit in c(1e160, 1e-150, 1e300, 1e-300)) {
+      found <- eigenpairs(k * unit)
+      expect_equal(found$values / unit, one, tolerance = 1e-13)
+      expect_lte(max(errors_of(found, k * unit)), 20, label = paste(n, unit))
+    }
+  }
+})
+
 test_that("threads do not change a bit", {
   k <- rbf_gram(330, 4)
   one <- with_threads(1, eigenpairs(k))

@@ -128,7 +128,8 @@ int main(int count, char **arguments) {
   must(threads < 1 || km_thread_limit() == threads, "the limit on threads is not what was set");
   must(km_threads(0) == 1, "more than one thread for no work");
   must(km_threads(1e12) <= km_thread_limit(), "more threads than the limit");
-  void (*sections[])(void) = {run_basics, run_grams, run_spectra, run_statistics};
+  void (*sections[])(void) = {run_basics, run_grams, run_factors, run_spectra,
+                              run_statistics};
   for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
     sections[i]();
     release();

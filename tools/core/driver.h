@@ -39,6 +39,7 @@ double *gram(int seed, size_t n, size_t d);
 /* The sections. */
 void run_basics(void);
 void run_grams(void);
+void run_factors(void);
 void run_spectra(void);
 void run_statistics(void);
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Matrices in full: reductions, spectra, factors, scores along a path of lambda. */
+/* Matrices in full: reductions, spectra, scores along a path of lambda. */
 
 enum { N = 50, LARGE = 160, D = 3 };
 
@@ -26,7 +26,7 @@ static void reductions(void) {
   for (size_t i = 0; i < N * N; i++) back[i] = q[i] = i % (N + 1) == 0;
   for (size_t j = 0; j < N; j++) km_tridiag_apply(N, a, tau, q + j * N);
   put("tridiag_q", q, N * N);
-  km_tridiag_back(N, a, tau, N, back, room(km_tridiag_back_work(N)), poll);
+  km_tridiag_back(N, a, tau, N, back, room(km_tridiag_back_work(N, N)), poll);
   put("tridiag_back", back, N * N);
   double *first = inputs(32, N);
   km_first_reflector(N, first);
@@ -90,19 +90,6 @@ static void krylov(void) {
   put("krylov_vectors", vectors, POINTS * COUNT);
 }
 
-static void factors(void) {
-  enum { P = 3 };
-  double *a = gram(31, N, D), *x = inputs(35, N * P);
-  int info = 0;
-  must(km_cholesky(N, a, 0.01, &info) == KM_OK, "no Cholesky factor");
-  put("cholesky", a, N * N);
-  km_cholesky_solve(N, a, x, P);
-  put("cholesky_solve", x, N * P);
-  double indefinite[] = {1, 2, 2, 1};
-  must(km_cholesky(2, indefinite, 0, &info) == KM_NOT_POSITIVE && info == 2,
-       "a factor of an indefinite matrix");
-}
-
 static void scores(void) {
   enum { COUNT = 4 };
   const double lambda[COUNT] = {1e-3, 0.1, 1, 30}, norm2 = 1.5;
@@ -141,6 +128,5 @@ void run_spectra(void) {
   reductions();
   eigen();
   krylov();
-  factors();
   scores();
 }
