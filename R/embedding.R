@@ -476,8 +476,8 @@ noisy_norm2 <- function(kernel, x, weights, noise) {
 #' @param type `"projection"` or `"taylor"`; fits that are not marginalized have
 #'   weights already, and these are returned.
 #' @return The n weights, named by the rows of the sample.
-#' @details Stores \eqn{K}{K}: 16n^2 bytes and about 6n^3 flops for its
-#' spectrum, once for all fits on one [gram()].
+#' @details Stores \eqn{K}{K}: up to 32n^2 bytes and about 6n^3 flops
+#' for its spectrum, once for all fits on one [gram()].
 #' @references
 #' Xia, X., Shan, S., Gong, M., Wang, N., Gao, F., Wei, H. and Liu, T. (2021).
 #' Kernel mean estimation by marginalized corrupted distributions. Theorems 1

@@ -66,7 +66,8 @@
 #' that is not symmetric to 1e-8 of its largest entry, or that has a clearly
 #' negative eigenvalue; it tries a Cholesky factorization, O(n^3/3). The values
 #' and the projections take 4n^3/3 flops and another 8n^2 bytes (the
-#' reflectors), the vectors about 6n^3 and 8n^2 bytes.
+#' reflectors), the vectors about 6n^3 and 8n^2 bytes, three times that on the
+#' way.
 #' @seealso [kme()], which takes a `gram` in place of data.
 #' @family kernels
 #' @examples

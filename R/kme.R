@@ -90,7 +90,8 @@
 #' KME and S-KMSE sum over tiles of the Gram matrix, which is never stored:
 #' O(n^2 d/2) time, O(n) memory. F-KMSE stores K (8n^2 bytes). On top of it,
 #' `"gcv"` and `"printed"` take 4n^3/3 flops and 8n^2 bytes, `"loocv"` a full
-#' eigendecomposition, about 6n^3 flops and 16n^2 bytes, then O(n^2) for each
+#' eigendecomposition, about 6n^3 flops and up to 24n^2 bytes (16n^2 and 17,000n
+#' beyond n = 2,000), then O(n^2) for each
 #' \eqn{\lambda}{lambda}; a given `lambda` takes a Cholesky factor, n^3/3 flops.
 #' A `gram` in place of data keeps these for the next call. With an RBF kernel
 #' MKME takes two sums over tiles for each of about 40 scores, MMKME another 15

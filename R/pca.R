@@ -67,7 +67,7 @@
 #' `center = kme(x, kernel, weights = numeric(nrow(x)))`.
 #'
 #' @section Cost:
-#' All components take an eigendecomposition, about 6n^3 flops and 24n^2 bytes,
+#' All components take an eigendecomposition, about 6n^3 flops and 32n^2 bytes,
 #' and so does `covariance = "fkmse"`, on top of its selection, see [kme()]. Few
 #' components (`ncomp`) take less. From 1,200 points on (and 5 `ncomp`) they are
 #' found by block Krylov iteration, 16 columns at a time: 10 to 40 products with
@@ -81,7 +81,7 @@
 #' of many equal ones, is certain where \eqn{\|K^c\|_F^2}{|K^c|_F^2} leaves no
 #' room for it; in other cases (slowly falling spectra) the iteration starts
 #' again from random blocks until nothing new is found. Smaller matrices take
-#' 4n^3/3 flops and 24n^2 bytes. `predict()` takes O(nmd) time for m points and
+#' 4n^3/3 flops and 32n^2 bytes. `predict()` takes O(nmd) time for m points and
 #' O((n + m) ncomp) memory; nothing of the sample is computed anew.
 #'
 #' @param x The sample, points in rows: a numeric matrix, a data frame of
