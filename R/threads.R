@@ -32,6 +32,9 @@ kernmean_threads <- function(threads = NULL) {
   }
   wanted <- if (identical(threads, "default")) {
     default_threads()
+  } else if (is.character(threads)) {
+    stop_input("'threads' must be a whole number of at least 1 or ",
+               "\"default\", not ", describe(threads))
   } else {
     check_count(threads, "threads")
   }
