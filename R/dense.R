@@ -1,7 +1,7 @@
 # Dense algebra of the core (core/dense.c, core/cholesky.c): products, Cholesky
 # factors and triangular solves, as fast under any BLAS, with the same bits for
 # any number of threads. Matrices are of doubles; a vector is one column.
-# Dimnames are those of `%*%`.
+# Dimnames are those of `%*%`, but for their names.
 
 # AB
 product <- function(a, b) .Call(C_r_product, a, b, FALSE, FALSE)

@@ -125,23 +125,27 @@ fda_left_out <- function(factor, within, m, of, counts) {
       rep(sqrt(left), each = last)
     size <- abs(spread)
     point <- (seq_len(last) %in% c(own, last)) - centers
-    here <- which(of == own)
-    # G of all of them, h x (C + 1) x (C + 1).
-    g <- array(rep(rbind(cbind(means, 0), 0), each = length(here)),
-               c(length(here), last, last))
-    g[, -last, last] <- g[, last, -last] <- inner[here, ]
-    g[, last, last] <- square[here]
-    g <- g - squares_of(at[here, , drop = FALSE]) / pivot[here]
-    if (!is.null(factor)) {
-      ends <- matrix(g[, , last], length(here))
-      g <- g + squares_of(ends) * (times / (1 - times * ends[, last]))
+    points <- which(of == own)
+    # So many that what is held for them stays small.
+    together <- max(1, 2^18 %/% last^2)
+    for (here in split(points, (seq_along(points) - 1) %/% together)) {
+      # G of all of them, h x (C + 1) x (C + 1).
+      g <- array(rep(rbind(cbind(means, 0), 0), each = length(here)),
+                 c(length(here), last, last))
+      g[, -last, last] <- g[, last, -last] <- inner[here, ]
+      g[, last, last] <- square[here]
+      g <- g - squares_of(at[here, , drop = FALSE]) / pivot[here]
+      if (!is.null(factor)) {
+        ends <- matrix(g[, , last], length(here))
+        g <- g + squares_of(ends) * (times / (1 - times * ends[, last]))
+      }
+      half <- times_each(g, spread)
+      most <- times_each(times_each(abs(g), size), size)
+      distance[here, ] <- all_forms(
+        times_each(half, spread), aperm(times_each(half, point), c(1L, 3L, 2L)),
+        apply(most, 1L, max), n
+      )
     }
-    half <- times_each(g, spread)
-    most <- times_each(times_each(abs(g), size), size)
-    distance[here, ] <- all_forms(
-      times_each(half, spread), aperm(times_each(half, point), c(1L, 3L, 2L)),
-      apply(most, 1L, max), n
-    )
   }
   (n - 1 - classes) * distance
 }
@@ -166,9 +170,9 @@ all_forms <- function(e, u, size, n) {
   left <- seq_len(nrow(out))
   if (dim(e)[2L] == 2L) {
     # One number, all at once.
-    sure <- e[, 1L, 1L] > sqrt(.Machine$double.eps) * size
+    sure <- which(e[, 1L, 1L] > sqrt(.Machine$double.eps) * size)
     out[sure, ] <- u[sure, 1L, ]^2 / e[sure, 1L, 1L]
-    left <- which(!sure)
+    left <- setdiff(left, sure)
   }
   for (i in left) {
     out[i, ] <- inverse_forms(matrix(e[i, , ], dim(e)[2L]),

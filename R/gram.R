@@ -381,15 +381,15 @@ center_source <- function(source, at = NULL, norm2 = NULL) {
 # (K + lambda I)^{-1} b by a Cholesky factor, which is kept; NULL if that matrix
 # is not positive definite to rounding.
 cholesky_solve <- function(g, lambda, b) {
-  if (is.null(g$cholesky) || g$cholesky$lambda != lambda) {
+  if (is.null(g$cholesky$lower) || g$cholesky$lambda != lambda) {
     check_memory(nrow(g$K), nrow(g$K), "use fewer rows")
-    factor <- cholesky(g$K, lambda)
-    if (is.null(factor)) {
+    lower <- cholesky(g$K, lambda)
+    if (is.null(lower)) {
       return(NULL)
     }
-    remember(g, cholesky = list(lambda = lambda, factor = factor))
+    remember(g, cholesky = list(lambda = lambda, lower = lower))
   }
-  solve_factored(g$cholesky$factor, b)
+  solve_factored(g$cholesky$lower, b)
 }
 
 # Columns positive at their first entry within 1e-8 of the largest in absolute

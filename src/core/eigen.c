@@ -262,7 +262,7 @@ static size_t count_above(size_t n, const double *diag, const double *off, doubl
 
 /* Are these, in increasing order, the `count` largest eigenvalues of T, of norm about 1? */
 static int are_leading(size_t n, const pairs *s, size_t count) {
-  const double within = (double) n * DBL_EPSILON / 2;
+  const double within = ((double) n / 2 + 8) * DBL_EPSILON;
   for (size_t j = 0; j < count; j++) {
     const size_t rank = count - j;
     const double value = s->found[j];

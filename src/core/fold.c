@@ -61,8 +61,10 @@ static sums_sink sums_start(const km_source *source, size_t p, double *work) {
 static double *slot_of(sums_sink *sink, size_t worker) {
   const size_t slot = worker % sink->slots;
   double *sums = sink->sums + slot * sink->size;
-  if (sink->fresh[slot]) memset(sums, 0, sink->size * sizeof *sums);
-  sink->fresh[slot] = 0;
+  if (sink->fresh[slot]) {
+    memset(sums, 0, sink->size * sizeof *sums);
+    sink->fresh[slot] = 0;
+  }
   return sums;
 }
 

@@ -25,7 +25,7 @@ static SEXP side_names(SEXP x, int turned, int side) {
   return Rf_isNull(names) ? names : VECTOR_ELT(names, turned ? 1 - side : side);
 }
 
-/* As `%*%` has them. */
+/* As `%*%` has them, but for the names of dimnames. */
 static void set_names(SEXP out, SEXP a, SEXP b, int a_turned, int b_turned) {
   SEXP rows = PROTECT(side_names(a, a_turned, 0)), columns = PROTECT(side_names(b, b_turned, 1));
   if (!Rf_isNull(rows) || !Rf_isNull(columns)) {

@@ -95,11 +95,13 @@ SEXP r_eigen(SEXP k, SEXP count) {
   SEXP copy = PROTECT(glue_new_matrix(n, n));
   km_status status = KM_NO_CONVERGENCE;
   for (int divide = 0; divide < 2 && status != KM_OK; divide++) {
+    const void *top = vmaxget();
     memcpy(REAL(copy), REAL_RO(k), n * n * sizeof(double));
     double *work = glue_scratch(km_eigen_work(n, p, divide));
     int *iwork = glue_int_scratch(km_eigen_iwork(n, divide));
     status = km_eigen(n, REAL(copy), p, pair_values(out), pair_vectors(out), divide, work, iwork,
                       glue_poll);
+    vmaxset(top);
   }
   glue_check(status, "km_eigen", 0);
   UNPROTECT(2);

@@ -54,7 +54,6 @@ km_blocks glue_find_blocks(SEXP codes, size_t n) {
 
 size_t glue_draw(size_t count) { return (size_t) R_unif_index((double) count); }
 
-/* One more: R_alloc(0) gives NULL, and with NULL a layout tells its size only. */
 /* The pages of a large new array cost more than its values; large pages are cheaper. */
 static void ask_huge_pages(double *x, size_t length) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
@@ -68,6 +67,7 @@ static void ask_huge_pages(double *x, size_t length) {
 #endif
 }
 
+/* One more: R_alloc(0) gives NULL, and with NULL a layout tells its size only. */
 double *glue_scratch(size_t count) {
   double *scratch = (double *) R_alloc(count + 1, sizeof(double));
   ask_huge_pages(scratch, count);
