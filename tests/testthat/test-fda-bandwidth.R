@@ -224,3 +224,15 @@ test_that("the ridge is the multiple of least leave-one-out error", {
   expect_null(kme_fda(flowers, species, bandwidth = "median")$ridges)
   expect_identical(update(fit), fit)
 })
+
+test_that("distances do not depend on which points are treated together", {
+  # 81 classes: 39 points at a time, of a class of 60.
+  classes <- c(rep(1, 60), rep(2:81, each = 2))
+  n <- length(classes)
+  x <- random_points(n, 3) + classes / 20
+  turned <- rev(seq_len(n))
+  fit <- kme_fda(x, classes, kernel_rbf(1))
+  other <- kme_fda(x[turned, ], classes[turned], kernel_rbf(1))
+  expect_equal(other$loo$posterior[turned, ], fit$loo$posterior,
+               tolerance = 1e-9, ignore_attr = TRUE)
+})
