@@ -57,14 +57,14 @@ r_libraries() {
 }
 
 # The compiler and libraries of R, as a gate of tools/test.
-native_driver() {
+native_driver() (
   build native "$(R CMD config CC)" "$(r_libraries) $(R CMD config FLIBS)" \
     $(sed -n 's/^SHLIB_OPENMP_CFLAGS = //p' "$(R RHOME)/etc/Makeconf") &&
     outputs native "0 1 2" "1 2 4" env && checked native
   status=$?
   cat "$drivers/log"
-  return $status
-}
+  exit $status
+)
 
 # --- tools/check.sh portable -----------------------------------------------------------
 
