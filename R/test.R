@@ -146,12 +146,9 @@ check_permutations <- function(permutations, units, B, null, order = NULL) {
     scheme$complete <- scheme$all || leaves_labels(scheme$matrix, sizes)
   }
   if (null == "permutation") {
-    warn_few(if (is.null(units$labelings)) {
-      count_labelings(sizes, units$blocks)
-    } else {
-      units$labelings
-    },
-             if (is.null(units$clusters)) "points" else "clusters")
+    count <- units$labelings
+    if (is.null(count)) count <- count_labelings(sizes, units$blocks)
+    warn_few(count, if (is.null(units$clusters)) "points" else "clusters")
   }
   scheme
 }

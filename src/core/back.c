@@ -36,8 +36,8 @@ typedef struct {
   double *prepared;      /* rows x WIDE: V of a block of Q_1; or SWEEPS x steps blocks of Q_2 */
   double *x;             /* SLOTS panels: strips of BAND columns, rows x BAND, row-major */
   double *inner;         /* SLOTS x 2 x WIDE x width: V'x, then -SV'x */
-  size_t width; /* columns of a panel */
-  double *z;    /* n x count */
+  size_t width;          /* columns of a panel */
+  double *z;             /* n x count */
   size_t count;
 } backward;
 
@@ -137,7 +137,7 @@ static void apply_sweeps(const backward *s, size_t first, size_t last, double *x
 /* Rows of tile row `tile` of V, for the block of Q_1 that starts with column c0. */
 static void unpack_rows(const backward *s, size_t c0, size_t tile, double *v) {
   const size_t height = extent(s->n, tile), top = tile * TILE;
-  for (size_t i = 0; i < TILE; i++) memset(v + i * WIDE, 0, WIDE * sizeof *v);
+  memset(v, 0, TILE * WIDE * sizeof *v);
   for (size_t b = 0; b < WIDE && c0 + b + BAND < s->n; b += BAND) {
     const size_t start = c0 + b + BAND, skip = start > top ? start - top : 0;
     const double *columns = s->a + tile_offset(s->n, tile, (c0 + b) / TILE) + b % TILE * height;
