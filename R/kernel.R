@@ -508,6 +508,12 @@ is_poly <- function(kernel, degree) {
 
 is_linear <- function(kernel) is_poly(kernel, 1L)
 
+# Is the matrix of different points never singular?
+tells_apart <- function(kernel) {
+  kernel$family %in% c("rbf", "laplace_l1", "laplace_l2", "matern32",
+                       "matern52")
+}
+
 is_definite <- function(kernel) !identical(kernel$family, "energy")
 
 check_definite <- function(kernel) {

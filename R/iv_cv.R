@@ -1,0 +1,160 @@
+# Cross-validation of the penalties of g and h: one decomposition a fold for all
+# values, from the moments of the fold and of the rows outside it.
+
+own_grid <- 10^seq(-5, 0, length.out = 30)
+authors_grid <- 10^seq(-1, 4, length.out = 30)
+extended_by <- 10L
+
+# Fold numbers of all rows: contiguous, within each of the groups of rows that a
+# subset makes.
+contiguous_folds <- function(n, folds, strata = rep(1L, n)) {
+  of <- integer(n)
+  for (rows in split(seq_len(n), strata)) {
+    of[rows] <- rep(seq_len(folds), length(rows) %/% folds +
+                      (seq_len(folds) <= length(rows) %% folds))
+  }
+  of
+}
+
+# What the argument says: list(of: the number of the fold of each row, names).
+check_folds <- function(folds, task, authors) {
+  n <- length(task$y)
+  rows <- task$rows
+  if (length(folds) > 1L || n == 1L) {
+    if (!is.atomic(folds) || length(folds) != n || anyNA(folds)) {
+      stop_input("'folds' must be a number of folds, or the fold of each of ",
+                 "the ", n, " rows, none missing, not ", describe(folds))
+    }
+    names <- unique(folds)
+    of <- match(folds, names)
+    if (length(names) < 2L) {
+      stop_input("'folds' must have at least 2 folds, not only '", names, "'")
+    }
+    bad <- lacking_folds(of, rows)
+    if (length(bad)) {
+      stop_input("'folds' must have rows of both moments in each fold and ",
+                 "outside it; they are lacking for fold '", names[bad[1L]], "'")
+    }
+    return(list(of = of, names = as.character(names)))
+  }
+  count <- check_count(folds, "folds", 2L)
+  if (n < count) {
+    stop_input("'folds' must be at most the number of rows, ", n, ", not ",
+               count)
+  }
+  whole <- is.null(rows$c) || authors
+  strata <- if (whole) rep(1L, n) else rows$d + 2L * rows$c
+  of <- contiguous_folds(n, count, strata)
+  bad <- lacking_folds(of, rows)
+  # The authors leave these folds out.
+  if (length(bad) == count || length(bad) && !authors) {
+    stop_input("'folds' must be so few that each has rows of both moments, not ",
+               count, " for ", sum(rows$d), " and ", sum(rows$c), " rows")
+  }
+  of[of %in% bad] <- 0L
+  list(of = of, names = as.character(setdiff(seq_len(count), bad)))
+}
+
+# The folds that have, or leave, no row of a moment.
+lacking_folds <- function(of, rows) {
+  lacks <- vapply(seq_len(max(of)), \(f) {
+    own <- of == f
+    any(vapply(rows, \(r) {
+      !is.null(r) && (!any(r[own]) || !any(r[!own]))
+    }, NA))
+  }, NA)
+  which(lacks)
+}
+
+# Held-out criteria: folds in rows, values in columns. `whole`: the moments of
+# all rows.
+held_out_scores <- function(task, whole, rules, folds, grid, ratio, center,
+                            progress) {
+  bar <- progress_bar(progress && length(task$y) >= shown_from)
+  on.exit(bar$close())
+  found <- matrix(0, length(folds$names), length(grid),
+                  dimnames = list(folds$names, NULL))
+  numbers <- sort(setdiff(folds$of, 0L))
+  for (f in seq_along(numbers)) {
+    rows <- which(folds$of == numbers[f])
+    held <- row_moments(task, rows)
+    train <- moments_without(whole, held)
+    kept <- seq_along(task$y)[-rows]
+    mean <- if (center) mean(task$y[kept]) else 0
+    system <- iv_system(task, train, task_lambda(task, rules, train), ratio)
+    solved <- solve_system(system, rules$mu(grid, train$n), mean)
+    found[f, ] <- held_out_score(task, held, solved$theta, rules, mean)
+    bar$at(f / length(numbers))
+  }
+  found
+}
+
+task_lambda <- function(task, rules, moments) {
+  lapply(Filter(Negate(is.null), moments[c("d", "c")]), \(moment) moment$n) |>
+    (\(n) Map(rules$lambda, n, names(n)))()
+}
+
+# r'Pr/t^2 of a fold of t rows for each column of theta, P made anew from it.
+held_out_score <- function(task, held, theta, rules, mean) {
+  part <- \(of, coefficients, target) {
+    moment <- held[[of]]
+    left <- target - product(moment$with, coefficients)
+    root <- apply_root(moment$gram, rules$lambda(moment$n, of),
+                       instrument_tolerance(task, moment$n), left)
+    held$n / moment$n * colSums(root[[2L]]^2)
+  }
+  target <- held$d$target
+  total <- part("d", theta$g, target[, 1L] - mean * target[, 2L])
+  if (is_nested(task)) {
+    total <- total + part("c", rbind(theta$g, theta$h), 0)
+  }
+  rules$score(held$n) * total / held$n^2
+}
+
+# list(chosen: a value of the grid, table, scores, border). `wider`: values that
+# are added where the minimum is at an end: list(below, above).
+choose_penalty <- function(grid, scores, rule, wider) {
+  of <- \(values) {
+    scores <- scores(values)
+    list(values = values, scores = scores, score = colMeans(scores))
+  }
+  found <- of(c(wider$below, grid, wider$above))
+  shown <- length(wider$below) + seq_along(grid)
+  best <- shown[which.min(found$score[shown])]
+  extended <- length(wider$below) && best == shown[1L] ||
+    length(wider$above) && best == shown[length(shown)]
+  if (extended) {
+    shown <- if (best == shown[1L]) {
+      seq_len(max(shown))
+    } else {
+      seq(min(shown), length(found$values))
+    }
+    best <- shown[which.min(found$score[shown])]
+  }
+  se <- apply(found$scores, 2L, stats::sd) / sqrt(nrow(found$scores))
+  chosen <- best
+  if (rule == "1se") {
+    within <- found$score[shown] <= found$score[best] + se[best]
+    allowed <- shown[within]
+    chosen <- allowed[which.max(found$values[allowed])]
+  }
+  end <- if (length(shown) > 1L) {
+    c("smallest", "largest")[match(best, range(shown))]
+  } else {
+    NA
+  }
+  list(
+    value = found$values[chosen],
+    table = data.frame(value = found$values[shown], score = found$score[shown],
+                       se = se[shown], chosen = shown == chosen),
+    scores = found$scores[, shown, drop = FALSE],
+    border = if (!is.na(end)) end, extended = extended
+  )
+}
+
+# Values by which our own grid can grow at either end, in its own steps.
+wider_grid <- function(grid) {
+  step <- grid[2L] / grid[1L]
+  list(below = grid[1L] * step^-rev(seq_len(extended_by)),
+       above = grid[length(grid)] * step^seq_len(extended_by))
+}

@@ -1,0 +1,271 @@
+# --- Methods -----------------------------------------------------------------
+
+#' Values of the functions of an instrumental-variable fit
+#'
+#' The estimated function at new points, `g` of [rkhs_iv()], `g` and `h` of
+#' [rkhs_iv_nested()].
+#'
+#' New points are measured by the bandwidths and units of the fit. Far from all
+#' points of the sample the functions of kernels with a bandwidth tend to 0, and
+#' `g` to its intercept.
+#'
+#' @param object A fit.
+#' @param newdata New points, with the columns of `x` by name; for a fit by
+#'   formula a data frame with the regressors; for a fit on a [gram()] without
+#'   points their kernel values with the sample. For a nested fit a list with
+#'   `a`, `b` or both of these. Without it, the points of the sample.
+#' @param what `"g"`, `"h"` or `"both"`; by default what there are new points
+#'   for.
+#' @param ... Must be empty.
+#' @return `rkhs_iv()`: the values of g, with the names of the rows. A nested
+#'   fit: a matrix with the columns `g` and `h`, or one of them.
+#' @details Cost: the kernel values of the new points and at most r points of
+#'   the sample, r the rank of the block (m landmarks or features).
+#' @family instrumental variables
+#' @examples
+#' fit <- rkhs_iv(faithful$waiting, faithful$eruptions, faithful$waiting)
+#' predict(fit, c(50, 60, 70))
+#' @export
+predict.rkhs_iv <- function(object, newdata, ...) {
+  check_dots(...)
+  if (missing(newdata)) {
+    return(object$fitted.values)
+  }
+  block <- object$blocks$x
+  if (!is.null(object$terms) && is.data.frame(newdata)) {
+    newdata <- iv_term(object$terms, newdata, 1L)
+  }
+  new <- variable_newdata(block, newdata, "x")
+  values <- function_at(object$functions$g, new) + object$intercept
+  stats::setNames(values, new$names)
+}
+
+# Side l of a formula at new data.
+iv_term <- function(layout, newdata, l, name = "newdata") {
+  block <- read_term(layout, newdata, l, name)
+  if (is.numeric(block) && is.null(dim(block))) {
+    group <- attr(layout, "groups")[[l]]
+    label <- deparse1(attr(layout, "variables")[[group + 1L]])
+    block <- matrix(block, ncol = 1L, dimnames = list(names(block), label))
+  }
+  block
+}
+
+#' @rdname predict.rkhs_iv
+#' @export
+predict.rkhs_iv_nested <- function(object, newdata, what = NULL, ...) {
+  check_dots(...)
+  inputs <- c(g = "a", h = "b")
+  if (!is.null(what)) what <- check_choice(what, c("g", "h", "both"), "what")
+  if (missing(newdata)) {
+    wanted <- if (is.null(what) || what == "both") names(inputs) else what
+    return(object$fitted.values[, wanted, drop = FALSE])
+  }
+  if (!is_plain_list(newdata) || !length(newdata) ||
+        !all(names(newdata) %in% inputs) || is.null(names(newdata))) {
+    stop_input("'newdata' must be list(a = , b = ), the inputs of g and h, or ",
+               "one of them, not ", describe(newdata))
+  }
+  wanted <- if (is.null(what)) {
+    names(inputs)[inputs %in% names(newdata)]
+  } else if (what == "both") {
+    names(inputs)
+  } else {
+    what
+  }
+  lacking <- setdiff(inputs[wanted], names(newdata))
+  if (length(lacking)) {
+    stop_input("'newdata' must have '", lacking[1L], "' for the values that ",
+               "are asked for")
+  }
+  values <- lapply(stats::setNames(nm = wanted), \(f) {
+    name <- inputs[[f]]
+    new <- variable_newdata(object$blocks[[name]], newdata[[name]], name)
+    stats::setNames(function_at(object$functions[[f]], new), new$names)
+  })
+  if (length(unique(lengths(values))) > 1L) {
+    stop_input("'newdata' must have as many rows in 'a' as in 'b', not ",
+               paste(lengths(values), collapse = " and "))
+  }
+  do.call(cbind, values)
+}
+
+#' @rdname rkhs_iv
+#' @param object,x A fit.
+#' @export
+update.rkhs_iv <- function(object, ...) {
+  changes <- list(...)
+  check_changes(changes)
+  layout <- object$terms
+  names <- names(object$blocks)
+  if ("data" %in% names(changes) && !is.null(layout)) {
+    data <- changes$data
+    changes$data <- NULL
+    changes[c("x", "z")] <- lapply(1:2, \(l) iv_term(layout, data, l, "data"))
+    changes$y <- eval(attr(layout, "variables")[[2L]], data,
+                      environment(layout))
+  }
+  arguments <- c(lapply(object$blocks, variable_input, rekernel = TRUE),
+                 list(y = object$y), object$arguments)
+  door <- if (inherits(object, "rkhs_iv_nested")) rkhs_iv_nested else
+    rkhs_iv.default
+  fit <- do.call(door, merge_changes(arguments, changes))
+  if (!any(c("x", "z") %in% names(changes)) || "data" %in% ...names()) {
+    fit$terms <- layout
+  }
+  fit
+}
+
+#' @export
+coef.rkhs_iv <- function(object, ...) {
+  check_dots(...)
+  if (is.null(object$coefficients$g)) {
+    stop_input("'object' must not be a fit with random features, whose ",
+               "functions have no weights of points; predict() has values")
+  }
+  if (length(object$coefficients) == 1L) object$coefficients$g else
+    object$coefficients
+}
+
+#' @export
+fitted.rkhs_iv <- function(object, ...) {
+  check_dots(...)
+  object$fitted.values
+}
+
+#' @export
+residuals.rkhs_iv <- function(object, ...) {
+  check_dots(...)
+  object$residuals
+}
+
+#' @export
+nobs.rkhs_iv <- function(object, ...) {
+  check_dots(...)
+  object$n
+}
+
+#' @rdname rkhs_iv
+#' @param digits Significant digits.
+#' @export
+print.rkhs_iv <- function(x, digits = digits_shown(), ...) {
+  number <- \(value) format_number(unname(value), digits)
+  nested <- inherits(x, "rkhs_iv_nested")
+  say(
+    paste0(if (nested) "Nested kernel" else "Kernel", " instrumental variables",
+           ", ", c(norm = "RKHS-norm", l2 = "empirical-L2")[[x$penalty]],
+           " penalty"),
+    if (nested) c("E[y - g(a) | d] = 0", paste0(
+      "E[h(b) - ", if (!is.null(x$w)) "w ", "g(a) | c] = 0"
+    )) else iv_moment(x),
+    paste0(count_of(x$n, "row"), iv_rows(x), iv_approximation(x)),
+    block_lines(x),
+    strwrap(paste0(
+      paste(names(x$lambda), "=", number(x$lambda), collapse = ", "), "; ",
+      paste(names(x$mu), "=", number(x$mu), collapse = ", "), iv_choice(x)
+    ), 80L, exdent = 2L),
+    if (!is.null(x$arguments$preset)) preset_line(x$arguments$preset, x$n),
+    if (x$intercept != 0) paste0("intercept ", number(x$intercept),
+                                 ", the mean of y"),
+    paste0("r'Pr/n = ", paste(number(x$criterion), collapse = " and ")),
+    "no standard errors or tests of weak instruments exist for this estimator"
+  )
+  invisible(x)
+}
+
+iv_moment <- function(x) {
+  layout <- x$terms
+  if (is.null(layout)) {
+    return("E[y - g(x) | z] = 0")
+  }
+  names <- vapply(as.list(attr(layout, "variables"))[-1L], deparse1, "")
+  of <- \(l) paste(names[attr(layout, "groups")[[l]]], collapse = ", ")
+  strwrap(paste0("E[", names[1L], " - g(", of(1L), ") | ", of(2L), "] = 0"),
+          80L, exdent = 2L)
+}
+
+iv_rows <- function(x) {
+  if (is.null(x$rows) || all(x$rows$d) && all(x$rows$c)) {
+    return(NULL)
+  }
+  paste0(", ", sum(x$rows$d), " of the first moment and ", sum(x$rows$c),
+         " of the second")
+}
+
+iv_approximation <- function(x) {
+  f <- x$functions$g
+  if (!is.null(x$arguments$landmarks)) {
+    paste0(", ", count_of(length(f$centers), "landmark"))
+  } else if (!is.null(x$arguments$features)) {
+    paste0(", ", x$arguments$features, " random Fourier features")
+  }
+}
+
+block_lines <- function(x) {
+  unlist(Map(\(block, name) {
+    label <- paste0(name, " (", describe_variable(block), ", rank ",
+                    x$rank[[name]], ")")
+    lines <- variable_lines(block, label)
+    if (is.null(lines)) label else lines
+  }, x$blocks, names(x$blocks)), use.names = FALSE)
+}
+
+iv_choice <- function(x) {
+  cv <- x$cv
+  if (is.null(cv)) {
+    return(NULL)
+  }
+  last <- cv$chosen[which.max(cv$mu)]
+  paste0(" (", nrow(attr(cv, "folds")), "-fold cross-validation, ",
+         if (x$rule == "1se") "one standard error" else "minimum",
+         if (last) ", the largest value tried", ")")
+}
+
+#' @rdname rkhs_iv
+#' @export
+summary.rkhs_iv <- function(object, ...) {
+  check_dots(...)
+  residuals <- as.matrix(object$residuals)
+  rows <- if (is.null(object$rows)) {
+    list(rep(TRUE, object$n))
+  } else {
+    object$rows
+  }
+  moments <- data.frame(
+    rows = vapply(rows, sum, numeric(1)),
+    mean = vapply(seq_along(rows), \(l) mean(residuals[rows[[l]], l]), 0),
+    sd = vapply(seq_along(rows), \(l) {
+      sqrt(mean(residuals[rows[[l]], l]^2))
+    }, 0),
+    criterion = unname(object$criterion)
+  )
+  names(moments)[3:4] <- c("root mean square", "r'Pr/n")
+  moments$share <- moments[["r'Pr/n"]] / moments[["root mean square"]]^2
+  names(moments)[5L] <- "r'Pr/r'r"
+  row.names(moments) <- if (nrow(moments) > 1L) {
+    c("y - g(a)", if (is.null(object$w)) "h(b) - g(a)" else "h(b) - w g(a)")
+  } else {
+    "y - g(x)"
+  }
+  structure(list(fit = object, moments = moments),
+            class = "summary.rkhs_iv")
+}
+
+#' @export
+print.summary.rkhs_iv <- function(x, digits = digits_shown(), ...) {
+  print(x$fit, digits = digits)
+  cat("\nResiduals by moment:\n")
+  print(x$moments, digits = digits)
+  cv <- x$fit$cv
+  if (!is.null(cv)) {
+    cat("\nHeld-out criterion, ", nrow(cv), " penalties:\n", sep = "")
+    around <- which(cv$chosen) + (-2:2)
+    shown <- cv[unique(sort(c(which.min(cv$score),
+                              around[around >= 1 & around <= nrow(cv)]))), ]
+    mark <- ifelse(shown$chosen, "<- chosen", "")
+    shown <- data.frame(lapply(shown[1:3], format, digits = digits),
+                        " " = mark, check.names = FALSE)
+    print(shown, row.names = FALSE, right = TRUE)
+  }
+  invisible(x)
+}
