@@ -33,11 +33,12 @@
 #' \eqn{\lambda = n\lambda_0}{lambda = n lambda0}, \eqn{\mu = n\nu}{mu = n nu};
 #' that of \eqn{g'g/n}{g'g/n} is \eqn{\mu}{mu} itself.
 #'
-#' @section Choice of the penalties:
-#' `lambda = NULL` takes, for `"norm"`, that of 25 values \eqn{\lambda/n}{
-#' lambda/n} from \eqn{10^{-6}}{10^-6} to 1 with the smallest generalized
-#' cross-validation score of the first stage, the kernel ridge regression of the
-#' features of X on Z (Estimator 1 hardly depends on it), and 0 for `"l2"`.
+#' @section Choice of the penalties: `lambda = NULL` takes, for `"norm"`, that
+#' of 25 values \eqn{\lambda/n}{ lambda/n} (for kernels whose \eqn{k(x, x)} is
+#' not 1, this and \eqn{\mu}{mu} are multiples of the trace in place of n) from
+#' \eqn{10^{-6}}{10^-6} to 1 with the smallest generalized cross-validation
+#' score of the first stage, the kernel ridge regression of the features of X on
+#' Z (Estimator 1 hardly depends on it), and 0 for `"l2"`.
 #'
 #' `mu = NULL` tries 30 values of \eqn{\mu/n}{mu/n} (`"l2"`: of
 #' \eqn{\mu}{mu}) from \eqn{10^{-5}}{10^-5} to 1 by cross-validation: g from the
@@ -53,6 +54,11 @@
 #' minimum undersmooths. Where \eqn{\mu}{mu} is chosen so, y is centered by its
 #' mean before, which is added to g (`intercept`); with a given `mu` it is not,
 #' unless you say so.
+#'
+#' Where rows come in an order, folds of rows next to each other differ, and
+#' the penalty is chosen too large; a warning of class `kernmean_warning_folds`
+#' says so, and `folds = sample(rep_len(1:6, n))` helps. (The default is that of
+#' the authors.)
 #'
 #' @section Large samples: `landmarks = m` restricts the functions of all blocks
 #' to the sections of m points (Nyström), `features = m` replaces

@@ -48,11 +48,50 @@ check_folds <- function(folds, task, authors) {
   bad <- lacking_folds(of, rows)
   # The authors leave these folds out.
   if (length(bad) == count || length(bad) && !authors) {
-    stop_input("'folds' must be so few that each has rows of both moments, not ",
-               count, " for ", sum(rows$d), " and ", sum(rows$c), " rows")
+    stop_input("'folds' must be so few that each has rows of both moments, ",
+               "not ", count, " for ", sum(rows$d), " and ", sum(rows$c),
+               " rows")
   }
+  warn_sorted(of, task)
   of[of %in% bad] <- 0L
   list(of = of, names = as.character(setdiff(seq_len(count), bad)))
+}
+
+# Rows in an order make folds of rows next to each other that are not alike.
+sorted_below <- 1e-6
+
+warn_sorted <- function(of, task) {
+  columns <- c(list(matrix(task$y, dimnames = list(NULL, "y"))),
+               lapply(unname(task$maps), \(map) sample_raw(map$sample)))
+  columns <- unname(Filter(Negate(is.null), columns))
+  p <- lapply(columns, \(x) apply(x, 2L, fold_p_value, of = of))
+  least <- vapply(p, min, numeric(1))
+  if (min(least) < sorted_below / sum(lengths(p))) {
+    worst <- which.min(least)
+    column <- colnames(columns[[worst]])[which.min(p[[worst]])]
+    warn_kernmean(
+      "the folds of rows next to each other are not alike",
+      if (!is.null(column)) paste0(" in '", column, "'"), " (rows in some ",
+      "order?), and penalties chosen by them are too large; random ones are ",
+      "folds = sample(rep_len(1:", max(of), ", ", length(of), "))",
+      kind = "folds"
+    )
+  }
+}
+
+# Of the F test that a column has the same mean in all folds.
+fold_p_value <- function(x, of) {
+  x <- x - mean(x)
+  size <- tabulate(of)
+  between <- sum(rowsum(x, of)^2 / size)
+  within <- sum(x^2) - between
+  k <- length(size)
+  free <- length(x) - k
+  if (free < 1L || between <= 0) {
+    return(1)
+  }
+  stats::pf(between / (k - 1) / (max(within, 0) / free), k - 1, free,
+            lower.tail = FALSE)
 }
 
 # The folds that have, or leave, no row of a moment.
@@ -138,7 +177,9 @@ choose_penalty <- function(grid, scores, rule, wider) {
     allowed <- shown[within]
     chosen <- allowed[which.max(found$values[allowed])]
   }
-  end <- if (length(shown) > 1L) {
+  scores <- found$score[shown]
+  flat <- max(scores) - min(scores) <= 1e-12 * max(scores)
+  end <- if (length(shown) > 1L && !flat) {
     c("smallest", "largest")[match(best, range(shown))]
   } else {
     NA

@@ -132,7 +132,7 @@ check_mu <- function(mu, name) {
     stop_input("'", name, "' must be NULL or positive numbers, not ",
                if (length(bad)) format(bad[1L]) else describe(mu))
   }
-  as.double(mu)
+  sort(unique(as.double(mu)))
 }
 
 # list(mu, ratio) of two penalties: NULL both, or proportional to each other.
@@ -143,9 +143,9 @@ check_two_mu <- function(mu_g, mu_h) {
     stop_input("'mu_g' and 'mu_h' must be given both or neither")
   }
   if (is.null(g)) {
-    return(list(mu = NULL, ratio = 1))
+    return(list(mu = NULL, ratio = NULL))
   }
-  if (length(g) != length(h) ||
+  if (length(g) != length(h) || length(mu_g) != length(mu_h) ||
         max(abs(h / g / (h[1L] / g[1L]) - 1)) > 1e-8) {
     stop_input("'mu_h' must be as many values as 'mu_g', all the same ",
                "multiple of its")
@@ -255,6 +255,13 @@ fit_iv <- function(task, blocks, asked, progress) {
     rules <- preset_rules(task, preset)
   }
   grid <- penalty_grid(asked, task)
+  if (is.null(asked$ratio)) {
+    asked$ratio <- if (norm && is.null(preset)) {
+      block_trace(task, "b") / block_trace(task, "a")
+    } else {
+      1
+    }
+  }
   found <- NULL
   value <- grid$values
   if (grid$search) {
@@ -275,14 +282,14 @@ fit_iv <- function(task, blocks, asked, progress) {
   check_border(found, asked)
   list(mu = mu, lambda = used, mean = mean, theta = lapply(solved$theta, drop),
        criterion = drop(solved$criterion) / whole$n, ranks = system$ranks,
-       search = found, first_stage = stage, maps = task$maps,
+       ratio = asked$ratio, search = found, first_stage = stage,
+       maps = task$maps,
        rule = if (grid$search) asked$rule,
        alpha_scale = if (!is.null(preset)) value)
 }
 
 # list(values, search: is one of them to be chosen?, wider).
 penalty_grid <- function(asked, task) {
-  n <- length(task$y)
   preset <- asked$preset
   select <- identical(asked$select, "cv")
   if (!is.null(preset)) {
@@ -299,9 +306,13 @@ penalty_grid <- function(asked, task) {
     }
     return(list(values = asked$mu, search = length(asked$mu) > 1L))
   }
-  values <- own_grid * if (task$penalty == "norm") n else 1
+  values <- own_grid
+  if (task$penalty == "norm") values <- values * block_trace(task, "a")
   list(values = values, search = TRUE, wider = wider_grid(values))
 }
+
+# tr K, which is n for kernels with k(x, x) = 1.
+block_trace <- function(task, of) sum(sample_diagonal(task$maps[[of]]$sample))
 
 check_select <- function(select) {
   if (!is.null(select) && !identical(select, "cv")) {
@@ -314,12 +325,14 @@ check_select <- function(select) {
 check_instruments <- function(task, ranks, lambda, moments) {
   for (of in names(lambda)) {
     n <- moments[[of]]$n
-    if (lambda[[of]] == 0 && ranks[[of]] >= n && n > 1L) {
+    if (lambda[[of]] == 0 && ranks[[of]] > 0.9 * n && n > 1L) {
       warn_kernmean(
-        "the projection on the instruments ", task$labels[[of]], " keeps all ",
-        n, " directions: they have no effect, and the fit only smooths its ",
-        "outcome; give a ridge, ", task$lambdas[[of]], " > 0 or \"gcv\", ",
-        "discrete instruments, 'landmarks', or a larger 'tol_instrument'",
+        "the projection on the instruments ", task$labels[[of]], " keeps ",
+        ranks[[of]], " of ", n, " directions: they have ",
+        if (ranks[[of]] < n) "hardly any" else "no", " effect, and the fit ",
+        "only smooths its outcome; give a ridge, ", task$lambdas[[of]],
+        " > 0 or \"gcv\", discrete instruments, 'landmarks', or a larger ",
+        "'tol_instrument'",
         kind = "instruments"
       )
     } else if (of == "d" && task$penalty == "l2" && lambda[[of]] == 0 &&

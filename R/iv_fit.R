@@ -188,18 +188,20 @@ spread_theta <- function(system, theta) {
 
 first_stage_grid <- 10^seq(-6, 0, length.out = 25)
 
-# lambda/n by generalized cross-validation of the regression of the learners'
-# features on the instrument: data frame(lambda, gcv).
+# The ridge by generalized cross-validation of the regression of the learners'
+# features on the instrument, in units of the trace of its Gram matrix: data
+# frame(lambda, gcv).
 first_stage <- function(moment) {
   n <- moment$n
   s <- kept_spectrum(moment$gram, 0)
   explained <- rowSums(cross(s$vectors, moment$with)^2)
-  gcv <- vapply(n * first_stage_grid, \(lambda) {
+  grid <- sum(s$values) * first_stage_grid
+  gcv <- vapply(grid, \(lambda) {
     down <- s$values + lambda
     left <- moment$square - sum(explained * (s$values + 2 * lambda) / down^2)
     max(left, 0) / n / max(1 - sum(s$values / down) / n, 0)^2
   }, numeric(1))
-  data.frame(lambda = n * first_stage_grid, gcv = gcv)
+  data.frame(lambda = grid, gcv = gcv)
 }
 
 # --- What the penalties are for a number of rows -----------------------------
@@ -269,7 +271,7 @@ preset_nnpiv <- function(delta_scale = 5, delta_exp = 0.4,
   structure(
     list(delta_scale = check_number(delta_scale, "delta_scale", TRUE),
          delta_exp = check_number(delta_exp, "delta_exp"),
-         alpha_scale = alpha_scale),
+         alpha_scale = if (!is.null(alpha_scale)) sort(unique(alpha_scale))),
     class = "iv_preset"
   )
 }

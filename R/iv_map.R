@@ -19,7 +19,7 @@ exact_map <- function(variable, name) {
   found <- NULL
   # Most ranks are far below n, and memory is n times the columns that there is
   # room for.
-  for (most in unique(pmin(n, c(512, 4096, n)))) {
+  for (most in unique(pmin(n, c(64, 512, 4096, n)))) {
     check_memory(n, most, "use landmarks = or features =", copies = 2,
                  what = paste0("the factor of '", name, "'"))
     found <- .Call(C_r_pivoted, source, factor_tolerance, as.integer(most))
@@ -62,7 +62,7 @@ equal_points <- function(variable) {
 landmark_map <- function(variable, rows, name) {
   sample <- variable$sample
   m <- length(rows)
-  k <- check_overflow(sample$kernel, landmark_values(sample, rows, rows))
+  k <- landmark_values(sample, rows, rows)
   found <- .Call(C_r_eigen, (k + t(k)) / 2, m)
   kept <- found$values > m * .Machine$double.eps * max(found$values, 0)
   if (!any(kept)) {
@@ -117,8 +117,7 @@ map_features.group_map <- function(map, i) {
 }
 
 map_features.landmark_map <- function(map, i) {
-  k <- landmark_values(map$sample, i, map$centers)
-  product(check_overflow(map$sample$kernel, k), map$root)
+  product(landmark_values(map$sample, i, map$centers), map$root)
 }
 
 map_features.fourier_map <- function(map, i) {
@@ -168,6 +167,18 @@ map_function <- function(map, theta) {
   }
 }
 
+# Its values at the points of the sample.
+map_values <- function(map, theta) {
+  rows <- seq_len(map$sample$n)
+  weights <- map_weights(map, theta)
+  if (!is.null(weights) && !stores_gram(map$sample)) {
+    return(function_at(map_function(map, theta), own_points(map$sample)))
+  }
+  unlist(lapply(row_panels(rows, map$r), \(i) {
+    product(map_features(map, i), as.matrix(theta))
+  }))
+}
+
 function_at <- function(f, new) {
   if (is.null(f$weights)) {
     features <- if (f$kind == "fourier_map") {
@@ -194,14 +205,6 @@ panel_cells <- 2^20
 # The rows in panels of a million features.
 row_panels <- function(rows, r) {
   size <- max(64, panel_cells %/% r)
-  split(rows, (seq_along(rows) - 1L) %/% size)
-}
-
-# The values of a function at all points, from their features.
-map_values <- function(map, theta) {
-  values <- numeric(map$sample$n)
-  for (i in row_panels(seq_along(values), map$r)) {
-    values[i] <- product(map_features(map, i), as.matrix(theta))
-  }
-  values
+  starts <- if (length(rows)) seq(1, length(rows), by = size)
+  lapply(starts, \(start) rows[start:min(start + size - 1, length(rows))])
 }

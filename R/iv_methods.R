@@ -35,8 +35,35 @@ predict.rkhs_iv <- function(object, newdata, ...) {
   if (!is.null(object$terms) && is.data.frame(newdata)) {
     newdata <- iv_term(object$terms, newdata, 1L)
   }
-  new <- variable_newdata(block, newdata, "x")
-  values <- function_at(object$functions$g, new) + object$intercept
+  block_values(object$functions$g, block, newdata, "x") + object$intercept
+}
+
+# The values of a function at new data of its block, which must not have levels
+# of factors that it knows nothing of.
+block_values <- function(f, block, newdata, name) {
+  known <- if (is_factor_variable(block)) {
+    stats::setNames(list(block$levels), name)
+  } else {
+    block$mixed$levels
+  }
+  new <- variable_newdata(block, newdata, name)
+  for (column in names(known)) {
+    given <- if (is_factor_variable(block)) newdata else newdata[[column]]
+    unseen <- setdiff(as.character(given), known[[column]])
+    if (length(unseen)) {
+      stop_input("'newdata' must have levels of '", column, "' that the fit ",
+                 "has seen, not ", paste0("'", utils::head(unseen, 3L), "'",
+                                          collapse = ", "))
+    }
+  }
+  values <- function_at(f, new)
+  lost <- sum(values == 0)
+  if (lost > 0L && !is.null(f$weights) && tells_apart(f$sample$kernel)) {
+    warn_kernmean(
+      "for ", lost, " of ", length(values), " new points all kernel values ",
+      "are 0: they are far from the sample, which says nothing of them"
+    )
+  }
   stats::setNames(values, new$names)
 }
 
@@ -80,8 +107,8 @@ predict.rkhs_iv_nested <- function(object, newdata, what = NULL, ...) {
   }
   values <- lapply(stats::setNames(nm = wanted), \(f) {
     name <- inputs[[f]]
-    new <- variable_newdata(object$blocks[[name]], newdata[[name]], name)
-    stats::setNames(function_at(object$functions[[f]], new), new$names)
+    block_values(object$functions[[f]], object$blocks[[name]], newdata[[name]],
+                 name)
   })
   if (length(unique(lengths(values))) > 1L) {
     stop_input("'newdata' must have as many rows in 'a' as in 'b', not ",

@@ -20,10 +20,11 @@
 #' as in [rkhs_iv()]; a warning says so.
 #'
 #' @section Choice of the penalties: As in [rkhs_iv()], with \eqn{\mu_h =
-#'   \mu_g}{mu_h = mu_g} and the sum of both held-out criteria, each scaled by
-#'   its share of the fold. `"min"` is the default here: in simulations one
-#'   standard error doubled the error of g. Folds have a share of each of the
-#'   subsets. y is not centered.
+#'   \mu_g}{mu_h = mu_g} (for `"norm"` and kernels whose \eqn{k(x, x)} is not 1,
+#'   both in the same ratio to the traces) and the sum of both held-out
+#'   criteria, each scaled by its share of the fold. `"min"` is the default
+#'   here: in simulations one standard error doubled the error of g. Folds have
+#'   a share of each of the subsets. y is not centered.
 #'
 #' @inheritParams rkhs_iv
 #' @inheritSection rkhs_iv Inference
@@ -113,10 +114,10 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
                                           sQuote, FALSE),
                lambdas = list(c = "lambda_c", d = "lambda_d"))
   found <- fit_iv(task, blocks[base::c("a", "d", "b", "c")], asked, progress)
-  new_rkhs_iv_nested(found, blocks, y, task, arguments, mu$ratio)
+  new_rkhs_iv_nested(found, blocks, y, task, arguments)
 }
 
-new_rkhs_iv_nested <- function(found, blocks, y, task, arguments, ratio) {
+new_rkhs_iv_nested <- function(found, blocks, y, task, arguments) {
   names <- stats::setNames(nm = c("a", "b", "c", "d"))
   fit <- new_rkhs_iv(found, blocks, y, task$penalty, arguments, names,
                      c(g = "a", h = "b"))
@@ -126,7 +127,7 @@ new_rkhs_iv_nested <- function(found, blocks, y, task, arguments, ratio) {
   second <- h - if (is.null(task$w)) g else task$w * g
   fit$residuals <- cbind(first = fit$residuals, second = second)
   fit$lambda <- c(lambda_c = found$lambda$c, lambda_d = found$lambda$d)
-  fit$mu <- c(mu_g = found$mu, mu_h = found$mu * ratio)
+  fit$mu <- c(mu_g = found$mu, mu_h = found$mu * found$ratio)
   fit$criterion <- stats::setNames(found$criterion, c("first", "second"))
   fit$first_stage <- found$first_stage
   fit$w <- task$w
