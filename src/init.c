@@ -43,6 +43,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_score_gcv, 4),
   ENTRY(r_score_printed, 3),
   ENTRY(r_score_loocv, 7),
+  ENTRY(r_pivoted, 3),
   ENTRY(r_lowrank, 2),
   ENTRY(r_permuted_forms, 3),
   ENTRY(r_permuted_products, 3),

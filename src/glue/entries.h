@@ -46,7 +46,9 @@ SEXP r_score_printed(SEXP gamma, SEXP q, SEXP lambda);
 SEXP r_score_loocv(SEXP gamma, SEXP vectors, SEXP along, SEXP diagonal, SEXP target, SEXP norm2,
                    SEXP lambda);
 
+SEXP r_pivoted(SEXP source, SEXP tolerance, SEXP most);
 SEXP r_lowrank(SEXP source, SEXP cap);
+
 SEXP r_permuted_forms(SEXP k, SEXP l, SEXP permutations);
 SEXP r_permuted_products(SEXP a, SEXP b, SEXP permutations);
 SEXP r_permuted_sums(SEXP a, SEXP b, SEXP permutations);

@@ -1,5 +1,4 @@
 #include "apps/hsic.h"
-#include "core/lowrank.h"
 #include "glue/entries.h"
 #include "glue/glue.h"
 
@@ -20,19 +19,6 @@ static km_permutations unpack_permutations(SEXP permutations, size_t n, int inve
 static const double *unpack_square(SEXP k, size_t n, const char *name) {
   if (glue_order(k, name) != n) Rf_error("internal error: '%s' is of another order", name);
   return REAL_RO(k);
-}
-
-/* The centered factor, rank x n, or NULL if the rank is above cap. */
-SEXP r_lowrank(SEXP source, SEXP cap) {
-  const km_source from = glue_symmetric(source);
-  const size_t n = from.n, most = (size_t) Rf_asInteger(cap);
-  double *work = glue_scratch(km_lowrank_work(&from, most));
-  const size_t rank = km_lowrank(&from, most, work, glue_poll);
-  if (rank > most) return R_NilValue;
-  SEXP factor = PROTECT(Rf_allocMatrix(REALSXP, (int) rank, (int) n));
-  km_lowrank_center(n, work, most, rank, REAL(factor));
-  UNPROTECT(1);
-  return factor;
 }
 
 SEXP r_permuted_forms(SEXP k, SEXP l, SEXP permutations) {

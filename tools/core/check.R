@@ -258,6 +258,17 @@ check_grams <- function() {
   f <- t(matrix(got("lowrank"), 20))
   centered <- k - outer(rowMeans(k), rowMeans(k), "+") + mean(k)
   small(max(abs(tcrossprod(f) - centered)), 1e-12 * max(k), "lowrank")
+  same("rank_zero", 0)
+  n <- 130
+  k <- kernel_matrix("laplace_l1", input_matrix(27, n, 3))
+  f <- got_matrix("pivoted", n)
+  p <- got("pivots") + 1
+  small(max(abs(tcrossprod(f) - k)), close, "pivoted")
+  small(abs(sum(diag(k)) - sum(f^2) - got("pivoted_left")), n * close,
+        "pivoted (left)")
+  # At the pivots, exactly: the Cholesky factor of K in their order.
+  small(max(abs(f[p, ][upper.tri(k)])), 0, "pivoted (triangle)")
+  small(max(abs(f[p, ] - t(chol(k[p, p])))), close, "pivoted (chol)")
 }
 
 # --- factors.c ----------------------------------------------------------------

@@ -134,18 +134,43 @@ static void medians(void) {
   put_number("median_positive", tied.min_positive);
 }
 
-/* A polynomial of degree 3 in 3 variables has 20 terms. */
+static size_t factor_rank(const km_source *source, size_t cap) {
+  double left;
+  return km_lowrank(source, 1e-13, cap, int_room(cap), &left, room(km_lowrank_work(source, cap)),
+                    poll);
+}
+
+/* A polynomial of degree 3 in 3 variables has 20 terms. Then as many columns as points, in blocks,
+   from these and from their matrix. */
 static void low_rank(void) {
-  enum { CAP = 24 };
-  const km_source source = points(KM_POLY, 20, N, D);
-  double *work = room(km_lowrank_work(&source, CAP));
-  const size_t rank = km_lowrank(&source, CAP, work, poll);
+  enum { CAP = 24, FULL = 130 };
+  km_source source = points(KM_POLY, 20, N, D);
+  double *work = room(km_lowrank_work(&source, CAP)), left;
+  int *pivots = int_room(FULL);
+  size_t rank = km_lowrank(&source, 1e-13, CAP, pivots, &left, work, poll);
   put_number("rank", (double) rank);
-  put_number("rank_beyond",
-             (double) km_lowrank(&source, 5, room(km_lowrank_work(&source, 5)), poll));
+  put_number("rank_beyond", (double) factor_rank(&source, 5));
   double *centered = room(N * rank);
-  km_lowrank_center(N, work, CAP, rank, centered);
+  km_lowrank_center(N, work, rank, centered);
   put("lowrank", centered, N * rank);
+  const double zeros[4] = {0};
+  const km_source nothing = {.n = 2, .m = 2, .k = zeros};
+  put_number("rank_zero", (double) factor_rank(&nothing, 2));
+
+  source = points(KM_LAPLACE_L1, 27, FULL, D);
+  work = room(km_lowrank_work(&source, FULL));
+  rank = km_lowrank(&source, 1e-13, FULL, pivots, &left, work, poll);
+  double *f = room(FULL * rank), *again = room(FULL * rank), *k = room(FULL * FULL);
+  km_lowrank_unpack(FULL, work, rank, f);
+  put("pivoted", f, FULL * rank);
+  put_ints("pivots", pivots, rank);
+  put_number("pivoted_left", left);
+  km_fold_store(&source, k, room(km_fold_store_work(&source)), poll);
+  const km_source stored = {.n = FULL, .m = FULL, .k = k};
+  work = room(km_lowrank_work(&stored, FULL));
+  must(km_lowrank(&stored, 1e-13, FULL, pivots, &left, work, poll) == rank, "another rank");
+  km_lowrank_unpack(FULL, work, rank, again);
+  for (size_t i = 0; i < FULL * rank; i++) must(f[i] == again[i], "points and their matrix");
 }
 
 void run_grams(void) {

@@ -1,0 +1,50 @@
+#include "core/lowrank.h"
+#include "glue/entries.h"
+#include "glue/glue.h"
+
+typedef struct {
+  size_t n, most, rank; /* rank > most: it is not enough */
+  const double *f;
+  const int *pivots;
+  double left;
+} pivoted;
+
+static pivoted factor_source(SEXP source, double tolerance, SEXP most) {
+  const km_source from = glue_symmetric(source);
+  pivoted made = {.n = from.n, .most = (size_t) Rf_asInteger(most)};
+  double *work = glue_scratch(km_lowrank_work(&from, made.most));
+  int *pivots = glue_int_scratch(made.most);
+  made.rank = km_lowrank(&from, tolerance, made.most, pivots, &made.left, work, glue_poll);
+  made.f = work;
+  made.pivots = pivots;
+  return made;
+}
+
+/* list(factor, n x rank; pivots, in their order; left, of the trace), or NULL if the rank is above
+   most. */
+SEXP r_pivoted(SEXP source, SEXP tolerance, SEXP most) {
+  const char *names[] = {"factor", "pivots", "left", ""};
+  const pivoted made = factor_source(source, Rf_asReal(tolerance), most);
+  if (made.rank > made.most) return R_NilValue;
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SEXP factor = glue_new_matrix(made.n, made.rank);
+  SET_VECTOR_ELT(out, 0, factor);
+  km_lowrank_unpack(made.n, made.f, made.rank, REAL(factor));
+  SEXP pivots = Rf_allocVector(INTSXP, (R_xlen_t) made.rank);
+  SET_VECTOR_ELT(out, 1, pivots);
+  for (size_t j = 0; j < made.rank; j++) INTEGER(pivots)[j] = made.pivots[j] + 1;
+  SET_VECTOR_ELT(out, 2, Rf_ScalarReal(made.left));
+  UNPROTECT(1);
+  return out;
+}
+
+/* The centered factor, rank x n, or NULL if the rank is above cap. */
+SEXP r_lowrank(SEXP source, SEXP cap) {
+  const double tolerance = 1e-13; /* of the trace */
+  const pivoted made = factor_source(source, tolerance, cap);
+  if (made.rank > made.most) return R_NilValue;
+  SEXP factor = PROTECT(glue_new_matrix(made.rank, made.n));
+  km_lowrank_center(made.n, made.f, made.rank, REAL(factor));
+  UNPROTECT(1);
+  return factor;
+}
