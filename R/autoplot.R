@@ -7,18 +7,18 @@
 #' saved by its functions.
 #'
 #' The pictures are those of [plot.kme()], [plot.kme_pca()], [plot.kme_fda()],
-#' [plot.kme_density()], [plot.mmd_test()] and of the `plot()` methods of
-#' [kme_cov()], [hsic_test()] and [gram()]: the same data, limits, colors,
-#' symbols and titles. What several figures show is one plot with facets. More
-#' than twelve levels are not left out of the legend, which is where ggplot2
-#' puts it; add layers, scales and themes with `+` as usual (a scale that is
-#' there is replaced).
+#' [plot.kme_density()], [plot.rkhs_iv()], [plot.mmd_test()] and of the `plot()`
+#' methods of [kme_cov()], [hsic_test()] and [gram()]: the same data, limits,
+#' colors, symbols and titles. What several figures show is one plot with
+#' facets. More than twelve levels are not left out of the legend, which is
+#' where ggplot2 puts it; add layers, scales and themes with `+` as usual (a
+#' scale that is there is replaced).
 #'
 #' @param object A fit, a test or a gram.
 #' @param type As in `plot()` of the class.
 #' @param n Points on an axis of a grid.
 #' @param ... Must be empty.
-#' @param groups,comps,columns As in `plot()` of the class.
+#' @param groups,comps,columns,what,column As in `plot()` of the class.
 #' @return An object of class `ggplot`.
 #' @name autoplot.kme
 #' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
@@ -66,6 +66,20 @@ autoplot.kme_density <- function(object, type = NULL, columns = NULL, n = 200,
                                  ...) {
   check_dots(...)
   as_ggplot(picture_density(object, type = type, columns = columns, n = n))
+}
+
+#' @rdname autoplot.kme
+#' @exportS3Method ggplot2::autoplot
+autoplot.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
+                             n = 200, ...) {
+  check_dots(...)
+  picture <- picture_iv(object, type = type, what = what, column = column,
+                        n = n)
+  if (any(vapply(picture$panels, \(p) !is.null(p$ticks), NA))) {
+    stop_input("'what' must be \"g\" or \"h\" where a function of levels is ",
+               "drawn: facets share the names of their ticks")
+  }
+  as_ggplot(picture)
 }
 
 #' @rdname autoplot.kme
@@ -128,9 +142,14 @@ as_ggplot <- function(picture) {
         x = first$xlab, y = first$ylab, subtitle = first$note$text,
         colour = NULL, shape = NULL, linetype = NULL, fill = first$fill$title
       ),
-      if (several) ggplot2::facet_wrap("panel") else
+      if (several) {
+        ggplot2::facet_wrap("panel",
+                            scales = if (isTRUE(picture$free)) "free" else
+                              "fixed")
+      } else {
         ggplot2::coord_cartesian(first$xlim, first$ylim,
                                  expand = !isTRUE(first$flush))
+      }
     )
   )
   Reduce(`+`, parts, ggplot2::ggplot())

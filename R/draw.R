@@ -9,10 +9,11 @@
 #   key     the legend, see key_entries()
 #   fill    the colors of numbers, list(limits, colors, title, at, labels)
 #   bar     TRUE: the colors have a bar in the margin
-# or list(panels: pictures, value). A layer is a list with its kind, its data,
-# its style (arguments of graphics; of points one for each or one for all),
-# `level`, the entry or entries of the key that it stands for, and `main`: TRUE
-# where the graphical parameters of the caller are for it.
+# or list(panels: pictures, value; free: TRUE for axes that are not shared). A
+# layer is a list with its kind, its data, its style (arguments of graphics; of
+# points one for each or one for all), `level`, the entry or entries of the key
+# that it stands for, and `main`: TRUE where the graphical parameters of the
+# caller are for it.
 
 new_picture <- function(title, xlab, ylab, layers, value, ...) {
   layers <- layers[!vapply(layers, is.null, NA)]

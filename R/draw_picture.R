@@ -36,7 +36,11 @@ draw_panels <- function(panels, dots, legend) {
   if (all(graphics::par("mfrow") == 1L)) {
     before <- graphics::par(c("mfrow", "cex"))
     wide <- graphics::par("din")[1L] / graphics::par("din")[2L]
-    graphics::par(mfrow = grDevices::n2mfrow(length(panels), wide))
+    graphics::par(mfrow = if (length(panels) == 2L && wide > 1) {
+      c(1, 2)
+    } else {
+      grDevices::n2mfrow(length(panels), wide)
+    })
     on.exit(graphics::par(before))
   }
   for (panel in panels) draw_picture(panel, dots, legend)

@@ -322,7 +322,8 @@ iv_parts <- function(formula, data) {
   )), home)
   layout <- stats::terms(whole, data = data)
   known <- attr(layout, "term.labels")
-  if (length(known) != length(all)) {
+  # terms() may drop the left side from the right one, or keep it.
+  if (length(known) != length(all) || deparse1(formula[[2L]]) %in% all) {
     stop_input("'formula' must not have its left side on its right")
   }
   list(terms = layout, groups = lapply(labels, \(l) 1L + match(l, known)))

@@ -170,7 +170,13 @@ choose_penalty <- function(grid, scores, rule, wider) {
     }
     best <- shown[which.min(found$score[shown])]
   }
-  se <- apply(found$scores, 2L, stats::sd) / sqrt(nrow(found$scores))
+  folds <- nrow(found$scores)
+  # One fold says nothing of its error.
+  se <- if (folds > 1L) {
+    apply(found$scores, 2L, stats::sd) / sqrt(folds)
+  } else {
+    0 * found$score
+  }
   chosen <- best
   if (rule == "1se") {
     within <- found$score[shown] <= found$score[best] + se[best]

@@ -208,8 +208,8 @@ check_approximation <- function(landmarks, features, n) {
 
 # The feature maps of all blocks. Projections on an instrument whose points come
 # in groups are those on the groups, exactly.
-make_maps <- function(blocks, approximation, projected) {
-  Map(\(block, name) {
+make_maps <- function(blocks, approximation, projected, labels) {
+  Map(\(block, of, name) {
     if (length(approximation) && is_factor_variable(block)) {
       return(indicator_map(block))
     }
@@ -219,9 +219,9 @@ make_maps <- function(blocks, approximation, projected) {
     if (!is.null(approximation$features)) {
       return(fourier_map(block, approximation$features, name))
     }
-    code <- if (name %in% projected) equal_points(block)
+    code <- if (of %in% projected) equal_points(block)
     if (is.null(code)) exact_map(block, name) else group_map(block, code)
-  }, blocks, names(blocks))
+  }, blocks, names(blocks), gsub("'", "", labels[names(blocks)]))
 }
 
 # The fit of a task but for its maps, with what was asked of its penalties:
@@ -243,7 +243,8 @@ fit_iv <- function(task, blocks, asked, progress) {
   } else if (!norm) {
     instruments
   }
-  task$maps <- make_maps(blocks, asked$approximation, projected)
+  task$maps <- make_maps(blocks, asked$approximation, projected,
+                         task$labels)
   whole <- row_moments(task, seq_along(task$y))
   stage <- NULL
   if (is.null(preset)) {

@@ -15,19 +15,15 @@ factor_tolerance <- 1e-13
 exact_map <- function(variable, name) {
   sample <- variable$sample
   n <- sample$n
+  check_overflow(sample$kernel, sample_diagonal(sample))
   source <- sample_source(sample)
-  found <- NULL
   # Most ranks are far below n, and memory is n times the columns that there is
   # room for.
-  for (most in unique(pmin(n, c(64, 512, 4096, n)))) {
+  for (most in unique(pmin(n, c(64, 256, 1024, 4096, 16384, n)))) {
     check_memory(n, most, "use landmarks = or features =", copies = 2,
                  what = paste0("the factor of '", name, "'"))
     found <- .Call(C_r_pivoted, source, factor_tolerance, as.integer(most))
     if (!is.null(found)) break
-  }
-  if (!all(is.finite(found$left)) || !all(is.finite(found$factor))) {
-    stop_kernmean("numeric", "kernel values overflow; rescale the columns of '",
-                  name, "'")
   }
   if (!length(found$pivots)) {
     stop_input("'", name, "' must have kernel values that are not all 0")

@@ -58,7 +58,7 @@ block_values <- function(f, block, newdata, name) {
   }
   values <- function_at(f, new)
   lost <- sum(values == 0)
-  if (lost > 0L && !is.null(f$weights) && tells_apart(f$sample$kernel)) {
+  if (lost > 0L && any(f$weights != 0) && tells_apart(f$sample$kernel)) {
     warn_kernmean(
       "for ", lost, " of ", length(values), " new points all kernel values ",
       "are 0: they are far from the sample, which says nothing of them"
@@ -118,7 +118,7 @@ predict.rkhs_iv_nested <- function(object, newdata, what = NULL, ...) {
 }
 
 #' @rdname rkhs_iv
-#' @param object,x A fit.
+#' @param object A fit.
 #' @export
 update.rkhs_iv <- function(object, ...) {
   changes <- list(...)

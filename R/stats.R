@@ -46,6 +46,8 @@ refuse <- function(what, where = character()) {
 
 own_estimate <- "its field 'estimate' holds the effect sizes"
 
+own_criterion <- "its field 'criterion' is r'Pr/n of each moment"
+
 no_coef <- refuse("coefficients", c(htest = own_estimate))
 
 no_fitted <- refuse("fitted values", c(
@@ -61,12 +63,55 @@ no_residuals <- refuse("residuals", c(
 ))
 
 no_deviance <- refuse("a deviance", c(
-  kme_density = "logLik() is the log density of the sample"
+  kme_density = "logLik() is the log density of the sample",
+  rkhs_iv = own_criterion
 ))
 
 no_df <- refuse("degrees of freedom of residuals")
 
-#' @importFrom stats deviance df.residual residuals
+no_errors <- "there are none for these estimators"
+
+no_vcov <- refuse("standard errors", c(rkhs_iv = no_errors))
+
+no_loglik <- refuse("a likelihood", c(rkhs_iv = own_criterion))
+
+#' @importFrom stats confint
+#' @export
+confint.rkhs_iv <- function(object, parm, level = 0.95, ...) {
+  no_confint(object)
+}
+
+no_confint <- refuse("confidence intervals", c(rkhs_iv = no_errors))
+
+# Of the terms alone it would be the sum of both sides of the bar.
+#' @importFrom stats formula
+#' @export
+formula.rkhs_iv <- function(x, ...) {
+  layout <- x$terms
+  if (is.null(layout)) {
+    stop_input("'x' must be a fit by formula, not of ",
+               shorten(paste0("'", names(x$blocks), "'")))
+  }
+  variables <- as.list(attr(layout, "variables"))[-1L]
+  sides <- lapply(attr(layout, "groups"), \(group) {
+    Reduce(\(a, b) call("+", a, b), variables[group])
+  })
+  stats::as.formula(
+    call("~", variables[[1L]], call("|", sides[[1L]], sides[[2L]])),
+    environment(layout)
+  )
+}
+
+#' @export
+model.frame.rkhs_iv <- function(formula, ...) {
+  no_frame(formula)
+}
+
+no_frame <- refuse("a model frame", c(
+  rkhs_iv = "as.data.frame() has the columns that it was made of"
+))
+
+#' @importFrom stats deviance df.residual logLik residuals vcov
 #' @rawNamespace
 #' S3method(coef, hsic_test, no_coef)
 #' S3method(coef, mmd_test, no_coef)
@@ -77,6 +122,7 @@ no_df <- refuse("degrees of freedom of residuals")
 #' S3method(deviance, kme_fda, no_deviance)
 #' S3method(deviance, kme_pca, no_deviance)
 #' S3method(deviance, mmd_test, no_deviance)
+#' S3method(deviance, rkhs_iv, no_deviance)
 #' S3method(df.residual, hsic_test, no_df)
 #' S3method(df.residual, kme, no_df)
 #' S3method(df.residual, kme_cov, no_df)
@@ -84,11 +130,13 @@ no_df <- refuse("degrees of freedom of residuals")
 #' S3method(df.residual, kme_fda, no_df)
 #' S3method(df.residual, kme_pca, no_df)
 #' S3method(df.residual, mmd_test, no_df)
+#' S3method(df.residual, rkhs_iv, no_df)
 #' S3method(fitted, hsic_test, no_fitted)
 #' S3method(fitted, kme_cov, no_fitted)
 #' S3method(fitted, kme_fda, no_fitted)
 #' S3method(fitted, kme_pca, no_fitted)
 #' S3method(fitted, mmd_test, no_fitted)
+#' S3method(logLik, rkhs_iv, no_loglik)
 #' S3method(residuals, hsic_test, no_residuals)
 #' S3method(residuals, kme, no_residuals)
 #' S3method(residuals, kme_cov, no_residuals)
@@ -96,4 +144,5 @@ no_df <- refuse("degrees of freedom of residuals")
 #' S3method(residuals, kme_fda, no_residuals)
 #' S3method(residuals, kme_pca, no_residuals)
 #' S3method(residuals, mmd_test, no_residuals)
+#' S3method(vcov, rkhs_iv, no_vcov)
 NULL

@@ -43,6 +43,17 @@
 #'     each in the units of the user, for several columns `mean.` and `sd.` with
 #'     the name of each. `glance()`: `nobs`, `m`, `shape`, `logLik`, `df`,
 #'     `objective`, `distance`, `estimator`. `augment()`: `.density`.}
+#'   \item{[rkhs_iv()], [rkhs_iv_nested()]}{`tidy()`: a row for each `moment`,
+#'     `nobs`, the `mean` and the root mean square, `rms`, of its residuals r,
+#'     `criterion`, r'Pr/n, `share`, r'Pr/r'r, `lambda`, `mu`; with `matrix =
+#'     "weights"` (`term`, g or h), `row`, `weight` of each point; with `"cv"`
+#'     the field `cv`. `glance()`: `nobs`, `penalty`, `lambda`, `lambda_c`,
+#'     `mu`, `mu_h`, `criterion`, `criterion_c` (of the first and of the second
+#'     moment), `rank` of g, `rank_instruments` of its instruments,
+#'     `approximation`, `intercept`, and of cross-validation `score`, `folds`,
+#'     `border`. `augment()`: `.fitted` and `.resid`; for nested fits
+#'     `.fitted_g`, `.fitted_h`, `.resid_first`, `.resid_second`. Its own `data`
+#'     are the outcome and all blocks.}
 #'   \item{[mmd_test()], [hsic_test()]}{`tidy()`: one row, `estimate` (the MMD
 #'     of two samples with `r.squared`, the kernel R^2; that of several; the
 #'     normalized HSIC), `statistic`, `p.value`, what is in the field
@@ -55,8 +66,8 @@
 #' }
 #'
 #' `as.data.frame()` is `augment()` without `data`, with row names as such, for
-#' `kme()`, `kme_pca()` and `kme_fda()`; the components, as `tidy()`, of
-#' `kme_density()`; and the pairs of `mmd_test()`.
+#' `kme()`, `kme_pca()`, `kme_fda()` and `rkhs_iv()`; the components, as
+#' `tidy()`, of `kme_density()`; and the pairs of `mmd_test()`.
 #'
 #' @param x A fit or a test.
 #' @param row.names `NULL`, or row names.
@@ -71,6 +82,7 @@
 #' @aliases tidy.kme_cov glance.kme_cov augment.kme_cov
 #' @aliases tidy.kme_fda glance.kme_fda augment.kme_fda
 #' @aliases tidy.kme_density glance.kme_density augment.kme_density
+#' @aliases tidy.rkhs_iv glance.rkhs_iv augment.rkhs_iv
 #' @aliases tidy.mmd_test glance.mmd_test augment.mmd_test
 #' @aliases tidy.hsic_test glance.hsic_test augment.hsic_test
 #' @name tidy.kme
@@ -185,6 +197,11 @@ augmented <- function(sample, data, newdata, own, at) {
     frame <- if (knows_points(sample)) named_frame(newdata) else
       blank_frame(nrow(newdata), rownames(newdata))
   }
+  add_columns(frame, added)
+}
+
+# A frame and what a fit says of its rows.
+add_columns <- function(frame, added) {
   has_names <- .row_names_info(frame) > 0L
   labels <- rownames(frame)
   rownames(frame) <- NULL

@@ -15,6 +15,11 @@ rare <- factor(rep(c("common", "rare"), c(147, 3)))
 levels <- factor(c("an extremely long name of a level", "short",
                    "another rather long name")[iris$Species])
 three <- mmd_test(as.matrix(iris[, 3:4]) ~ Species, iris, B = 99)
+ozone <- Ozone ~ Temp + Wind + season | Solar.R + Wind + season
+air$season <- factor(month.name[air$Month], month.name)
+days <- rep_len(1:6, nrow(air))
+nested <- rkhs_iv_nested(air[c("Temp", "Wind")], air$Wind, air$Wind,
+                         air$Solar.R, air$Ozone, folds = days)
 cars <- scale(mtcars[, c("mpg", "disp", "hp", "wt")])
 
 # name = expression; show() is plot() or autoplot().
@@ -53,7 +58,12 @@ plots <- expression(
   show(kme_density(faithful["eruptions"], m = 2)),
   show(kme_density(faithful, m = 3)),
   show(kme_density(geyser, m = 4, optimize = "all"), type = "path"),
-  show(gram(flowers, kernel_rbf()))
+  show(gram(flowers, kernel_rbf())),
+  show(rkhs_iv(ozone, air, folds = days)),
+  show(rkhs_iv(ozone, air, folds = days), column = "season"),
+  show(rkhs_iv(ozone, air, folds = days), "cv"),
+  show(nested, what = "h"),
+  show(nested, "cv")
 )
 
 draw_one <- function(expression, show) {
@@ -92,7 +102,8 @@ do.call(add, c(list("four", 7, 7), lapply(fours, function(some) {
     for (i in some) draw_one(plots[[i]], graphics::plot)
   }
 })))
-add("groups", 9, 4, function() plot(three, "witness"))
+add("groups", 9, 4, function() plot(three, "witness"),
+    function() plot(nested))
 if (requireNamespace("ggplot2", quietly = TRUE)) {
   show <- function(...) print(ggplot2::autoplot(...))
   do.call(add, c(list("ggplot2", 5, 3.6), each(show)))

@@ -7,6 +7,8 @@ rbf <- kernel_rbf(1)
 every_autoplot <- function() {
   set.seed(31)
   two <- rep(c("a", "b"), 75)
+  s <- iv_sample(60)
+  nested <- rkhs_iv_nested(s$a, s$b, s$c, s$d, s$y, s$w, s$s)
   list(
     selection = autoplot(kme(x, rbf, "fkmse")),
     noise = autoplot(kme(x, rbf, "mmkme")),
@@ -36,7 +38,12 @@ every_autoplot <- function() {
     points = autoplot(mmd_test(x[1:50, ], x[51:100, ], rbf, B = 9), "witness"),
     groups = autoplot(mmd_test(as.matrix(flat) ~ iris$Species, B = 9),
                       "witness", n = 12),
-    gram = autoplot(gram(x, rbf))
+    gram = autoplot(gram(x, rbf)),
+    estimate = autoplot(rkhs_iv(s$a, s$y, s$d, mu = 1)),
+    levels = autoplot(rkhs_iv(factor(s$s), s$y, s$d, mu = 1)),
+    nested = autoplot(nested), second = autoplot(nested, what = "h"),
+    held_out = autoplot(rkhs_iv(s$a, s$y, s$d), "cv"),
+    smallest = autoplot(nested, "cv")
   )
 }
 
@@ -89,6 +96,28 @@ test_that("what several figures show has facets with one key", {
   # A third of the points of each panel is the group.
   expect_identical(as.integer(table(data$PANEL, data$shape)),
                    rep(c(50L, 100L), each = 3L))
+})
+
+test_that("g and h have axes of their own, in one plot", {
+  skip_if_not_installed("ggplot2")
+  s <- iv_sample(60)
+  fit <- \(b) rkhs_iv_nested(s$a, b, s$c, s$d, s$y, lambda_c = 1, lambda_d = 1,
+                             mu_g = 1, mu_h = 1)
+  both <- fit(100 + s$b)
+  plot <- ggplot2::autoplot(both, n = 9)
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  drawn <- plot(both, n = 9)
+  curve <- ggplot2::layer_data(plot, 2L)
+  expect_equal(split(curve$y, curve$PANEL),
+               list(`1` = drawn$g$.fitted, `2` = drawn$h$.fitted))
+  built <- ggplot2::ggplot_build(plot)$layout$panel_params
+  ranges <- lapply(built, \(p) p$x.range)
+  expect_lt(ranges[[1]][2], 50)
+  expect_gt(ranges[[2]][1], 50)
+  expect_error(ggplot2::autoplot(fit(factor(s$s))), "facets share",
+               class = "kernmean_error_input")
+  expect_s3_class(ggplot2::autoplot(fit(factor(s$s)), what = "h"), "ggplot")
 })
 
 test_that("bad input is refused", {

@@ -16,6 +16,13 @@ flat <- as.matrix(iris[, 3:4])
 three <- mmd_test(flat ~ iris$Species, B = 19)
 pca <- kme_pca(long, ncomp = 12)
 geyser <- kme(scale(faithful), kernel_rbf(0.5), "fkmse")
+city <- data.frame(air, month = months[air$Month])
+days <- rep_len(1:6, nrow(air))
+ozone <- rkhs_iv(Ozone ~ Temp + Wind + month | Solar.R + Wind + month, city,
+                 folds = days)
+nested <- rkhs_iv_nested(city[c("Temp", "Wind")], city[c("Wind", "month")],
+                         air$Wind, air$Solar.R, air$Ozone, w = air$Temp / 70,
+                         folds = days)
 
 pictures <- list(
   \() plot(geyser), \() plot(kme(flowers, estimator = "skmse")),
@@ -44,7 +51,9 @@ pictures <- list(
   \() plot(kme_density(faithful$eruptions, m = 2)),
   \() plot(kme_density(scale(faithful), m = 2), n = 50),
   \() plot(kme_density(scale(faithful), m = 3, optimize = "all"), "path"),
-  \() plot(gram(flowers, kernel_rbf()))
+  \() plot(gram(flowers, kernel_rbf())),
+  \() plot(ozone), \() plot(ozone, column = "month"), \() plot(ozone, "cv"),
+  \() plot(nested, what = "h", column = "month")
 )
 
 test_that("no text is cut, off the page or over another one", {
@@ -75,6 +84,18 @@ test_that("panels of four keep their texts apart", {
     expect_identical(overlaps(texts), character())
     # As many figures as plots: none has opened a page of its own.
     expect_gt(nrow(texts), 20L)
+  }
+})
+
+test_that("two functions stand side by side", {
+  for (size in list(c(7, 5), c(3.3, 2.6))) {
+    texts <- plot_texts(plot(nested), size[1], size[2])
+    expect_identical(off_page(texts, size[1], size[2]), character())
+    expect_identical(overlaps(texts), character())
+    expect_false(any(grepl("[.]{3}$", texts$label)))
+    # The name of the second axis is right of the middle.
+    expect_identical(texts$x0[texts$label %in% c("Temp", "Wind")] > size[1] / 2,
+                     c(FALSE, TRUE))
   }
 })
 

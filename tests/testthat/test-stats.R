@@ -6,7 +6,8 @@ some <- list(
   kme = kme(x, kernel_rbf(1)), pca = kme_pca(x, kernel_rbf(1), ncomp = 2),
   cov = kme_cov(x, kernel_x = kernel_rbf(1)), fda = kme_fda(x, g),
   mmd = mmd_test(x[1:5, ], x[6:12, ], kernel_rbf(1), B = 9),
-  hsic = hsic_test(x[, 1], x[, 2], B = 9)
+  hsic = hsic_test(x[, 1], x[, 2], B = 9),
+  iv = rkhs_iv(x[, 1], x[, 2], g == "u", lambda = 1, mu = 1)
 )
 
 test_that("all fits and tests know the number of their points", {
@@ -36,12 +37,14 @@ test_that("fitted values of a kernel mean and a density are theirs", {
 test_that("nothing that is not there is NULL without a word", {
   set.seed(1)
   some$density <- kme_density(x, m = 2)
-  answered <- list(coef = c("kme", "pca", "cov", "fda", "density"),
-                   fitted = c("kme", "density"))
+  answered <- list(coef = c("kme", "pca", "cov", "fda", "density", "iv"),
+                   fitted = c("kme", "density", "iv"), residuals = "iv")
   for (f in c("coef", "fitted", "residuals", "deviance", "df.residual",
               "sigma", "confint", "vcov", "anova", "effects")) {
     for (name in setdiff(names(some), answered[[f]])) {
-      ours <- f %in% c("coef", "fitted", "residuals", "deviance", "df.residual")
+      ours <- f %in% c("coef", "fitted", "residuals", "deviance",
+                       "df.residual") ||
+        name == "iv" && f %in% c("confint", "vcov")
       expect_error(getExportedValue("stats", f)(some[[name]]),
                    class = if (ours) "kernmean_error_input",
                    label = paste(f, name))
@@ -56,9 +59,21 @@ test_that("refusals say what there is instead", {
   cov <- some$cov
   fda <- some$fda
   mean <- some$kme
+  iv <- some$iv
   expect_snapshot(writeLines(refusals(expression(
     coef(mmd), coef(hsic), fitted(pca), fitted(cov), fitted(fda), fitted(mmd),
     residuals(mean), residuals(pca), residuals(fda), deviance(mean),
-    df.residual(mean), nobs(mean, 1)
+    df.residual(mean), nobs(mean, 1), vcov(iv), confint(iv), logLik(iv),
+    deviance(iv), df.residual(iv), formula(iv), model.frame(iv)
   ))))
+})
+
+test_that("the formula of an instrumental-variable fit has its bar", {
+  data <- data.frame(y = x[, 1], a = x[, 2], b = x[, 1]^2, g = g == "u")
+  of <- \(formula) rkhs_iv(formula, data, lambda = 1, mu = 1)
+  fit <- of(y ~ a + g | b + g)
+  expect_identical(deparse1(formula(fit)), "y ~ a + g | b + g")
+  expect_identical(fitted(of(formula(fit))), fitted(fit))
+  expect_identical(deparse1(formula(of(log(y + 9) ~ a + g | . - a + b))),
+                   "log(y + 9) ~ a + g | g + b")
 })

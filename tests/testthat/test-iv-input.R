@@ -1,0 +1,242 @@
+# What rkhs_iv() and rkhs_iv_nested() refuse, and what they do not.
+
+s <- iv_sample(20, 3)
+a <- s$a
+b <- s$b
+c <- s$c
+d <- s$d
+y <- s$y
+w <- s$w
+rbf <- kernel_rbf(1)
+holes <- replace(d, 3, NA)
+frame <- data.frame(y, a, d, f = factor(rep_len(1:4, 20)))
+
+test_that("bad blocks and outcomes are refused", {
+  expect_snapshot(writeLines(refusals(expression(
+    rkhs_iv(a, y),
+    rkhs_iv(a[-1, ], y, d, rbf),
+    rkhs_iv(a, y, d[1:3, ], rbf),
+    rkhs_iv(a, y[-1], d, rbf),
+    rkhs_iv(a, letters[1:20], d, rbf),
+    rkhs_iv(a, factor(y > 0), d, rbf),
+    rkhs_iv(a, cbind(y, y), d, rbf),
+    rkhs_iv(a, replace(y, 2, NA), d, rbf),
+    rkhs_iv(a, replace(y, 2, Inf), d, rbf),
+    rkhs_iv(a, y, holes, rbf),
+    rkhs_iv(replace(a, 5, NaN), y, d, rbf),
+    rkhs_iv(a, y, letters[1:20], rbf),
+    rkhs_iv(a[0, ], y[0], d[0, ], rbf),
+    rkhs_iv_nested(a, b, c, d),
+    rkhs_iv_nested(a, b[-1, ], c, d, y),
+    rkhs_iv_nested(a, b, c, d[-1, ], y),
+    rkhs_iv_nested(a, b, c, d, y[-1]),
+    rkhs_iv_nested(a, b, c, holes, y),
+    rkhs_iv_nested(a, b, c, d, y, w = w[-1]),
+    rkhs_iv_nested(a, b, c, d, y, w = replace(w, 4, NA)),
+    rkhs_iv_nested(a, b, c, d, y, w = replace(w, 4, -Inf)),
+    rkhs_iv_nested(a, b, c, d, y, w = factor(w > 1))
+  ))))
+})
+
+test_that("bad subsets and folds are refused", {
+  half <- rep(0:1, 10)
+  expect_snapshot(writeLines(refusals(expression(
+    rkhs_iv_nested(a, b, c, d, y, subset = half + 1),
+    rkhs_iv_nested(a, b, c, d, y, subset = half[-1]),
+    rkhs_iv_nested(a, b, c, d, y, subset = rep(1, 20)),
+    rkhs_iv_nested(a, b, c, d, y, subset = rep(FALSE, 20)),
+    rkhs_iv_nested(a, b, c, d, y, subset = replace(half, 2, NA)),
+    rkhs_iv_nested(a, b, c, d, y, subset = letters[1:20]),
+    rkhs_iv_nested(a, b, c, d, y, subset = list(c = half, e = half)),
+    rkhs_iv_nested(a, b, c, d, y, subset = list(c = half, d = 0 * half)),
+    rkhs_iv_nested(a, b, c, d, y, subset = half, folds = rep(0:1, 10)),
+    rkhs_iv_nested(a, b, c, d, y, subset = half, folds = half + (1:20 == 1)),
+    rkhs_iv_nested(a, b, c, d, y, subset = base::c(0, rep(1, 19))),
+    rkhs_iv(a, y, d, rbf, folds = 21),
+    rkhs_iv(a[1:4, ], y[1:4], d[1:4, ], rbf),
+    rkhs_iv(a, y, d, rbf, folds = 1),
+    rkhs_iv(a, y, d, rbf, folds = 2.5),
+    rkhs_iv(a, y, d, rbf, folds = 1:3),
+    rkhs_iv(a, y, d, rbf, folds = rep("one", 20)),
+    rkhs_iv(a, y, d, rbf, folds = replace(1:20, 3, NA))
+  ))))
+})
+
+test_that("bad penalties and choices are refused", {
+  expect_snapshot(writeLines(refusals(expression(
+    rkhs_iv(a, y, d, rbf, mu = 0),
+    rkhs_iv(a, y, d, rbf, mu = -1),
+    rkhs_iv(a, y, d, rbf, mu = base::c(1, 0)),
+    rkhs_iv(a, y, d, rbf, mu = NA),
+    rkhs_iv(a, y, d, rbf, mu = Inf),
+    rkhs_iv(a, y, d, rbf, mu = "cv"),
+    rkhs_iv(a, y, d, rbf, mu = numeric()),
+    rkhs_iv(a, y, d, rbf, lambda = -1),
+    rkhs_iv(a, y, d, rbf, lambda = base::c(1, 2)),
+    rkhs_iv(a, y, d, rbf, lambda = "cv"),
+    rkhs_iv(a, y, d, rbf, penalty = "ridge"),
+    rkhs_iv(a, y, d, rbf, select = "gcv"),
+    rkhs_iv(a, y, d, rbf, select = "cv", mu = 1),
+    rkhs_iv(a, y, d, rbf, rule = "best"),
+    rkhs_iv(a, y, d, rbf, intercept = 1),
+    rkhs_iv(a, y, d, rbf, tol_learner = -1),
+    rkhs_iv(a, y, d, rbf, tol_instrument = 1),
+    rkhs_iv(a, y, d, rbf, progress = NA),
+    rkhs_iv(a, y, d, rbf, scale = 2),
+    rkhs_iv(a, y, d, rbf, preset = "other"),
+    rkhs_iv(a, y, d, rbf, preset = "nnpiv", mu = 1),
+    rkhs_iv(a, y, d, rbf, preset = "nnpiv", lambda = 1),
+    rkhs_iv_nested(a, b, c, d, y, mu_g = 1),
+    rkhs_iv_nested(a, b, c, d, y, mu_h = 1),
+    rkhs_iv_nested(a, b, c, d, y, mu_g = 1:2, mu_h = 1),
+    rkhs_iv_nested(a, b, c, d, y, mu_g = 1:2, mu_h = base::c(1, 3)),
+    rkhs_iv_nested(a, b, c, d, y, mu_g = 1, mu_h = 0),
+    rkhs_iv_nested(a, b, c, d, y, lambda_c = -1),
+    rkhs_iv_nested(a, b, c, d, y, lambda_d = Inf),
+    rkhs_iv_nested(a, b, c, d, y, preset = "nnpiv", mu_g = 1, mu_h = 1),
+    preset_nnpiv(delta_scale = 0),
+    preset_nnpiv(delta_exp = -1),
+    preset_nnpiv(alpha_scale = base::c(1, 0))
+  ))))
+})
+
+test_that("bad kernels and approximations are refused", {
+  f <- frame$f
+  expect_snapshot(writeLines(refusals(expression(
+    rkhs_iv(a, y, d, "rbf"),
+    rkhs_iv(a, y, d, kernel_rbf),
+    rkhs_iv(a, y, d, kernel_energy()),
+    rkhs_iv(a, y, d, list(rbf, rbf)),
+    rkhs_iv(a, y, d, list(a = rbf)),
+    rkhs_iv(a, y, d, list(x = rbf, x = rbf)),
+    rkhs_iv(a, y, d, list(x = "rbf")),
+    rkhs_iv_nested(a, b, c, d, y, kernel = list(x = rbf)),
+    rkhs_iv(gram(a, rbf), y, gram(d, rbf), rbf),
+    rkhs_iv(gram(a, rbf), y, gram(d, rbf), scale = TRUE),
+    rkhs_iv(a, y, d, rbf, landmarks = 21),
+    rkhs_iv(a, y, d, rbf, landmarks = 0),
+    rkhs_iv(a, y, d, rbf, landmarks = 0.5),
+    rkhs_iv(a, y, d, rbf, landmarks = base::c(1, 21)),
+    rkhs_iv(a, y, d, rbf, landmarks = base::c(1, 1)),
+    rkhs_iv(a, y, d, rbf, landmarks = a[1:3, ]),
+    rkhs_iv(a, y, d, rbf, landmarks = 3, features = 3),
+    rkhs_iv(a, y, d, rbf, features = 0),
+    rkhs_iv(a, y, d, rbf, features = 1:2),
+    rkhs_iv(a, y, d, kernel_laplace(1), features = 5),
+    rkhs_iv(a, y, d, list(x = rbf, z = kernel_poly(2)), features = 5),
+    rkhs_iv(gram(a, rbf)$K |> as_gram(), y, gram(d, rbf), features = 5)
+  ))))
+})
+
+test_that("unknown arguments are named", {
+  expect_snapshot(writeLines(refusals(expression(
+    rkhs_iv(a, y, d, rbf, mue = 1),
+    rkhs_iv(a, y, d, gamma = 2),
+    rkhs_iv(a, y, d, rbf, "norm", 1, 1, 7),
+    rkhs_iv(a, y, d, rbf, lambda = 1, mu = 1, weights = y),
+    rkhs_iv(y ~ a1 | d1, frame, mue = 1),
+    rkhs_iv_nested(a, b, c, d, y, z = d),
+    rkhs_iv_nested(a, b, c, d, y, intercept = TRUE)
+  ))))
+})
+
+test_that("formulas of another shape are refused", {
+  holes <- replace(frame, "d1", list(replace(frame$d1, 4, NA)))
+  expect_snapshot(writeLines(refusals(expression(
+    rkhs_iv(y ~ a1, frame),
+    rkhs_iv(~ a1 | d1, frame),
+    rkhs_iv(y ~ a1 | d1 | d2, frame),
+    rkhs_iv(y ~ a1 * a2 | d1, frame),
+    rkhs_iv(y ~ a1 | d1 + offset(d2), frame),
+    rkhs_iv(y ~ . | d1, frame),
+    rkhs_iv(y ~ 1 | d1, frame),
+    rkhs_iv(y ~ a1 | 1, frame),
+    rkhs_iv(y ~ y | d1, frame),
+    rkhs_iv(f ~ a1 | d1, frame),
+    rkhs_iv(y ~ a1 | d1, holes),
+    rkhs_iv(y ~ a1 | d1, frame, rbf)
+  ))))
+})
+
+test_that("bad new data is refused", {
+  fit <- rkhs_iv(a, y, d, rbf, lambda = 1, mu = 1)
+  both <- rkhs_iv_nested(a, b, c, d, y, kernel = rbf, lambda_c = 1,
+                         lambda_d = 1, mu_g = 1, mu_h = 1)
+  layout <- rkhs_iv(y ~ a1 + a2 | d1, frame, lambda = 1, mu = 1)
+  expect_snapshot(writeLines(refusals(expression(
+    predict(fit, a[, 1]),
+    predict(fit, d),
+    predict(fit, replace(a, 1, NA)),
+    predict(fit, a, type = "h"),
+    predict(both, a),
+    predict(both, list(x = a)),
+    predict(both, list(a = a), what = "h"),
+    predict(both, list(a = a), what = "both"),
+    predict(both, list(a = a, b = b[-1, ])),
+    predict(both, list(a = a, b = b), what = "f"),
+    predict(layout, frame["a1"]),
+    update(fit, nu = 1),
+    update(fit, mu = 0)
+  ))))
+})
+
+# --- What is legal -----------------------------------------------------------
+
+test_that("one row and two are enough for a fit with given penalties", {
+  for (n in 1:2) {
+    x <- a[seq_len(n), , drop = FALSE]
+    z <- d[seq_len(n), , drop = FALSE]
+    for (penalty in base::c("norm", "l2")) {
+      fit <- quietly(rkhs_iv(x, y[seq_len(n)], z, rbf, penalty, lambda = 1,
+                             mu = 0.5))
+      problem <- iv_problem(list(a = gram_R(rbf, x), d = gram_R(rbf, z)),
+                            y[seq_len(n)])
+      slow <- solve_R(problem, actions_R(problem, 0, 1), penalty, 0.5)
+      expect_equal(unname(fitted(fit)), unname(slow$g), tolerance = 1e-10)
+    }
+  }
+})
+
+test_that("rows of weight zero and moments that share rows are legal", {
+  fit <- rkhs_iv_nested(a, b, c, d, y, w = 0 * w, kernel = rbf, lambda_c = 1,
+                        lambda_d = 1, mu_g = 1, mu_h = 1)
+  # h(b) - 0 g(a) says nothing of g, and h is 0.
+  alone <- rkhs_iv(a, y, d, rbf, lambda = 1, mu = 1)
+  expect_equal(unname(fit$fitted.values[, "g"]), unname(fitted(alone)),
+               tolerance = 1e-10)
+  expect_lt(max(abs(fit$fitted.values[, "h"])), 1e-12)
+  # No w is 1 for all rows.
+  nested <- \(...) {
+    rkhs_iv_nested(a, b, c, d, y, ..., kernel = rbf, lambda_c = 1, lambda_d = 1,
+                   mu_g = 1, mu_h = 1)$fitted.values
+  }
+  expect_equal(nested(), nested(w = rep(1, 20)), tolerance = 1e-12)
+  # Logical, or integer.
+  nested <- \(subset) {
+    rkhs_iv_nested(a, b, c, d, y, subset = subset, kernel = rbf, lambda_c = 1,
+                   lambda_d = 1, mu_g = 1, mu_h = 1)$fitted.values
+  }
+  expect_identical(nested(s$s), nested(s$s == 1))
+  expect_identical(nested(s$s), nested(list(d = s$s == 1, c = s$s == 0)))
+  expect_identical(nested(NULL), nested(list(d = rep(1, 20), c = rep(1, 20))))
+})
+
+test_that("units far apart are warned of unless 'scale' is given", {
+  x <- cbind(a[, 1], 100 * a[, 2])
+  fit <- \(...) rkhs_iv(x, y, d, ..., lambda = 1, mu = 1)
+  expect_warning(fit(rbf), class = "kernmean_warning_units")
+  expect_no_warning(fit(rbf, scale = FALSE))
+  expect_no_warning(fit(rbf, scale = TRUE))
+  # Without a kernel, columns are divided by their standard deviations.
+  expect_no_warning(mine <- fit())
+  each <- cbind(a[, 1], a[, 2])
+  expect_equal(unname(fitted(mine)),
+               unname(fitted(rkhs_iv(each, y, d, lambda = 1, mu = 1))),
+               tolerance = 1e-9)
+  theta <- mine$kernels$x$bandwidth
+  z <- scale(each)
+  expect_equal(theta, sqrt(median(dist(z)^2)), tolerance = 1e-10)
+  expect_equal(unname(predict(mine, x[1:3, ])),
+               unname(drop(gram_R(kernel_rbf(theta), z[1:3, ], z) %*%
+                             coef(mine))), tolerance = 1e-9)
+})
