@@ -40,20 +40,29 @@
 #' score of the first stage, the kernel ridge regression of the features of X on
 #' Z (Estimator 1 hardly depends on it), and 0 for `"l2"`.
 #'
-#' `mu = NULL` tries 30 values of \eqn{\mu/n}{mu/n} (`"l2"`: of
-#' \eqn{\mu}{mu}) from \eqn{10^{-5}}{10^-5} to 1 by cross-validation: g from the
-#' rows outside a fold, the criterion \eqn{r'Pr/t^2}{r'Pr/t^2} of the residuals
-#' \eqn{r} of the t rows of the fold, with P made of these rows alone, its mean
-#' over folds. \eqn{\lambda/n}{lambda/n} and \eqn{\mu/n}{mu/n} stay the same
-#' between folds and all rows, and so do kernels, landmarks and features, which
-#' know nothing of y. If the minimum is at an end, ten more values are tried
-#' there; if it is at an end again, or the values were given, a warning of class
-#' `kernmean_warning_border` says so. `rule = "1se"` takes the largest penalty
-#' whose score is within one standard error (over folds) of the minimum: the
-#' held-out criterion is blind to what the instruments do not explain, and its
-#' minimum undersmooths. Where \eqn{\mu}{mu} is chosen so, y is centered by its
-#' mean before, which is added to g (`intercept`); with a given `mu` it is not,
-#' unless you say so.
+#' `mu = NULL` tries 30 values of \eqn{\mu/n}{mu/n} (`"l2"`: of \eqn{\mu}{mu})
+#' from \eqn{10^{-5}}{10^-5} to 1 by cross-validation: g from the rows outside a
+#' fold, the criterion \eqn{r'Pr/t^2}{r'Pr/t^2} of the residuals \eqn{r} of the
+#' t rows of the fold, with P made of these rows alone, its mean over folds.
+#' \eqn{\lambda/n}{lambda/n} and \eqn{\mu/n}{mu/n} stay the same between folds
+#' and all rows, and so do kernels, landmarks and features, which know nothing
+#' of y. If the minimum is at an end, ten more values are tried there; if it is
+#' at an end again, or the values were given, a warning of class
+#' `kernmean_warning_border` says so. The held-out criterion is blind to what
+#' the instruments do not explain, and its minimum undersmooths: `rule =
+#' "paired"` takes the largest penalty whose score exceeds the minimum by at
+#' most one standard error, over folds, of the difference; `rule = "1se"` the
+#' largest within one standard error of the minimum itself, and `"min"` the
+#' minimum. In simulations `"paired"` errs less than `"1se"` in most designs,
+#' and less than `"min"` but where instruments are weak; `"1se"` flattens g
+#' where scores of folds differ much. Where the largest penalty that was tried
+#' is chosen, a warning says so: g is nearly constant then because the
+#' instruments hardly tell it from a constant, which is no evidence that there
+#' is no effect.
+#'
+#' With `mu = NULL`, y is centered by its mean before, which is added to g
+#' (`intercept`); with values of `mu` it is not, unless you say so or the call
+#' is an `update()` of a fit where it was.
 #'
 #' Where rows come in an order, folds of rows next to each other differ, and
 #' the penalty is chosen too large; a warning of class `kernmean_warning_folds`
@@ -95,7 +104,8 @@
 #'   arguments of the default method by name; in `update()`, arguments to be
 #'   changed.
 #' @param select `"cv"`, or `NULL` for it where there is more than one penalty.
-#' @param rule `"1se"` or `"min"`.
+#' @param rule `"paired"`, `"1se"` or `"min"`, see below; with a preset
+#'   `"min"` by default.
 #' @param folds A number of folds, of rows next to each other, or the fold of
 #'   each row.
 #' @param landmarks A number of landmarks, or their row numbers.
@@ -109,9 +119,10 @@
 #' @param tol_learner,tol_instrument Directions with eigenvalues below this
 #'   share of the largest are left out: of \eqn{K_X} for `"l2"`, and of
 #'   \eqn{K_Z} for \eqn{\lambda = 0}{lambda = 0}, where they are the
-#'   regularization. `tol_instrument = NULL` is \eqn{n\epsilon}{n eps}; where
-#'   instruments have each value at least twice on average, the projection is
-#'   that on the means of equal ones, exactly.
+#'   regularization. `tol_instrument = NULL` is \eqn{n\epsilon}{n eps}; or, in
+#'   exact fits with a kernel that tells points apart (as all with a bandwidth),
+#'   where each value of the instruments comes at least twice on average, the
+#'   projection is that on the means of equal ones, exactly.
 #' @param progress Show how far cross-validation has come, from 800 rows on?
 #' @param formula `y ~ x1 + x2 | z1 + z2`, a dot after the bar for the
 #'   regressors, as in `. - x1 + z1`.
@@ -126,13 +137,19 @@
 #' \item{criterion}{\eqn{r'Pr/n}}
 #' \item{rank}{by block, the dimension of the space of functions}
 #' \item{rule, alpha_scale}{how the penalty was chosen, and that of a preset}
-#' \item{cv}{after cross-validation a data frame: `mu`, `score`, `se`, `chosen`;
+#' \item{cv}{after cross-validation a data frame: `mu`, `score`, `se` of it,
+#'   `se_above` of its difference to the minimum, `chosen`;
 #'   its attributes `folds`, the scores by fold, and `border`}
-#' \item{first_stage}{where `lambda` was chosen, data frames `lambda`, `gcv`}
-#' \item{functions, blocks, kernels, y, n, terms, arguments}{what [predict()]
+#' \item{first_stage}{where `lambda` was chosen, a data frame: `lambda`, `gcv`}
+#' \item{landmarks}{the rows that are landmarks, or `NULL`}
+#' \item{functions, blocks, kernels, y, n, centered, terms, na.action,
+#'   arguments}{what [predict()]
 #'   and `update()` need}
 #' @section Methods: [predict()][predict.rkhs_iv], [plot()][plot.rkhs_iv],
-#'   `summary()`, `coef()`, `fitted()`, `residuals()`, `nobs()`, `update()`.
+#'   `summary()`, `coef()`, `fitted()`, `residuals()`, `nobs()`, and `update()`,
+#'   which fits again with other arguments (landmarks and features are drawn
+#'   again; `data =` of a fit by formula takes all rows of the new data, with
+#'   the terms of the old ones).
 #' @references
 #' Dikkala, N., Lewis, G., Mackey, L. and Syrgkanis, V. (2020). Minimax
 #' estimation of conditional moment models. *NeurIPS 33*.
@@ -164,7 +181,7 @@ rkhs_iv <- function(x, ...) {
 rkhs_iv.default <- function(x, y, z, kernel = kernel_rbf(),
                             penalty = c("norm", "l2"), lambda = NULL,
                             mu = NULL, ..., select = NULL,
-                            rule = c("1se", "min"), folds = 6,
+                            rule = c("paired", "1se", "min"), folds = 6,
                             landmarks = NULL, features = NULL, scale = NULL,
                             intercept = NULL, preset = NULL,
                             tol_learner = sqrt(.Machine$double.eps),
@@ -181,20 +198,27 @@ rkhs_iv.default <- function(x, y, z, kernel = kernel_rbf(),
   said <- list(lambda = lambda, mu = mu, intercept = intercept)
   preset <- check_preset(preset, names(Filter(Negate(is.null), said)))
   arguments <- list(kernel = given, penalty = penalty, lambda = lambda, mu = mu,
-                    select = select, rule = rule, folds = folds,
+                    select = select, rule = if (!missing(rule)) rule,
+                    folds = folds,
                     landmarks = landmarks, features = features, scale = scale,
                     intercept = intercept, preset = preset,
                     tol_learner = tol_learner, tol_instrument = tol_instrument)
   asked <- list(
     lambda = list(d = lambda), mu = mu, ratio = 1, preset = preset,
     select = check_select(select),
-    rule = check_choice(rule, c("1se", "min"), "rule"), folds = folds,
-    center = if (is.null(intercept)) is.null(mu) && is.null(preset) else
+    rule = if (missing(rule) && !is.null(preset)) "min" else
+      check_choice(rule, c("paired", "1se", "min"), "rule"),
+    folds = folds,
+    center = if (is.null(intercept)) {
+      is.null(mu) && is.null(preset)
+    } else {
       intercept
+    }
   )
   penalty <- check_choice(penalty, c("norm", "l2"), "penalty")
   tol <- list(learner = check_tolerance(tol_learner, "tol_learner"),
-              instrument = check_tolerance(tol_instrument, "tol_instrument"))
+              instrument = check_tolerance(tol_instrument, "tol_instrument",
+                                          TRUE))
   check_flag(progress, "progress")
   blocks <- read_blocks(list(x = x, z = z), given, scale, preset)
   n <- blocks$x$sample$n
@@ -217,22 +241,23 @@ new_rkhs_iv <- function(found, blocks, y, penalty, arguments, names,
   values <- Map(\(block, f) {
     map_values(found$maps[[block]], found$theta[[f]])
   }, functions, base::names(functions))
-  values$g <- values$g + found$mean
+  values <- lapply(values, `+`, found$mean)
   rows <- outcome_names(y, blocks[[names[["a"]]]])
   values <- lapply(values, stats::setNames, rows)
   fit <- list(
     coefficients = lapply(parts, `[[`, "weights"),
-    fitted.values = values$g, residuals = stats::setNames(y, rows) - values$g,
-    penalty = penalty, lambda = unlist(found$lambda), mu = c(mu = found$mu),
+    fitted.values = if (length(values) > 1L) do.call(cbind, values) else
+      values$g,
+    residuals = stats::setNames(y, rows) - values$g, penalty = penalty,
+    lambda = c(lambda = found$lambda$d), mu = c(mu = found$mu),
     intercept = found$mean, criterion = found$criterion[1L],
     rank = stats::setNames(found$ranks, names[base::names(found$ranks)]),
     cv = new_cv(found$search), first_stage = found$first_stage$d,
     rule = found$rule, alpha_scale = found$alpha_scale, functions = parts,
     blocks = blocks, kernels = lapply(blocks, \(b) b$sample$kernel), y = y,
-    n = length(y), arguments = arguments
+    n = length(y), centered = found$center, landmarks = found$landmarks,
+    arguments = arguments
   )
-  fit$lambda <- c(lambda = fit$lambda[["d"]])
-  fit$values <- values
   structure(fit, class = "rkhs_iv")
 }
 
@@ -254,6 +279,11 @@ outcome_names <- function(y, block) {
 #' @export
 rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_subset(subset)
+  own <- intersect(c("x", "y", "z"), ...names())
+  if (length(own)) {
+    stop_input("'", own[1L], "' must not be given with a formula, which says ",
+               "what it is")
+  }
   parts <- iv_parts(formula, data)
   frame <- formula_frame(match.call(expand.dots = FALSE), parts$terms,
                          missing(na.action), parent.frame())
@@ -263,12 +293,30 @@ rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...) {
     named_block(frame[g], names(frame)[g],
                 if (.row_names_info(frame) > 0L) row.names(frame))
   })
-  y <- check_outcome(frame[[1L]], nrow(frame),
-                     paste("the left side of the formula,", names(frame)[1L]))
+  y <- check_outcome(plain_term(frame[[1L]]), nrow(frame), names(frame)[1L])
   if (.row_names_info(frame) > 0L) names(y) <- row.names(frame)
   fit <- rkhs_iv.default(columns[[1L]], y, columns[[2L]], ...)
   fit$terms <- keep_constants(layout, data)
+  fit$na.action <- attr(frame, "na.action")
   fit
+}
+
+# What a minus takes away from the regressors after the bar must be there: a
+# misspelt name would leave a regressor among the instruments.
+check_removed <- function(part, learners) {
+  if (!is.call(part)) {
+    return(invisible())
+  }
+  if (identical(part[[1L]], quote(`-`)) && "." %in% all.vars(part)) {
+    gone <- lapply(summands(part[[length(part)]]), deparse1)
+    known <- attr(stats::terms(learners), "term.labels")
+    lost <- setdiff(unlist(gone), c(known, "1"))
+    if (length(lost)) {
+      stop_input("'formula' must not take away '", lost[1L], "' after the ",
+                 "bar, which is no regressor; these are ", shorten(known))
+    }
+  }
+  for (inner in as.list(part)[-1L]) check_removed(inner, learners)
 }
 
 # A single numeric term keeps its name as that of its column.
@@ -302,10 +350,15 @@ iv_parts <- function(formula, data) {
   }
   learners <- side(right[[2L]])
   instruments <- stats::update.formula(learners, side(right[[3L]]))
+  check_removed(right[[3L]], learners)
   # update.formula() sorts by its own rules only where there is a dot.
   if (!"." %in% all.vars(right[[3L]])) instruments <- side(right[[3L]])
   labels <- lapply(list(learners, instruments), \(f) {
     layout <- stats::terms(f, data = data)
+    if (attr(layout, "intercept") == 0L) {
+      stop_input("'formula' must have no - 1 or + 0; 'intercept' says whether ",
+                 "y is centered")
+    }
     if (!is.null(attr(layout, "offset")) ||
           any(attr(layout, "order") > 1L)) {
       stop_input("'formula' must have no interactions and no offset(); ",

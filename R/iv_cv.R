@@ -20,7 +20,7 @@ contiguous_folds <- function(n, folds, strata = rep(1L, n)) {
 check_folds <- function(folds, task, authors) {
   n <- length(task$y)
   rows <- task$rows
-  if (length(folds) > 1L || n == 1L) {
+  if (length(folds) > 1L) {
     if (!is.atomic(folds) || length(folds) != n || anyNA(folds)) {
       stop_input("'folds' must be a number of folds, or the fold of each of ",
                  "the ", n, " rows, none missing, not ", describe(folds))
@@ -72,8 +72,8 @@ warn_sorted <- function(of, task) {
     warn_kernmean(
       "the folds of rows next to each other are not alike",
       if (!is.null(column)) paste0(" in '", column, "'"), " (rows in some ",
-      "order?), and penalties chosen by them are too large; random ones are ",
-      "folds = sample(rep_len(1:", max(of), ", ", length(of), "))",
+      "order?), and penalties chosen by them may be too large; random ones ",
+      "are folds = sample(rep_len(1:", max(of), ", ", length(of), "))",
       kind = "folds"
     )
   }
@@ -81,6 +81,7 @@ warn_sorted <- function(of, task) {
 
 # Of the F test that a column has the same mean in all folds.
 fold_p_value <- function(x, of) {
+  x <- x / power_below(max(abs(x)))
   x <- x - mean(x)
   size <- tabulate(of)
   between <- sum(rowsum(x, of)^2 / size)
@@ -118,7 +119,7 @@ held_out_scores <- function(task, whole, rules, folds, grid, ratio, center,
     rows <- which(folds$of == numbers[f])
     held <- row_moments(task, rows)
     train <- moments_without(whole, held)
-    kept <- seq_along(task$y)[-rows]
+    kept <- replace(task$rows$d, rows, FALSE)
     mean <- if (center) mean(task$y[kept]) else 0
     system <- iv_system(task, train, task_lambda(task, rules, train), ratio)
     solved <- solve_system(system, rules$mu(grid, train$n), mean)
@@ -171,17 +172,24 @@ choose_penalty <- function(grid, scores, rule, wider) {
     best <- shown[which.min(found$score[shown])]
   }
   folds <- nrow(found$scores)
-  # One fold says nothing of its error.
-  se <- if (folds > 1L) {
-    apply(found$scores, 2L, stats::sd) / sqrt(folds)
-  } else {
-    0 * found$score
+  unit <- max(found$scores)
+  if (!is.finite(unit)) {
+    stop_kernmean("numeric", "held-out criteria overflow; rescale 'y'")
   }
-  chosen <- best
-  if (rule == "1se") {
-    within <- found$score[shown] <= found$score[best] + se[best]
-    allowed <- shown[within]
-    chosen <- allowed[which.max(found$values[allowed])]
+  # One fold says nothing of its error.
+  error <- \(scores) if (folds > 1L && unit > 0) {
+    unit * apply(scores / unit, 2L, stats::sd) / sqrt(folds)
+  } else {
+    numeric(ncol(scores))
+  }
+  se <- error(found$scores)
+  above <- error(found$scores - found$scores[, best])
+  most <- found$score[best] +
+    switch(rule, min = 0, paired = above, "1se" = se[best])
+  chosen <- if (rule == "min") {
+    best
+  } else {
+    max(shown[(found$score <= most)[shown]])
   }
   scores <- found$score[shown]
   flat <- max(scores) - min(scores) <= 1e-12 * max(scores)
@@ -193,9 +201,12 @@ choose_penalty <- function(grid, scores, rule, wider) {
   list(
     value = found$values[chosen],
     table = data.frame(value = found$values[shown], score = found$score[shown],
-                       se = se[shown], chosen = shown == chosen),
+                       se = se[shown], se_above = above[shown],
+                       chosen = shown == chosen),
     scores = found$scores[, shown, drop = FALSE],
-    border = if (!is.na(end)) end, extended = extended
+    border = if (!is.na(end)) end, extended = extended,
+    highest = !flat && length(shown) > 1L && chosen == max(shown),
+    best = found$values[best]
   )
 }
 

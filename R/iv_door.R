@@ -48,9 +48,8 @@ block_kernels <- function(kernel, names) {
       stop_input("'kernel' must be a kernel or a list of kernels named by ",
                  "block: ", paste0("'", names, "'", collapse = ", "))
     }
-    for (name in names(kernel)) {
-      kernels[name] <- list(check_kernel(kernel[[name]],
-                                         paste0("kernel$", name)))
+    for (name in names(Filter(Negate(is.null), kernel))) {
+      kernels[[name]] <- check_kernel(kernel[[name]], paste0("kernel$", name))
     }
     return(kernels)
   }
@@ -61,14 +60,14 @@ block_kernels <- function(kernel, names) {
 
 check_outcome <- function(y, n, name = "y") {
   if (!is.numeric(y) || is.object(y) && !stats::is.ts(y) ||
-        length(dim(y)) > 1L && ncol(y) != 1L) {
+        length(dim(y)) > 2L || length(dim(y)) == 2L && ncol(y) != 1L) {
     stop_input("'", name, "' must be a numeric vector, not ", describe(y))
   }
   if (length(y) != n) {
     stop_input("'", name, "' must have one number for each of the ", n,
                " rows, not ", length(y))
   }
-  check_finite(y, name, if (name == "y") na_hint)
+  check_finite(y, name, if (name != "w") na_hint)
   names <- if (is.null(dim(y))) names(y) else rownames(y)
   stats::setNames(as.double(y), names)
 }
@@ -83,8 +82,8 @@ check_moment_rows <- function(subset, n) {
       all(x == 0 | x == 1)
   }
   rows <- if (is_plain_list(subset)) {
-    if (!setequal(names(subset), c("c", "d")) || !all(vapply(subset, binary,
-                                                             NA))) {
+    if (!identical(sort(names(subset)), c("c", "d")) ||
+          !all(vapply(subset, binary, NA))) {
       stop_input("'subset' must be a vector of 0 and 1, one for each of the ",
                  n, " rows, or list(c = , d = ) of two, not ",
                  describe(subset))
@@ -145,16 +144,17 @@ check_two_mu <- function(mu_g, mu_h) {
   if (is.null(g)) {
     return(list(mu = NULL, ratio = NULL))
   }
-  if (length(g) != length(h) || length(mu_g) != length(mu_h) ||
-        max(abs(h / g / (h[1L] / g[1L]) - 1)) > 1e-8) {
+  ratio <- mu_h[1L] / mu_g[1L]
+  if (length(mu_g) != length(mu_h) ||
+        max(abs(mu_h / mu_g / ratio - 1)) > 1e-8) {
     stop_input("'mu_h' must be as many values as 'mu_g', all the same ",
                "multiple of its")
   }
-  list(mu = g, ratio = h[1L] / g[1L])
+  list(mu = g, ratio = ratio)
 }
 
-check_tolerance <- function(x, name) {
-  if (is.null(x)) {
+check_tolerance <- function(x, name, open = FALSE) {
+  if (is.null(x) && open) {
     return(NULL)
   }
   if (!is.numeric(x) || length(x) != 1L || !is.finite(x) || x < 0 || x >= 1) {
@@ -196,8 +196,13 @@ check_approximation <- function(landmarks, features, n) {
   if (!whole || max(landmarks) > n || anyDuplicated(landmarks)) {
     stop_input("'landmarks' must be a number of rows, or different row ",
                "numbers, up to ", n, ", not ",
-               if (whole && length(landmarks) > 1L) "what was given" else
-                 describe(landmarks))
+               if (!whole || length(landmarks) == 1L) {
+                 describe(landmarks)
+               } else if (max(landmarks) > n) {
+                 max(landmarks)
+               } else {
+                 paste(landmarks[duplicated(landmarks)][1L], "twice")
+               })
   }
   list(landmarks = if (length(landmarks) == 1L) {
     sample.int(n, landmarks)
@@ -245,11 +250,15 @@ fit_iv <- function(task, blocks, asked, progress) {
   }
   task$maps <- make_maps(blocks, asked$approximation, projected,
                          task$labels)
+  width <- max(vapply(task$maps, `[[`, numeric(1), "r"))
+  check_memory(width, width, "use landmarks = or features =",
+               copies = if (is_nested(task)) 20 else 8,
+               what = "work on features")
   whole <- row_moments(task, seq_along(task$y))
   stage <- NULL
   if (is.null(preset)) {
     search <- names(lambda)[vapply(lambda, identical, NA, "gcv")]
-    stage <- lapply(whole[search], first_stage)
+    stage <- lapply(whole[search], first_stage, task$maps$a$r)
     lambda[search] <- lapply(stage, \(s) s$lambda[which.min(s$gcv)])
     rules <- own_rules(task, lambda)
   } else {
@@ -274,18 +283,20 @@ fit_iv <- function(task, blocks, asked, progress) {
     value <- found$value
     found$table$value <- rules$mu(found$table$value, whole$n)
   }
-  mean <- if (asked$center) mean(task$y) else 0
+  mean <- if (asked$center) mean(task$y[task$rows$d]) else 0
   used <- task_lambda(task, rules, whole)
   system <- iv_system(task, whole, used, asked$ratio)
   mu <- rules$mu(value, whole$n)
   solved <- solve_system(system, mu, mean)
   check_instruments(task, system$ranks, used, whole)
+  check_linear(task, blocks)
   check_border(found, asked)
   list(mu = mu, lambda = used, mean = mean, theta = lapply(solved$theta, drop),
        criterion = drop(solved$criterion) / whole$n, ranks = system$ranks,
        ratio = asked$ratio, search = found, first_stage = stage,
        maps = task$maps,
-       rule = if (grid$search) asked$rule,
+       rule = if (grid$search) asked$rule, center = asked$center,
+       landmarks = asked$approximation$landmarks,
        alpha_scale = if (!is.null(preset)) value)
 }
 
@@ -298,6 +309,8 @@ penalty_grid <- function(asked, task) {
     if (is.null(values)) {
       first <- task$penalty == "norm" && !is_nested(task)
       values <- if (select) authors_grid else if (first) 60 else 1
+    } else if (select && length(values) == 1L) {
+      stop_input("'select' must not be \"cv\" where one 'alpha_scale' is given")
     }
     return(list(values = values, search = length(values) > 1L))
   }
@@ -320,6 +333,26 @@ check_select <- function(select) {
     stop_input("'select' must be NULL or \"cv\", not ", describe(select))
   }
   select
+}
+
+# What a kernel or the points cannot do.
+check_linear <- function(task, blocks) {
+  for (of in intersect(names(blocks), c("a", "b"))) {
+    kernel <- blocks[[of]]$sample$kernel
+    if (!is_factor_variable(blocks[[of]]) && is_linear(kernel) &&
+          kernel$offset == 0 && !is_scaled(kernel)) {
+      warn_kernmean("the functions of kernel_linear() have no constant: that ",
+                    "of ", task$labels[[of]], " is a line through 0; ",
+                    "kernel_poly(1) has one", kind = "linear")
+    }
+  }
+  for (of in intersect(names(blocks), c("c", "d"))) {
+    x <- blocks[[of]]$sample$x
+    if (!is.null(x) && nrow(x) > 1L && all(is_constant(x))) {
+      warn_kernmean("the instruments ", task$labels[[of]], " do not vary: ",
+                    "they say nothing of the function", kind = "instruments")
+    }
+  }
 }
 
 # Where a projection keeps all directions the instruments say nothing.
@@ -349,6 +382,15 @@ check_instruments <- function(task, ranks, lambda, moments) {
 }
 
 check_border <- function(found, asked) {
+  if (isTRUE(found$highest) && !identical(found$border, "largest")) {
+    warn_kernmean(
+      "the penalty that rule = \"", asked$rule, "\" takes is the largest that ",
+      "was tried: the instruments hardly tell the function from a constant, ",
+      "and a flat fit does not mean that there is no effect; ",
+      "rule = \"min\" takes the penalty of the smallest held-out criterion",
+      kind = "border"
+    )
+  }
   if (!is.null(found$border)) {
     warn_kernmean(
       "the held-out criterion is smallest at the ", found$border,

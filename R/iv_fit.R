@@ -43,17 +43,17 @@ row_moments <- function(task, rows) {
 }
 
 # The moments of the instrument's features F with the columns Z of learners and
-# with the targets: list(n, gram: F'F, with: F'Z, target, square: tr Z'Z).
+# with the targets: list(n, gram: F'F, with: F'Z, target, square: Z_j'Z_j).
 action_moments <- function(map, rows, learner, columns, target, width) {
   empty <- list(gram = matrix(0, map$r, map$r),
                 with = matrix(0, map$r, columns),
-                target = matrix(0, map$r, 2L), square = 0)
+                target = matrix(0, map$r, 2L), square = numeric(columns))
   sums <- sum_panels(rows, width, empty, \(i) {
     f <- map_features(map, i)
     z <- learner(i)
     list(gram = cross(f), with = cross(f, z),
          target = if (is.null(target)) 0 else cross(f, target(i)),
-         square = sum(column_dots(z)))
+         square = column_dots(z))
   })
   c(list(n = length(rows)), sums)
 }
@@ -121,7 +121,8 @@ iv_system <- function(task, moments, lambda, ratio = 1) {
                         instrument_tolerance(task, moment$n),
                         moment$with, moment$target)
     scale <- sqrt(moments$n / moment$n)
-    list(rank = found[[1L]], x = scale * found[[2L]], t = scale * found[[3L]])
+    list(rank = min(found[[1L]], moment$n), x = scale * found[[2L]],
+         t = scale * found[[3L]])
   }
   onto <- \(x, base) if (is.null(base)) x else product(x, base)
   d <- root(moments$d, lambda$d)
@@ -135,9 +136,9 @@ iv_system <- function(task, moments, lambda, ratio = 1) {
     h <- onto(c$x[, -own, drop = FALSE], bases$b) / sqrt(ratio)
     ranks <- c(a = ncol(x), b = ncol(h), c = c$rank, d = d$rank)
     x <- rbind(cbind(x, matrix(0, nrow(x), ncol(h))), cbind(g, h))
-    t <- rbind(t, matrix(0, c$rank, 2L))
+    t <- rbind(t, matrix(0, nrow(c$x), 2L))
   }
-  list(x = x, t = t, first = d$rank, bases = bases, ranks = ranks,
+  list(x = x, t = t, first = nrow(d$x), bases = bases, ranks = ranks,
        ratio = ratio, learner = ranks[["a"]])
 }
 
@@ -150,13 +151,14 @@ solve_system <- function(system, mu, mean = 0) {
   dual <- nrow(x) <= ncol(x)
   square <- if (dual) tcross(x) else cross(x)
   right <- if (dual) t else cross(x, t)
+  rounding <- nrow(square) * .Machine$double.eps * max(diag(square))
+  lower <- if (length(mu) == 1L) cholesky(square, mu)
+  if (!all(mu > rounding) || length(mu) == 1L && is.null(lower)) {
+    stop_kernmean("numeric", "the penalty ", format_number(min(mu)),
+                  " is lost in the rounding of the normal equations; take a ",
+                  "larger one")
+  }
   u <- if (length(mu) == 1L) {
-    lower <- cholesky(square, mu)
-    if (is.null(lower)) {
-      stop_kernmean("numeric", "the penalty ", format_number(mu),
-                    " is lost in the rounding of the normal equations; take ",
-                    "a larger one")
-    }
     solve_factored(lower, right)
   } else {
     found <- .Call(C_r_eigen, square, nrow(square))
@@ -190,15 +192,21 @@ first_stage_grid <- 10^seq(-6, 0, length.out = 25)
 
 # The ridge by generalized cross-validation of the regression of the learners'
 # features on the instrument, in units of the trace of its Gram matrix: data
-# frame(lambda, gcv).
-first_stage <- function(moment) {
+# frame(lambda, gcv). Of the learners, the first with `own` features, each
+# counts alike, whatever the units of its kernel are.
+first_stage <- function(moment, own) {
   n <- moment$n
   s <- kept_spectrum(moment$gram, 0)
-  explained <- rowSums(cross(s$vectors, moment$with)^2)
+  of <- 1 + (seq_along(moment$square) > own)
+  total <- tapply(moment$square, of, sum)
+  weight <- ifelse(total > 0, 1 / total, 0)[of]
+  explained <- drop(product(cross(s$vectors, moment$with)^2,
+                            as.matrix(as.vector(weight))))
+  all <- sum(total > 0)
   grid <- sum(s$values) * first_stage_grid
   gcv <- vapply(grid, \(lambda) {
     down <- s$values + lambda
-    left <- moment$square - sum(explained * (s$values + 2 * lambda) / down^2)
+    left <- all - sum(explained * (s$values + 2 * lambda) / down^2)
     max(left, 0) / n / max(1 - sum(s$values / down) / n, 0)^2
   }, numeric(1))
   data.frame(lambda = grid, gcv = gcv)
@@ -313,7 +321,12 @@ preset_rules <- function(task, preset) {
 # 1/(2 gamma) = the median distance of all pairs, each point with itself
 # included.
 nnpiv_bandwidth <- function(x) {
-  middle <- stats::median(as.matrix(stats::dist(x)))
+  n <- nrow(x)
+  check_memory(n, n, "give a kernel", what = "the authors' bandwidth")
+  # n zeros and each pair twice.
+  at <- ceiling((unique(c(floor(n^2 / 2 + 0.5), floor(n^2 / 2 + 1))) - n) / 2)
+  d <- as.vector(stats::dist(x))
+  middle <- if (n > 2L) mean(sort(d, partial = at)[at]) else 0
   if (middle <= 0) {
     stop_input("the authors' bandwidth, from the median distance, must be ",
                "positive; at least half of the distances are 0: give a kernel")

@@ -58,8 +58,9 @@ equal_points <- function(variable) {
 landmark_map <- function(variable, rows, name) {
   sample <- variable$sample
   m <- length(rows)
-  k <- landmark_values(sample, rows, rows)
-  found <- .Call(C_r_eigen, (k + t(k)) / 2, m)
+  k <- check_gram(landmark_values(sample, rows, rows),
+                  paste0("the matrix of kernel values of '", name, "'"))
+  found <- .Call(C_r_eigen, k, m)
   kept <- found$values > m * .Machine$double.eps * max(found$values, 0)
   if (!any(kept)) {
     stop_input("'", name, "' must have kernel values that are not all 0")
@@ -80,7 +81,9 @@ landmark_values <- function(sample, rows, centers) {
 
 # A factor has no need of approximation: its indicators are its features.
 indicator_map <- function(variable) {
-  new_map("indicator", variable$sample, ncol(variable$sample$x))
+  x <- variable$sample$x
+  new_map("indicator", variable$sample, ncol(x),
+          centers = match(seq_len(ncol(x)), max.col(x, "first")))
 }
 
 # Random Fourier features of the Gaussian kernel: sqrt(2/m) cos(x'omega + b).
@@ -125,8 +128,8 @@ map_features.indicator_map <- function(map, i) {
 }
 
 fourier_features <- function(map, x) {
-  sqrt(2 / map$r) * cos(product(unname(x), map$omega) +
-                          rep(map$offset, each = nrow(x)))
+  sqrt(2 / map$r) * cos(product(cbind(unname(x), 1),
+                                rbind(map$omega, map$offset)))
 }
 
 # Weights of all n points, 0 of those that are no centers; NULL where the
@@ -142,6 +145,9 @@ map_weights.landmark_map <- function(map, theta) {
   place_weights(map, product(map$root, as.matrix(theta)))
 }
 
+# The first point of each level stands for it.
+map_weights.indicator_map <- function(map, theta) place_weights(map, theta)
+
 map_weights.default <- function(map, theta) NULL
 
 place_weights <- function(map, weights) {
@@ -150,16 +156,14 @@ place_weights <- function(map, weights) {
   placed
 }
 
-# What is kept of a function, f = list(sample, weights, centers) or list(sample,
-# map, theta), and its values at new points.
+# What is kept of a function: list(weights, centers), or of random features
+# list(r, omega, offset, theta).
 map_function <- function(map, theta) {
   weights <- map_weights(map, theta)
   if (is.null(weights)) {
-    list(sample = map$sample, theta = theta,
-         map = unclass(map)[setdiff(names(map), "sample")],
-         kind = class(map)[1L])
+    c(unclass(map)[c("r", "omega", "offset")], list(theta = theta))
   } else {
-    list(sample = map$sample, weights = weights, centers = map$centers)
+    list(weights = weights, centers = map$centers)
   }
 }
 
@@ -168,28 +172,26 @@ map_values <- function(map, theta) {
   rows <- seq_len(map$sample$n)
   weights <- map_weights(map, theta)
   if (!is.null(weights) && !stores_gram(map$sample)) {
-    return(function_at(map_function(map, theta), own_points(map$sample)))
+    return(function_at(map_function(map, theta), map$sample,
+                       own_points(map$sample)))
   }
   unlist(lapply(row_panels(rows, map$r), \(i) {
     product(map_features(map, i), as.matrix(theta))
   }))
 }
 
-function_at <- function(f, new) {
+# Its values at new points of the sample that it was fitted to.
+function_at <- function(f, sample, new) {
   if (is.null(f$weights)) {
-    features <- if (f$kind == "fourier_map") {
-      fourier_features(f$map, new$z)
-    } else {
-      new$z
-    }
-    return(drop(product(unname(features), as.matrix(f$theta))))
+    features <- fourier_features(f, new$z)
+    return(drop(product(features, as.matrix(f$theta))))
   }
-  weights <- f$weights[f$centers]
+  weights <- as.matrix(f$weights[f$centers])
   values <- if (is.null(new$values)) {
-    used <- f$sample$x[f$centers, , drop = FALSE]
-    fold_apply(f$sample$kernel, new$z, used, as.matrix(weights))
+    used <- sample$x[f$centers, , drop = FALSE]
+    fold_apply(sample$kernel, new$z, used, weights)
   } else {
-    product(new$values[, f$centers, drop = FALSE], as.matrix(weights))
+    product(new$values[, f$centers, drop = FALSE], weights)
   }
   as.vector(values)
 }

@@ -32,7 +32,11 @@ predict.rkhs_iv <- function(object, newdata, ...) {
     return(object$fitted.values)
   }
   block <- object$blocks$x
-  if (!is.null(object$terms) && is.data.frame(newdata)) {
+  if (!is.null(object$terms)) {
+    if (!is.data.frame(newdata)) {
+      stop_input("'newdata' must be a data frame for a fit by formula, not ",
+                 describe(newdata))
+    }
     newdata <- iv_term(object$terms, newdata, 1L)
   }
   block_values(object$functions$g, block, newdata, "x") + object$intercept
@@ -41,6 +45,10 @@ predict.rkhs_iv <- function(object, newdata, ...) {
 # The values of a function at new data of its block, which must not have levels
 # of factors that it knows nothing of.
 block_values <- function(f, block, newdata, name) {
+  if (is_factor_variable(block) && is.data.frame(newdata) &&
+        ncol(newdata) == 1L) {
+    newdata <- newdata[[1L]]
+  }
   known <- if (is_factor_variable(block)) {
     stats::setNames(list(block$levels), name)
   } else {
@@ -56,9 +64,10 @@ block_values <- function(f, block, newdata, name) {
                                           collapse = ", "))
     }
   }
-  values <- function_at(f, new)
+  values <- function_at(f, block$sample, new)
   lost <- sum(values == 0)
-  if (lost > 0L && any(f$weights != 0) && tells_apart(f$sample$kernel)) {
+  if (lost > 0L && any(f$weights != 0) && knows_points(block$sample) &&
+        tells_apart(block$sample$kernel)) {
     warn_kernmean(
       "for ", lost, " of ", length(values), " new points all kernel values ",
       "are 0: they are far from the sample, which says nothing of them"
@@ -69,6 +78,8 @@ block_values <- function(f, block, newdata, name) {
 
 # Side l of a formula at new data.
 iv_term <- function(layout, newdata, l, name = "newdata") {
+  text <- vapply(newdata, is.character, NA)
+  newdata[text] <- lapply(newdata[text], factor)
   block <- read_term(layout, newdata, l, name)
   if (is.numeric(block) && is.null(dim(block))) {
     group <- attr(layout, "groups")[[l]]
@@ -89,7 +100,8 @@ predict.rkhs_iv_nested <- function(object, newdata, what = NULL, ...) {
     return(object$fitted.values[, wanted, drop = FALSE])
   }
   if (!is_plain_list(newdata) || !length(newdata) ||
-        !all(names(newdata) %in% inputs) || is.null(names(newdata))) {
+        !all(names(newdata) %in% inputs) || is.null(names(newdata)) ||
+        anyDuplicated(names(newdata))) {
     stop_input("'newdata' must be list(a = , b = ), the inputs of g and h, or ",
                "one of them, not ", describe(newdata))
   }
@@ -108,7 +120,7 @@ predict.rkhs_iv_nested <- function(object, newdata, what = NULL, ...) {
   values <- lapply(stats::setNames(nm = wanted), \(f) {
     name <- inputs[[f]]
     block_values(object$functions[[f]], object$blocks[[name]], newdata[[name]],
-                 name)
+                 name) + object$intercept
   })
   if (length(unique(lengths(values))) > 1L) {
     stop_input("'newdata' must have as many rows in 'a' as in 'b', not ",
@@ -129,18 +141,51 @@ update.rkhs_iv <- function(object, ...) {
     data <- changes$data
     changes$data <- NULL
     changes[c("x", "z")] <- lapply(1:2, \(l) iv_term(layout, data, l, "data"))
-    changes$y <- eval(attr(layout, "variables")[[2L]], data,
-                      environment(layout))
+    y <- eval(attr(layout, "variables")[[2L]], data, environment(layout))
+    changes$y <- stats::setNames(as.vector(y), row.names(data))
   }
-  arguments <- c(lapply(object$blocks, variable_input, rekernel = TRUE),
+  # The same landmarks for the same points; what was centered stays so.
+  if (!any(c(names(object$blocks), "landmarks") %in% names(changes))) {
+    object$arguments["landmarks"] <- list(object$landmarks)
+  }
+  if (!any(c("intercept", "preset") %in% names(changes)) &&
+        any(c("mu", "mu_g") %in% names(changes)) && object$centered) {
+    changes$intercept <- TRUE
+  }
+  rekernel <- changed_kernels(object, changes$kernel)
+  arguments <- c(Map(variable_input, object$blocks, rekernel),
                  list(y = object$y), object$arguments)
+  if (!"scale" %in% names(changes)) {
+    # Other kernels for the points of a gram keep their units.
+    kept <- rekernel & vapply(object$blocks, \(b) {
+      stores_gram(b$sample) && knows_points(b$sample)
+    }, NA)
+    if (any(kept)) {
+      kernels <- block_kernels(changes$kernel, names)
+      kernels[kept] <- Map(\(kernel, b) keep_units(kernel, b$sample),
+                           kernels[kept], object$blocks[kept])
+      changes$kernel <- kernels
+    }
+  }
   door <- if (inherits(object, "rkhs_iv_nested")) rkhs_iv_nested else
     rkhs_iv.default
   fit <- do.call(door, merge_changes(arguments, changes))
   if (!any(c("x", "z") %in% names(changes)) || "data" %in% ...names()) {
     fit$terms <- layout
+    if (!"data" %in% ...names()) fit$na.action <- object$na.action
   }
   fit
+}
+
+# Which blocks get another kernel?
+changed_kernels <- function(object, kernel) {
+  names <- names(object$blocks)
+  given <- if (is_plain_list(kernel)) {
+    names %in% names(kernel)
+  } else {
+    rep(!is.null(kernel), length(names))
+  }
+  stats::setNames(given & vapply(object$blocks, takes_kernel, NA), names)
 }
 
 #' @export
@@ -157,13 +202,13 @@ coef.rkhs_iv <- function(object, ...) {
 #' @export
 fitted.rkhs_iv <- function(object, ...) {
   check_dots(...)
-  object$fitted.values
+  stats::naresid(object$na.action, object$fitted.values)
 }
 
 #' @export
 residuals.rkhs_iv <- function(object, ...) {
   check_dots(...)
-  object$residuals
+  stats::naresid(object$na.action, object$residuals)
 }
 
 #' @export
@@ -185,15 +230,22 @@ print.rkhs_iv <- function(x, digits = digits_shown(), ...) {
     if (nested) c("E[y - g(a) | d] = 0", paste0(
       "E[h(b) - ", if (!is.null(x$w)) "w ", "g(a) | c] = 0"
     )) else iv_moment(x),
-    paste0(count_of(x$n, "row"), iv_rows(x), iv_approximation(x)),
+    paste0(count_of(x$n, "row"), if (length(x$na.action)) paste0(
+      " (", length(x$na.action), " with missing values left out)"
+    ), iv_rows(x), iv_approximation(x)),
     block_lines(x),
     strwrap(paste0(
       paste(names(x$lambda), "=", number(x$lambda), collapse = ", "), "; ",
       paste(names(x$mu), "=", number(x$mu), collapse = ", "), iv_choice(x)
     ), 80L, exdent = 2L),
     if (!is.null(x$arguments$preset)) preset_line(x$arguments$preset, x$n),
-    if (x$intercept != 0) paste0("intercept ", number(x$intercept),
-                                 ", the mean of y"),
+    if (x$centered) {
+      paste0("intercept ", number(x$intercept), ", the mean of y")
+    } else {
+      "no intercept (y is not centered)"
+    },
+    if (own_instruments(x)) paste("every regressor is an instrument:",
+                                  "endogeneity is not accounted for"),
     paste0("r'Pr/n = ", paste(number(x$criterion), collapse = " and ")),
     "no standard errors or tests of weak instruments exist for this estimator"
   )
@@ -209,6 +261,12 @@ iv_moment <- function(x) {
   of <- \(l) paste(names[attr(layout, "groups")[[l]]], collapse = ", ")
   strwrap(paste0("E[", names[1L], " - g(", of(1L), ") | ", of(2L), "] = 0"),
           80L, exdent = 2L)
+}
+
+# Are all regressors of a formula among its instruments?
+own_instruments <- function(x) {
+  groups <- attr(x$terms, "groups")
+  !is.null(groups) && all(groups[[1L]] %in% groups[[2L]])
 }
 
 iv_rows <- function(x) {
@@ -244,7 +302,8 @@ iv_choice <- function(x) {
   }
   last <- cv$chosen[which.max(cv$mu)]
   paste0(" (", nrow(attr(cv, "folds")), "-fold cross-validation, ",
-         if (x$rule == "1se") "one standard error" else "minimum",
+         c(paired = "one paired standard error", "1se" = "one standard error",
+           min = "minimum")[[x$rule]],
          if (last) ", the largest value tried", ")")
 }
 
@@ -268,6 +327,7 @@ summary.rkhs_iv <- function(object, ...) {
   )
   names(moments)[3:4] <- c("root mean square", "r'Pr/n")
   moments$share <- moments[["r'Pr/n"]] / moments[["root mean square"]]^2
+  moments$share[moments[["root mean square"]] == 0] <- NA
   names(moments)[5L] <- "r'Pr/r'r"
   row.names(moments) <- if (nrow(moments) > 1L) {
     c("y - g(a)", if (is.null(object$w)) "h(b) - g(a)" else "h(b) - w g(a)")

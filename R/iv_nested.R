@@ -22,9 +22,12 @@
 #' @section Choice of the penalties: As in [rkhs_iv()], with \eqn{\mu_h =
 #'   \mu_g}{mu_h = mu_g} (for `"norm"` and kernels whose \eqn{k(x, x)} is not 1,
 #'   both in the same ratio to the traces) and the sum of both held-out
-#'   criteria, each scaled by its share of the fold. `"min"` is the default
-#'   here: in simulations one standard error doubled the error of g. Folds have
-#'   a share of each of the subsets. y is not centered.
+#'   criteria, each scaled by its share of the fold. The first stage of C
+#'   regresses the features of both A and B, each counted alike. `"min"` is the
+#'   default here: in simulations one standard error doubled the error of g.
+#'   Folds have a share of each of the subsets. Without `w`, y is centered as in
+#'   [rkhs_iv()], by its mean over the rows of the first moment, which is added
+#'   to both functions.
 #'
 #' @inheritParams rkhs_iv
 #' @inheritSection rkhs_iv Inference
@@ -32,11 +35,18 @@
 #' @param a,b The inputs of g and of h, as `x` of [rkhs_iv()].
 #' @param c,d The instruments of the second and of the first moment (C and C' in
 #'   the paper), as `z` of [rkhs_iv()].
+#' @param y The outcome, numeric; `NA` where a row is not in the first moment.
+#' @param ... Must be empty.
+#' @param intercept Center y? `NULL`: where `mu_g`, `w` and `preset` are `NULL`.
+#' @param preset `"nnpiv"` or [preset_nnpiv()]: penalties by the rules of the
+#'   authors' code; not with penalties of your own or `intercept`.
 #' @param w Multiplier of g in the second moment, a number for each row, or
-#'   `NULL` for 1. It is no weight of rows.
+#'   `NULL` for 1. It is no weight of rows, and its units matter: where it is
+#'   far larger than 1 the second moment outweighs the first.
 #' @param subset The rows of each moment: 1 (or `TRUE`) for the first, with the
 #'   instruments `d`, 0 for the second, with `c`; or `list(c = , d = )` of two
-#'   such vectors, which may overlap. `NULL`: all rows in both.
+#'   such vectors, which may overlap. `NULL`: all rows in both. It leaves out no
+#'   rows: rows of neither moment still enter the penalties.
 #' @param kernel One kernel for all blocks, or a list by block, `list(a = , b =
 #'   , c = , d = )`; as in [rkhs_iv()].
 #' @param lambda_c,lambda_d The ridges of the two instruments, as `lambda` of
@@ -46,8 +56,9 @@
 #' @return An object of class `c("rkhs_iv_nested", "rkhs_iv")`, as of
 #'   [rkhs_iv()], with `list(g, h)` in `coefficients`, the columns `g` and `h`
 #'   of `fitted.values`, the residuals of both moments in the columns `first`, y
-#'   - g, and `second`, h - w g, of `residuals`, and two numbers in `lambda`,
-#'   `mu` and `criterion`.
+#'   - g, and `second`, h - w g, of `residuals`, two numbers in `lambda`, `mu`
+#'   and `criterion`, a list of data frames in `first_stage`, and `w` and
+#'   `rows`, the rows of each moment.
 #' @section Cost: As of [rkhs_iv()], for four blocks.
 #' @references
 #' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
@@ -70,10 +81,12 @@
 #' @export
 rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
                            kernel = kernel_rbf(), penalty = c("norm", "l2"),
-                           lambda_c = NULL, lambda_d = NULL, mu_g = NULL,
-                           mu_h = NULL, ..., select = NULL,
-                           rule = c("min", "1se"), folds = 6, landmarks = NULL,
-                           features = NULL, scale = NULL, preset = NULL,
+                           ..., lambda_c = NULL, lambda_d = NULL, mu_g = NULL,
+                           mu_h = NULL, select = NULL,
+                           rule = c("min", "paired", "1se"), folds = 6,
+                           landmarks = NULL,
+                           features = NULL, scale = NULL, intercept = NULL,
+                           preset = NULL,
                            tol_learner = sqrt(.Machine$double.eps),
                            tol_instrument = NULL, progress = interactive()) {
   check_dots(...)
@@ -87,33 +100,52 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
   lambda <- list(d = check_lambda(lambda_d, "lambda_d"),
                  c = check_lambda(lambda_c, "lambda_c"))
   mu <- check_two_mu(mu_g, mu_h)
-  said <- list(lambda_c = lambda$c, lambda_d = lambda$d, mu_g = mu$mu)
+  if (!is.null(intercept)) check_flag(intercept, "intercept")
+  if (isTRUE(intercept) && !is.null(w)) {
+    stop_input("'intercept' must not be TRUE with 'w', which would move the ",
+               "second moment")
+  }
+  said <- list(lambda_c = lambda$c, lambda_d = lambda$d, mu_g = mu$mu,
+               intercept = intercept)
   preset <- check_preset(preset, names(Filter(Negate(is.null), said)))
   arguments <- list(w = w, subset = subset, kernel = given, penalty = penalty,
                     lambda_c = lambda_c, lambda_d = lambda_d, mu_g = mu_g,
                     mu_h = mu_h, select = select, rule = rule, folds = folds,
                     landmarks = landmarks, features = features, scale = scale,
-                    preset = preset, tol_learner = tol_learner,
+                    intercept = intercept, preset = preset,
+                    tol_learner = tol_learner,
                     tol_instrument = tol_instrument)
   asked <- list(lambda = lambda, mu = mu$mu, ratio = mu$ratio, preset = preset,
                 select = check_select(select),
-                rule = check_choice(rule, base::c("min", "1se"), "rule"),
-                folds = folds, center = FALSE)
+                rule = check_choice(rule, base::c("min", "paired", "1se"),
+                                    "rule"),
+                folds = folds,
+                center = if (is.null(intercept)) {
+                  is.null(w) && is.null(mu$mu) && is.null(preset)
+                } else {
+                  intercept
+                })
   penalty <- check_choice(penalty, base::c("norm", "l2"), "penalty")
   tol <- list(learner = check_tolerance(tol_learner, "tol_learner"),
-              instrument = check_tolerance(tol_instrument, "tol_instrument"))
+              instrument = check_tolerance(tol_instrument, "tol_instrument",
+                                          TRUE))
   check_flag(progress, "progress")
   blocks <- read_blocks(list(a = a, b = b, c = c, d = d), given, scale, preset)
   n <- blocks$a$sample$n
+  rows <- check_moment_rows(subset, n)
+  # Rows outside the first moment need no outcome.
+  blank <- if (is.numeric(y) && length(y) == n) which(is.na(y) & !rows$d)
+  y[blank] <- 0
   y <- check_outcome(y, n)
   if (!is.null(w)) w <- check_outcome(w, n, "w")
   asked$approximation <- check_approximation(landmarks, features, n)
   task <- list(y = unname(y), w = unname(w),
-               rows = check_moment_rows(subset, n), penalty = penalty,
+               rows = rows, penalty = penalty,
                tol = tol, labels = lapply(stats::setNames(nm = names(blocks)),
                                           sQuote, FALSE),
                lambdas = list(c = "lambda_c", d = "lambda_d"))
   found <- fit_iv(task, blocks[base::c("a", "d", "b", "c")], asked, progress)
+  y[blank] <- NA
   new_rkhs_iv_nested(found, blocks, y, task, arguments)
 }
 
@@ -121,10 +153,8 @@ new_rkhs_iv_nested <- function(found, blocks, y, task, arguments) {
   names <- stats::setNames(nm = c("a", "b", "c", "d"))
   fit <- new_rkhs_iv(found, blocks, y, task$penalty, arguments, names,
                      c(g = "a", h = "b"))
-  g <- fit$values$g
-  h <- fit$values$h
-  fit$fitted.values <- cbind(g, h)
-  second <- h - if (is.null(task$w)) g else task$w * g
+  g <- fit$fitted.values[, "g"]
+  second <- fit$fitted.values[, "h"] - if (is.null(task$w)) g else task$w * g
   fit$residuals <- cbind(first = fit$residuals, second = second)
   fit$lambda <- c(lambda_c = found$lambda$c, lambda_d = found$lambda$d)
   fit$mu <- c(mu_g = found$mu, mu_h = found$mu * found$ratio)

@@ -16,8 +16,9 @@
 #' `"cv"` draws the held-out criterion against \eqn{\mu}{mu} (of nested fits
 #' \eqn{\mu_g}{mu_g}) with one standard error over folds to either side, its
 #' minimum and the value that was chosen; for `rule = "1se"` also, dashed, what
-#' a score may be at most. It shows the neighborhood of the minimum (`ylim`
-#' shows more).
+#' a score may be at most. For `rule = "paired"` the bars are standard errors of
+#' differences to the minimum, and dashed is what a bar must reach. It shows the
+#' neighborhood of the minimum (`ylim` shows more).
 #'
 #' @param x A fit of [rkhs_iv()] or [rkhs_iv_nested()].
 #' @param y Must be missing, or the `type`.
@@ -158,9 +159,9 @@ function_along <- function(object, f, frame) {
     dimnames(x) <- list(NULL, colnames(sample_raw(block$sample)))
     x
   }
-  values <- function_at(object$functions[[f]],
+  values <- function_at(object$functions[[f]], block$sample,
                         variable_newdata(block, new, name))
-  values + if (f == "g") object$intercept else 0
+  values + object$intercept
 }
 
 # --- Along one column --------------------------------------------------------
@@ -195,7 +196,7 @@ picture_function <- function(object, f, column, n) {
   label <- names(data)[j]
   new_picture(
     paste("Instrumental-variable estimate of", f), label, points$label, layers,
-    cbind(frame, .fitted = value), note = others_note(data[-j]),
+    cbind(frame, .fitted = value), note = others_note(frame[-j]),
     xlim = if (!graded) c(0.5, length(levels) + 0.5),
     ticks = if (!graded) list(at = seq_along(levels), labels = levels),
     panel = paste0(f, ": ", points$label, " against ", label)
@@ -229,12 +230,13 @@ others_note <- function(others) {
   if (!length(others)) {
     return(NULL)
   }
-  plain <- vapply(others, is.numeric, NA)
-  several <- length(others) > 1L
-  kinds <- paste0(c(if (any(plain)) "median", if (!all(plain)) "mode"),
-                  if (several) "s")
-  list(text = paste(if (several) "other columns at their" else
-    "other column at its", paste(kinds, collapse = " and ")), color = "grey30")
+  values <- vapply(others, \(x) if (is.numeric(x)) {
+    format_number(x[1L], 3L)
+  } else {
+    as.character(x[1L])
+  }, "")
+  list(text = paste0("at ", shorten(paste(names(others), "=", values), 3L)),
+       color = "grey30")
 }
 
 # The rows of the moment of a function: list(x, y, label).
@@ -290,8 +292,14 @@ picture_held_out <- function(object) {
   marks <- c(chosen, if (chosen != best) best)
   colors <- c(accent, "black")[seq_along(marks)]
   symbols <- c(21L, 24L)[seq_along(marks)]
-  limit <- if (object$rule == "1se") cv$score[best] + cv$se[best]
-  limit_label <- "minimum + 1 se"
+  # The bars of the paired rule are those of differences to the minimum.
+  paired <- object$rule == "paired"
+  se <- if (paired) cv$se_above else cv$se
+  limit <- if (object$rule != "min") {
+    cv$score[best] + if (paired) 0 else se[best]
+  }
+  limit_label <- if (paired) "bars: 1 se of the difference" else
+    "minimum + 1 se"
   dashed <- if (!is.null(limit)) across_layer(h = limit)
   if (!is.null(limit)) dashed$level <- limit_label
   each <- \(...) as.vector(rbind(..., NA))
@@ -301,7 +309,7 @@ picture_held_out <- function(object) {
     if (nested) name else expression(mu), "criterion",
     list(
       new_layer("line", x = each(cv$mu, cv$mu),
-                y = each(cv$score - cv$se, cv$score + cv$se),
+                y = each(cv$score - se, cv$score + se),
                 style = list(col = "grey65")),
       dashed,
       new_layer("line", x = cv$mu, y = cv$score, style = list(lwd = 2),

@@ -26,7 +26,7 @@
 #' x_j\|^2}{|x_i - x_j|^2} over all pairs of points (for the L1 Laplace kernel,
 #' the median of the L1 distances). Up to 20,000 points the median is exact,
 #' found in memory O(n) by counting over a few passes; above, it is the median
-#' of \eqn{10^7} pairs drawn at random with replacement by R's generator, and
+#' of \eqn{10^6} pairs drawn at random with replacement by R's generator, and
 #' `print()` says so. If the median is zero, the smallest positive distance is
 #' taken, with a warning; if all points are equal, 1, without one.
 #'
@@ -409,7 +409,7 @@ check_scaled_kernel <- function(kernel, x, scale, name) {
 }
 
 most_points_for_exact_median <- 20000
-median_pairs <- 1e7
+median_pairs <- 1e6
 
 # The kernel with its bandwidth as a number, chosen from x where it must be.
 fit_kernel <- function(kernel, x, name = "x") {

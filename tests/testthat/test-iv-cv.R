@@ -277,11 +277,19 @@ test_that("folds that are not alike are warned of", {
   expect_no_warning(quietly_but(fit(sorted, folds = contiguous(40)), "folds"))
 })
 
-test_that("one standard error is the rule of sequential fits alone", {
+test_that("rules are those of their definitions", {
   fit <- quietly(rkhs_iv(s$a, s$y, s$d, narrow))
   best <- which.min(fit$cv$score)
-  allowed <- fit$cv$score <= fit$cv$score[best] + fit$cv$se[best]
+  # By default, of sequential fits, the standard error of the difference.
+  folds <- attr(fit$cv, "folds")
+  above <- apply(folds - folds[, best], 2, sd) / sqrt(nrow(folds))
+  expect_equal(fit$cv$se_above, above, tolerance = 1e-10)
+  allowed <- colMeans(folds) <= min(colMeans(folds)) + above
+  expect_identical(fit$rule, "paired")
   expect_identical(fit$mu[[1]], max(fit$cv$mu[allowed]))
+  wide <- quietly(update(fit, rule = "1se"))
+  allowed <- fit$cv$score <= fit$cv$score[best] + fit$cv$se[best]
+  expect_identical(wide$mu[[1]], max(fit$cv$mu[allowed]))
   least <- update(fit, rule = "min")
   expect_identical(least$mu[[1]], least$cv$mu[best])
   expect_lt(least$mu[[1]], fit$mu[[1]])
@@ -336,9 +344,10 @@ test_that("each moment of a nested fit has its own first stage", {
   one <- s$s == 1
   two <- s$s == 0
   w <- s$w[two]
-  # h(b) - w g(a): features of both.
+  # h(b) - w g(a): features of both, each counted alike.
+  alike <- \(K) K / sum(diag(K))
   targets <- list(d = gram("a", one),
-                  c = gram("b", two) + w * t(w * gram("a", two)))
+                  c = alike(gram("b", two)) + alike(w * t(w * gram("a", two))))
   for (of in c("d", "c")) {
     stage <- fit$first_stage[[of]]
     want <- gcv_R(gram(of, if (of == "d") one else two), targets[[of]],

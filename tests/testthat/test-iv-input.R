@@ -136,7 +136,8 @@ test_that("unknown arguments are named", {
     rkhs_iv(a, y, d, rbf, lambda = 1, mu = 1, weights = y),
     rkhs_iv(y ~ a1 | d1, frame, mue = 1),
     rkhs_iv_nested(a, b, c, d, y, z = d),
-    rkhs_iv_nested(a, b, c, d, y, intercept = TRUE)
+    rkhs_iv_nested(a, b, c, d, y, intercept = TRUE, w = y),
+    rkhs_iv_nested(a, b, c, d, y, mu = 1)
   ))))
 })
 

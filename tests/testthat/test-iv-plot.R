@@ -71,7 +71,10 @@ test_that("columns of a formula are its terms, factors at their mode", {
                tolerance = 1e-12)
   picture <- picture_iv(fit)
   expect_identical(c(picture$xlab, picture$ylab), c("dose", "y"))
-  expect_match(picture$note$text, "columns at their medians and modes")
+  expect_identical(picture$note$text, paste0(
+    "at log(size) = ", format(stats::median(log(data$size)), digits = 3),
+    ", level = high"
+  ))
 })
 
 test_that("a factor has a bar for each level, and points in its place", {
@@ -132,7 +135,7 @@ test_that("points of which there are many are thinned evenly", {
 })
 
 test_that("the held-out criterion is that of the fit, with its marks", {
-  fit <- fits$cv
+  fit <- quietly(update(fits$cv, rule = "1se"))
   cv <- fit$cv
   expect_identical(shown(fit, "cv"), cv)
   picture <- picture_iv(fit, "cv")
@@ -146,6 +149,13 @@ test_that("the held-out criterion is that of the fit, with its marks", {
   expect_equal(limit, min(cv$score) + cv$se[which.min(cv$score)])
   expect_true(marks$y[1] <= limit)
   expect_true(all(marks$y >= picture$ylim[1] & marks$y <= picture$ylim[2]))
+  # The paired rule takes the last bar that reaches the minimum.
+  paired <- fits$cv
+  picture <- picture_iv(paired, "cv")
+  bars <- matrix(picture$layers[[1L]]$data$y, 3)
+  limit <- picture$layers[[which(kinds == "across")]]$data$h
+  expect_identical(limit, min(cv$score))
+  expect_identical(max(which(bars[1, ] <= limit)), which(paired$cv$chosen))
   # The minimum itself: one mark and no limit.
   picture <- picture_iv(update(fit, rule = "min"), "cv")
   expect_length(points_of(picture)$x, 1L)
