@@ -33,6 +33,15 @@
 #' \eqn{\lambda = n\lambda_0}{lambda = n lambda0}, \eqn{\mu = n\nu}{mu = n nu};
 #' that of \eqn{g'g/n}{g'g/n} is \eqn{\mu}{mu} itself.
 #'
+#' With `kernel = kernel_poly(1)`, `lambda = 0` and `mu = 1e-6`, on standardized
+#' columns, either estimator is two-stage least squares to the digits that a
+#' print shows. Factors have the kernel that is 1 for equal levels and 0 for
+#' others; beside numeric columns the product of both, so that g is another
+#' function for each combination of levels, with none of their data in common.
+#' For additive controls use their dummies, of [stats::model.matrix()]. Powers
+#' and interactions are of no use with kernels such as [kernel_rbf()], which
+#' make functions of all columns of a side.
+#'
 #' @section Choice of the penalties: `lambda = NULL` takes, for `"norm"`, that
 #' of 25 values \eqn{\lambda/n}{ lambda/n} (for kernels whose \eqn{k(x, x)} is
 #' not 1, this and \eqn{\mu}{mu} are multiples of the trace in place of n) from
@@ -78,7 +87,11 @@
 #' There are no standard errors, confidence bands or tests for weak instruments
 #' for these estimators, and none are made up. `summary()` gives, for each
 #' moment, the criterion \eqn{r'Pr/n} and the share of the residuals' sum of
-#' squares that the instruments explain.
+#' squares that the instruments explain. For residuals that have nothing to do
+#' with the instruments that share is about tr P/n (for projections the rank
+#' over n): clearly above it, the instruments still see something of them. Weak
+#' instruments show in a flat criterion and a large penalty: the fit shrinks to
+#' a constant what they do not identify.
 #'
 #' @section Cost: Exact fits write \eqn{K = FF'} by a pivoted Cholesky factor to
 #' \eqn{10^{-13}}{10^-13} of the trace, r columns (far less than n for smooth
@@ -95,7 +108,8 @@
 #' @param z The instruments, as `x`. Exogenous regressors stand in both.
 #' @param kernel One kernel for all blocks, or a list by block, `list(x = , z =
 #'   )`. By default, and for blocks that a list leaves out, [kernel_rbf()] with
-#'   the median distance of the standardized columns. Factors have their own.
+#'   the median distance of the standardized columns. Factors have their own,
+#'   and so has a `gram`.
 #' @param penalty `"norm"` or `"l2"`.
 #' @param lambda \eqn{\lambda \ge 0}{lambda >= 0}, 0 for the projection; `"gcv"`
 #'   or `NULL`, see below.
@@ -107,7 +121,7 @@
 #' @param rule `"paired"`, `"1se"` or `"min"`, see below; with a preset
 #'   `"min"` by default.
 #' @param folds A number of folds, of rows next to each other, or the fold of
-#'   each row.
+#'   each row (of those that `subset` and `na.action` leave).
 #' @param landmarks A number of landmarks, or their row numbers.
 #' @param features A number of random Fourier features.
 #' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns of each

@@ -145,9 +145,9 @@ update.rkhs_iv <- function(object, ...) {
     changes$y <- stats::setNames(as.vector(y), row.names(data))
   }
   # The same landmarks for the same points; what was centered stays so.
-  if (!any(c(names(object$blocks), "landmarks") %in% names(changes))) {
-    object$arguments["landmarks"] <- list(object$landmarks)
-  }
+  asked <- object$arguments$landmarks
+  same_points <- !any(c(names, "landmarks") %in% names(changes))
+  if (same_points) object$arguments["landmarks"] <- list(object$landmarks)
   if (!any(c("intercept", "preset") %in% names(changes)) &&
         any(c("mu", "mu_g") %in% names(changes)) && object$centered) {
     changes$intercept <- TRUE
@@ -170,6 +170,7 @@ update.rkhs_iv <- function(object, ...) {
   door <- if (inherits(object, "rkhs_iv_nested")) rkhs_iv_nested else
     rkhs_iv.default
   fit <- do.call(door, merge_changes(arguments, changes))
+  if (same_points) fit$arguments["landmarks"] <- list(asked)
   if (!any(c("x", "z") %in% names(changes)) || "data" %in% ...names()) {
     fit$terms <- layout
     if (!"data" %in% ...names()) fit$na.action <- object$na.action

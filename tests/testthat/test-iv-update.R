@@ -111,6 +111,10 @@ test_that("update() keeps what was centered, and landmarks", {
   expect_equal(fitted(update(fit, mu = fit$mu)), fitted(fit),
                tolerance = 1e-12)
   expect_identical(update(fit, mu = 1)$landmarks, fit$landmarks)
+  # Of other points there are others, as many.
+  half <- update(update(fit, mu = 1), x = s$a[1:20, ], z = s$d[1:20, ],
+                 y = s$y[1:20])
+  expect_true(length(half$landmarks) == 12L && all(half$landmarks <= 20L))
   off <- update(fit, mu = fit$mu, intercept = FALSE)
   expect_identical(off$intercept, 0)
   nested <- quietly(rkhs_iv_nested(s$a, s$b, s$c, s$d, s$y, kernel = narrow,
