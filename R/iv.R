@@ -161,9 +161,10 @@
 #'   and `update()` need}
 #' @section Methods: [predict()][predict.rkhs_iv], [plot()][plot.rkhs_iv],
 #'   `summary()`, `coef()`, `fitted()`, `residuals()`, `nobs()`, and `update()`,
-#'   which fits again with other arguments (landmarks and features are drawn
-#'   again; `data =` of a fit by formula takes all rows of the new data, with
-#'   the terms of the old ones).
+#'   which fits again with other arguments (landmarks are drawn again for other
+#'   points only, features always; a list of kernels replaces all; `data =` of a
+#'   fit by formula takes all rows of the new data, with the terms of the old
+#'   ones).
 #' @references
 #' Dikkala, N., Lewis, G., Mackey, L. and Syrgkanis, V. (2020). Minimax
 #' estimation of conditional moment models. *NeurIPS 33*.
@@ -315,22 +316,51 @@ rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...) {
   fit
 }
 
-# What a minus takes away from the regressors after the bar must be there: a
-# misspelt name would leave a regressor among the instruments.
-check_removed <- function(part, learners) {
-  if (!is.call(part)) {
-    return(invisible())
+# The part after the bar with the regressors for its dots. (update.formula()
+# reads its own text again, where y > 0 has lost its parentheses.)
+put_dots <- function(part, learners) {
+  if (identical(part, quote(.))) {
+    return(call("(", learners))
   }
-  if (identical(part[[1L]], quote(`-`)) && "." %in% all.vars(part)) {
-    gone <- lapply(summands(part[[length(part)]]), deparse1)
-    known <- attr(stats::terms(learners), "term.labels")
-    lost <- setdiff(unlist(gone), c(known, "1"))
-    if (length(lost)) {
-      stop_input("'formula' must not take away '", lost[1L], "' after the ",
-                 "bar, which is no regressor; these are ", shorten(known))
-    }
+  if (is_sum(part)) {
+    part[-1L] <- lapply(as.list(part)[-1L], put_dots, learners)
+  } else if ("." %in% all.vars(part)) {
+    stop_input("'formula' must not have '.' inside a call, as in ",
+               deparse1(part))
   }
-  for (inner in as.list(part)[-1L]) check_removed(inner, learners)
+  part
+}
+
+is_sum <- function(part) {
+  is.call(part) && is.name(part[[1L]]) &&
+    as.character(part[[1L]]) %in% c("+", "-", "(")
+}
+
+# What a minus takes away from a dot must be there: a misspelt name would leave
+# a regressor among the instruments. `left`: the terms that are left.
+check_removed <- function(part, known, left) {
+  gone <- removed_terms(part)
+  lost <- setdiff(gone, known)
+  if (length(lost)) {
+    stop_input("'formula' must not take away '", lost[1L], "' after the bar, ",
+               "which is no regressor; these are ", shorten(known))
+  }
+  kept <- intersect(gone, left)
+  if (length(kept)) {
+    stop_input("'formula' must take away '", kept[1L], "' after the dot, as ",
+               "in . - ", kept[1L], ", and not add it again")
+  }
+}
+
+removed_terms <- function(part) {
+  if (!is_sum(part)) {
+    return(NULL)
+  }
+  own <- if (identical(part[[1L]], quote(`-`))) {
+    taken <- stats::as.formula(call("~", part[[length(part)]]))
+    attr(stats::terms(taken), "term.labels")
+  }
+  c(own, unlist(lapply(as.list(part)[-1L], removed_terms)))
 }
 
 # A single numeric term keeps its name as that of its column.
@@ -363,10 +393,12 @@ iv_parts <- function(formula, data) {
                "the bar")
   }
   learners <- side(right[[2L]])
-  instruments <- stats::update.formula(learners, side(right[[3L]]))
-  check_removed(right[[3L]], learners)
-  # update.formula() sorts by its own rules only where there is a dot.
-  if (!"." %in% all.vars(right[[3L]])) instruments <- side(right[[3L]])
+  dotted <- put_dots(right[[3L]], right[[2L]])
+  instruments <- side(dotted)
+  if ("." %in% all.vars(right[[3L]])) {
+    labels_of <- \(f) attr(stats::terms(f), "term.labels")
+    check_removed(right[[3L]], labels_of(learners), labels_of(instruments))
+  }
   labels <- lapply(list(learners, instruments), \(f) {
     layout <- stats::terms(f, data = data)
     if (attr(layout, "intercept") == 0L) {

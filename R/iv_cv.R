@@ -61,10 +61,14 @@ check_folds <- function(folds, task, authors) {
 sorted_below <- 1e-6
 
 warn_sorted <- function(of, task) {
-  columns <- c(list(matrix(task$y, dimnames = list(NULL, "y"))),
-               lapply(unname(task$maps), \(map) sample_raw(map$sample)))
-  columns <- unname(Filter(Negate(is.null), columns))
-  p <- lapply(columns, \(x) apply(x, 2L, fold_p_value, of = of))
+  # Of each moment its own rows.
+  columns <- c(list(y = matrix(task$y, dimnames = list(NULL, "y"))),
+               lapply(task$maps, \(map) sample_raw(map$sample)))
+  columns <- Filter(Negate(is.null), columns)
+  p <- Map(\(x, name) {
+    rows <- task$rows[[switch(name, c = , b = "c", "d")]]
+    apply(x[rows, , drop = FALSE], 2L, fold_p_value, of = of[rows])
+  }, columns, names(columns))
   least <- vapply(p, min, numeric(1))
   if (min(least) < sorted_below / sum(lengths(p))) {
     worst <- which.min(least)
@@ -83,6 +87,7 @@ warn_sorted <- function(of, task) {
 fold_p_value <- function(x, of) {
   x <- x / power_below(max(abs(x)))
   x <- x - mean(x)
+  of <- match(of, unique(of))
   size <- tabulate(of)
   between <- sum(rowsum(x, of)^2 / size)
   within <- sum(x^2) - between
@@ -152,8 +157,9 @@ held_out_score <- function(task, held, theta, rules, mean) {
 }
 
 # list(chosen: a value of the grid, table, scores, border). `wider`: values that
-# are added where the minimum is at an end: list(below, above).
-choose_penalty <- function(grid, scores, rule, wider) {
+# are added where the minimum is at an end: list(below, above). size: mean
+# square of the outcome, below whose rounding all scores are equal.
+choose_penalty <- function(grid, scores, rule, wider, size) {
   of <- \(values) {
     scores <- scores(values)
     list(values = values, scores = scores, score = colMeans(scores))
@@ -192,7 +198,8 @@ choose_penalty <- function(grid, scores, rule, wider) {
     max(shown[(found$score <= most)[shown]])
   }
   scores <- found$score[shown]
-  flat <- max(scores) - min(scores) <= 1e-12 * max(scores)
+  flat <- max(scores) - min(scores) <= 1e-12 * max(scores) ||
+    max(scores) <= 1e-24 * size
   end <- if (length(shown) > 1L && !flat) {
     c("smallest", "largest")[match(best, range(shown))]
   } else {

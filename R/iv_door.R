@@ -58,7 +58,7 @@ block_kernels <- function(kernel, names) {
   kernels
 }
 
-check_outcome <- function(y, n, name = "y") {
+check_outcome <- function(y, n, name = "y", hint = na_hint) {
   if (!is.numeric(y) || is.object(y) && !stats::is.ts(y) ||
         length(dim(y)) > 2L || length(dim(y)) == 2L && ncol(y) != 1L) {
     stop_input("'", name, "' must be a numeric vector, not ", describe(y))
@@ -67,7 +67,7 @@ check_outcome <- function(y, n, name = "y") {
     stop_input("'", name, "' must have one number for each of the ", n,
                " rows, not ", length(y))
   }
-  check_finite(y, name, if (name != "w") na_hint)
+  check_finite(y, name, hint)
   names <- if (is.null(dim(y))) names(y) else rownames(y)
   stats::setNames(as.double(y), names)
 }
@@ -204,6 +204,9 @@ check_approximation <- function(landmarks, features, n) {
                  paste(landmarks[duplicated(landmarks)][1L], "twice")
                })
   }
+  if (length(landmarks) == 1L && landmarks < 2 && n > 1L) {
+    stop_input("'landmarks' must be at least 2, not ", landmarks)
+  }
   list(landmarks = if (length(landmarks) == 1L) {
     sample.int(n, landmarks)
   } else {
@@ -279,7 +282,7 @@ fit_iv <- function(task, blocks, asked, progress) {
     found <- choose_penalty(grid$values, \(values) {
       held_out_scores(task, whole, rules, folds, values, asked$ratio,
                       asked$center, progress)
-    }, asked$rule, grid$wider)
+    }, asked$rule, grid$wider, mean(task$y[task$rows$d]^2))
     value <- found$value
     found$table$value <- rules$mu(found$table$value, whole$n)
   }
@@ -289,7 +292,7 @@ fit_iv <- function(task, blocks, asked, progress) {
   mu <- rules$mu(value, whole$n)
   solved <- solve_system(system, mu, mean)
   check_instruments(task, system$ranks, used, whole)
-  check_linear(task, blocks)
+  check_linear(task, blocks, asked$center)
   check_border(found, asked)
   list(mu = mu, lambda = used, mean = mean, theta = lapply(solved$theta, drop),
        criterion = drop(solved$criterion) / whole$n, ranks = system$ranks,
@@ -336,23 +339,33 @@ check_select <- function(select) {
 }
 
 # What a kernel or the points cannot do.
-check_linear <- function(task, blocks) {
+check_linear <- function(task, blocks, centered) {
   for (of in intersect(names(blocks), c("a", "b"))) {
-    kernel <- blocks[[of]]$sample$kernel
-    if (!is_factor_variable(blocks[[of]]) && is_linear(kernel) &&
-          kernel$offset == 0 && !is_scaled(kernel)) {
+    sample <- blocks[[of]]$sample
+    kernel <- sample$kernel
+    if (knows_points(sample) && is_linear(kernel) && kernel$offset == 0 &&
+          !is_scaled(kernel) && !has_constant(sample$x)) {
       warn_kernmean("the functions of kernel_linear() have no constant: that ",
-                    "of ", task$labels[[of]], " is a line through 0; ",
-                    "kernel_poly(1) has one", kind = "linear")
+                    "of ", task$labels[[of]], " is a line through ",
+                    if (centered) "(0, mean of y)" else "0",
+                    "; kernel_poly(1) has one", kind = "linear")
     }
   }
   for (of in intersect(names(blocks), c("c", "d"))) {
     x <- blocks[[of]]$sample$x
-    if (!is.null(x) && nrow(x) > 1L && all(is_constant(x))) {
+    rows <- which(task$rows[[of]])
+    if (!is.null(x) && length(rows) > 1L &&
+          all(is_constant(x[rows, , drop = FALSE]))) {
       warn_kernmean("the instruments ", task$labels[[of]], " do not vary: ",
                     "they say nothing of the function", kind = "instruments")
     }
   }
+}
+
+# Do the columns add up to a constant, as dummies do?
+has_constant <- function(x) {
+  left <- qr.resid(qr(x), rep(1, nrow(x)))
+  max(abs(left)) < 1e-8
 }
 
 # Where a projection keeps all directions the instruments say nothing.
@@ -382,25 +395,29 @@ check_instruments <- function(task, ranks, lambda, moments) {
 }
 
 check_border <- function(found, asked) {
-  if (isTRUE(found$highest) && !identical(found$border, "largest")) {
+  given <- !is.null(asked$mu) || !is.null(asked$preset)
+  end <- found$border
+  if (isTRUE(found$highest) && !identical(end, "largest")) {
     warn_kernmean(
-      "the penalty that rule = \"", asked$rule, "\" takes is the largest that ",
-      "was tried: the instruments hardly tell the function from a constant, ",
-      "and a flat fit does not mean that there is no effect; ",
-      "rule = \"min\" takes the penalty of the smallest held-out criterion",
-      kind = "border"
+      "rule = \"", asked$rule, "\" takes the largest penalty that ",
+      if (given) {
+        "was given; try larger ones"
+      } else {
+        paste0("was tried: the instruments hardly tell the function from a ",
+               "constant, and a flat fit does not mean that there is no ",
+               "effect; rule = \"min\" takes the penalty of the smallest ",
+               "held-out criterion")
+      }, kind = "border"
     )
-  }
-  if (!is.null(found$border)) {
+  } else if (!is.null(end)) {
     warn_kernmean(
-      "the held-out criterion is smallest at the ", found$border,
-      " penalty that was tried", if (found$extended) ", also of more values",
-      ": ", if (found$border == "largest") {
+      "the held-out criterion is smallest at the ", end, " penalty that was ",
+      "tried", if (found$extended) ", also of more values", ": ",
+      if (end == "largest") {
         "it finds nothing of the function in the data"
       } else {
         "it wants no penalty"
-      }, if (!is.null(asked$mu) || !is.null(asked$preset)) "; try more values",
-      kind = "border"
+      }, if (given) "; try more values", kind = "border"
     )
   }
 }

@@ -29,17 +29,21 @@
 predict.rkhs_iv <- function(object, newdata, ...) {
   check_dots(...)
   if (missing(newdata)) {
-    return(object$fitted.values)
+    return(fitted(object))
   }
+  rows <- NULL
   block <- object$blocks$x
   if (!is.null(object$terms)) {
     if (!is.data.frame(newdata)) {
       stop_input("'newdata' must be a data frame for a fit by formula, not ",
                  describe(newdata))
     }
+    if (.row_names_info(newdata) > 0L) rows <- row.names(newdata)
     newdata <- iv_term(object$terms, newdata, 1L)
   }
-  block_values(object$functions$g, block, newdata, "x") + object$intercept
+  values <- block_values(object$functions$g, block, newdata, "x")
+  if (!is.null(rows)) names(values) <- rows
+  values + object$intercept
 }
 
 # The values of a function at new data of its block, which must not have levels
@@ -78,7 +82,10 @@ block_values <- function(f, block, newdata, name) {
 
 # Side l of a formula at new data.
 iv_term <- function(layout, newdata, l, name = "newdata") {
-  text <- vapply(newdata, is.character, NA)
+  # Levels may come as characters.
+  terms <- as.list(attr(layout, "predvars"))[attr(layout, "groups")[[l]] + 1L]
+  bare <- vapply(Filter(is.name, terms), as.character, "")
+  text <- Filter(\(column) is.character(newdata[[column]]), bare)
   newdata[text] <- lapply(newdata[text], factor)
   block <- read_term(layout, newdata, l, name)
   if (is.numeric(block) && is.null(dim(block))) {
@@ -138,17 +145,22 @@ update.rkhs_iv <- function(object, ...) {
   layout <- object$terms
   names <- names(object$blocks)
   if ("data" %in% names(changes) && !is.null(layout)) {
+    named <- intersect(c("x", "y", "z"), names(changes))
+    if (length(named)) {
+      stop_input("'", named[1L], "' must not be given with 'data', whose ",
+                 "columns the formula names")
+    }
     data <- changes$data
     changes$data <- NULL
     changes[c("x", "z")] <- lapply(1:2, \(l) iv_term(layout, data, l, "data"))
-    y <- eval(attr(layout, "variables")[[2L]], data, environment(layout))
+    y <- eval(attr(layout, "predvars")[[2L]], data, environment(layout))
     changes$y <- stats::setNames(as.vector(y), row.names(data))
   }
   # The same landmarks for the same points; what was centered stays so.
   asked <- object$arguments$landmarks
   same_points <- !any(c(names, "landmarks") %in% names(changes))
   if (same_points) object$arguments["landmarks"] <- list(object$landmarks)
-  if (!any(c("intercept", "preset") %in% names(changes)) &&
+  if (!any(c("intercept", "preset", "w") %in% names(changes)) &&
         any(c("mu", "mu_g") %in% names(changes)) && object$centered) {
     changes$intercept <- TRUE
   }
@@ -162,6 +174,8 @@ update.rkhs_iv <- function(object, ...) {
     }, NA)
     if (any(kept)) {
       kernels <- block_kernels(changes$kernel, names)
+      own <- !vapply(object$blocks, takes_kernel, NA)
+      if (!is_plain_list(changes$kernel)) kernels[own] <- list(NULL)
       kernels[kept] <- Map(\(kernel, b) keep_units(kernel, b$sample),
                            kernels[kept], object$blocks[kept])
       changes$kernel <- kernels
@@ -351,7 +365,10 @@ print.summary.rkhs_iv <- function(x, digits = digits_shown(), ...) {
     shown <- cv[unique(sort(c(which.min(cv$score),
                               around[around >= 1 & around <= nrow(cv)]))), ]
     mark <- ifelse(shown$chosen, "<- chosen", "")
-    shown <- data.frame(lapply(shown[1:3], format, digits = digits),
+    # The error that the rule goes by.
+    error <- if (x$fit$rule == "paired") "se_above" else "se"
+    shown <- data.frame(lapply(shown[c("mu", "score", error)], format,
+                               digits = digits),
                         " " = mark, check.names = FALSE)
     print(shown, row.names = FALSE, right = TRUE)
   }

@@ -134,10 +134,12 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
   n <- blocks$a$sample$n
   rows <- check_moment_rows(subset, n)
   # Rows outside the first moment need no outcome.
-  blank <- if (is.numeric(y) && length(y) == n) which(is.na(y) & !rows$d)
+  blank <- if (is.numeric(y) && length(y) == n) which(!is.finite(y) & !rows$d)
   y[blank] <- 0
-  y <- check_outcome(y, n)
-  if (!is.null(w)) w <- check_outcome(w, n, "w")
+  y <- check_outcome(y, n, hint = if (!is.null(subset)) {
+    " but in rows outside the first moment"
+  })
+  if (!is.null(w)) w <- check_outcome(w, n, "w", NULL)
   asked$approximation <- check_approximation(landmarks, features, n)
   task <- list(y = unname(y), w = unname(w),
                rows = rows, penalty = penalty,

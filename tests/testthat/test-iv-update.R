@@ -144,7 +144,9 @@ test_that("what a formula user may get wrong is said", {
   expect_identical(which(is.na(fitted(out))), c(2L, 7L), ignore_attr = TRUE)
   expect_output(print(out), "38 rows (2 with missing values left out)",
                 fixed = TRUE)
-  refused <- c(y ~ v | . - w + z, y ~ v - 1 | z, y ~ v | z + 0, y ~ v * u | z)
+  refused <- c(y ~ v | . - w + z, y ~ v - 1 | z, y ~ v | z + 0, y ~ v * u | z,
+               y ~ v + u | -v + . + z, y ~ v + u | . - v + log(.),
+               y ~ v + u | . - z + z)
   for (f in refused) {
     expect_error(rkhs_iv(f, frame, mu = 1), class = "kernmean_error_input")
   }
@@ -167,4 +169,40 @@ test_that("a rule that takes the largest penalty says so", {
     class = "kernmean_warning_border"
   )
   expect_true(fit$cv$chosen[nrow(fit$cv)])
+})
+
+test_that("terms after the bar keep their parentheses", {
+  same <- \(dotted, plain) {
+    expect_equal(fitted(rkhs_iv(dotted, frame, mu = 1)),
+                 fitted(rkhs_iv(plain, frame, mu = 1)), tolerance = 1e-12)
+  }
+  same(y ~ v + u | . - v + (z > 0), y ~ v + u | u + (z > 0))
+  same(y ~ v + (u > 1) | . - v + z, y ~ v + (u > 1) | (u > 1) + z)
+  same(y ~ v + u | . - (v + u) + z, y ~ v + u | z)
+  same(y ~ v + u | z + . - v, y ~ v + u | z + u)
+})
+
+test_that("characters are levels only where a factor was", {
+  frame$text <- rep_len(c("10", "2", "300"), 40)
+  fit <- rkhs_iv(y ~ as.numeric(text) | z, frame, mu = 1)
+  expect_equal(predict(fit, frame), fitted(fit), tolerance = 1e-12,
+               ignore_attr = TRUE)
+})
+
+test_that("update() of a gram and a factor takes one kernel for the gram", {
+  g <- gram(s$a, kernel_rbf(0.7))
+  fit <- rkhs_iv(g, s$y, frame$level, mu = 1, lambda = 1)
+  want <- rkhs_iv(gram(s$a, kernel_rbf(2)), s$y, frame$level, mu = 1,
+                  lambda = 1)
+  expect_equal(fitted(update(fit, kernel = kernel_rbf(2))), fitted(want),
+               tolerance = 1e-10)
+  fit <- rkhs_iv(y ~ v | z, frame, mu = 1)
+  expect_error(update(fit, data = frame, y = s$y),
+               class = "kernmean_error_input")
+})
+
+test_that("dummies have a constant, and need no warning of a line through 0", {
+  x <- stats::model.matrix(~ level - 1, frame)
+  expect_no_warning(rkhs_iv(x, s$y, s$d, kernel = list(x = kernel_linear()),
+                            mu = 1, lambda = 1))
 })
