@@ -7,13 +7,15 @@
 #   nested   two moments, E[y - g(a) | d] = 0 on one half of the rows and
 #            E[h(b) - g(a) | c] = 0 on the other; g and h are known sines. Mean
 #            squared errors over the central 95% of a and b.
+#   rules    six designs for the rules that choose the penalty: curves, a line,
+#            a weak instrument, a discrete one, two columns, no effect at all.
 #   real     the demand for cigarettes, the share of food in what is spent, the
 #            return to education: average slopes and the shape of g beside the
 #            line of two-stage least squares. Nobody knows the truth here.
 
 usage <- "Usage: Rscript iv.R [options]
 
-  --part sigmoid|nested|real|all  what to measure (all)
+  --part sigmoid|nested|rules|real|all  what to measure (all)
   --reps N    samples for each size (at least 2; 20)
   --most N    largest n (at least 100; 2000)
   --from DIR  show the tables in DIR, compute nothing
@@ -262,7 +264,55 @@ nested_methods <- list(
   "2sls, cubic" = stepwise(function(...) two_stage(..., degree = 3))
 )
 
+# The rules -------------------------------------------------------------------
+
+# z, the common cause e of x and y, and x; `effect`: g.
+design_of <- function(effect, strength, points, levels = NULL) {
+  list(new = points, g = effect, draw = function(n) {
+    z <- if (is.null(levels)) stats::rnorm(n) else sample(levels, n, TRUE)
+    e <- stats::rnorm(n)
+    x <- strength * z + e / 2
+    list(x = x, z = if (is.null(levels)) z else factor(z),
+         y = effect(x) + e + stats::rnorm(n) / 2)
+  })
+}
+
+plain_points <- seq(-2, 2, length.out = 200)
+square <- as.matrix(expand.grid(seq(-1.5, 1.5, 0.2), seq(-1.5, 1.5, 0.2)))
+
+rule_designs <- list(
+  sine = design_of(function(x) sin(2 * x), 1, plain_points),
+  line = design_of(function(x) x, 0.5, plain_points / 2),
+  weak = design_of(function(x) x, 0.15, plain_points / 2),
+  levels = design_of(function(x) abs(x - 1), 1, plain_points / 2 + 1,
+                     seq(0, 2, length.out = 8)),
+  product = list(
+    new = square, g = function(x) x[, 1] * x[, 2], draw = function(n) {
+      z <- matrix(stats::rnorm(2 * n), n)
+      e <- stats::rnorm(n)
+      x <- z + cbind(e / 1.5, 0)
+      list(x = x, z = z, y = x[, 1] * x[, 2] + e + stats::rnorm(n) / 2)
+    }
+  ),
+  nothing = design_of(function(x) 0 * x, 1, plain_points)
+)
+
+by_rule <- function(rule) {
+  function(data) {
+    Map(function(design, own) {
+      fit <- rkhs_iv(own$x, own$y, own$z, rule = rule, progress = FALSE)
+      unname(predict(fit, design$new))
+    }, rule_designs, data)
+  }
+}
+
 designs <- list(
+  rules = list(
+    draw = function(n) lapply(rule_designs, function(design) design$draw(n)),
+    methods = list(paired = by_rule("paired"), "1se" = by_rule("1se"),
+                   min = by_rule("min")),
+    truth = lapply(rule_designs, function(design) design$g(design$new))
+  ),
   sigmoid = list(draw = draw_sigmoid, methods = sigmoid_methods,
                  truth = list(g = sigmoid(unit_points))),
   nested = list(draw = draw_nested, methods = nested_methods,
@@ -299,6 +349,12 @@ claims <- list(
     claim("Estimator 1 errs less than Estimator 2 (gcv)", "l2, gcv",
           "norm")
   ),
+  rules = unlist(lapply(names(rule_designs), function(of) {
+    list(
+      claim("\"paired\" errs less than \"1se\"", "1se", "paired", of),
+      claim("\"paired\" errs less than \"min\"", "min", "paired", of)
+    )
+  }), recursive = FALSE),
   nested = unlist(lapply(c("g", "h"), function(of) {
     list(
       claim("norms err less than kernel ridge twice", "kernel ridge",
@@ -602,7 +658,7 @@ main <- function(args) {
     part = "all", reps = "20", most = "2000", from = "", out = ".",
     cores = "1", quick = FALSE
   ), usage)
-  parts <- c("sigmoid", "nested", "real")
+  parts <- c("sigmoid", "nested", "rules", "real")
   part <- one_of(chosen$part, "--part", c(parts, "all"))
   if (part != "all") parts <- part
   reps <- if (chosen$quick) 2 else whole_number(chosen$reps, "--reps", 2)
