@@ -210,7 +210,6 @@ rkhs_iv.default <- function(x, y, z, kernel = kernel_rbf(),
   given <- if (!missing(kernel)) kernel
   lambda <- check_lambda(lambda, "lambda")
   mu <- check_mu(mu, "mu")
-  if (!is.null(intercept)) check_flag(intercept, "intercept")
   said <- list(lambda = lambda, mu = mu, intercept = intercept)
   preset <- check_preset(preset, names(Filter(Negate(is.null), said)))
   arguments <- list(kernel = given, penalty = penalty, lambda = lambda, mu = mu,
@@ -225,16 +224,10 @@ rkhs_iv.default <- function(x, y, z, kernel = kernel_rbf(),
     rule = if (missing(rule) && !is.null(preset)) "min" else
       check_choice(rule, c("paired", "1se", "min"), "rule"),
     folds = folds,
-    center = if (is.null(intercept)) {
-      is.null(mu) && is.null(preset)
-    } else {
-      intercept
-    }
+    center = check_intercept(intercept, is.null(mu) && is.null(preset))
   )
   penalty <- check_choice(penalty, c("norm", "l2"), "penalty")
-  tol <- list(learner = check_tolerance(tol_learner, "tol_learner"),
-              instrument = check_tolerance(tol_instrument, "tol_instrument",
-                                          TRUE))
+  tol <- check_tolerances(tol_learner, tol_instrument)
   check_flag(progress, "progress")
   blocks <- read_blocks(list(x = x, z = z), given, scale, preset)
   n <- blocks$x$sample$n
@@ -248,17 +241,17 @@ rkhs_iv.default <- function(x, y, z, kernel = kernel_rbf(),
               c(g = "a"))
 }
 
-# The fit of what fit_iv() found. `names`: those of the user for the blocks of
-# the task; `functions`: the blocks of the functions.
-new_rkhs_iv <- function(found, blocks, y, penalty, arguments, names,
+# The fit of what fit_iv() found. `called`: the names of the user for the blocks
+# of the task; `functions`: the blocks of the functions.
+new_rkhs_iv <- function(found, blocks, y, penalty, arguments, called,
                         functions) {
-  parts <- Map(\(block, f) map_function(found$maps[[block]], found$theta[[f]]),
-               functions, base::names(functions))
-  values <- Map(\(block, f) {
-    map_values(found$maps[[block]], found$theta[[f]])
-  }, functions, base::names(functions))
-  values <- lapply(values, `+`, found$mean)
-  rows <- outcome_names(y, blocks[[names[["a"]]]])
+  maps <- found$maps[functions]
+  theta <- found$theta[names(functions)]
+  parts <- Map(map_function, maps, theta)
+  names(parts) <- names(functions)
+  values <- lapply(Map(map_values, maps, parts, theta), `+`, found$mean)
+  names(values) <- names(functions)
+  rows <- outcome_names(y, blocks[[called[["a"]]]])
   values <- lapply(values, stats::setNames, rows)
   fit <- list(
     coefficients = lapply(parts, `[[`, "weights"),
@@ -267,7 +260,7 @@ new_rkhs_iv <- function(found, blocks, y, penalty, arguments, names,
     residuals = stats::setNames(y, rows) - values$g, penalty = penalty,
     lambda = c(lambda = found$lambda$d), mu = c(mu = found$mu),
     intercept = found$mean, criterion = found$criterion[1L],
-    rank = stats::setNames(found$ranks, names[base::names(found$ranks)]),
+    rank = stats::setNames(found$ranks, called[names(found$ranks)]),
     cv = new_cv(found$search), first_stage = found$first_stage$d,
     rule = found$rule, alpha_scale = found$alpha_scale, functions = parts,
     blocks = blocks, kernels = lapply(blocks, \(b) b$sample$kernel), y = y,

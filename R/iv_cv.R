@@ -126,7 +126,7 @@ held_out_scores <- function(task, whole, rules, folds, grid, ratio, center,
     train <- moments_without(whole, held)
     kept <- replace(task$rows$d, rows, FALSE)
     mean <- if (center) mean(task$y[kept]) else 0
-    system <- iv_system(task, train, task_lambda(task, rules, train), ratio)
+    system <- iv_system(task, train, ridges_of(rules, train), ratio)
     solved <- solve_system(system, rules$mu(grid, train$n), mean)
     found[f, ] <- held_out_score(task, held, solved$theta, rules, mean)
     bar$at(f / length(numbers))
@@ -134,9 +134,10 @@ held_out_scores <- function(task, whole, rules, folds, grid, ratio, center,
   found
 }
 
-task_lambda <- function(task, rules, moments) {
-  lapply(Filter(Negate(is.null), moments[c("d", "c")]), \(moment) moment$n) |>
-    (\(n) Map(rules$lambda, n, names(n)))()
+# list(d, c): the ridges for the numbers of rows in the moments.
+ridges_of <- function(rules, moments) {
+  parts <- Filter(Negate(is.null), moments[c("d", "c")])
+  Map(\(moment, of) rules$lambda(moment$n, of), parts, names(parts))
 }
 
 # r'Pr/t^2 of a fold of t rows for each column of theta, P made anew from it.
@@ -156,9 +157,11 @@ held_out_score <- function(task, held, theta, rules, mean) {
   rules$score(held$n) * total / held$n^2
 }
 
-# list(chosen: a value of the grid, table, scores, border). `wider`: values that
-# are added where the minimum is at an end: list(below, above). size: mean
-# square of the outcome, below whose rounding all scores are equal.
+# list(value: that of the grid, table, scores; border: the end that the minimum
+# is at, or NULL; extended: was the grid?; highest: is the value the largest?).
+# `wider`: values that are added where the minimum is at an end: list(below,
+# above). size: mean square of the outcome, below whose rounding all scores are
+# equal.
 choose_penalty <- function(grid, scores, rule, wider, size) {
   of <- \(values) {
     scores <- scores(values)
@@ -212,8 +215,7 @@ choose_penalty <- function(grid, scores, rule, wider, size) {
                        chosen = shown == chosen),
     scores = found$scores[, shown, drop = FALSE],
     border = if (!is.na(end)) end, extended = extended,
-    highest = !flat && length(shown) > 1L && chosen == max(shown),
-    best = found$values[best]
+    highest = !flat && length(shown) > 1L && chosen == max(shown)
   )
 }
 

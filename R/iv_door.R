@@ -164,6 +164,16 @@ check_tolerance <- function(x, name, open = FALSE) {
   as.double(x)
 }
 
+check_tolerances <- function(learner, instrument) {
+  list(learner = check_tolerance(learner, "tol_learner"),
+       instrument = check_tolerance(instrument, "tol_instrument", open = TRUE))
+}
+
+# Is the outcome centered? Unless it is said, where the penalty is `ours`.
+check_intercept <- function(intercept, ours) {
+  if (is.null(intercept)) ours else check_flag(intercept, "intercept")
+}
+
 check_preset <- function(preset, given) {
   if (is.null(preset)) {
     return(NULL)
@@ -287,7 +297,7 @@ fit_iv <- function(task, blocks, asked, progress) {
     found$table$value <- rules$mu(found$table$value, whole$n)
   }
   mean <- if (asked$center) mean(task$y[task$rows$d]) else 0
-  used <- task_lambda(task, rules, whole)
+  used <- ridges_of(rules, whole)
   system <- iv_system(task, whole, used, asked$ratio)
   mu <- rules$mu(value, whole$n)
   solved <- solve_system(system, mu, mean)

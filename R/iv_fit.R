@@ -59,7 +59,7 @@ action_moments <- function(map, rows, learner, columns, target, width) {
 }
 
 sum_panels <- function(rows, width, empty, value) {
-  for (i in row_panels(rows, width)) {
+  for (i in feature_panels(rows, width)) {
     found <- value(i)
     empty <- if (is.list(empty)) Map(`+`, empty, found) else empty + found
   }

@@ -167,15 +167,13 @@ map_function <- function(map, theta) {
   }
 }
 
-# Its values at the points of the sample.
-map_values <- function(map, theta) {
-  rows <- seq_len(map$sample$n)
-  weights <- map_weights(map, theta)
-  if (!is.null(weights) && !stores_gram(map$sample)) {
-    return(function_at(map_function(map, theta), map$sample,
-                       own_points(map$sample)))
+# The values of a function f with coefficients theta at the points of the
+# sample.
+map_values <- function(map, f, theta) {
+  if (!is.null(f$weights) && !stores_gram(map$sample)) {
+    return(function_at(f, map$sample, own_points(map$sample)))
   }
-  unlist(lapply(row_panels(rows, map$r), \(i) {
+  unlist(lapply(feature_panels(seq_len(map$sample$n), map$r), \(i) {
     product(map_features(map, i), as.matrix(theta))
   }))
 }
@@ -201,8 +199,6 @@ function_at <- function(f, sample, new) {
 panel_cells <- 2^20
 
 # The rows in panels of a million features.
-row_panels <- function(rows, r) {
-  size <- max(64, panel_cells %/% r)
-  starts <- if (length(rows)) seq(1, length(rows), by = size)
-  lapply(starts, \(start) rows[start:min(start + size - 1, length(rows))])
+feature_panels <- function(rows, r) {
+  row_panels(rows, max(64, panel_cells %/% r))
 }

@@ -84,9 +84,8 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
                            ..., lambda_c = NULL, lambda_d = NULL, mu_g = NULL,
                            mu_h = NULL, select = NULL,
                            rule = c("min", "paired", "1se"), folds = 6,
-                           landmarks = NULL,
-                           features = NULL, scale = NULL, intercept = NULL,
-                           preset = NULL,
+                           landmarks = NULL, features = NULL, scale = NULL,
+                           intercept = NULL, preset = NULL,
                            tol_learner = sqrt(.Machine$double.eps),
                            tol_instrument = NULL, progress = interactive()) {
   check_dots(...)
@@ -100,7 +99,6 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
   lambda <- list(d = check_lambda(lambda_d, "lambda_d"),
                  c = check_lambda(lambda_c, "lambda_c"))
   mu <- check_two_mu(mu_g, mu_h)
-  if (!is.null(intercept)) check_flag(intercept, "intercept")
   if (isTRUE(intercept) && !is.null(w)) {
     stop_input("'intercept' must not be TRUE with 'w', which would move the ",
                "second moment")
@@ -120,15 +118,11 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
                 rule = check_choice(rule, base::c("min", "paired", "1se"),
                                     "rule"),
                 folds = folds,
-                center = if (is.null(intercept)) {
-                  is.null(w) && is.null(mu$mu) && is.null(preset)
-                } else {
-                  intercept
-                })
+                center = check_intercept(
+                  intercept, is.null(w) && is.null(mu$mu) && is.null(preset)
+                ))
   penalty <- check_choice(penalty, base::c("norm", "l2"), "penalty")
-  tol <- list(learner = check_tolerance(tol_learner, "tol_learner"),
-              instrument = check_tolerance(tol_instrument, "tol_instrument",
-                                          TRUE))
+  tol <- check_tolerances(tol_learner, tol_instrument)
   check_flag(progress, "progress")
   blocks <- read_blocks(list(a = a, b = b, c = c, d = d), given, scale, preset)
   n <- blocks$a$sample$n
@@ -141,8 +135,7 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
   })
   if (!is.null(w)) w <- check_outcome(w, n, "w", NULL)
   asked$approximation <- check_approximation(landmarks, features, n)
-  task <- list(y = unname(y), w = unname(w),
-               rows = rows, penalty = penalty,
+  task <- list(y = unname(y), w = unname(w), rows = rows, penalty = penalty,
                tol = tol, labels = lapply(stats::setNames(nm = names(blocks)),
                                           sQuote, FALSE),
                lambdas = list(c = "lambda_c", d = "lambda_d"))
@@ -152,9 +145,8 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
 }
 
 new_rkhs_iv_nested <- function(found, blocks, y, task, arguments) {
-  names <- stats::setNames(nm = c("a", "b", "c", "d"))
-  fit <- new_rkhs_iv(found, blocks, y, task$penalty, arguments, names,
-                     c(g = "a", h = "b"))
+  fit <- new_rkhs_iv(found, blocks, y, task$penalty, arguments,
+                     stats::setNames(nm = names(blocks)), c(g = "a", h = "b"))
   g <- fit$fitted.values[, "g"]
   second <- fit$fitted.values[, "h"] - if (is.null(task$w)) g else task$w * g
   fit$residuals <- cbind(first = fit$residuals, second = second)

@@ -71,11 +71,9 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
   sites <- projection_sites(object)
   scores <- if (missing(newdata)) object$scores else predict(object, newdata)
   scores <- scores[, kept, drop = FALSE]
-  rows <- max(1, floor(2^21 / nrow(sites$x)))
-  starts <- seq(1, nrow(scores), by = rows)
-  found <- lapply(starts, \(start) {
-    block <- start:min(start + rows - 1, nrow(scores))
-    fixed_points(object, sites, scores[block, , drop = FALSE], tol, maxit)
+  size <- max(1, floor(2^21 / nrow(sites$x)))
+  found <- lapply(row_panels(seq_len(nrow(scores)), size), \(rows) {
+    fixed_points(object, sites, scores[rows, , drop = FALSE], tol, maxit)
   })
   failed <- sum(vapply(found, \(part) part$failed, numeric(1)))
   if (failed > 0) {

@@ -112,13 +112,17 @@ fold_diagonal <- function(kernel, x, center = NULL) {
 # Rows of a block: about 4 million kernel values at a time.
 fold_function <- function(kernel, x, y, consume, combine) {
   y <- if (is.null(y)) x else y
-  rows <- max(1, floor(2^22 / nrow(y)))
-  starts <- seq(1, nrow(x), by = rows)
-  parts <- lapply(starts, \(start) {
-    block <- x[start:min(start + rows - 1, nrow(x)), , drop = FALSE]
-    consume(call_kernel(kernel, block, y))
+  size <- max(1, floor(2^22 / nrow(y)))
+  parts <- lapply(row_panels(seq_len(nrow(x)), size), \(rows) {
+    consume(call_kernel(kernel, x[rows, , drop = FALSE], y))
   })
   unname(do.call(combine, parts))
+}
+
+# Rows, so many at a time.
+row_panels <- function(rows, size) {
+  starts <- if (length(rows)) seq(1, length(rows), by = size)
+  lapply(starts, \(start) rows[start:min(start + size - 1, length(rows))])
 }
 
 call_kernel <- function(kernel, x, y) {
