@@ -10,8 +10,8 @@
 #' Gram matrices, \eqn{g = K_X a} the values of g at the points and \deqn{P =
 #' K_Z(K_Z + \lambda I)^{-1},}{P = K_Z (K_Z + lambda I)^(-1),} for
 #' \eqn{\lambda = 0}{lambda = 0} the projection on the range of \eqn{K_Z}, they
-#' minimize \deqn{(y - g)'P(y - g) + \mu\,\mathrm{pen}(g).}{(y - g)'P(y - g) +
-#' mu pen(g).}
+#' minimize \deqn{(y - g)'P(y - g) + \mu\,\mathrm{pen}(g).}{
+#' (y - g)'P(y - g) + mu pen(g).}
 #' \describe{
 #'   \item{`penalty = "norm"`, Estimator 1}{\eqn{\mathrm{pen}(g) =
 #'     \|g\|^2}{pen(g) = |g|^2}, the norm of the RKHS; its weights solve

@@ -6,8 +6,8 @@
 #' [rkhs_iv_nested()].
 #'
 #' New points are measured by the bandwidths and units of the fit. Far from all
-#' points of the sample the functions of kernels with a bandwidth tend to 0, and
-#' `g` to its intercept.
+#' points of the sample the functions of kernels with a bandwidth tend to the
+#' intercept, 0 where there is none.
 #'
 #' @param object A fit.
 #' @param newdata New points, with the columns of `x` by name; for a fit by

@@ -7,10 +7,10 @@
 #' With \eqn{P_1, P_2} the actions of the instruments D and C as in [rkhs_iv()],
 #' and \eqn{g = K_A a}, \eqn{h = K_B b} the values at the points, Estimator 3
 #' minimizes \deqn{(y - g)'P_1(y - g) + (h - wg)'P_2(h - wg) +
-#' \mu_g\,\mathrm{pen}(g) + \mu_h\,\mathrm{pen}(h),}{(y - g)'P1(y - g) + (h -
-#' wg)'P2(h - wg) + mu_g pen(g) + mu_h pen(h),} the penalty the squared norm of
-#' the RKHS (`"norm"`) or the sum of squares (`"l2"`). The two moments may hold
-#' for different rows, `subset`: for p and q of them, their actions are
+#' \mu_g\,\mathrm{pen}(g) + \mu_h\,\mathrm{pen}(h),}{
+#' (y - g)'P1(y - g) + (h - wg)'P2(h - wg) + mu_g pen(g) + mu_h pen(h),}
+#' the penalty the squared norm of the RKHS (`"norm"`) or the sum of squares
+#' (`"l2"`). The two moments may hold for different rows, `subset`: for p and q of them, their actions are
 #' \eqn{n/p} and \eqn{n/q} times those of the rows alone; the penalties are of
 #' all rows. The closed form that was published first, which eliminates a, is
 #' wrong where a Gram matrix or the subset is singular, and is not used: the
@@ -49,16 +49,19 @@
 #'   rows: rows of neither moment still enter the penalties.
 #' @param kernel One kernel for all blocks, or a list by block, `list(a = , b =
 #'   , c = , d = )`; as in [rkhs_iv()].
+#' @param rule `"min"`, `"paired"` or `"1se"`, see [rkhs_iv()].
+#' @param folds A number of folds, of rows next to each other in each of the
+#'   subsets, or the fold of each row.
 #' @param lambda_c,lambda_d The ridges of the two instruments, as `lambda` of
 #'   [rkhs_iv()].
 #' @param mu_g,mu_h The penalties of g and h, both or neither: positive numbers,
 #'   or several values, those of `mu_h` the same multiple of those of `mu_g`.
 #' @return An object of class `c("rkhs_iv_nested", "rkhs_iv")`, as of
 #'   [rkhs_iv()], with `list(g, h)` in `coefficients`, the columns `g` and `h`
-#'   of `fitted.values`, the residuals of both moments in the columns `first`, y
-#'   - g, and `second`, h - w g, of `residuals`, two numbers in `lambda`, `mu`
-#'   and `criterion`, a list of data frames in `first_stage`, and `w` and
-#'   `rows`, the rows of each moment.
+#'   of `fitted.values`, the columns `first` (\eqn{y - g}) and `second`
+#'   (\eqn{h - wg}) of `residuals`, two numbers in `lambda`, `mu` and
+#'   `criterion`, a list of data frames in `first_stage`, and `w` and `rows`, the
+#'   rows of each moment.
 #' @section Cost: As of [rkhs_iv()], for four blocks.
 #' @references
 #' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
