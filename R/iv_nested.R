@@ -10,8 +10,9 @@
 #' \mu_g\,\mathrm{pen}(g) + \mu_h\,\mathrm{pen}(h),}{
 #' (y - g)'P1(y - g) + (h - wg)'P2(h - wg) + mu_g pen(g) + mu_h pen(h),}
 #' the penalty the squared norm of the RKHS (`"norm"`) or the sum of squares
-#' (`"l2"`). The two moments may hold for different rows, `subset`: for p and q of them, their actions are
-#' \eqn{n/p} and \eqn{n/q} times those of the rows alone; the penalties are of
+#' (`"l2"`). The two moments may hold for different rows, `subset`: for p and q
+#' of them, their actions are \eqn{n/p} and \eqn{n/q} times those of the rows
+#' alone; the penalties are of
 #' all rows. The closed form that was published first, which eliminates a, is
 #' wrong where a Gram matrix or the subset is singular, and is not used: the
 #' joint normal equations are solved as a ridge regression.
@@ -60,8 +61,8 @@
 #'   [rkhs_iv()], with `list(g, h)` in `coefficients`, the columns `g` and `h`
 #'   of `fitted.values`, the columns `first` (\eqn{y - g}) and `second`
 #'   (\eqn{h - wg}) of `residuals`, two numbers in `lambda`, `mu` and
-#'   `criterion`, a list of data frames in `first_stage`, and `w` and `rows`, the
-#'   rows of each moment.
+#'   `criterion`, a list of data frames in `first_stage`, and `w` and `rows`,
+#'   the rows of each moment.
 #' @section Cost: As of [rkhs_iv()], for four blocks.
 #' @references
 #' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
