@@ -42,7 +42,7 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
   variable <- object$variables[[which]]
   if (missing(newdata)) {
     scores <- product(centered_matrix(variable), v)
-    names <- rownames(variable$sample$x)
+    names <- sample_names(variable$sample)
   } else {
     new <- read_values(object, newdata, which)[[1L]]
     scores <- if (ncol(v) == 0L) {
@@ -62,7 +62,7 @@ operator_value <- function(object, newdata) {
   samples <- object$variables
   if (is.null(newdata)) {
     value <- drop(centered_product(samples) %*% object$weights)
-    return(stats::setNames(value, rownames(samples[[1L]]$sample$x)))
+    return(stats::setNames(value, sample_names(samples[[1L]]$sample)))
   }
   newdata <- newdata[[1L]]
   if (length(samples) == 1L) {

@@ -51,8 +51,9 @@ log_jacobian <- function(kernel) {
 
 # --- Arguments ---------------------------------------------------------------
 
-# The share of the points that is held out; `wanted`: what is to be chosen.
-check_validate <- function(validate, estimator, wanted) {
+# The share of the points that is held out; `wanted`: what is to be chosen;
+# `steps`: a number where it says how far to go.
+check_validate <- function(validate, estimator, wanted, steps) {
   if (is.null(validate)) {
     validate <- if (any(wanted)) 0.2 else 0
   }
@@ -62,8 +63,12 @@ check_validate <- function(validate, estimator, wanted) {
                format_number(validate))
   }
   if (validate > 0 && !any(wanted)) {
-    stop_input("'validate' must be 0 for optimize = \"weights\" and one 'm', ",
-               "which runs to its end; choose optimize = \"all\"")
+    stop_input("'validate' must be 0 ", if (is.null(steps)) {
+      paste("for optimize = \"weights\" and one 'm', which runs to its end;",
+            "choose optimize = \"all\"")
+    } else {
+      "with 'steps' and one 'm': nothing is left to decide"
+    })
   }
   if (validate == 0 && any(wanted[c("m", "bandwidths")])) {
     stop_input("'validate' must be positive to choose among ",
@@ -77,6 +82,18 @@ check_validate <- function(validate, estimator, wanted) {
     )
   }
   validate
+}
+
+# How many steps all parameters take; NULL: as many as is decided otherwise.
+check_steps <- function(steps, optimize) {
+  if (is.null(steps)) {
+    return(NULL)
+  }
+  if (optimize == "weights") {
+    stop_input("'steps' must not be given for optimize = \"weights\", which ",
+               "takes none; choose optimize = \"all\"")
+  }
+  check_count(steps, "steps")
 }
 
 # The numbers of components to choose from; one if there is nothing to choose.
@@ -271,9 +288,9 @@ check_spread <- function(x) {
 in_reach <- function(variance) variance > 1e-140 & variance < 1e140
 
 # The user's start in the units of the kernel: list(weights, means, and
-# variances or covariances), or NULL.
+# variances or covariances), or NULL for clusters.
 check_start <- function(start, sample) {
-  if (is.null(start)) {
+  if (is.null(start) || identical(start, "kmeans")) {
     return(NULL)
   }
   fields <- c("weights", "means")
@@ -285,8 +302,8 @@ check_start <- function(start, sample) {
   }
   if (!is.list(start) || length(lacks)) {
     stop_input(
-      "'start' must be a fit of kme_density() or a list with the names ",
-      "weights, means and variances (or covariances), ",
+      "'start' must be \"kmeans\", a fit of kme_density() or a list with the ",
+      "names weights, means and variances (or covariances), ",
       if (is.list(start)) {
         paste0("which lacks ", toString(lacks))
       } else {

@@ -10,7 +10,9 @@ fit_chosen <- function(sample, plan, share) {
   }
   # First, so that the start does not depend on what is held out.
   start <- begin(x)
-  if (share == 0 || plan$optimize == "weights" && length(plan$kernels) == 1L) {
+  # Does nothing but the fit itself decide where it stops?
+  fixed <- plan$optimize == "weights" || !is.null(plan$steps)
+  if (share == 0 || fixed && length(plan$kernels) == 1L) {
     return(c(list(sample = sample), fit_points(sample, start, plan)))
   }
   rows <- heldout_rows(sample$n, share)
@@ -29,8 +31,12 @@ fit_chosen <- function(sample, plan, share) {
   scores <- vapply(trials, `[[`, numeric(1), "score")
   chosen <- which.min(scores)
   sample$kernel <- plan$kernels[[chosen]]
-  fit <- fit_points(sample, start, plan, take = trials[[chosen]]$steps)
-  fit[c("path", "steps")] <- trials[[chosen]][c("path", "steps")]
+  if (fixed) {
+    fit <- fit_points(sample, start, plan)
+  } else {
+    fit <- fit_points(sample, start, plan, take = trials[[chosen]]$steps)
+    fit[c("path", "steps")] <- trials[[chosen]][c("path", "steps")]
+  }
   fit$heldout <- rows
   if (length(scores) > 1L) {
     thetas <- vapply(plan$kernels, `[[`, numeric(1), "bandwidth")
@@ -65,13 +71,20 @@ fit_points <- function(sample, start, plan, out = NULL, take = NULL) {
   match <- matcher(mean)
   first <- match(start)
   check_match(first)
-  best <- match_weights(first, match)
+  best <- first
+  if (plan$optimize == "weights" || !plan$direct) {
+    best <- match_weights(first, match)
+  }
   if (plan$toward < 1) best <- match(move_weights(first, best, plan$toward))
   found <- list(start = first, best = best, mean = mean)
   if (identical(take, "start")) {
     found$best <- first
-  } else if (plan$optimize == "weights") {
-    found$score <- if (!is.null(out)) -mean(mixture_log(best, out))
+  } else if (plan$optimize == "weights" || !is.null(plan$steps)) {
+    if (!is.null(plan$steps)) {
+      further <- match_steps(first, mean, match, plan)
+      found[names(further)] <- further
+    }
+    found$score <- if (!is.null(out)) -mean(mixture_log(found$best, out))
   } else if (!identical(take, "weights")) {
     further <- match_all(first, best, mean, match, plan, out, take)
     found[names(further)] <- further
@@ -176,13 +189,15 @@ check_match <- function(found) {
 most_iterations <- 500L
 look_every <- 10L
 
-# From the best weights on, list(best, path, steps: "start", "weights" or the
-# number of steps); no more than `most` steps (NULL: any number).
+# From the best weights on, or the start itself; list(best, path, steps:
+# "start", "weights" or the number of steps); no more than `most` steps (NULL:
+# any number).
 match_all <- function(start, first, mean, match, plan, out, most) {
   m <- length(first$weights)
   size <- length(first$means)
   read <- \(u) match(mixture_of(u, m))
-  path <- follow(start, first, read, out, if (is.null(most)) Inf else most)
+  path <- follow(start, if (!plan$direct) first, read, out,
+                 if (is.null(most)) Inf else most)
   # In units of the distance that is left, or of J where that is less (a narrow
   # kernel leaves about 1/n, whatever the mixture), so that the stopping rule
   # sees what changes.
@@ -192,16 +207,11 @@ match_all <- function(start, first, mean, match, plan, out, most) {
     return(path$end())
   }
   evaluate <- free_matcher(mean, m)
-  last <- NULL
-  # optim() asks for value and gradient in two calls at one point.
-  at <- \(u) {
-    if (!identical(u, last$u)) {
-      found <- evaluate(u)
-      path$add(u, found[1L])
-      last <<- list(u = u, found = found)
-    }
-    last$found
-  }
+  at <- keep_last(\(u) {
+    found <- evaluate(u)
+    path$add(u, found[1L])
+    found
+  })
   widest <- max(first$variances, mean(scale(first$means, scale = FALSE)^2))
   # A descent that is to be stopped goes through better densities in plain
   # units, one to the end takes fewer steps in those of the embedding.
@@ -223,6 +233,50 @@ match_all <- function(start, first, mean, match, plan, out, most) {
                                conditionMessage(e))
   )
   path$end()
+}
+
+# optim() asks for value and gradient at one point in two calls.
+keep_last <- function(f) {
+  last <- NULL
+  \(u) {
+    if (!identical(u, last$u)) last <<- list(u = u, found = f(u))
+    last$found
+  }
+}
+
+# As many iterations of BFGS as the plan says, from the start itself: list(best,
+# path, steps). No units and no tolerance: J as it is. A variance at the floor
+# does not count as one that moves.
+match_steps <- function(first, mean, match, plan) {
+  m <- length(first$weights)
+  evaluate <- free_matcher(mean, m)
+  begin <- free_parameters(first)
+  logs <- length(begin) - m + seq_len(m)
+  lowest <- pmin(log(plan$lowest), begin[logs])
+  raise <- \(u) replace(u, logs, pmax(u[logs], lowest))
+  at <- keep_last(\(u) {
+    found <- evaluate(raise(u))
+    found[1L + logs[u[logs] < lowest]] <- 0
+    found
+  })
+  # BFGS takes the gradient once in an iteration, where that begins.
+  seen <- numeric()
+  end <- tryCatch(
+    stats::optim(begin, \(u) at(u)[1L], \(u) {
+      found <- at(u)
+      seen[length(seen) + 1L] <<- found[1L]
+      found[-1L]
+    }, method = "BFGS", control = list(maxit = plan$steps, reltol = 0)),
+    error = \(e) stop_kernmean("numeric", "the descent failed: ",
+                               conditionMessage(e))
+  )
+  best <- match(mixture_of(raise(end$par), m))
+  taken <- min(length(seen), plan$steps)
+  shown <- unique(c(seq_len(taken %/% look_every) * look_every, taken))
+  list(best = best, steps = taken, path = data.frame(
+    step = c("start", format(shown, trim = TRUE)),
+    objective = c(first$objective, seen[setdiff(shown, taken)], best$objective)
+  ))
 }
 
 # Units in which each free parameter alone moves the embedding of the mixture by
@@ -249,8 +303,11 @@ embedding_units <- function(q, kernel, distance2) {
 
 # Keeps count of the steps that lower J, and looks at the mixture now and then
 # (read() makes it of free parameters): where to stop is decided by J or, with
-# `out`, by the log density of these points.
+# `out`, by the log density of these points. `first` has the best weights; NULL
+# where the start itself is the first.
 follow <- function(start, first, read, out, most) {
+  direct <- is.null(first)
+  if (direct) first <- start
   lowest <- first$objective
   steps <- 0L
   latest <- NULL
@@ -262,7 +319,7 @@ follow <- function(start, first, read, out, most) {
     if (!is.null(out)) logs[[length(looks)]] <<- mixture_log(q, out)
   }
   look("start", start$objective, start)
-  look("weights", first$objective, first)
+  if (!direct) look("weights", first$objective, first)
   list(
     add = \(u, objective) {
       if (is.finite(objective) && objective < lowest) {

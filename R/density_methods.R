@@ -167,8 +167,12 @@ update.kme_density <- function(object, ...) {
   found <- change_arguments(object, list(...))
   changes <- found$changes
   arguments <- found$arguments
-  if ("m" %in% names(changes)) arguments$start <- NULL
-  if (!is.null(changes$start)) arguments[c("m", "shape")] <- NULL
+  if ("m" %in% names(changes) && !is.character(arguments$start)) {
+    arguments$start <- NULL
+  }
+  if (!is.null(changes$start) && !is.character(changes$start)) {
+    arguments[c("m", "shape")] <- NULL
+  }
   moved <- "x" %in% names(changes)
   fitted <- inherits(arguments$estimator, "kme") &&
     !"estimator" %in% names(changes)
@@ -194,8 +198,10 @@ update.kme_density <- function(object, ...) {
     arguments["scale"] <- NULL
   }
   arguments <- merge_changes(arguments, changes)
+  weights <- identical(arguments$optimize, "weights")
+  if (weights && !"steps" %in% names(changes)) arguments$steps <- NULL
   # Nothing is left to decide.
-  if (identical(arguments$optimize, "weights") && is.numeric(arguments$m) &&
+  if ((weights || !is.null(arguments$steps)) && is.numeric(arguments$m) &&
         is.null(arguments$bandwidths) && !"validate" %in% names(changes)) {
     arguments$validate <- NULL
   }
@@ -242,16 +248,21 @@ start_distance2 <- function(object) {
 
 # What was optimized, and what the points held out decided.
 describe_fit <- function(object) {
-  begun <- if (is.null(object$arguments$start)) "k-means" else "the given start"
+  given <- object$arguments$start
+  clusters <- is.null(given) || is.character(given)
+  begun <- if (clusters) "k-means" else "the given start"
   steps <- object$steps
   what <- if (identical(steps, "start")) {
     paste("the start itself,", begun)
+  } else if (!is.null(object$arguments$steps)) {
+    paste("all parameters,", count_of(steps, "gradient step"), "from",
+          if (clusters) "the clusters" else begun)
   } else if (is.null(steps) || identical(steps, "weights")) {
     paste(if (object$shape == "isotropic") "means and variances of" else
       "means and covariances of", begun, "and", describe_weights(object))
   } else {
-    paste("all parameters,", count_of(steps, "step"), "from", begun,
-          "and optimal weights")
+    paste0("all parameters, ", count_of(steps, "step"), " from ", begun,
+           if (!is.character(given)) " and optimal weights")
   }
   empty <- sum(object$weights < 1e-8)
   c(
@@ -286,7 +297,7 @@ describe_sizes <- function(object) {
 
 describe_heldout <- function(object) {
   path <- object$path
-  score <- if (is.null(path)) {
+  score <- if (is.null(path$heldout)) {
     min(object$bandwidths$heldout)
   } else {
     path$heldout[stop_row(object)]
@@ -294,8 +305,9 @@ describe_heldout <- function(object) {
   paste0(
     "decided by ", count_of(length(object$heldout), "point"),
     " held out: log density ", format_number(-score),
-    if (!is.null(path)) paste0(" (start ", format_number(-path$heldout[1L]),
-                               ")")
+    if (!is.null(path$heldout)) {
+      paste0(" (start ", format_number(-path$heldout[1L]), ")")
+    }
   )
 }
 

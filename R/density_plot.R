@@ -156,6 +156,8 @@ picture_path <- function(object) {
   step <- suppressWarnings(as.numeric(path$step))
   step[is.na(step)] <- 0
   at <- stop_row(object)
+  # The best weights take no step.
+  line <- path$step != "start" | !"weights" %in% path$step
   labels <- c("start", "returned")
   dashed <- across_layer(h = value[1L])
   dashed$level <- labels[1L]
@@ -164,7 +166,7 @@ picture_path <- function(object) {
     if (heldout) "held-out log density" else "J",
     list(
       dashed,
-      new_layer("line", x = step[-1L], y = value[-1L], style = list(lwd = 2),
+      new_layer("line", x = step[line], y = value[line], style = list(lwd = 2),
                 main = TRUE),
       new_layer("points", x = step[at], y = value[at], level = labels[2L],
                 style = list(pch = 21L, bg = accent, col = "white", cex = 1.3))

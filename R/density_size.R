@@ -3,11 +3,13 @@
 # list(best, start, sample: with the kernel that was chosen, mean: the estimate
 # matched, path, steps, heldout, bandwidths, sizes, widen, toward). `plan` is
 # list(estimator: an object or a fit to the sample, kernels: to choose from,
-# optimize, sizes: to choose from, first: the user's start or NULL, shape: as of
+# optimize, steps: how many all parameters take or NULL, sizes: to choose from,
+# first: the user's start or NULL, direct: do all parameters move from the start
+# itself, not from the best weights?, widenings: to choose from, shape: as of
 # cluster_start(), toward: how far the weights go to the best ones, lowest: the
-# floor of variances). A share of the points is
-# held out of first fits, which choose the size, the kernel and where to stop;
-# the fit to all points then goes as far.
+# floor of variances). A share of the points is held out of first fits, which
+# choose the size, the kernel and where to stop; the fit to all points then goes
+# as far.
 fit_density <- function(sample, plan, share) {
   if (length(plan$sizes) > 1L) plan <- choose_size(sample, plan, share)
   found <- fit_chosen(sample, plan, share)
@@ -102,17 +104,17 @@ try_sizes <- function(x, parts, plan, looks) {
     these <- lapply(parts, \(part) {
       cluster_start(part$kept$x, shape, " that are not held out")
     })
-    value <- numeric(length(widenings))
+    value <- numeric(length(plan$widenings))
     for (i in seq_along(parts)) {
       out <- x[parts[[i]]$out, , drop = FALSE]
-      for (k in seq_along(widenings)) {
+      for (k in seq_along(plan$widenings)) {
         value[k] <- value[k] +
-          sum(mixture_log(widen_mixture(these[[i]], widenings[k]), out))
+          sum(mixture_log(widen_mixture(these[[i]], plan$widenings[k]), out))
       }
     }
     value <- value / looks
     starts[[as.character(m)]] <- these
-    rows[[length(rows) + 1L]] <- data.frame(m = m, widen = widenings,
+    rows[[length(rows) + 1L]] <- data.frame(m = m, widen = plan$widenings,
                                             log_density = value)
     since <- if (max(value) > best) 0L else since + 1L
     best <- max(best, value)

@@ -514,7 +514,7 @@ as_weights <- function(fit, type = c("projection", "taylor")) {
       taylor_weights(g, noise)
     }
   }
-  stats::setNames(weights, rownames(fit$sample$x))
+  stats::setNames(weights, sample_names(fit$sample))
 }
 
 taylor_weights <- function(g, noise) {

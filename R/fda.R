@@ -208,7 +208,9 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
   if (missing(grouping)) {
     stop_input("'grouping' must be given: the class of each point")
   }
-  bandwidth <- if (!missing(bandwidth)) check_choice_of(bandwidth, x, given)
+  bandwidth <- if (!missing(bandwidth)) {
+    check_choice_of(bandwidth, x, given, "loo")
+  }
   scale <- if (!missing(scale)) check_scale(scale)
   arguments <- list(kernel = given, ridge = check_ridge(ridge),
                     bandwidth = bandwidth, scale = scale, prior = prior)
@@ -224,7 +226,8 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
   if (is.null(ridge)) {
     ridge <- if (identical(bandwidth, "loo")) "loo" else "shrinkage"
   }
-  kernels <- fda_kernels(sample$kernel, bandwidth)
+  kernels <- tried_kernels(sample$kernel, bandwidth, "loo",
+                           bandwidth_factors)
   found <- search_fda(sample, kernels, classes, prior, ridge, progress)
   new_kme_fda(found, classes, prior, arguments)
 }
@@ -260,7 +263,7 @@ new_kme_fda <- function(found, classes, prior, arguments) {
   fit <- found$fit
   sample <- found$sample
   lev <- names(classes$counts)
-  rows <- rownames(sample$x)
+  rows <- sample_names(sample)
   rownames(fit$scores) <- rows
   rownames(fit$means) <- lev
   left <- fda_left(fit, classes, prior, rows)
@@ -290,34 +293,6 @@ check_ridge <- function(ridge) {
                "number, not ", describe(ridge))
   }
   as.double(ridge)
-}
-
-# Is the bandwidth of the kernel still to be chosen?
-has_open_bandwidth <- function(x, kernel) {
-  !brings_kernel(x) &&
-    (is.null(kernel) || identical(kernel$bandwidth, "median"))
-}
-
-# What the argument `bandwidth` says, with the sample and the kernel that were
-# given.
-check_choice_of <- function(bandwidth, x, kernel) {
-  numbers <- is.numeric(bandwidth) && length(bandwidth) &&
-    all(is.finite(bandwidth) & bandwidth > 0)
-  if (!identical(bandwidth, "loo") && !identical(bandwidth, "median") &&
-        !numbers) {
-    stop_input("'bandwidth' must be \"loo\", \"median\" or positive numbers, ",
-               "not ", describe(bandwidth))
-  }
-  if (!has_open_bandwidth(x, kernel)) {
-    stop_input("'bandwidth' must not be given ", if (brings_kernel(x)) {
-      "when 'x' is a gram"
-    } else if (is.null(kernel$bandwidth)) {
-      "with a kernel that has none"
-    } else {
-      "with a kernel whose own is given; kernel_rbf() leaves it open"
-    })
-  }
-  if (numbers) unique(as.double(bandwidth)) else bandwidth
 }
 
 # list(of: the number of the class of each point; counts, named; lev: all

@@ -260,30 +260,6 @@ fda_score <- function(fit, classes, prior) {
 
 bandwidth_factors <- 2^seq(-2, 1, 0.5)
 
-# The kernels that one is chosen of, perhaps a single one.
-fda_kernels <- function(kernel, bandwidth) {
-  if (is.null(bandwidth) || identical(bandwidth, "median")) {
-    return(list(kernel))
-  }
-  loo <- identical(bandwidth, "loo")
-  values <- if (loo) bandwidth_factors * kernel$bandwidth else bandwidth
-  lapply(seq_along(values), \(i) {
-    end <- if (values[i] == min(values)) {
-      ", the smallest tried"
-    } else if (values[i] == max(values)) {
-      ", the largest tried"
-    }
-    kernel$rule <- if (loo) {
-      paste0(format_number(bandwidth_factors[i], 3L), " times the ",
-             kernel$rule, end)
-    } else if (length(values) > 1L) {
-      paste0("of ", length(values), " given", end)
-    }
-    kernel$bandwidth <- values[i]
-    kernel
-  })
-}
-
 # Shares of points that differ by less differ by rounding.
 same_error <- 1e-9
 

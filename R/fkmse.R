@@ -66,6 +66,20 @@ est_weights.est_fkmse <- function(estimator, sample) {
   fkmse_weights(sample_gram(sample), estimator$lambda, NULL, rows)
 }
 
+# Many small samples are fitted by the core, several at a time.
+est_bags.est_fkmse <- function(estimator, sample, sizes) {
+  core <- is.null(estimator$select) || estimator$select == "loocv"
+  if (!core || max(sizes) > most_points_of_small_bags) {
+    return(NextMethod())
+  }
+  found <- .Call(C_r_bag_flexible, sample_source(sample), as.integer(sizes),
+                 estimator$lambda)
+  list(weights = found$weights, chosen = found["lambda"])
+}
+
+# Beyond, a single one is work enough for all threads.
+most_points_of_small_bags <- 500
+
 fkmse_weights <- function(g, lambda, target, rows) {
   n <- length(rows)
   if (lambda == Inf) {

@@ -220,6 +220,12 @@ print.gram <- function(x, ...) {
   size <- format_bytes(8 * n^2)
   cat("Gram matrix, ", n, " x ", n, " (", size, ")\n", sep = "")
   say(kernel_lines(x$kernel), describe_shrunk(x))
+  print_known(x)
+  invisible(x)
+}
+
+# What has been computed so far.
+print_known <- function(x) {
   known <- c(
     values = "eigenvalues", projections = "projections of the mean",
     vectors = "eigenvectors", cholesky = "Cholesky factor"
@@ -228,11 +234,13 @@ print.gram <- function(x, ...) {
   cat("computed so far: ",
       if (length(have)) paste(have, collapse = ", ") else "the matrix only",
       "\n", sep = "")
-  invisible(x)
 }
 
 #' @export
 dim.gram <- function(x) dim(x$K)
+
+#' @export
+dimnames.gram <- function(x) dimnames(x$K)
 
 #' @export
 `[.gram` <- function(x, ...) x$K[...]

@@ -14,7 +14,7 @@ coef.kme <- function(object, ...) {
 predict.kme <- function(object, newdata, ...) {
   check_dots(...)
   if (missing(newdata)) {
-    return(stats::setNames(object$fitted, rownames(object$sample$x)))
+    return(stats::setNames(object$fitted, sample_names(object$sample)))
   }
   new <- sample_newdata(object$sample, newdata, object$terms)
   value <- parts_at(merge_parts(embedding_parts(object)), object$kernel, new)

@@ -124,6 +124,19 @@ est_fit.est_marginal <- function(estimator, sample) {
   ), found[c("score", "minimum", "reference", "border")])
 }
 
+est_bags.est_marginal <- function(estimator, sample, sizes) {
+  check_marginal(estimator, sample)
+  noise <- each_bag(sample, sizes, \(bag) {
+    if (bag$n == 1L && is.null(estimator$noise)) {
+      numeric(ncol(bag$x))
+    } else {
+      find_noise(estimator, bag$x, bag$kernel)$noise
+    }
+  })
+  noise <- matrix(unlist(noise), ncol(sample$x))
+  list(noise = noise, chosen = list(noise = colMeans(noise)))
+}
+
 # An operator of noisy features is no sum of weights on the points.
 est_operator.est_marginal <- function(estimator, argument) {
   stop_input(
@@ -370,4 +383,48 @@ est_lines.est_marginal <- function(estimator, fit, digits, plain = "the KME",
     },
     describe_score(fit, digits, plain)
   )
+}
+
+# --- Many samples -------------------------------------------------------------
+
+# Inner products of the embeddings of bags, each with noise of its own (d x M);
+# with `new`, list(z, sizes, noise), those of new bags in the rows.
+marginal_bags <- function(sample, sizes, noise, new = NULL) {
+  x <- sample$x
+  kernel <- sample$kernel
+  if (is_rbf(kernel)) {
+    if (is.null(new)) {
+      return(.Call(C_r_bag_marginal, native_source(kernel, x),
+                   as.integer(sizes), noise, NULL, NULL))
+    }
+    return(.Call(C_r_bag_marginal, native_source(kernel, new$z, x),
+                 as.integer(new$sizes), new$noise, as.integer(sizes), noise))
+  }
+  right <- marginal_parts(x, kernel, sizes, noise)
+  left <- if (is.null(new)) right else
+    marginal_parts(new$z, kernel, new$sizes, new$noise)
+  inner <- matrix(0, length(left), length(right))
+  for (a in seq_along(left)) {
+    for (b in if (is.null(new)) seq_len(a) else seq_along(right)) {
+      inner[a, b] <- inner_part(left[[a]], right[[b]], kernel)
+      if (is.null(new)) inner[b, a] <- inner[a, b]
+    }
+  }
+  inner
+}
+
+# A part, see embedding_parts(), for each bag.
+marginal_parts <- function(x, kernel, sizes, noise) {
+  Map(\(rows, b) {
+    points <- points_sample(x[rows, , drop = FALSE], kernel)
+    e <- noise[, b]
+    list(sample = points, weights = rep(1 / points$n, points$n),
+         noise = if (!is_linear(kernel) && any(e > 0)) e)
+  }, bag_rows(sizes), seq_along(sizes))
+}
+
+# The squared norms of new bags.
+marginal_norms <- function(sample, new) {
+  parts <- marginal_parts(sample$x, sample$kernel, new$sizes, new$noise)
+  vapply(parts, norm2_part, numeric(1), sample$kernel)
 }

@@ -109,13 +109,14 @@ clustered_source <- function(samples, scheme) {
 # units. unit: that of each point.
 gather_units <- function(samples, unit, total) {
   order <- order(unit)
-  codes <- as.integer(unit[order]) - 1L
+  sizes <- tabulate(unit, total)
   each <- by_bandwidth(sample_take(samples$sample, order), samples$bandwidths)
   gathered <- lapply(each, \(sample) {
-    c(.Call(C_r_block_sums, sample_source(sample), codes, total, NULL),
+    c(.Call(C_r_block_sums, sample_source(sample), sizes, NULL, NULL, NULL,
+            TRUE),
       list(diagonal = sample_diagonal(sample)))
   })
-  by_unit <- \(v) as.vector(rowsum(v, codes))
+  by_unit <- \(v) as.vector(rowsum(v, unit[order]))
   list(
     native = lapply(gathered, \(b) native_source(NULL, b$sums)),
     rows = vapply(gathered, \(b) rowSums(b$sums), numeric(total)),

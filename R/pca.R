@@ -216,7 +216,7 @@ kme_pca.formula <- function(formula, data = NULL, subset, na.action, ...) {
 new_kme_pca <- function(found, centered, covariance, arguments) {
   names <- paste0("PC", seq_along(found$values))
   dimnames(found$vectors) <- list(NULL, names)
-  dimnames(found$scores) <- list(rownames(centered$sample$x), names)
+  dimnames(found$scores) <- list(sample_names(centered$sample), names)
   structure(
     c(
       found[c("values", "vectors", "scores", "total", "rank")],

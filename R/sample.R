@@ -128,6 +128,58 @@ keep_units <- function(kernel, sample) {
   kernel
 }
 
+# Is the bandwidth of the kernel still to be chosen?
+has_open_bandwidth <- function(x, kernel) {
+  !brings_kernel(x) &&
+    (is.null(kernel) || identical(kernel$bandwidth, "median"))
+}
+
+# What the argument `bandwidth` says, for the sample `name` and the kernel that
+# were given: the word of a rule, "median" or numbers.
+check_choice_of <- function(bandwidth, x, kernel, word, name = "x") {
+  numbers <- is.numeric(bandwidth) && length(bandwidth) &&
+    all(is.finite(bandwidth) & bandwidth > 0)
+  if (!identical(bandwidth, word) && !identical(bandwidth, "median") &&
+        !numbers) {
+    stop_input("'bandwidth' must be \"", word, "\", \"median\" or positive ",
+               "numbers, not ", describe(bandwidth))
+  }
+  if (!has_open_bandwidth(x, kernel)) {
+    stop_input("'bandwidth' must not be given ", if (brings_kernel(x)) {
+      paste0("when '", name, "' is a gram")
+    } else if (is.null(kernel$bandwidth)) {
+      "with a kernel that has none"
+    } else {
+      "with a kernel whose own is given; kernel_rbf() leaves it open"
+    })
+  }
+  if (numbers) unique(as.double(bandwidth)) else bandwidth
+}
+
+# The kernels that one is chosen of, perhaps a single one: `factors` of the
+# median distance for the word of a rule, or numbers.
+tried_kernels <- function(kernel, bandwidth, word, factors) {
+  if (is.null(bandwidth) || identical(bandwidth, "median")) {
+    return(list(kernel))
+  }
+  ruled <- identical(bandwidth, word)
+  values <- if (ruled) factors * kernel$bandwidth else bandwidth
+  lapply(seq_along(values), \(i) {
+    end <- if (values[i] == min(values)) {
+      ", the smallest tried"
+    } else if (values[i] == max(values)) {
+      ", the largest tried"
+    }
+    kernel$rule <- if (ruled) {
+      paste0(format_number(factors[i], 3L), " times the ", kernel$rule, end)
+    } else if (length(values) > 1L) {
+      paste0("of ", length(values), " given", end)
+    }
+    kernel$bandwidth <- values[i]
+    kernel
+  })
+}
+
 # What a door takes to read the sample again; with another kernel to come, its
 # points.
 sample_input <- function(sample, rekernel = FALSE) {
@@ -305,7 +357,7 @@ same_columns <- function(x, y) {
 
 # --- Verbs: new points -------------------------------------------------------
 # New points are list(z: points or values: m x n kernel values with the sample;
-# names, m).
+# names, m); of values, `diagonal` too where it is known: k(z, z).
 
 new_points <- function(z, names = rownames(z)) {
   list(z = z, names = names, m = nrow(z))
@@ -315,10 +367,21 @@ new_values <- function(values, names = rownames(values)) {
   list(values = values, names = names, m = nrow(values))
 }
 
+# The names of its points, NULL for none.
+sample_names <- function(sample) {
+  rownames(if (knows_points(sample)) sample$x else sample$gram$K)
+}
+
+# Kernel values of new points with those of a gram.
+read_kernel_values <- function(g, newdata) UseMethod("read_kernel_values")
+read_kernel_values.gram <- function(g, newdata) {
+  new_values(check_kernel_values(newdata, g))
+}
+
 # newdata for a fit on the sample; `layout` is that of a fit by formula.
 sample_newdata <- function(sample, newdata, layout = NULL) {
   if (!knows_points(sample)) {
-    return(new_values(check_kernel_values(newdata, sample$gram)))
+    return(read_kernel_values(sample$gram, newdata))
   }
   if (!is.null(layout) && is.data.frame(newdata)) {
     newdata <- read_terms(layout, newdata)
@@ -332,7 +395,7 @@ own_points <- function(sample) {
   if (knows_points(sample)) {
     new_points(sample$x)
   } else {
-    new_values(sample_matrix(sample), NULL)
+    new_values(unname(sample_matrix(sample)), NULL)
   }
 }
 
@@ -359,6 +422,9 @@ new_diagonal <- function(sample, new, diagonal = NULL) {
   if (!is.null(new$z)) {
     check_no_diagonal(diagonal)
     return(fold_diagonal(sample$kernel, new$z))
+  }
+  if (is.null(diagonal) && !is.null(new$diagonal)) {
+    return(new$diagonal)
   }
   check_true_values(sample$gram)
   if (!is.numeric(diagonal) || length(diagonal) != new$m) {

@@ -158,7 +158,7 @@ blank_frame <- function(n, names = NULL) {
 
 # The names of points where they have some, else their numbers.
 point_labels <- function(sample) {
-  names <- rownames(sample$x)
+  names <- sample_names(sample)
   if (is.null(names)) seq_len(sample$n) else names
 }
 
@@ -352,7 +352,7 @@ augment.kme_cov <- function(x, data = NULL, ..., newdata = NULL) {
   }
   sample <- x$variables[[1L]]$sample
   # Points of several variables and codes of factors are no data to be shown.
-  if (is.null(data)) data <- blank_frame(sample$n, rownames(sample$x))
+  if (is.null(data)) data <- blank_frame(sample$n, sample_names(sample))
   augmented(sample, data, NULL, data.frame(.weight = x$weights))
 }
 

@@ -52,6 +52,9 @@ typedef struct {
   void (*products)(const double *k, size_t ni, const double *u, const double *v, double *rows,
                    double *columns);
 
+  /* columns_j += sum_i u_i k_ij over ni rows of a tile, one after the other. u: NULL is all 1. */
+  void (*add_rows)(const double *k, size_t ni, const double *u, double *columns);
+
   /* sums += K v for a tile and, if mirrored, its transpose. v, sums: 2 lanes columns, by rows. */
   void (*block_products)(const km_tile *tile, const double *v, double *sums);
 

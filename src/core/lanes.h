@@ -308,6 +308,22 @@ static TARGET void NAME(products)(const double *k, size_t ni, const double *u, c
   }
 }
 
+static TARGET void NAME(add_rows)(const double *k, size_t ni, const double *u, double *columns) {
+  for (size_t j = 0; j < KM_TILE_COLS; j += STRIP * LANES) {
+    VEC column[STRIP];
+    UNROLL
+    for (size_t c = 0; c < STRIP; c++) column[c] = NAME(load)(columns + j + c * LANES);
+    for (size_t i = 0; i < ni; i++) {
+      const VEC weight = SPREAD(u ? u[i] : 1.0);
+      UNROLL
+      for (size_t c = 0; c < STRIP; c++)
+        column[c] = MADD(NAME(load)(k + i * KM_TILE_COLS + j + c * LANES), weight, column[c]);
+    }
+    UNROLL
+    for (size_t c = 0; c < STRIP; c++) NAME(save)(columns + j + c * LANES, column[c]);
+  }
+}
+
 /*
  * sums (rows x 2 LANES) += a v, where a_il stands at a[i * down + l * along], v: depth x 2 LANES,
  * both by rows. Rows are taken DOWN at a time: there must be room for that.
@@ -539,6 +555,7 @@ static const km_arithmetic NAME(arithmetic) = {
     .half_norms = NAME(half_norms),
     .sums = NAME(sums),
     .products = NAME(products),
+    .add_rows = NAME(add_rows),
     .block_products = NAME(block_products),
     .form = NAME(form),
     .subset_forms = NAME(subset_forms),

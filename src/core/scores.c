@@ -149,7 +149,7 @@ typedef struct {
   double *zeros;         /* n: y where there is no target */
   double *coefficients;  /* count x n x SUMS */
   double *common;        /* count: what does not depend on i */
-  double *slices;        /* WORKERS x SLICE: a copy of U, and the sums */
+  double *slices;        /* of SLICE, WORKERS at most: a copy of U, and the sums */
   double *totals;        /* shares of rows x BLOCK: sums of scores over their rows */
 } loocv;
 
@@ -194,7 +194,7 @@ static double add_scores(const loocv *s, size_t l, size_t rows, const double *su
 static void score_rows(const loocv *s, size_t share) {
   const size_t n = s->n, i0 = share * ROWS, rows = smaller(ROWS, n - i0);
   double *copy = s->slices + share % WORKERS * SLICE, *sums = copy + COPY;
-  memset(copy, 0, SLICE * sizeof *copy);
+  memset(copy, 0, (COPY + s->count * SUMS * ROWS) * sizeof *copy);
   for (size_t j0 = 0; j0 < n; j0 += COLS) {
     const size_t cols = smaller(COLS, n - j0);
     for (size_t j = 0; j < cols; j++)
@@ -228,7 +228,7 @@ static void score_block(const loocv *s, double every, double *score, km_poll pol
 static size_t lay_out(loocv *s, size_t n, size_t count, double *work) {
   km_scratch scratch = {work, 0};
   s->zeros = take(&scratch, n);
-  s->slices = take(&scratch, (size_t) WORKERS * SLICE);
+  s->slices = take(&scratch, smaller(WORKERS, pieces(n, ROWS)) * SLICE);
   s->coefficients = take(&scratch, smaller(BLOCK, count) * n * SUMS);
   s->common = take(&scratch, BLOCK);
   s->totals = take(&scratch, pieces(n, ROWS) * BLOCK);

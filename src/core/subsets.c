@@ -8,9 +8,7 @@
  * z'Kz for the indicators z of many subsets at once is a fold over tiles: a tile is evaluated once
  * and each subset costs it 72 vector additions (subset_forms). Time O(n^2 (d + count)/2), memory n
  * count / 8 bytes, 32 (count + 2) doubles a rate and 32 tables. (Every statistic of the maximum
- * mean discrepancy is a function of such sums over the relabeled samples.) Block sums are the same
- * fold with accumulators of blocks^2 + 2 doubles: 32 of them, or as many as 64 MB hold but at least
- * 8.
+ * mean discrepancy is a function of such sums over the relabeled samples.)
  */
 
 enum {
@@ -169,79 +167,4 @@ void km_subset_forms(const km_source *source, const uint64_t *subsets, size_t co
       for (size_t c = 0; c < count; c++) forms[c + r * count] += sums[c];
       for (size_t l = 0; l < MOMENTS; l++) moments[l + r * MOMENTS] += sums[count + l];
     }
-}
-
-/* --- Sums over blocks ---------------------------------------------------------- */
-
-typedef struct {
-  const int *block;
-  const double *w; /* or NULL */
-  size_t blocks, slots, size;
-  double *walk;
-  double *sums; /* slots x size: blocks x blocks, and the moments */
-} blocks_sink;
-
-static size_t lay_out_blocks(blocks_sink *sink, const km_source *source, double *work) {
-  km_scratch scratch = {work, 0};
-  sink->size = sink->blocks * sink->blocks + MOMENTS;
-  sink->slots = km_walk_slots(source, (double) sink->size);
-  sink->walk = take(&scratch, km_walk_work(source));
-  sink->sums = take(&scratch, sink->slots * sink->size);
-  return scratch.used;
-}
-
-/* run_j += sum_i w_i k_ij over rows first .. last - 1 of a tile. */
-static void add_run(const km_tile *tile, const double *w, size_t first, size_t last, double *run) {
-  const double *k = tile->k + first * KM_TILE_COLS, zeros[KM_TILE_COLS] = {0};
-  double rows[KM_TILE_ROWS] = {0};
-  if (w)
-    km_simd()->products(k, last - first, w + tile->i0 + first, zeros, rows, run);
-  else
-    km_simd()->sums(k, last - first, rows, run);
-}
-
-/* Columns of the tile summed over a run of rows of one block, then over runs of columns. */
-static void add_blocks(const km_tile *tile, void *to, size_t worker) {
-  const blocks_sink *sink = to;
-  const int *row_block = sink->block + tile->i0, *column_block = sink->block + tile->j0;
-  double *sums = sink->sums + worker % sink->slots * sink->size;
-  add_moments(tile->k, tile->ni, tile->mirrored ? 2 : 1, sums + sink->size - MOMENTS);
-  for (size_t i = 0; i < tile->ni;) {
-    const int a = row_block[i];
-    const size_t first = i;
-    double run[KM_TILE_COLS] = {0};
-    while (i < tile->ni && row_block[i] == a) i++;
-    add_run(tile, sink->w, first, i, run);
-    if (sink->w)
-      for (size_t j = 0; j < tile->nj; j++) run[j] *= sink->w[tile->j0 + j];
-    for (size_t j = 0; j < tile->nj;) {
-      const int b = column_block[j];
-      double sum = 0;
-      for (; j < tile->nj && column_block[j] == b; j++) sum += run[j];
-      sums[(size_t) a + (size_t) b * sink->blocks] += sum;
-      if (tile->mirrored) sums[(size_t) b + (size_t) a * sink->blocks] += sum;
-    }
-  }
-}
-
-size_t km_block_sums_work(const km_source *source, size_t blocks) {
-  blocks_sink sink = {.blocks = blocks};
-  return lay_out_blocks(&sink, source, NULL);
-}
-
-void km_block_sums(const km_source *source, const int *block, size_t blocks, const double *w,
-                   double *sums, double moments[2], double *work, km_poll poll) {
-  const size_t cells = blocks * blocks;
-  blocks_sink sink = {.block = block, .w = w, .blocks = blocks};
-  lay_out_blocks(&sink, source, work);
-  const size_t slots = sink.slots, size = sink.size;
-  memset(sink.sums, 0, slots * size * sizeof *work);
-  km_walk(source, slots, 4, add_blocks, &sink, sink.walk, poll);
-  memset(sums, 0, cells * sizeof *sums);
-  memset(moments, 0, MOMENTS * sizeof *moments);
-  for (size_t slot = 0; slot < slots; slot++) {
-    const double *own = sink.sums + slot * size;
-    for (size_t i = 0; i < cells; i++) sums[i] += own[i];
-    for (size_t l = 0; l < MOMENTS; l++) moments[l] += own[cells + l];
-  }
 }

@@ -8,7 +8,7 @@
 
 /*
  * Sums of a Gram matrix over subsets of its points, for many subsets at once (relabeled samples of
- * a permutation test), and over blocks of points. Subset c of `count` holds point i if bit i % 64
+ * a permutation test). Subset c of `count` holds point i if bit i % 64
  * of subsets[i / 64 * count + c] is set.
  */
 
@@ -56,12 +56,5 @@ size_t km_subset_forms_work(const km_source *source, size_t count, size_t n_rate
 void km_subset_forms(const km_source *source, const uint64_t *subsets, size_t count,
                      const double *rates, size_t n_rates, double *forms, double *moments,
                      double *work, km_poll poll);
-
-/* sums_ab = sum of w_i w_j K_ij over i in block a, j in block b (w = NULL: all 1), and moments of
-   K_ij as above. block: n, from 0, below blocks; points of a block should stand together; w: n;
-   sums: blocks x blocks. */
-size_t km_block_sums_work(const km_source *source, size_t blocks);
-void km_block_sums(const km_source *source, const int *block, size_t blocks, const double *w,
-                   double *sums, double moments[2], double *work, km_poll poll);
 
 #endif

@@ -32,7 +32,8 @@
  * accumulators of its own, which are then added in the order of the workers: the same bits for any
  * number of threads. A symmetric walk gives each worker a share of the list of panel pairs I <= J.
  * A rectangular walk has a worker for each share of the columns (cut by m alone) in each share of
- * the rows; slots belong to shares of the columns, so each row is summed by m alone.
+ * the rows; slots belong to shares of the columns, so each row is summed by m alone. With a slot
+ * for each worker there is one share of the rows.
  *
  * Memory: (n + m)(d + 1) doubles and 32 tiles; accumulators of 32 n p (beyond 64 MB, as many as fit
  * but at least 8) in a symmetric walk, of 8 n p at most in a rectangular one.
@@ -140,6 +141,30 @@ static void locate(const walk *w, size_t worker, size_t index, size_t *row, size
   *column = first + index % width;
 }
 
+/* How a walk is cut; w->column_shares is set. */
+static void deal(walk *w) {
+  w->symmetric = !w->source->y;
+  w->row_panels = pieces(w->source->n, PANEL);
+  w->column_panels = pieces(w->source->m, PANEL);
+  w->row_shares = w->symmetric ? 1 : KM_WORKERS / w->column_shares;
+}
+
+km_walk_part km_walk_part_of(const km_source *source, size_t slots, size_t worker) {
+  walk w = {.source = source, .column_shares = slots};
+  deal(&w);
+  const size_t count = worker < w.column_shares * w.row_shares ? pairs_of(&w, worker) : 0;
+  if (!count) return (km_walk_part){0};
+  size_t row, column, last_row, last_column;
+  locate(&w, worker, 0, &row, &column);
+  locate(&w, worker, count - 1, &last_row, &last_column);
+  if (w.symmetric && row < last_row) { /* from the diagonal to the end */
+    column = row;
+    last_column = w.column_panels - 1;
+  }
+  return (km_walk_part){row * PANEL, smaller((last_row + 1) * PANEL, source->n), column * PANEL,
+                        smaller((last_column + 1) * PANEL, source->m)};
+}
+
 /* At most `most` points from number `first`. */
 static km_point_set some_points(const km_point_set *set, size_t d, size_t first, size_t most) {
   return (km_point_set){set->points ? set->points + first * d : NULL,
@@ -226,10 +251,7 @@ static void run_all(walk *w, double cost, double *work, km_poll poll) {
     w->x = w->y = pack(w, source->x, source->n, w->x_room);
   if (source->y) w->y = pack(w, source->y, source->m, w->y_room);
   if (!near_center(&w->y)) w->x.half_norms = w->y.half_norms = NULL;
-  w->symmetric = !source->y;
-  w->row_panels = pieces(w->x.count, PANEL);
-  w->column_panels = pieces(w->y.count, PANEL);
-  w->row_shares = w->symmetric ? 1 : KM_WORKERS / w->column_shares;
+  deal(w);
   run(w, cost, poll);
 }
 

@@ -24,7 +24,8 @@ SEXP r_permutations(SEXP order, SEXP count, SEXP blocks);
 SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks, SEXP observed);
 SEXP r_subset_sums(SEXP subsets, SEXP count, SEXP v);
 SEXP r_subset_forms(SEXP source, SEXP subsets, SEXP count, SEXP rates);
-SEXP r_block_sums(SEXP source, SEXP block, SEXP blocks, SEXP weights);
+SEXP r_block_sums(SEXP source, SEXP sizes, SEXP weights, SEXP column_sizes, SEXP column_weights,
+                  SEXP moments);
 
 SEXP r_tridiag(SEXP k);
 SEXP r_tridiag_apply(SEXP reflectors, SEXP tau, SEXP y);
@@ -53,6 +54,9 @@ SEXP r_permuted_forms(SEXP k, SEXP l, SEXP permutations);
 SEXP r_permuted_products(SEXP a, SEXP b, SEXP permutations);
 SEXP r_permuted_sums(SEXP a, SEXP b, SEXP permutations);
 SEXP r_permuted_tensor(SEXP kernels, SEXP rows, SEXP permutations);
+
+SEXP r_bag_flexible(SEXP source, SEXP sizes, SEXP lambda);
+SEXP r_bag_marginal(SEXP source, SEXP sizes, SEXP noise, SEXP column_sizes, SEXP column_noise);
 
 SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP shares, SEXP means, SEXP variances);
 SEXP r_match_free(SEXP source, SEXP weights, SEXP noise, SEXP m, SEXP u);

@@ -46,6 +46,17 @@ const int *glue_codes(SEXP x, size_t n, int lowest, int highest, const char *nam
   return INTEGER_RO(x);
 }
 
+km_runs glue_runs(SEXP sizes, SEXP weights, size_t n) {
+  const size_t count = (size_t) XLENGTH(sizes);
+  const int *each = glue_codes(sizes, count, 0, (int) n, "sizes");
+  int *ends = glue_int_scratch(count);
+  km_run_ends(each, count, ends);
+  if (count < 1 || ends[count - 1] != (int) n)
+    Rf_error("internal error: 'sizes' do not add up to the points");
+  return (km_runs){count, ends,
+                   Rf_isNull(weights) ? NULL : glue_doubles(weights, (R_xlen_t) n, "weights")};
+}
+
 km_blocks glue_find_blocks(SEXP codes, size_t n) {
   int *work = glue_int_scratch(km_blocks_iwork(n));
   return km_find_blocks(Rf_isNull(codes) ? NULL : glue_codes(codes, n, 1, (int) n, "blocks"), n,

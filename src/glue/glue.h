@@ -3,6 +3,7 @@
 
 /* What every entry point needs: R's headers, status to condition, scratch, poll. */
 
+#include "core/blocks.h"
 #include "core/center.h"
 #include "core/permute.h"
 #include "core/source.h"
@@ -41,6 +42,9 @@ km_source glue_points(SEXP source);
 
 /* A centering of n points: its values there and its squared norm. */
 km_centering glue_centering(SEXP at, SEXP norm2, size_t n);
+
+/* n points in blocks of these sizes, one after the other; weights: n doubles, or NULL. */
+km_runs glue_runs(SEXP sizes, SEXP weights, size_t n);
 
 /* n points in one block (NULL), or in blocks by codes 1, 2, ... */
 km_blocks glue_find_blocks(SEXP codes, size_t n);

@@ -82,22 +82,3 @@ SEXP r_subset_forms(SEXP source, SEXP subsets, SEXP count, SEXP rates) {
   UNPROTECT(1);
   return out;
 }
-
-/* list(sums, moments). block: n codes from 0; weights: n, or NULL; sums: blocks x blocks */
-SEXP r_block_sums(SEXP source, SEXP block, SEXP blocks, SEXP weights) {
-  const km_source from = glue_symmetric(source);
-  const int count = Rf_asInteger(blocks);
-  const int *codes = glue_codes(block, from.n, 0, count - 1, "block");
-  const double *w =
-    Rf_isNull(weights) ? NULL : glue_doubles(weights, (R_xlen_t) from.n, "weights");
-  const char *names[] = {"sums", "moments", ""};
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
-  SEXP sums = Rf_allocMatrix(REALSXP, count, count);
-  SET_VECTOR_ELT(out, 0, sums);
-  SEXP moments = Rf_allocVector(REALSXP, 2);
-  SET_VECTOR_ELT(out, 1, moments);
-  double *work = glue_scratch(km_block_sums_work(&from, (size_t) count));
-  km_block_sums(&from, codes, (size_t) count, w, REAL(sums), REAL(moments), work, glue_poll);
-  UNPROTECT(1);
-  return out;
-}

@@ -78,3 +78,53 @@ best_weights <- function(gram, g) {
   }
   best
 }
+
+# J and its gradient, RBF kernel, term by term; u: m log weights (softmax), m x
+# d means by columns, m log variances; `noise` one number.
+match_R <- function(x, weights, theta, m, noise = 0) {
+  d <- ncol(x)
+  read <- function(u) {
+    pi <- exp(u[seq_len(m)])
+    list(pi = pi / sum(pi), means = matrix(u[m + seq_len(m * d)], m),
+         v = exp(u[m + m * d + seq_len(m)]))
+  }
+  # E k(x, Y) for Y from N(mean, v I), t = theta^2 + v.
+  bump <- \(difference, t) {
+    (theta^2 / t)^(d / 2) * exp(-sum(difference^2) / (2 * t))
+  }
+  by_variance <- \(difference, t) {
+    bump(difference, t) * (-d / (2 * t) + sum(difference^2) / (2 * t^2))
+  }
+  parts <- function(u) {
+    q <- read(u)
+    value <- 0
+    to_pi <- to_v <- numeric(m)
+    to_means <- matrix(0, m, d)
+    for (j in seq_len(m)) {
+      for (l in seq_len(m)) {
+        apart <- q$means[j, ] - q$means[l, ]
+        s <- theta^2 + q$v[j] + q$v[l]
+        both <- q$pi[j] * q$pi[l]
+        value <- value + both * bump(apart, s)
+        to_pi[j] <- to_pi[j] + 2 * q$pi[l] * bump(apart, s)
+        to_means[j, ] <- to_means[j, ] - 2 * both * bump(apart, s) * apart / s
+        to_v[j] <- to_v[j] + 2 * both * by_variance(apart, s)
+      }
+      t <- theta^2 + q$v[j] + noise
+      for (i in seq_len(nrow(x))) {
+        apart <- q$means[j, ] - x[i, ]
+        twice <- 2 * weights[i]
+        value <- value - twice * q$pi[j] * bump(apart, t)
+        to_pi[j] <- to_pi[j] - twice * bump(apart, t)
+        to_means[j, ] <- to_means[j, ] +
+          twice * q$pi[j] * bump(apart, t) * apart / t
+        to_v[j] <- to_v[j] - twice * q$pi[j] * by_variance(apart, t)
+      }
+    }
+    list(value = value, gradient = c(
+      q$pi * (to_pi - sum(q$pi * to_pi)), to_means, q$v * to_v
+    ))
+  }
+  list(value = \(u) parts(u)$value, gradient = \(u) parts(u)$gradient,
+       read = read)
+}

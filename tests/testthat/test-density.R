@@ -195,7 +195,7 @@ test_that("validation stops at the first look that is as good as the best", {
       fit$path$step[-(1:2)]
     )))
     plan <- list(estimator = est_kme(), optimize = "all", lowest = fit$floor,
-                 toward = 1)
+                 toward = 1, direct = FALSE)
     logs <- vapply(looks, \(take) {
       q <- fit_points(points_sample(kept, fit$kernel), start, plan,
                       take = take)$best

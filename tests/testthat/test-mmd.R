@@ -78,16 +78,6 @@ test_that("forms over subsets are those of the Gram matrix, at all sizes", {
         expect_equal(got$moments[, 1], c(sum(k), sum(k^2)), tolerance = 1e-12)
       }
     }
-    block <- sort(rep_len(0:3, n))
-    sums <- .Call(C_r_block_sums, source, block, 4L, NULL)
-    by_block <- \(block) unname(t(rowsum(t(rowsum(k, block)), block)))
-    expect_equal(sums$sums, by_block(block), tolerance = 1e-12)
-    expect_equal(sums$moments, c(sum(k), sum(k^2)), tolerance = 1e-12)
-    loose <- rep_len(0:3, n)
-    expect_equal(
-      .Call(C_r_block_sums, native_source(NULL, k), loose, 4L, NULL)$sums,
-      by_block(loose), tolerance = 1e-12
-    )
   }
 })
 
@@ -105,34 +95,6 @@ test_that("every null takes a kernel that is an R function", {
     expect_equal(a$statistic, b$statistic, tolerance = 1e-12)
     # The points are kept, not the matrix.
     expect_false(stores_gram(a$sample))
-  }
-})
-
-test_that("weighted block sums are those of the weighted matrix", {
-  for (n in c(1L, 31L, 65L, 130L)) {
-    points <- random_points(n, 3)
-    w <- random_points(n, 1)[, 1]
-    k <- gram_R(kernel_rbf(1.5), points)
-    source <- native_source(kernel_rbf(1.5), points)
-    for (block in list(sort(rep_len(0:6, n)), rep_len(0:2, n), seq_len(n) - 1L,
-                       integer(n))) {
-      blocks <- max(block) + 1L
-      want <- unname(t(rowsum(t(rowsum(k * outer(w, w), block)), block)))
-      for (level in isa_levels()) {
-        run <- \(source, w) with_isa(level, .Call(
-          C_r_block_sums, source, block, blocks, w
-        ))
-        got <- run(source, w)
-        # 1e-14 seen
-        expect_lt(relative_error(got$sums, want), 1e-13)
-        stored <- native_source(NULL, k)
-        expect_lt(relative_error(run(stored, w)$sums, want), 1e-13)
-        expect_identical(with_threads(1, run(source, w)), got)
-        plain <- run(source, NULL)
-        expect_equal(run(source, rep(1, n)), plain, tolerance = 1e-14)
-        expect_identical(got$moments, plain$moments)
-      }
-    }
   }
 })
 

@@ -444,6 +444,12 @@ check_statistics <- function() {
   sums <- t(in_block) %*% k %*% in_block
   check("block_sums", sums, close * sum(abs(outer(w, w) * k)) / max(abs(sums)))
   check("block_moments", moments(k))
+  other <- kernel_matrix("rbf", input_matrix(43, n, 3), input_matrix(55, 90, 3))
+  v <- inputs(56, 90)
+  sums <- t(in_block) %*% other %*% (outer(rep(1:2, c(62, 28)), 1:2, "==") * v)
+  check("other_block_sums", sums,
+        close * sum(abs(outer(w, v) * other)) / max(abs(sums)))
+  check("other_block_moments", moments(other))
 
   draw <- drawing(45)
   p <- vapply(1:6, \(c) draw_permutation(draw, list(seq_len(n) - 1)),

@@ -1,5 +1,6 @@
 #include "apps/density.h"
 #include "apps/hsic.h"
+#include "core/blocks.h"
 #include "core/subsets.h"
 #include "driver.h"
 
@@ -20,7 +21,7 @@ static void put_subsets(const char *name, const uint64_t *subsets, size_t count)
 }
 
 static void subset_sums(void) {
-  enum { COUNT = 6, RATES = 2, COLUMNS = 2, BLOCKS = 3 };
+  enum { COUNT = 6, RATES = 2, COLUMNS = 2 };
   const km_labels labels = {3, 2, sizes, sets};
   must(km_label_points(&labels) == N, "the points of all samples");
   const km_blocks all = km_find_blocks(NULL, N, int_room(km_blocks_iwork(N)));
@@ -46,12 +47,32 @@ static void subset_sums(void) {
   put("rate_forms", forms, COUNT * RATES);
   put("rate_moments", moments, 2 * RATES);
 
-  int *of = int_room(N);
-  for (int i = 0; i < N; i++) of[i] = i < 20 ? 0 : i < 45 ? 1 : 2;
-  km_block_sums(&rbf, of, BLOCKS, inputs(44, N), sums, moments,
-                room(km_block_sums_work(&rbf, BLOCKS)), poll);
+}
+
+static void block_sums(void) {
+  enum { BLOCKS = 3, OTHERS = 2, POINTS = 90 };
+  static const int others[OTHERS] = {62, 28};
+  const km_source rbf = points(KM_RBF, 43, N, D);
+  km_source both = rbf;
+  both.y = inputs(55, POINTS * D);
+  both.m = POINTS;
+  int *ends = int_room(BLOCKS), *other_ends = int_room(OTHERS);
+  km_run_ends(sizes, BLOCKS, ends);
+  km_run_ends(others, OTHERS, other_ends);
+  const km_runs rows = {BLOCKS, ends, inputs(44, N)};
+  const km_runs columns = {OTHERS, other_ends, inputs(56, POINTS)};
+  must(km_run_start(&rows, 2) == 45 && km_run_size(&rows, 2) == 25, "the points of a block");
+  const km_walk_part part = km_walk_part_of(&both, KM_WORKERS, KM_WORKERS - 1);
+  must(part.i1 == N && part.j1 == POINTS, "the share of the last worker");
+  double *sums = room(BLOCKS * BLOCKS), *moments = room(2);
+  km_block_sums(&rbf, &rows, NULL, sums, moments, room(km_block_sums_work(&rbf, &rows, NULL)),
+                poll);
   put("block_sums", sums, BLOCKS * BLOCKS);
   put("block_moments", moments, 2);
+  km_block_sums(&both, &rows, &columns, sums, moments,
+                room(km_block_sums_work(&both, &rows, &columns)), poll);
+  put("other_block_sums", sums, BLOCKS * OTHERS);
+  put("other_block_moments", moments, 2);
 }
 
 static void independence(void) {
@@ -112,6 +133,7 @@ static void matching(void) {
 
 void run_statistics(void) {
   subset_sums();
+  block_sums();
   independence();
   matching();
 }

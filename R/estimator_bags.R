@@ -1,0 +1,35 @@
+# Estimators on many samples at once, called bags: the points of all stand in
+# one sample, bag after bag.
+
+# The fit of each bag by itself: list(weights: of all points, NULL for averages,
+# which est_share() may shrink; noise: d x M variances, or NULL; chosen: a list
+# of columns for a table of bags).
+est_bags <- function(estimator, sample, sizes) UseMethod("est_bags")
+
+est_bags.kernmean_estimator <- function(estimator, sample, sizes) {
+  if (!is.null(est_share(estimator))) {
+    return(list())
+  }
+  # A bag of one point is that point.
+  fits <- each_bag(sample, sizes, \(bag) {
+    if (bag$n == 1L) list(weights = 1, lambda = 0) else est_fit(estimator, bag)
+  })
+  list(
+    weights = unlist(lapply(fits, `[[`, "weights"), use.names = FALSE),
+    chosen = if ("lambda" %in% names(estimator)) {
+      list(lambda = vapply(fits, `[[`, numeric(1), "lambda"))
+    }
+  )
+}
+
+# What a function gives for each bag, one after the other.
+each_bag <- function(sample, sizes, f) {
+  lapply(bag_rows(sizes), \(rows) f(sample_take(sample, rows)))
+}
+
+bag_rows <- function(sizes) {
+  ends <- cumsum(sizes)
+  Map(seq, ends - sizes + 1, ends)
+}
+
+bag_codes <- function(sizes) rep(seq_along(sizes), sizes)

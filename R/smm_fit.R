@@ -1,0 +1,224 @@
+# Machines on a Gram matrix of bags: kernlab's solver of support vector
+# machines, kernel ridge regression, and the choice of what they leave open. A
+# machine is list(coefficients: M x P, intercept: P): decision values are L
+# coefficients + intercept for kernel values L of new bags.
+
+# What is to be learned, a problem: list(type, y: of each bag, a factor or
+# standardized numbers, NULL for novelty, center, unit).
+
+fit_machine <- function(k, problem, par) {
+  switch(problem$type,
+    classification = fit_classes(k, problem$y, par$cost),
+    regression = fit_tube(k, problem$y, par$cost, par$epsilon),
+    novelty = fit_support(k, par$nu),
+    ridge = fit_ridge(as_gram_of(k), problem$y, par$ridge)
+  )
+}
+
+# On a kernel matrix kernlab's shrinking heuristic can stop at a wrong solution,
+# after seconds; without it these problems take milliseconds.
+solve_svm <- function(k, ...) {
+  found <- kernlab::ksvm(kernlab::as.kernelMatrix(unname(k)), ...,
+                         shrinking = FALSE)
+  list(index = kernlab::alphaindex(found), coef = kernlab::coef(found),
+       b = kernlab::b(found))
+}
+
+spread_out <- function(values, index, m) {
+  whole <- numeric(m)
+  whole[index] <- values
+  whole
+}
+
+# One machine for each pair of classes, positive for the second.
+fit_classes <- function(k, y, cost) {
+  m <- nrow(k)
+  found <- solve_svm(k, y, type = "C-svc", C = cost)
+  columns <- Map(spread_out, found$coef, found$index, m)
+  pairs <- utils::combn(levels(y), 2L)
+  coefficients <- matrix(unlist(columns), m)
+  colnames(coefficients) <- paste0(pairs[2L, ], "/", pairs[1L, ])
+  list(coefficients = coefficients, intercept = -found$b)
+}
+
+# Numbers within one tube have no support vectors.
+fit_tube <- function(k, y, cost, epsilon) {
+  m <- nrow(k)
+  if (diff(range(y)) <= 2 * epsilon) {
+    return(list(coefficients = matrix(0, m, 1L), intercept = mean(range(y))))
+  }
+  found <- solve_svm(k, y, type = "eps-svr", C = cost, epsilon = epsilon)
+  list(coefficients = matrix(spread_out(found$coef, found$index, m)),
+       intercept = -found$b)
+}
+
+fit_support <- function(k, nu) {
+  found <- solve_svm(k, type = "one-svc", nu = nu)
+  list(coefficients = matrix(spread_out(found$coef, found$index, nrow(k))),
+       intercept = -found$b)
+}
+
+machine_values <- function(machine, values) {
+  out <- product(unname(values), machine$coefficients) +
+    rep(machine$intercept, each = nrow(values))
+  dimnames(out) <- list(rownames(values), colnames(machine$coefficients))
+  out
+}
+
+# The class that most pairs vote for, the first of several.
+vote <- function(decision, levels) {
+  pairs <- utils::combn(length(levels), 2L)
+  votes <- matrix(0, nrow(decision), length(levels))
+  for (p in seq_len(ncol(pairs))) {
+    second <- decision[, p] > 0
+    votes[, pairs[1L, p]] <- votes[, pairs[1L, p]] + !second
+    votes[, pairs[2L, p]] <- votes[, pairs[2L, p]] + second
+  }
+  factor(levels[max.col(votes, "first")], levels)
+}
+
+# --- Ridge regression --------------------------------------------------------
+
+# (H + lambda I)^{-1} from the spectrum; what is not positive is 0.
+ridge_inverse <- function(s, lambda) {
+  ifelse(s$values + lambda > 0, 1 / (s$values + lambda), 0)
+}
+
+fit_ridge <- function(g, y, lambda) {
+  s <- spectrum(g, "vectors")
+  right <- cross(s$vectors, matrix(y - mean(y)))
+  list(coefficients = product(s$vectors, ridge_inverse(s, lambda) * right),
+       intercept = mean(y))
+}
+
+# Exact leave-one-out residuals, the mean of y left out with each bag: with A =
+# H + lambda I and m_i the mean of the others, ([A^{-1} y]_i - m_i [A^{-1}
+# 1]_i) / [A^{-1}]_ii.
+ridge_residuals <- function(g, y, lambda) {
+  s <- spectrum(g, "vectors")
+  m <- length(y)
+  inverse <- ridge_inverse(s, lambda)
+  both <- product(s$vectors, inverse * cross(s$vectors, cbind(y, 1)))
+  others <- (sum(y) - y) / (m - 1)
+  below <- drop(s$vectors^2 %*% inverse)
+  (both[, 1L] - others * both[, 2L]) / below
+}
+
+# list(lambda, score: a table, minimum, border)
+choose_ridge <- function(g, y) {
+  score <- \(path) {
+    vapply(path, \(lambda) mean(ridge_residuals(g, y, lambda)^2), numeric(1))
+  }
+  top <- spectrum(g, "vectors")$values[1L]
+  if (!(top > 0)) {
+    return(list(lambda = Inf, score = NULL, border = TRUE,
+                minimum = mean((y - (sum(y) - y) / (length(y) - 1))^2)))
+  }
+  search_lambda(score, top)
+}
+
+# --- Cross-validation --------------------------------------------------------
+
+# The number of the fold of each bag, at random, in the classes' shares.
+draw_bag_folds <- function(y, m, folds) {
+  strata <- if (is.factor(y)) y else rep(1L, m)
+  # Classes go on where the one before stopped, so that folds differ by one.
+  order <- unlist(lapply(split(seq_len(m), strata), \(i) {
+    i[sample.int(length(i))]
+  }))
+  of <- integer(m)
+  of[order] <- rep_len(seq_len(folds), m)
+  of
+}
+
+check_bag_folds <- function(folds, problem, m) {
+  if (length(folds) > 1L) {
+    if (!is.atomic(folds) || length(folds) != m || anyNA(folds)) {
+      stop_input("'folds' must be a number of folds, or the fold of each of ",
+                 "the ", m, " bags, none missing, not ", describe(folds))
+    }
+    of <- match(folds, unique(folds))
+  } else {
+    count <- check_count(folds, "folds", 2L)
+    of <- draw_bag_folds(problem$y, m, min(count, m))
+  }
+  if (max(of) < 2L) {
+    stop_input("'folds' must have at least 2 folds, not only one")
+  }
+  if (is.factor(problem$y)) {
+    for (f in seq_len(max(of))) {
+      left <- table(problem$y[of != f])
+      if (any(left == 0L)) {
+        stop_input("'folds' must leave bags of each class outside each fold; ",
+                   "class '", names(left)[left == 0L][1L], "' has none ",
+                   "outside fold ", f)
+      }
+    }
+  }
+  of
+}
+
+# The losses of all bags, each left out with its fold: a matrix with a column
+# for each row of `grid`, what the machine leaves open.
+left_out_losses <- function(k, problem, grid, folds) {
+  losses <- matrix(0, nrow(k), nrow(grid))
+  for (f in unique(folds)) {
+    out <- folds == f
+    inside <- problem
+    inside$y <- problem$y[!out]
+    for (i in seq_len(nrow(grid))) {
+      machine <- fit_machine(k[!out, !out, drop = FALSE], inside,
+                             grid[i, , drop = FALSE])
+      value <- machine_values(machine, k[out, !out, drop = FALSE])
+      losses[out, i] <- machine_loss(value, problem, out)
+    }
+  }
+  losses
+}
+
+# Wrong classes, squared errors, normal bags that are refused.
+machine_loss <- function(value, problem, rows) {
+  switch(problem$type,
+    classification = vote(value, levels(problem$y)) != problem$y[rows],
+    novelty = value[, 1L] < 0,
+    (value[, 1L] - problem$y[rows])^2
+  )
+}
+
+# A table of what was tried with one kernel: the columns of `grid`, score, se.
+score_machines <- function(k, problem, grid, folds) {
+  if (problem$type == "ridge") {
+    found <- if (is.na(grid$ridge)) {
+      choose_ridge(as_gram_of(k), problem$y)
+    } else {
+      list(lambda = grid$ridge,
+           minimum = mean(ridge_residuals(as_gram_of(k), problem$y,
+                                          grid$ridge)^2))
+    }
+    return(data.frame(ridge = found$lambda, score = found$minimum))
+  }
+  losses <- left_out_losses(k, problem, grid, folds)
+  tried <- colnames(grid) %in% c("cost", "nu")
+  data.frame(grid[, tried, drop = FALSE], score = colMeans(losses),
+             se = apply(losses, 2L, stats::sd) / sqrt(nrow(k)))
+}
+
+# The row that is chosen: the smallest score; of equal ones the bandwidth that
+# is nearest to `median`, then the smallest cost. For novelty the rule of Tax
+# and Mueller: the smallest nu with a kernel that refuses no more normal bags
+# than nu lets expect, and of such kernels the narrowest.
+choose_row <- function(table, type, m, median) {
+  wide <- ifelse(is.na(table$bandwidth), 0, table$bandwidth)
+  if (type == "novelty") {
+    over <- (table$score - table$nu) / sqrt(table$nu * (1 - table$nu) / m)
+    consistent <- over <= 2
+    if (!any(consistent)) return(which.min(over))
+    return(order(!consistent, table$nu, wide)[1L])
+  }
+  away <- if (max(wide) > 0) abs(log(wide / median)) else wide
+  last <- if (is.null(table$cost)) wide else table$cost
+  order(signif(table$score, 10L), signif(away, 10L), last)[1L]
+}
+
+# A gram for work on the way.
+as_gram_of <- function(k) new_gram(unname(k))
