@@ -7,12 +7,12 @@
 #' saved by its functions.
 #'
 #' The pictures are those of [plot.kme()], [plot.kme_pca()], [plot.kme_fda()],
-#' [plot.kme_density()], [plot.rkhs_iv()], [plot.mmd_test()] and of the `plot()`
-#' methods of [kme_cov()], [hsic_test()] and [gram()]: the same data, limits,
-#' colors, symbols and titles. What several figures show is one plot with
-#' facets. More than twelve levels are not left out of the legend, which is
-#' where ggplot2 puts it; add layers, scales and themes with `+` as usual (a
-#' scale that is there is replaced).
+#' [plot.kme_density()], [plot.rkhs_iv()], [plot.smm()], [plot.mmd_test()] and
+#' of the `plot()` methods of [kme_cov()], [hsic_test()] and [gram()]: the same
+#' data, limits, colors, symbols and titles. What several figures show is one
+#' plot with facets. More than twelve levels are not left out of the legend,
+#' which is where ggplot2 puts it; add layers, scales and themes with `+` as
+#' usual (a scale that is there is replaced).
 #'
 #' @param object A fit, a test or a gram.
 #' @param type As in `plot()` of the class.
@@ -80,6 +80,13 @@ autoplot.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
                "drawn: facets share the names of their ticks")
   }
   as_ggplot(picture)
+}
+
+#' @rdname autoplot.kme
+#' @exportS3Method ggplot2::autoplot
+autoplot.smm <- function(object, type = NULL, ...) {
+  check_dots(...)
+  as_ggplot(picture_smm(object, type = type))
 }
 
 #' @rdname autoplot.kme
@@ -251,7 +258,7 @@ ggplot_points <- function(data, style, level, picture) {
     size = 2 * c(style$cex, 1)[1L], shape = if (is.null(level)) pch,
     colour = if (!filled) style$bg[1L] else if (!rimmed) "white",
     fill = if (filled && is.null(value) && is.null(level)) style$bg[1L],
-    stroke = if (rimmed) 0.7 else 0.2
+    stroke = if (rimmed || pch == 1L) 0.7 else 0.2
   )
   do.call(ggplot2::geom_point, c(list(aes, data),
                                  constant[lengths(constant) > 0L]))

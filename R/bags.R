@@ -335,16 +335,15 @@ read_new_bags <- function(g, newdata, id) {
     stop_input("'newdata' must hold the points of new bags, not their Gram ",
                "matrix")
   }
-  if (is.data.frame(newdata) && is.null(id)) {
-    if (!is.null(g$response)) {
+  column <- id_column(id, newdata)
+  if (is.null(id) && !is_plain_list(newdata)) {
+    if (is.data.frame(newdata) && !is.null(g$response)) {
       id <- read_response(g$response, newdata)
-    } else if (!is.null(g$column)) {
-      check_variables(NULL, newdata, "newdata", g$column)
-      id <- newdata[[g$column]]
+    } else if (!is.null(g$column) && g$column %in% colnames(newdata)) {
+      column <- g$column
     }
-  } else if (!is.null(g$column) && identical(id, g$column)) {
-    id <- newdata[, g$column, drop = TRUE]
   }
+  if (!is.null(column)) id <- newdata[, column, drop = TRUE]
   if (!is.null(g$terms)) {
     one <- \(bag) if (is.data.frame(bag)) read_terms(g$terms, bag) else bag
     newdata <- if (is_plain_list(newdata)) lapply(newdata, one) else
@@ -356,8 +355,10 @@ read_new_bags <- function(g, newdata, id) {
     }
     bind_bags(newdata, like, "newdata")
   } else if (is.null(id)) {
-    stop_input("'newdata' must be a list of bags, or come with 'id', not ",
-               describe(newdata), " alone; list() makes a list of one bag")
+    stop_input("'newdata' must be a list of bags, or points with the bag of ",
+               "each row",
+               if (!is.null(g$column)) paste0(" in column '", g$column, "'"),
+               ", not ", describe(newdata), "; list() makes a list of one bag")
   } else {
     x <- check_newdata(newdata, like)
     sort_bags(x, check_id(id, nrow(x)))
@@ -367,9 +368,9 @@ read_new_bags <- function(g, newdata, id) {
 
 # For fits on the result: new bags in place of kernel values.
 read_kernel_values.bag_gram <- function(g, newdata) {
-  framed <- is.data.frame(newdata) &&
-    (!is.null(g$response) || !is.null(g$column))
-  if (!is_plain_list(newdata) && !framed) {
+  values <- !is_plain_list(newdata) && NCOL(newdata) == nrow(g$K) &&
+    !(is.data.frame(newdata) && (!is.null(g$response) || !is.null(g$column)))
+  if (values) {
     return(NextMethod())
   }
   found <- new_level_values(g, newdata)

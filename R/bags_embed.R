@@ -88,7 +88,7 @@ bag_shares <- function(estimator, rho, varrho, sizes) {
 # --- Bags that borrow from each other ----------------------------------------
 # A pool is list(g: inner products of the KMEs of bags, varrho: their mean k(x,
 # x), n: their sizes, u: the squared norms without bias, NA for one point, rows,
-# mean: means of g, slack: its largest entry, root: of the quadratic programs).
+# mean: means of g, slack: its largest entry, program: of all bags).
 
 new_pool <- function(g, varrho, sizes) {
   n <- unname(sizes)
@@ -151,24 +151,33 @@ borrow_aggregate <- function(pool, j) {
   if (!(unit > 0)) {
     return(own_alone(pool, j))
   }
-  if (is.null(pool$root)) pool$root <- program_root(pool)
-  found <- quadprog::solve.QP(pool$root, right / unit, cbind(1, diag(m)),
-                              c(1, numeric(m)), meq = 1, factorized = TRUE)
-  w <- pmax(found$solution, 0)
+  if (is.null(pool$program)) pool$program <- simplex_program(pool)
+  with <- pool$program
+  found <- quadprog::solve.QP.compact(
+    with$root, right / unit, with$values, with$rows, c(1, numeric(m)),
+    meq = 1, factorized = TRUE
+  )
+  # What is smaller is rounding of 0.
+  w <- ifelse(found$solution < 1e-10, 0, found$solution)
   w / sum(w)
 }
 
-# The inverse of R, R'R = G/max G_bb + 1e-10 I.
-program_root <- function(pool) {
+# The inverse of R, R'R = G/max G_bb + 1e-10 I, and the constraints sum w = 1,
+# w >= 0 by their entries that are not 0.
+simplex_program <- function(pool) {
+  m <- length(pool$n)
   g <- pool$g / pool$slack
   diag(g) <- diag(g) + 1e-10
-  backsolve(chol(g), diag(nrow(g)))
+  below <- matrix(0, m - 1L, m)
+  list(root = backsolve(chol(g), diag(m)),
+       values = cbind(1, rbind(rep(1, m), below)),
+       rows = cbind(c(m, seq_len(m)), rbind(1, seq_len(m), below)))
 }
 
 # Coefficients of all bags of a pool: a column for each.
 borrow_all <- function(target, estimator, pool) {
   if (target == "aggregate" && pool$slack > 0) {
-    pool$root <- program_root(pool)
+    pool$program <- simplex_program(pool)
   }
   m <- length(pool$n)
   unname(matrix(vapply(seq_len(m), \(j) borrow(target, estimator, pool, j),

@@ -24,7 +24,9 @@ read_bags <- function(x, id = NULL) {
     x <- x[, setdiff(colnames(x), column), drop = FALSE]
   }
   x <- check_data(x, "bags")
-  c(sort_bags(x, check_id(id, nrow(x))), list(column = column))
+  found <- sort_bags(x, check_id(id, nrow(x)))
+  found$ordered <- found$ordered && is_sorted_id(id)
+  c(found, list(column = column))
 }
 
 # The column of a data frame or matrix that `id` names, or NULL.
@@ -135,6 +137,12 @@ check_id <- function(id, n, name = "id") {
                   "out: ", shorten(paste0("'", empty, "'")))
   }
   droplevels(id)
+}
+
+# Do bags come first in the order of their names, too? Else what has no names is
+# not known to go with them.
+is_sorted_id <- function(id) {
+  is.factor(id) || !is.atomic(id) || !is.unsorted(unique(id))
 }
 
 # ordered: do bags come in the order in which the rows name them first? Only

@@ -28,6 +28,9 @@
 #'     other nulls than permutations and `bandwidths` are for KME.}
 #'   \item{[hsic_test()]}{As `mmd_test()`; more than two variables: KME, MKME
 #'     and MMKME.}
+#'   \item{[bag_gram()], [smm()]}{All, no target but those of the bags.
+#'     Marginalized estimators need points with an RBF kernel, or a polynomial
+#'     one up to degree 3.}
 #' }
 #' In [hsic_test()], and where an operator is estimated, `"skmse"` and `"fkmse"`
 #' are what is called S-COSE and F-COSE: the features are those of a product

@@ -59,7 +59,11 @@
 #' [sample.int()]; with more variables, those of the second, the third and so on
 #' in turn. `"gamma"` takes a gamma law with the mean and variance of the biased
 #' statistic under independence as Gretton et al. (2007) approximate them: an
-#' approximation for large samples, and no guarantee of the level.
+#' approximation for large samples, and no guarantee of the level. With few
+#' points and heavy tails it is liberal: of 4,000 independent pairs at the
+#' nominal 0.05, 25 points each, it rejects 0.055 of normal, 0.065 of t
+#' variables with 3 degrees of freedom and 0.08 of Cauchy variables; of 50
+#' points 0.05, 0.06 and 0.06.
 #'
 #' @section Clusters:
 #' Points that come in clusters (the visits of a patient, the pupils of a class)

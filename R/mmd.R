@@ -15,6 +15,13 @@
 #'     over all permutations is 0. The two are also known as the V- and the
 #'     U-statistic.}
 #' }
+#' For samples of one size they nearly agree. Otherwise the biased statistic
+#' has more power where the smaller sample is the wider one, the unbiased where
+#' the larger one is: of 15 and 60 normal points in 5 columns, standard
+#' deviation 1.3 against 1, level 0.05, 0.34 (biased) and 0.20 in the first
+#' case, 0.04 and 0.10 in the second; a shift of the mean by 0.7 in one column
+#' is found by both in 0.53 (500 data sets, `B = 199`).
+#'
 #' More than two samples are compared by \eqn{\sum_{g<h} (m_g m_h/N)
 #' \mathrm{MMD}^2_{gh}}{the sum over g < h of (m_g m_h/N) MMD^2_gh}, for
 #' `"biased"` the sum of \eqn{m_g \|\hat\mu_g - \hat\mu\|^2}{m_g |mu_g - mu|^2}.

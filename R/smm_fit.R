@@ -19,7 +19,7 @@ fit_machine <- function(k, problem, par) {
 # after seconds; without it these problems take milliseconds.
 solve_svm <- function(k, ...) {
   found <- kernlab::ksvm(kernlab::as.kernelMatrix(unname(k)), ...,
-                         shrinking = FALSE)
+                         shrinking = FALSE, fit = FALSE)
   list(index = kernlab::alphaindex(found), coef = kernlab::coef(found),
        b = kernlab::b(found))
 }

@@ -54,6 +54,21 @@
 #'     `border`. `augment()`: `.fitted` and `.resid`; for nested fits
 #'     `.fitted_g`, `.fitted_h`, `.resid_first`, `.resid_second`. Its own `data`
 #'     are the outcome and all blocks.}
+#'   \item{[bag_gram()]}{`tidy()`: its field `shrinkage`, a row for each bag,
+#'     with the names in `bag`. `glance()`: `nobs`, the number of bags,
+#'     `points`, `estimator`, `target`, `level2`, `bandwidth2`. No
+#'     `augment()`.}
+#'   \item{[smm()]}{`tidy()`: `machine` (`b/a` of a pair of classes), `term` and
+#'     `estimate`: the intercept, then the coefficients of the support bags;
+#'     with `matrix = "cv"` the field `cv`. `glance()`: `nobs` bags, `type`,
+#'     `classes`, `support` (the number of support bags), `cost`, `nu`,
+#'     `epsilon`, `ridge`, `error` in the fit (the share of wrong classes or of
+#'     refused bags, the root mean squared error), `score` and `folds` of the
+#'     choice, and what `bag_gram()` has. `augment()`, a row for each bag:
+#'     `bag`, `n`, `y`, then `.class` and `.decision` (of several machines with
+#'     their names) or `.fitted`, `.resid` and, for ridge regression, `.loo`,
+#'     the value when left out; `.support`. Its own `data` have a row for each
+#'     bag, its `newdata` are as of [predict.smm()], which also tells `id`.}
 #'   \item{[mmd_test()], [hsic_test()]}{`tidy()`: one row, `estimate` (the MMD
 #'     of two samples with `r.squared`, the kernel R^2; that of several; the
 #'     normalized HSIC), `statistic`, `p.value`, what is in the field
@@ -66,8 +81,9 @@
 #' }
 #'
 #' `as.data.frame()` is `augment()` without `data`, with row names as such, for
-#' `kme()`, `kme_pca()`, `kme_fda()` and `rkhs_iv()`; the components, as
-#' `tidy()`, of `kme_density()`; and the pairs of `mmd_test()`.
+#' `kme()`, `kme_pca()`, `kme_fda()`, `rkhs_iv()` and `smm()`; the components or
+#' bags, as `tidy()`, of `kme_density()` and `bag_gram()`; and the pairs of
+#' `mmd_test()`.
 #'
 #' @param x A fit or a test.
 #' @param row.names `NULL`, or row names.
@@ -83,6 +99,7 @@
 #' @aliases tidy.kme_fda glance.kme_fda augment.kme_fda
 #' @aliases tidy.kme_density glance.kme_density augment.kme_density
 #' @aliases tidy.rkhs_iv glance.rkhs_iv augment.rkhs_iv
+#' @aliases tidy.smm glance.smm augment.smm tidy.bag_gram glance.bag_gram
 #' @aliases tidy.mmd_test glance.mmd_test augment.mmd_test
 #' @aliases tidy.hsic_test glance.hsic_test augment.hsic_test
 #' @name tidy.kme

@@ -51,10 +51,12 @@
 #' @param ... Must be empty.
 #' @param download May missing files be fetched and kept?
 #' @param columns `"real"`: the columns that the archive calls continuous or
-#'   numeric, counts among them, which the papers use (`"lymphography"`,
-#'   `"primary-tumor"` and `"hayes-roth"` have none); `"all"`: every feature
-#'   that is a number, codes of categories too, with `NA` for missing values.
-#'   Words, such as the colors in `"flag"`, are left out.
+#'   numeric, counts among them (`"lymphography"`, `"primary-tumor"` and
+#'   `"hayes-roth"` have none); `"all"`: every feature that is a number, codes
+#'   of categories too, with `NA` for missing values. Words, such as the colors
+#'   in `"flag"`, are left out. Which columns the papers used is not printed;
+#'   the level of their figures suggests these, but all 14 of `"australian"` in
+#'   Muandet et al. (2014).
 #' @param standardize Drop columns that are constant, then scale the others to
 #'   mean 0 and variance 1 (divisor n - 1, as [scale()]) over all points?
 #'   Missing values are then an error.

@@ -128,6 +128,23 @@ describe("by differences", slow$value * scale + found$objective,
          estimate$norm2)
 bar("time, BFGS by differences / kme_density", seconds / ours, 100)
 
+# No quadratic program, no units, no tolerance: both take the same steps.
+heading("100 steps from the clusters, the estimate given")
+stepped <- function() {
+  kme_density(x, estimator = estimate, start = start, optimize = "all",
+              steps = 100)
+}
+in_steps <- best(stepped(), 3)
+row("kme_density", in_steps)
+walk <- function() {
+  stats::optim(begin, r$value, r$gradient, method = "BFGS",
+               control = list(maxit = 100, reltol = 0))
+}
+# About half of our time is that of optim() itself.
+row("BFGS, analytic gradient in plain R", best(walk(), 2))
+describe("kme_density", stepped()$objective, estimate$norm2)
+describe("BFGS", walk()$value, estimate$norm2)
+
 heading("The rest of a fit")
 row("k-means, 50 starts (stats::kmeans)", best(
   suppressWarnings(stats::kmeans(x, m, 100, 50)), 3))

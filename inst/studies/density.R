@@ -5,9 +5,10 @@
 # To 70% of a data set a mixture of ten normals, each with one variance, is
 # fitted: its embedding is matched to an estimate of the kernel mean
 # (kme_density()). The score is the average negative log-likelihood on the other
-# 30%. Both papers leave open how they optimize, so that the comparison of the
-# estimators is to be examined, not the third decimal. Beside them stands where
-# all of them start from: the clusters of k-means.
+# 30%. Both papers leave open how they optimize, so three ways are run, and the
+# comparison of the estimators is to be examined, not the third decimal. Beside
+# them stand the figures that the papers print, and where all of them start
+# from: the clusters of k-means.
 
 usage <- "Usage: Rscript density.R [options]
 
@@ -22,9 +23,11 @@ usage <- "Usage: Rscript density.R [options]
   --splits N           random splits of each data set (at least 2; 10)
   --nstart N           random starts of k-means (50)
   --most N             most points for training (at least 30; 1000)
-  --optimize weights|all|both
-                       what is fitted: the weights of the components alone, or
-                       their means and variances too (both)
+  --optimize weights|all|steps|each
+                       how to fit: the weights of the components alone; all
+                       parameters, stopped by points that are held out; all
+                       parameters from the clusters, a number of steps (each)
+  --steps A,B,...      numbers of steps (30,60,100,200)
   --out DIR            folder for figures and tables, and in DIR/density-cells
                        for what is finished: a run that was stopped goes on
                        from there (.)
@@ -35,7 +38,7 @@ usage <- "Usage: Rscript density.R [options]
                        (R_FUTURE_PLAN); the results depend on none of this
   --from FILE          computes nothing, shows the results stored in FILE
   --quick              the smallest form: 2 data sets, 2 splits, 5 starts, 100
-                       points for training
+                       points for training, 30 steps
   --help               this text"
 
 study_name <- "density.R"
@@ -60,6 +63,9 @@ table_sets <- list(
 )
 # None of their columns is real-valued: the codes are used as numbers.
 coded_sets <- c("lymphography", "primary-tumor", "hayes-roth")
+# The same points with all their columns, codes as numbers; shown beside, not
+# counted as a data set of its own.
+whole_sets <- c("australian-14" = "australian")
 # Of the numbers that mlbench has as factors, only these are real-valued columns
 # of uci_data().
 factor_columns <- list(ionosphere = 1:2)
@@ -73,39 +79,38 @@ parts <- list(LIN = shrinkage, POLY2 = shrinkage, POLY3 = shrinkage,
               RBF = shrinkage, "RBF marginal" = marginal)
 table_parts <- list("1" = names(parts)[1:4], "3" = names(parts)[4:5])
 
+# Ways to optimize; of the last each number of steps is one in the results, such
+# as "100 steps".
+ways <- c(weights = "weights alone", all = "weights, means and variances",
+          steps = "steps from the clusters")
+
 make_kernel <- function(name) {
   switch(name, LIN = kernel_linear(), POLY2 = kernel_poly(2),
          POLY3 = kernel_poly(3), kernel_rbf("median"))
 }
 
-# Average negative log-likelihoods printed in M14's Table 1 for the RBF kernel;
-# those of the other data sets, and all of X21's Table 3, are not at hand.
-printed <- rbind(ionosphere = c("KME" = 40.896, "S-KMSE" = 40.558,
-                                "F-KMSE" = 39.680),
-                 glass = c(8.617, 8.499, 8.247))
+# With steps and the RBF kernel also: is it the shape of an estimate, or its
+# mass? (S-KMSE of mass 1 is the KME.)
+mass_estimators <- c("F-KMSE of mass 1", "KME of the mass of F-KMSE")
 
-# Okabe-Ito colors, as in the other studies.
-style <- data.frame(
-  row.names = c("k-means", names(estimators)[-1]),
-  col = c("grey45", "#0072B2", "#D55E00", "#009E73", "#000000"),
-  pch = c(5, 16, 15, 18, 4), lty = 1
-)
+source(file.path(here, "density-show.R"), local = TRUE)
 
 # The study -------------------------------------------------------------------
 
 # The rows of the two parts. The seed belongs to a data set and a split,
-# whatever else is computed.
+# whatever else is computed, and whichever columns.
 split_rows <- function(x, name, split, most) {
+  if (name %in% names(whole_sets)) name <- whole_sets[[name]]
   set.seed(seed_of("density", name, split))
   rows <- sample.int(nrow(x))
   test <- seq_len(round(0.3 * nrow(x)))
   list(train = utils::head(rows[-test], most), test = rows[test])
 }
 
-# One part on one split: a row for each way to optimize and estimator, and one
-# for the start. The estimators share the Gram matrix, the start and the points
-# held out; the other parts of the split find the same. "all" is not given the
-# start of "weights": its validation begins with clusters of the points that are
+# One part on one split, in one way to optimize: a row for each estimator, and
+# one for the start. The estimators share the Gram matrix, the start and the
+# points held out; the other parts and ways of the split find the same. "all" is
+# not given a start: its validation begins with clusters of the points that are
 # not held out, as a start from all points looks better on those than it is.
 run_cell <- function(x, cell, settings) {
   began <- proc.time()[["elapsed"]]
@@ -116,40 +121,63 @@ run_cell <- function(x, cell, settings) {
   means <- lapply(estimators[parts[[cell$part]]], function(estimator) {
     kme(k, estimator = estimator)
   })
-  scores <- lapply(settings$optimize, function(optimize) {
+  by_steps <- cell$optimize == "steps"
+  if (by_steps && cell$part == "RBF") {
+    means[mass_estimators] <- exchange_masses(k, means)
+  }
+  start <- if (by_steps) "kmeans"
+  score_all <- function(optimize, label, steps) {
     fit <- NULL
     score <- function(fit) -mean(stats::predict(fit, test, type = "log"))
     nll <- vapply(means, function(mean_estimate) {
       set.seed(seed_of("density fit", cell$data, cell$split))
       fit <<- kme_density(k, m = components, estimator = mean_estimate,
                           optimize = optimize, nstart = settings$nstart,
-                          shape = "isotropic",
-                          start = if (optimize == "weights") fit$start)
+                          shape = "isotropic", start = start, steps = steps)
+      if (label != "all") start <<- fit$start
       score(fit)
     }, 0)
     fit[names(fit$start)] <- fit$start
     nll <- c("k-means" = score(fit), nll)
-    data.frame(estimator = names(nll), optimize = optimize, nll = nll)
-  })
+    mass <- vapply(means, function(mean_estimate) sum(mean_estimate$weights), 0)
+    data.frame(estimator = names(nll), optimize = label, nll = nll,
+               mass = c(NA, mass))
+  }
+  scores <- if (by_steps) {
+    do.call(rbind, lapply(settings$steps, function(steps) {
+      score_all("all", paste(steps, "steps"), steps)
+    }))
+  } else {
+    score_all(cell$optimize, cell$optimize, NULL)
+  }
   list(scores = data.frame(
     data = cell$data, points = nrow(x), columns = ncol(x),
     train = nrow(train), test = nrow(test), split = cell$split,
-    kernel = sub(" marginal", "", cell$part), do.call(rbind, scores),
-    row.names = NULL
+    kernel = sub(" marginal", "", cell$part), scores, row.names = NULL
   ), seconds = proc.time()[["elapsed"]] - began)
 }
 
-# The cells of a table: one row for each data set, split and part.
-list_cells <- function(table, names, splits) {
-  cells <- expand.grid(part = table_parts[[table]], split = seq_len(splits),
-                       data = intersect(table_sets[[table]], names),
+# F-KMSE with the mass of the KME, and the other way round.
+exchange_masses <- function(k, means) {
+  weights <- means[["F-KMSE"]]$weights
+  mass <- sum(weights)
+  list(kme(k, weights = weights / mass),
+       kme(k, weights = rep(mass / length(weights), length(weights))))
+}
+
+# The cells of a table: one row for each data set, split, way and part.
+list_cells <- function(table, names, splits, optimize) {
+  known <- table_sets[[table]]
+  if (table == "1") known <- c(known, names(whole_sets))
+  cells <- expand.grid(part = table_parts[[table]], optimize = optimize,
+                       split = seq_len(splits), data = intersect(known, names),
                        stringsAsFactors = FALSE)
-  cells[c("data", "split", "part")]
+  cells[c("data", "split", "part", "optimize")]
 }
 
 # What is kept of a cell belongs to its settings and its data.
 cell_key <- function(cell, x, settings) {
-  paste(c("1", format(utils::packageVersion("kernmean")), components,
+  paste(c("2", format(utils::packageVersion("kernmean")), components,
           unlist(cell), unlist(settings), dim(x),
           sprintf("%.6e", sum(x * sin(seq_along(x))))), collapse = "|")
 }
@@ -234,27 +262,30 @@ score_matrix <- function(results, name, kernel, optimize) {
                     results$optimize == optimize, ]
   if (nrow(mine) == 0) return(NULL)
   found <- tapply(mine$nll, list(mine$split, mine$estimator), `[`, 1)
-  found[, intersect(c("k-means", names(estimators)), colnames(found)),
-        drop = FALSE]
+  found[, intersect(c("k-means", names(estimators), mass_estimators),
+                   colnames(found)), drop = FALSE]
 }
 
-# One row for each data set and column of its matrix. Negative log-likelihoods
-# that differ by rounding alone count as ties.
+# For each column of a score matrix how it does against another one. Negative
+# log-likelihoods that differ by rounding alone count as ties.
+against <- function(scores, other) {
+  plain <- scores[, other]
+  apply(scores, 2, function(score) {
+    tied <- abs(score - plain) < 1e-7 * pmax(1, abs(plain))
+    score <- ifelse(tied, plain, score)
+    c(wins = sum(score < plain), losses = sum(score > plain),
+      sign = sign_test(plain, score), lower = sign(mean(plain - score)))
+  })
+}
+
+# One row for each data set and column of its matrix.
 summarize <- function(results, kernel, optimize, names) {
+  results <- results[results$kernel == kernel & results$optimize == optimize, ]
   do.call(rbind, lapply(names, function(name) {
     scores <- score_matrix(results, name, kernel, optimize)
     if (is.null(scores) || !"KME" %in% colnames(scores)) return(NULL)
-    against <- function(other) {
-      plain <- scores[, other]
-      apply(scores, 2, function(score) {
-        score[abs(score - plain) < 1e-7 * pmax(1, abs(plain))] <- NA
-        score <- ifelse(is.na(score), plain, score)
-        c(wins = sum(score < plain), losses = sum(score > plain),
-          sign = sign_test(plain, score), lower = sign(mean(plain - score)))
-      })
-    }
-    kme <- against("KME")
-    start <- against("k-means")
+    kme <- against(scores, "KME")
+    start <- against(scores, "k-means")
     differences <- scores - scores[, "KME"]
     data.frame(
       data = name, kernel = kernel, optimize = optimize,
@@ -266,192 +297,6 @@ summarize <- function(results, kernel, optimize, names) {
       row.names = NULL
     )
   }))
-}
-
-# What is shown ---------------------------------------------------------------
-
-# Mean scores of the data sets; with the estimators, in how many splits they win
-# and lose against the KME.
-print_scores <- function(rows, title, beside) {
-  names <- unique(rows$data)
-  columns <- unique(rows$estimator)
-  cells <- matrix("", length(names), length(columns),
-                  dimnames = list(mark_coded(names), columns))
-  score <- ifelse(abs(rows$nll) < 1000, sprintf("%.4f", rows$nll),
-                  sprintf("%.2f", rows$nll))
-  others <- sprintf("%s %2d-%d%s", score, rows$wins, rows$losses,
-                    mark_signs(rows$sign))
-  plain <- rows$estimator == "KME"
-  cells[cbind(match(rows$data, names), match(rows$estimator, columns))] <-
-    ifelse(plain, score, others)
-  if (beside) {
-    at_hand <- names %in% rownames(printed)
-    figures <- rep("-", length(names))
-    figures[at_hand] <- apply(printed[names[at_hand], , drop = FALSE], 1,
-                              function(row) {
-      paste(sprintf("%.3f", row), collapse = " ")
-    })
-    cells <- cbind(cells, "printed: KME, S, F" = figures)
-  }
-  print_wide(title, cells)
-}
-
-mark_coded <- function(names) {
-  paste0(names, ifelse(names %in% coded_sets, "+", ""))
-}
-
-# Columns as wide as they need.
-print_wide <- function(title, cells) {
-  text <- rbind(colnames(cells), unname(cells))
-  text <- apply(text, 2, function(column) {
-    paste0("  ", formatC(column, width = max(nchar(column))))
-  })
-  names <- formatC(c("", rownames(cells)), flag = "-",
-                   width = max(nchar(rownames(cells))))
-  cat("  ", title, "\n", sep = "")
-  cat(sub(" +$", "", paste0(names, apply(text, 1, paste, collapse = ""))),
-      sep = "\n")
-  cat("\n")
-}
-
-# On how many data sets is an estimator better than the KME, than the start? One
-# row for each kernel and estimator.
-count_better <- function(rows) {
-  group <- rows[rows$estimator != "k-means", ]
-  name <- paste(group$kernel, group$estimator)
-  cells <- t(vapply(split(group, factor(name, unique(name))), function(mine) {
-    counts <- function(lower, signs) {
-      c(sprintf("%d of %d", sum(lower > 0), length(lower)), sum(signs > 0),
-        sum(signs < 0))
-    }
-    plain <- if (mine$estimator[1] == "KME") rep("-", 3) else {
-      counts(mine$lower, mine$sign)
-    }
-    c(plain, counts(mine$start_lower, mine$start_sign))
-  }, character(6)))
-  colnames(cells) <- c("below KME", "clearly", "clearly above",
-                       "below k-means", "clearly", "clearly above")
-  cells
-}
-
-ways <- c(weights = "weights alone", all = "weights, means and variances")
-
-print_table <- function(table, results, optimizes) {
-  names <- intersect(table_sets[[table]], results$data)
-  kernels <- intersect(if (table == "1") names(parts)[1:4] else "RBF",
-                       results$kernel)
-  keep <- c(shrinkage, if (table == "3") marginal)
-  results <- results[results$estimator %in% c("k-means", keep), ]
-  every <- NULL
-  for (optimize in optimizes) {
-    cat("Table ", table, ", ", ways[[optimize]], "\n\n", sep = "")
-    mine <- NULL
-    for (kernel in kernels) {
-      rows <- summarize(results, kernel, optimize, names)
-      mine <- rbind(mine, rows)
-      print_scores(rows, paste0(
-        kernel, ": mean of the negative log-likelihood; wins-losses against ",
-        "the KME"
-      ), table == "1" && kernel == "RBF" && optimize == optimizes[1])
-    }
-    print_wide(paste("data sets on which the mean is lower; clearly: by the",
-                     "sign test"), count_better(mine))
-    every <- rbind(every, mine)
-  }
-  every
-}
-
-explain <- function(table, names) {
-  say("* better, ! worse than the KME by the two-sided paired sign test at ",
-      "5%, ties dropped.",
-      if (table == "1") paste(
-        " Printed: M14's figures, where they are at hand (-: not at hand)."
-      ) else " The figures printed in X21's Table 3 are not at hand.",
-      if (any(coded_sets %in% names)) paste(
-        " + no column is real-valued, the codes of all columns are used as",
-        "numbers (primary-tumor: without columns of which more than a tenth",
-        "is missing, then without incomplete rows)."
-      ))
-  cat("\n")
-}
-
-conclude <- function(table, rows) {
-  cat("Table ", table, ", what the paper claims, and what this shows\n\n",
-      sep = "")
-  paper <- c("1" = "M14", "3" = "X21")[[table]]
-  for (name in setdiff(unique(rows$estimator), c("k-means", "KME"))) {
-    for (optimize in unique(rows$optimize)) {
-      mine <- rows[rows$estimator == name & rows$optimize == optimize, ]
-      groups <- split(mine, factor(mine$kernel, unique(mine$kernel)))
-      found <- vapply(groups, function(group) {
-        tied <- sum(group$wins + group$losses == 0)
-        paste0(group$kernel[1], ": ", verdict(group$sign), " (",
-               count_signs(group$sign),
-               if (tied > 0) paste0("; equal in ", tied), ")")
-      }, "")
-      say(paper, ", ", name, " beats the KME, ", ways[[optimize]], ". ",
-          paste(found, collapse = "; "), ".")
-    }
-  }
-  for (optimize in unique(rows$optimize)) {
-    mine <- rows[rows$estimator != "k-means" & rows$optimize == optimize, ]
-    say("Against the k-means start, all kernels and estimators, ",
-        ways[[optimize]], ": ", count_signs(mine$start_sign), " comparisons.")
-  }
-  cat("\n")
-}
-
-# Differences to the KME's score, RBF kernel: a panel for each way to optimize,
-# the data sets below each other. The axis is linear near 0 and logarithmic far
-# from it, as the data sets differ by orders of magnitude.
-draw_results <- function(rows) {
-  optimizes <- unique(rows$optimize)
-  graphics::layout(rbind(seq_along(optimizes), length(optimizes) + 1),
-                   heights = c(1, 0.07),
-                   widths = c(1.25, 1)[seq_along(optimizes)])
-  for (optimize in optimizes) {
-    draw_panel(rows[rows$optimize == optimize, ], ways[[optimize]],
-               optimize == optimizes[1])
-  }
-  draw_legend(style[rownames(style) %in% rows$estimator, ], 5, 1)
-}
-
-bend <- function(difference) asinh(1000 * difference)
-
-draw_panel <- function(rows, title, labels) {
-  names <- unique(rows$data)
-  rows <- rows[rows$estimator %in% rownames(style), ]
-  y <- rev(seq_along(names))
-  low <- bend(rows$difference - rows$se)
-  high <- bend(rows$difference + rows$se)
-  graphics::par(mar = c(3.4, if (labels) 6.8 else 1, 2.4, 1.2))
-  graphics::plot(NA, xlim = range(0, low, high),
-                 ylim = c(0.5, length(names) + 0.5), yaxs = "i", axes = FALSE,
-                 xlab = "", ylab = "")
-  graphics::abline(h = y + 0.5, col = "grey92")
-  graphics::abline(v = 0, col = "grey45", lty = 2, lwd = 1.8)
-  at <- c(0, outer(c(-1, 1), 10^(-3:3)))
-  at <- at[bend(at) >= min(low) - 0.1 & bend(at) <= max(high) + 0.1]
-  graphics::axis(1, bend(at), format(at, scientific = FALSE, drop0trailing =
-                                       TRUE, trim = TRUE), lwd = 0,
-                 line = -0.6, cex.axis = 0.9)
-  if (labels) {
-    graphics::axis(2, y, mark_coded(names), las = 1, lwd = 0, line = -0.5)
-  }
-  graphics::title(main = title, adj = 0, line = 0.6)
-  graphics::title(xlab = paste("score less the KME's, nats a point (bars: 1",
-                               "s.e.; left is better)"), line = 2)
-  shown <- intersect(rownames(style), rows$estimator)
-  shifts <- seq(0.3, -0.3, length.out = length(shown))
-  for (i in seq_along(shown)) {
-    look <- style[shown[i], ]
-    mine <- rows$estimator == shown[i]
-    place <- y[match(rows$data[mine], names)] + shifts[i]
-    graphics::segments(low[mine], place, high[mine], place, col = look$col,
-                       lwd = 1.4)
-    graphics::points(bend(rows$difference[mine]), place, col = look$col,
-                     pch = look$pch, lwd = 1.4, cex = 0.8)
-  }
 }
 
 # Stored results --------------------------------------------------------------
@@ -498,31 +343,9 @@ describe_settings <- function(splits, settings, results) {
     "bandwidth, LIN x'y, POLY2 and POLY3 (x'y + 1)^2 and ^3; amounts of ",
     "shrinkage and noise by their leave-one-out scores; means and variances ",
     "with the weights: stopped by the likelihood on a fifth of the training ",
-    "points, which is held out"
+    "points, which is held out, or after a number of BFGS steps from the ",
+    "clusters"
   )
-}
-
-show_results <- function(results, settings, tables, out) {
-  say("Negative log-likelihood, a test point, of mixtures fitted by matching ",
-      "kernel means: ", settings, ".")
-  cat("\n")
-  size <- unique(results[c("data", "points", "columns", "train", "test")])
-  cells <- as.matrix(size[-1])
-  rownames(cells) <- mark_coded(size$data)
-  print_block("data sets", format(cells), 10)
-  there <- vapply(tables, function(table) {
-    any(table_sets[[table]] %in% results$data)
-  }, NA)
-  for (table in tables[there]) {
-    optimizes <- intersect(names(ways), results$optimize)
-    rows <- print_table(table, results, optimizes)
-    explain(table, rows$data)
-    conclude(table, rows)
-    write_table(rows, out, paste0("density-", table, ".csv"))
-    write_figure(out, paste0("density-", table, ".png"), 1650, 1350,
-                 function() draw_results(rows[rows$kernel == "RBF", ]))
-    cat("\n")
-  }
 }
 
 # `cores` for over(), and how many processes that are.
@@ -545,11 +368,32 @@ find_processes <- function(cores, plan) {
        workers = if (is.null(cores)) min(future::nbrOfWorkers(), 100) else 1)
 }
 
+read_steps <- function(given, quick) {
+  if (!nzchar(given)) return(if (quick) 30 else c(30, 60, 100, 200))
+  given <- strsplit(given, ",", fixed = TRUE)[[1]]
+  unique(sort(vapply(given, whole_number, 0, "--steps", 1, USE.NAMES = FALSE)))
+}
+
+# Those with all their columns are in the archives only.
+find_sets <- function(sets, folder, download) {
+  whole <- intersect(sets, names(whole_sets))
+  sets <- setdiff(sets, whole)
+  data <- if (length(sets) > 0) {
+    find_data(sets, folder, download, coded_sets, factor_columns)
+  }
+  if (nzchar(folder) || download) {
+    for (name in whole) {
+      data[[name]] <- read_archive(whole_sets[[name]], folder, download, TRUE)
+    }
+  }
+  data
+}
+
 main <- function(args) {
   chosen <- read_options(args, list(
     table = "all", data = "", download = FALSE, sets = "", splits = "",
-    nstart = "", most = "", optimize = "both", out = ".", cores = "",
-    plan = "", from = "", quick = FALSE
+    nstart = "", most = "", optimize = "each", steps = "", out = ".",
+    cores = "", plan = "", from = "", quick = FALSE
   ), usage)
   number <- function(option, otherwise, quick, least) {
     if (!nzchar(chosen[[option]])) {
@@ -559,31 +403,31 @@ main <- function(args) {
   }
   tables <- one_of(chosen$table, "--table", c("1", "3", "all"))
   if (tables == "all") tables <- names(table_sets)
-  optimize <- one_of(chosen$optimize, "--optimize", c(names(ways), "both"))
+  optimize <- one_of(chosen$optimize, "--optimize", c(names(ways), "each"))
+  if (optimize == "each") optimize <- names(ways)
   splits <- number("splits", 10, 2, 2)
   settings <- list(nstart = number("nstart", 50, 5, 1),
                    most = number("most", 1000, 100, 30),
-                   optimize = if (optimize == "both") names(ways) else optimize)
+                   steps = read_steps(chosen$steps, chosen$quick))
   out <- output_folder(chosen$out)
   if (nzchar(chosen$from)) {
     stored <- read_results(chosen$from)
     return(show_results(stored$results, stored$settings, tables, out))
   }
   use_one_thread()
-  known <- unique(unlist(table_sets[tables]))
+  known <- unique(c(unlist(table_sets[tables]), names(whole_sets)))
   sets <- if (nzchar(chosen$sets)) strsplit(chosen$sets, ",")[[1]] else {
     if (chosen$quick) c("ionosphere", "glass") else known
   }
   for (name in sets) one_of(name, "--sets", known)
-  data <- find_data(sets, chosen$data, chosen$download, coded_sets,
-                    factor_columns)
+  data <- find_sets(sets, chosen$data, chosen$download)
   processes <- find_processes(chosen$cores, chosen$plan)
   if (chosen$quick) {
     cat("The smallest form: too few splits to conclude anything.\n\n")
   }
   folder <- output_folder(file.path(out, "density-cells"))
   ran <- lapply(tables, function(table) {
-    cells <- list_cells(table, names(data), splits)
+    cells <- list_cells(table, names(data), splits, optimize)
     if (nrow(cells) == 0) return(NULL)
     message("Table ", table)
     run_cells(cells, data, settings, folder, processes$cores,
@@ -596,6 +440,7 @@ main <- function(args) {
   results <- results[!again, ]
   # As they are stored, so that --from shows the same.
   results$nll <- signif(results$nll, 8)
+  results$mass <- signif(results$mass, 6)
   described <- describe_settings(splits, settings, results)
   there <- lengths(ran) > 0
   show_results(results, described, tables[there], out)

@@ -44,6 +44,7 @@ typedef struct {
   const double *lambda;
   const km_flexible *out;
   size_t largest, workers, size, ints; /* size, ints: the scratch of a worker */
+  double cost;                         /* operations of the largest bag */
   double *slices;
   int *int_slices, *statuses; /* statuses: bags */
 } flexible;
@@ -272,6 +273,8 @@ static size_t lay_out_flexible(flexible *f, double *work) {
   f->largest = 1;
   for (size_t b = 0; b < f->bags->count; b++)
     f->largest = larger(f->largest, km_run_size(f->bags, b));
+  const double n = (double) f->largest;
+  f->cost = n * n * (10 * n + 1000);
   f->size = lay_out_slice(&s, f->source, f->largest, NULL);
   f->ints = larger(km_eigen_iwork(f->largest, 0), km_eigen_iwork(f->largest, 1));
   f->workers = larger(FEWEST, smaller(WORKERS, (size_t) (most_scratch / (double) f->size)));
@@ -298,10 +301,10 @@ size_t km_bag_flexible_iwork(const km_source *source, const km_runs *bags) {
 }
 
 /* Bags first .. last - 1, in equal shares. */
-static void fit_bags(const flexible *f, size_t first, size_t last, double operations) {
+static void fit_bags(const flexible *f, size_t first, size_t last) {
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(f, first, last, operations) schedule(dynamic) \
-    num_threads(km_threads(operations))
+#pragma omp parallel for default(none) shared(f, first, last) schedule(dynamic) \
+    num_threads(km_threads((double) (last - first) * f->cost))
 #endif
   for (size_t worker = 0; worker < f->workers; worker++) {
     const size_t end = first + share_start(last - first, f->workers, worker + 1);
@@ -315,11 +318,10 @@ km_status km_bag_flexible(const km_source *source, const km_runs *bags, const do
   flexible f = {.source = source, .bags = bags, .lambda = lambda, .out = out};
   lay_out_flexible(&f, work);
   lay_out_ints(&f, iwork);
-  const double n = (double) f.largest, each = n * n * (10 * n + 1000);
-  const size_t at_once = larger(f.workers, (size_t) (poll_work / each));
+  const size_t at_once = larger(f.workers, (size_t) (poll_work / f.cost));
   for (size_t first = 0; first < bags->count; first += at_once) {
     const size_t last = smaller(bags->count, first + at_once);
-    fit_bags(&f, first, last, (double) (last - first) * each);
+    fit_bags(&f, first, last);
     for (size_t b = first; b < last; b++) {
       km_status status = (km_status) f.statuses[b];
       if (status == KM_NO_CONVERGENCE) status = fit_bag(&f, b, 0, 1);

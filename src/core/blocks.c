@@ -81,14 +81,16 @@ static void add_cells(const blocks_sink *sink, const km_tile *tile, size_t a, si
   for (size_t j = 0; j < tile->nj; b++) {
     const size_t end = smaller(tile->nj, (size_t) columns->ends[b] - tile->j0);
     double sum = 0;
-    for (; j < end; j++) sum += run[j];
+    for (; j < end; j++) {
+      sum += run[j];
+      run[j] = 0;
+    }
     /* Below the diagonal stands what stands above it. */
     if (!sink->symmetric || b > a)
       cells[b] += sum;
     else if (b == a)
       cells[b] += tile->mirrored ? 2 * sum : sum;
   }
-  memset(run, 0, KM_TILE_COLS * sizeof *run);
 }
 
 static void add_tile(const km_tile *tile, void *to, size_t worker) {

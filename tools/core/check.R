@@ -3,6 +3,8 @@
 #
 #   Rscript tools/core/check.R OUTPUT...
 #
+# (What statistics.c prints: check_statistics.R.)
+#
 # Errors are taken relative to the largest value of a result. Those of sums and
 # products are a few eps on the scale of their terms: `close` is 20 times the
 # largest that was seen at any level. Other tolerances have their reason beside
@@ -375,19 +377,22 @@ check_spectra <- function() {
   check_scores(k)
 }
 
+# The exact leave-one-out score, each point's estimate refitted.
+loocv <- function(lambda, k, f = numeric(n), norm2 = 0) {
+  n <- nrow(k)
+  mean(vapply(seq_len(n), \(i) {
+    kept <- k[-i, -i]
+    b <- solve(kept + lambda * diag(n - 1), rowMeans(kept) - f[-i])
+    k[i, i] - 2 * sum(k[i, -i] * b) - 2 * f[i] + sum(b * (kept %*% b)) +
+      2 * sum(b * f[-i]) + norm2
+  }, 0))
+}
+
 # Leave one out, each refitted: see tests/testthat/helper-reference.R.
 check_scores <- function(k) {
   n <- nrow(k)
   lambda <- c(1e-3, 0.1, 1, 30)
   f <- inputs(36, n)
-  loocv <- function(lambda, f, norm2) {
-    mean(vapply(seq_len(n), \(i) {
-      kept <- k[-i, -i]
-      b <- solve(kept + lambda * diag(n - 1), rowMeans(kept) - f[-i])
-      k[i, i] - 2 * sum(k[i, -i] * b) - 2 * f[i] + sum(b * (kept %*% b)) +
-        2 * sum(b * f[-i]) + norm2
-    }, 0))
-  }
   printed <- function(lambda) {
     mean(vapply(seq_len(n), \(i) {
       b <- solve((n - 1) / n * k + lambda * diag(n), rowMeans(k) - k[, i] / n)
@@ -408,147 +413,10 @@ check_scores <- function(k) {
     mean(diag(k) - 2 * inner + norm2)
   }
   # solve() loses the condition number, 5e4 at the smallest lambda
-  check("loocv", vapply(lambda, loocv, 0, numeric(n), 0), 1e-10)
-  check("loocv_target", vapply(lambda, loocv, 0, f, 1.5), 1e-10)
+  check("loocv", vapply(lambda, loocv, 0, k), 1e-10)
+  check("loocv_target", vapply(lambda, loocv, 0, k, f, 1.5), 1e-10)
   check("printed", vapply(lambda, printed, 0), 1e-10)
   check("gcv", vapply(lambda, gcv, 0), 1e-10)
-}
-
-# --- statistics.c -------------------------------------------------------------
-
-check_statistics <- function() {
-  n <- 70
-  draw <- drawing(41)
-  relabeled <- cbind(seq_len(n) - 1,
-                     draw_permutation(draw, list(seq_len(n) - 1)),
-                     draw_permutation(draw, list(seq_len(n) - 1)))
-  sample <- rep(1:3, c(20, 25, 25))
-  members <- apply(relabeled, 2, \(p) {
-    of <- integer(n)
-    of[p + 1] <- sample
-    cbind(of != 2, of == 2)
-  })
-  z <- matrix(as.numeric(members), n)
-  same("subsets", z)
-  check("subset_sums", crossprod(z, input_matrix(42, n, 2)))
-  k <- gram(43, n, 3)
-  forms <- \(k) colSums(z * (k %*% z))
-  moments <- \(k) c(sum(abs(k)), sum(k^2))
-  check("subset_forms", forms(k))
-  check("subset_moments", moments(k))
-  s <- kernel_matrix("sqdist", input_matrix(43, n, 3))
-  check("rate_forms", c(forms(exp(-0.1 * s)), forms(exp(-2 * s))))
-  check("rate_moments", c(moments(exp(-0.1 * s)), moments(exp(-2 * s))))
-  w <- inputs(44, n)
-  in_block <- outer(sample, 1:3, "==") * w
-  sums <- t(in_block) %*% k %*% in_block
-  check("block_sums", sums, close * sum(abs(outer(w, w) * k)) / max(abs(sums)))
-  check("block_moments", moments(k))
-  other <- kernel_matrix("rbf", input_matrix(43, n, 3), input_matrix(55, 90, 3))
-  v <- inputs(56, 90)
-  sums <- t(in_block) %*% other %*% (outer(rep(1:2, c(62, 28)), 1:2, "==") * v)
-  check("other_block_sums", sums,
-        close * sum(abs(outer(w, v) * other)) / max(abs(sums)))
-  check("other_block_moments", moments(other))
-
-  draw <- drawing(45)
-  p <- vapply(1:6, \(c) draw_permutation(draw, list(seq_len(n) - 1)),
-              numeric(n)) + 1
-  same("relabeled", p)
-  grams <- lapply(46:48, gram, n, 3)
-  rows <- lapply(46:48, inputs, n)
-  # Sums of terms of both signs: errors on the scale of their absolute values.
-  on_scale <- function(terms) {
-    close * max(colSums(abs(terms))) / max(abs(colSums(terms)))
-  }
-  check("permuted_forms", apply(p, 2, \(c) sum(grams[[1]] * grams[[2]][c, c])))
-  a <- tcrossprod(matrix(inputs(49, 4 * n), n, byrow = TRUE))
-  b <- tcrossprod(matrix(inputs(50, 3 * n), n, byrow = TRUE))
-  terms <- apply(p, 2, \(c) a * b[c, c])
-  check("permuted_products", colSums(terms), on_scale(terms))
-  terms <- apply(p, 2, \(c) rows[[1]] * rows[[2]][c])
-  check("permuted_sums", colSums(terms), on_scale(terms))
-  second <- p[, c(1, 3, 5)]
-  third <- p[, c(2, 4, 6)]
-  check("tensor_forms", vapply(1:3, \(c) {
-    sum(grams[[1]] * grams[[2]][second[, c], second[, c]] *
-          grams[[3]][third[, c], third[, c]])
-  }, 0))
-  terms <- rows[[1]] * matrix(rows[[2]][second], n) *
-    matrix(rows[[3]][third], n)
-  check("tensor_sums", colSums(terms), on_scale(terms))
-  check_matching()
-}
-
-# J = pi'G pi - 2 pi'g: inner products in closed form for RBF; for the
-# polynomial of degree 3 from points with the moments of the normal one.
-# Derivatives by central differences with an error of 1e-9.
-check_matching <- function() {
-  n <- 300
-  d <- 3
-  x <- input_matrix(53, n, d)
-  weights <- (1 + inputs(51, n)) / n
-  theta2 <- 1 / (1 + 0.5 * 0:2)^2
-  inner_rbf <- function(a, e, b, f) {
-    v <- theta2 + e + f
-    prod(sqrt(theta2 / v)) * exp(-colSums((t(a) - b)^2 / v) / 2)
-  }
-  signs <- as.matrix(expand.grid(c(-1, 1), c(-1, 1), c(-1, 1)))
-  inner_poly <- function(a, e, b, f) {
-    total <- 0
-    for (i in 1:8) {
-      for (j in 1:8) {
-        moved <- sweep(a, 2, signs[i, ] * sqrt(e), "+")
-        inner <- drop(moved %*% (b + signs[j, ] * sqrt(f)))
-        total <- total + (inner + 0.5)^3 / 64
-      }
-    }
-    total
-  }
-  terms <- function(inner, noise, means, variances) {
-    at <- \(a, e) vapply(1:2, \(j) {
-      inner(a, e, means[j, ], rep(variances[j], d))
-    }, numeric(nrow(a)))
-    list(g = drop(crossprod(at(x, noise), weights)),
-         gram = t(vapply(1:2, \(i) {
-           at(means[i, , drop = FALSE], rep(variances[i], d))
-         }, numeric(2))))
-  }
-  j_of <- function(inner, noise, shares, means, variances) {
-    parts <- terms(inner, noise, means, variances)
-    sum(shares * (parts$gram %*% shares)) - 2 * sum(shares * parts$g)
-  }
-  slope <- function(f, at) {
-    vapply(seq_along(at), \(i) {
-      h <- replace(numeric(length(at)), i, 1e-5)
-      (f(at + h) - f(at - h)) / 2e-5
-    }, 0)
-  }
-  shares <- c(0.3, 0.7)
-  variances <- c(0.2, 0.5)
-  means <- input_matrix(52, 2, d)
-  cases <- list(match = list(inner_rbf, c(0, 0.1, 0.2)),
-                match_poly = list(inner_poly, numeric(3)))
-  for (name in names(cases)) {
-    j <- \(...) j_of(cases[[name]][[1]], cases[[name]][[2]], ...)
-    parts <- terms(cases[[name]][[1]], cases[[name]][[2]], means, variances)
-    value <- got(name)
-    want <- c(j(shares, means, variances), parts$g, parts$gram)
-    small(max(abs(value[1:7] - want)) / max(abs(want)), 1e-12, name)
-    slopes <- c(slope(\(s) j(s, means, variances), shares),
-                slope(\(m) j(shares, matrix(m, 2), variances), c(means)),
-                slope(\(v) j(shares, means, v), variances))
-    small(max(abs(value[-(1:7)] - slopes)) / max(abs(slopes)), 1e-8,
-          paste(name, "(slopes)"))
-  }
-  free <- function(u) {
-    shares <- exp(u[1:2]) / sum(exp(u[1:2]))
-    j_of(inner_rbf, c(0, 0.1, 0.2), shares, matrix(u[3:8], 2), exp(u[9:10]))
-  }
-  u <- inputs(54, 10)
-  value <- got("match_free")
-  small(abs(value[1] - free(u)), 1e-12, "match_free")
-  small(max(abs(value[-1] - slope(free, u))), 1e-8, "match_free (slopes)")
 }
 
 # --- All of it ----------------------------------------------------------------
@@ -573,6 +441,7 @@ check_complete <- function(root) {
 
 args <- commandArgs(FALSE)
 own <- sub("^--file=", "", grep("^--file=", args, value = TRUE))
+source(file.path(dirname(own), "check_statistics.R"))
 missing <- check_complete(file.path(dirname(own), "..", ".."))
 if (length(missing) > 0) cat("never called by the driver:", missing, "\n")
 bad <- length(missing) > 0

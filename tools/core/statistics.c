@@ -1,3 +1,4 @@
+#include "apps/bags.h"
 #include "apps/density.h"
 #include "apps/hsic.h"
 #include "core/blocks.h"
@@ -75,6 +76,29 @@ static void block_sums(void) {
   put("other_block_moments", moments, 2);
 }
 
+static void bags(void) {
+  enum { BAGS = 3 };
+  const km_source rbf = points(KM_RBF, 43, N, D);
+  int *ends = int_room(BAGS), *border = int_room(BAGS);
+  km_run_ends(sizes, BAGS, ends);
+  const km_runs each = {BAGS, ends, NULL};
+  /* lambda, minimum, reference and norm2, one after the other. */
+  double *weights = room(N), *of_bags = room(4 * BAGS), *inner = room(BAGS * BAGS);
+  const km_flexible out = {weights, of_bags, of_bags + BAGS, of_bags + 2 * BAGS,
+                           of_bags + 3 * BAGS, border};
+  must(km_bag_flexible(&rbf, &each, NULL, &out, room(km_bag_flexible_work(&rbf, &each)),
+                       int_room(km_bag_flexible_iwork(&rbf, &each)), poll) == KM_OK,
+       "no weights of bags");
+  put("bag_weights", weights, N);
+  put("bag_fits", of_bags, 4 * BAGS);
+  put_ints("bag_border", border, BAGS);
+
+  double *noise = inputs(57, BAGS * D);
+  for (size_t i = 0; i < BAGS * D; i++) noise[i] = 1 + noise[i];
+  km_bag_marginal(&rbf, &each, noise, NULL, NULL, inner, room(km_bag_marginal_work(&rbf)), poll);
+  put("bag_marginal", inner, BAGS * BAGS);
+}
+
 static void independence(void) {
   enum { COUNT = 6, VARIABLES = 3, RANK_A = 4, RANK_B = 3 };
   const km_blocks all = km_find_blocks(NULL, N, int_room(km_blocks_iwork(N)));
@@ -134,6 +158,7 @@ static void matching(void) {
 void run_statistics(void) {
   subset_sums();
   block_sums();
+  bags();
   independence();
   matching();
 }

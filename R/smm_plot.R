@@ -1,0 +1,223 @@
+#' Plots of support measure machines
+#'
+#' The bags of a fit in the plane of two kernel principal axes, or what was
+#' tried in the choice of parameters.
+#'
+#' `"bags"` draws each bag as a point: its scores on the two leading kernel
+#' principal axes of the bags' Gram matrix, as of `kme_pca(x$gram, ncomp = 2)`,
+#' with their shares of variance on the axes. Colors are classes, or y with a
+#' color bar; for novelty what the fit says of each bag, `normal` or `novel`.
+#' Support bags, those with a coefficient that is not 0, have a ring (not in
+#' ridge regression, where all have one). Of more than 2,000 bags an even share
+#' is drawn. The machine works in all dimensions: what overlaps in these two
+#' need not overlap for it.
+#'
+#' `"cv"` draws the field `cv`: the score against the cost or \eqn{\nu}{nu}, a
+#' curve for each bandwidth, or against the bandwidth where there is one value
+#' of these or for ridge regression. The choice is marked; the bars, of a single
+#' curve and of the choice, are one standard error to either side. For novelty
+#' the dashed line is the largest share that is consistent with \eqn{\nu}{nu}
+#' (see [smm()]).
+#'
+#' @param x A fit of [smm()].
+#' @param y Must be missing, or the `type`.
+#' @param type `"bags"` or `"cv"`, also as the second argument.
+#' @param ... Graphical parameters, as in [plot.kme()]; `col`, `pch`, `cex`,
+#'   `bg` and `lwd` are for the points (and the legend is left out where they
+#'   change what it says), for `"cv"` `col`, `lty` and `lwd` for the curves.
+#' @param legend As in [plot.kme()].
+#' @return What was drawn, invisibly: a data frame with a row for each bag, by
+#'   name, with `PC1`, `PC2`, `y` (if there is one), `.fitted` and, but for
+#'   ridge regression, `support`; or the field `cv`.
+#' @family learning on distributions
+#' @seealso [predict.smm()], [plot.kme_pca()]
+#' @examplesIf requireNamespace("kernlab", quietly = TRUE)
+#' set.seed(1)
+#' make <- \(i) matrix(rnorm(40, sd = if (i %% 2) 1 else 1.6), 20)
+#' bags <- lapply(1:60, make)
+#' y <- rep(c("narrow", "wide"), 30)
+#' fit <- smm(bags, y, level2 = "rbf")
+#' shown <- plot(fit)
+#' # New bags are added by their scores
+#' new <- predict(kme_pca(fit$gram, ncomp = 2), list(make(1), make(2)))
+#' points(new, pch = 8)
+#' plot(fit, "cv")
+#' plot(smm(bags[y == "narrow"], level2 = "rbf", nu = 0.1))
+#' @export
+plot.smm <- function(x, y, type = c("bags", "cv"), ..., legend = TRUE) {
+  dots <- list(...)
+  check_graphics(dots)
+  picture <- picture_smm(x, if (!missing(y)) y, if (!missing(type)) type)
+  draw_picture(picture, dots, legend)
+}
+
+picture_smm <- function(object, y = NULL, type = NULL) {
+  type <- plot_type(c("bags", "cv"), y, type)
+  if (type == "bags") picture_of_bags(object) else picture_tried(object)
+}
+
+smm_plot_title <- c(
+  classification = "Support measure machine",
+  regression = "Support measure machine, regression",
+  novelty = "One-class support measure machine",
+  ridge = "Ridge regression on distributions"
+)
+
+# "Support measure machine (cross-validated error 0.12)"
+plot_heading <- function(object) {
+  number <- \(x) format(x, digits = 2)
+  best <- object$cv$score[object$cv$chosen]
+  note <- switch(object$type,
+    classification = if (length(best)) {
+      paste("cross-validated error", number(best))
+    },
+    regression = if (length(best)) {
+      paste("cross-validated rmse", number(object$problem$unit * sqrt(best)))
+    },
+    novelty = paste("nu =", number(object$nu)),
+    ridge = paste("leave-one-out rmse",
+                  number(sqrt(mean((object$y - object$loo)^2))))
+  )
+  title <- smm_plot_title[[object$type]]
+  if (is.null(note)) title else paste0(title, " (", note, ")")
+}
+
+# --- Bags --------------------------------------------------------------------
+
+picture_of_bags <- function(object) {
+  axes <- bag_axes(object$gram)
+  value <- data.frame(axes$scores, row.names = rownames(axes$scores))
+  value$y <- unname(object$y)
+  value$.fitted <- unname(object$fitted)
+  rings <- object$type != "ridge"
+  support <- rownames(value) %in% object$support
+  if (rings) value$support <- support
+  group <- if (is.null(value$y)) value$.fitted else value$y
+  picture <- groups_picture(plot_heading(object), axes$scores, group,
+                            component_labels(axes), value, lines_at = c(0, 0),
+                            name = "y")
+  if (rings && any(support)) ring_points(picture, support, "support bag") else
+    picture
+}
+
+# The bags along their kernel principal axes, in the form of kme_pca(); axes
+# along which nothing varies are 0.
+bag_axes <- function(g) {
+  centered <- centered_sample(read_sample(g), est_kme())
+  s <- centered_spectrum(centered, min(2L, centered$n))
+  scores <- matrix(0, centered$n, 2L,
+                   dimnames = list(rownames(g$K), c("PC1", "PC2")))
+  values <- numeric(2)
+  found <- which(s$values > 0)
+  found <- found[found <= 2L]
+  values[found] <- s$values[found]
+  scores[, found] <- s$vectors[, found] *
+    rep(sqrt(values[found]), each = centered$n)
+  list(scores = scores, values = values, total = s$total)
+}
+
+# The picture with rings around some of the points of its last layer, and an
+# entry of the key, the first so that many classes do not drop it.
+ring_points <- function(picture, which, label) {
+  points <- picture$layers[[length(picture$layers)]]
+  inside <- points$shown[which[points$shown]]
+  rings <- new_layer(
+    "points", x = points$data$x[inside], y = points$data$y[inside],
+    style = list(pch = 1L, col = "grey20", bg = "grey20",
+                 cex = 1.7 * points$style$cex), level = label
+  )
+  picture$layers <- c(picture$layers, list(rings))
+  picture$key <- rbind(key_entries(label, "grey20", "ring", 1L), picture$key)
+  picture
+}
+
+# --- What was tried ----------------------------------------------------------
+
+picture_tried <- function(object) {
+  cv <- object$cv
+  several <- \(name) length(unique(cv[[name]])) > 1L
+  along <- Find(several, c("cost", "nu", "bandwidth"))
+  if (is.null(along)) {
+    ridge <- object$type == "ridge"
+    stop_input("'type' must not be \"cv\" unless ", if (ridge) {
+      "several bandwidths were tried; 'ridge' is chosen for each by itself"
+    } else {
+      "there were several values to choose among"
+    })
+  }
+  split_by <- along != "bandwidth" && several("bandwidth")
+  curves <- if (split_by) split(cv, cv$bandwidth) else list(cv)
+  curves <- lapply(unname(curves), \(part) part[order(part[[along]]), ])
+  best <- cv[cv$chosen, ]
+  labels <- if (split_by) {
+    paste("bandwidth", format_number(vapply(curves, \(part) part$bandwidth[1L],
+                                            1), 3L))
+  }
+  colors <- if (split_by) graded_colors(length(curves)) else "black"
+  named <- c(along, if (split_by) "bandwidth")
+  chosen <- paste(named, "=", format_number(unlist(best[named]), 3L),
+                  collapse = ", ")
+  limit <- if (object$type == "novelty") {
+    consistent_limit(sort(unique(cv$nu)), object$n, along)
+  }
+  new_picture(
+    plot_heading(object), along, tried_score(object),
+    c(list(bars_of_tried(if (split_by) best else cv, along)), limit$layer,
+      curve_layers(curves, along, colors, labels),
+      list(new_layer("points", x = best[[along]], y = best$score,
+                     level = chosen,
+                     style = list(pch = 21L, bg = accent, col = "white",
+                                  cex = 1.3)))),
+    cv, log = "x",
+    key = rbind(key_entries(chosen, accent), limit$key,
+                if (split_by) key_entries(labels, colors, "line", lwd = 2))
+  )
+}
+
+# From dark to light, none too light to be a line.
+graded_colors <- \(count) hcl.colors(count + 1L, "viridis")[seq_len(count)]
+
+tried_score <- function(object) {
+  switch(object$type,
+    classification = "share of wrong classes",
+    regression = "mean squared error / variance of y",
+    novelty = "share of bags refused",
+    ridge = "leave-one-out mean squared error"
+  )
+}
+
+bars_of_tried <- function(rows, along) {
+  if (is.null(rows$se) || anyNA(rows$se)) {
+    return(NULL)
+  }
+  each <- \(...) as.vector(rbind(..., NA))
+  new_layer("line", x = each(rows[[along]], rows[[along]]),
+            y = each(rows$score - rows$se, rows$score + rows$se),
+            style = list(col = "grey65"))
+}
+
+curve_layers <- function(curves, along, colors, labels) {
+  pieces <- Map(\(part, i) {
+    list(new_layer("line", x = part[[along]], y = part$score,
+                   style = list(lwd = 2, col = colors[i]), level = labels[i],
+                   main = TRUE),
+         new_layer("points", x = part[[along]], y = part$score,
+                   style = list(pch = 20, bg = colors[i], col = colors[i])))
+  }, curves, seq_along(curves))
+  unlist(pieces, recursive = FALSE)
+}
+
+# What the choice of nu takes for consistent: list(layer, key).
+consistent_limit <- function(nu, m, along) {
+  label <- "nu + 2 standard errors"
+  limit <- nu + 2 * sqrt(nu * (1 - nu) / m)
+  style <- list(col = "grey40", lty = 2)
+  layer <- if (along == "nu") {
+    new_layer("line", x = nu, y = limit, style = style, level = label)
+  } else {
+    across_layer(h = limit)
+  }
+  layer$level <- label
+  list(layer = list(layer),
+       key = key_entries(label, "grey40", "line", lty = 2L))
+}

@@ -1,0 +1,176 @@
+# Sourced by check.R: what tools/core/statistics.c printed.
+
+# bags: their points, of which k is the matrix.
+check_bags <- function(bags, k) {
+  fits <- matrix(got("bag_fits"), ncol = 4)
+  blocks <- lapply(bags, \(i) k[i, i])
+  each <- function(f) {
+    vapply(seq_along(bags), \(b) f(blocks[[b]], fits[b, 1]), 0)
+  }
+  betas <- Map(\(k, lambda) solve(k + lambda * diag(nrow(k)), rowMeans(k)),
+               blocks, fits[, 1])
+  average <- \(k, i) k[i, i] - 2 * mean(k[i, -i]) + mean(k[-i, -i])
+  want <- c(
+    fits[, 1], each(\(k, lambda) loocv(lambda, k)),
+    each(\(k, lambda) mean(vapply(seq_len(nrow(k)), \(i) average(k, i), 0))),
+    mapply(\(beta, k) sum(beta * (k %*% beta)), betas, blocks)
+  )
+  # solve() loses the condition number, some 1e3
+  check("bag_fits", want, 1e-11)
+  check("bag_weights", unlist(betas), 1e-11)
+  same("bag_border", numeric(3))
+  # To both sides the score is no less; lambda is right to 1e-4, the score to
+  # its square.
+  for (step in c(-0.1, -1e-3, 1e-3, 0.1)) {
+    beside <- each(\(k, lambda) loocv(lambda * exp(step), k))
+    small(max(fits[, 2] - beside), 1e-12, "the smallest score of bags")
+  }
+  e <- matrix(1 + inputs(57, 9), 3)
+  theta2 <- 1 / (1 + 0.5 * (0:2))^2
+  x <- input_matrix(43, nrow(k), 3)
+  inner <- outer(1:3, 1:3, Vectorize(\(a, b) {
+    t <- theta2 + e[, a] + e[, b]
+    s <- Reduce(`+`, lapply(1:3, \(l) {
+      outer(x[bags[[a]], l], x[bags[[b]], l], "-")^2 / t[l]
+    }))
+    mean(exp(-s / 2)) * prod(sqrt(theta2 / t))
+  }))
+  check("bag_marginal", inner)
+}
+
+check_statistics <- function() {
+  n <- 70
+  draw <- drawing(41)
+  relabeled <- cbind(seq_len(n) - 1,
+                     draw_permutation(draw, list(seq_len(n) - 1)),
+                     draw_permutation(draw, list(seq_len(n) - 1)))
+  sample <- rep(1:3, c(20, 25, 25))
+  members <- apply(relabeled, 2, \(p) {
+    of <- integer(n)
+    of[p + 1] <- sample
+    cbind(of != 2, of == 2)
+  })
+  z <- matrix(as.numeric(members), n)
+  same("subsets", z)
+  check("subset_sums", crossprod(z, input_matrix(42, n, 2)))
+  k <- gram(43, n, 3)
+  forms <- \(k) colSums(z * (k %*% z))
+  moments <- \(k) c(sum(abs(k)), sum(k^2))
+  check("subset_forms", forms(k))
+  check("subset_moments", moments(k))
+  s <- kernel_matrix("sqdist", input_matrix(43, n, 3))
+  check("rate_forms", c(forms(exp(-0.1 * s)), forms(exp(-2 * s))))
+  check("rate_moments", c(moments(exp(-0.1 * s)), moments(exp(-2 * s))))
+  w <- inputs(44, n)
+  in_block <- outer(sample, 1:3, "==") * w
+  sums <- t(in_block) %*% k %*% in_block
+  check("block_sums", sums, close * sum(abs(outer(w, w) * k)) / max(abs(sums)))
+  check("block_moments", moments(k))
+  other <- kernel_matrix("rbf", input_matrix(43, n, 3), input_matrix(55, 90, 3))
+  v <- inputs(56, 90)
+  sums <- t(in_block) %*% other %*% (outer(rep(1:2, c(62, 28)), 1:2, "==") * v)
+  check("other_block_sums", sums,
+        close * sum(abs(outer(w, v) * other)) / max(abs(sums)))
+  check("other_block_moments", moments(other))
+
+  check_bags(split(seq_len(n), sample), k)
+
+  draw <- drawing(45)
+  p <- vapply(1:6, \(c) draw_permutation(draw, list(seq_len(n) - 1)),
+              numeric(n)) + 1
+  same("relabeled", p)
+  grams <- lapply(46:48, gram, n, 3)
+  rows <- lapply(46:48, inputs, n)
+  # Sums of terms of both signs: errors on the scale of their absolute values.
+  on_scale <- function(terms) {
+    close * max(colSums(abs(terms))) / max(abs(colSums(terms)))
+  }
+  check("permuted_forms", apply(p, 2, \(c) sum(grams[[1]] * grams[[2]][c, c])))
+  a <- tcrossprod(matrix(inputs(49, 4 * n), n, byrow = TRUE))
+  b <- tcrossprod(matrix(inputs(50, 3 * n), n, byrow = TRUE))
+  terms <- apply(p, 2, \(c) a * b[c, c])
+  check("permuted_products", colSums(terms), on_scale(terms))
+  terms <- apply(p, 2, \(c) rows[[1]] * rows[[2]][c])
+  check("permuted_sums", colSums(terms), on_scale(terms))
+  second <- p[, c(1, 3, 5)]
+  third <- p[, c(2, 4, 6)]
+  check("tensor_forms", vapply(1:3, \(c) {
+    sum(grams[[1]] * grams[[2]][second[, c], second[, c]] *
+          grams[[3]][third[, c], third[, c]])
+  }, 0))
+  terms <- rows[[1]] * matrix(rows[[2]][second], n) *
+    matrix(rows[[3]][third], n)
+  check("tensor_sums", colSums(terms), on_scale(terms))
+  check_matching()
+}
+
+# J = pi'G pi - 2 pi'g: inner products in closed form for RBF; for the
+# polynomial of degree 3 from points with the moments of the normal one.
+# Derivatives by central differences with an error of 1e-9.
+check_matching <- function() {
+  n <- 300
+  d <- 3
+  x <- input_matrix(53, n, d)
+  weights <- (1 + inputs(51, n)) / n
+  theta2 <- 1 / (1 + 0.5 * 0:2)^2
+  inner_rbf <- function(a, e, b, f) {
+    v <- theta2 + e + f
+    prod(sqrt(theta2 / v)) * exp(-colSums((t(a) - b)^2 / v) / 2)
+  }
+  signs <- as.matrix(expand.grid(c(-1, 1), c(-1, 1), c(-1, 1)))
+  inner_poly <- function(a, e, b, f) {
+    total <- 0
+    for (i in 1:8) {
+      for (j in 1:8) {
+        moved <- sweep(a, 2, signs[i, ] * sqrt(e), "+")
+        inner <- drop(moved %*% (b + signs[j, ] * sqrt(f)))
+        total <- total + (inner + 0.5)^3 / 64
+      }
+    }
+    total
+  }
+  terms <- function(inner, noise, means, variances) {
+    at <- \(a, e) vapply(1:2, \(j) {
+      inner(a, e, means[j, ], rep(variances[j], d))
+    }, numeric(nrow(a)))
+    list(g = drop(crossprod(at(x, noise), weights)),
+         gram = t(vapply(1:2, \(i) {
+           at(means[i, , drop = FALSE], rep(variances[i], d))
+         }, numeric(2))))
+  }
+  j_of <- function(inner, noise, shares, means, variances) {
+    parts <- terms(inner, noise, means, variances)
+    sum(shares * (parts$gram %*% shares)) - 2 * sum(shares * parts$g)
+  }
+  slope <- function(f, at) {
+    vapply(seq_along(at), \(i) {
+      h <- replace(numeric(length(at)), i, 1e-5)
+      (f(at + h) - f(at - h)) / 2e-5
+    }, 0)
+  }
+  shares <- c(0.3, 0.7)
+  variances <- c(0.2, 0.5)
+  means <- input_matrix(52, 2, d)
+  cases <- list(match = list(inner_rbf, c(0, 0.1, 0.2)),
+                match_poly = list(inner_poly, numeric(3)))
+  for (name in names(cases)) {
+    j <- \(...) j_of(cases[[name]][[1]], cases[[name]][[2]], ...)
+    parts <- terms(cases[[name]][[1]], cases[[name]][[2]], means, variances)
+    value <- got(name)
+    want <- c(j(shares, means, variances), parts$g, parts$gram)
+    small(max(abs(value[1:7] - want)) / max(abs(want)), 1e-12, name)
+    slopes <- c(slope(\(s) j(s, means, variances), shares),
+                slope(\(m) j(shares, matrix(m, 2), variances), c(means)),
+                slope(\(v) j(shares, means, v), variances))
+    small(max(abs(value[-(1:7)] - slopes)) / max(abs(slopes)), 1e-8,
+          paste(name, "(slopes)"))
+  }
+  free <- function(u) {
+    shares <- exp(u[1:2]) / sum(exp(u[1:2]))
+    j_of(inner_rbf, c(0, 0.1, 0.2), shares, matrix(u[3:8], 2), exp(u[9:10]))
+  }
+  u <- inputs(54, 10)
+  value <- got("match_free")
+  small(abs(value[1] - free(u)), 1e-12, "match_free")
+  small(max(abs(value[-1] - slope(free, u))), 1e-8, "match_free (slopes)")
+}
