@@ -361,7 +361,7 @@ read_new_bags <- function(g, newdata, id) {
                ", not ", describe(newdata), "; list() makes a list of one bag")
   } else {
     x <- check_newdata(newdata, like)
-    sort_bags(x, check_id(id, nrow(x)))
+    sort_bags(x, check_id(id, nrow(x), new = TRUE))
   }
   list(z = unname(scale_points(sample$kernel, found$x)), sizes = found$sizes)
 }
@@ -489,6 +489,19 @@ update.bag_gram <- function(object, ...) {
     remember(g, arguments = arguments)
   }
   g
+}
+
+# The same embeddings under a level 2 of another bandwidth.
+widen_level <- function(g, factor) {
+  if (factor == 1) {
+    return(g)
+  }
+  level <- g$level2
+  level$bandwidth <- factor * level$bandwidth
+  level$rule <- paste(format_number(factor, 3L), "times the", level$rule)
+  embedding <- g$embedding
+  embedding$table <- g$shrinkage
+  new_bag_gram(embedding, level, g$arguments, g$column)
 }
 
 # The arguments of the call with the changes over them.

@@ -109,31 +109,30 @@ bag_names <- function(names, count) {
 }
 
 # A factor of the bag of each row: levels in their order, other values as they
-# come first.
-check_id <- function(id, n, name = "id") {
+# come first. New bags need not be of all levels.
+check_id <- function(id, n, new = FALSE) {
   if (is.list(id) && !is.object(id)) {
     id <- interaction(id, drop = TRUE, lex.order = TRUE)
   }
   if (!is.atomic(id) || is.null(id) || length(id) != n) {
-    stop_input("'", name, "' must name the bag of each of the ", n, " rows, ",
+    stop_input("'id' must name the bag of each of the ", n, " rows, ",
                "not be ", describe(id),
                if (is.factor(id)) paste(" of length", length(id)))
   }
   absent <- sum(is.na(id))
   if (absent) {
-    stop_input("'", name, "' must have no missing values, not ", absent, " NA")
+    stop_input("'id' must have no missing values, not ", absent, " NA")
   }
   if (is.double(id) && anyDuplicated(id) == 0L && n > 1L &&
         any(id != round(id))) {
-    stop_input("'", name, "' must name bags, not be ", n, " numbers that all ",
-               "differ")
+    stop_input("'id' must name bags, not be ", n, " numbers that all differ")
   }
   if (!is.factor(id)) {
     return(factor(id, unique(id)))
   }
   empty <- setdiff(levels(id), as.character(id))
-  if (length(empty)) {
-    warn_kernmean("'", name, "' has levels without points, which are left ",
+  if (length(empty) && !new) {
+    warn_kernmean("'id' has levels without points, which are left ",
                   "out: ", shorten(paste0("'", empty, "'")))
   }
   droplevels(id)

@@ -52,6 +52,22 @@
 #' that a bandwidth could be judged by: two of them make two embeddings in two
 #' spaces.
 #'
+#' @section Which kernel:
+#' Over eleven kinds of difference between two samples of 50 points, from a
+#' shifted mean to waves, and eleven kinds of dependence of 50 pairs, the mean
+#' power of a test at level 0.05 with each kernel at its median bandwidth was
+#' \tabular{lrrrrr}{
+#'   \tab RBF \tab Laplace, L1 \tab Laplace, L2 \tab Matern, 3/2 \tab energy \cr
+#'   [mmd_test()] \tab .35 \tab .38 \tab .40 \tab .37 \tab .30 \cr
+#'   [hsic_test()] \tab .47 \tab .48 \tab .49 \tab .47 \tab .53
+#' } (200 data sets each; all cells are in
+#' `inst/studies/results/bandwidth-kernels.csv`). Laplace kernels, whose peak
+#' sees a finer scale, are the best all-rounders for two samples, and no worse
+#' than RBF on average for independence, where the energy kernel leads. What
+#' L1 gains over RBF on fine structure (waves .15 to .43, a sine .22 to .49, a
+#' circle .14 to .31) it partly loses on smooth trends (a line .42 to .30): RBF
+#' is the better of the two in 12 of the 22 settings, and stays the default.
+#'
 #' @section Other software:
 #' Kernlab's `sigma` and scikit-learn's `gamma` are
 #' \eqn{1/(2\theta^2)}{1/(2 theta^2)}.

@@ -39,11 +39,20 @@
 #' \eqn{m_i} the mean of the others they are \eqn{([A^{-1}y]_i - m_i
 #' [A^{-1}1]_i)/[A^{-1}]_{ii}}{([A^(-1) y]_i - m_i [A^(-1) 1]_i)/[A^(-1)]_ii}.
 #'
+#' `bandwidth2` is the median distance of the bags unless it is given; `"cv"`
+#' chooses it, too, among 1/8, 1/4, 1/2, 1 and 2 times that.
+#'
 #' Without y there are no errors to count. For novelty the score is the share of
 #' left-out bags that are refused: it should be near \eqn{\nu}{nu}, and exceeds
-#' it where the kernel is too narrow. Chosen is the smallest \eqn{\nu}{nu} that
-#' has bandwidths with a share of at most \eqn{\nu + 2\sqrt{\nu(1-\nu)/M}}{nu +
-#' 2 sqrt(nu (1 - nu)/M)}, and of these the smallest (Tax and Müller).
+#' it where the kernel is too narrow. Chosen is the narrowest kernel whose share
+#' is at most \eqn{\nu + 2\sqrt{\nu(1-\nu)/M}}{nu + 2 sqrt(nu (1 - nu)/M)} for
+#' one of the \eqn{\nu}{nu}, and the smallest such \eqn{\nu}{nu} (Tax and
+#' Müller). Where `level2` sees distances (`"rbf"`, `"laplace"`) it is
+#' `bandwidth2` that is chosen so by default, at the median distance of the
+#' points: the median distance of the bags spans all kinds of normal bags, and
+#' what lies between two kinds would pass for more normal than either. Where
+#' bags are to be ranked (see [smm_auc()]) rather than refused, a smaller
+#' `bandwidth2` may serve better still.
 #'
 #' The embeddings, with their shrinkage, know no y, and are made once for each
 #' bandwidth from all bags of the fit; all folds are cut from them, as is the
@@ -61,8 +70,8 @@
 #'   bags or with their names (necessary where a vector `id` has them in another
 #'   order than its sorted levels); `NULL` for novelty.
 #' @param ... Arguments of [bag_gram()] by name: `kernel`, `estimator` (with its
-#'   own), `level2`, `target`, `id`, `scale`, `bandwidth2`, `degree`, `offset`;
-#'   in the formula method also those of the default method.
+#'   own), `level2`, `target`, `id`, `scale`, `degree`, `offset`; in the formula
+#'   method also those of the default method.
 #' @param type What is to be learned, see Details; `NULL` for the default of y.
 #' @param cost,nu,ridge One number, several to choose among (`ridge`: one), or
 #'   `NULL`, see below. `ridge` is in units of H.
@@ -70,6 +79,8 @@
 #'   by default.
 #' @param bandwidth Of the points' kernel, where that is open: `"cv"` (default),
 #'   `"median"`, one number or several to choose among.
+#' @param bandwidth2 Of `level2`, where that is `"rbf"` or `"laplace"`:
+#'   `"median"`, a number or `"cv"`; `NULL` for `"median"`, for novelty `"cv"`.
 #' @param folds The number of folds, or the fold of each bag.
 #' @param id In the formula method the bag of each row, found in `data` as
 #'   `weights` is by [lm()].
@@ -137,53 +148,68 @@ smm <- function(bags, ...) {
 cost_grid <- 10^(-1:3)
 nu_grid <- c(0.05, 0.1, 0.2)
 smm_factors <- 2^(-2:2)
+level_factors <- 2^(-3:1)
 usual_epsilon <- 0.1
 
 #' @rdname smm
 #' @export
 smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
                         nu = NULL, epsilon = NULL, ridge = NULL,
-                        bandwidth = NULL, folds = 10,
+                        bandwidth = NULL, bandwidth2 = NULL, folds = 10,
                         progress = interactive()) {
   if (missing(bags)) stop_input("'bags' must be given")
   check_flag(progress, "progress")
-  plan <- plan_machine(bags, ..., bandwidth = bandwidth)
+  plan <- plan_machine(bags, ..., bandwidth = bandwidth,
+                       bandwidth2 = bandwidth2, novelty = is.null(y))
   problem <- read_problem(y, type, names(plan$sizes), plan$ordered)
   grid <- read_grid(problem, list(cost = cost, nu = nu, epsilon = epsilon,
                                   ridge = ridge))
   if (problem$type != "ridge") need_kernlab()
-  choosing <- nrow(grid) > 1L || length(plan$kernels) > 1L
+  choosing <- nrow(grid) * length(plan$kernels) * length(plan$factors) > 1L
   of <- if (choosing && problem$type != "ridge") {
     check_bag_folds(folds, problem, length(plan$sizes))
   }
   found <- search_machine(plan, problem, grid, of, progress)
   fit <- new_smm(found, problem, of, list(
     type = type, cost = cost, nu = nu, epsilon = epsilon, ridge = ridge,
-    bandwidth = bandwidth, folds = if (length(folds) == 1L) folds else of
+    bandwidth = bandwidth, bandwidth2 = bandwidth2,
+    folds = if (length(folds) == 1L) folds else of
   ))
   fit$on_gram <- !is.null(plan$g)
   fit
 }
 
-# A plan, see plan_bags(), with the kernels to be tried; of a matrix that was
-# given, list(g, sizes, ordered, kernels: nothing to be chosen).
-plan_machine <- function(bags, ..., bandwidth = NULL) {
+# A plan, see plan_bags(), with the kernels to be tried and the factors of the
+# bandwidth of level 2; of a matrix that was given, list(g, sizes, ordered,
+# kernels, factors: nothing to be chosen).
+plan_machine <- function(bags, ..., bandwidth, bandwidth2, novelty) {
   if (inherits(bags, "bag_gram")) {
-    if (...length() || !is.null(bandwidth)) {
-      name <- if (is.null(bandwidth)) c(...names(), "")[1L] else "bandwidth"
+    given <- c(list(bandwidth = bandwidth, bandwidth2 = bandwidth2), list(...))
+    given <- Filter(Negate(is.null), given)
+    if (length(given)) {
+      name <- c(names(given), "")[1L]
       stop_input(if (nzchar(name)) paste0("'", name, "'") else "an argument",
                  " must not be given when 'bags' is a result of bag_gram(), ",
                  "to which it belongs")
     }
     return(list(g = bags, sizes = bags$sizes, ordered = TRUE,
-                kernels = list(NULL)))
+                kernels = list(NULL), factors = 1))
   }
-  plan <- plan_bags(bags, ...)
+  tried <- identical(bandwidth2, "cv")
+  plan <- plan_bags(bags, ..., bandwidth2 = if (!tried) bandwidth2)
+  distances <- !is.null(plan$level$bandwidth)
+  if (tried && !distances) {
+    stop_input("'bandwidth2' must not be given for level2 = \"",
+               plan$level$type, "\"; it is for \"rbf\" and \"laplace\"")
+  }
+  # Without y, what sees distances of bags is chosen by their width.
+  tried <- tried || novelty && is.null(bandwidth2) && distances
+  plan$factors <- if (tried) level_factors else 1
   kernel <- plan$sample$kernel
   if (!is.null(bandwidth)) {
     bandwidth <- check_choice_of(bandwidth, bags, plan$arguments$kernel, "cv",
                                  "bags")
-  } else if (plan$open) {
+  } else if (plan$open && !(novelty && tried)) {
     bandwidth <- "cv"
   }
   plan$kernels <- tried_kernels(kernel, bandwidth, "cv", smm_factors)
@@ -393,24 +419,30 @@ search_machine <- function(plan, problem, grid, folds, progress) {
   kernels <- plan$kernels
   m <- length(plan$sizes)
   make <- \(i) if (is.null(plan$g)) make_bags(plan, kernels[[i]]) else plan$g
-  if (is.null(folds) && length(kernels) == 1L && !anyNA(grid)) {
+  tried <- expand.grid(level = plan$factors, kernel = seq_along(kernels))
+  if (nrow(tried) == 1L && is.null(folds) && !anyNA(grid)) {
     g <- make(1L)
     return(list(g = g, machine = fit_machine(g$K, problem, grid), par = grid))
   }
-  bar <- progress_bar(progress && length(kernels) * m > shown_from)
+  bar <- progress_bar(progress && nrow(tried) * m > shown_from)
   on.exit(bar$close())
-  tables <- lapply(seq_along(kernels), \(i) {
-    g <- make(i)
-    table <- score_machines(g$K, problem, grid, folds)
-    bar$at(i / length(kernels))
-    bandwidth <- kernels[[i]]$bandwidth
-    data.frame(kernel = i, bandwidth = if (length(bandwidth) == 1L) bandwidth
-               else NA_real_, table)
-  })
-  table <- do.call(rbind, tables)
+  rows <- list()
+  for (i in seq_len(nrow(tried))) {
+    # One fold over the points for all of level 2.
+    if (i %% length(plan$factors) == 1L || length(plan$factors) == 1L) {
+      made <- make(tried$kernel[i])
+    }
+    g <- widen_level(made, tried$level[i])
+    rows[[i]] <- data.frame(
+      tried[i, ], bandwidth = single_number(g$embedding$sample$kernel),
+      bandwidth2 = c(g$level2$bandwidth, NA_real_)[1L],
+      score_machines(g$K, problem, grid, folds), row.names = NULL
+    )
+    bar$at(i / nrow(tried))
+  }
+  table <- do.call(rbind, rows)
   chosen <- choose_row(table, problem$type, m, plan$median)
-  best <- table$kernel[chosen]
-  g <- make(best)
+  g <- widen_level(make(table$kernel[chosen]), table$level[chosen])
   par <- grid[1L, , drop = FALSE]
   for (name in intersect(names(par), names(table))) {
     par[[name]] <- table[[name]][chosen]
@@ -419,10 +451,14 @@ search_machine <- function(plan, problem, grid, folds, progress) {
   if (is.numeric(plan$median) && length(plan$median) == 1L) {
     table$factor <- table$bandwidth / plan$median
   }
-  kept <- c("bandwidth", "factor", "cost", "nu", "ridge", "score", "se",
-            "chosen")
+  kept <- c("bandwidth", "factor", if (length(plan$factors) > 1L) "bandwidth2",
+            "cost", "nu", "ridge", "score", "se", "chosen")
   list(g = g, machine = fit_machine(g$K, problem, par), par = par,
        cv = table[intersect(kept, names(table))])
+}
+
+single_number <- function(kernel) {
+  if (length(kernel$bandwidth) == 1L) kernel$bandwidth else NA_real_
 }
 
 new_smm <- function(found, problem, folds, arguments) {

@@ -204,20 +204,21 @@ score_machines <- function(k, problem, grid, folds) {
 }
 
 # The row that is chosen: the smallest score; of equal ones the bandwidth that
-# is nearest to `median`, then the smallest cost. For novelty the rule of Tax
-# and Mueller: the smallest nu with a kernel that refuses no more normal bags
-# than nu lets expect, and of such kernels the narrowest.
+# is nearest to `median`, then that of level 2, then the smallest cost. For
+# novelty the rule of Tax and Mueller: the narrowest kernel that refuses no more
+# normal bags than some nu lets expect, and the smallest such nu.
 choose_row <- function(table, type, m, median) {
   wide <- ifelse(is.na(table$bandwidth), 0, table$bandwidth)
   if (type == "novelty") {
     over <- (table$score - table$nu) / sqrt(table$nu * (1 - table$nu) / m)
     consistent <- over <= 2
     if (!any(consistent)) return(which.min(over))
-    return(order(!consistent, table$nu, wide)[1L])
+    return(order(!consistent, table$level, wide, table$nu)[1L])
   }
-  away <- if (max(wide) > 0) abs(log(wide / median)) else wide
+  away <- if (length(median) == 1L) abs(log(wide / median)) else 0 * wide
   last <- if (is.null(table$cost)) wide else table$cost
-  order(signif(table$score, 10L), signif(away, 10L), last)[1L]
+  order(signif(table$score, 10L), signif(away, 10L), abs(log(table$level)),
+        last)[1L]
 }
 
 # A gram for work on the way.

@@ -258,6 +258,7 @@ update.smm <- function(object, ...) {
   } else {
     changed_bags(g, others)
   }
+  plan[names(arguments)] <- NULL
   fit <- without_warning("units", do.call(
     smm.default, Filter(Negate(is.null), c(plan, arguments))
   ))

@@ -29,9 +29,9 @@ usage <- "Usage: Rscript distributions.R [options]
   --quick     the smallest form: 2 repetitions, fewer groups, one bandwidth
   --help      this text
 
-The data are of the UCI archive (archive.ics.uci.edu; CC BY 4.0): \"Musk (Version
-1)\", its file clean1.data under the name musk1.data, and \"MAGIC Gamma
-Telescope\", its file magic04.data."
+The data are of the UCI archive (archive.ics.uci.edu; CC BY 4.0): \"Musk
+(Version 1)\", its file clean1.data under the name musk1.data, and \"MAGIC
+Gamma Telescope\", its file magic04.data."
 
 study_name <- "distributions.R"
 here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
@@ -267,26 +267,38 @@ run_groups <- function(designs, counts, reps, cores) {
       set.seed(seed)
       auc_once(designs[[name]], counts)
     }, cores)
-    cbind(data = name, summarize_pairs(do.call(rbind, found), "auc",
-                                       c("level2", "protocol"), reps))
+    found <- cbind(rep = rep(seq_len(reps), vapply(found, nrow, 0L)),
+                   do.call(rbind, found))
+    cbind(data = name, summarize_pairs(found, "auc", "rep"))
   }))
 }
 
-# Of each cell the mean over repetitions, and what it is more than that of the
-# KME: `found` has a row for each repetition and way of a cell.
-summarize_pairs <- function(found, value, key, reps) {
-  cells <- split(found, found[key], drop = TRUE)
-  table <- do.call(rbind, lapply(cells, function(cell) {
-    mine <- intersect(names(ways), cell$way)
-    wide <- vapply(mine, function(way) cell[[value]][cell$way == way],
-                   numeric(reps))
-    more <- wide - wide[, "KME"]
-    data.frame(
-      cell[rep(1, length(mine)), key, drop = FALSE], way = mine,
-      value = colMeans(wide), se = apply(wide, 2, standard_error),
-      more = colMeans(more), more_se = apply(more, 2, standard_error),
-      reps = reps
-    )
+# Of each protocol, level and way the mean over units (repetitions), how much
+# more it is than that of the KME, and how much more of that there is with "rbf"
+# than with "linear"; all with paired standard errors. `found` has a row for
+# each unit of each, the units in one order.
+summarize_pairs <- function(found, value, unit) {
+  parts <- split(found, factor(found$protocol, unique(found$protocol)))
+  table <- do.call(rbind, lapply(parts, function(part) {
+    mine <- intersect(names(ways), part$way)
+    wide <- lapply(levels2, function(level2) {
+      vapply(mine, function(way) {
+        part[[value]][part$way == way & part$level2 == level2]
+      }, numeric(length(unique(part[[unit]]))))
+    })
+    more <- lapply(wide, function(values) values - values[, "KME"])
+    extra <- more[[2]] - more[[1]]
+    se <- function(values) apply(values, 2, standard_error)
+    columns <- function(i) {
+      data.frame(
+        protocol = part$protocol[1], level2 = levels2[i], way = mine,
+        value = colMeans(wide[[i]]), se = se(wide[[i]]),
+        more = colMeans(more[[i]]), more_se = se(more[[i]]),
+        extra = if (i == 2) colMeans(extra) else NA,
+        extra_se = if (i == 2) se(extra) else NA, units = nrow(wide[[i]])
+      )
+    }
+    rbind(columns(1), columns(2))
   }))
   rownames(table) <- NULL
   table
@@ -364,8 +376,7 @@ run_musk <- function(data, reps, cores, quick) {
   by <- function(unit) {
     means <- stats::aggregate(found["right"], found[c(unit, "way", "level2",
                                                       "protocol")], mean)
-    summarize_pairs(means[order(means[[unit]]), ], "right",
-                    c("level2", "protocol"), length(unique(found[[unit]])))
+    summarize_pairs(means[order(means[[unit]]), ], "right", unit)
   }
   table <- by("rep")
   # The same molecules are in all runs: what others would give is less sure.
@@ -375,31 +386,23 @@ run_musk <- function(data, reps, cores, quick) {
 
 # Claims ----------------------------------------------------------------------
 
-# "Shrinkage never hurts, and helps more with the non-linear kernel": differences
-# that exceed two paired standard errors count.
+# "Shrinkage never hurts, and helps more with the non-linear kernel":
+# differences that exceed two paired standard errors count.
 examine <- function(table) {
-  cells <- unique(table[c("data", "protocol")])
-  rows <- Map(function(data, protocol) {
-    mine <- table[table$data == data & table$protocol == protocol, ]
-    do.call(rbind, lapply(setdiff(names(ways), "KME"), function(way) {
-      of <- mine[mine$way == way, ]
-      if (nrow(of) == 0) return(NULL)
-      of <- of[match(levels2, of$level2), ]
-      data.frame(data = data, protocol = protocol, way = way,
-                 linear = of$more[1], linear_se = of$more_se[1],
-                 rbf = of$more[2], rbf_se = of$more_se[2],
-                 never_hurts = never_hurts(clear_sign(of$more, of$more_se)),
-                 more_with_rbf = more_with_rbf(of))
-    }))
-  }, cells$data, cells$protocol)
-  do.call(rbind, unname(rows))
-}
-
-never_hurts <- function(signs) if (any(signs < 0)) "NOT HELD" else "HELD"
-
-more_with_rbf <- function(of) {
-  sign <- clear_sign(diff(of$more), sqrt(sum(of$more_se^2)))
-  c("NOT HELD", "UNCLEAR", "HELD")[sign + 2]
+  rbf <- table[table$level2 == "rbf" & table$way != "KME", ]
+  key <- c("data", "protocol", "way")
+  linear <- table[table$level2 == "linear", ]
+  linear <- linear[match(do.call(paste, rbf[key]), do.call(paste, linear[key])),
+                   ]
+  hurts <- clear_sign(linear$more, linear$more_se) < 0 |
+    clear_sign(rbf$more, rbf$more_se) < 0
+  data.frame(
+    rbf[key], linear = linear$more, linear_se = linear$more_se, rbf = rbf$more,
+    rbf_se = rbf$more_se, never_hurts = ifelse(hurts, "NOT HELD", "HELD"),
+    more_with_rbf = c("NOT HELD", "NOT CLEAR", "HELD")[
+      clear_sign(rbf$extra, rbf$extra_se) + 2
+    ]
+  )
 }
 
 # Output ----------------------------------------------------------------------
@@ -448,7 +451,7 @@ show_machines <- function(folder, name, method, what) {
       dimnames(cells) <- list(c(names(ways), "paired s.e. <="),
                               c(columns, "M14, its data"))
       print_block(paste0(data, ", ", level2, " level 2: ", what, ", ",
-                         mine$reps[1], " repetitions"), cells,
+                         mine$units[1], " repetitions"), cells,
                   max(nchar(columns), 13) + 2)
     }
   }
@@ -475,8 +478,8 @@ at_hand <- function(part, folder) {
   is.na(file) || nzchar(folder) && file.exists(file.path(folder, file))
 }
 
-tables <- c(risk = "distributions-risk.csv", groups = "distributions-groups.csv",
-            magic = "distributions-magic.csv", musk = "distributions-musk.csv")
+parts <- c("risk", "groups", "magic", "musk")
+tables <- stats::setNames(paste0("distributions-", parts, ".csv"), parts)
 
 run_part <- function(part, chosen, reps, cores) {
   counts <- c(train = 100, normal = 100, strange = 30)
@@ -497,7 +500,6 @@ main <- function(args) {
     part = "all", reps = "20", data = "", from = "", out = ".", cores = "1",
     quick = FALSE
   ), usage)
-  parts <- names(tables)
   part <- one_of(chosen$part, "--part", c(parts, "all"))
   if (part != "all") parts <- part
   reps <- if (chosen$quick) 2 else whole_number(chosen$reps, "--reps", 2)

@@ -1,0 +1,202 @@
+# Bags that borrow from each other, against the formulas as they stand.
+
+bags <- some_bags()
+theta <- kernel_rbf(1.3)
+pool <- pool_R(bags, theta)
+targets <- c("pooled", "neighbours", "aggregate")
+# A solution of the quadratic programs is known to the root of the ridge.
+tolerance <- c(pooled = 1e-11, neighbours = 1e-12, aggregate = 1e-6)
+
+test_that("each target is its formula", {
+  for (target in targets) {
+    g <- bag_gram(bags, theta, target = target)
+    slow <- targets_R(target, pool)
+    near <- tolerance[[target]]
+    expect_equal(unname(g$mixing), t(slow$W), tolerance = near, label = target)
+    expect_equal(unname(g$inner), slow$inner, tolerance = near, label = target)
+    expect_identical(g$inner, t(g$inner))
+    expect_equal(unname(rowSums(g$mixing)), rep(1, 6), tolerance = 1e-12)
+    expect_gte(min(g$mixing), 0)
+    expect_equal(g$shrinkage$norm2, unname(diag(slow$inner)), tolerance = near)
+  }
+})
+
+test_that("a target is more than its own bag where bags are alike", {
+  set.seed(9)
+  alike <- lapply(1:6, \(i) matrix(rnorm(8), 4))
+  for (target in targets) {
+    own <- diag(bag_gram(alike, theta, target = target)$mixing)
+    expect_lt(max(own), 0.9)
+  }
+  # Bags that are far apart have no neighbors.
+  apart <- Map(`+`, alike, 100 * 1:6)
+  g <- bag_gram(apart, theta, target = "neighbours")
+  expect_identical(unname(g$mixing), diag(6))
+  # S-KMSE shrinks toward the mean of the others whatever that is.
+  g <- bag_gram(apart, theta, target = "pooled")
+  expect_gt(min(g$shrinkage$alpha), 0.05)
+})
+
+test_that("pooled is S-KMSE of kme() towards the mean of the others", {
+  g <- bag_gram(bags, theta, target = "pooled")
+  of <- lapply(names(bags), \(b) {
+    others <- bags[names(bags) != b]
+    w <- rep(1 / vapply(others, nrow, 1L), vapply(others, nrow, 1L)) / 5
+    target <- kme(pooled(others), theta, weights = unname(w))
+    if (b == "b") kme(bags[[b]], theta) else
+      kme(bags[[b]], theta, est_skmse(target = target))
+  })
+  names(of) <- names(bags)
+  expect_equal(g$inner, kme_inner(of), tolerance = 1e-10)
+  own <- names(bags) != "b"
+  expect_equal(g$shrinkage$alpha[own],
+               vapply(of[own], \(fit) fit$alpha, 1) |> unname(),
+               tolerance = 1e-10)
+  expect_equal(unname(diag(g$mixing)), 1 - g$shrinkage$alpha)
+  # Its score is exact: each point left out, the share kept.
+  c <- bags$c
+  others <- bags[names(bags) != "c"]
+  k <- gram_R(theta, c)
+  f <- rowMeans(vapply(others, \(x) rowMeans(gram_R(theta, c, x)), numeric(8)))
+  f_norm2 <- mean(pool$G[-3, -3])
+  score <- \(alpha) loo_R(k, \(k, f) rep((1 - alpha) / nrow(k), nrow(k)), f,
+                          f_norm2, alpha)
+  alpha <- g$shrinkage["c", "alpha"]
+  expect_gt(alpha, 0)
+  best <- optimize(score, c(0, 1), tol = 1e-10)
+  expect_equal(alpha, best$minimum, tolerance = 1e-6)
+  # The other choice of S-KMSE is there, too.
+  plugin <- bag_gram(bags, theta, est_skmse(select = "plugin"),
+                     target = "pooled")
+  fit <- kme(bags$a, theta, est_skmse(select = "plugin", target = {
+    w <- rep(1 / vapply(bags[-1], nrow, 1L), vapply(bags[-1], nrow, 1L)) / 5
+    kme(pooled(bags[-1]), theta, weights = unname(w))
+  }))
+  expect_equal(plugin$shrinkage["a", "alpha"], fit$alpha, tolerance = 1e-10)
+})
+
+test_that("aggregation is the least of its estimate of the risk", {
+  g <- bag_gram(bags, theta, target = "aggregate")
+  u <- (pool$n^2 * diag(pool$G) - pool$trace) / (pool$n * (pool$n - 1))
+  risk <- \(w, j) {
+    right <- pool$G[, j]
+    right[j] <- u[j]
+    sum(w * (pool$G %*% w)) - 2 * sum(w * right)
+  }
+  set.seed(10)
+  for (j in setdiff(1:6, 2)) {
+    w <- g$mixing[j, ]
+    # Nothing on the simplex, near by or far, is better.
+    for (i in 1:100) {
+      other <- rexp(6)^sample(1:4, 1)
+      other <- other / sum(other)
+      t <- sample(c(1e-3, 0.1, 1), 1)
+      expect_gt(risk((1 - t) * w + t * other, j) - risk(w, j), -1e-9)
+    }
+  }
+})
+
+test_that("a bag of one point keeps its KME, a single bag too", {
+  for (target in c("neighbours", "aggregate")) {
+    g <- bag_gram(bags, theta, target = target)
+    expect_identical(unname(g$mixing["b", ]), c(0, 1, 0, 0, 0, 0))
+    expect_identical(bag_gram(bags["c"], theta, target = target)$K,
+                     bag_gram(bags["c"], theta)$K)
+  }
+  g <- bag_gram(bags, theta, target = "neighbours")
+  expect_identical(unname(g$mixing[-2, "b"]), numeric(5))
+  expect_error(bag_gram(bags["c"], theta, target = "pooled"),
+               "at least 2 for target", class = "kernmean_error_input")
+})
+
+test_that("equal bags share, and give one result", {
+  set.seed(11)
+  twins <- rep(list(matrix(rnorm(12), 6)), 4)
+  plain <- bag_gram(twins, theta)
+  for (target in targets) {
+    g <- bag_gram(twins, theta, target = target)
+    expect_equal(g$K, plain$K, tolerance = 1e-8)
+  }
+  expect_equal(unname(bag_gram(twins, theta, target = "neighbours")$mixing),
+               matrix(0.25, 4, 4))
+})
+
+test_that("two bags are enough to borrow", {
+  for (target in targets) {
+    g <- bag_gram(bags[c("c", "e")], theta, target = target)
+    two <- pool_R(bags[c("c", "e")], theta)
+    expect_equal(unname(g$inner), targets_R(target, two)$inner,
+                 tolerance = tolerance[[target]])
+  }
+})
+
+test_that("borrowing lowers the risk of bags that are alike", {
+  # Exact risk against the distribution that each bag was drawn from.
+  risk <- \(g, x, centers) {
+    normal <- \(center) list(weights = 1, means = matrix(center, 1),
+                             covariances = matrix(diag(2), 2))
+    w <- if (is.null(g$mixing)) diag(length(x)) else t(g$mixing)
+    points <- pooled(x)
+    n <- vapply(x, nrow, 1L)
+    mean(vapply(seq_along(x), \(j) {
+      weights <- rep(w[, j] / n, n)
+      kme_risk(kme(points, theta, weights = weights), normal(centers[j, ]))
+    }, 1))
+  }
+  set.seed(12)
+  risks <- vapply(1:6, \(r) {
+    centers <- matrix(rnorm(24, sd = 0.3), 12)
+    x <- lapply(1:12, \(j) matrix(rnorm(20), 10) + rep(centers[j, ], each = 10))
+    names(x) <- paste0("x", 1:12)
+    vapply(list(NULL, "pooled", "neighbours", "aggregate"), \(target) {
+      risk(bag_gram(x, theta, target = target), x, centers)
+    }, 1)
+  }, numeric(4))
+  # In each of the six, by a tenth at least on average.
+  expect_true(all(risks[2:4, ] < rep(risks[1, ], each = 3)))
+  expect_true(all(rowMeans(risks)[2:4] < 0.9 * mean(risks[1, ])))
+})
+
+# --- New bags ----------------------------------------------------------------
+
+test_that("a new bag borrows from itself and those of the fit", {
+  set.seed(13)
+  new <- list(p = matrix(rnorm(12), 6), q = matrix(rnorm(2), 1),
+              r = matrix(rnorm(20), 10))
+  for (target in targets) {
+    g <- bag_gram(bags, theta, target = target)
+    found <- predict(g, new)
+    for (name in names(new)) {
+      wide <- pool_R(c(bags, new[name]), theta)
+      w <- borrow_R(target, wide, 7)
+      slow <- drop(w %*% wide$G[, 1:6]) %*% t(g$mixing)
+      expect_equal(found[name, ], drop(slow),
+                   tolerance = tolerance[[target]], label = target)
+    }
+    # One after the other or at once.
+    expect_equal(predict(g, new[3]), found[3, , drop = FALSE],
+                 tolerance = 1e-12)
+  }
+})
+
+test_that("a bag of the fit is known again, in any order of its points", {
+  set.seed(14)
+  turned <- lapply(bags, \(x) x[sample(nrow(x)), , drop = FALSE])
+  for (target in targets) {
+    g <- bag_gram(bags, theta, target = target, level2 = "rbf")
+    # From the fit itself, to the bit, but for the squared distance.
+    expect_equal(predict(g, turned), g$K, tolerance = 1e-12)
+    expect_equal(predict(g, turned[c(4, 1)]), g$K[c(4, 1), ],
+                 tolerance = 1e-12)
+  }
+  # A bag with one point moved is another one.
+  moved <- bags["c"]
+  moved$c[3, 1] <- moved$c[3, 1] + 1e-3
+  g <- bag_gram(bags, theta, target = "neighbours")
+  wide <- pool_R(c(bags, moved), theta)
+  w <- borrow_R("neighbours", wide, 7)
+  expect_gt(w[3], 0)
+  expect_equal(drop(predict(g, moved)),
+               drop(drop(w %*% wide$G[, 1:6]) %*% t(g$mixing)),
+               tolerance = 1e-12)
+})
