@@ -68,10 +68,10 @@ bag_sums <- function(sample, sizes, weights = NULL, new = NULL) {
 # The same of each bag with itself.
 bag_norms <- function(sample, sizes, weights = NULL) {
   if (is.null(weights)) weights <- rep(1, sum(sizes))
-  vapply(bag_rows(sizes), \(rows) {
-    w <- weights[rows]
-    sum(w * sample_apply(sample_take(sample, rows), w))
-  }, numeric(1))
+  sample$weights <- weights
+  unlist(each_bag(sample, sizes, \(bag) {
+    sum(bag$weights * sample_apply(bag, bag$weights))
+  }), use.names = FALSE)
 }
 
 # Means over bags.

@@ -24,8 +24,12 @@ est_bags.kernmean_estimator <- function(estimator, sample, sizes) {
 
 # What a function gives for each bag, one after the other.
 each_bag <- function(sample, sizes, f) {
-  lapply(bag_rows(sizes), \(rows) f(sample_take(sample, rows)))
+  all <- \() lapply(bag_rows(sizes), \(rows) f(sample_take(sample, rows)))
+  if (max(sizes) > most_points_of_small_bags) all() else on_one_thread(all())
 }
+
+# Beyond, a single one is work enough for all threads.
+most_points_of_small_bags <- 500
 
 bag_rows <- function(sizes) {
   ends <- cumsum(sizes)

@@ -77,9 +77,6 @@ est_bags.est_fkmse <- function(estimator, sample, sizes) {
   list(weights = found$weights, chosen = found["lambda"])
 }
 
-# Beyond, a single one is work enough for all threads.
-most_points_of_small_bags <- 500
-
 fkmse_weights <- function(g, lambda, target, rows) {
   n <- length(rows)
   if (lambda == Inf) {

@@ -400,14 +400,21 @@ marginal_bags <- function(sample, sizes, noise, new = NULL) {
     return(.Call(C_r_bag_marginal, native_source(kernel, new$z, x),
                  as.integer(new$sizes), new$noise, as.integer(sizes), noise))
   }
-  right <- marginal_parts(x, kernel, sizes, noise)
-  left <- if (is.null(new)) right else
-    marginal_parts(new$z, kernel, new$sizes, new$noise)
-  inner <- matrix(0, length(left), length(right))
-  for (a in seq_along(left)) {
-    for (b in if (is.null(new)) seq_len(a) else seq_along(right)) {
-      inner[a, b] <- inner_part(left[[a]], right[[b]], kernel)
-      if (is.null(new)) inner[b, a] <- inner[a, b]
+  on_one_thread(marginal_pairs(
+    marginal_parts(x, kernel, sizes, noise), kernel,
+    if (!is.null(new)) marginal_parts(new$z, kernel, new$sizes, new$noise)
+  ))
+}
+
+# Inner products of parts; NULL in the rows stands for those in the columns.
+marginal_pairs <- function(columns, kernel, rows = NULL) {
+  symmetric <- is.null(rows)
+  if (symmetric) rows <- columns
+  inner <- matrix(0, length(rows), length(columns))
+  for (a in seq_along(rows)) {
+    for (b in if (symmetric) seq_len(a) else seq_along(columns)) {
+      inner[a, b] <- inner_part(rows[[a]], columns[[b]], kernel)
+      if (symmetric) inner[b, a] <- inner[a, b]
     }
   }
   inner

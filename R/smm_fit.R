@@ -137,7 +137,7 @@ check_bag_folds <- function(folds, problem, m) {
       stop_input("'folds' must be a number of folds, or the fold of each of ",
                  "the ", m, " bags, none missing, not ", describe(folds))
     }
-    of <- match(folds, unique(folds))
+    of <- match(folds, sort(unique(folds)))
   } else {
     count <- check_count(folds, "folds", 2L)
     of <- draw_bag_folds(problem$y, m, min(count, m))

@@ -13,8 +13,8 @@
 #' need not overlap for it.
 #'
 #' `"cv"` draws the field `cv`: the score against the cost or \eqn{\nu}{nu}, a
-#' curve for each bandwidth, or against the bandwidth where there is one value
-#' of these or for ridge regression. The choice is marked; the bars, of a single
+#' curve for each bandwidth, or against a bandwidth where there is one value of
+#' these or for ridge regression. The choice is marked; the bars, of a single
 #' curve and of the choice, are one standard error to either side. For novelty
 #' the dashed line is the largest share that is consistent with \eqn{\nu}{nu}
 #' (see [smm()]).
@@ -135,9 +135,9 @@ ring_points <- function(picture, which, label) {
 
 picture_tried <- function(object) {
   cv <- object$cv
-  several <- \(name) length(unique(cv[[name]])) > 1L
-  along <- Find(several, c("cost", "nu", "bandwidth"))
-  if (is.null(along)) {
+  several <- Filter(\(name) length(unique(cv[[name]])) > 1L,
+                    c("cost", "nu", "bandwidth2", "bandwidth"))
+  if (!length(several)) {
     ridge <- object$type == "ridge"
     stop_input("'type' must not be \"cv\" unless ", if (ridge) {
       "several bandwidths were tried; 'ridge' is chosen for each by itself"
@@ -145,24 +145,24 @@ picture_tried <- function(object) {
       "there were several values to choose among"
     })
   }
-  split_by <- along != "bandwidth" && several("bandwidth")
-  curves <- if (split_by) split(cv, cv$bandwidth) else list(cv)
+  along <- several[1L]
+  widths <- rev(several[-1L])
+  curves <- if (length(widths)) split(cv, cv[rev(widths)], drop = TRUE) else
+    list(cv)
   curves <- lapply(unname(curves), \(part) part[order(part[[along]]), ])
-  best <- cv[cv$chosen, ]
-  labels <- if (split_by) {
-    paste("bandwidth", format_number(vapply(curves, \(part) part$bandwidth[1L],
-                                            1), 3L))
+  labels <- if (length(widths)) {
+    vapply(curves, \(part) toString(paste(widths, number_in(part, widths))), "")
   }
-  colors <- if (split_by) graded_colors(length(curves)) else "black"
-  named <- c(along, if (split_by) "bandwidth")
-  chosen <- paste(named, "=", format_number(unlist(best[named]), 3L),
-                  collapse = ", ")
+  colors <- if (length(widths)) graded_colors(length(curves)) else "black"
+  best <- cv[cv$chosen, ]
+  named <- c(along, widths)
+  chosen <- toString(paste(named, "=", number_in(best, named)))
   limit <- if (object$type == "novelty") {
     consistent_limit(sort(unique(cv$nu)), object$n, along)
   }
   new_picture(
     plot_heading(object), along, tried_score(object),
-    c(list(bars_of_tried(if (split_by) best else cv, along)), limit$layer,
+    c(list(bars_of_tried(if (length(widths)) best else cv, along)), limit$layer,
       curve_layers(curves, along, colors, labels),
       list(new_layer("points", x = best[[along]], y = best$score,
                      level = chosen,
@@ -170,8 +170,14 @@ picture_tried <- function(object) {
                                   cex = 1.3)))),
     cv, log = "x",
     key = rbind(key_entries(chosen, accent), limit$key,
-                if (split_by) key_entries(labels, colors, "line", lwd = 2))
+                if (length(widths)) key_entries(labels, colors, "line",
+                                                lwd = 2))
   )
+}
+
+# The columns of the first row of a table as words.
+number_in <- function(table, columns) {
+  format_number(unlist(table[1L, columns, drop = FALSE]), 3L)
 }
 
 # From dark to light, none too light to be a line.

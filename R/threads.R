@@ -58,6 +58,15 @@ tell_serial <- function(openmp, said = told) {
   ))
 }
 
+# The value of an expression on one thread: many short pieces of work, in which
+# threads would wait for each other longer than they work.
+on_one_thread <- function(value) {
+  before <- .Call(C_r_threads, NULL)
+  on.exit(.Call(C_r_threads, before))
+  .Call(C_r_threads, 1L)
+  force(value)
+}
+
 # 0 lets the core choose; R CMD check allows no more than 2.
 default_threads <- function() {
   checking <- tolower(Sys.getenv("_R_CHECK_LIMIT_CORES_"))

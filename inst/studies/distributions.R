@@ -223,9 +223,10 @@ telescope <- function(folder) {
   })
 }
 
-# The AUC of each way and level under each protocol: nu given or by smm()'s
-# rule; the second bandwidth the median distance of the groups, s, or a quarter
-# of it; the first by smm()'s rule too (without targets, as that takes long).
+# The AUC of each way and level under each protocol: nu given or by smm()'s rule
+# at the median distances; s, that of the groups, or a quarter of it; all by
+# smm()'s rule, which chooses the bandwidth of level 2, or of the points where
+# level 2 is linear.
 auc_once <- function(design, counts) {
   drawn <- design$draw(counts)
   folds <- sample(rep_len(1:5, length(drawn$train)))
@@ -247,11 +248,9 @@ auc_once <- function(design, counts) {
         values <- values^16
       }
       found["nu 0.1, s / 4"] <- auc(smm(g, nu = 0.1), values)
-      if (is.null(ways[[way]]$target)) {
-        fit <- with_way(smm, way, drawn$train, level2 = level2, folds = folds,
-                        scale = design$scale)
-        found["all by rule"] <- auc(fit, new)
-      }
+      fit <- with_way(smm, way, drawn$train, level2 = level2, folds = folds,
+                      scale = design$scale)
+      found["all by rule"] <- auc(fit, new)
       data.frame(way = way, level2 = level2, protocol = names(found),
                  auc = found)
     }))
@@ -280,9 +279,8 @@ run_groups <- function(designs, counts, reps, cores) {
 summarize_pairs <- function(found, value, unit) {
   parts <- split(found, factor(found$protocol, unique(found$protocol)))
   table <- do.call(rbind, lapply(parts, function(part) {
-    mine <- intersect(names(ways), part$way)
     wide <- lapply(levels2, function(level2) {
-      vapply(mine, function(way) {
+      vapply(names(ways), function(way) {
         part[[value]][part$way == way & part$level2 == level2]
       }, numeric(length(unique(part[[unit]]))))
     })
@@ -291,7 +289,7 @@ summarize_pairs <- function(found, value, unit) {
     se <- function(values) apply(values, 2, standard_error)
     columns <- function(i) {
       data.frame(
-        protocol = part$protocol[1], level2 = levels2[i], way = mine,
+        protocol = part$protocol[1], level2 = levels2[i], way = names(ways),
         value = colMeans(wide[[i]]), se = se(wide[[i]]),
         more = colMeans(more[[i]]), more_se = se(more[[i]]),
         extra = if (i == 2) colMeans(extra) else NA,
@@ -439,10 +437,7 @@ show_machines <- function(folder, name, method, what) {
       mine <- table[table$data == data & table$level2 == level2, ]
       marks <- mark_signs(clear_sign(mine$more, mine$more_se))
       columns <- unique(mine$protocol)
-      at <- match(outer(names(ways), columns, paste),
-                  paste(mine$way, mine$protocol))
-      cells <- paste0(sprintf("%.3f", mine$value), marks)[at]
-      cells <- matrix(ifelse(is.na(at), "", cells), length(ways))
+      cells <- matrix(paste0(sprintf("%.3f", mine$value), marks), length(ways))
       paper <- printed(method, level2)
       paper <- ifelse(is.na(paper), "", sprintf("%.3f ", paper))
       cells <- cbind(cells, paper)
@@ -513,8 +508,9 @@ main <- function(args) {
       say("Left out, as its data are not at hand (see --help): ", name, ".")
     }
     parts <- parts[there]
-    if (any(parts != "risk") && !requireNamespace("kernlab", quietly = TRUE)) {
-      give_up("the package 'kernlab' must be installed")
+    if (!requireNamespace("kernlab", quietly = TRUE)) {
+      say("The package kernlab is not installed: the part risk only.")
+      parts <- intersect(parts, "risk")
     }
     folder <- output_folder(chosen$out)
     use_one_thread()

@@ -103,6 +103,11 @@ targets_R <- function(target, pool) {
   list(W = w, inner = t(w) %*% pool$G %*% w)
 }
 
+# The part of a rbf Gram matrix that some bags have, with its bandwidth.
+as_gram_of_bags <- function(bags, kernel, g) {
+  bag_gram(bags, kernel, level2 = "rbf", bandwidth2 = g$level2$bandwidth)
+}
+
 # --- Machines ----------------------------------------------------------------
 
 # f of the C-machine with labels -1 and 1, from its dual.

@@ -1,0 +1,256 @@
+# The choice of parameters: each bag left out with its fold.
+
+theta <- kernel_rbf(1.3)
+two <- kinds_of_bags(20, 6)
+y <- factor(c("x", "y")[two$kind])
+folds <- rep(1:4, 5)
+set.seed(41)
+value <- two$kind + rnorm(20, sd = 0.3)
+
+# Losses of a machine of kernlab with each fold left out, a column for each row
+# of `grid`; fit(k, rows, par) gives decisions at all bags.
+losses_R <- function(k, folds, grid, fit, loss) {
+  found <- matrix(0, nrow(k), length(grid))
+  for (f in unique(folds)) {
+    out <- folds == f
+    for (i in seq_along(grid)) {
+      decision <- fit(k[!out, !out], k[out, !out, drop = FALSE], !out, grid[i])
+      found[out, i] <- loss(decision, out)
+    }
+  }
+  found
+}
+
+ksvm_at <- function(k, values, what, ...) {
+  machine <- kernlab::ksvm(kernlab::as.kernelMatrix(unname(k)), ...,
+                           shrinking = FALSE)
+  used <- kernlab::SVindex(machine)
+  drop(kernlab::predict(machine, kernlab::as.kernelMatrix(
+    unname(values)[, used, drop = FALSE]
+  ), type = what))
+}
+
+test_that("the table is that of machines fitted by hand", {
+  skip_if_not_installed("kernlab")
+  cost <- c(0.1, 1, 100)
+  fit <- smm(two$bags, y, level2 = "rbf", cost = cost, bandwidth = c(0.5, 2),
+             folds = folds)
+  expect_identical(names(fit$cv), c("bandwidth", "factor", "cost", "score",
+                                    "se", "chosen"))
+  median <- bag_gram(two$bags)$embedding$sample$kernel$bandwidth
+  expect_equal(fit$cv$factor, fit$cv$bandwidth / median)
+  for (theta in c(0.5, 2)) {
+    g <- bag_gram(two$bags, kernel_rbf(theta), level2 = "rbf")
+    losses <- losses_R(unname(g$K), folds, cost, \(k, at, rows, par) {
+      ksvm_at(k, at, "response", y[rows], type = "C-svc", C = par)
+    }, \(decision, out) decision != y[out])
+    own <- fit$cv[fit$cv$bandwidth == theta, ]
+    expect_identical(own$cost, cost)
+    expect_equal(own$score, colMeans(losses))
+    expect_equal(own$se, apply(losses, 2, sd) / sqrt(20))
+  }
+  best <- fit$cv[fit$cv$chosen, ]
+  expect_identical(best$score, min(fit$cv$score))
+  expect_identical(c(fit$cost, fit$kernel$bandwidth),
+                   c(best$cost, best$bandwidth))
+  expect_identical(unname(fit$folds), folds)
+  # The machine is that of the choice on all bags.
+  again <- smm(two$bags, y, kernel = kernel_rbf(best$bandwidth), cost = best$cost,
+               level2 = "rbf")
+  expect_identical(again$decision, fit$decision)
+  expect_null(again$cv)
+  expect_null(again$folds)
+})
+
+test_that("regression and novelty have their own scores", {
+  skip_if_not_installed("kernlab")
+  g <- bag_gram(two$bags, theta, level2 = "rbf")
+  cost <- c(1, 10)
+  fit <- smm(g, value, cost = cost, folds = folds)
+  z <- (value - mean(value)) / sd(value)
+  losses <- losses_R(unname(g$K), folds, cost, \(k, at, rows, par) {
+    ksvm_at(k, at, "response", z[rows], type = "eps-svr", C = par,
+            epsilon = 0.1, scaled = FALSE)
+  }, \(decision, out) (decision - z[out])^2)
+  expect_equal(fit$cv$score, colMeans(losses), tolerance = 1e-10)
+  expect_equal(fit$cv$se, apply(losses, 2, sd) / sqrt(20), tolerance = 1e-10)
+  nu <- c(0.1, 0.4)
+  fit <- smm(g, nu = nu, folds = folds)
+  losses <- losses_R(unname(g$K), folds, nu, \(k, at, rows, par) {
+    ksvm_at(k, at, "decision", type = "one-svc", nu = par)
+  }, \(decision, out) decision < 0)
+  expect_equal(fit$cv$score, colMeans(losses))
+})
+
+test_that("ridge regression tries bandwidths by its leave-one-out score", {
+  fit <- smm(two$bags, value, type = "ridge")
+  median <- bag_gram(two$bags)$embedding$sample$kernel$bandwidth
+  expect_equal(fit$cv$bandwidth, median * 2^(-2:2))
+  expect_null(fit$folds)
+  for (i in 1:5) {
+    row <- fit$cv[i, ]
+    g <- bag_gram(two$bags, kernel_rbf(row$bandwidth))
+    alone <- smm(g, value, type = "ridge")
+    expect_equal(row$ridge, alone$ridge, tolerance = 1e-6)
+    expect_equal(row$score,
+                 mean((value - ridge_loo_R(unname(g$K), value, row$ridge))^2),
+                 tolerance = 1e-8)
+  }
+  best <- which.min(fit$cv$score)
+  expect_identical(which(fit$cv$chosen), best)
+  expect_identical(fit$ridge, fit$cv$ridge[best])
+  # One ridge for all bandwidths.
+  given <- smm(two$bags, value, type = "ridge", ridge = 0.5)
+  expect_identical(given$cv$ridge, rep(0.5, 5))
+})
+
+test_that("of equal scores the middle bandwidth and the least cost are taken", {
+  table <- expand.grid(cost = c(1, 10), bandwidth = c(0.25, 0.5, 1, 2, 4))
+  table$level <- 1
+  row <- \(score, type = "classification", median = 1) {
+    choose_row(cbind(table, score = score), type, 20, median)
+  }
+  expect_identical(unlist(table[row(rep(0.5, 10)), 1:2]),
+                   c(cost = 1, bandwidth = 1))
+  # Half and twice the median are as far: the first, of the same cost.
+  expect_identical(table$bandwidth[row(rep(0.5, 10), median = 1.3)], 1)
+  expect_identical(table$bandwidth[row(rep(0.5, 10), median = 1.5)], 2)
+  expect_identical(row(replace(rep(0.5, 10), 8, 0.1)), 8L)
+  # Rounding is no difference.
+  expect_identical(row(replace(rep(0.5, 10), 8, 0.5 - 1e-14)), 5L)
+  # Of level 2 that which is nearest to the median, before the cost.
+  table$level <- rep(c(0.5, 1), 5)
+  expect_identical(row(rep(0.5, 10)), 6L)
+})
+
+test_that("novelty takes the narrowest kernel that is well, and the least nu", {
+  table <- expand.grid(nu = c(0.05, 0.1), level = c(0.25, 0.5, 1),
+                       bandwidth = 1)
+  row <- \(score, m = 50) {
+    unlist(table[choose_row(cbind(table, score = score), "novelty", m, 1), 1:2])
+  }
+  # All kernels refuse what is expected.
+  expect_identical(row(numeric(6)), c(nu = 0.05, level = 0.25))
+  # The narrow one refuses more than chance allows: nu + 2 sqrt(nu (1 - nu)/m).
+  most <- \(nu) nu + 2 * sqrt(nu * (1 - nu) / 50)
+  over <- c(most(0.05), most(0.1)) + 0.01
+  expect_identical(row(c(over, numeric(4))), c(nu = 0.05, level = 0.5))
+  # Of the larger nu alone it does not.
+  expect_identical(row(c(over - c(0, 0.02), numeric(4))),
+                   c(nu = 0.1, level = 0.25))
+  # None at all: that which is nearest to it.
+  expect_identical(row(c(over + 0.5, over + 0.5, over + c(0.5, 0.4))),
+                   c(nu = 0.1, level = 1))
+  # Bandwidths of the points where level 2 has one width.
+  table <- expand.grid(nu = 0.1, bandwidth = c(2, 0.5, 1), level = 1)
+  expect_identical(row(numeric(3))[["bandwidth"]], 0.5)
+})
+
+test_that("folds have the classes' shares, and sizes that differ by one", {
+  set.seed(42)
+  classes <- factor(rep(c("a", "b", "c"), c(23, 11, 9)))
+  of <- draw_bag_folds(classes, 43, 5)
+  expect_true(all(abs(table(of) - 43 / 5) < 1))
+  counts <- table(of, classes)
+  expect_true(all(apply(counts, 2, \(n) diff(range(n))) <= 1))
+  expect_identical(sort(unique(draw_bag_folds(NULL, 7, 7))), 1:7)
+  set.seed(43)
+  one <- draw_bag_folds(classes, 43, 5)
+  set.seed(43)
+  expect_identical(draw_bag_folds(classes, 43, 5), one)
+  expect_false(identical(draw_bag_folds(classes, 43, 5), one))
+})
+
+test_that("folds come as a number or as a vector of any names", {
+  skip_if_not_installed("kernlab")
+  g <- bag_gram(two$bags, theta)
+  given <- smm(g, y, cost = c(1, 10), folds = folds)
+  expect_identical(smm(g, y, cost = c(1, 10), folds = letters[folds])$cv,
+                   given$cv)
+  expect_identical(max(smm(g, y, cost = c(1, 10), folds = 3)$folds), 3L)
+  # As many as there are bags at most: leave-one-out.
+  expect_identical(max(smm(g, y, cost = c(1, 10), folds = 500)$folds), 20L)
+  # Draws come from R's generator, where there are any.
+  set.seed(44)
+  one <- smm(g, y)
+  set.seed(44)
+  expect_identical(smm(g, y)$folds, one$folds)
+  seed <- .Random.seed
+  smm(g, y, cost = 1)
+  expect_identical(.Random.seed, seed)
+})
+
+test_that("threads do not change a fit", {
+  skip_if_not_installed("kernlab")
+  fits <- lapply(1:2, \(threads) {
+    with_threads(threads, smm(two$bags, y, level2 = "rbf", folds = folds,
+                              estimator = "fkmse"))
+  })
+  expect_identical(fits[[1]]$decision, fits[[2]]$decision)
+  expect_identical(fits[[1]]$cv, fits[[2]]$cv)
+})
+
+# --- update() ----------------------------------------------------------------
+
+test_that("update() keeps folds, units and what was asked for", {
+  skip_if_not_installed("kernlab")
+  wide <- lapply(two$bags, \(x) x * rep(c(1, 50), each = 6))
+  set.seed(45)
+  fit <- smm(wide, y, level2 = "rbf", scale = TRUE)
+  folds <- unname(fit$folds)
+  same <- \(a, b) {
+    expect_equal(a$cv, b$cv, tolerance = 1e-10)
+    expect_equal(a$decision, b$decision, tolerance = 1e-8)
+    expect_identical(a$folds, b$folds)
+    expect_identical(a$kernel$scaling, b$kernel$scaling)
+  }
+  same(update(fit), fit)
+  same(update(fit, estimator = "skmse"),
+       smm(wide, y, level2 = "rbf", scale = TRUE, estimator = "skmse",
+           folds = folds))
+  same(update(fit, level2 = "linear"),
+       smm(wide, y, scale = TRUE, folds = folds))
+  same(update(fit, cost = c(1, 5)),
+       smm(wide, y, level2 = "rbf", scale = TRUE, cost = c(1, 5),
+           folds = folds))
+  same(update(fit, kernel = kernel_laplace()),
+       smm(wide, y, level2 = "rbf", scale = TRUE, folds = folds,
+           kernel = kernel_laplace()))
+  one <- update(fit, cost = 3, bandwidth = "median")
+  expect_null(one$cv)
+  expect_identical(one$cost, 3)
+  # The folds of another y are other ones.
+  other <- update(fit, y = value, cost = 1, bandwidth = c(0.5, 1))
+  expect_identical(other$type, "regression")
+  expect_identical(other$kernel$scaling, fit$kernel$scaling)
+  expect_identical(update(fit, bags = wide[1:10], y = y[1:10], cost = 1,
+                          bandwidth = "median")$n, 10L)
+})
+
+test_that("update() of a fit on a Gram matrix has other machines only", {
+  skip_if_not_installed("kernlab")
+  g <- bag_gram(two$bags, theta, level2 = "rbf")
+  fit <- smm(g, y, cost = 1)
+  expect_identical(update(fit, cost = 9)$decision, smm(g, y, cost = 9)$decision)
+  expect_identical(update(fit, y = value, type = "ridge",
+                          cost = NULL)$decision,
+                   smm(g, value, type = "ridge")$decision)
+  # With another level the bags are taken again, by the same kernel.
+  again <- update(fit, level2 = "linear")
+  expect_identical(again$gram$K, bag_gram(two$bags, theta)$K)
+})
+
+test_that("update() of a formula goes on to know its columns", {
+  skip_if_not_installed("kernlab")
+  id <- bag_ids(two$bags)
+  data <- data.frame(pooled(two$bags), molecule = id,
+                     class = y[match(id, names(two$bags))])
+  fit <- smm(class ~ X1 + X2, data, id = molecule, cost = 1,
+             bandwidth = "median")
+  again <- update(fit, estimator = "skmse")
+  plain <- smm(two$bags, y, estimator = "skmse", cost = 1,
+               bandwidth = "median")
+  expect_equal(again$decision, plain$decision, tolerance = 1e-10)
+  expect_equal(predict(again, data, "decision")[names(two$bags)],
+               again$decision[, 1], tolerance = 1e-10)
+})
