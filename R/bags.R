@@ -63,7 +63,8 @@
 #' is that bag, and has its values.
 #'
 #' @section Bags of one point: There is nothing to choose an amount of shrinkage
-#' from; they keep their KME. The print says how many there are.
+#' from; they keep their KME (a `noise` that is given they have, too). The print
+#' says how many there are.
 #'
 #' @section Cost: With N points in M bags, \eqn{O(N^2 d/2)}{O(N^2 d/2)} time and
 #' \eqn{O(M^2 + Nd)}{O(M^2 + N d)} memory; no N by N matrix is formed. S-KMSE
@@ -99,8 +100,9 @@
 #' \item{sizes}{the number of points of each bag, named}
 #' \item{shrinkage}{a data frame with a row for each bag: `n`; what was chosen
 #'   for it, `lambda`, `alpha`, `noise` (the mean over columns) or `own` (the
-#'   share of its own KME in a mixture); `norm2`, the squared norm of its
-#'   estimate}
+#'   share of its own KME in a mixture), `border` (where some `lambda` of F-KMSE
+#'   is at an end of the range searched: is it?); `norm2`, the squared norm of
+#'   its estimate}
 #' \item{noise}{variances of MKME and MMKME, M rows, d columns}
 #' \item{mixing}{with a `target`: the coefficients of the KMEs, a row for each
 #'   bag}
@@ -237,12 +239,11 @@ sample_bags <- function(bags, id, kernel, scale) {
       stop_input("'id' must be given when 'bags' is a gram: the bag of each ",
                  "point")
     }
-    id <- check_id(id, sample$n)
-    order <- order(as.integer(id))
+    bag <- check_id(id, sample$n)
+    order <- order(as.integer(bag))
     if (is.unsorted(order)) sample <- sample_take(sample, order)
-    codes <- unique(as.integer(id))
-    return(list(sample = sample, sizes = bag_sizes(id),
-                ordered = !is.unsorted(codes)))
+    return(list(sample = sample, sizes = bag_sizes(bag),
+                ordered = comes_sorted(id, bag)))
   }
   found <- read_bags(bags, id)
   kernel <- if (is.null(kernel)) kernel_rbf() else kernel
@@ -338,7 +339,7 @@ read_new_bags <- function(g, newdata, id) {
   column <- id_column(id, newdata)
   if (is.null(id) && !is_plain_list(newdata)) {
     if (is.data.frame(newdata) && !is.null(g$response)) {
-      id <- read_response(g$response, newdata)
+      id <- read_response(g$response, newdata, "newdata")
     } else if (!is.null(g$column) && g$column %in% colnames(newdata)) {
       column <- g$column
     }
@@ -368,8 +369,11 @@ read_new_bags <- function(g, newdata, id) {
 
 # For fits on the result: new bags in place of kernel values.
 read_kernel_values.bag_gram <- function(g, newdata) {
-  values <- !is_plain_list(newdata) && NCOL(newdata) == nrow(g$K) &&
-    !(is.data.frame(newdata) && (!is.null(g$response) || !is.null(g$column)))
+  # What has the column that tells bags apart holds points.
+  named <- is.data.frame(newdata) && !is.null(g$response) ||
+    !is.null(g$column) &&
+      (is.data.frame(newdata) || g$column %in% colnames(newdata))
+  values <- !is_plain_list(newdata) && !named && NCOL(newdata) == nrow(g$K)
   if (values) {
     return(NextMethod())
   }
@@ -425,6 +429,9 @@ describe_bag_means <- function(g, digits) {
     if (!is.null(g$target)) paste0("  ", target_words[[g$target]]),
     if (!is.na(chosen)) paste0("  ", words[[chosen]], " ",
                                spread(table[[chosen]])),
+    if (any(table$border)) {
+      paste0("  on the border of the range searched: ", sum(table$border))
+    },
     if (single && !is.na(chosen) && chosen != "own") {
       paste0("  ", count_of(single, "bag"), " of one point: ",
              if (single > 1L) "their KMEs" else "its KME")

@@ -56,8 +56,6 @@ fit_level <- function(level, inner) {
   own <- diag(inner)
   apart <- level_distances(inner, own, own)
   apart <- apart[upper.tri(apart)]
-  # Below this a squared distance is rounding.
-  apart[apart <= 1e-14 * max(own, 0)] <- 0
   s2 <- if (length(apart)) stats::median(apart) else 0
   level$rule <- "median distance of the bags"
   if (s2 == 0) {
@@ -80,7 +78,11 @@ fit_level <- function(level, inner) {
 
 # |mu_a - nu_b|^2 from inner products and squared norms.
 level_distances <- function(inner, left, right) {
-  pmax(outer(left, right, `+`) - 2 * inner, 0)
+  sums <- outer(left, right, `+`)
+  apart <- sums - 2 * inner
+  # Below this a squared distance is rounding.
+  apart[apart < 1e-14 * sums] <- 0
+  apart
 }
 
 # The kernel of a level.

@@ -24,15 +24,22 @@ read_bags <- function(x, id = NULL) {
     x <- x[, setdiff(colnames(x), column), drop = FALSE]
   }
   x <- check_data(x, "bags")
-  found <- sort_bags(x, check_id(id, nrow(x)))
-  found$ordered <- found$ordered && is_sorted_id(id)
-  c(found, list(column = column))
+  bag <- check_id(id, nrow(x))
+  c(sort_bags(x, bag), list(ordered = comes_sorted(id, bag), column = column))
 }
 
 # The column of a data frame or matrix that `id` names, or NULL.
 id_column <- function(id, x) {
-  if (is.character(id) && length(id) == 1L && id %in% colnames(x) &&
-        !is.factor(id)) id
+  if (!is.character(id) || length(id) != 1L || is_plain_list(x)) {
+    return(NULL)
+  }
+  if (!id %in% colnames(x)) {
+    # The name of the bag of a single row.
+    if (NROW(x) == 1L) return(NULL)
+    stop_input("'id' must be the bag of each row or the name of a column, not ",
+               describe(id), ", which is none")
+  }
+  id
 }
 
 bag_label <- function(names, i, name) {
@@ -111,9 +118,6 @@ bag_names <- function(names, count) {
 # A factor of the bag of each row: levels in their order, other values as they
 # come first. New bags need not be of all levels.
 check_id <- function(id, n, new = FALSE) {
-  if (is.list(id) && !is.object(id)) {
-    id <- interaction(id, drop = TRUE, lex.order = TRUE)
-  }
   if (!is.atomic(id) || is.null(id) || length(id) != n) {
     stop_input("'id' must name the bag of each of the ", n, " rows, ",
                "not be ", describe(id),
@@ -128,7 +132,8 @@ check_id <- function(id, n, new = FALSE) {
     stop_input("'id' must name bags, not be ", n, " numbers that all differ")
   }
   if (!is.factor(id)) {
-    return(factor(id, unique(id)))
+    names <- as.character(id)
+    return(factor(names, unique(names)))
   }
   empty <- setdiff(levels(id), as.character(id))
   if (length(empty) && !new) {
@@ -138,21 +143,18 @@ check_id <- function(id, n, new = FALSE) {
   droplevels(id)
 }
 
-# Do bags come first in the order of their names, too? Else what has no names is
-# not known to go with them.
-is_sorted_id <- function(id) {
-  is.factor(id) || !is.atomic(id) || !is.unsorted(unique(id))
+# Do the rows name the bags first in the order of the levels, and is that the
+# order of the names? Else what has no names is not known to go with the bags.
+comes_sorted <- function(id, bag) {
+  !is.unsorted(unique(as.integer(bag))) &&
+    (is.factor(id) || !is.unsorted(unique(id)))
 }
 
-# ordered: do bags come in the order in which the rows name them first? Only
-# then goes what has no names with them.
-sort_bags <- function(x, id) {
-  codes <- as.integer(id)
-  order <- order(codes)
+sort_bags <- function(x, bag) {
+  order <- order(as.integer(bag))
   if (is.unsorted(order)) x <- x[order, , drop = FALSE]
   rownames(x) <- NULL
-  list(x = x, sizes = bag_sizes(id),
-       ordered = !is.unsorted(unique(codes)))
+  list(x = x, sizes = bag_sizes(bag))
 }
 
 bag_sizes <- function(id) {

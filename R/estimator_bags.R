@@ -12,12 +12,17 @@ est_bags.kernmean_estimator <- function(estimator, sample, sizes) {
   }
   # A bag of one point is that point.
   fits <- each_bag(sample, sizes, \(bag) {
-    if (bag$n == 1L) list(weights = 1, lambda = 0) else est_fit(estimator, bag)
+    if (bag$n == 1L) {
+      list(weights = 1, lambda = 0, border = FALSE)
+    } else {
+      est_fit(estimator, bag)
+    }
   })
   list(
     weights = unlist(lapply(fits, `[[`, "weights"), use.names = FALSE),
     chosen = if ("lambda" %in% names(estimator)) {
-      list(lambda = vapply(fits, `[[`, numeric(1), "lambda"))
+      list(lambda = vapply(fits, `[[`, numeric(1), "lambda"),
+           border = vapply(fits, `[[`, NA, "border"))
     }
   )
 }

@@ -66,15 +66,39 @@ est_weights.est_fkmse <- function(estimator, sample) {
   fkmse_weights(sample_gram(sample), estimator$lambda, NULL, rows)
 }
 
-# Many small samples are fitted by the core, several at a time.
+# Many small samples are fitted by the core, several at a time; which way one
+# takes does not depend on the others.
 est_bags.est_fkmse <- function(estimator, sample, sizes) {
-  core <- is.null(estimator$select) || estimator$select == "loocv"
-  if (!core || max(sizes) > most_points_of_small_bags) {
-    return(NextMethod())
+  rule <- estimator$select
+  small <- sizes <= most_points_of_small_bags &
+    (is.null(rule) || rule == "loocv")
+  parts <- list(core = small, each = !small)
+  fits <- lapply(names(parts), \(how) {
+    of <- parts[[how]]
+    if (!any(of)) {
+      return(NULL)
+    }
+    some <- sample_take(sample, which(rep(of, sizes)))
+    if (how == "each") {
+      return(est_bags.kernmean_estimator(estimator, some, sizes[of]))
+    }
+    check_top(max(sample_diagonal(some)) * max(sizes))
+    found <- .Call(C_r_bag_flexible, sample_source(some),
+                   as.integer(sizes[of]), estimator$lambda)
+    list(weights = found$weights, chosen = found[c("lambda", "border")])
+  })
+  weights <- numeric(sum(sizes))
+  lambda <- weights[seq_along(sizes)]
+  border <- lambda > 0
+  for (i in which(lengths(fits) > 0L)) {
+    of <- parts[[i]]
+    weights[rep(of, sizes)] <- fits[[i]]$weights
+    lambda[of] <- fits[[i]]$chosen$lambda
+    border[of] <- fits[[i]]$chosen$border
   }
-  found <- .Call(C_r_bag_flexible, sample_source(sample), as.integer(sizes),
-                 estimator$lambda)
-  list(weights = found$weights, chosen = found["lambda"])
+  list(weights = weights, chosen = c(list(lambda = lambda), if (any(border)) {
+    list(border = border)
+  }))
 }
 
 fkmse_weights <- function(g, lambda, target, rows) {
@@ -140,8 +164,17 @@ score_function <- function(g, select, target) {
   )
 }
 
+# Up to 1e4 times the largest eigenvalue is searched.
+check_top <- function(top) {
+  if (!is.finite(1e4 * top)) {
+    stop_kernmean("numeric", "kernel values overflow; rescale the columns of ",
+                  "'x'")
+  }
+}
+
 # The smallest score over log lambda, five points a decade.
 search_lambda <- function(score, top) {
+  check_top(top)
   if (1e-10 * top < .Machine$double.xmin) {
     return(list(lambda = 0, score = NULL, minimum = 0, border = FALSE))
   }

@@ -121,11 +121,11 @@ keep_constants <- function(layout, data) {
 }
 
 # The value of a formula's only term, ~ class, in new data.
-read_response <- function(layout, newdata) {
+read_response <- function(layout, newdata, name = "data") {
   if (!is.data.frame(newdata)) {
-    stop_input("'data' must be a data frame, not ", describe(newdata))
+    stop_input("'", name, "' must be a data frame, not ", describe(newdata))
   }
-  check_variables(layout, newdata, "data")
+  check_variables(layout, newdata, name)
   eval(attr(layout, "variables")[[2L]], newdata, environment(layout))
 }
 

@@ -62,7 +62,7 @@
 #' @section Cost: That of [bag_gram()] for each bandwidth, and a machine for
 #' each fold and each combination: kernlab's solver takes \eqn{O(M^2)}{O(M^2)}
 #' to \eqn{O(M^3)}{O(M^3)} time. For ridge regression one eigendecomposition of
-#' H for each bandwidth. Memory \eqn{O(M^2 + Nd)}{O(M^2 + N d)}.
+#' H for each bandwidth. Memory as for [bag_gram()].
 #'
 #' @param bags The bags, as for [bag_gram()], or a result of it; then nothing
 #'   that belongs to the embedding is taken.
@@ -81,7 +81,8 @@
 #'   `"median"`, one number or several to choose among.
 #' @param bandwidth2 Of `level2`, where that is `"rbf"` or `"laplace"`:
 #'   `"median"`, a number or `"cv"`; `NULL` for `"median"`, for novelty `"cv"`.
-#' @param folds The number of folds, or the fold of each bag.
+#' @param folds The number of folds, or the fold of each bag; not looked at
+#'   where nothing is chosen.
 #' @param id In the formula method the bag of each row, found in `data` as
 #'   `weights` is by [lm()].
 #' @param progress Show how far the choice has come?
@@ -99,12 +100,13 @@
 #' \item{cv}{what was tried: a data frame with `bandwidth`, `factor` (of the
 #'   median distance), the parameter, `score`, its standard error `se`,
 #'   `chosen`; `NULL` if nothing was chosen}
-#' \item{folds}{the fold of each bag}
+#' \item{folds}{the fold of each bag, numbered from 1}
 #' \item{fitted, decision}{classes or values, and decision values, of the bags
 #'   of the fit}
 #' \item{loo}{for ridge regression the leave-one-out predictions}
-#' \item{kernel, n, arguments, terms}{the kernel of the points, the number of
-#'   bags, what was given}
+#' \item{kernel, n}{the kernel of the points, the number of bags}
+#' \item{problem}{`center` and `unit` of y, by which it was standardized}
+#' \item{arguments, terms, on_gram}{what was given}
 #' @references
 #' Muandet, K., Fukumizu, K., Dinuzzo, F. and Schölkopf, B. (2012). Learning
 #' from distributions via support measure machines. *NIPS* 25.
@@ -335,7 +337,10 @@ order_answers <- function(y, bags, ordered) {
   given <- names(y)
   if (!is.null(given)) {
     if (anyDuplicated(given) || !setequal(given, bags)) {
-      if (identical(bags, as.character(seq_len(m)))) return(unname(y))
+      # Bags without names of their own go by position.
+      if (ordered && identical(bags, as.character(seq_len(m)))) {
+        return(if (is.factor(y)) unname(y) else as.vector(unname(y)))
+      }
       stop_input("'y' must have the names of the bags, or none; missing: ",
                  shorten(paste0("'", setdiff(bags, given), "'")))
     }
@@ -506,7 +511,7 @@ problem_levels <- function(problem) {
 smm_answer <- function(object, decision) {
   answer <- switch(object$type,
     classification = vote(decision, object$levels),
-    novelty = factor(ifelse(decision[, 1L] < 0, "novel", "normal"),
+    novelty = factor(ifelse(is_novel(decision[, 1L]), "novel", "normal"),
                      object$levels),
     object$problem$center + object$problem$unit * decision[, 1L]
   )

@@ -65,6 +65,9 @@ machine_values <- function(machine, values) {
   out
 }
 
+# What kernlab leaves on the border is within its tolerance of 0.
+is_novel <- function(decision) decision < -1e-3
+
 # The class that most pairs vote for, the first of several.
 vote <- function(decision, levels) {
   pairs <- utils::combn(length(levels), 2L)
@@ -95,11 +98,14 @@ fit_ridge <- function(g, y, lambda) {
 # H + lambda I and m_i the mean of the others, ([A^{-1} y]_i - m_i [A^{-1}
 # 1]_i) / [A^{-1}]_ii.
 ridge_residuals <- function(g, y, lambda) {
-  s <- spectrum(g, "vectors")
   m <- length(y)
+  others <- (sum(y) - y) / (m - 1)
+  if (lambda == Inf) {
+    return(y - others)
+  }
+  s <- spectrum(g, "vectors")
   inverse <- ridge_inverse(s, lambda)
   both <- product(s$vectors, inverse * cross(s$vectors, cbind(y, 1)))
-  others <- (sum(y) - y) / (m - 1)
   below <- drop(s$vectors^2 %*% inverse)
   (both[, 1L] - others * both[, 2L]) / below
 }
@@ -112,7 +118,7 @@ choose_ridge <- function(g, y) {
   top <- spectrum(g, "vectors")$values[1L]
   if (!(top > 0)) {
     return(list(lambda = Inf, score = NULL, border = TRUE,
-                minimum = mean((y - (sum(y) - y) / (length(y) - 1))^2)))
+                minimum = score(Inf)))
   }
   search_lambda(score, top)
 }
@@ -132,6 +138,10 @@ draw_bag_folds <- function(y, m, folds) {
 }
 
 check_bag_folds <- function(folds, problem, m) {
+  if (m < 2L) {
+    stop_input("'bags' must be at least 2 to choose among several values by ",
+               "cross-validation, not 1")
+  }
   if (length(folds) > 1L) {
     if (!is.atomic(folds) || length(folds) != m || anyNA(folds)) {
       stop_input("'folds' must be a number of folds, or the fold of each of ",
@@ -180,7 +190,7 @@ left_out_losses <- function(k, problem, grid, folds) {
 machine_loss <- function(value, problem, rows) {
   switch(problem$type,
     classification = vote(value, levels(problem$y)) != problem$y[rows],
-    novelty = value[, 1L] < 0,
+    novelty = is_novel(value[, 1L]),
     (value[, 1L] - problem$y[rows])^2
   )
 }
@@ -210,7 +220,8 @@ score_machines <- function(k, problem, grid, folds) {
 choose_row <- function(table, type, m, median) {
   wide <- ifelse(is.na(table$bandwidth), 0, table$bandwidth)
   if (type == "novelty") {
-    over <- (table$score - table$nu) / sqrt(table$nu * (1 - table$nu) / m)
+    spread <- pmax(table$nu * (1 - table$nu), .Machine$double.eps)
+    over <- (table$score - table$nu) / sqrt(spread / m)
     consistent <- over <= 2
     if (!any(consistent)) return(which.min(over))
     return(order(!consistent, table$level, wide, table$nu)[1L])

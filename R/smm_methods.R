@@ -22,8 +22,10 @@
 #' @return `predict()`: a factor or numbers, named by the bags. Decision values:
 #'   of two classes, of novelty and of regression a named vector; of more
 #'   classes a matrix with a column for each pair, `b/a`, positive for b. For
-#'   two classes they are positive for the second level. Those of a regression
-#'   are in standard deviations of y from its mean.
+#'   two classes they are positive for the second level. Those of a support
+#'   vector regression are in standard deviations of y from its mean. A bag is
+#'   novel where f is below -0.001, the tolerance of the solver: bags on the
+#'   border have values of 0 to that.
 #'
 #'   `smm_auc()`: the area under the ROC curve, one number: the share of pairs
 #'   of an anomalous and a normal bag in which the anomalous one has the smaller
@@ -57,7 +59,10 @@ predict.smm <- function(object, newdata, type = NULL, ..., id = NULL) {
     smm_decision(object, newdata, id)
   }
   if (type == "decision") {
-    return(if (ncol(decision) == 1L) decision[, 1L] else decision)
+    if (ncol(decision) > 1L) {
+      return(decision)
+    }
+    return(stats::setNames(decision[, 1L], rownames(decision)))
   }
   smm_answer(object, decision)
 }
@@ -116,8 +121,9 @@ print.smm <- function(x, digits = digits_shown(), ...) {
 
 describe_machine <- function(object, digits) {
   number <- \(x) format(x, digits = digits)
-  chosen <- !is.null(object$cv)
-  how <- if (!chosen) {
+  name <- c(classification = "cost", regression = "cost", novelty = "nu",
+            ridge = "ridge")[[object$type]]
+  how <- if (length(object$arguments[[name]]) == 1L) {
     " (given)"
   } else if (object$type == "ridge") {
     " (exact leave-one-out)"
@@ -137,9 +143,8 @@ describe_machine <- function(object, digits) {
 describe_losses <- function(object, digits) {
   number <- \(x) format(x, digits = digits)
   best <- object$cv[object$cv$chosen, ]
-  support <- paste(length(object$support), "of", object$n, "bags are support ",
-                   "bags")
-  support <- sub("  ", " ", support)
+  support <- paste(length(object$support), "of", object$n,
+                   "bags are support bags")
   y <- object$y
   switch(object$type,
     classification = c(
@@ -238,6 +243,8 @@ update.smm <- function(object, ...) {
   g <- object$gram
   own <- names(changes) %in% names(formals(smm.default))
   arguments <- object$arguments
+  # As for bag_gram(): the width of one level 2 is not that of another.
+  if ("level2" %in% names(changes)) arguments["bandwidth2"] <- list(NULL)
   arguments[names(changes)[own]] <- changes[own]
   same_bags <- !any(c("bags", "id") %in% names(changes))
   if (same_bags) {
@@ -248,13 +255,19 @@ update.smm <- function(object, ...) {
       arguments$folds <- unname(object$folds)
     }
   }
+  if ("type" %in% names(changes)) {
+    # Those of another type go with it.
+    gone <- setdiff(c("cost", "nu", "epsilon", "ridge"), names(changes))
+    arguments[gone] <- NULL
+  }
+  brought <- object$on_gram || stores_gram(g$embedding$sample)
   others <- changes[!own | names(changes) == "bags"]
   plan <- if (same_bags && object$on_gram && !length(others)) {
     list(bags = g)
   } else if (same_bags) {
     # The kernel is chosen again, unless it came with the bags.
     again_bags(g, changed_bags(g, others),
-               c(names(others), if (!object$on_gram) "kernel"))
+               c(names(others), if (!brought) "kernel"))
   } else {
     changed_bags(g, others)
   }

@@ -164,7 +164,7 @@ points_frame <- function(sample) {
   if (knows_points(sample)) {
     named_frame(sample_raw(sample))
   } else {
-    blank_frame(sample$n)
+    blank_frame(sample$n, sample_names(sample))
   }
 }
 
@@ -212,9 +212,21 @@ augmented <- function(sample, data, newdata, own, at) {
     }
     added <- at(newdata)
     frame <- if (knows_points(sample)) named_frame(newdata) else
-      blank_frame(nrow(newdata), rownames(newdata))
+      blank_frame(nrow(added), value_names(newdata, added))
   }
   add_columns(frame, added)
+}
+
+# The names of kernel values of new points; of new bags, of which a data frame
+# has several rows each, those of what a fit says of them.
+value_names <- function(newdata, added) {
+  if (is_plain_list(newdata)) {
+    names(newdata)
+  } else if (nrow(newdata) == nrow(added)) {
+    rownames(newdata)
+  } else if (.row_names_info(added) > 0L) {
+    rownames(added)
+  }
 }
 
 # A frame and what a fit says of its rows.

@@ -144,14 +144,15 @@ static double parabola_step(const point *best, const point *second, const point 
    without Derivatives, 1973, chapter 5): steps to where a parabola turns, or by golden section. */
 static point refine(size_t n, const slice *s, double low, double high) {
   const double golden = (3 - sqrt(5)) / 2;
+  const int most = 200; /* steps; golden section alone takes 40 */
   point best = {low + golden * (high - low), 0};
   best.value = score_at(n, s, best.at);
   point second = best, third = best;
   double step = 0, before = 0;
-  for (;;) {
+  for (int count = 0; count < most; count++) {
     const double middle = low + (high - low) / 2;
     const double least = sqrt(DBL_EPSILON) * fabs(best.at) + tolerance / 3;
-    if (fabs(best.at - middle) <= 2 * least - (high - low) / 2) return best;
+    if (fabs(best.at - middle) <= 2 * least - (high - low) / 2) break;
     const double other = best.at < middle ? high - best.at : low - best.at;
     const double turn =
       fabs(before) > least ? parabola_step(&best, &second, &third, low, high, before) : 0;
@@ -183,21 +184,24 @@ static point refine(size_t n, const slice *s, double low, double high) {
       third = next;
     }
   }
+  return best;
 }
 
-/* The smallest score on the grid and around it. */
-static void search(size_t n, const slice *s, const km_flexible *out, size_t bag) {
+/* The smallest score on the grid and around it; no convergence where scores overflow. */
+static km_status search(size_t n, const slice *s, const km_flexible *out, size_t bag) {
   const double top = s->gamma[0];
   out->lambda[bag] = out->minimum[bag] = 0;
-  if (lowest * top < DBL_MIN) return;
+  if (lowest * top < DBL_MIN) return KM_OK;
   const double start = log(lowest * top), end = log(highest * top);
   const double cell = (end - start) / (GRID - 1);
   for (size_t g = 0; g < GRID; g++) s->grid[g] = exp(start + cell * (double) g);
   km_score_loocv(n, s->gamma, s->vectors, s->along, s->diagonal, NULL, 0, GRID, s->grid, s->scores,
                  s->stage, NULL);
   size_t best = 0;
-  for (size_t g = 1; g < GRID; g++)
+  for (size_t g = 0; g < GRID; g++) {
+    if (!isfinite(s->scores[g])) return KM_NO_CONVERGENCE;
     if (s->scores[g] < s->scores[best]) best = g;
+  }
   const double at = start + cell * (double) best;
   const point refined = refine(n, s, best > 0 ? at - cell : at, best < GRID - 1 ? at + cell : at);
   const int finer = refined.value <= s->scores[best];
@@ -205,6 +209,7 @@ static void search(size_t n, const slice *s, const km_flexible *out, size_t bag)
   out->lambda[bag] = finer ? exp(chosen) : s->grid[best];
   out->minimum[bag] = finer ? refined.value : s->scores[best];
   out->border[bag] = fmin(fabs(chosen - start), fabs(chosen - end)) < 1e-3 * cell;
+  return KM_OK;
 }
 
 /* weights (n) and their norm2 for lambda > 0, from the spectrum. */
@@ -258,9 +263,9 @@ static km_status fit_bag(const flexible *f, size_t bag, size_t worker, int divid
     out->norm2[bag] = 0;
     return KM_OK;
   }
-  const km_status status = decompose(n, divide, &s, f->int_slices + worker * f->ints);
+  km_status status = decompose(n, divide, &s, f->int_slices + worker * f->ints);
+  if (status == KM_OK && !f->lambda) status = search(n, &s, out, bag);
   if (status != KM_OK) return status;
-  if (!f->lambda) search(n, &s, out, bag);
   if (out->lambda[bag] > 0) out->norm2[bag] = set_weights(n, &s, out->lambda[bag], weights);
   return KM_OK;
 }
@@ -300,7 +305,8 @@ size_t km_bag_flexible_iwork(const km_source *source, const km_runs *bags) {
   return lay_out_ints(&f, NULL);
 }
 
-/* Bags first .. last - 1, in equal shares. */
+/* Bags first .. last - 1, in equal shares. What a bag calls may open regions of its own: inside this
+   one they have one thread, as its LAPACK (dstemr) has. */
 static void fit_bags(const flexible *f, size_t first, size_t last) {
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(f, first, last) schedule(dynamic) \

@@ -72,9 +72,9 @@ static size_t lay_out(blocks_sink *sink, const km_source *source, int moments, d
 }
 
 /* Adds the sums of a block of rows for the columns of a tile, run, to its row of cells, and clears
-   them. cells: by number of the block, from `b` on. */
+   them. cells: those of block `first` and the next. */
 static void add_cells(const blocks_sink *sink, const km_tile *tile, size_t a, size_t b,
-                      double *restrict run, double *restrict cells) {
+                      double *restrict run, double *restrict cells, size_t first) {
   const km_runs *columns = sink->columns;
   if (columns->weights)
     for (size_t j = 0; j < tile->nj; j++) run[j] *= columns->weights[tile->j0 + j];
@@ -87,9 +87,9 @@ static void add_cells(const blocks_sink *sink, const km_tile *tile, size_t a, si
     }
     /* Below the diagonal stands what stands above it. */
     if (!sink->symmetric || b > a)
-      cells[b] += sum;
+      cells[b - first] += sum;
     else if (b == a)
-      cells[b] += tile->mirrored ? 2 * sum : sum;
+      cells[b - first] += tile->mirrored ? 2 * sum : sum;
   }
 }
 
@@ -115,7 +115,7 @@ static void add_tile(const km_tile *tile, void *to, size_t worker) {
                          rows->weights ? rows->weights + tile->i0 + i : NULL, run);
     i = last;
     if (last == end || !sink->open)
-      add_cells(sink, tile, a, b, run, own->sums + (a - own->a0) * width - own->b0);
+      add_cells(sink, tile, a, b, run, own->sums + (a - own->a0) * width, own->b0);
   }
 }
 

@@ -31,8 +31,9 @@ test_that("a bad id is refused", {
   expect_snapshot(writeLines(refusals(expression(
     bag_gram(x), bag_gram(data), bag_gram(x, id = dots),
     bag_gram(x, id = factor(dots)), bag_gram(x, id = missing),
-    bag_gram(x, id = as.list(1:3)), bag_gram(x, id = x[, 1]),
-    bag_gram(data, id = "molecule"), bag_gram(data, id = "id"),
+    bag_gram(x, id = as.list(1:3)), bag_gram(x, id = 1:37 + 0.5),
+    bag_gram(data, id = "molecule"), bag_gram(x, id = "a"),
+    bag_gram(data, id = "id"),
     bag_gram(values), bag_gram(values, id = dots),
     bag_gram(values, rbf, id = id), bag_gram(values, id = id, scale = TRUE),
     bag_gram(values, estimator = "mkme", id = id)
@@ -79,7 +80,7 @@ test_that("bad formulas are refused", {
   holes <- replace(data, "u", list(replace(data$u, 3, NA)))
   expect_snapshot(writeLines(refusals(expression(
     bag_gram(~ u + v, data), bag_gram(id ~ level, data),
-    bag_gram(id ~ 1, data), bag_gram(id ~ u + id, data),
+    bag_gram(id ~ 1, data),
     bag_gram(id ~ u, data, id = id), bag_gram(id ~ u + v, holes)
   ))))
   g <- bag_gram(id ~ u + v, holes, na.action = na.omit)
@@ -92,14 +93,15 @@ test_that("bad new bags are refused", {
   column <- bag_gram(data[c("u", "v", "id")], rbf, id = "id")
   formula <- bag_gram(id ~ u + v, data, kernel = rbf)
   empty <- list(bags$a[0, ])
-  wide <- list(cbind(bags$a, 1))
+  wide <- list(unname(cbind(bags$a, 1)))
   names <- list(data.frame(u = 1, w = 2))
   expect_snapshot(writeLines(refusals(expression(
     predict(g, x), predict(g, data), predict(g, list()), predict(g, empty),
     predict(g, wide), predict(g, names), predict(g, bags, id = id),
     predict(g, x, id = id[-1]), predict(g, g), predict(g, bags, 1),
-    predict(column, data[c("u", "v")]), predict(formula, data[c("u", "v")]),
-    predict(formula, data[c("u", "id")])
+    predict(column, data[c("u", "v")]),
+    predict(g, x, id = "id"), predict(g, bags, id = "id"),
+    predict(formula, data[c("u", "v")]), predict(formula, data[c("u", "id")])
   ))))
   # Columns of a fit without names are matched by their place.
   plain <- bag_gram(lapply(bags, unname), rbf)
@@ -123,6 +125,7 @@ test_that("one bag, and bags of one point alone, are legal", {
     expect_identical(dim(bag_gram(bags["c"], rbf, level2 = level)), c(1L, 1L))
   }
   expect_equal(bag_gram(list(3), rbf)$K[1], 1)
+  expect_identical(names(bag_gram(x[1, , drop = FALSE], id = "a")$sizes), "a")
   g <- bag_gram(list(1, 1, 1))
   expect_equal(unname(g$K), matrix(1, 3, 3))
 })

@@ -185,9 +185,6 @@ test_that("a list, rows with an id, a data frame and a formula are one", {
   back <- factor(id, rev(levels(id)))
   expect_equal(bag_gram(x[turn, ], id = back[turn])$K, g$K[6:1, 6:1],
                tolerance = 1e-12)
-  # Several columns tell bags apart.
-  pair <- list(rep(1:2, c(18, 19)), as.character(id))
-  expect_length(bag_gram(x, id = pair)$sizes, 7L)
   # Numbers, one column, vectors.
   lines <- lapply(bags, \(x) x[, 1])
   expect_identical(bag_gram(lines)$K,
@@ -309,7 +306,8 @@ test_that("fields cannot be changed", {
 
 test_that("update() is the door with other arguments", {
   g <- bag_gram(bags)
-  expect_identical(update(g, level2 = "rbf")$K, bag_gram(bags, level2 = "rbf")$K)
+  expect_identical(update(g, level2 = "rbf")$K,
+                   bag_gram(bags, level2 = "rbf")$K)
   expect_identical(update(g, estimator = "skmse")$K,
                    bag_gram(bags, estimator = "skmse")$K)
   expect_identical(update(g, kernel = kernel_laplace())$K,

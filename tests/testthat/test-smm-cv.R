@@ -55,8 +55,8 @@ test_that("the table is that of machines fitted by hand", {
                    c(best$cost, best$bandwidth))
   expect_identical(unname(fit$folds), folds)
   # The machine is that of the choice on all bags.
-  again <- smm(two$bags, y, kernel = kernel_rbf(best$bandwidth), cost = best$cost,
-               level2 = "rbf")
+  again <- smm(two$bags, y, kernel = kernel_rbf(best$bandwidth),
+               cost = best$cost, level2 = "rbf")
   expect_identical(again$decision, fit$decision)
   expect_null(again$cv)
   expect_null(again$folds)
@@ -80,6 +80,35 @@ test_that("regression and novelty have their own scores", {
     ksvm_at(k, at, "decision", type = "one-svc", nu = par)
   }, \(decision, out) decision < 0)
   expect_equal(fit$cv$score, colMeans(losses))
+})
+
+test_that("the width of level 2 is chosen of factors of its median", {
+  skip_if_not_installed("kernlab")
+  fit <- smm(two$bags, y, kernel = theta, level2 = "rbf", bandwidth2 = "cv",
+             cost = 1, folds = folds)
+  median <- bag_gram(two$bags, theta, level2 = "rbf")$level2$bandwidth
+  expect_equal(fit$cv$bandwidth2, median * 2^(-3:1))
+  for (i in 1:5) {
+    g <- bag_gram(two$bags, theta, level2 = "rbf",
+                  bandwidth2 = fit$cv$bandwidth2[i])
+    losses <- losses_R(unname(g$K), folds, 1, \(k, at, rows, par) {
+      ksvm_at(k, at, "response", y[rows], type = "C-svc", C = par)
+    }, \(decision, out) decision != y[out])
+    expect_equal(fit$cv$score[i], mean(losses))
+    if (fit$cv$chosen[i]) {
+      expect_equal(fit$decision, smm(g, y, cost = 1)$decision)
+      new <- kinds_of_bags(3, 6, seed = 46)$bags
+      expect_equal(predict(fit, new, "decision"),
+                   predict(smm(g, y, cost = 1), new, "decision"))
+    }
+  }
+  # Without y it is what is chosen where level 2 has a width.
+  novel <- smm(two$bags, level2 = "laplace", folds = folds)
+  expect_identical(length(unique(novel$cv$bandwidth2)), 5L)
+  expect_length(unique(novel$cv$bandwidth), 1L)
+  linear <- smm(two$bags, folds = folds)
+  expect_length(unique(linear$cv$bandwidth), 5L)
+  expect_null(linear$cv$bandwidth2)
 })
 
 test_that("ridge regression tries bandwidths by its leave-one-out score", {
@@ -216,6 +245,14 @@ test_that("update() keeps folds, units and what was asked for", {
   same(update(fit, kernel = kernel_laplace()),
        smm(wide, y, level2 = "rbf", scale = TRUE, folds = folds,
            kernel = kernel_laplace()))
+  # Another level 2 has a width of its own.
+  wider <- update(fit, bandwidth2 = "cv", cost = 1, bandwidth = "median")
+  expect_length(unique(wider$cv$bandwidth2), 5L)
+  expect_null(update(wider, level2 = "linear")$gram$level2$bandwidth)
+  given <- update(wider, bandwidth2 = 0.3)
+  expect_identical(update(given, level2 = "laplace")$gram$level2$rule,
+                   "median distance of the bags")
+  expect_identical(update(given, cost = 2)$gram$level2$bandwidth, 0.3)
   one <- update(fit, cost = 3, bandwidth = "median")
   expect_null(one$cv)
   expect_identical(one$cost, 3)

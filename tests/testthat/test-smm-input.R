@@ -18,7 +18,8 @@ test_that("bad answers are refused", {
     smm(bags, rep(c("x", "y"), c(11, 1))), smm(bags, as.list(y)),
     smm(bags, data.frame(y)), smm(bags, cbind(value, value)),
     smm(bags, named), smm(x, rev(value), id = factor(id, names(bags)[12:1])),
-    smm(bags[1:2], value[1:2]), smm(bags, y, type = "regression"),
+    smm(bags[1:2], value[1:2], type = "ridge"), smm(bags[1]),
+    smm(bags, y, type = "regression"),
     smm(bags, y, type = "ridge"), smm(bags, type = "classification"),
     smm(bags, y, type = "novelty"), smm(bags, y, type = "other")
   ))))
@@ -56,11 +57,11 @@ test_that("bad parameters are refused", {
 })
 
 test_that("bad formulas are refused", {
-  mixed <- replace(data, "y", list(rev(data$y)))
+  mixed <- replace(data, "y", list(data$y[c(2:60, 1)]))
   expect_snapshot(writeLines(refusals(expression(
     smm(y ~ X1, data), smm(y ~ X1, mixed, id = id),
-    smm(y ~ X1, data, id = id, y = y), smm(y ~ y, data, id = id),
-    smm(y ~ 1, data, id = id), smm(y ~ X1, data, id = other)
+    smm(y ~ X1, data, id = id, y = y),
+    smm(y ~ 1, data, id = id)
   ))))
 })
 
