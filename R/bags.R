@@ -234,7 +234,11 @@ bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
 
 sample_bags <- function(bags, id, kernel, scale) {
   if (brings_kernel(bags)) {
-    sample <- read_sample(bags, kernel, scale = scale)
+    given <- c("kernel", "scale")[c(!is.null(kernel), asks_scale(scale))]
+    if (length(given)) {
+      stop_input("'", given[1L], "' must not be given when 'bags' is a gram")
+    }
+    sample <- read_sample(bags)
     if (is.null(id)) {
       stop_input("'id' must be given when 'bags' is a gram: the bag of each ",
                  "point")
@@ -326,6 +330,8 @@ new_level_values <- function(g, newdata, id = NULL) {
   list(values = values, diagonal = level_diagonal(g$level2, found$norm2))
 }
 
+lone_bag <- "; list() makes one bag of a data frame"
+
 # list(z: points as the kernel takes them, sizes).
 read_new_bags <- function(g, newdata, id) {
   sample <- g$embedding$sample
@@ -339,7 +345,7 @@ read_new_bags <- function(g, newdata, id) {
   column <- id_column(id, newdata)
   if (is.null(id) && !is_plain_list(newdata)) {
     if (is.data.frame(newdata) && !is.null(g$response)) {
-      id <- read_response(g$response, newdata, "newdata")
+      id <- read_response(g$response, newdata, "newdata", lone_bag)
     } else if (!is.null(g$column) && g$column %in% colnames(newdata)) {
       column <- g$column
     }
@@ -393,6 +399,8 @@ print.bag_gram <- function(x, digits = digits_shown(), ...) {
   invisible(x)
 }
 
+row_word.bag_gram <- \(g) "distribution"
+
 # What print() says of the bags and of how they were made one number each.
 bag_lines <- function(g, digits = digits_shown()) {
   sample <- g$embedding$sample
@@ -411,7 +419,9 @@ bag_lines <- function(g, digits = digits_shown()) {
 # it.
 describe_bag_means <- function(g, digits) {
   table <- g$shrinkage
-  chosen <- intersect(c("alpha", "lambda", "noise", "own"), names(table))[1L]
+  given <- Filter(length, unclass(g$estimator)[c("lambda", "noise")])
+  chosen <- c("alpha", setdiff(c("lambda", "noise", "own"), names(given)))
+  chosen <- intersect(chosen, names(table))[1L]
   single <- sum(g$sizes == 1L)
   spread <- \(x) {
     ends <- format(unname(stats::quantile(x, c(0, 0.5, 1))), digits = digits,
@@ -432,7 +442,7 @@ describe_bag_means <- function(g, digits) {
     if (any(table$border)) {
       paste0("  on the border of the range searched: ", sum(table$border))
     },
-    if (single && !is.na(chosen) && chosen != "own") {
+    if (single && !is_average(g$estimator) && is.null(given$noise)) {
       paste0("  ", count_of(single, "bag"), " of one point: ",
              if (single > 1L) "their KMEs" else "its KME")
     }

@@ -224,7 +224,7 @@ estimator_arguments <- function(estimator) {
 
 # What messages call it: its name, or the label of one of the user's.
 estimator_word <- function(estimator) {
-  own <- is.null(estimator_arguments(estimator))
+  own <- is.null(registered$makers[[estimator$name]])
   paste0("\"", if (own) estimator$label else estimator$name, "\"")
 }
 

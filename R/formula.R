@@ -121,21 +121,22 @@ keep_constants <- function(layout, data) {
 }
 
 # The value of a formula's only term, ~ class, in new data.
-read_response <- function(layout, newdata, name = "data") {
+read_response <- function(layout, newdata, name = "data", hint = NULL) {
   if (!is.data.frame(newdata)) {
     stop_input("'", name, "' must be a data frame, not ", describe(newdata))
   }
-  check_variables(layout, newdata, name)
+  check_variables(layout, newdata, name, hint = hint)
   eval(attr(layout, "variables")[[2L]], newdata, environment(layout))
 }
 
 check_variables <- function(layout, newdata, name,
-                            needed = attr(layout, "columns")) {
+                            needed = attr(layout, "columns"),
+                            hint = NULL) {
   missing <- setdiff(needed, names(newdata))
   if (length(missing)) {
     stop_input(
       "'", name, "' must have the variables of the formula; missing: ",
-      paste0("'", missing, "'", collapse = ", ")
+      paste0("'", missing, "'", collapse = ", "), hint
     )
   }
 }

@@ -445,10 +445,14 @@ check_no_diagonal <- function(diagonal) {
 
 # --- print -------------------------------------------------------------------
 
+# What the rows of a Gram matrix stand for.
+row_word <- function(g) UseMethod("row_word")
+row_word.default <- \(g) "point"
+
 # "50 points in 4 columns"
 describe_sample <- function(sample) {
   paste0(
-    count_of(sample$n, "point"),
+    count_of(sample$n, row_word(sample$gram)),
     if (knows_points(sample)) {
       paste0(" in ", count_of(ncol(sample$x), "column"))
     } else {

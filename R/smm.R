@@ -292,7 +292,7 @@ read_problem <- function(y, type, names, ordered) {
   classes <- is.factor(y) || is.character(y) || is.logical(y)
   if (is.null(type)) {
     type <- if (classes) "classification" else "regression"
-    if (!classes && length(unique(y)) == 2L) {
+    if (!classes && length(y) > 2L && length(unique(y)) == 2L) {
       warn_kernmean("'y' has two values only and is taken as numbers; ",
                     "factor(y) makes classes of them")
     }

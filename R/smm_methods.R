@@ -169,11 +169,11 @@ describe_losses <- function(object, digits) {
              if (!is.null(best)) paste0(", cross-validated: ",
                                         number(best$score)))
     ),
-    ridge = paste0(
-      "root mean squared error in the fit: ",
-      number(sqrt(mean((object$fitted - y)^2))), ", leave-one-out: ",
-      number(sqrt(mean((object$loo - y)^2))), "; standard deviation of y: ",
-      number(stats::sd(y))
+    ridge = c(
+      paste0("root mean squared error in the fit: ",
+             number(sqrt(mean((object$fitted - y)^2))), ", leave-one-out: ",
+             number(sqrt(mean((object$loo - y)^2)))),
+      paste("standard deviation of y:", number(stats::sd(y)))
     )
   )
 }
@@ -204,6 +204,9 @@ print.summary.smm <- function(x, digits = digits_shown(), ...) {
   if (!is.null(x$cv)) {
     cat("\nWhat was tried:\n")
     shown <- x$cv
+    for (name in intersect(c("cost", "nu"), names(shown))) {
+      shown[[name]] <- format_number(shown[[name]], digits)
+    }
     shown$chosen <- ifelse(shown$chosen, "<-", "")
     names(shown)[names(shown) == "chosen"] <- ""
     print(shown, digits = digits, row.names = FALSE)

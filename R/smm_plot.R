@@ -34,15 +34,15 @@
 #' @examplesIf requireNamespace("kernlab", quietly = TRUE)
 #' set.seed(1)
 #' make <- \(i) matrix(rnorm(40, sd = if (i %% 2) 1 else 1.6), 20)
-#' bags <- lapply(1:60, make)
-#' y <- rep(c("narrow", "wide"), 30)
-#' fit <- smm(bags, y, level2 = "rbf")
+#' bags <- lapply(1:40, make)
+#' y <- rep(c("narrow", "wide"), 20)
+#' fit <- smm(bags, y, level2 = "rbf", cost = c(1, 10), folds = 5)
 #' shown <- plot(fit)
 #' # New bags are added by their scores
 #' new <- predict(kme_pca(fit$gram, ncomp = 2), list(make(1), make(2)))
 #' points(new, pch = 8)
 #' plot(fit, "cv")
-#' plot(smm(bags[y == "narrow"], level2 = "rbf", nu = 0.1))
+#' plot(smm(bags[y == "narrow"], nu = 0.1, bandwidth = "median"))
 #' @export
 plot.smm <- function(x, y, type = c("bags", "cv"), ..., legend = TRUE) {
   dots <- list(...)

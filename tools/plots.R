@@ -22,6 +22,9 @@ nested <- rkhs_iv_nested(air[c("Temp", "Wind")], air$Wind, air$Wind,
                          air$Solar.R, air$Ozone, folds = days)
 cars <- scale(mtcars[, c("mpg", "disp", "hp", "wt")])
 
+uptake <- split(CO2$uptake, CO2$Plant)
+chicks <- smm(Diet ~ Time + weight, ChickWeight, id = Chick, scale = TRUE)
+
 # name = expression; show() is plot() or autoplot().
 plots <- expression(
   show(kme(geyser, kernel_rbf(0.5), "fkmse")),
@@ -63,7 +66,11 @@ plots <- expression(
   show(rkhs_iv(ozone, air, folds = days), column = "season"),
   show(rkhs_iv(ozone, air, folds = days), "cv"),
   show(nested, what = "h"),
-  show(nested, "cv")
+  show(nested, "cv"),
+  show(chicks),
+  show(chicks, type = "cv"),
+  show(smm(uptake, rep(c(1, 2, 4), 4), type = "ridge")),
+  show(smm(split(iris$Sepal.Width, rep(1:30, 5)), level2 = "rbf"))
 )
 
 draw_one <- function(expression, show) {

@@ -305,8 +305,8 @@ size_t km_bag_flexible_iwork(const km_source *source, const km_runs *bags) {
   return lay_out_ints(&f, NULL);
 }
 
-/* Bags first .. last - 1, in equal shares. What a bag calls may open regions of its own: inside this
-   one they have one thread, as its LAPACK (dstemr) has. */
+/* Bags first .. last - 1, in equal shares. What a bag calls may open regions of its own: inside
+   this one they have one thread, as its LAPACK (dstemr) has. */
 static void fit_bags(const flexible *f, size_t first, size_t last) {
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(f, first, last) schedule(dynamic) \

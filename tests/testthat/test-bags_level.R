@@ -42,16 +42,18 @@ test_that("s is the root of the median of squared distances", {
 test_that("all matrices are positive semi-definite to rounding", {
   many <- kinds_of_bags(30, 6)$bags
   for (target in list(NULL, "pooled", "neighbours", "aggregate")) {
+    linear <- bag_gram(many, theta, target = target)
     for (level in levels) {
-      g <- bag_gram(many, theta, level2 = level, target = target)
+      g <- update(linear, level2 = level)
       values <- eigen(g$K, TRUE, TRUE)$values
       expect_gt(min(values), -1e-12 * max(values))
       expect_identical(g$K, t(g$K))
     }
   }
   for (estimator in c("skmse", "fkmse", "mkme")) {
+    linear <- suppressWarnings(bag_gram(many, theta, estimator))
     for (level in levels) {
-      g <- suppressWarnings(bag_gram(many, theta, estimator, level))
+      g <- update(linear, level2 = level)
       values <- eigen(g$K, TRUE, TRUE)$values
       expect_gt(min(values), -1e-12 * max(values))
     }

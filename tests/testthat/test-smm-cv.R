@@ -200,10 +200,11 @@ test_that("folds come as a number or as a vector of any names", {
   # As many as there are bags at most: leave-one-out.
   expect_identical(max(smm(g, y, cost = c(1, 10), folds = 500)$folds), 20L)
   # Draws come from R's generator, where there are any.
+  draw <- \() smm(g, y, cost = c(1, 2), folds = 3)$folds
   set.seed(44)
-  one <- smm(g, y)
+  one <- draw()
   set.seed(44)
-  expect_identical(smm(g, y)$folds, one$folds)
+  expect_identical(draw(), one)
   seed <- .Random.seed
   smm(g, y, cost = 1)
   expect_identical(.Random.seed, seed)
@@ -213,7 +214,7 @@ test_that("threads do not change a fit", {
   skip_if_not_installed("kernlab")
   fits <- lapply(1:2, \(threads) {
     with_threads(threads, smm(two$bags, y, level2 = "rbf", folds = folds,
-                              estimator = "fkmse"))
+                              estimator = "fkmse", cost = 1))
   })
   expect_identical(fits[[1]]$decision, fits[[2]]$decision)
   expect_identical(fits[[1]]$cv, fits[[2]]$cv)
@@ -225,7 +226,10 @@ test_that("update() keeps folds, units and what was asked for", {
   skip_if_not_installed("kernlab")
   wide <- lapply(two$bags, \(x) x * rep(c(1, 50), each = 6))
   set.seed(45)
-  fit <- smm(wide, y, level2 = "rbf", scale = TRUE)
+  few <- \(...) {
+    smm(wide, y, ..., cost = c(1, 10), bandwidth = c(0.5, 2), scale = TRUE)
+  }
+  fit <- few(level2 = "rbf", folds = 4)
   folds <- unname(fit$folds)
   same <- \(a, b) {
     expect_equal(a$cv, b$cv, tolerance = 1e-10)
@@ -235,16 +239,13 @@ test_that("update() keeps folds, units and what was asked for", {
   }
   same(update(fit), fit)
   same(update(fit, estimator = "skmse"),
-       smm(wide, y, level2 = "rbf", scale = TRUE, estimator = "skmse",
-           folds = folds))
-  same(update(fit, level2 = "linear"),
-       smm(wide, y, scale = TRUE, folds = folds))
-  same(update(fit, cost = c(1, 5)),
-       smm(wide, y, level2 = "rbf", scale = TRUE, cost = c(1, 5),
-           folds = folds))
+       few(level2 = "rbf", estimator = "skmse", folds = folds))
+  same(update(fit, level2 = "linear"), few(folds = folds))
+  same(update(fit, cost = 5, bandwidth = c(1, 2)),
+       smm(wide, y, level2 = "rbf", scale = TRUE, cost = 5,
+           bandwidth = c(1, 2), folds = folds))
   same(update(fit, kernel = kernel_laplace()),
-       smm(wide, y, level2 = "rbf", scale = TRUE, folds = folds,
-           kernel = kernel_laplace()))
+       few(level2 = "rbf", folds = folds, kernel = kernel_laplace()))
   # Another level 2 has a width of its own.
   wider <- update(fit, bandwidth2 = "cv", cost = 1, bandwidth = "median")
   expect_length(unique(wider$cv$bandwidth2), 5L)

@@ -10,6 +10,7 @@ data <- data.frame(x, id, y = y[match(id, names(bags))])
 g <- bag_gram(bags)
 
 test_that("bad answers are refused", {
+  skip_if_not_installed("kernlab")
   holes <- replace(y, 2, NA)
   named <- stats::setNames(value, c(names(bags)[-1], "other"))
   expect_snapshot(writeLines(refusals(expression(
@@ -24,15 +25,16 @@ test_that("bad answers are refused", {
     smm(bags, y, type = "novelty"), smm(bags, y, type = "other")
   ))))
   spare <- factor(y, c("x", "y", "z"))
-  expect_warning(fit <- smm(bags, spare, cost = 1), "without bags")
+  expect_warning(fit <- smm(g, spare, cost = 1), "without bags")
   expect_identical(fit$levels, c("x", "y"))
-  expect_warning(fit <- smm(bags, two$kind, type = NULL, cost = 1),
+  expect_warning(fit <- smm(g, two$kind, cost = 1),
                  "two values only")
   expect_identical(fit$type, "regression")
-  expect_no_warning(smm(bags, two$kind, type = "ridge"))
+  expect_no_warning(smm(g, two$kind, type = "ridge"))
 })
 
 test_that("bad parameters are refused", {
+  skip_if_not_installed("kernlab")
   split <- rep(1:2, each = 6)
   apart <- as.integer(y)
   expect_snapshot(writeLines(refusals(expression(
@@ -66,10 +68,11 @@ test_that("bad formulas are refused", {
 })
 
 test_that("bad new bags and types of answers are refused", {
-  fit <- smm(bags, y, cost = 1)
-  novel <- smm(bags, nu = 0.2)
-  ridge <- smm(bags, value, type = "ridge")
-  formula <- smm(y ~ X1 + X2, data, id = id, cost = 1)
+  skip_if_not_installed("kernlab")
+  fit <- smm(g, y, cost = 1)
+  novel <- smm(g, nu = 0.2)
+  ridge <- smm(g, value, type = "ridge")
+  formula <- smm(y ~ X1 + X2, data, id = id, cost = 1, bandwidth = "median")
   expect_snapshot(writeLines(refusals(expression(
     predict(fit, bags, type = "value"), predict(novel, bags, type = "value"),
     predict(ridge, bags, type = "class"), predict(fit, bags, type = "prob"),
@@ -91,7 +94,8 @@ test_that("bad decision values are refused", {
 })
 
 test_that("changes that make no sense are refused", {
-  fit <- smm(bags, y, cost = 1)
+  skip_if_not_installed("kernlab")
+  fit <- smm(bags, y, cost = 1, bandwidth = "median")
   expect_snapshot(writeLines(refusals(expression(
     update(fit, 1), update(fit, y ~ x), update(fit, nu = 0.1),
     update(fit, type = "ridge"), update(fit, bandwidth2 = 1)

@@ -161,9 +161,9 @@ test_that("texts stay on the page and apart", {
                    "another long name of a class")[three$kind])
   folds <- rep(1:3, each = 10)
   fits <- list(
-    smm(three$bags, long, level2 = "rbf", folds = folds),
-    smm(two$bags, value, folds = rep(1:4, 6)),
-    smm(two$bags, kernel = theta, level2 = "rbf", folds = rep(1:4, 6)),
+    smm(three$bags, long, level2 = "rbf", cost = c(1, 10), folds = folds),
+    smm(two$bags, value, cost = c(1, 10), folds = rep(1:4, 6)),
+    smm(two$bags, kernel = theta, level2 = "rbf", folds = rep(1:2, 12)),
     smm(two$bags, value, type = "ridge")
   )
   for (size in list(c(7, 5), c(3.3, 2.6))) {
@@ -197,7 +197,7 @@ test_that("ggplot2 has the same data", {
   ridge <- smm(two$bags, value, type = "ridge")
   for (one in list(plot, ggplot2::autoplot(fit, "cv"),
                    ggplot2::autoplot(ridge), ggplot2::autoplot(ridge, "cv"),
-                   ggplot2::autoplot(smm(two$bags, value, cost = 1)))) {
+                   ggplot2::autoplot(smm(ridge$gram, value, cost = 1)))) {
     expect_silent(ggplot2::ggplotGrob(one))
   }
   expect_error(ggplot2::autoplot(fit, "scores"),

@@ -12,7 +12,7 @@ test_that("prints tell the machine, its choice and its errors", {
   folds <- rep(1:5, 4)
   expect_snapshot({
     smm(two$bags, label(two$kind), kernel = rbf, cost = 2, level2 = "rbf")
-    smm(two$bags, label(two$kind), folds = folds)
+    smm(two$bags, label(two$kind), cost = c(1, 100), folds = folds)
     smm(three$bags, label(three$kind), kernel = rbf, cost = 1,
         estimator = "skmse")
     smm(two$bags, value, kernel = rbf, cost = c(1, 10), folds = folds)

@@ -296,6 +296,7 @@ test_that("a formula has the value of each bag in all of its rows", {
   data$y[4] <- data$y[4] + 1
   expect_error(make(y ~ X1 + X2, data), "same in all rows of a bag",
                class = "kernmean_error_input")
+  skip_if_not_installed("kernlab")
   no_answer <- smm(~ X1 + X2, data, id = molecule, nu = 0.2,
                    bandwidth = "median")
   expect_identical(no_answer$type, "novelty")

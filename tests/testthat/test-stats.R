@@ -7,7 +7,8 @@ some <- list(
   cov = kme_cov(x, kernel_x = kernel_rbf(1)), fda = kme_fda(x, g),
   mmd = mmd_test(x[1:5, ], x[6:12, ], kernel_rbf(1), B = 9),
   hsic = hsic_test(x[, 1], x[, 2], B = 9),
-  iv = rkhs_iv(x[, 1], x[, 2], g == "u", lambda = 1, mu = 1)
+  iv = rkhs_iv(x[, 1], x[, 2], g == "u", lambda = 1, mu = 1),
+  smm = smm(as.list(x[, 1]), x[, 2], type = "ridge")
 )
 
 test_that("all fits and tests know the number of their points", {
@@ -37,14 +38,15 @@ test_that("fitted values of a kernel mean and a density are theirs", {
 test_that("nothing that is not there is NULL without a word", {
   set.seed(1)
   some$density <- kme_density(x, m = 2)
-  answered <- list(coef = c("kme", "pca", "cov", "fda", "density", "iv"),
-                   fitted = c("kme", "density", "iv"), residuals = "iv")
+  answered <- list(coef = c("kme", "pca", "cov", "fda", "density", "iv", "smm"),
+                   fitted = c("kme", "density", "iv", "smm"),
+                   residuals = c("iv", "smm"))
   for (f in c("coef", "fitted", "residuals", "deviance", "df.residual",
               "sigma", "confint", "vcov", "anova", "effects")) {
     for (name in setdiff(names(some), answered[[f]])) {
       ours <- f %in% c("coef", "fitted", "residuals", "deviance",
                        "df.residual") ||
-        name == "iv" && f %in% c("confint", "vcov")
+        name %in% c("iv", "smm") && f %in% c("confint", "vcov")
       expect_error(getExportedValue("stats", f)(some[[name]]),
                    class = if (ours) "kernmean_error_input",
                    label = paste(f, name))
@@ -60,11 +62,13 @@ test_that("refusals say what there is instead", {
   fda <- some$fda
   mean <- some$kme
   iv <- some$iv
+  smm <- some$smm
   expect_snapshot(writeLines(refusals(expression(
     coef(mmd), coef(hsic), fitted(pca), fitted(cov), fitted(fda), fitted(mmd),
     residuals(mean), residuals(pca), residuals(fda), deviance(mean),
     df.residual(mean), nobs(mean, 1), vcov(iv), confint(iv), logLik(iv),
-    deviance(iv), df.residual(iv), formula(iv), model.frame(iv)
+    deviance(iv), df.residual(iv), formula(iv), model.frame(iv), vcov(smm),
+    confint(smm), logLik(smm), deviance(smm), df.residual(smm)
   ))))
 })
 
