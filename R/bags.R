@@ -30,7 +30,8 @@
 #'     `degree`}
 #' }
 #' s is `bandwidth2`; `"median"` is the root of the median of \eqn{R_{ab}}{R_ab}
-#' over all pairs of bags.
+#' over all pairs of bags. S-KMSE changes the length of an embedding alone, which
+#' `"cosine"` does not see.
 #'
 #' @section Bags that help each other: A `target` lets each bag borrow from the
 #' others. The estimates are then mixtures of the bags' KMEs, and all that is
