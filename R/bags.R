@@ -223,16 +223,14 @@ bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_left(layout)
   frame <- formula_frame(match.call(expand.dots = FALSE), layout,
                          missing(na.action), parent.frame())
-  left <- call("~", attr(layout, "variables")[[2L]])
-  left <- terms(stats::as.formula(left, environment(layout)))
-  layout <- stats::delete.response(attr(frame, "terms"))
-  points <- structure(frame[-1L], terms = layout)
-  g <- bag_gram.default(formula_matrix(layout, points), id = frame[[1L]], ...)
-  remember(g, terms = keep_constants(layout, data),
-           response = keep_constants(left, data))
+  parts <- split_frame(frame, layout)
+  g <- bag_gram.default(parts$x, id = parts$response, ...)
+  remember(g, terms = keep_constants(parts$terms, data),
+           response = keep_constants(parts$left, data))
   g
 }
 
+# What a door was given of points: list(sample, sizes, ordered, column).
 sample_bags <- function(bags, id, kernel, scale) {
   if (brings_kernel(bags)) {
     given <- c("kernel", "scale")[c(!is.null(kernel), asks_scale(scale))]

@@ -247,15 +247,11 @@ kme_fda.formula <- function(formula, data = NULL, subset, na.action, ...) {
   }
   frame <- formula_frame(match.call(expand.dots = FALSE), layout,
                          missing(na.action), parent.frame())
-  left <- call("~", attr(layout, "variables")[[2L]])
-  left <- terms(stats::as.formula(left, environment(layout)))
   # With what scale() or poly() were fitted to, for new data.
-  layout <- stats::delete.response(attr(frame, "terms"))
-  points <- structure(frame[-1L], terms = layout)
-  fit <- kme_fda.default(formula_matrix(layout, points),
-                         grouping = frame[[1L]], ...)
-  fit$terms <- keep_constants(layout, data)
-  fit$response <- keep_constants(left, data)
+  parts <- split_frame(frame, layout)
+  fit <- kme_fda.default(parts$x, grouping = parts$response, ...)
+  fit$terms <- keep_constants(parts$terms, data)
+  fit$response <- keep_constants(parts$left, data)
   fit
 }
 

@@ -120,6 +120,16 @@ keep_constants <- function(layout, data) {
   layout
 }
 
+# A model frame with a response: list(response, x: the matrix of the other
+# columns, terms: of these, left: of the response alone).
+split_frame <- function(frame, layout) {
+  left <- call("~", attr(layout, "variables")[[2L]])
+  right <- stats::delete.response(attr(frame, "terms"))
+  list(response = frame[[1L]], terms = right,
+       x = formula_matrix(right, structure(frame[-1L], terms = right)),
+       left = terms(stats::as.formula(left, environment(layout))))
+}
+
 # The value of a formula's only term, ~ class, in new data.
 read_response <- function(layout, newdata, name = "data", hint = NULL) {
   if (!is.data.frame(newdata)) {
