@@ -16,7 +16,9 @@
 #' e_{bl}.}{G_ab = mean_ij prod_l theta_l/sqrt(v_l) exp(-(x_il - y_jl)^2/(2
 #' v_l)), v_l = theta_l^2 + e_al + e_bl.} Every estimator is fitted to each bag
 #' alone, with its own amount of shrinkage. The kernel's bandwidth is one for
-#' all, by default the median distance of all points.
+#' all, by default the median distance of all points. The points of a bag are
+#' taken as independent draws from its distribution: times of a growth curve,
+#' the same for all, are not.
 #'
 #' @section Kernels between distributions: `level2` is a function of G, with
 #' \eqn{R_{ab} = G_{aa} + G_{bb} - 2G_{ab}}{R_ab = G_aa + G_bb - 2 G_ab} the
@@ -28,10 +30,9 @@
 #'   \item{`"laplace"`}{\eqn{\exp(-\sqrt{R_{ab}}/s)}{exp(-sqrt(R_ab)/s)}}
 #'   \item{`"poly"`}{\eqn{(G_{ab} + c)^p}{(G_ab + c)^p}, c = `offset`, p =
 #'     `degree`}
-#' }
-#' s is `bandwidth2`; `"median"` is the root of the median of \eqn{R_{ab}}{R_ab}
-#' over all pairs of bags. S-KMSE changes the length of an embedding alone, which
-#' `"cosine"` does not see.
+#' } s is `bandwidth2`; `"median"` is the root of the median of
+#' \eqn{R_{ab}}{R_ab} over all pairs of bags. S-KMSE changes the length of an
+#' embedding alone, which `"cosine"` does not see.
 #'
 #' @section Bags that help each other: A `target` lets each bag borrow from the
 #' others. The estimates are then mixtures of the bags' KMEs, and all that is
@@ -182,8 +183,13 @@ plan_bags <- function(bags, kernel = NULL, estimator = NULL,
                       scale = NULL, bandwidth2 = NULL, degree = NULL,
                       offset = NULL) {
   if (!is.null(kernel)) check_kernel(kernel, hint = estimator_hint(kernel))
+  theta <- intersect(...names(), c("bandwidth", "sigma", "theta", "gamma"))
+  if (length(theta)) {
+    stop_input("unused argument: '", theta[1L], "'",
+               unused_hint(theta[1L], "kernel"))
+  }
   target <- check_bag_target(target)
-  if (is.null(estimator)) estimator <- target_estimator(target)
+  if (is.null(estimator)) estimator <- target_estimator(target)$name
   estimator <- check_bag_estimator(read_estimator(estimator, ...))
   check_target_estimator(target, estimator)
   level <- check_level(level2, bandwidth2, degree, offset)
@@ -264,6 +270,7 @@ check_bag_target <- function(target) {
                "not ", describe(target), "; towards a kernel mean that is ",
                "given, kme() shrinks one sample")
   }
+  if (identical(target, "neighbors")) target <- "neighbours"
   check_choice(target, c("pooled", "aggregate", "neighbours"), "target")
 }
 
@@ -329,7 +336,7 @@ new_level_values <- function(g, newdata, id = NULL) {
   list(values = values, diagonal = level_diagonal(g$level2, found$norm2))
 }
 
-lone_bag <- "; list() makes one bag of a data frame"
+lone_bag <- "; give 'id', or a list() of the data frame for one bag"
 
 # list(z: points as the kernel takes them, sizes).
 read_new_bags <- function(g, newdata, id) {
@@ -364,7 +371,8 @@ read_new_bags <- function(g, newdata, id) {
     stop_input("'newdata' must be a list of bags, or points with the bag of ",
                "each row",
                if (!is.null(g$column)) paste0(" in column '", g$column, "'"),
-               ", not ", describe(newdata), "; list() makes a list of one bag")
+               ", not ", describe(newdata), "; split() makes a list of ",
+               "bags, list() of one")
   } else {
     x <- check_newdata(newdata, like)
     sort_bags(x, check_id(id, nrow(x), new = TRUE))

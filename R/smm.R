@@ -14,9 +14,11 @@
 #'   \item{`"regression"`}{support vector regression: errors up to `epsilon` are
 #'     free, beyond they cost `cost` each. y is standardized on the way, so that
 #'     `epsilon` is in standard deviations. Default for numbers.}
-#'   \item{`"ridge"`}{kernel ridge regression, \eqn{\alpha = (H + \lambda
-#'     I)^{-1}(y - \bar y)}{alpha = (H + lambda I)^(-1) (y - mean y)}, \eqn{c =
-#'     \bar y}{c = mean y}; \eqn{\lambda}{lambda} is `ridge`.}
+#'   \item{`"ridge"`}{kernel ridge regression with a free intercept:
+#'     \eqn{\|y - H\alpha - c\|^2 + \lambda\alpha'H\alpha}{|y - H alpha - c|^2
+#'     + lambda alpha'H alpha} is smallest. That is \eqn{\alpha = (H^c + \lambda
+#'     I)^{-1}(y - \bar y)}{alpha = (Hc + lambda I)^(-1) (y - mean y)} with the
+#'     centered matrix \eqn{H^c}{Hc}; \eqn{\lambda}{lambda} is `ridge`.}
 #'   \item{`"novelty"`}{the one-class machine, without y: f is positive where
 #'     normal bags are, and at most about a share \eqn{\nu}{nu} of those of the
 #'     fit is outside. Default where there is no y.}
@@ -34,10 +36,13 @@
 #' nearest to the median distance is taken, and then the smallest cost.
 #'
 #' For ridge regression the squared error of the exact leave-one-out residuals
-#' takes the place of cross-validation, in closed form and with the mean of y
-#' left out as well: with \eqn{A = H + \lambda I}{A = H + lambda I} and
-#' \eqn{m_i} the mean of the others they are \eqn{([A^{-1}y]_i - m_i
-#' [A^{-1}1]_i)/[A^{-1}]_{ii}}{([A^(-1) y]_i - m_i [A^(-1) 1]_i)/[A^(-1)]_ii}.
+#' takes the place of cross-validation, in closed form and with the intercept
+#' fitted anew: \eqn{\alpha_i/([(H^c + \lambda I)^{-1}]_{ii} - 1/(M\lambda))}{
+#' alpha_i/([(Hc + lambda I)^(-1)]_ii - 1/(M lambda))} (Cawley and Talbot).
+#'
+#' The score in `cv` is the share of wrong classes, for `"regression"` the mean
+#' squared error in units of the variance of y, for `"ridge"` in those of y, for
+#' novelty the share of bags refused.
 #'
 #' `bandwidth2` is the median distance of the bags unless it is given; `"cv"`
 #' chooses it, too, among 1/8, 1/4, 1/2, 1 and 2 times that.
@@ -57,7 +62,12 @@
 #' The embeddings, with their shrinkage, know no y, and are made once for each
 #' bandwidth from all bags of the fit; all folds are cut from them, as is the
 #' median of `level2`. The score of the chosen parameters is the best of
-#' several, and so a little too good for new bags.
+#' several, and so a little too good for new bags. With a `target` it is much
+#' too good, as each bag then holds something of those that are left out, and a
+#' warning says so: hold out bags of your own to see what a target is worth.
+#'
+#' kernlab's solver can take a minute for a kernel of large values, such as the
+#' linear one of columns in raw units, and a large cost; `scale = TRUE` helps.
 #'
 #' @section Cost: That of [bag_gram()] for each bandwidth, and a machine for
 #' each fold and each combination: kernlab's solver takes \eqn{O(M^2)}{O(M^2)}
@@ -107,7 +117,16 @@
 #' \item{kernel, n}{the kernel of the points, the number of bags}
 #' \item{problem}{`center` and `unit` of y, by which it was standardized}
 #' \item{arguments, terms, on_gram}{what was given}
+#' @section Methods: `predict()` of new bags (see [predict.smm()]), `plot()`,
+#' `summary()`, `coef()`, `fitted()`, `residuals()`, and `update()`, which fits
+#' again with other arguments, those of [bag_gram()] and `bags`, `y` too, on the
+#' same folds where these are not drawn anew.
+#'
 #' @references
+#' Cawley, G. C. and Talbot, N. L. C. (2004). Fast exact leave-one-out
+#' cross-validation of sparse least-squares support vector machines. *Neural
+#' Networks* 17(10), 1467--1475. \doi{10.1016/j.neunet.2004.07.002}
+#'
 #' Muandet, K., Fukumizu, K., Dinuzzo, F. and Schölkopf, B. (2012). Learning
 #' from distributions via support measure machines. *NIPS* 25.
 #' \doi{10.48550/arXiv.1202.6504}
@@ -171,6 +190,11 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
   of <- if (choosing && problem$type != "ridge") {
     check_bag_folds(folds, problem, length(plan$sizes))
   }
+  if (!is.null(plan$target) && (choosing || problem$type == "ridge")) {
+    warn_kernmean("with 'target' each bag was estimated with the help of all ",
+                  "others, left-out ones too: scores of left-out bags are too ",
+                  "good, and new bags may do clearly worse", kind = "target")
+  }
   found <- search_machine(plan, problem, grid, of, progress)
   fit <- new_smm(found, problem, of, list(
     type = type, cost = cost, nu = nu, epsilon = epsilon, ridge = ridge,
@@ -195,7 +219,7 @@ plan_machine <- function(bags, ..., bandwidth, bandwidth2, novelty) {
                  "to which it belongs")
     }
     return(list(g = bags, sizes = bags$sizes, ordered = TRUE,
-                kernels = list(NULL), factors = 1))
+                target = bags$target, kernels = list(NULL), factors = 1))
   }
   tried <- identical(bandwidth2, "cv")
   plan <- plan_bags(bags, ..., bandwidth2 = if (!tried) bandwidth2)
@@ -233,8 +257,10 @@ smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
   call <- match.call(expand.dots = FALSE)
   # A name in quotes is that of a column.
   if (is.character(call$id)) call$id <- as.name(call$id)
+  # A dot leaves out the columns of the id, unless the formula names them.
+  named <- setdiff(all.vars(call$id), all.vars(formula))
   others <- if (is.data.frame(data)) {
-    data[setdiff(names(data), all.vars(call$id))]
+    data[setdiff(names(data), named)]
   } else {
     data
   }
@@ -338,7 +364,8 @@ order_answers <- function(y, bags, ordered) {
   if (!is.null(given)) {
     if (anyDuplicated(given) || !setequal(given, bags)) {
       # Bags without names of their own go by position.
-      if (ordered && identical(bags, as.character(seq_len(m)))) {
+      if (ordered && identical(bags, as.character(seq_len(m))) &&
+            !any(given %in% bags)) {
         return(if (is.factor(y)) unname(y) else as.vector(unname(y)))
       }
       stop_input("'y' must have the names of the bags, or none; missing: ",
@@ -354,6 +381,8 @@ order_answers <- function(y, bags, ordered) {
 
 read_classes <- function(y) {
   y <- as.factor(y)
+  # The order of classes is of no use to machines for pairs.
+  y <- factor(y, levels(y), ordered = FALSE)
   empty <- setdiff(levels(y), as.character(y))
   if (length(empty)) {
     warn_kernmean("'y' has classes without bags, which are left out: ",
@@ -487,7 +516,7 @@ new_smm <- function(found, problem, folds, arguments) {
   fit <- structure(fit, class = "smm")
   fit$fitted <- smm_answer(fit, decision)
   if (fit$type == "ridge") {
-    left <- ridge_residuals(g, problem$y, fit$ridge)
+    left <- ridge_residuals(ridge_system(g$K), problem$y, fit$ridge)
     fit$loo <- stats::setNames(problem$y - left, bags)
   }
   fit

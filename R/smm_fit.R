@@ -11,7 +11,7 @@ fit_machine <- function(k, problem, par) {
     classification = fit_classes(k, problem$y, par$cost),
     regression = fit_tube(k, problem$y, par$cost, par$epsilon),
     novelty = fit_support(k, par$nu),
-    ridge = fit_ridge(as_gram_of(k), problem$y, par$ridge)
+    ridge = fit_ridge(ridge_system(k), problem$y, par$ridge)
   )
 }
 
@@ -82,40 +82,52 @@ vote <- function(decision, levels) {
 
 # --- Ridge regression --------------------------------------------------------
 
-# (H + lambda I)^{-1} from the spectrum; what is not positive is 0.
-ridge_inverse <- function(s, lambda) {
-  ifelse(s$values + lambda > 0, 1 / (s$values + lambda), 0)
-}
-
-fit_ridge <- function(g, y, lambda) {
+# The free intercept centers the matrix: alpha = (H^c + lambda I)^{-1} (y - mean
+# y), whose sum is 0. list(values, vectors: of H^c, means: of the rows of H).
+ridge_system <- function(k) {
+  found <- center_matrix(unname(k))
+  g <- new_gram(found$k)
+  remember(g, scale = max(abs(k)))
   s <- spectrum(g, "vectors")
-  right <- cross(s$vectors, matrix(y - mean(y)))
-  list(coefficients = product(s$vectors, ridge_inverse(s, lambda) * right),
-       intercept = mean(y))
+  # Without the constant vector, which is mixed into others of eigenvalue 0.
+  vectors <- s$vectors - rep(colMeans(s$vectors), each = nrow(k))
+  list(values = s$values, vectors = vectors, means = found$at)
 }
 
-# Exact leave-one-out residuals, the mean of y left out with each bag: with A =
-# H + lambda I and m_i the mean of the others, ([A^{-1} y]_i - m_i [A^{-1}
-# 1]_i) / [A^{-1}]_ii.
-ridge_residuals <- function(g, y, lambda) {
-  m <- length(y)
-  others <- (sum(y) - y) / (m - 1)
+# What is not positive is 0, also for lambda = Inf.
+ridge_inverse <- function(system, lambda) {
+  shifted <- system$values + lambda
+  ifelse(shifted > 0, 1 / shifted, 0)
+}
+
+ridge_weights <- function(system, y, lambda) {
+  along <- cross(system$vectors, matrix(y - mean(y)))
+  product(system$vectors, ridge_inverse(system, lambda) * along)
+}
+
+fit_ridge <- function(system, y, lambda) {
+  alpha <- ridge_weights(system, y, lambda)
+  list(coefficients = alpha, intercept = mean(y) - sum(system$means * alpha))
+}
+
+# Exact leave-one-out residuals, the intercept fitted anew with each: alpha_i
+# over the diagonal of (H^c + lambda I)^{-1} without the constant vector.
+ridge_residuals <- function(system, y, lambda) {
+  n <- length(y)
   if (lambda == Inf) {
-    return(y - others)
+    return((y - mean(y)) * n / (n - 1))
   }
-  s <- spectrum(g, "vectors")
-  inverse <- ridge_inverse(s, lambda)
-  both <- product(s$vectors, inverse * cross(s$vectors, cbind(y, 1)))
-  below <- drop(s$vectors^2 %*% inverse)
-  (both[, 1L] - others * both[, 2L]) / below
+  diagonal <- drop(system$vectors^2 %*% ridge_inverse(system, lambda))
+  drop(ridge_weights(system, y, lambda)) / diagonal
 }
 
 # list(lambda, score: a table, minimum, border)
-choose_ridge <- function(g, y) {
+choose_ridge <- function(system, y) {
   score <- \(path) {
-    vapply(path, \(lambda) mean(ridge_residuals(g, y, lambda)^2), numeric(1))
+    vapply(path, \(lambda) mean(ridge_residuals(system, y, lambda)^2),
+           numeric(1))
   }
-  top <- spectrum(g, "vectors")$values[1L]
+  top <- system$values[1L]
   if (!(top > 0)) {
     return(list(lambda = Inf, score = NULL, border = TRUE,
                 minimum = score(Inf)))
@@ -198,12 +210,12 @@ machine_loss <- function(value, problem, rows) {
 # A table of what was tried with one kernel: the columns of `grid`, score, se.
 score_machines <- function(k, problem, grid, folds) {
   if (problem$type == "ridge") {
+    system <- ridge_system(k)
     found <- if (is.na(grid$ridge)) {
-      choose_ridge(as_gram_of(k), problem$y)
+      choose_ridge(system, problem$y)
     } else {
       list(lambda = grid$ridge,
-           minimum = mean(ridge_residuals(as_gram_of(k), problem$y,
-                                          grid$ridge)^2))
+           minimum = mean(ridge_residuals(system, problem$y, grid$ridge)^2))
     }
     return(data.frame(ridge = found$lambda, score = found$minimum))
   }
@@ -223,7 +235,14 @@ choose_row <- function(table, type, m, median) {
     spread <- pmax(table$nu * (1 - table$nu), .Machine$double.eps)
     over <- (table$score - table$nu) / sqrt(spread / m)
     consistent <- over <= 2
-    if (!any(consistent)) return(which.min(over))
+    if (!any(consistent)) {
+      best <- which.min(over)
+      warn_kernmean("every kernel that was tried refuses more left-out bags ",
+                    "than 'nu' lets expect; of new normal bags some ",
+                    round(100 * table$score[best]), "% will be refused",
+                    kind = "novelty")
+      return(best)
+    }
     return(order(!consistent, table$level, wide, table$nu)[1L])
   }
   away <- if (length(median) == 1L) abs(log(wide / median)) else 0 * wide
@@ -231,6 +250,3 @@ choose_row <- function(table, type, m, median) {
   order(signif(table$score, 10L), signif(away, 10L), abs(log(table$level)),
         last)[1L]
 }
-
-# A gram for work on the way.
-as_gram_of <- function(k) new_gram(unname(k))

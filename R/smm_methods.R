@@ -15,8 +15,9 @@
 #'   the first that there is.
 #' @param ... Must be empty.
 #' @param id The bag of each row of `newdata`.
-#' @param decision Decision values of bags, the larger the more normal, or of a
-#'   machine for two classes.
+#' @param decision Decision values of bags, the larger the more normal. (Those
+#'   of two classes are larger for the second level: the anomalous class must be
+#'   the first.)
 #' @param anomalous Is each of them anomalous? Logical values, or numbers 0 and
 #'   1.
 #' @return `predict()`: a factor or numbers, named by the bags. Decision values:

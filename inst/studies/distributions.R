@@ -40,6 +40,13 @@ here <- dirname(here[1])
 source(file.path(here, "common.R"))
 source(file.path(here, "mixtures.R"))
 
+# What these warnings say is what the study measures.
+smm <- function(...) {
+  suppressWarnings(kernmean::smm(...), classes = paste0(
+    "kernmean_warning_", c("target", "novelty")
+  ))
+}
+
 # Arguments of bag_gram().
 ways <- list(
   "KME" = list(estimator = "kme"), "S-KMSE" = list(estimator = "skmse"),

@@ -121,14 +121,20 @@ svc_R <- function(k, y, cost) {
   list(alpha = alpha, f = f + mean((y - f)[inside]))
 }
 
+# Ridge regression with a free intercept, from its normal equations: list(alpha,
+# c).
 ridge_R <- function(k, y, lambda) {
-  drop(solve(k + lambda * diag(length(y)), y - mean(y)))
+  n <- length(y)
+  bordered <- rbind(cbind(k + lambda * diag(n), 1), c(rep(1, n), 0))
+  found <- solve(bordered, c(y, 0))
+  list(alpha = unname(found[seq_len(n)]), c = unname(found[n + 1]))
 }
 
 # Each bag left out, the rest fitted anew.
 ridge_loo_R <- function(k, y, lambda) {
   vapply(seq_along(y), \(i) {
-    mean(y[-i]) + sum(k[i, -i] * ridge_R(k[-i, -i], y[-i], lambda))
+    fit <- ridge_R(k[-i, -i], y[-i], lambda)
+    fit$c + sum(k[i, -i] * fit$alpha)
   }, 1)
 }
 

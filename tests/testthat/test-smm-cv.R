@@ -292,3 +292,13 @@ test_that("update() of a formula goes on to know its columns", {
   expect_equal(predict(again, data, "decision")[names(two$bags)],
                again$decision[, 1], tolerance = 1e-10)
 })
+
+test_that("novelty says when no kernel refuses as few as it should", {
+  skip_if_not_installed("kernlab")
+  bags <- lapply(1:12, \(i) matrix(c(10 * i, 10 * i + 1)))
+  expect_warning(
+    fit <- smm(bags, kernel = kernel_rbf(0.1), folds = 3),
+    "refuses more left-out bags", class = "kernmean_warning_novelty"
+  )
+  expect_identical(min(fit$cv$score), 1)
+})

@@ -167,18 +167,30 @@ test_that("ridge regression is its formula", {
   for (level in c("linear", "rbf")) {
     g <- bag_gram(three$bags, theta, level2 = level)
     fit <- smm(g, y, type = "ridge", ridge = 0.2)
-    alpha <- ridge_R(g$K, y, 0.2)
-    expect_equal(unname(coef(fit)[, 1]), unname(alpha), tolerance = 1e-10)
-    expect_identical(fit$intercept, mean(y))
+    twin <- ridge_R(g$K, y, 0.2)
+    expect_equal(unname(coef(fit)[, 1]), twin$alpha, tolerance = 1e-10)
+    expect_equal(fit$intercept, twin$c, tolerance = 1e-10)
     values <- predict(g, new)
-    expect_equal(predict(fit, new), mean(y) + drop(values %*% alpha),
+    expect_equal(predict(fit, new), twin$c + drop(values %*% twin$alpha),
                  tolerance = 1e-12)
     expect_identical(predict(fit, new), predict(fit, new, "decision"))
-    expect_equal(fitted(fit), mean(y) + drop(g$K %*% alpha), tolerance = 1e-12)
+    expect_equal(fitted(fit), twin$c + drop(g$K %*% twin$alpha),
+                 tolerance = 1e-12)
   }
 })
 
-test_that("leave-one-out is that of as many fits, the mean left out too", {
+test_that("ridge regression does not see where the origin is", {
+  y <- numbers(three)
+  far <- lapply(three$bags, `+`, 100)
+  near <- smm(three$bags, y, kernel = kernel_linear(), type = "ridge",
+              ridge = 0.1)
+  moved <- smm(far, y, kernel = kernel_linear(), type = "ridge", ridge = 0.1)
+  # Values near 2e4 have lost eight digits of those near 1.
+  expect_equal(fitted(moved), fitted(near), tolerance = 1e-7)
+  expect_lt(mean((moved$loo - y)^2), 2 * mean((near$loo - y)^2))
+})
+
+test_that("leave-one-out is that of as many fits, intercepts fitted anew", {
   y <- numbers(three)
   for (level in c("linear", "laplace")) {
     g <- bag_gram(three$bags, theta, level2 = level)
@@ -327,7 +339,7 @@ test_that("estimators, targets and units are those of the Gram matrix", {
   y <- numbers(two)
   for (arguments in list(
     list(estimator = "skmse"), list(estimator = "fkmse", lambda = 0.1),
-    list(target = "neighbours"), list(level2 = "rbf", bandwidth2 = 0.3),
+    list(level2 = "rbf", bandwidth2 = 0.3),
     list(level2 = "poly", degree = 3), list(scale = TRUE)
   )) {
     g <- do.call(bag_gram, c(list(two$bags, theta), arguments))
@@ -346,4 +358,36 @@ test_that("a saved fit predicts the same", {
   on.exit(unlink(file))
   saveRDS(fit, file)
   expect_identical(predict(readRDS(file), new), predict(fit, new))
+})
+
+test_that("what borrowed from bags that are left out is said", {
+  y <- numbers(two)
+  expect_warning(
+    fit <- smm(two$bags, y, kernel = theta, type = "ridge", ridge = 0.1,
+               target = "neighbours"),
+    "new bags may do clearly worse", class = "kernmean_warning_target"
+  )
+  g <- bag_gram(two$bags, theta, target = "neighbours")
+  expect_identical(fit$gram$K, g$K)
+  expect_warning(smm(g, y, type = "ridge"), class = "kernmean_warning_target")
+})
+
+test_that("classes may be in an order", {
+  y <- factor(rep(c("low", "high"), 12), c("low", "high"), ordered = TRUE)
+  fit <- smm(two$bags, y, kernel = theta, cost = c(1, 10), folds = 3)
+  plain <- smm(two$bags, factor(y, ordered = FALSE), kernel = theta,
+               cost = fit$cost)
+  expect_identical(fit$fitted, plain$fitted)
+  expect_output(print(fit), "'low', 'high'")
+})
+
+test_that("names of y that are some of the bags' are refused", {
+  y <- numbers(two)
+  shifted <- stats::setNames(y, seq_along(y) + 1)
+  expect_error(smm(unname(two$bags), shifted, kernel = theta, type = "ridge"),
+               "must have the names of the bags", class = "kernmean_error_input")
+  # Names of something else go by position.
+  other <- stats::setNames(y, paste0("y", seq_along(y)))
+  fit <- smm(unname(two$bags), other, kernel = theta, type = "ridge")
+  expect_identical(unname(fit$y), as.double(unname(y)))
 })
