@@ -30,7 +30,8 @@
 #'   \item{`"laplace"`}{\eqn{\exp(-\sqrt{R_{ab}}/s)}{exp(-sqrt(R_ab)/s)}}
 #'   \item{`"poly"`}{\eqn{(G_{ab} + c)^p}{(G_ab + c)^p}, c = `offset`, p =
 #'     `degree`}
-#' } s is `bandwidth2`; `"median"` is the root of the median of
+#' }
+#' s is `bandwidth2`; `"median"` is the root of the median of
 #' \eqn{R_{ab}}{R_ab} over all pairs of bags. S-KMSE changes the length of an
 #' embedding alone, which `"cosine"` does not see.
 #'

@@ -385,7 +385,8 @@ test_that("names of y that are some of the bags' are refused", {
   y <- numbers(two)
   shifted <- stats::setNames(y, seq_along(y) + 1)
   expect_error(smm(unname(two$bags), shifted, kernel = theta, type = "ridge"),
-               "must have the names of the bags", class = "kernmean_error_input")
+               "must have the names of the bags",
+               class = "kernmean_error_input")
   # Names of something else go by position.
   other <- stats::setNames(y, paste0("y", seq_along(y)))
   fit <- smm(unname(two$bags), other, kernel = theta, type = "ridge")
