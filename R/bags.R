@@ -52,7 +52,8 @@
 #'     smallest, \eqn{g_b = G_{\cdot b}}{g_b = G_.b} but \eqn{u_b} as its own
 #'     entry: an unbiased estimate of the risk, up to a constant (Blanchard et
 #'     al.).}
-#' } In simulations with 30 bags of 20 points these took 8 to 77 per cent off
+#' }
+#' In simulations with 30 bags of 20 points these took 8 to 77 per cent off
 #' the risk where bags had something in common; where they had nothing in common
 #' aggregation lost 5 to 30 per cent and neighbors 30 per cent: they are for
 #' bags that are alike. A bag of one point is taken as it is by the last two,
