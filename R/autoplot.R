@@ -7,10 +7,10 @@
 #' saved by its functions.
 #'
 #' The pictures are those of [plot.kme()], [plot.kme_pca()], [plot.kme_fda()],
-#' [plot.kme_density()], [plot.rkhs_iv()], [plot.smm()], [plot.mmd_test()] and
-#' of the `plot()` methods of [kme_cov()], [hsic_test()] and [gram()]: the same
-#' data, limits, colors, symbols and titles. What several figures show is one
-#' plot with facets. More than twelve levels are not left out of the legend,
+#' [plot.kme_density()], [plot.rkhs_iv()], [plot.bag_smm()], [plot.mmd_test()]
+#' and of the `plot()` methods of [kme_cov()], [hsic_test()] and [gram()]: the
+#' same data, limits, colors, symbols and titles. What several figures show is
+#' one plot with facets. More than twelve levels are not left out of the legend,
 #' which is where ggplot2 puts it; add layers, scales and themes with `+` as
 #' usual (a scale that is there is replaced).
 #'
@@ -84,7 +84,7 @@ autoplot.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
 
 #' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
-autoplot.smm <- function(object, type = NULL, ...) {
+autoplot.bag_smm <- function(object, type = NULL, ...) {
   check_dots(...)
   as_ggplot(picture_smm(object, type = type))
 }

@@ -100,7 +100,7 @@
 #'   a + b` for novelty.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
-#' @return An object of class `smm`, a list with
+#' @return An object of class `c("bag_smm", "smm")`, a list with
 #' \item{type, y, levels}{what was learned; y named by the bags}
 #' \item{gram}{the [bag_gram()] of the bags, with the chosen kernel}
 #' \item{coefficients, intercept}{\eqn{\alpha}{alpha}, a row for each bag, a
@@ -117,10 +117,10 @@
 #' \item{kernel, n}{the kernel of the points, the number of bags}
 #' \item{problem}{`center` and `unit` of y, by which it was standardized}
 #' \item{arguments, terms, on_gram}{what was given}
-#' @section Methods: `predict()` of new bags (see [predict.smm()]), `plot()`,
-#' `summary()`, `coef()`, `fitted()`, `residuals()`, and `update()`, which fits
-#' again with other arguments, those of [bag_gram()] and `bags`, `y` too, on the
-#' same folds where these are not drawn anew.
+#' @section Methods: `predict()` of new bags (see [predict.bag_smm()]),
+#' `plot()`, `summary()`, `coef()`, `fitted()`, `residuals()`, and `update()`,
+#' which fits again with other arguments, those of [bag_gram()] and `bags`, `y`
+#' too, on the same folds where these are not drawn anew.
 #'
 #' @references
 #' Cawley, G. C. and Talbot, N. L. C. (2004). Fast exact leave-one-out
@@ -140,8 +140,8 @@
 #'
 #' Tax, D. M. J. and Müller, K.-R. (2004). A consistency-based model selection
 #' for one-class classification. *ICPR* 17. \doi{10.1109/ICPR.2004.1334542}
-#' @seealso [predict.smm()], [plot.smm()]; [kme_fda()] for discriminants and
-#'   [kme_pca()] for components of bags.
+#' @seealso [predict.bag_smm()], [plot.bag_smm()]; [kme_fda()] for discriminants
+#'   and [kme_pca()] for components of bags.
 #' @family learning on distributions
 #' @examples
 #' # Which kind is a sample of? Two kinds that differ in spread alone
@@ -513,7 +513,8 @@ new_smm <- function(found, problem, folds, arguments) {
     kernel = g$embedding$sample$kernel, arguments = arguments,
     decision = decision
   ))
-  fit <- structure(fit, class = "smm")
+  # The package mildsvm has methods for its own class smm.
+  fit <- structure(fit, class = c("bag_smm", "smm"))
   fit$fitted <- smm_answer(fit, decision)
   if (fit$type == "ridge") {
     left <- ridge_residuals(ridge_system(g$K), problem$y, fit$ridge)

@@ -45,7 +45,7 @@
 #' predict(fit, new)
 #' smm_auc(predict(fit, new, "decision"), rep(c(FALSE, TRUE), each = 10))
 #' @export
-predict.smm <- function(object, newdata, type = NULL, ..., id = NULL) {
+predict.bag_smm <- function(object, newdata, type = NULL, ..., id = NULL) {
   check_dots(...)
   own <- if (object$type %in% c("regression", "ridge")) "value" else "class"
   type <- if (is.null(type)) own else
@@ -77,7 +77,7 @@ smm_decision <- function(object, newdata, id = NULL) {
   machine_values(object, values)
 }
 
-#' @rdname predict.smm
+#' @rdname predict.bag_smm
 #' @export
 smm_auc <- function(decision, anomalous) {
   decision <- drop(decision)
@@ -114,7 +114,7 @@ smm_title <- c(
 )
 
 #' @export
-print.smm <- function(x, digits = digits_shown(), ...) {
+print.bag_smm <- function(x, digits = digits_shown(), ...) {
   say(smm_title[[x$type]], bag_lines(x$gram, digits),
       describe_machine(x, digits), describe_losses(x, digits))
   invisible(x)
@@ -180,7 +180,7 @@ describe_losses <- function(object, digits) {
 }
 
 #' @export
-summary.smm <- function(object, ...) {
+summary.bag_smm <- function(object, ...) {
   check_dots(...)
   structure(list(
     fit = object, cv = object$cv,
@@ -190,11 +190,11 @@ summary.smm <- function(object, ...) {
     support = if (object$type == "classification") {
       table(object$y[object$support])
     }
-  ), class = "summary.smm")
+  ), class = "summary.bag_smm")
 }
 
 #' @export
-print.summary.smm <- function(x, digits = digits_shown(), ...) {
+print.summary.bag_smm <- function(x, digits = digits_shown(), ...) {
   print(x$fit, digits = digits)
   if (!is.null(x$confusion)) {
     cat("\nClasses of the bags in the fit:\n")
@@ -216,13 +216,13 @@ print.summary.smm <- function(x, digits = digits_shown(), ...) {
 }
 
 #' @export
-fitted.smm <- function(object, ...) {
+fitted.bag_smm <- function(object, ...) {
   check_dots(...)
   object$fitted
 }
 
 #' @export
-residuals.smm <- function(object, ...) {
+residuals.bag_smm <- function(object, ...) {
   check_dots(...)
   if (!is.numeric(object$y)) {
     stop_input("'object' must be a regression to have residuals, not of type ",
@@ -232,16 +232,16 @@ residuals.smm <- function(object, ...) {
 }
 
 #' @export
-coef.smm <- function(object, ...) {
+coef.bag_smm <- function(object, ...) {
   check_dots(...)
   object$coefficients
 }
 
 #' @export
-nobs.smm <- function(object, ...) object$n
+nobs.bag_smm <- function(object, ...) object$n
 
 #' @export
-update.smm <- function(object, ...) {
+update.bag_smm <- function(object, ...) {
   changes <- list(...)
   check_changes(changes)
   g <- object$gram

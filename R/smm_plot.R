@@ -30,7 +30,7 @@
 #'   name, with `PC1`, `PC2`, `y` (if there is one), `.fitted` and, but for
 #'   ridge regression, `support`; or the field `cv`.
 #' @family learning on distributions
-#' @seealso [predict.smm()], [plot.kme_pca()]
+#' @seealso [predict.bag_smm()], [plot.kme_pca()]
 #' @examplesIf requireNamespace("kernlab", quietly = TRUE)
 #' set.seed(1)
 #' make <- \(i) matrix(rnorm(40, sd = if (i %% 2) 1 else 1.6), 20)
@@ -44,7 +44,7 @@
 #' plot(fit, "cv")
 #' plot(smm(bags[y == "narrow"], nu = 0.1, bandwidth = "median"))
 #' @export
-plot.smm <- function(x, y, type = c("bags", "cv"), ..., legend = TRUE) {
+plot.bag_smm <- function(x, y, type = c("bags", "cv"), ..., legend = TRUE) {
   dots <- list(...)
   check_graphics(dots)
   picture <- picture_smm(x, if (!missing(y)) y, if (!missing(type)) type)

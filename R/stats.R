@@ -71,7 +71,8 @@ no_df <- refuse("degrees of freedom of residuals")
 
 no_errors <- "there are none for these estimators"
 
-no_vcov <- refuse("standard errors", c(rkhs_iv = no_errors, smm = no_errors))
+no_vcov <- refuse("standard errors", c(rkhs_iv = no_errors,
+                                       bag_smm = no_errors))
 
 no_loglik <- refuse("a likelihood", c(rkhs_iv = own_criterion))
 
@@ -82,10 +83,10 @@ confint.rkhs_iv <- function(object, parm, level = 0.95, ...) {
 }
 
 #' @export
-confint.smm <- confint.rkhs_iv
+confint.bag_smm <- confint.rkhs_iv
 
 no_confint <- refuse("confidence intervals", c(rkhs_iv = no_errors,
-                                               smm = no_errors))
+                                               bag_smm = no_errors))
 
 # Of the terms alone it would be the sum of both sides of the bar.
 #' @importFrom stats formula
@@ -127,7 +128,7 @@ no_frame <- refuse("a model frame", c(
 #' S3method(deviance, kme_pca, no_deviance)
 #' S3method(deviance, mmd_test, no_deviance)
 #' S3method(deviance, rkhs_iv, no_deviance)
-#' S3method(deviance, smm, no_deviance)
+#' S3method(deviance, bag_smm, no_deviance)
 #' S3method(df.residual, hsic_test, no_df)
 #' S3method(df.residual, kme, no_df)
 #' S3method(df.residual, kme_cov, no_df)
@@ -136,14 +137,14 @@ no_frame <- refuse("a model frame", c(
 #' S3method(df.residual, kme_pca, no_df)
 #' S3method(df.residual, mmd_test, no_df)
 #' S3method(df.residual, rkhs_iv, no_df)
-#' S3method(df.residual, smm, no_df)
+#' S3method(df.residual, bag_smm, no_df)
 #' S3method(fitted, hsic_test, no_fitted)
 #' S3method(fitted, kme_cov, no_fitted)
 #' S3method(fitted, kme_fda, no_fitted)
 #' S3method(fitted, kme_pca, no_fitted)
 #' S3method(fitted, mmd_test, no_fitted)
 #' S3method(logLik, rkhs_iv, no_loglik)
-#' S3method(logLik, smm, no_loglik)
+#' S3method(logLik, bag_smm, no_loglik)
 #' S3method(residuals, hsic_test, no_residuals)
 #' S3method(residuals, kme, no_residuals)
 #' S3method(residuals, kme_cov, no_residuals)
@@ -152,5 +153,5 @@ no_frame <- refuse("a model frame", c(
 #' S3method(residuals, kme_pca, no_residuals)
 #' S3method(residuals, mmd_test, no_residuals)
 #' S3method(vcov, rkhs_iv, no_vcov)
-#' S3method(vcov, smm, no_vcov)
+#' S3method(vcov, bag_smm, no_vcov)
 NULL

@@ -68,7 +68,7 @@
 #'     `bag`, `n`, `y`, then `.class` and `.decision` (of several machines with
 #'     their names) or `.fitted`, `.resid` and, for ridge regression, `.loo`,
 #'     the value when left out; `.support`. Its own `data` have a row for each
-#'     bag, its `newdata` are as of [predict.smm()], which also tells `id`.}
+#'     bag, its `newdata` are as of [predict.bag_smm()], which also tells `id`.}
 #'   \item{[mmd_test()], [hsic_test()]}{`tidy()`: one row, `estimate` (the MMD
 #'     of two samples with `r.squared`, the kernel R^2; that of several; the
 #'     normalized HSIC), `statistic`, `p.value`, what is in the field
@@ -99,7 +99,8 @@
 #' @aliases tidy.kme_fda glance.kme_fda augment.kme_fda
 #' @aliases tidy.kme_density glance.kme_density augment.kme_density
 #' @aliases tidy.rkhs_iv glance.rkhs_iv augment.rkhs_iv
-#' @aliases tidy.smm glance.smm augment.smm tidy.bag_gram glance.bag_gram
+#' @aliases tidy.bag_smm glance.bag_smm augment.bag_smm
+#' @aliases tidy.bag_gram glance.bag_gram
 #' @aliases tidy.mmd_test glance.mmd_test augment.mmd_test
 #' @aliases tidy.hsic_test glance.hsic_test augment.hsic_test
 #' @name tidy.kme

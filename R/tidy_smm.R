@@ -35,7 +35,7 @@ bag_columns <- function(g) {
 # --- smm() -------------------------------------------------------------------
 
 #' @exportS3Method generics::tidy
-tidy.smm <- function(x, matrix = c("coefficients", "cv"), ...) {
+tidy.bag_smm <- function(x, matrix = c("coefficients", "cv"), ...) {
   check_dots(...)
   if (check_choice(matrix, c("coefficients", "cv"), "matrix") == "cv") {
     if (is.null(x$cv)) {
@@ -57,7 +57,7 @@ tidy.smm <- function(x, matrix = c("coefficients", "cv"), ...) {
 }
 
 #' @exportS3Method generics::glance
-glance.smm <- function(x, ...) {
+glance.bag_smm <- function(x, ...) {
   check_dots(...)
   data.frame(
     nobs = x$n, type = x$type,
@@ -82,7 +82,7 @@ fit_error <- function(object) {
 }
 
 #' @exportS3Method generics::augment
-augment.smm <- function(x, data = NULL, ..., newdata = NULL, id = NULL) {
+augment.bag_smm <- function(x, data = NULL, ..., newdata = NULL, id = NULL) {
   check_dots(...)
   if (is.null(newdata)) {
     if (!is.null(id)) {
@@ -137,7 +137,7 @@ unname_rows <- function(x) {
 
 #' @rdname tidy.kme
 #' @export
-as.data.frame.smm <- function(x, row.names = NULL, optional = FALSE, ...) {
+as.data.frame.bag_smm <- function(x, row.names = NULL, optional = FALSE, ...) {
   check_dots(...)
-  with_row_names(augment.smm(x), row.names)
+  with_row_names(augment.bag_smm(x), row.names)
 }
