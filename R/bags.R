@@ -505,16 +505,19 @@ update.bag_gram <- function(object, ...) {
       object, arguments, names(changes)
     )))
   }
-  kept <- c("terms", "response", "column")
-  do.call(remember, c(list(g), Filter(length, mget(
-    kept, object, ifnotfound = list(NULL)
-  ))))
+  keep_layout(g, object)
   if (!any(c("kernel", "scale") %in% names(changes))) {
     arguments <- g$arguments
     arguments[c("kernel", "scale")] <- object$arguments[c("kernel", "scale")]
     remember(g, arguments = arguments)
   }
   g
+}
+
+# What tells how new data are read, from the gram that they were first read for.
+keep_layout <- function(g, from) {
+  kept <- mget(c("terms", "response", "column"), from, ifnotfound = list(NULL))
+  do.call(remember, c(list(g), Filter(length, kept)))
 }
 
 # The same embeddings under a level 2 of another bandwidth.

@@ -42,21 +42,14 @@ id_column <- function(id, x) {
   id
 }
 
-bag_label <- function(names, i, name) {
-  if (is.null(names) || is.na(names[i]) || !nzchar(names[i])) {
-    paste0(name, "[[", i, "]]")
-  } else {
-    deparse1(call("$", as.name(name), as.name(names[i])), backtick = TRUE)
-  }
-}
-
 # Points of bags as they are listed, whose columns are those of the first, or of
 # `like`.
 bind_bags <- function(bags, like = NULL, name = "bags") {
   if (!length(bags)) {
     stop_input("'", name, "' must hold at least one bag, not none")
   }
-  labels <- vapply(seq_along(bags), \(i) bag_label(names(bags), i, name), "")
+  labels <- vapply(seq_along(bags),
+                   \(i) element_label(names(bags), i, name), "")
   first <- if (is.null(like)) check_data(bags[[1L]], labels[1L]) else like
   points <- Map(\(bag, label) {
     if (NROW(bag) == 0L) {

@@ -53,6 +53,15 @@ format_several <- function(x) {
   if (length(x) > 1L) paste0("(", numbers, ")") else numbers
 }
 
+# What messages call an element of the list `name`: by its name or its number.
+element_label <- function(names, i, name) {
+  if (is.null(names) || is.na(names[i]) || !nzchar(names[i])) {
+    paste0(name, "[[", i, "]]")
+  } else {
+    deparse1(call("$", as.name(name), as.name(names[i])), backtick = TRUE)
+  }
+}
+
 # One line each, of what there is.
 say <- function(...) {
   lines <- c(...)

@@ -110,14 +110,7 @@ check_fits <- function(fits) {
     stop_input("'a' must be a fit of kme(), or a list of such fits, not ",
                describe(fits))
   }
-  label <- \(i) {
-    name <- names(fits)[i]
-    if (is.null(name) || is.na(name) || !nzchar(name)) {
-      paste0("a[[", i, "]]")
-    } else {
-      deparse1(call("$", quote(a), as.name(name)), backtick = TRUE)
-    }
-  }
+  label <- \(i) element_label(names(fits), i, "a")
   for (i in seq_along(fits)) check_kme(fits[[i]], label(i))
   # Columns without names go with any: what has names is compared with the
   # first that has.

@@ -343,7 +343,11 @@ read_problem <- function(y, type, names, ordered) {
        unit = unit)
 }
 
-smm_types <- c("classification", "regression", "novelty", "ridge")
+# What each type leaves open, first what is chosen.
+smm_parameters <- list(classification = "cost",
+                       regression = c("cost", "epsilon"), novelty = "nu",
+                       ridge = "ridge")
+smm_types <- names(smm_parameters)
 
 # y in the order of the bags, unnamed.
 order_answers <- function(y, bags, ordered) {
@@ -402,8 +406,7 @@ read_classes <- function(y) {
 
 # What is tried, a row for each: a data frame of the parameters of the type.
 read_grid <- function(problem, given) {
-  takes <- list(classification = "cost", regression = c("cost", "epsilon"),
-                novelty = "nu", ridge = "ridge")[[problem$type]]
+  takes <- smm_parameters[[problem$type]]
   given <- Filter(Negate(is.null), given)
   wrong <- setdiff(names(given), takes)
   if (length(wrong)) {
@@ -456,7 +459,7 @@ search_machine <- function(plan, problem, grid, folds, progress) {
   tried <- expand.grid(level = plan$factors, kernel = seq_along(kernels))
   if (nrow(tried) == 1L && is.null(folds) && !anyNA(grid)) {
     g <- make(1L)
-    return(list(g = g, machine = fit_machine(g$K, problem, grid), par = grid))
+    return(list(g = g, machine = fit_gram(g, problem, grid), par = grid))
   }
   bar <- progress_bar(progress && nrow(tried) * m > shown_from)
   on.exit(bar$close())
@@ -470,7 +473,7 @@ search_machine <- function(plan, problem, grid, folds, progress) {
     rows[[i]] <- data.frame(
       tried[i, ], bandwidth = single_number(g$embedding$sample$kernel),
       bandwidth2 = c(g$level2$bandwidth, NA_real_)[1L],
-      score_machines(g$K, problem, grid, folds), row.names = NULL
+      score_machines(g, problem, grid, folds), row.names = NULL
     )
     bar$at(i / nrow(tried))
   }
@@ -487,7 +490,7 @@ search_machine <- function(plan, problem, grid, folds, progress) {
   }
   kept <- c("bandwidth", "factor", if (length(plan$factors) > 1L) "bandwidth2",
             "cost", "nu", "ridge", "score", "se", "chosen")
-  list(g = g, machine = fit_machine(g$K, problem, par), par = par,
+  list(g = g, machine = fit_gram(g, problem, par), par = par,
        cv = table[intersect(kept, names(table))])
 }
 
@@ -517,7 +520,7 @@ new_smm <- function(found, problem, folds, arguments) {
   fit <- structure(fit, class = c("bag_smm", "smm"))
   fit$fitted <- smm_answer(fit, decision)
   if (fit$type == "ridge") {
-    left <- ridge_residuals(ridge_system(g$K), problem$y, fit$ridge)
+    left <- ridge_residuals(ridge_system(g), problem$y, fit$ridge)
     fit$loo <- stats::setNames(problem$y - left, bags)
   }
   fit

@@ -6,12 +6,19 @@
 # What is to be learned, a problem: list(type, y: of each bag, a factor or
 # standardized numbers, NULL for novelty, center, unit).
 
+fit_gram <- function(g, problem, par) {
+  if (problem$type == "ridge") {
+    fit_ridge(ridge_system(g), problem$y, par$ridge)
+  } else {
+    fit_machine(g$K, problem, par)
+  }
+}
+
 fit_machine <- function(k, problem, par) {
   switch(problem$type,
     classification = fit_classes(k, problem$y, par$cost),
     regression = fit_tube(k, problem$y, par$cost, par$epsilon),
-    novelty = fit_support(k, par$nu),
-    ridge = fit_ridge(ridge_system(k), problem$y, par$ridge)
+    novelty = fit_support(k, par$nu)
   )
 }
 
@@ -83,15 +90,20 @@ vote <- function(decision, levels) {
 # --- Ridge regression --------------------------------------------------------
 
 # The free intercept centers the matrix: alpha = (H^c + lambda I)^{-1} (y - mean
-# y), whose sum is 0. list(values, vectors: of H^c, means: of the rows of H).
-ridge_system <- function(k) {
-  found <- center_matrix(unname(k))
-  g <- new_gram(found$k)
-  remember(g, scale = max(abs(k)))
-  s <- spectrum(g, "vectors")
-  # Without the constant vector, which is mixed into others of eigenvalue 0.
-  vectors <- s$vectors - rep(colMeans(s$vectors), each = nrow(k))
-  list(values = s$values, vectors = vectors, means = found$at)
+# y), whose sum is 0. list(values, vectors: of H^c, means: of the rows of H),
+# kept in the gram of H.
+ridge_system <- function(g) {
+  if (is.null(g$ridge)) {
+    found <- center_matrix(unname(g$K))
+    centered <- new_gram(found$k)
+    remember(centered, scale = max(abs(g$K)))
+    s <- spectrum(centered, "vectors")
+    # Without the constant vector, which is mixed into others of eigenvalue 0.
+    vectors <- s$vectors - rep(colMeans(s$vectors), each = nrow(g$K))
+    remember(g, ridge = list(values = s$values, vectors = vectors,
+                             means = found$at))
+  }
+  g$ridge
 }
 
 # What is not positive is 0, also for lambda = Inf.
@@ -208,9 +220,9 @@ machine_loss <- function(value, problem, rows) {
 }
 
 # A table of what was tried with one kernel: the columns of `grid`, score, se.
-score_machines <- function(k, problem, grid, folds) {
+score_machines <- function(g, problem, grid, folds) {
   if (problem$type == "ridge") {
-    system <- ridge_system(k)
+    system <- ridge_system(g)
     found <- if (is.na(grid$ridge)) {
       choose_ridge(system, problem$y)
     } else {
@@ -219,10 +231,10 @@ score_machines <- function(k, problem, grid, folds) {
     }
     return(data.frame(ridge = found$lambda, score = found$minimum))
   }
-  losses <- left_out_losses(k, problem, grid, folds)
+  losses <- left_out_losses(g$K, problem, grid, folds)
   tried <- colnames(grid) %in% c("cost", "nu")
   data.frame(grid[, tried, drop = FALSE], score = colMeans(losses),
-             se = apply(losses, 2L, stats::sd) / sqrt(nrow(k)))
+             se = apply(losses, 2L, stats::sd) / sqrt(nrow(g$K)))
 }
 
 # The row that is chosen: the smallest score; of equal ones the bandwidth that

@@ -122,8 +122,7 @@ print.bag_smm <- function(x, digits = digits_shown(), ...) {
 
 describe_machine <- function(object, digits) {
   number <- \(x) format(x, digits = digits)
-  name <- c(classification = "cost", regression = "cost", novelty = "nu",
-            ridge = "ridge")[[object$type]]
+  name <- smm_parameters[[object$type]][1L]
   how <- if (length(object$arguments[[name]]) == 1L) {
     " (given)"
   } else if (object$type == "ridge") {
@@ -280,9 +279,7 @@ update.bag_smm <- function(object, ...) {
     smm.default, Filter(Negate(is.null), c(plan, arguments))
   ))
   if (same_bags) {
-    kept <- mget(c("terms", "response", "column"), g,
-                 ifnotfound = list(NULL))
-    do.call(remember, c(list(fit$gram), Filter(length, kept)))
+    keep_layout(fit$gram, g)
     fit["terms"] <- list(object$terms)
   }
   fit
