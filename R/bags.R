@@ -74,7 +74,9 @@
 #' \eqn{O(M^2 + Nd)}{O(M^2 + N d)} memory; no N by N matrix is formed. S-KMSE
 #' and the targets come from the same sums as the KME. F-KMSE adds an
 #' eigenproblem of each bag's own matrix, \eqn{O(n_b^3)}{O(n_b^3)}, MKME and
-#' MMKME a search over noise for each bag and a kernel for each pair of bags.
+#' MMKME a search over noise for each bag and a kernel for each pair of bags,
+#' smoothing and stacks a choice for each bag and, for each pair of bags, a
+#' Cholesky factor of order d for each pair of their parts.
 #' `"aggregate"` adds a quadratic program of M weights for each bag, up to
 #' \eqn{O(M^4)}{O(M^4)}. New bags: N' N kernel values.
 #'
@@ -103,7 +105,8 @@
 #' \item{inner}{G, before `level2`}
 #' \item{sizes}{the number of points of each bag, named}
 #' \item{shrinkage}{a data frame with a row for each bag: `n`; what was chosen
-#'   for it, `lambda`, `alpha`, `noise` (the mean over columns) or `own` (the
+#'   for it, `lambda`, `alpha`, `noise` (the mean over columns), `h` and `c` of
+#'   smoothing, the shares of a stack under the candidates' names, or `own` (the
 #'   share of its own KME in a mixture), `border` (where some `lambda` of F-KMSE
 #'   is at an end of the range searched: is it?); `norm2`, the squared norm of
 #'   its estimate}
@@ -285,7 +288,7 @@ new_bag_gram <- function(embedding, level, arguments, column = NULL) {
   dimnames(k) <- dimnames(embedding$inner) <- list(names, names)
   g <- new_gram(k, class = "bag_gram")
   kept <- c("sample", "sizes", "estimator", "target", "weights", "noise",
-            "alpha", "mixing", "pool", "inner")
+            "parts", "alpha", "mixing", "pool", "inner")
   remember(
     g, inner = embedding$inner, sizes = embedding$sizes,
     shrinkage = embedding$table, level2 = level, target = embedding$target,
@@ -428,26 +431,27 @@ bag_lines <- function(g, digits = digits_shown()) {
 # it.
 describe_bag_means <- function(g, digits) {
   table <- g$shrinkage
-  given <- Filter(length, unclass(g$estimator)[c("lambda", "noise")])
-  chosen <- c("alpha", setdiff(c("lambda", "noise", "own"), names(given)))
+  given <- Filter(length, unclass(g$estimator)[c("lambda", "noise", "h")])
+  chosen <- c("alpha", setdiff(c("lambda", "noise", "h", "own"), names(given)))
   chosen <- intersect(chosen, names(table))[1L]
   single <- sum(g$sizes == 1L)
   spread <- \(x) {
-    ends <- format(unname(stats::quantile(x, c(0, 0.5, 1))), digits = digits,
-                   trim = TRUE)
+    ends <- format(unname(stats::quantile(x, c(0, 0.5, 1), na.rm = TRUE)),
+                   digits = digits, trim = TRUE)
     if (ends[1L] == ends[3L]) {
       paste("=", ends[1L])
     } else {
       paste0("from ", ends[1L], " to ", ends[3L], ", median ", ends[2L])
     }
   }
-  words <- c(alpha = "alpha", lambda = "lambda", noise = "noise",
+  words <- c(alpha = "alpha", lambda = "lambda", noise = "noise", h = "h",
              own = "share of a bag's own mean")
   c(
     paste("estimator:", format_estimator(g$estimator)),
     if (!is.null(g$target)) paste0("  ", target_words[[g$target]]),
     if (!is.na(chosen)) paste0("  ", words[[chosen]], " ",
                                spread(table[[chosen]])),
+    stack_line(g$estimator, table),
     if (any(table$border)) {
       paste0("  on the border of the range searched: ", sum(table$border))
     },

@@ -194,7 +194,7 @@ grow_pool <- function(pool, with, own, varrho, n) {
 
 # list(inner: <mu_a, mu_b> of the estimates, table: a data frame of what was
 # chosen for each bag, and what new bags need: sample, sizes, estimator, target,
-# weights, noise, alpha, mixing, pool).
+# weights, noise, parts, alpha, mixing, pool).
 embed_bags <- function(sample, sizes, estimator, target = NULL) {
   m <- length(sizes)
   if (identical(target, "pooled") && m < 2L) {
@@ -204,10 +204,9 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
   sample <- walkable_sample(sample)
   fit <- list(sample = sample, sizes = sizes, estimator = estimator,
               target = target)
-  fit[c("weights", "noise", "chosen")] <- est_bags(estimator, sample, sizes)[
-    c("weights", "noise", "chosen")]
+  fit[bag_fields] <- est_bags(estimator, sample, sizes)[bag_fields]
   inner <- inner_bags(fit)
-  if (is.null(fit$weights) && is.null(fit$noise)) {
+  if (is.null(fit$weights) && is.null(fit$noise) && is.null(fit$parts)) {
     varrho <- bag_means(sample_diagonal(sample), sizes)
     fit$pool <- new_pool(inner, varrho, sizes)
     if (is.null(target)) {
@@ -224,6 +223,9 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
   fit
 }
 
+# What est_bags() gives.
+bag_fields <- c("weights", "noise", "parts", "chosen")
+
 # Factors of 1, as of KMEs, cost nothing.
 scale_pairs <- function(inner, left, right = left) {
   if (all(left == 1) && all(right == 1)) {
@@ -239,11 +241,14 @@ mix_pairs <- function(g, mixing) {
 }
 
 # <mu_a, mu_b> before shares and mixtures; with `new`, list(z, sizes, weights,
-# noise), those of new bags in the rows.
+# noise, parts), those of new bags in the rows.
 inner_bags <- function(fit, new = NULL) {
   sizes <- fit$sizes
   if (!is.null(fit$noise)) {
     return(marginal_bags(fit$sample, sizes, fit$noise, new))
+  }
+  if (!is.null(fit$parts)) {
+    return(inner_matrix(fit$parts, fit$sample$kernel, new$parts))
   }
   sums <- bag_sums(fit$sample, sizes, fit$weights, new)
   if (!is.null(fit$weights)) {
@@ -251,6 +256,17 @@ inner_bags <- function(fit, new = NULL) {
   }
   of <- if (is.null(new)) sizes else new$sizes
   sums / outer(unname(of), unname(sizes))
+}
+
+# The parts of each bag, list(sample, sizes, weights or parts).
+parts_of_weights <- function(fit) {
+  if (!is.null(fit$parts)) {
+    return(fit$parts)
+  }
+  lapply(bag_rows(unname(fit$sizes)), \(rows) {
+    list(list(sample = sample_take(fit$sample, rows), noise = NULL,
+              weights = fit$weights[rows]))
+  })
 }
 
 bag_table <- function(fit) {
@@ -275,11 +291,19 @@ bag_table <- function(fit) {
 embed_new <- function(fit, new) {
   sample <- fit$sample
   own <- points_sample(new$z, sample$kernel)
-  new[c("weights", "noise", "chosen")] <-
-    est_bags(fit$estimator, own, new$sizes)[c("weights", "noise", "chosen")]
+  new[bag_fields] <- est_bags(fit$estimator, own, new$sizes)[bag_fields]
+  # New bags may all be plain where those of the fit are not.
+  if (is.null(new$parts) != is.null(fit$parts)) {
+    fit$parts <- parts_of_weights(fit)
+    new$parts <- parts_of_weights(c(new, list(sample = own)))
+  }
   inner <- inner_bags(fit, new)
   if (!is.null(new$noise)) {
     return(list(inner = inner, norm2 = marginal_norms(own, new)))
+  }
+  if (!is.null(new$parts)) {
+    norm2 <- vapply(new$parts, norm2_parts, numeric(1), sample$kernel)
+    return(list(inner = inner, norm2 = norm2))
   }
   norm2 <- bag_norms(own, new$sizes, new$weights)
   if (!is.null(new$weights)) {

@@ -190,7 +190,7 @@ density_sample <- function(x, kernel, estimator, bandwidths, scale) {
                "weights on the points")
   }
   if (fitted) check_fit(estimator, sample, kernel)
-  check_density_kernel(sample$kernel, own, !is.null(bandwidths))
+  check_density_kernel(sample, own, !is.null(bandwidths))
   sample
 }
 
@@ -232,13 +232,18 @@ check_fit <- function(fit, sample, kernel) {
   }
 }
 
-check_density_kernel <- function(kernel, estimator, searched) {
+check_density_kernel <- function(sample, estimator, searched) {
+  kernel <- sample$kernel
   check_closed_form(kernel)
   if (searched && !(is_rbf(kernel) && length(kernel$bandwidth) == 1L)) {
     stop_input("'kernel' must be an RBF kernel with one bandwidth when ",
                "'bandwidths' is given, not ", format_kernel(kernel))
   }
-  if (!is_rbf(kernel) && "noise" %in% names(estimator)) {
+  # A stack of its own choice has what the kernel allows.
+  noisy <- vapply(c(list(estimator), estimator$candidates),
+                  \(one) "noise" %in% names(one), NA)
+  if (!is_rbf(kernel) &&
+        (any(noisy) || !allows_sample(estimator, sample))) {
     stop_input("'kernel' must be an RBF kernel for the density by estimator ",
                "\"", estimator$name, "\", which has noise, not ",
                format_kernel(kernel))

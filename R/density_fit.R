@@ -94,26 +94,47 @@ fit_points <- function(sample, start, plan, out = NULL, take = NULL) {
 
 # A function of mixtures: the mixture with J, G, g and the derivatives of J.
 matcher <- function(mean) {
-  a <- estimate_arguments(mean)
+  parts <- merge_parts(embedding_parts(mean))
+  native <- native_parts(parts, mean$kernel)
   function(q) {
     if (!is.null(q$covariances)) {
-      return(match_covariances(q, mean, a$noise))
+      return(match_covariances(q, parts, mean$kernel))
     }
-    found <- .Call(C_r_match, a$source, a$weights, a$noise, q$weights, q$means,
-                   q$variances)
+    found <- match_part(native[[1L]], q)
+    for (part in native[-1L]) {
+      more <- match_part(part, q)
+      # The first of several has G.
+      for (field in setdiff(names(more), "gram")) {
+        found[[field]] <- found[[field]] + more[[field]]
+      }
+    }
     c(q[c("weights", "means", "variances")], found)
   }
 }
 
+match_part <- function(part, q) {
+  means <- q$means
+  if (!is.null(part$turn)) means <- means %*% part$turn
+  found <- .Call(C_r_match, part$source, part$weights, part$noise, part$pairs,
+                 q$weights, means, q$variances)
+  if (!is.null(part$turn)) {
+    found$to_means <- tcrossprod(found$to_means, part$turn)
+  }
+  found
+}
+
 # The same for covariances, without derivatives. Where G and g are known they
 # stay: they do not depend on the weights.
-match_covariances <- function(q, mean, noise) {
+match_covariances <- function(q, parts, kernel) {
   if (!"g" %in% names(q)) {
-    parts <- lapply(seq_along(q$weights), \(j) component(q, j))
-    q$g <- vapply(parts, \(part) {
-      sum(mean$weights * component_at(part, mean$kernel, mean$sample$x, noise))
+    components <- lapply(seq_along(q$weights), \(j) component(q, j))
+    q$g <- vapply(components, \(component) {
+      sum(vapply(parts, \(part) {
+        sum(part$weights *
+              component_at(component, kernel, part$sample$x, part_noise(part)))
+      }, numeric(1)))
     }, numeric(1))
-    q$gram <- gaussian_gram(parts, mean$kernel)
+    q$gram <- gaussian_gram(components, kernel)
   }
   q$objective <- sum(q$weights * (q$gram %*% q$weights)) -
     2 * sum(q$weights * q$g)
@@ -122,15 +143,66 @@ match_covariances <- function(q, mean, noise) {
 
 # A function of free parameters: c(J, its gradient).
 free_matcher <- function(mean, m) {
-  a <- estimate_arguments(mean)
-  function(u) .Call(C_r_match_free, a$source, a$weights, a$noise, m, u)
+  native <- native_parts(merge_parts(embedding_parts(mean)), mean$kernel)
+  function(u) {
+    found <- match_free_part(native[[1L]], m, u)
+    for (part in native[-1L]) found <- found + match_free_part(part, m, u)
+    found
+  }
 }
 
-estimate_arguments <- function(mean) {
-  noise <- effective_noise(mean)
-  x <- mean$sample$x
-  list(source = native_source(mean$kernel, x), weights = mean$weights,
-       noise = if (is.null(noise)) numeric(ncol(x)) else noise)
+match_free_part <- function(part, m, u) {
+  turn <- part$turn
+  at <- if (!is.null(turn)) m + seq_len(length(u) - 2L * m)
+  if (!is.null(turn)) u[at] <- matrix(u[at], m) %*% turn
+  found <- .Call(C_r_match_free, part$source, part$weights, part$noise,
+                 part$pairs, m, u)
+  if (!is.null(turn)) {
+    found[1L + at] <- tcrossprod(matrix(found[1L + at], m), turn)
+  }
+  found
+}
+
+# The parts of an estimate as the core takes them: list(source, weights, noise,
+# turn: see native_part(), pairs: is G there?), J being the sum over parts. The
+# pairs are those of the kernel as it is: of a part that is not turned, the
+# first then, or of a point without weight.
+native_parts <- function(parts, kernel) {
+  turned <- vapply(parts, \(part) is.matrix(part$noise), NA)
+  if (all(turned)) {
+    x <- parts[[1L]]$sample$x[1L, , drop = FALSE]
+    parts <- c(list(list(sample = list(x = x), weights = 0)), parts)
+  } else {
+    parts <- parts[order(turned)]
+  }
+  found <- lapply(parts, native_part, kernel = kernel)
+  for (i in seq_along(found)) found[[i]]$pairs <- i == 1L
+  found
+}
+
+# Noise of covariance E = Q diag(t) Q' - Theta: the inner product with N(a, vI)
+# is that of the points Q'x with N(Q'a, vI) by a kernel of bandwidths sqrt(t_l),
+# times prod_l theta_l / sqrt(t_l). `turn` is Q.
+native_part <- function(part, kernel) {
+  x <- part$sample$x
+  weights <- part$weights
+  noise <- part_noise(part)
+  turn <- NULL
+  if (is.matrix(noise)) {
+    theta <- rep_len(kernel$bandwidth, ncol(x))
+    total <- eigen(noise + diag(theta^2, ncol(x)), symmetric = TRUE)
+    turn <- total$vectors
+    x <- x %*% turn
+    kernel$bandwidth <- sqrt(pmax(total$values, min(theta)^2))
+    weights <- weights * prod(theta / kernel$bandwidth)
+    noise <- numeric(ncol(x))
+  }
+  list(source = native_source(kernel, x), weights = weights, noise = noise,
+       turn = turn)
+}
+
+part_noise <- function(part) {
+  if (is.null(part$noise)) numeric(ncol(part$sample$x)) else part$noise
 }
 
 # Free parameters of a mixture: weights by softmax, means, log variances.

@@ -57,7 +57,7 @@
 #' @export
 kme_inner <- function(a, b) {
   if (missing(b) && is.list(a) && !is.object(a)) {
-    return(all_pairs(check_fits(a))$inner)
+    return(fit_pairs(a)$inner)
   }
   kernel <- check_pair(a, b)
   inner_parts(embedding_parts(a), embedding_parts(b), kernel)
@@ -67,7 +67,7 @@ kme_inner <- function(a, b) {
 #' @export
 kme_distance <- function(a, b) {
   if (missing(b) && is.list(a) && !is.object(a)) {
-    return(sqrt(pmax(all_pairs(check_fits(a))$distance2, 0)))
+    return(sqrt(pmax(fit_pairs(a)$distance2, 0)))
   }
   kernel <- check_pair(a, b)
   parts <- c(embedding_parts(a), embedding_parts(b, -1))
@@ -104,6 +104,11 @@ check_pair <- function(a, b) {
   a$kernel
 }
 
+fit_pairs <- function(fits) {
+  check_fits(fits)
+  all_pairs(lapply(fits, embedding_parts), fits[[1L]]$kernel)
+}
+
 # Fits in the space of one kernel, called by their place in the list.
 check_fits <- function(fits) {
   if (!length(fits)) {
@@ -126,14 +131,26 @@ check_fits <- function(fits) {
 
 # --- An embedding as a list of parts ---------------------------------------
 # A part is list(sample, noise, weights): sum_i weights_i E k(x~_i, .), x~_i
-# from N(x_i, diag(noise)), noise NULL for none; or list(mixture, weights):
-# weights times the embedding of a Gaussian mixture.
+# from N(x_i, noise), noise NULL for none, d variances or, for RBF kernels, a
+# covariance matrix; or list(mixture, weights): weights times the embedding of a
+# Gaussian mixture. The field `parts` of a fit is what it has in place of its
+# weights on its sample.
 
 embedding_parts <- function(object, times = 1) {
-  own <- list(sample = object$sample, noise = effective_noise(object),
-              weights = times * object$weights)
-  c(list(own), target_parts(object$estimator$target, object$kernel,
-                            times * object$share))
+  own <- object$parts
+  if (is.null(own)) {
+    own <- list(list(sample = object$sample, noise = effective_noise(object),
+                     weights = object$weights))
+  }
+  c(scale_parts(own, times),
+    target_parts(object$estimator$target, object$kernel, times * object$share))
+}
+
+scale_parts <- function(parts, times) {
+  lapply(parts, \(part) {
+    part$weights <- times * part$weights
+    part
+  })
 }
 
 # A mixture is in the units of the user.
@@ -213,14 +230,70 @@ inner_part <- function(a, b, kernel) {
   }
 }
 
+# <mu_a, mu_b> of many embeddings, each a list of parts that are points; `rows`:
+# those in the rows, NULL for the same. In one walk for an RBF kernel.
+inner_matrix <- function(embeddings, kernel, rows = NULL) {
+  if (!is_rbf(kernel)) {
+    return(part_products(embeddings, kernel, rows))
+  }
+  own <- flatten_parts(embeddings, kernel)
+  inner <- if (is.null(rows)) {
+    .Call(C_r_bag_noisy, own$x, own$sizes, own$weights, own$covariances, NULL,
+          NULL, NULL, NULL)
+  } else {
+    new <- flatten_parts(rows, kernel, own$origin)
+    .Call(C_r_bag_noisy, new$x, new$sizes, new$weights, new$covariances, own$x,
+          own$sizes, own$weights, own$covariances)
+  }
+  of <- lengths(if (is.null(rows)) embeddings else rows)
+  by_row <- rowsum(inner, rep(seq_along(of), of), reorder = FALSE)
+  count <- lengths(embeddings)
+  unname(t(rowsum(t(by_row), rep(seq_along(count), count), reorder = FALSE)))
+}
+
+# list(x: the points of all parts in units of the bandwidths, relative to
+# origin; sizes, weights, covariances: d x d x parts).
+flatten_parts <- function(embeddings, kernel, origin = NULL) {
+  parts <- unlist(unname(embeddings), recursive = FALSE)
+  x <- do.call(rbind, lapply(parts, \(part) unname(part$sample$x)))
+  d <- ncol(x)
+  check_memory(d^2, length(parts), "use fewer columns or samples",
+               what = "the covariances of all samples")
+  if (is.null(origin)) origin <- colMeans(x)
+  theta <- rep_len(kernel$bandwidth, d)
+  covariances <- array(0, c(d, d, length(parts)))
+  for (i in which(!vapply(parts, \(part) is.null(part$noise), NA))) {
+    covariances[, , i] <- noise_matrix(parts[[i]]$noise) / outer(theta, theta)
+  }
+  list(x = (x - rep(origin, each = nrow(x))) / rep(theta, each = nrow(x)),
+       sizes = vapply(parts, \(part) nrow(part$sample$x), 1L),
+       weights = unlist(lapply(parts, `[[`, "weights")),
+       covariances = covariances, origin = origin)
+}
+
+# The same pair by pair, whatever the parts are.
+part_products <- function(columns, kernel, rows = NULL) {
+  symmetric <- is.null(rows)
+  if (symmetric) rows <- columns
+  inner <- matrix(0, length(rows), length(columns))
+  for (a in seq_along(rows)) {
+    for (b in if (symmetric) seq_len(a) else seq_along(columns)) {
+      inner[a, b] <- inner_parts(rows[[a]], columns[[b]], kernel)
+      if (symmetric) inner[b, a] <- inner[a, b]
+    }
+  }
+  inner
+}
+
 # --- All pairs of several embeddings ----------------------------------------
 
-# The parts of all fits, each kind once: lists as of embedding_parts() with a
-# column of weights for each fit, and `used`, the fits that have the part.
-shared_parts <- function(fits) {
+# The parts of all embeddings, each kind once: lists as of embedding_parts()
+# with a column of weights for each embedding, and `used`, those that have the
+# part.
+shared_parts <- function(embeddings) {
   shared <- list()
-  for (i in seq_along(fits)) {
-    for (part in merge_parts(embedding_parts(fits[[i]]))) {
+  for (i in seq_along(embeddings)) {
+    for (part in merge_parts(embeddings[[i]])) {
       at <- Position(\(other) same_part(other, part), shared)
       if (is.na(at)) {
         shared <- c(shared, list(part))
@@ -267,6 +340,9 @@ value_on <- function(at, part, kernel) {
     mixture_at(part$mixture, kernel, new$z, at$noise) %*% part$weights
   } else if (is.null(at$noise) && is.null(part$noise)) {
     sample_at(part$sample, new, part$weights)
+  } else if (is_rbf(kernel)) {
+    matrix(noisy_apply(kernel, new$z, part$sample$x, part$weights, at$noise,
+                       part$noise), new$m)
   } else {
     columns <- apply(part$weights, 2L, \(w) {
       noisy_apply(kernel, new$z, part$sample$x, w, at$noise, part$noise)
@@ -275,16 +351,15 @@ value_on <- function(at, part, kernel) {
   }
 }
 
-# list(inner, distance2), matrices over fits. With W the weights of the fits on
-# one part and F what they are there by another, the two parts add sum_r W_ri
-# F_rj to an inner product, and sum_r (W_ri - W_rj)(F_ri - F_rj) to a squared
-# distance.
-all_pairs <- function(fits) {
-  kernel <- fits[[1L]]$kernel
-  parts <- shared_parts(fits)
-  m <- length(fits)
+# list(inner, distance2), matrices over embeddings, each a list of parts. With W
+# their weights on one part and F what they are there by another, the two parts
+# add sum_r W_ri F_rj to an inner product, and sum_r (W_ri - W_rj)(F_ri - F_rj)
+# to a squared distance.
+all_pairs <- function(embeddings, kernel) {
+  parts <- shared_parts(embeddings)
+  m <- length(embeddings)
   # Halves, to be added to their transposes.
-  names <- names(fits)
+  names <- names(embeddings)
   inner <- matrix(0, m, m, dimnames = if (!is.null(names)) list(names, names))
   distance2 <- inner
   for (q in seq_along(parts)) {
@@ -336,7 +411,7 @@ pair_differences <- function(at, part, value) {
 # --- Values ------------------------------------------------------------------
 
 # The function that a part is, at new points; with `noise` its mean under
-# N(z_i, diag(noise)).
+# N(z_i, noise).
 part_at <- function(part, kernel, new, noise = NULL) {
   if (!is.null(part$mixture)) {
     part$weights * mixture_at(part$mixture, kernel, new$z, noise)
@@ -372,29 +447,52 @@ effective_noise <- function(object) {
   rep_len(unname(noise), ncol(object$sample$x))
 }
 
-# With noise of variances `noise_total` (of one side, or the sum of both) an RBF
-# kernel is `height` times `kernel`, which is wider.
-marginal_kernel <- function(kernel, noise_total, d) {
-  theta <- rep_len(kernel$bandwidth, d)
-  wide <- sqrt(theta^2 + noise_total)
-  kernel$bandwidth <- wide
-  kernel$rule <- NULL
-  list(kernel = kernel, height = prod(theta / wide))
+# The noise of a difference; NULL is none.
+add_noise <- function(a, b) {
+  if (is.null(a) || is.null(b)) {
+    return(if (is.null(a)) b else a)
+  }
+  if (is.matrix(a) == is.matrix(b)) a + b else noise_matrix(a) + noise_matrix(b)
 }
 
-# sum_j weights_j E k(z~_i, x~_j) for z~_i from N(z_i, diag(at_z)) and x~_j from
-# N(x_j, diag(at_x)), independent; NULL is no noise.
+# With noise (of one side, or the sum of both) an RBF kernel is `height` times
+# `kernel`, a wider one, of the points that turn() makes of points: itself where
+# the noise has variances, else whitened by the covariance of both, Theta +
+# noise. `origin`: what is near the points.
+noisy_kernel <- function(kernel, noise, origin) {
+  theta <- rep_len(kernel$bandwidth, length(origin))
+  kernel$rule <- NULL
+  if (!is.matrix(noise)) {
+    wide <- sqrt(theta^2 + noise)
+    kernel$bandwidth <- wide
+    return(list(kernel = kernel, height = prod(theta / wide), turn = identity))
+  }
+  root <- cholesky(noise / outer(theta, theta), 1)
+  if (is.null(root)) {
+    stop_kernmean("numeric", "the noise outweighs the bandwidth by more than ",
+                  "its rounding allows; take a larger bandwidth")
+  }
+  kernel$bandwidth <- 1
+  list(kernel = kernel, height = exp(-sum(log(diag(root)))),
+       turn = \(z) t(solve_lower(root, (t(unname(z)) - origin) / theta)))
+}
+
+# sum_j weights_j E k(z~_i, x~_j) for independent z~_i from N(z_i, at_z) and
+# x~_j from N(x_j, at_x); NULL is no noise. Weights for an RBF kernel may be a
+# matrix, a column for each sum.
 noisy_apply <- function(kernel, z, x, weights, at_z = NULL, at_x = NULL) {
   other <- if (identical(z, x)) NULL else x
   if (is.null(at_z) && is.null(at_x)) {
     return(fold_apply(kernel, z, other, weights))
   }
+  if (is_rbf(kernel)) {
+    wide <- noisy_kernel(kernel, add_noise(at_z, at_x), colMeans(x))
+    return(wide$height * fold_apply(wide$kernel, wide$turn(z),
+                                    if (!is.null(other)) wide$turn(other),
+                                    weights))
+  }
   if (is.null(at_z)) at_z <- numeric(ncol(z))
   if (is.null(at_x)) at_x <- numeric(ncol(x))
-  if (is_rbf(kernel)) {
-    wide <- marginal_kernel(kernel, at_z + at_x, ncol(x))
-    return(wide$height * fold_apply(wide$kernel, z, other, weights))
-  }
   fold_apply(kernel, z, other, weights) +
     poly_noise(kernel, z, x, weights, at_z, at_x)
 }
@@ -421,103 +519,9 @@ noisy_norm2 <- function(kernel, x, weights, noise) {
   if (is.null(noise)) {
     fold_quad(kernel, x, weights)
   } else if (is_rbf(kernel)) {
-    wide <- marginal_kernel(kernel, 2 * noise, ncol(x))
-    wide$height * fold_quad(wide$kernel, x, weights)
+    wide <- noisy_kernel(kernel, 2 * noise, colMeans(x))
+    wide$height * fold_quad(wide$kernel, wide$turn(x), weights)
   } else {
     sum(weights * noisy_apply(kernel, x, x, weights, noise, noise))
   }
-}
-
-# --- Weights ---------------------------------------------------------------
-
-#' Weights of a kernel mean on its points
-#'
-#' The estimate as a combination of the kernel's sections at the points of the
-#' sample, \eqn{\sum_i \beta_i k(x_i, \cdot)}{sum_i beta_i k(x_i, .)}: exactly
-#' for most estimators, as the nearest or as a second-order one for the
-#' marginalized ones (`"mkme"`, `"mmkme"`), which are no such combination.
-#'
-#' With the marginalized embedding \eqn{\tilde\mu}{mu}, the Gram matrix
-#' \eqn{K} and its pseudo-inverse \eqn{K^+}{K^+}:
-#' \describe{
-#'   \item{`"projection"`}{\eqn{\beta = K^+ \tilde\mu(x)}{beta = K^+ mu(x)}: the
-#'     orthogonal projection on the span of the sample, the nearest of all
-#'     combinations. For any kernel.}
-#'   \item{`"taylor"`}{the second-order expansion of the kernel in the noise,
-#'     then projected: for noise with variances \eqn{e_l}{e_l} and an RBF
-#'     kernel, \eqn{\beta = (1 - \sum_l e_l/(2\theta_l^2)) 1_n + K^+ G 1_n}{
-#'     beta = (1 - sum_l e_l/(2 theta_l^2)) 1_n + K^+ G 1_n}, \eqn{G_{ij} =
-#'     k(x_i, x_j) \sum_l e_l (x_{il} - x_{jl})^2/(2\theta_l^4)}{G_ij = k(x_i,
-#'     x_j) sum_l e_l (x_il - x_jl)^2/(2 theta_l^4)}. Its distance to the
-#'     projection falls with the square of the noise. For RBF kernels.}
-#' }
-#'
-#' The pseudo-inverse is that of the spectrum of \eqn{K}, where eigenvalues
-#' below \eqn{n \epsilon \gamma_1}{n eps gamma_1} count as 0 (\eqn{\gamma_1}{
-#' gamma_1} the largest of them, \eqn{\epsilon}{eps} the machine precision).
-#' Where eigenvalues are small but above it, the weights vary much with little
-#' change to the embedding.
-#'
-#' Theorems 1 and 2 of Xia et al. print \eqn{\beta = (\theta^2 +
-#' d\sigma^2)/(2\theta^2) 1_n - d\sigma^2/(2\theta^4) K^{-1}K'1_n}{beta =
-#' (theta^2 + d sigma^2)/(2 theta^2) 1_n - d sigma^2/(2 theta^4) K^(-1) K' 1_n}
-#' (\eqn{K'}{K'} with the squared distance as a factor), which cannot be:
-#' without noise it is half the KME. The form above corrects the constant, the
-#' signs and a factor d.
-#'
-#' @param fit A fit of [kme()] without a target.
-#' @param type `"projection"` or `"taylor"`; fits that are not marginalized have
-#'   weights already, and these are returned.
-#' @return The n weights, named by the rows of the sample.
-#' @details Stores \eqn{K}{K}: up to 32n^2 bytes and about 6n^3 flops
-#' for its spectrum, once for all fits on one [gram()].
-#' @references
-#' Xia, X., Shan, S., Gong, M., Wang, N., Gao, F., Wei, H. and Liu, T. (2021).
-#' Kernel mean estimation by marginalized corrupted distributions. Theorems 1
-#' and 2. \doi{10.48550/arXiv.2107.04855}
-#' @family kernel means
-#' @examples
-#' x <- scale(iris[1:30, 1:4])
-#' fit <- kme(x, kernel_rbf(), "mkme")
-#' z <- x[1:3, ] + 0.1
-#' linear <- kme(x, fit$kernel, weights = as_weights(fit))
-#' cbind(marginalized = predict(fit, z), projection = predict(linear, z))
-#' kme_distance(fit, linear)
-#' @export
-as_weights <- function(fit, type = c("projection", "taylor")) {
-  check_kme(fit, "fit")
-  type <- check_choice(type, c("projection", "taylor"), "type")
-  if (!is.null(fit$estimator$target)) {
-    stop_input(
-      "'fit' must have no target, which is not a combination of its points"
-    )
-  }
-  noise <- effective_noise(fit)
-  if (type == "taylor" && !is.null(fit$noise) && !is_rbf(fit$kernel)) {
-    stop_input(
-      "'type' must be \"projection\" for polynomial kernels, not \"taylor\""
-    )
-  }
-  weights <- fit$weights
-  if (!is.null(noise)) {
-    g <- sample_gram(fit$sample)
-    weights <- if (type == "projection") {
-      solve_spectrum(g, fit$fitted)
-    } else {
-      taylor_weights(g, noise)
-    }
-  }
-  stats::setNames(weights, sample_names(fit$sample))
-}
-
-taylor_weights <- function(g, noise) {
-  n <- nrow(g$x)
-  theta2 <- rep_len(g$kernel$bandwidth, ncol(g$x))^2
-  # G 1_n from products with K: (a - b)^2 = a^2 - 2ab + b^2.
-  u <- sweep(g$x, 2, colMeans(g$x)) %*%
-    diag(sqrt(noise / 2) / theta2, length(noise))
-  u2 <- rowSums(u^2)
-  k <- product(g$K, cbind(1, u2, u)) / n
-  moved <- u2 * k[, 1] + k[, 2] - 2 * rowSums(u * k[, -(1:2), drop = FALSE])
-  (1 - sum(noise / (2 * theta2))) / n + solve_spectrum(g, moved)
 }

@@ -1,7 +1,7 @@
 # Estimators of a kernel mean are objects: est_kme() and its relatives hold the
-# user's arguments, the methods below hold what each of them does. A new
-# estimator is a constructor, register_estimator(), and the methods that differ
-# from the defaults here; doors know none of them by name.
+# user's arguments, their methods for the verbs of estimator_verbs.R what each
+# of them does. A new estimator is a constructor, register_estimator(), and the
+# methods that differ from the defaults; doors know none of them by name.
 
 #' Estimators of a kernel mean
 #'
@@ -10,34 +10,40 @@
 #' name of one, such an object, or a function of your own.
 #'
 #' A name stands for the object with its defaults: `"skmse"` for `est_skmse()`.
-#' Names are `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"` and `"mmkme"`, in small
-#' letters or capitals, with or without a hyphen; `"rkmse"` is another name of
-#' S-KMSE. [kme()] has the formulas, and passes further arguments on:
-#' `kme(x, k, "fkmse", lambda = 0.1)` is `kme(x, k, est_fkmse(lambda = 0.1))`.
+#' Names are `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"`, `"mmkme"`, `"smooth"` and
+#' `"stack"`, in small letters or capitals, with or without a hyphen; `"rkmse"`
+#' is another name of S-KMSE. [kme()] has the formulas, and passes further
+#' arguments on: `kme(x, k, "fkmse", lambda = 0.1)` is `kme(x, k,
+#' est_fkmse(lambda = 0.1))`.
 #'
 #' @section Where they work:
 #' \describe{
 #'   \item{[kme()], `center =`}{All. Marginalized estimators need points with
-#'     an RBF kernel, or a polynomial one up to degree 3.}
-#'   \item{[kme_cov()], `covariance =` of [kme_pca()]}{KME, S-KMSE, F-KMSE, your
-#'     own; no target. Marginalized estimators have no weights on the points.}
-#'   \item{[kme_density()]}{All, no target. Marginalized estimators need an RBF
-#'     kernel.}
-#'   \item{[mmd_test()]}{All, no target. Marginalized estimators need points
-#'     with an RBF kernel; `statistic = "unbiased"` is for KME, MKME and MMKME,
-#'     other nulls than permutations and `bandwidths` are for KME.}
-#'   \item{[hsic_test()]}{As `mmd_test()`; more than two variables: KME, MKME
-#'     and MMKME.}
+#'     an RBF kernel, or a polynomial one up to degree 3, smoothing needs an RBF
+#'     kernel; a stack has the candidates that the kernel allows.}
+#'   \item{[kme_cov()], `covariance =` of [kme_pca()]}{KME, S-KMSE, F-KMSE, a
+#'     stack of these, your own; no target. Marginalized estimators and
+#'     smoothing have no weights on the points.}
+#'   \item{[kme_density()]}{All, no target. Marginalized estimators and
+#'     smoothing need an RBF kernel.}
+#'   \item{[mmd_test()]}{All, no target. Marginalized estimators and smoothing
+#'     need points with an RBF kernel; `statistic = "unbiased"` is for KME, MKME
+#'     and MMKME, other nulls than permutations and `bandwidths` are for KME.}
+#'   \item{[hsic_test()]}{As `mmd_test()`; a stack is of KME and F-KMSE; more
+#'     than two variables: KME, MKME, MMKME and smoothing.}
 #'   \item{[bag_gram()], [smm()]}{All, no target but those of the bags.
 #'     Marginalized estimators need points with an RBF kernel, or a polynomial
-#'     one up to degree 3.}
-#' }
-#' In [hsic_test()], and where an operator is estimated, `"skmse"` and `"fkmse"`
-#' are what is called S-COSE and F-COSE: the features are those of a product
-#' kernel, whose Gram matrix the estimator sees. Under the relabelings of a
-#' permutation test S-KMSE chooses its share afresh for each, the others choose
-#' once from what does not change (\eqn{\lambda}{lambda} of F-KMSE, the noise of
-#' MKME and MMKME, which become the marginalized kernel).
+#'     one up to degree 3, smoothing an RBF kernel.}
+#' } In [hsic_test()], and where an operator is estimated, `"skmse"` and
+#' `"fkmse"` are what is called S-COSE and F-COSE: the features are those of a
+#' product kernel, whose Gram matrix the estimator sees. Under the relabelings
+#' of a permutation test S-KMSE chooses its share afresh for each, the others
+#' choose once from what does not change (\eqn{\lambda}{lambda} of F-KMSE, the
+#' noise of MKME and MMKME, which become the marginalized kernel, h and c of
+#' smoothing, the shares of a stack); the mean and the covariance of smoothing
+#' are those of each group in `mmd_test()`, and in `hsic_test()` those of each
+#' variable, which makes another kernel of its own (with h at most 0.9, beyond
+#' which little is left of the points).
 #'
 #' @section Your own:
 #' `est_function(f)`, or the function `f` itself, makes an estimator of a
@@ -68,6 +74,20 @@
 #'   with C weights, a C by d matrix and a d by d by C array, where the kernel
 #'   has closed forms (RBF; linear and polynomial up to degree 3). `"gcv"` and
 #'   `"printed"` take no target.
+#' @param h,c Share of the normal distribution and factor of [est_smooth()],
+#'   numbers from 0 to 1, or `NULL` to have them selected: h among 0, 0.01,
+#'   0.03, 0.07, 0.13, 0.2, 0.3, ..., 1.
+#' @param folds In how many folds points are left out, from 3 on (n at most, so
+#'   that `Inf` is the exact leave-one-out score); `NULL`: n of up to 60 points,
+#'   20 of more. Point i is in fold i modulo the number of folds: rows in an
+#'   order that says something are better shuffled.
+#' @param candidates A list of estimators in which nothing is left to choose, as
+#'   in `list(est_kme(), est_smooth(0.4, 1), est_fkmse(0.1))`, with names if you
+#'   like. `NULL`: the KME; smoothing with h = 0.15, 0.4 and 0.8 (c = 1), for
+#'   RBF kernels; F-KMSE with \eqn{\lambda}{lambda} of 0.003, 0.03 and 0.3 times
+#'   the largest eigenvalue of the Gram matrix.
+#' @param shares The share of each of the `candidates` in the stack, numbers of
+#'   at least 0, or `NULL` to have them selected.
 #' @param noise Variances of the noise for MKME (one number of at least 0) and
 #'   MMKME (one for each column, or one for all), or `NULL` to have them
 #'   selected.
@@ -80,6 +100,7 @@
 #' @family kernel means
 #' @examples
 #' est_fkmse(select = "gcv")
+#' est_stack(list(est_kme(), est_smooth(0.4, 1)))
 #' x <- scale(iris[1:50, 1:4])
 #' kme(x, estimator = est_skmse(lambda = 0.1))
 #' kme_pca(x, ncomp = 2, center = est_skmse(select = "plugin"))
@@ -111,10 +132,16 @@ new_estimator <- function(name, label, kind = NULL, operator = NULL,
 registered <- new.env(parent = emptyenv())
 registered$makers <- list()
 registered$aliases <- character()
+registered$candidates <- list()
 
-register_estimator <- function(name, make, aliases = character()) {
+# candidates(sample, top): what it contributes to a stack that was given none, a
+# named list of estimators that have nothing to choose; `top`: a function that
+# gives the largest eigenvalue of the Gram matrix.
+register_estimator <- function(name, make, aliases = character(),
+                               candidates = NULL) {
   registered$makers[[name]] <- make
   registered$aliases[aliases] <- name
+  registered$candidates[[name]] <- candidates
 }
 
 estimator_names <- function() names(registered$makers)
@@ -279,32 +306,6 @@ estimator_kernel <- function(estimator) {
   if (inherits(estimator$target, "kme")) estimator$target$kernel
 }
 
-# --- What an estimator does ------------------------------------------------
-
-# The fit on a sample for new_kme(): list(weights, lambda, fitted, norm2, rho,
-# varrho, and what the estimator has besides: alpha, noise, target,
-# share, score, minimum, reference, border, select).
-est_fit <- function(estimator, sample) UseMethod("est_fit")
-
-# The weights alone, on a sample that is one of many.
-est_weights <- function(estimator, sample) UseMethod("est_weights")
-
-est_weights.kernmean_estimator <- function(estimator, sample) {
-  est_fit(estimator, sample)$weights
-}
-
-# The fit of weights that are known.
-weights_fit <- function(sample, weights, moments = sample_moments(sample)) {
-  fitted <- drop(sample_apply(sample, weights))
-  list(weights = weights, lambda = 0, fitted = fitted,
-       norm2 = max(0, sum(weights * fitted)), rho = moments$rho,
-       varrho = moments$varrho)
-}
-
-# Does the fit store the Gram matrix?
-needs_gram <- function(estimator) UseMethod("needs_gram")
-needs_gram.kernmean_estimator <- \(estimator) FALSE
-
 # Estimators that shrink need two points, and weights of their own.
 check_shrinkable <- function(estimator, sample, least = 2L) {
   if (!is.null(sample$weights)) {
@@ -319,62 +320,12 @@ check_shrinkable <- function(estimator, sample, least = 2L) {
   }
 }
 
-# Where the estimate is the average times 1 - alpha: a function of rho, varrho
-# and n (which may be vectors) that gives alpha; else NULL.
-est_share <- function(estimator) UseMethod("est_share")
-est_share.kernmean_estimator <- \(estimator) NULL
-
-# Is the estimate an average, of the features that the sample has or of other
-# ones (a marginalized kernel's)? Then the statistic of a test may be unbiased.
-is_unshrunk <- function(estimator) UseMethod("is_unshrunk")
-is_unshrunk.kernmean_estimator <- \(estimator) FALSE
-
-# The shrinkage itself from list(n, rho, varrho) where est_share() has a
-# function: list(lambda, alpha, score, minimum, reference, border), or NULL.
-est_shrink <- function(estimator, moments) UseMethod("est_shrink")
-est_shrink.kernmean_estimator <- \(estimator, moments) NULL
-
-# What is chosen from a pooled sample, once for all relabelings: list(estimator:
-# with nothing left to choose but what est_share() chooses, kernel: NULL or the
-# one that takes the place of the sample's, height: a factor of its values,
-# chosen: fields of the test). `where`: a name for errors.
-est_settle <- function(estimator, sample, where) UseMethod("est_settle")
-est_settle.kernmean_estimator <- function(estimator, sample, where) {
-  list(estimator = estimator, height = 1)
-}
-
-# What two of them come to that have settled on x and on y.
-est_between <- function(a, b) UseMethod("est_between")
-est_between.kernmean_estimator <- \(a, b) a
-
-# The estimator on the product kernel of an operator; else an error that says
-# why not. `argument`: what it was given as.
-est_operator <- function(estimator, argument) UseMethod("est_operator")
-est_operator.kernmean_estimator <- function(estimator, argument) {
-  if (!is.null(estimator$target)) {
-    stop_input("'", argument, "' must have no target: an operator is shrunk ",
-               "towards 0")
-  }
-  estimator
-}
-
 # In a test all means are shrunk towards 0.
 check_no_target <- function(estimator) {
   if (!is.null(estimator$target)) {
     stop_input("'estimator' must have no target: a test compares means that ",
                "are shrunk towards 0")
   }
-}
-
-# Lines of print() for a fit; `plain` and `target` are what the average and the
-# target are called.
-est_lines <- function(estimator, fit, digits, plain = "the KME",
-                      target = "the target") {
-  UseMethod("est_lines")
-}
-est_lines.kernmean_estimator <- function(estimator, fit, digits, plain,
-                                         target) {
-  NULL
 }
 
 # --- Words -----------------------------------------------------------------
@@ -412,7 +363,8 @@ print.kernmean_estimator <- function(x, ...) {
   invisible(x)
 }
 
-format_estimator <- function(estimator) {
+format_estimator <- function(estimator) UseMethod("format_estimator")
+format_estimator.kernmean_estimator <- function(estimator) {
   amount <- intersect(c("lambda", "noise"), names(estimator))
   value <- if (length(amount)) estimator[[amount]]
   paste0(
@@ -432,6 +384,13 @@ format_estimator <- function(estimator) {
   )
 }
 
+# "leave-one-out", "20-fold"
+score_word <- function(fit) {
+  folds <- fit$folds
+  if (is.null(folds) || folds == fit$n) "leave-one-out" else
+    paste0(folds, "-fold")
+}
+
 # The line of the selection score, NULL where nothing was selected.
 describe_score <- function(fit, digits, plain = "the KME") {
   if (is.null(fit$select) || is.null(fit$minimum)) {
@@ -443,7 +402,7 @@ describe_score <- function(fit, digits, plain = "the KME") {
   }
   gain <- 100 * (1 - fit$minimum / fit$reference)
   paste0(
-    "leave-one-out score ", number(fit$minimum),
+    score_word(fit), " score ", number(fit$minimum),
     if (is.finite(gain) && gain > 0) {
       paste0(", ", format(gain, digits = 2), "% below that of ", plain)
     }
@@ -506,7 +465,9 @@ loo_score <- function(alpha, n, rho, varrho, cross = 0, norm2 = 0) {
 #' @rdname est_kme
 #' @export
 est_kme <- function() new_estimator("kme", "KME")
-register_estimator("kme", est_kme)
+register_estimator("kme", est_kme, candidates = \(sample, top) {
+  list(KME = est_kme())
+})
 
 # The user's own weights are those of the sample.
 est_fit.est_kme <- function(estimator, sample) {
@@ -519,9 +480,21 @@ est_fit.est_kme <- function(estimator, sample) {
        varrho = moments$varrho)
 }
 
+est_weights.est_kme <- function(estimator, sample) {
+  if (is.null(sample$weights)) rep(1 / sample$n, sample$n) else sample$weights
+}
+
+weights_left_out.est_kme <- function(estimator, sample, fold) {
+  kept <- outer(fold, seq_len(max(fold)), `!=`)
+  kept / rep(colSums(kept), each = sample$n)
+}
+
 est_share.est_kme <- \(estimator) \(rho, varrho, n) 0 * rho
 
 is_unshrunk.est_kme <- \(estimator) TRUE
+
+# The one that all are compared with.
+plain_estimator <- est_kme
 
 # Is it the average of the sample's own features, which goes without saying?
 is_average <- function(estimator) inherits(estimator, "est_kme")

@@ -2,13 +2,17 @@
 # one sample, bag after bag.
 
 # The fit of each bag by itself: list(weights: of all points, NULL for averages,
-# which est_share() may shrink; noise: d x M variances, or NULL; chosen: a list
-# of columns for a table of bags).
+# which est_share() may shrink; noise: d x M variances, or NULL; parts: for each
+# bag those of its embedding, where weights do not say it; chosen: a list of
+# columns for a table of bags).
 est_bags <- function(estimator, sample, sizes) UseMethod("est_bags")
 
 est_bags.kernmean_estimator <- function(estimator, sample, sizes) {
   if (!is.null(est_share(estimator))) {
     return(list())
+  }
+  if (!has_weights(estimator)) {
+    return(bags_of_parts(estimator, sample, sizes))
   }
   # A bag of one point is that point.
   fits <- each_bag(sample, sizes, \(bag) {
@@ -25,6 +29,36 @@ est_bags.kernmean_estimator <- function(estimator, sample, sizes) {
            border = vapply(fits, `[[`, NA, "border"))
     }
   )
+}
+
+bags_of_parts <- function(estimator, sample, sizes) {
+  found <- each_bag(sample, sizes, \(bag) {
+    if (bag$n == 1L) {
+      return(list(parts = est_parts(est_kme(), bag)))
+    }
+    found <- est_choose(estimator, bag)
+    parts <- merge_parts(est_parts(found$estimator, bag))
+    list(parts = parts, chosen = c(
+      unlist(found$chosen[c("h", "c")]),
+      with(found$chosen$candidates, stats::setNames(share, candidate))
+    ))
+  })
+  parts <- lapply(unname(found), `[[`, "parts")
+  plain <- all(vapply(parts, \(one) {
+    length(one) == 1L && is.null(one[[1L]]$noise)
+  }, NA))
+  # A bag of one point has chosen nothing.
+  chosen <- lapply(found, `[[`, "chosen")
+  names <- unique(unlist(lapply(chosen, names)))
+  columns <- lapply(stats::setNames(names, names), \(name) {
+    unname(vapply(chosen, \(one) if (is.null(one)) NA else one[[name]],
+                  numeric(1)))
+  })
+  c(if (plain) {
+    list(weights = unlist(lapply(parts, \(one) one[[1L]]$weights)))
+  } else {
+    list(parts = parts)
+  }, list(chosen = columns))
 }
 
 # What a function gives for each bag, one after the other.

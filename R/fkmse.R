@@ -15,7 +15,11 @@ est_fkmse <- function(lambda = NULL, select = NULL, target = NULL) {
                 arguments = list(lambda = lambda, select = select,
                                  target = check_target_kind(target)))
 }
-register_estimator("fkmse", est_fkmse)
+register_estimator("fkmse", est_fkmse, candidates = \(sample, top) {
+  amounts <- c(0.003, 0.03, 0.3)
+  stats::setNames(lapply(amounts * top(), est_fkmse),
+                  paste("F-KMSE", amounts))
+})
 
 needs_gram.est_fkmse <- \(estimator) TRUE
 
@@ -64,6 +68,34 @@ est_weights.est_fkmse <- function(estimator, sample) {
   }
   rows <- sample_rows(sample) / sample$n
   fkmse_weights(sample_gram(sample), estimator$lambda, NULL, rows)
+}
+
+# With A = (K + lambda I)^{-1} and s = Ae, the solution without the points I is
+# r = s - A_.I A_II^{-1} s_I, which is 0 there, and the weights are (e - lambda
+# r)/(n - |I|) on the others: no system of the size of the sample is solved
+# again. For one point it is the formula behind the leave-one-out score.
+weights_left_out.est_fkmse <- function(estimator, sample, fold) {
+  lambda <- estimator$lambda
+  k <- sample_matrix(sample)
+  # As in fkmse_weights().
+  root <- if (is.finite(lambda) && lambda > 1e-8 * sum(diag(k))) {
+    cholesky(k, lambda)
+  }
+  if (is.null(root)) {
+    return(NextMethod())
+  }
+  n <- sample$n
+  inverse <- cross(inverse_lower(root))
+  solved <- rowSums(inverse)
+  weights <- matrix(0, n, max(fold))
+  for (f in seq_len(max(fold))) {
+    out <- which(fold == f)
+    moved <- solve(inverse[out, out, drop = FALSE], solved[out])
+    rest <- solved - drop(inverse[, out, drop = FALSE] %*% moved)
+    weights[, f] <- (1 - lambda * rest) / (n - length(out))
+    weights[out, f] <- 0
+  }
+  weights
 }
 
 # Many small samples are fitted by the core, several at a time; which way one

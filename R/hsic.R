@@ -30,6 +30,14 @@
 #' which then must have as many. What their equations 32 and 33 call an unbiased
 #' estimator is the biased one above.
 #'
+#' `"smooth"` smooths each variable about its own mean, with h chosen from it by
+#' itself (or given), at most 0.9: drawing the points to their mean and adding
+#' the same noise in all permutations makes another RBF kernel, wider along the
+#' axes in which the variable varies. `"stack"` is one of the KME and F-COSE:
+#' shares and \eqn{\lambda}{lambda} are chosen for x paired with itself and for
+#' y paired with itself; the test takes the mean of the shares and the geometric
+#' mean of \eqn{\lambda}{lambda}.
+#'
 #' `"skmse"` and `"fkmse"` shrink the cross-covariance operator (S-COSE, F-COSE;
 #' Ramdas and Wehbe 2015): \eqn{\beta'M\beta}{beta'M beta} with \eqn{M = \bar K
 #' \circ \bar L}{M = Kc o Lc}, entry by entry, and \eqn{1_n = e/n}{1_n = e/n}.
@@ -196,6 +204,8 @@
 #' \item{lambda}{the amount of shrinkage, where there is one}
 #' \item{alpha}{the shrinkage of the observed statistic, for S-COSE}
 #' \item{noise}{the variances of each variable, for `"mkme"` and `"mmkme"`}
+#' \item{smoothing, candidates}{h and c of each variable for `"smooth"`, the
+#'   shares of `"stack"`}
 #' \item{kernel}{those of the variables, a named list; `NULL` for a factor}
 #' \item{variables}{the variables, each with its name and its sample}
 #' \item{ranks}{of the two factors, where the Gram matrices have low rank}
@@ -328,7 +338,7 @@ test_variables <- function(data, label, kernel_x = NULL, kernel_y = NULL,
                            progress = interactive()) {
   check_dots(...)
   options <- read_options(estimator, null, hsic_nulls, statistic, progress)
-  options$operator <- !is_unshrunk(options$estimator)
+  options$operator <- on_operator(options$estimator)
   if (options$operator) {
     options$estimator <- est_operator(options$estimator, "estimator")
   }
@@ -496,7 +506,8 @@ new_hsic_test <- function(variables, options, scheme, found, arguments) {
     replicates = if (!is.null(law$draws)) height * law$draws,
     gamma = law$gamma, null = options$null, type = options$statistic,
     estimator = options$estimator, lambda = found$estimator$lambda,
-    alpha = found$alpha, noise = found$noise, kernel = kernels,
+    alpha = found$alpha, noise = found$noise, smoothing = found$smoothing,
+    candidates = found$candidates, kernel = kernels,
     variables = variables, ranks = found$ranks, arguments = arguments
   )
 }

@@ -3,8 +3,9 @@
 # estimators make of them.
 
 # list(observed, law: list(p, draws, gamma), height: the factor of statistic and
-# draws; and where there are any: share: HSIC_xy/sqrt(HSIC_xx HSIC_yy), noise,
-# by variable, the estimator as settled, alpha, ranks).
+# draws; and where there are any: share: HSIC_xy/sqrt(HSIC_xx HSIC_yy), noise
+# and smoothing, by variable, the estimator as settled, its candidates, alpha,
+# ranks).
 hsic_statistics <- function(variables, options, scheme) {
   settled <- settle_variables(variables, options)
   samples <- settled$samples
@@ -24,29 +25,31 @@ hsic_statistics <- function(variables, options, scheme) {
   } else {
     form_draws(source, options, scheme)
   }
-  c(found, settled[c("height", "noise")],
+  c(found, settled[c("height", "noise", "smoothing")],
     list(share = if (!several) source$share(), ranks = source$ranks))
 }
 
-# Averages settle on each variable by itself: list(samples, with a marginalized
-# kernel in place of theirs, estimator, height, noise). What shrinks an operator
-# chooses later, see operator_draws().
+# Averages settle on each variable by itself: list(samples, with another kernel
+# in place of theirs, estimator, height, noise, smoothing). What shrinks an
+# operator chooses later, see operator_draws().
 settle_variables <- function(variables, options) {
   samples <- lapply(variables, `[[`, "sample")
   if (options$operator) {
     return(list(samples = samples, estimator = options$estimator, height = 1))
   }
   settled <- lapply(variables, \(variable) {
-    est_settle(options$estimator, variable$sample,
-               paste0("'", variable$name, "'",
-                      if (is_factor_variable(variable)) ", a factor,"))
+    where <- paste0("'", variable$name, "'",
+                    if (is_factor_variable(variable)) ", a factor,")
+    est_settle_variable(options$estimator, variable$sample, where)
   })
   noise <- lapply(settled, \(one) one$chosen$noise)
+  smoothing <- lapply(settled, \(one) unlist(one$chosen[c("h", "c")]))
   list(
     samples = Map(settled_sample, samples, settled),
     estimator = settled[[1L]]$estimator,
     height = prod(vapply(settled, `[[`, numeric(1), "height")),
-    noise = if (!is.null(noise[[1L]])) noise
+    noise = if (!is.null(noise[[1L]])) noise,
+    smoothing = if (!is.null(smoothing[[1L]])) do.call(cbind, smoothing)
   )
 }
 
@@ -410,7 +413,7 @@ operator_draws <- function(source, options, scheme) {
   check_values(values[1L])
   list(observed = values[1L],
        law = permutation_null(values, source$scale, scheme),
-       estimator = estimator)
+       estimator = estimator, candidates = stack_shares_table(estimator))
 }
 
 # dHSIC is a difference of sums that are not centered: it must be seen above

@@ -2,7 +2,8 @@
 #'
 #' The mean embedding of the distribution a sample came from, estimated by the
 #' average (KME), by a shrinkage estimator with smaller risk (S-KMSE, F-KMSE),
-#' or by the mean over noisy copies of the points (MKME, MMKME).
+#' by the mean over noisy copies of the points (MKME, MMKME, smoothing), or by a
+#' combination of several of these (stack).
 #'
 #' An estimate is \eqn{\tilde\mu = \sum_i \beta_i k(x_i, \cdot)}{ mu = sum_i
 #' beta_i k(x_i, .)}, plus a share of the target if there is one. With \eqn{1_n
@@ -41,6 +42,12 @@
 #'     E)}, with \eqn{E = \sigma^2 I}{E = sigma^2 I} (MKME) or \eqn{E =
 #'     \mathrm{diag}(e_1, \ldots, e_d)}{E = diag(e_1, ..., e_d)} (MMKME). See
 #'     the next section.}
+#'   \item{`"smooth"`}{each point is drawn towards the mean of the points and
+#'     replaced by a normal distribution around that place, whose covariance is
+#'     the share h of theirs; from the KME (h = 0) to the embedding of one
+#'     normal distribution (h = 1). See Smoothing.}
+#'   \item{`"stack"`}{\eqn{\tilde\mu = \sum_a w_a \tilde\mu_a}{mu = sum_a w_a
+#'     mu_a} of several candidates. See Stacking.}
 #' }
 #'
 #' S-KMSE weights are all smaller than 1/n; F-KMSE weights may exceed 1/n or be
@@ -80,6 +87,45 @@
 #' The weights of these estimators are 1/n, on the noisy points; [as_weights()]
 #' gives weights on the points themselves.
 #'
+#' @section Smoothing:
+#' Noise around each point spreads the sample, so that little of it can be
+#' added; drawn to their mean at the same time the points keep mean and
+#' covariance. With \eqn{m} the mean, \eqn{z_i = x_i - m}{z_i = x_i - m} and
+#' \eqn{S} the covariance as Ledoit and Wolf (2004) shrink it towards a multiple
+#' of the identity (in units of the bandwidths, \eqn{x_l/\theta_l}{
+#' x_l/theta_l}), the estimate is \deqn{\tilde\mu = c \frac1n \sum_i E\,k(\tilde
+#' x_i, \cdot), \quad \tilde x_i \sim N(m + \sqrt{1-h}\, z_i, hS).}{mu = c 1/n
+#' sum_i E k(x~_i, .), x~_i from N(m + sqrt(1 - h) z_i, h S).} h = 0 is the KME
+#' (c < 1: S-KMSE), h = 1 the embedding of \eqn{N(m, S)}{N(m, S)}, both for c =
+#' 1. In closed form for RBF kernels, others are refused: with \eqn{\Theta =
+#' \mathrm{diag}(\theta_l^2)}{Theta = diag(theta_l^2)} and \eqn{p_i}{p_i} the
+#' means of the \eqn{\tilde x_i}{x~_i}, \eqn{E\,k(\tilde x_i, z) =
+#' |\Theta|^{1/2}|\Theta + hS|^{-1/2} \exp(-\frac12 (p_i - z)'(\Theta +
+#' hS)^{-1}(p_i - z))}{E k(x~_i, z) = |Theta|^(1/2) |Theta + h S|^(-1/2)
+#' exp(-1/2 (p_i - z)'(Theta + h S)^(-1)(p_i - z))}; inner products have
+#' \eqn{\Theta + 2hS}{Theta + 2 h S}.
+#'
+#' h is the one of smallest score on a grid, with \eqn{c = A/B}{c = A/B}, from 0
+#' to 1, for each: \eqn{\varrho - 2cA + c^2B}{varrho - 2 c A + c^2 B}, \eqn{A}
+#' the mean of \eqn{\tilde\mu^{(-i)}(x_i)}{mu^(-i)(x_i)} and \eqn{B} that of
+#' \eqn{\|\tilde\mu^{(-i)}\|^2}{|mu^(-i)|^2}, m and S estimated without the
+#' points left out: each point in turn for n of up to 60, 20 folds beyond. Where
+#' scores are the same the smallest h is taken. Constant columns have no noise,
+#' and more columns than points are no obstacle.
+#'
+#' @section Stacking:
+#' The shares \eqn{w_a}{w_a} minimize \eqn{w'Gw - 2w'g}{w'Gw - 2 w'g} over
+#' \eqn{w \ge 0}{w >= 0} with \eqn{\sum_a w_a e'\beta_a \le 1}{sum_a w_a
+#' e'beta_a <= 1} (the mass of the whole, that is the sum of its weights, is at
+#' most 1), where \eqn{G_{ab}}{G_ab} is the mean of \eqn{\langle\tilde
+#' \mu_a^{(-i)}, \tilde\mu_b^{(-i)}\rangle}{<mu_a^(-i), mu_b^(-i)>} and
+#' \eqn{g_a}{g_a} that of \eqn{\tilde\mu_a^{(-i)}(x_i)}{mu_a^(-i)(x_i)}, in the
+#' same folds; the estimates that are added up are those on all points. The
+#' candidates are those of [est_stack()]: by default the KME, smoothing with
+#' three values of h and F-KMSE with three of \eqn{\lambda}{lambda}, as far as
+#' the kernel has them (a matrix of kernel values: no smoothing, with a
+#' warning).
+#'
 #' @section Names:
 #' The names are those of Muandet et al. (2014). In the journal version (2016)
 #' S-KMSE is called R-KMSE, and the name S-KMSE stands for the spectral
@@ -87,28 +133,34 @@
 #' lambda_2016}.
 #'
 #' @section Cost:
-#' KME and S-KMSE sum over tiles of the Gram matrix, which is never stored:
-#' O(n^2 d/2) time, O(n) memory. F-KMSE stores K (8n^2 bytes). On top of it,
-#' `"gcv"` and `"printed"` take 4n^3/3 flops and 8n^2 bytes, `"loocv"` a full
-#' eigendecomposition, about 6n^3 flops and up to 24n^2 bytes (16n^2 and 17,000n
-#' beyond n = 2,000), then O(n^2) for each
+#' KME and S-KMSE sum over tiles of the Gram matrix, which is
+#' never stored: O(n^2 d/2) time, O(n) memory. F-KMSE stores K (8n^2 bytes). On
+#' top of it, `"gcv"` and `"printed"` take 4n^3/3 flops and 8n^2 bytes,
+#' `"loocv"` a full eigendecomposition, about 6n^3 flops and up to 24n^2 bytes
+#' (16n^2 and 17,000n beyond n = 2,000), then O(n^2) for each
 #' \eqn{\lambda}{lambda}; a given `lambda` takes a Cholesky factor, n^3/3 flops.
 #' A `gram` in place of data keeps these for the next call. With an RBF kernel
 #' MKME takes two sums over tiles for each of about 40 scores, MMKME another 15
 #' to 60 with the gradient, each about three times as long; with a polynomial
 #' kernel all scores together take O(nd) after \eqn{\rho}{rho}. `predict()`
-#' takes O(nmd) time and O(n + m) memory.
+#' takes O(nmd) time and O(n + m) memory. Smoothing takes 13 sums over pairs of
+#' points for each fold, 10 n^2 (d + 3) multiplications for each value of h in
+#' 20 folds, no matrix of them, and O(d^3) for each fold and value of h. A stack
+#' stores K and the inverse of one matrix of its size at a time; beyond three of
+#' these, 3n^3 multiplications, it takes half as long as the selection of h.
 #'
 #' @param x The sample, points in rows: a numeric matrix, a data frame of
 #'   numeric columns, or a vector (one column); a [gram()] (a matrix of kernel
 #'   values is one by [as_gram()]); or a formula without response, `~ a + b`.
 #' @param kernel A kernel, such as [kernel_rbf()]; must not be given with a
 #'   `gram` and is the target's by default if that is a fit.
-#' @param estimator `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"` or `"mmkme"`, an
-#'   object such as [est_skmse()], or a function of your own, see there.
+#' @param estimator `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"`, `"mmkme"`,
+#'   `"smooth"` or `"stack"`, an object such as [est_skmse()], or a function of
+#'   your own, see there.
 #' @param ... For an estimator given by name, arguments of what makes it:
-#'   `lambda`, `select`, `target` or `noise`, see [est_kme()]; in the formula
-#'   method, arguments of the default method.
+#'   `lambda`, `select`, `target`, `noise`, `h`, `c`, `folds`, `candidates` or
+#'   `shares`, see [est_kme()]; in the formula method, arguments of the default
+#'   method.
 #' @param weights A user's own weights, one for each point: the embedding as it
 #'   is (importance weights, a target); they are not normalized, a
 #'   distribution's sum to 1, and whole numbers, as of counted points, are a
@@ -122,7 +174,8 @@
 #'   an error by default, `na.action = na.omit` drops their rows.
 #'
 #' @return An object of class `kme`, a list with
-#' \item{weights}{the n weights \eqn{\beta}{beta}}
+#' \item{weights}{the n weights \eqn{\beta}{beta}; what each point weighs in all
+#'   `parts` together}
 #' \item{lambda, alpha}{amount of shrinkage, 0 for KME, MKME and MMKME; `alpha`
 #'   for S-KMSE only}
 #' \item{noise}{for MKME the variance \eqn{\sigma^2}{sigma^2}, for MMKME the
@@ -130,8 +183,15 @@
 #' \item{fitted}{the embedding at the n points}
 #' \item{norm2}{its squared norm}
 #' \item{rho, varrho}{\eqn{\rho}{rho} and \eqn{\varrho}{varrho} above}
-#' \item{score}{data frame of the selection curve, `lambda` (for MKME `noise`)
-#'   and `score`, or `NULL`}
+#' \item{h, c, covariance}{for smoothing only; the covariance is \eqn{S}}
+#' \item{candidates}{for a stack only: a data frame of the candidates, their
+#'   `share`, the `score` of each alone and its `mass`}
+#' \item{parts}{what smoothing and stacks are sums over in place of the weights:
+#'   a list of lists with `sample` (points and kernel), `noise` (`NULL`,
+#'   variances or a covariance) and `weights`}
+#' \item{folds}{in how many folds points were left out by smoothing and stacks}
+#' \item{score}{data frame of the selection curve, `lambda` (for MKME `noise`,
+#'   for smoothing `h`, and its `c`) and `score`, or `NULL`}
 #' \item{minimum, reference}{the score at what was selected, and that of the KME
 #'   where the score is a leave-one-out score}
 #' \item{border}{is what was selected on the border of the range searched?}
@@ -165,6 +225,12 @@
 #' Xia, X., Shan, S., Gong, M., Wang, N., Gao, F., Wei, H. and Liu, T. (2021).
 #' Kernel mean estimation by marginalized corrupted distributions.
 #' \doi{10.48550/arXiv.2107.04855}
+#' Ledoit, O. and Wolf, M. (2004). A well-conditioned estimator for
+#' large-dimensional covariance matrices. *Journal of Multivariate Analysis*
+#' 88(2), 365--411. \doi{10.1016/S0047-259X(03)00096-4}
+#'
+#' Wolpert, D. H. (1992). Stacked generalization. *Neural Networks* 5(2),
+#' 241--259. \doi{10.1016/S0893-6080(05)80023-1}
 #' @seealso [kme_inner()], [kme_distance()], [kme_risk()]; [plot.kme()];
 #'   [as_weights()].
 #' @family kernel means
@@ -182,6 +248,11 @@
 #' normal <- list(weights = 1, means = matrix(0, 1, 4), covariances = diag(4))
 #' kme(x, estimator = "skmse", target = normal)
 #' kme(~ Sepal.Length + Sepal.Width, iris, estimator = "skmse")
+#'
+#' # The combination of several: no choice, and rarely far from the best
+#' stacked <- kme(x, kernel_rbf(1), "stack")
+#' stacked
+#' plot(stacked)
 #'
 #' # Noisy copies of the points, as noisy in each column as the data ask for
 #' noisy <- kme(x, estimator = "mmkme")

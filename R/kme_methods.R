@@ -159,6 +159,11 @@ print.summary.kme <- function(x, digits = digits_shown(), ...) {
     print(fit$noise, digits = digits)
     return(invisible(x))
   }
+  if (!is.null(fit$covariance)) {
+    cat("\nNoise (standard deviations):\n")
+    print(sqrt(fit$h * diag(fit$covariance)), digits = digits)
+    return(invisible(x))
+  }
   print_weights(fit, digits)
   invisible(x)
 }

@@ -1,22 +1,25 @@
 #' Plots of a kernel mean
 #'
-#' The selection curve, the embedding itself, or the weights.
+#' The selection curve, the candidates of a stack, the embedding itself, or the
+#' weights.
 #'
 #' `"selection"` draws the score against \eqn{\lambda}{lambda} with the chosen
 #' value marked and, where the score is a leave-one-out score, that of the KME
-#' as a dashed line; it shows the neighborhood of the minimum (`xlim` and
-#' `ylim` show more). For MKME the score is drawn against the variance
-#' \eqn{\sigma^2}{sigma^2}. Between the values of the selection the curve is a
-#' cubic spline in the logarithm. `"noise"` draws the variances of MMKME as
-#' bars, for an RBF kernel relative to \eqn{\theta_l^2}{theta_l^2}.
-#' `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as a curve for one column (with
-#' the KME dashed, if the fit is another estimate) and as contours with the
-#' points for two, in the units of the points. For more columns, or a gram of
-#' values, it draws the points along the two leading kernel principal axes of
-#' the sample (of 1,000 points at most, evenly spaced), in the color of
-#' \eqn{\tilde\mu(x_i)}{mu(x_i)}: large where the distribution is dense.
-#' `"weights"` draws \eqn{n\beta_i}{n beta_i} in increasing order; the KME is
-#' the line at 1.
+#' as a dashed line; it shows the neighborhood of the minimum (`xlim` and `ylim`
+#' show more). For MKME the score is drawn against the variance
+#' \eqn{\sigma^2}{sigma^2}, for smoothing against h. Between the values of the
+#' selection the curve is a cubic spline (in the logarithm, but for h).
+#' `"candidates"` draws the shares of a stack as bars, in the order of their
+#' candidates, with the score of each alone where it was computed. `"noise"`
+#' draws the variances of MMKME as bars, for an RBF kernel relative to
+#' \eqn{\theta_l^2}{theta_l^2}. `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as
+#' a curve for one column (with the KME dashed, if the fit is another estimate)
+#' and as contours with the points for two, in the units of the points. For more
+#' columns, or a gram of values, it draws the points along the two leading
+#' kernel principal axes of the sample (of 1,000 points at most, evenly spaced),
+#' in the color of \eqn{\tilde\mu(x_i)}{mu(x_i)}: large where the distribution
+#' is dense. `"weights"` draws \eqn{n\beta_i}{n beta_i} in increasing order; the
+#' KME is the line at 1.
 #'
 #' @section Margins and legends:
 #' All plots of the package measure the labels and make room for them: margins
@@ -31,7 +34,7 @@
 #' @param x A fit of [kme()].
 #' @param y Must be missing, or the `type`.
 #' @param type What to draw, also as the second argument; by default the first
-#'   of `"selection"`, `"noise"` and `"embedding"` that applies.
+#'   of `"selection"`, `"candidates"`, `"noise"` and `"embedding"` that applies.
 #' @param n Points on an axis of the grid for the embedding.
 #' @param ... Graphical parameters: those of titles, labels, limits and axes are
 #'   for the frame, the rest for what is drawn (`"embedding"` in two columns:
@@ -40,10 +43,10 @@
 #'   `FALSE` for none; `"outside"`; or a place as in [legend()], such as
 #'   `"topright"`, whatever it covers. A color bar stands outside or, with
 #'   `FALSE`, not at all.
-#' @return What was drawn, invisibly: a data frame with `lambda` (or `noise`)
-#'   and `score`, `noise` and `relative`, `z` and `value`, or `rank` and
-#'   `weight`; for two columns `list(x, y, z)` as of [contour()]; for more a
-#'   data frame with `PC1`, `PC2` and `value`.
+#' @return What was drawn, invisibly: a data frame with `lambda` (or `noise`, or
+#'   `h`) and `score`, `candidate`, `share` and `score`, `noise` and `relative`,
+#'   `z` and `value`, or `rank` and `weight`; for two columns `list(x, y, z)` as
+#'   of [contour()]; for more a data frame with `PC1`, `PC2` and `value`.
 #' @family kernel means
 #' @examples
 #' fit <- kme(scale(faithful), kernel_rbf(0.5), "fkmse")
@@ -54,18 +57,20 @@
 #' plot(kme(scale(iris[, 1:4])))
 #' @export
 plot.kme <- function(x, y,
-                     type = c("selection", "noise", "embedding", "weights"),
+                     type = c("selection", "candidates", "noise", "embedding",
+                              "weights"),
                      n = 100, ..., legend = TRUE) {
   picture <- picture_kme(x, if (!missing(y)) y, if (!missing(type)) type, n)
   draw_picture(picture, list(...), legend)
 }
 
 picture_kme <- function(object, y = NULL, type = NULL, n = 100) {
-  type <- plot_type(c("selection", "noise", "embedding", "weights"), y, type,
-                    default_plot(object))
+  type <- plot_type(c("selection", "candidates", "noise", "embedding",
+                      "weights"), y, type, default_plot(object))
   n <- check_count(n, "n", 2L)
   switch(type,
     selection = picture_selection(object),
+    candidates = picture_candidates(object),
     noise = picture_noise(object),
     embedding = picture_embedding(object, n),
     weights = picture_weights(object)
@@ -75,6 +80,8 @@ picture_kme <- function(object, y = NULL, type = NULL, n = 100) {
 default_plot <- function(object) {
   if (!is.null(object$score)) {
     "selection"
+  } else if (!is.null(object$candidates)) {
+    "candidates"
   } else if (has_column_noise(object)) {
     "noise"
   } else {
@@ -99,49 +106,65 @@ picture_selection <- function(object) {
   base <- if (!is.null(object$reference)) {
     if (inherits(object, "kme")) "KME" else "empirical"
   }
-  fine <- smooth_curve(curve[[1L]], curve$score, at, object$minimum)
+  log <- if (min(curve[[1L]]) > 0) "x" else ""
+  fine <- smooth_curve(curve[[1L]], curve$score, at, object$minimum, log)
   dashed <- if (!is.null(base)) across_layer(h = object$reference)
   if (!is.null(base)) dashed$level <- base
   point <- new_layer("points", x = at, y = object$minimum, level = chosen,
                      style = list(pch = 21L, bg = accent, col = "white",
                                   cex = 1.3))
   new_picture(
-    paste0("Selection score (", select_title[[object$select]], ")"),
-    if (name == "noise") expression(sigma^2) else expression(lambda),
+    paste0("Selection score (", select_words(object), ")"),
+    switch(name, noise = expression(sigma^2), h = "h", expression(lambda)),
     "score",
     list(new_layer("line", x = fine$x, y = fine$y, style = list(lwd = 2),
                    main = TRUE),
          dashed, across_layer(v = at, col = "black", lty = 3), point),
-    curve, xlim = window$x, ylim = window$y, log = "x",
+    curve, xlim = window$x, ylim = window$y, log = log,
     key = rbind(key_entries(chosen, accent),
                 if (!is.null(base)) key_entries(base, "grey40", "line",
                                                 lty = 2L))
   )
 }
 
-# The curve through the values of a grid and its minimum, a spline in log x.
-smooth_curve <- function(x, y, at, minimum, count = 401L) {
-  usable <- x > 0 & is.finite(x) & is.finite(y)
+# The curve through the values of a grid and its minimum, a spline in x or its
+# logarithm.
+smooth_curve <- function(x, y, at, minimum, log = "x", count = 401L) {
+  logs <- log == "x"
+  usable <- is.finite(x) & is.finite(y) & (!logs | x > 0)
   if (sum(usable) < 4L) {
     return(list(x = x, y = y))
   }
-  l <- log(x[usable])
+  l <- if (logs) base::log(x[usable]) else x[usable]
   y <- y[usable]
-  if (at > 0 && is.finite(minimum) && min(abs(l - log(at))) > 1e-6) {
-    l <- c(l, log(at))
+  own <- if (!logs) at else if (at > 0) base::log(at)
+  if (length(own) && is.finite(minimum) && min(abs(l - own)) > 1e-6) {
+    l <- c(l, own)
     y <- c(y, minimum)
   }
   order <- order(l)
   l <- l[order]
   y <- y[order]
   fine <- sort(unique(c(l, seq(l[1L], l[length(l)], length.out = count))))
-  list(x = exp(fine), y = stats::splinefun(l, y, "natural")(fine))
+  list(x = if (logs) exp(fine) else fine,
+       y = stats::splinefun(l, y, "natural")(fine))
+}
+
+# "exact leave-one-out", "20 folds"
+select_words <- function(object) {
+  folds <- object$folds
+  if (is.null(folds) || folds == object$n) select_title[[object$select]] else
+    paste(folds, "folds")
 }
 
 # The neighborhood of the minimum, list(x, y): up to a few times what it gains,
 # and some decades of lambda; the curve leaves it where it shrinks far too much.
 selection_window <- function(object) {
   curve <- object$score
+  if (min(curve[[1L]]) <= 0) {
+    return(list(x = range(curve[[1L]]),
+                y = range(curve$score, object$reference)))
+  }
   base <- if (is.null(object$reference)) curve$score[1L] else object$reference
   gain <- base - object$minimum
   if (gain <= 1e-8 * abs(base)) {
@@ -161,7 +184,19 @@ selection_window <- function(object) {
   )
 }
 
-# --- Noise and weights -------------------------------------------------------
+# --- Candidates, noise and weights -------------------------------------------
+
+# The shares of a stack, and above them what each scores alone.
+picture_candidates <- function(object) {
+  table <- object$candidates
+  if (is.null(table)) {
+    stop_input("'type' must not be \"candidates\" for a fit that is no stack")
+  }
+  picture <- picture_bars(table$share, table$candidate, mean_title(object),
+                          "share")
+  picture$value <- table
+  picture
+}
 
 has_column_noise <- function(object) {
   !is.null(object$noise) && object$estimator$by_column
@@ -235,7 +270,8 @@ picture_curve <- function(object, n) {
   value <- unname(predict(object, matrix(z, dimnames = list(NULL,
                                                             colnames(x)))))
   average <- rep(1 / object$n, object$n)
-  plain <- identical(object$weights, average) && is.null(object$noise)
+  plain <- identical(object$weights, average) && is.null(object$noise) &&
+    is.null(object$parts)
   mean <- if (!plain) {
     drop(sample_at(sample, raw_points(sample, matrix(z)), average))
   }

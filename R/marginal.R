@@ -54,15 +54,24 @@ check_variances <- function(noise, by_column) {
   stats::setNames(as.double(noise), names(noise))
 }
 
-# Points, and a kernel in which noise has a closed form.
-check_marginal <- function(estimator, sample) {
+# Has noise a closed form in the kernel of the sample, and points to be added
+# to? `poly`: are polynomial kernels good too?
+takes_noise <- function(sample, poly) {
+  kernel <- sample$kernel
+  knows_points(sample) && is.null(kernel$equal) &&
+    (is_rbf(kernel) || poly && is_poly(kernel, 1:3))
+}
+
+# The same, or an error that says what is wrong.
+check_noisy <- function(estimator, sample, poly) {
   sample_points(sample, "'x' must hold points for estimator \"",
                 estimator$name, "\", not a matrix of kernel values")
   kernel <- sample$kernel
-  if (!is_rbf(kernel) && !is_poly(kernel, 1:3)) {
+  if (!is_rbf(kernel) && !(poly && is_poly(kernel, 1:3))) {
     stop_input(
-      "'kernel' must be an RBF, linear or polynomial kernel of degree 2 or 3 ",
-      "for estimator \"", estimator$name, "\", not ", format_kernel(kernel)
+      "'kernel' must be an RBF", if (poly) ", linear or polynomial",
+      " kernel ", if (poly) "of degree 2 or 3 ", "for estimator \"",
+      estimator$name, "\", not ", format_kernel(kernel)
     )
   }
   if (!is.null(kernel$equal)) {
@@ -105,7 +114,7 @@ column_noise <- function(noise, x, of = NULL) {
 est_fit.est_marginal <- function(estimator, sample) {
   least <- if (is.null(estimator$noise)) 2L else 1L
   check_shrinkable(estimator, sample, least)
-  check_marginal(estimator, sample)
+  check_noisy(estimator, sample, TRUE)
   x <- sample$x
   found <- find_noise(estimator, x, sample$kernel)
   noise <- if (estimator$by_column) {
@@ -125,7 +134,7 @@ est_fit.est_marginal <- function(estimator, sample) {
 }
 
 est_bags.est_marginal <- function(estimator, sample, sizes) {
-  check_marginal(estimator, sample)
+  check_noisy(estimator, sample, TRUE)
   noise <- each_bag(sample, sizes, \(bag) {
     if (bag$n == 1L && is.null(estimator$noise)) {
       numeric(ncol(bag$x))
@@ -147,6 +156,10 @@ est_operator.est_marginal <- function(estimator, argument) {
 
 is_unshrunk.est_marginal <- \(estimator) TRUE
 
+has_weights.est_marginal <- \(estimator) FALSE
+
+allows_sample.est_marginal <- \(estimator, sample) takes_noise(sample, TRUE)
+
 # In a test the marginalized kernel takes the place of an RBF kernel (Xia et
 # al., eqs. 30 and 34): it is `height` times a wider one.
 est_settle.est_marginal <- function(estimator, sample, where) {
@@ -161,10 +174,10 @@ est_settle.est_marginal <- function(estimator, sample, where) {
       }
     )
   }
-  check_marginal(estimator, sample)
+  check_noisy(estimator, sample, TRUE)
   noise <- find_noise(estimator, sample$x, sample$kernel,
                       paste(" of", where))$noise
-  wide <- marginal_kernel(sample$kernel, 2 * noise, ncol(sample$x))
+  wide <- noisy_kernel(sample$kernel, 2 * noise, sample$x[1L, ])
   list(estimator = est_kme(), kernel = wide$kernel, height = wide$height,
        chosen = list(noise = noise))
 }
@@ -400,38 +413,24 @@ marginal_bags <- function(sample, sizes, noise, new = NULL) {
     return(.Call(C_r_bag_marginal, native_source(kernel, new$z, x),
                  as.integer(new$sizes), new$noise, as.integer(sizes), noise))
   }
-  on_one_thread(marginal_pairs(
+  on_one_thread(part_products(
     marginal_parts(x, kernel, sizes, noise), kernel,
     if (!is.null(new)) marginal_parts(new$z, kernel, new$sizes, new$noise)
   ))
 }
 
-# Inner products of parts; NULL in the rows stands for those in the columns.
-marginal_pairs <- function(columns, kernel, rows = NULL) {
-  symmetric <- is.null(rows)
-  if (symmetric) rows <- columns
-  inner <- matrix(0, length(rows), length(columns))
-  for (a in seq_along(rows)) {
-    for (b in if (symmetric) seq_len(a) else seq_along(columns)) {
-      inner[a, b] <- inner_part(rows[[a]], columns[[b]], kernel)
-      if (symmetric) inner[b, a] <- inner[a, b]
-    }
-  }
-  inner
-}
-
-# A part, see embedding_parts(), for each bag.
+# The embedding of each bag, a list of one part.
 marginal_parts <- function(x, kernel, sizes, noise) {
   Map(\(rows, b) {
     points <- points_sample(x[rows, , drop = FALSE], kernel)
     e <- noise[, b]
-    list(sample = points, weights = rep(1 / points$n, points$n),
-         noise = if (!is_linear(kernel) && any(e > 0)) e)
+    list(list(sample = points, weights = rep(1 / points$n, points$n),
+              noise = if (!is_linear(kernel) && any(e > 0)) e))
   }, bag_rows(sizes), seq_along(sizes))
 }
 
 # The squared norms of new bags.
 marginal_norms <- function(sample, new) {
   parts <- marginal_parts(sample$x, sample$kernel, new$sizes, new$noise)
-  vapply(parts, norm2_part, numeric(1), sample$kernel)
+  vapply(parts, norm2_parts, numeric(1), sample$kernel)
 }

@@ -79,8 +79,13 @@ component <- function(mixture, c) {
        cov = matrix(mixture$covariances[, , c], d, d))
 }
 
+# Noise, d variances or a covariance, as a matrix.
+noise_matrix <- function(noise) {
+  if (is.matrix(noise)) noise else diag(noise, length(noise))
+}
+
 # E k(z~_i, X) for X from the mixture and an independent z~_i from N(z_i,
-# diag(noise)), NULL for z_i itself. z: n x d.
+# noise), NULL for z_i itself. z: n x d.
 mixture_at <- function(mixture, kernel, z, noise = NULL) {
   check_closed_form(kernel)
   total <- numeric(nrow(z))
@@ -96,7 +101,7 @@ mixture_at <- function(mixture, kernel, z, noise = NULL) {
 component_at <- function(part, kernel, z, noise) {
   if (is_rbf(kernel)) {
     return(gaussian_kernel(sweep(z, 2, part$mean),
-                           part$cov + diag(noise, length(noise)),
+                           part$cov + noise_matrix(noise),
                            kernel$bandwidth))
   }
   a <- drop(z %*% part$mean) + kernel$offset

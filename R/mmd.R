@@ -34,8 +34,11 @@
 #' shrunk means: S-KMSE chooses its factors afresh for each permutation, F-KMSE
 #' takes \eqn{\lambda}{lambda} of the pooled sample. An estimator of your own,
 #' [est_function()], gives the weights of both means afresh for each
-#' permutation. Means are shrunk towards 0: an estimator with a target is
-#' refused.
+#' permutation. `"smooth"` and `"stack"` take h, c and the shares of the
+#' candidates from the pooled sample (more than 60 points in folds that do not
+#' depend on the order of the rows), and the means and covariances of each
+#' sample afresh for each permutation. Means are shrunk towards 0: an estimator
+#' with a target is refused.
 #'
 #' @section Null distributions:
 #' `"permutation"` is exact whatever the distribution: everything that is
@@ -182,6 +185,7 @@
 #'   `"unbiased"`, and the estimator as an object}
 #' \item{lambda, alpha, noise}{the shrinkage, its share in the mean of each
 #'   sample as observed (S-KMSE), and the variances used, where there are any}
+#' \item{smoothing, candidates}{h and c of `"smooth"`, the shares of `"stack"`}
 #' \item{kernel}{the kernel, its bandwidth a number, or the many bandwidths}
 #' \item{sample, groups, sizes}{the pooled sample, sorted by group (its points
 #'   are `sample$x`, in the units of the kernel), the group of each point, and
@@ -456,7 +460,10 @@ new_mmd_test <- function(samples, options, scheme, found, arguments) {
     gamma = law$gamma, null = options$null, type = options$statistic,
     estimator = options$estimator, lambda = found$settled$estimator$lambda,
     alpha = if (!is.null(found$alpha)) stats::setNames(found$alpha, labels),
-    noise = found$settled$chosen$noise, kernel = samples$sample$kernel,
+    noise = found$settled$chosen$noise,
+    smoothing = unlist(found$settled$chosen[c("h", "c")]),
+    candidates = found$settled$chosen$candidates,
+    kernel = samples$sample$kernel,
     sample = samples$sample, groups = samples$groups, sizes = sizes,
     pairs = if (several) stats::setNames(
       height * found$pairs,

@@ -409,6 +409,11 @@ plain_sums <- function(sample, points) {
 
 # The squared distances of the means of the groups, one row.
 mean_distances <- function(sample, points, estimator) {
+  if (!has_weights(estimator)) {
+    parts <- lapply(points, \(i) est_parts(estimator, sample_take(sample, i)))
+    inner <- inner_matrix(parts, sample$kernel)
+    return(pair_distances(t(diag(inner)), \(g, h, pair) inner[g, h]))
+  }
   k <- sample_matrix(sample)
   weights <- lapply(points, \(i) est_weights(estimator, sample_take(sample, i)))
   inner <- \(g, h, pair) {

@@ -289,6 +289,17 @@ sample_take.gram_sample <- function(sample, i) {
   )
 }
 
+# The sample in an order that is that of its points alone, however they come:
+# what is chosen from folds of it does not see which labels they have.
+sort_sample <- function(sample) {
+  keys <- if (knows_points(sample)) {
+    lapply(seq_len(ncol(sample$x)), \(l) sample$x[, l])
+  } else {
+    list(sample_diagonal(sample), sample_rows(sample))
+  }
+  sample_take(sample, do.call(order, keys))
+}
+
 take_rows <- function(x, i) if (!is.null(x)) x[i, , drop = FALSE]
 
 # A linear kernel whose origin is the mean of the points: a test does not see

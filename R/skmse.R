@@ -27,6 +27,14 @@ skmse_alpha <- function(estimator, excess, distance2, n) {
   ifelse(excess == 0, 0, pmin(1, excess / below))
 }
 
+est_weights.est_skmse <- function(estimator, sample) {
+  if (!is.null(estimator$select) || !is.null(estimator$target)) {
+    return(NextMethod())
+  }
+  n <- sample$n
+  rep((1 - skmse_alpha(estimator, 0, 0, n)) / n, n)
+}
+
 est_share.est_skmse <- function(estimator) {
   \(rho, varrho, n) {
     rho <- pmax(rho, 0)

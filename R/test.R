@@ -8,7 +8,8 @@
 new_test <- function(class, statistic, parameter, p.value, estimate = NULL,
                      alternative, method, data.name, replicates = NULL,
                      gamma = NULL, null, type, estimator, lambda = NULL,
-                     alpha = NULL, noise = NULL, kernel, sample = NULL,
+                     alpha = NULL, noise = NULL, smoothing = NULL,
+                     candidates = NULL, kernel, sample = NULL,
                      groups = NULL, sizes = NULL, variables = NULL,
                      pairs = NULL, unbiased = NULL, ranks = NULL, arguments) {
   fields <- names(formals(new_test))[-1L]
@@ -51,8 +52,13 @@ has_sums <- function(estimator) {
 
 # The sample whose average a settled estimator takes.
 settled_sample <- function(sample, settled) {
-  if (is.null(settled$kernel)) sample else
+  if (!is.null(settled$sample)) {
+    settled$sample
+  } else if (is.null(settled$kernel)) {
+    sample
+  } else {
     points_sample(sample$x, settled$kernel)
+  }
 }
 
 # --- Permutations ------------------------------------------------------------
@@ -408,6 +414,17 @@ monte_carlo_line <- function(test) {
   }
 }
 
+# c(h, c), or a column of these for each variable.
+smoothing_lines <- function(smoothing, digits) {
+  if (is.null(smoothing)) {
+    return(NULL)
+  }
+  each <- as.matrix(smoothing)
+  paste0(if (!is.null(colnames(each))) paste0(colnames(each), ": "),
+         "smoothing with h = ", format(each["h", ], digits = digits),
+         ", c = ", format(each["c", ], digits = digits))
+}
+
 #' @export
 print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
   test <- x$test
@@ -429,7 +446,7 @@ print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
             paste(unique(number(range(unlist(test$noise)))),
                   collapse = " to "))
     },
-    amount("lambda"), amount("alpha"),
+    amount("lambda"), amount("alpha"), smoothing_lines(test$smoothing, digits),
     monte_carlo_line(test),
     if (!is.null(test$replicates)) {
       paste0("null distribution: mean ", number(mean(test$replicates)),
@@ -443,6 +460,10 @@ print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
                number(u[["deviation"]]), ")"))
     }
   )
+  if (!is.null(test$candidates)) {
+    cat("Stack:\n")
+    print(test$candidates, digits = digits, row.names = FALSE)
+  }
   if (!is.null(test$pairs)) {
     cat("MMD of each pair:\n")
     print(sqrt(pmax(test$pairs, 0)), digits = digits)

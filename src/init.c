@@ -51,8 +51,9 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_permuted_tensor, 3),
   ENTRY(r_bag_flexible, 3),
   ENTRY(r_bag_marginal, 5),
-  ENTRY(r_match, 6),
-  ENTRY(r_match_free, 5),
+  ENTRY(r_smooth_folds, 7),
+  ENTRY(r_match, 7),
+  ENTRY(r_match_free, 6),
   ENTRY(r_log_density, 4),
   {NULL, NULL, 0}};
 

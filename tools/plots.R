@@ -31,6 +31,8 @@ plots <- expression(
   show(kme(scale(USArrests), estimator = "skmse")),
   show(kme(geyser, kernel_rbf(0.5), "mkme")),
   show(kme(long, estimator = "mmkme")),
+  show(kme(flowers, estimator = "smooth")),
+  show(kme(flowers, kernel_rbf(1), "stack")),
   show(kme(faithful["waiting"], kernel_rbf(3), "fkmse", lambda = 1),
        type = "embedding"),
   show(kme(faithful, kernel_rbf(c(0.3, 4)))),

@@ -395,7 +395,9 @@ double km_match(const km_estimate *estimate, const km_mixture *mixture, const km
     subtract(m * size, -1, s.sums + worker * m * size, s.sums);
   const int rbf = estimate->source->kernel.family == KM_RBF;
   const double cross = take_cross(mixture, rbf, &s, out);
-  const double form = add_pairs(estimate->source, mixture, s.means, out, s.to_means, s.pair);
+  double form = 0;
+  if (estimate->terms == KM_ALL_TERMS)
+    form = add_pairs(estimate->source, mixture, s.means, out, s.to_means, s.pair);
   for (size_t j = 0; j < m; j++)
     for (size_t l = 0; l < d; l++) out->to_means[j + l * m] = s.to_means[l + j * d];
   return form - 2 * cross;

@@ -15,24 +15,28 @@ static km_mixture unpack_mixture(SEXP shares, SEXP means, SEXP variances) {
                       .variances = glue_doubles(variances, m, "variances")};
 }
 
-static km_estimate unpack_estimate(const km_source *source, SEXP weights, SEXP noise) {
+static km_estimate unpack_estimate(const km_source *source, SEXP weights, SEXP noise, SEXP pairs) {
   return (km_estimate){.source = source,
                        .weights = glue_doubles(weights, (R_xlen_t) source->n, "weights"),
-                       .noise = glue_doubles(noise, (R_xlen_t) source->d, "noise")};
+                       .noise = glue_doubles(noise, (R_xlen_t) source->d, "noise"),
+                       .terms = Rf_asLogical(pairs) ? KM_ALL_TERMS : KM_CROSS_TERMS};
 }
 
-/* list(objective, g, gram, to_weights, to_means, to_variances). weights: n; noise: d. */
-SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP shares, SEXP means, SEXP variances) {
+/* list(objective, g, gram, to_weights, to_means, to_variances). weights: n; noise: d; pairs: FALSE
+   leaves out what does not depend on the estimate (then gram is NULL). */
+SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP pairs, SEXP shares, SEXP means,
+             SEXP variances) {
   const char *names[] = {"objective", "g", "gram", "to_weights", "to_means", "to_variances", ""};
   const km_mixture mixture = unpack_mixture(shares, means, variances);
   const int m = (int) mixture.m, d = (int) mixture.d;
   const km_source from = glue_points(source);
   if (from.d != mixture.d) Rf_error("internal error: 'means' does not have the columns of 'x'");
-  const km_estimate estimate = unpack_estimate(&from, weights, noise);
+  const km_estimate estimate = unpack_estimate(&from, weights, noise, pairs);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
   SEXP g = Rf_allocVector(REALSXP, m);
   SET_VECTOR_ELT(out, 1, g);
-  SEXP gram = Rf_allocMatrix(REALSXP, m, m);
+  const int all = estimate.terms == KM_ALL_TERMS;
+  SEXP gram = all ? Rf_allocMatrix(REALSXP, m, m) : R_NilValue;
   SET_VECTOR_ELT(out, 2, gram);
   SEXP to_weights = Rf_allocVector(REALSXP, m);
   SET_VECTOR_ELT(out, 3, to_weights);
@@ -40,7 +44,7 @@ SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP shares, SEXP means, SEX
   SET_VECTOR_ELT(out, 4, to_means);
   SEXP to_variances = Rf_allocVector(REALSXP, m);
   SET_VECTOR_ELT(out, 5, to_variances);
-  const km_matching found = {REAL(g), REAL(gram), REAL(to_weights), REAL(to_means),
+  const km_matching found = {REAL(g), all ? REAL(gram) : NULL, REAL(to_weights), REAL(to_means),
                              REAL(to_variances)};
   double *work = glue_scratch(km_match_work(&mixture, &estimate));
   SET_VECTOR_ELT(out, 0, Rf_ScalarReal(km_match(&estimate, &mixture, &found, work)));
@@ -49,9 +53,9 @@ SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP shares, SEXP means, SEX
 }
 
 /* c(J, its gradient). u: free parameters of m components, see apps/density.h. */
-SEXP r_match_free(SEXP source, SEXP weights, SEXP noise, SEXP m, SEXP u) {
+SEXP r_match_free(SEXP source, SEXP weights, SEXP noise, SEXP pairs, SEXP m, SEXP u) {
   const km_source from = glue_points(source);
-  const km_estimate estimate = unpack_estimate(&from, weights, noise);
+  const km_estimate estimate = unpack_estimate(&from, weights, noise, pairs);
   const km_mixture shape = {.m = (size_t) Rf_asInteger(m), .d = from.d};
   const R_xlen_t size = (R_xlen_t) (shape.m * (shape.d + 2));
   const double *at = glue_doubles(u, size, "u");

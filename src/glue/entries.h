@@ -58,8 +58,12 @@ SEXP r_permuted_tensor(SEXP kernels, SEXP rows, SEXP permutations);
 SEXP r_bag_flexible(SEXP source, SEXP sizes, SEXP lambda);
 SEXP r_bag_marginal(SEXP source, SEXP sizes, SEXP noise, SEXP column_sizes, SEXP column_noise);
 
-SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP shares, SEXP means, SEXP variances);
-SEXP r_match_free(SEXP source, SEXP weights, SEXP noise, SEXP m, SEXP u);
+SEXP r_smooth_folds(SEXP x, SEXP fold, SEXP lost, SEXP unseen, SEXP grid, SEXP weights,
+                    SEXP pairs);
+
+SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP pairs, SEXP shares, SEXP means,
+             SEXP variances);
+SEXP r_match_free(SEXP source, SEXP weights, SEXP noise, SEXP pairs, SEXP m, SEXP u);
 SEXP r_log_density(SEXP x, SEXP shares, SEXP means, SEXP variances);
 
 #endif

@@ -417,7 +417,7 @@ test_that("the exact mean as the target is chosen and nearly free of risk", {
 test_that("rkmse is another name of skmse; abbreviations are accepted", {
   x <- random_points(9, 2)
   expect_identical(kme(x, estimator = "rkmse"), kme(x, estimator = "skmse"))
-  expect_identical(kme(x, estimator = "s"), kme(x, estimator = "skmse"))
+  expect_identical(kme(x, estimator = "sk"), kme(x, estimator = "skmse"))
   expect_identical(kme(x, estimator = "fkmse", select = "g"),
                    kme(x, estimator = "fkmse", select = "gcv"))
 })

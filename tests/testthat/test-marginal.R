@@ -262,7 +262,7 @@ test_that("the helpers for tests select on a matrix and widen a kernel", {
                        unclass(fit)[c("score", "minimum", "reference")])
     }
   }
-  wide <- marginal_kernel(kernel_rbf(c(0.8, 2)), c(0.3, 1), 2)
+  wide <- noisy_kernel(kernel_rbf(c(0.8, 2)), c(0.3, 1), c(0, 0))
   expect_equal(wide$height * gram_R(wide$kernel, x),
                noisy_gram_R(kernel_rbf(c(0.8, 2)), x, c(0.3, 0), x, c(0, 1)),
                tolerance = 1e-13)

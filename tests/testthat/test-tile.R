@@ -468,10 +468,10 @@ test_that("the glue refuses a matrix where it needs points", {
   stored <- native_source(NULL, diag(6))
   expect_internal <- \(call) expect_error(call, "internal error")
   weights <- rep(1 / 6, 6)
-  expect_internal(.Call(C_r_match, stored, weights, numeric(0), 1,
+  expect_internal(.Call(C_r_match, stored, weights, numeric(0), TRUE, 1,
                         matrix(0, 1, 0), 1))
-  expect_internal(.Call(C_r_match_free, stored, weights, numeric(0), 1L,
-                        c(0, 0)))
+  expect_internal(.Call(C_r_match_free, stored, weights, numeric(0), TRUE,
+                        1L, c(0, 0)))
   expect_internal(.Call(C_r_kernel_median, stored))
   expect_internal(.Call(C_r_kernel_sampled_median, stored, 10))
   distance <- new_kernel("sqdist", "")

@@ -138,9 +138,9 @@ check_matching <- function() {
            at(means[i, , drop = FALSE], rep(variances[i], d))
          }, numeric(2))))
   }
-  j_of <- function(inner, noise, shares, means, variances) {
+  j_of <- function(inner, noise, shares, means, variances, pairs = TRUE) {
     parts <- terms(inner, noise, means, variances)
-    sum(shares * (parts$gram %*% shares)) - 2 * sum(shares * parts$g)
+    pairs * sum(shares * (parts$gram %*% shares)) - 2 * sum(shares * parts$g)
   }
   slope <- function(f, at) {
     vapply(seq_along(at), \(i) {
@@ -165,12 +165,16 @@ check_matching <- function() {
     small(max(abs(value[-(1:7)] - slopes)) / max(abs(slopes)), 1e-8,
           paste(name, "(slopes)"))
   }
-  free <- function(u) {
-    shares <- exp(u[1:2]) / sum(exp(u[1:2]))
-    j_of(inner_rbf, c(0, 0.1, 0.2), shares, matrix(u[3:8], 2), exp(u[9:10]))
-  }
   u <- inputs(54, 10)
-  value <- got("match_free")
-  small(abs(value[1] - free(u)), 1e-12, "match_free")
-  small(max(abs(value[-1] - slope(free, u))), 1e-8, "match_free (slopes)")
+  pairs <- c(match_free = TRUE, match_free_cross = FALSE)
+  for (name in names(pairs)) {
+    free <- function(u) {
+      shares <- exp(u[1:2]) / sum(exp(u[1:2]))
+      j_of(inner_rbf, c(0, 0.1, 0.2), shares, matrix(u[3:8], 2), exp(u[9:10]),
+           pairs[[name]])
+    }
+    value <- got(name)
+    small(abs(value[1] - free(u)), 1e-12, name)
+    small(max(abs(value[-1] - slope(free, u))), 1e-8, paste(name, "(slopes)"))
+  }
 }

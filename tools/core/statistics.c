@@ -136,7 +136,7 @@ static void matching(void) {
   for (size_t i = 0; i < POINTS; i++) weights[i] = (1 + weights[i]) / POINTS;
   for (int i = 0; i < 2; i++) {
     const km_source source = points(family[i], 53, POINTS, D);
-    const km_estimate estimate = {&source, weights, noise[i]};
+    const km_estimate estimate = {&source, weights, noise[i], KM_ALL_TERMS};
     const km_mixture mixture = {COMPONENTS, D, shares, means, variances};
     /* J, g, gram, and the derivatives, one after the other. */
     double out[1 + 2 * COMPONENTS + COMPONENTS * COMPONENTS + COMPONENTS * D + COMPONENTS];
@@ -147,12 +147,16 @@ static void matching(void) {
     put(names[i], out, sizeof out / sizeof *out);
   }
   const km_source source = points(KM_RBF, 53, POINTS, D);
-  const km_estimate estimate = {&source, weights, noise[0]};
   const km_mixture shape = {.m = COMPONENTS, .d = D};
-  double *u = inputs(54, FREE), gradient[1 + FREE];
-  gradient[0] = km_match_free(&estimate, &shape, u, gradient + 1,
-                              room(km_match_free_work(&shape, &estimate)));
-  put("match_free", gradient, 1 + FREE);
+  const km_match_terms terms[] = {KM_ALL_TERMS, KM_CROSS_TERMS};
+  const char *const free_names[] = {"match_free", "match_free_cross"};
+  for (int i = 0; i < 2; i++) {
+    const km_estimate estimate = {&source, weights, noise[0], terms[i]};
+    double *u = inputs(54, FREE), gradient[1 + FREE];
+    gradient[0] = km_match_free(&estimate, &shape, u, gradient + 1,
+                                room(km_match_free_work(&shape, &estimate)));
+    put(free_names[i], gradient, 1 + FREE);
+  }
 }
 
 void run_statistics(void) {

@@ -1,0 +1,130 @@
+# What an estimator does: the verbs that doors call, with what most estimators
+# do.
+
+# The fit on a sample for new_kme(): list(weights, lambda, fitted, norm2, rho,
+# varrho, and what the estimator has besides: alpha, noise, target,
+# share, score, minimum, reference, border, select).
+est_fit <- function(estimator, sample) UseMethod("est_fit")
+
+# The weights alone, on a sample that is one of many.
+est_weights <- function(estimator, sample) UseMethod("est_weights")
+
+est_weights.kernmean_estimator <- function(estimator, sample) {
+  est_fit(estimator, sample)$weights
+}
+
+# Is the estimate nothing but weights on the points?
+has_weights <- function(estimator) UseMethod("has_weights")
+has_weights.kernmean_estimator <- \(estimator) is.null(estimator$target)
+
+# The parts of an estimate in which nothing is left to choose.
+est_parts <- function(estimator, sample) UseMethod("est_parts")
+est_parts.kernmean_estimator <- function(estimator, sample) {
+  if (has_weights(estimator)) {
+    return(list(list(sample = sample, noise = NULL,
+                     weights = est_weights(estimator, sample))))
+  }
+  embedding_parts(c(est_fit(estimator, sample),
+                    list(sample = sample, kernel = sample$kernel)))
+}
+
+# Do the kernel and what is known of the sample allow the estimator? If not,
+# est_fit() has an error that says why.
+allows_sample <- function(estimator, sample) UseMethod("allows_sample")
+allows_sample.kernmean_estimator <- \(estimator, sample) TRUE
+
+# The weights of the estimates that leave out the points of each fold, n x
+# folds, 0 for the points left out; nothing is left to choose.
+weights_left_out <- function(estimator, sample, fold) {
+  UseMethod("weights_left_out")
+}
+weights_left_out.kernmean_estimator <- function(estimator, sample, fold) {
+  weights <- matrix(0, sample$n, max(fold))
+  for (f in seq_len(max(fold))) {
+    kept <- which(fold != f)
+    weights[kept, f] <- est_weights(estimator, sample_take(sample, kept))
+  }
+  weights
+}
+
+# The fit of weights that are known.
+weights_fit <- function(sample, weights, moments = sample_moments(sample)) {
+  fitted <- drop(sample_apply(sample, weights))
+  list(weights = weights, lambda = 0, fitted = fitted,
+       norm2 = max(0, sum(weights * fitted)), rho = moments$rho,
+       varrho = moments$varrho)
+}
+
+# Does the fit store the Gram matrix?
+needs_gram <- function(estimator) UseMethod("needs_gram")
+needs_gram.kernmean_estimator <- \(estimator) FALSE
+
+# Where the estimate is the average times 1 - alpha: a function of rho, varrho
+# and n (which may be vectors) that gives alpha; else NULL.
+est_share <- function(estimator) UseMethod("est_share")
+est_share.kernmean_estimator <- \(estimator) NULL
+
+# Is the estimate an average, of the features that the sample has or of other
+# ones (a marginalized kernel's)? Then the statistic of a test may be unbiased.
+is_unshrunk <- function(estimator) UseMethod("is_unshrunk")
+is_unshrunk.kernmean_estimator <- \(estimator) FALSE
+
+# The shrinkage itself from list(n, rho, varrho) where est_share() has a
+# function: list(lambda, alpha, score, minimum, reference, border), or NULL.
+est_shrink <- function(estimator, moments) UseMethod("est_shrink")
+est_shrink.kernmean_estimator <- \(estimator, moments) NULL
+
+# What is chosen from a sample that is not all weights: list(estimator: with
+# nothing left to choose, chosen: a list of it).
+est_choose <- function(estimator, sample) UseMethod("est_choose")
+est_choose.kernmean_estimator <- function(estimator, sample) {
+  list(estimator = estimator)
+}
+
+# What is chosen from a pooled sample, once for all relabelings: list(estimator:
+# with nothing left to choose but what est_share() chooses, kernel: NULL or the
+# one that takes the place of the sample's, height: a factor of its values,
+# chosen: fields of the test). `where`: a name for errors.
+est_settle <- function(estimator, sample, where) UseMethod("est_settle")
+est_settle.kernmean_estimator <- function(estimator, sample, where) {
+  list(estimator = estimator, height = 1)
+}
+
+# The same where each variable of a test of independence settles by itself.
+est_settle_variable <- function(estimator, sample, where) {
+  UseMethod("est_settle_variable")
+}
+est_settle_variable.kernmean_estimator <- function(estimator, sample, where) {
+  est_settle(estimator, sample, where)
+}
+
+# Is it used on the operator of a test of independence, not variable by
+# variable?
+on_operator <- function(estimator) UseMethod("on_operator")
+on_operator.kernmean_estimator <- \(estimator) !is_unshrunk(estimator)
+
+# What two of them come to that have settled on x and on y.
+est_between <- function(a, b) UseMethod("est_between")
+est_between.kernmean_estimator <- \(a, b) a
+
+# The estimator on the product kernel of an operator; else an error that says
+# why not. `argument`: what it was given as.
+est_operator <- function(estimator, argument) UseMethod("est_operator")
+est_operator.kernmean_estimator <- function(estimator, argument) {
+  if (!is.null(estimator$target)) {
+    stop_input("'", argument, "' must have no target: an operator is shrunk ",
+               "towards 0")
+  }
+  estimator
+}
+
+# Lines of print() for a fit; `plain` and `target` are what the average and the
+# target are called.
+est_lines <- function(estimator, fit, digits, plain = "the KME",
+                      target = "the target") {
+  UseMethod("est_lines")
+}
+est_lines.kernmean_estimator <- function(estimator, fit, digits, plain,
+                                         target) {
+  NULL
+}

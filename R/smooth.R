@@ -1,0 +1,327 @@
+# Smoothing about the mean: with m the mean of the points, z_i = x_i - m and S a
+# shrunken covariance, the point x_i is replaced by the normal distribution
+# N(m + sqrt(1 - h) z_i, hS), which leaves the mean as it is and the covariance
+# nearly so, and the estimate is c times the mean of the embeddings of these.
+# For RBF kernels.
+
+#' @rdname est_kme
+#' @export
+est_smooth <- function(h = NULL, c = NULL, folds = NULL) {
+  h <- check_part_of_one(h, "h")
+  c <- check_part_of_one(c, "c")
+  folds <- check_smooth_folds(folds)
+  chosen <- is.null(h) || is.null(c)
+  new_estimator("smooth", "smoothing", "smoothed about the mean",
+                arguments = list(h = h, c = c, folds = folds,
+                                 select = if (chosen) "loocv"))
+}
+register_estimator("smooth", est_smooth,
+                   candidates = \(sample, top) {
+  if (!takes_noise(sample, FALSE)) {
+    return(NULL)
+  }
+  h <- c(0.15, 0.4, 0.8)
+  stats::setNames(lapply(h, est_smooth, c = 1), paste("smoothing", h))
+})
+
+check_part_of_one <- function(x, name) {
+  if (is.null(x)) {
+    return(NULL)
+  }
+  if (!is.numeric(x) || length(x) != 1L || is.na(x) || x < 0 || x > 1) {
+    stop_input("'", name, "' must be NULL or a number from 0 to 1, not ",
+               describe(x))
+  }
+  as.double(x)
+}
+
+# --- Folds -----------------------------------------------------------------
+
+most_points_left_out <- 60L
+usual_folds <- 20L
+
+# Fewer than three leave no two training sets with points in common.
+check_smooth_folds <- function(folds) {
+  if (is.null(folds) || identical(folds, Inf)) folds else
+    check_count(folds, "folds", 3L)
+}
+
+# The fold that each of n points is left out with: one after the other, as the
+# points come.
+fold_codes <- function(n, folds) {
+  if (is.null(folds)) folds <- if (n <= most_points_left_out) n else usual_folds
+  (seq_len(n) - 1L) %% as.integer(min(folds, n)) + 1L
+}
+
+# --- The covariance ----------------------------------------------------------
+
+# list(mean, covariance: S, d x d) of points for bandwidths theta: the shrinkage
+# of Ledoit and Wolf (2004) towards a multiple of the identity, in units of the
+# bandwidths; constant columns have none and do not count.
+smooth_moments <- function(x, theta) {
+  x <- unname(x)
+  n <- nrow(x)
+  theta <- rep_len(theta, ncol(x))
+  mean <- colMeans(x)
+  z <- (x - rep(mean, each = n)) / rep(theta, each = n)
+  varying <- which(!is_constant(x))
+  covariance <- matrix(0, ncol(x), ncol(x))
+  if (length(varying)) {
+    z <- z[, varying, drop = FALSE]
+    # Fourth powers must be numbers.
+    unit <- power_below(max(abs(z)))
+    covariance[varying, varying] <- unit^2 * shrunken_covariance(z / unit) *
+      outer(theta[varying], theta[varying])
+  }
+  list(mean = mean, covariance = covariance)
+}
+
+# (b2/delta2) t I + (1 - b2/delta2) S^ for centered rows z.
+shrunken_covariance <- function(z) {
+  n <- nrow(z)
+  plain <- cross(z) / n
+  level <- mean(diag(plain))
+  target <- diag(level, ncol(z))
+  apart <- sum((plain - target)^2)
+  noise <- (sum(rowSums(z^2)^2) - n * sum(plain^2)) / n^2
+  share <- if (apart > 0) min(1, max(0, noise) / apart) else 0
+  share * target + (1 - share) * plain
+}
+
+# --- Selection ---------------------------------------------------------------
+
+smooth_grid <- c(0, 0.01, 0.03, 0.07, 0.13, seq(0.2, 1, by = 0.1))
+
+# list(h, c, score: data frame of h, score and c, minimum, reference, folds),
+# with h and c those of the estimator where it has them. The score is varrho - 2
+# c A + c^2 B, A the mean over the points of the estimate without their fold, B
+# its squared norm.
+choose_smooth <- function(estimator, sample) {
+  given <- estimator[c("h", "c")]
+  if (is.null(estimator$select)) {
+    return(given)
+  }
+  n <- sample$n
+  fold <- fold_codes(n, estimator$folds)
+  grid <- if (is.null(given$h)) smooth_grid else unique(c(0, given$h))
+  found <- smooth_folds(sample, fold, grid)
+  at <- rowSums(found$at) / n
+  norms <- drop(found$norms %*% tabulate(fold)) / n
+  score <- \(c) 1 - 2 * c * at + c^2 * norms
+  share <- if (is.null(given$c)) pmin(1, pmax(0, at / norms)) else
+    rep(given$c, length(grid))
+  # Where a bandwidth is so small that squared norms are 0 there is no share.
+  asked <- if (is.null(given$h)) TRUE else grid == given$h
+  kept <- which(asked & is.finite(share) & norms >= .Machine$double.xmin)
+  if (!length(kept)) {
+    return(list(h = 0, c = 1, minimum = score(1)[1L], reference = score(1)[1L],
+                folds = max(fold)))
+  }
+  curve <- data.frame(h = grid, score = score(share), c = share)[kept, ]
+  rownames(curve) <- NULL
+  best <- which.min(curve$score)
+  list(h = curve$h[best], c = curve$c[best],
+       score = if (nrow(curve) > 1L) curve, minimum = curve$score[best],
+       reference = score(1)[1L], folds = max(fold))
+}
+
+# What the estimates without each fold are, for values of h and c = 1: list(at:
+# h x folds, their sums over the points left out; norms: their squared norms, h
+# x folds, or with `pairs` their inner products, h x h x folds; cross: their
+# products with embeddings of weights, n x q x folds: h x q x folds).
+smooth_folds <- function(sample, fold, grid, weights = NULL, pairs = FALSE) {
+  x <- unname(sample$x)
+  theta <- rep_len(sample$kernel$bandwidth, ncol(x))
+  points <- smooth_coordinates(x, theta, fold)
+  .Call(C_r_smooth_folds, points$x, fold, points$lost, points$unseen,
+        as.double(grid), weights, pairs)
+}
+
+# The points in units of the bandwidths and, where there are more columns than
+# points, in axes of their span: list(x, lost: for each column 0, or the fold
+# without which it is constant; unseen: directions in which no point lies, those
+# that are never lost and then those lost with each fold).
+smooth_coordinates <- function(x, theta, fold) {
+  varying <- !is_constant(x)
+  # Equal points are a column of zeros.
+  if (!any(varying)) varying[1L] <- TRUE
+  x <- x[, varying, drop = FALSE]
+  n <- nrow(x)
+  x <- (x - rep(colMeans(x), each = n)) / rep(theta[varying], each = n)
+  lost <- integer(ncol(x))
+  for (f in seq_len(max(fold))) {
+    lost[is_constant(x[fold != f, , drop = FALSE])] <- f
+  }
+  unseen <- integer(max(fold) + 1L)
+  if (ncol(x) <= n) {
+    return(list(x = x, lost = lost, unseen = unseen))
+  }
+  # What is lost with a fold is turned by itself: 0 but for the fold's points.
+  parts <- lapply(sort(unique(lost)), \(f) {
+    own <- x[, lost == f, drop = FALSE]
+    rows <- if (f == 0L) seq_len(n) else which(fold == f)
+    if (f > 0L) own <- own - rep(own[which(fold != f)[1L], ], each = n)
+    turned <- matrix(0, n, min(ncol(own), length(rows)))
+    turned[rows, ] <- span_axes(own[rows, , drop = FALSE])
+    list(x = turned, lost = rep(f, ncol(turned)),
+         unseen = ncol(own) - ncol(turned), fold = f)
+  })
+  for (part in parts) unseen[part$fold + 1L] <- part$unseen
+  list(x = do.call(cbind, lapply(parts, `[[`, "x")),
+       lost = unlist(lapply(parts, `[[`, "lost")), unseen = unseen)
+}
+
+# The rows in axes of their span.
+span_axes <- function(x) {
+  if (ncol(x) <= nrow(x)) {
+    return(x)
+  }
+  s <- svd(x, nv = 0L)
+  s$u * rep(s$d, each = nrow(x))
+}
+
+# --- The estimate ------------------------------------------------------------
+
+# The points about their mean m, at sqrt(1 - h) of their distance to it, with
+# noise hS. At h = 1 all are m.
+smooth_part <- function(sample, h, c, moments) {
+  n <- sample$n
+  plain <- list(sample = sample, noise = NULL, weights = rep(c / n, n))
+  if (h == 0 || all(moments$covariance == 0)) {
+    return(plain)
+  }
+  m <- moments$mean
+  x <- unname(sample$x)
+  points <- if (h == 1) {
+    matrix(m, 1L)
+  } else {
+    sqrt(1 - h) * x + rep((1 - sqrt(1 - h)) * m, each = n)
+  }
+  list(sample = points_sample(points, sample$kernel),
+       noise = h * moments$covariance,
+       weights = rep(c / nrow(points), nrow(points)))
+}
+
+est_parts.est_smooth <- function(estimator, sample) {
+  check_noisy(estimator, sample, FALSE)
+  moments <- smooth_moments(sample$x, sample$kernel$bandwidth)
+  list(smooth_part(sample, estimator$h, estimator$c, moments))
+}
+
+est_fit.est_smooth <- function(estimator, sample) {
+  check_shrinkable(estimator, sample,
+                   if (is.null(estimator$select)) 1L else 2L)
+  check_noisy(estimator, sample, FALSE)
+  d <- ncol(sample$x)
+  check_memory(d, d, "use fewer columns", copies = 5,
+               what = "a covariance of the columns")
+  found <- choose_smooth(estimator, sample)
+  moments <- smooth_moments(sample$x, sample$kernel$bandwidth)
+  part <- smooth_part(sample, found$h, found$c, moments)
+  columns <- colnames(sample$x)
+  dimnames(moments$covariance) <- if (!is.null(columns)) list(columns, columns)
+  plain <- sample_moments(sample)
+  c(list(
+    weights = rep(found$c / sample$n, sample$n), lambda = 0, parts = list(part),
+    fitted = part_at(part, sample$kernel, own_points(sample)),
+    norm2 = max(0, norm2_part(part, sample$kernel)), rho = plain$rho,
+    varrho = plain$varrho, select = estimator$select,
+    covariance = moments$covariance, border = FALSE
+  ), found)
+}
+
+is_smooth <- \(estimator) inherits(estimator, "est_smooth")
+
+est_choose.est_smooth <- function(estimator, sample) {
+  check_noisy(estimator, sample, FALSE)
+  found <- choose_smooth(estimator, sample)
+  list(estimator = est_smooth(found$h, found$c), chosen = found[c("h", "c")])
+}
+
+has_weights.est_smooth <- \(estimator) FALSE
+
+allows_sample.est_smooth <- \(estimator, sample) takes_noise(sample, FALSE)
+
+# An operator of noisy features is no sum of weights on the points.
+est_operator.est_smooth <- function(estimator, argument) {
+  stop_input(
+    "'", argument, "' must not be \"smooth\": operators are shrunk by weights ",
+    "on the points; 'center' may be any estimator"
+  )
+}
+
+# --- In tests ----------------------------------------------------------------
+
+# h and c are chosen once, the mean and the covariance are those of each group.
+est_settle.est_smooth <- function(estimator, sample, where) {
+  c(est_choose(estimator, sort_sample(sample)), list(height = 1))
+}
+
+on_operator.est_smooth <- \(estimator) FALSE
+
+most_smooth_in_tests <- 0.9
+
+# A variable of its own has one mean and one covariance for all permutations, so
+# that smoothing makes it another kernel, that of the points m + sqrt(1 - h) z_i
+# with the noise hS on both sides. At h = 1 nothing would be left of them.
+est_settle_variable.est_smooth <- function(estimator, sample, where) {
+  if (!takes_noise(sample, FALSE)) {
+    stop_input(where, " must be points with kernel_rbf() for estimator ",
+               "\"smooth\" in a test of independence")
+  }
+  found <- choose_smooth(estimator, sort_sample(sample))
+  h <- min(found$h, most_smooth_in_tests)
+  kernel <- sample$kernel
+  part <- smooth_part(sample, h, 1,
+                      smooth_moments(sample$x, kernel$bandwidth))
+  chosen <- list(h = h, c = found$c)
+  if (is.null(part$noise)) {
+    return(list(estimator = est_kme(), height = found$c, chosen = chosen))
+  }
+  x <- part$sample$x
+  wide <- noisy_kernel(kernel, 2 * part$noise, colMeans(x))
+  list(estimator = est_kme(), sample = points_sample(wide$turn(x), wide$kernel),
+       height = found$c * wide$height, chosen = chosen)
+}
+
+# --- print -------------------------------------------------------------------
+
+est_lines.est_smooth <- function(estimator, fit, digits, plain = "the KME",
+                                 target = "the target") {
+  number <- \(x) format(x, digits = digits)
+  c(
+    paste0("h = ", number(fit$h), ", c = ", number(fit$c), " (",
+           describe_folds(estimator, fit), ")"),
+    if (fit$c == 0) {
+      "the estimate is 0"
+    } else if (fit$h == 0 && fit$c == 1) {
+      paste("without smoothing the estimate is", plain)
+    } else if (fit$h == 1) {
+      "the normal distribution with the mean and covariance of the points"
+    },
+    describe_score(fit, digits, plain)
+  )
+}
+
+# "leave-one-out", "20 folds", "given"
+describe_folds <- function(estimator, fit) {
+  if (is.null(estimator$select)) {
+    "given"
+  } else if (fit$folds == fit$n) {
+    "leave-one-out"
+  } else {
+    paste(fit$folds, "folds")
+  }
+}
+
+format_estimator.est_smooth <- function(estimator) {
+  amounts <- Filter(Negate(is.null), unclass(estimator)[c("h", "c")])
+  open <- setdiff(c("h", "c"), names(amounts))
+  given <- if (length(amounts)) {
+    paste(names(amounts), "=", format_number(unlist(amounts)))
+  }
+  paste0("smoothing (about the mean): ",
+         paste(c(given, if (length(open)) {
+           paste(paste(open, collapse = " and "), "by leaving points out")
+         }), collapse = ", "))
+}

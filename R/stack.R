@@ -1,0 +1,411 @@
+# Stacking: the combination sum_a w_a mu_a of several estimates whose score,
+# with the points left out, is smallest.
+
+#' @rdname est_kme
+#' @export
+est_stack <- function(candidates = NULL, shares = NULL, folds = NULL) {
+  candidates <- check_stack_candidates(candidates)
+  shares <- check_stack_shares(shares, candidates)
+  new_estimator(
+    "stack", "stack", "stacked estimators", "stacked COSE",
+    arguments = list(candidates = candidates, shares = shares,
+                     folds = check_smooth_folds(folds),
+                     select = if (is.null(shares)) "loocv")
+  )
+}
+register_estimator("stack", est_stack)
+
+# A list of estimators with names that are told apart.
+check_stack_candidates <- function(candidates) {
+  if (is.null(candidates)) {
+    return(NULL)
+  }
+  if (inherits(candidates, "kernmean_estimator") || !is.list(candidates) ||
+        !length(candidates)) {
+    stop_input("'candidates' must be NULL or a list of estimators, as in ",
+               "list(est_kme(), est_smooth(0.4, 1)), not ",
+               describe(candidates))
+  }
+  given <- names(candidates)
+  label <- \(i) element_label(given, i, "candidates")
+  candidates <- lapply(seq_along(candidates), \(i) {
+    one <- read_estimator(candidates[[i]], argument = label(i))
+    check_candidate(one, paste0("'", label(i), "'"))
+  })
+  labels <- vapply(candidates, candidate_label, "")
+  own <- if (!is.null(given)) !is.na(given) & nzchar(given)
+  labels[own] <- given[own]
+  stats::setNames(candidates, make.unique(labels, " "))
+}
+
+check_candidate <- function(estimator, name) {
+  if (!is.null(estimator$candidates) || inherits(estimator, "est_stack")) {
+    stop_input(name, " must not be a stack itself")
+  }
+  if (!is.null(estimator$target)) {
+    stop_input(name, " must have no target: a stack is shrunk towards 0")
+  }
+  if (!is.null(estimator$select)) {
+    amounts <- intersect(c("lambda", "noise", "h", "c"),
+                         estimator_arguments(estimator))
+    stop_input(name, " must have all it needs given, nothing to choose: ",
+               toString(paste0("'", amounts, "'")), " of est_", estimator$name,
+               "()")
+  }
+  estimator
+}
+
+# "S-KMSE 0.1"
+candidate_label <- function(estimator) {
+  amounts <- unlist(unclass(estimator)[c("lambda", "noise", "h", "c")])
+  if (length(amounts) > 4L) amounts <- NULL
+  paste(c(estimator$label, format_number(amounts, 3L)), collapse = " ")
+}
+
+check_stack_shares <- function(shares, candidates) {
+  if (is.null(shares)) {
+    return(NULL)
+  }
+  if (is.null(candidates)) {
+    stop_input("'shares' must be NULL unless 'candidates' is given")
+  }
+  if (!is.numeric(shares) || length(shares) != length(candidates) ||
+        !all(is.finite(shares) & shares >= 0)) {
+    stop_input("'shares' must be ", count_of(length(candidates), "number"),
+               " of at least 0, one for each of the 'candidates', not ",
+               describe(shares))
+  }
+  as.double(shares)
+}
+
+# --- Candidates --------------------------------------------------------------
+
+# The estimator for a sample: with candidates, those that it allows.
+resolve_stack <- function(estimator, sample) {
+  warn_limited(estimator, sample)
+  given <- estimator$candidates
+  if (is.null(given)) {
+    top <- \() spectrum(sample_gram(sample), "values")$values[1L]
+    estimator$candidates <- unlist(unname(lapply(
+      registered$candidates, \(make) make(sample, top)
+    )), recursive = FALSE)
+  } else {
+    estimator$candidates <- given[allowed_candidates(given, sample)]
+  }
+  estimator
+}
+
+allowed_candidates <- function(candidates, sample) {
+  vapply(candidates, \(one) allows_sample(one, sample), NA)
+}
+
+# Candidates that the sample does not allow are left out, with a warning; where
+# none is left, or what they weigh is given, that is an error. `plain` is what
+# has been said before.
+warn_limited <- function(estimator, sample) {
+  given <- estimator$candidates
+  allowed <- if (!is.null(given)) allowed_candidates(given, sample)
+  what <- if (knows_points(sample)) format_kernel(sample$kernel) else
+    "a matrix of kernel values"
+  if (!is.null(given) && (!any(allowed) ||
+                            !is.null(estimator$shares) && !all(allowed))) {
+    stop_input("'candidates' must ", if (any(allowed)) {
+      "with given 'shares' all be for "
+    } else {
+      "hold an estimator for "
+    }, what)
+  }
+  limited <- if (is.null(given)) !knows_points(sample) else !all(allowed)
+  if (limited && !isTRUE(estimator$plain)) {
+    warn_kernmean(
+      "the stack is of ", if (is.null(given)) "the KME and F-KMSE" else
+        shorten(names(given)[allowed], 8L), " alone: smoothing and noise are ",
+      "not for ", what, kind = "candidates"
+    )
+  }
+}
+
+# --- Selection ---------------------------------------------------------------
+
+# list(inner: q x q, at: q): the means over the points, each left out with its
+# fold, of the inner products of the estimates and of their values there.
+left_out_products <- function(candidates, sample, fold) {
+  weighted <- vapply(candidates, \(one) has_weights(one), NA)
+  smooth <- vapply(candidates, is_smooth, NA)
+  if (all(weighted | smooth)) {
+    shared_products(candidates, sample, fold, weighted)
+  } else {
+    refitted_products(candidates, sample, fold)
+  }
+}
+
+# Of weights W_f on the points and of smoothing: products with the Gram matrix
+# and folds over the points of a fold, no fit made anew.
+shared_products <- function(candidates, sample, fold, weighted) {
+  n <- sample$n
+  q <- length(candidates)
+  count <- max(fold)
+  share <- tabulate(fold) / n
+  inner <- matrix(0, q, q)
+  at <- numeric(q)
+  weights <- NULL
+  if (any(weighted)) {
+    each <- lapply(candidates[weighted],
+                   \(one) weights_left_out(one, sample, fold))
+    weights <- aperm(array(unlist(each), c(n, count, length(each))), c(1, 3, 2))
+    values <- array(product(sample_matrix(sample), matrix(weights, n)),
+                    dim(weights))
+    for (f in seq_len(count)) {
+      w <- matrix(weights[, , f], n)
+      v <- matrix(values[, , f], n)
+      inner[weighted, weighted] <- inner[weighted, weighted] +
+        share[f] * crossprod(w, v)
+      at[weighted] <- at[weighted] +
+        colSums(v[fold == f, , drop = FALSE]) / n
+    }
+  }
+  if (!all(weighted)) {
+    own <- candidates[!weighted]
+    times <- vapply(own, `[[`, numeric(1), "c")
+    found <- smooth_folds(sample, fold, vapply(own, `[[`, numeric(1), "h"),
+                          weights, TRUE)
+    over_folds <- \(a) matrix(matrix(a, ncol = count) %*% share, length(own))
+    at[!weighted] <- times * rowSums(found$at) / n
+    inner[!weighted, !weighted] <- times * over_folds(found$norms) *
+      rep(times, each = length(own))
+    if (any(weighted)) {
+      inner[!weighted, weighted] <- times * over_folds(found$cross)
+      inner[weighted, !weighted] <- t(inner[!weighted, weighted])
+    }
+  }
+  list(inner = (inner + t(inner)) / 2, at = at)
+}
+
+# Of any estimators, each fitted anew without each fold.
+refitted_products <- function(candidates, sample, fold) {
+  inner <- 0
+  at <- 0
+  for (f in seq_len(max(fold))) {
+    out <- which(fold == f)
+    kept <- sample_take(sample, -out)
+    new <- new_points(sample$x[out, , drop = FALSE])
+    parts <- lapply(candidates, \(one) est_parts(one, kept))
+    inner <- inner + length(out) * all_pairs(parts, sample$kernel)$inner
+    at <- at + vapply(parts, \(one) {
+      sum(parts_at(merge_parts(one), sample$kernel, new))
+    }, numeric(1))
+  }
+  list(inner = unname(inner) / sample$n, at = unname(at) / sample$n)
+}
+
+# argmin w'Gw - 2w'g over w >= 0 and w'mass <= 1.
+stack_shares <- function(inner, at, mass) {
+  unit <- max(abs(inner))
+  if (!is.finite(unit) || !all(is.finite(at))) {
+    stop_kernmean("numeric", "kernel values overflow; rescale the columns of ",
+                  "'x'")
+  }
+  q <- length(at)
+  if (unit == 0) {
+    return(numeric(q))
+  }
+  solution <- quadprog::solve.QP(
+    inner / unit + diag(1e-9, q), at / unit, cbind(-mass, diag(q)),
+    c(-1, numeric(q))
+  )$solution
+  # What is smaller is rounding of 0.
+  ifelse(solution < 1e-8, 0, solution)
+}
+
+# The stack of a resolved estimator: list(parts, shares; and where they were
+# chosen: candidates: a data frame, minimum, reference, folds).
+choose_stack <- function(estimator, sample) {
+  candidates <- estimator$candidates
+  labels <- names(candidates)
+  parts <- lapply(candidates, \(one) est_parts(one, sample))
+  mass <- vapply(parts, \(one) {
+    sum(vapply(one, \(part) sum(part$weights), numeric(1)))
+  }, numeric(1))
+  shares <- estimator$shares
+  table <- data.frame(candidate = labels, share = NA, score = NA, mass = mass,
+                      row.names = NULL)
+  found <- NULL
+  if (is.null(shares)) {
+    fold <- fold_codes(sample$n, estimator$folds)
+    # For the reference, last.
+    q <- length(candidates)
+    products <- left_out_products(c(candidates, list(plain_estimator())),
+                                  sample, fold)
+    own <- seq_len(q)
+    inner <- products$inner[own, own, drop = FALSE]
+    at <- products$at[own]
+    shares <- stack_shares(inner, at, mass)
+    varrho <- mean(sample_diagonal(sample))
+    scores <- varrho - 2 * products$at + diag(products$inner)
+    table$score <- scores[own]
+    found <- list(
+      minimum = varrho - 2 * sum(shares * at) +
+        sum(shares * (inner %*% shares)),
+      reference = scores[q + 1L], folds = max(fold)
+    )
+  }
+  table$share <- shares
+  used <- shares > 0
+  whole <- combine_parts(parts[used], shares[used], sample)
+  c(list(parts = whole, shares = shares, candidates = table), found)
+}
+
+# --- The estimate ------------------------------------------------------------
+
+needs_gram.est_stack <- \(estimator) TRUE
+
+has_weights.est_stack <- function(estimator) {
+  !is.null(estimator$candidates) &&
+    all(vapply(estimator$candidates, \(one) has_weights(one), NA))
+}
+
+# Of a stack whose shares are given, the candidates that have any.
+est_parts.est_stack <- function(estimator, sample) {
+  used <- estimator$shares > 0
+  parts <- lapply(estimator$candidates[used], \(one) est_parts(one, sample))
+  combine_parts(parts, estimator$shares[used], sample)
+}
+
+combine_parts <- function(parts, shares, sample) {
+  if (!length(parts)) {
+    parts <- list(est_parts(plain_estimator(), sample))
+    shares <- 0
+  }
+  merge_parts(unlist(Map(scale_parts, parts, shares), recursive = FALSE,
+                     use.names = FALSE))
+}
+
+est_choose.est_stack <- function(estimator, sample) {
+  sample <- form_sample(sample)
+  estimator <- resolve_stack(estimator, sample)
+  found <- choose_stack(estimator, sample)
+  list(estimator = est_stack(estimator$candidates, found$shares),
+       chosen = list(candidates = found$candidates))
+}
+
+est_weights.est_stack <- function(estimator, sample) {
+  part_weights(est_parts(estimator, sample), sample$n)
+}
+
+# What each of n points weighs in all parts together; a part of one point is
+# their mean.
+part_weights <- function(parts, n) {
+  weights <- numeric(n)
+  for (part in parts) {
+    own <- part$weights
+    weights <- weights + if (length(own) == n) own else sum(own) / n
+  }
+  weights
+}
+
+est_fit.est_stack <- function(estimator, sample) {
+  check_shrinkable(estimator, sample,
+                   if (is.null(estimator$select)) 1L else 2L)
+  sample <- form_sample(sample)
+  found <- choose_stack(resolve_stack(estimator, sample), sample)
+  moments <- sample_moments(sample)
+  fitted <- parts_at(found$parts, sample$kernel, own_points(sample))
+  c(list(
+    weights = part_weights(found$parts, sample$n), lambda = 0, fitted = fitted,
+    norm2 = max(0, norm2_parts(found$parts, sample$kernel)), rho = moments$rho,
+    varrho = moments$varrho, select = estimator$select, border = FALSE
+  ), found[setdiff(names(found), "shares")])
+}
+
+# Products of features have no points: what needs none is left.
+est_operator.est_stack <- function(estimator, argument) {
+  estimator$plain <- TRUE
+  given <- estimator$candidates
+  if (is.null(given)) {
+    return(estimator)
+  }
+  kept <- vapply(given, \(one) has_weights(one), NA)
+  if (!all(kept)) {
+    if (!any(kept) || !is.null(estimator$shares)) {
+      stop_input("'", argument, "' must be a stack of candidates that are ",
+                 "weights on the points; ", names(given)[!kept][1L], " is not")
+    }
+    warn_kernmean("the stack is of ", shorten(names(given)[kept], 8L),
+                  " alone: an operator is shrunk by weights on the points",
+                  kind = "candidates")
+  }
+  estimator$candidates <- given[kept]
+  estimator
+}
+
+# What the sample does not allow is said once, not for each bag.
+est_bags.est_stack <- function(estimator, sample, sizes) {
+  warn_limited(estimator, sample)
+  estimator$plain <- TRUE
+  bags_of_parts(estimator, sample, sizes)
+}
+
+# --- In tests ----------------------------------------------------------------
+
+# Candidates and shares are chosen once.
+est_settle.est_stack <- function(estimator, sample, where) {
+  c(est_choose(estimator, sort_sample(sample)), list(height = 1))
+}
+
+# No pairing is looked at.
+est_between.est_stack <- function(a, b) {
+  est_stack(Map(\(one, other) est_between(one, other), a$candidates,
+                b$candidates),
+            (a$shares + b$shares) / 2)
+}
+
+# --- print -------------------------------------------------------------------
+
+est_lines.est_stack <- function(estimator, fit, digits, plain = "the KME",
+                                target = "the target") {
+  table <- fit$candidates
+  numbers <- \(x) format(x, digits = digits)
+  scored <- !anyNA(table$score)
+  columns <- cbind(
+    c("", format(table$candidate)),
+    c("share", format(round(table$share, 3))),
+    if (scored) c("score alone", numbers(table$score))
+  )
+  columns <- apply(columns, 2L, format, justify = "right")
+  c(
+    paste0("shares (", describe_folds(estimator, fit), "):"),
+    paste0("  ", apply(columns, 1L, paste, collapse = "  ")),
+    if (all(table$share == 0)) "no candidate has a share: the estimate is 0",
+    describe_score(fit, digits, plain)
+  )
+}
+
+# "mean shares: KME 0.2, smoothing 0.4 0.7", of a table of bags; NULL for what
+# is no stack.
+stack_line <- function(estimator, table) {
+  columns <- setdiff(names(table), c("n", "norm2", "border"))
+  if (!inherits(estimator, "est_stack") || !length(columns)) {
+    return(NULL)
+  }
+  shares <- colMeans(table[columns], na.rm = TRUE)
+  shares <- shares[order(-shares)]
+  shares <- shares[shares >= 0.01]
+  paste0("  mean shares: ",
+         toString(paste(names(shares), format_number(shares, 2L))))
+}
+
+# The shares that a settled stack has, or NULL.
+stack_shares_table <- function(estimator) {
+  if (inherits(estimator, "est_stack")) {
+    data.frame(candidate = names(estimator$candidates),
+               share = estimator$shares)
+  }
+}
+
+format_estimator.est_stack <- function(estimator) {
+  names <- names(estimator$candidates)
+  whose <- if (is.null(names)) "KME, smoothing, F-KMSE" else shorten(names, 3L)
+  paste0("stack: shares of ", whose, if (is.null(estimator$shares)) {
+    " by leaving points out"
+  })
+}

@@ -1,0 +1,242 @@
+# Smoothing and stacking in the functions that take an estimator.
+
+rbf <- kernel_rbf(0.9)
+x <- random_points(14, 2)
+
+# All labelings of few points, the first the observed one.
+few <- rbind(random_points(4, 2, 8), random_points(3, 2, 9) + 1)
+labelings <- utils::combn(7, 4)
+
+test_that("as a center they are the fit of kme()", {
+  K <- gram_R(rbf, x)
+  z <- random_points(4, 2, 3)
+  twins <- list(smooth = smooth_R(x, 0.9, kme(x, rbf, "smooth")$h,
+                                  kme(x, rbf, "smooth")$c))
+  shares <- kme(x, rbf, "stack")$candidates$share
+  twins$stack <- mean_sum_R(lapply(seven_R(x, 0.9), \(a) a(x, 0.9)), shares)
+  for (name in names(twins)) {
+    at <- mean_at_R(twins[[name]], x, 0.9)
+    norm2 <- mean_inner_R(twins[[name]], twins[[name]], 0.9)
+    e <- eigen(K - outer(at, at, `+`) + norm2, symmetric = TRUE)
+    for (center in list(name, kme(x, rbf, name))) {
+      fit <- kme_pca(x, rbf, 3, center = center)
+      expect_equal(fit$values, e$values[1:3] / 14, tolerance = 1e-9)
+      Lc <- gram_R(rbf, z, x) + norm2 -
+        outer(mean_at_R(twins[[name]], z, 0.9), at, `+`)
+      scores <- Lc %*% e$vectors[, 1:3] %*% diag(1 / sqrt(e$values[1:3]))
+      expect_equal(abs(unname(predict(fit, z))), abs(scores), tolerance = 1e-8)
+    }
+    centered <- kme_cov(x, kernel_x = rbf, center = name)
+    expect_equal(centered$trace, sum(e$values) / 14, tolerance = 1e-9)
+  }
+})
+
+test_that("densities match the smoothed and the stacked mean", {
+  # The squared distance to the embedding of the mixture is what is minimized,
+  # and what is reported.
+  for (name in c("smooth", "stack")) {
+    set.seed(1)
+    fit <- kme_density(x, rbf, name, m = 2, scale = FALSE, nstart = 2,
+                       shape = "isotropic", validate = 0)
+    mean <- kme(x, rbf, name)
+    expect_equal(fit$mean$fitted, mean$fitted, tolerance = 1e-12)
+    twin <- if (name == "smooth") smooth_R(x, 0.9, mean$h, mean$c) else {
+      mean_sum_R(lapply(seven_R(x, 0.9), \(a) a(x, 0.9)),
+                 mean$candidates$share)
+    }
+    mixture <- lapply(1:2, \(j) {
+      part_R(fit$means[j, , drop = FALSE], fit$weights[j],
+             diag(fit$variances[j], 2))
+    })
+    distance2 <- mean_inner_R(twin, twin, 0.9) -
+      2 * mean_inner_R(twin, mixture, 0.9) +
+      mean_inner_R(mixture, mixture, 0.9)
+    expect_equal(fit$distance2, distance2, tolerance = 1e-8)
+  }
+})
+
+test_that("two samples are compared by means that settled once for both", {
+  a <- few[1:4, ]
+  b <- few[5:7, ]
+  pooled <- kme(few, rbf, "smooth")
+  test <- mmd_test(a, b, rbf, "smooth", permutations = "all")
+  expect_equal(unname(test$h), pooled$h)
+  expect_equal(unname(test$c), pooled$c)
+  settled <- est_smooth(h = pooled$h, c = pooled$c)
+  values <- apply(labelings, 2, \(s) {
+    kme_distance(kme(few[s, ], rbf, settled), kme(few[-s, ], rbf, settled))^2
+  })
+  expect_equal(unname(test$statistic), values[1], tolerance = 1e-10)
+  expect_equal(sort(unname(test$replicates)), sort(values), tolerance = 1e-10)
+  expect_equal(test$p.value, mean(values >= values[1] - 1e-12))
+})
+
+test_that("a stack settles its shares, and its lambdas, once", {
+  test <- mmd_test(few[1:4, ], few[5:7, ], rbf, "stack", permutations = "all")
+  pooled <- stack_R(few, 0.9)
+  values <- apply(labelings, 2, \(s) {
+    # Candidates of all points: lambdas are shares of their largest eigenvalue.
+    means <- lapply(list(few[s, ], few[-s, ]), \(part) {
+      mean_sum_R(lapply(seven_R(few, 0.9), \(fit) fit(part, 0.9)),
+                 pooled$shares)
+    })
+    inner <- \(i, j) mean_inner_R(means[[i]], means[[j]], 0.9)
+    inner(1, 1) + inner(2, 2) - 2 * inner(1, 2)
+  })
+  expect_equal(unname(test$statistic), values[1], tolerance = 1e-6)
+  expect_equal(sort(unname(test$replicates)), sort(values), tolerance = 1e-6)
+  expect_equal(test$p.value, mean(values >= values[1] - 1e-9))
+})
+
+test_that("p-values over all labelings are uniform, whatever the labels", {
+  # Each labeling as the observed one: the ranks of 35 statistics.
+  for (estimator in c("smooth", "stack")) {
+    p <- apply(labelings[, 1:35], 2, \(s) {
+      mmd_test(few[s, ], few[-s, ], rbf, estimator, permutations = "all")$
+        p.value
+    })
+    expect_equal(sort(p), 1:35 / 35, tolerance = 1e-9)
+  }
+})
+
+test_that("more than two samples, clusters and blocks take them", {
+  group <- rep(c("a", "b", "c"), c(5, 5, 4))
+  pairs <- utils::combn(3, 2)
+  for (name in c("smooth", "stack")) {
+    test <- mmd_test(x ~ group, kernel = rbf, estimator = name, B = 5)
+    pooled <- kme(x, rbf, name)
+    settled <- if (name == "smooth") est_smooth(pooled$h, pooled$c) else
+      pooled$estimator
+    if (name == "smooth") {
+      fits <- lapply(split(1:14, group), \(i) kme(x[i, ], rbf, settled))
+      apart <- kme_distance(fits)^2
+      sizes <- c(5, 5, 4)
+      want <- sum(apply(pairs, 2, \(p) {
+        prod(sizes[p]) / 14 * apart[p[1], p[2]]
+      }))
+      expect_equal(unname(test$statistic), want, tolerance = 1e-10)
+    }
+    expect_length(test$replicates, 5L)
+    blocked <- mmd_test(x[1:7, ], x[8:14, ], rbf, name, B = 5,
+                        blocks = rep(1:7, 2))
+    expect_true(is.finite(blocked$statistic))
+  }
+})
+
+test_that("equal points give the statistic 0 and p = 1", {
+  same <- matrix(3, 8, 2)
+  for (estimator in c("smooth", "stack")) {
+    test <- mmd_test(same, same[1:5, ], kernel_rbf(1), estimator, B = 19)
+    # The ridge of the stack's program leaves the two shares as they are.
+    expect_lt(abs(unname(test$statistic)), 1e-15)
+    expect_identical(test$p.value, 1)
+  }
+})
+
+test_that("in a test of independence smoothing makes another kernel", {
+  y <- random_points(14, 1, 2) + x[, 1]
+  test <- hsic_test(x, y, rbf, kernel_rbf(0.7), "smooth", B = 9)
+  K <- Map(\(x, theta, estimate) {
+    part <- smooth_R(x, theta, min(estimate$h, 0.9))[[1]]
+    normal_pairs_R(part$points, part$points, 2 * part$noise, theta)
+  }, list(x, y), c(0.9, 0.7),
+  list(kme(x, rbf, "smooth"), kme(y, kernel_rbf(0.7), "smooth")))
+  # Up to the factor c of each.
+  scale <- unname(test$statistic) / hsic_R(K[[1]], K[[2]])
+  set.seed(3)
+  test <- hsic_test(x, y, rbf, kernel_rbf(0.7), "smooth", B = 30)
+  set.seed(3)
+  orders <- draw_columns(14, 30)
+  want <- apply(orders, 2, \(o) hsic_R(K[[1]], K[[2]][o, o]))
+  expect_equal(sort(unname(test$replicates)), sort(scale * want),
+               tolerance = 1e-9)
+  expect_gt(scale, 0)
+  expect_lte(scale, 1 + 1e-12)
+})
+
+test_that("bags are those of kme() one by one", {
+  set.seed(4)
+  bags <- lapply(c(a = 5, b = 8, c = 3, d = 6), \(n) {
+    matrix(stats::rnorm(2 * n), n)
+  })
+  new <- lapply(c(4, 7), \(n) matrix(stats::rnorm(2 * n), n))
+  for (estimator in list("smooth", "stack", est_smooth(h = 0.3),
+                         est_smooth(h = 1, c = 0.8),
+                         est_stack(list(est_kme(), est_mkme(0.2))))) {
+    g <- bag_gram(bags, rbf, estimator)
+    expect_equal(g$inner, bags_R(bags, rbf, estimator), tolerance = 1e-10)
+    expect_equal(unname(predict(g, new)),
+                 unname(new_bags_R(new, bags, rbf, estimator)),
+                 tolerance = 1e-10)
+    expect_equal(unname(g$shrinkage$norm2), unname(diag(g$inner)),
+                 tolerance = 1e-10)
+  }
+  # A bag of one point is its own embedding.
+  bags$e <- matrix(c(0.3, 1), 1)
+  for (estimator in c("smooth", "stack")) {
+    g <- suppressWarnings(bag_gram(bags, rbf, estimator))
+    expect_equal(g$inner, bags_R(bags, rbf, estimator), tolerance = 1e-10)
+  }
+})
+
+test_that("where only kernel values are known a stack has what they allow", {
+  K <- gram_R(rbf, x)
+  g <- as_gram(K)
+  expect_error(kme(g, estimator = "smooth"), class = "kernmean_error_input")
+  expect_warning(fit <- kme(g, estimator = "stack"),
+                 class = "kernmean_warning")
+  top <- eigen(K, symmetric = TRUE)$values[1]
+  plain <- kme(x, rbf, est_stack(c(
+    list(est_kme()), lapply(c(0.003, 0.03, 0.3) * top, est_fkmse)
+  )))
+  for (field in c("fitted", "weights", "norm2", "minimum")) {
+    expect_equal(fit[[field]], plain[[field]], tolerance = 1e-6)
+  }
+  expect_equal(fit$candidates$score, plain$candidates$score, tolerance = 1e-12)
+  # Kernel values of new points.
+  z <- random_points(3, 2, 5)
+  expect_equal(predict(fit, gram_R(rbf, z, x)), predict(plain, z),
+               tolerance = 1e-6)
+})
+
+test_that("kernels without closed forms are refused by smoothing", {
+  for (kernel in list(kernel_laplace(1), kernel_linear(), kernel_poly(2),
+                      kernel_matern(bandwidth = 1),
+                      kernel_function(\(x, y) tcrossprod(x, y)^2))) {
+    expect_error(kme(x, kernel, "smooth"), class = "kernmean_error_input")
+    expect_error(kme_pca(x, kernel, 2, center = "smooth"),
+                 class = "kernmean_error_input")
+    expect_error(mmd_test(x, x + 1, kernel, "smooth", B = 9),
+                 class = "kernmean_error_input")
+    fit <- suppressWarnings(kme(x, kernel, "stack"))
+    # The KME and three of F-KMSE.
+    expect_identical(nrow(fit$candidates), 4L)
+    K <- as.matrix(gram(x, kernel))
+    lambda <- c(0.003, 0.03, 0.3) *
+      eigen(K, symmetric = TRUE, only.values = TRUE)$values[1]
+    expect_equal(fit$candidates$score[-1],
+                 vapply(lambda, \(l) fkmse_loocv_R(K, l), 1),
+                 tolerance = 1e-9)
+    shrunk <- kme(x, kernel, est_stack(list(est_kme())))
+    expect_equal(shrunk$candidates$share, 1 - kme(x, kernel, "skmse")$alpha,
+                 tolerance = 1e-8)
+  }
+})
+
+test_that("an operator takes a stack of weights, and no smoothing", {
+  expect_error(kme_cov(x, kernel_x = rbf, estimator = "smooth"),
+               class = "kernmean_error_input")
+  expect_error(kme_pca(x, rbf, 2, covariance = "smooth"),
+               class = "kernmean_error_input")
+  fit <- suppressWarnings(kme_cov(x, kernel_x = rbf, estimator = "stack"))
+  # The operator is the mean of a product kernel of its own, centered.
+  K <- gram_R(rbf, x)
+  H <- diag(14) - 1 / 14
+  squares <- (H %*% K %*% H)^2
+  top <- eigen(squares, symmetric = TRUE)$values[1]
+  weights <- suppressWarnings(
+    kme(as_gram(squares), estimator = "stack")$weights
+  )
+  expect_equal(fit$trace, sum(weights * diag(H %*% K %*% H)), tolerance = 1e-6)
+  expect_lt(abs(sum(weights)), 1)
+})

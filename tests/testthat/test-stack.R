@@ -1,0 +1,341 @@
+# Stacking: twins that fit every candidate anew without the points left out, the
+# program that its shares solve, and limits.
+
+rbf <- kernel_rbf(1.3)
+
+stacked <- function(x, theta, ...) kme(x, kernel_rbf(theta), est_stack(...))
+
+# Candidates that know no points, and their twins; lambdas from one that leaves
+# the KME to one that leaves little.
+own_candidates <- function() {
+  list(est_kme(), est_skmse(lambda = 0.1), est_fkmse(lambda = 1e-4),
+       est_fkmse(lambda = 0.2), est_fkmse(lambda = 30),
+       est_smooth(h = 0.3, c = 1), est_smooth(h = 0.9, c = 0.8),
+       est_mkme(noise = 0.3), est_mmkme(noise = c(0.1, 0.6)))
+}
+own_twins <- function() {
+  list(twin_kme(), twin_skmse(0.1), twin_fkmse(1e-4), twin_fkmse(0.2),
+       twin_fkmse(30), twin_smooth(0.3), twin_smooth(0.9, 0.8),
+       twin_noise(0.3), twin_noise(c(0.1, 0.6)))
+}
+
+# The candidates of default as a list.
+seven <- function(x, theta) {
+  K <- kernel_R(x, x, theta, "rbf")
+  top <- eigen(K, symmetric = TRUE, only.values = TRUE)$values[1]
+  c(list(est_kme()), lapply(c(0.003, 0.03, 0.3) * top, est_fkmse),
+    lapply(c(0.15, 0.4, 0.8), \(h) est_smooth(h = h, c = 1)))
+}
+
+# What does not amplify rounding to 1e-10; the shares, which the ridge of 1e-9
+# lets it amplify, by what they are for.
+expect_stack <- function(fit, x, theta, candidates = seven_R(x, theta),
+                         fold = folds_R(nrow(x))) {
+  want <- stack_R(x, theta, candidates, fold)
+  shares <- fit$candidates$share
+  expect_equal(fit$candidates$score, want$score, tolerance = 1e-10)
+  expect_equal(fit$candidates$mass, want$mass, tolerance = 1e-10)
+  expect_equal(fit$reference, want$reference, tolerance = 1e-10)
+  expect_equal(fit$minimum, want$minimum, tolerance = 1e-10)
+  expect_equal(fit$minimum, 1 + stack_value_R(shares, want$G, want$g),
+               tolerance = 1e-10)
+  expect_true(all(shares >= 0))
+  expect_lte(sum(shares * want$mass), 1 + 1e-12)
+  expect_lt(below_R(shares, want$G, want$g, want$mass), 1e-9)
+  expect_equal(shares, want$shares, tolerance = 1e-4)
+  mean <- mean_sum_R(lapply(candidates, \(a) a(x, theta)), shares)
+  z <- random_points(6, ncol(x), 77)
+  expect_equal(unname(predict(fit, z)), mean_at_R(mean, z, theta),
+               tolerance = 1e-10)
+  expect_equal(unname(fit$fitted), mean_at_R(mean, x, theta),
+               tolerance = 1e-10)
+  expect_equal(fit$norm2, mean_inner_R(mean, mean, theta), tolerance = 1e-10)
+  # Given from the shares of the fit, not of the twin: its weights too.
+  weights <- Reduce(`+`, lapply(mean, \(part) part$weights))
+  expect_equal(fit$weights, weights, tolerance = 1e-10)
+  want
+}
+
+# --- The twin ----------------------------------------------------------------
+
+test_that("the seven candidates are stacked as by the naive twin", {
+  for (case in list(list(8, 1, 0.6), list(12, 2, c(0.7, 2)), list(9, 3, 1.2),
+                    list(6, 2, 0.3))) {
+    x <- random_points(case[[1]], case[[2]])
+    fit <- stacked(x, case[[3]])
+    expect_stack(fit, x, case[[3]])
+    expect_identical(nrow(fit$candidates), 7L)
+    listed <- stacked(x, case[[3]], seven(x, case[[3]]))
+    expect_equal(listed$candidates$score, fit$candidates$score,
+                 tolerance = 1e-12)
+    expect_equal(listed$minimum, fit$minimum, tolerance = 1e-10)
+  }
+})
+
+test_that("a list of one's own is stacked as by the naive twin", {
+  x <- random_points(10, 2)
+  expect_stack(stacked(x, 0.8, own_candidates()), x, 0.8, own_twins())
+  expect_stack(stacked(x, c(0.5, 1), own_candidates(), folds = 4), x,
+               c(0.5, 1), own_twins(), folds_R(10, 4))
+  expect_stack(stacked(x, 0.8, own_candidates()[c(3, 5)]), x, 0.8,
+               own_twins()[c(3, 5)])
+  expect_stack(stacked(x, 0.8, own_candidates()[6:7], folds = 3), x, 0.8,
+               own_twins()[6:7], folds_R(10, 3))
+})
+
+test_that("beyond 60 points there are 20 folds", {
+  x <- random_points(63, 2)
+  fit <- stacked(x, 0.7)
+  expect_stack(fit, x, 0.7)
+  expect_equal(fit$folds, 20)
+  expect_equal(stacked(x[1:60, ], 0.7)$folds, 60)
+})
+
+test_that("leave-one-out without refits is that of refits at any lambda", {
+  # Two ways to the same shares: n folds by their formula, and each candidate
+  # alone by fits of the other points.
+  x <- random_points(15, 2)
+  K <- kernel_R(x, x, 0.5, "rbf")
+  lambda <- c(1e-8, 1e-3, 1, 1e3)
+  fit <- stacked(x, 0.5, lapply(lambda, \(l) est_fkmse(lambda = l)))
+  expect_equal(fit$candidates$score,
+               vapply(lambda, \(l) fkmse_loocv_R(K, l), 1), tolerance = 1e-9)
+})
+
+test_that("F-KMSE scores alone what its selection curve says", {
+  x <- random_points(25, 2)
+  selected <- kme(x, rbf, "fkmse")
+  fit <- stacked(x, 1.3, list(est_kme(), est_fkmse(selected$lambda)))
+  expect_equal(fit$candidates$score,
+               c(selected$reference, selected$minimum), tolerance = 1e-10)
+  expect_equal(fit$reference, selected$reference, tolerance = 1e-10)
+})
+
+test_that("smoothing scores alone what its selection curve says", {
+  x <- random_points(70, 2)
+  alone <- kme(x, rbf, est_smooth(c = 1))
+  h <- alone$score$h
+  fit <- stacked(x, 1.3, lapply(h, \(h) est_smooth(h = h, c = 1)))
+  expect_equal(fit$candidates$score, alone$score$score, tolerance = 1e-12)
+})
+
+# --- Limits ------------------------------------------------------------------
+
+test_that("one candidate is scaled to its smallest score", {
+  x <- random_points(12, 2)
+  for (h in c(0, 0.3)) {
+    fit <- stacked(x, 1, list(est_smooth(h = h, c = 1)))
+    alone <- kme(x, kernel_rbf(1), est_smooth(h = h))
+    # The ridge of the program is 1e-9.
+    expect_equal(fit$candidates$share, alone$c, tolerance = 1e-8)
+    expect_equal(fit$minimum, alone$minimum, tolerance = 1e-12)
+    expect_lt(kme_distance(fit, alone), 1e-8)
+  }
+  fit <- stacked(x, 1, list(est_kme()))
+  shrunk <- kme(x, kernel_rbf(1), "skmse")
+  expect_equal(fit$candidates$share, 1 - shrunk$alpha, tolerance = 1e-8)
+})
+
+test_that("identical candidates share what one of them has", {
+  x <- random_points(12, 2)
+  one <- stacked(x, 1, list(est_smooth(h = 0.4, c = 1), est_fkmse(0.1)))
+  many <- stacked(x, 1, list(est_smooth(h = 0.4, c = 1), est_fkmse(0.1),
+                             est_smooth(h = 0.4, c = 1), est_fkmse(0.1)))
+  shares <- many$candidates$share
+  expect_equal(shares[1:2] + shares[3:4], one$candidates$share,
+               tolerance = 1e-6)
+  expect_lt(kme_distance(one, many), 1e-6)
+  expect_equal(many$minimum, one$minimum, tolerance = 1e-10)
+})
+
+test_that("the mass of the whole is at most 1, and 1 where that binds", {
+  # Far apart: what is best is less than the KME.
+  x <- random_points(10, 3)
+  loose <- stacked(x, 0.5)$candidates
+  expect_lt(sum(loose$share * loose$mass), 0.999)
+  # A heavy tail spreads what is smoothed: more of it would be better.
+  x <- rbind(random_points(14, 1) * 0.2, -3, 4)
+  fit <- stacked(x, 0.5, list(est_smooth(h = 0.07, c = 0.8),
+                              est_smooth(h = 0.4, c = 0.5)))
+  tight <- fit$candidates
+  expect_equal(tight$mass, c(0.8, 0.5), tolerance = 1e-12)
+  expect_equal(sum(tight$share * tight$mass), 1, tolerance = 1e-9)
+  expect_equal(sum(fit$weights), 1, tolerance = 1e-9)
+  expect_stack(fit, x, 0.5, list(twin_smooth(0.07, 0.8), twin_smooth(0.4, 0.5)))
+  # F-KMSE has a mass below 1, and may have a share above it.
+  fit <- stacked(x, 0.5, list(est_fkmse(1), est_fkmse(5)))
+  tight <- fit$candidates
+  expect_true(all(tight$mass < 1))
+  expect_gt(sum(tight$share), 1)
+  expect_lt(sum(tight$share * tight$mass), 0.999)
+  expect_stack(fit, x, 0.5, list(twin_fkmse(1), twin_fkmse(5)))
+})
+
+test_that("the score is nowhere above that of a candidate or of 0", {
+  for (theta in c(0.2, 1, 5)) {
+    fit <- stacked(random_points(20, 2), theta)
+    expect_true(all(fit$minimum <= c(fit$candidates$score, 1) + 1e-8))
+    expect_equal(fit$candidates$score[1], fit$reference, tolerance = 1e-12)
+  }
+})
+
+test_that("given shares choose nothing", {
+  x <- random_points(9, 2)
+  theta <- 0.8
+  shares <- c(0.2, 0, 0.1, 0.1, 0, 0.3, 0.05, 0.1, 0.1)
+  fit <- stacked(x, theta, own_candidates(), shares = shares)
+  expect_equal(fit$candidates$share, shares, tolerance = 1e-14)
+  means <- lapply(own_twins(), \(twin) twin(x, theta))
+  z <- random_points(4, 2, 3)
+  expect_equal(predict(fit, z),
+               mean_at_R(mean_sum_R(means, shares), z, theta),
+               tolerance = 1e-12)
+  # The same shares as those chosen.
+  chosen <- stacked(x, theta)
+  given <- stacked(x, theta, seven(x, theta), chosen$candidates$share)
+  expect_equal(given$fitted, chosen$fitted, tolerance = 1e-13)
+  expect_equal(given$norm2, chosen$norm2, tolerance = 1e-12)
+  expect_equal(given$weights, chosen$weights, tolerance = 1e-13)
+  nothing <- stacked(x, theta, list(est_kme()), shares = 0)
+  expect_equal(nothing$fitted, numeric(9))
+  expect_equal(nothing$norm2, 0)
+  # One point has nothing to choose from, but can be what is given.
+  one <- stacked(x[1, , drop = FALSE], theta, list(est_kme(), est_fkmse(1)),
+                 shares = c(0.4, 0.6))
+  expect_equal(one$weights, 0.4 + 0.6 / 2, tolerance = 1e-13)
+})
+
+# --- Geometry ----------------------------------------------------------------
+
+test_that("values, norms, weights and products are sums over candidates", {
+  x <- random_points(11, 2)
+  theta <- c(0.6, 1.1)
+  k <- kernel_rbf(theta)
+  shares <- c(0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05)
+  fit <- stacked(x, theta, own_candidates(), shares = shares)
+  alone <- lapply(own_candidates(), \(estimator) kme(x, k, estimator))
+  inner <- kme_inner(alone)
+  expect_equal(fit$norm2, drop(shares %*% inner %*% shares),
+               tolerance = 1e-12)
+  expect_equal(kme_inner(fit, fit), fit$norm2, tolerance = 1e-12)
+  expect_identical(kme_distance(fit, fit), 0)
+  sum_of <- \(f) drop(vapply(alone, f, numeric(11)) %*% shares)
+  expect_equal(fit$weights, sum_of(\(a) a$weights), tolerance = 1e-12)
+  expect_equal(fit$fitted, sum_of(\(a) a$fitted), tolerance = 1e-12)
+  expect_equal(predict(fit, x), predict(fit), tolerance = 1e-12)
+  other <- kme(random_points(5, 2), k, est_smooth(h = 0.5, c = 1))
+  expect_equal(kme_inner(fit, other),
+               sum(shares * vapply(alone, kme_inner, 1, other)),
+               tolerance = 1e-12)
+  expect_equal(kme_inner(list(fit, other, alone[[6]]))[1, ],
+               c(fit$norm2, kme_inner(fit, other), drop(inner[6, ] %*% shares)),
+               tolerance = 1e-12)
+  expect_equal(kme_distance(list(fit, other))[1, 2], kme_distance(fit, other),
+               tolerance = 1e-12)
+  mixture <- list(weights = 1, means = c(0, 0.3),
+                  covariances = matrix(c(1, 0.2, 0.2, 0.5), 2))
+  normal <- list(part_R(matrix(c(0, 0.3), 1), 1, mixture$covariances))
+  mean <- mean_sum_R(lapply(own_twins(), \(twin) twin(x, theta)), shares)
+  expect_equal(kme_risk(fit, mixture), mean_inner_R(mean, mean, theta) - 2 *
+                 mean_inner_R(mean, normal, theta) +
+                 mean_inner_R(normal, normal, theta), tolerance = 1e-10)
+})
+
+test_that("weights on the points are the nearest combination", {
+  x <- random_points(9, 2)
+  k <- kernel_rbf(0.5)
+  fit <- stacked(x, 0.5, seven(x, 0.5), c(0.1, 0.2, 0.2, 0.2, 0.1, 0.1, 0.1))
+  nearest <- kme(x, k, weights = as_weights(fit))
+  expect_equal(nearest$fitted, fit$fitted, tolerance = 1e-9)
+  expect_equal(kme_distance(fit, nearest)^2, fit$norm2 - nearest$norm2,
+               tolerance = 1e-8)
+  expect_gt(kme_distance(fit, kme(x, k, weights = fit$weights)),
+            kme_distance(fit, nearest))
+  # Where it is one, itself.
+  plain <- stacked(x, 0.5, list(est_kme(), est_fkmse(0.1)))
+  expect_equal(as_weights(plain), plain$weights, tolerance = 1e-12)
+  k <- kernel_R(x, x, 0.5, "rbf")
+  expect_equal(plain$fitted, drop(k %*% plain$weights), tolerance = 1e-12)
+})
+
+# --- What must not matter ----------------------------------------------------
+
+test_that("affine maps change nothing if the kernel is mapped alike", {
+  x <- random_points(12, 2)
+  z <- random_points(4, 2)
+  fit <- stacked(x, 0.6)
+  turn <- qr.Q(qr(random_points(2, 2, 5)))
+  by <- c(100, 0.01)
+  moved <- list(
+    list(stacked(-2.5 * x + 7, 1.5), -2.5 * z + 7),
+    list(stacked(x %*% turn, 0.6), z %*% turn),
+    list(stacked(sweep(x, 2, by, "*"), by * 0.6), sweep(z, 2, by, "*")),
+    list(stacked(cbind(x, 3), c(0.6, 0.6, 1)), cbind(z, 3)),
+    list(kme(gram(x, kernel_rbf(0.6)), estimator = "stack"), z)
+  )
+  for (case in moved) {
+    expect_equal(case[[1]]$minimum, fit$minimum, tolerance = 1e-10)
+    expect_equal(case[[1]]$candidates$score, fit$candidates$score,
+                 tolerance = 1e-10)
+    # Shares: rounding over the ridge, 1e-16/1e-9, and some.
+    expect_equal(case[[1]]$candidates$share, fit$candidates$share,
+                 tolerance = 1e-4)
+    expect_equal(predict(case[[1]], case[[2]]), predict(fit, z),
+                 tolerance = 1e-5)
+  }
+})
+
+test_that("the units of a kernel are those of data scaled by hand", {
+  x <- random_points(14, 2) %*% matrix(c(3, 1, 0, 0.2), 2)
+  for (scale in list(TRUE, "whiten")) {
+    fit <- kme(x, rbf, "stack", scale = scale)
+    root <- if (isTRUE(scale)) diag(1 / apply(x, 2, stats::sd)) else
+      solve(chol(stats::cov(x)))
+    by_hand <- stacked(x %*% root, 1.3)
+    expect_equal(fit$candidates$score, by_hand$candidates$score,
+                 tolerance = 1e-10)
+    expect_equal(fit$minimum, by_hand$minimum, tolerance = 1e-10)
+    expect_equal(predict(fit, x + 0.1), predict(by_hand, (x + 0.1) %*% root),
+                 tolerance = 1e-5)
+  }
+})
+
+test_that("duplicates, equal points and two points are stacked", {
+  x <- random_points(4, 2)[c(1, 1, 2, 3, 3, 3, 4), ]
+  expect_stack(stacked(x, 0.7), x, 0.7)
+  x <- random_points(6, 15)
+  expect_stack(stacked(x, 4), x, 4)
+  x <- cbind(random_points(7, 2), c(rep(1, 6), 2), 3)
+  expect_stack(stacked(x, 1), x, 1)
+  fit <- stacked(matrix(1, 5, 2), 1)
+  expect_equal(fit$fitted, rep(1, 5), tolerance = 1e-7)
+  two <- stacked(random_points(2, 2, 5), 1)
+  k <- exp(-sum((two$sample$x[1, ] - two$sample$x[2, ])^2) / 2)
+  # One point left: all are multiples of it, k is best.
+  expect_equal(two$minimum, 1 - k^2, tolerance = 1e-7)
+  expect_error(stacked(matrix(1, 1, 2), 1), class = "kernmean_error_input")
+})
+
+# --- update() ----------------------------------------------------------------
+
+test_that("update() keeps the candidates, their shares and the folds", {
+  x <- random_points(12, 2)
+  own <- list(est_kme(), est_fkmse(0.1))
+  fit <- stacked(x, 0.6, own)
+  same <- function(a, b) {
+    expect_equal(a$candidates, b$candidates)
+    expect_equal(a$fitted, b$fitted)
+    expect_equal(a$folds, b$folds)
+  }
+  same(update(fit), fit)
+  same(update(fit, folds = 3), stacked(x, 0.6, own, folds = 3))
+  given <- update(fit, shares = c(0.3, 0.4))
+  same(given, stacked(x, 0.6, own, shares = c(0.3, 0.4)))
+  same(update(given, shares = NULL), fit)
+  same(update(fit, candidates = own_candidates()),
+       stacked(x, 0.6, own_candidates()))
+  same(update(fit, candidates = NULL), stacked(x, 0.6))
+  same(update(given, kernel = kernel_rbf(2)),
+       stacked(x, 2, own, shares = c(0.3, 0.4)))
+  same(update(fit, x = x[1:8, ]), stacked(x[1:8, ], 0.6, own))
+})
