@@ -106,8 +106,9 @@
 #' A linear kernel sees the mean of a distribution only, polynomial kernels its
 #' first moments: many mixtures match equally well. With the linear kernel and
 #' the KME the start matches already, and it is returned. Polynomials of columns
-#' far from 0 see little but how far they are: center the columns. MKME and
-#' MMKME need the RBF kernel.
+#' far from 0 see little but how far they are: center the columns. MKME, MMKME
+#' and smoothing need the RBF kernel; a stack has the candidates that the kernel
+#' allows.
 #'
 #' With `bandwidths` several RBF kernels are compared by the mean log density of
 #' a share `validate` of the points that is held out of these fits; what is
@@ -148,13 +149,13 @@
 #' @section Cost:
 #' With covariances of their own, components take O(nmd^2 + m^2 d^3) for J and
 #' O(Nmd^2) for N new points, `m = "validate"` about as much as five fits (more
-#' for small samples) for each size. With isotropic components
-#' J and its gradient take 6nmd flops (9nmd if bandwidths or noise differ by
-#' column) and nm exponentials, and O(m^2 d) for G;
-#' memory is O(nd) beyond what the estimate takes (see [kme()]: F-KMSE stores
-#' the Gram matrix). Twice as many threads halve that for large n. k-means takes
-#' O(nmd) for each of its iterations and starts. The density of N new points
-#' takes O(Nmd).
+#' for small samples) for each size. With isotropic components J and its
+#' gradient take 6nmd flops (9nmd if bandwidths or noise differ by column, or
+#' with smoothing) and nm exponentials, and O(m^2 d) for G; in a stack each
+#' smoothing with a share takes that once more. Memory is O(nd) beyond what the
+#' estimate takes (see [kme()]: F-KMSE and stacks store the Gram matrix). Twice
+#' as many threads halve that for large n. k-means takes O(nmd) for each of its
+#' iterations and starts. The density of N new points takes O(Nmd).
 #'
 #' @param x The points: a numeric matrix, a data frame of numeric columns or a
 #'   vector (one column); a [gram()] of points; or a formula without response.

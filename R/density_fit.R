@@ -67,7 +67,10 @@ check_kept <- function(kept, estimator) {
 # number of steps.
 fit_points <- function(sample, start, plan, out = NULL, take = NULL) {
   mean <- plan$estimator
-  if (!inherits(mean, "kme")) mean <- estimate_mean(sample, mean)
+  if (!inherits(mean, "kme")) {
+    estimate <- if (is.null(out)) estimate_mean else estimate_kept
+    mean <- estimate(sample, mean)
+  }
   match <- matcher(mean)
   first <- match(start)
   check_match(first)
@@ -90,6 +93,15 @@ fit_points <- function(sample, start, plan, out = NULL, take = NULL) {
     found[names(further)] <- further
   }
   found
+}
+
+# The estimate where points are held out: what its estimator leaves out is said
+# once, by the fit to all points.
+estimate_kept <- function(kept, estimator) {
+  withCallingHandlers(
+    estimate_mean(kept, estimator),
+    kernmean_warning_candidates = \(w) invokeRestart("muffleWarning")
+  )
 }
 
 # A function of mixtures: the mixture with J, G, g and the derivatives of J.

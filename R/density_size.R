@@ -62,7 +62,7 @@ choose_size <- function(sample, plan, share) {
     starts <- attr(tried, "starts")[[as.character(best$m)]]
     value <- numeric(length(steps_to_weights))
     for (i in seq_along(parts)) {
-      match <- matcher(estimate_mean(parts[[i]]$kept, estimator))
+      match <- matcher(estimate_kept(parts[[i]]$kept, estimator))
       first <- match(widen_mixture(starts[[i]], best$widen))
       check_match(first)
       last <- match_weights(first, match)

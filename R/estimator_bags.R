@@ -38,9 +38,10 @@ bags_of_parts <- function(estimator, sample, sizes) {
     }
     found <- est_choose(estimator, bag)
     parts <- merge_parts(est_parts(found$estimator, bag))
+    table <- found$chosen$candidates
     list(parts = parts, chosen = c(
       unlist(found$chosen[c("h", "c")]),
-      with(found$chosen$candidates, stats::setNames(share, candidate))
+      if (!is.null(table)) stats::setNames(table$share, table$candidate)
     ))
   })
   parts <- lapply(unname(found), `[[`, "parts")

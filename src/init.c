@@ -51,6 +51,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_permuted_tensor, 3),
   ENTRY(r_bag_flexible, 3),
   ENTRY(r_bag_marginal, 5),
+  ENTRY(r_bag_noisy, 8),
   ENTRY(r_smooth_folds, 7),
   ENTRY(r_match, 7),
   ENTRY(r_match_free, 6),

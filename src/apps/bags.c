@@ -2,6 +2,7 @@
 #include "core/eigen.h"
 #include "core/fold.h"
 #include "core/isa.h"
+#include "core/panel.h"
 #include "core/parts.h"
 #include "core/scores.h"
 #include "core/scratch.h"
@@ -26,15 +27,13 @@ enum {
   WORKERS = 32,
   FEWEST = 8, /* workers at least, however large their scratch */
   GRID = 71,
-  PANEL = KM_TILE_COLS,
-  TILE = KM_TILE_ROWS * KM_TILE_COLS
+  PANEL = KM_TILE_COLS
 };
 
 static const double most_scratch = 8388608;  /* doubles of all workers: 64 MB */
 static const double poll_work = 1e9;         /* operations between two polls */
 static const double lowest = 1e-10, highest = 1e4; /* lambda, by the largest eigenvalue */
 static const double tolerance = 1e-5;        /* of log lambda */
-static const double largest_half_norm = 32;  /* as in core/tile.c */
 
 /* ---- one bag ---- */
 
@@ -355,9 +354,9 @@ typedef struct {
 
 static size_t lay_out_pair(pair_room *room, size_t d, double *work) {
   km_scratch scratch = {work, 0};
-  room->x = take_aligned(&scratch, PANEL * (d + 1));
-  room->y = take_aligned(&scratch, PANEL * (d + 1));
-  room->k = take_aligned(&scratch, TILE);
+  room->x = take_aligned(&scratch, km_panel_size(d));
+  room->y = take_aligned(&scratch, km_panel_size(d));
+  room->k = take_aligned(&scratch, KM_PANEL_TILE);
   room->scale = take(&scratch, d);
   return scratch.used;
 }
@@ -381,7 +380,6 @@ VERSIONS(scale, (size_t count, double center, double scale, const double *x, dou
 static km_point_set pack_panel(const km_source *source, const double *x, size_t n, size_t first,
                                size_t last, const double *scale, double *points) {
   const size_t d = source->d, count = last - first;
-  double *half_norms = points + PANEL * d;
   scale_loop *scaled = scale_version();
   for (size_t from = 0; from < count; from += KM_PACK) {
     const size_t these = smaller(KM_PACK, count - from);
@@ -391,24 +389,14 @@ static km_point_set pack_panel(const km_source *source, const double *x, size_t 
       for (size_t i = these; i < KM_PACK; i++) to[i] = 0;
     }
   }
-  km_simd()->half_norms(points, round_up(count, KM_PACK), d, half_norms);
-  return (km_point_set){points, half_norms, count};
+  return km_panel_set(d, points, count);
 }
 
 /* The sum over two panels. */
 static double sum_panels(const km_kernel *kernel, size_t d, km_point_set x, km_point_set y,
                          double *k) {
-  const km_arithmetic *simd = km_simd();
-  double columns[KM_TILE_COLS] = {0}, sum = 0;
-  int near = 1;
-  for (size_t j = 0; j < y.count; j++) near = near && y.half_norms[j] <= largest_half_norm;
-  if (!near) x.half_norms = y.half_norms = NULL;
-  for (size_t i = 0; i < x.count; i += KM_TILE_ROWS) {
-    const km_tile_job job = {{x.points + i * d, near ? x.half_norms + i : NULL,
-                              smaller(KM_TILE_ROWS, x.count - i)}, y, d, k};
-    simd->tile(kernel, &job);
-    simd->add_rows(k, job.x.count, NULL, columns);
-  }
+  double columns[PANEL] = {0}, sum = 0;
+  km_panel_columns(kernel, d, x, y, NULL, k, columns);
   for (size_t j = 0; j < y.count; j++) sum += columns[j];
   return sum;
 }

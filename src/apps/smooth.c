@@ -71,34 +71,31 @@ static size_t lay_out_subset(subset *s, const folds *f, double *work) {
   return scratch.used;
 }
 
-/* The mean of column l over the points kept; whether they all are equal. */
-static double column_mean(const km_smooth_job *job, const subset *s, size_t l, int *equal) {
+/* Has column l no variance of its own without the fold? */
+static int is_lost(const km_smooth_job *job, const subset *s, size_t l) {
+  return job->lost[l] == (int) s->fold + 1;
+}
+
+/* The mean of column l over the points kept; exact where they all are equal. */
+static double column_mean(const km_smooth_job *job, const subset *s, size_t l) {
   const double *x = job->x + l * job->n;
   const int out = (int) s->fold + 1;
   size_t first = 0;
   while (job->fold[first] == out) first++;
   double sum = 0;
-  *equal = 1;
-  for (size_t i = first; i < job->n; i++) {
-    if (job->fold[i] == out) continue;
-    const double off = x[i] - x[first];
-    sum += off;
-    if (off != 0) *equal = 0;
-  }
+  for (size_t i = first; i < job->n; i++)
+    if (job->fold[i] != out) sum += x[i] - x[first];
   return x[first] + sum / (double) s->kept;
 }
 
-/* Points from their mean into packs, zeros after the last. Returns the columns that vary. */
-static size_t pack_centered(const km_smooth_job *job, const subset *s) {
+/* Points from their mean into packs, zeros after the last. */
+static void pack_centered(const km_smooth_job *job, const subset *s) {
   const size_t n = job->n, p = job->p;
   const int out = (int) s->fold + 1;
-  size_t vary = 0;
   for (size_t l = 0; l < p; l++) {
-    int equal;
-    const double mean = column_mean(job, s, l, &equal), *x = job->x + l * n;
-    const int lost = equal || job->lost[l] == out;
+    const double mean = column_mean(job, s, l), *x = job->x + l * n;
+    const int lost = is_lost(job, s, l);
     size_t kept = 0, left = 0;
-    vary += !lost;
     for (size_t i = 0; i < n; i++) {
       const int inside = job->fold[i] != out;
       const size_t at = inside ? kept++ : left++;
@@ -108,7 +105,6 @@ static size_t pack_centered(const km_smooth_job *job, const subset *s) {
     for (; kept % PACK; kept++) s->kept_points[kept / PACK * PACK * p + l * PACK + kept % PACK] = 0;
     for (; left % PACK; left++) s->points[left / PACK * PACK * p + l * PACK + left % PACK] = 0;
   }
-  return vary;
 }
 
 /* The sum over the points of packs of coordinate k times coordinate l. */
@@ -152,29 +148,30 @@ VERSIONS(turn, (size_t p, const double *axes, double *points, double *turned),
 /*
  * a <- share t I + (1 - share) a, share = b^2 / delta^2, where t is the mean variance, delta^2 =
  * |a - tI|^2 and b^2 = min(delta^2, sum_i |z_i z_i' - a|^2 / n^2); directions that have no
- * coordinate count as those that have one do. vary: how many columns vary.
+ * coordinate count as those that have one do, columns that are lost do not.
  */
-static void shrink(const km_smooth_job *job, subset *s, size_t vary) {
+static void shrink(const km_smooth_job *job, subset *s) {
   const size_t p = job->p;
-  const double kept = (double) s->kept, d = (double) vary + s->unseen;
-  double *a = s->a, trace = 0, squares = 0, fourth = 0;
-  for (size_t l = 0; l < p; l++) trace += a[l + l * p];
+  const double kept = (double) s->kept;
+  double *a = s->a, d = s->unseen, trace = 0, squares = 0, fourth = 0;
+  for (size_t l = 0; l < p; l++) {
+    d += !is_lost(job, s, l);
+    trace += a[l + l * p];
+  }
   const double t = d > 0 ? trace / d : 0;
   double delta2 = s->unseen * t * t;
   for (size_t l = 0; l < p; l++) {
     for (size_t k = 0; k < p; k++) squares += a[k + l * p] * a[k + l * p];
     for (size_t k = 0; k < l; k++) delta2 += 2 * a[k + l * p] * a[k + l * p];
-    /* A column that does not vary is no direction. */
-    if (a[l + l * p] > 0) delta2 += (a[l + l * p] - t) * (a[l + l * p] - t);
+    if (!is_lost(job, s, l)) delta2 += (a[l + l * p] - t) * (a[l + l * p] - t);
   }
   km_simd()->half_norms(s->kept_points, round_up(s->kept, PACK), p, s->stage);
   for (size_t i = 0; i < s->kept; i++) fourth += 4 * s->stage[i] * s->stage[i];
   const double b2 = fmax(0, fourth / kept - squares) / kept;
   const double share = delta2 > 0 ? fmin(1, b2 / delta2) : 0;
   for (size_t l = 0; l < p; l++) {
-    const int varies = a[l + l * p] > 0;
     for (size_t k = 0; k < p; k++) a[k + l * p] *= 1 - share;
-    if (varies) a[l + l * p] += share * t;
+    if (!is_lost(job, s, l)) a[l + l * p] += share * t;
   }
   s->unseen_s = share * t;
 }
@@ -188,9 +185,9 @@ static km_status take_axes(const folds *f, subset *s) {
   s->unseen = (double) job->unseen[0];
   for (size_t g = 0; g < job->folds; g++)
     if (g != s->fold) s->unseen += (double) job->unseen[1 + g];
-  const size_t vary = pack_centered(job, s), packs = pieces(s->kept, PACK);
-  covariance_version()(packs, p, s->kept_points, (double) s->kept, s->a);
-  shrink(job, s, vary);
+  pack_centered(job, s);
+  covariance_version()(pieces(s->kept, PACK), p, s->kept_points, (double) s->kept, s->a);
+  shrink(job, s);
   double trace = 0;
   for (size_t l = 0; l < p; l++) trace += s->a[l + l * p];
   if (!(trace > 0 && trace <= DBL_MAX)) { /* nothing varies, or beyond all numbers */

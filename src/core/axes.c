@@ -120,13 +120,13 @@ static void reduce(size_t n, double *a, double *values, double *vectors, const a
                       vectors + k + 1 + (k + 1) * n);
 }
 
-/* One QL sweep over rows l .. m. */
+/* One QL sweep over rows l .. m of a matrix of norm about 1. */
 static void sweep(size_t n, size_t l, size_t m, double *d, double *off, double *vectors) {
   const double half = (d[l + 1] - d[l]) / (2 * off[l]);
   double g = d[m] - d[l] + off[l] / (half + copysign(sqrt(half * half + 1), half));
   double s = 1, c = 1, moved = 0;
   for (size_t i = m; i-- > l;) {
-    const double f = s * off[i], b = c * off[i], r = hypot(f, g);
+    const double f = s * off[i], b = c * off[i], r = sqrt(f * f + g * g);
     off[i + 1] = r;
     if (r == 0) { /* the matrix has come apart */
       d[i + 1] -= moved;
@@ -154,10 +154,14 @@ km_status km_axes(size_t n, double *a, double *values, double *vectors, double *
   s.off[n - 1] = 0;
   double norm = 0;
   for (size_t i = 0; i < n; i++) norm = fmax(norm, fabs(values[i]) + fabs(s.off[i]));
-  const double small = DBL_EPSILON / 4 * norm;
+  if (!(norm > 0)) return norm == 0 ? KM_OK : KM_NO_CONVERGENCE;
+  for (size_t i = 0; i < n; i++) {
+    values[i] /= norm;
+    s.off[i] /= norm;
+  }
   for (size_t l = 0, sweeps = 0; l < n;) {
     size_t m = l;
-    while (m + 1 < n && !(fabs(s.off[m]) <= small)) m++;
+    while (m + 1 < n && !(fabs(s.off[m]) <= DBL_EPSILON / 4)) m++;
     if (m == l) {
       l++;
       sweeps = 0;
@@ -166,5 +170,6 @@ km_status km_axes(size_t n, double *a, double *values, double *vectors, double *
     if (sweeps++ > MOST_SWEEPS) return KM_NO_CONVERGENCE;
     sweep(n, l, m, values, s.off, vectors);
   }
+  for (size_t i = 0; i < n; i++) values[i] *= norm;
   return KM_OK;
 }

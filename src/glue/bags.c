@@ -1,4 +1,5 @@
 #include "apps/bags.h"
+#include "apps/noisy.h"
 #include "glue/entries.h"
 #include "glue/glue.h"
 
@@ -48,6 +49,38 @@ SEXP r_bag_marginal(SEXP source, SEXP sizes, SEXP noise, SEXP column_sizes, SEXP
   double *work = glue_scratch(km_bag_marginal_work(&from));
   km_bag_marginal(&from, &rows, of_rows, from.y ? &columns : NULL, of_columns, REAL(inner), work,
                   glue_poll);
+  UNPROTECT(1);
+  return inner;
+}
+
+/* n x d points in parts, with a covariance of d x d for each. */
+static km_noisy unpack_parts(SEXP x, SEXP sizes, SEXP weights, SEXP covariances) {
+  const double *points = glue_matrix(x, "x");
+  const size_t n = (size_t) Rf_nrows(x), d = (size_t) Rf_ncols(x);
+  if (n < 1 || d < 1 || Rf_isNull(weights)) Rf_error("internal error: no points or no weights");
+  const km_runs parts = glue_runs(sizes, weights, n);
+  const R_xlen_t length = (R_xlen_t) (d * d * parts.count);
+  return (km_noisy){points, n, parts, glue_doubles(covariances, length, "covariances")};
+}
+
+/* parts of x x parts of y; y and what follows: NULL for the parts of x with each other. */
+SEXP r_bag_noisy(SEXP x, SEXP sizes, SEXP weights, SEXP covariances, SEXP y, SEXP y_sizes,
+                 SEXP y_weights, SEXP y_covariances) {
+  const km_noisy rows = unpack_parts(x, sizes, weights, covariances);
+  const size_t d = (size_t) Rf_ncols(x);
+  km_noisy columns = rows;
+  if (!Rf_isNull(y)) {
+    columns = unpack_parts(y, y_sizes, y_weights, y_covariances);
+    if ((size_t) Rf_ncols(y) != d)
+      Rf_error("internal error: 'y' does not have the columns of 'x'");
+  }
+  const km_noisy *others = Rf_isNull(y) ? NULL : &columns;
+  SEXP inner = PROTECT(glue_new_matrix(rows.parts.count, columns.parts.count));
+  double *work = glue_scratch(km_noisy_inner_work(d, &rows, others));
+  int *iwork = glue_int_scratch(km_noisy_inner_iwork(&rows, others));
+  const km_status status =
+    km_noisy_inner(d, &rows, others, REAL(inner), work, iwork, glue_poll);
+  glue_check(status, "km_noisy_inner", 0);
   UNPROTECT(1);
   return inner;
 }

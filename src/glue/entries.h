@@ -58,6 +58,9 @@ SEXP r_permuted_tensor(SEXP kernels, SEXP rows, SEXP permutations);
 SEXP r_bag_flexible(SEXP source, SEXP sizes, SEXP lambda);
 SEXP r_bag_marginal(SEXP source, SEXP sizes, SEXP noise, SEXP column_sizes, SEXP column_noise);
 
+SEXP r_bag_noisy(SEXP x, SEXP sizes, SEXP weights, SEXP covariances, SEXP y, SEXP y_sizes,
+                 SEXP y_weights, SEXP y_covariances);
+
 SEXP r_smooth_folds(SEXP x, SEXP fold, SEXP lost, SEXP unseen, SEXP grid, SEXP weights,
                     SEXP pairs);
 

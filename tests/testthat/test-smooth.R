@@ -361,9 +361,9 @@ test_that("directions count without the points that alone leave 0 in them", {
     c(1, 2, 2, 1, 1, 2, 1, 2, 1, 2, 2)
   expect_twin(smoothed(x, 1.5, folds = 3), x, 1.5, folds_R(6, 3))
   # One more column than points, of rounding in the axes of their span.
-  for (seed in c(232, 20, 207)) {
+  for (seed in c(6, 19, 25)) {
     set.seed(seed)
-    x <- matrix(sample(0:1, 65, TRUE), 5)
+    x <- matrix(sample(0:1, 52, TRUE), 4)
     expect_twin(smoothed(x, 1.2), x, 1.2)
   }
 })

@@ -1,0 +1,341 @@
+# Densities matched to estimates of several parts, with noise of any covariance:
+# smoothing, stacks.
+
+# A fit that has these parts.
+with_parts <- function(fit, parts) {
+  fit$parts <- parts
+  fit$norm2 <- norm2_parts(parts, fit$kernel)
+  fit
+}
+
+random_covariance <- function(d, scale = 1) {
+  scale * crossprod(matrix(stats::rnorm(d * (d + 2)), ncol = d)) / d
+}
+
+# A weighted sum of points, points with covariances, one with variances.
+noisy_parts <- function(x, kernel) {
+  n <- nrow(x)
+  d <- ncol(x)
+  part <- \(x, weights, noise) list(sample = points_sample(x, kernel),
+                                    weights = weights, noise = noise)
+  list(part(x, stats::rnorm(n) / n, NULL),
+       part(0.6 * x, rep(0.5 / n, n), random_covariance(d)),
+       part(0.2 * x, rep(0.3 / n, n), random_covariance(d, 0.1)),
+       part(x[1, , drop = FALSE], 0.2, seq(0.1, 0.5, length.out = d)))
+}
+
+# J term by term: E k(X, Y) is the density of X - Y, which is normal, at 0 of
+# Theta added to its covariance, times (2 pi)^(d/2) |Theta|^(1/2).
+noisy_match_R <- function(parts, q, theta) {
+  d <- ncol(q$means)
+  theta <- rep_len(theta, d)
+  covariance <- \(j) matrix(q$covariances[, , j], d)
+  bump <- function(u, s) {
+    s <- s + diag(theta^2, d)
+    prod(theta) * exp(-sum(u * solve(s, u)) / 2) / sqrt(det(s))
+  }
+  m <- length(q$weights)
+  gram <- matrix(0, m, m)
+  g <- numeric(m)
+  for (j in seq_len(m)) {
+    for (l in seq_len(m)) {
+      gram[j, l] <- bump(q$means[j, ] - q$means[l, ],
+                         covariance(j) + covariance(l))
+    }
+    for (part in parts) {
+      noise <- part$noise
+      if (is.null(noise)) noise <- numeric(d)
+      if (!is.matrix(noise)) noise <- diag(noise, d)
+      for (i in seq_along(part$weights)) {
+        g[j] <- g[j] + part$weights[i] *
+          bump(part$sample$x[i, ] - q$means[j, ], covariance(j) + noise)
+      }
+    }
+  }
+  list(g = g, gram = gram,
+       objective = sum(q$weights * (gram %*% q$weights)) -
+         2 * sum(q$weights * g))
+}
+
+# With a plain part in any place, without one, with variances.
+choices <- list(1:4, c(3, 1), 2L, c(2, 4))
+
+# --- Objective and gradient --------------------------------------------------
+
+test_that("J of several parts is that of the sums, and the distance", {
+  set.seed(60)
+  # Sums of terms of at most 1: largest 2e-16.
+  near <- \(a, b) for (name in c("g", "gram", "objective")) {
+    expect_lt(max(abs(a[[name]] - b[[name]])), 1e-14)
+  }
+  for (d in c(1, 3)) {
+    x <- matrix(rnorm(9 * d), 9)
+    for (theta in list(1.3, seq(0.5, 2, length.out = d))) {
+      kernel <- kernel_rbf(theta)
+      parts <- noisy_parts(x, kernel)
+      for (use in choices) {
+        fit <- with_parts(kme(x, kernel), parts[use])
+        round <- random_mixture(4, d)
+        want <- noisy_match_R(parts[use], isotropic(round), theta)
+        near(matcher(fit)(round), want)
+        near(matcher(fit)(isotropic(round)), want)
+        full <- isotropic(round)
+        full$covariances <- array(replicate(4, random_covariance(d)),
+                                  c(d, d, 4))
+        near(matcher(fit)(full), noisy_match_R(parts[use], full, theta))
+        for (q in list(round, full)) {
+          risk <- kme_risk(fit, if (is.null(q$covariances)) isotropic(q) else q)
+          expect_lt(abs(fit$norm2 + matcher(fit)(q)$objective - risk), 1e-13)
+        }
+      }
+    }
+  }
+})
+
+test_that("the gradient of several parts is that of differences", {
+  set.seed(61)
+  d <- 3
+  m <- 3
+  x <- matrix(rnorm(150 * d), 150)
+  for (theta in list(1.3, c(0.5, 1, 2))) {
+    kernel <- kernel_rbf(theta)
+    parts <- noisy_parts(x, kernel)
+    for (use in choices) {
+      fit <- with_parts(kme(x, kernel), parts[use])
+      q <- random_mixture(m, d)
+      u <- free_parameters(q)
+      free <- free_matcher(fit, m)
+      found <- free(u)
+      at <- matcher(fit)(q)
+      expect_equal(found[1], at$objective, tolerance = 1e-13)
+      expect_equal(found[-1], c(
+        q$weights * (at$to_weights - sum(q$weights * at$to_weights)),
+        at$to_means, q$variances * at$to_variances
+      ), tolerance = 1e-12)
+      differences <- vapply(seq_along(u), \(i) {
+        step <- replace(numeric(length(u)), i, 1e-3)
+        (8 * (free(u + step)[1] - free(u - step)[1]) -
+           (free(u + 2 * step)[1] - free(u - 2 * step)[1])) / 12e-3
+      }, numeric(1))
+      # Rounding 1e-16 / 1e-3, fifth derivatives times 1e-12 / 30: 1e-13 seen.
+      expect_lt(max(abs(found[-1] - differences)), 1e-11)
+    }
+  }
+})
+
+test_that("without the pairs what is left out is pi'G pi", {
+  set.seed(62)
+  x <- matrix(rnorm(80), 40)
+  q <- random_mixture(3, 2)
+  for (kernel in list(kernel_rbf(1), kernel_poly(3))) {
+    part <- native_parts(embedding_parts(kme(x, kernel)), kernel)[[1]]
+    expect_true(part$pairs)
+    all <- match_part(part, q)
+    part$pairs <- FALSE
+    cross <- match_part(part, q)
+    expect_null(cross$gram)
+    expect_identical(cross$g, all$g)
+    expect_equal(cross$objective, -2 * sum(q$weights * all$g),
+                 tolerance = 1e-14)
+    expect_equal(all$to_weights - cross$to_weights,
+                 2 * drop(all$gram %*% q$weights), tolerance = 1e-12)
+  }
+})
+
+test_that("a covariance that is diagonal is the noise of MKME and MMKME", {
+  set.seed(63)
+  x <- scale(as.matrix(iris[, 1:3]))
+  start <- random_mixture(4, 3)
+  fit <- \(...) round_density(x, start = start, ...)
+  for (marginal in list(kme(x, kernel_rbf(1.5), "mkme", noise = 0.3),
+                        kme(x, kernel_rbf(1.5), "mmkme",
+                            noise = c(0.1, 0, 0.4)))) {
+    turned <- with_parts(marginal, list(list(
+      sample = marginal$sample, weights = marginal$weights,
+      noise = diag(effective_noise(marginal))
+    )))
+    expect_equal(turned$norm2, marginal$norm2, tolerance = 1e-13)
+    names <- c("g", "gram", "objective", "to_weights", "to_means",
+               "to_variances")
+    expect_equal(matcher(turned)(start)[names],
+                 matcher(marginal)(start)[names], tolerance = 1e-12)
+    for (more in list(list(), list(shape = "isotropic", optimize = "all",
+                                   steps = 20))) {
+      a <- do.call(fit, c(list(estimator = marginal), more))
+      b <- do.call(fit, c(list(estimator = turned), more))
+      # Where nearly nothing is left to match, rounding sets weights apart.
+      expect_equal(b$objective, a$objective, tolerance = 1e-10)
+      expect_equal(b$weights, a$weights, tolerance = 1e-5)
+      expect_equal(b$means, a$means, tolerance = 1e-5)
+    }
+  }
+})
+
+test_that("the sums over parts do not depend on threads", {
+  set.seed(64)
+  x <- matrix(rnorm(4000 * 4), 4000)
+  kernel <- kernel_rbf(2)
+  fit <- with_parts(kme(x, kernel), noisy_parts(x, kernel))
+  q <- random_mixture(5, 4)
+  all <- \() list(matcher(fit)(q), free_matcher(fit, 5)(free_parameters(q)))
+  one <- with_threads(1, all())
+  expect_identical(with_threads(2, all()), one)
+  expect_identical(with_threads(4, all()), one)
+})
+
+# --- Smoothing and stacks ----------------------------------------------------
+
+new_estimators <- list(smooth = est_smooth(), stack = est_stack())
+
+test_that("smoothing and stacks are matched in every way there is", {
+  air <- stats::na.omit(airquality[, 1:4])
+  ways <- list(
+    list(m = 3), list(m = 3, optimize = "all"), list(m = 2:3, validate = 0.5),
+    list(m = 3, shape = "isotropic"), list(m = 3, bandwidths = 1:2),
+    list(m = 3, optimize = "all", validate = 0),
+    list(m = 3, optimize = "all", steps = 20)
+  )
+  for (x in list(faithful[1:150, ], iris[, 1:4], air)) {
+    for (estimator in new_estimators) {
+      # What does not depend on the data is tried once.
+      for (way in ways[if (ncol(x) == 2L) seq_along(ways) else 1:2]) {
+        set.seed(65)
+        fit <- do.call(kme_density, c(list(x, estimator = estimator,
+                                           nstart = 3), way))
+        expect_identical(fit$estimator$name, estimator$name)
+        expect_lte(fit$objective, fit$start$objective)
+        q <- fit[c("weights", "means")]
+        q$covariances <- marginal_mixture(fit)$covariances
+        # Differences of squared norms of at most 1.
+        expect_lt(abs(fit$distance2 - kme_risk(fit$mean, q)), 1e-12)
+      }
+    }
+  }
+})
+
+test_that("a stack of one candidate is matched as that is", {
+  x <- scale(faithful)
+  for (one in list(est_kme(), est_fkmse(0.2), est_smooth(0.3, 0.9))) {
+    fits <- lapply(list(one, est_stack(list(one), 1)), \(estimator) {
+      set.seed(66)
+      round_density(x, estimator = estimator, m = 3, nstart = 3,
+                    optimize = "all", steps = 20)
+    })
+    parts <- c("weights", "means", "variances", "objective")
+    expect_equal(fits[[2]][parts], fits[[1]][parts], tolerance = 1e-6)
+  }
+})
+
+test_that("estimates are fitted anew to the points that are kept", {
+  x <- scale(as.matrix(iris[, 1:4]))
+  start <- round_density(x, m = 6, nstart = 5)$start
+  for (estimator in new_estimators) {
+    first <- \(x) {
+      set.seed(67)
+      round_density(x, kernel_rbf(2), estimator, m = 6, optimize = "all",
+                    start = start, floor = 0.01 / mean(apply(x, 2, var)))
+    }
+    fit <- first(x)
+    moved <- x
+    moved[fit$heldout, ] <- 2 * x[fit$heldout, ]
+    other <- first(moved)
+    expect_identical(other$heldout, fit$heldout)
+    expect_equal(other$path$objective, fit$path$objective, tolerance = 1e-10)
+    expect_false(isTRUE(all.equal(other$path$heldout, fit$path$heldout)))
+    expect_false(isTRUE(all.equal(other$mean$norm2, fit$mean$norm2)))
+    # A fit in place of the estimator: its estimator, on the points kept.
+    again <- update(fit, estimator = fit$mean)
+    expect_identical(again$mean, fit$mean)
+    set.seed(67)
+    by_fit <- round_density(x, estimator = fit$mean, start = start,
+                            optimize = "all", floor = 0.01 /
+                              mean(apply(x, 2, var)))
+    expect_identical(by_fit$path, fit$path)
+  }
+})
+
+test_that("affine maps of the points leave smoothing as it is", {
+  set.seed(68)
+  x <- unname(as.matrix(iris[, 1:3])) + rnorm(450, sd = 0.05)
+  map <- matrix(c(2, -1, 0.3, 40, 1, 7, 0.1, 5, -0.2), 3)
+  fit <- \(x, ...) {
+    set.seed(69)
+    kme_density(x, estimator = "smooth", m = 4, nstart = 5, ...)
+  }
+  for (way in list(list(), list(optimize = "all", steps = 10))) {
+    a <- do.call(fit, c(list(x), way))
+    b <- do.call(fit, c(list(x %*% map + 100), way))
+    expect_gt(a$mean$h, 0)
+    expect_identical(b$mean$h, a$mean$h)
+    expect_equal(b$distance2, a$distance2, tolerance = 1e-7)
+    expect_equal(predict(b, type = "log"),
+                 predict(a, type = "log") - log(abs(det(map))),
+                 tolerance = 1e-6)
+  }
+})
+
+test_that("columns may have their own bandwidths and any size", {
+  set.seed(70)
+  x <- scale(as.matrix(iris[, 1:3]))
+  start <- random_mixture(3, 3)
+  theta <- c(0.7, 1.5, 60)
+  wide <- x * rep(c(1, 1, 40), each = 150)
+  start$means[, 3] <- 40 * start$means[, 3]
+  start$variances <- rep(1, 3)
+  fit <- round_density(wide, kernel_rbf(theta), est_smooth(0.4, 1),
+                       start = start, optimize = "all", validate = 0)
+  expect_lt(fit$objective, fit$start$objective)
+  found <- matcher(fit$mean)(fit)
+  want <- noisy_match_R(fit$mean$parts, isotropic(fit), theta)
+  # The rotation is exact to 1e-16 times the ratio of variances, 5e3.
+  expect_equal(found$g, want$g, tolerance = 1e-11)
+  expect_equal(fit$distance2, kme_risk(fit$mean, isotropic(fit)),
+               tolerance = 1e-9)
+})
+
+test_that("the methods take densities matched to several parts", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  set.seed(71)
+  fit <- kme_density(~ eruptions + waiting, faithful, m = 3, nstart = 3,
+                     estimator = "stack")
+  expect_match(utils::capture.output(fit)[2], "272 points in 2 columns, stack")
+  expect_match(utils::capture.output(summary(fit))[2], "stack")
+  expect_type(plot(fit), "list")
+  expect_length(predict(fit, faithful[1:5, ]), 5L)
+  smooth <- update(fit, estimator = est_smooth(h = 0.2))
+  expect_identical(smooth$mean$h, 0.2)
+  expect_identical(smooth$kernel, fit$kernel)
+  expect_identical(update(smooth, m = 2)$estimator, est_smooth(h = 0.2))
+  expect_identical(update(smooth, data = faithful[1:100, ])$mean$n, 100L)
+  line <- kme_density(faithful$waiting, estimator = "smooth", m = 3)
+  expect_lt(line$distance2, 1e-3)
+})
+
+test_that("other kernels take what they allow", {
+  polynomial <- kernel_poly(2)
+  fit <- \(estimator, ...) {
+    round_density(scale(faithful), polynomial, estimator, nstart = 3, ...)
+  }
+  for (noisy in list("smooth", "mkme", est_stack(list(est_mkme(0.1))))) {
+    expect_error(fit(noisy, m = 2), "'kernel' must be an RBF kernel",
+                 class = "kernmean_error_input")
+  }
+  expect_error(fit(est_smooth(0.1)), "estimator \"smooth\", which has noise",
+               class = "kernmean_error_input")
+  stack <- fit("stack", m = 3)
+  expect_equal(stack$distance2, kme_risk(stack$mean, isotropic(stack)),
+               tolerance = 1e-9)
+  expect_true(all(grepl("KME|F-KMSE", stack$mean$candidates$candidate)))
+  # What is left out is said once, whatever is tried on the way.
+  warned <- 0
+  withCallingHandlers(
+    fit(est_stack(list(est_kme(), est_smooth(0.1, 1))), m = c(2, 3),
+        optimize = "all"),
+    kernmean_warning_candidates = \(w) {
+      warned <<- warned + 1
+      invokeRestart("muffleWarning")
+    }
+  )
+  expect_identical(warned, 1)
+})
