@@ -98,10 +98,7 @@ fit_points <- function(sample, start, plan, out = NULL, take = NULL) {
 # The estimate where points are held out: what its estimator leaves out is said
 # once, by the fit to all points.
 estimate_kept <- function(kept, estimator) {
-  withCallingHandlers(
-    estimate_mean(kept, estimator),
-    kernmean_warning_candidates = \(w) invokeRestart("muffleWarning")
-  )
+  without_warning("candidates", estimate_mean(kept, estimator))
 }
 
 # A function of mixtures: the mixture with J, G, g and the derivatives of J.

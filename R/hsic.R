@@ -402,7 +402,8 @@ check_several <- function(variables, options, permutations) {
   only <- function(ok, name, value, why = NULL) {
     must_be(ok, name, value, paste0("for more than two variables", why))
   }
-  only(!options$operator, "estimator", "\"kme\", \"mkme\" or \"mmkme\"",
+  only(!options$operator, "estimator",
+       "\"kme\", \"mkme\", \"mmkme\" or \"smooth\"",
        ": dHSIC is made of averages, and of no operator that could be shrunk")
   only(options$statistic == "biased", "statistic", "\"biased\"")
   only(options$null == "permutation", "null", "\"permutation\"")

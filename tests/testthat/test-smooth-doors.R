@@ -4,7 +4,7 @@ rbf <- kernel_rbf(0.9)
 x <- random_points(14, 2)
 
 # All labelings of few points, the first the observed one.
-few <- rbind(random_points(4, 2, 8), random_points(3, 2, 9) + 1)
+few <- rbind(random_points(4, 2, 8), random_points(3, 2, 10) + 1)
 labelings <- utils::combn(7, 4)
 
 test_that("as a center they are the fit of kme()", {
@@ -28,6 +28,33 @@ test_that("as a center they are the fit of kme()", {
     }
     centered <- kme_cov(x, kernel_x = rbf, center = name)
     expect_equal(centered$trace, sum(e$values) / 14, tolerance = 1e-9)
+  }
+})
+
+test_that("means are shrunk towards them", {
+  y <- random_points(9, 2, 5) + 0.5
+  shares <- c(0.3, 0.5)
+  targets <- list(
+    list(kme(y, rbf, est_smooth(h = 0.4, c = 0.9)), smooth_R(y, 0.9, 0.4, 0.9)),
+    list(kme(y, rbf, est_stack(list(est_fkmse(0.2), est_smooth(1, 1)), shares)),
+         mean_sum_R(list(twin_fkmse(0.2)(y, 0.9), smooth_R(y, 0.9, 1)), shares))
+  )
+  K <- gram_R(rbf, x)
+  for (target in targets) {
+    at <- mean_at_R(target[[2]], x, 0.9)
+    norm2 <- mean_inner_R(target[[2]], target[[2]], 0.9)
+    fit <- kme(x, rbf, "skmse", target = target[[1]])
+    alpha <- skmse_alpha_R(K, "loocv", at, norm2)
+    expect_equal(fit$alpha, alpha, tolerance = 1e-10)
+    whole <- mean_sum_R(list(target[[2]], twin_kme()(x, 0.9)),
+                        c(alpha, 1 - alpha))
+    expect_equal(fit$fitted, mean_at_R(whole, x, 0.9), tolerance = 1e-10)
+    expect_equal(fit$norm2, mean_inner_R(whole, whole, 0.9), tolerance = 1e-10)
+    shrunk <- kme(x, rbf, "fkmse", lambda = 0.3, target = target[[1]])
+    w <- fkmse_weights_R(K, 0.3, at)
+    expect_equal(shrunk$weights, w, tolerance = 1e-10)
+    expect_equal(predict(shrunk, y), drop(gram_R(rbf, y, x) %*% w) +
+                   mean_at_R(target[[2]], y, 0.9), tolerance = 1e-10)
   }
 })
 
@@ -60,11 +87,11 @@ test_that("two samples are compared by means that settled once for both", {
   b <- few[5:7, ]
   pooled <- kme(few, rbf, "smooth")
   test <- mmd_test(a, b, rbf, "smooth", permutations = "all")
-  expect_equal(unname(test$h), pooled$h)
-  expect_equal(unname(test$c), pooled$c)
+  expect_equal(test$smoothing, c(h = pooled$h, c = pooled$c))
   settled <- est_smooth(h = pooled$h, c = pooled$c)
   values <- apply(labelings, 2, \(s) {
-    kme_distance(kme(few[s, ], rbf, settled), kme(few[-s, ], rbf, settled))^2
+    kme_distance(kme(few[s, ], rbf, settled, scale = FALSE),
+                 kme(few[-s, ], rbf, settled, scale = FALSE))^2
   })
   expect_equal(unname(test$statistic), values[1], tolerance = 1e-10)
   expect_equal(sort(unname(test$replicates)), sort(values), tolerance = 1e-10)
@@ -127,8 +154,10 @@ test_that("equal points give the statistic 0 and p = 1", {
   same <- matrix(3, 8, 2)
   for (estimator in c("smooth", "stack")) {
     test <- mmd_test(same, same[1:5, ], kernel_rbf(1), estimator, B = 19)
-    # The ridge of the stack's program leaves the two shares as they are.
-    expect_lt(abs(unname(test$statistic)), 1e-15)
+    # What the ridge of the program leaves to F-KMSE, of another mass for other
+    # numbers of points.
+    expect_lt(abs(unname(test$statistic)), if (estimator == "smooth") 1e-15 else
+      1e-8)
     expect_identical(test$p.value, 1)
   }
 })
@@ -141,6 +170,9 @@ test_that("in a test of independence smoothing makes another kernel", {
     normal_pairs_R(part$points, part$points, 2 * part$noise, theta)
   }, list(x, y), c(0.9, 0.7),
   list(kme(x, rbf, "smooth"), kme(y, kernel_rbf(0.7), "smooth")))
+  expect_equal(unname(test$smoothing["h", ]),
+               pmin(0.9, c(kme(x, rbf, "smooth")$h,
+                           kme(y, kernel_rbf(0.7), "smooth")$h)))
   # Up to the factor c of each.
   scale <- unname(test$statistic) / hsic_R(K[[1]], K[[2]])
   set.seed(3)

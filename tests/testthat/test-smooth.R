@@ -407,6 +407,11 @@ test_that("values of h whose norm underflows are no choice", {
   # Of the other 11 points one is equal.
   expect_equal(fit$c, (1 / 11) / ((5 * 4 + 1) / 121), tolerance = 1e-12)
   expect_true(all(is.finite(fit$fitted)))
+  # Without a point equal to it any estimate but 0 is worse than 0, but 0 is
+  # what h > 0 would make of them, not what is asked for.
+  alone <- smoothed(x[1:6, ], 1e-6, c = 1)
+  expect_equal(c(alone$h, alone$c), c(0, 1))
+  expect_equal(alone$minimum, 1 + 1 / 5)
   # None is left.
   for (given in list(smoothed(x, 1e-6, h = 0.5),
                      smoothed(x, 1e-6, h = 0.5, c = NULL, folds = 3))) {

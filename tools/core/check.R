@@ -254,6 +254,13 @@ check_grams <- function() {
   same("median_tied", 0)
   same("median_positive", 4)
 
+  x_panel <- input_matrix(28, 40, 3) %*% diag(c(1, 2, 0.5))
+  y_panel <- input_matrix(29, 50, 3)
+  apart <- outer(1:40, 1:50, Vectorize(\(i, j) {
+    sum((x_panel[i, ] - y_panel[j, ])^2)
+  }))
+  check("panel", inputs(30, 50) + drop(inputs(38, 40) %*% exp(-apart / 2)))
+
   k <- kernel_matrix("poly", x)
   same("rank", 20)
   same("rank_beyond", 6)
@@ -319,6 +326,18 @@ check_vectors <- function(name, k, values, u, tolerance) {
   small(-min(top), 0, paste(name, "(signs)"))
 }
 
+# The axes of a small matrix, in no order.
+check_axes <- function(k, name) {
+  values <- got(paste0(name, "axes"))
+  u <- got_matrix(paste0(name, "axes_vectors"), nrow(k))
+  want <- eigen(k, symmetric = TRUE, only.values = TRUE)$values
+  off <- c(sort(values, decreasing = TRUE) - want,
+           k %*% u - u %*% diag(values)) / max(want)
+  small(max(abs(off)), 1e-13, paste0(name, "axes"))
+  small(max(abs(crossprod(u) - diag(nrow(k)))), 1e-13,
+        paste0(name, "axes_vectors"))
+}
+
 check_spectra <- function() {
   n <- 50
   k <- gram(31, n, 3)
@@ -336,6 +355,9 @@ check_spectra <- function() {
   w <- c(1, numeric(n - 1)) - e
   y <- inputs(32, n)
   check("first_reflector", y - 2 * w * sum(w * y) / sum(w^2))
+
+  check_axes(gram(31, 30, 3), "")
+  check_axes(tcrossprod(matrix(inputs(37, 60), 30)), "few_")
 
   large <- gram(31, 160, 3)
   spectrum <- eigen(large, symmetric = TRUE)

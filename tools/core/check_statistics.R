@@ -38,6 +38,99 @@ check_bags <- function(bags, k) {
   check("bag_marginal", inner)
 }
 
+# E k(x_i + e, y_j) for bandwidths 1 and e of this covariance.
+noisy_matrix <- function(x, y, covariance) {
+  c <- diag(ncol(x)) + covariance
+  inverse <- solve(c)
+  exponents <- outer(seq_len(nrow(x)), seq_len(nrow(y)), Vectorize(\(i, j) {
+    u <- x[i, ] - y[j, ]
+    sum(u * (inverse %*% u)) / 2
+  }))
+  exp(-exponents) / sqrt(det(c))
+}
+
+covariances <- function(seed, parts) {
+  lapply(seq_len(parts), \(part) {
+    a <- matrix(inputs(seed, 9 * parts), 9)[, part]
+    if (part == 2) diag(0, 3) else tcrossprod(matrix(a, 3))
+  })
+}
+
+check_noisy <- function() {
+  side <- function(n, sizes, x, weights, covariance) {
+    list(x = input_matrix(x, n, 3), w = inputs(weights, n),
+         rows = split(seq_len(n), rep(seq_along(sizes), sizes)),
+         s = covariances(covariance, length(sizes)))
+  }
+  own <- side(70, c(20, 25, 25), 43, 44, 58)
+  other <- side(90, c(62, 28), 55, 56, 59)
+  inner <- function(a, b) {
+    # Terms of both signs: the error is one on the scale of their sum.
+    scale <- 0
+    want <- outer(seq_along(a$rows), seq_along(b$rows), Vectorize(\(i, j) {
+      p <- a$rows[[i]]
+      q <- b$rows[[j]]
+      terms <- outer(a$w[p], b$w[q]) *
+        noisy_matrix(a$x[p, ], b$x[q, ], a$s[[i]] + b$s[[j]])
+      scale <<- max(scale, sum(abs(terms)))
+      sum(terms)
+    }))
+    list(want = want, tolerance = close * scale / max(abs(want)))
+  }
+  found <- inner(own, own)
+  check("noisy", found$want, found$tolerance)
+  found <- inner(own, other)
+  check("other_noisy", found$want, found$tolerance)
+}
+
+# Each fold by the formulas, in the coordinates and with unseen directions: 2
+# and one more that is lost with fold 3.
+check_smooth <- function() {
+  n <- 150
+  fold <- (seq_len(n) - 1) %% 5 + 1
+  x <- input_matrix(60, n, 3)
+  x[fold != 2, 3] <- 0
+  w <- array(inputs(61, n * 2 * 5), c(n, 2, 5))
+  h <- c(0, 0.3, 1)
+  pairs <- array(0, c(3, 3, 5))
+  at <- matrix(0, 3, 5)
+  cross <- array(0, c(3, 2, 5))
+  scale <- 0
+  for (f in 1:5) {
+    kept <- x[fold != f, ]
+    m <- colMeans(kept)
+    z <- sweep(kept, 2, m)
+    own <- if (f == 2) 1:2 else 1:3
+    unseen <- if (f == 3) 2 else 3
+    plain <- diag(0, 3 + unseen)
+    plain[own, own] <- crossprod(z[, own]) / nrow(z)
+    seen <- c(own, 3 + seq_len(unseen))
+    t <- sum(diag(plain)) / length(seen)
+    target <- diag(0, 3 + unseen)
+    diag(target)[seen] <- t
+    apart <- sum((plain - target)^2)
+    b2 <- sum(rowSums(z^2)^2) / nrow(z)^2 - sum(plain^2) / nrow(z)
+    s <- plain + min(1, b2 / apart) * (target - plain)
+    wide <- function(x) cbind(x, matrix(0, nrow(x), unseen))
+    mu <- lapply(h, \(h) wide(sweep(sqrt(1 - h) * z, 2, m, "+")))
+    for (a in 1:3) {
+      value <- noisy_matrix(mu[[a]], wide(x), h[a] * s)
+      at[a, f] <- sum(value[, fold == f]) / nrow(z)
+      own_w <- w[, , f] * (fold != f)
+      cross[a, , f] <- drop(colMeans(value) %*% own_w)
+      scale <- max(scale, colMeans(value) %*% abs(own_w))
+      for (b in 1:3) {
+        noise <- (h[a] + h[b]) * s
+        pairs[a, b, f] <- mean(noisy_matrix(mu[[a]], mu[[b]], noise))
+      }
+    }
+  }
+  check("smooth_at", at)
+  check("smooth_norms", apply(pairs, 3, diag))
+  check("smooth_pairs", pairs)
+  check("smooth_cross", cross, close * scale / max(abs(cross)))
+}
+
 check_statistics <- function() {
   n <- 70
   draw <- drawing(41)
@@ -74,6 +167,8 @@ check_statistics <- function() {
   check("other_block_moments", moments(other))
 
   check_bags(split(seq_len(n), sample), k)
+  check_noisy()
+  check_smooth()
 
   draw <- drawing(45)
   p <- vapply(1:6, \(c) draw_permutation(draw, list(seq_len(n) - 1)),

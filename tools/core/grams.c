@@ -2,6 +2,7 @@
 #include "core/fold.h"
 #include "core/lowrank.h"
 #include "core/median.h"
+#include "core/panel.h"
 #include "driver.h"
 
 #include <stdio.h>
@@ -173,10 +174,34 @@ static void low_rank(void) {
   for (size_t i = 0; i < FULL * rank; i++) must(f[i] == again[i], "points and their matrix");
 }
 
+/* count points of D columns, in packs. */
+static double *packed(int seed, size_t count) {
+  const double *x = inputs(seed, count * D);
+  double *points = room(km_panel_size(D));
+  for (size_t i = 0; i < KM_TILE_COLS; i++)
+    for (size_t l = 0; l < D; l++)
+      points[i / KM_PACK * KM_PACK * D + l * KM_PACK + i % KM_PACK] =
+        i < count ? x[i + l * count] : 0;
+  return points;
+}
+
+static void panels(void) {
+  enum { ROWS = 40, COLUMNS = 50 };
+  const km_kernel kernel = {.family = KM_RBF};
+  const double scale[D] = {1, 2, 0.5};
+  const km_point_set x =
+    km_panel_scale(D, packed(28, ROWS), ROWS, scale, room(km_panel_size(D)));
+  const km_point_set y = km_panel_set(D, packed(29, COLUMNS), COLUMNS);
+  double *columns = inputs(30, KM_TILE_COLS), *tile = room(KM_PANEL_TILE);
+  km_panel_columns(&kernel, D, x, y, inputs(38, ROWS), tile, columns);
+  put("panel", columns, COLUMNS);
+}
+
 void run_grams(void) {
   every_family();
   special();
   walks();
+  panels();
   centering();
   medians();
   low_rank();

@@ -1,3 +1,4 @@
+#include "core/axes.h"
 #include "core/back.h"
 #include "core/center.h"
 #include "core/eigen.h"
@@ -47,6 +48,23 @@ static void reductions(void) {
        "no solution of a tridiagonal system");
   km_tridiag_apply(LARGE, a, tau, y);
   put("tridiag_solve", y, LARGE);
+}
+
+/* Of a matrix with many eigenvalues of 0, too. */
+static void small_axes(void) {
+  enum { ORDER = 30 };
+  double *values = room(ORDER), *vectors = room(ORDER * ORDER), *work = room(km_axes_work(ORDER));
+  double *low = room(ORDER * ORDER);
+  const double *a = inputs(37, 2 * ORDER);
+  for (size_t i = 0; i < ORDER; i++)
+    for (size_t j = 0; j < ORDER; j++)
+      low[i + j * ORDER] = a[i] * a[j] + a[i + ORDER] * a[j + ORDER];
+  must(km_axes(ORDER, gram(31, ORDER, D), values, vectors, work) == KM_OK, "no axes");
+  put("axes", values, ORDER);
+  put("axes_vectors", vectors, ORDER * ORDER);
+  must(km_axes(ORDER, low, values, vectors, work) == KM_OK, "no axes of two directions");
+  put("few_axes", values, ORDER);
+  put("few_axes_vectors", vectors, ORDER * ORDER);
 }
 
 /* The eigenpairs of gram(31, n, D), by dstemr or by what stands in for it. */
@@ -126,6 +144,7 @@ static void scores(void) {
 
 void run_spectra(void) {
   reductions();
+  small_axes();
   eigen();
   krylov();
   scores();

@@ -1,10 +1,11 @@
 #include "apps/bags.h"
 #include "apps/density.h"
 #include "apps/hsic.h"
+#include "apps/noisy.h"
+#include "apps/smooth.h"
 #include "core/blocks.h"
 #include "core/subsets.h"
 #include "driver.h"
-
 
 /* What statistics are made of: subsets, permutations, mixtures matched to a kernel mean. */
 
@@ -99,6 +100,72 @@ static void bags(void) {
   put("bag_marginal", inner, BAGS * BAGS);
 }
 
+/* For each part a matrix AA', but 0 for the second. */
+static double *covariances(int seed, size_t parts) {
+  const double *a = inputs(seed, D * D * parts);
+  double *out = room(D * D * parts);
+  for (size_t part = 0; part < parts; part++)
+    for (size_t i = 0; i < D; i++)
+      for (size_t j = 0; j < D; j++) {
+        const double *own = a + part * D * D;
+        double sum = 0;
+        for (size_t k = 0; k < D; k++) sum += own[i + k * D] * own[j + k * D];
+        out[part * D * D + i + j * D] = part == 1 ? 0 : sum;
+      }
+  return out;
+}
+
+static void noisy_parts(void) {
+  enum { PARTS = 3, OTHERS = 2, POINTS = 90 };
+  static const int others[OTHERS] = {62, 28};
+  int *ends = int_room(PARTS), *other_ends = int_room(OTHERS);
+  km_run_ends(sizes, PARTS, ends);
+  km_run_ends(others, OTHERS, other_ends);
+  const km_noisy rows = {inputs(43, N * D), N, {PARTS, ends, inputs(44, N)},
+                         covariances(58, PARTS)};
+  const km_noisy columns = {inputs(55, POINTS * D), POINTS, {OTHERS, other_ends,
+                            inputs(56, POINTS)}, covariances(59, OTHERS)};
+  double *inner = room(PARTS * PARTS);
+  must(km_noisy_inner(D, &rows, NULL, inner, room(km_noisy_inner_work(D, &rows, NULL)),
+                      int_room(km_noisy_inner_iwork(&rows, NULL)), poll) == KM_OK &&
+         inner[1] == inner[PARTS], "no symmetric inner products of noisy points");
+  put("noisy", inner, PARTS * PARTS);
+  must(km_noisy_inner(D, &rows, &columns, inner, room(km_noisy_inner_work(D, &rows, &columns)),
+                      int_room(km_noisy_inner_iwork(&rows, &columns)), poll) == KM_OK,
+       "no inner products of noisy points");
+  put("other_noisy", inner, PARTS * OTHERS);
+}
+
+/* 150 points: two panels; the last column is 0 but for the points of fold 2. */
+static void smoothing(void) {
+  enum { POINTS = 150, FOLDS = 5, GRID = 3, OTHERS = 2 };
+  static const int lost[D] = {0, 0, 2}, unseen[FOLDS + 1] = {2, 0, 0, 1, 0, 0};
+  const double grid[GRID] = {0, 0.3, 1};
+  double *x = inputs(60, POINTS * D), *weights = inputs(61, POINTS * OTHERS * FOLDS);
+  int *fold = int_room(POINTS);
+  for (size_t i = 0; i < POINTS; i++) {
+    fold[i] = (int) (i % FOLDS) + 1;
+    if (fold[i] != lost[D - 1]) x[i + (D - 1) * POINTS] = 0;
+    for (size_t c = 0; c < OTHERS; c++)
+      weights[i + (c + (i % FOLDS) * OTHERS) * POINTS] = 0;
+  }
+  double at[GRID * FOLDS], norms[GRID * GRID * FOLDS], cross[GRID * OTHERS * FOLDS];
+  const km_smooth_sums out = {at, norms, cross};
+  km_smooth_job job = {.n = POINTS, .p = D, .folds = FOLDS, .x = x, .fold = fold, .lost = lost,
+                       .unseen = unseen, .h_count = GRID, .h = grid};
+  must(km_smooth_folds(&job, &out, room(km_smooth_folds_work(&job)), poll) == KM_OK,
+       "no smoothing");
+  put("smooth_at", at, GRID * FOLDS);
+  put("smooth_norms", norms, GRID * FOLDS);
+  job.others = OTHERS;
+  job.weights = weights;
+  job.pairs = 1;
+  must(km_smooth_folds(&job, &out, room(km_smooth_folds_work(&job)), poll) == KM_OK,
+       "no smoothing with others");
+  put("smooth_pairs", norms, GRID * GRID * FOLDS);
+  put("smooth_cross", cross, GRID * OTHERS * FOLDS);
+}
+
 static void independence(void) {
   enum { COUNT = 6, VARIABLES = 3, RANK_A = 4, RANK_B = 3 };
   const km_blocks all = km_find_blocks(NULL, N, int_room(km_blocks_iwork(N)));
@@ -163,6 +230,8 @@ void run_statistics(void) {
   subset_sums();
   block_sums();
   bags();
+  noisy_parts();
+  smoothing();
   independence();
   matching();
 }

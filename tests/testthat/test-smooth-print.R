@@ -1,0 +1,96 @@
+# What smoothing and stacking print and draw.
+
+x <- cbind(a = c(0, 1, 3, 4.5, 2), b = c(1, 0, 2, 2, 0.5))
+rbf <- kernel_rbf(2)
+two <- list(est_kme(), half = est_smooth(h = 0.5, c = 1))
+
+on_device <- function(code) {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  force(code)
+}
+
+test_that("estimators print themselves in one line", {
+  expect_snapshot({
+    est_smooth()
+    est_smooth(h = 0.2)
+    est_smooth(h = 0.2, c = 1)
+    est_smooth(folds = 5)
+    est_stack()
+    est_stack(two)
+    est_stack(two, shares = c(0.25, 0.5))
+    est_stack(two, folds = 10)
+  })
+  for (estimator in list(est_smooth(), est_smooth(1 / 3), est_stack(),
+                         est_smooth(1 / 3, 2 / 3), est_stack(two))) {
+    lines <- utils::capture.output(print(estimator))
+    expect_length(lines, 1L)
+    expect_lte(nchar(lines), 80L)
+  }
+})
+
+test_that("fits print what was chosen and what it is worth", {
+  expect_snapshot({
+    kme(x, rbf, "smooth")
+    kme(x, rbf, est_smooth(folds = 3))
+    kme(x, rbf, est_smooth(h = 0.3))
+    kme(x, rbf, est_smooth(h = 1, c = 1))
+    kme(x, rbf, est_smooth(h = 0, c = 1))
+    kme(x[1:2, ], rbf, "smooth")
+    kme(x[c(1, 1, 1), ], rbf, "smooth")
+    kme(x, rbf, "stack")
+    kme(x, rbf, est_stack(two))
+    kme(x, rbf, est_stack(two, shares = c(0.25, 0.5)))
+    kme(x, rbf, est_stack(two, shares = c(0, 0)))
+    summary(kme(x, rbf, "smooth"))
+  })
+  for (estimator in c("smooth", "stack")) {
+    lines <- utils::capture.output(print(kme(x, rbf, estimator)))
+    expect_lte(max(nchar(lines)), 80L)
+  }
+})
+
+test_that("doors print what was settled", {
+  bags <- list(u = x, v = x + 1)
+  expect_snapshot({
+    set.seed(1)
+    mmd_test(x, x + 1, rbf, "smooth", B = 19)
+    mmd_test(x, x + 1, rbf, est_stack(two), B = 19)
+    hsic_test(x, x[, 1]^2, rbf, kernel_rbf(5), "smooth", B = 19)
+    bag_gram(bags, rbf, "smooth")
+    bag_gram(bags, rbf, est_stack(two))
+    kme_pca(x, rbf, 2, center = est_smooth(h = 0.5, c = 1))
+  })
+})
+
+test_that("the curve over h and the shares are what is drawn", {
+  fit <- kme(x, rbf, "smooth")
+  shown <- withVisible(on_device(plot(fit)))
+  expect_identical(shown$value, fit$score)
+  expect_false(shown$visible)
+  stack <- kme(x, rbf, "stack")
+  expect_identical(on_device(plot(stack)), stack$candidates)
+  expect_identical(on_device(plot(stack, "candidates")), stack$candidates)
+  expect_error(on_device(plot(fit, "candidates")),
+               class = "kernmean_error_input")
+  expect_error(on_device(plot(kme(x, rbf, est_smooth(0.2, 1)), "selection")),
+               class = "kernmean_error_input")
+  for (fit in list(fit, stack)) {
+    shown <- on_device(plot(fit, "embedding", n = 7))
+    expect_equal(shown$z[2, 5], predict(fit, cbind(shown$x[2], shown$y[5])),
+                 tolerance = 1e-13)
+    line <- update(fit, x = x[, 1])
+    shown <- on_device(plot(line, "embedding", n = 9))
+    expect_equal(shown$value, unname(predict(line, shown$z)),
+                 tolerance = 1e-13)
+  }
+})
+
+test_that("one row says what was chosen", {
+  fit <- kme(x, rbf, "smooth")
+  row <- generics::glance(fit)
+  expect_identical(c(row$h, row$c, row$score, row$reference),
+                   c(fit$h, fit$c, fit$minimum, fit$reference))
+  expect_identical(nrow(row), 1L)
+  expect_identical(row$estimator, "smoothing")
+})
