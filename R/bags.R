@@ -14,11 +14,13 @@
 #' \mathrm{mean}_{ij} \prod_l \frac{\theta_l}{\sqrt{v_l}} \exp\left(-\frac{
 #' (x_{il} - y_{jl})^2}{2 v_l}\right), \quad v_l = \theta_l^2 + e_{al} +
 #' e_{bl}.}{G_ab = mean_ij prod_l theta_l/sqrt(v_l) exp(-(x_il - y_jl)^2/(2
-#' v_l)), v_l = theta_l^2 + e_al + e_bl.} Every estimator is fitted to each bag
-#' alone, with its own amount of shrinkage. The kernel's bandwidth is one for
-#' all, by default the median distance of all points. The points of a bag are
-#' taken as independent draws from its distribution: times of a growth curve,
-#' the same for all, are not.
+#' v_l)), v_l = theta_l^2 + e_al + e_bl.} Smoothing has the covariance
+#' \eqn{\Theta + h_aS_a + h_bS_b}{Theta + h_a S_a + h_b S_b} in its place (see
+#' Smoothing in [kme()]), a stack is a sum of such terms. Every estimator is
+#' fitted to each bag alone, with its own amount of shrinkage. The kernel's
+#' bandwidth is one for all, by default the median distance of all points. The
+#' points of a bag are taken as independent draws from its distribution: times
+#' of a growth curve, the same for all, are not.
 #'
 #' @section Kernels between distributions: `level2` is a function of G, with
 #' \eqn{R_{ab} = G_{aa} + G_{bb} - 2G_{ab}}{R_ab = G_aa + G_bb - 2 G_ab} the

@@ -194,7 +194,8 @@ check_dots <- function(...) {
 # estimator may have been given beside it. NULL for none.
 unused_hint <- function(names, known) {
   makers <- c(lambda = "est_skmse", select = "est_skmse", target = "est_skmse",
-              noise = "est_mkme")
+              noise = "est_mkme", h = "est_smooth", candidates = "est_stack",
+              shares = "est_stack")
   theta <- intersect(names, c("bandwidth", "sigma", "theta", "gamma"))
   if (length(theta) && any(c("kernel", "kernel_x") %in% known)) {
     return(paste0("; the bandwidth is the kernel's, as in kernel = ",

@@ -73,10 +73,10 @@
 #'   kernel 1 for equal values, 0 for others, and a `gram` has its own.
 #' @param kernel One kernel for all variables that have none of their own, in
 #'   place of `kernel_x` and `kernel_y`.
-#' @param estimator `"kme"`, `"skmse"` or `"fkmse"`, see above; an object such
-#'   as [est_skmse()], without a target; or a function of your own, see
-#'   [est_kme()]. Marginalized estimators are refused: they have no weights on
-#'   the points.
+#' @param estimator `"kme"`, `"skmse"` or `"fkmse"`, see above, or `"stack"`,
+#'   which combines the KME and F-KMSE; an object such as [est_skmse()], without
+#'   a target; or a function of your own, see [est_kme()]. Marginalized
+#'   estimators and smoothing are refused: they have no weights on the points.
 #' @param ncomp Number of components to keep, all by default; more than there
 #'   are is a warning.
 #' @param ... Must be empty; in the formula method, arguments of the default

@@ -7,8 +7,9 @@
 #' k(x_i, .)} and \eqn{\tilde\mu_b = \sum_j \beta_j k(y_j, \cdot)}{mu_b = sum_j
 #' beta_j k(y_j, .)} the inner product is \eqn{\alpha'K_{xy}\beta}{alpha' K_xy
 #' beta}; the distance is \eqn{\|\tilde\mu_a - \tilde\mu_b\|}{|mu_a - mu_b|}.
-#' Parts of a target enter in the same way, and the noise of marginalized
-#' estimates (`"mkme"`, `"mmkme"`) in closed form, independent in a and b.
+#' Parts of a target or of a stack enter in the same way, and the noise of
+#' marginalized and smoothed estimates (`"mkme"`, `"mmkme"`) in closed form,
+#' independent in a and b.
 #'
 #' With \eqn{\mu_P}{mu_P} the embedding of \eqn{P = \sum_c \pi_c N(m_c,
 #' S_c)}{P = sum_c pi_c N(m_c, S_c)},

@@ -80,14 +80,19 @@
 #' @param folds In how many folds points are left out, from 3 on (n at most, so
 #'   that `Inf` is the exact leave-one-out score); `NULL`: n of up to 60 points,
 #'   20 of more. Point i is in fold i modulo the number of folds: rows in an
-#'   order that says something are better shuffled.
+#'   order that says something are better shuffled. Equal rows are left out one
+#'   by one like all others: points that are repeated (as in a bootstrap sample)
+#'   make the score too small and h too small with it.
 #' @param candidates A list of estimators in which nothing is left to choose, as
 #'   in `list(est_kme(), est_smooth(0.4, 1), est_fkmse(0.1))`, with names if you
 #'   like. `NULL`: the KME; smoothing with h = 0.15, 0.4 and 0.8 (c = 1), for
 #'   RBF kernels; F-KMSE with \eqn{\lambda}{lambda} of 0.003, 0.03 and 0.3 times
-#'   the largest eigenvalue of the Gram matrix.
+#'   \eqn{\gamma_1}{gamma_1}, the largest eigenvalue of the Gram matrix of all
+#'   points, the same in all folds.
 #' @param shares The share of each of the `candidates` in the stack, numbers of
-#'   at least 0, or `NULL` to have them selected.
+#'   at least 0 (with their names, or in their order), or `NULL` to have them
+#'   selected. Shares that are given may sum to anything. The field `settled` of
+#'   a fit is its stack with all that was chosen, ready for another sample.
 #' @param noise Variances of the noise for MKME (one number of at least 0) and
 #'   MMKME (one for each column, or one for all), or `NULL` to have them
 #'   selected.
@@ -279,6 +284,8 @@ change_estimator <- function(estimator, changes) {
   if (any(c("lambda", "noise") %in% names(Filter(length, changes)))) {
     old["select"] <- NULL
   }
+  # Shares are those of the candidates.
+  if ("candidates" %in% names(changes)) old["shares"] <- NULL
   if (!is.null(changes$select)) old[c("lambda", "noise")] <- NULL
   old[names(changes)] <- changes
   do.call(read_estimator, c(list(other), old))
@@ -403,8 +410,9 @@ describe_score <- function(fit, digits, plain = "the KME") {
   gain <- 100 * (1 - fit$minimum / fit$reference)
   paste0(
     score_word(fit), " score ", number(fit$minimum),
-    if (is.finite(gain) && gain > 0) {
-      paste0(", ", format(gain, digits = 2), "% below that of ", plain)
+    if (is.finite(gain) && abs(gain) > 1e-10) {
+      paste0(", ", format(abs(gain), digits = 2), "% ",
+             if (gain > 0) "below" else "above", " that of ", plain)
     }
   )
 }

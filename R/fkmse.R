@@ -18,7 +18,7 @@ est_fkmse <- function(lambda = NULL, select = NULL, target = NULL) {
 register_estimator("fkmse", est_fkmse, candidates = \(sample, top) {
   amounts <- c(0.003, 0.03, 0.3)
   stats::setNames(lapply(amounts * top(), est_fkmse),
-                  paste("F-KMSE", amounts))
+                  paste("F-KMSE", amounts, "gamma_1"))
 })
 
 needs_gram.est_fkmse <- \(estimator) TRUE
@@ -72,30 +72,31 @@ est_weights.est_fkmse <- function(estimator, sample) {
 
 # With A = (K + lambda I)^{-1} and s = Ae, the solution without the points I is
 # r = s - A_.I A_II^{-1} s_I, which is 0 there, and the weights are (e - lambda
-# r)/(n - |I|) on the others: no system of the size of the sample is solved
-# again. For one point it is the formula behind the leave-one-out score.
+# r)/(n - |I|) on the others: no system of the size of the sample is factored
+# again. The blocks A_II are products of columns of L^{-1}, LL' = K + lambda I.
+# For one point it is the formula behind the leave-one-out score.
 weights_left_out.est_fkmse <- function(estimator, sample, fold) {
   lambda <- estimator$lambda
-  k <- sample_matrix(sample)
+  g <- sample_gram(sample)
   # As in fkmse_weights().
-  root <- if (is.finite(lambda) && lambda > 1e-8 * sum(diag(k))) {
-    cholesky(k, lambda)
+  lower <- if (is.finite(lambda) && lambda > 1e-8 * sum(diag(g$K))) {
+    cholesky_factor(g, lambda)
   }
-  if (is.null(root)) {
+  if (is.null(lower)) {
     return(NextMethod())
   }
   n <- sample$n
-  inverse <- cross(inverse_lower(root))
-  solved <- rowSums(inverse)
-  weights <- matrix(0, n, max(fold))
+  solved <- drop(solve_factored(lower, rep(1, n)))
+  inverse <- inverse_lower(lower)
+  moved <- matrix(0, n, max(fold))
   for (f in seq_len(max(fold))) {
     out <- which(fold == f)
-    moved <- solve(inverse[out, out, drop = FALSE], solved[out])
-    rest <- solved - drop(inverse[, out, drop = FALSE] %*% moved)
-    weights[, f] <- (1 - lambda * rest) / (n - length(out))
-    weights[out, f] <- 0
+    block <- cholesky(cross(inverse[, out, drop = FALSE]))
+    moved[out, f] <- solve_factored(block, solved[out])
   }
-  weights
+  rest <- solved - solve_factored(lower, moved)
+  kept <- outer(fold, seq_len(max(fold)), `!=`)
+  kept * (1 - lambda * rest) / rep(colSums(kept), each = n)
 }
 
 # Many small samples are fitted by the core, several at a time; which way one

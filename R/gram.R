@@ -369,6 +369,11 @@ find_spectrum <- function(g, what) {
   found["values"]
 }
 
+# No more is kept of a gram than there was.
+largest_eigenvalue <- function(g) {
+  if (is.null(g$values)) max(0, spectrum_values(g$K)[1L]) else g$values[1L]
+}
+
 # K^c_ij = K_ij - m_i - m_j + |mu|^2 of a matrix, list(k, at: m, norm2: |mu|^2);
 # by default m holds the row means and |mu|^2 their mean.
 center_matrix <- function(k, at = NULL, norm2 = NULL) {
@@ -386,9 +391,9 @@ center_source <- function(source, at = NULL, norm2 = NULL) {
   found
 }
 
-# (K + lambda I)^{-1} b by a Cholesky factor, which is kept; NULL if that matrix
-# is not positive definite to rounding.
-cholesky_solve <- function(g, lambda, b) {
+# The lower L of K + lambda I = LL', which is kept; NULL if that matrix is not
+# positive definite to rounding.
+cholesky_factor <- function(g, lambda) {
   if (is.null(g$cholesky$lower) || g$cholesky$lambda != lambda) {
     check_memory(nrow(g$K), nrow(g$K), "use fewer rows")
     lower <- cholesky(g$K, lambda)
@@ -397,7 +402,13 @@ cholesky_solve <- function(g, lambda, b) {
     }
     remember(g, cholesky = list(lambda = lambda, lower = lower))
   }
-  solve_factored(g$cholesky$lower, b)
+  g$cholesky$lower
+}
+
+# (K + lambda I)^{-1} b by it.
+cholesky_solve <- function(g, lambda, b) {
+  lower <- cholesky_factor(g, lambda)
+  if (!is.null(lower)) solve_factored(lower, b)
 }
 
 # Columns positive at their first entry within 1e-8 of the largest in absolute

@@ -31,12 +31,12 @@
 #' estimator is the biased one above.
 #'
 #' `"smooth"` smooths each variable about its own mean, with h chosen from it by
-#' itself (or given), at most 0.9: drawing the points to their mean and adding
-#' the same noise in all permutations makes another RBF kernel, wider along the
-#' axes in which the variable varies. `"stack"` is one of the KME and F-COSE:
-#' shares and \eqn{\lambda}{lambda} are chosen for x paired with itself and for
-#' y paired with itself; the test takes the mean of the shares and the geometric
-#' mean of \eqn{\lambda}{lambda}.
+#' itself (or given), at most 0.9; a factor c changes nothing: drawing the
+#' points to their mean and adding the same noise in all permutations makes
+#' another RBF kernel, wider along the axes in which the variable varies.
+#' `"stack"` is one of the KME and F-COSE: shares and \eqn{\lambda}{lambda} are
+#' chosen for x paired with itself and for y paired with itself; the test takes
+#' the mean of the shares and the geometric mean of \eqn{\lambda}{lambda}.
 #'
 #' `"skmse"` and `"fkmse"` shrink the cross-covariance operator (S-COSE, F-COSE;
 #' Ramdas and Wehbe 2015): \eqn{\beta'M\beta}{beta'M beta} with \eqn{M = \bar K
@@ -111,7 +111,8 @@
 #' @section Size of the effect:
 #' `estimate` is for two variables \eqn{\mathrm{HSIC}_{xy}/\sqrt{
 #' \mathrm{HSIC}_{xx} \mathrm{HSIC}_{yy}}}{HSIC_xy/sqrt(HSIC_xx HSIC_yy)} of the
-#' biased HSIC, whatever the estimator and the statistic, between 0 and 1: the
+#' biased HSIC, whatever the estimator and the statistic, in the kernels in use
+#' (`"mkme"`, `"mmkme"` and `"smooth"` make other ones), between 0 and 1: the
 #' alignment of the centered Gram matrices. It is 1 for a variable with itself,
 #' with [kernel_energy()] the square of the distance correlation, and positive
 #' for independent variables, the more so the fewer the points and the smaller
@@ -123,7 +124,7 @@
 #' A variable that has numeric columns and factors (a data frame, or a sum in a
 #' formula) has the product of a kernel of its numeric columns, which must have
 #' a bandwidth, and of 1 for equal, 0 for different levels of each factor. It
-#' takes no marginalized estimator.
+#' takes no marginalized estimator and no smoothing.
 #'
 #' @section Cost:
 #' If the Gram matrices have low rank, as with smooth kernels on few columns,
@@ -151,9 +152,9 @@
 #'   1 for equal values, 0 for others, and a `gram` has its own; their kernels
 #'   must not be given.
 #' @param estimator The estimator of the kernel means or of the operator:
-#'   `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"` or `"mmkme"`, an object such as
-#'   [est_skmse()], which holds its own arguments, or a function of your own,
-#'   see Estimators and [est_kme()].
+#'   `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"`, `"mmkme"`, `"smooth"` or
+#'   `"stack"`, an object such as [est_skmse()], which holds its own arguments,
+#'   or a function of your own, see Estimators and [est_kme()].
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method, in `plot()`, passed to [hist()], in `update()`, the arguments to
 #'   change.
@@ -204,8 +205,8 @@
 #' \item{lambda}{the amount of shrinkage, where there is one}
 #' \item{alpha}{the shrinkage of the observed statistic, for S-COSE}
 #' \item{noise}{the variances of each variable, for `"mkme"` and `"mmkme"`}
-#' \item{smoothing, candidates}{h and c of each variable for `"smooth"`, the
-#'   shares of `"stack"`}
+#' \item{smoothing, candidates}{h of each variable for `"smooth"`, the shares of
+#'   `"stack"`}
 #' \item{kernel}{those of the variables, a named list; `NULL` for a factor}
 #' \item{variables}{the variables, each with its name and its sample}
 #' \item{ranks}{of the two factors, where the Gram matrices have low rank}

@@ -25,8 +25,9 @@ hsic_statistics <- function(variables, options, scheme) {
   } else {
     form_draws(source, options, scheme)
   }
-  c(found, settled[c("height", "noise", "smoothing")],
-    list(share = if (!several) source$share(), ranks = source$ranks))
+  c(found, settled[c("height", "noise")],
+    list(smoothing = settled$smoothing,
+         share = if (!several) source$share(), ranks = source$ranks))
 }
 
 # Averages settle on each variable by itself: list(samples, with another kernel
@@ -43,13 +44,15 @@ settle_variables <- function(variables, options) {
     est_settle_variable(options$estimator, variable$sample, where)
   })
   noise <- lapply(settled, \(one) one$chosen$noise)
-  smoothing <- lapply(settled, \(one) unlist(one$chosen[c("h", "c")]))
+  smoothing <- unlist(lapply(settled, \(one) one$chosen$h))
   list(
     samples = Map(settled_sample, samples, settled),
     estimator = settled[[1L]]$estimator,
     height = prod(vapply(settled, `[[`, numeric(1), "height")),
     noise = if (!is.null(noise[[1L]])) noise,
-    smoothing = if (!is.null(smoothing[[1L]])) do.call(cbind, smoothing)
+    smoothing = if (!is.null(smoothing)) {
+      stats::setNames(smoothing, paste("h of", names(smoothing)))
+    }
   )
 }
 

@@ -111,7 +111,8 @@
 #' \eqn{\|\tilde\mu^{(-i)}\|^2}{|mu^(-i)|^2}, m and S estimated without the
 #' points left out: each point in turn for n of up to 60, 20 folds beyond. Where
 #' scores are the same the smallest h is taken. Constant columns have no noise,
-#' and more columns than points are no obstacle.
+#' and more columns than points are no obstacle. The weights c/n are those of
+#' the moved points; [as_weights()] gives weights on the points themselves.
 #'
 #' @section Stacking:
 #' The shares \eqn{w_a}{w_a} minimize \eqn{w'Gw - 2w'g}{w'Gw - 2 w'g} over
@@ -120,7 +121,9 @@
 #' most 1), where \eqn{G_{ab}}{G_ab} is the mean of \eqn{\langle\tilde
 #' \mu_a^{(-i)}, \tilde\mu_b^{(-i)}\rangle}{<mu_a^(-i), mu_b^(-i)>} and
 #' \eqn{g_a}{g_a} that of \eqn{\tilde\mu_a^{(-i)}(x_i)}{mu_a^(-i)(x_i)}, in the
-#' same folds; the estimates that are added up are those on all points. The
+#' same folds; the estimates that are added up are those on all points. With
+#' smoothing among them the weights say what each point weighs in all, and
+#' [as_weights()] gives weights on the points that make the estimate. The
 #' candidates are those of [est_stack()]: by default the KME, smoothing with
 #' three values of h and F-KMSE with three of \eqn{\lambda}{lambda}, as far as
 #' the kernel has them (a matrix of kernel values: no smoothing, with a
@@ -186,6 +189,8 @@
 #' \item{h, c, covariance}{for smoothing only; the covariance is \eqn{S}}
 #' \item{candidates}{for a stack only: a data frame of the candidates, their
 #'   `share`, the `score` of each alone and its `mass`}
+#' \item{settled}{for a stack only: its estimator with all that was chosen
+#'   given}
 #' \item{parts}{what smoothing and stacks are sums over in place of the weights:
 #'   a list of lists with `sample` (points and kernel), `noise` (`NULL`,
 #'   variances or a covariance) and `weights`}

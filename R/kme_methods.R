@@ -132,7 +132,7 @@ print.kme <- function(x, digits = digits_shown(), ...) {
     mean_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
     est_lines(x$estimator, x, digits),
     paste0("squared norm ", format(x$norm2, digits = digits),
-           if (!is.null(x$sample$weights)) {
+           if (!is.null(x$sample$weights) || !is.null(x$candidates)) {
              paste0(", sum of weights ", format(sum(x$weights),
                                                 digits = digits))
            })

@@ -9,8 +9,8 @@
 #' show more). For MKME the score is drawn against the variance
 #' \eqn{\sigma^2}{sigma^2}, for smoothing against h. Between the values of the
 #' selection the curve is a cubic spline (in the logarithm, but for h).
-#' `"candidates"` draws the shares of a stack as bars, in the order of their
-#' candidates, with the score of each alone where it was computed. `"noise"`
+#' `"candidates"` draws the shares of a stack as bars; what each candidate
+#' scores alone is in the value. `"noise"`
 #' draws the variances of MMKME as bars, for an RBF kernel relative to
 #' \eqn{\theta_l^2}{theta_l^2}. `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as
 #' a curve for one column (with the KME dashed, if the fit is another estimate)

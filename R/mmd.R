@@ -90,7 +90,8 @@
 #' analysis of variance, with [kernel_energy()] that of energy statistics. Its
 #' mean over all permutations of points is (groups - 1)/(N - 1). It is of plain
 #' means whatever the estimator and the statistic, in the kernel in use (the
-#' marginalized one; of many bandwidths, their average), and depends on the
+#' marginalized one; of many bandwidths, their average; smoothing and stacks do
+#' not change it), and depends on the
 #' bandwidth: a small one lets every point differ from every other.
 #'
 #' @section Many bandwidths:
@@ -141,7 +142,8 @@
 #' @param kernel A kernel; [kernel_energy()] gives the energy test. A bandwidth
 #'   is chosen from the pooled sample.
 #' @param estimator The estimator of the kernel means: `"kme"`, `"skmse"`,
-#'   `"fkmse"`, `"mkme"` or `"mmkme"`, an object such as [est_skmse()], which
+#'   `"fkmse"`, `"mkme"`, `"mmkme"`, `"smooth"` or `"stack"`, an object such as
+#'   [est_skmse()], which
 #'   holds its own arguments, or a function of your own, see [est_kme()].
 #' @param ... Must be empty; in the other methods, arguments of the default
 #'   method; in `update()`, the arguments to change.

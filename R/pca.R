@@ -100,9 +100,10 @@
 #'   your own (see [est_kme()]); or a fit of [kme()] with the same kernel, also
 #'   on other points, with own weights or a target.
 #' @param covariance How the covariance operator is estimated: `"kme"` (the
-#'   empirical one), `"skmse"` or `"fkmse"`, an object such as [est_skmse()]
-#'   without a target, or a function of your own. Marginalized estimators are
-#'   refused: they have no weights on the points.
+#'   empirical one), `"skmse"`, `"fkmse"` or `"stack"` (of the KME and F-KMSE),
+#'   an object such as [est_skmse()] without a target, or a function of your
+#'   own. Marginalized estimators and smoothing are refused: they have no
+#'   weights on the points.
 #' @param scale The units of the columns: `FALSE`, as they are; `TRUE`, divided
 #'   by their standard deviations; `"whiten"`, by the root of their covariance,
 #'   see Units in [gram()]. Not

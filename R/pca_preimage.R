@@ -23,7 +23,9 @@
 #' start leads.
 #'
 #' @param object A fit of [kme_pca()] with an RBF kernel on points, centered by
-#'   a kernel mean without noise or a mixture as its target.
+#'   a kernel mean without noise (marginalized estimators, smoothing and most
+#'   stacks have some; [as_weights()] makes weights of it) or a mixture as its
+#'   target.
 #' @param newdata New points, with the columns of the sample; without it, the
 #'   points of the sample are denoised.
 #' @param ncomp Number of leading components, `NULL` for all of the fit.

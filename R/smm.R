@@ -81,7 +81,9 @@
 #'   order than its sorted levels); `NULL` for novelty.
 #' @param ... Arguments of [bag_gram()] by name: `kernel`, `estimator` (with its
 #'   own), `level2`, `target`, `id`, `scale`, `degree`, `offset`; in the formula
-#'   method also those of the default method.
+#'   method also those of the default method. `folds` are those of the machine;
+#'   an estimator that has some takes them in its object, as in `est_stack(folds
+#'   = Inf)`.
 #' @param type What is to be learned, see Details; `NULL` for the default of y.
 #' @param cost,nu,ridge One number, several to choose among (`ridge`: one), or
 #'   `NULL`, see below. `ridge` is in units of H.

@@ -15,14 +15,15 @@ est_smooth <- function(h = NULL, c = NULL, folds = NULL) {
                 arguments = list(h = h, c = c, folds = folds,
                                  select = if (chosen) "loocv"))
 }
-register_estimator("smooth", est_smooth,
-                   candidates = \(sample, top) {
-  if (!takes_noise(sample, FALSE)) {
-    return(NULL)
+register_estimator(
+  "smooth", est_smooth, aliases = "smoothing",
+  candidates = \(sample, top) {
+    if (takes_noise(sample, FALSE)) {
+      h <- c(0.15, 0.4, 0.8)
+      stats::setNames(lapply(h, est_smooth, c = 1), paste("smoothing", h))
+    }
   }
-  h <- c(0.15, 0.4, 0.8)
-  stats::setNames(lapply(h, est_smooth, c = 1), paste("smoothing", h))
-})
+)
 
 check_part_of_one <- function(x, name) {
   if (is.null(x)) {
@@ -263,25 +264,38 @@ most_smooth_in_tests <- 0.9
 
 # A variable of its own has one mean and one covariance for all permutations, so
 # that smoothing makes it another kernel, that of the points m + sqrt(1 - h) z_i
-# with the noise hS on both sides. At h = 1 nothing would be left of them.
+# with the noise hS on both sides. At h = 1 nothing would be left of them. A
+# factor c of all statistics says nothing.
 est_settle_variable.est_smooth <- function(estimator, sample, where) {
   if (!takes_noise(sample, FALSE)) {
-    stop_input(where, " must be points with kernel_rbf() for estimator ",
-               "\"smooth\" in a test of independence")
+    stop_input(where, " must be numeric columns with kernel_rbf() for ",
+               "estimator \"smooth\" in a test of independence, ",
+               if (!knows_points(sample)) {
+                 "not a matrix of kernel values"
+               } else if (!is.null(sample$kernel$equal)) {
+                 paste("without the factor", shorten(sample$kernel$equal))
+               } else {
+                 paste("not points with", format_kernel(sample$kernel))
+               })
+  }
+  if (isTRUE(estimator$h > most_smooth_in_tests)) {
+    stop_input("'h' must be at most ", most_smooth_in_tests, " in a test of ",
+               "independence, not ", format_number(estimator$h), ": beyond, ",
+               "nothing is left of the points")
   }
   found <- choose_smooth(estimator, sort_sample(sample))
   h <- min(found$h, most_smooth_in_tests)
   kernel <- sample$kernel
   part <- smooth_part(sample, h, 1,
                       smooth_moments(sample$x, kernel$bandwidth))
-  chosen <- list(h = h, c = found$c)
+  chosen <- list(h = h)
   if (is.null(part$noise)) {
-    return(list(estimator = est_kme(), height = found$c, chosen = chosen))
+    return(list(estimator = est_kme(), height = 1, chosen = chosen))
   }
   x <- part$sample$x
   wide <- noisy_kernel(kernel, 2 * part$noise, colMeans(x))
   list(estimator = est_kme(), sample = points_sample(wide$turn(x), wide$kernel),
-       height = found$c * wide$height, chosen = chosen)
+       height = wide$height, chosen = chosen)
 }
 
 # --- print -------------------------------------------------------------------
@@ -297,7 +311,8 @@ est_lines.est_smooth <- function(estimator, fit, digits, plain = "the KME",
     } else if (fit$h == 0 && fit$c == 1) {
       paste("without smoothing the estimate is", plain)
     } else if (fit$h == 1) {
-      "the normal distribution with the mean and covariance of the points"
+      paste0(if (fit$c < 1) "c times ", "the normal distribution with mean ",
+             "and shrunken covariance of the points")
     },
     describe_score(fit, digits, plain)
   )

@@ -35,7 +35,10 @@ check_stack_candidates <- function(candidates) {
   labels <- vapply(candidates, candidate_label, "")
   own <- if (!is.null(given)) !is.na(given) & nzchar(given)
   labels[own] <- given[own]
-  stats::setNames(candidates, make.unique(labels, " "))
+  again <- ave(seq_along(labels), labels, FUN = seq_along)
+  more <- again > 1L
+  labels[more] <- paste0(labels[more], " (", again[more], ")")
+  stats::setNames(candidates, labels)
 }
 
 check_candidate <- function(estimator, name) {
@@ -48,6 +51,7 @@ check_candidate <- function(estimator, name) {
   if (!is.null(estimator$select)) {
     amounts <- intersect(c("lambda", "noise", "h", "c"),
                          estimator_arguments(estimator))
+    amounts <- amounts[lengths(unclass(estimator)[amounts]) == 0L]
     stop_input(name, " must have all it needs given, nothing to choose: ",
                toString(paste0("'", amounts, "'")), " of est_", estimator$name,
                "()")
@@ -57,7 +61,8 @@ check_candidate <- function(estimator, name) {
 
 # "S-KMSE 0.1"
 candidate_label <- function(estimator) {
-  amounts <- unlist(unclass(estimator)[c("lambda", "noise", "h", "c")])
+  amounts <- unlist(unclass(estimator)[c("lambda", "noise", "h")])
+  if (isTRUE(estimator$c < 1)) amounts <- c(amounts, estimator$c)
   if (length(amounts) > 4L) amounts <- NULL
   paste(c(estimator$label, format_number(amounts, 3L)), collapse = " ")
 }
@@ -69,11 +74,21 @@ check_stack_shares <- function(shares, candidates) {
   if (is.null(candidates)) {
     stop_input("'shares' must be NULL unless 'candidates' is given")
   }
-  if (!is.numeric(shares) || length(shares) != length(candidates) ||
-        !all(is.finite(shares) & shares >= 0)) {
-    stop_input("'shares' must be ", count_of(length(candidates), "number"),
-               " of at least 0, one for each of the 'candidates', not ",
-               describe(shares))
+  must <- paste0("'shares' must be ", count_of(length(candidates), "number"),
+                 " of at least 0, one for each of the 'candidates', not ")
+  if (!is.numeric(shares) || length(shares) != length(candidates)) {
+    stop_input(must, describe(shares))
+  }
+  bad <- which(!is.finite(shares) | shares < 0)
+  if (length(bad)) stop_input(must, format(shares[[bad[1L]]]))
+  if (!is.null(names(shares))) {
+    if (anyDuplicated(names(shares)) ||
+          !setequal(names(shares), names(candidates))) {
+      stop_input("'shares' must have the names of the 'candidates', ",
+                 shorten(names(candidates)), ", or none, not ",
+                 shorten(names(shares)))
+    }
+    shares <- shares[names(candidates)]
   }
   as.double(shares)
 }
@@ -85,7 +100,7 @@ resolve_stack <- function(estimator, sample) {
   warn_limited(estimator, sample)
   given <- estimator$candidates
   if (is.null(given)) {
-    top <- \() spectrum(sample_gram(sample), "values")$values[1L]
+    top <- \() largest_eigenvalue(sample_gram(sample))
     estimator$candidates <- unlist(unname(lapply(
       registered$candidates, \(make) make(sample, top)
     )), recursive = FALSE)
@@ -150,6 +165,8 @@ shared_products <- function(candidates, sample, fold, weighted) {
   at <- numeric(q)
   weights <- NULL
   if (any(weighted)) {
+    check_memory(n * sum(weighted), count, "use fewer 'folds'", copies = 4,
+                 what = "the weights of all folds")
     each <- lapply(candidates[weighted],
                    \(one) weights_left_out(one, sample, fold))
     weights <- aperm(array(unlist(each), c(n, count, length(each))), c(1, 3, 2))
@@ -217,8 +234,9 @@ stack_shares <- function(inner, at, mass) {
   ifelse(solution < 1e-8, 0, solution)
 }
 
-# The stack of a resolved estimator: list(parts, shares; and where they were
-# chosen: candidates: a data frame, minimum, reference, folds).
+# The stack of a resolved estimator: list(parts, candidates: a data frame,
+# settled: the estimator with nothing left to choose; and where shares were
+# chosen: minimum, reference, folds).
 choose_stack <- function(estimator, sample) {
   candidates <- estimator$candidates
   labels <- names(candidates)
@@ -252,7 +270,8 @@ choose_stack <- function(estimator, sample) {
   table$share <- shares
   used <- shares > 0
   whole <- combine_parts(parts[used], shares[used], sample)
-  c(list(parts = whole, shares = shares, candidates = table), found)
+  c(list(parts = whole, candidates = table,
+         settled = est_stack(candidates, shares)), found)
 }
 
 # --- The estimate ------------------------------------------------------------
@@ -284,11 +303,13 @@ est_choose.est_stack <- function(estimator, sample) {
   sample <- form_sample(sample)
   estimator <- resolve_stack(estimator, sample)
   found <- choose_stack(estimator, sample)
-  list(estimator = est_stack(estimator$candidates, found$shares),
-       chosen = list(candidates = found$candidates))
+  list(estimator = found$settled, chosen = found["candidates"])
 }
 
 est_weights.est_stack <- function(estimator, sample) {
+  if (!is.null(estimator$select)) {
+    return(NextMethod())
+  }
   part_weights(est_parts(estimator, sample), sample$n)
 }
 
@@ -314,7 +335,7 @@ est_fit.est_stack <- function(estimator, sample) {
     weights = part_weights(found$parts, sample$n), lambda = 0, fitted = fitted,
     norm2 = max(0, norm2_parts(found$parts, sample$kernel)), rho = moments$rho,
     varrho = moments$varrho, select = estimator$select, border = FALSE
-  ), found[setdiff(names(found), "shares")])
+  ), found)
 }
 
 # Products of features have no points: what needs none is left.

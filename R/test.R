@@ -414,15 +414,13 @@ monte_carlo_line <- function(test) {
   }
 }
 
-# c(h, c), or a column of these for each variable.
+# c(h, c), or h of each variable.
 smoothing_lines <- function(smoothing, digits) {
-  if (is.null(smoothing)) {
-    return(NULL)
+  if (!is.null(smoothing)) {
+    paste("smoothing with", paste(names(smoothing), "=",
+                                  format(smoothing, digits = digits),
+                                  collapse = ", "))
   }
-  each <- as.matrix(smoothing)
-  paste0(if (!is.null(colnames(each))) paste0(colnames(each), ": "),
-         "smoothing with h = ", format(each["h", ], digits = digits),
-         ", c = ", format(each["c", ], digits = digits))
 }
 
 #' @export

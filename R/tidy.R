@@ -15,10 +15,10 @@
 #' \describe{
 #'   \item{[kme()]}{`tidy()`: `row` (its name or number) and `weight` of each
 #'     point. `glance()`: `nobs`, `estimator` (`NA` for weights of your own),
-#'     `select`, `lambda`, `alpha`, `noise`, `h`, `c`, `score`, `reference`,
-#'     `border`, `norm2`, and what all fits of one sample have: `kernel` (its
-#'     formula), `bandwidth`, `scale`. `augment()`: `.weight` (of the sample)
-#'     and `.fitted`, the embedding.}
+#'     `select`, `lambda`, `alpha`, `noise`, `h`, `c`, `folds`, `score`,
+#'     `reference`, `border`, `norm2`, and what all fits of one sample have:
+#'     `kernel` (its formula), `bandwidth`, `scale`. `augment()`: `.weight` (of
+#'     the sample) and `.fitted`, the embedding.}
 #'   \item{[kme_pca()]}{`tidy()`: as of [stats::prcomp()], by `matrix`: for
 #'     `"u"` `row`, `PC`, `value` of the scores; for `"v"` the same of the
 #'     weights of the points, `coef()`; for `"d"` `PC`, `std.dev`, `percent`,
@@ -274,7 +274,7 @@ glance.kme <- function(x, ...) {
       NA_character_,
     select = one_word(x$select), lambda = one_number(x$lambda),
     alpha = one_number(x$alpha), noise = one_number(x$noise),
-    h = one_number(x$h), c = one_number(x$c),
+    h = one_number(x$h), c = one_number(x$c), folds = one_number(x$folds),
     score = one_number(x$minimum), reference = one_number(x$reference),
     border = isTRUE(x$border), norm2 = x$norm2, kernel_columns(x$kernel)
   )

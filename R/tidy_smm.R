@@ -5,7 +5,8 @@
 #' @exportS3Method generics::tidy
 tidy.bag_gram <- function(x, ...) {
   check_dots(...)
-  data.frame(bag = names(x$sizes), x$shrinkage, row.names = NULL)
+  data.frame(bag = names(x$sizes), x$shrinkage, row.names = NULL,
+             check.names = FALSE)
 }
 
 #' @exportS3Method generics::glance

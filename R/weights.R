@@ -34,8 +34,8 @@
 #' signs and a factor d.
 #'
 #' @param fit A fit of [kme()] without a target.
-#' @param type `"projection"` or `"taylor"`; fits that are not marginalized have
-#'   weights already, and these are returned.
+#' @param type `"projection"` or `"taylor"` (for marginalized fits); fits
+#'   without noise have weights already, and these are returned.
 #' @return The n weights, named by the rows of the sample.
 #' @details Stores \eqn{K}{K}: up to 32n^2 bytes and about 6n^3 flops
 #' for its spectrum, once for all fits on one [gram()].

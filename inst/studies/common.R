@@ -81,6 +81,8 @@ by_label <- function(estimators, rules = FALSE) {
 
 plain_estimators <- by_label(list(est_kme(), est_skmse(), est_fkmse()))
 marginal_estimators <- by_label(list(est_mkme(), est_mmkme()))
+# Beyond the papers.
+beyond_estimators <- by_label(list(est_smooth(), est_stack()))
 rule_estimators <- by_label(list(
   est_kme(), est_skmse(select = "loocv"), est_skmse(select = "plugin"),
   est_fkmse(select = "loocv"), est_fkmse(select = "gcv"),

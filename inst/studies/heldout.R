@@ -1,12 +1,11 @@
 # How much better than the average do the estimators of a kernel mean do?
 #
 # A whole data set plays the population: its embedding mu = mean of k(x, .) is
-# known exactly, and it fixes the kernel (RBF, median bandwidth). From n points
-# drawn without replacement every estimator gives weights b, and its squared
-# RKHS error is
-#   |sum_i b_i k(x_i, .) - mu|^2 = b'K b - 2 b'm + rho,
-# m_i = mu(x_i), rho = |mu|^2. With the n population values of mu kept, this
-# costs O(n^2) for each sample.
+# known exactly, and it fixes the kernel (RBF; its median distance, or half of
+# it, as bandwidth). From n points drawn without replacement every estimator
+# gives an embedding f, and its squared RKHS error is
+#   |f - mu|^2 = |f|^2 - 2 <f, mu> + |mu|^2.
+# All estimators and both bandwidths see the same samples.
 
 usage <- "Usage: Rscript heldout.R [FILE.csv] [--reps N] [--out FILE.png]
                          [--table FILE]
@@ -14,7 +13,7 @@ usage <- "Usage: Rscript heldout.R [FILE.csv] [--reps N] [--out FILE.png]
 Without a file: five data sets of the package mlbench. With a file: its numeric
 columns, one row for each point.
 
-  --reps N        samples drawn for each data set and n (at least 2; 200)
+  --reps N        samples drawn for each data set and n (at least 2; 100)
   --out FILE.png  where the figure goes (heldout.png, or heldout-FILE.png)
   --table FILE    where the gains go as CSV (nowhere)
   --help          this text"
@@ -26,19 +25,21 @@ source(file.path(dirname(here[1]), "common.R"))
 data_sets <- c("Ionosphere", "Sonar", "Glass", "Vehicle", "Satellite")
 sizes <- c(10, 20, 50)
 
-estimators <- rule_estimators
+bandwidths <- c("half the median distance" = 0.5, "the median distance" = 1)
 
-# Okabe-Ito colors: simple shrinkage blue, flexible shrinkage warm.
+estimators <- c(rule_estimators, marginal_estimators["MKME"], beyond_estimators)
+
+# What the figure shows, in Okabe-Ito colors.
 style <- data.frame(
-  row.names = names(estimators)[-1],
-  col = c("#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#CC79A7"),
-  pch = c(16, 1, 15, 17, 5)
+  row.names = c("S-KMSE loocv", "F-KMSE loocv", "MKME", "smoothing", "stack"),
+  col = c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000"),
+  pch = c(16, 15, 18, 17, 8)
 )
 
 # Arguments and data --------------------------------------------------------
 
 read_arguments <- function(args) {
-  chosen <- list(reps = 200, out = NULL, file = NULL, table = NULL)
+  chosen <- list(reps = 100, out = NULL, file = NULL, table = NULL)
   while (length(args) > 0) {
     arg <- args[[1]]
     if (arg %in% c("--help", "-h")) {
@@ -145,35 +146,45 @@ standardized <- function(table, name) {
 
 # The study -----------------------------------------------------------------
 
-# Squared RKHS errors of all estimators from one sample; mu: the population's
-# embedding at the sample, rho: its squared norm.
-errors <- function(sample, kernel, mu, rho) {
-  k <- gram(sample, kernel)
-  dense <- as.matrix(k)
+# Squared RKHS errors of all estimators from one sample, as embeddings of which
+# `population` is the truth.
+errors <- function(sample, population) {
+  k <- gram(sample, population$kernel, scale = FALSE)
   vapply(estimators, function(estimator) {
-    b <- kme(k, estimator = estimator)$weights
-    sum(b * (dense %*% b)) - 2 * sum(b * mu) + rho
+    fit <- kme(k, estimator = estimator)
+    fit$norm2 - 2 * kme_inner(fit, population) + population$norm2
   }, 0)
 }
 
-# Gain over the KME in per cent, and its standard error: paired, as both
-# errors come from the same samples (delta method for the ratio of two means).
-summarize <- function(sampled, name, n) {
-  kme <- sampled[, 1]
-  ratio <- colMeans(sampled) / mean(kme)
-  spread <- apply(sampled - outer(kme, ratio), 2, stats::sd)
+summarize <- function(sampled, name, times, n) {
+  gains <- apply(sampled, 2, gain, a = sampled[, "KME"])
   data.frame(
-    data = name, n = n, estimator = colnames(sampled),
-    error = colMeans(sampled), gain = 100 * (1 - ratio),
-    se = 100 * spread / sqrt(nrow(sampled)) / mean(kme)
+    data = name, times = times, n = n, estimator = colnames(sampled),
+    error = colMeans(sampled), gain = gains["gain", ], se = gains["se", ],
+    of = nrow(sampled), row.names = NULL
   )
 }
 
+# Errors of all estimators for samples of n points, reps x estimators x
+# bandwidths.
+draw_errors <- function(x, populations, n, reps) {
+  shown <- function(r) 20 * r %/% reps
+  sampled <- vapply(seq_len(reps), function(r) {
+    sample <- x[sample.int(nrow(x), n), , drop = FALSE]
+    result <- vapply(populations, function(p) errors(sample, p),
+                     numeric(length(estimators)))
+    message(strrep(".", shown(r) - shown(r - 1)), appendLF = FALSE)
+    result
+  }, matrix(0, length(estimators), length(populations)))
+  aperm(sampled, c(3, 1, 2))
+}
+
 study <- function(x, name, reps) {
-  population <- kme(x, kernel_rbf(bandwidth = "median"))
-  kernel <- kernel_rbf(bandwidth = population$kernel$bandwidth)
-  mu <- predict(population)
-  rho <- mean(mu)
+  whole <- kme(x, kernel_rbf("median"))
+  median <- whole$kernel$bandwidth
+  populations <- lapply(bandwidths, function(times) {
+    if (times == 1) whole else kme(x, kernel_rbf(times * median))
+  })
   used <- sizes[2 * sizes <= nrow(x)]
   if (length(used) < length(sizes)) {
     cat(name, ": left out n = ", toString(setdiff(sizes, used)),
@@ -181,20 +192,17 @@ study <- function(x, name, reps) {
   }
   results <- lapply(used, function(n) {
     message(sprintf("%-12s n = %2d ", name, n), appendLF = FALSE)
-    sampled <- vapply(seq_len(reps), function(r) {
-      rows <- sample.int(nrow(x), n)
-      result <- errors(x[rows, , drop = FALSE], kernel, mu[rows], rho)
-      if (20 * r %/% reps > 20 * (r - 1) %/% reps) {
-        message(strrep(".", 20 * r %/% reps - 20 * (r - 1) %/% reps),
-                appendLF = FALSE)
-      }
-      result
-    }, numeric(length(estimators)))
+    sampled <- draw_errors(x, populations, n, reps)
     message("")
-    summarize(t(sampled), name, n)
+    do.call(rbind, lapply(seq_along(bandwidths), function(i) {
+      summarize(sampled[, , i], name, bandwidths[[i]], n)
+    }))
   })
   results <- do.call(rbind, results)
-  print_results(results, dim(x), population$kernel$bandwidth)
+  results <- results[order(results$times), ]
+  for (times in bandwidths) {
+    print_results(results[results$times == times, ], dim(x), times * median)
+  }
   cbind(results, points = nrow(x), columns = ncol(x))
 }
 
@@ -220,25 +228,24 @@ print_results <- function(results, size, bandwidth) {
   cat("\n")
 }
 
-conclude <- function(results) {
+conclude <- function(results, bandwidth) {
   shrunk <- results[results$estimator != "KME", ]
-  count <- function(which) {
-    tapply(which, factor(shrunk$estimator, rownames(style)), sum)
-  }
-  clear <- abs(shrunk$gain) > 2 * shrunk$se
-  counts <- sprintf("%s better in %d, worse in %d", rownames(style),
-                    count(clear & shrunk$gain > 0),
-                    count(clear & shrunk$gain < 0))
+  names <- names(estimators)[-1]
+  count <- function(which) tapply(which, factor(shrunk$estimator, names), sum)
+  clear <- clear_sign(shrunk$gain, shrunk$se)
+  counts <- sprintf("%s better in %d, worse in %d", names, count(clear > 0),
+                    count(clear < 0))
   cells <- nrow(unique(shrunk[c("data", "n")]))
   worst <- shrunk[which.min(shrunk$gain), ]
   text <- paste0(
-    "Against the KME, by more than two standard errors, of ", cells,
-    if (cells == 1) " cell" else " cells", " (data set and n): ",
+    "Against the KME, with ", bandwidth, " as bandwidth, by more than two ",
+    "standard errors, of ", cells, if (cells == 1) " cell" else " cells",
+    " (data set and n): ",
     paste(counts, collapse = "; "), ". The worst cell is ", worst$estimator,
     " on ", worst$data, " at n = ", worst$n,
     sprintf(": %+.1f%% (s.e. %.1f).", worst$gain, worst$se)
   )
-  cat(strwrap(text, 80), sep = "\n")
+  cat(strwrap(text, 80), "", sep = "\n")
 }
 
 draw_panel <- function(results, ylim) {
@@ -251,7 +258,7 @@ draw_panel <- function(results, ylim) {
   graphics::axis(1, at, used, lwd = 0, line = -0.6)
   graphics::axis(2, pretty(ylim), paste0(pretty(ylim), "%"), las = 1, lwd = 0,
                  line = -0.4)
-  graphics::title(main = results$data[1], adj = 0, line = 0.5, cex.main = 1.15)
+  graphics::title(main = results$data[1], adj = 0, line = 1.1, cex.main = 1.1)
   shift <- seq(-0.22, 0.22, length.out = nrow(style))
   for (i in seq_len(nrow(style))) {
     rows <- results[results$estimator == rownames(style)[i], ]
@@ -264,48 +271,52 @@ draw_panel <- function(results, ylim) {
   }
 }
 
-draw_legend <- function(reps) {
-  graphics::plot.new()
-  graphics::legend("topleft", c(rownames(style), "KME: the plain average"),
-                   col = c(style$col, "grey40"), pch = c(style$pch, NA),
-                   lwd = c(rep(1.5, nrow(style)), 1.5), pt.lwd = 2,
-                   pt.cex = 1.2, bty = "n", inset = c(0, 0.02), cex = 1.1,
-                   y.intersp = 1.25, xpd = NA)
-  graphics::text(0.01, 0.1, adj = c(0, 0), cex = 1, col = "grey30", xpd = NA,
-                 paste0("Bars: one standard error\neither way; ", reps,
-                        " samples,\ndrawn without replacement"))
-}
-
+# Data sets from left to right, bandwidths one above the other; of a single data
+# set side by side.
 draw <- function(results, reps, file) {
   groups <- split(results, factor(results$data, unique(results$data)))
   single <- length(groups) == 1
-  wide <- if (single) 1300 else 1650
-  grDevices::png(file, width = wide, height = if (single) 750 else 1100,
-                 res = 144)
+  grDevices::png(file, width = if (single) 1100 else 1650,
+                 height = if (single) 750 else 1000, res = 144)
   on.exit(grDevices::dev.off())
-  shrunk <- results[results$estimator != "KME", ]
+  shrunk <- results[results$estimator %in% rownames(style), ]
   ylim <- range(0, shrunk$gain - shrunk$se, shrunk$gain + shrunk$se)
   ylim <- ylim + c(-0.04, 0.04) * diff(ylim)
-  if (single) {
-    graphics::layout(matrix(1:2, 1), widths = c(1.7, 1))
-  } else {
-    graphics::layout(matrix(seq_len(6), 2, byrow = TRUE))
+  panels <- matrix(seq_len(2 * length(groups)), nrow = if (single) 1 else 2)
+  graphics::layout(rbind(panels, max(panels) + 1),
+                   heights = c(rep(1, nrow(panels)), 0.24))
+  graphics::par(oma = c(0.5, 1.8, 4.4, 0.5), cex = if (single) 0.95 else 0.8)
+  for (group in groups) {
+    for (i in seq_along(bandwidths)) {
+      graphics::par(mar = c(2.6, 3.2, 3, 0.4))
+      draw_panel(group[group$times == bandwidths[[i]], ], ylim)
+      graphics::mtext(paste0("bandwidth: ", names(bandwidths)[i]), 3, 0.2,
+                      adj = 0, cex = if (single) 0.8 else 0.55, col = "grey30")
+      graphics::mtext("points in the sample", 1, 1.5, col = "grey30",
+                      cex = if (single) 0.8 else 0.55)
+    }
   }
-  graphics::par(mar = c(2.2, 3.4, 2.6, 0.6), oma = c(1.8, 1.8, 4.4, 0.5),
-                cex = if (single) 0.95 else 0.8)
-  for (group in groups) draw_panel(group, ylim)
   draw_legend(reps)
-  title <- paste0("Error saved by shrinking a kernel mean",
+  title <- paste0("Error of a kernel mean saved",
                   if (!single) " on real data")
   truth <- paste("Per cent of the plain average's (KME's) mean squared RKHS",
                  "error; the truth is the embedding of the whole data set")
   graphics::mtext(title, 3, 2.4, outer = TRUE, adj = 0.01, cex = 1.25, font = 2)
   graphics::mtext(truth, 3, 0.9, outer = TRUE, adj = 0.01, col = "grey30",
                   cex = if (single) 0.75 else 0.85)
-  graphics::mtext("points in the sample, n", 1, 0.6, outer = TRUE, cex = 0.85,
-                  at = if (single) 0.34 else 0.5)
   graphics::mtext("error saved (below zero: lost)", 2, 0.4, outer = TRUE,
                   cex = 0.85)
+}
+
+draw_legend <- function(reps) {
+  graphics::par(mar = c(0, 0, 0, 0))
+  graphics::plot.new()
+  graphics::legend("top", rownames(style), col = style$col, pch = style$pch,
+                   lwd = 1.5, pt.lwd = 2, pt.cex = 1.2, bty = "n", horiz = TRUE,
+                   cex = 1.1, x.intersp = 0.7, xpd = NA, text.width = NA)
+  graphics::text(0.5, 0.12, cex = 0.9, col = "grey30", xpd = NA,
+                 paste0("Bars: one standard error either way; ", reps,
+                        " samples, drawn without replacement. Zero: the KME."))
 }
 
 main <- function(args) {
@@ -319,13 +330,17 @@ main <- function(args) {
   cat("Mean squared RKHS error (x 1000) against the embedding of the whole ",
       "data set,\nfrom n points drawn without replacement, ", chosen$reps,
       " samples each; gain over the\nKME in per cent with its paired standard ",
-      "error. RBF kernel, median bandwidth of\nthe whole data set; columns ",
-      "standardized.\n\n", sep = "")
+      "error. RBF kernel; its bandwidth\nis the median distance in the whole ",
+      "data set, or half of it; columns standardized.\n\n", sep = "")
   results <- do.call(rbind, lapply(names(tables), function(name) {
     study(standardized(tables[[name]], name), name, chosen$reps)
   }))
-  conclude(results)
+  for (i in seq_along(bandwidths)) {
+    conclude(results[results$times == bandwidths[[i]], ], names(bandwidths)[i])
+  }
   if (!is.null(chosen$table)) {
+    rounded <- c("error", "gain", "se")
+    results[rounded] <- lapply(results[rounded], signif, 5)
     utils::write.csv(results, chosen$table, row.names = FALSE)
   }
   if (capabilities("png")) {

@@ -1,6 +1,7 @@
 # The exact error of the estimators of a kernel mean on simulated data: the
 # setting of section 4.1 of Muandet et al. (2014, "M14" below; arXiv 1306.0842),
-# with the marginalized estimators of Xia et al. (2021, "X21"; 2107.04855).
+# with the marginalized estimators of Xia et al. (2021, "X21"; 2107.04855), and
+# with smoothing about the mean and stacks, which neither paper has.
 #
 # From one sample of each distribution (see mixtures.R) every estimator is
 # fitted; its loss |mu~ - mu_P|^2 is known in closed form. What is shown is the
@@ -30,22 +31,26 @@ here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(here[1]), "common.R"))
 source(file.path(dirname(here[1]), "mixtures.R"))
 
-estimators <- c(rule_estimators, marginal_estimators)
+estimators <- c(rule_estimators, marginal_estimators, beyond_estimators)
 
-# Okabe-Ito colors: simple shrinkage blue, flexible warm, marginalized dark.
+# Okabe-Ito colors: simple shrinkage blue, flexible warm, marginalized green.
 style <- data.frame(
   row.names = names(estimators),
-  col = c("grey45", "#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#CC79A7",
-          "#009E73", "#000000"),
-  pch = c(NA, 16, 1, 15, 17, 5, 18, 4), lty = c(2, rep(1, 7))
+  col = c("grey45", "#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#F0E442",
+          "#009E73", "grey60", "#CC79A7", "#000000"),
+  pch = c(NA, 16, 1, 15, 0, 5, 18, 4, 17, 8), lty = c(2, rep(1, 9))
 )
 
 # The study -----------------------------------------------------------------
 
-# Loss and lambda of each estimator: 2 x estimators.
+# Loss and lambda of each estimator: 2 x estimators, NA for smoothing where it
+# is not possible. The stack then consists of the KME and F-KMSE.
 fit_all <- function(sample, n, kernel) {
   k <- first_points(sample, n, kernel)
   vapply(estimators, function(estimator) {
+    if (estimator$name == "smooth" && kernel$family != "rbf") {
+      return(c(loss = NA_real_, lambda = NA_real_))
+    }
     fit <- kme(k, estimator = estimator)
     c(loss = kme_risk(fit, sample$mixture), lambda = fit$lambda)
   }, c(loss = 0, lambda = 0))
@@ -106,10 +111,11 @@ print_cells <- function(results, along) {
     rows <- results[results$kernel == kernel, ]
     wide <- function(values) wide_cells(values, rows, along)
     marks <- mark_signs(clear_sign(rows$gain, rows$gain_se))
-    gains <- wide(paste0(sprintf("%.1f", rows$gain), marks))
+    filled <- function(text) wide(ifelse(is.na(rows$loss), "", text))
+    gains <- filled(paste0(sprintf("%.1f", rows$gain), marks))
     cat(kernel, "\n", sep = "")
-    print_block("mean loss", wide(short(rows$loss)))
-    print_block("its standard error", wide(short(rows$se, 2)))
+    print_block("mean loss", filled(short(rows$loss)))
+    print_block("its standard error", filled(short(rows$se, 2)))
     print_block(paste("gain over the KME in %; * better, ! worse by more than",
                       "2 paired s.e."), gains[-1, , drop = FALSE])
   }
@@ -130,7 +136,7 @@ draw_cells <- function(results, along, label) {
                "% of the KME's loss (bars: 1 s.e.)")
     graphics::title(xlab = label, line = 2)
   }
-  draw_legend(style, if (count == 1) 2 else 4, if (count == 1) 0.9 else 1.1)
+  draw_legend(style, if (count == 1) 3 else 5, if (count == 1) 0.8 else 1.1)
 }
 
 draw_panel <- function(rows, along, y, half, log, title, label) {
@@ -138,10 +144,11 @@ draw_panel <- function(rows, along, y, half, log, title, label) {
                         if (is.null(title)) 0.6 else 2.2, 0.6))
   x <- rows[[along]]
   spread <- if (is.null(half)) 0 else half
-  graphics::plot(NA, xlim = range(x), ylim = range(y - spread, y + spread),
+  ends <- range(y - spread, y + spread, na.rm = TRUE)
+  graphics::plot(NA, xlim = range(x), ylim = ends,
                  log = paste0(if (along == "n") "x", log), axes = FALSE,
                  xlab = "", ylab = "")
-  at <- if (log == "y") log_axis(2, range(y)) else {
+  at <- if (log == "y") log_axis(2, range(y, na.rm = TRUE)) else {
     graphics::axis(2, las = 1, lwd = 0, line = -0.5)
   }
   graphics::abline(h = at, col = "grey92")
@@ -329,7 +336,8 @@ conclude <- function(cells, given) {
       list(claim_shrinkage(all_cells), claim_simple(all_cells),
            claim_trend(cells$b, "n", -1, "M14, the gain falls as n grows"),
            claim_trend(cells$c, "d", 1, "M14, the gain grows with d"),
-           claim_marginalized(all_cells), claim_printed(all_cells))
+           claim_marginalized(all_cells), claim_printed(all_cells),
+           claim_beyond(all_cells))
     },
     if (!is.null(given)) list(claim_range(given))
   )))
@@ -413,8 +421,10 @@ claim_linear <- function(cells) {
              largest_difference = apart)
 }
 
+papers <- c("KME", "S-KMSE loocv", "F-KMSE loocv")
+
 claim_lower_error <- function(cells, name, kernel) {
-  others <- c("KME", "S-KMSE loocv", "F-KMSE loocv")
+  others <- papers
   signs <- lapply(others, compare, cells = cells, b = name)
   ratios <- 100 * vapply(others, function(other) {
     stats::median(vapply(cells, function(cell) {
@@ -440,6 +450,30 @@ claim_lower_error <- function(cells, name, kernel) {
                same_fit = if (others[i] == "KME") 100 * mean(same),
                verdict = found)
   }))
+}
+
+# Smoothing and the stack against the papers' estimators.
+claim_beyond <- function(cells) {
+  kernels <- vapply(cells, `[[`, "", "kernel")
+  one <- function(name, kernel) {
+    mine <- cells[if (kernel == "RBF") kernels == "RBF" else kernels != "RBF"]
+    if (length(mine) == 0) return(NULL)
+    others <- c(papers, if (kernel == "RBF") "MKME")
+    signs <- lapply(others, compare, cells = mine, b = name)
+    worst <- lapply(others, worst_cell, cells = mine, b = name)
+    found <- claim(
+      paste0("No worse than any of the papers' estimators: ", name, ", ",
+             kernel), ifelse(unlist(signs) < 0, -1, 1),
+      sprintf("against %s: %s; %s", others, vapply(signs, count_signs, ""),
+              vapply(worst, word_worst, ""))
+    )
+    bind(Map(function(other, signs, worst) {
+      comparison("beyond", name, other, kernel = kernel, counts(signs), worst,
+                 verdict = found)
+    }, others, signs, worst))
+  }
+  bind(list(one("smoothing", "RBF"), one("stack", "RBF"),
+            one("stack", "others")))
 }
 
 # The score printed in M14 against the exact one, both for F-KMSE.

@@ -173,8 +173,8 @@ stack_R <- function(x, theta, candidates = seven_R(x, theta),
     rest <- lapply(candidates, \(fit) fit(kept, theta))
     for (a in seq_len(q)) {
       g[a] <- g[a] + sum(mean_at_R(rest[[a]], out, theta)) / n
-      for (b in seq_len(q)) {
-        G[a, b] <- G[a, b] +
+      for (b in seq_len(a)) {
+        G[a, b] <- G[b, a] <- G[a, b] +
           nrow(out) * mean_inner_R(rest[[a]], rest[[b]], theta) / n
       }
     }

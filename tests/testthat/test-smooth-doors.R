@@ -116,13 +116,14 @@ test_that("a stack settles its shares, and its lambdas, once", {
 })
 
 test_that("p-values over all labelings are uniform, whatever the labels", {
-  # Each labeling as the observed one: the ranks of 35 statistics.
+  # Each labeling as the observed one: the ranks of ten statistics.
+  five <- few[c(1:3, 5:6), ]
   for (estimator in c("smooth", "stack")) {
-    p <- apply(labelings[, 1:35], 2, \(s) {
-      mmd_test(few[s, ], few[-s, ], rbf, estimator, permutations = "all")$
-        p.value
+    p <- apply(utils::combn(5, 3), 2, \(s) {
+      suppressWarnings(mmd_test(five[s, ], five[-s, ], rbf, estimator,
+                                permutations = "all", scale = FALSE)$p.value)
     })
-    expect_equal(sort(p), 1:35 / 35, tolerance = 1e-9)
+    expect_equal(sort(p), 1:10 / 10, tolerance = 1e-9)
   }
 })
 

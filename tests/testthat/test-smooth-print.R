@@ -88,9 +88,9 @@ test_that("the curve over h and the shares are what is drawn", {
 
 test_that("one row says what was chosen", {
   fit <- kme(x, rbf, "smooth")
-  row <- generics::glance(fit)
+  row <- glance.kme(fit)
   expect_identical(c(row$h, row$c, row$score, row$reference),
                    c(fit$h, fit$c, fit$minimum, fit$reference))
   expect_identical(nrow(row), 1L)
-  expect_identical(row$estimator, "smoothing")
+  expect_identical(row$estimator, "smooth")
 })

@@ -421,6 +421,15 @@ test_that("values of h whose norm underflows are no choice", {
   }
 })
 
+test_that("norms far below 1 still have a share", {
+  # (1 + h s)^(-6) for s = 1e10 and more.
+  x <- random_points(9, 12)
+  want <- smooth_scores_R(x, 1e-5)
+  expect_lt(max(want$B[-1]), 1e-45)
+  expect_true(all(want$c[-1] > 0) && any(want$c < 1))
+  expect_equal(smoothed(x, 1e-5)$score$c, want$c, tolerance = 1e-9)
+})
+
 # --- Weights on the points ---------------------------------------------------
 
 test_that("weights on the points are the nearest combination", {

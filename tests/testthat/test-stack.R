@@ -83,6 +83,23 @@ test_that("a list of one's own is stacked as by the naive twin", {
                own_twins()[6:7], folds_R(10, 3))
 })
 
+test_that("weights and smoothing alone are stacked without refits", {
+  x <- random_points(11, 2, 1)
+  candidates <- list(est_kme(), est_smooth(h = 0.3, c = 0.7), est_fkmse(2),
+                     est_smooth(h = 1, c = 0.9), est_fkmse(1e-3))
+  twins <- list(twin_kme(), twin_smooth(0.3, 0.7), twin_fkmse(2),
+                twin_smooth(1, 0.9), twin_fkmse(1e-3))
+  fit <- stacked(x, 2, candidates)
+  expect_stack(fit, x, 2, twins)
+  # Both kinds have shares: what they have in common counts.
+  expect_true(all(fit$candidates$share[c(1, 3, 4)] > 0.1))
+  expect_stack(stacked(x, 2, candidates, folds = 4), x, 2, twins,
+               folds_R(11, 4))
+  # At h = 1 one point stands for all.
+  expect_equal(stacked(x, 2, candidates, c(0.1, 0.2, 0, 0.5, 0))$weights,
+               rep((0.1 + 0.14 + 0.45) / 11, 11), tolerance = 1e-13)
+})
+
 test_that("beyond 60 points there are 20 folds", {
   x <- random_points(63, 2)
   fit <- stacked(x, 0.7)
