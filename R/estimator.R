@@ -45,6 +45,17 @@
 #' variable, which makes another kernel of its own (with h at most 0.9, beyond
 #' which little is left of the points).
 #'
+#' @section Which one to take: With an RBF kernel the stack, unless the values
+#' of the embedding at points are what is wanted, or each of many small samples
+#' is estimated by itself to be compared with the others ([bag_gram()],
+#' [smm()]): there the average or S-KMSE did better; with a linear or polynomial
+#' kernel S-KMSE, which gains as much for next to no cost. All gain most where
+#' the bandwidth is small and points are few: of 10 points of five real data
+#' sets the stack saved 15 to 44\% of the average's squared error at half the
+#' median distance, and 1 to 12\% at the median, and lost nowhere; smoothing
+#' alone lost up to 5\% on one of them. The article "Where does shrinkage pay?"
+#' has all figures: `vignette("shrinkage")`.
+#'
 #' @section Your own:
 #' `est_function(f)`, or the function `f` itself, makes an estimator of a
 #' function of the sample that returns n weights, 1/n each for the average. The

@@ -92,6 +92,9 @@ weights_left_out.est_fkmse <- function(estimator, sample, fold) {
   for (f in seq_len(max(fold))) {
     out <- which(fold == f)
     block <- cholesky(cross(inverse[, out, drop = FALSE]))
+    if (is.null(block)) {
+      return(NextMethod())
+    }
     moved[out, f] <- solve_factored(block, solved[out])
   }
   rest <- solved - solve_factored(lower, moved)

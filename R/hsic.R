@@ -33,10 +33,14 @@
 #' `"smooth"` smooths each variable about its own mean, with h chosen from it by
 #' itself (or given), at most 0.9; a factor c changes nothing: drawing the
 #' points to their mean and adding the same noise in all permutations makes
-#' another RBF kernel, wider along the axes in which the variable varies.
-#' `"stack"` is one of the KME and F-COSE: shares and \eqn{\lambda}{lambda} are
-#' chosen for x paired with itself and for y paired with itself; the test takes
-#' the mean of the shares and the geometric mean of \eqn{\lambda}{lambda}.
+#' another RBF kernel, wider along the axes in which the variable varies. Of
+#' variables that are nearly normal h is large and the kernel nearly linear:
+#' with 40 points (300 data sets, `B = 99`) it found y = 0.4 x + e in 0.58 where
+#' the KME did in 0.41, but x^2 + 2e in 0.24 (0.49) and sin(3x) + 0.7e in 0.09
+#' (0.33). `"stack"` is one of the KME and F-COSE: shares and
+#' \eqn{\lambda}{lambda} are chosen for x paired with itself and for y paired
+#' with itself; the test takes the mean of the shares and the geometric mean of
+#' \eqn{\lambda}{lambda}.
 #'
 #' `"skmse"` and `"fkmse"` shrink the cross-covariance operator (S-COSE, F-COSE;
 #' Ramdas and Wehbe 2015): \eqn{\beta'M\beta}{beta'M beta} with \eqn{M = \bar K

@@ -148,9 +148,10 @@
 #' kernel all scores together take O(nd) after \eqn{\rho}{rho}. `predict()`
 #' takes O(nmd) time and O(n + m) memory. Smoothing takes 13 sums over pairs of
 #' points for each fold, 10 n^2 (d + 3) multiplications for each value of h in
-#' 20 folds, no matrix of them, and O(d^3) for each fold and value of h. A stack
-#' stores K and the inverse of one matrix of its size at a time; beyond three of
-#' these, 3n^3 multiplications, it takes half as long as the selection of h.
+#' 20 folds, no matrix of them, and O(d^3) for each fold and value of h. A
+#' stack stores K, a Cholesky factor of its size and the inverse of that (up to
+#' 60n^2 bytes with what is in passing), and takes about 4n^3 flops for three
+#' amounts of F-KMSE, and two thirds of the time of smoothing.
 #'
 #' @param x The sample, points in rows: a numeric matrix, a data frame of
 #'   numeric columns, or a vector (one column); a [gram()] (a matrix of kernel

@@ -35,8 +35,9 @@
 #' takes \eqn{\lambda}{lambda} of the pooled sample. An estimator of your own,
 #' [est_function()], gives the weights of both means afresh for each
 #' permutation. `"smooth"` and `"stack"` take h, c and the shares of the
-#' candidates from the pooled sample (more than 60 points in folds that do not
-#' depend on the order of the rows), and the means and covariances of each
+#' candidates from the pooled sample (more than 60 points in folds of the sorted
+#' points, which do not depend on the order of the rows; each point of a matrix
+#' of kernel values by itself), and the means and covariances of each
 #' sample afresh for each permutation. Means are shrunk towards 0: an estimator
 #' with a target is refused.
 #'

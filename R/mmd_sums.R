@@ -365,7 +365,12 @@ fuse_statistic <- function(sums) {
 
 # Any estimator: the distances of the means that it gives for each labeling.
 mean_statistics <- function(samples, options, scheme, estimator) {
-  sample <- form_sample(samples$sample)
+  # What takes no weights and no matrix takes points alone.
+  sample <- if (has_weights(estimator) || needs_gram(estimator)) {
+    form_sample(samples$sample)
+  } else {
+    without_gram(samples$sample)
+  }
   # The points of the units that an order gives to each group.
   units <- if (is.null(scheme$clusters)) seq_len(sample$n) else scheme$clusters
   members <- split(seq_len(sample$n), units)
@@ -400,11 +405,13 @@ linear_share <- function(x, groups) {
 
 # The sums of the Gram matrix over the points of each group, one row.
 plain_sums <- function(sample, points) {
-  k <- sample_matrix(sample)
-  group <- rep(seq_along(points), lengths(points))[order(unlist(points))]
-  sums <- rowsum(t(rowsum(k, group)), group)
+  sorted <- sample_take(sample, unlist(points))
+  sizes <- lengths(points)
+  sums <- .Call(C_r_block_sums, sample_source(sorted), unname(sizes), NULL,
+                NULL, NULL, FALSE)$sums
+  trace <- rowsum(sample_diagonal(sorted), rep(seq_along(sizes), sizes))
   list(own = t(diag(sums)), cross = t(sums[upper.tri(sums)]),
-       trace = t(rowsum(diag(k), group)), sizes = t(lengths(points)))
+       trace = t(trace), sizes = t(sizes))
 }
 
 # The squared distances of the means of the groups, one row.

@@ -289,15 +289,17 @@ sample_take.gram_sample <- function(sample, i) {
   )
 }
 
-# The sample in an order that is that of its points alone, however they come:
+# The points of the sample in an order that is theirs alone, however they come:
 # what is chosen from folds of it does not see which labels they have.
-sort_sample <- function(sample) {
-  keys <- if (knows_points(sample)) {
-    lapply(seq_len(ncol(sample$x)), \(l) sample$x[, l])
-  } else {
-    list(sample_diagonal(sample), sample_rows(sample))
-  }
-  sample_take(sample, do.call(order, keys))
+sort_points <- function(sample) {
+  x <- sample_raw(sample)
+  order <- do.call(order, lapply(seq_len(ncol(x)), \(l) x[, l]))
+  sample_take(without_gram(sample), order)
+}
+
+# The sample of points, its values not stored.
+without_gram <- function(sample) {
+  points_sample(sample$x, sample$kernel, sample$weights, sample$raw)
 }
 
 take_rows <- function(x, i) if (!is.null(x)) x[i, , drop = FALSE]

@@ -114,7 +114,11 @@ choose_smooth <- function(estimator, sample) {
   # Where a bandwidth is so small that squared norms are 0 there is no share.
   asked <- if (is.null(given$h)) TRUE else grid == given$h
   kept <- which(asked & is.finite(share) & norms >= .Machine$double.xmin)
+  # Without smoothing they are not: h was given.
   if (!length(kept)) {
+    warn_kernmean("'h' = ", format_number(given$h), " spreads the points so ",
+                  "far beyond the bandwidth that the estimate is 0 to ",
+                  "rounding; the KME is taken instead", kind = "smooth")
     return(list(h = 0, c = 1, minimum = score(1)[1L], reference = score(1)[1L],
                 folds = max(fold)))
   }
@@ -188,6 +192,10 @@ span_axes <- function(x) {
 smooth_part <- function(sample, h, c, moments) {
   n <- sample$n
   plain <- list(sample = sample, noise = NULL, weights = rep(c / n, n))
+  if (h > 0 && !all(is.finite(moments$covariance))) {
+    stop_kernmean("numeric", "the covariance of the columns of 'x' overflows; ",
+                  "rescale them")
+  }
   if (h == 0 || all(moments$covariance == 0)) {
     return(plain)
   }
@@ -255,7 +263,8 @@ est_operator.est_smooth <- function(estimator, argument) {
 
 # h and c are chosen once, the mean and the covariance are those of each group.
 est_settle.est_smooth <- function(estimator, sample, where) {
-  c(est_choose(estimator, sort_sample(sample)), list(height = 1))
+  check_noisy(estimator, sample, FALSE)
+  c(est_choose(estimator, sort_points(sample)), list(height = 1))
 }
 
 on_operator.est_smooth <- \(estimator) FALSE
@@ -283,7 +292,7 @@ est_settle_variable.est_smooth <- function(estimator, sample, where) {
                "independence, not ", format_number(estimator$h), ": beyond, ",
                "nothing is left of the points")
   }
-  found <- choose_smooth(estimator, sort_sample(sample))
+  found <- choose_smooth(estimator, sort_points(sample))
   h <- min(found$h, most_smooth_in_tests)
   kernel <- sample$kernel
   part <- smooth_part(sample, h, 1,

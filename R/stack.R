@@ -134,8 +134,9 @@ warn_limited <- function(estimator, sample) {
   if (limited && !isTRUE(estimator$plain)) {
     warn_kernmean(
       "the stack is of ", if (is.null(given)) "the KME and F-KMSE" else
-        shorten(names(given)[allowed], 8L), " alone: smoothing and noise are ",
-      "not for ", what, kind = "candidates"
+        shorten(names(given)[allowed], 8L), " alone: ",
+      if (is.null(given)) "smoothing" else shorten(names(given)[!allowed], 8L),
+      " cannot be had with ", what, kind = "candidates"
     )
   }
 }
@@ -230,7 +231,7 @@ stack_shares <- function(inner, at, mass) {
     inner / unit + diag(1e-9, q), at / unit, cbind(-mass, diag(q)),
     c(-1, numeric(q))
   )$solution
-  # What is smaller is rounding of 0.
+  # What is smaller is nothing, or rounding of 0.
   ifelse(solution < 1e-8, 0, solution)
 }
 
@@ -368,9 +369,15 @@ est_bags.est_stack <- function(estimator, sample, sizes) {
 
 # --- In tests ----------------------------------------------------------------
 
-# Candidates and shares are chosen once.
+# Candidates and shares are chosen once. Kernel values alone have no order of
+# their own, so that each point is left out by itself.
 est_settle.est_stack <- function(estimator, sample, where) {
-  c(est_choose(estimator, sort_sample(sample)), list(height = 1))
+  if (knows_points(sample)) {
+    sample <- sort_points(sample)
+  } else {
+    estimator["folds"] <- list(Inf)
+  }
+  c(est_choose(estimator, sample), list(height = 1))
 }
 
 # No pairing is looked at.

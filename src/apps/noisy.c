@@ -12,12 +12,14 @@
  * With C = LL' the points L^{-1} x_i and L^{-1} y_j have an RBF kernel of bandwidth 1 between them.
  * For each pair of parts a factor (d^3 / 3 flops), a substitution for the points of both (d^2 a
  * point) and a tile of kernel values; neither factor nor substitution where both have no noise.
- * Doubles: n d for the packed points of both sides, and d^2 for each of 32 workers.
+ * Doubles: n d for the packed points of both sides, and d^2 for each of up to 32 workers, fewer
+ * where d is large.
  */
 
 enum { WORKERS = 32, PACK = KM_PACK, PANEL = KM_TILE_COLS };
 
-static const double poll_work = 1e9; /* operations between two polls */
+static const double poll_work = 1e9;         /* operations between two polls */
+static const double most_scratch = 8388608; /* doubles of all workers: 64 MB */
 static const km_kernel rbf = {.family = KM_RBF};
 
 /* Parts, packed one by one. */
@@ -33,7 +35,7 @@ typedef struct {
 } room;
 
 typedef struct {
-  size_t d, pairs;
+  size_t d, pairs, workers;
   side rows, columns;
   int symmetric;
   double each; /* operations of a pair, about */
@@ -56,7 +58,7 @@ static size_t lay_out(products *all, double *work) {
   all->columns.packed = all->rows.packed;
   if (!all->symmetric)
     all->columns.packed = take_aligned(&scratch, packs_of(all->columns.of) * PACK * d);
-  for (size_t worker = 0; worker < WORKERS; worker++) {
+  for (size_t worker = 0; worker < all->workers; worker++) {
     room *own = &all->rooms[worker];
     own->rows = take_aligned(&scratch, km_panel_size(d));
     own->columns = take_aligned(&scratch, km_panel_size(d));
@@ -73,6 +75,8 @@ static products products_of(size_t d, const km_noisy *rows, const km_noisy *colu
   all.pairs = columns ? p * columns->parts.count : p * (p + 1) / 2;
   const double values = (double) rows->n * (double) all.columns.of->n;
   const double size = (double) d, few = 1024; /* operations of any pair */
+  const double most = fmin(most_scratch / (size * size), (double) all.pairs);
+  all.workers = (size_t) fmax(1, fmin(WORKERS, most));
   all.each = few + size * size * size / 8 +
              (size + KM_EXP_COST) * values / ((double) p * (double) all.columns.of->parts.count);
   return all;
@@ -253,18 +257,18 @@ km_status km_noisy_inner(size_t d, const km_noisy *rows, const km_noisy *columns
     all.columns.noisy += rows->parts.count;
     pack_parts(&all.columns, d);
   }
-  const size_t at_once = larger(WORKERS, (size_t) (poll_work / all.each));
+  const size_t at_once = larger(all.workers, (size_t) (poll_work / all.each));
   for (size_t first = 0; first < all.pairs; first += at_once) {
     const size_t count = smaller(at_once, all.pairs - first);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(all, first, count) schedule(dynamic) \
     num_threads(km_threads((double) count * all.each))
 #endif
-    for (size_t worker = 0; worker < WORKERS; worker++)
+    for (size_t worker = 0; worker < all.workers; worker++)
       all.statuses[worker] =
-        (int) run_pairs(&all, first + share_start(count, WORKERS, worker),
-                        first + share_start(count, WORKERS, worker + 1), &all.rooms[worker]);
-    for (size_t worker = 0; worker < WORKERS; worker++)
+        (int) run_pairs(&all, first + share_start(count, all.workers, worker),
+                        first + share_start(count, all.workers, worker + 1), &all.rooms[worker]);
+    for (size_t worker = 0; worker < all.workers; worker++)
       if (all.statuses[worker] != KM_OK) return (km_status) all.statuses[worker];
     if (poll) poll();
   }

@@ -362,7 +362,9 @@ static size_t lay_out(folds *f, double *work) {
   f->workers = (size_t) fmin(WORKERS, 1 + all / worker_work);
   subset probe;
   const double size = (double) lay_out_subset(&probe, f, NULL);
-  f->group = smaller(job->folds, (size_t) fmax(1, fmin(WORKERS, most_scratch / size)));
+  const double few = fmax(4, poll_work / f->axes); /* folds between two polls */
+  f->group =
+    smaller(job->folds, (size_t) fmax(1, fmin(fmin(WORKERS, few), most_scratch / size)));
   km_scratch scratch = {work, 0};
   const size_t slice = lay_out_subset(&probe, f, NULL);
   for (size_t g = 0; g < f->group; g++) {
@@ -417,6 +419,7 @@ km_status km_smooth_folds(const km_smooth_job *job, const km_smooth_sums *out, d
     for (size_t g = 0; g < count; g++) f.subsets[g].fold = fold + g;
     const km_status status = take_all_axes(&f, count);
     if (status != KM_OK) return status;
+    if (poll) poll();
     for (size_t first = 0; first < count * f.items; first += at_once) {
       run_items(&f, first, smaller(count * f.items, first + at_once));
       if (poll) poll();
