@@ -51,9 +51,9 @@
 #' [smm()]): there the average or S-KMSE did better; with a linear or polynomial
 #' kernel S-KMSE, which gains as much for next to no cost. All gain most where
 #' the bandwidth is small and points are few: of 10 points of five real data
-#' sets the stack saved 15 to 44\% of the average's squared error at half the
-#' median distance, and 1 to 12\% at the median, and lost nowhere; smoothing
-#' alone lost up to 5\% on one of them. The article "Where does shrinkage pay?"
+#' sets the stack saved 15 to 44% of the average's squared error at half the
+#' median distance, and 1 to 12% at the median, and lost nowhere; smoothing
+#' alone lost up to 5% on one of them. The article "Where does shrinkage pay?"
 #' has all figures: `vignette("shrinkage")`.
 #'
 #' @section Your own:

@@ -120,6 +120,9 @@ describe_mean <- function(object, digits) {
     tolower(substr(title, 1L, 1L)), substring(title, 2L),
     if ("lambda" %in% names(object$estimator)) {
       paste0(", lambda = ", format(object$lambda, digits = digits))
+    } else if (!is.null(object$h)) {
+      paste0(", h = ", format(object$h, digits = digits), ", c = ",
+             format(object$c, digits = digits))
     }
   )
 }

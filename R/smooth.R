@@ -346,6 +346,14 @@ format_estimator.est_smooth <- function(estimator) {
   }
   paste0("smoothing (about the mean): ",
          paste(c(given, if (length(open)) {
-           paste(paste(open, collapse = " and "), "by leaving points out")
+           paste(paste(open, collapse = " and "), leaving_out(estimator))
          }), collapse = ", "))
+}
+
+# "by leaving points out"
+leaving_out <- function(estimator) {
+  paste0("by leaving points out", if (!is.null(estimator$folds)) {
+    if (estimator$folds == Inf) " one by one" else
+      paste(" in", estimator$folds, "folds")
+  })
 }

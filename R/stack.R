@@ -432,8 +432,10 @@ stack_shares_table <- function(estimator) {
 
 format_estimator.est_stack <- function(estimator) {
   names <- names(estimator$candidates)
+  if (!is.null(estimator$shares)) {
+    shares <- paste(format_number(estimator$shares, 2L), names)
+    return(paste("stack:", shorten(shares[estimator$shares > 0], 3L)))
+  }
   whose <- if (is.null(names)) "KME, smoothing, F-KMSE" else shorten(names, 3L)
-  paste0("stack: shares of ", whose, if (is.null(estimator$shares)) {
-    " by leaving points out"
-  })
+  paste0("stack: shares of ", whose, " ", leaving_out(estimator))
 }
