@@ -35,7 +35,7 @@ check_stack_candidates <- function(candidates) {
   labels <- vapply(candidates, candidate_label, "")
   own <- if (!is.null(given)) !is.na(given) & nzchar(given)
   labels[own] <- given[own]
-  again <- ave(seq_along(labels), labels, FUN = seq_along)
+  again <- stats::ave(seq_along(labels), labels, FUN = seq_along)
   more <- again > 1L
   labels[more] <- paste0(labels[more], " (", again[more], ")")
   stats::setNames(candidates, labels)
