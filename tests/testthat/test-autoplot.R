@@ -48,6 +48,7 @@ every_autoplot <- function() {
 }
 
 test_that("each class has its pictures, which ggplot2 can build", {
+  skip_on_cran()
   skip_if_not_installed("ggplot2")
   autoplot <<- ggplot2::autoplot
   on.exit(rm(autoplot, envir = globalenv()))

@@ -46,6 +46,7 @@ gram_with <- function(values, seed) {
 }
 
 test_that("few components of points are those of the full decomposition", {
+  skip_on_cran()
   x <- random_points(900, 6)
   decaying <- random_points(900, 12) %*% diag(0.6^(0:11))
   expect_pairs(centered(x), 20L, "normal points")
@@ -74,6 +75,7 @@ test_that("a stored matrix, an R function and points give the same pairs", {
 })
 
 test_that("all of a multiple eigenvalue is found, larger than a block too", {
+  skip_on_cran()
   for (m in c(12, 24, 40)) {
     for (tail in c(0, 0.3)) {
       values <- c(rep(1, m), rep(0.5, 17), tail * (1:(642 - m))^-0.3)

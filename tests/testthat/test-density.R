@@ -176,6 +176,7 @@ test_that("the end is a stationary point", {
 })
 
 test_that("validation stops at the first look that is as good as the best", {
+  skip_on_cran()
   x <- scale(faithful)
   seen <- character()
   for (seed in 1:8) {
@@ -277,6 +278,7 @@ test_that("the first good look is one that is as good as the best", {
 })
 
 test_that("a mixture that was drawn from is recovered", {
+  skip_on_cran()
   set.seed(11)
   truth <- list(weights = c(0.5, 0.3, 0.2),
                 means = rbind(c(0, 0), c(5, 0), c(0, 6)),
@@ -566,6 +568,7 @@ test_that("fits print what was found", {
 })
 
 test_that("what cannot be fitted is refused", {
+  skip_on_cran()
   x <- scale(faithful)
   g <- gram(x)
   estimate <- kme(x)

@@ -57,6 +57,7 @@ pictures <- list(
 )
 
 test_that("no text is cut, off the page or over another one", {
+  skip_on_cran()
   for (size in list(c(7, 5), c(3.3, 2.6))) {
     for (picture in pictures) {
       texts <- plot_texts(picture(), size[1], size[2])
@@ -73,6 +74,7 @@ test_that("no text is cut, off the page or over another one", {
 })
 
 test_that("panels of four keep their texts apart", {
+  skip_on_cran()
   for (start in seq(1, length(pictures), by = 4)) {
     texts <- plot_texts({
       graphics::par(mfrow = c(2, 2))

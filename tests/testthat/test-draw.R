@@ -72,6 +72,7 @@ test_that("names of groups are those of columns", {
 })
 
 test_that("a legend stands where it covers no point, in the largest corner", {
+  skip_on_cran()
   set.seed(11)
   corners <- list(topright = c(1, 1), topleft = c(0, 1),
                   bottomright = c(1, 0), bottomleft = c(0, 0))

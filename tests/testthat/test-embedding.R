@@ -254,6 +254,7 @@ test_that("lists that are wrong say where", {
 # --- Risk --------------------------------------------------------------------
 
 test_that("the risk in one dimension is that of numerical integrals", {
+  skip_on_cran()
   mixture <- list(weights = c(0.3, 0.7), means = c(-1, 2),
                   covariances = c(0.5, 1.7))
   x <- random_points(8, 1)

@@ -82,6 +82,7 @@ test_that("trace and determinant are those of the matrix", {
 })
 
 test_that("sizes around the edges of blocks, at every level", {
+  skip_on_cran()
   sizes <- c(1:3, 7:9, 23:26, 31:33, 47:50, 63:65, 72:74, 95:98, 121, 191:194)
   for (level in isa_levels()) {
     with_isa(level, for (n in sizes) {

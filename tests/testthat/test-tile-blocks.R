@@ -25,6 +25,7 @@ size_lists <- function(n) {
 rbf <- kernel_rbf(1.5)
 
 test_that("sums over blocks are those of the weighted matrix", {
+  skip_on_cran()
   set.seed(1)
   for (n in c(1L, 31L, 64L, 65L, 200L)) {
     x <- random_points(n, 3)
@@ -55,6 +56,7 @@ test_that("sums over blocks are those of the weighted matrix", {
 })
 
 test_that("so are those of the blocks of two samples", {
+  skip_on_cran()
   set.seed(2)
   for (n in c(1L, 65L, 200L)) {
     for (m in c(1L, 64L, 150L)) {
@@ -80,6 +82,7 @@ test_that("so are those of the blocks of two samples", {
 })
 
 test_that("walks of many panels: the same bits for any number of threads", {
+  skip_on_cran()
   set.seed(3)
   sizes <- sample(c(0L, 1L, 2L, 30L, 90L, 200L), 80L, TRUE)
   others <- sample(c(1L, 7L, 120L), 60L, TRUE)
