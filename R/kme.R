@@ -150,7 +150,7 @@
 #' points for each fold, 10 n^2 (d + 3) multiplications for each value of h in
 #' 20 folds, no matrix of them, and O(d^3) for each fold and value of h. A
 #' stack stores K, a Cholesky factor of its size and the inverse of that (up to
-#' 60n^2 bytes with what is in passing), and takes about 4n^3 flops for three
+#' 40n^2 bytes with what is in passing), and takes about 4n^3 flops for three
 #' amounts of F-KMSE, and two thirds of the time of smoothing.
 #'
 #' @param x The sample, points in rows: a numeric matrix, a data frame of

@@ -72,4 +72,4 @@ extra_of <- function(estimator, n) {
 bar("smoothing / an n x n matrix", extra_of("smooth", 3000), 0.25,
     at_least = FALSE)
 # One n x n is the matrix itself.
-bar("stack / an n x n matrix", extra_of("stack", 1500), 1.5, at_least = FALSE)
+bar("stack / an n x n matrix", extra_of("stack", 3000), 1.5, at_least = FALSE)
