@@ -5,10 +5,10 @@
 # bandwidth is the median distance of the sample (mixtures) or of the population
 # (data sets), and half of it.
 #
-# Beside them stand the figures that were found, by two other programs written
-# from the formulas, when the estimators were thought out; 40 samples each. A
-# difference is given in its standard error: that of a mean over 40 samples is
-# taken from the spread of ours.
+# Beside them stand the figures of two other programs, written from the formulas
+# before the package had them; 40 samples each. A difference is given in its
+# standard error: that of a mean over 40 samples is taken from the spread of
+# ours.
 
 usage <- "Usage: Rscript means.R [options]
 
