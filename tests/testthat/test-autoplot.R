@@ -63,6 +63,7 @@ test_that("each class has its pictures, which ggplot2 can build", {
 })
 
 test_that("the data are those of plot()", {
+  skip_on_cran()
   skip_if_not_installed("ggplot2")
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())

@@ -43,6 +43,7 @@ test_that("F-KMSE of each bag: the least score of its refits", {
 })
 
 test_that("it is what kme() selects for the bag alone", {
+  skip_on_cran()
   set.seed(1)
   sizes <- c(100L, 3L, 65L, 2L, 1L, 20L, 50L)
   x <- random_points(sum(sizes), 3) + rep(seq_along(sizes), sizes) / 3

@@ -44,6 +44,7 @@ test_that("a bad id is refused", {
 })
 
 test_that("bad kernels, estimators, levels and targets are refused", {
+  skip_on_cran()
   laplace <- kernel_laplace()
   mean <- kme(x, rbf)
   expect_snapshot(writeLines(refusals(expression(

@@ -131,6 +131,7 @@ test_that("two bags are enough to borrow", {
 })
 
 test_that("borrowing lowers the risk of bags that are alike", {
+  skip_on_cran()
   # Exact risk against the distribution that each bag was drawn from.
   risk <- \(g, x, centers) {
     normal <- \(center) list(weights = 1, means = matrix(center, 1),

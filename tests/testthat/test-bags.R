@@ -46,6 +46,7 @@ test_that("the reference values are met", {
 })
 
 test_that("each estimator is that of the bags one by one", {
+  skip_on_cran()
   of <- list("kme", "skmse", "fkmse", "mkme", "mmkme", trimmed,
              est_skmse(select = "plugin"), est_fkmse(0.1),
              est_fkmse(select = "gcv"), est_skmse(0.3))
@@ -91,6 +92,7 @@ test_that("amounts are those of each bag, and kept", {
 })
 
 test_that("each kernel of points will do", {
+  skip_on_cran()
   own <- kernel_function(\(x, y) 1 / (1 + gram_R(new_kernel("sqdist", ""),
                                                   x, y)))
   for (kernel in c(native_kernels(2)[c("rbf_each", "laplace_l1", "laplace_l2",

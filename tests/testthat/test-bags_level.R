@@ -40,6 +40,7 @@ test_that("s is the root of the median of squared distances", {
 })
 
 test_that("all matrices are positive semi-definite to rounding", {
+  skip_on_cran()
   many <- kinds_of_bags(30, 6)$bags
   for (target in list(NULL, "pooled", "neighbours", "aggregate")) {
     linear <- bag_gram(many, theta, target = target)

@@ -356,6 +356,7 @@ test_that("one set of points stands for pairs of equal ones", {
 })
 
 test_that("values of many rows are computed block by block", {
+  skip_on_cran()
   z <- seq(-1, 1, length.out = 2^22 %/% 5 + 10)
   fit <- kme_cov(1:5, kernel_x = kernel_linear())
   # <z - 3, C (z - 3)>, C = 2 the variance of 1:5.
@@ -520,6 +521,7 @@ test_that("update() is a fit with the other arguments", {
 })
 
 test_that("bad input is refused", {
+  skip_on_cran()
   x <- random_points(6, 2)
   y <- stats::rnorm(6)
   s <- factor(c(1, 2, 1, 2, 1, 2))

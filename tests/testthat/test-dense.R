@@ -20,6 +20,7 @@ edges_for <- function(level) {
 positive <- function(n) tcrossprod(random(n, n)) / n + diag(n)
 
 test_that("products are those of base R, at each level of instructions", {
+  skip_on_cran()
   set.seed(1)
   sizes <- rbind(
     cbind(edges, rev(edges), edges[c(5:25, 1:4)][seq_along(edges)]),
@@ -85,6 +86,7 @@ test_that("column_dots() are the sums of products of columns", {
 })
 
 test_that("LL' = K + shift I, and L is the factor of chol()", {
+  skip_on_cran()
   set.seed(4)
   for (level in isa_levels()) {
     with_isa(level, for (n in edges_for(level)) {

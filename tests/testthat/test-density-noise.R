@@ -63,6 +63,7 @@ choices <- list(1:4, c(3, 1), 2L, c(2, 4))
 # --- Objective and gradient --------------------------------------------------
 
 test_that("J of several parts is that of the sums, and the distance", {
+  skip_on_cran()
   set.seed(60)
   # Sums of terms of at most 1: largest 2e-16.
   near <- \(a, b) for (name in c("g", "gram", "objective")) {
@@ -188,6 +189,7 @@ test_that("the sums over parts do not depend on threads", {
 new_estimators <- list(smooth = est_smooth(), stack = est_stack())
 
 test_that("smoothing and stacks are matched in every way there is", {
+  skip_on_cran()
   air <- stats::na.omit(airquality[, 1:4])
   ways <- list(
     list(m = 3), list(m = 3, optimize = "all"), list(m = 2:3, validate = 0.5),

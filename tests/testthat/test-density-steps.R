@@ -11,6 +11,7 @@ stepped <- \(x, m, steps, ..., start = "kmeans") {
 }
 
 test_that("steps are those of BFGS on the objective as the paper prints it", {
+  skip_on_cran()
   m <- 3
   for (estimator in list(est_kme(), est_fkmse(0.1), est_mkme(noise = 0.3))) {
     set.seed(1)

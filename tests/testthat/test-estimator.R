@@ -95,6 +95,7 @@ test_that("a function of the sample is an estimator", {
 })
 
 test_that("an estimator of the user's own that is one of ours is that one", {
+  skip_on_cran()
   ours <- list(
     est_kme(), est_skmse(lambda = 0.2), est_fkmse(lambda = 0.5)
   )

@@ -6,6 +6,7 @@ factors <- 2^seq(-2, 1, 0.5)
 shares <- c(9, 8, 7) / 24
 
 test_that("bandwidths have the scores of refits, and the best is taken", {
+  skip_on_cran()
   median <- kme(flowers)$kernel$bandwidth
   for (prior in list(shares, c(0.2, 0.7, 0.1), c(0, 0.5, 0.5))) {
     fit <- kme_fda(flowers, species, prior = prior)
@@ -130,6 +131,7 @@ test_that("units do not matter to a fit that is scaled", {
 })
 
 test_that("update() chooses the bandwidth where something enters it", {
+  skip_on_cran()
   fit <- kme_fda(flowers, species)
   theta <- fit$kernel$bandwidth
   prior <- c(0.2, 0.3, 0.5)
@@ -174,6 +176,7 @@ test_that("update() chooses the bandwidth where something enters it", {
 })
 
 test_that("long searches show how far they have come, if asked", {
+  skip_on_cran()
   x <- seq(0, 1, length.out = 800)
   search <- \(progress) kme_fda(x, x > 0.4, bandwidth = c(0.3, 1),
                                 progress = progress)
@@ -226,6 +229,7 @@ test_that("the ridge is the multiple of least leave-one-out error", {
 })
 
 test_that("distances do not depend on which points are treated together", {
+  skip_on_cran()
   # 81 classes: 39 points at a time, of a class of 60.
   classes <- c(rep(1, 60), rep(2:81, each = 2))
   n <- length(classes)

@@ -221,6 +221,7 @@ test_that("points, grams, formulas and R functions give one fit", {
 })
 
 test_that("a kernel that is an R function may need several blocks of rows", {
+  skip_on_cran()
   fit <- kme_fda(flowers, species, kernel_function(tcrossprod), ridge = 1)
   rows <- rep_len(1:24, 2^22 / 24 + 30)
   far <- predict(fit, flowers[rows, ])$x
@@ -273,6 +274,7 @@ test_that("axes without separation are dropped", {
 })
 
 test_that("update() fits again with what is changed", {
+  skip_on_cran()
   fit <- kme_fda(species ~ ., data.frame(flowers, species), kernel = rbf)
   other <- update(fit, ridge = 0.5, prior = c(0.2, 0.2, 0.6))
   wanted <- kme_fda(flowers, species, rbf, ridge = 0.5,
@@ -325,6 +327,7 @@ test_that("plots return what they draw", {
 })
 
 test_that("bad input is refused", {
+  skip_on_cran()
   x <- flowers
   y <- species
   d <- data.frame(x, y)

@@ -89,6 +89,7 @@ test_that("the score at small lambda stays that of the KME", {
 })
 
 test_that("so for every level of instructions, in sizes around a block's", {
+  skip_on_cran()
   for (level in isa_levels()) {
     with_isa(level, for (n in c(2, 7, 8, 9, 16, 17, 33)) {
       k <- rbf_gram(n, 2)

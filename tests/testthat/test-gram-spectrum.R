@@ -52,6 +52,7 @@ test_that("K = QTQ' with orthogonal Q whose first column is e/sqrt(n)", {
 })
 
 test_that("so for every level of instructions, in sizes around a panel's", {
+  skip_on_cran()
   for (level in isa_levels()) {
     with_isa(level, for (n in c(2, 5, 31, 32, 33, 64, 65, 100, 201)) {
       k <- rbf_gram(n, 3, theta = 2)
@@ -70,6 +71,7 @@ test_that("so for every level of instructions, in sizes around a panel's", {
 })
 
 test_that("the eigenvalues of T are those of K", {
+  skip_on_cran()
   cases <- matrices()
   for (name in names(cases)) {
     k <- cases[[name]]
@@ -118,6 +120,7 @@ test_that("eigenvalues and projections have the moments 1_n'K^p 1_n", {
 })
 
 test_that("an eigenspace gets the squared norm of the projection on it", {
+  skip_on_cran()
   for (name in c("diagonal", "blocks", "identity", "ones", "circulant")) {
     k <- matrices()[[name]]
     full <- eigen(k, symmetric = TRUE)

@@ -180,6 +180,7 @@ test_that("a matrix that does not fit in memory is refused before it is made", {
 })
 
 test_that("the memory of a machine is known or taken as unlimited", {
+  skip_on_cran()
   old <- options(kernmean.memory = NULL)
   on.exit(options(old))
   expect_gt(memory_available(), 0)

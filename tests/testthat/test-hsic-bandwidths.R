@@ -69,6 +69,7 @@ test_that("five bandwidths are chosen without a look at the pairing", {
 })
 
 test_that("clusters and update() go with many bandwidths", {
+  skip_on_cran()
   id <- rep(1:6, c(2, 2, 2, 3, 3, 3))
   u <- random_points(15, 1, 5)
   values <- random_points(6, 1, 6)

@@ -41,6 +41,7 @@ expect_scores <- function(fit, scores) {
 }
 
 test_that("scores of sequential fits are those of refits", {
+  skip_on_cran()
   sequential <- \(penalty, K, z, lambda, folds, of, ...) {
     fit <- quietly(rkhs_iv(s$a, s$y, z, kernel = list(x = narrow), mu = grid,
                            lambda = lambda, penalty = penalty, folds = folds,

@@ -39,6 +39,7 @@ test_that("bad blocks and outcomes are refused", {
 })
 
 test_that("bad subsets and folds are refused", {
+  skip_on_cran()
   half <- rep(0:1, 10)
   expect_snapshot(writeLines(refusals(expression(
     rkhs_iv_nested(a, b, c, d, y, subset = half + 1),
@@ -63,6 +64,7 @@ test_that("bad subsets and folds are refused", {
 })
 
 test_that("bad penalties and choices are refused", {
+  skip_on_cran()
   expect_snapshot(writeLines(refusals(expression(
     rkhs_iv(a, y, d, rbf, mu = 0),
     rkhs_iv(a, y, d, rbf, mu = -1),

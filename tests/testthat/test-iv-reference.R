@@ -10,6 +10,7 @@ score_rows <- \(k, id) scores_of[scores_of$ds == k & scores_of$id == id, ]
 
 # At the default tolerances all these blocks have the ranks of the reference.
 test_that("exact fits have the values of 45-digit arithmetic", {
+  skip_on_cran()
   for (set in sets) {
     reference <- exact_of[[set$k]]
     ids <- ids_of(reference)
@@ -120,6 +121,7 @@ test_that("random features have the values of the authors' classes", {
 })
 
 test_that("cross-validation has the authors' scores and choices", {
+  skip_on_cran()
   for (set in sets) {
     ids <- grep("^rkhs.*_cv", iv_configs(set$k)$id, value = TRUE)
     expect_length(ids, 6)

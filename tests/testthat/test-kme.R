@@ -33,6 +33,7 @@ normal <- function(d) {
 # --- What a fit is -----------------------------------------------------------
 
 test_that("weights, values, norms and rho are those of explicit matrices", {
+  skip_on_cran()
   x <- random_points(20, 2)
   z <- random_points(7, 2)
   all_kernels <- kernels()
@@ -80,6 +81,7 @@ test_that("predict() at the sample is predict() without new data", {
 })
 
 test_that("the row order of the sample does not matter", {
+  skip_on_cran()
   x <- random_points(25, 2)
   z <- random_points(5, 2)
   set.seed(1)

@@ -148,6 +148,7 @@ test_that("MKME is the smallest score along one variance", {
 })
 
 test_that("MMKME is never worse than MKME, and MKME never than the KME", {
+  skip_on_cran()
   for (seed in 1:8) {
     n <- c(2, 5, 40)[seed %% 3 + 1]
     x <- random_points(n, 4, seed) %*% diag(c(3, 1, 0.1, 0))
@@ -282,6 +283,7 @@ test_that("fits are identical for any number of threads", {
 # --- The embedding -----------------------------------------------------------
 
 test_that("the estimate is the embedding of n normal distributions", {
+  skip_on_cran()
   x <- random_points(9, 2)
   z <- random_points(5, 2, 3)
   for (kernel in marginal_kernels()) {
@@ -337,6 +339,7 @@ test_that("weights of any sign have inner products in closed form", {
 })
 
 test_that("inner products with any other fit are those of mixtures", {
+  skip_on_cran()
   x <- random_points(9, 2)
   y <- random_points(6, 2, 4)
   normal <- list(weights = 1, means = matrix(0.3, 1, 2),

@@ -422,6 +422,7 @@ test_that("a gram in place of data gives the same components", {
 })
 
 test_that("a kernel that is an R function gives what the native one gives", {
+  skip_on_cran()
   x <- random_points(20, 2)
   slow <- kernel_function(\(x, y) gram_R(rbf, x, y))
   fit <- kme_pca(x, slow, 3, center = "skmse")
@@ -526,6 +527,7 @@ test_that("fields have the names and shapes of the help page", {
 })
 
 test_that("bad input is refused", {
+  skip_on_cran()
   x <- random_points(8, 2)
   K <- gram_R(rbf, x)
   fit <- kme_pca(x, rbf, 3)

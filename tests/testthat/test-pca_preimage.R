@@ -26,6 +26,7 @@ test_that("pre-images of a noisy circle lie nearer to the circle", {
 })
 
 test_that("a pre-image is a fixed point and a maximum of the projection", {
+  skip_on_cran()
   x <- random_points(40, 2)
   y <- random_points(8, 2, seed = 2) + 1
   z <- random_points(10, 2, seed = 3)

@@ -169,6 +169,7 @@ test_that("new data of a formula is transformed as the sample was", {
 })
 
 test_that("a gram in place of data gives equal fits", {
+  skip_on_cran()
   x <- columns()
   new <- columns(3)
   for (kernel in list(kernel_rbf(), kernel_laplace(2), kernel_poly(3))) {
@@ -324,6 +325,7 @@ test_that("fits draw no random numbers", {
 # --- The verbs ---------------------------------------------------------------
 
 test_that("the verbs do not depend on the kind of sample", {
+  skip_on_cran()
   x <- random_points(30, 3)
   new <- random_points(7, 3)
   v <- random_points(30, 2, 5)

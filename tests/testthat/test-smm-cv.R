@@ -31,6 +31,7 @@ ksvm_at <- function(k, values, what, ...) {
 }
 
 test_that("the table is that of machines fitted by hand", {
+  skip_on_cran()
   skip_if_not_installed("kernlab")
   cost <- c(0.1, 1, 100)
   fit <- smm(two$bags, y, level2 = "rbf", cost = cost, bandwidth = c(0.5, 2),
@@ -83,6 +84,7 @@ test_that("regression and novelty have their own scores", {
 })
 
 test_that("the width of level 2 is chosen of factors of its median", {
+  skip_on_cran()
   skip_if_not_installed("kernlab")
   fit <- smm(two$bags, y, kernel = theta, level2 = "rbf", bandwidth2 = "cv",
              cost = 1, folds = folds)
@@ -223,6 +225,7 @@ test_that("threads do not change a fit", {
 # --- update() ----------------------------------------------------------------
 
 test_that("update() keeps folds, units and what was asked for", {
+  skip_on_cran()
   skip_if_not_installed("kernlab")
   wide <- lapply(two$bags, \(x) x * rep(c(1, 50), each = 6))
   set.seed(45)

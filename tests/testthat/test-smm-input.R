@@ -10,6 +10,7 @@ data <- data.frame(x, id, y = y[match(id, names(bags))])
 g <- bag_gram(bags)
 
 test_that("bad answers are refused", {
+  skip_on_cran()
   skip_if_not_installed("kernlab")
   holes <- replace(y, 2, NA)
   named <- stats::setNames(value, c(names(bags)[-1], "other"))
@@ -34,6 +35,7 @@ test_that("bad answers are refused", {
 })
 
 test_that("bad parameters are refused", {
+  skip_on_cran()
   skip_if_not_installed("kernlab")
   split <- rep(1:2, each = 6)
   apart <- as.integer(y)

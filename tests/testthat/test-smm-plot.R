@@ -156,6 +156,7 @@ test_that("parameters of the caller are taken, and what makes no sense not", {
 })
 
 test_that("texts stay on the page and apart", {
+  skip_on_cran()
   skip_if_not_installed("kernlab")
   long <- factor(c("a class that has a rather long name", "short",
                    "another long name of a class")[three$kind])
@@ -179,6 +180,7 @@ test_that("texts stay on the page and apart", {
 })
 
 test_that("ggplot2 has the same data", {
+  skip_on_cran()
   skip_if_not_installed("ggplot2")
   skip_if_not_installed("kernlab")
   fit <- smm(three$bags, label(three$kind), cost = c(1, 10),

@@ -8,6 +8,7 @@ value <- two$kind + rnorm(20, sd = 0.2)
 rbf <- kernel_rbf(1.5)
 
 test_that("prints tell the machine, its choice and its errors", {
+  skip_on_cran()
   skip_if_not_installed("kernlab")
   folds <- rep(1:5, 4)
   expect_snapshot({

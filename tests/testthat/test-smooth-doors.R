@@ -99,6 +99,7 @@ test_that("two samples are compared by means that settled once for both", {
 })
 
 test_that("a stack settles its shares, and its lambdas, once", {
+  skip_on_cran()
   test <- mmd_test(few[1:4, ], few[5:7, ], rbf, "stack", permutations = "all")
   pooled <- stack_R(few, 0.9)
   values <- apply(labelings, 2, \(s) {
@@ -186,6 +187,7 @@ test_that("in a test of independence smoothing makes another kernel", {
 })
 
 test_that("bags are those of kme() one by one", {
+  skip_on_cran()
   set.seed(4)
   bags <- lapply(c(a = 5, b = 8, c = 3, d = 6), \(n) {
     matrix(stats::rnorm(2 * n), n)

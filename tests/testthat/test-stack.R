@@ -59,6 +59,7 @@ expect_stack <- function(fit, x, theta, candidates = seven_R(x, theta),
 # --- The twin ----------------------------------------------------------------
 
 test_that("the seven candidates are stacked as by the naive twin", {
+  skip_on_cran()
   for (case in list(list(8, 1, 0.6), list(12, 2, c(0.7, 2)), list(9, 3, 1.2),
                     list(6, 2, 0.3))) {
     x <- random_points(case[[1]], case[[2]])
@@ -73,6 +74,7 @@ test_that("the seven candidates are stacked as by the naive twin", {
 })
 
 test_that("a list of one's own is stacked as by the naive twin", {
+  skip_on_cran()
   x <- random_points(10, 2)
   expect_stack(stacked(x, 0.8, own_candidates()), x, 0.8, own_twins())
   expect_stack(stacked(x, c(0.5, 1), own_candidates(), folds = 4), x,
@@ -101,6 +103,7 @@ test_that("weights and smoothing alone are stacked without refits", {
 })
 
 test_that("beyond 60 points there are 20 folds", {
+  skip_on_cran()
   x <- random_points(63, 2)
   fit <- stacked(x, 0.7)
   expect_stack(fit, x, 0.7)

@@ -54,6 +54,7 @@ test_that("the vectorized twin is the twin that goes pair by pair", {
 })
 
 test_that("the stored matrix is its twin, for every kernel, shape and level", {
+  skip_on_cran()
   expect_small(\(case) {
     k <- fold_store(case$kernel, case$x)
     if (identical(k, t(k))) relative_error(k, case$k) else Inf
@@ -194,6 +195,7 @@ test_that("a centered matrix is its twin, by any mean and by its own", {
 })
 
 test_that("a stationary kernel is exactly 1 at distance 0", {
+  skip_on_cran()
   for (level in isa_levels()) {
     with_isa(level, for (d in columns) {
       x <- 1e3 * random_points(70, d)
@@ -217,6 +219,7 @@ test_that("a stationary kernel is exactly 1 at distance 0", {
 })
 
 test_that("no value of a stationary kernel is above 1", {
+  skip_on_cran()
   # Near the center an RBF kernel may be evaluated by inner products.
   for (level in isa_levels()) {
     with_isa(level, for (d in columns) {
@@ -253,6 +256,7 @@ test_that("blocks of very many vectors take less memory, not other values", {
 })
 
 test_that("results are the same to the bit for 1, 2 and 4 threads", {
+  skip_on_cran()
   x <- random_points(900, 5)
   y <- random_points(700, 5)
   v <- random_points(900, 3)

@@ -309,6 +309,7 @@ test_that("a folder that cannot be written to is an error", {
 })
 
 test_that("wrong arguments are refused", {
+  skip_on_cran()
   root <- folder()
   expect_snapshot(writeLines(refusals(expression(
     uci_data("Galss"), uci_data("GLASS"), uci_data("thirteen"), uci_data(1),
@@ -334,6 +335,7 @@ test_that("the list has a row for each data set, of plain columns", {
 })
 
 test_that("the index is complete and in itself consistent", {
+  skip_on_cran()
   index <- uci_index()
   expect_false(anyDuplicated(names(index)) > 0)
   for (entry in index) {
