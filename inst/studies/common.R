@@ -83,6 +83,9 @@ plain_estimators <- by_label(list(est_kme(), est_skmse(), est_fkmse()))
 marginal_estimators <- by_label(list(est_mkme(), est_mmkme()))
 # Beyond the papers.
 beyond_estimators <- by_label(list(est_smooth(), est_stack()))
+# Those of the studies that ask what a better mean is worth.
+compared_estimators <- c(plain_estimators, marginal_estimators["MKME"],
+                         beyond_estimators)
 rule_estimators <- by_label(list(
   est_kme(), est_skmse(select = "loocv"), est_skmse(select = "plugin"),
   est_fkmse(select = "loocv"), est_fkmse(select = "gcv"),

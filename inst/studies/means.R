@@ -27,8 +27,7 @@ here <- dirname(here[1])
 source(file.path(here, "common.R"))
 source(file.path(here, "mixtures.R"))
 
-estimators <- c(plain_estimators, marginal_estimators["MKME"],
-                beyond_estimators)
+estimators <- compared_estimators
 data_sets <- c("wdbc", "ionosphere", "abalone", "glass")
 multiples <- c(0.5, 1)
 points <- 20

@@ -38,8 +38,7 @@ here <- dirname(here[1])
 source(file.path(here, "common.R"))
 source(file.path(here, "mixtures.R"))
 
-estimators <- c(plain_estimators, marginal_estimators["MKME"],
-                beyond_estimators)
+estimators <- compared_estimators
 multiples <- c(0.5, 1)
 
 # A row for each estimator: values is reps x estimators, of which less is
