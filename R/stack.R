@@ -272,7 +272,14 @@ choose_stack <- function(estimator, sample) {
   used <- shares > 0
   whole <- combine_parts(parts[used], shares[used], sample)
   c(list(parts = whole, candidates = table,
-         settled = est_stack(candidates, shares)), found)
+         settled = settle_stack(estimator, shares)), found)
+}
+
+# The stack with its shares given: its candidates have been checked.
+settle_stack <- function(estimator, shares) {
+  estimator[c("shares", "folds", "select")] <- list(shares, NULL, NULL)
+  estimator$plain <- NULL
+  estimator
 }
 
 # --- The estimate ------------------------------------------------------------
