@@ -38,11 +38,11 @@ autoplot.kme <- function(object, type = NULL, n = 100, ...) {
 #' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme_pca <- function(object, type = NULL, comps = NULL, groups = NULL,
-                             ...) {
+                             ..., newdata = NULL) {
   check_dots(...)
   name <- short_name(substitute(groups))
   as_ggplot(picture_pca(object, type = type, comps = comps, groups = groups,
-                        name = name))
+                        name = name, newdata = newdata))
 }
 
 #' @rdname autoplot.kme

@@ -255,9 +255,11 @@ sample_bags <- function(bags, id, kernel, scale) {
   if (brings_kernel(bags)) {
     given <- c("kernel", "scale")[c(!is.null(kernel), asks_scale(scale))]
     if (length(given)) {
-      stop_input("'", given[1L], "' must not be given when 'bags' is a gram")
+      stop_input("'", given[1L], "' must not be given when 'bags' is a ",
+                 input_word(bags))
     }
     sample <- read_sample(bags)
+    check_rows(sample)
     if (is.null(id)) {
       stop_input("'id' must be given when 'bags' is a gram: the bag of each ",
                  "point")

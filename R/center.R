@@ -10,14 +10,14 @@ centered_sample <- function(sample, center) {
   if (inherits(center, "kme")) {
     mean <- center
     work <- walkable_sample(sample)
-    target <- check_target(mean, sample, "center")
+    target <- check_target(mean, sample_support(sample), "center")
     at <- target$at
     norm2 <- target$norm2
   } else {
     work <- if (needs_gram(center)) form_sample(sample) else
       walkable_sample(sample)
     mean <- estimate_mean(work, center)
-    mean$sample <- sample
+    mean$sample <- sample_support(sample)
     at <- mean$fitted
     norm2 <- mean$norm2
   }
@@ -38,7 +38,8 @@ center_kernel <- function(center) {
 
 # What a fit keeps of a centered sample.
 centered_fields <- function(centered) {
-  centered[c("sample", "mean", "at", "norm2")]
+  c(list(sample = sample_support(centered$sample)),
+    centered[c("mean", "at", "norm2")])
 }
 
 # K^c as a matrix, of exactly equal halves.
@@ -90,9 +91,18 @@ centered_apply <- function(object, new, v) {
     mean_at <- own[, ncol(own)]
     own <- own[, seq_len(ncol(v)), drop = FALSE]
   }
-  down <- drop(crossprod(v, object$at)) - object$norm2 * colSums(v)
-  list(value = own - outer(mean_at, colSums(v)) - rep(down, each = nrow(own)),
+  list(value = center_values(object$sample, object, own, mean_at, v),
        mean_at = mean_at)
+}
+
+# <phi(z) - mu, sum_j V_jl (phi(x_j) - mu)> from `own`, the values of sum_j V_jl
+# phi(x_j) at z, and mu(z).
+center_values <- function(sample, object, own, mean_at, v) {
+  UseMethod("center_values")
+}
+center_values.kernmean_sample <- function(sample, object, own, mean_at, v) {
+  down <- drop(crossprod(v, object$at)) - object$norm2 * colSums(v)
+  own - outer(mean_at, colSums(v)) - rep(down, each = nrow(own))
 }
 
 # L^c of some of the new points, whose mean embedding is `at`.

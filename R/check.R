@@ -88,8 +88,8 @@ unclass_matrix <- function(x) {
 }
 
 # New points for an object fitted on the columns of `x`.
-check_newdata <- function(newdata, x, name = "newdata") {
-  of <- if (name == "newdata") "the fit" else "'x'"
+check_newdata <- function(newdata, x, name = "newdata",
+                          of = if (name == "newdata") "the fit" else "'x'") {
   wanted <- colnames(x)
   given <- colnames(newdata)
   usable <- \(names) !is.null(names) && all(nzchar(names)) && !anyNA(names)
@@ -255,6 +255,14 @@ memory_available <- function() {
   lines <- grep("^MemAvailable:", readLines("/proc/meminfo"), value = TRUE)
   free <- 1024 * as.double(gsub("[^0-9]", "", lines))
   if (length(free) == 1L && is.finite(free)) free else Inf
+}
+
+# What goes with another argument.
+must_be <- function(ok, name, value, reason, given = NULL) {
+  if (!ok) {
+    stop_input("'", name, "' must be ", value, " ", reason,
+               if (!is.null(given)) paste0(", not ", describe(given)))
+  }
 }
 
 check_flag <- function(x, name) {

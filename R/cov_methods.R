@@ -41,7 +41,7 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
   }
   variable <- object$variables[[which]]
   if (missing(newdata)) {
-    scores <- product(centered_matrix(variable), v)
+    scores <- own_operator_scores(variable$sample, variable, v)
     names <- sample_names(variable$sample)
   } else {
     new <- read_values(object, newdata, which)[[1L]]
@@ -56,13 +56,20 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
   scores
 }
 
+# L^c V at the points of the sample.
+own_operator_scores <- function(sample, variable, v) {
+  UseMethod("own_operator_scores")
+}
+own_operator_scores.kernmean_sample <- function(sample, variable, v) {
+  product(centered_matrix(variable), v)
+}
+
 # sum_i beta_i prod_l k^c_l(z_l, x_il) at the rows of list(newdata), or at the
 # sample for NULL.
 operator_value <- function(object, newdata) {
   samples <- object$variables
   if (is.null(newdata)) {
-    value <- drop(centered_product(samples) %*% object$weights)
-    return(stats::setNames(value, sample_names(samples[[1L]]$sample)))
+    return(own_operator_value(samples[[1L]]$sample, object))
   }
   newdata <- newdata[[1L]]
   if (length(samples) == 1L) {
@@ -80,24 +87,52 @@ operator_value <- function(object, newdata) {
     stop_input("'newdata' must have as many rows for each variable, not ",
                paste(rows, collapse = " and "))
   }
-  at <- Map(centered_mean_at, samples, new)
-  block <- max(1L, 2^22 %/% object$n)
-  value <- unlist(lapply(seq(1L, rows[1L], by = block), \(start) {
-    kept <- start:min(start + block - 1L, rows[1L])
-    values <- Map(\(sample, z, at) centered_cross(sample, z, at, kept),
-                  samples, new, at)
+  value <- operator_at(samples[[1L]]$sample, object, samples, new)
+  stats::setNames(value, new[[1L]]$names)
+}
+
+own_operator_value <- function(sample, object) UseMethod("own_operator_value")
+own_operator_value.kernmean_sample <- function(sample, object) {
+  value <- drop(centered_product(object$variables) %*% object$weights)
+  stats::setNames(value, sample_names(sample))
+}
+
+# At rows of new points of the variables, as many of each.
+operator_at <- function(sample, object, variables, new) {
+  UseMethod("operator_at")
+}
+operator_at.kernmean_sample <- function(sample, object, variables, new) {
+  at <- Map(centered_mean_at, variables, new)
+  size <- max(1, 2^22 %/% object$n)
+  unlist(lapply(row_panels(seq_len(new[[1L]]$m), size), \(kept) {
+    values <- Map(\(variable, z, at) centered_cross(variable, z, at, kept),
+                  variables, new, at)
     drop(Reduce(`*`, values) %*% object$weights)
   }))
-  stats::setNames(value, new[[1L]]$names)
 }
 
 # New points of the variables `which`.
 read_values <- function(object, newdata, which) {
+  values_of(object$variables[[1L]]$sample, object, newdata, which)
+}
+
+values_of <- function(sample, object, newdata, which) UseMethod("values_of")
+values_of.kernmean_sample <- function(sample, object, newdata, which) {
   labels <- names(object$variables)
-  d <- length(labels)
   if (!is.null(object$terms) && is.data.frame(newdata)) {
     newdata <- lapply(which, \(l) read_term(object$terms, newdata, l))
-  } else if (is_several(newdata)) {
+  } else {
+    newdata <- pick_values(object, newdata, which)
+  }
+  Map(\(z, l) variable_newdata(object$variables[[l]], z, labels[l]), newdata,
+      which, USE.NAMES = FALSE)
+}
+
+# The values of the variables `which` as a list.
+pick_values <- function(object, newdata, which) {
+  labels <- names(object$variables)
+  d <- length(labels)
+  if (is_several(newdata)) {
     if (length(newdata) != d && d == 1L) {
       stop_input("'newdata' must hold values of one variable, not a list of ",
                  length(newdata), "; pairs are for type = \"value\"")
@@ -115,8 +150,7 @@ read_values <- function(object, newdata, which) {
     }
     newdata <- list(newdata)
   }
-  Map(\(z, l) variable_newdata(object$variables[[l]], z, labels[l]), newdata,
-      which, USE.NAMES = FALSE)
+  newdata
 }
 
 # --- Methods ---------------------------------------------------------------
@@ -124,6 +158,10 @@ read_values <- function(object, newdata, which) {
 #' @export
 coef.kme_cov <- function(object, ...) {
   check_dots(...)
+  if (is.null(object$weights)) {
+    stop_input("'object' must be a fit to points, not to a sketch, which has ",
+               "no rows to be weighed; its field 'operator' holds a matrix")
+  }
   object$weights
 }
 
@@ -132,9 +170,17 @@ coef.kme_cov <- function(object, ...) {
 update.kme_cov <- function(object, ...) {
   changes <- list(...)
   check_changes(changes)
+  update_operator(object$variables[[1L]]$sample, object, changes)
+}
+
+update_operator <- function(sample, object, changes) {
+  UseMethod("update_operator")
+}
+update_operator.kernmean_sample <- function(sample, object, changes) {
   arguments <- object$arguments
   variables <- object$variables
   same_data <- !any(c("x", "y") %in% names(changes))
+  moved <- !same_data || "data" %in% names(changes)
   if ("data" %in% names(changes) && !is.null(object$terms)) {
     data <- lapply(seq_along(variables), \(l) {
       read_term(object$terms, changes$data, l, "data")
@@ -173,8 +219,8 @@ update.kme_cov <- function(object, ...) {
     if (!rescale) arguments$kernel_x <- lapply(variables, variable_kernel)
   }
   arguments <- merge_changes(arguments, changes)
-  if (!same_data || "data" %in% names(list(...))) {
-    fit <- do.call(kme_cov.default, arguments)
+  if (moved) {
+    fit <- do.call(kme_cov, arguments)
   } else {
     fit <- without_warning("units", do.call(kme_cov.default, arguments))
   }
@@ -200,9 +246,23 @@ cov_title <- function(object) {
 # "150 points; x: 2 columns, y: factor of 3 levels"
 describe_variables <- function(object) {
   what <- vapply(object$variables, describe_variable, "")
-  strwrap(paste0(count_of(object$n, "point"), "; ",
+  strwrap(paste0(describe_rows(object$variables[[1L]]$sample), "; ",
                  paste0(names(what), ": ", what, collapse = ", ")),
           exdent = 2L)
+}
+
+# "150 points"
+describe_rows <- function(sample) UseMethod("describe_rows")
+describe_rows.kernmean_sample <- \(sample) count_of(sample$n, "point")
+
+# What else there is to say of the samples.
+describe_notes <- function(object) {
+  notes <- lapply(object$variables, \(variable) sample_note(variable$sample))
+  if (length(notes) == 1L) {
+    return(notes[[1L]])
+  }
+  unlist(Map(\(label, note) if (!is.null(note)) paste0(label, ": ", note),
+             names(notes), notes), use.names = FALSE)
 }
 
 # What features are centered by: NULL for their averages.
@@ -243,7 +303,8 @@ print.kme_cov <- function(x, digits = digits_shown(), ...) {
   centers <- describe_centers(x, digits)
   say(
     cov_title(x), describe_variables(x),
-    describe_kernels(x, if (is.null(centers)) 3L else 2L), centers,
+    describe_kernels(x, if (is.null(centers)) 3L else 2L), describe_notes(x),
+    centers,
     est_lines(x$estimator, x, digits, "the empirical operator", "0"),
     paste("Hilbert-Schmidt norm", format(sqrt(max(0, x$norm2)),
                                          digits = digits))
@@ -290,7 +351,9 @@ print.summary.kme_cov <- function(x, digits = digits_shown(), ...) {
     print(utils::head(x$values, 10L), digits = digits)
     if (nrow(x$values) > 10L) cat("and", nrow(x$values) - 10L, "more\n")
   }
-  if (!is_average(fit$estimator)) print_weights(fit, digits)
+  if (!is_average(fit$estimator) && !is.null(fit$weights)) {
+    print_weights(fit, digits)
+  }
   invisible(x)
 }
 
@@ -326,6 +389,7 @@ picture_cov <- function(object, y = NULL, type = NULL, groups = NULL,
   if (!is.null(groups) && type != "scores") {
     stop_input("'groups' must not be given but for type \"scores\"")
   }
+  if (type == "weights") coef(object)
   if (type %in% c("spectrum", "scores") && !length(object$values)) {
     stop_input("'type' must not be \"", type, "\" for an operator without a ",
                "spectrum")

@@ -68,6 +68,12 @@ say <- function(...) {
   if (length(lines)) cat(lines, sep = "\n")
 }
 
+# "1,000,000"
+format_count <- function(n) format(n, big.mark = ",", scientific = FALSE)
+
+# "1 row", "1,000,000 rows"
+rows_of <- function(n) paste(format_count(n), if (n == 1) "row" else "rows")
+
 # "1 point", "3 points"
 count_of <- function(count, noun) {
   paste0(count, " ", noun, if (count != 1L) "s")

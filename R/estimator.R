@@ -357,6 +357,12 @@ describe_rule <- function(estimator) {
   if (is.null(estimator$select)) "given" else select_title[[estimator$select]]
 }
 
+needs_rows.kernmean_estimator <- function(estimator) {
+  paste0("'estimator' must be \"kme\", \"skmse\" or \"fkmse\" for a sketch, ",
+         "which keeps sums over rows and not the rows, not ",
+         estimator_word(estimator))
+}
+
 # "Kernel mean, simple shrinkage (S-KMSE)"
 estimator_title <- function(estimator) {
   paste0("Kernel mean", if (!is.null(estimator$kind)) {
@@ -494,19 +500,21 @@ est_fit.est_kme <- function(estimator, sample) {
   if (!is.null(sample$weights)) {
     return(weights_fit(sample, sample$weights, moments))
   }
-  list(weights = rep(1 / sample$n, sample$n), lambda = 0,
+  list(weights = plain_weights(sample), lambda = 0,
        fitted = moments$rows, norm2 = moments$rho, rho = moments$rho,
        varrho = moments$varrho)
 }
 
 est_weights.est_kme <- function(estimator, sample) {
-  if (is.null(sample$weights)) rep(1 / sample$n, sample$n) else sample$weights
+  if (is.null(sample$weights)) plain_weights(sample) else sample$weights
 }
 
 weights_left_out.est_kme <- function(estimator, sample, fold) {
   kept <- outer(fold, seq_len(max(fold)), `!=`)
   kept / rep(colSums(kept), each = sample$n)
 }
+
+needs_rows.est_kme <- \(estimator) NULL
 
 est_share.est_kme <- \(estimator) \(rho, varrho, n) 0 * rho
 

@@ -23,8 +23,24 @@ register_estimator("fkmse", est_fkmse, candidates = \(sample, top) {
 
 needs_gram.est_fkmse <- \(estimator) TRUE
 
+needs_rows.est_fkmse <- function(estimator) {
+  if (identical(estimator$select, "loocv")) {
+    paste0("'select' must be \"gcv\" or \"printed\" for a sketch, or 'lambda' ",
+           "be given: leaving rows out takes the rows, and a sketch keeps sums")
+  } else if (!is.null(estimator$target)) {
+    paste0("'target' must be NULL for estimator \"fkmse\" and a sketch, which ",
+           "has no rows to take its values at; \"skmse\" may have one")
+  }
+}
+
 est_fit.est_fkmse <- function(estimator, sample) {
   check_shrinkable(estimator, sample)
+  fit_flexible(sample, estimator)
+}
+
+# The fit itself, from what the sample knows.
+fit_flexible <- function(sample, estimator) UseMethod("fit_flexible")
+fit_flexible.kernmean_sample <- function(sample, estimator) {
   sample <- form_sample(sample)
   g <- sample_gram(sample)
   moments <- sample_moments(sample)

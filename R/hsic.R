@@ -169,7 +169,8 @@
 #'   see Many bandwidths.
 #' @param B Number of permutations, `NULL` for as many as about a second allows,
 #'   999 to 9,999, see Cost; not used for `"gamma"`.
-#' @param null `"permutation"` or, for two variables, `"gamma"`.
+#' @param null `"permutation"` or, for two variables, `"gamma"`; for a sketch
+#'   `"spectrum"`.
 #' @param statistic `"biased"` or `"unbiased"`; dHSIC, estimators that shrink
 #'   and the gamma null are made of the biased one.
 #' @param permutations `NULL` for `B` random ones, `"all"` (at most 10^5: up to
@@ -449,31 +450,6 @@ check_combined <- function(bandwidths, given, kernel, options) {
           options$null)
 }
 
-# The variables with many bandwidths where the kernel is not their own.
-spread_bandwidths <- function(variables, bandwidths) {
-  must_be(length(variables) == 2L, "bandwidths", "NULL",
-          "for more than two variables")
-  mixed <- vapply(variables, is_mixed_variable, NA)
-  must_be(!any(mixed), "bandwidths", "NULL",
-          "where a variable has factors among its columns")
-  plain <- vapply(variables, takes_bandwidths, NA)
-  if (!any(plain)) {
-    stop_input("'bandwidths' must be NULL where every variable has a kernel ",
-               "of its own, as factors and grams have")
-  }
-  each <- if (is.list(bandwidths)) bandwidths else list(bandwidths, bandwidths)
-  variables[plain] <- Map(\(variable, own) {
-    variable$sample$kernel$bandwidth <- if (is.character(own)) {
-      spread_distances(variable$sample$x)
-    } else {
-      as.double(own)
-    }
-    variable$sample$kernel["rule"] <- list(NULL)
-    variable
-  }, variables[plain], each[plain])
-  variables
-}
-
 # --- The object ------------------------------------------------------------
 
 new_hsic_test <- function(variables, options, scheme, found, arguments) {
@@ -564,6 +540,16 @@ plot.hsic_test <- function(x, y, type = "null", ...) {
 update.hsic_test <- function(object, ...) {
   changes <- list(...)
   check_changes(changes)
+  update_variables(object$variables[[1L]]$sample, object, changes,
+                   substitute(list(...)))
+}
+
+# The test of the variables of another one with changes; sample: that of the
+# first variable, call: list(...) of the changes, unevaluated.
+update_variables <- function(sample, object, changes, call) {
+  UseMethod("update_variables")
+}
+update_variables.kernmean_sample <- function(sample, object, changes, call) {
   arguments <- object$arguments
   # One takes the place of the other.
   kernels <- c("kernel", "kernel_x", "kernel_y")
@@ -581,7 +567,7 @@ update.hsic_test <- function(object, ...) {
                            several)
   changes <- keep_all_units(changes, variables, several)
   data <- changed_data(changes, arguments$label)
-  arguments$label <- new_label(arguments$label, substitute(list(...)), data)
+  arguments$label <- new_label(arguments$label, call, data)
   # A gram stays one unless another kernel is to come.
   rekernel <- paste0("kernel_", c("x", "y")) %in% names(changes)
   if (several) rekernel[] <- rekernel[1L]

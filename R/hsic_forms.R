@@ -238,6 +238,31 @@ takes_bandwidths <- function(variable) {
   !is_factor_variable(variable) && !stores_gram(sample) && is_rbf(sample$kernel)
 }
 
+# The variables with many bandwidths where the kernel is not their own.
+spread_bandwidths <- function(variables, bandwidths) {
+  must_be(length(variables) == 2L, "bandwidths", "NULL",
+          "for more than two variables")
+  mixed <- vapply(variables, is_mixed_variable, NA)
+  must_be(!any(mixed), "bandwidths", "NULL",
+          "where a variable has factors among its columns")
+  plain <- vapply(variables, takes_bandwidths, NA)
+  if (!any(plain)) {
+    stop_input("'bandwidths' must be NULL where every variable has a kernel ",
+               "of its own, as factors and grams have")
+  }
+  each <- if (is.list(bandwidths)) bandwidths else list(bandwidths, bandwidths)
+  variables[plain] <- Map(\(variable, own) {
+    variable$sample$kernel$bandwidth <- if (is.character(own)) {
+      spread_distances(variable$sample$x)
+    } else {
+      as.double(own)
+    }
+    variable$sample$kernel["rule"] <- list(NULL)
+    variable
+  }, variables[plain], each[plain])
+  variables
+}
+
 # A sample for each bandwidth of a variable that takes many.
 each_bandwidth <- function(variable) {
   if (takes_bandwidths(variable)) {

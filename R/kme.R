@@ -296,8 +296,13 @@ kme.formula <- function(formula, data = NULL, subset, na.action, ...) {
 
 # The fit of an estimator to a sample, for doors that need one on the way too.
 estimate_mean <- function(sample, estimator, arguments = list()) {
+  check_estimator(sample, estimator)
   new_kme(est_fit(estimator, sample), sample, estimator, arguments)
 }
+
+# Does what is known of the sample allow the estimator?
+check_estimator <- function(sample, estimator) UseMethod("check_estimator")
+check_estimator.kernmean_sample <- \(sample, estimator) NULL
 
 # The target is kept in the estimator, as it was read.
 new_kme <- function(fit, sample, estimator, arguments) {
@@ -307,7 +312,7 @@ new_kme <- function(fit, sample, estimator, arguments) {
   }
   structure(
     c(fit, list(
-      sample = sample, kernel = sample$kernel, n = sample$n,
+      sample = sample_support(sample), kernel = sample$kernel, n = sample$n,
       estimator = estimator, arguments = arguments
     )),
     class = "kme"

@@ -133,6 +133,7 @@ describe_mean <- function(object, digits) {
 print.kme <- function(x, digits = digits_shown(), ...) {
   say(
     mean_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
+    sample_note(x$sample),
     est_lines(x$estimator, x, digits),
     paste0("squared norm ", format(x$norm2, digits = digits),
            if (!is.null(x$sample$weights) || !is.null(x$candidates)) {
@@ -173,8 +174,10 @@ print.summary.kme <- function(x, digits = digits_shown(), ...) {
 
 # The weights of a summary, in units of 1/n.
 print_weights <- function(fit, digits) {
-  cat("\nWeights times n:\n")
-  print(quantile(fit$n * fit$weights), digits = digits)
+  own <- length(fit$weights) == fit$n
+  cat("\nWeights", if (own) " times n" else " on the landmarks", ":\n",
+      sep = "")
+  print(quantile((if (own) fit$n else 1) * fit$weights), digits = digits)
   cat(sum(fit$weights < 0), " negative; sum ",
       format(sum(fit$weights), digits = digits), "\n", sep = "")
 }

@@ -237,14 +237,15 @@ picture_bars <- function(height, names, title, ylab) {
 }
 
 picture_weights <- function(object, title = mean_title(object)) {
-  weights <- sort(object$n * object$weights)
+  count <- length(object$weights)
+  weights <- sort(count * object$weights)
   rank <- seq_along(weights)
   new_picture(
-    title, "rank", "n times weight",
+    title, "rank", paste(if (count == object$n) "n" else "m", "times weight"),
     list(new_layer(if (length(weights) > 200) "line" else "spikes", x = rank,
                    y = weights, main = TRUE),
          across_layer(h = 1)),
-    data.frame(rank = rank, weight = weights / object$n),
+    data.frame(rank = rank, weight = weights / count),
     ylim = range(0, 1, weights), whole = "x"
   )
 }
@@ -269,7 +270,7 @@ picture_curve <- function(object, n) {
   z <- seq(ends[1L], ends[2L], length.out = n)
   value <- unname(predict(object, matrix(z, dimnames = list(NULL,
                                                             colnames(x)))))
-  average <- rep(1 / object$n, object$n)
+  average <- plain_weights(sample)
   plain <- identical(object$weights, average) && is.null(object$noise) &&
     is.null(object$parts)
   mean <- if (!plain) {

@@ -286,6 +286,10 @@ mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
       "; for values and groups use a formula, values ~ groups"
     )
   }
+  if (inherits(y, "kme_sketch")) {
+    stop_input("'y' must not be a sketch where 'x' holds points; give the ",
+               "sketch first, as in mmd_test(y, x)")
+  }
   test_samples(
     pool_pair(x, y, label), if (!missing(kernel)) kernel, estimator,
     bandwidths = bandwidths, B = B, null = null,
@@ -431,10 +435,10 @@ test_samples <- function(pooled, kernel = NULL, estimator = est_kme(), ...,
 
 # --- The object --------------------------------------------------------------
 
-new_mmd_test <- function(samples, options, scheme, found, arguments) {
+new_mmd_test <- function(samples, options, scheme, found, arguments,
+                         law = mmd_null(samples, options, scheme, found)) {
   labels <- levels(samples$groups)
   sizes <- stats::setNames(samples$sizes, labels)
-  law <- mmd_null(samples, options, scheme, found)
   height <- found$height
   observed <- height * found$values[1L]
   several <- length(sizes) > 2L
@@ -450,7 +454,7 @@ new_mmd_test <- function(samples, options, scheme, found, arguments) {
         if (several) c(groups = length(sizes), N = sum(sizes)) else
           c(m = sizes[[1L]], n = sizes[[2L]]),
         if (!is.null(scheme$clusters)) c(clusters = sum(scheme$sizes)),
-        B = scheme$B
+        if (!is.null(samples$bins)) c(bins = samples$bins), B = scheme$B
       ), bandwidth
     ),
     p.value = law$p,
@@ -495,7 +499,7 @@ mmd_title <- function(options, scheme, found, several, fused) {
     if (several) "k-sample" else "two-sample",
     c(if (fused) "fused MMD" else "MMD", options$estimator$label,
       options$statistic),
-    options, scheme, "all labelings",
+    options, scheme, paste0("all labelings", if (!is.null(bin)) " of bins"),
     if (!is.null(bin)) {
       paste("permutations of bins of", count_of(bin, "point"))
     }
@@ -539,16 +543,25 @@ summary.mmd_test <- function(object, ...) {
 update.mmd_test <- function(object, ...) {
   changes <- list(...)
   check_changes(changes)
+  update_samples(object$sample, object, changes, substitute(list(...)))
+}
+
+# The test of the sample of another one with changes; call: list(...) of them,
+# unevaluated.
+update_samples <- function(sample, object, changes, call) {
+  UseMethod("update_samples")
+}
+update_samples.kernmean_sample <- function(sample, object, changes, call) {
   arguments <- object$arguments
   data <- changed_data(changes, arguments$pooled$label)
   # One takes the place of the other.
   if (!is.null(changes$kernel)) arguments["bandwidths"] <- NULL
   if (!is.null(changes$bandwidths)) arguments["kernel"] <- NULL
   arguments <- merge_changes(arguments, changes[!names(changes) %in% data])
-  label <- new_label(arguments$pooled$label, substitute(list(...)), data)
+  label <- new_label(arguments$pooled$label, call, data)
   arguments$pooled <- if (length(data)) {
     first <- as.integer(object$groups) == 1L
-    points <- sample_raw(object$sample)
+    points <- sample_raw(sample)
     own <- list(x = points[first, , drop = FALSE],
                 y = points[!first, , drop = FALSE])
     own[data] <- changes[data]
@@ -556,10 +569,10 @@ update.mmd_test <- function(object, ...) {
   } else {
     kernel <- !is.null(arguments$kernel) || !is.null(arguments$bandwidths)
     if (!"scale" %in% names(changes)) {
-      arguments$kernel <- keep_units(arguments$kernel, object$sample)
+      arguments$kernel <- keep_units(arguments$kernel, sample)
       if (is_scaled(arguments$kernel)) arguments["scale"] <- list(NULL)
     }
-    list(sample = unfitted_sample(object$sample, kernel),
+    list(sample = unfitted_sample(sample, kernel),
          groups = object$groups, order = arguments$pooled$order, label = label,
          name = arguments$pooled$name)
   }

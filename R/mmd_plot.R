@@ -12,7 +12,8 @@
 #' kernel principal axes of the pooled sample (of 1,000 points at most, evenly
 #' spaced), filled in these colors, with the symbol and the rim of their sample.
 #' Of three or more groups each is drawn against all the rest, in a figure of
-#' its own; `groups` names two that are to be compared.
+#' its own; `groups` names two that are to be compared. In tests of sketches
+#' ([kme_sketch()]) the landmarks stand for the points, and belong to no sample.
 #'
 #' @param x A test of [mmd_test()].
 #' @param y,type `"null"` or `"witness"`, by name or as the second argument.
@@ -112,45 +113,55 @@ picture_witness <- function(test, pair, n) {
   side <- integer(length(labels))
   side[pair[[1L]]] <- 1L
   side[pair[[2L]]] <- 2L
-  side <- side[as.integer(test$groups)]
-  sizes <- tabulate(side, 2L)
-  weights <- c(0, 1 / sizes[1L], -1 / sizes[2L])[side + 1L]
+  witness <- witness_weights(sample, test, side)
   rest <- length(pair[[2L]]) > 1L
   names <- c(labels[pair[[1L]]], if (rest) "the rest" else labels[pair[[2L]]])
   title <- if (length(labels) == 2L) "Witness function" else
     paste("Witness function:", names[1L],
           if (rest) "against the rest" else paste("and", names[2L]))
-  shown <- which(side > 0L)
-  group <- factor(names[side[shown]], names)
+  if (!is.null(witness$side)) witness$group <- factor(names[witness$side], names)
   d <- ncol(sample$x)
   if (is.null(d) || d > 2L) {
-    return(witness_points(sample, weights, shown, group, title))
+    return(witness_points(sample, witness, names, title))
   }
-  x <- sample_raw(sample)
-  at <- \(z) drop(sample_at(sample, raw_points(sample, z), weights))
+  x <- sample_raw(sample)[witness$shown, , drop = FALSE]
+  at <- \(z) drop(sample_at(sample, raw_points(sample, z), witness$weights))
   draw <- if (d == 1L) witness_curve else witness_surface
-  draw(x[shown, , drop = FALSE], at, group, n, title)
+  draw(x, at, witness$group, names, n, title)
+}
+
+# The witness function of two sets of groups as list(weights: of the points;
+# shown: those to be drawn; side: 1 or 2 for each of these, NULL where they are
+# of no group). side: 1, 2 or 0 for each group.
+witness_weights <- function(sample, test, side) UseMethod("witness_weights")
+witness_weights.kernmean_sample <- function(sample, test, side) {
+  side <- side[as.integer(test$groups)]
+  sizes <- tabulate(side, 2L)
+  shown <- which(side > 0L)
+  list(weights = c(0, 1 / sizes[1L], -1 / sizes[2L])[side + 1L],
+       shown = shown, side = side[shown])
 }
 
 # Which sample is denser where.
 denser <- \(labels) paste(labels, "denser")
 
-denser_entries <- function(group, colors) {
-  key_entries(denser(levels(group)), colors, "box")
+denser_entries <- function(names, colors) {
+  key_entries(denser(names), colors, "box")
 }
 
 # The colors with their meaning, for a bar.
-denser_fill <- function(value, group) {
+denser_fill <- function(value, names) {
   fill <- diverging(value)
   fill$title <- "witness"
   fill$at <- fill$limits
-  fill$labels <- rev(denser(levels(group)))
+  fill$labels <- rev(denser(names))
   fill
 }
 
 end_colors <- \(fill) rev(fill$colors[c(8L, length(fill$colors) - 7L)])
 
-witness_curve <- function(x, at, group, n, title) {
+# names: of the two samples; group: that of each point, NULL for none.
+witness_curve <- function(x, at, group, names, n, title) {
   ends <- padded_range(x)
   z <- seq(ends[1L], ends[2L], length.out = n)
   value <- at(matrix(z))
@@ -158,13 +169,18 @@ witness_curve <- function(x, at, group, n, title) {
   areas <- lapply(1:2, \(g) {
     part <- if (g == 1L) pmax(value, 0) else pmin(value, 0)
     new_layer("area", x = z, y = part, style = list(col = colors[g]),
-              level = denser(levels(group))[g])
+              level = denser(names)[g])
   })
-  rugs <- lapply(1:2, \(g) {
-    new_layer("rug", x = x[as.integer(group) == g], style = list(
-      side = c(1, 3)[g], col = level_colors(2L)[g]
-    ))
-  })
+  rug <- \(x, side, col) {
+    new_layer("rug", x = x, style = list(side = side, col = col))
+  }
+  rugs <- if (is.null(group)) {
+    list(rug(drop(x), 1, "grey40"))
+  } else {
+    lapply(1:2, \(g) {
+      rug(x[as.integer(group) == g], c(1, 3)[g], level_colors(2L)[g])
+    })
+  }
   new_picture(
     title, axis_names(x), "witness",
     c(areas, list(
@@ -172,25 +188,29 @@ witness_curve <- function(x, at, group, n, title) {
       across_layer(h = 0)
     ), rugs),
     data.frame(z = z, value = value),
-    key = denser_entries(group, colors)
+    key = denser_entries(names, colors)
   )
 }
 
-witness_surface <- function(x, at, group, n, title) {
+witness_surface <- function(x, at, group, names, n, title) {
   surface <- surface_of(at, x, n)
-  fill <- denser_fill(surface$z, group)
+  fill <- denser_fill(surface$z, names)
   labels <- axis_names(x)
   new_picture(
     title, labels[1L], labels[2L],
-    c(surface_layers(surface, fill), list(points_layer(x, group))),
+    c(surface_layers(surface, fill),
+      list(points_layer(x, group, color = "grey40"))),
     surface, fill = fill, flush = TRUE,
-    key = rbind(level_entries(levels(group)),
-                denser_entries(group, end_colors(fill)))
+    key = rbind(if (!is.null(group)) level_entries(levels(group)),
+                denser_entries(names, end_colors(fill)))
   )
 }
 
-# The points along the leading kernel principal axes.
-witness_points <- function(sample, weights, rows, group, title) {
+# The points along the leading kernel principal axes; witness: as of
+# witness_weights(), with the group of each point.
+witness_points <- function(sample, witness, names, title) {
+  rows <- witness$shown
+  weights <- witness$weights
   part <- sample_take(sample, rows)
   axes <- kernel_axes(part)
   value <- if (knows_points(sample)) {
@@ -199,25 +219,27 @@ witness_points <- function(sample, weights, rows, group, title) {
   } else {
     sample_apply(sample, weights)[rows[axes$shown]]
   }
-  group <- group[axes$shown]
-  fill <- denser_fill(value, group)
+  group <- witness$group[axes$shown]
+  fill <- denser_fill(value, names)
   layer <- points_layer(axes$scores, value, fill, main = TRUE)
-  layer$level <- group
-  layer$style$pch <- level_pch(2L)[as.integer(group)]
-  layer$style$col <- level_colors(2L)[as.integer(group)]
-  layer$style$lwd <- 1.5
+  if (!is.null(group)) {
+    layer$level <- group
+    layer$style$pch <- level_pch(2L)[as.integer(group)]
+    layer$style$col <- level_colors(2L)[as.integer(group)]
+    layer$style$lwd <- 1.5
+  }
+  found <- data.frame(PC1 = axes$scores[, 1L], PC2 = axes$scores[, 2L])
+  found$group <- group
+  found$value <- value
   new_picture(
     if (title == "Witness function") {
       "Witness function on kernel principal axes"
     } else {
       title
     },
-    "kernel PC1", "kernel PC2", list(layer),
-    data.frame(PC1 = axes$scores[, 1L], PC2 = axes$scores[, 2L],
-               group = group, value = value),
-    fill = fill,
-    key = rbind(key_entries(levels(group), level_colors(2L), "ring",
-                            level_pch(2L)),
-                denser_entries(group, end_colors(fill)))
+    "kernel PC1", "kernel PC2", list(layer), found, fill = fill,
+    key = rbind(if (!is.null(group)) {
+      key_entries(levels(group), level_colors(2L), "ring", level_pch(2L))
+    }, denser_entries(names, end_colors(fill)))
   )
 }

@@ -247,7 +247,10 @@ sums_statistics <- function(samples, options, scheme, estimator) {
     alpha = if (!is.null(shares)) {
       group_shares(observed_sums(sums), shares)[1L, ]
     },
-    pairs = if (length(samples$sizes) > 2L) pair_statistics(source, of)
+    pairs = if (length(samples$sizes) > 2L) {
+      each <- labeled_sums(source, list(B = 0L), TRUE, FALSE)
+      pair_statistics(each[[1L]], of)
+    }
   ), found)
 }
 
@@ -256,10 +259,10 @@ observed_sums <- function(sums) {
   lapply(sums[c("own", "cross", "trace", "sizes")], \(a) a[1L, , drop = FALSE])
 }
 
-# The statistic of(sums) of each pair of samples.
-pair_statistics <- function(source, of) {
-  sums <- labeled_sums(source, list(B = 0L), TRUE, FALSE)[[1L]]
-  each <- utils::combn(length(source$sizes), 2L)
+# The statistic of(sums) of each pair of samples; sums: of one labeling, with
+# those between groups pair by pair.
+pair_statistics <- function(sums, of) {
+  each <- utils::combn(ncol(sums$own), 2L)
   vapply(seq_len(ncol(each)), \(p) {
     these <- each[, p]
     two <- lapply(sums[c("own", "trace", "sizes")], \(a) {
@@ -450,11 +453,7 @@ mmd_null <- function(samples, options, scheme, found) {
 # Draws of sum_l gamma_l/N (Z_l^2 - unbiased), chi-squared with groups - 1
 # degrees of freedom, in the units of the statistic.
 spectrum_draws <- function(samples, options, B) {
-  sample <- center_linear(samples$sample)
-  check_memory(sample$n, sample$n, "use fewer rows", copies = 2)
-  centered <- center_source(sample_source(sample))
-  values <- clip_values(spectrum_values(centered$k), max(abs(centered$at)),
-                        "the centered Gram matrix")
+  values <- null_spectrum(samples$sample, samples)
   values <- values[values > 0]
   freedom <- length(samples$sizes) - 1
   n <- sum(samples$sizes)
@@ -464,6 +463,16 @@ spectrum_draws <- function(samples, options, B) {
     squares <- squares - freedom
   }
   drop(squares %*% values) / unit
+}
+
+# The eigenvalues gamma_l.
+null_spectrum <- function(sample, samples) UseMethod("null_spectrum")
+null_spectrum.kernmean_sample <- function(sample, samples) {
+  sample <- center_linear(sample)
+  check_memory(sample$n, sample$n, "use fewer rows", copies = 2)
+  centered <- center_source(sample_source(sample))
+  clip_values(spectrum_values(centered$k), max(abs(centered$at)),
+              "the centered Gram matrix")
 }
 
 # A gamma law with the mean and variance of the biased statistic over all

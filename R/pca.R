@@ -193,13 +193,12 @@ kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
   sample <- read_sample(x, given, default = center_kernel(center),
                         scale = scale)
   centered <- centered_sample(sample, center)
-  if (!is.null(ncomp) && ncomp > centered$n) {
-    stop_input(
-      "'ncomp' must be at most ", centered$n, ", the number of points, not ",
-      ncomp
-    )
+  most <- length(centered$at)
+  if (!is.null(ncomp) && ncomp > most) {
+    stop_input("'ncomp' must be at most ", most, ", the number of ",
+               site_word(sample), ", not ", ncomp)
   }
-  found <- pca_components(centered, ncomp, covariance)
+  found <- pca_components(sample, centered, ncomp, covariance)
   new_kme_pca(found, centered, covariance, arguments)
 }
 
@@ -217,7 +216,9 @@ kme_pca.formula <- function(formula, data = NULL, subset, na.action, ...) {
 new_kme_pca <- function(found, centered, covariance, arguments) {
   names <- paste0("PC", seq_along(found$values))
   dimnames(found$vectors) <- list(NULL, names)
-  dimnames(found$scores) <- list(sample_names(centered$sample), names)
+  if (!is.null(found$scores)) {
+    dimnames(found$scores) <- list(sample_names(centered$sample), names)
+  }
   structure(
     c(
       found[c("values", "vectors", "scores", "total", "rank")],
@@ -234,8 +235,17 @@ new_kme_pca <- function(found, centered, covariance, arguments) {
 
 # --- Components --------------------------------------------------------------
 
-# list(values, vectors: V, scores: K^c V, total, rank, shrinkage)
-pca_components <- function(centered, ncomp, covariance) {
+# What components are sums over.
+site_word <- function(sample) UseMethod("site_word")
+site_word.kernmean_sample <- \(sample) "points"
+
+# list(values, vectors: V, scores: K^c V, NULL where there are no rows, total,
+# rank, shrinkage)
+pca_components <- function(sample, centered, ncomp, covariance) {
+  UseMethod("pca_components")
+}
+pca_components.kernmean_sample <- function(sample, centered, ncomp,
+                                           covariance) {
   weighted <- is.null(est_share(covariance))
   s <- centered_spectrum(centered, if (!weighted) ncomp)
   positive <- s$values > 0
@@ -246,13 +256,7 @@ pca_components <- function(centered, ncomp, covariance) {
   }
   known <- length(positive) == centered$n || !all(positive)
   rank <- if (known) sum(positive) else NA_integer_
-  if (!is.null(ncomp) && known && ncomp > rank) {
-    warn_kernmean(
-      "'ncomp' is ", ncomp, ", but the centered Gram matrix has rank ", rank,
-      ": ", rank, if (rank == 1L) " component is" else " components are",
-      " kept"
-    )
-  }
+  if (known) warn_components(ncomp, rank, "the centered Gram matrix")
   s$values <- s$values[positive]
   s$vectors <- s$vectors[, positive, drop = FALSE]
   found <- if (weighted) {
@@ -261,6 +265,15 @@ pca_components <- function(centered, ncomp, covariance) {
     plain_components(centered, s, covariance)
   }
   c(found, rank = rank)
+}
+
+warn_components <- function(ncomp, rank, what) {
+  if (!is.null(ncomp) && ncomp > rank) {
+    warn_kernmean(
+      "'ncomp' is ", ncomp, ", but ", what, " has rank ", rank, ": ", rank,
+      if (rank == 1L) " component is" else " components are", " kept"
+    )
+  }
 }
 
 # Where all weights are (1 - alpha)/n the components are those of the empirical

@@ -7,7 +7,7 @@ print.kme_pca <- function(x, digits = digits_shown(), ...) {
   p <- length(x$values)
   say(
     pca_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
-    paste0("center: ", describe_mean(x$mean, digits)),
+    sample_note(x$sample), paste0("center: ", describe_mean(x$mean, digits)),
     describe_shrinkage(x, digits),
     paste0(count_of(p, "component"), if (!is.na(x$rank)) {
       if (p == x$rank) ", all there are" else paste0(" of ", x$rank)
@@ -107,10 +107,21 @@ predict.kme_pca <- function(object, newdata, ncomp = NULL, ...) {
   check_dots(...)
   kept <- check_components(ncomp, object)
   if (missing(newdata)) {
-    return(object$scores[, kept, drop = FALSE])
+    return(own_scores(object)[, kept, drop = FALSE])
   }
   new <- sample_newdata(object$sample, newdata, object$terms)
   pca_scores(object, new, kept)$scores
+}
+
+# The scores of the sample, which a sketch does not have.
+own_scores <- function(object) {
+  if (is.null(object$scores)) need_newdata()
+  object$scores
+}
+
+need_newdata <- function() {
+  stop_input("'newdata' must be given: the fit is to a sketch, which keeps ",
+             "sums over rows and not the rows")
 }
 
 # The columns of the components asked for.
@@ -205,8 +216,8 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
   kept <- check_components(ncomp, object)
   if (missing(newdata)) {
     check_no_diagonal(diagonal)
+    scores <- own_scores(object)[, kept, drop = FALSE]
     square <- centered_diagonal(object)
-    scores <- object$scores[, kept, drop = FALSE]
   } else {
     new <- sample_newdata(object$sample, newdata, object$terms)
     own <- new_diagonal(object$sample, new, diagonal)

@@ -4,7 +4,8 @@
 #'
 #' `"scores"` draws the scores of the sample with the shares of variance on the
 #' axes; one component is drawn against the index of the points. Of more than
-#' 2,000 points an even share is drawn. Groups have colors (twelve, of which the
+#' 2,000 points an even share is drawn. A fit to a sketch has no scores of its
+#' own: `newdata` must be given. Groups have colors (twelve, of which the
 #' first eight are the Okabe--Ito palette) and symbols that differ; the legend
 #' names twelve of them. Numbers as groups are drawn in colors from dark to
 #' light, with a bar that says which stand for which.
@@ -19,6 +20,8 @@
 #'   the second argument; for `screeplot()` `"barplot"` or `"lines"`.
 #' @param comps Which components to draw: one or two whole numbers; by default
 #'   the first two, or the only one. For `"scores"`.
+#' @param newdata Points whose scores are drawn in place of those of the sample,
+#'   as in [predict()][predict.kme_pca]. For `"scores"`.
 #' @param groups `NULL`, or the group of each point: a factor, or a vector of
 #'   words, of numbers or of times, these with a color bar. For `"scores"`.
 #' @param ... Graphical parameters, as in [plot.kme()]; `col`, `pch`, `cex`,
@@ -38,40 +41,47 @@
 #' plot(fit, "spectrum")
 #' @export
 plot.kme_pca <- function(x, y, type = c("scores", "spectrum"), comps = c(1, 2),
-                         groups = NULL, ..., legend = TRUE) {
+                         groups = NULL, ..., newdata = NULL, legend = TRUE) {
   dots <- list(...)
   name <- short_name(substitute(groups))
   picture <- picture_pca(x, if (!missing(y)) y, if (!missing(type)) type,
-                         if (!missing(comps)) comps, groups, name, dots$npcs)
+                         if (!missing(comps)) comps, groups, name, dots$npcs,
+                         newdata)
   draw_picture(picture, dots[names(dots) != "npcs"], legend)
 }
 
 # comps, groups, npcs: NULL for the default.
 picture_pca <- function(object, y = NULL, type = NULL, comps = NULL,
-                        groups = NULL, name = NULL, npcs = NULL) {
+                        groups = NULL, name = NULL, npcs = NULL,
+                        newdata = NULL) {
   type <- plot_type(c("scores", "spectrum"), y, type)
   if (type == "scores") {
     if (!is.null(npcs)) {
       stop_input("'npcs' must not be given but for type \"spectrum\"")
     }
-    return(picture_scores(object, comps, groups, name))
+    return(picture_scores(object, comps, groups, name, newdata))
   }
-  if (!is.null(comps) || !is.null(groups)) {
-    stop_input("'", if (is.null(comps)) "groups" else "comps",
-               "' must not be given but for type \"scores\"")
+  given <- c("comps", "groups", "newdata")[
+    c(!is.null(comps), !is.null(groups), !is.null(newdata))
+  ]
+  if (length(given)) {
+    stop_input("'", given[1L], "' must not be given but for type \"scores\"")
   }
   if (is.null(npcs)) picture_scree(object) else picture_scree(object, npcs)
 }
 
-picture_scores <- function(object, comps, groups, name) {
-  p <- ncol(object$scores)
+picture_scores <- function(object, comps, groups, name, newdata) {
+  p <- ncol(object$vectors)
   comps <- if (is.null(comps)) seq_len(min(2L, p)) else check_comps(comps, p)
-  groups <- check_groups(groups, object$n)
+  scores <- if (is.null(newdata)) own_scores(object) else
+    predict(object, newdata)
+  n <- nrow(scores)
+  groups <- check_groups(groups, n)
   labels <- component_labels(object)[comps]
-  found <- data.frame(object$scores[, comps, drop = FALSE], row.names = NULL)
+  found <- data.frame(scores[, comps, drop = FALSE], row.names = NULL)
   one <- length(comps) == 1L
   if (one) {
-    found <- cbind(index = seq_len(object$n), found)
+    found <- cbind(index = seq_len(n), found)
     labels <- c("index", labels)
   }
   xy <- as.matrix(found)
@@ -90,7 +100,7 @@ pca_heading <- function(object) {
 # "PC1 (34.5% of variance)"
 component_labels <- function(object) {
   shares <- variance_shares(object)
-  paste0(colnames(object$scores), ifelse(
+  paste0(colnames(object$vectors), ifelse(
     is.na(shares), "", sprintf(" (%.1f%% of variance)", 100 * shares)
   ))
 }
@@ -129,7 +139,7 @@ picture_scree <- function(object, npcs = min(10, length(object$values)),
                "components of the fit, not ", npcs)
   }
   shown <- seq_len(npcs)
-  variances <- stats::setNames(object$values, colnames(object$scores))[shown]
+  variances <- stats::setNames(object$values, colnames(object$vectors))[shown]
   if (type == "barplot") {
     picture <- picture_bars(unname(variances), names(variances), main,
                             "Variances")

@@ -71,7 +71,8 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
     stop_input(wanted, "with ", format_kernel(object$kernel))
   }
   sites <- projection_sites(object)
-  scores <- if (missing(newdata)) object$scores else predict(object, newdata)
+  scores <- if (missing(newdata)) own_scores(object) else
+    predict(object, newdata)
   scores <- scores[, kept, drop = FALSE]
   size <- max(1, floor(2^21 / nrow(sites$x)))
   found <- lapply(row_panels(seq_len(nrow(scores)), size), \(rows) {
@@ -106,8 +107,8 @@ projection_sites <- function(object) {
   }
   x <- unname(object$sample$x)
   origin <- colMeans(x)
-  weights <- numeric(object$n)
-  own <- seq_len(object$n)
+  weights <- numeric(nrow(x))
+  own <- seq_len(nrow(x))
   for (part in parts) {
     if (same_sample(part$sample, object$sample)) {
       weights[own] <- weights[own] + part$weights
@@ -119,16 +120,28 @@ projection_sites <- function(object) {
   list(x = x - rep(origin, each = nrow(x)), weights = weights, origin = origin)
 }
 
+# How often the mean that centers is taken off in sum_i V_ij phi~(x_i).
+centered_mass <- function(sample, v) UseMethod("centered_mass")
+centered_mass.kernmean_sample <- \(sample, v) colSums(v)
+
+# The scores of the points that components are sums over.
+site_scores <- function(sample, object, kept) UseMethod("site_scores")
+site_scores.kernmean_sample <- function(sample, object, kept) {
+  object$scores[, kept, drop = FALSE]
+}
+
 # list(z, failed): the fixed points for rows of scores, and how many are none.
 fixed_points <- function(object, sites, scores, tol, maxit) {
-  own <- seq_len(object$n)
+  own <- seq_len(object$sample$n)
   kept <- seq_len(ncol(scores))
   theta <- rep_len(object$kernel$bandwidth, ncol(sites$x))
-  part <- tcross(scores, object$vectors[, kept, drop = FALSE])
-  weights <- outer(1 - rowSums(part), sites$weights)
+  v <- object$vectors[, kept, drop = FALSE]
+  part <- tcross(scores, v)
+  weights <- outer(1 - drop(scores %*% centered_mass(object$sample, v)),
+                   sites$weights)
   weights[, own] <- weights[, own] + part
   # The projections at the points of the sample, each up to a constant.
-  value <- tcross(scores, object$scores[, kept, drop = FALSE]) +
+  value <- tcross(scores, site_scores(object$sample, object, kept)) +
     rep(object$at, each = nrow(scores))
   best <- max.col(value, "first")
   z <- sites$x[best, , drop = FALSE]
@@ -150,7 +163,7 @@ fixed_points <- function(object, sites, scores, tol, maxit) {
       next_best <- order(value[row, ], decreasing = TRUE)[tries[row]]
       z[row, ] <- sites$x[if (is.na(next_best)) best[row] else next_best, ]
     }
-    lost <- tries[active] > object$n
+    lost <- tries[active] > object$sample$n
     failed <- failed + sum(lost)
     active <- active[!done & !lost]
     if (!length(active)) break

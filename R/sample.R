@@ -9,6 +9,7 @@
 #   weights  the user's, or NULL for 1/n each
 #   origin   of a linear kernel, where that is not 0
 # A new kind of sample is a constructor, and methods for the verbs below.
+# A sketch (sketch_sample.R) is one of which only sums over points are known.
 
 new_sample <- function(kind, n, kernel, x = NULL, gram = NULL, weights = NULL,
                        raw = NULL) {
@@ -41,9 +42,10 @@ read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
   if (brings_kernel(x)) {
     given <- c("kernel", "scale")[c(!is.null(kernel), asks_scale(scale))]
     if (length(given)) {
-      stop_input("'", given[1L], "' must not be given when 'x' is a gram")
+      stop_input("'", given[1L], "' must not be given when 'x' is a ",
+                 input_word(x))
     }
-    sample <- gram_sample(x)
+    sample <- as_sample(x)
   } else {
     kernel <- c(list(kernel), list(default), list(kernel_rbf()))
     kernel <- check_kernel(Find(Negate(is.null), kernel))
@@ -53,12 +55,29 @@ read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
     sample <- fit_sample(x, kernel, scale)
   }
   check_definite(sample$kernel)
+  check_takes_weights(sample, weights)
   sample["weights"] <- list(check_weights(weights, sample$n))
   sample
 }
 
 # Has what a door was given a kernel of its own?
-brings_kernel <- function(x) inherits(x, "gram")
+brings_kernel <- function(x) inherits(x, c("gram", "kme_sketch"))
+
+# What messages call that.
+input_word <- function(x) if (inherits(x, "gram")) "gram" else "sketch"
+
+as_sample <- function(x) UseMethod("as_sample")
+as_sample.gram <- \(x) gram_sample(x)
+
+# Are its points known one by one?
+check_rows <- function(sample) UseMethod("check_rows")
+check_rows.kernmean_sample <- \(sample) NULL
+
+# May a user weigh its points?
+check_takes_weights <- function(sample, weights) {
+  UseMethod("check_takes_weights")
+}
+check_takes_weights.kernmean_sample <- \(sample, weights) NULL
 
 check_weights <- function(weights, n) {
   if (is.null(weights)) {
@@ -92,8 +111,12 @@ knows_points <- function(sample) !is.null(sample$x)
 
 stores_gram <- function(sample) !is.null(sample$gram)
 
+# Did the kernel come with the sample, not with the arguments of the door?
+came_with_kernel <- function(sample) UseMethod("came_with_kernel")
+came_with_kernel.kernmean_sample <- \(sample) stores_gram(sample)
+
 # The kernel for a door that is given another sample in place of this one.
-sample_kernel <- function(sample) if (!stores_gram(sample)) sample$kernel
+sample_kernel <- function(sample) if (!came_with_kernel(sample)) sample$kernel
 
 # The kernel that a door is given with other data in place of the sample, where
 # `kernel` was given before.
@@ -101,7 +124,7 @@ kernel_for <- function(x, kernel, sample) {
   if (brings_kernel(x)) {
     return(NULL)
   }
-  if (is.null(kernel) && stores_gram(sample)) {
+  if (is.null(kernel) && came_with_kernel(sample)) {
     kernel <- sample$kernel
     kernel$rule <- NULL
   }
@@ -146,7 +169,7 @@ check_choice_of <- function(bandwidth, x, kernel, word, name = "x") {
   }
   if (!has_open_bandwidth(x, kernel)) {
     stop_input("'bandwidth' must not be given ", if (brings_kernel(x)) {
-      paste0("when '", name, "' is a gram")
+      paste0("when '", name, "' is a ", input_word(x))
     } else if (is.null(kernel$bandwidth)) {
       "with a kernel that has none"
     } else {
@@ -182,7 +205,8 @@ tried_kernels <- function(kernel, bandwidth, word, factors) {
 
 # What a door takes to read the sample again; with another kernel to come, its
 # points.
-sample_input <- function(sample, rekernel = FALSE) {
+sample_input <- function(sample, rekernel = FALSE) UseMethod("sample_input")
+sample_input.kernmean_sample <- function(sample, rekernel = FALSE) {
   if (stores_gram(sample) && !(rekernel && knows_points(sample))) {
     sample$gram
   } else {
@@ -313,9 +337,18 @@ center_linear.points_sample <- function(sample) {
 }
 center_linear.gram_sample <- identity
 
-# list(rows: the plain kernel mean at the points, rho: its squared norm, varrho:
+# What fits keep of it: points, or values, on which weights and functions stand.
+sample_support <- function(sample) UseMethod("sample_support")
+sample_support.kernmean_sample <- identity
+
+# The weights of the plain kernel mean on these.
+plain_weights <- function(sample) UseMethod("plain_weights")
+plain_weights.kernmean_sample <- \(sample) rep(1 / sample$n, sample$n)
+
+# list(n, rows: the plain kernel mean at these, rho: its squared norm, varrho:
 # mean k(x, x)).
-sample_moments <- function(sample) {
+sample_moments <- function(sample) UseMethod("sample_moments")
+sample_moments.kernmean_sample <- function(sample) {
   rows <- sample_rows(sample) / sample$n
   list(n = sample$n, rows = rows, rho = max(0, mean(rows)),
        varrho = mean(sample_diagonal(sample)))
@@ -393,6 +426,9 @@ read_kernel_values.gram <- function(g, newdata) {
 
 # newdata for a fit on the sample; `layout` is that of a fit by formula.
 sample_newdata <- function(sample, newdata, layout = NULL) {
+  UseMethod("sample_newdata")
+}
+sample_newdata.kernmean_sample <- function(sample, newdata, layout = NULL) {
   if (!knows_points(sample)) {
     return(read_kernel_values(sample$gram, newdata))
   }
@@ -462,8 +498,13 @@ check_no_diagonal <- function(diagonal) {
 row_word <- function(g) UseMethod("row_word")
 row_word.default <- \(g) "point"
 
+# What else print() says of it: a line, or NULL.
+sample_note <- function(sample) UseMethod("sample_note")
+sample_note.kernmean_sample <- \(sample) NULL
+
 # "50 points in 4 columns"
-describe_sample <- function(sample) {
+describe_sample <- function(sample) UseMethod("describe_sample")
+describe_sample.kernmean_sample <- function(sample) {
   paste0(
     count_of(sample$n, row_word(sample$gram)),
     if (knows_points(sample)) {

@@ -63,19 +63,21 @@ est_shrink.est_skmse <- function(estimator, moments, cross = 0, norm2 = 0) {
   )
 }
 
+needs_rows.est_skmse <- \(estimator) NULL
+
 est_fit.est_skmse <- function(estimator, sample) {
   check_shrinkable(estimator, sample)
   moments <- sample_moments(sample)
   warn_own_target(estimator, sample)
-  target <- check_target(estimator$target, sample)
+  target <- check_target(estimator$target, sample_support(sample))
+  plain <- plain_weights(sample)
   at <- if (is.null(target)) 0 else target$at
-  cross <- mean(at)
+  cross <- sum(plain * at)
   norm2 <- if (is.null(target)) 0 else target$norm2
   fit <- est_shrink.est_skmse(estimator, moments, cross, norm2)
   alpha <- fit$alpha
-  n <- sample$n
   c(list(
-    weights = rep((1 - alpha) / n, n), target = target$embedding,
+    weights = (1 - alpha) * plain, target = target$embedding,
     share = alpha,
     fitted = (1 - alpha) * moments$rows + alpha * at,
     norm2 = (1 - alpha)^2 * moments$rho + 2 * alpha * (1 - alpha) * cross +
@@ -95,6 +97,7 @@ est_lines.est_skmse <- function(estimator, fit, digits, plain = "the KME",
 shrinkage_lines <- function(estimator, fit, digits, plain, border) {
   number <- \(x) format(x, digits = digits)
   near <- is.null(border) && is.null(estimator$target) &&
+    length(fit$weights) > 0L &&
     max(abs(length(fit$weights) * fit$weights - 1)) < 1e-3
   c(
     paste0(

@@ -18,13 +18,6 @@ new_test <- function(class, statistic, parameter, p.value, estimate = NULL,
 
 # --- What is asked for -------------------------------------------------------
 
-must_be <- function(ok, name, value, reason, given = NULL) {
-  if (!ok) {
-    stop_input("'", name, "' must be ", value, " ", reason,
-               if (!is.null(given)) paste0(", not ", describe(given)))
-  }
-}
-
 # list(estimator, null, statistic, progress)
 read_options <- function(estimator, null, nulls, statistic, progress) {
   estimator <- read_estimator(estimator)
@@ -122,7 +115,8 @@ cluster_blocks <- function(units) {
 # (B random ones), "all", or a matrix of B columns, each a permutation; `units`:
 # what changes places, list(sizes: how many are in each group, and are the same
 # to a test; blocks: their codes; clusters: if they are clusters, that of each
-# point; of: words for clusters that are put into blocks by their size);
+# point; of: words for clusters that are put into blocks by their size; what:
+# what they are called, if neither points nor clusters);
 # `order`: the rows of the data that the points come from, in which permutations
 # are given.
 check_permutations <- function(permutations, units, B, null, order = NULL) {
@@ -154,7 +148,8 @@ check_permutations <- function(permutations, units, B, null, order = NULL) {
   if (null == "permutation") {
     count <- units$labelings
     if (is.null(count)) count <- count_labelings(sizes, units$blocks)
-    warn_few(count, if (is.null(units$clusters)) "points" else "clusters")
+    what <- if (is.null(units$clusters)) "points" else "clusters"
+    warn_few(count, c(units$what, what)[1L])
   }
   scheme
 }
@@ -405,6 +400,10 @@ test_summary <- function(object) {
   structure(list(test = object), class = "summary.kernmean_test")
 }
 
+# What the summary of a test says of its sample: lines, or NULL.
+sample_lines <- function(sample) UseMethod("sample_lines")
+sample_lines.default <- \(sample) NULL
+
 # The standard error of a p-value that is a share of random draws.
 monte_carlo_line <- function(test) {
   if (test$null != "gamma" && is.null(test$arguments$permutations)) {
@@ -444,6 +443,7 @@ print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
             paste(unique(number(range(unlist(test$noise)))),
                   collapse = " to "))
     },
+    sample_lines(test$sample),
     amount("lambda"), amount("alpha"), smoothing_lines(test$smoothing, digits),
     monte_carlo_line(test),
     if (!is.null(test$replicates)) {

@@ -321,7 +321,7 @@ tidy.kme_pca <- function(x, matrix = "u", ...) {
   choices <- unlist(pca_matrices, use.names = FALSE)
   kind <- kinds[match(check_choice(matrix, choices, "matrix"), choices)]
   switch(kind,
-    u = long_frame(x$sample, x$scores),
+    u = long_frame(x$sample, own_scores(x)),
     v = long_frame(x$sample, x$vectors),
     d = share_frame(c("PC", "std.dev"), summary(x)$importance[1L, ],
                     variance_shares(x))
@@ -343,7 +343,7 @@ glance.kme_pca <- function(x, ...) {
 augment.kme_pca <- function(x, data = NULL, ..., newdata = NULL) {
   check_dots(...)
   augmented(
-    x$sample, data, newdata, prefixed(x$scores, ".fitted"),
+    x$sample, data, newdata, prefixed(own_scores(x), ".fitted"),
     \(newdata) prefixed(predict(x, newdata), ".fitted")
   )
 }
@@ -384,7 +384,7 @@ augment.kme_cov <- function(x, data = NULL, ..., newdata = NULL) {
   sample <- x$variables[[1L]]$sample
   # Points of several variables and codes of factors are no data to be shown.
   if (is.null(data)) data <- blank_frame(sample$n, sample_names(sample))
-  augmented(sample, data, NULL, data.frame(.weight = x$weights))
+  augmented(sample, data, NULL, data.frame(.weight = coef(x)))
 }
 
 # --- kme_fda() ---------------------------------------------------------------

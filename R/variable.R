@@ -127,6 +127,10 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
   if (is_nominal(x)) {
     return(read_factor(x, name))
   }
+  if (inherits(x, "kme_sketch")) {
+    stop_input("'", name, "' must hold rows or be a gram, not a sketch; one ",
+               "sketch of both variables is made by kme_sketch(y ~ x, data)")
+  }
   if (is.character(x)) {
     stop_input("'", name, "' must be numeric or a factor, not ",
                if (is.matrix(x)) "a character matrix" else "characters",

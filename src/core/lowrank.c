@@ -3,6 +3,7 @@
 #include "core/parts.h"
 #include "core/scratch.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -42,6 +43,7 @@ typedef struct {
   double *triangle; /* minus the factor there, on its diagonal 1 / L_jj: BLOCK x width */
   double *columns;  /* n x BLOCK, of K at the pivots; not of a stored K */
   double *sums;     /* of residuals, after each column: strips x BLOCK */
+  double *drawn;    /* n: sums of residuals, for random pivots */
   double *points, *walk, *own;
   size_t rank, count, width; /* columns of F; pivots of the block, and these rounded up */
   const int *pivots;         /* those of the block */
@@ -78,6 +80,7 @@ static size_t lay_out(pivoting *s, const km_source *source, size_t cap, double *
   s->triangle = take_aligned(&scratch, BLOCK * BLOCK);
   s->sums = take_aligned(&scratch, s->strips * BLOCK);
   s->own = take_aligned(&scratch, km_product_work(most, most, cap));
+  s->drawn = take(&scratch, n);
   if (source->k) return scratch.used;
   const km_source columns = between(source, source->x, BLOCK);
   const km_source part = among(source, source->x, most);
@@ -164,6 +167,22 @@ static void find_gram(const pivoting *s, size_t count, const size_t *at, km_poll
   km_multiply_add(&known, s->own, poll);
 }
 
+/* Column j of the factor of s->gram, with candidate p for a pivot; left: residuals of all. */
+static void eliminate(const pivoting *s, size_t count, size_t j, size_t p, double *left) {
+  double *column = s->small + j * count;
+  const double root = sqrt(left[p]);
+  for (size_t q = 0; q < count; q++)
+    column[q] = s->gram[q < p ? p + q * count : q + p * count];
+  for (size_t k = 0; k < j; k++)
+    subtract(count, s->small[p + k * count], s->small + k * count, column);
+  for (size_t q = 0; q < count; q++) {
+    column[q] = left[q] > 0 ? column[q] / root : 0;
+    left[q] -= column[q] * column[q];
+  }
+  column[p] = root;
+  left[p] = 0;
+}
+
 /* Factors s->gram until no residual is `least` or there are `most` columns. which: the pivots,
    as numbers of candidates. Returns how many. */
 static size_t choose(const pivoting *s, size_t count, const size_t *at, double least, size_t most,
@@ -171,23 +190,12 @@ static size_t choose(const pivoting *s, size_t count, const size_t *at, double l
   double left[CANDIDATES];
   for (size_t q = 0; q < count; q++) left[q] = s->residual[at[q]];
   for (size_t j = 0; j < most; j++) {
-    double *column = s->small + j * count;
     size_t p = 0;
     for (size_t q = 1; q < count; q++)
       if (left[q] > left[p]) p = q;
     if (!(left[p] >= least)) return j;
     which[j] = p;
-    for (size_t q = 0; q < count; q++)
-      column[q] = s->gram[q < p ? p + q * count : q + p * count];
-    for (size_t k = 0; k < j; k++)
-      subtract(count, s->small[p + k * count], s->small + k * count, column);
-    const double root = sqrt(left[p]);
-    for (size_t q = 0; q < count; q++) {
-      column[q] = left[q] > 0 ? column[q] / root : 0;
-      left[q] -= column[q] * column[q];
-    }
-    column[p] = root;
-    left[p] = 0;
+    eliminate(s, count, j, p, left);
   }
   return most;
 }
@@ -324,20 +332,37 @@ static double add_block(pivoting *s, size_t all, const size_t *which, double eno
   return left;
 }
 
+/* The state before the first column; *trace: of K. Returns what is left of it. */
+static double start(pivoting *s, const km_source *source, size_t cap, double *trace,
+                    double *work) {
+  double left = 0;
+  *trace = 0;
+  lay_out(s, source, cap, work);
+  s->rank = 0;
+  km_diagonal(source, s->residual);
+  for (size_t i = s->n; i < s->strips * STRIP; i++) s->residual[i] = 0;
+  for (size_t i = 0; i < s->n; i++) {
+    *trace += s->residual[i];
+    if (s->residual[i] > 0) left += s->residual[i];
+  }
+  return left;
+}
+
+/* The chosen of the candidates as the pivots of a block, which is added as in add_block(). */
+static double add_chosen(pivoting *s, size_t all, const size_t *at, const size_t *which,
+                         int *pivots, double enough, km_poll poll) {
+  s->width = round_up(s->count, LEAF);
+  s->pivots = pivots + s->rank;
+  for (size_t j = 0; j < s->count; j++) pivots[s->rank + j] = (int) at[which[j]];
+  return add_block(s, all, which, enough, poll);
+}
+
 size_t km_lowrank(const km_source *source, double tolerance, size_t cap, int *pivots, double *left,
                   double *work, km_poll poll) {
   pivoting s;
   size_t at[CANDIDATES], which[BLOCK];
-  double trace = 0;
-  lay_out(&s, source, cap, work);
-  s.rank = 0;
-  km_diagonal(source, s.residual);
-  for (size_t i = s.n; i < s.strips * STRIP; i++) s.residual[i] = 0;
-  *left = 0;
-  for (size_t i = 0; i < s.n; i++) {
-    trace += s.residual[i];
-    if (s.residual[i] > 0) *left += s.residual[i];
-  }
+  double trace;
+  *left = start(&s, source, cap, &trace, work);
   const double enough = tolerance * trace;
   while (!(*left <= enough)) {
     double top = 0;
@@ -348,11 +373,78 @@ size_t km_lowrank(const km_source *source, double tolerance, size_t cap, int *pi
     const size_t all = find_candidates(&s, least, at);
     find_gram(&s, all, at, poll);
     s.count = choose(&s, all, at, least, smaller(BLOCK, cap - s.rank), which);
-    s.width = round_up(s.count, LEAF);
-    s.pivots = pivots + s.rank;
-    for (size_t j = 0; j < s.count; j++) pivots[s.rank + j] = (int) at[which[j]];
-    *left = add_block(&s, all, which, enough, poll);
+    *left = add_chosen(&s, all, at, which, pivots, enough, poll);
   }
+  return s.rank;
+}
+
+/* --- Random pivots ------------------------------------------------------------ */
+
+/* `block` points, each drawn with probabilities like the residuals. sums: n, scratch. */
+static void propose(const pivoting *s, size_t block, km_uniform uniform, double *sums,
+                    size_t *at) {
+  const double *residual = s->residual;
+  double sum = 0;
+  for (size_t i = 0; i < s->n; i++) sums[i] = sum += residual[i] > 0 ? residual[i] : 0;
+  for (size_t q = 0; q < block; q++) {
+    const double target = uniform() * sum;
+    size_t low = 0, high = s->n - 1;
+    while (low < high) {
+      const size_t middle = low + (high - low) / 2;
+      if (sums[middle] > target)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    while (!(residual[low] > 0)) low--; /* rounding of the target, at the end */
+    at[q] = low;
+  }
+}
+
+/*
+ * Of the proposals, in their order, those that are accepted: with probability the residual given
+ * those before, over the one it was drawn by. So each that is accepted is drawn with probabilities
+ * like the residuals given those before: the law of pivots that are drawn one by one (Epperly,
+ * Tropp and Webber, 2024). *over: a residual was at most `least`. Returns how many.
+ */
+static size_t accept(const pivoting *s, size_t block, const size_t *at, double least, size_t most,
+                     km_uniform uniform, size_t *which, int *over) {
+  double left[CANDIDATES];
+  size_t count = 0;
+  for (size_t q = 0; q < block; q++) left[q] = s->gram[q + q * block];
+  *over = 0;
+  for (size_t q = 0; q < block && count < most; q++) {
+    if (q > 0 && !(uniform() * s->residual[at[q]] < left[q])) continue;
+    if (!(left[q] > least)) {
+      *over = 1;
+      break;
+    }
+    which[count] = q;
+    eliminate(s, block, count++, q, left);
+    for (size_t again = q + 1; again < block; again++)
+      if (at[again] == at[q]) left[again] = 0;
+  }
+  return count;
+}
+
+size_t km_random_pivots(const km_source *source, size_t most, size_t block, km_uniform uniform,
+                        int *pivots, double *left, double *work, km_poll poll) {
+  pivoting s;
+  size_t at[CANDIDATES], which[BLOCK];
+  double trace, top = 0;
+  int over = 0;
+  block = smaller(block, smaller(BLOCK, source->n));
+  double sum = start(&s, source, most, &trace, work);
+  for (size_t i = 0; i < s.n; i++)
+    if (s.residual[i] > top) top = s.residual[i];
+  const double least = (double) s.n * DBL_EPSILON * top;
+  while (sum > 0 && s.rank < most && !over) {
+    propose(&s, block, uniform, s.drawn, at);
+    find_gram(&s, block, at, poll);
+    s.count = accept(&s, block, at, least, most - s.rank, uniform, which, &over);
+    if (s.count) sum = add_chosen(&s, block, at, which, pivots, 0, poll);
+  }
+  *left = trace > 0 ? sum / trace : 0;
   return s.rank;
 }
 

@@ -65,8 +65,8 @@ typedef struct {
   void *sink;
 } walk;
 
-static void pack_points(const km_source *source, const double *x, size_t n, size_t first,
-                        double *points) {
+void km_pack_points(const km_source *source, const double *x, size_t n, size_t first,
+                    double *points) {
   const size_t d = source->d, count = smaller(PACK, n - first);
   for (size_t l = 0; l < d; l++) {
     for (size_t i = 0; i < count; i++)
@@ -94,13 +94,13 @@ static km_point_set pack(const walk *w, const double *x, size_t n, double *point
     schedule(dynamic, 8) num_threads(w->alone ? 1 : km_threads((double) n * (double) d))
 #endif
   for (size_t i = 0; i < padded; i += PACK) {
-    pack_points(w->source, x, n, i, points + i * d);
+    km_pack_points(w->source, x, n, i, points + i * d);
     if (rbf) w->simd->half_norms(points + i * d, PACK, d, half_norms + i);
   }
   return (km_point_set){points, rbf ? half_norms : NULL, n};
 }
 
-static int near_center(const km_point_set *set) {
+int km_near_center(const km_point_set *set) {
   if (!set->half_norms) return 0;
   for (size_t i = 0; i < set->count; i++)
     if (!(set->half_norms[i] <= largest_half_norm)) return 0;
@@ -250,7 +250,7 @@ static void run_all(walk *w, double cost, double *work, km_poll poll) {
   else
     w->x = w->y = pack(w, source->x, source->n, w->x_room);
   if (source->y) w->y = pack(w, source->y, source->m, w->y_room);
-  if (!near_center(&w->y)) w->x.half_norms = w->y.half_norms = NULL;
+  if (!km_near_center(&w->y)) w->x.half_norms = w->y.half_norms = NULL;
   deal(w);
   run(w, cost, poll);
 }

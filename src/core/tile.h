@@ -39,6 +39,15 @@ typedef struct {
 
 km_walk_part km_walk_part_of(const km_source *source, size_t slots, size_t worker);
 
+/* The next KM_PACK of n points from number `first` on, centered, scaled and packed (d x KM_PACK),
+   zeros after the last. x: n x d. */
+void km_pack_points(const km_source *source, const double *x, size_t n, size_t first,
+                    double *points);
+
+/* May RBF values with this second set be evaluated by inner products? It has half norms then, and
+   lies near the center. */
+int km_near_center(const km_point_set *set);
+
 /* The diagonal of a symmetric source. diagonal: n. */
 void km_diagonal(const km_source *source, double *diagonal);
 

@@ -49,6 +49,11 @@ SEXP r_score_loocv(SEXP gamma, SEXP vectors, SEXP along, SEXP diagonal, SEXP tar
 
 SEXP r_pivoted(SEXP source, SEXP tolerance, SEXP most);
 SEXP r_lowrank(SEXP source, SEXP cap);
+SEXP r_random_pivots(SEXP source, SEXP most, SEXP block);
+
+SEXP r_sketch_sums(SEXP source, SEXP weights, SEXP second);
+SEXP r_sketch_cross(SEXP source, SEXP other, SEXP weights);
+SEXP r_sketch_bins(SEXP source, SEXP sizes);
 
 SEXP r_permuted_forms(SEXP k, SEXP l, SEXP permutations);
 SEXP r_permuted_products(SEXP a, SEXP b, SEXP permutations);

@@ -65,6 +65,8 @@ km_blocks glue_find_blocks(SEXP codes, size_t n) {
 
 size_t glue_draw(size_t count) { return (size_t) R_unif_index((double) count); }
 
+double glue_uniform(void) { return unif_rand(); }
+
 /* The pages of a large new array cost more than its values; large pages are cheaper. */
 static void ask_huge_pages(double *x, size_t length) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
@@ -117,11 +119,10 @@ static km_source unpack_points(SEXP x, SEXP y) {
   source.m = (size_t) Rf_nrows(y);
   if (Rf_ncols(y) != Rf_ncols(x))
     Rf_error("internal error: 'y' does not have the columns of 'x'");
-  if (source.m < 1) Rf_error("internal error: 'y' is empty");
   return source;
 }
 
-km_source glue_source(SEXP source) {
+static km_source unpack_source(SEXP source) {
   if (TYPEOF(source) != VECSXP || XLENGTH(source) != 3)
     Rf_error("internal error: 'source' is not list(spec, x, y)");
   SEXP spec = VECTOR_ELT(source, 0), x = VECTOR_ELT(source, 1), y = VECTOR_ELT(source, 2);
@@ -133,6 +134,18 @@ km_source glue_source(SEXP source) {
   km_source points = unpack_points(x, y);
   unpack_spec(spec, &points);
   return points;
+}
+
+km_source glue_source(SEXP source) {
+  const km_source from = unpack_source(source);
+  if (from.m < 1) Rf_error("internal error: 'y' is empty");
+  return from;
+}
+
+km_source glue_landmarks(SEXP source) {
+  const km_source from = unpack_source(source);
+  if (!from.y) Rf_error("internal error: 'source' is not of landmarks and rows");
+  return from;
 }
 
 km_source glue_symmetric(SEXP source) {

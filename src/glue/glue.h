@@ -40,6 +40,9 @@ km_source glue_symmetric(SEXP source);
 /* The same where x must be points. */
 km_source glue_points(SEXP source);
 
+/* A kernel with landmarks x and rows y, of which there may be none. */
+km_source glue_landmarks(SEXP source);
+
 /* A centering of n points: its values there and its squared norm. */
 km_centering glue_centering(SEXP at, SEXP norm2, size_t n);
 
@@ -51,6 +54,9 @@ km_blocks glue_find_blocks(SEXP codes, size_t n);
 
 /* A random index by R's generator; between GetRNGstate() and PutRNGstate(). */
 size_t glue_draw(size_t count);
+
+/* A random number from 0 to 1 by R's generator; likewise. */
+double glue_uniform(void);
 
 /* Scratch of this many doubles or integers, reclaimed at the end of .Call. */
 double *glue_scratch(size_t count);

@@ -48,3 +48,25 @@ SEXP r_lowrank(SEXP source, SEXP cap) {
   UNPROTECT(1);
   return factor;
 }
+
+/* list(pivots, in their order; left: the share of the trace that is left). */
+SEXP r_random_pivots(SEXP source, SEXP most, SEXP block) {
+  const char *names[] = {"pivots", "left", ""};
+  const km_source from = glue_symmetric(source);
+  const int proposals = Rf_asInteger(block), wanted = Rf_asInteger(most);
+  if (proposals < 1 || wanted < 1) Rf_error("internal error: 'block' or 'most' is not positive");
+  const size_t cap = (size_t) wanted < from.n ? (size_t) wanted : from.n;
+  double left;
+  double *work = glue_scratch(km_lowrank_work(&from, cap));
+  int *pivots = glue_int_scratch(cap);
+  GetRNGstate();
+  const size_t rank = km_random_pivots(&from, cap, (size_t) proposals, glue_uniform, pivots, &left,
+                                       work, glue_poll);
+  PutRNGstate();
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SET_VECTOR_ELT(out, 0, Rf_allocVector(INTSXP, (R_xlen_t) rank));
+  for (size_t j = 0; j < rank; j++) INTEGER(VECTOR_ELT(out, 0))[j] = pivots[j] + 1;
+  SET_VECTOR_ELT(out, 1, Rf_ScalarReal(left));
+  UNPROTECT(1);
+  return out;
+}

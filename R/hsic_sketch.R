@@ -1,0 +1,149 @@
+# The test of independence from a sketch of two variables: HSIC of the projected
+# features, and its law under independence.
+
+#' @section Sketches:
+#' Of rows too many to be kept, a [kme_sketch()] of two variables has the means
+#' \eqn{\mu_x, \mu_y}{mu_x, mu_y}, covariances \eqn{C_x, C_y}{C_x, C_y} and
+#' cross-covariance \eqn{C_{xy}}{C_xy} of features, all centered. The statistic
+#' is \eqn{\|C_{xy}\|_F^2}{|C_xy|_F^2}, the biased HSIC of the projections on
+#' the spans of the landmarks, `normalized HSIC` is \eqn{\|C_{xy}\|_F^2/(\|C_x\|_F
+#' \|C_y\|_F)}{|C_xy|^2/(|C_x| |C_y|)}.
+#'
+#' The null distribution is `"spectrum"`, for rows that are independent of each
+#' other: n HSIC is compared with draws of \eqn{\sum_{ij} \lambda_i \nu_j
+#' Z_{ij}^2}{sum_ij lambda_i nu_j Z_ij^2}, its limit under independence, with
+#' the eigenvalues of \eqn{C_x}{C_x} and \eqn{C_y}{C_y}. Pairs with a product
+#' below \eqn{10^{-2}}{1e-2} of the largest enter together, as \eqn{a\chi^2_1 +
+#' b}{a chi^2_1 + b} with their mean and variance. If rows have weights w,
+#' \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2} takes the place of n. It is an
+#' approximation for large n: LEVELS. Rows that depend on each other (clusters,
+#' time) take [hsic_test()] of the data with `clusters` or `blocks`. The
+#' estimator is the KME. Time O(r^3 + B p) for p pairs drawn one by one.
+#'
+#' @examples
+#'
+#' # From a sketch
+#' hsic_test(kme_sketch(mag ~ depth + stations, quakes, 50))
+#' @rdname hsic_test
+#' @export
+hsic_test.kme_sketch <- function(x, ..., estimator = "kme", B = NULL,
+                                 null = "spectrum", statistic = "biased",
+                                 progress = interactive()) {
+  names <- ...names()
+  if (...length() && (is.null(names) || "y" %in% names)) {
+    stop_input("'y' must not be given when 'x' is a sketch, which holds both ",
+               "variables")
+  }
+  refuse_rows(...)
+  check_dots(...)
+  test_cross(x, c(x = deparse1(substitute(x))), estimator, B = B, null = null,
+             statistic = statistic, progress = progress)
+}
+
+# The test of a sketch that `label` names.
+test_cross <- function(x, label, estimator = est_kme(), ..., B = NULL,
+                       null = "spectrum", statistic = "biased",
+                       progress = interactive()) {
+  refuse_rows(...)
+  check_dots(...)
+  if (!inherits(x, "kme_sketch")) {
+    stop_input("'x' must be a sketch, not ", describe(x))
+  }
+  if (length(x$landmarks) != 2L) {
+    stop_input("'x' must be a sketch of two variables, as kme_sketch(y ~ a + ",
+               "b, data) makes it; mmd_test() compares the groups of one")
+  }
+  options <- read_cross_options(estimator, null, statistic, progress)
+  variables <- cross_variables(x)
+  rows <- variables[[1L]]$sample$n
+  if (rows < 2) {
+    stop_input("'x' must be a sketch of at least 2 rows, not ", rows)
+  }
+  law <- cross_law(variables)
+  draws <- if (is.null(B)) usual_draws(5e-8 * (length(law$values) + 1)) else B
+  scheme <- check_permutations(NULL, list(sizes = rows), draws, options$null)
+  found <- cross_statistics(x, variables, law, scheme)
+  arguments <- list(label = label, x = x, estimator = options$estimator,
+                    B = B, null = null, statistic = statistic,
+                    progress = progress)
+  test <- new_hsic_test(variables, options, scheme, found, arguments)
+  test$data.name <- paste0(paste(names(variables), collapse = " and "), " of ",
+                           label)
+  test
+}
+
+read_cross_options <- function(estimator, null, statistic, progress) {
+  where <- "for a sketch,"
+  must_be(identical(null, "spectrum"), "null", "\"spectrum\"",
+          paste(where, "which keeps no rows that could be permuted"), null)
+  options <- read_options(estimator, null, "spectrum", statistic, progress)
+  must_be(options$statistic == "biased", "statistic", "\"biased\"",
+          paste(where, "which does not keep the norms of single rows"),
+          options$statistic)
+  c(options, list(operator = FALSE, combined = FALSE))
+}
+
+# The two variables with their samples, named.
+cross_variables <- function(sketch) {
+  variables <- lapply(1:2, \(v) {
+    variable <- sketch$landmarks[[v]]$variable
+    variable$sample <- sketch_sample(sketch, v)
+    if (is.null(variable$sample$moments$covariance)) {
+      stop_input("'x' must be a sketch with second moments, as kme_sketch(",
+                 "second = TRUE) keeps them")
+    }
+    variable
+  })
+  stats::setNames(variables, variable_labels(sketch))
+}
+
+small_product <- 1e-2
+
+# The law of n HSIC under independence: list(values: of the pairs that are drawn
+# one by one, rest: c(mean, deviation) of the others).
+cross_law <- function(variables) {
+  each <- lapply(variables, \(variable) {
+    part <- variable$sample
+    covariance_values(centered_covariance(part), covariance_rounding(part))
+  })
+  products <- sort(as.vector(tcross(each[[1L]], each[[2L]])), decreasing = TRUE)
+  products <- products[products > 0]
+  large <- products >= small_product * max(products, 0)
+  small <- products[!large]
+  list(values = products[large],
+       rest = c(mean = sum(small), root = sqrt(sum(small^2))))
+}
+
+# Draws of sum_l gamma_l Z_l^2 + a Z^2 + b, with b = mean - a and a = root.
+cross_draws <- function(law, B) {
+  weights <- c(law$values, law$rest[["root"]])
+  draws <- numeric(B)
+  for (weight in weights[weights > 0]) {
+    draws <- draws + weight * stats::rchisq(B, 1)
+  }
+  draws + law$rest[["mean"]] - law$rest[["root"]]
+}
+
+# What hsic_statistics() finds.
+cross_statistics <- function(sketch, variables, law, scheme) {
+  samples <- lapply(variables, `[[`, "sample")
+  means <- lapply(samples, \(part) part$moments$mean)
+  centered <- sketch_cross(sketch) - tcross(means[[1L]], means[[2L]])
+  # Of a variable that does not vary there is only rounding.
+  observed <- if (length(law$values)) sum(centered^2) else 0
+  norms <- vapply(samples, \(part) norm(centered_covariance(part), "F"), 1)
+  size <- prod(vapply(samples, \(part) part$moments$trace, 1))
+  draws <- cross_draws(law, scheme$B) / samples[[1L]]$size
+  list(
+    observed = observed, height = 1, estimator = NULL,
+    law = permutation_null(c(observed, draws), 1e-4 * size, scheme),
+    share = if (observed > 0) share_of(observed, prod(norms)) else 0
+  )
+}
+
+update_variables.sketch_sample <- function(sample, object, changes, call) {
+  arguments <- object$arguments
+  data <- changed_data(changes, arguments$label)
+  arguments$label <- new_label(arguments$label, call, data)
+  do.call(test_cross, merge_changes(arguments, changes))
+}

@@ -1,0 +1,452 @@
+#' Landmarks for sketches
+#'
+#' Few points whose kernel sections nearly span those of a large sample: what a
+#' [kme_sketch()] projects rows on.
+#'
+#' With landmarks \eqn{S} (m points) and \eqn{K_{SS} = E\,\mathrm{diag}(s)E'}{
+#' K_SS = E diag(s) E'}, of which the r eigenvalues \eqn{s_j > 10^{-10}s_1}{s_j
+#' > 1e-10 s_1} are kept, the features of a point are \eqn{\phi(x) =
+#' W'k(S, x)}{phi(x) = W'k(S, x)}, \eqn{W = E\,\mathrm{diag}(s)^{-1/2}}{W = E
+#' diag(s)^(-1/2)} (the Nyström approximation): the coordinates of its
+#' projection on the span of the landmarks. The share of the trace that is lost,
+#' \eqn{1 - \sum_i |\phi(x_i)|^2/\sum_i k(x_i, x_i)}{1 - sum_i |phi(x_i)|^2 /
+#' sum_i k(x_i, x_i)}, says how good they are for the pilot, the rows they were
+#' chosen from.
+#'
+#' `"rpcholesky"` is the randomly pivoted Cholesky factorization (Chen, Epperly,
+#' Tropp and Webber 2025): a row is drawn with probability proportional to what
+#' is left of its \eqn{k(x, x)}{k(x, x)} by the landmarks drawn before; blocks
+#' of 16 proposals are thinned so that the law is that of drawing one by one
+#' (Epperly, Tropp and Webber 2024). It stops where the largest residual is
+#' rounding, so that there are never more landmarks than rows that differ.
+#' `"uniform"` draws rows that have all the same chance. A factor has its levels
+#' as landmarks, which lose nothing.
+#'
+#' Neither sees groups or responses: tests from sketches keep their level.
+#' Bandwidth and units (`scale`) come from the pilot and stay what they are for
+#' all rows that are read later.
+#'
+#' @param x A numeric matrix, a data frame of numeric columns, a vector, a
+#'   factor; or a stream of rows, see [kme_sketch_sources].
+#' @param m Number of landmarks, at most; fewer where the pilot has no more rows
+#'   that differ.
+#' @param kernel A kernel; its bandwidth is chosen from the pilot.
+#' @param ... Must be empty; in the formula method, arguments of the default
+#'   method.
+#' @param method `"rpcholesky"` or `"uniform"`.
+#' @param pilot Rows to choose from: a sample of so many, drawn at random, if
+#'   there are more (of a stream in one pass, which uses it up). With a kernel
+#'   that is an R function at most 2,000.
+#' @param scale The units of the columns, see [gram()].
+#' @param na.action [stats::na.fail()], which counts missing values in an error,
+#'   or [stats::na.omit()], which drops their rows.
+#' @param read,chunk For streams, see [kme_sketch_sources].
+#' @param formula A formula without response, `~ a + b`.
+#' @param data A data frame, or a stream of data frames.
+#' @return An object of class `kme_landmarks`, a list with
+#' \item{variable}{what the landmarks are points of: a list with its `name` and
+#'   `sample`, whose points `x` are in the units of the kernel (`raw` in the
+#'   user's)}
+#' \item{terms}{the terms of a formula, else `NULL`}
+#' \item{kernel}{the kernel with its bandwidth as a number}
+#' \item{m, rank}{number of landmarks, and r}
+#' \item{method, pilot}{how they were chosen, and from how many rows}
+#' \item{lost}{the share of the trace of the pilot that they lose}
+#' \item{values, root}{\eqn{s_1, \ldots, s_r}{s_1, ..., s_r} and W, m by r}
+#' \item{id}{tells these landmarks from others}
+#' @details Time O(N m (d + m)) and 16 N m bytes for a pilot of N rows, and an
+#' eigendecomposition of an m by m matrix. `plot()` shows the landmarks in one
+#' or two columns, or the eigenvalues.
+#' @references
+#' Chen, Y., Epperly, E. N., Tropp, J. A. and Webber, R. J. (2025). Randomly
+#' pivoted Cholesky: practical approximation of a kernel matrix with few entry
+#' evaluations. *Communications on Pure and Applied Mathematics* 78(5),
+#' 995--1041. \doi{10.1002/cpa.22234}
+#'
+#' Epperly, E. N., Tropp, J. A. and Webber, R. J. (2024). Embrace rejection:
+#' kernel matrix approximation by accelerated randomly pivoted Cholesky.
+#' \doi{10.48550/arXiv.2410.03969}
+#'
+#' Williams, C. K. I. and Seeger, M. (2001). Using the Nyström method to speed
+#' up kernel machines. *Advances in Neural Information Processing Systems* 13.
+#' @seealso [kme_sketch()]
+#' @family sketches
+#' @examples
+#' set.seed(1)
+#' l <- kme_landmarks(quakes[1:2], m = 40, scale = TRUE)
+#' l
+#' plot(l)
+#' kme_landmarks(~ long + lat, quakes, m = 40, method = "uniform", scale = TRUE)
+#' @export
+kme_landmarks <- function(x, ...) {
+  UseMethod("kme_landmarks")
+}
+
+#' @rdname kme_landmarks
+#' @export
+kme_landmarks.default <- function(x, m = 300, kernel = kernel_rbf(), ...,
+                                  method = c("rpcholesky", "uniform"),
+                                  pilot = 20000, scale = FALSE,
+                                  na.action = stats::na.fail, read = NULL,
+                                  chunk = 50000) {
+  check_dots(...)
+  if (missing(x)) stop_input("'x' must be given: the rows to choose from")
+  options <- read_landmark_options(
+    m, if (!missing(kernel)) kernel, method, pilot,
+    if (!missing(scale)) scale, na.action
+  )
+  x <- pilot_frame(x, options, read, chunk)
+  choose_landmarks(read_pilot(x, options), options)
+}
+
+#' @rdname kme_landmarks
+#' @export
+kme_landmarks.formula <- function(formula, data = NULL, ...) {
+  if (length(formula) != 2L) {
+    stop_input("'formula' must have no response, as in ~ a + b; for two ",
+               "variables give kme_sketch() a list of two sets of landmarks")
+  }
+  given <- landmark_arguments(list(...))
+  frame <- if (is.null(data)) data else
+    pilot_frame(data, given$options, given$read, given$chunk)
+  call <- match.call(expand.dots = FALSE)[c(1L, 2L)]
+  call$data <- frame
+  sample <- formula_sample(call, formula, frame, TRUE, parent.frame())
+  given$options$columns <- NULL
+  landmarks <- choose_landmarks(read_pilot(sample$x, given$options),
+                                given$options)
+  landmarks["terms"] <- list(sample$terms)
+  landmarks
+}
+
+# --- Arguments -------------------------------------------------------------
+
+# `kernel` and `scale`: NULL where they were not given.
+read_landmark_options <- function(m = 300, kernel = NULL,
+                                  method = c("rpcholesky", "uniform"),
+                                  pilot = 20000, scale = NULL,
+                                  na.action = stats::na.fail) {
+  if (!is.null(kernel)) {
+    check_kernel(kernel, hint = estimator_hint(kernel))
+    check_definite(kernel)
+  }
+  method <- check_choice(method, c("rpcholesky", "uniform"), "method")
+  pilot <- check_count(pilot, "pilot")
+  if (is_function_kernel(kernel)) pilot <- min(pilot, most_rows_of_functions)
+  list(m = check_count(m, "m"), kernel = kernel, method = method,
+       pilot = pilot, scale = check_scale(scale),
+       omit = drops_missing(na.action))
+}
+
+# Rows that a user's function is called with, all pairs of them.
+most_rows_of_functions <- 2000L
+
+# Those of the default method among the dots of the formula method.
+landmark_arguments <- function(arguments) {
+  known <- setdiff(names(formals(kme_landmarks.default)), c("x", "..."))
+  names <- names(arguments)
+  unknown <- if (length(arguments) && is.null(names)) "" else
+    setdiff(names, known)
+  if (length(unknown)) {
+    stop_input("the arguments after 'data' must be named and among ",
+               paste0("'", known, "'", collapse = ", "), ", not '", unknown[1L],
+               "'")
+  }
+  streams <- c("read", "chunk")
+  c(list(options = do.call(read_landmark_options,
+                           arguments[setdiff(names, streams)]),
+         chunk = 50000),
+    arguments[intersect(names, streams)])[c("options", "read",
+                                            if ("chunk" %in% names) "chunk")]
+}
+
+# na.fail or na.omit, as functions or by name.
+drops_missing <- function(na.action) {
+  choices <- list(na.fail = stats::na.fail, na.omit = stats::na.omit)
+  if (is.character(na.action) && length(na.action) == 1L) {
+    at <- match(na.action, names(choices))
+  } else {
+    at <- Position(\(choice) identical(choice, na.action), choices)
+  }
+  if (is.na(at)) {
+    stop_input("'na.action' must be na.fail or na.omit, not ",
+               describe(na.action))
+  }
+  at == 2L
+}
+
+# --- The pilot -------------------------------------------------------------
+
+# At most `pilot` rows, drawn at random.
+pilot_frame <- function(x, options, read, chunk) {
+  if (is_stream(x)) {
+    return(pilot_rows(x, options$pilot, read, chunk))
+  }
+  if (!is.null(read)) {
+    stop_input("'read' must be NULL unless 'x' names files")
+  }
+  n <- NROW(x)
+  if (inherits(x, "kme_sketch") || brings_kernel(x)) {
+    stop_input("'x' must be rows to choose from, not ", describe(x))
+  }
+  if (n <= options$pilot) {
+    return(x)
+  }
+  take_frame(x, sort(sample.int(n, options$pilot)))
+}
+
+# Rows of a matrix or a data frame, elements of a vector.
+take_frame <- function(x, rows) {
+  if (is.null(dim(x))) x[rows] else x[rows, , drop = FALSE]
+}
+
+# The pilot as a variable with its kernel.
+read_pilot <- function(x, options) {
+  if (options$omit) {
+    x <- take_frame(x, which(complete_rows(x)))
+    if (!NROW(x)) stop_input("'x' must have rows without missing values")
+  }
+  read_variable(x, options$kernel, "x", "kernel", options$scale)
+}
+
+complete_rows <- function(x) {
+  if (NROW(x)) stats::complete.cases(x) else logical()
+}
+
+choose_landmarks <- function(variable, options) {
+  sample <- variable$sample
+  check_definite(sample$kernel)
+  n <- sample$n
+  if (is_factor_variable(variable)) {
+    x <- diag(length(variable$levels))
+    variable$sample <- points_sample(x, sample$kernel)
+    return(new_landmarks(variable, "levels", n, 0))
+  }
+  chosen <- if (options$method == "uniform") {
+    sample.int(n, min(options$m, n))
+  } else {
+    source <- sample_source(sample)
+    .Call(C_r_random_pivots, source, as.integer(min(options$m, n)),
+          proposals_at_once)$pivots
+  }
+  if (!length(chosen)) {
+    stop_input("'x' must have rows whose kernel values are not all 0")
+  }
+  variable$sample <- sample_take(sample, chosen)
+  if (is_mixed_variable(variable)) {
+    variable$mixed$frame <- take_frame(variable$mixed$frame, chosen)
+  }
+  landmarks <- new_landmarks(variable, options$method, n)
+  landmarks$lost <- share_lost(landmarks, sample$x)
+  landmarks
+}
+
+proposals_at_once <- 16L
+
+# Of points that were given; their kernel is theirs.
+given_landmarks <- function(x, options) {
+  new_landmarks(read_variable(x, options$kernel, "landmarks", "kernel",
+                              options$scale), "given", 0L)
+}
+
+new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
+  sample <- variable$sample
+  variable$sample <- without_gram(sample)
+  m <- sample$n
+  found <- .Call(C_r_eigen, check_overflow(sample$kernel,
+                                           sample_matrix(sample)), m)
+  kept <- found$values > rank_tolerance * max(found$values, 0)
+  if (!any(kept)) {
+    stop_input("'x' must have rows whose kernel values are not all 0")
+  }
+  values <- found$values[kept]
+  structure(
+    list(variable = variable, terms = NULL, side = NULL, kernel = sample$kernel,
+         m = m, rank = sum(kept), method = method, pilot = pilot, lost = lost,
+         values = values,
+         root = found$vectors[, kept, drop = FALSE] /
+           rep(sqrt(values), each = m),
+         id = new_identity()),
+    class = "kme_landmarks"
+  )
+}
+
+# Smaller eigenvalues of K_SS are left out: W'S2W has the square of its
+# condition.
+rank_tolerance <- 1e-10
+
+# The share of the trace of rows x that is lost.
+share_lost <- function(landmarks, x) {
+  second <- landmark_sums(landmarks, x, NULL, TRUE)$second
+  trace <- sum(fold_diagonal(landmarks$kernel, x))
+  max(0, 1 - features_trace(landmarks, second) / trace)
+}
+
+# What the core takes of landmarks and rows, whose values do not depend on the
+# other rows: where coordinates are centered the landmarks say.
+landmark_source <- function(landmarks, x) {
+  s <- landmarks$variable$sample$x
+  native_source(landmarks$kernel, x, s)[c(1L, 3L, 2L)]
+}
+
+# list(first: sum w k(S, x), second: sum w k(S, x)k(S, x)', NULL unless asked
+# for) over rows x, points in the units of the kernel; weights: NULL for 1.
+landmark_sums <- function(landmarks, x, weights, second) {
+  kernel <- landmarks$kernel
+  s <- landmarks$variable$sample$x
+  if (is_function_kernel(kernel)) {
+    sums <- list(first = 0, second = if (second) 0)
+    for (rows in row_panels(seq_len(nrow(x)), max(1, 2^22 %/% nrow(s)))) {
+      k <- call_kernel(kernel, s, x[rows, , drop = FALSE])
+      w <- if (is.null(weights)) rep(1, length(rows)) else weights[rows]
+      sums$first <- sums$first + drop(product(k, w))
+      if (second) {
+        sums$second <- sums$second + tcross(k * rep(sqrt(w), each = nrow(k)))
+      }
+    }
+  } else {
+    sums <- .Call(C_r_sketch_sums, landmark_source(landmarks, x), weights,
+                  second)
+  }
+  check_overflow(kernel, sums$first)
+  if (second) check_overflow(kernel, sums$second)
+  sums
+}
+
+# sum |phi(x)|^2, from sum k(S, x)k(S, x)'.
+features_trace <- function(landmarks, second) {
+  sum(column_dots(landmarks$root, product(second, landmarks$root)))
+}
+
+# --- Rows ------------------------------------------------------------------
+
+# The columns of a chunk that are read; NULL for all.
+landmark_columns <- function(landmarks) {
+  variable <- landmarks$variable
+  if (!is.null(landmarks$terms)) {
+    unique(c(attr(landmarks$terms, "columns"), all.vars(landmarks$left)))
+  } else if (is_mixed_variable(variable)) {
+    names(variable$mixed$frame)
+  } else if (!is_factor_variable(variable)) {
+    colnames(variable$sample$x)
+  }
+}
+
+# The points of rows, in the units of the kernel; `name`: what they are called.
+landmark_points <- function(landmarks, rows, name = "x") {
+  variable <- landmarks$variable
+  if (!is.null(landmarks$side)) {
+    rows <- read_term(landmarks$terms, check_frame(rows, name), landmarks$side,
+                      name)
+  } else if (!is.null(landmarks$terms) && is.data.frame(rows)) {
+    rows <- read_terms(landmarks$terms, rows, name)
+  }
+  if (is_factor_variable(variable)) {
+    return(level_points(rows, variable$levels, name))
+  }
+  if (is_mixed_variable(variable)) {
+    return(variable_newdata(variable, rows, name)$z)
+  }
+  sample <- variable$sample
+  z <- check_newdata(rows, sample_raw(sample), name, "the landmarks")
+  scale_points(sample$kernel, z)
+}
+
+check_frame <- function(rows, name) {
+  if (!is.data.frame(rows)) {
+    stop_input("'", name, "' must be a data frame, or yield data frames, for ",
+               "landmarks of a formula, not ", describe(rows))
+  }
+  rows
+}
+
+# Indicators of levels; rows of others would be lost.
+level_points <- function(rows, levels, name) {
+  if (is.data.frame(rows) && ncol(rows) == 1L) rows <- rows[[1L]]
+  if (!(is.factor(rows) || is.logical(rows) || is.character(rows)) ||
+        !is.null(dim(rows))) {
+    stop_input("'", name, "' must hold a factor, as the landmarks do, not ",
+               describe(rows))
+  }
+  new <- setdiff(unique(as.character(rows)), c(levels, NA))
+  if (length(new)) {
+    stop_input("'", name, "' must have no levels but those of the landmarks (",
+               shorten(levels), "), not '", new[1L], "'")
+  }
+  points <- outer(as.character(rows), levels, `==`)
+  storage.mode(points) <- "double"
+  points
+}
+
+# Are both the same, made once and perhaps saved, or equal in all that counts?
+same_landmarks <- function(a, b) {
+  identical(a$id, b$id) ||
+    same_sample(a$variable$sample, b$variable$sample) &&
+      identical(a$variable$levels, b$variable$levels) &&
+      identical(a$variable$mixed$levels, b$variable$mixed$levels)
+}
+
+# --- Methods ---------------------------------------------------------------
+
+#' @rdname kme_landmarks
+#' @param digits Significant digits.
+#' @export
+print.kme_landmarks <- function(x, digits = digits_shown(), ...) {
+  how <- switch(x$method,
+    rpcholesky = "randomly pivoted Cholesky",
+    uniform = "uniform sample", levels = "the levels of a factor",
+    given = "given"
+  )
+  lost <- format(100 * x$lost, digits = max(1L, digits - 2L))
+  say(
+    paste0(count_of(x$m, "landmark"), " in ",
+           describe_variable(x$variable), " (", how, ")"),
+    variable_lines(x$variable, NULL),
+    paste0("rank ", x$rank, if (!is.na(x$lost)) {
+      paste0("; ", lost, "% of the trace of a pilot of ",
+             count_of(x$pilot, "row"), " is lost")
+    })
+  )
+  invisible(x)
+}
+
+#' @rdname kme_landmarks
+#' @param y,type What to draw: `"points"` (one or two columns), or the
+#'   `"spectrum"` of the matrix of their kernel values.
+#' @export
+plot.kme_landmarks <- function(x, y, type = c("points", "spectrum"), ...) {
+  picture <- picture_landmarks(x, if (!missing(y)) y, if (!missing(type)) type)
+  draw_picture(picture, list(...))
+}
+
+picture_landmarks <- function(landmarks, y = NULL, type = NULL) {
+  points <- sample_raw(landmarks$variable$sample)
+  plain <- !is_factor_variable(landmarks$variable) && ncol(points) <= 2L
+  type <- plot_type(c("points", "spectrum"), y, type,
+                    if (plain) "points" else "spectrum")
+  if (type == "spectrum") {
+    return(picture_landmark_values(landmarks))
+  }
+  if (!plain) {
+    stop_input("'type' must be \"spectrum\" for landmarks in more than two ",
+               "columns, or in levels")
+  }
+  title <- paste(landmarks$m, "landmarks")
+  names <- axis_names(points)
+  if (ncol(points) == 1L) {
+    return(new_picture(title, names[1L], "landmarks up to this value", list(
+      new_layer("line", x = sort(points[, 1L]), y = seq_len(landmarks$m),
+                main = TRUE),
+      new_layer("rug", x = points[, 1L])
+    ), points))
+  }
+  new_picture(title, names[1L], names[2L],
+              list(points_layer(points, main = TRUE)), points)
+}
+
+picture_landmark_values <- function(landmarks) {
+  picture <- picture_sequence("Landmarks: spectrum of their Gram matrix",
+                              landmarks$values, "eigenvalue")
+  picture$log <- "y"
+  picture
+}

@@ -1,0 +1,300 @@
+# A sketch as a sample: n rows of which sums over their features are known. With
+# phi(x) = W'k(S, x), r numbers, the mean mu = W's1/n, the second moments C =
+# W'S2W/n, and the fourth ones that a ridge by shrinkage takes. What fits keep
+# is its support, the landmarks: functions are weights on these.
+
+# `variable`: 1 or 2; `group`: NULL for all rows. Fields beside those of every
+# sample: sketch, variable, group; support; root: W; size: n, or what it is
+# worth with weights; moments: list(mean, covariance: C, trace: mean k(x, x),
+# rho = |mu|^2, varrho = tr C, lost: what projection takes of the trace, square
+# = mean |phi|^4, along = mean |phi|^2 phi), those that are not kept NULL.
+sketch_sample <- function(sketch, variable = 1L, group = NULL) {
+  check_any_rows(sketch)
+  landmarks <- sketch$landmarks[[variable]]
+  sums <- sketch_sums(sketch, group)
+  total <- check_weight(sums$weight)
+  end <- c("", "_y")[variable]
+  pick <- \(name) sums[[paste0(name, end)]]
+  out <- new_sample("sketch", sums$n, landmarks$kernel)
+  out$sketch <- sketch
+  out$variable <- variable
+  out["group"] <- list(group)
+  out$support <- landmark_sample(sketch, variable, group)
+  out$root <- landmarks$root
+  out$size <- total^2 / sums$weight2
+  out$moments <- feature_moments(landmarks$root, pick("first"),
+                                 pick("second"), pick("trace"), total)
+  if (sketch$fourth) {
+    out$moments$square <- pick("square") / total
+    out$moments$along <- pick("along") / total
+  }
+  out
+}
+
+feature_moments <- function(root, first, second, trace, total) {
+  mean <- drop(cross(root, first)) / total
+  rho <- sum(mean^2)
+  out <- list(mean = mean, covariance = NULL, trace = trace / total, rho = rho,
+              varrho = max(rho, trace / total), lost = NA_real_)
+  if (!is.null(second)) {
+    covariance <- cross(root, product(second, root)) / total
+    covariance <- (covariance + t(covariance)) / 2
+    out$covariance <- covariance
+    out$varrho <- max(rho, sum(diag(covariance)))
+    out$lost <- max(0, out$trace - out$varrho)
+  }
+  out
+}
+
+check_any_rows <- function(sketch) {
+  if (sketch$n == 0) {
+    stop_input("'x' must be a sketch of at least one row, not of none",
+               if (sketch$dropped > 0) paste0(
+                 " (", sketch$dropped, " were dropped for missing values)"
+               ))
+  }
+}
+
+check_weight <- function(weight) {
+  if (!(weight > 0)) {
+    stop_input("'weights' must not all be 0")
+  }
+  weight
+}
+
+as_sample.kme_sketch <- \(x) sketch_sample(x)
+
+# A sample for each group, named; for the variable.
+group_samples <- function(sketch, variable = 1L) {
+  groups <- seq_along(sketch$sums)
+  stats::setNames(lapply(groups, \(g) sketch_sample(sketch, variable, g)),
+                  sketch$groups)
+}
+
+# W_S'(sum w k(S, x) l(T, y)')W_T / sum w, r_x x r_y.
+sketch_cross <- function(sketch) {
+  check_any_rows(sketch)
+  sums <- sketch_sums(sketch)
+  roots <- lapply(sketch$landmarks, `[[`, "root")
+  cross(roots[[1L]], product(sums$cross, roots[[2L]])) /
+    check_weight(sums$weight)
+}
+
+# --- Bins ------------------------------------------------------------------
+
+has_bins <- function(sketch) !is.null(sketch$bin)
+
+# list(features: r x bins, the means of the features in each bin; group: a
+# factor, that of each bin; size: rows of a bin; left: rows in none).
+sketch_bins <- function(sketch) {
+  first <- lapply(sketch$bins, `[[`, "first")
+  counts <- vapply(first, ncol, 1L)
+  root <- sketch$landmarks[[1L]]$root
+  groups <- if (is.null(sketch$groups)) "x" else sketch$groups
+  list(features = cross(root, do.call(cbind, first)) / sketch$bin,
+       group = factor(rep(groups, counts), groups),
+       size = sketch$bin, left = sketch$left)
+}
+
+# --- The verbs of a sample ---------------------------------------------------
+
+no_rows <- function(...) {
+  stop_input("'x' must be the rows themselves here: a sketch keeps sums over ",
+             "them, and not the rows", ...)
+}
+
+check_rows.sketch_sample <- \(sample) no_rows()
+sample_values.sketch_sample <- \(sample) no_rows()
+sample_matrix.sketch_sample <- \(sample) no_rows()
+sample_gram.sketch_sample <- \(sample) no_rows()
+sample_take.sketch_sample <- \(sample, i) no_rows()
+product_source.sketch_sample <- \(sample) no_rows()
+
+# There is nothing to form.
+form_sample.sketch_sample <- identity
+center_linear.sketch_sample <- identity
+
+came_with_kernel.sketch_sample <- \(sample) TRUE
+
+check_takes_weights.sketch_sample <- function(sample, weights) {
+  if (!is.null(weights)) {
+    stop_input("'weights' must be NULL for a sketch; those of its rows are ",
+               "given to kme_sketch()")
+  }
+}
+
+sample_input.sketch_sample <- \(sample, rekernel = FALSE) sample$sketch
+
+sample_support.sketch_sample <- \(sample) sample$support
+
+plain_weights.sketch_sample <- function(sample) {
+  drop(product(sample$root, sample$moments$mean))
+}
+
+sample_moments.sketch_sample <- function(sample) {
+  rows <- drop(sample_apply(sample$support, plain_weights(sample)))
+  c(list(n = sample$size, rows = rows), sample$moments[c("rho", "varrho")])
+}
+
+check_estimator.sketch_sample <- function(sample, estimator) {
+  reason <- needs_rows(estimator)
+  if (!is.null(reason)) stop_input(reason)
+}
+
+# --- F-KMSE ----------------------------------------------------------------
+
+# mu_lambda = (C + (lambda/n) I)^{-1} C mu. With nC = V diag(gamma) V' the
+# projected Gram matrix has the eigenvalues gamma, the squared projections of
+# the mean q_j = n (n v_j'mu)^2/(n gamma_j), and n - r' zeros with the rest of n.
+fit_flexible.sketch_sample <- function(sample, estimator) {
+  moments <- sample$moments
+  if (is.null(moments$covariance)) {
+    stop_input("'x' must be a sketch with second moments for estimator ",
+               estimator_word(estimator), "; kme_sketch(second = TRUE) keeps ",
+               "them")
+  }
+  n <- sample$size
+  spectrum <- sketch_spectrum(sample)
+  select <- estimator$select
+  found <- list(lambda = estimator$lambda, score = NULL, minimum = NULL,
+                border = FALSE)
+  if (!is.null(select)) {
+    check_unweighted(sample, select)
+    found <- search_lambda(sketch_score(spectrum, n, select),
+                           spectrum$values[1L])
+  }
+  lambda <- found$lambda
+  share <- if (is.infinite(lambda)) {
+    0
+  } else {
+    spectrum$values / (spectrum$values + lambda)
+  }
+  # No more is lost of the plain mean than what is rounding.
+  mean <- if (lambda == 0) {
+    moments$mean
+  } else {
+    drop(product(spectrum$vectors, share * spectrum$along))
+  }
+  weights <- drop(product(sample$root, mean))
+  list(
+    weights = weights, lambda = lambda, target = NULL, share = 1,
+    fitted = drop(sample_apply(sample$support, weights)), norm2 = sum(mean^2),
+    rho = moments$rho, varrho = moments$varrho, score = found$score,
+    minimum = found$minimum, border = found$border, reference = NULL,
+    select = select
+  )
+}
+
+# The eigenpairs of nC that are more than rounding, and v_j'mu: list(values,
+# vectors, along).
+sketch_spectrum <- function(sample) {
+  moments <- sample$moments
+  found <- .Call(C_r_eigen, sample$size * moments$covariance,
+                 length(moments$mean))
+  kept <- found$values > spectrum_tolerance * max(found$values, 0)
+  vectors <- found$vectors[, kept, drop = FALSE]
+  list(values = found$values[kept], vectors = vectors,
+       along = drop(cross(vectors, moments$mean)))
+}
+
+spectrum_tolerance <- 1e-12
+
+check_unweighted <- function(sample, select) {
+  if (sample$sketch$weighted) {
+    stop_input("'select' must not be \"", select, "\" for a sketch of rows ",
+               "with weights, of which the score says nothing; give 'lambda'")
+  }
+}
+
+# The score as a function of a vector of lambdas, from the values that are not
+# 0, their q_j, and what the zeros add to the sums: they share what is left of
+# sum q_j = n.
+sketch_score <- function(spectrum, n, select) {
+  gamma <- spectrum$values
+  q <- n^2 * spectrum$along^2 / gamma
+  zeros <- max(0, n - length(gamma))
+  rest <- if (zeros > 0) max(0, n - sum(q)) else 0
+  trace <- sum(gamma)
+  score <- switch(select,
+    gcv = \(lambda) {
+      inverse <- 1 / (gamma + lambda)
+      h <- gamma * inverse
+      c <- lambda * n / (sum(inverse) + zeros / lambda)
+      s1 <- sum(q * inverse) + rest / lambda
+      s2 <- sum(q * inverse^2) + rest / lambda^2
+      p <- sum(gamma * h * q)
+      cross <- c * s1 * sum(h) / n
+      square <- n * sum(gamma * h^2 * q) + c^2 * s2 * sum(h * inverse) / n +
+        trace + 2 * (c * sum(h^2 * q * inverse) - p - cross)
+      (trace - 2 * (p + cross - trace) / (n - 1) + square / (n - 1)^2) / n
+    },
+    printed = \(lambda) {
+      h <- gamma / (gamma + lambda)
+      sum(gamma / (1 - h / n)^2 * (q / n^2 * h * (h - 2) + 1 / n))
+    }
+  )
+  \(lambda) vapply(lambda, score, numeric(1))
+}
+
+# --- The support -----------------------------------------------------------
+
+# The landmarks as points, with the sketch that they stand for.
+landmark_sample <- function(sketch, variable, group = NULL) {
+  out <- sketch$landmarks[[variable]]$variable$sample
+  class(out) <- c("landmark_sample", class(out))
+  out$sketch <- sketch
+  out$variable <- variable
+  out["group"] <- list(group)
+  out
+}
+
+came_with_kernel.landmark_sample <- \(sample) TRUE
+
+sample_newdata.landmark_sample <- function(sample, newdata, layout = NULL) {
+  landmarks <- sample$sketch$landmarks[[sample$variable]]
+  new_points(landmark_points(landmarks, newdata, "newdata"),
+             rownames(newdata))
+}
+
+plain_weights.landmark_sample <- function(sample) {
+  plain_weights(sketch_sample(sample$sketch, sample$variable, sample$group))
+}
+
+sample_input.landmark_sample <- \(sample, rekernel = FALSE) sample$sketch
+
+describe_sample.landmark_sample <- function(sample) {
+  sketch <- sample$sketch
+  landmarks <- sketch$landmarks[[sample$variable]]
+  n <- if (is.null(sample$group)) sketch$n else
+    sketch_sums(sketch, sample$group)$n
+  paste0(rows_of(n), " in a sketch of ",
+         count_of(landmarks$m, "landmark"), " in ",
+         describe_variable(landmarks$variable))
+}
+
+sample_note.landmark_sample <- function(sample) {
+  lost_line(sketch_sample(sample$sketch, sample$variable, sample$group))
+}
+
+# What projection on the landmarks takes of mean k(x, x).
+lost_line <- function(sample) {
+  moments <- sample$moments
+  if (is.na(moments$lost)) {
+    "lost by projection: not known without second moments"
+  } else {
+    paste0("lost by projection: ",
+           format(100 * moments$lost / moments$trace, digits = 2),
+           "% of mean k(x, x)")
+  }
+}
+
+# Features centered by mu~ as functions on the landmarks: V stands for sum_j
+# V_jl phi(s_j) itself, nothing is taken from the landmarks.
+center_values.landmark_sample <- function(sample, object, own, mean_at, v) {
+  own - rep(drop(crossprod(v, object$at)), each = nrow(own))
+}
+
+# The coordinates of the mean that centers: W'K_SS beta = W'mu~(S).
+mean_coordinates <- function(centered) {
+  drop(cross(centered$sample$root, centered$at))
+}

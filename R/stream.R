@@ -1,0 +1,473 @@
+#' Sources of rows for sketches
+#'
+#' What [kme_sketch()] and [kme_landmarks()] read besides data in memory: rows
+#' that come in chunks, lists of parts, and how work on them is shared out,
+#' kept and gone on with.
+#'
+#' @section Sources: A source yields chunks, data frames or matrices with the
+#' columns of the landmarks (found by name; others are ignored), and is read
+#' once, from its first row to its last:
+#' \describe{
+#'   \item{a function}{without arguments, called until it returns `NULL`. A
+#'     function whose value is another source opens it: `\() dbSendQuery(
+#'     dbConnect(...), sql)` is a query that any process can begin anew.}
+#'   \item{a DBI result}{of `DBI::dbSendQuery()`, fetched `chunk` rows at a
+#'     time; clearing it is left to you. Integers of 64 bits become doubles.}
+#'   \item{file names}{with `read`, a function of one of them that returns a
+#'     data frame, a matrix or a source. Without `read` files called `.csv`
+#'     (or `.csv.gz`, ...) are read by [utils::read.csv()] and `.rds` by
+#'     [readRDS()]. Files that are missing are named before any work starts;
+#'     names such as `https://...` are left to `read`.}
+#' }
+#' Chunks of more than `chunk` rows are handed on in slices, those without rows
+#' are passed over. No chunk is kept: memory is that of one (of a file, where
+#' `read` returns it whole) and of the sums.
+#'
+#' Whatever goes wrong in a source, or with the rows that it yields, is an error
+#' of class `kernmean_error_source` that names the source, the chunk and the
+#' rows done before it; its field `parent` is the error met, its fields `part`
+#' and `rows` say where.
+#'
+#' @section Parts and engines: A plain list of sources (or of data) is a list of
+#' parts, sketched one by one and added up in their order. If the package
+#' future.apply is installed they are worked on as [future::plan()] says: by
+#' several processes, by machines reached over sockets or ssh, by the jobs of a
+#' cluster with future.batchtools. A part is sent as it stands in the list: a
+#' file name or a function that opens a database is a few hundred bytes, a
+#' matrix goes whole; a DBI result and an open connection cannot be sent. Out
+#' go the landmarks besides, back come \eqn{m(m + 1)/2}{m(m + 1)/2} numbers (and
+#' as many of the compensation of rounding). The package must be installed on
+#' all machines.
+#'
+#' The sums of a part are the same bits wherever it is worked on. How the rows
+#' are cut into parts does not matter beyond 1e-13, as sums are compensated.
+#' With `bin` the rows of each part fall into bins by random numbers of its own
+#' (`future.seed`), which after [set.seed()] are the same under any plan.
+#' Processes of one machine share its processors: with as many of them as
+#' processors, set the environment variable `OMP_NUM_THREADS` to 1 before they
+#' start.
+#'
+#' If a part fails the others are finished, and the error names those that
+#' failed. Nothing is tried again by itself.
+#'
+#' @section Checkpoints: With `checkpoint`, a folder (made if it is missing),
+#' what is done is kept there: each part when it is finished, and every few
+#' seconds, at an error and at an interrupt the sums of the part at work. The
+#' same call made again goes on: finished parts are read, and in a part that was
+#' at work the rows that are done are passed over. Files, data and functions
+#' that open a source begin anew by themselves. A function that yields the
+#' chunks itself, and a DBI result, are gone on with if they are the very
+#' objects of the call that was stopped; in a new session make them anew. Rows
+#' must come in the same order again (a query needs an `ORDER BY`).
+#' A finished result is returned at once. A folder that belongs to a call with
+#' other landmarks, options or parts is refused; `chunk` and `progress` may
+#' differ. On machines that do not see the folder, parts are kept as they come
+#' back. Remove the folder when the sketch is saved.
+#'
+#' @examples
+#' # A function that yields chunks: here of one file, read in pieces.
+#' path <- tempfile(fileext = ".csv")
+#' write.csv(faithful, path, row.names = FALSE)
+#' in_chunks <- function(path, rows) {
+#'   function() {
+#'     file <- file(path, "r")
+#'     names <- names(read.csv(text = readLines(file, 1)))
+#'     function() {
+#'       lines <- readLines(file, rows)
+#'       if (length(lines) == 0) {
+#'         close(file)
+#'         return(NULL)
+#'       }
+#'       read.csv(text = lines, header = FALSE, col.names = names)
+#'     }
+#'   }
+#' }
+#' landmarks <- kme_landmarks(faithful, 20)
+#' kme_sketch(in_chunks(path, 100), landmarks)
+#'
+#' # Parts, under the plan that holds, finished parts kept
+#' folder <- tempfile()
+#' kme_sketch(list(path, in_chunks(path, 50)), landmarks, checkpoint = folder)
+#' unlink(c(path, folder), recursive = TRUE)
+#' @seealso [kme_sketch()]
+#' @docType methods
+#' @name kme_sketch_sources
+NULL
+
+# Does x yield rows (a function, a DBI result, file names) or hold them?
+is_stream <- function(x) {
+  is.function(x) || inherits(x, "DBIResult") ||
+    is.character(x) && is.null(dim(x))
+}
+
+# list(next_chunk: a data frame or matrix of 1 to `chunk` rows, NULL at the end;
+# position: rows it has given; back_to: a position within the last of them, from
+# where it goes on; close; label: words for what is read now; anew: does the
+# source begin anew whenever it is opened?) of a stream, or of data in memory.
+open_stream <- function(x, read = NULL, chunk = 50000L) {
+  source <- open_source(x, read, chunk)
+  held <- NULL
+  at <- 0
+  given <- 0
+  ended <- FALSE
+  next_chunk <- function() {
+    while (!ended && at == NROW(held)) {
+      # What is done with goes before the next comes.
+      held <<- NULL
+      at <<- 0
+      rows <- as_chunk(source$fetch())
+      if (is.null(rows)) ended <<- TRUE else held <<- rows
+    }
+    if (ended) {
+      return(NULL)
+    }
+    n <- nrow(held)
+    to <- min(n, at + chunk)
+    rows <- if (at == 0 && to == n) {
+      held
+    } else {
+      held[seq.int(at + 1, to), , drop = FALSE]
+    }
+    given <<- given + to - at
+    at <<- to
+    rows
+  }
+  list(
+    next_chunk = next_chunk,
+    position = \() given,
+    back_to = \(position) {
+      at <<- at - (given - position)
+      given <<- position
+    },
+    close = source$close, label = source$label, anew = source$anew
+  )
+}
+
+# list(fetch: what comes next, NULL at the end; close; label; anew)
+open_source <- function(x, read, chunk) {
+  if (is.function(x)) {
+    open_function(x, chunk)
+  } else if (inherits(x, "DBIResult")) {
+    open_result(x, chunk)
+  } else if (is_stream(x)) {
+    open_files(x, read, chunk)
+  } else {
+    open_data(x)
+  }
+}
+
+# A function that yields chunks, or a source; that one is ours to close.
+open_function <- function(x, chunk) {
+  inner <- NULL
+  list(
+    fetch = \() {
+      if (is.null(inner)) {
+        value <- x()
+        if (!is_stream(value)) {
+          return(value)
+        }
+        inner <<- own_source(value, chunk)
+      }
+      inner$fetch()
+    },
+    close = \() if (!is.null(inner)) inner$close(),
+    label = \() if (is.null(inner)) "function" else inner$label(),
+    anew = \() !is.null(inner)
+  )
+}
+
+own_source <- function(x, chunk) {
+  source <- open_source(x, NULL, chunk)
+  if (inherits(x, "DBIResult")) source$close <- \() DBI::dbClearResult(x)
+  source
+}
+
+open_result <- function(x, chunk) {
+  if (!requireNamespace("DBI", quietly = TRUE)) {
+    stop_input("'x' is the result of a query, which takes the package DBI; ",
+               "install.packages(\"DBI\")")
+  }
+  list(
+    fetch = \() {
+      rows <- DBI::dbFetch(x, n = chunk)
+      if (nrow(rows)) rows
+    },
+    close = \() NULL,
+    label = \() "query",
+    anew = \() FALSE
+  )
+}
+
+# One file after the other.
+open_files <- function(paths, read, chunk) {
+  check_files(paths)
+  if (!is.null(read) && !is.function(read)) {
+    stop_input("'read' must be a function of a file name, not ", describe(read))
+  }
+  at <- 0L
+  inner <- NULL
+  shut <- function() {
+    if (!is.null(inner)) inner$close()
+    inner <<- NULL
+  }
+  fetch <- function() {
+    repeat {
+      if (!is.null(inner)) {
+        rows <- inner$fetch()
+        if (!is.null(rows)) {
+          return(rows)
+        }
+        shut()
+      }
+      if (at == length(paths)) {
+        return(NULL)
+      }
+      at <<- at + 1L
+      value <- read_file(paths[at], read)
+      if (is_stream(value)) {
+        inner <<- own_source(value, chunk)
+      } else if (is.null(value)) {
+        stop_input("'read' must return a data frame, a matrix or a source of ",
+                   "them, not NULL")
+      } else {
+        return(value)
+      }
+    }
+  }
+  list(fetch = fetch, close = shut,
+       label = \() paste0("file '", paths[max(at, 1L)], "'"), anew = \() TRUE)
+}
+
+# The readers of files of which nothing else is said.
+read_file <- function(path, read) {
+  if (!is.null(read)) {
+    return(read(path))
+  }
+  if (grepl("[.]csv([.](gz|bz2|xz))?$", path, ignore.case = TRUE)) {
+    utils::read.csv(path)
+  } else if (grepl("[.]rds$", path, ignore.case = TRUE)) {
+    readRDS(path)
+  } else {
+    stop_input("'read' must be given for files other than .csv and .rds, a ",
+               "function of a file name, as in read = read.delim")
+  }
+}
+
+check_files <- function(paths, name = "x") {
+  if (length(paths) == 0L || anyNA(paths)) {
+    stop_input("'", name, "' must have names of files, not ", describe(paths))
+  }
+  missing <- paths[!grepl("^[[:alnum:]]+://", paths) & !file.exists(paths)]
+  if (length(missing)) {
+    stop_input("'", name, "' must name files that exist; missing: ",
+               shorten(paste0("'", missing, "'")))
+  }
+}
+
+# Data in memory, all at once.
+open_data <- function(x) {
+  given <- FALSE
+  list(
+    fetch = \() {
+      if (!given) {
+        given <<- TRUE
+        memory_rows(x)
+      }
+    },
+    close = \() NULL,
+    label = \() if (is.data.frame(x)) "data frame" else
+      if (is.matrix(x)) "matrix" else "vector",
+    anew = \() TRUE
+  )
+}
+
+memory_rows <- function(x) {
+  if (is.factor(x) || is.logical(x) && is.null(dim(x))) {
+    data.frame(x = x)
+  } else if (is.numeric(x) && length(dim(x)) < 2L) {
+    matrix(x, ncol = 1L)
+  } else {
+    x
+  }
+}
+
+# What a source yielded as a plain data frame or a matrix.
+as_chunk <- function(x) {
+  if (is.data.frame(x)) {
+    plain_frame(x)
+  } else if (is.null(x) || is.matrix(x)) {
+    x
+  } else {
+    stop_input("a source must yield data frames or matrices, one after the ",
+               "other, and NULL at the end, not ", describe(x))
+  }
+}
+
+# Integers of 64 bits, as databases yield them, are doubles in a class that
+# hides what their bits mean from all but bit64.
+plain_frame <- function(x) {
+  x <- as.data.frame(x)
+  wide <- vapply(x, inherits, NA, "integer64")
+  if (any(wide)) {
+    if (!requireNamespace("bit64", quietly = TRUE)) {
+      stop_input("the column '", names(x)[wide][1L], "' has integers of 64 ",
+                 "bits, which take the package bit64; cast it to doubles")
+    }
+    x[wide] <- lapply(x[wide], as.double)
+  }
+  x
+}
+
+# What an expression gives; an error in it is one of the source, after so many
+# chunks and rows of it. `part` is the name of the part, NULL for the only one.
+from_source <- function(value, stream, chunk, rows, part = NULL) {
+  tryCatch(value, error = \(e) stop_source(
+    e, c(part, stream$label(), paste("chunk", format_count(chunk + 1))), rows,
+    part
+  ))
+}
+
+stop_source <- function(parent, place, rows, part = NULL) {
+  stop(source_error(parent, place, rows, part))
+}
+
+source_error <- function(parent, place, rows, part = NULL) {
+  own <- grep("^kernmean_error", class(parent), value = TRUE)
+  errorCondition(
+    paste0(paste(place, collapse = ", "), ", after ", format_count(rows),
+           " row", if (rows != 1) "s", ": ", conditionMessage(parent)),
+    class = unique(c("kernmean_error_source", own, "kernmean_error")),
+    call = user_call(), parent = parent, rows = rows, part = part
+  )
+}
+
+# 1500000, not 1.5e+06
+
+# A uniform sample of `size` rows of a stream or of data in memory, all if there
+# are no more, in their order. In one pass: each row draws a key, and the rows
+# with the `size` smallest keys are kept. Those that were among them once are
+# thrown out whenever they are as many again.
+pilot_rows <- function(x, size, read = NULL, chunk = 50000L, columns = NULL) {
+  if (!is_stream(x)) {
+    return(memory_sample(x, size, columns))
+  }
+  stream <- open_stream(x, read, chunk)
+  on.exit(stream$close())
+  kept <- list()
+  keys <- numeric()
+  limit <- Inf
+  chunks <- 0
+  rows <- 0
+  first <- NULL
+  repeat {
+    frame <- from_source(
+      match_chunk(stream$next_chunk(), first, columns), stream, chunks, rows
+    )
+    if (is.null(frame)) {
+      break
+    }
+    if (anyNA(first$kinds) || is.null(first)) first <- first_chunk(frame, first)
+    drawn <- stats::runif(nrow(frame))
+    low <- drawn < limit
+    if (any(low)) {
+      kept <- c(kept, list(frame[low, , drop = FALSE]))
+      keys <- c(keys, drawn[low])
+    }
+    if (length(keys) > size) {
+      limit <- sort(keys, partial = size)[size]
+      if (length(keys) > 2 * size) {
+        kept <- list(do.call(rbind, kept)[keys <= limit, , drop = FALSE])
+        keys <- keys[keys <= limit]
+      }
+    }
+    chunks <- chunks + 1
+    rows <- rows + nrow(frame)
+  }
+  if (rows == 0) {
+    stop_input("'x' must yield at least one row, not 0")
+  }
+  pilot <- do.call(rbind, kept)
+  if (length(keys) > size) {
+    pilot <- pilot[sort(order(keys)[seq_len(size)]), , drop = FALSE]
+  }
+  row.names(pilot) <- NULL
+  pilot
+}
+
+memory_sample <- function(x, size, columns) {
+  if (!is.null(columns) && !is.null(dim(x))) x <- take_columns(x, columns)
+  n <- NROW(x)
+  if (n <= size) {
+    return(x)
+  }
+  rows <- sort(sample.int(n, size))
+  if (is.null(dim(x))) x[rows] else x[rows, , drop = FALSE]
+}
+
+take_columns <- function(x, columns) {
+  missing <- setdiff(columns, colnames(x))
+  if (length(missing)) {
+    stop_input("the column", if (length(missing) > 1L) "s", " ",
+               shorten(paste0("'", missing, "'")), " must be among its columns")
+  }
+  x[, columns, drop = FALSE]
+}
+
+# A chunk with the columns of the first one, list(names, width, frame: is it a
+# data frame?, kinds), which must be there and of their kinds.
+match_chunk <- function(frame, first, columns) {
+  if (is.null(frame)) {
+    return(NULL)
+  }
+  if (!is.null(columns)) frame <- take_columns(frame, columns)
+  if (is.null(first)) {
+    return(frame)
+  }
+  if (is.data.frame(frame) != first$frame) {
+    stop_input("a source must yield data frames or matrices, not one after ",
+               "the other")
+  }
+  if (is.null(first$names)) {
+    if (ncol(frame) != first$width) {
+      stop_input("a source must yield as many columns as in its first chunk, ",
+                 first$width, ", not ", ncol(frame))
+    }
+    return(frame)
+  }
+  frame <- take_columns(frame, first$names)
+  now <- frame_kinds(frame)
+  bad <- which(now != first$kinds)
+  if (length(bad)) {
+    stop_input("the column '", first$names[bad[1L]], "' must be ",
+               first$kinds[bad[1L]], " as in the chunks before, not ",
+               now[bad[1L]])
+  }
+  frame
+}
+
+first_chunk <- function(frame, first) {
+  kinds <- frame_kinds(frame)
+  if (!is.null(first)) {
+    kinds <- ifelse(is.na(first$kinds), kinds, first$kinds)
+  }
+  list(names = colnames(frame), width = ncol(frame),
+       frame = is.data.frame(frame), kinds = kinds)
+}
+
+# What the columns hold; NA for one of missing values, which says nothing.
+frame_kinds <- function(frame) {
+  if (!is.data.frame(frame)) {
+    return(rep("numeric", ncol(frame)))
+  }
+  unname(vapply(frame, \(x) {
+    if (anyNA(x) && all(is.na(x))) {
+      NA_character_
+    } else if (is.factor(x) || is.character(x)) {
+      "a factor"
+    } else if (is.numeric(x)) {
+      "numeric"
+    } else {
+      paste("of class", class(x)[1L])
+    }
+  }, character(1)))
+}

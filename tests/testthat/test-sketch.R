@@ -1,0 +1,342 @@
+# The door: what rows come in, and how they are read.
+
+x <- random_points(70, 2, 1)
+colnames(x) <- c("a", "b")
+d <- as.data.frame(x)
+rbf <- kernel_rbf(0.9)
+set.seed(1)
+own <- kme_landmarks(d, 8, rbf)
+S <- landmark_x(own)
+whole <- kme_sketch(d, own)
+k <- \(x, y) gram_R(rbf, x, y)
+refused <- \(...) expect_error(..., class = "kernmean_error_input")
+same <- \(a, b) expect_lt(sketch_difference(a, b), 1e-13)
+row_key <- \(x) paste(x[, 1], x[, 2])
+
+test_that("a matrix, a frame, a formula and streams are the same rows", {
+  same(kme_sketch(x, own), whole)
+  same(kme_sketch(~ a + b, d, landmarks = own), whole)
+  same(kme_sketch(stream_of(list(d)), own), whole)
+  same(kme_sketch(stream_of(runs_of(d, c(1, 60, 9))), own), whole)
+  same(kme_sketch(~ a + b, stream_of(runs_of(d, c(1, 60, 9))),
+                  landmarks = own), whole)
+  same(kme_sketch(list(x[1:9, ], d[10:70, ]), own), whole)
+  expect_equal(whole$n, 70)
+  expect_equal(sum(whole$dropped), 0)
+  expect_s3_class(whole, "kme_sketch")
+  # One column may be a vector.
+  v <- x[, "a"]
+  one <- kme_landmarks(v, 4, rbf)
+  same(kme_sketch(v, one), kme_sketch(x[, "a", drop = FALSE], one))
+})
+
+test_that("landmarks are given, or points, or drawn from the rows", {
+  points <- structure(S, dimnames = list(NULL, c("a", "b")))
+  same(kme_sketch(d, points, rbf), whole)
+  same(kme_sketch(d, as.data.frame(points), rbf), whole)
+  set.seed(1)
+  drawn <- kme_sketch(d, 8, rbf)
+  expect_identical(landmark_x(drawn$landmarks[[1L]]), S)
+  same(drawn, whole)
+  # 300 where nothing is said.
+  set.seed(1)
+  all <- kme_sketch(d, kernel = rbf)
+  expect_lte(all$landmarks[[1L]]$m, 70)
+  set.seed(1)
+  same(all, kme_sketch(d, kme_landmarks(d, 300, rbf)))
+  # What can be read only once has none.
+  expect_error(kme_sketch(stream_of(list(d)), 8, rbf), "kme_landmarks",
+               class = "kernmean_error_input")
+  expect_error(kme_sketch(stream_of(list(d))), "kme_landmarks",
+               class = "kernmean_error_input")
+})
+
+test_that("columns are read by name", {
+  same(kme_sketch(d[2:1], own), whole)
+  same(kme_sketch(cbind(z = letters[1:10], d[2:1], u = NA), own), whole)
+  same(kme_sketch(x[, 2:1], own), whole)
+  same(kme_sketch(list(d[1:20, ], cbind(d, u = 1)[21:70, 3:1]), own), whole)
+  refused(kme_sketch(d["a"], own))
+  refused(kme_sketch(transform(d, b = as.character(b)), own))
+  refused(kme_sketch(random_points(5, 3), S, rbf))
+  refused(kme_sketch(stream_of(list(d, d["a"])), own))
+})
+
+test_that("without names columns are read by place", {
+  bare <- unname(x)
+  set.seed(1)
+  plain <- kme_landmarks(bare, 8, rbf)
+  same(kme_sketch(bare, plain), kme_sketch(bare, S, rbf))
+  expect_equal(sketch_totals(kme_sketch(bare, plain)), sketch_totals(whole),
+               tolerance = 1e-13)
+  refused(kme_sketch(cbind(bare, 1), plain))
+  refused(kme_sketch(bare[, 1], plain))
+})
+
+test_that("missing values are refused with their number, or dropped", {
+  holes <- d
+  holes$a[c(3, 9)] <- NA
+  holes$b[c(9, 20, 21)] <- NaN
+  expect_error(kme_sketch(holes, own), "[45]", class = "kernmean_error_input")
+  kept <- stats::complete.cases(holes)
+  clean <- kme_sketch(d[kept, ], own)
+  set.seed(1)
+  for (source in list(holes, as.matrix(holes), runs_of(holes, c(5, 5, 60)),
+                      stream_of(runs_of(holes, c(5, 5, 60))))) {
+    sketch <- kme_sketch(source, own, na.action = na.omit)
+    same(sketch, clean)
+    expect_equal(sketch$n, 66)
+    expect_equal(sum(sketch$dropped), 4)
+  }
+  # Of columns that are not used nothing is asked.
+  expect_equal(kme_sketch(cbind(d, z = NA), own)$n, 70)
+  # Weights and groups go with their rows, and may be missing themselves.
+  w <- rep_len(1:4, 70) / 2
+  g <- rep_len(c("u", "v"), 70)
+  both <- kme_sketch(holes, own, weights = w, groups = g, na.action = na.omit)
+  same(both, kme_sketch(d[kept, ], own, weights = w[kept], groups = g[kept]))
+  both <- kme_sketch(cbind(holes, w = w, g = g), own, weights = "w",
+                     groups = "g", na.action = na.omit)
+  same(both, kme_sketch(d[kept, ], own, weights = w[kept], groups = g[kept]))
+  refused(kme_sketch(d, own, groups = replace(g, 2, NA)))
+  refused(kme_sketch(d, own, weights = replace(w, 2, NA)))
+  dropped <- kme_sketch(cbind(d, g = replace(g, 2, NA)), own, groups = "g",
+                        na.action = na.omit)
+  expect_equal(c(dropped$n, sum(dropped$dropped)), c(69, 1))
+  # All of them.
+  none <- kme_sketch(transform(d, a = NA_real_), own, na.action = na.omit)
+  expect_equal(c(none$n, sum(none$dropped)), c(0, 70))
+  refused(kme(none))
+  # Counts add up.
+  expect_equal(sum((both + both)$dropped), 8)
+  expect_equal(sum(update(sketch, holes)$dropped), 8)
+})
+
+test_that("infinite values are refused, by na.omit too", {
+  for (bad in c(Inf, -Inf)) {
+    refused(kme_sketch(transform(d, a = replace(a, 5, bad)), own))
+    refused(kme_sketch(transform(d, a = replace(a, 5, bad)), own,
+                       na.action = na.omit))
+    refused(kme_sketch(stream_of(list(d, transform(d, b = bad))), own))
+  }
+})
+
+test_that("terms of a formula are those of the landmarks' rows", {
+  frame <- data.frame(a = exp(x[, 1]), b = x[, 2])
+  for (formula in list(~ log(a) + b, ~ poly(b, 3), ~ scale(a) + b,
+                       ~ I(a^2) + b)) {
+    set.seed(2)
+    of <- kme_landmarks(formula, frame, m = 6, kernel = rbf)
+    matrix <- stats::model.matrix(stats::update(formula, ~ . + 0), frame)
+    twin <- sketch_R(unname(matrix), landmark_x(of), k)
+    for (rows in list(frame, stream_of(runs_of(frame, c(9, 1, 60))),
+                      runs_of(frame, c(69, 1)))) {
+      totals <- sketch_totals(kme_sketch(formula, rows, landmarks = of))
+      expect_equal(totals$first, colSums(twin$values), tolerance = 1e-12)
+    }
+    # The landmarks know their terms.
+    totals <- sketch_totals(kme_sketch(frame, of))
+    expect_equal(totals$first, colSums(twin$values), tolerance = 1e-12)
+  }
+  set.seed(2)
+  drawn <- kme_sketch(~ log(a) + b, frame, landmarks = 6, kernel = rbf)
+  expect_equal(drawn$landmarks[[1L]]$m, 6)
+  refused(kme_sketch(~ log(z) + b, frame, landmarks = 6, kernel = rbf))
+})
+
+test_that("a factor is sketched exactly, whatever its coding", {
+  set.seed(3)
+  f <- factor(sample(c("u", "v", "w"), 70, TRUE), c("w", "v", "u"))
+  same_level <- outer(as.character(f), as.character(f), `==`) + 0
+  lf <- kme_landmarks(f)
+  sketch <- kme_sketch(f, lf)
+  fit <- kme(sketch)
+  expect_equal(fit$rho, mean(same_level), tolerance = 1e-13)
+  expect_equal(fit$varrho, 1, tolerance = 1e-10)
+  frame <- data.frame(f = f)
+  by_name <- kme_landmarks(~ f, frame)
+  expect_equal(kme(kme_sketch(~ f, frame, landmarks = by_name))$rho,
+               mean(same_level), tolerance = 1e-13)
+  # A chunk may lack levels, code them otherwise, or hold characters.
+  runs <- list(droplevels(frame[f == "v", , drop = FALSE]),
+               data.frame(f = factor(as.character(f[f != "v"]))))
+  parts <- kme_sketch(~ f, runs, landmarks = by_name)
+  expect_equal(kme(parts)$rho, mean(same_level), tolerance = 1e-13)
+  streamed <- kme_sketch(~ f, stream_of(runs), landmarks = by_name)
+  expect_equal(kme(streamed)$rho, mean(same_level), tolerance = 1e-13)
+})
+
+test_that("numbers and factors make one variable with the product kernel", {
+  frame <- cbind(d, f = factor(rep_len(c("u", "v", "v"), 70)))
+  K <- k(x, x) * outer(as.character(frame$f), as.character(frame$f), `==`)
+  set.seed(4)
+  of <- kme_landmarks(frame, 20, rbf)
+  sketch <- kme_sketch(frame, of)
+  chosen <- match(do.call(paste, as.data.frame(landmark_x(of)[, 1:2])),
+                  do.call(paste, unname(d)))
+  expect_false(anyNA(chosen))
+  expect_equal(sketch_totals(sketch)$first, colSums(K[, chosen]),
+               tolerance = 1e-12)
+  expect_equal(sketch_totals(sketch)$second, crossprod(K[, chosen]),
+               tolerance = 1e-12)
+  same(kme_sketch(runs_of(frame, c(1, 2, 67)), of), sketch)
+})
+
+test_that("every kernel that has estimates has sketches", {
+  square <- kernel_function(\(x, y) (tcrossprod(x, y) + 1)^2)
+  for (kernel in list(kernel_laplace(1), kernel_laplace(c(1, 2)),
+                      kernel_laplace(0.7, "L2"), kernel_matern(3 / 2, 2),
+                      kernel_matern(5 / 2, c(1, 3)), kernel_rbf(c(0.5, 2)),
+                      kernel_linear(), kernel_poly(2), kernel_poly(3, 0.5))) {
+    sketch <- kme_sketch(x, unname(S), kernel)
+    twin <- sketch_R(unname(x), S, \(x, y) gram_R(kernel, x, y))
+    expect_equal(sketch_totals(sketch)$first, colSums(twin$values),
+                 tolerance = 1e-12)
+    expect_equal(kme(sketch)$rho, twin$rho, tolerance = 1e-7)
+  }
+  by_function <- kme_sketch(x, S, square)
+  expect_equal(sketch_totals(by_function),
+               sketch_totals(kme_sketch(x, S, kernel_poly(2))),
+               tolerance = 1e-12)
+  refused(kme_sketch(x, S, kernel_energy()))
+})
+
+test_that("units are those of the landmarks", {
+  wide <- x * rep(c(1, 1000), each = 70)
+  for (scale in list(TRUE, "whiten")) {
+    set.seed(5)
+    of <- kme_landmarks(wide, 8, rbf, scale = scale)
+    z <- if (isTRUE(scale)) scale(wide) else scale(wide) %*% root_R(cor(wide))
+    z <- unname(as.matrix(z))
+    attributes(z) <- list(dim = c(70L, 2L))
+    sketch <- kme_sketch(wide, of)
+    # Whitened columns may be turned: distances are not.
+    chosen <- match(row_key(of$variable$sample$raw), row_key(wide))
+    expect_equal(sketch_totals(sketch)$first, colSums(k(z, z[chosen, ])),
+                 tolerance = 1e-10)
+    same(kme_sketch(runs_of(wide, c(1, 69)), of), sketch)
+    # Predictions are in the user's units.
+    fit <- kme(sketch)
+    values <- k(z[1:4, ], z[chosen, ])
+    expect_equal(unname(predict(fit, wide[1:4, ])),
+                 drop(values %*% fit$weights), tolerance = 1e-9)
+    set.seed(5)
+    drawn <- kme_sketch(wide, 8, rbf, scale = scale)
+    same(drawn, sketch)
+  }
+})
+
+test_that("weights are positive numbers, one a row, or a column", {
+  w <- rep_len(c(0.5, 2), 70)
+  same(kme_sketch(cbind(d, w = w), own, weights = "w"),
+       kme_sketch(d, own, weights = w))
+  expect_true(kme_sketch(d, own, weights = w)$weighted)
+  expect_false(whole$weighted)
+  # Equal weights are no weights, but for their sum.
+  twice <- kme_sketch(d, own, weights = rep(2, 70))
+  for (estimator in c("kme", "skmse")) {
+    expect_equal(kme(twice, estimator = estimator)$weights,
+                 kme(whole, estimator = estimator)$weights, tolerance = 1e-10)
+  }
+  refused(kme_sketch(d, own, weights = w[-1]))
+  refused(kme_sketch(d, own, weights = replace(w, 3, -1)))
+  refused(kme_sketch(d, own, weights = replace(w, 3, Inf)))
+  refused(kme_sketch(d, own, weights = letters[seq_len(70) %% 26 + 1]))
+  refused(kme_sketch(d, own, weights = "nowhere"))
+  refused(kme(kme_sketch(d, own, weights = rep(0, 70))))
+  # A row of weight 0 is counted, and weighs nothing.
+  some <- kme_sketch(d, own, weights = replace(w, 1:3, 0))
+  expect_equal(sketch_totals(some)$first,
+               sketch_totals(kme_sketch(d[-(1:3), ], own,
+                                        weights = w[-(1:3)]))$first,
+               tolerance = 1e-13)
+})
+
+test_that("groups are a vector or a column", {
+  g <- rep_len(c("u", "v", "w"), 70)
+  of <- kme_sketch(cbind(d, g = g), own, groups = "g")
+  same(of, kme_sketch(d, own, groups = g))
+  same(of, kme_sketch(d, own, groups = factor(g)))
+  same(kme_sketch(stream_of(list(cbind(d, g = g))), own, groups = "g"), of)
+  numbers <- kme_sketch(d, own, groups = rep_len(c(10, 9), 70))
+  expect_setequal(numbers$groups, c("9", "10"))
+  refused(kme_sketch(d, own, groups = g[-1]))
+  refused(kme_sketch(d, own, groups = "nowhere"))
+  refused(kme_sketch(stream_of(list(d)), own, groups = g))
+  refused(kme_sketch(stream_of(list(d)), own, weights = rep(1, 70)))
+})
+
+test_that("arguments that make no sense are refused", {
+  refused(kme_sketch(d, own, chunk = 0))
+  refused(kme_sketch(d, own, chunk = -5))
+  refused(kme_sketch(d, own, second = NA))
+  refused(kme_sketch(d, own, fourth = "yes"))
+  refused(kme_sketch(d, own, second = FALSE, fourth = TRUE))
+  refused(kme_sketch(d, own, secnd = FALSE))
+  refused(kme_sketch(d, own, kernel = kernel_rbf(3)))
+  refused(kme_sketch(d, own, scale = TRUE))
+  refused(kme_sketch(d, 0, rbf))
+  refused(kme_sketch(d, "many", rbf))
+  refused(kme_sketch(letters, own))
+  refused(kme_sketch(NULL, own))
+  refused(kme_sketch(list(), own))
+  refused(kme_sketch(d, list(own, own)))
+  refused(kme_sketch(d, own, na.action = "sometimes"))
+})
+
+test_that("two variables are read row by row", {
+  set.seed(6)
+  y <- random_points(70, 1, 6)
+  other <- kme_landmarks(y, 5, kernel_rbf(1))
+  both <- kme_sketch(d, list(own, other), y = y)
+  expect_length(both$landmarks, 2L)
+  refused(kme_sketch(d, list(own, other), y = y[-1, , drop = FALSE]))
+  refused(kme_sketch(d, own, y = y))
+  refused(both + whole)
+  holes <- y
+  holes[4] <- NA
+  refused(kme_sketch(d, list(own, other), y = holes))
+  dropped <- kme_sketch(d, list(own, other), y = holes, na.action = na.omit)
+  expect_equal(c(dropped$n, sum(dropped$dropped)), c(69, 1))
+  set.seed(7)
+  drawn <- kme_sketch(d, 5, rbf, y = y)
+  expect_equal(drawn$landmarks[[2L]]$m, 5)
+})
+
+test_that("a stream longer than the memory it may use is sketched in little of it", {
+  skip_on_cran()
+  skip_on_os(c("mac", "windows", "solaris"))
+  skip_if_not(file.exists("/proc/self/status"))
+  script <- tempfile(fileext = ".R")
+  on.exit(unlink(script))
+  library <- dirname(getNamespaceInfo("kernmean", "path"))
+  writeLines(c(
+    sprintf("library(kernmean, lib.loc = '%s')", library),
+    "kernmean_threads(1)",
+    "set.seed(1)",
+    "own <- kme_landmarks(matrix(rnorm(4000), 400), 20, kernel_rbf(3))",
+    "chunks <- as.integer(commandArgs(TRUE))",
+    "made <- 0L",
+    "source <- function() {",
+    "  made <<- made + 1L",
+    "  if (made <= chunks) matrix(runif(2e5), 2e4)",
+    "}",
+    "sketch <- kme_sketch(source, own)",
+    "stopifnot(sketch$n == chunks * 2e4)",
+    "peak <- grep('VmPeak', readLines('/proc/self/status'), value = TRUE)",
+    "cat('peak', gsub('[^0-9]', '', peak), '\\n')"
+  ), script)
+  run <- function(chunks, limit = "unlimited") {
+    command <- paste0("ulimit -v ", limit, "; exec ",
+                      shQuote(file.path(R.home("bin"), "Rscript")),
+                      " --vanilla ", shQuote(script), " ", chunks)
+    suppressWarnings(system2("sh", c("-c", shQuote(command)), TRUE, TRUE))
+  }
+  peak <- grep("^peak", run(8), value = TRUE)
+  skip_if_not(length(peak) == 1L)
+  # 100 chunks of 1.6 MB in 60 MB more than 8 of them took.
+  limit <- as.numeric(gsub("[^0-9]", "", peak)) + 60 * 1024
+  out <- run(100, format(limit, scientific = FALSE))
+  expect_null(attr(out, "status"), label = paste(out, collapse = "\n"))
+  expect_match(out, "^peak", all = FALSE)
+})

@@ -1,0 +1,100 @@
+# Printing, keeping and going on with sketches.
+
+x <- random_points(50, 2, 1)
+colnames(x) <- c("a", "b")
+rbf <- kernel_rbf(1)
+set.seed(1)
+own <- kme_landmarks(x, 7, rbf)
+g <- rep_len(c("u", "v"), 50)
+
+test_that("a sketch that was saved goes on where it was", {
+  file <- tempfile(fileext = ".rds")
+  on.exit(unlink(file))
+  for (arguments in list(list(), list(groups = g), list(bin = 4),
+                         list(weights = rep_len(c(1, 1e8), 50)))) {
+    of <- \(x, i) {
+      arguments[] <- lapply(arguments, \(v) if (length(v) > 1L) v[i] else v)
+      do.call(kme_sketch, c(list(x[i, ], own), arguments))
+    }
+    set.seed(2)
+    half <- of(x, 1:25)
+    saveRDS(half, file)
+    back <- readRDS(file)
+    expect_equal(back, half)
+    rest <- of(x, 26:50)
+    expect_identical(sketch_difference(back + rest, half + rest), 0)
+    expect_identical(kme(back)$weights, kme(half)$weights)
+  }
+  # What is kept is small: no rows.
+  big <- kme_sketch(x[rep(1:50, 200), ], own)
+  saveRDS(big, file)
+  expect_lt(file.size(file), 20000)
+})
+
+test_that("update() with nothing new, and with other settings", {
+  sketch <- kme_sketch(x, own)
+  twice <- update(sketch, x)
+  expect_equal(twice$n, 100)
+  expect_lt(sketch_difference(twice, kme_sketch(rbind(x, x), own)), 1e-13)
+  frame <- cbind(as.data.frame(x), g = g)
+  grouped <- kme_sketch(frame, own, groups = "g")
+  more <- update(grouped, frame)
+  expect_lt(sketch_difference(more, kme_sketch(rbind(frame, frame), own,
+                                               groups = "g")), 1e-13)
+  frame$a[3] <- NA
+  expect_error(update(grouped, frame), class = "kernmean_error_input")
+})
+
+test_that("print says rows, landmarks, loss and groups in at most ten lines", {
+  sketches <- list(
+    kme_sketch(x, own), kme_sketch(x, own, second = FALSE),
+    kme_sketch(x, own, groups = g, bin = 4),
+    kme_sketch(x, own, weights = rep_len(1:2, 50)),
+    kme_sketch(rbind(x, NA), own, na.action = na.omit),
+    kme_sketch(x, list(own, own), y = x), kme_sketch(x[0, ], own)
+  )
+  for (sketch in sketches) {
+    lines <- capture.output(shown <- withVisible(print(sketch)))
+    expect_lte(length(lines), 10L)
+    expect_false(shown$visible)
+    expect_identical(shown$value, sketch)
+    expect_match(lines, format(sketch$n), all = FALSE)
+    expect_match(lines, "7 landmarks", all = FALSE)
+    expect_lte(max(nchar(lines)), 80L)
+    expect_output(print(summary(sketch)))
+  }
+  lines <- capture.output(print(sketches[[5L]]))
+  expect_match(lines, "1 .*(dropped|missing)", all = FALSE)
+  lines <- capture.output(print(own))
+  expect_lte(length(lines), 10L)
+  expect_match(lines, "7", all = FALSE)
+})
+
+test_that("prints of fits say what they were fitted to", {
+  fit <- kme(kme_sketch(x, own), estimator = "skmse")
+  lines <- capture.output(print(fit))
+  expect_match(lines, "50 rows", all = FALSE)
+  expect_match(lines, "7 landmarks", all = FALSE)
+  lines <- capture.output(print(kme(kme_sketch(x, own, second = FALSE),
+                                    estimator = "skmse")))
+  expect_match(lines, "second", all = FALSE)
+})
+
+test_that("plots of landmarks draw one or two columns", {
+  for (data in list(x, x[, 1])) {
+    set.seed(1)
+    drawn <- kme_landmarks(data, 5, rbf)
+    grDevices::pdf(NULL)
+    shown <- withVisible(plot(drawn))
+    grDevices::dev.off()
+    expect_false(shown$visible)
+  }
+})
+
+test_that("update() of a fit reads its sketch again", {
+  sketch <- kme_sketch(x, own)
+  fit <- kme(sketch)
+  expect_equal(update(fit, estimator = "skmse")$weights,
+               kme(sketch, estimator = "skmse")$weights)
+  expect_equal(nobs(fit), 50)
+})

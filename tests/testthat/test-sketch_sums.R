@@ -1,0 +1,382 @@
+# The sums of a sketch: what they are, and that they add up however the rows
+# come.
+
+x <- random_points(83, 3, 1)
+colnames(x) <- c("a", "b", "c")
+d <- as.data.frame(x)
+rbf <- kernel_rbf(1.4)
+set.seed(1)
+own <- kme_landmarks(d, 9, rbf)
+S <- landmark_x(own)
+k <- \(x, y) gram_R(rbf, x, y)
+values <- k(x, S)
+w <- rep_len(c(1, 2.5, 0.2, 7), 83)
+
+test_that("sums are those of the rows", {
+  totals <- sketch_totals(kme_sketch(d, own))
+  expect_equal(totals$n, 83)
+  expect_equal(totals$trace, 83)
+  expect_equal(totals$first, colSums(values), tolerance = 1e-14)
+  expect_equal(totals$second, crossprod(values), tolerance = 1e-14)
+  expect_identical(totals$second, t(totals$second))
+  expect_null(totals$along)
+  expect_null(sketch_totals(kme_sketch(d, own, second = FALSE))$second)
+  weighted <- sketch_totals(kme_sketch(d, own, weights = w))
+  expect_equal(weighted$n, 83)
+  expect_equal(weighted$weight, sum(w))
+  expect_equal(weighted$weight2, sum(w^2))
+  expect_equal(weighted$trace, sum(w))
+  expect_equal(weighted$first, colSums(w * values), tolerance = 1e-14)
+  expect_equal(weighted$second, crossprod(values, w * values),
+               tolerance = 1e-14)
+})
+
+test_that("fourth moments are those of features", {
+  for (v in list(NULL, w)) {
+    sketch <- kme_sketch(d, own, weights = v, fourth = TRUE)
+    totals <- sketch_totals(sketch)
+    twin <- sketch_R(x, S, k, v)
+    root <- sketch$landmarks[[1L]]$root
+    phi <- values %*% root
+    u <- rowSums(phi^2)
+    v <- twin$w
+    expect_equal(totals$square, sum(v * u^2), tolerance = 1e-10)
+    expect_equal(totals$along, colSums(v * u * phi), tolerance = 1e-10)
+  }
+})
+
+test_that("the trace is that of the kernel's own values", {
+  for (kernel in list(kernel_linear(), kernel_poly(2), kernel_poly(3, 0.5))) {
+    sketch <- kme_sketch(x, S, kernel, weights = w)
+    totals <- sketch_totals(sketch)
+    values <- gram_R(kernel, x, S)
+    expect_equal(totals$trace, sum(w * diag(gram_R(kernel, x))),
+                 tolerance = 1e-13)
+    expect_equal(totals$first, colSums(w * values), tolerance = 1e-13)
+    expect_equal(totals$second, crossprod(values, w * values),
+                 tolerance = 1e-13)
+  }
+})
+
+test_that("any partition in any order gives the same sums", {
+  set.seed(2)
+  g <- rep_len(c("u", "v", "w"), 83)
+  frame <- cbind(d, g = g, w = w)
+  for (arguments in list(list(), list(second = FALSE), list(fourth = TRUE),
+                         list(weights = "w"), list(groups = "g"),
+                         list(groups = "g", weights = "w", fourth = TRUE))) {
+    of <- \(x, ...) do.call(kme_sketch, c(list(x, own), arguments, list(...)))
+    whole <- of(frame)
+    for (chunk in c(1, 7, 83, 1000)) {
+      expect_lt(sketch_difference(of(frame, chunk = chunk), whole), 1e-13)
+    }
+    for (parts in c(2, 5, 30)) {
+      runs <- runs_of(frame[sample(83), ], random_sizes(83, parts))
+      expect_lt(sketch_difference(of(runs), whole), 1e-13)
+      expect_lt(sketch_difference(of(rev(runs)), whole), 1e-13)
+      expect_lt(sketch_difference(of(stream_of(runs)), whole), 1e-13)
+      added <- Reduce(`+`, lapply(runs, of))
+      expect_lt(sketch_difference(added, whole), 1e-13)
+      grown <- of(runs[[1L]])
+      for (run in runs[-1L]) grown <- update(grown, run)
+      expect_lt(sketch_difference(grown, whole), 1e-13)
+      nested <- of(list(runs[[1L]], stream_of(runs[-1L])))
+      expect_lt(sketch_difference(nested, whole), 1e-13)
+    }
+  }
+})
+
+test_that("what is small beside what went before is not lost", {
+  # In doubles 2^53 + 1 = 2^53, one row after the other.
+  big <- c(2^53, rep(1, 82))
+  rows <- cbind(d, w = big)
+  parts <- runs_of(rows, rep(1L, 83))
+  linear <- kme_sketch(matrix(1), matrix(1), kernel_linear())$landmarks[[1L]]
+  ones <- \(w) lapply(w, \(v) data.frame(x = 1, w = v))
+  for (order in list(1:83, 83:1, c(2:40, 1, 41:83))) {
+    sketch <- kme_sketch(parts[order], own, weights = "w")
+    expect_identical(sketch_totals(sketch)$weight, 2^53 + 82)
+    sketch <- Reduce(`+`, lapply(parts[order], kme_sketch, own, weights = "w"))
+    expect_identical(sketch_totals(sketch)$weight, 2^53 + 82)
+    sketch <- kme_sketch(stream_of(parts[order]), own, weights = "w")
+    expect_identical(sketch_totals(sketch)$weight, 2^53 + 82)
+    sketch <- kme_sketch(rows[order, ], own, weights = "w", chunk = 1)
+    expect_identical(sketch_totals(sketch)$weight, 2^53 + 82)
+    # Kernel values that are exactly 1.
+    runs <- ones(big[order])
+    added <- Reduce(`+`, lapply(runs, \(run) {
+      kme_sketch(run, matrix(1, dimnames = list(NULL, "x")), kernel_linear(),
+                 weights = "w")
+    }))
+    totals <- sketch_totals(added)
+    for (name in c("trace", "first", "second")) {
+      expect_identical(c(totals[[name]]), 2^53 + 82)
+    }
+  }
+})
+
+test_that("sums that cancel do not depend on the partition either", {
+  set.seed(3)
+  far <- cbind(x = rnorm(400) * rep(c(1e8, 1e8, 1, 1e-4), 100))
+  far <- rbind(far, -far[sample(400), , drop = FALSE], 5)
+  landmark <- matrix(1, dimnames = list(NULL, "x"))
+  scale <- sum(abs(far))
+  for (chunk in c(1, 7, 100, 801)) {
+    totals <- sketch_totals(kme_sketch(far, landmark, kernel_linear(),
+                                       chunk = chunk))
+    expect_lt(abs(totals$first[1L] - 5), 1e-13 * scale)
+    # One row at a time nothing is lost but the last rounding.
+    if (chunk == 1) expect_equal(totals$first[1L], 5, tolerance = 1e-7)
+  }
+})
+
+test_that("empty parts change nothing, and one row is a sketch", {
+  whole <- kme_sketch(d, own)
+  none <- d[0, ]
+  for (sketch in list(kme_sketch(list(none, d), own),
+                      kme_sketch(list(d, none), own),
+                      kme_sketch(stream_of(list(none, d, none)), own),
+                      update(whole, none), whole + kme_sketch(none, own),
+                      kme_sketch(none, own) + whole)) {
+    expect_identical(sketch_difference(sketch, whole), 0)
+  }
+  expect_identical(kme_sketch(none, own)$n, whole$n * 0L)
+  one <- kme_sketch(d[5, ], own)
+  expect_equal(sketch_totals(one)$first, values[5, ], tolerance = 1e-14)
+  expect_equal(kme(one)$rho, sketch_R(x[5, , drop = FALSE], S, k)$rho,
+               tolerance = 1e-9)
+  # Fewer rows than landmarks.
+  few <- kme_sketch(d[1:4, ], own)
+  expect_equal(sketch_totals(few)$second, crossprod(values[1:4, ]),
+               tolerance = 1e-14)
+})
+
+test_that("the groups add up to the whole", {
+  g <- factor(rep_len(c("v", "u", "w", "u"), 83))
+  for (v in list(NULL, w)) {
+    sketch <- kme_sketch(d, own, groups = g, weights = v, fourth = TRUE)
+    expect_setequal(sketch$groups, levels(g))
+    whole <- sketch_totals(kme_sketch(d, own, weights = v, fourth = TRUE))
+    each <- lapply(sketch$groups, \(group) {
+      part <- sketch_totals(sketch, match(group, sketch$groups))
+      rows <- g == group
+      alone <- kme_sketch(d[rows, ], own, weights = v[rows], fourth = TRUE)
+      expect_equal(part, sketch_totals(alone), tolerance = 1e-13)
+      part
+    })
+    for (name in names(whole)) {
+      expect_equal(Reduce(`+`, lapply(each, `[[`, name)), whole[[name]],
+                   tolerance = 1e-13)
+    }
+    for (fit in list(c(estimator = "skmse"), c(estimator = "kme"))) {
+      expect_equal(
+        kme(sketch, estimator = fit)$weights,
+        kme(kme_sketch(d, own, weights = v), estimator = fit)$weights,
+        tolerance = 1e-12
+      )
+    }
+  }
+})
+
+test_that("groups that a part has not seen are in the sum", {
+  frame <- cbind(d, g = rep(c("u", "v", "w"), c(30, 30, 23)))
+  whole <- kme_sketch(frame, own, groups = "g")
+  parts <- lapply(split(frame, frame$g), kme_sketch, own, groups = "g")
+  added <- parts$u + parts$v + parts$w
+  expect_lt(sketch_difference(added, whole), 1e-13)
+  # Names decide, not the order in which groups came.
+  turned <- parts$w + parts$u + parts$v
+  expect_setequal(turned$groups, whole$groups)
+  for (g in whole$groups) {
+    expect_equal(sketch_totals(turned, match(g, turned$groups)),
+                 sketch_totals(whole, match(g, whole$groups)),
+                 tolerance = 1e-13)
+  }
+})
+
+test_that("two variables have a cross sum", {
+  y <- cbind(y = random_points(83, 1, 4)[, 1])
+  rbf_y <- kernel_rbf(0.6)
+  set.seed(4)
+  other <- kme_landmarks(y, 6, rbf_y)
+  set.seed(5)
+  k_y <- gram_R(rbf_y, y, landmark_x(other))
+  for (v in list(NULL, w)) {
+    both <- kme_sketch(d, list(own, other), y = y, weights = v)
+    totals <- sketch_totals(both)
+    ww <- if (is.null(v)) 1 else v
+    expect_equal(totals$cross, crossprod(values, ww * k_y), tolerance = 1e-13)
+    expect_equal(totals$first_y, colSums(ww * k_y), tolerance = 1e-13)
+    expect_equal(totals$second_y, crossprod(k_y, ww * k_y), tolerance = 1e-13)
+    expect_equal(totals$trace_y, sum(ww * rep(1, 83)), tolerance = 1e-13)
+    expect_equal(
+      sketch_cross(both),
+      crossprod(values %*% own$root, ww * (k_y %*% other$root)) /
+        sum(ww * rep(1, 83)), tolerance = 1e-9
+    )
+  }
+  frame <- cbind(d, y = y[, 1])
+  formula <- kme_sketch(y ~ a + b + c, frame, landmarks = list(other, own))
+  # The left side is the first variable.
+  expect_equal(sketch_totals(formula)$cross, t(crossprod(values, k_y)),
+               tolerance = 1e-13)
+  runs <- runs_of(frame, c(20, 0, 1, 62))
+  parts <- kme_sketch(y ~ a + b + c, runs, landmarks = list(other, own))
+  expect_lt(sketch_difference(parts, formula), 1e-13)
+  streamed <- kme_sketch(y ~ a + b + c, stream_of(runs),
+                         landmarks = list(other, own))
+  expect_lt(sketch_difference(streamed, formula), 1e-13)
+})
+
+test_that("sketches add only where landmarks and kernel are the same", {
+  base <- kme_sketch(d, own)
+  S_named <- structure(S, dimnames = list(NULL, colnames(x)))
+  refused <- function(other) {
+    expect_error(base + other, class = "kernmean_error_input")
+    expect_error(other + base, class = "kernmean_error_input")
+  }
+  refused(kme_sketch(d, S_named + 1e-12, rbf))
+  refused(kme_sketch(d, S_named[9:1, ], rbf))
+  refused(kme_sketch(d, S_named[-1, ], rbf))
+  refused(kme_sketch(d, S_named, kernel_rbf(1.4 + 1e-12)))
+  refused(kme_sketch(d, S_named, kernel_laplace(1.4, "L2")))
+  refused(kme_sketch(d, own, second = FALSE))
+  refused(kme_sketch(d, own, fourth = TRUE))
+  refused(kme_sketch(d, own, weights = w))
+  refused(kme_sketch(d, own, groups = rep_len(1:2, 83)))
+  expect_error(base + 1, class = "kernmean_error_input")
+  expect_error(base + kme(x), class = "kernmean_error_input")
+  # Equality is the proof, not who made them.
+  same <- kme_sketch(d, S_named, rbf)
+  expect_equal(sketch_totals(base + same)$n, 166)
+  expect_identical((same + same)$n, (base + base)$n)
+})
+
+test_that("results do not depend on threads", {
+  big <- random_points(4000, 3, 7)
+  of <- \() kme_sketch(big, S, rbf, weights = rep_len(w, 4000), fourth = TRUE)
+  one <- with_threads(1, of())
+  expect_identical(with_threads(2, of())$sums, one$sums)
+  expect_identical(with_threads(3, of())$sums, one$sums)
+})
+
+# --- Bins -----------------------------------------------------------------------
+
+test_that("bins have one size, and what is left over is counted", {
+  g <- rep(c("u", "v"), c(50, 33))
+  set.seed(1)
+  sketch <- kme_sketch(d, own, groups = g, bin = 7)
+  expect_true(has_bins(sketch))
+  expect_false(has_bins(kme_sketch(d, own, groups = g)))
+  bins <- sketch_bins(sketch)
+  expect_equal(bins$size, 7)
+  expect_identical(as.integer(table(bins$group)[c("u", "v")]), c(7L, 4L))
+  expect_equal(sum(bins$left), 83 - 7 * 11)
+  expect_equal(sum(sketch$left), 83 - 7 * 11)
+  expect_identical(dim(bins$features), c(as.integer(own$rank), 11L))
+  # The sums themselves hold all rows.
+  expect_lt(sketch_difference(sketch, kme_sketch(d, own, groups = g)), 1e-13)
+})
+
+test_that("the bins of full groups add up to their sums", {
+  g <- rep(c("u", "v"), c(56, 21))
+  rows <- d[1:77, ]
+  for (chunk in c(1, 5, 77)) {
+    set.seed(chunk)
+    sketch <- kme_sketch(rows, own, groups = g, bin = 7, chunk = chunk)
+    bins <- sketch_bins(sketch)
+    expect_equal(sum(bins$left), 0)
+    phi <- values[1:77, ] %*% own$root
+    for (group in c("u", "v")) {
+      means <- bins$features[, bins$group == group, drop = FALSE]
+      expect_equal(rowMeans(means), colMeans(phi[g == group, ]),
+                   tolerance = 1e-9)
+    }
+  }
+})
+
+test_that("each bin holds rows of its group, and each row is in one bin", {
+  # Features that name their rows: powers of two on separate axes.
+  n <- 24
+  rows <- data.frame(diag(n))
+  names(rows) <- paste0("x", seq_len(n))
+  eye <- diag(n)
+  colnames(eye) <- names(rows)
+  g <- rep_len(c("u", "v", "v"), n)
+  set.seed(3)
+  members <- \(sketch) {
+    bins <- sketch_bins(sketch)
+    points <- sketch$landmarks[[1L]]$root %*% bins$features
+    lapply(seq_len(ncol(points)), \(b) which(points[, b] > 1e-6))
+  }
+  for (chunk in c(1, 5, 24)) {
+    sketch <- kme_sketch(rows, eye, kernel_linear(), groups = g, bin = 3,
+                         chunk = chunk)
+    found <- members(sketch)
+    expect_true(all(lengths(found) == 3L))
+    expect_identical(anyDuplicated(unlist(found)), 0L)
+    for (b in seq_along(found)) {
+      expect_identical(unique(g[found[[b]]]),
+                       as.character(sketch_bins(sketch)$group[b]))
+    }
+  }
+  # At random: neighbours are together no more often than others.
+  set.seed(4)
+  alone <- kme_sketch(rows, eye, kernel_linear(), bin = 2)
+  expect_false(identical(lapply(1:12, \(i) c(2L * i - 1L, 2L * i)),
+                         members(alone)))
+  together <- replicate(150, {
+    found <- members(kme_sketch(rows, eye, kernel_linear(), bin = 2))
+    any(vapply(found, \(pair) all(1:2 %in% pair), NA))
+  })
+  expect_gt(pbinom(sum(together), 150, 1 / 23), 1e-4)
+  expect_gt(pbinom(sum(together) - 1, 150, 1 / 23, FALSE), 1e-4)
+})
+
+test_that("bins are drawn by R's generator, and only where they are asked for", {
+  g <- rep_len(1:2, 83)
+  set.seed(9)
+  first <- kme_sketch(d, own, groups = g, bin = 5)
+  after <- runif(1)
+  set.seed(9)
+  expect_identical(kme_sketch(d, own, groups = g, bin = 5)$bins, first$bins)
+  expect_identical(runif(1), after)
+  set.seed(9)
+  kme_sketch(d, own, groups = g, fourth = TRUE)
+  expect_identical(.Random.seed, {
+    set.seed(9)
+    .Random.seed
+  })
+})
+
+test_that("bins go on over chunks, parts and sums", {
+  set.seed(2)
+  sizes <- c(3, 1, 0, 20, 2, 57)
+  streamed <- kme_sketch(stream_of(runs_of(d, sizes)), own, bin = 4)
+  expect_identical(length(sketch_bins(streamed)$group), 20L)
+  expect_equal(sum(streamed$left), 3)
+  # Each part ends its own bins: rows that cannot be told apart stay counted.
+  parts <- kme_sketch(runs_of(d, sizes), own, bin = 4)
+  count <- length(sketch_bins(parts)$group)
+  expect_equal(4 * count + sum(parts$left), 83)
+  halves <- kme_sketch(d[1:40, ], own, bin = 4) +
+    kme_sketch(d[41:83, ], own, bin = 4)
+  expect_equal(4 * length(sketch_bins(halves)$group) + sum(halves$left), 83)
+  grown <- update(kme_sketch(d[1:40, ], own, bin = 4), d[41:80, ])
+  expect_equal(sum(grown$left), 0)
+  means <- sketch_bins(grown)$features
+  expect_equal(rowMeans(means), colMeans(values[1:80, ] %*% own$root),
+               tolerance = 1e-9)
+  refused <- \(...) expect_error(..., class = "kernmean_error_input")
+  refused(kme_sketch(d, own, bin = 4) + kme_sketch(d, own, bin = 5))
+  refused(kme_sketch(d, own, bin = 4) + kme_sketch(d, own))
+})
+
+test_that("bins are refused where they have no meaning", {
+  refused <- \(...) expect_error(kme_sketch(d, own, ...),
+                                 class = "kernmean_error_input")
+  refused(bin = 4, weights = w)
+  refused(bin = 0)
+  refused(bin = 1.5)
+  refused(bin = NA)
+})
