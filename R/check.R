@@ -60,7 +60,8 @@ check_columns <- function(x, name) {
 na_hint <- "; with a formula na.action = na.omit drops their rows"
 
 check_finite <- function(x, name, hint = NULL) {
-  if (all(is.finite(x))) {
+  # A sum that is no number may be one of large numbers.
+  if (is.numeric(x) && is.finite(sum(x)) || all(is.finite(x))) {
     return(invisible(x))
   }
   where <- if (!is.null(colnames(x)) && ncol(x) > 1L) {

@@ -6,8 +6,8 @@
 #' \eqn{\mu_x, \mu_y}{mu_x, mu_y}, covariances \eqn{C_x, C_y}{C_x, C_y} and
 #' cross-covariance \eqn{C_{xy}}{C_xy} of features, all centered. The statistic
 #' is \eqn{\|C_{xy}\|_F^2}{|C_xy|_F^2}, the biased HSIC of the projections on
-#' the spans of the landmarks, `normalized HSIC` is \eqn{\|C_{xy}\|_F^2/(\|C_x\|_F
-#' \|C_y\|_F)}{|C_xy|^2/(|C_x| |C_y|)}.
+#' the spans of the landmarks, `normalized HSIC` is
+#' \eqn{\|C_{xy}\|_F^2/(\|C_x\|_F \|C_y\|_F)}{|C_xy|^2/(|C_x| |C_y|)}.
 #'
 #' The null distribution is `"spectrum"`, for rows that are independent of each
 #' other: n HSIC is compared with draws of \eqn{\sum_{ij} \lambda_i \nu_j

@@ -101,12 +101,12 @@ kme_landmarks.default <- function(x, m = 300, kernel = kernel_rbf(), ...,
 
 #' @rdname kme_landmarks
 #' @export
-kme_landmarks.formula <- function(formula, data = NULL, ...) {
+kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...) {
   if (length(formula) != 2L) {
     stop_input("'formula' must have no response, as in ~ a + b; for two ",
                "variables give kme_sketch() a list of two sets of landmarks")
   }
-  given <- landmark_arguments(list(...))
+  given <- landmark_arguments(list(m = m, ...))
   frame <- if (is.null(data)) data else
     pilot_frame(data, given$options, given$read, given$chunk)
   call <- match.call(expand.dots = FALSE)[c(1L, 2L)]
@@ -148,9 +148,9 @@ landmark_arguments <- function(arguments) {
   unknown <- if (length(arguments) && is.null(names)) "" else
     setdiff(names, known)
   if (length(unknown)) {
-    stop_input("the arguments after 'data' must be named and among ",
-               paste0("'", known, "'", collapse = ", "), ", not '", unknown[1L],
-               "'")
+    stop_input("the arguments after 'm' must be named and among ",
+               paste0("'", setdiff(known, "m"), "'", collapse = ", "),
+               ", not '", unknown[1L], "'")
   }
   streams <- c("read", "chunk")
   c(list(options = do.call(read_landmark_options,
@@ -202,15 +202,20 @@ take_frame <- function(x, rows) {
 
 # The pilot as a variable with its kernel.
 read_pilot <- function(x, options) {
-  if (options$omit) {
-    x <- take_frame(x, which(complete_rows(x)))
-    if (!NROW(x)) stop_input("'x' must have rows without missing values")
+  if (anyNA(x)) {
+    kept <- which(stats::complete.cases(x))
+    if (!options$omit) refuse_missing(NROW(x) - length(kept), NROW(x))
+    if (!length(kept)) {
+      stop_input("'x' must have rows without missing values")
+    }
+    x <- take_frame(x, kept)
   }
   read_variable(x, options$kernel, "x", "kernel", options$scale)
 }
 
-complete_rows <- function(x) {
-  if (NROW(x)) stats::complete.cases(x) else logical()
+refuse_missing <- function(count, n) {
+  stop_input("'x' must have no missing values, which ", count, " of ",
+             rows_of(n), " have; na.action = na.omit drops these")
 }
 
 choose_landmarks <- function(variable, options) {

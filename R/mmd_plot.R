@@ -119,7 +119,9 @@ picture_witness <- function(test, pair, n) {
   title <- if (length(labels) == 2L) "Witness function" else
     paste("Witness function:", names[1L],
           if (rest) "against the rest" else paste("and", names[2L]))
-  if (!is.null(witness$side)) witness$group <- factor(names[witness$side], names)
+  if (!is.null(witness$side)) {
+    witness$group <- factor(names[witness$side], names)
+  }
   d <- ncol(sample$x)
   if (is.null(d) || d > 2L) {
     return(witness_points(sample, witness, names, title))

@@ -75,8 +75,8 @@ refuse_rows <- function(...) {
                "which keeps sums, not rows that could change places")
   }
   if ("bins" %in% names) {
-    stop_input("'bins' must not be given when 'x' is a sketch, whose bins were ",
-               "filled when it was made, as kme_sketch(bin = 100) does")
+    stop_input("'bins' must not be given when 'x' is a sketch, whose bins ",
+               "were filled when it was made, as kme_sketch(bin = 100) does")
   }
 }
 
@@ -167,13 +167,6 @@ read_sketches <- function(data) {
   data
 }
 
-check_one_variable <- function(sketch, name) {
-  if (length(sketch$landmarks) > 1L) {
-    stop_input("'", name, "' must be a sketch of one variable; hsic_test() ",
-               "tests two for independence")
-  }
-}
-
 # Rows in a sketch such as another one.
 sketch_as <- function(rows, sketch) {
   kme_sketch(rows, sketch$landmarks[[1L]], second = sketch$second,
@@ -186,8 +179,8 @@ compared_samples <- function(sketches) {
     lapply(sketches, sketch_sample)
   few <- which(vapply(parts, `[[`, 1, "n") < 2)
   if (length(few)) {
-    stop_input("each sample must have at least 2 rows; '", names(parts)[few[1L]],
-               "' has ", parts[[few[1L]]]$n)
+    stop_input("each sample must have at least 2 rows; '",
+               names(parts)[few[1L]], "' has ", parts[[few[1L]]]$n)
   }
   parts
 }

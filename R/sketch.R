@@ -190,7 +190,12 @@ read_sketch_options <- function(x, y, groups, weights, second, fourth, bin,
     bin <- check_count(bin, "bin")
     must_be(is.null(weights), "weights", "NULL", "when 'bin' is given")
   }
+  if (is.null(x)) stop_input("'x' must be rows or a stream of them, not NULL")
   stream <- is_stream(x) || is_parts(x)
+  if (!stream && !is.null(y) && NROW(y) != NROW(x)) {
+    stop_input("'y' must have as many rows as 'x', ", NROW(x), ", not ",
+               NROW(y))
+  }
   if (stream) {
     must_be(is.null(y), "y", "NULL", paste0(
       "for a stream or parts, whose second variable is among the columns"
@@ -285,7 +290,7 @@ formula_landmarks <- function(formula, data, chosen, home) {
   frame <- if (chosen$omit) {
     used <- all.vars(stats::terms(formula, data = data))
     known <- intersect(used, names(data))
-    data[complete_rows(data[known]), , drop = FALSE]
+    data[stats::complete.cases(data[known]), , drop = FALSE]
   } else {
     data
   }

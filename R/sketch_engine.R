@@ -1,7 +1,7 @@
 # How the rows of a source, or of a list of parts, get into a sketch: chunk by
 # chunk, here or under the plan of the package future, with what is done kept in
-# a folder. A state is list(sketch; rows, chunks: of the source, that are in it;
-# first: the first rows of the source; finished).
+# a folder. A state is list(sketch; rows: of the source, that are in it; first:
+# the first rows of the source; finished).
 
 # The sketch of a stream or of data in memory, from `empty`, a sketch without
 # rows. `checkpoint`: a folder or NULL.
@@ -24,17 +24,20 @@ sketch_parts <- function(empty, parts, read = NULL, chunk = 50000L,
   }
   check_parts(parts)
   names <- part_names(parts)
-  tasks <- Map(\(x, name, file) list(x = x, name = name, file = file),
-               unname(parts), names, part_files(folder, length(parts)))
-  answers <- share_out(tasks, lean_sketch(empty), read, chunk, progress,
-                       folder)
+  tasks <- Map(\(x, name, file, seed) {
+    list(x = x, name = name, file = file, seed = seed)
+  }, unname(parts), names, part_files(folder, length(parts)),
+  part_seeds(empty, length(parts)))
+  answers <- vector("list", length(parts))
+  left <- which(!vapply(tasks, \(task) is_finished(task$file), NA))
+  answers[left] <- share_out(tasks[left], lean_sketch(empty), read, chunk,
+                             progress, folder)
   report_failed(answers, names, folder)
   sketch <- empty
-  for (k in seq_along(answers)) {
+  for (k in seq_along(tasks)) {
     part <- answers[[k]]$sketch
     if (is.null(part)) part <- read_state(tasks[[k]]$file)$sketch
     sketch <- merge_sketches(sketch, unpack_sketch(part, empty))
-    answers[k] <- list(NULL)
   }
   sketch$parts <- sketch$parts + length(parts)
   if (!is.null(folder)) {
@@ -98,23 +101,24 @@ run_source <- function(empty, x, read, chunk, file = NULL, name = NULL,
   on.exit({
     meter$close()
     if (!is.null(file)) {
-      if (state$rows > saved$rows || state$finished) save_state(state, file)
+      if (state$rows > saved$rows || state$finished) {
+        save_whole(pack_state(state), file)
+      }
       keep_stopped(file, x, stream, state)
     }
     stream$close()
   })
   take <- rows_to_do(stream, state)
   repeat {
-    rows <- from_source(take(), stream, state$chunks, state$rows, name)
+    rows <- from_source(take(), stream, state$rows, name)
     if (is.null(rows)) {
       break
     }
-    state <- from_source(grow_state(state, rows), stream, state$chunks,
-                         state$rows, name)
+    state <- from_source(grow_state(state, rows), stream, state$rows, name)
     meter$at(state$rows)
     if (!is.null(file) && save_is_due(saved)) {
       start <- now()
-      save_state(state, file)
+      save_whole(pack_state(state), file)
       saved <- list(rows = state$rows, at = now(), took = now() - start)
     }
   }
@@ -134,7 +138,6 @@ seconds_between_saves <- 5
 
 grow_state <- function(state, rows) {
   list(sketch = add_rows(state$sketch, rows), rows = state$rows + nrow(rows),
-       chunks = state$chunks + 1,
        first = if (is.null(state$first)) first_rows(rows) else state$first,
        finished = FALSE)
 }
@@ -247,35 +250,41 @@ rows_meter <- function(progress, name, done) {
 # What work_part() gives of each task, under the plan that holds. A part is a
 # future, so that one that is lost has a name.
 share_out <- function(tasks, empty, read, chunk, progress, folder) {
-  if (!has_futures()) {
+  if (!length(tasks) || !has_futures()) {
     return(lapply(tasks, work_part, empty, read, chunk, progress))
   }
-  progress <- progress && in_process()
-  tryCatch(
+  renew_plan()
+  away <- !in_process()
+  answers <- tryCatch(
     future.apply::future_lapply(
       tasks, work_part, empty = empty, read = read, chunk = chunk,
-      progress = progress, future.chunk.size = 1, future.label = "part-%d",
-      future.seed = if (is.null(empty$bin)) FALSE else TRUE,
+      progress = progress && !away, away = away, future.chunk.size = 1,
+      future.label = "part-%d", future.seed = NULL,
       future.packages = "kernmean"
     ),
-    error = \(e) {
-      label <- paste(e$future$label, conditionMessage(e))
-      number <- regmatches(label, regexpr("part-[0-9]+", label))
-      k <- as.integer(sub("part-", "", number))
-      name <- if (length(k)) tasks[[k]]$name else "the parts"
-      stop_parts(paste0(name, ", lost with the process that worked on it: ",
-                        conditionMessage(e)), name, folder, parent = e)
-    }
+    error = \(e) stop_lost(e, tasks, folder)
   )
+  # Where the workers do not see the folder.
+  for (k in which(!vapply(answers, \(answer) is.null(answer$state), NA))) {
+    if (!is.null(folder)) save_whole(answers[[k]]$state, tasks[[k]]$file)
+  }
+  lapply(answers, \(answer) {
+    list(sketch = answer$state$sketch, failed = answer$failed)
+  })
 }
 
-# Runs where the plan wants it: list(sketch: packed; NULL if its file has it),
-# or list(failed: an error).
-work_part <- function(task, empty, read, chunk, progress) {
+# Runs where the plan wants it: list(state: packed; NULL if its file has it), or
+# list(failed: an error). A process besides others (`away`) has one thread,
+# unless it was started with a number of them.
+work_part <- function(task, empty, read, chunk, progress, away = FALSE) {
   file <- if (sees_folder(task$file)) task$file
+  single <- away && !nzchar(Sys.getenv("OMP_NUM_THREADS"))
+  work <- if (single) on_one_thread else identity
   tryCatch({
-    state <- run_source(empty, task$x, read, chunk, file, task$name, progress)
-    list(sketch = if (is.null(file)) pack_sketch(state$sketch))
+    state <- with_seed(task$seed, work(run_source(
+      empty, task$x, read, chunk, file, task$name, progress
+    )))
+    list(state = if (is.null(file)) pack_state(state))
   }, error = \(e) {
     if (!inherits(e, "kernmean_error_source")) {
       e <- source_error(e, task$name, 0, task$name)
@@ -285,6 +294,59 @@ work_part <- function(task, empty, read, chunk, progress) {
                                class = utils::head(class(e$parent), -2L))
     list(failed = e)
   })
+}
+
+# Rows fall into bins by random numbers; those of a part are its own wherever it
+# is worked on.
+part_seeds <- function(empty, count) {
+  if (is.null(empty$bin)) {
+    return(list(NULL))
+  }
+  as.list(sample.int(.Machine$integer.max, count))
+}
+
+# The value of an expression after set.seed(); the user's generator is left as
+# it was.
+with_seed <- function(seed, value) {
+  if (is.null(seed)) {
+    return(value)
+  }
+  home <- globalenv()
+  before <- home$.Random.seed
+  on.exit(if (is.null(before)) {
+    rm(".Random.seed", envir = home)
+  } else {
+    assign(".Random.seed", before, home)
+  })
+  set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
+  value
+}
+
+# The error of future.apply itself; its message says more than is read.
+stop_lost <- function(e, tasks, folder) {
+  words <- sub(" (Post-mortem|The total size).*", "", conditionMessage(e))
+  found <- paste(e$future$label, words)
+  number <- regmatches(found, regexpr("part-[0-9]+", found))
+  if (!length(number)) {
+    stop_parts(paste0("the parts could not be worked on: ", words), NULL,
+               folder, e)
+  }
+  lost_process$known <- TRUE
+  name <- tasks[[as.integer(sub("part-", "", number))]]$name
+  stop_parts(paste0(name, ", lost with the process that worked on it: ", words),
+             name, folder, e)
+}
+
+lost_process <- new.env(parent = emptyenv())
+
+# A plan of processes on this machine that has lost one starts them again.
+renew_plan <- function() {
+  if (!is.null(lost_process$known) && inherits(future::plan(), "multisession")) {
+    plans <- future::plan("list")
+    future::plan(future::sequential)
+    future::plan(plans)
+  }
+  lost_process$known <- NULL
 }
 
 # One error for all parts that failed.
@@ -457,9 +519,9 @@ sees_folder <- function(file) {
   !is.null(file) && file.exists(file.path(dirname(file), "call.rds"))
 }
 
-save_state <- function(state, file) {
+pack_state <- function(state) {
   state$sketch <- pack_sketch(state$sketch)
-  save_whole(state, file)
+  state
 }
 
 # Of a file that is there it is the whole.
@@ -476,10 +538,12 @@ read_state <- function(file) {
   if (!is.null(file) && file.exists(file)) readRDS(file)
 }
 
+is_finished <- function(file) isTRUE(read_state(file)$finished)
+
 resume_state <- function(file, empty) {
   state <- read_state(file)
   if (is.null(state)) {
-    return(list(sketch = empty, rows = 0, chunks = 0, first = NULL,
+    return(list(sketch = empty, rows = 0, first = NULL,
                 finished = FALSE))
   }
   state$sketch <- unpack_sketch(state$sketch, empty)

@@ -34,7 +34,11 @@ sketch_kernel_lines <- function(sketch) {
 # What the variables are called.
 variable_labels <- function(sketch) {
   labels <- vapply(sketch$landmarks, \(l) l$variable$name, "")
-  if (anyDuplicated(labels)) c("x", "y") else labels
+  if (anyDuplicated(labels) || any(nchar(labels) > 20L)) {
+    labels <- if (is.null(sketch$landmarks[[1L]]$side)) c("x", "y") else
+      c("left side", "right side")
+  }
+  labels
 }
 
 sketch_groups_line <- function(sketch) {

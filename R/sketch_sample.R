@@ -62,7 +62,17 @@ check_weight <- function(weight) {
   weight
 }
 
-as_sample.kme_sketch <- \(x) sketch_sample(x)
+as_sample.kme_sketch <- function(x) {
+  check_one_variable(x)
+  sketch_sample(x)
+}
+
+check_one_variable <- function(sketch, name = "x") {
+  if (length(sketch$landmarks) != 1L) {
+    stop_input("'", name, "' must be a sketch of one variable, not of two, ",
+               "which are for hsic_test() and kme_cov()")
+  }
+}
 
 # A sample for each group, named; for the variable.
 group_samples <- function(sketch, variable = 1L) {

@@ -54,12 +54,12 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
   groups <- pick(groups, columns$groups)
   weights <- pick(weights, columns$weights)
   used <- used_columns(landmarks, rows, y)
-  kept <- which(Reduce(`&`, lapply(c(used, list(groups, weights)), \(part) {
-    if (is.null(part)) TRUE else complete_rows(part)
-  }), rep(TRUE, total)))
+  used <- Filter(anyNA, c(used, list(groups, weights)))
   dropped <- 0
-  if (sketch$omit && length(kept) < total) {
+  if (length(used)) {
+    kept <- which(Reduce(`&`, lapply(used, stats::complete.cases)))
     dropped <- total - length(kept)
+    if (!sketch$omit) refuse_missing(dropped, total)
     frame <- lapply(frame, \(part) if (!is.null(part)) take_frame(part, kept))
     groups <- groups[kept]
     weights <- weights[kept]
@@ -112,10 +112,6 @@ check_chunk_groups <- function(groups, n) {
   if (!is.atomic(groups) || length(groups) != n) {
     stop_input("'groups' must have one value for each of the ", n, " rows, ",
                "not ", describe(groups))
-  }
-  if (anyNA(groups)) {
-    stop_input("'groups' must have no missing values, not ",
-               sum(is.na(groups)), " NA")
   }
   droplevels(as.factor(groups))
 }

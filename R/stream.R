@@ -24,8 +24,8 @@
 #' `read` returns it whole) and of the sums.
 #'
 #' Whatever goes wrong in a source, or with the rows that it yields, is an error
-#' of class `kernmean_error_source` that names the source, the chunk and the
-#' rows done before it; its field `parent` is the error met, its fields `part`
+#' of class `kernmean_error_source` that names the source, its chunk and the
+#' rows done before; its field `parent` is the error met, its fields `part`
 #' and `rows` say where.
 #'
 #' @section Parts and engines: A plain list of sources (or of data) is a list of
@@ -41,11 +41,10 @@
 #'
 #' The sums of a part are the same bits wherever it is worked on. How the rows
 #' are cut into parts does not matter beyond 1e-13, as sums are compensated.
-#' With `bin` the rows of each part fall into bins by random numbers of its own
-#' (`future.seed`), which after [set.seed()] are the same under any plan.
-#' Processes of one machine share its processors: with as many of them as
-#' processors, set the environment variable `OMP_NUM_THREADS` to 1 before they
-#' start.
+#' With `bin` the rows of each part fall into bins by random numbers of its own,
+#' which after [set.seed()] are the same under any plan.
+#' A process other than this one works on one thread, or on as many as the
+#' environment variable `OMP_NUM_THREADS` said when it was started.
 #'
 #' If a part fails the others are finished, and the error names those that
 #' failed. Nothing is tried again by itself.
@@ -159,9 +158,11 @@ open_source <- function(x, read, chunk) {
 # A function that yields chunks, or a source; that one is ours to close.
 open_function <- function(x, chunk) {
   inner <- NULL
+  calls <- 0
   list(
     fetch = \() {
       if (is.null(inner)) {
+        calls <<- calls + 1
         value <- x()
         if (!is_stream(value)) {
           return(value)
@@ -171,7 +172,10 @@ open_function <- function(x, chunk) {
       inner$fetch()
     },
     close = \() if (!is.null(inner)) inner$close(),
-    label = \() if (is.null(inner)) "function" else inner$label(),
+    label = \() {
+      if (is.null(inner)) paste("function, chunk", max(1, calls)) else
+        inner$label()
+    },
     anew = \() !is.null(inner)
   )
 }
@@ -187,13 +191,15 @@ open_result <- function(x, chunk) {
     stop_input("'x' is the result of a query, which takes the package DBI; ",
                "install.packages(\"DBI\")")
   }
+  calls <- 0
   list(
     fetch = \() {
+      calls <<- calls + 1
       rows <- DBI::dbFetch(x, n = chunk)
       if (nrow(rows)) rows
     },
     close = \() NULL,
-    label = \() "query",
+    label = \() paste("query, chunk", max(1, calls)),
     anew = \() FALSE
   )
 }
@@ -235,7 +241,9 @@ open_files <- function(paths, read, chunk) {
     }
   }
   list(fetch = fetch, close = shut,
-       label = \() paste0("file '", paths[max(at, 1L)], "'"), anew = \() TRUE)
+       label = \() paste(c(paste0("file '", paths[max(at, 1L)], "'"),
+                           if (!is.null(inner)) inner$label()),
+                         collapse = ", "), anew = \() TRUE)
 }
 
 # The readers of files of which nothing else is said.
@@ -319,12 +327,11 @@ plain_frame <- function(x) {
 }
 
 # What an expression gives; an error in it is one of the source, after so many
-# chunks and rows of it. `part` is the name of the part, NULL for the only one.
-from_source <- function(value, stream, chunk, rows, part = NULL) {
-  tryCatch(value, error = \(e) stop_source(
-    e, c(part, stream$label(), paste("chunk", format_count(chunk + 1))), rows,
-    part
-  ))
+# rows of it. `part` is the name of the part, NULL for the only one.
+from_source <- function(value, stream, rows, part = NULL) {
+  tryCatch(value, error = \(e) {
+    stop_source(e, c(part, stream$label()), rows, part)
+  })
 }
 
 stop_source <- function(parent, place, rows, part = NULL) {
@@ -356,12 +363,11 @@ pilot_rows <- function(x, size, read = NULL, chunk = 50000L, columns = NULL) {
   kept <- list()
   keys <- numeric()
   limit <- Inf
-  chunks <- 0
   rows <- 0
   first <- NULL
   repeat {
     frame <- from_source(
-      match_chunk(stream$next_chunk(), first, columns), stream, chunks, rows
+      match_chunk(stream$next_chunk(), first, columns), stream, rows
     )
     if (is.null(frame)) {
       break
@@ -380,7 +386,6 @@ pilot_rows <- function(x, size, read = NULL, chunk = 50000L, columns = NULL) {
         keys <- keys[keys <= limit]
       }
     }
-    chunks <- chunks + 1
     rows <- rows + nrow(frame)
   }
   if (rows == 0) {

@@ -37,7 +37,10 @@ enum {
   EDGES = 2
 };
 
-static const size_t most_values = 1048576; /* doubles of a panel's values: 8 MB */
+#ifndef MV
+#define MV 1048576
+#endif
+static const size_t most_values = MV; /* doubles of a panel's values: 8 MB */
 
 /* The rows of one variable, seen through its landmarks. */
 typedef struct {
@@ -64,7 +67,6 @@ typedef struct {
   /* Products. */
   double *weighted;      /* values of the first side times weights, if it is the other one too */
   double *product;       /* m x m of the second side */
-  double *blocks;        /* HIGH x WIDE, one a worker */
   size_t high, wide;     /* blocks in a column and in a row */
   int lower;             /* blocks above the diagonal are not wanted */
 } sketch;
@@ -95,7 +97,6 @@ static size_t lay_out(sketch *s, int bins, int products, int weighted, double *w
   s->edges = bins ? take(&scratch, s->workers * EDGES * s->sides[0].source->n) : NULL;
   s->weighted = products && weighted && s->count == 1
                   ? take_aligned(&scratch, band_room(m, s->depth)) : NULL;
-  s->blocks = products ? take_aligned(&scratch, WORKERS * HIGH * WIDE) : NULL;
   return scratch.used;
 }
 
@@ -252,52 +253,46 @@ static void evaluate_panel(const sketch *s, size_t p0, size_t p1) {
 
 /* --- Products ---------------------------------------------------------------- */
 
+/* C += sums, what belongs to C. sums: BAND x COLUMNS, whose first row and column are i and j. */
+static void add_patch(const sketch *s, size_t i, size_t j, const double *sums) {
+  const size_t m = s->sides[0].m, end = smaller(COLUMNS, s->sides[s->count - 1].m - j);
+  const size_t rows = smaller(BAND, m - i);
+  for (size_t column = 0; column < end; column++) {
+    double *c = s->product + i + (j + column) * m;
+    for (size_t row = s->lower && j + column > i ? j + column - i : 0; row < rows; row++)
+      c[row] += sums[row + column * BAND];
+  }
+}
+
 /* Block t of the product: what a panel of `depth` rows adds. */
-static void add_block(const sketch *s, size_t t, size_t depth, double *sums) {
+static void add_block(const sketch *s, size_t t, size_t depth) {
   const side *down = s->sides, *across = s->sides + s->count - 1;
   const double *a = s->weighted ? s->weighted : down->values, *b = across->values;
   const size_t i0 = t % s->high * HIGH, j0 = t / s->high * WIDE;
-  const size_t rows = smaller(HIGH, down->m - i0), columns = smaller(WIDE, across->m - j0);
-  if (s->lower && i0 + rows <= j0) return;
-  memset(sums, 0, HIGH * WIDE * sizeof *sums);
+  const size_t i1 = smaller(down->m, i0 + HIGH), j1 = smaller(across->m, j0 + WIDE);
   for (size_t k = 0; k < depth; k += CHUNK) {
     const size_t length = smaller(CHUNK, depth - k);
-    for (size_t j = 0; j < columns; j += COLUMNS) {
-      const size_t column = j0 + j;
-      if (s->lower && i0 + rows <= column) break;
-      const factor at = {b + column / BAND * BAND * s->depth + k * BAND + column % BAND, BAND, 1};
-      for (size_t i = 0; i < rows; i += BAND)
-        km_multiply(COLUMNS, BAND, length, at, a + (i0 + i) * s->depth + k * BAND, BAND,
-                    sums + i + j * HIGH, HIGH);
+    for (size_t j = j0; j < j1; j += COLUMNS) {
+      const factor at = {b + j / BAND * BAND * s->depth + k * BAND + j % BAND, BAND, 1};
+      for (size_t i = i0; i < i1; i += BAND) {
+        if (s->lower && i + BAND <= j) continue;
+        double sums[BAND * COLUMNS] = {0};
+        km_multiply(COLUMNS, BAND, length, at, a + i * s->depth + k * BAND, BAND, sums, BAND);
+        add_patch(s, i, j, sums);
+      }
     }
-  }
-  for (size_t j = 0; j < columns; j++) {
-    const size_t skip = s->lower && j0 + j > i0 ? smaller(rows, j0 + j - i0) : 0;
-    double *c = s->product + i0 + (j0 + j) * down->m;
-    const double *sum = sums + j * HIGH;
-    for (size_t i = skip; i < rows; i++) c[i] += sum[i];
   }
 }
 
 static void add_products(const sketch *s, size_t depth) {
-  const size_t blocks = s->high * s->wide, workers = smaller(WORKERS, blocks);
+  const size_t blocks = s->high * s->wide;
   const double flops = 2 * (double) depth * (double) s->sides[0].m *
                        (double) s->sides[s->count - 1].m / (s->lower ? 2 : 1);
-  size_t next = 0;
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, depth, blocks, workers, next) schedule(dynamic) \
+#pragma omp parallel for default(none) shared(s, depth, blocks) schedule(dynamic) \
     num_threads(km_threads(flops / KM_DENSE_WORTH))
 #endif
-  for (size_t worker = 0; worker < workers; worker++)
-    for (;;) {
-      size_t t;
-#ifdef _OPENMP
-#pragma omp atomic capture
-#endif
-      t = next++;
-      if (t >= blocks) break;
-      add_block(s, t, depth, s->blocks + worker * HIGH * WIDE);
-    }
+  for (size_t t = 0; t < blocks; t++) add_block(s, blocks - 1 - t, depth);
 }
 
 /* --- The pass ---------------------------------------------------------------- */

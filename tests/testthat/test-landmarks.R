@@ -149,7 +149,7 @@ test_that("landmarks of many rows come from a pilot of them", {
   expect_equal(kme_landmarks(big, 10, rbf, pilot = 1e6)$pilot, 500)
 })
 
-test_that("a stream is read once, and each of its rows is as likely as another", {
+test_that("a stream is read once, each of its rows as likely as another", {
   skip_on_cran()
   own <- as.double(1:40)
   read <- 0L
@@ -182,7 +182,8 @@ test_that("the kernel is fitted to the pilot, and keeps what it found", {
     own <- kme_landmarks(wide, 6, kernel_rbf(1), scale = scale)
     z <- if (isTRUE(scale)) scale(x) else scale(x) %*% root_R(cor(x))
     S <- landmark_x(own)
-    expect_equal(own$lost, lost_R(z, z[rows_of(own$variable$sample$raw, wide), ],
+    chosen <- rows_of(own$variable$sample$raw, wide)
+    expect_equal(own$lost, lost_R(z, z[chosen, ],
                                   \(x, y) gram_R(kernel_rbf(1), x, y)),
                  tolerance = 1e-7)
     # New rows are measured alike, alone or not.
@@ -236,4 +237,7 @@ test_that("what cannot be landmarks is refused", {
   bad(letters, 5, rbf)
   bad(x[0, ], 5, rbf)
   bad(\() NULL, 5, rbf)
+  bad(NULL, 5, rbf)
+  expect_error(kme_landmarks(y ~ a, data.frame(y = 1:3, a = 1:3), m = 2),
+               class = "kernmean_error_input")
 })

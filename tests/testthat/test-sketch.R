@@ -15,11 +15,10 @@ row_key <- \(x) paste(x[, 1], x[, 2])
 
 test_that("a matrix, a frame, a formula and streams are the same rows", {
   same(kme_sketch(x, own), whole)
-  same(kme_sketch(~ a + b, d, landmarks = own), whole)
+  set.seed(1)
+  same(kme_sketch(~ a + b, d, 8, kernel = rbf), whole)
   same(kme_sketch(stream_of(list(d)), own), whole)
   same(kme_sketch(stream_of(runs_of(d, c(1, 60, 9))), own), whole)
-  same(kme_sketch(~ a + b, stream_of(runs_of(d, c(1, 60, 9))),
-                  landmarks = own), whole)
   same(kme_sketch(list(x[1:9, ], d[10:70, ]), own), whole)
   expect_equal(whole$n, 70)
   expect_equal(sum(whole$dropped), 0)
@@ -77,7 +76,8 @@ test_that("missing values are refused with their number, or dropped", {
   holes <- d
   holes$a[c(3, 9)] <- NA
   holes$b[c(9, 20, 21)] <- NaN
-  expect_error(kme_sketch(holes, own), "[45]", class = "kernmean_error_input")
+  expect_error(kme_sketch(holes, own), "2 NA and 3 NaN",
+               class = "kernmean_error_input")
   kept <- stats::complete.cases(holes)
   clean <- kme_sketch(d[kept, ], own)
   set.seed(1)
@@ -131,12 +131,15 @@ test_that("terms of a formula are those of the landmarks' rows", {
     twin <- sketch_R(unname(matrix), landmark_x(of), k)
     for (rows in list(frame, stream_of(runs_of(frame, c(9, 1, 60))),
                       runs_of(frame, c(69, 1)))) {
-      totals <- sketch_totals(kme_sketch(formula, rows, landmarks = of))
+      # The landmarks know their terms.
+      totals <- sketch_totals(kme_sketch(rows, of))
       expect_equal(totals$first, colSums(twin$values), tolerance = 1e-12)
     }
-    # The landmarks know their terms.
-    totals <- sketch_totals(kme_sketch(frame, of))
-    expect_equal(totals$first, colSums(twin$values), tolerance = 1e-12)
+    set.seed(2)
+    streamed <- kme_landmarks(formula, stream_of(runs_of(frame, c(9, 61))),
+                              m = 6, kernel = rbf)
+    expect_equal(landmark_points(streamed, frame), matrix,
+                 ignore_attr = TRUE, tolerance = 1e-12)
   }
   set.seed(2)
   drawn <- kme_sketch(~ log(a) + b, frame, landmarks = 6, kernel = rbf)
@@ -154,16 +157,21 @@ test_that("a factor is sketched exactly, whatever its coding", {
   expect_equal(fit$rho, mean(same_level), tolerance = 1e-13)
   expect_equal(fit$varrho, 1, tolerance = 1e-10)
   frame <- data.frame(f = f)
-  by_name <- kme_landmarks(~ f, frame)
-  expect_equal(kme(kme_sketch(~ f, frame, landmarks = by_name))$rho,
-               mean(same_level), tolerance = 1e-13)
+  expect_equal(kme(kme_sketch(frame, lf))$rho, mean(same_level),
+               tolerance = 1e-13)
   # A chunk may lack levels, code them otherwise, or hold characters.
   runs <- list(droplevels(frame[f == "v", , drop = FALSE]),
                data.frame(f = factor(as.character(f[f != "v"]))))
-  parts <- kme_sketch(~ f, runs, landmarks = by_name)
-  expect_equal(kme(parts)$rho, mean(same_level), tolerance = 1e-13)
-  streamed <- kme_sketch(~ f, stream_of(runs), landmarks = by_name)
-  expect_equal(kme(streamed)$rho, mean(same_level), tolerance = 1e-13)
+  runs[[3L]] <- data.frame(f = character())
+  for (source in list(runs, stream_of(runs), rev(runs))) {
+    expect_equal(kme(kme_sketch(source, lf))$rho, mean(same_level),
+                 tolerance = 1e-13)
+  }
+  # A level that no landmark knows would be lost.
+  refused(kme_sketch(factor(c("u", "z")), lf))
+  refused(kme_sketch(c(1, 2), lf))
+  dropped <- kme_sketch(replace(f, 3, NA), lf, na.action = na.omit)
+  expect_equal(c(dropped$n, dropped$dropped), c(69, 1))
 })
 
 test_that("numbers and factors make one variable with the product kernel", {
@@ -280,7 +288,6 @@ test_that("arguments that make no sense are refused", {
   refused(kme_sketch(letters, own))
   refused(kme_sketch(NULL, own))
   refused(kme_sketch(list(), own))
-  refused(kme_sketch(d, list(own, own)))
   refused(kme_sketch(d, own, na.action = "sometimes"))
 })
 
@@ -291,6 +298,8 @@ test_that("two variables are read row by row", {
   both <- kme_sketch(d, list(own, other), y = y)
   expect_length(both$landmarks, 2L)
   refused(kme_sketch(d, list(own, other), y = y[-1, , drop = FALSE]))
+  refused(kme_sketch(d, list(own, other), y = y[c(1:70, 1), , drop = FALSE]))
+  refused(kme_sketch(d, list(own, own, own)))
   refused(kme_sketch(d, own, y = y))
   refused(both + whole)
   holes <- y
@@ -303,7 +312,7 @@ test_that("two variables are read row by row", {
   expect_equal(drawn$landmarks[[2L]]$m, 5)
 })
 
-test_that("a stream longer than the memory it may use is sketched in little of it", {
+test_that("a stream is sketched in less memory than it would fill", {
   skip_on_cran()
   skip_on_os(c("mac", "windows", "solaris"))
   skip_if_not(file.exists("/proc/self/status"))

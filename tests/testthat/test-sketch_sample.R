@@ -66,7 +66,7 @@ test_that("the scores of gcv and printed are those of all n rows", {
     scores <- list(gcv = fkmse_gcv_R, printed = fkmse_printed_R)
     for (select in names(scores)) {
       fit <- kme(sketch, estimator = "fkmse", select = select)
-      curve <- fit$score[fit$score$lambda > 1e-5 & is.finite(fit$score$lambda), ]
+      curve <- fit$score[fit$score$lambda > 1e-5, ]
       some <- curve[round(seq(1, nrow(curve), length.out = 12)), ]
       want <- vapply(some$lambda, scores[[select]], 1, K = twin$K)
       expect_equal(some$score, want, tolerance = 1e-8)
@@ -169,7 +169,8 @@ test_that("the samples of groups are the sketches of their rows", {
   for (group in names(samples)) {
     alone <- sketch_sample(kme_sketch(x[g == group, ], S, rbf))
     expect_equal(samples[[group]]$moments, alone$moments, tolerance = 1e-9)
-    expect_equal(sketch_sample(sketch, group = group)$moments, alone$moments,
+    at <- match(group, sketch$groups)
+    expect_equal(sketch_sample(sketch, group = at)$moments, alone$moments,
                  tolerance = 1e-9)
     expect_equal(samples[[group]]$n, sum(g == group))
   }
@@ -255,8 +256,6 @@ test_that("estimates that take the rows are refused with the reason", {
   sketch <- kme_sketch(x, S, rbf)
   for (call in list(quote(kme(sketch, estimator = "fkmse")),
                     quote(kme(sketch, estimator = "fkmse", select = "loocv")),
-                    quote(kme(sketch, estimator = "fkmse", select = "gcv",
-                              target = kme(z, rbf))),
                     quote(kme(sketch, estimator = "fkmse", lambda = 1,
                               target = kme(z, rbf))),
                     quote(kme(sketch, estimator = "mkme")),
@@ -284,7 +283,8 @@ test_that("no routine takes landmarks for rows", {
   for (verb in list(sample_values, sample_matrix, sample_gram, sample_rows,
                     sample_diagonal, form_sample, as.matrix,
                     \(s) sample_take(s, 1:3), \(s) sample_apply(s, 1:60))) {
-    expect_error(verb(sample), "sums, not rows", class = "kernmean_error_input")
+    expect_error(verb(sample), "a sketch keeps sums",
+                 class = "kernmean_error_input")
   }
   # Doors that know no sketches.
   refused(gram(sketch))
@@ -296,5 +296,5 @@ test_that("no routine takes landmarks for rows", {
 
 test_that("as_weights() of a sketch's fit stand on its landmarks", {
   fit <- kme(kme_sketch(x, S, rbf), estimator = "skmse")
-  expect_equal(fit$weights, unname(as_weights(fit)$weights), tolerance = 1e-9)
+  expect_equal(fit$weights, unname(c(as_weights(fit))), tolerance = 1e-9)
 })

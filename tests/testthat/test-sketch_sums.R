@@ -91,7 +91,6 @@ test_that("what is small beside what went before is not lost", {
   big <- c(2^53, rep(1, 82))
   rows <- cbind(d, w = big)
   parts <- runs_of(rows, rep(1L, 83))
-  linear <- kme_sketch(matrix(1), matrix(1), kernel_linear())$landmarks[[1L]]
   ones <- \(w) lapply(w, \(v) data.frame(x = 1, w = v))
   for (order in list(1:83, 83:1, c(2:40, 1, 41:83))) {
     sketch <- kme_sketch(parts[order], own, weights = "w")
@@ -216,16 +215,58 @@ test_that("two variables have a cross sum", {
     )
   }
   frame <- cbind(d, y = y[, 1])
-  formula <- kme_sketch(y ~ a + b + c, frame, landmarks = list(other, own))
-  # The left side is the first variable.
-  expect_equal(sketch_totals(formula)$cross, t(crossprod(values, k_y)),
+  # Landmarks know their columns.
+  both <- kme_sketch(frame, list(other, own))
+  expect_equal(sketch_totals(both)$cross, t(crossprod(values, k_y)),
                tolerance = 1e-13)
   runs <- runs_of(frame, c(20, 0, 1, 62))
-  parts <- kme_sketch(y ~ a + b + c, runs, landmarks = list(other, own))
-  expect_lt(sketch_difference(parts, formula), 1e-13)
-  streamed <- kme_sketch(y ~ a + b + c, stream_of(runs),
-                         landmarks = list(other, own))
-  expect_lt(sketch_difference(streamed, formula), 1e-13)
+  for (source in list(runs, stream_of(runs), rev(runs))) {
+    other_way <- kme_sketch(source, list(other, own))
+    expect_lt(sketch_difference(other_way, both), 1e-13)
+  }
+})
+
+test_that("the sides of a formula are two variables, the left one first", {
+  frame <- cbind(d, y = exp(random_points(83, 1, 4)[, 1]))
+  frame$f <- factor(rep_len(c("u", "v", "w", "w"), 83), c("w", "v", "u"))
+  for (formula in list(log(y) ~ a + b, y + c ~ poly(a, 2), f ~ a + log(y),
+                       a ~ f)) {
+    set.seed(6)
+    both <- kme_sketch(formula, frame, 12, kernel = rbf)
+    sides <- lapply(2:3, \(i) {
+      matrix <- stats::model.matrix(
+        stats::as.formula(call("~", call("+", formula[[i]], 0))), frame
+      )
+      unname(matrix[, colnames(matrix) != "", drop = FALSE])
+    })
+    nominal <- vapply(2:3, \(i) identical(formula[[i]], quote(f)), NA)
+    k_of <- lapply(1:2, \(i) {
+      of <- both$landmarks[[i]]
+      if (nominal[i]) {
+        # In the order of levels that the landmarks have.
+        outer(as.character(frame$f), of$variable$levels, `==`) + 0
+      } else {
+        k(sides[[i]], landmark_x(of))
+      }
+    })
+    totals <- sketch_totals(both)
+    expect_equal(totals$first, colSums(k_of[[1L]]), tolerance = 1e-12)
+    expect_equal(totals$first_y, colSums(k_of[[2L]]), tolerance = 1e-12)
+    expect_equal(totals$cross, crossprod(k_of[[1L]], k_of[[2L]]),
+                 tolerance = 1e-12)
+    # The same landmarks for a stream of more columns in another order.
+    runs <- lapply(runs_of(cbind(u = NA, frame[5:1]), c(1, 40, 42)), \(run) {
+      run$f <- as.character(run$f)
+      run
+    })
+    for (source in list(runs, stream_of(runs))) {
+      streamed <- kme_sketch(source, both$landmarks)
+      expect_lt(sketch_difference(streamed, both), 1e-13)
+    }
+  }
+  for (formula in list(y ~ nowhere, a ~ a, ~ 1, y ~ 1)) {
+    expect_error(kme_sketch(formula, frame, 5), class = "kernmean_error_input")
+  }
 })
 
 test_that("sketches add only where landmarks and kernel are the same", {
@@ -242,7 +283,6 @@ test_that("sketches add only where landmarks and kernel are the same", {
   refused(kme_sketch(d, S_named, kernel_laplace(1.4, "L2")))
   refused(kme_sketch(d, own, second = FALSE))
   refused(kme_sketch(d, own, fourth = TRUE))
-  refused(kme_sketch(d, own, weights = w))
   refused(kme_sketch(d, own, groups = rep_len(1:2, 83)))
   expect_error(base + 1, class = "kernmean_error_input")
   expect_error(base + kme(x), class = "kernmean_error_input")
@@ -250,6 +290,12 @@ test_that("sketches add only where landmarks and kernel are the same", {
   same <- kme_sketch(d, S_named, rbf)
   expect_equal(sketch_totals(base + same)$n, 166)
   expect_identical((same + same)$n, (base + base)$n)
+  # Rows without weights weigh 1.
+  mixed <- base + kme_sketch(d, own, weights = w)
+  expect_true(mixed$weighted)
+  expect_lt(sketch_difference(mixed, kme_sketch(
+    rbind(d, d), own, weights = c(rep(1, 83), w)
+  )), 1e-13)
 })
 
 test_that("results do not depend on threads", {
@@ -260,7 +306,7 @@ test_that("results do not depend on threads", {
   expect_identical(with_threads(3, of())$sums, one$sums)
 })
 
-# --- Bins -----------------------------------------------------------------------
+# --- Bins --------------------------------------------------------------------
 
 test_that("bins have one size, and what is left over is counted", {
   g <- rep(c("u", "v"), c(50, 33))
@@ -333,7 +379,7 @@ test_that("each bin holds rows of its group, and each row is in one bin", {
   expect_gt(pbinom(sum(together) - 1, 150, 1 / 23, FALSE), 1e-4)
 })
 
-test_that("bins are drawn by R's generator, and only where they are asked for", {
+test_that("bins are drawn by R's generator, only where they are asked for", {
   g <- rep_len(1:2, 83)
   set.seed(9)
   first <- kme_sketch(d, own, groups = g, bin = 5)

@@ -1,0 +1,343 @@
+# Two-sample tests of sketches against their n x n twins, on the projected Gram
+# matrix of all rows and on that of the bins.
+
+rbf <- kernel_rbf(1.3)
+k <- \(a, b) gram_R(rbf, a, b)
+
+set.seed(1)
+x <- random_points(90, 2)
+x[61:90, ] <- x[61:90, ] + 0.4
+two <- rep(c("a", "b"), c(60, 30))
+three <- rep(c("a", "b", "c"), c(30, 30, 30))
+S <- random_points(12, 2)
+l <- kme_landmarks(S, kernel = rbf, method = "uniform")
+twin <- sketch_R(x, landmark_x(l), k)
+
+sketch <- function(groups = two, rows = x, ...) {
+  kme_sketch(rows, l, groups = groups, progress = FALSE, ...)
+}
+
+test_that("statistics are those of the projected Gram matrix", {
+  for (statistic in c("biased", "unbiased")) {
+    run <- \(s) mmd_test(s, null = "spectrum", statistic = statistic, B = 9)
+    test <- run(sketch())
+    want <- mmd_R(twin$K, 1:90, 60, statistic)
+    # 1e-15 seen, of values of 0.01.
+    expect_equal(test$statistic[["MMD^2"]], want, tolerance = 1e-10)
+    expect_equal(test$estimate[["MMD"]], sqrt(max(0, want)), tolerance = 1e-8)
+    several <- run(sketch(three))
+    pair <- \(K, g, h) mmd_R(K[c(g, h), c(g, h)], 1:60, 30, statistic)
+    expect_equal(several$statistic[[1]],
+                 mmd_groups_R(twin$K, 1:90, c(30, 30, 30), pair),
+                 tolerance = 1e-10)
+    expect_equal(several$pairs[["a - c"]], pair(twin$K, 1:30, 61:90),
+                 tolerance = 1e-10)
+  }
+})
+
+test_that("the share between samples has the total of all rows", {
+  # Between: of projected means; the total: of k(x, x), not projected.
+  share <- function(groups) {
+    means <- rowsum(twin$phi, groups) / as.vector(table(groups))
+    centered <- t(means) - twin$mu
+    sum(table(groups) * colSums(centered^2)) /
+      (90 * (twin$trace - sum(twin$mu^2)))
+  }
+  for (groups in list(two, three)) {
+    test <- mmd_test(sketch(groups), null = "spectrum", B = 9)
+    expect_equal(test$estimate[["kernel R^2"]], share(groups),
+                 tolerance = 1e-10)
+  }
+  # With landmarks that lose nothing it is that of the test of points.
+  all <- kme_sketch(x, kme_landmarks(x, 90, rbf), groups = two)
+  want <- mmd_test(x[1:60, ], x[61:90, ], rbf, B = 9)
+  got <- mmd_test(all, null = "spectrum", B = 9)
+  # Eigenvalues below 1e-10 of the largest are left out.
+  expect_equal(got$estimate, want$estimate, tolerance = 1e-6)
+  expect_equal(got$statistic, want$statistic, tolerance = 1e-6)
+})
+
+# Eigenvalues of the projected Gram matrix centered within the samples, over n.
+within_values <- function(K, groups, weights = rep(1, nrow(K))) {
+  H <- diag(nrow(K))
+  for (g in unique(groups)) {
+    own <- groups == g
+    H[own, own] <- H[own, own] -
+      rep(weights[own] / sum(weights[own]), each = sum(own))
+  }
+  sizes <- tapply(weights, groups, \(w) sum(w)^2 / sum(w^2))
+  each <- weights / tapply(weights, groups, sum)[groups] *
+    sizes[groups] / sum(sizes)
+  root <- sqrt(as.vector(each))
+  sort(eigen(root * (H %*% K %*% t(H)) * rep(root, each = nrow(K)),
+             symmetric = TRUE)$values, decreasing = TRUE)
+}
+
+test_that("the spectrum is that of rows centered within the samples", {
+  weights <- stats::rexp(90)
+  for (groups in list(two, three)) {
+    for (w in list(NULL, weights)) {
+      parts <- group_samples(sketch(groups, weights = w))
+      sizes <- vapply(parts, `[[`, 1, "size")
+      got <- null_spectrum(parts[[1]], list(parts = parts, sizes = sizes))
+      want <- within_values(twin$K, groups, if (is.null(w)) rep(1, 90) else w)
+      # The root of K_SS has the condition 1e5: 1e-13 seen.
+      expect_lt(max(abs(got / sum(sizes) - want[seq_along(got)])), 1e-9)
+      expect_lt(abs(sum(got) / sum(sizes) - sum(want)), 1e-9)
+    }
+  }
+})
+
+test_that("the spectrum null draws from its law", {
+  test <- mmd_test(sketch(), null = "spectrum", B = 20000)
+  values <- within_values(twin$K, two)
+  draws <- test$replicates * 60 * 30 / 90
+  # Mean and variance of sum lambda Z^2, to 5 standard errors.
+  expect_lt(abs(mean(draws) - sum(values)),
+            5 * sqrt(2 * sum(values^2) / 20000))
+  expect_equal(stats::var(draws), 2 * sum(values^2), tolerance = 0.1)
+  expect_equal(test$p.value, (1 + sum(test$replicates >= test$statistic)) /
+                 20001)
+  several <- mmd_test(sketch(three), null = "spectrum", B = 20000)
+  values <- within_values(twin$K, three)
+  expect_lt(abs(mean(several$replicates) - 2 * sum(values)),
+            5 * sqrt(4 * sum(values^2) / 20000))
+  unbiased <- mmd_test(sketch(three), null = "spectrum", B = 20000,
+                       statistic = "unbiased")
+  expect_lt(abs(mean(unbiased$replicates)),
+            5 * sqrt(4 * sum(values^2) / 20000))
+})
+
+test_that("weights make sizes of samples", {
+  run <- \(w) {
+    set.seed(2)
+    mmd_test(sketch(weights = w), null = "spectrum", B = 99)
+  }
+  plain <- run(NULL)
+  expect_equal(run(rep(3, 90))$p.value, plain$p.value)
+  expect_equal(run(rep(3, 90))$statistic, plain$statistic, tolerance = 1e-12)
+  w <- stats::rexp(90)
+  test <- run(w)
+  means <- rowsum(w * twin$phi, two) / as.vector(tapply(w, two, sum))
+  expect_equal(test$statistic[[1]], sum((means[1, ] - means[2, ])^2),
+               tolerance = 1e-10)
+  sizes <- as.vector(tapply(w, two, \(w) sum(w)^2 / sum(w^2)))
+  expect_equal(mean(test$replicates) * prod(sizes) / sum(sizes),
+               sum(within_values(twin$K, two, w)), tolerance = 0.3)
+  expect_identical(unname(test$sizes), c(60, 30))
+  expect_output(print(summary(test)), "sizes by weights")
+})
+
+test_that("bins are permuted as the points of their means", {
+  for (groups in list(two, three)) {
+    s <- sketch(groups, bin = 5)
+    bins <- sketch_bins(s)
+    K <- crossprod(bins$features)
+    counts <- as.vector(table(bins$group))
+    set.seed(3)
+    orders <- cbind(1:18, draw_columns(18, 40))
+    for (statistic in c("biased", "unbiased")) {
+      pair <- \(K, g, h) {
+        mmd_R(K[c(g, h), c(g, h)], seq_along(c(g, h)), length(g), statistic)
+      }
+      want <- apply(orders, 2, \(o) {
+        if (length(counts) == 2) return(mmd_R(K, o, counts[1], statistic))
+        # Weighted by rows, of which a bin has five.
+        5 * mmd_groups_R(K, o, counts, pair)
+      })
+      set.seed(3)
+      test <- mmd_test(s, B = 40, statistic = statistic)
+      expect_equal(c(test$statistic[[1]], test$replicates), want,
+                   tolerance = 1e-10)
+      given <- mmd_test(s, permutations = orders[, -1], statistic = statistic)
+      expect_identical(given$p.value, test$p.value)
+      expect_equal(given$replicates, test$replicates, tolerance = 1e-12)
+    }
+    expect_identical(test$parameter[["bins"]], 18L)
+  }
+  # Of all rows in bins of one size the means are those of all rows.
+  test <- mmd_test(sketch(bin = 5), B = 9)
+  expect_equal(test$statistic[[1]], mmd_R(twin$K, 1:90, 60), tolerance = 1e-10)
+})
+
+test_that("p-values of all labelings of one data set are uniform", {
+  s <- sketch(rep(c("a", "b"), c(50, 40)), bin = 10)
+  features <- s$bins[[1]]$first
+  both <- cbind(features, s$bins[[2]]$first)
+  of <- function(a) {
+    s$bins[[1]]$first <- both[, a, drop = FALSE]
+    s$bins[[2]]$first <- both[, -a, drop = FALSE]
+    mmd_test(s, permutations = "all")$p.value
+  }
+  p <- apply(utils::combn(9, 5), 2, of)
+  expect_length(p, 126)
+  expect_equal(sort(p), seq_len(126) / 126, tolerance = 1e-12)
+})
+
+test_that("two sketches are compared as the groups of one", {
+  a <- sketch(NULL, x[1:60, ], bin = 5)
+  b <- sketch(NULL, x[61:90, ], bin = 5)
+  both <- sketch(two, bin = 5)
+  both$bins <- list(a$bins[[1]], b$bins[[1]])
+  for (null in c("permutation", "spectrum")) {
+    run <- \(...) {
+      set.seed(4)
+      mmd_test(..., null = null, B = 49)
+    }
+    got <- run(a, b)
+    want <- run(both)
+    same <- c("statistic", "replicates", "estimate", "parameter", "method")
+    expect_equal(got[same], want[same], tolerance = 1e-10)
+    expect_identical(got$p.value, want$p.value)
+  }
+  expect_s3_class(got, c("mmd_test", "htest"), exact = TRUE)
+  expect_identical(names(got), names(mmd_test(x[1:9, ], x[10:20, ], B = 9)))
+  expect_match(got$data.name, "a (n = 60) and b (n = 30)", fixed = TRUE)
+  # Groups of one side are pooled.
+  set.seed(4)
+  pooled <- mmd_test(sketch(rep(c("u", "v"), 30), x[1:60, ]), b,
+                     null = "spectrum", B = 49)
+  expect_equal(pooled$statistic, got$statistic, tolerance = 1e-10)
+  # A saved reference is the reference.
+  file <- tempfile(fileext = ".rds")
+  on.exit(unlink(file))
+  saveRDS(a, file)
+  set.seed(4)
+  expect_identical(mmd_test(readRDS(file), b, null = "spectrum",
+                            B = 49)$p.value, got$p.value)
+})
+
+test_that("rows are sketched as the other sample was", {
+  a <- sketch(NULL, x[1:60, ])
+  want <- mmd_test(a, sketch(NULL, x[61:90, ]), B = 9)
+  expect_identical(want$null, "spectrum")
+  got <- mmd_test(a, x[61:90, ], B = 9)
+  expect_equal(got$statistic, want$statistic, tolerance = 1e-12)
+  binned <- mmd_test(sketch(NULL, x[1:60, ], bin = 5), x[61:90, ], B = 9)
+  expect_identical(binned$null, "permutation")
+  expect_identical(binned$parameter[["n"]], 30)
+  frame <- data.frame(u = x[, 1], v = x[, 2])
+  s <- kme_sketch(~ u + v, frame[1:60, ], 12)
+  test <- mmd_test(s, cbind(other = 0, frame[61:90, 2:1]), B = 9)
+  expect_equal(test$statistic, mmd_test(
+    s, kme_sketch(frame[61:90, ], s$landmarks[[1]]), B = 9
+  )$statistic)
+  expect_error(mmd_test(x, a), "give the sketch first",
+               class = "kernmean_error_input")
+})
+
+test_that("rows in bins that are not full are left out, and counted", {
+  s <- sketch(rep(c("a", "b"), c(57, 33)), bin = 10)
+  test <- mmd_test(s, B = 19)
+  expect_identical(unname(test$sizes), c(50, 30))
+  expect_identical(nobs(test), 80)
+  expect_output(print(summary(test)),
+                "10 rows in bins that are not full, left out")
+  expect_match(test$method, "permutations of bins of 10")
+})
+
+test_that("update() tests again", {
+  s <- sketch(bin = 5)
+  test <- mmd_test(s, B = 19)
+  expect_identical(update(test, B = 29)$parameter[["B"]], 29L)
+  expect_identical(update(test, null = "spectrum")$null, "spectrum")
+  expect_identical(update(test, null = "spectrum")$p.value > 0, TRUE)
+  other <- update(test, x = sketch(three, bin = 5))
+  expect_length(other$sizes, 3)
+  a <- sketch(NULL, x[1:60, ], bin = 5)
+  drift <- mmd_test(a, x[61:90, ], B = 19)
+  again <- update(drift, y = x[51:90, ])
+  expect_identical(again$parameter[["n"]], 40)
+  expect_match(again$data.name, "x[51:90, ]", fixed = TRUE)
+  expect_error(update(test, y = s), "'y' must not be given",
+               class = "kernmean_error_input")
+  expect_error(update(test, kernel = rbf), "'kernel' must not be given",
+               class = "kernmean_error_input")
+  expect_error(update(test, bogus = 1), "unused argument",
+               class = "kernmean_error_input")
+})
+
+test_that("the witness function is the difference of the embeddings", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  s <- sketch(three)
+  test <- mmd_test(s, null = "spectrum", B = 9)
+  fits <- lapply(group_samples(s), \(part) part$root %*% part$moments$mean)
+  at <- \(beta, z) drop(k(z, landmark_x(l)) %*% beta)
+  drawn <- plot(test, "witness", n = 5, groups = c("c", "a"))
+  z <- as.matrix(expand.grid(drawn$x, drawn$y))
+  expect_equal(as.vector(drawn$z), at(fits$c, z) - at(fits$a, z),
+               tolerance = 1e-10)
+  each <- plot(test, "witness", n = 5)
+  expect_named(each, c("a", "b", "c"))
+  z <- as.matrix(expand.grid(each$b$x, each$b$y))
+  expect_equal(as.vector(each$b$z),
+               at(fits$b, z) - (at(fits$a, z) + at(fits$c, z)) / 2,
+               tolerance = 1e-10)
+  # As of points, where the landmarks are all of them.
+  u <- x[, 1]
+  all <- kme_sketch(u, kme_landmarks(u, 90, rbf), groups = two)
+  draw <- \(test) plot(test, "witness")
+  expect_equal(draw(mmd_test(all, B = 9, null = "spectrum")),
+               draw(mmd_test(u[1:60], u[61:90], rbf, B = 9)), tolerance = 1e-5)
+  wide <- random_points(40, 4)
+  wide <- mmd_test(kme_sketch(wide, 20, groups = rep(1:2, 20)), B = 9)
+  expect_named(draw(wide), c("PC1", "PC2", "value"))
+  expect_length(plot(wide), 9)
+})
+
+test_that("nothing is found where nothing differs", {
+  s <- kme_sketch(rep(1, 40), 5, groups = rep(1:2, 20), bin = 5)
+  for (null in c("permutation", "spectrum")) {
+    test <- mmd_test(s, null = null, B = 19)
+    expect_identical(test$p.value, 1)
+    expect_identical(test$estimate[["kernel R^2"]], 0)
+  }
+})
+
+test_that("what a sketch cannot do is refused with the reason", {
+  refused <- \(expr, words) {
+    expect_error(expr, words, class = "kernmean_error_input")
+  }
+  s <- sketch()
+  plain <- sketch(NULL)
+  first <- sketch(second = FALSE)
+  refused(mmd_test(plain), "at least two groups")
+  refused(mmd_test(s, null = "permutation"), "'null' must be \"spectrum\"")
+  refused(mmd_test(s, null = "gamma"), "'null' must be one of")
+  refused(mmd_test(first), "with bins, by kme_sketch")
+  refused(mmd_test(sketch(second = FALSE, bin = 5), null = "spectrum"),
+          "second moments")
+  refused(mmd_test(s, estimator = "skmse"), "norms of rows")
+  refused(mmd_test(s, kernel = rbf), "'kernel' must not be given")
+  refused(mmd_test(s, blocks = two), "'blocks' must not be given")
+  refused(mmd_test(s, bins = 5), "whose bins were")
+  refused(mmd_test(s, paired = TRUE), "'paired' is no argument")
+  refused(mmd_test(s, permutations = "all"), "must be NULL")
+  other <- kme_sketch(x, kme_landmarks(x, 10, rbf))
+  refused(mmd_test(plain, other), "'x' and 'y' must be sketches on the same")
+  refused(mmd_test(sketch(NULL, bin = 5), sketch(NULL, bin = 6),
+                   null = "permutation"), "the bins have 5 and 6 rows")
+  refused(mmd_test(plain, x[1, , drop = FALSE]), "at least 2 rows; 'y' has 1")
+  refused(mmd_test(sketch(bin = 20), B = 9), "at least 2 full bins")
+  refused(mmd_test(kme_sketch(x, list(l, l), y = x)), "hsic_test")
+  # Without bins of one size for both, the spectrum serves.
+  test <- mmd_test(sketch(NULL, bin = 5), sketch(NULL, bin = 6), B = 9)
+  expect_identical(test$null, "spectrum")
+  expect_warning(mmd_test(sketch(rep(1:2, 45), bin = 20)),
+                 "the bins can be labeled in only 6 ways")
+})
+
+test_that("tests of bins and spectra keep their level", {
+  skip_on_cran()
+  reject <- function(groups, ...) {
+    sum(replicate(300, {
+      rows <- matrix(stats::rnorm(2 * length(groups)), ncol = 2)
+      mmd_test(sketch(groups, rows, ...), B = 39)$p.value <= 0.05 + 1e-12
+    }))
+  }
+  set.seed(5)
+  small <- rep(1:2, c(12, 72))
+  expect_true(in_band(reject(small, bin = 3), 300))
+  expect_true(in_band(reject(small, second = TRUE), 300))
+})
