@@ -8,9 +8,9 @@
 #'
 #' The pictures are those of [plot.kme()], [plot.kme_pca()], [plot.kme_fda()],
 #' [plot.kme_density()], [plot.rkhs_iv()], [plot.bag_smm()], [plot.mmd_test()]
-#' and of the `plot()` methods of [kme_cov()], [hsic_test()] and [gram()]: the
-#' same data, limits, colors, symbols and titles. What several figures show is
-#' one plot with facets. More than twelve levels are not left out of the legend,
+#' and of the `plot()` methods of [kme_cov()], [hsic_test()], [gram()] and
+#' [kme_landmarks()]: the same data, limits, colors, symbols and titles. What
+#' several figures show is one plot with facets. More than twelve levels are not left out of the legend,
 #' which is where ggplot2 puts it; add layers, scales and themes with `+` as
 #' usual (a scale that is there is replaced).
 #'
@@ -95,6 +95,13 @@ autoplot.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
                               ...) {
   check_dots(...)
   as_ggplot(picture_mmd(object, type = type, n = n, groups = groups))
+}
+
+#' @rdname autoplot.kme
+#' @exportS3Method ggplot2::autoplot
+autoplot.kme_landmarks <- function(object, type = NULL, ...) {
+  check_dots(...)
+  as_ggplot(picture_landmarks(object, type = type))
 }
 
 #' @rdname autoplot.kme

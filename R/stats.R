@@ -8,6 +8,9 @@ nobs.kme <- function(object, ...) {
 }
 
 #' @export
+nobs.kme_sketch <- nobs.kme
+
+#' @export
 nobs.kme_pca <- nobs.kme
 
 #' @export

@@ -25,6 +25,10 @@ cars <- scale(mtcars[, c("mpg", "disp", "hp", "wt")])
 uptake <- split(CO2$uptake, CO2$Plant)
 chicks <- smm(Diet ~ Time + weight, ChickWeight, id = Chick, scale = TRUE)
 
+sea <- kme_landmarks(quakes[c("long", "lat")], 60, scale = TRUE)
+zones <- kme_sketch(quakes, sea, bin = 20,
+                    groups = ifelse(quakes$depth > 300, "deep", "shallow"))
+
 # name = expression; show() is plot() or autoplot().
 plots <- expression(
   show(kme(geyser, kernel_rbf(0.5), "fkmse")),
@@ -38,6 +42,14 @@ plots <- expression(
   show(kme(faithful, kernel_rbf(c(0.3, 4)))),
   show(kme(flowers)),
   show(kme(geyser, kernel_rbf(0.5), "fkmse"), type = "weights"),
+  show(sea),
+  show(kme_landmarks(quakes$depth, 30)),
+  show(sea, type = "spectrum"),
+  show(kme(zones, estimator = "fkmse", select = "gcv"), type = "embedding"),
+  show(kme(kme_sketch(quakes$depth, 30), estimator = "skmse"),
+       type = "embedding"),
+  show(mmd_test(zones, B = 99), type = "witness"),
+  show(mmd_test(zones, B = 99)),
   show(mmd_test(breaks ~ wool, warpbreaks)),
   show(hsic_test(iris$Sepal.Width, iris$Petal.Width, null = "gamma")),
   show(mmd_test(uptake ~ Type, CO2, B = 99), type = "witness"),

@@ -76,7 +76,7 @@ test_that("missing values are refused with their number, or dropped", {
   holes <- d
   holes$a[c(3, 9)] <- NA
   holes$b[c(9, 20, 21)] <- NaN
-  expect_error(kme_sketch(holes, own), "2 NA and 3 NaN",
+  expect_error(kme_sketch(holes, own), "4 of 70 rows",
                class = "kernmean_error_input")
   kept <- stats::complete.cases(holes)
   clean <- kme_sketch(d[kept, ], own)
