@@ -74,6 +74,9 @@ test_cross <- function(x, label, estimator = est_kme(), ..., B = NULL,
 
 read_cross_options <- function(estimator, null, statistic, progress) {
   where <- "for a sketch,"
+  estimator <- read_estimator(estimator)
+  must_be(is_average(estimator), "estimator", "\"kme\"", sketch_estimator,
+          estimator$name)
   must_be(identical(null, "spectrum"), "null", "\"spectrum\"",
           paste(where, "which keeps no rows that could be permuted"), null)
   options <- read_options(estimator, null, "spectrum", statistic, progress)

@@ -155,9 +155,10 @@
 #'
 #' @param x The sample, points in rows: a numeric matrix, a data frame of
 #'   numeric columns, or a vector (one column); a [gram()] (a matrix of kernel
-#'   values is one by [as_gram()]); or a formula without response, `~ a + b`.
+#'   values is one by [as_gram()]); a [kme_sketch()] of any number of rows; or a
+#'   formula without response, `~ a + b`.
 #' @param kernel A kernel, such as [kernel_rbf()]; must not be given with a
-#'   `gram` and is the target's by default if that is a fit.
+#'   `gram` or a sketch and is the target's by default if that is a fit.
 #' @param estimator `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"`, `"mmkme"`,
 #'   `"smooth"` or `"stack"`, an object such as [est_skmse()], or a function of
 #'   your own, see there.
@@ -179,7 +180,8 @@
 #'
 #' @return An object of class `kme`, a list with
 #' \item{weights}{the n weights \eqn{\beta}{beta}; what each point weighs in all
-#'   `parts` together}
+#'   `parts` together; of a sketch the weights on its m landmarks, which are
+#'   then the points of `sample`}
 #' \item{lambda, alpha}{amount of shrinkage, 0 for KME, MKME and MMKME; `alpha`
 #'   for S-KMSE only}
 #' \item{noise}{for MKME the variance \eqn{\sigma^2}{sigma^2}, for MMKME the

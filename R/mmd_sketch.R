@@ -82,6 +82,9 @@ refuse_rows <- function(...) {
 
 sketch_nulls <- c("permutation", "spectrum")
 
+sketch_estimator <-
+  "for sketches, which do not have the norms of rows that shrinking needs,"
+
 # The test of data, list(x: a sketch with groups) or list(x, y), of which one is
 # a sketch; `label` names them. NULL for `null`: as the sketches allow.
 test_sketches <- function(data, label, estimator = est_kme(), ..., B = NULL,
@@ -90,11 +93,11 @@ test_sketches <- function(data, label, estimator = est_kme(), ..., B = NULL,
   refuse_rows(...)
   check_dots(...)
   sketches <- read_sketches(data)
+  estimator <- read_estimator(estimator)
+  must_be(is_average(estimator), "estimator", "\"kme\"", sketch_estimator,
+          estimator$name)
   given <- if (is.null(null)) usual_null(sketches) else null
   options <- read_options(estimator, given, sketch_nulls, statistic, progress)
-  must_be(is_average(options$estimator), "estimator", "\"kme\"", paste0(
-    "for sketches, which do not have the norms of rows that shrinking needs"
-  ), options$estimator$name)
   parts <- compared_samples(sketches)
   binned <- options$null == "permutation"
   bins <- if (binned) pooled_bins(sketches, names(parts)) else
@@ -258,11 +261,14 @@ check_spectrum_parts <- function(parts) {
   }
 }
 
-# The means of the samples in feature coordinates about that of all, r x groups.
+# The means of the samples in feature coordinates, r x samples.
+part_means <- function(parts) {
+  do.call(cbind, lapply(parts, \(part) part$moments$mean))
+}
+
+# list(means: those about the mean of all, at: that mean, sizes).
 centered_means <- function(parts) {
-  means <- vapply(parts, \(part) part$moments$mean,
-                  numeric(ncol(parts[[1L]]$root)))
-  means <- matrix(means, ncol = length(parts))
+  means <- part_means(parts)
   sizes <- vapply(parts, `[[`, 1, "size")
   at <- drop(means %*% sizes) / sum(sizes)
   list(means = means - at, at = at, sizes = sizes)
@@ -355,10 +361,7 @@ parts_support <- function(parts, left) {
   support <- sample_support(parts[[1L]])
   sizes <- vapply(parts, `[[`, 1, "size")
   support$parts <- list(
-    weights = product(parts[[1L]]$root, vapply(
-      parts, \(part) part$moments$mean, numeric(ncol(parts[[1L]]$root))
-    )),
-    sizes = sizes, weighted = any(sizes != vapply(parts, `[[`, 1, "n")),
+    weights = product(parts[[1L]]$root, part_means(parts)), sizes = sizes, weighted = any(sizes != vapply(parts, `[[`, 1, "n")),
     left = left
   )
   support

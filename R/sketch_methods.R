@@ -165,6 +165,29 @@ check_update_groups <- function(object, groups) {
   merge_sketches(e1, e2)
 }
 
+#' @rdname kme_sketch
+#' @param i The names of groups.
+#' @export
+`[.kme_sketch` <- function(x, i) {
+  if (is.null(x$groups)) {
+    stop_input("'x' must be a sketch with groups to take some of them")
+  }
+  if (!is.character(i) || anyNA(i) || anyDuplicated(i) ||
+        !all(i %in% x$groups)) {
+    stop_input("'i' must name groups (", shorten(x$groups, 6L), "), not be ",
+               describe(if (length(i) > 1L) setdiff(i, x$groups)[1L] else i))
+  }
+  at <- match(i, x$groups)
+  x$groups <- i
+  x$sums <- x$sums[at]
+  x["bins"] <- list(x$bins[at])
+  x$n <- sum(vapply(x$sums, \(record) record$sum$n, numeric(1)))
+  # Of which group dropped rows would have been is not known.
+  x$dropped <- 0
+  if (!is.null(x$bin)) x$left <- count_left(x)
+  x
+}
+
 #' @export
 dim.kme_sketch <- function(x) {
   c(x$n, ncol(x$landmarks[[1L]]$variable$sample$x))

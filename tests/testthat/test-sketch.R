@@ -124,7 +124,7 @@ test_that("infinite values are refused, by na.omit too", {
 test_that("terms of a formula are those of the landmarks' rows", {
   frame <- data.frame(a = exp(x[, 1]), b = x[, 2])
   for (formula in list(~ log(a) + b, ~ poly(b, 3), ~ scale(a) + b,
-                       ~ I(a^2) + b)) {
+                       ~ I(a^2 / 9) + b)) {
     set.seed(2)
     of <- kme_landmarks(formula, frame, m = 6, kernel = rbf)
     matrix <- stats::model.matrix(stats::update(formula, ~ . + 0), frame)
@@ -144,7 +144,8 @@ test_that("terms of a formula are those of the landmarks' rows", {
   set.seed(2)
   drawn <- kme_sketch(~ log(a) + b, frame, landmarks = 6, kernel = rbf)
   expect_equal(drawn$landmarks[[1L]]$m, 6)
-  refused(kme_sketch(~ log(z) + b, frame, landmarks = 6, kernel = rbf))
+  expect_error(kme_sketch(~ log(z) + b, frame, 6, kernel = rbf), "'z'")
+  refused(kme_sketch(frame["a"], of))
 })
 
 test_that("a factor is sketched exactly, whatever its coding", {
