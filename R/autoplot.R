@@ -18,7 +18,7 @@
 #' @param type As in `plot()` of the class.
 #' @param n Points on an axis of a grid.
 #' @param ... Must be empty.
-#' @param groups,comps,columns,what,column As in `plot()` of the class.
+#' @param groups,comps,columns,what,column,newdata As in `plot()` of the class.
 #' @return An object of class `ggplot`.
 #' @name autoplot.kme
 #' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
@@ -55,9 +55,10 @@ autoplot.kme_cov <- function(object, type = NULL, groups = NULL, ...) {
 
 #' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
-autoplot.kme_fda <- function(object, type = NULL, n = 100, ...) {
+autoplot.kme_fda <- function(object, type = NULL, n = 100, ...,
+                             newdata = NULL) {
   check_dots(...)
-  as_ggplot(picture_fda(object, type = type, n = n))
+  as_ggplot(picture_fda(object, type = type, n = n, newdata = newdata))
 }
 
 #' @rdname autoplot.kme

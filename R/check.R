@@ -44,9 +44,11 @@ warn_symmetric <- function(x) {
 
 # A data frame of numeric columns, as a matrix.
 check_columns <- function(x, name) {
-  plain <- vapply(
-    x, \(column) is.numeric(column) && length(dim(column)) < 2L, logical(1)
-  )
+  # The bits of an integer64 are those of another double.
+  plain <- vapply(x, \(column) {
+    is.numeric(column) && length(dim(column)) < 2L &&
+      !inherits(column, "integer64")
+  }, logical(1))
   if (!all(plain)) {
     bad <- which(!plain)[1L]
     stop_input(

@@ -383,7 +383,7 @@ new_kme_density <- function(found, plan, share, arguments) {
         steps = found$steps, heldout = found$heldout, sizes = found$sizes,
         widen = found$widen, toward = found$toward,
         bandwidths = found$bandwidths, mean = found$mean,
-        kernel = sample$kernel, sample = sample, n = sample$n,
+        kernel = sample$kernel, sample = sample, n = found$mean$n,
         m = length(found$best$weights), estimator = found$mean$estimator,
         optimize = plan$optimize, validate = share, floor = plan$lowest,
         terms = NULL, arguments = arguments

@@ -178,20 +178,28 @@ density_sample <- function(x, kernel, estimator, bandwidths, scale) {
     }, scale = scale)
   }
   sample_points(sample, "'x' must hold points, not a matrix of kernel values")
+  check_directions(sample)
+  own <- if (fitted) estimator$estimator else estimator
+  check_weights_alone(own)
+  if (fitted) check_fit(estimator, sample, kernel)
+  check_density_kernel(sample, own, !is.null(bandwidths))
+  sample
+}
+
+check_directions <- function(sample) {
   rank <- sample$kernel$scaling$rank
   if (!is.null(rank) && rank < ncol(sample$x)) {
     stop_input("'scale' must not be \"whiten\" for a density of points that ",
                "vary in ", rank, " of ", count_of(ncol(sample$x), "direction"),
                " only; take scale = TRUE")
   }
-  own <- if (fitted) estimator$estimator else estimator
-  if (!is.null(own$target)) {
+}
+
+check_weights_alone <- function(estimator) {
+  if (!is.null(estimator$target)) {
     stop_input("'estimator' must have no target: a mixture is matched to ",
                "weights on the points")
   }
-  if (fitted) check_fit(estimator, sample, kernel)
-  check_density_kernel(sample, own, !is.null(bandwidths))
-  sample
 }
 
 # The units where nothing was said of them: whitened, where that can be.

@@ -11,13 +11,17 @@ predict.kme_density <- function(object, newdata, type = c("density", "log"),
   check_dots(...)
   type <- check_choice(type, c("density", "log"), "type")
   new <- if (missing(newdata)) {
-    own_points(object$sample)
+    density_points(object$sample)
   } else {
     sample_newdata(object$sample, newdata, object$terms)
   }
   value <- density_log(object, new$z)
   stats::setNames(if (type == "log") value else exp(value), new$names)
 }
+
+# The points of the sample as new ones, where there are rows.
+density_points <- function(sample) UseMethod("density_points")
+density_points.kernmean_sample <- \(sample) own_points(sample)
 
 # The log density, in the units of the user, at points in those of the kernel,
 # with the weights and components of `q`.
@@ -30,6 +34,10 @@ density_log <- function(object, z, q = object) {
 #' @export
 logLik.kme_density <- function(object, ...) {
   check_dots(...)
+  if (!nrow(known_rows(object$sample))) {
+    stop_input("'object' must be a fit to points for a likelihood, not to a ",
+               "sketch, which keeps sums over rows and not the rows")
+  }
   structure(
     sum(density_log(object, object$sample$x)),
     df = free_numbers(object), nobs = object$n, class = "logLik"
@@ -103,7 +111,10 @@ component_sds <- function(object) {
 
 # The share of the density beyond the range of the sample, for each column.
 share_outside <- function(object) {
-  x <- sample_raw(object$sample)
+  x <- known_rows(object$sample)
+  if (!nrow(x)) {
+    return(NULL)
+  }
   sd <- component_sds(object)
   shares <- vapply(seq_len(ncol(x)), \(l) {
     above <- stats::pnorm(max(x[, l]), object$means[, l], sd[, l],
@@ -206,7 +217,7 @@ update.kme_density <- function(object, ...) {
     arguments$validate <- NULL
   }
   found$arguments <- arguments
-  fit <- refit(kme_density.default, object, found)
+  fit <- refit(kme_density, object, found)
   if (!moved && !any(c("kernel", "bandwidths") %in% names(changes))) {
     fit$arguments["bandwidths"] <- list(object$arguments$bandwidths)
   }
@@ -220,23 +231,29 @@ update.kme_density <- function(object, ...) {
 #' @export
 print.kme_density <- function(x, digits = digits_shown(), ...) {
   number <- \(value) format(value, digits = digits)
-  points <- x$sample$x
   say(
     paste0("Density by kernel mean matching, ",
            count_of(x$m, "normal component"),
            if (x$m > 1L) paste0(", ", shape_words[[x$shape]])),
     paste0(describe_sample(x$sample), ", ", x$estimator$label),
-    kernel_lines(x$kernel),
+    kernel_lines(x$kernel), sample_note(x$sample),
     strwrap(c(
       describe_fit(x),
       paste0("distance to the kernel mean ", number(sqrt(x$distance2)),
              ", at the start ", number(sqrt(start_distance2(x)))),
-      paste0("mean log density of the sample ",
-             number(mean(density_log(x, points))), ", at the start ",
-             number(mean(density_log(x, points, x$start))))
+      describe_density(x$sample, x, number)
     ), 80L, exdent = 2L)
   )
   invisible(x)
+}
+
+describe_density <- function(sample, object, number) {
+  UseMethod("describe_density")
+}
+describe_density.kernmean_sample <- function(sample, object, number) {
+  mean_at <- \(...) number(mean(density_log(object, sample$x, ...)))
+  paste0("mean log density of the sample ", mean_at(), ", at the start ",
+         mean_at(object$start))
 }
 
 shape_words <- c(full = "each of its own shape", common = "of one shape",
@@ -348,6 +365,9 @@ print.summary.kme_density <- function(x, digits = digits_shown(), ...) {
   shown <- x$components[c(1L, 1L + shown, if (several) 1L + d + shown else
     2L + d)]
   print(shown, digits = digits)
+  if (is.null(x$outside)) {
+    return(invisible(x))
+  }
   likelihood <- logLik(x$fit)
   cat("\nlog-likelihood ", format(c(likelihood), digits = digits), " on ",
       attr(likelihood, "df"), " degrees of freedom\n", sep = "")

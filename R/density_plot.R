@@ -8,7 +8,8 @@
 #' as contours with the points and, for each component, the ellipse of one
 #' standard deviation, its line the wider the greater the weight. Of more
 #' columns `columns` says which one or two
-#' are drawn: their marginal density, which is a mixture of the same weights.
+#' are drawn: their marginal density, which is a mixture of the same weights. Of
+#' a sketch there are no points to be drawn.
 #'
 #' `"path"` draws for `optimize = "all"` what decided where to stop, step by
 #' step: the mean log density of the points held out, or J.
@@ -47,7 +48,7 @@ picture_density <- function(object, y = NULL, type = NULL, columns = NULL,
   }
   check_graphics(dots)
   n <- check_count(n, "n", 2L)
-  x <- sample_raw(object$sample)
+  x <- known_rows(object$sample)
   columns <- check_shown(columns, x)
   marginal <- c(list(x = x[, columns, drop = FALSE]),
                 marginal_mixture(object, columns))
@@ -94,28 +95,31 @@ component_sd <- function(q, column) sqrt(q$covariances[column, column, ])
 
 picture_density_curve <- function(q, n, title, dots) {
   x <- drop(q$x)
+  rows <- length(x) > 0L
   sd <- component_sd(q, 1L)
-  ends <- range(padded_range(x), q$means - 2 * sd, q$means + 2 * sd)
+  ends <- range(if (rows) padded_range(x), q$means - 2 * sd, q$means + 2 * sd)
   z <- seq(ends[1L], ends[2L], length.out = n)
   each <- component_values(q, matrix(z))
   value <- rowSums(each)
-  breaks <- dots$breaks
-  if (is.null(breaks)) breaks <- min(grDevices::nclass.FD(x), n)
-  bars <- graphics::hist(x, breaks = breaks, plot = FALSE)
+  bars <- if (rows) {
+    breaks <- dots$breaks
+    if (is.null(breaks)) breaks <- min(grDevices::nclass.FD(x), n)
+    graphics::hist(x, breaks = breaks, plot = FALSE)
+  }
   several <- ncol(each) > 1L
   labels <- c("density", if (several) "components")
   colors <- c("#0072B2", "#56B4E9")[seq_along(labels)]
   new_picture(
     title, axis_names(q$x), "Density",
     list(
-      histogram_layer(bars, FALSE, "grey80", "white"),
+      if (rows) histogram_layer(bars, FALSE, "grey80", "white"),
       if (several) new_layer("line", x = rep(c(z, NA), ncol(each)),
                              y = as.vector(rbind(each, NA)),
                              style = list(col = colors[2L]),
                              level = labels[2L]),
       new_layer("line", x = z, y = value, level = labels[1L],
                 style = list(lwd = 2, col = colors[1L])),
-      new_layer("rug", x = x)
+      if (rows) new_layer("rug", x = x)
     ),
     data.frame(z = z, density = value), xlim = ends,
     ylim = c(0, max(bars$density, value)),
@@ -138,10 +142,11 @@ picture_density_contours <- function(q, n, title) {
       lwd = 0.5 + 3 * q$weights[j] / max(q$weights)
     ))
   })
+  points <- if (nrow(q$x)) points_layer(q$x, color = accent)
   centers <- new_layer("points", x = q$means[, 1L], y = q$means[, 2L],
                        style = list(pch = 3, col = "black", bg = "black"))
   picture_surface(title, q$x, surface, "density",
-                  c(list(points_layer(q$x, color = accent)), ellipses,
+                  c(if (!is.null(points)) list(points), ellipses,
                     list(centers)))
 }
 

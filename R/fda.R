@@ -375,7 +375,7 @@ predict.kme_fda <- function(object, newdata, prior = object$prior, dimen,
   axes <- ncol(object$scaling)
   if (!missing(dimen)) axes <- min(axes, check_count(dimen, "dimen"))
   scores <- if (missing(newdata)) {
-    object$scores
+    own_scores(object)
   } else {
     fda_scores(object, sample_newdata(object$sample, newdata, object$terms))
   }
@@ -429,7 +429,7 @@ update.kme_fda <- function(object, ...) {
   quiet <- !"grouping" %in% names(found$changes) &&
     length(object$lev) > length(object$counts)
   fit <- withCallingHandlers(
-    refit(kme_fda.default, object, found),
+    refit(kme_fda, object, found),
     kernmean_warning = \(w) {
       if (quiet && grepl("classes without points", conditionMessage(w))) {
         invokeRestart("muffleWarning")
@@ -479,7 +479,7 @@ print.kme_fda <- function(x, digits = digits_shown(), ...) {
   share <- x$svd^2 / sum(x$svd^2)
   say(
     "Kernel Fisher discriminants", gsub("\r", " ", classes, fixed = TRUE),
-    kernel_lines(x$kernel),
+    kernel_lines(x$kernel), sample_note(x$sample),
     paste0("ridge ", number(x$ridge), if (is.null(x$intensity)) {
       " (given)"
     } else {
@@ -491,25 +491,35 @@ print.kme_fda <- function(x, digits = digits_shown(), ...) {
       length(share), " axes, shares of the trace ",
       shorten(format_number(share, digits), 5L)
     ),
-    paste0("leave-one-out error ", number(x$error), " (",
-           sum(x$loo$class != x$grouping), " of ", x$n, ")",
-           if (!is.null(x$bandwidths) || !is.null(x$ridges)) {
-             paste0(", optimistic: of ", paste(c(
-               if (!is.null(x$bandwidths)) paste(nrow(x$bandwidths),
-                                                 "bandwidths"),
-               if (!is.null(x$ridges)) paste(nrow(x$ridges), "ridges")
-             ), collapse = ", "))
-           })
+    describe_errors(x$sample, x, number)
   )
   invisible(x)
+}
+
+# What is known of points that are not in the sample.
+describe_errors <- function(sample, object, number) {
+  UseMethod("describe_errors")
+}
+describe_errors.kernmean_sample <- function(sample, object, number) {
+  paste0("leave-one-out error ", number(object$error), " (",
+         sum(object$loo$class != object$grouping), " of ", object$n, ")",
+         if (!is.null(object$bandwidths) || !is.null(object$ridges)) {
+           paste0(", optimistic: of ", paste(c(
+             if (!is.null(object$bandwidths)) paste(nrow(object$bandwidths),
+                                                    "bandwidths"),
+             if (!is.null(object$ridges)) paste(nrow(object$ridges), "ridges")
+           ), collapse = ", "))
+         })
 }
 
 #' @rdname kme_fda
 #' @export
 summary.kme_fda <- function(object, ...) {
   check_dots(...)
-  table <- table(true = droplevels(object$grouping),
-                 predicted = factor(object$loo$class, names(object$counts)))
+  table <- if (!is.null(object$loo)) {
+    table(true = droplevels(object$grouping),
+          predicted = factor(object$loo$class, names(object$counts)))
+  }
   structure(list(fit = object, table = table), class = "summary.kme_fda")
 }
 
@@ -526,9 +536,12 @@ print.summary.kme_fda <- function(x, digits = digits_shown(), ...) {
                         check.names = FALSE)
     print(shown, row.names = FALSE, right = TRUE)
   }
-  cat("\nLeave-one-out classes:\n")
-  print(x$table)
-  cat("\nMean scores of the classes (spread of a new point: ",
+  if (!is.null(x$table)) {
+    cat("\nLeave-one-out classes:\n")
+    print(x$table)
+  }
+  cat("\nMean scores of the classes (spread of ",
+      if (is.null(x$table)) "the rows themselves: " else "a new point: ",
       format(sqrt(x$fit$sigma2), digits = digits), "):\n", sep = "")
   print(x$fit$means, digits = digits)
   invisible(x)

@@ -24,7 +24,8 @@ fit_fda <- function(k, classes, ridge) {
   overall <- drop(m %*% counts) / n
   m <- m - overall
   within <- k - (m + overall)[, classes$of]
-  found <- fda_factor(within, ridge, unit, is.null(intensity))
+  found <- fda_factor(if (ridge < Inf) tcross(within), ridge, unit,
+                      is.null(intensity), n)
   fit <- fda_axes(k, found$factor, m, overall, counts)
   fit$scaling <- fit$scaling / unit
   c(fit, list(
@@ -34,15 +35,13 @@ fit_fda <- function(k, classes, ridge) {
   ))
 }
 
-# list(factor: the lower L of N + rI = LL', NULL for r = Inf; ridge). Where
-# shrinkage asks for less than rounding allows, r is that much; a number given
-# must be more.
-fda_factor <- function(within, ridge, unit, given) {
+# list(factor: the lower L of N + rI = LL', NULL for r = Inf; ridge) of the
+# scatter N. Where shrinkage asks for less than rounding allows, r is that much;
+# a number given must be more.
+fda_factor <- function(scatter, ridge, unit, given, n) {
   if (ridge == Inf) {
     return(list(factor = NULL, ridge = ridge))
   }
-  n <- nrow(within)
-  scatter <- tcross(within)
   rounding <- n * .Machine$double.eps * max(diag(scatter))
   if (!given && ridge <= rounding) {
     ridge <- sqrt(.Machine$double.eps) * max(diag(scatter))
@@ -61,11 +60,25 @@ fda_factor <- function(within, ridge, unit, given) {
 
 fda_axes <- function(k, factor, m, overall, counts) {
   n <- nrow(k)
-  d <- m * rep(sqrt(counts), each = n)
+  found <- fda_directions(factor, m, overall, counts, n)
+  scaling <- fix_signs(found$axes)
+  colnames(scaling) <- found$names
+  center <- drop(overall %*% scaling)
+  list(
+    scaling = scaling, means = crossprod(m, scaling), svd = found$svd,
+    scores = product(k, scaling) - rep(center, each = n), center = center
+  )
+}
+
+# list(axes: sqrt(n - C) R^{-1}W, svd, names) from the class means m less the
+# overall one; counts add up to n.
+fda_directions <- function(factor, m, overall, counts, n) {
+  d <- m * rep(sqrt(counts), each = nrow(m))
   most <- length(counts) - 1L
   white <- if (is.null(factor)) d else solve_lower(factor, d)
-  s <- svd(white, nu = most, nv = 0L)
-  kept <- which(s$d[seq_len(most)] > sqrt(n * .Machine$double.eps) * s$d[1L])
+  s <- svd(white, nu = min(most, nrow(m)), nv = 0L)
+  kept <- which(s$d[seq_len(ncol(s$u))] >
+                  sqrt(n * .Machine$double.eps) * s$d[1L])
   # What differences of equal means leave is rounding of the means.
   if (!length(kept) ||
         max(abs(d)) <= n * .Machine$double.eps * max(abs(overall))) {
@@ -74,14 +87,8 @@ fda_axes <- function(k, factor, m, overall, counts) {
   }
   u <- s$u[, kept, drop = FALSE]
   if (!is.null(factor)) u <- solve_lower(factor, u, transpose = TRUE)
-  scaling <- fix_signs(sqrt(n - length(counts)) * u)
-  colnames(scaling) <- paste0("LD", kept)
-  center <- drop(overall %*% scaling)
-  list(
-    scaling = scaling, means = crossprod(m, scaling),
-    svd = sqrt((n - length(counts)) / most) * s$d[kept],
-    scores = product(k, scaling) - rep(center, each = n), center = center
-  )
+  list(axes = sqrt(n - length(counts)) * u, names = paste0("LD", kept),
+       svd = sqrt((n - length(counts)) / most) * s$d[kept])
 }
 
 # Squared distances of each point to the class means in the fit without it, n x

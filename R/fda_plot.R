@@ -8,13 +8,17 @@
 #' the sample, by class: a histogram for one axis, with a line where the class
 #' changes, and the first two axes otherwise. Scores of the sample lie closer
 #' together than those of new points will; the leave-one-out error in the title
-#' does not suffer from that.
+#' does not suffer from that. A fit to a sketch has no scores: those of `newdata`
+#' are drawn, with the classes that [predict()] gives, or the mean scores alone
+#' (one axis: the normal curves that the posterior probabilities go by).
 #'
 #' @param x A fit of [kme_fda()].
 #' @param y Must be missing, or the `type`.
 #' @param type `"regions"` or `"scores"`, also as the second argument; by
 #'   default the first that applies.
 #' @param n Points on an axis of the grid for the regions.
+#' @param newdata Points that are drawn in place of the sample, as for
+#'   [predict()][predict.kme_fda].
 #' @param ... Graphical parameters, as in [plot.kme()]; `col`, `pch`, `cex`,
 #'   `bg` and `lwd` are for the points (and the legend is left out where they
 #'   change what it says).
@@ -28,38 +32,58 @@
 #' plot(kme_fda(iris[, 1:4], iris$Species == "virginica"))
 #' @export
 plot.kme_fda <- function(x, y, type = c("regions", "scores"), n = 100, ...,
-                         legend = TRUE) {
+                         newdata = NULL, legend = TRUE) {
   dots <- list(...)
   check_graphics(dots)
   picture <- picture_fda(x, if (!missing(y)) y, if (!missing(type)) type, n,
-                         dots)
+                         dots, newdata)
   draw_picture(picture, dots, legend)
 }
 
-picture_fda <- function(object, y = NULL, type = NULL, n = 100,
-                        dots = list()) {
+picture_fda <- function(object, y = NULL, type = NULL, n = 100, dots = list(),
+                        newdata = NULL) {
   sample <- object$sample
   plane <- knows_points(sample) && ncol(sample$x) == 2L
   type <- plot_type(c("regions", "scores"), y, type,
                     if (plane) "regions" else "scores")
   n <- check_count(n, "n", 2L)
   if (type == "scores") {
-    return(picture_discriminants(object))
+    return(picture_discriminants(object, newdata))
   }
   if (!plane) {
     stop_input("'type' must not be \"regions\" unless the fit has two columns",
                if (knows_points(sample)) paste0(", not ", ncol(sample$x)))
   }
-  picture_regions(object, n, dots)
+  picture_regions(object, n, dots, newdata)
 }
 
 fda_title <- function(object) {
-  paste0("Kernel Fisher discriminants (leave-one-out error ",
-         format(object$error, digits = 2), ")")
+  paste0("Kernel Fisher discriminants", if (!is.null(object$error)) {
+    paste0(" (leave-one-out error ", format(object$error, digits = 2), ")")
+  })
 }
 
-picture_regions <- function(object, n, dots) {
-  x <- sample_raw(object$sample)
+# The points of a sample that may be drawn, in the units of the user.
+known_rows <- function(sample) UseMethod("known_rows")
+known_rows.kernmean_sample <- \(sample) sample_raw(sample)
+
+# list(x, group): the points that are drawn, with their classes where these are
+# known.
+fda_points <- function(object, newdata) {
+  if (is.null(newdata)) {
+    x <- known_rows(object$sample)
+    # A class without points keeps its color, and its place in the legend.
+    return(list(x = x, group = if (nrow(x)) {
+      factor(object$grouping, names(object$counts))
+    }))
+  }
+  new <- sample_newdata(object$sample, newdata, object$terms)
+  list(x = unscale_points(object$kernel, new$z), group = NULL)
+}
+
+picture_regions <- function(object, n, dots, newdata) {
+  shown <- fda_points(object, newdata)
+  x <- rbind(unname(sample_raw(object$sample)), unname(shown$x))
   axes <- lapply(1:2, \(j) {
     name <- c("xlim", "ylim")[j]
     ends <- if (is.null(dots[[name]])) {
@@ -77,20 +101,20 @@ picture_regions <- function(object, n, dots) {
   best <- max.col(value, "first")
   labels <- names(object$counts)
   classes <- length(labels)
-  names <- axis_names(x)
+  names <- axis_names(sample_raw(object$sample))
   z <- matrix(best, n, n)
   borders <- lapply(utils::combn(classes, 2L, simplify = FALSE), \(pair) {
     border_layer(axes, value, pair, values_at)
   })
-  # A class without points keeps its color, and its place in the legend.
-  group <- factor(object$grouping, labels)
   new_picture(
     fda_title(object), names[1L], names[2L],
     c(list(new_layer("image", x = axes[[1L]], y = axes[[2L]], z = z,
                      style = list(zlim = c(0.5, classes + 0.5),
                                   col = tint(level_colors(classes))),
                      level = factor(labels[best], labels))),
-      borders, list(points_layer(x, group, main = TRUE))),
+      borders, if (nrow(shown$x)) list(points_layer(
+        shown$x, shown$group, color = "grey20", main = TRUE
+      ))),
     list(x = axes[[1L]], y = axes[[2L]], z = z),
     xlim = range(axes[[1L]]), ylim = range(axes[[2L]]), flush = TRUE,
     key = level_entries(labels)
@@ -119,26 +143,59 @@ border_layer <- function(axes, value, pair, values_at) {
             style = list(col = "grey20"))
 }
 
-picture_discriminants <- function(object) {
-  scores <- object$scores
-  value <- data.frame(scores, class = object$grouping)
-  if (ncol(scores) == 1L) {
-    return(picture_one_axis(object, value))
+picture_discriminants <- function(object, newdata) {
+  labels <- names(object$counts)
+  bare <- is.null(newdata) && is.null(object$scores)
+  if (!is.null(newdata)) {
+    found <- predict(object, newdata)
+    scores <- found$x
+    group <- found$class
+  } else {
+    scores <- if (bare) object$means else object$scores
+    group <- if (bare) factor(labels, object$lev) else object$grouping
   }
-  groups_picture(fda_title(object), scores[, 1:2],
-                 factor(object$grouping, names(object$counts)),
+  value <- data.frame(scores, class = group)
+  if (ncol(scores) == 1L) {
+    return(if (bare) picture_class_curves(object, value) else
+      picture_one_axis(object, value))
+  }
+  groups_picture(fda_title(object), scores[, 1:2], factor(group, labels),
                  c("LD1", "LD2"), value)
+}
+
+# The normal curves of the classes, times their prior probabilities.
+picture_class_curves <- function(object, value) {
+  labels <- names(object$counts)
+  colors <- level_colors(length(labels))
+  sd <- sqrt(object$sigma2)
+  score <- seq(min(object$means) - 3 * sd, max(object$means) + 3 * sd,
+               length.out = 401L)
+  heights <- lapply(seq_along(labels), \(c) {
+    object$prior[c] * stats::dnorm(score, object$means[c, 1L], sd)
+  })
+  lines <- lapply(seq_along(labels), \(c) {
+    new_layer("line", x = score, y = heights[[c]], level = labels[c],
+              style = list(col = colors[c], lwd = 2))
+  })
+  changes <- class_changes(object, range(score))
+  new_picture(
+    fda_title(object), "LD1", "prior times density",
+    c(lines, list(if (length(changes)) across_layer(v = changes,
+                                                    col = "black"))),
+    value, xlim = range(score), ylim = c(0, max(unlist(heights))),
+    key = key_entries(labels, colors, "line", lwd = 2)
+  )
 }
 
 # Bars of the classes one above the other, on the same breaks.
 picture_one_axis <- function(object, value) {
-  score <- object$scores[, 1L]
+  score <- value$LD1
   labels <- names(object$counts)
   colors <- level_colors(length(labels))
   breaks <- pretty(score, max(10, min(40, 2 * sqrt(length(score)))))
   count <- length(breaks) - 1L
   counts <- vapply(labels, \(label) {
-    own <- object$grouping == label
+    own <- value$class == label
     graphics::hist(score[own], breaks, plot = FALSE)$counts
   }, integer(count))
   counts <- matrix(counts, count)

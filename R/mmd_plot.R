@@ -123,7 +123,7 @@ picture_witness <- function(test, pair, n) {
     witness$group <- factor(names[witness$side], names)
   }
   d <- ncol(sample$x)
-  if (is.null(d) || d > 2L) {
+  if (is.null(d) || d > 2L || isFALSE(witness$grid)) {
     return(witness_points(sample, witness, names, title))
   }
   x <- sample_raw(sample)[witness$shown, , drop = FALSE]
@@ -134,7 +134,8 @@ picture_witness <- function(test, pair, n) {
 
 # The witness function of two sets of groups as list(weights: of the points;
 # shown: those to be drawn; side: 1 or 2 for each of these, NULL where they are
-# of no group). side: 1, 2 or 0 for each group.
+# of no group; grid: FALSE where columns are no axes). side: 1, 2 or 0 for each
+# group.
 witness_weights <- function(sample, test, side) UseMethod("witness_weights")
 witness_weights.kernmean_sample <- function(sample, test, side) {
   side <- side[as.integer(test$groups)]

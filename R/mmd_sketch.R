@@ -134,7 +134,8 @@ test_sketches <- function(data, label, estimator = est_kme(), ..., B = NULL,
   samples <- list(
     sample = parts_support(parts, if (binned) bins$left else 0),
     groups = factor(character(), names(parts)),
-    sizes = if (binned) bins$sizes * bins$size else unname(units$sizes),
+    sizes = if (binned) as.double(bins$sizes) * bins$size else
+      as.double(unname(units$sizes)),
     bins = if (binned) sum(bins$sizes)
   )
   arguments <- list(
@@ -153,6 +154,10 @@ test_sketches <- function(data, label, estimator = est_kme(), ..., B = NULL,
 # The data as sketches on the same landmarks.
 read_sketches <- function(data) {
   made <- vapply(data, inherits, NA, "kme_sketch")
+  if (!any(made)) {
+    stop_input("'x' must be a sketch, as of kme_sketch(), not ",
+               describe(data$x))
+  }
   for (name in names(data)[made]) {
     check_one_variable(data[[name]], name)
   }
@@ -165,15 +170,23 @@ read_sketches <- function(data) {
     }
     return(data)
   }
-  data[!made] <- lapply(data[!made], sketch_as, data[[which(made)[1L]]])
+  for (name in names(data)[!made]) {
+    data[[name]] <- sketch_as(data[[name]], data[[which(made)[1L]]], name)
+  }
   check_same_landmarks(data$x, data$y, c("'x'", "'y'"))
   data
 }
 
-# Rows in a sketch such as another one.
-sketch_as <- function(rows, sketch) {
-  kme_sketch(rows, sketch$landmarks[[1L]], second = sketch$second,
-             bin = sketch$bin, progress = FALSE)
+# Rows, which messages call `name`, in a sketch such as another one.
+sketch_as <- function(rows, sketch, name) {
+  tryCatch(
+    kme_sketch(rows, sketch$landmarks[[1L]], second = sketch$second,
+               bin = sketch$bin, progress = FALSE),
+    kernmean_error_input = \(e) stop_input(
+      "'", name, "' must be a sketch, or rows of which one can be made like ",
+      "the other: kme_sketch() says ", conditionMessage(e)
+    )
+  )
 }
 
 # The samples that are compared.
@@ -359,6 +372,7 @@ parts_share <- function(parts) {
 # rows?; left: rows that do not count).
 parts_support <- function(parts, left) {
   support <- sample_support(parts[[1L]])
+  support["group"] <- list(NULL)
   sizes <- vapply(parts, `[[`, 1, "size")
   support$parts <- list(
     weights = product(parts[[1L]]$root, part_means(parts)), sizes = sizes, weighted = any(sizes != vapply(parts, `[[`, 1, "n")),
@@ -383,8 +397,10 @@ sample_lines.landmark_sample <- function(sample) {
 witness_weights.landmark_sample <- function(sample, test, side) {
   sizes <- sample$parts$sizes
   share <- \(s) ifelse(side == s, sizes, 0) / sum(sizes[side == s])
+  variable <- sample$sketch$landmarks[[sample$variable]]$variable
   list(weights = drop(product(sample$parts$weights, share(1L) - share(2L))),
-       shown = seq_len(sample$n), side = NULL)
+       shown = seq_len(sample$n), side = NULL,
+       grid = !is_factor_variable(variable) && !is_mixed_variable(variable))
 }
 
 update_samples.landmark_sample <- function(sample, object, changes, call) {

@@ -5,7 +5,7 @@
 #' `"scores"` draws the scores of the sample with the shares of variance on the
 #' axes; one component is drawn against the index of the points. Of more than
 #' 2,000 points an even share is drawn. A fit to a sketch has no scores of its
-#' own: `newdata` must be given. Groups have colors (twelve, of which the
+#' own: those of `newdata` are drawn, without it the variances. Groups have colors (twelve, of which the
 #' first eight are the Okabe--Ito palette) and symbols that differ; the legend
 #' names twelve of them. Numbers as groups are drawn in colors from dark to
 #' light, with a bar that says which stand for which.
@@ -54,7 +54,9 @@ plot.kme_pca <- function(x, y, type = c("scores", "spectrum"), comps = c(1, 2),
 picture_pca <- function(object, y = NULL, type = NULL, comps = NULL,
                         groups = NULL, name = NULL, npcs = NULL,
                         newdata = NULL) {
-  type <- plot_type(c("scores", "spectrum"), y, type)
+  rows <- !is.null(object$scores) || !is.null(newdata)
+  type <- plot_type(c("scores", "spectrum"), y, type,
+                    if (rows) "scores" else "spectrum")
   if (type == "scores") {
     if (!is.null(npcs)) {
       stop_input("'npcs' must not be given but for type \"spectrum\"")

@@ -165,13 +165,20 @@ check_true_values.shrunk_gram <- function(g) {
 # lambda from the diagonal of K^c and norm2 = |K^c|_F^2, in any unit.
 shrinkage_intensity <- function(diagonal, norm2, p, n) {
   trace <- sum(diagonal)
+  shrinkage_of(trace, sum(diagonal^2), sum((diagonal - trace / n)^2), norm2, p,
+               n)
+}
+
+# The same from the trace of K^c, the sum of squares of its diagonal, and that
+# of squared deviations from its mean.
+shrinkage_of <- function(trace, squares, spread, norm2, p, n) {
   below <- norm2 - trace^2 / p
   if (below <= n * .Machine$double.eps * norm2) {
     return(1)
   }
   # V(S) - V(T) and |T - S|^2 times (n - 1)^2.
   above <- n / (n - 2) *
-    (sum(diagonal^2) - norm2 / n - sum((diagonal - trace / n)^2) / p)
+    (squares - norm2 / n - spread / p)
   min(max(above / below, 0), 1)
 }
 

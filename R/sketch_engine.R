@@ -341,7 +341,8 @@ lost_process <- new.env(parent = emptyenv())
 
 # A plan of processes on this machine that has lost one starts them again.
 renew_plan <- function() {
-  if (!is.null(lost_process$known) && inherits(future::plan(), "multisession")) {
+  known <- !is.null(lost_process$known)
+  if (known && inherits(future::plan(), "multisession")) {
     plans <- future::plan("list")
     future::plan(future::sequential)
     future::plan(plans)

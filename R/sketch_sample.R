@@ -201,7 +201,9 @@ sketch_spectrum <- function(sample) {
   moments <- sample$moments
   found <- .Call(C_r_eigen, sample$size * moments$covariance,
                  length(moments$mean))
-  kept <- found$values > spectrum_tolerance * max(found$values, 0)
+  # Of fewer rows than features the others are rounding, however large.
+  kept <- found$values > spectrum_tolerance * max(found$values, 0) &
+    seq_along(found$values) <= sample$n
   vectors <- found$vectors[, kept, drop = FALSE]
   list(values = found$values[kept], vectors = vectors,
        along = drop(cross(vectors, moments$mean)))

@@ -396,10 +396,14 @@ tidy.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
     return(share_frame(c("LD", "svd"), x$svd, x$svd^2 / sum(x$svd^2)))
   }
   classes <- names(x$counts)
-  wrong <- as.character(x$loo$class) != as.character(x$grouping)
+  error <- NA_real_
+  if (!is.null(x$loo)) {
+    wrong <- as.character(x$loo$class) != as.character(x$grouping)
+    error <- as.vector(tapply(wrong, factor(x$grouping, classes), mean))
+  }
   data.frame(
     class = classes, n = as.vector(x$counts), prior = as.vector(x$prior),
-    error = as.vector(tapply(wrong, factor(x$grouping, classes), mean)),
+    error = error,
     x$means, row.names = NULL
   )
 }
@@ -410,7 +414,7 @@ glance.kme_fda <- function(x, ...) {
   data.frame(
     nobs = x$n, classes = length(x$counts), axes = ncol(x$scaling),
     ridge = x$ridge, intensity = one_number(x$intensity), sigma2 = x$sigma2,
-    error = x$error, kernel_columns(x$kernel)
+    error = one_number(x$error), kernel_columns(x$kernel)
   )
 }
 
@@ -424,7 +428,7 @@ augment.kme_fda <- function(x, data = NULL, ..., newdata = NULL) {
   check_dots(...)
   augmented(
     x$sample, data, newdata,
-    fda_frame(x$loo$class, x$loo$posterior, x$scores),
+    fda_frame(x$loo$class, x$loo$posterior, own_scores(x)),
     \(newdata) {
       found <- predict(x, newdata)
       fda_frame(found$class, found$posterior, found$x)
@@ -474,11 +478,11 @@ tidy.kme_density <- function(x, ...) {
 #' @exportS3Method generics::glance
 glance.kme_density <- function(x, ...) {
   check_dots(...)
-  likelihood <- logLik(x)
+  rows <- nrow(known_rows(x$sample)) > 0L
   data.frame(
     nobs = x$n, m = x$m, shape = one_word(x$shape),
-    logLik = as.numeric(likelihood),
-    df = attr(likelihood, "df"), objective = x$objective,
+    logLik = if (rows) as.numeric(logLik(x)) else NA_real_,
+    df = free_numbers(x), objective = x$objective,
     distance = sqrt(x$distance2), estimator = x$estimator$name,
     kernel_columns(x$kernel)
   )
@@ -568,6 +572,9 @@ glance.hsic_test <- glance.mmd_test
 #' @exportS3Method generics::augment
 augment.mmd_test <- function(x, data = NULL, ...) {
   check_dots(...)
+  if (is.null(x$groups)) {
+    stop_input("'x' must be a test of points; a sketch keeps sums, no rows")
+  }
   sample <- x$sample
   own <- data.frame(.group = x$groups)
   if (length(x$sizes) == 2L && is.null(x$arguments$bandwidths)) {

@@ -286,6 +286,8 @@ elapsed <- function(code) system.time(code)[["elapsed"]]
 # Seconds of a million rows with each number of processes, and those of handing
 # out parts that are next to empty.
 time_workers <- function(paths, small, landmarks, cores) {
+  # For the processes that are started: one thread each, as here.
+  Sys.setenv(OMP_NUM_THREADS = 1)
   sketch <- function(paths) {
     kme_sketch(as.list(paths), landmarks, read = read_rows, progress = FALSE)
   }

@@ -40,8 +40,8 @@ sketch_groups <- function(sizes, d, ..., weighted = FALSE) {
 }
 
 # The sketches of a reference, whose landmarks are of it, and of other rows.
-compare_reference <- function(sizes, d, null, B) {
-  reference <- kme_sketch(draw_normal(sizes[1], d), landmarks, bin = 10)
+compare_reference <- function(sizes, d, null, B, kernel) {
+  reference <- kme_sketch(draw_normal(sizes[1], d), landmarks, kernel, bin = 10)
   mmd_test(reference, draw_normal(sizes[2], d), null = null, B = B)
 }
 
@@ -60,8 +60,8 @@ cells <- function(B) {
   spectrum <- function(sizes, d, weighted = FALSE) {
     \() mmd_test(sketch_groups(sizes, d, weighted = weighted), B = B)
   }
-  reference <- function(sizes, d, null) {
-    \() compare_reference(sizes, d, null, B)
+  reference <- function(sizes, d, null, kernel = kernel_rbf()) {
+    \() compare_reference(sizes, d, null, B, kernel)
   }
   hsic <- function(...) \() hsic_test(sketch_pair(...), B = B)
   list(
@@ -84,6 +84,12 @@ cells <- function(B) {
                                                         "permutation"),
     "reference, spectrum, 300 and 60, d = 10" = reference(c(300, 60), 10,
                                                           "spectrum"),
+    "reference, bins, 60 and 300, d = 10" = reference(c(60, 300), 10,
+                                                      "permutation"),
+    "reference, bins, theta = 2, 60 and 300, d = 10" =
+      reference(c(60, 300), 10, "permutation", kernel_rbf(2)),
+    "reference, bins, theta = 1, 60 and 300, d = 10" =
+      reference(c(60, 300), 10, "permutation", kernel_rbf(1)),
     "hsic, 100, 1 and 1 columns" = hsic(100, 1),
     "hsic, 300, 1 and 1 columns" = hsic(300, 1),
     "hsic, 300, 3 and 3 columns" = hsic(300, 3),
@@ -126,7 +132,7 @@ main <- function(args) {
     row <- level_of(name, run, reps, cores)
     row$verdict <- if (row$rate < band[1]) "below" else
       if (row$rate > band[2]) "ABOVE" else "in the band"
-    cat(sprintf("%-40s %.4f  %s\n", name, row$rate, row$verdict))
+    cat(sprintf("%-47s %.4f  %s\n", name, row$rate, row$verdict))
     row
   }, names(all), all))
   rownames(results) <- NULL

@@ -13,8 +13,8 @@
  * whoever is free, over the panel's rows in chunks.
  *
  * n m (2 d + 45) flops for first sums (RBF), n m^2 more for second ones, 2 n m m' for cross ones.
- * Memory: the packed landmarks, m (d + 1), and whatever n a panel: at most some 2 MB (first sums),
- * 8 MB a side beside the result (m = 500), 512 m where m is large.
+ * Memory: the packed landmarks, m (d + 1), and whatever n a panel: some 3 MB and
+ * for a side of products 4 MB of values (512 m doubles where m > 1,000).
  *
  * Panels, workers and chunks depend on the sizes alone; what the workers have is added in order.
  */
@@ -26,29 +26,27 @@ enum {
   WORKERS = 32,
   RUN = 192,         /* rows of a worker in a panel for first sums */
   SHORT_RUN = 64,    /* for products */
-  STEP = 64,         /* rows that are packed together */
+  FEW_COLUMNS = 64,  /* of points that are packed RUN at once: reading them in longer pieces */
   FEWEST_ROWS = 512, /* of a panel for products */
   BAND = KM_BAND,    /* landmarks side by side */
   COLUMNS = 8,       /* of a patch, as km_multiply has it */
   VECTOR = 8,        /* doubles that are copied together */
-  HIGH = 96,         /* rows of a block of the result */
+  HIGH = 192,        /* rows of a block of the result */
   WIDE = 192,        /* its columns */
   CHUNK = 256,       /* rows of a panel that are multiplied at a time */
   EDGES = 2
 };
 
-#ifndef MV
-#define MV 1048576
-#endif
-static const size_t most_values = MV; /* doubles of a panel's values: 8 MB */
+static const size_t most_values = 524288; /* doubles of a panel's values: 4 MB */
 
 /* The rows of one variable, seen through its landmarks. */
 typedef struct {
   const km_source *source;
   km_point_set landmarks;
   size_t m;        /* landmarks */
+  size_t step;     /* rows that a worker packs at once */
   double *points;  /* packed landmarks, half norms behind them */
-  double *rows;    /* a worker: STEP packed rows, half norms behind them */
+  double *rows;    /* a worker: a step of packed rows, half norms behind them */
   double *values;  /* of a panel: bands x depth x BAND, or NULL */
 } side;
 
@@ -78,8 +76,9 @@ static size_t band_room(size_t m, size_t depth) { return round_up(m, BAND) * dep
 static void lay_out_side(const sketch *s, side *part, int products, km_scratch *scratch) {
   const size_t d = part->source->d;
   part->m = part->source->n;
+  part->step = d > FEW_COLUMNS ? SHORT_RUN : s->run;
   part->points = take_aligned(scratch, round_up(part->m, PACK) * (d + 1));
-  part->rows = take_aligned(scratch, s->workers * STEP * (d + 1));
+  part->rows = take_aligned(scratch, s->workers * part->step * (d + 1));
   part->values = products ? take_aligned(scratch, band_room(part->m, s->depth)) : NULL;
 }
 
@@ -186,12 +185,12 @@ static void consume(const sketch *s, size_t which, const share *own, const km_ti
 static void evaluate(const sketch *s, size_t which, const share *own, size_t p0) {
   const side *part = s->sides + which;
   const km_source *source = part->source;
-  const size_t d = source->d;
-  double *rows = part->rows + own->worker * STEP * (d + 1), *half_norms = rows + STEP * d;
+  const size_t d = source->d, step = part->step;
+  double *rows = part->rows + own->worker * step * (d + 1), *half_norms = rows + step * d;
   double *k = s->tiles + own->worker * TILE;
   const int near = part->landmarks.half_norms != NULL;
-  for (size_t r = own->r0; r < own->r1; r += STEP) {
-    const size_t count = smaller(STEP, own->r1 - r);
+  for (size_t r = own->r0; r < own->r1; r += step) {
+    const size_t count = smaller(step, own->r1 - r);
     for (size_t i = 0; i < count; i += PACK)
       km_pack_points(source, source->y, s->n, r + i, rows + i * d);
     if (near) s->simd->half_norms(rows, round_up(count, PACK), d, half_norms);

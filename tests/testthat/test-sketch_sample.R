@@ -84,6 +84,24 @@ test_that("the scores of gcv and printed are those of all n rows", {
   }
 })
 
+test_that("rounding is not taken for eigenvalues where rows are few", {
+  # Of 40 close landmarks W is large, and W'S2W has many small eigenvalues that
+  # are rounding: more of them than rows.
+  close <- matrix(seq(-2, 2, length.out = 40))
+  smooth <- kernel_rbf(0.5)
+  rows <- matrix(c(-1, 0.3, 0.31, 1.5))
+  twin <- sketch_R(rows, close, \(x, y) gram_R(smooth, x, y))
+  sketch <- kme_sketch(rows, close, smooth)
+  for (select in c("gcv", "printed")) {
+    fit <- kme(sketch, estimator = "fkmse", select = select)
+    score <- if (select == "gcv") fkmse_gcv_R else fkmse_printed_R
+    some <- fit$score[fit$score$lambda > 1e-4, ]
+    some <- some[round(seq(1, nrow(some), length.out = 8)), ]
+    expect_equal(some$score, vapply(some$lambda, score, 1, K = twin$K),
+                 tolerance = 1e-5)
+  }
+})
+
 test_that("the edges of shrinkage are the mean and nothing", {
   sketch <- kme_sketch(x, S, rbf)
   plain <- kme(sketch)

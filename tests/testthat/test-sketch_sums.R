@@ -257,7 +257,7 @@ test_that("the sides of a formula are two variables, the left one first", {
       expect_lt(sketch_difference(streamed, both), 1e-13)
     }
   }
-  for (formula in list(a ~ a, ~ 1, y ~ 1)) {
+  for (formula in list(~ 1, y ~ 1, ~ a:b)) {
     expect_error(kme_sketch(formula, frame, 5), class = "kernmean_error_input")
   }
 })

@@ -261,6 +261,10 @@ check_grams <- function() {
   }))
   check("panel", inputs(30, 50) + drop(inputs(38, 40) %*% exp(-apart / 2)))
 
+  packed <- rbind(scaled(x_panel %*% diag(1 / c(1, 2, 0.5)))[33:40, ],
+                  matrix(0, 24, 3))
+  check("packed", packed)
+
   k <- kernel_matrix("poly", x)
   same("rank", 20)
   same("rank_beyond", 6)
@@ -278,6 +282,30 @@ check_grams <- function() {
   # At the pivots, exactly: the Cholesky factor of K in their order.
   small(max(abs(f[p, ][upper.tri(k)])), 0, "pivoted (triangle)")
   small(max(abs(f[p, ] - t(chol(k[p, p])))), close, "pivoted (chol)")
+  random <- random_pivots(k, 20, 16, generator(39))
+  same("random_pivots", random$pivots - 1)
+  check("random_left", random$left)
+}
+
+# Randomly pivoted Cholesky by the matrix of residuals.
+random_pivots <- function(k, most, block, uniform) {
+  pivots <- integer()
+  left <- k
+  while (length(pivots) < most) {
+    d <- diag(left)
+    proposals <- vapply(seq_len(block), \(q) {
+      which(cumsum(d) > uniform() * sum(d))[1]
+    }, 1L)
+    for (q in seq_len(block)) {
+      if (length(pivots) == most) break
+      s <- proposals[q]
+      if (q > 1 && !(uniform() * d[s] < left[s, s])) next
+      pivots <- c(pivots, s)
+      left <- left - tcrossprod(left[, s]) / left[s, s]
+      left[s, ] <- left[, s] <- 0
+    }
+  }
+  list(pivots = pivots, left = sum(diag(left)) / sum(diag(k)))
 }
 
 # --- factors.c ----------------------------------------------------------------

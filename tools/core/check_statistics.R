@@ -83,6 +83,24 @@ check_noisy <- function() {
   check("other_noisy", found$want, found$tolerance)
 }
 
+check_sketches <- function() {
+  n <- 2100
+  w <- inputs(66, n)
+  k <- kernel_matrix("rbf", input_matrix(43, 30, 3), input_matrix(64, n, 3))
+  l <- kernel_matrix("laplace_l1", input_matrix(55, 26, 3),
+                     input_matrix(65, n, 3))
+  # Weights of both signs: errors on the scale of their absolute values.
+  compare <- function(name, a, b) {
+    want <- a %*% (w * b)
+    check(name, want, close * max(a %*% (abs(w) * b)) / max(abs(want)))
+  }
+  compare("sketch_first", k, matrix(1, n, 1))
+  compare("sketch_second", k, t(k))
+  compare("sketch_cross", k, t(l))
+  bin <- rep(1:4, c(50, 0, 2000, 50))
+  compare("sketch_bins", k, outer(bin, 1:4, "=="))
+}
+
 # Each fold by the formulas, in the coordinates and with unseen directions: 2
 # and one more that is lost with fold 3.
 check_smooth <- function() {
@@ -168,6 +186,7 @@ check_statistics <- function() {
 
   check_bags(split(seq_len(n), sample), k)
   check_noisy()
+  check_sketches()
   check_smooth()
 
   draw <- drawing(45)

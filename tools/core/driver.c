@@ -70,7 +70,9 @@ static int64_t draws = 1;
 
 void set_draws(int seed) { draws = start(seed); }
 
-size_t draw(size_t count) { return (size_t) (next(&draws) * (double) count); }
+double uniform(void) { return next(&draws); }
+
+size_t draw(size_t count) { return (size_t) (uniform() * (double) count); }
 
 void poll(void) { polls++; }
 

@@ -18,6 +18,7 @@ void *block(size_t bytes);
 /* A random index for what draws, from a sequence that set_draws() starts. */
 void set_draws(int seed);
 size_t draw(size_t count);
+double uniform(void); /* the next number itself, from 0 to 1 */
 
 /* Counted, so that the driver can tell whether long routines ask. */
 void poll(void);

@@ -174,6 +174,26 @@ static void low_rank(void) {
   for (size_t i = 0; i < FULL * rank; i++) must(f[i] == again[i], "points and their matrix");
 }
 
+/* From points, and from fewer than are wanted: three that stand twice. */
+static void random_pivots(void) {
+  enum { POINTS = 130, MOST = 20, TWICE = 6 };
+  const km_source source = points(KM_LAPLACE_L1, 27, POINTS, D);
+  double left;
+  int *pivots = int_room(MOST);
+  set_draws(39);
+  const size_t rank = km_random_pivots(&source, MOST, 16, uniform, pivots, &left,
+                                       room(km_lowrank_work(&source, MOST)), poll);
+  must(rank == MOST, "fewer pivots");
+  put_ints("random_pivots", pivots, rank);
+  put_number("random_left", left);
+  double k[TWICE * TWICE];
+  for (size_t i = 0; i < TWICE * TWICE; i++) k[i] = i % TWICE / 2 == i / TWICE / 2;
+  const km_source twice = {.n = TWICE, .m = TWICE, .k = k};
+  must(km_random_pivots(&twice, TWICE, 16, uniform, pivots, &left,
+                        room(km_lowrank_work(&twice, TWICE)), poll) == TWICE / 2 && left == 0,
+       "pivots of points that stand twice");
+}
+
 /* count points of D columns, in packs. */
 static double *packed(int seed, size_t count) {
   const double *x = inputs(seed, count * D);
@@ -187,11 +207,16 @@ static double *packed(int seed, size_t count) {
 
 static void panels(void) {
   enum { ROWS = 40, COLUMNS = 50 };
+  const km_source source = points(KM_RBF, 28, ROWS, D);
+  double *pack = room(KM_PACK * D);
+  km_pack_points(&source, source.x, ROWS, KM_PACK, pack);
+  put("packed", pack, KM_PACK * D);
   const km_kernel kernel = {.family = KM_RBF};
   const double scale[D] = {1, 2, 0.5};
   const km_point_set x =
     km_panel_scale(D, packed(28, ROWS), ROWS, scale, room(km_panel_size(D)));
   const km_point_set y = km_panel_set(D, packed(29, COLUMNS), COLUMNS);
+  must(km_near_center(&y), "points near the center");
   double *columns = inputs(30, KM_TILE_COLS), *tile = room(KM_PANEL_TILE);
   km_panel_columns(&kernel, D, x, y, inputs(38, ROWS), tile, columns);
   put("panel", columns, COLUMNS);
@@ -205,4 +230,5 @@ void run_grams(void) {
   centering();
   medians();
   low_rank();
+  random_pivots();
 }

@@ -2,6 +2,7 @@
 #include "apps/density.h"
 #include "apps/hsic.h"
 #include "apps/noisy.h"
+#include "apps/sketch.h"
 #include "apps/smooth.h"
 #include "core/blocks.h"
 #include "core/subsets.h"
@@ -98,6 +99,29 @@ static void bags(void) {
   for (size_t i = 0; i < BAGS * D; i++) noise[i] = 1 + noise[i];
   km_bag_marginal(&rbf, &each, noise, NULL, NULL, inner, room(km_bag_marginal_work(&rbf)), poll);
   put("bag_marginal", inner, BAGS * BAGS);
+}
+
+/* More rows than a panel has. */
+static void sketches(void) {
+  enum { LANDMARKS = 30, OTHERS = 26, ROWS = 2100, BINS = 4 };
+  static const int bin_sizes[BINS] = {50, 0, 2000, 50};
+  km_source from = points(KM_RBF, 43, LANDMARKS, D), with = points(KM_LAPLACE_L1, 55, OTHERS, D);
+  from.y = inputs(64, ROWS * D);
+  with.y = inputs(65, ROWS * D);
+  from.m = with.m = ROWS;
+  int *ends = int_room(BINS);
+  km_run_ends(bin_sizes, BINS, ends);
+  const double *weights = inputs(66, ROWS);
+  const km_runs bins = {BINS, ends, weights};
+  double *first = room(LANDMARKS), *second = room(LANDMARKS * LANDMARKS);
+  double *cross = room(LANDMARKS * OTHERS), *sums = room(LANDMARKS * BINS);
+  km_sketch_sums(&from, weights, first, second, room(km_sketch_sums_work(&from, 1, 1)), poll);
+  put("sketch_first", first, LANDMARKS);
+  put("sketch_second", second, LANDMARKS * LANDMARKS);
+  km_sketch_cross(&from, &with, weights, cross, room(km_sketch_cross_work(&from, &with)), poll);
+  put("sketch_cross", cross, LANDMARKS * OTHERS);
+  km_sketch_bins(&from, &bins, sums, room(km_sketch_bins_work(&from)), poll);
+  put("sketch_bins", sums, LANDMARKS * BINS);
 }
 
 /* For each part a matrix AA', but 0 for the second. */
@@ -231,6 +255,7 @@ void run_statistics(void) {
   block_sums();
   bags();
   noisy_parts();
+  sketches();
   smoothing();
   independence();
   matching();

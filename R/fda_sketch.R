@@ -1,0 +1,150 @@
+# Kernel Fisher discriminants of a sketch with groups. With Phi the features of
+# all rows the Gram matrix is K = Phi Phi' and the within-class scatter N = Phi
+# S Phi', S that of the features. For any B with BB' = Phi'Phi = G, Phi = QB'
+# with orthonormal columns of Q, so that N + rI is Q(B'SB + rI)Q' on the range
+# of K: with R'R = B'SB + rI, D = B'[sqrt(n_c) (mu_c - mu)]_c and R'^{-1}D =
+# WTZ' the axes Phi'alpha have the coordinates sqrt(n - C) B R^{-1}W.
+
+#' @rdname kme_fda
+#' @export
+kme_fda.kme_sketch <- function(x, grouping, ..., ridge = NULL, prior = NULL) {
+  refuse_for_sketch(...names(), c("kernel", "bandwidth", "scale"))
+  check_dots(...)
+  if (!missing(grouping)) {
+    stop_input("'grouping' must be missing when 'x' is a sketch: its groups ",
+               "are the classes, as in kme_sketch(x, groups = )")
+  }
+  ridge <- check_ridge(ridge)
+  arguments <- list(ridge = ridge, prior = prior)
+  if (identical(ridge, "loo")) {
+    stop_input("'ridge' must be \"shrinkage\" or a positive number for a ",
+               "sketch, not \"loo\": leaving rows out takes the rows, and a ",
+               "sketch keeps sums")
+  }
+  if (is.null(ridge)) ridge <- "shrinkage"
+  classes <- sketch_classes(x)
+  prior <- check_prior(prior, classes$size)
+  fit <- fit_fda_sketch(classes, ridge)
+  found <- c("means", "scaling", "svd")
+  structure(
+    c(list(prior = prior, counts = classes$counts), fit[found],
+      list(scores = NULL, center = fit$center, lev = names(classes$counts),
+           N = x$n, ridge = fit$ridge, intensity = fit$intensity,
+           sigma2 = fit$sigma2, error = NULL, loo = NULL, bandwidths = NULL,
+           ridges = NULL, grouping = NULL, n = x$n,
+           sample = sample_support(classes$pooled),
+           kernel = classes$pooled$kernel, arguments = arguments)),
+    class = "kme_fda"
+  )
+}
+
+# list(pooled, samples: of all rows and of each class; counts: rows; size: what
+# they are worth, which adds up to that of all).
+sketch_classes <- function(sketch) {
+  if (length(sketch$groups) < 2L) {
+    stop_input("'x' must be a sketch with at least 2 groups, its classes, not ",
+               length(sketch$groups), "; kme_sketch(x, groups = ) makes one")
+  }
+  check_one_variable(sketch)
+  pooled <- sketch_sample(sketch)
+  samples <- group_samples(sketch)
+  second_moments(pooled, "discriminants")
+  counts <- vapply(samples, `[[`, numeric(1), "n")
+  if (min(counts) < 2) {
+    stop_input("'x' must have at least 2 rows in each group, not 1 in ",
+               shorten(paste0("'", names(counts)[counts < 2], "'"), 3L))
+  }
+  if (max(counts) <= .Machine$integer.max) storage.mode(counts) <- "integer"
+  mass <- vapply(seq_along(samples),
+                 \(g) sketch_sums(sketch, g)$weight, numeric(1))
+  list(pooled = pooled, samples = samples, counts = counts,
+       size = stats::setNames(pooled$size * mass / sum(mass), names(counts)))
+}
+
+# list(scaling: weights on the landmarks, means, svd, center, ridge, intensity,
+# sigma2).
+fit_fda_sketch <- function(classes, ridge) {
+  pooled <- classes$pooled
+  moments <- pooled$moments
+  n <- pooled$size
+  size <- unname(classes$size)
+  # Squares of K must be numbers; features are in units of the root of K's.
+  unit <- power_below(moments$varrho)
+  own <- fda_ridge(pooled, ridge, unit)
+  # The limit of large ridges is not one of scale.
+  if (own$ridge == Inf) unit <- 1
+  means <- vapply(classes$samples, \(s) s$moments$mean,
+                  numeric(length(moments$mean)))
+  means <- matrix(means, ncol = length(size)) / sqrt(unit)
+  overall <- drop(means %*% size) / n
+  within <- Reduce(`+`, Map(\(s, size) size * s$moments$covariance,
+                            classes$samples, size)) / unit -
+    tcross(means * rep(sqrt(size), each = nrow(means)))
+  root <- moment_root(n * moments$covariance / unit)
+  scatter <- cross(root, product(within, root))
+  found <- fda_factor(scatter, own$ridge, unit, is.null(own$intensity),
+                      ncol(root))
+  apart <- means - overall
+  axes <- fda_directions(found$factor, cross(root, apart),
+                         drop(cross(root, overall)), size, n)
+  along <- product(root, axes$axes)
+  scaling <- product(pooled$root, along) / sqrt(unit)
+  signed <- fix_signs(scaling)
+  along <- along *
+    rep(ifelse(colSums(signed * scaling) < 0, -1, 1), each = nrow(along))
+  colnames(signed) <- colnames(along) <- axes$names
+  scores <- crossprod(apart, along)
+  rownames(scores) <- names(classes$counts)
+  spread <- sum(along * product(within, along)) / ((n - length(size)) *
+                                                     ncol(along))
+  list(
+    scaling = signed, means = scores, svd = axes$svd,
+    center = drop(overall %*% along),
+    ridge = if (is.null(own$intensity)) ridge else found$ridge * unit * unit,
+    intensity = own$intensity,
+    sigma2 = max(spread, .Machine$double.eps * max(rowSums(scores^2)))
+  )
+}
+
+# B with BB' the second moments, of their rank.
+moment_root <- function(c) {
+  found <- .Call(C_r_eigen, c, ncol(c))
+  kept <- found$values > rounding_of(ncol(c), found$values[1L])
+  found$vectors[, kept, drop = FALSE] *
+    rep(sqrt(found$values[kept]), each = nrow(c))
+}
+
+# list(ridge, in units of the square of `unit`; intensity, NULL where the ridge
+# was given): that of shrink_gram() for all rows.
+fda_ridge <- function(pooled, ridge, unit) {
+  if (!identical(ridge, "shrinkage")) {
+    return(list(ridge = ridge / unit / unit, intensity = NULL))
+  }
+  n <- pooled$size
+  centered <- centered_sample(pooled, est_kme())
+  moment <- fourth_moment(centered,
+                          paste0("'ridge' must be a positive number, not ",
+                                 "\"shrinkage\",")) / unit^2
+  covariance <- centered_moments(centered, "discriminants") / unit
+  trace <- sum(diag(covariance))
+  intensity <- shrinkage_of(n * trace, n * moment,
+                            n * max(0, moment - trace^2),
+                            n^2 * sum(covariance^2), n - 1, n)
+  list(
+    ridge = if (intensity == 1) Inf else
+      intensity / (1 - intensity) * (n * trace / (n - 1))^2,
+    intensity = intensity
+  )
+}
+
+# --- Methods -----------------------------------------------------------------
+
+known_rows.landmark_sample <- \(sample) sample_raw(sample)[0L, , drop = FALSE]
+
+describe_errors.landmark_sample <- function(sample, object, number) {
+  strwrap(paste0(
+    "no leave-one-out error: a sketch keeps sums; predict() the classes of ",
+    "rows that are not in it. Posterior probabilities go by the spread of ",
+    "the rows themselves"
+  ), 80L, exdent = 2L)
+}

@@ -1,0 +1,491 @@
+# Engines: streams, parts, plans, and folders in which what is done is kept.
+
+engine_data <- function(n = 900, d = 3) {
+  set.seed(3)
+  x <- matrix(rnorm(n * d), n, dimnames = list(NULL, letters[seq_len(d)]))
+  list(x = x, landmarks = kme_landmarks(x, 12))
+}
+
+# A stream that fails before its chunk number `at`, once.
+failing_stream <- function(chunks, at) {
+  inner <- stream_of(chunks)
+  left <- at
+  function() {
+    left <<- left - 1
+    if (left == 0) stop("the disk is gone")
+    inner()
+  }
+}
+
+new_folder <- function(env = parent.frame()) {
+  folder <- tempfile("checkpoint")
+  withr_free_defer(unlink(folder, recursive = TRUE), env)
+  folder
+}
+
+# on.exit() of the function that calls.
+withr_free_defer <- function(code, env) {
+  do.call(on.exit, list(substitute(code), add = TRUE), envir = env)
+}
+
+sums_of <- function(sketch) lapply(seq_along(sketch$sums), \(g) {
+  sketch_totals(sketch, g)
+})
+
+same_sums <- function(a, b) expect_lt(sketch_difference(a, b), 1e-13)
+
+test_that("any stream of rows, in any chunks, gives the sums of the rows", {
+  data <- engine_data()
+  x <- data$x
+  whole <- kme_sketch(x, data$landmarks)
+  set.seed(1)
+  for (k in 1:5) {
+    sizes <- random_sizes(nrow(x), 6)
+    s <- kme_sketch(stream_of(runs_of(x, sizes)), data$landmarks,
+                    chunk = sample(c(1, 10, 200, 5000), 1))
+    same_sums(s, whole)
+    expect_identical(s$parts, 1)
+  }
+  path <- tempfile(fileext = ".rds")
+  on.exit(unlink(path))
+  saveRDS(as.data.frame(x), path)
+  same_sums(kme_sketch(path, data$landmarks, chunk = 70), whole)
+  same_sums(kme_sketch(\() path, data$landmarks), whole)
+  nothing <- kme_sketch(\() NULL, data$landmarks)
+  expect_identical(nothing$n, 0)
+  same_sums(nothing + whole, whole)
+  one <- kme_sketch(stream_of(list(x[1, , drop = FALSE])), data$landmarks)
+  same_sums(one, kme_sketch(x[1, , drop = FALSE], data$landmarks))
+})
+
+test_that("parts add up, whatever they are and however rows were dealt", {
+  data <- engine_data()
+  x <- data$x
+  whole <- kme_sketch(x, data$landmarks)
+  set.seed(2)
+  for (k in 1:4) {
+    parts <- runs_of(x[sample(nrow(x)), ], random_sizes(nrow(x), 7))
+    s <- kme_sketch(parts, data$landmarks)
+    same_sums(s, whole)
+    expect_identical(s$parts, 7)
+  }
+  path <- tempfile(fileext = ".rds")
+  on.exit(unlink(path))
+  saveRDS(x[1:300, ], path)
+  mixed <- list(path, stream_of(list(x[301:500, ], x[501, , drop = FALSE])),
+                x[502:900, ], \() NULL, x[0, ])
+  same_sums(kme_sketch(mixed, data$landmarks, chunk = 90), whole)
+})
+
+test_that("a part is the same bits by itself, in a list and in a folder", {
+  data <- engine_data()
+  parts <- runs_of(data$x, c(400, 500))
+  folder <- new_folder()
+  both <- kme_sketch(parts, data$landmarks, chunk = 120)
+  kept <- kme_sketch(parts, data$landmarks, chunk = 120, checkpoint = folder)
+  expect_identical(kept, both)
+  alone <- lapply(parts, \(x) {
+    kme_sketch(stream_of(list(x)), data$landmarks, chunk = 120)
+  })
+  expect_identical(alone[[1]] + alone[[2]], both)
+  # Again from the folder, and from the parts in it without the result.
+  expect_identical(kme_sketch(parts, data$landmarks, checkpoint = folder), both)
+  unlink(file.path(folder, "sketch.rds"))
+  expect_identical(kme_sketch(parts, data$landmarks, checkpoint = folder), both)
+})
+
+test_that("sketches travel without their landmarks and come back as they were", {
+  data <- engine_data()
+  own <- kme_landmarks(data$x[, 1, drop = FALSE], 5)
+  cases <- list(
+    kme_sketch(data$x, data$landmarks, fourth = TRUE, chunk = 100),
+    kme_sketch(data$x, data$landmarks, second = FALSE),
+    kme_sketch(data$x, data$landmarks, bin = 50,
+               groups = rep(1:3, length.out = 900)),
+    kme_sketch(data$x, list(data$landmarks, own), chunk = 400),
+    kme_sketch(\() NULL, data$landmarks)
+  )
+  for (sketch in cases) {
+    packed <- pack_sketch(sketch)
+    expect_null(packed$landmarks)
+    expect_identical(unpack_sketch(packed, sketch), sketch)
+  }
+  # m(m + 1)/2 numbers of a part, not m^2 nor their compensation.
+  part <- work_part(list(x = data$x, name = "part 1"),
+                    lean_sketch(empty_of(cases[[2]], second = TRUE)), NULL,
+                    100, FALSE)
+  expect_length(part$state$sketch$sums[[1]]$sum$second, 12 * 13 / 2)
+  expect_null(part$state$sketch$sums[[1]]$carry)
+})
+
+# The sketch without rows.
+empty_of <- function(sketch, ...) {
+  sketch <- utils::modifyList(unclass(sketch), list(...))
+  sketch$sums <- list()
+  sketch[c("n", "parts")] <- list(0, 0)
+  structure(sketch, class = "kme_sketch")
+}
+
+test_that("what goes wrong names the part, the place and the rows done", {
+  data <- engine_data()
+  x <- data$x
+  chunks <- runs_of(x, rep(300, 3))
+  get_error <- \(code) tryCatch(code, error = identity)
+  e <- get_error(kme_sketch(failing_stream(chunks, 3), data$landmarks))
+  expect_s3_class(e, "kernmean_error_source")
+  expect_s3_class(e, "kernmean_error")
+  expect_match(conditionMessage(e),
+               "^function, chunk 3, after 600 rows: the disk is gone$")
+  expect_identical(e$rows, 600)
+  expect_identical(conditionMessage(e$parent), "the disk is gone")
+  # Rows that do not fit the landmarks keep the class of that error, too.
+  change <- as.data.frame(x[1:4, ])
+  change$b <- c("a", "b", "a", "b")
+  e <- get_error(kme_sketch(
+    stream_of(list(as.data.frame(x[1:10, ]), change)), data$landmarks
+  ))
+  expect_s3_class(e, c("kernmean_error_source", "kernmean_error_input"),
+                  exact = FALSE)
+  expect_match(conditionMessage(e), "^function, chunk 2, after 10 rows: .*'b'")
+  e <- get_error(kme_sketch(stream_of(list(x[, 1:2])), data$landmarks))
+  expect_match(conditionMessage(e), "'c'")
+  missing <- x[1:5, ]
+  missing[2, 1] <- NA
+  e <- get_error(kme_sketch(stream_of(list(x, missing)), data$landmarks))
+  expect_match(conditionMessage(e), "chunk 2, after 900 rows: .*1 NA")
+  parts <- list(x, failing_stream(chunks, 2), north = list(1), x)
+  e <- get_error(kme_sketch(parts, data$landmarks))
+  expect_s3_class(e, "kernmean_error_source")
+  expect_identical(e$part, c("part 2", "part 'north'"))
+  expect_match(conditionMessage(e), paste0(
+    "^part 2, function, chunk 2, after 300 rows: the disk is gone; failed, ",
+    "too: part 'north'$"
+  ))
+  expect_error(kme_sketch(list(x, "no-such-file.csv"), data$landmarks),
+               "'x[[2]]' must name files that exist", fixed = TRUE,
+               class = "kernmean_error_input")
+  expect_error(kme_sketch(list(), data$landmarks),
+               class = "kernmean_error_input")
+})
+
+test_that("a stream that was stopped goes on where it was", {
+  data <- engine_data()
+  x <- data$x
+  chunks <- runs_of(x, c(250, 0, 350, 300))
+  whole <- kme_sketch(stream_of(chunks), data$landmarks, chunk = 100)
+  for (at in 1:4) {
+    # The same object: it goes on by itself.
+    folder <- new_folder()
+    source <- failing_stream(chunks, at)
+    run <- \(x, ...) kme_sketch(x, data$landmarks, chunk = 100,
+                                checkpoint = folder, ...)
+    expect_error(run(source), class = "kernmean_error_source")
+    s <- run(source)
+    expect_identical(s$n, 900)
+    same_sums(s, whole)
+    expect_identical(run(source), s)
+    # One that was made anew: rows that are done are passed over.
+    unlink(folder, recursive = TRUE)
+    expect_error(run(failing_stream(chunks, at)),
+                 class = "kernmean_error_source")
+    s <- run(failing_stream(chunks, 99))
+    expect_identical(s$n, 900)
+    same_sums(s, whole)
+    # One that opens itself anew.
+    unlink(folder, recursive = TRUE)
+    at_first <- at
+    opener <- \() {
+      failing_stream(chunks, at_first)
+    }
+    expect_error(run(opener), class = "kernmean_error_source")
+    at_first <- 99
+    s <- run(opener)
+    expect_identical(s$n, 900)
+    same_sums(s, whole)
+  }
+})
+
+test_that("a stop in the middle of a large chunk loses none of its rows", {
+  data <- engine_data()
+  folder <- new_folder()
+  x <- data$x
+  x[700, 2] <- NA
+  # One chunk of all rows, handed on in slices; the slice with NA is refused.
+  source <- stream_of(list(x))
+  run <- \(...) kme_sketch(source, data$landmarks, chunk = 100,
+                           checkpoint = folder)
+  e <- tryCatch(run(), error = identity)
+  expect_identical(e$rows, 600)
+  e <- tryCatch(run(), error = identity)
+  expect_s3_class(e, "kernmean_error_source")
+  expect_identical(e$rows, 600)
+})
+
+test_that("an interrupt keeps what is done", {
+  data <- engine_data()
+  chunks <- runs_of(data$x, rep(300, 3))
+  folder <- new_folder()
+  inner <- stream_of(chunks)
+  calls <- 0
+  source <- function() {
+    calls <<- calls + 1
+    if (calls == 3) {
+      stop(structure(class = c("interrupt", "condition"),
+                     list(message = "", call = NULL)))
+    }
+    inner()
+  }
+  run <- \() kme_sketch(source, data$landmarks, checkpoint = folder)
+  stopped_by <- tryCatch(run(), interrupt = \(e) "interrupt")
+  expect_identical(stopped_by, "interrupt")
+  expect_identical(readRDS(file.path(folder, "part-1.rds"))$rows, 600)
+  s <- run()
+  expect_identical(s$n, 900)
+  same_sums(s, kme_sketch(data$x, data$landmarks))
+})
+
+test_that("sources that are not what they were are refused, not added up", {
+  data <- engine_data()
+  x <- data$x
+  chunks <- runs_of(x, rep(300, 3))
+  start <- function() {
+    folder <- tempfile("checkpoint")
+    try(kme_sketch(failing_stream(chunks, 3), data$landmarks,
+                   checkpoint = folder), silent = TRUE)
+    folder
+  }
+  folder <- start()
+  on.exit(unlink(folder, recursive = TRUE))
+  # In another order, shorter, or begun anew behind our back.
+  again <- \(chunks) kme_sketch(failing_stream(chunks, 99), data$landmarks,
+                                checkpoint = folder)
+  expect_error(again(rev(chunks)), "same rows in the same order",
+               class = "kernmean_error_input")
+  expect_error(again(chunks[1]), "600 at least", class = "kernmean_error_input")
+  at <- 0
+  global <- function() {
+    at <<- at + 1
+    if (at == 3) stop("gone")
+    if (at < 4) chunks[[at]]
+  }
+  unlink(folder, recursive = TRUE)
+  run <- \() kme_sketch(global, data$landmarks, checkpoint = folder)
+  expect_error(run(), "gone", class = "kernmean_error_source")
+  at <- 0
+  expect_error(run(), "first rows again", class = "kernmean_error_input")
+})
+
+test_that("a folder belongs to one call", {
+  data <- engine_data()
+  x <- data$x
+  parts <- runs_of(x, c(400, 500))
+  folder <- new_folder()
+  kme_sketch(parts, data$landmarks, checkpoint = folder)
+  refused <- function(words, ...) {
+    expect_error(kme_sketch(..., checkpoint = folder), words,
+                 class = "kernmean_error_input")
+  }
+  refused("other landmarks", parts, kme_landmarks(x, 11))
+  refused("other options", parts, data$landmarks, second = FALSE)
+  refused("other options", parts, data$landmarks, na.action = na.omit)
+  refused("other sources", rev(parts), data$landmarks)
+  refused("other sources", parts[1], data$landmarks)
+  refused("other 'read'", parts, data$landmarks, read = \(path) path)
+  # Landmarks that are equal are the same, however they were made.
+  copy <- data$landmarks
+  copy$id <- "another"
+  expect_identical(kme_sketch(parts, copy, checkpoint = folder)$n, 900)
+  other <- tempfile("other")
+  dir.create(other)
+  on.exit(unlink(other, recursive = TRUE))
+  file.create(file.path(other, "letter.txt"))
+  expect_error(kme_sketch(parts, data$landmarks, checkpoint = other),
+               "must be a folder that is empty", class = "kernmean_error_input")
+  for (bad in list(TRUE, "", c("a", "b"), NA_character_)) {
+    expect_error(kme_sketch(parts, data$landmarks, checkpoint = bad),
+                 "'checkpoint' must be", class = "kernmean_error_input")
+  }
+  # A file of parts that has changed is another source.
+  path <- tempfile(fileext = ".rds")
+  saveRDS(x[1:100, ], path)
+  unlink(folder, recursive = TRUE)
+  kme_sketch(list(path), data$landmarks, checkpoint = folder)
+  saveRDS(x[1:200, ], path)
+  refused("other sources", list(path), data$landmarks)
+  unlink(path)
+})
+
+test_that("of parts that fail the others are kept; the next call finishes", {
+  data <- engine_data()
+  parts <- runs_of(data$x, rep(300, 3))
+  folder <- new_folder()
+  flag <- tempfile()
+  on.exit(unlink(flag))
+  read <- c(0, 0, 0)
+  sources <- lapply(1:3, \(k) \() {
+    if (k == 2 && !file.exists(flag)) stop("not yet")
+    read[k] <<- read[k] + 1
+    stream_of(parts[k])
+  })
+  run <- \() kme_sketch(sources, data$landmarks, checkpoint = folder)
+  expect_error(run(), paste0("^part 2, .*not yet; parts that are finished are ",
+                             "kept in .*checkpoint"),
+               class = "kernmean_error_source")
+  expect_setequal(dir(folder), c("call.rds", "part-1.rds", "part-2.rds",
+                                 "part-3.rds")[-3])
+  file.create(flag)
+  s <- run()
+  expect_identical(read, c(1, 1, 1))
+  expect_identical(s, kme_sketch(sources, data$landmarks))
+})
+
+test_that("bins of a part are the same random rows under any plan", {
+  data <- engine_data()
+  parts <- runs_of(data$x, rep(300, 3))
+  draw <- function(chunk = 100) {
+    set.seed(5)
+    s <- kme_sketch(parts, data$landmarks, bin = 20, chunk = chunk)
+    list(s, runif(1))
+  }
+  one <- draw()
+  expect_identical(draw(), one)
+  # Only the seeds of the parts come from the user's generator.
+  expect_identical(draw(300)[[2]], one[[2]])
+  set.seed(6)
+  other <- kme_sketch(parts, data$landmarks, bin = 20, chunk = 100)
+  expect_false(identical(other$bins, one[[1]]$bins))
+  with_seed(NULL, 1)
+  set.seed(1)
+  a <- runif(1)
+  set.seed(1)
+  with_seed(3L, runif(5))
+  expect_identical(runif(1), a)
+})
+
+test_that("progress says rows and their rate, on the standard error", {
+  data <- engine_data()
+  lines <- tempfile()
+  on.exit(unlink(lines))
+  said <- utils::capture.output(
+    s <- kme_sketch(stream_of(list(data$x)), data$landmarks, progress = TRUE),
+    type = "message"
+  )
+  expect_match(said, "900 rows, [0-9.,]+ rows/s")
+  said <- utils::capture.output(
+    kme_sketch(list(data$x), data$landmarks, progress = TRUE), type = "message"
+  )
+  expect_match(said, "part 1: 900 rows")
+  expect_silent(kme_sketch(list(data$x), data$landmarks, progress = FALSE))
+})
+
+# --- Under plans -----------------------------------------------------------
+
+# Workers find the package where this process found it.
+with_plan <- function(..., code) {
+  before <- Sys.getenv("R_LIBS", NA)
+  Sys.setenv(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep))
+  plans <- future::plan("list")
+  on.exit({
+    future::plan(future::sequential)
+    future::plan(plans)
+    if (is.na(before)) Sys.unsetenv("R_LIBS") else Sys.setenv(R_LIBS = before)
+  })
+  future::plan(...)
+  code
+}
+
+skip_without_futures <- function() {
+  skip_on_cran()
+  skip_if_not_installed("future.apply")
+  skip_if_not(nzchar(system.file(package = "kernmean", "Meta")),
+              "an installed kernmean")
+}
+
+part_paths <- function(x, sizes) {
+  folder <- tempfile("parts")
+  dir.create(folder)
+  paths <- file.path(folder, paste0(seq_along(sizes), ".rds"))
+  Map(saveRDS, runs_of(x, sizes), paths)
+  paths
+}
+
+test_that("processes give the bits of one; a lost one costs its part alone", {
+  skip_without_futures()
+  data <- engine_data()
+  paths <- part_paths(data$x, rep(225, 4))
+  on.exit(unlink(dirname(paths[1]), recursive = TRUE))
+  parts <- as.list(paths)
+  one <- kme_sketch(parts, data$landmarks)
+  set.seed(1)
+  bins <- kme_sketch(parts, data$landmarks, bin = 20)
+  folder <- new_folder()
+  flag <- tempfile()
+  kill <- function() {
+    if (!file.exists(flag)) {
+      file.create(flag)
+      tools::pskill(Sys.getpid(), tools::SIGKILL)
+      Sys.sleep(10)
+    }
+    paths[3]
+  }
+  with_plan(future::multisession, workers = 2, code = {
+    expect_identical(kme_sketch(parts, data$landmarks), one)
+    set.seed(1)
+    expect_identical(kme_sketch(parts, data$landmarks, bin = 20), bins)
+    # An error there is the error here.
+    bad <- parts
+    bad[[2]] <- \() stop("the disk is gone")
+    e <- tryCatch(kme_sketch(bad, data$landmarks, checkpoint = folder),
+                  error = identity)
+    expect_s3_class(e, "kernmean_error_source")
+    expect_identical(e$part, "part 2")
+    expect_match(conditionMessage(e), "part 2, function, chunk 1, after 0 rows")
+    expect_true(all(paste0("part-", c(1, 3, 4), ".rds") %in% dir(folder)))
+    unlink(folder, recursive = TRUE)
+    # A process that is killed in the middle.
+    bad <- parts
+    bad[[3]] <- kill
+    e <- tryCatch(kme_sketch(bad, data$landmarks, checkpoint = folder),
+                  error = identity)
+    expect_s3_class(e, "kernmean_error_source")
+    expect_identical(e$part, "part 3")
+    expect_match(conditionMessage(e), "^part 3, lost with the process")
+    expect_true("part-1.rds" %in% dir(folder))
+    s <- kme_sketch(bad, data$landmarks, checkpoint = folder)
+    expect_identical(s, one)
+    if (requireNamespace("RSQLite", quietly = TRUE)) {
+      base <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
+      query <- DBI::dbSendQuery(base, "select 1 as a")
+      expect_error(kme_sketch(list(query), data$landmarks), "cannot be sent",
+                   class = "kernmean_error_input")
+      DBI::dbClearResult(query)
+      DBI::dbDisconnect(base)
+    }
+  })
+  unlink(flag)
+})
+
+test_that("processes over sockets that see no folder leave it to this one", {
+  skip_without_futures()
+  data <- engine_data()
+  parts <- runs_of(data$x, rep(225, 4))
+  one <- kme_sketch(parts, data$landmarks)
+  folder <- new_folder()
+  workers <- NULL
+  on.exit(if (!is.null(workers)) parallel::stopCluster(workers))
+  with_plan(future::sequential, code = {
+    workers <- parallel::makePSOCKcluster(2)
+    future::plan(future::cluster, workers = workers)
+    expect_identical(kme_sketch(parts, data$landmarks), one)
+    # The folder is another one where they look for it.
+    parallel::clusterCall(workers, setwd, tempdir())
+    here <- setwd(dirname(folder))
+    dir.create("elsewhere", FALSE)
+    setwd("elsewhere")
+    s <- kme_sketch(parts, data$landmarks, checkpoint = folder)
+    setwd(here)
+    expect_identical(s, one)
+    expect_setequal(dir(folder), c("call.rds", "sketch.rds",
+                                   paste0("part-", 1:4, ".rds")))
+  })
+})

@@ -1,0 +1,269 @@
+# Sources: what yields rows, and samples of it.
+
+all_chunks <- function(stream) {
+  chunks <- list()
+  while (!is.null(rows <- stream$next_chunk())) {
+    chunks[[length(chunks) + 1L]] <- rows
+  }
+  stream$close()
+  chunks
+}
+
+frame_of <- function(n) {
+  data.frame(a = seq_len(n) / 7, b = rep_len(c("u", "v", "w"), n))
+}
+
+# An error of a source, as it is.
+source_error_of <- function(code) {
+  expect_error(code, class = "kernmean_error_source")
+  tryCatch(code, error = identity)
+}
+
+test_that("a stream hands on every row once, in order, in chunks of one size", {
+  x <- frame_of(95)
+  for (sizes in list(95, c(0, 30, 0, 0, 65, 0), rep(1, 95), c(40, 55))) {
+    for (chunk in c(1, 7, 30, 1000)) {
+      chunks <- all_chunks(open_stream(stream_of(runs_of(x, sizes)), NULL,
+                                       chunk))
+      expect_true(all(vapply(chunks, nrow, 1L) %in% seq_len(chunk)))
+      got <- do.call(rbind, chunks)
+      rownames(got) <- NULL
+      expect_identical(got, x)
+    }
+  }
+  expect_length(all_chunks(open_stream(\() NULL)), 0L)
+  expect_length(all_chunks(open_stream(stream_of(runs_of(x, c(0, 0))))), 0L)
+})
+
+test_that("a source that is at its end is not asked again", {
+  calls <- 0
+  stream <- open_stream(\() {
+    calls <<- calls + 1
+    if (calls == 1) matrix(1:4, 2)
+  })
+  expect_length(all_chunks(stream), 1L)
+  expect_null(stream$next_chunk())
+  expect_identical(calls, 2)
+})
+
+test_that("a stream goes back within the rows that it gave last", {
+  x <- frame_of(50)
+  stream <- open_stream(stream_of(runs_of(x, c(20, 30))), NULL, 12)
+  take <- \() stream$next_chunk()$a * 7
+  expect_equal(take(), 1:12)
+  expect_equal(take(), 13:20)
+  expect_equal(take(), 21:32)
+  expect_identical(stream$position(), 32)
+  stream$back_to(20)
+  expect_equal(take(), 21:32)
+  stream$back_to(25)
+  expect_equal(take(), 26:37)
+  expect_equal(take(), 38:49)
+  expect_equal(take(), 50)
+  expect_null(take() |> unlist())
+  stream$back_to(50)
+  expect_identical(stream$position(), 50)
+})
+
+test_that("files, functions that open a source and data are sources", {
+  x <- frame_of(30)
+  paths <- file.path(tempfile("stream"), c("a.csv", "b.csv"))
+  dir.create(dirname(paths[1]))
+  on.exit(unlink(dirname(paths[1]), recursive = TRUE))
+  for (k in 1:2) {
+    utils::write.csv(x[15 * (k - 1) + 1:15, ], paths[k], row.names = FALSE)
+  }
+  same <- function(source, read = NULL) {
+    got <- do.call(rbind, all_chunks(open_stream(source, read, 4)))
+    rownames(got) <- NULL
+    expect_equal(got, x)
+  }
+  same(paths)
+  same(paths, utils::read.csv)
+  same(paths, \(path) stream_of(runs_of(utils::read.csv(path), c(9, 0, 6))))
+  same(\() paths)
+  same(\() \() stream_of(list(x)))
+  same(x)
+  expect_identical(all_chunks(open_stream(c(3, 1)))[[1]], matrix(c(3, 1)))
+  expect_identical(all_chunks(open_stream(factor(c("p", "q"))))[[1]],
+                   data.frame(x = factor(c("p", "q"))))
+  # Which of them begin anew when they are opened again?
+  anew <- function(source) {
+    stream <- open_stream(source)
+    all_chunks(stream)
+    stream$anew()
+  }
+  expect_true(anew(paths))
+  expect_true(anew(x))
+  expect_true(anew(\() stream_of(list(x))))
+  expect_false(anew(stream_of(list(x))))
+})
+
+test_that("files that are missing or that cannot be read are named", {
+  good <- tempfile(fileext = ".rds")
+  saveRDS(frame_of(3), good)
+  odd <- tempfile(fileext = ".parquet")
+  file.create(odd)
+  on.exit(unlink(c(good, odd)))
+  read <- 0
+  expect_error(
+    open_stream(c(good, "no-such-file.rds"), \(path) read <<- read + 1),
+    "missing: 'no-such-file.rds'", class = "kernmean_error_input"
+  )
+  expect_identical(read, 0)
+  expect_error(open_stream(character()), class = "kernmean_error_input")
+  expect_error(open_stream(good, "csv"), "'read' must be a function",
+               class = "kernmean_error_input")
+  expect_error(all_chunks(open_stream(odd)), "read = read.delim",
+               class = "kernmean_error_input")
+  expect_error(all_chunks(open_stream(good, \(path) NULL)), "not NULL",
+               class = "kernmean_error_input")
+  e <- source_error_of(pilot_rows(c(good, odd), 5, \(path) {
+    if (path == odd) stop("no such format") else readRDS(path)
+  }))
+  expect_match(conditionMessage(e), paste0("file '", odd, "', after 3 rows: "),
+               fixed = TRUE)
+  expect_identical(conditionMessage(e$parent), "no such format")
+  expect_identical(e$rows, 3)
+})
+
+test_that("what is no source, and what a source must not yield, is refused", {
+  expect_false(is_stream(1:3))
+  expect_false(is_stream(frame_of(2)))
+  expect_false(is_stream(matrix("a")))
+  expect_true(is_stream("a.csv"))
+  expect_true(is_stream(\() NULL))
+  for (bad in list(1:3, list(1), TRUE, array(0, c(2, 2, 2)))) {
+    e <- source_error_of(pilot_rows(stream_of(list(frame_of(2), bad)), 5))
+    expect_match(conditionMessage(e), "^function, chunk 2, after 2 rows: ")
+  }
+})
+
+test_that("columns that change in the middle are named with their place", {
+  change <- function(second, words, first = frame_of(4)) {
+    e <- source_error_of(pilot_rows(stream_of(list(first, second)), 5))
+    expect_match(conditionMessage(e), words, fixed = TRUE)
+    expect_match(conditionMessage(e), "chunk 2, after")
+  }
+  change(data.frame(a = c("1", "2"), b = "u"), "the column 'a' must be numeric")
+  change(data.frame(a = factor(1:2), b = "u"), "the column 'a' must be numeric")
+  change(data.frame(a = 1, b = 2), "the column 'b' must be a factor")
+  change(data.frame(a = 1), "'b' must be among")
+  change(data.frame(A = 1, b = "u"), "'a' must be among")
+  change(matrix(0, 1, 2), "data frames or matrices")
+  change(matrix(0, 2, 3), "as many columns as in its first chunk, 2, not 3",
+         matrix(0, 2, 2))
+  # Neither order, nor more columns, nor one without values is a change.
+  pilot <- pilot_rows(stream_of(list(
+    data.frame(a = c(NA, NA), b = "u"), data.frame(b = "v", z = 1, a = 2),
+    data.frame(a = NA, b = factor("w")), data.frame(a = 3L, b = NA)
+  )), 9)
+  expect_identical(pilot, data.frame(a = c(NA, NA, 2, NA, 3),
+                                     b = c("u", "u", "v", "w", NA)))
+  expect_error(pilot_rows(stream_of(list(
+    data.frame(a = NA), data.frame(a = 1), data.frame(a = "x")
+  )), 9), "'a' must be numeric", class = "kernmean_error_source")
+})
+
+test_that("a pilot of a stream that is small enough is all of it, in order", {
+  x <- frame_of(40)
+  for (size in c(40, 41, 1000)) {
+    expect_identical(pilot_rows(stream_of(runs_of(x, c(3, 0, 37))), size), x)
+  }
+  expect_identical(
+    pilot_rows(stream_of(runs_of(x, c(3, 37))), 99, columns = "b"), x["b"]
+  )
+  expect_error(pilot_rows(\() NULL, 5), "at least one row",
+               class = "kernmean_error_input")
+  expect_error(pilot_rows(stream_of(list(x)), 5, columns = c("a", "q")), "'q'",
+               class = "kernmean_error_source")
+})
+
+test_that("a pilot draws rows without putting them back, each as likely", {
+  set.seed(1)
+  n <- 60
+  x <- matrix(seq_len(n))
+  draws <- 3000
+  for (case in list(c(1, 60), c(7, 9), c(20, 4))) {
+    size <- case[1]
+    seen <- replicate(draws, {
+      rows <- drop(pilot_rows(stream_of(list(x)), size, NULL, case[2]))
+      if (size > 1) stopifnot(all(diff(rows) > 0))
+      stopifnot(length(rows) == size)
+      rows
+    })
+    counts <- tabulate(seen, n)
+    # Mean draws size/n, variances as of draws without replacement.
+    expected <- draws * size / n
+    fit <- sum((counts - expected)^2 / (expected * (1 - size / n)))
+    expect_gt(stats::pchisq(fit * (n - 1) / n, n - 1, lower.tail = FALSE), 1e-4)
+    # Pairs: both of two rows far apart as often as of two neighbors.
+    if (size > 1) {
+      both <- \(i, j) sum(apply(seen, 2, \(rows) all(c(i, j) %in% rows)))
+      chance <- size * (size - 1) / (n * (n - 1))
+      spread <- 5 * sqrt(draws * chance)
+      expect_lt(abs(both(1, 2) - draws * chance), spread)
+      expect_lt(abs(both(1, n) - draws * chance), spread)
+    }
+  }
+})
+
+test_that("a pilot depends on the seed, not on the cutting into chunks", {
+  x <- frame_of(500)
+  draw <- function(sizes, chunk) {
+    set.seed(7)
+    pilot_rows(stream_of(runs_of(x, sizes)), 20, NULL, chunk)
+  }
+  one <- draw(500, 500)
+  expect_identical(draw(rep(50, 10), 500), one)
+  expect_identical(draw(c(499, 0, 1), 3), one)
+  set.seed(7)
+  expect_identical(pilot_rows(x, 500), x)
+  rows <- pilot_rows(x, 20)
+  expect_identical(nrow(rows), 20L)
+  expect_length(pilot_rows(rnorm(30), 4), 4L)
+})
+
+test_that("a query is a source, cleared by whoever made it", {
+  skip_if_not_installed("RSQLite")
+  x <- data.frame(a = seq_len(1000) + 0.5, b = seq_len(1000))
+  base <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
+  on.exit(DBI::dbDisconnect(base))
+  DBI::dbWriteTable(base, "t", x)
+  query <- DBI::dbSendQuery(base, "select * from t order by b")
+  expect_true(is_stream(query))
+  chunks <- all_chunks(open_stream(query, NULL, 300))
+  expect_identical(vapply(chunks, nrow, 1L), c(300L, 300L, 300L, 100L))
+  expect_equal(do.call(rbind, chunks), x)
+  expect_true(DBI::dbIsValid(query))
+  DBI::dbClearResult(query)
+  made <- NULL
+  stream <- open_stream(\() {
+    made <<- DBI::dbSendQuery(base, "select * from t order by b")
+  }, NULL, 400)
+  expect_length(all_chunks(stream), 3L)
+  expect_true(stream$anew())
+  expect_false(DBI::dbIsValid(made))
+  query <- DBI::dbSendQuery(base, "select a from t where b < 0")
+  expect_length(all_chunks(open_stream(query)), 0L)
+  DBI::dbClearResult(query)
+})
+
+test_that("integers of 64 bits are numbers, not their bits", {
+  skip_if_not_installed("bit64")
+  x <- data.frame(a = 1:3)
+  x$wide <- bit64::as.integer64(c(1, 2, 3)) + bit64::as.integer64(2^40)
+  got <- all_chunks(open_stream(stream_of(list(x))))[[1]]
+  expect_identical(got$wide, 2^40 + c(1, 2, 3))
+})
+
+test_that("tibbles and tables of data.table become data frames", {
+  skip_if_not_installed("data.table")
+  x <- frame_of(10)
+  chunks <- all_chunks(open_stream(stream_of(list(
+    data.table::as.data.table(x)
+  )), NULL, 4))
+  got <- do.call(rbind, chunks)
+  rownames(got) <- NULL
+  expect_identical(got, x)
+})
