@@ -10,9 +10,9 @@
 #' [plot.kme_density()], [plot.rkhs_iv()], [plot.bag_smm()], [plot.mmd_test()]
 #' and of the `plot()` methods of [kme_cov()], [hsic_test()], [gram()] and
 #' [kme_landmarks()]: the same data, limits, colors, symbols and titles. What
-#' several figures show is one plot with facets. More than twelve levels are not left out of the legend,
-#' which is where ggplot2 puts it; add layers, scales and themes with `+` as
-#' usual (a scale that is there is replaced).
+#' several figures show is one plot with facets. More than twelve levels are not
+#' left out of the legend, which is where ggplot2 puts it; add layers, scales
+#' and themes with `+` as usual (a scale that is there is replaced).
 #'
 #' @param object A fit, a test or a gram.
 #' @param type As in `plot()` of the class.

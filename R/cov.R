@@ -53,6 +53,17 @@
 #' formula) has the product of a kernel of its numeric columns, which must have
 #' a bandwidth, and of 1 for equal, 0 for different levels of each factor.
 #'
+#' @section Sketches:
+#' With a [kme_sketch()] as `x`, of one variable or of two, the operator is that
+#' of the features on the landmarks, a matrix of their coordinates, kept as the
+#' field `operator`: \eqn{C^c}{Cc}, or the cross-covariance \eqn{W_S' (\sum_i
+#' k(S, x_i) l(T, y_i)'/n) W_T}{W_S' (sum_i k(S, x_i) l(T, y_i)'/n) W_T},
+#' centered. `vectors`, `left` and `right` are weights on the landmarks as they
+#' are, of functions of norm 1; there are no `weights` on rows. The estimator is
+#' `"kme"`, or for one variable `"skmse"`, for which the sketch must have
+#' `fourth = TRUE`. `predict()` takes new values. O(m^3) time and O(m^2) memory
+#' for m landmarks.
+#'
 #' @section Cost:
 #' All values are computed, whatever `ncomp`: an eigendecomposition of each
 #' centered Gram matrix, about \eqn{6n^3}{6n^3} flops, and one of the rank's
@@ -63,8 +74,9 @@
 #' components.
 #'
 #' @param x The variable: a numeric vector, matrix or data frame (one variable
-#'   of several columns, factors among them), a factor, or a [gram()]; or a
-#'   plain list of two or more such variables, with `y` missing.
+#'   of several columns, factors among them), a factor, or a [gram()]; a plain
+#'   list of two or more such variables, with `y` missing; or a [kme_sketch()],
+#'   see Sketches.
 #' @param y The second variable, of as many values; missing for the covariance
 #'   operator of x.
 #' @param kernel_x,kernel_y Kernels, see [kernel_rbf()], positive definite;
@@ -108,6 +120,8 @@
 #'   \eqn{\sum_i \beta_i K^c_{ii}}{sum_i beta_i Kc_ii}, the sum of all
 #'   eigenvalues}
 #' \item{norm2}{the squared Hilbert-Schmidt norm}
+#' \item{operator}{of a sketch only: the operator as a matrix, in coordinates of
+#'   the features}
 #' \item{weights, lambda, alpha, score, minimum, reference, border}{as in
 #'   [kme()]}
 #' \item{variables}{for each variable a list with what `predict()` needs: its

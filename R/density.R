@@ -132,6 +132,17 @@
 #' `print()` has both). Compare them by the log density of points that were held
 #' out.
 #'
+#' @section Sketches:
+#' With a [kme_sketch()] as `x` an estimate of [kme()] from its sums is matched,
+#' weights on the landmarks. `m` must be a number: to choose it, or where to
+#' stop, takes rows to be held out, and `optimize = "all"` takes `steps`, or
+#' goes on to convergence. The start is that of 5,000 points, the landmarks as
+#' often as a distribution p on them says that is nearest to the estimate
+#' (\eqn{p \ge 0}{p >= 0} and \eqn{\sum p = 1}{sum p = 1} minimize \eqn{\|
+#' \tilde\mu - \sum_j p_j k(s_j, \cdot)\|^2}{|mu - sum_j p_j k(s_j, .)|^2}).
+#' Units are those of the landmarks: whiten there, `kme_landmarks(x, scale =
+#' "whiten")`. O(m^3) time for m landmarks, and what the fit to m points takes.
+#'
 #' @section Units:
 #' The density, the means, the covariances and simulated points are in the units
 #' of `x`; the Jacobian of the scaling is in the density. With `scale =
@@ -158,7 +169,8 @@
 #' iterations and starts. The density of N new points takes O(Nmd).
 #'
 #' @param x The points: a numeric matrix, a data frame of numeric columns or a
-#'   vector (one column); a [gram()] of points; or a formula without response.
+#'   vector (one column); a [gram()] of points; a [kme_sketch()], see Sketches;
+#'   or a formula without response.
 #' @param kernel An RBF kernel, or a linear or polynomial kernel up to degree 3;
 #'   must not be given with a `gram` or a fit of [kme()].
 #' @param estimator What is matched: the name of an estimator, an object such as

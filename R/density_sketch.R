@@ -64,8 +64,8 @@ density_mean <- function(sample, estimator) {
     return(estimate_mean(sample, estimator))
   }
   if (!same_sample(estimator$sample, support)) {
-    stop_input("'estimator' must be a fit of kme() to the sketch, or to one on ",
-               "the same landmarks")
+    stop_input("'estimator' must be a fit of kme() to the sketch, or to ",
+               "another on its landmarks")
   }
   estimator
 }

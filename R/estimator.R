@@ -34,7 +34,7 @@
 #'   \item{[bag_gram()], [smm()]}{All, no target but those of the bags.
 #'     Marginalized estimators need points with an RBF kernel, or a polynomial
 #'     one up to degree 3, smoothing an RBF kernel.}
-#'   \item{on a [kme_sketch()]}{KME, S-KMSE (with `"loocv"`, too: its score needs
+#'   \item{on a [kme_sketch()]}{KME, S-KMSE (`"loocv"` too: its score needs
 #'     sums only) and F-KMSE by `"gcv"`, `"printed"` or a given `lambda`: the
 #'     others take the rows one by one.}
 #' } In [hsic_test()], and where an operator is estimated, `"skmse"` and

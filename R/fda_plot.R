@@ -8,9 +8,10 @@
 #' the sample, by class: a histogram for one axis, with a line where the class
 #' changes, and the first two axes otherwise. Scores of the sample lie closer
 #' together than those of new points will; the leave-one-out error in the title
-#' does not suffer from that. A fit to a sketch has no scores: those of `newdata`
-#' are drawn, with the classes that [predict()] gives, or the mean scores alone
-#' (one axis: the normal curves that the posterior probabilities go by).
+#' does not suffer from that. A fit to a sketch has no scores: those of
+#' `newdata` are drawn, with the classes that [predict()] gives, or the mean
+#' scores alone (one axis: the normal curves that the posterior probabilities go
+#' by).
 #'
 #' @param x A fit of [kme_fda()].
 #' @param y Must be missing, or the `type`.

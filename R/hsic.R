@@ -148,7 +148,8 @@
 #'
 #' @param x The first variable: a numeric vector, matrix or data frame (one
 #'   variable of several columns, factors among them), a factor, or a [gram()];
-#'   or a plain list of two or more such variables, with `y` missing.
+#'   or a plain list of two or more such variables, with `y` missing; or a
+#'   [kme_sketch()] of two variables, see Sketches.
 #' @param y The second variable, of as many values (in `plot()`, see `type`).
 #' @param kernel_x,kernel_y Kernels, see [kernel_rbf()]; bandwidths are chosen
 #'   from each variable. For a list, `kernel_x` is one kernel for all or a list

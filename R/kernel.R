@@ -518,7 +518,7 @@ power_of_two <- function(x) {
 # the third is made by products of columns, the last is no inner product.
 is_rbf <- function(kernel) identical(kernel$family, "rbf")
 
-is_poly <- function(kernel, degree) {
+is_poly <- function(kernel, degree = kernel$degree) {
   identical(kernel$family, "poly") && kernel$degree %in% degree
 }
 

@@ -210,7 +210,11 @@ read_pilot <- function(x, options) {
     }
     x <- take_frame(x, kept)
   }
-  read_variable(x, options$kernel, "x", "kernel", options$scale)
+  variable <- read_variable(x, options$kernel, "x", "kernel", options$scale)
+  if (is_factor_variable(variable) && is.data.frame(x)) {
+    variable$column <- names(x)
+  }
+  variable
 }
 
 refuse_missing <- function(count, n) {
@@ -227,6 +231,7 @@ choose_landmarks <- function(variable, options) {
     variable$sample <- points_sample(x, sample$kernel)
     return(new_landmarks(variable, "levels", n, 0))
   }
+  warn_origin(sample)
   chosen <- if (options$method == "uniform") {
     sample.int(n, min(options$m, n))
   } else {
@@ -250,8 +255,32 @@ proposals_at_once <- 16L
 
 # Of points that were given; their kernel is theirs.
 given_landmarks <- function(x, options) {
-  new_landmarks(read_variable(x, options$kernel, "landmarks", "kernel",
-                              options$scale), "given", 0L)
+  variable <- read_variable(x, options$kernel, "landmarks", "kernel",
+                            options$scale)
+  warn_origin(variable$sample)
+  new_landmarks(variable, "given", 0L)
+}
+
+most_from_origin <- 1e3
+
+# With an inner product as kernel the mean of rows far from 0 is all that
+# landmarks see: their spread has the share (spread/distance)^2 of K_SS.
+warn_origin <- function(sample) {
+  if (!is_poly(sample$kernel) || is_scaled(sample$kernel) ||
+        sample$n < 2L) {
+    return(invisible())
+  }
+  of <- column_spreads(sample$x)
+  spread <- of$unit * of$spread
+  distance <- max(abs(of$unit * of$center)) / min(spread[spread > 0], Inf)
+  if (distance > most_from_origin) {
+    warn_kernmean(
+      "the columns of 'x' are ", format_number(distance, 2L), " times as far ",
+      "from 0 as the least of them varies, and the kernel is of inner ",
+      "products: a sketch does not see what varies so little; 'scale = TRUE' ",
+      "centers and scales the columns", kind = "units"
+    )
+  }
 }
 
 new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
@@ -332,7 +361,9 @@ landmark_columns <- function(landmarks) {
     unique(c(attr(landmarks$terms, "columns"), all.vars(landmarks$left)))
   } else if (is_mixed_variable(variable)) {
     names(variable$mixed$frame)
-  } else if (!is_factor_variable(variable)) {
+  } else if (is_factor_variable(variable)) {
+    variable$column
+  } else {
     colnames(variable$sample$x)
   }
 }
@@ -347,6 +378,9 @@ landmark_points <- function(landmarks, rows, name = "x") {
     rows <- read_terms(landmarks$terms, rows, name)
   }
   if (is_factor_variable(variable)) {
+    if (is.data.frame(rows) && is.null(landmarks$side)) {
+      rows <- level_column(rows, variable$column, name)
+    }
     return(level_points(rows, variable$levels, name))
   }
   if (is_mixed_variable(variable)) {
@@ -365,9 +399,25 @@ check_frame <- function(rows, name) {
   rows
 }
 
+# The column of a data frame that holds the factor.
+level_column <- function(rows, column, name) {
+  if (is.null(column) && ncol(rows) == 1L) {
+    return(rows[[1L]])
+  }
+  if (is.null(column)) {
+    stop_input("'", name, "' must be the factor itself: the landmarks do not ",
+               "know in which column it is; those of a data frame of one ",
+               "column do")
+  }
+  if (!column %in% names(rows)) {
+    stop_input("'", name, "' must have the columns of the landmarks; missing: ",
+               "'", column, "'")
+  }
+  rows[[column]]
+}
+
 # Indicators of levels; rows of others would be lost.
 level_points <- function(rows, levels, name) {
-  if (is.data.frame(rows) && ncol(rows) == 1L) rows <- rows[[1L]]
   if (!(is.factor(rows) || is.logical(rows) || is.character(rows)) ||
         !is.null(dim(rows))) {
     stop_input("'", name, "' must hold a factor, as the landmarks do, not ",

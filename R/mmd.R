@@ -131,10 +131,11 @@
 #' warning says when that exceeds 10^11 flops.
 #'
 #' @param x The first sample: a numeric vector, matrix or data frame of numeric
-#'   columns, points in rows; or the [gram()] of the pooled sample. Factors
-#'   among columns take [hsic_test()] of the group and the columns.
+#'   columns, points in rows; or the [gram()] of the pooled sample; or a
+#'   [kme_sketch()], see Sketches. Factors among columns take [hsic_test()] of
+#'   the group and the columns.
 #' @param y The second sample, with the columns of `x` (matched by name where
-#'   both have names).
+#'   both have names); for a sketch without groups another one, or rows.
 #' @param groups With a `gram`: the group of each point, a factor or a vector.
 #' @param formula `response ~ group`, with a numeric response (several:
 #'   `cbind(a, b) ~ group`, all other columns but those of `blocks` and
@@ -156,7 +157,8 @@
 #' @param B Number of permutations (draws for `null = "spectrum"`), `NULL` for
 #'   as many as about a second allows, 999 to 9,999, see Cost; not used for
 #'   `"gamma"`.
-#' @param null `"permutation"`, `"spectrum"` or `"gamma"`.
+#' @param null `"permutation"`, `"spectrum"` or `"gamma"`; for sketches
+#'   `"permutation"` or `"spectrum"`, and `NULL` for the first that they allow.
 #' @param statistic `"biased"` or `"unbiased"`. Estimators that shrink have the
 #'   biased statistic only, many bandwidths the unbiased one.
 #' @param permutations `NULL` for `B` random ones, `"all"` for all labelings
@@ -193,8 +195,8 @@
 #' \item{smoothing, candidates}{h and c of `"smooth"`, the shares of `"stack"`}
 #' \item{kernel}{the kernel, its bandwidth a number, or the many bandwidths}
 #' \item{sample, groups, sizes}{the pooled sample, sorted by group (its points
-#'   are `sample$x`, in the units of the kernel), the group of each point, and
-#'   the size of each}
+#'   are `sample$x`, in the units of the kernel; of sketches the landmarks), the
+#'   group of each point, and the size of each}
 #' \item{pairs}{for more than two samples, \eqn{\mathrm{MMD}^2}{MMD^2} of each
 #'   pair; `summary()` prints the distances}
 #' \item{unbiased}{for two samples and permutations of points: the unbiased

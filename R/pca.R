@@ -59,6 +59,23 @@
 #' them, by hundredths of a per cent; F-COSE selects nearly no shrinkage on
 #' most.
 #'
+#' @section Sketches: With a [kme_sketch()] as `x` these are the principal
+#' components of the features \eqn{\phi(x) = W'k(S, x)}{phi(x) = W'k(S, x)} on
+#' its landmarks S, those of the projected Gram matrix: the eigenvalues of
+#' \eqn{C^c}{Cc}, the covariance of the features (centered by any of the means
+#' that a sketch has, see [kme()]), and \eqn{V = WU}{V = W U} of its
+#' eigenvectors U, weights on the landmarks as they are: \eqn{v_j = \sum_i
+#' V_{ij} k(s_i, \cdot)}{v_j = sum_i V_ij k(s_i, .)} has unit norm. `total` is
+#' \eqn{\mathrm{tr}\,C^c}{tr Cc}, without what projection takes of the trace,
+#' which `print()` says. There are no `scores`: `predict()`,
+#' [reconstruction_error()] and [preimage()] (which starts from the landmarks)
+#' take new points. `covariance` may be `"skmse"`, for which the sketch must
+#' have `fourth = TRUE`. Where rows have weights, n is \eqn{(\sum w)^2/\sum
+#' w^2}{(sum w)^2 / sum w^2}. Components below the rounding of \eqn{C}{C}, which
+#' is that of the sums divided by the smallest eigenvalue of
+#' \eqn{K_{SS}}{K_SS}, are dropped. O(m^3) time and O(m^2) memory for m
+#' landmarks, whatever the number of rows.
+#'
 #' @section Coming from other functions: [stats::prcomp()]: `scores` is its `x`
 #' (here `x` holds the points), `sqrt(values)` its `sdev` but for the divisor,
 #' `scale = TRUE` its `scale.`. kernlab's `kpca()`: `ncomp` is its `features`,
@@ -86,10 +103,11 @@
 #'
 #' @param x The sample, points in rows: a numeric matrix, a data frame of
 #'   numeric columns, or a vector (one column); a [gram()] (a matrix of kernel
-#'   values is one by [as_gram()]); or a formula without response, `~ a + b`.
+#'   values is one by [as_gram()]); a [kme_sketch()], see Sketches; or a formula
+#'   without response, `~ a + b`.
 #' @param kernel A kernel, such as [kernel_rbf()]; must not be given with a
-#'   `gram`; by default that of `center` if `center` is a fit. The energy kernel
-#'   is refused.
+#'   `gram` or a sketch; by default that of `center` if `center` is a fit. The
+#'   energy kernel is refused.
 #' @param ncomp Number of components, from 1 to n; `NULL` for all with a
 #'   positive \eqn{\gamma_j}{gamma_j}. More than the rank is a warning, more
 #'   than n an error.
@@ -117,7 +135,8 @@
 #'   computed, on the scale of [kme_cov()] and of `prcomp()$sdev^2`:
 #'   \eqn{\gamma_j/n}{gamma_j/n} for `covariance = "kme"`}
 #' \item{vectors}{V, n by ncomp, columns `PC1`, `PC2`, ...}
-#' \item{scores}{scores of the sample, n by ncomp, with the row names of `x`}
+#' \item{scores}{scores of the sample, n by ncomp, with the row names of `x`;
+#'   `NULL` for a sketch}
 #' \item{total}{the trace of the operator, the sum of all its `values`, also
 #'   where few were computed; \eqn{\mathrm{tr} K^c/n}{tr K^c/n} for
 #'   `covariance = "kme"`}
@@ -129,7 +148,8 @@
 #'   `gram` if one was given, and its `kernel`}
 #' \item{kernel}{the kernel with its bandwidth as a number}
 #' \item{mean}{the kernel mean \eqn{\tilde\mu}{mu}, a fit of [kme()]}
-#' \item{at, norm2}{its values at the n points, its squared norm}
+#' \item{at, norm2}{its values at the n points (at the landmarks), its squared
+#'   norm}
 #' \item{shrinkage}{`NULL` for `covariance = "kme"`; else the shrinkage of the
 #'   operator as a list with `lambda`, `select`, `score`, `minimum`,
 #'   `reference`, `border` as of [kme()], `alpha` for S-COSE, and for all others

@@ -5,10 +5,11 @@
 #' `"scores"` draws the scores of the sample with the shares of variance on the
 #' axes; one component is drawn against the index of the points. Of more than
 #' 2,000 points an even share is drawn. A fit to a sketch has no scores of its
-#' own: those of `newdata` are drawn, without it the variances. Groups have colors (twelve, of which the
-#' first eight are the Okabe--Ito palette) and symbols that differ; the legend
-#' names twelve of them. Numbers as groups are drawn in colors from dark to
-#' light, with a bar that says which stand for which.
+#' own: those of `newdata` are drawn, without it the variances. Groups have
+#' colors (twelve, of which the first eight are the Okabe--Ito palette) and
+#' symbols that differ; the legend names twelve of them. Numbers as groups are
+#' drawn in colors from dark to light, with a bar that says which stand for
+#' which.
 #'
 #' `"spectrum"` and `screeplot()` draw the variances
 #' \eqn{\gamma_j/n}{gamma_j/n} of the leading components, as for

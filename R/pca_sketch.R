@@ -51,8 +51,8 @@ sketch_rounding <- function(value, root_x, root_y = root_x) {
 
 few_roundings <- 8
 
-# Eigenpairs of an operator of a sketch that are more than rounding: list(values,
-# vectors: weights of unit-norm functions on the landmarks, rank).
+# Eigenpairs of an operator of a sketch that are more than rounding:
+# list(values, vectors: weights of unit-norm functions on the landmarks, rank).
 sketch_pairs <- function(centered, operator, what) {
   root <- centered$sample$root
   found <- .Call(C_r_eigen, operator, ncol(operator))
@@ -90,7 +90,7 @@ sketch_shrinkage <- function(centered, operator, estimator, argument) {
                              varrho = max(rho, varrho)))
 }
 
-# --- Kernel PCA ----------------------------------------------------------------
+# --- Kernel PCA --------------------------------------------------------------
 
 site_word.sketch_sample <- \(sample) "landmarks"
 

@@ -173,7 +173,11 @@ kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
   }
   chosen <- read_landmark_options(landmarks, kernel, scale = scale,
                                   na.action = na.action)
-  landmarks <- formula_landmarks(formula, data, chosen, parent.frame())
+  # A dot does not mean the columns of groups and weights.
+  used <- Filter(\(given) is.character(given) && length(given) == 1L,
+                 list(...)[c("groups", "weights")])
+  landmarks <- formula_landmarks(formula, without_columns(data, used), chosen,
+                                 parent.frame())
   kme_sketch.default(data, landmarks, ..., na.action = na.action)
 }
 
@@ -183,6 +187,10 @@ kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
 # second, fourth, bin, omit, read, chunk, checkpoint, progress).
 read_sketch_options <- function(x, y, groups, weights, second, fourth, bin,
                                 na.action, read, chunk, checkpoint, progress) {
+  if (is.array(x) && length(dim(x)) != 2L) {
+    stop_input("'x' must be a matrix, a data frame or a vector, not an array ",
+               "of ", count_of(length(dim(x)), "dimension"))
+  }
   check_flag(second, "second")
   check_flag(fourth, "fourth")
   if (fourth && !second) {
@@ -267,6 +275,7 @@ without_columns <- function(x, columns) {
   if (!length(columns)) {
     return(x)
   }
+  if (is.data.frame(x)) x <- as.data.frame(x)
   x[, setdiff(colnames(x), unlist(columns)), drop = FALSE]
 }
 
@@ -283,6 +292,15 @@ check_landmark_list <- function(landmarks, y, chosen) {
   }
   if (!is.null(y) && length(landmarks) == 1L) {
     stop_input("'landmarks' must be a list of two sets when 'y' is given")
+  }
+  if (is.null(y) && length(landmarks) == 2L) {
+    columns <- lapply(landmarks, landmark_columns)
+    if (any(lengths(columns) == 0L) ||
+          is.null(landmarks[[1L]]$side) && setequal(columns[[1L]],
+                                                    columns[[2L]])) {
+      stop_input("'y' must be given, or the two sets of landmarks must know ",
+                 "the columns that they are of, not the same ones")
+    }
   }
   unname(landmarks)
 }
@@ -351,6 +369,6 @@ sketch_memory <- function(sketch, x, options) {
                        some(options$groups, rows), some(options$weights, rows))
     bar$at(rows[length(rows)] / n)
   }
-  sketch$parts <- 1
+  sketch$parts <- sketch$parts + 1
   sketch
 }

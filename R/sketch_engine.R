@@ -250,23 +250,27 @@ rows_meter <- function(progress, name, done) {
 # What work_part() gives of each task, under the plan that holds. A part is a
 # future, so that one that is lost has a name.
 share_out <- function(tasks, empty, read, chunk, progress, folder) {
-  if (!length(tasks) || !has_futures()) {
-    return(lapply(tasks, work_part, empty, read, chunk, progress))
+  answers <- if (length(tasks) && has_futures()) {
+    renew_plan()
+    away <- !in_process()
+    tryCatch(
+      future.apply::future_lapply(
+        tasks, work_part, empty = empty, read = read, chunk = chunk,
+        progress = progress && !away, away = away, future.chunk.size = 1,
+        future.label = "part-%d", future.seed = NULL,
+        future.packages = "kernmean"
+      ),
+      error = \(e) stop_lost(e, tasks, folder)
+    )
+  } else {
+    lapply(tasks, work_part, empty, read, chunk, progress)
   }
-  renew_plan()
-  away <- !in_process()
-  answers <- tryCatch(
-    future.apply::future_lapply(
-      tasks, work_part, empty = empty, read = read, chunk = chunk,
-      progress = progress && !away, away = away, future.chunk.size = 1,
-      future.label = "part-%d", future.seed = NULL,
-      future.packages = "kernmean"
-    ),
-    error = \(e) stop_lost(e, tasks, folder)
-  )
-  # Where the workers do not see the folder.
-  for (k in which(!vapply(answers, \(answer) is.null(answer$state), NA))) {
-    if (!is.null(folder)) save_whole(answers[[k]]$state, tasks[[k]]$file)
+  for (k in seq_along(tasks)) {
+    # Where the workers do not see the folder.
+    state <- answers[[k]]$state
+    if (!is.null(state) && !is.null(folder)) {
+      save_whole(state, tasks[[k]]$file)
+    }
   }
   lapply(answers, \(answer) {
     list(sketch = answer$state$sketch, failed = answer$failed)

@@ -6,7 +6,7 @@
 print.kme_sketch <- function(x, digits = digits_shown(), ...) {
   say(
     sketch_title(x), sketch_kernel_lines(x), sketch_groups_line(x),
-    if (x$n > 0) sketch_lost_lines(x), sketch_kept_lines(x),
+    if (has_weight(x)) sketch_lost_lines(x), sketch_kept_lines(x),
     sketch_dropped_line(x)
   )
   invisible(x)
@@ -57,6 +57,11 @@ sketch_lost_lines <- function(sketch) {
     lines
 }
 
+# Is there a row of positive weight, in the groups?
+has_weight <- function(sketch, group = NULL) {
+  sketch$n > 0 && sketch_sums(sketch, group)$weight > 0
+}
+
 # Which sums there are.
 sketch_kept_lines <- function(sketch) {
   what <- c(
@@ -86,13 +91,14 @@ sketch_dropped_line <- function(sketch) {
 summary.kme_sketch <- function(object, ...) {
   check_dots(...)
   check_any_rows(object)
+  check_weight(sketch_sums(object)$weight)
   variables <- seq_along(object$landmarks)
-  groups <- seq_along(object$sums)
+  groups <- Filter(\(g) has_weight(object, g), seq_along(object$sums))
   rows <- lapply(variables, \(v) {
     samples <- lapply(groups, \(g) sketch_sample(object, v, g))
     moment <- \(name) vapply(samples, \(s) s$moments[[name]], numeric(1))
     data.frame(
-      group = if (is.null(object$groups)) "all" else object$groups,
+      group = if (is.null(object$groups)) "all" else object$groups[groups],
       variable = variable_labels(object)[v],
       n = vapply(samples, `[[`, numeric(1), "n"),
       size = vapply(samples, `[[`, numeric(1), "size"),
@@ -127,28 +133,34 @@ update.kme_sketch <- function(object, x, ..., y = NULL, groups = NULL,
     return(object + x)
   }
   columns <- object$columns
-  for (name in c("groups", "weights")) {
+  for (name in names(columns)) {
     given <- get(name)
-    if (!is.null(columns[[name]]) && !is.null(given) &&
-          !identical(given, columns[[name]])) {
+    if (!is.null(given) && !identical(given, columns[[name]])) {
       stop_input("'", name, "' must be NULL: the column '", columns[[name]],
                  "' of 'x' holds them")
     }
-    if (!is.null(columns[[name]])) assign(name, columns[[name]])
+    assign(name, NULL)
   }
-  check_update_groups(object, groups)
   options <- read_sketch_options(
     x, y, groups, weights, object$second, object$fourth, object$bin,
     if (object$omit) stats::na.omit else stats::na.fail, read, chunk,
     checkpoint, progress
   )
+  options$columns <- c(columns, options$columns)
+  check_update_groups(object, !is.null(groups) ||
+                        !is.null(options$columns$groups))
+  # Its open bin is filled further by what comes one after the other.
+  if (!is_parts(x) && is.null(checkpoint)) {
+    object$columns <- options$columns
+    return(run_sketch(object, x, options))
+  }
   more <- run_sketch(empty_sketch(object$landmarks, options), x, options)
   merge_sketches(object, more)
 }
 
-check_update_groups <- function(object, groups) {
-  if (length(object$sums) && is.null(object$groups) != is.null(groups)) {
-    stop_input("'groups' must be ", if (is.null(groups)) "given" else "NULL",
+check_update_groups <- function(object, grouped) {
+  if (length(object$sums) && is.null(object$groups) == grouped) {
+    stop_input("'groups' must be ", if (grouped) "NULL" else "given",
                ", as for the rows of the sketch so far")
   }
 }
@@ -169,6 +181,9 @@ check_update_groups <- function(object, groups) {
 #' @param i The names of groups.
 #' @export
 `[.kme_sketch` <- function(x, i) {
+  if (missing(i)) {
+    return(x)
+  }
   if (is.null(x$groups)) {
     stop_input("'x' must be a sketch with groups to take some of them")
   }
@@ -186,9 +201,4 @@ check_update_groups <- function(object, groups) {
   x$dropped <- 0
   if (!is.null(x$bin)) x$left <- count_left(x)
   x
-}
-
-#' @export
-dim.kme_sketch <- function(x) {
-  c(x$n, ncol(x$landmarks[[1L]]$variable$sample$x))
 }

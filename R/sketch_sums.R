@@ -30,9 +30,10 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   if (is.null(chunk$groups)) {
     return(add_group(sketch, 1L, chunk$points, chunk$weights))
   }
-  for (group in levels(chunk$groups)) {
-    sketch$groups <- union(sketch$groups, group)
-    some <- which(chunk$groups == group)
+  sketch$groups <- union(sketch$groups, levels(chunk$groups))
+  each <- split(seq_len(chunk$n), chunk$groups)
+  for (group in names(each)) {
+    some <- each[[group]]
     sketch <- add_group(sketch, match(group, sketch$groups),
                         lapply(chunk$points, take_rows, some),
                         chunk$weights[some])
@@ -52,6 +53,8 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
     if (is.null(name)) given else chunk_column(rows, name)
   }
   groups <- pick(groups, columns$groups)
+  # A level that is NA is a missing value.
+  if (is.factor(groups)) groups <- factor(groups)
   weights <- pick(weights, columns$weights)
   used <- used_columns(landmarks, rows, y)
   used <- Filter(anyNA, c(used, list(groups, weights)))
@@ -128,6 +131,12 @@ check_chunk_weights <- function(weights, n) {
   if (any(weights < 0)) {
     stop_input("'weights' must not be negative, as ",
                format_number(min(weights)), " is")
+  }
+  squares <- sum(as.double(weights)^2)
+  if (!is.finite(squares) || squares == 0 && any(weights > 0)) {
+    stop_input("'weights' must have squares that neither over- nor underflow, ",
+               "not be ", format_number(max(weights)),
+               "; divide all of them by one number")
   }
   as.double(weights)
 }
@@ -291,7 +300,7 @@ merge_bins <- function(a, b) {
 # Rows that are in no full bin.
 count_left <- function(sketch) {
   full <- vapply(sketch$bins, \(bins) ncol(bins$first), 1L)
-  sketch$n - sketch$bin * sum(full)
+  sketch$n - as.double(sketch$bin) * sum(full)
 }
 
 # --- Two sketches ----------------------------------------------------------

@@ -469,6 +469,18 @@ print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
   invisible(x)
 }
 
+# A row for each pair of groups.
+pair_frame <- function(x) {
+  if (!is.null(x$arguments$bandwidths)) {
+    stop_input("'x' must be a test with one kernel for distances of pairs, ",
+               "not of many bandwidths")
+  }
+  names <- utils::combn(names(x$sizes), 2L)
+  value <- if (is.null(x$pairs)) x$statistic else x$pairs
+  data.frame(group1 = names[1L, ], group2 = names[2L, ],
+             estimate = sqrt(pmax(0, unname(value))), statistic = unname(value))
+}
+
 # --- Plot --------------------------------------------------------------------
 
 # Histogram of the draws of the null distribution, or the density of its gamma

@@ -445,21 +445,6 @@ as.data.frame.kme_fda <- function(x, row.names = NULL, optional = FALSE, ...) {
 
 # --- kme_density() -----------------------------------------------------------
 
-# Standard deviations of the columns in each component, m x d, in the units of
-# the user, in which covariances are; variances are in those of the kernel.
-component_spreads <- function(x) {
-  d <- ncol(x$means)
-  variances <- if (is.null(x$covariances)) {
-    scaling <- x$kernel$scaling
-    unit2 <- if (is.matrix(scaling$factor)) colSums(scaling$back^2) else
-      scaling$factor^2
-    outer(if (length(unit2)) unit2 else rep(1, d), x$variances)
-  } else {
-    apply(x$covariances, 3L, \(s) diag(matrix(s, d)))
-  }
-  sqrt(matrix(variances, x$m, d, byrow = TRUE))
-}
-
 #' @exportS3Method generics::tidy
 tidy.kme_density <- function(x, ...) {
   check_dots(...)
@@ -471,7 +456,7 @@ tidy.kme_density <- function(x, ...) {
   }
   data.frame(
     component = seq_len(x$m), weight = x$weights, each(x$means, "mean"),
-    each(component_spreads(x), "sd"), check.names = FALSE, row.names = NULL
+    each(component_sds(x), "sd"), check.names = FALSE, row.names = NULL
   )
 }
 
@@ -541,18 +526,6 @@ tidy.mmd_test <- function(x, ..., pairs = FALSE) {
 tidy.hsic_test <- function(x, ...) {
   check_dots(...)
   tidy_test(x)
-}
-
-# A row for each pair of groups.
-pair_frame <- function(x) {
-  if (!is.null(x$arguments$bandwidths)) {
-    stop_input("'x' must be a test with one kernel for distances of pairs, ",
-               "not of many bandwidths")
-  }
-  names <- utils::combn(names(x$sizes), 2L)
-  value <- if (is.null(x$pairs)) x$statistic else x$pairs
-  data.frame(group1 = names[1L, ], group2 = names[2L, ],
-             estimate = sqrt(pmax(0, unname(value))), statistic = unname(value))
 }
 
 #' @exportS3Method generics::glance

@@ -5,10 +5,12 @@
  *   limit products threads   prints 1e9 floating-point operations a second, the most of three runs:
  *                            km_multiply with operands that never leave the first level of cache
  *   limit n d threads        prints seconds, the smallest of three runs
+ *   limit n m d threads      the same
  *
- * The latter is the bare loop: it evaluates as many RBF kernel values as the symmetric Gram matrix of n points in d
- * columns has, n (n + 1) / 2, and does nothing with them. One tile of points a thread, in the first
- * level of cache, is evaluated again and again by the package's own arithmetic.
+ * The second is the bare loop: it evaluates as many RBF kernel values as the symmetric Gram matrix
+ * of n points in d columns has, n (n + 1) / 2, and does nothing with them. One tile of points a
+ * thread, in the first level of cache, is evaluated again and again by the package's own
+ * arithmetic. The third is the bare rectangular fold: n m values, whose rows are added up.
  */
 
 #include "core/arithmetic.c"
@@ -30,7 +32,8 @@ static double seconds(void) {
   return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
 }
 
-static double evaluate(const km_kernel *kernel, size_t d, size_t tiles) {
+static double evaluate(const km_kernel *kernel, size_t d, size_t tiles, int fold) {
+  double sums[KM_TILE_COLS] = {0};
   _Alignas(64) double points[(MOST_COLUMNS + 1) * KM_TILE_COLS], k[KM_TILE_ROWS * KM_TILE_COLS];
   for (size_t i = 0; i < KM_TILE_COLS * d; i++) points[i] = sin((double) i);
   double *half_norms = points + KM_TILE_COLS * d;
@@ -38,8 +41,11 @@ static double evaluate(const km_kernel *kernel, size_t d, size_t tiles) {
   const km_point_set rows = {points, half_norms, KM_TILE_ROWS};
   const km_point_set columns = {points, half_norms, KM_TILE_COLS};
   const km_tile_job job = {rows, columns, d, k};
-  for (size_t t = 0; t < tiles; t++) km_simd()->tile(kernel, &job);
-  return k[0];
+  for (size_t t = 0; t < tiles; t++) {
+    km_simd()->tile(kernel, &job);
+    if (fold) km_simd()->add_rows(k, KM_TILE_ROWS, NULL, sums);
+  }
+  return k[0] + sums[0];
 }
 
 static double multiply(size_t times) {
@@ -77,19 +83,21 @@ int main(int count, char **arguments) {
   km_set_isa(KM_AVX512);
   km_set_thread_limit(atoi(arguments[count - 1]));
   if (count == 3) return strcmp(arguments[1], "products") ? 1 : products();
-  const double n = atof(arguments[1]);
-  const size_t d = (size_t) atoi(arguments[2]);
+  const int fold = count > 4;
+  const double n = atof(arguments[1]), m = fold ? atof(arguments[2]) : (n + 1) / 2;
+  const size_t d = (size_t) atoi(arguments[count - 2]);
   if (d < 1 || d > MOST_COLUMNS) return 1;
-  const size_t tiles = (size_t) (n * (n + 1) / 2 / (KM_TILE_ROWS * KM_TILE_COLS) / WORKERS);
+  const size_t tiles = (size_t) (n * m / (KM_TILE_ROWS * KM_TILE_COLS) / WORKERS);
   const km_kernel kernel = {.family = KM_RBF};
   double best = 1e300, sums[WORKERS];
   for (int run = 0; run < 3; run++) {
     const double start = seconds();
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(sums, kernel, d, tiles) schedule(static) \
-    num_threads(km_threads(1e12))
+#pragma omp parallel for default(none) shared(sums, kernel, d, tiles, fold) \
+    schedule(static) num_threads(km_threads(1e12))
 #endif
-    for (size_t worker = 0; worker < WORKERS; worker++) sums[worker] = evaluate(&kernel, d, tiles);
+    for (size_t worker = 0; worker < WORKERS; worker++)
+      sums[worker] = evaluate(&kernel, d, tiles, fold);
     const double passed = seconds() - start;
     if (passed < best) best = passed;
   }

@@ -235,6 +235,13 @@ test_that("rows in bins that are not full are left out, and counted", {
   expect_output(print(summary(test)),
                 "10 rows in bins that are not full, left out")
   expect_match(test$method, "permutations of bins of 10")
+  lost <- vapply(list(1:57, 58:90), \(i) {
+    1 - mean(diag(twin$K)[i]) / mean(twin$own[i])
+  }, 1)
+  expect_output(print(summary(test)), paste0(
+    "lost by projection: ", format(100 * lost[1], digits = 2), "% (a), ",
+    format(100 * lost[2], digits = 2), "% (b)"
+  ), fixed = TRUE)
 })
 
 test_that("update() tests again", {
@@ -322,6 +329,9 @@ test_that("what a sketch cannot do is refused with the reason", {
   refused(mmd_test(plain, x[1, , drop = FALSE]), "at least 2 rows; 'y' has 1")
   refused(mmd_test(sketch(bin = 20), B = 9), "at least 2 full bins")
   refused(mmd_test(kme_sketch(x, list(l, l), y = x)), "hsic_test")
+  refused(augment.mmd_test(mmd_test(s, B = 9)), "keeps sums, no rows")
+  refused(mmd_test(s, "no_such_file"), "'y' must be a sketch, or rows")
+  refused(update(mmd_test(s, B = 9), x = x), "'x' must be a sketch")
   # Without bins of one size for both, the spectrum serves.
   test <- mmd_test(sketch(NULL, bin = 5), sketch(NULL, bin = 6), B = 9)
   expect_identical(test$null, "spectrum")

@@ -275,6 +275,47 @@ test_that("groups are a vector or a column", {
   refused(kme_sketch(stream_of(list(d)), own, weights = rep(1, 70)))
 })
 
+test_that("a dot means all columns but those of groups and weights", {
+  g <- rep_len(0:1, 70)
+  w <- rep_len(c(0.5, 2), 70)
+  frame <- cbind(g = g, d, w = w)
+  set.seed(8)
+  dot <- kme_sketch(~ ., frame, 6, kernel = rbf, groups = "g", weights = "w")
+  set.seed(8)
+  named <- kme_sketch(~ a + b, frame, 6, kernel = rbf, groups = "g",
+                      weights = "w")
+  expect_lt(sketch_difference(dot, named), 1e-13)
+  set.seed(8)
+  expect_lt(sketch_difference(kme_sketch(frame, 6, rbf, groups = "g",
+                                         weights = "w"), named), 1e-13)
+  set.seed(8)
+  both <- kme_sketch(b ~ ., frame, 6, kernel = rbf, groups = "g")
+  set.seed(8)
+  expect_lt(sketch_difference(kme_sketch(b ~ a + w, frame, 6, kernel = rbf,
+                                         groups = "g"), both), 1e-13)
+})
+
+test_that("groups and weights at the edges are kept or refused, not lost", {
+  # A level that is NA is a missing value.
+  g <- addNA(factor(rep_len(c("u", NA), 70)))
+  refused(kme_sketch(d, own, groups = g))
+  expect_equal(kme_sketch(d, own, groups = g, na.action = na.omit)$n, 35)
+  # One row without the column of the groups.
+  of <- kme_sketch(cbind(d, g = "u"), own, groups = "g")
+  refused(update(of, d[1, ]))
+  # Weights whose squares are no numbers.
+  for (size in c(1e200, 1e-200)) {
+    refused(kme(kme_sketch(d, own, weights = rep(size, 70)),
+                estimator = "skmse"))
+  }
+  # Rows that weigh nothing can still be printed, and were weighed.
+  none <- kme_sketch(d, own, weights = rep(0, 70))
+  expect_output(print(none), "70 rows")
+  ended <- stream_of(list(cbind(d, w = 2), cbind(d, w = 1)[0, ]))
+  expect_true(kme_sketch(ended, own, weights = "w")$weighted)
+  refused(kme_sketch(array(1:8, c(2, 2, 2)), own))
+})
+
 test_that("arguments that make no sense are refused", {
   refused(kme_sketch(d, own, chunk = 0))
   refused(kme_sketch(d, own, chunk = -5))
