@@ -20,7 +20,8 @@
 #' landmarks) levels were 0.053 for n = 100, 0.042 and 0.054 for n = 300 and one
 #' or three columns each, 0.048 with exponential weights. Rows that depend on
 #' each other (clusters, time) take [hsic_test()] of the data with `clusters` or
-#' `blocks`. The estimator is the KME. Time O(r^3 + B p) for p pairs drawn one by one.
+#' `blocks`. The estimator is the KME. Time O(r^3 + B p) for p pairs
+#' drawn one by one.
 #'
 #' @examples
 #'

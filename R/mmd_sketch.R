@@ -258,7 +258,6 @@ pooled_bins <- function(sketches, labels) {
     counts <- vapply(each, \(bins) ncol(bins$features), 1L)
     factor(rep(labels, counts), labels)
   }
-  order <- order(groups)
   sizes <- tabulate(groups, length(labels))
   size <- each$x$size
   few <- which(sizes < 2L)
@@ -267,8 +266,7 @@ pooled_bins <- function(sketches, labels) {
                " rows for null = \"permutation\"; '", labels[few[1L]],
                "' has ", sizes[few[1L]])
   }
-  x <- t(features[, order, drop = FALSE])
-  list(sample = points_sample(x, kernel_linear()), groups = groups[order],
+  list(sample = points_sample(t(features), kernel_linear()), groups = groups,
        sizes = sizes, size = size,
        left = sum(vapply(each, \(bins) as.double(bins$left), 1)))
 }

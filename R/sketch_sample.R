@@ -154,8 +154,8 @@ check_estimator.sketch_sample <- function(sample, estimator) {
 # --- F-KMSE ----------------------------------------------------------------
 
 # mu_lambda = (C + (lambda/n) I)^{-1} C mu. With nC = V diag(gamma) V' the
-# projected Gram matrix has the eigenvalues gamma, the squared projections of
-# the mean q_j = n (n v_j'mu)^2/(n gamma_j), and n - r' zeros with the rest of n.
+# projected Gram matrix has the eigenvalues gamma, q_j = (n v_j'mu)^2/gamma_j
+# along the ones, and n - r' zeros with the rest of sum q_j = n.
 fit_flexible.sketch_sample <- function(sample, estimator) {
   moments <- sample$moments
   if (is.null(moments$covariance)) {

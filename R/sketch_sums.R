@@ -31,11 +31,12 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
     return(add_group(sketch, 1L, chunk$points, chunk$weights))
   }
   sketch$groups <- union(sketch$groups, levels(chunk$groups))
+  # By number: a group may be called "".
   each <- split(seq_len(chunk$n), chunk$groups)
-  for (group in names(each)) {
-    some <- each[[group]]
-    sketch <- add_group(sketch, match(group, sketch$groups),
-                        lapply(chunk$points, take_rows, some),
+  at <- match(levels(chunk$groups), sketch$groups)
+  for (g in seq_along(each)) {
+    some <- each[[g]]
+    sketch <- add_group(sketch, at[g], lapply(chunk$points, take_rows, some),
                         chunk$weights[some])
   }
   sketch

@@ -255,6 +255,14 @@ in_own_process <- function(job, folder) {
   readRDS(box)
 }
 
+# Seconds over those of the straight line through the fewest and the most rows:
+# handing out ten parts takes as long for few rows as for many.
+of_line <- function(rows, seconds) {
+  ends <- c(which.min(rows), which.max(rows))
+  slope <- diff(seconds[ends]) / diff(rows[ends])
+  seconds / (seconds[ends[1]] + slope * (rows - rows[ends[1]]))
+}
+
 study_time <- function(sizes, m, within) {
   folder <- temporary_folder(within)
   on.exit(unlink(folder, recursive = TRUE))
@@ -271,9 +279,9 @@ study_time <- function(sizes, m, within) {
     }))
   }))
   found$per_million <- found$seconds / found$rows * 1e6
-  most <- found[found$rows == max(found$rows), ]
-  found$linear <- found$per_million /
-    most$per_million[match(found$second, most$second)]
+  found$of_line <- stats::ave(seq_len(nrow(found)), found$second, FUN = \(i) {
+    of_line(found$rows[i], found$seconds[i])
+  })
   found[order(found$second), ]
 }
 

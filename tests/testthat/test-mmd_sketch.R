@@ -162,7 +162,7 @@ test_that("bins are permuted as the points of their means", {
 })
 
 test_that("p-values of all labelings of one data set are uniform", {
-  s <- sketch(rep(c("a", "b"), c(50, 40)), bin = 10)
+  s <- sketch(rep(c("a", "b"), each = 40), x[1:80, ], bin = 10)
   features <- s$bins[[1]]$first
   both <- cbind(features, s$bins[[2]]$first)
   of <- function(a) {
@@ -170,9 +170,10 @@ test_that("p-values of all labelings of one data set are uniform", {
     s$bins[[2]]$first <- both[, -a, drop = FALSE]
     mmd_test(s, permutations = "all")$p.value
   }
-  p <- apply(utils::combn(9, 5), 2, of)
-  expect_length(p, 126)
-  expect_equal(sort(p), seq_len(126) / 126, tolerance = 1e-12)
+  p <- apply(utils::combn(8, 4), 2, of)
+  # With samples of one size two labelings are one, with the names exchanged.
+  expect_equal(sort(p), rep(seq(2, 70, by = 2) / 70, each = 2),
+               tolerance = 1e-12)
 })
 
 test_that("two sketches are compared as the groups of one", {
@@ -343,12 +344,12 @@ test_that("tests of bins and spectra keep their level", {
   skip_on_cran()
   groups <- rep(1:2, c(12, 72))
   reject <- function(bin) {
-    sum(replicate(300, {
+    sum(replicate(200, {
       s <- sketch(groups, matrix(stats::rnorm(168), ncol = 2), bin = bin)
       mmd_test(s, B = 39)$p.value <= 0.05 + 1e-12
     }))
   }
   set.seed(5)
-  expect_true(in_band(reject(3), 300))
-  expect_true(in_band(reject(NULL), 300))
+  expect_true(in_band(reject(3), 200))
+  expect_true(in_band(reject(NULL), 200))
 })

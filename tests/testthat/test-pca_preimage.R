@@ -94,7 +94,8 @@ test_that("pre-images that do not converge are counted in one warning", {
 
 test_that("a start where the projection is negative gives way to the next", {
   # -k(0, .) + 2 k(5, .): the sample's first point is taken for the best one.
-  object <- list(sample = list(n = 2L), at = c(1, 0), kernel = kernel_rbf(1),
+  object <- list(sample = points_sample(matrix(c(0, 5)), kernel_rbf(1)),
+                 at = c(1, 0), kernel = kernel_rbf(1),
                  scores = matrix(0, 2, 1), vectors = matrix(0, 2, 1))
   sites <- list(x = matrix(c(0, 5)), weights = c(-1, 2), origin = 0)
   found <- fixed_points(object, sites, matrix(0, 1, 1), 1e-8, 100)

@@ -98,3 +98,26 @@ test_that("update() of a fit reads its sketch again", {
                kme(sketch, estimator = "skmse")$weights)
   expect_equal(nobs(fit), 50)
 })
+
+test_that("messages say what must be, and what was given", {
+  d <- as.data.frame(x)
+  sketch <- kme_sketch(d, own)
+  grouped <- kme_sketch(d, own, groups = g)
+  expect_snapshot(writeLines(refusals(expression(
+    kme_landmarks(x, 0, rbf), kme_landmarks(x, 5, kernel_energy()),
+    kme_landmarks(replace(x, 3, NA), 5, rbf), kme_sketch(NULL, own),
+    kme_sketch(\() NULL, 5), kme_sketch(d["a"], own),
+    kme_sketch(replace(d, 1, NA), own), kme_sketch(d, own, kernel = rbf),
+    kme_sketch(d, own, weights = rep(-1, 50)), kme_sketch(d, own, groups = 1:3),
+    kme_sketch(d, own, bin = 0), kme_sketch(d, own, second = FALSE,
+                                            fourth = TRUE),
+    kme_sketch(d, list(own, own)), kme_sketch(d, own, chnk = 5),
+    sketch + 1, sketch + grouped, sketch + kme_sketch(d, 5, rbf),
+    sketch + kme_sketch(d, own, second = FALSE), grouped["w"], sketch["u"],
+    kme(sketch, rbf), kme(sketch, estimator = "mkme"),
+    kme(sketch, estimator = "fkmse"), kme(kme_sketch(d[0, ], own)),
+    kme(kme_sketch(d, own, second = FALSE), estimator = "fkmse", lambda = 1),
+    kme(kme_sketch(d, own, weights = rep(1:2, 25)), estimator = "fkmse",
+        select = "gcv"), as.matrix(sketch_sample(sketch))
+  ))))
+})

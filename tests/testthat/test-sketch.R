@@ -342,6 +342,10 @@ test_that("two variables are read row by row", {
   refused(kme_sketch(d, list(own, other), y = y[-1, , drop = FALSE]))
   refused(kme_sketch(d, list(own, other), y = y[c(1:70, 1), , drop = FALSE]))
   refused(kme_sketch(d, list(own, own, own)))
+  # One variable against itself would be found dependent.
+  refused(kme_sketch(d, list(own, own)))
+  bare <- kme_landmarks(unname(x), 5, rbf)
+  refused(kme_sketch(unname(x), list(bare, other)))
   refused(kme_sketch(d, own, y = y))
   refused(both + whole)
   holes <- y
@@ -352,6 +356,18 @@ test_that("two variables are read row by row", {
   set.seed(7)
   drawn <- kme_sketch(d, 5, rbf, y = y)
   expect_equal(drawn$landmarks[[2L]]$m, 5)
+})
+
+test_that("a kernel of inner products warns where its origin is far", {
+  far <- cbind(a = 1e5 + x[, 1], b = x[, 2])
+  for (kernel in list(kernel_linear(), kernel_poly(2))) {
+    expect_warning(kme_landmarks(far, 5, kernel, scale = FALSE), "from 0",
+                   class = "kernmean_warning_units")
+    expect_warning(kme_sketch(far, far[1:3, ], kernel), "from 0",
+                   class = "kernmean_warning_units")
+    expect_silent(kme_landmarks(far, 5, kernel, scale = TRUE))
+    expect_silent(kme_landmarks(x, 5, kernel, scale = FALSE))
+  }
 })
 
 test_that("a stream is sketched in less memory than it would fill", {

@@ -19,6 +19,14 @@ failing_stream <- function(chunks, at) {
 
 new_folder <- \() tempfile("checkpoint")
 
+# The sketch without rows.
+without_rows <- function(sketch, ...) {
+  sketch <- utils::modifyList(unclass(sketch), list(...))
+  sketch$sums <- list()
+  sketch[c("n", "parts")] <- list(0, 0)
+  structure(sketch, class = "kme_sketch")
+}
+
 same_sums <- function(a, b) expect_lt(sketch_difference(a, b), 1e-13)
 
 test_that("any stream of rows, in any chunks, gives the sums of the rows", {
@@ -99,19 +107,11 @@ test_that("sketches travel without landmarks and come back as they were", {
   }
   # m(m + 1)/2 numbers of a part, not m^2 nor their compensation.
   part <- work_part(list(x = data$x, name = "part 1"),
-                    lean_sketch(empty_of(cases[[2]], second = TRUE)), NULL,
+                    lean_sketch(without_rows(cases[[2]], second = TRUE)), NULL,
                     100, FALSE)
   expect_length(part$state$sketch$sums[[1]]$sum$second, 12 * 13 / 2)
   expect_null(part$state$sketch$sums[[1]]$carry)
 })
-
-# The sketch without rows.
-empty_of <- function(sketch, ...) {
-  sketch <- utils::modifyList(unclass(sketch), list(...))
-  sketch$sums <- list()
-  sketch[c("n", "parts")] <- list(0, 0)
-  structure(sketch, class = "kme_sketch")
-}
 
 test_that("what goes wrong names the part, the place and the rows done", {
   data <- engine_data()
@@ -345,18 +345,18 @@ test_that("bins of a part are the same random rows under any plan", {
 
 test_that("progress says rows and their rate, on the standard error", {
   data <- engine_data()
-  lines <- tempfile()
-  on.exit(unlink(lines))
   said <- utils::capture.output(
     s <- kme_sketch(stream_of(list(data$x)), data$landmarks, progress = TRUE),
     type = "message"
   )
   expect_match(said, "900 rows, [0-9.,]+ rows/s")
   said <- utils::capture.output(
-    kme_sketch(list(data$x), data$landmarks, progress = TRUE), type = "message"
+    s <- kme_sketch(list(data$x), data$landmarks, progress = TRUE),
+    type = "message"
   )
   expect_match(said, "part 1: 900 rows")
-  expect_silent(kme_sketch(list(data$x), data$landmarks, progress = FALSE))
+  expect_silent(s <- kme_sketch(list(data$x), data$landmarks,
+                                progress = FALSE))
 })
 
 # --- Under plans -----------------------------------------------------------
@@ -477,7 +477,7 @@ test_that("parts are worked on without the package future.apply, too", {
 
 test_that("parts of workers that do not see the folder are kept from here", {
   data <- engine_data()
-  empty <- empty_of(kme_sketch(data$x, data$landmarks))
+  empty <- without_rows(kme_sketch(data$x, data$landmarks))
   folder <- new_folder()
   dir.create(folder)
   # Without call.rds it is not the folder.
