@@ -19,6 +19,8 @@ kme_cov.kme_sketch <- function(x, y, ..., estimator = "kme", ncomp = NULL,
   centers <- read_centers(center, count)
   centered <- Map(\(l, center) centered_sample(sketch_sample(x, l), center),
                   seq_len(count), centers)
+  warn_lost(lapply(centered, `[[`, "sample"),
+            if (count > 1L) variable_labels(x))
   fit <- if (count == 1L) {
     sketch_covariance(centered[[1L]], estimator)
   } else {

@@ -109,14 +109,14 @@
 #' and \eqn{D = B'\Delta}{D = B'Delta}, and `scaling` is \eqn{\sqrt{n - C}\,W_S
 #' B R^{-1}W}{sqrt(n - C) W_S B R^(-1) W}, weights on the landmarks
 #' (\eqn{W_S}{W_S} their root). A ridge by `"shrinkage"`, the default, takes the
-#' fourth moments of the sketch, `fourth = TRUE`; a number does not. Nothing is
-#' left out: `loo`, `error`, `grouping` and `scores` are `NULL`, `ridge = "loo"`
-#' is refused, and \eqn{\sigma^2}{sigma^2} is the spread of the rows themselves
-#' around the means of their classes (divided by n - C), which is too small
-#' unless n is large against the number of landmarks. Check with `predict()` on
-#' rows that were not added to the sketch. With weights of rows n is \eqn{(\sum
-#' w)^2/\sum w^2}{(sum w)^2 / sum w^2}. O(m^3) time and O(m^2) memory for m
-#' landmarks.
+#' fourth moments, which a sketch with groups keeps; a number does not. Nothing
+#' is left out: `loo`, `error`, `grouping` and `scores` are `NULL`, `ridge =
+#' "loo"` is refused, and \eqn{\sigma^2}{sigma^2} is the spread of the rows
+#' themselves around the means of their classes (divided by n - C), which is too
+#' small unless n is large against the number of landmarks. Check with
+#' `predict()` on rows that were not added to the sketch. With weights of rows n
+#' is \eqn{(\sum w)^2/\sum w^2}{(sum w)^2 / sum w^2}. O(m^3) time and O(m^2)
+#' memory for m landmarks.
 #'
 #' @section Cost: O(n^3): about 8n^3/3 flops, nearly all of them in matrix
 #' products (n^3 for N, n^3/3 for R; for the leave-one-out fits n^3/3 for its

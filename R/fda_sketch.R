@@ -49,14 +49,14 @@ sketch_classes <- function(sketch) {
   pooled <- sketch_sample(sketch)
   samples <- group_samples(sketch)
   second_moments(pooled, "discriminants")
+  warn_lost(samples, names(samples))
   counts <- vapply(samples, `[[`, numeric(1), "n")
   if (min(counts) < 2) {
     stop_input("'x' must have at least 2 rows in each group, not 1 in ",
                shorten(paste0("'", names(counts)[counts < 2], "'"), 3L))
   }
   if (max(counts) <= .Machine$integer.max) storage.mode(counts) <- "integer"
-  mass <- vapply(seq_along(samples),
-                 \(g) sketch_sums(sketch, g)$weight, numeric(1))
+  mass <- group_numbers(sketch, "weight")
   list(pooled = pooled, samples = samples, counts = counts,
        size = stats::setNames(pooled$size * mass / sum(mass), names(counts)))
 }

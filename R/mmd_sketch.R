@@ -94,7 +94,7 @@ refuse_rows <- function(...) {
 sketch_nulls <- c("permutation", "spectrum")
 
 sketch_estimator <-
-  "for sketches, which do not have the norms of rows that shrinking needs,"
+  "for sketches, which do not have the norms of rows that shrinking needs"
 
 # The test of data, list(x: a sketch with groups) or list(x, y), of which one is
 # a sketch; `label` names them. NULL for `null`: as the sketches allow.
@@ -191,8 +191,7 @@ read_sketches <- function(data) {
 # Rows, which messages call `name`, in a sketch such as another one.
 sketch_as <- function(rows, sketch, name) {
   tryCatch(
-    kme_sketch(rows, sketch$landmarks[[1L]], second = sketch$second,
-               bin = sketch$bin, progress = FALSE),
+    update(unfilled(sketch), rows, progress = FALSE),
     kernmean_error_input = \(e) stop_input(
       "'", name, "' must be a sketch, or rows of which one can be made like ",
       "the other: kme_sketch() says ", conditionMessage(e)
@@ -209,6 +208,7 @@ compared_samples <- function(sketches) {
     stop_input("each sample must have at least 2 rows; '",
                names(parts)[few[1L]], "' has ", parts[[few[1L]]]$n)
   }
+  warn_lost(parts, names(parts))
   parts
 }
 
@@ -334,8 +334,11 @@ moments_scale <- function(parts) {
 # samples.
 null_spectrum.sketch_sample <- function(sample, samples) {
   sizes <- samples$sizes
-  covariances <- lapply(samples$parts, centered_covariance)
-  pooled <- Reduce(`+`, Map(`*`, covariances, sizes)) / sum(sizes)
+  pooled <- 0
+  for (g in seq_along(sizes)) {
+    pooled <- pooled + sizes[[g]] * centered_covariance(samples$parts[[g]])
+  }
+  pooled <- pooled / sum(sizes)
   rounding <- max(vapply(samples$parts, covariance_rounding, 1))
   sum(sizes) * covariance_values(pooled, rounding)
 }

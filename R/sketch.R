@@ -60,18 +60,21 @@
 #'   function that yields data frames, a `DBI` result, files), or a plain list
 #'   of these, the parts; see [kme_sketch_sources].
 #' @param landmarks A [kme_landmarks()], a list of two of them for two
-#'   variables, points (with the columns of `x`), or a number of landmarks to be
-#'   chosen from `x`; `NULL` is 300. Streams and lists of parts take landmarks
-#'   that were made before.
+#'   variables, a sketch whose landmarks are taken, points (with the columns of
+#'   `x`), or a number of landmarks to be chosen from `x`; `NULL` is 300.
+#'   Streams and lists of parts take landmarks that were made before.
 #' @param kernel A kernel where landmarks are chosen here.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
 #' @param y The second variable, with as many rows as `x`, for
 #'   [hsic_test()] and cross-covariances; landmarks of two variables read
 #'   streams and data frames by columns, without `y`.
-#' @param groups The group of each row, or the name of the column that holds it.
-#' @param weights Non-negative weights of the rows, or the name of their column.
-#' @param second,fourth Keep second and fourth moments?
+#' @param groups The group of each row, or the name of the column that holds it
+#'   (in the formula method also a variable of `data`).
+#' @param weights Non-negative weights of the rows, or the name of their column,
+#'   likewise.
+#' @param second,fourth Keep second and fourth moments? `NULL` keeps the fourth
+#'   where discriminants may be wanted: with groups, second moments and no bins.
 #' @param bin `NULL` or the number of rows of a bin, see Bins.
 #' @param na.action [stats::na.fail()], which counts missing values in an error,
 #'   or [stats::na.omit()], which drops rows with missing values in the columns
@@ -139,7 +142,7 @@ kme_sketch <- function(x, ...) {
 #' @export
 kme_sketch.default <- function(x, landmarks = NULL, kernel = kernel_rbf(), ...,
                                y = NULL, groups = NULL, weights = NULL,
-                               second = TRUE, fourth = FALSE, bin = NULL,
+                               second = TRUE, fourth = NULL, bin = NULL,
                                na.action = stats::na.fail, read = NULL,
                                chunk = 50000, checkpoint = NULL, scale = FALSE,
                                progress = interactive()) {
@@ -152,14 +155,15 @@ kme_sketch.default <- function(x, landmarks = NULL, kernel = kernel_rbf(), ...,
     scale = if (!missing(scale)) scale, na.action = na.action
   )
   landmarks <- read_landmarks(landmarks, x, y, chosen, options)
+  check_columns_apart(landmarks, options$columns)
   run_sketch(empty_sketch(landmarks, options), x, options)
 }
 
 #' @rdname kme_sketch
 #' @export
 kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
-                               kernel = NULL, scale = NULL,
-                               na.action = stats::na.fail) {
+                               kernel = NULL, groups = NULL, weights = NULL,
+                               scale = NULL, na.action = stats::na.fail) {
   if (!is.data.frame(data)) {
     stop_input("'data' must be a data frame, not ", describe(data),
                "; for other sources make the landmarks by kme_landmarks(~ a + ",
@@ -173,12 +177,16 @@ kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
   }
   chosen <- read_landmark_options(landmarks, kernel, scale = scale,
                                   na.action = na.action)
+  own <- list(groups = substitute(groups), weights = substitute(weights))
+  home <- parent.frame()
+  values <- lapply(own, eval, data, home)
   # A dot does not mean the columns of groups and weights.
-  used <- Filter(\(given) is.character(given) && length(given) == 1L,
-                 list(...)[c("groups", "weights")])
+  one <- \(value) is.character(value) && length(value) == 1L
+  used <- c(unlist(lapply(own, all.vars)), unlist(Filter(one, values)))
   landmarks <- formula_landmarks(formula, without_columns(data, used), chosen,
-                                 parent.frame())
-  kme_sketch.default(data, landmarks, ..., na.action = na.action)
+                                 home)
+  kme_sketch.default(data, landmarks, ..., groups = values$groups,
+                     weights = values$weights, na.action = na.action)
 }
 
 # --- Arguments -------------------------------------------------------------
@@ -187,11 +195,9 @@ kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
 # second, fourth, bin, omit, read, chunk, checkpoint, progress).
 read_sketch_options <- function(x, y, groups, weights, second, fourth, bin,
                                 na.action, read, chunk, checkpoint, progress) {
-  if (is.array(x) && length(dim(x)) != 2L) {
-    stop_input("'x' must be a matrix, a data frame or a vector, not an array ",
-               "of ", count_of(length(dim(x)), "dimension"))
-  }
+  check_source(x)
   check_flag(second, "second")
+  if (is.null(fourth)) fourth <- !is.null(groups) && second && is.null(bin)
   check_flag(fourth, "fourth")
   if (fourth && !second) {
     stop_input("'second' must be TRUE when 'fourth' is")
@@ -243,14 +249,9 @@ names_column <- function(value, x, stream) {
 # they are not given.
 read_landmarks <- function(landmarks, x, y, chosen, options) {
   if (inherits(landmarks, "kme_landmarks")) landmarks <- list(landmarks)
+  if (inherits(landmarks, "kme_sketch")) landmarks <- landmarks$landmarks
   if (is_plain_list(landmarks)) {
     return(check_landmark_list(landmarks, y, chosen))
-  }
-  if (inherits(x, "kme_sketch")) {
-    stop_input("'x' must be rows, not a sketch; a + b adds up two of them")
-  }
-  if (brings_kernel(x)) {
-    stop_input("'x' must be rows, not a ", input_word(x))
   }
   made <- is.null(landmarks) || is.numeric(landmarks) &&
     is.null(dim(landmarks)) && length(landmarks) == 1L
@@ -267,8 +268,27 @@ read_landmarks <- function(landmarks, x, y, chosen, options) {
     }))
   }
   must_be(is.null(y), "landmarks", "a list of two", "when 'y' is given")
+  if (NROW(landmarks) > most_given_landmarks) {
+    stop_input("'landmarks' must be at most ",
+               format_count(most_given_landmarks), " points, not ",
+               format_count(NROW(landmarks)), "; the rows come first, as in ",
+               "kme_sketch(data, landmarks)")
+  }
   list(given_landmarks(landmarks, chosen))
 }
+
+# A group, or a weight, is no coordinate too.
+check_columns_apart <- function(landmarks, columns) {
+  used <- unlist(lapply(landmarks, landmark_columns))
+  for (name in names(columns)) {
+    if (columns[[name]] %in% used) {
+      stop_input("'", name, "' must not name a column of the landmarks, as '",
+                 columns[[name]], "' is; make landmarks of the other columns")
+    }
+  }
+}
+
+most_given_landmarks <- 5000
 
 # The columns of a data frame that hold no groups and weights.
 without_columns <- function(x, columns) {
@@ -348,8 +368,14 @@ run_sketch <- function(sketch, x, options) {
                         options$progress, options$checkpoint))
   }
   if (is_stream(x)) {
-    return(sketch_stream(sketch, x, options$read, options$chunk,
-                         options$progress, options$checkpoint))
+    before <- sketch$n + sketch$dropped
+    sketch <- sketch_stream(sketch, x, options$read, options$chunk,
+                            options$progress, options$checkpoint)
+    if (sketch$n + sketch$dropped == before) {
+      warn_kernmean("'x' yielded no rows: a stream is read once, and may have ",
+                    "been used up; a function or a query is to be made anew")
+    }
+    return(sketch)
   }
   for (name in c("read", "checkpoint")) {
     must_be(is.null(options[[name]]), name, "NULL", "for rows in memory")

@@ -65,7 +65,7 @@ check_parts <- function(parts) {
     if (away && inherits(parts[[k]], "DBIResult")) {
       stop_input("'", label, "' is the result of a query, which cannot be sent",
                  " to another process; give a function that makes it, as in ",
-                 "\\() dbSendQuery(dbConnect(...), sql)")
+                 "\\() {con <- dbConnect(...); dbSendQuery(con, sql)}")
     }
     if (is.character(parts[[k]]) && sees_files()) {
       check_files(parts[[k]], label)
@@ -94,6 +94,7 @@ run_source <- function(empty, x, read, chunk, file = NULL, name = NULL,
   if (state$finished) {
     return(state)
   }
+  check_source(x, FALSE)
   stream <- stopped_stream(file, x, state)
   if (is.null(stream)) stream <- open_stream(x, read, chunk)
   meter <- rows_meter(progress, name, state$rows)
@@ -229,18 +230,20 @@ rows_meter <- function(progress, name, done) {
   start <- now()
   shown <- -Inf
   latest <- done
+  told <- -1
   show <- function() {
     rate <- (latest - done) / max(now() - start, 1e-3)
     cat("\r", if (!is.null(name)) paste0(name, ": "), format_count(latest),
         " rows, ", format_count(signif(rate, 2)), " rows/s    ",
         sep = "", file = stderr())
     shown <<- now()
+    told <<- latest
   }
   list(at = \(rows) {
     latest <<- rows
     if (now() - shown > 0.2) show()
   }, close = \() {
-    show()
+    if (told < latest) show()
     cat("\n", file = stderr())
   })
 }
@@ -398,7 +401,7 @@ lean_sketch <- function(sketch) {
 # their compensation need not travel.
 settle <- function(sketch) {
   sketch$sums <- lapply(sketch$sums, \(record) {
-    new_record(Map(`+`, record$sum, record$carry))
+    new_record(total_sums(record))
   })
   sketch
 }

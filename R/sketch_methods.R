@@ -43,8 +43,7 @@ variable_labels <- function(sketch) {
 
 sketch_groups_line <- function(sketch) {
   if (!is.null(sketch$groups)) {
-    rows <- vapply(seq_along(sketch$groups),
-                   \(g) format_count(sketch_sums(sketch, g)$n), "")
+    rows <- vapply(group_numbers(sketch, "n"), format_count, "")
     strwrap(paste0("groups: ", shorten(paste0(sketch$groups, " (", rows, ")"),
                                        6L)), 81L, exdent = 2L)
   }
@@ -59,7 +58,8 @@ sketch_lost_lines <- function(sketch) {
 
 # Is there a row of positive weight, in the groups?
 has_weight <- function(sketch, group = NULL) {
-  sketch$n > 0 && sketch_sums(sketch, group)$weight > 0
+  weights <- group_numbers(sketch, "weight")
+  sketch$n > 0 && sum(if (is.null(group)) weights else weights[group]) > 0
 }
 
 # Which sums there are.
@@ -91,7 +91,7 @@ sketch_dropped_line <- function(sketch) {
 summary.kme_sketch <- function(object, ...) {
   check_dots(...)
   check_any_rows(object)
-  check_weight(sketch_sums(object)$weight)
+  check_weight(sum(group_numbers(object, "weight")))
   variables <- seq_along(object$landmarks)
   groups <- Filter(\(g) has_weight(object, g), seq_along(object$sums))
   rows <- lapply(variables, \(v) {
@@ -132,6 +132,7 @@ update.kme_sketch <- function(object, x, ..., y = NULL, groups = NULL,
   if (inherits(x, "kme_sketch")) {
     return(object + x)
   }
+  check_source(x)
   columns <- object$columns
   for (name in names(columns)) {
     given <- get(name)
@@ -147,6 +148,7 @@ update.kme_sketch <- function(object, x, ..., y = NULL, groups = NULL,
     checkpoint, progress
   )
   options$columns <- c(columns, options$columns)
+  check_columns_apart(object$landmarks, options$columns)
   check_update_groups(object, !is.null(groups) ||
                         !is.null(options$columns$groups))
   # Its open bin is filled further by what comes one after the other.
@@ -158,11 +160,26 @@ update.kme_sketch <- function(object, x, ..., y = NULL, groups = NULL,
   merge_sketches(object, more)
 }
 
+# A sketch such as another one, of no rows and without groups.
+unfilled <- function(sketch) {
+  empty_sketch(sketch$landmarks, list(
+    second = sketch$second, fourth = sketch$fourth, bin = sketch$bin,
+    omit = sketch$omit,
+    columns = sketch$columns[intersect(names(sketch$columns), "weights")]
+  ))
+}
+
 check_update_groups <- function(object, grouped) {
   if (length(object$sums) && is.null(object$groups) == grouped) {
     stop_input("'groups' must be ", if (grouped) "NULL" else "given",
                ", as for the rows of the sketch so far")
   }
+}
+
+#' @export
+plot.kme_sketch <- function(x, ...) {
+  stop_input("'x' must be a fit or a test to be plotted, such as kme(x), ",
+             "kme_pca(x) or mmd_test(x), or the landmarks, x$landmarks[[1]]")
 }
 
 #' @rdname kme_sketch
@@ -196,7 +213,7 @@ check_update_groups <- function(object, grouped) {
   x$groups <- i
   x$sums <- x$sums[at]
   x["bins"] <- list(x$bins[at])
-  x$n <- sum(vapply(x$sums, \(record) record$sum$n, numeric(1)))
+  x$n <- sum(group_numbers(x, "n"))
   # Of which group dropped rows would have been is not known.
   x$dropped <- 0
   if (!is.null(x$bin)) x$left <- count_left(x)

@@ -64,7 +64,28 @@ check_weight <- function(weight) {
 
 as_sample.kme_sketch <- function(x) {
   check_one_variable(x)
-  sketch_sample(x)
+  sample <- sketch_sample(x)
+  warn_lost(list(sample))
+  sample
+}
+
+most_lost <- 0.2
+
+# Rows that are far from all landmarks have features of nearly 0: what is asked
+# of them may be what is lost. `names`: what the samples are called, if there
+# are several.
+warn_lost <- function(samples, names = NULL) {
+  shares <- vapply(samples, \(s) s$moments$lost / s$moments$trace, numeric(1))
+  worst <- which.max(shares)
+  if (length(worst) && shares[worst] > most_lost) {
+    warn_kernmean(
+      "projection on the landmarks loses ",
+      format_number(100 * shares[[worst]], 2L), "% of mean k(x, x)",
+      if (!is.null(names)) paste0(" of '", names[worst], "'"),
+      ", and with it what sets these rows apart; take more landmarks, chosen ",
+      "from rows like these, or a larger bandwidth", kind = "projection"
+    )
+  }
 }
 
 check_one_variable <- function(sketch, name = "x") {
@@ -278,7 +299,7 @@ describe_sample.landmark_sample <- function(sample) {
   sketch <- sample$sketch
   landmarks <- sketch$landmarks[[sample$variable]]
   n <- if (is.null(sample$group)) sketch$n else
-    sketch_sums(sketch, sample$group)$n
+    group_numbers(sketch, "n")[[sample$group]]
   paste0(rows_of(n), " in a sketch of ",
          count_of(landmarks$m, "landmark"), " in ",
          describe_variable(landmarks$variable))

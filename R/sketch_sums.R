@@ -1,7 +1,8 @@
 # The sums of a sketch: of a set of rows, added up, and merged. A record is
 # list(sum, carry), two lists of the same names and shapes: sums over rows, and
-# what rounding has taken from them (Neumaier), so that their total depends on
-# how rows were dealt to parts no more than on the order of a few numbers.
+# what rounding has taken from them (Neumaier; NULL for nothing so far), so that
+# their total depends on how rows were dealt to parts no more than on the order
+# of a few numbers.
 
 # A sketch without rows; `options` as of read_sketch_options().
 empty_sketch <- function(landmarks, options) {
@@ -32,6 +33,7 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   }
   sketch$groups <- union(sketch$groups, levels(chunk$groups))
   # By number: a group may be called "".
+  if (length(sketch$groups) > few_groups) check_group_memory(sketch)
   each <- split(seq_len(chunk$n), chunk$groups)
   at <- match(levels(chunk$groups), sketch$groups)
   for (g in seq_along(each)) {
@@ -42,12 +44,22 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   sketch
 }
 
+few_groups <- 50L
+
+# Numbers that were meant as a variable would make a group of each row.
+check_group_memory <- function(sketch) {
+  m <- vapply(sketch$landmarks, `[[`, 1L, "m")
+  each <- if (sketch$second) 2 * sum(m)^2 else 2 * sum(m)
+  check_memory(each, length(sketch$groups), "take fewer groups or landmarks",
+               what = "the sums of all groups")
+}
+
 # list(points: those of each variable, groups: a factor, weights, n, dropped).
 read_chunk <- function(sketch, rows, y, groups, weights) {
   landmarks <- sketch$landmarks
   columns <- sketch$columns
   # Of tibbles and data tables the columns only.
-  if (is.data.frame(rows)) rows <- as.data.frame(rows)
+  if (is.data.frame(rows)) rows <- plain_frame(rows)
   frame <- list(rows, y)
   total <- NROW(rows)
   pick <- \(given, name) {
@@ -226,13 +238,16 @@ sum_cross <- function(landmarks, points, weights) {
 # --- Records ---------------------------------------------------------------
 
 new_record <- function(sums) {
-  list(sum = sums, carry = lapply(sums, \(s) 0 * s))
+  list(sum = sums, carry = NULL)
 }
 
 add_records <- function(a, b) {
   total <- Map(`+`, a$sum, b$sum)
   lost <- Map(rounding_error, a$sum, b$sum, total)
-  list(sum = total, carry = Map(\(p, q, e) p + q + e, a$carry, b$carry, lost))
+  for (carry in list(a$carry, b$carry)) {
+    if (!is.null(carry)) lost <- Map(`+`, lost, carry)
+  }
+  list(sum = total, carry = lost)
 }
 
 # a + b - total, exactly.
@@ -241,11 +256,23 @@ rounding_error <- function(a, b, total) {
   (a - (total - from_b)) + (b - from_b)
 }
 
+total_sums <- function(record) {
+  if (is.null(record$carry)) record$sum else
+    Map(`+`, record$sum, record$carry)
+}
+
+# One of the numbers that are kept, of each group.
+group_numbers <- function(sketch, name) {
+  vapply(sketch$sums, \(record) {
+    sum(record$sum[[name]], record$carry[[name]])
+  }, numeric(1))
+}
+
 # What the sums of a group are, or of all groups together.
 sketch_sums <- function(sketch, group = NULL) {
   records <- if (is.null(group)) sketch$sums else sketch$sums[group]
   record <- Reduce(add_records, records)
-  Map(`+`, record$sum, record$carry)
+  total_sums(record)
 }
 
 # --- Bins ------------------------------------------------------------------

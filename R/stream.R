@@ -9,8 +9,9 @@
 #' once, from its first row to its last:
 #' \describe{
 #'   \item{a function}{without arguments, called until it returns `NULL`. A
-#'     function whose value is another source opens it: `\() dbSendQuery(
-#'     dbConnect(...), sql)` is a query that any process can begin anew.}
+#'     function whose value is another source opens it: `\() { con <-
+#'     dbConnect(...); dbSendQuery(con, sql) }` is a query that any process can
+#'     begin anew.}
 #'   \item{a DBI result}{of `DBI::dbSendQuery()`, fetched `chunk` rows at a
 #'     time; clearing it is left to you. Integers of 64 bits become doubles.}
 #'   \item{file names}{with `read`, a function of one of them that returns a

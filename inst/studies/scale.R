@@ -289,16 +289,23 @@ study_time <- function(sizes, m, within) {
 
 shipped <- function(object) length(serialize(object, NULL))
 
-# The least of three, as other work on the machine only adds.
-elapsed <- function(f) {
-  min(vapply(1:3, \(i) system.time(f())[["elapsed"]], 0))
+# Seconds of the clock and of this process's processor, the least of three:
+# other work on the machine only adds.
+clock <- function(f) {
+  times <- vapply(1:3, \(i) {
+    time <- system.time(f())
+    c(time[["elapsed"]], processor(time))
+  }, numeric(2))
+  apply(times, 1, min)
 }
 
 # Seconds of a million rows with each number of processes, and those of handing
 # out parts that are next to empty.
 time_workers <- function(paths, small, landmarks, cores) {
-  # For the processes that are started: one thread each, as here.
+  # For the processes that are started: one thread each, as here; and messages
+  # of some kilobytes that do not wait for one another.
   Sys.setenv(OMP_NUM_THREADS = 1)
+  options(socketOptions = "no-delay")
   sketch <- function(paths) {
     kme_sketch(as.list(paths), landmarks, read = read_rows, progress = FALSE)
   }
@@ -307,8 +314,10 @@ time_workers <- function(paths, small, landmarks, cores) {
     on.exit(future::plan(before))
     # The first call starts processes and loads the package there.
     sketch(small)
-    data.frame(workers, elapsed = elapsed(\() sketch(paths)),
-               handing_out = elapsed(\() sketch(small)))
+    all <- clock(\() sketch(paths))
+    few <- clock(\() sketch(small))
+    data.frame(workers, elapsed = all[1], processor = all[2],
+               handing_out = few[1], handing_out_processor = few[2])
   }))
 }
 
@@ -346,8 +355,9 @@ study_workers <- function(rows, m, cores, within) {
     request = shipped(list(lean, small[1], read_rows)),
     answer = shipped(kernmean:::pack_sketch(kernmean:::settle(sketch))),
     merge = processor(merging) / 20,
-    handing_out = measured$handing_out[1] / parts,
-    rate = rows / measured$elapsed[1]
+    handing_out = measured$handing_out_processor[cores] / parts,
+    # One process is this one.
+    rate = rows / measured$processor[1]
   )
   measured$speedup <- measured$elapsed[1] / measured$elapsed
   plan <- expand.grid(workers = c(1, 10, 100, 1000), rows = c(1e9, 1e10))

@@ -31,8 +31,8 @@ enum {
   BAND = KM_BAND,    /* landmarks side by side */
   COLUMNS = 8,       /* of a patch, as km_multiply has it */
   VECTOR = 8,        /* doubles that are copied together */
-  HIGH = 192,        /* rows of a block of the result */
-  WIDE = 192,        /* its columns */
+  HIGH = 96,         /* rows of a block of the result */
+  WIDE = 96,         /* its columns */
   CHUNK = 256,       /* rows of a panel that are multiplied at a time */
   EDGES = 2
 };

@@ -207,6 +207,15 @@ test_that("every kernel that has estimates has sketches", {
   expect_equal(sketch_totals(by_function),
                sketch_totals(kme_sketch(x, S, kernel_poly(2))),
                tolerance = 1e-12)
+  # Two variables, one of them with a function.
+  y <- random_points(70, 1, 2)
+  w <- rep_len(1:3, 70) / 3
+  two <- \(kernel) sketch_totals(kme_sketch(
+    x, list(kme_sketch(x, S, kernel)$landmarks[[1L]],
+            kme_sketch(y, y[1:4, , drop = FALSE], rbf)$landmarks[[1L]]),
+    y = y, weights = w
+  ))
+  expect_equal(two(square), two(kernel_poly(2)), tolerance = 1e-12)
   refused(kme_sketch(x, S, kernel_energy()))
 })
 
@@ -267,6 +276,10 @@ test_that("groups are a vector or a column", {
   same(of, kme_sketch(d, own, groups = g))
   same(of, kme_sketch(d, own, groups = factor(g)))
   same(kme_sketch(stream_of(list(cbind(d, g = g))), own, groups = "g"), of)
+  # A column of a matrix, not its first.
+  bound <- cbind(x, g = rep_len(3:1, 70))
+  same(kme_sketch(bound, own, groups = "g", weights = "g"),
+       kme_sketch(d, own, groups = rep_len(3:1, 70), weights = bound[, "g"]))
   numbers <- kme_sketch(d, own, groups = rep_len(c(10, 9), 70))
   expect_setequal(numbers$groups, c("9", "10"))
   refused(kme_sketch(d, own, groups = g[-1]))

@@ -37,7 +37,7 @@ test_that("any stream of rows, in any chunks, gives the sums of the rows", {
   for (k in 1:5) {
     sizes <- random_sizes(nrow(x), 6)
     s <- kme_sketch(stream_of(runs_of(x, sizes)), data$landmarks,
-                    chunk = sample(c(1, 10, 200, 5000), 1))
+                    chunk = sample(c(7, 30, 200, 5000), 1))
     same_sums(s, whole)
     expect_identical(s$parts, 1)
   }
@@ -46,7 +46,7 @@ test_that("any stream of rows, in any chunks, gives the sums of the rows", {
   saveRDS(as.data.frame(x), path)
   same_sums(kme_sketch(path, data$landmarks, chunk = 70), whole)
   same_sums(kme_sketch(\() path, data$landmarks), whole)
-  nothing <- kme_sketch(\() NULL, data$landmarks)
+  nothing <- kme_sketch(list(\() NULL), data$landmarks)
   expect_identical(nothing$n, 0)
   same_sums(nothing + whole, whole)
   one <- kme_sketch(stream_of(list(x[1, , drop = FALSE])), data$landmarks)
@@ -98,7 +98,7 @@ test_that("sketches travel without landmarks and come back as they were", {
     kme_sketch(data$x, data$landmarks, bin = 50,
                groups = rep(1:3, length.out = 900)),
     kme_sketch(data$x, list(data$landmarks, own), chunk = 400),
-    kme_sketch(\() NULL, data$landmarks)
+    kme_sketch(list(\() NULL), data$landmarks)
   )
   for (sketch in cases) {
     packed <- pack_sketch(sketch)
@@ -153,6 +153,21 @@ test_that("what goes wrong names the part, the place and the rows done", {
                class = "kernmean_error_input")
   expect_error(kme_sketch(list(), data$landmarks),
                class = "kernmean_error_input")
+})
+
+test_that("what is no source is refused as a part, by name", {
+  refused <- function(x, words) {
+    expect_error(kme_sketch(list(x), kme_landmarks(1:9, 3)), words,
+                 class = "kernmean_error_source")
+  }
+  lines <- textConnection("a,b")
+  on.exit(close(lines))
+  refused(lines, "^part 1, after 0 rows: .*the name of the file")
+  refused(structure(list(), class = "tbl_lazy"), "dbSendQuery")
+  skip_if_not_installed("RSQLite")
+  base <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
+  on.exit(DBI::dbDisconnect(base), add = TRUE)
+  refused(base, "dbSendQuery")
 })
 
 test_that("a stream that was stopped goes on where it was", {
@@ -396,7 +411,22 @@ test_that("processes give the bits of one; a lost one costs its part alone", {
   paths <- part_paths(data$x, rep(225, 4))
   on.exit(unlink(dirname(paths[1]), recursive = TRUE))
   parts <- as.list(paths)
+  if (requireNamespace("RSQLite", quietly = TRUE)) {
+    # A query that is made where it is read.
+    base <- tempfile(fileext = ".sqlite")
+    connection <- DBI::dbConnect(RSQLite::SQLite(), base)
+    DBI::dbWriteTable(connection, "t", as.data.frame(readRDS(paths[4])))
+    DBI::dbDisconnect(connection)
+    opened <- list()
+    on.exit(lapply(opened, DBI::dbDisconnect), add = TRUE)
+    parts[[4]] <- \() {
+      connection <- DBI::dbConnect(RSQLite::SQLite(), base)
+      opened <<- c(opened, list(connection))
+      DBI::dbSendQuery(connection, "select * from t order by rowid")
+    }
+  }
   one <- kme_sketch(parts, data$landmarks)
+  same_sums(one, kme_sketch(data$x, data$landmarks))
   set.seed(1)
   bins <- kme_sketch(parts, data$landmarks, bin = 20)
   folder <- new_folder()

@@ -1,0 +1,152 @@
+# Fisher discriminants of sketches with groups against those of all rows by the
+# n x n projected Gram matrix.
+
+rbf <- kernel_rbf(1)
+k <- \(a, b) gram_R(rbf, a, b)
+g <- rep(c("a", "b", "c"), c(30, 30, 20))
+x <- random_points(80, 2, 1) + cbind(c(a = 0, b = 1.2, c = -2)[g],
+                                     c(a = 0, b = 1.2, c = 2)[g])
+x <- unname(x)
+set.seed(1)
+own <- kme_landmarks(x, 20, rbf)
+sketch <- kme_sketch(x, own, groups = g, fourth = TRUE)
+Phi <- features_R(own, x, k)
+twin <- as_gram(tcrossprod(Phi))
+
+# The axes as functions: coordinates of the features.
+axes_of <- function(sketched, rows, some) {
+  list(solve(crossprod(own$root), crossprod(own$root, sketched$scaling)),
+       crossprod(Phi[some, ], rows$scaling))
+}
+
+expect_twins <- function(a, b, some, tolerance = 1e-8) {
+  expect_equal(a$svd, b$svd, tolerance = tolerance)
+  expect_equal(a$ridge, b$ridge, tolerance = tolerance)
+  expect_equal(a$intensity, b$intensity, tolerance = tolerance)
+  expect_lt(up_to_signs(predict(a, x[some, ])$x, b$scores), tolerance)
+  expect_lt(up_to_signs(a$means, b$means), tolerance)
+  axes <- axes_of(a, b, some)
+  expect_lt(up_to_signs(axes[[1]], axes[[2]]), tolerance)
+}
+
+# Products of two second moments: 1e-15 times the square of the condition of
+# K_SS, some hundred here; 1e-12 seen.
+test_that("axes and scores are those of the projected Gram matrix", {
+  for (ridge in list("shrinkage", 1e-3, 1, 1e3, Inf)) {
+    a <- kme_fda(sketch, ridge = ridge)
+    expect_twins(a, kme_fda(twin, g, ridge = ridge), 1:80)
+  }
+  expect_identical(kme_fda(sketch)$scaling,
+                   kme_fda(sketch, ridge = "shrinkage")$scaling)
+  some <- 1:60
+  two <- kme_sketch(x[some, ], own, groups = g[some], fourth = TRUE)
+  K <- as_gram(twin$K[some, some])
+  for (ridge in list("shrinkage", 0.01)) {
+    expect_twins(kme_fda(two, ridge = ridge), kme_fda(K, g[some],
+                                                     ridge = ridge), some)
+  }
+})
+
+test_that("two classes have the direction of the spec", {
+  some <- 1:60
+  fit <- kme_fda(kme_sketch(x[some, ], own, groups = g[some]), ridge = 0.5)
+  phi <- Phi[some, ]
+  means <- rowsum(phi, g[some]) / 30
+  within <- crossprod(phi - means[g[some], ])
+  v <- solve(crossprod(phi) %*% within + diag(0.5, ncol(phi)),
+             crossprod(phi) %*% (means[1, ] - means[2, ]))
+  axis <- axes_of(fit, list(scaling = matrix(0, 60, 1)), some)[[1]]
+  cosine <- sum(axis * v) / sqrt(sum(axis^2) * sum(v^2))
+  expect_equal(abs(cosine), 1, tolerance = 1e-10)
+})
+
+test_that("with all rows as landmarks it is the fit to the points", {
+  some <- c(1:20, 31:50, 61:70)
+  a <- kme_fda(kme_sketch(x[some, ], kme_landmarks(x[some, ], 50,
+                                                   kernel_rbf(0.3)),
+                          groups = g[some], fourth = TRUE))
+  b <- kme_fda(x[some, ], g[some], kernel_rbf(0.3), ridge = "shrinkage")
+  expect_equal(a$ridge, b$ridge, tolerance = 1e-7)
+  expect_equal(a$svd, b$svd, tolerance = 1e-7)
+  expect_lt(up_to_signs(predict(a, x)$x, predict(b, x)$x), 1e-6)
+  # At one spread the posterior probabilities are the same.
+  a$sigma2 <- b$sigma2
+  expect_equal(predict(a, x)$posterior, predict(b, x)$posterior,
+               tolerance = 1e-6)
+})
+
+test_that("the spread is that of the rows around their means", {
+  fit <- kme_fda(sketch, ridge = 0.1)
+  apart <- predict(fit, x)$x - fit$means[g, ]
+  expect_equal(fit$sigma2, sum(apart^2) / ((80 - 3) * 2), tolerance = 1e-8)
+})
+
+test_that("weights of rows enter shares, moments and n", {
+  # Of one size they change nothing.
+  fit <- kme_fda(sketch)
+  same <- kme_fda(kme_sketch(x, own, groups = g, weights = rep(2.5, 80),
+                             fourth = TRUE))
+  expect_equal(same[c("scaling", "means", "ridge", "prior")],
+               fit[c("scaling", "means", "ridge", "prior")], tolerance = 1e-8)
+  w <- rep(1:4, 20)
+  fit <- kme_fda(kme_sketch(x, own, groups = g, weights = w), ridge = 0.2)
+  n <- sum(w)^2 / sum(w^2)
+  size <- n * tapply(w, g, sum) / sum(w)
+  expect_equal(fit$prior, c(size / n), ignore_attr = TRUE)
+  means <- rowsum(w * Phi, g) / c(tapply(w, g, sum))
+  mu <- colSums(w * Phi) / sum(w)
+  scatter <- crossprod(Phi - means[g, ], w * (Phi - means[g, ])) * n / sum(w)
+  G <- crossprod(Phi, w * Phi) * n / sum(w)
+  e <- eigen(G, TRUE)
+  half <- e$vectors %*% (sqrt(e$values) * t(e$vectors))
+  R <- chol(half %*% scatter %*% half + diag(0.2, ncol(G)))
+  D <- half %*% ((t(means) - mu) %*% diag(sqrt(c(size))))
+  W <- svd(backsolve(R, D, transpose = TRUE))$u[, 1:2]
+  v <- sqrt(n - 3) * half %*% backsolve(R, W)
+  axes <- axes_of(fit, list(scaling = matrix(0, 80, 2)), 1:80)[[1]]
+  expect_lt(up_to_signs(axes, v), 1e-8)
+})
+
+test_that("a fit prints, updates and draws without rows", {
+  fit <- kme_fda(sketch)
+  shown <- capture.output(print(fit))
+  expect_match(shown, "no leave-one-out error", all = FALSE)
+  expect_match(shown, "shrinkage, intensity", all = FALSE)
+  expect_null(fit$loo)
+  expect_output(print(summary(fit)), "spread of the rows themselves")
+  expect_identical(update(fit, ridge = 1)$ridge, 1)
+  prior <- c(a = 0.2, b = 0.3, c = 0.5)
+  expect_equal(update(fit, prior = prior)$prior, prior)
+  expect_equal(update(fit, prior = prior)$scaling, fit$scaling)
+  expect_equal(levels(predict(fit, x)$class), c("a", "b", "c"))
+  pdf(NULL)
+  on.exit(dev.off())
+  expect_equal(dim(plot(fit, n = 20)$z), c(20L, 20L))
+  expect_no_error(plot(fit, n = 20, newdata = x))
+  expect_equal(plot(fit, "scores")$LD1, unname(fit$means[, 1]))
+  expect_equal(plot(fit, "scores", newdata = x)$class, predict(fit, x)$class)
+  some <- g != "c"
+  two <- kme_fda(kme_sketch(x[some, ], own, groups = g[some]), ridge = 1)
+  expect_equal(nrow(plot(two, "scores")), 2L)
+  expect_equal(nrow(plot(two, "scores", newdata = x[1:9, ])), 9L)
+})
+
+test_that("what rows are needed for is refused", {
+  refused <- \(code, words) {
+    expect_error(code, words, class = "kernmean_error_input")
+  }
+  fit <- kme_fda(sketch)
+  refused(predict(fit), "'newdata' must be given")
+  refused(kme_fda(sketch, g), "'grouping' must be missing")
+  refused(kme_fda(sketch, ridge = "loo"), "\"shrinkage\" or a positive number")
+  refused(kme_fda(sketch, kernel = rbf), "'kernel' must not be given")
+  refused(kme_fda(sketch, bandwidth = 1), "'bandwidth' must not be given")
+  refused(kme_fda(kme_sketch(x, own)), "at least 2 groups")
+  refused(kme_fda(kme_sketch(x, own, groups = g, fourth = FALSE)),
+          "fourth = TRUE")
+  refused(kme_fda(kme_sketch(x, own, groups = g, second = FALSE), ridge = 1),
+          "second = TRUE")
+  refused(kme_fda(kme_sketch(x, own, groups = c("z", g[-1])), ridge = 1),
+          "at least 2 rows in each group, not 1 in 'z'")
+  refused(kme_fda(sketch, prior = c(1, 2)), "3 probabilities")
+})
