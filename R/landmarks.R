@@ -28,11 +28,18 @@
 #' 50 landmarks from 60 rows tested against 300 others gave the level 1 with
 #' bandwidth 1, 0.06 with 2 and 0.05 with the median distance, 4.4, at a nominal
 #' 0.05 (`inst/studies/sketch-level.R`).
+#' What is lost of the pilot says less of other rows where many of the pilot's
+#' are landmarks themselves. Kernels of inner products (linear, polynomial) see
+#' the origin: of columns far from 0 for their spread take `scale = TRUE`, which
+#' centers them; a warning says when.
+#'
 #' Bandwidth and units (`scale`) come from the pilot and stay what they are for
 #' all rows that are read later.
 #'
-#' @param x A numeric matrix, a data frame of numeric columns, a vector, a
-#'   factor; or a stream of rows, see [kme_sketch_sources].
+#' @param x A numeric matrix, a data frame, a vector, a factor; or a stream of
+#'   rows, see [kme_sketch_sources]. In a data frame with factors the kernel is
+#'   the product of that of the numeric columns and of equality of each factor,
+#'   see [hsic_test()]; leave out columns that are to be groups or weights.
 #' @param m Number of landmarks, at most; fewer where the pilot has no more rows
 #'   that differ.
 #' @param kernel A kernel; its bandwidth is chosen from the pilot.

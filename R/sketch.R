@@ -39,7 +39,7 @@
 #' added. Landmarks and kernel must be the same: made once by
 #' [kme_landmarks()], perhaps saved and read again. Sums are compensated
 #' (Neumaier), so that no partition of the rows changes them by more than about
-#' 1e-13 of their size. Sketches are plain lists: [saveRDS()] keeps them. Of a
+#' 1e-13 of the sum of the sizes of their terms. Sketches are plain lists: [saveRDS()] keeps them. Of a
 #' sketch with groups `x["a"]` is the sketch of one of them, `x[c("a", "b")]` of
 #' some; the sketch as a whole pools them where a sample is wanted.
 #'
@@ -54,7 +54,9 @@
 #' bins of 500, whose sums are kept, m numbers a bin: [mmd_test()] then permutes
 #' bins, with an exact level. All bins have the same size, fixed in advance;
 #' rows in the last bin, if it is not full, do not take part in the test. Some
-#' hundred bins are enough. In a stream rows are dealt at random within a chunk.
+#' hundred bins are enough; a part that is added should have many. In a stream
+#' rows are dealt at random within a chunk. `update()` fills the last bin
+#' further, `a + b` keeps the fuller one of two.
 #'
 #' @param x The rows: a numeric matrix, a data frame or a vector, a stream (a
 #'   function that yields data frames, a `DBI` result, files), or a plain list

@@ -400,35 +400,27 @@ lean_sketch <- function(sketch) {
 # The sums of a source as one number each: what they lose is one rounding, and
 # their compensation need not travel.
 settle <- function(sketch) {
-  sketch$sums <- lapply(sketch$sums, \(record) {
-    new_record(total_sums(record))
-  })
+  sketch$sums <- lapply(sketch$sums, \(record) new_record(total_sums(record)))
   sketch
 }
 
-# A sketch without its landmarks, of symmetric matrices one half; a compensation
-# of 0 is left out.
+# A sketch without its landmarks, of symmetric matrices one half.
 pack_sketch <- function(sketch) {
   sketch["landmarks"] <- list(NULL)
-  sketch$sums <- lapply(sketch$sums, \(record) {
-    none <- all(vapply(record$carry, \(x) all(x == 0), NA))
-    lapply(if (none) record["sum"] else record, on_symmetric, half_matrix)
-  })
+  sketch$sums <- lapply(sketch$sums, lapply, on_symmetric, half_matrix)
   sketch
 }
 
 unpack_sketch <- function(packed, empty) {
   packed["landmarks"] <- list(empty$landmarks)
-  packed$sums <- lapply(packed$sums, \(record) {
-    record <- lapply(record, on_symmetric, full_matrix)
-    if (is.null(record$carry)) new_record(record$sum) else record
-  })
+  packed$sums <- lapply(packed$sums, lapply, on_symmetric, full_matrix)
   packed
 }
 
+# There may be none: of the compensation.
 on_symmetric <- function(sums, change) {
   halves <- intersect(names(sums), c("second", "second_y"))
-  sums[halves] <- lapply(sums[halves], change)
+  if (length(halves)) sums[halves] <- lapply(sums[halves], change)
   sums
 }
 

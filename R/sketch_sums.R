@@ -80,7 +80,7 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
     groups <- groups[kept]
     weights <- weights[kept]
   }
-  out <- list(n = total - dropped, dropped = dropped)
+  out <- list(n = as.double(total - dropped), dropped = dropped)
   if (out$n == 0) {
     return(out)
   }
@@ -182,7 +182,8 @@ sum_rows <- function(sketch, points, weights) {
                          sketch$fourth)
     stats::setNames(sums, paste0(names(sums), end))
   }, sketch$landmarks, points, c("", "_y")[seq_along(points)])
-  c(list(n = n, weight = sum(w), weight2 = sum(w^2)),
+  # A whole number of 32 bits would overflow.
+  c(list(n = as.double(n), weight = sum(w), weight2 = sum(w^2)),
     unlist(unname(own), recursive = FALSE),
     if (length(points) == 2L) list(
       cross = sum_cross(sketch$landmarks, points, weights)

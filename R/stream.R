@@ -158,14 +158,22 @@ open_source <- function(x, read, chunk) {
 
 # A function that yields chunks, or a source; that one is ours to close.
 open_function <- function(x, chunk) {
+  needed <- Filter(\(value) identical(value, quote(expr = )),
+                   as.list(formals(args(x))))
+  if (length(setdiff(names(needed), "..."))) {
+    stop_input("'x' must be a function without arguments that returns the ",
+               "next rows, or NULL at the end")
+  }
   inner <- NULL
   calls <- 0
+  before <- list(value = NULL, times = 1)
   list(
     fetch = \() {
       if (is.null(inner)) {
         calls <<- calls + 1
         value <- x()
         if (!is_stream(value)) {
+          before <<- check_progress(value, before)
           return(value)
         }
         inner <<- own_source(value, chunk)
@@ -179,6 +187,19 @@ open_function <- function(x, chunk) {
     },
     anew = \() !is.null(inner)
   )
+}
+
+# A function that gives its data whole, again and again, has no end. `before`:
+# list(value: the last one, times: in a row).
+check_progress <- function(value, before) {
+  times <- if (NROW(value) >= 100L && identical(value, before$value))
+    before$times + 1 else 1
+  if (times > 3) {
+    stop_input("a function must return the next rows each time it is called, ",
+               "and NULL at the end; this one returns the same ",
+               rows_of(NROW(value)), " again and again")
+  }
+  list(value = value, times = times)
 }
 
 own_source <- function(x, chunk) {

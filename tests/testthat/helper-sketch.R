@@ -180,3 +180,10 @@ runs_of <- function(x, sizes) {
 random_sizes <- function(n, parts) {
   diff(c(0L, sort(sample.int(n + 1L, parts - 1L, TRUE) - 1L), n))
 }
+
+# What is warned of where landmarks are few, and is meant here.
+lossy <- function(code) {
+  withCallingHandlers(code, kernmean_warning_projection = \(w) {
+    tryInvokeRestart("muffleWarning")
+  })
+}

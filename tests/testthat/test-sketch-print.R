@@ -2,7 +2,7 @@
 
 x <- random_points(50, 2, 1)
 colnames(x) <- c("a", "b")
-rbf <- kernel_rbf(1)
+rbf <- kernel_rbf(2)
 set.seed(1)
 own <- kme_landmarks(x, 7, rbf)
 g <- rep_len(c("u", "v"), 50)
@@ -102,7 +102,7 @@ test_that("update() of a fit reads its sketch again", {
 test_that("messages say what must be, and what was given", {
   d <- as.data.frame(x)
   sketch <- kme_sketch(d, own)
-  grouped <- kme_sketch(d, own, groups = g)
+  grouped <- kme_sketch(d, own, groups = g, fourth = FALSE)
   expect_snapshot(writeLines(refusals(expression(
     kme_landmarks(x, 0, rbf), kme_landmarks(x, 5, kernel_energy()),
     kme_landmarks(replace(x, 3, NA), 5, rbf), kme_sketch(NULL, own),

@@ -201,7 +201,7 @@ test_that("every kernel that has estimates has sketches", {
     twin <- sketch_R(unname(x), S, \(x, y) gram_R(kernel, x, y))
     expect_equal(sketch_totals(sketch)$first, colSums(twin$values),
                  tolerance = 1e-12)
-    expect_equal(kme(sketch)$rho, twin$rho, tolerance = 1e-7)
+    expect_equal(lossy(kme(sketch))$rho, twin$rho, tolerance = 1e-7)
   }
   by_function <- kme_sketch(x, S, square)
   expect_equal(sketch_totals(by_function),
@@ -234,7 +234,7 @@ test_that("units are those of the landmarks", {
                  tolerance = 1e-10)
     same(kme_sketch(runs_of(wide, c(1, 69)), of), sketch)
     # Predictions are in the user's units.
-    fit <- kme(sketch)
+    fit <- lossy(kme(sketch))
     values <- k(z[1:4, ], z[chosen, ])
     expect_equal(unname(predict(fit, wide[1:4, ])),
                  drop(values %*% fit$weights), tolerance = 1e-9)
@@ -286,6 +286,19 @@ test_that("groups are a vector or a column", {
   refused(kme_sketch(d, own, groups = "nowhere"))
   refused(kme_sketch(stream_of(list(d)), own, groups = g))
   refused(kme_sketch(stream_of(list(d)), own, weights = rep(1, 70)))
+})
+
+test_that("groups and weights are no coordinates too", {
+  frame <- cbind(d, g = rep_len(0:1, 70))
+  all <- kme_landmarks(frame, 8, rbf)
+  refused(kme_sketch(frame, all, groups = "g"))
+  refused(kme_sketch(frame, all, weights = "g"))
+  refused(kme_sketch(stream_of(list(frame)), all, groups = "g"))
+  # Formulas know the variables of their data.
+  set.seed(8)
+  named <- kme_sketch(~ a + b, frame, 6, kernel = rbf, groups = g)
+  set.seed(8)
+  same(kme_sketch(~ a + b, frame, 6, kernel = rbf, groups = "g"), named)
 })
 
 test_that("a dot means all columns but those of groups and weights", {
@@ -343,6 +356,9 @@ test_that("arguments that make no sense are refused", {
   refused(kme_sketch(letters, own))
   refused(kme_sketch(NULL, own))
   refused(kme_sketch(list(), own))
+  refused(kme_sketch(own, d))
+  refused(kme_sketch(whole, own))
+  expect_warning(kme_sketch(stream_of(list()), own), "no rows")
   refused(kme_sketch(d, own, na.action = "sometimes"))
 })
 

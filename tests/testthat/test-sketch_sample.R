@@ -112,7 +112,7 @@ test_that("the edges of shrinkage are the mean and nothing", {
                  0 * plain$weights)
   }
   # Rows that coincide need no shrinkage.
-  alike <- kme_sketch(x[rep(1, 5), ], S, rbf)
+  alike <- kme_sketch(x[rep(2, 5), ], x[1:3, ], rbf)
   expect_equal(kme(alike, estimator = "skmse")$alpha, 0, tolerance = 1e-6)
   refused(kme(kme_sketch(x[1, , drop = FALSE], S, rbf), estimator = "skmse"))
   # A mean of zero.
@@ -181,7 +181,7 @@ test_that("the moments are those of the features", {
 
 test_that("the samples of groups are the sketches of their rows", {
   g <- rep_len(c("u", "v", "v"), 60)
-  sketch <- kme_sketch(x, S, rbf, groups = g)
+  sketch <- kme_sketch(x, S, rbf, groups = g, fourth = FALSE)
   samples <- group_samples(sketch)
   expect_setequal(names(samples), c("u", "v"))
   for (group in names(samples)) {
@@ -194,6 +194,15 @@ test_that("the samples of groups are the sketches of their rows", {
   }
   expect_equal(sketch_sample(sketch)$moments,
                sketch_sample(kme_sketch(x, S, rbf))$moments, tolerance = 1e-9)
+})
+
+test_that("rows far from all landmarks are warned of", {
+  sketch <- kme_sketch(x + 3, S, rbf)
+  expect_warning(kme(sketch), "loses .*% of mean",
+                 class = "kernmean_warning_projection")
+  # Without second moments nothing is known.
+  expect_silent(kme(kme_sketch(x + 3, S, rbf, second = FALSE)))
+  expect_silent(kme(kme_sketch(x, S, rbf)))
 })
 
 test_that("landmarks that lie close do not spoil the loss", {

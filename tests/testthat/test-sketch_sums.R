@@ -4,7 +4,7 @@
 x <- random_points(83, 3, 1)
 colnames(x) <- c("a", "b", "c")
 d <- as.data.frame(x)
-rbf <- kernel_rbf(1.4)
+rbf <- kernel_rbf(2.2)
 set.seed(1)
 own <- kme_landmarks(d, 9, rbf)
 S <- landmark_x(own)
@@ -321,8 +321,8 @@ test_that("sketches add only where landmarks and kernel are the same", {
   refused(kme_sketch(d, S_named + 1e-12, rbf))
   refused(kme_sketch(d, S_named[9:1, ], rbf))
   refused(kme_sketch(d, S_named[-1, ], rbf))
-  refused(kme_sketch(d, S_named, kernel_rbf(1.4 + 1e-12)))
-  refused(kme_sketch(d, S_named, kernel_laplace(1.4, "L2")))
+  refused(kme_sketch(d, S_named, kernel_rbf(2.2 + 1e-12)))
+  refused(kme_sketch(d, S_named, kernel_laplace(2.2, "L2")))
   refused(kme_sketch(d, own, second = FALSE))
   refused(kme_sketch(d, own, fourth = TRUE))
   refused(kme_sketch(d, own, groups = rep_len(1:2, 83)))
@@ -364,7 +364,12 @@ test_that("bins have one size, and what is left over is counted", {
   expect_equal(sum(sketch$left), 83 - 7 * 11)
   expect_identical(dim(bins$features), c(as.integer(own$rank), 11L))
   # The sums themselves hold all rows.
-  expect_lt(sketch_difference(sketch, kme_sketch(d, own, groups = g)), 1e-13)
+  plain <- kme_sketch(d, own, groups = g, fourth = FALSE)
+  expect_lt(sketch_difference(sketch, plain), 1e-13)
+  # Fourth moments are for discriminants, which want no bins.
+  expect_true(kme_sketch(d, own, groups = g)$fourth)
+  expect_false(sketch$fourth || kme_sketch(d, own)$fourth)
+  expect_false(kme_sketch(d, own, groups = g, second = FALSE)$fourth)
 })
 
 test_that("the bins of full groups add up to their sums", {
