@@ -39,9 +39,10 @@
 #' added. Landmarks and kernel must be the same: made once by
 #' [kme_landmarks()], perhaps saved and read again. Sums are compensated
 #' (Neumaier), so that no partition of the rows changes them by more than about
-#' 1e-13 of the sum of the sizes of their terms. Sketches are plain lists: [saveRDS()] keeps them. Of a
-#' sketch with groups `x["a"]` is the sketch of one of them, `x[c("a", "b")]` of
-#' some; the sketch as a whole pools them where a sample is wanted.
+#' 1e-13 of the sum of the sizes of their terms. Sketches are plain lists:
+#' [saveRDS()] keeps them. Of a sketch with groups `x["a"]` is the sketch of one
+#' of them, `x[c("a", "b")]` of some; the sketch as a whole pools them where a
+#' sample is wanted.
 #'
 #' @section Weights:
 #' With weights, means are weighted means, and in amounts of shrinkage and null

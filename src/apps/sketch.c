@@ -13,7 +13,7 @@
  * whoever is free, over the panel's rows in chunks.
  *
  * n m (2 d + 45) flops for first sums (RBF), n m^2 more for second ones, 2 n m m' for cross ones.
- * Memory: the packed landmarks, m (d + 1), and whatever n a panel: some 3 MB and
+ * Memory: the packed landmarks, m (d + 1), and whatever n a panel: some 4 MB and
  * for a side of products 4 MB of values (512 m doubles where m > 1,000).
  *
  * Panels, workers and chunks depend on the sizes alone; what the workers have is added in order.
@@ -23,10 +23,12 @@ enum {
   PACK = KM_PACK,
   PANEL = KM_TILE_COLS,
   TILE = KM_TILE_ROWS * KM_TILE_COLS,
-  WORKERS = 32,
-  RUN = 192,         /* rows of a worker in a panel for first sums */
+  WORKERS = 64,      /* of a panel for first sums */
+  FEW_WORKERS = 32,  /* for products */
+  RUN = 384,         /* rows of a worker in a panel for first sums, at most */
   SHORT_RUN = 64,    /* for products */
-  FEW_COLUMNS = 64,  /* of points that are packed RUN at once: reading them in longer pieces */
+  STEP = 192,        /* rows packed at once, read in long pieces; SHORT_RUN of many columns */
+  FEW_COLUMNS = 64,
   FEWEST_ROWS = 512, /* of a panel for products */
   BAND = KM_BAND,    /* landmarks side by side */
   COLUMNS = 8,       /* of a patch, as km_multiply has it */
@@ -76,7 +78,7 @@ static size_t band_room(size_t m, size_t depth) { return round_up(m, BAND) * dep
 static void lay_out_side(const sketch *s, side *part, int products, km_scratch *scratch) {
   const size_t d = part->source->d;
   part->m = part->source->n;
-  part->step = d > FEW_COLUMNS ? SHORT_RUN : s->run;
+  part->step = d > FEW_COLUMNS ? SHORT_RUN : smaller(STEP, s->run);
   part->points = take_aligned(scratch, round_up(part->m, PACK) * (d + 1));
   part->rows = take_aligned(scratch, s->workers * part->step * (d + 1));
   part->values = products ? take_aligned(scratch, band_room(part->m, s->depth)) : NULL;
@@ -87,8 +89,10 @@ static size_t lay_out(sketch *s, int bins, int products, int weighted, double *w
   km_scratch scratch = {work, 0};
   const size_t m = larger(s->sides[0].source->n, s->sides[s->count - 1].source->n);
   const size_t fit = most_values / m / SHORT_RUN * SHORT_RUN;
-  s->run = products ? SHORT_RUN : RUN;
-  s->depth = products ? smaller(WORKERS * SHORT_RUN, larger(FEWEST_ROWS, fit)) : WORKERS * RUN;
+  const size_t panels = larger(1, pieces(s->n, WORKERS * RUN));
+  s->run = products ? SHORT_RUN : larger(SHORT_RUN, round_up(s->n / panels / WORKERS + 1, PACK));
+  s->depth = products ? smaller(FEW_WORKERS * SHORT_RUN, larger(FEWEST_ROWS, fit))
+                      : WORKERS * s->run;
   s->depth = smaller(s->depth, round_up(s->n, s->run));
   s->workers = pieces(s->depth, s->run);
   for (size_t i = 0; i < s->count; i++) lay_out_side(s, s->sides + i, products, &scratch);
@@ -220,31 +224,34 @@ static share share_of(const sketch *s, size_t worker, size_t p0, size_t p1) {
   return (share){worker, smaller(r0, p1), smaller(r0 + s->run, p1)};
 }
 
+static void add_to(double *sums, const double *edge, size_t m) {
+  for (size_t j = 0; j < m; j++) sums[j] += edge[j];
+}
+
 /* What the workers have in bins that they share. */
 static void add_edges(const sketch *s, size_t p0, size_t p1) {
   const size_t m = s->sides[0].m;
   for (size_t worker = 0; worker < s->workers; worker++) {
     const share own = share_of(s, worker, p0, p1);
     if (own.r0 == own.r1) return;
-    const size_t bins[EDGES] = {bin_of(s->bins, own.r0), bin_of(s->bins, own.r1 - 1)};
+    const size_t first = bin_of(s->bins, own.r0), last = bin_of(s->bins, own.r1 - 1);
     const double *edges = s->edges + worker * EDGES * m;
-    for (size_t e = 0; e < EDGES; e++) {
-      double *sums = s->sums + bins[e] * m;
-      for (size_t j = 0; j < m; j++) sums[j] += edges[e * m + j];
-    }
+    if (km_run_start(s->bins, first) < own.r0) add_to(s->sums + first * m, edges, m);
+    if (km_run_start(s->bins, last) >= own.r0 && (size_t) s->bins->ends[last] > own.r1)
+      add_to(s->sums + last * m, edges + m, m);
   }
 }
 
 /* Rows p0 .. p1 - 1. */
 static void evaluate_panel(const sketch *s, size_t p0, size_t p1) {
-  const size_t workers = s->workers;
-  if (s->bins) memset(s->edges, 0, workers * EDGES * s->sides[0].m * sizeof *s->edges);
+  const size_t workers = s->workers, edges = EDGES * s->sides[0].m;
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, p0, p1, workers) schedule(dynamic) \
+#pragma omp parallel for default(none) shared(s, p0, p1, workers, edges) schedule(dynamic) \
     num_threads(km_threads(evaluation_work(s, p1 - p0)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
     const share own = share_of(s, worker, p0, p1);
+    if (s->bins) memset(s->edges + worker * edges, 0, edges * sizeof *s->edges);
     for (size_t which = 0; which < s->count; which++) evaluate(s, which, &own, p0);
   }
   if (s->bins) add_edges(s, p0, p1);
