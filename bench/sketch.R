@@ -137,10 +137,7 @@ plain <- function(x, m, pick) {
   for (j in seq_len(m)) {
     p <- pick(left)
     g <- exp(-(norms + norms[p] - 2 * drop(x %*% x[p, ])) / (2 * theta^2))
-    if (j > 1) {
-      before <- seq_len(j - 1)
-      g <- g - drop(f[, before, drop = FALSE] %*% f[p, before])
-    }
+    g <- g - drop(f %*% f[p, ])
     f[, j] <- g / sqrt(g[p])
     left <- pmax(left - f[, j]^2, 0)
     left[p] <- 0
