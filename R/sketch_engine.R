@@ -489,21 +489,69 @@ check_same_call <- function(kept, call, checkpoint) {
 # What tells a source from another that might stand in its place.
 describe_source <- function(x) {
   if (is.function(x)) {
-    list("function", describe_code(x))
+    describe_code(x)
   } else if (inherits(x, "DBIResult")) {
     list("query", DBI::dbGetStatement(x))
   } else if (is_stream(x)) {
-    list("files", as.vector(x), file.size(x))
+    list("files", as.vector(x), file.size(x), as.numeric(file.mtime(x)))
   } else {
-    rows <- memory_rows(x)
-    ends <- unique(c(seq_len(min(1L, NROW(rows))), NROW(rows)))
-    list("data", dim(rows), colnames(rows),
-         if (length(dim(rows)) == 2L) rows[ends, , drop = FALSE])
+    describe_value(x)
   }
 }
 
-describe_code <- function(x) {
-  if (is.function(x)) deparse(x, control = "keepNA") else x
+# A function by its code and by what that means where it was made: values that
+# it does not write itself, as `<<-` does to those that say how far it is.
+describe_code <- function(x, depth = 4L) {
+  if (!is.function(x) || is.primitive(x)) {
+    return(x)
+  }
+  code <- body(x)
+  names <- setdiff(all.names(code, unique = TRUE),
+                   c(written_names(code), names(formals(x))))
+  values <- list()
+  home <- environment(x)
+  while (depth > 0L && !isNamespace(home) && !identical(home, emptyenv())) {
+    for (name in intersect(names, ls(home, all.names = TRUE))) {
+      values[[name]] <- describe_value(
+        tryCatch(get(name, home), error = \(e) NULL), depth - 1L
+      )
+    }
+    if (identical(home, globalenv())) break
+    names <- setdiff(names, ls(home, all.names = TRUE))
+    home <- parent.env(home)
+  }
+  list("function", deparse(x, control = "keepNA"), values)
+}
+
+# The names that code assigns to by `<<-`.
+written_names <- function(code) {
+  if (!is.call(code)) {
+    return(NULL)
+  }
+  c(if (identical(code[[1L]], quote(`<<-`))) all.vars(code[[2L]])[1L],
+    unlist(lapply(as.list(code), \(part) {
+      if (is.call(part)) written_names(part)
+    })))
+}
+
+# A value, or what of long ones is the same for equal ones.
+describe_value <- function(x, depth = 4L) {
+  if (is.function(x)) {
+    describe_code(x, depth)
+  } else if (is.list(x) && depth > 0L) {
+    c(list(class(x)), lapply(x, describe_value, depth - 1L))
+  } else if (!is.atomic(x) || inherits(x, "connection")) {
+    class(x)
+  } else if (length(x) <= 100L) {
+    x
+  } else {
+    codes <- as.double(if (is.numeric(x)) x else match(x, unique(x)))
+    gone <- is.na(codes)
+    codes[gone] <- 0
+    list(dim(x), dimnames(x)[-1L], utils::head(as.vector(x), 5L),
+         if (!is.numeric(x)) unique(as.vector(x)), sum(gone),
+         sum(codes), sum(codes * sqrt(seq_along(codes))))
+  }
 }
 
 part_file <- function(folder, k) {

@@ -61,7 +61,9 @@
 #' must come in the same order again (a query needs an `ORDER BY`).
 #' A finished result is returned at once. A folder that belongs to a call with
 #' other landmarks, options or parts is refused; `chunk` and `progress` may
-#' differ. On machines that do not see the folder, parts are kept as they come
+#' differ. Files are told apart by name, size and time, data by sums, functions
+#' by their code and the values that it uses.
+#' On machines that do not see the folder, parts are kept as they come
 #' back. Remove the folder when the sketch is saved.
 #'
 #' @examples

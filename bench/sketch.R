@@ -121,7 +121,9 @@ bar("scikit-learn / kernmean", theirs / ours, 1)
 heading("Peak memory beside the data, MB")
 for (rows in c(n, 3 * n)) {
   extra <- peak_memory(
-    c(sprintf("set.seed(1); x <- matrix(rnorm(%.0f), ncol = %d)", rows * d, d),
+    # No copy at any time: it would count.
+    c(sprintf("set.seed(1); x <- rnorm(%.0f); dim(x) <- c(%.0f, %d)", rows * d,
+              rows, d),
       sprintf("l <- kme_landmarks(x[1:%d, ], %d, kernel_rbf(%g), ", m, m,
               theta), "method = 'uniform')"),
     "s <- kme_sketch(x, l, progress = FALSE)"

@@ -5,7 +5,8 @@
 #include "core/tile.h"
 
 /* Sums over rows that a kernel sees through landmarks: source->x are the m = source->n landmarks,
-   source->y the rows, source->m of them, which may be none. weights: of the rows, or NULL: all 1. */
+   source->y the rows, source->m of them, which may be none. weights: of the rows, or NULL for
+   1. */
 
 /* first_j = sum_i w_i k(s_j, x_i); second = sum_i w_i k(S, x_i) k(S, x_i)' unless NULL.
    first: m; second: m x m, both halves filled. */

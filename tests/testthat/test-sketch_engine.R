@@ -195,12 +195,11 @@ test_that("a stream that was stopped goes on where it was", {
     same_sums(s, whole)
     # One that opens itself anew.
     unlink(folder, recursive = TRUE)
-    at_first <- at
-    opener <- \() {
-      failing_stream(chunks, at_first)
-    }
+    fails <- new.env()
+    fails$at <- at
+    opener <- \() failing_stream(chunks, fails$at)
     expect_error(run(opener), class = "kernmean_error_source")
-    at_first <- 99
+    fails$at <- 99
     s <- run(opener)
     expect_identical(s$n, 900)
     same_sums(s, whole)
@@ -260,6 +259,18 @@ test_that("sources that are not what they were are refused, not added up", {
   # In another order, shorter, or begun anew behind our back.
   again <- \(chunks) kme_sketch(failing_stream(chunks, 99), data$landmarks,
                                 checkpoint = folder)
+  expect_error(again(rev(chunks)), "other sources",
+               class = "kernmean_error_input")
+  # What a function takes from elsewhere is not seen before it is read.
+  given <- new.env()
+  folder <- new_folder()
+  source <- \() failing_stream(given$chunks, given$fails)
+  again <- \(chunks, fails = 99) {
+    given$chunks <- chunks
+    given$fails <- fails
+    kme_sketch(\() source(), data$landmarks, checkpoint = folder)
+  }
+  expect_error(again(chunks, 3), "gone", class = "kernmean_error_source")
   expect_error(again(rev(chunks)), "same rows in the same order",
                class = "kernmean_error_input")
   expect_error(again(chunks[1]), "600 at least", class = "kernmean_error_input")
@@ -306,6 +317,24 @@ test_that("a folder belongs to one call", {
     expect_error(kme_sketch(parts, data$landmarks, checkpoint = bad),
                  "'checkpoint' must be", class = "kernmean_error_input")
   }
+  # Closures and data that differ in their values alone.
+  src <- \(path) \() path
+  paths <- c(tempfile(fileext = ".rds"), tempfile(fileext = ".rds"))
+  saveRDS(x[1:300, ], paths[1])
+  saveRDS(x[301:600, ], paths[2])
+  unlink(folder, recursive = TRUE)
+  kme_sketch(src(paths[1]), data$landmarks, checkpoint = folder)
+  refused("other sources", src(paths[2]), data$landmarks)
+  unlink(paths)
+  unlink(folder, recursive = TRUE)
+  kme_sketch(list(x), data$landmarks, checkpoint = folder)
+  changed <- x
+  changed[450, 2] <- 9
+  refused("other sources", list(changed), data$landmarks)
+  refused("other sources", list(x[c(2:1, 3:900), ]), data$landmarks)
+  expect_identical(kme_sketch(list(x + 0), data$landmarks,
+                              checkpoint = folder)$n, 900)
+  unlink(folder, recursive = TRUE)
   # A file of parts that has changed is another source.
   path <- tempfile(fileext = ".rds")
   saveRDS(x[1:100, ], path)
