@@ -111,7 +111,7 @@ check_newdata <- function(newdata, x, name = "newdata",
         paste0("'", missing, "'", collapse = ", ")
       )
     }
-    newdata <- newdata[, wanted, drop = FALSE]
+    if (!identical(given, wanted)) newdata <- newdata[, wanted, drop = FALSE]
   } else if (is.null(dim(newdata)) && ncol(x) > 1L) {
     stop_input(
       "'", name, "' must be a matrix or data frame with ", ncol(x),

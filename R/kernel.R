@@ -524,6 +524,9 @@ is_poly <- function(kernel, degree = kernel$degree) {
 
 is_linear <- function(kernel) is_poly(kernel, 1L)
 
+# Is k(x, x) = 1? So it is with the kernels that fall with the distance.
+has_unit_diagonal <- function(kernel) tells_apart(kernel)
+
 # Is the matrix of different points never singular?
 tells_apart <- function(kernel) {
   kernel$family %in% c("rbf", "laplace_l1", "laplace_l2", "matern32",

@@ -386,10 +386,27 @@ run_sketch <- function(sketch, x, options) {
   sketch_memory(sketch, x, options)
 }
 
+# A matrix as the core takes it needs no copies, panel by panel.
+reads_in_place <- function(sketch, x, options) {
+  plain <- is.matrix(x) && is.double(x) && !is.object(x) && nrow(x) > 0L &&
+    !sketch$fourth && is.null(sketch$bin) && length(sketch$landmarks) == 1L
+  given <- c(options[c("groups", "weights")], sketch$columns)
+  landmarks <- sketch$landmarks[[1L]]
+  own <- landmarks$variable$sample$x
+  plain && !length(Filter(length, given)) && is.null(landmarks$terms) &&
+    !is_scaled(landmarks$kernel) && !is_function_kernel(landmarks$kernel) &&
+    identical(colnames(x), colnames(own)) && !anyNA(x)
+}
+
 # Rows in memory, panel by panel.
 sketch_memory <- function(sketch, x, options) {
   n <- NROW(x)
   some <- \(value, rows) if (!is.null(value)) take_frame(value, rows)
+  if (reads_in_place(sketch, x, options)) {
+    sketch <- add_rows(sketch, x)
+    sketch$parts <- sketch$parts + 1
+    return(sketch)
+  }
   bar <- progress_bar(options$progress && n > options$chunk)
   on.exit(bar$close())
   for (start in seq(1, max(n, 1), by = options$chunk)) {

@@ -175,37 +175,48 @@ add_group <- function(sketch, at, points, weights) {
 # The sums over rows, a named list of arrays; those of the second variable have
 # names that end in _y.
 sum_rows <- function(sketch, points, weights) {
-  n <- nrow(points[[1L]])
-  w <- if (is.null(weights)) rep(1, n) else weights
+  n <- as.double(nrow(points[[1L]]))
   own <- Map(\(landmarks, x, end) {
-    sums <- sum_variable(landmarks, x, weights, w, sketch$second,
-                         sketch$fourth)
+    sums <- sum_variable(landmarks, x, weights, sketch$second, sketch$fourth)
     stats::setNames(sums, paste0(names(sums), end))
   }, sketch$landmarks, points, c("", "_y")[seq_along(points)])
-  # A whole number of 32 bits would overflow.
-  c(list(n = as.double(n), weight = sum(w), weight2 = sum(w^2)),
+  plain <- is.null(weights)
+  c(list(n = n, weight = if (plain) n else sum(weights),
+         weight2 = if (plain) n else sum(weights^2)),
     unlist(unname(own), recursive = FALSE),
     if (length(points) == 2L) list(
       cross = sum_cross(sketch$landmarks, points, weights)
     ))
 }
 
-sum_variable <- function(landmarks, x, weights, w, second, fourth) {
+sum_variable <- function(landmarks, x, weights, second, fourth) {
   sums <- landmark_sums(landmarks, x, weights, second)
-  sums$trace <- sum(w * fold_diagonal(landmarks$kernel, x))
+  sums$trace <- if (!has_unit_diagonal(landmarks$kernel)) {
+    weighted_sum(fold_diagonal(landmarks$kernel, x), weights)
+  } else if (is.null(weights)) {
+    as.double(nrow(x))
+  } else {
+    sum(weights)
+  }
   c(Filter(Negate(is.null), sums),
-    if (fourth) sum_fourth(landmarks, x, w))
+    if (fourth) sum_fourth(landmarks, x, weights))
+}
+
+weighted_sum <- function(v, weights) {
+  if (is.null(weights)) sum(v) else sum(weights * v)
 }
 
 # list(square: sum w u^2, along: sum w u phi), u = |phi|^2.
-sum_fourth <- function(landmarks, x, w) {
+sum_fourth <- function(landmarks, x, weights) {
   square <- 0
   along <- numeric(landmarks$rank)
   for (rows in row_panels(seq_len(nrow(x)), max(1, 2^20 %/% landmarks$m))) {
     features <- row_features(landmarks, x[rows, , drop = FALSE])
     u <- column_dots(features)
-    square <- square + sum(w[rows] * u^2)
-    along <- along + drop(product(features, w[rows] * u))
+    square <- square + weighted_sum(u^2, weights[rows])
+    along <- along + drop(product(
+      features, if (is.null(weights)) u else weights[rows] * u
+    ))
   }
   list(square = square, along = along)
 }
