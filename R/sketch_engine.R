@@ -101,13 +101,13 @@ run_source <- function(empty, x, read, chunk, file = NULL, name = NULL,
   saved <- list(rows = state$rows, at = now(), took = 0)
   on.exit({
     meter$close()
+    stream$close()
     if (!is.null(file)) {
+      keep_stopped(file, x, stream, state)
       if (state$rows > saved$rows || state$finished) {
         save_whole(pack_state(state), file)
       }
-      keep_stopped(file, x, stream, state)
     }
-    stream$close()
   })
   take <- rows_to_do(stream, state)
   repeat {

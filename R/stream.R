@@ -372,16 +372,11 @@ source_error <- function(parent, place, rows, part = NULL) {
   )
 }
 
-# 1500000, not 1.5e+06
-
-# A uniform sample of `size` rows of a stream or of data in memory, all if there
-# are no more, in their order. In one pass: each row draws a key, and the rows
-# with the `size` smallest keys are kept. Those that were among them once are
-# thrown out whenever they are as many again.
-pilot_rows <- function(x, size, read = NULL, chunk = 50000L, columns = NULL) {
-  if (!is_stream(x)) {
-    return(memory_sample(x, size, columns))
-  }
+# A uniform sample of `size` rows of a stream, all if there are no more, in
+# their order. In one pass: each row draws a key, and the rows with the `size`
+# smallest keys are kept. Those that were among them once are thrown out
+# whenever they are as many again.
+pilot_rows <- function(x, size, read = NULL, chunk = 50000L) {
   stream <- open_stream(x, read, chunk)
   on.exit(stream$close())
   kept <- list()
@@ -390,9 +385,8 @@ pilot_rows <- function(x, size, read = NULL, chunk = 50000L, columns = NULL) {
   rows <- 0
   first <- NULL
   repeat {
-    frame <- from_source(
-      match_chunk(stream$next_chunk(), first, columns), stream, rows
-    )
+    frame <- from_source(match_chunk(stream$next_chunk(), first), stream,
+                         rows)
     if (is.null(frame)) {
       break
     }
@@ -423,16 +417,6 @@ pilot_rows <- function(x, size, read = NULL, chunk = 50000L, columns = NULL) {
   pilot
 }
 
-memory_sample <- function(x, size, columns) {
-  if (!is.null(columns) && !is.null(dim(x))) x <- take_columns(x, columns)
-  n <- NROW(x)
-  if (n <= size) {
-    return(x)
-  }
-  rows <- sort(sample.int(n, size))
-  if (is.null(dim(x))) x[rows] else x[rows, , drop = FALSE]
-}
-
 take_columns <- function(x, columns) {
   missing <- setdiff(columns, colnames(x))
   if (length(missing)) {
@@ -444,12 +428,8 @@ take_columns <- function(x, columns) {
 
 # A chunk with the columns of the first one, list(names, width, frame: is it a
 # data frame?, kinds), which must be there and of their kinds.
-match_chunk <- function(frame, first, columns) {
-  if (is.null(frame)) {
-    return(NULL)
-  }
-  if (!is.null(columns)) frame <- take_columns(frame, columns)
-  if (is.null(first)) {
+match_chunk <- function(frame, first) {
+  if (is.null(frame) || is.null(first)) {
     return(frame)
   }
   if (is.data.frame(frame) != first$frame) {

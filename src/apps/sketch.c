@@ -57,6 +57,7 @@ typedef struct {
   side sides[2];
   size_t count;          /* of sides */
   size_t n;              /* rows */
+  double cost;           /* operations on a row, but for products */
   const double *weights;
   size_t run, workers, depth; /* rows of a worker in a panel, workers, rows of a panel */
   double *tiles;         /* one a worker */
@@ -95,7 +96,11 @@ static size_t lay_out(sketch *s, int bins, int products, int weighted, double *w
                       : WORKERS * s->run;
   s->depth = smaller(s->depth, round_up(s->n, s->run));
   s->workers = pieces(s->depth, s->run);
-  for (size_t i = 0; i < s->count; i++) lay_out_side(s, s->sides + i, products, &scratch);
+  s->cost = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    lay_out_side(s, s->sides + i, products, &scratch);
+    s->cost += (double) s->sides[i].m * (double) (s->sides[i].source->d + KM_EXP_COST);
+  }
   s->tiles = take_aligned(&scratch, s->workers * TILE);
   s->edges = bins ? take(&scratch, s->workers * EDGES * s->sides[0].source->n) : NULL;
   s->weighted = products && weighted && s->count == 1
@@ -212,13 +217,6 @@ static void evaluate(const sketch *s, size_t which, const share *own, size_t p0)
   }
 }
 
-static double evaluation_work(const sketch *s, size_t rows) {
-  double work = 0;
-  for (size_t which = 0; which < s->count; which++)
-    work += (double) s->sides[which].m * (double) (s->sides[which].source->d + KM_EXP_COST);
-  return work * (double) rows;
-}
-
 static share share_of(const sketch *s, size_t worker, size_t p0, size_t p1) {
   const size_t r0 = p0 + worker * s->run;
   return (share){worker, smaller(r0, p1), smaller(r0 + s->run, p1)};
@@ -247,7 +245,7 @@ static void evaluate_panel(const sketch *s, size_t p0, size_t p1) {
   const size_t workers = s->workers, edges = EDGES * s->sides[0].m;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(s, p0, p1, workers, edges) schedule(dynamic) \
-    num_threads(km_threads(evaluation_work(s, p1 - p0)))
+    num_threads(km_threads(s->cost * (double) (p1 - p0)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
     const share own = share_of(s, worker, p0, p1);
@@ -292,11 +290,11 @@ static void add_block(const sketch *s, size_t t, size_t depth) {
 
 static void add_products(const sketch *s, size_t depth) {
   const size_t blocks = s->high * s->wide;
-  const double flops = 2 * (double) depth * (double) s->sides[0].m *
-                       (double) s->sides[s->count - 1].m / (s->lower ? 2 : 1);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(s, depth, blocks) schedule(dynamic) \
-    num_threads(km_threads(flops / KM_DENSE_WORTH))
+    num_threads(km_threads(2 * (double) depth * (double) s->sides[0].m * \
+                           (double) s->sides[s->count - 1].m / \
+                           ((s->lower ? 2 : 1) * KM_DENSE_WORTH)))
 #endif
   for (size_t t = 0; t < blocks; t++) add_block(s, blocks - 1 - t, depth);
 }
