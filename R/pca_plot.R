@@ -101,9 +101,9 @@ pca_heading <- function(object) {
 }
 
 # "PC1 (34.5% of variance)"
-component_labels <- function(object) {
+component_labels <- function(object, names = colnames(object$vectors)) {
   shares <- variance_shares(object)
-  paste0(colnames(object$vectors), ifelse(
+  paste0(names, ifelse(
     is.na(shares), "", sprintf(" (%.1f%% of variance)", 100 * shares)
   ))
 }

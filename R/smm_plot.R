@@ -94,8 +94,8 @@ picture_of_bags <- function(object) {
   if (rings) value$support <- support
   group <- if (is.null(value$y)) value$.fitted else value$y
   picture <- groups_picture(plot_heading(object), axes$scores, group,
-                            component_labels(axes), value, lines_at = c(0, 0),
-                            name = "y")
+                            component_labels(axes, colnames(axes$scores)),
+                            value, lines_at = c(0, 0), name = "y")
   if (rings && any(support)) ring_points(picture, support, "support bag") else
     picture
 }
