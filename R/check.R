@@ -27,7 +27,8 @@ check_data <- function(x, name = "x") {
   }
   check_finite(x, name, if (!grepl("newdata|[$]", name)) na_hint)
   x <- unclass_matrix(x)
-  storage.mode(x) <- "double"
+  # Assigning the mode it has would copy it.
+  if (!is.double(x)) storage.mode(x) <- "double"
   x
 }
 
