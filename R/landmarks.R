@@ -125,7 +125,6 @@ kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...) {
   call <- match.call(expand.dots = FALSE)[c(1L, 2L)]
   call$data <- frame
   sample <- formula_sample(call, formula, frame, TRUE, parent.frame())
-  given$options$columns <- NULL
   landmarks <- choose_landmarks(read_pilot(sample$x, given$options),
                                 given$options)
   landmarks["terms"] <- list(sample$terms)
@@ -396,7 +395,7 @@ features_trace <- function(landmarks, second) {
 landmark_columns <- function(landmarks) {
   variable <- landmarks$variable
   if (!is.null(landmarks$terms)) {
-    unique(c(attr(landmarks$terms, "columns"), all.vars(landmarks$left)))
+    attr(landmarks$terms, "columns")
   } else if (is_mixed_variable(variable)) {
     names(variable$mixed$frame)
   } else if (is_factor_variable(variable)) {
@@ -466,9 +465,7 @@ level_points <- function(rows, levels, name) {
     stop_input("'", name, "' must have no levels but those of the landmarks (",
                shorten(levels), "), not '", new[1L], "'")
   }
-  points <- outer(as.character(rows), levels, `==`)
-  storage.mode(points) <- "double"
-  points
+  indicators_of(rows, levels)
 }
 
 # Are both the same, made once and perhaps saved, or equal in all that counts?

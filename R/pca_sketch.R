@@ -2,15 +2,6 @@
 # coordinates an operator is an r x r matrix, and its eigenfunction with the
 # coordinates u has the weights Wu on the landmarks.
 
-# The second moments, or an error that says who needs them.
-second_moments <- function(sample, what) {
-  if (is.null(sample$moments$covariance)) {
-    stop_input("'x' must be a sketch with second moments for ", what,
-               "; kme_sketch(second = TRUE) keeps them")
-  }
-  sample$moments$covariance
-}
-
 # C^c = C - mu m' - m mu' + mm', m the coordinates of the mean that centers.
 centered_moments <- function(centered, what) {
   sample <- centered$sample

@@ -172,6 +172,15 @@ check_estimator.sketch_sample <- function(sample, estimator) {
   if (!is.null(reason)) stop_input(reason)
 }
 
+# The second moments, or an error that says who needs them.
+second_moments <- function(sample, what) {
+  if (is.null(sample$moments$covariance)) {
+    stop_input("'x' must be a sketch with second moments for ", what,
+               "; kme_sketch(second = TRUE) keeps them")
+  }
+  sample$moments$covariance
+}
+
 # --- F-KMSE ----------------------------------------------------------------
 
 # mu_lambda = (C + (lambda/n) I)^{-1} C mu. With nC = V diag(gamma) V' the
@@ -179,11 +188,7 @@ check_estimator.sketch_sample <- function(sample, estimator) {
 # along the ones, and n - r' zeros with the rest of sum q_j = n.
 fit_flexible.sketch_sample <- function(sample, estimator) {
   moments <- sample$moments
-  if (is.null(moments$covariance)) {
-    stop_input("'x' must be a sketch with second moments for estimator ",
-               estimator_word(estimator), "; kme_sketch(second = TRUE) keeps ",
-               "them")
-  }
+  second_moments(sample, paste("estimator", estimator_word(estimator)))
   n <- sample$size
   spectrum <- sketch_spectrum(sample)
   select <- estimator$select

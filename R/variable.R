@@ -524,7 +524,9 @@ level_indicators <- function(z, levels, name) {
                describe(z))
   }
   check_no_na(z, "newdata", NULL)
-  points <- outer(as.character(z), levels, `==`)
-  storage.mode(points) <- "double"
-  points
+  indicators_of(z, levels)
+}
+
+indicators_of <- function(z, levels) {
+  outer(as.character(z), levels, `==`) + 0
 }

@@ -122,19 +122,6 @@ static void pack_landmarks(const sketch *s, side *part) {
   if (!km_near_center(&part->landmarks)) part->landmarks.half_norms = NULL;
 }
 
-/* The bin of a row. */
-static size_t bin_of(const km_runs *bins, size_t row) {
-  size_t low = 0, high = bins->count - 1;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if ((size_t) bins->ends[middle] > row)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
-}
-
 /* Rows of a worker, r0 .. r1 - 1. */
 typedef struct {
   size_t worker, r0, r1;
@@ -151,7 +138,7 @@ static double *bin_sums(const sketch *s, const share *own, size_t bin) {
 
 static void add_to_bins(const sketch *s, const share *own, const km_tile *tile) {
   const km_runs *bins = s->bins;
-  size_t bin = bins->count > 1 ? bin_of(bins, tile->i0) : 0;
+  size_t bin = bins->count > 1 ? km_run_of(bins, tile->i0) : 0;
   for (size_t i = 0; i < tile->ni; bin++) {
     const size_t last = smaller(tile->ni, (size_t) bins->ends[bin] - tile->i0);
     if (last == i) continue;
@@ -232,7 +219,7 @@ static void add_edges(const sketch *s, size_t p0, size_t p1) {
   for (size_t worker = 0; worker < s->workers; worker++) {
     const share own = share_of(s, worker, p0, p1);
     if (own.r0 == own.r1) return;
-    const size_t first = bin_of(s->bins, own.r0), last = bin_of(s->bins, own.r1 - 1);
+    const size_t first = km_run_of(s->bins, own.r0), last = km_run_of(s->bins, own.r1 - 1);
     const double *edges = s->edges + worker * EDGES * m;
     if (km_run_start(s->bins, first) < own.r0) add_to(s->sums + first * m, edges, m);
     if (km_run_start(s->bins, last) >= own.r0 && (size_t) s->bins->ends[last] > own.r1)

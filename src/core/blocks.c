@@ -38,19 +38,6 @@ void km_run_ends(const int *sizes, size_t count, int *ends) {
   for (size_t b = 0; b < count; b++) ends[b] = end += sizes[b];
 }
 
-/* The block of a point. */
-static size_t block_of(const km_runs *runs, size_t point) {
-  size_t low = 0, high = runs->count - 1;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if ((size_t) runs->ends[middle] > point)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
-}
-
 static size_t lay_out(blocks_sink *sink, const km_source *source, int moments, double *work) {
   km_scratch scratch = {work, 0};
   sink->walk = take(&scratch, km_walk_work(source));
@@ -60,10 +47,10 @@ static size_t lay_out(blocks_sink *sink, const km_source *source, int moments, d
     const km_walk_part part = km_walk_part_of(source, KM_WORKERS, worker);
     share own = {0};
     if (part.i0 < part.i1) {
-      own.a0 = block_of(sink->rows, part.i0);
-      own.a1 = block_of(sink->rows, part.i1 - 1) + 1;
-      own.b0 = block_of(sink->columns, part.j0);
-      own.b1 = block_of(sink->columns, part.j1 - 1) + 1;
+      own.a0 = km_run_of(sink->rows, part.i0);
+      own.a1 = km_run_of(sink->rows, part.i1 - 1) + 1;
+      own.b0 = km_run_of(sink->columns, part.j0);
+      own.b1 = km_run_of(sink->columns, part.j1 - 1) + 1;
       own.sums = take(&scratch, (own.a1 - own.a0) * (own.b1 - own.b0));
     }
     sink->shares[worker] = own;
@@ -97,7 +84,7 @@ static void add_tile(const km_tile *tile, void *to, size_t worker) {
   blocks_sink *sink = to;
   const km_runs *rows = sink->rows;
   share *own = sink->shares + worker;
-  const size_t width = own->b1 - own->b0, b = block_of(sink->columns, tile->j0);
+  const size_t width = own->b1 - own->b0, b = km_run_of(sink->columns, tile->j0);
   double tile_run[KM_TILE_COLS] = {0};
   double *run = sink->open ? sink->open + tile->j0 : tile_run;
   if (!own->cleared) memset(own->sums, 0, (own->a1 - own->a0) * width * sizeof *own->sums);
@@ -108,7 +95,7 @@ static void add_tile(const km_tile *tile, void *to, size_t worker) {
     for (size_t l = 0; l < MOMENTS; l++)
       sink->moments[worker * MOMENTS + l] += tile->mirrored ? 2 * these[l] : these[l];
   }
-  size_t a = block_of(rows, tile->i0);
+  size_t a = km_run_of(rows, tile->i0);
   for (size_t i = 0; i < tile->ni; a++) {
     const size_t end = (size_t) rows->ends[a] - tile->i0, last = smaller(tile->ni, end);
     sink->simd->add_rows(tile->k + i * KM_TILE_COLS, last - i,

@@ -26,6 +26,19 @@ static inline size_t km_run_size(const km_runs *runs, size_t block) {
   return (size_t) runs->ends[block] - km_run_start(runs, block);
 }
 
+/* The block of a point. */
+static inline size_t km_run_of(const km_runs *runs, size_t point) {
+  size_t low = 0, high = runs->count - 1;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if ((size_t) runs->ends[middle] > point)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
 /*
  * sums_ab = sum of u_i v_j K_ij over i in block a of the rows, j in block b of the columns, and
  * unless moments is NULL (sum |K_ij|, sum K_ij^2) over all i, j. columns: NULL in a symmetric walk,
