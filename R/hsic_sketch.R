@@ -94,13 +94,12 @@ cross_variables <- function(sketch) {
   variables <- lapply(1:2, \(v) {
     variable <- sketch$landmarks[[v]]$variable
     variable$sample <- sketch_sample(sketch, v)
-    if (is.null(variable$sample$moments$covariance)) {
-      stop_input("'x' must be a sketch with second moments, as kme_sketch(",
-                 "second = TRUE) keeps them")
-    }
+    second_moments(variable$sample, "a test of independence")
     variable
   })
-  stats::setNames(variables, variable_labels(sketch))
+  variables <- stats::setNames(variables, variable_labels(sketch))
+  warn_lost(lapply(variables, `[[`, "sample"), names(variables))
+  variables
 }
 
 small_product <- 1e-2
