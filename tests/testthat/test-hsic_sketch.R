@@ -171,3 +171,14 @@ test_that("the test keeps its level for large n", {
   }))
   expect_true(in_band(rejected, 200))
 })
+
+test_that("a variable that the landmarks do not reach is named", {
+  set.seed(1)
+  near <- matrix(rnorm(60), 30)
+  landmarks <- list(kme_landmarks(near, 10), kme_landmarks(near[, 1], 10))
+  far <- kme_sketch(near + 5, landmarks, y = near[, 1])
+  expect_warning(hsic_test(far, B = 19), "of 'x', and with it",
+                 class = "kernmean_warning_projection")
+  expect_no_warning(hsic_test(kme_sketch(near, landmarks, y = near[, 1]),
+                              B = 19))
+})
