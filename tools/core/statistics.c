@@ -65,6 +65,9 @@ static void block_sums(void) {
   const km_runs rows = {BLOCKS, ends, inputs(44, N)};
   const km_runs columns = {OTHERS, other_ends, inputs(56, POINTS)};
   must(km_run_start(&rows, 2) == 45 && km_run_size(&rows, 2) == 25, "the points of a block");
+  must(km_run_of(&rows, 0) == 0 && km_run_of(&rows, 44) == 1 && km_run_of(&rows, 45) == 2 &&
+         km_run_of(&rows, N - 1) == BLOCKS - 1,
+       "the block of a point");
   const km_walk_part part = km_walk_part_of(&both, KM_WORKERS, KM_WORKERS - 1);
   must(part.i1 == N && part.j1 == POINTS, "the share of the last worker");
   double *sums = room(BLOCKS * BLOCKS), *moments = room(2);
