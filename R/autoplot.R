@@ -18,7 +18,8 @@
 #' @param type As in `plot()` of the class.
 #' @param n Points on an axis of a grid.
 #' @param ... Must be empty.
-#' @param groups,comps,columns,what,column,newdata As in `plot()` of the class.
+#' @param groups,comps,columns,what,column,newdata,interval,level As in `plot()`
+#'   of the class.
 #' @return An object of class `ggplot`.
 #' @name autoplot.kme
 #' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
@@ -30,9 +31,11 @@ NULL
 
 #' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
-autoplot.kme <- function(object, type = NULL, n = 100, ...) {
+autoplot.kme <- function(object, type = NULL, n = 100, ...,
+                         interval = FALSE, level = 0.95) {
   check_dots(...)
-  as_ggplot(picture_kme(object, type = type, n = n))
+  as_ggplot(picture_kme(object, type = type, n = n, interval = interval,
+                        level = level))
 }
 
 #' @rdname autoplot.kme
@@ -96,6 +99,13 @@ autoplot.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
                               ...) {
   check_dots(...)
   as_ggplot(picture_mmd(object, type = type, n = n, groups = groups))
+}
+
+#' @rdname autoplot.kme
+#' @exportS3Method ggplot2::autoplot
+autoplot.mmd_comparisons <- function(object, type = NULL, ...) {
+  check_dots(...)
+  as_ggplot(picture_comparisons(object, type = type))
 }
 
 #' @rdname autoplot.kme
@@ -211,6 +221,9 @@ ggplot_layer <- function(layer, data, picture) {
     ),
     area = ggplot2::geom_area(columns_aes(x = "x", y = "y", fill = level), data,
                               position = "identity"),
+    ribbon = ggplot2::geom_ribbon(
+      columns_aes(x = "x", ymin = "y0", ymax = "y1", fill = level), data
+    ),
     bars = ggplot_bars(data, style, level),
     image = if (is.null(level)) {
       ggplot2::geom_raster(columns_aes(x = "x", y = "y", fill = "z"), data)
@@ -225,7 +238,12 @@ ggplot_layer <- function(layer, data, picture) {
       columns_aes(x = "x"), data, colour = color,
       sides = if (identical(style$side, 3)) "t" else "b"
     ),
-    points = ggplot_points(data, style, level, picture)
+    points = ggplot_points(data, style, level, picture),
+    text = ggplot2::geom_text(
+      columns_aes(x = "x", y = "y", label = "labels"), data,
+      colour = style$col, size = 3, vjust = if (isTRUE(style$over)) -0.4 else
+        0.5
+    )
   )
 }
 
@@ -297,7 +315,8 @@ ggplot_scales <- function(picture) {
     list(
       if (!is.null(fill)) {
         do.call(ggplot2::scale_fill_gradientn, c(
-          list(colours = fill$colors, limits = fill$limits),
+          list(colours = fill$colors, limits = fill$limits,
+               na.value = "transparent"),
           if (!is.null(fill$at)) list(breaks = fill$at, labels = fill$labels)
         ))
       } else if (!is.null(key)) {
@@ -327,6 +346,9 @@ ggplot_axes <- function(picture) {
     },
     if (grepl("y", log)) {
       ggplot2::scale_y_log10()
+    } else if (!is.null(picture$ticks_y)) {
+      ggplot2::scale_y_continuous(breaks = picture$ticks_y$at,
+                                  labels = picture$ticks_y$labels)
     } else if ("y" %in% picture$whole) {
       ggplot2::scale_y_continuous(breaks = whole)
     }

@@ -4,7 +4,7 @@
 #   xlim, ylim, log, asp  as in plot.default(); by default what the layers take
 #   flush   TRUE: no room around the limits
 #   whole   which of "x", "y" have ticks at whole numbers only
-#   ticks   of the x axis, list(at, labels)
+#   ticks, ticks_y  of the axes, list(at, labels)
 #   note    a line under the title, list(text, color)
 #   key     the legend, see key_entries()
 #   fill    the colors of numbers, list(limits, colors, title, at, labels)

@@ -156,8 +156,9 @@ picture_limits <- function(layers, log = "") {
 
 # The ticks of a side, list(at, labels) of those within the frame.
 side_ticks <- function(picture, side) {
-  if (side == 1L && !is.null(picture$ticks)) {
-    return(picture$ticks)
+  named <- picture[[c("ticks", "ticks_y")[side]]]
+  if (!is.null(named)) {
+    return(named)
   }
   at <- graphics::axTicks(side)
   if (c("x", "y")[side] %in% picture$whole) {
@@ -179,13 +180,13 @@ is_parallel <- function(side, las) {
 }
 
 # What the axes and their names take: list(las, cex: of the tick labels of x,
-# title: the lines where the names of the axes 1 and 2 stand, need: the lines of
-# margin that are wanted at least).
+# cex_y: of those of y, if they are names, title: the lines where the names of
+# the axes 1 and 2 stand, need: the lines of margin that are wanted at least).
 measure_sides <- function(picture, dots, line) {
   mgp <- graphics::par("mgp")
   las <- graphics::par("las")
   cex <- graphics::par("cex.axis")
-  x <- list(las = las, cex = cex)
+  x <- y <- list(las = las, cex = cex)
   reach <- numeric(2)
   for (side in 1:2) {
     if (isFALSE(dots$axes) ||
@@ -196,7 +197,12 @@ measure_sides <- function(picture, dots, line) {
     if (side == 1L && !is.null(picture$ticks)) {
       x <- fit_names(ticks$labels, las, cex, is.null(dots$las), line)
     }
-    size <- if (side == 1L) x else list(las = las, cex = cex)
+    if (side == 2L && !is.null(picture$ticks_y)) {
+      # Smaller where there are many.
+      room <- 0.7 * graphics::par("fin")[2L] / length(ticks$at)
+      y$cex <- cex * max(0.5, min(1, room / (0.8 * line)))
+    }
+    size <- if (side == 1L) x else y
     reach[side] <- mgp[2L] + if (is_parallel(side, size$las)) {
       size$cex
     } else {
@@ -215,7 +221,8 @@ measure_sides <- function(picture, dots, line) {
                  reach + 0.2)
   if (has_words(dots$sub)) need[1L] <- need[1L] + 1.2
   right <- max(0.8, if (is_parallel(1L, x$las)) overhang(picture, x$cex, line))
-  c(x, list(labels = labels, title = title, need = c(need, 0, right)))
+  c(x, list(cex_y = y$cex, labels = labels, title = title,
+            need = c(need, 0, right)))
 }
 
 # How far the last label of x reaches over the frame, in lines.
@@ -337,6 +344,9 @@ draw_axes <- function(picture, dots, sides) {
                      las = sides$las, cex.axis = sides$cex,
                      gap.axis = if (sides$las == 2) 0 else 0.2,
                      tick = isTRUE(picture$ticks$tick))
+    } else if (side == 2L && !is.null(picture$ticks_y)) {
+      graphics::axis(2, picture$ticks_y$at, picture$ticks_y$labels,
+                     cex.axis = sides$cex_y, gap.axis = 0.1, tick = FALSE)
     } else if (whole) {
       graphics::axis(side, side_ticks(picture, side)$at)
     } else {

@@ -43,6 +43,7 @@ occupied <- function(picture) {
     switch(layer$kind,
       points = cbind(data$x, data$y),
       line = , area = along(data$x, data$y),
+      ribbon = along(c(data$x, rev(data$x)), c(data$y0, rev(data$y1))),
       spikes = along(rep(data$x, each = 2L),
                      as.vector(rbind(0, data$y))),
       bars = along(rep(c(rbind(data$x0, data$x1)), each = 2L),

@@ -66,6 +66,10 @@ draw_layer <- function(layer, own) {
       list(x = c(data$x[1L], data$x, data$x[length(data$x)]),
            y = c(0, data$y, 0), border = NA), style
     )),
+    ribbon = do.call(graphics::polygon, c(
+      list(x = c(data$x, rev(data$x)), y = c(data$y0, rev(data$y1)),
+           border = NA), style
+    )),
     bars = do.call(graphics::rect, c(
       unname(data[c("x0", "y0", "x1", "y1")]), style
     )),
@@ -76,9 +80,27 @@ draw_layer <- function(layer, own) {
     across = do.call(graphics::abline, c(
       data[lengths(data) > 0L], style
     )),
-    rug = do.call(graphics::rug, c(arguments, list(quiet = TRUE)))
+    rug = do.call(graphics::rug, c(arguments, list(quiet = TRUE))),
+    text = draw_words(layer)
   )
   invisible()
+}
+
+# Words at points, or `over` them, as large as fits into so much of x; none
+# where that is too small to be read.
+draw_words <- function(layer) {
+  style <- layer$style
+  room <- c(graphics::xinch(1), graphics::yinch(1))
+  wide <- max(graphics::strwidth(layer$data$labels, "inches", 1), 1e-6)
+  high <- graphics::strheight("X", "inches", 1)
+  cex <- min(0.9, 0.95 * style$width / room[1L] / wide,
+             if (!isTRUE(style$over)) 0.7 / room[2L] / high)
+  if (cex >= 0.35) {
+    graphics::text(
+      layer$data$x, layer$data$y, layer$data$labels, cex = cex, col = style$col,
+      adj = c(0.5, if (isTRUE(style$over)) -0.4 else 0.5)
+    )
+  }
 }
 
 # A color of the caller's fills the symbols, a symbol of the caller's has the

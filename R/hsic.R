@@ -168,6 +168,12 @@
 #' @param bandwidths `NULL` for the bandwidths of the kernels, `"fuse"` for many
 #'   in one statistic, or at least two of your own (a list of two for x and y),
 #'   see Many bandwidths.
+#' @param filter,ratio,order,factors `"none"`, or the spectral filter of further
+#'   statistics, `"tikhonov"` (`TRUE`), `"iterated"`, `"showalter"` or
+#'   `"cutoff"`, with their ratios (`NULL` for 1, 0.1, 0.01 and 0.001), their
+#'   orders (`NULL` for 0, HSIC itself, and 1) and multiples of the bandwidths,
+#'   in one exact p-value, see [test_filters]. They see dependence along
+#'   directions of little variance, as on a circle.
 #' @param B Number of permutations, `NULL` for as many as about a second allows,
 #'   999 to 9,999, see Cost; not used for `"gamma"`.
 #' @param null `"permutation"` or, for two variables, `"gamma"`; for a sketch
@@ -217,6 +223,8 @@
 #' \item{variables}{the variables, each with its name and its sample}
 #' \item{ranks}{of the two factors, where the Gram matrices have low rank}
 #' \item{arguments}{what was asked for}
+#' \item{statistics}{a data frame with a row for each statistic of a filter, see
+#'   [mmd_test()]}
 #' Every test of this package has these fields in this order, with those of
 #' [mmd_test()]; fields that do not apply are `NULL`.
 #'
@@ -294,7 +302,9 @@ hsic_test <- function(x, ...) {
 #' @export
 hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
                               kernel_y = kernel_rbf(), estimator = "kme", ...,
-                              kernel = NULL, bandwidths = NULL, B = NULL,
+                              kernel = NULL, bandwidths = NULL,
+                              filter = "none", ratio = NULL, order = NULL,
+                              factors = NULL, B = NULL,
                               null = c("permutation", "gamma"),
                               statistic = c("biased", "unbiased"),
                               permutations = NULL, blocks = NULL,
@@ -313,7 +323,8 @@ hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
   test_variables(
     data, label, if (!missing(kernel_x)) kernel_x,
     if (!missing(kernel_y)) kernel_y, estimator, kernel = kernel,
-    bandwidths = bandwidths, B = B, null = null, statistic = statistic,
+    bandwidths = bandwidths, filter = filter, ratio = ratio, order = order,
+    factors = factors, B = B, null = null, statistic = statistic,
     permutations = permutations, blocks = blocks, clusters = clusters,
     scale = if (!missing(scale)) scale, progress = progress
   )
@@ -339,12 +350,14 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
 # names; NULL for a kernel is the default.
 test_variables <- function(data, label, kernel_x = NULL, kernel_y = NULL,
                            estimator = est_kme(), ..., kernel = NULL,
-                           bandwidths = NULL, B = NULL, null = hsic_nulls,
-                           statistic = "biased", permutations = NULL,
-                           blocks = NULL, clusters = NULL, scale = NULL,
-                           progress = interactive()) {
+                           bandwidths = NULL, filter = "none", ratio = NULL,
+                           order = NULL, factors = NULL, B = NULL,
+                           null = hsic_nulls, statistic = "biased",
+                           permutations = NULL, blocks = NULL, clusters = NULL,
+                           scale = NULL, progress = interactive()) {
   check_dots(...)
   options <- read_options(estimator, null, hsic_nulls, statistic, progress)
+  options["filter"] <- list(read_filter(filter, ratio, order, factors, 0:1))
   options$operator <- on_operator(options$estimator)
   if (options$operator) {
     options$estimator <- est_operator(options$estimator, "estimator")
@@ -352,6 +365,9 @@ test_variables <- function(data, label, kernel_x = NULL, kernel_y = NULL,
   given <- list(x = kernel_x, y = kernel_y)
   options$combined <- !is.null(bandwidths)
   check_combined(bandwidths, given, kernel, options)
+  if (!is.null(options$filter)) {
+    check_filter_options(options$filter, bandwidths, options)
+  }
   variables <- read_variables(data, given, kernel, scale = scale)
   n <- check_lengths(variables)
   check_several(variables, options, permutations)
@@ -370,12 +386,17 @@ test_variables <- function(data, label, kernel_x = NULL, kernel_y = NULL,
   arguments <- list(
     label = label, kernel_x = kernel_x, kernel_y = kernel_y,
     estimator = options$estimator, kernel = kernel, bandwidths = bandwidths,
-    B = B, null = options$null, statistic = options$statistic,
-    permutations = permutations, blocks = blocks, clusters = clusters,
-    scale = scale, progress = progress
+    filter = read_filter_name(filter), ratio = ratio, order = order,
+    factors = factors, B = B, null = options$null,
+    statistic = options$statistic, permutations = permutations,
+    blocks = blocks, clusters = clusters, scale = scale, progress = progress
   )
-  new_hsic_test(variables, options, scheme,
-                hsic_statistics(variables, options, scheme), arguments)
+  found <- if (is.null(options$filter)) {
+    hsic_statistics(variables, options, scheme)
+  } else {
+    filtered_dependence(variables, options, scheme)
+  }
+  new_hsic_test(variables, options, scheme, found, arguments)
 }
 
 # --- Arguments -------------------------------------------------------------
@@ -467,9 +488,14 @@ new_hsic_test <- function(variables, options, scheme, found, arguments) {
   } else {
     "HSIC"
   }
+  filtered <- isTRUE(found$table$order[1L] > 0L)
   new_test(
     "hsic_test",
-    statistic = stats::setNames(height * found$observed, name),
+    statistic = stats::setNames(
+      height * found$observed,
+      if (isTRUE(found$several)) "max z" else
+        paste0(if (filtered) "filtered ", name)
+    ),
     parameter = c(if (is.null(law$gamma)) {
       c(n = variables[[1L]]$sample$n,
         if (!is.null(scheme$clusters)) c(clusters = length(scheme$sizes)),
@@ -482,7 +508,8 @@ new_hsic_test <- function(variables, options, scheme, found, arguments) {
     alternative = "the variables are dependent",
     method = test_title(
       if (several) "joint independence" else "independence",
-      c(name, hsic_label(options), if (!several) options$statistic),
+      c(name, filter_label(options$filter), hsic_label(options),
+        if (!several) options$statistic),
       options, scheme, "all permutations"
     ),
     data.name = paste(arguments$label, collapse = " and "),
@@ -491,7 +518,8 @@ new_hsic_test <- function(variables, options, scheme, found, arguments) {
     estimator = options$estimator, lambda = found$estimator$lambda,
     alpha = found$alpha, noise = found$noise, smoothing = found$smoothing,
     candidates = found$candidates, kernel = kernels,
-    variables = variables, ranks = found$ranks, arguments = arguments
+    variables = variables, ranks = found$ranks, arguments = arguments,
+    statistics = found$table
   )
 }
 
@@ -514,72 +542,4 @@ hsic_label <- function(options) {
   } else {
     options$estimator$label
   }
-}
-
-# --- Methods ---------------------------------------------------------------
-
-#' @export
-print.hsic_test <- function(x, digits = getOption("digits"), ...) {
-  print_test(x, digits)
-}
-
-#' @export
-summary.hsic_test <- function(object, ...) {
-  check_dots(...)
-  test_summary(object)
-}
-
-#' @rdname hsic_test
-#' @export
-plot.hsic_test <- function(x, y, type = "null", ...) {
-  plot_type("null", if (!missing(y)) y, if (!missing(type)) type)
-  plot_null(x, ...)
-}
-
-#' @rdname hsic_test
-#' @export
-update.hsic_test <- function(object, ...) {
-  changes <- list(...)
-  check_changes(changes)
-  update_variables(object$variables[[1L]]$sample, object, changes,
-                   substitute(list(...)))
-}
-
-# The test of the variables of another one with changes; sample: that of the
-# first variable, call: list(...) of the changes, unevaluated.
-update_variables <- function(sample, object, changes, call) {
-  UseMethod("update_variables")
-}
-update_variables.kernmean_sample <- function(sample, object, changes, call) {
-  arguments <- object$arguments
-  # One takes the place of the other.
-  kernels <- c("kernel", "kernel_x", "kernel_y")
-  if (any(kernels %in% names(changes))) arguments["bandwidths"] <- list(NULL)
-  if (!is.null(changes$bandwidths)) arguments[kernels] <- list(NULL)
-  variables <- object$variables
-  several <- !"y" %in% names(arguments$label)
-  fitted <- !vapply(variables, \(v) is.null(variable_kernel(v)), NA)
-  arguments <- spread_kernel(arguments, fitted, several)
-  # A formula has sides, a list has none.
-  if (is.null(names(arguments$label))) {
-    changes <- side_kernels(changes, variables)
-  }
-  changes <- spread_kernel(changes, vapply(variables, takes_kernel, NA),
-                           several)
-  changes <- keep_all_units(changes, variables, several)
-  data <- changed_data(changes, arguments$label)
-  arguments$label <- new_label(arguments$label, call, data)
-  # A gram stays one unless another kernel is to come.
-  rekernel <- paste0("kernel_", c("x", "y")) %in% names(changes)
-  if (several) rekernel[] <- rekernel[1L]
-  inputs <- Map(variable_input, variables, rep_len(rekernel,
-                                                   length(variables)))
-  arguments$data <- if (several) {
-    list(x = inputs)
-  } else {
-    stats::setNames(inputs, c("x", "y"))
-  }
-  arguments <- merge_changes(arguments, changes[!names(changes) %in% data])
-  arguments$data[data] <- changes[data]
-  do.call(test_variables, arguments)
 }

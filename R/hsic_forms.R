@@ -492,8 +492,9 @@ exchange_units <- function(variables, options, blocks, clusters) {
   units$blocks <- cluster_blocks(units)
   units$sizes <- rep(1L, length(sizes))
   uneven <- length(unique(sizes)) > 1L
+  # Filters must not change with the sizes of what moves.
   sums <- length(variables) == 2L && !options$operator &&
-    options$statistic == "biased"
+    options$statistic == "biased" && is.null(options$filter)
   constant <- vapply(variables, \(v) constant_within(v$sample, codes), NA)
   if (uneven && sums && any(constant)) {
     units$moved <- max(which(constant))
@@ -511,7 +512,8 @@ exchange_units <- function(variables, options, blocks, clusters) {
       "'clusters' must hold two of the same size",
       if (!is.null(blocks)) " in some block", ", which can change places",
       if (any(constant) && !sums && length(variables) == 2L) {
-        "; with estimator = \"kme\", statistic = \"biased\" sizes may differ"
+        paste0("; with estimator = \"kme\", statistic = \"biased\" and no ",
+               "filter sizes may differ")
       } else if (length(variables) == 2L) {
         paste0("; sizes may differ where a variable is constant within ",
                "clusters, as the mean of each is")

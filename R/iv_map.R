@@ -22,7 +22,8 @@ exact_map <- function(variable, name) {
   for (most in unique(pmin(n, c(64, 256, 1024, 4096, 16384, n)))) {
     check_memory(n, most, "use landmarks = or features =", copies = 2,
                  what = paste0("the factor of '", name, "'"))
-    found <- .Call(C_r_pivoted, source, factor_tolerance, as.integer(most))
+    found <- .Call(C_r_pivoted, source, factor_tolerance, as.integer(most),
+                   FALSE)
     if (!is.null(found)) break
   }
   if (!length(found$pivots)) {

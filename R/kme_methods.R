@@ -10,15 +10,95 @@ coef.kme <- function(object, ...) {
 #' @param object A fit.
 #' @param newdata New points, with the columns of `x`, matched by name where
 #'   both have names; without it, the embedding at the points of the sample.
+#' @param interval `TRUE` for a confidence interval at each point, of the plain
+#'   kernel mean only, see [confint.kme()]: a matrix with the columns `fit`,
+#'   `lower` and `upper`.
+#' @param level The probability of each interval.
 #' @export
-predict.kme <- function(object, newdata, ...) {
+predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95) {
   check_dots(...)
+  interval <- check_flag(interval, "interval")
+  level <- check_confidence(level)
+  if (interval) check_plain_mean(object, "an interval")
   if (missing(newdata)) {
-    return(stats::setNames(object$fitted, sample_names(object$sample)))
+    new <- if (interval) own_points(object$sample)
+    value <- unname(object$fitted)
+    names <- sample_names(object$sample)
+  } else {
+    new <- sample_newdata(object$sample, newdata, object$terms)
+    value <- parts_at(merge_parts(embedding_parts(object)), object$kernel, new)
+    names <- new$names
   }
-  new <- sample_newdata(object$sample, newdata, object$terms)
-  value <- parts_at(merge_parts(embedding_parts(object)), object$kernel, new)
-  stats::setNames(value, new$names)
+  if (!interval) {
+    return(stats::setNames(value, names))
+  }
+  half <- stats::qnorm((1 + level) / 2) *
+    sqrt(section_variance(object$sample, new, value) / object$n)
+  matrix(c(value, value - half, value + half), ncol = 3L,
+         dimnames = list(names, c("fit", "lower", "upper")))
+}
+
+check_confidence <- function(level) {
+  if (!is.numeric(level) || length(level) != 1L || is.na(level) ||
+        level <= 0 || level >= 1) {
+    stop_input("'level' must be a number between 0 and 1, not ",
+               describe(level))
+  }
+  as.double(level)
+}
+
+# Only of the average is it known how far it may be from what it estimates.
+check_plain_mean <- function(object, what) {
+  if (!is_average(object$estimator)) {
+    stop_input("'object' must be the KME for ", what, ", not estimator ",
+               estimator_word(object$estimator), ", which is biased by intent ",
+               "(print() shows its distance to the KME); update(object, ",
+               "estimator = \"kme\") is the KME")
+  }
+  own <- object$sample$weights
+  if (!is.null(own) && max(abs(length(own) * own - 1)) > 1e-8) {
+    stop_input("'object' must be a fit without 'weights' for ", what, ": the ",
+               "law of a mean with weights of your own is not known")
+  }
+}
+
+# The variance of k(x_i, z) over the sample, divisor n - 1, at new points, where
+# its mean is known.
+section_variance <- function(sample, new, mean) {
+  UseMethod("section_variance")
+}
+section_variance.kernmean_sample <- function(sample, new, mean) {
+  n <- sample$n
+  if (n < 2L) {
+    stop_input("'object' must be a fit of at least 2 points for an interval")
+  }
+  squared <- if (is.null(new$values)) squared_kernel(sample$kernel)
+  if (is.null(squared)) {
+    return(over_panels(sample, new, \(values, at) {
+      rowSums((values - mean[at])^2)
+    }) / (n - 1))
+  }
+  sample$kernel <- squared
+  squares <- drop(sample_at(sample, new, rep(1 / n, n)))
+  pmax(0, squares - mean^2) * n / (n - 1)
+}
+
+# k^2 where it is a kernel of the same family, else NULL.
+squared_kernel <- function(kernel) {
+  times <- switch(kernel$family, rbf = sqrt(2), laplace_l1 = , laplace_l2 = 2)
+  if (!is.null(times)) {
+    kernel$bandwidth <- kernel$bandwidth / times
+    kernel
+  }
+}
+
+# What use(values, rows) makes of the kernel values of new points and the
+# sample, some rows at a time: one number for each.
+over_panels <- function(sample, new, use) {
+  size <- max(1, floor(2^22 / sample$n))
+  unlist(lapply(row_panels(seq_len(new$m), size), \(rows) {
+    use(sample_cross(sample, new, rows), rows)
+  }))
 }
 
 #' @rdname kme
@@ -136,12 +216,36 @@ print.kme <- function(x, digits = digits_shown(), ...) {
     sample_note(x$sample),
     est_lines(x$estimator, x, digits),
     paste0("squared norm ", format(x$norm2, digits = digits),
+           distance_words(x, digits),
            if (!is.null(x$sample$weights) || !is.null(x$candidates)) {
              paste0(", sum of weights ", format(sum(x$weights),
                                                 digits = digits))
            })
   )
   invisible(x)
+}
+
+# ", distance to the KME 0.2" of an estimate that is another one.
+distance_words <- function(object, digits) {
+  if (!is_average(object$estimator) || !is.null(object$sample$weights)) {
+    found <- plain_distance(object)
+    paste0(", distance to the KME ", if (found$rounding) "< ",
+           format(found$distance, digits = if (found$rounding) 1L else digits))
+  }
+}
+
+# list(distance: to the plain mean, rounding: is that all that it can be told
+# from?): |mu~|^2 - 2 <mu~, mu^> + |mu^|^2, where the inner product is the mean
+# of the estimate over the sample.
+plain_distance <- function(object) {
+  sample <- object$sample
+  average <- plain_weights(sample)
+  if (identical(weights_on(object, sample), average)) {
+    return(list(distance = 0, rounding = FALSE))
+  }
+  square <- object$norm2 - 2 * sum(average * object$fitted) + object$rho
+  least <- 1e-11 * (object$norm2 + object$rho)
+  list(distance = sqrt(max(square, least)), rounding = square < least)
 }
 
 #' @rdname kme

@@ -13,8 +13,9 @@
 #' scores alone is in the value. `"noise"`
 #' draws the variances of MMKME as bars, for an RBF kernel relative to
 #' \eqn{\theta_l^2}{theta_l^2}. `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as
-#' a curve for one column (with the KME dashed, if the fit is another estimate)
-#' and as contours with the points for two, in the units of the points. For more
+#' a curve for one column (with the KME dashed, if the fit is another estimate;
+#' with a band of intervals where they are asked for) and as contours with the
+#' points for two, in the units of the points. For more
 #' columns, or a gram of values, it draws the points along the two leading
 #' kernel principal axes of the sample (of 1,000 points at most, evenly spaced),
 #' in the color of \eqn{\tilde\mu(x_i)}{mu(x_i)}: large where the distribution
@@ -36,6 +37,10 @@
 #' @param type What to draw, also as the second argument; by default the first
 #'   of `"selection"`, `"candidates"`, `"noise"` and `"embedding"` that applies.
 #' @param n Points on an axis of the grid for the embedding.
+#' @param interval `TRUE` for a band of confidence intervals, point by point
+#'   (see [confint.kme()]), around the embedding in one column; for the KME
+#'   only.
+#' @param level The probability of each interval.
 #' @param ... Graphical parameters: those of titles, labels, limits and axes are
 #'   for the frame, the rest for what is drawn (`"embedding"` in two columns:
 #'   for [contour()]).
@@ -45,7 +50,8 @@
 #'   `FALSE`, not at all.
 #' @return What was drawn, invisibly: a data frame with `lambda` (or `noise`, or
 #'   `h`) and `score`, `candidate`, `share` and `score`, `noise` and `relative`,
-#'   `z` and `value`, or `rank` and `weight`; for two columns `list(x, y, z)` as
+#'   `z` and `value` (and `lower` and `upper`), or `rank` and `weight`; for two
+#'   columns `list(x, y, z)` as
 #'   of [contour()]; for more a data frame with `PC1`, `PC2` and `value`.
 #' @family kernel means
 #' @examples
@@ -54,25 +60,35 @@
 #' plot(fit, type = "embedding")
 #' plot(kme(faithful$waiting, kernel_rbf(3), "fkmse", lambda = 1),
 #'      type = "embedding")
+#' plot(kme(faithful$waiting, kernel_rbf(3)), interval = TRUE)
 #' plot(kme(scale(iris[, 1:4])))
 #' @export
 plot.kme <- function(x, y,
                      type = c("selection", "candidates", "noise", "embedding",
                               "weights"),
-                     n = 100, ..., legend = TRUE) {
-  picture <- picture_kme(x, if (!missing(y)) y, if (!missing(type)) type, n)
+                     n = 100, ..., interval = FALSE, level = 0.95,
+                     legend = TRUE) {
+  picture <- picture_kme(x, if (!missing(y)) y, if (!missing(type)) type, n,
+                         interval, level)
   draw_picture(picture, list(...), legend)
 }
 
-picture_kme <- function(object, y = NULL, type = NULL, n = 100) {
+picture_kme <- function(object, y = NULL, type = NULL, n = 100,
+                        interval = FALSE, level = 0.95) {
   type <- plot_type(c("selection", "candidates", "noise", "embedding",
                       "weights"), y, type, default_plot(object))
   n <- check_count(n, "n", 2L)
+  level <- check_confidence(level)
+  if (check_flag(interval, "interval") &&
+        (type != "embedding" || !identical(ncol(object$sample$x), 1L))) {
+    stop_input("'interval' must be FALSE unless the embedding of one column ",
+               "is drawn")
+  }
   switch(type,
     selection = picture_selection(object),
     candidates = picture_candidates(object),
     noise = picture_noise(object),
-    embedding = picture_embedding(object, n),
+    embedding = picture_embedding(object, n, if (interval) level),
     weights = picture_weights(object)
   )
 }
@@ -252,31 +268,32 @@ picture_weights <- function(object, title = mean_title(object)) {
 
 # --- The embedding -----------------------------------------------------------
 
-picture_embedding <- function(object, n) {
+# level: that of a band around a curve, NULL for none.
+picture_embedding <- function(object, n, level = NULL) {
   d <- ncol(object$sample$x)
   if (is.null(d) || d > 2L) {
     picture_axes(object)
   } else if (d == 1L) {
-    picture_curve(object, n)
+    picture_curve(object, n, level)
   } else {
     picture_contours(object, n)
   }
 }
 
-picture_curve <- function(object, n) {
+picture_curve <- function(object, n, level = NULL) {
   sample <- object$sample
   x <- sample_raw(sample)
   ends <- padded_range(x)
   z <- seq(ends[1L], ends[2L], length.out = n)
-  value <- unname(predict(object, matrix(z, dimnames = list(NULL,
-                                                            colnames(x)))))
+  new <- matrix(z, dimnames = list(NULL, colnames(x)))
+  value <- unname(predict(object, new))
   average <- plain_weights(sample)
   plain <- identical(object$weights, average) && is.null(object$noise) &&
-    is.null(object$parts)
+    is.null(object$parts) || !is.null(level)
   mean <- if (!plain) {
     drop(sample_at(sample, raw_points(sample, matrix(z)), average))
   }
-  new_picture(
+  picture <- new_picture(
     mean_title(object), axis_names(x), "embedding",
     list(new_layer("line", x = z, y = value, style = list(lwd = 2),
                    level = if (!plain) "estimate", main = TRUE),
@@ -287,6 +304,28 @@ picture_curve <- function(object, n) {
     key = if (!plain) key_entries(c("estimate", "KME"), c("black", "grey40"),
                                   "line", lty = 1:2, lwd = 2:1)
   )
+  if (is.null(level)) {
+    return(picture)
+  }
+  band <- predict(object, new, interval = TRUE, level = level)
+  with_band(picture, unname(band[, "lower"]), unname(band[, "upper"]), level)
+}
+
+# The picture of a curve, its first layer, over a band of intervals.
+with_band <- function(picture, lower, upper, level) {
+  name <- paste0(format(100 * level, digits = 4L), "% intervals")
+  color <- tint(level_palette[1L])
+  picture$layers[[1L]]$level <- "KME"
+  picture$layers <- c(
+    list(new_layer("ribbon", x = picture$value$z, y0 = lower, y1 = upper,
+                   style = list(col = color), level = name)),
+    picture$layers
+  )
+  picture$key <- rbind(key_entries("KME", "black", "line", lwd = 2),
+                       key_entries(name, color, "box"))
+  picture$ylim <- range(picture$ylim, lower, upper)
+  picture$value <- cbind(picture$value, lower = lower, upper = upper)
+  picture
 }
 
 # New points in the units of the user.

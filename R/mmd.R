@@ -117,6 +117,13 @@
 #' shifted by 0.4 0.69 and 0.46, with standard deviation 1.5 0.77 and 0.58, in
 #' ten columns shifted by 0.2 each 0.85 and 0.62.
 #'
+#' @section Filters, many groups, models:
+#' Differences along directions of little variance, or of covariances, which the
+#' MMD does not see, are those of `filter = TRUE`: nine statistics and one exact
+#' p-value, see [test_filters]. With `control` or `pairwise` each group is
+#' compared with one other, or each with each, see [mmd_comparisons]. With a
+#' model in place of `y` the sample is tested against it, see [mmd_model].
+#'
 #' @section Cost:
 #' 2,048 permutations at a time are one walk over the tiles of the pooled Gram
 #' matrix, which is not stored: O(N^2 (d + B/30)) time, N B/8 bytes. Of clusters
@@ -154,13 +161,25 @@
 #' @param bandwidths `NULL` for the one bandwidth of the kernel, `"fuse"` for
 #'   ten RBF bandwidths in one statistic, or at least two of your own, see Many
 #'   bandwidths.
+#' @param filter,ratio,order,factors `"none"`, or the spectral filter of further
+#'   statistics, `"tikhonov"` (`TRUE`), `"iterated"`, `"showalter"` or
+#'   `"cutoff"`, with their ratios (`NULL` for 1, 0.1, 0.01 and 0.001), their
+#'   orders (`NULL` for 0, 1 and 2) and multiples of the bandwidth, see
+#'   [test_filters]. For permutations and estimators that are averages.
+#' @param model In place of `y`, a model that the sample is tested against:
+#'   `"normal"`, a Gaussian mixture or a function that simulates, see
+#'   [mmd_model]; `y` may be one too.
+#' @param control,pairwise,adjust A group that all others are compared with, by
+#'   name, or `TRUE` for all pairs, and the adjustment of their p-values, one of
+#'   [p.adjust.methods], see [mmd_comparisons].
 #' @param B Number of permutations (draws for `null = "spectrum"`), `NULL` for
 #'   as many as about a second allows, 999 to 9,999, see Cost; not used for
 #'   `"gamma"`.
 #' @param null `"permutation"`, `"spectrum"` or `"gamma"`; for sketches
 #'   `"permutation"` or `"spectrum"`, and `NULL` for the first that they allow.
 #' @param statistic `"biased"` or `"unbiased"`. Estimators that shrink have the
-#'   biased statistic only, many bandwidths the unbiased one.
+#'   biased statistic only, many bandwidths the unbiased one, which is the
+#'   default for filters.
 #' @param permutations `NULL` for `B` random ones, `"all"` for all labelings
 #'   (at most 10^5), or a matrix with a permutation of the N points in each
 #'   column, its first m entries the first sample. If a column leaves the
@@ -203,8 +222,11 @@
 #'   statistic and its exact standard deviation over all permutations, from
 #'   which `summary()` gives a z-value}
 #' \item{arguments}{what was asked for}
-#' Every test of this package has these fields in this order (and `variables`
-#' and `ranks`, see [hsic_test()]); those that do not apply are `NULL`.
+#' \item{statistics}{a data frame with a row for each statistic of a filter or
+#'   of many bandwidths by `factors`: what it is, its value, its standardized
+#'   value `z`, its own p-value, and whether it was the `maximum`} Every test of
+#'   this package has these fields in this order (and `variables` and `ranks`,
+#'   see [hsic_test()]); those that do not apply are `NULL`.
 #'
 #' `summary()` adds the kernel, what was chosen, the null distribution and the
 #' Monte-Carlo error of the p-value, \eqn{\sqrt{p(1 - p)/(B + 1)}}{sqrt(p(1 -
@@ -269,7 +291,10 @@ mmd_test <- function(x, ...) {
 #' @rdname mmd_test
 #' @export
 mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
-                             ..., bandwidths = NULL, B = NULL,
+                             ..., bandwidths = NULL, filter = "none",
+                             ratio = NULL, order = NULL, factors = NULL,
+                             model = NULL, control = NULL, pairwise = FALSE,
+                             adjust = "holm", B = NULL,
                              null = c("permutation", "spectrum", "gamma"),
                              statistic = c("biased", "unbiased"),
                              permutations = NULL, blocks = NULL,
@@ -278,6 +303,22 @@ mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
   refuse_paired(...)
   check_dots(...)
   label <- c(x = deparse1(substitute(x)), y = deparse1(substitute(y)))
+  if (!is.null(model) || !missing(y) && is_model(y)) {
+    if (!is.null(model)) {
+      if (!missing(y)) {
+        stop_input("'y' must not be given with 'model', which takes its place")
+      }
+      label[["y"]] <- deparse1(substitute(model))
+      y <- model
+    }
+    given <- setdiff(names(match.call())[-1L], c("x", "y", "model", "progress"))
+    return(test_model(
+      x, y, stats::setNames(label, c("x", "model")),
+      if (!missing(kernel)) kernel, estimator, B,
+      if (!missing(null)) null, if (!missing(statistic)) statistic,
+      if (!missing(scale)) scale, progress, given
+    ))
+  }
   if (missing(y)) {
     stop_input("'y' must be given: the second sample",
                if (is.list(x)) "; for values and groups use a formula")
@@ -294,8 +335,9 @@ mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
   }
   test_samples(
     pool_pair(x, y, label), if (!missing(kernel)) kernel, estimator,
-    bandwidths = bandwidths, B = B, null = null,
-    statistic = if (!missing(statistic)) statistic,
+    bandwidths = bandwidths, filter = filter, ratio = ratio, order = order,
+    factors = factors, control = control, pairwise = pairwise, adjust = adjust,
+    B = B, null = null, statistic = if (!missing(statistic)) statistic,
     permutations = permutations, blocks = blocks, clusters = clusters,
     bins = bins, scale = if (!missing(scale)) scale, progress = progress
   )
@@ -405,32 +447,34 @@ check_named <- function(..., refused) {
 # The test of a pooled sample, see pool_pair(); NULL for `kernel` and
 # `statistic` is the default.
 test_samples <- function(pooled, kernel = NULL, estimator = est_kme(), ...,
-                         bandwidths = NULL, B = NULL, null = mmd_nulls,
-                         statistic = NULL, permutations = NULL, blocks = NULL,
-                         clusters = NULL, bins = NULL, scale = NULL,
+                         bandwidths = NULL, filter = "none", ratio = NULL,
+                         order = NULL, factors = NULL, control = NULL,
+                         pairwise = FALSE, adjust = "holm", B = NULL,
+                         null = mmd_nulls, statistic = NULL,
+                         permutations = NULL, blocks = NULL, clusters = NULL,
+                         bins = NULL, scale = NULL,
                          progress = interactive()) {
   check_dots(...)
-  options <- read_mmd_options(kernel, estimator, bandwidths, null, statistic,
-                              bins, progress)
+  asked <- read_filter(filter, ratio, order, factors, 0:2)
+  options <- read_mmd_options(kernel, estimator, bandwidths, asked, null,
+                              statistic, bins, progress)
+  options$compared <- !is.null(control) || check_flag(pairwise, "pairwise")
   samples <- read_samples(pooled, options, scale)
-  units <- sample_units(samples, blocks, clusters)
-  random <- is.null(permutations) && is.null(blocks) && is.null(clusters)
-  bins <- count_bins(options, samples$sizes, random)
-  draws <- if (is.null(B)) {
-    usual_draws(mmd_cost(samples, options, units, bins))
-  } else {
-    B
-  }
-  scheme <- check_permutations(permutations, units, draws, options$null,
-                               samples$order)
-  scheme$bins <- bins
   arguments <- list(
     pooled = pooled[c("order", "label", "name")], kernel = kernel,
-    estimator = options$estimator, bandwidths = bandwidths, B = B,
+    estimator = options$estimator, bandwidths = bandwidths,
+    filter = asked$name, ratio = ratio, order = order, factors = factors,
+    control = control, pairwise = pairwise, adjust = adjust, B = B,
     null = options$null, statistic = statistic, permutations = permutations,
     blocks = blocks, clusters = clusters, bins = options$bins, scale = scale,
     progress = progress
   )
+  if (options$compared) {
+    given <- c("control", "pairwise", "adjust", "B", "permutations", "blocks",
+               "clusters", "bins")
+    return(compare_samples(samples, options, arguments[given], arguments))
+  }
+  scheme <- read_scheme(samples, options, arguments)
   new_mmd_test(samples, options, scheme,
                mmd_statistics(samples, options, scheme), arguments)
 }
@@ -445,12 +489,12 @@ new_mmd_test <- function(samples, options, scheme, found, arguments,
   observed <- height * found$values[1L]
   several <- length(sizes) > 2L
   fused <- !is.null(samples$bandwidths)
-  name <- if (fused) "fused MMD^2" else if (several) "sum of MMD^2" else "MMD^2"
+  plain <- if (is.null(found$table)) found$values[1L] else found$plain
   bandwidth <- samples$sample$kernel$bandwidth
   bandwidth <- if (length(bandwidth) == 1L) c(bandwidth = bandwidth[[1L]])
   new_test(
     "mmd_test",
-    statistic = stats::setNames(observed, name),
+    statistic = stats::setNames(observed, mmd_name(found, several, fused)),
     parameter = c(
       if (options$null == "gamma") law$gamma else c(
         if (several) c(groups = length(sizes), N = sum(sizes)) else
@@ -461,7 +505,7 @@ new_mmd_test <- function(samples, options, scheme, found, arguments,
     ),
     p.value = law$p,
     estimate = c(
-      MMD = if (!several && !fused) sqrt(max(0, observed)),
+      MMD = if (!several && !fused) sqrt(max(0, height * plain)),
       "kernel R^2" = found$share, bandwidth
     ),
     alternative = "the distributions differ",
@@ -481,8 +525,22 @@ new_mmd_test <- function(samples, options, scheme, found, arguments,
       utils::combn(labels, 2L, paste, collapse = " - ")
     ),
     unbiased = unbiased_summary(found, samples$sizes, options, scheme),
-    arguments = arguments
+    arguments = arguments, statistics = found$table
   )
+}
+
+mmd_name <- function(found, several, fused) {
+  if (isTRUE(found$several)) {
+    "max z"
+  } else if (isTRUE(found$table$order[1L] > 0L)) {
+    "filtered MMD^2"
+  } else if (fused) {
+    "fused MMD^2"
+  } else if (several) {
+    "sum of MMD^2"
+  } else {
+    "MMD^2"
+  }
 }
 
 # "x (n = 13) and y (n = 9)", "extra by group: 1 (n = 10), 2 (n = 10)"
@@ -499,8 +557,8 @@ mmd_title <- function(options, scheme, found, several, fused) {
   bin <- found$source$bin
   test_title(
     if (several) "k-sample" else "two-sample",
-    c(if (fused) "fused MMD" else "MMD", options$estimator$label,
-      options$statistic),
+    c(if (fused) "fused MMD" else "MMD", filter_label(options$filter),
+      options$estimator$label, options$statistic),
     options, scheme, paste0("all labelings", if (!is.null(bin)) " of bins"),
     if (!is.null(bin)) {
       paste("permutations of bins of", count_of(bin, "point"))
@@ -511,7 +569,8 @@ mmd_title <- function(options, scheme, found, several, fused) {
 # The unbiased statistic and its exact deviation over permutations of points.
 unbiased_summary <- function(found, sizes, options, scheme) {
   source <- found$source
-  points <- options$null == "permutation" && is_unshrunk(options$estimator) &&
+  points <- !is.null(source) && options$null == "permutation" &&
+    is_unshrunk(options$estimator) &&
     ncol(source$rows) == 1L && length(sizes) == 2L && is.null(source$bin) &&
     is.null(scheme$blocks) && is.null(scheme$clusters)
   if (!points) {
@@ -525,69 +584,4 @@ unbiased_summary <- function(found, sizes, options, scheme) {
       deviation = deviation
     )
   }
-}
-
-# --- Methods -----------------------------------------------------------------
-
-#' @export
-print.mmd_test <- function(x, digits = getOption("digits"), ...) {
-  print_test(x, digits)
-}
-
-#' @export
-summary.mmd_test <- function(object, ...) {
-  check_dots(...)
-  test_summary(object)
-}
-
-#' @rdname mmd_test
-#' @export
-update.mmd_test <- function(object, ...) {
-  changes <- list(...)
-  check_changes(changes)
-  update_samples(object$sample, object, changes, substitute(list(...)))
-}
-
-# The test of the sample of another one with changes; call: list(...) of them,
-# unevaluated.
-update_samples <- function(sample, object, changes, call) {
-  UseMethod("update_samples")
-}
-update_samples.kernmean_sample <- function(sample, object, changes, call) {
-  arguments <- object$arguments
-  data <- changed_data(changes, arguments$pooled$label)
-  # One takes the place of the other.
-  if (!is.null(changes$kernel)) arguments["bandwidths"] <- NULL
-  if (!is.null(changes$bandwidths)) arguments["kernel"] <- NULL
-  arguments <- merge_changes(arguments, changes[!names(changes) %in% data])
-  label <- new_label(arguments$pooled$label, call, data)
-  arguments$pooled <- if (length(data)) {
-    first <- as.integer(object$groups) == 1L
-    points <- sample_raw(sample)
-    own <- list(x = points[first, , drop = FALSE],
-                y = points[!first, , drop = FALSE])
-    own[data] <- changes[data]
-    pool_pair(own$x, own$y, label)
-  } else {
-    kernel <- !is.null(arguments$kernel) || !is.null(arguments$bandwidths)
-    if (!"scale" %in% names(changes)) {
-      arguments$kernel <- keep_units(arguments$kernel, sample)
-      if (is_scaled(arguments$kernel)) arguments["scale"] <- list(NULL)
-    }
-    list(sample = unfitted_sample(sample, kernel),
-         groups = object$groups, order = arguments$pooled$order, label = label,
-         name = arguments$pooled$name)
-  }
-  do.call(test_samples, arguments)
-}
-
-# The sample without its kernel, where it is no gram or has another kernel to
-# come.
-unfitted_sample <- function(sample, rekernel) {
-  if (stores_gram(sample) && !rekernel) {
-    return(sample)
-  }
-  sample_points(sample, "'kernel' and 'bandwidths' must be NULL for a gram ",
-                "whose points are not known")
-  points_sample(sample_raw(sample), NULL)
 }

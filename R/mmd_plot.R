@@ -12,7 +12,14 @@
 #' kernel principal axes of the pooled sample (of 1,000 points at most, evenly
 #' spaced), filled in these colors, with the symbol and the rim of their sample.
 #' Of three or more groups each is drawn against all the rest, in a figure of
-#' its own; `groups` names two that are to be compared. In tests of sketches
+#' its own; `groups` names two that are to be compared. Of a test with `filter`
+#' it is that of the statistic that was the largest, 0 on average over the
+#' pooled points: with \eqn{g}{g} the filter of the pooled covariance operator
+#' \eqn{g (\hat\mu_x - \hat\mu_y)}{g (mu_x - mu_y)} for means (order 1), and
+#' \eqn{\langle \phi_z, g (C_x - C_y) g \phi_z\rangle}{<phi_z, g (C_x - C_y) g
+#' phi_z>} for covariances (order 2), \eqn{\phi_z}{phi_z} the feature of z less
+#' the pooled mean: positive where the first sample lies farther out. In tests
+#' of sketches
 #' ([kme_sketch()]) the landmarks stand for the points, and belong to no sample.
 #'
 #' @param x A test of [mmd_test()].
@@ -47,6 +54,11 @@ plot.mmd_test <- function(x, y, type = c("null", "witness"), n = 100, ...,
 
 picture_mmd <- function(test, y = NULL, type = NULL, n = 100, groups = NULL,
                         dots = list()) {
+  UseMethod("picture_mmd")
+}
+
+picture_mmd.mmd_test <- function(test, y = NULL, type = NULL, n = 100,
+                                 groups = NULL, dots = list()) {
   type <- plot_type(c("null", "witness"), y, type)
   if (type == "null") {
     if (!is.null(groups)) {
@@ -113,12 +125,15 @@ picture_witness <- function(test, pair, n) {
   side <- integer(length(labels))
   side[pair[[1L]]] <- 1L
   side[pair[[2L]]] <- 2L
-  witness <- witness_weights(sample, test, side)
+  witness <- witness_values(sample, witness_weights(sample, test, side), test)
   rest <- length(pair[[2L]]) > 1L
   names <- c(labels[pair[[1L]]], if (rest) "the rest" else labels[pair[[2L]]])
   title <- if (length(labels) == 2L) "Witness function" else
     paste("Witness function:", names[1L],
           if (rest) "against the rest" else paste("and", names[2L]))
+  if (!is.null(witness$words)) {
+    title <- paste0(title, " (", witness$words, ")")
+  }
   if (!is.null(witness$side)) {
     witness$group <- factor(names[witness$side], names)
   }
@@ -127,7 +142,7 @@ picture_witness <- function(test, pair, n) {
     return(witness_points(sample, witness, names, title))
   }
   x <- sample_raw(sample)[witness$shown, , drop = FALSE]
-  at <- \(z) drop(sample_at(sample, raw_points(sample, z), witness$weights))
+  at <- \(z) witness$at(raw_points(sample, z))
   draw <- if (d == 1L) witness_curve else witness_surface
   draw(x, at, witness$group, names, n, title)
 }
@@ -143,6 +158,18 @@ witness_weights.kernmean_sample <- function(sample, test, side) {
   shown <- which(side > 0L)
   list(weights = c(0, 1 / sizes[1L], -1 / sizes[2L])[side + 1L],
        shown = shown, side = side[shown])
+}
+
+# With what gives the values: at(), of new points, and own(), of those of the
+# sample.
+witness_values <- function(sample, witness, test) {
+  own <- if (!is.null(test$statistics)) {
+    filtered_witness(test, witness$weights)
+  } else {
+    list(at = \(new) drop(sample_at(sample, new, witness$weights)),
+         own = \() sample_apply(sample, witness$weights))
+  }
+  c(witness, own)
 }
 
 # Which sample is denser where.
@@ -163,9 +190,10 @@ denser_fill <- function(value, names) {
 
 end_colors <- \(fill) rev(fill$colors[c(8L, length(fill$colors) - 7L)])
 
-# names: of the two samples; group: that of each point, NULL for none.
-witness_curve <- function(x, at, group, names, n, title) {
-  ends <- padded_range(x)
+# names: of the two samples; group: that of each point, NULL for none; span:
+# points that are to be in sight.
+witness_curve <- function(x, at, group, names, n, title, span = x) {
+  ends <- padded_range(span)
   z <- seq(ends[1L], ends[2L], length.out = n)
   value <- at(matrix(z))
   colors <- tint(level_colors(2L))
@@ -195,8 +223,8 @@ witness_curve <- function(x, at, group, names, n, title) {
   )
 }
 
-witness_surface <- function(x, at, group, names, n, title) {
-  surface <- surface_of(at, x, n)
+witness_surface <- function(x, at, group, names, n, title, span = x) {
+  surface <- surface_of(at, span, n)
   fill <- denser_fill(surface$z, names)
   labels <- axis_names(x)
   new_picture(
@@ -213,14 +241,12 @@ witness_surface <- function(x, at, group, names, n, title) {
 # witness_weights(), with the group of each point.
 witness_points <- function(sample, witness, names, title) {
   rows <- witness$shown
-  weights <- witness$weights
   part <- sample_take(sample, rows)
   axes <- kernel_axes(part)
   value <- if (knows_points(sample)) {
-    drop(sample_at(sample, new_points(part$x[axes$shown, , drop = FALSE]),
-                   weights))
+    witness$at(new_points(part$x[axes$shown, , drop = FALSE]))
   } else {
-    sample_apply(sample, weights)[rows[axes$shown]]
+    witness$own()[rows[axes$shown]]
   }
   group <- witness$group[axes$shown]
   fill <- denser_fill(value, names)
@@ -235,11 +261,8 @@ witness_points <- function(sample, witness, names, title) {
   found$group <- group
   found$value <- value
   new_picture(
-    if (title == "Witness function") {
-      "Witness function on kernel principal axes"
-    } else {
-      title
-    },
+    sub("^Witness function( \\(|$)",
+        "Witness function on kernel principal axes\\1", title),
     "kernel PC1", "kernel PC2", list(layer), found, fill = fill,
     key = rbind(if (!is.null(group)) {
       key_entries(levels(group), level_colors(2L), "ring", level_pch(2L))

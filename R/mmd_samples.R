@@ -4,9 +4,9 @@
 mmd_nulls <- c("permutation", "spectrum", "gamma")
 
 # As of read_options(), with the kernel, NULL if none was given, and bandwidths
-# and bins.
-read_mmd_options <- function(kernel, estimator, bandwidths, null, statistic,
-                             bins, progress) {
+# and bins; filter: as of read_filter().
+read_mmd_options <- function(kernel, estimator, bandwidths, filter, null,
+                             statistic, bins, progress) {
   if (!is.null(kernel)) {
     check_kernel(kernel, hint = estimator_hint(kernel))
   }
@@ -22,7 +22,7 @@ read_mmd_options <- function(kernel, estimator, bandwidths, null, statistic,
             estimator$name)
   }
   if (is.null(statistic)) {
-    statistic <- if (several) "unbiased" else "biased"
+    statistic <- if (several || !is.null(filter)) "unbiased" else "biased"
   }
   options <- read_options(estimator, null, mmd_nulls, statistic, progress)
   if (several) {
@@ -31,6 +31,7 @@ read_mmd_options <- function(kernel, estimator, bandwidths, null, statistic,
     must_be(options$null == "permutation", "null", "\"permutation\"", reason,
             options$null)
   }
+  if (!is.null(filter)) check_filter_options(filter, bandwidths, options)
   if (!is.null(bins)) {
     bins <- check_count(bins, "bins", 2L)
     must_be(options$null == "permutation", "bins", "NULL",
@@ -38,7 +39,8 @@ read_mmd_options <- function(kernel, estimator, bandwidths, null, statistic,
     must_be(has_sums(options$estimator), "bins", "NULL",
             paste("for estimator", estimator_word(options$estimator)))
   }
-  c(options, list(kernel = kernel, bandwidths = bandwidths, bins = bins))
+  c(options, list(kernel = kernel, bandwidths = bandwidths, filter = filter,
+                  bins = bins))
 }
 
 # --- The pooled sample -------------------------------------------------------
@@ -140,6 +142,10 @@ check_sizes <- function(sizes, labels, options) {
       "' has ", sizes[small]
     )
   }
+  # Where pairs are compared there are two at a time.
+  if (isTRUE(options$compared)) {
+    return(invisible())
+  }
   if (count > 2L && !is.null(options$bandwidths)) {
     stop_input("there must be two samples when 'bandwidths' is given, not ",
                count)
@@ -207,6 +213,24 @@ check_moves <- function(units, group) {
     }
     stop_input("'blocks' must hold clusters of different samples in some block")
   }
+}
+
+# How the labels of samples are permuted, see check_permutations(); asked:
+# list(permutations, blocks, clusters, B).
+read_scheme <- function(samples, options, asked) {
+  units <- sample_units(samples, asked$blocks, asked$clusters)
+  random <- is.null(asked$permutations) && is.null(asked$blocks) &&
+    is.null(asked$clusters)
+  bins <- count_bins(options, samples$sizes, random)
+  draws <- if (is.null(asked$B)) {
+    usual_draws(mmd_cost(samples, options, units, bins))
+  } else {
+    asked$B
+  }
+  scheme <- check_permutations(asked$permutations, units, draws, options$null,
+                               samples$order)
+  scheme$bins <- bins
+  scheme
 }
 
 # However clusters change places, samples must have two points left.
@@ -283,5 +307,9 @@ mmd_cost <- function(samples, options, units, bins) {
   # "fuse" stands for ten.
   bandwidths <- if (is.character(options$bandwidths)) 10 else
     max(1, length(options$bandwidths))
+  # Statistics of M come with its making.
+  if (!is.null(options$filter)) {
+    bandwidths <- nrow(list_statistics(options$filter))
+  }
   8e-8 * count + 5e-11 * sets * bandwidths * count^2
 }

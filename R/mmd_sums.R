@@ -1,35 +1,5 @@
-# The statistics behind mmd_test(): sums of the Gram matrix over the samples for
-# many labelings at once, what the estimators make of them, and the null
-# distributions.
-
-# list(values: the statistic as observed, then of the draws; scale: the size of
-# its terms, see permutation_p(); pairs: of several samples MMD^2 of each pair;
-# share: of the total that lies between the samples; height: the factor of
-# statistics and pairs; settled: the estimator's choices; and where the
-# statistic is made of sums, source, sums and alpha).
-mmd_statistics <- function(samples, options, scheme) {
-  sample <- walkable_sample(samples$sample)
-  if (is_average(options$estimator)) {
-    sample <- center_linear(sample)
-  } else {
-    check_definite(sample$kernel)
-  }
-  if (needs_gram(options$estimator)) {
-    sample <- form_sample(sample)
-  }
-  settled <- est_settle(options$estimator, sample, "the pooled sample")
-  samples$sample <- settled_sample(sample, settled)
-  found <- if (has_sums(settled$estimator)) {
-    sums_statistics(samples, options, scheme, settled$estimator)
-  } else {
-    mean_statistics(samples, options, scheme, settled$estimator)
-  }
-  if (!is_average(options$estimator) && is_linear(sample$kernel) &&
-        knows_points(sample)) {
-    found$share <- linear_share(sample$x, samples$groups)
-  }
-  c(found, list(height = settled$height, settled = settled))
-}
+# Sums of a Gram matrix over the samples for many labelings at once, and the
+# statistics of mmd_test() that are made of them.
 
 # --- Where the kernel values come from ---------------------------------------
 
@@ -40,21 +10,18 @@ mmd_statistics <- function(samples, options, scheme) {
 # blocks: NULL or the codes of what changes places with what. points: those of
 # each sample, which every labeling keeps unless there are weights, the points
 # of each unit.
-mmd_source <- function(samples, scheme) {
-  if (!is.null(scheme$bins)) {
-    return(binned_source(samples, scheme$bins))
-  }
-  if (!is.null(scheme$clusters)) {
-    return(clustered_source(samples, scheme))
-  }
+mmd_source <- function(samples, units) {
   sample <- samples$sample
   bandwidths <- samples$bandwidths
+  if (!is.null(units$unit)) {
+    gathered <- gather_units(samples, units$unit, sum(units$sizes))
+    return(c(gathered, units[names(units) != "unit"]))
+  }
   each <- by_bandwidth(sample, bandwidths)
-  source <- list(
-    sizes = samples$sizes, blocks = scheme$blocks, points = samples$sizes,
+  source <- c(units, list(
     rows = vapply(each, sample_rows, numeric(sample$n)),
     diagonal = vapply(each, sample_diagonal, numeric(sample$n))
-  )
+  ))
   if (is.null(bandwidths)) {
     source$native <- list(sample_source(sample))
   } else {
@@ -76,7 +43,7 @@ by_bandwidth <- function(sample, bandwidths) {
 
 # Bins of points in place of points. The points of a sample that fill no bin
 # stay together and never change places.
-binned_source <- function(samples, bins) {
+binned_units <- function(samples, bins) {
   size <- min(samples$sizes) %/% bins
   most <- sum(samples$sizes) / size
   check_memory(most, most, "use fewer bins", copies = 32)
@@ -90,19 +57,29 @@ binned_source <- function(samples, bins) {
     (first[g] + of)[order(sample.int(samples$sizes[g]))]
   }))
   free <- unlist(lapply(seq_along(units), \(g) seq_len(units[g]) <= counts[g]))
-  c(gather_units(samples, unit, sum(units)),
-    list(sizes = units, blocks = ifelse(free, 1L, 1L + cumsum(!free)),
-         points = samples$sizes, bin = size))
+  list(unit = unit, sizes = units, points = samples$sizes, bin = size,
+       blocks = ifelse(free, 1L, 1L + cumsum(!free)))
 }
 
 # Clusters of points in place of points: the samples' sizes change with them.
-clustered_source <- function(samples, scheme) {
+clustered_units <- function(samples, scheme) {
   unit <- scheme$clusters
   total <- sum(scheme$sizes)
   check_memory(total, total, "use fewer clusters", copies = 10)
-  c(gather_units(samples, unit, total),
-    list(sizes = scheme$sizes, blocks = scheme$blocks, points = samples$sizes,
-         weights = as.double(tabulate(unit, total))))
+  list(unit = unit, sizes = scheme$sizes, points = samples$sizes,
+       blocks = scheme$blocks, weights = as.double(tabulate(unit, total)))
+}
+
+# What changes places: list(unit: that of each point, NULL where points are
+# units, and fields of mmd_source()). Bins are drawn.
+mmd_units <- function(samples, scheme) {
+  if (!is.null(scheme$bins)) {
+    binned_units(samples, scheme$bins)
+  } else if (!is.null(scheme$clusters)) {
+    clustered_units(samples, scheme)
+  } else {
+    list(sizes = samples$sizes, points = samples$sizes, blocks = scheme$blocks)
+  }
 }
 
 # The sums of kernel values over units of points, which are a Gram matrix of
@@ -135,7 +112,15 @@ sets_at_once <- 2048L
 # all pairs if `pairs` is FALSE), on the diagonal, and the points of each group;
 # and the sums of |K_ij| and K_ij^2 over all pairs of points.
 labeled_sums <- function(source, scheme, pairs, progress) {
-  groups <- length(source$sizes)
+  gather_sums(source, in_label_chunks(
+    source, scheme, pairs, progress, \(labels) subset_sums(source, labels)
+  ))
+}
+
+# use(labels) of chunks of labelings, the observed one first in the first:
+# list(subsets, sets: how many of each labeling).
+in_label_chunks <- function(units, scheme, pairs, progress, use) {
+  groups <- length(units$sizes)
   sets <- diag(groups) == 1
   if (groups == 2L) {
     sets <- sets[1L, , drop = FALSE]
@@ -144,13 +129,25 @@ labeled_sums <- function(source, scheme, pairs, progress) {
     sets <- rbind(sets, t(apply(each, 2L, \(p) seq_len(groups) %in% p)))
   }
   step <- max(32L, sets_at_once %/% nrow(sets))
-  parts <- in_chunks(scheme$B, step, progress, \(start, count) {
+  in_chunks(scheme$B, step, progress, \(start, count) {
     given <- scheme$matrix[, start + seq_len(count), drop = FALSE]
-    subset_sums(source, given, count, sets, start == 0L)
+    if (!is.null(given)) storage.mode(given) <- "integer"
+    observed <- start == 0L
+    use(list(
+      subsets = .Call(C_r_subsets, given, count, units$sizes, sets,
+                      units$blocks, observed),
+      sets = nrow(sets), count = (count + observed) * nrow(sets)
+    ))
   })
+}
+
+# From the subset_sums() of all chunks.
+gather_sums <- function(source, parts) {
+  groups <- length(source$sizes)
   bind <- \(name, j) do.call(rbind, lapply(parts, \(p) p[[name]][[j]]))
+  forms <- bind("forms", 1L)
   sizes <- if (is.null(source$weights)) {
-    matrix(source$points, scheme$B + 1L, groups, byrow = TRUE)
+    matrix(source$points, nrow(forms), groups, byrow = TRUE)
   } else {
     by_group(bind("weights", 1L), sum(source$points), groups)
   }
@@ -168,28 +165,19 @@ labeled_sums <- function(source, scheme, pairs, progress) {
   })
 }
 
-# Quadratic forms, and sums of rows, diagonal and weights, over the sets of
-# `count` labelings (and before them those of the observed one): lists of
-# matrices labelings x sets, one for each bandwidth.
-subset_sums <- function(source, permutations, count, sets, observed) {
-  if (!is.null(permutations)) {
-    storage.mode(permutations) <- "integer"
-  }
-  subsets <- .Call(
-    C_r_subsets, permutations, count, source$sizes, sets, source$blocks,
-    observed
-  )
-  all <- (count + observed) * nrow(sets)
+# Quadratic forms, and sums of rows, diagonal and weights, over the subsets of a
+# chunk: lists of matrices labelings x sets, one for each bandwidth.
+subset_sums <- function(source, labels) {
   each <- lapply(source$native, \(native) {
-    .Call(C_r_subset_forms, native, subsets, all, source$rates)
+    .Call(C_r_subset_forms, native, labels$subsets, labels$count, source$rates)
   })
   bind <- \(field) do.call(cbind, lapply(each, `[[`, field))
   shape <- function(sums) {
     lapply(seq_len(ncol(sums)), \(j) {
-      matrix(sums[, j], ncol = nrow(sets), byrow = TRUE)
+      matrix(sums[, j], ncol = labels$sets, byrow = TRUE)
     })
   }
-  sums <- \(v) shape(.Call(C_r_subset_sums, subsets, all, v))
+  sums <- \(v) shape(.Call(C_r_subset_sums, labels$subsets, labels$count, v))
   list(forms = shape(bind("forms")), rows = sums(source$rows),
        trace = sums(source$diagonal), moments = bind("moments"),
        weights = if (!is.null(source$weights)) sums(matrix(source$weights)))
@@ -223,7 +211,7 @@ block_sums <- function(forms, rows, trace, total, whole, groups) {
 # --- Statistics --------------------------------------------------------------
 
 sums_statistics <- function(samples, options, scheme, estimator) {
-  source <- mmd_source(samples, scheme)
+  source <- mmd_source(samples, mmd_units(samples, scheme))
   if (options$null != "permutation") {
     scheme$B <- 0L
   }
@@ -364,176 +352,4 @@ fuse_statistic <- function(sums) {
     sqrt(m * (m - 1) / square) * unbiased_statistic(one)
   }, numeric(nrow(sums[[1L]]$own)))
   log_mean_exp(matrix(z, ncol = length(sums)))
-}
-
-# Any estimator: the distances of the means that it gives for each labeling.
-mean_statistics <- function(samples, options, scheme, estimator) {
-  # What takes no weights and no matrix takes points alone.
-  sample <- if (has_weights(estimator) || needs_gram(estimator)) {
-    form_sample(samples$sample)
-  } else {
-    without_gram(samples$sample)
-  }
-  # The points of the units that an order gives to each group.
-  units <- if (is.null(scheme$clusters)) seq_len(sample$n) else scheme$clusters
-  members <- split(seq_len(sample$n), units)
-  group <- rep(seq_along(scheme$sizes), scheme$sizes)
-  points <- \(order) {
-    lapply(split(order, group), \(i) unlist(members[i], use.names = FALSE))
-  }
-  statistic <- \(order) {
-    points <- points(order)
-    sum_pairs(mean_distances(sample, points, estimator), t(lengths(points)))
-  }
-  values <- refitted_draws(
-    statistic, length(members), scheme, estimator, sum(samples$sizes^3) / 3,
-    options$progress
-  )
-  observed <- points(seq_along(members))
-  list(values = values,
-       share = between_share(list(plain_sums(sample, observed))),
-       pairs = if (length(observed) > 2L) {
-         mean_distances(sample, observed, estimator)[1L, ]
-       })
-}
-
-# The share between groups for a linear kernel, whose sums that are not centered
-# lose it where the points are far from 0.
-linear_share <- function(x, groups) {
-  z <- x - rep(colMeans(x), each = nrow(x))
-  total <- sum(z^2)
-  between <- sum(rowsum(z, as.integer(groups))^2 / tabulate(groups))
-  if (total > 0) between / total else 0
-}
-
-# The sums of the Gram matrix over the points of each group, one row.
-plain_sums <- function(sample, points) {
-  sorted <- sample_take(sample, unlist(points))
-  sizes <- lengths(points)
-  sums <- .Call(C_r_block_sums, sample_source(sorted), unname(sizes), NULL,
-                NULL, NULL, FALSE)$sums
-  trace <- rowsum(sample_diagonal(sorted), rep(seq_along(sizes), sizes))
-  list(own = t(diag(sums)), cross = t(sums[upper.tri(sums)]),
-       trace = t(trace), sizes = t(sizes))
-}
-
-# The squared distances of the means of the groups, one row.
-mean_distances <- function(sample, points, estimator) {
-  if (!has_weights(estimator)) {
-    parts <- lapply(points, \(i) est_parts(estimator, sample_take(sample, i)))
-    inner <- inner_matrix(parts, sample$kernel)
-    return(pair_distances(t(diag(inner)), \(g, h, pair) inner[g, h]))
-  }
-  k <- sample_matrix(sample)
-  weights <- lapply(points, \(i) est_weights(estimator, sample_take(sample, i)))
-  inner <- \(g, h, pair) {
-    sum(weights[[g]] * (k[points[[g]], points[[h]]] %*% weights[[h]]))
-  }
-  norm2 <- vapply(seq_along(points), \(g) inner(g, g), numeric(1))
-  pair_distances(t(norm2), inner)
-}
-
-# --- Null distributions ------------------------------------------------------
-
-# list(p, draws, gamma)
-mmd_null <- function(samples, options, scheme, found) {
-  if (options$null == "gamma") {
-    square <- found$sums$moments[2L]
-    return(permutation_gamma(found$values[1L], found$source, samples$sizes,
-                             square))
-  }
-  values <- if (options$null == "spectrum") {
-    c(found$values[1L], spectrum_draws(samples, options, scheme$B))
-  } else {
-    found$values
-  }
-  permutation_null(values, found$scale, scheme)
-}
-
-# Draws of sum_l gamma_l/N (Z_l^2 - unbiased), chi-squared with groups - 1
-# degrees of freedom, in the units of the statistic.
-spectrum_draws <- function(samples, options, B) {
-  values <- null_spectrum(samples$sample, samples)
-  values <- values[values > 0]
-  freedom <- length(samples$sizes) - 1
-  n <- sum(samples$sizes)
-  unit <- if (freedom == 1) prod(samples$sizes) else n
-  squares <- matrix(stats::rchisq(B * length(values), freedom), B)
-  if (options$statistic == "unbiased") {
-    squares <- squares - freedom
-  }
-  drop(squares %*% values) / unit
-}
-
-# The eigenvalues gamma_l.
-null_spectrum <- function(sample, samples) UseMethod("null_spectrum")
-null_spectrum.kernmean_sample <- function(sample, samples) {
-  sample <- center_linear(sample)
-  check_memory(sample$n, sample$n, "use fewer rows", copies = 2)
-  centered <- center_source(sample_source(sample))
-  clip_values(spectrum_values(centered$k), max(abs(centered$at)),
-              "the centered Gram matrix")
-}
-
-# A gamma law with the mean and variance of the biased statistic over all
-# permutations; none if the statistic is constant.
-permutation_gamma <- function(observed, source, sizes, square) {
-  rows <- source$rows[, 1L]
-  diagonal <- source$diagonal[, 1L]
-  moments <- biased_moments(rows, diagonal, sizes, square)
-  variance <- moments[["second"]] - moments[["mean"]]^2
-  if (all(rows == rows[1L]) && all(diagonal == rows[1L] / length(rows))) {
-    return(list(p = 1))
-  }
-  if (is_rounding(variance, moments[["second"]], square, sizes)) {
-    stop_kernmean(
-      "numeric", "the kernel values differ too little from each other for ",
-      "null = \"gamma\"; take a smaller bandwidth or center the columns"
-    )
-  }
-  gamma_null(observed, moments[["mean"]], variance)
-}
-
-# Is a variance over permutations, a difference of terms as large as
-# `second` and, before centering, as the mean square of the kernel values, no
-# more than rounding?
-is_rounding <- function(variance, second, square, sizes) {
-  n <- sum(sizes)
-  size <- second + sum(1 / sizes)^2 * square / n^2
-  !is.finite(size) || !(variance > 64 * n * .Machine$double.eps * size)
-}
-
-# Mean and second moment of the biased statistic of two samples over all
-# permutations, from the row sums, the diagonal and the sum of squares of K.
-biased_moments <- function(rows, diagonal, sizes, square) {
-  n <- sum(sizes)
-  falling <- cumprod(n - 0:3)
-  centered <- diagonal - 2 * rows / n + sum(rows) / n^2
-  t <- sum(centered)
-  d <- sum(centered^2)
-  f <- square - 2 * sum(rows^2) / n + sum(rows)^2 / n^2
-  p2 <- sum(1 / sizes)
-  p4 <- sum(1 / sizes^3)
-  second <- d * p4 / n + 4 * d * p4 / falling[2L] +
-    (t^2 + 2 * f - 3 * d) * (p2^2 - p4) / falling[2L] +
-    (12 * d - 2 * t^2 - 4 * f) * (2 * p4 - p2^2) / falling[3L] +
-    (t^2 + 2 * f - 6 * d) * (3 * p2^2 - 6 * p4) / falling[4L]
-  c(mean = p2 * t / (n - 1), second = second)
-}
-
-# Standard deviation of the unbiased statistic of two samples over all
-# permutations (its mean is 0); NA where it cannot be told from rounding.
-unbiased_deviation <- function(rows, diagonal, sizes, square) {
-  n <- sum(sizes)
-  rows <- rows - diagonal
-  s <- sum(rows)
-  s2 <- square - sum(diagonal^2)
-  r2 <- sum(rows^2)
-  m1 <- sizes[1L]
-  m2 <- sizes[2L]
-  v <- (1 / (m1 * (m1 - 1)) + 1 / (m2 * (m2 - 1)) + 2 / (m1 * m2)) /
-    (n * (n - 1))
-  variance <- 2 * v * s2 - 4 * v * (r2 - s2) / (n - 2) +
-    2 * v * (s^2 - 4 * r2 + 2 * s2) / ((n - 2) * (n - 3))
-  if (is_rounding(variance, 0, square, sizes)) NA else sqrt(variance)
 }

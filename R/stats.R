@@ -122,6 +122,7 @@ no_frame <- refuse("a model frame", c(
 #' @importFrom stats deviance df.residual logLik residuals vcov
 #' @rawNamespace
 #' S3method(coef, hsic_test, no_coef)
+#' S3method(coef, mmd_comparisons, no_coef)
 #' S3method(coef, mmd_test, no_coef)
 #' S3method(deviance, hsic_test, no_deviance)
 #' S3method(deviance, kme, no_deviance)
@@ -129,6 +130,7 @@ no_frame <- refuse("a model frame", c(
 #' S3method(deviance, kme_density, no_deviance)
 #' S3method(deviance, kme_fda, no_deviance)
 #' S3method(deviance, kme_pca, no_deviance)
+#' S3method(deviance, mmd_comparisons, no_deviance)
 #' S3method(deviance, mmd_test, no_deviance)
 #' S3method(deviance, rkhs_iv, no_deviance)
 #' S3method(deviance, bag_smm, no_deviance)

@@ -11,7 +11,8 @@ new_test <- function(class, statistic, parameter, p.value, estimate = NULL,
                      alpha = NULL, noise = NULL, smoothing = NULL,
                      candidates = NULL, kernel, sample = NULL,
                      groups = NULL, sizes = NULL, variables = NULL,
-                     pairs = NULL, unbiased = NULL, ranks = NULL, arguments) {
+                     pairs = NULL, unbiased = NULL, ranks = NULL, arguments,
+                     statistics = NULL) {
   fields <- names(formals(new_test))[-1L]
   structure(mget(fields, environment()), class = c(class, "htest"))
 }
@@ -112,7 +113,7 @@ cluster_blocks <- function(units) {
 
 # How labels are permuted: list(B, matrix, all, sizes, blocks, clusters,
 # complete: is the observed labeling among the draws?). `permutations` is NULL
-# (B random ones), "all", or a matrix of B columns, each a permutation; `units`:
+# (B random ones), "all", or what given_permutations() reads; `units`:
 # what changes places, list(sizes: how many are in each group, and are the same
 # to a test; blocks: their codes; clusters: if they are clusters, that of each
 # point; of: words for clusters that are put into blocks by their size; what:
@@ -134,20 +135,27 @@ check_permutations <- function(permutations, units, B, null, order = NULL) {
     scheme$matrix <- all_labelings(sizes, units$blocks)
   } else if (!is.null(permutations)) {
     if (length(of)) {
-      stop_input("'", of[1L], "' must be NULL when 'permutations' is a matrix")
+      stop_input("'", of[1L], "' must be NULL when 'permutations' is a ",
+                 if (inherits(permutations, "how")) "design" else "matrix")
     }
-    scheme$matrix <- check_matrix(permutations, sum(sizes))
-    if (!is.null(order)) {
-      scheme$matrix[] <- match(scheme$matrix, order)
+    given <- given_permutations(permutations, sum(sizes), B, order)
+    scheme$matrix <- given$matrix
+    scheme$complete <- if (given$rows) {
+      any(colSums(given$matrix != seq_len(nrow(given$matrix))) == 0)
+    } else {
+      leaves_labels(given$matrix, sizes)
     }
   }
   if (!is.null(scheme$matrix)) {
     scheme$B <- ncol(scheme$matrix)
-    scheme$complete <- scheme$all || leaves_labels(scheme$matrix, sizes)
+    scheme$complete <- scheme$all || scheme$complete
   }
   if (null == "permutation") {
     count <- units$labelings
     if (is.null(count)) count <- count_labelings(sizes, units$blocks)
+    if (inherits(permutations, "how") && scheme$B < B) {
+      count <- min(count, scheme$B + 1 - scheme$complete)
+    }
     what <- if (is.null(units$clusters)) "points" else "clusters"
     warn_few(count, c(units$what, what)[1L])
   }
@@ -161,25 +169,10 @@ warn_few <- function(count, what) {
   if (count < few_labelings - 0.5) {
     warn_kernmean(
       "the ", what, " can be labeled in only ", round(count), " ways, so that ",
-      "the p-value is at least ", format(1 / round(count), digits = 2)
+      "the p-value is at least ", format(1 / round(count), digits = 2),
+      kind = "few"
     )
   }
-}
-
-# Permutations that were given.
-check_matrix <- function(permutations, n) {
-  ok <- is.matrix(permutations) && is.numeric(permutations) &&
-    nrow(permutations) == n && ncol(permutations) >= 1L &&
-    all(permutations %in% seq_len(n)) &&
-    !any(apply(permutations, 2, anyDuplicated))
-  if (!ok) {
-    stop_input(
-      "'permutations' must be NULL, \"all\" or a matrix of ", n, " rows, each ",
-      "column a permutation of 1, ..., ", n, ", not ", describe(permutations)
-    )
-  }
-  storage.mode(permutations) <- "integer"
-  permutations
 }
 
 # Does a column leave every unit in its group?
@@ -261,12 +254,16 @@ in_chunks <- function(B, size, progress, draw) {
 # permutations for each of them.
 permuted_draws <- function(statistic, n, scheme, size, progress, moved = 1L) {
   unlist(in_chunks(scheme$B, size, progress, \(start, count) {
-    statistic(if (is.null(scheme$matrix)) {
-      draw_permutations(n, count * moved, scheme$blocks)
-    } else {
-      scheme$matrix[, start + seq_len(count), drop = FALSE]
-    })
+    statistic(drawn_chunk(n, scheme, start, count, moved))
   }))
+}
+
+drawn_chunk <- function(n, scheme, start, count, moved) {
+  if (is.null(scheme$matrix)) {
+    draw_permutations(n, count * moved, scheme$blocks)
+  } else {
+    scheme$matrix[, start + seq_len(count), drop = FALSE]
+  }
 }
 
 # --- How many permutations ---------------------------------------------------
@@ -365,166 +362,6 @@ test_title <- function(what, words, options, scheme, all, drawn = NULL) {
     "permutation null"
   }
   paste0("Kernel ", what, " test (", paste(words, collapse = ", "), "), ", null)
-}
-
-# --- Print and summary -------------------------------------------------------
-
-# As print.htest(), each number with digits of its own; what is a parameter is
-# not printed as an estimate.
-print_test <- function(x, digits) {
-  number <- \(v) vapply(v, format, character(1), digits = max(1L, digits - 2L))
-  p <- format.pval(x$p.value, digits = max(1L, digits - 3L))
-  numbers <- c(x$statistic, x$parameter)
-  items <- c(paste(names(numbers), "=", number(numbers)),
-             paste0("p-value ", if (!startsWith(p, "<")) "= ", p))
-  # An item is not broken.
-  items <- paste(gsub(" ", "\r", items), collapse = ", ")
-  estimate <- x$estimate[setdiff(names(x$estimate), names(x$parameter))]
-  cat("\n")
-  cat(strwrap(x$method, prefix = "\t"), sep = "\n")
-  cat("\n")
-  cat("data:  ", paste(strwrap(x$data.name), collapse = "\n       "), "\n",
-      sep = "")
-  cat(gsub("\r", " ", strwrap(items)), sep = "\n")
-  cat("alternative hypothesis: ", x$alternative, "\n", sep = "")
-  if (length(estimate)) {
-    cat("sample estimates:\n")
-    print(estimate, digits = digits)
-  }
-  cat("\n")
-  invisible(x)
-}
-
-# What stands behind a test, for its summary().
-test_summary <- function(object) {
-  structure(list(test = object), class = "summary.kernmean_test")
-}
-
-# What the summary of a test says of its sample: lines, or NULL.
-sample_lines <- function(sample) UseMethod("sample_lines")
-sample_lines.default <- \(sample) NULL
-
-# The standard error of a p-value that is a share of random draws.
-monte_carlo_line <- function(test) {
-  if (test$null != "gamma" && is.null(test$arguments$permutations)) {
-    p <- test$p.value
-    error <- sqrt(p * (1 - p) / (length(test$replicates) + 1))
-    paste("Monte-Carlo error of the p-value:", format(error, digits = 2))
-  }
-}
-
-# c(h, c), or h of each variable.
-smoothing_lines <- function(smoothing, digits) {
-  if (!is.null(smoothing)) {
-    paste("smoothing with", paste(names(smoothing), "=",
-                                  format(smoothing, digits = digits),
-                                  collapse = ", "))
-  }
-}
-
-#' @export
-print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
-  test <- x$test
-  number <- \(v) format(v, digits = digits)
-  amount <- \(name) {
-    if (!is.null(test[[name]])) {
-      paste(name, "=", paste(number(test[[name]]), collapse = ", "))
-    }
-  }
-  print(test)
-  say(
-    if (inherits(test$kernel, "kernmean_kernel")) {
-      kernel_lines(test$kernel)
-    } else {
-      unlist(Map(kernel_lines, test$kernel, names(test$kernel)))
-    },
-    if (!is.null(test$noise)) {
-      paste("noise variances:",
-            paste(unique(number(range(unlist(test$noise)))),
-                  collapse = " to "))
-    },
-    sample_lines(test$sample),
-    amount("lambda"), amount("alpha"), smoothing_lines(test$smoothing, digits),
-    monte_carlo_line(test),
-    if (!is.null(test$replicates)) {
-      paste0("null distribution: mean ", number(mean(test$replicates)),
-             ", standard deviation ", number(stats::sd(test$replicates)))
-    },
-    if (!is.null(test$unbiased)) {
-      u <- test$unbiased
-      c(paste0("unbiased MMD^2 = ", number(u[["statistic"]]), ", z = ",
-               number(u[["statistic"]] / u[["deviation"]])),
-        paste0("  (over all permutations mean 0, standard deviation ",
-               number(u[["deviation"]]), ")"))
-    }
-  )
-  if (!is.null(test$candidates)) {
-    cat("Stack:\n")
-    print(test$candidates, digits = digits, row.names = FALSE)
-  }
-  if (!is.null(test$pairs)) {
-    cat("MMD of each pair:\n")
-    print(sqrt(pmax(test$pairs, 0)), digits = digits)
-  }
-  invisible(x)
-}
-
-# A row for each pair of groups.
-pair_frame <- function(x) {
-  if (!is.null(x$arguments$bandwidths)) {
-    stop_input("'x' must be a test with one kernel for distances of pairs, ",
-               "not of many bandwidths")
-  }
-  names <- utils::combn(names(x$sizes), 2L)
-  value <- if (is.null(x$pairs)) x$statistic else x$pairs
-  data.frame(group1 = names[1L, ], group2 = names[2L, ],
-             estimate = sqrt(pmax(0, unname(value))), statistic = unname(value))
-}
-
-# --- Plot --------------------------------------------------------------------
-
-# Histogram of the draws of the null distribution, or the density of its gamma
-# law, with the observed statistic.
-plot_null <- function(object, ...) {
-  dots <- list(...)
-  draw_picture(picture_null(object, dots), dots)
-}
-
-picture_null <- function(object, dots = list()) {
-  check_graphics(dots)
-  draws <- object$replicates
-  law <- object$gamma
-  observed <- object$statistic[[1L]]
-  counts <- isTRUE(dots$freq)
-  if (!is.null(draws)) {
-    value <- draws
-    bars <- graphics::hist(draws, if (is.null(dots$breaks)) 30 else dots$breaks,
-                           plot = FALSE)
-    layer <- histogram_layer(bars, counts, "grey70", "grey70")
-  } else if (!is.null(law)) {
-    ends <- stats::qgamma(c(1e-4, 0.9999), law[["shape"]],
-                          scale = law[["scale"]])
-    z <- seq(min(ends, observed), max(ends, observed), length.out = 200)
-    value <- data.frame(z = z, density = stats::dgamma(
-      z, law[["shape"]], scale = law[["scale"]]
-    ))
-    layer <- new_layer("line", x = z, y = value$density, style = list(lwd = 2),
-                       main = TRUE)
-  } else {
-    stop_input("'x' must be a test with a null distribution that varies")
-  }
-  new_picture(
-    "Null distribution", names(object$statistic),
-    if (counts && !is.null(draws)) "Frequency" else "Density",
-    list(layer, across_layer(h = 0, lty = 1, col = "grey60"),
-         across_layer(v = observed, col = accent, lty = 1, lwd = 2)),
-    value, xlim = range(picture_limits(list(layer))$x, observed),
-    note = list(
-      text = paste0("observed ", format(observed, digits = 3), ", p = ",
-                    format(object$p.value, digits = 3)),
-      color = accent
-    )
-  )
 }
 
 # --- Update ------------------------------------------------------------------

@@ -77,13 +77,15 @@
 #'     their kernel means, and `statistic`, its square. `glance()`: `statistic`,
 #'     `p.value`, `nobs`, `B`, `null`, `type`, `estimator`, `lambda`, `method`.
 #'     `augment()` for `mmd_test()` only: `.group` and, for two samples and one
-#'     kernel, `.witness`, the difference of the plain kernel means.}
+#'     kernel, `.witness`, the difference of the kernel means (with a filter,
+#'     see [plot.mmd_test()]).}
 #' }
 #'
 #' `as.data.frame()` is `augment()` without `data`, with row names as such, for
 #' `kme()`, `kme_pca()`, `kme_fda()`, `rkhs_iv()` and `smm()`; the components or
-#' bags, as `tidy()`, of `kme_density()` and `bag_gram()`; and the pairs of
-#' `mmd_test()`.
+#' bags, as `tidy()`, of `kme_density()` and `bag_gram()`; the pairs of
+#' `mmd_test()`, the one row of `hsic_test()`; and of tests with several
+#' statistics ([test_filters]) a row for each.
 #'
 #' @param x A fit or a test.
 #' @param row.names `NULL`, or row names.
@@ -553,7 +555,7 @@ augment.mmd_test <- function(x, data = NULL, ...) {
   if (length(x$sizes) == 2L && is.null(x$arguments$bandwidths)) {
     group <- as.integer(x$groups)
     weights <- c(1, -1)[group] / unname(x$sizes)[group]
-    own$.witness <- drop(sample_at(sample, own_points(sample), weights))
+    own$.witness <- witness_values(sample, list(weights = weights), x)$own()
   }
   order <- x$arguments$pooled$order
   if (!is.null(data) && !is.null(order)) {
@@ -573,5 +575,15 @@ augment.hsic_test <- function(x, ...) {
 as.data.frame.mmd_test <- function(x, row.names = NULL, optional = FALSE,
                                    ...) {
   check_dots(...)
-  with_row_names(pair_frame(x), row.names)
+  with_row_names(if (is.null(x$statistics)) pair_frame(x) else x$statistics,
+                 row.names)
+}
+
+#' @rdname tidy.kme
+#' @export
+as.data.frame.hsic_test <- function(x, row.names = NULL, optional = FALSE,
+                                    ...) {
+  check_dots(...)
+  with_row_names(if (is.null(x$statistics)) tidy_test(x) else x$statistics,
+                 row.names)
 }

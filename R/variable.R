@@ -110,7 +110,8 @@ read_list <- function(x, kernels, given_y, scale) {
 is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
 
 has_own_kernel <- function(x) {
-  is_nominal(x) || brings_kernel(x) || is_nominal_frame(x)
+  is_nominal(x) || brings_kernel(x) || is_nominal_frame(x) ||
+    inherits(x, "dist")
 }
 
 is_nominal_frame <- function(x) {
@@ -121,8 +122,14 @@ is_nominal_frame <- function(x) {
 # kernel. The kernel NULL is that of the kind of variable.
 read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
   if (has_own_kernel(x) && !is.null(kernel)) {
+    kind <- c("gram", "dist object", "factor")[
+      c(brings_kernel(x), inherits(x, "dist"), TRUE)
+    ][1L]
     stop_input("'", kernel_name, "' must not be given when '", name,
-               "' is a ", if (brings_kernel(x)) "gram" else "factor")
+               "' is a ", kind)
+  }
+  if (inherits(x, "dist")) {
+    return(list(name = name, sample = dist_sample(x, name)))
   }
   if (is_nominal(x)) {
     return(read_factor(x, name))

@@ -266,6 +266,55 @@ verdict <- function(signs) {
   }
 }
 
+# Tests ---------------------------------------------------------------------
+
+nominal <- 0.05
+
+# p-values, reps x tests. Data and permutations of a repetition have seeds of
+# their own; all tests of a repetition share both, which makes them comparable.
+repeat_tests <- function(make, tests, reps, cores, seed) {
+  set.seed(seed)
+  seeds <- matrix(draw_seeds(2 * reps), 2)
+  found <- over(seq_len(reps), function(r) {
+    set.seed(seeds[1, r])
+    data <- make()
+    vapply(tests, function(test) {
+      set.seed(seeds[2, r])
+      test(data)
+    }, 0)
+  }, cores)
+  do.call(rbind, found)
+}
+
+# p-values are multiples of 1/(B + 1): 0.05 counts, whatever its rounding.
+rejects <- function(p, level = nominal) p <= level + 1e-12
+
+# Are a's rejections more than b's? McNemar's test, exact: 1, -1, or 0.
+mcnemar_sign <- function(a, b) {
+  only <- c(sum(a & !b), sum(b & !a))
+  if (sum(only) == 0 || stats::binom.test(only)$p.value >= 0.05) {
+    return(0)
+  }
+  sign(only[1] - only[2])
+}
+
+# The level of an exact test whose p-values are multiples of 1/(B + 1).
+exact_level <- function(permutations, level = nominal) {
+  floor(level * (permutations + 1) + 1e-9) / (permutations + 1)
+}
+
+# Between these a number of rejections falls in 999 of 1,000 studies.
+level_band <- function(reps, level) {
+  stats::qbinom(c(0.0005, 0.9995), reps, level)
+}
+
+# Is a number of rejections within the 99.9% band of a test of level 0.05?
+judge <- function(count, band, claimed) {
+  where <- ifelse(count < band[1], "below the band",
+                  ifelse(count > band[2], "ABOVE THE BAND", "in the band"))
+  ifelse(claimed, where, paste0(where, " (not claimed exact)"))
+}
+
 # Output --------------------------------------------------------------------
 
 say <- function(..., indent = 0) {

@@ -10,6 +10,8 @@
 #             replacement.
 # level       how often each test rejects where there is nothing to find.
 #
+# What spectral filters and many bandwidths see beyond this: filters.R.
+#
 # The first two follow Xia et al. (2021, arXiv 2107.04855, "X21"), who find that
 # the marginalized estimators make both tests more powerful. Their settings of
 # the two-sample figure are not at hand: alternatives, sizes and dimensions are
@@ -38,8 +40,6 @@ study_name <- "power.R"
 here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(here[1]), "common.R"))
 
-nominal <- 0.05
-
 choices <- c(
   by_label(list(est_kme(), est_mkme(), est_mmkme())),
   by_label(list(est_skmse(select = "plugin"), est_skmse(select = "loocv"),
@@ -54,34 +54,6 @@ style <- data.frame(
 )
 
 # Repetitions -----------------------------------------------------------------
-
-# p-values, reps x tests. Data and permutations of a repetition have seeds of
-# their own; all tests of a repetition share both, which makes them comparable.
-repeat_tests <- function(make, tests, reps, cores, seed) {
-  set.seed(seed)
-  seeds <- matrix(draw_seeds(2 * reps), 2)
-  found <- over(seq_len(reps), function(r) {
-    set.seed(seeds[1, r])
-    data <- make()
-    vapply(tests, function(test) {
-      set.seed(seeds[2, r])
-      test(data)
-    }, 0)
-  }, cores)
-  do.call(rbind, found)
-}
-
-# p-values are multiples of 1/(B + 1): 0.05 counts, whatever its rounding.
-rejects <- function(p, level = nominal) p <= level + 1e-12
-
-# Are a's rejections more than b's? McNemar's test, exact: 1, -1, or 0.
-mcnemar_sign <- function(a, b) {
-  only <- c(sum(a & !b), sum(b & !a))
-  if (sum(only) == 0 || stats::binom.test(only)$p.value >= 0.05) {
-    return(0)
-  }
-  sign(only[1] - only[2])
-}
 
 # One row for each test: power, its standard error, McNemar against the KME.
 summarize <- function(p, level = nominal) {
@@ -495,16 +467,9 @@ null_data <- function() {
                           group = rep(c("a", "b", "c"), each = 10)))
 }
 
-# Is a number of rejections within the 99.9% band of a test of level 0.05?
-judge <- function(count, band, claimed) {
-  where <- ifelse(count < band[1], "below the band",
-                  ifelse(count > band[2], "ABOVE THE BAND", "in the band"))
-  ifelse(claimed, where, paste0(where, " (not claimed exact)"))
-}
-
 level <- function(reps, permutations, cores, out) {
-  exact <- floor(nominal * (permutations + 1) + 1e-9) / (permutations + 1)
-  band <- stats::qbinom(c(0.0005, 0.9995), reps, exact)
+  exact <- exact_level(permutations)
+  band <- level_band(reps, exact)
   say("Rejections at the nominal level ", nominal, " where nothing is to be ",
       "found: ", reps, " data sets, ", permutations, " permutations (an exact ",
       "test's level is then ", format(exact, digits = 3), "). 99.9% band ",

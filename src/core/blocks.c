@@ -14,7 +14,11 @@
  * block of rows stays open from tile to tile: where tiles begin changes nothing.
  */
 
-enum { SQUARE = 32, MOMENTS = 2 };
+enum {
+  SQUARE = 32,
+  MOMENTS = 2,
+  SHORT = 12 /* fewer columns of a tile are added up one by one */
+};
 
 /* The cells of a worker: blocks a0 .. a1-1 by b0 .. b1-1, by rows. */
 typedef struct {
@@ -165,4 +169,75 @@ void km_block_sums(const km_source *source, const km_runs *rows, const km_runs *
     for (size_t worker = 0; worker < KM_WORKERS; worker++)
       moments[l] += sink.moments[worker * MOMENTS + l];
   }
+}
+
+/* --- Sums of each row ---------------------------------------------------------- */
+
+typedef struct {
+  const km_arithmetic *simd;
+  const km_runs *blocks;
+  size_t n;
+  double *rows;
+} rows_sink;
+
+/* sums_i += sum of k_ij over columns first .. last - 1 of a tile. */
+static void add_block_columns(const km_arithmetic *simd, const km_tile *tile, size_t first,
+                              size_t last, double *sums) {
+  if (last - first == KM_TILE_COLS) {
+    simd->sums(tile->k, tile->ni, sums, NULL);
+  } else if (last - first >= SHORT) {
+    double in_block[KM_TILE_COLS];
+    for (size_t j = 0; j < KM_TILE_COLS; j++) in_block[j] = j >= first && j < last;
+    simd->products(tile->k, tile->ni, NULL, in_block, sums, NULL);
+  } else {
+    for (size_t i = 0; i < tile->ni; i++) {
+      double sum = 0;
+      for (size_t j = first; j < last; j++) sum += tile->k[i * KM_TILE_COLS + j];
+      sums[i] += sum;
+    }
+  }
+}
+
+/* sums_j += sum of k_ij over rows first .. last - 1. */
+static void add_block_rows(const km_arithmetic *simd, const km_tile *tile, size_t first,
+                           size_t last, double *sums) {
+  const double *k = tile->k + first * KM_TILE_COLS;
+  double whole[KM_TILE_COLS] = {0};
+  if (tile->nj == KM_TILE_COLS) {
+    simd->add_rows(k, last - first, NULL, sums);
+    return;
+  }
+  simd->add_rows(k, last - first, NULL, whole);
+  for (size_t j = 0; j < tile->nj; j++) sums[j] += whole[j];
+}
+
+/* Its rows with the blocks of its columns and, of a mirrored tile, its columns with those of its
+   rows. */
+static void add_to_rows(const km_tile *tile, void *to, size_t worker) {
+  const rows_sink *sink = to;
+  const int *ends = sink->blocks->ends;
+  (void) worker;
+  size_t b = km_run_of(sink->blocks, tile->j0);
+  for (size_t j = 0; j < tile->nj; b++) {
+    const size_t last = smaller(tile->nj, (size_t) ends[b] - tile->j0);
+    if (last > j)
+      add_block_columns(sink->simd, tile, j, last, sink->rows + tile->i0 + b * sink->n);
+    j = last;
+  }
+  if (!tile->mirrored) return;
+  size_t a = km_run_of(sink->blocks, tile->i0);
+  for (size_t i = 0; i < tile->ni; a++) {
+    const size_t last = smaller(tile->ni, (size_t) ends[a] - tile->i0);
+    if (last > i) add_block_rows(sink->simd, tile, i, last, sink->rows + tile->j0 + a * sink->n);
+    i = last;
+  }
+}
+
+size_t km_block_rows_work(const km_source *source) { return km_walk_work(source); }
+
+void km_block_rows(const km_source *source, const km_runs *blocks, double *rows, double *work,
+                   km_poll poll) {
+  rows_sink sink = {km_simd(), blocks, source->n, rows};
+  memset(rows, 0, source->n * blocks->count * sizeof *rows);
+  km_walk_rounds(source, 4, add_to_rows, &sink, work, poll);
 }

@@ -49,4 +49,10 @@ size_t km_block_sums_work(const km_source *source, const km_runs *rows, const km
 void km_block_sums(const km_source *source, const km_runs *rows, const km_runs *columns,
                    double *sums, double *moments, double *work, km_poll poll);
 
+/* rows_ib = sum of K_ij over the points j in block b of a symmetric source, whose points stand in
+   the blocks; their weights are not looked at. rows: n x blocks. */
+size_t km_block_rows_work(const km_source *source);
+void km_block_rows(const km_source *source, const km_runs *blocks, double *rows, double *work,
+                   km_poll poll);
+
 #endif

@@ -368,7 +368,8 @@ size_t km_lowrank(const km_source *source, double tolerance, size_t cap, int *pi
     double top = 0;
     for (size_t i = 0; i < s.n; i++)
       if (s.residual[i] > top) top = s.residual[i];
-    if (s.rank == cap || !(top > 0)) return cap + 1;
+    if (!(top > 0)) return cap + 2;
+    if (s.rank == cap) return cap + 1;
     const double least = fmin(top, fmax(share * top, enough / (double) s.n));
     const size_t all = find_candidates(&s, least, at);
     find_gram(&s, all, at, poll);

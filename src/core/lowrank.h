@@ -7,7 +7,8 @@
 
 /*
  * Pivoted Cholesky factor of a symmetric source: the trace of K - FF' is at most `tolerance` times
- * that of K. Returns the rank, or cap + 1 where cap columns are not enough. f stands at the start
+ * that of K. Returns the rank, or cap + 1 where cap columns are not enough (they are there, and what
+ * they leave), or cap + 2 where K shows that it is not positive semi-definite. f stands at the start
  * of work, packed; pivots: cap, the points in their order from 0 on, at which F is a lower
  * triangle; *left: what is left of the trace.
  */

@@ -44,6 +44,8 @@ enum {
   PANEL = KM_TILE_COLS,
   TILE = KM_TILE_ROWS * KM_TILE_COLS,
   COLUMN_SHARES = 8, /* at most, in a rectangular walk */
+  TEAMS = 2 * KM_WORKERS, /* shares of the panels in a walk by rounds, but for short walks */
+  TEAM_PANELS = 16,       /* and long ones: at most so many panels a share */
   FEWEST_WORKERS = 8 /* at least, in a symmetric walk */
 };
 
@@ -236,12 +238,55 @@ static void run(walk *w, double cost, km_poll poll) {
   }
 }
 
+/* All panel pairs of two shares of the panels, or of one alone. */
+static void run_shares(const walk *w, size_t worker, size_t teams, size_t a, size_t b) {
+  const size_t panels = w->row_panels;
+  for (size_t i = share_start(panels, teams, a); i < share_start(panels, teams, a + 1); i++)
+    for (size_t j = a == b ? i : share_start(panels, teams, b);
+         j < share_start(panels, teams, b + 1); j++)
+      run_pair(w, worker, smaller(i, j), larger(i, j));
+}
+
+/*
+ * The circle method of tournaments: in each of teams - 1 rounds every share of the panels meets one
+ * other. The last keeps its place, the others turn. In the last round each share meets itself.
+ */
+static void run_match(const walk *w, size_t match, size_t teams, size_t round) {
+  const size_t circle = teams - 1, worker = match % KM_WORKERS;
+  if (round == circle) {
+    run_shares(w, worker, teams, 2 * match, 2 * match);
+    run_shares(w, worker, teams, 2 * match + 1, 2 * match + 1);
+  } else if (match == 0) {
+    run_shares(w, worker, teams, round, circle);
+  } else {
+    run_shares(w, worker, teams, (round + match) % circle, (round + circle - match) % circle);
+  }
+}
+
+static void run_rounds(walk *w, double cost, km_poll poll) {
+  const size_t panels = w->row_panels;
+  const size_t teams = round_up(larger(smaller(panels, TEAMS), pieces(panels, TEAM_PANELS)), 2);
+  const double value = (double) w->source->d + KM_EXP_COST + cost;
+  const size_t pairs = pieces(panels, teams) * pieces(panels, teams);
+  for (size_t round = 0; round < teams; round++)
+    for (size_t first = 0; first < teams / 2; first += KM_WORKERS) {
+      const size_t last = smaller(first + KM_WORKERS, teams / 2);
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(w, teams, round, first, last, pairs, value) \
+    schedule(dynamic) num_threads(km_threads(operations(w, (last - first) * pairs, value)))
+#endif
+      for (size_t match = first; match < last; match++) run_match(w, match, teams, round);
+      if (poll) poll();
+    }
+}
+
 size_t km_walk_work(const km_source *source) {
   walk w = {.source = source};
   return lay_out(&w, NULL);
 }
 
-static void run_all(walk *w, double cost, double *work, km_poll poll) {
+/* Packs the points. */
+static void set_up(walk *w, double *work) {
   const km_source *source = w->source;
   w->simd = km_simd();
   lay_out(w, work);
@@ -252,19 +297,27 @@ static void run_all(walk *w, double cost, double *work, km_poll poll) {
   if (source->y) w->y = pack(w, source->y, source->m, w->y_room);
   if (!km_near_center(&w->y)) w->x.half_norms = w->y.half_norms = NULL;
   deal(w);
-  run(w, cost, poll);
 }
 
 void km_walk(const km_source *source, size_t slots, double cost, km_consumer consume, void *sink,
              double *work, km_poll poll) {
   walk w = {.source = source, .column_shares = slots, .consume = consume, .sink = sink};
-  run_all(&w, cost, work, poll);
+  set_up(&w, work);
+  run(&w, cost, poll);
 }
 
 void km_walk_alone(const km_source *source, size_t slots, double cost, km_consumer consume,
                    void *sink, double *work) {
   walk w = {.source = source, .column_shares = slots, .consume = consume, .sink = sink, .alone = 1};
-  run_all(&w, cost, work, NULL);
+  set_up(&w, work);
+  run(&w, cost, NULL);
+}
+
+void km_walk_rounds(const km_source *source, double cost, km_consumer consume, void *sink,
+                    double *work, km_poll poll) {
+  walk w = {.source = source, .column_shares = 1, .consume = consume, .sink = sink};
+  set_up(&w, work);
+  run_rounds(&w, cost, poll);
 }
 
 void km_diagonal(const km_source *source, double *diagonal) {

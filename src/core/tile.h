@@ -32,6 +32,13 @@ void km_walk(const km_source *source, size_t slots, double cost, km_consumer con
 void km_walk_alone(const km_source *source, size_t slots, double cost, km_consumer consume,
                    void *sink, double *work);
 
+/* The same of a symmetric source, in rounds: tiles that are handed over at the same time have no
+   point in common, neither in their rows nor in their columns, and those of a point come in an
+   order that depends on the sizes alone. So a consumer may add to what belongs to the points of its
+   tile, in place. */
+void km_walk_rounds(const km_source *source, double cost, km_consumer consume, void *sink,
+                    double *work, km_poll poll);
+
 /* Rows i0 .. i1-1 and columns j0 .. j1-1, which hold all tiles of a worker; none if i0 = i1. */
 typedef struct {
   size_t i0, i1, j0, j1;

@@ -26,3 +26,14 @@ SEXP r_block_sums(SEXP source, SEXP sizes, SEXP weights, SEXP column_sizes, SEXP
   UNPROTECT(1);
   return out;
 }
+
+/* The sums of each row over the blocks, n x blocks, of a symmetric source. */
+SEXP r_block_rows(SEXP source, SEXP sizes) {
+  const km_source from = glue_symmetric(source);
+  const km_runs blocks = glue_runs(sizes, R_NilValue, from.n);
+  SEXP rows = PROTECT(glue_new_matrix(from.n, blocks.count));
+  double *work = glue_scratch(km_block_rows_work(&from));
+  km_block_rows(&from, &blocks, REAL(rows), work, glue_poll);
+  UNPROTECT(1);
+  return rows;
+}

@@ -24,8 +24,10 @@ SEXP r_permutations(SEXP order, SEXP count, SEXP blocks);
 SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks, SEXP observed);
 SEXP r_subset_sums(SEXP subsets, SEXP count, SEXP v);
 SEXP r_subset_forms(SEXP source, SEXP subsets, SEXP count, SEXP rates);
+SEXP r_small_forms(SEXP source, SEXP members);
 SEXP r_block_sums(SEXP source, SEXP sizes, SEXP weights, SEXP column_sizes, SEXP column_weights,
                   SEXP moments);
+SEXP r_block_rows(SEXP source, SEXP sizes);
 
 SEXP r_tridiag(SEXP k);
 SEXP r_tridiag_apply(SEXP reflectors, SEXP tau, SEXP y);
@@ -47,7 +49,7 @@ SEXP r_score_printed(SEXP gamma, SEXP q, SEXP lambda);
 SEXP r_score_loocv(SEXP gamma, SEXP vectors, SEXP along, SEXP diagonal, SEXP target, SEXP norm2,
                    SEXP lambda);
 
-SEXP r_pivoted(SEXP source, SEXP tolerance, SEXP most);
+SEXP r_pivoted(SEXP source, SEXP tolerance, SEXP most, SEXP partial);
 SEXP r_lowrank(SEXP source, SEXP cap);
 SEXP r_random_pivots(SEXP source, SEXP most, SEXP block);
 

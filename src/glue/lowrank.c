@@ -3,7 +3,7 @@
 #include "glue/glue.h"
 
 typedef struct {
-  size_t n, most, rank; /* rank > most: it is not enough */
+  size_t n, most, rank; /* rank > most: as km_lowrank() says */
   const double *f;
   const int *pivots;
   double left;
@@ -20,11 +20,12 @@ static pivoted factor_source(SEXP source, double tolerance, SEXP most) {
   return made;
 }
 
-/* list(factor, n x rank; pivots, in their order; left, of the trace), or NULL if the rank is above
-   most. */
-SEXP r_pivoted(SEXP source, SEXP tolerance, SEXP most) {
+/* list(factor, n x rank; pivots, in their order; left, what is left of the trace, not its share).
+   If the rank is above most: NULL, or if `partial` the same of the first `most` columns. */
+SEXP r_pivoted(SEXP source, SEXP tolerance, SEXP most, SEXP partial) {
   const char *names[] = {"factor", "pivots", "left", ""};
-  const pivoted made = factor_source(source, Rf_asReal(tolerance), most);
+  pivoted made = factor_source(source, Rf_asReal(tolerance), most);
+  if (made.rank == made.most + 1 && Rf_asLogical(partial)) made.rank = made.most;
   if (made.rank > made.most) return R_NilValue;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
   SEXP factor = glue_new_matrix(made.n, made.rank);

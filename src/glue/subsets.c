@@ -1,3 +1,4 @@
+#include "core/small.h"
 #include "core/subsets.h"
 #include "glue/entries.h"
 #include "glue/glue.h"
@@ -81,4 +82,17 @@ SEXP r_subset_forms(SEXP source, SEXP subsets, SEXP count, SEXP rates) {
                   glue_poll);
   UNPROTECT(1);
   return out;
+}
+
+/* The forms of small subsets, the columns of `members`: numbers of points, none twice in one. */
+SEXP r_small_forms(SEXP source, SEXP members) {
+  const km_source from = glue_symmetric(source);
+  if (!Rf_isMatrix(members)) Rf_error("internal error: 'members' is not a matrix");
+  const size_t m = (size_t) Rf_nrows(members), count = (size_t) Rf_ncols(members);
+  const int *points = glue_codes(members, m * count, 1, (int) from.n, "members");
+  SEXP forms = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) count));
+  double *work = glue_scratch(km_small_forms_work(&from, m));
+  km_small_forms(&from, points, m, count, REAL(forms), work, glue_poll);
+  UNPROTECT(1);
+  return forms;
 }

@@ -13,6 +13,7 @@ every_autoplot <- function() {
     selection = autoplot(kme(x, rbf, "fkmse")),
     noise = autoplot(kme(x, rbf, "mmkme")),
     curve = autoplot(kme(iris[, 1], rbf)),
+    band = autoplot(kme(iris[, 1], rbf), interval = TRUE),
     shrunk = autoplot(kme(iris[, 1], rbf, "skmse"), "embedding"),
     contours = autoplot(kme(flat, rbf), n = 12),
     axes = autoplot(kme(x, rbf)),

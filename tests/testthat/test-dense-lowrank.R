@@ -1,8 +1,8 @@
 # Pivoted Cholesky factors K ~ FF' of Gram matrices, of points and of stored
 # matrices: by their identities and against one pivot at a time.
 
-pivoted <- function(source, most, tolerance = 1e-13) {
-  .Call(C_r_pivoted, source, tolerance, as.integer(most))
+pivoted <- function(source, most, tolerance = 1e-13, partial = FALSE) {
+  .Call(C_r_pivoted, source, tolerance, as.integer(most), partial)
 }
 
 of_matrix <- function(k, most = nrow(k), ...) {

@@ -32,6 +32,25 @@ test_that("the curve of one column is predict() on a grid around the points", {
   }
 })
 
+test_that("a band of intervals is that of predict()", {
+  fit <- kme(x[, "first", drop = FALSE], rbf)
+  shown <- on_device(plot(fit, n = 21, interval = TRUE, level = 0.8))
+  expect_named(shown, c("z", "value", "lower", "upper"))
+  want <- predict(fit, shown$z, interval = TRUE, level = 0.8)
+  expect_equal(unname(as.matrix(shown[-1])), unname(want), tolerance = 1e-14)
+  picture <- picture_kme(fit, n = 21, interval = TRUE, level = 0.8)
+  expect_identical(vapply(picture$layers, `[[`, "", "kind"),
+                   c("ribbon", "line", "rug"))
+  expect_identical(picture$layers[[1]]$data$y1, shown$upper)
+  expect_identical(picture$key$label, c("KME", "80% intervals"))
+  expect_equal(picture$ylim, range(0, shown$lower, shown$upper))
+  # Points along the band that a legend must not cover.
+  expect_true(all(range(occupied(picture)[, 2]) ==
+                    range(shown[-1])))
+  # None is drawn that was not asked for.
+  expect_named(on_device(plot(fit)), c("z", "value"))
+})
+
 test_that("the contours of two columns are predict() on a grid", {
   fit <- kme(x, rbf, "fkmse")
   shown <- on_device(plot(fit, type = "embedding", n = 12))
@@ -182,6 +201,11 @@ test_that("plots that cannot be drawn are refused", {
     plot(kme(x, rbf), type = "curve"),
     plot(kme(x, rbf), n = 1),
     plot(kme(x, rbf), n = 2.5),
+    plot(kme(x, rbf), interval = TRUE),
+    plot(kme(x[, 1], rbf), "weights", interval = TRUE),
+    plot(kme(x[, 1], rbf, "fkmse"), "embedding", interval = TRUE),
+    plot(kme(x[, 1], rbf), interval = 1),
+    plot(kme(x[, 1], rbf), interval = TRUE, level = 2),
     plot(as_gram(matrix(0, 2, 2)))
   )))
   expect_snapshot(writeLines(lines))

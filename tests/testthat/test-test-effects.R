@@ -134,7 +134,8 @@ test_that("the number of permutations goes by the sizes alone", {
                    9999)
   # More work for each, fewer of them.
   cost <- \(n, groups = 2, ...) {
-    options <- read_mmd_options(kernel_rbf(), "kme", null = "permutation",
+    options <- read_mmd_options(kernel_rbf(), "kme", filter = NULL,
+                                null = "permutation",
                                 statistic = NULL, bins = NULL, ...,
                                 progress = FALSE)
     sizes <- rep(n / groups, groups)

@@ -1,0 +1,188 @@
+# Filtered two-sample statistics: those of mmd_sums.R of other Gram matrices of
+# the same points, M for means (order 1) and M o M for covariances (order 2),
+# and where the samples differ by them.
+
+# As of mmd_statistics(), of all statistics that are asked for: values are those
+# of the only one, or the largest standardized one; `table`: as of
+# statistics_table(); plain: the statistic of order 0.
+filtered_statistics <- function(samples, options, scheme, height) {
+  filter <- options$filter
+  check_factors(samples$sample, filter$factors)
+  if (filter$name != "none") check_definite(samples$sample$kernel)
+  units <- mmd_units(samples, scheme)
+  table <- list_statistics(filter)
+  # Drawn once, for all statistics.
+  labels <- in_label_chunks(units, scheme, FALSE, FALSE, identity)
+  of <- if (options$statistic == "unbiased") unbiased_statistic else
+    biased_statistic
+  bar <- progress_bar(options$progress)
+  on.exit(bar$close())
+  values <- matrix(0, scheme$B + 1L, nrow(table))
+  scale <- numeric(nrow(table))
+  done <- 0L
+  left <- 0
+  compute <- function(source, a, times = 1) {
+    sums <- gather_sums(source, lapply(labels, \(chunk) {
+      subset_sums(source, chunk)
+    }))[[1L]]
+    values[, a] <<- times * of(sums)
+    scale[a] <<- times * sums$moments[[1L]] / sum(samples$sizes)^2
+    done <<- done + 1L
+    bar$at(done / nrow(table))
+  }
+  for (factor in filter$factors) {
+    own <- samples
+    own$sample <- times_bandwidth(samples$sample, factor)
+    at <- \(order, ratio = NA) {
+      which(table$factor == factor & table$order == order &
+              table$ratio %in% ratio)
+    }
+    if (0L %in% filter$order) {
+      compute(mmd_source(own, units), at(0L), height)
+    }
+    orders <- setdiff(filter$order, 0L)
+    if (length(orders)) {
+      made <- filtered_sources(own, units, filter, orders)
+      left <- max(left, made$left)
+      for (ratio in filter$ratio) {
+        each <- made$at(ratio)
+        for (order in orders) compute(each(order), at(order, ratio))
+      }
+    }
+  }
+  c(joint_statistic(values, scale, scheme, table, samples$sample$kernel),
+    plain_summary(samples, units, of, height),
+    list(left = left))
+}
+
+# What a test makes of one statistic or several.
+joint_statistic <- function(values, scale, scheme, table, kernel) {
+  found <- aggregate_statistics(values, scale, scheme$complete)
+  one <- ncol(values) == 1L
+  list(
+    values = if (one) values[, 1L] else found$values,
+    scale = if (one) scale else 1, several = !one,
+    table = statistics_table(table, "MMD^2", values[1L, ], found,
+                             kernel$bandwidth)
+  )
+}
+
+# The plain statistics as the labels stand: of all samples and of each pair, and
+# the share between samples.
+plain_summary <- function(samples, units, of, height) {
+  several <- length(samples$sizes) > 2L
+  each <- labeled_sums(mmd_source(samples, units), list(B = 0L), several, FALSE)
+  list(share = between_share(each), plain = height * of(each[[1L]]),
+       pairs = if (several) height * pair_statistics(each[[1L]], of))
+}
+
+# Factors are those of a bandwidth, and make other kernel values of points.
+check_factors <- function(sample, factors) {
+  if (identical(factors, 1)) {
+    return()
+  }
+  if (is.null(sample$kernel$bandwidth)) {
+    stop_input("'factors' must be NULL for a ", if (knows_points(sample)) {
+      "kernel without a bandwidth"
+    } else {
+      "gram whose points are not known"
+    })
+  }
+  sample_points(sample, "'factors' must be NULL for a gram whose points are ",
+                "not known")
+}
+
+# list(left: see filter_spectrum(), at: a function of the ratio that gives one
+# of the order, in increasing order, that gives what the folds need, as of
+# mmd_source(), of M or M o M). A matrix takes the place of the one before.
+filtered_sources <- function(samples, units, filter, orders) {
+  sample <- filterable_sample(samples$sample)
+  if (sample$n > filter_most_points) {
+    spectrum <- filter_spectrum(sample, min(filter$ratio))
+    return(list(left = spectrum$left, at = \(ratio) {
+      root <- filter_root(spectrum, ratio, filter$name)
+      \(order) root_source(samples, units, root, order)
+    }))
+  }
+  matrices <- filter_matrices(sample, filter$ratio, filter$name)
+  list(left = 0, at = \(ratio) {
+    m <- matrices(ratio)
+    \(order) {
+      if (order == 2L) m <<- m * m
+      samples$sample <- gram_sample(new_gram(m))
+      if (order == max(orders)) m <<- NULL
+      mmd_source(samples, units)
+    }
+  })
+}
+
+most_moment_bytes <- 2^30
+
+# Of M = RR': points in place of a matrix, whose linear kernel is M and whose
+# square is M o M. Units of points have sums of features, or of their squares.
+root_source <- function(samples, units, root, order) {
+  total <- sum(units$sizes)
+  squared <- order == 2L
+  if (is.null(units$unit) ||
+        squared && 8 * ncol(root)^2 * total > most_moment_bytes) {
+    samples$sample <- points_sample(root, if (squared) {
+      kernel_poly(2, offset = 0)
+    } else {
+      kernel_linear()
+    })
+    return(mmd_source(samples, units))
+  }
+  features <- if (squared) {
+    vapply(split(seq_along(units$unit), units$unit), \(rows) {
+      as.vector(cross(root[rows, , drop = FALSE]))
+    }, numeric(ncol(root)^2))
+  } else {
+    t(rowsum(root, units$unit))
+  }
+  sums <- cross(unname(features))
+  diagonal <- rowSums(root^2)^order
+  c(list(native = list(native_source(NULL, sums)),
+         rows = matrix(rowSums(sums)),
+         diagonal = unname(rowsum(diagonal, units$unit)),
+         moments = matrix(c(sum(abs(sums)), sum(sums^2)))),
+    units[names(units) != "unit"])
+}
+
+# --- Where they differ -------------------------------------------------------
+
+# The witness of the statistic that was the largest: with w = 1/m on one side
+# and -1/n on the other, g(S)(mu_x - mu_y) for means, and phi -> <phi, g (C_x -
+# C_y) g phi> for covariances, phi about the pooled mean; 0 on average over the
+# pooled points. list(at: a function of new points, own: its values at those of
+# the sample). w: of the points.
+filtered_witness <- function(test, w) {
+  filter <- read_filter(test$arguments$filter, test$arguments$ratio,
+                        test$arguments$order, test$arguments$factors, 0:2)
+  row <- test$statistics[test$statistics$maximum, ]
+  sample <- filterable_sample(times_bandwidth(test$sample, row$factor))
+  w <- matrix(w)
+  if (row$order == 0L) {
+    values <- \(apply) drop(apply(w))
+  } else {
+    spectrum <- filter_spectrum(sample, min(filter$ratio))
+    u <- spectrum$vectors
+    l <- spectrum$values
+    gain <- spectrum_gain(spectrum, row$ratio, filter$name) / l
+    means <- sample_rows(sample) / sample$n
+    values <- if (row$order == 1L) {
+      a <- product(u, gain * cross(u, w))
+      \(apply) drop(apply(a)) - sum(a * means)
+    } else {
+      centers <- drop(cross(u, matrix(means)))
+      inner <- cross(u, u * drop(w))
+      \(apply) {
+        k <- apply(u)
+        q <- (k - rep(centers, each = nrow(k))) * rep(gain, each = nrow(k))
+        rowSums(product(q, inner) * q)
+      }
+    }
+  }
+  list(at = \(new) values(\(v) sample_at(sample, new, v)),
+       own = \() values(\(v) as.matrix(sample_apply(sample, v))),
+       words = if (row$order > 0L || nrow(test$statistics) > 1L) row$statistic)
+}

@@ -1,0 +1,325 @@
+# Filtered independence tests against twins that follow the formulas, one
+# permutation at a time.
+
+n <- 14
+x <- random_points(n, 2, 5)
+y <- random_points(n, 1, 6) + 0.6 * abs(x[, 1])
+rbf <- kernel_rbf(1.2)
+K <- gram_R(rbf, x)
+L <- gram_R(rbf, y)
+
+some_draws <- function(n, B = 19, seed = 7) {
+  set.seed(seed)
+  draw_columns(n, B)
+}
+draws <- some_draws(n)
+fixed <- function(K) function(theta) K
+
+expect_twin <- function(test, gram_x, gram_y, permutations, filter,
+                        type = "biased", complete = FALSE, asked = NULL,
+                        tolerance = 1e-10) {
+  table <- test$statistics
+  if (is.null(asked)) asked <- table
+  want <- hsic_values_R(gram_x, gram_y, permutations, asked, filter, type)
+  found <- aggregated_R(want$values, want$scale, complete)
+  expect_equal(table$value, want$values[, 1], tolerance = tolerance)
+  expect_equal(table$p.value, found$each)
+  expect_equal(table$z, found$z, tolerance = tolerance)
+  expect_equal(which(table$maximum), found$maximum)
+  expect_equal(test$p.value, found$p)
+  expect_equal(test$replicates, found$top[-1], tolerance = tolerance)
+  expect_equal(test$statistic[[1]], found$top[1], tolerance = tolerance)
+}
+
+test_that("T is the norm of a filtered cross-covariance", {
+  # Features of (1 + x'y)^2 for x and of (1 + xy)^3 for y.
+  of_x <- cbind(sqrt(2) * x, x^2, sqrt(2) * x[, 1] * x[, 2])
+  of_y <- cbind(sqrt(3) * y, sqrt(3) * y^2, y^3)
+  for (filter in filter_names) {
+    moved <- lapply(list(of_x, of_y), \(features) {
+      features <- sweep(features, 2, colMeans(features))
+      e <- eigen(crossprod(features) / n, TRUE)
+      gain <- gain_R(e$values, 0.03 * e$values[1], filter) / e$values
+      features %*% e$vectors %*% diag(sqrt(gain))
+    })
+    test <- hsic_test(x, y, kernel_poly(2), kernel_poly(3), filter = filter,
+                      ratio = 0.03, order = 1, permutations = draws)
+    expect_equal(test$statistic[[1]],
+                 sum((crossprod(moved[[1]], moved[[2]]) / n)^2),
+                 tolerance = 1e-9)
+  }
+})
+
+test_that("without a ridge linear kernels give canonical correlations", {
+  y <- cbind(y, x[, 2] + random_points(n, 1, 8))
+  test <- hsic_test(x, y, kernel = kernel_linear(), filter = "tikhonov",
+                    ratio = 1e-8, order = 1, permutations = draws)
+  # Off by the ratio, and by rounding errors of eigenvalues over it.
+  expect_equal(test$statistic[[1]], sum(stats::cancor(x, y)$cor^2),
+               tolerance = 1e-6)
+})
+
+test_that("every statistic is the twin's, for all filters and both types", {
+  for (filter in filter_names) {
+    for (type in c("biased", "unbiased")) {
+      test <- hsic_test(x, y, kernel = rbf, filter = filter,
+                        ratio = c(0.3, 0.01), statistic = type,
+                        permutations = draws)
+      expect_equal(test$statistics$order, c(0, 1, 1))
+      expect_equal(test$statistics$ratio, c(NA, 0.3, 0.01))
+      expect_twin(test, fixed(K), fixed(L), draws, filter, type)
+    }
+  }
+})
+
+test_that("defaults are Tikhonov, four ratios, orders 0 and 1, biased", {
+  for (filter in list(TRUE, "aggregate", "tikhonov")) {
+    test <- hsic_test(x, y, filter = filter, permutations = draws)
+    used <- used_grams(test, x, y)
+    expect_equal(test$statistics$order, c(0, 1, 1, 1, 1))
+    expect_equal(test$statistics$ratio, c(NA, 1, 0.1, 0.01, 0.001))
+    expect_identical(test$type, "biased")
+    expect_twin(test, fixed(used[[1]]), fixed(used[[2]]), draws, "tikhonov")
+  }
+  plain <- hsic_test(x, y, permutations = draws)
+  expect_null(plain$statistics)
+  none <- hsic_test(x, y, filter = "none", permutations = draws)
+  expect_identical(none$p.value, plain$p.value)
+})
+
+test_that("one statistic alone is the test of that one", {
+  for (type in c("biased", "unbiased")) {
+    for (order in 0:1) {
+      test <- hsic_test(x, y, kernel = rbf, filter = "iterated", ratio = 0.05,
+                        order = order, statistic = type, permutations = draws)
+      want <- hsic_values_R(fixed(K), fixed(L), draws, data.frame(
+        order = order, ratio = 0.05, bandwidth = NA
+      ), "iterated", type)
+      expect_equal(test$statistic[[1]], want$values[1], tolerance = 1e-12)
+      expect_equal(test$replicates, want$values[-1], tolerance = 1e-10)
+      expect_equal(test$p.value, aggregated_R(want$values, want$scale)$p)
+    }
+  }
+})
+
+test_that("factors multiply both bandwidths", {
+  factors <- c(0.5, 1, 3)
+  by_factor <- \(z, theta) \(factor) gram_R(kernel_rbf(factor * theta), z)
+  for (filter in c("none", "showalter")) {
+    asked <- asked_R(c(1, 0.02), if (filter == "none") 0 else 0:1, factors)
+    test <- hsic_test(x, y, kernel_rbf(1.2), kernel_rbf(0.8), filter = filter,
+                      ratio = if (filter != "none") c(1, 0.02),
+                      factors = factors, permutations = draws)
+    expect_equal(test$statistics$order, asked$order)
+    expect_twin(test, by_factor(x, 1.2), by_factor(y, 0.8), draws, filter,
+                asked = asked)
+  }
+})
+
+test_that("kernels of every kind, factors and matrices of kernel values", {
+  run <- \(x, y, ...) hsic_test(x, y, ..., filter = TRUE,
+                                ratio = c(0.2, 0.01), permutations = draws)
+  for (kernel in list(kernel_laplace(1.5), kernel_matern(3 / 2, 2),
+                      kernel_linear(), kernel_poly(2))) {
+    expect_twin(run(x, y, kernel, rbf), fixed(gram_R(kernel, x)), fixed(L),
+                draws, "tikhonov", tolerance = 1e-9)
+  }
+  group <- factor(rep(c("a", "b", "c"), c(6, 5, 3)))
+  expect_twin(run(x, group, rbf), fixed(K), fixed(delta_R(group)), draws,
+              "tikhonov")
+  direct <- run(x, y, rbf, rbf)
+  grams <- run(gram(x, rbf), gram(y, rbf))
+  expect_equal(grams$statistics$value, direct$statistics$value,
+               tolerance = 1e-12)
+  expect_identical(grams$statistics$p.value, direct$statistics$p.value)
+  expect_identical(grams$p.value, direct$p.value)
+  # The kernel of a marginalized estimator.
+  noise <- c(0.2, 0.5)
+  theta2 <- 1.2^2 + 2 * noise
+  k <- sqrt(prod(1.2^2 / theta2)) * gram_R(kernel_rbf(sqrt(theta2)), x)
+  l <- sqrt(1.2^2 / theta2[1]) * gram_R(kernel_rbf(sqrt(theta2[1])), y)
+  marginal <- run(x, y, rbf, rbf, est_mmkme(list(noise, 0.2)))
+  expect_twin(marginal, fixed(k), fixed(l), draws, "tikhonov")
+})
+
+test_that("all permutations: the observed one is not counted twice", {
+  few <- 1:5
+  all <- all_labelings(rep(1L, 5))
+  for (type in c("biased", "unbiased")) {
+    test <- hsic_test(x[few, ], y[few], kernel = rbf, filter = TRUE,
+                      ratio = c(1, 0.01), statistic = type,
+                      permutations = "all")
+    want <- hsic_values_R(fixed(K[few, few]), fixed(L[few, few]), all,
+                          test$statistics, "tikhonov", type)
+    found <- aggregated_R(want$values, want$scale, complete = TRUE)
+    expect_length(test$replicates, 120)
+    expect_equal(test$statistics$z, found$z, tolerance = 1e-8)
+    expect_equal(test$statistics$p.value, found$each)
+    expect_equal(test$p.value, found$p)
+    expect_equal(sort(test$replicates), sort(found$top[-1]), tolerance = 1e-8)
+  }
+  # A matrix that holds the identity.
+  given <- cbind(draws[, 1:4], seq_len(n), draws[, 5:9])
+  test <- hsic_test(x, y, kernel = rbf, filter = TRUE, permutations = given)
+  expect_twin(test, fixed(K), fixed(L), given, "tikhonov", complete = TRUE)
+})
+
+test_that("clusters and blocks", {
+  codes <- c(1, 2, 1, 3, 4, 2, 3, 4, 5, 5, 5, 6, 6, 6)
+  sizes <- c(2, 2, 2, 2, 3, 3)
+  moves <- all_labelings(rep(1L, 4))
+  moves <- cbind(rbind(moves, 5L, 6L), rbind(moves, 6L, 5L))
+  points <- apply(moves, 2, \(move) {
+    p <- integer(n)
+    for (cluster in 1:6) p[codes == cluster] <- which(codes == move[cluster])
+    p
+  })
+  compare <- \(test, points, L) {
+    want <- hsic_values_R(fixed(K), fixed(L), points, test$statistics,
+                          "tikhonov", test$type)
+    found <- aggregated_R(want$values, want$scale, complete = TRUE)
+    expect_length(test$replicates, ncol(points))
+    expect_equal(test$statistics$p.value, found$each)
+    expect_equal(test$p.value, found$p)
+    expect_equal(sort(test$replicates), sort(found$top[-1]), tolerance = 1e-8)
+  }
+  run <- \(y, ...) hsic_test(x, y, kernel = rbf, filter = TRUE,
+                             ratio = c(0.1, 0.01), permutations = "all", ...)
+  for (type in c("biased", "unbiased")) {
+    compare(run(y, clusters = codes, statistic = type), points, L)
+  }
+  # Values that are constant in clusters keep to clusters of a size too: those
+  # of others change their spectrum.
+  whole <- y[codes]
+  compare(run(whole, clusters = codes), points,
+          gram_R(rbf, as.matrix(whole)))
+  block <- c(1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 4, 4)
+  within <- Reduce(\(all, b) {
+    of_block <- all_labelings(rep(1L, sum(block == b)))
+    i <- which(block == b)
+    do.call(cbind, lapply(seq_len(ncol(of_block)), \(c) {
+      all[i, ] <- i[of_block[, c]]
+      all
+    }))
+  }, 1:2, matrix(seq_len(n)))
+  few <- which(block < 3)
+  test <- hsic_test(x[few, ], y[few], kernel = rbf, filter = TRUE, ratio = 0.1,
+                    blocks = block[few], permutations = "all")
+  want <- hsic_values_R(fixed(K[few, few]), fixed(L[few, few]),
+                        within[few, ], test$statistics, "tikhonov")
+  found <- aggregated_R(want$values, want$scale, complete = TRUE)
+  expect_length(test$replicates, 144)
+  expect_equal(test$p.value, found$p)
+  expect_equal(test$statistics$p.value, found$each)
+})
+
+test_that("limits: the plain statistic, and a projection", {
+  plain <- hsic_test(x, y, kernel = rbf, permutations = draws)
+  tau <- 1e8^2 * prod(vapply(list(K, L), \(k) {
+    eigen(center_R(k), TRUE)$values[1] / n
+  }, 1))
+  test <- hsic_test(x, y, kernel = rbf, filter = "tikhonov", ratio = 1e8,
+                    order = 1, permutations = draws)
+  expect_equal(test$statistic[[1]] * tau, plain$statistic[[1]],
+               tolerance = 1e-7)
+  expect_identical(test$p.value, plain$p.value)
+  project <- \(k, rank) {
+    n * tcrossprod(eigen(center_R(k), TRUE)$vectors[, seq_len(rank)])
+  }
+  k <- project(gram_R(kernel_poly(2), x), 5)
+  l <- project(gram_R(kernel_poly(2), y), 2)
+  want <- over_columns(cbind(seq_len(n), draws), \(p) hsic_R(k, l, p))
+  for (filter in filter_names) {
+    test <- hsic_test(x, y, kernel = kernel_poly(2), filter = filter,
+                      ratio = 1e-12, order = 1, permutations = draws)
+    # Rounding errors of eigenvalues are no features.
+    expect_equal(test$statistic[[1]], want[1], tolerance = 1e-8)
+    expect_equal(test$replicates, want[-1], tolerance = 1e-8)
+  }
+})
+
+test_that("constant statistics, points that are alike, duplicates, few", {
+  cut <- hsic_test(x, y, kernel_rbf(0.5), kernel_rbf(0.2), filter = "cutoff",
+                   ratio = 1e-12, permutations = draws)
+  # Both project on everything: n (1 - 1/n) / n^2 n^2 whatever the order.
+  expect_equal(cut$statistics$value[2], n - 1, tolerance = 1e-8)
+  expect_equal(cut$statistics$z[2], 0)
+  expect_equal(cut$statistics$p.value[2], 1)
+  for (filter in filter_names) {
+    test <- hsic_test(x, rep(2, n), rbf, rbf, filter = filter,
+                      permutations = draws)
+    expect_identical(test$p.value, 1)
+    expect_true(all(test$statistics$value == 0))
+    expect_true(all(test$statistics$z == 0))
+  }
+  twice <- c(1:7, 1:4, 1:3)
+  test <- hsic_test(x[twice, ], y[twice], kernel = rbf, filter = TRUE,
+                    permutations = draws)
+  expect_twin(test, fixed(K[twice, twice]), fixed(L[twice, twice]), draws,
+              "tikhonov")
+  for (type in c("biased", "unbiased")) {
+    four <- hsic_test(x[1:4, ], y[1:4], kernel = rbf, filter = TRUE,
+                      statistic = type, permutations = "all")
+    want <- hsic_values_R(fixed(K[1:4, 1:4]), fixed(L[1:4, 1:4]),
+                          all_labelings(rep(1L, 4)), four$statistics,
+                          "tikhonov", type)
+    expect_equal(four$p.value, aggregated_R(want$values, want$scale, TRUE)$p)
+  }
+})
+
+test_that("rows change nothing; the stream is that of the plain test", {
+  base <- hsic_test(x, y, kernel = rbf, filter = TRUE, permutations = draws)
+  mixed <- c(8, 14, 2, 11, 4, 1, 13, 7, 10, 3, 5, 6, 9, 12)
+  # Row i is what was row mixed[i].
+  moved <- apply(draws, 2, \(p) match(p[mixed], mixed))
+  other <- hsic_test(x[mixed, ], y[mixed], kernel = rbf, filter = TRUE,
+                     permutations = moved)
+  expect_equal(other$statistics, base$statistics, tolerance = 1e-10)
+  expect_equal(other$p.value, base$p.value)
+  for (type in c("biased", "unbiased")) {
+    run <- \(...) {
+      set.seed(11)
+      hsic_test(x, y, kernel = rbf, statistic = type, B = 60, ...)
+    }
+    plain <- run()
+    zero <- run(filter = TRUE)$statistics[1, ]
+    expect_identical(zero$p.value, plain$p.value)
+    expect_equal(zero$value, plain$statistic[[1]], tolerance = 1e-12)
+  }
+})
+
+# dHSIC of 1 + M / mean(diag(M)), rows and columns permuted.
+joint_R <- function(kernels, ratio, filter, orders) {
+  matrices <- lapply(kernels, \(K) {
+    M <- filtered_R(K, ratio, filter)
+    1 + M / mean(diag(M))
+  })
+  dhsic_R(Map(\(M, p) M[p, p], matrices, orders))
+}
+
+test_that("three variables: dHSIC of filtered matrices", {
+  z <- random_points(n, 1, 9) + 0.5 * x[, 1] * y[, 1]
+  k <- list(K, L, gram_R(rbf, z))
+  run <- \() {
+    set.seed(3)
+    hsic_test(list(x, y, z), kernel = rbf, filter = "iterated",
+              ratio = c(0.1, 0.01), B = 15)
+  }
+  test <- run()
+  set.seed(3)
+  drawn <- draw_columns(n, 30)
+  same <- rep(list(seq_len(n)), 3)
+  orders <- c(list(same), lapply(1:15, \(b) {
+    list(seq_len(n), drawn[, 2 * b - 1], drawn[, 2 * b])
+  }))
+  values <- t(vapply(orders, \(o) c(
+    dhsic_R(Map(\(K, p) K[p, p], k, o)),
+    joint_R(k, 0.1, "iterated", o), joint_R(k, 0.01, "iterated", o)
+  ), numeric(3)))
+  found <- aggregated_R(t(values), c(1, 1, 1))
+  expect_equal(test$statistics$value, values[1, ], tolerance = 1e-10)
+  expect_equal(test$statistics$p.value, found$each)
+  expect_equal(test$statistics$z, found$z, tolerance = 1e-10)
+  expect_equal(test$p.value, found$p)
+  expect_equal(test$replicates, found$top[-1], tolerance = 1e-10)
+})

@@ -1,0 +1,329 @@
+# Comparisons of many groups: each is the two-sample test of its two groups.
+
+# Unsorted groups of unequal sizes, levels with spaces.
+sizes <- c("high dose" = 7, low = 5, none = 40, "two doses" = 7)
+group <- factor(rep(names(sizes), sizes)[c(59:31, 1:30)])
+points <- random_points(59, 2) + (group == "low") * 0.8
+theta <- 1.4
+
+compare <- function(..., B = 119) {
+  set.seed(1)
+  mmd_test(cbind(a, b) ~ group, data.frame(a = points[, 1], b = points[, 2],
+                                           group), B = B, ...)
+}
+
+# The two-sample test of two of the groups, without and with a seed.
+two_groups <- function(labels, ..., seed = 1) {
+  if (!is.null(seed)) set.seed(seed)
+  kept <- group %in% labels
+  x <- points[kept & group == labels[1], , drop = FALSE]
+  y <- points[kept & group == labels[2], , drop = FALSE]
+  mmd_test(x, y, ..., B = 119)
+}
+
+# Do the comparisons have the statistics and p-values of the two-sample tests?
+# Those of one size in all have the same draws, after those of the sizes before.
+expect_two_samples <- function(got, ...) {
+  table <- as.data.frame(got)
+  set.seed(1)
+  for (n in unique(table$n1 + table$n2)) {
+    seed <- get(".Random.seed", globalenv())
+    for (i in which(table$n1 + table$n2 == n)) {
+      assign(".Random.seed", seed, globalenv())
+      labels <- intersect(levels(group), c(table$group1[i], table$group2[i]))
+      want <- two_groups(labels, ..., seed = NULL)
+      expect_equal(table$statistic[i], want$statistic[[1L]], tolerance = 1e-12)
+      expect_identical(table$p.value[i], want$p.value)
+    }
+  }
+  expect_equal(table$distance, sqrt(pmax(0, table$statistic)))
+  expect_equal(table$p.adjusted, p.adjust(table$p.value, got$adjust))
+}
+
+test_that("each comparison is the two-sample test of the same draws", {
+  for (statistic in c("biased", "unbiased")) {
+    for (kernel in list(kernel_rbf(theta), kernel_energy(), kernel_linear())) {
+      all <- compare(pairwise = TRUE, kernel = kernel, statistic = statistic)
+      expect_two_samples(all, kernel = kernel, statistic = statistic)
+      expect_equal(all$table[1:2], data.frame(
+        group1 = combn(levels(group), 2)[1, ],
+        group2 = combn(levels(group), 2)[2, ]
+      ))
+      one <- compare(control = "none", kernel = kernel, statistic = statistic)
+      expect_two_samples(one, kernel = kernel, statistic = statistic)
+      expect_equal(unique(one$table$group2), "none")
+      expect_equal(one$table$n1, c(7, 5, 7))
+    }
+  }
+})
+
+# Statistics and p-values from pooled sums where `fast`, else pair by pair.
+by_way <- function(fast, sample, statistic, estimator = "kme", ...) {
+  pooled <- pool_groups(sample, group, "x", "x")
+  options <- read_mmd_options(sample$kernel, estimator, NULL, NULL,
+                              "permutation", statistic, NULL, FALSE)
+  samples <- read_samples(pooled, c(options, compared = TRUE), NULL)
+  asked <- check_asked(list(pairwise = TRUE, adjust = "holm", ...),
+                       levels(group), "permutation")
+  settled <- settle_compared(samples, options)
+  pairs <- compared_pairs(levels(group), asked, settled, options)
+  expect_true(has_pooled_sums(settled, options))
+  pairs$fast <- fast
+  set.seed(1)
+  compare_pairs(settled, pairs, asked, 150L, options)
+}
+
+test_that("sums of the pooled sample and pairs by themselves give the same", {
+  d <- dist(points)
+  for (statistic in c("biased", "unbiased")) {
+    for (case in list(
+      list(points_sample(points, kernel_rbf(theta))),
+      list(points_sample(points, kernel_laplace(theta))),
+      list(points_sample(points, kernel_energy())),
+      list(points_sample(points, kernel_rbf(theta)), est_mmkme(c(0.2, 0.5))),
+      list(points_sample(points, kernel_rbf(theta)), "mkme"),
+      list(gram_sample(gram(points, kernel_rbf(theta)))), list(dist_sample(d))
+    )) {
+      estimator <- if (length(case) > 1L) case[[2L]] else "kme"
+      a <- by_way(TRUE, case[[1L]], statistic, estimator)
+      b <- by_way(FALSE, case[[1L]], statistic, estimator)
+      # 1e-15 seen
+      expect_lt(relative_error(a$statistic, b$statistic), 1e-13)
+      expect_identical(a$p, b$p)
+    }
+  }
+})
+
+test_that("where group sizes differ much the sums of all points are used", {
+  fast <- \(sizes) {
+    samples <- read_samples(
+      pool_groups(points_sample(random_points(sum(sizes), 2), NULL),
+                  rep(seq_along(sizes), sizes), "x", "x"),
+      list(compared = TRUE), NULL
+    )
+    options <- read_options("kme", "permutation", mmd_nulls, "biased", FALSE)
+    asked <- list(control = "1")
+    compared_pairs(levels(samples$groups), asked,
+                   settle_compared(samples, options), options)$fast
+  }
+  expect_equal(fast(c(500, 20, 500)), c(TRUE, FALSE))
+  # Bins take the place of points in large samples.
+  expect_equal(fast(c(20000, 300)), FALSE)
+})
+
+test_that("draws that are many are made in parts, of the same stream", {
+  pairs <- data.frame(m = c(3L, 40L), n = c(40L, 3L), fast = TRUE)
+  pairs$bins <- list(NULL, NULL)
+  asked <- list(random = TRUE)
+  set.seed(2)
+  want <- draw_columns(43, 40)
+  set.seed(2)
+  got <- shared_draws(pairs, asked, 40L, list(null = "permutation"))
+  expect_identical(got$matrix, want[c(1:3, 41:43), ])
+  pairs$fast <- FALSE
+  set.seed(2)
+  got <- shared_draws(pairs, asked, 40L, list(null = "permutation"))
+  expect_identical(got$matrix, want)
+})
+
+test_that("blocks, clusters and all labelings are those of each pair", {
+  x <- random_points(36, 1) + rep(c(0, 0, 1.2), 12)
+  id <- rep(1:12, each = 3)
+  dose <- rep(c("a", "b", "c"), 12)
+  data <- data.frame(x = x[, 1], dose, id)[sample(36), ]
+  all <- mmd_test(x ~ dose, data, kernel = kernel_rbf(1), pairwise = TRUE,
+                  blocks = id, permutations = "all")
+  expect_null(all$B)
+  for (i in 1:3) {
+    labels <- unlist(all$table[i, 1:2])
+    want <- mmd_test(x ~ dose, data[data$dose %in% labels, ], blocks = id,
+                     kernel = kernel_rbf(1), permutations = "all")
+    expect_identical(all$table$p.value[i], want$p.value)
+  }
+  set.seed(4)
+  random <- mmd_test(x ~ dose, data, kernel = kernel_rbf(1), control = "c",
+                     blocks = id, B = 99)
+  set.seed(4)
+  for (label in c("a", "b")) {
+    want <- mmd_test(x ~ dose, data[data$dose %in% c(label, "c"), ],
+                     blocks = id, kernel = kernel_rbf(1), B = 99)
+    at <- random$table$group1 == label
+    expect_identical(random$table$p.value[at], want$p.value)
+  }
+  litter <- paste(data$dose, (data$id - 1) %/% 2)
+  kept <- data$dose != "b"
+  clustered <- mmd_test(x ~ dose, data, kernel = kernel_rbf(1),
+                        clusters = litter, control = "c",
+                        permutations = "all")
+  want <- mmd_test(x ~ dose, data[kept, ], kernel = kernel_rbf(1),
+                   clusters = litter[kept], permutations = "all")
+  expect_identical(clustered$table$p.value[1], want$p.value)
+})
+
+test_that("other nulls, estimators, filters and bins go pair by pair", {
+  cases <- list(
+    list(1:3, null = "gamma"), list(1, null = "spectrum"),
+    list(c(1, 3), estimator = est_skmse(lambda = 0.1)),
+    list(c(1, 3), estimator = "skmse"),
+    list(c(1, 3), estimator = est_fkmse(lambda = 0.1)),
+    list(c(1, 3), filter = TRUE, ratio = c(1, 0.01)),
+    list(1, statistic = "unbiased", bins = 2)
+  )
+  for (case in cases) {
+    arguments <- c(list(kernel = kernel_rbf(theta)), case[-1L])
+    got <- do.call(compare, c(list(control = "none"), arguments))
+    # Rows whose draws are the first: the second has other sizes.
+    for (i in case[[1L]]) {
+      labels <- intersect(levels(group), unlist(got$table[i, 1:2]))
+      want <- do.call(two_groups, c(list(labels), arguments))
+      expect_equal(got$table$statistic[i], want$statistic[[1L]],
+                   tolerance = 1e-12)
+      expect_equal(got$table$p.value[i], want$p.value)
+    }
+  }
+  k <- gram_R(kernel_rbf(theta), points)
+  filtered <- compare(pairwise = TRUE, kernel = kernel_rbf(theta),
+                      filter = TRUE, ratio = 0.1, order = 1)
+  plain <- compare(pairwise = TRUE, kernel = kernel_rbf(theta))
+  expect_equal(filtered$table$distance, plain$table$distance,
+               tolerance = 1e-12)
+  fused <- compare(control = "none", bandwidths = c(1, 2))
+  set.seed(1)
+  want <- two_groups(c("high dose", "none"), bandwidths = c(1, 2))
+  expect_equal(fused$table$statistic[1], want$statistic[[1]])
+  expect_equal(fused$table$p.value[1], want$p.value)
+})
+
+test_that("adjusted values are those of p.adjust(), and B lets them be small", {
+  kernel <- kernel_rbf(theta)
+  none <- compare(pairwise = TRUE, kernel = kernel, adjust = "none", B = 199)
+  for (adjust in p.adjust.methods) {
+    got <- compare(pairwise = TRUE, kernel = kernel, adjust = adjust, B = 199)
+    expect_identical(got$table$p.value, none$table$p.value)
+    expect_identical(got$table$p.adjusted,
+                     p.adjust(none$table$p.value, adjust))
+  }
+  # 20 k - 1 draws are the fewest for Holm's smallest to be 0.05 of k.
+  for (k in c(1, 6, 200)) {
+    B <- needed_draws(k, "holm")
+    expect_equal(B, 20 * k - 1)
+    expect_lte(min(p.adjust(rep(1 / (B + 1), k), "holm")), 0.05)
+    expect_gt(min(p.adjust(rep(1 / B, k), "holm")), 0.05)
+  }
+  expect_equal(needed_draws(50, "BH"), 19)
+  set.seed(5)
+  many <- factor(rep(1:21, each = 10))
+  data <- data.frame(x = rnorm(210), many)
+  expect_equal(nrow(mmd_test(x ~ many, data, control = 1)$table), 20)
+  all <- mmd_test(x ~ many, data, pairwise = TRUE)
+  expect_gte(all$B, 20 * 210 - 1)
+  expect_warning(mmd_test(x ~ many, data, pairwise = TRUE, B = 99),
+                 "at least 1 with B = 99; they can be 0.05 with B = 4199")
+  expect_silent(mmd_test(x ~ many, data, pairwise = TRUE, B = 99,
+                         adjust = "BH"))
+  pairs <- data.frame(x = rnorm(8), g = rep(1:3, c(2, 3, 3)))
+  found <- capture_warnings(mmd_test(x ~ g, pairs, pairwise = TRUE, B = 99))
+  expect_match(found[1], "in 2 of 3 comparisons there are fewer than 20")
+  expect_match(found[2], "are at least 0.15, for want of labelings$")
+})
+
+test_that("groups are as users have them", {
+  set.seed(6)
+  x <- rnorm(60)
+  number <- rep(c(10, 2, 1), 20)
+  got <- mmd_test(x ~ number, control = 10, B = 99)
+  expect_equal(got$table$group1, c("1", "2"))
+  expect_identical(mmd_test(x ~ number, control = "10", B = 39)$control, "10")
+  # An unused level is no group.
+  some <- factor(number, c(1, 2, 5, 10))
+  expect_equal(names(mmd_test(x ~ some, pairwise = TRUE, B = 99)$sizes),
+               c("1", "2", "10"))
+  two <- mmd_test(x[1:30], x[31:60], control = "x", B = 99)
+  expect_equal(unlist(two$table[1, 1:2], use.names = FALSE), c("y", "x"))
+  g <- gram(x, kernel_rbf(1))
+  set.seed(1)
+  a <- mmd_test(g, number, control = 2, B = 99)
+  set.seed(1)
+  b <- mmd_test(x ~ number, kernel = kernel_rbf(1), control = 2, B = 99)
+  expect_equal(a$table, b$table, tolerance = 1e-12)
+  many <- data.frame(x = rnorm(600), g = sprintf("group %03d", 1:200))
+  got <- suppressWarnings(mmd_test(x ~ g, many, control = "group 007", B = 99))
+  expect_equal(nrow(got$table), 199)
+  expect_lte(length(capture.output(got)), 21)
+})
+
+test_that("matrices and dist objects hold the distances of all pairs", {
+  all <- compare(pairwise = TRUE, kernel = kernel_rbf(theta))
+  m <- as.matrix(all)
+  expect_identical(m, t(m))
+  expect_identical(dimnames(m), list(levels(group), levels(group)))
+  expect_identical(m[cbind(all$table$group1, all$table$group2)],
+                   all$table$distance)
+  expect_equal(as.vector(as.dist(all)), m[lower.tri(m)])
+  p <- as.matrix(all, "p.adjusted")
+  expect_identical(p["none", "low"], all$table$p.adjusted[4])
+  expect_true(all(is.na(diag(p))))
+  expect_equal(nobs(all), 59)
+})
+
+test_that("update() changes what was asked for", {
+  all <- compare(pairwise = TRUE, kernel = kernel_rbf(theta))
+  set.seed(1)
+  one <- update(all, control = "low")
+  expect_equal(one$table, compare(control = "low",
+                                  kernel = kernel_rbf(theta))$table)
+  set.seed(1)
+  expect_equal(update(one, pairwise = TRUE)$table, all$table)
+  expect_equal(update(one, adjust = "none", B = 49)$B, 49)
+  expect_s3_class(update(one, control = NULL), "mmd_test")
+  expect_s3_class(update(update(one, control = NULL), control = "low"),
+                  "mmd_comparisons")
+})
+
+test_that("any number of threads gives the same", {
+  x <- random_points(700, 3)
+  g <- rep(1:6, c(400, 60, 60, 60, 60, 60))
+  run <- \(threads) {
+    set.seed(1)
+    with_threads(threads, mmd_test(x ~ g, control = 1, B = 199)$table)
+  }
+  expect_identical(run(1), run(2))
+})
+
+test_that("print shows the table, its smallest p-values where it is long", {
+  all <- compare(pairwise = TRUE, kernel = kernel_rbf(theta))
+  expect_snapshot(print(all))
+  expect_snapshot(print(compare(control = "none", kernel = kernel_energy(),
+                                adjust = "BH", statistic = "unbiased")))
+  expect_snapshot(summary(all))
+  set.seed(5)
+  data <- data.frame(x = rnorm(60), g = rep(letters[1:6], each = 10))
+  expect_snapshot(print(mmd_test(x ~ g, data, kernel = kernel_rbf(1),
+                                 pairwise = TRUE, B = 299)))
+})
+
+test_that("what cannot be compared is refused", {
+  x <- rnorm(30)
+  g <- rep(c("a", "b", "c"), 10)
+  twice <- rep(1:2, 15)
+  expect_snapshot(writeLines(refusals(alist(
+    mmd_test(x ~ g, control = "d"),
+    mmd_test(x ~ g, control = c("a", "b")),
+    mmd_test(x ~ g, control = NA),
+    mmd_test(x ~ g, control = "a", pairwise = TRUE),
+    mmd_test(x ~ g, pairwise = "all"),
+    mmd_test(x ~ g, pairwise = TRUE, adjust = "tukey"),
+    mmd_test(x ~ g, pairwise = TRUE, B = 0),
+    mmd_test(x ~ g, pairwise = TRUE, permutations = diag(30)),
+    mmd_test(x ~ g, pairwise = TRUE, blocks = rep(1:3, 10)),
+    mmd_test(x ~ g, pairwise = TRUE, bins = 20),
+    mmd_test(x ~ rep("a", 30), pairwise = TRUE),
+    mmd_test(x ~ replace(g, 3, NA), pairwise = TRUE),
+    mmd_test(x[1:4] ~ c(1, 1, 2, 3), pairwise = TRUE),
+    mmd_test(x ~ g, pairwise = TRUE, estimator = "skmse",
+             kernel = kernel_energy()),
+    as.matrix(mmd_test(x ~ g, control = "a", B = 59)),
+    as.dist(mmd_test(x ~ g, control = "a", B = 59)),
+    plot(mmd_test(x ~ g, control = "a", B = 59), "dendrogram")
+  ))))
+})

@@ -1,0 +1,96 @@
+# dist objects as data.
+
+x <- random_points(30, 2)
+g <- rep(c("a", "b", "b"), 10)
+d <- dist(x)
+
+test_that("the statistic is that of the energy kernel on the points", {
+  for (statistic in c("biased", "unbiased")) {
+    set.seed(1)
+    got <- mmd_test(d, g, B = 99, statistic = statistic)
+    set.seed(1)
+    want <- mmd_test(x ~ g, kernel = kernel_energy(), B = 99,
+                     statistic = statistic)
+    # 1e-15 seen
+    expect_lt(abs(got$statistic - want$statistic), 1e-12)
+    expect_identical(got$p.value, want$p.value)
+    expect_equal(got$estimate, want$estimate, tolerance = 1e-12)
+  }
+  run <- \(...) {
+    set.seed(1)
+    mmd_test(d, g, B = 99, ...)
+  }
+  expect_identical(run(pairwise = TRUE)$table$p.value, run()$p.value)
+})
+
+test_that("the statistic is that of energy::eqdist.etest()", {
+  skip_if_not_installed("energy")
+  for (labels in list(g, rep(1:3, 10))) {
+    sorted <- order(labels)
+    sizes <- as.vector(table(labels))
+    want <- energy::eqdist.etest(as.dist(as.matrix(d)[sorted, sorted]), sizes,
+                                 distance = TRUE, R = 1)
+    got <- mmd_test(d, labels, B = 9)
+    if (length(sizes) == 2L) {
+      expect_equal(prod(sizes) / 30 * got$statistic[[1]],
+                   want$statistic[[1]], tolerance = 1e-12)
+    } else {
+      pairs <- combn(3, 2)
+      each <- got$pairs * sizes[pairs[1, ]] * sizes[pairs[2, ]] / 20
+      expect_equal(sum(each), want$statistic[[1]], tolerance = 1e-12)
+    }
+  }
+})
+
+test_that("distances that are not of negative type are told", {
+  expect_silent(mmd_test(d, g, B = 19))
+  expect_silent(mmd_test(dist(cbind(rep(1, 8), 0)), rep(1:2, 4), B = 19))
+  expect_silent(mmd_test(sqrt(dist(x, "canberra")), g, B = 19))
+  # The complete bipartite graph of 3 and 3 vertices.
+  k <- matrix(2, 6, 6)
+  k[1:3, 4:6] <- k[4:6, 1:3] <- 1
+  bad <- as.dist(k)
+  expect_warning(test <- mmd_test(bad, rep(1:2, 3), B = 19), "negative type",
+                 class = "kernmean_warning_type")
+  h <- diag(6) - 1 / 6
+  values <- eigen(-h %*% as.matrix(bad) %*% h / 2, TRUE)$values
+  expect_lt(min(values), -1e-8 * max(values))
+  # Permutations stay exact.
+  expect_equal(test$null, "permutation")
+})
+
+test_that("what is no matrix of distances is refused", {
+  bad <- d
+  bad[3] <- NA
+  far <- d
+  far[1] <- Inf
+  below <- d
+  below[2:3] <- -1
+  expect_snapshot(writeLines(refusals(alist(
+    mmd_test(d),
+    mmd_test(d, 1:3),
+    mmd_test(d, replace(g, 1, NA)),
+    mmd_test(bad, g), mmd_test(far, g), mmd_test(below, g),
+    mmd_test(d, g, kernel = kernel_rbf()),
+    mmd_test(d, g, scale = TRUE),
+    mmd_test(d, g, bandwidths = "fuse"),
+    mmd_test(d, g, estimator = "skmse"),
+    mmd_test(d, g, estimator = "mkme"),
+    mmd_test(d, g, filter = TRUE),
+    hsic_test(bad, x)
+  ))))
+})
+
+test_that("hsic_test() takes distances, as the energy kernel of the points", {
+  y <- x[, 1]^2 + rnorm(30)
+  set.seed(1)
+  got <- hsic_test(d, dist(y), B = 99)
+  set.seed(1)
+  want <- hsic_test(x, y, kernel = kernel_energy(), B = 99)
+  expect_equal(got$statistic, want$statistic, tolerance = 1e-12)
+  expect_identical(got$p.value, want$p.value)
+  mixed <- hsic_test(d, factor(g), B = 9)
+  expect_equal(mixed$statistic, hsic_test(x, factor(g), B = 9,
+                                          kernel_x = kernel_energy())$statistic,
+               tolerance = 1e-12)
+})
