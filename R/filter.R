@@ -199,8 +199,9 @@ filter_label <- function(filter) {
   }
 }
 
-# What goes with filters, and with many bandwidths by `factors`.
-check_filter_options <- function(filter, bandwidths, options) {
+# What goes with filters, and with many bandwidths by `factors`. averages: is the
+# estimator one for the test?
+check_filter_options <- function(filter, bandwidths, options, averages) {
   reason <- if (filter$name == "none") "when 'factors' is given" else
     paste0("for filter = \"", filter$name, "\"")
   must_be(is.null(bandwidths), "bandwidths", "NULL",
@@ -211,7 +212,7 @@ check_filter_options <- function(filter, bandwidths, options) {
   if (several) {
     must_be(is_average(options$estimator), "estimator", "\"kme\"",
             "when 'factors' is given", options$estimator$name)
-  } else if (on_operator(options$estimator)) {
+  } else if (!averages) {
     stop_input("'estimator' must be an average, \"kme\", \"mkme\" or ",
                "\"mmkme\", ", reason, ", which weighs differences of plain ",
                "means, not ", estimator_word(options$estimator))

@@ -366,7 +366,8 @@ test_variables <- function(data, label, kernel_x = NULL, kernel_y = NULL,
   options$combined <- !is.null(bandwidths)
   check_combined(bandwidths, given, kernel, options)
   if (!is.null(options$filter)) {
-    check_filter_options(options$filter, bandwidths, options)
+    check_filter_options(options$filter, bandwidths, options,
+                         !options$operator)
   }
   variables <- read_variables(data, given, kernel, scale = scale)
   n <- check_lengths(variables)

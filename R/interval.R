@@ -22,7 +22,7 @@
 #'     \sqrt{q/n}}{r = sqrt(q/n)}, q the \eqn{1 - \delta}{1 - delta} quantile of
 #'     10,000 draws by R's generator (exactly by [stats::qchisq()] where all
 #'     \eqn{\lambda_l > 0}{lambda_l > 0} are equal, as where there is one).}
-#'   \item{`"bound"`}{valid for every n, and 2.5 to 6 times as large. For n of
+#'   \item{`"bound"`}{valid for every n, and about 3.5 times as large. For n of
 #'     at most 300 by McDiarmid's inequality, \eqn{r = \sqrt{\kappa/n} +
 #'     \sqrt{2\kappa\log(1/\delta)/n}}{r = sqrt(kappa/n) + sqrt(2 kappa
 #'     log(1/delta)/n)}; above, if \eqn{k \ge 0}{k >= 0}, the bound of Wolfer
@@ -31,15 +31,17 @@
 #'     v^ log(4/delta)/n) + 16/3 sqrt(kappa) log(4/delta)/n}, with \eqn{\hat v =
 #'     \kappa - \frac{1}{n(n-1)}\sum_{i \ne j} k(x_i, x_j)}{v^ = kappa -
 #'     1/(n(n-1)) sum_{i != j} k(x_i, x_j)}. The formula must not be chosen by
-#'     what it gives; at 300 points and level 0.95 they are equal if \eqn{\hat v
-#'     = \kappa/2}{v^ = kappa/2} (about the value at the median bandwidth), and
-#'     they differ little around. `print()` tells which was taken.}
+#'     what it gives; at level 0.95 they are equal at n = 300 if \eqn{\hat v =
+#'     \kappa/2}{v^ = kappa/2}, about the value at the median bandwidth (at 90
+#'     if \eqn{\hat v = \kappa/10}{v^ = kappa/10}, at 2,300 if \eqn{\hat v =
+#'     \kappa}{v^ = kappa}, as with small bandwidths). `print()` tells which
+#'     was taken.}
 #' }
 #' Both take kernels with \eqn{k(x, x) = \kappa}{k(x, x) = kappa} for all x:
-#' RBF, Laplace and Matern kernels, with \eqn{\kappa = 1}{kappa = 1}; functions and
-#' matrices of kernel values where this (and \eqn{k \ge 0}{k >= 0}) is so at the
-#' points of the sample. Polynomial kernels are refused: no bound of the norm of
-#' a new point is known.
+#' RBF, Laplace and Matern kernels, with \eqn{\kappa = 1}{kappa = 1}; functions
+#' and matrices of kernel values where this (and \eqn{k \ge 0}{k >= 0}) is so at
+#' the points of the sample. Polynomial kernels are refused: no bound of the
+#' norm of a new point is known.
 #'
 #' @section Intervals of values:
 #' `predict(fit, newdata, interval = TRUE)` has, for each z by itself,
@@ -77,8 +79,9 @@
 #' n by n matrix, 4n^3/3 flops and 16n^2 bytes, and 10,000 draws for each of
 #' those that matter (the smallest, in all a millionth of the variance of the
 #' sum, are replaced by their mean). Beyond 3,000 points it takes the
-#' eigenvalues of a pivoted Cholesky factor of at most 1,000 columns, O(1000^2
-#' n) flops; what that leaves of the trace (field `left`) enters by its mean.
+#' eigenvalues of a pivoted Cholesky factor that leaves a thousandth of the
+#' trace, or has 1,000 columns, r of them: O(nr(r + d)) time and 24nr bytes;
+#' what is left (field `left`) enters by its mean.
 #' The intervals of m points take twice the time of `predict()`, for
 #' kernels that are taken by their values up to five times that, and O(m) memory
 #' beside a panel.
@@ -267,17 +270,24 @@ least_value.points_sample <- function(sample) {
 least_value.gram_sample <- \(sample) min(sample$gram$K)
 least_value.sketch_sample <- \(sample) least_value(sample$support)
 
+# What a factor may leave of the trace.
+factor_leaves <- 1e-3
+
 # list(values: the eigenvalues of the covariance operator, left: the trace that
 # is not among them).
 radius_spectrum <- function(sample) UseMethod("radius_spectrum")
 radius_spectrum.kernmean_sample <- function(sample) {
-  if (sample$n > filter_most_points) {
-    check_memory(sample$n, filter_most_columns, "use fewer rows or a ",
-                 "kme_sketch()", copies = 3, what = "the features")
-    # The tail is a hundredth of the largest eigenvalue, or 1,000 columns later.
-    return(factor_spectrum(walkable_sample(sample), 0.1)[c("values", "left")])
+  n <- sample$n
+  sample <- walkable_sample(sample)
+  if (n <= filter_most_points) {
+    return(list(values = null_spectrum(sample) / n, left = 0))
   }
-  list(values = null_spectrum(walkable_sample(sample)) / sample$n, left = 0)
+  check_memory(n, filter_most_columns, "use fewer rows or a kme_sketch()",
+               copies = 3, what = "the features")
+  found <- .Call(C_r_pivoted, sample_source(sample), factor_leaves,
+                 filter_most_columns, TRUE)
+  list(values = spectrum_values(cross(center_columns(found$factor))) / n,
+       left = found$left / n)
 }
 radius_spectrum.sketch_sample <- function(sample) {
   second_moments(sample, "method = \"spectrum\"")

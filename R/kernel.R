@@ -544,6 +544,11 @@ check_definite <- function(kernel) {
   }
 }
 
+# Has every value the same sign?
+has_one_sign <- function(kernel) {
+  !is.null(kernel) && (tells_apart(kernel) || !is_definite(kernel))
+}
+
 # Two fitted kernels with the same values on d columns.
 same_kernel <- function(a, b, d) {
   fields <- c("family", "degree", "offset", "fun", "scaling", "equal")

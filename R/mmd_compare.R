@@ -217,9 +217,10 @@ has_pooled_sums <- function(settled, options) {
 keeps_sign <- function(sample) {
   if (stores_gram(sample)) {
     k <- sample$gram$K
-    return(min(k) >= 0 || max(k) <= 0)
+    min(k) >= 0 || max(k) <= 0
+  } else {
+    has_one_sign(sample$kernel)
   }
-  !sample$kernel$family %in% c("poly", "function")
 }
 
 # Seconds of a draw that sums the kernel values of the smaller of samples of m

@@ -23,8 +23,8 @@
 #' `blocks`, `clusters`, bins or other nulls each comparison draws by itself,
 #' and so do those for which N B is above 2^26. Draws that are shared make
 #' p-values depend on each other; each is exact by itself, and the methods of
-#' Holm and Bonferroni hold whatever the dependence. `"hochberg"`, `"hommel"` and
-#' `"BH"` need p-values that are not negatively dependent.
+#' Holm and Bonferroni hold whatever the dependence. `"hochberg"`, `"hommel"`
+#' and `"BH"` need p-values that are not negatively dependent.
 #'
 #' With B draws no p-value is below 1/(B + 1), and of k comparisons no adjusted
 #' one below k/(B + 1) by the methods of Holm and Bonferroni; a warning says

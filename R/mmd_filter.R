@@ -165,7 +165,8 @@ filtered_witness <- function(test, w) {
     values <- \(apply) drop(apply(w))
   } else {
     spectrum <- filter_spectrum(sample, min(filter$ratio))
-    u <- spectrum$vectors
+    # Those of eigenvalues that are nearly 0 may have a share of the mean.
+    u <- center_columns(spectrum$vectors)
     l <- spectrum$values
     gain <- spectrum_gain(spectrum, row$ratio, filter$name) / l
     means <- sample_rows(sample) / sample$n

@@ -244,6 +244,9 @@ law_norm2.kernmean_law <- function(law, part, kernel) {
   mixture_inner(part$mixture, part$mixture, kernel)
 }
 law_norm2.draws_law <- \(law, part, kernel) law$norm2
+law_norm2.normal_law <- function(law, part, kernel) {
+  (kernel$bandwidth^2 / (2 + kernel$bandwidth^2))^(law$d / 2)
+}
 
 # list(y, scaling): the points with mean 0 and covariance I (divisor n), and the
 # units that make them so.

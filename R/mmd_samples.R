@@ -21,6 +21,12 @@ read_mmd_options <- function(kernel, estimator, bandwidths, filter, null,
     must_be(is_average(estimator), "estimator", "\"kme\"", reason,
             estimator$name)
   }
+  if (!is.null(filter)) {
+    estimator <- read_estimator(estimator)
+    check_filter_options(filter, bandwidths, list(
+      estimator = estimator, null = check_choice(null, mmd_nulls, "null")
+    ), is_unshrunk(estimator))
+  }
   if (is.null(statistic)) {
     statistic <- if (several || !is.null(filter)) "unbiased" else "biased"
   }
@@ -31,7 +37,6 @@ read_mmd_options <- function(kernel, estimator, bandwidths, filter, null,
     must_be(options$null == "permutation", "null", "\"permutation\"", reason,
             options$null)
   }
-  if (!is.null(filter)) check_filter_options(filter, bandwidths, options)
   if (!is.null(bins)) {
     bins <- check_count(bins, "bins", 2L)
     must_be(options$null == "permutation", "bins", "NULL",

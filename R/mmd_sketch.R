@@ -85,6 +85,12 @@ refuse_rows <- function(...) {
     stop_input("'", rows[1L], "' must not be given when 'x' is a sketch, ",
                "which keeps sums, not rows that could change places")
   }
+  whole <- intersect(names, c("filter", "ratio", "order", "factors", "control",
+                              "pairwise", "model"))
+  if (length(whole)) {
+    stop_input("'", whole[1L], "' must not be given when 'x' is a sketch: it ",
+               "takes points")
+  }
   if ("bins" %in% names) {
     stop_input("'bins' must not be given when 'x' is a sketch, whose bins ",
                "were filled when it was made, as kme_sketch(bin = 100) does")

@@ -7,10 +7,10 @@
 
 /*
  * Pivoted Cholesky factor of a symmetric source: the trace of K - FF' is at most `tolerance` times
- * that of K. Returns the rank, or cap + 1 where cap columns are not enough (they are there, and what
- * they leave), or cap + 2 where K shows that it is not positive semi-definite. f stands at the start
- * of work, packed; pivots: cap, the points in their order from 0 on, at which F is a lower
- * triangle; *left: what is left of the trace.
+ * that of K. Returns the rank, or cap + 1 where cap columns are not enough (they are there all the
+ * same), or cap + 2 where K turns out not to be positive semi-definite. f stands at the start of
+ * work, packed; pivots: cap, the points in their order from 0 on, at which F is a lower triangle;
+ * *left: what is left of the trace.
  */
 size_t km_lowrank_work(const km_source *source, size_t cap);
 size_t km_lowrank(const km_source *source, double tolerance, size_t cap, int *pivots, double *left,

@@ -139,11 +139,10 @@ static void add_forms(const small_forms *s, size_t worker, size_t first, size_t 
 
 static void prepare(small_forms *s) {
   const km_source *source = s->source;
-  const double work = (double) source->n * (double) source->d;
   s->simd = km_simd();
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, work) schedule(dynamic) \
-    num_threads(km_threads(work))
+#pragma omp parallel for default(none) shared(s, source) schedule(dynamic) \
+    num_threads(km_threads((double) source->n * (double) source->d))
 #endif
   for (size_t worker = 0; worker < KM_WORKERS; worker++) lay_points(s, worker);
   const int rbf = source->kernel.family == KM_RBF;

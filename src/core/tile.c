@@ -64,6 +64,7 @@ typedef struct {
   double *x_room, *y_room;          /* packed points */
   double *tiles;                    /* one a worker */
   km_consumer consume;
+  double cost;                      /* operations of the consumer on one value */
   void *sink;
 } walk;
 
@@ -218,10 +219,14 @@ static inline double operations(const walk *w, size_t pairs, double value) {
   return these < all ? these : all;
 }
 
-/* cost: operations of the consumer on one value. */
-static void run(walk *w, double cost, km_poll poll) {
+/* Operations on a kernel value. */
+static inline double value_operations(const walk *w) {
+  return (double) w->source->d + KM_EXP_COST + w->cost;
+}
+
+static void run(walk *w, km_poll poll) {
   const size_t workers = w->column_shares * w->row_shares;
-  const double value = (double) w->source->d + KM_EXP_COST + cost;
+  const double value = value_operations(w);
   const double at_once = poll_work * (double) w->simd->lanes / ((double) (PANEL * PANEL) * value);
   const size_t step = 1 + (size_t) (at_once / (double) workers);
   size_t longest = 0;
@@ -263,17 +268,21 @@ static void run_match(const walk *w, size_t match, size_t teams, size_t round) {
   }
 }
 
-static void run_rounds(walk *w, double cost, km_poll poll) {
+/* Operations of so many matches, at most. */
+static inline double match_operations(const walk *w, size_t teams, size_t count) {
+  const size_t panels = pieces(w->row_panels, teams);
+  return operations(w, count * panels * panels, value_operations(w));
+}
+
+static void run_rounds(walk *w, km_poll poll) {
   const size_t panels = w->row_panels;
   const size_t teams = round_up(larger(smaller(panels, TEAMS), pieces(panels, TEAM_PANELS)), 2);
-  const double value = (double) w->source->d + KM_EXP_COST + cost;
-  const size_t pairs = pieces(panels, teams) * pieces(panels, teams);
   for (size_t round = 0; round < teams; round++)
     for (size_t first = 0; first < teams / 2; first += KM_WORKERS) {
       const size_t last = smaller(first + KM_WORKERS, teams / 2);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(w, teams, round, first, last, pairs, value) \
-    schedule(dynamic) num_threads(km_threads(operations(w, (last - first) * pairs, value)))
+#pragma omp parallel for default(none) shared(w, teams, round, first, last) schedule(dynamic) \
+    num_threads(km_threads(match_operations(w, teams, last - first)))
 #endif
       for (size_t match = first; match < last; match++) run_match(w, match, teams, round);
       if (poll) poll();
@@ -301,23 +310,30 @@ static void set_up(walk *w, double *work) {
 
 void km_walk(const km_source *source, size_t slots, double cost, km_consumer consume, void *sink,
              double *work, km_poll poll) {
-  walk w = {.source = source, .column_shares = slots, .consume = consume, .sink = sink};
+  walk w = {
+    .source = source, .column_shares = slots, .consume = consume, .cost = cost, .sink = sink};
   set_up(&w, work);
-  run(&w, cost, poll);
+  run(&w, poll);
 }
 
 void km_walk_alone(const km_source *source, size_t slots, double cost, km_consumer consume,
                    void *sink, double *work) {
-  walk w = {.source = source, .column_shares = slots, .consume = consume, .sink = sink, .alone = 1};
+  walk w = {.source = source,
+            .column_shares = slots,
+            .alone = 1,
+            .consume = consume,
+            .cost = cost,
+            .sink = sink};
   set_up(&w, work);
-  run(&w, cost, NULL);
+  run(&w, NULL);
 }
 
 void km_walk_rounds(const km_source *source, double cost, km_consumer consume, void *sink,
                     double *work, km_poll poll) {
-  walk w = {.source = source, .column_shares = 1, .consume = consume, .sink = sink};
+  walk w = {
+    .source = source, .column_shares = 1, .consume = consume, .cost = cost, .sink = sink};
   set_up(&w, work);
-  run_rounds(&w, cost, poll);
+  run_rounds(&w, poll);
 }
 
 void km_diagonal(const km_source *source, double *diagonal) {

@@ -2,7 +2,7 @@
 # eigendecomposition, one labeling at a time (twins of the statistics of one
 # matrix are in helper-mmd.R and helper-hsic.R).
 
-filter_names <- c("tikhonov", "iterated", "showalter", "cutoff")
+filters_R <- c("tikhonov", "iterated", "showalter", "cutoff")
 
 # l g(l).
 gain_R <- function(l, tau, filter) {
@@ -33,7 +33,9 @@ asked_R <- function(ratio = c(1, 0.1, 0.01, 0.001), order = 0:2,
                     bandwidth = NA) {
   do.call(rbind, lapply(bandwidth, \(theta) {
     rbind(
-      if (0 %in% order) data.frame(order = 0, ratio = NA, bandwidth = theta),
+      if (0 %in% order) {
+        data.frame(order = 0, ratio = NA_real_, bandwidth = theta)
+      },
       do.call(rbind, lapply(setdiff(order, 0), \(o) {
         data.frame(order = o, ratio = ratio, bandwidth = theta)
       }))
@@ -99,7 +101,7 @@ aggregated_R <- function(values, scale, complete = FALSE) {
   extra <- if (complete) 0 else 1
   basis <- if (complete) draws else values
   center <- rowMeans(basis)
-  spread <- sqrt(rowMeans((basis - center)^2))
+  spread <- apply(basis, 1, stats::sd)
   none <- !(spread > 1e-10 * (abs(center) + scale))
   z <- (values - center) / spread
   z[none, ] <- 0

@@ -154,3 +154,32 @@ test_that("long factors stop on interrupt", {
   expect_false(finishes(pivoted(source, 4000)))
   expect_length(pivoted(native_source(kernel_rbf(1), diag(2)), 2)$pivots, 2L)
 })
+
+test_that("where columns are not enough, so many are to be had", {
+  x <- random_points(300, 2)
+  kernel <- kernel_rbf(1)
+  k <- gram_R(kernel, x)
+  for (source in list(native_source(kernel, x), native_source(NULL, k))) {
+    all <- pivoted(source, 300)
+    for (most in c(1L, 7L, 48L, 50L, 100L)) {
+      expect_null(pivoted(source, most))
+      made <- pivoted(source, most, partial = TRUE)
+      expect_identical(dim(made$factor), c(300L, most))
+      beyond <- k - tcrossprod(made$factor)
+      # Differences of numbers of size 1, 300 of them.
+      expect_lt(abs(made$left - sum(diag(beyond))), 1e-13 * 300)
+      expect_identical(made$pivots[1], all$pivots[1])
+      # Positive semi-definite, and 0 at the pivots.
+      expect_gt(min(eigen(beyond, TRUE, TRUE)$values), -1e-12)
+      expect_lt(max(abs(beyond[made$pivots, ])), 1e-12)
+    }
+    expect_identical(pivoted(source, 300, partial = TRUE), all)
+    none <- pivoted(source, 0, partial = TRUE)
+    expect_identical(none, list(factor = matrix(0, 300, 0),
+                                pivots = integer(0), left = 300))
+  }
+  # What is not positive semi-definite has no such factor either.
+  expect_null(pivoted(native_source(NULL, -diag(3)), 3, partial = TRUE))
+  expect_null(pivoted(native_source(NULL, matrix(NaN, 3, 3)), 3,
+                      partial = TRUE))
+})

@@ -35,7 +35,7 @@ test_that("T is the norm of a filtered cross-covariance", {
   # Features of (1 + x'y)^2 for x and of (1 + xy)^3 for y.
   of_x <- cbind(sqrt(2) * x, x^2, sqrt(2) * x[, 1] * x[, 2])
   of_y <- cbind(sqrt(3) * y, sqrt(3) * y^2, y^3)
-  for (filter in filter_names) {
+  for (filter in filters_R) {
     moved <- lapply(list(of_x, of_y), \(features) {
       features <- sweep(features, 2, colMeans(features))
       e <- eigen(crossprod(features) / n, TRUE)
@@ -60,7 +60,7 @@ test_that("without a ridge linear kernels give canonical correlations", {
 })
 
 test_that("every statistic is the twin's, for all filters and both types", {
-  for (filter in filter_names) {
+  for (filter in filters_R) {
     for (type in c("biased", "unbiased")) {
       test <- hsic_test(x, y, kernel = rbf, filter = filter,
                         ratio = c(0.3, 0.01), statistic = type,
@@ -229,7 +229,7 @@ test_that("limits: the plain statistic, and a projection", {
   k <- project(gram_R(kernel_poly(2), x), 5)
   l <- project(gram_R(kernel_poly(2), y), 2)
   want <- over_columns(cbind(seq_len(n), draws), \(p) hsic_R(k, l, p))
-  for (filter in filter_names) {
+  for (filter in filters_R) {
     test <- hsic_test(x, y, kernel = kernel_poly(2), filter = filter,
                       ratio = 1e-12, order = 1, permutations = draws)
     # Rounding errors of eigenvalues are no features.
@@ -245,7 +245,7 @@ test_that("constant statistics, points that are alike, duplicates, few", {
   expect_equal(cut$statistics$value[2], n - 1, tolerance = 1e-8)
   expect_equal(cut$statistics$z[2], 0)
   expect_equal(cut$statistics$p.value[2], 1)
-  for (filter in filter_names) {
+  for (filter in filters_R) {
     test <- hsic_test(x, rep(2, n), rbf, rbf, filter = filter,
                       permutations = draws)
     expect_identical(test$p.value, 1)

@@ -102,9 +102,10 @@ test_that("hsic_test() takes y[perm]", {
 
 test_that("what is no set of permutations is refused", {
   skip_if_not_installed("permute")
-  design <- permute::how(blocks = gl(2, 3))
+  expect_error(mmd_test(x ~ g, permutations = permute::how(blocks = gl(2, 3))),
+               "must be a design for 14 points; permute says: ",
+               class = "kernmean_error_input")
   expect_snapshot(writeLines(refusals(alist(
-    mmd_test(x ~ g, permutations = design),
     mmd_test(x ~ g, permutations = matrix(1:14, 3, 14, TRUE)[, 14:2]),
     mmd_test(x ~ g, permutations = matrix(1, 3, 14)),
     mmd_test(x ~ g, permutations = permute::how(), blocks = rep(1:2, 7)),

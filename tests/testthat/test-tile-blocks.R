@@ -122,3 +122,50 @@ test_that("a row of sums does not depend on the other blocks of rows", {
     }
   }
 })
+
+# --- Sums of each row --------------------------------------------------------
+
+rows_of <- function(source, sizes) .Call(C_r_block_rows, source, sizes)
+
+test_that("sums of each row over blocks are those of the matrix", {
+  skip_on_cran()
+  for (n in c(1L, 31L, 64L, 65L, 200L)) {
+    x <- random_points(n, 3)
+    for (kernel in native_kernels(3)[c("rbf", "poly3", "energy")]) {
+      k <- gram_R(kernel, x)
+      source <- native_source(kernel, x)
+      for (sizes in size_lists(n)) {
+        blocks <- seq_along(sizes)
+        indicators <- outer(rep(blocks, sizes), blocks, "==")
+        want <- k %*% indicators
+        error <- \(got) max(abs(got - want)) / max(abs(k) %*% indicators, 1)
+        levels <- vapply(isa_levels(), \(level) {
+          error(with_isa(level, rows_of(source, sizes)))
+        }, 0)
+        expect_lt(max(levels), 1e-13)
+        expect_lt(error(rows_of(native_source(NULL, k), sizes)), 1e-14)
+      }
+    }
+  }
+})
+
+test_that("rows in walks of many rounds: the same bits for any threads", {
+  skip_on_cran()
+  set.seed(5)
+  # 2, 3, 64 and 67 panels, and so many that a share has several.
+  for (n in c(128L, 129L, 4096L, 4230L, 9000L)) {
+    x <- random_points(n, 2)
+    sizes <- tabulate(sample(12L, n, TRUE, c(40, 1:11)), 12L)
+    source <- native_source(rbf, x)
+    got <- rows_of(source, sizes)
+    expect_equal(rowSums(got), drop(.Call(C_r_kernel_rows, source)),
+                 tolerance = 1e-13)
+    block <- rep(seq_along(sizes), sizes)
+    by_blocks <- sums_of(source, sizes)$sums
+    expect_equal(unname(rowsum(got, block)), by_blocks, tolerance = 1e-13)
+    at <- sample(n, 20)
+    want <- gram_R(rbf, x[at, ], x) %*% outer(block, seq_along(sizes), "==")
+    expect_equal(got[at, ], want, tolerance = 1e-13)
+    with_threads(1, expect_identical(rows_of(source, sizes), got))
+  }
+})

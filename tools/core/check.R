@@ -233,6 +233,7 @@ check_grams <- function() {
   large <- gram(25, 740, 3)
   check("streamed", large[seq(1, length(large), 997)])
   check("walk", sum(k))
+  check("walk_rounds", sum(k))
   same("ranges", apply(x, 2, range))
   check("means", rowMeans(k))
   check("norm2", mean(k))
@@ -270,6 +271,9 @@ check_grams <- function() {
   f <- t(matrix(got("lowrank"), 20))
   centered <- k - outer(rowMeans(k), rowMeans(k), "+") + mean(k)
   small(max(abs(tcrossprod(f) - centered)), 1e-12 * max(k), "lowrank")
+  beyond <- diag(k) - rowSums(got_matrix("few_columns", nrow(k))^2)
+  small(abs(sum(beyond) - got("left_by_few")), sum(diag(k)) * close,
+        "left_by_few")
   same("rank_zero", 0)
   n <- 130
   k <- kernel_matrix("laplace_l1", input_matrix(27, n, 3))

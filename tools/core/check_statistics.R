@@ -172,6 +172,9 @@ check_statistics <- function() {
   s <- kernel_matrix("sqdist", input_matrix(43, n, 3))
   check("rate_forms", c(forms(exp(-0.1 * s)), forms(exp(-2 * s))))
   check("rate_moments", c(moments(exp(-0.1 * s)), moments(exp(-2 * s))))
+  members <- outer(3 * 0:39, 0:4, "+") %% n + 1
+  check("small_forms", rep(apply(members, 2, \(i) sum(k[i, i])), 2))
+  check("block_rows", k %*% outer(sample, 1:3, "=="))
   w <- inputs(44, n)
   in_block <- outer(sample, 1:3, "==") * w
   sums <- t(in_block) %*% k %*% in_block

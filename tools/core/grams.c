@@ -87,15 +87,19 @@ static void add_up(const km_tile *tile, void *sink, size_t worker) {
 
 static void walks(void) {
   const km_source source = points(KM_RBF, 20, N, D);
-  double *work = room(km_walk_work(&source)), sums[2][KM_WORKERS] = {{0}}, total = 0;
+  double *work = room(km_walk_work(&source)), sums[3][KM_WORKERS] = {{0}};
+  double total = 0, by_rounds = 0;
   const size_t slots = km_walk_slots(&source, 1);
   km_walk(&source, slots, 1, add_up, sums[0], work, poll);
   km_walk_alone(&source, slots, 1, add_up, sums[1], work);
+  km_walk_rounds(&source, 1, add_up, sums[2], work, poll);
   for (size_t worker = 0; worker < KM_WORKERS; worker++) {
     must(sums[0][worker] == sums[1][worker], "a walk alone gives other sums");
     total += sums[0][worker];
+    by_rounds += sums[2][worker];
   }
   put_number("walk", total);
+  put_number("walk_rounds", by_rounds);
   double *ends = room(2 * D);
   km_column_ranges(source.x, N, D, ends);
   put("ranges", ends, 2 * D);
@@ -144,13 +148,22 @@ static size_t factor_rank(const km_source *source, size_t cap) {
 /* A polynomial of degree 3 in 3 variables has 20 terms. Then as many columns as points, in blocks,
    from these and from their matrix. */
 static void low_rank(void) {
-  enum { CAP = 24, FULL = 130 };
+  enum { CAP = 24, BELOW = 5, FULL = 130 };
   km_source source = points(KM_POLY, 20, N, D);
   double *work = room(km_lowrank_work(&source, CAP)), left;
   int *pivots = int_room(FULL);
   size_t rank = km_lowrank(&source, 1e-13, CAP, pivots, &left, work, poll);
   put_number("rank", (double) rank);
-  put_number("rank_beyond", (double) factor_rank(&source, 5));
+  put_number("rank_beyond", (double) factor_rank(&source, BELOW));
+  double *few = room(km_lowrank_work(&source, BELOW)), *f_few = room(N * BELOW), left_by_few;
+  must(km_lowrank(&source, 1e-13, BELOW, pivots, &left_by_few, few, poll) == BELOW + 1,
+       "5 columns are enough");
+  km_lowrank_unpack(N, few, BELOW, f_few);
+  put("few_columns", f_few, N * BELOW);
+  put_number("left_by_few", left_by_few);
+  const double no_kernel[1] = {-1};
+  const km_source indefinite = {.n = 1, .m = 1, .k = no_kernel};
+  must(factor_rank(&indefinite, 1) == 3, "a factor of a negative number");
   double *centered = room(N * rank);
   km_lowrank_center(N, work, rank, centered);
   put("lowrank", centered, N * rank);

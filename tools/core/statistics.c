@@ -5,6 +5,7 @@
 #include "apps/sketch.h"
 #include "apps/smooth.h"
 #include "core/blocks.h"
+#include "core/small.h"
 #include "core/subsets.h"
 #include "driver.h"
 
@@ -49,7 +50,21 @@ static void subset_sums(void) {
                   room(km_subset_forms_work(&square, COUNT, RATES)), poll);
   put("rate_forms", forms, COUNT * RATES);
   put("rate_moments", moments, 2 * RATES);
+}
 
+/* More members than a tile has rows; from points and from their matrix. */
+static void small_forms(void) {
+  enum { MEMBERS = 40, COUNT = 5 };
+  const km_source rbf = points(KM_RBF, 43, N, D), stored = {.k = gram(43, N, D), .n = N, .m = N};
+  const km_source *sources[] = {&rbf, &stored};
+  int *members = int_room(MEMBERS * COUNT);
+  double *forms = room(2 * COUNT);
+  for (int c = 0; c < COUNT; c++)
+    for (int i = 0; i < MEMBERS; i++) members[i + c * MEMBERS] = (i * 3 + c) % N + 1;
+  for (size_t i = 0; i < 2; i++)
+    km_small_forms(sources[i], members, MEMBERS, COUNT, forms + i * COUNT,
+                   room(km_small_forms_work(sources[i], MEMBERS)), poll);
+  put("small_forms", forms, 2 * COUNT);
 }
 
 static void block_sums(void) {
@@ -75,6 +90,9 @@ static void block_sums(void) {
                 poll);
   put("block_sums", sums, BLOCKS * BLOCKS);
   put("block_moments", moments, 2);
+  double *of_rows = room(N * BLOCKS);
+  km_block_rows(&rbf, &rows, of_rows, room(km_block_rows_work(&rbf)), poll);
+  put("block_rows", of_rows, N * BLOCKS);
   km_block_sums(&both, &rows, &columns, sums, moments,
                 room(km_block_sums_work(&both, &rows, &columns)), poll);
   put("other_block_sums", sums, BLOCKS * OTHERS);
@@ -255,6 +273,7 @@ static void matching(void) {
 
 void run_statistics(void) {
   subset_sums();
+  small_forms();
   block_sums();
   bags();
   noisy_parts();
