@@ -200,23 +200,37 @@ filter_label <- function(filter) {
 }
 
 # What goes with filters, and with many bandwidths by `factors`. averages: is the
-# estimator one for the test?
-check_filter_options <- function(filter, bandwidths, options, averages) {
+# estimator one of those for the test that `names` lists?
+check_filter_options <- function(filter, bandwidths, options, averages,
+                                 names) {
   reason <- if (filter$name == "none") "when 'factors' is given" else
     paste0("for filter = \"", filter$name, "\"")
   must_be(is.null(bandwidths), "bandwidths", "NULL",
           paste0(reason, "; 'factors' multiply the bandwidth"))
   must_be(options$null == "permutation", "null", "\"permutation\"", reason,
           options$null)
-  several <- !identical(filter$factors, 1)
-  if (several) {
+  if (!identical(filter$factors, 1)) {
     must_be(is_average(options$estimator), "estimator", "\"kme\"",
             "when 'factors' is given", options$estimator$name)
   } else if (!averages) {
-    stop_input("'estimator' must be an average, \"kme\", \"mkme\" or ",
-               "\"mmkme\", ", reason, ", which weighs differences of plain ",
-               "means, not ", estimator_word(options$estimator))
+    stop_input("'estimator' must be an average, ", names, ", ", reason,
+               ", which weighs differences of plain means, not ",
+               estimator_word(options$estimator))
   }
+}
+
+# Changes of a test in which filters, and many bandwidths, take the place of one
+# another, with what the earlier arguments lose.
+drop_filter <- function(arguments, changes) {
+  given <- names(changes)
+  plain <- "filter" %in% given && read_filter_name(changes$filter) == "none"
+  drop <- c(if (plain) c("filter", "ratio", "order"),
+            if (!is.null(changes$bandwidths)) {
+              c("filter", "ratio", "order", "factors")
+            },
+            if (any(c("filter", "factors") %in% given)) "bandwidths")
+  arguments[setdiff(drop, given)] <- NULL
+  arguments
 }
 
 # The statistics: a row for each, in the order in which they are computed.
@@ -419,7 +433,8 @@ largest_value <- function(k) {
 # statistics, the observed labeling first; scale: the size of the terms of each,
 # see permutation_p(); complete: is the observed labeling among the others?
 # list(values: the largest standardized statistic of each labeling, z: those of
-# the observed one, p: that of each statistic alone, maximum: which of them).
+# the observed one, p: that of each statistic alone, maximum: which of them;
+# scale: of the values, by the rounding of that one).
 aggregate_statistics <- function(values, scale, complete) {
   p <- vapply(seq_len(ncol(values)), \(a) {
     permutation_p(values[1L, a], values[-1L, a], scale[a], complete)
@@ -435,7 +450,8 @@ aggregate_statistics <- function(values, scale, complete) {
   top <- z[cbind(seq_len(nrow(z)), max.col(z, "first"))]
   # The first of those that are equal to rounding.
   maximum <- which(z[1L, ] >= top[1L] - tie_slack * (1 + abs(top[1L])))[1L]
-  list(values = top, z = z[1L, ], p = p, maximum = maximum)
+  slack <- if (still[maximum]) 0 else 1e-3 * scale[maximum] / sd[maximum]
+  list(values = top, z = z[1L, ], p = p, maximum = maximum, scale = 1 + slack)
 }
 
 # The table of a test: a row for each statistic; `observed`: their values,

@@ -367,7 +367,8 @@ test_variables <- function(data, label, kernel_x = NULL, kernel_y = NULL,
   check_combined(bandwidths, given, kernel, options)
   if (!is.null(options$filter)) {
     check_filter_options(options$filter, bandwidths, options,
-                         !options$operator)
+                         !options$operator,
+                         "\"kme\", \"mkme\", \"mmkme\" or \"smooth\"")
   }
   variables <- read_variables(data, given, kernel, scale = scale)
   n <- check_lengths(variables)

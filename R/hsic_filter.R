@@ -53,7 +53,7 @@ filtered_dependence <- function(variables, options, scheme) {
   if (is.null(scheme$matrix) || scheme$all) check_varies(joint)
   list(
     observed = joint[1L],
-    law = permutation_null(joint, if (one) scale else 1, scheme),
+    law = permutation_null(joint, if (one) scale else found$scale, scheme),
     estimator = settled$estimator, height = 1, noise = settled$noise,
     smoothing = settled$smoothing, several = !one,
     share = if (!several) plain$share(), ranks = plain$ranks,

@@ -61,7 +61,8 @@ update_variables.kernmean_sample <- function(sample, object, changes, call) {
   } else {
     stats::setNames(inputs, c("x", "y"))
   }
-  arguments <- merge_changes(arguments, changes[!names(changes) %in% data])
+  arguments <- merge_changes(drop_filter(arguments, changes),
+                             changes[!names(changes) %in% data])
   arguments$data[data] <- changes[data]
   do.call(test_variables, arguments)
 }

@@ -533,6 +533,15 @@ tells_apart <- function(kernel) {
                        "matern52")
 }
 
+# k^2 where it is a kernel of the same family, else NULL.
+squared_kernel <- function(kernel) {
+  times <- switch(kernel$family, rbf = sqrt(2), laplace_l1 = , laplace_l2 = 2)
+  if (!is.null(times)) {
+    kernel$bandwidth <- kernel$bandwidth / times
+    kernel
+  }
+}
+
 is_definite <- function(kernel) !identical(kernel$family, "energy")
 
 check_definite <- function(kernel) {

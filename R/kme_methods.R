@@ -83,15 +83,6 @@ section_variance.kernmean_sample <- function(sample, new, mean) {
   pmax(0, squares - mean^2) * n / (n - 1)
 }
 
-# k^2 where it is a kernel of the same family, else NULL.
-squared_kernel <- function(kernel) {
-  times <- switch(kernel$family, rbf = sqrt(2), laplace_l1 = , laplace_l2 = 2)
-  if (!is.null(times)) {
-    kernel$bandwidth <- kernel$bandwidth / times
-    kernel
-  }
-}
-
 # What use(values, rows) makes of the kernel values of new points and the
 # sample, some rows at a time: one number for each.
 over_panels <- function(sample, new, use) {

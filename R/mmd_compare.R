@@ -247,11 +247,8 @@ count_draws <- function(pairs, asked) {
   seconds <- sum(pairs$cost)
   needed <- needed_draws(nrow(pairs), asked$adjust)
   usual <- usual_draws(seconds)
-  if (needed <= most_draws && needed * seconds <= most_draw_seconds) {
-    max(usual, needed)
-  } else {
-    usual
-  }
+  within <- needed <= most_draws && needed * seconds <= most_draw_seconds
+  as.integer(if (within) max(usual, needed) else usual)
 }
 
 # So many draws that the smallest adjusted p-value of `count` comparisons is not

@@ -61,7 +61,7 @@ joint_statistic <- function(values, scale, scheme, table, kernel) {
   one <- ncol(values) == 1L
   list(
     values = if (one) values[, 1L] else found$values,
-    scale = if (one) scale else 1, several = !one,
+    scale = if (one) scale else found$scale, several = !one,
     table = statistics_table(table, "MMD^2", values[1L, ], found,
                              kernel$bandwidth)
   )

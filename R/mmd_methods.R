@@ -30,7 +30,8 @@ update_samples.kernmean_sample <- function(sample, object, changes, call) {
   # One takes the place of the other.
   if (!is.null(changes$kernel)) arguments["bandwidths"] <- NULL
   if (!is.null(changes$bandwidths)) arguments["kernel"] <- NULL
-  arguments <- merge_changes(arguments, changes[!names(changes) %in% data])
+  arguments <- merge_changes(drop_filter(arguments, changes),
+                             changes[!names(changes) %in% data])
   label <- new_label(arguments$pooled$label, call, data)
   arguments$pooled <- if (length(data)) {
     first <- as.integer(object$groups) == 1L

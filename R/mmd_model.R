@@ -156,9 +156,11 @@ test_model <- function(x, model, label, kernel = NULL,
   draws <- read_kept(null, model, x, B, options)
   kept <- !is.null(draws)
   if (!is.null(B)) B <- check_count(B, "B")
-  taken <- system.time(observed <- model_statistic(x, model, options))
+  start <- proc.time()[["elapsed"]]
+  observed <- model_statistic(x, model, options)
   if (!kept) {
-    draws <- simulate_null(model, options, nrow(x), B, taken[["elapsed"]])
+    draws <- simulate_null(model, options, nrow(x), B,
+                           proc.time()[["elapsed"]] - start)
     warn_frozen(model, draws)
   }
   p <- permutation_p(observed$value, draws, observed$scale)

@@ -25,7 +25,7 @@ read_mmd_options <- function(kernel, estimator, bandwidths, filter, null,
     estimator <- read_estimator(estimator)
     check_filter_options(filter, bandwidths, list(
       estimator = estimator, null = check_choice(null, mmd_nulls, "null")
-    ), is_unshrunk(estimator))
+    ), is_unshrunk(estimator), "\"kme\", \"mkme\" or \"mmkme\"")
   }
   if (is.null(statistic)) {
     statistic <- if (several || !is.null(filter)) "unbiased" else "biased"

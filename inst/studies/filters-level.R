@@ -12,7 +12,7 @@ row <- function(run, claim = "exact") {
   })
 }
 
-# Groups of rows that share their data, the slow ones with half as many.
+# Groups of rows that share their data, the slow ones with a quarter as many.
 level_groups <- function(B) {
   two <- function(...) {
     arguments <- list(..., B = B)
@@ -61,7 +61,7 @@ level_groups <- function(B) {
     row(function(data) mmd_test(change(data$x), model, B = 19)$p.value)
   }
   group <- function(make, ...) list(make = make, rows = list(...), share = 1)
-  slow <- function(...) c(group(...)[c("make", "rows")], share = 2)
+  slow <- function(...) c(group(...)[c("make", "rows")], share = 4)
   list(
     group(
       samples(20, 20, normal),
@@ -169,8 +169,8 @@ misses_point <- function(data) {
 level_study <- function(reps, permutations, cores, out) {
   exact <- exact_level(permutations)
   say("Rejections at the nominal level ", nominal, " where nothing is to be ",
-      "found, and intervals that miss: ", reps, " data sets (half as many ",
-      "for the slow ones), ", permutations, " permutations.")
+      "found, and intervals that miss: ", reps, " data sets (a quarter of ",
+      "these for the slow ones), ", permutations, " permutations.")
   cat("\n")
   results <- do.call(rbind, lapply(level_groups(permutations), function(group) {
     message(names(group$rows)[1])
@@ -192,11 +192,12 @@ level_study <- function(reps, permutations, cores, out) {
   cat("\n")
   counts <- function(claim) {
     mine <- results[results$claim == claim, ]
-    kept <- mine$rate <= mine$high & (claim == "at most" | mine$rate >= mine$low)
+    kept <- mine$rate <= mine$high &
+      (claim == "at most" | mine$rate >= mine$low)
     paste0(sum(kept), " of ", nrow(mine))
   }
-  say("In the band: ", counts("exact"), " tests that claim an exact level; not ",
-      "above it: ", counts("at most"), " that claim a bound; in the band: ",
+  say("In the band: ", counts("exact"), " tests that claim an exact level; ",
+      "not above it: ", counts("at most"), " that claim a bound; in the band: ",
       counts("limit"), " that claim the level for large samples.")
   cat("\n")
   write_table(results, out, "filters-level.csv")

@@ -139,7 +139,7 @@ pairs_of <- list(
     x <- stats::runif(n, -pi, pi)
     list(x = x, y = sin(3 * x) + 0.6 * noise(n))
   }),
-  "perturbed uniform" = alternative(100, function(n) {
+  "perturbed uniform" = alternative(40, function(n) {
     both <- perturbed(n, 2, 1)
     list(x = both[, 1], y = both[, 2])
   }),

@@ -134,11 +134,10 @@ test_that("kernels of every kind, factors and matrices of kernel values", {
   expect_identical(grams$statistics$p.value, direct$statistics$p.value)
   expect_identical(grams$p.value, direct$p.value)
   # The kernel of a marginalized estimator.
-  noise <- c(0.2, 0.5)
-  theta2 <- 1.2^2 + 2 * noise
-  k <- sqrt(prod(1.2^2 / theta2)) * gram_R(kernel_rbf(sqrt(theta2)), x)
-  l <- sqrt(1.2^2 / theta2[1]) * gram_R(kernel_rbf(sqrt(theta2[1])), y)
-  marginal <- run(x, y, rbf, rbf, est_mmkme(list(noise, 0.2)))
+  theta2 <- 1.2^2 + 2 * 0.2
+  k <- 1.2^2 / theta2 * gram_R(kernel_rbf(sqrt(theta2)), x)
+  l <- 1.2 / sqrt(theta2) * gram_R(kernel_rbf(sqrt(theta2)), y)
+  marginal <- run(x, y, rbf, rbf, est_mmkme(0.2))
   expect_twin(marginal, fixed(k), fixed(l), draws, "tikhonov")
 })
 

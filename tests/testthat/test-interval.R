@@ -124,19 +124,26 @@ test_that("balls and intervals hold what they are to hold as often", {
   truth <- normal_at(z, 2)
   weights <- c(1, -2, 1)
   norm <- sqrt(sum(weights * (gram_R(kernel, z) %*% weights)))
+  # |mu|^2 and <mu, mu^>.
+  norm2 <- (4 / 6)^0.5
+  bound <- as.numeric(confint(kme(1:40, kernel), method = "bound"))
   held <- replicate(200, {
-    fit <- kme(stats::rnorm(40), kernel)
-    error <- sqrt(kme_risk(fit, normal(1)))
+    x <- matrix(stats::rnorm(40))
+    fit <- kme(x, kernel)
+    error <- sqrt(fit$rho - 2 * mean(normal_at(x, 2)) + norm2)
     radius <- as.numeric(confint(fit))
     at <- predict(fit, z, interval = TRUE)
     # Functions k(z, .) have norm 1; and one that is made of them.
     off <- at[, "fit"] - truth
     within <- all(abs(off) <= radius) &&
       abs(sum(weights * off)) <= radius * norm
-    c(error <= radius, error <= as.numeric(confint(fit, method = "bound")),
+    c(error <= radius, error <= bound,
       at[2, "lower"] <= truth[2] && truth[2] <= at[2, "upper"],
       within || error > radius)
   })
+  fit <- kme(z, kernel)
+  expect_equal(fit$rho - 2 * mean(normal_at(z, 2)) + norm2,
+               kme_risk(fit, normal(1)))
   held <- rowSums(held)
   expect_identical(held[4], 200)
   expect_gte(held[1], stats::qbinom(1e-4, 200, 0.95))

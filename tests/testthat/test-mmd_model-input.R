@@ -98,7 +98,8 @@ test_that("a fit to the same points is a warning, to others it is a mixture", {
   set.seed(3)
   z <- rbind(faithful[1:60, ])
   fit <- kme_density(z, m = 2)
-  expect_warning(mmd_test(z[60:1, ], fit, B = 3), "fitted to the points",
+  expect_warning(mmd_test(z[60:1, ], fit, B = 3, scale = TRUE),
+                 "fitted to the points",
                  class = "kernmean_warning_refit")
   new <- faithful[61:100, ]
   test <- mmd_test(new[2:1], fit, B = 3, scale = TRUE)
@@ -111,7 +112,7 @@ test_that("a fit to the same points is a warning, to others it is a mixture", {
   fit <- kme_density(z, m = 2, shape = "isotropic")
   law <- read_law(fit, as.matrix(new))
   q <- law$mixture
-  at <- as.matrix(new)[1:5, ]
+  at <- unname(as.matrix(new)[1:5, ])
   density <- rowSums(vapply(1:2, \(c) {
     s <- q$covariances[, , c]
     u <- sweep(at, 2, q$means[c, ])

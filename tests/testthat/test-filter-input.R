@@ -1,0 +1,110 @@
+# What filtered tests refuse, and what update() drops.
+
+x <- random_points(9, 2, 1)
+y <- random_points(6, 2, 2)
+z <- rbind(x, y)
+g <- rep(1:2, c(9, 6))
+# Distances: not definite.
+far <- as_gram(as.matrix(stats::dist(z)))
+
+test_that("what is not defined is refused with its reason", {
+  lines <- refusals(expression(
+    mmd_test(x, y, filter = "foo"), mmd_test(x, y, filter = NA),
+    mmd_test(x, y, filter = c("tikhonov", "cutoff")),
+    mmd_test(x, y, filter = TRUE, ratio = 0),
+    mmd_test(x, y, filter = TRUE, ratio = c(1, -1)),
+    mmd_test(x, y, filter = TRUE, ratio = NA),
+    mmd_test(x, y, filter = TRUE, ratio = Inf),
+    mmd_test(x, y, filter = TRUE, ratio = "a"),
+    mmd_test(x, y, filter = TRUE, ratio = numeric()),
+    mmd_test(x, y, filter = TRUE, order = 3),
+    mmd_test(x, y, filter = TRUE, order = NA),
+    mmd_test(x, y, filter = TRUE, order = 1.5),
+    mmd_test(x, y, filter = TRUE, order = numeric()),
+    mmd_test(x, y, ratio = 0.1), mmd_test(x, y, order = 1),
+    mmd_test(x, y, factors = 0), mmd_test(x, y, factors = NA),
+    mmd_test(x, y, kernel_linear(), factors = 1:2),
+    mmd_test(as_gram(rbf_gram(15)), g, factors = 1:2),
+    mmd_test(x, y, kernel_energy(), filter = TRUE),
+    mmd_test(x, y, null = "spectrum", filter = TRUE),
+    mmd_test(x, y, null = "gamma", factors = 1:2),
+    mmd_test(x, y, estimator = "skmse", filter = TRUE),
+    mmd_test(x, y, estimator = "fkmse", filter = TRUE),
+    mmd_test(x, y, estimator = "stack", filter = TRUE),
+    mmd_test(x, y, estimator = "skmse", factors = 1:2),
+    mmd_test(x, y, bandwidths = "fuse", filter = TRUE),
+    mmd_test(x, y, bandwidths = 1:2, factors = 1:2),
+    mmd_test(x, filter = TRUE), mmd_test(z ~ rep(1, 15), filter = TRUE),
+    mmd_test(z ~ c(rep(1:2, 7), 3), filter = TRUE),
+    mmd_test(far, g, filter = TRUE)
+  ))
+  expect_snapshot(writeLines(lines))
+})
+
+test_that("what is not defined is refused by hsic_test() too", {
+  lines <- refusals(expression(
+    hsic_test(x, x, filter = "foo"), hsic_test(x, x, filter = TRUE, ratio = 0),
+    hsic_test(x, x, filter = TRUE, ratio = NA),
+    hsic_test(x, x, filter = TRUE, ratio = "b"),
+    hsic_test(x, x, filter = TRUE, order = 2),
+    hsic_test(x, x, ratio = 1), hsic_test(x, x, order = 1),
+    hsic_test(x, x, factors = -1),
+    hsic_test(as_gram(rbf_gram(15)), factor(g), factors = 1:2),
+    hsic_test(x, x, kernel_energy(), filter = TRUE),
+    hsic_test(x, x, null = "gamma", filter = TRUE),
+    hsic_test(x, x, estimator = "skmse", filter = TRUE),
+    hsic_test(x, x, estimator = "fkmse", filter = TRUE),
+    hsic_test(x, x, bandwidths = "fuse", filter = TRUE),
+    hsic_test(z, far, filter = TRUE),
+    hsic_test(x[1:3, ], x[1:3, ], filter = TRUE, statistic = "unbiased"),
+    hsic_test(list(x, x, x), filter = TRUE, statistic = "unbiased")
+  ))
+  expect_snapshot(writeLines(lines))
+})
+
+test_that("update() drops what a change leaves without sense", {
+  test <- mmd_test(x, y, filter = TRUE, ratio = 0.1, B = 19)
+  expect_null(update(test, filter = "none")$statistics)
+  test <- hsic_test(x, x[9:1, ], filter = TRUE, ratio = 0.1, B = 19)
+  expect_null(update(test, filter = "none")$statistics)
+})
+
+# --- Many points --------------------------------------------------------------
+
+# Runs code as if the exact path were for at most so many points.
+with_most_points <- function(most, code) {
+  put <- \(x) utils::assignInNamespace("filter_most_points", x, "kernmean")
+  before <- filter_most_points
+  on.exit(put(before))
+  put(most)
+  force(code)
+}
+
+test_that("features give what the matrix gives", {
+  both <- \(run) {
+    set.seed(3)
+    exact <- run()
+    set.seed(3)
+    list(exact = exact, features = with_most_points(20, run()))
+  }
+  a <- random_points(60, 2, 3)
+  b <- 1.3 * random_points(40, 2, 4)
+  for (filter in filters_R) {
+    # Of rank 5: nothing is left over.
+    two <- both(\() mmd_test(a, b, kernel_poly(2), filter = filter, B = 49))
+    expect_equal(two$features$statistics, two$exact$statistics,
+                 tolerance = 1e-8)
+    expect_equal(two$features$p.value, two$exact$p.value)
+    pair <- both(\() hsic_test(a[1:40, ], b, kernel = kernel_poly(2),
+                               filter = filter, B = 49))
+    expect_equal(pair$features$statistics, pair$exact$statistics,
+                 tolerance = 1e-8)
+  }
+  # At most a tenth of the smallest tau is left over, a share 1/10 of l + tau in
+  # the gain of a direction.
+  two <- both(\() mmd_test(a, b, kernel_rbf(1.2), filter = TRUE, B = 49,
+                           statistic = "biased"))
+  ratio <- two$features$statistics$value / two$exact$statistics$value
+  expect_true(all(abs(ratio - 1) < 0.1))
+  expect_equal(ratio[1], 1, tolerance = 1e-10)
+})
