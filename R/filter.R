@@ -376,11 +376,15 @@ filter_matrices <- function(sample, ratios, name) {
   }
   if (stores_gram(sample)) check_positive(own$k, top)
   \(ratio) {
-    a <- cross(inverse_lower(cholesky(own$k, ratio * top)))
-    a <- (if (name == "iterated") cross(a) * ratio * top else a) *
-      (-n * ratio * top)
-    a[seq.int(1, n^2, n + 1)] <- a[seq.int(1, n^2, n + 1)] + n
-    a
+    shift <- ratio * top
+    if (name == "iterated") {
+      square <- cross(resolvent(own$k, shift, shift * sqrt(n), 0))
+      at <- seq.int(1, n^2, n + 1)
+      square <- -square
+      square[at] <- square[at] + n
+      return(square)
+    }
+    resolvent(own$k, shift, -n * shift, n)
   }
 }
 
@@ -450,7 +454,8 @@ aggregate_statistics <- function(values, scale, complete) {
   top <- z[cbind(seq_len(nrow(z)), max.col(z, "first"))]
   # The first of those that are equal to rounding.
   maximum <- which(z[1L, ] >= top[1L] - tie_slack * (1 + abs(top[1L])))[1L]
-  slack <- if (still[maximum]) 0 else 1e-3 * scale[maximum] / sd[maximum]
+  # Rounding of the statistic, which a small deviation makes large.
+  slack <- if (still[maximum]) 0 else 1e-2 * scale[maximum] / sd[maximum]
   list(values = top, z = z[1L, ], p = p, maximum = maximum, scale = 1 + slack)
 }
 

@@ -181,9 +181,9 @@
 #' @param statistic `"biased"` or `"unbiased"`; dHSIC, estimators that shrink
 #'   and the gamma null are made of the biased one.
 #' @param permutations `NULL` for `B` random ones, `"all"` (at most 10^5: up to
-#'   8 points), or a matrix with a permutation of the n values of y in each
-#'   column. If a column is the identity, the observed statistic is not counted
-#'   again.
+#'   8 points), a matrix with a permutation of the n values of y in each column,
+#'   or a set or design of package permute, see [mmd_test()]. If a column is the
+#'   identity, the observed statistic is not counted again.
 #' @param blocks One value for each point; values of y change places within a
 #'   block only (repeated measures, strata, sites). In the formula method it may
 #'   be a variable of `data`.

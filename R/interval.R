@@ -25,9 +25,9 @@
 #'   \item{`"bound"`}{valid for every n, and 3 to 4 times as large at the median
 #'     bandwidth. For n of at most 300 by McDiarmid's inequality, \eqn{r =
 #'     \sqrt{\kappa/n} + \sqrt{2\kappa\log(1/\delta)/n}}{r = sqrt(kappa/n) +
-#'     sqrt(2 kappa log(1/delta)/n)}; above, if \eqn{k \ge 0}{k >= 0}, the bound of Wolfer
-#'     and Alquier that knows the variance, \eqn{r = \sqrt{2\hat v
-#'     \log(4/\delta)/n} + \frac{16}{3}\sqrt\kappa\log(4/\delta)/n}{r = sqrt(2
+#'     sqrt(2 kappa log(1/delta)/n)}; above, if \eqn{k \ge 0}{k >= 0}, the
+#'     bound of Wolfer and Alquier that knows the variance, \eqn{r = \sqrt{2\hat
+#'     v \log(4/\delta)/n} + \frac{16}{3}\sqrt\kappa\log(4/\delta)/n}{r = sqrt(2
 #'     v^ log(4/delta)/n) + 16/3 sqrt(kappa) log(4/delta)/n}, with \eqn{\hat v =
 #'     \kappa - \frac{1}{n(n-1)}\sum_{i \ne j} k(x_i, x_j)}{v^ = kappa -
 #'     1/(n(n-1)) sum_{i != j} k(x_i, x_j)}. The formula must not be chosen by

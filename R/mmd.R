@@ -138,12 +138,14 @@
 #' warning says when that exceeds 10^11 flops.
 #'
 #' @param x The first sample: a numeric vector, matrix or data frame of numeric
-#'   columns, points in rows; or the [gram()] of the pooled sample; or a
+#'   columns, points in rows; or the [gram()] or the distances (`dist`, see
+#'   [mmd_comparisons]) of the pooled sample; or a
 #'   [kme_sketch()], see Sketches. Factors among columns take [hsic_test()] of
 #'   the group and the columns.
 #' @param y The second sample, with the columns of `x` (matched by name where
 #'   both have names); for a sketch without groups another one, or rows.
-#' @param groups With a `gram`: the group of each point, a factor or a vector.
+#' @param groups With a `gram` or a `dist` object: the group of each point, a
+#'   factor or a vector.
 #' @param formula `response ~ group`, with a numeric response (several:
 #'   `cbind(a, b) ~ group`, all other columns but those of `blocks` and
 #'   `clusters`: `. ~ group`) and two or more groups. Rows are sorted by group;
@@ -180,11 +182,15 @@
 #' @param statistic `"biased"` or `"unbiased"`. Estimators that shrink have the
 #'   biased statistic only, many bandwidths the unbiased one, which is the
 #'   default for filters.
-#' @param permutations `NULL` for `B` random ones, `"all"` for all labelings
-#'   (at most 10^5), or a matrix with a permutation of the N points in each
-#'   column, its first m entries the first sample. If a column leaves the
-#'   labels as they are, the observed statistic is not counted again. With
-#'   `blocks`, `"all"` means all labelings within the blocks.
+#' @param permutations `NULL` for `B` random ones, `"all"` for all labelings (at
+#'   most 10^5), or a matrix with a permutation of the N points in each column,
+#'   its first m entries the first sample. If a column leaves the labels as they
+#'   are, the observed statistic is not counted again. With `blocks`, `"all"`
+#'   means all labelings within the blocks. Of package permute a set (class
+#'   `permutationMatrix`; also a matrix of N columns and another number of
+#'   rows), or a design of `permute::how()`, of which `B` are drawn, or all that
+#'   it has: a row p puts row `p[i]` of the data in the place of row i. Not with
+#'   `control` or `pairwise`.
 #' @param blocks One value for each point, those of `x` first (in the formula
 #'   method it may be a variable of `data`); points change places within a block
 #'   only (pairs, repeated measures, strata, sites).

@@ -84,6 +84,7 @@
 #' as.dist(all)
 #' plot(all, "dendrogram")
 #' @docType methods
+#' @docType methods
 #' @name mmd_comparisons
 NULL
 

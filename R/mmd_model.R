@@ -64,22 +64,22 @@
 #' test keeps the statistics of its draws, not the samples. Tests that share
 #' draws are each exact, but their p-values err together.
 #'
-#' @section Cost: A statistic is one sum over the pairs of points, O(n^2 d),
-#' with a median to be found over them for a mixture (the bandwidth), and
-#' 10,000 n d for a function; there are B + 1 of them. `B = NULL` is as many as
-#' take about a second, in thousands between 999 and 9,999, by the sizes alone.
-#' Other estimators are fitted anew to each simulated sample. Memory O(nd); of
-#' a function its 10,000 draws are kept in the test, 80,000 bytes for each
-#' column.
+#' @section Cost: A statistic is one sum over the pairs of points, O(n^2 d); for
+#' a mixture with an open bandwidth a median is found over them, for a function
+#' there is another sum over 10,000 n pairs. There are B + 1 of them. `B = NULL`
+#' is as many as take about a second, in thousands between 999 and 9,999, by the
+#' sizes alone. Other estimators are fitted anew to each simulated sample.
+#' Memory O(nd); of a function its 10,000 draws are kept in the test, 80,000
+#' bytes for each column.
 #'
 #' @section Arguments: Of the arguments of [mmd_test()] tests against a model
 #' take `x`, points (no [gram()], no sketch, no formula); `model` (or `y`),
 #' `kernel`, `estimator` (without a target), `B`, `statistic` (`"unbiased"` for
 #' the KME only), `scale` and `progress`, and as `null` an earlier test, see
-#' above. `"normal"` takes no kernel, estimator or scale, needs n of at least d
-#' + 2 and a covariance of full rank. There are no labels to permute: what says
-#' how (`permutations`, `blocks`, `clusters`, `bins`) is refused, and so are
-#' filters and many bandwidths.
+#' above. `"normal"` takes no kernel, estimator or scale, and needs at least d +
+#' 2 points and a covariance of full rank. There are no labels to permute: what
+#' says how (`permutations`, `blocks`, `clusters`, `bins`) is refused, and so
+#' are filters and many bandwidths.
 #'
 #' @section Value: An object of class `c("mmd_model_test", "mmd_test", "htest")`
 #' with the fields of [mmd_test()]. `statistic` is `MMD^2`, for `"normal"`
@@ -111,20 +111,20 @@
 #' # Waiting times for Old Faithful are not normal ...
 #' set.seed(1)
 #' waiting <- faithful$waiting
-#' test <- mmd_test(waiting, "normal", B = 199)
+#' test <- mmd_test(waiting, "normal", B = 99)
 #' test
 #' plot(test, "witness")
 #'
-#' # ... nor this mixture of two normals, nor what this function simulates
+#' # ... but may be of this mixture; not of what the function simulates
 #' two <- list(weights = c(0.4, 0.6), means = cbind(c(55, 80)),
 #'             covariances = c(36, 36))
-#' mmd_test(waiting, two, B = 199)
-#' mmd_test(waiting, \(n) 43 + 53 * rbeta(n, 2, 1), B = 199)
+#' mmd_test(waiting, two, B = 99)
+#' mmd_test(waiting, \(n) 43 + 53 * rbeta(n, 2, 1), B = 99)
 #'
 #' # A model with parameters: fitted to one half, tested on the other
 #' half <- sample(length(waiting), 136)
 #' fit <- kme_density(waiting[half], m = 2)
-#' mmd_test(waiting[-half], fit, B = 199)
+#' mmd_test(waiting[-half], fit, B = 99)
 #'
 #' # The draws of "normal" serve all samples of one size
 #' update(test, x = log(waiting), null = test)

@@ -2,7 +2,8 @@
 # c("<kind>_law", "kernmean_law").
 #   mixture  weights, means and covariances of normal components (mixture, in
 #            the units of the user), and roots of the covariances
-#   draws    a function that simulates (draw) and what it gave at first (points)
+#   draws    a function that simulates (draw) and what it gave at first (points;
+#            when settled, the sample)
 #   normal   d; a normal law whose mean and covariance are free
 # When they have settled they know the kernel and the units in which the sample
 # is compared with them.
@@ -93,7 +94,9 @@ draw_from <- function(model, n, x) {
   if (is.null(dim(z))) z <- matrix(z, ncol = 1L)
   check_finite(z, call)
   if (d == 1L) colnames(z) <- NULL
-  unname(check_newdata(z, x, call, "'x'"))
+  # Later draws are matched by the names of the first ones.
+  matrix(check_newdata(z, x, call, "'x'"), n,
+         dimnames = list(NULL, colnames(x)))
 }
 
 check_draws <- function(z, n, d, call) {
@@ -162,9 +165,15 @@ settle_law.kernmean_law <- function(law, options) law
 
 settle_law.draws_law <- function(law, options) {
   kernel <- if (is.null(options$kernel)) kernel_rbf() else options$kernel
-  law$sample <- fit_sample(law$points, kernel, options$scale, "model")
+  law$sample <- fit_sample(law_points(law), kernel, options$scale, "model")
+  law$points <- NULL
   law$norm2 <- mean(sample_rows(law$sample)) / law$sample$n
   law
+}
+
+# What a function gave at first, with the columns of x.
+law_points <- function(law) {
+  if (is.null(law$sample)) law$points else sample_raw(law$sample)
 }
 
 # What the statistic of n points is multiplied by.
@@ -189,7 +198,7 @@ law_draw.mixture_law <- function(law, n) {
   q$means[which, , drop = FALSE] + noise
 }
 
-law_draw.draws_law <- \(law, n) draw_from(law$draw, n, law$points)
+law_draw.draws_law <- \(law, n) draw_from(law$draw, n, law_points(law))
 
 law_draw.normal_law <- \(law, n) matrix(stats::rnorm(n * law$d), n)
 
@@ -316,7 +325,7 @@ law_cost <- function(law, options, n) {
 
 law_width <- function(law) UseMethod("law_width")
 law_width.mixture_law <- \(law) ncol(law$mixture$means)
-law_width.draws_law <- \(law) ncol(law$points)
+law_width.draws_law <- \(law) ncol(law_points(law))
 law_width.normal_law <- \(law) law$d
 
 # Pairs of points of which one draw takes kernel values; a median to be found is

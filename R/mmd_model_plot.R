@@ -36,7 +36,7 @@ picture_misfit <- function(test, n) {
 model_span <- function(law) UseMethod("model_span")
 model_span.normal_law <- \(law) NULL
 model_span.draws_law <- function(law) {
-  apply(law$points, 2L, quantile, c(0.005, 0.995), names = FALSE)
+  unname(apply(law_points(law), 2L, quantile, c(0.005, 0.995), names = FALSE))
 }
 model_span.mixture_law <- function(law) {
   q <- law$mixture

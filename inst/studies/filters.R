@@ -22,7 +22,7 @@ usage <- "Usage: Rscript filters.R [options]
   --out DIR           folder for figures and tables (.)
   --cores N           processes, with the package future.apply (1); the
                       results do not depend on it
-  --quick             the smallest form of all: few cells, 3 data sets
+  --quick             the smallest form of all: few cells, 2 data sets
   --help              this text"
 
 study_name <- "filters.R"
@@ -377,7 +377,7 @@ main <- function(args) {
     }
     if (quick) smallest else usual
   }
-  reps <- function(usual) number("reps", usual, 3, 2)
+  reps <- function(usual) number("reps", usual, 2, 2)
   permutations <- function(usual) number("permutations", usual, 19, 19)
   cores <- start_processes(whole_number(chosen$cores, "--cores", 1))
   out <- output_folder(chosen$out)

@@ -422,3 +422,43 @@ void km_triangle_inverse(size_t n, const double *l, double *inverse, double *wor
     km_triangle_solve(n - j0, smaller(TOGETHER, n - j0), l + j0 + j0 * n, n, 0,
                       inverse + j0 + j0 * n, n, work, poll);
 }
+
+/* --- A triangle and its transpose --------------------------------------------- */
+
+enum { ROWS_TOGETHER = 128 }; /* rows of the product, whose common zeros are left out */
+
+size_t km_triangle_gram_work(size_t n) {
+  return km_product_work(smaller(n, ROWS_TOGETHER), n, n);
+}
+
+void km_triangle_gram(size_t n, const double *l, double *gram, double *work, km_poll poll) {
+  for (size_t i = 0; i < n; i += ROWS_TOGETHER) {
+    const size_t count = smaller(ROWS_TOGETHER, n - i);
+    const km_product rows = {.m = count,
+                             .n = i + count,
+                             .depth = n - i,
+                             .times = 1,
+                             .a = {l + i + i * n, n, 1},
+                             .b = {l + i, 1, n},
+                             .c = gram + i,
+                             .ldc = n,
+                             .fresh = 1};
+    km_multiply_add(&rows, work, poll);
+  }
+  km_mirror(n, gram);
+}
+
+size_t km_resolvent_work(size_t n) {
+  return larger(km_factor_work(n), larger(km_triangle_inverse_work(n), km_triangle_gram_work(n)));
+}
+
+km_status km_resolvent(size_t n, const double *k, double shift, double times, double plus,
+                       double *out, double *room, double *work, int *info, km_poll poll) {
+  const km_status status = km_factor(n, k, shift, out, work, info, poll);
+  if (status != KM_OK) return status;
+  km_triangle_inverse(n, out, room, work, poll);
+  km_triangle_gram(n, room, out, work, poll);
+  for (size_t i = 0; i < n * n; i++) out[i] *= times;
+  for (size_t i = 0; i < n; i++) out[i * (n + 1)] += plus;
+  return KM_OK;
+}

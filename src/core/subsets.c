@@ -96,16 +96,18 @@ typedef struct {
   size_t count;
   const double *rates; /* or NULL */
   size_t n_rates;      /* at least 1 */
+  size_t workers;      /* slots of the walk */
   double *walk;
-  double *slices;      /* KM_WORKERS x SLICE */
-  double *sums;        /* KM_WORKERS x n_rates x (count + MOMENTS) */
+  double *slices;      /* workers x SLICE */
+  double *sums;        /* workers x n_rates x (count + MOMENTS) */
 } forms_sink;
 
 static size_t lay_out_forms(forms_sink *sink, const km_source *source, double *work) {
   km_scratch scratch = {work, 0};
+  sink->workers = km_walk_workers(source);
   sink->walk = take(&scratch, km_walk_work(source));
-  sink->slices = take_aligned(&scratch, (size_t) KM_WORKERS * SLICE);
-  sink->sums = take(&scratch, KM_WORKERS * sink->n_rates * (sink->count + MOMENTS));
+  sink->slices = take_aligned(&scratch, sink->workers * SLICE);
+  sink->sums = take(&scratch, sink->workers * sink->n_rates * (sink->count + MOMENTS));
   return scratch.used;
 }
 
@@ -155,13 +157,13 @@ void km_subset_forms(const km_source *source, const uint64_t *subsets, size_t co
     .subsets = subsets, .count = count, .rates = rates, .n_rates = larger(1, n_rates)};
   const size_t width = count + MOMENTS, columns = sink.n_rates;
   lay_out_forms(&sink, source, work);
-  memset(sink.slices, 0, (size_t) KM_WORKERS * SLICE * sizeof *work);
-  memset(sink.sums, 0, KM_WORKERS * columns * width * sizeof *work);
+  memset(sink.slices, 0, sink.workers * SLICE * sizeof *work);
+  memset(sink.sums, 0, sink.workers * columns * width * sizeof *work);
   const double cost = (double) columns * (KM_EXP_COST + set_cost * (double) count);
-  km_walk(source, KM_WORKERS, cost, add_forms, &sink, sink.walk, poll);
+  km_walk(source, sink.workers, cost, add_forms, &sink, sink.walk, poll);
   memset(forms, 0, columns * count * sizeof *forms);
   memset(moments, 0, columns * MOMENTS * sizeof *moments);
-  for (size_t worker = 0; worker < KM_WORKERS; worker++)
+  for (size_t worker = 0; worker < sink.workers; worker++)
     for (size_t r = 0; r < columns; r++) {
       const double *sums = sink.sums + (worker * columns + r) * width;
       for (size_t c = 0; c < count; c++) forms[c + r * count] += sums[c];

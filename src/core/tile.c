@@ -121,6 +121,11 @@ size_t km_walk_slots(const km_source *source, double size) {
 /* Panel pairs of a symmetric walk. */
 static size_t all_pairs(const walk *w) { return w->row_panels * (w->row_panels + 1) / 2; }
 
+size_t km_walk_workers(const km_source *source) {
+  const walk w = {.row_panels = pieces(source->n, PANEL)};
+  return smaller(KM_WORKERS, all_pairs(&w));
+}
+
 static size_t pairs_of(const walk *w, size_t worker) {
   if (w->symmetric) return share_size(all_pairs(w), w->column_shares, worker);
   return share_size(w->row_panels, w->row_shares, worker / w->column_shares) *

@@ -18,6 +18,9 @@ typedef void (*km_consumer)(const km_tile *tile, void *sink, size_t worker);
 /* How many accumulators of `size` doubles a consumer needs: it adds to number worker % slots. */
 size_t km_walk_slots(const km_source *source, double size);
 
+/* KM_WORKERS, or fewer for a short symmetric walk: no more slots than there is work for. */
+size_t km_walk_workers(const km_source *source);
+
 /* Doubles of scratch for a walk: packed points and one tile a worker. */
 size_t km_walk_work(const km_source *source);
 

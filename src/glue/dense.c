@@ -89,6 +89,29 @@ SEXP r_triangle_inverse(SEXP l) {
   return out;
 }
 
+/* L'L of a lower triangle with zeros above. */
+SEXP r_triangle_gram(SEXP l) {
+  const size_t n = glue_order(l, "l");
+  SEXP out = PROTECT(glue_new_matrix(n, n));
+  double *work = glue_scratch(km_triangle_gram_work(n));
+  km_triangle_gram(n, REAL_RO(l), REAL(out), work, glue_poll);
+  UNPROTECT(1);
+  return out;
+}
+
+/* times (K + shift I)^{-1} + plus I; NULL if K + shift I is not positive definite to rounding. */
+SEXP r_resolvent(SEXP k, SEXP shift, SEXP times, SEXP plus) {
+  const size_t n = glue_order(k, "k");
+  SEXP out = PROTECT(glue_new_matrix(n, n));
+  double *room = glue_scratch(n * n), *work = glue_scratch(km_resolvent_work(n));
+  int info = 0;
+  const km_status status =
+      km_resolvent(n, REAL_RO(k), Rf_asReal(shift), Rf_asReal(times), Rf_asReal(plus), REAL(out),
+                   room, work, &info, glue_poll);
+  UNPROTECT(1);
+  return status == KM_OK ? out : R_NilValue;
+}
+
 /* a_j'b_j for each column. */
 SEXP r_column_dots(SEXP a, SEXP b) {
   const size_t n = (size_t) Rf_nrows(a), m = (size_t) Rf_ncols(a);

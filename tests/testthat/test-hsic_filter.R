@@ -165,7 +165,6 @@ test_that("all permutations: the observed one is not counted twice", {
 
 test_that("clusters and blocks", {
   codes <- c(1, 2, 1, 3, 4, 2, 3, 4, 5, 5, 5, 6, 6, 6)
-  sizes <- c(2, 2, 2, 2, 3, 3)
   moves <- all_labelings(rep(1L, 4))
   moves <- cbind(rbind(moves, 5L, 6L), rbind(moves, 6L, 5L))
   points <- apply(moves, 2, \(move) {

@@ -53,7 +53,7 @@ test_that("marks say what adjusted p-values are", {
 })
 
 test_that("no text of them is cut or over another one", {
-  for (size in list(c(7, 7), c(5, 4), c(3.2, 2.8))) {
+  for (size in list(c(7, 7), c(3.2, 2.8))) {
     for (picture in list(\() plot(all), \() plot(one),
                          \() plot(all, "dendrogram"))) {
       texts <- plot_texts(picture(), size[1], size[2])

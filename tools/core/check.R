@@ -333,6 +333,9 @@ check_factors <- function() {
   l <- t(chol(positive(400) + 0.5 * diag(400)))
   check("factor", some(l))
   check("triangle_inverse", some(solve(l)), 1e-12)
+  check("triangle_gram", some(crossprod(solve(l))), 1e-12)
+  check("resolvent", some(3 * diag(400) - 2 * solve(positive(400) +
+                                                      0.25 * diag(400))), 1e-12)
   l <- t(chol(positive(200) + 0.5 * diag(200)))[1:197, 1:197]
   for (name in c("solve_few", "solve")) {
     x <- input_matrix(67, 203, if (name == "solve") 60 else 3)

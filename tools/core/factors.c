@@ -87,6 +87,12 @@ static void factors(void) {
   put_some("factor", l, WIDE * WIDE);
   km_triangle_inverse(WIDE, l, inverse, room(km_triangle_inverse_work(WIDE)), poll);
   put_some("triangle_inverse", inverse, WIDE * WIDE);
+  double *gram_of = room(WIDE * WIDE);
+  km_triangle_gram(WIDE, inverse, gram_of, room(km_triangle_gram_work(WIDE)), poll);
+  put_some("triangle_gram", gram_of, WIDE * WIDE);
+  must(km_resolvent(WIDE, k, 0.25, -2, 3, gram_of, inverse, room(km_resolvent_work(WIDE)), &info,
+                    poll) == KM_OK, "no inverse");
+  put_some("resolvent", gram_of, WIDE * WIDE);
 
   double *work = room(km_factor_work(ORDER));
   k = positive(ORDER);

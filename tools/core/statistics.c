@@ -83,6 +83,7 @@ static void block_sums(void) {
   must(km_run_of(&rows, 0) == 0 && km_run_of(&rows, 44) == 1 && km_run_of(&rows, 45) == 2 &&
          km_run_of(&rows, N - 1) == BLOCKS - 1,
        "the block of a point");
+  must(km_walk_workers(&rbf) >= 1 && km_walk_workers(&rbf) <= KM_WORKERS, "the slots of a walk");
   const km_walk_part part = km_walk_part_of(&both, KM_WORKERS, KM_WORKERS - 1);
   must(part.i1 == N && part.j1 == POINTS, "the share of the last worker");
   double *sums = room(BLOCKS * BLOCKS), *moments = room(2);
