@@ -184,7 +184,7 @@ check_orders <- function(order, orders) {
                  describe(order)
                })
   }
-  unique(as.integer(order))
+  sort(unique(as.integer(order)))
 }
 
 # In the title of a test.
@@ -199,8 +199,8 @@ filter_label <- function(filter) {
   }
 }
 
-# What goes with filters, and with many bandwidths by `factors`. averages: is the
-# estimator one of those for the test that `names` lists?
+# What goes with filters, and with many bandwidths by `factors`. averages: is
+# the estimator one of those for the test that `names` lists?
 check_filter_options <- function(filter, bandwidths, options, averages,
                                  names) {
   reason <- if (filter$name == "none") "when 'factors' is given" else
@@ -271,7 +271,22 @@ times_bandwidth <- function(sample, factor) {
   }
   kernel <- sample$kernel
   kernel$bandwidth <- factor * kernel$bandwidth
-  points_sample(sample$x, kernel)
+  if (!is.null(kernel$rule)) {
+    kernel$rule <- paste(format_number(factor, 3L), "times the", kernel$rule)
+  }
+  points_sample(sample$x, kernel, raw = sample_raw(sample))
+}
+
+# A single factor makes another kernel, and nothing else.
+is_single <- function(filter) {
+  length(filter$factors) == 1L && !identical(filter$factors, 1)
+}
+
+# The filter where the kernel has taken in a single factor; NULL if nothing is
+# left of it.
+without_factor <- function(filter) {
+  filter$factors <- 1
+  if (filter$name != "none") filter
 }
 
 # --- The spectrum ------------------------------------------------------------
@@ -311,10 +326,12 @@ factor_spectrum <- function(sample, least) {
   source <- sample_source(sample)
   trace <- sum(abs(sample_diagonal(sample)))
   first <- .Call(C_r_pivoted, source, 1e-13, filter_first_columns, TRUE)
+  if (is.null(first)) stop_indefinite()
   top <- spectrum_values(cross(center_columns(first$factor)))[1L]
   tolerance <- max(1e-13, least * top / (10 * trace))
   found <- if (first$left <= tolerance * trace) first else
     .Call(C_r_pivoted, source, tolerance, filter_most_columns, TRUE)
+  if (is.null(found)) stop_indefinite()
   features <- center_columns(found$factor)
   inner <- .Call(C_r_eigen, cross(features), ncol(features))
   gamma <- clip_values(inner$values, trace / sample$n)
@@ -323,6 +340,10 @@ factor_spectrum <- function(sample, least) {
   list(values = gamma[kept] / sample$n,
        vectors = product(features, inner$vectors[, kept, drop = FALSE] / roots),
        left = found$left / sample$n)
+}
+
+stop_indefinite <- function() {
+  stop_input("the Gram matrix must be positive semi-definite for a filter")
 }
 
 center_columns <- function(x) x - rep(colMeans(x), each = nrow(x))

@@ -371,6 +371,11 @@ test_variables <- function(data, label, kernel_x = NULL, kernel_y = NULL,
                          "\"kme\", \"mkme\", \"mmkme\" or \"smooth\"")
   }
   variables <- read_variables(data, given, kernel, scale = scale)
+  if (is_single(options$filter)) {
+    check_variable_factors(variables, options$filter$factors)
+    variables <- lapply(variables, vary_bandwidth, options$filter$factors)
+    options["filter"] <- list(without_factor(options$filter))
+  }
   n <- check_lengths(variables)
   check_several(variables, options, permutations)
   if (!is.null(bandwidths)) {
@@ -521,7 +526,7 @@ new_hsic_test <- function(variables, options, scheme, found, arguments) {
     alpha = found$alpha, noise = found$noise, smoothing = found$smoothing,
     candidates = found$candidates, kernel = kernels,
     variables = variables, ranks = found$ranks, arguments = arguments,
-    statistics = found$table
+    statistics = found$table, left = found$left
   )
 }
 

@@ -29,6 +29,7 @@ filtered_dependence <- function(variables, options, scheme) {
     bar$at(a / nrow(table))
   }
   at <- 0L
+  left <- 0
   for (factor in filter$factors) {
     own <- if (factor == 1) samples else
       lapply(variables, \(variable) vary_bandwidth(variable, factor)$sample)
@@ -40,8 +41,9 @@ filtered_dependence <- function(variables, options, scheme) {
       matrices <- lapply(own, \(sample) {
         dependence_matrices(filterable_sample(sample), filter)
       })
+      left <- max(left, vapply(matrices, `[[`, 1, "left"))
       for (ratio in filter$ratio) {
-        m <- lapply(matrices, \(at) at(ratio))
+        m <- lapply(matrices, \(one) one$at(ratio))
         compute(if (several) filtered_tensor(m) else
           filtered_pair(m, scheme), at <- at + 1L)
       }
@@ -57,6 +59,7 @@ filtered_dependence <- function(variables, options, scheme) {
     estimator = settled$estimator, height = 1, noise = settled$noise,
     smoothing = settled$smoothing, several = !one,
     share = if (!several) plain$share(), ranks = plain$ranks,
+    left = if (left > 0) left,
     table = statistics_table(table, if (several) "dHSIC" else "HSIC",
                              values[1L, ], found, NULL)
   )
@@ -84,14 +87,16 @@ draw_orders <- function(scheme, source) {
   c(list(points(matrix(seq_len(units), units, source$moved))), chunks)
 }
 
-# M of each ratio as a function of it.
+# list(left: see filter_spectrum(), at: M of each ratio as a function of it).
 dependence_matrices <- function(sample, filter) {
   if (sample$n <= filter_most_points) {
-    return(filter_matrices(sample, filter$ratio, filter$name))
+    made <- filter_matrices(sample, filter$ratio, filter$name)
+    return(list(left = 0, at = made))
   }
   check_memory(sample$n, sample$n, "use fewer rows", copies = 4)
   spectrum <- filter_spectrum(sample, min(filter$ratio))
-  \(ratio) tcross(filter_root(spectrum, ratio, filter$name))
+  list(left = spectrum$left,
+       at = \(ratio) tcross(filter_root(spectrum, ratio, filter$name)))
 }
 
 # What statistic_function() takes of two matrices M.

@@ -230,9 +230,11 @@
 #' \item{arguments}{what was asked for}
 #' \item{statistics}{a data frame with a row for each statistic of a filter or
 #'   of many bandwidths by `factors`: what it is, its value, its standardized
-#'   value `z`, its own p-value, and whether it was the `maximum`} Every test of
-#'   this package has these fields in this order (and `variables` and `ranks`,
-#'   see [hsic_test()]); those that do not apply are `NULL`.
+#'   value `z`, its own p-value, and whether it was the `maximum`}
+#' \item{left}{what the features of many points leave of the mean of k(x, x), see
+#'   [test_filters]}
+#' Every test of this package has these fields in this order (and `variables`
+#' and `ranks`, see [hsic_test()]); those that do not apply are `NULL`.
 #'
 #' `summary()` adds the kernel, what was chosen, the null distribution and the
 #' Monte-Carlo error of the p-value, \eqn{\sqrt{p(1 - p)/(B + 1)}}{sqrt(p(1 -
@@ -317,7 +319,8 @@ mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
       label[["y"]] <- deparse1(substitute(model))
       y <- model
     }
-    given <- setdiff(names(match.call())[-1L], c("x", "y", "model", "progress"))
+    given <- Filter(Negate(is.null), as.list(match.call())[-1L])
+    given <- setdiff(names(given), c("x", "y", "model", "progress"))
     return(test_model(
       x, y, stats::setNames(label, c("x", "model")),
       if (!missing(kernel)) kernel, estimator, B,
@@ -466,6 +469,11 @@ test_samples <- function(pooled, kernel = NULL, estimator = est_kme(), ...,
                               statistic, bins, progress)
   options$compared <- !is.null(control) || check_flag(pairwise, "pairwise")
   samples <- read_samples(pooled, options, scale)
+  if (is_single(asked)) {
+    check_factors(samples$sample, asked$factors)
+    samples$sample <- times_bandwidth(samples$sample, asked$factors)
+    options["filter"] <- list(without_factor(asked))
+  }
   arguments <- list(
     pooled = pooled[c("order", "label", "name")], kernel = kernel,
     estimator = options$estimator, bandwidths = bandwidths,
@@ -531,7 +539,7 @@ new_mmd_test <- function(samples, options, scheme, found, arguments,
       utils::combn(labels, 2L, paste, collapse = " - ")
     ),
     unbiased = unbiased_summary(found, samples$sizes, options, scheme),
-    arguments = arguments, statistics = found$table
+    arguments = arguments, statistics = found$table, left = found$left
   )
 }
 

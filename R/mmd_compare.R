@@ -277,14 +277,17 @@ warn_coarse <- function(pairs, asked, null, B) {
       format(min(least[few]), digits = 2)
     )
   }
+  of <- \(least) min(stats::p.adjust(least, asked$adjust))
+  too_large <- usual_level * (1 + 1e-9)
+  more_draws <- asked$random && of(least) <= too_large
   if (asked$random) least <- pmax(least, 1 / (B + 1))
-  smallest <- min(stats::p.adjust(least, asked$adjust))
-  if (smallest > usual_level * (1 + 1e-9)) {
+  smallest <- of(least)
+  if (smallest > too_large) {
     needed <- needed_draws(count, asked$adjust)
     warn_kernmean(
       "adjusted p-values of ", count_of(count, "comparison"), " are at least ",
       format(smallest, digits = 2),
-      if (asked$random && B < needed) {
+      if (more_draws && B < needed) {
         paste0(" with B = ", B, "; they can be ", usual_level, " with B = ",
                format(needed, scientific = FALSE))
       } else {
@@ -342,6 +345,10 @@ shared_draws <- function(pairs, asked, B, options) {
     return(NULL)
   }
   ends <- max(0L, pmin(pairs$m, pairs$n)[pairs$fast])
+  if (any(pairs$fast)) {
+    check_memory(2 * ends, B / 2, "use fewer permutations", copies = 4,
+                 what = "the permutations")
+  }
   all <- any(whole) && as.double(n) * B <= most_shared || 2 * ends >= n
   if (!all && !ends) {
     return(NULL)
@@ -439,8 +446,8 @@ sums_pairs <- function(settled, sums, pairs, drawn, options) {
     diagonal <- sums$diagonal[rows[[i]]]
     trace <- if (unbiased) over(diagonal) else matrix(0, length(q))
     blocks <- block_sums(matrix(q), over(r), trace, sum(r), sum(diagonal), 2L)
-    blocks$sizes <- matrix(sizes[c(small, 3L - small)], length(q), 2L,
-                           byrow = TRUE)
+    blocks$sizes <- matrix(as.double(sizes[c(small, 3L - small)]), length(q),
+                           2L, byrow = TRUE)
     values <- of(blocks)
     c(settled$height * values[1L],
       permutation_p(values[1L], values[-1L], abs(sum(r)) / n^2))

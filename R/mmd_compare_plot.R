@@ -83,7 +83,7 @@ picture_pairs <- function(x) {
   labels <- rownames(distance)
   shown <- distance
   diag(shown) <- NA
-  fill <- blues(c(0, max(distance)))
+  fill <- blues(c(0, if (any(distance > 0)) max(distance) else 1))
   fill$title <- "distance"
   fill$at <- pretty(fill$limits, 4L)
   fill$at <- fill$at[fill$at <= fill$limits[2L]]
@@ -139,7 +139,7 @@ picture_control <- function(x) {
       across_layer(h = 0, lty = 1, col = "grey60")
     )),
     table, xlim = c(0.4, count + 0.6),
-    ylim = c(0, 1.08 * max(table$distance, .Machine$double.xmin)),
+    ylim = c(0, if (any(table$distance > 0)) 1.08 * max(table$distance) else 1),
     ticks = list(at = at, labels = table$group1),
     note = marks_note(x, count),
     key = key_entries(words, colors, "box")

@@ -52,7 +52,7 @@ filtered_statistics <- function(samples, options, scheme, height) {
   }
   c(joint_statistic(values, scale, scheme, table, samples$sample$kernel),
     plain_summary(samples, units, of, height),
-    list(left = left))
+    list(left = if (left > 0) left))
 }
 
 # What a test makes of one statistic or several.
@@ -159,7 +159,10 @@ filtered_witness <- function(test, w) {
   filter <- read_filter(test$arguments$filter, test$arguments$ratio,
                         test$arguments$order, test$arguments$factors, 0:2)
   row <- test$statistics[test$statistics$maximum, ]
-  sample <- filterable_sample(times_bandwidth(test$sample, row$factor))
+  sample <- test$sample
+  settled <- est_settle(test$estimator, sample, "the pooled sample")
+  sample <- settled_sample(sample, settled)
+  sample <- filterable_sample(times_bandwidth(sample, row$factor))
   w <- matrix(w)
   if (row$order == 0L) {
     values <- \(apply) drop(apply(w))

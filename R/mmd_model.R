@@ -417,6 +417,7 @@ new_model_test <- function(observed, draws, p, model, options, label,
 update.mmd_model_test <- function(object, ...) {
   changes <- list(...)
   check_changes(changes)
+  names(changes)[names(changes) == "y"] <- "model"
   arguments <- object$arguments
   known <- setdiff(names(formals(test_model)), c("label", "given"))
   given <- intersect(names(changes), names(model_refusals))
@@ -430,7 +431,9 @@ update.mmd_model_test <- function(object, ...) {
   own <- list(x = sample_raw(object$sample), model = object$model)
   # Draws that were lent to it are lent on, unless others are asked for.
   if (arguments$kept) own$null <- object
-  if (any(c("B", "model") %in% names(changes))) own["null"] <- NULL
+  if (any(c("B", "model", "x", "statistic") %in% names(changes))) {
+    own["null"] <- NULL
+  }
   if (!is.null(changes$null)) arguments["B"] <- NULL
   arguments[c("label", "kept")] <- NULL
   do.call(test_model, c(list(label = label, given = given), merge_changes(

@@ -63,6 +63,10 @@ mmd_test.kme_sketch <- function(x, y, ..., estimator = "kme", B = NULL,
              y = if (!missing(y)) deparse1(substitute(y)))
   data <- list(x = x)
   if (!missing(y)) {
+    if (is_model(y)) {
+      stop_input("'y' must be a sketch or rows, not a model: a test against ",
+                 "one takes points")
+    }
     data["y"] <- list(y)
   }
   test_sketches(data, label, estimator, B = B, null = null,

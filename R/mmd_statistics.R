@@ -200,8 +200,8 @@ unbiased_deviation <- function(rows, diagonal, sizes, square) {
   s <- sum(rows)
   s2 <- square - sum(diagonal^2)
   r2 <- sum(rows^2)
-  m1 <- sizes[1L]
-  m2 <- sizes[2L]
+  m1 <- as.double(sizes[1L])
+  m2 <- as.double(sizes[2L])
   v <- (1 / (m1 * (m1 - 1)) + 1 / (m2 * (m2 - 1)) + 2 / (m1 * m2)) /
     (n * (n - 1))
   variance <- 2 * v * s2 - 4 * v * (r2 - s2) / (n - 2) +

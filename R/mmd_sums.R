@@ -282,7 +282,7 @@ between_share <- function(each) {
 # what stands in place of m^2 in the first two.
 two_sample <- function(own, sums, squares) {
   rowSums(own / squares) -
-    2 * sums$cross[, 1L] / (sums$sizes[, 1L] * sums$sizes[, 2L])
+    2 * sums$cross[, 1L] / (as.double(sums$sizes[, 1L]) * sums$sizes[, 2L])
 }
 
 biased_statistic <- function(sums) {
@@ -315,7 +315,7 @@ share_statistic <- function(sums, shares) {
   sizes <- sums$sizes
   norm2 <- keep^2 * (sums$own / sizes^2)
   sum_pairs(pair_distances(norm2, \(g, h, pair) {
-    keep[, g] * keep[, h] * sums$cross[, pair] / (sizes[, g] * sizes[, h])
+    keep[, g] * keep[, h] * sums$cross[, pair] / sizes[, g] / sizes[, h]
   }), sizes)
 }
 
@@ -338,6 +338,7 @@ sum_pairs <- function(distances, sizes) {
     return(distances[, 1L])
   }
   each <- utils::combn(ncol(sizes), 2L)
+  storage.mode(sizes) <- "double"
   weights <- sizes[, each[1L, ]] * sizes[, each[2L, ]] / sum(sizes[1L, ])
   rowSums(distances * weights)
 }

@@ -12,7 +12,7 @@ new_test <- function(class, statistic, parameter, p.value, estimate = NULL,
                      candidates = NULL, kernel, sample = NULL,
                      groups = NULL, sizes = NULL, variables = NULL,
                      pairs = NULL, unbiased = NULL, ranks = NULL, arguments,
-                     statistics = NULL) {
+                     statistics = NULL, left = NULL) {
   fields <- names(formals(new_test))[-1L]
   structure(mget(fields, environment()), class = c(class, "htest"))
 }

@@ -96,7 +96,11 @@ print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
     cat("Stack:\n")
     print(test$candidates, digits = digits, row.names = FALSE)
   }
-  if (!is.null(test$statistics)) {
+  if (!is.null(test$left)) {
+    say(paste("the features of this many points leave", number(test$left),
+              "of the mean of k(x, x)"))
+  }
+  if (NROW(test$statistics) > 1L) {
     cat("Statistics:\n")
     print_statistics(test$statistics, digits)
   }

@@ -31,8 +31,8 @@ void km_triangle_inverse(size_t n, const double *l, double *inverse, double *wor
 size_t km_triangle_gram_work(size_t n);
 void km_triangle_gram(size_t n, const double *l, double *gram, double *work, km_poll poll);
 
-/* out <- times (K + shift I)^{-1} + plus I, from the lower half of K; as km_factor where that is not
-   positive definite. room: n x n. */
+/* out <- times (K + shift I)^{-1} + plus I, from the lower half of K; as km_factor where that is
+   not positive definite. room: n x n. */
 size_t km_resolvent_work(size_t n);
 km_status km_resolvent(size_t n, const double *k, double shift, double times, double plus,
                        double *out, double *room, double *work, int *info, km_poll poll);

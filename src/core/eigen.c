@@ -18,7 +18,10 @@
  * on the way back is one of blocks, below it of single reflectors: there both take as long.
  */
 
-enum { BLOCKED = 64 };
+enum {
+  BLOCKED = 64,
+  PATIENCE = 30 /* sweeps that find no eigenvalue, before the bound of what is zero is doubled */
+};
 
 /*
  * One QL sweep over rows 0 .. m of T with the shift of Wilkinson. d: diagonal; e2: squares of the
@@ -64,16 +67,24 @@ static void reverse(size_t n, double *x) {
   }
 }
 
-/* Eigenvalues of T, of norm about 1, into d. Off-diagonals below small count as zero. */
+/*
+ * Eigenvalues of T, of norm about 1, into d. Off-diagonals of a quarter of a rounding count as
+ * zero; between eigenvalues that are equal one of a rounding may stay, whatever the sweeps.
+ */
 static km_status ql(size_t n, double *d, double *e2, double *z) {
-  const double small = DBL_EPSILON / 4, small2 = small * small;
-  size_t sweeps = 0, end = 0;
+  double small2 = DBL_EPSILON * DBL_EPSILON / 16;
+  size_t sweeps = 0, end = 0, since = 0;
   for (size_t i = 0; i < n;) {
     size_t m = i;
     while (m + 1 < n && !(e2[m] <= small2)) m++;
     if (m == i) {
       i++;
+      since = 0;
       continue;
+    }
+    if (since++ == PATIENCE) {
+      small2 *= 4;
+      since = 0;
     }
     if (m != end && fabs(d[i]) > fabs(d[m])) { /* a new block: start at its smaller end */
       reverse(m - i + 1, d + i);

@@ -40,7 +40,7 @@ test_that("nothing that is not there is NULL without a word", {
   some$density <- kme_density(x, m = 2)
   answered <- list(coef = c("kme", "pca", "cov", "fda", "density", "iv", "smm"),
                    fitted = c("kme", "density", "iv", "smm"),
-                   residuals = c("iv", "smm"))
+                   residuals = c("iv", "smm"), confint = "kme")
   for (f in c("coef", "fitted", "residuals", "deviance", "df.residual",
               "sigma", "confint", "vcov", "anova", "effects")) {
     for (name in setdiff(names(some), answered[[f]])) {
