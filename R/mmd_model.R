@@ -431,7 +431,8 @@ update.mmd_model_test <- function(object, ...) {
   own <- list(x = sample_raw(object$sample), model = object$model)
   # Draws that were lent to it are lent on, unless others are asked for.
   if (arguments$kept) own$null <- object
-  if (any(c("B", "model", "x", "statistic") %in% names(changes))) {
+  resized <- "x" %in% data && NROW(changes$x) != object$sizes[["x"]]
+  if (resized || any(c("B", "model", "statistic") %in% names(changes))) {
     own["null"] <- NULL
   }
   if (!is.null(changes$null)) arguments["B"] <- NULL

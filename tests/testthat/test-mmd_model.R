@@ -309,7 +309,7 @@ test_that("print, summary, update and data frames", {
   expect_match(again$data.name, "pair, a mixture of 2")
   expect_error(update(test, blocks = 1), "no labels are permuted",
                class = "kernmean_error_input")
-  expect_error(update(test, y = 1), "unused argument: 'y'",
+  expect_error(update(test, y = 1), "'model' must be",
                class = "kernmean_error_input")
 })
 
