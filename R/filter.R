@@ -503,6 +503,6 @@ maximum_line <- function(test) {
   if (nrow(table) == 1L) {
     return(if (top$order > 0L) top$statistic)
   }
-  paste0("largest of ", nrow(table), " statistics: ", top$statistic,
-         " (alone p-value ", format.pval(top$p.value, digits = 3L), ")")
+  paste0("one p-value for ", nrow(table), " statistics, of which the largest ",
+         "is ", top$statistic)
 }

@@ -147,7 +147,8 @@
 #' points, 2,999 at 500 and 999 above 680.
 #'
 #' @param x The first variable: a numeric vector, matrix or data frame (one
-#'   variable of several columns, factors among them), a factor, or a [gram()];
+#'   variable of several columns, factors among them), a factor, distances
+#'   (`dist`; the energy kernel), or a [gram()];
 #'   or a plain list of two or more such variables, with `y` missing; or a
 #'   [kme_sketch()] of two variables, see Sketches.
 #' @param y The second variable, of as many values (in `plot()`, see `type`).
@@ -383,7 +384,9 @@ test_variables <- function(data, label, kernel_x = NULL, kernel_y = NULL,
   }
   units <- exchange_units(variables, options, blocks, clusters)
   check_points(n, options)
-  draws <- if (is.null(B)) {
+  draws <- if (is.null(B) && inherits(permutations, "how")) {
+    permutations$nperm
+  } else if (is.null(B)) {
     usual_draws(hsic_cost(variables, options, units))
   } else {
     B

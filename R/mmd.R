@@ -183,10 +183,11 @@
 #'   biased statistic only, many bandwidths the unbiased one, which is the
 #'   default for filters.
 #' @param permutations `NULL` for `B` random ones, `"all"` for all labelings (at
-#'   most 10^5), or a matrix with a permutation of the N points in each column,
-#'   its first m entries the first sample. If a column leaves the labels as they
-#'   are, the observed statistic is not counted again. With `blocks`, `"all"`
-#'   means all labelings within the blocks. Of package permute a set (class
+#'   most 10^5), or a matrix with a permutation of the N rows of the data in
+#'   each column, its first m entries the first sample (of a formula the first
+#'   group, wherever its rows stand). If a column leaves the labels as they are,
+#'   the observed statistic is not counted again. With `blocks`, `"all"` means
+#'   all labelings within the blocks. Of package permute a set (class
 #'   `permutationMatrix`; also a matrix of N columns and another number of
 #'   rows), or a design of `permute::how()`, of which `B` are drawn, or all that
 #'   it has: a row p puts row `p[i]` of the data in the place of row i. Not with
@@ -231,10 +232,10 @@
 #' \item{statistics}{a data frame with a row for each statistic of a filter or
 #'   of many bandwidths by `factors`: what it is, its value, its standardized
 #'   value `z`, its own p-value, and whether it was the `maximum`}
-#' \item{left}{what the features of many points leave of the mean of k(x, x), see
-#'   [test_filters]}
-#' Every test of this package has these fields in this order (and `variables`
-#' and `ranks`, see [hsic_test()]); those that do not apply are `NULL`.
+#' \item{left}{what the features of many points leave of the mean of k(x, x),
+#'   see [test_filters]} Every test of this package has these fields in this
+#'   order (and `variables` and `ranks`, see [hsic_test()]); those that do not
+#'   apply are `NULL`.
 #'
 #' `summary()` adds the kernel, what was chosen, the null distribution and the
 #' Monte-Carlo error of the p-value, \eqn{\sqrt{p(1 - p)/(B + 1)}}{sqrt(p(1 -
@@ -332,6 +333,10 @@ mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
     stop_input("'y' must be given: the second sample",
                if (is.list(x)) "; for values and groups use a formula")
   }
+  if (is.character(y) && length(y) == 1L) {
+    stop_input("'y' must be the second sample or a model (\"normal\", a ",
+               "mixture or a function that simulates), not \"", y, "\"")
+  }
   if (is.factor(y) || is.character(y)) {
     stop_input(
       "'y' must be the second sample, not ", describe(y),
@@ -375,7 +380,11 @@ mmd_test.gram <- function(x, groups, ...) {
   if (!is.atomic(groups) || length(groups) != n || anyNA(groups)) {
     stop_input(
       "'groups' must have one value for each of the ", n, " points, none ",
-      "missing, not ", describe(groups)
+      "missing, not ", if (is.atomic(groups)) {
+        paste(length(groups), "values,", sum(is.na(groups)), "missing")
+      } else {
+        describe(groups)
+      }
     )
   }
   test_samples(pool_groups(gram_sample(x), groups, label, "x"), ...)
@@ -390,6 +399,10 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   }
   check_subset(subset)
   check_named(..., refused = c("x", "y"))
+  if ("model" %in% ...names()) {
+    stop_input("'model' must not be given with a formula; a test against a ",
+               "model takes the points, as in mmd_test(x, \"normal\")")
+  }
   check_dot(formula)
   if (identical(formula[[2L]], quote(.))) {
     used <- c(all.vars(substitute(blocks)), all.vars(substitute(clusters)))
@@ -584,6 +597,7 @@ mmd_title <- function(options, scheme, found, several, fused) {
 unbiased_summary <- function(found, sizes, options, scheme) {
   source <- found$source
   points <- !is.null(source) && options$null == "permutation" &&
+    (is.null(scheme$matrix) || scheme$all) &&
     is_unshrunk(options$estimator) &&
     ncol(source$rows) == 1L && length(sizes) == 2L && is.null(source$bin) &&
     is.null(scheme$blocks) && is.null(scheme$clusters)

@@ -112,8 +112,8 @@ print_comparisons <- function(x, digits, most) {
   }
   print(shown_table(table[shown, ], digits), row.names = FALSE)
   if (count > most) {
-    cat("... ", count - length(shown), " more with p-values of at least ",
-        format.pval(min(table$p.value[-shown]), digits = digits),
+    cat("... ", count - length(shown), " more with adjusted p-values of at ",
+        "least ", format.pval(min(table$p.adjusted[-shown]), digits = digits),
         "; as.data.frame() has all\n", sep = "")
   }
   cat("\n")

@@ -51,7 +51,7 @@ filtered_statistics <- function(samples, options, scheme, height) {
     }
   }
   c(joint_statistic(values, scale, scheme, table, samples$sample$kernel),
-    plain_summary(samples, units, of, height),
+    plain_summary(samples, units, height),
     list(left = if (left > 0) left))
 }
 
@@ -67,13 +67,15 @@ joint_statistic <- function(values, scale, scheme, table, kernel) {
   )
 }
 
-# The plain statistics as the labels stand: of all samples and of each pair, and
-# the share between samples.
-plain_summary <- function(samples, units, of, height) {
+# The plain statistics as the labels stand, biased, as their roots are
+# distances: of all samples and of each pair, and the share between samples.
+plain_summary <- function(samples, units, height) {
   several <- length(samples$sizes) > 2L
   each <- labeled_sums(mmd_source(samples, units), list(B = 0L), several, FALSE)
-  list(share = between_share(each), plain = height * of(each[[1L]]),
-       pairs = if (several) height * pair_statistics(each[[1L]], of))
+  list(share = between_share(each), plain = height * biased_statistic(each[[1L]]),
+       pairs = if (several) {
+         height * pair_statistics(each[[1L]], biased_statistic)
+       })
 }
 
 # Factors are those of a bandwidth, and make other kernel values of points.
@@ -188,5 +190,6 @@ filtered_witness <- function(test, w) {
   }
   list(at = \(new) values(\(v) sample_at(sample, new, v)),
        own = \() values(\(v) as.matrix(sample_apply(sample, v))),
+       what = if (row$order == 2L) "farther out",
        words = if (row$order > 0L || nrow(test$statistics) > 1L) row$statistic)
 }

@@ -67,10 +67,10 @@
 #' @section Cost: A statistic is one sum over the pairs of points, O(n^2 d); for
 #' a mixture with an open bandwidth a median is found over them, for a function
 #' there is another sum over 10,000 n pairs. There are B + 1 of them. `B = NULL`
-#' is as many as take about a second, in thousands between 999 and 9,999, by the
-#' sizes alone. Other estimators are fitted anew to each simulated sample.
-#' Memory O(nd); of a function its 10,000 draws are kept in the test, 80,000
-#' bytes for each column.
+#' is as many as take about a second, in thousands between 999 (which may take
+#' longer) and 9,999, by the sizes alone. Other estimators are fitted anew to
+#' each simulated sample. Memory O(nd); of a function its 10,000 draws are kept
+#' in the test, 80,000 bytes for each column.
 #'
 #' @section Arguments: Of the arguments of [mmd_test()] tests against a model
 #' take `x`, points (no [gram()], no sketch, no formula); `model` (or `y`),

@@ -79,15 +79,18 @@ picture_mmd.mmd_test <- function(test, y = NULL, type = NULL, n = 100,
     return(panels[[1L]])
   }
   # For panels side by side, entries of one key stand for all.
+  words <- witness_words
+  top <- test$statistics[test$statistics$maximum, ]
+  if (identical(top$order, 2L)) attr(words, "what") <- "farther out"
   fills <- lapply(panels, \(p) p$fill)
   fill <- fills[[1L]]
   if (!is.null(fill)) {
     most <- max(vapply(fills, \(f) f$limits[2L], 1))
     fill$limits <- fill$at <- c(-most, most)
-    fill$labels <- rev(denser(witness_words))
+    fill$labels <- rev(denser(words))
   }
   key <- panels[[1L]]$key
-  key$label <- c(if (nrow(key) > 2L) witness_words, denser(witness_words))
+  key$label <- c(if (nrow(key) > 2L) words, denser(words))
   list(panels = panels, key = key, fill = fill,
        title = "Witness functions: each group against the rest",
        value = stats::setNames(lapply(panels, \(p) p$value), labels))
@@ -128,6 +131,7 @@ picture_witness <- function(test, pair, n) {
   witness <- witness_values(sample, witness_weights(sample, test, side), test)
   rest <- length(pair[[2L]]) > 1L
   names <- c(labels[pair[[1L]]], if (rest) "the rest" else labels[pair[[2L]]])
+  attr(names, "what") <- witness$what
   title <- if (length(labels) == 2L) "Witness function" else
     paste("Witness function:", names[1L],
           if (rest) "against the rest" else paste("and", names[2L]))
@@ -173,7 +177,10 @@ witness_values <- function(sample, witness, test) {
 }
 
 # Which sample is denser where.
-denser <- \(labels) paste(labels, "denser")
+denser <- function(labels) {
+  what <- attr(labels, "what")
+  paste(labels, if (is.null(what)) "denser" else what)
+}
 
 denser_entries <- function(names, colors) {
   key_entries(denser(names), colors, "box")

@@ -227,7 +227,9 @@ read_scheme <- function(samples, options, asked) {
   random <- is.null(asked$permutations) && is.null(asked$blocks) &&
     is.null(asked$clusters)
   bins <- count_bins(options, samples$sizes, random)
-  draws <- if (is.null(asked$B)) {
+  draws <- if (is.null(asked$B) && inherits(asked$permutations, "how")) {
+    asked$permutations$nperm
+  } else if (is.null(asked$B)) {
     usual_draws(mmd_cost(samples, options, units, bins))
   } else {
     asked$B

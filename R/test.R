@@ -140,6 +140,7 @@ check_permutations <- function(permutations, units, B, null, order = NULL) {
     }
     given <- given_permutations(permutations, sum(sizes), B, order)
     scheme$matrix <- given$matrix
+    check_given_moves(given$matrix, sizes)
     scheme$complete <- if (given$rows) {
       any(colSums(given$matrix != seq_len(nrow(given$matrix))) == 0)
     } else {
@@ -175,10 +176,23 @@ warn_few <- function(count, what) {
   }
 }
 
+# The units that each column moves to another group.
+moved_labels <- function(permutations, sizes) {
+  group <- rep(seq_along(sizes), sizes)
+  colSums(matrix(group[permutations], nrow(permutations)) != group)
+}
+
 # Does a column leave every unit in its group?
 leaves_labels <- function(permutations, sizes) {
-  group <- rep(seq_along(sizes), sizes)
-  any(colSums(matrix(group[permutations], nrow(permutations)) != group) == 0)
+  any(moved_labels(permutations, sizes) == 0)
+}
+
+# Permutations of which none gives another labeling test nothing.
+check_given_moves <- function(permutations, sizes) {
+  if (ncol(permutations) > 1L && all(moved_labels(permutations, sizes) == 0)) {
+    stop_input("'permutations' must give another sample to some points; these ",
+               "change places within their samples only")
+  }
 }
 
 most_labelings <- 1e5
@@ -355,6 +369,8 @@ test_title <- function(what, words, options, scheme, all, drawn = NULL) {
     paste0(all, clusters)
   } else if (!is.null(drawn)) {
     drawn
+  } else if (!is.null(scheme$matrix)) {
+    "given permutations"
   } else if (!is.null(clusters) || !is.null(scheme$blocks)) {
     paste0("permutations", clusters,
            if (!is.null(scheme$blocks) && is.null(scheme$of)) " within blocks")

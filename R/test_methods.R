@@ -40,7 +40,8 @@ sample_lines.default <- \(sample) NULL
 
 # The standard error of a p-value that is a share of random draws.
 monte_carlo_line <- function(test) {
-  if (test$null != "gamma" && is.null(test$arguments$permutations)) {
+  given <- test$arguments$permutations
+  if (test$null != "gamma" && (is.null(given) || inherits(given, "how"))) {
     p <- test$p.value
     error <- sqrt(p * (1 - p) / (length(test$replicates) + 1))
     paste("Monte-Carlo error of the p-value:", format(error, digits = 2))
@@ -115,7 +116,7 @@ print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
 print_statistics <- function(table, digits) {
   print(data.frame(
     statistic = table$statistic, value = table$value, z = table$z,
-    "p-value" = format.pval(table$p.value, digits = max(1L, digits - 3L)),
+    "p-value" = format.pval(table$p.value, digits = 3L),
     " " = ifelse(table$maximum, "<- largest", ""), check.names = FALSE
   ), digits = digits, row.names = FALSE, right = FALSE)
 }
