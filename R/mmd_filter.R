@@ -61,7 +61,8 @@ joint_statistic <- function(values, scale, scheme, table, kernel) {
   one <- ncol(values) == 1L
   list(
     values = if (one) values[, 1L] else found$values,
-    scale = if (one) scale else found$scale, several = !one,
+    scale = if (one) scale else found$scale,
+    several = !one,
     table = statistics_table(table, "MMD^2", values[1L, ], found,
                              kernel$bandwidth)
   )
@@ -72,7 +73,8 @@ joint_statistic <- function(values, scale, scheme, table, kernel) {
 plain_summary <- function(samples, units, height) {
   several <- length(samples$sizes) > 2L
   each <- labeled_sums(mmd_source(samples, units), list(B = 0L), several, FALSE)
-  list(share = between_share(each), plain = height * biased_statistic(each[[1L]]),
+  list(share = between_share(each),
+       plain = height * biased_statistic(each[[1L]]),
        pairs = if (several) {
          height * pair_statistics(each[[1L]], biased_statistic)
        })
