@@ -30,10 +30,6 @@ solve_factored <- function(l, b) .Call(C_r_triangle_solve, l, b, 2L)
 # L^{-1}
 inverse_lower <- function(l) .Call(C_r_triangle_inverse, l)
 
-# L'L, of L with zeros above: a third of the flops of cross(). Of the inverse of
-# a factor, the inverse of what was factored.
-gram_lower <- function(l) .Call(C_r_triangle_gram, l)
-
 # times (K + shift I)^{-1} + plus I, of which the lower half of K is read; NULL
 # as cholesky().
 resolvent <- function(k, shift, times, plus) {

@@ -42,7 +42,6 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_factor, 2),
   ENTRY(r_triangle_solve, 3),
   ENTRY(r_triangle_inverse, 1),
-  ENTRY(r_triangle_gram, 1),
   ENTRY(r_resolvent, 4),
   ENTRY(r_score_gcv, 4),
   ENTRY(r_score_printed, 3),

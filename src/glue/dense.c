@@ -89,16 +89,6 @@ SEXP r_triangle_inverse(SEXP l) {
   return out;
 }
 
-/* L'L of a lower triangle with zeros above. */
-SEXP r_triangle_gram(SEXP l) {
-  const size_t n = glue_order(l, "l");
-  SEXP out = PROTECT(glue_new_matrix(n, n));
-  double *work = glue_scratch(km_triangle_gram_work(n));
-  km_triangle_gram(n, REAL_RO(l), REAL(out), work, glue_poll);
-  UNPROTECT(1);
-  return out;
-}
-
 /* times (K + shift I)^{-1} + plus I; NULL if K + shift I is not positive definite to rounding. */
 SEXP r_resolvent(SEXP k, SEXP shift, SEXP times, SEXP plus) {
   const size_t n = glue_order(k, "k");

@@ -43,7 +43,6 @@ SEXP r_column_dots(SEXP a, SEXP b);
 SEXP r_factor(SEXP k, SEXP shift);
 SEXP r_triangle_solve(SEXP l, SEXP b, SEXP how);
 SEXP r_triangle_inverse(SEXP l);
-SEXP r_triangle_gram(SEXP l);
 SEXP r_resolvent(SEXP k, SEXP shift, SEXP times, SEXP plus);
 
 SEXP r_score_gcv(SEXP gamma, SEXP q, SEXP trace, SEXP lambda);
