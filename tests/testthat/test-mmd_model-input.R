@@ -54,7 +54,7 @@ test_that("what a function returns is looked at", {
   refused(mmd_test(data.frame(a = x, b = 1:4),
                    \(n) data.frame(a = rnorm(n), c = 1)), "missing: 'b'")
   expect_warning(mmd_test(x, \(n) {
-    withr::local_seed(1)
+    set.seed(1)
     rnorm(n)
   }, B = 3), "sets a seed", class = "kernmean_warning")
 })

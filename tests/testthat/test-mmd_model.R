@@ -267,7 +267,8 @@ test_that("the null of \"normal\" is kept and lent", {
                (1 + sum(first$replicates >= second$statistic)) / 50)
   expect_identical(mmd_test(faithful[1:40, ], "normal", null = first)$p.value,
                    first$p.value)
-  file <- withr::local_tempfile()
+  file <- tempfile()
+  on.exit(unlink(file))
   saveRDS(first, file)
   expect_lt(file.size(file), 6000)
   third <- mmd_test(faithful[41:80, ], "normal", null = readRDS(file))
@@ -317,7 +318,7 @@ test_that("the witness is the difference of the embeddings", {
   set.seed(21)
   x <- draw_two(30)
   grDevices::pdf(NULL)
-  withr::defer(grDevices::dev.off())
+  on.exit(grDevices::dev.off())
   test <- mmd_test(x, two, B = 9)
   drawn <- plot(test, "witness", n = 5)
   z <- as.matrix(expand.grid(drawn$x, drawn$y))
