@@ -325,13 +325,11 @@ filter_spectrum <- function(sample, least) {
 factor_spectrum <- function(sample, least) {
   source <- sample_source(sample)
   trace <- sum(abs(sample_diagonal(sample)))
-  first <- .Call(C_r_pivoted, source, 1e-13, filter_first_columns, TRUE)
-  if (is.null(first)) stop_indefinite()
+  first <- pivoted_factor(source, 1e-13, filter_first_columns)
   top <- spectrum_values(cross(center_columns(first$factor)))[1L]
   tolerance <- max(1e-13, least * top / (10 * trace))
   found <- if (first$left <= tolerance * trace) first else
-    .Call(C_r_pivoted, source, tolerance, filter_most_columns, TRUE)
-  if (is.null(found)) stop_indefinite()
+    pivoted_factor(source, tolerance, filter_most_columns)
   features <- center_columns(found$factor)
   inner <- .Call(C_r_eigen, cross(features), ncol(features))
   gamma <- clip_values(inner$values, trace / sample$n)
@@ -342,8 +340,13 @@ factor_spectrum <- function(sample, least) {
        left = found$left / sample$n)
 }
 
-stop_indefinite <- function() {
-  stop_input("the Gram matrix must be positive semi-definite for a filter")
+# At most so many columns: list(factor, left: of the trace).
+pivoted_factor <- function(source, tolerance, most) {
+  found <- .Call(C_r_pivoted, source, tolerance, most, TRUE)
+  if (is.null(found)) {
+    stop_input("the Gram matrix must be positive semi-definite")
+  }
+  found
 }
 
 center_columns <- function(x) x - rep(colMeans(x), each = nrow(x))
@@ -478,6 +481,17 @@ aggregate_statistics <- function(values, scale, complete) {
   # Rounding of the statistic, which a small deviation makes large.
   slack <- if (still[maximum]) 0 else 1e-2 * scale[maximum] / sd[maximum]
   list(values = top, z = z[1L, ], p = p, maximum = maximum, scale = 1 + slack)
+}
+
+# The fields of a test of one statistic or several: list(values: as of that one,
+# or the largest of each labeling, scale: see permutation_p(), several, table).
+# `table`: as of list_statistics(); plain, bandwidth: see statistics_table().
+joint_statistic <- function(values, scale, scheme, table, plain, bandwidth) {
+  found <- aggregate_statistics(values, scale, scheme$complete)
+  one <- ncol(values) == 1L
+  list(values = if (one) values[, 1L] else found$values,
+       scale = if (one) scale else found$scale, several = !one,
+       table = statistics_table(table, plain, values[1L, ], found, bandwidth))
 }
 
 # The table of a test: a row for each statistic; `observed`: their values,

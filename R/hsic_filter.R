@@ -49,19 +49,17 @@ filtered_dependence <- function(variables, options, scheme) {
       }
     }
   }
-  found <- aggregate_statistics(values, scale, scheme$complete)
-  one <- ncol(values) == 1L
-  joint <- if (one) values[, 1L] else found$values
+  found <- joint_statistic(values, scale, scheme, table,
+                           if (several) "dHSIC" else "HSIC", NULL)
+  joint <- found$values
   if (is.null(scheme$matrix) || scheme$all) check_varies(joint)
   list(
     observed = joint[1L],
-    law = permutation_null(joint, if (one) scale else found$scale, scheme),
+    law = permutation_null(joint, found$scale, scheme),
     estimator = settled$estimator, height = 1, noise = settled$noise,
-    smoothing = settled$smoothing, several = !one,
+    smoothing = settled$smoothing, several = found$several,
     share = if (!several) plain$share(), ranks = plain$ranks,
-    left = if (left > 0) left,
-    table = statistics_table(table, if (several) "dHSIC" else "HSIC",
-                             values[1L, ], found, NULL)
+    left = if (left > 0) left, table = found$table
   )
 }
 

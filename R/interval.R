@@ -299,8 +299,8 @@ radius_spectrum.kernmean_sample <- function(sample) {
   }
   check_memory(n, filter_most_columns, "use fewer rows or a kme_sketch()",
                copies = 3, what = "the features")
-  found <- .Call(C_r_pivoted, sample_source(sample), factor_leaves,
-                 filter_most_columns, TRUE)
+  found <- pivoted_factor(sample_source(sample), factor_leaves,
+                          filter_most_columns)
   list(values = spectrum_values(cross(center_columns(found$factor))) / n,
        left = found$left / n)
 }

@@ -11,6 +11,7 @@ filtered_statistics <- function(samples, options, scheme, height) {
   if (filter$name != "none") check_definite(samples$sample$kernel)
   units <- mmd_units(samples, scheme)
   table <- list_statistics(filter)
+  plain <- mmd_source(samples, units)
   # Drawn once, for all statistics.
   labels <- in_label_chunks(units, scheme, FALSE, FALSE, identity)
   of <- if (options$statistic == "unbiased") unbiased_statistic else
@@ -38,7 +39,8 @@ filtered_statistics <- function(samples, options, scheme, height) {
               table$ratio %in% ratio)
     }
     if (0L %in% filter$order) {
-      compute(mmd_source(own, units), at(0L), height)
+      compute(if (factor == 1) plain else mmd_source(own, units), at(0L),
+              height)
     }
     orders <- setdiff(filter$order, 0L)
     if (length(orders)) {
@@ -50,29 +52,17 @@ filtered_statistics <- function(samples, options, scheme, height) {
       }
     }
   }
-  c(joint_statistic(values, scale, scheme, table, samples$sample$kernel),
-    plain_summary(samples, units, height),
+  c(joint_statistic(values, scale, scheme, table, "MMD^2",
+                    samples$sample$kernel$bandwidth),
+    plain_summary(plain, height),
     list(left = if (left > 0) left))
-}
-
-# What a test makes of one statistic or several.
-joint_statistic <- function(values, scale, scheme, table, kernel) {
-  found <- aggregate_statistics(values, scale, scheme$complete)
-  one <- ncol(values) == 1L
-  list(
-    values = if (one) values[, 1L] else found$values,
-    scale = if (one) scale else found$scale,
-    several = !one,
-    table = statistics_table(table, "MMD^2", values[1L, ], found,
-                             kernel$bandwidth)
-  )
 }
 
 # The plain statistics as the labels stand, biased, as their roots are
 # distances: of all samples and of each pair, and the share between samples.
-plain_summary <- function(samples, units, height) {
-  several <- length(samples$sizes) > 2L
-  each <- labeled_sums(mmd_source(samples, units), list(B = 0L), several, FALSE)
+plain_summary <- function(source, height) {
+  several <- length(source$sizes) > 2L
+  each <- labeled_sums(source, list(B = 0L), several, FALSE)
   list(share = between_share(each),
        plain = height * biased_statistic(each[[1L]]),
        pairs = if (several) {

@@ -139,3 +139,17 @@ hsic_values_R <- function(gram_x, gram_y, permutations, asked, filter,
   list(values = do.call(rbind, lapply(found, `[[`, "values")),
        scale = vapply(found, `[[`, 1, "scale"))
 }
+
+# A test of several statistics must have what these values make: those of the
+# table, their p-values and maximum, and the largest of each labeling.
+expect_aggregated <- function(test, want, complete, tolerance) {
+  table <- test$statistics
+  found <- aggregated_R(want$values, want$scale, complete)
+  expect_equal(table$value, want$values[, 1], tolerance = tolerance)
+  expect_equal(table$p.value, found$each)
+  expect_equal(table$z, found$z, tolerance = tolerance)
+  expect_equal(which(table$maximum), found$maximum)
+  expect_equal(test$p.value, found$p)
+  expect_equal(test$replicates, found$top[-1], tolerance = tolerance)
+  expect_equal(test$statistic[[1]], found$top[1], tolerance = tolerance)
+}

@@ -20,14 +20,7 @@ expect_twin <- function(test, gram, labels, filter, type, complete = FALSE,
                         tolerance = 1e-10) {
   table <- test$statistics
   want <- mmd_values_R(gram, labels, table, filter, type)
-  found <- aggregated_R(want$values, want$scale, complete)
-  expect_equal(table$value, want$values[, 1], tolerance = tolerance)
-  expect_equal(table$p.value, found$each)
-  expect_equal(table$z, found$z, tolerance = tolerance)
-  expect_equal(which(table$maximum), found$maximum)
-  expect_equal(test$p.value, found$p)
-  expect_equal(test$replicates, found$top[-1], tolerance = tolerance)
-  expect_equal(test$statistic[[1]], found$top[1], tolerance = tolerance)
+  expect_aggregated(test, want, complete, tolerance)
 }
 
 rows_of <- function(table) {
