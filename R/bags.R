@@ -230,18 +230,18 @@ make_bags <- function(plan, kernel = NULL) {
 #' @rdname bag_gram
 #' @export
 bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_subset(subset)
+  check_formula(formula, data, subset)
   if ("id" %in% ...names()) {
     stop_input("'id' must not be given with a formula, whose left side it is")
   }
   check_dot(formula)
-  layout <- terms(formula, data = data)
+  layout <- formula_terms(formula, data)
   if (attr(layout, "response") == 0L) {
     stop_input("'formula' must have the bag of each row on its left, as in ",
                "id ~ a + b")
   }
   check_left(layout)
-  frame <- formula_frame(match.call(expand.dots = FALSE), layout,
+  frame <- formula_frame(match.call(expand.dots = FALSE), layout, data,
                          missing(na.action), parent.frame())
   parts <- split_frame(frame, layout)
   g <- bag_gram.default(parts$x, id = parts$response, ...)
@@ -334,6 +334,7 @@ name_mixing <- function(embedding) {
 #'   fit.
 #' @export
 predict.bag_gram <- function(object, newdata, ..., id = NULL) {
+  check_object(object, "object")
   check_dots(...)
   if (missing(newdata)) {
     return(as.matrix(object))
@@ -414,6 +415,8 @@ read_kernel_values.bag_gram <- function(g, newdata) {
 
 #' @export
 print.bag_gram <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   m <- length(x$sizes)
   cat("Gram matrix of ", count_of(m, "distribution"), ", ", m, " x ", m, " (",
       format_bytes(8 * m^2), ")\n", sep = "")
@@ -481,6 +484,7 @@ target_words <- c(
 
 #' @export
 summary.bag_gram <- function(object, ...) {
+  check_object(object, "object")
   found <- NextMethod()
   found$shrinkage <- object$shrinkage
   class(found) <- c("summary.bag_gram", class(found))
@@ -491,6 +495,8 @@ most_bags_printed <- 20L
 
 #' @export
 print.summary.bag_gram <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   NextMethod()
   cat("\n")
   m <- nrow(x$shrinkage)
@@ -506,19 +512,20 @@ level_arguments <- c("level2", "bandwidth2", "degree", "offset")
 
 #' @export
 update.bag_gram <- function(object, ...) {
+  check_object(object, "object")
   changes <- list(...)
   check_changes(changes)
   arguments <- changed_bags(object, changes)
   same_bags <- !any(c("bags", "id") %in% names(changes))
   if (!same_bags) {
-    return(do.call(bag_gram.default, arguments))
+    return(do.call(bag_gram.default, arguments, quote = TRUE))
   }
   g <- if (all(names(changes) %in% level_arguments)) {
     relevel_bags(object, arguments)
   } else {
     without_warning("units", do.call(bag_gram.default, again_bags(
       object, arguments, names(changes)
-    )))
+    ), quote = TRUE))
   }
   keep_layout(g, object)
   if (!any(c("kernel", "scale") %in% names(changes))) {
@@ -557,6 +564,7 @@ changed_bags <- function(object, changes) {
     arguments[setdiff(level_arguments, "level2")] <- NULL
   }
   arguments[names(changes)[own]] <- changes[own]
+  arguments["target"] <- list(check_bag_target(arguments$target))
   if (any(!own)) {
     arguments$estimator <- change_estimator(object$estimator, changes[!own])
   } else if (!fits_target(arguments$target, object$estimator)) {
@@ -567,8 +575,9 @@ changed_bags <- function(object, changes) {
 
 # Another level 2 of the same embeddings.
 relevel_bags <- function(object, arguments) {
-  level <- do.call(check_level, arguments[intersect(level_arguments,
-                                                    names(arguments))])
+  given <- arguments[intersect(level_arguments, names(arguments))]
+  if (is.null(given$level2)) given$level2 <- level_types
+  level <- do.call(check_level, given, quote = TRUE)
   embedding <- object$embedding
   embedding$table <- object$shrinkage
   new_bag_gram(embedding, level, arguments)

@@ -46,8 +46,9 @@ bag_sums <- function(sample, sizes, weights = NULL, new = NULL) {
   if (is.null(new)) {
     check_memory(count, count, "use fewer bags", copies = 3,
                  what = "work on the matrix of all bags")
-    return(.Call(C_r_block_sums, sample_source(sample), sizes, weights, NULL,
-                 NULL, FALSE)$sums)
+    sums <- .Call(C_r_block_sums, sample_source(sample), sizes, weights, NULL,
+                  NULL, FALSE)$sums
+    return(check_overflow(sample$kernel, sums, "the bags"))
   }
   check_memory(count, length(new$sizes), "use fewer new bags", copies = 3,
                what = "work on the matrix of new bags")
@@ -61,8 +62,9 @@ bag_sums <- function(sample, sizes, weights = NULL, new = NULL) {
     return(t(unname(sums)))
   }
   source <- native_source(sample$kernel, new$z, sample$x)
-  .Call(C_r_block_sums, source, as.integer(new$sizes), new$weights, sizes,
-        weights, FALSE)$sums
+  sums <- .Call(C_r_block_sums, source, as.integer(new$sizes), new$weights,
+                sizes, weights, FALSE)$sums
+  check_overflow(sample$kernel, sums, "the bags")
 }
 
 # The same of each bag with itself.
@@ -208,11 +210,11 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
   inner <- inner_bags(fit)
   if (is.null(fit$weights) && is.null(fit$noise) && is.null(fit$parts)) {
     varrho <- bag_means(sample_diagonal(sample), sizes)
-    fit$pool <- new_pool(inner, varrho, sizes)
     if (is.null(target)) {
       fit$alpha <- bag_shares(estimator, diag(inner), varrho, sizes)
       inner <- scale_pairs(inner, 1 - fit$alpha)
     } else {
+      fit$pool <- new_pool(inner, varrho, sizes)
       fit$mixing <- borrow_all(target, estimator, fit$pool)
       if (target == "pooled") fit$alpha <- 1 - diag(fit$mixing)
       inner <- mix_pairs(inner, fit$mixing)
@@ -222,6 +224,36 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
   fit$table <- bag_table(fit)
   fit
 }
+
+# What is known of the embeddings, a field of its own: weights, noise or parts;
+# or shares of the plain means, and their mixtures with a target.
+embedding_fields <- function(embedding) {
+  held <- \(name) !is.null(field_value(embedding, name))
+  plain <- !held("weights") && !held("noise") && !held("parts")
+  pooled <- held("target")
+  own <- list(
+    sample = "kernmean_sample", sizes = "numbers",
+    estimator = "kernmean_estimator", target = "word?", weights = "numbers?",
+    noise = "matrix?", parts = whole_bag_parts, inner = "matrix",
+    alpha = if (plain && !pooled) "numbers" else "numbers?",
+    mixing = if (pooled) "matrix" else "matrix?"
+  )
+  if (pooled) {
+    own <- c(own, "pool" = "list", "pool$g" = "matrix",
+             "pool$varrho" = "numbers", "pool$n" = "numbers",
+             "pool$u" = "values", "pool$rows" = "numbers",
+             "pool$mean" = "number", "pool$slack" = "number")
+  }
+  c(list(embedding = "list"),
+    stats::setNames(own, paste0("embedding$", names(own))))
+}
+
+# For each bag a list of parts, see embedding.R; NULL for none.
+whole_bag_parts <- list("for each bag a list of parts", \(parts) {
+  is.null(parts) || is.list(parts) && all(vapply(parts, \(own) {
+    is.list(own) && length(own) > 0L && all(vapply(own, is_part, NA))
+  }, NA))
+})
 
 # What est_bags() gives.
 bag_fields <- c("weights", "noise", "parts", "chosen")
@@ -255,7 +287,7 @@ inner_bags <- function(fit, new = NULL) {
     return(sums)
   }
   of <- if (is.null(new)) sizes else new$sizes
-  sums / outer(unname(of), unname(sizes))
+  block_means(sums, of, sizes)
 }
 
 # The parts of each bag, list(sample, sizes, weights or parts).
@@ -305,7 +337,8 @@ embed_new <- function(fit, new) {
     norm2 <- vapply(new$parts, norm2_parts, numeric(1), sample$kernel)
     return(list(inner = inner, norm2 = norm2))
   }
-  norm2 <- bag_norms(own, new$sizes, new$weights)
+  norm2 <- check_result(bag_norms(own, new$sizes, new$weights),
+                        "the norm of a bag", "the bags")
   if (!is.null(new$weights)) {
     return(list(inner = inner, norm2 = norm2))
   }

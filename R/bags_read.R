@@ -61,7 +61,7 @@ bind_bags <- function(bags, like = NULL, name = "bags") {
     }
     check_same_columns(bag, first, label, is.null(like))
   }, unname(bags), labels)
-  x <- do.call(rbind, points)
+  x <- bind_rows(points)
   dimnames(x) <- if (!is.null(colnames(first))) list(NULL, colnames(first))
   list(x = x, sizes = stats::setNames(vapply(points, nrow, 1L),
                                       bag_names(names(bags), length(bags))),

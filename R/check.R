@@ -60,11 +60,26 @@ check_columns <- function(x, name) {
   as.matrix(x)
 }
 
+# A frame with these names of its rows, NULL for those that it has.
+name_frame <- function(frame, row.names) {
+  if (is.null(row.names)) {
+    return(frame)
+  }
+  n <- nrow(frame)
+  if (!is.character(row.names) && !is.numeric(row.names) ||
+        length(row.names) != n || anyNA(row.names) ||
+        anyDuplicated(row.names)) {
+    stop_input("'row.names' must be NULL or ", count_of(n, "different name"),
+               ", not ", describe(row.names))
+  }
+  rownames(frame) <- row.names
+  frame
+}
+
 na_hint <- "; with a formula na.action = na.omit drops their rows"
 
 check_finite <- function(x, name, hint = NULL) {
-  # A sum that is no number may be one of large numbers.
-  if (is.numeric(x) && is.finite(sum(x)) || all(is.finite(x))) {
+  if (is.numeric(x) && is_finite(x) || all(is.finite(x))) {
     return(invisible(x))
   }
   where <- if (!is.null(colnames(x)) && ncol(x) > 1L) {
@@ -81,6 +96,30 @@ check_finite <- function(x, name, hint = NULL) {
     paste(counts, names(counts), collapse = " and "), where,
     if (any(c("NA", "NaN") %in% names(counts))) hint
   )
+}
+
+# A sum that is no number may be one of large numbers.
+is_finite <- function(x) is.finite(sum(x)) || all(is.finite(x))
+
+# What a door gives must be numbers, for it gives no NaN silently. what: what
+# they are.
+check_result <- function(values, what, of = "'x'") {
+  found <- rapply(list(values), is_finite, c("numeric", "matrix", "array"),
+                  how = "unlist")
+  if (!all(found)) {
+    stop_kernmean(
+      "numeric", what, " is not a finite number: kernel values, or sums of ",
+      "their products, over- or underflow; rescale the columns of ", of
+    )
+  }
+  invisible(values)
+}
+
+# The solution of a quadratic program, solve.QP(...).
+program_solution <- function(found, what) {
+  tryCatch(found$solution, error = \(e) {
+    stop_kernmean("numeric", what, " were not found: ", conditionMessage(e))
+  })
 }
 
 # Drops classes and attributes other than dim and dimnames.
@@ -151,6 +190,17 @@ check_count <- function(x, name, least = 1L) {
     )
   }
   as.integer(x)
+}
+
+# Of numbers that print() shows; NULL leaves it to R.
+check_digits <- function(digits) {
+  ok <- is.null(digits) || is.numeric(digits) && length(digits) == 1L &&
+    !is.na(digits) && digits >= 1 && digits <= 22
+  if (!ok) {
+    stop_input("'digits' must be a number from 1 to 22, not ",
+               describe(digits))
+  }
+  digits
 }
 
 # One of the choices; the whole vector of choices (the default) means the
@@ -232,19 +282,36 @@ near_name <- function(name, known) {
 check_memory <- function(n, m, ..., copies = 1,
                          what = if (copies == 1) "a Gram matrix" else
                            "work on a Gram matrix") {
-  bytes <- 8 * copies * as.double(n) * as.double(m)
+  n <- ceiling(as.double(n))
+  m <- ceiling(as.double(m))
+  bytes <- 8 * copies * n * m
+  size <- \() paste(format(c(n, m), scientific = FALSE, trim = TRUE),
+                    collapse = " x ")
+  if (max(n, m) > .Machine$integer.max) {
+    stop_kernmean(
+      "memory", what, " of ", size(), " doubles has more rows or columns than ",
+      "the ", .Machine$integer.max, " that a matrix can have; ", ...
+    )
+  }
   # A look at what is free takes longer than many a small matrix.
   if (bytes < 2^20 && is.null(getOption("kernmean.memory"))) {
     return(invisible())
   }
   available <- memory_available()
-  if (bytes > available || max(n, m) > .Machine$integer.max) {
+  if (bytes > available) {
     stop_kernmean(
-      "memory", what, " of ", n, " x ", m, " doubles needs ",
-      format_bytes(bytes),
+      "memory", what, " of ", size(), " doubles needs ", format_bytes(bytes),
       ", more than the ", format_bytes(available), " at hand; ", ...
     )
   }
+}
+
+# The rows of all these matrices, in one that must fit.
+bind_rows <- function(parts) {
+  rows <- vapply(parts, \(part) as.double(nrow(part)), 1)
+  check_memory(sum(rows), ncol(parts[[1L]]), "use fewer rows",
+               what = "a matrix of all points,")
+  do.call(rbind, parts)
 }
 
 # Bytes this process may still use: the option, or what the system reports.

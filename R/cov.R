@@ -216,7 +216,7 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
 #' @rdname kme_cov
 #' @export
 kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_subset(subset)
+  check_formula(formula, data, subset)
   found <- formula_variables(match.call(expand.dots = FALSE), formula, data,
                              missing(na.action), parent.frame(), least = 1L)
   variables <- found$variables
@@ -327,4 +327,75 @@ new_kme_cov <- function(fit, estimator, ncomp, arguments, several) {
                 several = several, arguments = arguments)),
     class = "kme_cov"
   )
+}
+
+fields_of.kme_cov <- function(x) {
+  d <- length(x$variables)
+  chosen <- !is.null(x$score) || !is.null(x$select)
+  one <- if (!chosen) "?"
+  rows <- !any(vapply(x$variables, is_sketched, NA))
+  c(
+    list(
+      variables = list("a named list of whole variables that are centered",
+                       whole_centered),
+      score = list("a data frame of numbers", is_score),
+      select = list("a rule of selection", \(select) {
+        is.null(select) && !chosen || is.character(select) &&
+          length(select) == 1L && select %in% names(select_title)
+      })
+    ),
+    if (is.object(x$estimator)) fit_fields(x$estimator, chosen),
+    weights = if (rows) "numbers" else "numbers?", norm2 = "number",
+    lambda = "number", alpha = "number?", minimum = paste0("number", one),
+    reference = "number?", border = paste0("flag", one),
+    estimator = "kernmean_estimator", n = "count",
+    several = "flag", arguments = "list", terms = "terms?",
+    if (d <= 2L) c(values = "numbers", rank = "count"),
+    if (d == 1L) c(vectors = "matrix", trace = "number"),
+    if (d == 2L) c(left = "matrix", right = "matrix"),
+    if (!rows) c(operator = "matrix")
+  )
+}
+
+sizes_of.kme_cov <- function(x) {
+  d <- length(x$variables)
+  count <- length(x$values)
+  sites <- lapply(x$variables, \(variable) variable$sample$n)
+  c(
+    if (is_sketched(x$variables[[1L]])) {
+      list(operator = lengths(lapply(x$variables, \(variable) {
+        landmarks <- variable$sample$sketch$landmarks
+        landmarks[[variable$sample$variable]]$values
+      }))[c(1L, d)])
+    } else {
+      list(weights = x$n)
+    },
+    if (d == 1L) list(vectors = c(sites[[1L]], count)),
+    if (d == 2L) list(left = c(sites[[1L]], count),
+                      right = c(sites[[2L]], count))
+  )
+}
+
+# Are its rows known by a sketch alone?
+is_sketched <- function(variable) {
+  inherits(field_value(variable, "sample"), "landmark_sample")
+}
+
+# A named list of variables of one kind and length, each with what centers it.
+whole_centered <- function(variables) {
+  whole <- is.list(variables) && length(variables) > 0L &&
+    !is.null(names(variables)) &&
+    all(vapply(variables, \(variable) {
+      is.null(find_fault(
+        variable, NULL, c(variable_fields(variable), mean = "kme",
+                          at = "numbers", norm2 = "number"),
+        c(variable_sizes(variable), list(at = variable$sample$n))
+      ))
+    }, NA))
+  if (!whole) {
+    return(FALSE)
+  }
+  n <- vapply(variables, \(variable) as.double(variable$sample$n), 1)
+  sketched <- vapply(variables, is_sketched, NA)
+  all(sketched) || !any(sketched) && all(n == n[1L])
 }

@@ -9,6 +9,7 @@
 #' @export
 predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
                             ncomp = NULL, ..., side = c("left", "right")) {
+  check_object(object, "object")
   check_dots(...)
   type <- check_choice(type, c("scores", "value"), "type")
   d <- length(object$variables)
@@ -157,6 +158,7 @@ pick_values <- function(object, newdata, which) {
 
 #' @export
 coef.kme_cov <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   if (is.null(object$weights)) {
     stop_input("'object' must be a fit to points, not to a sketch, which has ",
@@ -168,6 +170,7 @@ coef.kme_cov <- function(object, ...) {
 #' @rdname kme_cov
 #' @export
 update.kme_cov <- function(object, ...) {
+  check_object(object, "object")
   changes <- list(...)
   check_changes(changes)
   update_operator(object$variables[[1L]]$sample, object, changes)
@@ -220,9 +223,10 @@ update_operator.kernmean_sample <- function(sample, object, changes) {
   }
   arguments <- merge_changes(arguments, changes)
   if (moved) {
-    fit <- do.call(kme_cov, arguments)
+    fit <- do.call(kme_cov, arguments, quote = TRUE)
   } else {
-    fit <- without_warning("units", do.call(kme_cov.default, arguments))
+    fit <- without_warning("units", do.call(kme_cov.default, arguments,
+                                            quote = TRUE))
   }
   # What was asked for, not what was chosen for these points.
   kept <- setdiff(c("kernel_x", "kernel_y", "scale"), names(changes))
@@ -300,6 +304,8 @@ describe_kernels <- function(object, room) {
 #' @param digits Significant digits.
 #' @export
 print.kme_cov <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   centers <- describe_centers(x, digits)
   say(
     cov_title(x), describe_variables(x),
@@ -324,6 +330,7 @@ print.kme_cov <- function(x, digits = digits_shown(), ...) {
 #' @rdname kme_cov
 #' @export
 summary.kme_cov <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   values <- object$values
   table <- if (!is.null(values)) {
@@ -338,8 +345,16 @@ summary.kme_cov <- function(object, ...) {
   )
 }
 
+fields_of.summary.kme_cov <- function(x) {
+  shown <- length(field_value(x, "fit$values")) > 0L
+  c(fit = "kme_cov", norm = "number",
+    values = if (shown) "frame" else "frame?")
+}
+
 #' @export
 print.summary.kme_cov <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   fit <- x$fit
   print(fit, digits = digits)
   if (!is.null(x$values)) {
@@ -367,6 +382,7 @@ print.summary.kme_cov <- function(x, digits = digits_shown(), ...) {
 plot.kme_cov <- function(x, y, type = c("spectrum", "selection", "scores",
                                         "weights"), groups = NULL, ...,
                          legend = TRUE) {
+  check_object(x)
   name <- short_name(substitute(groups))
   picture <- picture_cov(x, if (!missing(y)) y, if (!missing(type)) type,
                          groups, name)

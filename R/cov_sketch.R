@@ -6,6 +6,7 @@
 #' @export
 kme_cov.kme_sketch <- function(x, y, ..., estimator = "kme", ncomp = NULL,
                                center = "kme") {
+  check_object(x)
   refuse_for_sketch(...names(), c("kernel_x", "kernel_y", "kernel", "scale"))
   check_dots(...)
   if (!missing(y)) {
@@ -131,5 +132,5 @@ values_of.landmark_sample <- function(sample, object, newdata, which) {
 update_operator.landmark_sample <- function(sample, object, changes) {
   do.call(kme_cov, merge_changes(
     c(list(x = sample$sketch), object$arguments), changes
-  ))
+  ), quote = TRUE)
 }

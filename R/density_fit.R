@@ -239,11 +239,11 @@ match_weights <- function(start, match) {
     return(start)
   }
   ridge <- 1e-8 * mean(diag(start$gram))
-  solved <- quadprog::solve.QP(
+  solved <- program_solution(quadprog::solve.QP(
     (start$gram + diag(ridge, m)) / largest,
     (start$g + ridge * start$weights) / largest,
     cbind(1, diag(m)), c(1, numeric(m)), meq = 1L
-  )$solution
+  ), "the weights of the components")
   # What is smaller is rounding, but would be all the density far from the rest.
   solved[solved < 1e-8] <- 0
   best <- start

@@ -8,6 +8,7 @@
 #' @export
 predict.kme_density <- function(object, newdata, type = c("density", "log"),
                                 ...) {
+  check_object(object, "object")
   check_dots(...)
   type <- check_choice(type, c("density", "log"), "type")
   new <- if (missing(newdata)) {
@@ -33,6 +34,7 @@ density_log <- function(object, z, q = object) {
 #' @importFrom stats logLik
 #' @export
 logLik.kme_density <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   if (!nrow(known_rows(object$sample))) {
     stop_input("'object' must be a fit to points for a likelihood, not to a ",
@@ -50,7 +52,7 @@ free_numbers <- function(object) {
   m <- object$m
   matrix <- d * (d + 1) / 2
   spread <- c(isotropic = m, common = m + matrix - 1, full = m * matrix)
-  as.integer(m - 1 + m * d + spread[[object$shape]])
+  as.integer(m - 1 + as.double(m) * d + spread[[object$shape]])
 }
 
 #' @importFrom stats AIC
@@ -71,6 +73,7 @@ refuse_criterion <- function(name) {
 #' @importFrom stats coef
 #' @export
 coef.kme_density <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   cbind(weight = object$weights, named_means(object))
 }
@@ -128,6 +131,7 @@ share_outside <- function(object) {
 #' @importFrom stats nobs
 #' @export
 nobs.kme_density <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   object$n
 }
@@ -140,6 +144,7 @@ nobs.kme_density <- function(object, ...) {
 #' @importFrom stats simulate
 #' @export
 simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
+  check_object(object, "object")
   check_dots(...)
   nsim <- check_count(nsim, "nsim")
   if (!is.null(seed)) {
@@ -150,8 +155,9 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
     set.seed(seed)
   }
   d <- ncol(object$means)
+  check_memory(nsim, d, "draw fewer points", copies = 4, what = "a sample")
   which <- sample.int(object$m, nsim, replace = TRUE, prob = object$weights)
-  noise <- matrix(stats::rnorm(nsim * d), nsim)
+  noise <- matrix(stats::rnorm(as.double(nsim) * d), nsim)
   q <- kernel_mixture(object, object$kernel)
   if (is.null(q$covariances)) {
     noise <- sqrt(q$variances[which]) * noise
@@ -175,6 +181,7 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
 #' @rdname kme_density
 #' @export
 update.kme_density <- function(object, ...) {
+  check_object(object, "object")
   found <- change_arguments(object, list(...))
   changes <- found$changes
   arguments <- found$arguments
@@ -230,6 +237,8 @@ update.kme_density <- function(object, ...) {
 #' @param digits Significant digits.
 #' @export
 print.kme_density <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   number <- \(value) format(value, digits = digits)
   say(
     paste0("Density by kernel mean matching, ",
@@ -255,9 +264,6 @@ describe_density.kernmean_sample <- function(sample, object, number) {
   paste0("mean log density of the sample ", mean_at(), ", at the start ",
          mean_at(object$start))
 }
-
-shape_words <- c(full = "each of its own shape", common = "of one shape",
-                 isotropic = "round")
 
 start_distance2 <- function(object) {
   max(0, object$mean$norm2 + object$start$objective)
@@ -334,6 +340,7 @@ stop_row <- function(object) match(format(object$steps), object$path$step)
 #' @rdname kme_density
 #' @export
 summary.kme_density <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   order <- order(-object$weights)
   means <- named_means(object)
@@ -349,10 +356,23 @@ summary.kme_density <- function(object, ...) {
             class = "summary.kme_density")
 }
 
+fields_of.summary.kme_density <- function(x) {
+  c(fit = "kme_density", components = "table", outside = "numbers?")
+}
+
+sizes_of.summary.kme_density <- function(x) {
+  d <- ncol(x$fit$means)
+  several <- length(x$components) > 2L + d
+  list(components = c(x$fit$m, 1L + d + if (several) d else 1L),
+       outside = d)
+}
+
 most_columns_shown <- 5L
 
 #' @export
 print.summary.kme_density <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   print(x$fit, digits = digits)
   d <- ncol(x$fit$means)
   several <- ncol(x$components) > 2L + d

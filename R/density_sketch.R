@@ -8,6 +8,7 @@ kme_density.kme_sketch <- function(x, ..., estimator = "kme", m = NULL,
                                    optimize = c("weights", "all"), nstart = 50,
                                    validate = NULL, start = NULL, floor = NULL,
                                    steps = NULL) {
+  check_object(x)
   refuse_for_sketch(...names(), c("kernel", "scale", "bandwidths"))
   check_dots(...)
   optimize <- check_choice(optimize, c("weights", "all"), "optimize")
@@ -21,7 +22,7 @@ kme_density.kme_sketch <- function(x, ..., estimator = "kme", m = NULL,
     stop_input("'validate' must be 0 for a sketch, which has no rows to be ",
                "held out, not ", format_number(validate))
   }
-  if (!inherits(estimator, "kme")) estimator <- read_estimator(estimator)
+  estimator <- read_matched(estimator)
   sample <- as_sample(x)
   support <- sample_support(sample)
   mean <- density_mean(sample, estimator)

@@ -22,7 +22,7 @@ widen_mixture <- function(q, factor) {
 
 kmeans_start <- function(x, m, nstart, lowest, which = "") {
   found <- find_clusters(x, m, nstart, which)
-  variances <- found$withinss / (found$size * ncol(x))
+  variances <- found$withinss / (as.double(found$size) * ncol(x))
   list(weights = found$size / nrow(x), means = unname(found$centers),
        variances = pmax(variances, lowest))
 }

@@ -32,6 +32,12 @@ describe <- function(x) {
   }
 }
 
+# None of those that have no list of arguments, as `if`.
+argument_names <- function(f) {
+  known <- args(f)
+  if (is.null(known)) NULL else names(formals(known))
+}
+
 format_number <- function(x, digits = max(3L, getOption("digits") - 3L)) {
   vapply(x, format, character(1), digits = digits)
 }
@@ -41,6 +47,22 @@ shorten <- function(words, most = 4L) {
   more <- length(words) > most
   paste0(paste(words[seq_len(min(most, length(words)))], collapse = ", "),
          if (more) ", ...")
+}
+
+# Lines of words that are not broken themselves: what strwrap() cannot keep
+# together in every locale.
+fill_lines <- function(words, width = getOption("width"), exdent = 0L) {
+  lines <- words[1L]
+  for (word in words[-1L]) {
+    last <- length(lines)
+    longer <- paste(lines[last], word)
+    if (nchar(longer, "width") <= width) {
+      lines[last] <- longer
+    } else {
+      lines <- c(lines, paste0(strrep(" ", exdent), word))
+    }
+  }
+  lines
 }
 
 # "0.5", "(1, 2)", "(1, 2, 3, ... 40 in all)"

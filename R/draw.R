@@ -61,6 +61,7 @@ check_graphics <- function(dots) {
     stop_input("unused argument: '", wrong[1L], "' is no graphical parameter",
                near_name(wrong[1L], known))
   }
+  for (name in given) check_graphics_value(name, dots[[name]])
 }
 
 # What plot(x, y) is to draw: y is the type by position, as in plot(x, "path").
@@ -111,7 +112,13 @@ short_name <- function(expression) {
 
 padded_range <- function(x) {
   width <- diff(range(x))
-  range(x) + c(-1, 1) * (if (width > 0) 0.15 * width else 1)
+  ends <- range(x) + c(-1, 1) * (if (width > 0) 0.15 * width else 1)
+  if (!all(is.finite(ends))) {
+    stop_kernmean("graphics", "points from ", format_number(min(x)), " to ",
+                  format_number(max(x)), " cannot be drawn: their range is ",
+                  "beyond the largest number")
+  }
+  ends
 }
 
 axis_names <- function(x) {
@@ -239,6 +246,7 @@ across_layer <- function(h = NULL, v = NULL, col = "grey40", lty = 2, lwd = 1) {
 # The values of `at` on a grid of n x n points, list(x, y, z); `axes` are the
 # two grids, or points that they are to cover.
 surface_of <- function(at, axes, n) {
+  check_memory(n, n, "take a smaller 'n'", copies = 16, what = "a grid")
   if (!is.list(axes)) {
     axes <- lapply(1:2, \(j) {
       ends <- padded_range(axes[, j])
@@ -255,9 +263,12 @@ surface_layers <- function(surface, fill) {
     do.call(new_layer, c(list("image"), surface, list(style = list(
       zlim = fill$limits, col = fill$colors
     )))),
-    do.call(new_layer, c(list("contour"), surface, list(style = list(
-      col = "grey20", labcex = 0.7
-    ), main = TRUE)))
+    # Of a plane there are none.
+    if (diff(range(surface$z)) > 0) {
+      do.call(new_layer, c(list("contour"), surface, list(style = list(
+        col = "grey20", labcex = 0.7
+      ), main = TRUE)))
+    }
   )
 }
 

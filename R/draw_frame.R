@@ -105,9 +105,6 @@ close_frame <- function(before) {
 overridden <- function(picture, dots) {
   for (name in c("xlab", "ylab", "xlim", "ylim", "log", "asp")) {
     if (!is.null(dots[[name]])) picture[[name]] <- dots[[name]]
-    if (name %in% c("xlim", "ylim") && !is.null(dots[[name]])) {
-      check_limits(dots[[name]], name)
-    }
   }
   if ("main" %in% names(dots)) picture["title"] <- list(dots$main)
   if (!is.null(picture$ticks) && !is.null(dots$names.arg)) {
@@ -130,15 +127,6 @@ picture_window <- function(picture, dots) {
   )
 }
 
-check_limits <- function(ends, name) {
-  if (!is.numeric(ends) || length(ends) != 2L || !all(is.finite(ends)) ||
-        ends[1L] == ends[2L]) {
-    stop_input("'", name, "' must be two different numbers, not ",
-               paste(format(ends), collapse = ", "))
-  }
-  ends
-}
-
 picture_limits <- function(layers, log = "") {
   data <- lapply(layers, \(layer) {
     if (!layer$kind %in% c("across", "rug")) layer$data
@@ -146,10 +134,15 @@ picture_limits <- function(layers, log = "") {
   ends <- \(fields, positive) {
     v <- unlist(lapply(data, \(d) d[fields]))
     v <- v[is.finite(v) & (!positive | v > 0)]
-    if (length(v)) range(v) else c(1, 10)
+    if (length(v)) wide_enough(range(v)) else c(1, 10)
   }
   list(x = ends(c("x", "x0", "x1"), grepl("x", log)),
        y = ends(c("y", "y0", "y1"), grepl("y", log)))
+}
+
+# Values that are the same but for rounding have the room of equal ones.
+wide_enough <- function(ends) {
+  if (diff(ends) < 1e-9 * max(abs(ends))) rep(ends[1L], 2L) else ends
 }
 
 # --- Measures ----------------------------------------------------------------

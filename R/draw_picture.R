@@ -5,10 +5,17 @@
 draw_picture <- function(picture, dots = list(), legend = TRUE) {
   check_graphics(dots)
   legend <- check_legend(legend)
-  if (!is.null(picture$panels)) {
+  # main = NULL is no title.
+  dots <- dots[names(dots) == "main" | !vapply(dots, is.null, NA)]
+  with_graphics(if (is.null(picture$panels)) {
+    draw_panel(picture, dots, legend)
+  } else {
     draw_panels(picture$panels, dots, legend)
-    return(invisible(picture$value))
-  }
+  })
+  invisible(picture$value)
+}
+
+draw_panel <- function(picture, dots, legend) {
   own <- dots[names(dots) %in% layer_words]
   if (any(c("col", "bg", "pch") %in% names(own)) && has_own_points(picture)) {
     # What they stand for is no longer what the legend says.
@@ -21,7 +28,6 @@ draw_picture <- function(picture, dots = list(), legend = TRUE) {
     draw_layer(layer, if (isTRUE(layer$main)) own else list())
   }
   finish_frame(frame)
-  invisible(picture$value)
 }
 
 # Do points in groups take the parameters of the caller?
@@ -43,7 +49,7 @@ draw_panels <- function(panels, dots, legend) {
     })
     on.exit(graphics::par(before))
   }
-  for (panel in panels) draw_picture(panel, dots, legend)
+  for (panel in panels) draw_panel(panel, dots, legend)
 }
 
 draw_layer <- function(layer, own) {

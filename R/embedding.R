@@ -92,6 +92,7 @@ check_kme <- function(object, name) {
   if (!inherits(object, "kme")) {
     stop_input("'", name, "' must be a fit of kme(), not ", describe(object))
   }
+  check_object(object, name)
 }
 
 # The kernel that two fits share.
@@ -145,6 +146,18 @@ embedding_parts <- function(object, times = 1) {
   }
   c(scale_parts(own, times),
     target_parts(object$estimator$target, object$kernel, times * object$share))
+}
+
+# The sample of a part, or a mixture in its place.
+is_part <- function(part) {
+  is.list(part) && is.numeric(part$weights) && is_finite(part$weights) &&
+    (is.null(part$noise) || is.numeric(part$noise) && is_finite(part$noise)) &&
+    if (is.null(part$mixture)) {
+      inherits(part$sample, "kernmean_sample") && is_whole(part$sample) &&
+        length(part$weights) == part$sample$n
+    } else {
+      all(vapply(part$mixture[mixture_fields], is.numeric, NA))
+    }
 }
 
 scale_parts <- function(parts, times) {
@@ -256,7 +269,7 @@ inner_matrix <- function(embeddings, kernel, rows = NULL) {
 # origin; sizes, weights, covariances: d x d x parts).
 flatten_parts <- function(embeddings, kernel, origin = NULL) {
   parts <- unlist(unname(embeddings), recursive = FALSE)
-  x <- do.call(rbind, lapply(parts, \(part) unname(part$sample$x)))
+  x <- bind_rows(lapply(parts, \(part) unname(part$sample$x)))
   d <- ncol(x)
   check_memory(d^2, length(parts), "use fewer columns or samples",
                what = "the covariances of all samples")
@@ -322,7 +335,7 @@ values_on <- function(ats, part, kernel) {
   }
   points <- lapply(ats, \(at) unname(at$sample$x))
   from <- rep(seq_along(ats), vapply(points, nrow, 1L))
-  new <- new_points(do.call(rbind, points))
+  new <- new_points(bind_rows(points))
   values <- sample_at(part$sample, new, part$weights)
   lapply(unname(split(seq_along(from), from)),
          \(i) values[i, , drop = FALSE])

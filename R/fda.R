@@ -253,17 +253,17 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
 #' @rdname kme_fda
 #' @export
 kme_fda.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_subset(subset)
+  check_formula(formula, data, subset)
   if ("grouping" %in% ...names()) {
     stop_input("'grouping' must not be given with a formula, whose left side ",
                "it is")
   }
   check_dot(formula)
-  layout <- terms(formula, data = data)
+  layout <- formula_terms(formula, data)
   if (attr(layout, "response") == 0L) {
     stop_input("'formula' must have the classes on its left, as in class ~ a")
   }
-  frame <- formula_frame(match.call(expand.dots = FALSE), layout,
+  frame <- formula_frame(match.call(expand.dots = FALSE), layout, data,
                          missing(na.action), parent.frame())
   # With what scale() or poly() were fitted to, for new data.
   parts <- split_frame(frame, layout)
@@ -388,6 +388,7 @@ check_prior <- function(prior, counts) {
 #' @export
 predict.kme_fda <- function(object, newdata, prior = object$prior, dimen,
                             ...) {
+  check_object(object, "object")
   check_dots(...)
   prior <- check_prior(prior, object$counts)
   axes <- ncol(object$scaling)
@@ -424,6 +425,7 @@ fda_scores <- function(object, new) {
 
 #' @export
 coef.kme_fda <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   object$scaling
 }
@@ -431,6 +433,7 @@ coef.kme_fda <- function(object, ...) {
 #' @rdname kme_fda
 #' @export
 update.kme_fda <- function(object, ...) {
+  check_object(object, "object")
   changes <- list(...)
   if ("data" %in% names(changes) && !is.null(object$terms) &&
         !"grouping" %in% names(changes)) {
@@ -488,15 +491,18 @@ change_bandwidth <- function(object, found) {
 #' @param digits Significant digits.
 #' @export
 print.kme_fda <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   number <- \(value) format(value, digits = digits)
-  # A class stays with its number where the line breaks (\r has no width).
-  classes <- strwrap(paste0(
+  classes <- paste0(
     describe_sample(x$sample), ", ", length(x$counts), " classes: ",
-    shorten(paste0(names(x$counts), "\r(", x$counts, ")"))
-  ), 76, exdent = 2)
+    shorten(paste0(names(x$counts), " (", x$counts, ")"))
+  )
+  # A class stays with its number where the line breaks.
+  words <- strsplit(classes, " (?![(][0-9]+[)])", perl = TRUE)[[1L]]
   share <- x$svd^2 / sum(x$svd^2)
   say(
-    "Kernel Fisher discriminants", gsub("\r", " ", classes, fixed = TRUE),
+    "Kernel Fisher discriminants", fill_lines(words, 80L, exdent = 2L),
     kernel_lines(x$kernel), sample_note(x$sample),
     paste0("ridge ", number(x$ridge), if (is.null(x$intensity)) {
       " (given)"
@@ -533,6 +539,7 @@ describe_errors.kernmean_sample <- function(sample, object, number) {
 #' @rdname kme_fda
 #' @export
 summary.kme_fda <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   table <- if (!is.null(object$loo)) {
     table(true = droplevels(object$grouping),
@@ -543,6 +550,8 @@ summary.kme_fda <- function(object, ...) {
 
 #' @export
 print.summary.kme_fda <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   print(x$fit, digits = digits)
   for (what in c("bandwidths", "ridges")) {
     tried <- x$fit[[what]]

@@ -34,6 +34,7 @@
 #' @export
 plot.kme_fda <- function(x, y, type = c("regions", "scores"), n = 100, ...,
                          newdata = NULL, legend = TRUE) {
+  check_object(x)
   dots <- list(...)
   check_graphics(dots)
   picture <- picture_fda(x, if (!missing(y)) y, if (!missing(type)) type, n,
@@ -90,7 +91,7 @@ picture_regions <- function(object, n, dots, newdata) {
     ends <- if (is.null(dots[[name]])) {
       padded_range(x[, j])
     } else {
-      check_limits(dots[[name]], name)
+      check_graphics_value(name, dots[[name]])
     }
     seq(min(ends), max(ends), length.out = n)
   })
@@ -98,6 +99,7 @@ picture_regions <- function(object, n, dots, newdata) {
     scores <- fda_scores(object, raw_points(object$sample, z))
     fda_values(fda_distance(scores, object$means), object$sigma2, object$prior)
   }
+  check_memory(n, n, "take a smaller 'n'", copies = 16, what = "a grid")
   value <- values_at(as.matrix(expand.grid(axes)))
   best <- max.col(value, "first")
   labels <- names(object$counts)
@@ -125,7 +127,7 @@ picture_regions <- function(object, n, dots, newdata) {
 # The line where two classes meet, as far as no other class is ahead there.
 border_layer <- function(axes, value, pair, values_at) {
   ahead <- value[, pair[1L]] - value[, pair[2L]]
-  if (!all(is.finite(ahead))) {
+  if (!all(is.finite(ahead)) || all(ahead == ahead[1L])) {
     return(NULL)
   }
   ahead <- matrix(ahead, length(axes[[1L]]))

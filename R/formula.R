@@ -1,7 +1,16 @@
 # What the formula methods share.
 
-# In formula methods the third argument by position is a subset of rows.
-check_subset <- function(subset) {
+# What a formula is read with. In formula methods the third argument by position
+# is a subset of rows.
+check_formula <- function(formula, data, subset) {
+  if (missing(formula)) stop_input("'formula' must be given, as in ~ a + b")
+  tryCatch(data, error = \(e) {
+    stop_input("'data' must be a data frame; ", conditionMessage(e))
+  })
+  if (!is.null(data) && !is.environment(data) && !is.data.frame(data) &&
+        !(is.list(data) && all(nzchar(names2(data))))) {
+    stop_input("'data' must be a data frame, not ", describe(data))
+  }
   kernel <- !missing(subset) &&
     inherits(tryCatch(subset, error = identity), "kernmean_kernel")
   if (kernel) {
@@ -10,16 +19,49 @@ check_subset <- function(subset) {
   }
 }
 
+names2 <- \(x) if (is.null(names(x))) character(length(x)) else names(x)
+
 # The model frame that the call of a formula method describes; missing values
 # stay in it where no na.action is given, to be counted and refused.
-formula_frame <- function(call, formula, no_action, home) {
+formula_frame <- function(call, formula, data, no_action, home) {
   call <- call[!names(call) %in% "..."]
   call[[1L]] <- quote(stats::model.frame)
   call$formula <- formula
+  if (is.data.frame(data)) check_rows_named(call$subset, data, formula)
   if (no_action) {
     call$na.action <- quote(stats::na.pass)
   }
-  eval(call, home)
+  read_formula(eval(call, home))
+}
+
+# The rows that `subset` names must be there; a range of them may be of any
+# length.
+check_rows_named <- function(subset, data, formula) {
+  rows <- read_formula(eval(subset, data, environment(formula)))
+  bad <- if (is.numeric(rows) && length(rows)) {
+    max(rows, -rows[1L], na.rm = TRUE) > nrow(data)
+  } else {
+    length(rows) > nrow(data)
+  }
+  if (bad) {
+    stop_input("'subset' must name some of the ", rows_of(nrow(data)),
+               " of 'data', not ", describe(rows))
+  }
+}
+
+formula_terms <- function(formula, data) {
+  read_formula(stats::terms(formula, data = data))
+}
+
+# What stats says of a formula that it cannot read, or of variables that do not
+# go together, as an error of ours; an error of a function that the formula
+# calls is one of them.
+read_formula <- function(value, name = "data") {
+  tryCatch(value, error = \(e) {
+    if (inherits(e, "kernmean_error")) stop(e)
+    stop_input("'formula' must be one that can be read with '", name, "'; ",
+               conditionMessage(e))
+  })
 }
 
 # A dot stands for columns, and only by itself: scale(.) would be text.
@@ -61,14 +103,19 @@ left_columns <- function(formula, data, used = NULL) {
   lapply(others, as.name)
 }
 
+# What a dot in a formula may stand for, where these columns have a use.
+data_without <- function(data, used) {
+  if (is.list(data)) data[setdiff(names(data), used)] else data
+}
+
 # list(x, terms) of a formula without response.
 formula_sample <- function(call, formula, data, no_action, home) {
   check_dot(formula)
-  layout <- terms(formula, data = data)
+  layout <- formula_terms(formula, data)
   if (attr(layout, "response") > 0L) {
     stop_input("'formula' must have no response, as in ~ a + b")
   }
-  frame <- formula_frame(call, layout, no_action, home)
+  frame <- formula_frame(call, layout, data, no_action, home)
   # With what scale() or poly() were fitted to, for new data.
   layout <- attr(frame, "terms")
   list(x = formula_matrix(layout, frame), terms = keep_constants(layout, data))
@@ -101,7 +148,7 @@ formula_matrix <- function(layout, frame, name = "formula") {
     }
   }
   attr(layout, "intercept") <- 0L
-  x <- stats::model.matrix(layout, frame)
+  x <- read_formula(stats::model.matrix(layout, frame))
   attr(x, "assign") <- NULL
   x
 }
@@ -136,7 +183,8 @@ read_response <- function(layout, newdata, name = "data", hint = NULL) {
     stop_input("'", name, "' must be a data frame, not ", describe(newdata))
   }
   check_variables(layout, newdata, name, hint = hint)
-  eval(attr(layout, "variables")[[2L]], newdata, environment(layout))
+  read_formula(eval(attr(layout, "variables")[[2L]], newdata,
+                    environment(layout)), name)
 }
 
 check_variables <- function(layout, newdata, name,
@@ -154,6 +202,18 @@ check_variables <- function(layout, newdata, name,
 # The columns of a formula's terms from new data.
 read_terms <- function(layout, newdata, name = "newdata") {
   check_variables(layout, newdata, name)
-  frame <- model.frame(layout, newdata, na.action = stats::na.pass)
+  # Its warning of other numbers of rows is our error.
+  frame <- withCallingHandlers(read_formula(
+    stats::model.frame(layout, newdata, na.action = stats::na.pass), name
+  ), warning = \(w) {
+    by <- conditionCall(w)[[1L]]
+    if (identical(by, quote(model.frame.default))) {
+      invokeRestart("muffleWarning")
+    }
+  })
+  if (nrow(frame) != NROW(newdata[[1L]])) {
+    stop_input("'formula' must have variables with a value for each of the ",
+               NROW(newdata[[1L]]), " rows of '", name, "', not ", nrow(frame))
+  }
   formula_matrix(layout, frame, name)
 }

@@ -105,7 +105,7 @@ form_gram <- function(x, kernel, raw = NULL) {
 as_gram <- function(K, ...) {
   check_dots(...)
   if (inherits(K, "gram")) {
-    return(K)
+    return(check_object(K, "K"))
   }
   if (!is.matrix(K) || !is.numeric(K)) {
     stop_input("'K' must be a square numeric matrix, not ", describe(K))
@@ -126,6 +126,17 @@ new_gram <- function(k, kernel = NULL, x = NULL, raw = NULL, class = NULL) {
   g$x <- x
   if (!is.null(raw)) g$raw <- raw
   structure(g, class = c(class, "gram"))
+}
+
+fields_of.gram <- function(x) {
+  c(K = "square", kernel = "kernmean_kernel?", x = "matrix?", raw = "matrix?",
+    values = "numbers?", projections = "numbers?", vectors = "square?")
+}
+
+sizes_of.gram <- function(x) {
+  n <- nrow(x$K)
+  list(x = c(n, NA), raw = c(n, NA), values = n, projections = n,
+       vectors = c(n, n))
 }
 
 # A gram for the user: it cannot be changed, and has an identity that survives
@@ -163,7 +174,11 @@ same_gram <- function(a, b) {
 #' @method all.equal gram
 #' @export
 all.equal.gram <- function(target, current, ...) {
-  fields <- \(g) list(K = g$K, kernel = g$kernel, x = g$x)
+  # Of functions their text: their environments may be of any size.
+  text <- \(f) if (is.function(f)) deparse(f) else f
+  fields <- function(g) {
+    list(K = g$K, kernel = lapply(unclass(g$kernel), text), x = g$x)
+  }
   if (!inherits(current, "gram")) {
     return("'current' is no gram")
   }
@@ -210,12 +225,14 @@ gram_spectrum <- function(g, what = c("values", "projections", "vectors")) {
   if (!inherits(g, "gram")) {
     stop_input("'g' must be a gram, not ", describe(g))
   }
+  check_object(g, "g")
   what <- check_choice(what, c("values", "projections", "vectors"), "what")
   spectrum(g, what)
 }
 
 #' @export
 print.gram <- function(x, ...) {
+  check_object(x)
   n <- nrow(x$K)
   size <- format_bytes(8 * n^2)
   cat("Gram matrix, ", n, " x ", n, " (", size, ")\n", sep = "")
@@ -237,16 +254,31 @@ print_known <- function(x) {
 }
 
 #' @export
-dim.gram <- function(x) dim(x$K)
+dim.gram <- function(x) dim(check_object(x)$K)
 
 #' @export
-dimnames.gram <- function(x) dimnames(x$K)
+dimnames.gram <- function(x) dimnames(check_object(x)$K)
 
 #' @export
-`[.gram` <- function(x, ...) x$K[...]
+`[.gram` <- function(x, ...) {
+  check_object(x)
+  values <- tryCatch(x$K[...], error = \(e) {
+    stop_input("the indices of a gram must be those of a matrix; ",
+               conditionMessage(e))
+  })
+  if (anyNA(values)) {
+    stop_input("the indices of a gram must have no missing values")
+  }
+  values
+}
+
+fields_of.summary.gram <- function(x) {
+  c(gram = "gram", values = "numbers", trace = "number", rank = "count")
+}
 
 #' @export
 summary.gram <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   values <- spectrum(object, "values")$values
   structure(list(gram = object, values = values, trace = sum(values),
@@ -257,6 +289,8 @@ summary.gram <- function(object, ...) {
 #' @export
 print.summary.gram <- function(x, digits = max(3L, getOption("digits") - 3L),
                                ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   print(x$gram)
   cat("rank ", x$rank, ", trace ", format(x$trace, digits = digits),
       "\neigenvalues ",
@@ -266,12 +300,13 @@ print.summary.gram <- function(x, digits = max(3L, getOption("digits") - 3L),
 }
 
 #' @export
-as.matrix.gram <- function(x, ...) x$K
+as.matrix.gram <- function(x, ...) check_object(x)$K
 
 #' @rdname gram
 #' @param y,type What to draw, `"spectrum"` only.
 #' @export
 plot.gram <- function(x, y, type = "spectrum", ...) {
+  check_object(x)
   picture <- picture_gram(x, if (!missing(y)) y, if (!missing(type)) type)
   draw_picture(picture, list(...))
 }
@@ -294,6 +329,7 @@ picture_gram <- function(g, y = NULL, type = NULL) {
 # Eigenvalues below n eps gamma_1 are 0; clearly negative ones are an error.
 # scale: the size of what the entries are differences of, if they are.
 clip_values <- function(values, scale = NULL, name = "the Gram matrix") {
+  check_result(values, "an eigenvalue")
   top <- max(values, 0)
   least <- min(values)
   small <- if (is.null(scale)) {

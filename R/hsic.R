@@ -335,7 +335,7 @@ hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
 #' @export
 hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                               blocks = NULL, clusters = NULL) {
-  check_subset(subset)
+  check_formula(formula, data, subset)
   check_named(..., refused = c("x", "y"))
   found <- formula_variables(match.call(expand.dots = FALSE), formula, data,
                              missing(na.action), parent.frame(), least = 2L,
@@ -532,6 +532,22 @@ new_hsic_test <- function(variables, options, scheme, found, arguments) {
     statistics = found$table, left = found$left
   )
 }
+
+fields_of.hsic_test <- function(x) {
+  c(test_fields(x), noise = "list|numbers?", ranks = "numbers?",
+    "arguments$label" = "text", "arguments$kernel" = "kernmean_kernel?",
+    "arguments$kernel_x" = "kernmean_kernel|list?",
+    "arguments$kernel_y" = "kernmean_kernel|list?",
+    "arguments$filter" = if (is.null(x$statistics)) "word?" else "word",
+    list(
+      kernel = list("a named list of kernels and NULL", \(kernels) {
+        are_kernels(kernels) && !is.null(names(kernels))
+      }),
+      variables = whole_variables
+    ))
+}
+
+sizes_of.hsic_test <- \(x) list(kernel = length(x$variables))
 
 # Those that are one number, named.
 single_bandwidths <- function(kernels) {

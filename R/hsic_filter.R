@@ -14,11 +14,13 @@ filtered_dependence <- function(variables, options, scheme) {
   samples <- settled$samples
   several <- length(samples) > 2L
   plain <- plain_source(samples, options, scheme)
-  drawn <- draw_orders(scheme, plain)
   table <- list_statistics(filter)
+  check_memory(scheme$B + 1, nrow(table), "take fewer draws", copies = 4,
+               what = "a table of the statistics of all draws,")
+  drawn <- draw_orders(scheme, plain)
   bar <- progress_bar(options$progress)
   on.exit(bar$close())
-  values <- matrix(0, scheme$B + 1L, nrow(table))
+  values <- matrix(0, scheme$B + 1, nrow(table))
   scale <- numeric(nrow(table))
   compute <- function(source, a, times = 1) {
     statistic <- statistic_function(source, options)
@@ -76,8 +78,8 @@ plain_source <- function(samples, options, scheme) {
 draw_orders <- function(scheme, source) {
   units <- length(scheme$sizes)
   points <- point_permutations(scheme)
-  size <- max(64, floor(chunk_integers / (source$n * source$moved)))
-  check_memory(source$n, scheme$B * source$moved / 2, "use fewer permutations",
+  size <- max(64, floor(chunk_integers / source$n / source$moved))
+  check_memory(source$n, scheme$B / 2 * source$moved, "use fewer permutations",
                what = "the permutations")
   chunks <- in_chunks(scheme$B, size, FALSE, \(start, count) {
     points(drawn_chunk(units, scheme, start, count, source$moved))

@@ -150,16 +150,21 @@ pair_factors <- function(x, y, B) {
   }
   if (is.null(a) || is.null(b)) {
     rank <- max(1L, nrow(if (is.null(a)) b else a))
-    most <- floor(min(n, (4 * n - 1) / rank, sqrt(n * B) / 4))
+    most <- most_columns(n, rank, B)
     if (most <= first) {
       return(NULL)
     }
     if (is.null(a)) a <- low_rank(x, most) else b <- low_rank(y, most)
   }
-  if (is.null(a) || is.null(b) || nrow(a) * nrow(b) >= 4 * n) {
+  if (is.null(a) || is.null(b) || nrow(a) / 4 * nrow(b) >= n) {
     return(NULL)
   }
   list(x = a, y = b)
+}
+
+# Columns of a second factor that are worth their cost.
+most_columns <- \(n, rank, B) {
+  floor(min(n, (4 * n - 1) / rank, sqrt(n) * sqrt(B) / 4))
 }
 
 # The centered factor, rank x n, or NULL.
@@ -173,11 +178,7 @@ low_rank <- function(sample, cap) {
 }
 
 # Kernels that are not bounded, and their products, can overflow.
-check_values <- function(values) {
-  if (!all(is.finite(values))) {
-    stop_kernmean("numeric", "kernel values overflow; rescale the variables")
-  }
-}
+check_values <- \(values) check_overflow(NULL, values, "the variables")
 
 # Of a constant, centering leaves rounding, which is not to be tested: entries
 # of this size, relative to the kernel values.
@@ -389,9 +390,10 @@ form_draws <- function(source, options, scheme) {
   same <- matrix(seq_len(units), units, source$moved)
   observed <- statistic(same)
   check_values(observed)
-  size <- max(64, floor(chunk_integers / (source$n * source$moved)))
+  size <- max(64, floor(chunk_integers / source$n / source$moved))
   values <- c(observed, permuted_draws(statistic, units, scheme, size,
                                        options$progress, source$moved))
+  check_values(values)
   check_size(source, values)
   if (is.null(scheme$matrix) || scheme$all) check_varies(values)
   list(observed = observed,

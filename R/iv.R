@@ -270,6 +270,88 @@ new_rkhs_iv <- function(found, blocks, y, penalty, arguments, called,
   structure(fit, class = "rkhs_iv")
 }
 
+fields_of.rkhs_iv <- function(x) {
+  c(iv_fields(x), fitted.values = "numbers", residuals = "numbers",
+    y = "numbers")
+}
+
+sizes_of.rkhs_iv <- function(x) {
+  list(blocks = 2, kernels = 2, fitted.values = x$n, residuals = x$n,
+       y = x$n, criterion = 1, rank = 2, mu = 1, lambda = 1, functions = 1,
+       coefficients = 1)
+}
+
+# The fields of fits of one and of two functions.
+iv_fields <- function(x) {
+  functions <- if (inherits(x, "rkhs_iv_nested")) c(a = "g", b = "h") else
+    c(x = "g")
+  inputs <- stats::setNames(names(functions), functions)
+  c(
+    intercept = "number", landmarks = "numbers?", n = "count",
+    centered = "flag", arguments = "list", alpha_scale = "number?",
+    "arguments$preset" = "iv_preset?", criterion = "numbers",
+    list(
+      lambda = list("a number with a name for each function",
+                    \(v) is_named(v, length(functions))),
+      mu = list("a number with a name for each function",
+                \(v) is_named(v, length(functions))),
+      kernels = list("a list of kernels and NULL", are_kernels),
+      coefficients = list("a list of NULL or a weight for each point", \(v) {
+        is.list(v) && identical(names(v), unname(functions)) &&
+          all(vapply(v, \(one) is.null(one) || is.numeric(one) &&
+                       is_finite(one) && length(one) == x$n, NA))
+      }),
+      penalty = word_of(c("norm", "l2")),
+      blocks = list(whole_variables[[1L]], \(blocks) {
+        whole_variables[[2L]](blocks) && !is.null(names(blocks)) &&
+          blocks[[1L]]$sample$n == x$n
+      }),
+      rank = list("a number for each block", \(v) {
+        is_named(v) && setequal(names(v), names(x$blocks))
+      }),
+      functions = list("the functions of the fit", \(f) {
+        is.list(f) && identical(names(f), unname(functions)) &&
+          all(vapply(names(f), \(name) {
+            is_iv_function(f[[name]], x$blocks[[inputs[[name]]]]$sample)
+          }, NA))
+      }),
+      terms = list("NULL or terms with the columns of each side", \(v) {
+        is.null(v) || inherits(v, "terms") && length(attr(v, "groups")) == 2L
+      })
+    ),
+    if (!is.null(x$cv)) {
+      list(cv = list("a data frame of penalties, with the scores by fold",
+                     is_cv),
+           rule = word_of(c("paired", "1se", "min")))
+    },
+    na.action = "omit|exclude?"
+  )
+}
+
+is_cv <- function(x) {
+  known <- table_of(mu = "numbers", score = "numbers", se = "values",
+                    se_above = "values", list(chosen = one_of_all))
+  known[[2L]](x) && is.matrix(attr(x, "folds"))
+}
+
+# Is it a function of a sample, see map_function()?
+is_iv_function <- function(f, sample) {
+  if (!is.list(f)) {
+    return(FALSE)
+  }
+  known <- \(v) is.numeric(v) && is_finite(v)
+  if (is.null(f[["theta"]])) {
+    return(known(f[["weights"]]) && length(f[["weights"]]) == sample$n &&
+             is.numeric(f[["centers"]]) &&
+             all(f[["centers"]] %in% seq_len(sample$n)))
+  }
+  r <- f[["r"]]
+  all(vapply(f[c("r", "omega", "offset", "theta")], known, NA)) &&
+    length(r) == 1L && identical(dim(f[["omega"]]) + 0,
+                                 c(ncol(sample$x), r) + 0) &&
+    length(f[["offset"]]) == r && length(f[["theta"]]) == r
+}
+
 new_cv <- function(search) {
   if (is.null(search)) {
     return(NULL)
@@ -287,14 +369,14 @@ outcome_names <- function(y, block) {
 #' @rdname rkhs_iv
 #' @export
 rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_subset(subset)
+  check_formula(formula, data, subset)
   own <- intersect(c("x", "y", "z"), ...names())
   if (length(own)) {
     stop_input("'", own[1L], "' must not be given with a formula, which says ",
                "what it is")
   }
   parts <- iv_parts(formula, data)
-  frame <- formula_frame(match.call(expand.dots = FALSE), parts$terms,
+  frame <- formula_frame(match.call(expand.dots = FALSE), parts$terms, data,
                          missing(na.action), parent.frame())
   layout <- attr(frame, "terms")
   attr(layout, "groups") <- parts$groups
@@ -352,7 +434,7 @@ removed_terms <- function(part) {
   }
   own <- if (identical(part[[1L]], quote(`-`))) {
     taken <- stats::as.formula(call("~", part[[length(part)]]))
-    attr(stats::terms(taken), "term.labels")
+    attr(formula_terms(taken, NULL), "term.labels")
   }
   c(own, unlist(lapply(as.list(part)[-1L], removed_terms)))
 }
@@ -390,11 +472,11 @@ iv_parts <- function(formula, data) {
   dotted <- put_dots(right[[3L]], right[[2L]])
   instruments <- side(dotted)
   if ("." %in% all.vars(right[[3L]])) {
-    labels_of <- \(f) attr(stats::terms(f), "term.labels")
+    labels_of <- \(f) attr(formula_terms(f, NULL), "term.labels")
     check_removed(right[[3L]], labels_of(learners), labels_of(instruments))
   }
   labels <- lapply(list(learners, instruments), \(f) {
-    layout <- stats::terms(f, data = data)
+    layout <- formula_terms(f, data)
     if (attr(layout, "intercept") == 0L) {
       stop_input("'formula' must have no - 1 or + 0; 'intercept' says whether ",
                  "y is centered")
@@ -413,7 +495,7 @@ iv_parts <- function(formula, data) {
   whole <- stats::as.formula(call("~", formula[[2L]], Reduce(
     \(a, b) call("+", a, b), lapply(all, str2lang)
   )), home)
-  layout <- stats::terms(whole, data = data)
+  layout <- formula_terms(whole, data)
   known <- attr(layout, "term.labels")
   # terms() may drop the left side from the right one, or keep it.
   if (length(known) != length(all) || deparse1(formula[[2L]]) %in% all) {

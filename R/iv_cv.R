@@ -168,6 +168,7 @@ choose_penalty <- function(grid, scores, rule, wider, size) {
     list(values = values, scores = scores, score = colMeans(scores))
   }
   found <- of(c(wider$below, grid, wider$above))
+  check_result(found$scores, "a held-out criterion", "'y' and of the blocks")
   shown <- length(wider$below) + seq_along(grid)
   best <- shown[which.min(found$score[shown])]
   extended <- length(wider$below) && best == shown[1L] ||
@@ -182,9 +183,6 @@ choose_penalty <- function(grid, scores, rule, wider, size) {
   }
   folds <- nrow(found$scores)
   unit <- max(found$scores)
-  if (!is.finite(unit)) {
-    stop_kernmean("numeric", "held-out criteria overflow; rescale 'y'")
-  }
   # One fold says nothing of its error.
   error <- \(scores) if (folds > 1L && unit > 0) {
     unit * apply(scores / unit, 2L, stats::sd) / sqrt(folds)

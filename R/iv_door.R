@@ -183,6 +183,7 @@ check_preset <- function(preset, given) {
     stop_input("'preset' must be NULL, \"nnpiv\" or preset_nnpiv(), not ",
                describe(preset))
   }
+  check_object(preset, "preset")
   if (length(given)) {
     stop_input("'", given[1L], "' must not be given with 'preset', which says ",
                "what it is")
@@ -268,10 +269,12 @@ fit_iv <- function(task, blocks, asked, progress) {
                copies = if (is_nested(task)) 20 else 8,
                what = "work on features")
   whole <- row_moments(task, seq_along(task$y))
+  check_result(whole, "a moment of the features", "'y' and of the blocks")
   stage <- NULL
   if (is.null(preset)) {
     search <- names(lambda)[vapply(lambda, identical, NA, "gcv")]
     stage <- lapply(whole[search], first_stage, task$maps$a$r)
+    check_result(stage, "the criterion of the first stage", "'x' and 'z'")
     lambda[search] <- lapply(stage, \(s) s$lambda[which.min(s$gcv)])
     rules <- own_rules(task, lambda)
   } else {
@@ -300,7 +303,8 @@ fit_iv <- function(task, blocks, asked, progress) {
   used <- ridges_of(rules, whole)
   system <- iv_system(task, whole, used, asked$ratio)
   mu <- rules$mu(value, whole$n)
-  solved <- solve_system(system, mu, mean)
+  solved <- check_result(solve_system(system, mu, mean), "the solution",
+                         "'y' and of the blocks")
   check_instruments(task, system$ranks, used, whole)
   check_linear(task, blocks, asked$center)
   check_border(found, asked)

@@ -96,13 +96,15 @@ fourier_map <- function(variable, m, name) {
                "numeric columns with kernel_rbf(), or is a factor; '", name,
                "' is not so; 'landmarks' are for any kernel")
   }
+  check_memory(max(sample$n, ncol(sample$x)), m, "take fewer features",
+               copies = 2, what = "the features")
   drawn <- draw_fourier(ncol(sample$x), m)
   new_map("fourier", sample, m, omega = drawn$normals / sample$kernel$bandwidth,
           offset = drawn$offsets)
 }
 
 draw_fourier <- function(d, m) {
-  list(normals = matrix(stats::rnorm(d * m), d),
+  list(normals = matrix(stats::rnorm(as.double(d) * m), d),
        offsets = stats::runif(m, 0, 2 * pi))
 }
 

@@ -27,6 +27,7 @@
 #' predict(fit, c(50, 60, 70))
 #' @export
 predict.rkhs_iv <- function(object, newdata, ...) {
+  check_object(object, "object")
   check_dots(...)
   if (missing(newdata)) {
     return(fitted(object))
@@ -99,6 +100,7 @@ iv_term <- function(layout, newdata, l, name = "newdata") {
 #' @rdname predict.rkhs_iv
 #' @export
 predict.rkhs_iv_nested <- function(object, newdata, what = NULL, ...) {
+  check_object(object, "object")
   check_dots(...)
   inputs <- c(g = "a", h = "b")
   if (!is.null(what)) what <- check_choice(what, c("g", "h", "both"), "what")
@@ -140,6 +142,7 @@ predict.rkhs_iv_nested <- function(object, newdata, what = NULL, ...) {
 #' @param object A fit.
 #' @export
 update.rkhs_iv <- function(object, ...) {
+  check_object(object, "object")
   changes <- list(...)
   check_changes(changes)
   layout <- object$terms
@@ -151,6 +154,9 @@ update.rkhs_iv <- function(object, ...) {
                  "columns the formula names")
     }
     data <- changes$data
+    if (!is.list(data)) {
+      stop_input("'data' must be a data frame, not ", describe(data))
+    }
     changes$data <- NULL
     changes[c("x", "z")] <- lapply(1:2, \(l) iv_term(layout, data, l, "data"))
     y <- eval(attr(layout, "predvars")[[2L]], data, environment(layout))
@@ -205,6 +211,7 @@ changed_kernels <- function(object, kernel) {
 
 #' @export
 coef.rkhs_iv <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   if (is.null(object$coefficients$g)) {
     stop_input("'object' must not be a fit with random features, whose ",
@@ -216,18 +223,21 @@ coef.rkhs_iv <- function(object, ...) {
 
 #' @export
 fitted.rkhs_iv <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   stats::naresid(object$na.action, object$fitted.values)
 }
 
 #' @export
 residuals.rkhs_iv <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   stats::naresid(object$na.action, object$residuals)
 }
 
 #' @export
 nobs.rkhs_iv <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   object$n
 }
@@ -236,6 +246,8 @@ nobs.rkhs_iv <- function(object, ...) {
 #' @param digits Significant digits.
 #' @export
 print.rkhs_iv <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   number <- \(value) format_number(unname(value), digits)
   nested <- inherits(x, "rkhs_iv_nested")
   say(
@@ -325,6 +337,7 @@ iv_choice <- function(x) {
 #' @rdname rkhs_iv
 #' @export
 summary.rkhs_iv <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   residuals <- as.matrix(object$residuals)
   rows <- if (is.null(object$rows)) {
@@ -353,8 +366,12 @@ summary.rkhs_iv <- function(object, ...) {
             class = "summary.rkhs_iv")
 }
 
+fields_of.summary.rkhs_iv <- \(x) c(fit = "rkhs_iv", moments = "table")
+
 #' @export
 print.summary.rkhs_iv <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   print(x$fit, digits = digits)
   cat("\nResiduals by moment:\n")
   print(x$moments, digits = digits)

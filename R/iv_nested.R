@@ -133,7 +133,7 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
   rows <- check_moment_rows(subset, n)
   # Rows outside the first moment need no outcome.
   blank <- if (is.numeric(y) && length(y) == n) which(!is.finite(y) & !rows$d)
-  y[blank] <- 0
+  if (length(blank)) y[blank] <- 0
   y <- check_outcome(y, n, hint = if (!is.null(subset)) {
     " but in rows outside the first moment"
   })
@@ -162,4 +162,19 @@ new_rkhs_iv_nested <- function(found, blocks, y, task, arguments) {
   fit$rows <- task$rows
   class(fit) <- c("rkhs_iv_nested", class(fit))
   fit
+}
+
+fields_of.rkhs_iv_nested <- function(x) {
+  moment <- list("TRUE or FALSE for each row, some TRUE", \(v) {
+    is.logical(v) && !anyNA(v) && any(v)
+  })
+  c(iv_fields(x), fitted.values = "matrix", residuals = "values",
+    y = "values", w = "numbers?", list("rows$d" = moment, "rows$c" = moment))
+}
+
+sizes_of.rkhs_iv_nested <- function(x) {
+  n <- x$n
+  list(blocks = 4, kernels = 4, fitted.values = c(n, 2), residuals = c(n, 2),
+       y = n, w = n, criterion = 2, rank = 4, mu = 2, lambda = 2, functions = 2,
+       coefficients = 2, rows = 2, "rows$d" = n, "rows$c" = n)
 }

@@ -163,7 +163,7 @@ kernel_function <- function(f) {
   if (!is.function(f)) {
     stop_input("'f' must be a function of two matrices, not ", describe(f))
   }
-  arguments <- names(formals(args(f)))
+  arguments <- argument_names(f)
   if (length(arguments) < 2L && !"..." %in% arguments) {
     stop_input("'f' must take two matrices, f(x, y), not ", length(arguments),
                " argument", if (length(arguments) != 1L) "s")
@@ -236,12 +236,13 @@ check_kernel <- function(kernel, name = "kernel", hint = NULL) {
       describe(kernel), hint
     )
   }
-  kernel
+  check_object(kernel, name)
 }
 
 #' @rdname kernel_rbf
 #' @export
 print.kernmean_kernel <- function(x, ...) {
+  check_object(x)
   cat(kernel_lines(x), sep = "\n")
   invisible(x)
 }

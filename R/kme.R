@@ -288,7 +288,7 @@ kme.default <- function(x, kernel = kernel_rbf(), estimator = "kme", ...,
 #' @rdname kme
 #' @export
 kme.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_subset(subset)
+  check_formula(formula, data, subset)
   sample <- formula_sample(match.call(expand.dots = FALSE), formula, data,
                            missing(na.action), parent.frame())
   fit <- kme.default(sample$x, ...)
@@ -308,6 +308,8 @@ check_estimator.kernmean_sample <- \(sample, estimator) NULL
 
 # The target is kept in the estimator, as it was read.
 new_kme <- function(fit, sample, estimator, arguments) {
+  check_result(fit[c("weights", "fitted", "norm2", "rho", "varrho", "minimum",
+                     "reference")], "a norm or a score of the estimate")
   if ("target" %in% names(fit)) {
     estimator["target"] <- fit["target"]
     fit["target"] <- NULL
@@ -319,4 +321,57 @@ new_kme <- function(fit, sample, estimator, arguments) {
     )),
     class = "kme"
   )
+}
+
+fields_of.kme <- function(x) {
+  chosen <- !is.null(x$score) || !is.null(x$select)
+  target <- field_value(x, "estimator$target")
+  known <- !is.null(field_value(x, "sample$x"))
+  one <- if (chosen) "" else "?"
+  c(
+    if (is.object(x$estimator)) fit_fields(x$estimator, chosen),
+    weights = "numbers", lambda = "number", fitted = "numbers",
+    norm2 = "number", rho = "number", varrho = "number", share = "number?",
+    alpha = "number?", noise = "numbers?", minimum = paste0("number", one),
+    reference = "number?", border = paste0("flag", one),
+    settled = "kernmean_estimator?", folds = "count?", h = "number?",
+    c = "number?", covariance = "matrix?", sample = "kernmean_sample",
+    n = "count", estimator = "kernmean_estimator", arguments = "list",
+    terms = "terms?", candidates = "table?",
+    kernel = if (known) "kernmean_kernel" else "kernmean_kernel?",
+    list(
+      score = list("a data frame of numbers", is_score),
+      select = list("a rule of selection", \(select) {
+        is.null(select) && !chosen || is.character(select) &&
+          length(select) == 1L && select %in% names(select_title)
+      }),
+      parts = list("a list of parts", \(parts) {
+        is.null(parts) ||
+          is.list(parts) && length(parts) && all(vapply(parts, is_part, NA))
+      })
+    ),
+    # As check_target() leaves one.
+    if (is.list(target) && !inherits(target, "kme")) {
+      c("estimator$target$weights" = "numbers",
+        "estimator$target$means" = "matrix",
+        "estimator$target$covariances" = "numbers")
+    }
+  )
+}
+
+# A curve over the first column, as it is drawn.
+is_score <- function(score) {
+  is.null(score) || is.data.frame(score) && nrow(score) > 0L &&
+    names(score)[1L] %in% c("lambda", "noise", "h") &&
+    "score" %in% names(score) && all(vapply(score, is.numeric, NA)) &&
+    !anyNA(score[[1L]])
+}
+
+sizes_of.kme <- function(x) {
+  target <- unclass(x$estimator$target)
+  c(list(fitted = length(x$weights)), if (!is.null(target$means)) {
+    d <- ncol(target$means)
+    list("estimator$target$means" = c(length(target$weights), d),
+         "estimator$target$covariances" = c(d, d, length(target$weights)))
+  })
 }

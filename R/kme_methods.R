@@ -2,6 +2,7 @@
 
 #' @export
 coef.kme <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   object$weights
 }
@@ -16,6 +17,7 @@ coef.kme <- function(object, ...) {
 #' @param level The probability of each interval.
 #' @export
 predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95) {
+  check_object(object, "object")
   check_dots(...)
   interval <- check_flag(interval, "interval")
   level <- check_confidence(level)
@@ -34,6 +36,7 @@ predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95) {
   }
   half <- stats::qnorm((1 + level) / 2) *
     sqrt(section_variance(object$sample, new, value) / object$n)
+  check_result(half, "the variance of a kernel value")
   matrix(c(value, value - half, value + half), ncol = 3L,
          dimnames = list(names, c("fit", "lower", "upper")))
 }
@@ -95,6 +98,7 @@ over_panels <- function(sample, new, use) {
 #' @rdname kme
 #' @export
 update.kme <- function(object, ...) {
+  check_object(object, "object")
   found <- change_arguments(object, list(...))
   own <- names(found$changes) %in% c("estimator", registered_arguments())
   mine <- found$changes[own]
@@ -148,9 +152,9 @@ change_arguments <- function(object, changes) {
 refit <- function(door, object, found) {
   arguments <- merge_changes(found$arguments, found$changes)
   if (!found$same_columns) {
-    return(do.call(door, arguments))
+    return(do.call(door, arguments, quote = TRUE))
   }
-  fit <- without_warning("units", do.call(door, arguments))
+  fit <- without_warning("units", do.call(door, arguments, quote = TRUE))
   if (!is.null(object$terms)) fit$terms <- object$terms
   kept <- if (!"kernel" %in% names(found$changes)) c("kernel", "scale")
   for (name in setdiff(kept, names(found$changes))) {
@@ -165,7 +169,8 @@ merge_changes <- function(arguments, changes) {
   arguments[!vapply(arguments, is.null, logical(1))]
 }
 
-check_changes <- function(changes) {
+# own: arguments of the doors within that are not for users.
+check_changes <- function(changes, own = NULL) {
   if (inherits(changes[1L][[1L]], "formula") || "formula" %in% names(changes)) {
     stop_input("update() keeps the formula of a fit; a new formula takes a ",
                "new call")
@@ -173,6 +178,17 @@ check_changes <- function(changes) {
   if (length(changes) && (is.null(names(changes)) ||
                             !all(nzchar(names(changes))))) {
     stop_input("the arguments of update() must be named")
+  }
+  inner <- intersect(own, names(changes))
+  if (length(inner)) {
+    stop_input("unused argument: '", inner[1L], "'")
+  }
+  for (name in names(changes)) {
+    # As a call of its own it would be evaluated.
+    if (is.language(changes[[name]]) && !inherits(changes[[name]], "formula")) {
+      stop_input("'", name, "' must be a value, not ",
+                 describe(changes[[name]]))
+    }
   }
 }
 
@@ -202,6 +218,8 @@ describe_mean <- function(object, digits) {
 #' @param digits Significant digits.
 #' @export
 print.kme <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   say(
     mean_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
     sample_note(x$sample),
@@ -239,15 +257,20 @@ plain_distance <- function(object) {
   list(distance = sqrt(max(square, least)), rounding = square < least)
 }
 
+fields_of.summary.kme <- \(x) c(fit = "kme")
+
 #' @rdname kme
 #' @export
 summary.kme <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   structure(list(fit = object), class = "summary.kme")
 }
 
 #' @export
 print.summary.kme <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   fit <- x$fit
   print(fit, digits = digits)
   cat("rho = |KME|^2 = ", format(fit$rho, digits = digits),

@@ -115,6 +115,7 @@ kme_landmarks.default <- function(x, m = 300, kernel = kernel_rbf(), ...,
 #' @rdname kme_landmarks
 #' @export
 kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...) {
+  if (missing(formula)) stop_input("'formula' must be given, as in ~ a + b")
   if (length(formula) != 2L) {
     stop_input("'formula' must have no response, as in ~ a + b; for two ",
                "variables give kme_sketch() a list of two sets of landmarks")
@@ -166,7 +167,7 @@ landmark_arguments <- function(arguments) {
   }
   streams <- c("read", "chunk")
   c(list(options = do.call(read_landmark_options,
-                           arguments[setdiff(names, streams)]),
+                           arguments[setdiff(names, streams)], quote = TRUE),
          chunk = 50000),
     arguments[intersect(names, streams)])[c("options", "read",
                                             if ("chunk" %in% names) "chunk")]
@@ -342,6 +343,26 @@ new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
   )
 }
 
+fields_of.kme_landmarks <- function(x) {
+  c(
+    terms = "terms?", side = "count?", kernel = "kernmean_kernel",
+    rank = "count", pilot = "count", lost = "values", values = "numbers",
+    root = "matrix", id = "word",
+    list(
+      m = list("an integer", \(m) {
+        is.integer(m) && length(m) == 1L && !is.na(m) && m > 0L
+      }),
+      method = word_of(c("rpcholesky", "uniform", "levels", "given")),
+      variable = whole_variable
+    )
+  )
+}
+
+sizes_of.kme_landmarks <- function(x) {
+  list(values = x$rank, root = c(x$m, x$rank), lost = 1L,
+       "variable$sample$x" = c(x$m, NA))
+}
+
 # Smaller eigenvalues of K_SS are left out: W'S2W has the square of its
 # condition.
 rank_tolerance <- 1e-10
@@ -482,6 +503,8 @@ same_landmarks <- function(a, b) {
 #' @param digits Significant digits.
 #' @export
 print.kme_landmarks <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   how <- switch(x$method,
     rpcholesky = "randomly pivoted Cholesky",
     uniform = "uniform sample", levels = "the levels of a factor",
@@ -505,6 +528,7 @@ print.kme_landmarks <- function(x, digits = digits_shown(), ...) {
 #'   `"spectrum"` of the matrix of their kernel values.
 #' @export
 plot.kme_landmarks <- function(x, y, type = c("points", "spectrum"), ...) {
+  check_object(x)
   picture <- picture_landmarks(x, if (!missing(y)) y, if (!missing(type)) type)
   draw_picture(picture, list(...))
 }
@@ -538,5 +562,9 @@ picture_landmark_values <- function(landmarks) {
   picture <- picture_sequence("Landmarks: spectrum of their Gram matrix",
                               landmarks$values, "eigenvalue")
   picture$log <- "y"
+  # All alike: what differs is rounding, which no axis can show.
+  if (diff(range(landmarks$values)) <= 1e-6 * max(landmarks$values)) {
+    picture$ylim <- max(landmarks$values) * c(0.5, 2)
+  }
   picture
 }

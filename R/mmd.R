@@ -371,6 +371,7 @@ refuse_paired <- function(...) {
 #' @rdname mmd_test
 #' @export
 mmd_test.gram <- function(x, groups, ...) {
+  check_object(x)
   if (missing(groups)) {
     stop_input("'groups' must be given with a gram: the group of each point")
   }
@@ -397,7 +398,7 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
   if (length(formula) != 3L) {
     stop_input("'formula' must be of the form response ~ group")
   }
-  check_subset(subset)
+  check_formula(formula, data, subset)
   check_named(..., refused = c("x", "y"))
   if ("model" %in% ...names()) {
     stop_input("'model' must not be given with a formula; a test against a ",
@@ -410,7 +411,7 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                                left_columns(formula, data, used)))
   }
   check_bound(formula, data)
-  frame <- formula_frame(match.call(expand.dots = FALSE), formula,
+  frame <- formula_frame(match.call(expand.dots = FALSE), formula, data,
                          missing(na.action), parent.frame())
   check_left(attr(frame, "terms"))
   units <- list(blocks = frame[["(blocks)"]], clusters = frame[["(clusters)"]])

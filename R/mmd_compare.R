@@ -17,6 +17,7 @@ compare_samples <- function(samples, options, asked, arguments) {
 
 new_comparisons <- function(samples, settled, pairs, found, asked, B, options,
                             arguments) {
+  check_result(found, "a statistic or its p-value")
   labels <- settled$labels
   swapped <- labels[pairs$first] == c(asked$control, "")[1L] &
     !is.null(asked$control)
@@ -47,6 +48,36 @@ new_comparisons <- function(samples, settled, pairs, found, asked, B, options,
   ), class = "mmd_comparisons")
 }
 
+fields_of.mmd_comparisons <- function(x) {
+  labels <- if (is.numeric(x$sizes)) names(x$sizes)
+  c(
+    method = "word", data.name = "word", control = "word?", B = "count?",
+    null = "word", type = "word", estimator = "kernmean_estimator",
+    noise = "numbers?", kernel = "kernmean_kernel?", sample = "kernmean_sample",
+    arguments = "list", "arguments$kernel" = "kernmean_kernel?",
+    "arguments$pooled$label" = "text", "arguments$pooled$order" = "numbers?",
+    list(
+      adjust = word_of(stats::p.adjust.methods),
+      sizes = list("positive numbers with names",
+                   \(v) length(v) > 1L && is_named(v) && all(v > 0)),
+      groups = list("the group of each point, one of those of 'sizes'", \(v) {
+        is.factor(v) && !anyNA(v) && identical(levels(v), labels)
+      }),
+      table = table_of(list(
+        group1 = list("groups", \(v) all(v %in% labels)),
+        group2 = list("groups", \(v) all(v %in% labels))
+      ), n1 = "numbers", n2 = "numbers", statistic = "numbers",
+      distance = "numbers", p.value = "numbers", p.adjusted = "numbers")
+    )
+  )
+}
+
+sizes_of.mmd_comparisons <- function(x) {
+  groups <- length(x$sizes)
+  pairs <- if (is.null(x$control)) groups * (groups - 1) / 2 else groups - 1
+  list(table = c(pairs, 8), groups = x$sample$n)
+}
+
 compared_title <- function(asked, options) {
   scheme <- list(all = identical(asked$permutations, "all"),
                  blocks = asked$blocks, clusters = asked$clusters)
@@ -74,11 +105,11 @@ compared_name <- function(label, sizes) {
 plain_distances <- function(settled) {
   each <- by_bandwidth(settled$summed, settled$bandwidths)
   sums <- lapply(each, \(sample) {
-    .Call(C_r_block_sums, sample_source(sample), settled$sizes, NULL, NULL,
-          NULL, FALSE)$sums
+    sums <- .Call(C_r_block_sums, sample_source(sample), settled$sizes, NULL,
+                  NULL, NULL, FALSE)$sums
+    check_overflow(sample$kernel, sums)
   })
-  size <- settled$sizes
-  inner <- Reduce(`+`, sums) / length(sums) / outer(size, size)
+  inner <- block_means(Reduce(`+`, sums) / length(sums), settled$sizes)
   own <- diag(inner)
   sqrt(pmax(settled$height * (outer(own, own, `+`) - 2 * inner), 0))
 }
@@ -114,7 +145,7 @@ check_asked <- function(asked, labels, null) {
                "pairs, each of which is permuted by itself, not ",
                describe(asked$permutations))
   }
-  if (!is.null(asked$B)) asked$B <- check_count(asked$B, "B")
+  if (!is.null(asked$B)) asked$B <- check_replicates(asked$B)
   asked$random <- !every && null != "gamma"
   asked
 }
@@ -151,6 +182,8 @@ settle_compared <- function(samples, options) {
 compared_pairs <- function(labels, asked, settled, options) {
   count <- length(labels)
   each <- if (is.null(asked$control)) {
+    check_memory(choose(count, 2), 128, "name a 'control'",
+                 what = "a table of all pairs of groups,")
     utils::combn(count, 2L)
   } else {
     h <- match(asked$control, labels)
@@ -226,10 +259,10 @@ keeps_sign <- function(sample) {
 # Seconds of a draw that sums the kernel values of the smaller of samples of m
 # and n points, about, on one processor.
 small_cost <- function(m, n, sample) {
-  least <- pmin(m, n)
+  least <- pmin(as.double(m), n)
   d <- if (knows_points(sample)) ncol(sample$x) else 1
   # The share of draws that hold points of the smaller group.
-  mixed <- pmin(1, least^2 / (m + n))
+  mixed <- pmin(1, least^2 / (as.double(m) + n))
   4e-8 * least + mixed * (1.3e-9 + 3e-11 * d) * least^2
 }
 

@@ -29,6 +29,7 @@
 #' @export
 plot.mmd_comparisons <- function(x, y, type = c("matrix", "dendrogram"), ...,
                                  legend = TRUE) {
+  check_object(x)
   dots <- list(...)
   picture <- picture_comparisons(x, if (!missing(y)) y,
                                  if (!missing(type)) type)

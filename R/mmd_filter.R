@@ -13,12 +13,15 @@ filtered_statistics <- function(samples, options, scheme, height) {
   table <- list_statistics(filter)
   plain <- mmd_source(samples, units)
   # Drawn once, for all statistics.
+  check_label_memory(units, scheme$B)
+  check_memory(scheme$B + 1, nrow(table), "take fewer draws", copies = 4,
+               what = "a table of the statistics of all draws,")
   labels <- in_label_chunks(units, scheme, FALSE, FALSE, identity)
   of <- if (options$statistic == "unbiased") unbiased_statistic else
     biased_statistic
   bar <- progress_bar(options$progress)
   on.exit(bar$close())
-  values <- matrix(0, scheme$B + 1L, nrow(table))
+  values <- matrix(0, scheme$B + 1, nrow(table))
   scale <- numeric(nrow(table))
   done <- 0L
   left <- 0
@@ -56,6 +59,15 @@ filtered_statistics <- function(samples, options, scheme, height) {
                     samples$sample$kernel$bandwidth),
     plain_summary(plain, height),
     list(left = if (left > 0) left))
+}
+
+# The labels of all draws at once: a bit for each unit and group, of two groups
+# for one of them.
+check_label_memory <- function(units, B) {
+  groups <- length(units$sizes)
+  words <- ceiling(sum(units$sizes) / 64)
+  check_memory(words * (if (groups == 2L) 1 else groups), B + 1,
+               "take fewer draws", what = "the labels of all draws,")
 }
 
 # The plain statistics as the labels stand, biased, as their roots are

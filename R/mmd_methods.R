@@ -2,11 +2,14 @@
 
 #' @export
 print.mmd_test <- function(x, digits = getOption("digits"), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   print_test(x, digits, maximum_line(x))
 }
 
 #' @export
 summary.mmd_test <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   test_summary(object)
 }
@@ -14,8 +17,9 @@ summary.mmd_test <- function(object, ...) {
 #' @rdname mmd_test
 #' @export
 update.mmd_test <- function(object, ...) {
+  check_object(object, "object")
   changes <- list(...)
-  check_changes(changes)
+  check_changes(changes, c("pooled", "label"))
   update_samples(object$sample, object, changes, substitute(list(...)))
 }
 

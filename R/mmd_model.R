@@ -155,7 +155,7 @@ test_model <- function(x, model, label, kernel = NULL,
   model <- settle_law(model, options)
   draws <- read_kept(null, model, x, B, options)
   kept <- !is.null(draws)
-  if (!is.null(B)) B <- check_count(B, "B")
+  if (!is.null(B)) B <- check_replicates(B)
   start <- proc.time()[["elapsed"]]
   observed <- model_statistic(x, model, options)
   if (!kept) {
@@ -240,6 +240,7 @@ read_kept <- function(null, model, x, B, options) {
                "for a test against a model, whose null distribution is ",
                "simulated, not ", describe(null))
   }
+  check_object(null, "null")
   of <- c(is_free(null$model), is_free(model))
   if (!all(of)) {
     stop_input("'null' must not be given: ",
@@ -413,8 +414,23 @@ new_model_test <- function(observed, draws, p, model, options, label,
   test
 }
 
+fields_of.mmd_model_test <- function(x) {
+  c(list(parameter = list("numbers with names, n and d among them", \(v) {
+    is_named(v) && all(c("n", "d") %in% names(v))
+  })), test_fields(x), kernel = "kernmean_kernel", sample = "kernmean_sample",
+    sizes = "numbers", model = "kernmean_law", noise = "numbers?",
+    replicates = "numbers", list("arguments$label" = list(
+      "the words for x and model",
+      \(v) is.character(v) && !anyNA(v) && identical(names(v), c("x", "model"))
+    )),
+    "arguments$kept" = "flag", "arguments$kernel" = "kernmean_kernel?")
+}
+
+sizes_of.mmd_model_test <- \(x) list(sizes = 1)
+
 #' @export
 update.mmd_model_test <- function(object, ...) {
+  check_object(object, "object")
   changes <- list(...)
   check_changes(changes)
   names(changes)[names(changes) == "y"] <- "model"
@@ -426,7 +442,10 @@ update.mmd_model_test <- function(object, ...) {
     stop_input("unused argument: '", unknown[1L], "'",
                near_name(unknown[1L], known))
   }
-  data <- intersect(names(Filter(length, changes)), c("x", "model"))
+  data <- intersect(names(changes), c("x", "model"))
+  if (any(lengths(changes[data]) == 0L)) {
+    stop_input("'x' and 'model' must not be empty")
+  }
   label <- new_label(arguments$label, substitute(list(...)), data)
   own <- list(x = sample_raw(object$sample), model = object$model)
   # Draws that were lent to it are lent on, unless others are asked for.

@@ -12,6 +12,29 @@ new_law <- function(kind, ...) {
   structure(list(...), class = c(paste0(kind, "_law"), "kernmean_law"))
 }
 
+fields_of.normal_law <- \(x) c(d = "count")
+
+fields_of.draws_law <- function(x) {
+  settled <- !is.null(x$sample)
+  c(draw = "function", points = if (settled) "matrix?" else "matrix",
+    sample = "kernmean_sample?", norm2 = if (settled) "number" else "number?")
+}
+
+fields_of.mixture_law <- function(x) {
+  c("mixture$weights" = "numbers", "mixture$means" = "matrix",
+    "mixture$covariances" = "numbers", columns = "text?",
+    list(roots = list("a list of matrices", \(v) {
+      is.list(v) && all(vapply(v, \(r) is.matrix(r) && is.numeric(r) &&
+                                 is_finite(r) && nrow(r) == ncol(r), NA))
+    })))
+}
+
+sizes_of.mixture_law <- function(x) {
+  size <- c(ncol(x$mixture$means), length(x$mixture$weights))
+  list("mixture$means" = size[2:1], "mixture$covariances" = size[c(1L, 1:2)],
+       roots = size[2L], columns = size[1L])
+}
+
 # --- Reading -----------------------------------------------------------------
 
 # The model that was given for the points x.
@@ -23,6 +46,7 @@ read_law <- function(model, x, name = "model") {
     first <- draw_from(model, most_model_draws, x)
     new_law("draws", draw = model, points = first)
   } else if (inherits(model, "kme_density")) {
+    check_object(model, "model")
     warn_same_points(model, x)
     read_mixture(density_mixture(model), x)
   } else if (is.list(model) && !is.object(model)) {
@@ -190,7 +214,7 @@ law_draw.mixture_law <- function(law, n) {
   q <- law$mixture
   d <- ncol(q$means)
   which <- sample.int(length(q$weights), n, replace = TRUE, prob = q$weights)
-  noise <- matrix(stats::rnorm(n * d), n)
+  noise <- matrix(stats::rnorm(as.double(n) * d), n)
   for (c in unique(which)) {
     rows <- which == c
     noise[rows, ] <- noise[rows, , drop = FALSE] %*% law$roots[[c]]
@@ -200,7 +224,7 @@ law_draw.mixture_law <- function(law, n) {
 
 law_draw.draws_law <- \(law, n) draw_from(law$draw, n, law_points(law))
 
-law_draw.normal_law <- \(law, n) matrix(stats::rnorm(n * law$d), n)
+law_draw.normal_law <- \(law, n) matrix(stats::rnorm(as.double(n) * law$d), n)
 
 # --- Samples -----------------------------------------------------------------
 
@@ -336,7 +360,7 @@ law_pairs.mixture_law <- function(law, options, n) {
     identical(options$kernel$bandwidth, "median")
   if (open) 1.5 * n^2 else n^2 / 2
 }
-law_pairs.draws_law <- \(law, options, n) n^2 / 2 + n * law$sample$n
+law_pairs.draws_law <- \(law, options, n) n * (n / 2 + law$sample$n)
 law_pairs.normal_law <- \(law, options, n) n^2 / 2
 
 # --- Words -------------------------------------------------------------------

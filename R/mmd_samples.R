@@ -86,9 +86,9 @@ pool_pair <- function(x, y, label) {
   } else {
     stop_input("'y' must have the columns of 'x', ", ncol(x), ", not ", ncol(y))
   }
-  groups <- factor(rep(c("x", "y"), c(nrow(x), nrow(y))))
-  both <- rbind(x, y)
+  both <- bind_rows(list(x, y))
   rownames(both) <- NULL
+  groups <- factor(rep(c("x", "y"), c(nrow(x), nrow(y))))
   list(sample = points_sample(both, NULL), groups = groups, order = NULL,
        label = label, name = "x")
 }
@@ -150,6 +150,10 @@ check_sizes <- function(sizes, labels, options) {
   # Where pairs are compared there are two at a time.
   if (isTRUE(options$compared)) {
     return(invisible())
+  }
+  if (count > 2L) {
+    check_memory(choose(count, 2) + count, count, "use fewer groups",
+                 what = "a table of all pairs of groups,")
   }
   if (count > 2L && !is.null(options$bandwidths)) {
     stop_input("there must be two samples when 'bandwidths' is given, not ",

@@ -83,6 +83,7 @@ plain_sums <- function(sample, points) {
   sizes <- lengths(points)
   sums <- .Call(C_r_block_sums, sample_source(sorted), unname(sizes), NULL,
                 NULL, NULL, FALSE)$sums
+  check_overflow(sorted$kernel, sums)
   trace <- rowsum(sample_diagonal(sorted), rep(seq_along(sizes), sizes))
   list(own = t(diag(sums)), cross = t(sums[upper.tri(sums)]),
        trace = t(trace), sizes = t(sizes))
@@ -126,10 +127,12 @@ mmd_null <- function(samples, options, scheme, found) {
 spectrum_draws <- function(samples, options, B) {
   values <- null_spectrum(samples$sample, samples)
   values <- values[values > 0]
+  check_memory(B, length(values), "take fewer draws", copies = 3,
+               what = "the chi-squared numbers of all draws,")
   freedom <- length(samples$sizes) - 1
   n <- sum(samples$sizes)
   unit <- if (freedom == 1) prod(samples$sizes) else n
-  squares <- matrix(stats::rchisq(B * length(values), freedom), B)
+  squares <- matrix(stats::rchisq(as.double(B) * length(values), freedom), B)
   if (options$statistic == "unbiased") {
     squares <- squares - freedom
   }

@@ -89,9 +89,10 @@ gather_units <- function(samples, unit, total) {
   sizes <- tabulate(unit, total)
   each <- by_bandwidth(sample_take(samples$sample, order), samples$bandwidths)
   gathered <- lapply(each, \(sample) {
-    c(.Call(C_r_block_sums, sample_source(sample), sizes, NULL, NULL, NULL,
-            TRUE),
-      list(diagonal = sample_diagonal(sample)))
+    found <- .Call(C_r_block_sums, sample_source(sample), sizes, NULL, NULL,
+                   NULL, TRUE)
+    check_overflow(sample$kernel, found$sums)
+    c(found, list(diagonal = sample_diagonal(sample)))
   })
   by_unit <- \(v) as.vector(rowsum(v, unit[order]))
   list(
@@ -136,7 +137,7 @@ in_label_chunks <- function(units, scheme, pairs, progress, use) {
     use(list(
       subsets = .Call(C_r_subsets, given, count, units$sizes, sets,
                       units$blocks, observed),
-      sets = nrow(sets), count = (count + observed) * nrow(sets)
+      sets = nrow(sets), count = as.double(count + observed) * nrow(sets)
     ))
   })
 }
@@ -146,6 +147,8 @@ gather_sums <- function(source, parts) {
   groups <- length(source$sizes)
   bind <- \(name, j) do.call(rbind, lapply(parts, \(p) p[[name]][[j]]))
   forms <- bind("forms", 1L)
+  check_result(list(forms, colSums(source$rows), colSums(source$diagonal)),
+               "a sum of kernel values")
   sizes <- if (is.null(source$weights)) {
     matrix(source$points, nrow(forms), groups, byrow = TRUE)
   } else {
@@ -271,6 +274,7 @@ between_share <- function(each) {
     c(between = sum(sums$own / sums$sizes) - total,
       all = sum(sums$trace) - total, size = sum(abs(sums$own)) / n)
   }, numeric(3))
+  check_result(parts, "a sum of kernel values")
   all <- sum(parts["all", ])
   if (all <= tie_slack * sum(parts["size", ])) {
     return(0)

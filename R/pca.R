@@ -225,7 +225,7 @@ kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
 #' @rdname kme_pca
 #' @export
 kme_pca.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_subset(subset)
+  check_formula(formula, data, subset)
   sample <- formula_sample(match.call(expand.dots = FALSE), formula, data,
                            missing(na.action), parent.frame())
   fit <- kme_pca.default(sample$x, ...)
@@ -251,6 +251,32 @@ new_kme_pca <- function(found, centered, covariance, arguments) {
     ),
     class = "kme_pca"
   )
+}
+
+fields_of.kme_pca <- function(x) {
+  rows <- !inherits(x$sample, "landmark_sample")
+  c(
+    values = "numbers", vectors = "matrix", total = "number",
+    scores = if (rows) "matrix" else "matrix?", n = "count",
+    kernel = "kernmean_kernel?", sample = "kernmean_sample", mean = "kme",
+    at = "numbers", norm2 = "number", center = "kernmean_estimator",
+    covariance = "kernmean_estimator", terms = "terms?", arguments = "list",
+    list(rank = list("a whole number or NA", \(rank) {
+      is.numeric(rank) && length(rank) == 1L && (is.na(rank) || rank >= 1)
+    })),
+    shrinkage = "list?",
+    if ("lambda" %in% names(x$covariance)) c(
+      "shrinkage$lambda" = "number", "shrinkage$alpha" = "number?",
+      "shrinkage$border" = "flag"
+    )
+  )
+}
+
+sizes_of.kme_pca <- function(x) {
+  sites <- x$sample$n
+  count <- length(x$values)
+  list(vectors = c(sites, count), at = sites, scores = c(x$n, count),
+       n = if (!inherits(x$sample, "landmark_sample")) 1L)
 }
 
 # --- Components --------------------------------------------------------------

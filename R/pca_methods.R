@@ -4,6 +4,8 @@
 #' @param digits Significant digits.
 #' @export
 print.kme_pca <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   p <- length(x$values)
   say(
     pca_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
@@ -68,6 +70,7 @@ describe_shares <- function(object) {
 #' @rdname kme_pca
 #' @export
 summary.kme_pca <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   variance <- object$values
   shares <- variance_shares(object)
@@ -81,10 +84,18 @@ summary.kme_pca <- function(object, ...) {
             class = "summary.kme_pca")
 }
 
+fields_of.summary.kme_pca <- \(x) {
+  list(fit = "kme_pca", importance = list(
+    "a matrix", \(importance) is.matrix(importance) && is.numeric(importance)
+  ))
+}
+
 most_components_printed <- 10L
 
 #' @export
 print.summary.kme_pca <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   print(x$fit, digits = digits)
   p <- ncol(x$importance)
   shown <- seq_len(min(p, most_components_printed))
@@ -104,6 +115,7 @@ print.summary.kme_pca <- function(x, digits = digits_shown(), ...) {
 #'   points and the sample; without it, the scores of the sample.
 #' @export
 predict.kme_pca <- function(object, newdata, ncomp = NULL, ...) {
+  check_object(object, "object")
   check_dots(...)
   kept <- check_components(ncomp, object)
   if (missing(newdata)) {
@@ -148,6 +160,7 @@ pca_scores <- function(object, new, kept) {
 
 #' @export
 coef.kme_pca <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   object$vectors
 }
@@ -155,6 +168,7 @@ coef.kme_pca <- function(object, ...) {
 #' @rdname kme_pca
 #' @export
 update.kme_pca <- function(object, ...) {
+  check_object(object, "object")
   refit(kme_pca.default, object, change_arguments(object, list(...)))
 }
 
@@ -212,6 +226,7 @@ reconstruction_error <- function(object, ...) {
 #' @export
 reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
                                          diagonal = NULL) {
+  check_object(object, "object")
   check_dots(...)
   kept <- check_components(ncomp, object)
   if (missing(newdata)) {
@@ -231,6 +246,7 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
     }
     scores <- found$scores
   }
+  check_result(list(square, rowSums(scores^2)), "the norm of a point")
   stats::setNames(pmax(0, unname(square) - unname(rowSums(scores^2))),
                   rownames(scores))
 }

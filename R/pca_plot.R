@@ -43,6 +43,7 @@
 #' @export
 plot.kme_pca <- function(x, y, type = c("scores", "spectrum"), comps = c(1, 2),
                          groups = NULL, ..., newdata = NULL, legend = TRUE) {
+  check_object(x)
   dots <- list(...)
   name <- short_name(substitute(groups))
   picture <- picture_pca(x, if (!missing(y)) y, if (!missing(type)) type,
@@ -130,12 +131,14 @@ check_comps <- function(comps, p) {
 screeplot.kme_pca <- function(x, npcs = min(10, length(x$values)),
                               type = c("barplot", "lines"),
                               main = pca_heading(x), ...) {
+  check_object(x)
   draw_picture(picture_scree(x, npcs, type, main), list(...))
 }
 
 picture_scree <- function(object, npcs = min(10, length(object$values)),
                           type = "barplot", main = pca_heading(object)) {
   type <- check_choice(type, c("barplot", "lines"), "type")
+  check_graphics_value("main", main)
   npcs <- check_count(npcs, "npcs")
   if (npcs > length(object$values)) {
     stop_input("'npcs' must be at most ", length(object$values), ", the ",

@@ -51,6 +51,7 @@ sketch_pairs <- function(centered, operator, what) {
     sketch_rounding(second_moments(centered$sample, what), root),
     rounding_of(ncol(operator), max(found$values[1L], centered$norm2))
   )
+  check_result(least, "the rounding of the covariance")
   kept <- found$values > least
   if (!any(kept)) {
     stop_input("'x' must have rows that differ: their covariance on the ",

@@ -167,6 +167,7 @@ kme_sketch.default <- function(x, landmarks = NULL, kernel = kernel_rbf(), ...,
 kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
                                kernel = NULL, groups = NULL, weights = NULL,
                                scale = NULL, na.action = stats::na.fail) {
+  if (missing(formula)) stop_input("'formula' must be given, as in ~ a + b")
   if (!is.data.frame(data)) {
     stop_input("'data' must be a data frame, not ", describe(data),
                "; for other sources make the landmarks by kme_landmarks(~ a + ",
@@ -182,7 +183,12 @@ kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
                                   na.action = na.action)
   own <- list(groups = substitute(groups), weights = substitute(weights))
   home <- parent.frame()
-  values <- lapply(own, eval, data, home)
+  values <- Map(\(call, name) {
+    tryCatch(eval(call, data, home), error = \(e) {
+      stop_input("'", name, "' must be found in 'data' or where the formula ",
+                 "is from; ", conditionMessage(e))
+    })
+  }, own, names(own))
   # A dot does not mean the columns of groups and weights.
   one <- \(value) is.character(value) && length(value) == 1L
   used <- c(unlist(lapply(own, all.vars)), unlist(Filter(one, values)))
@@ -252,7 +258,9 @@ names_column <- function(value, x, stream) {
 # they are not given.
 read_landmarks <- function(landmarks, x, y, chosen, options) {
   if (inherits(landmarks, "kme_landmarks")) landmarks <- list(landmarks)
-  if (inherits(landmarks, "kme_sketch")) landmarks <- landmarks$landmarks
+  if (inherits(landmarks, "kme_sketch")) {
+    landmarks <- check_object(landmarks, "landmarks")$landmarks
+  }
   if (is_plain_list(landmarks)) {
     return(check_landmark_list(landmarks, y, chosen))
   }
@@ -309,6 +317,7 @@ check_landmark_list <- function(landmarks, y, chosen) {
     stop_input("'landmarks' must be made by kme_landmarks(), or be a list of ",
                "two such sets, not ", describe(landmarks))
   }
+  for (set in landmarks) check_object(set, "landmarks")
   if (!is.null(chosen$kernel) || asks_scale(chosen$scale)) {
     stop_input("'", if (is.null(chosen$kernel)) "scale" else "kernel",
                "' must not be given with landmarks, which have their own")
@@ -331,7 +340,7 @@ check_landmark_list <- function(landmarks, y, chosen) {
 # Those of the variable of ~ a + b, or of the two of y ~ a + b.
 formula_landmarks <- function(formula, data, chosen, home) {
   frame <- if (chosen$omit) {
-    used <- all.vars(stats::terms(formula, data = data))
+    used <- all.vars(formula_terms(formula, data))
     known <- intersect(used, names(data))
     data[stats::complete.cases(data[known]), , drop = FALSE]
   } else {

@@ -462,7 +462,7 @@ open_folder <- function(checkpoint, empty, parts, read) {
     }
     save_whole(call, path)
   } else {
-    check_same_call(readRDS(path), call, checkpoint)
+    check_same_call(read_state(path), call, checkpoint)
   }
   normalizePath(checkpoint)
 }
@@ -570,20 +570,6 @@ sees_folder <- function(file) {
 pack_state <- function(state) {
   state$sketch <- pack_sketch(state$sketch)
   state
-}
-
-# Of a file that is there it is the whole.
-save_whole <- function(x, path) {
-  new <- tempfile("new-", dirname(path))
-  on.exit(unlink(new))
-  saveRDS(x, new, compress = FALSE)
-  if (!file.rename(new, path)) {
-    stop_kernmean("source", "cannot write '", path, "'")
-  }
-}
-
-read_state <- function(file) {
-  if (!is.null(file) && file.exists(file)) readRDS(file)
 }
 
 is_finished <- function(file) isTRUE(read_state(file)$finished)

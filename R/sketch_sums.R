@@ -15,6 +15,74 @@ empty_sketch <- function(landmarks, options) {
   )
 }
 
+fields_of.kme_sketch <- function(x) {
+  c(
+    n = "count", groups = "text?", dropped = "count", left = "count",
+    parts = "count", weighted = "flag", second = "flag", fourth = "flag",
+    bin = "count?", omit = "flag", columns = "list",
+    list(
+      landmarks = list_of("kme_landmarks", 1:2),
+      sums = list("the sums of each group, on these landmarks",
+                  \(sums) whole_sums(x, sums)),
+      bins = list("the bins of each group, on these landmarks",
+                  \(bins) whole_bins(x, bins))
+    )
+  )
+}
+
+sizes_of.kme_sketch <- function(x) {
+  list(groups = length(x$sums))
+}
+
+# Are these the sums of a sketch of n rows?
+whole_sums <- function(x, sums) {
+  shapes <- sum_shapes(x)
+  right <- \(own) is.list(own) && all(vapply(names(shapes), \(name) {
+    value <- own[[name]]
+    shape <- shapes[[name]]
+    is.numeric(value) && is_finite(value) &&
+      identical(as.double(if (length(shape) > 1L) dim(value) else
+        length(value)), as.double(shape))
+  }, NA))
+  is.list(sums) && all(vapply(sums, \(record) {
+    is.list(record) && right(record$sum) &&
+      (is.null(record$carry) || right(record$carry)) &&
+      record$sum$n > 0 && record$sum$weight >= 0 &&
+      (record$sum$weight2 > 0) == (record$sum$weight > 0)
+  }, NA)) && sum(vapply(sums, \(record) record$sum$n, 1)) == x$n
+}
+
+# The lengths, or dim, of the sums of a group.
+sum_shapes <- function(x) {
+  each <- Map(\(l, end) {
+    shapes <- c(
+      list(first = l$m, trace = 1),
+      if (x$second) list(second = c(l$m, l$m)),
+      if (x$fourth) list(square = 1, along = l$rank)
+    )
+    stats::setNames(shapes, paste0(names(shapes), end))
+  }, x$landmarks, c("", "_y")[seq_along(x$landmarks)])
+  c(list(n = 1, weight = 1, weight2 = 1), unlist(unname(each), FALSE),
+    if (length(each) == 2L) {
+      list(cross = vapply(x$landmarks, `[[`, 1L, "m"))
+    })
+}
+
+whole_bins <- function(x, bins) {
+  # Not `$`, which would take `bins` for it.
+  if (is.null(x[["bin"]]) || !length(x$sums)) {
+    return(is.null(bins))
+  }
+  m <- x$landmarks[[1L]]$m
+  is.list(bins) && length(bins) == length(x$sums) && x$bin > 0 &&
+    all(vapply(bins, \(own) {
+      is.null(find_fault(own, NULL, c(
+        first = "matrix", open = "list", "open$count" = "count",
+        "open$first" = "numbers"
+      ), list(first = c(m, NA), "open$first" = m)))
+    }, NA))
+}
+
 # --- Rows ------------------------------------------------------------------
 
 # The sketch with the rows of a chunk. `rows`: a matrix, data frame or vector;

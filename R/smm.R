@@ -188,6 +188,7 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
   grid <- read_grid(problem, list(cost = cost, nu = nu, epsilon = epsilon,
                                   ridge = ridge))
   if (problem$type != "ridge") need_kernlab()
+  if (length(folds) == 1L) folds <- check_count(folds, "folds", 2L)
   choosing <- nrow(grid) * length(plan$kernels) * length(plan$factors) > 1L
   of <- if (choosing && problem$type != "ridge") {
     check_bag_folds(folds, problem, length(plan$sizes))
@@ -212,6 +213,7 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
 # kernels, factors: nothing to be chosen).
 plan_machine <- function(bags, ..., bandwidth, bandwidth2, novelty) {
   if (inherits(bags, "bag_gram")) {
+    check_object(bags, "bags")
     given <- c(list(bandwidth = bandwidth, bandwidth2 = bandwidth2), list(...))
     given <- Filter(Negate(is.null), given)
     if (length(given)) {
@@ -248,7 +250,7 @@ plan_machine <- function(bags, ..., bandwidth, bandwidth2, novelty) {
 #' @rdname smm
 #' @export
 smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
-  check_subset(subset)
+  check_formula(formula, data, subset)
   if ("y" %in% ...names()) {
     stop_input("'y' must not be given with a formula, whose left side it is")
   }
@@ -261,15 +263,12 @@ smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
   if (is.character(call$id)) call$id <- as.name(call$id)
   # A dot leaves out the columns of the id, unless the formula names them.
   named <- setdiff(all.vars(call$id), all.vars(formula))
-  others <- if (is.data.frame(data)) {
-    data[setdiff(names(data), named)]
-  } else {
-    data
-  }
-  layout <- terms(formula, data = others)
+  others <- data_without(data, named)
+  layout <- formula_terms(formula, others)
   answered <- attr(layout, "response") > 0L
   if (answered) check_left(layout)
-  frame <- formula_frame(call, layout, missing(na.action), parent.frame())
+  frame <- formula_frame(call, layout, data, missing(na.action),
+                         parent.frame())
   layout <- attr(frame, "terms")
   id <- check_id(frame[["(id)"]], nrow(frame))
   y <- if (answered) bag_answers(frame[[1L]], id, names(frame)[1L])
@@ -526,6 +525,43 @@ new_smm <- function(found, problem, folds, arguments) {
     fit$loo <- stats::setNames(problem$y - left, bags)
   }
   fit
+}
+
+fields_of.bag_smm <- function(x) {
+  type <- c(intersect(x$type, smm_types), "")[1L]
+  numeric <- type %in% c("regression", "ridge")
+  labels <- c("factor", "numbers")[1L + numeric]
+  own <- smm_parameters[[match(type, smm_types, nomatch = 1L)]]
+  c(
+    list(type = word_of(smm_types)), gram = "bag_gram", coefficients = "matrix",
+    intercept = "numbers", support = "words", problem = "list", n = "count",
+    kernel = "kernmean_kernel?", arguments = "list", decision = "matrix",
+    fitted = labels, on_gram = "flag", terms = "terms?", folds = "numbers?",
+    if (type != "novelty") c(y = labels),
+    if (!numeric) c(levels = "text"),
+    if (numeric) c("problem$center" = "number", "problem$unit" = "number"),
+    if (type == "ridge") c(loo = "numbers"),
+    stats::setNames(rep("number", length(own)), own),
+    list(cv = list("NULL or a data frame of what was tried", \(cv) {
+      is.null(cv) || kinds$frame[[2L]](cv) && is.numeric(cv$score) &&
+        one_of_all[[2L]](cv$chosen)
+    }))
+  )
+}
+
+sizes_of.bag_smm <- function(x) {
+  m <- nrow(x$gram$K)
+  columns <- switch(x$type, classification = choose(length(x$levels), 2), 1)
+  list(n = 1L, y = m, coefficients = c(m, columns), intercept = columns,
+       decision = c(m, columns), fitted = m, loo = m, folds = m,
+       levels = if (x$type == "novelty") 2L)
+}
+
+fields_of.summary.bag_smm <- function(x) {
+  classes <- identical(field_value(x, "fit$type"), "classification")
+  c(fit = "bag_smm", confusion = if (classes) "values" else "values?",
+    support = if (classes) "values" else "values?",
+    cv = "frame?")
 }
 
 problem_answers <- function(problem, bags) {

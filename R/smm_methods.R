@@ -46,6 +46,7 @@
 #' smm_auc(predict(fit, new, "decision"), rep(c(FALSE, TRUE), each = 10))
 #' @export
 predict.bag_smm <- function(object, newdata, type = NULL, ..., id = NULL) {
+  check_object(object, "object")
   check_dots(...)
   own <- if (object$type %in% c("regression", "ridge")) "value" else "class"
   type <- if (is.null(type)) own else
@@ -115,6 +116,8 @@ smm_title <- c(
 
 #' @export
 print.bag_smm <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   say(smm_title[[x$type]], bag_lines(x$gram, digits),
       describe_machine(x, digits), describe_losses(x, digits))
   invisible(x)
@@ -180,6 +183,7 @@ describe_losses <- function(object, digits) {
 
 #' @export
 summary.bag_smm <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   structure(list(
     fit = object, cv = object$cv,
@@ -194,6 +198,8 @@ summary.bag_smm <- function(object, ...) {
 
 #' @export
 print.summary.bag_smm <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   print(x$fit, digits = digits)
   if (!is.null(x$confusion)) {
     cat("\nClasses of the bags in the fit:\n")
@@ -216,12 +222,14 @@ print.summary.bag_smm <- function(x, digits = digits_shown(), ...) {
 
 #' @export
 fitted.bag_smm <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   object$fitted
 }
 
 #' @export
 residuals.bag_smm <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   if (!is.numeric(object$y)) {
     stop_input("'object' must be a regression to have residuals, not of type ",
@@ -232,15 +240,17 @@ residuals.bag_smm <- function(object, ...) {
 
 #' @export
 coef.bag_smm <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   object$coefficients
 }
 
 #' @export
-nobs.bag_smm <- function(object, ...) object$n
+nobs.bag_smm <- function(object, ...) check_object(object, "object")$n
 
 #' @export
 update.bag_smm <- function(object, ...) {
+  check_object(object, "object")
   changes <- list(...)
   check_changes(changes)
   g <- object$gram
@@ -276,7 +286,7 @@ update.bag_smm <- function(object, ...) {
   }
   plan[names(arguments)] <- NULL
   fit <- without_warning("units", do.call(
-    smm.default, Filter(Negate(is.null), c(plan, arguments))
+    smm.default, Filter(Negate(is.null), c(plan, arguments)), quote = TRUE
   ))
   if (same_bags) {
     keep_layout(fit$gram, g)

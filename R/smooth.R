@@ -25,6 +25,15 @@ register_estimator(
   }
 )
 
+fields_of.est_smooth <- function(x) {
+  c(NextMethod(), chosen_fields(x, c("h", "c"), "loocv", 1),
+    list(folds = "number?"))
+}
+
+fit_fields.est_smooth <- function(estimator, chosen) {
+  c(h = "number", c = "number", folds = if (chosen) "count" else "count?")
+}
+
 check_part_of_one <- function(x, name) {
   if (is.null(x)) {
     return(NULL)
@@ -64,7 +73,8 @@ smooth_moments <- function(x, theta) {
   n <- nrow(x)
   theta <- rep_len(theta, ncol(x))
   mean <- colMeans(x)
-  z <- (x - rep(mean, each = n)) / rep(theta, each = n)
+  z <- check_result((x - rep(mean, each = n)) / rep(theta, each = n),
+                    "a distance from the mean")
   varying <- which(!is_constant(x))
   covariance <- matrix(0, ncol(x), ncol(x))
   if (length(varying)) {
@@ -74,7 +84,8 @@ smooth_moments <- function(x, theta) {
     covariance[varying, varying] <- unit^2 * shrunken_covariance(z / unit) *
       outer(theta[varying], theta[varying])
   }
-  list(mean = mean, covariance = covariance)
+  list(mean = mean,
+       covariance = check_result(covariance, "the covariance of the columns"))
 }
 
 # (b2/delta2) t I + (1 - b2/delta2) S^ for centered rows z.
@@ -105,7 +116,8 @@ choose_smooth <- function(estimator, sample) {
   n <- sample$n
   fold <- fold_codes(n, estimator$folds)
   grid <- if (is.null(given$h)) smooth_grid else unique(c(0, given$h))
-  found <- smooth_folds(sample, fold, grid)
+  found <- check_result(smooth_folds(sample, fold, grid),
+                        "the score of smoothing")
   at <- rowSums(found$at) / n
   norms <- drop(found$norms %*% tabulate(fold)) / n
   score <- \(c) 1 - 2 * c * at + c^2 * norms
@@ -192,10 +204,6 @@ span_axes <- function(x) {
 smooth_part <- function(sample, h, c, moments) {
   n <- sample$n
   plain <- list(sample = sample, noise = NULL, weights = rep(c / n, n))
-  if (h > 0 && !all(is.finite(moments$covariance))) {
-    stop_kernmean("numeric", "the covariance of the columns of 'x' overflows; ",
-                  "rescale them")
-  }
   if (h == 0 || all(moments$covariance == 0)) {
     return(plain)
   }

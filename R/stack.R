@@ -15,6 +15,27 @@ est_stack <- function(candidates = NULL, shares = NULL, folds = NULL) {
 }
 register_estimator("stack", est_stack)
 
+fields_of.est_stack <- function(x) {
+  whole <- \(e) inherits(e, "kernmean_estimator") && is_whole(e)
+  c(NextMethod(), chosen_fields(x, "shares", "loocv"), list(
+    folds = "number?",
+    candidates = list("a list of estimators", \(v) {
+      is.null(v) || is.list(v) && length(v) > 0L &&
+        all(vapply(v, whole, NA))
+    })
+  ))
+}
+
+fit_fields.est_stack <- function(estimator, chosen) {
+  list(folds = if (chosen) "count" else "count?", candidates = table_of(
+    candidate = "text", share = "numbers", score = "any?"
+  ))
+}
+
+sizes_of.est_stack <- function(x) {
+  if (!is.null(x$shares)) list(candidates = length(x$shares))
+}
+
 # A list of estimators with names that are told apart.
 check_stack_candidates <- function(candidates) {
   if (is.null(candidates)) {
@@ -227,10 +248,10 @@ stack_shares <- function(inner, at, mass) {
   if (unit == 0) {
     return(numeric(q))
   }
-  solution <- quadprog::solve.QP(
+  solution <- program_solution(quadprog::solve.QP(
     inner / unit + diag(1e-9, q), at / unit, cbind(-mass, diag(q)),
     c(-1, numeric(q))
-  )$solution
+  ), "the shares of the candidates")
   # What is smaller is nothing, or rounding of 0.
   ifelse(solution < 1e-8, 0, solution)
 }

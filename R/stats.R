@@ -3,6 +3,7 @@
 
 #' @export
 nobs.kme <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   object$n
 }
@@ -21,12 +22,14 @@ nobs.kme_fda <- nobs.kme
 
 #' @export
 nobs.mmd_test <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   sum(object$sizes)
 }
 
 #' @export
 nobs.hsic_test <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   object$variables[[1L]]$sample$n
 }
@@ -34,6 +37,7 @@ nobs.hsic_test <- function(object, ...) {
 #' @importFrom stats fitted
 #' @export
 fitted.kme_density <- function(object, ...) {
+  check_object(object, "object")
   check_dots(...)
   predict(object)
 }
@@ -95,6 +99,7 @@ no_confint <- refuse("confidence intervals", c(rkhs_iv = no_errors,
 #' @importFrom stats formula
 #' @export
 formula.rkhs_iv <- function(x, ...) {
+  check_object(x)
   layout <- x$terms
   if (is.null(layout)) {
     stop_input("'x' must be a fit by formula, not of ",

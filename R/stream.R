@@ -160,8 +160,9 @@ open_source <- function(x, read, chunk) {
 
 # A function that yields chunks, or a source; that one is ours to close.
 open_function <- function(x, chunk) {
+  known <- args(x)
   needed <- Filter(\(value) identical(value, quote(expr = )),
-                   as.list(formals(args(x))))
+                   if (!is.null(known)) as.list(formals(known)))
   if (length(setdiff(names(needed), "..."))) {
     stop_input("'x' must be a function without arguments that returns the ",
                "next rows, or NULL at the end")
@@ -479,4 +480,34 @@ frame_kinds <- function(frame) {
       paste("of class", class(x)[1L])
     }
   }, character(1)))
+}
+
+# --- Files of our own -----------------------------------------------------
+
+# Of a file that is there it is the whole: what was written is read again, as a
+# full disk may show at the end alone, when the file is closed, and is no error.
+save_whole <- function(x, path) {
+  new <- tempfile("new-", dirname(path))
+  on.exit(unlink(new))
+  saved <- tryCatch({
+    saveRDS(x, new, compress = FALSE)
+    readRDS(new)
+    file.rename(new, path)
+  }, error = \(e) FALSE, warning = \(w) FALSE)
+  if (!saved) {
+    stop_kernmean("source", "cannot write '", path, "'; is the disk full?")
+  }
+}
+
+# NULL where there is no file.
+read_state <- function(file) {
+  if (is.null(file) || !file.exists(file)) {
+    return(NULL)
+  }
+  state <- tryCatch(suppressWarnings(readRDS(file)), error = \(e) NULL)
+  if (!is.list(state)) {
+    stop_kernmean("source", "cannot read the checkpoint '", file,
+                  "', which is damaged; remove it, or take an empty folder")
+  }
+  state
 }

@@ -2,8 +2,7 @@
 
 # What can be said of a target without the data.
 check_target_kind <- function(target) {
-  fields <- c("weights", "means", "covariances")
-  mixture <- is.list(target) && all(fields %in% names(target))
+  mixture <- is.list(target) && all(mixture_fields %in% names(target))
   if (!is.null(target) && !inherits(target, "kme") && !mixture) {
     stop_input(
       "'target' must be NULL for 0, a fit of kme() or a mixture, ",

@@ -13,8 +13,46 @@ new_test <- function(class, statistic, parameter, p.value, estimate = NULL,
                      groups = NULL, sizes = NULL, variables = NULL,
                      pairs = NULL, unbiased = NULL, ranks = NULL, arguments,
                      statistics = NULL, left = NULL) {
+  check_result(list(statistic, p.value, replicates),
+               "the statistic, as observed or drawn,", "the data")
   fields <- names(formals(new_test))[-1L]
   structure(mget(fields, environment()), class = c(class, "htest"))
+}
+
+# The fields that all tests have.
+test_fields <- function(x) {
+  c(
+    alternative = "word", method = "word", data.name = "word",
+    replicates = "numbers?", null = "word", type = "word",
+    estimator = "kernmean_estimator", lambda = "numbers?", alpha = "numbers?",
+    smoothing = "numbers?", candidates = "table?", left = "number?",
+    arguments = "list",
+    pairs = if (length(x$sizes) > 2L) "numbers" else "numbers?",
+    list(
+      statistic = list("a number with a name", \(v) is_named(v, 1L)),
+      parameter = list("numbers with names", is_named),
+      p.value = list("a number from 0 to 1", \(v) {
+        is.numeric(v) && length(v) == 1L && is.finite(v) && v >= 0 && v <= 1
+      }),
+      estimate = list("NULL or numbers with names",
+                      \(v) is.null(v) || is_named(v)),
+      gamma = list("NULL or a positive shape and scale", \(v) {
+        is.null(v) || is_named(v, 2L) && all(v > 0) &&
+          setequal(names(v), c("shape", "scale"))
+      }),
+      unbiased = list("NULL or a statistic and its positive deviation", \(v) {
+        is.null(v) || is_named(v, 2L) && all(v["deviation"] > 0) &&
+          setequal(names(v), c("statistic", "deviation"))
+      })
+    ),
+    if (!is.null(x$statistics)) {
+      list(statistics = table_of(
+        statistic = "text", order = "numbers", ratio = "values",
+        factor = "numbers", value = "numbers", z = "numbers",
+        p.value = "numbers", list(maximum = one_of_all)
+      ))
+    }
+  )
 }
 
 # --- What is asked for -------------------------------------------------------
@@ -121,7 +159,7 @@ cluster_blocks <- function(units) {
 # `order`: the rows of the data that the points come from, in which permutations
 # are given.
 check_permutations <- function(permutations, units, B, null, order = NULL) {
-  B <- check_count(B, "B")
+  B <- check_replicates(B)
   of <- names(Filter(Negate(is.null), units[c("clusters", "blocks")]))
   if (null != "permutation" && (!is.null(permutations) || length(of))) {
     stop_input("'permutations', 'blocks' and 'clusters' must be NULL for ",
@@ -161,6 +199,14 @@ check_permutations <- function(permutations, units, B, null, order = NULL) {
     warn_few(count, c(units$what, what)[1L])
   }
   scheme
+}
+
+# A number of draws whose statistics there is room for.
+check_replicates <- function(B) {
+  B <- check_count(B, "B")
+  check_memory(B + 1, 1, "take fewer draws", copies = 16,
+               what = "a table of the statistics of all draws,")
+  B
 }
 
 few_labelings <- 20
@@ -221,6 +267,8 @@ all_labelings <- function(sizes, blocks = NULL) {
       " labelings; at most 100000 are enumerated"
     )
   }
+  check_memory(length(groups), count, "draw permutations at random",
+               copies = 3, what = "a table of all labelings,")
   labels <- matrix(groups)
   for (units in in_blocks(length(groups), blocks)) {
     some <- arrangements(groups[units])
@@ -353,6 +401,7 @@ gamma_null <- function(observed, mean, variance, unit = 1) {
     return(list(p = 1))
   }
   law <- c(shape = mean^2 / variance, scale = unit * variance / mean)
+  check_result(c(law, 1 / law), "the gamma law")
   list(p = stats::pgamma(observed, law[["shape"]], scale = law[["scale"]],
                          lower.tail = FALSE), gamma = law)
 }

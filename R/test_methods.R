@@ -10,15 +10,14 @@ print_test <- function(x, digits, line = NULL) {
   numbers <- c(x$statistic, x$parameter)
   items <- c(paste(names(numbers), "=", number(numbers)),
              paste0("p-value ", if (!startsWith(p, "<")) "= ", p))
-  # An item is not broken.
-  items <- paste(gsub(" ", "\r", items), collapse = ", ")
+  commas <- rep(c(",", ""), c(length(items) - 1L, 1L))
   estimate <- x$estimate[setdiff(names(x$estimate), names(x$parameter))]
   cat("\n")
   cat(strwrap(x$method, prefix = "\t"), sep = "\n")
   cat("\n")
   cat("data:  ", paste(strwrap(x$data.name), collapse = "\n       "), "\n",
       sep = "")
-  cat(gsub("\r", " ", strwrap(items)), sep = "\n")
+  cat(fill_lines(paste0(items, commas)), sep = "\n")
   if (!is.null(line)) cat(strwrap(line), sep = "\n")
   cat("alternative hypothesis: ", x$alternative, "\n", sep = "")
   if (length(estimate)) {
@@ -33,6 +32,8 @@ print_test <- function(x, digits, line = NULL) {
 test_summary <- function(object) {
   structure(list(test = object), class = "summary.kernmean_test")
 }
+
+fields_of.summary.kernmean_test <- \(x) c(test = "mmd_test|hsic_test")
 
 # What the summary of a test says of its sample: lines, or NULL.
 sample_lines <- function(sample) UseMethod("sample_lines")
@@ -59,6 +60,8 @@ smoothing_lines <- function(smoothing, digits) {
 
 #' @export
 print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
+  check_object(x)
+  digits <- check_digits(digits)
   test <- x$test
   number <- \(v) format(v, digits = digits)
   amount <- \(name) {

@@ -250,8 +250,7 @@ with_row_names <- function(frame, row.names) {
     rownames(frame) <- frame$.rownames
     frame$.rownames <- NULL
   }
-  if (!is.null(row.names)) rownames(frame) <- row.names
-  frame
+  name_frame(frame, row.names)
 }
 
 prefixed <- function(x, prefix) {
@@ -264,12 +263,14 @@ prefixed <- function(x, prefix) {
 
 #' @exportS3Method generics::tidy
 tidy.kme <- function(x, ...) {
+  check_object(x)
   check_dots(...)
   data.frame(row = point_labels(x$sample), weight = x$weights)
 }
 
 #' @exportS3Method generics::glance
 glance.kme <- function(x, ...) {
+  check_object(x)
   check_dots(...)
   data.frame(
     nobs = x$n, estimator = if (is.null(x$sample$weights)) x$estimator$name else
@@ -284,6 +285,7 @@ glance.kme <- function(x, ...) {
 
 #' @exportS3Method generics::augment
 augment.kme <- function(x, data = NULL, ..., newdata = NULL) {
+  check_object(x)
   check_dots(...)
   augmented(
     x$sample, data, newdata,
@@ -295,6 +297,7 @@ augment.kme <- function(x, data = NULL, ..., newdata = NULL) {
 #' @rdname tidy.kme
 #' @export
 as.data.frame.kme <- function(x, row.names = NULL, optional = FALSE, ...) {
+  check_object(x)
   check_dots(...)
   with_row_names(augment.kme(x), row.names)
 }
@@ -318,6 +321,7 @@ pca_matrices <- list(
 
 #' @exportS3Method generics::tidy
 tidy.kme_pca <- function(x, matrix = "u", ...) {
+  check_object(x)
   check_dots(...)
   kinds <- rep(names(pca_matrices), lengths(pca_matrices))
   choices <- unlist(pca_matrices, use.names = FALSE)
@@ -332,6 +336,7 @@ tidy.kme_pca <- function(x, matrix = "u", ...) {
 
 #' @exportS3Method generics::glance
 glance.kme_pca <- function(x, ...) {
+  check_object(x)
   check_dots(...)
   data.frame(
     nobs = x$n, ncomp = length(x$values), rank = x$rank, total = x$total,
@@ -343,6 +348,7 @@ glance.kme_pca <- function(x, ...) {
 
 #' @exportS3Method generics::augment
 augment.kme_pca <- function(x, data = NULL, ..., newdata = NULL) {
+  check_object(x)
   check_dots(...)
   augmented(
     x$sample, data, newdata, prefixed(own_scores(x), ".fitted"),
@@ -353,12 +359,14 @@ augment.kme_pca <- function(x, data = NULL, ..., newdata = NULL) {
 #' @rdname tidy.kme
 #' @export
 as.data.frame.kme_pca <- function(x, row.names = NULL, optional = FALSE, ...) {
+  check_object(x)
   check_dots(...)
   with_row_names(augment.kme_pca(x), row.names)
 }
 
 #' @exportS3Method generics::tidy
 tidy.kme_cov <- function(x, ...) {
+  check_object(x)
   check_dots(...)
   table <- as.list(summary(x)$values)
   share_frame(c("component", "value"), as.double(table$value),
@@ -367,6 +375,7 @@ tidy.kme_cov <- function(x, ...) {
 
 #' @exportS3Method generics::glance
 glance.kme_cov <- function(x, ...) {
+  check_object(x)
   check_dots(...)
   data.frame(
     nobs = x$n, variables = length(x$variables), estimator = x$estimator$name,
@@ -378,6 +387,7 @@ glance.kme_cov <- function(x, ...) {
 
 #' @exportS3Method generics::augment
 augment.kme_cov <- function(x, data = NULL, ..., newdata = NULL) {
+  check_object(x)
   check_dots(...)
   if (!is.null(newdata)) {
     stop_input("'newdata' must be NULL for an operator; predict() has its ",
@@ -393,6 +403,7 @@ augment.kme_cov <- function(x, data = NULL, ..., newdata = NULL) {
 
 #' @exportS3Method generics::tidy
 tidy.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
+  check_object(x)
   check_dots(...)
   if (check_choice(matrix, c("classes", "d"), "matrix") == "d") {
     return(share_frame(c("LD", "svd"), x$svd, x$svd^2 / sum(x$svd^2)))
@@ -412,6 +423,7 @@ tidy.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
 
 #' @exportS3Method generics::glance
 glance.kme_fda <- function(x, ...) {
+  check_object(x)
   check_dots(...)
   data.frame(
     nobs = x$n, classes = length(x$counts), axes = ncol(x$scaling),
@@ -421,12 +433,15 @@ glance.kme_fda <- function(x, ...) {
 }
 
 fda_frame <- function(class, posterior, scores) {
+  # Of a sketch there are none, which is what is to be said.
+  force(scores)
   data.frame(.class = class, prefixed(posterior, ".posterior_"),
              prefixed(scores, "."), check.names = FALSE)
 }
 
 #' @exportS3Method generics::augment
 augment.kme_fda <- function(x, data = NULL, ..., newdata = NULL) {
+  check_object(x)
   check_dots(...)
   augmented(
     x$sample, data, newdata,
@@ -441,6 +456,7 @@ augment.kme_fda <- function(x, data = NULL, ..., newdata = NULL) {
 #' @rdname tidy.kme
 #' @export
 as.data.frame.kme_fda <- function(x, row.names = NULL, optional = FALSE, ...) {
+  check_object(x)
   check_dots(...)
   with_row_names(augment.kme_fda(x), row.names)
 }
@@ -449,6 +465,7 @@ as.data.frame.kme_fda <- function(x, row.names = NULL, optional = FALSE, ...) {
 
 #' @exportS3Method generics::tidy
 tidy.kme_density <- function(x, ...) {
+  check_object(x)
   check_dots(...)
   columns <- names(named_frame(x$means))
   each <- \(values, what) {
@@ -464,6 +481,7 @@ tidy.kme_density <- function(x, ...) {
 
 #' @exportS3Method generics::glance
 glance.kme_density <- function(x, ...) {
+  check_object(x)
   check_dots(...)
   rows <- nrow(known_rows(x$sample)) > 0L
   data.frame(
@@ -477,6 +495,7 @@ glance.kme_density <- function(x, ...) {
 
 #' @exportS3Method generics::augment
 augment.kme_density <- function(x, data = NULL, ..., newdata = NULL) {
+  check_object(x)
   check_dots(...)
   augmented(
     x$sample, data, newdata, data.frame(.density = unname(predict(x))),
@@ -488,102 +507,7 @@ augment.kme_density <- function(x, data = NULL, ..., newdata = NULL) {
 #' @export
 as.data.frame.kme_density <- function(x, row.names = NULL, optional = FALSE,
                                       ...) {
+  check_object(x)
   check_dots(...)
   with_row_names(tidy.kme_density(x), row.names)
-}
-
-# --- Tests -------------------------------------------------------------------
-
-# Named numbers as columns.
-# Bandwidths of variables are numbered, so that the tables of two tests can be
-# bound.
-number_columns <- function(x) {
-  of <- startsWith(as.character(names(x)), "bandwidth of ")
-  names(x)[of] <- paste0("bandwidth.", seq_len(sum(of)))
-  if (length(x)) as.list(stats::setNames(x, make.names(names(x)))) else list()
-}
-
-# As broom's tidy.htest(), which takes estimates of several kinds for those of
-# several groups. Bandwidths are parameters.
-tidy_test <- function(x) {
-  names <- as.character(names(x$estimate))
-  sizes <- x$estimate[!startsWith(names, "bandwidth")]
-  others <- number_columns(sizes[-1L])
-  names(others)[names(others) == "kernel.R.2"] <- "r.squared"
-  as.data.frame(c(
-    list(estimate = one_number(unname(sizes)[1L])), others,
-    list(statistic = unname(x$statistic), p.value = x$p.value),
-    number_columns(x$parameter),
-    list(method = x$method, alternative = x$alternative)
-  ))
-}
-
-#' @exportS3Method generics::tidy
-tidy.mmd_test <- function(x, ..., pairs = FALSE) {
-  check_dots(...)
-  if (check_flag(pairs, "pairs")) pair_frame(x) else tidy_test(x)
-}
-
-#' @exportS3Method generics::tidy
-tidy.hsic_test <- function(x, ...) {
-  check_dots(...)
-  tidy_test(x)
-}
-
-#' @exportS3Method generics::glance
-glance.mmd_test <- function(x, ...) {
-  check_dots(...)
-  data.frame(
-    statistic = unname(x$statistic), p.value = x$p.value, nobs = nobs(x),
-    B = if (is.null(x$replicates)) NA_integer_ else length(x$replicates),
-    null = x$null, type = x$type, estimator = x$estimator$name,
-    lambda = one_number(x$lambda), method = x$method
-  )
-}
-
-#' @exportS3Method generics::glance
-glance.hsic_test <- glance.mmd_test
-
-#' @exportS3Method generics::augment
-augment.mmd_test <- function(x, data = NULL, ...) {
-  check_dots(...)
-  if (is.null(x$groups)) {
-    stop_input("'x' must be a test of points; a sketch keeps sums, no rows")
-  }
-  sample <- x$sample
-  own <- data.frame(.group = x$groups)
-  if (length(x$sizes) == 2L && is.null(x$arguments$bandwidths)) {
-    group <- as.integer(x$groups)
-    weights <- c(1, -1)[group] / unname(x$sizes)[group]
-    own$.witness <- witness_values(sample, list(weights = weights), x)$own()
-  }
-  order <- x$arguments$pooled$order
-  if (!is.null(data) && !is.null(order)) {
-    own <- own[order(order), , drop = FALSE]
-  }
-  augmented(sample, data, NULL, own)
-}
-
-#' @exportS3Method generics::augment
-augment.hsic_test <- function(x, ...) {
-  stop_input("'x' must be a fit or a test of groups; a test of independence ",
-             "has nothing to say of single points")
-}
-
-#' @rdname tidy.kme
-#' @export
-as.data.frame.mmd_test <- function(x, row.names = NULL, optional = FALSE,
-                                   ...) {
-  check_dots(...)
-  with_row_names(if (is.null(x$statistics)) pair_frame(x) else x$statistics,
-                 row.names)
-}
-
-#' @rdname tidy.kme
-#' @export
-as.data.frame.hsic_test <- function(x, row.names = NULL, optional = FALSE,
-                                    ...) {
-  check_dots(...)
-  with_row_names(if (is.null(x$statistics)) tidy_test(x) else x$statistics,
-                 row.names)
 }

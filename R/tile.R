@@ -106,13 +106,14 @@ fold_diagonal <- function(kernel, x, center = NULL) {
     value <- \(i) call_kernel(kernel, x[i, , drop = FALSE], NULL)
     return(vapply(seq_len(nrow(x)), \(i) drop(value(i)), numeric(1)))
   }
-  .Call(C_r_kernel_diagonal, native_source(kernel, x, NULL, center))
+  source <- native_source(kernel, x, NULL, center)
+  check_overflow(kernel, .Call(C_r_kernel_diagonal, source))
 }
 
-# Rows of a block: about 4 million kernel values at a time.
+# Rows of a block: about a million kernel values at a time.
 fold_function <- function(kernel, x, y, consume, combine) {
   y <- if (is.null(y)) x else y
-  size <- max(1, floor(2^22 / nrow(y)))
+  size <- max(1, floor(2^20 / nrow(y)))
   parts <- lapply(row_panels(seq_len(nrow(x)), size), \(rows) {
     consume(call_kernel(kernel, x[rows, , drop = FALSE], y))
   })
@@ -125,13 +126,19 @@ row_panels <- function(rows, size) {
   lapply(starts, \(start) rows[start:min(start + size - 1, length(rows))])
 }
 
+# Means over blocks of rows and columns. The product of two sizes may be more
+# than an integer holds.
+block_means <- function(sums, rows, columns = rows) {
+  sums / outer(as.double(rows), as.double(columns))
+}
+
 call_kernel <- function(kernel, x, y) {
   y <- if (is.null(y)) x else y
   k <- kernel$fun(x, y)
   if (!is.matrix(k) && inherits(k, "Matrix")) {
     k <- as.matrix(k)
   }
-  if (!is.numeric(k) || length(k) != nrow(x) * nrow(y) ||
+  if (!is.numeric(k) || length(k) != as.double(nrow(x)) * nrow(y) ||
         (is.matrix(k) && nrow(k) != nrow(x))) {
     stop_input(
       "the kernel function must return a numeric ", nrow(x), " x ", nrow(y),
@@ -143,12 +150,12 @@ call_kernel <- function(kernel, x, y) {
 }
 
 # Only kernels that are not bounded can overflow.
-check_overflow <- function(kernel, values) {
+check_overflow <- function(kernel, values, of = "'x'") {
   bounded <- !is.null(kernel) && !kernel$family %in% c("poly", "energy")
-  if (bounded || is.finite(sum(values)) || all(is.finite(values))) {
+  if (bounded || is_finite(values)) {
     return(values)
   }
   stop_kernmean(
-    "numeric", "kernel values overflow; rescale the columns of 'x'"
+    "numeric", "kernel values overflow; rescale the columns of ", of
   )
 }

@@ -3,6 +3,44 @@
 # levels in the order of their columns of indicators, for columns some of which
 # are factors what read_mixed() says of them.
 
+# Fields and sizes of one, see object.R.
+variable_fields <- function(variable) {
+  c(name = "word", sample = "kernmean_sample", levels = "text?",
+    column = "word?", mixed = "list?", if (is.list(variable$mixed)) {
+      c("mixed$frame" = "table", "mixed$levels" = "list",
+        "mixed$kernel" = "kernmean_kernel?")
+    })
+}
+
+variable_sizes <- function(variable) {
+  sample <- variable$sample
+  frame <- variable$mixed$frame
+  factors <- names(variable$mixed$levels)
+  list(
+    levels = ncol(sample$x), "mixed$frame" = c(sample$n, NA),
+    "mixed$levels" = sum(vapply(frame, is_nominal, NA) &
+                           names(frame) %in% factors)
+  )
+}
+
+whole_variable <- list("a whole variable", \(variable) {
+  is.null(find_fault(variable, NULL, variable_fields(variable),
+                     variable_sizes(variable)))
+})
+
+whole_variables <- list("a list of whole variables of one length", \(x) {
+  is.list(x) && length(x) > 0L &&
+    all(vapply(x, whole_variable[[2L]], NA)) &&
+    length(unique(lapply(x, \(variable) variable$sample$n))) == 1L
+})
+
+# Are they the kernels of variables, NULL for those that have none?
+are_kernels <- function(kernels) {
+  is.list(kernels) && length(kernels) > 0L && all(vapply(kernels, \(kernel) {
+    is.null(kernel) || inherits(kernel, "kernmean_kernel") && is_whole(kernel)
+  }, NA))
+}
+
 is_several <- function(x) is.list(x) && !is.data.frame(x)
 
 # The variables that a door was given: `data` is list(x) or list(x, y), x a
@@ -144,7 +182,7 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
                "; factor() makes one of them")
   }
   if (brings_kernel(x)) {
-    return(list(name = name, sample = gram_sample(x)))
+    return(list(name = name, sample = gram_sample(check_object(x, name))))
   }
   if (!is.null(kernel)) {
     check_kernel(kernel, kernel_name, estimator_hint(kernel))
@@ -213,6 +251,9 @@ level_codes <- function(factors, levels) {
 }
 
 read_factor <- function(x, name) {
+  if (!length(x)) {
+    stop_input("'", name, "' must have at least one value, not none")
+  }
   check_no_na(x, name)
   levels <- unique(as.integer(x))
   check_memory(length(x), length(levels), "use fewer levels", copies = 2)
@@ -254,12 +295,15 @@ keep_all_units <- function(changes, variables, several) {
     return(changes)
   }
   samples <- lapply(unname(variables), `[[`, "sample")
-  if (several && !is.null(changes$kernel_x)) {
+  if (several && is.list(changes$kernel_x)) {
     kernels <- changes$kernel_x
     if (inherits(kernels, "kernmean_kernel")) {
       kernels <- lapply(variables, \(v) if (takes_kernel(v)) kernels)
     }
-    changes$kernel_x <- Map(keep_units, unname(kernels), samples)
+    # What is no kernel the door refuses.
+    if (is_plain_list(kernels)) {
+      changes$kernel_x <- Map(keep_units, unname(kernels), samples)
+    }
   }
   for (l in if (!several) seq_along(samples)) {
     name <- c("kernel_x", "kernel_y")[l]
@@ -383,11 +427,11 @@ formula_variables <- function(call, formula, data, no_action, home, least,
                               extra = NULL) {
   # A dot does not mean the columns that say what changes places.
   used <- unlist(lapply(extra, \(name) all.vars(call[[name]])))
-  others <- data[setdiff(names(data), used)]
+  others <- data_without(data, used)
   formula <- expand_left(formula, others)
   split <- attr(formula, "split")
-  frame <- formula_frame(call, stats::terms(formula, data = others), no_action,
-                         home)
+  frame <- formula_frame(call, formula_terms(formula, others), data,
+                         no_action, home)
   layout <- attr(frame, "terms")
   if (!is.null(attr(layout, "offset"))) {
     stop_input("'formula' must have no offset()")
@@ -449,7 +493,7 @@ expand_left <- function(formula, data) {
     call("~", call("+", Reduce(\(a, b) call("+", a, b), left),
                    formula[[3L]])), environment(formula)
   )
-  own <- \(formula) attr(stats::terms(formula, data = data), "term.labels")
+  own <- \(formula) attr(formula_terms(formula, data), "term.labels")
   split <- length(left)
   if (length(own(both)) != split + length(own(right))) {
     stop_input("'formula' must have different terms on its two sides")

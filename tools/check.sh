@@ -1,18 +1,26 @@
 #!/bin/sh
 # What the compilers and R CMD check do not see; slow, so not part of tools/test.
 #
-#   sh tools/check.sh [asan] [valgrind] [gctorture] [coverage] [portable]   (default: all)
+#   sh tools/check.sh [asan] [builds] [valgrind] [gctorture] [coverage] [portable]
 #
 # asan       the whole suite under AddressSanitizer and UndefinedBehaviorSanitizer
-# valgrind   the tests of the native code under memcheck; errors in kernmean.so count
-# gctorture  the same tests, a garbage collection at each allocation inside .Call
+# builds     the whole suite built by clang, with LTO, at -O0, at -O3 -march=native, without
+#            OpenMP, with OpenBLAS, on one thread, in a Turkish, a C and a latin1 locale
+#            (KERNMEAN_BUILDS: some of clang lto O0 native serial openblas one-thread turkish
+#            C latin1); says what this machine could not do
+# valgrind   tests of the native code under memcheck; errors and leaks in kernmean.so count
+# gctorture  the same tests, a garbage collection at each allocation inside .Call; every
+#            routine that R can call must be among them
 # coverage   lines of R and of C that the whole suite runs; at least 95% of each
 # portable   the core without R (tools/core) by gcc and clang, with OpenMP and without, with
 #            sanitizers, for Windows (mingw-w64, wine) and ARM (qemu): every number against
 #            plain formulas; says what this machine could not do
 #
-# KERNMEAN_TESTS, a regular expression, chooses other test files for the middle two
-# (default: tile).
+# Without a name, all of them. builds, valgrind and gctorture run in parts of at most ten
+# minutes on an idle machine and keep the verdict of each in KERNMEAN_STATE (default:
+# ~/.cache/kernmean/check-<hash of the source>): a second start goes on where the first was
+# stopped. With KERNMEAN_MINUTES set, no part begins after so many minutes. KERNMEAN_PARTS:
+# some of the parts in tools/check/parts.txt, which the middle two run.
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd) || exit 1
 case " ${*:-} " in
@@ -22,7 +30,9 @@ case " ${*:-} " in
 esac
 . "$root/tools/setup.sh"
 . "$root/tools/core/portable.sh"
-filter=${KERNMEAN_TESTS:-tile}
+. "$root/tools/check/parts.sh"
+. "$root/tools/check/builds.sh"
+. "$root/tools/check/native.sh"
 tests=$tmp/kernmean/tests/testthat
 bad=0
 
@@ -31,9 +41,18 @@ bad=0
 variant() {
   name=$1
   folder=$2
+  flags=$3
+  shift 3
+  compile "$name" "$folder" \
+    "CC = $(R CMD config CC) $flags\nCFLAGS = -g -O1 -fno-omit-frame-pointer\n" "$@"
+}
+
+# compile NAME FOLDER LINES OPTION...: the same with these lines of a Makevars file.
+compile() {
+  name=$1
+  folder=$2
   mkdir "$tmp/$name"
-  printf 'CC = %s %s\nCFLAGS = -g -O1 -fno-omit-frame-pointer\n' \
-    "$(R CMD config CC)" "$3" >"$tmp/$name.mk"
+  printf '%b' "$3" >"$tmp/$name.mk"
   shift 3
   quietly "building for $name" env R_MAKEVARS_USER="$tmp/$name.mk" \
     R CMD INSTALL --preclean --no-test-load --library="$tmp/$name" "$@" "$folder"
@@ -56,7 +75,8 @@ asan() {
   variant asan "$tmp/kernmean" "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
   # R itself never frees all it holds at its end: no leak check.
   LD_PRELOAD=$library ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-    NOT_CRAN=true R_LIBS="$tmp/asan:$R_LIBS" Rscript "$tmp/suite.R" "$tests" . \
+    NOT_CRAN=true R_LIBS="$tmp/asan:$R_LIBS" \
+    Rscript "$root/tools/suite.R" "$tests" "$tmp/counts" \
     >"$tmp/asan.log" 2>&1
   status=$?
   ! grep -E -q 'ERROR: AddressSanitizer|runtime error:' "$tmp/asan.log" || status=1
@@ -64,64 +84,6 @@ asan() {
   grep -E -v '^ *#[0-9]+ .*(libR\.so|exec/R|libc|libasan)|^  0x|^ +[A-Z][A-Za-z -]+: +' \
     "$tmp/asan.log" >"$tmp/asan.short"
   verdict asan $status "$tmp/asan.short" "whole suite"
-}
-
-memcheck() {
-  variant valgrind "$tmp/kernmean" ""
-  NOT_CRAN=true R_LIBS="$tmp/valgrind:$R_LIBS" \
-    R -d "valgrind --tool=memcheck --leak-check=no --num-callers=40 --xml=yes
-      --xml-file=$tmp/valgrind-%p.xml --child-silent-after-fork=yes" \
-    --no-echo --no-restore -f "$tmp/suite.R" --args "$tests" "$filter" \
-    >"$tmp/valgrind.log" 2>&1
-  status=$?
-  # R's own reports (its string and regex code) are left out: only stacks with our object.
-  Rscript - "$tmp" >>"$tmp/valgrind.log" 2>&1 <<'R' || status=1
-    files <- list.files(commandArgs(TRUE), "^valgrind-.*[.]xml$", full.names = TRUE)
-    text <- paste(unlist(lapply(files, readLines, warn = FALSE)), collapse = "\n")
-    errors <- regmatches(text, gregexpr("(?s)<error>.*?</error>", text, perl = TRUE))[[1]]
-    ours <- errors[grepl("kernmean.so</obj>", errors, fixed = TRUE)]
-    field <- function(x, name) {
-      sub(paste0("(?s).*?<", name, ">(.*?)</", name, ">.*"), "\\1", x, perl = TRUE)
-    }
-    for (error in head(ours, 10)) {
-      frames <- strsplit(error, "<frame>", fixed = TRUE)[[1]]
-      frames <- frames[grepl("kernmean.so</obj>", frames, fixed = TRUE)]
-      cat(field(error, "kind"), "\n", paste0("  ", field(frames, "fn"), " (",
-          field(frames, "file"), ":", field(frames, "line"), ")\n"), sep = "")
-    }
-    cat("valgrind:", length(ours), "errors in kernmean.so,", length(errors),
-        "in all\n")
-    quit(status = length(ours) > 0 || length(files) == 0)
-R
-  verdict valgrind $status "$tmp/valgrind.log" "tests '$filter'"
-}
-
-# A .Call of its own in the namespace (byte code would not look for it) collects garbage
-# at every allocation that the native routine makes.
-torture() {
-  cp -R "$tmp/kernmean" "$tmp/torture"
-  first=$(find "$tmp/torture/R" -name '*.R' | head -n 1)
-  cat >>"$first" <<'R'
-.torture <- new.env()
-.torture$calls <- 0
-.Call <- function(.NAME, ...) {
-  list(...)
-  .torture$calls <- .torture$calls + 1
-  gctorture(TRUE)
-  on.exit(gctorture(FALSE))
-  .Primitive(".Call")(.NAME, ...)
-}
-R
-  variant gctorture "$tmp/torture" "" --no-byte-compile
-  cat "$tmp/suite.R" - >"$tmp/torture.R" <<'R'
-calls <- getNamespace("kernmean")$.torture$calls
-cat("native calls:", calls, "\n")
-if (calls == 0) quit(status = 1)
-R
-  NOT_CRAN=true R_LIBS="$tmp/gctorture:$R_LIBS" R_ENABLE_JIT=0 \
-    Rscript "$tmp/torture.R" "$tests" "$filter" >"$tmp/gctorture.log" 2>&1
-  verdict gctorture $? "$tmp/gctorture.log" \
-    "tests '$filter', $(grep 'native calls' "$tmp/gctorture.log")"
 }
 
 coverage() {
@@ -155,27 +117,15 @@ if [ "$*" != portable ]; then # which needs no package
   tar xzf "$tarball" -C "$tmp" || exit 1
 fi
 
-# suite.R FOLDER FILTER: the tests whose file names match the filter.
-cat >"$tmp/suite.R" <<'R'
-args <- commandArgs(TRUE)
-library(testthat)
-results <- as.data.frame(
-  test_dir(args[1], package = "kernmean", load_package = "installed",
-           filter = args[2], reporter = "check", stop_on_failure = FALSE)
-)
-failed <- sum(results$failed) + sum(results$error)
-cat("tests:", nrow(results), "expectations:", sum(results$nb), "\n")
-if (failed > 0 || nrow(results) == 0) quit(status = 1)
-R
-
-for check in ${*:-asan valgrind gctorture coverage portable}; do
+for check in ${*:-asan builds valgrind gctorture coverage portable}; do
   case $check in
     asan) asan ;;
+    builds) builds ;;
     valgrind) need_tools valgrind; memcheck ;;
     gctorture) torture ;;
     coverage) coverage ;;
     portable) portable ;;
-    *) die "unknown check '$check': asan, valgrind, gctorture, coverage or portable" ;;
+    *) die "unknown check '$check': asan, builds, valgrind, gctorture, coverage or portable" ;;
   esac
 done
 exit $bad

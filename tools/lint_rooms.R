@@ -147,6 +147,14 @@ estimator_lines <- function(file) {
   allowed <- strings$class | strings$call %in% by_name |
     startsWith(as.character(strings$call), "est_") |
     strings$default_of %in% file$exported
+  # The class of a fit is a kind of field.
+  fields <- Filter(function(piece) {
+    any(startsWith(as.character(piece$names), "fields_of."))
+  }, file$pieces)
+  for (piece in fields) {
+    allowed <- allowed |
+      strings$line1 >= piece$first & strings$line1 <= piece$last
+  }
   data <- file$data
   names <- data[data$token == "SYMBOL_SUB" & data$text %in% estimators, ]
   cases <- vapply(names$parent, call_name, "", data = data) == "switch"

@@ -342,9 +342,37 @@ print_block <- function(title, cells, width = 8) {
   cat("\n")
 }
 
+# Under another name first, and under its own when it is whole: neither a stop
+# nor a full disk leaves half a file, and two runs in one folder each leave a
+# whole one. `write` writes to a path; `is_whole` says whether that is all.
+keep_whole <- function(file, write, is_whole) {
+  folder <- dirname(file)
+  unfinished <- tempfile("unfinished-", folder)
+  on.exit(unlink(unfinished))
+  problem <- tryCatch({
+    suppressWarnings(write(unfinished))
+    if (!is_whole(unfinished) || !file.rename(unfinished, file)) {
+      "it is not there as a whole, is the disk full?"
+    }
+  }, error = conditionMessage)
+  if (!is.null(problem)) give_up("cannot write '", file, "': ", problem)
+}
+
+# Lines, compressed where the name ends in .gz.
+keep_lines <- function(lines, file) {
+  keep_whole(file, function(path) {
+    box <- if (endsWith(file, ".gz")) gzfile(path, "w") else file(path, "w")
+    tryCatch(writeLines(lines, box), finally = close(box))
+  }, function(path) identical(readLines(path), enc2native(lines)))
+}
+
+csv_lines <- function(table, ...) {
+  utils::capture.output(utils::write.csv(table, row.names = FALSE, ...))
+}
+
 write_table <- function(table, folder, name) {
   file <- file.path(folder, name)
-  utils::write.csv(table, file, row.names = FALSE)
+  keep_lines(csv_lines(table), file)
   cat("Table: ", file, "\n", sep = "")
 }
 
@@ -354,10 +382,17 @@ write_figure <- function(folder, name, width, height, draw) {
     return(invisible())
   }
   file <- file.path(folder, name)
-  grDevices::png(file, width = width, height = height, res = 144)
-  on.exit(grDevices::dev.off())
-  draw()
+  keep_whole(file, function(path) {
+    grDevices::png(path, width = width, height = height, res = 144)
+    tryCatch(draw(), finally = grDevices::dev.off())
+  }, is_whole_png)
   cat("Figure: ", file, "\n", sep = "")
+}
+
+# Its last block is there.
+is_whole_png <- function(path) {
+  bytes <- readBin(path, "raw", file.size(path))
+  identical(utils::tail(bytes, 8)[1:4], charToRaw("IEND"))
 }
 
 # Powers of ten as 1e-2, 0.1, 1, 10 and so on, few enough to be read.

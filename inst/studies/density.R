@@ -187,18 +187,28 @@ cell_file <- function(folder, cell, key) {
   file.path(folder, paste0(gsub(" ", "-", name), ".rds"))
 }
 
-# NULL where nothing is kept, or under other settings.
+# NULL where nothing is kept, or under other settings; a file that is damaged is
+# told of and computed anew.
 read_cell <- function(file, key) {
   if (!file.exists(file)) return(NULL)
-  kept <- tryCatch(readRDS(file), error = function(e) NULL)
-  if (identical(kept$key, key)) kept
+  kept <- tryCatch(suppressWarnings(readRDS(file)), error = function(e) NULL)
+  if (is_cell(kept)) {
+    if (identical(kept$key, key)) kept
+  } else {
+    message("'", file, "' is damaged; its cell is computed again")
+    NULL
+  }
 }
 
-# Under another name first, so that a stop leaves nothing half written.
+is_cell <- function(kept) {
+  is.list(kept) && is.character(kept$key) && is.data.frame(kept$scores) &&
+    is.numeric(kept$seconds)
+}
+
 write_cell <- function(found, file, key) {
-  unfinished <- tempfile("unfinished-", dirname(file))
-  saveRDS(c(list(key = key), found), unfinished)
-  file.rename(unfinished, file)
+  cell <- c(list(key = key), found)
+  keep_whole(file, function(path) saveRDS(cell, path),
+             function(path) identical(readRDS(path), cell))
 }
 
 # All cells of a table, computed or kept. Chunks of some ten seconds go to the
@@ -305,11 +315,8 @@ summarize <- function(results, kernel, optimize, names) {
 # in seconds.
 write_results <- function(results, settings, seconds, folder) {
   file <- file.path(folder, "density.csv.gz")
-  box <- gzfile(file, "w")
-  on.exit(close(box))
-  writeLines(c(paste0("# ", settings), paste("# seconds:", round(seconds))),
-             box)
-  utils::write.csv(results, box, row.names = FALSE, quote = FALSE)
+  keep_lines(c(paste0("# ", settings), paste("# seconds:", round(seconds)),
+               csv_lines(results, quote = FALSE)), file)
   cat("Results: ", file, "\n", sep = "")
 }
 

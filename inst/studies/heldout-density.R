@@ -130,8 +130,7 @@ run <- function(args) {
   }))
   results$log_density <- signif(results$log_density, 8)
   results$seconds <- round(results$seconds, 2)
-  utils::write.csv(results, file.path(folder, "heldout-density.csv"),
-                   row.names = FALSE)
+  keep_lines(csv_lines(results), file.path(folder, "heldout-density.csv"))
   print(round(tabulate_scores(results), 2))
 }
 

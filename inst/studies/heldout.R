@@ -341,10 +341,11 @@ main <- function(args) {
   if (!is.null(chosen$table)) {
     rounded <- c("error", "gain", "se")
     results[rounded] <- lapply(results[rounded], signif, 5)
-    utils::write.csv(results, chosen$table, row.names = FALSE)
+    keep_lines(csv_lines(results), chosen$table)
   }
   if (capabilities("png")) {
-    draw(results, chosen$reps, chosen$out)
+    keep_whole(chosen$out, function(path) draw(results, chosen$reps, path),
+               is_whole_png)
     cat("Figure: ", chosen$out, "\n", sep = "")
   } else {
     cat("No figure: this R cannot write PNG files.\n")

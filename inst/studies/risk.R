@@ -575,7 +575,7 @@ main <- function(args) {
   cat("\n")
   claims <- conclude(cells, given)
   # Not by write_table(): what is printed ends with the conclusions.
-  utils::write.csv(claims, file.path(out, "risk-claims.csv"), row.names = FALSE)
+  keep_lines(csv_lines(claims), file.path(out, "risk-claims.csv"))
 }
 
 main(commandArgs(trailingOnly = TRUE))

@@ -37,9 +37,10 @@ typedef struct {
   share shares[KM_WORKERS];
 } blocks_sink;
 
-void km_run_ends(const int *sizes, size_t count, int *ends) {
-  int end = 0;
-  for (size_t b = 0; b < count; b++) ends[b] = end += sizes[b];
+size_t km_run_ends(const int *sizes, size_t count, int *ends) {
+  size_t end = 0;
+  for (size_t b = 0; b < count; b++) ends[b] = (int) (end += (size_t) sizes[b]);
+  return end;
 }
 
 static size_t lay_out(blocks_sink *sink, const km_source *source, int moments, double *work) {

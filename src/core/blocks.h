@@ -13,8 +13,9 @@ typedef struct {
   const double *weights;
 } km_runs;
 
-/* Ends of blocks of these sizes. sizes, ends: count. */
-void km_run_ends(const int *sizes, size_t count, int *ends);
+/* Ends of blocks of these sizes, and the points of all; if they are more than an int can count, the
+   ends are of no use. sizes, ends: count. */
+size_t km_run_ends(const int *sizes, size_t count, int *ends);
 
 /* The first point of a block. */
 static inline size_t km_run_start(const km_runs *runs, size_t block) {

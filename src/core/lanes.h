@@ -124,12 +124,17 @@ HELPER void NAME(matern)(double c, double a, VEC *s) {
   for (size_t v = 0; v < VECTORS; v++) s[v] *= factor[v];
 }
 
-/* s <- (s + offset)^degree. */
+/* s <- (s + offset)^degree, from the highest binary digit of the degree down. */
 HELPER void NAME(power)(const km_kernel *kernel, VEC *s) {
+  int highest = 1;
+  while (highest <= kernel->degree / 2) highest *= 2;
   for (size_t v = 0; v < VECTORS; v++) {
     const VEC base = s[v] + SPREAD(kernel->offset);
     s[v] = base;
-    for (int power = 1; power < kernel->degree; power++) s[v] *= base;
+    for (int digit = highest >> 1; digit > 0; digit >>= 1) {
+      s[v] *= s[v];
+      if (kernel->degree & digit) s[v] *= base;
+    }
   }
 }
 

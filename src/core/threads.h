@@ -9,7 +9,10 @@ typedef void (*km_poll)(void);
 /* Remembers the process and sets the default limit; call once, at load. */
 void km_threads_init(void);
 
-/* Threads for `work` operations: 1 in a forked child, else min(limit, 1 + work/65536). */
+/*
+ * Threads for `work` operations: 1 in a forked child or where there is no room for the stacks of
+ * more, else min(limit, 1 + work/65536).
+ */
 int km_threads(double work);
 
 /* The limit on threads, and its setter. */

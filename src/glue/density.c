@@ -28,21 +28,21 @@ SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP pairs, SEXP shares, SEX
              SEXP variances) {
   const char *names[] = {"objective", "g", "gram", "to_weights", "to_means", "to_variances", ""};
   const km_mixture mixture = unpack_mixture(shares, means, variances);
-  const int m = (int) mixture.m, d = (int) mixture.d;
+  const size_t m = mixture.m, d = mixture.d;
   const km_source from = glue_points(source);
   if (from.d != mixture.d) Rf_error("internal error: 'means' does not have the columns of 'x'");
   const km_estimate estimate = unpack_estimate(&from, weights, noise, pairs);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
-  SEXP g = Rf_allocVector(REALSXP, m);
+  SEXP g = Rf_allocVector(REALSXP, (R_xlen_t) m);
   SET_VECTOR_ELT(out, 1, g);
   const int all = estimate.terms == KM_ALL_TERMS;
-  SEXP gram = all ? Rf_allocMatrix(REALSXP, m, m) : R_NilValue;
+  SEXP gram = all ? glue_new_matrix(m, m) : R_NilValue;
   SET_VECTOR_ELT(out, 2, gram);
-  SEXP to_weights = Rf_allocVector(REALSXP, m);
+  SEXP to_weights = Rf_allocVector(REALSXP, (R_xlen_t) m);
   SET_VECTOR_ELT(out, 3, to_weights);
-  SEXP to_means = Rf_allocMatrix(REALSXP, m, d);
+  SEXP to_means = glue_new_matrix(m, d);
   SET_VECTOR_ELT(out, 4, to_means);
-  SEXP to_variances = Rf_allocVector(REALSXP, m);
+  SEXP to_variances = Rf_allocVector(REALSXP, (R_xlen_t) m);
   SET_VECTOR_ELT(out, 5, to_variances);
   const km_matching found = {REAL(g), all ? REAL(gram) : NULL, REAL(to_weights), REAL(to_means),
                              REAL(to_variances)};

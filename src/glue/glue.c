@@ -1,5 +1,6 @@
 #include "glue/glue.h"
 
+#include <limits.h>
 #include <stdint.h>
 
 #ifdef __linux__
@@ -50,8 +51,7 @@ km_runs glue_runs(SEXP sizes, SEXP weights, size_t n) {
   const size_t count = (size_t) XLENGTH(sizes);
   const int *each = glue_codes(sizes, count, 0, (int) n, "sizes");
   int *ends = glue_int_scratch(count);
-  km_run_ends(each, count, ends);
-  if (count < 1 || ends[count - 1] != (int) n)
+  if (km_run_ends(each, count, ends) != n || count < 1)
     Rf_error("internal error: 'sizes' do not add up to the points");
   return (km_runs){count, ends,
                    Rf_isNull(weights) ? NULL : glue_doubles(weights, (R_xlen_t) n, "weights")};
@@ -88,6 +88,8 @@ double *glue_scratch(size_t count) {
 }
 
 SEXP glue_new_matrix(size_t rows, size_t columns) {
+  if (rows > INT_MAX || columns > INT_MAX)
+    Rf_error("internal error: a matrix with more rows or columns than R can count");
   SEXP matrix = Rf_allocMatrix(REALSXP, (int) rows, (int) columns);
   ask_huge_pages(REAL(matrix), rows * columns);
   return matrix;

@@ -57,7 +57,7 @@ SEXP r_column_ranges(SEXP x) {
   const double *values = glue_matrix(x, "x");
   const size_t n = (size_t) Rf_nrows(x), d = (size_t) Rf_ncols(x);
   if (n < 1) Rf_error("internal error: 'x' is empty");
-  SEXP ends = PROTECT(Rf_allocMatrix(REALSXP, 2, (int) d));
+  SEXP ends = PROTECT(glue_new_matrix(2, d));
   km_column_ranges(values, n, d, REAL(ends));
   UNPROTECT(1);
   return ends;

@@ -57,7 +57,7 @@ SEXP r_subset_sums(SEXP subsets, SEXP count, SEXP v) {
   const size_t sets = (size_t) Rf_asReal(count);
   const uint64_t *words = unpack_subsets(subsets, n, sets);
   const double *values = glue_doubles(v, (R_xlen_t) (n * columns), "v");
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) sets, (int) columns));
+  SEXP out = PROTECT(glue_new_matrix(sets, columns));
   km_subset_sums(words, n, sets, values, columns, REAL(out));
   UNPROTECT(1);
   return out;
@@ -71,11 +71,11 @@ SEXP r_subset_forms(SEXP source, SEXP subsets, SEXP count, SEXP rates) {
   const uint64_t *words = unpack_subsets(subsets, from.n, sets);
   const double *path = Rf_isNull(rates) ? NULL : glue_doubles(rates, -1, "rates");
   const size_t n_rates = path ? (size_t) XLENGTH(rates) : 0;
-  const int columns = path ? (int) n_rates : 1;
+  const size_t columns = path ? n_rates : 1;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
-  SEXP forms = Rf_allocMatrix(REALSXP, (int) sets, columns);
+  SEXP forms = glue_new_matrix(sets, columns);
   SET_VECTOR_ELT(out, 0, forms);
-  SEXP moments = Rf_allocMatrix(REALSXP, 2, columns);
+  SEXP moments = glue_new_matrix(2, columns);
   SET_VECTOR_ELT(out, 1, moments);
   double *work = glue_scratch(km_subset_forms_work(&from, sets, n_rates));
   km_subset_forms(&from, words, sets, path, n_rates, REAL(forms), REAL(moments), work,

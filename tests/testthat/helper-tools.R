@@ -101,3 +101,9 @@ finishes <- function(code) {
   expect_match(message, "time limit")
   done
 }
+
+# How a call ended: with a result, or with an error of ours.
+expect_in_outcomes <- function(outcome, label) {
+  testthat::expect(outcome %in% c("result", "ours"),
+                   paste0(label, ": ", outcome))
+}

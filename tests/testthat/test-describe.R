@@ -12,6 +12,16 @@ test_that("nothing is said where there is nothing", {
                    c("a", "b", "c"))
 })
 
+test_that("lines are filled with whole words, the same in every locale", {
+  words <- c("two words", "a (9)", "b", "c (10)")
+  expect_identical(fill_lines(words, 80L), "two words a (9) b c (10)")
+  expect_identical(fill_lines(words, 17L, exdent = 2L),
+                   c("two words a (9) b", "  c (10)"))
+  expect_identical(fill_lines(words, 16L, exdent = 2L),
+                   c("two words a (9)", "  b c (10)"))
+  expect_identical(fill_lines(words, 1L), words)
+})
+
 test_that("long kernels print within 80 columns, short ones on one line", {
   x <- random_points(12, 5)
   theta <- c(1.2345, 2.3456, 3.4567, 4.5678, 5.6789) * 1e3

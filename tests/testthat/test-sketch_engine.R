@@ -548,3 +548,36 @@ test_that("parts of workers that do not see the folder are kept from here", {
   expect_identical(kept$sketch, answer$sketch)
   expect_identical(unpack_sketch(answer$sketch, empty)$n, 900)
 })
+
+test_that("a damaged file of a checkpoint is an error that names it", {
+  data <- engine_data()
+  parts <- runs_of(data$x, rep(300, 3))
+  for (name in c("call.rds", "part-2.rds", "sketch.rds")) {
+    folder <- new_folder()
+    run <- \() kme_sketch(parts, data$landmarks, checkpoint = folder)
+    whole <- run()
+    if (name == "part-2.rds") unlink(file.path(folder, "sketch.rds"))
+    file <- file.path(folder, name)
+    size <- file.size(file)
+    for (bytes in list(readBin(file, "raw", size - 20), raw(), as.raw(1:99))) {
+      writeBin(bytes, file)
+      expect_error(run(), paste0(name, "', which is damaged"),
+                   class = "kernmean_error_source")
+    }
+    unlink(file)
+    if (name != "call.rds") expect_identical(run(), whole)
+  }
+})
+
+test_that("a file is kept only when it can be read again", {
+  folder <- new_folder()
+  dir.create(folder)
+  path <- file.path(folder, "state.rds")
+  save_whole(list(a = 1), path)
+  # What cannot be written leaves the file as it was, and nothing beside it.
+  dir.create(file.path(folder, "taken.rds", "full"), recursive = TRUE)
+  expect_error(save_whole(list(a = 2), file.path(folder, "taken.rds")),
+               "cannot write .*taken.rds'", class = "kernmean_error_source")
+  expect_identical(readRDS(path), list(a = 1))
+  expect_setequal(dir(folder), c("state.rds", "taken.rds"))
+})

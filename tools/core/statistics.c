@@ -9,6 +9,8 @@
 #include "core/subsets.h"
 #include "driver.h"
 
+#include <limits.h>
+
 /* What statistics are made of: subsets, permutations, mixtures matched to a kernel mean. */
 
 enum { N = 70, D = 3 };
@@ -75,7 +77,9 @@ static void block_sums(void) {
   both.y = inputs(55, POINTS * D);
   both.m = POINTS;
   int *ends = int_room(BLOCKS), *other_ends = int_room(OTHERS);
-  km_run_ends(sizes, BLOCKS, ends);
+  static const int many[OTHERS] = {INT_MAX, INT_MAX};
+  must(km_run_ends(many, OTHERS, other_ends) == 2 * (size_t) INT_MAX, "more points than an int");
+  must(km_run_ends(sizes, BLOCKS, ends) == N, "the points of all blocks");
   km_run_ends(others, OTHERS, other_ends);
   const km_runs rows = {BLOCKS, ends, inputs(44, N)};
   const km_runs columns = {OTHERS, other_ends, inputs(56, POINTS)};

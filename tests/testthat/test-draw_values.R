@@ -1,0 +1,45 @@
+local({
+  fit <- kme(scale(faithful[1:40, ]), estimator = "skmse")
+  gram <- gram(faithful$waiting[1:30])
+  quiet <- function(code) {
+    grDevices::pdf(NULL)
+    on.exit(grDevices::dev.off())
+    force(code)
+  }
+
+  test_that("each graphical parameter that is known has its values", {
+    known <- c(frame_settings, frame_words, layer_words, histogram_words)
+    expect_setequal(names(graphics_values), known)
+  })
+
+  test_that("values that base graphics has no use for are refused by name", {
+    expect_snapshot(quiet(cat(refusals(alist(
+      plot(fit, col = "no color"), plot(fit, cex = -1), plot(fit, cex = "a"),
+      plot(fit, pch = list()), plot(fit, pch = 27), plot(fit, lty = "wavy"),
+      plot(fit, las = 7), plot(fit, xlim = c(0, Inf)), plot(fit, ylim = 1),
+      plot(fit, log = "z"), plot(fit, mgp = 1), plot(fit, bty = "q"),
+      plot(fit, asp = -1), plot(fit, main = NA), plot(fit, axes = NA),
+      plot(fit, xaxt = 1), plot(gram, col = 1i), plot(gram, lwd = NULL, adj = 2)
+    )), sep = "\n")))
+  })
+
+  test_that("NULL is the same as nothing, and what is drawn is the same", {
+    expect_equal(quiet(plot(fit, col = NULL, cex = NULL)), quiet(plot(fit)))
+    expect_no_error(quiet(plot(fit, main = NULL)))
+    expect_no_error(quiet(plot(fit, col = c("red", NA, "#12345678"), pch = "x",
+                               lty = "44", main = quote(x^2), font = 2)))
+  })
+
+  test_that("what the device refuses is our error, and par() is as it was", {
+    quiet({
+      before <- graphics::par(c("mar", "las", "mgp", "cex"))
+      expect_error(plot(fit, xlim = c(-1e308, 1e308)),
+                   class = "kernmean_error_graphics")
+      expect_error(plot(fit, xaxp = c(0, 1, 0)),
+                   class = "kernmean_error_graphics")
+      expect_equal(graphics::par(c("mar", "las", "mgp", "cex")), before)
+    })
+    ours <- tryCatch(with_graphics(stop("not the device")), error = identity)
+    expect_false(inherits(ours, "kernmean_error"))
+  })
+})

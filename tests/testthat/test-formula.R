@@ -1,0 +1,82 @@
+local({
+  set.seed(1)
+  n <- 12
+  d <- data.frame(x = rnorm(n), y = rnorm(n), g = gl(2, n / 2),
+                  date = as.Date("2020-01-01") + seq_len(n), s = letters[1:n])
+  d$list <- as.list(seq_len(n))
+  d$lt <- as.POSIXlt("2020-01-01", tz = "UTC") + seq_len(n)
+  d$z <- complex(real = seq_len(n))
+  doors <- list(
+    kme = kme, kme_pca = kme_pca, kme_cov = kme_cov, kme_fda = kme_fda,
+    kme_density = \(...) kme_density(..., m = 2),
+    mmd_test = \(...) mmd_test(..., B = 9),
+    hsic_test = \(...) hsic_test(..., B = 9), rkhs_iv = rkhs_iv,
+    smm = \(...) smm(..., id = rep(1:4, 3)), bag_gram = bag_gram,
+    kme_landmarks = \(...) kme_landmarks(..., m = 5),
+    kme_sketch = \(...) kme_sketch(..., landmarks = 5)
+  )
+
+  outcome <- function(door, ...) {
+    tryCatch(suppressWarnings({
+      door(...)
+      "result"
+    }), error = \(e) if (inherits(e, "kernmean_error")) "ours" else
+      conditionMessage(e))
+  }
+
+  test_that("what R says of a formula or its variables is an error of ours", {
+    formulas <- list(
+      ~ zz, ~ date, ~ list, ~ lt, ~ z, ~ x + NA, ~ NA, ~ NULL, ~ 3, ~ "x",
+      ~ x[1:3], ~ mean(x), ~ sort, ~ quote(x), ~ d$x, ~ stop("no"), ~ .,
+      NULL ~ g, list ~ g, lt ~ g, date ~ g, zz ~ g, x ~ list, x ~ y ~ g,
+      s ~ g, x ~ zz, g ~ ., x ~ 0, x | g ~ y
+    )
+    for (name in names(doors)) {
+      for (formula in formulas) {
+        expect_in_outcomes(outcome(doors[[name]], formula, d),
+                           paste(name, deparse1(formula)))
+      }
+    }
+  })
+
+  test_that("data that is no data frame is an error of ours", {
+    bad <- list(3, "a", NA, TRUE, as.matrix(d[1:2]), sort, quote(x),
+                list(1:3), list(x = 1:3), list(), d[0, ], d[, 0], new.env(),
+                structure(list(), class = "data.frame"))
+    for (name in names(doors)) {
+      for (data in bad) {
+        for (formula in list(~ x + y, x ~ g)) {
+          expect_in_outcomes(outcome(doors[[name]], formula, data),
+                             paste(name, class(data)[1L]))
+        }
+      }
+    }
+  })
+
+  test_that("an environment or a list serves as a data frame", {
+    fit <- kme(~ x + y, d)
+    expect_equal(kme(~ x + y, as.list(d[1:2]))$norm2, fit$norm2)
+    expect_equal(kme(~ x + y, list2env(d[1:2]))$norm2, fit$norm2)
+    expect_equal(mmd_test(x ~ g, list2env(d[c("x", "g")]), B = 9)$statistic,
+                 mmd_test(x ~ g, d, B = 9)$statistic)
+  })
+
+  test_that("new data must have a value of each variable for each row", {
+    other <- rnorm(n)
+    fit <- kme(~ x + other, d)
+    expect_length(predict(fit, cbind(d, other = 1)), n)
+    expect_error(predict(kme(~ x + exp(other), d), cbind(d, other = 1)[1:3, ]),
+                 NA)
+    k <- 1:3
+    expect_error(predict(kme(~ x + sum(k), d, weights = rep(1, n)), d),
+                 class = "kernmean_error_input")
+  })
+
+  test_that("messages say what is wrong with the formula", {
+    expect_snapshot(cat(refusals(alist(
+      kme(~ zz, d), kme(~ list, d), kme(~ x[1:3] + y, d), kme(~ x, 3),
+      kme(~ x, sort), mmd_test(NULL ~ g, d), hsic_test(y ~ zz, d),
+      kme(~ x + y, d, subset = zz > 1), kme(~ x, d, na.action = "nothing")
+    )), sep = "\n"))
+  })
+})

@@ -1,0 +1,275 @@
+# Objects that methods are called on: by class, each as the code that makes it.
+# They are made once in a process, from fixed seeds, and each call has a copy of
+# its own.
+
+objects <- list(
+  kme = alist(
+    kme(points(20, 2, 1)), kme(points(15, 1, 2), kernel_rbf(1)),
+    kme(points(20, 2, 3), estimator = "skmse"),
+    kme(points(20, 2, 4), estimator = "fkmse"),
+    kme(points(20, 1, 5), kernel_rbf(1), "fkmse", lambda = 0.5),
+    kme(points(20, 2, 6), estimator = "mkme"),
+    kme(points(20, 3, 7, form = "frame"), estimator = "mmkme"),
+    kme(points(20, 2, 8), estimator = "smooth"),
+    kme(points(20, 1, 9), estimator = "stack"),
+    kme(points(20, 2, 10), kernel_laplace()),
+    kme(points(20, 2, 11), kernel_poly(2)), kme(points(20, 2, 12),
+                                                kernel_linear()),
+    kme(points(20, 2, 13), kernel_matern(5 / 2)),
+    kme(gram(points(15, 2, 14)), estimator = "fkmse"),
+    kme(as_gram(diag(12) + 0.5)), kme(points(12, 2, 15), weights = shares(12,
+                                                                          15)),
+    kme(~ a + b, frame(20, 16)), kme(points(20, 2, 17), scale = TRUE),
+    kme(points(20, 2, 18), scale = "whiten"),
+    kme(points(20, 2, 19), kernel_function(own_kernel)),
+    kme(points(20, 2, 20), kernel_rbf(c(1, 2)), est_function(own_weights)),
+    kme(kme_sketch(points(40, 2, 21), 8), estimator = "skmse"),
+    kme(points(12, 2, 22), kernel_rbf(1),
+        est_skmse(target = kme(points(9, 2, 23), kernel_rbf(1)))),
+    kme(points(12, 2, 24), kernel_rbf(1), est_skmse(target = mixture(2))),
+    kme(points(1, 2, 25), kernel_rbf(1))
+  ),
+  kme_confint = alist(
+    confint(kme(points(20, 2, 1))), confint(kme(points(20, 1, 1)), level = 0.5),
+    confint(kme(points(20, 2, 1)), method = "bound"),
+    confint(kme(kme_sketch(points(40, 2, 21), 8)))
+  ),
+  kme_cov = alist(
+    kme_cov(points(15, 2, 1)), kme_cov(points(15, 2, 1), points(15, 1, 2)),
+    kme_cov(points(15, 2, 3), estimator = "skmse"),
+    kme_cov(points(15, 2, 4), points(15, 1, 4), estimator = "fkmse"),
+    kme_cov(list(a = points(12, 1, 5), b = points(12, 1, 6), c = labels(12, 2,
+                                                                        7))),
+    kme_cov(labels(15, 3, 8), points(15, 2, 8), ncomp = 2),
+    kme_cov(a ~ b + h, frame(15, 9)), kme_cov(~ a + b, frame(15, 10)),
+    kme_cov(gram(points(15, 2, 11)), estimator = "stack"),
+    kme_cov(points(15, 2, 12), center = "skmse", ncomp = 3),
+    kme_cov(kme_sketch(points(40, 2, 13), 8)),
+    kme_cov(kme_sketch(points(40, 2, 14), 8, y = points(40, 1, 15)))
+  ),
+  kme_pca = alist(
+    kme_pca(points(15, 2, 1)), kme_pca(points(15, 2, 2), kernel_rbf(1),
+                                       ncomp = 3),
+    kme_pca(points(15, 1, 3), center = "skmse"),
+    kme_pca(points(15, 2, 4), covariance = "fkmse", ncomp = 2),
+    kme_pca(points(15, 2, 5), kernel_linear()), kme_pca(gram(points(15, 2, 6))),
+    kme_pca(as_gram(diag(9) + 0.5)), kme_pca(~ a + b, frame(15, 7)),
+    kme_pca(kme_sketch(points(40, 2, 8), 8)),
+    kme_pca(points(15, 2, 9), scale = "whiten", ncomp = 1)
+  ),
+  kme_fda = alist(
+    kme_fda(points(20, 2, 1), labels(20, 2, 1)),
+    kme_fda(points(20, 2, 2), labels(20, 3, 2), kernel_rbf(1)),
+    kme_fda(points(20, 1, 3), labels(20, 2, 3), ridge = 0.1),
+    kme_fda(h ~ a + b, frame(21, 4)), kme_fda(gram(points(20, 2, 5)),
+                                              labels(20, 2, 5)),
+    kme_fda(points(20, 2, 6), labels(20, 3, 6), ridge = "shrinkage"),
+    kme_fda(kme_sketch(points(40, 2, 7), 8, groups = labels(40, 2, 7))),
+    kme_fda(points(20, 3, 8), labels(20, 3, 8), prior = c(0.2, 0.3, 0.5))
+  ),
+  kme_density = alist(
+    kme_density(points(30, 2, 1), m = 2), kme_density(points(30, 1, 2), m = 2),
+    kme_density(points(30, 2, 3), m = 2, shape = "isotropic"),
+    kme_density(points(30, 1, 4), m = 3, optimize = "all", nstart = 3,
+                steps = 5),
+    kme_density(~ a + b, frame(30, 5), m = 2), kme_density(points(20, 2, 6),
+                                                           nstart = 2),
+    kme_density(gram(points(20, 2, 7), kernel_rbf(1)), m = 2),
+    kme_density(points(30, 2, 8), m = 2, scale = FALSE, estimator = "skmse"),
+    kme_density(kme_sketch(points(40, 2, 9), 8), m = 2)
+  ),
+  kme_landmarks = alist(
+    kme_landmarks(points(40, 2, 1), 8), kme_landmarks(points(40, 1, 2), 5),
+    kme_landmarks(points(40, 2, 3), 8, method = "uniform"),
+    kme_landmarks(~ a + b, frame(40, 4), 8),
+    kme_landmarks(frame(40, 4)[c("a", "h")], 8), kme_landmarks(labels(40, 3,
+                                                                      5)),
+    kme_landmarks(points(40, 3, 6), 8, kernel_laplace(), scale = TRUE)
+  ),
+  kme_sketch = alist(
+    kme_sketch(points(40, 2, 1), 8), kme_sketch(points(40, 1, 2), 8,
+                                                second = FALSE),
+    kme_sketch(points(40, 2, 3), 8, groups = labels(40, 2, 3)),
+    kme_sketch(points(40, 2, 4), 8, y = points(40, 1, 4)),
+    kme_sketch(points(40, 2, 5), 8, weights = shares(40, 5)),
+    kme_sketch(points(40, 2, 6), 8, groups = labels(40, 2, 6), bin = 4),
+    kme_sketch(~ a + b, frame(40, 7), 8, groups = h),
+    kme_sketch(points(40, 2, 8), 8, fourth = TRUE)
+  ),
+  mmd_test = alist(
+    mmd_test(points(15, 2, 1), points(12, 2, 2), B = 19),
+    mmd_test(points(15, 1, 3), points(12, 1, 4), B = 19,
+             statistic = "unbiased"),
+    mmd_test(points(15, 2, 5), points(12, 2, 6), estimator = "skmse", B = 9),
+    mmd_test(points(15, 2, 7), points(12, 2, 8), null = "spectrum", B = 19),
+    mmd_test(points(15, 2, 9), points(12, 2, 10), null = "gamma"),
+    mmd_test(points(15, 2, 11), points(12, 2, 12), bandwidths = "fuse", B = 19),
+    mmd_test(points(15, 2, 13), points(12, 2, 14), filter = TRUE, B = 19),
+    mmd_test(a ~ h, frame(20, 15), B = 19),
+    mmd_test(gram(points(20, 2, 16)), labels(20, 2, 16), B = 19),
+    mmd_test(dist(points(20, 2, 17)), labels(20, 3, 17), B = 19),
+    mmd_test(points(4, 1, 18), points(3, 1, 19), permutations = "all"),
+    mmd_test(points(12, 2, 20), points(12, 2, 21), blocks = rep(1:12, 2),
+             B = 19),
+    mmd_test(points(12, 2, 22), points(12, 2, 23), clusters = rep(1:8,
+                                                                  each = 3),
+             B = 19),
+    mmd_test(points(15, 2, 24), points(12, 2, 25), estimator = "fkmse", B = 9),
+    mmd_test(kme_sketch(points(40, 2, 26), 8, groups = labels(40, 2, 26)),
+             B = 19,
+             null = "spectrum")
+  ),
+  mmd_model_test = alist(
+    mmd_test(points(15, 2, 1), model = "normal", B = 19),
+    mmd_test(points(15, 2, 2), model = mixture(2), kernel = kernel_rbf(1),
+             B = 19),
+    mmd_test(points(15, 1, 3), model = mixture(1), kernel = kernel_rbf(1),
+             B = 19),
+    mmd_test(points(9, 1, 4), model = rnorm, kernel = kernel_rbf(1), B = 9)
+  ),
+  mmd_comparisons = alist(
+    mmd_test(a ~ h, frame(20, 1), pairwise = TRUE, B = 19),
+    mmd_test(cbind(a, b) ~ h, frame(20, 2), control = "a", B = 19),
+    mmd_test(gram(points(20, 2, 3)), labels(20, 3, 3), pairwise = TRUE, B = 19),
+    mmd_test(dist(points(20, 2, 4)), labels(20, 4, 4), pairwise = TRUE, B = 19),
+    mmd_test(a ~ h, frame(20, 5), pairwise = TRUE, B = 9, filter = TRUE),
+    mmd_test(a ~ h, frame(20, 6), pairwise = TRUE, null = "gamma"),
+    mmd_test(. ~ g, frame(20, 7)[c("a", "b", "g")], control = "b", B = 19)
+  ),
+  hsic_test = alist(
+    hsic_test(points(15, 2, 1), points(15, 1, 2), B = 19),
+    hsic_test(points(15, 1, 3), labels(15, 3, 3), B = 19),
+    hsic_test(points(15, 2, 4), points(15, 1, 4), null = "gamma"),
+    hsic_test(points(15, 2, 5), points(15, 1, 5), estimator = "skmse", B = 9),
+    hsic_test(points(15, 2, 6), points(15, 1, 6), filter = TRUE, B = 19),
+    hsic_test(points(15, 2, 7), points(15, 1, 7), bandwidths = "fuse", B = 19),
+    hsic_test(~ a + b + h, frame(15, 8), B = 19), hsic_test(y ~ a + h,
+                                                            frame(15, 9),
+                                                            B = 9),
+    hsic_test(labels(20, 2, 10), labels(20, 3, 11), B = 19),
+    hsic_test(dist(points(15, 2, 12)), points(15, 1, 12), B = 19),
+    hsic_test(gram(points(15, 2, 13)), points(15, 1, 13),
+              statistic = "unbiased", B = 19),
+    hsic_test(kme_sketch(points(40, 2, 14), 8, y = points(40, 1, 15)), B = 19),
+    hsic_test(points(15, 2, 16), points(15, 1, 17), estimator = "smooth", B = 9)
+  ),
+  bag_gram = alist(
+    bag_gram(bags(6, 4, 2, 1)), bag_gram(bags(6, 4, 1, 2), estimator = "skmse"),
+    bag_gram(id ~ a + b, bagged(30, 6, 3)),
+    bag_gram(points(24, 2, 4), id = rep(1:6, each = 4), level2 = "rbf"),
+    bag_gram(bags(6, 4, 2, 5), target = "pooled", estimator = "skmse"),
+    bag_gram(bags(6, 4, 2, 6), target = "neighbours", level2 = "cosine"),
+    bag_gram(bags(6, 4, 2, 7), estimator = "mmkme", level2 = "laplace"),
+    bag_gram(gram(points(24, 2, 8)), id = rep(1:6, each = 4), level2 = "poly"),
+    bag_gram(bags(6, 4, 2, 9), estimator = "smooth")
+  ),
+  bag_smm = alist(
+    smm(bags(8, 3, 2, 1), 1:8 / 3, type = "ridge", level2 = "rbf"),
+    smm(bags(8, 3, 2, 2), 1:8 / 2, type = "ridge", bandwidth = "median"),
+    smm(bags(8, 3, 2, 3), factor(rep(1:2, 4)), cost = 1,
+        kernel = kernel_rbf(1)),
+    smm(bags(8, 3, 2, 4), 1:8 / 2, cost = 1, kernel = kernel_rbf(1)),
+    smm(bags(8, 3, 2, 5), kernel = kernel_rbf(1), nu = 0.5),
+    smm(y ~ a + b, bagged(32, 8, 6), id = id, type = "ridge"),
+    smm(bag_gram(bags(8, 3, 2, 7)), 1:8 / 2, type = "ridge"),
+    smm(bags(9, 3, 2, 8), factor(rep(1:3, 3)), cost = c(1, 10), folds = 3,
+        bandwidth = "median")
+  ),
+  rkhs_iv = alist(
+    rkhs_iv(points(24, 1, 1), numbers(24, 2), points(24, 2, 3), mu = 0.1),
+    rkhs_iv(points(24, 1, 4), numbers(24, 5), points(24, 1, 6)),
+    rkhs_iv(y ~ a + h | c + h, frame(24, 7), mu = 0.1),
+    rkhs_iv(y ~ a | b + c, frame(24, 8), penalty = "l2"),
+    rkhs_iv(points(24, 1, 9), numbers(24, 9), points(24, 1, 10), landmarks = 8,
+            mu = 1),
+    rkhs_iv(points(24, 1, 11), numbers(24, 11), points(24, 1, 12), features = 9,
+            mu = 1),
+    rkhs_iv(gram(points(20, 1, 13)), numbers(20, 13), gram(points(20, 1, 14)),
+            mu = 1),
+    rkhs_iv(points(24, 1, 15), numbers(24, 15), points(24, 1, 16),
+            preset = "nnpiv")
+  ),
+  rkhs_iv_nested = alist(
+    rkhs_iv_nested(points(24, 1, 1), points(24, 1, 2), points(24, 1, 3),
+                   points(24, 1, 4), numbers(24, 5), mu_g = 1, mu_h = 1),
+    rkhs_iv_nested(points(24, 1, 6), points(24, 1, 7), points(24, 1, 8),
+                   points(24, 1, 9), numbers(24, 10), subset = rep(0:1, 12)),
+    rkhs_iv_nested(points(24, 1, 11), points(24, 1, 12), points(24, 1, 13),
+                   points(24, 1, 14), numbers(24, 15), w = shares(24, 1),
+                   penalty = "l2", mu_g = 1, mu_h = 1)
+  ),
+  gram = alist(
+    gram(points(12, 2, 1)), gram(points(12, 1, 2), kernel_rbf(1)),
+    as_gram(diag(8) + 0.5), gram(points(12, 2, 3), scale = TRUE),
+    gram(points(12, 2, 4), kernel_energy()),
+    gram(points(12, 3, 5, form = "frame")),
+    gram(points(1, 2, 6), kernel_rbf(1)), shrink_gram(gram(points(12, 2, 7))),
+    gram(points(12, 2, 8), kernel_function(own_kernel))
+  ),
+  kernmean_kernel = alist(
+    kernel_rbf(), kernel_rbf(2), kernel_rbf(c(1, 2)), kernel_rbf(own_width),
+    kernel_laplace(), kernel_laplace(1, "L2"), kernel_matern(),
+    kernel_matern(1 / 2, 3),
+    kernel_poly(), kernel_poly(3, 0), kernel_linear(), kernel_energy(),
+    kernel_function(own_kernel), kme(points(15, 2, 1), scale = TRUE)$kernel
+  ),
+  kernmean_estimator = alist(
+    est_kme(), est_skmse(), est_skmse(0.5), est_fkmse(), est_fkmse(0.1),
+    est_mkme(),
+    est_mmkme(c(0.1, 0.2)), est_smooth(), est_smooth(0.4, 1), est_stack(),
+    est_stack(list(est_kme(), est_fkmse(0.1))), est_function(own_weights),
+    est_skmse(target = mixture(2)), est_mkme(0)
+  ),
+  kernmean_sample = alist(
+    kme(points(15, 2, 1))$sample, kme_pca(gram(points(15, 2, 6)))$sample,
+    kme(as_gram(diag(9) + 0.5))$sample, kme(points(15, 2, 1),
+                                            scale = TRUE)$sample,
+    mmd_test(points(9, 2, 1), points(8, 2, 2), B = 9)$sample
+  ),
+  iv_preset = alist(preset_nnpiv(), preset_nnpiv(1, 0.1, c(1, 10))),
+  uci_data = alist(
+    archive(), archive(numbers = TRUE)
+  )
+)
+
+# Those of summary() are summaries of all of their class.
+summaries <- c(bag_gram = "bag_gram", bag_smm = "bag_smm", gram = "gram",
+               kernmean_test = "mmd_test", kernmean_test = "hsic_test",
+               kernmean_test = "mmd_model_test", kme = "kme",
+               kme_cov = "kme_cov",
+               kme_density = "kme_density", kme_fda = "kme_fda",
+               kme_pca = "kme_pca",
+               kme_sketch = "kme_sketch", mmd_comparisons = "mmd_comparisons",
+               rkhs_iv = "rkhs_iv", rkhs_iv = "rkhs_iv_nested")
+for (i in seq_along(summaries)) {
+  class <- paste0("summary.", names(summaries)[i])
+  objects[[class]] <- c(objects[[class]],
+                        lapply(objects[[summaries[[i]]]], \(e) call("summary",
+                                                                    e)))
+}
+rm(i, class)
+
+# Objects of these classes have the methods of those too.
+objects$mmd_test <- c(objects$mmd_test, objects$mmd_model_test)
+objects$rkhs_iv <- c(objects$rkhs_iv, objects$rkhs_iv_nested)
+
+pool <- new.env()
+
+# pool("kme", 3): a copy of the third.
+world$pool <- function(class, i) {
+  key <- paste(class, i)
+  if (is.null(pool[[key]])) {
+    set.seed(1L)
+    code <- objects[[class]][[i]]
+    # No environment goes with formulas and functions but one that is named.
+    value <- eval(code, world)
+    pool[[key]] <- serialize(value, NULL, refhook = \(e) {
+      if (identical(e, world)) "world"
+    })
+  }
+  unserialize(pool[[key]], refhook = \(name) world)
+}
+
+from_pool <- function(class) {
+  call("pool", class, sample.int(length(objects[[class]]), 1L))
+}

@@ -1,0 +1,56 @@
+# Runs tests of the installed package, the way tools/test and tools/check.sh do.
+#
+#   Rscript tools/suite.R FOLDER COUNTS [SHARE] [FILES] [TESTS]
+#
+# FOLDER   tests/testthat of a copy: snapshots may be written
+# COUNTS   a file for "passed failed skipped warnings"
+# SHARE    0/2 is every second file, 1/2 the others (default: 0/1, all)
+# FILES    a regular expression for the names of the files, without test- and .R
+# TESTS    the same of the tests in each file as SHARE of the files
+
+library(testthat)
+args <- commandArgs(TRUE)
+given <- function(i, default) if (length(args) < i) default else args[i]
+folder <- args[1L]
+in_share <- function(count, share) {
+  share <- as.integer(strsplit(share, "/")[[1L]])
+  seq_len(count) %% share[2L] == share[1L]
+}
+
+# Leaves a share of the tests and all that stands between tests.
+thin_out <- function(file, share) {
+  code <- parse(file, keep.source = TRUE)
+  keep <- rep(TRUE, length(code))
+  tests <- which(vapply(code, \(x) identical(x[[1L]], quote(test_that)), NA))
+  keep[tests] <- in_share(length(tests), share)
+  lines <- lapply(attr(code, "srcref")[keep], as.character)
+  writeLines(unlist(lines), file)
+}
+
+names <- sub("^test-(.*)[.]R$", "\\1", list.files(folder, "^test-.*[.]R$"))
+names <- names[in_share(length(names), given(3L, "0/1"))]
+names <- grep(given(4L, ""), names, value = TRUE)
+if (length(names) == 0L) stop("no test file matches")
+if (given(5L, "0/1") != "0/1") {
+  copy <- tempfile("tests")
+  dir.create(copy)
+  file.copy(list.files(folder, full.names = TRUE), copy, recursive = TRUE)
+  folder <- copy
+  for (name in names) {
+    thin_out(file.path(folder, paste0("test-", name, ".R")), args[5L])
+  }
+}
+results <- test_dir(
+  folder, package = "kernmean", load_package = "installed",
+  filter = paste0("^(", paste(names, collapse = "|"), ")$"),
+  reporter = "check", stop_on_failure = FALSE
+)
+all <- unlist(lapply(results, `[[`, "results"), recursive = FALSE)
+is <- function(what) {
+  sum(vapply(all, inherits, NA, paste0("expectation_", what)))
+}
+failed <- is("failure") + is("error")
+cat(is("success"), failed, is("skip"), is("warning"), "\n", file = args[2L])
+cat(is("success"), "expectations met,", failed, "not,", is("skip"),
+    "tests skipped\n")
+if (failed > 0L || is("success") == 0L) quit(status = 1L)
