@@ -206,10 +206,20 @@ layer_frame <- function(layer) {
       z = as.vector(data$z)
     ),
     across = data.frame(at = c(data$v, data$h)),
-    as.data.frame(data[lengths(data) > 0L])
+    as.data.frame(data[!vapply(data, is.null, NA)])
   )
-  if (!is.null(layer$level)) found$level <- as.character(layer$level)
+  if (!is.null(layer$level)) {
+    found$level <- rep_len(as.character(layer$level), nrow(found))
+  }
   if (is.null(layer$shown)) found else found[layer$shown, , drop = FALSE]
+}
+
+# Rasters want steps that are equal to 1e-8, which those of large numbers are
+# not.
+geom_cells <- function(data) {
+  steps <- lapply(data[c("x", "y")], \(at) diff(sort(unique(at))))
+  uneven <- vapply(steps, \(s) any(abs(diff(s)) > 1e-8), NA)
+  if (any(uneven)) ggplot2::geom_tile else ggplot2::geom_raster
 }
 
 ggplot_layer <- function(layer, data, picture) {
@@ -238,10 +248,10 @@ ggplot_layer <- function(layer, data, picture) {
     ),
     bars = ggplot_bars(data, style, level),
     image = if (is.null(level)) {
-      ggplot2::geom_raster(columns_aes(x = "x", y = "y", fill = "z"), data)
+      geom_cells(data)(columns_aes(x = "x", y = "y", fill = "z"), data)
     } else {
-      ggplot2::geom_raster(columns_aes(x = "x", y = "y", fill = level), data,
-                           alpha = 0.25)
+      geom_cells(data)(columns_aes(x = "x", y = "y", fill = level), data,
+                       alpha = 0.25)
     },
     contour = ggplot2::geom_contour(columns_aes(x = "x", y = "y", z = "z"),
                                     data, colour = color, linewidth = 0.3),

@@ -134,7 +134,7 @@ unclass_matrix <- function(x) {
 check_newdata <- function(newdata, x, name = "newdata",
                           of = if (name == "newdata") "the fit" else "'x'") {
   wanted <- colnames(x)
-  given <- colnames(newdata)
+  given <- if (length(dim(newdata)) == 2L) colnames(newdata)
   usable <- \(names) !is.null(names) && all(nzchar(names)) && !anyNA(names)
   if (usable(wanted) && !anyDuplicated(wanted) && usable(given)) {
     twice <- wanted[wanted %in% given[duplicated(given)]]
@@ -195,7 +195,7 @@ check_count <- function(x, name, least = 1L) {
 # Of numbers that print() shows; NULL leaves it to R.
 check_digits <- function(digits) {
   ok <- is.null(digits) || is.numeric(digits) && length(digits) == 1L &&
-    !is.na(digits) && digits >= 1 && digits <= 22
+    !is.object(digits) && !is.na(digits) && digits >= 1 && digits <= 22
   if (!ok) {
     stop_input("'digits' must be a number from 1 to 22, not ",
                describe(digits))
@@ -239,7 +239,7 @@ check_dots <- function(...) {
              unused_hint(names, known))
     } else {
       paste0("no more than the named arguments are taken by position, not ",
-             describe(..1))
+             tryCatch(describe(..1), error = \(e) "what cannot be evaluated"))
     }
   )
 }
@@ -334,6 +334,13 @@ must_be <- function(ok, name, value, reason, given = NULL) {
     stop_input("'", name, "' must be ", value, " ", reason,
                if (!is.null(given)) paste0(", not ", describe(given)))
   }
+}
+
+# Groups as a factor, with the levels that there are.
+check_factor <- function(groups, name = "groups") {
+  tryCatch(droplevels(as.factor(groups)), error = \(e) {
+    stop_input("'", name, "' must be groups; ", conditionMessage(e))
+  })
 }
 
 check_flag <- function(x, name) {

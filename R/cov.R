@@ -223,7 +223,7 @@ kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
   fit <- do.call(kme_cov.default, c(
     list(if (length(variables) == 1L) variables[[1L]] else variables),
     side_kernels(list(...), variables)
-  ))
+  ), quote = TRUE)
   fit$variables <- name_variables(fit$variables, names(variables))
   fit$terms <- keep_constants(found$terms, data)
   fit

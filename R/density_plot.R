@@ -105,7 +105,7 @@ picture_density_curve <- function(q, n, title, dots) {
   bars <- if (rows) {
     breaks <- dots$breaks
     if (is.null(breaks)) breaks <- min(grDevices::nclass.FD(x), n)
-    graphics::hist(x, breaks = breaks, plot = FALSE)
+    bars_of(x, breaks)
   }
   several <- ncol(each) > 1L
   labels <- c("density", if (several) "components")

@@ -91,7 +91,9 @@ say <- function(...) {
 }
 
 # "1,000,000"
-format_count <- function(n) format(n, big.mark = ",", scientific = FALSE)
+format_count <- function(n) {
+  format(n, big.mark = ",", decimal.mark = ".", scientific = FALSE)
+}
 
 # "1 row", "1,000,000 rows"
 rows_of <- function(n) paste(format_count(n), if (n == 1) "row" else "rows")

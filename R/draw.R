@@ -84,7 +84,7 @@ check_groups <- function(groups, n) {
     stop_input(
       "'groups' must have one value for each of the ", n, " points, none ",
       "missing, not ",
-      if (anyNA(groups)) {
+      if (is.atomic(groups) && anyNA(groups)) {
         paste(sum(is.na(groups)), "NA")
       } else {
         paste0(describe(groups), if (is.factor(groups)) {
@@ -97,7 +97,7 @@ check_groups <- function(groups, n) {
     check_finite(as.numeric(groups), "groups")
     groups
   } else {
-    droplevels(as.factor(groups))
+    check_factor(groups)
   }
 }
 
@@ -305,6 +305,11 @@ picture_sequence <- function(title, y, name, x = seq_along(y)) {
                                 cex = if (few) 1 else 0.5))),
     y, whole = "x"
   )
+}
+
+# Breaks that do not fit are the caller's.
+bars_of <- function(x, breaks) {
+  with_graphics(graphics::hist(x, breaks, plot = FALSE))
 }
 
 # The bars of hist().

@@ -134,15 +134,24 @@ picture_limits <- function(layers, log = "") {
   ends <- \(fields, positive) {
     v <- unlist(lapply(data, \(d) d[fields]))
     v <- v[is.finite(v) & (!positive | v > 0)]
-    if (length(v)) wide_enough(range(v)) else c(1, 10)
+    if (length(v)) wide_enough(range(v), positive) else c(1, 10)
   }
   list(x = ends(c("x", "x0", "x1"), grepl("x", log)),
        y = ends(c("y", "y0", "y1"), grepl("y", log)))
 }
 
 # Values that are the same but for rounding have the room of equal ones.
-wide_enough <- function(ends) {
-  if (diff(ends) < 1e-9 * max(abs(ends))) rep(ends[1L], 2L) else ends
+wide_enough <- function(ends, log = FALSE) {
+  size <- max(abs(ends))
+  if (size < 1e-300 && !log) {
+    c(0, 0)
+  } else if (diff(ends) >= 1e-9 * size) {
+    ends
+  } else if (log) {
+    ends * c(0.5, 2)
+  } else {
+    rep(ends[1L], 2L)
+  }
 }
 
 # --- Measures ----------------------------------------------------------------

@@ -72,8 +72,8 @@ unit_points <- function(xy) {
     xy <- matrix(0, 0L, 2L)
   }
   usr <- graphics::par("usr")
-  if (graphics::par("xlog")) xy[, 1L] <- log10(xy[, 1L])
-  if (graphics::par("ylog")) xy[, 2L] <- log10(xy[, 2L])
+  if (graphics::par("xlog")) xy[, 1L] <- log10(pmax(xy[, 1L], 0))
+  if (graphics::par("ylog")) xy[, 2L] <- log10(pmax(xy[, 2L], 0))
   unit <- cbind((xy[, 1L] - usr[1L]) / (usr[2L] - usr[1L]),
                 (xy[, 2L] - usr[3L]) / (usr[4L] - usr[3L]))
   unit[rowSums(!is.finite(unit)) == 0, , drop = FALSE]

@@ -96,7 +96,7 @@ draw_layer <- function(layer, own) {
 # where that is too small to be read.
 draw_words <- function(layer) {
   style <- layer$style
-  room <- c(graphics::xinch(1), graphics::yinch(1))
+  room <- c(graphics::xinch(1, FALSE), graphics::yinch(1, FALSE))
   wide <- max(graphics::strwidth(layer$data$labels, "inches", 1), 1e-6)
   high <- graphics::strheight("X", "inches", 1)
   cex <- min(0.9, 0.95 * style$width / room[1L] / wide,

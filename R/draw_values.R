@@ -3,13 +3,15 @@
 
 # A pair as the `kinds` of object.R are: what it must be, in words, and whether
 # it is.
+most_values <- 1e7
 is_color <- function(x) {
-  is.atomic(x) && length(x) > 0L && !is.factor(x) &&
+  is.atomic(x) && length(x) > 0L && length(x) <= most_values && !is.factor(x) &&
     !inherits(tryCatch(grDevices::col2rgb(x), error = identity,
                        warning = identity), "condition")
 }
 is_within <- function(x, least, most, size = NULL) {
-  is.numeric(x) && length(x) > 0L && (is.null(size) || length(x) == size) &&
+  is.numeric(x) && length(x) > 0L && length(x) <= most_values &&
+    (is.null(size) || length(x) == size) &&
     all(is.finite(x) & x >= least & x <= most)
 }
 numbers_within <- function(words, least, most = Inf, size = NULL) {
@@ -39,7 +41,7 @@ line_value <- list("line types", \(x) {
 })
 symbol_value <- list("symbols: numbers from 0 to 25, or letters", \(x) {
   is.character(x) && length(x) > 0L || is.logical(x) && all(is.na(x)) ||
-    is.numeric(x) && length(x) > 0L &&
+    is.numeric(x) && length(x) > 0L && length(x) <= most_values &&
       all(is.na(x) | x == round(x) & (x >= 0 & x <= 25 | x >= 32 & x <= 255))
 })
 end_value <- list("0, 1, 2 or their names", \(x) {
@@ -71,7 +73,8 @@ graphics_values <- c(
       length(x) == 1L && (is.na(x) || is.numeric(x) && x > 0 && is.finite(x))
     }),
     breaks = list("numbers, a rule of hist() or a function", \(x) {
-      is.function(x) || is_within(x, -Inf, Inf) ||
+      is.function(x) || is_within(x, 1, 1e6, 1L) ||
+        length(x) > 1L && is_within(x, -Inf, Inf) ||
         is.character(x) && length(x) == 1L && !is.na(x)
     }),
     bty = one_of("o", "l", "7", "c", "u", "]", "n", "L", "C", "U"),
@@ -95,7 +98,8 @@ graphics_values <- c(
     xaxs = one_of("r", "i"), yaxs = one_of("r", "i"),
     xaxt = tick_value, yaxt = tick_value,
     xlim = list("two different numbers", \(x) {
-      is_within(x, -Inf, Inf, 2L) && x[1L] != x[2L]
+      is_within(x, -Inf, Inf, 2L) && x[1L] != x[2L] &&
+        is.finite(x[2L] - x[1L])
     })
   )
 )

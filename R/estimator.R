@@ -205,7 +205,7 @@ estimator_name <- function(x, argument) {
   if (is.character(x) && length(x) == 1L && x %in% estimator_names()) {
     return(x)
   }
-  if (is.character(x) && length(x) == 1L && !is.na(x)) {
+  if (is.character(x) && length(x) == 1L && !is.na(x) && validEnc(x)) {
     x <- tolower(gsub("-", "", x))
     if (x %in% names(registered$aliases)) x <- registered$aliases[[x]]
   }
@@ -245,7 +245,7 @@ read_estimator <- function(x, ..., argument = "estimator") {
     return(make())
   }
   check_known(arguments, name, names(formals(make)), argument, door)
-  do.call(make, Filter(\(value) !is.null(value), arguments))
+  do.call(make, Filter(\(value) !is.null(value), arguments), quote = TRUE)
 }
 
 # Beside an object nothing of its constructor is taken; `door`: what the door
@@ -311,7 +311,7 @@ change_estimator <- function(estimator, changes) {
   other <- changes[["estimator"]]
   changes["estimator"] <- NULL
   if (!is.null(other) && !is.character(other)) {
-    return(do.call(read_estimator, c(list(other), changes)))
+    return(do.call(read_estimator, c(list(other), changes), quote = TRUE))
   }
   kept <- estimator_arguments(estimator)
   if (!is.null(other)) {
@@ -333,7 +333,7 @@ change_estimator <- function(estimator, changes) {
   if ("candidates" %in% names(changes)) old["shares"] <- NULL
   if (!is.null(changes$select)) old[c("lambda", "noise")] <- NULL
   old[names(changes)] <- changes
-  do.call(read_estimator, c(list(other), old))
+  do.call(read_estimator, c(list(other), old), quote = TRUE)
 }
 
 # --- Arguments that several share ------------------------------------------
@@ -579,7 +579,10 @@ est_function <- function(f, label = "own weights") {
 fields_of.est_function <- \(x) c(NextMethod(), list(f = "function"))
 
 est_weights.est_function <- function(estimator, sample) {
-  weights <- estimator$f(sample)
+  weights <- tryCatch(estimator$f(sample), simpleError = \(e) {
+    stop_input("the function of an estimator must take a sample; ",
+               conditionMessage(e))
+  })
   if (!is.numeric(weights) || length(weights) != sample$n) {
     stop_input("the function of an estimator must return ", sample$n,
                " weights, one for each point, not ", describe(weights))

@@ -38,10 +38,11 @@ formula_frame <- function(call, formula, data, no_action, home) {
 # length.
 check_rows_named <- function(subset, data, formula) {
   rows <- read_formula(eval(subset, data, environment(formula)))
-  bad <- if (is.numeric(rows) && length(rows)) {
-    max(rows, -rows[1L], na.rm = TRUE) > nrow(data)
+  n <- nrow(data)
+  bad <- if (is.numeric(rows) && length(rows) <= 100 * max(n, 1e5)) {
+    any(abs(rows) > n, na.rm = TRUE)
   } else {
-    length(rows) > nrow(data)
+    length(rows) > n
   }
   if (bad) {
     stop_input("'subset' must name some of the ", rows_of(nrow(data)),

@@ -179,10 +179,15 @@ all.equal.gram <- function(target, current, ...) {
   fields <- function(g) {
     list(K = g$K, kernel = lapply(unclass(g$kernel), text), x = g$x)
   }
+  check_object(target, "target")
   if (!inherits(current, "gram")) {
     return("'current' is no gram")
   }
-  all.equal(fields(target), fields(current), ...)
+  check_object(current, "current")
+  tryCatch(all.equal(fields(target), fields(current), ...), error = \(e) {
+    stop_input("the arguments of all.equal() must be its own; ",
+               conditionMessage(e))
+  })
 }
 
 refuse_change <- function() {
@@ -262,10 +267,11 @@ dimnames.gram <- function(x) dimnames(check_object(x)$K)
 #' @export
 `[.gram` <- function(x, ...) {
   check_object(x)
-  values <- tryCatch(x$K[...], error = \(e) {
+  refuse <- \(e) {
     stop_input("the indices of a gram must be those of a matrix; ",
                conditionMessage(e))
-  })
+  }
+  values <- tryCatch(x$K[...], error = refuse, warning = refuse)
   if (anyNA(values)) {
     stop_input("the indices of a gram must have no missing values")
   }

@@ -344,7 +344,7 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
     list(list(x = found$variables),
          paste(names(found$variables), collapse = " and ")),
     found$extra, side_kernels(list(...), found$variables)
-  ))
+  ), quote = TRUE)
 }
 
 # The test of data, list(x, y) or list(x: a list of variables), that `label`

@@ -69,5 +69,5 @@ update_variables.kernmean_sample <- function(sample, object, changes, call) {
   arguments <- merge_changes(drop_filter(arguments, changes),
                              changes[!names(changes) %in% data])
   arguments$data[data] <- changes[data]
-  do.call(test_variables, arguments)
+  do.call(test_variables, arguments, quote = TRUE)
 }

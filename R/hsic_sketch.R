@@ -151,5 +151,5 @@ update_variables.sketch_sample <- function(sample, object, changes, call) {
   arguments <- object$arguments
   data <- changed_data(changes, arguments$label)
   arguments$label <- new_label(arguments$label, call, data)
-  do.call(test_cross, merge_changes(arguments, changes))
+  do.call(test_cross, merge_changes(arguments, changes), quote = TRUE)
 }

@@ -219,7 +219,7 @@ check_approximation <- function(landmarks, features, n) {
     stop_input("'landmarks' must be at least 2, not ", landmarks)
   }
   list(landmarks = if (length(landmarks) == 1L) {
-    sample.int(n, landmarks)
+    sample.int(n, as.integer(landmarks))
   } else {
     as.integer(landmarks)
   })

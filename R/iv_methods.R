@@ -189,7 +189,7 @@ update.rkhs_iv <- function(object, ...) {
   }
   door <- if (inherits(object, "rkhs_iv_nested")) rkhs_iv_nested else
     rkhs_iv.default
-  fit <- do.call(door, merge_changes(arguments, changes))
+  fit <- do.call(door, merge_changes(arguments, changes), quote = TRUE)
   if (same_points) fit$arguments["landmarks"] <- list(asked)
   if (!any(c("x", "z") %in% names(changes)) || "data" %in% ...names()) {
     fit$terms <- layout

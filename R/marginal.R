@@ -361,9 +361,15 @@ descend <- function(score, shared) {
     }
     last
   }
-  found <- stats::optim(
-    rep(1, score$d), \(u) (at(u)$value - shared$reference) / gain,
-    \(u) at(u)$gradient * unit / gain, method = "L-BFGS-B", lower = 0
+  found <- tryCatch(
+    stats::optim(
+      rep(1, score$d), \(u) (at(u)$value - shared$reference) / gain,
+      \(u) at(u)$gradient * unit / gain, method = "L-BFGS-B", lower = 0
+    ),
+    error = \(e) {
+      stop_kernmean("numeric", "the descent to one 'noise' for each column ",
+                    "failed: ", conditionMessage(e))
+    }
   )
   list(noise = unit * found$par,
        minimum = found$value * gain + shared$reference)

@@ -395,10 +395,10 @@ mmd_test.gram <- function(x, groups, ...) {
 #' @export
 mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                              blocks = NULL, clusters = NULL) {
+  check_formula(formula, data, subset)
   if (length(formula) != 3L) {
     stop_input("'formula' must be of the form response ~ group")
   }
-  check_formula(formula, data, subset)
   check_named(..., refused = c("x", "y"))
   if ("model" %in% ...names()) {
     stop_input("'model' must not be given with a formula; a test against a ",
@@ -446,7 +446,7 @@ check_bound <- function(formula, data) {
     return(invisible())
   }
   for (part in as.list(left)[-1L]) {
-    if (is.factor(eval(part, data, environment(formula)))) {
+    if (is.factor(read_formula(eval(part, data, environment(formula))))) {
       stop_input("'formula' must have numeric columns only on its left; '",
                  deparse1(part), "' is a factor", mixed_hint)
     }

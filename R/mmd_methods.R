@@ -54,7 +54,7 @@ update_samples.kernmean_sample <- function(sample, object, changes, call) {
          groups = object$groups, order = arguments$pooled$order, label = label,
          name = arguments$pooled$name)
   }
-  do.call(test_samples, arguments)
+  do.call(test_samples, arguments, quote = TRUE)
 }
 
 # The sample without its kernel, where it is no gram or has another kernel to

@@ -458,5 +458,5 @@ update.mmd_model_test <- function(object, ...) {
   arguments[c("label", "kept")] <- NULL
   do.call(test_model, c(list(label = label, given = given), merge_changes(
     c(own, arguments), changes[setdiff(names(changes), given)]
-  )))
+  )), quote = TRUE)
 }

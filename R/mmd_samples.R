@@ -101,7 +101,7 @@ pool_groups <- function(sample, groups, label, name) {
       "with ", values, " values; hsic_test() tests for dependence on them"
     )
   }
-  groups <- droplevels(as.factor(groups))
+  groups <- check_factor(groups)
   order <- order(as.integer(groups))
   list(sample = if (is.unsorted(order)) sample_take(sample, order) else sample,
        groups = groups[order], order = order, label = label, name = name)

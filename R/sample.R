@@ -80,7 +80,10 @@ brings_kernel <- function(x) inherits(x, c("gram", "kme_sketch"))
 input_word <- function(x) if (inherits(x, "gram")) "gram" else "sketch"
 
 as_sample <- function(x) UseMethod("as_sample")
-as_sample.gram <- \(x) gram_sample(check_object(x))
+as_sample.gram <- function(x) {
+  check_finite(check_object(x)$K, "K")
+  gram_sample(x)
+}
 
 # Are its points known one by one?
 check_rows <- function(sample) UseMethod("check_rows")

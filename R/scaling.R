@@ -63,6 +63,7 @@ dependent_below <- 1e-10
 # which nothing varies, to rounding, both are 0.
 whitening <- function(z, name) {
   n <- nrow(z)
+  check_result(z, "the standardized points", paste0("'", name, "'"))
   s <- svd(z, nu = 0L)
   kept <- s$d > dependent_below * s$d[1L]
   rank <- sum(kept)

@@ -197,7 +197,7 @@ check_chunk_groups <- function(groups, n) {
     stop_input("'groups' must have one value for each of the ", n, " rows, ",
                "not ", describe(groups))
   }
-  droplevels(as.factor(groups))
+  check_factor(groups)
 }
 
 check_chunk_weights <- function(weights, n) {

@@ -24,11 +24,26 @@ fit_machine <- function(k, problem, par) {
 
 # On a kernel matrix kernlab's shrinking heuristic can stop at a wrong solution,
 # after seconds; without it these problems take milliseconds.
-solve_svm <- function(k, ...) {
-  found <- kernlab::ksvm(kernlab::as.kernelMatrix(unname(k)), ...,
-                         shrinking = FALSE, fit = FALSE)
-  list(index = kernlab::alphaindex(found), coef = kernlab::coef(found),
-       b = kernlab::b(found))
+# It keeps the values in single precision, and what is infinite there ends R:
+# very large or small ones are taken in another unit, in which a machine with a
+# cost has other coefficients and one without another intercept.
+solve_svm <- function(k, ..., cost = NULL) {
+  top <- max(abs(k))
+  unit <- if (top > 1e30 || top < 1e-30) power_below(top) else 1
+  arguments <- list(
+    kernlab::as.kernelMatrix(unname(k) / unit), ..., shrinking = FALSE,
+    fit = FALSE
+  )
+  if (!is.null(cost)) arguments$C <- cost * unit
+  found <- do.call(kernlab::ksvm, arguments)
+  coef <- kernlab::coef(found)
+  b <- kernlab::b(found)
+  if (unit != 1 && is.null(cost)) {
+    b <- b * unit
+  } else if (unit != 1) {
+    coef <- if (is.list(coef)) lapply(coef, `/`, unit) else coef / unit
+  }
+  list(index = kernlab::alphaindex(found), coef = coef, b = b)
 }
 
 spread_out <- function(values, index, m) {
@@ -40,7 +55,7 @@ spread_out <- function(values, index, m) {
 # One machine for each pair of classes, positive for the second.
 fit_classes <- function(k, y, cost) {
   m <- nrow(k)
-  found <- solve_svm(k, y, type = "C-svc", C = cost)
+  found <- solve_svm(k, y, type = "C-svc", cost = cost)
   columns <- Map(spread_out, found$coef, found$index, m)
   pairs <- utils::combn(levels(y), 2L)
   coefficients <- matrix(unlist(columns), m)
@@ -54,7 +69,8 @@ fit_tube <- function(k, y, cost, epsilon) {
   if (diff(range(y)) <= 2 * epsilon) {
     return(list(coefficients = matrix(0, m, 1L), intercept = mean(range(y))))
   }
-  found <- solve_svm(k, y, type = "eps-svr", C = cost, epsilon = epsilon)
+  found <- solve_svm(k, y, type = "eps-svr", cost = cost,
+                     epsilon = epsilon)
   list(coefficients = matrix(spread_out(found$coef, found$index, m)),
        intercept = -found$b)
 }

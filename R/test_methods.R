@@ -153,8 +153,7 @@ picture_null <- function(object, dots = list()) {
   counts <- isTRUE(dots$freq)
   if (!is.null(draws)) {
     value <- draws
-    bars <- graphics::hist(draws, if (is.null(dots$breaks)) 30 else dots$breaks,
-                           plot = FALSE)
+    bars <- bars_of(draws, if (is.null(dots$breaks)) 30 else dots$breaks)
     layer <- histogram_layer(bars, counts, "grey70", "grey70")
   } else if (!is.null(law)) {
     ends <- stats::qgamma(c(1e-4, 0.9999), law[["shape"]],

@@ -53,7 +53,7 @@ exact_center <- function(ends) {
 check_reach <- function(kernel, ends, center, scale) {
   reach <- abs((ends - rep(center, each = 2L)) * rep(scale, each = 2L))
   most <- if (kernel$family == "energy") 1e150 else .Machine$double.xmax
-  if (!all(reach <= most)) {
+  if (!isTRUE(all(reach <= most))) {
     stop_kernmean(
       "numeric", "scaled coordinates overflow; rescale the columns of 'x'"
     )

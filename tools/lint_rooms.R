@@ -149,7 +149,7 @@ estimator_lines <- function(file) {
     strings$default_of %in% file$exported
   # The class of a fit is a kind of field.
   fields <- Filter(function(piece) {
-    any(startsWith(as.character(piece$names), "fields_of."))
+    any(grepl("^(fields_of[.]|whole_)", piece$names))
   }, file$pieces)
   for (piece in fields) {
     allowed <- allowed |

@@ -135,5 +135,6 @@ test_that("what has no room is refused before anything is allocated", {
   refused(mmd_test(x, x + 1, kernel_rbf(1), B = 1e9), 1e10)
   refused(hsic_test(x, x^2, kernel = kernel_rbf(1), B = 1e9), 1e10)
   refused(check_label_memory(list(sizes = border), 1e9), 1e10)
-  expect_lt(gc()["Vcells", "max used"] - before, 16e6) # 128 MB
+  # Of what was refused the least has 1e9 cells.
+  expect_lt(gc()["Vcells", "max used"] - before, 1e8)
 })

@@ -392,3 +392,31 @@ test_that("names of y that are some of the bags' are refused", {
   fit <- smm(unname(two$bags), other, kernel = theta, type = "ridge")
   expect_identical(unname(fit$y), as.double(unname(y)))
 })
+
+test_that("values beyond single precision, and below, give the same machine", {
+  skip_if_not_installed("kernlab")
+  set.seed(5)
+  x <- lapply(1:12, \(i) matrix(rnorm(10, i > 6), 5))
+  y <- rep(c("a", "b"), each = 6)
+  numbers <- vapply(x, mean, 0)
+  machines <- function(unit, y, ...) {
+    smm(lapply(x, `*`, unit), y, kernel = kernel_linear(), level2 = "linear",
+        ...)
+  }
+  for (unit in 2^c(-70, 70)) {
+    new <- lapply(x[1:3], `*`, unit)
+    # A linear kernel in other units, the cost in those of 1/k.
+    plain <- machines(1, y, cost = 1)
+    large <- machines(unit, y, cost = unit^-2)
+    expect_equal(predict(large, new, type = "decision"),
+                 predict(plain, x[1:3], type = "decision"), tolerance = 1e-6)
+    plain <- machines(1, numbers, cost = 1, epsilon = 0.1)
+    large <- machines(unit, numbers, cost = unit^-2, epsilon = 0.1)
+    expect_equal(predict(large, new), predict(plain, x[1:3]), tolerance = 1e-6)
+    one <- smm(x, kernel = kernel_linear(), level2 = "linear", nu = 0.3)
+    other <- smm(lapply(x, `*`, unit), kernel = kernel_linear(),
+                 level2 = "linear", nu = 0.3)
+    expect_equal(other$coefficients, one$coefficients, tolerance = 1e-6)
+    expect_equal(other$intercept / unit^2, one$intercept, tolerance = 1e-6)
+  }
+})

@@ -319,7 +319,7 @@ world$with_device <- function(width, height, ...) {
 
 surroundings <- alist(
   with_options(digits = 1), with_options(digits = 22),
-  with_options(scipen = -50),
+  with_options(scipen = -5),
   with_options(scipen = 200), with_options(OutDec = ","),
   with_options(warn = 1),
   with_options(warn = 2), with_options(stringsAsFactors = NULL),

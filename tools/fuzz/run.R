@@ -125,13 +125,15 @@ expected_warnings <- c(
   "is not a graphical parameter$",
   # R looks at the methods of both sides of a sum before it calls one.
   "^Incompatible methods",
+  # A font that the user's call names and the device does not have.
+  "^font family '.*' not found",
   # Limits of the user's below 0 on a logarithmic axis.
   "^nonfinite axis=[12] limits .*log=TRUE"
 )
 
 answer_of <- function(call, space, plan) {
   answer <- list(warnings = character(), value = NULL, error = NULL,
-                 calls = NULL,
+                 calls = NULL, names = all.names(call),
                  classed = FALSE, seconds = 0, strict = FALSE)
   strict <- identical(getOption("warn"), 2)
   on_warning <- function(w) {
@@ -170,8 +172,8 @@ answer_of <- function(call, space, plan) {
   answer
 }
 
-# What the user's own code warns of that stands for columns: a term of a formula,
-# as log(a), a subset, groups.
+# What the user's own code warns of that stands for columns: a term of a
+# formula, as log(a), a subset, groups.
 of_a_term <- function(warning, calls) {
   inside <- any(vapply(calls, \(call) {
     identical(call[[1L]], quote(model.frame.default)) ||
@@ -208,8 +210,14 @@ judge <- function(answer, plan, changed) {
           startsWith(message, "(converted from warning)")) {
       return(list(outcome = "classed", what = message))
     }
-    if (grepl("reached (elapsed|CPU) time limit", message)) {
+    if (grepl("reached (elapsed|CPU) time limit|^cannot allocate vector",
+              message)) {
       return(list(outcome = "limit"))
+    }
+    # A name in the call that stands for nothing.
+    unknown <- sub("^object '(.*)' not found$", "\\1", message)
+    if (unknown %in% answer$names) {
+      return(list(outcome = "argument"))
     }
     if (is_argument_error(message, plan$entry)) {
       return(list(outcome = "argument"))
@@ -228,6 +236,10 @@ is_argument_error <- function(message, entry) {
   arguments <- names(entry$formals)
   if (entry$door && !is.null(entry$class)) {
     arguments <- c("x", "bags", "object", arguments[-1L])
+  }
+  # What R looks for on both sides of a sum.
+  if (entry$generic == "+" && startsWith(message, "non-numeric argument")) {
+    return(TRUE)
   }
   missing <- sub('^argument "([^"]+)" is missing, with no default$', "\\1",
                  message)
@@ -263,6 +275,9 @@ na_fields <- c(
   "^est_.*[$]target[$]",
   # Some kernels have no bandwidth.
   "[$]statistics[$]bandwidth$",
+  "[$]cv[$]bandwidth$",
+  # A kernel that failed has no error rate, landmarks that were given no loss.
+  "[$]bandwidths[$]error$", "[$]lost$",
   # P-values on the diagonal.
   "^as.matrix.mmd_comparisons",
   # A summary keeps the fit as it is, damaged or not.
@@ -324,9 +339,10 @@ state <- function() {
        })
 }
 
-# What a plot changes: where it drew, and what follows from that.
+# What a plot changes: where it drew, and what follows from that; mai from mar
+# and a cex that was set after it.
 of_a_plot <- c("usr", "xaxp", "yaxp", "xlog", "ylog", "mfg", "plt", "pin",
-               "fin", "fig",
+               "fin", "fig", "mai",
                "new")
 
 changed <- function(before, after) {

@@ -389,7 +389,7 @@ spoil <- function(x, path, notes) {
     },
     "no dim" = as.vector(x0),
     transposed = if (length(dim(x0)) == 2L) t(x0) else rev(x0),
-    "no class" = if (is.environment(x)) as.list(x) else x0
+    "no class" = if (is.environment(x)) as.list.environment(x) else x0
   )
 }
 
