@@ -4,10 +4,21 @@
 # A pair as the `kinds` of object.R are: what it must be, in words, and whether
 # it is.
 most_values <- 1e7
+# Numbers, also as text, and the codes of a factor are those of the palette, 0
+# the background.
 is_color <- function(x) {
-  is.atomic(x) && length(x) > 0L && length(x) <= most_values && !is.factor(x) &&
-    !inherits(tryCatch(grDevices::col2rgb(x), error = identity,
-                       warning = identity), "condition")
+  if (!is.atomic(x) || !length(x) || length(x) > most_values) {
+    FALSE
+  } else if (is.numeric(x)) {
+    all(is.na(x) | is.finite(x) & x >= 0)
+  } else if (is.factor(x)) {
+    TRUE
+  } else {
+    named <- x[!(is.character(x) & grepl("^[0-9]+$", x))]
+    !length(named) ||
+      !inherits(tryCatch(grDevices::col2rgb(named), error = identity,
+                         warning = identity), "condition")
+  }
 }
 is_within <- function(x, least, most, size = NULL) {
   is.numeric(x) && length(x) > 0L && length(x) <= most_values &&
@@ -27,22 +38,26 @@ line_types <- c("blank", "solid", "dashed", "dotted", "dotdash", "longdash",
                 "twodash")
 
 color_value <- list("colors", is_color)
-size_value <- numbers_within("finite numbers of at least 0", 0)
+size_value <- list("finite numbers of at least 0", \(x) {
+  length(x) > 0L && is.atomic(x) && length(x) <= most_values &&
+    (all(is.na(x)) || is_within(x[!is.na(x)], 0, Inf))
+})
 number_value <- numbers_within("a number", -Inf, Inf, 1L)
 flag_value <- kinds$flag
 label_value <- list("text or an expression", \(x) {
-  is.language(x) || is.atomic(x) && !is.raw(x) && !anyNA(x)
+  is.language(x) || is.atomic(x) && !is.raw(x) && length(x) <= most_values
 })
 tick_value <- one_of("s", "n", "l", "t")
 line_value <- list("line types", \(x) {
-  is_within(x, 0, 1e6) && all(x == round(x)) || is.character(x) &&
+  is.atomic(x) && length(x) == 1L && is.na(x) ||
+    is_within(x, 0, 1e6) && all(x == round(x)) || is.character(x) &&
     length(x) > 0L &&
     all(x %in% line_types | grepl("^([1-9A-Fa-f]{2}){1,4}$", x))
 })
-symbol_value <- list("symbols: numbers from 0 to 25, or letters", \(x) {
+symbol_value <- list("symbols: numbers from 0 to 25, codes from 32 on, or letters", \(x) {
   is.character(x) && length(x) > 0L || is.logical(x) && all(is.na(x)) ||
     is.numeric(x) && length(x) > 0L && length(x) <= most_values &&
-      all(is.na(x) | x == round(x) & (x >= 0 & x <= 25 | x >= 32 & x <= 255))
+      all(is.na(x) | x == round(x) & (x >= 0 & x <= 25 | abs(x) >= 32))
 })
 end_value <- list("0, 1, 2 or their names", \(x) {
   length(x) == 1L && (is_within(x, 0, 2) || x %in% line_ends)

@@ -18,7 +18,7 @@ local({
       plot(fit, pch = list()), plot(fit, pch = 27), plot(fit, lty = "wavy"),
       plot(fit, las = 7), plot(fit, xlim = c(0, Inf)), plot(fit, ylim = 1),
       plot(fit, log = "z"), plot(fit, mgp = 1), plot(fit, bty = "q"),
-      plot(fit, asp = -1), plot(fit, main = NA), plot(fit, axes = NA),
+      plot(fit, asp = -1), plot(fit, main = sum), plot(fit, axes = NA),
       plot(fit, xaxt = 1), plot(gram, col = 1i), plot(gram, lwd = NULL, adj = 2)
     )), sep = "\n")))
   })
@@ -26,6 +26,15 @@ local({
   test_that("NULL is the same as nothing, and what is drawn is the same", {
     expect_equal(quiet(plot(fit, col = NULL, cex = NULL)), quiet(plot(fit)))
     expect_no_error(quiet(plot(fit, main = NULL)))
+    pca <- kme_pca(scale(iris[, 1:4]), ncomp = 2)
+    more <- list(
+      col = iris$Species, col = 0, col = "0", col = c("1", "red", NA), cex = NA,
+      lwd = NA, lty = NA, main = NA, ylab = NA, pch = c(1, NA), pch = 65,
+      pch = ".", las = 1L, main = c("a", "b"), xlim = c(3, -3), family = ""
+    )
+    for (i in seq_along(more)) {
+      expect_silent(quiet(do.call(plot, c(list(pca), more[i]))))
+    }
     expect_no_error(quiet(plot(fit, col = c("red", NA, "#12345678"), pch = "x",
                                lty = "44", main = quote(x^2), font = 2)))
   })

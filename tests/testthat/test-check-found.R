@@ -1,0 +1,96 @@
+# What tools/fuzz.R found, call by call: each ends in a result without NaN or in
+# an error of ours, and R warns of nothing.
+local({
+  set.seed(3)
+  x <- matrix(rnorm(24), 12, dimnames = list(NULL, c("a", "b")))
+  g <- rep(1:2, 6)
+  d <- data.frame(x, g = gl(2, 6), date = as.Date("2020-01-01") + 1:12)
+  gram_x <- gram(x, kernel_rbf(1))
+  fda <- kme_fda(x, grouping = g)
+  pca <- kme_pca(x, ncomp = 2)
+  test <- mmd_test(x, x + 1, kernel_rbf(1), B = 19)
+  several <- hsic_test(list(u = x[, 1], v = x[, 2], w = g), B = 19)
+  malformed <- structure(1:3, class = "factor")
+  integer64 <- structure(1.5e-323, class = "integer64")
+
+  ends_well <- function(call) {
+    label <- paste(deparse(call), collapse = " ")
+    label <- substr(label, 1L, 80L)
+    outcome <- tryCatch(
+      if (has_nan(eval(call))) "NaN" else "result",
+      kernmean_warning = \(w) "ours", kernmean_error = \(e) "ours",
+      warning = conditionMessage, error = conditionMessage
+    )
+    expect_in_outcomes(outcome, label)
+  }
+
+  test_that("numbers that are no numbers, and sizes", {
+    for (call in alist(
+      gram(matrix(1e300, 1, 3), kernel_laplace(1e-310)),
+      gram(x, kernel_poly(1e9, 0)),
+      kernel_matrix(x, kernel = kernel_poly(2^30)),
+      print(kme(x), digits = integer64), print(kme(x), digits = 0),
+      print(test, digits = -2147483647), print(test, digits = "a"),
+      kme(data.frame(a = c(1e-300, 1, 1e300), b = 1:3, c = c(5, 1e150, 2)),
+          kernel_rbf(1), est_mmkme()),
+      kme(matrix(c(1e308, -1e308, 0, 1, 2, 5), 3), scale = "whiten"),
+      kme(x, estimator = "\xff"), gram(x, kernel_rbf(1), undefined_function()),
+      kme_pca(x, center = `if`), kernel_function(`if`)
+    )) {
+      utils::capture.output(ends_well(call))
+    }
+  })
+
+  test_that("formulas", {
+    for (call in alist(
+      kme(nothing = ~ a, data = d), mmd_test(nothing = a ~ g, data = d),
+      kme_pca(~ a + b, a > 0, na.fail), kme(~ a, d, subset = 1:1e9),
+      kme(~ a, d, subset = NA_real_), kme(~ a, d, subset = -(1:3)),
+      kme(~ a, d, subset = 13), kme(~ date, d, scale = NA),
+      mmd_test(cbind(a, zz) ~ g, d), mmd_test(date ~ g, d, scale = NA),
+      hsic_test(a ~ b, d, kernel_y = quote(a + b), B = 9),
+      kme_cov(~ a + b, d, estimator = stats::na.fail)
+    )) ends_well(call)
+    expect_length(kme(~ a + b, d, subset = -(1:3))$weights, 9L)
+  })
+
+  test_that("grams, groups and new data", {
+    for (call in alist(
+      gram_x[NA, ], gram_x[quote(a), ], gram_x["1e10"], gram_x[["K"]][1],
+      all.equal(gram(x, kernel_function(\(x, y) tcrossprod(x, y))),
+                gram(x, kernel_function(\(x, y) tcrossprod(x, y)))),
+      all.equal(gram_x, gram_x, tolerance = "a"),
+      mmd_test(as_gram(diag(3)), malformed),
+      plot(kme_pca(x), groups = quote(a)), plot(kme_pca(x), groups = sum),
+      reconstruction_error(pca, ncomp = 1, newdata = table(c("a", "b", "a"))),
+      update(test, kernel = 2), update(kme(x), kernel = quote(a + b)),
+      as.data.frame(several), rkhs_iv(x, y = x[, 1], landmarks = integer64),
+      mmd_test(structure(new.env(), class = "gram"), g)
+    )) {
+      grDevices::pdf(NULL)
+      ends_well(call)
+      grDevices::dev.off()
+    }
+  })
+
+  test_that("pictures", {
+    far <- x + 1e12
+    for (call in alist(
+      plot(fda, newdata = 1e308 * sign(x)), plot(test, breaks = 0),
+      plot(test, breaks = c(5, 6)), plot(test, xlim = c(-1e308, 1e308)),
+      plot(kme(x), main = sum), screeplot(pca, main = new.env()),
+      plot(pca, cex = 1:1e9), plot(gram(diag(5), kernel_rbf(1))),
+      plot(shrink_gram(diag(20) + 0.5)),
+      plot(kme_landmarks(x, 5), family = NULL), plot(kme(x[, 1]), log = "x")
+    )) {
+      grDevices::pdf(NULL)
+      ends_well(call)
+      grDevices::dev.off()
+    }
+    skip_if_not_installed("ggplot2")
+    drawn <- ggplot2::ggplot_build(
+      ggplot2::autoplot(kme_density(far, m = 2, nstart = 1))
+    )
+    expect_s3_class(drawn, "ggplot_built")
+  })
+})
