@@ -80,6 +80,9 @@ find_fault <- function(x, path = NULL, wanted = fields_of(x),
 
 # NULL where there is no such field, or nothing that could have it.
 field_value <- function(x, field) {
+  if (is.list(x) && !grepl("$", field, fixed = TRUE)) {
+    return(.subset2(x, field))
+  }
   for (name in strsplit(field, "$", fixed = TRUE)[[1L]]) {
     x <- if (is.list(x) || is.environment(x)) x[[name]]
   }
@@ -128,19 +131,12 @@ table_of <- function(...) {
 }
 
 field_fault <- function(value, kind, path) {
-  if (is.character(kind)) {
-    if (endsWith(kind, "?")) {
-      if (is.null(value)) {
-        return(NULL)
-      }
-      kind <- substr(kind, 1L, nchar(kind) - 1L)
-    }
-    kind <- lapply(strsplit(kind, "|", fixed = TRUE)[[1L]], read_kind)
-  } else {
-    kind <- list(kind)
+  rules <- if (is.character(kind)) read_kind(kind) else list(kind)
+  if (is.null(value) && isTRUE(attr(rules, "optional"))) {
+    return(NULL)
   }
-  if (!any(vapply(kind, \(k) isTRUE(k[[2L]](value)), NA))) {
-    words <- vapply(kind, `[[`, "", 1L)
+  if (!any_rule(rules, value)) {
+    words <- vapply(rules, `[[`, "", 1L)
     return(paste0("; its field ", quoted(path), " must be ",
                   paste(words, collapse = " or "), ", not ",
                   describe_field(value)))
@@ -148,12 +144,33 @@ field_fault <- function(value, kind, path) {
   if (is.object(value) && length(fields_of(value))) find_fault(value, path)
 }
 
-read_kind <- function(word) {
-  if (is.null(kinds[[word]])) {
-    list(paste0("of class '", word, "'"), \(x) inherits(x, word))
-  } else {
-    kinds[[word]]
+any_rule <- function(rules, value) {
+  for (rule in rules) {
+    if (isTRUE(rule[[2L]](value))) {
+      return(TRUE)
+    }
   }
+  FALSE
+}
+
+kinds_read <- new.env(parent = emptyenv())
+
+# The rules of which one must hold; kept, as there are few of them.
+read_kind <- function(kind) {
+  rules <- kinds_read[[kind]]
+  if (is.null(rules)) {
+    words <- strsplit(sub("[?]$", "", kind), "|", fixed = TRUE)[[1L]]
+    rules <- lapply(words, \(word) {
+      if (is.null(kinds[[word]])) {
+        list(paste0("of class '", word, "'"), \(x) inherits(x, word))
+      } else {
+        kinds[[word]]
+      }
+    })
+    attr(rules, "optional") <- endsWith(kind, "?")
+    assign(kind, rules, kinds_read)
+  }
+  rules
 }
 
 size_fault <- function(value, size, path) {
