@@ -54,7 +54,8 @@ line_value <- list("line types", \(x) {
     length(x) > 0L &&
     all(x %in% line_types | grepl("^([1-9A-Fa-f]{2}){1,4}$", x))
 })
-symbol_value <- list("symbols: numbers from 0 to 25, codes from 32 on, or letters", \(x) {
+symbol_value <- list(paste0("symbols: numbers from 0 to 25, codes from 32 on, ",
+                            "or letters"), \(x) {
   is.character(x) && length(x) > 0L || is.logical(x) && all(is.na(x)) ||
     is.numeric(x) && length(x) > 0L && length(x) <= most_values &&
       all(is.na(x) | x == round(x) & (x >= 0 & x <= 25 | abs(x) >= 32))

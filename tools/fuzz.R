@@ -8,7 +8,7 @@
 #
 # A call follows from its seed alone. It must end in a result without NaN, in an
 # error of the package, in R's own words about an argument that is missing or
-# unknown, or at its limit of time, and leave R as it was. All else is "other",
+# unknown, or at its limit of time or memory, and leave R as it was. All else is "other",
 # is listed, and is the exit status 1.
 #
 # The parts: fuzz/world.R (data, hostile values, damage), fuzz/pool.R (objects),
@@ -189,7 +189,7 @@ report <- function(ends, seconds) {
   if (nrow(other)) show_others(other)
   words <- c(result = "results", classed = "errors of the package",
              argument = "R's errors about arguments",
-             limit = "at their limit of time", other = "other")
+             limit = "at their limit of time or memory", other = "other")
   counts <- table(factor(ends$outcome, names(words)))
   cat(nrow(ends), " calls of ", length(unique(ends$entry)), " functions in ",
       round(seconds), " s (", round(mean(ends$ms)), " ms each): ",

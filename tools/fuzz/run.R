@@ -1,7 +1,7 @@
 # Makes one call and says how it ended: "result", "classed" (an error of the
 # package, or of a function of the user), "argument" (R's own words for an
-# argument that is missing, unknown or given twice), "limit" (of time) or
-# "other".
+# argument that is missing, unknown or given twice), "limit" (of time or memory)
+# or "other".
 
 limit_seconds <- 2
 grace_seconds <- 1
@@ -342,8 +342,7 @@ state <- function() {
 # What a plot changes: where it drew, and what follows from that; mai from mar
 # and a cex that was set after it.
 of_a_plot <- c("usr", "xaxp", "yaxp", "xlog", "ylog", "mfg", "plt", "pin",
-               "fin", "fig", "mai",
-               "new")
+               "fin", "fig", "mai", "new")
 
 changed <- function(before, after) {
   differs <- \(a, b, same = identical) {
