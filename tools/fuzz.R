@@ -8,8 +8,8 @@
 #
 # A call follows from its seed alone. It must end in a result without NaN, in an
 # error of the package, in R's own words about an argument that is missing or
-# unknown, or at its limit of time or memory, and leave R as it was. All else is "other",
-# is listed, and is the exit status 1.
+# unknown, or at its limit of time or memory, and leave R as it was. All else is
+# "other", is listed, and is the exit status 1.
 #
 # The parts: fuzz/world.R (data, hostile values, damage), fuzz/pool.R (objects),
 # fuzz/scene.R and fuzz/recipes.R (sound arguments), fuzz/plan.R (a call from a
