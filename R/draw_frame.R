@@ -266,7 +266,7 @@ fit_names <- function(labels, las, cex, free, line) {
 }
 
 has_words <- function(label) {
-  is.language(label) || any(!is.na(label) & nzchar(label))
+  is.language(label) || any(!is.na(label) & nzchar(as.character(label)))
 }
 
 # Sets the margins: those of the user, wider where the labels need it; in a

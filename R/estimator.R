@@ -149,7 +149,8 @@ new_estimator <- function(name, label, kind = NULL, operator = NULL,
 fields_of.kernmean_estimator <- function(x) {
   list(
     name = list("that of its class", \(name) {
-      identical(name, sub("^est_", "", class(x)[1L]))
+      is.character(name) && length(name) == 1L &&
+        inherits(x, paste0("est_", name))
     }),
     label = "word", kind = "word?", operator = "word?", by_column = "flag",
     target = list("NULL, a fit or a mixture", \(target) {

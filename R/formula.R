@@ -7,7 +7,8 @@ check_formula <- function(formula, data, subset) {
   tryCatch(data, error = \(e) {
     stop_input("'data' must be a data frame; ", conditionMessage(e))
   })
-  if (!is.null(data) && !is.environment(data) && !is.data.frame(data) &&
+  # model.frame() makes data frames of what has a class.
+  if (!is.null(data) && !is.environment(data) && !is.object(data) &&
         !(is.list(data) && all(nzchar(names2(data))))) {
     stop_input("'data' must be a data frame, not ", describe(data))
   }
@@ -42,7 +43,7 @@ check_rows_named <- function(subset, data, formula) {
   bad <- if (is.numeric(rows) && length(rows) <= 100 * max(n, 1e5)) {
     any(abs(rows) > n, na.rm = TRUE)
   } else {
-    length(rows) > n
+    is.logical(rows) && length(rows) > n
   }
   if (bad) {
     stop_input("'subset' must name some of the ", rows_of(nrow(data)),

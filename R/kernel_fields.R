@@ -31,8 +31,7 @@ is_whitened <- \(kernel) identical(kernel$scaling$type, "whiten")
 sizes_of.kernmean_kernel <- function(x) {
   d <- length(x$scaling$center)
   if (is_whitened(x)) {
-    list("scaling$factor" = c(d, x$scaling$rank),
-         "scaling$back" = c(x$scaling$rank, d))
+    list("scaling$factor" = c(d, d), "scaling$back" = c(d, d))
   } else if (d > 0L) {
     list("scaling$factor" = d)
   }

@@ -30,6 +30,7 @@ kinds <- list(
   flag = list("TRUE or FALSE", \(x) isTRUE(x) || isFALSE(x)),
   text = list("text", \(x) is.character(x) && length(x) > 0L && !anyNA(x)),
   words = list("text, maybe none", \(x) is.character(x) && !anyNA(x)),
+  labels = list("text", \(x) is.character(x) && length(x) > 0L),
   word = list("a word",
               \(x) is.character(x) && length(x) == 1L && !is.na(x)),
   list = list("a list", is.list),
@@ -95,8 +96,8 @@ is_whole <- \(x) is.null(find_fault(x))
 one_of_all <- list("TRUE for one", \(x) is.logical(x) && sum(x) %in% 1L)
 
 is_named <- function(x, count = length(x)) {
-  is.numeric(x) && length(x) == count && is_finite(x) && !is.null(names(x)) &&
-    !anyNA(names(x)) || !length(x) && !count
+  is.numeric(x) && length(x) == count && is_finite(x) && !is.null(names(x)) ||
+    !length(x) && !count
 }
 
 positive_number <- list("a positive number", \(x) {

@@ -5,7 +5,7 @@
 
 # Fields and sizes of one, see object.R.
 variable_fields <- function(variable) {
-  c(name = "word", sample = "kernmean_sample", levels = "text?",
+  c(name = "word", sample = "kernmean_sample", levels = "labels?",
     column = "word?", mixed = "list?", if (is.list(variable$mixed)) {
       c("mixed$frame" = "table", "mixed$levels" = "list",
         "mixed$kernel" = "kernmean_kernel?")

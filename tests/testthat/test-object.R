@@ -85,3 +85,17 @@ local({
     )), sep = "\n"))
   })
 })
+
+test_that("what a door gives is whole, whatever the levels and the estimator", {
+  d <- data.frame(v = 1:12 + 0.5, g = addNA(factor(rep(c(NA, "a", "b"), 4))))
+  k <- kernel_rbf(3)
+  for (fit in list(mmd_test(v ~ g, d, kernel = k, B = 19),
+                   hsic_test(v ~ g, d, B = 19), kme_cov(d$v, d$g))) {
+    expect_output(print(fit))
+  }
+  mine <- est_skmse()
+  class(mine) <- c("est_mine", class(mine))
+  expect_equal(kme(d$v, k, mine)$weights, kme(d$v, k, "skmse")$weights)
+  five <- matrix(rnorm(60), 20) %*% matrix(rnorm(15), 3)
+  expect_output(print(kme(five, scale = "whiten")))
+})
