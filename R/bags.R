@@ -230,7 +230,7 @@ make_bags <- function(plan, kernel = NULL) {
 #' @rdname bag_gram
 #' @export
 bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data, subset)
+  check_formula(formula, data)
   if ("id" %in% ...names()) {
     stop_input("'id' must not be given with a formula, whose left side it is")
   }

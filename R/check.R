@@ -79,7 +79,7 @@ name_frame <- function(frame, row.names) {
 na_hint <- "; with a formula na.action = na.omit drops their rows"
 
 check_finite <- function(x, name, hint = NULL) {
-  if (is.numeric(x) && is_finite(x) || all(is.finite(x))) {
+  if (is_finite(x)) {
     return(invisible(x))
   }
   where <- if (!is.null(colnames(x)) && ncol(x) > 1L) {
@@ -98,8 +98,13 @@ check_finite <- function(x, name, hint = NULL) {
   )
 }
 
-# A sum that is no number may be one of large numbers.
-is_finite <- function(x) is.finite(sum(x)) || all(is.finite(x))
+is_finite <- function(x) {
+  if (is.double(x)) {
+    .Call(C_r_all_finite, x)
+  } else {
+    is.integer(x) && !anyNA(x) || all(is.finite(x))
+  }
+}
 
 # What a door gives must be numbers, for it gives no NaN silently. what: what
 # they are.

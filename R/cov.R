@@ -216,7 +216,7 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
 #' @rdname kme_cov
 #' @export
 kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data, subset)
+  check_formula(formula, data)
   found <- formula_variables(match.call(expand.dots = FALSE), formula, data,
                              missing(na.action), parent.frame(), least = 1L)
   variables <- found$variables

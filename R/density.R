@@ -372,7 +372,7 @@ kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
 #' @rdname kme_density
 #' @export
 kme_density.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data, subset)
+  check_formula(formula, data)
   sample <- formula_sample(match.call(expand.dots = FALSE), formula, data,
                            missing(na.action), parent.frame())
   fit <- kme_density.default(sample$x, ...)

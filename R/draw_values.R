@@ -33,6 +33,7 @@ one_of <- function(...) {
   list(paste0("one of ", paste0("\"", choices, "\"", collapse = ", ")),
        \(x) is.character(x) && length(x) == 1L && x %in% choices)
 }
+bin_rules <- c("sturges", "fd", "freedman-diaconis", "scott")
 line_ends <- c("round", "butt", "square", "mitre", "bevel")
 line_types <- c("blank", "solid", "dashed", "dotted", "dotdash", "longdash",
                 "twodash")
@@ -42,10 +43,21 @@ size_value <- list("finite numbers of at least 0", \(x) {
   length(x) > 0L && is.atomic(x) && length(x) <= most_values &&
     (all(is.na(x)) || is_within(x[!is.na(x)], 0, Inf))
 })
-number_value <- numbers_within("a number", -Inf, Inf, 1L)
-flag_value <- kinds$flag
-label_value <- list("text or an expression", \(x) {
+number_or_missing <- list("a number or NA", \(x) {
+  is.atomic(x) && length(x) == 1L && is.na(x) || is_within(x, -Inf, Inf, 1L)
+})
+flag_value <- list("TRUE or FALSE", \(x) {
+  is_within(x, -Inf, Inf, 1L) || isTRUE(x) || isFALSE(x)
+})
+is_label <- function(x) {
   is.language(x) || is.atomic(x) && !is.raw(x) && length(x) <= most_values
+}
+label_value <- list("text or an expression", is_label)
+# A title may come with parameters, as in list("a", cex = 2).
+title_value <- list("text or an expression", \(x) {
+  is_label(x) || is.list(x) && length(x) && is_label(x[[1L]]) &&
+    all(names(x)[-1L] %in% names(graphics_values)) &&
+    all(mapply(is_graphics_value, names(x)[-1L], x[-1L]))
 })
 tick_value <- one_of("s", "n", "l", "t")
 line_value <- list("line types", \(x) {
@@ -68,7 +80,8 @@ values_of_colors <- c("bg", "border", "col", "col.axis", "col.lab", "col.main",
                       "col.sub", "fg")
 values_of_sizes <- c("cex", "cex.axis", "cex.lab", "cex.main", "cex.sub",
                      "labcex", "lwd")
-values_of_labels <- c("main", "sub", "xlab", "ylab", "names.arg", "labels")
+values_of_titles <- c("main", "sub", "xlab", "ylab")
+values_of_labels <- c("names.arg", "labels")
 values_of_fonts <- c("font", "font.axis", "font.lab", "font.main", "font.sub")
 
 graphics_values <- c(
@@ -76,6 +89,8 @@ graphics_values <- c(
                   values_of_colors),
   stats::setNames(rep(list(size_value), length(values_of_sizes)),
                   values_of_sizes),
+  stats::setNames(rep(list(title_value), length(values_of_titles)),
+                  values_of_titles),
   stats::setNames(rep(list(label_value), length(values_of_labels)),
                   values_of_labels),
   stats::setNames(rep(list(numbers_within("a number from 1 to 5", 1, 5, 1L)),
@@ -85,16 +100,17 @@ graphics_values <- c(
     angle = numbers_within("finite numbers", -Inf),
     ann = flag_value, axes = flag_value, drawlabels = flag_value,
     frame.plot = flag_value, freq = flag_value,
-    asp = list("a positive number or NA", \(x) {
-      length(x) == 1L && (is.na(x) || is.numeric(x) && x > 0 && is.finite(x))
-    }),
+    asp = number_or_missing,
     breaks = list("numbers, a rule of hist() or a function", \(x) {
       is.function(x) || is_within(x, 1, 1e6, 1L) ||
         length(x) > 1L && is_within(x, -Inf, Inf) ||
-        is.character(x) && length(x) == 1L && !is.na(x)
+        is.character(x) && length(x) == 1L &&
+        !is.na(pmatch(tolower(x), bin_rules))
     }),
     bty = one_of("o", "l", "7", "c", "u", "]", "n", "L", "C", "U"),
-    density = numbers_within("finite numbers", -Inf),
+    density = list("finite numbers or NA", \(x) {
+      length(x) > 0L && is.atomic(x) && is_within(c(0, x[!is.na(x)]), -Inf, Inf)
+    }),
     family = kinds$word,
     lab = numbers_within("three numbers of at least 1", 1, 1e6, 3L),
     las = numbers_within("0, 1, 2 or 3", 0, 3, 1L),
@@ -107,7 +123,8 @@ graphics_values <- c(
     mgp = numbers_within("three numbers", -Inf, Inf, 3L),
     nlevels = numbers_within("a number of at least 1", 1, 1e4, 1L),
     pch = symbol_value,
-    tck = number_value, tcl = number_value,
+    tck = number_or_missing,
+    tcl = number_or_missing,
     vfont = list("two words", \(x) is.character(x) && length(x) == 2L),
     xaxp = numbers_within("three numbers", -Inf, Inf, 3L),
     yaxp = numbers_within("three numbers", -Inf, Inf, 3L),
@@ -122,10 +139,14 @@ graphics_values <- c(
 graphics_values$ylim <- graphics_values$xlim
 
 # NULL is as if it had not been given.
-check_graphics_value <- function(name, value) {
+is_graphics_value <- function(name, value) {
   rule <- graphics_values[[name]]
-  if (!is.null(value) && !is.null(rule) && !isTRUE(rule[[2L]](value))) {
-    stop_input("'", name, "' must be ", rule[[1L]], ", not ",
+  is.null(value) || is.null(rule) || isTRUE(rule[[2L]](value))
+}
+
+check_graphics_value <- function(name, value) {
+  if (!is_graphics_value(name, value)) {
+    stop_input("'", name, "' must be ", graphics_values[[name]][[1L]], ", not ",
                if (is.numeric(value) && length(value) %in% 2:4) {
                  paste(trimws(format(value)), collapse = ", ")
                } else {

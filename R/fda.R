@@ -253,7 +253,7 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
 #' @rdname kme_fda
 #' @export
 kme_fda.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data, subset)
+  check_formula(formula, data)
   if ("grouping" %in% ...names()) {
     stop_input("'grouping' must not be given with a formula, whose left side ",
                "it is")

@@ -1,8 +1,7 @@
 # What the formula methods share.
 
-# What a formula is read with. In formula methods the third argument by position
-# is a subset of rows.
-check_formula <- function(formula, data, subset) {
+# What a formula is read with.
+check_formula <- function(formula, data) {
   if (missing(formula)) stop_input("'formula' must be given, as in ~ a + b")
   tryCatch(data, error = \(e) {
     stop_input("'data' must be a data frame; ", conditionMessage(e))
@@ -12,43 +11,59 @@ check_formula <- function(formula, data, subset) {
         !(is.list(data) && all(nzchar(names2(data))))) {
     stop_input("'data' must be a data frame, not ", describe(data))
   }
-  kernel <- !missing(subset) &&
-    inherits(tryCatch(subset, error = identity), "kernmean_kernel")
-  if (kernel) {
-    stop_input("a kernel must be given by name with a formula, as in ",
-               "kernel = kernel_rbf()")
-  }
 }
 
 names2 <- \(x) if (is.null(names(x))) character(length(x)) else names(x)
 
 # The model frame that the call of a formula method describes; missing values
-# stay in it where no na.action is given, to be counted and refused.
+# stay in it where no na.action is given, to be counted and refused. Data and
+# subset are evaluated once: they may draw numbers.
 formula_frame <- function(call, formula, data, no_action, home) {
   call <- call[!names(call) %in% "..."]
   call[[1L]] <- quote(stats::model.frame)
   call$formula <- formula
-  if (is.data.frame(data)) check_rows_named(call$subset, data, formula)
+  if (is.object(data) && !is.environment(data)) {
+    data <- read_formula(as.data.frame(data))
+  }
+  call$data <- data
+  call$subset <- read_subset(call$subset, data, environment(formula))
   if (no_action) {
     call$na.action <- quote(stats::na.pass)
   }
   read_formula(eval(call, home))
 }
 
-# The rows that `subset` names must be there; a range of them may be of any
-# length.
-check_rows_named <- function(subset, data, formula) {
-  rows <- read_formula(eval(subset, data, environment(formula)))
-  n <- nrow(data)
-  bad <- if (is.numeric(rows) && length(rows) <= 100 * max(n, 1e5)) {
-    any(abs(rows) > n, na.rm = TRUE)
+# The rows that a formula method is for, by name or as its third argument; they
+# must be there.
+read_subset <- function(subset, data, home) {
+  rows <- read_formula(eval(subset, data, home))
+  if (is.null(rows)) {
+    return(NULL)
+  }
+  if (inherits(rows, "kernmean_kernel")) {
+    stop_input("a kernel must be given by name with a formula, as in ",
+               "kernel = kernel_rbf()")
+  }
+  kind <- is.logical(rows) || is.character(rows) ||
+    is.numeric(rows) && !is.object(rows)
+  if (!kind) {
+    stop_input("'subset' must say rows of 'data' by TRUE and FALSE, by ",
+               "numbers or by names, not ", describe(rows))
+  }
+  n <- if (is.data.frame(data)) nrow(data) else Inf
+  unknown <- if (is.character(rows)) {
+    is.data.frame(data) && !all(rows %in% row.names(data))
+  } else if (is.logical(rows)) {
+    length(rows) > n
   } else {
-    is.logical(rows) && length(rows) > n
+    length(rows) > 100 * max(nrow(data), 1e5) ||
+      any(abs(rows) > n, na.rm = TRUE)
   }
-  if (bad) {
-    stop_input("'subset' must name some of the ", rows_of(nrow(data)),
-               " of 'data', not ", describe(rows))
+  if (unknown) {
+    stop_input("'subset' must name some of the ", rows_of(n), " of 'data', ",
+               "not ", describe(rows))
   }
+  rows
 }
 
 formula_terms <- function(formula, data) {

@@ -335,7 +335,7 @@ hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
 #' @export
 hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                               blocks = NULL, clusters = NULL) {
-  check_formula(formula, data, subset)
+  check_formula(formula, data)
   check_named(..., refused = c("x", "y"))
   found <- formula_variables(match.call(expand.dots = FALSE), formula, data,
                              missing(na.action), parent.frame(), least = 2L,

@@ -369,7 +369,7 @@ outcome_names <- function(y, block) {
 #' @rdname rkhs_iv
 #' @export
 rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data, subset)
+  check_formula(formula, data)
   own <- intersect(c("x", "y", "z"), ...names())
   if (length(own)) {
     stop_input("'", own[1L], "' must not be given with a formula, which says ",

@@ -288,7 +288,7 @@ kme.default <- function(x, kernel = kernel_rbf(), estimator = "kme", ...,
 #' @rdname kme
 #' @export
 kme.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data, subset)
+  check_formula(formula, data)
   sample <- formula_sample(match.call(expand.dots = FALSE), formula, data,
                            missing(na.action), parent.frame())
   fit <- kme.default(sample$x, ...)

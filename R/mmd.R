@@ -395,7 +395,7 @@ mmd_test.gram <- function(x, groups, ...) {
 #' @export
 mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                              blocks = NULL, clusters = NULL) {
-  check_formula(formula, data, subset)
+  check_formula(formula, data)
   if (length(formula) != 3L) {
     stop_input("'formula' must be of the form response ~ group")
   }

@@ -225,7 +225,7 @@ kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
 #' @rdname kme_pca
 #' @export
 kme_pca.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data, subset)
+  check_formula(formula, data)
   sample <- formula_sample(match.call(expand.dots = FALSE), formula, data,
                            missing(na.action), parent.frame())
   fit <- kme_pca.default(sample$x, ...)

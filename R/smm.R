@@ -250,7 +250,7 @@ plan_machine <- function(bags, ..., bandwidth, bandwidth2, novelty) {
 #' @rdname smm
 #' @export
 smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
-  check_formula(formula, data, subset)
+  check_formula(formula, data)
   if ("y" %in% ...names()) {
     stop_input("'y' must not be given with a formula, whose left side it is")
   }

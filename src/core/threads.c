@@ -1,5 +1,7 @@
 #include "core/threads.h"
 
+#include <stdlib.h>
+
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -30,6 +32,7 @@ enum { MOST = 32 }; /* threads: no loop is cut into more parts */
 
 static int limit = 1;
 static int pid_at_load = 0;
+static double stack = 0; /* bytes of a thread's stack */
 
 static int processors(void) {
 #ifdef _OPENMP
@@ -44,22 +47,49 @@ static int processors(void) {
 #endif
 }
 
+/* Bytes of a size as OMP_STACKSIZE has it, "512 k"; 0 where it is none. */
+static double stack_size(const char *name) {
+  const char *text = getenv(name);
+  if (text == NULL) return 0;
+  char *unit = NULL;
+  const double size = strtod(text, &unit);
+  while (*unit == ' ') unit++;
+  const double scale = *unit == 'B' || *unit == 'b'   ? 1
+                       : *unit == 'M' || *unit == 'm' ? 1048576
+                       : *unit == 'G' || *unit == 'g' ? 1073741824
+                                                      : 1024;
+  return size > 0 ? size * scale : 0;
+}
+
+/* What GNU OpenMP gives a thread: it reads the variables once, when it is loaded. */
+static double stack_at_load(void) {
+  const double named = stack_size("OMP_STACKSIZE");
+  double bytes = named > 0 ? named : stack_size("GOMP_STACKSIZE");
+#ifdef __linux__
+  struct rlimit stacks;
+  const int known = getrlimit(RLIMIT_STACK, &stacks) == 0 && stacks.rlim_cur != RLIM_INFINITY;
+  if (known && (double) stacks.rlim_cur > bytes) bytes = (double) stacks.rlim_cur;
+#endif
+  return bytes > 8388608 ? bytes : 8388608;
+}
+
 void km_threads_init(void) {
   pid_at_load = (int) getpid();
   limit = processors();
+  stack = stack_at_load();
 }
 
 static int have_room(int threads) {
 #if defined(__linux__) && defined(MAP_ANONYMOUS) && defined(MAP_NORESERVE)
-  const rlim_t stack = 8388608, more = 16777216;
-  struct rlimit addresses, stacks;
+  const double more = 16777216;
+  struct rlimit addresses;
   if (getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur == RLIM_INFINITY) return 1;
-  const int known = getrlimit(RLIMIT_STACK, &stacks) == 0 && stacks.rlim_cur != RLIM_INFINITY;
-  const rlim_t each = known && stacks.rlim_cur > stack ? stacks.rlim_cur : stack;
-  const size_t wanted = (size_t) (each * (rlim_t) (threads - 1) + more);
-  void *room = mmap(NULL, wanted, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const double wanted = stack * (threads - 1) + more;
+  if (wanted > (double) addresses.rlim_cur) return 0;
+  void *room = mmap(NULL, (size_t) wanted, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1, 0);
   if (room == MAP_FAILED) return 0;
-  (void) munmap(room, wanted);
+  (void) munmap(room, (size_t) wanted);
 #else
   (void) threads;
 #endif
@@ -70,8 +100,9 @@ int km_threads(double work) {
   if (limit == 1 || (int) getpid() != pid_at_load) return 1;
   const int most = limit < MOST ? limit : MOST;
   const double useful = 1 + work / work_per_thread;
-  const int threads = useful < most ? (int) useful : most;
-  return threads > 1 && !have_room(threads) ? 1 : threads;
+  int threads = useful < most ? (int) useful : most;
+  while (threads > 1 && !have_room(threads)) threads /= 2;
+  return threads;
 }
 
 int km_thread_limit(void) { return limit; }

@@ -1,4 +1,5 @@
 #include "core/tile.h"
+#include "core/isa.h"
 #include "core/parts.h"
 #include "core/scratch.h"
 
@@ -364,4 +365,18 @@ void km_column_ranges(const double *x, size_t n, size_t d, double *ends) {
     ends[2 * l] = low;
     ends[2 * l + 1] = high;
   }
+}
+
+/* A number times 0 is 0, or NaN if it is not finite. */
+int km_all_finite(const double *x, size_t n) {
+  enum { LANES = 16 };
+  double sums[LANES] = {0};
+  size_t i = 0;
+  for (; i + LANES <= n; i += LANES)
+    SIMD
+    for (size_t e = 0; e < LANES; e++) sums[e] += x[i + e] * 0.0;
+  double all = 0;
+  for (size_t e = 0; e < LANES; e++) all += sums[e];
+  for (; i < n; i++) all += x[i] * 0.0;
+  return all == 0;
 }

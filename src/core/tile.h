@@ -64,4 +64,7 @@ void km_diagonal(const km_source *source, double *diagonal);
 /* The smallest and the largest value of each column. x: n x d, n >= 1; ends: 2 x d. */
 void km_column_ranges(const double *x, size_t n, size_t d, double *ends);
 
+/* Is none of n numbers NaN or infinite? */
+int km_all_finite(const double *x, size_t n);
+
 #endif

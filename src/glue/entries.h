@@ -16,6 +16,7 @@ SEXP r_kernel_apply(SEXP source, SEXP v);
 SEXP r_kernel_quad(SEXP source, SEXP u, SEXP v);
 SEXP r_kernel_diagonal(SEXP source);
 SEXP r_column_ranges(SEXP x);
+SEXP r_all_finite(SEXP x);
 SEXP r_kernel_median(SEXP source);
 SEXP r_kernel_sampled_median(SEXP source, SEXP pairs);
 

@@ -63,6 +63,12 @@ SEXP r_column_ranges(SEXP x) {
   return ends;
 }
 
+/* Is no number of x missing or infinite? */
+SEXP r_all_finite(SEXP x) {
+  if (!Rf_isReal(x)) Rf_error("internal error: 'x' is not double");
+  return Rf_ScalarLogical(km_all_finite(REAL_RO(x), (size_t) XLENGTH(x)));
+}
+
 static SEXP median_result(km_median found) {
   SEXP out = PROTECT(Rf_allocVector(REALSXP, 2));
   REAL(out)[0] = found.median;

@@ -5,6 +5,8 @@
 #include "core/panel.h"
 #include "driver.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 
 /* Folds over Gram matrices: every kernel, one set of points and two, a stored matrix. */
@@ -103,6 +105,14 @@ static void walks(void) {
   double *ends = room(2 * D);
   km_column_ranges(source.x, N, D, ends);
   put("ranges", ends, 2 * D);
+  double values[40] = {0};
+  values[39] = DBL_MAX;
+  must(km_all_finite(values, 40), "numbers that are finite are said not to be");
+  for (size_t i = 0; i < 40; i++) {
+    values[i] = i % 2 ? NAN : -INFINITY;
+    must(!km_all_finite(values, i + 1), "a number that is not finite is not seen");
+    values[i] = 1;
+  }
 }
 
 static void centering(void) {
