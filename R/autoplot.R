@@ -148,6 +148,14 @@ as_ggplot <- function(picture) {
   if (!requireNamespace("ggplot2", quietly = TRUE)) {
     stop_input("autoplot() needs the package ggplot2; plot() does not")
   }
+  tryCatch(build_ggplot(picture), error = \(e) {
+    if (inherits(e, "kernmean_error")) stop(e)
+    stop_kernmean("graphics", "ggplot2 cannot draw the picture: ",
+                  conditionMessage(e))
+  })
+}
+
+build_ggplot <- function(picture) {
   several <- !is.null(picture$panels)
   panels <- if (several) picture$panels else list(picture)
   first <- panels[[1L]]

@@ -116,7 +116,8 @@ check_id <- function(id, n, new = FALSE) {
                "not be ", describe(id),
                if (is.factor(id)) paste(" of length", length(id)))
   }
-  absent <- sum(is.na(id))
+  # A factor may have NA among its levels.
+  absent <- sum(is.na(if (is.factor(id)) as.character(id) else id))
   if (absent) {
     stop_input("'id' must have no missing values, not ", absent, " NA")
   }

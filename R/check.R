@@ -276,6 +276,9 @@ unused_hint <- function(names, known) {
 
 # A hint at the argument that a misspelt one is near to, or NULL.
 near_name <- function(name, known) {
+  if (is.na(name)) {
+    return(NULL)
+  }
   known <- setdiff(known, "...")
   apart <- drop(utils::adist(name, known, ignore.case = TRUE))
   if (length(apart) && min(apart) <= 2L && min(apart) < nchar(name) / 2) {
@@ -343,6 +346,9 @@ must_be <- function(ok, name, value, reason, given = NULL) {
 
 # Groups as a factor, with the levels that there are.
 check_factor <- function(groups, name = "groups") {
+  if (NCOL(groups) != 1L) {
+    stop_input("'", name, "' must have one column, not ", NCOL(groups))
+  }
   tryCatch(droplevels(as.factor(groups)), error = \(e) {
     stop_input("'", name, "' must be groups; ", conditionMessage(e))
   })

@@ -52,16 +52,15 @@ read_subset <- function(subset, data, home) {
   }
   n <- if (is.data.frame(data)) nrow(data) else Inf
   unknown <- if (is.character(rows)) {
-    is.data.frame(data) && !all(rows %in% row.names(data))
-  } else if (is.logical(rows)) {
-    length(rows) > n
-  } else {
-    length(rows) > 100 * max(nrow(data), 1e5) ||
-      any(abs(rows) > n, na.rm = TRUE)
+    if (is.data.frame(data)) setdiff(rows, row.names(data))[1L]
+  } else if (length(rows) > 100 * max(nrow(data), 1e5) ||
+               is.logical(rows) && length(rows) > n ||
+               any(abs(rows) > n, na.rm = TRUE)) {
+    rows
   }
-  if (unknown) {
+  if (!is.null(unknown) && !identical(unknown, NA_character_)) {
     stop_input("'subset' must name some of the ", rows_of(n), " of 'data', ",
-               "not ", describe(rows))
+               "not ", describe(unknown))
   }
   rows
 }

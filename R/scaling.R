@@ -16,7 +16,9 @@ check_scale <- function(scale) {
 
 asks_scale <- function(scale) !is.null(scale) && !isFALSE(scale)
 
-is_scaled <- function(kernel) is.list(kernel) && !is.null(kernel$scaling)
+is_scaled <- function(kernel) {
+  inherits(kernel, "kernmean_kernel") && !is.null(kernel$scaling)
+}
 
 new_scaling <- function(x, scale, name) {
   of <- column_spreads(x)

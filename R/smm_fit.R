@@ -35,7 +35,12 @@ solve_svm <- function(k, ..., cost = NULL) {
     fit = FALSE
   )
   if (!is.null(cost)) arguments$C <- cost * unit
-  found <- do.call(kernlab::ksvm, arguments)
+  found <- tryCatch(do.call(kernlab::ksvm, arguments), error = \(e) {
+    stop_kernmean("numeric", "the machine cannot be found by kernlab, for ",
+                  "kernel values of at most ", signif(top, 3L),
+                  if (!is.null(cost)) paste(" at cost", signif(cost, 3L)),
+                  ": ", conditionMessage(e))
+  })
   coef <- kernlab::coef(found)
   b <- kernlab::b(found)
   if (unit != 1 && is.null(cost)) {

@@ -65,12 +65,21 @@ local({
       reconstruction_error(pca, ncomp = 1, newdata = table(c("a", "b", "a"))),
       update(test, kernel = 2), update(kme(x), kernel = quote(a + b)),
       as.data.frame(several), rkhs_iv(x, y = x[, 1], landmarks = integer64),
-      mmd_test(structure(new.env(), class = "gram"), g)
+      mmd_test(structure(new.env(), class = "gram"), g),
+      mmd_test(date ~ poly(a, 2), d, B = 9), mmd_test(a ~ cbind(g, g), d),
+      bag_gram(factor(c("a", NA, "b"), exclude = NULL)[rep(1:3, 4)] ~ a, d),
+      smm(lapply(1:6, \(i) x[i + 0:4, ]), gl(2, 3), cost = 1e-300,
+          kernel = kernel_function(\(x, y) 1e-200 * exp(tcrossprod(x, y))))
     )) {
       grDevices::pdf(NULL)
       ends_well(call)
       grDevices::dev.off()
     }
+  })
+
+  test_that("only a kernel has a scaling, whatever else is in its place", {
+    expect_false(is_scaled(data.frame(scaling = 1)))
+    expect_true(is_scaled(kme(x, scale = TRUE)$kernel))
   })
 
   test_that("pictures", {
@@ -79,7 +88,8 @@ local({
       plot(fda, newdata = 1e308 * sign(x)), plot(test, breaks = 0),
       plot(test, breaks = c(5, 6)), plot(test, xlim = c(-1e308, 1e308)),
       plot(kme(x), main = sum), screeplot(pca, main = new.env()),
-      plot(pca, cex = 1:1e9), plot(gram(diag(5), kernel_rbf(1))),
+      plot(pca, cex = 1:1e9), plot(kme(x), legend = NA_character_),
+      plot(gram(diag(5), kernel_rbf(1))),
       plot(shrink_gram(diag(20) + 0.5)),
       plot(kme_landmarks(x, 5), family = NULL), plot(kme(x[, 1]), log = "x")
     )) {

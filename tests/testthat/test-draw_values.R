@@ -1,6 +1,7 @@
 local({
   fit <- kme(scale(faithful[1:40, ]), estimator = "skmse")
   gram <- gram(faithful$waiting[1:30])
+  test <- mmd_test(eruptions ~ waiting > 70, faithful, B = 19)
   quiet <- function(code) {
     grDevices::pdf(NULL)
     on.exit(grDevices::dev.off())
@@ -18,8 +19,10 @@ local({
       plot(fit, pch = list()), plot(fit, pch = 27), plot(fit, lty = "wavy"),
       plot(fit, las = 7), plot(fit, xlim = c(0, Inf)), plot(fit, ylim = 1),
       plot(fit, log = "z"), plot(fit, mgp = 1), plot(fit, bty = "q"),
-      plot(fit, asp = -1), plot(fit, main = sum), plot(fit, axes = NA),
-      plot(fit, xaxt = 1), plot(gram, col = 1i), plot(gram, lwd = NULL, adj = 2)
+      plot(fit, asp = "a"), plot(fit, main = sum), plot(fit, axes = NA),
+      plot(fit, main = list(sum)), plot(fit, main = list("a", cex = "b")),
+      plot(fit, xaxt = 1), plot(gram, col = 1i),
+      plot(gram, lwd = NULL, adj = 2), plot(test, breaks = "nonsense")
     )), sep = "\n")))
   })
 
@@ -30,11 +33,17 @@ local({
     more <- list(
       col = iris$Species, col = 0, col = "0", col = c("1", "red", NA), cex = NA,
       lwd = NA, lty = NA, main = NA, ylab = NA, pch = c(1, NA), pch = 65,
-      pch = ".", las = 1L, main = c("a", "b"), xlim = c(3, -3), family = ""
+      pch = ".", las = 1L, main = c("a", "b"), xlim = c(3, -3), family = "",
+      tck = NA, tcl = NA, main = list("a", cex = 2, col = 2), asp = 0,
+      xlab = list("b", font = 3), axes = 0
     )
     for (i in seq_along(more)) {
       expect_silent(quiet(do.call(plot, c(list(pca), more[i]))))
     }
+    for (rule in c("Scott", "fd")) {
+      expect_silent(quiet(plot(test, breaks = rule)))
+    }
+    expect_silent(quiet(plot(test, density = NA)))
     expect_no_error(quiet(plot(fit, col = c("red", NA, "#12345678"), pch = "x",
                                lty = "44", main = quote(x^2), font = 2)))
   })

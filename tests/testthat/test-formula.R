@@ -61,6 +61,25 @@ local({
                  mmd_test(x ~ g, d, B = 9)$statistic)
   })
 
+  test_that("subset is evaluated once, as are data", {
+    set.seed(2)
+    rows <- sample(n, 5)
+    set.seed(2)
+    drawn <- kme(~ x + y, d, subset = sample(n, 5))
+    expect_equal(drawn$sample$x, as.matrix(d[rows, c("x", "y")]),
+                 ignore_attr = "dimnames")
+    count <- 0
+    counted <- \(value) {
+      count <<- count + 1
+      value
+    }
+    kme(~ x + y, counted(d), subset = counted(1:6))
+    expect_equal(count, 2)
+    expect_equal(kme(~ x, d, subset = c("2", "3"))$sample$n, 2)
+    expect_equal(kme(~ x, d, c(1, 1, 2))$sample$n, 3)
+    expect_equal(kme(~ x, d, subset = x > 0)$sample$n, sum(d$x > 0))
+  })
+
   test_that("new data must have a value of each variable for each row", {
     other <- rnorm(n)
     fit <- kme(~ x + other, d)
@@ -76,7 +95,10 @@ local({
     expect_snapshot(cat(refusals(alist(
       kme(~ zz, d), kme(~ list, d), kme(~ x[1:3] + y, d), kme(~ x, 3),
       kme(~ x, sort), mmd_test(NULL ~ g, d), hsic_test(y ~ zz, d),
-      kme(~ x + y, d, subset = zz > 1), kme(~ x, d, na.action = "nothing")
+      kme(~ x + y, d, subset = zz > 1), kme(~ x, d, na.action = "nothing"),
+      kme(~ x, d, subset = c("2", "no")), kme(~ x, d, subset = 13),
+      kme(~ x, d, subset = gl(2, 6)), kme(~ x, d, kernel_rbf(1)),
+      kme(~ x, d, subset = rep(TRUE, 13)), kme(~ x, d, subset = quote(x > 0))
     )), sep = "\n"))
   })
 })
