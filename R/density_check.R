@@ -100,7 +100,7 @@ check_steps <- function(steps, optimize) {
 read_sizes <- function(m, absent, start, n) {
   if (!is.null(start)) {
     count <- length(start$weights)
-    if (!absent && !identical(as.numeric(m), as.numeric(count))) {
+    if (!absent && !(is.numeric(m) && length(m) == 1L && m %in% count)) {
       stop_input("'m' must be the number of components of 'start', ", count,
                  ", not ", describe(m))
     }

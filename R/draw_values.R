@@ -109,7 +109,8 @@ graphics_values <- c(
     }),
     bty = one_of("o", "l", "7", "c", "u", "]", "n", "L", "C", "U"),
     density = list("finite numbers or NA", \(x) {
-      length(x) > 0L && is.atomic(x) && is_within(c(0, x[!is.na(x)]), -Inf, Inf)
+      length(x) > 0L && (is.logical(x) && all(is.na(x)) ||
+                           is.numeric(x) && !any(is.infinite(x)))
     }),
     family = kinds$word,
     lab = numbers_within("three numbers of at least 1", 1, 1e6, 3L),

@@ -306,7 +306,7 @@ print.summary.gram <- function(x, digits = max(3L, getOption("digits") - 3L),
 }
 
 #' @export
-as.matrix.gram <- function(x, ...) check_object(x)$K
+as.matrix.gram <- function(x, ...) check_finite(check_object(x)$K, "x$K")
 
 #' @rdname gram
 #' @param y,type What to draw, `"spectrum"` only.

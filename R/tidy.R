@@ -254,6 +254,7 @@ with_row_names <- function(frame, row.names) {
 }
 
 prefixed <- function(x, prefix) {
+  if (anyNA(rownames(x))) rownames(x) <- NULL
   x <- as.data.frame(x, make.names = FALSE)
   names(x) <- paste0(prefix, names(x))
   x

@@ -10,8 +10,12 @@ local({
   pca <- kme_pca(x, ncomp = 2)
   test <- mmd_test(x, x + 1, kernel_rbf(1), B = 19)
   several <- hsic_test(list(u = x[, 1], v = x[, 2], w = g), B = 19)
+  bags <- factor(c("a", NA, "b"), exclude = NULL)[rep(1:3, 4)]
   malformed <- structure(1:3, class = "factor")
   integer64 <- structure(1.5e-323, class = "integer64")
+
+  damaged <- gram(x, kernel_rbf(1))
+  assign("K", NA * gram_x$K, damaged)
 
   ends_well <- function(call) {
     label <- paste(deparse(call), collapse = " ")
@@ -67,7 +71,8 @@ local({
       as.data.frame(several), rkhs_iv(x, y = x[, 1], landmarks = integer64),
       mmd_test(structure(new.env(), class = "gram"), g),
       mmd_test(date ~ poly(a, 2), d, B = 9), mmd_test(a ~ cbind(g, g), d),
-      bag_gram(factor(c("a", NA, "b"), exclude = NULL)[rep(1:3, 4)] ~ a, d),
+      kme_density(x, m = "two", start = kme_density(x, m = 2, nstart = 1)),
+      as.matrix(damaged), bag_gram(bags ~ a, d),
       smm(lapply(1:6, \(i) x[i + 0:4, ]), gl(2, 3), cost = 1e-300,
           kernel = kernel_function(\(x, y) 1e-200 * exp(tcrossprod(x, y))))
     )) {
@@ -75,6 +80,13 @@ local({
       ends_well(call)
       grDevices::dev.off()
     }
+  })
+
+  test_that("rows whose names are partly missing are augmented", {
+    skip_if_not_installed("generics")
+    named <- `rownames<-`(x, c("r", NA, letters[1:10]))
+    expect_identical(dim(generics::augment(kme_pca(named, ncomp = 1), x)),
+                     c(12L, 3L))
   })
 
   test_that("only a kernel has a scaling, whatever else is in its place", {
@@ -89,6 +101,7 @@ local({
       plot(test, breaks = c(5, 6)), plot(test, xlim = c(-1e308, 1e308)),
       plot(kme(x), main = sum), screeplot(pca, main = new.env()),
       plot(pca, cex = 1:1e9), plot(kme(x), legend = NA_character_),
+      plot(test, density = as.Date("2020-02-29")),
       plot(gram(diag(5), kernel_rbf(1))),
       plot(shrink_gram(diag(20) + 0.5)),
       plot(kme_landmarks(x, 5), family = NULL), plot(kme(x[, 1]), log = "x")

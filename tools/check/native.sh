@@ -90,13 +90,15 @@ R
 }
 
 torture_part() {
-  cat "$root/tools/suite.R" - >"$tmp/torture.R" <<'R'
-torture <- getNamespace("kernmean")$.torture
-calls <- unlist(as.list(torture$calls))
-cat("reached:", sort(names(calls)), "\n")
-cat(is("success"), " expectations met; ", length(calls), " routines, ", torture$done,
-    " of ", sum(calls), " calls under torture\n", sep = "")
-if (length(calls) == 0) quit(status = 1)
+  cat - "$root/tools/suite.R" >"$tmp/torture.R" <<'R'
+report <- function(passed) {
+  torture <- getNamespace("kernmean")$.torture
+  calls <- unlist(as.list(torture$calls))
+  cat("reached:", sort(names(calls)), "\n")
+  cat(passed, " expectations met; ", length(calls), " routines, ", torture$done,
+      " of ", sum(calls), " calls under torture\n", sep = "")
+  length(calls) > 0
+}
 R
   limited env NOT_CRAN=true R_LIBS="$tmp/gctorture:$R_LIBS" R_ENABLE_JIT=0 \
     Rscript "$tmp/torture.R" "$tests" "$tmp/counts" 0/1 "$2" "$3"

@@ -257,6 +257,8 @@ misplace <- function(entry, values) {
       names[at] <- any_of(c(paste0(name, "x"), substr(name, 1L,
                                                       nchar(name) - 1L),
                             toupper(name), substr(name, 1L, 1L), "nothing"))
+      # What stands for the generic's own argument would be given to another.
+      if (method && startsWith(names[1L], names[at])) return(values)
       structure(values, names = names)
     },
     twice = c(values, values[at]),
