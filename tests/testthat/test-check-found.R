@@ -14,8 +14,9 @@ local({
   malformed <- structure(1:3, class = "factor")
   integer64 <- structure(1.5e-323, class = "integer64")
 
-  damaged <- gram(x, kernel_rbf(1))
-  assign("K", NA * gram_x$K, damaged)
+  damaged <- as.list.environment(gram_x)
+  damaged$K <- NA * gram_x$K
+  damaged <- structure(list2env(damaged), class = "gram")
 
   ends_well <- function(call) {
     label <- paste(deparse(call), collapse = " ")
@@ -72,7 +73,7 @@ local({
       mmd_test(structure(new.env(), class = "gram"), g),
       mmd_test(date ~ poly(a, 2), d, B = 9), mmd_test(a ~ cbind(g, g), d),
       kme_density(x, m = "two", start = kme_density(x, m = 2, nstart = 1)),
-      as.matrix(damaged), bag_gram(bags ~ a, d),
+      bag_gram(bags ~ a, d),
       smm(lapply(1:6, \(i) x[i + 0:4, ]), gl(2, 3), cost = 1e-300,
           kernel = kernel_function(\(x, y) 1e-200 * exp(tcrossprod(x, y))))
     )) {
@@ -87,6 +88,10 @@ local({
     named <- `rownames<-`(x, c("r", NA, letters[1:10]))
     expect_identical(dim(generics::augment(kme_pca(named, ncomp = 1), x)),
                      c(12L, 3L))
+  })
+
+  test_that("a matrix with missing values is not given as one of a gram", {
+    expect_error(as.matrix(damaged), "missing", class = "kernmean_error_input")
   })
 
   test_that("only a kernel has a scaling, whatever else is in its place", {
