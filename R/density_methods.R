@@ -49,10 +49,10 @@ logLik.kme_density <- function(object, ...) {
 # Weights, means, and the covariances of the shape.
 free_numbers <- function(object) {
   d <- ncol(object$means)
-  m <- object$m
+  m <- as.double(object$m) # without names
   matrix <- d * (d + 1) / 2
   spread <- c(isotropic = m, common = m + matrix - 1, full = m * matrix)
-  as.integer(m - 1 + as.double(m) * d + spread[[object$shape]])
+  as.integer(m - 1 + m * d + spread[[object$shape]])
 }
 
 #' @importFrom stats AIC

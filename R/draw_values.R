@@ -158,9 +158,14 @@ check_graphics_value <- function(name, value) {
 }
 
 # What base graphics says of parameters or of a device that it cannot draw with,
-# as an error of ours.
+# as an error of ours; it makes axes of values near the smallest number as well
+# as it can.
 with_graphics <- function(drawing) {
-  tryCatch(drawing, error = \(e) {
+  tryCatch(withCallingHandlers(drawing, warning = \(w) {
+    if (grepl("pretty()", conditionMessage(w), fixed = TRUE)) {
+      invokeRestart("muffleWarning")
+    }
+  }), error = \(e) {
     if (is_graphics_call(conditionCall(e))) {
       stop_kernmean("graphics", "the picture cannot be drawn on this device ",
                     "with these parameters: ", conditionMessage(e))

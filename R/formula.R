@@ -121,7 +121,7 @@ left_columns <- function(formula, data, used = NULL) {
 
 # What a dot in a formula may stand for, where these columns have a use.
 data_without <- function(data, used) {
-  if (is.list(data)) data[setdiff(names(data), used)] else data
+  if (is.list(data)) data[!names(data) %in% used] else data
 }
 
 # list(x, terms) of a formula without response.

@@ -90,9 +90,9 @@
 #' moment, the criterion \eqn{r'Pr/n} and the share of the residuals' sum of
 #' squares that the instruments explain. For residuals that have nothing to do
 #' with the instruments that share is about tr P/n (for projections the rank
-#' over n): clearly above it, the instruments still see something of them. Weak
-#' instruments show in a flat criterion and a large penalty: the fit shrinks to
-#' a constant what they do not identify.
+#' over n): clearly above it, the instruments still see something of them. Where
+#' all residuals are 0 the share is 0. Weak instruments show in a flat criterion
+#' and a large penalty: the fit shrinks to a constant what they do not identify.
 #'
 #' @section Cost: Exact fits write \eqn{K = FF'} by a pivoted Cholesky factor to
 #' \eqn{10^{-13}}{10^-13} of the trace, r columns (far less than n for smooth

@@ -25,6 +25,7 @@ check_folds <- function(folds, task, authors) {
       stop_input("'folds' must be a number of folds, or the fold of each of ",
                  "the ", n, " rows, none missing, not ", describe(folds))
     }
+    folds <- as.character(check_factor(folds, "folds"))
     names <- unique(folds)
     of <- match(folds, names)
     if (length(names) < 2L) {
@@ -35,7 +36,7 @@ check_folds <- function(folds, task, authors) {
       stop_input("'folds' must have rows of both moments in each fold and ",
                  "outside it; they are lacking for fold '", names[bad[1L]], "'")
     }
-    return(list(of = of, names = as.character(names)))
+    return(list(of = of, names = names))
   }
   count <- check_count(folds, "folds", 2L)
   if (n < count) {

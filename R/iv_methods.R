@@ -355,7 +355,9 @@ summary.rkhs_iv <- function(object, ...) {
   )
   names(moments)[3:4] <- c("root mean square", "r'Pr/n")
   moments$share <- moments[["r'Pr/n"]] / moments[["root mean square"]]^2
-  moments$share[moments[["root mean square"]] == 0] <- NA
+  moments$share[moments[["root mean square"]] == 0] <- 0
+  check_result(moments$share, "the share of residuals that instruments explain",
+               "'y'")
   names(moments)[5L] <- "r'Pr/r'r"
   row.names(moments) <- if (nrow(moments) > 1L) {
     c("y - g(a)", if (is.null(object$w)) "h(b) - g(a)" else "h(b) - w g(a)")

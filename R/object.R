@@ -47,7 +47,10 @@ kinds <- list(
 
 # An object that a method was given, or an error that says what is wrong.
 check_object <- function(x, name = "x") {
-  fault <- find_fault(x)
+  # Fields that stand for others may be such that no rule can be read.
+  fault <- tryCatch(find_fault(x), error = \(e) {
+    paste0("; ", conditionMessage(e))
+  })
   if (!is.null(fault)) {
     stop_input("'", name, "' must be a whole object of class '", class(x)[1L],
                "'", fault)

@@ -192,7 +192,7 @@ check_bag_folds <- function(folds, problem, m) {
       stop_input("'folds' must be a number of folds, or the fold of each of ",
                  "the ", m, " bags, none missing, not ", describe(folds))
     }
-    of <- match(folds, sort(unique(folds)))
+    of <- as.integer(check_factor(folds, "folds"))
   } else {
     count <- check_count(folds, "folds", 2L)
     of <- draw_bag_folds(problem$y, m, min(count, m))

@@ -11,6 +11,11 @@ local({
   test <- mmd_test(x, x + 1, kernel_rbf(1), B = 19)
   several <- hsic_test(list(u = x[, 1], v = x[, 2], w = g), B = 19)
   bags <- factor(c("a", NA, "b"), exclude = NULL)[rep(1:3, 4)]
+  named <- kme_density(x, m = 2, nstart = 1)
+  names(named$m) <- "n"
+  no_type <- smm(lapply(1:6, \(i) x[i + 0:3, ]), gl(2, 3))
+  no_type$type <- sum
+  tiny <- rkhs_iv(x[, 1], y = 1e-200 * x[, 2], z = x[, 2])
   malformed <- structure(1:3, class = "factor")
   integer64 <- structure(1.5e-323, class = "integer64")
 
@@ -73,6 +78,10 @@ local({
       mmd_test(structure(new.env(), class = "gram"), g),
       mmd_test(date ~ poly(a, 2), d, B = 9), mmd_test(a ~ cbind(g, g), d),
       kme_density(x, m = "two", start = kme_density(x, m = 2, nstart = 1)),
+      smm(list(x, -x), 1:2, folds = structure(1, class = "odd")),
+      smm(list(x, -x, x), 1:3, folds = structure(1:3, class = "odd")),
+      generics::glance(named), predict(no_type), summary(tiny),
+      kme_cov(a + b ~ g, `names<-`(d, c("a", "b", NA, "date"))),
       bag_gram(bags ~ a, d),
       smm(lapply(1:6, \(i) x[i + 0:4, ]), gl(2, 3), cost = 1e-300,
           kernel = kernel_function(\(x, y) 1e-200 * exp(tcrossprod(x, y))))
@@ -106,6 +115,7 @@ local({
       plot(test, breaks = c(5, 6)), plot(test, xlim = c(-1e308, 1e308)),
       plot(kme(x), main = sum), screeplot(pca, main = new.env()),
       plot(pca, cex = 1:1e9), plot(kme(x), legend = NA_character_),
+      plot(as_gram(1e-308 * diag(5))),
       plot(test, density = as.Date("2020-02-29")),
       plot(gram(diag(5), kernel_rbf(1))),
       plot(shrink_gram(diag(20) + 0.5)),

@@ -282,6 +282,7 @@ if (!requireNamespace("bit64", quietly = TRUE)) {
 # An object to which something was done, anywhere in it: a field taken away, of
 # another type, shorter, longer, not finite. What was done is told by notes().
 world$damage <- function(object, seed, notes = note) {
+  force(object) # a promise that sets a seed of its own
   set.seed(seed)
   if (runif(1L) < 0.1) {
     way <- sample(c("number", "list", "text", "function", "NULL"), 1L)
