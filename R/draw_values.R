@@ -162,7 +162,7 @@ check_graphics_value <- function(name, value) {
 # as it can.
 with_graphics <- function(drawing) {
   tryCatch(withCallingHandlers(drawing, warning = \(w) {
-    if (grepl("pretty()", conditionMessage(w), fixed = TRUE)) {
+    if (grepl("pretty\\(\\)|small axp", conditionMessage(w))) {
       invokeRestart("muffleWarning")
     }
   }), error = \(e) {
