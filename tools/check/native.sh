@@ -35,14 +35,16 @@ in_parts() {
 
 # --- valgrind --------------------------------------------------------------------------
 
-# One thread but where a test asks for more: threads take turns there.
+# One thread but where a test asks for more: threads take turns there. Sums in R come out
+# in doubles, for valgrind has no longer ones, so that expectations near rounding are not
+# met; they are counted in the last line, and what is in kernmean.so decides.
 memcheck() {
   in_parts valgrind memcheck_part "no error and no leak in kernmean.so" \
     variant valgrind "$tmp/kernmean" ""
 }
 
 memcheck_part() {
-  rm -f "$tmp"/valgrind-*.xml
+  rm -f "$tmp"/valgrind-*.xml "$tmp/counts"
   limited env NOT_CRAN=true R_LIBS="$tmp/valgrind:$R_LIBS" OMP_NUM_THREADS=1 \
     R -d "valgrind --tool=memcheck --leak-check=full --show-leak-kinds=definite,possible
       --num-callers=40 --xml=yes --xml-file=$tmp/valgrind-%p.xml
@@ -51,6 +53,8 @@ memcheck_part() {
     --args "$tests" "$tmp/counts" 0/1 "$2" "$3"
   status=$?
   case $status in 124 | 137 | 143) return $status ;; esac
+  status=0
+  [ -s "$tmp/counts" ] || status=1 # the tests did not come to their end
   tail -n 1 "$place/$part.log" >"$tmp/met"
   Rscript "$root/tools/check/memcheck.R" "$tmp" "$(cat "$tmp/met")" || status=1
   return $status
