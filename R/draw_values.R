@@ -21,8 +21,8 @@ is_color <- function(x) {
   }
 }
 is_within <- function(x, least, most, size = NULL) {
-  is.numeric(x) && length(x) > 0L && length(x) <= most_values &&
-    (is.null(size) || length(x) == size) &&
+  is.numeric(x) && !inherits(x, "integer64") && length(x) > 0L &&
+    length(x) <= most_values && (is.null(size) || length(x) == size) &&
     all(is.finite(x) & x >= least & x <= most)
 }
 numbers_within <- function(words, least, most = Inf, size = NULL) {

@@ -490,24 +490,24 @@ search_log <- function(score, grid) {
   last <- length(grid)
   values <- score(grid)
   best <- which.min(values)
+  check_result(c(values[best], NaN)[1L], "the smallest score")
   around <- log(grid[c(max(1L, best - 1L), min(last, best + 1L))])
   path <- grid
   along <- function(l) {
     value <- score(exp(l))
     path <<- c(path, exp(l))
     values <<- c(values, value)
-    value
+    if (is.finite(value)) value else .Machine$double.xmax
   }
   refined <- optimize(along, around, tol = 1e-5)
-  at <- grid[best]
-  minimum <- values[best]
-  if (refined$objective <= minimum) {
-    at <- exp(refined$minimum)
-    minimum <- refined$objective
-  }
+  better <- refined$objective <= values[best]
+  at <- if (better) exp(refined$minimum) else grid[best]
+  minimum <- min(refined$objective, values[best])
   cell <- diff(log(grid[1:2]))
+  own <- is.finite(values)
   list(
-    at = at, minimum = minimum, path = c(path, at), values = c(values, minimum),
+    at = at, minimum = minimum, path = c(path[own], at),
+    values = c(values[own], minimum),
     border = min(abs(log(at) - log(grid[c(1L, last)]))) < 1e-3 * cell
   )
 }

@@ -129,6 +129,7 @@ new_gram <- function(k, kernel = NULL, x = NULL, raw = NULL, class = NULL) {
 }
 
 fields_of.gram <- function(x) {
+  if (!is.environment(x)) stop_input("it must be an environment, as of gram()")
   c(K = "square", kernel = "kernmean_kernel?", x = "matrix?", raw = "matrix?",
     values = "numbers?", projections = "numbers?", vectors = "square?")
 }

@@ -361,7 +361,7 @@ fields_of.kme <- function(x) {
 
 # A curve over the first column, as it is drawn.
 is_score <- function(score) {
-  is.null(score) || is.data.frame(score) && nrow(score) > 0L &&
+  is.null(score) || kinds$table[[2L]](score) && nrow(score) > 0L &&
     names(score)[1L] %in% c("lambda", "noise", "h") &&
     "score" %in% names(score) && all(vapply(score, is.numeric, NA)) &&
     !anyNA(score[[1L]])

@@ -34,10 +34,10 @@ kinds <- list(
   word = list("a word",
               \(x) is.character(x) && length(x) == 1L && !is.na(x)),
   list = list("a list", is.list),
-  table = list("a data frame", is.data.frame),
+  table = list("a data frame, its columns as long as it has rows",
+               \(x) is.data.frame(x) && has_rows(x)),
   frame = list("a data frame of vectors", \(x) {
-    is.data.frame(x) && all(vapply(x, is.atomic, NA)) &&
-      all(lengths(x) == nrow(x))
+    is.data.frame(x) && all(vapply(x, is.atomic, NA)) && has_rows(x)
   }),
   factor = list("a factor without missing values",
                 \(x) is.factor(x) && !anyNA(x)),
@@ -45,17 +45,23 @@ kinds <- list(
   any = list("there", \(x) !is.null(x))
 )
 
+# Do the columns of a data frame have as many values as it has rows?
+has_rows <- \(x) all(vapply(x, NROW, 1L) == nrow(x))
+
 # An object that a method was given, or an error that says what is wrong.
 check_object <- function(x, name = "x") {
-  # Fields that stand for others may be such that no rule can be read.
-  fault <- tryCatch(find_fault(x), error = \(e) {
-    paste0("; ", conditionMessage(e))
-  })
+  fault <- fault_of(x)
   if (!is.null(fault)) {
     stop_input("'", name, "' must be a whole object of class '", class(x)[1L],
                "'", fault)
   }
   invisible(x)
+}
+
+# What is wrong with an object; what tells how its fields must be may be such
+# that it cannot be read.
+fault_of <- function(x) {
+  tryCatch(find_fault(x), error = \(e) paste0("; ", conditionMessage(e)))
 }
 
 # What is wrong, in words, or NULL; `path` leads to the fields of x.
@@ -93,7 +99,7 @@ field_value <- function(x, field) {
   x
 }
 
-is_whole <- \(x) is.null(find_fault(x))
+is_whole <- \(x) is.null(fault_of(x))
 
 # Which of all it is.
 one_of_all <- list("TRUE for one", \(x) is.logical(x) && sum(x) %in% 1L)
@@ -127,7 +133,7 @@ table_of <- function(...) {
   list(
     paste0("a data frame with the columns ",
            paste0("'", names(columns), "'", collapse = ", ")),
-    \(x) is.data.frame(x) &&
+    \(x) is.data.frame(x) && has_rows(x) &&
       all(vapply(names(columns), \(name) {
         is.null(field_fault(x[[name]], columns[[name]], name))
       }, NA))

@@ -160,8 +160,8 @@ open_kernel <- function(kernel) {
 # Another kernel for the points of a gram keeps their units, unless it has its
 # own.
 keep_units <- function(kernel, sample) {
-  if (inherits(kernel, "kernmean_kernel") && stores_gram(sample) &&
-        !is_scaled(kernel)) {
+  if (inherits(kernel, "kernmean_kernel") && is.list(kernel) &&
+        stores_gram(sample) && !is_scaled(kernel)) {
     kernel$scaling <- sample$kernel$scaling
   }
   kernel

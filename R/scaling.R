@@ -17,7 +17,8 @@ check_scale <- function(scale) {
 asks_scale <- function(scale) !is.null(scale) && !isFALSE(scale)
 
 is_scaled <- function(kernel) {
-  inherits(kernel, "kernmean_kernel") && !is.null(kernel$scaling)
+  inherits(kernel, "kernmean_kernel") && is.list(kernel) &&
+    !is.null(kernel$scaling)
 }
 
 new_scaling <- function(x, scale, name) {

@@ -16,6 +16,15 @@ local({
   no_type <- smm(lapply(1:6, \(i) x[i + 0:3, ]), gl(2, 3))
   no_type$type <- sum
   tiny <- rkhs_iv(x[, 1], y = 1e-200 * x[, 2], z = x[, 2])
+  short <- summary(named)
+  short$components <- structure(unclass(short$components),
+                                class = "data.frame", row.names = 1:3)
+  endless <- kernel_rbf(1)
+  endless$offset <- Inf
+  lost <- kme(x, estimator = "fkmse")
+  lost$score <- unclass(lost$score)
+  lost$score$lambda <- 1
+  class(lost$score) <- "data.frame"
   malformed <- structure(1:3, class = "factor")
   integer64 <- structure(1.5e-323, class = "integer64")
 
@@ -80,7 +89,13 @@ local({
       kme_density(x, m = "two", start = kme_density(x, m = 2, nstart = 1)),
       smm(list(x, -x), 1:2, folds = structure(1, class = "odd")),
       smm(list(x, -x, x), 1:3, folds = structure(1:3, class = "odd")),
-      generics::glance(named), predict(no_type), summary(tiny),
+      generics::glance(named), predict(no_type), print(short),
+      summary(as_gram(structure(list(K = diag(3)), class = "gram"))),
+      gram(x, endless, scale = "whiten"), plot(lost),
+      update(test, kernel = structure("rbf", class = "kernmean_kernel")),
+      smm(list(matrix(1e154 * x[1:4]), x[5:6, 1, drop = FALSE],
+               1e153 * x[7:9, 1, drop = FALSE]), 1:3, type = "ridge"),
+       summary(tiny),
       kme_cov(a + b ~ g, `names<-`(d, c("a", "b", NA, "date"))),
       bag_gram(bags ~ a, d),
       smm(lapply(1:6, \(i) x[i + 0:4, ]), gl(2, 3), cost = 1e-300,
@@ -115,6 +130,7 @@ local({
       plot(test, breaks = c(5, 6)), plot(test, xlim = c(-1e308, 1e308)),
       plot(kme(x), main = sum), screeplot(pca, main = new.env()),
       plot(pca, cex = 1:1e9), plot(kme(x), legend = NA_character_),
+      plot(test, cex = structure(5e-324, class = "integer64")),
       plot(as_gram(1e-308 * diag(5))),
       plot(test, density = as.Date("2020-02-29")),
       plot(gram(diag(5), kernel_rbf(1))),
