@@ -49,16 +49,12 @@ number_or_missing <- list("a number or NA", \(x) {
 flag_value <- list("TRUE or FALSE", \(x) {
   is_within(x, -Inf, Inf, 1L) || isTRUE(x) || isFALSE(x)
 })
-is_label <- function(x) {
+label_value <- list("text or an expression", \(x) {
   is.language(x) || is.atomic(x) && !is.raw(x) && length(x) <= most_values
-}
-label_value <- list("text or an expression", is_label)
-# A title may come with parameters, as in list("a", cex = 2).
-title_value <- list("text or an expression", \(x) {
-  is_label(x) || is.list(x) && length(x) && is_label(x[[1L]]) &&
-    all(names(x)[-1L] %in% names(graphics_values)) &&
-    all(mapply(is_graphics_value, names(x)[-1L], x[-1L]))
 })
+title_value <- list(paste("text or an expression (cex.main, col.main and",
+                          "font.main, or those of lab, say how it is drawn)"),
+                    label_value[[2L]])
 tick_value <- one_of("s", "n", "l", "t")
 line_value <- list("line types", \(x) {
   is.atomic(x) && length(x) == 1L && is.na(x) ||
@@ -140,14 +136,10 @@ graphics_values <- c(
 graphics_values$ylim <- graphics_values$xlim
 
 # NULL is as if it had not been given.
-is_graphics_value <- function(name, value) {
-  rule <- graphics_values[[name]]
-  is.null(value) || is.null(rule) || isTRUE(rule[[2L]](value))
-}
-
 check_graphics_value <- function(name, value) {
-  if (!is_graphics_value(name, value)) {
-    stop_input("'", name, "' must be ", graphics_values[[name]][[1L]], ", not ",
+  rule <- graphics_values[[name]]
+  if (!is.null(value) && !is.null(rule) && !isTRUE(rule[[2L]](value))) {
+    stop_input("'", name, "' must be ", rule[[1L]], ", not ",
                if (is.numeric(value) && length(value) %in% 2:4) {
                  paste(trimws(format(value)), collapse = ", ")
                } else {

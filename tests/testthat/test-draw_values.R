@@ -20,7 +20,7 @@ local({
       plot(fit, las = 7), plot(fit, xlim = c(0, Inf)), plot(fit, ylim = 1),
       plot(fit, log = "z"), plot(fit, mgp = 1), plot(fit, bty = "q"),
       plot(fit, asp = "a"), plot(fit, main = sum), plot(fit, axes = NA),
-      plot(fit, main = list(sum)), plot(fit, main = list("a", cex = "b")),
+      plot(fit, main = list("a", cex = 2)),
       plot(fit, xaxt = 1), plot(gram, col = 1i),
       plot(gram, lwd = NULL, adj = 2), plot(test, breaks = "nonsense")
     )), sep = "\n")))
@@ -34,8 +34,7 @@ local({
       col = iris$Species, col = 0, col = "0", col = c("1", "red", NA), cex = NA,
       lwd = NA, lty = NA, main = NA, ylab = NA, pch = c(1, NA), pch = 65,
       pch = ".", las = 1L, main = c("a", "b"), xlim = c(3, -3), family = "",
-      tck = NA, tcl = NA, main = list("a", cex = 2, col = 2), asp = 0,
-      xlab = list("b", font = 3), axes = 0
+      tck = NA, tcl = NA, asp = 0, axes = 0, col.main = 2, font.lab = 3
     )
     for (i in seq_along(more)) {
       expect_silent(quiet(do.call(plot, c(list(pca), more[i]))))
