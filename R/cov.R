@@ -346,7 +346,7 @@ fields_of.kme_cov <- function(x) {
     ),
     if (is.object(x$estimator)) fit_fields(x$estimator, chosen),
     weights = if (rows) "numbers" else "numbers?", norm2 = "number",
-    lambda = "number", alpha = "number?", minimum = paste0("number", one),
+    lambda = "amount", alpha = "number?", minimum = paste0("number", one),
     reference = "number?", border = paste0("flag", one),
     estimator = "kernmean_estimator", n = "count",
     several = "flag", arguments = "list", terms = "terms?",

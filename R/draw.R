@@ -71,7 +71,7 @@ plot_type <- function(types, y, type, default = types[1L]) {
     stop_input("'y' must be missing when 'type' is given: it is the type by ",
                "position")
   }
-  given <- c(y, type)
+  given <- if (is.null(y)) type else y
   if (is.null(given)) default else check_choice(given, types, "type")
 }
 

@@ -245,7 +245,7 @@ fields_of.kme_fda <- function(x) {
   own <- \(kind) paste0(kind, rows)
   c(
     means = "matrix", scaling = "matrix", svd = "numbers", center = "numbers",
-    lev = "text", N = "count", n = "count", ridge = "number",
+    lev = "text", N = "count", n = "count", ridge = "amount",
     intensity = "number?", sample = "kernmean_sample", arguments = "list",
     kernel = "kernmean_kernel?", terms = "terms?", response = "terms?",
     scores = own("matrix"), error = own("number"), grouping = own("factor"),
@@ -389,6 +389,8 @@ best_fit <- function(found, classes, prior) {
   scores <- matrix(NA_real_, 2L, length(found))
   scores[, !failed] <- vapply(found[!failed], fda_score, numeric(2), classes,
                               prior)
+  check_result(c(scores[1L, !is.na(scores[1L, ])], NaN)[1L],
+               "the leave-one-out error of each ridge and bandwidth")
   least <- which(scores[1L, ] <= min(scores[1L, ], na.rm = TRUE) + same_error)
   best <- least[which.max(scores[2L, least])]
   list(fit = found[[best]], best = best, scores = data.frame(

@@ -3,7 +3,7 @@
 fields_of.kernmean_kernel <- function(x) {
   family <- x$family
   c(
-    formula = "word", degree = "count",
+    formula = "word", degree = "count", offset = "number",
     fun = "function?", rule = "word?", equal = "text?", scaling = "list?",
     list(
       family = list("the name of a family", \(family) {
@@ -11,8 +11,6 @@ fields_of.kernmean_kernel <- function(x) {
           is.character(family) && length(family) == 1L &&
           family %in% c(families, "function")
       }),
-      offset = list("a finite number",
-                    \(x) kinds$number[[2L]](x) && is.finite(x)),
       bandwidth = list("positive numbers, \"median\" or a function",
                        \(x) is_bandwidth(x, family)),
       code = list("the one of its family", \(code) {

@@ -330,7 +330,7 @@ fields_of.kme <- function(x) {
   one <- if (chosen) "" else "?"
   c(
     if (is.object(x$estimator)) fit_fields(x$estimator, chosen),
-    weights = "numbers", lambda = "number", fitted = "numbers",
+    weights = "numbers", lambda = "amount", fitted = "numbers",
     norm2 = "number", rho = "number", varrho = "number", share = "number?",
     alpha = "number?", noise = "numbers?", minimum = paste0("number", one),
     reference = "number?", border = paste0("flag", one),

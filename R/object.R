@@ -18,13 +18,15 @@ kinds <- list(
   numbers = list("finite numbers", \(x) is.numeric(x) && is_finite(x)),
   values = list("numbers", is.numeric),
   known = list("numbers, none missing", \(x) is.numeric(x) && !anyNA(x)),
-  number = list("a number",
+  number = list("a finite number",
+                \(x) is.numeric(x) && length(x) == 1L && is.finite(x)),
+  amount = list("a number, maybe infinite",
                 \(x) is.numeric(x) && length(x) == 1L && !is.na(x)),
   count = list("a whole number", \(x) {
     is.numeric(x) && length(x) == 1L && is.finite(x) && x == round(x) && x >= 0
   }),
-  matrix = list("a matrix of finite numbers",
-                \(x) is.matrix(x) && is.numeric(x) && is_finite(x)),
+  matrix = list("a matrix of finite doubles",
+                \(x) is.matrix(x) && is.double(x) && is_finite(x)),
   square = list("a square matrix of doubles",
                 \(x) is.double(x) && is.matrix(x) && nrow(x) == ncol(x)),
   flag = list("TRUE or FALSE", \(x) isTRUE(x) || isFALSE(x)),

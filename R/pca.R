@@ -266,7 +266,7 @@ fields_of.kme_pca <- function(x) {
     })),
     shrinkage = "list?",
     if ("lambda" %in% names(x$covariance)) c(
-      "shrinkage$lambda" = "number", "shrinkage$alpha" = "number?",
+      "shrinkage$lambda" = "amount", "shrinkage$alpha" = "number?",
       "shrinkage$border" = "flag"
     )
   )

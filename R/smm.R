@@ -541,7 +541,7 @@ fields_of.bag_smm <- function(x) {
     if (!numeric) c(levels = "text"),
     if (numeric) c("problem$center" = "number", "problem$unit" = "number"),
     if (type == "ridge") c(loo = "numbers"),
-    stats::setNames(rep("number", length(own)), own),
+    stats::setNames(rep("amount", length(own)), own),
     list(cv = list("NULL or a data frame of what was tried", \(cv) {
       is.null(cv) || kinds$frame[[2L]](cv) && is.numeric(cv$score) &&
         one_of_all[[2L]](cv$chosen)

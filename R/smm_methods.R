@@ -130,6 +130,8 @@ describe_machine <- function(object, digits) {
     " (given)"
   } else if (object$type == "ridge") {
     " (exact leave-one-out)"
+  } else if (!length(object$folds)) {
+    NULL
   } else {
     paste0(" (", max(object$folds), "-fold cross-validation)")
   }

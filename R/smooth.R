@@ -27,7 +27,7 @@ register_estimator(
 
 fields_of.est_smooth <- function(x) {
   c(NextMethod(), chosen_fields(x, c("h", "c"), "loocv", 1),
-    list(folds = "number?"))
+    list(folds = "amount?"))
 }
 
 fit_fields.est_smooth <- function(estimator, chosen) {

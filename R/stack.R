@@ -18,7 +18,7 @@ register_estimator("stack", est_stack)
 fields_of.est_stack <- function(x) {
   whole <- \(e) inherits(e, "kernmean_estimator") && is_whole(e)
   c(NextMethod(), chosen_fields(x, "shares", "loocv"), list(
-    folds = "number?",
+    folds = "amount?",
     candidates = list("a list of estimators", \(v) {
       is.null(v) || is.list(v) && length(v) > 0L &&
         all(vapply(v, whole, NA))

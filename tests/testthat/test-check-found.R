@@ -25,6 +25,10 @@ local({
   lost$score <- unclass(lost$score)
   lost$score$lambda <- 1
   class(lost$score) <- "data.frame"
+  far_mean <- pca
+  far_mean$norm2 <- Inf
+  whole <- pca
+  storage.mode(whole$vectors) <- "integer"
   malformed <- structure(1:3, class = "factor")
   integer64 <- structure(1.5e-323, class = "integer64")
 
@@ -91,7 +95,10 @@ local({
       smm(list(x, -x, x), 1:3, folds = structure(1:3, class = "odd")),
       generics::glance(named), predict(no_type), print(short),
       summary(as_gram(structure(list(K = diag(3)), class = "gram"))),
-      gram(x, endless, scale = "whiten"), plot(lost),
+      kme_fda(x, grouping = g, ridge = 1e308), predict(far_mean, x + 1),
+      kme_pca(x, center = structure(list(sum), class = "kme")),
+      predict(whole), preimage(whole), gram(x, endless, scale = "whiten"),
+      plot(lost),
       update(test, kernel = structure("rbf", class = "kernmean_kernel")),
       smm(list(matrix(1e154 * x[1:4]), x[5:6, 1, drop = FALSE],
                1e153 * x[7:9, 1, drop = FALSE]), 1:3, type = "ridge"),
@@ -131,7 +138,7 @@ local({
       plot(kme(x), main = sum), screeplot(pca, main = new.env()),
       plot(pca, cex = 1:1e9), plot(kme(x), legend = NA_character_),
       plot(test, cex = structure(5e-324, class = "integer64")),
-      plot(as_gram(1e-308 * diag(5))),
+      plot(pca, malformed), plot(as_gram(1e-308 * diag(5))),
       plot(test, density = as.Date("2020-02-29")),
       plot(gram(diag(5), kernel_rbf(1))),
       plot(shrink_gram(diag(20) + 0.5)),
