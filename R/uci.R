@@ -296,7 +296,12 @@ check_place <- function(dir, url, download) {
 
 # The files of an entry, all of which exist.
 uci_files <- function(entry, dir, download, url, fetch) {
-  home <- if (is.null(dir)) tools::R_user_dir("kernmean", "cache") else dir
+  # R warns of a home folder that is not there.
+  home <- if (is.null(dir)) {
+    suppressWarnings(tools::R_user_dir("kernmean", "cache"))
+  } else {
+    dir
+  }
   names <- basename(entry$files$path)
   is_file <- \(path) utils::file_test("-f", path)
   places <- file.path(home, names)

@@ -353,3 +353,16 @@ test_that("the index is complete and in itself consistent", {
   files <- unlist(lapply(index, \(entry) basename(entry$files$path)))
   expect_false(anyDuplicated(files) > 0)
 })
+
+test_that("a home folder that is not there is nothing to be warned of", {
+  before <- Sys.getenv("HOME", NA)
+  on.exit(if (is.na(before)) {
+    Sys.unsetenv("HOME")
+  } else {
+    Sys.setenv(HOME = before)
+  })
+  Sys.setenv(HOME = file.path(tempdir(), "no such folder"))
+  expect_silent(with_cache(
+    expect_error(uci_data("abalone"), class = "kernmean_error_data")
+  ))
+})
