@@ -98,6 +98,8 @@ finishes <- function(code) {
     done <- TRUE
     ""
   }, error = conditionMessage)
+  # Else it may strike in the expectation.
+  setTimeLimit()
   expect_match(message, "time limit")
   done
 }

@@ -50,6 +50,21 @@ errors_of <- function(found, k) {
                               diag(ncol(found$vectors)))) / unit)
 }
 
+# Those of dsyevr for matrices of this spectrum that are not diagonal: k turned
+# by reflectors, the largest of some, for equal eigenvalues leave it to chance.
+turned_errors <- function(k) {
+  n <- nrow(k)
+  set.seed(6)
+  found <- replicate(12, {
+    v <- rnorm(n)
+    h <- diag(n) - 2 * tcrossprod(v) / sum(v^2)
+    turned <- h %*% k %*% h
+    turned <- (turned + t(turned)) / 2
+    errors_of(eigen(turned, symmetric = TRUE), turned)
+  })
+  apply(found, 1L, max)
+}
+
 eigenpairs <- function(k, count = nrow(k)) {
   .Call(C_r_eigen, k, as.integer(count))
 }
@@ -64,7 +79,9 @@ test_that("hard spectra are found as well as by dsyevr", {
     best <- eigen(k, symmetric = TRUE)
     # A matrix that is diagonal (to rounding) costs dsyevr nothing; here the
     # first reflector turns it like any other.
-    limit <- pmax(4 * errors_of(best, k), c(1, 5))
+    diagonal <- max(abs(k - diag(diag(k)))) <= .Machine$double.eps
+    limit <- pmax(4 * if (diagonal) turned_errors(k) else errors_of(best, k),
+                  c(1, 5))
     expect_true(all(errors_of(found, k) <= limit), label = name)
     expect_lte(max(abs(found$values - best$values)),
                n * .Machine$double.eps * max(abs(best$values)), label = name)
