@@ -287,21 +287,21 @@ test_that("rows, groups and their order change nothing", {
 test_that("at large tau a filter is the plain statistic up to scale", {
   plain <- mmd_test(x[1:9, ], x[10:15, ], rbf, permutations = draws)
   l1 <- eigen(center_R(K), TRUE)$values[1] / 15
-  tau <- 1e8 * l1
+  tau <- 1e6 * l1
   # g is 1 / tau, twice that iterated; cutoff leaves nothing.
   for (filter in filters_R) {
-    test <- mmd_test(x[1:9, ], x[10:15, ], rbf, filter = filter, ratio = 1e8,
+    test <- mmd_test(x[1:9, ], x[10:15, ], rbf, filter = filter, ratio = 1e6,
                      order = 1, statistic = "biased", permutations = draws)
     if (filter == "cutoff") {
       expect_identical(test$statistic[[1]], 0)
       expect_identical(test$p.value, 1)
     } else {
       scale <- if (filter == "iterated") 2 else 1
-      # Of relative size l1 / tau.
+      # Of relative size l1 / tau; rounding is that of tau / l1.
       expect_equal(test$statistic[[1]] * tau / scale, plain$statistic[[1]],
-                   tolerance = 1e-7)
+                   tolerance = 5e-6)
       expect_equal(test$replicates * tau / scale, plain$replicates,
-                   tolerance = 1e-7)
+                   tolerance = 5e-6)
       expect_identical(test$p.value, plain$p.value)
     }
   }
