@@ -33,7 +33,6 @@ NULL
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme <- function(object, type = NULL, n = 100, ...,
                          interval = FALSE, level = 0.95) {
-  check_object(object, "object")
   check_dots(...)
   as_ggplot(picture_kme(object, type = type, n = n, interval = interval,
                         level = level))
@@ -43,7 +42,6 @@ autoplot.kme <- function(object, type = NULL, n = 100, ...,
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme_pca <- function(object, type = NULL, comps = NULL, groups = NULL,
                              ..., newdata = NULL) {
-  check_object(object, "object")
   check_dots(...)
   name <- short_name(substitute(groups))
   as_ggplot(picture_pca(object, type = type, comps = comps, groups = groups,
@@ -53,7 +51,6 @@ autoplot.kme_pca <- function(object, type = NULL, comps = NULL, groups = NULL,
 #' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme_cov <- function(object, type = NULL, groups = NULL, ...) {
-  check_object(object, "object")
   check_dots(...)
   name <- short_name(substitute(groups))
   as_ggplot(picture_cov(object, type = type, groups = groups, name = name))
@@ -63,7 +60,6 @@ autoplot.kme_cov <- function(object, type = NULL, groups = NULL, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme_fda <- function(object, type = NULL, n = 100, ...,
                              newdata = NULL) {
-  check_object(object, "object")
   check_dots(...)
   as_ggplot(picture_fda(object, type = type, n = n, newdata = newdata))
 }
@@ -72,7 +68,6 @@ autoplot.kme_fda <- function(object, type = NULL, n = 100, ...,
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme_density <- function(object, type = NULL, columns = NULL, n = 200,
                                  ...) {
-  check_object(object, "object")
   check_dots(...)
   as_ggplot(picture_density(object, type = type, columns = columns, n = n))
 }
@@ -81,7 +76,6 @@ autoplot.kme_density <- function(object, type = NULL, columns = NULL, n = 200,
 #' @exportS3Method ggplot2::autoplot
 autoplot.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
                              n = 200, ...) {
-  check_object(object, "object")
   check_dots(...)
   picture <- picture_iv(object, type = type, what = what, column = column,
                         n = n)
@@ -95,7 +89,6 @@ autoplot.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
 #' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.bag_smm <- function(object, type = NULL, ...) {
-  check_object(object, "object")
   check_dots(...)
   as_ggplot(picture_smm(object, type = type))
 }
@@ -104,7 +97,6 @@ autoplot.bag_smm <- function(object, type = NULL, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
                               ...) {
-  check_object(object, "object")
   check_dots(...)
   as_ggplot(picture_mmd(object, type = type, n = n, groups = groups))
 }
@@ -112,7 +104,6 @@ autoplot.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
 #' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.mmd_comparisons <- function(object, type = NULL, ...) {
-  check_object(object, "object")
   check_dots(...)
   as_ggplot(picture_comparisons(object, type = type))
 }
@@ -120,7 +111,6 @@ autoplot.mmd_comparisons <- function(object, type = NULL, ...) {
 #' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme_landmarks <- function(object, type = NULL, ...) {
-  check_object(object, "object")
   check_dots(...)
   as_ggplot(picture_landmarks(object, type = type))
 }
@@ -128,7 +118,6 @@ autoplot.kme_landmarks <- function(object, type = NULL, ...) {
 #' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.hsic_test <- function(object, type = NULL, ...) {
-  check_object(object, "object")
   check_dots(...)
   plot_type("null", NULL, type)
   as_ggplot(picture_null(object))
@@ -137,7 +126,6 @@ autoplot.hsic_test <- function(object, type = NULL, ...) {
 #' @rdname autoplot.kme
 #' @exportS3Method ggplot2::autoplot
 autoplot.gram <- function(object, type = NULL, ...) {
-  check_object(object, "object")
   check_dots(...)
   as_ggplot(picture_gram(object, type = type))
 }

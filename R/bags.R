@@ -334,7 +334,6 @@ name_mixing <- function(embedding) {
 #'   fit.
 #' @export
 predict.bag_gram <- function(object, newdata, ..., id = NULL) {
-  check_object(object, "object")
   check_dots(...)
   if (missing(newdata)) {
     return(as.matrix(object))
@@ -415,7 +414,6 @@ read_kernel_values.bag_gram <- function(g, newdata) {
 
 #' @export
 print.bag_gram <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   m <- length(x$sizes)
   cat("Gram matrix of ", count_of(m, "distribution"), ", ", m, " x ", m, " (",
@@ -484,7 +482,6 @@ target_words <- c(
 
 #' @export
 summary.bag_gram <- function(object, ...) {
-  check_object(object, "object")
   found <- NextMethod()
   found$shrinkage <- object$shrinkage
   class(found) <- c("summary.bag_gram", class(found))
@@ -495,7 +492,6 @@ most_bags_printed <- 20L
 
 #' @export
 print.summary.bag_gram <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   NextMethod()
   cat("\n")
@@ -512,7 +508,6 @@ level_arguments <- c("level2", "bandwidth2", "degree", "offset")
 
 #' @export
 update.bag_gram <- function(object, ...) {
-  check_object(object, "object")
   changes <- list(...)
   check_changes(changes)
   arguments <- changed_bags(object, changes)

@@ -225,36 +225,6 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
   fit
 }
 
-# What is known of the embeddings, a field of its own: weights, noise or parts;
-# or shares of the plain means, and their mixtures with a target.
-embedding_fields <- function(embedding) {
-  held <- \(name) !is.null(field_value(embedding, name))
-  plain <- !held("weights") && !held("noise") && !held("parts")
-  pooled <- held("target")
-  own <- list(
-    sample = "kernmean_sample", sizes = "numbers",
-    estimator = "kernmean_estimator", target = "word?", weights = "numbers?",
-    noise = "matrix?", parts = whole_bag_parts, inner = "matrix",
-    alpha = if (plain && !pooled) "numbers" else "numbers?",
-    mixing = if (pooled) "matrix" else "matrix?"
-  )
-  if (pooled) {
-    own <- c(own, "pool" = "list", "pool$g" = "matrix",
-             "pool$varrho" = "numbers", "pool$n" = "numbers",
-             "pool$u" = "values", "pool$rows" = "numbers",
-             "pool$mean" = "number", "pool$slack" = "number")
-  }
-  c(list(embedding = "list"),
-    stats::setNames(own, paste0("embedding$", names(own))))
-}
-
-# For each bag a list of parts, see embedding.R; NULL for none.
-whole_bag_parts <- list("for each bag a list of parts", \(parts) {
-  is.null(parts) || is.list(parts) && all(vapply(parts, \(own) {
-    is.list(own) && length(own) > 0L && all(vapply(own, is_part, NA))
-  }, NA))
-})
-
 # What est_bags() gives.
 bag_fields <- c("weights", "noise", "parts", "chosen")
 

@@ -85,18 +85,6 @@ level_distances <- function(inner, left, right) {
   apart
 }
 
-# Is it what check_level() and fit_level() give?
-whole_level <- function(level) {
-  is.list(level) && is.character(level$type) && length(level$type) == 1L &&
-    level$type %in% level_types &&
-    is.null(find_fault(level, NULL, c(
-      switch(level$type,
-        rbf = , laplace = list(bandwidth = positive_number, rule = "word?"),
-        poly = c(degree = "count", offset = "number"), list()
-      )
-    )))
-}
-
 # The kernel of a level.
 level_values <- function(level, inner, left, right) {
   values <- switch(level$type,
@@ -136,49 +124,3 @@ describe_level <- function(level) {
 }
 
 # --- What a gram of bags holds -----------------------------------------------
-
-fields_of.bag_gram <- function(x) {
-  c(
-    NextMethod(), inner = "matrix", noise = "matrix?",
-    mixing = "matrix?", estimator = "kernmean_estimator", arguments = "list",
-    column = "word?", terms = "terms?", response = "terms?",
-    list(
-      sizes = list("numbers of points, named by the bags",
-                   \(sizes) length(sizes) && is_named(sizes) && all(sizes > 0)),
-      target = list("NULL or what bags borrow from", \(target) {
-        is.null(target) || is.character(target) && length(target) == 1L &&
-          target %in% c("pooled", "neighbours", "aggregate")
-      }),
-      ridge = list("NULL or what ridge_system() keeps", \(ridge) {
-        is.null(ridge) || is.null(find_fault(ridge, NULL, c(
-          values = "numbers", vectors = "matrix", means = "numbers"
-        ), list(vectors = c(nrow(x$K), length(ridge$values)),
-                means = nrow(x$K))))
-      }),
-      shrinkage = list("a data frame of numbers", \(table) {
-        kinds$frame[[2L]](table) && is.numeric(table$n) &&
-          is.numeric(table$norm2) &&
-          all(vapply(table, \(v) is.numeric(v) || is.logical(v), NA))
-      }),
-      level2 = list("a whole level 2", whole_level)
-    ),
-    embedding_fields(x$embedding)
-  )
-}
-
-fields_of.summary.bag_gram <- \(x) c(NextMethod(), shrinkage = "frame")
-
-sizes_of.bag_gram <- function(x) {
-  m <- nrow(x$K)
-  square <- c(m, m)
-  embedding <- list(
-    sizes = m, weights = x$embedding$sample$n, noise = c(NA, m), parts = m,
-    alpha = if (length(x$embedding$alpha) == 1L) 1L else m, mixing = square,
-    inner = square, "pool$g" = square, "pool$varrho" = m, "pool$n" = m,
-    "pool$u" = m, "pool$rows" = m
-  )
-  names(embedding) <- paste0("embedding$", names(embedding))
-  c(NextMethod(),
-    list(sizes = m, inner = square, shrinkage = c(m, NA), noise = c(m, NA),
-         mixing = square), embedding)
-}

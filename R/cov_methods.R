@@ -9,7 +9,6 @@
 #' @export
 predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
                             ncomp = NULL, ..., side = c("left", "right")) {
-  check_object(object, "object")
   check_dots(...)
   type <- check_choice(type, c("scores", "value"), "type")
   d <- length(object$variables)
@@ -158,7 +157,6 @@ pick_values <- function(object, newdata, which) {
 
 #' @export
 coef.kme_cov <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   if (is.null(object$weights)) {
     stop_input("'object' must be a fit to points, not to a sketch, which has ",
@@ -170,7 +168,6 @@ coef.kme_cov <- function(object, ...) {
 #' @rdname kme_cov
 #' @export
 update.kme_cov <- function(object, ...) {
-  check_object(object, "object")
   changes <- list(...)
   check_changes(changes)
   update_operator(object$variables[[1L]]$sample, object, changes)
@@ -304,7 +301,6 @@ describe_kernels <- function(object, room) {
 #' @param digits Significant digits.
 #' @export
 print.kme_cov <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   centers <- describe_centers(x, digits)
   say(
@@ -330,7 +326,6 @@ print.kme_cov <- function(x, digits = digits_shown(), ...) {
 #' @rdname kme_cov
 #' @export
 summary.kme_cov <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   values <- object$values
   table <- if (!is.null(values)) {
@@ -345,15 +340,8 @@ summary.kme_cov <- function(object, ...) {
   )
 }
 
-fields_of.summary.kme_cov <- function(x) {
-  shown <- length(field_value(x, "fit$values")) > 0L
-  c(fit = "kme_cov", norm = "number",
-    values = if (shown) "frame" else "frame?")
-}
-
 #' @export
 print.summary.kme_cov <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   fit <- x$fit
   print(fit, digits = digits)
@@ -382,7 +370,6 @@ print.summary.kme_cov <- function(x, digits = digits_shown(), ...) {
 plot.kme_cov <- function(x, y, type = c("spectrum", "selection", "scores",
                                         "weights"), groups = NULL, ...,
                          legend = TRUE) {
-  check_object(x)
   name <- short_name(substitute(groups))
   picture <- picture_cov(x, if (!missing(y)) y, if (!missing(type)) type,
                          groups, name)

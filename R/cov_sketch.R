@@ -6,7 +6,6 @@
 #' @export
 kme_cov.kme_sketch <- function(x, y, ..., estimator = "kme", ncomp = NULL,
                                center = "kme") {
-  check_object(x)
   refuse_for_sketch(...names(), c("kernel_x", "kernel_y", "kernel", "scale"))
   check_dots(...)
   if (!missing(y)) {

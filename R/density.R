@@ -407,81 +407,12 @@ new_kme_density <- function(found, plan, share, arguments) {
 
 # An estimator, or a fit to be matched itself.
 read_matched <- function(estimator) {
-  if (inherits(estimator, "kme")) check_object(estimator, "estimator") else
+  if (inherits(estimator, "kme")) estimator else
     read_estimator(estimator)
 }
 
 shape_words <- c(full = "each of its own shape", common = "of one shape",
                  isotropic = "round")
-
-fields_of.kme_density <- function(x) {
-  c(
-    density_fields(x), "start$objective" = "number", objective = "number",
-    distance2 = "number", heldout = "numbers?", widen = "number",
-    mean = "kme", kernel = "kernmean_kernel", sample = "kernmean_sample",
-    n = "count", m = "count", estimator = "kernmean_estimator",
-    optimize = "word", validate = "number", floor = "number", terms = "terms?",
-    arguments = "list", "arguments$kernel" = "kernmean_kernel?",
-    list(
-      start = list("a mixture", \(q) {
-        is.list(q) && is.null(find_fault(q, NULL, density_fields(q),
-                                         density_sizes(q, ncol(x$means))))
-      }),
-      shape = word_of(names(shape_words)),
-      toward = list("a number from 0 to 1", \(v) {
-        is.numeric(v) && length(v) == 1L && isTRUE(v >= 0 && v <= 1)
-      })
-    ),
-    if (!is.null(x$path)) {
-      list(path = table_of(
-        step = "text", objective = "numbers",
-        if (!is.null(field_value(x, "path$heldout"))) c(heldout = "numbers")
-      ), steps = list("the step of a row of the path", \(v) {
-        length(v) == 1L && format(v) %in% field_value(x, "path$step")
-      }), "arguments$steps" = "count?")
-    } else {
-      none <- list("NULL without a path", is.null)
-      list(steps = none, "arguments$steps" = none)
-    },
-    if (!is.null(x$sizes)) {
-      list(sizes = table_of(
-        m = "numbers", widen = "numbers", toward = "numbers",
-        log_density = "numbers", list(chosen = one_of_all)
-      ))
-    },
-    if (!is.null(x$bandwidths) || !is.null(x$heldout) && is.null(x$path)) {
-      list(bandwidths = table_of(heldout = "numbers"))
-    }
-  )
-}
-
-sizes_of.kme_density <- \(x) density_sizes(x, ncol(x$sample$x), x$m)
-
-# Of a mixture, and of its m components in d columns.
-density_fields <- function(q) {
-  spread <- if (is.null(q$covariances)) {
-    list(variances = list("positive numbers", \(v) {
-      is.numeric(v) && is_finite(v) && all(v > 0)
-    }))
-  } else {
-    list(covariances = list("an array of positive definite matrices",
-                            are_definite))
-  }
-  c(means = "matrix", list(weights = list("shares that sum to 1", \(v) {
-    is.numeric(v) && is_finite(v) && all(v >= 0) && abs(sum(v) - 1) < 1e-6
-  })), spread)
-}
-
-density_sizes <- function(q, d, m = length(q$weights)) {
-  list(weights = m, means = c(m, d), variances = m, covariances = c(d, d, m))
-}
-
-are_definite <- function(s) {
-  is.numeric(s) && is_finite(s) && length(dim(s)) == 3L &&
-    dim(s)[1L] == dim(s)[2L] && all(vapply(seq_len(dim(s)[3L]), \(j) {
-      !is.null(tryCatch(chol(as.matrix(s[, , j])), error = \(e) NULL))
-    }, NA))
-}
 
 # The log densities of points held out, likewise.
 in_user_units <- function(found, jacobian) {

@@ -306,7 +306,6 @@ check_start <- function(start, sample) {
   if (is.null(start) || identical(start, "kmeans")) {
     return(NULL)
   }
-  if (inherits(start, "kme_density")) check_object(start, "start")
   fields <- c("weights", "means")
   lacks <- if (is.list(start)) {
     c(setdiff(fields, names(start)),

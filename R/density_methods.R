@@ -8,7 +8,6 @@
 #' @export
 predict.kme_density <- function(object, newdata, type = c("density", "log"),
                                 ...) {
-  check_object(object, "object")
   check_dots(...)
   type <- check_choice(type, c("density", "log"), "type")
   new <- if (missing(newdata)) {
@@ -34,7 +33,6 @@ density_log <- function(object, z, q = object) {
 #' @importFrom stats logLik
 #' @export
 logLik.kme_density <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   if (!nrow(known_rows(object$sample))) {
     stop_input("'object' must be a fit to points for a likelihood, not to a ",
@@ -73,7 +71,6 @@ refuse_criterion <- function(name) {
 #' @importFrom stats coef
 #' @export
 coef.kme_density <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   cbind(weight = object$weights, named_means(object))
 }
@@ -131,7 +128,6 @@ share_outside <- function(object) {
 #' @importFrom stats nobs
 #' @export
 nobs.kme_density <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   object$n
 }
@@ -144,7 +140,6 @@ nobs.kme_density <- function(object, ...) {
 #' @importFrom stats simulate
 #' @export
 simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
-  check_object(object, "object")
   check_dots(...)
   nsim <- check_count(nsim, "nsim")
   if (!is.null(seed)) {
@@ -181,7 +176,6 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
 #' @rdname kme_density
 #' @export
 update.kme_density <- function(object, ...) {
-  check_object(object, "object")
   found <- change_arguments(object, list(...))
   changes <- found$changes
   arguments <- found$arguments
@@ -237,7 +231,6 @@ update.kme_density <- function(object, ...) {
 #' @param digits Significant digits.
 #' @export
 print.kme_density <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   number <- \(value) format(value, digits = digits)
   say(
@@ -340,7 +333,6 @@ stop_row <- function(object) match(format(object$steps), object$path$step)
 #' @rdname kme_density
 #' @export
 summary.kme_density <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   order <- order(-object$weights)
   means <- named_means(object)
@@ -356,22 +348,10 @@ summary.kme_density <- function(object, ...) {
             class = "summary.kme_density")
 }
 
-fields_of.summary.kme_density <- function(x) {
-  c(fit = "kme_density", components = "table", outside = "numbers?")
-}
-
-sizes_of.summary.kme_density <- function(x) {
-  d <- ncol(x$fit$means)
-  several <- length(x$components) > 2L + d
-  list(components = c(x$fit$m, 1L + d + if (several) d else 1L),
-       outside = d)
-}
-
 most_columns_shown <- 5L
 
 #' @export
 print.summary.kme_density <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   print(x$fit, digits = digits)
   d <- ncol(x$fit$means)

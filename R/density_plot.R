@@ -34,7 +34,6 @@
 #' @export
 plot.kme_density <- function(x, y, type = c("density", "path"), ...,
                              columns = NULL, n = 200, legend = TRUE) {
-  check_object(x)
   dots <- list(...)
   picture <- picture_density(x, if (!missing(y)) y, if (!missing(type)) type,
                              columns, n, dots)

@@ -8,7 +8,6 @@ kme_density.kme_sketch <- function(x, ..., estimator = "kme", m = NULL,
                                    optimize = c("weights", "all"), nstart = 50,
                                    validate = NULL, start = NULL, floor = NULL,
                                    steps = NULL) {
-  check_object(x)
   refuse_for_sketch(...names(), c("kernel", "scale", "bandwidths"))
   check_dots(...)
   optimize <- check_choice(optimize, c("weights", "all"), "optimize")

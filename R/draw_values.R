@@ -108,7 +108,7 @@ graphics_values <- c(
       length(x) > 0L && (is.logical(x) && all(is.na(x)) ||
                            is.numeric(x) && !any(is.infinite(x)))
     }),
-    family = kinds$word,
+    family = list("a word", \(x) is.character(x) && length(x) == 1L),
     lab = numbers_within("three numbers of at least 1", 1, 1e6, 3L),
     las = numbers_within("0, 1, 2 or 3", 0, 3, 1L),
     lend = end_value, ljoin = end_value,

@@ -92,7 +92,7 @@ check_kme <- function(object, name) {
   if (!inherits(object, "kme")) {
     stop_input("'", name, "' must be a fit of kme(), not ", describe(object))
   }
-  check_object(object, name)
+  object
 }
 
 # The kernel that two fits share.
@@ -146,18 +146,6 @@ embedding_parts <- function(object, times = 1) {
   }
   c(scale_parts(own, times),
     target_parts(object$estimator$target, object$kernel, times * object$share))
-}
-
-# The sample of a part, or a mixture in its place.
-is_part <- function(part) {
-  is.list(part) && is.numeric(part$weights) && is_finite(part$weights) &&
-    (is.null(part$noise) || is.numeric(part$noise) && is_finite(part$noise)) &&
-    if (is.null(part$mixture)) {
-      inherits(part$sample, "kernmean_sample") && is_whole(part$sample) &&
-        length(part$weights) == part$sample$n
-    } else {
-      all(vapply(part$mixture[mixture_fields], is.numeric, NA))
-    }
 }
 
 scale_parts <- function(parts, times) {

@@ -146,37 +146,6 @@ new_estimator <- function(name, label, kind = NULL, operator = NULL,
   )
 }
 
-fields_of.kernmean_estimator <- function(x) {
-  list(
-    name = list("that of its class", \(name) {
-      is.character(name) && length(name) == 1L &&
-        inherits(x, paste0("est_", name))
-    }),
-    label = "word", kind = "word?", operator = "word?", by_column = "flag",
-    target = list("NULL, a fit or a mixture", \(target) {
-      is.null(target) || inherits(target, "kme") && is_whole(target) ||
-        is.list(target) &&
-          all(vapply(unclass(target)[mixture_fields], is.numeric, NA)) &&
-          !anyNA(unlist(target[mixture_fields]))
-    })
-  )
-}
-
-# Those of an estimator that chooses by one of `rules` what was not given of its
-# `amounts`, numbers from 0 to `most`.
-chosen_fields <- function(x, amounts, rules, most = Inf) {
-  given <- list("numbers of at least 0, or NULL with a rule 'select'", \(v) {
-    if (is.null(v)) !is.null(x$select) else is.numeric(v) && length(v) > 0L &&
-      !anyNA(v) && all(v >= 0 & v <= most)
-  })
-  rule <- list("NULL or a rule of the estimator", \(select) {
-    is.null(select) || is.character(select) && length(select) == 1L &&
-      select %in% rules
-  })
-  c(stats::setNames(rep(list(given), length(amounts)), amounts),
-    list(select = rule))
-}
-
 # --- Names -----------------------------------------------------------------
 
 registered <- new.env(parent = emptyenv())
@@ -226,7 +195,6 @@ read_estimator <- function(x, ..., argument = "estimator") {
   arguments <- list(...)
   door <- if (length(arguments)) names(formals(sys.function(sys.parent())))
   if (inherits(x, "kernmean_estimator")) {
-    check_object(x, argument)
     refuse_arguments(arguments, x, door)
     return(x)
   }
@@ -418,7 +386,6 @@ operator_label <- function(estimator) {
 
 #' @export
 print.kernmean_estimator <- function(x, ...) {
-  check_object(x)
   cat(format_estimator(x), "\n", sep = "")
   invisible(x)
 }
@@ -576,8 +543,6 @@ est_function <- function(f, label = "own weights") {
   }
   new_estimator("function", label, arguments = list(f = f))
 }
-
-fields_of.est_function <- \(x) c(NextMethod(), list(f = "function"))
 
 est_weights.est_function <- function(estimator, sample) {
   weights <- tryCatch(estimator$f(sample), simpleError = \(e) {

@@ -6,11 +6,6 @@
 # share, score, minimum, reference, border, select).
 est_fit <- function(estimator, sample) UseMethod("est_fit")
 
-# The fields of such a fit that only this estimator has, as of fields_of();
-# chosen: was anything left to choose?
-fit_fields <- function(estimator, chosen) UseMethod("fit_fields")
-fit_fields.default <- \(estimator, chosen) NULL
-
 # Why sums over the rows of a sample, as a sketch keeps them, are not enough;
 # NULL where they are.
 needs_rows <- function(estimator) UseMethod("needs_rows")

@@ -388,7 +388,6 @@ check_prior <- function(prior, counts) {
 #' @export
 predict.kme_fda <- function(object, newdata, prior = object$prior, dimen,
                             ...) {
-  check_object(object, "object")
   check_dots(...)
   prior <- check_prior(prior, object$counts)
   axes <- ncol(object$scaling)
@@ -425,7 +424,6 @@ fda_scores <- function(object, new) {
 
 #' @export
 coef.kme_fda <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   object$scaling
 }
@@ -433,7 +431,6 @@ coef.kme_fda <- function(object, ...) {
 #' @rdname kme_fda
 #' @export
 update.kme_fda <- function(object, ...) {
-  check_object(object, "object")
   changes <- list(...)
   if ("data" %in% names(changes) && !is.null(object$terms) &&
         !"grouping" %in% names(changes)) {
@@ -491,7 +488,6 @@ change_bandwidth <- function(object, found) {
 #' @param digits Significant digits.
 #' @export
 print.kme_fda <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   number <- \(value) format(value, digits = digits)
   classes <- paste0(
@@ -539,7 +535,6 @@ describe_errors.kernmean_sample <- function(sample, object, number) {
 #' @rdname kme_fda
 #' @export
 summary.kme_fda <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   table <- if (!is.null(object$loo)) {
     table(true = droplevels(object$grouping),
@@ -550,7 +545,6 @@ summary.kme_fda <- function(object, ...) {
 
 #' @export
 print.summary.kme_fda <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   print(x$fit, digits = digits)
   for (what in c("bandwidths", "ridges")) {

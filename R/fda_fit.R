@@ -239,60 +239,6 @@ fda_distance <- function(scores, means) {
 
 # --- What a fit holds --------------------------------------------------------
 
-# What has a row for each point is not known of a sketch.
-fields_of.kme_fda <- function(x) {
-  rows <- if (inherits(x$sample, "landmark_sample")) "?"
-  own <- \(kind) paste0(kind, rows)
-  c(
-    means = "matrix", scaling = "matrix", svd = "numbers", center = "numbers",
-    lev = "text", N = "count", n = "count", ridge = "amount",
-    intensity = "number?", sample = "kernmean_sample", arguments = "list",
-    kernel = "kernmean_kernel?", terms = "terms?", response = "terms?",
-    scores = own("matrix"), error = own("number"), grouping = own("factor"),
-    list(
-      counts = list("numbers of points, named by the classes", \(counts) {
-        is_named(counts) && all(counts >= 2) && length(counts) > 1L &&
-          all(names(counts) %in% x$lev)
-      }),
-      prior = list("probabilities, named by the classes", \(prior) {
-        is_named(prior) && all(prior >= 0) &&
-          identical(names(prior), names(x$counts))
-      }),
-      sigma2 = positive_number
-    ),
-    loo = own("list"),
-    if (is.list(x$loo)) c("loo$class" = "factor", "loo$posterior" = "matrix",
-                          "loo$distance" = "matrix"),
-    list(bandwidths = tried_table("bandwidth"), ridges = tried_table("ridge"))
-  )
-}
-
-sizes_of.kme_fda <- function(x) {
-  classes <- length(x$counts)
-  axes <- ncol(x$scaling)
-  n <- x$n
-  list(prior = classes, means = c(classes, axes), svd = axes, center = axes,
-       scaling = c(x$sample$n, axes), scores = c(n, axes), grouping = n,
-       "loo$class" = n, "loo$posterior" = c(n, classes),
-       "loo$distance" = c(n, classes))
-}
-
-fields_of.summary.kme_fda <- function(x) {
-  known <- !is.null(field_value(x, "fit$loo"))
-  c(fit = "kme_fda", table = if (known) "values" else "values?")
-}
-
-# The kind of a table of what was tried, NULL for none.
-tried_table <- function(name) {
-  columns <- c("factor", name, "error", "log_posterior")
-  list("a data frame of what was tried", \(tried) {
-    is.null(tried) || kinds$frame[[2L]](tried) &&
-      one_of_all[[2L]](tried$chosen) &&
-      identical(names(tried), c(columns, "chosen")) &&
-      all(vapply(tried[columns], is.numeric, NA))
-  })
-}
-
 # --- Leaving one out, and the bandwidth --------------------------------------
 
 # list(sigma2, loo: list(class, posterior, distance)) of a fit.

@@ -34,7 +34,6 @@
 #' @export
 plot.kme_fda <- function(x, y, type = c("regions", "scores"), n = 100, ...,
                          newdata = NULL, legend = TRUE) {
-  check_object(x)
   dots <- list(...)
   check_graphics(dots)
   picture <- picture_fda(x, if (!missing(y)) y, if (!missing(type)) type, n,

@@ -8,7 +8,6 @@
 #' @rdname kme_fda
 #' @export
 kme_fda.kme_sketch <- function(x, grouping, ..., ridge = NULL, prior = NULL) {
-  check_object(x)
   refuse_for_sketch(...names(), c("kernel", "bandwidth", "scale"))
   check_dots(...)
   if (!missing(grouping)) {

@@ -21,10 +21,6 @@ register_estimator("fkmse", est_fkmse, candidates = \(sample, top) {
                   paste("F-KMSE", amounts, "gamma_1"))
 })
 
-fields_of.est_fkmse <- function(x) {
-  c(NextMethod(), chosen_fields(x, "lambda", c("loocv", "gcv", "printed")))
-}
-
 needs_gram.est_fkmse <- \(estimator) TRUE
 
 needs_rows.est_fkmse <- function(estimator) {

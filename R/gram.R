@@ -105,7 +105,7 @@ form_gram <- function(x, kernel, raw = NULL) {
 as_gram <- function(K, ...) {
   check_dots(...)
   if (inherits(K, "gram")) {
-    return(check_object(K, "K"))
+    return(K)
   }
   if (!is.matrix(K) || !is.numeric(K)) {
     stop_input("'K' must be a square numeric matrix, not ", describe(K))
@@ -126,18 +126,6 @@ new_gram <- function(k, kernel = NULL, x = NULL, raw = NULL, class = NULL) {
   g$x <- x
   if (!is.null(raw)) g$raw <- raw
   structure(g, class = c(class, "gram"))
-}
-
-fields_of.gram <- function(x) {
-  if (!is.environment(x)) stop_input("it must be an environment, as of gram()")
-  c(K = "square", kernel = "kernmean_kernel?", x = "matrix?", raw = "matrix?",
-    values = "numbers?", projections = "numbers?", vectors = "square?")
-}
-
-sizes_of.gram <- function(x) {
-  n <- nrow(x$K)
-  list(x = c(n, NA), raw = c(n, NA), values = n, projections = n,
-       vectors = c(n, n))
 }
 
 # A gram for the user: it cannot be changed, and has an identity that survives
@@ -180,11 +168,9 @@ all.equal.gram <- function(target, current, ...) {
   fields <- function(g) {
     list(K = g$K, kernel = lapply(unclass(g$kernel), text), x = g$x)
   }
-  check_object(target, "target")
   if (!inherits(current, "gram")) {
     return("'current' is no gram")
   }
-  check_object(current, "current")
   tryCatch(all.equal(fields(target), fields(current), ...), error = \(e) {
     stop_input("the arguments of all.equal() must be its own; ",
                conditionMessage(e))
@@ -231,14 +217,12 @@ gram_spectrum <- function(g, what = c("values", "projections", "vectors")) {
   if (!inherits(g, "gram")) {
     stop_input("'g' must be a gram, not ", describe(g))
   }
-  check_object(g, "g")
   what <- check_choice(what, c("values", "projections", "vectors"), "what")
   spectrum(g, what)
 }
 
 #' @export
 print.gram <- function(x, ...) {
-  check_object(x)
   n <- nrow(x$K)
   size <- format_bytes(8 * n^2)
   cat("Gram matrix, ", n, " x ", n, " (", size, ")\n", sep = "")
@@ -260,14 +244,13 @@ print_known <- function(x) {
 }
 
 #' @export
-dim.gram <- function(x) dim(check_object(x)$K)
+dim.gram <- function(x) dim(x$K)
 
 #' @export
-dimnames.gram <- function(x) dimnames(check_object(x)$K)
+dimnames.gram <- function(x) dimnames(x$K)
 
 #' @export
 `[.gram` <- function(x, ...) {
-  check_object(x)
   refuse <- \(e) {
     stop_input("the indices of a gram must be those of a matrix; ",
                conditionMessage(e))
@@ -279,13 +262,8 @@ dimnames.gram <- function(x) dimnames(check_object(x)$K)
   values
 }
 
-fields_of.summary.gram <- function(x) {
-  c(gram = "gram", values = "numbers", trace = "number", rank = "count")
-}
-
 #' @export
 summary.gram <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   values <- spectrum(object, "values")$values
   structure(list(gram = object, values = values, trace = sum(values),
@@ -296,7 +274,6 @@ summary.gram <- function(object, ...) {
 #' @export
 print.summary.gram <- function(x, digits = max(3L, getOption("digits") - 3L),
                                ...) {
-  check_object(x)
   digits <- check_digits(digits)
   print(x$gram)
   cat("rank ", x$rank, ", trace ", format(x$trace, digits = digits),
@@ -307,13 +284,12 @@ print.summary.gram <- function(x, digits = max(3L, getOption("digits") - 3L),
 }
 
 #' @export
-as.matrix.gram <- function(x, ...) check_finite(check_object(x)$K, "x$K")
+as.matrix.gram <- function(x, ...) check_finite(x$K, "x$K")
 
 #' @rdname gram
 #' @param y,type What to draw, `"spectrum"` only.
 #' @export
 plot.gram <- function(x, y, type = "spectrum", ...) {
-  check_object(x)
   picture <- picture_gram(x, if (!missing(y)) y, if (!missing(type)) type)
   draw_picture(picture, list(...))
 }

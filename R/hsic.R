@@ -533,22 +533,6 @@ new_hsic_test <- function(variables, options, scheme, found, arguments) {
   )
 }
 
-fields_of.hsic_test <- function(x) {
-  c(test_fields(x), noise = "list|numbers?", ranks = "numbers?",
-    "arguments$label" = "text", "arguments$kernel" = "kernmean_kernel?",
-    "arguments$kernel_x" = "kernmean_kernel|list?",
-    "arguments$kernel_y" = "kernmean_kernel|list?",
-    "arguments$filter" = if (is.null(x$statistics)) "word?" else "word",
-    list(
-      kernel = list("a named list of kernels and NULL", \(kernels) {
-        are_kernels(kernels) && !is.null(names(kernels))
-      }),
-      variables = whole_variables
-    ))
-}
-
-sizes_of.hsic_test <- \(x) list(kernel = length(x$variables))
-
 # Those that are one number, named.
 single_bandwidths <- function(kernels) {
   # Of columns and factors that of the columns.

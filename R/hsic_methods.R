@@ -2,14 +2,12 @@
 
 #' @export
 print.hsic_test <- function(x, digits = getOption("digits"), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   print_test(x, digits, maximum_line(x))
 }
 
 #' @export
 summary.hsic_test <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   test_summary(object)
 }
@@ -17,7 +15,6 @@ summary.hsic_test <- function(object, ...) {
 #' @rdname hsic_test
 #' @export
 plot.hsic_test <- function(x, y, type = "null", ...) {
-  check_object(x)
   plot_type("null", if (!missing(y)) y, if (!missing(type)) type)
   plot_null(x, ...)
 }
@@ -25,7 +22,6 @@ plot.hsic_test <- function(x, y, type = "null", ...) {
 #' @rdname hsic_test
 #' @export
 update.hsic_test <- function(object, ...) {
-  check_object(object, "object")
   changes <- list(...)
   check_changes(changes, "label")
   update_variables(object$variables[[1L]]$sample, object, changes,

@@ -52,7 +52,6 @@ test_cross <- function(x, label, estimator = est_kme(), ..., B = NULL,
   if (!inherits(x, "kme_sketch")) {
     stop_input("'x' must be a sketch, not ", describe(x))
   }
-  check_object(x)
   if (length(x$landmarks) != 2L) {
     stop_input("'x' must be a sketch of two variables, as kme_sketch(y ~ a + ",
                "b, data) makes it; mmd_test() compares the groups of one")

@@ -145,7 +145,6 @@
 #' @export
 confint.kme <- function(object, parm, level = 0.95, ...,
                         method = c("spectrum", "bound")) {
-  check_object(object, "object")
   check_dots(...)
   if (!missing(parm)) {
     stop_input("'parm' must be missing: a kernel mean is one parameter")
@@ -321,24 +320,11 @@ section_variance.landmark_sample <- function(sample, new, mean) {
   }) * rows$n / (rows$n - 1)
 }
 
-fields_of.kme_confint <- function(x) {
-  c(
-    list(formula = word_of(c("limit", "McDiarmid", "variance")),
-         variance = list("a number or NA", \(variance) {
-           is.numeric(variance) && length(variance) == 1L
-         })),
-    radius = "number", level = "number", method = "word", n = "number",
-    kappa = "number", norm = "number", draws = "count", left = "number",
-    data = "text", kernel = "kernmean_kernel?"
-  )
-}
-
 # --- The object --------------------------------------------------------------
 
 #' @rdname confint.kme
 #' @export
 print.kme_confint <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   radius <- format(x$radius, digits = digits)
   say(
@@ -380,7 +366,6 @@ radius_lines <- function(x, digits) {
 #' @rdname confint.kme
 #' @export
 as.double.kme_confint <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   x$radius
 }

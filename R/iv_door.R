@@ -183,7 +183,6 @@ check_preset <- function(preset, given) {
     stop_input("'preset' must be NULL, \"nnpiv\" or preset_nnpiv(), not ",
                describe(preset))
   }
-  check_object(preset, "preset")
   if (length(given)) {
     stop_input("'", given[1L], "' must not be given with 'preset', which says ",
                "what it is")

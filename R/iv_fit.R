@@ -284,22 +284,8 @@ preset_nnpiv <- function(delta_scale = 5, delta_exp = 0.4,
   )
 }
 
-fields_of.iv_preset <- function(x) {
-  positive <- \(v) is.numeric(v) && length(v) > 0L && is_finite(v) && all(v > 0)
-  list(
-    delta_scale = list("a positive number",
-                       \(v) positive(v) && length(v) == 1L),
-    delta_exp = list("a non-negative number", \(v) {
-      is.numeric(v) && length(v) == 1L && is.finite(v) && v >= 0
-    }),
-    alpha_scale = list("NULL or positive numbers",
-                       \(v) is.null(v) || positive(v))
-  )
-}
-
 #' @export
 print.iv_preset <- function(x, ...) {
-  check_object(x)
   say("Penalties as in NNPIV", preset_line(x))
   invisible(x)
 }

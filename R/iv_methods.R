@@ -27,7 +27,6 @@
 #' predict(fit, c(50, 60, 70))
 #' @export
 predict.rkhs_iv <- function(object, newdata, ...) {
-  check_object(object, "object")
   check_dots(...)
   if (missing(newdata)) {
     return(fitted(object))
@@ -100,7 +99,6 @@ iv_term <- function(layout, newdata, l, name = "newdata") {
 #' @rdname predict.rkhs_iv
 #' @export
 predict.rkhs_iv_nested <- function(object, newdata, what = NULL, ...) {
-  check_object(object, "object")
   check_dots(...)
   inputs <- c(g = "a", h = "b")
   if (!is.null(what)) what <- check_choice(what, c("g", "h", "both"), "what")
@@ -142,7 +140,6 @@ predict.rkhs_iv_nested <- function(object, newdata, what = NULL, ...) {
 #' @param object A fit.
 #' @export
 update.rkhs_iv <- function(object, ...) {
-  check_object(object, "object")
   changes <- list(...)
   check_changes(changes)
   layout <- object$terms
@@ -211,7 +208,6 @@ changed_kernels <- function(object, kernel) {
 
 #' @export
 coef.rkhs_iv <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   if (is.null(object$coefficients$g)) {
     stop_input("'object' must not be a fit with random features, whose ",
@@ -223,21 +219,18 @@ coef.rkhs_iv <- function(object, ...) {
 
 #' @export
 fitted.rkhs_iv <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   stats::naresid(object$na.action, object$fitted.values)
 }
 
 #' @export
 residuals.rkhs_iv <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   stats::naresid(object$na.action, object$residuals)
 }
 
 #' @export
 nobs.rkhs_iv <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   object$n
 }
@@ -246,7 +239,6 @@ nobs.rkhs_iv <- function(object, ...) {
 #' @param digits Significant digits.
 #' @export
 print.rkhs_iv <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   number <- \(value) format_number(unname(value), digits)
   nested <- inherits(x, "rkhs_iv_nested")
@@ -337,7 +329,6 @@ iv_choice <- function(x) {
 #' @rdname rkhs_iv
 #' @export
 summary.rkhs_iv <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   residuals <- as.matrix(object$residuals)
   rows <- if (is.null(object$rows)) {
@@ -368,11 +359,8 @@ summary.rkhs_iv <- function(object, ...) {
             class = "summary.rkhs_iv")
 }
 
-fields_of.summary.rkhs_iv <- \(x) c(fit = "rkhs_iv", moments = "table")
-
 #' @export
 print.summary.rkhs_iv <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   print(x$fit, digits = digits)
   cat("\nResiduals by moment:\n")

@@ -163,18 +163,3 @@ new_rkhs_iv_nested <- function(found, blocks, y, task, arguments) {
   class(fit) <- c("rkhs_iv_nested", class(fit))
   fit
 }
-
-fields_of.rkhs_iv_nested <- function(x) {
-  moment <- list("TRUE or FALSE for each row, some TRUE", \(v) {
-    is.logical(v) && !anyNA(v) && any(v)
-  })
-  c(iv_fields(x), fitted.values = "matrix", residuals = "values",
-    y = "values", w = "numbers?", list("rows$d" = moment, "rows$c" = moment))
-}
-
-sizes_of.rkhs_iv_nested <- function(x) {
-  n <- x$n
-  list(blocks = 4, kernels = 4, fitted.values = c(n, 2), residuals = c(n, 2),
-       y = n, w = n, criterion = 2, rank = 4, mu = 2, lambda = 2, functions = 2,
-       coefficients = 2, rows = 2, "rows$d" = n, "rows$c" = n)
-}

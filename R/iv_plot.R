@@ -50,7 +50,6 @@
 #' @export
 plot.rkhs_iv <- function(x, y, type = c("fit", "cv"), ..., what = c("g", "h"),
                          column = NULL, n = 200, legend = TRUE) {
-  check_object(x)
   dots <- list(...)
   check_graphics(dots)
   picture <- picture_iv(x, if (!missing(y)) y, if (!missing(type)) type,

@@ -236,13 +236,12 @@ check_kernel <- function(kernel, name = "kernel", hint = NULL) {
       describe(kernel), hint
     )
   }
-  check_object(kernel, name)
+  kernel
 }
 
 #' @rdname kernel_rbf
 #' @export
 print.kernmean_kernel <- function(x, ...) {
-  check_object(x)
   cat(kernel_lines(x), sep = "\n")
   invisible(x)
 }

@@ -2,7 +2,6 @@
 
 #' @export
 coef.kme <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   object$weights
 }
@@ -17,7 +16,6 @@ coef.kme <- function(object, ...) {
 #' @param level The probability of each interval.
 #' @export
 predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95) {
-  check_object(object, "object")
   check_dots(...)
   interval <- check_flag(interval, "interval")
   level <- check_confidence(level)
@@ -98,7 +96,6 @@ over_panels <- function(sample, new, use) {
 #' @rdname kme
 #' @export
 update.kme <- function(object, ...) {
-  check_object(object, "object")
   found <- change_arguments(object, list(...))
   own <- names(found$changes) %in% c("estimator", registered_arguments())
   mine <- found$changes[own]
@@ -218,7 +215,6 @@ describe_mean <- function(object, digits) {
 #' @param digits Significant digits.
 #' @export
 print.kme <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   say(
     mean_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
@@ -257,19 +253,15 @@ plain_distance <- function(object) {
   list(distance = sqrt(max(square, least)), rounding = square < least)
 }
 
-fields_of.summary.kme <- \(x) c(fit = "kme")
-
 #' @rdname kme
 #' @export
 summary.kme <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   structure(list(fit = object), class = "summary.kme")
 }
 
 #' @export
 print.summary.kme <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   fit <- x$fit
   print(fit, digits = digits)

@@ -68,7 +68,6 @@ plot.kme <- function(x, y,
                               "weights"),
                      n = 100, ..., interval = FALSE, level = 0.95,
                      legend = TRUE) {
-  check_object(x)
   picture <- picture_kme(x, if (!missing(y)) y, if (!missing(type)) type, n,
                          interval, level)
   draw_picture(picture, list(...), legend)

@@ -343,26 +343,6 @@ new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
   )
 }
 
-fields_of.kme_landmarks <- function(x) {
-  c(
-    terms = "terms?", side = "count?", kernel = "kernmean_kernel",
-    rank = "count", pilot = "count", lost = "values", values = "numbers",
-    root = "matrix", id = "word",
-    list(
-      m = list("an integer", \(m) {
-        is.integer(m) && length(m) == 1L && !is.na(m) && m > 0L
-      }),
-      method = word_of(c("rpcholesky", "uniform", "levels", "given")),
-      variable = whole_variable
-    )
-  )
-}
-
-sizes_of.kme_landmarks <- function(x) {
-  list(values = x$rank, root = c(x$m, x$rank), lost = 1L,
-       "variable$sample$x" = c(x$m, NA))
-}
-
 # Smaller eigenvalues of K_SS are left out: W'S2W has the square of its
 # condition.
 rank_tolerance <- 1e-10
@@ -503,7 +483,6 @@ same_landmarks <- function(a, b) {
 #' @param digits Significant digits.
 #' @export
 print.kme_landmarks <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   how <- switch(x$method,
     rpcholesky = "randomly pivoted Cholesky",
@@ -528,7 +507,6 @@ print.kme_landmarks <- function(x, digits = digits_shown(), ...) {
 #'   `"spectrum"` of the matrix of their kernel values.
 #' @export
 plot.kme_landmarks <- function(x, y, type = c("points", "spectrum"), ...) {
-  check_object(x)
   picture <- picture_landmarks(x, if (!missing(y)) y, if (!missing(type)) type)
   draw_picture(picture, list(...))
 }

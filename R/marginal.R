@@ -29,10 +29,6 @@ new_marginal <- function(name, label, kind, noise, select, by_column) {
   estimator
 }
 
-fields_of.est_marginal <- function(x) {
-  c(NextMethod(), chosen_fields(x, "noise", "loocv"))
-}
-
 # --- Arguments -------------------------------------------------------------
 
 # What can be said of variances without the data.

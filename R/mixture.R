@@ -4,7 +4,6 @@ mixture_fields <- c("weights", "means", "covariances")
 
 # list(weights: C, means: C x d, covariances: d x d x C)
 check_mixture <- function(mixture, d, name) {
-  if (inherits(mixture, "kme_density")) check_object(mixture, name)
   if (!is.list(mixture) || !all(mixture_fields %in% names(mixture))) {
     stop_input(
       "'", name, "' must be a list with the names weights, means and ",

@@ -371,7 +371,6 @@ refuse_paired <- function(...) {
 #' @rdname mmd_test
 #' @export
 mmd_test.gram <- function(x, groups, ...) {
-  check_object(x)
   if (missing(groups)) {
     stop_input("'groups' must be given with a gram: the group of each point")
   }

@@ -48,36 +48,6 @@ new_comparisons <- function(samples, settled, pairs, found, asked, B, options,
   ), class = "mmd_comparisons")
 }
 
-fields_of.mmd_comparisons <- function(x) {
-  labels <- if (is.numeric(x$sizes)) names(x$sizes)
-  c(
-    method = "word", data.name = "word", control = "word?", B = "count?",
-    null = "word", type = "word", estimator = "kernmean_estimator",
-    noise = "numbers?", kernel = "kernmean_kernel?", sample = "kernmean_sample",
-    arguments = "list", "arguments$kernel" = "kernmean_kernel?",
-    "arguments$pooled$label" = "text", "arguments$pooled$order" = "numbers?",
-    list(
-      adjust = word_of(stats::p.adjust.methods),
-      sizes = list("positive numbers with names",
-                   \(v) length(v) > 1L && is_named(v) && all(v > 0)),
-      groups = list("the group of each point, one of those of 'sizes'", \(v) {
-        is.factor(v) && !anyNA(v) && identical(levels(v), labels)
-      }),
-      table = table_of(list(
-        group1 = list("groups", \(v) all(v %in% labels)),
-        group2 = list("groups", \(v) all(v %in% labels))
-      ), n1 = "numbers", n2 = "numbers", statistic = "numbers",
-      distance = "numbers", p.value = "numbers", p.adjusted = "numbers")
-    )
-  )
-}
-
-sizes_of.mmd_comparisons <- function(x) {
-  groups <- length(x$sizes)
-  pairs <- if (is.null(x$control)) groups * (groups - 1) / 2 else groups - 1
-  list(table = c(pairs, 8), groups = x$sample$n)
-}
-
 compared_title <- function(asked, options) {
   scheme <- list(all = identical(asked$permutations, "all"),
                  blocks = asked$blocks, clusters = asked$clusters)

@@ -93,7 +93,6 @@ fewer_rows <- 10L
 
 #' @export
 print.mmd_comparisons <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   check_dots(...)
   print_comparisons(x, digits, most_rows_printed)
@@ -150,16 +149,12 @@ draws_line <- function(x) {
 
 #' @export
 summary.mmd_comparisons <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   structure(list(test = object), class = "summary.mmd_comparisons")
 }
 
-fields_of.summary.mmd_comparisons <- \(x) c(test = "mmd_comparisons")
-
 #' @export
 print.summary.mmd_comparisons <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   test <- x$test
   print_comparisons(test, digits, Inf)
@@ -190,7 +185,6 @@ print.summary.mmd_comparisons <- function(x, digits = digits_shown(), ...) {
 #' @export
 as.data.frame.mmd_comparisons <- function(x, row.names = NULL,
                                           optional = FALSE, ...) {
-  check_object(x)
   check_dots(...)
   name_frame(x$table, row.names)
 }
@@ -201,7 +195,6 @@ as.data.frame.mmd_comparisons <- function(x, row.names = NULL,
 as.matrix.mmd_comparisons <- function(x, what = c("distance", "statistic",
                                                   "p.value", "p.adjusted"),
                                       ...) {
-  check_object(x)
   check_dots(...)
   what <- check_choice(what, c("distance", "statistic", "p.value",
                                "p.adjusted"), "what")
@@ -227,13 +220,11 @@ check_all_pairs <- function(x, name) {
 #' @importFrom stats as.dist
 #' @export
 as.dist.mmd_comparisons <- function(m, diag = FALSE, upper = FALSE) {
-  check_object(m, "m")
   stats::as.dist(as.matrix(m), diag, upper)
 }
 
 #' @export
 nobs.mmd_comparisons <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   sum(object$sizes)
 }
@@ -241,7 +232,6 @@ nobs.mmd_comparisons <- function(object, ...) {
 #' @rdname mmd_comparisons
 #' @export
 update.mmd_comparisons <- function(object, ...) {
-  check_object(object, "object")
   changes <- list(...)
   check_changes(changes, c("pooled", "label"))
   # One takes the place of the other.

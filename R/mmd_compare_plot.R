@@ -29,7 +29,6 @@
 #' @export
 plot.mmd_comparisons <- function(x, y, type = c("matrix", "dendrogram"), ...,
                                  legend = TRUE) {
-  check_object(x)
   dots <- list(...)
   picture <- picture_comparisons(x, if (!missing(y)) y,
                                  if (!missing(type)) type)

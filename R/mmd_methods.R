@@ -2,14 +2,12 @@
 
 #' @export
 print.mmd_test <- function(x, digits = getOption("digits"), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   print_test(x, digits, maximum_line(x))
 }
 
 #' @export
 summary.mmd_test <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   test_summary(object)
 }
@@ -17,7 +15,6 @@ summary.mmd_test <- function(object, ...) {
 #' @rdname mmd_test
 #' @export
 update.mmd_test <- function(object, ...) {
-  check_object(object, "object")
   changes <- list(...)
   check_changes(changes, c("pooled", "label"))
   update_samples(object$sample, object, changes, substitute(list(...)))

@@ -240,7 +240,6 @@ read_kept <- function(null, model, x, B, options) {
                "for a test against a model, whose null distribution is ",
                "simulated, not ", describe(null))
   }
-  check_object(null, "null")
   of <- c(is_free(null$model), is_free(model))
   if (!all(of)) {
     stop_input("'null' must not be given: ",
@@ -414,23 +413,8 @@ new_model_test <- function(observed, draws, p, model, options, label,
   test
 }
 
-fields_of.mmd_model_test <- function(x) {
-  c(list(parameter = list("numbers with names, n and d among them", \(v) {
-    is_named(v) && all(c("n", "d") %in% names(v))
-  })), test_fields(x), kernel = "kernmean_kernel", sample = "kernmean_sample",
-    sizes = "numbers", model = "kernmean_law", noise = "numbers?",
-    replicates = "numbers", list("arguments$label" = list(
-      "the words for x and model",
-      \(v) is.character(v) && !anyNA(v) && identical(names(v), c("x", "model"))
-    )),
-    "arguments$kept" = "flag", "arguments$kernel" = "kernmean_kernel?")
-}
-
-sizes_of.mmd_model_test <- \(x) list(sizes = 1)
-
 #' @export
 update.mmd_model_test <- function(object, ...) {
-  check_object(object, "object")
   changes <- list(...)
   check_changes(changes)
   names(changes)[names(changes) == "y"] <- "model"

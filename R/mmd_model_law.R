@@ -12,29 +12,6 @@ new_law <- function(kind, ...) {
   structure(list(...), class = c(paste0(kind, "_law"), "kernmean_law"))
 }
 
-fields_of.normal_law <- \(x) c(d = "count")
-
-fields_of.draws_law <- function(x) {
-  settled <- !is.null(x$sample)
-  c(draw = "function", points = if (settled) "matrix?" else "matrix",
-    sample = "kernmean_sample?", norm2 = if (settled) "number" else "number?")
-}
-
-fields_of.mixture_law <- function(x) {
-  c("mixture$weights" = "numbers", "mixture$means" = "matrix",
-    "mixture$covariances" = "numbers", columns = "text?",
-    list(roots = list("a list of matrices", \(v) {
-      is.list(v) && all(vapply(v, \(r) is.matrix(r) && is.numeric(r) &&
-                                 is_finite(r) && nrow(r) == ncol(r), NA))
-    })))
-}
-
-sizes_of.mixture_law <- function(x) {
-  size <- c(ncol(x$mixture$means), length(x$mixture$weights))
-  list("mixture$means" = size[2:1], "mixture$covariances" = size[c(1L, 1:2)],
-       roots = size[2L], columns = size[1L])
-}
-
 # --- Reading -----------------------------------------------------------------
 
 # The model that was given for the points x.
@@ -46,7 +23,6 @@ read_law <- function(model, x, name = "model") {
     first <- draw_from(model, most_model_draws, x)
     new_law("draws", draw = model, points = first)
   } else if (inherits(model, "kme_density")) {
-    check_object(model, "model")
     warn_same_points(model, x)
     read_mixture(density_mixture(model), x)
   } else if (is.list(model) && !is.object(model)) {

@@ -48,26 +48,6 @@ new_mmd_test <- function(samples, options, scheme, found, arguments,
   )
 }
 
-fields_of.mmd_test <- function(x) {
-  c(test_fields(x), kernel = "kernmean_kernel?", sample = "kernmean_sample",
-    noise = "numbers?", "arguments$kernel" = "kernmean_kernel?",
-    "arguments$filter" = if (is.null(x$statistics)) "word?" else "word",
-    "arguments$pooled$label" = "text", "arguments$pooled$order" = "numbers?",
-    list(
-      sizes = list("positive numbers with names",
-                   \(v) length(v) > 1L && is_named(v) && all(v > 0)),
-      groups = list("the group of each point, one of those of 'sizes'", \(v) {
-        if (inherits(x$sample, "landmark_sample")) is.null(v) else
-          is.factor(v) && !anyNA(v) && identical(levels(v), names(x$sizes))
-      })
-    ))
-}
-
-sizes_of.mmd_test <- function(x) {
-  groups <- length(x$sizes)
-  list(groups = x$sample$n, pairs = groups * (groups - 1) / 2)
-}
-
 mmd_name <- function(found, several, fused) {
   if (isTRUE(found$several)) {
     "max z"

@@ -46,7 +46,6 @@
 #' @export
 plot.mmd_test <- function(x, y, type = c("null", "witness"), n = 100, ...,
                           legend = TRUE, groups = NULL) {
-  check_object(x)
   dots <- list(...)
   picture <- picture_mmd(x, if (!missing(y)) y, if (!missing(type)) type, n,
                          groups, dots)

@@ -180,7 +180,6 @@ read_sketches <- function(data) {
                describe(data$x))
   }
   for (name in names(data)[made]) {
-    check_object(data[[name]], name)
     check_one_variable(data[[name]], name)
   }
   if (length(data) == 1L) {

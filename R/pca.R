@@ -253,32 +253,6 @@ new_kme_pca <- function(found, centered, covariance, arguments) {
   )
 }
 
-fields_of.kme_pca <- function(x) {
-  rows <- !inherits(x$sample, "landmark_sample")
-  c(
-    values = "numbers", vectors = "matrix", total = "number",
-    scores = if (rows) "matrix" else "matrix?", n = "count",
-    kernel = "kernmean_kernel?", sample = "kernmean_sample", mean = "kme",
-    at = "numbers", norm2 = "number", center = "kernmean_estimator",
-    covariance = "kernmean_estimator", terms = "terms?", arguments = "list",
-    list(rank = list("a whole number or NA", \(rank) {
-      is.numeric(rank) && length(rank) == 1L && (is.na(rank) || rank >= 1)
-    })),
-    shrinkage = "list?",
-    if ("lambda" %in% names(x$covariance)) c(
-      "shrinkage$lambda" = "amount", "shrinkage$alpha" = "number?",
-      "shrinkage$border" = "flag"
-    )
-  )
-}
-
-sizes_of.kme_pca <- function(x) {
-  sites <- x$sample$n
-  count <- length(x$values)
-  list(vectors = c(sites, count), at = sites, scores = c(x$n, count),
-       n = if (!inherits(x$sample, "landmark_sample")) 1L)
-}
-
 # --- Components --------------------------------------------------------------
 
 # What components are sums over.

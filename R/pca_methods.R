@@ -4,7 +4,6 @@
 #' @param digits Significant digits.
 #' @export
 print.kme_pca <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   p <- length(x$values)
   say(
@@ -70,7 +69,6 @@ describe_shares <- function(object) {
 #' @rdname kme_pca
 #' @export
 summary.kme_pca <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   variance <- object$values
   shares <- variance_shares(object)
@@ -84,17 +82,10 @@ summary.kme_pca <- function(object, ...) {
             class = "summary.kme_pca")
 }
 
-fields_of.summary.kme_pca <- \(x) {
-  list(fit = "kme_pca", importance = list(
-    "a matrix", \(importance) is.matrix(importance) && is.numeric(importance)
-  ))
-}
-
 most_components_printed <- 10L
 
 #' @export
 print.summary.kme_pca <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   print(x$fit, digits = digits)
   p <- ncol(x$importance)
@@ -115,7 +106,6 @@ print.summary.kme_pca <- function(x, digits = digits_shown(), ...) {
 #'   points and the sample; without it, the scores of the sample.
 #' @export
 predict.kme_pca <- function(object, newdata, ncomp = NULL, ...) {
-  check_object(object, "object")
   check_dots(...)
   kept <- check_components(ncomp, object)
   if (missing(newdata)) {
@@ -160,7 +150,6 @@ pca_scores <- function(object, new, kept) {
 
 #' @export
 coef.kme_pca <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   object$vectors
 }
@@ -168,7 +157,6 @@ coef.kme_pca <- function(object, ...) {
 #' @rdname kme_pca
 #' @export
 update.kme_pca <- function(object, ...) {
-  check_object(object, "object")
   refit(kme_pca.default, object, change_arguments(object, list(...)))
 }
 
@@ -226,7 +214,6 @@ reconstruction_error <- function(object, ...) {
 #' @export
 reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
                                          diagonal = NULL) {
-  check_object(object, "object")
   check_dots(...)
   kept <- check_components(ncomp, object)
   if (missing(newdata)) {

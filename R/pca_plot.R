@@ -43,7 +43,6 @@
 #' @export
 plot.kme_pca <- function(x, y, type = c("scores", "spectrum"), comps = c(1, 2),
                          groups = NULL, ..., newdata = NULL, legend = TRUE) {
-  check_object(x)
   dots <- list(...)
   name <- short_name(substitute(groups))
   picture <- picture_pca(x, if (!missing(y)) y, if (!missing(type)) type,
@@ -131,7 +130,6 @@ check_comps <- function(comps, p) {
 screeplot.kme_pca <- function(x, npcs = min(10, length(x$values)),
                               type = c("barplot", "lines"),
                               main = pca_heading(x), ...) {
-  check_object(x)
   draw_picture(picture_scree(x, npcs, type, main), list(...))
 }
 

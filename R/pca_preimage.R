@@ -61,7 +61,6 @@ preimage <- function(object, ...) {
 #' @export
 preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
                              maxit = 1000) {
-  check_object(object, "object")
   check_dots(...)
   kept <- check_components(ncomp, object)
   tol <- check_number(tol, "tol", positive = TRUE)

@@ -20,19 +20,6 @@ new_sample <- function(kind, n, kernel, x = NULL, gram = NULL, weights = NULL,
   )
 }
 
-fields_of.kernmean_sample <- function(x) {
-  c(n = "count", x = "matrix?", gram = "gram?", weights = "numbers?",
-    raw = "matrix?", origin = "numbers?",
-    kernel = if (is.null(x$x)) "kernmean_kernel?" else "kernmean_kernel")
-}
-fields_of.points_sample <- \(x) c(x = "matrix", NextMethod())
-fields_of.gram_sample <- \(x) c(gram = "gram", NextMethod())
-
-sizes_of.kernmean_sample <- function(x) {
-  list(x = c(x$n, NA), raw = c(x$n, NA), weights = x$n,
-       origin = if (!is.null(x$x)) ncol(x$x))
-}
-
 points_sample <- function(x, kernel, weights = NULL, raw = NULL) {
   new_sample("points", nrow(x), kernel, x, weights = weights, raw = raw)
 }
@@ -81,7 +68,7 @@ input_word <- function(x) if (inherits(x, "gram")) "gram" else "sketch"
 
 as_sample <- function(x) UseMethod("as_sample")
 as_sample.gram <- function(x) {
-  check_finite(check_object(x)$K, "K")
+  check_finite(x$K, "K")
   gram_sample(x)
 }
 
@@ -170,7 +157,7 @@ keep_units <- function(kernel, sample) {
 # Is the bandwidth of the kernel still to be chosen?
 has_open_bandwidth <- function(x, kernel) {
   !brings_kernel(x) &&
-    (is.null(kernel) || identical(field_value(kernel, "bandwidth"), "median"))
+    (is.null(kernel) || identical(kernel$bandwidth, "median"))
 }
 
 # What the argument `bandwidth` says, for the sample `name` and the kernel that
@@ -271,7 +258,7 @@ sample_matrix.points_sample <- \(sample) fold_store(sample$kernel, sample$x)
 sample_matrix.gram_sample <- \(sample) sample$gram$K
 
 #' @export
-as.matrix.kernmean_sample <- function(x, ...) sample_matrix(check_object(x))
+as.matrix.kernmean_sample <- function(x, ...) sample_matrix(x)
 
 # The gram, formed if there is none.
 sample_gram <- function(sample) UseMethod("sample_gram")
@@ -533,7 +520,6 @@ describe_sample.kernmean_sample <- function(sample) {
 
 #' @export
 print.kernmean_sample <- function(x, ...) {
-  check_object(x)
   say(describe_sample(x), kernel_lines(x$kernel))
   invisible(x)
 }

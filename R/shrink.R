@@ -124,16 +124,6 @@ new_shrunk <- function(centered, intensity, p, trace, centering) {
   seal_gram(g)
 }
 
-fields_of.shrunk_gram <- function(x) {
-  c(NextMethod(), intensity = "number", p = "number", trace = "number",
-    target = "number", at = "numbers", norm2 = "number", centered = "gram")
-}
-
-sizes_of.shrunk_gram <- function(x) {
-  c(NextMethod(), list("centered$K" = dim(x$K),
-                       at = if (length(x$at) == 1L) 1L else nrow(x$K)))
-}
-
 # The spectrum from that of the centered gram, as far as `what`.
 spectrum.shrunk_gram <- function(g, what) {
   if (is.null(g[[what]])) {

@@ -259,7 +259,7 @@ names_column <- function(value, x, stream) {
 read_landmarks <- function(landmarks, x, y, chosen, options) {
   if (inherits(landmarks, "kme_landmarks")) landmarks <- list(landmarks)
   if (inherits(landmarks, "kme_sketch")) {
-    landmarks <- check_object(landmarks, "landmarks")$landmarks
+    landmarks <- landmarks$landmarks
   }
   if (is_plain_list(landmarks)) {
     return(check_landmark_list(landmarks, y, chosen))
@@ -317,7 +317,6 @@ check_landmark_list <- function(landmarks, y, chosen) {
     stop_input("'landmarks' must be made by kme_landmarks(), or be a list of ",
                "two such sets, not ", describe(landmarks))
   }
-  for (set in landmarks) check_object(set, "landmarks")
   if (!is.null(chosen$kernel) || asks_scale(chosen$scale)) {
     stop_input("'", if (is.null(chosen$kernel)) "scale" else "kernel",
                "' must not be given with landmarks, which have their own")

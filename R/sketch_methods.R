@@ -4,7 +4,6 @@
 #' @param digits Significant digits.
 #' @export
 print.kme_sketch <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   say(
     sketch_title(x), sketch_kernel_lines(x), sketch_groups_line(x),
@@ -91,7 +90,6 @@ sketch_dropped_line <- function(sketch) {
 #' @rdname kme_sketch
 #' @export
 summary.kme_sketch <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   check_any_rows(object)
   check_weight(sum(group_numbers(object, "weight")))
@@ -115,11 +113,8 @@ summary.kme_sketch <- function(object, ...) {
   structure(list(sketch = object, table = table), class = "summary.kme_sketch")
 }
 
-fields_of.summary.kme_sketch <- \(x) c(sketch = "kme_sketch", table = "frame")
-
 #' @export
 print.summary.kme_sketch <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   print(x$sketch, digits = digits)
   cat("\nRows, norm of the kernel mean, mean k(x, x) and the share of it that ",
@@ -134,7 +129,6 @@ print.summary.kme_sketch <- function(x, digits = digits_shown(), ...) {
 update.kme_sketch <- function(object, x, ..., y = NULL, groups = NULL,
                               weights = NULL, read = NULL, chunk = 50000,
                               checkpoint = NULL, progress = interactive()) {
-  check_object(object, "object")
   check_dots(...)
   if (missing(x)) stop_input("'x' must be given: the rows to be added")
   if (inherits(x, "kme_sketch")) {
@@ -199,14 +193,13 @@ plot.kme_sketch <- function(x, ...) {
     stop_input("'+' must stand between two sketches; update(sketch, x) adds ",
                "rows")
   }
-  merge_sketches(check_object(e1, "e1"), check_object(e2, "e2"))
+  merge_sketches(e1, e2)
 }
 
 #' @rdname kme_sketch
 #' @param i The names of groups.
 #' @export
 `[.kme_sketch` <- function(x, i) {
-  check_object(x)
   if (missing(i)) {
     return(x)
   }

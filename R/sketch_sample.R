@@ -63,7 +63,6 @@ check_weight <- function(weight) {
 }
 
 as_sample.kme_sketch <- function(x) {
-  check_object(x)
   check_one_variable(x)
   sample <- sketch_sample(x)
   warn_lost(list(sample))
@@ -285,28 +284,6 @@ landmark_sample <- function(sketch, variable, group = NULL) {
   out$variable <- variable
   out["group"] <- list(group)
   out
-}
-
-fields_of.landmark_sample <- function(x) {
-  c(
-    list(
-      sketch = "kme_sketch",
-      variable = list("the number of a variable of the sketch", \(v) {
-        is.numeric(v) && length(v) == 1L && v %in% seq_along(x$sketch$landmarks)
-      }),
-      group = list("NULL or the number of a group", \(group) {
-        is.null(group) || is.numeric(group) && length(group) == 1L &&
-          group %in% seq_along(x$sketch$sums)
-      })
-    ),
-    NextMethod()
-  )
-}
-
-# The landmarks of the sketch are its points.
-sizes_of.landmark_sample <- function(x) {
-  c(list(x = dim(x$sketch$landmarks[[x$variable]]$variable$sample$x)),
-    NextMethod())
 }
 
 came_with_kernel.landmark_sample <- \(sample) TRUE

@@ -12,10 +12,6 @@ est_skmse <- function(lambda = NULL, select = NULL, target = NULL) {
 }
 register_estimator("skmse", est_skmse, aliases = "rkmse")
 
-fields_of.est_skmse <- function(x) {
-  c(NextMethod(), chosen_fields(x, "lambda", c("loocv", "plugin")))
-}
-
 # alpha, given lambda or chosen; excess = varrho - rho >= 0 and distance2 = |f*
 # - mu^|^2 may be vectors.
 skmse_alpha <- function(estimator, excess, distance2, n) {

@@ -213,7 +213,6 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
 # kernels, factors: nothing to be chosen).
 plan_machine <- function(bags, ..., bandwidth, bandwidth2, novelty) {
   if (inherits(bags, "bag_gram")) {
-    check_object(bags, "bags")
     given <- c(list(bandwidth = bandwidth, bandwidth2 = bandwidth2), list(...))
     given <- Filter(Negate(is.null), given)
     if (length(given)) {
@@ -525,43 +524,6 @@ new_smm <- function(found, problem, folds, arguments) {
     fit$loo <- stats::setNames(problem$y - left, bags)
   }
   fit
-}
-
-fields_of.bag_smm <- function(x) {
-  type <- c(intersect(x$type, smm_types), "")[1L]
-  numeric <- type %in% c("regression", "ridge")
-  labels <- c("factor", "numbers")[1L + numeric]
-  own <- smm_parameters[[match(type, smm_types, nomatch = 1L)]]
-  c(
-    list(type = word_of(smm_types)), gram = "bag_gram", coefficients = "matrix",
-    intercept = "numbers", support = "words", problem = "list", n = "count",
-    kernel = "kernmean_kernel?", arguments = "list", decision = "matrix",
-    fitted = labels, on_gram = "flag", terms = "terms?", folds = "numbers?",
-    if (type != "novelty") c(y = labels),
-    if (!numeric) c(levels = "text"),
-    if (numeric) c("problem$center" = "number", "problem$unit" = "number"),
-    if (type == "ridge") c(loo = "numbers"),
-    stats::setNames(rep("amount", length(own)), own),
-    list(cv = list("NULL or a data frame of what was tried", \(cv) {
-      is.null(cv) || kinds$frame[[2L]](cv) && is.numeric(cv$score) &&
-        one_of_all[[2L]](cv$chosen)
-    }))
-  )
-}
-
-sizes_of.bag_smm <- function(x) {
-  m <- nrow(x$gram$K)
-  columns <- switch(x$type, classification = choose(length(x$levels), 2), 1)
-  list(n = 1L, y = m, coefficients = c(m, columns), intercept = columns,
-       decision = c(m, columns), fitted = m, loo = m, folds = m,
-       levels = if (x$type == "novelty") 2L)
-}
-
-fields_of.summary.bag_smm <- function(x) {
-  classes <- identical(field_value(x, "fit$type"), "classification")
-  c(fit = "bag_smm", confusion = if (classes) "values" else "values?",
-    support = if (classes) "values" else "values?",
-    cv = "frame?")
 }
 
 problem_answers <- function(problem, bags) {

@@ -46,7 +46,6 @@
 #' smm_auc(predict(fit, new, "decision"), rep(c(FALSE, TRUE), each = 10))
 #' @export
 predict.bag_smm <- function(object, newdata, type = NULL, ..., id = NULL) {
-  check_object(object, "object")
   check_dots(...)
   own <- if (object$type %in% c("regression", "ridge")) "value" else "class"
   type <- if (is.null(type)) own else
@@ -116,7 +115,6 @@ smm_title <- c(
 
 #' @export
 print.bag_smm <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   say(smm_title[[x$type]], bag_lines(x$gram, digits),
       describe_machine(x, digits), describe_losses(x, digits))
@@ -185,7 +183,6 @@ describe_losses <- function(object, digits) {
 
 #' @export
 summary.bag_smm <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   structure(list(
     fit = object, cv = object$cv,
@@ -200,7 +197,6 @@ summary.bag_smm <- function(object, ...) {
 
 #' @export
 print.summary.bag_smm <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   print(x$fit, digits = digits)
   if (!is.null(x$confusion)) {
@@ -224,14 +220,12 @@ print.summary.bag_smm <- function(x, digits = digits_shown(), ...) {
 
 #' @export
 fitted.bag_smm <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   object$fitted
 }
 
 #' @export
 residuals.bag_smm <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   if (!is.numeric(object$y)) {
     stop_input("'object' must be a regression to have residuals, not of type ",
@@ -242,17 +236,15 @@ residuals.bag_smm <- function(object, ...) {
 
 #' @export
 coef.bag_smm <- function(object, ...) {
-  check_object(object, "object")
   check_dots(...)
   object$coefficients
 }
 
 #' @export
-nobs.bag_smm <- function(object, ...) check_object(object, "object")$n
+nobs.bag_smm <- function(object, ...) object$n
 
 #' @export
 update.bag_smm <- function(object, ...) {
-  check_object(object, "object")
   changes <- list(...)
   check_changes(changes)
   g <- object$gram

@@ -45,7 +45,6 @@
 #' plot(smm(bags[y == "narrow"], nu = 0.1, bandwidth = "median"))
 #' @export
 plot.bag_smm <- function(x, y, type = c("bags", "cv"), ..., legend = TRUE) {
-  check_object(x)
   dots <- list(...)
   check_graphics(dots)
   picture <- picture_smm(x, if (!missing(y)) y, if (!missing(type)) type)

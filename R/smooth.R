@@ -25,15 +25,6 @@ register_estimator(
   }
 )
 
-fields_of.est_smooth <- function(x) {
-  c(NextMethod(), chosen_fields(x, c("h", "c"), "loocv", 1),
-    list(folds = "amount?"))
-}
-
-fit_fields.est_smooth <- function(estimator, chosen) {
-  c(h = "number", c = "number", folds = if (chosen) "count" else "count?")
-}
-
 check_part_of_one <- function(x, name) {
   if (is.null(x)) {
     return(NULL)

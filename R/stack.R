@@ -15,27 +15,6 @@ est_stack <- function(candidates = NULL, shares = NULL, folds = NULL) {
 }
 register_estimator("stack", est_stack)
 
-fields_of.est_stack <- function(x) {
-  whole <- \(e) inherits(e, "kernmean_estimator") && is_whole(e)
-  c(NextMethod(), chosen_fields(x, "shares", "loocv"), list(
-    folds = "amount?",
-    candidates = list("a list of estimators", \(v) {
-      is.null(v) || is.list(v) && length(v) > 0L &&
-        all(vapply(v, whole, NA))
-    })
-  ))
-}
-
-fit_fields.est_stack <- function(estimator, chosen) {
-  list(folds = if (chosen) "count" else "count?", candidates = table_of(
-    candidate = "text", share = "numbers", score = "any?"
-  ))
-}
-
-sizes_of.est_stack <- function(x) {
-  if (!is.null(x$shares)) list(candidates = length(x$shares))
-}
-
 # A list of estimators with names that are told apart.
 check_stack_candidates <- function(candidates) {
   if (is.null(candidates)) {

@@ -19,42 +19,6 @@ new_test <- function(class, statistic, parameter, p.value, estimate = NULL,
   structure(mget(fields, environment()), class = c(class, "htest"))
 }
 
-# The fields that all tests have.
-test_fields <- function(x) {
-  c(
-    alternative = "word", method = "word", data.name = "word",
-    replicates = "numbers?", null = "word", type = "word",
-    estimator = "kernmean_estimator", lambda = "numbers?", alpha = "numbers?",
-    smoothing = "numbers?", candidates = "table?", left = "number?",
-    arguments = "list",
-    pairs = if (length(x$sizes) > 2L) "numbers" else "numbers?",
-    list(
-      statistic = list("a number with a name", \(v) is_named(v, 1L)),
-      parameter = list("numbers with names", is_named),
-      p.value = list("a number from 0 to 1", \(v) {
-        is.numeric(v) && length(v) == 1L && is.finite(v) && v >= 0 && v <= 1
-      }),
-      estimate = list("NULL or numbers with names",
-                      \(v) is.null(v) || is_named(v)),
-      gamma = list("NULL or a positive shape and scale", \(v) {
-        is.null(v) || is_named(v, 2L) && all(v > 0) &&
-          setequal(names(v), c("shape", "scale"))
-      }),
-      unbiased = list("NULL or a statistic and its positive deviation", \(v) {
-        is.null(v) || is_named(v, 2L) && all(v["deviation"] > 0) &&
-          setequal(names(v), c("statistic", "deviation"))
-      })
-    ),
-    if (!is.null(x$statistics)) {
-      list(statistics = table_of(
-        statistic = "text", order = "numbers", ratio = "values",
-        factor = "numbers", value = "numbers", z = "numbers",
-        p.value = "numbers", list(maximum = one_of_all)
-      ))
-    }
-  )
-}
-
 # --- What is asked for -------------------------------------------------------
 
 # list(estimator, null, statistic, progress)

@@ -33,8 +33,6 @@ test_summary <- function(object) {
   structure(list(test = object), class = "summary.kernmean_test")
 }
 
-fields_of.summary.kernmean_test <- \(x) c(test = "mmd_test|hsic_test")
-
 # What the summary of a test says of its sample: lines, or NULL.
 sample_lines <- function(sample) UseMethod("sample_lines")
 sample_lines.default <- \(sample) NULL
@@ -60,7 +58,6 @@ smoothing_lines <- function(smoothing, digits) {
 
 #' @export
 print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
-  check_object(x)
   digits <- check_digits(digits)
   test <- x$test
   number <- \(v) format(v, digits = digits)

@@ -264,14 +264,12 @@ prefixed <- function(x, prefix) {
 
 #' @exportS3Method generics::tidy
 tidy.kme <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   data.frame(row = point_labels(x$sample), weight = x$weights)
 }
 
 #' @exportS3Method generics::glance
 glance.kme <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   data.frame(
     nobs = x$n, estimator = if (is.null(x$sample$weights)) x$estimator$name else
@@ -286,7 +284,6 @@ glance.kme <- function(x, ...) {
 
 #' @exportS3Method generics::augment
 augment.kme <- function(x, data = NULL, ..., newdata = NULL) {
-  check_object(x)
   check_dots(...)
   augmented(
     x$sample, data, newdata,
@@ -298,7 +295,6 @@ augment.kme <- function(x, data = NULL, ..., newdata = NULL) {
 #' @rdname tidy.kme
 #' @export
 as.data.frame.kme <- function(x, row.names = NULL, optional = FALSE, ...) {
-  check_object(x)
   check_dots(...)
   with_row_names(augment.kme(x), row.names)
 }
@@ -322,7 +318,6 @@ pca_matrices <- list(
 
 #' @exportS3Method generics::tidy
 tidy.kme_pca <- function(x, matrix = "u", ...) {
-  check_object(x)
   check_dots(...)
   kinds <- rep(names(pca_matrices), lengths(pca_matrices))
   choices <- unlist(pca_matrices, use.names = FALSE)
@@ -337,7 +332,6 @@ tidy.kme_pca <- function(x, matrix = "u", ...) {
 
 #' @exportS3Method generics::glance
 glance.kme_pca <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   data.frame(
     nobs = x$n, ncomp = length(x$values), rank = x$rank, total = x$total,
@@ -349,7 +343,6 @@ glance.kme_pca <- function(x, ...) {
 
 #' @exportS3Method generics::augment
 augment.kme_pca <- function(x, data = NULL, ..., newdata = NULL) {
-  check_object(x)
   check_dots(...)
   augmented(
     x$sample, data, newdata, prefixed(own_scores(x), ".fitted"),
@@ -360,14 +353,12 @@ augment.kme_pca <- function(x, data = NULL, ..., newdata = NULL) {
 #' @rdname tidy.kme
 #' @export
 as.data.frame.kme_pca <- function(x, row.names = NULL, optional = FALSE, ...) {
-  check_object(x)
   check_dots(...)
   with_row_names(augment.kme_pca(x), row.names)
 }
 
 #' @exportS3Method generics::tidy
 tidy.kme_cov <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   table <- as.list(summary(x)$values)
   share_frame(c("component", "value"), as.double(table$value),
@@ -376,7 +367,6 @@ tidy.kme_cov <- function(x, ...) {
 
 #' @exportS3Method generics::glance
 glance.kme_cov <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   data.frame(
     nobs = x$n, variables = length(x$variables), estimator = x$estimator$name,
@@ -388,7 +378,6 @@ glance.kme_cov <- function(x, ...) {
 
 #' @exportS3Method generics::augment
 augment.kme_cov <- function(x, data = NULL, ..., newdata = NULL) {
-  check_object(x)
   check_dots(...)
   if (!is.null(newdata)) {
     stop_input("'newdata' must be NULL for an operator; predict() has its ",
@@ -404,7 +393,6 @@ augment.kme_cov <- function(x, data = NULL, ..., newdata = NULL) {
 
 #' @exportS3Method generics::tidy
 tidy.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
-  check_object(x)
   check_dots(...)
   if (check_choice(matrix, c("classes", "d"), "matrix") == "d") {
     return(share_frame(c("LD", "svd"), x$svd, x$svd^2 / sum(x$svd^2)))
@@ -424,7 +412,6 @@ tidy.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
 
 #' @exportS3Method generics::glance
 glance.kme_fda <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   data.frame(
     nobs = x$n, classes = length(x$counts), axes = ncol(x$scaling),
@@ -442,7 +429,6 @@ fda_frame <- function(class, posterior, scores) {
 
 #' @exportS3Method generics::augment
 augment.kme_fda <- function(x, data = NULL, ..., newdata = NULL) {
-  check_object(x)
   check_dots(...)
   augmented(
     x$sample, data, newdata,
@@ -457,7 +443,6 @@ augment.kme_fda <- function(x, data = NULL, ..., newdata = NULL) {
 #' @rdname tidy.kme
 #' @export
 as.data.frame.kme_fda <- function(x, row.names = NULL, optional = FALSE, ...) {
-  check_object(x)
   check_dots(...)
   with_row_names(augment.kme_fda(x), row.names)
 }
@@ -466,7 +451,6 @@ as.data.frame.kme_fda <- function(x, row.names = NULL, optional = FALSE, ...) {
 
 #' @exportS3Method generics::tidy
 tidy.kme_density <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   columns <- names(named_frame(x$means))
   each <- \(values, what) {
@@ -482,7 +466,6 @@ tidy.kme_density <- function(x, ...) {
 
 #' @exportS3Method generics::glance
 glance.kme_density <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   rows <- nrow(known_rows(x$sample)) > 0L
   data.frame(
@@ -496,7 +479,6 @@ glance.kme_density <- function(x, ...) {
 
 #' @exportS3Method generics::augment
 augment.kme_density <- function(x, data = NULL, ..., newdata = NULL) {
-  check_object(x)
   check_dots(...)
   augmented(
     x$sample, data, newdata, data.frame(.density = unname(predict(x))),
@@ -508,7 +490,6 @@ augment.kme_density <- function(x, data = NULL, ..., newdata = NULL) {
 #' @export
 as.data.frame.kme_density <- function(x, row.names = NULL, optional = FALSE,
                                       ...) {
-  check_object(x)
   check_dots(...)
   with_row_names(tidy.kme_density(x), row.names)
 }

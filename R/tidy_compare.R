@@ -2,7 +2,6 @@
 
 #' @exportS3Method generics::tidy
 tidy.mmd_comparisons <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   table <- x$table
   data.frame(
@@ -14,7 +13,6 @@ tidy.mmd_comparisons <- function(x, ...) {
 
 #' @exportS3Method generics::glance
 glance.mmd_comparisons <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   data.frame(
     groups = length(x$sizes), comparisons = nrow(x$table), nobs = nobs(x),
@@ -27,7 +25,6 @@ glance.mmd_comparisons <- function(x, ...) {
 
 #' @exportS3Method generics::augment
 augment.mmd_comparisons <- function(x, data = NULL, ...) {
-  check_object(x)
   check_dots(...)
   own <- data.frame(.group = x$groups)
   order <- x$arguments$pooled$order

@@ -2,7 +2,6 @@
 
 #' @exportS3Method generics::tidy
 tidy.rkhs_iv <- function(x, matrix = c("moments", "weights", "cv"), ...) {
-  check_object(x)
   check_dots(...)
   switch(check_choice(matrix, c("moments", "weights", "cv"), "matrix"),
     moments = moment_frame(x), weights = weight_frame(x), cv = cv_frame(x)
@@ -43,7 +42,6 @@ cv_frame <- function(x) {
 
 #' @exportS3Method generics::glance
 glance.rkhs_iv <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   number <- \(values, i) unname(values[i])
   lambda <- moment_lambda(x)
@@ -65,7 +63,6 @@ glance.rkhs_iv <- function(x, ...) {
 
 #' @exportS3Method generics::augment
 augment.rkhs_iv <- function(x, data = NULL, ..., newdata = NULL) {
-  check_object(x)
   check_dots(...)
   if (is.null(newdata)) {
     frame <- if (is.null(data)) iv_frame(x) else check_sample_rows(data, x$n)
@@ -85,7 +82,6 @@ augment.rkhs_iv <- function(x, data = NULL, ..., newdata = NULL) {
 #' @rdname tidy.kme
 #' @export
 as.data.frame.rkhs_iv <- function(x, row.names = NULL, optional = FALSE, ...) {
-  check_object(x)
   check_dots(...)
   with_row_names(augment.rkhs_iv(x), row.names)
 }

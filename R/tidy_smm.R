@@ -4,7 +4,6 @@
 
 #' @exportS3Method generics::tidy
 tidy.bag_gram <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   data.frame(bag = names(x$sizes), x$shrinkage, row.names = NULL,
              check.names = FALSE)
@@ -12,7 +11,6 @@ tidy.bag_gram <- function(x, ...) {
 
 #' @exportS3Method generics::glance
 glance.bag_gram <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   data.frame(nobs = length(x$sizes), bag_columns(x))
 }
@@ -20,7 +18,6 @@ glance.bag_gram <- function(x, ...) {
 #' @rdname tidy.kme
 #' @export
 as.data.frame.bag_gram <- function(x, row.names = NULL, optional = FALSE, ...) {
-  check_object(x)
   check_dots(...)
   with_row_names(tidy.bag_gram(x), row.names)
 }
@@ -40,7 +37,6 @@ bag_columns <- function(g) {
 
 #' @exportS3Method generics::tidy
 tidy.bag_smm <- function(x, matrix = c("coefficients", "cv"), ...) {
-  check_object(x)
   check_dots(...)
   if (check_choice(matrix, c("coefficients", "cv"), "matrix") == "cv") {
     if (is.null(x$cv)) {
@@ -63,7 +59,6 @@ tidy.bag_smm <- function(x, matrix = c("coefficients", "cv"), ...) {
 
 #' @exportS3Method generics::glance
 glance.bag_smm <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   data.frame(
     nobs = x$n, type = x$type,
@@ -89,7 +84,6 @@ fit_error <- function(object) {
 
 #' @exportS3Method generics::augment
 augment.bag_smm <- function(x, data = NULL, ..., newdata = NULL, id = NULL) {
-  check_object(x)
   check_dots(...)
   if (is.null(newdata)) {
     if (!is.null(id)) {
@@ -145,7 +139,6 @@ unname_rows <- function(x) {
 #' @rdname tidy.kme
 #' @export
 as.data.frame.bag_smm <- function(x, row.names = NULL, optional = FALSE, ...) {
-  check_object(x)
   check_dots(...)
   with_row_names(augment.bag_smm(x), row.names)
 }

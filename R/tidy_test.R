@@ -29,21 +29,18 @@ tidy_test <- function(x) {
 
 #' @exportS3Method generics::tidy
 tidy.mmd_test <- function(x, ..., pairs = FALSE) {
-  check_object(x)
   check_dots(...)
   if (check_flag(pairs, "pairs")) pair_frame(x) else tidy_test(x)
 }
 
 #' @exportS3Method generics::tidy
 tidy.hsic_test <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   tidy_test(x)
 }
 
 #' @exportS3Method generics::glance
 glance.mmd_test <- function(x, ...) {
-  check_object(x)
   check_dots(...)
   data.frame(
     statistic = unname(x$statistic), p.value = x$p.value, nobs = nobs(x),
@@ -58,7 +55,6 @@ glance.hsic_test <- glance.mmd_test
 
 #' @exportS3Method generics::augment
 augment.mmd_test <- function(x, data = NULL, ...) {
-  check_object(x)
   check_dots(...)
   if (is.null(x$groups)) {
     stop_input("'x' must be a test of points; a sketch keeps sums, no rows")
@@ -79,7 +75,6 @@ augment.mmd_test <- function(x, data = NULL, ...) {
 
 #' @exportS3Method generics::augment
 augment.hsic_test <- function(x, ...) {
-  check_object(x)
   stop_input("'x' must be a fit or a test of groups; a test of independence ",
              "has nothing to say of single points")
 }
@@ -88,7 +83,6 @@ augment.hsic_test <- function(x, ...) {
 #' @export
 as.data.frame.mmd_test <- function(x, row.names = NULL, optional = FALSE,
                                    ...) {
-  check_object(x)
   check_dots(...)
   with_row_names(if (is.null(x$statistics)) pair_frame(x) else x$statistics,
                  row.names)
@@ -98,7 +92,6 @@ as.data.frame.mmd_test <- function(x, row.names = NULL, optional = FALSE,
 #' @export
 as.data.frame.hsic_test <- function(x, row.names = NULL, optional = FALSE,
                                     ...) {
-  check_object(x)
   check_dots(...)
   with_row_names(if (is.null(x$statistics)) tidy_test(x) else x$statistics,
                  row.names)

@@ -159,22 +159,8 @@ read_uci <- function(entry, dir = NULL, download = FALSE,
   structure(found, class = "uci_data")
 }
 
-fields_of.uci_data <- function(x) {
-  c(name = "word", columns = "word", standardized = "flag",
-    constant = "words", words = "words", source = "text",
-    files = "text", terms = "word",
-    list(x = list("a matrix of numbers", \(v) is.matrix(v) && is.numeric(v)),
-         class = list("NULL, a factor or numbers, none missing", \(v) {
-           is.null(v) || (is.factor(v) || is.numeric(v)) && length(v) &&
-             !anyNA(v)
-         })))
-}
-
-sizes_of.uci_data <- \(x) list(class = nrow(x$x))
-
 #' @export
 print.uci_data <- function(x, ...) {
-  check_object(x)
   n <- nrow(x$x)
   d <- ncol(x$x)
   target <- if (is.factor(x$class)) {
@@ -211,7 +197,6 @@ print.uci_data <- function(x, ...) {
 #' @export
 as.data.frame.uci_data <- function(x, row.names = NULL, optional = FALSE,
                                    ...) {
-  check_object(x)
   check_dots(...)
   table <- as.data.frame(x$x, optional = check_flag(optional, "optional"))
   table$class <- x$class

@@ -3,44 +3,6 @@
 # levels in the order of their columns of indicators, for columns some of which
 # are factors what read_mixed() says of them.
 
-# Fields and sizes of one, see object.R.
-variable_fields <- function(variable) {
-  c(name = "word", sample = "kernmean_sample", levels = "labels?",
-    column = "word?", mixed = "list?", if (is.list(variable$mixed)) {
-      c("mixed$frame" = "table", "mixed$levels" = "list",
-        "mixed$kernel" = "kernmean_kernel?")
-    })
-}
-
-variable_sizes <- function(variable) {
-  sample <- variable$sample
-  frame <- variable$mixed$frame
-  factors <- names(variable$mixed$levels)
-  list(
-    levels = ncol(sample$x), "mixed$frame" = c(sample$n, NA),
-    "mixed$levels" = sum(vapply(frame, is_nominal, NA) &
-                           names(frame) %in% factors)
-  )
-}
-
-whole_variable <- list("a whole variable", \(variable) {
-  is.null(find_fault(variable, NULL, variable_fields(variable),
-                     variable_sizes(variable)))
-})
-
-whole_variables <- list("a list of whole variables of one length", \(x) {
-  is.list(x) && length(x) > 0L &&
-    all(vapply(x, whole_variable[[2L]], NA)) &&
-    length(unique(lapply(x, \(variable) variable$sample$n))) == 1L
-})
-
-# Are they the kernels of variables, NULL for those that have none?
-are_kernels <- function(kernels) {
-  is.list(kernels) && length(kernels) > 0L && all(vapply(kernels, \(kernel) {
-    is.null(kernel) || inherits(kernel, "kernmean_kernel") && is_whole(kernel)
-  }, NA))
-}
-
 is_several <- function(x) is.list(x) && !is.data.frame(x)
 
 # The variables that a door was given: `data` is list(x) or list(x, y), x a
@@ -182,7 +144,7 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
                "; factor() makes one of them")
   }
   if (brings_kernel(x)) {
-    return(list(name = name, sample = gram_sample(check_object(x, name))))
+    return(list(name = name, sample = gram_sample(x)))
   }
   if (!is.null(kernel)) {
     check_kernel(kernel, kernel_name, estimator_hint(kernel))
