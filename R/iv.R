@@ -129,8 +129,9 @@
 #'   block, see [gram()]. `NULL`: `TRUE` for blocks without a kernel of yours,
 #'   `FALSE` for others, with a warning where units differ.
 #' @param intercept Center y? `NULL`: where `mu` and `preset` are `NULL`.
-#' @param preset `"nnpiv"` or [preset_nnpiv()]: penalties by the rules of the
-#'   authors' code; not with `lambda`, `mu` or `intercept`.
+#' @param preset `"nnpiv"`: penalties and kernels by the rules of the authors'
+#'   code, see `vignette("iv")`, or a list of other numbers for these rules;
+#'   not with `lambda`, `mu` or `intercept`.
 #' @param tol_learner,tol_instrument Directions with eigenvalues below this
 #'   share of the largest are left out: of \eqn{K_X} for `"l2"`, and of
 #'   \eqn{K_Z} for \eqn{\lambda = 0}{lambda = 0}, where they are the
@@ -173,7 +174,7 @@
 #'
 #' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
 #' regression. \doi{10.48550/arXiv.2112.14249}
-#' @seealso [rkhs_iv_nested()], [preset_nnpiv()]; `vignette("iv")`
+#' @seealso [rkhs_iv_nested()]; `vignette("iv")`
 #' @family instrumental variables
 #' @examples
 #' # x is endogenous: e is in x and in y

@@ -178,16 +178,17 @@ check_preset <- function(preset, given) {
   if (is.null(preset)) {
     return(NULL)
   }
-  if (identical(preset, "nnpiv")) preset <- preset_nnpiv()
-  if (!inherits(preset, "iv_preset")) {
-    stop_input("'preset' must be NULL, \"nnpiv\" or preset_nnpiv(), not ",
-               describe(preset))
+  if (identical(preset, "nnpiv")) preset <- nnpiv_preset
+  numbers <- unlist(preset)
+  if (!is.list(preset) || !all(names(preset) %in% names(nnpiv_preset)) ||
+        !is.numeric(c(1, numbers)) || !isTRUE(all(numbers > 0))) {
+    stop_input("'preset' must be NULL or \"nnpiv\", not ", describe(preset))
   }
   if (length(given)) {
     stop_input("'", given[1L], "' must not be given with 'preset', which says ",
                "what it is")
   }
-  preset
+  utils::modifyList(nnpiv_preset, preset, keep.null = TRUE)
 }
 
 # list(landmarks: rows, features: their number) of what was asked for; draws.
@@ -328,7 +329,7 @@ penalty_grid <- function(asked, task) {
     } else if (select && length(values) == 1L) {
       stop_input("'select' must not be \"cv\" where one 'alpha_scale' is given")
     }
-    return(list(values = values, search = length(values) > 1L))
+    return(list(values = sort(unique(values)), search = length(values) > 1L))
   }
   if (!is.null(asked$mu)) {
     if (select && length(asked$mu) == 1L) {

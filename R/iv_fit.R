@@ -228,67 +228,14 @@ own_rules <- function(task, lambda) {
   )
 }
 
-#' The authors' rules for the penalties of kernel instrumental variables
-#'
-#' The penalties of the NNPIV code, for the argument `preset` of [rkhs_iv()] and
-#' [rkhs_iv_nested()].
-#'
-#' With \eqn{\delta = }{delta = }`delta_scale`\eqn{\cdot n}{ * n}^-`delta_exp`
-#' and \eqn{\alpha = }{alpha = }`alpha_scale`\eqn{\cdot\delta^4}{ * delta^4},
-#' in units of the matrix:
-#'
-#' \describe{
-#'   \item{[rkhs_iv()], `"norm"`}{\eqn{\lambda = n\delta^2}{lambda = n delta^2},
-#'     \eqn{\mu = \alpha/(2n\delta^2)}{mu = alpha/(2 n delta^2)}}
-#'   \item{[rkhs_iv()], `"l2"`}{\eqn{\lambda = 0}{lambda = 0}, \eqn{\mu =
-#'     \alpha}{mu = alpha}}
-#'   \item{[rkhs_iv_nested()], `"norm"`}{both \eqn{\lambda = 1}{lambda = 1},
-#'     both \eqn{\mu = \alpha}{mu = alpha}}
-#'   \item{[rkhs_iv_nested()], `"l2"`}{both \eqn{\lambda = 0}{lambda = 0}, both
-#'     \eqn{\mu = \alpha}{mu = alpha}}
-#' }
-#'
-#' In cross-validation \eqn{\delta}{delta} is that of the rows at hand: of a
-#' fold's complement for the fit, of the fold for its criterion. The kernel is
-#' theirs, too, where none is given: [kernel_rbf()] with \eqn{1/(2\theta^2) =
-#' 1/(2m)}{1/(2 theta^2) = 1/(2m)}, m the median of all \eqn{n^2}{n^2} distances
-#' of a block, those of points to themselves included; columns are not scaled
-#' and y is not centered.
-#'
-#' @param delta_scale,delta_exp Positive numbers.
-#' @param alpha_scale A positive number; several, or `select = "cv"`, choose
-#'   among them (or 30 values from 0.1 to 10^4) by cross-validation. `NULL`: 60
-#'   for Estimator 1, 1 for the others.
-#' @return An object of class `iv_preset`.
-#' @references
-#' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
-#' regression. \doi{10.48550/arXiv.2112.14249}; code at
-#' <https://github.com/isaacmeza/NNPIV>
-#' @seealso [rkhs_iv()]
-#' @family instrumental variables
-#' @examples
-#' preset_nnpiv()
-#' @export
-preset_nnpiv <- function(delta_scale = 5, delta_exp = 0.4,
-                         alpha_scale = NULL) {
-  positive <- \(x) is.numeric(x) && length(x) && all(is.finite(x) & x > 0)
-  if (!is.null(alpha_scale) && !positive(alpha_scale)) {
-    stop_input("'alpha_scale' must be NULL or positive numbers, not ",
-               describe(alpha_scale))
-  }
-  structure(
-    list(delta_scale = check_number(delta_scale, "delta_scale", TRUE),
-         delta_exp = check_number(delta_exp, "delta_exp"),
-         alpha_scale = if (!is.null(alpha_scale)) sort(unique(alpha_scale))),
-    class = "iv_preset"
-  )
-}
-
-#' @export
-print.iv_preset <- function(x, ...) {
-  say("Penalties as in NNPIV", preset_line(x))
-  invisible(x)
-}
+# The penalties of the authors' code. In units of the matrix, delta =
+# delta_scale n^-delta_exp and alpha = alpha_scale delta^4:
+#   rkhs_iv(), "norm"         lambda = n delta^2, mu = alpha / (2 n delta^2)
+#   rkhs_iv_nested(), "norm"  both lambda = 1, both mu = alpha
+#   "l2"                      lambda = 0, mu = alpha
+# n is that of the rows at hand: of a fold's complement for its fit, of the fold
+# for its criterion. alpha_scale NULL: 60 for Estimator 1, 1 for the others.
+nnpiv_preset <- list(delta_scale = 5, delta_exp = 0.4, alpha_scale = NULL)
 
 preset_line <- function(preset, n = NULL) {
   paste0(

@@ -39,8 +39,9 @@
 #' @param y The outcome, numeric; `NA` where a row is not in the first moment.
 #' @param ... Must be empty.
 #' @param intercept Center y? `NULL`: where `mu_g`, `w` and `preset` are `NULL`.
-#' @param preset `"nnpiv"` or [preset_nnpiv()]: penalties by the rules of the
-#'   authors' code; not with penalties of your own or `intercept`.
+#' @param preset `"nnpiv"`: penalties and kernels by the rules of the authors'
+#'   code, see `vignette("iv")`, or a list of other numbers for these rules;
+#'   not with penalties of your own or `intercept`.
 #' @param w Multiplier of g in the second moment, a number for each row, or
 #'   `NULL` for 1. It is no weight of rows, and its units matter: where it is
 #'   far larger than 1 the second moment outweighs the first.
@@ -67,7 +68,7 @@
 #' @references
 #' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
 #' regression. \doi{10.48550/arXiv.2112.14249}
-#' @seealso [rkhs_iv()], [preset_nnpiv()]; `vignette("iv")`
+#' @seealso [rkhs_iv()]; `vignette("iv")`
 #' @family instrumental variables
 #' @examples
 #' # h(b) = E[g(a) | c], a mediated effect: g(a) = a^2, b = c

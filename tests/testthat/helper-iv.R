@@ -87,8 +87,7 @@ iv_fit_case <- function(set, case, ..., rows = seq_along(set$y)) {
 
 # The same by the authors' rules.
 iv_fit_preset <- function(set, case, ..., alpha_scale = case$alpha_scale) {
-  preset <- preset_nnpiv(delta_scale = case$delta_scale,
-                         alpha_scale = alpha_scale)
+  preset <- list(delta_scale = case$delta_scale, alpha_scale = alpha_scale)
   if (case$nested) {
     rkhs_iv_nested(set$a, set$b, set$c, set$d, set$y, w = case$w,
                    subset = case$subset, kernel = case$kernel,

@@ -179,7 +179,7 @@ test_that("the preset drops folds without a part of the subset", {
   alpha <- c(0.1, 10, 1000)
   fit <- quietly(rkhs_iv_nested(
     s$a, s$b, s$c, s$d, s$y, subset = subset, kernel = narrow,
-    preset = preset_nnpiv(alpha_scale = alpha)
+    preset = list(alpha_scale = alpha)
   ))
   problem <- iv_problem(K, s$y, NULL, subset)
   units <- \(n, alpha, p, q) {

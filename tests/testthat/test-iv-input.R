@@ -96,9 +96,7 @@ test_that("bad penalties and choices are refused", {
     rkhs_iv_nested(a, b, c, d, y, lambda_c = -1),
     rkhs_iv_nested(a, b, c, d, y, lambda_d = Inf),
     rkhs_iv_nested(a, b, c, d, y, preset = "nnpiv", mu_g = 1, mu_h = 1),
-    preset_nnpiv(delta_scale = 0),
-    preset_nnpiv(delta_exp = -1),
-    preset_nnpiv(alpha_scale = base::c(1, 0))
+    rkhs_iv(a, y, d, rbf, preset = list(alpha_scale = base::c(1, 0)))
   ))))
 })
 

@@ -17,8 +17,7 @@ test_that("print says what was solved, with which penalties and ranks", {
     mu_g = 3, mu_h = 4
   ))
   shown(rkhs_iv_nested(s$a, s$b, s$c, s$d, s$y, kernel = line,
-                       preset = preset_nnpiv(alpha_scale = 2)))
-  shown(preset_nnpiv())
+                       preset = list(alpha_scale = 2)))
 })
 
 test_that("print says how penalties were chosen", {

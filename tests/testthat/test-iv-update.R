@@ -102,7 +102,7 @@ test_that("a preset takes the minimum, as its authors do", {
                                   select = "cv"))
   expect_identical(fit$rule, "min")
   expect_identical(which(fit$cv$chosen), which.min(fit$cv$score))
-  expect_error(rkhs_iv(s$a, s$y, s$d, preset = preset_nnpiv(alpha_scale = 2),
+  expect_error(rkhs_iv(s$a, s$y, s$d, preset = list(alpha_scale = 2),
                        select = "cv"), class = "kernmean_error_input")
 })
 

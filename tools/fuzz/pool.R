@@ -226,7 +226,6 @@ objects <- list(
                                             scale = TRUE)$sample,
     mmd_test(points(9, 2, 1), points(8, 2, 2), B = 9)$sample
   ),
-  iv_preset = alist(preset_nnpiv(), preset_nnpiv(1, 0.1, c(1, 10))),
   uci_data = alist(
     archive(), archive(numbers = TRUE)
   )

@@ -119,7 +119,7 @@ args <- list(
   rule = either("paired", "1se", "min"),
   features = either(NULL, 5, 20),
   intercept = either(TRUE, FALSE, NULL),
-  preset = either(NULL, "nnpiv", preset_nnpiv()),
+  preset = either(NULL, "nnpiv"),
   tol_learner = \(s) 1e-08,
   tol_instrument = either(NULL, 1e-08),
   d = \(s) pts(s, d = 1),
