@@ -13,8 +13,6 @@ check_formula <- function(formula, data) {
   }
 }
 
-names2 <- \(x) if (is.null(names(x))) character(length(x)) else names(x)
-
 # The model frame that the call of a formula method describes; missing values
 # stay in it where no na.action is given, to be counted and refused. Data and
 # subset are evaluated once: they may draw numbers.

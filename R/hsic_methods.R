@@ -23,7 +23,7 @@ plot.hsic_test <- function(x, y, type = "null", ...) {
 #' @export
 update.hsic_test <- function(object, ...) {
   changes <- list(...)
-  check_changes(changes, "label")
+  check_changes(changes)
   update_variables(object$variables[[1L]]$sample, object, changes,
                    substitute(list(...)))
 }

@@ -239,6 +239,8 @@ check_kernel <- function(kernel, name = "kernel", hint = NULL) {
   kernel
 }
 
+a_kernel <- \(value, name) check_kernel(value, name, estimator_hint(value))
+
 #' @rdname kernel_rbf
 #' @export
 print.kernmean_kernel <- function(x, ...) {

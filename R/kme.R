@@ -275,15 +275,18 @@ kme <- function(x, ...) {
 #' @export
 kme.default <- function(x, kernel = kernel_rbf(), estimator = "kme", ...,
                         weights = NULL, scale = FALSE) {
-  if (missing(x)) stop_input("'x' must be given: the sample")
-  given <- if (!missing(kernel)) {
-    check_kernel(kernel, hint = estimator_hint(kernel))
-  }
+  asked <- request(kme_arguments, dots = TRUE)
   estimator <- read_estimator(estimator, ...)
-  scale <- if (!missing(scale)) check_scale(scale)
-  sample <- read_sample(x, given, weights, estimator_kernel(estimator), scale)
-  estimate_mean(sample, estimator, list(kernel = given, scale = scale))
+  sample <- read_sample(x, asked$kernel, weights, estimator_kernel(estimator),
+                        asked$scale)
+  estimate_mean(sample, estimator, stored(asked))
 }
+
+kme_arguments <- door_table(
+  "kme.default", x = anything, kernel = unless_given(a_kernel),
+  estimator = anything, weights = anything, scale = unless_given(a_scale),
+  aside = c("x", "estimator", "weights")
+)
 
 #' @rdname kme
 #' @export
@@ -314,11 +317,8 @@ new_kme <- function(fit, sample, estimator, arguments) {
     estimator["target"] <- fit["target"]
     fit["target"] <- NULL
   }
-  structure(
-    c(fit, list(
-      sample = sample_support(sample), kernel = sample$kernel, n = sample$n,
-      estimator = estimator, arguments = arguments
-    )),
-    class = "kme"
-  )
+  new_fit("kme", c(fit, list(
+    sample = sample_support(sample), kernel = sample$kernel, n = sample$n,
+    estimator = estimator, arguments = arguments
+  )))
 }

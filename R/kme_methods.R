@@ -93,100 +93,14 @@ over_panels <- function(sample, new, use) {
   }))
 }
 
-#' @rdname kme
-#' @export
-update.kme <- function(object, ...) {
-  found <- change_arguments(object, list(...))
-  own <- names(found$changes) %in% c("estimator", registered_arguments())
-  mine <- found$changes[own]
-  found$changes <- found$changes[!own]
-  if (!"estimator" %in% names(mine)) {
-    found$arguments["weights"] <- list(object$sample$weights)
+fit_request.kme <- function(x, changes) {
+  own <- names(changes) %in% c("estimator", registered_arguments())
+  if (!"estimator" %in% names(changes)) {
+    x$arguments["weights"] <- list(x$sample$weights)
   }
-  found$arguments$estimator <- change_estimator(object$estimator, mine)
-  refit(kme.default, object, found)
-}
-
-# What update() of a fit with sample, terms and arguments goes by: list(changes,
-# arguments with the points of the fit unless they change, same_columns).
-change_arguments <- function(object, changes) {
-  check_changes(changes)
-  arguments <- object$arguments
-  sample <- object$sample
-  same_columns <- !"x" %in% names(changes)
-  if ("data" %in% names(changes) && !is.null(object$terms)) {
-    changes$x <- read_terms(object$terms, changes$data, "data")
-    changes$data <- NULL
-  }
-  if ("x" %in% names(changes)) {
-    arguments["kernel"] <- list(
-      kernel_for(changes$x, arguments$kernel, sample)
-    )
-  } else {
-    arguments$x <- sample_input(
-      sample, any(c("kernel", "scale") %in% names(changes))
-    )
-    # In other units the bandwidth is another.
-    if (!"scale" %in% names(changes)) {
-      arguments["kernel"] <- list(sample_kernel(sample))
-    } else if (stores_gram(sample)) {
-      arguments$kernel <- open_kernel(sample$kernel)
-    }
-    if ("kernel" %in% names(changes) && !"scale" %in% names(changes)) {
-      changes["kernel"] <- list(keep_units(changes$kernel, sample))
-    }
-  }
-  if (brings_kernel(if (same_columns) arguments$x else changes$x) ||
-        is_scaled(changes$kernel)) {
-    arguments["scale"] <- NULL
-  }
-  list(changes = changes, arguments = arguments, same_columns = same_columns)
-}
-
-# The fit of a door to what change_arguments() found, with what was asked for: a
-# bandwidth that was chosen is taken over with its points, and chosen anew with
-# others.
-refit <- function(door, object, found) {
-  arguments <- merge_changes(found$arguments, found$changes)
-  if (!found$same_columns) {
-    return(do.call(door, arguments, quote = TRUE))
-  }
-  fit <- without_warning("units", do.call(door, arguments, quote = TRUE))
-  if (!is.null(object$terms)) fit$terms <- object$terms
-  kept <- if (!"kernel" %in% names(found$changes)) c("kernel", "scale")
-  for (name in setdiff(kept, names(found$changes))) {
-    fit$arguments[name] <- list(object$arguments[[name]])
-  }
-  fit
-}
-
-# The changes over the arguments of a fit.
-merge_changes <- function(arguments, changes) {
-  arguments[names(changes)] <- changes
-  arguments[!vapply(arguments, is.null, logical(1))]
-}
-
-# own: arguments of the doors within that are not for users.
-check_changes <- function(changes, own = NULL) {
-  if (inherits(changes[1L][[1L]], "formula") || "formula" %in% names(changes)) {
-    stop_input("update() keeps the formula of a fit; a new formula takes a ",
-               "new call")
-  }
-  if (length(changes) && (is.null(names(changes)) ||
-                            !all(nzchar(names(changes))))) {
-    stop_input("the arguments of update() must be named")
-  }
-  inner <- intersect(own, names(changes))
-  if (length(inner)) {
-    stop_input("unused argument: '", inner[1L], "'")
-  }
-  for (name in names(changes)) {
-    # As a call of its own it would be evaluated.
-    if (is.language(changes[[name]]) && !inherits(changes[[name]], "formula")) {
-      stop_input("'", name, "' must be a value, not ",
-                 describe(changes[[name]]))
-    }
-  }
+  asked <- fit_request.default(x, changes[!own])
+  asked$estimator <- change_estimator(x$estimator, changes[own])
+  asked
 }
 
 mean_title <- function(object) {
@@ -213,10 +127,8 @@ describe_mean <- function(object, digits) {
 
 #' @rdname kme
 #' @param digits Significant digits.
-#' @export
-print.kme <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
-  say(
+fit_lines.kme <- function(x, digits) {
+  c(
     mean_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
     sample_note(x$sample),
     est_lines(x$estimator, x, digits),
@@ -227,7 +139,6 @@ print.kme <- function(x, digits = digits_shown(), ...) {
                                                 digits = digits))
            })
   )
-  invisible(x)
 }
 
 # ", distance to the KME 0.2" of an estimate that is another one.
@@ -254,40 +165,46 @@ plain_distance <- function(object) {
 }
 
 #' @rdname kme
-#' @export
-summary.kme <- function(object, ...) {
+fit_summary.kme <- function(x) {
+  own <- length(x$weights) == x$n
+  weights <- (if (own) x$n else 1) * x$weights
+  parts <- list(norms = paste0("rho = |KME|^2 = ", format_number(x$rho),
+                               ", varrho = mean k(x, x) = ",
+                               format_number(x$varrho)))
+  if (!is.null(x$noise)) {
+    return(c(parts, list("Noise (variances)" = x$noise)))
+  }
+  if (!is.null(x$covariance)) {
+    return(c(parts, list("Noise (standard deviations)" =
+                           sqrt(x$h * diag(x$covariance)))))
+  }
+  c(parts, stats::setNames(
+    list(quantile(weights),
+         paste0(sum(x$weights < 0), " negative; sum ",
+                format_number(sum(x$weights)))),
+    c(paste0("Weights", if (own) " times n" else " on the landmarks"), "signs")
+  ))
+}
+
+fit_facts.kme <- function(x) {
+  c(list(
+    nobs = x$n, estimator = if (is.null(x$sample$weights)) x$estimator$name else
+      NA_character_,
+    select = one_word(x$select), lambda = x$lambda, alpha = x$alpha,
+    noise = x$noise, h = x$h, c = x$c, folds = x$folds, score = x$minimum,
+    reference = x$reference, border = isTRUE(x$border), norm2 = x$norm2
+  ), kernel_columns(x$kernel))
+}
+
+fit_rows.kme <- function(x, ...) {
   check_dots(...)
-  structure(list(fit = object), class = "summary.kme")
+  data.frame(row = point_labels(x$sample), weight = x$weights)
 }
 
-#' @export
-print.summary.kme <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
-  fit <- x$fit
-  print(fit, digits = digits)
-  cat("rho = |KME|^2 = ", format(fit$rho, digits = digits),
-      ", varrho = mean k(x, x) = ", format(fit$varrho, digits = digits),
-      "\n", sep = "")
-  if (!is.null(fit$noise)) {
-    cat("\nNoise (variances):\n")
-    print(fit$noise, digits = digits)
-    return(invisible(x))
+fit_values.kme <- function(x, newdata = NULL) {
+  if (is.null(newdata)) {
+    data.frame(.weight = x$weights, .fitted = unname(x$fitted))
+  } else {
+    data.frame(.fitted = unname(predict(x, newdata)))
   }
-  if (!is.null(fit$covariance)) {
-    cat("\nNoise (standard deviations):\n")
-    print(sqrt(fit$h * diag(fit$covariance)), digits = digits)
-    return(invisible(x))
-  }
-  print_weights(fit, digits)
-  invisible(x)
-}
-
-# The weights of a summary, in units of 1/n.
-print_weights <- function(fit, digits) {
-  own <- length(fit$weights) == fit$n
-  cat("\nWeights", if (own) " times n" else " on the landmarks", ":\n",
-      sep = "")
-  print(quantile((if (own) fit$n else 1) * fit$weights), digits = digits)
-  cat(sum(fit$weights < 0), " negative; sum ",
-      format(sum(fit$weights), digits = digits), "\n", sep = "")
 }

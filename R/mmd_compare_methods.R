@@ -233,7 +233,7 @@ nobs.mmd_comparisons <- function(object, ...) {
 #' @export
 update.mmd_comparisons <- function(object, ...) {
   changes <- list(...)
-  check_changes(changes, c("pooled", "label"))
+  check_changes(changes)
   # One takes the place of the other.
   if (!is.null(changes$control)) object$arguments$pairwise <- FALSE
   if (isTRUE(changes$pairwise)) object$arguments["control"] <- list(NULL)

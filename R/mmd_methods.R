@@ -16,7 +16,7 @@ summary.mmd_test <- function(object, ...) {
 #' @export
 update.mmd_test <- function(object, ...) {
   changes <- list(...)
-  check_changes(changes, c("pooled", "label"))
+  check_changes(changes)
   update_samples(object$sample, object, changes, substitute(list(...)))
 }
 

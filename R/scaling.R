@@ -5,14 +5,10 @@
 # points are (x - center)/factor, or (x - center) W.
 
 # What the argument `scale` of a door says: NULL where it was not given.
-check_scale <- function(scale) {
-  if (!is.null(scale) && !isTRUE(scale) && !isFALSE(scale) &&
-        !identical(scale, "whiten")) {
-    stop_input("'scale' must be FALSE, TRUE or \"whiten\", not ",
-               describe(scale))
-  }
-  scale
-}
+a_scale <- new_kind("FALSE, TRUE or \"whiten\"", \(x) {
+  isTRUE(x) || isFALSE(x) || identical(x, "whiten")
+})
+check_scale <- \(scale) if (!is.null(scale)) take(scale, a_scale, "scale")
 
 asks_scale <- function(scale) !is.null(scale) && !isFALSE(scale)
 

@@ -2,22 +2,16 @@
 # none. Without a method their defaults look for a field and return NULL.
 
 #' @export
-nobs.kme <- function(object, ...) {
-  check_dots(...)
-  object$n
-}
+nobs.kme_sketch <- function(object, ...) object$n
 
 #' @export
-nobs.kme_sketch <- nobs.kme
+nobs.kme_pca <- nobs.kme_sketch
 
 #' @export
-nobs.kme_pca <- nobs.kme
+nobs.kme_cov <- nobs.kme_sketch
 
 #' @export
-nobs.kme_cov <- nobs.kme
-
-#' @export
-nobs.kme_fda <- nobs.kme
+nobs.kme_fda <- nobs.kme_sketch
 
 #' @export
 nobs.mmd_test <- function(object, ...) {

@@ -1,3 +1,11 @@
+has_nan <- function(x) {
+  if (is.list(x)) {
+    any(vapply(unclass(x), has_nan, NA))
+  } else {
+    is.numeric(x) && anyNA(x) && any(is.nan(x))
+  }
+}
+
 # What tools/fuzz.R found, call by call: each ends in a result without NaN or in
 # an error of ours, and R warns of nothing.
 local({
@@ -88,18 +96,13 @@ local({
       reconstruction_error(pca, ncomp = 1, newdata = table(c("a", "b", "a"))),
       update(test, kernel = 2), update(kme(x), kernel = quote(a + b)),
       as.data.frame(several), rkhs_iv(x, y = x[, 1], landmarks = integer64),
-      mmd_test(structure(new.env(), class = "gram"), g),
       mmd_test(date ~ poly(a, 2), d, B = 9), mmd_test(a ~ cbind(g, g), d),
       kme_density(x, m = "two", start = kme_density(x, m = 2, nstart = 1)),
       smm(list(x, -x), 1:2, folds = structure(1, class = "odd")),
       smm(list(x, -x, x), 1:3, folds = structure(1:3, class = "odd")),
-      generics::glance(named), predict(no_type), print(short),
-      summary(as_gram(structure(list(K = diag(3)), class = "gram"))),
+      generics::glance(named),
       kme_fda(x, grouping = g, ridge = 1e308), predict(far_mean, x + 1),
-      kme_pca(x, center = structure(list(sum), class = "kme")),
-      predict(whole), preimage(whole), gram(x, endless, scale = "whiten"),
-      plot(lost),
-      update(test, kernel = structure("rbf", class = "kernmean_kernel")),
+      gram(x, endless, scale = "whiten"),
       smm(list(matrix(1e154 * x[1:4]), x[5:6, 1, drop = FALSE],
                1e153 * x[7:9, 1, drop = FALSE]), 1:3, type = "ridge"),
        summary(tiny),

@@ -35,43 +35,6 @@ test_that("fitted values of a kernel mean and a density are theirs", {
   expect_identical(fitted(density), predict(density))
 })
 
-test_that("nothing that is not there is NULL without a word", {
-  set.seed(1)
-  some$density <- kme_density(x, m = 2)
-  answered <- list(coef = c("kme", "pca", "cov", "fda", "density", "iv", "smm"),
-                   fitted = c("kme", "density", "iv", "smm"),
-                   residuals = c("iv", "smm"), confint = "kme")
-  for (f in c("coef", "fitted", "residuals", "deviance", "df.residual",
-              "sigma", "confint", "vcov", "anova", "effects")) {
-    for (name in setdiff(names(some), answered[[f]])) {
-      ours <- f %in% c("coef", "fitted", "residuals", "deviance",
-                       "df.residual") ||
-        name %in% c("iv", "smm") && f %in% c("confint", "vcov")
-      expect_error(getExportedValue("stats", f)(some[[name]]),
-                   class = if (ours) "kernmean_error_input",
-                   label = paste(f, name))
-    }
-  }
-})
-
-test_that("refusals say what there is instead", {
-  mmd <- some$mmd
-  hsic <- some$hsic
-  pca <- some$pca
-  cov <- some$cov
-  fda <- some$fda
-  mean <- some$kme
-  iv <- some$iv
-  smm <- some$smm
-  expect_snapshot(writeLines(refusals(expression(
-    coef(mmd), coef(hsic), fitted(pca), fitted(cov), fitted(fda), fitted(mmd),
-    residuals(mean), residuals(pca), residuals(fda), deviance(mean),
-    df.residual(mean), nobs(mean, 1), vcov(iv), confint(iv), logLik(iv),
-    deviance(iv), df.residual(iv), formula(iv), model.frame(iv), vcov(smm),
-    confint(smm), logLik(smm), deviance(smm), df.residual(smm)
-  ))))
-})
-
 test_that("the formula of an instrumental-variable fit has its bar", {
   data <- data.frame(y = x[, 1], a = x[, 2], b = x[, 1]^2, g = g == "u")
   of <- \(formula) rkhs_iv(formula, data, lambda = 1, mu = 1)

@@ -20,13 +20,13 @@ test_that("a kernel mean has rows of its points and one row in all", {
       expect_equal(sum(points$.weight * points$.fitted), fit$norm2,
                    tolerance = 1e-12)
     }
-    expect_identical(tidy.kme(fit),
+    expect_identical(tidy.kernmean_fit(fit),
                      data.frame(row = seq_len(nrow(x)), weight = coef(fit)))
-    again <- augment.kme(fit, newdata = x)
+    again <- augment.kernmean_fit(fit, newdata = x)
     expect_equal(again$.fitted, points$.fitted, tolerance = 1e-12)
   }
   # Of all estimators in one table.
-  table <- do.call(rbind, lapply(fits, glance.kme))
+  table <- do.call(rbind, lapply(fits, glance.kernmean_fit))
   expect_identical(table$estimator,
                    c("kme", "skmse", "fkmse", "mkme", "mmkme", NA))
   expect_identical(table$lambda, vapply(fits, \(fit) fit$lambda + 0, 1))
@@ -81,7 +81,7 @@ test_that("rows keep their names and new points have values", {
   expect_identical(rownames(as.data.frame(fit)), rownames(named))
   expect_identical(augment.kme_pca(fit)$.rownames, rownames(named))
   expect_identical(tidy.kme_pca(fit)$row, rep(rownames(named), each = 2))
-  expect_identical(tidy.kme(kme(named, rbf))$row, rownames(named))
+  expect_identical(tidy.kernmean_fit(kme(named, rbf))$row, rownames(named))
   new <- data.frame(Petal.Width = 1:2 / 2, other = c("a", "b"),
                     Sepal.Length = 5:6)
   found <- augment.kme_pca(fit, newdata = new)
@@ -101,8 +101,8 @@ test_that("points are shown in the units of the user", {
   fit <- kme(wide, scale = TRUE)
   expect_equal(unname(as.matrix(as.data.frame(fit)[1:2])), unname(wide),
                tolerance = 1e-12)
-  expect_identical(glance.kme(fit)$scale, "TRUE")
-  found <- augment.kme(fit, newdata = wide)
+  expect_identical(glance.kernmean_fit(fit)$scale, "TRUE")
+  found <- augment.kernmean_fit(fit, newdata = wide)
   expect_equal(found$.fitted, unname(fit$fitted), tolerance = 1e-12)
   expect_identical(unname(as.matrix(found[1:2])), unname(wide))
 })
@@ -250,8 +250,8 @@ test_that("what does not fit is refused", {
   test <- hsic_test(x[, 1], x[, 2], B = 9)
   operator <- kme_cov(x, kernel_x = rbf)
   expect_snapshot(writeLines(refusals(expression(
-    augment.kme(fit, flowers[1:3, ]), augment.kme(fit, 1:33),
-    augment.kme(fit, flowers, newdata = flowers), tidy.kme(fit, conf.int = 1),
+    augment.kernmean_fit(fit, flowers[1:3, ]), augment.kernmean_fit(fit, 1:33),
+    augment.kernmean_fit(fit, flowers, newdata = flowers), tidy.kernmean_fit(fit, conf.int = 1),
     augment.kme_cov(operator, newdata = x), augment.hsic_test(test),
     tidy.mmd_test(fused, pairs = TRUE), as.data.frame(fused),
     tidy.mmd_test(fused, pairs = 2), tidy.kme_pca(kme_pca(x), "w")

@@ -1,0 +1,316 @@
+# Results. Every one inherits from kernmean_fit and answers a few verbs, from
+# which the methods that R users expect are written here once:
+#   fit_lines(x, digits)   its words: the lines of print()
+#   fit_summary(x)         what summary() has besides: a named list of tables,
+#                          vectors and lines, printed under their names
+#   fit_facts(x)           a list of single values: the row of glance()
+#   fit_rows(x, ...)       a data frame of its parts: tidy()
+#   fit_values(x, newdata) what it says of its points, or of new ones, a row for
+#                          each: the columns that augment() adds
+#   fit_picture(x, ...)    the data of its plot
+#   fit_request(x, changes) what update() calls the door with
+
+fit_lines <- function(x, digits) UseMethod("fit_lines")
+fit_summary <- function(x) UseMethod("fit_summary")
+fit_summary.default <- \(x) list()
+fit_facts <- function(x) UseMethod("fit_facts")
+fit_rows <- function(x, ...) UseMethod("fit_rows")
+fit_values <- function(x, newdata = NULL) UseMethod("fit_values")
+fit_values.default <- \(x, newdata) NULL
+fit_picture <- function(x, ...) UseMethod("fit_picture")
+fit_request <- function(x, changes) UseMethod("fit_request")
+
+# The state of the fields; another one where fields change their meaning.
+fit_format <- 1L
+
+new_fit <- function(class, fields, also = NULL) {
+  structure(fields, class = c(class, "kernmean_fit", also),
+            format = fit_format)
+}
+
+# A fit that was saved by another version may lack what methods need.
+same_version <- function(x, name = "object") {
+  if (!identical(attr(x, "format"), fit_format)) {
+    stop_input("'", name, "' must be a fit of this version of kernmean, not ",
+               "of another; fit it again")
+  }
+  x
+}
+
+#' @export
+print.kernmean_fit <- function(x, digits = digits_shown(), ...) {
+  same_version(x, "x")
+  say(fit_lines(x, check_digits(digits)))
+  invisible(x)
+}
+
+#' @export
+summary.kernmean_fit <- function(object, ...) {
+  check_dots(...)
+  same_version(object)
+  class <- paste0("summary.", c(class(object)[1L], "kernmean_fit"))
+  structure(c(list(fit = object), fit_summary(object)), class = class)
+}
+
+# Under each name what it holds: words as they are, the rest as R prints it.
+#' @export
+print.summary.kernmean_fit <- function(x, digits = digits_shown(), ...) {
+  digits <- check_digits(digits)
+  print(x$fit, digits = digits)
+  for (name in setdiff(names(x), "fit")) {
+    part <- x[[name]]
+    if (is.character(part) && is.null(dim(part))) {
+      say(part)
+    } else if (length(part)) {
+      title <- attr(part, "title")
+      attr(part, "title") <- NULL
+      cat("\n", if (is.null(title)) name else title, ":\n", sep = "")
+      print_part(part, digits)
+    }
+  }
+  invisible(x)
+}
+
+# The first rows or columns of a long table.
+most_printed <- 10L
+print_part <- function(part, digits) {
+  along <- if (is.data.frame(part)) 1L else 2L
+  more <- if (length(dim(part))) dim(part)[along] - most_printed else 0L
+  if (more > 0L) {
+    part <- if (along == 1L) part[seq_len(most_printed), , drop = FALSE] else
+      part[, seq_len(most_printed), drop = FALSE]
+  }
+  print(part, digits = digits)
+  if (more > 0L) cat("and", more, "more\n")
+}
+
+#' @exportS3Method generics::glance
+glance.kernmean_fit <- function(x, ...) {
+  check_dots(...)
+  facts <- lapply(fit_facts(same_version(x, "x")), \(value) {
+    if (length(value) == 1L) unname(value) else NA_real_
+  })
+  as.data.frame(facts, optional = TRUE)
+}
+
+#' @exportS3Method generics::tidy
+tidy.kernmean_fit <- function(x, ...) fit_rows(same_version(x, "x"), ...)
+
+# The points of the fit, as they are or as `data`, or new points, and what the
+# fit says of them.
+#' @exportS3Method generics::augment
+augment.kernmean_fit <- function(x, data = NULL, ..., newdata = NULL) {
+  check_dots(...)
+  if (!is.null(newdata) && !is.null(data)) {
+    stop_input("'data' must be NULL where 'newdata' is given")
+  }
+  added <- fit_values(same_version(x, "x"), newdata)
+  if (is.null(added)) {
+    stop_input("'x' must have values of its points, not be ", describe(x))
+  }
+  sample <- fit_sample_of(x)
+  known <- knows_points(sample)
+  frame <- if (!is.null(data)) {
+    check_sample_rows(data, nrow(added))
+  } else if (is.null(newdata)) {
+    points_frame(sample)
+  } else if (known) {
+    named_frame(newdata)
+  } else {
+    blank_frame(nrow(added), value_names(newdata, added))
+  }
+  add_columns(frame, added)
+}
+
+# The sample whose points the rows of augment() are.
+fit_sample_of <- function(x) UseMethod("fit_sample_of")
+fit_sample_of.default <- \(x) x$sample
+
+#' @export
+as.data.frame.kernmean_fit <- function(x, row.names = NULL, optional = FALSE,
+                                       ...) {
+  check_dots(...)
+  frame <- if (is.null(fit_values(x))) fit_rows(x) else augment.kernmean_fit(x)
+  with_row_names(frame, row.names)
+}
+
+#' @importFrom stats nobs
+#' @export
+nobs.kernmean_fit <- function(object, ...) {
+  check_dots(...)
+  if (is.null(object$n)) fit_facts(object)$nobs else object$n
+}
+
+# The stored request with changes, the door called again. On the same points what
+# was chosen from them is taken over, and what was asked for stays stored.
+#' @export
+update.kernmean_fit <- function(object, ...) {
+  changes <- list(...)
+  check_changes(changes)
+  asked <- fit_request(same_version(object), changes)
+  door <- attr(object$arguments, "door")
+  kept <- attr(asked, "kept")
+  if (is.null(kept)) {
+    return(do.call(door, asked, quote = TRUE))
+  }
+  fit <- without_warning("units", do.call(door, asked, quote = TRUE))
+  fit$terms <- object$terms
+  for (name in kept) fit$arguments[[name]] <- object$arguments[[name]]
+  fit
+}
+
+# Of a fit on one sample: its points with the kernel as it was fitted, or others
+# with the kernel that was asked for. attr "kept": the arguments whose stored
+# form is that of the fit; NULL for other points.
+fit_request.default <- function(x, changes) {
+  sample <- x$sample
+  arguments <- x$arguments
+  if ("data" %in% names(changes) && !is.null(x$terms)) {
+    changes$x <- read_terms(x$terms, changes$data, "data")
+    changes$data <- NULL
+  }
+  same <- !"x" %in% names(changes)
+  units <- intersect(c("kernel", "scale"), names(changes))
+  if (!same) {
+    arguments["kernel"] <- list(
+      kernel_for(changes$x, arguments$kernel, sample)
+    )
+  } else {
+    arguments$x <- sample_input(sample, length(units) > 0L)
+    # In other units the bandwidth is another.
+    if (!"scale" %in% units) {
+      arguments["kernel"] <- list(sample_kernel(sample))
+    } else if (stores_gram(sample)) {
+      arguments$kernel <- open_kernel(sample$kernel)
+    }
+    if (identical(units, "kernel")) {
+      changes["kernel"] <- list(keep_units(changes$kernel, sample))
+    }
+  }
+  if (brings_kernel(if (same) arguments$x else changes$x) ||
+        is_scaled(changes$kernel)) {
+    arguments["scale"] <- NULL
+  }
+  asked <- change_request(arguments, changes)
+  kept <- if (!"kernel" %in% units) setdiff(c("kernel", "scale"), units)
+  structure(asked, kept = if (same) c(kept, character()))
+}
+
+# --- Pieces of rows and facts --------------------------------------------------
+
+# A number, or NA where there is none or several.
+one_number <- function(x) {
+  if (is.numeric(x) && length(x) == 1L) unname(as.double(x)) else NA_real_
+}
+
+one_word <- function(x) {
+  if (is.character(x) && length(x) == 1L) x else NA_character_
+}
+
+# The columns of glance() that say in what space a fit is.
+kernel_columns <- function(kernel) {
+  scale <- kernel$scaling$type
+  data.frame(
+    kernel = one_word(kernel$formula),
+    bandwidth = one_number(kernel$bandwidth),
+    scale = if (is.null(scale)) "FALSE" else as.character(scale)
+  )
+}
+
+# Columns of numbers, with names if they have none: one is "x".
+named_frame <- function(x) {
+  if (is.data.frame(x)) {
+    return(x)
+  }
+  x <- as.matrix(x)
+  rows <- rownames(x)
+  if (is.null(colnames(x)) && ncol(x) > 0L) {
+    colnames(x) <- if (ncol(x) == 1L) "x" else paste0("x", seq_len(ncol(x)))
+  }
+  # Row names of a data frame are all different.
+  rownames(x) <- NULL
+  x <- as.data.frame(x)
+  if (!is.null(rows) && !anyDuplicated(rows)) rownames(x) <- rows
+  x
+}
+
+# The points of a sample in the units of the user; of one that knows none a
+# frame without columns.
+points_frame <- function(sample) {
+  if (knows_points(sample)) {
+    named_frame(sample_raw(sample))
+  } else {
+    blank_frame(sample$n, sample_names(sample))
+  }
+}
+
+# Rows without columns.
+blank_frame <- function(n, names = NULL) {
+  named_frame(matrix(0, n, 0L, dimnames = list(names, NULL)))
+}
+
+# The names of points where they have some, else their numbers.
+point_labels <- function(sample) {
+  names <- sample_names(sample)
+  if (is.null(names)) seq_len(sample$n) else names
+}
+
+# A matrix over points and components with a row for each of its values, as of
+# broom's tidy.prcomp().
+long_frame <- function(sample, x) {
+  data.frame(
+    row = rep(point_labels(sample), each = ncol(x)),
+    PC = rep(seq_len(ncol(x)), nrow(x)), value = as.vector(t(x))
+  )
+}
+
+check_sample_rows <- function(data, n) {
+  if (!is.data.frame(data) && !is.matrix(data) || nrow(data) != n) {
+    stop_input(
+      "'data' must be a data frame with a row for each of the ",
+      count_of(n, "point"), " of the fit, not ", describe(data),
+      if (is.data.frame(data)) paste(" of", count_of(nrow(data), "row"))
+    )
+  }
+  named_frame(data)
+}
+
+# The names of kernel values of new points; of new bags, of which a data frame
+# has several rows each, those of what a fit says of them.
+value_names <- function(newdata, added) {
+  if (is_plain_list(newdata)) {
+    names(newdata)
+  } else if (nrow(newdata) == nrow(added)) {
+    rownames(newdata)
+  } else if (.row_names_info(added) > 0L) {
+    rownames(added)
+  }
+}
+
+# A frame and what a fit says of its rows.
+add_columns <- function(frame, added) {
+  has_names <- .row_names_info(frame) > 0L
+  labels <- rownames(frame)
+  rownames(frame) <- NULL
+  if (has_names) {
+    frame <- cbind(data.frame(.rownames = labels), frame)
+  }
+  rownames(added) <- NULL
+  cbind(frame, added)
+}
+
+# A frame with the names of its rows where they belong.
+with_row_names <- function(frame, row.names) {
+  if (".rownames" %in% names(frame)) {
+    rownames(frame) <- frame$.rownames
+    frame$.rownames <- NULL
+  }
+  name_frame(frame, row.names)
+}
+
+prefixed <- function(x, prefix) {
+  if (anyNA(rownames(x))) rownames(x) <- NULL
+  x <- as.data.frame(x, make.names = FALSE)
+  names(x) <- paste0(prefix, names(x))
+  x
+}
