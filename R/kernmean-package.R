@@ -12,8 +12,7 @@
 #' matrix; [kme_density()] estimates densities by matching kernel means;
 #' [rkhs_iv()] and [rkhs_iv_nested()] functions with instrumental variables;
 #' kernels are made by [kernel_rbf()] and its relatives; [gram()] keeps a Gram
-#' matrix and what has been computed of its spectrum; [uci_data()] reads the
-#' data sets of the papers.
+#' matrix and what has been computed of its spectrum.
 #'
 #' Conditions that the package signals have the class `kernmean_error` and one
 #' of `kernmean_error_input` (an argument is not what it must be),

@@ -311,7 +311,7 @@ check_data <- function(x, name = "x") {
   if (!(is.matrix(x) && is.numeric(x)) && !is.data.frame(x)) {
     stop_input(
       "'", name, "' must be a numeric matrix, data frame or vector, not ",
-      describe(x), if (inherits(x, "uci_data")) "; its points are its field x"
+      describe(x)
     )
   }
   if (nrow(x) < 1L || ncol(x) < 1L) {

@@ -295,7 +295,7 @@ check_rooms <- function(files, rooms, collate) {
 
 check_test_names <- function(paths) {
   rooms <- basename(grep(room_file, paths, value = TRUE))
-  rooms <- sub("(_methods|_plot)?[.]R$", "", rooms)
+  rooms <- c(sub("(_methods|_plot)?[.]R$", "", rooms), "studies")
   # test-<room>.R, or test-<room>-<topic>.R
   test <- "^tests/testthat/test-([^-]*)(-.*)?[.]R$"
   tests <- grep(test, paths, value = TRUE)

@@ -94,6 +94,9 @@ rule_estimators <- by_label(list(
 
 # Data ----------------------------------------------------------------------
 
+source(system.file("studies", "uci.R", package = "kernmean"),
+       local = TRUE)
+
 # What mlbench has of the data sets of uci_data().
 mlbench_names <- c(
   ionosphere = "Ionosphere", sonar = "Sonar", satimage = "Satellite",

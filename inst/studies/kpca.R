@@ -14,7 +14,7 @@ usage <- "Usage: Rscript kpca.R [options]
   --data FOLDER   the 15 data sets, as their archives offer them, in FOLDER or
                   FOLDER/raw. Without it: those that the package mlbench has
   --download      fetch what is missing into FOLDER, or into R's cache, see
-                  ?kernmean::uci_data
+                  uci.R, beside this file
   --splits N      random splits of each data set (at least 2; 10)
   --most N        most points for training (at least 50; 1000)
   --select loocv|gcv|printed

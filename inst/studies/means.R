@@ -15,7 +15,7 @@ usage <- "Usage: Rscript means.R [options]
   --data FOLDER   the data sets, as their archives offer them, in FOLDER or
                   FOLDER/raw. Without it: those that the package mlbench has
   --download      fetch what is missing into FOLDER, or into R's cache, see
-                  ?kernmean::uci_data
+                  uci.R, beside this file
   --reps N        samples of each (at least 3; 200)
   --out DIR       folder for the table (.)
   --quick         the smallest form: 3 samples

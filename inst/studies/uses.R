@@ -22,7 +22,7 @@ usage <- "Usage: Rscript uses.R [options]
   --part witness|bags|density|center|all  what to measure (all)
   --reps N       repetitions of witness (at least 2; 100); a fifth of them of
                  density and center, a tenth of bags
-  --data FOLDER  data sets of ?kernmean::uci_data, as their archives offer them.
+  --data FOLDER  data sets of uci.R, as their archives offer them.
                  Without it: those that the package mlbench has
   --bags FOLDER  folder with magic04.data and musk1.data, see distributions.R;
                  without it simulated bags only

@@ -217,8 +217,6 @@ spoil_arguments <- function(entry, values, count, object) {
   for (name in sample(names, min(count, length(names)))) {
     values[name] <- list(any_of(hostile))
   }
-  # Nothing is fetched.
-  if (entry$name == "uci_data") values$url <- "file:///nowhere"
   values
 }
 

@@ -225,9 +225,6 @@ objects <- list(
     kme(as_gram(diag(9) + 0.5))$sample, kme(points(15, 2, 1),
                                             scale = TRUE)$sample,
     mmd_test(points(9, 2, 1), points(8, 2, 2), B = 9)$sample
-  ),
-  uci_data = alist(
-    archive(), archive(numbers = TRUE)
   )
 )
 

@@ -107,17 +107,6 @@ world$mixture <- function(d, k = 2L) {
        covariances = array(diag(d), c(d, d, k)))
 }
 
-# As uci_data() returns it: the files themselves are not at hand.
-world$archive <- function(numbers = FALSE) {
-  structure(list(
-    x = world$points(9L, 3L, 1L, form = "named"),
-    class = if (numbers) world$numbers(9L, 2L) else world$labels(9L, 2L, 2L),
-    name = "glass", columns = "real", standardized = FALSE,
-    constant = character(), words = character(), source = "somewhere",
-    files = "glass.data", terms = "none"
-  ), class = "uci_data")
-}
-
 # New points as the object can take them: by its formula, its bags, its columns
 # or its kernel values.
 world$new_for <- function(object, seed, style = "normal") {
