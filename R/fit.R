@@ -24,8 +24,9 @@ fit_request <- function(x, changes) UseMethod("fit_request")
 fit_format <- 1L
 
 new_fit <- function(class, fields, also = NULL) {
-  structure(fields, class = c(class, "kernmean_fit", also),
-            format = fit_format)
+  attr(fields, "format") <- fit_format
+  class(fields) <- c(class, "kernmean_fit", also)
+  fields
 }
 
 # A fit that was saved by another version may lack what methods need.

@@ -116,11 +116,20 @@ anything <- \(value, name) value
 
 doors <- new.env(parent = emptyenv())
 
-# The table of the door of this name: argument = kind, ..., and rules. What a
-# door does not want to store (`aside`: data, progress) is no part of a request.
+# The table of a door, the function above it of this name: argument = kind, ...,
+# and rules. `aside`: what is no part of a stored request, as data.
 door_table <- function(door, ..., rules = list(), aside = "progress") {
-  doors[[door]] <- list(door = door, kinds = list(...), rules = rules,
-                        aside = aside)
+  kinds <- list(...)
+  names <- names(kinds)
+  defaults <- formals(get(door, parent.frame()))
+  doors[[door]] <- list(
+    door = door, kinds = kinds, rules = rules, aside = aside,
+    open = !vapply(kinds, \(kind) is.null(attr(kind, "open")), NA),
+    required = !vapply(defaults[names], \(value) nzchar(deparse1(value)), NA),
+    missing = as.call(c(quote(c), lapply(names, \(name) {
+      call("missing", as.name(name))
+    })))
+  )
 }
 
 # A rule: where the condition holds, arguments must be these. A condition is the
@@ -189,26 +198,23 @@ request <- function(table, frame = parent.frame(), dots = FALSE) {
   if (!dots && eval(quote(...length()), frame)) {
     eval(bquote(check_dots(..., .known = .(names(table$kinds)))), frame)
   }
-  kinds <- table$kinds
-  names <- names(kinds)
-  given <- names[!vapply(names, \(name) {
-    eval(call("missing", as.name(name)), frame)
-  }, NA)]
-  values <- stats::setNames(vector("list", length(names)), names)
-  for (name in names) {
-    own <- name %in% given
-    if (own || is.null(attr(kinds[[name]], "open"))) {
-      values[name] <- list(take(asked_value(name, frame), kinds[[name]], name))
+  names <- names(table$kinds)
+  missing <- eval(table$missing, frame)
+  values <- table$kinds
+  for (i in seq_along(names)) {
+    if (missing[i] && table$required[i]) {
+      stop_input("'", names[i], "' must be given")
     }
+    values[i] <- list(if (!missing[i] || !table$open[i]) {
+      take(get(names[i], frame), table$kinds[[i]], names[i])
+    })
   }
-  values <- apply_rules(values, table$rules, given)
-  structure(values, given = given, door = table$door)
-}
-
-asked_value <- function(name, frame) {
-  value <- get0(name, frame, inherits = FALSE, ifnotfound = quote(expr = ))
-  if (identical(value, quote(expr = ))) stop_input("'", name, "' must be given")
-  value
+  if (length(table$rules)) {
+    values <- apply_rules(values, table$rules, names[!missing])
+  }
+  attributes(values) <- list(names = names, given = names[!missing],
+                             door = table$door)
+  values
 }
 
 is_given <- \(asked, name) name %in% attr(asked, "given")
@@ -216,8 +222,10 @@ is_given <- \(asked, name) name %in% attr(asked, "given")
 # What a fit stores of a request: what the user gave.
 stored <- function(asked) {
   door <- attr(asked, "door")
-  kept <- setdiff(attr(asked, "given"), doors[[door]]$aside)
-  structure(unclass(asked)[kept], door = door)
+  given <- attr(asked, "given")
+  kept <- asked[given[!given %in% doors[[door]]$aside]]
+  attr(kept, "door") <- door
+  kept
 }
 
 # A stored request with changes. Where a rule would refuse what was stored
