@@ -38,91 +38,76 @@ candidate_sizes <- function(n) {
 # The first two are chosen with the shares, a size after the other until
 # several in a row have brought no gain.
 choose_size <- function(sample, plan, share) {
-  x <- sample$x
-  times <- ceiling(least_looks / sample$n)
-  folds <- unlist(lapply(seq_len(times), \(time) {
-    draw_folds(sample$n, max(2L, round(1 / share)))
-  }), recursive = FALSE)
   estimator <- plan$estimator
   if (inherits(estimator, "kme")) estimator <- estimator$estimator
-  parts <- lapply(folds, \(out) {
-    kept <- points_sample(x[-out, , drop = FALSE], sample$kernel)
-    check_kept(kept, estimator)
-    list(out = out, kept = kept)
-  })
-  looks <- length(unlist(folds))
-  tried <- try_sizes(x, parts, plan, looks)
+  parts <- unlist(lapply(seq_len(ceiling(least_looks / sample$n)), \(time) {
+    of <- make_folds(sample$n, max(2L, round(1 / share)), "drawn")
+    lapply(unname(split(seq_len(sample$n), of)), \(out) {
+      kept <- points_sample(sample$x[-out, , drop = FALSE], sample$kernel)
+      check_kept(kept, estimator)
+      list(out = sample$x[out, , drop = FALSE], kept = kept)
+    })
+  }), recursive = FALSE)
+  found <- try_sizes(parts, plan)
+  tried <- found$tried
+  tried$toward <- 0
   chosen <- which.max(tried$log_density)
   best <- tried[chosen, ]
-  plan$m <- best$m
-  plan$shape$m <- best$m
+  plan$m <- plan$shape$m <- best$m
   plan$shape$widen <- best$widen
-  tried$toward <- 0
   if (plan$weigh && best$m > 1L) {
-    starts <- attr(tried, "starts")[[as.character(best$m)]]
-    value <- numeric(length(steps_to_weights))
-    for (i in seq_along(parts)) {
-      match <- matcher(estimate_kept(parts[[i]]$kept, estimator))
-      first <- match(widen_mixture(starts[[i]], best$widen))
+    value <- held_out_density(parts, \(part, i) {
+      match <- matcher(estimate_kept(part$kept, estimator))
+      first <- match(widen_mixture(found$starts[[best$m]][[i]], best$widen))
       check_match(first)
       last <- match_weights(first, match)
-      for (k in seq_along(steps_to_weights)) {
-        value[k] <- value[k] + sum(mixture_log(
-          move_weights(first, last, steps_to_weights[k]),
-          x[parts[[i]]$out, , drop = FALSE]
-        ))
-      }
-    }
-    value <- value / looks
+      lapply(steps_to_weights, \(step) move_weights(first, last, step))
+    })
     plan$toward <- steps_to_weights[which.max(value)]
     if (plan$toward > 0) chosen <- nrow(tried) + which.max(value) - 1L
     tried <- rbind(tried, data.frame(
       m = best$m, widen = best$widen, log_density = value,
       toward = steps_to_weights
     )[steps_to_weights > 0, ])
+    rownames(tried) <- NULL
   }
-  attr(tried, "starts") <- NULL
-  rownames(tried) <- NULL
   tried$chosen <- seq_len(nrow(tried)) == chosen
   plan$tried <- tried[c("m", "widen", "toward", "log_density", "chosen")]
   plan
 }
 
-# A data frame of m, widen and log_density; its attribute `starts` has those of
-# each m, one for each part.
-try_sizes <- function(x, parts, plan, looks) {
-  rows <- list()
+# Over all points held out, for each of the mixtures that a function makes of a
+# part and its number.
+held_out_density <- function(parts, mixtures) {
+  sums <- Map(\(part, i) vapply(mixtures(part, i), \(q) {
+    sum(mixture_log(q, part$out))
+  }, numeric(1)), parts, seq_along(parts))
+  Reduce(`+`, sums) / sum(vapply(parts, \(part) nrow(part$out), 1L))
+}
+
+# list(tried: a data frame of m, widen and log_density; starts: of each m, one
+# for each part).
+try_sizes <- function(parts, plan) {
+  tried <- NULL
   starts <- list()
   distinct <- min(vapply(parts, \(part) count_distinct(part$kept$x), 1L))
   best <- -Inf
   since <- 0L
+  shape <- plan$shape
+  shape[c("nstart", "widen")] <- list(min(shape$nstart, most_starts_tried), 1)
   for (m in plan$sizes[plan$sizes <= max(1L, distinct)]) {
-    shape <- plan$shape
-    shape[c("m", "nstart", "widen")] <- list(
-      m, min(shape$nstart, most_starts_tried), 1
-    )
-    these <- lapply(parts, \(part) {
+    shape$m <- m
+    these <- starts[[m]] <- lapply(parts, \(part) {
       cluster_start(part$kept$x, shape, " that are not held out")
     })
-    value <- numeric(length(plan$widenings))
-    for (i in seq_along(parts)) {
-      out <- x[parts[[i]]$out, , drop = FALSE]
-      for (k in seq_along(plan$widenings)) {
-        value[k] <- value[k] +
-          sum(mixture_log(widen_mixture(these[[i]], plan$widenings[k]), out))
-      }
-    }
-    value <- value / looks
-    starts[[as.character(m)]] <- these
-    rows[[length(rows) + 1L]] <- data.frame(m = m, widen = plan$widenings,
-                                            log_density = value)
+    value <- held_out_density(parts, \(part, i) {
+      lapply(plan$widenings, widen_mixture, q = these[[i]])
+    })
+    tried <- rbind(tried, data.frame(m = m, widen = plan$widenings,
+                                     log_density = value))
     since <- if (max(value) > best) 0L else since + 1L
     best <- max(best, value)
     if (since == sizes_without_gain && plan$stop_early) break
   }
-  structure(do.call(rbind, rows), starts = starts)
-}
-
-draw_folds <- function(n, count) {
-  unname(split(sample.int(n), rep_len(seq_len(min(count, n)), n)))
+  list(tried = tried, starts = starts)
 }

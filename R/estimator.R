@@ -437,48 +437,6 @@ describe_score <- function(fit, digits, plain = "the KME") {
   )
 }
 
-# --- Selection along a curve -----------------------------------------------
-
-# The selection curve in the order of lambda (or of the noise), the chosen one
-# among them.
-score_curve <- function(lambda, score, name = "lambda") {
-  keep <- is.finite(lambda) & lambda > 0 & !duplicated(lambda)
-  curve <- data.frame(lambda, score)[keep, ]
-  names(curve)[1L] <- name
-  curve <- curve[order(curve[[1L]]), ]
-  rownames(curve) <- NULL
-  curve
-}
-
-# The smallest score along the logarithm of its argument: a grid of equal steps,
-# then Brent's method in the two cells around the best. list(at, minimum,
-# border: is it at an end of the grid?, path, values: all that was evaluated).
-search_log <- function(score, grid) {
-  last <- length(grid)
-  values <- score(grid)
-  best <- which.min(values)
-  check_result(c(values[best], NaN)[1L], "the smallest score")
-  around <- log(grid[c(max(1L, best - 1L), min(last, best + 1L))])
-  path <- grid
-  along <- function(l) {
-    value <- score(exp(l))
-    path <<- c(path, exp(l))
-    values <<- c(values, value)
-    if (is.finite(value)) value else .Machine$double.xmax
-  }
-  refined <- optimize(along, around, tol = 1e-5)
-  better <- refined$objective <= values[best]
-  at <- if (better) exp(refined$minimum) else grid[best]
-  minimum <- min(refined$objective, values[best])
-  cell <- diff(log(grid[1:2]))
-  own <- is.finite(values)
-  list(
-    at = at, minimum = minimum, path = c(path[own], at),
-    values = c(values[own], minimum),
-    border = min(abs(log(at) - log(grid[c(1L, last)]))) < 1e-3 * cell
-  )
-}
-
 # mean_i |phi(x_i) - alpha f - (1 - alpha) mu^(-i)|^2, with cross = <f, mu^>:
 # at alpha = 0 the leave-one-out score of the average.
 loo_score <- function(alpha, n, rho, varrho, cross = 0, norm2 = 0) {

@@ -270,13 +270,7 @@ fda_score <- function(fit, classes, prior) {
 
 bandwidth_factors <- 2^seq(-2, 1, 0.5)
 
-# Shares of points that differ by less differ by rounding.
-same_error <- 1e-9
-
-# Points from which on a search takes more than a second.
-shown_from <- 800L
-
-ridge_factors <- c(0.03, 0.1, 0.3, 3)
+ridge_factors <- c(0.03, 0.1, 0.3, 1, 3)
 
 # list(fit, sample, bandwidths, ridges): the fit of least leave-one-out error,
 # or of several that of largest log posterior, among the kernels with the ridge
@@ -284,41 +278,36 @@ ridge_factors <- c(0.03, 0.1, 0.3, 3)
 # multiples of that; tables of all. What gives no discriminants is passed over,
 # unless all does.
 search_fda <- function(sample, kernels, classes, prior, ridge, progress) {
-  bar <- progress_bar(progress && sample$n >= shown_from)
-  on.exit(bar$close())
   loo <- identical(ridge, "loo")
-  total <- length(kernels) + if (loo) length(ridge_factors) else 0L
-  done <- 0L
-  fit <- \(kernel, ridge) {
-    sample$kernel <- kernel
-    found <- tryCatch(
-      fit_fda(sample_gram(sample)$K, classes, ridge),
-      kernmean_error_input = identity, kernmean_error_numeric = identity
-    )
-    done <<- done + 1L
-    bar$at(done / total)
-    found
+  out <- NULL
+  try_all <- \(kernels, ridges) {
+    best_fit(lapply_shown(seq_along(kernels), \(i) {
+      if (identical(ridges[[i]], out$fit$ridge)) {
+        return(out$fit)
+      }
+      sample$kernel <- kernels[[i]]
+      tryCatch(
+        fit_fda(sample_gram(sample)$K, classes, ridges[[i]]),
+        kernmean_error_input = identity, kernmean_error_numeric = identity
+      )
+    }, progress && sample$n >= shown_from), classes, prior)
   }
-  first <- best_fit(
-    lapply(kernels, fit, if (loo) "shrinkage" else ridge), classes, prior
-  )
+  first <- try_all(kernels, rep(list(if (loo) "shrinkage" else ridge),
+                                length(kernels)))
   median <- sample$kernel$bandwidth
   sample$kernel <- kernels[[first$best]]
   out <- list(fit = first$fit, sample = sample)
   if (length(kernels) > 1L) {
-    values <- vapply(kernels, \(kernel) kernel$bandwidth, numeric(1))
+    values <- vapply(kernels, `[[`, numeric(1), "bandwidth")
     out$bandwidths <- data.frame(factor = values / median, bandwidth = values,
                                  first$scores)
   }
   if (loo && is.finite(out$fit$ridge)) {
-    factors <- sort(c(1, ridge_factors))
-    base <- out$fit
-    second <- best_fit(lapply(factors, \(factor) {
-      if (factor == 1) base else fit(sample$kernel, factor * base$ridge)
-    }), classes, prior)
+    ridges <- ridge_factors * out$fit$ridge
+    second <- try_all(rep(list(sample$kernel), length(ridges)), ridges)
+    second$fit["intensity"] <- out$fit["intensity"]
     out$fit <- second$fit
-    out$fit["intensity"] <- base["intensity"]
-    out$ridges <- data.frame(factor = factors, ridge = factors * base$ridge,
+    out$ridges <- data.frame(factor = ridge_factors, ridge = ridges,
                              second$scores)
   }
   out
@@ -329,18 +318,17 @@ search_fda <- function(sample, kernels, classes, prior, ridge, progress) {
 best_fit <- function(found, classes, prior) {
   failed <- vapply(found, inherits, NA, "condition")
   if (all(failed)) stop(found[[1L]])
-  if (length(found) == 1L) {
-    return(list(fit = found[[1L]], best = 1L))
+  scores <- matrix(NA_real_, length(found), 2L)
+  if (length(found) > 1L) {
+    scores[!failed, ] <- t(vapply(found[!failed], fda_score, numeric(2),
+                                  classes, prior))
+    check_result(c(stats::na.omit(scores[, 1L]), NaN)[1L],
+                 "the leave-one-out error of each ridge and bandwidth")
   }
-  scores <- matrix(NA_real_, 2L, length(found))
-  scores[, !failed] <- vapply(found[!failed], fda_score, numeric(2), classes,
-                              prior)
-  check_result(c(scores[1L, !is.na(scores[1L, ])], NaN)[1L],
-               "the leave-one-out error of each ridge and bandwidth")
-  least <- which(scores[1L, ] <= min(scores[1L, ], na.rm = TRUE) + same_error)
-  best <- least[which.max(scores[2L, least])]
+  # Shares of points that differ by less differ by rounding.
+  best <- order(round(scores[, 1L], 9L), -scores[, 2L], na.last = TRUE)[1L]
   list(fit = found[[best]], best = best, scores = data.frame(
-    error = scores[1L, ], log_posterior = scores[2L, ],
+    error = scores[, 1L], log_posterior = scores[, 2L],
     chosen = seq_along(found) == best
   ))
 }

@@ -291,11 +291,11 @@ fit_iv <- function(task, blocks, asked, progress) {
   found <- NULL
   value <- grid$values
   if (grid$search) {
-    folds <- check_folds(asked$folds, task, !is.null(preset))
-    found <- choose_penalty(grid$values, \(values) {
+    folds <- iv_folds(asked$folds, task, !is.null(preset))
+    found <- tune_grid(grid$values, \(values) {
       held_out_scores(task, whole, rules, folds, values, asked$ratio,
                       asked$center, progress)
-    }, asked$rule, grid$wider, mean(task$y[task$rows$d]^2))
+    }, asked$rule, grid$wider, 1e-24 * mean(task$y[task$rows$d]^2))
     value <- found$value
     found$table$value <- rules$mu(found$table$value, whole$n)
   }

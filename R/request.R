@@ -572,13 +572,3 @@ check_factor <- function(groups, name = "groups") {
     stop_input("'", name, "' must be groups; ", conditionMessage(e))
   })
 }
-
-# Shows how far a long run has come; returns list(at(share), close()).
-progress_bar <- function(progress) {
-  if (!progress) {
-    return(list(at = \(share) NULL, close = \() NULL))
-  }
-  bar <- utils::txtProgressBar(style = 3)
-  list(at = \(share) utils::setTxtProgressBar(bar, share),
-       close = \() close(bar))
-}

@@ -191,7 +191,7 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
   if (length(folds) == 1L) folds <- check_count(folds, "folds", 2L)
   choosing <- nrow(grid) * length(plan$kernels) * length(plan$factors) > 1L
   of <- if (choosing && problem$type != "ridge") {
-    check_bag_folds(folds, problem, length(plan$sizes))
+    bag_folds(folds, problem, length(plan$sizes))
   }
   if (!is.null(plan$target) && (choosing || problem$type == "ridge")) {
     warn_kernmean("with 'target' each bag was estimated with the help of all ",
@@ -461,22 +461,17 @@ search_machine <- function(plan, problem, grid, folds, progress) {
     g <- make(1L)
     return(list(g = g, machine = fit_gram(g, problem, grid), par = grid))
   }
-  bar <- progress_bar(progress && nrow(tried) * m > shown_from)
-  on.exit(bar$close())
-  rows <- list()
-  for (i in seq_len(nrow(tried))) {
+  made <- NULL
+  rows <- lapply_shown(seq_len(nrow(tried)), \(i) {
     # One fold over the points for all of level 2.
-    if (i %% length(plan$factors) == 1L || length(plan$factors) == 1L) {
-      made <- make(tried$kernel[i])
-    }
+    if (tried$level[i] == plan$factors[1L]) made <<- make(tried$kernel[i])
     g <- widen_level(made, tried$level[i])
-    rows[[i]] <- data.frame(
+    data.frame(
       tried[i, ], bandwidth = single_number(g$embedding$sample$kernel),
       bandwidth2 = c(g$level2$bandwidth, NA_real_)[1L],
       score_machines(g, problem, grid, folds), row.names = NULL
     )
-    bar$at(i / nrow(tried))
-  }
+  }, progress && nrow(tried) * m > shown_from)
   table <- do.call(rbind, rows)
   chosen <- choose_row(table, problem$type, m, plan$median)
   g <- widen_level(make(table$kernel[chosen]), table$level[chosen])

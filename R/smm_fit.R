@@ -170,44 +170,25 @@ choose_ridge <- function(system, y) {
 
 # --- Cross-validation --------------------------------------------------------
 
-# The number of the fold of each bag, at random, in the classes' shares.
-draw_bag_folds <- function(y, m, folds) {
-  strata <- if (is.factor(y)) y else rep(1L, m)
-  # Classes go on where the one before stopped, so that folds differ by one.
-  order <- unlist(lapply(split(seq_len(m), strata), \(i) {
-    i[sample.int(length(i))]
-  }))
-  of <- integer(m)
-  of[order] <- rep_len(seq_len(folds), m)
-  of
-}
-
-check_bag_folds <- function(folds, problem, m) {
+# The fold of each bag, those drawn with the classes' shares.
+bag_folds <- function(folds, problem, m) {
   if (m < 2L) {
     stop_input("'bags' must be at least 2 to choose among several values by ",
                "cross-validation, not 1")
   }
-  if (length(folds) > 1L) {
-    if (!is.atomic(folds) || length(folds) != m || anyNA(folds)) {
-      stop_input("'folds' must be a number of folds, or the fold of each of ",
-                 "the ", m, " bags, none missing, not ", describe(folds))
-    }
-    of <- as.integer(check_factor(folds, "folds"))
+  classes <- is.factor(problem$y)
+  of <- if (length(folds) > 1L) {
+    as.integer(given_folds(folds, m, "bags"))
   } else {
-    count <- check_count(folds, "folds", 2L)
-    of <- draw_bag_folds(problem$y, m, min(count, m))
+    make_folds(m, folds, "drawn", if (classes) problem$y else rep(1L, m))
   }
-  if (max(of) < 2L) {
-    stop_input("'folds' must have at least 2 folds, not only one")
-  }
-  if (is.factor(problem$y)) {
-    for (f in seq_len(max(of))) {
-      left <- table(problem$y[of != f])
-      if (any(left == 0L)) {
-        stop_input("'folds' must leave bags of each class outside each fold; ",
-                   "class '", names(left)[left == 0L][1L], "' has none ",
-                   "outside fold ", f)
-      }
+  if (classes) {
+    counts <- table(problem$y, of)
+    lost <- which(counts == rowSums(counts), arr.ind = TRUE)
+    if (nrow(lost)) {
+      stop_input("'folds' must leave bags of each class outside each fold; ",
+                 "class '", rownames(counts)[lost[1L, 1L]], "' has none ",
+                 "outside fold ", lost[1L, 2L])
     }
   }
   of
@@ -254,8 +235,7 @@ score_machines <- function(g, problem, grid, folds) {
   }
   losses <- left_out_losses(g$K, problem, grid, folds)
   tried <- colnames(grid) %in% c("cost", "nu")
-  data.frame(grid[, tried, drop = FALSE], score = colMeans(losses),
-             se = apply(losses, 2L, stats::sd) / sqrt(nrow(g$K)))
+  data.frame(grid[, tried, drop = FALSE], mean_losses(losses))
 }
 
 # The row that is chosen: the smallest score; of equal ones the bandwidth that

@@ -38,20 +38,16 @@ check_part_of_one <- function(x, name) {
 
 # --- Folds -----------------------------------------------------------------
 
-most_points_left_out <- 60L
-usual_folds <- 20L
-
 # Fewer than three leave no two training sets with points in common.
 check_smooth_folds <- function(folds) {
   if (is.null(folds) || identical(folds, Inf)) folds else
     check_count(folds, "folds", 3L)
 }
 
-# The fold that each of n points is left out with: one after the other, as the
-# points come.
+# The fold that each of n points is left out with.
 fold_codes <- function(n, folds) {
-  if (is.null(folds)) folds <- if (n <= most_points_left_out) n else usual_folds
-  (seq_len(n) - 1L) %% as.integer(min(folds, n)) + 1L
+  if (is.null(folds)) folds <- if (n <= 60L) n else 20L
+  make_folds(n, folds, "turns")
 }
 
 # --- The covariance ----------------------------------------------------------

@@ -208,7 +208,8 @@ test_that("the number of components is that of largest held-out log density", {
   fit <- kme_density(x, m = c(1, 2, 5), nstart = 5)
   # By hand: two rounds of five folds, so that 300 points are looked at.
   set.seed(37)
-  folds <- c(draw_folds(272, 5), draw_folds(272, 5))
+  folds <- unlist(lapply(1:2, \(i) split(1:272, make_folds(272, 5, "drawn"))),
+                  recursive = FALSE)
   z <- fit$sample$x
   parts <- expand.grid(widen = c(1, 1.25, 1.5), m = c(1, 2, 5))
   value <- 0 * parts$m

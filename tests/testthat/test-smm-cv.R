@@ -177,21 +177,6 @@ test_that("novelty takes the narrowest kernel that is well, and the least nu", {
   expect_identical(row(numeric(3))[["bandwidth"]], 0.5)
 })
 
-test_that("folds have the classes' shares, and sizes that differ by one", {
-  set.seed(42)
-  classes <- factor(rep(c("a", "b", "c"), c(23, 11, 9)))
-  of <- draw_bag_folds(classes, 43, 5)
-  expect_true(all(abs(table(of) - 43 / 5) < 1))
-  counts <- table(of, classes)
-  expect_true(all(apply(counts, 2, \(n) diff(range(n))) <= 1))
-  expect_identical(sort(unique(draw_bag_folds(NULL, 7, 7))), 1:7)
-  set.seed(43)
-  one <- draw_bag_folds(classes, 43, 5)
-  set.seed(43)
-  expect_identical(draw_bag_folds(classes, 43, 5), one)
-  expect_false(identical(draw_bag_folds(classes, 43, 5), one))
-})
-
 test_that("folds come as a number or as a vector of any names", {
   skip_if_not_installed("kernlab")
   g <- bag_gram(two$bags, theta)

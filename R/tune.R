@@ -1,0 +1,169 @@
+# Choosing: folds, the table of a grid and the rules by which one of its values
+# is taken, the search along a curve, and how far a long one has come.
+
+# --- Folds -----------------------------------------------------------------
+
+# The number of the fold of each of n units, as the strata have them: "drawn" at
+# random, where a stratum goes on with the fold at which the one before stopped,
+# so that sizes differ by one; "blocks" of units next to each other; "turns",
+# one after the other.
+make_folds <- function(n, count, how, strata = rep(1L, n)) {
+  count <- min(count, n)
+  turns <- rep_len(seq_len(count), n)
+  if (how == "turns") {
+    return(turns)
+  }
+  units <- split(seq_len(n), strata)
+  of <- integer(n)
+  if (how == "drawn") {
+    of[unlist(lapply(units, \(i) i[sample.int(length(i))]))] <- turns
+  } else {
+    for (i in units) of[i] <- sort(rep_len(turns, length(i)))
+  }
+  of
+}
+
+# 'folds' that were given one by one, a factor; `units`: "rows".
+given_folds <- function(folds, n, units) {
+  if (!is.atomic(folds) || length(folds) != n || anyNA(folds)) {
+    stop_input("'folds' must be a number of folds, or the fold of each of ",
+               "the ", n, " ", units, ", none missing, not ", describe(folds))
+  }
+  folds <- check_factor(folds, "folds")
+  if (nlevels(folds) < 2L) {
+    stop_input("'folds' must have at least 2 folds, not only one")
+  }
+  folds
+}
+
+# --- A grid ----------------------------------------------------------------
+
+# The mean loss of candidates and its standard error, of which one unit says
+# nothing. Losses: units in rows, candidates in columns; in units of `unit`
+# their squares are numbers.
+mean_losses <- function(losses, unit = max(abs(losses))) {
+  n <- nrow(losses)
+  data.frame(
+    score = colMeans(losses),
+    se = if (n > 1L && unit > 0) {
+      unit * apply(losses / unit, 2L, stats::sd) / sqrt(n)
+    } else {
+      0
+    }
+  )
+}
+
+# One of values that grow, by their losses, a function as of mean_losses(), and
+# a rule: "min", the best; the largest that is no worse than the best by more
+# than a standard error, that of the best one's score ("1se"), or that of the
+# difference ("paired"). `wider`, list(below, above): values that come into view
+# where the best is an end. Losses up to `zero` are rounding. list(value, table,
+# scores: the losses; border: the end that the minimum is at, or NULL; extended:
+# was the grid?; highest: is the value the largest?).
+tune_grid <- function(values, losses, rule, wider = NULL, zero = 0) {
+  shown <- length(wider$below) + seq_along(values)
+  values <- c(wider$below, values, wider$above)
+  losses <- losses(values)
+  found <- mean_losses(losses)
+  least <- \() shown[which.min(found$score[shown])]
+  best <- least()
+  beyond <- c(if (best == shown[1L]) seq_along(wider$below),
+              if (best == max(shown)) max(shown) + seq_along(wider$above))
+  shown <- sort(c(shown, beyond))
+  best <- least()
+  found$se_above <- mean_losses(losses - losses[, best], max(losses))$se
+  limit <- found$score[best] + switch(rule, min = 0, paired = found$se_above,
+                                      "1se" = found$se[best])
+  chosen <- if (rule == "min") best else
+    max(shown[(found$score <= limit)[shown]])
+  table <- data.frame(value = values, found,
+                      chosen = seq_along(values) == chosen)[shown, ]
+  rownames(table) <- NULL
+  most <- max(table$score)
+  flat <- most - min(table$score) <= 1e-12 * most || most <= zero ||
+    length(shown) == 1L
+  list(
+    value = values[chosen], table = table,
+    scores = losses[, shown, drop = FALSE],
+    border = if (!flat && best %in% range(shown)) {
+      if (best == shown[1L]) "smallest" else "largest"
+    },
+    extended = length(beyond) > 0L, highest = !flat && chosen == max(shown)
+  )
+}
+
+# Values by which an even grid can grow at either end, in its own steps.
+wider_grid <- function(grid, by = 10L) {
+  step <- grid[2L] / grid[1L]
+  list(below = grid[1L] * step^-rev(seq_len(by)),
+       above = grid[length(grid)] * step^seq_len(by))
+}
+
+# --- A curve ---------------------------------------------------------------
+
+# The selection curve in the order of lambda (or of the noise), the chosen one
+# among them.
+score_curve <- function(lambda, score, name = "lambda") {
+  keep <- is.finite(lambda) & lambda > 0 & !duplicated(lambda)
+  curve <- data.frame(lambda, score)[keep, ]
+  names(curve)[1L] <- name
+  curve <- curve[order(curve[[1L]]), ]
+  rownames(curve) <- NULL
+  curve
+}
+
+# The smallest score along the logarithm of its argument: a grid of equal steps,
+# then Brent's method in the two cells around the best. list(at, minimum,
+# border: is it at an end of the grid?, path, values: all that was evaluated).
+search_log <- function(score, grid) {
+  last <- length(grid)
+  values <- score(grid)
+  best <- which.min(values)
+  check_result(c(values[best], NaN)[1L], "the smallest score")
+  around <- log(grid[c(max(1L, best - 1L), min(last, best + 1L))])
+  path <- grid
+  along <- function(l) {
+    value <- score(exp(l))
+    path <<- c(path, exp(l))
+    values <<- c(values, value)
+    if (is.finite(value)) value else .Machine$double.xmax
+  }
+  refined <- optimize(along, around, tol = 1e-5)
+  better <- refined$objective <= values[best]
+  at <- if (better) exp(refined$minimum) else grid[best]
+  minimum <- min(refined$objective, values[best])
+  cell <- diff(log(grid[1:2]))
+  own <- is.finite(values)
+  list(
+    at = at, minimum = minimum, path = c(path[own], at),
+    values = c(values[own], minimum),
+    border = min(abs(log(at) - log(grid[c(1L, last)]))) < 1e-3 * cell
+  )
+}
+
+# --- Progress --------------------------------------------------------------
+
+# Shows how far a long run has come; returns list(at(share), close()).
+progress_bar <- function(progress) {
+  if (!progress) {
+    return(list(at = \(share) NULL, close = \() NULL))
+  }
+  bar <- utils::txtProgressBar(style = 3)
+  list(at = \(share) utils::setTxtProgressBar(bar, share),
+       close = \() close(bar))
+}
+
+# lapply() that shows how far it has come.
+lapply_shown <- function(x, f, progress) {
+  bar <- progress_bar(progress)
+  on.exit(bar$close())
+  found <- vector("list", length(x))
+  for (i in seq_along(x)) {
+    found[[i]] <- f(x[[i]])
+    bar$at(i / length(x))
+  }
+  stats::setNames(found, names(x))
+}
+
+# Rows from which on a search takes more than a second.
+shown_from <- 800L
