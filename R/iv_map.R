@@ -43,7 +43,7 @@ group_map <- function(variable, code) {
 # kernel does not tell points apart, or more than half of them are alone.
 equal_points <- function(variable) {
   sample <- variable$sample
-  if (!knows_points(sample) || !tells_apart(sample$kernel)) {
+  if (!knows_points(sample) || !has_unit_diagonal(sample$kernel)) {
     return(NULL)
   }
   code <- rep(1, sample$n)

@@ -71,7 +71,7 @@ block_values <- function(f, block, newdata, name) {
   values <- function_at(f, block$sample, new)
   lost <- sum(values == 0)
   if (lost > 0L && any(f$weights != 0) && knows_points(block$sample) &&
-        tells_apart(block$sample$kernel)) {
+        has_unit_diagonal(block$sample$kernel)) {
     warn_kernmean(
       "for ", lost, " of ", length(values), " new points all kernel values ",
       "are 0: they are far from the sample, which says nothing of them"

@@ -101,37 +101,26 @@
 #' kernel_function(\(x, y) tcrossprod(x, y)^2)
 #' @export
 kernel_rbf <- function(bandwidth = "median") {
-  new_kernel("rbf", "exp(-|(x - y)/theta|^2/2)", check_bandwidth(bandwidth))
+  new_kernel("rbf", bandwidth = check_bandwidth(bandwidth))
 }
 
 #' @rdname kernel_rbf
 #' @export
 kernel_laplace <- function(bandwidth = "median", norm = c("L1", "L2")) {
   norm <- check_choice(norm, c("L1", "L2"), "norm")
-  bandwidth <- check_bandwidth(bandwidth)
-  if (norm == "L1") {
-    new_kernel("laplace_l1", "exp(-sum |(x - y)/theta|)", bandwidth)
-  } else {
-    new_kernel("laplace_l2", "exp(-|(x - y)/theta|)", bandwidth)
-  }
+  new_kernel(paste0("laplace_", tolower(norm)),
+             bandwidth = check_bandwidth(bandwidth))
 }
 
 #' @rdname kernel_rbf
 #' @export
 kernel_matern <- function(nu = 3 / 2, bandwidth = "median") {
-  orders <- c(1 / 2, 3 / 2, 5 / 2)
-  ok <- is.numeric(nu) && length(nu) == 1L && nu %in% orders
-  if (!ok) {
+  if (!is.numeric(nu) || length(nu) != 1L || !nu %in% c(0.5, 1.5, 2.5)) {
     stop_input("'nu' must be 1/2, 3/2 or 5/2, not ", describe(nu))
   }
-  families <- c("laplace_l2", "matern32", "matern52")
-  formulas <- c(
-    "exp(-r), r = |(x - y)/theta|",
-    "(1 + sqrt(3) r) exp(-sqrt(3) r), r = |(x - y)/theta|",
-    "(1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r), r = |(x - y)/theta|"
-  )
-  which <- match(nu, orders)
-  new_kernel(families[which], formulas[which], check_bandwidth(bandwidth))
+  new_kernel(c("laplace_l2", "matern32", "matern52")[nu + 0.5],
+             if (nu == 0.5) "exp(-r), r = |(x - y)/theta|",
+             check_bandwidth(bandwidth))
 }
 
 #' @rdname kernel_rbf
@@ -139,23 +128,17 @@ kernel_matern <- function(nu = 3 / 2, bandwidth = "median") {
 kernel_poly <- function(degree = 2, offset = 1) {
   degree <- check_count(degree, "degree")
   offset <- check_number(offset, "offset")
-  new_kernel(
-    "poly", paste0("(x'y + ", format(offset), ")^", degree),
-    degree = degree, offset = offset
-  )
+  new_kernel("poly", paste0("(x'y + ", format(offset), ")^", degree),
+             degree = degree, offset = offset)
 }
 
 #' @rdname kernel_rbf
 #' @export
-kernel_linear <- function() {
-  new_kernel("poly", "x'y", degree = 1L, offset = 0)
-}
+kernel_linear <- function() new_kernel("poly")
 
 #' @rdname kernel_rbf
 #' @export
-kernel_energy <- function() {
-  new_kernel("energy", "-|x - y| (conditionally positive definite)")
-}
+kernel_energy <- function() new_kernel("energy")
 
 #' @rdname kernel_rbf
 #' @export
@@ -165,28 +148,96 @@ kernel_function <- function(f) {
   }
   arguments <- argument_names(f)
   if (length(arguments) < 2L && !"..." %in% arguments) {
-    stop_input("'f' must take two matrices, f(x, y), not ", length(arguments),
-               " argument", if (length(arguments) != 1L) "s")
+    stop_input("'f' must take two matrices, f(x, y), not ",
+               count_of(length(arguments), "argument"))
   }
   new_kernel("function", "a function of two matrices", fun = f)
 }
 
-# Codes of km_family, in the order of core/kernel.h, from 0.
-families <- c(
-  "rbf", "laplace_l1", "laplace_l2", "matern32", "matern52", "poly", "energy",
-  "sqdist", "l1dist"
+# The families, by the names that core/kernel.h gives them, and their formulas.
+# `falls`: from k(x, x) = 1 with the distance, strictly positive definite.
+# `square`: k^2 is the same kernel with a bandwidth so many times smaller.
+kernel_families <- list(
+  rbf = list(formula = "exp(-|(x - y)/theta|^2/2)", falls = TRUE,
+             square = sqrt(2)),
+  laplace_l1 = list(formula = "exp(-sum |(x - y)/theta|)", falls = TRUE,
+                    square = 2),
+  laplace_l2 = list(formula = "exp(-|(x - y)/theta|)", falls = TRUE,
+                    square = 2),
+  matern32 = list(
+    formula = "(1 + sqrt(3) r) exp(-sqrt(3) r), r = |(x - y)/theta|",
+    falls = TRUE
+  ),
+  matern52 = list(
+    formula = "(1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r), r = |(x - y)/theta|",
+    falls = TRUE
+  ),
+  poly = list(formula = "x'y", falls = FALSE),
+  energy = list(formula = "-|x - y| (conditionally positive definite)",
+                falls = FALSE),
+  # Of the median.
+  sqdist = list(formula = "|x - y|^2", falls = FALSE),
+  l1dist = list(formula = "sum |x - y|", falls = FALSE)
 )
 
-new_kernel <- function(family, formula, bandwidth = NULL, degree = 1L,
+new_kernel <- function(family, formula = NULL, bandwidth = NULL, degree = 1L,
                        offset = 0, fun = NULL) {
+  if (is.null(formula)) formula <- kernel_families[[family]]$formula
   structure(
-    list(
-      family = family, formula = formula, bandwidth = bandwidth,
-      degree = degree, offset = offset, fun = fun,
-      code = match(family, families) - 1L
-    ),
+    list(family = family, formula = formula, bandwidth = bandwidth,
+         degree = degree, offset = offset, fun = fun),
     class = "kernmean_kernel"
   )
+}
+
+# --- What a kernel can do ----------------------------------------------------
+
+# Noise and mixtures in closed form go by these two.
+is_rbf <- function(kernel) identical(kernel$family, "rbf")
+
+is_poly <- function(kernel, degree = kernel$degree) {
+  identical(kernel$family, "poly") && kernel$degree %in% degree
+}
+
+is_linear <- function(kernel) is_poly(kernel, 1L)
+
+is_function_kernel <- function(kernel) identical(kernel$family, "function")
+
+is_definite <- function(kernel) !identical(kernel$family, "energy")
+
+# Is k(x, x) = 1, and the matrix of different points never singular?
+has_unit_diagonal <- function(kernel) {
+  isTRUE(kernel_families[[kernel$family]]$falls)
+}
+
+# Has every value the same sign?
+has_one_sign <- function(kernel) {
+  !is.null(kernel) && (has_unit_diagonal(kernel) || !is_definite(kernel))
+}
+
+# k^2 where it is a kernel of the same family, else NULL.
+squared_kernel <- function(kernel) {
+  times <- kernel_families[[kernel$family]]$square
+  if (!is.null(times)) {
+    kernel$bandwidth <- kernel$bandwidth / times
+    kernel
+  }
+}
+
+# Two fitted kernels with the same values on d columns.
+same_kernel <- function(a, b, d) {
+  fields <- c("family", "degree", "offset", "fun", "scaling", "equal")
+  identical(a[fields], b[fields]) && (is.null(a$bandwidth) ||
+    identical(rep_len(a$bandwidth, d), rep_len(b$bandwidth, d)))
+}
+
+check_definite <- function(kernel) {
+  if (!is_definite(kernel)) {
+    stop_input(
+      "'kernel' must be positive definite; the energy kernel is for tests of ",
+      "plain kernel means only"
+    )
+  }
 }
 
 check_bandwidth <- function(bandwidth, name = "bandwidth") {
@@ -194,26 +245,17 @@ check_bandwidth <- function(bandwidth, name = "bandwidth") {
     return(bandwidth)
   }
   if (!is.numeric(bandwidth) || length(bandwidth) < 1L) {
-    several <- is.character(bandwidth) && any(bandwidth %in% bandwidth_words)
-    stop_input(
-      "'", name, "' must be \"median\", positive numbers or a function, not ",
-      describe(bandwidth), if (several) {
-        "; it is for 'bandwidths' of mmd_test() or kme_density()"
-      }
-    )
+    stop_input("'", name, "' must be \"median\", positive numbers or a ",
+               "function, not ", describe(bandwidth))
   }
   bad <- !is.finite(bandwidth) | bandwidth <= 0
   if (any(bad)) {
-    stop_input(
-      "'", name, "' must be positive and finite, not ",
-      format(bandwidth[bad][1L])
-    )
+    stop_input("'", name, "' must be positive and finite, not ",
+               format(bandwidth[bad][1L]))
   }
   storage.mode(bandwidth) <- "double"
   bandwidth
 }
-
-bandwidth_words <- c("fuse", "validate")
 
 # Several bandwidths, as `word` calls a set of them or as numbers; NULL is none.
 check_bandwidth_set <- function(bandwidths, word) {
@@ -228,13 +270,10 @@ check_bandwidth_set <- function(bandwidths, word) {
 check_kernel <- function(kernel, name = "kernel", hint = NULL) {
   if (!inherits(kernel, "kernmean_kernel")) {
     if (is.function(kernel)) {
-      hint <- paste("; call what makes a kernel, as in kernel_rbf(), and wrap",
-                    "a function of two matrices in kernel_function()")
+      hint <- "; call it, as kernel_rbf(), or wrap it in kernel_function()"
     }
-    stop_input(
-      "'", name, "' must be a kernel such as kernel_rbf(), not ",
-      describe(kernel), hint
-    )
+    stop_input("'", name, "' must be a kernel such as kernel_rbf(), not ",
+               describe(kernel), hint)
   }
   kernel
 }
@@ -259,9 +298,8 @@ kernel_lines <- function(kernel, label = NULL) {
   if (nchar(line) > 80L) {
     # The formula on a line of its own, if that is enough.
     line <- strsplit(sub("; theta", ";\n  theta", line), "\n")[[1L]]
-    line <- unlist(Map(\(part, indent) {
-      strwrap(trimws(part), 81L, indent = indent, exdent = 2L + indent)
-    }, line, 2L * (seq_along(line) - 1L)), use.names = FALSE)
+    line <- c(strwrap(line[1L], 81L, exdent = 2L),
+              strwrap(line[-1L], 81L, indent = 2L, exdent = 4L))
   }
   c(line, if (!is.null(scaled)) paste0("  ", scaled))
 }
@@ -272,17 +310,14 @@ format_kernel <- function(kernel) {
   equal <- kernel$equal
   if (!is.null(equal)) {
     # The last ones make the columns of codes.
-    bandwidth <- bandwidth[seq_len(length(bandwidth) - length(equal))]
-    if (!length(bandwidth)) bandwidth <- NULL
+    bandwidth <- utils::head(bandwidth, -length(equal))
     if (length(unique(bandwidth)) == 1L) bandwidth <- bandwidth[1L]
   }
-  theta <- if (is.null(bandwidth)) {
-    NULL
-  } else if (is.function(bandwidth)) {
+  theta <- if (is.function(bandwidth)) {
     "a function of the data"
   } else if (is.character(bandwidth)) {
     "median distance"
-  } else {
+  } else if (length(bandwidth)) {
     format_several(bandwidth)
   }
   paste0(
@@ -354,25 +389,19 @@ kernel_matrix <- function(x, y = x, kernel = kernel_rbf(), ...,
                           scale = FALSE) {
   check_dots(...)
   symmetric <- missing(y)
-  misplaced <- if (inherits(x, "kernmean_kernel")) {
-    "x"
-  } else if (!symmetric && inherits(y, "kernmean_kernel")) {
-    "y"
+  if (inherits(x, "kernmean_kernel") || inherits(y, "kernmean_kernel")) {
+    stop_input("'", if (inherits(x, "kernmean_kernel")) "x" else "y",
+               "' must hold points; a kernel is given by name, as in kernel = ",
+               "kernel_rbf()")
   }
-  if (!is.null(misplaced)) {
-    stop_input("'", misplaced, "' must hold points; a kernel ",
-               "is given by name, as in kernel = kernel_rbf()")
-  }
-  kernel <- check_kernel(kernel)
+  check_kernel(kernel)
   x <- check_data(x)
-  y <- if (symmetric) NULL else check_newdata(y, x, "y")
+  y <- if (!symmetric) check_newdata(y, x, "y")
   units <- fit_units(kernel, x, if (!missing(scale)) scale)
   k <- fold_store(units$kernel, units$x,
                   if (!symmetric) scale_points(units$kernel, y))
   names <- list(rownames(x), rownames(if (symmetric) x else y))
-  if (!is.null(names[[1L]]) || !is.null(names[[2L]])) {
-    dimnames(k) <- names
-  }
+  if (length(unlist(names))) dimnames(k) <- names
   k
 }
 
@@ -469,24 +498,21 @@ match_columns <- function(bandwidth, columns) {
 }
 
 median_bandwidth <- function(kernel, x, name = "x") {
-  kernel$rule <- "median distance"
+  kernel$rule <- "all points are equal"
   kernel$bandwidth <- 1
   unit <- power_of_two(x)
   if (nrow(x) == 1L || unit == 0) {
-    kernel$rule <- "all points are equal"
     return(kernel)
   }
   l1 <- kernel$family == "laplace_l1"
-  distance <- new_kernel(if (l1) "l1dist" else "sqdist", "", unit)
-  source <- native_source(distance, x)
-  if (nrow(x) <= most_points_for_exact_median) {
-    found <- .Call(C_r_kernel_median, source)
+  source <- native_source(new_kernel(if (l1) "l1dist" else "sqdist", "", unit),
+                          x)
+  exact <- nrow(x) <= most_points_for_exact_median
+  # The median, and the smallest positive distance.
+  found <- if (exact) {
+    .Call(C_r_kernel_median, source)
   } else {
-    found <- .Call(C_r_kernel_sampled_median, source, median_pairs)
-    kernel$rule <- paste0(
-      "median distance of ",
-      format(median_pairs, big.mark = ",", scientific = FALSE), " random pairs"
-    )
+    .Call(C_r_kernel_sampled_median, source, median_pairs)
   }
   found <- unit * if (l1) found else sqrt(found)
   if (!is.finite(found[1L])) {
@@ -495,6 +521,9 @@ median_bandwidth <- function(kernel, x, name = "x") {
   }
   if (found[1L] > 0) {
     kernel$bandwidth <- found[1L]
+    kernel$rule <- paste0("median distance", if (!exact) {
+      paste(" of", format_count(median_pairs), "random pairs")
+    })
   } else if (found[2L] > 0) {
     kernel$bandwidth <- found[2L]
     kernel$rule <- "smallest positive distance"
@@ -503,8 +532,6 @@ median_bandwidth <- function(kernel, x, name = "x") {
       "equal); the bandwidth is the smallest positive distance, ",
       format_number(found[2L])
     )
-  } else {
-    kernel$rule <- "all points are equal"
   }
   kernel
 }
@@ -512,57 +539,6 @@ median_bandwidth <- function(kernel, x, name = "x") {
 # The size of the data's spread, in which no squared distance over- or
 # underflows; 0 if all points are equal.
 power_of_two <- function(x) {
-  widest <- max(apply(x, 2, \(column) max(column) / 2 - min(column) / 2))
-  power_below(widest, 0)
-}
-
-# What a kernel can do: noise and mixtures in closed form go by the first two,
-# the third is made by products of columns, the last is no inner product.
-is_rbf <- function(kernel) identical(kernel$family, "rbf")
-
-is_poly <- function(kernel, degree = kernel$degree) {
-  identical(kernel$family, "poly") && kernel$degree %in% degree
-}
-
-is_linear <- function(kernel) is_poly(kernel, 1L)
-
-# Is k(x, x) = 1? So it is with the kernels that fall with the distance.
-has_unit_diagonal <- function(kernel) tells_apart(kernel)
-
-# Is the matrix of different points never singular?
-tells_apart <- function(kernel) {
-  kernel$family %in% c("rbf", "laplace_l1", "laplace_l2", "matern32",
-                       "matern52")
-}
-
-# k^2 where it is a kernel of the same family, else NULL.
-squared_kernel <- function(kernel) {
-  times <- switch(kernel$family, rbf = sqrt(2), laplace_l1 = , laplace_l2 = 2)
-  if (!is.null(times)) {
-    kernel$bandwidth <- kernel$bandwidth / times
-    kernel
-  }
-}
-
-is_definite <- function(kernel) !identical(kernel$family, "energy")
-
-check_definite <- function(kernel) {
-  if (!is_definite(kernel)) {
-    stop_input(
-      "'kernel' must be positive definite; the energy kernel is for tests of ",
-      "plain kernel means only"
-    )
-  }
-}
-
-# Has every value the same sign?
-has_one_sign <- function(kernel) {
-  !is.null(kernel) && (tells_apart(kernel) || !is_definite(kernel))
-}
-
-# Two fitted kernels with the same values on d columns.
-same_kernel <- function(a, b, d) {
-  fields <- c("family", "degree", "offset", "fun", "scaling", "equal")
-  identical(a[fields], b[fields]) && (is.null(a$bandwidth) ||
-    identical(rep_len(a$bandwidth, d), rep_len(b$bandwidth, d)))
+  ends <- .Call(C_r_column_ranges, x)
+  power_below(max(ends[2L, ] / 2 - ends[1L, ] / 2), 0)
 }

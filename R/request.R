@@ -412,13 +412,16 @@ is_finite <- function(x) {
 # What a door gives must be numbers, for it gives no NaN silently. what: what
 # they are.
 check_result <- function(values, what, of = "'x'") {
-  found <- rapply(list(values), is_finite, c("numeric", "matrix", "array"),
-                  how = "unlist")
-  if (!all(found)) {
-    stop_kernmean(
-      "numeric", what, " is not a finite number: kernel values, or sums of ",
-      "their products, over- or underflow; rescale the columns of ", of
-    )
+  parts <- if (is.list(values)) values else list(values)
+  for (part in parts) {
+    if (is.list(part)) {
+      check_result(part, what, of)
+    } else if (is.numeric(part) && !is_finite(part)) {
+      stop_kernmean(
+        "numeric", what, " is not a finite number: kernel values, or sums of ",
+        "their products, over- or underflow; rescale the columns of ", of
+      )
+    }
   }
   invisible(values)
 }

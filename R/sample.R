@@ -46,17 +46,19 @@ read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
                  input_word(x))
     }
     sample <- as_sample(x)
+    check_definite(sample$kernel)
   } else {
-    kernel <- c(list(kernel), list(default), list(kernel_rbf()))
-    kernel <- check_kernel(Find(Negate(is.null), kernel))
-    check_definite(kernel)
+    if (is.null(kernel)) kernel <- default
+    if (is.null(kernel)) kernel <- kernel_rbf()
+    check_definite(check_kernel(kernel))
     x <- check_data(x)
     warn_symmetric(x)
     sample <- fit_sample(x, kernel, scale)
   }
-  check_definite(sample$kernel)
-  check_takes_weights(sample, weights)
-  sample["weights"] <- list(check_weights(weights, sample$n))
+  if (!is.null(weights)) {
+    check_takes_weights(sample, weights)
+    sample$weights <- check_weights(weights, sample$n)
+  }
   sample
 }
 
@@ -83,9 +85,6 @@ check_takes_weights <- function(sample, weights) {
 check_takes_weights.kernmean_sample <- \(sample, weights) NULL
 
 check_weights <- function(weights, n) {
-  if (is.null(weights)) {
-    return(NULL)
-  }
   if (!is.numeric(weights) || length(weights) != n) {
     stop_input(
       "'weights' must be ", n, " numbers, one for each row of 'x', not ",

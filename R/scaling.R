@@ -164,19 +164,19 @@ warn_units <- function(x, name) {
   }
   ends <- .Call(C_r_column_ranges, x)
   varying <- which(ends[1L, ] < ends[2L, ])
-  # Column by column: no copy of all.
+  # Logarithms of standard deviations, column by column: no copy of all.
   spread <- rep(NA_real_, ncol(x))
-  spread[varying] <- vapply(varying, \(j) {
-    unit <- power_below(max(abs(ends[, j])))
+  for (j in varying) {
+    unit <- 2^floor(log2(max(abs(ends[, j]), .Machine$double.xmin)))
     z <- x[, j] / unit
     z <- z - sum(z) / length(z)
-    log(sum(z * z) / (length(z) - 1)) / 2 + log(unit)
-  }, numeric(1))
-  top <- which.max(spread)
-  if (!length(top)) {
+    spread[j] <- log(sum(z * z) / (length(z) - 1)) / 2 + log(unit)
+  }
+  if (!length(varying)) {
     return(invisible())
   }
-  factor <- exp(spread[top] - min(spread, na.rm = TRUE))
+  top <- which.max(spread)
+  factor <- exp(spread[top] - min(spread[varying]))
   if (factor > most_units_apart) {
     column <- if (is.null(colnames(x))) paste("column", top) else
       paste0("'", colnames(x)[top], "'")

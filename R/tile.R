@@ -12,23 +12,20 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
   }
   points <- if (is.null(y)) x else y
   d <- ncol(points)
-  scale <- if (is.null(kernel$bandwidth)) 1 else 1 / kernel$bandwidth
-  scale <- rep_len(scale, d)
+  scale <- rep_len(if (is.null(kernel$bandwidth)) 1 else 1 / kernel$bandwidth,
+                   d)
   if (kernel$family == "poly") {
     if (is.null(center)) center <- numeric(d)
   } else {
     ends <- .Call(C_r_column_ranges, points)
-    if (is.null(center)) center <- exact_center(ends)
+    if (is.null(center)) center <- exact_center(ends[1L, ], ends[2L, ])
     check_reach(kernel, ends, center, scale)
     if (kernel$family == "energy" && !is.null(y)) {
       check_reach(kernel, .Call(C_r_column_ranges, x), center, scale)
     }
   }
-  spec <- list(
-    kernel$code, as.integer(kernel$degree),
-    as.double(kernel$offset), center, scale
-  )
-  list(spec, x, y)
+  list(list(kernel$family, as.integer(kernel$degree), as.double(kernel$offset),
+            center, scale), x, y)
 }
 
 # The same source with other bandwidths.
@@ -40,27 +37,24 @@ rescale_source <- function(source, bandwidth) {
 # No stationary kernel can see a centering, but rounding can: a column that lies
 # far from 0 for its width is centered where the differences are exact
 # (Sterbenz: between half and twice the center), any other is left as it is.
-exact_center <- function(ends) {
-  far <- ends[1L, ] > 0 | ends[2L, ] < 0
-  narrow <- pmax(abs(ends[1L, ]), abs(ends[2L, ])) <=
-    3 * pmin(abs(ends[1L, ]), abs(ends[2L, ]))
-  ifelse(far & narrow, ends[1L, ] / 2 + ends[2L, ] / 2, 0)
+exact_center <- function(low, high) {
+  far <- low > 0 & high <= 3 * low | high < 0 & low >= 3 * high
+  center <- numeric(length(low))
+  center[far] <- low[far] / 2 + high[far] / 2
+  center
 }
 
 # Scaled coordinates must be numbers (those of a first set may overflow: its
 # distances do then, and its kernel values are 0); so must the squares that the
 # energy kernel takes the root of, in both sets.
 check_reach <- function(kernel, ends, center, scale) {
-  reach <- abs((ends - rep(center, each = 2L)) * rep(scale, each = 2L))
+  reach <- abs(ends - rep(center, each = 2L)) * rep(scale, each = 2L)
   most <- if (kernel$family == "energy") 1e150 else .Machine$double.xmax
   if (!isTRUE(all(reach <= most))) {
-    stop_kernmean(
-      "numeric", "scaled coordinates overflow; rescale the columns of 'x'"
-    )
+    stop_kernmean("numeric",
+                  "scaled coordinates overflow; rescale the columns of 'x'")
   }
 }
-
-is_function_kernel <- function(kernel) identical(kernel$family, "function")
 
 fold_store <- function(kernel, x, y = NULL) {
   m <- if (is.null(y)) nrow(x) else nrow(y)
@@ -102,9 +96,12 @@ fold_quad <- function(kernel, x, v) {
 }
 
 fold_diagonal <- function(kernel, x, center = NULL) {
+  if (!is.null(kernel) && has_unit_diagonal(kernel)) {
+    return(rep(1, nrow(x)))
+  }
   if (is_function_kernel(kernel)) {
-    value <- \(i) call_kernel(kernel, x[i, , drop = FALSE], NULL)
-    return(vapply(seq_len(nrow(x)), \(i) drop(value(i)), numeric(1)))
+    rows <- \(i) drop(call_kernel(kernel, x[i, , drop = FALSE], NULL))
+    return(vapply(seq_len(nrow(x)), rows, 1))
   }
   source <- native_source(kernel, x, NULL, center)
   check_overflow(kernel, .Call(C_r_kernel_diagonal, source))
@@ -135,9 +132,7 @@ block_means <- function(sums, rows, columns = rows) {
 call_kernel <- function(kernel, x, y) {
   y <- if (is.null(y)) x else y
   k <- kernel$fun(x, y)
-  if (!is.matrix(k) && inherits(k, "Matrix")) {
-    k <- as.matrix(k)
-  }
+  if (inherits(k, "Matrix")) k <- as.matrix(k)
   if (!is.numeric(k) || length(k) != as.double(nrow(x)) * nrow(y) ||
         (is.matrix(k) && nrow(k) != nrow(x))) {
     stop_input(
@@ -152,10 +147,9 @@ call_kernel <- function(kernel, x, y) {
 # Only kernels that are not bounded can overflow.
 check_overflow <- function(kernel, values, of = "'x'") {
   bounded <- !is.null(kernel) && !kernel$family %in% c("poly", "energy")
-  if (bounded || is_finite(values)) {
-    return(values)
+  if (!bounded && !is_finite(values)) {
+    stop_kernmean("numeric",
+                  "kernel values overflow; rescale the columns of ", of)
   }
-  stop_kernmean(
-    "numeric", "kernel values overflow; rescale the columns of ", of
-  )
+  values
 }

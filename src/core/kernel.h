@@ -17,26 +17,27 @@ typedef enum {
   KM_L1DIST      /* a itself */
 } km_family;
 
+/* What R calls a family, and k(x, x) where it does not depend on x: of all but KM_POLY. */
+typedef struct {
+  const char *name;
+  double at_zero;
+} km_family_facts;
+
+/* The facts of a family; NULL for a number beyond the last. */
+static inline const km_family_facts *km_facts(size_t family) {
+  static const km_family_facts facts[] = {
+      [KM_RBF] = {"rbf", 1},           [KM_LAPLACE_L1] = {"laplace_l1", 1},
+      [KM_LAPLACE_L2] = {"laplace_l2", 1}, [KM_MATERN32] = {"matern32", 1},
+      [KM_MATERN52] = {"matern52", 1}, [KM_POLY] = {"poly", 0},
+      [KM_ENERGY] = {"energy", 0},     [KM_SQDIST] = {"sqdist", 0},
+      [KM_L1DIST] = {"l1dist", 0}};
+  return family < sizeof facts / sizeof *facts ? facts + family : NULL;
+}
+
 typedef struct {
   km_family family;
   int degree;    /* KM_POLY only */
   double offset; /* KM_POLY only */
 } km_kernel;
-
-/* k(x, x) where it does not depend on x: of all families but KM_POLY. */
-static inline double km_at_zero(km_family family) {
-  switch (family) {
-  case KM_RBF:
-  case KM_LAPLACE_L1:
-  case KM_LAPLACE_L2:
-  case KM_MATERN32:
-  case KM_MATERN52: return 1;
-  case KM_POLY:
-  case KM_ENERGY:
-  case KM_SQDIST:
-  case KM_L1DIST: break;
-  }
-  return 0;
-}
 
 #endif

@@ -15,14 +15,13 @@
  * are ordered as their bits are) and keeps the values while there is room. If all found room, the
  * middle is selected among them; else the table shows a bracket 1/BINS as wide for the next pass.
  * One pass up to some 10^7 pairs, two beyond that, at most six (the bits of a double over those of
- * BINS) whatever the ties. Cost: per pass 3 d + 5 flops a pair; memory of the walk and 32 (ROOM +
- * BINS) doubles.
+ * BINS) whatever the ties. Cost: per pass 3 d + 5 flops a pair; memory of the walk and (ROOM +
+ * BINS) doubles for each worker.
  */
 
 enum {
   BINS = 2048,
-  ROOM = 16384,                                /* values a worker keeps */
-  SLICE = ROOM + KM_TILE_ROWS * KM_TILE_COLS, /* and room for one tile more */
+  ROOM = 16384, /* values a worker keeps, at most */
   SAMPLE = 16384,
   MARGIN = 224, /* ranks from the sample's middle to the bracket's ends: 3.5 standard deviations */
   CHUNK = 4096,
@@ -43,17 +42,25 @@ typedef struct {
 
 typedef struct {
   bracket range;
+  size_t workers;
+  size_t room;  /* values a worker keeps */
+  size_t slice; /* and room for one tile more */
   tally tallies[KM_WORKERS];
-  double *kept;     /* SLICE a worker */
+  double *kept;     /* a slice a worker */
   uint64_t *counts; /* BINS a worker */
   double *walk;
 } pass;
 
+static size_t count_pairs(const km_source *source) { return source->n * (source->n - 1) / 2; }
+
 static size_t lay_out(pass *p, const km_source *source, double *work) {
   km_scratch scratch = {work, 0};
+  p->workers = km_walk_workers(source);
+  p->room = smaller(ROOM, count_pairs(source));
+  p->slice = p->room + KM_TILE_ROWS * KM_TILE_COLS;
   p->walk = take(&scratch, km_walk_work(source));
-  p->kept = take(&scratch, (size_t) KM_WORKERS * SLICE);
-  p->counts = (uint64_t *) take(&scratch, (size_t) KM_WORKERS * BINS);
+  p->kept = take(&scratch, p->workers * p->slice);
+  p->counts = (uint64_t *) take(&scratch, p->workers * BINS);
   return scratch.used;
 }
 
@@ -114,7 +121,7 @@ static void count_tile(const km_tile *tile, void *to, size_t worker) {
   const bracket range = p->range;
   tally *sum = p->tallies + worker;
   uint64_t *counts = p->counts + worker * BINS;
-  double *inside = p->kept + worker * SLICE + (sum->inside < ROOM ? sum->inside : ROOM);
+  double *inside = p->kept + worker * p->slice + smaller(sum->inside, p->room);
   const size_t count = km_simd()->between(tile, value_of(range.low), value_of(range.high), inside,
                                        &sum->below, &sum->least);
   for (size_t j = 0; j < count; j++)
@@ -125,17 +132,17 @@ static void count_tile(const km_tile *tile, void *to, size_t worker) {
 /* One pass. Afterwards the first tally and the first worker's counts are those of all. */
 static int count_all(const km_source *source, bracket range, pass *p, km_poll poll) {
   p->range = range;
-  memset(p->counts, 0, KM_WORKERS * BINS * sizeof *p->counts);
-  for (size_t worker = 0; worker < KM_WORKERS; worker++)
+  memset(p->counts, 0, p->workers * BINS * sizeof *p->counts);
+  for (size_t worker = 0; worker < p->workers; worker++)
     p->tallies[worker] = (tally){0, 0, DBL_MAX};
-  km_walk(source, km_walk_slots(source, 1), count_cost, count_tile, p, p->walk, poll);
+  km_walk(source, p->workers, count_cost, count_tile, p, p->walk, poll);
   tally *all = p->tallies;
-  int complete = all->inside <= ROOM;
-  for (size_t worker = 1; worker < KM_WORKERS; worker++) {
+  int complete = all->inside <= p->room;
+  for (size_t worker = 1; worker < p->workers; worker++) {
     const tally sum = p->tallies[worker];
-    complete = complete && sum.inside <= ROOM;
+    complete = complete && sum.inside <= p->room;
     if (complete)
-      memmove(p->kept + all->inside, p->kept + worker * SLICE, sum.inside * sizeof *p->kept);
+      memmove(p->kept + all->inside, p->kept + worker * p->slice, sum.inside * sizeof *p->kept);
     all->below += sum.below;
     all->inside += sum.inside;
     if (sum.least < all->least) all->least = sum.least;
@@ -215,7 +222,7 @@ static void pair_distances(const km_source *source, const int *first, const int 
 /* A bracket that holds the middle with high probability, from a sample of pairs. */
 static bracket sample_bracket(const km_source *source, double *work) {
   const uint64_t n = source->n;
-  if (n * (n - 1) / 2 <= KM_WORKERS * ROOM / 4) return make_bracket(0, bits_of(INFINITY));
+  if (count_pairs(source) <= KM_WORKERS * ROOM / 4) return make_bracket(0, bits_of(INFINITY));
   int *first = (int *) work, *second = first + SAMPLE;
   double *values = work + SAMPLE;
   uint64_t state = 0;
@@ -238,7 +245,7 @@ size_t km_median_work(const km_source *source) {
 km_median km_pairwise_median(const km_source *source, double *work, km_poll poll) {
   pass p;
   lay_out(&p, source, work);
-  const size_t pairs = source->n * (source->n - 1) / 2, lower = (pairs - 1) / 2;
+  const size_t pairs = count_pairs(source), lower = (pairs - 1) / 2;
   double next;
   bracket range = sample_bracket(source, p.kept);
   double median = distance_of_rank(source, lower, range, &next, &p, poll);

@@ -63,7 +63,7 @@ typedef struct {
   size_t row_shares, column_shares; /* 1 and the number of workers in a symmetric walk */
   int alone;                        /* on one thread */
   double *x_room, *y_room;          /* packed points */
-  double *tiles;                    /* one a worker */
+  double *tiles;                    /* one for each worker that has work */
   km_consumer consume;
   double cost;                      /* operations of the consumer on one value */
   void *sink;
@@ -79,12 +79,18 @@ void km_pack_points(const km_source *source, const double *x, size_t n, size_t f
   }
 }
 
+/* No more than there are panel pairs, as a worker without any needs none. */
+static size_t count_tiles(const km_source *source) {
+  const size_t rows = pieces(source->n, PANEL), columns = pieces(source->m, PANEL);
+  return smaller(KM_WORKERS, source->y ? rows * columns : rows * (rows + 1) / 2);
+}
+
 static size_t lay_out(walk *w, double *work) {
   const km_source *source = w->source;
   km_scratch scratch = {work, 0};
   if (source->x) w->x_room = take_aligned(&scratch, round_up(source->n, PACK) * (source->d + 1));
   if (source->y) w->y_room = take_aligned(&scratch, round_up(source->m, PACK) * (source->d + 1));
-  w->tiles = take_aligned(&scratch, (size_t) KM_WORKERS * TILE);
+  w->tiles = take_aligned(&scratch, count_tiles(source) * TILE);
   return scratch.used;
 }
 
@@ -122,10 +128,7 @@ size_t km_walk_slots(const km_source *source, double size) {
 /* Panel pairs of a symmetric walk. */
 static size_t all_pairs(const walk *w) { return w->row_panels * (w->row_panels + 1) / 2; }
 
-size_t km_walk_workers(const km_source *source) {
-  const walk w = {.row_panels = pieces(source->n, PANEL)};
-  return smaller(KM_WORKERS, all_pairs(&w));
-}
+size_t km_walk_workers(const km_source *source) { return count_tiles(source); }
 
 static size_t pairs_of(const walk *w, size_t worker) {
   if (w->symmetric) return share_size(all_pairs(w), w->column_shares, worker);
@@ -190,10 +193,11 @@ static void copy_tile(const double *stored, size_t n, const km_tile *tile, doubl
   }
 }
 
-/* The panel pair (row, column), in tiles of KM_TILE_ROWS rows that leave room in the L1 cache. */
-static void run_pair(const walk *w, size_t worker, size_t row, size_t column) {
+/* The panel pair (row, column), in tiles of KM_TILE_ROWS rows that leave room in the L1 cache.
+   room: of one tile. */
+static void run_pair(const walk *w, size_t worker, double *room, size_t row, size_t column) {
   const size_t d = w->source->d, j0 = column * PANEL;
-  km_tile_job job = {.y = some_points(&w->y, d, j0, PANEL), .d = d, .k = w->tiles + worker * TILE};
+  km_tile_job job = {.y = some_points(&w->y, d, j0, PANEL), .d = d, .k = room};
   for (size_t i0 = row * PANEL; i0 < (row + 1) * PANEL && i0 < w->x.count; i0 += KM_TILE_ROWS) {
     job.x = some_points(&w->x, d, i0, KM_TILE_ROWS);
     const km_tile tile = {i0, j0, job.x.count, job.y.count, w->symmetric && row != column, job.k};
@@ -205,15 +209,24 @@ static void run_pair(const walk *w, size_t worker, size_t row, size_t column) {
   }
 }
 
+/* The tile of a worker: so many before it have work. */
+static double *tile_of(const walk *w, size_t worker) {
+  size_t busy = 0;
+  for (size_t before = 0; before < worker; before++) busy += pairs_of(w, before) > 0;
+  return w->tiles + busy * TILE;
+}
+
 static void run_pairs(const walk *w, size_t worker, size_t first, size_t last) {
   last = smaller(last, pairs_of(w, worker));
+  if (first >= last) return;
+  double *room = tile_of(w, worker);
   size_t row = 0, column = 0;
   for (size_t index = first; index < last; index++) {
     if (index == first || !w->symmetric)
       locate(w, worker, index, &row, &column);
     else if (++column == w->row_panels)
       column = ++row;
-    run_pair(w, worker, row, column);
+    run_pair(w, worker, room, row, column);
   }
   atomic_thread_fence(memory_order_seq_cst); /* what `store` streamed is seen by other threads */
 }
@@ -255,7 +268,7 @@ static void run_shares(const walk *w, size_t worker, size_t teams, size_t a, siz
   for (size_t i = share_start(panels, teams, a); i < share_start(panels, teams, a + 1); i++)
     for (size_t j = a == b ? i : share_start(panels, teams, b);
          j < share_start(panels, teams, b + 1); j++)
-      run_pair(w, worker, smaller(i, j), larger(i, j));
+      run_pair(w, worker, w->tiles + worker * TILE, smaller(i, j), larger(i, j));
 }
 
 /*
@@ -349,7 +362,7 @@ void km_diagonal(const km_source *source, double *diagonal) {
   } else if (source->kernel.family == KM_POLY) {
     km_simd()->diagonal(source, diagonal);
   } else {
-    const double value = km_at_zero(source->kernel.family);
+    const double value = km_facts(source->kernel.family)->at_zero;
     for (size_t i = 0; i < n; i++) diagonal[i] = value;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -97,13 +98,19 @@ SEXP glue_new_matrix(size_t rows, size_t columns) {
 
 int *glue_int_scratch(size_t count) { return (int *) R_alloc(count + 1, sizeof(int)); }
 
+/* The family of this name. */
+static km_family find_family(SEXP name) {
+  if (TYPEOF(name) == STRSXP && XLENGTH(name) == 1)
+    for (size_t family = 0; km_facts(family); family++)
+      if (!strcmp(CHAR(STRING_ELT(name, 0)), km_facts(family)->name)) return (km_family) family;
+  Rf_error("internal error: no such kernel");
+}
+
 static void unpack_spec(SEXP spec, km_source *source) {
   if (TYPEOF(spec) != VECSXP || XLENGTH(spec) != 5)
     Rf_error("internal error: 'spec' is not a kernel spec");
   const R_xlen_t d = (R_xlen_t) source->d;
-  const int family = Rf_asInteger(VECTOR_ELT(spec, 0));
-  if (family < KM_RBF || family > KM_L1DIST) Rf_error("internal error: no such kernel");
-  source->kernel = (km_kernel){.family = (km_family) family,
+  source->kernel = (km_kernel){.family = find_family(VECTOR_ELT(spec, 0)),
                                .degree = Rf_asInteger(VECTOR_ELT(spec, 1)),
                                .offset = Rf_asReal(VECTOR_ELT(spec, 2))};
   source->center = glue_doubles(VECTOR_ELT(spec, 3), d, "center");

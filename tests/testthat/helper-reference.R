@@ -30,32 +30,6 @@ reference_kernel <- function(case) {
   )
 }
 
-# --- Kernels, one pair at a time ---------------------------------------------
-
-kernel_R <- function(x, y, theta = 1, family, degree = 1, offset = 0) {
-  value <- function(a, b) {
-    u <- (a - b) / theta
-    s <- sum(u^2)
-    r <- sqrt(s)
-    switch(family,
-      rbf = exp(-s / 2),
-      laplace_l1 = exp(-sum(abs(u))),
-      laplace_l2 = exp(-r),
-      matern32 = (1 + sqrt(3) * r) * exp(-sqrt(3) * r),
-      matern52 = (1 + sqrt(5) * r + 5 * r^2 / 3) * exp(-sqrt(5) * r),
-      poly = (sum(a * b) + offset)^degree,
-      energy = -r
-    )
-  }
-  k <- matrix(0, nrow(x), nrow(y))
-  for (i in seq_len(nrow(x))) {
-    for (j in seq_len(nrow(y))) {
-      k[i, j] <- value(x[i, ], y[j, ])
-    }
-  }
-  k
-}
-
 # --- Estimators --------------------------------------------------------------
 
 skmse_alpha_R <- function(K, select, f = numeric(nrow(K)), f_norm2 = 0) {

@@ -22,45 +22,6 @@ isa_levels <- function() {
   0:.Call(C_r_isa, NULL)
 }
 
-# A kernel of each family (and the distances of the median) for d columns.
-native_kernels <- function(d) {
-  theta <- seq(0.7, 1.9, length.out = d) * sqrt(d)
-  list(
-    rbf = kernel_rbf(1.3 * sqrt(d)), rbf_each = kernel_rbf(theta),
-    rbf_narrow = kernel_rbf(0.05),
-    laplace_l1 = kernel_laplace(theta * sqrt(d)),
-    laplace_l2 = kernel_laplace(theta, "L2"),
-    matern32 = kernel_matern(3 / 2, theta),
-    matern52 = kernel_matern(5 / 2, theta),
-    linear = kernel_linear(), poly2 = kernel_poly(2),
-    poly3 = kernel_poly(3, 0.5), poly7 = kernel_poly(7, 2),
-    energy = kernel_energy(), sqdist = new_kernel("sqdist", ""),
-    l1dist = new_kernel("l1dist", "")
-  )
-}
-
-# The twin of a Gram matrix, all pairs at once: kernel_R() without its loops.
-gram_R <- function(kernel, x, y = x) {
-  theta <- rep_len(if (is.null(kernel$bandwidth)) 1 else kernel$bandwidth,
-                   ncol(x))
-  over <- function(f) Reduce(`+`, lapply(seq_len(ncol(x)), f))
-  difference <- function(l) outer(x[, l], y[, l], "-") / theta[l]
-  # Evaluated where a kernel uses them.
-  delayedAssign("s", over(\(l) difference(l)^2))
-  delayedAssign("r", sqrt(s))
-  delayedAssign("a", over(\(l) abs(difference(l))))
-  delayedAssign("inner", over(\(l) outer(x[, l], y[, l])))
-  switch(kernel$family,
-    rbf = exp(-s / 2),
-    laplace_l1 = exp(-a),
-    laplace_l2 = exp(-r),
-    matern32 = (1 + sqrt(3) * r) * exp(-sqrt(3) * r),
-    matern52 = (1 + sqrt(5) * r + 5 * s / 3) * exp(-sqrt(5) * r),
-    poly = (inner + kernel$offset)^kernel$degree,
-    energy = -r, sqdist = s, l1dist = a
-  )
-}
-
 # Largest difference on the scale of the largest value (at least 1).
 relative_error <- function(got, want) {
   max(abs(got - want)) / max(1, abs(want))

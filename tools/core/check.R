@@ -65,8 +65,11 @@ scaled <- function(x) {
 
 # --- Kernels ------------------------------------------------------------------
 
-families <- c("rbf", "laplace_l1", "laplace_l2", "matern32", "matern52", "poly",
-              "energy", "sqdist", "l1dist")
+twins <- new.env()
+sys.source(file.path(dirname(sub("^--file=", "", grep(
+  "^--file=", commandArgs(), value = TRUE
+))), "../../tests/testthat/helper-kernels.R"), twins)
+families <- names(twins$kernel_twins)
 
 kernel_matrix <- function(family, x, y = x) {
   force(y)
@@ -74,16 +77,7 @@ kernel_matrix <- function(family, x, y = x) {
     x <- scaled(x)
     y <- scaled(y)
   }
-  over <- function(f) Reduce(`+`, lapply(seq_len(ncol(x)), f))
-  s <- over(\(l) outer(x[, l], y[, l], "-")^2)
-  a <- over(\(l) abs(outer(x[, l], y[, l], "-")))
-  r <- sqrt(s)
-  switch(family,
-    rbf = exp(-s / 2), laplace_l1 = exp(-a), laplace_l2 = exp(-r),
-    matern32 = (1 + sqrt(3) * r) * exp(-sqrt(3) * r),
-    matern52 = (1 + sqrt(5) * r + 5 * s / 3) * exp(-sqrt(5) * r),
-    poly = (x %*% t(y) + 0.5)^3, energy = -r, sqdist = s, l1dist = a
-  )
+  twins$kernel_R(x, y, 1, family, degree = 3, offset = 0.5)
 }
 
 gram <- function(seed, n, d) kernel_matrix("rbf", input_matrix(seed, n, d))

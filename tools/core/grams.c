@@ -13,10 +13,6 @@
 
 enum { N = 70, M = 67, D = 3, FEW = 2, MANY = 9, LARGE = 740 };
 
-static const char *const families[] = {"rbf",      "laplace_l1", "laplace_l2", "matern32",
-                                       "matern52", "poly",       "energy",     "sqdist",
-                                       "l1dist"};
-
 static void put_fold(const char *fold, const char *of, const double *values, size_t count) {
   char name[64];
   snprintf(name, sizeof name, "%s_%s", fold, of);
@@ -47,14 +43,15 @@ static void folds(const km_source *source, const char *name) {
 }
 
 static void every_family(void) {
-  for (int family = KM_RBF; family <= KM_L1DIST; family++) {
+  for (size_t family = 0; km_facts(family); family++) {
+    const km_family_facts *facts = km_facts(family);
     km_source source = points((km_family) family, 20, N, D);
     char name[32];
-    folds(&source, families[family]);
-    put_fold("at_zero", families[family], (double[]){km_at_zero((km_family) family)}, 1);
+    folds(&source, facts->name);
+    put_fold("at_zero", facts->name, &facts->at_zero, 1);
     source.y = inputs(23, M * D);
     source.m = M;
-    snprintf(name, sizeof name, "between_%s", families[family]);
+    snprintf(name, sizeof name, "between_%s", facts->name);
     folds(&source, name);
   }
   const km_source stored = {.x = NULL, .n = N, .m = N, .k = gram(20, N, D)};
