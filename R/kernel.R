@@ -183,11 +183,10 @@ kernel_families <- list(
 new_kernel <- function(family, formula = NULL, bandwidth = NULL, degree = 1L,
                        offset = 0, fun = NULL) {
   if (is.null(formula)) formula <- kernel_families[[family]]$formula
-  structure(
-    list(family = family, formula = formula, bandwidth = bandwidth,
-         degree = degree, offset = offset, fun = fun),
-    class = "kernmean_kernel"
-  )
+  kernel <- list(family = family, formula = formula, bandwidth = bandwidth,
+                 degree = degree, offset = offset, fun = fun)
+  class(kernel) <- "kernmean_kernel"
+  kernel
 }
 
 # --- What a kernel can do ----------------------------------------------------

@@ -13,11 +13,10 @@
 
 new_sample <- function(kind, n, kernel, x = NULL, gram = NULL, weights = NULL,
                        raw = NULL) {
-  structure(
-    list(n = n, kernel = kernel, x = x, gram = gram, weights = weights,
-         raw = raw, origin = NULL),
-    class = c(paste0(kind, "_sample"), "kernmean_sample")
-  )
+  sample <- list(n = n, kernel = kernel, x = x, gram = gram, weights = weights,
+                 raw = raw, origin = NULL)
+  class(sample) <- c(paste0(kind, "_sample"), "kernmean_sample")
+  sample
 }
 
 points_sample <- function(x, kernel, weights = NULL, raw = NULL) {
