@@ -151,11 +151,9 @@ update.kernmean_fit <- function(object, ...) {
   asked <- fit_request(same_version(object), changes)
   door <- attr(object$arguments, "door")
   kept <- attr(asked, "kept")
-  if (is.null(kept)) {
-    return(do.call(door, asked, quote = TRUE))
-  }
-  fit <- without_warning("units", do.call(door, asked, quote = TRUE))
-  fit$terms <- object$terms
+  again <- \() do.call(door, asked, quote = TRUE)
+  fit <- if (is.null(kept)) again() else without_warning("units", again())
+  if (!"x" %in% names(changes)) fit$terms <- object$terms
   for (name in kept) fit$arguments[[name]] <- object$arguments[[name]]
   fit
 }
