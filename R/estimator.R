@@ -192,74 +192,38 @@ estimator_hint <- function(x) {
 # The estimator that a door was given by name, as an object or as a function;
 # the dots are arguments of the constructor, where a name was given.
 read_estimator <- function(x, ..., argument = "estimator") {
-  arguments <- list(...)
-  door <- if (length(arguments)) names(formals(sys.function(sys.parent())))
-  if (inherits(x, "kernmean_estimator")) {
-    refuse_arguments(arguments, x, door)
-    return(x)
-  }
+  arguments <- Filter(Negate(is.null), list(...))
   if (is.function(x)) {
-    maker <- Position(\(make) identical(make, x), registered$makers)
-    if (!is.na(maker)) {
+    if (any(vapply(registered$makers, identical, NA, x))) {
       stop_input("'", argument, "' must be an estimator; call what makes one, ",
-                 "as in est_", estimator_names()[maker], "()")
+                 "as in est_skmse()")
     }
     x <- est_function(x)
-    refuse_arguments(arguments, x, door)
-    return(x)
   }
-  name <- estimator_name(x, argument)
+  own <- inherits(x, "kernmean_estimator")
+  name <- if (own) x$name else estimator_name(x, argument)
   make <- registered$makers[[name]]
-  if (!length(arguments)) {
-    return(make())
-  }
-  check_known(arguments, name, names(formals(make)), argument, door)
-  do.call(make, Filter(\(value) !is.null(value), arguments), quote = TRUE)
+  wrong <- setdiff(names2(arguments), if (!own) names(formals(make)))[1L]
+  if (!is.na(wrong)) refuse_argument(wrong, name, own)
+  if (own) x else do.call(make, arguments, quote = TRUE)
 }
 
-# Beside an object nothing of its constructor is taken; `door`: what the door
-# itself takes, for a hint.
-refuse_arguments <- function(arguments, estimator, door = NULL) {
-  arguments <- Filter(\(value) !is.null(value), arguments)
-  if (!length(arguments)) {
-    return(invisible())
+# An argument beside an estimator that does not take it.
+refuse_argument <- function(wrong, name, own) {
+  takes <- names(Filter(\(make) wrong %in% names(formals(make)),
+                        registered$makers))
+  if (!length(takes)) {
+    known <- c("kernel", "scale", "weights")
+    stop_input("unused argument", if (nzchar(wrong)) {
+      paste0(": '", wrong, "'", unused_hint(wrong, known),
+             near_name(wrong, c(registered_arguments(), known)))
+    } else {
+      " by position"
+    })
   }
-  name <- c(names(arguments), "")[1L]
-  if (nzchar(name) && !name %in% registered_arguments()) {
-    stop_input("unused argument: '", name, "'",
-               near_name(name, c(registered_arguments(), door)))
-  }
-  stop_input(if (nzchar(name)) paste0("'", name, "'") else "an argument",
-             " must be given to what makes the estimator, as in est_",
-             estimator$name, "(), not beside it")
-}
-
-# Refuses arguments that the constructor of the name does not take; `door`: what
-# the door itself takes, for a hint.
-check_known <- function(arguments, name, known, argument, door) {
-  given <- names(arguments)
-  if (length(arguments) && (is.null(given) || !all(nzchar(given)))) {
-    first <- if (is.null(given)) 1L else which(!nzchar(given))[1L]
-    stop_input("unused argument: no more than the named arguments are taken ",
-               "by position, not ", describe(arguments[[first]]))
-  }
-  all <- registered_arguments()
-  unknown <- setdiff(given, all)
-  if (length(unknown)) {
-    stop_input("unused argument", if (length(unknown) > 1L) "s", ": ",
-               paste0("'", unknown, "'", collapse = ", "),
-               near_name(unknown[1L], c(all, door)))
-  }
-  for (wrong in setdiff(given, known)) {
-    if (is.null(arguments[[wrong]])) next
-    takes <- vapply(registered$makers, \(make) wrong %in% names(formals(make)),
-                    NA)
-    stop_input(
-      "'", wrong, "' must be NULL for ", argument, " \"", name, "\"; choose ",
-      argument, " = ", paste0("\"", names(which(takes)), "\"",
-                              collapse = " or ")
-    )
-  }
+  stop_input("'", wrong, "' must not be given for estimator \"", name, "\"",
+             if (own) paste0(" beside what made it, est_", name, "()") else
+               paste0(", but for ", toString(paste0("\"", takes, "\""))))
 }
 
 # What the constructor of an estimator takes; NULL for one of the user's.
@@ -279,20 +243,17 @@ estimator_word <- function(estimator) {
 change_estimator <- function(estimator, changes) {
   other <- changes[["estimator"]]
   changes["estimator"] <- NULL
-  if (!is.null(other) && !is.character(other)) {
-    return(do.call(read_estimator, c(list(other), changes), quote = TRUE))
-  }
   kept <- estimator_arguments(estimator)
-  if (!is.null(other)) {
+  if (is.null(other)) {
+    if (!length(changes) || is.null(kept)) {
+      return(do.call(read_estimator, c(list(estimator), changes), quote = TRUE))
+    }
+    other <- estimator$name
+  } else if (is.character(other)) {
     name <- estimator_name(other, "estimator")
     kept <- intersect("target", names(formals(registered$makers[[name]])))
-  } else if (!length(changes)) {
-    return(estimator)
-  } else if (is.null(kept)) {
-    refuse_arguments(changes, estimator)
-    return(estimator)
   } else {
-    other <- estimator$name
+    kept <- NULL
   }
   old <- unclass(estimator)[intersect(kept, names(estimator))]
   if (any(c("lambda", "noise") %in% names(Filter(length, changes)))) {
@@ -307,9 +268,7 @@ change_estimator <- function(estimator, changes) {
 
 # --- Arguments that several share ------------------------------------------
 
-check_amount <- function(lambda) {
-  if (!is.null(lambda)) check_number(lambda, "lambda", finite = FALSE)
-}
+an_amount <- maybe(number(finite = FALSE))
 
 # The rule of selection, NULL where `given`, the amount called `name`, is.
 check_rule <- function(select, choices, given, name) {

@@ -39,14 +39,7 @@ predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95) {
          dimnames = list(names, c("fit", "lower", "upper")))
 }
 
-check_confidence <- function(level) {
-  if (!is.numeric(level) || length(level) != 1L || is.na(level) ||
-        level <= 0 || level >= 1) {
-    stop_input("'level' must be a number between 0 and 1, not ",
-               describe(level))
-  }
-  as.double(level)
-}
+check_confidence <- \(level) take(level, number(0, 1, open = TRUE), "level")
 
 # Only of the average is it known how far it may be from what it estimates.
 check_plain_mean <- function(object, what) {

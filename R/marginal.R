@@ -36,21 +36,7 @@ check_variances <- function(noise, by_column) {
   if (is.null(noise)) {
     return(NULL)
   }
-  ok <- is.numeric(noise) && length(noise) >= 1L &&
-    (by_column || length(noise) == 1L) && all(is.finite(noise)) &&
-    all(noise >= 0)
-  if (!ok) {
-    bad <- if (is.numeric(noise)) noise[!is.finite(noise) | noise < 0]
-    stop_input(
-      "'noise' must be ",
-      if (by_column) {
-        "non-negative numbers, one or a variance for each column"
-      } else {
-        "one non-negative number, the variance"
-      },
-      ", not ", if (length(bad)) format(bad[1L]) else describe(noise)
-    )
-  }
+  take(noise, numbers(0, count = if (!by_column) 1L), "noise")
   stats::setNames(as.double(noise), names(noise))
 }
 

@@ -54,7 +54,8 @@ numbers <- function(from = -Inf, to = Inf, open = FALSE, count = NULL) {
   words <- range_words(from, to, open)
   fine <- \(x) !is.na(x) & in_range(x, from, to, open, TRUE)
   kind <- new_kind(
-    paste0(if (!is.null(count)) paste0(count, " "), words[1L], "numbers",
+    paste0(if (!is.null(count)) paste0(count, " "), words[1L], "number",
+           if (is.null(count) || count > 1L) "s",
            words[2L]),
     \(x) is.numeric(x) && length(x) > 0L && all(fine(x)) &&
       (is.null(count) || length(x) == count),
@@ -97,8 +98,7 @@ maybe <- function(kind, ...) {
   if (is.function(kind)) {
     return(\(value, name) if (passes(value)) value else kind(value, name))
   }
-  kind$words <- paste(c("NULL", if (length(words)) quote_words(words)),
-                      collapse = ", ") |> paste("or", kind$words)
+  if (length(words)) kind$words <- paste(quote_words(words), "or", kind$words)
   holds <- kind$holds
   as <- kind$as
   kind$holds <- \(x) passes(x) || holds(x)

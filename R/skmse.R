@@ -4,7 +4,7 @@
 #' @rdname est_kme
 #' @export
 est_skmse <- function(lambda = NULL, select = NULL, target = NULL) {
-  lambda <- check_amount(lambda)
+  lambda <- take(lambda, an_amount, "lambda")
   select <- check_rule(select, c("loocv", "plugin"), lambda, "lambda")
   new_estimator("skmse", "S-KMSE", "simple shrinkage", "S-COSE",
                 arguments = list(lambda = lambda, select = select,

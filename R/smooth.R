@@ -25,16 +25,7 @@ register_estimator(
   }
 )
 
-check_part_of_one <- function(x, name) {
-  if (is.null(x)) {
-    return(NULL)
-  }
-  if (!is.numeric(x) || length(x) != 1L || is.na(x) || x < 0 || x > 1) {
-    stop_input("'", name, "' must be NULL or a number from 0 to 1, not ",
-               describe(x))
-  }
-  as.double(x)
-}
+check_part_of_one <- \(x, name) take(x, maybe(number(0, 1)), name)
 
 # --- Folds -----------------------------------------------------------------
 

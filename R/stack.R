@@ -74,13 +74,8 @@ check_stack_shares <- function(shares, candidates) {
   if (is.null(candidates)) {
     stop_input("'shares' must be NULL unless 'candidates' is given")
   }
-  must <- paste0("'shares' must be ", count_of(length(candidates), "number"),
-                 " of at least 0, one for each of the 'candidates', not ")
-  if (!is.numeric(shares) || length(shares) != length(candidates)) {
-    stop_input(must, describe(shares))
-  }
-  bad <- which(!is.finite(shares) | shares < 0)
-  if (length(bad)) stop_input(must, format(shares[[bad[1L]]]))
+  shares <- take(shares, numbers(0, count = length(candidates)), "shares") |>
+    stats::setNames(names(shares))
   if (!is.null(names(shares))) {
     if (anyDuplicated(names(shares)) ||
           !setequal(names(shares), names(candidates))) {

@@ -88,7 +88,7 @@ test_that("the curve over h and the shares are what is drawn", {
 
 test_that("one row says what was chosen", {
   fit <- kme(x, rbf, "smooth")
-  row <- glance.kme(fit)
+  row <- generics::glance(fit)
   expect_identical(c(row$h, row$c, row$score, row$reference),
                    c(fit$h, fit$c, fit$minimum, fit$reference))
   expect_identical(nrow(row), 1L)
