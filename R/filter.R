@@ -119,73 +119,72 @@ NULL
 
 # --- What is asked for -------------------------------------------------------
 
-filter_names <- c("none", "tikhonov", "iterated", "showalter", "cutoff")
 usual_ratios <- c(1, 0.1, 0.01, 0.001)
 
-# list(name, ratio, order, factors), or NULL where nothing is asked for.
-# `orders`: those that the test knows, 0 being the plain statistic.
-read_filter <- function(filter, ratio, order, factors, orders) {
-  name <- read_filter_name(filter)
-  if (name == "none") {
-    must_be(is.null(ratio), "ratio", "NULL", "for filter = \"none\"")
-    must_be(is.null(order), "order", "NULL", "for filter = \"none\"")
-    if (is.null(factors)) {
+#' @rdname test_filters
+#' @export
+test_filter <- function(name = "tikhonov", ratio = NULL, order = NULL,
+                        factors = NULL) {
+  structure(request(filter_arguments)[TRUE], class = "test_filter")
+}
+
+# Positive numbers, each once.
+several_positive <- numbers(0, open = TRUE)
+several_positive$as <- \(x) unique(as.double(x))
+
+some_orders <- new_kind("some of 0, 1, 2", \(x) {
+  is.numeric(x) && length(x) > 0L && all(x %in% 0:2)
+}, \(x) sort(unique(as.integer(x))))
+
+filter_arguments <- door_table(
+  "test_filter", name = choice("tikhonov", "iterated", "showalter", "cutoff",
+                               "none"),
+  ratio = maybe(several_positive), order = maybe(some_orders),
+  factors = maybe(several_positive),
+  rules = list(when(c(name = "none"), ratio = NULL, order = NULL))
+)
+
+#' @export
+print.test_filter <- function(x, ...) {
+  say(settings_line("test_filter", x))
+  invisible(x)
+}
+
+# The kind of the argument `filter` of a test that knows these orders, 0 being
+# the plain statistic: a test_filter with all that it asks for, or NULL.
+a_filter <- function(orders) {
+  \(value, name) {
+    if (isFALSE(value) || is.null(value)) value <- "none"
+    if (isTRUE(value)) value <- "tikhonov"
+    if (!inherits(value, "test_filter")) {
+      value <- test_filter(take(value, filter_arguments$kinds$name, name))
+    }
+    plain <- value$name == "none"
+    if (plain && is.null(value$factors)) {
       return(NULL)
     }
-    order <- 0L
+    if (is.null(value$order)) value$order <- if (plain) 0L else orders
+    if (!all(value$order %in% orders)) {
+      stop_input("'order' must be some of ", paste(orders, collapse = ", "),
+                 " for this test, not ", paste(value$order, collapse = ", "))
+    }
+    if (is.null(value$ratio) && any(value$order > 0L)) {
+      value$ratio <- usual_ratios
+    }
+    if (is.null(value$factors)) value$factors <- 1
+    value
   }
-  ratio <- if (is.null(ratio)) usual_ratios else
-    check_positives(ratio, "ratio")
-  order <- if (is.null(order)) orders else check_orders(order, orders)
-  list(name = name, ratio = if (any(order > 0L)) ratio, order = order,
-       factors = if (is.null(factors)) 1 else
-         check_positives(factors, "factors"))
 }
 
-read_filter_name <- function(filter) {
-  if (isTRUE(filter) || identical(filter, "aggregate")) {
-    return("tikhonov")
-  }
-  if (isFALSE(filter) || is.null(filter) || identical(filter, filter_names)) {
-    return("none")
-  }
-  if (!is.character(filter) || length(filter) != 1L ||
-        !filter %in% filter_names) {
-    stop_input("'filter' must be one of ",
-               paste0("\"", filter_names, "\"", collapse = ", "),
-               " or TRUE for \"tikhonov\", not ",
-               if (is.character(filter) && length(filter) == 1L) {
-                 paste0("\"", filter, "\"")
-               } else {
-                 describe(filter)
-               })
-  }
-  filter
-}
-
-check_positives <- function(x, name) {
-  if (!is.numeric(x) || !length(x) || !all(is.finite(x) & x > 0)) {
-    stop_input("'", name, "' must be positive numbers, not ",
-               if (is.numeric(x) && length(x)) {
-                 shorten(format(x[!(is.finite(x) & x > 0)], trim = TRUE))
-               } else {
-                 describe(x)
-               })
-  }
-  unique(as.double(x))
-}
-
-check_orders <- function(order, orders) {
-  if (!is.numeric(order) || !length(order) || !all(order %in% orders)) {
-    stop_input("'order' must be some of ", paste(orders, collapse = ", "),
-               ", not ", if (is.numeric(order) && length(order)) {
-                 shorten(format(order, trim = TRUE))
-               } else {
-                 describe(order)
-               })
-  }
-  sort(unique(as.integer(order)))
-}
+# What goes with filters, and with many bandwidths by `factors`.
+filter_rules <- list(
+  when("filter", null = "permutation"),
+  when(\(a) any(a$filter$order > 0L), reason = "for a filter",
+       estimator = new_kind("an average, \"kme\", \"mkme\" or \"mmkme\"",
+                            \(x) is_unshrunk(x))),
+  when(\(a) !identical(a$filter$factors, 1) && !is.null(a$filter),
+       estimator = an_average, reason = "where 'factors' are given")
+)
 
 # In the title of a test.
 filter_label <- function(filter) {
@@ -197,40 +196,6 @@ filter_label <- function(filter) {
         paste(length(filter$factors), "bandwidths")
       })
   }
-}
-
-# What goes with filters, and with many bandwidths by `factors`. averages: is
-# the estimator one of those for the test that `names` lists?
-check_filter_options <- function(filter, bandwidths, options, averages,
-                                 names) {
-  reason <- if (filter$name == "none") "when 'factors' is given" else
-    paste0("for filter = \"", filter$name, "\"")
-  must_be(is.null(bandwidths), "bandwidths", "NULL",
-          paste0(reason, "; 'factors' multiply the bandwidth"))
-  must_be(options$null == "permutation", "null", "\"permutation\"", reason,
-          options$null)
-  if (!identical(filter$factors, 1)) {
-    must_be(is_average(options$estimator), "estimator", "\"kme\"",
-            "when 'factors' is given", options$estimator$name)
-  } else if (!averages) {
-    stop_input("'estimator' must be an average, ", names, ", ", reason,
-               ", which weighs differences of plain means, not ",
-               estimator_word(options$estimator))
-  }
-}
-
-# Changes of a test in which filters, and many bandwidths, take the place of one
-# another, with what the earlier arguments lose.
-drop_filter <- function(arguments, changes) {
-  given <- names(changes)
-  plain <- "filter" %in% given && read_filter_name(changes$filter) == "none"
-  drop <- c(if (plain) c("filter", "ratio", "order"),
-            if (!is.null(changes$bandwidths)) {
-              c("filter", "ratio", "order", "factors")
-            },
-            if (any(c("filter", "factors") %in% given)) "bandwidths")
-  arguments[setdiff(drop, given)] <- NULL
-  arguments
 }
 
 # The statistics: a row for each, in the order in which they are computed.

@@ -7,6 +7,7 @@
 #   fit_rows(x, ...)       a data frame of its parts: tidy()
 #   fit_values(x, newdata) what it says of its points, or of new ones, a row for
 #                          each: the columns that augment() adds
+#   fit_frame(x)           as.data.frame(), where it is neither of these
 #   fit_picture(x, ...)    the data of its plot
 #   fit_request(x, changes) what update() calls the door with
 
@@ -17,6 +18,7 @@ fit_facts <- function(x) UseMethod("fit_facts")
 fit_rows <- function(x, ...) UseMethod("fit_rows")
 fit_values <- function(x, newdata = NULL) UseMethod("fit_values")
 fit_values.default <- \(x, newdata) NULL
+fit_frame <- function(x) UseMethod("fit_frame")
 fit_picture <- function(x, ...) UseMethod("fit_picture")
 fit_request <- function(x, changes) UseMethod("fit_request")
 
@@ -131,8 +133,11 @@ fit_sample_of.default <- \(x) x$sample
 as.data.frame.kernmean_fit <- function(x, row.names = NULL, optional = FALSE,
                                        ...) {
   check_dots(...)
-  frame <- if (is.null(fit_values(x))) fit_rows(x) else augment.kernmean_fit(x)
-  with_row_names(frame, row.names)
+  with_row_names(fit_frame(x), row.names)
+}
+
+fit_frame.default <- function(x) {
+  if (is.null(fit_values(x))) fit_rows(x) else augment.kernmean_fit(x)
 }
 
 #' @importFrom stats nobs

@@ -1,17 +1,5 @@
 # What a test of hsic_test() can do.
 
-#' @export
-print.hsic_test <- function(x, digits = getOption("digits"), ...) {
-  digits <- check_digits(digits)
-  print_test(x, digits, maximum_line(x))
-}
-
-#' @export
-summary.hsic_test <- function(object, ...) {
-  check_dots(...)
-  test_summary(object)
-}
-
 #' @rdname hsic_test
 #' @export
 plot.hsic_test <- function(x, y, type = "null", ...) {

@@ -86,3 +86,139 @@ augmented <- function(sample, data, newdata, own, at) {
   }
   add_columns(frame, added)
 }
+
+# --- Tests ---
+
+# list(estimator, null, statistic, progress)
+read_options <- function(estimator, null, nulls, statistic, progress) {
+  estimator <- read_estimator(estimator)
+  check_no_target(estimator)
+  null <- check_choice(null, nulls, "null")
+  statistic <- check_choice(statistic, c("biased", "unbiased"), "statistic")
+  must_be(is_unshrunk(estimator) || statistic == "biased", "statistic",
+          "\"biased\"", paste("for estimator", estimator_word(estimator)),
+          statistic)
+  if (null != "permutation") {
+    reason <- paste0("for null = \"", null, "\"")
+    must_be(is_average(estimator), "estimator", "\"kme\"", reason,
+            estimator$name)
+    must_be(null != "gamma" || statistic == "biased", "statistic",
+            "\"biased\"", reason, statistic)
+  }
+  list(estimator = estimator, null = null, statistic = statistic,
+       progress = check_flag(progress, "progress"))
+}
+
+# list(name, ratio, order, factors), or NULL where nothing is asked for.
+# `orders`: those that the test knows, 0 being the plain statistic.
+read_filter <- function(filter, ratio, order, factors, orders) {
+  name <- read_filter_name(filter)
+  if (name == "none") {
+    must_be(is.null(ratio), "ratio", "NULL", "for filter = \"none\"")
+    must_be(is.null(order), "order", "NULL", "for filter = \"none\"")
+    if (is.null(factors)) {
+      return(NULL)
+    }
+    order <- 0L
+  }
+  ratio <- if (is.null(ratio)) usual_ratios else
+    check_positives(ratio, "ratio")
+  order <- if (is.null(order)) orders else check_orders(order, orders)
+  list(name = name, ratio = if (any(order > 0L)) ratio, order = order,
+       factors = if (is.null(factors)) 1 else
+         check_positives(factors, "factors"))
+}
+
+read_filter_name <- function(filter) {
+  if (isTRUE(filter) || identical(filter, "aggregate")) {
+    return("tikhonov")
+  }
+  if (isFALSE(filter) || is.null(filter) || identical(filter, filter_names)) {
+    return("none")
+  }
+  if (!is.character(filter) || length(filter) != 1L ||
+        !filter %in% filter_names) {
+    stop_input("'filter' must be one of ",
+               paste0("\"", filter_names, "\"", collapse = ", "),
+               " or TRUE for \"tikhonov\", not ",
+               if (is.character(filter) && length(filter) == 1L) {
+                 paste0("\"", filter, "\"")
+               } else {
+                 describe(filter)
+               })
+  }
+  filter
+}
+
+check_positives <- function(x, name) {
+  if (!is.numeric(x) || !length(x) || !all(is.finite(x) & x > 0)) {
+    stop_input("'", name, "' must be positive numbers, not ",
+               if (is.numeric(x) && length(x)) {
+                 shorten(format(x[!(is.finite(x) & x > 0)], trim = TRUE))
+               } else {
+                 describe(x)
+               })
+  }
+  unique(as.double(x))
+}
+
+check_orders <- function(order, orders) {
+  if (!is.numeric(order) || !length(order) || !all(order %in% orders)) {
+    stop_input("'order' must be some of ", paste(orders, collapse = ", "),
+               ", not ", if (is.numeric(order) && length(order)) {
+                 shorten(format(order, trim = TRUE))
+               } else {
+                 describe(order)
+               })
+  }
+  sort(unique(as.integer(order)))
+}
+
+# What goes with filters, and with many bandwidths by `factors`. averages: is
+# the estimator one of those for the test that `names` lists?
+check_filter_options <- function(filter, bandwidths, options, averages,
+                                 names) {
+  reason <- if (filter$name == "none") "when 'factors' is given" else
+    paste0("for filter = \"", filter$name, "\"")
+  must_be(is.null(bandwidths), "bandwidths", "NULL",
+          paste0(reason, "; 'factors' multiply the bandwidth"))
+  must_be(options$null == "permutation", "null", "\"permutation\"", reason,
+          options$null)
+  if (!identical(filter$factors, 1)) {
+    must_be(is_average(options$estimator), "estimator", "\"kme\"",
+            "when 'factors' is given", options$estimator$name)
+  } else if (!averages) {
+    stop_input("'estimator' must be an average, ", names, ", ", reason,
+               ", which weighs differences of plain means, not ",
+               estimator_word(options$estimator))
+  }
+}
+
+# Changes of a test in which filters, and many bandwidths, take the place of one
+# another, with what the earlier arguments lose.
+drop_filter <- function(arguments, changes) {
+  given <- names(changes)
+  plain <- "filter" %in% given && read_filter_name(changes$filter) == "none"
+  drop <- c(if (plain) c("filter", "ratio", "order"),
+            if (!is.null(changes$bandwidths)) {
+              c("filter", "ratio", "order", "factors")
+            },
+            if (any(c("filter", "factors") %in% given)) "bandwidths")
+  arguments[setdiff(drop, given)] <- NULL
+  arguments
+}
+
+fewest_draws <- 999
+most_draws <- 9999
+
+# As many permutations as about a second allows, in thousands, where one takes
+# so many seconds.
+usual_draws <- function(seconds) {
+  thousands <- floor((1 / seconds + 1) / 1000)
+  min(most_draws, max(fewest_draws, 1000 * thousands - 1))
+}
+
+# Seconds of a statistic for which an estimator is fitted to n points.
+refit_cost <- function(n) 6e-4 + 3e-10 * n^3
+
+filter_names <- c("none", "tikhonov", "iterated", "showalter", "cutoff")

@@ -1,15 +1,49 @@
 # What a test of mmd_test() can do.
 
-#' @export
-print.mmd_test <- function(x, digits = getOption("digits"), ...) {
-  digits <- check_digits(digits)
-  print_test(x, digits, maximum_line(x))
+# tidy(test, pairs = TRUE) has a row for each pair of groups.
+fit_rows.mmd_test <- function(x, ..., pairs = FALSE) {
+  check_dots(...)
+  if (check_flag(pairs, "pairs")) pair_frame(x) else fit_rows.htest(x)
 }
 
-#' @export
-summary.mmd_test <- function(object, ...) {
-  check_dots(...)
-  test_summary(object)
+fit_frame.mmd_test <- function(x) {
+  if (is.null(x$statistics) && length(x$sizes) > 1L) pair_frame(x) else
+    fit_frame.htest(x)
+}
+
+pair_frame <- function(x) {
+  if (!is.null(x$arguments$bandwidths)) {
+    stop_input("'x' must be a test with one kernel for distances of pairs, ",
+               "not of many bandwidths")
+  }
+  names <- utils::combn(names(x$sizes), 2L)
+  value <- if (is.null(x$pairs)) x$statistic else x$pairs
+  data.frame(group1 = names[1L, ], group2 = names[2L, ],
+             estimate = sqrt(pmax(0, unname(value))), statistic = unname(value))
+}
+
+# The points as the data have them, and where the samples differ.
+fit_values.mmd_test <- function(x, newdata = NULL) {
+  if (!is.null(newdata)) {
+    stop_input("'newdata' must be NULL for a test, which is of its points")
+  }
+  if (is.null(x$groups)) {
+    return(NULL)
+  }
+  added <- data.frame(.group = x$groups)
+  if (length(x$sizes) == 2L && is.null(x$arguments$bandwidths)) {
+    group <- as.integer(x$groups)
+    weights <- c(1, -1)[group] / unname(x$sizes)[group]
+    added$.witness <- witness_values(x$sample, list(weights = weights), x)$own()
+  }
+  added[data_order(x), , drop = FALSE]
+}
+
+fit_sample_of.mmd_test <- \(x) sample_take(x$sample, data_order(x))
+
+data_order <- function(test) {
+  order <- test$arguments$pooled$order
+  if (is.null(order)) seq_along(test$groups) else order(order)
 }
 
 #' @rdname mmd_test

@@ -118,12 +118,15 @@ doors <- new.env(parent = emptyenv())
 
 # The table of a door, the function above it of this name: argument = kind, ...,
 # and rules. `aside`: what is no part of a stored request, as data.
-door_table <- function(door, ..., rules = list(), aside = "progress") {
+# hints: what is said of arguments that it does not have, by their names.
+door_table <- function(door, ..., rules = list(), aside = "progress",
+                       hints = NULL) {
   kinds <- list(...)
   names <- names(kinds)
   defaults <- formals(get(door, parent.frame()))
   doors[[door]] <- list(
-    door = door, kinds = kinds, rules = rules, aside = aside,
+    door = door, kinds = kinds, rules = rules, aside = aside, hints = hints,
+    dots = "..." %in% names(defaults),
     open = !vapply(kinds, \(kind) is.null(attr(kind, "open")), NA),
     required = !vapply(defaults[names], \(value) nzchar(deparse1(value)), NA),
     missing = as.call(c(quote(c), lapply(names, \(name) {
@@ -195,8 +198,9 @@ describe_asked <- function(value) {
 # What the door was asked for in whose frame this is called: a list of its
 # arguments, as their kinds take them. attr "given": those that the user gave.
 request <- function(table, frame = parent.frame(), dots = FALSE) {
-  if (!dots && eval(quote(...length()), frame)) {
-    eval(bquote(check_dots(..., .known = .(names(table$kinds)))), frame)
+  if (!dots && table$dots && eval(quote(...length()), frame)) {
+    eval(bquote(check_dots(..., .known = .(names(table$kinds)),
+                           .hints = .(table$hints))), frame)
   }
   names <- names(table$kinds)
   missing <- eval(table$missing, frame)
@@ -267,7 +271,8 @@ check_changes <- function(changes) {
 names2 <- \(x) if (is.null(names(x))) character(length(x)) else names(x)
 
 # The dots stand before optional arguments and must be empty.
-check_dots <- function(..., .known = names(formals(sys.function(-1L)))) {
+check_dots <- function(..., .known = names(formals(sys.function(-1L))),
+                       .hints = NULL) {
   if (...length() == 0L) {
     return(invisible())
   }
@@ -278,9 +283,14 @@ check_dots <- function(..., .known = names(formals(sys.function(-1L)))) {
                tryCatch(describe(..1), error = \(e) "what cannot be evaluated"))
   }
   names <- names[nzchar(names)]
+  hinted <- names[names %in% names(.hints)]
   stop_input("unused argument", if (length(names) > 1L) "s", ": ",
              paste0("'", names, "'", collapse = ", "),
-             unused_hint(names, .known))
+             if (length(hinted)) {
+               paste0("; '", hinted[1L], "' ", .hints[[hinted[1L]]])
+             } else {
+               unused_hint(names, .known)
+             })
 }
 
 # --- Checks by kind, outside of a table ---------------------------------------

@@ -13,18 +13,6 @@ nobs.kme_cov <- nobs.kme_sketch
 #' @export
 nobs.kme_fda <- nobs.kme_sketch
 
-#' @export
-nobs.mmd_test <- function(object, ...) {
-  check_dots(...)
-  sum(object$sizes)
-}
-
-#' @export
-nobs.hsic_test <- function(object, ...) {
-  check_dots(...)
-  object$variables[[1L]]$sample$n
-}
-
 #' @importFrom stats fitted
 #' @export
 fitted.kme_density <- function(object, ...) {

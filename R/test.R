@@ -1,10 +1,132 @@
 # What the tests share: the object, what is asked for, how labels are permuted,
 # p-values and null laws, estimators under relabeling, words, plots, update().
 
+# --- What experts set ----------------------------------------------------------
+
+#' What experts set in a kernel test
+#'
+#' Settings of [mmd_test()], [hsic_test()] and the other kernel tests that most
+#' users leave as they are, as one argument `control`.
+#'
+#' @param null The null distribution: `"permutation"`, which is exact;
+#'   `"spectrum"` (two or more samples, sketches), draws of a weighted sum of
+#'   chi-squared variables with the eigenvalues of the centered Gram matrix; or
+#'   `"gamma"` (two samples, two variables), a gamma law with the exact mean and
+#'   variance of the statistic over all permutations. The last two are
+#'   approximations for large samples and the KME. `NULL` is `"permutation"`
+#'   where the data allow it.
+#' @param statistic `"biased"` or `"unbiased"`, the V- and the U-statistic.
+#'   `NULL` is the unbiased one for filters and many bandwidths of
+#'   [mmd_test()], else the biased one.
+#' @param permutations `NULL` for `B` random permutations, `"all"` for all
+#'   labelings (at most 10^5; within `blocks` if these are given), or
+#'   permutations of your own: a matrix with a permutation of the N rows of the
+#'   data in each column, whose first m entries are the first sample; a set of
+#'   package permute, which has them as rows (a row p puts row `p[i]` of the
+#'   data in the place of row i); or a design of `permute::how()`, of which `B`
+#'   are drawn. If one leaves the labels as they are, the observed statistic is
+#'   not counted again.
+#' @param bins Two-sample tests: each sample is cut at random into bins of the
+#'   same size, so many in the smallest sample, and bins change places: one pass
+#'   over the kernel values serves all permutations, and the level stays exact.
+#'   `NULL` is 25 above 20,000 points and single points below.
+#' @return An object of class `"test_control"`, a list of the four.
+#' @seealso [test_filter()]
+#' @family tests
+#' @examples
+#' test_control(null = "gamma")
+#' mmd_test(extra ~ group, sleep, blocks = ID,
+#'          control = test_control(permutations = "all"))
+#' @export
+test_control <- function(null = NULL, statistic = NULL, permutations = NULL,
+                         bins = NULL) {
+  structure(request(control_arguments)[TRUE], class = "test_control")
+}
+
+control_arguments <- door_table(
+  "test_control", null = maybe(choice("permutation", "spectrum", "gamma")),
+  statistic = maybe(choice("biased", "unbiased")), permutations = anything,
+  bins = maybe(count(2L))
+)
+
+#' @export
+print.test_control <- function(x, ...) {
+  say(settings_line("test_control", x))
+  invisible(x)
+}
+
+# "test_control: null = \"gamma\"", of what is set.
+settings_line <- function(what, settings) {
+  set <- Filter(Negate(is.null), unclass(settings))
+  words <- vapply(set, \(value) {
+    if (is.atomic(value) && length(value) <= 8L) deparse1(value) else
+      describe(value)
+  }, "")
+  paste0(what, ": ", if (length(set)) {
+    paste(names(set), "=", words, collapse = ", ")
+  } else {
+    "all by rule"
+  })
+}
+
+a_control <- is_a("test_control", "test_control(...)")
+
+# An estimator for a test, as its name, object or function.
+a_tested <- function(value, name) {
+  estimator <- read_estimator(value, argument = name)
+  check_no_target(estimator)
+  estimator
+}
+
+an_average <- new_kind("\"kme\"", \(x) is_average(x))
+
+# What goes with what in all tests.
+test_rules <- c(
+  lapply(c("spectrum", "gamma"), \(null) when(
+    c(null = null), estimator = an_average, permutations = NULL, bins = NULL,
+    blocks = NULL, clusters = NULL
+  )),
+  list(
+    when(c(null = "gamma"), statistic = "biased"),
+    when(\(a) !is_unshrunk(a$estimator), statistic = "biased",
+         reason = "for an estimator that shrinks"),
+    when("bins", permutations = NULL, blocks = NULL, clusters = NULL)
+  )
+)
+
+# The request of a test with what its control sets beside the arguments. nulls:
+# those of this test, the first by default; statistic: by default.
+open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
+  control <- unclass(asked$control)
+  set <- names(Filter(Negate(is.null), control))
+  values <- c(asked, control)
+  values$null <- if ("null" %in% set) take(control$null, choice(nulls), "null")
+  if (!"null" %in% set) values$null <- nulls[1L]
+  values <- apply_rules(values, c(rules, test_rules),
+                        c(attr(asked, "given"), set))
+  if (is.null(values$statistic)) values$statistic <- statistic
+  structure(values, given = attr(asked, "given"), door = attr(asked, "door"))
+}
+
+# What is said of arguments that a test does not have.
+test_hints <- c(
+  vapply(c(null = "null", statistic = "statistic", bins = "bins",
+           permutations = "permutations"), \(name) {
+    paste0("is set by control = test_control(", name, " = )")
+  }, ""),
+  vapply(c(ratio = "ratio", order = "order", factors = "factors"), \(name) {
+    paste0("is set by filter = test_filter(", name, " = )")
+  }, ""),
+  model = "is for mmd_gof()", pairwise = "is for mmd_pairwise()",
+  adjust = "is for mmd_pairwise()",
+  paired = "is given by 'blocks', as in blocks = c(id_x, id_y)"
+)
+
 # --- The object --------------------------------------------------------------
 
-# An object of class c(class, "htest"): fields as of stats::t.test(), then ours,
-# the same for all tests; what does not apply is NULL.
+# An object of class c(class, "kernmean_fit", "htest"): fields as of
+# stats::t.test(), then ours, the same for all tests; what does not apply is
+# NULL. origin: list(label: what the data are called, ...), for update().
 new_test <- function(class, statistic, parameter, p.value, estimate = NULL,
                      alternative, method, data.name, replicates = NULL,
                      gamma = NULL, null, type, estimator, lambda = NULL,
@@ -12,34 +134,14 @@ new_test <- function(class, statistic, parameter, p.value, estimate = NULL,
                      candidates = NULL, kernel, sample = NULL,
                      groups = NULL, sizes = NULL, variables = NULL,
                      pairs = NULL, unbiased = NULL, ranks = NULL, arguments,
-                     statistics = NULL, left = NULL) {
+                     statistics = NULL, left = NULL, origin = NULL) {
   check_result(list(statistic, p.value, replicates),
                "the statistic, as observed or drawn,", "the data")
   fields <- names(formals(new_test))[-1L]
-  structure(mget(fields, environment()), class = c(class, "htest"))
+  new_fit(class, mget(fields, environment()), also = "htest")
 }
 
 # --- What is asked for -------------------------------------------------------
-
-# list(estimator, null, statistic, progress)
-read_options <- function(estimator, null, nulls, statistic, progress) {
-  estimator <- read_estimator(estimator)
-  check_no_target(estimator)
-  null <- check_choice(null, nulls, "null")
-  statistic <- check_choice(statistic, c("biased", "unbiased"), "statistic")
-  must_be(is_unshrunk(estimator) || statistic == "biased", "statistic",
-          "\"biased\"", paste("for estimator", estimator_word(estimator)),
-          statistic)
-  if (null != "permutation") {
-    reason <- paste0("for null = \"", null, "\"")
-    must_be(is_average(estimator), "estimator", "\"kme\"", reason,
-            estimator$name)
-    must_be(null != "gamma" || statistic == "biased", "statistic",
-            "\"biased\"", reason, statistic)
-  }
-  list(estimator = estimator, null = null, statistic = statistic,
-       progress = check_flag(progress, "progress"))
-}
 
 # Has its statistic a formula in sums of kernel values, for all labelings?
 has_sums <- function(estimator) {
@@ -291,21 +393,6 @@ drawn_chunk <- function(n, scheme, start, count, moved) {
     scheme$matrix[, start + seq_len(count), drop = FALSE]
   }
 }
-
-# --- How many permutations ---------------------------------------------------
-
-fewest_draws <- 999
-most_draws <- 9999
-
-# As many permutations as about a second allows, in thousands, where one takes
-# so many seconds.
-usual_draws <- function(seconds) {
-  thousands <- floor((1 / seconds + 1) / 1000)
-  min(most_draws, max(fewest_draws, 1000 * thousands - 1))
-}
-
-# Seconds of a statistic for which an estimator is fitted to n points.
-refit_cost <- function(n) 6e-4 + 3e-10 * n^3
 
 # --- Estimators under relabeling --------------------------------------------
 

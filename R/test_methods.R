@@ -1,45 +1,86 @@
-# Print, summary and the plot of the null distribution, for all tests.
-
-# --- Print and summary -------------------------------------------------------
+# What a test can do, whatever it is of: the verbs of fit.R.
 
 # As print.htest(), each number with digits of its own; what is a parameter is
 # not printed as an estimate.
-print_test <- function(x, digits, line = NULL) {
-  number <- \(v) vapply(v, format, character(1), digits = max(1L, digits - 2L))
-  p <- format.pval(x$p.value, digits = max(1L, digits - 3L))
-  numbers <- c(x$statistic, x$parameter)
-  items <- c(paste(names(numbers), "=", number(numbers)),
-             paste0("p-value ", if (!startsWith(p, "<")) "= ", p))
-  commas <- rep(c(",", ""), c(length(items) - 1L, 1L))
-  estimate <- x$estimate[setdiff(names(x$estimate), names(x$parameter))]
-  cat("\n")
-  cat(strwrap(x$method, prefix = "\t"), sep = "\n")
-  cat("\n")
-  cat("data:  ", paste(strwrap(x$data.name), collapse = "\n       "), "\n",
-      sep = "")
-  cat(fill_lines(paste0(items, commas)), sep = "\n")
-  if (!is.null(line)) cat(strwrap(line), sep = "\n")
-  cat("alternative hypothesis: ", x$alternative, "\n", sep = "")
-  if (length(estimate)) {
-    cat("sample estimates:\n")
-    print(estimate, digits = digits)
+fit_lines.htest <- function(x, digits) {
+  each <- \(v) {
+    paste(names(v), "=", vapply(v, format, "", digits = digits + 1L))
   }
-  cat("\n")
-  invisible(x)
-}
-
-# What stands behind a test, for its summary().
-test_summary <- function(object) {
-  structure(list(test = object), class = "summary.kernmean_test")
+  p <- format.pval(x$p.value, digits = digits)
+  items <- c(each(c(x$statistic, x$parameter)),
+             paste0("p-value ", if (!startsWith(p, "<")) "= ", p))
+  estimate <- x$estimate[setdiff(names(x$estimate), names(x$parameter))]
+  commas <- rep(c(",", ""), c(length(items) - 1L, 1L))
+  c(
+    "", strwrap(x$method, prefix = "\t"), "",
+    paste0("data:  ", paste(strwrap(x$data.name), collapse = "\n       ")),
+    fill_lines(paste0(items, commas)), strwrap(maximum_line(x)),
+    paste("alternative hypothesis:", x$alternative),
+    if (length(estimate)) {
+      paste("sample estimates:", paste(each(estimate), collapse = ", "))
+    },
+    ""
+  )
 }
 
 # What the summary of a test says of its sample: lines, or NULL.
 sample_lines <- function(sample) UseMethod("sample_lines")
 sample_lines.default <- \(sample) NULL
 
+fit_summary.htest <- function(x) {
+  number <- format_number
+  amounts <- \(name) {
+    if (!is.null(x[[name]])) {
+      paste(name, "=", paste(number(x[[name]]), collapse = ", "))
+    }
+  }
+  smoothing <- x$smoothing
+  u <- x$unbiased
+  list(
+    lines = c(
+      if (inherits(x$kernel, "kernmean_kernel")) kernel_lines(x$kernel) else
+        unlist(Map(kernel_lines, x$kernel, names(x$kernel))),
+      if (!is.null(x$noise)) {
+        paste("noise variances:", paste(unique(number(range(unlist(x$noise)))),
+                                        collapse = " to "))
+      },
+      sample_lines(x$sample), amounts("lambda"), amounts("alpha"),
+      if (!is.null(smoothing)) {
+        paste("smoothing with", paste(names(smoothing), "=", number(smoothing),
+                                      collapse = ", "))
+      },
+      monte_carlo_line(x),
+      if (!is.null(x$replicates)) {
+        paste0("null distribution: mean ", number(mean(x$replicates)),
+               ", standard deviation ", number(stats::sd(x$replicates)))
+      },
+      if (!is.null(u)) {
+        c(paste0("unbiased MMD^2 = ", number(u[["statistic"]]), ", z = ",
+                 number(u[["statistic"]] / u[["deviation"]])),
+          paste0("  (over all permutations mean 0, standard deviation ",
+                 number(u[["deviation"]]), ")"))
+      },
+      if (!is.null(x$left)) {
+        paste("the features of this many points leave", number(x$left),
+              "of the mean of k(x, x)")
+      }
+    ),
+    Stack = x$candidates,
+    Statistics = if (NROW(x$statistics) > 1L) {
+      data.frame(
+        x$statistics[c("statistic", "value", "z")],
+        "p-value" = format.pval(x$statistics$p.value, digits = 3L),
+        " " = ifelse(x$statistics$maximum, "<- largest", ""),
+        check.names = FALSE
+      )
+    },
+    "MMD of each pair" = if (!is.null(x$pairs)) sqrt(pmax(x$pairs, 0))
+  )
+}
+
 # The standard error of a p-value that is a share of random draws.
 monte_carlo_line <- function(test) {
-  given <- test$arguments$permutations
+  given <- c(test$arguments$control, test$arguments)$permutations
   if (test$null != "gamma" && (is.null(given) || inherits(given, "how"))) {
     p <- test$p.value
     error <- sqrt(p * (1 - p) / (length(test$replicates) + 1))
@@ -47,90 +88,43 @@ monte_carlo_line <- function(test) {
   }
 }
 
-# c(h, c), or h of each variable.
-smoothing_lines <- function(smoothing, digits) {
-  if (!is.null(smoothing)) {
-    paste("smoothing with", paste(names(smoothing), "=",
-                                  format(smoothing, digits = digits),
-                                  collapse = ", "))
-  }
-}
-
-#' @export
-print.summary.kernmean_test <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
-  test <- x$test
-  number <- \(v) format(v, digits = digits)
-  amount <- \(name) {
-    if (!is.null(test[[name]])) {
-      paste(name, "=", paste(number(test[[name]]), collapse = ", "))
-    }
-  }
-  print(test)
-  say(
-    if (inherits(test$kernel, "kernmean_kernel")) {
-      kernel_lines(test$kernel)
-    } else {
-      unlist(Map(kernel_lines, test$kernel, names(test$kernel)))
-    },
-    if (!is.null(test$noise)) {
-      paste("noise variances:",
-            paste(unique(number(range(unlist(test$noise)))),
-                  collapse = " to "))
-    },
-    sample_lines(test$sample),
-    amount("lambda"), amount("alpha"), smoothing_lines(test$smoothing, digits),
-    monte_carlo_line(test),
-    if (!is.null(test$replicates)) {
-      paste0("null distribution: mean ", number(mean(test$replicates)),
-             ", standard deviation ", number(stats::sd(test$replicates)))
-    },
-    if (!is.null(test$unbiased)) {
-      u <- test$unbiased
-      c(paste0("unbiased MMD^2 = ", number(u[["statistic"]]), ", z = ",
-               number(u[["statistic"]] / u[["deviation"]])),
-        paste0("  (over all permutations mean 0, standard deviation ",
-               number(u[["deviation"]]), ")"))
-    }
+fit_facts.htest <- function(x) {
+  list(
+    statistic = x$statistic, p.value = x$p.value,
+    nobs = if (is.null(x$variables)) sum(x$sizes) else
+      x$variables[[1L]]$sample$n,
+    B = if (is.null(x$replicates)) NA_integer_ else length(x$replicates),
+    null = x$null, type = x$type, estimator = x$estimator$name,
+    lambda = x$lambda, method = x$method
   )
-  if (!is.null(test$candidates)) {
-    cat("Stack:\n")
-    print(test$candidates, digits = digits, row.names = FALSE)
-  }
-  if (!is.null(test$left)) {
-    say(paste("the features of this many points leave", number(test$left),
-              "of the mean of k(x, x)"))
-  }
-  if (NROW(test$statistics) > 1L) {
-    cat("Statistics:\n")
-    print_statistics(test$statistics, digits)
-  }
-  if (!is.null(test$pairs)) {
-    cat("MMD of each pair:\n")
-    print(sqrt(pmax(test$pairs, 0)), digits = digits)
-  }
-  invisible(x)
 }
 
-# The table of statistics of a test of several.
-print_statistics <- function(table, digits) {
-  print(data.frame(
-    statistic = table$statistic, value = table$value, z = table$z,
-    "p-value" = format.pval(table$p.value, digits = 3L),
-    " " = ifelse(table$maximum, "<- largest", ""), check.names = FALSE
-  ), digits = digits, row.names = FALSE, right = FALSE)
+# As broom's tidy.htest(), which takes estimates of several kinds for those of
+# several groups. Bandwidths are parameters.
+fit_rows.htest <- function(x, ...) {
+  check_dots(...)
+  estimate <- x$estimate
+  estimate <- estimate[!startsWith(as.character(names(estimate)), "bandwidth")]
+  others <- number_columns(estimate[-1L])
+  names(others)[names(others) == "kernel.R.2"] <- "r.squared"
+  as.data.frame(c(
+    list(estimate = one_number(unname(estimate)[1L])), others,
+    list(statistic = unname(x$statistic), p.value = x$p.value),
+    number_columns(x$parameter),
+    list(method = x$method, alternative = x$alternative)
+  ))
 }
 
-# A row for each pair of groups.
-pair_frame <- function(x) {
-  if (!is.null(x$arguments$bandwidths)) {
-    stop_input("'x' must be a test with one kernel for distances of pairs, ",
-               "not of many bandwidths")
-  }
-  names <- utils::combn(names(x$sizes), 2L)
-  value <- if (is.null(x$pairs)) x$statistic else x$pairs
-  data.frame(group1 = names[1L, ], group2 = names[2L, ],
-             estimate = sqrt(pmax(0, unname(value))), statistic = unname(value))
+# Named numbers as columns. Bandwidths of variables are numbered, so that the
+# tables of two tests can be bound.
+number_columns <- function(x) {
+  of <- startsWith(as.character(names(x)), "bandwidth of ")
+  names(x)[of] <- paste0("bandwidth.", seq_len(sum(of)))
+  if (length(x)) as.list(stats::setNames(x, make.names(names(x)))) else list()
+}
+
+fit_frame.htest <- function(x) {
+  if (is.null(x$statistics)) fit_rows(x) else x$statistics
 }
 
 # --- Plot --------------------------------------------------------------------

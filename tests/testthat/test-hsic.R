@@ -449,7 +449,7 @@ test_that("a test prints as htest and plots its null distribution", {
   set.seed(15)
   x <- seq(-1, 1, length.out = 20)
   test <- hsic_test(x, x^2, B = 99)
-  expect_s3_class(test, c("hsic_test", "htest"), exact = TRUE)
+  expect_s3_class(test, c("hsic_test", "kernmean_fit", "htest"), exact = TRUE)
   expect_snapshot(print(hsic_test(x, x^2, permutations = cbind(20:1))))
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())

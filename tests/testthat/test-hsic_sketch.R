@@ -35,7 +35,7 @@ test_that("the statistic is HSIC of the projected Gram matrices", {
   got <- hsic_test(all, B = 9)
   expect_equal(got$statistic, points$statistic, tolerance = 1e-6)
   expect_equal(got$estimate, points$estimate, tolerance = 1e-6)
-  expect_s3_class(got, c("hsic_test", "htest"), exact = TRUE)
+  expect_s3_class(got, c("hsic_test", "kernmean_fit", "htest"), exact = TRUE)
   expect_identical(names(got), names(points))
 })
 

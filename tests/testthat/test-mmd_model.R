@@ -294,7 +294,8 @@ test_that("print, summary, update and data frames", {
   set.seed(20)
   waiting <- faithful$waiting
   test <- mmd_test(waiting, "normal", B = 19)
-  expect_s3_class(test, c("mmd_model_test", "mmd_test", "htest"), exact = TRUE)
+  expect_s3_class(test, c("mmd_model_test", "mmd_test", "kernmean_fit", "htest"),
+                  exact = TRUE)
   expect_snapshot(print(test))
   pair <- list(weights = c(0.4, 0.6), means = cbind(c(55, 80)),
                covariances = c(36, 36))

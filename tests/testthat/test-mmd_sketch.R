@@ -192,7 +192,7 @@ test_that("two sketches are compared as the groups of one", {
     expect_equal(got[same], want[same], tolerance = 1e-10)
     expect_identical(got$p.value, want$p.value)
   }
-  expect_s3_class(got, c("mmd_test", "htest"), exact = TRUE)
+  expect_s3_class(got, c("mmd_test", "kernmean_fit", "htest"), exact = TRUE)
   expect_identical(names(got), names(mmd_test(x[1:9, ], x[10:20, ], B = 9)))
   expect_match(got$data.name, "a (n = 60) and b (n = 30)", fixed = TRUE)
   # Groups of one side are pooled.
