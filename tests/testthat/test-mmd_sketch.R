@@ -330,7 +330,7 @@ test_that("what a sketch cannot do is refused with the reason", {
   refused(mmd_test(plain, x[1, , drop = FALSE]), "at least 2 rows; 'y' has 1")
   refused(mmd_test(sketch(bin = 20), B = 9), "at least 2 full bins")
   refused(mmd_test(kme_sketch(x, list(l, l), y = x)), "hsic_test")
-  refused(augment.mmd_test(mmd_test(s, B = 9)), "keeps sums, no rows")
+  refused(generics::augment(mmd_test(s, B = 9)), "keeps sums, no rows")
   refused(mmd_test(s, "no_such_file"), "'y' must be a sketch, or rows")
   refused(update(mmd_test(s, B = 9), x = x), "'x' must be a sketch")
   # Without bins of one size for both, the spectrum serves.

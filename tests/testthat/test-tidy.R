@@ -198,33 +198,33 @@ test_that("components are those of the density, each column by itself", {
 test_that("tests are one row, and their pairs those of the groups", {
   set.seed(1)
   test <- mmd_test(x ~ flowers$Species, kernel = rbf, B = 99)
-  row <- tidy.mmd_test(test)
+  row <- generics::tidy(test)
   expect_identical(nrow(row), 1L)
   expect_identical(row$p.value, test$p.value)
   expect_identical(row$statistic, unname(test$statistic))
   expect_identical(row$estimate, test$estimate[["kernel R^2"]])
   expect_identical(row$bandwidth, 1)
   expect_equal(row$B, 99)
-  pairs <- tidy.mmd_test(test, pairs = TRUE)
+  pairs <- generics::tidy(test, pairs = TRUE)
   apart <- kme_distance(lapply(split(data.frame(x), flowers$Species), kme, rbf))
   expect_equal(pairs$estimate, apart[cbind(pairs$group1, pairs$group2)],
                tolerance = 1e-11)
   expect_identical(as.data.frame(test), pairs)
-  pair <- tidy.mmd_test(mmd_test(x[1:15, ], x[16:33, ], rbf, B = 9))
+  pair <- generics::tidy(mmd_test(x[1:15, ], x[16:33, ], rbf, B = 9))
   expect_equal(pair$estimate^2, pair$statistic, tolerance = 1e-12)
   expect_identical(names(pair)[1:3], c("estimate", "r.squared", "statistic"))
-  one <- glance.mmd_test(test)
+  one <- generics::glance(test)
   expect_identical(one$nobs, nrow(x))
   expect_identical(one$B, 99L)
   gamma <- mmd_test(x[1:15, ], x[16:33, ], rbf, null = "gamma")
-  expect_identical(glance.mmd_test(gamma)$B, NA_integer_)
+  expect_identical(generics::glance(gamma)$B, NA_integer_)
   expect_identical(as.data.frame(gamma)[1:2],
                    data.frame(group1 = "x", group2 = "y"))
-  other <- tidy.hsic_test(hsic_test(x, flowers$Species, B = 99))
+  other <- generics::tidy(hsic_test(x, flowers$Species, B = 99))
   expect_identical(nrow(other), 1L)
   expect_false(anyDuplicated(names(other)) > 0)
   fused <- mmd_test(x[1:15, ], x[16:33, ], bandwidths = c(1, 2), B = 99)
-  expect_identical(nrow(tidy.mmd_test(fused)), 1L)
+  expect_identical(nrow(generics::tidy(fused)), 1L)
   expect_error(as.data.frame(fused), class = "kernmean_error_input")
 })
 
@@ -235,7 +235,7 @@ test_that("the witness lies between the samples by the squared distance", {
   for (kernel in list(rbf, kernel_linear(), kernel_energy())) {
     test <- mmd_test(cbind(Sepal.Length, Petal.Width) ~ group, data,
                      kernel = kernel, B = 9)
-    for (table in list(augment.mmd_test(test), augment.mmd_test(test, data))) {
+    for (table in list(generics::augment(test), generics::augment(test, data))) {
       means <- tapply(table$.witness, table$.group, mean)
       expect_equal(means[["a"]] - means[["b"]], unname(test$statistic),
                    tolerance = 1e-10)
@@ -252,9 +252,9 @@ test_that("what does not fit is refused", {
   expect_snapshot(writeLines(refusals(expression(
     augment.kernmean_fit(fit, flowers[1:3, ]), augment.kernmean_fit(fit, 1:33),
     augment.kernmean_fit(fit, flowers, newdata = flowers), tidy.kernmean_fit(fit, conf.int = 1),
-    augment.kme_cov(operator, newdata = x), augment.hsic_test(test),
-    tidy.mmd_test(fused, pairs = TRUE), as.data.frame(fused),
-    tidy.mmd_test(fused, pairs = 2), tidy.kme_pca(kme_pca(x), "w")
+    augment.kme_cov(operator, newdata = x), generics::augment(test),
+    generics::tidy(fused, pairs = TRUE), as.data.frame(fused),
+    generics::tidy(fused, pairs = 2), tidy.kme_pca(kme_pca(x), "w")
   ))))
 })
 
@@ -270,8 +270,8 @@ test_that("the generics find the methods, loaded before or after", {
   skip_if_not_installed("broom")
   test <- mmd_test(x ~ flowers$Species, kernel = rbf, B = 9)
   expect_silent(row <- broom::tidy(test))
-  expect_identical(row, tidy.mmd_test(test))
-  expect_identical(broom::glance(test), glance.mmd_test(test))
+  expect_identical(row, generics::tidy(test))
+  expect_identical(broom::glance(test), generics::glance(test))
 })
 
 # Runs code in a new R whose library has only these packages beside those of R
