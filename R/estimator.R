@@ -213,10 +213,9 @@ refuse_argument <- function(wrong, name, own) {
   takes <- names(Filter(\(make) wrong %in% names(formals(make)),
                         registered$makers))
   if (!length(takes)) {
-    known <- c("kernel", "scale", "weights")
+    known <- c(registered_arguments(), "kernel", "scale", "weights")
     stop_input("unused argument", if (nzchar(wrong)) {
-      paste0(": '", wrong, "'", unused_hint(wrong, known),
-             near_name(wrong, c(registered_arguments(), known)))
+      paste0(": '", wrong, "'", unused_hint(wrong, known))
     } else {
       " by position"
     })
