@@ -61,7 +61,7 @@
 #' centered. `vectors`, `left` and `right` are weights on the landmarks as they
 #' are, of functions of norm 1; there are no `weights` on rows. The estimator is
 #' `"kme"`, or for one variable `"skmse"`, for which the sketch must have
-#' `fourth = TRUE`. `predict()` takes new values. O(m^3) time and O(m^2) memory
+#' `moments = 4`. `predict()` takes new values. O(m^3) time and O(m^2) memory
 #' for m landmarks.
 #'
 #' @section Cost:

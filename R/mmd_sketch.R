@@ -228,9 +228,9 @@ usual_null <- function(sketches) {
   if (is.null(bins_lacking(sketches))) {
     return("permutation")
   }
-  if (!all(vapply(sketches, \(sketch) isTRUE(sketch$second), NA))) {
+  if (!all(vapply(sketches, \(sketch) sketch$moments > 1, NA))) {
     stop_input("'x' must be a sketch with bins, by kme_sketch(bin = 100), or ",
-               "with second moments, by kme_sketch(second = TRUE): ",
+               "with second moments, by kme_sketch(moments = 2): ",
                bins_lacking(sketches))
   }
   "spectrum"
@@ -238,7 +238,7 @@ usual_null <- function(sketches) {
 
 # Why bins cannot be permuted, or NULL.
 bins_lacking <- function(sketches) {
-  without <- which(!vapply(sketches, has_bins, NA))
+  without <- which(vapply(sketches, \(sketch) is.null(sketch$bin), NA))
   if (length(without)) {
     return(paste0("'", names(sketches)[without[1L]], "' has no bins"))
   }
@@ -287,7 +287,7 @@ check_spectrum_parts <- function(parts) {
   for (name in names(parts)) {
     if (is.null(parts[[name]]$moments$covariance)) {
       stop_input("'null' must be \"permutation\", not \"spectrum\", which ",
-                 "takes second moments, as kme_sketch(second = TRUE) keeps ",
+                 "takes second moments, as kme_sketch(moments = 2) keeps ",
                  "them: '", name, "' has none")
     }
   }

@@ -70,7 +70,7 @@
 #' which `print()` says. There are no `scores`: `predict()`,
 #' [reconstruction_error()] and [preimage()] (which starts from the landmarks)
 #' take new points. `covariance` may be `"skmse"`, for which the sketch must
-#' have `fourth = TRUE`. Where rows have weights, n is \eqn{(\sum w)^2/\sum
+#' have `moments = 4`. Where rows have weights, n is \eqn{(\sum w)^2/\sum
 #' w^2}{(sum w)^2 / sum w^2}. Components below the rounding of \eqn{C}{C}, which
 #' is that of the sums divided by the smallest eigenvalue of
 #' \eqn{K_{SS}}{K_SS}, are dropped. O(m^3) time and O(m^2) memory for m

@@ -19,7 +19,7 @@ fourth_moment <- function(centered, wanted) {
   moments <- centered$sample$moments
   if (is.null(moments$square)) {
     stop_input(wanted, " for a sketch without fourth moments; ",
-               "kme_sketch(fourth = TRUE) keeps them")
+               "kme_sketch(moments = 4) keeps them")
   }
   m <- mean_coordinates(centered)
   norm2 <- sum(m^2)

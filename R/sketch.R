@@ -11,8 +11,8 @@
 #' \deqn{s_1 = \sum_i w_i k(S, x_i), \quad t = \sum_i w_i k(x_i, x_i), \quad
 #' S_2 = \sum_i w_i k(S, x_i)k(S, x_i)',}{s_1 = sum_i w_i k(S, x_i), t = sum_i
 #' w_i k(x_i, x_i), S_2 = sum_i w_i k(S, x_i) k(S, x_i)',} the last, of \eqn{m^2
-#' }{m^2} numbers, with `second = TRUE`. With the features \eqn{\phi(x) =
-#' W'k(S, x)}{phi(x) = W'k(S, x)}, `fourth = TRUE` adds \eqn{\sum_i w_i
+#' }{m^2} numbers, unless `moments = 1`. With the features \eqn{\phi(x) =
+#' W'k(S, x)}{phi(x) = W'k(S, x)}, `moments = 4` adds \eqn{\sum_i w_i
 #' |\phi(x_i)|^4}{sum_i w_i |phi(x_i)|^4} and \eqn{\sum_i w_i |\phi(x_i)|^2
 #' \phi(x_i)}{sum_i w_i |phi(x_i)|^2 phi(x_i)}, which the ridge by shrinkage of
 #' [kme_fda()] and S-COSE take. Of two variables each has landmarks and sums of
@@ -76,8 +76,9 @@
 #'   (in the formula method also a variable of `data`).
 #' @param weights Non-negative weights of the rows, or the name of their column,
 #'   likewise.
-#' @param second,fourth Keep second and fourth moments? `NULL` keeps the fourth
-#'   where discriminants may be wanted: with groups, second moments and no bins.
+#' @param moments The highest moments that are kept, 1, 2 or 4; `NULL` keeps the
+#'   second, and the fourth where discriminants may be wanted: with groups and
+#'   without bins.
 #' @param bin `NULL` or the number of rows of a bin, see Bins.
 #' @param na.action [stats::na.fail()], which counts missing values in an error,
 #'   or [stats::na.omit()], which drops rows with missing values in the columns
@@ -95,7 +96,7 @@
 #' \item{dropped, left}{rows that were dropped for missing values, and rows in
 #'   bins that are not full}
 #' \item{parts}{number of parts that were added up}
-#' \item{weighted, second, fourth, bin}{what is kept}
+#' \item{weighted, moments, bin}{what is kept}
 #' \item{omit, columns}{whether rows with missing values are dropped, and the
 #'   names of the columns that hold groups and weights}
 #' \item{sums}{for each group (or once) a list of `sum` and `carry`, what
@@ -105,8 +106,8 @@
 #' \item{bins}{for each group the sums `first` of full bins, m by bins, and the
 #'   `open` one; else `NULL`}
 #' @details One pass: n m kernel values, and n \eqn{m^2}{m^2} flops with
-#' `second` (n m r more with `fourth`). Memory: \eqn{16 m^2}{16 m^2} bytes a
-#' group with `second`, 16 m without, and some MB for the rows in work.
+#' second moments (n m r more with fourth). Memory: \eqn{16 m^2}{16 m^2} bytes a
+#' group with second moments, 16 m without, and some MB for the rows in work.
 #' `summary()` has a table of the groups.
 #' @references
 #' Williams, C. K. I. and Seeger, M. (2001). Using the Nyström method to speed
@@ -145,29 +146,55 @@ kme_sketch <- function(x, ...) {
 #' @export
 kme_sketch.default <- function(x, landmarks = NULL, kernel = kernel_rbf(), ...,
                                y = NULL, groups = NULL, weights = NULL,
-                               second = TRUE, fourth = NULL, bin = NULL,
+                               moments = NULL, bin = NULL,
                                na.action = stats::na.fail, read = NULL,
                                chunk = 50000, checkpoint = NULL, scale = FALSE,
                                progress = interactive()) {
-  check_dots(...)
-  if (missing(x)) stop_input("'x' must be given: the rows")
-  options <- read_sketch_options(x, y, groups, weights, second, fourth, bin,
-                                 na.action, read, chunk, checkpoint, progress)
-  chosen <- read_landmark_options(
-    kernel = if (!missing(kernel)) kernel,
-    scale = if (!missing(scale)) scale, na.action = na.action
-  )
-  landmarks <- read_landmarks(landmarks, x, y, chosen, options)
-  check_columns_apart(landmarks, options$columns)
-  run_sketch(empty_sketch(landmarks, options), x, options)
+  asked <- read_rows(request(sketch_arguments))
+  if (is.null(asked$moments)) {
+    asked$moments <- if (is.null(groups) || !is.null(bin)) 2 else 4
+  }
+  asked$omit <- asked$na.action
+  sketch <- empty_sketch(read_landmarks(asked), asked)
+  check_columns_apart(sketch$landmarks, asked$columns)
+  run_sketch(sketch, asked)
 }
+
+row_arguments <- list(
+  x = \(value, name) {
+    check_source(value)
+    value
+  },
+  y = anything, groups = anything, weights = anything,
+  read = anything, chunk = count(), checkpoint = anything, progress = flag
+)
+
+reads_source <- \(asked) is_stream(asked$x) || is_plain_list(asked$x)
+
+row_rules <- list(
+  when("bin", weights = NULL),
+  when(reads_source, y = NULL, reason = paste(
+    "for a stream or parts, whose second variable is among the columns"
+  )),
+  when(Negate(reads_source), read = NULL, checkpoint = NULL,
+       reason = "for rows in memory")
+)
+
+sketch_arguments <- do.call(door_table, c("kme_sketch.default", row_arguments,
+  list(
+    landmarks = anything, kernel = unless_given(a_kernel),
+    moments = maybe(new_kind("1, 2 or 4", \(x) is_number(x) &&
+                               x %in% c(1, 2, 4), as.double)),
+    bin = maybe(count()), na.action = \(value, name) drops_missing(value),
+    scale = unless_given(a_scale), rules = row_rules
+  )
+))
 
 #' @rdname kme_sketch
 #' @export
 kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
                                kernel = NULL, groups = NULL, weights = NULL,
                                scale = NULL, na.action = stats::na.fail) {
-  if (missing(formula)) stop_input("'formula' must be given, as in ~ a + b")
   if (!is.data.frame(data)) {
     stop_input("'data' must be a data frame, not ", describe(data),
                "; for other sources make the landmarks by kme_landmarks(~ a + ",
@@ -181,150 +208,100 @@ kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
   }
   chosen <- read_landmark_options(landmarks, kernel, scale = scale,
                                   na.action = na.action)
-  own <- list(groups = substitute(groups), weights = substitute(weights))
   home <- parent.frame()
-  values <- Map(\(call, name) {
-    tryCatch(eval(call, data, home), error = \(e) {
-      stop_input("'", name, "' must be found in 'data' or where the formula ",
-                 "is from; ", conditionMessage(e))
-    })
-  }, own, names(own))
+  calls <- list(groups = substitute(groups), weights = substitute(weights))
+  values <- lapply(calls, eval, data, home)
   # A dot does not mean the columns of groups and weights.
-  one <- \(value) is.character(value) && length(value) == 1L
-  used <- c(unlist(lapply(own, all.vars)), unlist(Filter(one, values)))
+  used <- c(all.vars(calls$groups), all.vars(calls$weights),
+            unlist(Filter(\(value) is.character(value) && length(value) == 1L,
+                          values)))
   landmarks <- formula_landmarks(formula, without_columns(data, used), chosen,
                                  home)
   kme_sketch.default(data, landmarks, ..., groups = values$groups,
                      weights = values$weights, na.action = na.action)
 }
 
-# --- Arguments -------------------------------------------------------------
-
-# list(y, groups, weights: values, not names of columns; columns: the names;
-# second, fourth, bin, omit, read, chunk, checkpoint, progress).
-read_sketch_options <- function(x, y, groups, weights, second, fourth, bin,
-                                na.action, read, chunk, checkpoint, progress) {
-  check_source(x)
-  check_flag(second, "second")
-  if (is.null(fourth)) fourth <- !is.null(groups) && second && is.null(bin)
-  check_flag(fourth, "fourth")
-  if (fourth && !second) {
-    stop_input("'second' must be TRUE when 'fourth' is")
-  }
-  if (!is.null(bin)) {
-    bin <- check_count(bin, "bin")
-    must_be(is.null(weights), "weights", "NULL", "when 'bin' is given")
-  }
-  if (is.null(x)) stop_input("'x' must be rows or a stream of them, not NULL")
-  stream <- is_stream(x) || is_parts(x)
-  if (!stream && !is.null(y) && NROW(y) != NROW(x)) {
-    stop_input("'y' must have as many rows as 'x', ", NROW(x), ", not ",
-               NROW(y))
-  }
-  if (stream) {
-    must_be(is.null(y), "y", "NULL", paste0(
-      "for a stream or parts, whose second variable is among the columns"
-    ))
-  }
-  own <- list(groups = groups, weights = weights)
-  named <- vapply(own, \(value) names_column(value, x, stream), NA)
-  for (name in names(own)[!named]) {
-    if (stream && !is.null(own[[name]])) {
-      stop_input("'", name, "' must be the name of a column for a stream or ",
-                 "parts, not ", describe(own[[name]]))
-    }
-    if (!is.null(own[[name]]) && length(own[[name]]) != NROW(x)) {
-      stop_input("'", name, "' must have one value for each of the ", NROW(x),
-                 " rows, or name a column, not be ", describe(own[[name]]))
-    }
-  }
-  c(list(y = y), own[!named], list(
-    columns = own[named], second = second, fourth = fourth, bin = bin,
-    omit = drops_missing(na.action), read = read,
-    chunk = check_count(chunk, "chunk"), checkpoint = checkpoint,
-    progress = check_flag(progress, "progress")
+# A sketch without rows; `options` are those of the door.
+empty_sketch <- function(landmarks, options) {
+  new_fit("kme_sketch", list(
+    landmarks = landmarks, n = 0, groups = NULL, dropped = 0, left = 0,
+    parts = 0, weighted = FALSE, moments = options$moments, bin = options$bin,
+    omit = options$omit, columns = options$columns, sums = list(),
+    bins = if (!is.null(options$bin)) list()
   ))
 }
 
-# A plain list is a list of parts.
-is_parts <- function(x) is_plain_list(x)
+# --- Arguments -------------------------------------------------------------
 
-names_column <- function(value, x, stream) {
-  is.character(value) && length(value) == 1L && !is.na(value) &&
-    (stream || value %in% colnames(x))
+# A request with `columns`, the names of those that hold groups and weights; what
+# is given row by row stays where it is.
+read_rows <- function(asked) {
+  stream <- reads_source(asked)
+  n <- NROW(asked$x)
+  if (!is.null(asked$y) && NROW(asked$y) != n) {
+    stop_input("'y' must have as many rows as 'x', ", n, ", not ",
+               NROW(asked$y))
+  }
+  asked$columns <- list()
+  for (name in c("groups", "weights")) {
+    value <- asked[[name]]
+    if (is.character(value) && length(value) == 1L &&
+          (stream || value %in% colnames(asked$x))) {
+      asked$columns[[name]] <- value
+      asked[name] <- list(NULL)
+    } else if (!is.null(value) && (stream || length(value) != n)) {
+      stop_input("'", name, "' must ", if (!stream) {
+        paste0("have one value for each of the ", n, " rows, or ")
+      }, "be the name of a column, not ", describe(value))
+    }
+  }
+  asked
 }
 
-# A list of one or two sets of landmarks. `chosen`: how they are chosen where
-# they are not given.
-read_landmarks <- function(landmarks, x, y, chosen, options) {
+# A list of one or two sets of landmarks.
+read_landmarks <- function(asked) {
+  landmarks <- asked$landmarks
+  y <- asked$y
   if (inherits(landmarks, "kme_landmarks")) landmarks <- list(landmarks)
-  if (inherits(landmarks, "kme_sketch")) {
-    landmarks <- landmarks$landmarks
-  }
+  if (inherits(landmarks, "kme_sketch")) landmarks <- landmarks$landmarks
   if (is_plain_list(landmarks)) {
-    return(check_landmark_list(landmarks, y, chosen))
+    return(check_landmark_list(landmarks, asked))
   }
-  made <- is.null(landmarks) || is.numeric(landmarks) &&
-    is.null(dim(landmarks)) && length(landmarks) == 1L
-  if (made) {
-    if (is_stream(x) || is_parts(x)) {
-      stop_input("'landmarks' must be made before, by kme_landmarks(), for a ",
-                 "stream or a list of parts, not ", describe(landmarks))
-    }
-    if (!is.null(landmarks)) chosen$m <- check_count(landmarks, "landmarks")
-    own <- without_columns(x, options$columns)
-    return(lapply(c(list(own), if (!is.null(y)) list(y)), \(data) {
-      choose_landmarks(read_pilot(pilot_frame(data, chosen, NULL, 0), chosen),
-                       chosen)
-    }))
+  chosen <- read_landmark_options(
+    kernel = asked$kernel, scale = asked$scale,
+    na.action = if (asked$omit) stats::na.omit else stats::na.fail
+  )
+  if (!is.null(landmarks) && (length(landmarks) != 1L || !is.numeric(landmarks)
+                              || !is.null(dim(landmarks)))) {
+    must_be(is.null(y), "landmarks", "a list of two", "when 'y' is given")
+    return(list(given_landmarks(landmarks, chosen)))
   }
-  must_be(is.null(y), "landmarks", "a list of two", "when 'y' is given")
-  if (NROW(landmarks) > most_given_landmarks) {
-    stop_input("'landmarks' must be at most ",
-               format_count(most_given_landmarks), " points, not ",
-               format_count(NROW(landmarks)), "; the rows come first, as in ",
-               "kme_sketch(data, landmarks)")
+  if (reads_source(asked)) {
+    stop_input("'landmarks' must be made before, by kme_landmarks(), for a ",
+               "stream or a list of parts, not ", describe(landmarks))
   }
-  list(given_landmarks(landmarks, chosen))
+  if (!is.null(landmarks)) chosen$m <- check_count(landmarks, "landmarks")
+  data <- list(without_columns(asked$x, unlist(asked$columns)))
+  lapply(c(data, if (!is.null(y)) list(y)), \(data) {
+    choose_landmarks(read_pilot(pilot_frame(data, chosen, NULL, 0), chosen),
+                     chosen)
+  })
 }
 
-# A group, or a weight, is no coordinate too.
-check_columns_apart <- function(landmarks, columns) {
-  used <- unlist(lapply(landmarks, landmark_columns))
-  for (name in names(columns)) {
-    if (columns[[name]] %in% used) {
-      stop_input("'", name, "' must not name a column of the landmarks, as '",
-                 columns[[name]], "' is; make landmarks of the other columns")
-    }
-  }
-}
-
-most_given_landmarks <- 5000
-
-# The columns of a data frame that hold no groups and weights.
-without_columns <- function(x, columns) {
-  if (!length(columns)) {
-    return(x)
-  }
-  if (is.data.frame(x)) x <- as.data.frame(x)
-  x[, setdiff(colnames(x), unlist(columns)), drop = FALSE]
-}
-
-check_landmark_list <- function(landmarks, y, chosen) {
-  ok <- length(landmarks) %in% 1:2 &&
-    all(vapply(landmarks, inherits, NA, "kme_landmarks"))
-  if (!ok) {
+check_landmark_list <- function(landmarks, asked) {
+  if (!length(landmarks) %in% 1:2 ||
+        !all(vapply(landmarks, inherits, NA, "kme_landmarks"))) {
     stop_input("'landmarks' must be made by kme_landmarks(), or be a list of ",
                "two such sets, not ", describe(landmarks))
   }
-  if (!is.null(chosen$kernel) || asks_scale(chosen$scale)) {
-    stop_input("'", if (is.null(chosen$kernel)) "scale" else "kernel",
+  if (!is.null(asked$kernel) || asks_scale(asked$scale)) {
+    stop_input("'", if (is.null(asked$kernel)) "scale" else "kernel",
                "' must not be given with landmarks, which have their own")
   }
-  if (!is.null(y) && length(landmarks) == 1L) {
-    stop_input("'landmarks' must be a list of two sets when 'y' is given")
-  }
-  if (is.null(y) && length(landmarks) == 2L) {
+  two <- length(landmarks) == 2L
+  if (!is.null(asked$y)) {
+    must_be(two, "landmarks", "a list of two sets", "when 'y' is given")
+  } else if (two) {
     columns <- lapply(landmarks, landmark_columns)
     if (any(lengths(columns) == 0L) ||
           is.null(landmarks[[1L]]$side) && setequal(columns[[1L]],
@@ -336,17 +313,35 @@ check_landmark_list <- function(landmarks, y, chosen) {
   unname(landmarks)
 }
 
+# A group, or a weight, is no coordinate too.
+check_columns_apart <- function(landmarks, columns) {
+  used <- unlist(lapply(landmarks, landmark_columns))
+  twice <- names(columns)[unlist(columns) %in% used]
+  if (length(twice)) {
+    stop_input("'", twice[1L], "' must not name a column of the landmarks, as ",
+               "'", columns[[twice[1L]]], "' is; make landmarks of the other ",
+               "columns")
+  }
+}
+
+# The columns of a data frame that hold no groups and weights.
+without_columns <- function(x, columns) {
+  if (!length(columns)) {
+    return(x)
+  }
+  if (is.data.frame(x)) x <- as.data.frame(x)
+  x[, setdiff(colnames(x), columns), drop = FALSE]
+}
+
 # Those of the variable of ~ a + b, or of the two of y ~ a + b.
 formula_landmarks <- function(formula, data, chosen, home) {
-  frame <- if (chosen$omit) {
+  if (chosen$omit) {
     used <- all.vars(formula_terms(formula, data))
     known <- intersect(used, names(data))
-    data[stats::complete.cases(data[known]), , drop = FALSE]
-  } else {
-    data
+    data <- data[stats::complete.cases(data[known]), , drop = FALSE]
+    chosen$omit <- FALSE
   }
-  frame <- pilot_frame(frame, chosen, NULL, 0)
-  chosen$omit <- FALSE
+  frame <- pilot_frame(data, chosen, NULL, 0)
   call <- call("kme_landmarks", data = frame)
   if (length(formula) == 2L) {
     found <- formula_sample(call, formula, frame, TRUE, home)
@@ -359,70 +354,254 @@ formula_landmarks <- function(formula, data, chosen, home) {
     stop_input("'formula' must have one variable on each side, as in y ~ a + b")
   }
   terms <- keep_constants(found$terms, frame)
-  unname(Map(\(side, name) {
-    own <- chosen
-    if (has_own_kernel(found$variables[[side]])) own["kernel"] <- list(NULL)
-    variable <- read_variable(found$variables[[side]], own$kernel, name,
-                              "kernel", own$scale)
-    landmarks <- choose_landmarks(variable, own)
+  lapply(1:2, \(side) {
+    x <- found$variables[[side]]
+    variable <- read_variable(x, if (!has_own_kernel(x)) chosen$kernel,
+                              names(found$variables)[side], "kernel",
+                              chosen$scale)
+    landmarks <- choose_landmarks(variable, chosen)
     landmarks["terms"] <- list(terms)
     landmarks["side"] <- list(side)
     landmarks
-  }, 1:2, names(found$variables)))
+  })
 }
 
 # --- The pass over the rows --------------------------------------------------
 
-run_sketch <- function(sketch, x, options) {
-  if (is_parts(x)) {
-    return(sketch_parts(sketch, x, options$read, options$chunk,
-                        options$progress, options$checkpoint))
+run_sketch <- function(sketch, asked) {
+  x <- asked$x
+  if (is_plain_list(x)) {
+    return(sketch_parts(sketch, x, asked))
   }
   if (is_stream(x)) {
+    folder <- open_folder(asked$checkpoint, sketch, list(x), asked$read)
     before <- sketch$n + sketch$dropped
-    sketch <- sketch_stream(sketch, x, options$read, options$chunk,
-                            options$progress, options$checkpoint)
+    landmarks <- sketch$landmarks
+    sketch <- run_source(sketch, x, asked$read, asked$chunk,
+                         part_file(1L, folder),
+                         progress = asked$progress)$sketch
+    sketch$landmarks <- landmarks
     if (sketch$n + sketch$dropped == before) {
       warn_kernmean("'x' yielded no rows: a stream is read once, and may have ",
                     "been used up; a function or a query is to be made anew")
     }
-    return(sketch)
-  }
-  for (name in c("read", "checkpoint")) {
-    must_be(is.null(options[[name]]), name, "NULL", "for rows in memory")
-  }
-  sketch_memory(sketch, x, options)
-}
-
-# A matrix as the core takes it needs no copies, panel by panel.
-reads_in_place <- function(sketch, x, options) {
-  plain <- is.matrix(x) && is.double(x) && !is.object(x) && nrow(x) > 0L &&
-    !sketch$fourth && is.null(sketch$bin) && length(sketch$landmarks) == 1L
-  given <- c(options[c("groups", "weights")], sketch$columns)
-  landmarks <- sketch$landmarks[[1L]]
-  own <- landmarks$variable$sample$x
-  plain && !length(Filter(length, given)) && is.null(landmarks$terms) &&
-    !is_scaled(landmarks$kernel) && !is_function_kernel(landmarks$kernel) &&
-    identical(colnames(x), colnames(own)) && !anyNA(x)
-}
-
-# Rows in memory, panel by panel.
-sketch_memory <- function(sketch, x, options) {
-  n <- NROW(x)
-  some <- \(value, rows) if (!is.null(value)) take_frame(value, rows)
-  if (reads_in_place(sketch, x, options)) {
+  } else if (reads_in_place(sketch, asked)) {
     sketch <- add_rows(sketch, x)
-    sketch$parts <- sketch$parts + 1
-    return(sketch)
-  }
-  bar <- progress_bar(options$progress && n > options$chunk)
-  on.exit(bar$close())
-  for (start in seq(1, max(n, 1), by = options$chunk)) {
-    rows <- seq_len(min(options$chunk, n - start + 1)) + (start - 1)
-    sketch <- add_rows(sketch, take_frame(x, rows), some(options$y, rows),
-                       some(options$groups, rows), some(options$weights, rows))
-    bar$at(rows[length(rows)] / n)
+  } else {
+    n <- NROW(x)
+    bar <- progress_bar(asked$progress && n > asked$chunk)
+    on.exit(bar$close())
+    for (rows in row_panels(seq_len(n), asked$chunk)) {
+      own <- lapply(unclass(asked)[c("y", "groups", "weights")], \(value) {
+        if (!is.null(value)) take_frame(value, rows)
+      })
+      sketch <- add_rows(sketch, take_frame(x, rows), own$y, own$groups,
+                         own$weights)
+      bar$at(max(rows) / n)
+    }
   }
   sketch$parts <- sketch$parts + 1
   sketch
+}
+
+# A matrix as the core takes it needs no copies, panel by panel.
+reads_in_place <- function(sketch, asked) {
+  x <- asked$x
+  landmarks <- sketch$landmarks[[1L]]
+  is.matrix(x) && is.double(x) && !is.object(x) && nrow(x) > 0L &&
+    sketch$moments < 4 && is.null(sketch$bin) &&
+    length(sketch$landmarks) == 1L && is.null(asked$groups) &&
+    is.null(asked$weights) && !length(sketch$columns) &&
+    is.null(landmarks$terms) && !is_scaled(landmarks$kernel) &&
+    !is_function_kernel(landmarks$kernel) &&
+    identical(colnames(x), colnames(landmarks$variable$sample$x)) && !anyNA(x)
+}
+
+# --- Methods -----------------------------------------------------------------
+
+fit_lines.kme_sketch <- function(x, digits) {
+  c(sketch_title(x), sketch_kernel_lines(x), sketch_groups_line(x),
+    if (has_weight(x)) sketch_lost_lines(x), sketch_kept_lines(x),
+    sketch_dropped_line(x))
+}
+
+# "Sketch of 1,000,000 rows (3 parts) on 300 landmarks in 10 columns"
+sketch_title <- function(sketch) {
+  landmarks <- vapply(sketch$landmarks, `[[`, 1L, "m")
+  what <- vapply(sketch$landmarks, \(l) describe_variable(l$variable), "")
+  strwrap(paste0(
+    "Sketch of ", rows_of(sketch$n),
+    if (sketch$parts > 1) paste0(" (", sketch$parts, " parts)"), " on ",
+    paste(vapply(landmarks, count_of, "", "landmark"), "in", what,
+          collapse = " and ")
+  ), 81L, exdent = 2L)
+}
+
+sketch_kernel_lines <- function(sketch) {
+  labels <- variable_labels(sketch)
+  if (length(labels) == 1L) labels <- list(NULL)
+  unlist(Map(\(l, label) variable_lines(l$variable, label), sketch$landmarks,
+             labels))
+}
+
+# What the variables are called.
+variable_labels <- function(sketch) {
+  labels <- vapply(sketch$landmarks, \(l) l$variable$name, "")
+  if (anyDuplicated(labels) || any(nchar(labels) > 20L)) {
+    labels <- if (is.null(sketch$landmarks[[1L]]$side)) c("x", "y") else
+      c("left side", "right side")
+  }
+  labels
+}
+
+sketch_groups_line <- function(sketch) {
+  if (!is.null(sketch$groups)) {
+    rows <- vapply(group_numbers(sketch, "n"), format_count, "")
+    strwrap(paste0("groups: ", shorten(paste0(sketch$groups, " (", rows, ")"),
+                                       6L)), 81L, exdent = 2L)
+  }
+}
+
+sketch_lost_lines <- function(sketch) {
+  lines <- vapply(seq_along(sketch$landmarks),
+                  \(v) lost_line(sketch_sample(sketch, v)), "")
+  if (length(lines) == 2L) paste0(variable_labels(sketch), ": ", lines) else
+    lines
+}
+
+# Is there a row of positive weight, in the groups?
+has_weight <- function(sketch, group = NULL) {
+  weights <- group_numbers(sketch, "weight")
+  sketch$n > 0 && sum(if (is.null(group)) weights else weights[group]) > 0
+}
+
+# Which sums there are.
+sketch_kept_lines <- function(sketch) {
+  what <- c("first", "second", "fourth")[c(1, 2, 4) <= sketch$moments]
+  bins <- sum(full_bins(sketch))
+  paste0("kept: ", paste(what, collapse = ", "), " moments",
+         if (length(sketch$landmarks) == 2L) ", cross sums",
+         if (sketch$weighted) ", weighted",
+         if (!is.null(sketch$bin)) paste0(
+           ", ", count_of(bins, "bin"), " of ", count_of(sketch$bin, "row")
+         ))
+}
+
+sketch_dropped_line <- function(sketch) {
+  words <- c(
+    if (sketch$dropped > 0) paste(rows_of(sketch$dropped),
+                                  "with missing values dropped"),
+    if (sketch$left > 0) paste(rows_of(sketch$left),
+                               "in bins that are not full")
+  )
+  if (length(words)) paste(words, collapse = "; ")
+}
+
+# Rows, norm of the kernel mean, mean k(x, x) and the share of it that is lost,
+# of each group.
+fit_rows.kme_sketch <- function(x, ...) {
+  check_any_rows(x)
+  groups <- Filter(\(g) has_weight(x, g), seq_along(x$sums))
+  rows <- lapply(seq_along(x$landmarks), \(v) {
+    samples <- lapply(groups, \(g) sketch_sample(x, v, g))
+    of <- \(name) vapply(samples, `[[`, 1, name)
+    moment <- \(name) vapply(samples, \(s) s$moments[[name]], 1)
+    data.frame(
+      group = if (is.null(x$groups)) "all" else x$groups[groups],
+      variable = variable_labels(x)[v], n = of("n"), size = of("size"),
+      norm = sqrt(moment("rho")), trace = moment("trace"),
+      lost = moment("lost") / moment("trace")
+    )
+  })
+  table <- do.call(rbind, rows)
+  if (length(rows) == 1L) table$variable <- NULL
+  if (!x$weighted) table$size <- NULL
+  table
+}
+
+fit_summary.kme_sketch <- function(x) {
+  list(table = structure(fit_rows(x), title = paste(
+    "Rows, norm of the kernel mean, mean k(x, x) and the share of it that is",
+    "lost"
+  )))
+}
+
+#' @rdname kme_sketch
+#' @param object A sketch.
+#' @export
+update.kme_sketch <- function(object, x, ..., y = NULL, groups = NULL,
+                              weights = NULL, read = NULL, chunk = 50000,
+                              checkpoint = NULL, progress = interactive()) {
+  if (!missing(x) && inherits(x, "kme_sketch")) {
+    return(object + x)
+  }
+  asked <- request(more_arguments)
+  columns <- object$columns
+  for (name in names(columns)) {
+    if (!is.null(asked[[name]]) && !identical(asked[[name]], columns[[name]])) {
+      stop_input("'", name, "' must be NULL: the column '", columns[[name]],
+                 "' of 'x' holds them")
+    }
+    asked[name] <- list(NULL)
+  }
+  must_be(is.null(object$bin) || is.null(asked$weights), "weights", "NULL",
+          "for a sketch with bins")
+  asked <- read_rows(asked)
+  asked$columns <- c(columns, asked$columns)
+  check_columns_apart(object$landmarks, asked$columns)
+  grouped <- !is.null(asked$groups) || !is.null(asked$columns$groups)
+  must_be(!length(object$sums) || is.null(object$groups) != grouped, "groups",
+          if (grouped) "NULL" else "given", "as for the rows so far")
+  if (is.null(checkpoint) && !is_plain_list(x)) {
+    # Its open bin is filled further by what comes one after the other.
+    object$columns <- asked$columns
+    return(run_sketch(object, asked))
+  }
+  merge_sketches(object, run_sketch(unfilled(object, asked$columns), asked))
+}
+
+more_arguments <- do.call(door_table, c("update.kme_sketch", row_arguments,
+                                        list(rules = row_rules)))
+
+# A sketch such as another one, of no rows and without groups.
+unfilled <- function(sketch, columns = sketch$columns[
+                       names(sketch$columns) == "weights"]) {
+  sketch$columns <- columns
+  empty_sketch(sketch$landmarks, sketch)
+}
+
+#' @rdname kme_sketch
+#' @param e1,e2 Sketches on the same landmarks.
+#' @export
+`+.kme_sketch` <- function(e1, e2) {
+  if (missing(e2) || !inherits(e1, "kme_sketch") ||
+        !inherits(e2, "kme_sketch")) {
+    stop_input("'+' must stand between two sketches; update(sketch, x) adds ",
+               "rows")
+  }
+  merge_sketches(e1, e2)
+}
+
+#' @rdname kme_sketch
+#' @param i The names of groups.
+#' @export
+`[.kme_sketch` <- function(x, i) {
+  if (missing(i)) {
+    return(x)
+  }
+  at <- match(i, x$groups)
+  if (!is.character(i) || anyNA(at) || anyDuplicated(i)) {
+    stop_input("'i' must name groups",
+               if (is.null(x$groups)) ", of which 'x' has none" else
+                 paste0(" (", shorten(x$groups, 6L), ")"),
+               ", not be ", describe(if (anyNA(at)) i[is.na(at)][1L] else i))
+  }
+  x$groups <- i
+  x$sums <- x$sums[at]
+  x["bins"] <- list(x$bins[at])
+  x$n <- sum(group_numbers(x, "n"))
+  # Of which group dropped rows would have been is not known.
+  x$dropped <- 0
+  if (!is.null(x$bin)) x$left <- count_left(x)
+  x
 }

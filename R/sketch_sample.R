@@ -12,7 +12,8 @@ sketch_sample <- function(sketch, variable = 1L, group = NULL) {
   check_any_rows(sketch)
   landmarks <- sketch$landmarks[[variable]]
   sums <- sketch_sums(sketch, group)
-  total <- check_weight(sums$weight)
+  total <- sums$weight
+  if (!(total > 0)) stop_input("'weights' must not all be 0")
   end <- c("", "_y")[variable]
   pick <- \(name) sums[[paste0(name, end)]]
   out <- new_sample("sketch", sums$n, landmarks$kernel)
@@ -24,11 +25,17 @@ sketch_sample <- function(sketch, variable = 1L, group = NULL) {
   out$size <- total^2 / sums$weight2
   out$moments <- feature_moments(landmarks$root, pick("first"),
                                  pick("second"), pick("trace"), total)
-  if (sketch$fourth) {
+  if (sketch$moments == 4) {
     out$moments$square <- pick("square") / total
     out$moments$along <- pick("along") / total
   }
   out
+}
+
+# What the sums of a group are, or of all groups together.
+sketch_sums <- function(sketch, group = NULL) {
+  if (is.null(group)) group <- seq_along(sketch$sums)
+  total_sums(Reduce(join_records, sketch$sums[group]))
 }
 
 feature_moments <- function(root, first, second, trace, total) {
@@ -53,13 +60,6 @@ check_any_rows <- function(sketch) {
                  " (", sketch$dropped, " were dropped for missing values)"
                ))
   }
-}
-
-check_weight <- function(weight) {
-  if (!(weight > 0)) {
-    stop_input("'weights' must not all be 0")
-  }
-  weight
 }
 
 as_sample.kme_sketch <- function(x) {
@@ -107,23 +107,19 @@ sketch_cross <- function(sketch) {
   check_any_rows(sketch)
   sums <- sketch_sums(sketch)
   roots <- lapply(sketch$landmarks, `[[`, "root")
-  cross(roots[[1L]], product(sums$cross, roots[[2L]])) /
-    check_weight(sums$weight)
+  cross(roots[[1L]], product(sums$cross, roots[[2L]])) / sums$weight
 }
 
 # --- Bins ------------------------------------------------------------------
-
-has_bins <- function(sketch) !is.null(sketch$bin)
 
 # list(features: r x bins, the means of the features in each bin; group: a
 # factor, that of each bin; size: rows of a bin; left: rows in none).
 sketch_bins <- function(sketch) {
   first <- lapply(sketch$bins, `[[`, "first")
-  counts <- vapply(first, ncol, 1L)
   root <- sketch$landmarks[[1L]]$root
   groups <- if (is.null(sketch$groups)) "x" else sketch$groups
   list(features = cross(root, do.call(cbind, first)) / sketch$bin,
-       group = factor(rep(groups, counts), groups),
+       group = factor(rep(groups, full_bins(sketch)), groups),
        size = sketch$bin, left = sketch$left)
 }
 
@@ -131,15 +127,15 @@ sketch_bins <- function(sketch) {
 
 no_rows <- function(...) {
   stop_input("'x' must be the rows themselves here: a sketch keeps sums over ",
-             "them, and not the rows", ...)
+             "them, and not the rows")
 }
 
-check_rows.sketch_sample <- \(sample) no_rows()
-sample_values.sketch_sample <- \(sample) no_rows()
-sample_matrix.sketch_sample <- \(sample) no_rows()
-sample_gram.sketch_sample <- \(sample) no_rows()
-sample_take.sketch_sample <- \(sample, i) no_rows()
-product_source.sketch_sample <- \(sample) no_rows()
+check_rows.sketch_sample <- no_rows
+sample_values.sketch_sample <- no_rows
+sample_matrix.sketch_sample <- no_rows
+sample_gram.sketch_sample <- no_rows
+sample_take.sketch_sample <- no_rows
+product_source.sketch_sample <- no_rows
 
 # There is nothing to form.
 form_sample.sketch_sample <- identity
@@ -176,7 +172,7 @@ check_estimator.sketch_sample <- function(sample, estimator) {
 second_moments <- function(sample, what) {
   if (is.null(sample$moments$covariance)) {
     stop_input("'x' must be a sketch with second moments for ", what,
-               "; kme_sketch(second = TRUE) keeps them")
+               "; kme_sketch(moments = 2) keeps them")
   }
   sample$moments$covariance
 }

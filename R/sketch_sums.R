@@ -4,17 +4,6 @@
 # their total depends on how rows were dealt to parts no more than on the order
 # of a few numbers.
 
-# A sketch without rows; `options` as of read_sketch_options().
-empty_sketch <- function(landmarks, options) {
-  structure(
-    c(list(landmarks = landmarks, n = 0, groups = NULL, dropped = 0, left = 0,
-           parts = 0, weighted = FALSE),
-      options[c("second", "fourth", "bin", "omit", "columns")],
-      list(sums = list(), bins = NULL)),
-    class = "kme_sketch"
-  )
-}
-
 # --- Rows ------------------------------------------------------------------
 
 # The sketch with the rows of a chunk. `rows`: a matrix, data frame or vector;
@@ -32,9 +21,15 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
     return(add_group(sketch, 1L, chunk$points, chunk$weights))
   }
   sketch$groups <- union(sketch$groups, levels(chunk$groups))
-  # By number: a group may be called "".
-  if (length(sketch$groups) > few_groups) check_group_memory(sketch)
+  if (length(sketch$groups) > 50L) {
+    # Numbers that were meant as a variable would make a group of each row.
+    m <- sum(vapply(sketch$landmarks, `[[`, 1L, "m"))
+    check_memory(2 * if (sketch$moments > 1) m^2 else m, length(sketch$groups),
+                 "take fewer groups or landmarks",
+                 what = "the sums of all groups")
+  }
   each <- split(seq_len(chunk$n), chunk$groups)
+  # By number: a group may be called "".
   at <- match(levels(chunk$groups), sketch$groups)
   for (g in seq_along(each)) {
     some <- each[[g]]
@@ -44,39 +39,27 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   sketch
 }
 
-few_groups <- 50L
-
-# Numbers that were meant as a variable would make a group of each row.
-check_group_memory <- function(sketch) {
-  m <- vapply(sketch$landmarks, `[[`, 1L, "m")
-  each <- if (sketch$second) 2 * sum(m)^2 else 2 * sum(m)
-  check_memory(each, length(sketch$groups), "take fewer groups or landmarks",
-               what = "the sums of all groups")
-}
-
-# list(points: those of each variable, groups: a factor, weights, n, dropped).
+# list(n, dropped; points: those of each variable, groups: a factor, weights).
 read_chunk <- function(sketch, rows, y, groups, weights) {
   landmarks <- sketch$landmarks
   columns <- sketch$columns
   # Of tibbles and data tables the columns only.
   if (is.data.frame(rows)) rows <- plain_frame(rows)
-  frame <- list(rows, y)
-  total <- NROW(rows)
-  pick <- \(given, name) {
-    if (is.null(name)) given else chunk_column(rows, name)
-  }
-  groups <- pick(groups, columns$groups)
+  if (!is.null(columns$groups)) groups <- chunk_column(rows, columns$groups)
+  if (!is.null(columns$weights)) weights <- chunk_column(rows, columns$weights)
   # A level that is NA is a missing value.
   if (is.factor(groups)) groups <- factor(groups)
-  weights <- pick(weights, columns$weights)
-  used <- used_columns(landmarks, rows, y)
-  used <- Filter(anyNA, c(used, list(groups, weights)))
+  frames <- if (is.null(y)) rep(list(rows), length(landmarks)) else
+    list(rows, y)
+  total <- NROW(rows)
+  used <- Filter(anyNA, c(Map(used_columns, landmarks, frames),
+                          list(groups, weights)))
   dropped <- 0
   if (length(used)) {
     kept <- which(Reduce(`&`, lapply(used, stats::complete.cases)))
     dropped <- total - length(kept)
     if (!sketch$omit) refuse_missing(dropped, total)
-    frame <- lapply(frame, \(part) if (!is.null(part)) take_frame(part, kept))
+    frames <- lapply(frames, take_frame, kept)
     groups <- groups[kept]
     weights <- weights[kept]
   }
@@ -84,74 +67,34 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
   if (out$n == 0) {
     return(out)
   }
-  second <- if (is.null(y)) frame[[1L]] else frame[[2L]]
-  points <- list(landmark_points(landmarks[[1L]], frame[[1L]]))
-  if (length(landmarks) == 2L) {
-    points[[2L]] <- landmark_points(landmarks[[2L]], second,
-                                    if (is.null(y)) "x" else "y")
-    if (nrow(points[[2L]]) != nrow(points[[1L]])) {
-      stop_input("'y' must have as many rows as 'x', ", nrow(points[[1L]]),
-                 ", not ", nrow(points[[2L]]))
-    }
-  }
-  c(out, list(points = points, groups = check_chunk_groups(groups, out$n),
-              weights = check_chunk_weights(weights, out$n)))
+  names <- c("x", if (is.null(y)) "x" else "y")[seq_along(landmarks)]
+  c(out, list(points = Map(landmark_points, landmarks, frames, names),
+              groups = if (!is.null(groups)) check_factor(groups),
+              weights = if (!is.null(weights)) check_row_weights(weights)))
 }
 
-# What is looked at for missing values, as a list.
-used_columns <- function(landmarks, rows, y) {
-  frames <- list(rows)
-  sets <- list(landmarks)
-  if (!is.null(y)) {
-    frames[[2L]] <- y
-    sets <- list(landmarks[1L], landmarks[2L])
-  }
-  Map(\(frame, set) {
-    names <- lapply(set, landmark_columns)
-    known <- !vapply(names, is.null, NA)
-    wanted <- intersect(unlist(names), colnames(frame))
-    if (all(known) && length(wanted)) frame[, wanted, drop = FALSE] else frame
-  }, frames, sets)
+# What is looked at for missing values.
+used_columns <- function(landmarks, frame) {
+  wanted <- intersect(landmark_columns(landmarks), colnames(frame))
+  if (length(wanted)) frame[, wanted, drop = FALSE] else frame
 }
 
 chunk_column <- function(rows, name) {
-  if (is.null(colnames(rows)) || !name %in% colnames(rows)) {
+  if (!name %in% colnames(rows)) {
     stop_input("'x' must have the column '", name, "'")
   }
   if (is.data.frame(rows)) rows[[name]] else rows[, name]
 }
 
-check_chunk_groups <- function(groups, n) {
-  if (is.null(groups)) {
-    return(NULL)
-  }
-  if (!is.atomic(groups) || length(groups) != n) {
-    stop_input("'groups' must have one value for each of the ", n, " rows, ",
-               "not ", describe(groups))
-  }
-  check_factor(groups)
-}
-
-check_chunk_weights <- function(weights, n) {
-  if (is.null(weights)) {
-    return(NULL)
-  }
-  if (!is.numeric(weights) || length(weights) != n) {
-    stop_input("'weights' must be ", n, " numbers, one for each row, not ",
-               describe(weights))
-  }
-  check_finite(weights, "weights")
-  if (any(weights < 0)) {
-    stop_input("'weights' must not be negative, as ",
-               format_number(min(weights)), " is")
-  }
-  squares <- sum(as.double(weights)^2)
+check_row_weights <- function(weights) {
+  weights <- take(weights, numbers(0), "weights")
+  squares <- sum(weights^2)
   if (!is.finite(squares) || squares == 0 && any(weights > 0)) {
     stop_input("'weights' must have squares that neither over- nor underflow, ",
                "not be ", format_number(max(weights)),
                "; divide all of them by one number")
   }
-  as.double(weights)
+  weights
 }
 
 # --- Sums ------------------------------------------------------------------
@@ -159,14 +102,11 @@ check_chunk_weights <- function(weights, n) {
 # The rows of one group, points of each variable.
 add_group <- function(sketch, at, points, weights) {
   record <- new_record(sum_rows(sketch, points, weights))
-  if (at <= length(sketch$sums)) {
-    record <- add_records(sketch$sums[[at]], record)
-  }
-  sketch$sums[[at]] <- record
+  sketch$sums[[at]] <- join_records(sketch$sums[at][[1L]], record)
   if (!is.null(sketch$bin)) {
-    own <- if (at <= length(sketch$bins)) sketch$bins[[at]]
-    own <- fill_bins(own, sketch$landmarks[[1L]], points[[1L]], sketch$bin)
-    sketch$bins[[at]] <- own
+    sketch$bins[[at]] <- fill_bins(sketch$bins[at][[1L]],
+                                   sketch$landmarks[[1L]], points[[1L]],
+                                   sketch$bin)
     sketch$left <- count_left(sketch)
   }
   sketch
@@ -176,30 +116,24 @@ add_group <- function(sketch, at, points, weights) {
 # names that end in _y.
 sum_rows <- function(sketch, points, weights) {
   n <- as.double(nrow(points[[1L]]))
-  own <- Map(\(landmarks, x, end) {
-    sums <- sum_variable(landmarks, x, weights, sketch$second, sketch$fourth)
-    stats::setNames(sums, paste0(names(sums), end))
-  }, sketch$landmarks, points, c("", "_y")[seq_along(points)])
   plain <- is.null(weights)
-  c(list(n = n, weight = if (plain) n else sum(weights),
-         weight2 = if (plain) n else sum(weights^2)),
-    unlist(unname(own), recursive = FALSE),
-    if (length(points) == 2L) list(
-      cross = sum_cross(sketch$landmarks, points, weights)
-    ))
-}
-
-sum_variable <- function(landmarks, x, weights, second, fourth) {
-  sums <- landmark_sums(landmarks, x, weights, second)
-  sums$trace <- if (!has_unit_diagonal(landmarks$kernel)) {
-    weighted_sum(fold_diagonal(landmarks$kernel, x), weights)
-  } else if (is.null(weights)) {
-    as.double(nrow(x))
-  } else {
-    sum(weights)
+  out <- list(n = n, weight = if (plain) n else sum(weights),
+              weight2 = if (plain) n else sum(weights^2))
+  for (l in seq_along(points)) {
+    landmarks <- sketch$landmarks[[l]]
+    x <- points[[l]]
+    sums <- landmark_sums(landmarks, x, weights, sketch$moments > 1)
+    sums$trace <- if (has_unit_diagonal(landmarks$kernel)) out$weight else
+      weighted_sum(fold_diagonal(landmarks$kernel, x), weights)
+    sums <- c(Filter(Negate(is.null), sums),
+              if (sketch$moments == 4) sum_fourth(landmarks, x, weights))
+    names(sums) <- paste0(names(sums), c("", "_y")[l])
+    out <- c(out, sums)
   }
-  c(Filter(Negate(is.null), sums),
-    if (fourth) sum_fourth(landmarks, x, weights))
+  if (length(points) == 2L) {
+    out$cross <- sum_cross(sketch$landmarks, points, weights)
+  }
+  out
 }
 
 weighted_sum <- function(v, weights) {
@@ -211,7 +145,9 @@ sum_fourth <- function(landmarks, x, weights) {
   square <- 0
   along <- numeric(landmarks$rank)
   for (rows in row_panels(seq_len(nrow(x)), max(1, 2^20 %/% landmarks$m))) {
-    features <- row_features(landmarks, x[rows, , drop = FALSE])
+    features <- cross(landmarks$root,
+                      fold_store(landmarks$kernel, landmarks$variable$sample$x,
+                                 x[rows, , drop = FALSE]))
     u <- column_dots(features)
     square <- square + weighted_sum(u^2, weights[rows])
     along <- along + drop(product(
@@ -221,18 +157,10 @@ sum_fourth <- function(landmarks, x, weights) {
   list(square = square, along = along)
 }
 
-# phi(x) of each row, r x n.
-row_features <- function(landmarks, x) {
-  k <- fold_store(landmarks$kernel, landmarks$variable$sample$x, x)
-  cross(landmarks$root, k)
-}
-
 # sum w k(S, x) l(T, y)'.
 sum_cross <- function(landmarks, points, weights) {
-  sources <- Map(\(l, x) {
-    if (!is_function_kernel(l$kernel)) landmark_source(l, x)
-  }, landmarks, points)
-  if (!any(vapply(sources, is.null, NA))) {
+  if (!any(vapply(landmarks, \(l) is_function_kernel(l$kernel), NA))) {
+    sources <- Map(landmark_source, landmarks, points)
     return(.Call(C_r_sketch_cross, sources[[1L]], sources[[2L]], weights))
   }
   total <- 0
@@ -253,7 +181,11 @@ new_record <- function(sums) {
   list(sum = sums, carry = NULL)
 }
 
-add_records <- function(a, b) {
+# NULL is a record of no rows.
+join_records <- function(a, b) {
+  if (is.null(a) || is.null(b)) {
+    return(c(a, b))
+  }
   total <- Map(`+`, a$sum, b$sum)
   lost <- Map(rounding_error, a$sum, b$sum, total)
   for (carry in list(a$carry, b$carry)) {
@@ -280,22 +212,15 @@ group_numbers <- function(sketch, name) {
   }, numeric(1))
 }
 
-# What the sums of a group are, or of all groups together.
-sketch_sums <- function(sketch, group = NULL) {
-  records <- if (is.null(group)) sketch$sums else sketch$sums[group]
-  record <- Reduce(add_records, records)
-  total_sums(record)
-}
-
 # --- Bins ------------------------------------------------------------------
 
 # list(first: m x bins, sums of k(S, x) over the rows of each full bin; open:
 # list(count, first) of the one that is being filled), with rows that fall into
 # them in random order.
 fill_bins <- function(bins, landmarks, x, size) {
-  m <- landmarks$m
+  empty <- list(count = 0, first = numeric(landmarks$m))
   if (is.null(bins)) {
-    bins <- list(first = matrix(0, m, 0L), open = empty_bin(m))
+    bins <- list(first = matrix(0, landmarks$m, 0L), open = empty)
   }
   n <- nrow(x)
   x <- x[sample.int(n), , drop = FALSE]
@@ -307,12 +232,10 @@ fill_bins <- function(bins, landmarks, x, size) {
   counts <- sizes + c(begun, numeric(length(sizes) - 1L))
   full <- counts == size
   bins$first <- cbind(bins$first, sums[, full, drop = FALSE])
-  bins$open <- if (all(full)) empty_bin(m) else
+  bins$open <- if (all(full)) empty else
     list(count = counts[!full], first = sums[, !full])
   bins
 }
-
-empty_bin <- function(m) list(count = 0, first = numeric(m))
 
 # Sums of k(S, x) over consecutive rows, so many at a time.
 bin_sums <- function(landmarks, x, sizes) {
@@ -320,18 +243,17 @@ bin_sums <- function(landmarks, x, sizes) {
     return(.Call(C_r_sketch_bins, landmark_source(landmarks, x),
                  as.integer(sizes)))
   }
-  last <- cumsum(sizes)
-  vapply(seq_along(sizes), \(b) {
-    rows <- seq(last[b] - sizes[b] + 1, last[b])
+  each <- split(seq_len(nrow(x)), rep(seq_along(sizes), sizes))
+  vapply(each, \(rows) {
     rowSums(call_kernel(landmarks$kernel, landmarks$variable$sample$x,
                         x[rows, , drop = FALSE]))
-  }, numeric(landmarks$m))
+  }, numeric(landmarks$m), USE.NAMES = FALSE)
 }
 
 # Of two bins that are being filled the fuller one stays.
-merge_bins <- function(a, b) {
+join_bins <- function(a, b) {
   if (is.null(a) || is.null(b)) {
-    return(if (is.null(a)) b else a)
+    return(c(a, b))
   }
   list(first = cbind(a$first, b$first),
        open = if (a$open$count >= b$open$count) a$open else b$open)
@@ -339,8 +261,12 @@ merge_bins <- function(a, b) {
 
 # Rows that are in no full bin.
 count_left <- function(sketch) {
-  full <- vapply(sketch$bins, \(bins) ncol(bins$first), 1L)
-  sketch$n - as.double(sketch$bin) * sum(full)
+  sketch$n - as.double(sketch$bin) * sum(full_bins(sketch))
+}
+
+# Full bins of each group.
+full_bins <- function(sketch) {
+  vapply(sketch$bins, \(bins) ncol(bins$first), 1L)
 }
 
 # --- Two sketches ----------------------------------------------------------
@@ -348,47 +274,7 @@ count_left <- function(sketch) {
 # Sums of both; classed errors where they cannot be added.
 merge_sketches <- function(a, b) {
   check_same_landmarks(a, b)
-  check_same_sums(a, b)
-  groups <- union(a$groups, b$groups)
-  entry <- \(sketch, of, i) {
-    at <- if (is.null(groups)) 1L else match(groups[i], sketch$groups)
-    if (!is.na(at) && at <= length(sketch[[of]])) sketch[[of]][[at]]
-  }
-  both <- \(of, join) {
-    lapply(seq_len(max(length(groups), length(a[[of]]), length(b[[of]]))),
-           \(i) join(entry(a, of, i), entry(b, of, i)))
-  }
-  out <- a
-  out$n <- a$n + b$n
-  out["groups"] <- list(groups)
-  out$dropped <- a$dropped + b$dropped
-  out$parts <- a$parts + b$parts
-  out$weighted <- a$weighted || b$weighted
-  out$sums <- both("sums", \(p, q) {
-    if (is.null(p) || is.null(q)) c(p, q) else add_records(p, q)
-  })
-  if (!is.null(out$bin)) {
-    out$bins <- both("bins", merge_bins)
-    out$left <- count_left(out)
-  }
-  out
-}
-
-# Do two sketches stand on the same landmarks? `names`: what they are called.
-check_same_landmarks <- function(a, b, names = c("the first", "the second")) {
-  same <- length(a$landmarks) == length(b$landmarks) &&
-    all(mapply(same_landmarks, a$landmarks, b$landmarks))
-  if (!same) {
-    stop_input(
-      names[1L], " and ", names[2L], " must be sketches on the same landmarks ",
-      "with the same kernel; make the landmarks once, by kme_landmarks(), and ",
-      "give them to each"
-    )
-  }
-}
-
-check_same_sums <- function(a, b) {
-  for (option in c("second", "fourth", "bin")) {
+  for (option in c("moments", "bin")) {
     if (!identical(a[[option]], b[[option]])) {
       stop_input("'", option, "' must be the same for sketches that are added,",
                  " not ", describe(a[[option]]), " and ",
@@ -399,7 +285,41 @@ check_same_sums <- function(a, b) {
         is.null(a$groups) != is.null(b$groups)) {
     stop_input("both sketches must have groups, or none, to be added")
   }
-  if (!is.null(a$bin) && (a$weighted || b$weighted)) {
-    stop_input("'weights' must not be given to a sketch with bins")
+  groups <- union(a$groups, b$groups)
+  join <- function(field, by) {
+    each <- lapply(list(a, b), \(sketch) {
+      if (is.null(groups)) sketch[[field]] else
+        sketch[[field]][match(groups, sketch$groups)]
+    })
+    most <- seq_len(max(lengths(each)))
+    Map(by, each[[1L]][most], each[[2L]][most], USE.NAMES = FALSE)
   }
+  out <- a
+  out["groups"] <- list(groups)
+  for (field in c("n", "dropped", "parts")) {
+    out[[field]] <- a[[field]] + b[[field]]
+  }
+  out$weighted <- a$weighted || b$weighted
+  out$sums <- join("sums", join_records)
+  if (!is.null(out$bin)) {
+    out$bins <- join("bins", join_bins)
+    out$left <- count_left(out)
+  }
+  out
+}
+
+# Do two sketches stand on the same landmarks? `names`: what they are called.
+check_same_landmarks <- function(a, b, names = c("the first", "the second")) {
+  if (!on_same_landmarks(a, b)) {
+    stop_input(
+      names[1L], " and ", names[2L], " must be sketches on the same landmarks ",
+      "with the same kernel; make the landmarks once, by kme_landmarks(), and ",
+      "give them to each"
+    )
+  }
+}
+
+on_same_landmarks <- function(a, b) {
+  length(a$landmarks) == length(b$landmarks) &&
+    all(mapply(same_landmarks, a$landmarks, b$landmarks))
 }

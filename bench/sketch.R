@@ -27,7 +27,7 @@ landmarks <- kme_landmarks(x[sample.int(n, m), ], m, kernel,
                            method = "uniform")
 s <- landmarks$variable$sample$x # in their order
 sketch <- function(second) {
-  kme_sketch(x, landmarks, second = second, progress = FALSE)
+  kme_sketch(x, landmarks, moments = 1 + second, progress = FALSE)
 }
 
 heading(sprintf("kme_sketch(), n = %g, d = %d, m = %d", n, d, m))
@@ -54,7 +54,7 @@ fold <- min(bare)
 by_blas <- fold + least[["crossprod"]]
 row("bare rectangular fold", fold)
 row("first sums, in C", least[["core_first"]])
-row("kme_sketch(second = FALSE)", least[["first"]])
+row("kme_sketch(moments = 1)", least[["first"]])
 bar("kme_sketch / bare fold", median(times["first", ] / bare), 1.3,
     at_least = FALSE)
 row("bare fold and crossprod() of the panels", by_blas,
@@ -65,9 +65,9 @@ row("kme_sketch()", least[["second"]])
 bar("kme_sketch / bare fold and crossprod",
     median(times["second", ] / (bare + times["crossprod", ])),
     if (fast_blas) 1.5 else 1, at_least = FALSE)
-bins <- once(kme_sketch(x, landmarks, second = FALSE, bin = 1000,
+bins <- once(kme_sketch(x, landmarks, moments = 1, bin = 1000,
                         progress = FALSE))
-row("kme_sketch(second = FALSE, bin = 1000)", bins)
+row("kme_sketch(moments = 1, bin = 1000)", bins)
 
 heading("kernlab::kernelMatrix() by chunks of 2,048 rows (from 30 of them)")
 chunks <- 30

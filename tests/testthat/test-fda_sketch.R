@@ -9,7 +9,7 @@ x <- random_points(80, 2, 1) + cbind(c(a = 0, b = 1.2, c = -2)[g],
 x <- unname(x)
 set.seed(1)
 own <- kme_landmarks(x, 20, rbf)
-sketch <- kme_sketch(x, own, groups = g, fourth = TRUE)
+sketch <- kme_sketch(x, own, groups = g, moments = 4)
 Phi <- features_R(own, x, k)
 twin <- as_gram(tcrossprod(Phi))
 
@@ -39,7 +39,7 @@ test_that("axes and scores are those of the projected Gram matrix", {
   expect_identical(kme_fda(sketch)$scaling,
                    kme_fda(sketch, ridge = "shrinkage")$scaling)
   some <- 1:60
-  two <- kme_sketch(x[some, ], own, groups = g[some], fourth = TRUE)
+  two <- kme_sketch(x[some, ], own, groups = g[some], moments = 4)
   K <- as_gram(twin$K[some, some])
   for (ridge in list("shrinkage", 0.01)) {
     expect_twins(kme_fda(two, ridge = ridge), kme_fda(K, g[some],
@@ -64,7 +64,7 @@ test_that("with all rows as landmarks it is the fit to the points", {
   some <- c(1:20, 31:50, 61:70)
   a <- kme_fda(kme_sketch(x[some, ], kme_landmarks(x[some, ], 50,
                                                    kernel_rbf(0.3)),
-                          groups = g[some], fourth = TRUE))
+                          groups = g[some], moments = 4))
   b <- kme_fda(x[some, ], g[some], kernel_rbf(0.3), ridge = "shrinkage")
   expect_equal(a$ridge, b$ridge, tolerance = 1e-7)
   expect_equal(a$svd, b$svd, tolerance = 1e-7)
@@ -85,7 +85,7 @@ test_that("weights of rows enter shares, moments and n", {
   # Of one size they change nothing.
   fit <- kme_fda(sketch)
   same <- kme_fda(kme_sketch(x, own, groups = g, weights = rep(2.5, 80),
-                             fourth = TRUE))
+                             moments = 4))
   expect_equal(same[c("scaling", "means", "ridge", "prior")],
                fit[c("scaling", "means", "ridge", "prior")], tolerance = 1e-8)
   w <- rep(1:4, 20)
@@ -142,10 +142,10 @@ test_that("what rows are needed for is refused", {
   refused(kme_fda(sketch, kernel = rbf), "'kernel' must not be given")
   refused(kme_fda(sketch, bandwidth = 1), "'bandwidth' must not be given")
   refused(kme_fda(kme_sketch(x, own)), "at least 2 groups")
-  refused(kme_fda(kme_sketch(x, own, groups = g, fourth = FALSE)),
-          "fourth = TRUE")
-  refused(kme_fda(kme_sketch(x, own, groups = g, second = FALSE), ridge = 1),
-          "second = TRUE")
+  refused(kme_fda(kme_sketch(x, own, groups = g, moments = 2)),
+          "moments = 4")
+  refused(kme_fda(kme_sketch(x, own, groups = g, moments = 1), ridge = 1),
+          "moments = 2")
   refused(kme_fda(kme_sketch(x, own, groups = c("z", g[-1])), ridge = 1),
           "at least 2 rows in each group, not 1 in 'z'")
   refused(kme_fda(sketch, prior = c(1, 2)), "3 probabilities")

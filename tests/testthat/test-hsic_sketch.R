@@ -157,7 +157,7 @@ test_that("what a sketch cannot do is refused with the reason", {
   refused(hsic_test(s, estimator = "skmse"), "must be \"kme\"")
   refused(hsic_test(s, kernel_x = kx), "'kernel_x' must not be given")
   refused(hsic_test(s, clusters = 1:80), "'clusters' must not be given")
-  refused(hsic_test(sketch(second = FALSE)), "with second moments")
+  refused(hsic_test(sketch(moments = 1)), "with second moments")
   refused(update(hsic_test(s, B = 9), y = y), "'y' must not be given")
   refused(hsic_test(x, s), "sketch")
 })

@@ -312,7 +312,7 @@ test_that("what has no radius or interval is refused with the reason", {
   noisy <- kme(x, rbf, "mkme", noise = 0.1)
   weighted <- kme(x, rbf, weights = 1:12 / 78)
   single <- kme(x[1, , drop = FALSE], rbf)
-  plain <- kme(kme_sketch(x, 4, kernel = rbf, second = FALSE))
+  plain <- kme(kme_sketch(x, 4, kernel = rbf, moments = 1))
   counted <- kme(kme_sketch(x, 4, kernel = rbf, weights = 1:12))
   lines <- refusals(expression(
     confint(fit, 1), confint(fit, level = 95), confint(fit, level = c(0.9, 1)),

@@ -87,7 +87,7 @@ test_that("tests of sketches with bins take large samples", {
   x <- matrix(stats::rnorm(n))
   y <- matrix(stats::rnorm(n, 0.1))
   landmarks <- kme_landmarks(x[1:200, , drop = FALSE], 10, kernel_rbf(1))
-  sketch <- \(z) kme_sketch(z, landmarks, bin = 463, second = TRUE)
+  sketch <- \(z) kme_sketch(z, landmarks, bin = 463)
   for (null in c("permutation", "spectrum")) {
     test <- mmd_test(sketch(x), sketch(y), null = null, B = 99)
     expect_true(is.finite(test$statistic) && test$p.value < 0.05)

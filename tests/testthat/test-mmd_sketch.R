@@ -310,12 +310,12 @@ test_that("what a sketch cannot do is refused with the reason", {
   }
   s <- sketch()
   plain <- sketch(NULL)
-  first <- sketch(second = FALSE)
+  first <- sketch(moments = 1)
   refused(mmd_test(plain), "at least two groups")
   refused(mmd_test(s, null = "permutation"), "'null' must be \"spectrum\"")
   refused(mmd_test(s, null = "gamma"), "'null' must be one of")
   refused(mmd_test(first), "with bins, by kme_sketch")
-  refused(mmd_test(sketch(second = FALSE, bin = 5), null = "spectrum"),
+  refused(mmd_test(sketch(moments = 1, bin = 5), null = "spectrum"),
           "second moments")
   refused(mmd_test(s, estimator = "skmse"), "norms of rows")
   refused(mmd_test(s, kernel = rbf), "'kernel' must not be given")

@@ -6,7 +6,7 @@ k <- \(a, b) gram_R(rbf, a, b)
 x <- random_points(80, 2, 1)
 set.seed(1)
 own <- kme_landmarks(x, 15, rbf)
-sketch <- kme_sketch(x, own, fourth = TRUE)
+sketch <- kme_sketch(x, own, moments = 4)
 Phi <- features_R(own, x, k)
 twin <- as_gram(tcrossprod(Phi))
 
@@ -52,7 +52,7 @@ test_that("eigenfunctions have norm 1 and the sign of their largest weight", {
 test_that("with all rows as landmarks it is the fit to the points", {
   some <- x[1:25, ]
   a <- kme_pca(kme_sketch(some, kme_landmarks(some, 25, kernel_rbf(0.5)),
-                          fourth = TRUE), covariance = "skmse")
+                          moments = 4), covariance = "skmse")
   b <- kme_pca(some, kernel_rbf(0.5), covariance = "skmse")
   # The condition of K_SS is 1e4 here.
   expect_equal(a$values[1:20], b$values[1:20], tolerance = 1e-9)
@@ -75,7 +75,7 @@ test_that("rows with weights count as often as these say", {
   expect_lt(up_to_signs(a$vectors[, 1:8], b$vectors[, 1:8]), 1e-9)
   # The moments are those of the weights, n is n_eff.
   s <- sketch_R(x, landmark_x(own), k, times)
-  fit <- kme_pca(kme_sketch(x, own, weights = times, fourth = TRUE),
+  fit <- kme_pca(kme_sketch(x, own, weights = times, moments = 4),
                  covariance = "skmse")
   centered <- s$phi - rep(s$mu, each = 80)
   rho <- sum((crossprod(centered, times * centered) / sum(times))^2)
@@ -131,7 +131,7 @@ test_that("what rows are needed for is refused", {
   refused(kme_pca(sketch, covariance = "fkmse"), "\"kme\" or \"skmse\"")
   refused(kme_pca(sketch, rbf), "'kernel' must not be given")
   refused(kme_pca(sketch, ncomp = 16), "at most 15, the number of landmarks")
-  refused(kme_pca(kme_sketch(x, own), covariance = "skmse"), "fourth = TRUE")
-  refused(kme_pca(kme_sketch(x, own, second = FALSE)), "second = TRUE")
+  refused(kme_pca(kme_sketch(x, own), covariance = "skmse"), "moments = 4")
+  refused(kme_pca(kme_sketch(x, own, moments = 1)), "moments = 2")
   refused(kme_pca(sketch, center = "smooth"), "keeps sums over rows")
 })

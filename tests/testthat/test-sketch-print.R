@@ -47,7 +47,7 @@ test_that("update() with nothing new, and with other settings", {
 
 test_that("print says rows, landmarks, loss and groups in at most ten lines", {
   sketches <- list(
-    kme_sketch(x, own), kme_sketch(x, own, second = FALSE),
+    kme_sketch(x, own), kme_sketch(x, own, moments = 1),
     kme_sketch(x, own, groups = g, bin = 4),
     kme_sketch(x, own, weights = rep_len(1:2, 50)),
     kme_sketch(rbind(x, NA), own, na.action = na.omit),
@@ -75,7 +75,7 @@ test_that("prints of fits say what they were fitted to", {
   lines <- capture.output(print(fit))
   expect_match(lines, "50 rows", all = FALSE)
   expect_match(lines, "7 landmarks", all = FALSE)
-  lines <- capture.output(print(kme(kme_sketch(x, own, second = FALSE),
+  lines <- capture.output(print(kme(kme_sketch(x, own, moments = 1),
                                     estimator = "skmse")))
   expect_match(lines, "second", all = FALSE)
 })
@@ -102,21 +102,20 @@ test_that("update() of a fit reads its sketch again", {
 test_that("messages say what must be, and what was given", {
   d <- as.data.frame(x)
   sketch <- kme_sketch(d, own)
-  grouped <- kme_sketch(d, own, groups = g, fourth = FALSE)
+  grouped <- kme_sketch(d, own, groups = g, moments = 2)
   expect_snapshot(writeLines(refusals(expression(
     kme_landmarks(x, 0, rbf), kme_landmarks(x, 5, kernel_energy()),
     kme_landmarks(replace(x, 3, NA), 5, rbf), kme_sketch(NULL, own),
     kme_sketch(\() NULL, 5), kme_sketch(d["a"], own),
     kme_sketch(replace(d, 1, NA), own), kme_sketch(d, own, kernel = rbf),
     kme_sketch(d, own, weights = rep(-1, 50)), kme_sketch(d, own, groups = 1:3),
-    kme_sketch(d, own, bin = 0), kme_sketch(d, own, second = FALSE,
-                                            fourth = TRUE),
+    kme_sketch(d, own, bin = 0), kme_sketch(d, own, moments = 3),
     kme_sketch(d, list(own, own)), kme_sketch(d, own, chnk = 5),
     sketch + 1, sketch + grouped, sketch + kme_sketch(d, 5, rbf),
-    sketch + kme_sketch(d, own, second = FALSE), grouped["w"], sketch["u"],
+    sketch + kme_sketch(d, own, moments = 1), grouped["w"], sketch["u"],
     kme(sketch, rbf), kme(sketch, estimator = "mkme"),
     kme(sketch, estimator = "fkmse"), kme(kme_sketch(d[0, ], own)),
-    kme(kme_sketch(d, own, second = FALSE), estimator = "fkmse", lambda = 1),
+    kme(kme_sketch(d, own, moments = 1), estimator = "fkmse", lambda = 1),
     kme(kme_sketch(d, own, weights = rep(1:2, 25)), estimator = "fkmse",
         select = "gcv"), as.matrix(sketch_sample(sketch))
   ))))

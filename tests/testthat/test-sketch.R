@@ -345,9 +345,7 @@ test_that("groups and weights at the edges are kept or refused, not lost", {
 test_that("arguments that make no sense are refused", {
   refused(kme_sketch(d, own, chunk = 0))
   refused(kme_sketch(d, own, chunk = -5))
-  refused(kme_sketch(d, own, second = NA))
-  refused(kme_sketch(d, own, fourth = "yes"))
-  refused(kme_sketch(d, own, second = FALSE, fourth = TRUE))
+  refused(kme_sketch(d, own, moments = 3))
   refused(kme_sketch(d, own, secnd = FALSE))
   refused(kme_sketch(d, own, kernel = kernel_rbf(3)))
   refused(kme_sketch(d, own, scale = TRUE))

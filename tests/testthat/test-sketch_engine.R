@@ -89,28 +89,13 @@ test_that("a part is the same bits by itself, in a list and in a folder", {
   expect_identical(kme_sketch(parts, data$landmarks, checkpoint = folder), both)
 })
 
-test_that("sketches travel without landmarks and come back as they were", {
+test_that("landmarks are not kept with every state", {
   data <- engine_data()
-  own <- kme_landmarks(data$x[, 1, drop = FALSE], 5)
-  cases <- list(
-    kme_sketch(data$x, data$landmarks, fourth = TRUE, chunk = 100),
-    kme_sketch(data$x, data$landmarks, second = FALSE),
-    kme_sketch(data$x, data$landmarks, bin = 50,
-               groups = rep(1:3, length.out = 900)),
-    kme_sketch(data$x, list(data$landmarks, own), chunk = 400),
-    kme_sketch(list(\() NULL), data$landmarks)
-  )
-  for (sketch in cases) {
-    packed <- pack_sketch(sketch)
-    expect_null(packed$landmarks)
-    expect_identical(unpack_sketch(packed, sketch), sketch)
-  }
-  # m(m + 1)/2 numbers of a part, not m^2 nor their compensation.
   part <- work_part(list(x = data$x, name = "part 1"),
-                    lean_sketch(without_rows(cases[[2]], second = TRUE)), NULL,
+                    without_rows(kme_sketch(data$x, data$landmarks)), NULL,
                     100, FALSE)
-  expect_length(part$state$sketch$sums[[1]]$sum$second, 12 * 13 / 2)
-  expect_null(part$state$sketch$sums[[1]]$carry)
+  expect_null(part$sketch$landmarks)
+  expect_null(part$sketch$sums[[1]]$carry)
 })
 
 test_that("what goes wrong names the part, the place and the rows done", {
@@ -298,7 +283,7 @@ test_that("a folder belongs to one call", {
                  class = "kernmean_error_input")
   }
   refused("other landmarks", parts, kme_landmarks(x, 11))
-  refused("other options", parts, data$landmarks, second = FALSE)
+  refused("other options", parts, data$landmarks, moments = 1)
   refused("other options", parts, data$landmarks, na.action = na.omit)
   refused("other sources", rev(parts), data$landmarks)
   refused("other sources", parts[1], data$landmarks)
@@ -542,11 +527,11 @@ test_that("parts of workers that do not see the folder are kept from here", {
   # Without call.rds it is not the folder.
   tasks <- list(list(x = data$x, name = "part 1",
                      file = file.path(folder, "part-1.rds")))
-  answer <- share_out(tasks, lean_sketch(empty), NULL, 100, FALSE, folder)[[1]]
+  answer <- share_out(tasks, empty, list(chunk = 100, progress = FALSE), folder)
   kept <- readRDS(file.path(folder, "part-1.rds"))
   expect_true(kept$finished)
-  expect_identical(kept$sketch, answer$sketch)
-  expect_identical(unpack_sketch(answer$sketch, empty)$n, 900)
+  expect_identical(kept, answer[[1]])
+  expect_identical(kept$sketch$n, 900)
 })
 
 test_that("a damaged file of a checkpoint is an error that names it", {

@@ -45,7 +45,7 @@ test_that("estimates are those of the projected Gram matrix", {
 test_that("without second moments the trace is that of the kernel", {
   for (v in list(NULL, w)) {
     twin <- sketch_R(x, S, k, v, second = FALSE)
-    sketch <- kme_sketch(x, S, rbf, weights = v, second = FALSE)
+    sketch <- kme_sketch(x, S, rbf, weights = v, moments = 1)
     for (select in c("loocv", "plugin")) {
       fit <- kme(sketch, estimator = "skmse", select = select)
       want <- sketch_skmse_R(twin, select)
@@ -148,7 +148,7 @@ test_that("with all distinct rows as landmarks nothing is lost", {
 test_that("the moments are those of the features", {
   for (v in list(NULL, w)) {
     twin <- sketch_R(x, S, k, v)
-    sketch <- kme_sketch(x, S, rbf, weights = v, fourth = TRUE)
+    sketch <- kme_sketch(x, S, rbf, weights = v, moments = 4)
     root <- sketch$landmarks[[1L]]$root
     sample <- sketch_sample(sketch)
     # The root is determined up to a rotation.
@@ -182,7 +182,7 @@ test_that("the moments are those of the features", {
 
 test_that("the samples of groups are the sketches of their rows", {
   g <- rep_len(c("u", "v", "v"), 60)
-  sketch <- kme_sketch(x, S, rbf, groups = g, fourth = FALSE)
+  sketch <- kme_sketch(x, S, rbf, groups = g, moments = 2)
   samples <- group_samples(sketch)
   expect_setequal(names(samples), c("u", "v"))
   for (group in names(samples)) {
@@ -202,7 +202,7 @@ test_that("rows far from all landmarks are warned of", {
   expect_warning(kme(sketch), "loses .*% of mean",
                  class = "kernmean_warning_projection")
   # Without second moments nothing is known.
-  expect_silent(kme(kme_sketch(x + 3, S, rbf, second = FALSE)))
+  expect_silent(kme(kme_sketch(x + 3, S, rbf, moments = 1)))
   expect_silent(kme(kme_sketch(x, S, rbf)))
 })
 

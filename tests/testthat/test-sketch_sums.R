@@ -21,7 +21,7 @@ test_that("sums are those of the rows", {
   expect_equal(totals$second, crossprod(values), tolerance = 1e-14)
   expect_identical(totals$second, t(totals$second))
   expect_null(totals$along)
-  expect_null(sketch_totals(kme_sketch(d, own, second = FALSE))$second)
+  expect_null(sketch_totals(kme_sketch(d, own, moments = 1))$second)
   weighted <- sketch_totals(kme_sketch(d, own, weights = w))
   expect_equal(weighted$n, 83)
   expect_equal(weighted$weight, sum(w))
@@ -34,7 +34,7 @@ test_that("sums are those of the rows", {
 
 test_that("fourth moments are those of features", {
   for (v in list(NULL, w)) {
-    sketch <- kme_sketch(d, own, weights = v, fourth = TRUE)
+    sketch <- kme_sketch(d, own, weights = v, moments = 4)
     totals <- sketch_totals(sketch)
     twin <- sketch_R(x, S, k, v)
     root <- sketch$landmarks[[1L]]$root
@@ -62,8 +62,8 @@ test_that("the trace is that of the kernel's own values", {
 test_that("any partition in any order gives the same sums", {
   set.seed(2)
   frame <- cbind(d, g = rep_len(c("u", "v", "w"), 83), w = w)[1:40, ]
-  for (arguments in list(list(), list(second = FALSE, weights = "w"),
-                         list(groups = "g", weights = "w", fourth = TRUE))) {
+  for (arguments in list(list(), list(moments = 1, weights = "w"),
+                         list(groups = "g", weights = "w", moments = 4))) {
     of <- \(x, ...) do.call(kme_sketch, c(list(x, own), arguments, list(...)))
     whole <- of(frame)
     for (chunk in c(1, 7, 40, 1000)) {
@@ -159,13 +159,13 @@ test_that("empty parts change nothing, and one row is a sketch", {
 test_that("the groups add up to the whole", {
   g <- factor(rep_len(c("v", "u", "w", "u"), 83))
   for (v in list(NULL, w)) {
-    sketch <- kme_sketch(d, own, groups = g, weights = v, fourth = TRUE)
+    sketch <- kme_sketch(d, own, groups = g, weights = v, moments = 4)
     expect_setequal(sketch$groups, levels(g))
-    whole <- sketch_totals(kme_sketch(d, own, weights = v, fourth = TRUE))
+    whole <- sketch_totals(kme_sketch(d, own, weights = v, moments = 4))
     each <- lapply(sketch$groups, \(group) {
       part <- sketch_totals(sketch, match(group, sketch$groups))
       rows <- g == group
-      alone <- kme_sketch(d[rows, ], own, weights = v[rows], fourth = TRUE)
+      alone <- kme_sketch(d[rows, ], own, weights = v[rows], moments = 4)
       expect_equal(part, sketch_totals(alone), tolerance = 1e-13)
       part
     })
@@ -211,13 +211,13 @@ test_that("groups that a part has not seen are in the sum", {
 
 test_that("some groups of a sketch are the sketch of their rows", {
   g <- rep_len(c("v", "u", "w", "u"), 83)
-  sketch <- kme_sketch(d, own, groups = g, fourth = TRUE)
+  sketch <- kme_sketch(d, own, groups = g, moments = 4)
   for (some in list("u", c("w", "u"), c("u", "v", "w"))) {
     rows <- g %in% some
     part <- sketch[some]
     expect_identical(part$groups, some)
     expect_lt(sketch_difference(part, kme_sketch(
-      d[rows, ], own, groups = g[rows], fourth = TRUE
+      d[rows, ], own, groups = g[rows], moments = 4
     )), 1e-13)
     expect_equal(kme(part)$weights, kme(kme_sketch(d[rows, ], own))$weights,
                  tolerance = 1e-12)
@@ -323,8 +323,8 @@ test_that("sketches add only where landmarks and kernel are the same", {
   refused(kme_sketch(d, S_named[-1, ], rbf))
   refused(kme_sketch(d, S_named, kernel_rbf(2.2 + 1e-12)))
   refused(kme_sketch(d, S_named, kernel_laplace(2.2, "L2")))
-  refused(kme_sketch(d, own, second = FALSE))
-  refused(kme_sketch(d, own, fourth = TRUE))
+  refused(kme_sketch(d, own, moments = 1))
+  refused(kme_sketch(d, own, moments = 4))
   refused(kme_sketch(d, own, groups = rep_len(1:2, 83)))
   expect_error(base + 1, class = "kernmean_error_input")
   expect_error(base + kme(x), class = "kernmean_error_input")
@@ -343,7 +343,7 @@ test_that("sketches add only where landmarks and kernel are the same", {
 
 test_that("results do not depend on threads", {
   big <- random_points(4000, 3, 7)
-  of <- \() kme_sketch(big, S, rbf, weights = rep_len(w, 4000), fourth = TRUE)
+  of <- \() kme_sketch(big, S, rbf, weights = rep_len(w, 4000), moments = 4)
   one <- with_threads(1, of())
   expect_identical(with_threads(2, of())$sums, one$sums)
   expect_identical(with_threads(3, of())$sums, one$sums)
@@ -355,8 +355,6 @@ test_that("bins have one size, and what is left over is counted", {
   g <- rep(c("u", "v"), c(50, 33))
   set.seed(1)
   sketch <- kme_sketch(d, own, groups = g, bin = 7)
-  expect_true(has_bins(sketch))
-  expect_false(has_bins(kme_sketch(d, own, groups = g)))
   bins <- sketch_bins(sketch)
   expect_equal(bins$size, 7)
   expect_identical(as.integer(table(bins$group)[c("u", "v")]), c(7L, 4L))
@@ -364,12 +362,11 @@ test_that("bins have one size, and what is left over is counted", {
   expect_equal(sum(sketch$left), 83 - 7 * 11)
   expect_identical(dim(bins$features), c(as.integer(own$rank), 11L))
   # The sums themselves hold all rows.
-  plain <- kme_sketch(d, own, groups = g, fourth = FALSE)
+  plain <- kme_sketch(d, own, groups = g, moments = 2)
   expect_lt(sketch_difference(sketch, plain), 1e-13)
   # Fourth moments are for discriminants, which want no bins.
-  expect_true(kme_sketch(d, own, groups = g)$fourth)
-  expect_false(sketch$fourth || kme_sketch(d, own)$fourth)
-  expect_false(kme_sketch(d, own, groups = g, second = FALSE)$fourth)
+  expect_equal(kme_sketch(d, own, groups = g)$moments, 4)
+  expect_equal(c(sketch$moments, kme_sketch(d, own)$moments), c(2, 2))
 })
 
 test_that("the bins of full groups add up to their sums", {
@@ -436,7 +433,7 @@ test_that("bins are drawn by R's generator, only where they are asked for", {
   expect_identical(kme_sketch(d, own, groups = g, bin = 5)$bins, first$bins)
   expect_identical(runif(1), after)
   set.seed(9)
-  kme_sketch(d, own, groups = g, fourth = TRUE)
+  kme_sketch(d, own, groups = g, moments = 4)
   expect_identical(.Random.seed, {
     set.seed(9)
     .Random.seed

@@ -113,7 +113,7 @@ test_that("files that are missing or that cannot be read are named", {
   )
   expect_identical(read, 0)
   expect_error(open_stream(character()), class = "kernmean_error_input")
-  expect_error(open_stream(good, "csv"), "'read' must be a function",
+  expect_error(open_stream(good, "csv"), "'read' must be NULL or a function",
                class = "kernmean_error_input")
   expect_error(all_chunks(open_stream(odd)), "read = read.delim",
                class = "kernmean_error_input")
@@ -151,7 +151,7 @@ test_that("columns that change in the middle are named with their place", {
   change(data.frame(a = 1, b = 2), "the column 'b' must be a factor")
   change(data.frame(a = 1), "'b' must be among")
   change(data.frame(A = 1, b = "u"), "'a' must be among")
-  change(matrix(0, 1, 2), "data frames or matrices")
+  change(matrix(0, 1, 2), "'a', 'b' must be among")
   change(matrix(0, 2, 3), "as many columns as in its first chunk, 2, not 3",
          matrix(0, 2, 2))
   # Neither order, nor more columns, nor one without values is a change.

@@ -88,13 +88,13 @@ objects <- list(
   ),
   kme_sketch = alist(
     kme_sketch(points(40, 2, 1), 8), kme_sketch(points(40, 1, 2), 8,
-                                                second = FALSE),
+                                                moments = 1),
     kme_sketch(points(40, 2, 3), 8, groups = labels(40, 2, 3)),
     kme_sketch(points(40, 2, 4), 8, y = points(40, 1, 4)),
     kme_sketch(points(40, 2, 5), 8, weights = shares(40, 5)),
     kme_sketch(points(40, 2, 6), 8, groups = labels(40, 2, 6), bin = 4),
     kme_sketch(~ a + b, frame(40, 7), 8, groups = h),
-    kme_sketch(points(40, 2, 8), 8, fourth = TRUE)
+    kme_sketch(points(40, 2, 8), 8, moments = 4)
   ),
   mmd_test = alist(
     mmd_test(points(15, 2, 1), points(12, 2, 2), B = 19),
