@@ -228,7 +228,7 @@ processor <- function(time) sum(time[c("user.self", "sys.self")])
 measure_job <- function(job) {
   sketch <- \(paths) {
     kme_sketch(as.list(paths), job$landmarks, read = read_rows,
-               second = job$second, chunk = chunk, progress = FALSE)
+               moments = 1 + job$second, chunk = chunk, progress = FALSE)
   }
   # Loads what is loaded with the first parts.
   sketch(job$small)

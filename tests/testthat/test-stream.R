@@ -113,7 +113,7 @@ test_that("files that are missing or that cannot be read are named", {
   )
   expect_identical(read, 0)
   expect_error(open_stream(character()), class = "kernmean_error_input")
-  expect_error(open_stream(good, "csv"), "'read' must be NULL or a function",
+  expect_error(open_stream(good, "csv"), "'read' must be a function",
                class = "kernmean_error_input")
   expect_error(all_chunks(open_stream(odd)), "read = read.delim",
                class = "kernmean_error_input")
