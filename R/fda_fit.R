@@ -26,13 +26,17 @@ fit_fda <- function(k, classes, ridge) {
   within <- k - (m + overall)[, classes$of]
   found <- fda_factor(if (ridge < Inf) tcross(within), ridge, unit,
                       is.null(intensity), n)
-  fit <- fda_axes(k, found$factor, m, overall, counts)
-  fit$scaling <- fit$scaling / unit
-  c(fit, list(
+  axes <- fda_directions(found$factor, m, overall, counts, n)
+  scaling <- fix_signs(axes$axes)
+  colnames(scaling) <- axes$names
+  center <- drop(overall %*% scaling)
+  list(
+    scaling = scaling / unit, means = crossprod(m, scaling), svd = axes$svd,
+    scores = product(k, scaling) - rep(center, each = n), center = center,
     ridge = if (is.null(intensity)) given else found$ridge * unit * unit,
     intensity = intensity,
     distance = fda_left_out(found$factor, within, m, classes$of, counts)
-  ))
+  )
 }
 
 # list(factor: the lower L of N + rI = LL', NULL for r = Inf; ridge) of the
@@ -56,18 +60,6 @@ fda_factor <- function(scatter, ridge, unit, given, n) {
     )
   }
   list(factor = factor, ridge = ridge)
-}
-
-fda_axes <- function(k, factor, m, overall, counts) {
-  n <- nrow(k)
-  found <- fda_directions(factor, m, overall, counts, n)
-  scaling <- fix_signs(found$axes)
-  colnames(scaling) <- found$names
-  center <- drop(overall %*% scaling)
-  list(
-    scaling = scaling, means = crossprod(m, scaling), svd = found$svd,
-    scores = product(k, scaling) - rep(center, each = n), center = center
-  )
 }
 
 # list(axes: sqrt(n - C) R^{-1}W, svd, names) from the class means m less the
@@ -206,22 +198,20 @@ inverse_forms <- function(e, u, size, n) {
   colSums(u^2)
 }
 
-# sigma^2 from the squared distances to the own class on q axes; not 0, so that
-# the nearest mean is what is left where nothing varies.
-fda_spread <- function(distance, q, means) {
-  max(mean(distance) / q, .Machine$double.eps * max(rowSums(means^2)))
-}
-
 # log pi_c - |s - m_c|^2 / (2 sigma^2).
 fda_values <- function(distance, sigma2, prior) {
   rep(log(prior), each = nrow(distance)) - distance / (2 * sigma2)
 }
 
+fda_log_posterior <- function(distance, sigma2, prior) {
+  value <- fda_values(distance, sigma2, prior)
+  value <- value - apply(value, 1L, max)
+  value - log(rowSums(exp(value)))
+}
+
 # list(class, posterior).
 fda_classes <- function(distance, sigma2, prior, lev, rows) {
-  value <- fda_values(distance, sigma2, prior)
-  value <- exp(value - apply(value, 1L, max))
-  posterior <- value / rowSums(value)
+  posterior <- exp(fda_log_posterior(distance, sigma2, prior))
   dimnames(posterior) <- list(rows, names(prior))
   best <- max.col(posterior, "first")
   list(class = factor(names(prior)[best], lev), posterior = posterior)
@@ -229,23 +219,19 @@ fda_classes <- function(distance, sigma2, prior, lev, rows) {
 
 # Squared distances of scores to the class means, m x C.
 fda_distance <- function(scores, means) {
-  rows <- lapply(seq_len(nrow(means)), \(c) {
-    rowSums((scores - rep(means[c, ], each = nrow(scores)))^2)
-  })
-  check_result(rows, "a distance to the mean of a class")
-  matrix(unlist(rows), nrow(scores))
+  rows <- apply(means, 1L, \(m) rowSums((scores - rep(m, each = nrow(scores)))^2))
+  matrix(check_result(rows, "a distance to the mean of a class"), nrow(scores))
 }
-
-
-# --- What a fit holds --------------------------------------------------------
 
 # --- Leaving one out, and the bandwidth --------------------------------------
 
 # list(sigma2, loo: list(class, posterior, distance)) of a fit.
 fda_left <- function(fit, classes, prior, rows = NULL) {
   distance <- fit$distance
-  sigma2 <- fda_spread(distance[cbind(seq_along(classes$of), classes$of)],
-                       ncol(fit$scaling), fit$means)
+  own <- mean(distance[cbind(seq_along(classes$of), classes$of)])
+  # Not 0, so that the nearest mean is what is left where nothing varies.
+  sigma2 <- max(own / ncol(fit$scaling),
+                .Machine$double.eps * max(rowSums(fit$means^2)))
   loo <- fda_classes(distance, sigma2, prior, classes$lev, rows)
   loo$distance <- structure(distance, dimnames = list(rows, names(prior)))
   list(sigma2 = sigma2, loo = loo)
@@ -258,14 +244,13 @@ fda_left <- function(fit, classes, prior, rows = NULL) {
 fda_score <- function(fit, classes, prior) {
   left <- fda_left(fit, classes, prior)
   weight <- (prior / classes$counts)[classes$of]
-  true <- cbind(seq_along(classes$of), classes$of)
-  value <- fda_values(fit$distance, left$sigma2, prior)
-  top <- apply(value, 1L, max)
-  log_posterior <- value[true] - top - log(rowSums(exp(value - top)))
+  true <- fda_log_posterior(fit$distance, left$sigma2, prior)[
+    cbind(seq_along(classes$of), classes$of)
+  ]
   wrong <- left$loo$class != names(prior)[classes$of]
   counted <- weight > 0
   c(error = sum((weight * wrong)[counted]),
-    log_posterior = sum((weight * log_posterior)[counted]))
+    log_posterior = sum((weight * true)[counted]))
 }
 
 bandwidth_factors <- 2^seq(-2, 1, 0.5)

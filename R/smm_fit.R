@@ -14,14 +14,6 @@ fit_gram <- function(g, problem, par) {
   }
 }
 
-fit_machine <- function(k, problem, par) {
-  switch(problem$type,
-    classification = fit_classes(k, problem$y, par$cost),
-    regression = fit_tube(k, problem$y, par$cost, par$epsilon),
-    novelty = fit_support(k, par$nu)
-  )
-}
-
 # On a kernel matrix kernlab's shrinking heuristic can stop at a wrong solution,
 # after seconds; without it these problems take milliseconds.
 # It keeps the values in single precision, and what is infinite there ends R:
@@ -51,39 +43,31 @@ solve_svm <- function(k, ..., cost = NULL) {
   list(index = kernlab::alphaindex(found), coef = coef, b = b)
 }
 
-spread_out <- function(values, index, m) {
-  whole <- numeric(m)
-  whole[index] <- values
-  whole
-}
-
-# One machine for each pair of classes, positive for the second.
-fit_classes <- function(k, y, cost) {
+# Of classes one machine for each pair, positive for the second.
+fit_machine <- function(k, problem, par) {
   m <- nrow(k)
-  found <- solve_svm(k, y, type = "C-svc", cost = cost)
-  columns <- Map(spread_out, found$coef, found$index, m)
-  pairs <- utils::combn(levels(y), 2L)
-  coefficients <- matrix(unlist(columns), m)
-  colnames(coefficients) <- paste0(pairs[2L, ], "/", pairs[1L, ])
-  list(coefficients = coefficients, intercept = -found$b)
-}
-
-# Numbers within one tube have no support vectors.
-fit_tube <- function(k, y, cost, epsilon) {
-  m <- nrow(k)
-  if (diff(range(y)) <= 2 * epsilon) {
+  y <- problem$y
+  # Numbers within one tube have no support vectors.
+  if (problem$type == "regression" && diff(range(y)) <= 2 * par$epsilon) {
     return(list(coefficients = matrix(0, m, 1L), intercept = mean(range(y))))
   }
-  found <- solve_svm(k, y, type = "eps-svr", cost = cost,
-                     epsilon = epsilon)
-  list(coefficients = matrix(spread_out(found$coef, found$index, m)),
-       intercept = -found$b)
-}
-
-fit_support <- function(k, nu) {
-  found <- solve_svm(k, type = "one-svc", nu = nu)
-  list(coefficients = matrix(spread_out(found$coef, found$index, nrow(k))),
-       intercept = -found$b)
+  found <- switch(problem$type,
+    classification = solve_svm(k, y, type = "C-svc", cost = par$cost),
+    regression = solve_svm(k, y, type = "eps-svr", cost = par$cost,
+                           epsilon = par$epsilon),
+    novelty = solve_svm(k, type = "one-svc", nu = par$nu)
+  )
+  pairs <- if (is.factor(y)) utils::combn(levels(y), 2L)
+  coefficients <- matrix(0, m, max(1L, ncol(pairs)))
+  if (is.null(pairs)) {
+    coefficients[found$index] <- found$coef
+  } else {
+    for (p in seq_len(ncol(pairs))) {
+      coefficients[found$index[[p]], p] <- found$coef[[p]]
+    }
+    colnames(coefficients) <- paste0(pairs[2L, ], "/", pairs[1L, ])
+  }
+  list(coefficients = coefficients, intercept = -found$b)
 }
 
 machine_values <- function(machine, values) {

@@ -7,13 +7,13 @@
 #' @rdname est_kme
 #' @export
 est_smooth <- function(h = NULL, c = NULL, folds = NULL) {
-  h <- check_part_of_one(h, "h")
-  c <- check_part_of_one(c, "c")
-  folds <- check_smooth_folds(folds)
-  chosen <- is.null(h) || is.null(c)
+  share <- maybe(number(0, 1))
   new_estimator("smooth", "smoothing", "smoothed about the mean",
-                arguments = list(h = h, c = c, folds = folds,
-                                 select = if (chosen) "loocv"))
+                arguments = list(
+                  h = take(h, share, "h"), c = take(c, share, "c"),
+                  folds = check_smooth_folds(folds),
+                  select = if (is.null(h) || is.null(c)) "loocv"
+                ))
 }
 register_estimator(
   "smooth", est_smooth, aliases = "smoothing",
@@ -25,14 +25,11 @@ register_estimator(
   }
 )
 
-check_part_of_one <- \(x, name) take(x, maybe(number(0, 1)), name)
-
 # --- Folds -----------------------------------------------------------------
 
 # Fewer than three leave no two training sets with points in common.
 check_smooth_folds <- function(folds) {
-  if (is.null(folds) || identical(folds, Inf)) folds else
-    check_count(folds, "folds", 3L)
+  if (identical(folds, Inf)) folds else take(folds, maybe(count(3L)), "folds")
 }
 
 # The fold that each of n points is left out with.
@@ -225,8 +222,6 @@ est_fit.est_smooth <- function(estimator, sample) {
   ), found)
 }
 
-is_smooth <- \(estimator) inherits(estimator, "est_smooth")
-
 est_choose.est_smooth <- function(estimator, sample) {
   check_noisy(estimator, sample, FALSE)
   found <- choose_smooth(estimator, sample)
@@ -263,15 +258,8 @@ most_smooth_in_tests <- 0.9
 # factor c of all statistics says nothing.
 est_settle_variable.est_smooth <- function(estimator, sample, where) {
   if (!takes_noise(sample, FALSE)) {
-    stop_input(where, " must be numeric columns with kernel_rbf() for ",
-               "estimator \"smooth\" in a test of independence, ",
-               if (!knows_points(sample)) {
-                 "not a matrix of kernel values"
-               } else if (!is.null(sample$kernel$equal)) {
-                 paste("without the factor", shorten(sample$kernel$equal))
-               } else {
-                 paste("not points with", format_kernel(sample$kernel))
-               })
+    stop_input(where, " must be numeric columns with a plain kernel_rbf() ",
+               "for estimator \"smooth\" in a test of independence")
   }
   if (isTRUE(estimator$h > most_smooth_in_tests)) {
     stop_input("'h' must be at most ", most_smooth_in_tests, " in a test of ",

@@ -74,66 +74,58 @@ check_stack_shares <- function(shares, candidates) {
   if (is.null(candidates)) {
     stop_input("'shares' must be NULL unless 'candidates' is given")
   }
-  shares <- take(shares, numbers(0, count = length(candidates)), "shares") |>
-    stats::setNames(names(shares))
-  if (!is.null(names(shares))) {
-    if (anyDuplicated(names(shares)) ||
-          !setequal(names(shares), names(candidates))) {
+  names <- names(shares)
+  if (!is.null(names)) {
+    if (anyDuplicated(names) || !setequal(names, names(candidates))) {
       stop_input("'shares' must have the names of the 'candidates', ",
-                 shorten(names(candidates)), ", or none, not ",
-                 shorten(names(shares)))
+                 shorten(names(candidates)), ", or none, not ", shorten(names))
     }
     shares <- shares[names(candidates)]
   }
-  as.double(shares)
+  take(shares, numbers(0, count = length(candidates)), "shares")
 }
 
 # --- Candidates --------------------------------------------------------------
 
 # The estimator for a sample: with candidates, those that it allows.
 resolve_stack <- function(estimator, sample) {
-  warn_limited(estimator, sample)
-  given <- estimator$candidates
-  if (is.null(given)) {
+  allowed <- warn_limited(estimator, sample)
+  estimator$candidates <- if (is.null(allowed)) {
     top <- \() largest_eigenvalue(sample_gram(sample))
-    estimator$candidates <- unlist(unname(lapply(
-      registered$candidates, \(make) make(sample, top)
-    )), recursive = FALSE)
+    unlist(unname(lapply(registered$candidates, \(make) make(sample, top))),
+           recursive = FALSE)
   } else {
-    estimator$candidates <- given[allowed_candidates(given, sample)]
+    estimator$candidates[allowed]
   }
   estimator
 }
 
-allowed_candidates <- function(candidates, sample) {
-  vapply(candidates, \(one) allows_sample(one, sample), NA)
-}
-
-# Candidates that the sample does not allow are left out, with a warning; where
-# none is left, or what they weigh is given, that is an error. `plain` is what
-# has been said before.
+# Which of given candidates the sample allows. The others are left out, with a
+# warning; where none is left, or what they weigh is given, that is an error.
+# `plain` is what has been said before.
 warn_limited <- function(estimator, sample) {
   given <- estimator$candidates
-  allowed <- if (!is.null(given)) allowed_candidates(given, sample)
+  allowed <- if (!is.null(given)) {
+    vapply(given, allows_sample, NA, sample = sample)
+  }
   what <- if (knows_points(sample)) format_kernel(sample$kernel) else
     "a matrix of kernel values"
-  if (!is.null(given) && (!any(allowed) ||
-                            !is.null(estimator$shares) && !all(allowed))) {
+  limited <- if (is.null(given)) !knows_points(sample) else !all(allowed)
+  if (limited && !is.null(given) &&
+        (!any(allowed) || !is.null(estimator$shares))) {
     stop_input("'candidates' must ", if (any(allowed)) {
       "with given 'shares' all be for "
     } else {
       "hold an estimator for "
     }, what)
   }
-  limited <- if (is.null(given)) !knows_points(sample) else !all(allowed)
   if (limited && !isTRUE(estimator$plain)) {
-    warn_kernmean(
-      "the stack is of ", if (is.null(given)) "the KME and F-KMSE" else
-        shorten(names(given)[allowed], 8L), " alone: ",
-      if (is.null(given)) "smoothing" else shorten(names(given)[!allowed], 8L),
-      " cannot be had with ", what, kind = "candidates"
-    )
+    words <- if (is.null(given)) c("the KME and F-KMSE", "smoothing") else
+      c(shorten(names(given)[allowed], 8L), shorten(names(given)[!allowed], 8L))
+    warn_kernmean("the stack is of ", words[1L], " alone: ", words[2L],
+                  " cannot be had with ", what, kind = "candidates")
   }
+  allowed
 }
 
 # --- Selection ---------------------------------------------------------------
@@ -142,7 +134,7 @@ warn_limited <- function(estimator, sample) {
 # fold, of the inner products of the estimates and of their values there.
 left_out_products <- function(candidates, sample, fold) {
   weighted <- vapply(candidates, \(one) has_weights(one), NA)
-  smooth <- vapply(candidates, is_smooth, NA)
+  smooth <- vapply(candidates, inherits, NA, "est_smooth")
   if (all(weighted | smooth)) {
     shared_products(candidates, sample, fold, weighted)
   } else {
