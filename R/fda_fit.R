@@ -219,7 +219,9 @@ fda_classes <- function(distance, sigma2, prior, lev, rows) {
 
 # Squared distances of scores to the class means, m x C.
 fda_distance <- function(scores, means) {
-  rows <- apply(means, 1L, \(m) rowSums((scores - rep(m, each = nrow(scores)))^2))
+  rows <- apply(means, 1L, \(m) {
+    rowSums((scores - rep(m, each = nrow(scores)))^2)
+  })
   matrix(check_result(rows, "a distance to the mean of a class"), nrow(scores))
 }
 

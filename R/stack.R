@@ -106,7 +106,7 @@ resolve_stack <- function(estimator, sample) {
 warn_limited <- function(estimator, sample) {
   given <- estimator$candidates
   allowed <- if (!is.null(given)) {
-    vapply(given, allows_sample, NA, sample = sample)
+    vapply(given, \(one) allows_sample(one, sample), NA)
   }
   what <- if (knows_points(sample)) format_kernel(sample$kernel) else
     "a matrix of kernel values"
