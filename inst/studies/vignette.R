@@ -1,0 +1,75 @@
+# What the vignettes share: the results of the studies, and small figures.
+
+# The path of a stored result, and its table.
+stored_file <- function(name) {
+  system.file("studies", "results", paste0(name, c("", ".gz")),
+              package = "kernmean")
+}
+stored <- function(name, ...) utils::read.csv(stored_file(name), ...)
+
+# A figure as a PNG file of few colours, a third of the size: knitr draws a BMP
+# file, which is read and written again.
+small_png <- function(bmp, most = 96) {
+  bytes <- readBin(bmp, "raw", file.size(bmp))
+  number <- function(at, size = 4) {
+    readBin(bytes[at + seq_len(size)], "integer", 1, size, endian = "little")
+  }
+  width <- number(18)
+  height <- number(22)
+  depth <- number(28, 2) / 8
+  # Lines of whole words, the last one first; blue, green, red.
+  line <- ceiling(width * depth / 4) * 4
+  body <- matrix(bytes[number(10) + seq_len(line * height)], line)
+  body <- body[seq_len(width * depth), rev(seq_len(height))]
+  pixels <- matrix(as.integer(body), depth)
+  if (depth == 1) {
+    table <- matrix(as.integer(bytes[54 + seq_len(1024)]), 4)
+    pixels <- table[1:3, pixels + 1]
+  }
+  # The colours that come most often; for each other one the nearest of them.
+  code <- drop(c(1, 256, 65536) %*% pixels)
+  every <- sort(table(code), decreasing = TRUE)
+  every <- outer(c(65536, 256, 1), as.numeric(names(every)), function(unit, x) {
+    x %/% unit %% 256
+  })
+  kept <- every[, seq_len(min(most, ncol(every))), drop = FALSE]
+  near <- max.col(2 * crossprod(every, kept) -
+                    rep(colSums(kept^2), each = ncol(every)), "first")
+  index <- near[match(code, drop(c(65536, 256, 1) %*% every))] - 1
+  big <- function(x) writeBin(as.integer(x), raw(), endian = "big")
+  # The trailer of a gzip file has the sum that a chunk of PNG needs.
+  chunk <- function(name, data) {
+    box <- tempfile()
+    on.exit(unlink(box))
+    file <- gzfile(box, "wb")
+    writeBin(c(charToRaw(name), data), file)
+    close(file)
+    tail <- rev(readBin(box, "raw", file.size(box)))[5:8]
+    c(big(length(data)), charToRaw(name), data, tail)
+  }
+  lines <- rbind(0, matrix(index, width))
+  png <- sub("bmp$", "png", bmp)
+  writeBin(c(
+    as.raw(c(137, 80, 78, 71, 13, 10, 26, 10)),
+    chunk("IHDR", c(big(c(width, height)), as.raw(c(8, 3, 0, 0, 0)))),
+    chunk("PLTE", as.raw(kept)),
+    chunk("IDAT", memCompress(as.raw(lines), "gzip")),
+    chunk("IEND", raw())
+  ), png)
+  unlink(bmp)
+  png
+}
+
+knitr::opts_chunk$set(
+  collapse = TRUE, comment = "#>", fig.align = "center", dpi = 80,
+  dev = "bmp", dev.args = list(pointsize = 11), fig.process = small_png
+)
+
+# A wide table as text, an eighth of the size.
+text_table <- function(cells, caption = NULL) {
+  width <- options(width = 200)
+  on.exit(options(width))
+  cat("\n\n", caption, "\n\n```\n", sep = "")
+  print(cells, quote = FALSE, right = TRUE)
+  cat("```\n\n")
+}
