@@ -1,151 +1,27 @@
-# The pictures of plot() as objects of ggplot2, which may be absent: methods are
+# The pictures of plot() as objects of ggplot2, which may be absent: the method is
 # registered when it is loaded.
 
-#' Plots for ggplot2
-#'
-#' What `plot()` draws, as an object of ggplot2 that can be themed, changed and
-#' saved by its functions.
-#'
-#' The pictures are those of [plot.kme()], [plot.kme_pca()], [plot.kme_fda()],
-#' [plot.kme_density()], [plot.rkhs_iv()], [plot.bag_smm()], [plot.mmd_test()]
-#' and of the `plot()` methods of [kme_cov()], [hsic_test()], [gram()] and
-#' [kme_landmarks()]: the same data, limits, colors, symbols and titles. What
-#' several figures show is one plot with facets. More than twelve levels are not
-#' left out of the legend, which is where ggplot2 puts it; add layers, scales
-#' and themes with `+` as usual (a scale that is there is replaced).
-#'
-#' @param object A fit, a test or a gram.
-#' @param type As in `plot()` of the class.
-#' @param n Points on an axis of a grid.
-#' @param ... Must be empty.
-#' @param groups,comps,columns,what,column,newdata,interval,level As in `plot()`
-#'   of the class.
-#' @return An object of class `ggplot`.
-#' @name autoplot.kme
-#' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
-#' library(ggplot2)
-#' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 2)
-#' autoplot(fit, groups = iris$Species) + theme_minimal()
-#' autoplot(kme(scale(faithful), kernel_rbf(0.5), "fkmse"))
-NULL
-
-#' @rdname autoplot.kme
+#' @rdname plot.kernmean_fit
 #' @exportS3Method ggplot2::autoplot
-autoplot.kme <- function(object, type = NULL, n = 100, ...,
-                         interval = FALSE, level = 0.95) {
-  check_dots(...)
-  as_ggplot(picture_kme(object, type = type, n = n, interval = interval,
-                        level = level))
-}
-
-#' @rdname autoplot.kme
-#' @exportS3Method ggplot2::autoplot
-autoplot.kme_pca <- function(object, type = NULL, comps = NULL, groups = NULL,
-                             ..., newdata = NULL) {
-  check_dots(...)
-  name <- short_name(substitute(groups))
-  as_ggplot(picture_pca(object, type = type, comps = comps, groups = groups,
-                        name = name, newdata = newdata))
-}
-
-#' @rdname autoplot.kme
-#' @exportS3Method ggplot2::autoplot
-autoplot.kme_cov <- function(object, type = NULL, groups = NULL, ...) {
-  check_dots(...)
-  name <- short_name(substitute(groups))
-  as_ggplot(picture_cov(object, type = type, groups = groups, name = name))
-}
-
-#' @rdname autoplot.kme
-#' @exportS3Method ggplot2::autoplot
-autoplot.kme_fda <- function(object, type = NULL, n = 100, ...,
-                             newdata = NULL) {
-  check_dots(...)
-  as_ggplot(picture_fda(object, type = type, n = n, newdata = newdata))
-}
-
-#' @rdname autoplot.kme
-#' @exportS3Method ggplot2::autoplot
-autoplot.kme_density <- function(object, type = NULL, columns = NULL, n = 200,
-                                 ...) {
-  check_dots(...)
-  as_ggplot(picture_density(object, type = type, columns = columns, n = n))
-}
-
-#' @rdname autoplot.kme
-#' @exportS3Method ggplot2::autoplot
-autoplot.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
-                             n = 200, ...) {
-  check_dots(...)
-  picture <- picture_iv(object, type = type, what = what, column = column,
-                        n = n)
-  if (any(vapply(picture$panels, \(p) !is.null(p$ticks), NA))) {
-    stop_input("'what' must be \"g\" or \"h\" where a function of levels is ",
-               "drawn: facets share the names of their ticks")
-  }
-  as_ggplot(picture)
-}
-
-#' @rdname autoplot.kme
-#' @exportS3Method ggplot2::autoplot
-autoplot.bag_smm <- function(object, type = NULL, ...) {
-  check_dots(...)
-  as_ggplot(picture_smm(object, type = type))
-}
-
-#' @rdname autoplot.kme
-#' @exportS3Method ggplot2::autoplot
-autoplot.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
-                              ...) {
-  check_dots(...)
-  as_ggplot(picture_mmd(object, type = type, n = n, groups = groups))
-}
-
-#' @rdname autoplot.kme
-#' @exportS3Method ggplot2::autoplot
-autoplot.mmd_comparisons <- function(object, type = NULL, ...) {
-  check_dots(...)
-  as_ggplot(picture_comparisons(object, type = type))
-}
-
-#' @rdname autoplot.kme
-#' @exportS3Method ggplot2::autoplot
-autoplot.kme_landmarks <- function(object, type = NULL, ...) {
-  check_dots(...)
-  as_ggplot(picture_landmarks(object, type = type))
-}
-
-#' @rdname autoplot.kme
-#' @exportS3Method ggplot2::autoplot
-autoplot.hsic_test <- function(object, type = NULL, ...) {
-  check_dots(...)
-  plot_type("null", NULL, type)
-  as_ggplot(picture_null(object))
-}
-
-#' @rdname autoplot.kme
-#' @exportS3Method ggplot2::autoplot
-autoplot.gram <- function(object, type = NULL, ...) {
-  check_dots(...)
-  as_ggplot(picture_gram(object, type = type))
-}
-
-# --- From pictures -----------------------------------------------------------
-
-as_ggplot <- function(picture) {
+autoplot.kernmean_fit <- function(object, ...) {
   if (!requireNamespace("ggplot2", quietly = TRUE)) {
     stop_input("autoplot() needs the package ggplot2; plot() does not")
   }
-  tryCatch(build_ggplot(picture), error = \(e) {
-    if (inherits(e, "kernmean_error")) stop(e)
-    stop_kernmean("graphics", "ggplot2 cannot draw the picture: ",
-                  conditionMessage(e))
-  })
+  dots <- split_dots(object, list(...), substitute(list(...))$groups)
+  if (length(dots$graphics)) {
+    stop_input("unused argument: '", names(dots$graphics)[1L], "'")
+  }
+  picture <- do.call("fit_picture", c(list(object), dots$picture))
+  parts <- picture$panels
+  if (any(vapply(parts, \(p) !is.null(p$ticks), NA))) {
+    stop_input("'what' must be \"g\" or \"h\" where a function of levels is ",
+               "drawn: facets share the names of their ticks")
+  }
+  as_ggplot(picture, if (is.null(parts)) list(picture) else parts)
 }
 
-build_ggplot <- function(picture) {
-  several <- !is.null(picture$panels)
-  panels <- if (several) picture$panels else list(picture)
+as_ggplot <- function(picture, panels) {
+  several <- length(panels) > 1L
   first <- panels[[1L]]
   # What panels share: a key with their entries in other words, the colors.
   if (several) first[names(picture)] <- picture
@@ -162,30 +38,22 @@ build_ggplot <- function(picture) {
     ggplot_layer(first$layers[[i]], do.call(rbind, parts), first)
   })
   title <- first$title
-  parts <- c(
-    layers, ggplot_scales(first),
-    list(
-      ggplot2::labs(
-        # ggplot2 does not wrap titles.
-        title = if (is.character(title)) {
-          paste(strwrap(title, 45L), collapse = "\n")
-        } else {
-          title
-        },
-        x = first$xlab, y = first$ylab, subtitle = first$note$text,
-        colour = NULL, shape = NULL, linetype = NULL, fill = first$fill$title
-      ),
-      if (several) {
-        ggplot2::facet_wrap("panel",
-                            scales = if (isTRUE(picture$free)) "free" else
-                              "fixed")
-      } else {
-        ggplot2::coord_cartesian(first$xlim, first$ylim,
-                                 expand = !isTRUE(first$flush))
-      }
-    )
-  )
-  Reduce(`+`, parts, ggplot2::ggplot())
+  # ggplot2 does not wrap titles.
+  if (is.character(title)) title <- paste(strwrap(title, 45L), collapse = "\n")
+  Reduce(`+`, c(layers, ggplot_scales(first), list(
+    ggplot2::labs(
+      title = title, x = first$xlab, y = first$ylab,
+      subtitle = first$note$text, colour = NULL, shape = NULL, linetype = NULL,
+      fill = first$fill$title
+    ),
+    if (several) {
+      ggplot2::facet_wrap("panel", scales = if (isTRUE(picture$free)) "free"
+                          else "fixed")
+    } else {
+      ggplot2::coord_cartesian(first$xlim, first$ylim,
+                               expand = !isTRUE(first$flush))
+    }
+  )), ggplot2::ggplot())
 }
 
 # aes() of the names of columns.
@@ -221,71 +89,54 @@ geom_cells <- function(data) {
 ggplot_layer <- function(layer, data, picture) {
   style <- layer$style
   level <- if (!is.null(layer$level)) "level"
-  width <- c(style$lwd, 1)[1L] / 2
   color <- c(style$col, "black")[1L]
+  add <- function(geom, names, ...) {
+    geom(do.call(columns_aes, as.list(names)), data, ...)
+  }
+  # A level has its color and its type of line from the scales.
+  stroke <- function(geom, names, ...) {
+    width <- c(style$lwd, 1)[1L] / 2
+    if (is.null(level)) {
+      add(geom, names, colour = color, linetype = c(style$lty, 1)[1L],
+          linewidth = width, ...)
+    } else {
+      add(geom, c(names, colour = level, linetype = level), linewidth = width,
+          ...)
+    }
+  }
+  xy <- c(x = "x", y = "y")
   switch(layer$kind,
-    line = if (is.null(level)) {
-      ggplot2::geom_path(columns_aes(x = "x", y = "y"), data, colour = color,
-                         linewidth = width, linetype = c(style$lty, 1)[1L],
-                         na.rm = TRUE)
+    line = stroke(ggplot2::geom_path, xy, na.rm = TRUE),
+    across = if (is.null(layer$data$v)) {
+      stroke(ggplot2::geom_hline, c(yintercept = "at"))
     } else {
-      ggplot2::geom_path(
-        columns_aes(x = "x", y = "y", colour = level, linetype = level), data,
-        linewidth = width, na.rm = TRUE
-      )
+      stroke(ggplot2::geom_vline, c(xintercept = "at"))
     },
-    spikes = ggplot2::geom_segment(
-      columns_aes(x = "x", y = "y", xend = "x"), data, yend = 0
-    ),
-    area = ggplot2::geom_area(columns_aes(x = "x", y = "y", fill = level), data,
-                              position = "identity"),
-    ribbon = ggplot2::geom_ribbon(
-      columns_aes(x = "x", ymin = "y0", ymax = "y1", fill = level), data
-    ),
-    bars = ggplot_bars(data, style, level),
+    spikes = add(ggplot2::geom_segment, c(xy, xend = "x"), yend = 0),
+    area = add(ggplot2::geom_area, c(xy, fill = level), position = "identity"),
+    ribbon = add(ggplot2::geom_ribbon,
+                 c(x = "x", ymin = "y0", ymax = "y1", fill = level)),
+    bars = {
+      corners <- c(xmin = "x0", ymin = "y0", xmax = "x1", ymax = "y1")
+      if (is.null(level)) {
+        add(ggplot2::geom_rect, corners, colour = style$border, fill = color)
+      } else {
+        add(ggplot2::geom_rect, c(corners, fill = level), colour = style$border)
+      }
+    },
     image = if (is.null(level)) {
-      geom_cells(data)(columns_aes(x = "x", y = "y", fill = "z"), data)
+      add(geom_cells(data), c(xy, fill = "z"))
     } else {
-      geom_cells(data)(columns_aes(x = "x", y = "y", fill = level), data,
-                       alpha = 0.25)
+      add(geom_cells(data), c(xy, fill = level), alpha = 0.25)
     },
-    contour = ggplot2::geom_contour(columns_aes(x = "x", y = "y", z = "z"),
-                                    data, colour = color, linewidth = 0.3),
-    across = ggplot_across(data, style, level, !is.null(layer$data$v)),
-    rug = ggplot2::geom_rug(
-      columns_aes(x = "x"), data, colour = color,
-      sides = if (identical(style$side, 3)) "t" else "b"
-    ),
+    contour = add(ggplot2::geom_contour, c(xy, z = "z"), colour = color,
+                  linewidth = 0.3),
+    rug = add(ggplot2::geom_rug, c(x = "x"), colour = color,
+              sides = if (identical(style$side, 3)) "t" else "b"),
     points = ggplot_points(data, style, level, picture),
-    text = ggplot2::geom_text(
-      columns_aes(x = "x", y = "y", label = "labels"), data,
-      colour = style$col, size = 3, vjust = if (isTRUE(style$over)) -0.4 else
-        0.5
-    )
+    text = add(ggplot2::geom_text, c(xy, label = "labels"), colour = style$col,
+               size = 3, vjust = if (isTRUE(style$over)) -0.4 else 0.5)
   )
-}
-
-ggplot_across <- function(data, style, level, upright) {
-  geom <- if (upright) ggplot2::geom_vline else ggplot2::geom_hline
-  at <- if (upright) list(xintercept = "at") else list(yintercept = "at")
-  if (!is.null(level)) {
-    at <- c(at, colour = level, linetype = level)
-    return(geom(do.call(columns_aes, at), data, linewidth = style$lwd / 2))
-  }
-  geom(do.call(columns_aes, at), data, colour = style$col,
-       linetype = style$lty, linewidth = style$lwd / 2)
-}
-
-ggplot_bars <- function(data, style, level) {
-  names <- list(xmin = "x0", ymin = "y0", xmax = "x1", ymax = "y1")
-  border <- if (is.na(style$border)) NA else style$border
-  if (is.null(level)) {
-    ggplot2::geom_rect(do.call(columns_aes, names), data, fill = style$col,
-                       colour = border)
-  } else {
-    ggplot2::geom_rect(do.call(columns_aes, c(names, fill = level)), data,
-                       colour = border)
-  }
 }
 
 # Levels have a symbol, and a fill where numbers do not have it.

@@ -361,25 +361,19 @@ print.summary.kme_cov <- function(x, digits = digits_shown(), ...) {
 }
 
 #' @rdname kme_cov
-#' @param type For `predict()` `"scores"` or `"value"`; for `plot()` what to
-#'   draw, also as the second argument, by default the first that applies.
+#' @param type For `predict()` `"scores"` or `"value"`; for `plot()` one of
+#'   `"spectrum"`, `"selection"`, `"scores"` and `"weights"`, by default the
+#'   first that applies.
 #' @param groups For a plot of scores: a factor or vector of n values, for
-#'   colors and symbols with a legend; numbers have a color bar.
-#' @param legend As in [plot.kme()].
-#' @export
-plot.kme_cov <- function(x, y, type = c("spectrum", "selection", "scores",
-                                        "weights"), groups = NULL, ...,
-                         legend = TRUE) {
-  name <- short_name(substitute(groups))
-  picture <- picture_cov(x, if (!missing(y)) y, if (!missing(type)) type,
-                         groups, name)
-  draw_picture(picture, list(...), legend)
-}
+#'   colors and symbols with a legend.
+#' @usage NULL
+#' @name kme_cov
+NULL
 
-picture_cov <- function(object, y = NULL, type = NULL, groups = NULL,
-                        name = NULL) {
-  type <- plot_type(
-    c("spectrum", "selection", "scores", "weights"), y, type,
+fit_picture.kme_cov <- function(object, type = NULL, groups = NULL,
+                                name = NULL) {
+  type <- check_type(
+    type, c("spectrum", "selection", "scores", "weights"),
     if (length(object$values)) {
       "spectrum"
     } else if (!is.null(object$score)) {

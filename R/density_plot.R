@@ -7,46 +7,35 @@
 #' components (times their weights) as thin curves. In two columns it is drawn
 #' as contours with the points and, for each component, the ellipse of one
 #' standard deviation, its line the wider the greater the weight. Of more
-#' columns `columns` says which one or two
-#' are drawn: their marginal density, which is a mixture of the same weights. Of
-#' a sketch there are no points to be drawn.
+#' columns the marginal density of one or two is drawn, a mixture of the same
+#' weights. `"path"` draws for `optimize = "all"` what decided where to stop,
+#' step by step: the mean log density of the points held out, or J.
 #'
-#' `"path"` draws for `optimize = "all"` what decided where to stop, step by
-#' step: the mean log density of the points held out, or J.
-#'
+#' @usage
+#' plot(x, type = c("density", "path"), columns = NULL, n = 200, breaks = NULL,
+#'      ...)
 #' @param x A fit of [kme_density()].
-#' @param y Must be missing, or the `type`.
-#' @param type `"density"` or `"path"`, also as the second argument.
-#' @param ... Graphical parameters, as in [plot.kme()]: those that are not for
-#'   the frame are for the bars of [hist()] (one column; also `breaks`), or for
-#'   [contour()] (two columns).
+#' @param type `"density"` or `"path"`.
 #' @param columns One or two columns, by number or name; by default the first
 #'   two, or the only one.
 #' @param n Points on an axis of the grid.
-#' @param legend As in [plot.kme()].
+#' @param breaks As for [hist()], for one column.
+#' @param ... Graphical parameters, see [plot.kernmean_fit()].
 #' @return What was drawn, invisibly: a data frame with `z` and `density`;
 #'   `list(x, y, z)` as of [contour()]; the `path`.
 #' @family densities
+#' @name plot.kme_density
 #' @examples
 #' fit <- kme_density(scale(iris[, 1:4]), m = 5)
 #' plot(fit, columns = 3)
 #' plot(fit, columns = c("Sepal.Length", "Petal.Length"))
-#' @export
-plot.kme_density <- function(x, y, type = c("density", "path"), ...,
-                             columns = NULL, n = 200, legend = TRUE) {
-  dots <- list(...)
-  picture <- picture_density(x, if (!missing(y)) y, if (!missing(type)) type,
-                             columns, n, dots)
-  draw_picture(picture, dots, legend)
-}
+NULL
 
-picture_density <- function(object, y = NULL, type = NULL, columns = NULL,
-                            n = 200, dots = list()) {
-  type <- plot_type(c("density", "path"), y, type)
-  if (type == "path") {
+fit_picture.kme_density <- function(object, type = NULL, columns = NULL,
+                                    n = 200, breaks = NULL) {
+  if (check_type(type, c("density", "path")) == "path") {
     return(picture_path(object))
   }
-  check_graphics(dots)
   n <- check_count(n, "n", 2L)
   x <- known_rows(object$sample)
   columns <- check_shown(columns, x)
@@ -54,7 +43,7 @@ picture_density <- function(object, y = NULL, type = NULL, columns = NULL,
                 marginal_mixture(object, columns))
   title <- paste("Density matched to the", object$estimator$label)
   if (length(columns) == 1L) {
-    picture_density_curve(marginal, n, title, dots)
+    picture_density_curve(marginal, n, title, breaks)
   } else {
     picture_density_contours(marginal, n, title)
   }
@@ -66,15 +55,11 @@ check_shown <- function(columns, x) {
     return(seq_len(min(2L, ncol(x))))
   }
   at <- if (is.character(columns)) match(columns, colnames(x)) else columns
-  ok <- is.numeric(at) && length(at) %in% 1:2 && all(at %in% seq_len(ncol(x)))
-  if (!ok || anyDuplicated(at)) {
+  if (!length(at) %in% 1:2 || !all(at %in% seq_len(ncol(x))) ||
+        anyDuplicated(at)) {
     stop_input("'columns' must be one or two different columns of the fit, by ",
                "number up to ", ncol(x), " or by name, not ",
-               if (is.numeric(columns) && length(columns) %in% 1:3) {
-                 toString(columns)
-               } else {
-                 describe(columns)
-               })
+               if (is.atomic(columns)) shorten(columns) else describe(columns))
   }
   as.integer(at)
 }
@@ -93,7 +78,7 @@ component_values <- function(q, z) {
 
 component_sd <- function(q, column) sqrt(q$covariances[column, column, ])
 
-picture_density_curve <- function(q, n, title, dots) {
+picture_density_curve <- function(q, n, title, breaks) {
   x <- drop(q$x)
   rows <- length(x) > 0L
   sd <- component_sd(q, 1L)
@@ -102,9 +87,8 @@ picture_density_curve <- function(q, n, title, dots) {
   each <- component_values(q, matrix(z))
   value <- rowSums(each)
   bars <- if (rows) {
-    breaks <- dots$breaks
     if (is.null(breaks)) breaks <- min(grDevices::nclass.FD(x), n)
-    bars_of(x, breaks)
+    graphics::hist(x, breaks, plot = FALSE)
   }
   several <- ncol(each) > 1L
   labels <- c("density", if (several) "components")
@@ -164,13 +148,11 @@ picture_path <- function(object) {
   # The best weights take no step.
   line <- path$step != "start" | !"weights" %in% path$step
   labels <- c("start", "returned")
-  dashed <- across_layer(h = value[1L])
-  dashed$level <- labels[1L]
   new_picture(
     "Where the fit stopped", "steps",
     if (heldout) "held-out log density" else "J",
     list(
-      dashed,
+      across_layer(h = value[1L], level = labels[1L]),
       new_layer("line", x = step[line], y = value[line], style = list(lwd = 2),
                 main = TRUE),
       new_layer("points", x = step[at], y = value[at], level = labels[2L],

@@ -26,53 +26,91 @@ new_layer <- function(kind, ..., style = list(), level = NULL, main = FALSE) {
        main = main)
 }
 
-# --- What the caller gives ---------------------------------------------------
+# --- From a fit to its picture -----------------------------------------------
 
-# What is for the frame, and what for the main layer.
-frame_settings <- c(
-  "adj", "bty", "cex.axis", "cex.lab", "cex.main", "cex.sub", "col.axis",
-  "col.lab", "col.main", "col.sub", "family", "fg", "font", "font.axis",
-  "font.lab", "font.main", "font.sub", "lab", "las", "mgp", "tck", "tcl",
-  "xaxs", "xaxt", "yaxs", "yaxt"
-)
-frame_words <- c(
-  "main", "sub", "xlab", "ylab", "xlim", "ylim", "log", "asp", "axes", "ann",
-  "frame.plot", "names.arg", "xaxp", "yaxp"
-)
-# With those of contours, and the breaks of histograms.
-layer_words <- c(
-  "bg", "border", "cex", "col", "lend", "ljoin", "lmitre", "lty", "lwd", "pch",
-  "density", "angle", "levels", "nlevels", "labels", "labcex", "drawlabels",
-  "method", "vfont"
-)
-histogram_words <- c("breaks", "freq")
-
-check_graphics <- function(dots) {
-  if (!length(dots)) {
-    return(invisible())
-  }
-  given <- names(dots)
-  if (is.null(given) || !all(nzchar(given))) {
-    stop_input("graphical parameters must be named, as in col = \"red\"")
-  }
-  known <- c(frame_settings, frame_words, layer_words, histogram_words)
-  wrong <- setdiff(given, known)
-  if (length(wrong)) {
-    stop_input("unused argument: '", wrong[1L], "' is no graphical parameter",
-               near_name(wrong[1L], known))
-  }
-  for (name in given) check_graphics_value(name, dots[[name]])
+#' Plots of fits and tests
+#'
+#' Each fit and test of the package has pictures; the pages of the classes say
+#' which.
+#'
+#' `plot()` draws with base graphics, `autoplot()` gives the same data, limits,
+#' colors and symbols to ggplot2, whose themes, scales and layers may then be
+#' added with `+`; what several figures show is one plot with facets. Pages of
+#' the pictures: [plot.kme()], [plot.kme_pca()], [plot.kme_fda()],
+#' [plot.kme_density()], [plot.rkhs_iv()], [plot.bag_smm()], [plot.mmd_test()],
+#' [plot.mmd_comparisons()]; and [kme_cov()], [hsic_test()], [gram()],
+#' [kme_landmarks()].
+#'
+#' Of more than 2,000 points an even share is drawn, of groups twelve are named.
+#' Points and lines that are added to a plot of one figure fall into place.
+#'
+#' @param x,object A fit, a test, a gram or landmarks.
+#' @param ... The `type` of the picture, by name or as the second argument, and
+#'   what else the picture takes. For `plot()` also graphical parameters: those
+#'   of points, lines and fillings (`col`, `pch`, `cex`, `lwd`, `levels`, ...)
+#'   are for what is drawn, the others for the frame, as in [plot.default()].
+#' @param legend `TRUE` for a legend in the right margin, `FALSE` for none, or a
+#'   place inside as in [legend()], such as `"topright"`.
+#' @return What was drawn, invisibly; for `autoplot()` an object of class
+#'   `ggplot`.
+#' @examples
+#' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 2)
+#' plot(fit, groups = iris$Species)
+#' plot(fit, "spectrum", col = "grey40")
+#' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
+#' ggplot2::autoplot(fit, groups = iris$Species) + ggplot2::theme_minimal()
+#' @export
+plot.kernmean_fit <- function(x, ..., legend = TRUE) {
+  dots <- split_dots(x, list(...), substitute(list(...))$groups)
+  picture <- do.call("fit_picture", c(list(x), dots$picture))
+  draw_picture(picture, dots$graphics, legend)
 }
 
-# What plot(x, y) is to draw: y is the type by position, as in plot(x, "path").
+# list(picture, graphics): the arguments of the picture, of which one without a
+# name is the type, and all others. groups: the expression of the caller, whose
+# name stands at the colors.
+split_dots <- function(object, dots, groups) {
+  methods <- mget(paste0("fit_picture.", class(object)), topenv(), "function",
+                  ifnotfound = list(NULL))
+  known <- names(formals(Find(is.function, methods)))[-1L]
+  given <- names(dots)
+  if (is.null(given)) given <- character(length(dots))
+  given[match("", given, 0L)] <- "type"
+  names(dots) <- given
+  ours <- given %in% known
+  list(picture = c(dots[ours], if ("name" %in% known) {
+    list(name = short_name(groups))
+  }), graphics = dots[!ours])
+}
+
+#' @export
+plot.kme_pca <- plot.kernmean_fit
+#' @export
+plot.kme_cov <- plot.kernmean_fit
+#' @export
+plot.kme_fda <- plot.kernmean_fit
+#' @export
+plot.kme_density <- plot.kernmean_fit
+#' @export
+plot.rkhs_iv <- plot.kernmean_fit
+#' @export
+plot.bag_smm <- plot.kernmean_fit
+#' @export
+plot.mmd_test <- plot.kernmean_fit
+#' @export
+plot.mmd_comparisons <- plot.kernmean_fit
+#' @export
+plot.hsic_test <- plot.kernmean_fit
+#' @export
+plot.kme_landmarks <- plot.kernmean_fit
+#' @export
+plot.kme_sketch <- plot.kernmean_fit
+#' @export
+plot.gram <- plot.kernmean_fit
+
 # NULL: not given.
-plot_type <- function(types, y, type, default = types[1L]) {
-  if (!is.null(y) && !is.null(type)) {
-    stop_input("'y' must be missing when 'type' is given: it is the type by ",
-               "position")
-  }
-  given <- if (is.null(y)) type else y
-  if (is.null(given)) default else check_choice(given, types, "type")
+check_type <- function(type, types, default = types[1L]) {
+  if (is.null(type)) default else check_choice(type, types, "type")
 }
 
 # The group of each of n points: a factor, numbers, or NULL.
@@ -81,24 +119,14 @@ check_groups <- function(groups, n) {
     return(NULL)
   }
   if (!is.atomic(groups) || length(groups) != n || anyNA(groups)) {
-    stop_input(
-      "'groups' must have one value for each of the ", n, " points, none ",
-      "missing, not ",
-      if (is.atomic(groups) && anyNA(groups)) {
-        paste(sum(is.na(groups)), "NA")
-      } else {
-        paste0(describe(groups), if (is.factor(groups)) {
-          paste(" of length", length(groups))
-        })
-      }
-    )
+    stop_input("'groups' must have one value for each of the ", n,
+               " points, none missing, not ", describe(groups))
   }
-  if (is_measured(groups)) {
-    check_finite(as.numeric(groups), "groups")
-    groups
-  } else {
-    check_factor(groups)
+  if (!is_measured(groups)) {
+    return(check_factor(groups))
   }
+  check_finite(as.numeric(groups), "groups")
+  groups
 }
 
 # Numbers and times: they have a color bar, not a legend.
@@ -112,22 +140,14 @@ short_name <- function(expression) {
 
 padded_range <- function(x) {
   width <- diff(range(x))
-  ends <- range(x) + c(-1, 1) * (if (width > 0) 0.15 * width else 1)
-  if (!all(is.finite(ends))) {
-    stop_kernmean("graphics", "points from ", format_number(min(x)), " to ",
-                  format_number(max(x)), " cannot be drawn: their range is ",
-                  "beyond the largest number")
-  }
-  ends
+  range(x) + c(-1, 1) * (if (width > 0) 0.15 * width else 1)
 }
 
 axis_names <- function(x) {
   if (!is.null(colnames(x))) {
     colnames(x)
-  } else if (ncol(x) == 1L) {
-    "x"
   } else {
-    c("x[1]", "x[2]")
+    if (ncol(x) == 1L) "x" else c("x[1]", "x[2]")
   }
 }
 
@@ -218,17 +238,14 @@ points_layer <- function(x, group = NULL, fill = NULL,
   shown <- shown[seq_len(min(n, most_points_drawn))]
   levels <- if (is.factor(group)) as.integer(group)
   value <- if (!is.factor(group) && !is.null(group)) as.numeric(group)
-  style <- list(
-    pch = if (is.null(levels)) 21L else level_pch(nlevels(group))[levels],
-    bg = if (!is.null(value)) {
-      color_of(value, fill)
-    } else if (is.null(levels)) {
-      color
-    } else {
-      level_colors(nlevels(group))[levels]
-    },
-    col = "white", cex = if (length(shown) > 300) 0.6 else 0.9, lwd = 0.6
-  )
+  pch <- 21L
+  if (!is.null(value)) color <- color_of(value, fill)
+  if (!is.null(levels)) {
+    pch <- level_pch(nlevels(group))[levels]
+    color <- level_colors(nlevels(group))[levels]
+  }
+  style <- list(pch = pch, bg = color, col = "white",
+                cex = if (length(shown) > 300) 0.6 else 0.9, lwd = 0.6)
   layer <- new_layer("points", x = unname(x[, 1L]), y = unname(x[, 2L]),
                      style = style, level = if (!is.null(levels)) group,
                      main = main)
@@ -238,9 +255,10 @@ points_layer <- function(x, group = NULL, fill = NULL,
 }
 
 # Lines across the frame, at x = v or y = h.
-across_layer <- function(h = NULL, v = NULL, col = "grey40", lty = 2, lwd = 1) {
-  new_layer("across", h = h, v = v, style = list(col = col, lty = lty,
-                                                 lwd = lwd))
+across_layer <- function(h = NULL, v = NULL, col = "grey40", lty = 2, lwd = 1,
+                         level = NULL) {
+  new_layer("across", h = h, v = v, level = level,
+            style = list(col = col, lty = lty, lwd = lwd))
 }
 
 # The values of `at` on a grid of n x n points, list(x, y, z); `axes` are the
@@ -259,15 +277,12 @@ surface_of <- function(at, axes, n) {
 
 # The image of a surface under its contours.
 surface_layers <- function(surface, fill) {
+  layer <- \(...) do.call(new_layer, c(surface, list(...)))
   list(
-    do.call(new_layer, c(list("image"), surface, list(style = list(
-      zlim = fill$limits, col = fill$colors
-    )))),
+    layer("image", style = list(zlim = fill$limits, col = fill$colors)),
     # Of a plane there are none.
     if (diff(range(surface$z)) > 0) {
-      do.call(new_layer, c(list("contour"), surface, list(style = list(
-        col = "grey20", labcex = 0.7
-      ), main = TRUE)))
+      layer("contour", style = list(col = "grey20", labcex = 0.7), main = TRUE)
     }
   )
 }
@@ -276,19 +291,18 @@ surface_layers <- function(surface, fill) {
 # lines cross.
 groups_picture <- function(title, xy, groups, labels, value,
                            lines_at = c(NA, NA), name = NULL, ...) {
-  dotted <- Map(\(side, at) {
-    if (!is.na(at)) {
-      do.call(across_layer, c(stats::setNames(list(at), side), list(
-        col = "grey60", lty = 3
-      )))
-    }
-  }, c("v", "h"), lines_at)
+  dotted <- list(
+    if (!is.na(lines_at[1L])) across_layer(v = lines_at[1L], col = "grey60",
+                                           lty = 3),
+    if (!is.na(lines_at[2L])) across_layer(h = lines_at[2L], col = "grey60",
+                                           lty = 3)
+  )
   fill <- if (!is.null(groups) && !is.factor(groups)) {
     measured_fill(groups, name)
   }
   new_picture(
     title, labels[1L], labels[2L],
-    c(unname(dotted), list(points_layer(xy, groups, fill, main = TRUE))),
+    c(dotted, list(points_layer(xy, groups, fill, main = TRUE))),
     value, key = if (is.factor(groups)) level_entries(levels(groups)),
     fill = fill, bar = !is.null(fill), ...
   )
@@ -307,11 +321,6 @@ picture_sequence <- function(title, y, name, x = seq_along(y)) {
   )
 }
 
-# Breaks that do not fit are the caller's.
-bars_of <- function(x, breaks) {
-  with_graphics(graphics::hist(x, breaks, plot = FALSE))
-}
-
 # The bars of hist().
 histogram_layer <- function(bars, counts, col, border) {
   last <- length(bars$breaks)
@@ -319,4 +328,17 @@ histogram_layer <- function(bars, counts, col, border) {
   new_layer("bars", x0 = bars$breaks[-last], y0 = 0 * high,
             x1 = bars$breaks[-1L], y1 = high,
             style = list(col = col, border = border), main = TRUE)
+}
+
+# What the layers take of both axes.
+picture_limits <- function(layers, log = "") {
+  data <- lapply(layers, \(layer) {
+    if (!layer$kind %in% c("across", "rug")) layer$data
+  })
+  ends <- function(side) {
+    v <- unlist(lapply(data, `[`, paste0(side, c("", 0, 1))))
+    v <- v[is.finite(v) & (v > 0 | !grepl(side, log))]
+    if (length(v)) range(v) else c(1, 10)
+  }
+  list(x = ends("x"), y = ends("y"))
 }

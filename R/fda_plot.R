@@ -13,49 +13,41 @@
 #' scores alone (one axis: the normal curves that the posterior probabilities go
 #' by).
 #'
+#' @usage
+#' plot(x, type = c("regions", "scores"), n = 100, newdata = NULL, ...)
 #' @param x A fit of [kme_fda()].
-#' @param y Must be missing, or the `type`.
-#' @param type `"regions"` or `"scores"`, also as the second argument; by
-#'   default the first that applies.
+#' @param type `"regions"` or `"scores"`; by default the first that applies.
 #' @param n Points on an axis of the grid for the regions.
 #' @param newdata Points that are drawn in place of the sample, as for
 #'   [predict()][predict.kme_fda].
-#' @param ... Graphical parameters, as in [plot.kme()]; `col`, `pch`, `cex`,
-#'   `bg` and `lwd` are for the points (and the legend is left out where they
-#'   change what it says).
-#' @param legend As in [plot.kme()].
+#' @param ... Graphical parameters, see [plot.kernmean_fit()]; regions fill
+#'   `xlim` and `ylim`.
 #' @return What was drawn, invisibly: `list(x, y, z)` with the matrix `z` of the
 #'   numbers of the classes, or a data frame of the scores and `class`.
 #' @family operators
+#' @name plot.kme_fda
 #' @examples
 #' plot(kme_fda(Species ~ Petal.Length + Petal.Width, iris))
 #' plot(kme_fda(iris[, 1:4], iris$Species))
 #' plot(kme_fda(iris[, 1:4], iris$Species == "virginica"))
-#' @export
-plot.kme_fda <- function(x, y, type = c("regions", "scores"), n = 100, ...,
-                         newdata = NULL, legend = TRUE) {
-  dots <- list(...)
-  check_graphics(dots)
-  picture <- picture_fda(x, if (!missing(y)) y, if (!missing(type)) type, n,
-                         dots, newdata)
-  draw_picture(picture, dots, legend)
-}
+NULL
 
-picture_fda <- function(object, y = NULL, type = NULL, n = 100, dots = list(),
-                        newdata = NULL) {
+fit_picture.kme_fda <- function(object, type = NULL, n = 100, newdata = NULL,
+                                xlim = NULL, ylim = NULL) {
   sample <- object$sample
   plane <- knows_points(sample) && ncol(sample$x) == 2L
-  type <- plot_type(c("regions", "scores"), y, type,
-                    if (plane) "regions" else "scores")
-  n <- check_count(n, "n", 2L)
+  type <- check_type(type, c("regions", "scores"),
+                     if (plane) "regions" else "scores")
   if (type == "scores") {
-    return(picture_discriminants(object, newdata))
+    picture <- picture_discriminants(object, newdata)
+    if (!is.null(xlim)) picture$xlim <- xlim
+    if (!is.null(ylim)) picture$ylim <- ylim
+    return(picture)
   }
   if (!plane) {
-    stop_input("'type' must not be \"regions\" unless the fit has two columns",
-               if (knows_points(sample)) paste0(", not ", ncol(sample$x)))
+    stop_input("'type' must not be \"regions\" unless the fit has two columns")
   }
-  picture_regions(object, n, dots, newdata)
+  picture_regions(object, check_count(n, "n", 2L), newdata, list(xlim, ylim))
 }
 
 fda_title <- function(object) {
@@ -82,16 +74,11 @@ fda_points <- function(object, newdata) {
   list(x = unscale_points(object$kernel, new$z), group = NULL)
 }
 
-picture_regions <- function(object, n, dots, newdata) {
+picture_regions <- function(object, n, newdata, limits) {
   shown <- fda_points(object, newdata)
   x <- rbind(unname(sample_raw(object$sample)), unname(shown$x))
   axes <- lapply(1:2, \(j) {
-    name <- c("xlim", "ylim")[j]
-    ends <- if (is.null(dots[[name]])) {
-      padded_range(x[, j])
-    } else {
-      check_graphics_value(name, dots[[name]])
-    }
+    ends <- if (is.null(limits[[j]])) padded_range(x[, j]) else limits[[j]]
     seq(min(ends), max(ends), length.out = n)
   })
   values_at <- \(z) {

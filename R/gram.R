@@ -52,7 +52,7 @@
 #' @param what `"values"`, `"projections"` or `"vectors"`: how much of the
 #'   spectrum is wanted.
 #' @param g A `gram`.
-#' @param ... Must be empty; in `plot()`, passed to [plot.default()].
+#' @param ... Must be empty; in `plot()`, see [plot.kernmean_fit()].
 #' @return `gram()` and `as_gram()` return an object of class `gram` with the
 #'   fields `K`, `kernel` and `x`, the points as the kernel takes them (both
 #'   `NULL` from `as_gram()`), and `raw`, as they were given, where these
@@ -286,17 +286,9 @@ print.summary.gram <- function(x, digits = max(3L, getOption("digits") - 3L),
 #' @export
 as.matrix.gram <- function(x, ...) check_finite(x$K, "x$K")
 
-#' @rdname gram
-#' @param y,type What to draw, `"spectrum"` only.
-#' @export
-plot.gram <- function(x, y, type = "spectrum", ...) {
-  picture <- picture_gram(x, if (!missing(y)) y, if (!missing(type)) type)
-  draw_picture(picture, list(...))
-}
-
-picture_gram <- function(g, y = NULL, type = NULL) {
-  plot_type("spectrum", y, type)
-  values <- spectrum(g, "values")$values
+fit_picture.gram <- function(object, type = NULL) {
+  check_type(type, "spectrum")
+  values <- spectrum(object, "values")$values
   shown <- values > 0
   if (!any(shown)) {
     stop_input("'x' must have a positive eigenvalue to be plotted")

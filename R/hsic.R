@@ -151,7 +151,7 @@
 #'   (`dist`; the energy kernel), or a [gram()];
 #'   or a plain list of two or more such variables, with `y` missing; or a
 #'   [kme_sketch()] of two variables, see Sketches.
-#' @param y The second variable, of as many values (in `plot()`, see `type`).
+#' @param y The second variable, of as many values.
 #' @param kernel_x,kernel_y Kernels, see [kernel_rbf()]; bandwidths are chosen
 #'   from each variable. For a list, `kernel_x` is one kernel for all or a list
 #'   of kernels. Factors (ordered ones too) and logical vectors have the kernel
@@ -194,8 +194,6 @@
 #'   numeric variable, see [gram()].
 #' @param progress Show a progress bar?
 #' @param object A test.
-#' @param type What to draw, `"null"` only; in `plot()` it may also be given as
-#'   the second argument, `y`.
 #' @param formula `y ~ a + b`: tests y against (a, b), the sum on each side
 #'   being one variable; `. ~ g` has all other columns on its left (but those of
 #'   `blocks` and `clusters`). `kernel_x` and `kernel_y` are for the left and

@@ -1,10 +1,9 @@
 # What a test of hsic_test() can do.
 
-#' @rdname hsic_test
-#' @export
-plot.hsic_test <- function(x, y, type = "null", ...) {
-  plot_type("null", if (!missing(y)) y, if (!missing(type)) type)
-  plot_null(x, ...)
+fit_picture.hsic_test <- function(object, type = NULL, breaks = 30,
+                                  freq = FALSE) {
+  check_type(type, "null")
+  picture_null(object, breaks, freq)
 }
 
 #' @rdname hsic_test

@@ -6,12 +6,11 @@
 #' `"fit"` draws g, of a nested fit also h in a figure of its own, along one
 #' column over its range, the other columns at their medians and factors at
 #' their most frequent level. The points are the rows of the moment: y against
-#' the column for g, w g(a) for h, an even share of 2,000 where there are more.
-#' Columns are those of the fit, `log(x)` of a formula with that term, in their
-#' own units. Along a factor each level has a bar, and its points side by side.
-#' Where regressors are endogenous, or others matter, too, the function need not
-#' run through the middle of the points. There is no confidence band (see
-#' [rkhs_iv()]).
+#' the column for g, w g(a) for h. Columns are those of the fit, `log(x)` of a
+#' formula with that term, in their own units. Along a factor each level has a
+#' bar, and its points side by side. Where regressors are endogenous, or others
+#' matter, too, the function need not run through the middle of the points.
+#' There is no confidence band (see [rkhs_iv()]).
 #'
 #' `"cv"` draws the held-out criterion against \eqn{\mu}{mu} (of nested fits
 #' \eqn{\mu_g}{mu_g}) with one standard error over folds to either side, its
@@ -20,21 +19,22 @@
 #' differences to the minimum, and dashed is what a bar must reach. It shows the
 #' neighborhood of the minimum (`ylim` shows more).
 #'
+#' @usage
+#' plot(x, type = c("fit", "cv"), what = c("g", "h"), column = NULL, n = 200,
+#'      ...)
 #' @param x A fit of [rkhs_iv()] or [rkhs_iv_nested()].
-#' @param y Must be missing, or the `type`.
-#' @param type `"fit"` or `"cv"`, also as the second argument.
+#' @param type `"fit"` or `"cv"`.
 #' @param what `"g"`, `"h"` or both: the functions of a nested fit.
 #' @param column The column along which to draw, by name or number; for g and h
 #'   the same, or `list(g = , h = )`. By default the first that is numeric.
 #' @param n Points on the curve.
-#' @param ... Graphical parameters, as in [plot.kme()]; `col`, `lty` and `lwd`
-#'   are for the curve.
-#' @param legend As in [plot.kme()].
+#' @param ... Graphical parameters, see [plot.kernmean_fit()].
 #' @return What was drawn, invisibly: a data frame of the points along the
 #'   curve, all columns as they were taken, with the values of the function in
 #'   `.fitted`; for g and h a list of two; or the field `cv`.
 #' @seealso [predict.rkhs_iv()] for values anywhere else
 #' @family instrumental variables
+#' @name plot.rkhs_iv
 #' @examples
 #' set.seed(1)
 #' n <- 300
@@ -47,62 +47,37 @@
 #' plot(fit)
 #' plot(fit, column = "age")
 #' plot(fit, "cv")
-#' @export
-plot.rkhs_iv <- function(x, y, type = c("fit", "cv"), ..., what = c("g", "h"),
-                         column = NULL, n = 200, legend = TRUE) {
-  dots <- list(...)
-  check_graphics(dots)
-  picture <- picture_iv(x, if (!missing(y)) y, if (!missing(type)) type,
-                        if (!missing(what)) what, column, n)
-  draw_picture(picture, dots, legend)
-}
+NULL
 
-picture_iv <- function(object, y = NULL, type = NULL, what = NULL,
-                       column = NULL, n = 200) {
-  type <- plot_type(c("fit", "cv"), y, type)
-  n <- check_count(n, "n", 2L)
-  if (type == "cv") {
+fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
+                                n = 200) {
+  if (check_type(type, c("fit", "cv")) == "cv") {
     return(picture_held_out(object))
   }
+  n <- check_count(n, "n", 2L)
   wanted <- check_functions(object, what)
-  columns <- check_column_list(column, wanted)
+  columns <- lapply(wanted, \(f) if (is.list(column)) column[[f]] else column)
   panels <- Map(\(f, column) picture_function(object, f, column, n), wanted,
                 columns)
   if (length(panels) == 1L) {
     return(panels[[1L]])
   }
-  notes <- unique(lapply(unname(panels), \(p) p$note))
+  notes <- unique(lapply(unname(panels), `[[`, "note"))
   list(panels = unname(panels), title = "Instrumental-variable estimates",
        xlab = "", ylab = "", free = TRUE,
        note = if (length(notes) == 1L) notes[[1L]],
-       value = lapply(panels, \(p) p$value))
+       value = lapply(panels, `[[`, "value"))
 }
 
 # The functions to be drawn, named by themselves.
 check_functions <- function(object, what) {
   known <- names(object$functions)
   if (is.null(what) || identical(what, "both")) what <- known
-  if (!is.character(what) || !length(what) || !all(what %in% known) ||
-        anyDuplicated(what)) {
-    stop_input("'what' must be ", if (length(known) > 1L) {
-      "\"g\", \"h\" or both"
-    } else {
-      "\"g\" for a fit that is not nested"
-    }, ", not ", describe(what))
+  if (!is.character(what) || !length(what) || !all(what %in% known)) {
+    stop_input("'what' must be ", paste0("\"", known, "\"", collapse = " or "),
+               " for this fit, not ", describe(what))
   }
-  stats::setNames(nm = what)
-}
-
-# `column` for each of the functions.
-check_column_list <- function(column, wanted) {
-  if (!is_plain_list(column)) {
-    return(lapply(wanted, \(f) column))
-  }
-  if (is.null(names(column)) || !all(names(column) %in% wanted)) {
-    stop_input("'column' must be one column, or a list by function: ",
-               toString(paste0("'", wanted, "'")))
-  }
-  lapply(wanted, \(f) column[[f]])
+  stats::setNames(nm = unique(what))
 }
 
 # --- Blocks in the units of the user -----------------------------------------
@@ -300,8 +275,7 @@ picture_held_out <- function(object) {
   }
   limit_label <- if (paired) "bars: 1 se of the difference" else
     "minimum + 1 se"
-  dashed <- if (!is.null(limit)) across_layer(h = limit)
-  if (!is.null(limit)) dashed$level <- limit_label
+  dashed <- if (!is.null(limit)) across_layer(h = limit, level = limit_label)
   each <- \(...) as.vector(rbind(..., NA))
   new_picture(
     paste0("Held-out criterion (", nrow(attr(cv, "folds")),

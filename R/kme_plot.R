@@ -3,80 +3,52 @@
 #' The selection curve, the candidates of a stack, the embedding itself, or the
 #' weights.
 #'
-#' `"selection"` draws the score against \eqn{\lambda}{lambda} with the chosen
-#' value marked and, where the score is a leave-one-out score, that of the KME
-#' as a dashed line; it shows the neighborhood of the minimum (`xlim` and `ylim`
-#' show more). For MKME the score is drawn against the variance
-#' \eqn{\sigma^2}{sigma^2}, for smoothing against h. Between the values of the
-#' selection the curve is a cubic spline (in the logarithm, but for h).
-#' `"candidates"` draws the shares of a stack as bars; what each candidate
-#' scores alone is in the value. `"noise"`
-#' draws the variances of MMKME as bars, for an RBF kernel relative to
-#' \eqn{\theta_l^2}{theta_l^2}. `"embedding"` draws \eqn{\tilde\mu(z)}{mu(z)} as
-#' a curve for one column (with the KME dashed, if the fit is another estimate;
-#' with a band of intervals where they are asked for) and as contours with the
-#' points for two, in the units of the points. For more
-#' columns, or a gram of values, it draws the points along the two leading
-#' kernel principal axes of the sample (of 1,000 points at most, evenly spaced),
-#' in the color of \eqn{\tilde\mu(x_i)}{mu(x_i)}: large where the distribution
-#' is dense. `"weights"` draws \eqn{n\beta_i}{n beta_i} in increasing order; the
-#' KME is the line at 1.
+#' * `"selection"`: the score against \eqn{\lambda}{lambda} (against the
+#'   variance \eqn{\sigma^2}{sigma^2} for MKME, h for smoothing), with the
+#'   chosen value marked and, of a leave-one-out score, that of the KME dashed.
+#'   It shows the neighborhood of the minimum (`xlim` and `ylim` show more);
+#'   between the values that were tried the curve is a cubic spline.
+#' * `"candidates"`: the shares of a stack as bars.
+#' * `"noise"`: the variances of MMKME as bars, for an RBF kernel relative to
+#'   \eqn{\theta_l^2}{theta_l^2}.
+#' * `"embedding"`: \eqn{\tilde\mu(z)}{mu(z)} as a curve for one column (with
+#'   the KME dashed, if the fit is another estimate), as contours for two, in
+#'   the units of the points. For more columns, or a gram of values, the points
+#'   along the two leading kernel principal axes of the sample (of 1,000 points
+#'   at most), in the color of \eqn{\tilde\mu(x_i)}{mu(x_i)}.
+#' * `"weights"`: \eqn{n\beta_i}{n beta_i} in increasing order; the KME is the
+#'   line at 1.
 #'
-#' @section Margins and legends:
-#' All plots of the package measure the labels and make room for them: margins
-#' grow where labels need it, in figures of less than two inches inside (between
-#' the default margins) they become narrower, titles are wrapped and letters
-#' become smaller before anything is cut. Afterwards the margins are as they
-#' were, and coordinates such that [points()] or [lines()] added to the plot
-#' fall into place. Legends stand in the corner with most room where they cover
-#' no point, curve or bar, or else outside; twelve levels are named, in colors
-#' and symbols that differ. Numbers have a color bar.
-#'
+#' @usage
+#' plot(x, type = c("selection", "candidates", "noise", "embedding", "weights"),
+#'      n = 100, interval = FALSE, level = 0.95, ...)
 #' @param x A fit of [kme()].
-#' @param y Must be missing, or the `type`.
-#' @param type What to draw, also as the second argument; by default the first
-#'   of `"selection"`, `"candidates"`, `"noise"` and `"embedding"` that applies.
+#' @param type By default the first of these but `"weights"` that applies.
 #' @param n Points on an axis of the grid for the embedding.
 #' @param interval `TRUE` for a band of confidence intervals, point by point
 #'   (see [confint.kme()]), around the embedding in one column; for the KME
 #'   only.
 #' @param level The probability of each interval.
-#' @param ... Graphical parameters: those of titles, labels, limits and axes are
-#'   for the frame, the rest for what is drawn (`"embedding"` in two columns:
-#'   for [contour()]).
-#' @param legend `TRUE` for the largest corner that is free, else outside;
-#'   `FALSE` for none; `"outside"`; or a place as in [legend()], such as
-#'   `"topright"`, whatever it covers. A color bar stands outside or, with
-#'   `FALSE`, not at all.
+#' @param ... Graphical parameters, see [plot.kernmean_fit()].
 #' @return What was drawn, invisibly: a data frame with `lambda` (or `noise`, or
 #'   `h`) and `score`, `candidate`, `share` and `score`, `noise` and `relative`,
 #'   `z` and `value` (and `lower` and `upper`), or `rank` and `weight`; for two
-#'   columns `list(x, y, z)` as
-#'   of [contour()]; for more a data frame with `PC1`, `PC2` and `value`.
+#'   columns `list(x, y, z)` as of [contour()]; for more a data frame with
+#'   `PC1`, `PC2` and `value`.
 #' @family kernel means
+#' @name plot.kme
 #' @examples
 #' fit <- kme(scale(faithful), kernel_rbf(0.5), "fkmse")
 #' plot(fit)
 #' plot(fit, type = "embedding")
-#' plot(kme(faithful$waiting, kernel_rbf(3), "fkmse", lambda = 1),
-#'      type = "embedding")
 #' plot(kme(faithful$waiting, kernel_rbf(3)), interval = TRUE)
 #' plot(kme(scale(iris[, 1:4])))
-#' @export
-plot.kme <- function(x, y,
-                     type = c("selection", "candidates", "noise", "embedding",
-                              "weights"),
-                     n = 100, ..., interval = FALSE, level = 0.95,
-                     legend = TRUE) {
-  picture <- picture_kme(x, if (!missing(y)) y, if (!missing(type)) type, n,
-                         interval, level)
-  draw_picture(picture, list(...), legend)
-}
+NULL
 
-picture_kme <- function(object, y = NULL, type = NULL, n = 100,
-                        interval = FALSE, level = 0.95) {
-  type <- plot_type(c("selection", "candidates", "noise", "embedding",
-                      "weights"), y, type, default_plot(object))
+fit_picture.kme <- function(object, type = NULL, n = 100, interval = FALSE,
+                            level = 0.95) {
+  type <- check_type(type, c("selection", "candidates", "noise", "embedding",
+                             "weights"), default_plot(object))
   n <- check_count(n, "n", 2L)
   level <- check_confidence(level)
   if (check_flag(interval, "interval") &&
@@ -124,8 +96,7 @@ picture_selection <- function(object) {
   }
   log <- if (min(curve[[1L]]) > 0) "x" else ""
   fine <- smooth_curve(curve[[1L]], curve$score, at, object$minimum, log)
-  dashed <- if (!is.null(base)) across_layer(h = object$reference)
-  if (!is.null(base)) dashed$level <- base
+  dashed <- if (!is.null(base)) across_layer(h = object$reference, level = base)
   point <- new_layer("points", x = at, y = object$minimum, level = chosen,
                      style = list(pch = 21L, bg = accent, col = "white",
                                   cex = 1.3))

@@ -502,20 +502,12 @@ print.kme_landmarks <- function(x, digits = digits_shown(), ...) {
   invisible(x)
 }
 
-#' @rdname kme_landmarks
-#' @param y,type What to draw: `"points"` (one or two columns), or the
-#'   `"spectrum"` of the matrix of their kernel values.
-#' @export
-plot.kme_landmarks <- function(x, y, type = c("points", "spectrum"), ...) {
-  picture <- picture_landmarks(x, if (!missing(y)) y, if (!missing(type)) type)
-  draw_picture(picture, list(...))
-}
-
-picture_landmarks <- function(landmarks, y = NULL, type = NULL) {
+fit_picture.kme_landmarks <- function(object, type = NULL) {
+  landmarks <- object
   points <- sample_raw(landmarks$variable$sample)
   plain <- !is_factor_variable(landmarks$variable) && ncol(points) <= 2L
-  type <- plot_type(c("points", "spectrum"), y, type,
-                    if (plain) "points" else "spectrum")
+  type <- check_type(type, c("points", "spectrum"),
+                     if (plain) "points" else "spectrum")
   if (type == "spectrum") {
     return(picture_landmark_values(landmarks))
   }

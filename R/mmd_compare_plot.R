@@ -11,32 +11,27 @@
 #' the average distance of their members ([stats::hclust()] of [as.dist()] of
 #' the comparisons, `method = "average"`); of all pairs only.
 #'
+#' @usage
+#' plot(x, type = c("matrix", "dendrogram"), ...)
 #' @param x Comparisons of [mmd_test()] with `control` or `pairwise`.
-#' @param y,type `"matrix"` or `"dendrogram"`, by name or as the second
-#'   argument.
-#' @param ... Graphical parameters, as in [plot.kme()].
-#' @param legend As in [plot.kme()].
+#' @param type `"matrix"` or `"dendrogram"`.
+#' @param ... Graphical parameters, see [plot.kernmean_fit()].
 #' @return What was drawn, invisibly: a matrix of distances, a data frame (the
 #'   rows of the comparisons in the order of the bars), or an object of class
 #'   `hclust`.
 #' @family tests
+#' @name plot.mmd_comparisons
 #' @examples
 #' some <- subset(chickwts, feed != "linseed")
 #' all <- mmd_test(weight ~ feed, some, pairwise = TRUE, B = 199)
 #' plot(all)
 #' plot(all, "dendrogram")
 #' plot(update(all, control = "casein"))
-#' @export
-plot.mmd_comparisons <- function(x, y, type = c("matrix", "dendrogram"), ...,
-                                 legend = TRUE) {
-  dots <- list(...)
-  picture <- picture_comparisons(x, if (!missing(y)) y,
-                                 if (!missing(type)) type)
-  draw_picture(picture, dots, legend)
-}
+NULL
 
-picture_comparisons <- function(x, y = NULL, type = NULL) {
-  type <- plot_type(c("matrix", "dendrogram"), y, type)
+fit_picture.mmd_comparisons <- function(object, type = NULL) {
+  type <- check_type(type, c("matrix", "dendrogram"))
+  x <- object
   if (type == "dendrogram") {
     check_all_pairs(x, "'x' of a dendrogram")
     picture_dendrogram(x)

@@ -1,15 +1,12 @@
 # Plots of a test against a model, and what it is as a data frame.
 
-picture_mmd.mmd_model_test <- function(test, y = NULL, type = NULL, n = 100,
-                                       groups = NULL, dots = list()) {
-  if (!is.null(groups)) {
-    stop_input("'groups' must not be given for a test against a model")
+fit_picture.mmd_model_test <- function(object, type = NULL, n = 100,
+                                       breaks = 30, freq = FALSE) {
+  if (check_type(type, c("null", "witness")) == "null") {
+    picture_null(object, breaks, freq)
+  } else {
+    picture_misfit(object, check_count(n, "n", 2L))
   }
-  type <- plot_type(c("null", "witness"), y, type)
-  if (type == "null") {
-    return(picture_null(test, dots))
-  }
-  picture_misfit(test, check_count(n, "n", 2L))
 }
 
 # The kernel mean of the points less that of the model.

@@ -22,19 +22,22 @@
 #' of sketches
 #' ([kme_sketch()]) the landmarks stand for the points, and belong to no sample.
 #'
+#' @usage
+#' plot(x, type = c("null", "witness"), n = 100, groups = NULL, breaks = 30,
+#'      freq = FALSE, ...)
 #' @param x A test of [mmd_test()].
-#' @param y,type `"null"` or `"witness"`, by name or as the second argument.
+#' @param type `"null"` or `"witness"`.
 #' @param n Points on an axis of the grid for the witness function.
-#' @param ... Graphical parameters, as in [plot.kme()]; for `"null"` also
-#'   `breaks` and `freq` of [hist()].
-#' @param legend As in [plot.kme()].
 #' @param groups `NULL`, or two of the groups of a test of more, by name: the
 #'   witness function of the first and the second.
+#' @param breaks,freq As for [hist()], for `"null"`.
+#' @param ... Graphical parameters, see [plot.kernmean_fit()].
 #' @return What was drawn, invisibly: the draws, or a data frame with `z` and
 #'   `density`; a data frame with `z` and `value`; `list(x, y, z)` as of
 #'   [contour()]; or a data frame with `PC1`, `PC2`, `group`, `value`. For
 #'   several figures a list of these by group.
 #' @family tests
+#' @name plot.mmd_test
 #' @examples
 #' set.seed(1)
 #' test <- mmd_test(rnorm(100), rnorm(100, sd = 2))
@@ -43,29 +46,14 @@
 #' plot(mmd_test(iris[1:50, 1:4], iris[51:100, 1:4], B = 99), "witness")
 #' plot(mmd_test(cbind(Petal.Length, Petal.Width) ~ Species, iris, B = 99),
 #'      "witness", groups = c("versicolor", "virginica"))
-#' @export
-plot.mmd_test <- function(x, y, type = c("null", "witness"), n = 100, ...,
-                          legend = TRUE, groups = NULL) {
-  dots <- list(...)
-  picture <- picture_mmd(x, if (!missing(y)) y, if (!missing(type)) type, n,
-                         groups, dots)
-  draw_picture(picture, dots, legend)
-}
+NULL
 
-picture_mmd <- function(test, y = NULL, type = NULL, n = 100, groups = NULL,
-                        dots = list()) {
-  UseMethod("picture_mmd")
-}
-
-picture_mmd.mmd_test <- function(test, y = NULL, type = NULL, n = 100,
-                                 groups = NULL, dots = list()) {
-  type <- plot_type(c("null", "witness"), y, type)
-  if (type == "null") {
-    if (!is.null(groups)) {
-      stop_input("'groups' must not be given but for type \"witness\"")
-    }
-    return(picture_null(test, dots))
+fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
+                                 breaks = 30, freq = FALSE) {
+  if (check_type(type, c("null", "witness")) == "null") {
+    return(picture_null(object, breaks, freq))
   }
+  test <- object
   n <- check_count(n, "n", 2L)
   if (!is.null(test$arguments$bandwidths)) {
     stop_input("'type' must not be \"witness\" for many bandwidths")
@@ -108,15 +96,10 @@ witness_pairs <- function(groups, labels) {
     return(lapply(every, \(g) list(g, setdiff(every, g))))
   }
   pair <- match(as.character(groups), labels)
-  if (!is.atomic(groups) || length(pair) != 2L || anyNA(pair) ||
-        pair[1L] == pair[2L]) {
-    stop_input("'groups' must be two of ", shorten(paste0("\"", labels, "\""),
-                                                   12L),
-               ", not ", if (is.atomic(groups) && length(groups) %in% 1:4) {
-                 paste(groups, collapse = ", ")
-               } else {
-                 describe(groups)
-               })
+  if (length(pair) != 2L || anyNA(pair) || pair[1L] == pair[2L]) {
+    stop_input("'groups' must be two of ",
+               shorten(paste0("\"", labels, "\""), 12L), ", not ",
+               shorten(as.character(groups)))
   }
   list(as.list(pair))
 }

@@ -2,75 +2,57 @@
 #'
 #' The scores of two components with the groups in color, and the variances.
 #'
-#' `"scores"` draws the scores of the sample with the shares of variance on the
-#' axes; one component is drawn against the index of the points. Of more than
-#' 2,000 points an even share is drawn. A fit to a sketch has no scores of its
-#' own: those of `newdata` are drawn, without it the variances. Groups have
-#' colors (twelve, of which the first eight are the Okabe--Ito palette) and
-#' symbols that differ; the legend names twelve of them. Numbers as groups are
-#' drawn in colors from dark to light, with a bar that says which stand for
-#' which.
+#' * `"scores"`: the scores of the sample with the shares of variance on the
+#'   axes; one component is drawn against the index of the points. A fit to a
+#'   sketch has no scores of its own: those of `newdata` are drawn.
+#' * `"spectrum"`, and `screeplot()`: the variances
+#'   \eqn{\gamma_j/n}{gamma_j/n} of the leading components, as for
+#'   [stats::prcomp()].
 #'
-#' `"spectrum"` and `screeplot()` draw the variances
-#' \eqn{\gamma_j/n}{gamma_j/n} of the leading components, as for
-#' [stats::prcomp()].
-#'
+#' @usage
+#' plot(x, type = c("scores", "spectrum"), comps = c(1, 2), groups = NULL,
+#'      newdata = NULL, npcs = NULL, ...)
+#' \method{screeplot}{kme_pca}(x, npcs = min(10, length(x$values)),
+#'      type = c("barplot", "lines"), main = pca_heading(x), ...)
 #' @param x A fit of [kme_pca()].
-#' @param y Must be missing, or the `type`.
-#' @param type What to draw: for `plot()` `"scores"` or `"spectrum"`, also as
-#'   the second argument; for `screeplot()` `"barplot"` or `"lines"`.
+#' @param type `"scores"` (the default where there are some) or `"spectrum"`;
+#'   for `screeplot()` `"barplot"` or `"lines"`.
 #' @param comps Which components to draw: one or two whole numbers; by default
 #'   the first two, or the only one. For `"scores"`.
+#' @param groups `NULL`, or the group of each point: a factor, or a vector of
+#'   words, of numbers or of times, these with a scale of colors. For
+#'   `"scores"`.
 #' @param newdata Points whose scores are drawn in place of those of the sample,
 #'   as in [predict()][predict.kme_pca]. For `"scores"`.
-#' @param groups `NULL`, or the group of each point: a factor, or a vector of
-#'   words, of numbers or of times, these with a color bar. For `"scores"`.
-#' @param ... Graphical parameters, as in [plot.kme()]; `col`, `pch`, `cex`,
-#'   `bg` and `lwd` are for the points (and the legend is left out where they
-#'   change what it says). For `"spectrum"` also `npcs`.
-#' @param legend As in [plot.kme()]. For `"scores"`.
-#' @param npcs Number of components.
+#' @param npcs Number of components of a spectrum.
 #' @param main The title.
+#' @param ... Graphical parameters, see [plot.kernmean_fit()].
 #' @return What was drawn, invisibly: a data frame with the scores of all
 #'   points, named by component (`index` first for one component), and `groups`
 #'   where they are given; for variances these, with names.
 #' @family operators
+#' @name plot.kme_pca
 #' @examples
 #' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 3)
 #' plot(fit, groups = iris$Species)
 #' plot(fit, comps = c(1, 3), groups = iris$Petal.Width)
 #' plot(fit, "spectrum")
-#' @export
-plot.kme_pca <- function(x, y, type = c("scores", "spectrum"), comps = c(1, 2),
-                         groups = NULL, ..., newdata = NULL, legend = TRUE) {
-  dots <- list(...)
-  name <- short_name(substitute(groups))
-  picture <- picture_pca(x, if (!missing(y)) y, if (!missing(type)) type,
-                         if (!missing(comps)) comps, groups, name, dots$npcs,
-                         newdata)
-  draw_picture(picture, dots[names(dots) != "npcs"], legend)
-}
+NULL
 
-# comps, groups, npcs: NULL for the default.
-picture_pca <- function(object, y = NULL, type = NULL, comps = NULL,
-                        groups = NULL, name = NULL, npcs = NULL,
-                        newdata = NULL) {
+# name: that of measured groups.
+fit_picture.kme_pca <- function(object, type = NULL, comps = NULL,
+                                groups = NULL, newdata = NULL, npcs = NULL,
+                                name = NULL) {
   rows <- !is.null(object$scores) || !is.null(newdata)
-  type <- plot_type(c("scores", "spectrum"), y, type,
-                    if (rows) "scores" else "spectrum")
+  type <- check_type(type, c("scores", "spectrum"),
+                     if (rows) "scores" else "spectrum")
   if (type == "scores") {
-    if (!is.null(npcs)) {
-      stop_input("'npcs' must not be given but for type \"spectrum\"")
-    }
-    return(picture_scores(object, comps, groups, name, newdata))
+    picture_scores(object, comps, groups, name, newdata)
+  } else if (is.null(npcs)) {
+    picture_scree(object)
+  } else {
+    picture_scree(object, npcs)
   }
-  given <- c("comps", "groups", "newdata")[
-    c(!is.null(comps), !is.null(groups), !is.null(newdata))
-  ]
-  if (length(given)) {
-    stop_input("'", given[1L], "' must not be given but for type \"scores\"")
-  }
-  if (is.null(npcs)) picture_scree(object) else picture_scree(object, npcs)
 }
 
 picture_scores <- function(object, comps, groups, name, newdata) {
@@ -109,22 +91,15 @@ component_labels <- function(object, names = colnames(object$vectors)) {
 }
 
 check_comps <- function(comps, p) {
-  ok <- is.numeric(comps) && length(comps) %in% 1:2 && !anyNA(comps) &&
-    all(comps %in% seq_len(p)) && !anyDuplicated(comps)
-  if (!ok) {
-    stop_input(
-      "'comps' must be one or two different components from 1 to ", p,
-      ", not ", if (is.numeric(comps) && length(comps) %in% 1:3) {
-        paste(comps, collapse = ", ")
-      } else {
-        describe(comps)
-      }
-    )
+  if (!length(comps) %in% 1:2 || !all(comps %in% seq_len(p)) ||
+        anyDuplicated(comps)) {
+    stop_input("'comps' must be one or two different components from 1 to ", p,
+               ", not ", if (is.numeric(comps)) shorten(comps) else
+                 describe(comps))
   }
   as.integer(comps)
 }
 
-#' @rdname plot.kme_pca
 #' @importFrom stats screeplot
 #' @export
 screeplot.kme_pca <- function(x, npcs = min(10, length(x$values)),
@@ -136,7 +111,6 @@ screeplot.kme_pca <- function(x, npcs = min(10, length(x$values)),
 picture_scree <- function(object, npcs = min(10, length(object$values)),
                           type = "barplot", main = pca_heading(object)) {
   type <- check_choice(type, c("barplot", "lines"), "type")
-  check_graphics_value("main", main)
   npcs <- check_count(npcs, "npcs")
   if (npcs > length(object$values)) {
     stop_input("'npcs' must be at most ", length(object$values), ", the ",

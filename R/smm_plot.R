@@ -19,18 +19,17 @@
 #' the dashed line is the largest share that is consistent with \eqn{\nu}{nu}
 #' (see [smm()]).
 #'
+#' @usage
+#' plot(x, type = c("bags", "cv"), ...)
 #' @param x A fit of [smm()].
-#' @param y Must be missing, or the `type`.
-#' @param type `"bags"` or `"cv"`, also as the second argument.
-#' @param ... Graphical parameters, as in [plot.kme()]; `col`, `pch`, `cex`,
-#'   `bg` and `lwd` are for the points (and the legend is left out where they
-#'   change what it says), for `"cv"` `col`, `lty` and `lwd` for the curves.
-#' @param legend As in [plot.kme()].
+#' @param type `"bags"` or `"cv"`.
+#' @param ... Graphical parameters, see [plot.kernmean_fit()].
 #' @return What was drawn, invisibly: a data frame with a row for each bag, by
 #'   name, with `PC1`, `PC2`, `y` (if there is one), `.fitted` and, but for
 #'   ridge regression, `support`; or the field `cv`.
 #' @family learning on distributions
 #' @seealso [predict.bag_smm()], [plot.kme_pca()]
+#' @name plot.bag_smm
 #' @examplesIf requireNamespace("kernlab", quietly = TRUE)
 #' set.seed(1)
 #' make <- \(i) matrix(rnorm(40, sd = if (i %% 2) 1 else 1.6), 20)
@@ -43,16 +42,10 @@
 #' points(new, pch = 8)
 #' plot(fit, "cv")
 #' plot(smm(bags[y == "narrow"], nu = 0.1, bandwidth = "median"))
-#' @export
-plot.bag_smm <- function(x, y, type = c("bags", "cv"), ..., legend = TRUE) {
-  dots <- list(...)
-  check_graphics(dots)
-  picture <- picture_smm(x, if (!missing(y)) y, if (!missing(type)) type)
-  draw_picture(picture, dots, legend)
-}
+NULL
 
-picture_smm <- function(object, y = NULL, type = NULL) {
-  type <- plot_type(c("bags", "cv"), y, type)
+fit_picture.bag_smm <- function(object, type = NULL) {
+  type <- check_type(type, c("bags", "cv"))
   if (type == "bags") picture_of_bags(object) else picture_tried(object)
 }
 
@@ -221,9 +214,8 @@ consistent_limit <- function(nu, m, along) {
   layer <- if (along == "nu") {
     new_layer("line", x = nu, y = limit, style = style, level = label)
   } else {
-    across_layer(h = limit)
+    across_layer(h = limit, level = label)
   }
-  layer$level <- label
   list(layer = list(layer),
        key = key_entries(label, "grey40", "line", lty = 2L))
 }

@@ -131,21 +131,14 @@ fit_frame.htest <- function(x) {
 
 # Histogram of the draws of the null distribution, or the density of its gamma
 # law, with the observed statistic.
-plot_null <- function(object, ...) {
-  dots <- list(...)
-  draw_picture(picture_null(object, dots), dots)
-}
-
-picture_null <- function(object, dots = list()) {
-  check_graphics(dots)
+picture_null <- function(object, breaks = 30, freq = FALSE) {
   draws <- object$replicates
   law <- object$gamma
   observed <- object$statistic[[1L]]
-  counts <- isTRUE(dots$freq)
   if (!is.null(draws)) {
     value <- draws
-    bars <- bars_of(draws, if (is.null(dots$breaks)) 30 else dots$breaks)
-    layer <- histogram_layer(bars, counts, "grey70", "grey70")
+    bars <- graphics::hist(draws, breaks, plot = FALSE)
+    layer <- histogram_layer(bars, freq, "grey70", "grey70")
   } else if (!is.null(law)) {
     ends <- stats::qgamma(c(1e-4, 0.9999), law[["shape"]],
                           scale = law[["scale"]])
@@ -160,7 +153,7 @@ picture_null <- function(object, dots = list()) {
   }
   new_picture(
     "Null distribution", names(object$statistic),
-    if (counts && !is.null(draws)) "Frequency" else "Density",
+    if (freq && !is.null(draws)) "Frequency" else "Density",
     list(layer, across_layer(h = 0, lty = 1, col = "grey60"),
          across_layer(v = observed, col = accent, lty = 1, lwd = 2)),
     value, xlim = range(picture_limits(list(layer))$x, observed),
