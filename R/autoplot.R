@@ -223,3 +223,27 @@ ggplot_axes <- function(picture) {
     }
   )
 }
+
+# Until all of them inherit from kernmean_fit.
+#' @exportS3Method ggplot2::autoplot
+autoplot.kme_pca <- autoplot.kernmean_fit
+#' @exportS3Method ggplot2::autoplot
+autoplot.kme_cov <- autoplot.kernmean_fit
+#' @exportS3Method ggplot2::autoplot
+autoplot.kme_fda <- autoplot.kernmean_fit
+#' @exportS3Method ggplot2::autoplot
+autoplot.kme_density <- autoplot.kernmean_fit
+#' @exportS3Method ggplot2::autoplot
+autoplot.rkhs_iv <- autoplot.kernmean_fit
+#' @exportS3Method ggplot2::autoplot
+autoplot.bag_smm <- autoplot.kernmean_fit
+#' @exportS3Method ggplot2::autoplot
+autoplot.mmd_test <- autoplot.kernmean_fit
+#' @exportS3Method ggplot2::autoplot
+autoplot.mmd_comparisons <- autoplot.kernmean_fit
+#' @exportS3Method ggplot2::autoplot
+autoplot.hsic_test <- autoplot.kernmean_fit
+#' @exportS3Method ggplot2::autoplot
+autoplot.kme_landmarks <- autoplot.kernmean_fit
+#' @exportS3Method ggplot2::autoplot
+autoplot.gram <- autoplot.kernmean_fit

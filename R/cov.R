@@ -157,8 +157,9 @@
 #' values, m by n. A level of a factor that the fit has not seen differs from
 #' all others. Without `newdata`: the result at the sample.
 #'
-#' `plot()` draws the spectrum, the selection curve, scores on the two leading
-#' eigenfunctions (or left against right ones), or the weights.
+#' `plot(fit, type)` draws the `"spectrum"`, the `"selection"` curve, `"scores"`
+#' on the two leading eigenfunctions (or left against right ones), in the colors
+#' of `groups`, or the `"weights"`: by default the first that there is.
 #'
 #' @references
 #' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.

@@ -361,12 +361,7 @@ print.summary.kme_cov <- function(x, digits = digits_shown(), ...) {
 }
 
 #' @rdname kme_cov
-#' @param type For `predict()` `"scores"` or `"value"`; for `plot()` one of
-#'   `"spectrum"`, `"selection"`, `"scores"` and `"weights"`, by default the
-#'   first that applies.
-#' @param groups For a plot of scores: a factor or vector of n values, for
-#'   colors and symbols with a legend.
-#' @usage NULL
+#' @param type For `predict()` `"scores"` or `"value"`.
 #' @name kme_cov
 NULL
 

@@ -11,9 +11,12 @@
 #' weights. `"path"` draws for `optimize = "all"` what decided where to stop,
 #' step by step: the mean log density of the points held out, or J.
 #'
-#' @usage
+#' ```
 #' plot(x, type = c("density", "path"), columns = NULL, n = 200, breaks = NULL,
 #'      ...)
+#' ```
+#'
+#' @usage NULL
 #' @param x A fit of [kme_density()].
 #' @param type `"density"` or `"path"`.
 #' @param columns One or two columns, by number or name; by default the first

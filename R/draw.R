@@ -120,7 +120,12 @@ check_groups <- function(groups, n) {
   }
   if (!is.atomic(groups) || length(groups) != n || anyNA(groups)) {
     stop_input("'groups' must have one value for each of the ", n,
-               " points, none missing, not ", describe(groups))
+               " points, none missing, not ",
+               if (is.atomic(groups) && anyNA(groups)) {
+                 paste(sum(is.na(groups)), "NA")
+               } else {
+                 describe(groups)
+               })
   }
   if (!is_measured(groups)) {
     return(check_factor(groups))

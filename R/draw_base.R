@@ -30,28 +30,21 @@ draw_panel <- function(picture, dots, legend) {
   own <- dots[names(dots) %in% layer_words]
   picture <- utils::modifyList(picture, dots[names(dots) %in% frame_words])
   settings <- dots[!names(dots) %in% c(layer_words, frame_words)]
-  small <- min(graphics::par("fin")) < 3
-  if (small) {
-    settings <- utils::modifyList(list(mgp = c(1.8, 0.6, 0), tcl = -0.3),
-                                  settings)
-  }
+  small <- min(graphics::par("fin")) < 4
+  settings <- utils::modifyList(
+    c(list(las = 1), if (small) list(mgp = c(2, 0.6, 0), tcl = -0.3,
+                                     cex.main = 1)),
+    settings
+  )
   # Margins of next to nothing, to measure what is to stand in them.
   before <- graphics::par(c(list(mar = rep(0.01, 4)), settings))
   on.exit(close_frame(before))
   graphics::plot.new()
   key <- fit_key(picture, own, legend)
+  open_window(picture, settings)
   frame <- measure_frame(picture, key)
   graphics::par(mar = if (small) frame$need else pmax(frame$need, before$mar))
-  log <- if (is.null(picture$log)) "" else picture$log
-  limits <- picture_limits(picture$layers, log)
-  style <- if (isTRUE(picture$flush)) "i"
-  graphics::plot.window(
-    if (is.null(picture$xlim)) limits$x else picture$xlim,
-    if (is.null(picture$ylim)) limits$y else picture$ylim,
-    log, if (is.null(picture$asp)) NA else picture$asp,
-    xaxs = c(settings$xaxs, style, "r")[1L],
-    yaxs = c(settings$yaxs, style, "r")[1L]
-  )
+  open_window(picture, settings)
   for (layer in picture$layers) {
     draw_layer(layer, if (isTRUE(layer$main)) own else list())
   }
@@ -60,6 +53,18 @@ draw_panel <- function(picture, dots, legend) {
     pin <- graphics::par("pin")
     draw_key(key, if (key$outside) c(1 + 0.1 / pin[1L], 0) else 0.02)
   }
+}
+
+open_window <- function(picture, settings) {
+  log <- if (is.null(picture$log)) "" else picture$log
+  limits <- picture_limits(picture$layers, log)
+  style <- c(if (isTRUE(picture$flush)) "i", "r")
+  graphics::plot.window(
+    if (is.null(picture$xlim)) limits$x else picture$xlim,
+    if (is.null(picture$ylim)) limits$y else picture$ylim,
+    log, if (is.null(picture$asp)) NA else picture$asp,
+    xaxs = c(settings$xaxs, style)[1L], yaxs = c(settings$yaxs, style)[1L]
+  )
 }
 
 # The parameters as they were. As the margins were others the coordinates are
@@ -93,7 +98,7 @@ wrapped <- function(text, width, cex, font = 1) {
 }
 
 # What stands in the margins, and the lines that these need: list(labels, at:
-# the lines where they stand; size, turned: of named ticks; title, need).
+# the lines where they stand; size, turned: of the ticks; title, need).
 measure_frame <- function(picture, key) {
   par <- graphics::par(c("mgp", "fin", "mai", "mar", "cex.axis", "cex.lab",
                          "cex.main", "font.main", "las"))
@@ -101,32 +106,39 @@ measure_frame <- function(picture, key) {
   high <- \(text, cex) {
     if (length(text)) graphics::strheight(text, "inches", cex) / line else 0
   }
-  size <- reach <- numeric(2)
-  turned <- c(par$las >= 2, TRUE)
+  right <- if (isTRUE(key$outside)) (key$width + 0.15) / line else 0.8
+  size <- rep(par$cex.axis, 2L)
+  reach <- numeric(2)
+  turned <- c(par$las >= 2, par$las %in% 1:2)
   for (side in 1:2) {
     words <- picture[[c("ticks", "ticks_y")[side]]]$labels
-    wide <- max(0, graphics::strwidth(words, "inches", par$cex.axis))
-    if (side == 1L && wide > 0.7 * par$fin[1L] / max(1, length(words))) {
-      turned[1L] <- TRUE
+    wide <- graphics::strwidth(
+      if (is.null(words)) format(graphics::axTicks(side)) else words, "inches",
+      par$cex.axis
+    )
+    if (is.null(words)) {
+      reach[side] <- max(wide) / line
+    } else {
+      if (any(wide > 0.7 * par$fin[side] / length(wide))) turned[side] <- TRUE
+      share <- min(1, 0.4 * par$fin[3L - side] / max(wide))
+      size[side] <- share * par$cex.axis
+      reach[side] <- share * max(wide) / line
     }
-    size[side] <- par$cex.axis * min(1, 0.35 * par$fin[3L - side] / wide)
-    if (turned[side]) reach[side] <- wide * size[side] / par$cex.axis / line
   }
-  at <- pmax(par$mgp[1L], par$mgp[2L] + reach + 0.6)
+  at <- pmax(par$mgp[1L], par$mgp[2L] + reach * turned + 0.5)
+  room <- par$fin - line * c(at[2L] + right, 2)
   labels <- lapply(1:2, \(side) {
-    wrapped(picture[[c("xlab", "ylab")[side]]], 0.75 * par$fin[side],
-            par$cex.lab)
+    wrapped(picture[[c("xlab", "ylab")[side]]], room[side], par$cex.lab)
   })
   rows <- vapply(labels, high, 1, par$cex.lab)
-  need <- c(at[1L] + 1.2 * rows[1L] + 0.4, at[2L] + rows[2L] + 0.4)
-  title <- wrapped(picture$title, par$fin[1L] - (need[2L] + 0.5) * line,
+  left <- at[2L] + rows[2L] + 0.4
+  title <- wrapped(picture$title, par$fin[1L] - (left + 0.5) * line,
                    par$cex.main, par$font.main)
   note <- if (is.null(picture$note)) 0 else 1.1
-  top <- high(title, par$cex.main)
-  list(labels = labels, at = at + c(pmax(0, 1.2 * (rows[1L] - 0.8)), 0), size = size,
-       turned = turned, title = title, note = note,
-       need = c(need, note + top + 1.2,
-                if (isTRUE(key$outside)) (key$width + 0.15) / line else 0.8))
+  list(labels = labels, at = at + c(1.2 * max(0, rows[1L] - 0.8), 0),
+       size = size, turned = turned, title = title, note = note,
+       need = c(at[1L] + 1.2 * rows[1L] + 0.4, left,
+                note + high(title, par$cex.main) + 1.2, right))
 }
 
 draw_frame <- function(picture, frame) {
@@ -184,8 +196,8 @@ fit_key <- function(picture, own, legend) {
   if (is.null(key)) {
     return(NULL)
   }
-  outside <- isTRUE(legend) || legend == "outside"
-  most <- graphics::par("fin") * c(0.4, 0.9)
+  outside <- isTRUE(legend) || identical(legend, "outside")
+  most <- graphics::par("fin") * c(0.4, 0.6)
   key$label <- wrapped(key$label, most[1L] - 0.5, 0.9)
   found <- list(entries = key, cex = 0.9, outside = outside,
                 title = wrapped(fill$title, most[1L] - 0.2, 0.9),
@@ -211,6 +223,7 @@ draw_key <- function(key, inset, plot = TRUE) {
   do.call(graphics::legend, c(list(
     key$place, e$label, inset = inset, cex = key$cex, title = key$title,
     bg = "white", box.col = "grey60", xpd = NA, plot = plot,
+    y.intersp = 0.7 + 0.3 * max(lengths(strsplit(e$label, "\n"))),
     pch = ifelse(is("point", "ring"), e$pch, ifelse(is("box"), 22L, NA)),
     col = ifelse(is("ring", "line"), e$color,
                  ifelse(is("box"), "grey60", "white")),

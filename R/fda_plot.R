@@ -13,8 +13,11 @@
 #' scores alone (one axis: the normal curves that the posterior probabilities go
 #' by).
 #'
-#' @usage
+#' ```
 #' plot(x, type = c("regions", "scores"), n = 100, newdata = NULL, ...)
+#' ```
+#'
+#' @usage NULL
 #' @param x A fit of [kme_fda()].
 #' @param type `"regions"` or `"scores"`; by default the first that applies.
 #' @param n Points on an axis of the grid for the regions.

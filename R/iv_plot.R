@@ -19,9 +19,12 @@
 #' differences to the minimum, and dashed is what a bar must reach. It shows the
 #' neighborhood of the minimum (`ylim` shows more).
 #'
-#' @usage
+#' ```
 #' plot(x, type = c("fit", "cv"), what = c("g", "h"), column = NULL, n = 200,
 #'      ...)
+#' ```
+#'
+#' @usage NULL
 #' @param x A fit of [rkhs_iv()] or [rkhs_iv_nested()].
 #' @param type `"fit"` or `"cv"`.
 #' @param what `"g"`, `"h"` or both: the functions of a nested fit.

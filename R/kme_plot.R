@@ -19,9 +19,12 @@
 #' * `"weights"`: \eqn{n\beta_i}{n beta_i} in increasing order; the KME is the
 #'   line at 1.
 #'
-#' @usage
+#' ```
 #' plot(x, type = c("selection", "candidates", "noise", "embedding", "weights"),
 #'      n = 100, interval = FALSE, level = 0.95, ...)
+#' ```
+#'
+#' @usage NULL
 #' @param x A fit of [kme()].
 #' @param type By default the first of these but `"weights"` that applies.
 #' @param n Points on an axis of the grid for the embedding.

@@ -11,8 +11,11 @@
 #' the average distance of their members ([stats::hclust()] of [as.dist()] of
 #' the comparisons, `method = "average"`); of all pairs only.
 #'
-#' @usage
+#' ```
 #' plot(x, type = c("matrix", "dendrogram"), ...)
+#' ```
+#'
+#' @usage NULL
 #' @param x Comparisons of [mmd_test()] with `control` or `pairwise`.
 #' @param type `"matrix"` or `"dendrogram"`.
 #' @param ... Graphical parameters, see [plot.kernmean_fit()].

@@ -22,9 +22,12 @@
 #' of sketches
 #' ([kme_sketch()]) the landmarks stand for the points, and belong to no sample.
 #'
-#' @usage
+#' ```
 #' plot(x, type = c("null", "witness"), n = 100, groups = NULL, breaks = 30,
 #'      freq = FALSE, ...)
+#' ```
+#'
+#' @usage NULL
 #' @param x A test of [mmd_test()].
 #' @param type `"null"` or `"witness"`.
 #' @param n Points on an axis of the grid for the witness function.

@@ -9,28 +9,31 @@
 #'   \eqn{\gamma_j/n}{gamma_j/n} of the leading components, as for
 #'   [stats::prcomp()].
 #'
-#' @usage
+#' ```
 #' plot(x, type = c("scores", "spectrum"), comps = c(1, 2), groups = NULL,
 #'      newdata = NULL, npcs = NULL, ...)
+#' ```
+#'
+#' `comps`: one or two components by number, by default the first two, or the
+#' only one. `groups`: `NULL`, or the group of each point: a factor, or a vector
+#' of words, of numbers or of times, these with a scale of colors. `newdata`:
+#' points whose scores are drawn in place of those of the sample, as in
+#' [predict()][predict.kme_pca].
+#'
+#' @usage
 #' \method{screeplot}{kme_pca}(x, npcs = min(10, length(x$values)),
-#'      type = c("barplot", "lines"), main = pca_heading(x), ...)
+#'   type = c("barplot", "lines"), main = pca_heading(x), ...)
 #' @param x A fit of [kme_pca()].
-#' @param type `"scores"` (the default where there are some) or `"spectrum"`;
-#'   for `screeplot()` `"barplot"` or `"lines"`.
-#' @param comps Which components to draw: one or two whole numbers; by default
-#'   the first two, or the only one. For `"scores"`.
-#' @param groups `NULL`, or the group of each point: a factor, or a vector of
-#'   words, of numbers or of times, these with a scale of colors. For
-#'   `"scores"`.
-#' @param newdata Points whose scores are drawn in place of those of the sample,
-#'   as in [predict()][predict.kme_pca]. For `"scores"`.
 #' @param npcs Number of components of a spectrum.
+#' @param type For `plot()` `"scores"` (the default where there are some) or
+#'   `"spectrum"`; for `screeplot()` `"barplot"` or `"lines"`.
 #' @param main The title.
 #' @param ... Graphical parameters, see [plot.kernmean_fit()].
 #' @return What was drawn, invisibly: a data frame with the scores of all
 #'   points, named by component (`index` first for one component), and `groups`
 #'   where they are given; for variances these, with names.
 #' @family operators
+#' @aliases screeplot.kme_pca
 #' @name plot.kme_pca
 #' @examples
 #' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 3)

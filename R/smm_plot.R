@@ -19,8 +19,11 @@
 #' the dashed line is the largest share that is consistent with \eqn{\nu}{nu}
 #' (see [smm()]).
 #'
-#' @usage
+#' ```
 #' plot(x, type = c("bags", "cv"), ...)
+#' ```
+#'
+#' @usage NULL
 #' @param x A fit of [smm()].
 #' @param type `"bags"` or `"cv"`.
 #' @param ... Graphical parameters, see [plot.kernmean_fit()].

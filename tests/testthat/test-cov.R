@@ -561,8 +561,7 @@ test_that("bad input is refused", {
     update(fit, "skmse"), update(formula, data = data.frame(a = 1)),
     update(fit, select = "gcv"), coef(fit, 2), summary(fit, digits = 3),
     plot(fit, "selection"), plot(tensor, "spectrum"), plot(fit, "all"),
-    plot(fit, groups = 1:6),
-    plot(fit, "scores", groups = 1:5), plot(fit, "scores", type = "scores")
+    plot(fit, "scores", groups = 1:5)
   ))
   expect_snapshot(writeLines(lines))
 })

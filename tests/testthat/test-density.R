@@ -636,8 +636,7 @@ test_that("what cannot be fitted is refused", {
     simulate(fit, 2, points = 3), summary(fit, 2), logLik(fit, 2),
     AIC(fit), BIC(fit), coef(fit, 2),
     plot(fit, columns = 3), plot(fit, columns = "a"), plot(fit, 1),
-    plot(fit, "density", type = "path"), plot(fit, type = "path"),
-    plot(fit, "path", color = 2), plot(fit, color = 2),
+    plot(fit, type = "path"),
     update(fit, x = 1:3, m = 4), update(fit, lambda = 1),
     update(fit, estimator = estimate, x = x / 2)
   ))))

@@ -1,40 +1,29 @@
-# The kit of all plots: pictures, colors, frames.
+# The kit of all plots: arguments, colors, frames.
 
 on_device <- function(code, width = 7, height = 7) {
   grDevices::pdf(NULL, width, height)
   on.exit(grDevices::dev.off())
   force(code)
 }
+flowers <- scale(iris[, 1:4])
+flat <- as.matrix(iris[, 3:4])
 
-test_that("graphical parameters are known, other names are refused", {
-  expect_silent(check_graphics(list(col = 1, xlim = 0:1, breaks = 3, cex = 2)))
-  expect_error(check_graphics(list(colr = 1)), "did you mean 'col",
-               class = "kernmean_error_input")
-  expect_error(check_graphics(list(1)), "must be named",
-               class = "kernmean_error_input")
+test_that("arguments are of the picture, or parameters of base graphics", {
   fit <- kme(c(1, 2, 4), kernel_rbf(1), "skmse")
   on_device({
-    expect_error(plot(fit, lambda = 2), "no graphical parameter",
-                 class = "kernmean_error_input")
-    expect_error(plot(fit, xlim = c(1, 1)), "two different numbers",
-                 class = "kernmean_error_input")
-    expect_error(plot(fit, legend = "topleftt"), "did you mean 'topleft'",
-                 class = "kernmean_error_input")
-    expect_error(plot(fit, legend = 2), "must be TRUE, FALSE",
-                 class = "kernmean_error_input")
+    expect_identical(plot(fit, "weights"), plot(fit, type = "weights"))
+    expect_identical(plot(fit, "w"), plot(fit, type = "weights"))
+    expect_error(plot(fit, 3), "must be one of", class = "kernmean_error_input")
+    expect_warning(plot(fit, colr = 1), "\"colr\" is not a graphical")
+    expect_error(plot(fit, las = 7), "invalid value")
+    expect_error(plot(fit, legend = "corner"), "should be one of")
+    # What stops leaves the parameters as they were.
+    expect_identical(graphics::par("mar", "las"),
+                     list(mar = c(5.1, 4.1, 4.1, 2.1), las = 0L))
   })
-})
-
-test_that("the second argument of plot() is the type", {
-  types <- c("one", "two")
-  expect_identical(plot_type(types, NULL, NULL), "one")
-  expect_identical(plot_type(types, NULL, NULL, "two"), "two")
-  expect_identical(plot_type(types, "tw", NULL), "two")
-  expect_identical(plot_type(types, NULL, "one", "two"), "one")
-  expect_error(plot_type(types, "one", "two"), "by position",
-               class = "kernmean_error_input")
-  expect_error(plot_type(types, 3, NULL), "must be one of",
-               class = "kernmean_error_input")
+  asked <- split_dots(fit, list("weights", n = 3, cex = 2), NULL)
+  expect_identical(asked, list(picture = list(type = "weights", n = 3),
+                               graphics = list(cex = 2)))
 })
 
 test_that("sixty levels have colors and symbols that differ", {
@@ -71,169 +60,101 @@ test_that("names of groups are those of columns", {
   expect_null(short_name(quote(cut(x, 3))))
 })
 
-test_that("a legend stands where it covers no point, in the largest corner", {
-  skip_on_cran()
-  set.seed(11)
-  corners <- list(topright = c(1, 1), topleft = c(0, 1),
-                  bottomright = c(1, 0), bottomleft = c(0, 0))
-  covered <- function(xy, corner, width, height) {
-    sum(abs(xy[, 1] - corner[1]) <= width & abs(xy[, 2] - corner[2]) <= height)
-  }
-  found <- c()
-  for (i in 1:300) {
-    xy <- matrix(stats::rbeta(2 * sample(1:60, 1), 0.8, 0.8), ncol = 2)
-    size <- stats::runif(2, 0.05, 0.6)
-    place <- free_corner(xy, size[1], size[2], gap = 0)
-    free <- vapply(corners, \(corner) {
-      covered(xy, corner, size[1], size[2]) == 0
-    }, NA)
-    found <- c(found, is.null(place))
-    if (is.null(place)) {
-      expect_false(any(free))
-    } else {
-      expect_true(free[[place]])
-      # No box of this shape that is free in another corner is larger.
-      room <- vapply(corners, \(corner) {
-        hit <- Find(\(s) covered(xy, corner, s * size[1], s * size[2]) > 0,
-                    seq(1, 25, by = 0.05))
-        if (is.null(hit)) 25 else hit
-      }, 1)
-      expect_gte(room[[place]], max(room) - 0.051)
-    }
-  }
-  # Both cases were seen.
-  expect_true(any(found) && !all(found))
-  expect_identical(free_corner(matrix(0, 0, 2), 0.3, 0.3), "topright")
-  expect_null(free_corner(matrix(0.5, 1, 2), 1, 0.2))
-})
-
-test_that("lines and bars are in the way of a legend, too", {
-  line <- along(c(0, 1, NA, 3), c(0, 2, NA, 5))
-  expect_true(all(line[, 2] == 2 * line[, 1] | line[, 1] == 3))
-  expect_gt(nrow(line), 10)
-  picture <- new_picture("", "", "", list(
-    new_layer("bars", x0 = 0, y0 = 0, x1 = 1, y1 = 10)
-  ), NULL)
-  taken <- occupied(picture)
-  expect_true(any(taken[, 1] == 1 & taken[, 2] > 4 & taken[, 2] < 6))
-  expect_true(any(taken[, 2] == 10 & taken[, 1] > 0.4 & taken[, 1] < 0.6))
-})
-
-test_that("the legend of a plot covers none of its points", {
-  set.seed(12)
-  for (size in list(c(7, 7), c(3.3, 2.6), c(5, 3))) {
-    for (seed in 1:8) {
-      xy <- matrix(stats::rnorm(60), ncol = 2)
-      group <- factor(sample(c("first", "second one", "a third"), 30, TRUE))
-      picture <- groups_picture("", xy, group, c("a", "b"), NULL)
-      on_device({
-        frame <- open_frame(picture, list(), TRUE)
-        key <- frame$key
-        unit <- unit_points(xy)
-        if (key$place == "outside") {
-          expect_gt(graphics::par("mai")[4], key_size(key$key, key$cex)[1] *
-                      graphics::par("pin")[1])
-        } else {
-          rect <- in_unit_frame(draw_key(key$key, key$place, key$cex,
-                                         plot = FALSE)$rect)
-          inside <- unit[, 1] >= rect$left &
-            unit[, 1] <= rect$left + rect$w & unit[, 2] <= rect$top &
-            unit[, 2] >= rect$top - rect$h
-          expect_false(any(inside))
-        }
-        close_frame(frame$before)
-      }, size[1], size[2])
-    }
-  }
-})
-
-test_that("legend = says where", {
-  group <- factor(c("a", "b", "a"))
-  picture <- groups_picture("", cbind(1:3, 1:3), group, c("a", "b"), NULL)
-  place <- function(legend) {
+test_that("twelve levels are named, of more the first ones and how many", {
+  x <- cbind(1:30, 1:30)
+  labels_of <- function(groups, own = list(), legend = TRUE) {
+    picture <- groups_picture("", x, groups, c("a", "b"), NULL)
     on_device({
-      frame <- open_frame(picture, list(), legend)
-      list(frame$key$place, graphics::par("mar")[4])
+      graphics::plot.new()
+      fit_key(picture, own, legend)$entries$label
     })
   }
-  expect_null(place(FALSE)[[1]])
-  expect_identical(place(TRUE), list("topleft", 2.1))
-  expect_identical(place("bottom"), list("bottom", 2.1))
-  outside <- place("outside")
-  expect_identical(outside[[1]], "outside")
-  expect_gt(outside[[2]], 2.1)
+  twelve <- factor(rep_len(1:12, 30))
+  expect_identical(labels_of(twelve), as.character(1:12))
+  expect_identical(labels_of(factor(1:30)), c(1:11, "and 19 more"))
+  # Numbers have a scale, the largest on top.
+  expect_identical(labels_of(c(1, 2, rep(3, 28))),
+                   c("3.0", "2.5", "2.0", "1.5", "1.0"))
+  # Of colors of the caller it would be wrong.
+  expect_null(labels_of(twelve, list(col = 2)))
+  expect_null(labels_of(twelve, legend = FALSE))
 })
 
-test_that("twelve levels are named, of more the first ones and how many", {
-  expect_identical(shorten_key(level_entries(1:12))$label, as.character(1:12))
-  key <- shorten_key(level_entries(1:30))
-  expect_identical(key$label, c(1:11, "and 19 more"))
-})
-
-test_that("words are wrapped, made smaller, and cut only then", {
-  on_device({
-    graphics::plot.new()
-    lines <- wrap_words("some words in a row", 1, 1)
-    expect_identical(paste(lines, collapse = " "), "some words in a row")
-    expect_true(all(graphics::strwidth(lines, "inches") <= 1))
-    expect_identical(wrap_words("one\ntwo", 9, 1), c("one", "two"))
-    expect_identical(cut_text("short", 5, 1), "short")
-    expect_match(cut_text(strrep("long", 30), 2, 1), "^long.*[.]{3}$")
-    expect_lte(graphics::strwidth(cut_text(strrep("long", 30), 2, 1),
-                                  "inches"), 2)
-    wide <- graphics::strwidth("some words", "inches")
-    expect_identical(fit_cex("some words", wide, 1), 1)
-    expect_equal(fit_cex("some words", 0.8 * wide, 1), 0.8)
-    expect_equal(fit_cex("some words", 0.1 * wide, 1), 0.6)
-  })
+test_that("all kinds of plots fit into small figures", {
+  long <- factor(c("an extremely long name of the first level", "short",
+                   "another name that is rather long")[iris$Species])
+  pca <- kme_pca(flowers, ncomp = 2)
+  three <- mmd_test(flat ~ iris$Species, B = 19)
+  for (size in c(7, 3, 1.5)) {
+    on_device(width = size, height = 0.8 * size, {
+      expect_silent(plot(pca, groups = long, main = strrep("long ", 30)))
+      expect_silent(plot(three, "witness", n = 9))
+      expect_silent(plot(kme(flowers, estimator = "mmkme")))
+    })
+  }
 })
 
 test_that("what is added to a plot falls into place whatever the margins", {
-  # A frame with wide margins: the same coordinates before and after.
   group <- factor(c("a rather long name", "another long name"))
-  picture <- groups_picture("", cbind(c(1, 1e3), c(2, 7)), group[c(1, 2)],
+  picture <- groups_picture("", cbind(c(1, 1e3), c(2, 7)), group,
                             c("a", "b"), NULL)
   for (log in c("", "x")) {
     picture$log <- log
     on_device({
-      frame <- open_frame(picture, list(), "outside")
+      before <- graphics::par(mar = c(9, 9, 1, 9))
+      graphics::plot.new()
+      graphics::plot.window(c(1, 1e3), c(2, 7), log)
       at <- \() c(graphics::grconvertX(c(2, 900), "user", "inches"),
                   graphics::grconvertY(c(3, 6), "user", "inches"))
-      before <- at()
-      wide <- graphics::par("mar")
-      close_frame(frame$before)
-      expect_equal(at(), before)
-      expect_identical(graphics::par("mar"), default_margins)
-      expect_gt(wide[4], default_margins[4])
-    }, 5, 4)
+      want <- at()
+      close_frame(before)
+      expect_equal(at(), want)
+      expect_identical(graphics::par("mar"), before$mar)
+    }, 7, 7)
   }
 })
 
-test_that("margins of the user are kept, or grow", {
-  picture <- groups_picture("T", cbind(1:3, 1:3), NULL, c("a", "b"), NULL)
-  margins <- function(mar, size = 7) {
-    on_device({
-      graphics::par(mar = mar)
-      open_frame(picture, list(), TRUE)
-      graphics::par("mar")
-    }, size, size)
+test_that("a plot of three groups fills figures and leaves the layout", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  three <- mmd_test(flat ~ iris$Species, B = 19)
+  settings <- c("mfrow", "cex", "mar", "mgp", "las", "tcl")
+  graphics::plot.new()
+  before <- graphics::par(settings)
+  shown <- plot(three, "witness", n = 12)
+  expect_identical(graphics::par(settings), before)
+  expect_named(shown, levels(iris$Species))
+  for (g in names(shown)) {
+    # One against all the rest: the difference of two kernel means.
+    own <- iris$Species == g
+    kernel <- three$kernel
+    if (is.null(kernel)) kernel <- three$sample$kernel
+    at <- cbind(shown[[g]]$x[3], shown[[g]]$y[7])
+    expect_equal(shown[[g]]$z[3, 7],
+                 unname(predict(kme(flat[own, ], kernel), at) -
+                          predict(kme(flat[!own, ], kernel), at)))
   }
-  expect_equal(margins(c(6, 7, 8, 9)), c(6, 7, 8, 9))
-  expect_equal(margins(default_margins), default_margins)
-  grown <- margins(rep(0.1, 4))
-  expect_true(all(grown >= c(3, 3, 1, 0.5)))
-  # Of a small figure the default ones become narrower, others do not.
-  expect_true(all(margins(default_margins, 2.6)[c(1, 3)] < c(5, 4)))
-  expect_equal(margins(c(5, 4, 4, 2), 3), c(5, 4, 4, 2), tolerance = 0.1)
+  pair <- plot(three, "witness", groups = c("virginica", "setosa"), n = 12)
+  back <- plot(three, "witness", groups = c("setosa", "virginica"), n = 12)
+  expect_equal(pair$z, -back$z)
+  expect_error(plot(three, "witness", groups = "setosa"), "must be two of",
+               class = "kernmean_error_input")
+  expect_error(plot(three, "witness", groups = c("setosa", "iris")),
+               class = "kernmean_error_input")
 })
 
-test_that("a plot that stops leaves the parameters as they were", {
-  on_device({
-    before <- graphics::par(c("mar", "mgp", "las", "tcl"))
-    picture <- groups_picture("T", cbind(1:3, 1:3), NULL, c("a", "b"), NULL)
-    expect_error(draw_picture(picture, list(xlim = "a")),
-                 class = "kernmean_error_input")
-    expect_error(draw_picture(picture, list(log = "z")))
-    expect_identical(graphics::par(names(before)), before)
-  })
+test_that("plots show the units of the user", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  for (scale in list(TRUE, "whiten")) {
+    fit <- kme(faithful, scale = scale)
+    shown <- plot(fit, n = 10)
+    expect_true(all(range(shown$y) > 30 & range(shown$y) < 120))
+    expect_equal(shown$z[3, 4],
+                 unname(predict(fit, cbind(shown$x[3], shown$y[4]))))
+    one <- kme(faithful["waiting"], estimator = "skmse", scale = scale)
+    curve <- plot(one, "embedding", n = 10)
+    expect_equal(curve$value, unname(predict(one, curve$z)))
+    expect_gt(min(curve$z), 30)
+  }
 })

@@ -355,8 +355,7 @@ test_that("bad input is refused", {
     predict(values, x), update(fit, 3), update(fit, penalty = 3),
     update(fit, lambda = 1), coef(fit, 2), summary(fit, digits = 3),
     plot(fit, 1), plot(fit, type = "regions"), plot(fit, type = "axes"),
-    plot(values, type = "regions"), plot(fit, "scores", type = "scores"),
-    plot(fit, groups = y)
+    plot(values, type = "regions")
   ))))
   expect_snapshot(writeLines(refusals(expression(
     kme_fda(x, y, rbf, ridge = 1e-18), kme_fda(1e6 * x, y, kernel_poly(2),

@@ -567,7 +567,6 @@ test_that("wrong arguments are refused with what they must be", {
     hsic_test(list(x, y, f), estimator = \(sample) 1),
     hsic_test(x, y, kernel_rbf(), kernel = kernel_rbf()),
     hsic_test(x, y, kernel = "rbf"), plot(hsic_test(x, y, B = 9), "witness"),
-    plot(hsic_test(x, y, B = 9), brakes = 9),
     summary(hsic_test(x, y, B = 9), 1),
     hsic_test(x, y, estimator = "skmse", statistic = "unbiased"),
     hsic_test(x, y, estimator = "mkme", null = "gamma"),

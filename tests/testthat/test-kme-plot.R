@@ -38,15 +38,12 @@ test_that("a band of intervals is that of predict()", {
   expect_named(shown, c("z", "value", "lower", "upper"))
   want <- predict(fit, shown$z, interval = TRUE, level = 0.8)
   expect_equal(unname(as.matrix(shown[-1])), unname(want), tolerance = 1e-14)
-  picture <- picture_kme(fit, n = 21, interval = TRUE, level = 0.8)
+  picture <- fit_picture(fit, n = 21, interval = TRUE, level = 0.8)
   expect_identical(vapply(picture$layers, `[[`, "", "kind"),
                    c("ribbon", "line", "rug"))
   expect_identical(picture$layers[[1]]$data$y1, shown$upper)
   expect_identical(picture$key$label, c("KME", "80% intervals"))
   expect_equal(picture$ylim, range(0, shown$lower, shown$upper))
-  # Points along the band that a legend must not cover.
-  expect_true(all(range(occupied(picture)[, 2]) ==
-                    range(shown[-1])))
   # None is drawn that was not asked for.
   expect_named(on_device(plot(fit)), c("z", "value"))
 })
@@ -124,12 +121,6 @@ test_that("the default plot is the first that applies", {
   expect_identical(fields(kme(as_gram(diag(4)))), axes)
 })
 
-test_that("types may be abbreviated", {
-  fit <- kme(x, rbf, "fkmse")
-  expect_identical(on_device(plot(fit, type = "w")),
-                   on_device(plot(fit, type = "weights")))
-})
-
 test_that("extreme fits are drawn", {
   centered <- scale(x, scale = FALSE)
   normal <- list(weights = 1, means = c(0, 0), covariances = diag(2))
@@ -197,7 +188,6 @@ test_that("plots that cannot be drawn are refused", {
   lines <- on_device(refusals(expression(
     plot(kme(x, rbf), type = "selection"),
     plot(kme(x, rbf, "fkmse", lambda = 1), type = "selection"),
-    plot(kme(x, rbf), legend = "corner"), plot(kme(x, rbf), legend = NA),
     plot(kme(x, rbf), type = "curve"),
     plot(kme(x, rbf), n = 1),
     plot(kme(x, rbf), n = 2.5),

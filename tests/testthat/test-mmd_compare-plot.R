@@ -52,17 +52,6 @@ test_that("marks say what adjusted p-values are", {
   expect_identical(p_marks(p, 200), rep("", 7))
 })
 
-test_that("no text of them is cut or over another one", {
-  for (size in list(c(7, 7), c(3.2, 2.8))) {
-    for (picture in list(\() plot(all), \() plot(one),
-                         \() plot(all, "dendrogram"))) {
-      texts <- plot_texts(picture(), size[1], size[2])
-      expect_identical(overlaps(texts), character())
-      expect_identical(off_page(texts, size[1], size[2]), character())
-    }
-  }
-})
-
 test_that("autoplot() builds the same pictures", {
   skip_if_not_installed("ggplot2")
   for (plot in list(ggplot2::autoplot(all), ggplot2::autoplot(one),

@@ -344,6 +344,4 @@ test_that("the witness is the difference of the embeddings", {
   own <- rowMeans(kernel_matrix(unname(y), kernel = kernel_rbf(sqrt(theta2))))
   expect_equal(drawn$value, own - unname(model))
   expect_length(plot(normal), 9L)
-  expect_error(plot(normal, "witness", groups = c("a", "b")), "groups",
-               class = "kernmean_error_input")
 })

@@ -572,8 +572,6 @@ test_that("bad input is refused", {
     plot(fit, comps = 4), plot(fit, comps = c(1, 1)), plot(fit, comps = 1:3),
     plot(fit, comps = factor(1:8)), plot(fit, groups = 1:7),
     plot(fit, groups = c(NA, 1:7)), plot(fit, 1:2), plot(fit, "lines"),
-    plot(fit, "scores", type = "scores"),
-    plot(fit, "spectrum", groups = 1:8), plot(fit, "spectrum", comps = 1),
     summary(fit, 3), screeplot(fit, 4), screeplot(fit, type = "pie")
   ))
 })

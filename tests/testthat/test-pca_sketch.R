@@ -127,7 +127,6 @@ test_that("what rows are needed for is refused", {
   refused(reconstruction_error(fit), "'newdata' must be given")
   refused(preimage(fit), "'newdata' must be given")
   refused(plot(fit, "scores"), "'newdata' must be given")
-  refused(plot(fit, "spectrum", newdata = x), "'newdata' must not be given")
   refused(kme_pca(sketch, covariance = "fkmse"), "\"kme\" or \"skmse\"")
   refused(kme_pca(sketch, rbf), "'kernel' must not be given")
   refused(kme_pca(sketch, ncomp = 16), "at most 15, the number of landmarks")

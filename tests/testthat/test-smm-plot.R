@@ -25,7 +25,7 @@ test_that("bags stand at their scores on two kernel principal axes", {
   expect_identical(drawn$y, label(three$kind))
   expect_identical(drawn$.fitted, unname(fitted(fit)))
   expect_identical(drawn$support, names(three$bags) %in% fit$support)
-  picture <- picture_smm(fit)
+  picture <- fit_picture(fit)
   layers <- of_kind(picture, "points")
   expect_equal(layers[[1]]$data$x, drawn$PC1)
   expect_identical(layers[[1]]$level, drawn$y)
@@ -42,12 +42,12 @@ test_that("bags stand at their scores on two kernel principal axes", {
 test_that("numbers have a color bar, novelty its two kinds, ridge no rings", {
   skip_if_not_installed("kernlab")
   fit <- smm(two$bags, value, kernel = theta, cost = 1)
-  picture <- picture_smm(fit)
+  picture <- fit_picture(fit)
   expect_true(picture$bar)
   expect_equal(of_kind(picture, "points")[[1]]$data$value, value)
   expect_identical(picture$key$label, "support bag")
   fit <- smm(two$bags, kernel = theta, nu = 0.2)
-  picture <- picture_smm(fit)
+  picture <- fit_picture(fit)
   expect_identical(names(picture$value), c("PC1", "PC2", ".fitted", "support"))
   expect_identical(picture$key$label, c("support bag", "normal", "novel"))
   expect_identical(of_kind(picture, "points")[[1]]$level, unname(fitted(fit)))
@@ -55,13 +55,13 @@ test_that("numbers have a color bar, novelty its two kinds, ridge no rings", {
 
 test_that("a fit without support bags, of ridge or of a tube, has no rings", {
   fit <- smm(two$bags, value, kernel = theta, type = "ridge")
-  picture <- picture_smm(fit)
+  picture <- fit_picture(fit)
   expect_length(of_kind(picture, "points"), 1L)
   expect_null(picture$key)
   expect_named(picture$value, c("PC1", "PC2", "y", ".fitted"))
   skip_if_not_installed("kernlab")
   flat <- smm(two$bags, value, kernel = theta, cost = 1, epsilon = 9)
-  expect_length(of_kind(picture_smm(flat), "points"), 1L)
+  expect_length(of_kind(fit_picture(flat), "points"), 1L)
   expect_false(any(shown(flat)$support))
 })
 
@@ -84,7 +84,7 @@ test_that("of many bags an even share is drawn, with its rings", {
   set.seed(62)
   many <- matrix(rnorm(2100))
   fit <- smm(many, id = seq_len(2100), kernel = theta, nu = 0.3)
-  layers <- of_kind(picture_smm(fit), "points")
+  layers <- of_kind(fit_picture(fit), "points")
   expect_length(layers[[1]]$shown, 2000L)
   support <- names(fit$gram$sizes) %in% fit$support
   expect_length(layers[[2]]$data$x, sum(support[layers[[1]]$shown]))
@@ -96,7 +96,7 @@ test_that("what was tried is the table, with its choice", {
   fit <- smm(two$bags, label(two$kind), cost = c(10, 1, 100),
              bandwidth = c(2, 0.5), folds = folds)
   expect_identical(shown(fit, "cv"), fit$cv)
-  picture <- picture_smm(fit, "cv")
+  picture <- fit_picture(fit, "cv")
   curves <- Filter(\(l) isTRUE(l$main), picture$layers)
   expect_length(curves, 2L)
   for (i in 1:2) {
@@ -112,7 +112,7 @@ test_that("what was tried is the table, with its choice", {
   # Along the bandwidth where that alone varies, with bars for all.
   one <- smm(two$bags, label(two$kind), cost = 1, bandwidth = c(2, 0.5, 1),
              folds = folds)
-  picture <- picture_smm(one, "cv")
+  picture <- fit_picture(one, "cv")
   expect_identical(picture$xlab, "bandwidth")
   expect_length(of_kind(picture, "line")[[1]]$data$y, 9L)
   expect_identical(Filter(\(l) isTRUE(l$main), picture$layers)[[1]]$data$x,
@@ -124,7 +124,7 @@ test_that("what was tried is the table, with its choice", {
 test_that("novelty has the limit that it was chosen by", {
   skip_if_not_installed("kernlab")
   fit <- smm(two$bags, kernel = theta, level2 = "rbf", folds = rep(1:4, 6))
-  picture <- picture_smm(fit, "cv")
+  picture <- fit_picture(fit, "cv")
   limit <- Find(\(l) identical(l$level, "nu + 2 standard errors"),
                 picture$layers)$data
   nu <- sort(unique(fit$cv$nu))
@@ -132,13 +132,13 @@ test_that("novelty has the limit that it was chosen by", {
   expect_length(Filter(\(l) isTRUE(l$main), picture$layers), 5L)
   one <- smm(two$bags, kernel = theta, level2 = "rbf", nu = 0.1,
              folds = rep(1:4, 6))
-  expect_identical(picture_smm(one, "cv")$xlab, "bandwidth2")
+  expect_identical(fit_picture(one, "cv")$xlab, "bandwidth2")
 })
 
 test_that("ridge regression has the score of each bandwidth", {
   fit <- smm(two$bags, value, type = "ridge")
   expect_identical(shown(fit, "cv"), fit$cv)
-  picture <- picture_smm(fit, "cv")
+  picture <- fit_picture(fit, "cv")
   expect_identical(picture$xlab, "bandwidth")
   expect_match(picture$title, "leave-one-out rmse")
 })
@@ -149,34 +149,8 @@ test_that("parameters of the caller are taken, and what makes no sense not", {
   skip_if_not_installed("kernlab")
   given <- smm(two$bags, label(two$kind), kernel = theta, cost = 1)
   expect_snapshot(writeLines(refusals(expression(
-    plot(given, "cv"), plot(ridge, "cv"), plot(given, "weights"),
-    plot(given, colour = 2), plot(given, "bags", type = "cv"),
-    plot(given, legend = "here")
+    plot(given, "cv"), plot(ridge, "cv"), plot(given, "weights")
   ))))
-})
-
-test_that("texts stay on the page and apart", {
-  skip_on_cran()
-  skip_if_not_installed("kernlab")
-  long <- factor(c("a class that has a rather long name", "short",
-                   "another long name of a class")[three$kind])
-  folds <- rep(1:3, each = 10)
-  fits <- list(
-    smm(three$bags, long, level2 = "rbf", cost = c(1, 10), folds = folds),
-    smm(two$bags, value, cost = c(1, 10), folds = rep(1:4, 6)),
-    smm(two$bags, kernel = theta, level2 = "rbf", folds = rep(1:2, 12)),
-    smm(two$bags, value, type = "ridge")
-  )
-  for (size in list(c(7, 5), c(3.3, 2.6))) {
-    for (fit in fits) {
-      for (type in c("bags", "cv")) {
-        texts <- plot_texts(plot(fit, type), size[1], size[2])
-        expect_gt(nrow(texts), 4L)
-        expect_identical(off_page(texts, size[1], size[2]), character())
-        expect_identical(overlaps(texts), character())
-      }
-    }
-  }
 })
 
 test_that("ggplot2 has the same data", {
