@@ -11,7 +11,8 @@ autoplot.kernmean_fit <- function(object, ...) {
   if (length(dots$graphics)) {
     stop_input("unused argument: '", names(dots$graphics)[1L], "'")
   }
-  picture <- do.call("fit_picture", c(list(object), dots$picture))
+  picture <- do.call("fit_picture", c(list(object), dots$picture),
+                     quote = TRUE)
   parts <- picture$panels
   if (any(vapply(parts, \(p) !is.null(p$ticks), NA))) {
     stop_input("'what' must be \"g\" or \"h\" where a function of levels is ",

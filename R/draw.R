@@ -62,7 +62,7 @@ new_layer <- function(kind, ..., style = list(), level = NULL, main = FALSE) {
 #' @export
 plot.kernmean_fit <- function(x, ..., legend = TRUE) {
   dots <- split_dots(x, list(...), substitute(list(...))$groups)
-  picture <- do.call("fit_picture", c(list(x), dots$picture))
+  picture <- do.call("fit_picture", c(list(x), dots$picture), quote = TRUE)
   draw_picture(picture, dots$graphics, legend)
 }
 

@@ -37,8 +37,9 @@ draw_panel <- function(picture, dots, legend) {
     settings
   )
   # Margins of next to nothing, to measure what is to stand in them.
-  before <- graphics::par(c(list(mar = rep(0.01, 4)), settings))
+  before <- graphics::par(mar = rep(0.01, 4))
   on.exit(close_frame(before))
+  before <- c(before, Filter(length, graphics::par(settings)))
   graphics::plot.new()
   key <- fit_key(picture, own, legend)
   open_window(picture, settings)
