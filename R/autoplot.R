@@ -239,11 +239,7 @@ autoplot.rkhs_iv <- autoplot.kernmean_fit
 #' @exportS3Method ggplot2::autoplot
 autoplot.bag_smm <- autoplot.kernmean_fit
 #' @exportS3Method ggplot2::autoplot
-autoplot.mmd_test <- autoplot.kernmean_fit
-#' @exportS3Method ggplot2::autoplot
 autoplot.mmd_comparisons <- autoplot.kernmean_fit
-#' @exportS3Method ggplot2::autoplot
-autoplot.hsic_test <- autoplot.kernmean_fit
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme_landmarks <- autoplot.kernmean_fit
 #' @exportS3Method ggplot2::autoplot

@@ -96,11 +96,7 @@ plot.rkhs_iv <- plot.kernmean_fit
 #' @export
 plot.bag_smm <- plot.kernmean_fit
 #' @export
-plot.mmd_test <- plot.kernmean_fit
-#' @export
 plot.mmd_comparisons <- plot.kernmean_fit
-#' @export
-plot.hsic_test <- plot.kernmean_fit
 #' @export
 plot.kme_landmarks <- plot.kernmean_fit
 #' @export
