@@ -100,8 +100,6 @@ plot.mmd_comparisons <- plot.kernmean_fit
 #' @export
 plot.kme_landmarks <- plot.kernmean_fit
 #' @export
-plot.kme_sketch <- plot.kernmean_fit
-#' @export
 plot.gram <- plot.kernmean_fit
 
 # NULL: not given.
