@@ -152,6 +152,8 @@ nobs.kernmean_fit <- function(object, ...) {
 #' @export
 update.kernmean_fit <- function(object, ...) {
   changes <- list(...)
+  # What the new data are called.
+  attr(changes, "call") <- substitute(list(...))
   check_changes(changes)
   asked <- fit_request(same_version(object), changes)
   door <- attr(object$arguments, "door")

@@ -1,3 +1,9 @@
+# Tests of a sample against a model.
+
+refused <- function(call, message) {
+  expect_error(call, message, class = "kernmean_error_input")
+}
+
 two <- list(weights = c(0.3, 0.7), means = rbind(c(-1, 0), c(1, 2)),
             covariances = array(c(1, 0.5, 0.5, 2, 0.3, 0, 0, 0.3), c(2, 2, 2)))
 
@@ -19,7 +25,7 @@ test_that("closed forms of a mixture agree with its draws", {
   rest <- seq(201, n, by = 20)
   for (kernel in list(kernel_rbf(1.3), kernel_rbf(c(0.7, 2)), kernel_poly(2),
                       kernel_poly(3, 0.5), kernel_linear())) {
-    test <- mmd_test(x, two, kernel = kernel, B = 1)
+    test <- mmd_gof(x, two, kernel = kernel, B = 1)
     fit <- kme(x, kernel)
     # <mu_x, mu_P> and |mu_P|^2 as means over draws, with their errors.
     at <- predict(fit, z)
@@ -39,13 +45,13 @@ test_that("the statistic is the risk of each estimator", {
                       "stack")) {
     for (kernel in list(kernel_rbf(), kernel_poly(2))) {
       if (estimator %in% c("smooth", "stack") && is_poly(kernel)) next
-      test <- mmd_test(x, two, kernel, estimator, B = 1)
+      test <- mmd_gof(x, two, kernel, estimator, B = 1)
       risk <- kme_risk(kme(x, kernel, estimator), two)
       expect_equal(test$statistic[[1L]], risk, tolerance = 1e-9)
       expect_equal(test$estimate[["MMD"]], sqrt(risk), tolerance = 1e-9)
     }
   }
-  own <- mmd_test(x, two, estimator = \(s) seq_len(s$n) / 120, B = 1)
+  own <- mmd_gof(x, two, estimator = \(s) seq_len(s$n) / 120, B = 1)
   expect_equal(own$statistic[[1L]],
                kme_risk(kme(x, weights = seq_len(15) / 120), two))
 })
@@ -54,11 +60,11 @@ test_that("the unbiased statistic leaves out the pairs of a point and itself", {
   set.seed(3)
   x <- draw_two(9)
   kernel <- kernel_rbf(1.1)
-  test <- mmd_test(x, two, kernel, statistic = "unbiased", B = 1)
+  unbiased <- test_control(statistic = "unbiased")
+  test <- mmd_gof(x, two, kernel, control = unbiased, B = 1)
   k <- kernel_matrix(x, kernel = kernel)
-  biased <- mmd_test(x, two, kernel, B = 1)$statistic[[1L]]
-  first <- 0
-  for (i in 1:9) for (j in 1:9) if (i != j) first <- first + k[i, j] / 72
+  biased <- mmd_gof(x, two, kernel, B = 1)$statistic[[1L]]
+  first <- (sum(k) - 9) / 72
   expect_equal(test$statistic[[1L]], biased - mean(k) + first)
   expect_equal(test$type, "unbiased")
 })
@@ -72,13 +78,13 @@ test_that("units of a mixture are those of the sample", {
     diag(c(1, 50)) %*% s %*% diag(c(1, 50))
   })
   for (scale in list(TRUE, "whiten")) {
-    a <- mmd_test(x, wide, scale = scale, B = 3)
+    a <- mmd_gof(x, wide, scale = scale, B = 3)
     expect_equal(a$statistic[[1L]], kme_risk(kme(x, scale = scale), wide))
     # Each simulated sample has units of its own: the unit of a column goes.
     set.seed(5)
-    a <- mmd_test(x, wide, scale = scale, B = 3)
+    a <- mmd_gof(x, wide, scale = scale, B = 3)
     set.seed(5)
-    b <- mmd_test(x %*% diag(c(1, 1 / 50)), two, scale = scale, B = 3)
+    b <- mmd_gof(x %*% diag(c(1, 1 / 50)), two, scale = scale, B = 3)
     expect_equal(a$statistic, b$statistic)
   }
 })
@@ -86,7 +92,7 @@ test_that("units of a mixture are those of the sample", {
 test_that("a linear kernel far from the origin keeps its digits", {
   x <- c(1, 2, 4) + 1e8
   model <- list(weights = 1, means = 1e8 + 2, covariances = 1)
-  test <- mmd_test(x, model, kernel_linear(), B = 1)
+  test <- mmd_gof(x, model, kernel_linear(), B = 1)
   expect_equal(test$statistic[[1L]], (1 / 3)^2, tolerance = 1e-7)
 })
 
@@ -94,7 +100,7 @@ test_that("draws of a mixture have its moments, singular ones too", {
   law <- read_law(list(
     weights = c(0.25, 0, 0.75), means = rbind(c(0, 0), c(1e6, 0), c(4, 4)),
     covariances = array(c(1, 2, 2, 4, diag(2), diag(2) * 0), c(2, 2, 3))
-  ), matrix(0, 1, 2))
+  ), matrix(0, 1, 2), list())
   set.seed(6)
   z <- law_draw(law, 4000L)
   last <- z[, 1] == 4 & z[, 2] == 4
@@ -103,17 +109,6 @@ test_that("draws of a mixture have its moments, singular ones too", {
   m <- sum(!last)
   expect_lt(abs(mean(z[!last, 1])), 4 / sqrt(m))
   expect_lt(abs(var(z[!last, 1]) - 1), 4 * sqrt(2 / m))
-  set.seed(7)
-  law <- read_law(two, matrix(0, 1, 2))
-  z <- law_draw(law, 20000L)
-  mean <- drop(two$weights %*% two$means)
-  second <- Reduce(`+`, lapply(1:2, \(c) {
-    two$weights[c] * (two$covariances[, , c] + tcrossprod(two$means[c, ]))
-  }))
-  expect_lt(max(abs(colMeans(z) - mean) / apply(z, 2, sd)), 4 / sqrt(20000))
-  products <- cbind(z[, 1]^2, z[, 1] * z[, 2], z[, 2]^2)
-  apart <- abs(colMeans(products) - second[c(1, 2, 4)])
-  expect_true(all(apart < 4 * apply(products, 2, sd) / sqrt(20000)))
 })
 
 test_that("a function is compared by its first 10,000 draws", {
@@ -122,7 +117,7 @@ test_that("a function is compared by its first 10,000 draws", {
   x <- matrix(runif(24), 12)
   draw <- \(n) matrix(rexp(2 * n), n)
   set.seed(9)
-  test <- mmd_test(x, draw, B = 3)
+  test <- mmd_gof(x, draw, B = 3)
   set.seed(9)
   z <- draw(10000)
   samples <- lapply(1:3, \(b) draw(12))
@@ -154,9 +149,9 @@ test_that("data frames of a function are matched by name", {
   draw <- \(n) data.frame(b = rnorm(n, 5), a = rexp(n))
   x <- data.frame(a = rexp(20), b = rnorm(20, 5))
   set.seed(12)
-  one <- mmd_test(x, draw, B = 3)
+  one <- mmd_gof(x, draw, B = 3)
   set.seed(12)
-  two <- mmd_test(x[2:1], draw, B = 3)
+  two <- mmd_gof(x[2:1], draw, B = 3)
   expect_equal(one$statistic, two$statistic)
   # Those of the null distribution, too.
   expect_equal(one$replicates, two$replicates)
@@ -186,7 +181,7 @@ naive_bhep <- function(x) {
 
 test_that("the statistic of \"normal\" is that of Henze and Zirkler", {
   for (x in list(faithful$waiting[1:40], iris[1:50, 1:4], mtcars)) {
-    test <- mmd_test(x, "normal", B = 1)
+    test <- mmd_gof(x, "normal", B = 1)
     expect_equal(test$statistic[["BHEP"]], naive_bhep(x), tolerance = 1e-10)
     n <- NROW(x)
     expect_equal(test$estimate[["MMD"]]^2 * n, test$statistic[["BHEP"]])
@@ -202,13 +197,13 @@ test_that("it is the distance of characteristic functions", {
   }, 1)
   expected <- 30 * integrate(apart, -12 * beta, 12 * beta, rel.tol = 1e-10,
                              subdivisions = 1000)$value
-  test <- mmd_test(x, "normal", B = 1)
+  test <- mmd_gof(x, "normal", B = 1)
   expect_equal(test$statistic[[1L]], expected, tolerance = 1e-9)
 })
 
 test_that("affine maps do not change it", {
   x <- as.matrix(iris[51:100, 1:3])
-  bhep <- \(x) mmd_test(x, "normal", B = 1)$statistic[[1L]]
+  bhep <- \(x) mmd_gof(x, "normal", B = 1)$statistic[[1L]]
   set.seed(13)
   turned <- x %*% matrix(rnorm(9), 3) + rep(c(100, -3, 0), each = 50)
   expect_equal(bhep(turned), bhep(x), tolerance = 1e-10)
@@ -222,16 +217,16 @@ test_that("affine maps do not change it", {
 
 test_that("draws are treated as the sample is", {
   set.seed(14)
-  test <- mmd_test(matrix(rexp(20), 10), "normal", B = 4)
+  test <- mmd_gof(matrix(rexp(20), 10), "normal", B = 4)
   set.seed(14)
   invisible(rexp(20))
   samples <- lapply(1:4, \(b) matrix(rnorm(20), 10))
-  own <- vapply(samples, \(x) mmd_test(x, "normal", null = test)$statistic, 1)
+  own <- vapply(samples, \(x) mmd_gof(x, "normal", draws = test)$statistic, 1)
   expect_equal(test$replicates, own)
   # A mixture: the same rule for the bandwidth of each.
   x <- draw_two(10)
   set.seed(15)
-  test <- mmd_test(x, two, B = 3, statistic = "unbiased")
+  test <- mmd_gof(x, two, B = 3, control = test_control(statistic = "unbiased"))
   set.seed(15)
   samples <- lapply(1:3, \(b) law_draw(test$model, 10L))
   own <- vapply(samples, \(x) update(test, x = x, B = 1)$statistic, 1)
@@ -243,9 +238,9 @@ test_that("p-values are uniform under the model", {
   set.seed(17)
   sets <- 70
   p <- c(vapply(seq_len(sets), \(i) {
-    mmd_test(rnorm(6, 3, 2), "normal", B = 9)$p.value
+    mmd_gof(rnorm(6, 3, 2), "normal", B = 9)$p.value
   }, 1), vapply(seq_len(sets), \(i) {
-    mmd_test(draw_two(5), two, kernel_rbf(1), B = 9)$p.value
+    mmd_gof(draw_two(5), two, kernel_rbf(1), B = 9)$p.value
   }, 1))
   expect_true(all(abs(10 * p - round(10 * p)) < 1e-9))
   for (level in c(0.1, 0.3, 0.5)) {
@@ -257,62 +252,51 @@ test_that("p-values are uniform under the model", {
 
 test_that("the null of \"normal\" is kept and lent", {
   set.seed(18)
-  first <- mmd_test(faithful[1:40, ], "normal", B = 49)
+  first <- mmd_gof(faithful[1:40, ], "normal", B = 49)
   set.seed(19)
   before <- .Random.seed
-  second <- mmd_test(faithful[41:80, ], "normal", null = first)
+  second <- mmd_gof(faithful[41:80, ], "normal", draws = first)
   expect_identical(.Random.seed, before)
   expect_identical(second$replicates, first$replicates)
   expect_equal(second$p.value,
                (1 + sum(first$replicates >= second$statistic)) / 50)
-  expect_identical(mmd_test(faithful[1:40, ], "normal", null = first)$p.value,
+  expect_identical(mmd_gof(faithful[1:40, ], "normal", draws = first)$p.value,
                    first$p.value)
   file <- tempfile()
   on.exit(unlink(file))
   saveRDS(first, file)
   expect_lt(file.size(file), 6000)
-  third <- mmd_test(faithful[41:80, ], "normal", null = readRDS(file))
+  third <- mmd_gof(faithful[41:80, ], "normal", draws = readRDS(file))
   expect_identical(third$p.value, second$p.value)
   # update() lends on what was lent, unless it is asked for other draws.
   expect_identical(update(second, x = faithful[1:40, ])$p.value, first$p.value)
   expect_length(update(second, B = 9)$replicates, 9L)
-  expect_identical(update(first, null = second)$replicates, first$replicates)
-})
-
-test_that("a long null distribution is announced", {
-  x <- matrix(rnorm(8000), ncol = 1)
-  said <- tryCatch(mmd_test(x, "normal"), kernmean_message = identity)
-  expect_s3_class(said, "kernmean_message_long")
-  expect_match(conditionMessage(said), "999 samples of 8,000 points")
-  expect_match(conditionMessage(said), "given as 'null'")
-  expect_silent(mmd_test(x[1:50, ], "normal", B = 9, progress = FALSE))
+  expect_identical(update(first, draws = second)$replicates, first$replicates)
 })
 
 # --- The object --------------------------------------------------------------
 
 test_that("print, summary, update and data frames", {
   set.seed(20)
-  waiting <- faithful$waiting
-  test <- mmd_test(waiting, "normal", B = 19)
-  expect_s3_class(test, c("mmd_model_test", "mmd_test", "kernmean_fit", "htest"),
-                  exact = TRUE)
+  test <- mmd_gof(~ waiting, faithful, "normal", B = 19)
+  expect_s3_class(test, c("mmd_gof", "kernmean_fit", "htest"), exact = TRUE)
   expect_snapshot(print(test))
   pair <- list(weights = c(0.4, 0.6), means = cbind(c(55, 80)),
                covariances = c(36, 36))
-  mixed <- mmd_test(waiting, pair, B = 19)
+  mixed <- mmd_gof(faithful$waiting, pair, B = 19)
   expect_snapshot(summary(mixed))
   expect_equal(nobs(test), 272)
   expect_equal(as.data.frame(test)$statistic, test$statistic[[1L]])
-  expect_equal(update(test, x = waiting[1:50])$parameter[["n"]], 50)
-  expect_match(update(test, x = waiting[1:50])$data.name, "waiting[1:50]",
-               fixed = TRUE)
+  other <- update(test, x = faithful$waiting[1:50])
+  expect_equal(other$parameter[["n"]], 50)
+  expect_match(other$data.name, "faithful$waiting[1:50]", fixed = TRUE)
+  expect_equal(update(test, data = faithful[1:50, ])$statistic,
+               other$statistic)
   again <- update(test, model = pair)
   expect_equal(again$statistic, mixed$statistic)
   expect_match(again$data.name, "pair, a mixture of 2")
-  expect_error(update(test, blocks = 1), "no labels are permuted",
-               class = "kernmean_error_input")
-  expect_error(update(test, y = 1), "'model' must be",
-               class = "kernmean_error_input")
+  refused(update(test, blocks = 1), "unused argument: 'blocks'")
+  refused(update(mixed, model = "normal", kernel = kernel_rbf(1)), "'kernel'")
 })
 
 test_that("the witness is the difference of the embeddings", {
@@ -320,7 +304,7 @@ test_that("the witness is the difference of the embeddings", {
   x <- draw_two(30)
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
-  test <- mmd_test(x, two, B = 9)
+  test <- mmd_gof(x, two, B = 9)
   drawn <- plot(test, "witness", n = 5)
   z <- as.matrix(expand.grid(drawn$x, drawn$y))
   model <- mixture_at(two, test$kernel, unname(z))
@@ -328,12 +312,12 @@ test_that("the witness is the difference of the embeddings", {
                unname(predict(kme(x, test$kernel), z)) - model)
   # In sight: the points and both components.
   expect_true(all(range(drawn$y) >= c(-Inf, 2 + 2 * sqrt(0.3))))
-  one <- mmd_test(x[, 1], \(n) rnorm(n, 10), B = 9)
+  one <- mmd_gof(x[, 1], \(n) rnorm(n, 10), B = 9)
   drawn <- plot(one, "witness")
   expect_equal(drawn$value, unname(predict(kme(x[, 1], one$kernel), drawn$z) -
                  predict(kme(one$model$sample$x, one$kernel), drawn$z)))
   expect_gt(max(drawn$z), 12)
-  normal <- mmd_test(iris[1:4], "normal", B = 9)
+  normal <- mmd_gof(iris[1:4], "normal", B = 9)
   drawn <- plot(normal, "witness")
   expect_named(drawn, c("PC1", "PC2", "value"))
   # Of standardized points, in the space of N(0, I).
@@ -344,4 +328,125 @@ test_that("the witness is the difference of the embeddings", {
   own <- rowMeans(kernel_matrix(unname(y), kernel = kernel_rbf(sqrt(theta2))))
   expect_equal(drawn$value, own - unname(model))
   expect_length(plot(normal), 9L)
+})
+
+# --- What is refused -----------------------------------------------------------
+
+pair <- list(weights = c(0.4, 0.6), means = cbind(c(55, 80)),
+             covariances = c(36, 36))
+x <- c(60, 70, 80, 52)
+
+test_that("what does not belong to a test against a model is refused", {
+  with <- \(...) mmd_gof(x, pair, control = test_control(...))
+  refused(with(permutations = "all"), "'permutations'.*drawn from a model")
+  refused(with(null = "spectrum"), "'null'.*simulation")
+  refused(mmd_gof(x, pair, blocks = 1:4), "unused argument")
+  refused(mmd_gof(x, "normal", kernel = kernel_rbf(1)), "'kernel' must not be")
+  refused(mmd_gof(x, "normal", scale = TRUE), "'scale' must be FALSE")
+  refused(mmd_gof(x, "normal", estimator = "skmse"), "'estimator'")
+  refused(mmd_gof(x, pair, estimator = "fkmse",
+                  control = test_control(statistic = "unbiased")),
+          "'statistic' must be \"biased\"")
+  refused(mmd_gof(x, pair, estimator = est_skmse(target = pair)), "no target")
+  for (kernel in list(kernel_poly(4), kernel_laplace(), kernel_energy(),
+                      kernel_function(\(x, y) x %*% t(y)))) {
+    refused(mmd_gof(x, pair, kernel), "mixture.*give a function of n")
+  }
+  refused(mmd_gof(x, rnorm, kernel_energy(), "skmse"), "positive definite")
+  refused(mmd_gof(gram(x), pair), "points")
+  refused(mmd_gof(x), "'model' must be given")
+  refused(mmd_gof(x, "norm"), "'model' must be \"normal\"")
+  refused(mmd_gof(x, faithful), "not a data frame")
+  refused(mmd_gof(cbind(x, x), pair), "'model\\$means' must be 2 x 2")
+  pair$covariances <- c(1, -1)
+  refused(mmd_gof(x, pair), "number 2 is not")
+})
+
+test_that("what a function returns is looked at", {
+  refused(mmd_gof(x, \(n) 1:3), "model\\(10000\\) returned a vector of")
+  refused(mmd_gof(x, \(n) matrix(0, n, 2)), "double matrix of 10000 x 2")
+  refused(mmd_gof(cbind(x, x), rnorm), "n rows and 2 columns")
+  refused(mmd_gof(x, \(n) data.frame(a = rep("b", n))), "numeric columns")
+  refused(mmd_gof(x, \(n) c(NA, numeric(n - 1))), "model\\(10000\\).*1 NA")
+  refused(mmd_gof(x, \(n) rnorm(n) / 0), "Inf")
+  refused(mmd_gof(x, \(n) NULL), "returned NULL")
+  refused(mmd_gof(x, \(n) stop("no power")), "stopped: no power")
+  # A function that fails later is caught as well.
+  refused(mmd_gof(x, \(n) if (n == 4) NA else rnorm(n)), "model\\(4\\)")
+  refused(mmd_gof(data.frame(a = x, b = 1:4),
+                   \(n) data.frame(a = rnorm(n), c = 1)), "missing: 'b'")
+  expect_warning(mmd_gof(x, \(n) {
+    set.seed(1)
+    rnorm(n)
+  }, B = 3), "sets a seed", class = "kernmean_warning")
+})
+
+test_that("samples that cannot be tested are refused", {
+  refused(mmd_gof(3, pair), "at least 2 points")
+  refused(mmd_gof(numeric(), pair), "at least one row")
+  refused(mmd_gof(c(1, NA), pair), "1 NA")
+  refused(mmd_gof(airquality, "normal"), "in 'Ozone', 'Solar.R'")
+  refused(mmd_gof(iris, "normal"), "'Species' is a factor")
+  refused(mmd_gof(1:2, "normal"), "at least 3 points")
+  refused(mmd_gof(matrix(rnorm(40), 4), "normal"), "at least 12 points")
+  refused(mmd_gof(rep(1, 9), "normal"), "full rank.*constant columns: 1")
+  refused(mmd_gof(data.frame(a = 1:9, g = 2), "normal"),
+          "constant columns: g")
+  set.seed(1)
+  z <- cbind(a = rnorm(9), b = rnorm(9), c = rnorm(9))
+  refused(mmd_gof(cbind(z, e = z[, "a"] - 3 * z[, "c"]), "normal"),
+          "linearly dependent")
+  # Near it is not at it.
+  near <- cbind(z[, 1], z[, 1] + 1e-5 * z[, 2])
+  expect_equal(mmd_gof(near, "normal", B = 1)$statistic,
+               mmd_gof(z[, 1:2], "normal", B = 1)$statistic, tolerance = 1e-8)
+})
+
+test_that("draws that are lent must fit", {
+  set.seed(2)
+  test <- mmd_gof(faithful[1:20, ], "normal", B = 9)
+  lend <- \(x, model, ...) mmd_gof(x, model, draws = test, ...)
+  refused(lend(faithful, "normal"), "n = 272, d = 2, biased, not .*n = 20")
+  refused(lend(faithful[1:20, 1], "normal"), "d = 1, biased, not")
+  refused(lend(faithful[21:40, ], "normal", B = 99), "'B' must not be given")
+  refused(lend(faithful[21:40, ], "normal",
+               control = test_control(statistic = "unbiased")), "unbiased, not")
+  refused(lend(1:20, pair), "as of \"normal\"")
+})
+
+test_that("a fit to the same points is a warning, to others it is a mixture", {
+  set.seed(3)
+  z <- rbind(faithful[1:60, ])
+  fit <- kme_density(z, m = 2)
+  expect_warning(mmd_gof(z[60:1, ], fit, B = 3, scale = TRUE),
+                 "fitted to the points",
+                 class = "kernmean_warning_refit")
+  new <- faithful[61:100, ]
+  test <- mmd_gof(new[2:1], fit, B = 3, scale = TRUE)
+  mixture <- list(weights = fit$weights, means = fit$means,
+                  covariances = fit$covariances)
+  expect_equal(test$statistic[[1L]],
+               kme_risk(kme(new, scale = TRUE), mixture))
+  refused(mmd_gof(cbind(p = 1:4, q = 1:4), fit), "columns of the model")
+  # Isotropic components, in the units of the user.
+  fit <- kme_density(z, m = 2, shape = "isotropic")
+  law <- read_law(fit, as.matrix(new), list())
+  q <- law$mixture
+  at <- unname(as.matrix(new)[1:5, ])
+  density <- rowSums(vapply(1:2, \(c) {
+    s <- q$covariances[, , c]
+    u <- sweep(at, 2, q$means[c, ])
+    q$weights[c] * exp(-rowSums((u %*% solve(s)) * u) / 2) /
+      (2 * pi * sqrt(det(s)))
+  }, numeric(5)))
+  expect_equal(unname(predict(fit, at)), density)
+})
+
+test_that("degenerate models are tested all the same", {
+  point <- list(weights = c(1, 0), means = cbind(c(5, 1)),
+                covariances = c(0, 1))
+  set.seed(4)
+  # All at one point: every sample is the model, and ties with it.
+  expect_equal(mmd_gof(rep(5, 6), point, B = 19)$p.value, 1)
+  expect_equal(mmd_gof(c(5, 5, 5, 5.1), point, B = 19)$p.value, 0.05)
 })

@@ -1,0 +1,603 @@
+#' Tests of a sample against a model
+#'
+#' Tests whether a sample comes from a model: any normal distribution, a
+#' Gaussian mixture, or what a function simulates.
+#'
+#' The statistic is the squared distance of the kernel mean of the n points from
+#' that of the model P,
+#' \deqn{T = \|\hat\mu - \mu_P\|^2 = \frac1{n^2}\sum_{ij} k(x_i, x_j) -
+#' \frac2n \sum_i \mu_P(x_i) + \|\mu_P\|^2;}{T = |mu - mu_P|^2 = sum_ij k(x_i,
+#' x_j)/n^2 - 2 sum_i mu_P(x_i)/n + |mu_P|^2;} `statistic = "unbiased"` of
+#' [test_control()] has \eqn{\sum_{i \ne j} k(x_i, x_j)/(n(n - 1))}{sum_(i != j)
+#' k(x_i, x_j)/(n(n - 1))} as its first term (for the KME). Other estimators
+#' take their \eqn{\tilde\mu}{mu~} in place of \eqn{\hat\mu}{mu}: T is then the
+#' risk that [kme_risk()] computes.
+#'
+#' \describe{
+#'   \item{A Gaussian mixture, `list(weights, means, covariances)`, or a fit of
+#'     [kme_density()]}{\eqn{\mu_P}{mu_P} is known in closed form for RBF
+#'     kernels and polynomial kernels up to degree 3. An open bandwidth, and the
+#'     units of `scale`, come from the sample, and those of each simulated
+#'     sample from itself.}
+#'   \item{A function `r(n)`}{that returns n independent draws: a matrix or a
+#'     data frame of n rows with the columns of `x`, or for one column n
+#'     numbers. \eqn{\mu_P}{mu_P} is the kernel mean of 10,000 draws, made once;
+#'     its own error enters the observed and the simulated statistics alike. The
+#'     bandwidth and the units come from these draws.}
+#'   \item{`"normal"`}{tests for normality, whatever the mean and the
+#'     covariance: the points are standardized by their mean and covariance
+#'     (divisor n), and the statistic is \eqn{nT}{n T} against N(0, I) with an
+#'     RBF kernel of bandwidth \eqn{\theta = \sqrt2/((2d + 1)n/4)^{1/(d + 4)}}{
+#'     theta = sqrt(2)/((2 d + 1) n/4)^(1/(d + 4))}: the statistic BHEP of
+#'     Baringhaus, Henze, Epps and Pulley with the bandwidth of Henze and
+#'     Zirkler (1990). No affine map of the points changes it.}
+#' }
+#'
+#' @section The p-value: B samples of n points are drawn from the model, and p
+#' is (1 + number of them with a statistic at least as large)/(B + 1). The level
+#' is exact for every n where nothing in the model was estimated from these
+#' points, and for `"normal"`, whose statistic has the law of standard normal
+#' samples whatever the mean and the covariance.
+#'
+#' A model that was fitted to the same points lies closer to them than the true
+#' one, and p is too large: the test hardly ever rejects. A fit of
+#' [kme_density()] to `x` itself is a warning. Fit to one part, and test on the
+#' other, as below.
+#'
+#' @section Draws that are kept: The null distribution of `"normal"` depends on
+#' n and d alone. An earlier test of `"normal"`, given as `draws`, lends its
+#' simulated statistics to another sample of the same size, also after
+#' [saveRDS()] and [readRDS()]. Tests that share draws are each exact, but their
+#' p-values err together.
+#'
+#' @section Cost: B + 1 sums over the pairs of points, O(n^2 d) each; for a
+#' mixture with an open bandwidth a median over them, for a function another sum
+#' over 10,000 n pairs. Estimators other than the KME are fitted anew to each
+#' simulated sample. Memory O(nd).
+#'
+#' @param x A numeric vector, matrix or data frame of numeric columns, points in
+#'   rows: at least two, and d + 2 for `"normal"`.
+#' @param formula `~ a + b`, the columns of `data`.
+#' @param data,subset,na.action As in [stats::model.frame()]; missing values are
+#'   an error by default.
+#' @param model `"normal"`, a Gaussian mixture, a fit of [kme_density()], or a
+#'   function that simulates, see Details.
+#' @param kernel A kernel; not for `"normal"`.
+#' @param estimator The estimator of the mean, as in [mmd_test()]; for
+#'   `"normal"` the KME.
+#' @param ... Must be empty; of the formula method, arguments of the default
+#'   method.
+#' @param B Number of simulated samples.
+#' @param draws An earlier test of `"normal"` in place of `B`.
+#' @param scale `FALSE`, `TRUE` or `"whiten"`, see [gram()]; not for `"normal"`.
+#' @param control [test_control()], of which only `statistic` may be set.
+#' @param progress Show a progress bar?
+#'
+#' @return An object of class `c("mmd_gof", "kernmean_fit", "htest")` with the
+#' fields of [mmd_test()]: `statistic` is `MMD^2`, for `"normal"` `BHEP`,
+#' \eqn{n T}{n T}; `parameter` has n, d, `B` and the bandwidth; `estimate` is
+#' the distance \eqn{\sqrt T}{sqrt(T)}, as `MMD`; `null` is `"simulation"`,
+#' `replicates` are the simulated statistics, `sizes` is n, and a last field
+#' `model` is what was read as the model.
+#'
+#' `plot()` shows the null distribution, and with `"witness"`
+#' \eqn{\hat\mu - \mu_P}{mu - mu_P}: where it is positive (blue) there are more
+#' points than the model says, where it is negative (red), fewer. `update()`
+#' takes the arguments above; without a new `model`, the 10,000 draws of a
+#' function stay as they are.
+#'
+#' @references
+#' Henze, N. and Zirkler, B. (1990). A class of invariant consistent tests for
+#' multivariate normality. *Communications in Statistics -- Theory and Methods*
+#' 19(10), 3595--3617.
+#' @seealso [mmd_test()] for two samples; [kme_density()], [kme_risk()].
+#' @family tests
+#' @examples
+#' # Waiting times for Old Faithful are not normal ...
+#' set.seed(1)
+#' test <- mmd_gof(~ waiting, faithful, "normal", B = 99)
+#' test
+#' plot(test, "witness")
+#'
+#' # ... but may be of this mixture; not of what the function simulates
+#' waiting <- faithful$waiting
+#' two <- list(weights = c(0.4, 0.6), means = cbind(c(55, 80)),
+#'             covariances = c(36, 36))
+#' mmd_gof(waiting, two, B = 99)
+#' mmd_gof(waiting, \(n) 43 + 53 * rbeta(n, 2, 1), B = 99)
+#'
+#' # A model with parameters: fitted to one half, tested on the other
+#' half <- sample(length(waiting), 136)
+#' fit <- kme_density(waiting[half], m = 2)
+#' mmd_gof(waiting[-half], fit, B = 99)
+#'
+#' # The draws of "normal" serve all samples of one size
+#' mmd_gof(log(waiting), "normal", draws = test)
+#' @export
+mmd_gof <- function(x, ...) {
+  UseMethod("mmd_gof")
+}
+
+#' @rdname mmd_gof
+#' @export
+mmd_gof.default <- function(x, model, kernel = kernel_rbf(), estimator = "kme",
+                            ..., B = 999, draws = NULL, scale = FALSE,
+                            control = test_control(),
+                            progress = interactive()) {
+  asked <- open_control(request(gof_arguments), "simulation", gof_rules)
+  label <- c(x = deparse1(substitute(x)), model = deparse1(substitute(model)))
+  if (inherits(x, "labeled_points")) label <- x$label
+  if (!is.null(asked$kernel) && !is_average(asked$estimator)) {
+    check_definite(asked$kernel)
+  }
+  law <- read_law(asked$model, asked$x, asked)
+  x <- law_columns(law, asked$x)
+  lent <- !is.null(asked$draws)
+  if (lent) check_draws(asked$draws, law, x, asked$statistic)
+  observed <- model_statistic(x, law, asked)
+  draws <- if (lent) asked$draws$replicates else
+    simulate_null(law, asked, nrow(x))
+  new_gof(observed, draws, law, asked, label, lent)
+}
+
+# A sample of at least two points.
+some_points <- function(value, name) {
+  if (inherits(value, "labeled_points")) value <- value$x
+  if (brings_kernel(value)) {
+    stop_input("'", name, "' must hold points, not be a ", input_word(value))
+  }
+  value <- check_data(value, name)
+  if (nrow(value) < 2L) {
+    stop_input("'", name, "' must have at least 2 points, not 1")
+  }
+  warn_symmetric(value)
+  value
+}
+
+gof_arguments <- door_table(
+  "mmd_gof.default", x = some_points, model = anything,
+  kernel = unless_given(a_kernel), estimator = a_tested, B = maybe(count()),
+  draws = maybe(is_a("mmd_gof", "an earlier test of \"normal\"")),
+  scale = unless_given(a_scale), control = a_control, progress = flag,
+  rules = list(
+    when("draws", B = NULL),
+    when(\(a) identical(a$model, "normal"), kernel = NULL,
+         scale = new_kind("FALSE", \(x) !asks_scale(x)),
+         estimator = an_average,
+         reason = "for the model \"normal\", whose points are standardized")
+  ),
+  aside = c("x", "model", "draws", "progress")
+)
+
+gof_rules <- list(
+  when(\(a) TRUE, permutations = NULL, bins = NULL,
+       reason = "where samples are drawn from a model"),
+  when(\(a) !is_average(a$estimator), statistic = "biased",
+       reason = "for an estimator other than the KME")
+)
+
+#' @rdname mmd_gof
+#' @export
+mmd_gof.formula <- function(formula, data = NULL, model, ..., subset,
+                            na.action) {
+  check_formula(formula, data)
+  call <- match.call(expand.dots = FALSE)
+  call$model <- NULL
+  sample <- formula_sample(call, formula, data, missing(na.action),
+                           parent.frame())
+  label <- c(x = paste(colnames(sample$x), collapse = ", "),
+             model = deparse1(substitute(model)))
+  test <- mmd_gof.default(labeled_points(sample$x, label), model, ...)
+  test$terms <- sample$terms
+  test
+}
+
+# Points of which it is known what they and the model are called.
+labeled_points <- function(x, label) {
+  structure(list(x = x, label = label), class = "labeled_points")
+}
+
+# Draws of "normal" depend on n, d and the statistic alone.
+check_draws <- function(draws, law, x, statistic) {
+  of <- \(law, n, d, type) {
+    paste0("\"", law$kind, "\", n = ", n, ", d = ", d, ", ", type)
+  }
+  theirs <- of(draws$model, draws$sizes[["x"]], ncol(draws$sample$x),
+               draws$type)
+  own <- of(law, nrow(x), ncol(x), statistic)
+  if (theirs != own || law$kind != "normal") {
+    stop_input("'draws' must be of a test of the same size, as of \"normal\": ",
+               own, ", not ", theirs)
+  }
+}
+
+# --- The statistic and its draws ---------------------------------------------
+
+# list(value, sample, fit: of an estimator that is not the average, scale: the
+# size of its terms, NULL where these have the size of the statistic).
+model_statistic <- function(x, law, asked) {
+  sample <- law_sample(law, x, asked)
+  n <- sample$n
+  kernel <- sample$kernel
+  part <- law_part(law, kernel)
+  fit <- size <- NULL
+  if (!is_average(asked$estimator)) {
+    check_estimator(sample, asked$estimator)
+    fit <- est_fit(asked$estimator, sample)
+    own <- embedding_parts(c(fit, list(sample = sample, kernel = kernel)))
+    first <- fit$norm2
+    cross <- inner_parts(own, list(part), kernel)
+  } else {
+    new <- own_points(sample)
+    if (is_linear(kernel) && !is.null(part$mixture)) {
+      # A distance of means does not see the origin, but its rounding does.
+      q <- part$mixture
+      sample$origin <- drop(crossprod(q$weights, q$means))
+      part$mixture$means <- q$means - rep(sample$origin, each = nrow(q$means))
+      new$z <- new$z - rep(sample$origin, each = n)
+    }
+    total <- sum(sample_rows(sample))
+    trace <- sum(sample_diagonal(sample))
+    first <- if (asked$statistic == "biased") total / n^2 else
+      (total - trace) / (n * (n - 1))
+    cross <- mean(part_at(part, kernel, new))
+    size <- abs(trace) / n
+  }
+  norm2 <- if (is.null(law$norm2)) inner_part(part, part, kernel) else law$norm2
+  value <- first - 2 * cross + norm2
+  if (asked$statistic == "biased") value <- max(0, value)
+  height <- law_height(law, n)
+  list(value = height * value, sample = sample, fit = fit,
+       scale = if (!is.null(size)) height * (size + abs(norm2)))
+}
+
+# The statistics of B samples of n points.
+simulate_null <- function(law, asked, n) {
+  B <- check_replicates(asked$B)
+  # What was said of the observed points is not said of each sample again.
+  if (is.null(asked$scale)) asked$scale <- FALSE
+  one <- \(b) model_statistic(law_draw(law, n), law, asked)$value
+  draws <- withCallingHandlers(
+    unlist(in_chunks(B, max(1L, B %/% 100L), asked$progress, \(start, count) {
+      vapply(seq_len(count), one, numeric(1))
+    })),
+    kernmean_warning = \(w) invokeRestart("muffleWarning")
+  )
+  if (law$kind == "draws" && B > 1L && all(draws == draws[1L])) {
+    warn_kernmean(
+      "all samples that 'model' simulates give the same statistic; a function ",
+      "that sets a seed draws one sample over and over"
+    )
+  }
+  draws
+}
+
+new_gof <- function(observed, draws, law, asked, label, lent) {
+  sample <- observed$sample
+  fit <- observed$fit
+  n <- sample$n
+  bandwidth <- sample$kernel$bandwidth
+  bandwidth <- if (length(bandwidth) == 1L) c(bandwidth = bandwidth[[1L]])
+  free <- law$kind == "normal"
+  test <- new_test(
+    "mmd_gof",
+    statistic = stats::setNames(observed$value, if (free) "BHEP" else "MMD^2"),
+    parameter = c(n = n, d = ncol(sample$x), B = length(draws), bandwidth),
+    p.value = permutation_p(observed$value, draws, observed$scale),
+    estimate = c(MMD = sqrt(max(0, observed$value) / law_height(law, n)),
+                 bandwidth),
+    alternative = paste("the distribution of x is not",
+                        if (free) "normal" else "the model"),
+    method = test_title(
+      if (free) "normality" else "one-sample",
+      c(if (free) "BHEP" else c("MMD", asked$estimator$label), asked$statistic),
+      list(null = "simulation"), list()
+    ),
+    data.name = paste0(label[["x"]], " (n = ", n, ") and ",
+                       law_words(law, label[["model"]])),
+    replicates = draws, null = "simulation", type = asked$statistic,
+    estimator = asked$estimator, lambda = fit$lambda, alpha = fit$alpha,
+    noise = fit$noise, smoothing = unlist(fit[c("h", "c")]),
+    candidates = fit$candidates, kernel = sample$kernel, sample = sample,
+    sizes = c(x = n), arguments = stored(asked),
+    origin = list(label = label, lent = lent)
+  )
+  test$model <- law
+  test
+}
+
+# Other points, or another model; the draws of a function stay as they are, and
+# those that were lent are lent on unless others are asked for.
+fit_request.mmd_gof <- function(x, changes) {
+  given <- names(changes)
+  label <- new_label(x$origin$label, attr(changes, "call"),
+                     intersect(given, c("x", "model")))
+  if ("data" %in% given && !is.null(x$terms)) {
+    changes$x <- read_terms(x$terms, changes$data, "data")
+    changes$data <- NULL
+  }
+  arguments <- c(x$arguments, list(
+    model = if (is.null(x$model$given)) x$model else x$model$given
+  ))
+  points <- if (is.null(changes$x)) sample_raw(x$sample) else changes$x
+  changes$x <- labeled_points(points, label)
+  if (x$origin$lent && NROW(points) == x$sizes &&
+        !any(c("B", "model", "control") %in% given)) {
+    arguments$draws <- x
+  }
+  attr(arguments, "door") <- attr(x$arguments, "door")
+  change_request(arguments, changes)
+}
+
+# --- Models ------------------------------------------------------------------
+# What a sample is tested against is list(kind, ...):
+#   mixture  mixture (weights, means and covariances, in the units of the user),
+#            columns: the names of the means; roots of the covariances
+#   draws    draw, a function that simulates; sample: what it gave at first,
+#            with the kernel and the units of the test; norm2 of its embedding
+#   normal   d; a normal law whose mean and covariance are free
+# given: what is read as the same law again, NULL for itself.
+
+new_law <- function(kind, ...) {
+  structure(list(kind = kind, ...), class = "kernmean_law")
+}
+
+# The model that was given for the points x.
+read_law <- function(model, x, asked) {
+  if (identical(model, "normal")) {
+    return(new_law("normal", d = ncol(x), given = model))
+  }
+  old <- inherits(model, "kernmean_law")
+  if (old || is.function(model)) {
+    points <- if (old) sample_raw(model$sample) else
+      draw_from(model, most_model_draws, x)
+    kernel <- if (is.null(asked$kernel)) kernel_rbf() else asked$kernel
+    sample <- fit_sample(points, kernel, asked$scale, "model")
+    return(new_law("draws", draw = if (old) model$draw else model,
+                   sample = sample,
+                   norm2 = mean(sample_rows(sample)) / sample$n))
+  }
+  if (inherits(model, "kme_density")) {
+    warn_same_points(model, x)
+    model <- density_mixture(model)
+  }
+  if (!is.list(model) || is.object(model)) {
+    stop_input(
+      "'model' must be \"normal\", a Gaussian mixture (a list with weights, ",
+      "means and covariances, or a fit of kme_density()) or a function that ",
+      "simulates, not ", describe(model)
+    )
+  }
+  mixture <- check_mixture(model, ncol(x), "model")
+  kernel <- asked$kernel
+  if (!is.null(kernel) && !is_rbf(kernel) && !is_poly(kernel, 1:3)) {
+    stop_input(
+      "'kernel' must be an RBF kernel or a polynomial kernel up to degree 3 ",
+      "for a model that is a mixture, not ", format_kernel(kernel), "; for ",
+      "others give a function of n that returns n draws of the model"
+    )
+  }
+  # R with R'R = S, which may be singular.
+  roots <- lapply(seq_along(mixture$weights), \(c) {
+    e <- eigen(component(mixture, c)$cov, symmetric = TRUE)
+    sqrt(pmax(e$values, 0)) * t(e$vectors)
+  })
+  new_law("mixture", mixture = mixture, columns = colnames(model$means),
+          roots = roots, given = model)
+}
+
+# The mixture that a fit is, with covariances in the units of the user.
+density_mixture <- function(fit) {
+  covariances <- fit$covariances
+  if (is.null(covariances)) {
+    one <- crossprod(scaling_back(fit$kernel, ncol(fit$means)))
+    covariances <- outer(one, fit$variances)
+  }
+  list(weights = fit$weights, means = fit$means, covariances = covariances)
+}
+
+# Parameters that were estimated from these points make p too large.
+warn_same_points <- function(fit, x) {
+  own <- known_rows(fit$sample)
+  sorted <- \(z) {
+    z <- unname(z)
+    z[do.call(order, asplit(z, 2L)), , drop = FALSE]
+  }
+  if (identical(dim(own), dim(x)) && identical(sorted(own), sorted(x))) {
+    warn_kernmean(
+      "'model' was fitted to the points of 'x', and the p-value is too large; ",
+      "fit it to one part of the points and test the other", kind = "refit"
+    )
+  }
+}
+
+most_model_draws <- 10000L
+
+# n draws of the function `model`, with the columns of x.
+draw_from <- function(model, n, x) {
+  call <- paste0("model(", n, ")")
+  z <- tryCatch(model(n), error = \(e) {
+    stop_input("'model' must be a function of the number of draws; ", call,
+               " stopped: ", conditionMessage(e))
+  })
+  d <- ncol(x)
+  if (!is.data.frame(z) && !is.numeric(z) || NROW(z) != n || NCOL(z) != d) {
+    stop_input("'model' must return n draws, a numeric matrix or a data frame ",
+               "of n rows and ", count_of(d, "column"), "; ", call,
+               " returned ", describe(z))
+  }
+  wanted <- if (d == 1L) unname(x) else x
+  matrix(check_newdata(z, wanted, call, "'x'"), n,
+         dimnames = list(NULL, colnames(x)))
+}
+
+# x with its columns in the order of the model.
+law_columns <- function(law, x) {
+  if (is.null(law$columns) || ncol(x) == 1L) {
+    return(x)
+  }
+  means <- law$mixture$means
+  colnames(means) <- law$columns
+  check_newdata(x, means, "x", "the model")
+}
+
+# What the statistic of n points is multiplied by.
+law_height <- function(law, n) if (law$kind == "normal") n else 1
+
+# n points of the law, in the units of the user.
+law_draw <- function(law, n) {
+  if (law$kind == "draws") {
+    return(draw_from(law$draw, n, sample_raw(law$sample)))
+  }
+  if (law$kind == "normal") {
+    return(matrix(stats::rnorm(as.double(n) * law$d), n))
+  }
+  q <- law$mixture
+  which <- sample.int(length(q$weights), n, replace = TRUE, prob = q$weights)
+  noise <- matrix(stats::rnorm(as.double(n) * ncol(q$means)), n)
+  for (c in unique(which)) {
+    rows <- which == c
+    noise[rows, ] <- noise[rows, , drop = FALSE] %*% law$roots[[c]]
+  }
+  q$means[which, , drop = FALSE] + noise
+}
+
+# The points x with a kernel, in its units.
+law_sample <- function(law, x, asked) {
+  if (law$kind == "normal") {
+    return(standardized_sample(x))
+  }
+  if (law$kind == "mixture") {
+    kernel <- if (is.null(asked$kernel)) kernel_rbf() else asked$kernel
+    return(fit_sample(x, kernel, asked$scale))
+  }
+  kernel <- law$sample$kernel
+  points_sample(scale_points(kernel, x), kernel,
+                raw = if (is_scaled(kernel)) x)
+}
+
+# The embedding of the law for a kernel and in its units, a part as of
+# embedding_parts().
+law_part <- function(law, kernel) {
+  if (law$kind == "draws") {
+    n <- law$sample$n
+    return(list(sample = law$sample, weights = rep(1 / n, n)))
+  }
+  mixture <- if (law$kind == "mixture") {
+    scale_mixture(kernel, law$mixture)
+  } else {
+    list(weights = 1, means = matrix(0, 1L, law$d),
+         covariances = array(diag(law$d), c(law$d, law$d, 1L)))
+  }
+  list(mixture = mixture, weights = 1)
+}
+
+# The points with mean 0 and covariance I (divisor n), in the units that make
+# them so, with the kernel of Henze and Zirkler.
+standardized_sample <- function(x) {
+  n <- nrow(x)
+  d <- ncol(x)
+  if (n < d + 2L) {
+    stop_input("'x' must have at least ", d + 2L, " points for the model ",
+               "\"normal\" in ", count_of(d, "column"), ", not ", n)
+  }
+  of <- column_spreads(x)
+  unit <- of$unit * of$spread
+  constant <- is_constant(x)
+  if (!any(constant)) {
+    z <- of$z / rep(of$spread, each = n)
+    # What the mean of a column far from 0 leaves is rounding.
+    s <- svd(z - rep(colMeans(z), each = n))
+  }
+  if (any(constant) || any(s$d^2 <= n * .Machine$double.eps * s$d[1L]^2)) {
+    stop_input(
+      "'x' must have a covariance of full rank for the model \"normal\"; ",
+      if (any(constant)) {
+        names <- if (is.null(colnames(x))) seq_len(d) else colnames(x)
+        paste("constant columns:", shorten(names[constant], 8L))
+      } else {
+        "its columns are linearly dependent"
+      }
+    )
+  }
+  half <- sqrt(n) / s$d
+  kernel <- kernel_rbf(sqrt(2) / ((2 * d + 1) * n / 4)^(1 / (d + 4)))
+  kernel$rule <- "Henze and Zirkler"
+  kernel$scaling <- list(
+    type = "whiten", center = of$unit * of$center,
+    factor = s$v * rep(half, each = d) / unit,
+    back = t(s$v * rep(1 / half, each = d) * unit), rank = d,
+    columns = colnames(x)
+  )
+  points_sample(structure(sqrt(n) * s$u, dimnames = dimnames(x)), kernel,
+                raw = x)
+}
+
+# What data.name calls the law; `name`: what the user does.
+law_words <- function(law, name) {
+  m <- length(law$mixture$weights)
+  switch(
+    law$kind, normal = "all normal distributions",
+    draws = paste("draws of", if (nchar(name) <= 60L) name else "a function"),
+    mixture = paste0(if (nchar(name) <= 40L) paste0(name, ", "), if (m == 1L) {
+      "a normal distribution"
+    } else {
+      paste("a mixture of", m, "normal distributions")
+    })
+  )
+}
+
+# --- Picture -----------------------------------------------------------------
+
+fit_picture.mmd_gof <- function(x, type = NULL, n = 100, breaks = 30,
+                                freq = FALSE) {
+  type <- check_type(type, c("null", "witness"))
+  if (type == "null") picture_null(x, breaks, freq) else
+    picture_misfit(x, check_count(n, "n", 2L))
+}
+
+# The kernel mean of the points less that of the model.
+picture_misfit <- function(test, n) {
+  sample <- test$sample
+  part <- law_part(test$model, sample$kernel)
+  at <- \(new) {
+    drop(sample_at(sample, new, plain_weights(sample))) -
+      part_at(part, sample$kernel, new)
+  }
+  title <- "Witness function"
+  names <- c("the points", "the model")
+  d <- ncol(sample$x)
+  if (d <= 2L) {
+    x <- sample_raw(sample)
+    draw <- if (d == 1L) witness_curve else witness_surface
+    return(draw(x, \(z) at(raw_points(sample, z)), NULL, names, n, title,
+                span = rbind(unname(x), model_span(test$model))))
+  }
+  # At the points, along their leading kernel principal axes.
+  axes <- kernel_axes(sample)
+  value <- at(new_points(sample$x[axes$shown, , drop = FALSE]))
+  fill <- denser_fill(value, names)
+  new_picture(
+    paste(title, "on kernel principal axes"), "kernel PC1", "kernel PC2",
+    list(points_layer(axes$scores, value, fill, main = TRUE)),
+    data.frame(PC1 = axes$scores[, 1L], PC2 = axes$scores[, 2L],
+               value = value),
+    fill = fill, key = denser_entries(names, end_colors(fill))
+  )
+}
+
+# Points as far out as most of the model; of one that follows the points none.
+model_span <- function(law) {
+  if (law$kind == "draws") {
+    return(unname(apply(sample_raw(law$sample), 2L, quantile, c(0.005, 0.995),
+                        names = FALSE)))
+  }
+  q <- law$mixture
+  shown <- q$weights > 0
+  if (any(shown)) {
+    means <- q$means[shown, , drop = FALSE]
+    reach <- 2 * sqrt(apply(q$covariances, 3L, diag))
+    reach <- t(matrix(reach, ncol(means)))[shown, , drop = FALSE]
+    rbind(means - reach, means + reach)
+  }
+}
