@@ -201,26 +201,25 @@ kme_pca <- function(x, ...) {
 kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
                             center = "kme", covariance = "kme",
                             scale = FALSE) {
-  check_dots(...)
-  if (missing(x)) stop_input("'x' must be given: the sample")
-  given <- if (!missing(kernel)) check_kernel(kernel)
-  if (!is.null(ncomp)) ncomp <- check_count(ncomp, "ncomp")
-  scale <- if (!missing(scale)) check_scale(scale)
-  arguments <- list(kernel = given, ncomp = ncomp, center = center,
-                    covariance = covariance, scale = scale)
-  covariance <- read_operator(covariance, "covariance")
-  center <- read_center(center)
-  sample <- read_sample(x, given, default = center_kernel(center),
-                        scale = scale)
-  centered <- centered_sample(sample, center)
+  asked <- request(kme_pca_arguments)
+  sample <- read_sample(x, asked$kernel, default = center_kernel(asked$center),
+                        scale = asked$scale)
+  centered <- centered_sample(sample, asked$center)
   most <- length(centered$at)
+  ncomp <- asked$ncomp
   if (!is.null(ncomp) && ncomp > most) {
     stop_input("'ncomp' must be at most ", most, ", the number of ",
                site_word(sample), ", not ", ncomp)
   }
-  found <- pca_components(sample, centered, ncomp, covariance)
-  new_kme_pca(found, centered, covariance, arguments)
+  found <- pca_components(sample, centered, ncomp, asked$covariance)
+  new_kme_pca(found, centered, asked$covariance, stored(asked))
 }
+
+kme_pca_arguments <- door_table(
+  "kme_pca.default", x = anything, kernel = unless_given(a_kernel),
+  ncomp = maybe(count()), center = read_center, covariance = read_operator,
+  scale = unless_given(a_scale), aside = "x"
+)
 
 #' @rdname kme_pca
 #' @export
@@ -239,18 +238,13 @@ new_kme_pca <- function(found, centered, covariance, arguments) {
   if (!is.null(found$scores)) {
     dimnames(found$scores) <- list(sample_names(centered$sample), names)
   }
-  structure(
-    c(
-      found[c("values", "vectors", "scores", "total", "rank")],
-      list(n = centered$n, kernel = centered$sample$kernel),
-      centered_fields(centered),
-      list(
-        shrinkage = found$shrinkage, center = centered$mean$estimator,
-        covariance = covariance, terms = NULL, arguments = arguments
-      )
-    ),
-    class = "kme_pca"
-  )
+  new_fit("kme_pca", c(
+    found[c("values", "vectors", "scores", "total", "rank")],
+    list(n = centered$n, kernel = centered$sample$kernel),
+    centered_fields(centered),
+    list(shrinkage = found$shrinkage, center = centered$mean$estimator,
+         covariance = covariance, terms = NULL, arguments = arguments)
+  ))
 }
 
 # --- Components --------------------------------------------------------------

@@ -2,11 +2,9 @@
 
 #' @rdname kme_pca
 #' @param digits Significant digits.
-#' @export
-print.kme_pca <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
+fit_lines.kme_pca <- function(x, digits) {
   p <- length(x$values)
-  say(
+  c(
     pca_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
     sample_note(x$sample), paste0("center: ", describe_mean(x$mean, digits)),
     describe_shrinkage(x, digits),
@@ -15,7 +13,6 @@ print.kme_pca <- function(x, digits = digits_shown(), ...) {
     }),
     describe_shares(x)
   )
-  invisible(x)
 }
 
 pca_title <- function(object) {
@@ -67,37 +64,49 @@ describe_shares <- function(object) {
 }
 
 #' @rdname kme_pca
-#' @export
-summary.kme_pca <- function(object, ...) {
-  check_dots(...)
-  variance <- object$values
-  shares <- variance_shares(object)
+fit_summary.kme_pca <- function(x) {
+  shares <- variance_shares(x)
   importance <- rbind(
-    "Standard deviation" = sqrt(ifelse(variance < 0, NA, variance)),
-    "Proportion of Variance" = shares,
-    "Cumulative Proportion" = cumsum(shares)
+    "Standard deviation" = sqrt(ifelse(x$values < 0, NA, x$values)),
+    "Proportion of Variance" = shares, "Cumulative Proportion" = cumsum(shares)
   )
-  colnames(importance) <- colnames(object$vectors)
-  structure(list(fit = object, importance = importance),
-            class = "summary.kme_pca")
+  colnames(importance) <- colnames(x$vectors)
+  list(importance = structure(importance, title = "Importance of components"))
 }
 
-most_components_printed <- 10L
-
-#' @export
-print.summary.kme_pca <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
-  print(x$fit, digits = digits)
-  p <- ncol(x$importance)
-  shown <- seq_len(min(p, most_components_printed))
-  cat("\nImportance of components:\n")
-  print(x$importance[, shown, drop = FALSE], digits = digits)
-  if (p > length(shown)) {
-    cat("and ", p - length(shown), " more, in the field 'importance'\n",
-        sep = "")
-  }
-  invisible(x)
+fit_facts.kme_pca <- function(x) {
+  c(list(
+    nobs = x$n, ncomp = length(x$values), rank = x$rank, total = x$total,
+    explained = sum(variance_shares(x)), center = x$center$name,
+    covariance = x$covariance$name, lambda = x$shrinkage$lambda
+  ), kernel_columns(x$kernel))
 }
+
+pca_matrices <- list(
+  u = c("u", "x", "samples", "scores"),
+  v = c("v", "rotation", "loadings", "variables"),
+  d = c("d", "eigenvalues", "pcs")
+)
+
+fit_rows.kme_pca <- function(x, matrix = "u", ...) {
+  check_dots(...)
+  words <- unlist(pca_matrices, use.names = FALSE)
+  kind <- rep(names(pca_matrices), lengths(pca_matrices))[
+    match(take(matrix, choice(words), "matrix"), words)
+  ]
+  switch(kind,
+    u = long_frame(x$sample, own_scores(x)),
+    v = long_frame(x$sample, x$vectors),
+    d = share_frame(c("PC", "std.dev"), sqrt(ifelse(x$values < 0, NA, x$values)),
+                    variance_shares(x))
+  )
+}
+
+fit_values.kme_pca <- function(x, newdata = NULL) {
+  prefixed(if (is.null(newdata)) own_scores(x) else predict(x, newdata),
+           ".fitted")
+}
+
 
 #' @rdname kme_pca
 #' @param object A fit.
@@ -152,12 +161,6 @@ pca_scores <- function(object, new, kept) {
 coef.kme_pca <- function(object, ...) {
   check_dots(...)
   object$vectors
-}
-
-#' @rdname kme_pca
-#' @export
-update.kme_pca <- function(object, ...) {
-  refit(kme_pca.default, object, change_arguments(object, list(...)))
 }
 
 # --- Reconstruction error ----------------------------------------------------

@@ -134,53 +134,6 @@ share_frame <- function(name, value, share) {
   frame
 }
 
-pca_matrices <- list(
-  u = c("u", "x", "samples", "scores"),
-  v = c("v", "rotation", "loadings", "variables"),
-  d = c("d", "eigenvalues", "pcs")
-)
-
-#' @exportS3Method generics::tidy
-tidy.kme_pca <- function(x, matrix = "u", ...) {
-  check_dots(...)
-  kinds <- rep(names(pca_matrices), lengths(pca_matrices))
-  choices <- unlist(pca_matrices, use.names = FALSE)
-  kind <- kinds[match(check_choice(matrix, choices, "matrix"), choices)]
-  switch(kind,
-    u = long_frame(x$sample, own_scores(x)),
-    v = long_frame(x$sample, x$vectors),
-    d = share_frame(c("PC", "std.dev"), summary(x)$importance[1L, ],
-                    variance_shares(x))
-  )
-}
-
-#' @exportS3Method generics::glance
-glance.kme_pca <- function(x, ...) {
-  check_dots(...)
-  data.frame(
-    nobs = x$n, ncomp = length(x$values), rank = x$rank, total = x$total,
-    explained = sum(variance_shares(x)), center = x$center$name,
-    covariance = x$covariance$name, lambda = one_number(x$shrinkage$lambda),
-    kernel_columns(x$kernel)
-  )
-}
-
-#' @exportS3Method generics::augment
-augment.kme_pca <- function(x, data = NULL, ..., newdata = NULL) {
-  check_dots(...)
-  augmented(
-    x$sample, data, newdata, prefixed(own_scores(x), ".fitted"),
-    \(newdata) prefixed(predict(x, newdata), ".fitted")
-  )
-}
-
-#' @rdname tidy.kme
-#' @export
-as.data.frame.kme_pca <- function(x, row.names = NULL, optional = FALSE, ...) {
-  check_dots(...)
-  with_row_names(augment.kme_pca(x), row.names)
-}
-
 #' @exportS3Method generics::tidy
 tidy.kme_cov <- function(x, ...) {
   check_dots(...)

@@ -41,16 +41,16 @@ test_that("linear kernel PCA is tidy as prcomp() is in broom", {
   fit <- kme_pca(x, kernel_linear())
   other <- stats::prcomp(x)
   signs <- rep(unname(sign(colSums(fit$scores * other$x))), n)
-  u <- tidy.kme_pca(fit)
-  v <- tidy.kme_pca(fit, "v")
-  d <- tidy.kme_pca(fit, "d")
+  u <- generics::tidy(fit)
+  v <- generics::tidy(fit, "v")
+  d <- generics::tidy(fit, "d")
   expect_equal(u$value * signs, as.vector(t(other$x)), tolerance = 1e-10)
   expect_equal(u[c("row", "PC")], v[c("row", "PC")])
   expect_identical(v$value, as.vector(t(fit$vectors)))
   expect_equal(d$std.dev, other$sdev * sqrt((n - 1) / n), tolerance = 1e-10)
   expect_equal(d$percent, other$sdev^2 / sum(other$sdev^2), tolerance = 1e-10)
   expect_equal(d$cumulative, cumsum(d$percent))
-  expect_error(tidy.kme_pca(fit, "w"), class = "kernmean_error_input")
+  expect_error(generics::tidy(fit, "w"), class = "kernmean_error_input")
   skip_if_not_installed("broom")
   theirs <- broom::tidy(other)
   expect_identical(names(u), names(theirs))
@@ -59,14 +59,14 @@ test_that("linear kernel PCA is tidy as prcomp() is in broom", {
   expect_identical(names(d), names(theirs))
   expect_equal(d[-2], as.data.frame(theirs[-2]), tolerance = 1e-4)
   theirs <- broom::augment(other, flowers)
-  mine <- augment.kme_pca(fit, flowers)
+  mine <- generics::augment(fit, flowers)
   expect_identical(names(mine), names(theirs))
   expect_equal(mine[1:6], as.data.frame(theirs[1:6]))
 })
 
 test_that("components are explained by as much as they are", {
   fit <- kme_pca(x, rbf, ncomp = 3, center = "skmse")
-  row <- glance.kme_pca(fit)
+  row <- generics::glance(fit)
   expect_equal(row$explained, sum(fit$values) / fit$total)
   expect_identical(row$ncomp, 3L)
   expect_identical(row$center, "skmse")
@@ -79,12 +79,12 @@ test_that("rows keep their names and new points have values", {
   rownames(named) <- paste0("p", seq_len(nrow(x)))
   fit <- kme_pca(named, rbf, ncomp = 2)
   expect_identical(rownames(as.data.frame(fit)), rownames(named))
-  expect_identical(augment.kme_pca(fit)$.rownames, rownames(named))
-  expect_identical(tidy.kme_pca(fit)$row, rep(rownames(named), each = 2))
+  expect_identical(generics::augment(fit)$.rownames, rownames(named))
+  expect_identical(generics::tidy(fit)$row, rep(rownames(named), each = 2))
   expect_identical(tidy.kernmean_fit(kme(named, rbf))$row, rownames(named))
   new <- data.frame(Petal.Width = 1:2 / 2, other = c("a", "b"),
                     Sepal.Length = 5:6)
-  found <- augment.kme_pca(fit, newdata = new)
+  found <- generics::augment(fit, newdata = new)
   expect_identical(found[1:3], new)
   expect_identical(unname(as.matrix(found[4:5])), unname(predict(fit, new)))
   short <- as.data.frame(fit, row.names = seq_len(nrow(x)) + 10L)
@@ -111,10 +111,10 @@ test_that("fits on kernel values have rows without points", {
   k <- gram_R(rbf, x)
   fit <- kme_pca(as_gram(k), ncomp = 2)
   expect_identical(names(as.data.frame(fit)), c(".fittedPC1", ".fittedPC2"))
-  found <- augment.kme_pca(fit, newdata = k[1:3, ])
+  found <- generics::augment(fit, newdata = k[1:3, ])
   expect_equal(unname(as.matrix(found)), unname(fit$scores[1:3, ]),
                tolerance = 1e-10)
-  expect_identical(augment.kme_pca(fit, flowers)$Species, flowers$Species)
+  expect_identical(generics::augment(fit, flowers)$Species, flowers$Species)
 })
 
 test_that("an operator has its spectrum, and its weights for the points", {
@@ -254,7 +254,7 @@ test_that("what does not fit is refused", {
     augment.kernmean_fit(fit, flowers, newdata = flowers), tidy.kernmean_fit(fit, conf.int = 1),
     augment.kme_cov(operator, newdata = x), generics::augment(test),
     generics::tidy(fused, pairs = TRUE), as.data.frame(fused),
-    generics::tidy(fused, pairs = 2), tidy.kme_pca(kme_pca(x), "w")
+    generics::tidy(fused, pairs = 2), generics::tidy(kme_pca(x), "w")
   ))))
 })
 

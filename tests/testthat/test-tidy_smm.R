@@ -121,9 +121,9 @@ test_that("new bags have it, too, whatever they come as", {
 test_that("fits on bags have their names, and take new ones", {
   g <- bag_gram(two$bags, rbf)
   pca <- kme_pca(g, ncomp = 2)
-  expect_identical(augment.kme_pca(pca)$.rownames, names(two$bags))
+  expect_identical(generics::augment(pca)$.rownames, names(two$bags))
   expect_identical(rownames(as.data.frame(pca)), names(two$bags))
-  found <- augment.kme_pca(pca, newdata = new)
+  found <- generics::augment(pca, newdata = new)
   expect_identical(found$.rownames, names(new))
   expect_identical(found$.fittedPC2, unname(predict(pca, new)[, 2]))
   mean <- kme(g)
@@ -133,7 +133,7 @@ test_that("fits on bags have their names, and take new ones", {
   frame <- data.frame(pooled(two$bags), id = bag_ids(two$bags))
   of_frame <- kme_pca(bag_gram(id ~ X1 + X2, frame, kernel = rbf), ncomp = 2)
   later <- data.frame(pooled(new), id = bag_ids(new))
-  expect_equal(augment.kme_pca(of_frame, newdata = later), found,
+  expect_equal(generics::augment(of_frame, newdata = later), found,
                tolerance = 1e-12)
 })
 
