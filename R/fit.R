@@ -160,7 +160,8 @@ update.kernmean_fit <- function(object, ...) {
   kept <- attr(asked, "kept")
   again <- \() do.call(door, asked, quote = TRUE)
   fit <- if (is.null(kept)) again() else without_warning("units", again())
-  if (!"x" %in% names(changes)) fit$terms <- object$terms
+  layout <- object$terms
+  if (!is.null(layout) && !"x" %in% names(changes)) fit$terms <- layout
   for (name in kept) fit$arguments[[name]] <- object$arguments[[name]]
   fit
 }

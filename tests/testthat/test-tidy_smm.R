@@ -127,7 +127,7 @@ test_that("fits on bags have their names, and take new ones", {
   expect_identical(found$.rownames, names(new))
   expect_identical(found$.fittedPC2, unname(predict(pca, new)[, 2]))
   mean <- kme(g)
-  expect_identical(augment.kme(mean, newdata = new), data.frame(
+  expect_identical(generics::augment(mean, newdata = new), data.frame(
     .rownames = names(new), .fitted = unname(predict(mean, new))
   ))
   frame <- data.frame(pooled(two$bags), id = bag_ids(two$bags))
