@@ -227,10 +227,6 @@ ggplot_axes <- function(picture) {
 
 # Until all of them inherit from kernmean_fit.
 #' @exportS3Method ggplot2::autoplot
-autoplot.kme_pca <- autoplot.kernmean_fit
-#' @exportS3Method ggplot2::autoplot
-autoplot.kme_cov <- autoplot.kernmean_fit
-#' @exportS3Method ggplot2::autoplot
 autoplot.kme_fda <- autoplot.kernmean_fit
 #' @exportS3Method ggplot2::autoplot
 autoplot.kme_density <- autoplot.kernmean_fit

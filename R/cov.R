@@ -190,29 +190,30 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
                             kernel_y = kernel_rbf(), estimator = "kme",
                             ncomp = NULL, ..., kernel = NULL, center = "kme",
                             scale = FALSE) {
-  check_dots(...)
-  if (missing(x)) {
-    stop_input("'x' must be given: the first variable")
-  }
-  scale <- if (!missing(scale)) check_scale(scale)
-  arguments <- list(estimator = estimator, ncomp = ncomp, center = center,
-                    scale = scale)
-  estimator <- read_operator(estimator, "estimator")
-  given <- list(x = if (!missing(kernel_x)) kernel_x,
-                y = if (!missing(kernel_y)) kernel_y)
+  asked <- request(kme_cov_arguments)
   data <- list(x = x)
   if (!missing(y)) data["y"] <- list(y)
   several <- missing(y) && is_plain_list(x)
-  centers <- read_centers(center, length(if (several) x else data))
+  centers <- read_centers(asked$center, length(if (several) x else data))
+  given <- list(x = asked$kernel_x, y = asked$kernel_y)
   variables <- read_variables(data, given, kernel,
                               lapply(centers, center_kernel), alone = TRUE,
-                              scale = scale)
-  check_operator(variables, ncomp)
-  fit <- fit_cov(variables, centers, estimator)
-  if (!is.null(kernel)) given[names(data)] <- list(kernel)
-  arguments[c("kernel_x", "kernel_y")] <- given
-  new_kme_cov(fit, estimator, ncomp, arguments, several)
+                              scale = asked$scale)
+  check_operator(variables, asked$ncomp)
+  fit <- fit_cov(variables, centers, asked$estimator)
+  arguments <- stored(asked)
+  if (!is.null(kernel)) {
+    arguments[paste0("kernel_", names(data))] <- list(kernel)
+  }
+  new_kme_cov(fit, asked$estimator, asked$ncomp, arguments, several)
 }
+
+kme_cov_arguments <- door_table(
+  "kme_cov.default", x = anything, kernel_x = unless_given(anything),
+  kernel_y = unless_given(anything), estimator = read_operator,
+  ncomp = maybe(count()), kernel = anything, center = anything,
+  scale = unless_given(a_scale), aside = c("x", "kernel")
+)
 
 #' @rdname kme_cov
 #' @export
@@ -264,12 +265,9 @@ check_operator <- function(variables, ncomp) {
       )
     }
   }
-  if (!is.null(ncomp)) {
-    check_count(ncomp, "ncomp")
-    if (length(variables) > 2L) {
-      stop_input("'ncomp' must be NULL for more than two variables, whose ",
-                 "tensor has no spectrum")
-    }
+  if (!is.null(ncomp) && length(variables) > 2L) {
+    stop_input("'ncomp' must be NULL for more than two variables, whose ",
+               "tensor has no spectrum")
   }
 }
 
@@ -323,9 +321,8 @@ new_kme_cov <- function(fit, estimator, ncomp, arguments, several) {
       fit[[name]] <- fit[[name]][, kept, drop = FALSE]
     }
   }
-  structure(
-    c(fit, list(estimator = estimator, n = fit$variables[[1L]]$sample$n,
-                several = several, arguments = arguments)),
-    class = "kme_cov"
-  )
+  new_fit("kme_cov", c(fit, list(
+    estimator = estimator, n = fit$variables[[1L]]$sample$n, several = several,
+    arguments = arguments
+  )))
 }

@@ -165,18 +165,14 @@ coef.kme_cov <- function(object, ...) {
   object$weights
 }
 
-#' @rdname kme_cov
-#' @export
-update.kme_cov <- function(object, ...) {
-  changes <- list(...)
-  check_changes(changes)
-  update_operator(object$variables[[1L]]$sample, object, changes)
+fit_request.kme_cov <- function(x, changes) {
+  operator_request(x$variables[[1L]]$sample, x, changes)
 }
 
-update_operator <- function(sample, object, changes) {
-  UseMethod("update_operator")
+operator_request <- function(sample, object, changes) {
+  UseMethod("operator_request")
 }
-update_operator.kernmean_sample <- function(sample, object, changes) {
+operator_request.kernmean_sample <- function(sample, object, changes) {
   arguments <- object$arguments
   variables <- object$variables
   same_data <- !any(c("x", "y") %in% names(changes))
@@ -218,21 +214,9 @@ update_operator.kernmean_sample <- function(sample, object, changes) {
     arguments$x <- lapply(variables, variable_input, rekernel)
     if (!rescale) arguments$kernel_x <- lapply(variables, variable_kernel)
   }
-  arguments <- merge_changes(arguments, changes)
-  if (moved) {
-    fit <- do.call(kme_cov, arguments, quote = TRUE)
-  } else {
-    fit <- without_warning("units", do.call(kme_cov.default, arguments,
-                                            quote = TRUE))
-  }
-  # What was asked for, not what was chosen for these points.
   kept <- setdiff(c("kernel_x", "kernel_y", "scale"), names(changes))
-  if (same_data) {
-    fit$arguments[kept] <- object$arguments[kept]
-    fit$variables <- name_variables(fit$variables, names(variables))
-    fit$terms <- object$terms
-  }
-  fit
+  structure(change_request(arguments, changes),
+            kept = if (!moved) c(kept, character()))
 }
 
 cov_title <- function(object) {
@@ -299,66 +283,73 @@ describe_kernels <- function(object, room) {
 
 #' @rdname kme_cov
 #' @param digits Significant digits.
-#' @export
-print.kme_cov <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
+fit_lines.kme_cov <- function(x, digits) {
   centers <- describe_centers(x, digits)
-  say(
+  number <- \(value) format(value, digits = digits)
+  leading <- utils::head(x$values, 5L)
+  c(
     cov_title(x), describe_variables(x),
     describe_kernels(x, if (is.null(centers)) 3L else 2L), describe_notes(x),
     centers,
     est_lines(x$estimator, x, digits, "the empirical operator", "0"),
-    paste("Hilbert-Schmidt norm", format(sqrt(max(0, x$norm2)),
-                                         digits = digits))
-  )
-  if (!is.null(x$values)) {
-    leading <- x$values[seq_len(min(5L, length(x$values)))]
-    say(paste0(
+    paste("Hilbert-Schmidt norm", number(sqrt(max(0, x$norm2)))),
+    if (!is.null(x$values)) paste0(
       if (length(x$variables) == 1L) "eigenvalues" else "singular values",
-      if (length(leading)) paste0(": ", paste(format(leading, digits = digits),
+      if (length(leading)) paste0(": ", paste(number(leading),
                                               collapse = " ")),
       " (rank ", x$rank, ")"
-    ))
-  }
-  invisible(x)
-}
-
-#' @rdname kme_cov
-#' @export
-summary.kme_cov <- function(object, ...) {
-  check_dots(...)
-  values <- object$values
-  table <- if (!is.null(values)) {
-    one <- length(object$variables) == 1L
-    share <- if (one) values / object$trace else values^2 / object$norm2
-    data.frame(value = values, share = share, cumulative = cumsum(share),
-               row.names = colnames(if (one) object$vectors else object$left))
-  }
-  structure(
-    list(fit = object, norm = sqrt(max(0, object$norm2)), values = table),
-    class = "summary.kme_cov"
+    )
   )
 }
 
-#' @export
-print.summary.kme_cov <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
-  fit <- x$fit
-  print(fit, digits = digits)
-  if (!is.null(x$values)) {
-    one <- length(fit$variables) == 1L
-    cat("\n", if (one) "Eigenvalues and their share of the trace, " else
-      "Singular values and their squares' share of the squared norm, ",
-      format(if (one) fit$trace else fit$norm2, digits = digits), ":\n",
-      sep = "")
-    print(utils::head(x$values, 10L), digits = digits)
-    if (nrow(x$values) > 10L) cat("and", nrow(x$values) - 10L, "more\n")
-  }
-  if (!is_average(fit$estimator) && !is.null(fit$weights)) {
-    print_weights(fit, digits)
-  }
-  invisible(x)
+# The spectrum with its shares, of the trace or of the squared norm.
+covariance_shares <- function(x) {
+  one <- length(x$variables) == 1L
+  share <- if (one) x$values / x$trace else x$values^2 / x$norm2
+  structure(
+    data.frame(value = x$values, share = share, cumulative = cumsum(share),
+               row.names = colnames(if (one) x$vectors else x$left)),
+    title = paste(if (one) "Eigenvalues and their share of the trace," else
+      "Singular values and their squares' share of the squared norm,",
+      format_number(if (one) x$trace else x$norm2))
+  )
 }
+
+fit_summary.kme_cov <- function(x) {
+  c(list(norm = sqrt(max(0, x$norm2))),
+    if (!is.null(x$values)) list(values = covariance_shares(x)),
+    if (!is_average(x$estimator) && !is.null(x$weights)) weights_summary(x))
+}
+
+fit_rows.kme_cov <- function(x, ...) {
+  check_dots(...)
+  table <- if (!is.null(x$values)) covariance_shares(x)
+  share_frame(c("component", "value"), as.double(table$value),
+              as.double(table$share))
+}
+
+fit_facts.kme_cov <- function(x) {
+  list(nobs = x$n, variables = length(x$variables),
+       estimator = x$estimator$name, select = one_word(x$select),
+       lambda = x$lambda, alpha = x$alpha, rank = x$rank, trace = x$trace,
+       norm2 = x$norm2)
+}
+
+fit_values.kme_cov <- function(x, newdata = NULL) {
+  if (!is.null(newdata)) {
+    stop_input("'newdata' must be NULL for an operator; predict() has its ",
+               "scores and values at new points")
+  }
+  if (!is.null(x$weights)) data.frame(.weight = x$weights)
+}
+
+# Points of several variables and codes of factors are no data to be shown.
+fit_sample_of.kme_cov <- function(x) {
+  sample <- x$variables[[1L]]$sample
+  sample["x"] <- list(NULL)
+  sample
+}
+
 
 #' @rdname kme_cov
 #' @param type For `predict()` `"scores"` or `"value"`.

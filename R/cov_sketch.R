@@ -7,14 +7,12 @@
 kme_cov.kme_sketch <- function(x, y, ..., estimator = "kme", ncomp = NULL,
                                center = "kme") {
   refuse_for_sketch(...names(), c("kernel_x", "kernel_y", "kernel", "scale"))
-  check_dots(...)
   if (!missing(y)) {
     stop_input("'y' must be missing when 'x' is a sketch; one of two ",
                "variables is made by kme_sketch(y ~ x) or kme_sketch(x, y = y)")
   }
-  arguments <- list(estimator = estimator, ncomp = ncomp, center = center)
-  estimator <- read_operator(estimator, "estimator")
-  if (!is.null(ncomp)) ncomp <- check_count(ncomp, "ncomp")
+  asked <- request(kme_cov_sketch_arguments)
+  estimator <- asked$estimator
   count <- length(x$landmarks)
   centers <- read_centers(center, count)
   centered <- Map(\(l, center) centered_sample(sketch_sample(x, l), center),
@@ -33,10 +31,15 @@ kme_cov.kme_sketch <- function(x, y, ..., estimator = "kme", ncomp = NULL,
     c(variable[names(variable) != "sample"], centered_fields(own))
   }, x$landmarks, centered)
   fit$variables <- name_variables(fit$variables, variable_labels(x))
-  fit <- new_kme_cov(fit, estimator, ncomp, arguments, FALSE)
+  fit <- new_kme_cov(fit, estimator, asked$ncomp, stored(asked), FALSE)
   fit$n <- x$n
   fit
 }
+
+kme_cov_sketch_arguments <- door_table(
+  "kme_cov.kme_sketch", estimator = read_operator, ncomp = maybe(count()),
+  center = anything
+)
 
 # Arguments that a sketch has settled; `given`: the names of those given.
 refuse_for_sketch <- function(given, settled) {
@@ -128,8 +131,8 @@ values_of.landmark_sample <- function(sample, object, newdata, which) {
   }, each, which, USE.NAMES = FALSE)
 }
 
-update_operator.landmark_sample <- function(sample, object, changes) {
-  do.call(kme_cov, merge_changes(
-    c(list(x = sample$sketch), object$arguments), changes
-  ), quote = TRUE)
+operator_request.landmark_sample <- function(sample, object, changes) {
+  arguments <- object$arguments
+  arguments$x <- sample$sketch
+  change_request(arguments, changes)
 }

@@ -84,10 +84,6 @@ split_dots <- function(object, dots, groups) {
 }
 
 #' @export
-plot.kme_pca <- plot.kernmean_fit
-#' @export
-plot.kme_cov <- plot.kernmean_fit
-#' @export
 plot.kme_fda <- plot.kernmean_fit
 #' @export
 plot.kme_density <- plot.kernmean_fit

@@ -64,7 +64,7 @@ print.summary.kernmean_fit <- function(x, digits = digits_shown(), ...) {
     part <- x[[name]]
     if (is.character(part) && is.null(dim(part))) {
       say(part)
-    } else if (length(part)) {
+    } else if (length(part) > 1L) {
       title <- attr(part, "title")
       attr(part, "title") <- NULL
       cat("\n", if (is.null(title)) name else title, ":\n", sep = "")
@@ -320,4 +320,13 @@ prefixed <- function(x, prefix) {
   x <- as.data.frame(x, make.names = FALSE)
   names(x) <- paste0(prefix, names(x))
   x
+}
+
+# What a component is, and its share.
+share_frame <- function(name, value, share) {
+  frame <- data.frame(component = seq_along(value), value = value,
+                      percent = share, cumulative = cumsum(share),
+                      row.names = NULL)
+  names(frame)[1:2] <- name
+  frame
 }

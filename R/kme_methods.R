@@ -159,24 +159,30 @@ plain_distance <- function(object) {
 
 #' @rdname kme
 fit_summary.kme <- function(x) {
+  c(
+    list(norms = paste0("rho = |KME|^2 = ", format_number(x$rho),
+                        ", varrho = mean k(x, x) = ", format_number(x$varrho))),
+    if (!is.null(x$noise)) {
+      list("Noise (variances)" = x$noise)
+    } else if (!is.null(x$covariance)) {
+      list("Noise (standard deviations)" = sqrt(x$h * diag(x$covariance)))
+    } else {
+      weights_summary(x)
+    }
+  )
+}
+
+# The weights of a summary, in units of 1/n.
+weights_summary <- function(x) {
   own <- length(x$weights) == x$n
-  weights <- (if (own) x$n else 1) * x$weights
-  parts <- list(norms = paste0("rho = |KME|^2 = ", format_number(x$rho),
-                               ", varrho = mean k(x, x) = ",
-                               format_number(x$varrho)))
-  if (!is.null(x$noise)) {
-    return(c(parts, list("Noise (variances)" = x$noise)))
-  }
-  if (!is.null(x$covariance)) {
-    return(c(parts, list("Noise (standard deviations)" =
-                           sqrt(x$h * diag(x$covariance)))))
-  }
-  c(parts, stats::setNames(
-    list(quantile(weights),
-         paste0(sum(x$weights < 0), " negative; sum ",
-                format_number(sum(x$weights)))),
-    c(paste0("Weights", if (own) " times n" else " on the landmarks"), "signs")
-  ))
+  list(
+    weights = structure(
+      quantile((if (own) x$n else 1) * x$weights),
+      title = paste0("Weights", if (own) " times n" else " on the landmarks")
+    ),
+    signs = paste0(sum(x$weights < 0), " negative; sum ",
+                   format_number(sum(x$weights)))
+  )
 }
 
 fit_facts.kme <- function(x) {

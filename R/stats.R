@@ -5,9 +5,6 @@
 nobs.kme_sketch <- function(object, ...) object$n
 
 #' @export
-nobs.kme_cov <- nobs.kme_sketch
-
-#' @export
 nobs.kme_fda <- nobs.kme_sketch
 
 #' @importFrom stats fitted

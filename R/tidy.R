@@ -123,49 +123,6 @@
 #' }
 NULL
 
-# --- Operators ---------------------------------------------------------------
-
-# What a component is, and its share.
-share_frame <- function(name, value, share) {
-  frame <- data.frame(component = seq_along(value), value = value,
-                      percent = share, cumulative = cumsum(share),
-                      row.names = NULL)
-  names(frame)[1:2] <- name
-  frame
-}
-
-#' @exportS3Method generics::tidy
-tidy.kme_cov <- function(x, ...) {
-  check_dots(...)
-  table <- as.list(summary(x)$values)
-  share_frame(c("component", "value"), as.double(table$value),
-              as.double(table$share))
-}
-
-#' @exportS3Method generics::glance
-glance.kme_cov <- function(x, ...) {
-  check_dots(...)
-  data.frame(
-    nobs = x$n, variables = length(x$variables), estimator = x$estimator$name,
-    select = one_word(x$select), lambda = one_number(x$lambda),
-    alpha = one_number(x$alpha), rank = one_number(x$rank),
-    trace = one_number(x$trace), norm2 = x$norm2
-  )
-}
-
-#' @exportS3Method generics::augment
-augment.kme_cov <- function(x, data = NULL, ..., newdata = NULL) {
-  check_dots(...)
-  if (!is.null(newdata)) {
-    stop_input("'newdata' must be NULL for an operator; predict() has its ",
-               "scores and values at new points")
-  }
-  sample <- x$variables[[1L]]$sample
-  # Points of several variables and codes of factors are no data to be shown.
-  if (is.null(data)) data <- blank_frame(sample$n, sample_names(sample))
-  augmented(sample, data, NULL, data.frame(.weight = coef(x)))
-}
-
 # --- kme_fda() ---------------------------------------------------------------
 
 #' @exportS3Method generics::tidy

@@ -92,7 +92,7 @@ test_that("rows keep their names and new points have values", {
   # Equal names of rows cannot be those of a data frame.
   rownames(named)[2] <- "p1"
   expect_identical(nrow(as.data.frame(kme(named, rbf))), nrow(x))
-  expect_identical(nrow(augment.kme_cov(kme_cov(named, kernel_x = rbf))),
+  expect_identical(nrow(generics::augment(kme_cov(named, kernel_x = rbf))),
                    nrow(x))
 })
 
@@ -119,15 +119,15 @@ test_that("fits on kernel values have rows without points", {
 
 test_that("an operator has its spectrum, and its weights for the points", {
   fit <- kme_cov(x, kernel_x = rbf, estimator = "fkmse")
-  table <- tidy.kme_cov(fit)
+  table <- generics::tidy(fit)
   expect_identical(table$value, unname(fit$values))
   expect_equal(sum(table$value), fit$trace, tolerance = 1e-8)
   expect_equal(table$cumulative[nrow(table)], 1, tolerance = 1e-8)
-  expect_identical(augment.kme_cov(fit, flowers)$.weight, fit$weights)
-  expect_identical(glance.kme_cov(fit)$lambda, fit$lambda)
+  expect_identical(generics::augment(fit, flowers)$.weight, fit$weights)
+  expect_identical(generics::glance(fit)$lambda, fit$lambda)
   three <- kme_cov(list(x[, 1], x[, 2], flowers$Species))
-  expect_identical(dim(tidy.kme_cov(three)), c(0L, 4L))
-  expect_identical(glance.kme_cov(three)$rank, NA_real_)
+  expect_identical(dim(generics::tidy(three)), c(0L, 4L))
+  expect_identical(generics::glance(three)$rank, NA_real_)
 })
 
 test_that("discriminants have classes with the errors of points left out", {
@@ -252,7 +252,7 @@ test_that("what does not fit is refused", {
   expect_snapshot(writeLines(refusals(expression(
     augment.kernmean_fit(fit, flowers[1:3, ]), augment.kernmean_fit(fit, 1:33),
     augment.kernmean_fit(fit, flowers, newdata = flowers), tidy.kernmean_fit(fit, conf.int = 1),
-    augment.kme_cov(operator, newdata = x), generics::augment(test),
+    generics::augment(operator, newdata = x), generics::augment(test),
     generics::tidy(fused, pairs = TRUE), as.data.frame(fused),
     generics::tidy(fused, pairs = 2), generics::tidy(kme_pca(x), "w")
   ))))
