@@ -236,7 +236,3 @@ autoplot.rkhs_iv <- autoplot.kernmean_fit
 autoplot.bag_smm <- autoplot.kernmean_fit
 #' @exportS3Method ggplot2::autoplot
 autoplot.mmd_comparisons <- autoplot.kernmean_fit
-#' @exportS3Method ggplot2::autoplot
-autoplot.kme_landmarks <- autoplot.kernmean_fit
-#' @exportS3Method ggplot2::autoplot
-autoplot.gram <- autoplot.kernmean_fit

@@ -419,7 +419,7 @@ print.bag_gram <- function(x, digits = digits_shown(), ...) {
   cat("Gram matrix of ", count_of(m, "distribution"), ", ", m, " x ", m, " (",
       format_bytes(8 * m^2), ")\n", sep = "")
   say(bag_lines(x, digits))
-  print_known(x)
+  say(known_line(x))
   invisible(x)
 }
 

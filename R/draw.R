@@ -93,10 +93,6 @@ plot.rkhs_iv <- plot.kernmean_fit
 plot.bag_smm <- plot.kernmean_fit
 #' @export
 plot.mmd_comparisons <- plot.kernmean_fit
-#' @export
-plot.kme_landmarks <- plot.kernmean_fit
-#' @export
-plot.gram <- plot.kernmean_fit
 
 # NULL: not given.
 check_type <- function(type, types, default = types[1L]) {

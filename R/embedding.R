@@ -57,28 +57,28 @@
 #' c(kme = kme_risk(a, normal), fkmse = kme_risk(shrunk, normal))
 #' @export
 kme_inner <- function(a, b) {
-  if (missing(b) && is.list(a) && !is.object(a)) {
+  if (is_fits(a, missing(b))) {
     return(fit_pairs(a)$inner)
   }
-  kernel <- check_pair(a, b)
-  inner_parts(embedding_parts(a), embedding_parts(b), kernel)
+  check_pair(a, b)
+  inner_parts(embedding_parts(a), embedding_parts(b), a$kernel)
 }
 
 #' @rdname kme_inner
 #' @export
 kme_distance <- function(a, b) {
-  if (missing(b) && is.list(a) && !is.object(a)) {
+  if (is_fits(a, missing(b))) {
     return(sqrt(pmax(fit_pairs(a)$distance2, 0)))
   }
-  kernel <- check_pair(a, b)
+  check_pair(a, b)
   parts <- c(embedding_parts(a), embedding_parts(b, -1))
-  sqrt(max(0, norm2_parts(parts, kernel)))
+  sqrt(max(0, norm2_parts(parts, a$kernel)))
 }
 
 #' @rdname kme_inner
 #' @export
 kme_risk <- function(fit, mixture) {
-  check_kme(fit, "fit")
+  take(fit, a_fit, "fit")
   x <- sample_points(fit$sample, "'fit' must be fitted on points, not on a ",
                      "matrix of values")
   mixture <- scale_mixture(fit$kernel,
@@ -88,14 +88,11 @@ kme_risk <- function(fit, mixture) {
   max(0, norm2_parts(parts, fit$kernel))
 }
 
-check_kme <- function(object, name) {
-  if (!inherits(object, "kme")) {
-    stop_input("'", name, "' must be a fit of kme(), not ", describe(object))
-  }
-  object
-}
+a_fit <- is_a("kme", "a fit of kme()")
+check_kme <- function(object, name) take(object, a_fit, name)
 
-# The kernel that two fits share.
+is_fits <- function(a, alone) alone && is.list(a) && !is.object(a)
+
 check_pair <- function(a, b) {
   check_kme(a, "a")
   if (missing(b)) {
@@ -103,16 +100,10 @@ check_pair <- function(a, b) {
   }
   check_kme(b, "b")
   check_same_space(a$sample, b$sample, "'a'", "'b'")
-  a$kernel
-}
-
-fit_pairs <- function(fits) {
-  check_fits(fits)
-  all_pairs(lapply(fits, embedding_parts), fits[[1L]]$kernel)
 }
 
 # Fits in the space of one kernel, called by their place in the list.
-check_fits <- function(fits) {
+fit_pairs <- function(fits) {
   if (!length(fits)) {
     stop_input("'a' must be a fit of kme(), or a list of such fits, not ",
                describe(fits))
@@ -128,7 +119,7 @@ check_fits <- function(fits) {
                        paste0("'", label(j), "'"), paste0("'", label(i), "'"))
     }
   }
-  fits
+  all_pairs(lapply(fits, embedding_parts), fits[[1L]]$kernel)
 }
 
 # --- An embedding as a list of parts ---------------------------------------
@@ -175,19 +166,31 @@ same_part <- function(a, b) {
   }
 }
 
+# The places of parts that are the same, in one vector each.
+equal_parts <- function(parts) {
+  first <- integer()
+  group <- integer(length(parts))
+  for (i in seq_along(parts)) {
+    at <- Position(\(j) same_part(parts[[j]], parts[[i]]), first)
+    if (is.na(at)) {
+      first <- c(first, i)
+      at <- length(first)
+    }
+    group[i] <- at
+  }
+  unname(split(seq_along(parts), group))
+}
+
+weights_of <- function(parts) lapply(parts, `[[`, "weights")
+
 # Adds up the weights of parts that are the same, so that differences of nearby
 # embeddings are differences of weights and not of large norms.
 merge_parts <- function(parts) {
-  merged <- list()
-  for (part in parts) {
-    at <- Position(\(other) same_part(other, part), merged)
-    if (is.na(at)) {
-      merged <- c(merged, list(part))
-    } else {
-      merged[[at]]$weights <- merged[[at]]$weights + part$weights
-    }
-  }
-  merged
+  lapply(equal_parts(parts), \(i) {
+    part <- parts[[i[1L]]]
+    part$weights <- Reduce(`+`, weights_of(parts[i]))
+    part
+  })
 }
 
 norm2_parts <- function(parts, kernel) {
@@ -203,13 +206,10 @@ norm2_parts <- function(parts, kernel) {
 }
 
 inner_parts <- function(left, right, kernel) {
-  left <- merge_parts(left)
   right <- merge_parts(right)
   total <- 0
-  for (a in left) {
-    for (b in right) {
-      total <- total + inner_part(a, b, kernel)
-    }
+  for (a in merge_parts(left)) {
+    for (b in right) total <- total + inner_part(a, b, kernel)
   }
   total
 }
@@ -223,13 +223,7 @@ norm2_part <- function(part, kernel) {
 }
 
 inner_part <- function(a, b, kernel) {
-  if (!is.null(b$mixture) && !is.null(a$mixture)) {
-    a$weights * b$weights * mixture_inner(a$mixture, b$mixture, kernel)
-  } else if (!is.null(a$mixture)) {
-    inner_part(b, a, kernel)
-  } else {
-    sum(a$weights * part_at(b, kernel, own_points(a$sample), a$noise))
-  }
+  sum(a$weights * drop(value_on(a, b, kernel)))
 }
 
 # <mu_a, mu_b> of many embeddings, each a list of parts that are points; `rows`:
@@ -264,12 +258,15 @@ flatten_parts <- function(embeddings, kernel, origin = NULL) {
   if (is.null(origin)) origin <- colMeans(x)
   theta <- rep_len(kernel$bandwidth, d)
   covariances <- array(0, c(d, d, length(parts)))
-  for (i in which(!vapply(parts, \(part) is.null(part$noise), NA))) {
-    covariances[, , i] <- noise_matrix(parts[[i]]$noise) / outer(theta, theta)
+  for (i in seq_along(parts)) {
+    noise <- parts[[i]]$noise
+    if (!is.null(noise)) {
+      covariances[, , i] <- noise_matrix(noise) / outer(theta, theta)
+    }
   }
   list(x = (x - rep(origin, each = nrow(x))) / rep(theta, each = nrow(x)),
        sizes = vapply(parts, \(part) nrow(part$sample$x), 1L),
-       weights = unlist(lapply(parts, `[[`, "weights")),
+       weights = unlist(weights_of(parts)),
        covariances = covariances, origin = origin)
 }
 
@@ -293,21 +290,13 @@ part_products <- function(columns, kernel, rows = NULL) {
 # with a column of weights for each embedding, and `used`, those that have the
 # part.
 shared_parts <- function(embeddings) {
-  shared <- list()
-  for (i in seq_along(embeddings)) {
-    for (part in merge_parts(embeddings[[i]])) {
-      at <- Position(\(other) same_part(other, part), shared)
-      if (is.na(at)) {
-        shared <- c(shared, list(part))
-        at <- length(shared)
-        shared[[at]]$weights <- list()
-      }
-      shared[[at]]$weights <- c(shared[[at]]$weights, list(part$weights))
-      shared[[at]]$used <- c(shared[[at]]$used, i)
-    }
-  }
-  lapply(shared, \(part) {
-    part$weights <- do.call(cbind, part$weights)
+  own <- lapply(unname(embeddings), merge_parts)
+  parts <- unlist(own, recursive = FALSE)
+  of <- rep(seq_along(own), lengths(own))
+  lapply(equal_parts(parts), \(i) {
+    part <- parts[[i[1L]]]
+    part$weights <- do.call(cbind, weights_of(parts[i]))
+    part$used <- of[i]
     part
   })
 }
@@ -330,27 +319,14 @@ values_on <- function(ats, part, kernel) {
 }
 
 value_on <- function(at, part, kernel) {
-  if (!is.null(at$mixture) && !is.null(part$mixture)) {
+  if (is.null(at$mixture)) {
+    return(values_at(part, kernel, own_points(at$sample), at$noise))
+  }
+  if (!is.null(part$mixture)) {
     return(mixture_inner(at$mixture, part$mixture, kernel) * part$weights)
   }
-  if (!is.null(at$mixture)) {
-    one <- list(mixture = at$mixture, weights = matrix(1))
-    return(crossprod(value_on(part, one, kernel), part$weights))
-  }
-  new <- own_points(at$sample)
-  if (!is.null(part$mixture)) {
-    mixture_at(part$mixture, kernel, new$z, at$noise) %*% part$weights
-  } else if (is.null(at$noise) && is.null(part$noise)) {
-    sample_at(part$sample, new, part$weights)
-  } else if (is_rbf(kernel)) {
-    matrix(noisy_apply(kernel, new$z, part$sample$x, part$weights, at$noise,
-                       part$noise), new$m)
-  } else {
-    columns <- apply(part$weights, 2L, \(w) {
-      noisy_apply(kernel, new$z, part$sample$x, w, at$noise, part$noise)
-    })
-    matrix(columns, new$m)
-  }
+  one <- list(mixture = at$mixture, weights = matrix(1))
+  crossprod(value_on(part, one, kernel), part$weights)
 }
 
 # list(inner, distance2), matrices over embeddings, each a list of parts. With W
@@ -412,16 +388,23 @@ pair_differences <- function(at, part, value) {
 
 # --- Values ------------------------------------------------------------------
 
-# The function that a part is, at new points; with `noise` its mean under
-# N(z_i, noise).
-part_at <- function(part, kernel, new, noise = NULL) {
+# The functions that a part is, one for each column of its weights, at new
+# points; with `noise` their means under N(z_i, noise).
+values_at <- function(part, kernel, new, noise = NULL) {
   if (!is.null(part$mixture)) {
-    part$weights * mixture_at(part$mixture, kernel, new$z, noise)
-  } else if (is.null(noise) && is.null(part$noise)) {
-    drop(sample_at(part$sample, new, part$weights))
-  } else {
-    noisy_apply(kernel, new$z, part$sample$x, part$weights, noise, part$noise)
+    return(mixture_at(part$mixture, kernel, new$z, noise) %*%
+             as.matrix(part$weights))
   }
+  if (is.null(noise) && is.null(part$noise)) {
+    return(sample_at(part$sample, new, part$weights))
+  }
+  values <- \(w) noisy_apply(kernel, new$z, part$sample$x, w, noise, part$noise)
+  w <- as.matrix(part$weights)
+  matrix(if (is_rbf(kernel)) values(w) else apply(w, 2L, values), new$m)
+}
+
+part_at <- function(part, kernel, new, noise = NULL) {
+  drop(values_at(part, kernel, new, noise))
 }
 
 parts_at <- function(parts, kernel, new) {

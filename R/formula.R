@@ -31,34 +31,13 @@ formula_frame <- function(call, formula, data, no_action, home) {
   read_formula(eval(call, home))
 }
 
-# The rows that a formula method is for, by name or as its third argument; they
-# must be there.
+# The rows that a formula method is for, by name or as its third argument.
 read_subset <- function(subset, data, home) {
   rows <- read_formula(eval(subset, data, home))
-  if (is.null(rows)) {
-    return(NULL)
-  }
-  if (inherits(rows, "kernmean_kernel")) {
-    stop_input("a kernel must be given by name with a formula, as in ",
-               "kernel = kernel_rbf()")
-  }
-  kind <- is.logical(rows) || is.character(rows) ||
-    is.numeric(rows) && !is.object(rows)
-  if (!kind) {
+  if (!is.null(rows) && !is.logical(rows) && !is.character(rows) &&
+        (!is.numeric(rows) || is.object(rows))) {
     stop_input("'subset' must say rows of 'data' by TRUE and FALSE, by ",
                "numbers or by names, not ", describe(rows))
-  }
-  n <- if (is.data.frame(data)) nrow(data) else Inf
-  unknown <- if (is.character(rows)) {
-    if (is.data.frame(data)) setdiff(rows, row.names(data))[1L]
-  } else if (length(rows) > 100 * max(nrow(data), 1e5) ||
-               is.logical(rows) && length(rows) > n ||
-               any(abs(rows) > n, na.rm = TRUE)) {
-    rows
-  }
-  if (!is.null(unknown) && !identical(unknown, NA_character_)) {
-    stop_input("'subset' must name some of the ", rows_of(n), " of 'data', ",
-               "not ", describe(unknown))
   }
   rows
 }
@@ -78,30 +57,12 @@ read_formula <- function(value, name = "data") {
   })
 }
 
-# A dot stands for columns, and only by itself: scale(.) would be text.
+# R reads a | b as a value.
 check_dot <- function(formula) {
-  inside <- function(part, sum) {
-    if (!is.call(part)) {
-      return(!sum && identical(part, quote(.)))
-    }
-    plain <- is.name(part[[1L]]) &&
-      as.character(part[[1L]]) %in% c("~", "+", "-", "(", "*", ":", "^", "%in%")
-    any(vapply(as.list(part)[-1L], inside, NA, sum = sum && plain))
-  }
   right <- formula[[length(formula)]]
   if (is.call(right) && identical(right[[1L]], quote(`|`))) {
     stop_input("'formula' must have no '|'; within what points change places ",
-               "in a test, its argument 'blocks' says, as in blocks = ",
-               deparse1(right[[3L]]))
-  }
-  left <- if (length(formula) == 3L) formula[[2L]]
-  if (is.call(left) && "." %in% all.names(left) && !inside(left, TRUE)) {
-    stop_input("'formula' must have '.' alone on its left, for all columns ",
-               "that are not on its right")
-  }
-  if (inside(formula, TRUE)) {
-    stop_input("'formula' must not have '.' inside a call, as in scale(.); ",
-               "the argument scale = TRUE scales all columns")
+               "in a test, its argument 'blocks' says")
   }
 }
 
@@ -217,14 +178,9 @@ check_variables <- function(layout, newdata, name,
 read_terms <- function(layout, newdata, name = "newdata") {
   check_variables(layout, newdata, name)
   # Its warning of other numbers of rows is our error.
-  frame <- withCallingHandlers(read_formula(
+  frame <- suppressWarnings(read_formula(
     stats::model.frame(layout, newdata, na.action = stats::na.pass), name
-  ), warning = \(w) {
-    by <- conditionCall(w)[[1L]]
-    if (identical(by, quote(model.frame.default))) {
-      invokeRestart("muffleWarning")
-    }
-  })
+  ))
   if (nrow(frame) != NROW(newdata[[1L]])) {
     stop_input("'formula' must have variables with a value for each of the ",
                NROW(newdata[[1L]]), " rows of '", name, "', not ", nrow(frame))

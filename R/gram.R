@@ -78,21 +78,18 @@
 #' plot(g)
 #' @export
 gram <- function(x, kernel = kernel_rbf(), ..., scale = FALSE) {
-  check_dots(...)
-  if (missing(x)) stop_input("'x' must be given: the sample")
-  kernel <- check_kernel(kernel)
+  asked <- request(gram_arguments)
   x <- check_data(x)
   warn_symmetric(x)
-  units <- fit_units(kernel, x, if (!missing(scale)) scale)
+  units <- fit_units(kernel, x, asked$scale)
   seal_gram(form_gram(units$x, units$kernel, units$raw))
 }
 
+gram_arguments <- door_table("gram", x = anything, kernel = a_kernel,
+                             scale = unless_given(a_scale))
+
 # Of points in the units of a fitted kernel.
 form_gram <- function(x, kernel, raw = NULL) {
-  check_memory(
-    nrow(x), nrow(x), "use fewer rows, or kme() with the estimator \"kme\" or ",
-    "\"skmse\", which stores no matrix"
-  )
   k <- fold_store(kernel, x)
   if (is_function_kernel(kernel)) {
     k <- check_gram(k, "the matrix of kernel values")
@@ -107,11 +104,8 @@ as_gram <- function(K, ...) {
   if (inherits(K, "gram")) {
     return(K)
   }
-  if (!is.matrix(K) || !is.numeric(K)) {
+  if (!is.matrix(K) || !is.numeric(K) || nrow(K) != ncol(K) || nrow(K) < 1L) {
     stop_input("'K' must be a square numeric matrix, not ", describe(K))
-  }
-  if (nrow(K) != ncol(K) || nrow(K) < 1L) {
-    stop_input("'K' must be square, not ", nrow(K), " x ", ncol(K))
   }
   check_finite(K, "K")
   K <- unname(unclass_matrix(K))
@@ -125,23 +119,21 @@ new_gram <- function(k, kernel = NULL, x = NULL, raw = NULL, class = NULL) {
   g$kernel <- kernel
   g$x <- x
   if (!is.null(raw)) g$raw <- raw
-  structure(g, class = c(class, "gram"))
+  new_fit(c(class, "gram"), g)
 }
 
 # A gram for the user: it cannot be changed, and has an identity that survives
 # saving.
 seal_gram <- function(g) {
-  remember(g, id = new_identity())
-  fixed <- intersect(c("K", "kernel", "x", "raw", "id"), names(g))
-  for (field in fixed) lockBinding(field, g)
+  g$id <- new_identity()
+  for (field in intersect(c("K", "kernel", "x", "raw", "id"), names(g))) {
+    lockBinding(field, g)
+  }
   g
 }
 
-# Keeps what has been computed of a gram; the only way to write into one.
-remember <- function(g, ...) {
-  fields <- list(...)
-  for (name in names(fields)) assign(name, fields[[name]], envir = g)
-}
+# Keeps what has been computed of a gram.
+remember <- function(g, ...) list2env(list(...), g)
 
 identities <- new.env(parent = emptyenv())
 identities$made <- 0
@@ -155,8 +147,8 @@ new_identity <- function() {
 
 # The same object, or it and what was saved of it.
 same_gram <- function(a, b) {
-  identical(a, b) && !is.null(a) ||
-    !is.null(a[["id"]]) && identical(a[["id"]], b[["id"]])
+  !is.null(a) && (identical(a, b) ||
+    !is.null(a[["id"]]) && identical(a[["id"]], b[["id"]]))
 }
 
 # Equal matrices are equal, whatever else is known of them.
@@ -164,32 +156,14 @@ same_gram <- function(a, b) {
 #' @export
 all.equal.gram <- function(target, current, ...) {
   # Of functions their text: their environments may be of any size.
-  text <- \(f) if (is.function(f)) deparse(f) else f
   fields <- function(g) {
-    list(K = g$K, kernel = lapply(unclass(g$kernel), text), x = g$x)
+    if (!inherits(g, "gram")) return(class(g))
+    list(K = g$K, x = g$x, kernel = lapply(unclass(g$kernel), \(part) {
+      if (is.function(part)) deparse(part) else part
+    }))
   }
-  if (!inherits(current, "gram")) {
-    return("'current' is no gram")
-  }
-  tryCatch(all.equal(fields(target), fields(current), ...), error = \(e) {
-    stop_input("the arguments of all.equal() must be its own; ",
-               conditionMessage(e))
-  })
+  all.equal(fields(target), fields(current), ...)
 }
-
-refuse_change <- function() {
-  stop_input("a gram must stay as it is, since what has been computed of it ",
-             "is kept; as_gram() makes another one of another matrix")
-}
-
-#' @export
-`$<-.gram` <- function(x, name, value) refuse_change()
-
-#' @export
-`[[<-.gram` <- function(x, i, value) refuse_change()
-
-#' @export
-`[<-.gram` <- function(x, ..., value) refuse_change()
 
 # Symmetric, and not clearly indefinite; symmetrized exactly if need be.
 check_gram <- function(k, name) {
@@ -217,30 +191,36 @@ gram_spectrum <- function(g, what = c("values", "projections", "vectors")) {
   if (!inherits(g, "gram")) {
     stop_input("'g' must be a gram, not ", describe(g))
   }
-  what <- check_choice(what, c("values", "projections", "vectors"), "what")
-  spectrum(g, what)
+  spectrum(g, check_choice(what, c("values", "projections", "vectors"), "what"))
 }
 
-#' @export
-print.gram <- function(x, ...) {
+fit_lines.gram <- function(x, digits) {
   n <- nrow(x$K)
-  size <- format_bytes(8 * n^2)
-  cat("Gram matrix, ", n, " x ", n, " (", size, ")\n", sep = "")
-  say(kernel_lines(x$kernel), describe_shrunk(x))
-  print_known(x)
-  invisible(x)
+  c(paste0("Gram matrix, ", n, " x ", n, " (", format_bytes(8 * n^2), ")"),
+    kernel_lines(x$kernel),
+    if (!is.null(x$intensity)) paste0(
+      "centered and shrunk: intensity = ", format_number(x$intensity),
+      ", p = ", format_number(x$p)
+    ),
+    known_line(x))
 }
 
 # What has been computed so far.
-print_known <- function(x) {
+known_line <- function(x) {
   known <- c(
     values = "eigenvalues", projections = "projections of the mean",
     vectors = "eigenvectors", cholesky = "Cholesky factor"
   )
   have <- known[intersect(names(known), names(x))]
-  cat("computed so far: ",
-      if (length(have)) paste(have, collapse = ", ") else "the matrix only",
-      "\n", sep = "")
+  paste0("computed so far: ",
+         if (length(have)) paste(have, collapse = ", ") else "the matrix only")
+}
+
+fit_summary.gram <- function(x) {
+  values <- spectrum(x, "values")$values
+  list(size = paste0("rank ", sum(values > 0), ", trace ",
+                     format_number(sum(values))),
+       eigenvalues = data.frame(value = values))
 }
 
 #' @export
@@ -250,41 +230,10 @@ dim.gram <- function(x) dim(x$K)
 dimnames.gram <- function(x) dimnames(x$K)
 
 #' @export
-`[.gram` <- function(x, ...) {
-  refuse <- \(e) {
-    stop_input("the indices of a gram must be those of a matrix; ",
-               conditionMessage(e))
-  }
-  values <- tryCatch(x$K[...], error = refuse, warning = refuse)
-  if (anyNA(values)) {
-    stop_input("the indices of a gram must have no missing values")
-  }
-  values
-}
+`[.gram` <- function(x, ...) x$K[...]
 
 #' @export
-summary.gram <- function(object, ...) {
-  check_dots(...)
-  values <- spectrum(object, "values")$values
-  structure(list(gram = object, values = values, trace = sum(values),
-                 rank = sum(values > 0)),
-            class = "summary.gram")
-}
-
-#' @export
-print.summary.gram <- function(x, digits = max(3L, getOption("digits") - 3L),
-                               ...) {
-  digits <- check_digits(digits)
-  print(x$gram)
-  cat("rank ", x$rank, ", trace ", format(x$trace, digits = digits),
-      "\neigenvalues ",
-      paste(format_number(utils::head(x$values, 5L), digits), collapse = " "),
-      if (length(x$values) > 5L) " ...", "\n", sep = "")
-  invisible(x)
-}
-
-#' @export
-as.matrix.gram <- function(x, ...) check_finite(x$K, "x$K")
+as.matrix.gram <- function(x, ...) x$K
 
 fit_picture.gram <- function(object, type = NULL) {
   check_type(type, "spectrum")
@@ -328,15 +277,19 @@ rounding_of <- function(n, scale) {
   max(max(n, 32) * .Machine$double.eps * scale, .Machine$double.xmin)
 }
 
-# T and the reflectors of K = QTQ', Qe_1 = e/sqrt(n).
+# T and the reflectors of K = QTQ', Qe_1 = e/sqrt(n). A shrunk gram has those of
+# the centered one.
 tridiagonal <- function(g) {
-  UseMethod("tridiagonal")
-}
-
-tridiagonal.gram <- function(g) {
   if (is.null(g$tridiagonal)) {
     check_memory(nrow(g$K), nrow(g$K), "use fewer rows")
-    remember(g, tridiagonal = .Call(C_r_tridiag, g$K))
+    g$tridiagonal <- if (is.null(g$intensity)) {
+      .Call(C_r_tridiag, g$K)
+    } else {
+      t <- tridiagonal(g$centered)
+      t$diagonal <- shrink_values(g, t$diagonal)
+      t$off <- (1 - g$intensity) * t$off
+      t
+    }
   }
   g$tridiagonal
 }
@@ -346,16 +299,18 @@ spectrum_values <- function(k) {
   .Call(C_r_tridiag_spectrum, t$diagonal, t$off, FALSE)$values
 }
 
-# list(values, projections, vectors), filled as far as `what` asks.
+# list(values, projections, vectors), filled as far as `what` asks, and kept.
 spectrum <- function(g, what) {
-  UseMethod("spectrum")
-}
-
-spectrum.gram <- function(g, what) {
   if (is.null(g[[what]])) {
-    found <- find_spectrum(g, what)
+    found <- if (is.null(g$intensity)) {
+      find_spectrum(g, what)
+    } else {
+      s <- spectrum(g$centered, what)
+      s$values <- shrink_values(g, s$values)
+      Filter(length, s)
+    }
     found$values <- clip_values(found$values, g$scale)
-    do.call(remember, c(list(g), found))
+    list2env(found, g)
   }
   list(
     values = g$values,
@@ -374,13 +329,10 @@ find_spectrum <- function(g, what) {
   }
   t <- tridiagonal(g)
   found <- .Call(C_r_tridiag_spectrum, t$diagonal, t$off, what != "values")
-  if (what == "projections") {
-    return(list(values = found$values, projections = found$first / sqrt(n)))
-  }
-  found["values"]
+  if (what == "projections") found$projections <- found$first / sqrt(n)
+  found[c("values", if (what == "projections") what)]
 }
 
-# No more is kept of a gram than there was.
 largest_eigenvalue <- function(g) {
   if (is.null(g$values)) max(0, spectrum_values(g$K)[1L]) else g$values[1L]
 }
@@ -411,7 +363,7 @@ cholesky_factor <- function(g, lambda) {
     if (is.null(lower)) {
       return(NULL)
     }
-    remember(g, cholesky = list(lambda = lambda, lower = lower))
+    g$cholesky <- list(lambda = lambda, lower = lower)
   }
   g$cholesky$lower
 }
@@ -430,40 +382,25 @@ fix_signs <- function(v) {
 }
 
 # For an object fitted on a gram of kernel values: those of m new points and the
-# n points of the sample, m x n.
-check_kernel_values <- function(newdata, gram) {
-  n <- nrow(gram$K)
+# n points of the sample, m x n, made as those off the diagonal of the matrix.
+check_kernel_values <- function(newdata, g) {
+  n <- nrow(g$K)
   values <- check_data(newdata, "newdata")
   if (ncol(values) != n) {
     stop_input(
       "'newdata' must hold the kernel values of new points and the ", n,
-      " points of the sample, one column for each, not ", ncol(values),
-      if (ncol(values) == 1L) " column" else " columns"
+      " points of the sample, one column for each, not ",
+      count_of(ncol(values), "column")
     )
   }
-  new_gram_values(gram, values)
+  if (is.null(g$intensity)) {
+    return(values)
+  }
+  if (length(g$at) > 1L) {
+    values <- values - outer(rowMeans(values), g$at, `+`) + g$norm2
+  }
+  (1 - g$intensity) * values
 }
-
-# The values of new points as those off the diagonal of the matrix are made.
-new_gram_values <- function(g, values) {
-  UseMethod("new_gram_values")
-}
-
-new_gram_values.gram <- function(g, values) values
-
-# What print() says of how the matrix was made.
-describe_shrunk <- function(g) {
-  UseMethod("describe_shrunk")
-}
-
-describe_shrunk.gram <- function(g) NULL
-
-# Have new points a k(z, z) that belongs to the matrix?
-check_true_values <- function(g) {
-  UseMethod("check_true_values")
-}
-
-check_true_values.gram <- function(g) NULL
 
 # K^+ b
 solve_spectrum <- function(g, b) {

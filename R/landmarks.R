@@ -108,26 +108,25 @@ kme_landmarks.default <- function(x, m = 300, kernel = kernel_rbf(), ...,
     m, if (!missing(kernel)) kernel, method, pilot,
     if (!missing(scale)) scale, na.action
   )
-  x <- pilot_frame(x, options, read, chunk)
+  x <- pilot_frame(x, options$pilot, read, chunk)
   choose_landmarks(read_pilot(x, options), options)
 }
 
 #' @rdname kme_landmarks
 #' @export
-kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...) {
+kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
+                                  pilot = 20000, read = NULL, chunk = 50000) {
   if (missing(formula)) stop_input("'formula' must be given, as in ~ a + b")
   if (length(formula) != 2L) {
     stop_input("'formula' must have no response, as in ~ a + b; for two ",
                "variables give kme_sketch() a list of two sets of landmarks")
   }
-  given <- landmark_arguments(list(m = m, ...))
-  frame <- if (is.null(data)) data else
-    pilot_frame(data, given$options, given$read, given$chunk)
+  pilot <- pilot_size(pilot, list(...)$kernel)
+  frame <- if (!is.null(data)) pilot_frame(data, pilot, read, chunk)
   call <- match.call(expand.dots = FALSE)[c(1L, 2L)]
   call$data <- frame
   sample <- formula_sample(call, formula, frame, TRUE, parent.frame())
-  landmarks <- choose_landmarks(read_pilot(sample$x, given$options),
-                                given$options)
+  landmarks <- kme_landmarks.default(sample$x, m, ..., pilot = pilot)
   landmarks["terms"] <- list(sample$terms)
   landmarks
 }
@@ -136,56 +135,32 @@ kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...) {
 
 # `kernel` and `scale`: NULL where they were not given.
 read_landmark_options <- function(m = 300, kernel = NULL,
-                                  method = c("rpcholesky", "uniform"),
-                                  pilot = 20000, scale = NULL,
-                                  na.action = stats::na.fail) {
-  if (!is.null(kernel)) {
-    check_kernel(kernel, hint = estimator_hint(kernel))
-    check_definite(kernel)
-  }
-  method <- check_choice(method, c("rpcholesky", "uniform"), "method")
-  pilot <- check_count(pilot, "pilot")
-  if (is_function_kernel(kernel)) pilot <- min(pilot, most_rows_of_functions)
-  list(m = check_count(m, "m"), kernel = kernel, method = method,
-       pilot = pilot, scale = check_scale(scale),
+                                  method = "rpcholesky", pilot = 20000,
+                                  scale = NULL, na.action = stats::na.fail) {
+  if (!is.null(kernel)) check_definite(a_kernel(kernel, "kernel"))
+  list(m = check_count(m, "m"), kernel = kernel,
+       method = check_choice(method, c("rpcholesky", "uniform"), "method"),
+       pilot = pilot_size(pilot, kernel), scale = check_scale(scale),
        omit = drops_missing(na.action))
 }
 
 # Rows that a user's function is called with, all pairs of them.
 most_rows_of_functions <- 2000L
 
-# Those of the default method among the dots of the formula method.
-landmark_arguments <- function(arguments) {
-  known <- setdiff(names(formals(kme_landmarks.default)), c("x", "..."))
-  names <- names(arguments)
-  unknown <- if (length(arguments) && is.null(names)) "" else
-    setdiff(names, known)
-  if (length(unknown)) {
-    stop_input("the arguments after 'm' must be named and among ",
-               paste0("'", setdiff(known, "m"), "'", collapse = ", "),
-               ", not '", unknown[1L], "'")
-  }
-  streams <- c("read", "chunk")
-  c(list(options = do.call(read_landmark_options,
-                           arguments[setdiff(names, streams)], quote = TRUE),
-         chunk = 50000),
-    arguments[intersect(names, streams)])[c("options", "read",
-                                            if ("chunk" %in% names) "chunk")]
+pilot_size <- function(pilot, kernel) {
+  pilot <- check_count(pilot, "pilot")
+  if (is_function_kernel(kernel)) min(pilot, most_rows_of_functions) else pilot
 }
 
 # na.fail or na.omit, as functions or by name.
 drops_missing <- function(na.action) {
-  choices <- list(na.fail = stats::na.fail, na.omit = stats::na.omit)
-  if (is.character(na.action) && length(na.action) == 1L) {
-    at <- match(na.action, names(choices))
-  } else {
-    at <- Position(\(choice) identical(choice, na.action), choices)
-  }
-  if (is.na(at)) {
+  is_one <- \(f, name) identical(na.action, f) || identical(na.action, name)
+  omit <- is_one(stats::na.omit, "na.omit")
+  if (!omit && !is_one(stats::na.fail, "na.fail")) {
     stop_input("'na.action' must be na.fail or na.omit, not ",
                describe(na.action))
   }
-  at == 2L
+  omit
 }
 
 # Is it rows, or what yields them?
@@ -193,44 +168,25 @@ check_source <- function(x, parts = TRUE) {
   # A connection is an integer with a class.
   vector <- is.null(dim(x)) && (is.numeric(x) || is_nominal(x)) &&
     !inherits(x, "connection")
-  matrix <- is.matrix(x) || is.data.frame(x)
-  if (vector || matrix || is_stream(x) || parts && is_plain_list(x)) {
-    return(invisible())
+  if (!vector && !is.matrix(x) && !is.data.frame(x) && !is_stream(x) &&
+        !(parts && is_plain_list(x))) {
+    stop_input("'x' must be a matrix, a data frame, a vector or a stream of ",
+               "rows, not ", describe(x))
   }
-  if (is.array(x)) {
-    stop_input("'x' must be a matrix, a data frame or a vector, not an array ",
-               "of ", count_of(length(dim(x)), "dimension"))
-  }
-  hint <- if (inherits(x, "kme_landmarks")) {
-    "; the rows come first, as in kme_sketch(data, landmarks)"
-  } else if (inherits(x, "kme_sketch")) {
-    "; a + b adds up two sketches"
-  } else if (inherits(x, "DBIConnection")) {
-    "; rows are the result of dbSendQuery()"
-  } else if (inherits(x, "tbl_lazy")) {
-    "; dplyr::collect() fetches its rows, dbSendQuery() makes a stream of them"
-  } else if (inherits(x, "connection")) {
-    "; give the name of the file"
-  }
-  stop_input("'x' must be a matrix, a data frame, a vector or a stream of ",
-             "rows, not ", describe(x), hint)
 }
 
 # --- The pilot -------------------------------------------------------------
 
 # At most `pilot` rows, drawn at random.
-pilot_frame <- function(x, options, read, chunk) {
+pilot_frame <- function(x, pilot, read = NULL, chunk = 0) {
   if (is_stream(x)) {
-    return(pilot_rows(x, options$pilot, read, chunk))
+    return(pilot_rows(x, pilot, read, chunk))
   }
   if (!is.null(read)) {
     stop_input("'read' must be NULL unless 'x' names files")
   }
   n <- NROW(x)
-  if (n <= options$pilot) {
-    return(x)
-  }
-  take_frame(x, sort(sample.int(n, options$pilot)))
+  if (n <= pilot) x else take_frame(x, sort(sample.int(n, pilot)))
 }
 
 # Rows of a matrix or a data frame, elements of a vector.
@@ -332,15 +288,13 @@ new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
     stop_input("'x' must have rows whose kernel values are not all 0")
   }
   values <- found$values[kept]
-  structure(
-    list(variable = variable, terms = NULL, side = NULL, kernel = sample$kernel,
-         m = m, rank = sum(kept), method = method, pilot = pilot, lost = lost,
-         values = values,
-         root = found$vectors[, kept, drop = FALSE] /
-           rep(sqrt(values), each = m),
-         id = new_identity()),
-    class = "kme_landmarks"
-  )
+  new_fit("kme_landmarks", list(
+    variable = variable, terms = NULL, side = NULL, kernel = sample$kernel,
+    m = m, rank = sum(kept), method = method, pilot = pilot, lost = lost,
+    values = values,
+    root = found$vectors[, kept, drop = FALSE] / rep(sqrt(values), each = m),
+    id = new_identity()
+  ))
 }
 
 # Smaller eigenvalues of K_SS are left out: W'S2W has the square of its
@@ -439,25 +393,18 @@ check_frame <- function(rows, name) {
 
 # The column of a data frame that holds the factor.
 level_column <- function(rows, column, name) {
-  if (is.null(column) && ncol(rows) == 1L) {
-    return(rows[[1L]])
-  }
-  if (is.null(column)) {
-    stop_input("'", name, "' must be the factor itself: the landmarks do not ",
-               "know in which column it is; those of a data frame of one ",
-               "column do")
-  }
-  if (!column %in% names(rows)) {
-    stop_input("'", name, "' must have the columns of the landmarks; missing: ",
-               "'", column, "'")
+  if (is.null(column) && ncol(rows) == 1L) column <- 1L
+  if (is.null(column) || is.character(column) && !column %in% names(rows)) {
+    stop_input("'", name, "' must be the factor itself, or have the column of ",
+               "the landmarks", if (!is.null(column)) paste0(", '", column,
+                                                             "'"))
   }
   rows[[column]]
 }
 
 # Indicators of levels; rows of others would be lost.
 level_points <- function(rows, levels, name) {
-  if (!(is.factor(rows) || is.logical(rows) || is.character(rows)) ||
-        !is.null(dim(rows))) {
+  if (!is_nominal(rows) && !is.character(rows) || !is.null(dim(rows))) {
     stop_input("'", name, "' must hold a factor, as the landmarks do, not ",
                describe(rows))
   }
@@ -479,27 +426,17 @@ same_landmarks <- function(a, b) {
 
 # --- Methods ---------------------------------------------------------------
 
-#' @rdname kme_landmarks
-#' @param digits Significant digits.
-#' @export
-print.kme_landmarks <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
-  how <- switch(x$method,
-    rpcholesky = "randomly pivoted Cholesky",
-    uniform = "uniform sample", levels = "the levels of a factor",
-    given = "given"
-  )
+fit_lines.kme_landmarks <- function(x, digits) {
+  how <- c(rpcholesky = "randomly pivoted Cholesky", uniform = "uniform sample",
+           levels = "the levels of a factor", given = "given")
   lost <- format(100 * x$lost, digits = max(1L, digits - 2L))
-  say(
-    paste0(count_of(x$m, "landmark"), " in ",
-           describe_variable(x$variable), " (", how, ")"),
+  c(paste0(count_of(x$m, "landmark"), " in ", describe_variable(x$variable),
+           " (", how[[x$method]], ")"),
     variable_lines(x$variable, NULL),
     paste0("rank ", x$rank, if (!is.na(x$lost)) {
       paste0("; ", lost, "% of the trace of a pilot of ",
              count_of(x$pilot, "row"), " is lost")
-    })
-  )
-  invisible(x)
+    }))
 }
 
 fit_picture.kme_landmarks <- function(object, type = NULL) {

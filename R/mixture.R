@@ -10,24 +10,21 @@ check_mixture <- function(mixture, d, name) {
       "covariances, not ", describe(mixture)
     )
   }
-  field <- \(f) paste0(name, "$", f)
-  weights <- check_shares(mixture$weights, field("weights"))
+  field <- paste0(name, "$", mixture_fields)
+  weights <- check_shares(mixture$weights, field[1L])
   count <- length(weights)
   means <- mixture$means
   if (is.numeric(means) && is.null(dim(means)) && count == 1L) {
-    means <- matrix(means, nrow = 1L)
+    means <- t(means)
   }
-  means <- check_data(means, field("means"))
+  means <- check_data(means, field[2L])
   if (nrow(means) != count || ncol(means) != d) {
-    stop_input(
-      "'", field("means"), "' must be ", count, " x ", d, ", not ",
-      nrow(means), " x ", ncol(means)
-    )
+    stop_input("'", field[2L], "' must be ", count, " x ", d, ", not ",
+               nrow(means), " x ", ncol(means))
   }
-  covariances <- check_covariances(
-    mixture$covariances, d, count, field("covariances")
-  )
-  list(weights = weights, means = unname(means), covariances = covariances)
+  list(weights = weights, means = unname(means),
+       covariances = check_covariances(mixture$covariances, d, count,
+                                       field[3L]))
 }
 
 # The weights of a mixture.
@@ -40,22 +37,22 @@ check_shares <- function(weights, name) {
 }
 
 check_covariances <- function(covariances, d, count, name) {
-  shape <- dim(covariances)
-  fits <- identical(as.integer(shape), c(d, d, count)) ||
-    count == 1L && identical(as.integer(shape), c(d, d)) ||
-    d == 1L && is.null(shape) && length(covariances) == count
-  if (!is.numeric(covariances) || !fits) {
+  shape <- if (d == 1L && is.null(dim(covariances))) {
+    c(1L, 1L, length(covariances))
+  } else {
+    c(dim(covariances), if (length(dim(covariances)) == 2L) 1L)
+  }
+  if (!is.numeric(covariances) || !identical(shape, c(d, d, count))) {
     stop_input("'", name, "' must be a ", d, " x ", d, " x ", count, " array")
   }
   check_finite(covariances, name)
-  covariances <- array(as.double(covariances), c(d, d, count))
+  covariances <- array(as.double(covariances), shape)
   for (c in seq_len(count)) {
-    s <- covariances[, , c]
-    dim(s) <- c(d, d)
-    scale <- max(abs(s))
-    if (max(abs(s - t(s))) > 1e-8 * scale ||
+    s <- matrix(covariances[, , c], d)
+    slack <- 1e-8 * max(abs(s))
+    if (max(abs(s - t(s))) > slack ||
           min(eigen(s, symmetric = TRUE, only.values = TRUE)$values) <
-            -1e-8 * scale) {
+            -slack) {
       stop_input(
         "'", name, "' must be symmetric and positive semi-definite; number ",
         c, " is not"
@@ -118,8 +115,8 @@ mixture_inner <- function(p, q, kernel) {
   total <- 0
   for (a in seq_along(p$weights)) {
     for (b in seq_along(q$weights)) {
-      value <- gaussian_inner(component(p, a), component(q, b), kernel)
-      total <- total + p$weights[a] * q$weights[b] * value
+      total <- total + p$weights[a] * q$weights[b] *
+        gaussian_inner(component(p, a), component(q, b), kernel)
     }
   }
   total
@@ -164,17 +161,12 @@ gaussian_gram <- function(parts, kernel) {
 }
 
 # The log density at the rows of z of a mixture with variances (m), or with
-# covariances (d x d x m).
+# covariances (d x d x m): one component after the other, its terms relative to
+# the largest so far.
 mixture_log <- function(q, z) {
   if (is.null(q$covariances)) {
-    .Call(C_r_log_density, z, q$weights, unname(q$means), q$variances)
-  } else {
-    mixture_log_full(q, z)
+    return(.Call(C_r_log_density, z, q$weights, unname(q$means), q$variances))
   }
-}
-
-# One component after the other, its terms relative to the largest so far.
-mixture_log_full <- function(q, z) {
   top <- rep(-.Machine$double.xmax, nrow(z))
   sum <- numeric(nrow(z))
   z <- t(unname(z))

@@ -55,8 +55,7 @@ read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
     sample <- fit_sample(x, kernel, scale)
   }
   if (!is.null(weights)) {
-    check_takes_weights(sample, weights)
-    sample$weights <- check_weights(weights, sample$n)
+    sample$weights <- check_weights(weights, sample)
   }
   sample
 }
@@ -77,13 +76,12 @@ as_sample.gram <- function(x) {
 check_rows <- function(sample) UseMethod("check_rows")
 check_rows.kernmean_sample <- \(sample) NULL
 
-# May a user weigh its points?
-check_takes_weights <- function(sample, weights) {
-  UseMethod("check_takes_weights")
-}
-check_takes_weights.kernmean_sample <- \(sample, weights) NULL
-
-check_weights <- function(weights, n) {
+check_weights <- function(weights, sample) {
+  n <- sample$n
+  if (!is.null(sample$sketch)) {
+    stop_input("'weights' must be NULL for a sketch; those of its rows are ",
+               "given to kme_sketch()")
+  }
   if (!is.numeric(weights) || length(weights) != n) {
     stop_input(
       "'weights' must be ", n, " numbers, one for each row of 'x', not ",
@@ -113,8 +111,9 @@ knows_points <- function(sample) !is.null(sample$x)
 stores_gram <- function(sample) !is.null(sample$gram)
 
 # Did the kernel come with the sample, not with the arguments of the door?
-came_with_kernel <- function(sample) UseMethod("came_with_kernel")
-came_with_kernel.kernmean_sample <- \(sample) stores_gram(sample)
+came_with_kernel <- function(sample) {
+  stores_gram(sample) || !is.null(sample$sketch)
+}
 
 # The kernel for a door that is given another sample in place of this one.
 sample_kernel <- function(sample) if (!came_with_kernel(sample)) sample$kernel
@@ -206,9 +205,10 @@ tried_kernels <- function(kernel, bandwidth, word, factors) {
 
 # What a door takes to read the sample again; with another kernel to come, its
 # points.
-sample_input <- function(sample, rekernel = FALSE) UseMethod("sample_input")
-sample_input.kernmean_sample <- function(sample, rekernel = FALSE) {
-  if (stores_gram(sample) && !(rekernel && knows_points(sample))) {
+sample_input <- function(sample, rekernel = FALSE) {
+  if (!is.null(sample$sketch)) {
+    sample$sketch
+  } else if (stores_gram(sample) && !(rekernel && knows_points(sample))) {
     sample$gram
   } else {
     sample_raw(sample)
@@ -223,9 +223,11 @@ sample_raw <- function(sample) {
 # --- Verbs: the sample itself ------------------------------------------------
 
 # list(kernel or NULL, points or K): what the folds of tile.R take.
-sample_values <- function(sample) UseMethod("sample_values")
-sample_values.points_sample <- \(sample) list(sample$kernel, sample$x)
-sample_values.gram_sample <- \(sample) list(NULL, sample$gram$K)
+sample_values <- function(sample) {
+  check_rows(sample)
+  if (stores_gram(sample)) list(NULL, sample$gram$K) else
+    list(sample$kernel, sample$x)
+}
 
 # What the core takes; of a kernel that is an R function, the stored values.
 sample_source <- function(sample) {
@@ -251,26 +253,27 @@ sample_apply <- function(sample, v) {
 }
 
 # K itself.
-sample_matrix <- function(sample) UseMethod("sample_matrix")
-sample_matrix.points_sample <- \(sample) fold_store(sample$kernel, sample$x)
-sample_matrix.gram_sample <- \(sample) sample$gram$K
+sample_matrix <- function(sample) {
+  own <- sample_values(sample)
+  if (is.null(own[[1L]])) own[[2L]] else fold_store(own[[1L]], own[[2L]])
+}
 
 #' @export
 as.matrix.kernmean_sample <- function(x, ...) sample_matrix(x)
 
 # The gram, formed if there is none.
-sample_gram <- function(sample) UseMethod("sample_gram")
-sample_gram.points_sample <- \(sample) {
-  form_gram(sample$x, sample$kernel, sample$raw)
+sample_gram <- function(sample) {
+  check_rows(sample)
+  if (stores_gram(sample)) sample$gram else
+    form_gram(sample$x, sample$kernel, sample$raw)
 }
-sample_gram.gram_sample <- \(sample) sample$gram
 
-# The same sample with its gram: for work that looks at K more than once.
-form_sample <- function(sample) UseMethod("form_sample")
-form_sample.points_sample <- function(sample) {
-  gram_sample(sample_gram(sample), sample$weights)
+# The same sample with its gram: for work that looks at K more than once. A
+# sketch has none.
+form_sample <- function(sample) {
+  if (stores_gram(sample) || !knows_points(sample)) sample else
+    gram_sample(sample_gram(sample), sample$weights)
 }
-form_sample.gram_sample <- identity
 
 # What the core can walk over: a user's function is called once for each value.
 walkable_sample <- function(sample) {
@@ -279,9 +282,8 @@ walkable_sample <- function(sample) {
 
 # The source for many products with K: stored where a look at memory costs less
 # than its values.
-product_source <- function(sample) UseMethod("product_source")
-product_source.points_sample <- function(sample) {
-  if (stores_matrix(sample$n, ncol(sample$x))) {
+product_source <- function(sample) {
+  if (!stores_gram(sample) && stores_matrix(sample$n, NCOL(sample$x))) {
     native_source(NULL, sample_matrix(sample))
   } else {
     sample_source(sample)
@@ -294,25 +296,25 @@ stores_matrix <- function(n, d) {
   d > (if (bytes <= 2^28) 16 else 64) && bytes < memory_available() / 2
 }
 
-product_source.gram_sample <- function(sample) sample_source(sample)
-
 # The sample in another order, or a part of it.
-sample_take <- function(sample, i) UseMethod("sample_take")
-sample_take.points_sample <- function(sample, i) {
-  sample$x <- sample$x[i, , drop = FALSE]
+sample_take <- function(sample, i) {
+  check_rows(sample)
+  if (stores_gram(sample)) {
+    g <- sample$gram
+    return(gram_sample(
+      new_gram(g$K[i, i, drop = FALSE], g$kernel, take_rows(g$x, i),
+               take_rows(g$raw, i)),
+      sample$weights[i]
+    ))
+  }
+  sample$x <- take_rows(sample$x, i)
   sample["raw"] <- list(take_rows(sample$raw, i))
   sample$n <- nrow(sample$x)
   sample["weights"] <- list(sample$weights[i])
   sample
 }
-sample_take.gram_sample <- function(sample, i) {
-  g <- sample$gram
-  gram_sample(
-    new_gram(g$K[i, i, drop = FALSE], g$kernel, take_rows(g$x, i),
-             take_rows(g$raw, i)),
-    sample$weights[i]
-  )
-}
+
+take_rows <- function(x, i) if (!is.null(x)) x[i, , drop = FALSE]
 
 # The points of the sample in an order that is theirs alone, however they come:
 # what is chosen from folds of it does not see which labels they have.
@@ -327,20 +329,20 @@ without_gram <- function(sample) {
   points_sample(sample$x, sample$kernel, sample$weights, sample$raw)
 }
 
-take_rows <- function(x, i) if (!is.null(x)) x[i, , drop = FALSE]
-
 # A linear kernel whose origin is the mean of the points: a test does not see
 # where the origin is, but its rounding does.
-center_linear <- function(sample) UseMethod("center_linear")
-center_linear.points_sample <- function(sample) {
-  if (is_linear(sample$kernel)) sample$origin <- unname(colMeans(sample$x))
+center_linear <- function(sample) {
+  if (!stores_gram(sample) && knows_points(sample) &&
+        is_linear(sample$kernel)) {
+    sample$origin <- unname(colMeans(sample$x))
+  }
   sample
 }
-center_linear.gram_sample <- identity
 
 # What fits keep of it: points, or values, on which weights and functions stand.
-sample_support <- function(sample) UseMethod("sample_support")
-sample_support.kernmean_sample <- identity
+sample_support <- function(sample) {
+  if (is.null(sample$support)) sample else sample$support
+}
 
 # The weights of the plain kernel mean on these.
 plain_weights <- function(sample) UseMethod("plain_weights")
@@ -369,29 +371,25 @@ same_sample <- function(a, b) {
 # Are both in the space of one kernel? Else an error that calls them by these
 # names.
 check_same_space <- function(a, b, a_name, b_name) {
+  both <- paste(a_name, "and", b_name, "must")
   if (!knows_points(a) || !knows_points(b)) {
     if (!same_gram(a$gram, b$gram)) {
-      stop_input(a_name, " and ", b_name, " must share one gram where points ",
-                 "are not known")
+      stop_input(both, " share one gram where points are not known")
     }
     return(invisible())
   }
   if (ncol(a$x) != ncol(b$x)) {
-    stop_input(
-      a_name, " and ", b_name, " must have the same number of columns, not ",
-      ncol(a$x), " and ", ncol(b$x)
-    )
+    stop_input(both, " have the same number of columns, not ", ncol(a$x),
+               " and ", ncol(b$x))
   }
   if (!same_columns(a$x, b$x)) {
-    stop_input(a_name, " and ", b_name, " must have the same columns in the ",
-               "same order")
+    stop_input(both, " have the same columns in the same order")
   }
   if (!same_kernel(a$kernel, b$kernel, ncol(a$x))) {
     stop_input(
-      a_name, " and ", b_name, " must have the same kernel, not ",
-      format_whole(a$kernel), " and ", format_whole(b$kernel), "; fit ",
-      b_name, " with the kernel of ", a_name, ", kernel = ",
-      gsub("'", "", a_name), "$kernel"
+      both, " have the same kernel, not ", format_whole(a$kernel), " and ",
+      format_whole(b$kernel), "; fit ", b_name, " with the kernel of ", a_name,
+      ", kernel = ", gsub("'", "", a_name), "$kernel"
     )
   }
 }
@@ -476,7 +474,10 @@ new_diagonal <- function(sample, new, diagonal = NULL) {
   if (is.null(diagonal) && !is.null(new$diagonal)) {
     return(new$diagonal)
   }
-  check_true_values(sample$gram)
+  if (!is.null(sample$gram$intensity)) {
+    stop_input("'newdata' must be missing for a fit on a gram of ",
+               "shrink_gram(), which has no k(z, z) of new points")
+  }
   if (!is.numeric(diagonal) || length(diagonal) != new$m) {
     stop_input(
       "'diagonal' must be given with kernel values: k(z, z) of the ", new$m,

@@ -36,8 +36,8 @@ new_scaling <- function(x, scale, name) {
 # list(z: columns less their means, center: means, spread: standard deviations,
 # all in the unit of each column, so that no square over- or underflows).
 column_spreads <- function(x) {
-  unit <- vapply(seq_len(ncol(x)), \(j) power_below(max(abs(x[, j]))),
-                 numeric(1))
+  ends <- .Call(C_r_column_ranges, x)
+  unit <- vapply(pmax(-ends[1L, ], ends[2L, ]), power_below, 1)
   z <- x / rep(unit, each = nrow(x))
   center <- colMeans(z)
   z <- z - rep(center, each = nrow(x))
@@ -104,13 +104,9 @@ scale_points <- function(kernel, x) {
     return(x)
   }
   z <- x - rep(scaling$center, each = nrow(x))
-  if (is.matrix(scaling$factor)) {
-    z <- structure(z %*% scaling$factor, dimnames = dimnames(x))
-  } else {
-    z <- z / rep(scaling$factor, each = nrow(x))
-  }
+  z[] <- if (is.matrix(scaling$factor)) z %*% scaling$factor else
+    z / rep(scaling$factor, each = nrow(x))
   check_finite(z, "the scaled points")
-  z
 }
 
 unscale_points <- function(kernel, z) {
@@ -118,12 +114,9 @@ unscale_points <- function(kernel, z) {
   if (is.null(scaling)) {
     return(z)
   }
-  x <- if (is.matrix(scaling$factor)) {
-    structure(z %*% scaling$back, dimnames = dimnames(z))
-  } else {
+  z[] <- if (is.matrix(scaling$factor)) z %*% scaling$back else
     z * rep(scaling$factor, each = nrow(z))
-  }
-  x + rep(scaling$center, each = nrow(x))
+  z + rep(scaling$center, each = nrow(z))
 }
 
 # A mixture, list(weights, means, covariances), likewise.
@@ -144,15 +137,15 @@ scale_mixture <- function(kernel, mixture) {
 describe_scaling <- function(kernel) {
   scaling <- kernel$scaling
   if (is.null(scaling)) {
-    NULL
-  } else if (is.matrix(scaling$factor)) {
-    d <- ncol(scaling$factor)
-    paste0("of columns whitened by their covariance",
-           if (scaling$rank < d) paste0(" (rank ", scaling$rank, " of ", d,
-                                        ")"))
-  } else {
-    "of columns divided by their standard deviations"
+    return(NULL)
   }
+  if (!is.matrix(scaling$factor)) {
+    return("of columns divided by their standard deviations")
+  }
+  d <- ncol(scaling$factor)
+  paste0("of columns whitened by their covariance", if (scaling$rank < d) {
+    paste0(" (rank ", scaling$rank, " of ", d, ")")
+  })
 }
 
 most_units_apart <- 10

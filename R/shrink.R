@@ -83,20 +83,26 @@
 #' shrink_gram(gram(x, kernel_linear()), p = 4)$intensity
 #' @export
 shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
-  check_dots(...)
+  asked <- request(shrink_arguments)
   g <- as_gram(K)
   check_definite(g$kernel)
   n <- nrow(g$K)
   if (n < 3L) {
     stop_input("'K' must have at least 3 rows, not ", n)
   }
-  p <- check_dimension(p, n)
-  check_flag(centered, "centered")
+  p <- if (is.null(asked$p)) n - 1 else asked$p
   check_memory(n, n, "use fewer rows", copies = if (centered) 4 else 5)
   scale <- max(abs(g$K))
   centering <- list(at = 0, norm2 = 0)
   if (centered) {
-    check_centered(g$K, scale)
+    # Row means that are rounding are at most of the order of eps max|K|.
+    largest <- max(abs(rowMeans(g$K)))
+    if (largest > 1e-8 * scale) {
+      stop_input(
+        "'K' must be centered if 'centered' is TRUE; its row means are up to ",
+        format_number(largest), ", its entries up to ", format_number(scale)
+      )
+    }
   } else {
     centering <- center_matrix(g$K)
     g <- new_gram(centering$k)
@@ -105,61 +111,35 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
   unit <- power_below(max(abs(diagonal)))
   lambda <- shrinkage_intensity(diagonal / unit, sum((g$K / unit)^2), p, n)
   trace <- sum(diagonal)
-  remember(g, scale = scale)
+  g$scale <- scale
   if (p < n - 1) {
-    warn_rank(g, p)
+    rank <- sum(spectrum(g, "values")$values > 0)
+    if (p < rank) warn_kernmean(
+      "'p' must not be below the rank of the centered matrix, ", rank, "; ",
+      format_number(p), " is no dimension of the feature space"
+    )
   }
-  new_shrunk(g, lambda, p, trace, centering)
-}
-
-new_shrunk <- function(centered, intensity, p, trace, centering) {
-  k <- (1 - intensity) * centered$K
-  diag(k) <- diag(k) + intensity * trace / p
-  g <- new_gram(k, class = "shrunk_gram")
-  remember(g, intensity = intensity, p = p, trace = trace, target = trace / p,
-           centered = centered, at = centering$at, norm2 = centering$norm2)
+  k <- (1 - lambda) * g$K
+  diag(k) <- diag(k) + lambda * trace / p
+  shrunk <- new_gram(k, class = "shrunk_gram")
+  remember(shrunk, intensity = lambda, p = p, trace = trace, target = trace / p,
+           centered = g, at = centering$at, norm2 = centering$norm2)
   for (what in c("values", "projections", "vectors")) {
-    if (!is.null(centered[[what]])) spectrum(g, what)
+    if (!is.null(g[[what]])) spectrum(shrunk, what)
   }
-  seal_gram(g)
+  seal_gram(shrunk)
 }
 
-# The spectrum from that of the centered gram, as far as `what`.
-spectrum.shrunk_gram <- function(g, what) {
-  if (is.null(g[[what]])) {
-    s <- spectrum(g$centered, what)
-    s$values <- (1 - g$intensity) * s$values + g$intensity * g$target
-    do.call(remember, c(list(g), Filter(length, s)))
-  }
-  NextMethod()
-}
+shrink_arguments <- door_table(
+  "shrink_gram", K = anything,
+  p = maybe(new_kind("a number of at least 1",
+                     \(x) is_number(x) && x >= 1, as.double)),
+  centered = flag
+)
 
-tridiagonal.shrunk_gram <- function(g) {
-  if (is.null(g$tridiagonal)) {
-    t <- tridiagonal(g$centered)
-    t$diagonal <- (1 - g$intensity) * t$diagonal + g$intensity * g$target
-    t$off <- (1 - g$intensity) * t$off
-    remember(g, tridiagonal = t)
-  }
-  g$tridiagonal
-}
-
-# (1 - lambda) L^c for the kernel values L of new points.
-new_gram_values.shrunk_gram <- function(g, values) {
-  if (length(g$at) > 1L) {
-    values <- values - outer(rowMeans(values), g$at, `+`) + g$norm2
-  }
-  (1 - g$intensity) * values
-}
-
-describe_shrunk.shrunk_gram <- function(g) {
-  paste0("centered and shrunk: intensity = ", format_number(g$intensity),
-         ", p = ", format_number(g$p))
-}
-
-check_true_values.shrunk_gram <- function(g) {
-  stop_input("'newdata' must be missing for a fit on a gram of ",
-             "shrink_gram(), which has no k(z, z) of new points")
+# The eigenvalues of a shrunk gram from those of the centered one.
+shrink_values <- function(g, values) {
+  (1 - g$intensity) * values + g$intensity * g$target
 }
 
 # lambda from the diagonal of K^c and norm2 = |K^c|_F^2, in any unit.
@@ -180,36 +160,4 @@ shrinkage_of <- function(trace, squares, spread, norm2, p, n) {
   above <- n / (n - 2) *
     (squares - norm2 / n - spread / p)
   min(max(above / below, 0), 1)
-}
-
-check_dimension <- function(p, n) {
-  if (is.null(p)) {
-    return(n - 1)
-  }
-  if (!is.numeric(p) || length(p) != 1L || is.na(p) || p < 1) {
-    stop_input("'p' must be a number of at least 1, Inf or NULL, not ",
-               describe(p))
-  }
-  as.double(p)
-}
-
-# Row means that are rounding are at most of the order of eps max|K|.
-check_centered <- function(k, scale) {
-  largest <- max(abs(rowMeans(k)))
-  if (largest > 1e-8 * scale) {
-    stop_input(
-      "'K' must be centered if 'centered' is TRUE; its row means are up to ",
-      format_number(largest), ", its entries up to ", format_number(scale)
-    )
-  }
-}
-
-warn_rank <- function(centered, p) {
-  rank <- sum(spectrum(centered, "values")$values > 0)
-  if (p < rank) {
-    warn_kernmean(
-      "'p' must not be below the rank of the centered matrix, ", rank, "; ",
-      format_number(p), " is no dimension of the feature space"
-    )
-  }
 }

@@ -283,7 +283,7 @@ read_landmarks <- function(asked) {
   if (!is.null(landmarks)) chosen$m <- check_count(landmarks, "landmarks")
   data <- list(without_columns(asked$x, unlist(asked$columns)))
   lapply(c(data, if (!is.null(y)) list(y)), \(data) {
-    choose_landmarks(read_pilot(pilot_frame(data, chosen, NULL, 0), chosen),
+    choose_landmarks(read_pilot(pilot_frame(data, chosen$pilot), chosen),
                      chosen)
   })
 }
@@ -341,7 +341,7 @@ formula_landmarks <- function(formula, data, chosen, home) {
     data <- data[stats::complete.cases(data[known]), , drop = FALSE]
     chosen$omit <- FALSE
   }
-  frame <- pilot_frame(data, chosen, NULL, 0)
+  frame <- pilot_frame(data, chosen$pilot)
   call <- call("kme_landmarks", data = frame)
   if (length(formula) == 2L) {
     found <- formula_sample(call, formula, frame, TRUE, home)

@@ -131,28 +131,6 @@ no_rows <- function(...) {
 }
 
 check_rows.sketch_sample <- no_rows
-sample_values.sketch_sample <- no_rows
-sample_matrix.sketch_sample <- no_rows
-sample_gram.sketch_sample <- no_rows
-sample_take.sketch_sample <- no_rows
-product_source.sketch_sample <- no_rows
-
-# There is nothing to form.
-form_sample.sketch_sample <- identity
-center_linear.sketch_sample <- identity
-
-came_with_kernel.sketch_sample <- \(sample) TRUE
-
-check_takes_weights.sketch_sample <- function(sample, weights) {
-  if (!is.null(weights)) {
-    stop_input("'weights' must be NULL for a sketch; those of its rows are ",
-               "given to kme_sketch()")
-  }
-}
-
-sample_input.sketch_sample <- \(sample, rekernel = FALSE) sample$sketch
-
-sample_support.sketch_sample <- \(sample) sample$support
 
 plain_weights.sketch_sample <- function(sample) {
   drop(product(sample$root, sample$moments$mean))
@@ -282,8 +260,6 @@ landmark_sample <- function(sketch, variable, group = NULL) {
   out
 }
 
-came_with_kernel.landmark_sample <- \(sample) TRUE
-
 sample_newdata.landmark_sample <- function(sample, newdata, layout = NULL) {
   landmarks <- sample$sketch$landmarks[[sample$variable]]
   new_points(landmark_points(landmarks, newdata, "newdata"),
@@ -293,8 +269,6 @@ sample_newdata.landmark_sample <- function(sample, newdata, layout = NULL) {
 plain_weights.landmark_sample <- function(sample) {
   plain_weights(sketch_sample(sample$sketch, sample$variable, sample$group))
 }
-
-sample_input.landmark_sample <- \(sample, rekernel = FALSE) sample$sketch
 
 describe_sample.landmark_sample <- function(sample) {
   sketch <- sample$sketch

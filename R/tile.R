@@ -58,9 +58,8 @@ check_reach <- function(kernel, ends, center, scale) {
 
 fold_store <- function(kernel, x, y = NULL) {
   m <- if (is.null(y)) nrow(x) else nrow(y)
-  check_memory(
-    nrow(x), m, "use fewer rows, or kme() and predict(), which store no matrix"
-  )
+  check_memory(nrow(x), m, "use fewer rows, or kme() with the estimator ",
+               "\"kme\" or \"skmse\", which stores no matrix")
   if (is_function_kernel(kernel)) {
     return(fold_function(kernel, x, y, identity, rbind))
   }

@@ -53,7 +53,7 @@
 #' kme_distance(fit, linear)
 #' @export
 as_weights <- function(fit, type = c("projection", "taylor")) {
-  check_kme(fit, "fit")
+  take(fit, a_fit, "fit")
   type <- check_choice(type, c("projection", "taylor"), "type")
   if (!is.null(fit$estimator$target)) {
     stop_input(

@@ -303,12 +303,6 @@ test_that("a saved result is the same", {
   }
 })
 
-test_that("fields cannot be changed", {
-  g <- bag_gram(bags)
-  expect_error(g$inner <- 1, class = "kernmean_error_input")
-  expect_identical(g["a", "b"], g$K["a", "b"])
-})
-
 # --- update() ----------------------------------------------------------------
 
 test_that("update() is the door with other arguments", {

@@ -463,7 +463,7 @@ test_that("the glue refuses what would read out of bounds", {
   expect_internal(.Call(C_r_subsets, NULL, 1L, c(4, 2), two, NULL, FALSE))
 
   spec <- native_source(kernel_rbf(1), x)[[1]]
-  bare <- list(4L, 0L, 0, numeric(0), numeric(0))
+  bare <- list("rbf", 0L, 0, numeric(0), numeric(0))
   for (source in list(list(spec, x[0, ], NULL), list(spec, x, x[0, ]),
                       list(bare, x[, 0], NULL))) {
     expect_internal(.Call(C_r_kernel_rows, source))
