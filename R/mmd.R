@@ -1,249 +1,129 @@
-#' Kernel two-sample tests
+#' Kernel two-sample test
 #'
-#' Tests whether two or more samples come from the same distribution, by the
-#' distance of their kernel means (maximum mean discrepancy, MMD).
+#' Tests whether two samples come from the same distribution, by the distance
+#' of their kernel means (maximum mean discrepancy, MMD).
 #'
 #' With \eqn{\hat\mu_x}{mu_x} and \eqn{\hat\mu_y}{mu_y} the kernel means of
-#' samples of m and n points, N = m + n, the statistic is
-#' \describe{
-#'   \item{`"biased"`}{\eqn{\|\hat\mu_x - \hat\mu_y\|^2 = S_{xx}/m^2 +
-#'     S_{yy}/n^2 - 2 S_{xy}/(mn)}{|mu_x - mu_y|^2 = S_xx/m^2 + S_yy/n^2 - 2
-#'     S_xy/(mn)}, with \eqn{S}{S} the sums of kernel values over pairs;}
-#'   \item{`"unbiased"`}{\eqn{S^\circ_{xx}/(m(m-1)) + S^\circ_{yy}/(n(n-1)) -
-#'     2S_{xy}/(mn)}{S'_xx/(m(m-1)) + S'_yy/(n(n-1)) - 2 S_xy/(mn)},
-#'     \eqn{S^\circ}{S'} without the pairs of a point with itself: its mean
-#'     over all permutations is 0. The two are also known as the V- and the
-#'     U-statistic.}
-#' }
-#' For samples of one size they nearly agree. Otherwise the biased statistic
-#' has more power where the smaller sample is the wider one, the unbiased where
-#' the larger one is: of 15 and 60 normal points in 5 columns, standard
-#' deviation 1.3 against 1, level 0.05, 0.34 (biased) and 0.20 in the first
-#' case, 0.04 and 0.10 in the second; a shift of the mean by 0.7 in one column
-#' is found by both in 0.53 (500 data sets, `B = 199`).
+#' samples of m and n points, N = m + n, and S the sums of kernel values over
+#' pairs, the biased statistic is
+#' \deqn{\|\hat\mu_x - \hat\mu_y\|^2 = S_{xx}/m^2 + S_{yy}/n^2 -
+#'   2 S_{xy}/(mn);}{|mu_x - mu_y|^2 = S_xx/m^2 + S_yy/n^2 - 2 S_xy/(mn);} the
+#' unbiased one leaves out the pairs of a point with itself, \eqn{S^\circ_{xx}/
+#' (m(m-1)) + S^\circ_{yy}/(n(n-1)) - 2S_{xy}/(mn)}{S'_xx/(m(m-1)) +
+#' S'_yy/(n(n-1)) - 2 S_xy/(mn)}: its mean over all permutations is 0.
 #'
-#' More than two samples are compared by \eqn{\sum_{g<h} (m_g m_h/N)
-#' \mathrm{MMD}^2_{gh}}{the sum over g < h of (m_g m_h/N) MMD^2_gh}, for
-#' `"biased"` the sum of \eqn{m_g \|\hat\mu_g - \hat\mu\|^2}{m_g |mu_g - mu|^2}.
+#' The test by permutations is exact whatever the distribution: all that is
+#' chosen from the data (bandwidth, noise, \eqn{\lambda}{lambda}) is chosen from
+#' the pooled sample by rules that do not see the labels. The p-value is (1 +
+#' number of draws with a statistic at least as large)/(B + 1). Each permutation
+#' is drawn as by [sample.int()]; its first m entries are the first sample.
+#'
+#' A formula, a `gram` or a `dist` object may have more than two groups, which
+#' are all the same under the hypothesis; the statistic is \eqn{\sum_{g<h} (m_g
+#' m_h/N) \mathrm{MMD}^2_{gh}}{the sum over g < h of (m_g m_h/N) MMD^2_gh}.
+#' Groups are compared with one another by [mmd_pairwise()], and a sample with a
+#' model by [mmd_gof()].
 #'
 #' @section Estimators: `"mkme"` and `"mmkme"` put the marginalized kernel in
-#' place of the kernel (Xia et al., eq. 30): an RBF kernel with squared
-#' bandwidths \eqn{\theta^2 + 2e_l}{theta^2 + 2 e_l} times a constant; its
-#' variances e come from the pooled sample or from `noise` of [est_mkme()].
-#' `"skmse"` and `"fkmse"` compare the shrunk means: S-KMSE chooses its factors
-#' afresh for each permutation, F-KMSE takes \eqn{\lambda}{lambda} of the pooled
-#' sample. An estimator of your own, [est_function()], gives the weights of both
-#' means afresh for each permutation. `"smooth"` and `"stack"` take h, c and the
-#' shares of the candidates from the pooled sample (more than 60 points in folds
-#' of the sorted points, which do not depend on the order of the rows; each
-#' point of a matrix of kernel values by itself), and the means and covariances
-#' of each sample afresh for each permutation: of 20 and 20 points in two
-#' columns (150 data sets) they found a shift by 0.7 in 0.52 and 0.53, the KME
-#' in 0.50, but a standard deviation of 2 in place of 1 in 0.25 and 0.26, the
-#' KME in 0.38. Means are shrunk towards 0: an estimator with a target is
-#' refused.
-#'
-#' @section Null distributions:
-#' `"permutation"` is exact whatever the distribution: everything that is
-#' chosen from the data (bandwidth, noise, \eqn{\lambda}{lambda}) is chosen
-#' from the pooled sample by rules that do not see the labels (a `bandwidth` of
-#' your own that is a function must not depend on the order of the rows). The
-#' p-value is (1 + number of draws with a statistic at least as large)/(B + 1);
-#' with `permutations = "all"` it is the share among all labelings. Each
-#' permutation is drawn as by [sample.int()] and its first m entries are the
-#' first sample.
-#'
-#' `"spectrum"` draws from the weighted sum of chi-squared variables with the
-#' eigenvalues of the centered pooled Gram matrix (Gretton et al. 2009), and
-#' `"gamma"` (two samples, `"biased"`) takes a gamma law with the exact mean and
-#' variance of the statistic over all permutations. Both are approximations, the
-#' first for large samples only (at m = n = 20 in 20 columns its level is 0.02
-#' at a nominal 0.05).
-#'
-#' With more than 20,000 points in all (and no `blocks`, `clusters` or
-#' `permutations`, not for `"fkmse"` or an estimator of your own, and unless the
-#' smallest sample is tiny), permutations move bins of points: each sample is
-#' cut at random into bins of the same size, the m points of the smallest sample
-#' over `bins`, rounded down; points left over keep their label, and bins change
-#' places. These are permutations too, so the level stays exact, at some loss of
-#' power, and one pass over the kernel values serves all of them.
+#' place of the kernel (Xia et al., eq. 30). `"skmse"` and `"fkmse"` compare the
+#' shrunk means: S-KMSE chooses its factors afresh for each permutation, F-KMSE
+#' takes \eqn{\lambda}{lambda} of the pooled sample. `"smooth"` and `"stack"`
+#' take h, c and the shares of the pooled sample, the means and covariances
+#' afresh for each permutation, as an estimator of your own, [est_function()],
+#' does with both means. Means are shrunk towards 0: an estimator with a target
+#' is refused.
 #'
 #' @section Pairs and clusters:
 #' What is permuted must be what could have been labeled otherwise. Points of
 #' pairs, subjects or strata that have points in several samples change places
 #' within their `blocks`. Points that come in clusters, each of which lies in
 #' one sample (the pupils of a class, the cells of an animal), keep together:
-#' with `clusters` the labels of whole clusters are permuted, so many of each
-#' sample as there are, and with `blocks` too those of the clusters of a block.
-#' Clusters may have different sizes; the samples of a draw have the sizes that
-#' it gives them. The level is exact if clusters are exchangeable, their sizes
-#' included: for 12 clusters of 7 normal points, with effects of clusters of
-#' twice the standard deviation of the points, 1,000 data sets gave at the
-#' nominal 0.05 0.048, and 0.584 without `clusters`. Fewer than 20
-#' labelings, a warning says, cannot give a small p-value.
-#'
-#' @section Sizes of effects:
-#' `estimate` holds for two samples the distance MMD, and for any number the
-#' share of the total that lies between the samples, a kernel \eqn{R^2}{R^2}:
-#' \deqn{\frac{\sum_g m_g \|\hat\mu_g - \hat\mu\|^2}{\sum_i \|\phi(z_i) -
-#' \hat\mu\|^2},}{sum_g m_g |mu_g - mu|^2 / sum_i |phi(z_i) - mu|^2,} with
-#' \eqn{\hat\mu}{mu} the mean of all N points, \eqn{\phi(z_i)}{phi(z_i)} the
-#' feature of one: 0 for samples with the same means, 1 where only the sample
-#' makes points differ; with [kernel_linear()] it is \eqn{R^2}{R^2} of an
-#' analysis of variance, with [kernel_energy()] that of energy statistics. Its
-#' mean over all permutations of points is (groups - 1)/(N - 1). It is of plain
-#' means whatever the estimator and the statistic, in the kernel in use (the
-#' marginalized one; of many bandwidths, their average; smoothing and stacks do
-#' not change it), and depends on the
-#' bandwidth: a small one lets every point differ from every other.
+#' with `clusters` the labels of whole clusters are permuted, and with `blocks`
+#' too those of the clusters of a block. The level is exact if clusters are
+#' exchangeable, their sizes included. Fewer than 20 labelings, a warning says,
+#' cannot give a small p-value.
 #'
 #' @section Many bandwidths:
 #' `bandwidths = "fuse"` combines ten bandwidths of [kernel_rbf()] in one
 #' statistic (MMD-FUSE, Biggs et al. 2023), spaced evenly from half the 5% to
 #' twice the 95% quantile of the pooled distances (of 2,000 points drawn at
-#' random, if there are more); numbers are bandwidths of your own. The statistic
-#' of the unbiased \eqn{U_k}{U_k} is
-#' \eqn{\log \mathrm{mean}_k
-#' \exp(\lambda U_k/\sigma_k)}{log mean_k exp(lambda U_k/sigma_k)} with
-#' \eqn{\lambda = \sqrt{m(m-1)}}{lambda = sqrt(m(m - 1))}, m the smaller sample,
-#' and \eqn{\sigma_k^2}{sigma_k^2} the mean squared kernel value of two
-#' different points. One permutation p-value answers for all of them.
-#'
-#' What the median misses: differences on a scale far below the distances of
-#' points. What it does better: those that fill the sample. The power at level
-#' 0.05 of two samples of 100 points (300 data sets, `B = 99`), median and
-#' `"fuse"`: a uniform against a density with 4 waves 0.03 and 0.74, with 8
-#' waves 0.07 and 0.76; a normal against two modes 0.28 and 0.69; normals
-#' shifted by 0.4 0.69 and 0.46, with standard deviation 1.5 0.77 and 0.58, in
-#' ten columns shifted by 0.2 each 0.85 and 0.62.
-#'
-#' @section Filters, many groups, models:
-#' Differences along directions of little variance, or of covariances, which the
-#' MMD does not see, are those of `filter = TRUE`: nine statistics and one exact
-#' p-value, see [test_filters]. With `control` or `pairwise` each group is
-#' compared with one other, or each with each, see [mmd_comparisons]. With a
-#' model in place of `y` the sample is tested against it, see [mmd_model].
+#' random, if there are more): with the unbiased \eqn{U_k}{U_k},
+#' \eqn{\log \mathrm{mean}_k \exp(\lambda U_k/\sigma_k)}{log mean_k exp(lambda
+#' U_k/sigma_k)}, \eqn{\lambda = \sqrt{m(m-1)}}{lambda = sqrt(m(m - 1))}, m the
+#' smaller sample, \eqn{\sigma_k^2}{sigma_k^2} the mean squared kernel value of
+#' two different points. It sees differences on scales far from the median, and
+#' less of those that fill the sample; [test_filter()] sees those of little
+#' variance and of covariances. `vignette("tests")` has powers.
 #'
 #' @section Cost:
 #' 2,048 permutations at a time are one walk over the tiles of the pooled Gram
 #' matrix, which is not stored: O(N^2 (d + B/30)) time, N B/8 bytes. Of clusters
-#' the sums over pairs of them are stored, and take the place of points.
-#' `B = NULL` is as many permutations as one processor draws in about a second,
-#' in thousands between 999 and 9,999, by the sizes of the samples (clusters,
-#' bins), the number of groups and bandwidths and the kind of estimator alone:
-#' it was measured once, no clock is looked at. For two samples these are 9,999
-#' up to 800 points in all, 1,999 at 2,000 and 999 above 2,460.
-#' `"spectrum"` stores it and takes 4N^3/3 flops. `estimator = "fkmse"` solves
-#' two systems for each permutation, O(B (m^3 + n^3)), on the stored matrix; a
-#' warning says when that exceeds 10^11 flops.
+#' and bins, see [test_control()], the sums over pairs take the place of points.
+#' Estimators that are fitted to each labeling, as `"fkmse"`, take O(B (m^3 +
+#' n^3)) on the stored matrix; a warning says when that exceeds 10^11 flops.
 #'
 #' @param x The first sample: a numeric vector, matrix or data frame of numeric
-#'   columns, points in rows; or the [gram()] or the distances (`dist`, see
-#'   [mmd_comparisons]) of the pooled sample; or a
-#'   [kme_sketch()], see Sketches. Factors among columns take [hsic_test()] of
-#'   the group and the columns.
+#'   columns, points in rows; or the [gram()] or the distances (`dist`, taken as
+#'   the kernel \eqn{-D_{ij}}{-D_ij} of the energy test; a warning says where
+#'   they are not of negative type) of the pooled sample; or a [kme_sketch()].
 #' @param y The second sample, with the columns of `x` (matched by name where
 #'   both have names); for a sketch without groups another one, or rows.
 #' @param groups With a `gram` or a `dist` object: the group of each point, a
 #'   factor or a vector.
 #' @param formula `response ~ group`, with a numeric response (several:
 #'   `cbind(a, b) ~ group`, all other columns but those of `blocks` and
-#'   `clusters`: `. ~ group`) and two or more groups. Rows are sorted by group;
-#'   a kernel must be given by name.
+#'   `clusters`: `. ~ group`). A kernel must be given by name.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #' @param kernel A kernel; [kernel_energy()] gives the energy test. A bandwidth
 #'   is chosen from the pooled sample.
-#' @param estimator The estimator of the kernel means: `"kme"`, `"skmse"`,
-#'   `"fkmse"`, `"mkme"`, `"mmkme"`, `"smooth"` or `"stack"`, an object such as
-#'   [est_skmse()], which
-#'   holds its own arguments, or a function of your own, see [est_kme()].
+#' @param estimator The estimator of the kernel means, a name, an object such as
+#'   [est_skmse()] or a function of your own, see [est_kme()].
 #' @param ... Must be empty; in the other methods, arguments of the default
-#'   method; in `update()`, the arguments to change.
+#'   method.
 #' @param bandwidths `NULL` for the one bandwidth of the kernel, `"fuse"` for
-#'   ten RBF bandwidths in one statistic, or at least two of your own, see Many
-#'   bandwidths.
-#' @param filter,ratio,order,factors `"none"`, or the spectral filter of further
-#'   statistics, `"tikhonov"` (`TRUE`), `"iterated"`, `"showalter"` or
-#'   `"cutoff"`, with their ratios (`NULL` for 1, 0.1, 0.01 and 0.001), their
-#'   orders (`NULL` for 0, 1 and 2) and multiples of the bandwidth, see
-#'   [test_filters]. For permutations and estimators that are averages.
-#' @param model In place of `y`, a model that the sample is tested against:
-#'   `"normal"`, a Gaussian mixture or a function that simulates, see
-#'   [mmd_model]; `y` may be one too.
-#' @param control,pairwise,adjust A group that all others are compared with, by
-#'   name, or `TRUE` for all pairs, and the adjustment of their p-values, one of
-#'   [p.adjust.methods], see [mmd_comparisons].
-#' @param B Number of permutations (draws for `null = "spectrum"`), `NULL` for
-#'   as many as about a second allows, 999 to 9,999, see Cost; not used for
-#'   `"gamma"`.
-#' @param null `"permutation"`, `"spectrum"` or `"gamma"`; for sketches
-#'   `"permutation"` or `"spectrum"`, and `NULL` for the first that they allow.
-#' @param statistic `"biased"` or `"unbiased"`. Estimators that shrink have the
-#'   biased statistic only, many bandwidths the unbiased one, which is the
-#'   default for filters.
-#' @param permutations `NULL` for `B` random ones, `"all"` for all labelings (at
-#'   most 10^5), or a matrix with a permutation of the N rows of the data in
-#'   each column, its first m entries the first sample (of a formula the first
-#'   group, wherever its rows stand). If a column leaves the labels as they are,
-#'   the observed statistic is not counted again. With `blocks`, `"all"` means
-#'   all labelings within the blocks. Of package permute a set (class
-#'   `permutationMatrix`; also a matrix of N columns and another number of
-#'   rows), or a design of `permute::how()`, of which `B` are drawn, or all that
-#'   it has: a row p puts row `p[i]` of the data in the place of row i. Not with
-#'   `control` or `pairwise`.
-#' @param blocks One value for each point, those of `x` first (in the formula
-#'   method it may be a variable of `data`); points change places within a block
-#'   only (pairs, repeated measures, strata, sites).
-#' @param clusters One value for each point, those of `x` first (in the formula
-#'   method it may be a variable of `data`); whole clusters change places, see
-#'   Pairs and clusters. Not for other nulls than permutations, `bins` and given
-#'   permutations; `"all"` then means all labelings of the clusters.
-#' @param bins Bins in the smallest sample, see Null distributions; `NULL` for
-#'   25 above 20,000 points and single points below.
+#'   ten RBF bandwidths in one statistic, or at least two of your own.
+#' @param filter `"none"`, or further statistics by a spectral filter: `TRUE`, a
+#'   name, or [test_filter()].
+#' @param B Number of permutations (of draws of another null distribution).
+#' @param blocks,clusters One value for each point, those of `x` first (in the
+#'   formula method they may be variables of `data`), see Pairs and clusters.
 #' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns, see
 #'   [gram()]; they come from the pooled sample.
+#' @param control What experts set, see [test_control()]: the null distribution,
+#'   the statistic, permutations of your own, bins.
 #' @param progress Show a progress bar?
-#' @param object A test.
 #'
-#' @return An object of class `c("mmd_test", "htest")`, a list with `statistic`,
-#' `parameter`, `p.value`, `estimate`, `alternative`, `method`, `data.name` as
-#' usual for tests, and further fields. `parameter` has the sizes, `B` and the
-#' bandwidth, if it is one number; `estimate` for two samples the root of the
-#' statistic, 0 if that is negative, as `MMD`, then `kernel R^2`, see Sizes of
-#' effects, and last the bandwidth again, which is not printed. The others are
-#' \item{replicates}{the statistic of each draw; `NULL` for `"gamma"`}
-#' \item{gamma}{shape and scale, for `null = "gamma"`}
+#' @return An object of class `c("mmd_test", "kernmean_fit", "htest")`, a list
+#' with `statistic`, `parameter` (sizes, `B` and the bandwidth, if it is one
+#' number), `p.value`, `estimate`, `alternative`, `method`, `data.name` as usual
+#' for tests, and further fields, the same for all tests of this package; those
+#' that do not apply are `NULL`. `estimate` has for two samples the `MMD`, the
+#' root of the statistic, 0 if that is negative; then `kernel R^2`, the share of
+#' the total that lies between the samples, \eqn{\sum_g m_g \|\hat\mu_g -
+#' \hat\mu\|^2 / \sum_i \|\phi(z_i) - \hat\mu\|^2}{sum_g m_g |mu_g - mu|^2 /
+#' sum_i |phi(z_i) - mu|^2}, of plain means whatever the estimator, (groups -
+#' 1)/(N - 1) on average over permutations; and the bandwidth again.
+#' \item{replicates, gamma}{the statistic of each draw; shape and scale of a
+#'   gamma law}
 #' \item{null, type, estimator}{the null distribution, `"biased"` or
 #'   `"unbiased"`, and the estimator as an object}
-#' \item{lambda, alpha, noise}{the shrinkage, its share in the mean of each
-#'   sample as observed (S-KMSE), and the variances used, where there are any}
-#' \item{smoothing, candidates}{h and c of `"smooth"`, the shares of `"stack"`}
+#' \item{lambda, alpha, noise, smoothing, candidates}{what the estimator chose}
 #' \item{kernel}{the kernel, its bandwidth a number, or the many bandwidths}
-#' \item{sample, groups, sizes}{the pooled sample, sorted by group (its points
-#'   are `sample$x`, in the units of the kernel; of sketches the landmarks), the
-#'   group of each point, and the size of each}
+#' \item{sample, groups, sizes}{the pooled sample, sorted by group, the group of
+#'   each point, and the size of each}
 #' \item{pairs}{for more than two samples, \eqn{\mathrm{MMD}^2}{MMD^2} of each
-#'   pair; `summary()` prints the distances}
-#' \item{unbiased}{for two samples and permutations of points: the unbiased
-#'   statistic and its exact standard deviation over all permutations, from
-#'   which `summary()` gives a z-value}
-#' \item{arguments}{what was asked for}
-#' \item{statistics}{a data frame with a row for each statistic of a filter or
-#'   of many bandwidths by `factors`: what it is, its value, its standardized
-#'   value `z`, its own p-value, and whether it was the `maximum`}
-#' \item{left}{what the features of many points leave of the mean of k(x, x),
-#'   see [test_filters]} Every test of this package has these fields in this
-#'   order (and `variables` and `ranks`, see [hsic_test()]); those that do not
-#'   apply are `NULL`.
+#'   pair}
+#' \item{unbiased}{for two samples: the unbiased statistic and its exact
+#'   standard deviation over all permutations}
+#' \item{statistics, left}{see [test_filter()]}
+#' \item{arguments, origin}{what was asked for, and what the data are called}
 #'
-#' `summary()` adds the kernel, what was chosen, the null distribution and the
-#' Monte-Carlo error of the p-value, \eqn{\sqrt{p(1 - p)/(B + 1)}}{sqrt(p(1 -
-#' p)/(B + 1))}, where permutations are random.
-#' `plot()` shows the null distribution with the observed value, or the witness
-#' function, see [plot.mmd_test()]. `update()` tests again with other arguments:
-#' on the same data unless `x` or `y` is given; other data of a test by formula
-#' or of a `gram` take a new call.
+#' `summary()` adds what was chosen, the null distribution and the Monte-Carlo
+#' error of the p-value, [plot()][plot.mmd_test] shows the null distribution or
+#' the witness function, `tidy(test, pairs = TRUE)` gives the pairs, and
+#' `update()` tests again with other arguments: on the same data unless `x` or
+#' `y` is given; other data of a formula or a `gram` take a new call.
 #'
 #' @references
 #' Gretton, A., Borgwardt, K. M., Rasch, M. J., Schölkopf, B. and Smola, A.
@@ -264,34 +144,30 @@
 #'
 #' Domingo-Enrich, C., Dwivedi, R. and Mackey, L. (2023). Compress then test:
 #' powerful kernel testing in near-linear time. \doi{10.48550/arXiv.2301.05974}
-#' @seealso [hsic_test()] for independence; [kme_distance()].
+#' @seealso [mmd_pairwise()], [mmd_gof()], [hsic_test()]; [kme_distance()].
 #' @family tests
 #' @examples
 #' set.seed(1)
 #' test <- mmd_test(rnorm(40), rnorm(40, sd = 2))
-#' test
 #' summary(test)
+#' plot(test, "witness")
 #'
 #' # Three species, and the energy test
 #' mmd_test(cbind(Sepal.Length, Sepal.Width) ~ Species, iris, B = 199)
 #' mmd_test(Sepal.Width ~ Species, iris, kernel = kernel_energy(), B = 199)
 #'
 #' # Pairs: all ways to exchange the two values within a subject
-#' mmd_test(extra ~ group, sleep, blocks = ID, permutations = "all")
+#' mmd_test(extra ~ group, sleep, blocks = ID,
+#'          control = test_control(permutations = "all"))
 #'
 #' # Clusters: litters, each of which had one treatment
 #' litter <- rep(1:12, each = 5)
 #' z <- rnorm(12)[litter] + rnorm(60)
 #' mmd_test(z ~ litter > 6, clusters = litter)
 #'
-#' # Many bandwidths, one p-value
-#' mmd_test(rnorm(40), rnorm(40, sd = 2), bandwidths = "fuse", B = 199)
-#'
-#' # The same data, means shrunk by a given amount
+#' # The same data with many bandwidths, and means shrunk by a given amount
+#' update(test, bandwidths = "fuse")
 #' update(test, estimator = est_skmse(lambda = 0.1))
-#'
-#' plot(test)
-#' plot(test, "witness")
 #' @export
 mmd_test <- function(x, ...) {
   UseMethod("mmd_test")
@@ -300,142 +176,197 @@ mmd_test <- function(x, ...) {
 #' @rdname mmd_test
 #' @export
 mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
-                             ..., bandwidths = NULL, filter = "none",
-                             ratio = NULL, order = NULL, factors = NULL,
-                             model = NULL, control = NULL, pairwise = FALSE,
-                             adjust = "holm", B = NULL,
-                             null = c("permutation", "spectrum", "gamma"),
-                             statistic = c("biased", "unbiased"),
-                             permutations = NULL, blocks = NULL,
-                             clusters = NULL, bins = NULL, scale = FALSE,
+                             ..., bandwidths = NULL, filter = "none", B = 999,
+                             blocks = NULL, clusters = NULL, scale = FALSE,
+                             control = test_control(),
                              progress = interactive()) {
-  refuse_paired(...)
-  check_dots(...)
-  label <- c(x = deparse1(substitute(x)), y = deparse1(substitute(y)))
-  if (!is.null(model) || !missing(y) && is_model(y)) {
-    if (!is.null(model)) {
-      if (!missing(y)) {
-        stop_input("'y' must not be given with 'model', which takes its place")
-      }
-      label[["y"]] <- deparse1(substitute(model))
-      y <- model
+  asked <- request(mmd_arguments)
+  if (!inherits(x, "pooled_samples")) {
+    if (missing(y)) {
+      stop_input("'y' must be given: the second sample",
+                 if (is.list(x)) "; for values and groups use a formula")
     }
-    given <- Filter(Negate(is.null), as.list(match.call())[-1L])
-    given <- setdiff(names(given), c("x", "y", "model", "progress"))
-    return(test_model(
-      x, y, stats::setNames(label, c("x", "model")),
-      if (!missing(kernel)) kernel, estimator, B,
-      if (!missing(null)) null, if (!missing(statistic)) statistic,
-      if (!missing(scale)) scale, progress, given
-    ))
+    x <- pool_pair(x, y, c(x = deparse1(substitute(x)),
+                           y = deparse1(substitute(y))))
+  } else if (!missing(y)) {
+    stop_input("'y' must not be given; it comes with the data")
   }
-  if (missing(y)) {
-    stop_input("'y' must be given: the second sample",
-               if (is.list(x)) "; for values and groups use a formula")
-  }
-  if (is.character(y) && length(y) == 1L) {
-    stop_input("'y' must be the second sample or a model (\"normal\", a ",
-               "mixture or a function that simulates), not \"", y, "\"")
-  }
-  if (is.factor(y) || is.character(y)) {
-    stop_input(
-      "'y' must be the second sample, not ", describe(y),
-      "; for values and groups use a formula, values ~ groups"
-    )
+  test_pooled(x, asked)
+}
+
+# One bandwidth or a set, see check_bandwidth_set().
+many_bandwidths <- function(value, name) {
+  check_bandwidth_set(value, "fuse")
+  value
+}
+
+open_rbf <- new_kind("kernel_rbf()", \(x) {
+  is.null(x) || is_rbf(x) && identical(x$bandwidth, "median")
+})
+
+mmd_arguments <- door_table(
+  "mmd_test.default", kernel = unless_given(a_kernel), estimator = a_tested,
+  bandwidths = many_bandwidths, filter = a_filter(0:2), B = count(),
+  blocks = anything, clusters = anything, scale = unless_given(a_scale),
+  control = a_control, progress = flag,
+  rules = list(when("bandwidths", kernel = open_rbf, filter = NULL)),
+  hints = test_hints
+)
+
+mmd_rules <- c(
+  list(
+    when("bandwidths", estimator = an_average, statistic = "unbiased",
+         null = "permutation"),
+    when(\(a) !has_sums(a$estimator), bins = NULL,
+         reason = "for an estimator that is fitted to each labeling")
+  ),
+  filter_rules
+)
+
+# The request of a test of samples with what its control sets.
+mmd_options <- function(asked, nulls = c("permutation", "spectrum", "gamma")) {
+  open_control(asked, nulls, mmd_rules,
+               if (is.null(asked$filter)) "biased" else "unbiased")
+}
+
+# The test of what the methods make of the data, see pool_samples().
+test_pooled <- function(pooled, asked) UseMethod("test_pooled")
+test_pooled.pooled_samples <- function(pooled, asked) {
+  options <- mmd_options(asked)
+  samples <- read_samples(pooled, options)
+  check_two(samples, options)
+  options["filter"] <- list(without_factor(options$filter))
+  scheme <- read_scheme(samples, options)
+  new_mmd_test(samples, options, scheme,
+               mmd_statistics(samples, options, scheme), stored(asked))
+}
+
+# --- The samples -------------------------------------------------------------
+
+# What the methods hand on: list(sample, sorted by group, whose kernel is still
+# to be fitted unless it is a gram; groups, in this order; order: the rows of the
+# data that the points come from, NULL for as they are; label: what the data are
+# called, with the names x and y where these may be given anew; name: what the
+# points are called).
+pool_samples <- function(sample, groups, order, label, name) {
+  structure(list(sample = sample, groups = groups, order = order,
+                 label = label, name = name), class = "pooled_samples")
+}
+
+pool_pair <- function(x, y, label) {
+  if (is.character(y) || is.factor(y) || is_model(y)) {
+    stop_input("'y' must be the second sample, not ", describe(y),
+               "; for values and groups use a formula, for a model mmd_gof()")
   }
   if (inherits(y, "kme_sketch")) {
     stop_input("'y' must not be a sketch where 'x' holds points; give the ",
                "sketch first, as in mmd_test(y, x)")
   }
-  test_samples(
-    pool_pair(x, y, label), if (!missing(kernel)) kernel, estimator,
-    bandwidths = bandwidths, filter = filter, ratio = ratio, order = order,
-    factors = factors, control = control, pairwise = pairwise, adjust = adjust,
-    B = B, null = null, statistic = if (!missing(statistic)) statistic,
-    permutations = permutations, blocks = blocks, clusters = clusters,
-    bins = bins, scale = if (!missing(scale)) scale, progress = progress
-  )
+  check_numeric(x, "x")
+  check_numeric(y, "y")
+  x <- check_data(x)
+  if (ncol(x) == 1L && identical(ncol(y), 1L)) {
+    y <- unname(check_data(y, "y"))
+  }
+  y <- check_newdata(y, x, "y")
+  both <- bind_rows(list(x, y))
+  rownames(both) <- NULL
+  groups <- factor(rep(c("x", "y"), c(nrow(x), nrow(y))))
+  pool_samples(points_sample(both, NULL), groups, NULL, label, "x")
 }
 
-# Pairs are blocks.
-refuse_paired <- function(...) {
-  if ("paired" %in% ...names()) {
+mixed_hint <- paste0(
+  "; a test that takes factors among the columns is hsic_test(group ~ a + b, ",
+  "data), with the sample of each row in group"
+)
+
+check_numeric <- function(x, name) {
+  if (is.data.frame(x) && any(vapply(x, is.factor, NA))) {
+    stop_input("'", name, "' must have numeric columns only; column '",
+               names(x)[vapply(x, is.factor, NA)][1L], "' is a factor",
+               mixed_hint)
+  }
+}
+
+pool_groups <- function(sample, groups, label, name) {
+  if (!is.atomic(groups) || length(groups) != sample$n || anyNA(groups)) {
+    stop_input("'groups' must have one value for each of the ", sample$n,
+               " points, none missing, not ", describe_codes(groups))
+  }
+  values <- length(unique(groups))
+  if (is.numeric(groups) && 2 * values > length(groups)) {
     stop_input(
-      "'paired' is no argument of mmd_test(): pairs are given by 'blocks', as ",
-      "in mmd_test(x, y, blocks = c(id_x, id_y)) or mmd_test(extra ~ group, ",
-      "sleep, blocks = ID)"
+      "the groups must have at least 2 points each, not come from numbers ",
+      "with ", values, " values; hsic_test() tests for dependence on them"
     )
   }
+  groups <- check_factor(groups)
+  order <- order(as.integer(groups))
+  if (is.unsorted(order)) sample <- sample_take(sample, order)
+  pool_samples(sample, groups[order], order, label, name)
 }
 
 #' @rdname mmd_test
 #' @export
 mmd_test.gram <- function(x, groups, ...) {
-  if (missing(groups)) {
-    stop_input("'groups' must be given with a gram: the group of each point")
-  }
   label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
-  check_named(..., refused = c("y", "kernel"))
-  n <- nrow(x$K)
-  if (!is.atomic(groups) || length(groups) != n || anyNA(groups)) {
-    stop_input(
-      "'groups' must have one value for each of the ", n, " points, none ",
-      "missing, not ", if (is.atomic(groups)) {
-        paste(length(groups), "values,", sum(is.na(groups)), "missing")
-      } else {
-        describe(groups)
-      }
-    )
-  }
-  test_samples(pool_groups(gram_sample(x), groups, label, "x"), ...)
+  mmd_test.default(pool_groups(gram_sample(x), groups, label, "x"), ...)
+}
+
+#' @rdname mmd_test
+#' @export
+mmd_test.dist <- function(x, groups, ...) {
+  label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
+  mmd_test.default(pool_groups(dist_sample(x), groups, label, "x"), ...)
 }
 
 #' @rdname mmd_test
 #' @export
 mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                              blocks = NULL, clusters = NULL) {
+  pooled <- pool_formula(match.call(expand.dots = FALSE), formula, data,
+                         missing(na.action), parent.frame())
+  mmd_test.default(pooled, ..., blocks = pooled$blocks,
+                   clusters = pooled$clusters)
+}
+
+# The samples of a formula, with the blocks and clusters of the rows; call: of
+# the method, with unevaluated dots.
+pool_formula <- function(call, formula, data, na_default, frame) {
   check_formula(formula, data)
   if (length(formula) != 3L) {
     stop_input("'formula' must be of the form response ~ group")
   }
-  check_named(..., refused = c("x", "y"))
-  if ("model" %in% ...names()) {
-    stop_input("'model' must not be given with a formula; a test against a ",
-               "model takes the points, as in mmd_test(x, \"normal\")")
-  }
   check_dot(formula)
   if (identical(formula[[2L]], quote(.))) {
-    used <- c(all.vars(substitute(blocks)), all.vars(substitute(clusters)))
+    used <- c(all.vars(call$blocks), all.vars(call$clusters))
     formula[[2L]] <- as.call(c(quote(cbind),
                                left_columns(formula, data, used)))
   }
   check_bound(formula, data)
-  frame <- formula_frame(match.call(expand.dots = FALSE), formula, data,
-                         missing(na.action), parent.frame())
+  frame <- formula_frame(call, formula, data, na_default, frame)
   check_left(attr(frame, "terms"))
   units <- list(blocks = frame[["(blocks)"]], clusters = frame[["(clusters)"]])
   frame <- frame[!names(frame) %in% c("(blocks)", "(clusters)")]
   if (ncol(frame) != 2L) {
     stop_input(
       "'formula' must have one grouping variable on its right (interaction(a, ",
-      "b) makes one of two), not ",
-      ncol(frame) - 1L
+      "b) makes one of two), not ", ncol(frame) - 1L
     )
   }
-  group <- frame[[2L]]
-  if (anyNA(group)) {
+  if (anyNA(frame[[2L]])) {
     stop_input("the grouping variable '", names(frame)[2L],
-               "' must have no missing values, not ", sum(is.na(group)), " NA")
+               "' must have no missing values, not ", sum(is.na(frame[[2L]])),
+               " NA")
   }
-  x <- check_data(plain_term(frame[[1L]]), names(frame)[1L])
+  name <- names(frame)[1L]
+  x <- check_data(plain_term(frame[[1L]]), name)
   rownames(x) <- NULL
-  if (is.null(colnames(x)) && ncol(x) == 1L) {
-    colnames(x) <- names(frame)[1L]
-  }
-  label <- paste(names(frame), collapse = " by ")
-  test_samples(pool_groups(points_sample(x, NULL), group, label,
-                           names(frame)[1L]),
-               blocks = units$blocks, clusters = units$clusters, ...)
+  if (is.null(colnames(x)) && ncol(x) == 1L) colnames(x) <- name
+  pooled <- pool_groups(points_sample(x, NULL), frame[[2L]],
+                        paste(names(frame), collapse = " by "), name)
+  pooled[c("blocks", "clusters")] <- units
+  pooled
 }
 
 # In cbind() a factor would become the numbers of its levels.
@@ -452,56 +383,354 @@ check_bound <- function(formula, data) {
   }
 }
 
-# Arguments of the default method, by name, none of those that the data stand
-# for.
-check_named <- function(..., refused) {
-  refuse_paired(...)
-  names <- ...names()
-  if (...length() > 0L && (is.null(names) || !all(nzchar(names)))) {
-    stop_input("the arguments of the test must be named, as in B = 999")
+# list(sample, with its kernel, groups, sizes, order, bandwidths, origin: for
+# new_test())
+read_samples <- function(pooled, options) {
+  sample <- pooled$sample
+  sizes <- tabulate(pooled$groups, nlevels(pooled$groups))
+  small <- which(sizes < 2L)
+  if (length(sizes) < 2L) {
+    stop_input("there must be at least two groups, not ", length(sizes))
   }
-  wrong <- intersect(names, refused)
-  if (length(wrong)) {
-    stop_input("'", wrong[1L], "' must not be given; it comes with the data")
+  if (length(small)) {
+    stop_input("each sample must have at least 2 points; '",
+               levels(pooled$groups)[small[1L]], "' has ", sizes[small[1L]])
+  }
+  bandwidths <- options$bandwidths
+  if (stores_gram(sample)) {
+    kept <- c("kernel", "bandwidths", "scale")
+    given <- kept[c(!is.null(options$kernel), !is.null(bandwidths),
+                    asks_scale(options$scale))]
+    if (length(given)) {
+      stop_input("'", given[1L], "' must not be given for a gram, which has a ",
+                 "kernel")
+    }
+  } else {
+    kernel <- if (!is.null(bandwidths)) {
+      # One that is not chosen: the many are, when the units are known.
+      kernel_rbf(1)
+    } else if (is.null(options$kernel)) {
+      kernel_rbf()
+    } else {
+      options$kernel
+    }
+    sample <- fit_sample(sample$x, kernel, options$scale, pooled$name)
+  }
+  if (is_single(options$filter)) {
+    check_factors(sample, options$filter$factors)
+    sample <- times_bandwidth(sample, options$filter$factors)
+  }
+  if (!is.null(bandwidths)) {
+    if (is.character(bandwidths)) bandwidths <- fuse_bandwidths(sample$x)
+    sample$kernel$bandwidth <- bandwidths
+  }
+  list(sample = sample, groups = pooled$groups, sizes = sizes,
+       order = pooled$order, bandwidths = bandwidths,
+       origin = pooled[c("label", "order", "name")])
+}
+
+# What is only for two samples.
+check_two <- function(samples, options) {
+  count <- length(samples$sizes)
+  if (count == 2L) {
+    return(invisible())
+  }
+  check_memory(choose(count, 2) + count, count, "use fewer groups",
+               what = "a table of all pairs of groups,")
+  if (!is.null(options$bandwidths) || options$null == "gamma") {
+    stop_input("there must be two samples ", if (options$null == "gamma") {
+      "for null = \"gamma\""
+    } else {
+      "when 'bandwidths' is given"
+    }, ", not ", count)
   }
 }
 
-# The test of a pooled sample, see pool_pair(); NULL for `kernel` and
-# `statistic` is the default.
-test_samples <- function(pooled, kernel = NULL, estimator = est_kme(), ...,
-                         bandwidths = NULL, filter = "none", ratio = NULL,
-                         order = NULL, factors = NULL, control = NULL,
-                         pairwise = FALSE, adjust = "holm", B = NULL,
-                         null = mmd_nulls, statistic = NULL,
-                         permutations = NULL, blocks = NULL, clusters = NULL,
-                         bins = NULL, scale = NULL,
-                         progress = interactive()) {
-  check_dots(...)
-  asked <- read_filter(filter, ratio, order, factors, 0:2)
-  options <- read_mmd_options(kernel, estimator, bandwidths, asked, null,
-                              statistic, bins, progress)
-  options$compared <- !is.null(control) || check_flag(pairwise, "pairwise")
-  samples <- read_samples(pooled, options, scale)
-  if (is_single(asked)) {
-    check_factors(samples$sample, asked$factors)
-    samples$sample <- times_bandwidth(samples$sample, asked$factors)
-    options["filter"] <- list(without_factor(asked))
+fuse_most_points <- 2000
+
+# Ten bandwidths between half the 5% and twice the 95% quantile of distances.
+fuse_bandwidths <- function(x) {
+  if (nrow(x) > fuse_most_points) {
+    x <- x[sample.int(nrow(x), fuse_most_points), , drop = FALSE]
   }
-  arguments <- list(
-    pooled = pooled[c("order", "label", "name")], kernel = kernel,
-    estimator = options$estimator, bandwidths = bandwidths,
-    filter = asked$name, ratio = ratio, order = order, factors = factors,
-    control = control, pairwise = pairwise, adjust = adjust, B = B,
-    null = options$null, statistic = statistic, permutations = permutations,
-    blocks = blocks, clusters = clusters, bins = options$bins, scale = scale,
-    progress = progress
+  ends <- quantile(stats::dist(x), c(0.05, 0.95), names = FALSE)
+  if (!is.finite(ends[2L])) {
+    stop_kernmean("numeric", "distances overflow; rescale the columns of 'x'")
+  }
+  if (ends[2L] == 0) ends[2L] <- 1
+  if (ends[1L] == 0) ends[1L] <- ends[2L] / 100
+  seq(ends[1L] / 2, 2 * ends[2L], length.out = 10L)
+}
+
+# --- What changes places -----------------------------------------------------
+
+# See check_permutations().
+sample_units <- function(samples, blocks, clusters) {
+  sizes <- samples$sizes
+  units <- read_units(blocks, clusters, sum(sizes), samples$order)
+  if (is.null(blocks) && is.null(clusters)) {
+    return(list(sizes = sizes))
+  }
+  group <- rep(seq_along(sizes), sizes)
+  if (is.null(clusters)) {
+    units$sizes <- sizes
+  } else {
+    group <- by_cluster(group, units$clusters)
+    if (is.null(group)) {
+      stop_input("'clusters' must lie in one sample each; for clusters with ",
+                 "points in several give 'blocks', whose points change places")
+    }
+    units$sizes <- tabulate(group, length(sizes))
+    units$blocks <- cluster_blocks(units)
+    if (max(units$sizes) == 1L) {
+      stop_input("'clusters' must be at least two in some sample")
+    }
+    check_left_points(units, group)
+  }
+  blocks <- units$blocks
+  if (!is.null(blocks) && !anyDuplicated(unique(cbind(blocks, group))[, 1L])) {
+    stop_input(
+      "'blocks' must hold ", if (is.null(clusters)) "points" else "clusters",
+      " of different samples in some block", if (is.null(clusters)) {
+        "; what lies in one sample and moves as a whole is given as 'clusters'"
+      }
+    )
+  }
+  units
+}
+
+# However clusters change places, samples must have two points left.
+check_left_points <- function(units, group) {
+  points <- tabulate(units$clusters, length(group))
+  for (g in seq_along(units$sizes)) {
+    least <- vapply(in_blocks(length(group), units$blocks), \(of) {
+      sum(sort(points[of])[seq_len(sum(group[of] == g))])
+    }, numeric(1))
+    if (sum(least) < 2) {
+      stop_input("'clusters' must leave at least 2 points in each sample ",
+                 "however they change places; take together those of one point")
+    }
+  }
+}
+
+# How the labels of samples are permuted, see check_permutations().
+read_scheme <- function(samples, options) {
+  units <- sample_units(samples, options$blocks, options$clusters)
+  scheme <- check_permutations(options$permutations, units, options$B,
+                               options$null, samples$order)
+  scheme$bins <- count_bins(options, samples$sizes)
+  scheme
+}
+
+most_points_without_bins <- 20000
+usual_bins <- 25L
+most_bins <- 2000
+
+# How many bins there are to be in the smallest sample, NULL for none: unless
+# asked for none for samples that are not large, or so unequal that bins of the
+# smallest are small.
+count_bins <- function(options, sizes) {
+  least <- min(sizes)
+  bins <- options$bins
+  if (is.null(bins)) {
+    random <- options$null == "permutation" && has_sums(options$estimator) &&
+      is.null(c(options$permutations, options$blocks, options$clusters))
+    size <- least %/% usual_bins
+    if (!random || sum(sizes) <= most_points_without_bins || size < 2 ||
+          sum(sizes) / size > most_bins) {
+      return(NULL)
+    }
+    return(usual_bins)
+  }
+  if (bins > least) {
+    stop_input("'bins' must be at most ", least, ", the points of the ",
+               "smallest sample, not ", bins)
+  }
+  # Bins of one point are points.
+  if (least %/% bins > 1L) bins
+}
+
+# --- The object --------------------------------------------------------------
+
+new_mmd_test <- function(samples, options, scheme, found, arguments,
+                         law = mmd_null(samples, options, scheme, found)) {
+  labels <- levels(samples$groups)
+  sizes <- stats::setNames(samples$sizes, labels)
+  height <- found$height
+  several <- length(sizes) > 2L
+  fused <- !is.null(samples$bandwidths)
+  plain <- if (is.null(found$table)) found$values[1L] else found$plain
+  bandwidth <- samples$sample$kernel$bandwidth
+  bandwidth <- if (length(bandwidth) == 1L) c(bandwidth = bandwidth[[1L]])
+  bin <- found$source$bin
+  new_test(
+    "mmd_test",
+    statistic = stats::setNames(height * found$values[1L],
+                                mmd_name(found, several, fused)),
+    parameter = c(
+      if (options$null == "gamma") law$gamma else c(
+        if (several) c(groups = length(sizes), N = sum(sizes)) else
+          c(m = sizes[[1L]], n = sizes[[2L]]),
+        if (!is.null(scheme$clusters)) c(clusters = sum(scheme$sizes)),
+        if (!is.null(samples$bins)) c(bins = samples$bins), B = scheme$B
+      ), bandwidth
+    ),
+    p.value = law$p,
+    estimate = c(
+      MMD = if (!several && !fused) sqrt(max(0, height * plain)),
+      "kernel R^2" = found$share, bandwidth
+    ),
+    alternative = "the distributions differ",
+    method = test_title(
+      if (several) "k-sample" else "two-sample",
+      c(if (fused) "fused MMD" else "MMD", filter_label(options$filter),
+        options$estimator$label, options$statistic),
+      options, scheme, paste0("all labelings", if (!is.null(bin)) " of bins"),
+      if (!is.null(bin)) {
+        paste("permutations of bins of", count_of(bin, "point"))
+      }
+    ),
+    data.name = name_samples(samples$origin$label, sizes),
+    replicates = if (!is.null(law$draws)) height * law$draws,
+    gamma = law$gamma, null = options$null, type = options$statistic,
+    estimator = options$estimator, lambda = found$settled$estimator$lambda,
+    alpha = if (!is.null(found$alpha)) stats::setNames(found$alpha, labels),
+    noise = found$settled$chosen$noise,
+    smoothing = unlist(found$settled$chosen[c("h", "c")]),
+    candidates = found$settled$chosen$candidates,
+    kernel = samples$sample$kernel,
+    sample = samples$sample, groups = samples$groups, sizes = sizes,
+    pairs = if (several) stats::setNames(
+      height * found$pairs,
+      utils::combn(labels, 2L, paste, collapse = " - ")
+    ),
+    unbiased = unbiased_summary(found, samples$sizes, options, scheme),
+    arguments = arguments, statistics = found$table, left = found$left,
+    origin = samples$origin
   )
-  if (options$compared) {
-    given <- c("control", "pairwise", "adjust", "B", "permutations", "blocks",
-               "clusters", "bins")
-    return(compare_samples(samples, options, arguments[given], arguments))
+}
+
+mmd_name <- function(found, several, fused) {
+  if (isTRUE(found$several)) {
+    "max z"
+  } else if (isTRUE(found$table$order[1L] > 0L)) {
+    "filtered MMD^2"
+  } else {
+    paste0(if (fused) "fused " else if (several) "sum of ", "MMD^2")
   }
-  scheme <- read_scheme(samples, options, arguments)
-  new_mmd_test(samples, options, scheme,
-               mmd_statistics(samples, options, scheme), arguments)
+}
+
+# "x (n = 13) and y (n = 9)", "extra by group: 1 (n = 10), 2 (n = 10)"
+name_samples <- function(label, sizes) {
+  pair <- all(c("x", "y") %in% names(label))
+  each <- paste0(if (pair) label[c("x", "y")] else names(sizes), " (n = ",
+                 sizes, ")")
+  if (pair) paste(each, collapse = " and ") else
+    paste0(label, ": ", shorten(each, 8L))
+}
+
+# The unbiased statistic and its exact deviation over permutations of points.
+unbiased_summary <- function(found, sizes, options, scheme) {
+  source <- found$source
+  points <- !is.null(source) && options$null == "permutation" &&
+    (is.null(scheme$matrix) || scheme$all) &&
+    is_unshrunk(options$estimator) &&
+    ncol(source$rows) == 1L && length(sizes) == 2L && is.null(source$bin) &&
+    is.null(scheme$blocks) && is.null(scheme$clusters)
+  if (!points) {
+    return(NULL)
+  }
+  deviation <- unbiased_deviation(source$rows[, 1L], source$diagonal[, 1L],
+                                  sizes, found$sums$moments[2L])
+  if (!is.na(deviation)) {
+    found$height * c(
+      statistic = unbiased_statistic(observed_sums(found$sums)),
+      deviation = deviation
+    )
+  }
+}
+
+# --- What it can do ----------------------------------------------------------
+
+# tidy(test, pairs = TRUE) has a row for each pair of groups.
+fit_rows.mmd_test <- function(x, ..., pairs = FALSE) {
+  check_dots(...)
+  if (check_flag(pairs, "pairs")) pair_frame(x) else fit_rows.htest(x)
+}
+
+fit_frame.mmd_test <- function(x) {
+  if (is.null(x$statistics) && length(x$sizes) > 1L) pair_frame(x) else
+    fit_frame.htest(x)
+}
+
+pair_frame <- function(x) {
+  if (!is.null(x$arguments$bandwidths)) {
+    stop_input("'x' must be a test with one kernel for distances of pairs, ",
+               "not of many bandwidths")
+  }
+  names <- utils::combn(names(x$sizes), 2L)
+  value <- unname(if (is.null(x$pairs)) x$statistic else x$pairs)
+  data.frame(group1 = names[1L, ], group2 = names[2L, ],
+             estimate = sqrt(pmax(0, value)), statistic = value)
+}
+
+# The points as the data have them, and where two samples differ.
+fit_values.mmd_test <- function(x, newdata = NULL) {
+  if (!is.null(newdata)) {
+    stop_input("'newdata' must be NULL for a test, which is of its points")
+  }
+  if (is.null(x$groups)) {
+    return(NULL)
+  }
+  added <- data.frame(.group = x$groups)
+  if (length(x$sizes) == 2L && is.null(x$arguments$bandwidths)) {
+    group <- as.integer(x$groups)
+    weights <- c(1, -1)[group] / unname(x$sizes)[group]
+    added$.witness <- witness_values(x$sample, list(weights = weights), x)$own()
+  }
+  added[data_order(x), , drop = FALSE]
+}
+
+fit_sample_of.mmd_test <- \(x) sample_take(x$sample, data_order(x))
+
+data_order <- function(test) {
+  order <- test$origin$order
+  if (is.null(order)) seq_along(test$groups) else order(order)
+}
+
+# Other data may be given where they have names; else those of the test.
+fit_request.mmd_test <- function(x, changes) {
+  data <- changed_data(changes, x$origin$label)
+  arguments <- x$arguments
+  # One takes the place of the other.
+  if (!is.null(changes$kernel)) arguments["bandwidths"] <- NULL
+  asked <- change_request(arguments, changes[!names(changes) %in% data])
+  own_kernel <- !is.null(asked$kernel) || !is.null(asked$bandwidths)
+  if (!length(data) && !"scale" %in% names(changes)) {
+    asked$kernel <- keep_units(asked$kernel, x$sample)
+    if (is_scaled(asked$kernel)) asked$scale <- NULL
+  }
+  asked$x <- repool(x$sample, x, changes, data, own_kernel)
+  asked
+}
+
+# What the door takes as `x` for a test with other data, or with another kernel
+# if `rekernel`.
+repool <- function(sample, test, changes, data, rekernel) UseMethod("repool")
+repool.kernmean_sample <- function(sample, test, changes, data, rekernel) {
+  origin <- test$origin
+  if (length(data)) {
+    first <- as.integer(test$groups) == 1L
+    points <- sample_raw(sample)
+    own <- list(x = points[first, , drop = FALSE],
+                y = points[!first, , drop = FALSE])
+    own[data] <- changes[data]
+    return(pool_pair(own$x, own$y, new_label(origin$label, changes, data)))
+  }
+  if (!stores_gram(sample) || rekernel) {
+    sample_points(sample, "'kernel' and 'bandwidths' must be NULL for a gram ",
+                  "whose points are not known")
+    sample <- points_sample(sample_raw(sample), NULL)
+  }
+  pool_samples(sample, test$groups, origin$order, origin$label, origin$name)
 }
