@@ -9,7 +9,8 @@
 #                          each: the columns that augment() adds
 #   fit_frame(x)           as.data.frame(), where it is neither of these
 #   fit_picture(x, ...)    the data of its plot
-#   fit_request(x, changes) what update() calls the door with
+#   fit_request(x, changes) what update() calls the door with; attr "call" of
+#                          the changes has them as they were written
 
 fit_lines <- function(x, digits) UseMethod("fit_lines")
 fit_summary <- function(x) UseMethod("fit_summary")

@@ -235,7 +235,9 @@ test_pooled.pooled_samples <- function(pooled, asked) {
   options <- mmd_options(asked)
   samples <- read_samples(pooled, options)
   check_two(samples, options)
-  options["filter"] <- list(without_factor(options$filter))
+  if (is_single(options$filter)) {
+    options["filter"] <- list(without_factor(options$filter))
+  }
   scheme <- read_scheme(samples, options)
   new_mmd_test(samples, options, scheme,
                mmd_statistics(samples, options, scheme), stored(asked))
@@ -254,7 +256,7 @@ pool_samples <- function(sample, groups, order, label, name) {
 }
 
 pool_pair <- function(x, y, label) {
-  if (is.character(y) || is.factor(y) || is_model(y)) {
+  if (is.character(y) || is.factor(y) || is.function(y)) {
     stop_input("'y' must be the second sample, not ", describe(y),
                "; for values and groups use a formula, for a model mmd_gof()")
   }
@@ -289,6 +291,9 @@ check_numeric <- function(x, name) {
 }
 
 pool_groups <- function(sample, groups, label, name) {
+  if (missing(groups)) {
+    stop_input("'groups' must be given: the group of each point")
+  }
   if (!is.atomic(groups) || length(groups) != sample$n || anyNA(groups)) {
     stop_input("'groups' must have one value for each of the ", sample$n,
                " points, none missing, not ", describe_codes(groups))
@@ -528,19 +533,19 @@ most_bins <- 2000
 
 # How many bins there are to be in the smallest sample, NULL for none: unless
 # asked for none for samples that are not large, or so unequal that bins of the
-# smallest are small.
-count_bins <- function(options, sizes) {
+# smallest are small. random: are permutations drawn among all?
+count_bins <- function(options, sizes, random = is.null(c(
+  options$permutations, options$blocks, options$clusters
+))) {
   least <- min(sizes)
   bins <- options$bins
   if (is.null(bins)) {
-    random <- options$null == "permutation" && has_sums(options$estimator) &&
-      is.null(c(options$permutations, options$blocks, options$clusters))
     size <- least %/% usual_bins
-    if (!random || sum(sizes) <= most_points_without_bins || size < 2 ||
-          sum(sizes) / size > most_bins) {
-      return(NULL)
-    }
-    return(usual_bins)
+    large <- sum(sizes) > most_points_without_bins && size > 1 &&
+      sum(sizes) / size <= most_bins
+    usual <- large && random && options$null == "permutation" &&
+      has_sums(options$estimator)
+    return(if (usual) usual_bins)
   }
   if (bins > least) {
     stop_input("'bins' must be at most ", least, ", the points of the ",
@@ -725,7 +730,8 @@ repool.kernmean_sample <- function(sample, test, changes, data, rekernel) {
     own <- list(x = points[first, , drop = FALSE],
                 y = points[!first, , drop = FALSE])
     own[data] <- changes[data]
-    return(pool_pair(own$x, own$y, new_label(origin$label, changes, data)))
+    label <- new_label(origin$label, attr(changes, "call"), data)
+    return(pool_pair(own$x, own$y, label))
   }
   if (!stores_gram(sample) || rekernel) {
     sample_points(sample, "'kernel' and 'bandwidths' must be NULL for a gram ",

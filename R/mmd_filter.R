@@ -162,8 +162,7 @@ root_source <- function(samples, units, root, order) {
 # pooled points. list(at: a function of new points, own: its values at those of
 # the sample). w: of the points.
 filtered_witness <- function(test, w) {
-  filter <- read_filter(test$arguments$filter, test$arguments$ratio,
-                        test$arguments$order, test$arguments$factors, 0:2)
+  filter <- test$arguments$filter
   row <- test$statistics[test$statistics$maximum, ]
   sample <- test$sample
   settled <- est_settle(test$estimator, sample, "the pooled sample")

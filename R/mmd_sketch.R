@@ -155,6 +155,7 @@ test_sketches <- function(data, label, estimator = est_kme(), ..., B = NULL,
   samples <- list(
     sample = parts_support(parts, if (binned) bins$left else 0),
     groups = factor(character(), names(parts)),
+    origin = list(label = label),
     sizes = if (binned) as.double(bins$sizes) * bins$size else
       as.double(unname(units$sizes)),
     bins = if (binned) sum(bins$sizes)

@@ -179,21 +179,20 @@ read_units <- function(blocks, clusters, n, order = NULL) {
 
 # Codes 1, 2, ... of the values, in the order in which they come.
 check_codes <- function(values, n, name) {
-  if (is.null(values)) {
-    return(NULL)
+  if (!is.null(values) &&
+        (!is.atomic(values) || length(values) != n || anyNA(values))) {
+    stop_input("'", name, "' must be NULL or have one value for each of the ",
+               n, " points, none missing, not ", describe_codes(values))
   }
-  if (!is.atomic(values) || length(values) != n || anyNA(values)) {
-    stop_input(
-      "'", name, "' must be NULL or have one value for each of the ", n,
-      " points, none missing, not ",
-      if (is.atomic(values)) {
-        paste(length(values), "values,", sum(is.na(values)), "missing")
-      } else {
-        describe(values)
-      }
-    )
+  if (!is.null(values)) match(values, unique(values))
+}
+
+describe_codes <- function(values) {
+  if (is.atomic(values)) {
+    paste(length(values), "values,", sum(is.na(values)), "missing")
+  } else {
+    describe(values)
   }
-  match(values, unique(values))
 }
 
 # The value that all points of a cluster share, one for each cluster; NULL if
