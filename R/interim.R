@@ -256,3 +256,29 @@ mmd_cost <- function(samples, options, units, bins) {
   }
   8e-8 * count + 5e-11 * sets * bandwidths * count^2
 }
+
+# Pairs are blocks.
+refuse_paired <- function(...) {
+  if ("paired" %in% ...names()) {
+    stop_input(
+      "'paired' is no argument of mmd_test(): pairs are given by 'blocks', as ",
+      "in mmd_test(x, y, blocks = c(id_x, id_y)) or mmd_test(extra ~ group, ",
+      "sleep, blocks = ID)"
+    )
+  }
+}
+
+# Arguments of the default method, by name, none of those that the data stand
+# for.
+check_named <- function(..., refused) {
+  refuse_paired(...)
+  names <- ...names()
+  if (...length() > 0L && (is.null(names) || !all(nzchar(names)))) {
+    stop_input("the arguments of the test must be named, as in B = 999")
+  }
+  wrong <- intersect(names, refused)
+  if (length(wrong)) {
+    stop_input("'", wrong[1L], "' must not be given; it comes with the data")
+  }
+}
+

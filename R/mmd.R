@@ -270,6 +270,9 @@ pool_pair <- function(x, y, label) {
   if (ncol(x) == 1L && identical(ncol(y), 1L)) {
     y <- unname(check_data(y, "y"))
   }
+  if (!is.null(dim(y)) && ncol(y) != ncol(x)) {
+    stop_input("'y' must have the columns of 'x', ", ncol(x), ", not ", ncol(y))
+  }
   y <- check_newdata(y, x, "y")
   both <- bind_rows(list(x, y))
   rownames(both) <- NULL

@@ -1,21 +1,58 @@
-# Sums of a Gram matrix over the samples for many labelings at once, and the
-# statistics of mmd_test() that are made of them.
+# Sums of a Gram matrix over the samples for many labelings at once, the
+# statistics of mmd_test() that are made of them, those of any estimator, and
+# null distributions.
 
 # --- Where the kernel values come from ---------------------------------------
 
-# list(native, rates, rows, diagonal, sizes, blocks, points, weights): what the
-# folds need. native: sources for the core, one with all rates or one for each
-# bandwidth. rows, diagonal: row sums and diagonal, one column a bandwidth.
-# sizes: units that change places (points, bins or clusters) in each sample;
-# blocks: NULL or the codes of what changes places with what. points: those of
-# each sample, which every labeling keeps unless there are weights, the points
-# of each unit.
+# What changes places: list(unit: that of each point, NULL where points are
+# units; sizes: units in each sample; points: of each sample; blocks: NULL or the
+# codes of what changes places with what; weights: the points of each unit, where
+# the samples' sizes change with the labels; bin: points of a bin). Bins are
+# drawn.
+mmd_units <- function(samples, scheme) {
+  units <- list(sizes = samples$sizes, points = samples$sizes,
+                blocks = scheme$blocks)
+  if (!is.null(scheme$bins)) {
+    return(binned_units(samples$sizes, scheme$bins))
+  }
+  if (!is.null(scheme$clusters)) {
+    units$sizes <- scheme$sizes
+    total <- sum(scheme$sizes)
+    check_memory(total, total, "use fewer clusters", copies = 10)
+    units$unit <- scheme$clusters
+    units$weights <- as.double(tabulate(scheme$clusters, total))
+  }
+  units
+}
+
+# The points of a sample that fill no bin stay together and never change places.
+binned_units <- function(sizes, bins) {
+  size <- min(sizes) %/% bins
+  most <- sum(sizes) / size
+  check_memory(most, most, "use fewer bins", copies = 32)
+  counts <- sizes %/% size
+  left <- sizes - counts * size
+  units <- counts + (left > 0)
+  first <- cumsum(units) - units
+  # The unit of each point, in random order within its sample.
+  unit <- unlist(lapply(seq_along(units), \(g) {
+    of <- c(rep(seq_len(counts[g]), each = size), rep(counts[g] + 1L, left[g]))
+    (first[g] + of)[order(sample.int(sizes[g]))]
+  }))
+  free <- sequence(units) <= rep(counts, units)
+  list(unit = unit, sizes = units, points = sizes, bin = size,
+       blocks = ifelse(free, 1L, 1L + cumsum(!free)))
+}
+
+# The units with list(native, rates, rows, diagonal, moments): native: sources
+# for the core, one with all rates or one for each bandwidth; rows, diagonal:
+# row sums and diagonal, one column a bandwidth; moments of units of points, see
+# labeled_sums().
 mmd_source <- function(samples, units) {
   sample <- samples$sample
   bandwidths <- samples$bandwidths
   if (!is.null(units$unit)) {
-    gathered <- gather_units(samples, units$unit, sum(units$sizes))
-    return(c(gathered, units[names(units) != "unit"]))
+    return(gather_units(samples, units))
   }
   each <- by_bandwidth(sample, bandwidths)
   source <- c(units, list(
@@ -41,69 +78,29 @@ by_bandwidth <- function(sample, bandwidths) {
   lapply(bandwidths, \(theta) points_sample(sample$x, kernel_rbf(theta)))
 }
 
-# Bins of points in place of points. The points of a sample that fill no bin
-# stay together and never change places.
-binned_units <- function(samples, bins) {
-  size <- min(samples$sizes) %/% bins
-  most <- sum(samples$sizes) / size
-  check_memory(most, most, "use fewer bins", copies = 32)
-  counts <- samples$sizes %/% size
-  left <- samples$sizes - counts * size
-  units <- counts + (left > 0)
-  first <- cumsum(c(0L, units))[seq_along(units)]
-  # The unit of each point, in random order within its sample.
-  unit <- unlist(lapply(seq_along(units), \(g) {
-    of <- c(rep(seq_len(counts[g]), each = size), rep(counts[g] + 1L, left[g]))
-    (first[g] + of)[order(sample.int(samples$sizes[g]))]
-  }))
-  free <- unlist(lapply(seq_along(units), \(g) seq_len(units[g]) <= counts[g]))
-  list(unit = unit, sizes = units, points = samples$sizes, bin = size,
-       blocks = ifelse(free, 1L, 1L + cumsum(!free)))
-}
-
-# Clusters of points in place of points: the samples' sizes change with them.
-clustered_units <- function(samples, scheme) {
-  unit <- scheme$clusters
-  total <- sum(scheme$sizes)
-  check_memory(total, total, "use fewer clusters", copies = 10)
-  list(unit = unit, sizes = scheme$sizes, points = samples$sizes,
-       blocks = scheme$blocks, weights = as.double(tabulate(unit, total)))
-}
-
-# What changes places: list(unit: that of each point, NULL where points are
-# units, and fields of mmd_source()). Bins are drawn.
-mmd_units <- function(samples, scheme) {
-  if (!is.null(scheme$bins)) {
-    binned_units(samples, scheme$bins)
-  } else if (!is.null(scheme$clusters)) {
-    clustered_units(samples, scheme)
-  } else {
-    list(sizes = samples$sizes, points = samples$sizes, blocks = scheme$blocks)
-  }
-}
-
 # The sums of kernel values over units of points, which are a Gram matrix of
-# units. unit: that of each point.
-gather_units <- function(samples, unit, total) {
+# units.
+gather_units <- function(samples, units) {
+  unit <- units$unit
   order <- order(unit)
-  sizes <- tabulate(unit, total)
+  total <- sum(units$sizes)
   each <- by_bandwidth(sample_take(samples$sample, order), samples$bandwidths)
   gathered <- lapply(each, \(sample) {
-    found <- .Call(C_r_block_sums, sample_source(sample), sizes, NULL, NULL,
-                   NULL, TRUE)
+    found <- .Call(C_r_block_sums, sample_source(sample), tabulate(unit, total),
+                   NULL, NULL, NULL, TRUE)
     check_overflow(sample$kernel, found$sums)
-    c(found, list(diagonal = sample_diagonal(sample)))
+    found$diagonal <- rowsum(sample_diagonal(sample), unit[order])
+    found
   })
-  by_unit <- \(v) as.vector(rowsum(v, unit[order]))
-  list(
+  field <- \(name, size) vapply(gathered, `[[`, numeric(size), name)
+  c(units[names(units) != "unit"], list(
     native = lapply(gathered, \(b) native_source(NULL, b$sums)),
     rows = vapply(gathered, \(b) rowSums(b$sums), numeric(total)),
-    diagonal = vapply(gathered, \(b) by_unit(b$diagonal), numeric(total)),
-    moments = vapply(gathered, `[[`, numeric(2L), "moments")
-  )
+    diagonal = field("diagonal", total), moments = field("moments", 2L)
+  ))
 }
 
-# --- Sums over labelings ----------------------------------------------------
+# --- Sums over labelings -----------------------------------------------------
 
 sets_at_once <- 2048L
 
@@ -126,8 +123,8 @@ in_label_chunks <- function(units, scheme, pairs, progress, use) {
   if (groups == 2L) {
     sets <- sets[1L, , drop = FALSE]
   } else if (pairs) {
-    each <- utils::combn(groups, 2L)
-    sets <- rbind(sets, t(apply(each, 2L, \(p) seq_len(groups) %in% p)))
+    sets <- rbind(sets, utils::combn(groups, 2L, \(p) seq_len(groups) %in% p) |>
+                    t())
   }
   step <- max(32L, sets_at_once %/% nrow(sets))
   in_chunks(scheme$B, step, progress, \(start, count) {
@@ -142,48 +139,47 @@ in_label_chunks <- function(units, scheme, pairs, progress, use) {
   })
 }
 
-# From the subset_sums() of all chunks.
-gather_sums <- function(source, parts) {
-  groups <- length(source$sizes)
-  bind <- \(name, j) do.call(rbind, lapply(parts, \(p) p[[name]][[j]]))
-  forms <- bind("forms", 1L)
-  check_result(list(forms, colSums(source$rows), colSums(source$diagonal)),
-               "a sum of kernel values")
-  sizes <- if (is.null(source$weights)) {
-    matrix(source$points, nrow(forms), groups, byrow = TRUE)
-  } else {
-    by_group(bind("weights", 1L), sum(source$points), groups)
-  }
-  lapply(seq_len(ncol(source$rows)), \(j) {
-    sums <- block_sums(
-      bind("forms", j), bind("rows", j), bind("trace", j),
-      sum(source$rows[, j]), sum(source$diagonal[, j]), groups
-    )
-    moments <- if (is.null(source$moments)) {
-      parts[[1L]]$moments
-    } else {
-      source$moments
-    }
-    c(sums, list(sizes = sizes, moments = moments[, j]))
-  })
-}
-
 # Quadratic forms, and sums of rows, diagonal and weights, over the subsets of a
-# chunk: lists of matrices labelings x sets, one for each bandwidth.
+# chunk: arrays sets x labelings x bandwidths.
 subset_sums <- function(source, labels) {
   each <- lapply(source$native, \(native) {
     .Call(C_r_subset_forms, native, labels$subsets, labels$count, source$rates)
   })
   bind <- \(field) do.call(cbind, lapply(each, `[[`, field))
-  shape <- function(sums) {
-    lapply(seq_len(ncol(sums)), \(j) {
-      matrix(sums[, j], ncol = labels$sets, byrow = TRUE)
-    })
+  sums <- \(v) .Call(C_r_subset_sums, labels$subsets, labels$count, v)
+  parts <- list(forms = bind("forms"), rows = sums(source$rows),
+                trace = sums(source$diagonal))
+  if (!is.null(source$weights)) parts$weights <- sums(matrix(source$weights))
+  c(lapply(parts, \(v) array(v, c(labels$sets, length(v) / ncol(v) /
+                                    labels$sets, ncol(v)))),
+    list(moments = bind("moments")))
+}
+
+# From the subset_sums() of all chunks.
+gather_sums <- function(source, parts) {
+  groups <- length(source$sizes)
+  # Labelings x sets, of bandwidth j.
+  bind <- \(name, j) {
+    do.call(rbind, lapply(parts, \(p) t(matrix(p[[name]][, , j],
+                                               dim(p[[name]])[1L]))))
   }
-  sums <- \(v) shape(.Call(C_r_subset_sums, labels$subsets, labels$count, v))
-  list(forms = shape(bind("forms")), rows = sums(source$rows),
-       trace = sums(source$diagonal), moments = bind("moments"),
-       weights = if (!is.null(source$weights)) sums(matrix(source$weights)))
+  check_result(list(bind("forms", 1L), colSums(source$rows),
+                    colSums(source$diagonal)), "a sum of kernel values")
+  sizes <- if (!is.null(source$weights)) {
+    by_group(bind("weights", 1L), sum(source$points), groups)
+  }
+  moments <- if (is.null(source$moments)) parts[[1L]]$moments else
+    source$moments
+  lapply(seq_len(ncol(source$rows)), \(j) {
+    sums <- block_sums(
+      bind("forms", j), bind("rows", j), bind("trace", j),
+      sum(source$rows[, j]), sum(source$diagonal[, j]), groups
+    )
+    sums$sizes <- if (!is.null(sizes)) sizes else
+      matrix(source$points, nrow(sums$own), groups, byrow = TRUE)
+    sums$moments <- moments[, j]
+    sums
+  })
 }
 
 # From sums over sets, the first of which are the groups (of two, the first), to
@@ -195,23 +191,59 @@ by_group <- function(sums, whole, groups) {
 
 # From forms over sets to sums within and between groups.
 block_sums <- function(forms, rows, trace, total, whole, groups) {
+  trace <- by_group(trace, whole, groups)
   if (groups == 2L) {
     cross <- rows - forms
     return(list(own = cbind(forms, total - rows - cross), cross = cross,
-                trace = by_group(trace, whole, 2L)))
+                trace = trace))
   }
   own <- forms[, seq_len(groups), drop = FALSE]
   cross <- if (ncol(forms) == groups) {
     matrix((total - rowSums(own)) / 2)
   } else {
     each <- utils::combn(groups, 2L)
-    both <- forms[, -seq_len(groups), drop = FALSE]
-    (both - own[, each[1L, ]] - own[, each[2L, ]]) / 2
+    (forms[, -seq_len(groups), drop = FALSE] - own[, each[1L, ]] -
+       own[, each[2L, ]]) / 2
   }
-  list(own = own, cross = cross, trace = by_group(trace, whole, groups))
+  list(own = own, cross = cross, trace = trace)
 }
 
-# --- Statistics --------------------------------------------------------------
+# --- The statistics ----------------------------------------------------------
+
+# list(values: the statistic as observed, then of the draws; scale: the size of
+# its terms, see permutation_p(); pairs: of several samples MMD^2 of each pair;
+# share: of the total that lies between the samples; height: the factor of
+# statistics and pairs; settled: the estimator's choices; and where the
+# statistic is made of sums, source, sums and alpha; of filters see
+# filtered_statistics()).
+mmd_statistics <- function(samples, options, scheme) {
+  sample <- walkable_sample(samples$sample)
+  average <- is_average(options$estimator)
+  if (average) {
+    sample <- center_linear(sample)
+  } else {
+    check_definite(sample$kernel)
+  }
+  if (needs_gram(options$estimator)) {
+    sample <- form_sample(sample)
+  }
+  settled <- est_settle(options$estimator, sample, "the pooled sample")
+  samples$sample <- settled_sample(sample, settled)
+  # Of a filter only the plain statistic has a height, and it is in its values.
+  height <- settled$height
+  found <- if (!is.null(options$filter)) {
+    height <- 1
+    filtered_statistics(samples, options, scheme, settled$height)
+  } else if (has_sums(settled$estimator)) {
+    sums_statistics(samples, options, scheme, settled$estimator)
+  } else {
+    mean_statistics(samples, options, scheme, settled$estimator)
+  }
+  if (!average && is_linear(sample$kernel) && knows_points(sample)) {
+    found$share <- linear_share(sample$x, samples$groups)
+  }
+  c(found, list(height = height, settled = settled))
+}
 
 sums_statistics <- function(samples, options, scheme, estimator) {
   source <- mmd_source(samples, mmd_units(samples, scheme))
@@ -225,24 +257,25 @@ sums_statistics <- function(samples, options, scheme, estimator) {
   if (!is.null(samples$bandwidths)) {
     return(c(list(values = fuse_statistic(each), scale = 1), found))
   }
-  of <- if (!is.null(shares)) {
-    \(sums) share_statistic(sums, shares)
-  } else if (options$statistic == "unbiased") {
-    unbiased_statistic
+  of <- if (is.null(shares)) {
+    plain_statistic(options)
   } else {
-    biased_statistic
+    found$alpha <- group_shares(observed_sums(sums), shares)[1L, ]
+    \(sums) share_statistic(sums, shares)
   }
-  c(list(
-    values = of(sums),
-    scale = if (is.null(shares)) sums$moments[1L] / sum(samples$sizes)^2,
-    alpha = if (!is.null(shares)) {
-      group_shares(observed_sums(sums), shares)[1L, ]
-    },
-    pairs = if (length(samples$sizes) > 2L) {
-      each <- labeled_sums(source, list(B = 0L), TRUE, FALSE)
-      pair_statistics(each[[1L]], of)
-    }
-  ), found)
+  found$values <- of(sums)
+  if (is.null(shares)) {
+    found$scale <- sums$moments[1L] / sum(samples$sizes)^2
+  }
+  if (length(samples$sizes) > 2L) {
+    each <- labeled_sums(source, list(B = 0L), TRUE, FALSE)
+    found$pairs <- pair_statistics(each[[1L]], of)
+  }
+  found
+}
+
+plain_statistic <- function(options) {
+  if (options$statistic == "unbiased") unbiased_statistic else biased_statistic
 }
 
 # The sums of the observed labeling.
@@ -255,9 +288,8 @@ observed_sums <- function(sums) {
 pair_statistics <- function(sums, of) {
   each <- utils::combn(ncol(sums$own), 2L)
   vapply(seq_len(ncol(each)), \(p) {
-    these <- each[, p]
     two <- lapply(sums[c("own", "trace", "sizes")], \(a) {
-      a[, these, drop = FALSE]
+      a[, each[, p], drop = FALSE]
     })
     of(c(two, list(cross = sums$cross[, p, drop = FALSE])))
   }, numeric(1))
@@ -275,11 +307,11 @@ between_share <- function(each) {
       all = sum(sums$trace) - total, size = sum(abs(sums$own)) / n)
   }, numeric(3))
   check_result(parts, "a sum of kernel values")
-  all <- sum(parts["all", ])
-  if (all <= tie_slack * sum(parts["size", ])) {
+  parts <- rowSums(parts)
+  if (parts[["all"]] <= tie_slack * parts[["size"]]) {
     return(0)
   }
-  min(1, max(0, sum(parts["between", ]) / all))
+  min(1, max(0, parts[["between"]] / parts[["all"]]))
 }
 
 # Of the two samples: sums_xx/m_x^2 + sums_yy/m_y^2 - 2 sums_xy/(m_x m_y), with
@@ -317,8 +349,7 @@ group_shares <- function(sums, shares) {
 share_statistic <- function(sums, shares) {
   keep <- 1 - group_shares(sums, shares)
   sizes <- sums$sizes
-  norm2 <- keep^2 * (sums$own / sizes^2)
-  sum_pairs(pair_distances(norm2, \(g, h, pair) {
+  sum_pairs(pair_distances(keep^2 * (sums$own / sizes^2), \(g, h, pair) {
     keep[, g] * keep[, h] * sums$cross[, pair] / sizes[, g] / sizes[, h]
   }), sizes)
 }
@@ -327,12 +358,11 @@ share_statistic <- function(sums, shares) {
 # groups; inner(g, h, pair): their products.
 pair_distances <- function(norm2, inner) {
   each <- utils::combn(ncol(norm2), 2L)
-  distances <- lapply(seq_len(ncol(each)), \(p) {
+  do.call(cbind, lapply(seq_len(ncol(each)), \(p) {
     g <- each[1L, p]
     h <- each[2L, p]
     norm2[, g] + norm2[, h] - 2 * inner(g, h, p)
-  })
-  do.call(cbind, distances)
+  }))
 }
 
 # The distance of two means, or the sum over pairs weighted by m_g m_h/N; sizes:
@@ -357,4 +387,174 @@ fuse_statistic <- function(sums) {
     sqrt(m * (m - 1) / square) * unbiased_statistic(one)
   }, numeric(nrow(sums[[1L]]$own)))
   log_mean_exp(matrix(z, ncol = length(sums)))
+}
+
+# --- Any estimator -----------------------------------------------------------
+
+# The distances of the means that it gives for each labeling.
+mean_statistics <- function(samples, options, scheme, estimator) {
+  # What takes no weights and no matrix takes points alone.
+  sample <- if (has_weights(estimator) || needs_gram(estimator)) {
+    form_sample(samples$sample)
+  } else {
+    without_gram(samples$sample)
+  }
+  # The points of the units that an order gives to each group.
+  units <- if (is.null(scheme$clusters)) seq_len(sample$n) else scheme$clusters
+  members <- split(seq_len(sample$n), units)
+  group <- rep(seq_along(scheme$sizes), scheme$sizes)
+  points <- \(order) {
+    lapply(split(order, group), \(i) unlist(members[i], use.names = FALSE))
+  }
+  values <- refitted_draws(\(order) {
+    points <- points(order)
+    sum_pairs(mean_distances(sample, points, estimator), t(lengths(points)))
+  }, length(members), scheme, estimator, sum(samples$sizes^3) / 3,
+  options$progress)
+  observed <- points(seq_along(members))
+  list(values = values,
+       share = between_share(list(plain_sums(sample, observed))),
+       pairs = if (length(observed) > 2L) {
+         mean_distances(sample, observed, estimator)[1L, ]
+       })
+}
+
+# The share between groups for a linear kernel, whose sums that are not centered
+# lose it where the points are far from 0.
+linear_share <- function(x, groups) {
+  z <- center_columns(x)
+  total <- sum(z^2)
+  between <- sum(rowsum(z, as.integer(groups))^2 / tabulate(groups))
+  if (total > 0) between / total else 0
+}
+
+# The sums of the Gram matrix over the points of each group, one row.
+plain_sums <- function(sample, points) {
+  sorted <- sample_take(sample, unlist(points))
+  sizes <- lengths(points)
+  sums <- .Call(C_r_block_sums, sample_source(sorted), unname(sizes), NULL,
+                NULL, NULL, FALSE)$sums
+  check_overflow(sorted$kernel, sums)
+  trace <- rowsum(sample_diagonal(sorted), rep(seq_along(sizes), sizes))
+  list(own = t(diag(sums)), cross = t(sums[upper.tri(sums)]),
+       trace = t(trace), sizes = t(sizes))
+}
+
+# The squared distances of the means of the groups, one row.
+mean_distances <- function(sample, points, estimator) {
+  if (!has_weights(estimator)) {
+    parts <- lapply(points, \(i) est_parts(estimator, sample_take(sample, i)))
+    inner <- inner_matrix(parts, sample$kernel)
+    return(pair_distances(t(diag(inner)), \(g, h, pair) inner[g, h]))
+  }
+  k <- sample_matrix(sample)
+  weights <- lapply(points, \(i) est_weights(estimator, sample_take(sample, i)))
+  inner <- \(g, h, pair) {
+    sum(weights[[g]] * (k[points[[g]], points[[h]]] %*% weights[[h]]))
+  }
+  norm2 <- vapply(seq_along(points), \(g) inner(g, g), numeric(1))
+  pair_distances(t(norm2), inner)
+}
+
+# --- Null distributions ------------------------------------------------------
+
+# list(p, draws, gamma)
+mmd_null <- function(samples, options, scheme, found) {
+  if (options$null == "gamma") {
+    return(permutation_gamma(found$values[1L], found$source, samples$sizes,
+                             found$sums$moments[2L]))
+  }
+  values <- if (options$null == "spectrum") {
+    c(found$values[1L], spectrum_draws(samples, options, scheme$B))
+  } else {
+    found$values
+  }
+  permutation_null(values, found$scale, scheme)
+}
+
+# Draws of sum_l gamma_l/N (Z_l^2 - unbiased), chi-squared with groups - 1
+# degrees of freedom, in the units of the statistic.
+spectrum_draws <- function(samples, options, B) {
+  values <- null_spectrum(samples$sample, samples)
+  values <- values[values > 0]
+  check_memory(B, length(values), "take fewer draws", copies = 3,
+               what = "the chi-squared numbers of all draws,")
+  freedom <- length(samples$sizes) - 1
+  unit <- if (freedom == 1) prod(samples$sizes) else sum(samples$sizes)
+  squares <- matrix(stats::rchisq(as.double(B) * length(values), freedom), B)
+  if (options$statistic == "unbiased") squares <- squares - freedom
+  drop(squares %*% values) / unit
+}
+
+# The eigenvalues gamma_l.
+null_spectrum <- function(sample, samples) UseMethod("null_spectrum")
+null_spectrum.kernmean_sample <- function(sample, samples) {
+  sample <- center_linear(sample)
+  check_memory(sample$n, sample$n, "use fewer rows", copies = 2)
+  centered <- center_source(sample_source(sample))
+  clip_values(spectrum_values(centered$k), max(abs(centered$at)),
+              "the centered Gram matrix")
+}
+
+# A gamma law with the mean and variance of the biased statistic over all
+# permutations; none if the statistic is constant.
+permutation_gamma <- function(observed, source, sizes, square) {
+  rows <- source$rows[, 1L]
+  diagonal <- source$diagonal[, 1L]
+  moments <- biased_moments(rows, diagonal, sizes, square)
+  variance <- moments[["second"]] - moments[["mean"]]^2
+  if (all(rows == rows[1L]) && all(diagonal == rows[1L] / length(rows))) {
+    return(list(p = 1))
+  }
+  if (is_rounding(variance, moments[["second"]], square, sizes)) {
+    stop_kernmean(
+      "numeric", "the kernel values differ too little from each other for ",
+      "null = \"gamma\"; take a smaller bandwidth or center the columns"
+    )
+  }
+  gamma_null(observed, moments[["mean"]], variance)
+}
+
+# Is a variance over permutations, a difference of terms as large as
+# `second` and, before centering, as the mean square of the kernel values, no
+# more than rounding?
+is_rounding <- function(variance, second, square, sizes) {
+  n <- sum(sizes)
+  size <- second + sum(1 / sizes)^2 * square / n^2
+  !is.finite(size) || !(variance > 64 * n * .Machine$double.eps * size)
+}
+
+# Mean and second moment of the biased statistic of two samples over all
+# permutations, from the row sums, the diagonal and the sum of squares of K.
+biased_moments <- function(rows, diagonal, sizes, square) {
+  n <- sum(sizes)
+  falling <- cumprod(n - 0:3)
+  centered <- diagonal - 2 * rows / n + sum(rows) / n^2
+  t <- sum(centered)
+  d <- sum(centered^2)
+  f <- square - 2 * sum(rows^2) / n + sum(rows)^2 / n^2
+  p2 <- sum(1 / sizes)
+  p4 <- sum(1 / sizes^3)
+  second <- d * p4 / n + 4 * d * p4 / falling[2L] +
+    (t^2 + 2 * f - 3 * d) * (p2^2 - p4) / falling[2L] +
+    (12 * d - 2 * t^2 - 4 * f) * (2 * p4 - p2^2) / falling[3L] +
+    (t^2 + 2 * f - 6 * d) * (3 * p2^2 - 6 * p4) / falling[4L]
+  c(mean = p2 * t / (n - 1), second = second)
+}
+
+# Standard deviation of the unbiased statistic of two samples over all
+# permutations (its mean is 0); NA where it cannot be told from rounding.
+unbiased_deviation <- function(rows, diagonal, sizes, square) {
+  n <- sum(sizes)
+  rows <- rows - diagonal
+  s <- sum(rows)
+  s2 <- square - sum(diagonal^2)
+  r2 <- sum(rows^2)
+  m1 <- as.double(sizes[1L])
+  m2 <- as.double(sizes[2L])
+  v <- (1 / (m1 * (m1 - 1)) + 1 / (m2 * (m2 - 1)) + 2 / (m1 * m2)) /
+    (n * (n - 1))
+  variance <- 2 * v * s2 - 4 * v * (r2 - s2) / (n - 2) +
+    2 * v * (s^2 - 4 * r2 + 2 * s2) / ((n - 2) * (n - 3))
+  if (is_rounding(variance, 0, square, sizes)) NA else sqrt(variance)
 }

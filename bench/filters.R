@@ -86,7 +86,7 @@ x <- points(20000, 3)
 # A null of few draws: what is kept does not matter here.
 first <- suppressMessages(mmd_test(x, "normal", B = 4))
 fold <- inside("native_source")(kernel_rbf(0.6), x)
-times <- in_turn(3, mmd_test(x, "normal", null = first),
+times <- in_turn(3, mmd_test(x, "normal", control = test_control(null = first)),
                  call_of("kernel_rows", fold))
 least <- apply(times, 1, min)
 row("mmd_test with a null that was kept", least[1])

@@ -70,7 +70,8 @@ y <- points(10000)
 large <- best(mmd_test(x, y, kernel, B = 999), 2)
 row("mmd_test", large)
 bar("energy at 2,000 points / mmd_test at 20,000", theirs / large, 1)
-row("mmd_test, bins = 25", best(mmd_test(x, y, kernel, bins = 25, B = 999), 3))
+row("mmd_test, bins = 25",
+    best(mmd_test(x, y, kernel, control = test_control(bins = 25), B = 999), 3))
 
 heading("25,000 + 25,000 points, d = 10, bins by default")
 x <- points(25000)

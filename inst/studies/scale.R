@@ -133,7 +133,8 @@ test_sketches <- function(x, y, kernel, sizes, bin, B) {
   do.call(rbind, Map(\(method, m) {
     sketch <- sketch_of(z, kernel, m, method, groups = groups, bin = bin)
     bins <- mmd_test(sketch, B = B)
-    spectrum <- mmd_test(sketch, B = 5 * B, null = "spectrum")
+    spectrum <- mmd_test(sketch, B = 5 * B,
+                         control = test_control(null = "spectrum"))
     data.frame(method, m, exact, bins = bins$p.value,
                spectrum = spectrum$p.value)
   }, cells$method, cells$m))

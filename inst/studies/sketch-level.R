@@ -42,7 +42,8 @@ sketch_groups <- function(sizes, d, ..., weighted = FALSE) {
 # The sketches of a reference, whose landmarks are of it, and of other rows.
 compare_reference <- function(sizes, d, null, B, kernel) {
   reference <- kme_sketch(draw_normal(sizes[1], d), landmarks, kernel, bin = 10)
-  mmd_test(reference, draw_normal(sizes[2], d), null = null, B = B)
+  mmd_test(reference, draw_normal(sizes[2], d),
+           control = test_control(null = null), B = B)
 }
 
 sketch_pair <- function(n, d, weighted = FALSE) {

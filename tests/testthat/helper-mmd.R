@@ -61,3 +61,9 @@ in_band <- function(rejections, count) {
   rejections >= stats::qbinom(0.0005, count, 0.05) &&
     rejections <= stats::qbinom(0.9995, count, 0.05)
 }
+
+# The test with settings of test_control() as arguments.
+mmd_set <- function(..., null = NULL, statistic = NULL, permutations = NULL,
+                    bins = NULL) {
+  mmd_test(..., control = test_control(null, statistic, permutations, bins))
+}

@@ -48,10 +48,14 @@ expect_numbers <- function(door) {
 
 test_that("tests give numbers or an error for extreme data", {
   expect_numbers(\(x, k) mmd_test(x, x / 2, k, B = 9))
-  expect_numbers(\(x, k) mmd_test(x, x / 2, k, B = 9, bins = 3))
+  expect_numbers(\(x, k) mmd_test(x, x / 2, k, B = 9,
+                                  control = test_control(bins = 3)))
   expect_numbers(\(x, k) mmd_test(base, x, k, B = 9, clusters = rep(1:12, 2)))
-  expect_numbers(\(x, k) mmd_test(x, x / 2, k, null = "spectrum", B = 9))
-  expect_numbers(\(x, k) mmd_test(x, x / 2, k, null = "gamma"))
+  expect_numbers(\(x, k) mmd_test(x, x / 2, k,
+                                  control = test_control(null = "spectrum"),
+                                  B = 9))
+  expect_numbers(\(x, k) mmd_test(x, x / 2, k,
+                                  control = test_control(null = "gamma")))
   expect_numbers(\(x, k) mmd_test(x, x / 2, k, estimator = "fkmse", B = 2))
   expect_numbers(\(x, k) hsic_test(base, x, k, k, B = 9, estimator = "skmse"))
   expect_numbers(\(x, k) hsic_test(x, x / 2, k, k, null = "gamma"))
@@ -79,7 +83,8 @@ test_that("fits and what they predict are numbers or an error", {
 test_that("an error of class numeric says what is not a number", {
   x <- extremes$large
   numeric <- "kernmean_error_numeric"
-  expect_error(mmd_test(x, x / 2, kernel_linear(), bins = 3), "overflow",
+  expect_error(mmd_test(x, x / 2, kernel_linear(),
+                        control = test_control(bins = 3)), "overflow",
                class = numeric)
   expect_error(bag_gram(list(x, x), kernel_linear()),
                "rescale the columns of the bags", class = numeric)

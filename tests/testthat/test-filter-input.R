@@ -11,29 +11,36 @@ test_that("what is not defined is refused with its reason", {
   lines <- refusals(expression(
     mmd_test(x, y, filter = "foo"), mmd_test(x, y, filter = NA),
     mmd_test(x, y, filter = c("tikhonov", "cutoff")),
-    mmd_test(x, y, filter = TRUE, ratio = 0),
-    mmd_test(x, y, filter = TRUE, ratio = c(1, -1)),
-    mmd_test(x, y, filter = TRUE, ratio = NA),
-    mmd_test(x, y, filter = TRUE, ratio = Inf),
-    mmd_test(x, y, filter = TRUE, ratio = "a"),
-    mmd_test(x, y, filter = TRUE, ratio = numeric()),
-    mmd_test(x, y, filter = TRUE, order = 3),
-    mmd_test(x, y, filter = TRUE, order = NA),
-    mmd_test(x, y, filter = TRUE, order = 1.5),
-    mmd_test(x, y, filter = TRUE, order = numeric()),
-    mmd_test(x, y, ratio = 0.1), mmd_test(x, y, order = 1),
-    mmd_test(x, y, factors = 0), mmd_test(x, y, factors = NA),
-    mmd_test(x, y, kernel_linear(), factors = 1:2),
-    mmd_test(as_gram(rbf_gram(15)), g, factors = 1:2),
+    mmd_test(x, y, filter = test_filter(ratio = 0)),
+    mmd_test(x, y, filter = test_filter(ratio = c(1, -1))),
+    mmd_test(x, y, filter = test_filter(ratio = NA)),
+    mmd_test(x, y, filter = test_filter(ratio = Inf)),
+    mmd_test(x, y, filter = test_filter(ratio = "a")),
+    mmd_test(x, y, filter = test_filter(ratio = numeric())),
+    mmd_test(x, y, filter = test_filter(order = 3)),
+    mmd_test(x, y, filter = test_filter(order = NA)),
+    mmd_test(x, y, filter = test_filter(order = 1.5)),
+    mmd_test(x, y, filter = test_filter(order = numeric())),
+    mmd_test(x, y, filter = test_filter("none", ratio = 0.1)),
+    mmd_test(x, y, filter = test_filter("none", order = 1)),
+    mmd_test(x, y, filter = test_filter("none", factors = 0)),
+    mmd_test(x, y, filter = test_filter("none", factors = NA)),
+    mmd_test(x, y, kernel_linear(),
+             filter = test_filter("none", factors = 1:2)),
+    mmd_test(as_gram(rbf_gram(15)), g,
+             filter = test_filter("none", factors = 1:2)),
     mmd_test(x, y, kernel_energy(), filter = TRUE),
-    mmd_test(x, y, null = "spectrum", filter = TRUE),
-    mmd_test(x, y, null = "gamma", factors = 1:2),
+    mmd_test(x, y, control = test_control(null = "spectrum"), filter = TRUE),
+    mmd_test(x, y, control = test_control(null = "gamma"),
+             filter = test_filter("none", factors = 1:2)),
     mmd_test(x, y, estimator = "skmse", filter = TRUE),
     mmd_test(x, y, estimator = "fkmse", filter = TRUE),
     mmd_test(x, y, estimator = "stack", filter = TRUE),
-    mmd_test(x, y, estimator = "skmse", factors = 1:2),
+    mmd_test(x, y, estimator = "skmse",
+             filter = test_filter("none", factors = 1:2)),
     mmd_test(x, y, bandwidths = "fuse", filter = TRUE),
-    mmd_test(x, y, bandwidths = 1:2, factors = 1:2),
+    mmd_test(x, y, bandwidths = 1:2,
+             filter = test_filter("none", factors = 1:2)),
     mmd_test(x, filter = TRUE), mmd_test(z ~ rep(1, 15), filter = TRUE),
     mmd_test(z ~ c(rep(1:2, 7), 3), filter = TRUE),
     mmd_test(x, y, far, filter = TRUE)
@@ -63,7 +70,7 @@ test_that("what is not defined is refused by hsic_test() too", {
 })
 
 test_that("update() drops what a change leaves without sense", {
-  test <- mmd_test(x, y, filter = TRUE, ratio = 0.1, B = 19)
+  test <- mmd_test(x, y, filter = test_filter(ratio = 0.1), B = 19)
   expect_null(update(test, filter = "none")$statistics)
   test <- hsic_test(x, x[9:1, ], filter = TRUE, ratio = 0.1, B = 19)
   expect_null(update(test, filter = "none")$statistics)
@@ -104,7 +111,7 @@ test_that("features give what the matrix gives", {
   # At most a tenth of the smallest tau is left over, a share 1/10 of l + tau in
   # the gain of a direction.
   two <- both(\() mmd_test(a, b, kernel_rbf(1.2), filter = TRUE, B = 49,
-                           statistic = "biased"))
+                           control = test_control(statistic = "biased")))
   ratio <- two$features$statistics$value / two$exact$statistics$value
   expect_true(all(abs(ratio - 1) < 0.1))
   expect_equal(ratio[1], 1, tolerance = 1e-10)

@@ -16,7 +16,7 @@ over_ways <- function(statistic, ways = utils::combn(6, 3)) {
 statistic_of <- function(type) {
   \(i, j) mmd_R(K, c(i, j), length(i), type)
 }
-run <- \(...) mmd_test(x ~ g, kernel = rbf, clusters = clusters, ...)
+run <- \(...) mmd_set(x ~ g, kernel = rbf, clusters = clusters, ...)
 
 test_that("all labelings of clusters are those of brute force", {
   for (type in c("biased", "unbiased")) {
@@ -31,14 +31,17 @@ test_that("all labelings of clusters are those of brute force", {
   # Whatever the order of the rows and the names of the clusters.
   mixed <- c(16:9, 1:8)
   moved <- mmd_test(x[mixed, ] ~ g[mixed], kernel = rbf,
-                    clusters = letters[clusters[mixed]], permutations = "all",
-                    statistic = type)
+                    clusters = letters[clusters[mixed]],
+                    control = test_control(permutations = "all",
+                                           statistic = type))
   expect_equal(sort(moved$replicates), sort(want), tolerance = 1e-12)
   # By two samples and by a gram.
   pair <- mmd_test(x[1:9, ], x[10:16, ], rbf, clusters = clusters,
-                   permutations = "all", statistic = type)
+                   control = test_control(permutations = "all",
+                                          statistic = type))
   of_gram <- mmd_test(gram(x, rbf), g, clusters = clusters,
-                      permutations = "all", statistic = type)
+                      control = test_control(permutations = "all",
+                                             statistic = type))
   expect_equal(pair$replicates, test$replicates, tolerance = 1e-12)
   expect_equal(of_gram$replicates, test$replicates, tolerance = 1e-12)
 })
@@ -66,7 +69,7 @@ test_that("every estimator moves clusters with the sizes of each draw", {
     expect_equal(test$p.value, mean(want >= want[1] - 1e-10))
   }
   fused <- mmd_test(x ~ g, bandwidths = c(0.5, 2), clusters = clusters,
-                    permutations = "all")
+                    control = test_control(permutations = "all"))
   want <- over_ways(\(i, j) {
     smaller <- min(length(i), length(j))
     z <- vapply(c(0.5, 2), \(theta) {
@@ -87,7 +90,8 @@ test_that("every estimator moves clusters with the sizes of each draw", {
 
 test_that("several samples and blocks have clusters, too", {
   three <- rep(c("a", "b", "c"), c(5, 5, 6))
-  test <- mmd_test(x ~ three, kernel = rbf, permutations = "all",
+  test <- mmd_test(x ~ three, kernel = rbf,
+                   control = test_control(permutations = "all"),
                    clusters = c(1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 5, 5, 5, 6, 6, 6))
   ways <- unique(t(apply(expand.grid(1:3, 1:3, 1:3, 1:3, 1:3, 1:3), 1, c)))
   ways <- ways[apply(ways, 1, \(w) all(tabulate(w, 3) == 2)), ]
@@ -168,7 +172,7 @@ test_that("the level is kept with clusters, also of different sizes", {
     z <- stats::rnorm(12)[id] + stats::rnorm(length(id))
     first <- id <= 5
     mmd_test(z[first], z[!first], clusters = id, B = 39,
-             statistic = "unbiased")$p.value
+             control = test_control(statistic = "unbiased"))$p.value
   }) <= 0.05)
   expect_true(in_band(rejected, 300), label = paste(rejected, "of 300"))
 })
@@ -180,9 +184,11 @@ test_that("what clusters cannot be is said", {
   lines <- refusals(expression(
     mmd_test(a, y, clusters = rep(1:8, 2)), mmd_test(a, y, clusters = 1:3),
     mmd_test(a, y, clusters = few),
-    mmd_test(a, y, clusters = c(1, 1, 2, 2, 2, 3, 3, 3, 3, 4:10), bins = 3),
-    mmd_test(a, y, clusters = clusters, null = "gamma"),
-    mmd_test(a, y, clusters = clusters, permutations = matrix(1:16)),
+    mmd_test(a, y, clusters = c(1, 1, 2, 2, 2, 3, 3, 3, 3, 4:10),
+             control = test_control(bins = 3)),
+    mmd_test(a, y, clusters = clusters, control = test_control(null = "gamma")),
+    mmd_test(a, y, clusters = clusters,
+             control = test_control(permutations = matrix(1:16))),
     mmd_test(a, y, clusters = clusters, blocks = 1:16),
     mmd_test(a, y, clusters = clusters, blocks = rep(1:2, c(9, 7))),
     mmd_test(a, y, clusters = c(rep(1, 9), 2:8)),

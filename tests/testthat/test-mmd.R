@@ -16,7 +16,7 @@ test_that("the statistics are the reference values", {
   A <- reference_data("A")
   B <- reference_data("B")
   value <- \(quantity) reference_value("AB", quantity)
-  statistic <- \(...) unname(mmd_test(A, B, B = 1, ...)$statistic)
+  statistic <- \(...) unname(mmd_set(A, B, B = 1, ...)$statistic)
   theta2 <- value("theta2_median_pooled")
   expect_equal(statistic(), value("mmd2_biased"), tolerance = 1e-9)
   expect_equal(statistic(statistic = "unbiased"), value("mmd2_unbiased"),
@@ -29,7 +29,8 @@ test_that("the statistics are the reference values", {
     value("mmd2_unbiased_marginal_e"), tolerance = 1e-9
   )
   few <- mmd_test(A[1:4, ], B[1:4, ], kernel_rbf(sqrt(theta2)),
-                  statistic = "unbiased", permutations = "all")
+                  control = test_control(statistic = "unbiased",
+                                         permutations = "all"))
   expect_equal(few$p.value, value("mmd_enumeration_p_rows_1to4_of_each"),
                tolerance = 1e-12)
   k <- gram_R(kernel_rbf(sqrt(theta2)), rbind(A, B))
@@ -45,7 +46,9 @@ test_that("replicates are the twin's for the same seed, at every level", {
     want <- apply(orders, 2, \(o) mmd_R(K, o, 13, statistic))
     for (level in isa_levels()) {
       set.seed(1)
-      got <- with_isa(level, mmd_test(x, y, rbf, statistic = statistic,
+      got <- with_isa(level,
+                      mmd_test(x, y, rbf,
+                               control = test_control(statistic = statistic),
                                       B = 50))
       # 2e-16 seen
       expect_lt(max(abs(c(got$statistic, got$replicates) - want)), 1e-14)
@@ -87,7 +90,8 @@ test_that("every null takes a kernel that is an R function", {
   for (null in c("permutation", "spectrum", "gamma")) {
     run <- \(kernel) {
       set.seed(3)
-      mmd_test(x[1:12, ], x[13:30, ], kernel, B = 49, null = null)
+      mmd_test(x[1:12, ], x[13:30, ], kernel, B = 49,
+               control = test_control(null = null))
     }
     a <- run(f)
     b <- run(kernel_rbf(1.5))
@@ -102,7 +106,7 @@ test_that("any number of threads gives the same bits", {
   big <- random_points(700, 3)
   run <- \(threads, ...) {
     set.seed(3)
-    with_threads(threads, mmd_test(big[1:300, ], big[301:700, ], ..., B = 99))
+    with_threads(threads, mmd_set(big[1:300, ], big[301:700, ], ..., B = 99))
   }
   fields <- c("statistic", "replicates", "p.value")
   for (kernel in list(rbf, kernel_energy())) {
@@ -170,8 +174,8 @@ test_that("three samples are the sum over their pairs", {
   u <- \(K, i, j) mmd_R(K, c(i, j), length(i), "unbiased")
   s <- \(K, i, j) skmse_distance_R(K, i, j, "loocv")
   f <- \(K, i, j) fkmse_distance_R(K, i, j, 0.1)
-  statistic <- \(...) unname(mmd_test(pooled ~ group, kernel = rbf, B = 1,
-                                      ...)$statistic)
+  statistic <- \(...) unname(mmd_set(pooled ~ group, kernel = rbf, B = 1,
+                                     ...)$statistic)
   expect_equal(unname(test$statistic), mmd_groups_R(K, order, sizes, v))
   expect_equal(statistic(statistic = "unbiased"),
                mmd_groups_R(K, order, sizes, u))
@@ -216,7 +220,8 @@ test_that("formula, gram and two samples are one test", {
 })
 
 test_that("an enumeration of all labelings is exact", {
-  small <- mmd_test(x[1:4, ], y[1:3, ], rbf, permutations = "all")
+  small <- mmd_test(x[1:4, ], y[1:3, ], rbf,
+                    control = test_control(permutations = "all"))
   few <- c(1:4, 14:16)
   sets <- utils::combn(7, 4)
   values <- apply(sets, 2, \(s) {
@@ -226,7 +231,7 @@ test_that("an enumeration of all labelings is exact", {
   expect_equal(small$p.value,
                mean(values >= values[1] - 1e-12), tolerance = 1e-12)
   three <- mmd_test(pooled[few, ] ~ c(1, 1, 2, 2, 2, 3, 3), kernel = rbf,
-                    permutations = "all")
+                    control = test_control(permutations = "all"))
   expect_length(three$replicates, factorial(7) / (2 * 6 * 2))
   # Random permutations come close: 4 standard errors.
   set.seed(1)
@@ -239,24 +244,28 @@ test_that("given permutations are used as they are", {
   orders <- draw_after(4, 22, 19)
   set.seed(4)
   random <- mmd_test(x, y, rbf, B = 19)
-  given <- mmd_test(x, y, rbf, permutations = orders)
+  given <- mmd_test(x, y, rbf, control = test_control(permutations = orders))
   expect_identical(given$replicates, random$replicates)
   expect_identical(given$p.value, random$p.value)
   # With the labels as they are among them, that is the observed statistic.
-  same <- mmd_test(x, y, rbf, permutations = cbind(orders, c(13:1, 14:22)))
+  same <- mmd_test(x, y, rbf,
+                   control = test_control(permutations = cbind(orders,
+                                                               c(13:1, 14:22))))
   expect_equal(same$p.value,
                mean(c(random$replicates, random$statistic) >=
                       random$statistic - 1e-12))
   # Rows are those of the data, whatever their order.
   mixed <- c(14:22, 1:13)
   moved <- mmd_test(pooled[mixed, ] ~ rep(2:1, c(9, 13)), kernel = rbf,
-                    permutations = matrix(match(orders, mixed), 22))
+                    control = test_control(permutations = matrix(match(orders,
+                                                                       mixed),
+                                                                       22)))
   expect_equal(moved$replicates, random$replicates)
 })
 
 test_that("all labelings within pairs are the exact paired test", {
   test <- mmd_test(extra ~ group, sleep, blocks = ID, kernel = rbf,
-                   permutations = "all")
+                   control = test_control(permutations = "all"))
   expect_length(test$replicates, 2^10)
   k <- gram_R(rbf, matrix(sleep$extra))
   signs <- as.matrix(expand.grid(rep(list(0:1), 10)))
@@ -296,7 +305,8 @@ test_that("blocks keep their numbers of points of each sample", {
   expect_gt(nrow(unique(t(permutations))), 190)
   set.seed(8)
   test <- mmd_test(x, y, rbf, blocks = blocks, B = 200)
-  given <- mmd_test(x, y, rbf, permutations = permutations)
+  given <- mmd_test(x, y, rbf,
+                    control = test_control(permutations = permutations))
   expect_equal(test$replicates, given$replicates)
   # Pairs: only signs change, so two pairs have four labelings.
   set.seed(1)
@@ -306,7 +316,7 @@ test_that("blocks keep their numbers of points of each sample", {
 
 test_that("bins of one point are points, larger bins stay together", {
   set.seed(9)
-  bins <- mmd_test(x[1:9, ], y, rbf, bins = 9, B = 300)
+  bins <- mmd_test(x[1:9, ], y, rbf, control = test_control(bins = 9), B = 300)
   set.seed(9)
   points <- mmd_test(x[1:9, ], y, rbf, B = 300)
   expect_equal(bins$statistic, points$statistic, tolerance = 1e-12)
@@ -314,42 +324,51 @@ test_that("bins of one point are points, larger bins stay together", {
   # 13 and 9 points in bins of 3: 4 and 3 bins, one point left over; 35 ways.
   for (statistic in c("biased", "unbiased")) {
     set.seed(9)
-    few <- mmd_test(x, y, rbf, bins = 3, B = 300, statistic = statistic)
+    few <- mmd_test(x, y, rbf,
+                    control = test_control(bins = 3, statistic = statistic),
+                    B = 300)
     expect_lte(length(unique(signif(few$replicates, 9))), choose(7, 4))
     expect_equal(few$statistic,
-                 mmd_test(x, y, rbf, statistic = statistic, B = 1)$statistic,
+                 mmd_test(x, y, rbf,
+                          control = test_control(statistic = statistic),
+                          B = 1)$statistic,
                  tolerance = 1e-12)
   }
   set.seed(2)
-  fused <- mmd_test(x, y, bandwidths = "fuse", bins = 3, B = 20)
+  fused <- mmd_test(x, y, bandwidths = "fuse", control = test_control(bins = 3),
+                    B = 20)
   expect_equal(fused$statistic,
                mmd_test(x, y, bandwidths = "fuse", B = 1)$statistic)
   set.seed(2)
-  shrunk <- mmd_test(x, y, rbf, "skmse", bins = 3, B = 20)
+  shrunk <- mmd_test(x, y, rbf, "skmse", control = test_control(bins = 3),
+                     B = 20)
   expect_equal(shrunk$statistic,
                mmd_test(x, y, rbf, "skmse", B = 1)$statistic)
   expect_equal(
-    mmd_test(as_gram(K), rep(1:2, c(13, 9)), bins = 3, B = 20)$statistic,
+    mmd_test(as_gram(K), rep(1:2, c(13, 9)), control = test_control(bins = 3),
+             B = 20)$statistic,
     mmd_test(x, y, rbf, B = 1)$statistic
   )
 })
 
 test_that("bins by default are for large samples of similar size", {
-  expect_equal(usual_bins(c(10000, 10001)), 25)
-  expect_null(usual_bins(c(10000, 10000)))
-  expect_null(usual_bins(c(20, 20100)))
-  expect_null(usual_bins(c(60, 25000)))
-  expect_equal(usual_bins(c(400, 25000)), 25)
+  usual <- list(null = "permutation", estimator = est_kme())
+  expect_equal(count_bins(usual, c(10000, 10001)), 25)
+  expect_null(count_bins(usual, c(10000, 10000)))
+  expect_null(count_bins(usual, c(20, 20100)))
+  expect_null(count_bins(usual, c(60, 25000)))
+  expect_equal(count_bins(usual, c(400, 25000)), 25)
   withr_option <- options(kernmean.memory = 1e6)
   on.exit(options(withr_option))
-  expect_error(mmd_test(matrix(0, 300), matrix(1, 9000), rbf, bins = 150),
+  expect_error(mmd_test(matrix(0, 300), matrix(1, 9000), rbf,
+                        control = test_control(bins = 150)),
                class = "kernmean_error_memory")
 })
 
 test_that("a linear kernel does not see the origin", {
   run <- \(offset, ...) {
     set.seed(3)
-    mmd_test(x + offset, y + offset, kernel_linear(), B = 39, ...)
+    mmd_set(x + offset, y + offset, kernel_linear(), B = 39, ...)
   }
   for (null in c("permutation", "spectrum", "gamma")) {
     expect_equal(run(1e6, null = null)$p.value, run(0, null = null)$p.value,
@@ -361,11 +380,13 @@ test_that("a linear kernel does not see the origin", {
 
 test_that("a variance that is rounding is not a null distribution", {
   wide <- kernel_rbf(1e6)
-  expect_error(mmd_test(x, y, wide, null = "gamma"), "too little",
+  expect_error(mmd_test(x, y, wide, control = test_control(null = "gamma")),
+               "too little",
                class = "kernmean_error_numeric")
   expect_null(mmd_test(x, y, wide, B = 9)$unbiased)
   expect_error(
-    mmd_test(1e100 * x, 1e100 * y, kernel_linear(), null = "gamma"),
+    mmd_test(1e100 * x, 1e100 * y, kernel_linear(),
+             control = test_control(null = "gamma")),
     class = "kernmean_error_numeric"
   )
 })
@@ -398,7 +419,8 @@ test_that("mean and deviation over all permutations are exact", {
   expect_lt(abs(mean(u)), 1e-15)
   expect_equal(unbiased_deviation(rowSums(k), diag(k), c(5, 4), sum(k^2)),
                sqrt(mean(u^2)), tolerance = 1e-12)
-  test <- mmd_test(as_gram(k), rep(1:2, c(5, 4)), null = "gamma")
+  test <- mmd_test(as_gram(k), rep(1:2, c(5, 4)),
+                   control = test_control(null = "gamma"))
   law <- test$gamma
   expect_equal(law[["shape"]] * law[["scale"]], mean(v))
   expect_equal(law[["shape"]] * law[["scale"]]^2, mean(v^2) - mean(v)^2)
@@ -409,18 +431,21 @@ test_that("mean and deviation over all permutations are exact", {
 
 test_that("the spectrum null has the moments of its weighted sum", {
   set.seed(1)
-  test <- mmd_test(x, y, rbf, null = "spectrum", B = 20000)
+  test <- mmd_test(x, y, rbf, control = test_control(null = "spectrum"),
+                   B = 20000)
   H <- diag(22) - 1 / 22
   gamma <- eigen(H %*% K %*% H, symmetric = TRUE)$values / (13 * 9)
   # 5 standard errors of a mean of 20,000
   expect_lt(abs(mean(test$replicates) - sum(gamma)),
             5 * sqrt(2 * sum(gamma^2) / 20000))
   set.seed(1)
-  u <- mmd_test(x, y, rbf, null = "spectrum", statistic = "unbiased", B = 20000)
+  u <- mmd_test(x, y, rbf,
+                control = test_control(null = "spectrum",
+                                       statistic = "unbiased"), B = 20000)
   expect_lt(abs(mean(u$replicates)), 5 * sqrt(2 * sum(gamma^2) / 20000))
   set.seed(1)
   three <- mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), kernel = rbf,
-                    null = "spectrum", B = 20000)
+                    control = test_control(null = "spectrum"), B = 20000)
   expect_equal(mean(three$replicates), 2 * sum(gamma) * 13 * 9 / 22,
                tolerance = 0.02)
 })
@@ -432,8 +457,10 @@ test_that("constant data give the statistic 0 and p = 1", {
     expect_identical(unname(test$statistic), 0)
     expect_identical(test$p.value, 1)
   }
-  expect_equal(mmd_test(same, same, null = "gamma")$p.value, 1)
-  expect_equal(mmd_test(same, same, null = "spectrum", B = 9)$p.value, 1)
+  expect_equal(mmd_test(same, same,
+                        control = test_control(null = "gamma"))$p.value, 1)
+  expect_equal(mmd_test(same, same, control = test_control(null = "spectrum"),
+                        B = 9)$p.value, 1)
   expect_equal(mmd_test(same, same, bandwidths = "fuse", B = 9)$p.value, 1)
   expect_equal(mmd_test(same, same, kernel_energy(), B = 9)$p.value, 1)
 })
@@ -461,7 +488,7 @@ test_that("permutation p-values keep their level", {
     p <- replicate(count, {
       a <- matrix(stats::rexp(24), 12)
       b <- matrix(stats::rexp(20), 10)
-      do.call(mmd_test, c(list(a, b, B = 39), variants[[name]]))$p.value
+      do.call(mmd_set, c(list(a, b, B = 39), variants[[name]]))$p.value
     })
     expect_true(in_band(sum(p <= 0.05), count),
                 label = paste(name, sum(p <= 0.05), "of", count))
@@ -491,7 +518,8 @@ test_that("maotai gives the same p-value for the same seed", {
   for (statistic in c("biased", "unbiased")) {
     for (seed in 1:5) {
       set.seed(seed)
-      got <- mmd_test(x[1:7, ], y - 0.4, rbf, statistic = statistic, B = 99)
+      got <- mmd_test(x[1:7, ], y - 0.4, rbf,
+                      control = test_control(statistic = statistic), B = 99)
       set.seed(seed)
       want <- mmd2test(
         gram_R(rbf, rbind(x[1:7, ], y - 0.4)), rep(1:2, c(7, 9)),
@@ -537,7 +565,7 @@ test_that("plots show the null distribution and the witness function", {
   expect_equal(axes$value, at(pooled))
   # The axes carry the largest share of the centered Gram matrix.
   expect_equal(abs(stats::cor(axes$PC1, axes$PC2)) < 1e-8, TRUE)
-  curve <- plot(mmd_test(x, y, rbf, null = "gamma"))
+  curve <- plot(mmd_test(x, y, rbf, control = test_control(null = "gamma")))
   expect_named(curve, c("z", "density"))
 })
 
@@ -549,7 +577,7 @@ test_that("printing shows the test, summary what stands behind it", {
     summary(test)
     summary(mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), kernel = rbf,
                      estimator = "skmse", B = 19))
-    print(mmd_test(x, y, rbf, null = "gamma"))
+    print(mmd_test(x, y, rbf, control = test_control(null = "gamma")))
   })
   expect_equal(
     test$unbiased[["statistic"]], mmd_R(K, 1:22, 13, "unbiased"),
@@ -565,34 +593,45 @@ test_that("bad input is answered", {
     mmd_test(x), mmd_test(x, y[, 1]), mmd_test(x, "a"), mmd_test(x, NA),
     mmd_test(replace(x, 1, NA), y), mmd_test(x, y[1, , drop = FALSE]),
     mmd_test(x, y, B = 0), mmd_test(x, y, B = 1.5), mmd_test(x, y, "rbf"),
-    mmd_test(x, y, rbf, "kmee"), mmd_test(x, y, null = "normal"),
-    mmd_test(x, y, statistic = "W"), mmd_test(x, y, lambda = 1),
+    mmd_test(x, y, rbf, "kmee"),
+    mmd_test(x, y, control = test_control(null = "normal")),
+    mmd_test(x, y, control = test_control(statistic = "W")),
+    mmd_test(x, y, lambda = 1),
     mmd_test(x, y, noise = 1), mmd_test(x, y, typo = 1),
-    mmd_test(x, y, estimator = "skmse", statistic = "unbiased"),
+    mmd_test(x, y, estimator = "skmse",
+             control = test_control(statistic = "unbiased")),
     mmd_test(x, y, kernel_laplace(), "mkme"),
     mmd_test(x, y, kernel_energy(), "skmse"),
-    mmd_test(x, y, bandwidths = "fuse", statistic = "biased"),
+    mmd_test(x, y, bandwidths = "fuse",
+             control = test_control(statistic = "biased")),
     mmd_test(x, y, estimator = "skmse", bandwidths = "fuse"),
     mmd_test(x, y, kernel_laplace(), bandwidths = "fuse"),
     mmd_test(x, y, kernel_rbf(1), bandwidths = c(1, 2)),
-    mmd_test(x, y, bandwidths = "fuse", null = "spectrum"),
+    mmd_test(x, y, bandwidths = "fuse",
+             control = test_control(null = "spectrum")),
     mmd_test(x, y, bandwidths = 1), mmd_test(x, y, bandwidths = c(1, -1)),
     mmd_test(x, y, bandwidths = "many"),
     mmd_test(g, rep(1:2, 11), bandwidths = "fuse"),
     mmd_test(x, y, estimator = est_skmse(target = kme(x, rbf))),
     mmd_test(x, y, rbf, "skmse", lambda = 1), mmd_test(x, y, "skmse"),
     mmd_test(x, y, estimator = \(sample) 1),
-    mmd_test(x, y, estimator = est_function(\(sample) 1), statistic = "unb"),
+    mmd_test(x, y, estimator = est_function(\(sample) 1),
+             control = test_control(statistic = "unb")),
     mmd_test(x, y, estimator = est_mmkme(c(1, 2, 3))),
-    mmd_test(x, y, estimator = "skmse", null = "gamma"),
-    mmd_test(x, y, null = "gamma", statistic = "unbiased"),
-    mmd_test(x, y, null = "spectrum", blocks = rep(1, 22)),
-    mmd_test(x, y, permutations = 1:22), mmd_test(x, y, permutations = "some"),
-    mmd_test(x, y, permutations = matrix(1, 22, 2)),
-    mmd_test(x, y, permutations = "all"), mmd_test(big, big, bins = 31),
-    mmd_test(x, y, blocks = 1:3), mmd_test(x, y, bins = 1),
-    mmd_test(x, y, bins = 3, blocks = rep(1, 22)),
-    mmd_test(x, y, "fkmse", kernel = rbf, bins = 3),
+    mmd_test(x, y, estimator = "skmse", control = test_control(null = "gamma")),
+    mmd_test(x, y,
+             control = test_control(null = "gamma", statistic = "unbiased")),
+    mmd_test(x, y, control = test_control(null = "spectrum"),
+             blocks = rep(1, 22)),
+    mmd_test(x, y, control = test_control(permutations = 1:22)),
+    mmd_test(x, y, control = test_control(permutations = "some")),
+    mmd_test(x, y, control = test_control(permutations = matrix(1, 22, 2))),
+    mmd_test(x, y, control = test_control(permutations = "all")),
+    mmd_test(big, big, control = test_control(bins = 31)),
+    mmd_test(x, y, blocks = 1:3),
+    mmd_test(x, y, control = test_control(bins = 1)),
+    mmd_test(x, y, control = test_control(bins = 3), blocks = rep(1, 22)),
+    mmd_test(x, y, "fkmse", kernel = rbf, control = test_control(bins = 3)),
     mmd_test(x, y, progress = NA), mmd_test(g), mmd_test(g, 1:3),
     mmd_test(g, rep(1, 22)), mmd_test(g, rep(1:2, 11), kernel = rbf),
     mmd_test(g, rep(1:2, 11), rbf), mmd_test(g, rep(1:2, 11), y = y),
@@ -602,10 +641,12 @@ test_that("bad input is answered", {
     mmd_test(iris[1:2], iris[1:3]), mmd_test(x, factor(1:13)),
     mmd_test(list(x, y)), mmd_test(x, y, blocks = 1:22),
     mmd_test(x, y, blocks = rep(1:2, c(13, 9))),
-    mmd_test(x, y, blocks = rep(1:2, 11), permutations = matrix(1:22)),
+    mmd_test(x, y, blocks = rep(1:2, 11),
+             control = test_control(permutations = matrix(1:22))),
     mmd_test(Species ~ Species, iris), mmd_test(Sepal.Width ~ 1, iris),
     mmd_test(pooled ~ c(1, rep(2, 21))),
-    mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), null = "gamma"),
+    mmd_test(pooled ~ rep(1:3, c(8, 8, 6)),
+             control = test_control(null = "gamma")),
     mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), bandwidths = "fuse"),
     summary(mmd_test(x, y, B = 9), 1),
     plot(mmd_test(pooled ~ rep(1:3, c(8, 8, 6)), B = 9), "witness",

@@ -86,7 +86,8 @@ test_that("two samples are compared by means that settled once for both", {
   a <- few[1:4, ]
   b <- few[5:7, ]
   pooled <- kme(few, rbf, "smooth")
-  test <- mmd_test(a, b, rbf, "smooth", permutations = "all")
+  test <- mmd_test(a, b, rbf, "smooth",
+                   control = test_control(permutations = "all"))
   expect_equal(test$smoothing, c(h = pooled$h, c = pooled$c))
   settled <- est_smooth(h = pooled$h, c = pooled$c)
   values <- apply(labelings, 2, \(s) {
@@ -100,7 +101,8 @@ test_that("two samples are compared by means that settled once for both", {
 
 test_that("a stack settles its shares, and its lambdas, once", {
   skip_on_cran()
-  test <- mmd_test(few[1:4, ], few[5:7, ], rbf, "stack", permutations = "all")
+  test <- mmd_test(few[1:4, ], few[5:7, ], rbf, "stack",
+                   control = test_control(permutations = "all"))
   pooled <- stack_R(few, 0.9)
   values <- apply(labelings, 2, \(s) {
     # Candidates of all points: lambdas are shares of their largest eigenvalue.
@@ -122,7 +124,8 @@ test_that("p-values over all labelings are uniform, whatever the labels", {
   for (estimator in c("smooth", "stack")) {
     p <- apply(utils::combn(5, 3), 2, \(s) {
       suppressWarnings(mmd_test(five[s, ], five[-s, ], rbf, estimator,
-                                permutations = "all", scale = FALSE)$p.value)
+                                control = test_control(permutations = "all"),
+                                scale = FALSE)$p.value)
     })
     expect_equal(sort(p), 1:10 / 10, tolerance = 1e-9)
   }

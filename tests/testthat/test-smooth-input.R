@@ -21,8 +21,10 @@ test_that("smoothing refuses what it cannot be", {
     as_weights(kme(x, rbf, "smooth"), "taylor"),
     kme_cov(x, estimator = "smooth"), kme_pca(x, covariance = "smooth"),
     mmd_test(K, rep(1:2, 6), estimator = "smooth"),
-    mmd_test(x, x + 1, estimator = "smooth", statistic = "unbiased"),
-    mmd_test(x, x + 1, estimator = "smooth", null = "gamma"),
+    mmd_test(x, x + 1, estimator = "smooth",
+             control = test_control(statistic = "unbiased")),
+    mmd_test(x, x + 1, estimator = "smooth",
+             control = test_control(null = "gamma")),
     hsic_test(as_gram(gram_R(rbf, x)), x, estimator = "smooth"),
     bag_gram(list(x, x + 1), kernel_laplace(), "smooth"),
     bag_gram(list(x, x + 1), rbf, "smooth", target = "pooled")
@@ -52,8 +54,10 @@ test_that("a stack refuses what it cannot be", {
     kme(x, rbf, "stack", weights = rep(1 / 12, 12)),
     kme(x[1, , drop = FALSE], rbf, "stack"),
     kme(x, kernel_laplace(), est_stack(list(est_smooth(0.3, 1)))),
-    mmd_test(x, x + 1, estimator = "stack", statistic = "unbiased"),
-    mmd_test(x, x + 1, estimator = "stack", null = "gamma"),
+    mmd_test(x, x + 1, estimator = "stack",
+             control = test_control(statistic = "unbiased")),
+    mmd_test(x, x + 1, estimator = "stack",
+             control = test_control(null = "gamma")),
     bag_gram(list(x, x + 1), rbf, "stack", target = "pooled")
   ), env = environment())
   expect_snapshot(writeLines(lines))

@@ -47,7 +47,8 @@ test_that("all tests have the same fields in the same order", {
   expect_identical(want[1:7], c("statistic", "parameter", "p.value", "estimate",
                                 "alternative", "method", "data.name"))
   for (test in list(
-    mmd_test(x, y, null = "gamma"), mmd_test(x, y, bandwidths = "fuse", B = 9),
+    mmd_test(x, y, control = test_control(null = "gamma")),
+    mmd_test(x, y, bandwidths = "fuse", B = 9),
     mmd_test(as_gram(K), group, estimator = "fkmse", B = 9),
     mmd_test(pooled ~ rep(1:4, 4), estimator = "skmse", B = 9),
     hsic_test(x, x, B = 9), hsic_test(x, x, null = "gamma"),
@@ -104,7 +105,8 @@ test_that("a two-sample test takes an estimator of one's own", {
 test_that("an estimator of one's own is exact over all labelings", {
   few <- c(1:4, 10:12)
   k <- K[few, few]
-  test <- mmd_test(x[1:4, ], y[1:3, ], rbf, near, permutations = "all")
+  test <- mmd_test(x[1:4, ], y[1:3, ], rbf, near,
+                   control = test_control(permutations = "all"))
   want <- apply(utils::combn(7, 4), 2, \(i) {
     j <- setdiff(1:7, i)
     w <- c(near_R(k[i, i]), -near_R(k[j, j]))
@@ -237,8 +239,10 @@ test_that("one kernel is that of every variable without its own", {
 test_that("update() of a two-sample test is a new call", {
   test <- mmd_test(x, y, B = 20)
   expect_same_test(seeded(update(test)), seeded(mmd_test(x, y, B = 20)))
-  expect_same_test(seeded(update(test, B = 30, statistic = "unbiased")),
-                   seeded(mmd_test(x, y, B = 30, statistic = "unbiased")))
+  expect_same_test(seeded(update(test, B = 30,
+                               control = test_control(statistic = "unbiased"))),
+                   seeded(mmd_test(x, y, B = 30,
+                                   control = test_control(statistic = "unbiased"))))
   expect_same_test(
     seeded(update(test, kernel = kernel_energy())),
     seeded(mmd_test(x, y, kernel_energy(), B = 20))
@@ -251,8 +255,7 @@ test_that("update() of a two-sample test is a new call", {
   expect_same_test(seeded(update(fused)),
                    seeded(mmd_test(x, y, bandwidths = "fuse", B = 20)))
   # A kernel takes the place of bandwidths, and they of it.
-  expect_identical(names(update(fused, kernel = rbf,
-                                statistic = NULL)$statistic), "MMD^2")
+  expect_identical(names(update(fused, kernel = rbf)$statistic), "MMD^2")
   own <- mmd_test(x, y, kernel_function(\(a, b) gram_R(rbf, a, b)), B = 20)
   expect_equal(seeded(update(own))$replicates,
                seeded(mmd_test(x, y, rbf, B = 20))$replicates)
@@ -271,15 +274,18 @@ test_that("update() keeps groups, blocks and permutations", {
   free <- two()
   expect_same_test(seeded(update(free, blocks = d$id)), blocked)
   orders <- draw_after(8, 16, 20)
-  given <- mmd_test(cbind(a, b) ~ g, d, permutations = orders)
+  given <- mmd_test(cbind(a, b) ~ g, d,
+                    control = test_control(permutations = orders))
   expect_same_test(update(given), given)
-  expect_same_test(update(free, permutations = orders), given)
+  expect_same_test(update(free, control = test_control(permutations = orders)), given)
   g <- gram(pooled[16:1, ], rbf)
-  of_gram <- mmd_test(g, rev(group), permutations = orders)
+  of_gram <- mmd_test(g, rev(group),
+                      control = test_control(permutations = orders))
   expect_same_test(update(of_gram), of_gram)
   expect_equal(update(of_gram, kernel = kernel_rbf(2))$replicates,
                update(given, kernel = kernel_rbf(2))$replicates)
-  paired <- mmd_test(extra ~ group, sleep, blocks = ID, permutations = "all")
+  paired <- mmd_test(extra ~ group, sleep, blocks = ID,
+                     control = test_control(permutations = "all"))
   expect_same_test(update(paired, kernel = kernel_rbf()), paired)
 })
 

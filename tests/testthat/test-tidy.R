@@ -216,7 +216,8 @@ test_that("tests are one row, and their pairs those of the groups", {
   one <- generics::glance(test)
   expect_identical(one$nobs, nrow(x))
   expect_identical(one$B, 99L)
-  gamma <- mmd_test(x[1:15, ], x[16:33, ], rbf, null = "gamma")
+  gamma <- mmd_test(x[1:15, ], x[16:33, ], rbf,
+                    control = test_control(null = "gamma"))
   expect_identical(generics::glance(gamma)$B, NA_integer_)
   expect_identical(as.data.frame(gamma)[1:2],
                    data.frame(group1 = "x", group2 = "y"))
@@ -235,7 +236,8 @@ test_that("the witness lies between the samples by the squared distance", {
   for (kernel in list(rbf, kernel_linear(), kernel_energy())) {
     test <- mmd_test(cbind(Sepal.Length, Petal.Width) ~ group, data,
                      kernel = kernel, B = 9)
-    for (table in list(generics::augment(test), generics::augment(test, data))) {
+    for (table in list(generics::augment(test),
+                       generics::augment(test, data))) {
       means <- tapply(table$.witness, table$.group, mean)
       expect_equal(means[["a"]] - means[["b"]], unname(test$statistic),
                    tolerance = 1e-10)

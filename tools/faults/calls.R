@@ -197,10 +197,12 @@ calls <- local({
                progress = FALSE)
     }),
     `mmd_test, spectrum` = of_pair(2000, 400, \(d) {
-      mmd_test(d$x, d$y, null = "spectrum", B = 2000, progress = FALSE)
+      mmd_test(d$x, d$y, control = test_control(null = "spectrum"), B = 2000,
+               progress = FALSE)
     }),
     `mmd_test, gamma` = of_pair(20000, 600, \(d) {
-      mmd_test(d$x, d$y, null = "gamma", progress = FALSE)
+      mmd_test(d$x, d$y, control = test_control(null = "gamma"),
+               progress = FALSE)
     }),
     `mmd_test, skmse` = of_pair(7000, 500, \(d) {
       mmd_test(d$x, d$y, estimator = "skmse", B = 999, progress = FALSE)

@@ -99,16 +99,19 @@ objects <- list(
   mmd_test = alist(
     mmd_test(points(15, 2, 1), points(12, 2, 2), B = 19),
     mmd_test(points(15, 1, 3), points(12, 1, 4), B = 19,
-             statistic = "unbiased"),
+             control = test_control(statistic = "unbiased")),
     mmd_test(points(15, 2, 5), points(12, 2, 6), estimator = "skmse", B = 9),
-    mmd_test(points(15, 2, 7), points(12, 2, 8), null = "spectrum", B = 19),
-    mmd_test(points(15, 2, 9), points(12, 2, 10), null = "gamma"),
+    mmd_test(points(15, 2, 7), points(12, 2, 8),
+             control = test_control(null = "spectrum"), B = 19),
+    mmd_test(points(15, 2, 9), points(12, 2, 10),
+             control = test_control(null = "gamma")),
     mmd_test(points(15, 2, 11), points(12, 2, 12), bandwidths = "fuse", B = 19),
     mmd_test(points(15, 2, 13), points(12, 2, 14), filter = TRUE, B = 19),
     mmd_test(a ~ h, frame(20, 15), B = 19),
     mmd_test(gram(points(20, 2, 16)), labels(20, 2, 16), B = 19),
     mmd_test(dist(points(20, 2, 17)), labels(20, 3, 17), B = 19),
-    mmd_test(points(4, 1, 18), points(3, 1, 19), permutations = "all"),
+    mmd_test(points(4, 1, 18), points(3, 1, 19),
+             control = test_control(permutations = "all")),
     mmd_test(points(12, 2, 20), points(12, 2, 21), blocks = rep(1:12, 2),
              B = 19),
     mmd_test(points(12, 2, 22), points(12, 2, 23), clusters = rep(1:8,
@@ -117,7 +120,7 @@ objects <- list(
     mmd_test(points(15, 2, 24), points(12, 2, 25), estimator = "fkmse", B = 9),
     mmd_test(kme_sketch(points(40, 2, 26), 8, groups = labels(40, 2, 26)),
              B = 19,
-             null = "spectrum")
+             control = test_control(null = "spectrum"))
   ),
   mmd_model_test = alist(
     mmd_test(points(15, 2, 1), model = "normal", B = 19),
