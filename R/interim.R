@@ -225,7 +225,6 @@ filter_names <- c("none", "tikhonov", "iterated", "showalter", "cutoff")
 
 # Is it a model, where a second sample may stand as well?
 is_model <- function(y) is.function(y) || identical(y, "normal")
-test_model <- \(...) stop_input("a test against a model is mmd_gof()")
 # Seconds that one draw takes, about, on one processor, by the sizes alone:
 # measured once (Zen 5, reference BLAS).
 mmd_cost <- function(samples, options, units, bins) {

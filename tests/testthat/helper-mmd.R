@@ -65,5 +65,6 @@ in_band <- function(rejections, count) {
 # The test with settings of test_control() as arguments.
 mmd_set <- function(..., null = NULL, statistic = NULL, permutations = NULL,
                     bins = NULL) {
-  mmd_test(..., control = test_control(null, statistic, permutations, bins))
+  control <- test_control(null, statistic, permutations, bins)
+  do.call(mmd_test, c(list(...), list(control = control)), quote = TRUE)
 }

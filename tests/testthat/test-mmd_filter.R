@@ -451,7 +451,7 @@ test_that("scales, formulas and update() keep the filter", {
                    filter = test_filter("iterated", ratio = 0.1), B = 30)
   expect_equal(test$statistics, same$statistics, tolerance = 1e-10)
   set.seed(4)
-  again <- update(test, filter = test_filter(ratio = c(0.1, 0.01)))
+  again <- update(test, filter = test_filter("iterated", ratio = c(0.1, 0.01)))
   expect_identical(again$statistics$ratio[again$statistics$order == 1],
                    c(0.1, 0.01))
   expect_equal(again$statistics$value[again$statistics$ratio %in% 0.1],
