@@ -1,6 +1,7 @@
-# Sourced by run, test and check.sh, which set `root`: a scratch folder that is
-# removed at the end, and whatever is missing installed without a question.
-# R packages that apt does not provide go into $lib, not into the user's library.
+# Sourced by run, test, check and slow.sh, which set `root`: a scratch folder that is
+# removed at the end, whatever is missing installed without a question, and gates that
+# are counted. R packages that apt does not provide go into $lib, not into the user's
+# library.
 
 lib=${KERNMEAN_LIB:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/kernmean/lib}
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/kernmean-XXXXXXXX") || exit 1
@@ -140,7 +141,70 @@ want_packages() {
 }
 
 # build_tarball OPTION...: the built package is $tarball; the checkout stays as it is.
+tarball=$tmp/none
 build_tarball() {
   (cd "$tmp" && rm -f kernmean_*.tar.gz && R CMD build "$@" "$root") || return
   tarball=$(echo "$tmp"/kernmean_*.tar.gz)
+}
+
+# --- gates: the checks that tools/test and tools/check count ----------------------------
+
+passed=0
+failed=0
+skipped=0
+
+# gate NAME COMMAND...: counts one. Shows the last line of the output, or all of its end
+# when it fails.
+gate() {
+  name=$1
+  shift
+  begun=$(date +%s)
+  said=$tmp/out-${lane-}
+  if "$@" >"$said" 2>&1 </dev/null; then
+    passed=$((passed + 1))
+    verdict=ok
+    shown=1
+  else
+    failed=$((failed + 1))
+    verdict=FAILED
+    shown=60
+  fi
+  echo "$verdict: $name ($(($(date +%s) - begun)) s)"
+  grep '[^ ]' "$said" | tail -n $shown | cut -c 1-300 | sed 's/^/    /'
+}
+
+# side_by_side FUNCTION...: the gates of each in a process of its own. What it says is shown
+# when all have ended.
+side_by_side() {
+  for lane; do
+    (
+      passed=0
+      failed=0
+      "$lane"
+      echo "$passed $failed" >"$tmp/lane-$lane"
+    ) >"$tmp/said-$lane" 2>&1 &
+  done
+  wait
+  for lane; do
+    cat "$tmp/said-$lane"
+    more="0 1" # of one that did not come to its end
+    [ ! -f "$tmp/lane-$lane" ] || more=$(cat "$tmp/lane-$lane")
+    passed=$((passed + ${more% *}))
+    failed=$((failed + ${more#* }))
+  done
+  lane=
+}
+
+# The last line of both. In .ci/run KERNMEAN_COUNTS names a file for the counts, and the
+# sum of both scripts is its last line.
+end_of_gates() {
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [ -z "${KERNMEAN_COUNTS-}" ] || echo "$passed $failed $skipped" >>"$KERNMEAN_COUNTS"
+  [ "$failed" = 0 ]
+}
+
+built() { [ -f "$tarball" ] || { echo "there is no built package"; return 1; }; }
+
+picture() {
+  [ "$(wc -c <"$1")" -gt 10240 ] || { echo "$1 is too small"; exit 1; }
 }

@@ -1,4 +1,4 @@
-# Sourced by tools/test and tools/check.sh after tools/setup.sh: builds the driver (the
+# Sourced by tools/test, tools/check and tools/slow.sh after tools/setup.sh: builds the driver (the
 # numerical core without R) for a system and checks what it prints.
 
 drivers=$tmp/drivers
@@ -56,17 +56,27 @@ r_libraries() {
   echo "$(R CMD config LAPACK_LIBS) $(R CMD config BLAS_LIBS) -Wl,-rpath,$(R RHOME)/lib"
 }
 
-# The compiler and libraries of R, as a gate of tools/test.
+# native_driver THREADS LEVELS...: the compiler and libraries of R, as a gate. Of LEVELS
+# that are separate words only the first that the processor has.
 native_driver() (
+  counts=$1
+  shift
   build native "$(R CMD config CC)" "$(r_libraries) $(R CMD config FLIBS)" \
-    $(sed -n 's/^SHLIB_OPENMP_CFLAGS = //p' "$(R RHOME)/etc/Makeconf") &&
-    outputs native "0 1 2" "1 2 4" env && checked native
-  status=$?
+    $(sed -n 's/^SHLIB_OPENMP_CFLAGS = //p' "$(R RHOME)/etc/Makeconf") ||
+    { cat "$drivers/log"; exit 1; }
+  for some; do
+    if outputs native "$some" "$counts" env; then
+      checked native
+      status=$?
+      cat "$drivers/log"
+      exit $status
+    fi
+  done
   cat "$drivers/log"
-  exit $status
+  exit 1
 )
 
-# --- tools/check.sh portable -----------------------------------------------------------
+# --- tools/slow.sh portable -----------------------------------------------------------
 
 # try NAME "LEVELS" "THREADS" "RUNNER" COMPILER LIBRARIES FLAG...: builds, runs, one line.
 try() {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What the compilers and R CMD check do not see; slow, so not part of tools/test.
 #
-#   sh tools/check.sh [asan] [builds] [valgrind] [gctorture] [coverage] [portable]
+#   sh tools/slow.sh [asan] [builds] [valgrind] [gctorture] [coverage] [portable]
 #
 # asan       the whole suite under AddressSanitizer and UndefinedBehaviorSanitizer
 # builds     the whole suite built by clang, with LTO, at -O0, at -O3 -march=native, without
@@ -20,7 +20,7 @@
 # minutes on an idle machine and keep the verdict of each in KERNMEAN_STATE (default:
 # ~/.cache/kernmean/check-<hash of the source>): a second start goes on where the first was
 # stopped. With KERNMEAN_MINUTES set, no part begins after so many minutes. KERNMEAN_PARTS:
-# some of the parts in tools/check/parts.txt, which the middle two run.
+# some of the parts in tools/slow/parts.txt, which the middle two run.
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd) || exit 1
 case " ${*:-} " in
@@ -30,9 +30,9 @@ case " ${*:-} " in
 esac
 . "$root/tools/setup.sh"
 . "$root/tools/core/portable.sh"
-. "$root/tools/check/parts.sh"
-. "$root/tools/check/builds.sh"
-. "$root/tools/check/native.sh"
+. "$root/tools/slow/parts.sh"
+. "$root/tools/slow/builds.sh"
+. "$root/tools/slow/native.sh"
 tests=$tmp/kernmean/tests/testthat
 bad=0
 

@@ -1,4 +1,4 @@
-# Sourced by tools/check.sh: checks that take hours, in parts of some minutes. The verdict
+# Sourced by tools/slow.sh: checks that take hours, in parts of some minutes. The verdict
 # of each part is kept in a folder, so that a second start goes on where the first stopped.
 
 # What the verdicts are about: another source, another folder.

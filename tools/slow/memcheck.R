@@ -2,7 +2,7 @@
 # string and regex code) the number alone. What OpenMP keeps for its threads
 # until the process ends is possibly lost to valgrind, and told apart.
 #
-#   Rscript tools/check/memcheck.R FOLDER WORDS
+#   Rscript tools/slow/memcheck.R FOLDER WORDS
 
 args <- commandArgs(TRUE)
 files <- list.files(args[1L], "^valgrind-.*[.]xml$", full.names = TRUE)

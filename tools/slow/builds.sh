@@ -1,4 +1,4 @@
-# Sourced by tools/check.sh: the whole suite under other compilers, flags, libraries and
+# Sourced by tools/slow.sh: the whole suite under other compilers, flags, libraries and
 # locales. Nothing of the machine is changed: libraries are unpacked and locales made in
 # the scratch folder.
 

@@ -1,16 +1,16 @@
-# Sourced by tools/check.sh: the tests of the native code under valgrind and under R's
-# torture of its garbage collector, in the parts that tools/check/parts.txt lists.
+# Sourced by tools/slow.sh: the tests of the native code under valgrind and under R's
+# torture of its garbage collector, in the parts that tools/slow/parts.txt lists.
 
 # native_parts: their names, or those of them that KERNMEAN_PARTS names.
 native_parts() {
-  for part in $(sed -n 's/^\([a-z0-9_-]*\) *;.*/\1/p' "$root/tools/check/parts.txt"); do
+  for part in $(sed -n 's/^\([a-z0-9_-]*\) *;.*/\1/p' "$root/tools/slow/parts.txt"); do
     case " ${KERNMEAN_PARTS:-$part} " in *" $part "*) echo "$part" ;; esac
   done
 }
 
 # part_field PART 2|3: its files, and the share of the tests in each.
 part_field() {
-  sed -n "s/^$1 *; *\(.*\)/\1;0\/1/p" "$root/tools/check/parts.txt" | cut -d ';' -f $(($2 - 1)) |
+  sed -n "s/^$1 *; *\(.*\)/\1;0\/1/p" "$root/tools/slow/parts.txt" | cut -d ';' -f $(($2 - 1)) |
     sed 's/^ *//; s/ *$//'
 }
 
@@ -56,7 +56,7 @@ memcheck_part() {
   status=0
   [ -s "$tmp/counts" ] || status=1 # the tests did not come to their end
   tail -n 1 "$place/$part.log" >"$tmp/met"
-  Rscript "$root/tools/check/memcheck.R" "$tmp" "$(cat "$tmp/met")" || status=1
+  Rscript "$root/tools/slow/memcheck.R" "$tmp" "$(cat "$tmp/met")" || status=1
   return $status
 }
 
@@ -115,6 +115,6 @@ all_reached() {
     comm -23 "$tmp/entries" - >"$tmp/idle"
   if [ -s "$tmp/idle" ]; then
     bad=1
-    echo "gctorture: PROBLEMS: no part of tools/check/parts.txt calls" $(cat "$tmp/idle")
+    echo "gctorture: PROBLEMS: no part of tools/slow/parts.txt calls" $(cat "$tmp/idle")
   fi
 }
