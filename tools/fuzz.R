@@ -8,8 +8,9 @@
 #
 # A call follows from its seed alone. It must end in a result without NaN, in an
 # error of the package, in R's own words about an argument that is missing or
-# unknown, or at its limit of time or memory, and leave R as it was. All else is
-# "other", is listed, and is the exit status 1.
+# unknown, or at its limit of time or memory, and leave R as it was; with a
+# damaged object, in anything but a crash or a call that does not end. All else
+# is "other", is listed, and is the exit status 1.
 #
 # The parts: fuzz/world.R (data, hostile values, damage), fuzz/pool.R (objects),
 # fuzz/scene.R and fuzz/recipes.R (sound arguments), fuzz/plan.R (a call from a
@@ -60,13 +61,8 @@ prepare <- function() {
     sys.source(file.path(tools_folder, "fuzz", paste0(file, ".R")), globalenv(),
                keep.source = FALSE)
   }
-  found <- find_entries(package)
-  lost <- without_recipe(found)
-  if (length(lost)) {
-    cat("no recipe for\n", paste0("  ", lost, "\n"), sep = "")
-    quit(status = 1L)
-  }
-  found
+  fill_classes()
+  find_entries(package)
 }
 
 # Seeds from `from` on whose function matches.
@@ -97,7 +93,7 @@ work <- function(seeds, file, found) {
     plan <- make_plan(seed, found)
     end <- run_plan(plan, found)
     unlink(list.files(".", all.files = TRUE, no.. = TRUE), recursive = TRUE)
-    what <- if (end$outcome == "other") end$what
+    what <- if (end$outcome %in% c("other", "stale")) end$what
     what <- gsub("[\t\n\r]+", " ", enc2utf8(what %||% ""))
     cat(whole(seed), end$outcome, end$entry, end$mode,
         round(1000 * end$seconds), what, sep = "\t", file = log)
@@ -184,12 +180,17 @@ show_others <- function(other) {
               first$seed, first$mode, substr(first$what, 1L, 200L)), sep = "")
 }
 
-report <- function(ends, seconds) {
+report <- function(ends, seconds, left_out) {
   other <- ends[ends$outcome == "other", ]
   if (nrow(other)) show_others(other)
+  stale <- unique(ends$what[ends$outcome == "stale"])
+  if (length(stale)) cat(paste0("stale: ", stale, "\n"), sep = "")
+  if (length(left_out)) cat("no object for", toString(left_out), "\n")
   words <- c(result = "results", classed = "errors of the package",
              argument = "R's errors about arguments",
-             limit = "at their limit of time or memory", other = "other")
+             limit = "at their limit of time or memory",
+             damaged = "R's errors about damaged objects", stale = "stale",
+             other = "other")
   counts <- table(factor(ends$outcome, names(words)))
   cat(nrow(ends), " calls of ", length(unique(ends$entry)), " functions in ",
       round(seconds), " s (", round(mean(ends$ms)), " ms each): ",
@@ -235,7 +236,8 @@ main <- function() {
   }
   failed <- vapply(ends, inherits, NA, "try-error")
   if (any(failed)) stop(ends[[which(failed)[1L]]])
-  report(read_ends(unlist(ends), found), proc.time()[[3L]] - begun)
+  report(read_ends(unlist(ends), found), proc.time()[[3L]] - begun,
+         found$left_out)
 }
 
 if (!main()) quit(status = 1L)

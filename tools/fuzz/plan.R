@@ -22,7 +22,6 @@ find_entries <- function(package) {
     list(name = paste0(generic, ".", methods[i, 2L]), generic = generic,
          class = methods[i, 2L], door = generic %in% exports &&
            !methods[i, 2L] %in% names(objects)[-1L],
-         trivial = startsWith(function_name, "no_"),
          head = if (is.na(from[i])) as.name(generic) else
            call("::", as.name(from[i]), as.name(generic)),
          formals = formals(get(function_name, space)))
@@ -30,16 +29,32 @@ find_entries <- function(package) {
   entries <- c(plain, of_class)
   names(entries) <- vapply(entries, `[[`, "", "name")
   entries <- entries[order(names(entries), method = "radix")]
-  list(entries = entries, exports = exports,
+  callable <- vapply(entries, \(e) !is_method(e) || has_object(e$class), NA)
+  left_out <- names(entries)[!callable]
+  entries <- entries[callable]
+  list(entries = entries, exports = exports, left_out = left_out,
        weight = vapply(entries, \(e) {
-         if (e$door) 4 else if (isTRUE(e$trivial)) 0.2 else
-           if (e$generic == "autoplot") 0.5 else 1
+         if (e$door) 4 else if (e$generic == "autoplot") 0.5 else
+           if (identical(e$class, "kernmean_fit")) 8 else 1
        }, 0))
 }
 
-find_recipe <- function(entry, argument) {
-  args[[paste0(entry$name, ".", argument)]] %||%
-    args[[paste0(entry$generic, ".", argument)]] %||% args[[argument]]
+# What makes an argument sound: a recipe for it, or arguments of the function
+# that its default calls, as test_control(). NULL: the default is kept.
+find_recipe <- function(entry, argument, found) {
+  recipe <- args[[paste0(entry$name, ".", argument)]] %||%
+    args[[paste0(entry$generic, ".", argument)]]
+  if (!is.null(recipe)) return(recipe)
+  default <- entry$formals[[argument]]
+  maker <- if (is.call(default)) deparse1(default[[1L]])
+  if (isTRUE(maker %in% found$exports) &&
+        !startsWith(maker, "kernel") && maker %in% names(found$entries)) {
+    return(\(s) as.call(c(
+      as.name(maker), sound_arguments(found$entries[[maker]], s, found, NULL)
+    )))
+  }
+  args[[argument]] %||%
+    if (identical(default, quote(expr = ))) \(s) pts(s)
 }
 `%||%` <- function(a, b) if (is.null(a)) b else a
 
@@ -47,21 +62,6 @@ is_method <- function(entry) {
   !is.null(entry$class) && !is_door_class(entry$class)
 }
 is_door_class <- function(class) class %in% c("default", "formula", "dist")
-
-# What the fuzzer cannot call: a failure, so that nothing new is forgotten.
-without_recipe <- function(found) {
-  unlist(lapply(found$entries, \(entry) {
-    arguments <- setdiff(names(entry$formals), "...")
-    if (is_method(entry)) {
-      if (is.null(objects[[entry$class]])) {
-        return(paste0(entry$name, ": no object of its class"))
-      }
-      arguments <- arguments[-1L]
-    }
-    bad <- arguments[vapply(arguments, \(a) is.null(find_recipe(entry, a)), NA)]
-    if (length(bad)) paste0(entry$name, ": ", bad)
-  }), use.names = FALSE)
-}
 
 start_seed <- function(seed) {
   set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
@@ -91,7 +91,7 @@ plan_call <- function(entry, mode, found, object = NULL) {
   values <- switch(mode,
     one = spoil_arguments(entry, values, 1L, object),
     several = spoil_arguments(entry, values, 2L + chance(0.4), object),
-    damaged = damage_argument(entry, values),
+    damaged = damage_argument(values),
     values
   )
   values <- if (mode == "missing") misplace(entry, values) else values
@@ -123,14 +123,12 @@ sound_arguments <- function(entry, s, found, object) {
     p <- if (has_default) density else if (name %in% may_be_missing) 0.3 else 1
     p <- often[[paste0(entry$name, ".", name)]] %||%
       often[[paste0(entry$generic, ".", name)]] %||% often[[name]] %||% p
-    if (chance(p)) put(name, find_recipe(entry, name))
+    if (!chance(p)) next
+    recipe <- find_recipe(entry, name, found)
+    if (!is.null(recipe)) put(name, recipe)
   }
   values <- agree(values, entry)
-  if (entry$name == "mmd_test.default" && chance(0.1)) {
-    values$y <- NULL
-    put("model", args$model)
-  }
-  more <- dots_of(entry$name, found$exports)
+  more <- dots_of(entry, s, found)
   if (!is.null(more)) {
     values <- c(values, dots_arguments(more, entry, s, found, density))
   }
@@ -181,21 +179,16 @@ dots_arguments <- function(more, entry, s, found, density) {
                                                            "data")
   names <- setdiff(names, names(entry$formals))
   names <- names[runif(length(names)) < density / 2]
-  if (entry$name == "update.mmd_model_test" && chance(0.8)) {
-    names <- intersect(names, c("B", "statistic", "scale", "estimator",
-                                "kernel"))
-  }
   for_door <- source %||% entry
   s$entry <- entry$name
-  more_values <- lapply(names, \(name) find_recipe(for_door, name)(s))
-  names(more_values) <- names
   # What makes calls short stays in.
-  always <- intersect(c("B", "nstart"), setdiff(names(source$formals),
-                                                c(names, names(entry$formals))))
   if (entry$generic != "update") {
-    more_values[always] <- lapply(always, \(name) find_recipe(for_door,
-                                                              name)(s))
+    short <- intersect(c("B", "nstart"), names(source$formals))
+    names <- union(names, setdiff(short, names(entry$formals)))
   }
+  recipes <- sapply(names, \(name) find_recipe(for_door, name, found),
+                    simplify = FALSE)
+  more_values <- lapply(Filter(Negate(is.null), recipes), \(recipe) recipe(s))
   if (entry$name == "smm.formula" && chance(0.7)) more_values$type <- "ridge"
   more_values
 }
@@ -221,17 +214,19 @@ spoil_arguments <- function(entry, values, count, object) {
 }
 
 makers <- paste0("^(pool|gram|as_gram|shrink_gram|(kernel|est|kme)_?[a-z]*|",
-                 "mixture|dist|bags)$")
+                 "[a-z]+_(control|filter)|mixture|dist|bags)$")
 
-damage_argument <- function(entry, values) {
+# An object that something was done to, or made by hand; the first argument of
+# all where none is an object.
+damage_argument <- function(values) {
   objects <- which(vapply(values, \(v) {
     is.call(v) && is.name(v[[1L]]) && grepl(makers, v[[1L]])
   }, NA))
-  if (length(objects) == 0L) {
-    return(spoil_arguments(entry, values, 1L, NULL))
-  }
-  i <- if (chance(0.7)) objects[1L] else any_of(objects)
-  values[[i]] <- call("damage", values[[i]], draw_seed())
+  if (length(values) == 0L) return(list(any_of(broken)))
+  i <- if (length(objects) == 0L || chance(0.7)) c(objects, 1L)[1L] else
+    any_of(objects)
+  values[[i]] <- if (length(objects) == 0L || chance(0.1)) any_of(broken) else
+    call("damage", values[[i]], draw_seed())
   values
 }
 

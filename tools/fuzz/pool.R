@@ -231,27 +231,6 @@ objects <- list(
   )
 )
 
-# Those of summary() are summaries of all of their class.
-summaries <- c(bag_gram = "bag_gram", bag_smm = "bag_smm", gram = "gram",
-               kernmean_test = "mmd_test", kernmean_test = "hsic_test",
-               kernmean_test = "mmd_model_test", kme = "kme",
-               kme_cov = "kme_cov",
-               kme_density = "kme_density", kme_fda = "kme_fda",
-               kme_pca = "kme_pca",
-               kme_sketch = "kme_sketch", mmd_comparisons = "mmd_comparisons",
-               rkhs_iv = "rkhs_iv", rkhs_iv = "rkhs_iv_nested")
-for (i in seq_along(summaries)) {
-  class <- paste0("summary.", names(summaries)[i])
-  objects[[class]] <- c(objects[[class]],
-                        lapply(objects[[summaries[[i]]]], \(e) call("summary",
-                                                                    e)))
-}
-rm(i, class)
-
-# Objects of these classes have the methods of those too.
-objects$mmd_test <- c(objects$mmd_test, objects$mmd_model_test)
-objects$rkhs_iv <- c(objects$rkhs_iv, objects$rkhs_iv_nested)
-
 pool <- new.env()
 
 # pool("kme", 3): a copy of the third.
@@ -269,6 +248,31 @@ world$pool <- function(class, i) {
   unserialize(pool[[key]], refhook = \(name) world)
 }
 
+# The classes of what each pool holds, by its first object that can be made. A
+# class has the objects of all pools whose classes it is among.
+pool_classes <- lapply(objects, \(codes) NULL)
+fill_classes <- function() {
+  for (name in names(objects)) {
+    for (i in seq_along(objects[[name]])) {
+      made <- tryCatch(world$pool(name, i), error = \(e) NULL)
+      pool_classes[[name]] <<- class(made)
+      if (!is.null(made)) break
+    }
+  }
+}
+pools_of <- function(class) {
+  names(objects)[vapply(pool_classes, \(of) class %in% of, NA)]
+}
+
+of_summary <- function(class) sub("^summary[.]", "", class)
+has_object <- function(class) length(pools_of(of_summary(class))) > 0L
+
 from_pool <- function(class) {
-  call("pool", class, sample.int(length(objects[[class]]), 1L))
+  if (startsWith(class, "summary.")) {
+    return(call("summary", from_pool(of_summary(class))))
+  }
+  pools <- pools_of(class)
+  if (length(pools) == 0L) pools <- "kme"
+  name <- any_of(pools)
+  call("pool", name, sample.int(length(objects[[name]]), 1L))
 }

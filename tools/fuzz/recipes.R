@@ -285,25 +285,23 @@ args <- list(
 may_be_missing <- c("subset", "na.action", "newdata", "parm", "dimen", "id",
                     "name")
 
-# What the dots take: the arguments of these.
-dots_of <- function(entry, exports) {
-  generic <- sub("[.].*", "", entry)
-  if (generic == "plot") {
-    return("graphics")
+# What the dots take: the arguments of another door, "graphics", or "est".
+dots_of <- function(entry, s, found) {
+  door <- function(name) {
+    if (!name %in% found$exports) return()
+    default <- paste0(name, ".default")
+    if (default %in% names(found$entries)) default else name
   }
-  if (generic == "update") {
-    class <- sub("^update[.]", "", entry)
-    if (class == "kme_sketch") return()
-    door <- c(bag_smm = "smm", mmd_comparisons = "mmd_test",
-              mmd_model_test = "mmd_test")
-    door <- if (class %in% names(door)) door[[class]] else class
-    return(paste0(door, ".default"))
+  if (entry$generic == "plot") return("graphics")
+  if (entry$generic == "update") {
+    class <- class_of(s)
+    doors <- c(bag_smm = "smm", mmd_comparisons = "mmd_pairwise",
+               mmd_model_test = "mmd_gof", kme_sketch = "")
+    return(door(if (class %in% names(doors)) doors[[class]] else class))
   }
-  if (grepl("[.]formula$", entry) && generic %in% exports) {
-    return(paste0(generic, ".default"))
-  }
-  switch(entry, kme.default = "est", bag_gram.default = "est",
-         smm.default = "bag_gram.default", NULL)
+  if (identical(entry$class, "formula")) return(door(entry$generic))
+  switch(entry$name, kme.default = "est", bag_gram.default = "est",
+         smm.default = door("bag_gram"), NULL)
 }
 
 estimator_arguments <- c("lambda", "select", "target", "noise", "h", "c",

@@ -1,7 +1,8 @@
 # Makes one call and says how it ended: "result", "classed" (an error of the
 # package, or of a function of the user), "argument" (R's own words for an
-# argument that is missing, unknown or given twice), "limit" (of time or memory)
-# or "other".
+# argument that is missing, unknown or given twice), "limit" (of time or memory),
+# "damaged" (an object was, and R had something to say about it), "stale" (what
+# the fuzzer itself calls to make arguments has other arguments now) or "other".
 
 limit_seconds <- 2
 grace_seconds <- 1
@@ -28,7 +29,7 @@ run_plan <- function(plan, found, tell = FALSE) {
 # A method of what came back, with sound arguments.
 follow <- function(plan, value, found) {
   of_class <- Filter(\(e) {
-    is_method(e) && !isTRUE(e$trivial) && inherits(value, e$class)
+    is_method(e) && inherits(value, e$class)
   }, found$entries)
   if (length(of_class) == 0L) return()
   set.seed(plan$follow)
@@ -110,7 +111,9 @@ refused <- function(error, code) {
   if (inherits(error, c("kernmean_error", "fuzz_user_error"))) {
     return(list(outcome = "classed", what = conditionMessage(error)))
   }
-  list(outcome = "other", what = paste0(
+  stale <- grepl("^unused argument|could not find function",
+                 conditionMessage(error))
+  list(outcome = if (stale) "stale" else "other", what = paste0(
     "making ", substr(deparse1(code[[1L]]), 1L, 30L), ": ",
     conditionMessage(error)
   ))
@@ -195,11 +198,15 @@ judge <- function(answer, plan, changed) {
     list(outcome = "other", what = paste0(...), calls = answer$calls,
          value = answer$value)
   }
-  if (length(changed)) {
-    return(other("changed: ", paste(changed, collapse = ", ")))
-  }
   if (answer$seconds > limit_seconds + grace_seconds) {
     return(other("past its time limit"))
+  }
+  # Objects are trusted: who damages one by hand gets what R says of it.
+  if (plan$mode == "damaged") {
+    return(list(outcome = if (is.null(answer$error)) "result" else "damaged"))
+  }
+  if (length(changed)) {
+    return(other("changed: ", paste(changed, collapse = ", ")))
   }
   if (length(answer$warnings)) {
     return(other("warning: ", answer$warnings[1L]))

@@ -240,9 +240,14 @@ labels_of <- function(s, n) {
 
 bag_count <- function(s) max(1, s$n %/% 3)
 
+# The class of the object that a method is called on.
+class_of <- function(s) {
+  from_pool <- is.call(s$object) && identical(s$object[[1L]], quote(pool))
+  if (from_pool) s$object[[2L]] else sub("^[^.]*[.]", "", s$entry)
+}
+
 plot_type <- function(s) {
-  class <- sub("^[^.]*[.]", "", s$entry)
-  any_of(switch(class,
+  any_of(switch(class_of(s),
     kme = c("selection", "candidates", "noise", "embedding", "weights"),
     kme_cov = c("spectrum", "selection", "scores", "weights"),
     kme_pca = c("scores", "spectrum"), kme_fda = c("regions", "scores"),

@@ -247,18 +247,9 @@ hostile <- alist(
   matrix(list(1, "a"), 1), matrix(1:6, 2), matrix(1i, 2, 2), diag(2), diag(30),
   matrix(c(1, NaN, 2, 3), 2), matrix(Inf, 3, 1), matrix(TRUE, 3, 2),
   dim_names(c("r", NA), c("c", "c")), dim_names(NULL, c("", "b")),
-  dim_names(c("r", "r"), NULL), long_text(), long_list(), liar(), int64(),
+  dim_names(c("r", "r"), NULL), long_text(), long_list(), int64(),
   bit64::as.integer64(3), 1:1e9, numeric_version("1.2"),
-  structure(list(), class = "kme"), structure(1, class = "gram"),
-  structure(list(K = diag(3)), class = "gram"), structure(NULL, class = NULL),
-  structure(list(), class = "kernmean_kernel"),
-  structure(list(name = "kme"), class = "kernmean_estimator"),
-  structure("rbf", class = "kernmean_kernel"),
-  structure(list(weights = 1), class = "kme_sketch"),
-  structure(list(1, 2), class = "dist"), structure(1, class = "dist"),
-  structure(1:3, class = "factor"), structure(list(a = 1:2),
-                                              class = "data.frame"),
-  structure(1:3, class = "permutationMatrix"), dist(1:4), dist(matrix(1, 3, 2)),
+  dist(1:4), dist(matrix(1, 3, 2)),
   stats::na.fail, stats::na.omit, Sys.time(), simpleError("an error"), NULL
 )
 hostile <- hostile[-length(hostile)]
@@ -267,6 +258,20 @@ if (!requireNamespace("bit64", quietly = TRUE)) {
 }
 
 # Damage --------------------------------------------------------------------
+
+# Objects made by hand, of no size or kind that their class promises.
+broken <- alist(
+  structure(list(), class = "kme"), structure(1, class = "gram"),
+  structure(list(K = diag(3)), class = "gram"),
+  structure(list(), class = "kernmean_kernel"),
+  structure(list(name = "kme"), class = "kernmean_estimator"),
+  structure("rbf", class = "kernmean_kernel"),
+  structure(list(weights = 1), class = "kme_sketch"),
+  structure(list(1, 2), class = "dist"), structure(1, class = "dist"),
+  structure(1:3, class = "factor"),
+  structure(list(a = 1:2), class = "data.frame"),
+  structure(1:3, class = "permutationMatrix"), liar()
+)
 
 # An object to which something was done, anywhere in it: a field taken away, of
 # another type, shorter, longer, not finite. What was done is told by notes().
