@@ -43,10 +43,6 @@ line_rules <- list(
   rule(c_file, "code", "\\bomp_set_num_threads\\b",
        "omp_set_num_threads: threads are a num_threads() clause")
 )
-length_rules <- list(
-  list(path = "^(R|src)/.*[.]([ch]|R)$", most = 600),
-  list(path = "^tests/.*[.]R$", most = 700)
-)
 
 # Reading -------------------------------------------------------------------
 
@@ -129,13 +125,6 @@ check_lines <- function(tree, views) {
     }))
   }
   unlist(lapply(line_rules, one))
-}
-
-check_lengths <- function(tree) {
-  unlist(lapply(length_rules, function(rule) {
-    long <- tree[grepl(rule$path, names(tree)) & lengths(tree) > rule$most]
-    at(names(long), lengths(long), "file longer than ", rule$most, " lines")
-  }))
 }
 
 # The rank of a file is its place in OBJECTS. A header without a .c of its own
@@ -295,7 +284,7 @@ lint <- function(root) {
   public <- read_namespace(tree$NAMESPACE)
   rooms <- lint_rooms(tree, parses, unlist(public))
   found <- c(
-    check_lines(tree, views), check_lengths(tree),
+    check_lines(tree, views),
     check_layers(tree, views, objects), check_openmp(tree, views),
     check_entries(tree, views, parses),
     check_man(tree, public$exports, public$methods), rooms$found)
@@ -352,9 +341,6 @@ wrong_trees <- list(
   wrong("src/core/a.c", wide(101), "a.c:2: line longer than 100"),
   wrong("R/one.R", wide(81), "one.R:2: line longer than 80"),
   wrong("tests/testthat/test-a.R", wide(81), "test-a.R:1: line longer than 80"),
-  wrong("R/one.R", rep("", 600), "R/one.R:601: file longer than 600"),
-  wrong("src/core/a.c", rep("", 600), "a.c:601: file longer than 600"),
-  wrong("tests/a.R", rep("", 701), "tests/a.R:701: file longer than 700"),
   wrong("R/one.R", "\tx", "one.R:2: tab"),
   wrong("tools/run", "x ", "tools/run:1: trailing blank"),
   wrong("README.md", paste0("TO", "DO"), "README.md:1: unfinished"),

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the compilers and R CMD check do not see; slow, so not part of tools/test.
+# What the compilers and R CMD check do not see; slow, so not part of tools/check.
 #
 #   sh tools/slow.sh [asan] [builds] [valgrind] [gctorture] [coverage] [portable]
 #
