@@ -45,16 +45,17 @@ find_recipe <- function(entry, argument, found) {
   recipe <- args[[paste0(entry$name, ".", argument)]] %||%
     args[[paste0(entry$generic, ".", argument)]]
   if (!is.null(recipe)) return(recipe)
-  default <- entry$formals[[argument]]
-  maker <- if (is.call(default)) deparse1(default[[1L]])
+  needed <- identical(entry$formals[[argument]], quote(expr = ))
+  maker <- if (!needed && is.call(entry$formals[[argument]])) {
+    deparse1(entry$formals[[argument]][[1L]])
+  }
   if (isTRUE(maker %in% found$exports) &&
         !startsWith(maker, "kernel") && maker %in% names(found$entries)) {
     return(\(s) as.call(c(
       as.name(maker), sound_arguments(found$entries[[maker]], s, found, NULL)
     )))
   }
-  args[[argument]] %||%
-    if (identical(default, quote(expr = ))) \(s) pts(s)
+  args[[argument]] %||% if (needed) \(s) pts(s)
 }
 `%||%` <- function(a, b) if (is.null(a)) b else a
 
