@@ -216,6 +216,11 @@ objects <- list(
     kernel_poly(), kernel_poly(3, 0), kernel_linear(), kernel_energy(),
     kernel_function(own_kernel), kme(points(15, 2, 1), scale = TRUE)$kernel
   ),
+  test_control = alist(
+    test_control(), test_control(null = "gamma"),
+    test_control(permutations = "all"), test_control(bins = 5)
+  ),
+  test_filter = alist(test_filter(), test_filter("iterated", 0.1, 0:1)),
   kernmean_estimator = alist(
     est_kme(), est_skmse(), est_skmse(0.5), est_fkmse(), est_fkmse(0.1),
     est_mkme(),
@@ -254,7 +259,8 @@ pool_classes <- lapply(objects, \(codes) NULL)
 fill_classes <- function() {
   for (name in names(objects)) {
     for (i in seq_along(objects[[name]])) {
-      made <- tryCatch(world$pool(name, i), error = \(e) NULL)
+      made <- tryCatch(suppressWarnings(world$pool(name, i)),
+                       error = \(e) NULL)
       pool_classes[[name]] <<- class(made)
       if (!is.null(made)) break
     }
