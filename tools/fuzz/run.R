@@ -256,7 +256,9 @@ is_argument_error <- function(message, entry) {
     return(missing %in% arguments)
   }
   if (startsWith(message, "no applicable method for ")) {
-    return(grepl(paste0("'", entry$generic, "'"), message, fixed = TRUE))
+    # The verbs of fit.R, of which a class may lack one.
+    return(grepl(paste0("'", entry$generic, "'"), message, fixed = TRUE) ||
+             grepl("'fit_[a-z]+'", message))
   }
   if (endsWith(message, paste0(" passed to '", entry$generic,
                                "' which requires ",
