@@ -11,6 +11,7 @@ trap 'exit 143' TERM HUP
 case $lib in /*) ;; *) lib=$PWD/$lib ;; esac
 
 export HOME="${HOME:-$tmp}" TMPDIR="$tmp" LANGUAGE=en R_LIBS="$lib${R_LIBS:+:$R_LIBS}"
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}" # a thread that waits lets others work
 export MAKEFLAGS="${MAKEFLAGS:--j$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)}"
 [ "$(locale charmap 2>/dev/null)" = UTF-8 ] || export LC_ALL=C.UTF-8
 
