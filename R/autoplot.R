@@ -1,5 +1,5 @@
-# The pictures of plot() as objects of ggplot2, which may be absent: the method is
-# registered when it is loaded.
+# The pictures of plot() as objects of ggplot2, which may be absent: the method
+# is registered when it is loaded.
 
 #' @rdname plot.kernmean_fit
 #' @exportS3Method ggplot2::autoplot
@@ -79,14 +79,6 @@ layer_frame <- function(layer) {
   if (is.null(layer$shown)) found else found[layer$shown, , drop = FALSE]
 }
 
-# Rasters want steps that are equal to 1e-8, which those of large numbers are
-# not.
-geom_cells <- function(data) {
-  steps <- lapply(data[c("x", "y")], \(at) diff(sort(unique(at))))
-  uneven <- vapply(steps, \(s) any(abs(diff(s)) > 1e-8), NA)
-  if (any(uneven)) ggplot2::geom_tile else ggplot2::geom_raster
-}
-
 ggplot_layer <- function(layer, data, picture) {
   style <- layer$style
   level <- if (!is.null(layer$level)) "level"
@@ -126,9 +118,9 @@ ggplot_layer <- function(layer, data, picture) {
       }
     },
     image = if (is.null(level)) {
-      add(geom_cells(data), c(xy, fill = "z"))
+      add(ggplot2::geom_tile, c(xy, fill = "z"))
     } else {
-      add(geom_cells(data), c(xy, fill = level), alpha = 0.25)
+      add(ggplot2::geom_tile, c(xy, fill = level), alpha = 0.25)
     },
     contour = add(ggplot2::geom_contour, c(xy, z = "z"), colour = color,
                   linewidth = 0.3),

@@ -41,7 +41,12 @@ fit_picture.kme_density <- function(object, type = NULL, columns = NULL,
   }
   n <- check_count(n, "n", 2L)
   x <- known_rows(object$sample)
-  columns <- check_shown(columns, x)
+  columns <- if (is.null(columns)) {
+    seq_len(min(2L, ncol(x)))
+  } else {
+    labels <- if (is.null(colnames(x))) seq_len(ncol(x)) else colnames(x)
+    check_pick(columns, labels, "columns", 1:2)
+  }
   marginal <- c(list(x = x[, columns, drop = FALSE]),
                 marginal_mixture(object, columns))
   title <- paste("Density matched to the", object$estimator$label)
@@ -50,21 +55,6 @@ fit_picture.kme_density <- function(object, type = NULL, columns = NULL,
   } else {
     picture_density_contours(marginal, n, title)
   }
-}
-
-# One or two columns of x as numbers.
-check_shown <- function(columns, x) {
-  if (is.null(columns)) {
-    return(seq_len(min(2L, ncol(x))))
-  }
-  at <- if (is.character(columns)) match(columns, colnames(x)) else columns
-  if (!length(at) %in% 1:2 || !all(at %in% seq_len(ncol(x))) ||
-        anyDuplicated(at)) {
-    stop_input("'columns' must be one or two different columns of the fit, by ",
-               "number up to ", ncol(x), " or by name, not ",
-               if (is.atomic(columns)) shorten(columns) else describe(columns))
-  }
-  as.integer(at)
 }
 
 # The components (times their weights) at points of one or two columns, points x
@@ -102,10 +92,10 @@ picture_density_curve <- function(q, n, title, breaks) {
       if (rows) histogram_layer(bars, FALSE, "grey80", "white"),
       if (several) new_layer("line", x = rep(c(z, NA), ncol(each)),
                              y = as.vector(rbind(each, NA)),
-                             style = list(col = colors[2L]),
+                             col = colors[2L],
                              level = labels[2L]),
       new_layer("line", x = z, y = value, level = labels[1L],
-                style = list(lwd = 2, col = colors[1L])),
+                lwd = 2, col = colors[1L]),
       if (rows) new_layer("rug", x = x)
     ),
     data.frame(z = z, density = value), xlim = ends,
@@ -125,13 +115,12 @@ picture_density_contours <- function(q, n, title) {
   circle <- rbind(cos(angle), sin(angle))
   ellipses <- lapply(seq_along(q$weights), \(j) {
     line <- t(chol(q$covariances[, , j])) %*% circle + q$means[j, ]
-    new_layer("line", x = line[1L, ], y = line[2L, ], style = list(
-      lwd = 0.5 + 3 * q$weights[j] / max(q$weights)
-    ))
+    new_layer("line", x = line[1L, ], y = line[2L, ], 
+              lwd = 0.5 + 3 * q$weights[j] / max(q$weights))
   })
   points <- if (nrow(q$x)) points_layer(q$x, color = accent)
   centers <- new_layer("points", x = q$means[, 1L], y = q$means[, 2L],
-                       style = list(pch = 3, col = "black", bg = "black"))
+                       pch = 3, col = "black", bg = "black")
   picture_surface(title, q$x, surface, "density",
                   c(if (!is.null(points)) list(points), ellipses,
                     list(centers)))
@@ -156,10 +145,9 @@ picture_path <- function(object) {
     if (heldout) "held-out log density" else "J",
     list(
       across_layer(h = value[1L], level = labels[1L]),
-      new_layer("line", x = step[line], y = value[line], style = list(lwd = 2),
+      new_layer("line", x = step[line], y = value[line], lwd = 2,
                 main = TRUE),
-      new_layer("points", x = step[at], y = value[at], level = labels[2L],
-                style = list(pch = 21L, bg = accent, col = "white", cex = 1.3))
+      mark_layer(step[at], value[at], labels[2L])
     ),
     path, ylim = range(value), whole = "x",
     key = rbind(key_entries(labels[1L], "grey40", "line", lty = 2L),

@@ -21,8 +21,12 @@ new_picture <- function(title, xlab, ylab, layers, value, ...) {
        value = value, ...)
 }
 
-new_layer <- function(kind, ..., style = list(), level = NULL, main = FALSE) {
-  list(kind = kind, data = list(...), style = style, level = level,
+layer_data <- c("x", "y", "z", "x0", "y0", "x1", "y1", "h", "v", "labels")
+
+new_layer <- function(kind, ..., level = NULL, main = FALSE) {
+  given <- list(...)
+  data <- names(given) %in% layer_data
+  list(kind = kind, data = given[data], style = given[!data], level = level,
        main = main)
 }
 
@@ -122,6 +126,19 @@ check_groups <- function(groups, n) {
 
 # Numbers and times: they have a color bar, not a legend.
 is_measured <- function(x) is.numeric(x) || inherits(x, c("Date", "POSIXct"))
+
+# The numbers of those labels that are named or numbered: so many of them.
+check_pick <- function(x, labels, name, count = 1L) {
+  at <- if (is.character(x)) match(x, labels) else x
+  if (!length(at) %in% count || !all(at %in% seq_along(labels)) ||
+        anyDuplicated(at)) {
+    stop_input("'", name, "' must be ",
+               paste(c("one", "two")[count], collapse = " or "), " of ",
+               shorten(paste0("\"", labels, "\""), 12L), ", by name or ",
+               "number, not ", if (is.atomic(x)) shorten(x) else describe(x))
+  }
+  as.integer(at)
+}
 
 # "Petal.Width" of iris$Petal.Width; NULL for what has no short name.
 short_name <- function(expression) {
@@ -235,11 +252,11 @@ points_layer <- function(x, group = NULL, fill = NULL,
     pch <- level_pch(nlevels(group))[levels]
     color <- level_colors(nlevels(group))[levels]
   }
-  style <- list(pch = pch, bg = color, col = "white",
-                cex = if (length(shown) > 300) 0.6 else 0.9, lwd = 0.6)
-  layer <- new_layer("points", x = unname(x[, 1L]), y = unname(x[, 2L]),
-                     style = style, level = if (!is.null(levels)) group,
-                     main = main)
+  layer <- new_layer(
+    "points", x = unname(x[, 1L]), y = unname(x[, 2L]),
+    level = if (!is.null(levels)) group, main = main, pch = pch, bg = color,
+    col = "white", cex = if (length(shown) > 300) 0.6 else 0.9, lwd = 0.6
+  )
   layer$data$value <- value
   layer$shown <- shown
   layer
@@ -248,8 +265,20 @@ points_layer <- function(x, group = NULL, fill = NULL,
 # Lines across the frame, at x = v or y = h.
 across_layer <- function(h = NULL, v = NULL, col = "grey40", lty = 2, lwd = 1,
                          level = NULL) {
-  new_layer("across", h = h, v = v, level = level,
-            style = list(col = col, lty = lty, lwd = lwd))
+  new_layer("across", h = h, v = v, level = level, col = col, lty = lty,
+            lwd = lwd)
+}
+
+# Points that are pointed out.
+mark_layer <- function(x, y, level, color = accent, pch = 21L) {
+  new_layer("points", x = x, y = y, level = level, pch = pch, bg = color,
+            col = "white", cex = 1.3)
+}
+
+# Bars of one standard error to either side.
+error_layer <- function(x, y, se) {
+  new_layer("line", x = as.vector(rbind(x, x, NA)),
+            y = as.vector(rbind(y - se, y + se, NA)), col = "grey65")
 }
 
 # The values of `at` on a grid of n x n points, list(x, y, z); `axes` are the
@@ -270,10 +299,10 @@ surface_of <- function(at, axes, n) {
 surface_layers <- function(surface, fill) {
   layer <- \(...) do.call(new_layer, c(surface, list(...)))
   list(
-    layer("image", style = list(zlim = fill$limits, col = fill$colors)),
+    layer("image", zlim = fill$limits, col = fill$colors),
     # Of a plane there are none.
     if (diff(range(surface$z)) > 0) {
-      layer("contour", style = list(col = "grey20", labcex = 0.7), main = TRUE)
+      layer("contour", col = "grey20", labcex = 0.7, main = TRUE)
     }
   )
 }
@@ -306,8 +335,8 @@ picture_sequence <- function(title, y, name, x = seq_along(y)) {
     title, "index", name,
     list(new_layer("line", x = x, y = y),
          new_layer("points", x = x, y = y, main = TRUE,
-                   style = list(pch = 20, bg = "black", col = "black",
-                                cex = if (few) 1 else 0.5))),
+                   pch = 20, bg = "black",
+                   col = "black", cex = if (few) 1 else 0.5)),
     y, whole = "x"
   )
 }
@@ -318,7 +347,7 @@ histogram_layer <- function(bars, counts, col, border) {
   high <- if (counts) bars$counts else bars$density
   new_layer("bars", x0 = bars$breaks[-last], y0 = 0 * high,
             x1 = bars$breaks[-1L], y1 = high,
-            style = list(col = col, border = border), main = TRUE)
+            col = col, border = border, main = TRUE)
 }
 
 # What the layers take of both axes.

@@ -164,8 +164,9 @@ draw_frame <- function(picture, frame) {
   graphics::title(ylab = frame$labels[[2L]], line = frame$at[2L])
   graphics::title(frame$title, line = frame$note + 0.6, adj = 0)
   graphics::title(sub = picture$sub)
-  if (frame$note > 0) {
-    graphics::mtext(picture$note$text, 3, 0.4, adj = 0, col = picture$note$color,
+  note <- picture$note
+  if (!is.null(note)) {
+    graphics::mtext(note$text, 3, 0.4, adj = 0, col = note$color,
                     cex = 0.9 * graphics::par("cex"))
   }
 }
@@ -174,7 +175,7 @@ draw_frame <- function(picture, frame) {
 
 most_levels <- 12L
 
-# The legend of a picture, NULL for none: its entries, title, place, cex, and the
+# The legend of a picture, NULL for none: its entries, title, place, cex and
 # width in inches. Colors of numbers have boxes, the largest number on top.
 # Where the caller gives others to the points it would be wrong.
 fit_key <- function(picture, own, legend) {
@@ -187,7 +188,8 @@ fit_key <- function(picture, own, legend) {
   if (isTRUE(nrow(key) > most_levels)) {
     more <- nrow(key) - most_levels + 1L
     key <- key[seq_len(most_levels), ]
-    key[most_levels, c("label", "kind")] <- c(paste("and", more, "more"), "none")
+    key$label[most_levels] <- paste("and", more, "more")
+    key$kind[most_levels] <- "none"
   }
   fill <- if (isTRUE(picture$bar)) picture$fill
   if (!is.null(fill)) {

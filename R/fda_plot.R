@@ -101,8 +101,8 @@ picture_regions <- function(object, n, newdata, limits) {
   new_picture(
     fda_title(object), names[1L], names[2L],
     c(list(new_layer("image", x = axes[[1L]], y = axes[[2L]], z = z,
-                     style = list(zlim = c(0.5, classes + 0.5),
-                                  col = tint(level_colors(classes))),
+                     zlim = c(0.5, classes + 0.5),
+                     col = tint(level_colors(classes)),
                      level = factor(labels[best], labels))),
       borders, if (nrow(shown$x)) list(points_layer(
         shown$x, shown$group, color = "grey20", main = TRUE
@@ -132,7 +132,7 @@ border_layer <- function(axes, value, pair, values_at) {
   })
   line <- do.call(rbind, parts)
   new_layer("line", x = line[, 1L], y = line[, 2L],
-            style = list(col = "grey20"))
+            col = "grey20")
 }
 
 picture_discriminants <- function(object, newdata) {
@@ -167,7 +167,7 @@ picture_class_curves <- function(object, value) {
   })
   lines <- lapply(seq_along(labels), \(c) {
     new_layer("line", x = score, y = heights[[c]], level = labels[c],
-              style = list(col = colors[c], lwd = 2))
+              col = colors[c], lwd = 2)
   })
   changes <- class_changes(object, range(score))
   new_picture(
@@ -198,7 +198,7 @@ picture_one_axis <- function(object, value) {
     bars[[c]] <- new_layer(
       "bars", x0 = breaks[-length(breaks)][shown], y0 = below[shown],
       x1 = breaks[-1L][shown], y1 = (below + counts[, c])[shown],
-      style = list(col = colors[c], border = "white"), level = labels[c]
+      col = colors[c], border = "white", level = labels[c]
     )
     below <- below + counts[, c]
   }

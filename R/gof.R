@@ -573,17 +573,8 @@ picture_misfit <- function(test, n) {
     return(draw(x, \(z) at(raw_points(sample, z)), NULL, names, n, title,
                 span = rbind(unname(x), model_span(test$model))))
   }
-  # At the points, along their leading kernel principal axes.
-  axes <- kernel_axes(sample)
-  value <- at(new_points(sample$x[axes$shown, , drop = FALSE]))
-  fill <- denser_fill(value, names)
-  new_picture(
-    paste(title, "on kernel principal axes"), "kernel PC1", "kernel PC2",
-    list(points_layer(axes$scores, value, fill, main = TRUE)),
-    data.frame(PC1 = axes$scores[, 1L], PC2 = axes$scores[, 2L],
-               value = value),
-    fill = fill, key = denser_entries(names, end_colors(fill))
-  )
+  witness_points(sample, list(shown = seq_len(sample$n), at = at), names,
+                 title)
 }
 
 # Points as far out as most of the model; of one that follows the points none.

@@ -58,7 +58,11 @@ fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
     return(picture_held_out(object))
   }
   n <- check_count(n, "n", 2L)
-  wanted <- check_functions(object, what)
+  known <- names(object$functions)
+  if (!is.null(what) && !identical(what, "both")) {
+    known <- known[check_pick(what, known, "what", 1:2)]
+  }
+  wanted <- stats::setNames(nm = known)
   columns <- lapply(wanted, \(f) if (is.list(column)) column[[f]] else column)
   panels <- Map(\(f, column) picture_function(object, f, column, n), wanted,
                 columns)
@@ -70,17 +74,6 @@ fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
        xlab = "", ylab = "", free = TRUE,
        note = if (length(notes) == 1L) notes[[1L]],
        value = lapply(panels, `[[`, "value"))
-}
-
-# The functions to be drawn, named by themselves.
-check_functions <- function(object, what) {
-  known <- names(object$functions)
-  if (is.null(what) || identical(what, "both")) what <- known
-  if (!is.character(what) || !length(what) || !all(what %in% known)) {
-    stop_input("'what' must be ", paste0("\"", known, "\"", collapse = " or "),
-               " for this fit, not ", describe(what))
-  }
-  stats::setNames(nm = unique(what))
 }
 
 # --- Blocks in the units of the user -----------------------------------------
@@ -151,7 +144,11 @@ picture_function <- function(object, f, column, n) {
                "gram without points, which has no columns to draw along")
   }
   data <- block_frame(object, name)
-  j <- check_along(column, data, name)
+  j <- if (is.null(column)) {
+    c(which(vapply(data, is.numeric, NA)), 1L)[[1L]]
+  } else {
+    check_pick(column, names(data), "column")
+  }
   along <- data[[j]]
   graded <- is.numeric(along)
   at <- if (graded) {
@@ -179,19 +176,6 @@ picture_function <- function(object, f, column, n) {
     ticks = if (!graded) list(at = seq_along(levels), labels = levels),
     panel = paste0(f, ": ", points$label, " against ", label)
   )
-}
-
-check_along <- function(column, data, name) {
-  if (is.null(column)) {
-    return(c(which(vapply(data, is.numeric, NA)), 1L)[[1L]])
-  }
-  at <- if (is.character(column)) match(column, names(data)) else column
-  if (!is.numeric(at) || length(at) != 1L || !at %in% seq_along(data)) {
-    stop_input("'column' must be one of the columns of '", name, "', ",
-               shorten(paste0("\"", names(data), "\"")),
-               ", by name or number, not ", describe(column))
-  }
-  as.integer(at)
 }
 
 # The median, or the most frequent level.
@@ -235,7 +219,7 @@ moment_points <- function(object, f, along) {
 
 curve_layer <- function(x, y) {
   new_layer("line", x = x, y = y,
-            style = list(col = level_palette[1L], lwd = 2), main = TRUE)
+            col = level_palette[1L], lwd = 2, main = TRUE)
 }
 
 # Bars at the levels over their points, which are side by side.
@@ -279,22 +263,16 @@ picture_held_out <- function(object) {
   limit_label <- if (paired) "bars: 1 se of the difference" else
     "minimum + 1 se"
   dashed <- if (!is.null(limit)) across_layer(h = limit, level = limit_label)
-  each <- \(...) as.vector(rbind(..., NA))
   new_picture(
     paste0("Held-out criterion (", nrow(attr(cv, "folds")),
            "-fold cross-validation)"),
     if (nested) name else expression(mu), "criterion",
     list(
-      new_layer("line", x = each(cv$mu, cv$mu),
-                y = each(cv$score - se, cv$score + se),
-                style = list(col = "grey65")),
+      error_layer(cv$mu, cv$score, se),
       dashed,
-      new_layer("line", x = cv$mu, y = cv$score, style = list(lwd = 2),
+      new_layer("line", x = cv$mu, y = cv$score, lwd = 2,
                 main = TRUE),
-      new_layer("points", x = cv$mu[marks], y = cv$score[marks],
-                level = labels,
-                style = list(pch = symbols, bg = colors, col = "white",
-                             cex = 1.3))
+      mark_layer(cv$mu[marks], cv$score[marks], labels, colors, symbols)
     ),
     cv, ylim = held_out_window(cv, best), log = "x",
     key = rbind(key_entries(labels, colors, pch = symbols),

@@ -100,16 +100,14 @@ picture_selection <- function(object) {
   log <- if (min(curve[[1L]]) > 0) "x" else ""
   fine <- smooth_curve(curve[[1L]], curve$score, at, object$minimum, log)
   dashed <- if (!is.null(base)) across_layer(h = object$reference, level = base)
-  point <- new_layer("points", x = at, y = object$minimum, level = chosen,
-                     style = list(pch = 21L, bg = accent, col = "white",
-                                  cex = 1.3))
   new_picture(
     paste0("Selection score (", select_words(object), ")"),
     switch(name, noise = expression(sigma^2), h = "h", expression(lambda)),
     "score",
-    list(new_layer("line", x = fine$x, y = fine$y, style = list(lwd = 2),
+    list(new_layer("line", x = fine$x, y = fine$y, lwd = 2,
                    main = TRUE),
-         dashed, across_layer(v = at, col = "black", lty = 3), point),
+         dashed, across_layer(v = at, col = "black", lty = 3),
+         mark_layer(at, object$minimum, chosen)),
     curve, xlim = window$x, ylim = window$y, log = log,
     key = rbind(key_entries(chosen, accent),
                 if (!is.null(base)) key_entries(base, "grey40", "line",
@@ -219,7 +217,7 @@ picture_bars <- function(height, names, title, ylab) {
     title, "", ylab,
     list(new_layer("bars", x0 = at - 0.4, y0 = 0 * at, x1 = at + 0.4,
                    y1 = height,
-                   style = list(col = "#56B4E9", border = NA), main = TRUE),
+                   col = "#56B4E9", border = NA, main = TRUE),
          across_layer(h = 0, col = "black", lty = 1)),
     height, xlim = range(0.4, at + 0.6), ylim = range(0, 1.03 * height),
     ticks = list(at = at, labels = if (is.null(names)) format(at) else names)
@@ -269,10 +267,10 @@ picture_curve <- function(object, n, level = NULL) {
   }
   picture <- new_picture(
     mean_title(object), axis_names(x), "embedding",
-    list(new_layer("line", x = z, y = value, style = list(lwd = 2),
+    list(new_layer("line", x = z, y = value, lwd = 2,
                    level = if (!plain) "estimate", main = TRUE),
          if (!plain) new_layer("line", x = z, y = mean, level = "KME",
-                               style = list(lty = 2, col = "grey40")),
+                               lty = 2, col = "grey40"),
          new_layer("rug", x = as.vector(x))),
     data.frame(z = z, value = value), ylim = range(0, value, mean),
     key = if (!plain) key_entries(c("estimate", "KME"), c("black", "grey40"),
@@ -292,7 +290,7 @@ with_band <- function(picture, lower, upper, level) {
   picture$layers[[1L]]$level <- "KME"
   picture$layers <- c(
     list(new_layer("ribbon", x = picture$value$z, y0 = lower, y1 = upper,
-                   style = list(col = color), level = name)),
+                   col = color, level = name)),
     picture$layers
   )
   picture$key <- rbind(key_entries("KME", "black", "line", lwd = 2),

@@ -81,11 +81,9 @@ picture_pairs <- function(x) {
   labels <- rownames(distance)
   shown <- distance
   diag(shown) <- NA
-  fill <- blues(c(0, if (any(distance > 0)) max(distance) else 1))
-  fill$title <- "distance"
-  fill$at <- pretty(fill$limits, 4L)
-  fill$at <- fill$at[fill$at <= fill$limits[2L]]
-  fill$labels <- format(fill$at)
+  fill <- measured_fill(c(0, if (any(distance > 0)) max(distance) else 1),
+                        "distance")
+  fill$colors <- blues(0)$colors
   # The first group is on top.
   at <- seq_len(count)
   cells <- which(row(shown) != col(shown), arr.ind = TRUE)
@@ -95,12 +93,11 @@ picture_pairs <- function(x) {
     "Distances of groups", "", "",
     list(
       new_layer("image", x = at, y = at, z = shown[, rev(at), drop = FALSE],
-                style = list(zlim = fill$limits, col = fill$colors),
+                zlim = fill$limits, col = fill$colors,
                 main = TRUE),
       new_layer("text", x = cells[, 1L], y = count + 1L - cells[, 2L],
                 labels = p_marks(as.matrix(x, "p.adjusted")[cells], count),
-                style = list(col = ifelse(share > 0.55, "white", "black"),
-                             width = 0.9))
+                col = ifelse(share > 0.55, "white", "black"), width = 0.9)
     ),
     distance, xlim = c(0.5, count + 0.5), ylim = c(0.5, count + 0.5),
     flush = TRUE, ticks = ticks,
@@ -124,7 +121,7 @@ picture_control <- function(x) {
     if (any(these)) {
       new_layer("bars", x0 = at[these] - 0.4, y0 = numeric(sum(these)),
                 x1 = at[these] + 0.4, y1 = table$distance[these],
-                style = list(col = colors[side], border = NA),
+                col = colors[side], border = NA,
                 level = words[side])
     }
   })
@@ -133,7 +130,7 @@ picture_control <- function(x) {
     c(bars, list(
       new_layer("text", x = at, y = table$distance,
                 labels = p_marks(table$p.adjusted, count),
-                style = list(col = "black", width = 1, over = TRUE)),
+                col = "black", width = 1, over = TRUE),
       across_layer(h = 0, lty = 1, col = "grey60")
     )),
     table, xlim = c(0.4, count + 0.6),

@@ -98,13 +98,7 @@ witness_pairs <- function(groups, labels) {
     }
     return(lapply(every, \(g) list(g, setdiff(every, g))))
   }
-  pair <- match(as.character(groups), labels)
-  if (length(pair) != 2L || anyNA(pair) || pair[1L] == pair[2L]) {
-    stop_input("'groups' must be two of ",
-               shorten(paste0("\"", labels, "\""), 12L), ", not ",
-               shorten(as.character(groups)))
-  }
-  list(as.list(pair))
+  list(as.list(check_pick(as.character(groups), labels, "groups", 2L)))
 }
 
 # One sample against another, or against all the rest.
@@ -192,11 +186,11 @@ witness_curve <- function(x, at, group, names, n, title, span = x) {
   colors <- tint(level_colors(2L))
   areas <- lapply(1:2, \(g) {
     part <- if (g == 1L) pmax(value, 0) else pmin(value, 0)
-    new_layer("area", x = z, y = part, style = list(col = colors[g]),
+    new_layer("area", x = z, y = part, col = colors[g],
               level = denser(names)[g])
   })
   rug <- \(x, side, col) {
-    new_layer("rug", x = x, style = list(side = side, col = col))
+    new_layer("rug", x = x, side = side, col = col)
   }
   rugs <- if (is.null(group)) {
     list(rug(drop(x), 1, "grey40"))
@@ -208,7 +202,7 @@ witness_curve <- function(x, at, group, names, n, title, span = x) {
   new_picture(
     title, axis_names(x), "witness",
     c(areas, list(
-      new_layer("line", x = z, y = value, style = list(lwd = 2), main = TRUE),
+      new_layer("line", x = z, y = value, lwd = 2, main = TRUE),
       across_layer(h = 0)
     ), rugs),
     data.frame(z = z, value = value),

@@ -59,8 +59,9 @@ fit_picture.kme_pca <- function(object, type = NULL, comps = NULL,
 }
 
 picture_scores <- function(object, comps, groups, name, newdata) {
-  p <- ncol(object$vectors)
-  comps <- if (is.null(comps)) seq_len(min(2L, p)) else check_comps(comps, p)
+  known <- colnames(object$vectors)
+  comps <- if (is.null(comps)) seq_len(min(2L, length(known))) else
+    check_pick(comps, known, "comps", 1:2)
   scores <- if (is.null(newdata)) own_scores(object) else
     predict(object, newdata)
   n <- nrow(scores)
@@ -93,16 +94,6 @@ component_labels <- function(object, names = colnames(object$vectors)) {
   ))
 }
 
-check_comps <- function(comps, p) {
-  if (!length(comps) %in% 1:2 || !all(comps %in% seq_len(p)) ||
-        anyDuplicated(comps)) {
-    stop_input("'comps' must be one or two different components from 1 to ", p,
-               ", not ", if (is.numeric(comps)) shorten(comps) else
-                 describe(comps))
-  }
-  as.integer(comps)
-}
-
 #' @importFrom stats screeplot
 #' @export
 screeplot.kme_pca <- function(x, npcs = min(10, length(x$values)),
@@ -131,7 +122,7 @@ picture_scree <- function(object, npcs = min(10, length(object$values)),
     main, "", "Variances",
     list(new_layer("line", x = shown, y = unname(variances)),
          new_layer("points", x = shown, y = unname(variances),
-                   style = list(pch = 19, bg = "black"), main = TRUE)),
+                   pch = 19, bg = "black", main = TRUE)),
     variances, ylim = range(0, variances),
     ticks = list(at = shown, labels = names(variances), tick = TRUE)
   )

@@ -119,8 +119,8 @@ ring_points <- function(picture, which, label) {
   inside <- points$shown[which[points$shown]]
   rings <- new_layer(
     "points", x = points$data$x[inside], y = points$data$y[inside],
-    style = list(pch = 1L, col = "grey20", bg = "grey20",
-                 cex = 1.7 * points$style$cex), level = label
+    pch = 1L, col = "grey20", bg = "grey20", cex = 1.7 * points$style$cex,
+    level = label
   )
   picture$layers <- c(picture$layers, list(rings))
   picture$key <- rbind(key_entries(label, "grey20", "ring", 1L), picture$key)
@@ -151,6 +151,7 @@ picture_tried <- function(object) {
   }
   colors <- if (length(widths)) graded_colors(length(curves)) else "black"
   best <- cv[cv$chosen, ]
+  rows <- if (length(widths)) best else cv
   named <- c(along, widths)
   chosen <- toString(paste(named, "=", number_in(best, named)))
   limit <- if (object$type == "novelty") {
@@ -158,12 +159,11 @@ picture_tried <- function(object) {
   }
   new_picture(
     plot_heading(object), along, tried_score(object),
-    c(list(bars_of_tried(if (length(widths)) best else cv, along)), limit$layer,
+    c(list(if (!is.null(cv$se) && !anyNA(rows$se)) {
+      error_layer(rows[[along]], rows$score, rows$se)
+    }), limit$layer,
       curve_layers(curves, along, colors, labels),
-      list(new_layer("points", x = best[[along]], y = best$score,
-                     level = chosen,
-                     style = list(pch = 21L, bg = accent, col = "white",
-                                  cex = 1.3)))),
+      list(mark_layer(best[[along]], best$score, chosen))),
     cv, log = "x",
     key = rbind(key_entries(chosen, accent), limit$key,
                 if (length(widths)) key_entries(labels, colors, "line",
@@ -188,23 +188,13 @@ tried_score <- function(object) {
   )
 }
 
-bars_of_tried <- function(rows, along) {
-  if (is.null(rows$se) || anyNA(rows$se)) {
-    return(NULL)
-  }
-  each <- \(...) as.vector(rbind(..., NA))
-  new_layer("line", x = each(rows[[along]], rows[[along]]),
-            y = each(rows$score - rows$se, rows$score + rows$se),
-            style = list(col = "grey65"))
-}
-
 curve_layers <- function(curves, along, colors, labels) {
   pieces <- Map(\(part, i) {
     list(new_layer("line", x = part[[along]], y = part$score,
-                   style = list(lwd = 2, col = colors[i]), level = labels[i],
+                   lwd = 2, col = colors[i], level = labels[i],
                    main = TRUE),
          new_layer("points", x = part[[along]], y = part$score,
-                   style = list(pch = 20, bg = colors[i], col = colors[i])))
+                   pch = 20, bg = colors[i], col = colors[i]))
   }, curves, seq_along(curves))
   unlist(pieces, recursive = FALSE)
 }

@@ -146,7 +146,7 @@ picture_null <- function(object, breaks = 30, freq = FALSE) {
     value <- data.frame(z = z, density = stats::dgamma(
       z, law[["shape"]], scale = law[["scale"]]
     ))
-    layer <- new_layer("line", x = z, y = value$density, style = list(lwd = 2),
+    layer <- new_layer("line", x = z, y = value$density, lwd = 2,
                        main = TRUE)
   } else {
     stop_input("'x' must be a test with a null distribution that varies")
