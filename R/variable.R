@@ -13,99 +13,57 @@ is_several <- function(x) is.list(x) && !is.data.frame(x)
 read_variables <- function(data, given, kernel = NULL, defaults = NULL,
                            alone = FALSE, scale = NULL) {
   check_scale(scale)
+  if (!is.null(kernel)) check_kernel(kernel)
+  x <- data$x
   paired <- "y" %in% names(data)
-  several <- !paired && is_plain_list(data[[1L]])
-  if (paired) check_second(data$x, data$y)
-  each <- if (several) data$x else data
-  if (!is.null(kernel)) {
-    given <- share_kernel(kernel, given, each, several)
-  }
-  if (asks_scale(scale) && all(vapply(each, has_own_kernel, NA))) {
-    stop_input("'scale' must not be given when every variable has a kernel ",
-               "of its own, as factors and grams have")
-  }
-  if (several || !paired && !alone) {
-    kernels <- if (is.null(given[[1L]])) defaults else given[[1L]]
-    return(read_list(data$x, kernels, given$y, scale))
-  }
-  if (!paired && !is.null(given$y)) {
-    stop_input("'kernel_y' must not be given without 'y'")
-  }
-  kernels <- given[names(data)]
-  for (l in seq_along(defaults)) {
-    if (is.null(kernels[[l]]) && !has_own_kernel(data[[l]])) {
-      kernels[l] <- defaults[l]
-    }
-  }
-  Map(read_variable, data, kernels, names(data),
-      paste0("kernel_", names(data)), list(scale))
-}
-
-is_plain_list <- function(x) is_several(x) && !is.object(x)
-
-check_second <- function(x, y) {
-  if (inherits(y, "kernmean_kernel")) {
+  several <- !paired && (is_plain_list(x) || !alone)
+  if (inherits(data$y, "kernmean_kernel")) {
     stop_input("'y' must be the second variable; a kernel is given by name, ",
                "as in kernel = kernel_rbf()")
   }
-  if (is_plain_list(x)) {
-    stop_input("'y' must be missing when 'x' is a list of variables")
-  }
-}
-
-share_kernel <- function(kernel, given, each, several) {
-  check_kernel(kernel)
-  if (!all(vapply(given, is.null, NA))) {
-    stop_input("'kernel' is the kernel of every variable and must be NULL ",
-               "if 'kernel_x' or 'kernel_y' is given")
-  }
-  own <- vapply(each, has_own_kernel, NA)
-  if (all(own)) {
-    stop_input("'kernel' must not be given when every variable has a kernel ",
-               "of its own, as factors and grams have")
-  }
-  if (several) {
-    return(list(x = kernel, y = NULL))
-  }
-  given <- list(x = NULL, y = NULL)
-  given[names(each)[!own]] <- list(kernel)
-  given
-}
-
-# The variables of a list, named.
-read_list <- function(x, kernels, given_y, scale) {
-  if (!is_several(x)) {
-    stop_input("'y' must be given unless 'x' is a plain list of variables",
+  must_be(!paired || !is_plain_list(x), "y", "missing",
+          "when 'x' is a list of variables")
+  must_be(paired || is.null(given$y), "kernel_y", "NULL", "without 'y'")
+  if (several && !(is_several(x) && length(x) > 1L)) {
+    stop_input("'y' must be given unless 'x' is a plain list of at least 2 ",
+               "variables",
                if (is.data.frame(x)) "; as.list() makes one of a data frame")
   }
-  if (!is.null(given_y)) {
-    stop_input("'kernel_y' must not be given with a list of variables; ",
-               "'kernel_x' may be a list of kernels")
-  }
-  d <- length(x)
-  if (d < 2L) {
-    stop_input("'x' must be a list of at least 2 variables, not ", d)
-  }
-  labels <- names(x)
-  if (is.null(labels) || !all(nzchar(labels)) || anyDuplicated(labels)) {
+  each <- if (several) x else data
+  d <- length(each)
+  labels <- names2(each)
+  if (!all(nzchar(labels)) || anyDuplicated(labels)) {
     labels <- paste0("x[[", seq_len(d), "]]")
   }
-  shared <- is.null(kernels) || inherits(kernels, "kernmean_kernel")
-  if (!shared && !(is.list(kernels) && length(kernels) == d)) {
-    stop_input("'kernel_x' must be a kernel or a list of ", d, " kernels, not ",
-               describe(kernels))
+  own <- vapply(each, has_own_kernel, NA)
+  for (name in c("kernel"[!is.null(kernel)], "scale"[asks_scale(scale)])) {
+    must_be(!all(own), name, "NULL", paste(
+      "when every variable has a kernel of its own, as factors and grams have"
+    ))
   }
-  variables <- lapply(seq_len(d), \(l) {
-    kernel <- if (!shared) {
-      kernels[[l]]
-    } else if (!has_own_kernel(x[[l]])) {
-      kernels
+  must_be(is.null(kernel) || all(vapply(given, is.null, NA)), "kernel", "NULL",
+          "if 'kernel_x' or 'kernel_y' is given")
+  shared <- is.null(given$x) || inherits(given$x, "kernmean_kernel")
+  kernels <- unname(given[names(data)])
+  if (!is.null(kernel) || several && shared) {
+    kernels <- rep(list(if (is.null(kernel)) given$x else kernel), d)
+    kernels[own] <- list(NULL)
+  } else if (several) {
+    kernels <- given$x
+    if (!is.list(kernels) || length(kernels) != d) {
+      stop_input("'kernel_x' must be a kernel or a list of ", d,
+                 " kernels, not ", describe(kernels))
     }
-    read_variable(x[[l]], kernel, labels[l], paste0("kernel_x[[", l, "]]"),
-                  scale)
-  })
-  stats::setNames(variables, labels)
+  }
+  open <- vapply(kernels, is.null, NA) & !own & !(several && !shared)
+  if (!is.null(defaults)) kernels[open] <- defaults[open]
+  names <- if (several) paste0("kernel_x[[", seq_len(d), "]]") else
+    paste0("kernel_", names(data))
+  stats::setNames(Map(read_variable, each, kernels, labels, names, list(scale)),
+                  labels)
 }
+
+is_plain_list <- function(x) is_several(x) && !is.object(x)
 
 is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
 
@@ -121,30 +79,27 @@ is_nominal_frame <- function(x) {
 # A factor becomes the indicators of its levels, whose inner products are its
 # kernel. The kernel NULL is that of the kind of variable.
 read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
-  if (has_own_kernel(x) && !is.null(kernel)) {
-    kind <- c("gram", "dist object", "factor")[
-      c(brings_kernel(x), inherits(x, "dist"), TRUE)
-    ][1L]
-    stop_input("'", kernel_name, "' must not be given when '", name,
-               "' is a ", kind)
-  }
-  if (inherits(x, "dist")) {
-    return(list(name = name, sample = dist_sample(x, name)))
-  }
-  if (is_nominal(x)) {
-    return(read_factor(x, name))
-  }
   if (inherits(x, "kme_sketch")) {
     stop_input("'", name, "' must hold rows or be a gram, not a sketch; one ",
                "sketch of both variables is made by kme_sketch(y ~ x, data)")
   }
-  if (is.character(x)) {
-    stop_input("'", name, "' must be numeric or a factor, not ",
-               if (is.matrix(x)) "a character matrix" else "characters",
-               "; factor() makes one of them")
+  if (has_own_kernel(x)) {
+    must_be(is.null(kernel), kernel_name, "NULL", paste0(
+      "when '", name, "' is a ", if (brings_kernel(x)) "gram" else
+        if (inherits(x, "dist")) "dist object" else "factor"
+    ))
+    if (is.data.frame(x) && ncol(x) == 1L) x <- x[[1L]]
+    if (is_nominal(x)) {
+      return(read_factor(x, name))
+    }
+    if (!is.data.frame(x)) {
+      return(list(name = name, sample = if (brings_kernel(x)) gram_sample(x)
+                  else dist_sample(x, name)))
+    }
   }
-  if (brings_kernel(x)) {
-    return(list(name = name, sample = gram_sample(x)))
+  if (is.character(x)) {
+    stop_input("'", name, "' must be numeric or a factor, not characters; ",
+               "factor() makes one of them")
   }
   if (!is.null(kernel)) {
     check_kernel(kernel, kernel_name, estimator_hint(kernel))
@@ -154,7 +109,7 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
   if (is.data.frame(x) && any(vapply(x, is_nominal, NA))) {
     return(read_mixed(x, kernel, name, kernel_name, scale))
   }
-  kernel <- if (is.null(kernel)) kernel_rbf() else kernel
+  if (is.null(kernel)) kernel <- kernel_rbf()
   list(name = name, sample = fit_sample(check_data(x, name), kernel, scale,
                                         name))
 }
@@ -166,9 +121,6 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
 # that of the numeric columns, NULL for none).
 read_mixed <- function(x, kernel, name, kernel_name, scale) {
   nominal <- vapply(x, is_nominal, NA)
-  if (ncol(x) == 1L) {
-    return(read_factor(x[[1L]], name))
-  }
   for (column in names(x)[nominal]) {
     check_no_na(x[[column]], column)
   }
@@ -217,12 +169,11 @@ read_factor <- function(x, name) {
     stop_input("'", name, "' must have at least one value, not none")
   }
   check_no_na(x, name)
-  levels <- unique(as.integer(x))
+  levels <- as.character(unique(x))
   check_memory(length(x), length(levels), "use fewer levels", copies = 2)
-  points <- outer(as.integer(x), levels, `==`)
-  storage.mode(points) <- "double"
-  list(name = name, sample = points_sample(points, kernel_linear()),
-       levels = as.character(unique(x)))
+  list(name = name,
+       sample = points_sample(indicators_of(x, levels), kernel_linear()),
+       levels = levels)
 }
 
 is_factor_variable <- function(variable) !is.null(variable$levels)
@@ -262,10 +213,7 @@ keep_all_units <- function(changes, variables, several) {
     if (inherits(kernels, "kernmean_kernel")) {
       kernels <- lapply(variables, \(v) if (takes_kernel(v)) kernels)
     }
-    # What is no kernel the door refuses.
-    if (is_plain_list(kernels)) {
-      changes$kernel_x <- Map(keep_units, unname(kernels), samples)
-    }
+    changes$kernel_x <- Map(keep_units, unname(kernels), samples)
   }
   for (l in if (!several) seq_along(samples)) {
     name <- c("kernel_x", "kernel_y")[l]
@@ -298,13 +246,13 @@ spread_kernel <- function(arguments, takes, several) {
 # New values of a variable as new points of its sample.
 variable_newdata <- function(variable, newdata, label) {
   if (is_factor_variable(variable)) {
-    new_points(level_indicators(newdata, variable$levels, label))
-  } else if (is_mixed_variable(variable)) {
-    sample_newdata(variable$sample,
-                   mixed_newdata(variable$mixed, newdata, label))
-  } else {
-    sample_newdata(variable$sample, newdata)
+    check_levels(newdata, label)
+    return(new_points(indicators_of(newdata, variable$levels)))
   }
+  if (is_mixed_variable(variable)) {
+    newdata <- mixed_newdata(variable$mixed, newdata, label)
+  }
+  sample_newdata(variable$sample, newdata)
 }
 
 # The numeric columns and codes of new rows of a data frame.
@@ -315,19 +263,26 @@ mixed_newdata <- function(mixed, newdata, label) {
                "columns ", shorten(columns), ", not ", describe(newdata))
   }
   factors <- names(mixed$levels)
-  for (column in factors) {
-    if (!is_nominal(newdata[[column]]) && !is.character(newdata[[column]])) {
-      stop_input("'newdata' must hold a factor for '", column, "', not ",
-                 describe(newdata[[column]]))
-    }
-    check_no_na(newdata[[column]], column, NULL)
-  }
+  for (column in factors) check_levels(newdata[[column]], column)
   codes <- level_codes(newdata[factors], mixed$levels)
   numeric <- setdiff(columns, factors)
-  if (!length(numeric)) {
-    return(codes)
+  if (length(numeric)) {
+    codes <- cbind(check_data(newdata[numeric], "newdata"), codes)
   }
-  cbind(check_data(newdata[numeric], "newdata"), codes)
+  codes
+}
+
+# Levels of a factor, seen before or not.
+check_levels <- function(z, label) {
+  if (!(is_nominal(z) || is.character(z)) || !is.null(dim(z))) {
+    stop_input("'newdata' must hold a factor for '", label, "', not ",
+               describe(z))
+  }
+  check_no_na(z, "newdata", NULL)
+}
+
+indicators_of <- function(z, levels) {
+  outer(as.character(z), levels, `==`) + 0
 }
 
 # "2 columns", "factor of 3 levels"
@@ -365,15 +320,6 @@ check_lengths <- function(variables) {
   sizes[[1L]]
 }
 
-name_rows <- function(x, names) {
-  if (is.matrix(x)) {
-    rownames(x) <- names
-  } else if (is.numeric(x)) {
-    names(x) <- names
-  }
-  x
-}
-
 # A variable made by I() is what it was made of.
 plain_term <- function(x) {
   if (inherits(x, "AsIs")) class(x) <- setdiff(class(x), "AsIs")
@@ -382,40 +328,30 @@ plain_term <- function(x) {
 
 # --- Formulas ----------------------------------------------------------------
 
-# list(variables: named, to be read; terms; several) of a formula: the sum on
-# each of its two sides is one variable, of one without a left side each term
-# is. What else the frame has, such as blocks, is in `extra`.
+# list(variables: named, to be read; terms; extra) of a formula: the sum on each
+# of its two sides is one variable, of one without a left side each term is. What
+# else the frame has, such as blocks, is in `extra`.
 formula_variables <- function(call, formula, data, no_action, home, least,
                               extra = NULL) {
   # A dot does not mean the columns that say what changes places.
-  used <- unlist(lapply(extra, \(name) all.vars(call[[name]])))
-  others <- data_without(data, used)
+  others <- data_without(data, unlist(lapply(as.list(call)[extra], all.vars)))
   formula <- expand_left(formula, others)
   split <- attr(formula, "split")
   frame <- formula_frame(call, formula_terms(formula, others), data,
                          no_action, home)
   layout <- attr(frame, "terms")
-  if (!is.null(attr(layout, "offset"))) {
-    stop_input("'formula' must have no offset()")
+  if (!is.null(attr(layout, "offset")) || any(attr(layout, "order") > 1L)) {
+    stop_input("'formula' must have no offset() and no interactions; a sum on ",
+               "one side is one variable, as in y ~ a + b")
   }
-  if (any(attr(layout, "order") > 1L)) {
-    stop_input("'formula' must have no interactions; a sum on one side is one ",
-               "variable, as in y ~ a + b")
-  }
-  found <- lapply(stats::setNames(nm = extra), \(name) {
-    frame[[paste0("(", name, ")")]]
-  })
   # Without terms that a minus took away.
   response <- attr(layout, "response")
   factors <- attr(layout, "factors")
   kept <- c(if (response > 0L) 1L,
             if (length(factors)) which(rowSums(factors > 0) > 0))
   if (is.null(split) && response > 0L) split <- 1L
-  groups <- if (is.null(split)) {
-    as.list(kept)
-  } else {
+  groups <- if (is.null(split)) as.list(kept) else
     list(kept[seq_len(split)], kept[-seq_len(split)])
-  }
   groups <- unname(groups[lengths(groups) > 0L])
   if (length(groups) < least) {
     stop_input("'formula' must have at least ", count_of(least, "variable"),
@@ -423,14 +359,15 @@ formula_variables <- function(call, formula, data, no_action, home, least,
                ", not ", length(groups))
   }
   attr(layout, "groups") <- groups
-  names <- names(frame)
-  named <- .row_names_info(frame) > 0L
-  variables <- lapply(groups, \(g) {
-    bind_terms(frame[g], names[g], if (named) row.names(frame))
-  })
-  names(variables) <- vapply(groups, \(g) paste(names[g], collapse = " + "),
-                             "")
-  list(variables = variables, terms = layout, extra = found)
+  names(groups) <- vapply(groups, \(g) {
+    paste(names(frame)[g], collapse = " + ")
+  }, "")
+  rows <- if (.row_names_info(frame) > 0L) row.names(frame)
+  list(variables = lapply(groups, \(g) bind_terms(frame[g], names(frame)[g],
+                                                  rows)),
+       terms = layout,
+       extra = lapply(stats::setNames(paste0("(", extra, ")", recycle0 = TRUE),
+                                      extra), \(name) frame[[name]]))
 }
 
 # . ~ g is the sum of all other columns on the left, and a + b ~ g that of two,
@@ -451,25 +388,20 @@ expand_left <- function(formula, data) {
     return(formula)
   }
   right <- formula[-2L]
-  both <- stats::as.formula(
-    call("~", call("+", Reduce(\(a, b) call("+", a, b), left),
-                   formula[[3L]])), environment(formula)
-  )
-  own <- \(formula) attr(formula_terms(formula, data), "term.labels")
-  split <- length(left)
-  if (length(own(both)) != split + length(own(right))) {
+  both <- right
+  both[[2L]] <- call("+", Reduce(\(a, b) call("+", a, b), left), right[[2L]])
+  terms <- \(formula) length(attr(formula_terms(formula, data), "term.labels"))
+  if (terms(both) != length(left) + terms(right)) {
     stop_input("'formula' must have different terms on its two sides")
   }
-  structure(both, split = split)
+  structure(both, split = length(left))
 }
 
 # a, b and c of a + b + c.
 summands <- function(part) {
-  if (is.call(part) && identical(part[[1L]], quote(`(`))) {
-    summands(part[[2L]])
-  } else if (is.call(part) && identical(part[[1L]], quote(`+`)) &&
-               length(part) == 3L) {
-    c(summands(part[[2L]]), summands(part[[3L]]))
+  word <- if (is.call(part)) as.character(part[[1L]])[1L] else ""
+  if (word == "(" || word == "+") {
+    unlist(lapply(as.list(part)[-1L], summands))
   } else {
     list(part)
   }
@@ -492,17 +424,18 @@ side_kernels <- function(given, variables) {
 bind_terms <- function(terms, names, rows) {
   terms <- lapply(as.list(terms), plain_term)
   if (length(terms) == 1L) {
-    return(if (is.null(rows)) terms[[1L]] else name_rows(terms[[1L]], rows))
+    x <- terms[[1L]]
+    if (!is.null(rows) && is.matrix(x)) rownames(x) <- rows
+    if (!is.null(rows) && is.numeric(x) && !is.matrix(x)) names(x) <- rows
+    return(x)
   }
-  for (l in seq_along(terms)) {
-    if (!is.numeric(terms[[l]]) && !is_nominal(terms[[l]])) {
-      stop_input("'", names[l], "' must be numeric or a factor, not ",
-                 describe(terms[[l]]), if (is.character(terms[[l]])) {
+  columns <- Map(\(term, name) {
+    if (!is.numeric(term) && !is_nominal(term)) {
+      stop_input("'", name, "' must be numeric or a factor, not ",
+                 describe(term), if (is.character(term)) {
                    "; factor() makes one of it"
                  })
     }
-  }
-  columns <- Map(\(term, name) {
     if (is.null(dim(term))) {
       if (is.numeric(term)) term <- as.double(term)
       return(stats::setNames(list(term), name))
@@ -519,27 +452,12 @@ bind_terms <- function(terms, names, rows) {
 
 # The variable number l of a formula at new data.
 read_term <- function(layout, newdata, l, name = "newdata") {
-  group <- attr(layout, "groups")[[l]]
-  terms <- as.list(attr(layout, "predvars"))[group + 1L]
+  group <- attr(layout, "groups")[[l]] + 1L
+  terms <- as.list(attr(layout, "predvars"))[group]
   check_variables(layout, newdata, name, intersect(
     unlist(lapply(terms, all.vars)), attr(layout, "columns")
   ))
-  values <- lapply(terms, eval, newdata, environment(layout))
-  names <- vapply(as.list(attr(layout, "variables"))[group + 1L], deparse1, "")
-  bind_terms(values, names,
+  bind_terms(lapply(terms, eval, newdata, environment(layout)),
+             vapply(as.list(attr(layout, "variables"))[group], deparse1, ""),
              if (.row_names_info(newdata) > 0L) row.names(newdata))
-}
-
-level_indicators <- function(z, levels, name) {
-  if (!(is.factor(z) || is.logical(z) || is.character(z)) ||
-        !is.null(dim(z))) {
-    stop_input("'newdata' must hold a factor for '", name, "', not ",
-               describe(z))
-  }
-  check_no_na(z, "newdata", NULL)
-  indicators_of(z, levels)
-}
-
-indicators_of <- function(z, levels) {
-  outer(as.character(z), levels, `==`) + 0
 }
