@@ -14,109 +14,88 @@
 #' }{m^2} numbers, unless `moments = 1`. With the features \eqn{\phi(x) =
 #' W'k(S, x)}{phi(x) = W'k(S, x)}, `moments = 4` adds \eqn{\sum_i w_i
 #' |\phi(x_i)|^4}{sum_i w_i |phi(x_i)|^4} and \eqn{\sum_i w_i |\phi(x_i)|^2
-#' \phi(x_i)}{sum_i w_i |phi(x_i)|^2 phi(x_i)}, which the ridge by shrinkage of
-#' [kme_fda()] and S-COSE take. Of two variables each has landmarks and sums of
-#' its own, and \eqn{\sum_i w_i k(S, x_i) l(T, y_i)'}{sum_i w_i k(S, x_i) l(T,
-#' y_i)'} is kept too. With groups there is one set of sums for each.
+#' \phi(x_i)}{sum_i w_i |phi(x_i)|^2 phi(x_i)}, for the ridge by shrinkage of
+#' [kme_fda()] and S-COSE. Two variables have landmarks and sums each, and
+#' \eqn{\sum_i w_i k(S, x_i) l(T, y_i)'}{sum_i w_i k(S, x_i) l(T, y_i)'}. Each
+#' group has sums of its own; as a sample they are pooled.
 #'
 #' What is made of a sketch is exactly what is made of the n points with the
 #' projected Gram matrix \eqn{\Phi\Phi'}{Phi Phi'}, \eqn{\Phi}{Phi} the n by r
 #' features. `print()` says what projection loses of the mean \eqn{k(x, x)}{k(x,
-#' x)}; more landmarks, or a larger bandwidth, lose less. Where all rows are
-#' landmarks nothing is lost.
+#' x)}; more landmarks, or a larger bandwidth, lose less.
 #'
 #' @section Where a sketch goes:
-#' [kme()] with the estimators `"kme"`, `"skmse"` and `"fkmse"` (by `select =
-#' "gcv"`, `"printed"` or a given `lambda`), [kme_pca()], [kme_cov()],
-#' [kme_fda()], [kme_density()], [mmd_test()] and [hsic_test()] take a sketch in
-#' place of `x`. What they give are ordinary fits and tests, whose functions are
-#' weights on the landmarks: `predict()`, [kme_inner()], [kme_distance()],
-#' `plot()` and `update()` work. What takes the rows one by one (leaving out,
-#' scores of the sample, estimators with noise) is refused with the reason.
+#' [kme()] (estimators `"kme"`, `"skmse"`, and `"fkmse"` by `select = "gcv"`,
+#' `"printed"` or `lambda`), [kme_pca()], [kme_cov()], [kme_fda()],
+#' [kme_density()], [mmd_test()] and [hsic_test()] take a sketch in place of
+#' `x` and give ordinary fits and tests, whose functions are weights on the
+#' landmarks. What takes the rows one by one is refused.
 #'
 #' @section Adding up:
 #' `a + b` is the sketch of the rows of both, `update(a, x)` has those of `x`
-#' added. Landmarks and kernel must be the same: made once by
-#' [kme_landmarks()], perhaps saved and read again. Sums are compensated
-#' (Neumaier), so that no partition of the rows changes them by more than about
-#' 1e-13 of the sum of the sizes of their terms. Sketches are plain lists:
-#' [saveRDS()] keeps them. Of a sketch with groups `x["a"]` is the sketch of one
-#' of them, `x[c("a", "b")]` of some; the sketch as a whole pools them where a
-#' sample is wanted.
+#' added, on the same landmarks and kernel. Sums are compensated (Neumaier), so
+#' that no partition of the rows changes them by more than about 1e-13 of the
+#' sum of the sizes of their terms. [saveRDS()] keeps sketches. Of groups
+#' `x["a"]` is the sketch of one, `x[c("a", "b")]` of some.
 #'
 #' @section Weights:
-#' With weights, means are weighted means, and in amounts of shrinkage and null
-#' distributions n becomes \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}. They
-#' must not be negative; the scores `"gcv"` and `"printed"` and bins do not go
-#' with them.
+#' Means are weighted means, and in amounts of shrinkage and null distributions n
+#' becomes \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}. The scores `"gcv"` and
+#' `"printed"` and bins do not go with weights.
 #'
 #' @section Bins:
 #' With `bin = 500` the rows of each group fall at random (R's generator) into
-#' bins of 500, whose sums are kept, m numbers a bin: [mmd_test()] then permutes
-#' bins, with an exact level. All bins have the same size, fixed in advance;
-#' rows in the last bin, if it is not full, do not take part in the test. Some
-#' hundred bins are enough; a part that is added should have many. In a stream
-#' rows are dealt at random within a chunk. `update()` fills the last bin
-#' further, `a + b` keeps the fuller one of two.
+#' bins of 500, whose sums are kept, m numbers a bin: [mmd_test()] permutes
+#' bins, with an exact level; some hundred are enough. Rows in the last bin, if
+#' it is not full, do not take part. In a stream rows are dealt at random within
+#' a chunk. `update()` fills the last bin further, `a + b` keeps the fuller one
+#' of two.
 #'
 #' @param x The rows: a numeric matrix, a data frame or a vector, a stream (a
 #'   function that yields data frames, a `DBI` result, files), or a plain list
 #'   of these, the parts; see [kme_sketch_sources].
-#' @param landmarks A [kme_landmarks()], a list of two of them for two
-#'   variables, a sketch whose landmarks are taken, points (with the columns of
-#'   `x`), or a number of landmarks to be chosen from `x`; `NULL` is 300.
-#'   Streams and lists of parts take landmarks that were made before.
-#' @param kernel A kernel where landmarks are chosen here.
+#' @param landmarks A [kme_landmarks()], a list of two for two variables, a
+#'   sketch whose landmarks are taken, points, or a number of landmarks to be
+#'   chosen from `x`; `NULL` is 300. Streams and parts take landmarks that were
+#'   made before.
+#' @param kernel,scale The kernel and the units of the columns (see [gram()])
+#'   where landmarks are chosen here.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
-#' @param y The second variable, with as many rows as `x`, for
-#'   [hsic_test()] and cross-covariances; landmarks of two variables read
-#'   streams and data frames by columns, without `y`.
-#' @param groups The group of each row, or the name of the column that holds it
-#'   (in the formula method also a variable of `data`).
-#' @param weights Non-negative weights of the rows, or the name of their column,
-#'   likewise.
+#' @param y The second variable; streams and data frames are read by the columns
+#'   of two landmarks, without `y`.
+#' @param groups,weights The group of each row and its non-negative weight, or
+#'   the names of their columns (with a formula also variables of `data`).
 #' @param moments The highest moments that are kept, 1, 2 or 4; `NULL` keeps the
-#'   second, and the fourth where discriminants may be wanted: with groups and
-#'   without bins.
-#' @param bin `NULL` or the number of rows of a bin, see Bins.
+#'   second, and the fourth with groups and without bins.
+#' @param bin `NULL` or the number of rows of a bin.
 #' @param na.action [stats::na.fail()], which counts missing values in an error,
 #'   or [stats::na.omit()], which drops rows with missing values in the columns
 #'   that are used and counts them.
 #' @param read,chunk,checkpoint For streams and parts, see [kme_sketch_sources].
-#' @param scale The units of the columns where landmarks are chosen here, see
-#'   [gram()].
 #' @param progress Show the rows so far and their rate?
 #' @param formula `~ a + b` for one variable, `y ~ a + b` for two.
 #' @param data A data frame.
 #' @return An object of class `kme_sketch`, a list with
 #' \item{landmarks}{a list of one [kme_landmarks()], or of two}
-#' \item{n}{number of rows}
+#' \item{n, dropped, left}{rows; those dropped for missing values; those in bins
+#'   that are not full}
 #' \item{groups}{the names of the groups, `NULL` for none}
-#' \item{dropped, left}{rows that were dropped for missing values, and rows in
-#'   bins that are not full}
 #' \item{parts}{number of parts that were added up}
-#' \item{weighted, moments, bin}{what is kept}
-#' \item{omit, columns}{whether rows with missing values are dropped, and the
-#'   names of the columns that hold groups and weights}
+#' \item{weighted, moments, bin, omit, columns}{what is kept, and how rows are
+#'   read}
 #' \item{sums}{for each group (or once) a list of `sum` and `carry`, what
 #'   rounding took from it, each with `n`, `weight`, `weight2`, `trace` (t),
-#'   `first` (\eqn{s_1}), `second` (\eqn{S_2}), `square`, `along`, those of a
-#'   second variable with names in `_y`, and `cross`}
+#'   `first`, `second`, `square`, `along`, those of a second variable with names
+#'   in `_y`, and `cross`}
 #' \item{bins}{for each group the sums `first` of full bins, m by bins, and the
 #'   `open` one; else `NULL`}
-#' @details One pass: n m kernel values, and n \eqn{m^2}{m^2} flops with
-#' second moments (n m r more with fourth). Memory: \eqn{16 m^2}{16 m^2} bytes a
-#' group with second moments, 16 m without, and some MB for the rows in work.
-#' `summary()` has a table of the groups.
+#' @details One pass: n m kernel values, and n \eqn{m^2}{m^2} flops with second
+#' moments (n m r more with fourth). Memory: \eqn{16 m^2}{16 m^2} bytes a group,
+#' 16 m with `moments = 1`. `summary()` has a table of the groups.
 #' @references
 #' Williams, C. K. I. and Seeger, M. (2001). Using the Nyström method to speed
 #' up kernel machines. *Advances in Neural Information Processing Systems* 13.
-#'
-#' Chen, Y., Epperly, E. N., Tropp, J. A. and Webber, R. J. (2025). Randomly
-#' pivoted Cholesky: practical approximation of a kernel matrix with few entry
-#' evaluations. *Communications on Pure and Applied Mathematics* 78(5),
-#' 995--1041. \doi{10.1002/cpa.22234}
 #' @seealso [kme_landmarks()], [kme_sketch_sources] for databases, files and
 #'   many machines; `vignette("large-data")`.
 #' @family sketches
@@ -133,9 +112,7 @@
 #'
 #' # Groups, compared by a permutation test of bins
 #' deep <- kme_sketch(~ long + lat, quakes, 100, scale = TRUE,
-#'                    groups = ifelse(quakes$depth > 300, "deep", "shallow"),
-#'                    bin = 10)
-#' deep
+#'                    groups = depth > 300, bin = 10)
 #' mmd_test(deep, B = 199)
 #' @export
 kme_sketch <- function(x, ...) {
