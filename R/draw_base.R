@@ -30,10 +30,13 @@ draw_panel <- function(picture, dots, legend) {
   own <- dots[names(dots) %in% layer_words]
   picture <- utils::modifyList(picture, dots[names(dots) %in% frame_words])
   settings <- dots[!names(dots) %in% c(layer_words, frame_words)]
+  # In small figures what stands around is small, and close.
   small <- min(graphics::par("fin")) < 4
+  size <- min(1, max(0.6, min(graphics::par("fin")) / 3))
   settings <- utils::modifyList(
-    c(list(las = 1), if (small) list(mgp = c(2, 0.6, 0), tcl = -0.3,
-                                     cex.main = 1)),
+    c(list(las = 1), if (small) list(mgp = size * c(2, 0.6, 0), tcl = -0.3,
+                                     cex.main = size, cex.lab = size,
+                                     cex.axis = size)),
     settings
   )
   # Margins of next to nothing, to measure what is to stand in them.
@@ -46,10 +49,12 @@ draw_panel <- function(picture, dots, legend) {
   frame <- measure_frame(picture, key)
   graphics::par(mar = if (small) frame$need else pmax(frame$need, before$mar))
   open_window(picture, settings)
+  # Before the layers: these are clipped after something in the margins.
+  draw_frame(picture, frame)
   for (layer in picture$layers) {
     draw_layer(layer, if (isTRUE(layer$main)) own else list())
   }
-  draw_frame(picture, frame)
+  if (!isFALSE(picture$axes) && !isFALSE(picture$frame.plot)) graphics::box()
   if (!is.null(key)) {
     pin <- graphics::par("pin")
     draw_key(key, if (key$outside) c(1 + 0.1 / pin[1L], 0) else 0.02)
@@ -156,7 +161,6 @@ draw_frame <- function(picture, frame) {
       graphics::axis(side)
     }
   }
-  if (!isFALSE(picture$axes) && !isFALSE(picture$frame.plot)) graphics::box()
   if (isFALSE(picture$ann)) {
     return(invisible())
   }
@@ -167,7 +171,7 @@ draw_frame <- function(picture, frame) {
   note <- picture$note
   if (!is.null(note)) {
     graphics::mtext(note$text, 3, 0.4, adj = 0, col = note$color,
-                    cex = 0.9 * graphics::par("cex"))
+                    cex = 0.9 * graphics::par("cex") * graphics::par("cex.lab"))
   }
 }
 
@@ -201,16 +205,17 @@ fit_key <- function(picture, own, legend) {
   }
   outside <- isTRUE(legend) || identical(legend, "outside")
   most <- graphics::par("fin") * c(0.4, 0.6)
-  key$label <- wrapped(key$label, most[1L] - 0.5, 0.9)
-  found <- list(entries = key, cex = 0.9, outside = outside,
-                title = wrapped(fill$title, most[1L] - 0.2, 0.9),
+  cex <- 0.9 * graphics::par("cex.lab")
+  key$label <- wrapped(key$label, most[1L] - 0.5 * cex, cex)
+  found <- list(entries = key, cex = cex, outside = outside,
+                title = wrapped(fill$title, most[1L] - 0.2, cex),
                 place = if (outside) "topleft" else legend)
   size <- function() {
     rect <- draw_key(found, 0, plot = FALSE)$rect
     c(rect$w, rect$h) * graphics::par("pin")
   }
   graphics::plot.window(0:1, 0:1, xaxs = "i", yaxs = "i")
-  found$cex <- 0.9 * min(1, most / size())
+  found$cex <- cex * min(1, most / size())
   found$width <- size()[1L]
   found
 }
