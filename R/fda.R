@@ -220,35 +220,36 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
                             ridge = NULL, ..., bandwidth = "loo",
                             scale = FALSE, prior = NULL,
                             progress = interactive()) {
-  check_dots(...)
-  if (missing(x)) stop_input("'x' must be given: the sample")
-  given <- if (!missing(kernel)) check_kernel(kernel)
-  if (missing(grouping)) {
-    stop_input("'grouping' must be given: the class of each point")
+  asked <- request(kme_fda_arguments)
+  open <- has_open_bandwidth(x, asked$kernel)
+  bandwidth <- asked$bandwidth
+  if (is_given(asked, "bandwidth")) {
+    bandwidth <- check_choice_of(bandwidth, x, asked$kernel, "loo")
   }
-  bandwidth <- if (!missing(bandwidth)) {
-    check_choice_of(bandwidth, x, given, "loo")
-  }
-  scale <- if (!missing(scale)) check_scale(scale)
-  arguments <- list(kernel = given, ridge = check_ridge(ridge),
-                    bandwidth = bandwidth, scale = scale, prior = prior)
-  check_flag(progress, "progress")
-  open <- has_open_bandwidth(x, given)
-  sample <- read_sample(x, given, scale = scale)
+  sample <- read_sample(x, asked$kernel, scale = asked$scale)
   n <- sample$n
   classes <- check_grouping(grouping, n)
   prior <- check_prior(prior, classes$counts)
   check_memory(n, n, "use fewer rows", copies = 8)
   if (is.null(bandwidth) && open) bandwidth <- "loo"
-  ridge <- arguments$ridge
+  ridge <- asked$ridge
   if (is.null(ridge)) {
     ridge <- if (identical(bandwidth, "loo")) "loo" else "shrinkage"
   }
   kernels <- tried_kernels(sample$kernel, bandwidth, "loo",
                            bandwidth_factors)
   found <- search_fda(sample, kernels, classes, prior, ridge, progress)
-  new_kme_fda(found, classes, prior, arguments)
+  new_kme_fda(found, classes, prior, stored(asked))
 }
+
+a_ridge <- maybe(number(open = TRUE, finite = FALSE), "loo", "shrinkage")
+
+kme_fda_arguments <- door_table(
+  "kme_fda.default", x = anything, grouping = anything,
+  kernel = unless_given(a_kernel), ridge = a_ridge,
+  bandwidth = unless_given(anything), scale = unless_given(a_scale),
+  prior = anything, progress = flag, aside = c("x", "grouping", "progress")
+)
 
 #' @rdname kme_fda
 #' @export
@@ -281,33 +282,19 @@ new_kme_fda <- function(found, classes, prior, arguments) {
   rownames(fit$scores) <- rows
   rownames(fit$means) <- lev
   left <- fda_left(fit, classes, prior, rows)
-  structure(
-    c(list(prior = prior, counts = classes$counts),
-      fit[c("means", "scaling", "svd", "scores", "center")],
-      list(lev = classes$lev, N = sample$n, ridge = fit$ridge,
-           intensity = fit$intensity, sigma2 = left$sigma2,
-           error = mean(left$loo$class != lev[classes$of]), loo = left$loo,
-           bandwidths = found$bandwidths, ridges = found$ridges,
-           grouping = factor(lev[classes$of], classes$lev), n = sample$n,
-           sample = sample, kernel = sample$kernel, arguments = arguments)),
-    class = "kme_fda"
-  )
+  new_fit("kme_fda", c(
+    list(prior = prior, counts = classes$counts),
+    fit[c("means", "scaling", "svd", "scores", "center")],
+    list(lev = classes$lev, N = sample$n, ridge = fit$ridge,
+         intensity = fit$intensity, sigma2 = left$sigma2,
+         error = mean(left$loo$class != lev[classes$of]), loo = left$loo,
+         bandwidths = found$bandwidths, ridges = found$ridges,
+         grouping = factor(lev[classes$of], classes$lev), n = sample$n,
+         sample = sample, kernel = sample$kernel, arguments = arguments)
+  ))
 }
 
 # --- Checks ------------------------------------------------------------------
-
-check_ridge <- function(ridge) {
-  if (is.null(ridge) || identical(ridge, "loo") ||
-        identical(ridge, "shrinkage")) {
-    return(ridge)
-  }
-  if (!is.numeric(ridge) || length(ridge) != 1L || is.na(ridge) ||
-        ridge <= 0) {
-    stop_input("'ridge' must be NULL, \"loo\", \"shrinkage\" or a positive ",
-               "number, not ", describe(ridge))
-  }
-  as.double(ridge)
-}
 
 # list(of: the number of the class of each point; counts, named; lev: all
 # levels, the empty ones too).
@@ -319,10 +306,9 @@ check_grouping <- function(grouping, n) {
       if (is.factor(grouping)) paste(" of length", length(grouping))
     )
   }
-  absent <- is.na(as.character(grouping))
-  if (any(absent)) {
-    stop_input("'grouping' must have no missing values, not ", sum(absent),
-               " NA")
+  if (anyNA(as.character(grouping))) {
+    stop_input("'grouping' must have no missing values, not ",
+               sum(is.na(as.character(grouping))), " NA")
   }
   grouping <- as.factor(grouping)
   lev <- levels(grouping)
@@ -335,12 +321,8 @@ check_grouping <- function(grouping, n) {
                names(counts), "'")
   }
   if (min(counts) < 2L) {
-    single <- names(counts)[counts < 2L]
-    stop_input(
-      "'grouping' must have at least 2 points in each class, not 1 in ",
-      paste0("'", utils::head(single, 3L), "'", collapse = ", "),
-      if (length(single) > 3L) paste(" and", length(single) - 3L, "more")
-    )
+    stop_input("'grouping' must have at least 2 points in each class, not 1 ",
+               "in ", shorten(paste0("'", names(counts)[counts < 2L], "'")))
   }
   if (length(empty)) {
     warn_kernmean("'grouping' has classes without points, which are left out: ",
@@ -354,20 +336,14 @@ check_prior <- function(prior, counts) {
   if (is.null(prior)) {
     return(counts / sum(counts))
   }
-  if (!is.numeric(prior) || length(prior) != length(lev)) {
-    stop_input("'prior' must be ", length(lev), " probabilities, one for each ",
-               "class, not ", describe(prior))
-  }
-  check_finite(prior, "prior")
-  if (any(prior < 0) || abs(sum(prior) - 1) > 1e-6) {
-    stop_input("'prior' must be non-negative numbers that sum to 1, not ",
-               toString(format_number(unname(prior))))
+  values <- take(prior, numbers(0, 1, count = length(lev)), "prior")
+  if (abs(sum(values) - 1) > 1e-6) {
+    stop_input("'prior' must sum to 1, not ", format_number(sum(values)))
   }
   if (!is.null(names(prior))) {
     if (!setequal(names(prior), lev)) {
-      quoted <- \(names) paste0("'", names, "'", collapse = ", ")
       stop_input("'prior' must have the names of the classes, ",
-                 quoted(lev), ", not ", quoted(names(prior)))
+                 toString(lev), ", not ", toString(names(prior)))
     }
     prior <- prior[match(lev, names(prior))]
   }
@@ -428,67 +404,35 @@ coef.kme_fda <- function(object, ...) {
   object$scaling
 }
 
-#' @rdname kme_fda
-#' @export
-update.kme_fda <- function(object, ...) {
-  changes <- list(...)
-  if ("data" %in% names(changes) && !is.null(object$terms) &&
-        !"grouping" %in% names(changes)) {
-    changes$grouping <- read_response(object$response, changes$data)
-  }
-  if (!is.null(object$ridges) && !length(setdiff(names(changes), "progress"))) {
-    return(object)
-  }
-  found <- change_bandwidth(object, change_arguments(object, changes))
-  if (found$same_columns) {
-    found$arguments$grouping <- object$grouping
-  }
-  # Classes without points were named when the fit was made.
-  quiet <- !"grouping" %in% names(found$changes) &&
-    length(object$lev) > length(object$counts)
-  fit <- withCallingHandlers(
-    refit(kme_fda, object, found),
-    kernmean_warning = \(w) {
-      if (quiet && grepl("classes without points", conditionMessage(w))) {
-        invokeRestart("muffleWarning")
-      }
-    }
-  )
-  if (found$same_columns) {
-    fit$response <- object$response
-  }
-  if (found$same_bandwidth) {
-    fit["bandwidths"] <- object["bandwidths"]
-    fit$arguments["bandwidth"] <- object$arguments["bandwidth"]
-  }
-  fit
-}
-
 # A bandwidth that was chosen stays with its points and classes; with others, or
 # another kernel, it is chosen anew as the argument said.
-change_bandwidth <- function(object, found) {
-  names <- names(found$changes)
+fit_request.kme_fda <- function(x, changes) {
+  if ("data" %in% names(changes) && !is.null(x$terms) &&
+        !"grouping" %in% names(changes)) {
+    changes$grouping <- read_response(x$response, changes$data)
+  }
+  names <- names(changes)
+  same <- !any(c("x", "data") %in% names)
+  asked <- fit_request.default(x, changes)
   enters <- c("grouping", "ridge", "prior")
-  searched <- !is.null(object$bandwidths)
-  found$same_bandwidth <- !any(c("x", "kernel", "bandwidth", "scale",
-                                 if (searched) enters) %in% names)
-  rechosen <- "bandwidth" %in% names || searched && any(enters %in% names)
-  if (rechosen && !any(c("x", "kernel") %in% names)) {
-    found$arguments["kernel"] <- list(object$arguments$kernel)
+  searched <- !is.null(x$bandwidths)
+  kept <- attr(asked, "kept")
+  rechosen <- "bandwidth" %in% names || searched && any(enters %in% names) ||
+    !is.null(x$ridges) && !length(setdiff(names, "progress"))
+  if (rechosen && same && !"kernel" %in% names) {
+    asked$kernel <- x$arguments$kernel
   }
-  given <- merge_changes(found$arguments, found$changes)
-  if (!"bandwidth" %in% names &&
-        !has_open_bandwidth(given$x, given$kernel)) {
-    found$arguments$bandwidth <- NULL
+  if (!"bandwidth" %in% names && !has_open_bandwidth(asked$x, asked$kernel)) {
+    asked$bandwidth <- NULL
   }
-  found
+  if (same && !"grouping" %in% names) asked$grouping <- x$grouping
+  kept_bandwidth <- !any(c("kernel", "bandwidth", "scale",
+                           if (searched) enters) %in% names) && !rechosen
+  structure(asked, kept = if (same) c(kept, if (kept_bandwidth) "bandwidth"),
+            fields = if (same) c("response", if (kept_bandwidth) "bandwidths"))
 }
 
-#' @rdname kme_fda
-#' @param digits Significant digits.
-#' @export
-print.kme_fda <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
+fit_lines.kme_fda <- function(x, digits) {
   number <- \(value) format(value, digits = digits)
   classes <- paste0(
     describe_sample(x$sample), ", ", length(x$counts), " classes: ",
@@ -497,23 +441,19 @@ print.kme_fda <- function(x, digits = digits_shown(), ...) {
   # A class stays with its number where the line breaks.
   words <- strsplit(classes, " (?![(][0-9]+[)])", perl = TRUE)[[1L]]
   share <- x$svd^2 / sum(x$svd^2)
-  say(
+  times <- if (!is.null(x$ridges)) x$ridges$factor[x$ridges$chosen] else 1
+  c(
     "Kernel Fisher discriminants", fill_lines(words, 80L, exdent = 2L),
     kernel_lines(x$kernel), sample_note(x$sample),
-    paste0("ridge ", number(x$ridge), if (is.null(x$intensity)) {
-      " (given)"
-    } else {
-      times <- if (!is.null(x$ridges)) x$ridges$factor[x$ridges$chosen] else 1
+    paste0("ridge ", number(x$ridge), if (is.null(x$intensity)) " (given)" else
       paste0(" (", if (times != 1) paste(times, "times that of "),
-             "shrinkage, intensity = ", number(x$intensity), ")")
-    }),
+             "shrinkage, intensity = ", number(x$intensity), ")")),
     if (length(share) == 1L) "1 axis" else paste0(
       length(share), " axes, shares of the trace ",
       shorten(format_number(share, digits), 5L)
     ),
     describe_errors(x$sample, x, number)
   )
-  invisible(x)
 }
 
 # What is known of points that are not in the sample.
@@ -533,37 +473,52 @@ describe_errors.kernmean_sample <- function(sample, object, number) {
 }
 
 #' @rdname kme_fda
-#' @export
-summary.kme_fda <- function(object, ...) {
-  check_dots(...)
-  table <- if (!is.null(object$loo)) {
-    table(true = droplevels(object$grouping),
-          predicted = factor(object$loo$class, names(object$counts)))
-  }
-  structure(list(fit = object, table = table), class = "summary.kme_fda")
+fit_summary.kme_fda <- function(x) {
+  tried <- c(bandwidths = "Bandwidths", ridges = "Ridges")
+  parts <- lapply(names(tried), \(what) {
+    if (!is.null(x[[what]])) {
+      structure(x[[what]], title = paste(
+        tried[[what]], "by leave-one-out error, then log posterior"
+      ))
+    }
+  })
+  names(parts) <- names(tried)
+  left <- !is.null(x$loo)
+  c(Filter(Negate(is.null), parts), if (left) list(table = structure(
+    table(true = droplevels(x$grouping),
+          predicted = factor(x$loo$class, names(x$counts))),
+    title = "Leave-one-out classes"
+  )), list(means = structure(x$means, title = paste0(
+    "Mean scores of the classes (spread of ",
+    if (left) "a new point: " else "the rows themselves: ",
+    format_number(sqrt(x$sigma2)), ")"
+  ))))
 }
 
-#' @export
-print.summary.kme_fda <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
-  print(x$fit, digits = digits)
-  for (what in c("bandwidths", "ridges")) {
-    tried <- x$fit[[what]]
-    if (is.null(tried)) next
-    cat("\n", c(bandwidths = "Bandwidths", ridges = "Ridges")[[what]],
-        " by leave-one-out error, then log posterior:\n", sep = "")
-    shown <- data.frame(lapply(tried[1:4], format, digits = digits),
-                        " " = ifelse(tried$chosen, "<- chosen", ""),
-                        check.names = FALSE)
-    print(shown, row.names = FALSE, right = TRUE)
+fit_rows.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
+  check_dots(...)
+  if (take(matrix, choice("classes", "d"), "matrix") == "d") {
+    return(share_frame(c("LD", "svd"), x$svd, x$svd^2 / sum(x$svd^2)))
   }
-  if (!is.null(x$table)) {
-    cat("\nLeave-one-out classes:\n")
-    print(x$table)
-  }
-  cat("\nMean scores of the classes (spread of ",
-      if (is.null(x$table)) "the rows themselves: " else "a new point: ",
-      format(sqrt(x$fit$sigma2), digits = digits), "):\n", sep = "")
-  print(x$fit$means, digits = digits)
-  invisible(x)
+  classes <- names(x$counts)
+  wrong <- as.character(x$loo$class) != as.character(x$grouping)
+  data.frame(
+    class = classes, n = as.vector(x$counts), prior = as.vector(x$prior),
+    error = if (is.null(x$loo)) NA_real_ else
+      as.vector(tapply(wrong, factor(x$grouping, classes), mean)),
+    x$means, row.names = NULL
+  )
+}
+
+fit_facts.kme_fda <- function(x) {
+  c(list(nobs = x$n, classes = length(x$counts), axes = ncol(x$scaling),
+         ridge = x$ridge, intensity = x$intensity, sigma2 = x$sigma2,
+         error = x$error), kernel_columns(x$kernel))
+}
+
+fit_values.kme_fda <- function(x, newdata = NULL) {
+  found <- if (!is.null(newdata)) predict(x, newdata) else
+    c(list(x = own_scores(x)), x$loo)
+  data.frame(.class = found$class, prefixed(found$posterior, ".posterior_"),
+             prefixed(found$x, "."), check.names = FALSE)
 }

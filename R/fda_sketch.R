@@ -9,34 +9,32 @@
 #' @export
 kme_fda.kme_sketch <- function(x, grouping, ..., ridge = NULL, prior = NULL) {
   refuse_for_sketch(...names(), c("kernel", "bandwidth", "scale"))
-  check_dots(...)
   if (!missing(grouping)) {
     stop_input("'grouping' must be missing when 'x' is a sketch: its groups ",
                "are the classes, as in kme_sketch(x, groups = )")
   }
-  ridge <- check_ridge(ridge)
-  arguments <- list(ridge = ridge, prior = prior)
-  if (identical(ridge, "loo")) {
-    stop_input("'ridge' must be \"shrinkage\" or a positive number for a ",
-               "sketch, not \"loo\": leaving rows out takes the rows, and a ",
-               "sketch keeps sums")
-  }
-  if (is.null(ridge)) ridge <- "shrinkage"
+  asked <- request(kme_fda_sketch_arguments)
+  ridge <- if (is.null(asked$ridge)) "shrinkage" else asked$ridge
   classes <- sketch_classes(x)
   prior <- check_prior(prior, classes$size)
   fit <- fit_fda_sketch(classes, ridge)
-  found <- c("means", "scaling", "svd")
-  structure(
-    c(list(prior = prior, counts = classes$counts), fit[found],
-      list(scores = NULL, center = fit$center, lev = names(classes$counts),
-           N = x$n, ridge = fit$ridge, intensity = fit$intensity,
-           sigma2 = fit$sigma2, error = NULL, loo = NULL, bandwidths = NULL,
-           ridges = NULL, grouping = NULL, n = x$n,
-           sample = sample_support(classes$pooled),
-           kernel = classes$pooled$kernel, arguments = arguments)),
-    class = "kme_fda"
-  )
+  new_fit("kme_fda", c(
+    list(prior = prior, counts = classes$counts),
+    fit[c("means", "scaling", "svd")],
+    list(scores = NULL, center = fit$center, lev = names(classes$counts),
+         N = x$n, ridge = fit$ridge, intensity = fit$intensity,
+         sigma2 = fit$sigma2, error = NULL, loo = NULL, bandwidths = NULL,
+         ridges = NULL, grouping = NULL, n = x$n,
+         sample = sample_support(classes$pooled),
+         kernel = classes$pooled$kernel, arguments = stored(asked))
+  ))
 }
+
+# Leaving rows out takes the rows.
+kme_fda_sketch_arguments <- door_table(
+  "kme_fda.kme_sketch", prior = anything,
+  ridge = maybe(number(open = TRUE, finite = FALSE), "shrinkage")
+)
 
 # list(pooled, samples: of all rows and of each class; counts: rows; size: what
 # they are worth, which adds up to that of all).

@@ -164,12 +164,15 @@ update.kernmean_fit <- function(object, ...) {
   layout <- object$terms
   if (!is.null(layout) && !"x" %in% names(changes)) fit$terms <- layout
   for (name in kept) fit$arguments[[name]] <- object$arguments[[name]]
+  fields <- intersect(attr(asked, "fields"), names(object))
+  fit[fields] <- object[fields]
   fit
 }
 
 # Of a fit on one sample: its points with the kernel as it was fitted, or others
 # with the kernel that was asked for. attr "kept": the arguments whose stored
-# form is that of the fit; NULL for other points.
+# form is that of the fit; NULL for other points. attr "fields": fields that are
+# taken over as they are.
 fit_request.default <- function(x, changes) {
   sample <- x$sample
   arguments <- x$arguments

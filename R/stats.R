@@ -4,9 +4,6 @@
 #' @export
 nobs.kme_sketch <- function(object, ...) object$n
 
-#' @export
-nobs.kme_fda <- nobs.kme_sketch
-
 #' @importFrom stats fitted
 #' @export
 fitted.kme_density <- function(object, ...) {

@@ -123,64 +123,6 @@
 #' }
 NULL
 
-# --- kme_fda() ---------------------------------------------------------------
-
-#' @exportS3Method generics::tidy
-tidy.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
-  check_dots(...)
-  if (check_choice(matrix, c("classes", "d"), "matrix") == "d") {
-    return(share_frame(c("LD", "svd"), x$svd, x$svd^2 / sum(x$svd^2)))
-  }
-  classes <- names(x$counts)
-  error <- NA_real_
-  if (!is.null(x$loo)) {
-    wrong <- as.character(x$loo$class) != as.character(x$grouping)
-    error <- as.vector(tapply(wrong, factor(x$grouping, classes), mean))
-  }
-  data.frame(
-    class = classes, n = as.vector(x$counts), prior = as.vector(x$prior),
-    error = error,
-    x$means, row.names = NULL
-  )
-}
-
-#' @exportS3Method generics::glance
-glance.kme_fda <- function(x, ...) {
-  check_dots(...)
-  data.frame(
-    nobs = x$n, classes = length(x$counts), axes = ncol(x$scaling),
-    ridge = x$ridge, intensity = one_number(x$intensity), sigma2 = x$sigma2,
-    error = one_number(x$error), kernel_columns(x$kernel)
-  )
-}
-
-fda_frame <- function(class, posterior, scores) {
-  # Of a sketch there are none, which is what is to be said.
-  force(scores)
-  data.frame(.class = class, prefixed(posterior, ".posterior_"),
-             prefixed(scores, "."), check.names = FALSE)
-}
-
-#' @exportS3Method generics::augment
-augment.kme_fda <- function(x, data = NULL, ..., newdata = NULL) {
-  check_dots(...)
-  augmented(
-    x$sample, data, newdata,
-    fda_frame(x$loo$class, x$loo$posterior, own_scores(x)),
-    \(newdata) {
-      found <- predict(x, newdata)
-      fda_frame(found$class, found$posterior, found$x)
-    }
-  )
-}
-
-#' @rdname tidy.kme
-#' @export
-as.data.frame.kme_fda <- function(x, row.names = NULL, optional = FALSE, ...) {
-  check_dots(...)
-  with_row_names(augment.kme_fda(x), row.names)
-}
-
 # --- kme_density() -----------------------------------------------------------
 
 #' @exportS3Method generics::tidy

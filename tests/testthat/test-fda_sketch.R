@@ -148,5 +148,5 @@ test_that("what rows are needed for is refused", {
           "moments = 2")
   refused(kme_fda(kme_sketch(x, own, groups = c("z", g[-1])), ridge = 1),
           "at least 2 rows in each group, not 1 in 'z'")
-  refused(kme_fda(sketch, prior = c(1, 2)), "3 probabilities")
+  refused(kme_fda(sketch, prior = c(1, 2)), "3 numbers")
 })

@@ -134,7 +134,7 @@ test_that("discriminants have classes with the errors of points left out", {
   classes <- factor(flowers$Species, c("virginica", "none", "setosa",
                                        "versicolor"))
   fit <- suppressWarnings(kme_fda(x, classes))
-  table <- tidy.kme_fda(fit)
+  table <- generics::tidy(fit)
   expect_identical(table$class, names(fit$counts))
   expect_identical(table$n, c(11L, 12L, 10L))
   expect_equal(sum(table$n * table$error) / sum(table$n), fit$error)
@@ -146,15 +146,15 @@ test_that("discriminants have classes with the errors of points left out", {
   expect_equal(rowSums(points[4:6]), rep(1, nrow(x)), ignore_attr = TRUE)
   expect_identical(names(points)[4:8], c(paste0(".posterior_", table$class),
                                          ".LD1", ".LD2"))
-  new <- augment.kme_fda(fit, newdata = x[1:4, ])
+  new <- generics::augment(fit, newdata = x[1:4, ])
   there <- predict(fit, x[1:4, ])
   expect_identical(new$.class, there$class)
   expect_identical(unname(as.matrix(new[4:6])), unname(there$posterior))
   expect_identical(unname(as.matrix(new[7:8])), unname(there$x))
-  axes <- tidy.kme_fda(fit, "d")
+  axes <- generics::tidy(fit, "d")
   expect_identical(axes$svd, fit$svd)
   expect_equal(axes$cumulative[2], 1)
-  expect_identical(glance.kme_fda(fit)$error, fit$error)
+  expect_identical(generics::glance(fit)$error, fit$error)
 })
 
 test_that("components are those of the density, each column by itself", {
@@ -265,10 +265,10 @@ test_that("what does not fit is refused", {
 test_that("the generics find the methods, loaded before or after", {
   skip_if_not_installed("generics")
   fit <- kme_fda(x, flowers$Species)
-  expect_identical(generics::tidy(fit), tidy.kme_fda(fit))
-  expect_identical(generics::glance(fit), glance.kme_fda(fit))
+  expect_identical(generics::tidy(fit), generics::tidy(fit))
+  expect_identical(generics::glance(fit), generics::glance(fit))
   expect_identical(generics::augment(fit, flowers),
-                   augment.kme_fda(fit, flowers))
+                   generics::augment(fit, flowers))
   skip_if_not_installed("broom")
   test <- mmd_test(x ~ flowers$Species, kernel = rbf, B = 9)
   expect_silent(row <- broom::tidy(test))
