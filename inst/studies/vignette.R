@@ -2,14 +2,14 @@
 
 # The path of a stored result, and its table.
 stored_file <- function(name) {
-  system.file("studies", "results", paste0(name, c("", ".gz")),
+  system.file("studies", "results", paste0(name, c("", ".gz", ".xz")),
               package = "kernmean")
 }
 stored <- function(name, ...) utils::read.csv(stored_file(name), ...)
 
 # A figure as a PNG file of few colours, a third of the size: knitr draws a BMP
 # file, which is read and written again.
-small_png <- function(bmp, most = 96) {
+small_png <- function(bmp, most = 48) {
   bytes <- readBin(bmp, "raw", file.size(bmp))
   number <- function(at, size = 4) {
     readBin(bytes[at + seq_len(size)], "integer", 1, size, endian = "little")
