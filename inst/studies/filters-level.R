@@ -58,7 +58,7 @@ level_groups <- function(B) {
   }
   # Simulated samples take long; the level is 0.05 with 19 of them too.
   model <- function(model, change = identity) {
-    row(function(data) mmd_test(change(data$x), model, B = 19)$p.value)
+    row(function(data) mmd_gof(change(data$x), model, B = 19)$p.value)
   }
   group <- function(make, ...) list(make = make, rows = list(...), share = 1)
   slow <- function(...) c(group(...)[c("make", "rows")], share = 4)

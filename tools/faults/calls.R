@@ -216,8 +216,8 @@ calls <- local({
     `mmd_test, filter` = of_pair(1500, 300, \(d) {
       mmd_test(d$x, d$y, filter = "showalter", B = 199, progress = FALSE)
     }),
-    `mmd_test, model` = of_points(6000, 300, \(d) {
-      mmd_test(d$x, model = "normal", B = 99, progress = FALSE)
+    `mmd_gof` = of_points(6000, 300, \(d) {
+      mmd_gof(d$x, model = "normal", B = 99, progress = FALSE)
     }, 2),
     `mmd_test, blocks` = case(5000, 400, \(n) {
       list(x = points(n), y = points(n), g = rep_len(1:3, 2 * n))
