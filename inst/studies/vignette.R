@@ -64,6 +64,13 @@ knitr::opts_chunk$set(
   collapse = TRUE, comment = "#>", fig.align = "center", dpi = 80,
   dev = "bmp", dev.args = list(pointsize = 11), fig.process = small_png
 )
+# While a chunk runs it draws on a device whose letters are as wide as those of
+# the file; knitr's own is one for PDF.
+options(device = function(width, height, ...) {
+  grDevices::png(tempfile(), width, height, units = "in",
+                 res = knitr::opts_current$get("dpi"),
+                 pointsize = knitr::opts_current$get("dev.args")$pointsize)
+})
 
 # A wide table as text, an eighth of the size.
 text_table <- function(cells, caption = NULL) {
