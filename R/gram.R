@@ -4,42 +4,31 @@
 #' several estimators on the same data pay for it once.
 #'
 #' The object is an environment that holds the matrix and fills in, when it is
-#' first needed: the eigenvalues; the eigenvalues with the projections \eqn{w_j
-#' = |u_j'1_n|}{w_j = |u_j'1_n|}, \eqn{1_n = (1/n, \ldots, 1/n)'}{ 1_n = (1/n,
-#' ..., 1/n)'} (a tridiagonal reduction, several times cheaper than the
-#' eigenvectors); the full eigenvectors; a Cholesky factor of \eqn{K + \lambda
-#' I}{K + lambda I}. Eigenvalues below \eqn{n \epsilon \gamma_1}{n eps gamma_1}
-#' are set to 0 (\eqn{\epsilon}{eps} is the machine precision); one below
-#' \eqn{-\sqrt\epsilon\, \gamma_1}{-sqrt(eps) gamma_1} is an error. As with any
-#' environment, a copy by `<-` is the same object; `saveRDS()` stores all of it,
-#' and two fits on one `as_gram()` can be combined also after one was saved. Its
-#' fields cannot be changed: what has been computed would no longer be true.
-#' `as.matrix()` gives the matrix, `[` a part of it, `summary()` its
+#' first needed: the eigenvalues; with them the projections \eqn{w_j =
+#' |u_j'1_n|}{w_j = |u_j'1_n|}, \eqn{1_n = (1/n, \ldots, 1/n)'}{1_n = (1/n, ...,
+#' 1/n)'} (a tridiagonal reduction, several times cheaper than the
+#' eigenvectors); the eigenvectors; a Cholesky factor of \eqn{K + \lambda I}{K +
+#' lambda I}. Eigenvalues below \eqn{n \epsilon \gamma_1}{n eps gamma_1} are 0
+#' (\eqn{\epsilon}{eps} the machine precision); one below
+#' \eqn{-\sqrt\epsilon\, \gamma_1}{-sqrt(eps) gamma_1} is an error. A copy by
+#' `<-` is the same object, `saveRDS()` stores all of it, and its fields cannot
+#' be changed. `as.matrix()` gives the matrix, `[` a part of it, `summary()` its
 #' eigenvalues.
 #'
 #' @section Units:
-#' One bandwidth measures all columns alike, and polynomial kernels add them up.
-#' `scale = TRUE` takes the columns less their means and divided by their
-#' standard deviations, in place of the points: for a kernel with bandwidths
-#' this is the same as bandwidths of that many standard deviations, column by
-#' column. `scale = "whiten"` takes \eqn{W(x - \bar x)}{W(x - mean)}, with
-#' \eqn{W = D^{-1}R^{-1/2}}{W = R^(-1/2) D^(-1)} from the standard deviations D
-#' and the correlations R: Euclidean distances become Mahalanobis distances, and
-#' what is made of them does not depend on any invertible affine map of the
-#' points (kernels that look at columns one by one, as the L1 Laplace kernel
-#' and the noise of [est_mmkme()] do, still depend on its rotation). Directions
+#' One bandwidth measures all columns alike. `scale = TRUE` takes the columns
+#' less their means and divided by their standard deviations. `scale =
+#' "whiten"` takes \eqn{W(x - \bar x)}{W(x - mean)}, with \eqn{W =
+#' D^{-1}R^{-1/2}}{W = R^(-1/2) D^(-1)} from the standard deviations D and the
+#' correlations R: Euclidean distances become Mahalanobis distances. Directions
 #' in which nothing varies, to 1e-10 of the largest standard deviation, are left
 #' out; points that span n - 1 dimensions are refused, as all their whitened
-#' distances are equal, and with few more points than columns they nearly are.
-#' Constant columns are only centered. Bandwidths, noise and the offset of a
-#' polynomial are in these units.
-#'
-#' The means and standard deviations (or W) are those of the sample, for tests
-#' of the pooled one; the kernel of a fit holds them, `fit$kernel$scaling`, and
-#' new points are scaled by them, also where the kernel is given for other
-#' points. Without `scale`, columns whose standard deviations differ more than
-#' tenfold are a warning of class `kernmean_warning_units` (not for kernels with
-#' a bandwidth for each column, or of your own); `scale = FALSE` says that they
+#' distances are equal. Bandwidths, noise and the offset of a polynomial are in
+#' these units. Means and standard deviations (or W) are those of the sample,
+#' for tests of the pooled one; `fit$kernel$scaling` holds them for new points.
+#' Without `scale`, columns whose standard deviations differ more than tenfold
+#' are a warning of class `kernmean_warning_units` (not for kernels with a
+#' bandwidth for each column, or of your own); `scale = FALSE` says that they
 #' are as they should be.
 #'
 #' @param x Points in rows: a numeric matrix, a data frame of numeric columns or

@@ -4,14 +4,13 @@
 #' [kme_sketch()] projects rows on.
 #'
 #' With landmarks \eqn{S} (m points) and \eqn{K_{SS} = E\,\mathrm{diag}(s)E'}{
-#' K_SS = E diag(s) E'}, of which the r eigenvalues \eqn{s_j > 10^{-10}s_1}{s_j
-#' > 1e-10 s_1} are kept, the features of a point are \eqn{\phi(x) =
-#' W'k(S, x)}{phi(x) = W'k(S, x)}, \eqn{W = E\,\mathrm{diag}(s)^{-1/2}}{W = E
-#' diag(s)^(-1/2)} (the Nyström approximation): the coordinates of its
-#' projection on the span of the landmarks. The share of the trace that is lost,
-#' \eqn{1 - \sum_i |\phi(x_i)|^2/\sum_i k(x_i, x_i)}{1 - sum_i |phi(x_i)|^2 /
-#' sum_i k(x_i, x_i)}, says how good they are for the pilot, the rows they were
-#' chosen from.
+#' K_SS = E diag(s) E'}, of which the r eigenvalues above \eqn{10^{-10}s_1}{
+#' 1e-10 s_1} are kept, the features of a point are \eqn{\phi(x) = W'k(S, x)}{
+#' phi(x) = W'k(S, x)}, \eqn{W = E\,\mathrm{diag}(s)^{-1/2}}{W = E
+#' diag(s)^(-1/2)} (the Nyström approximation). The share of the trace that is
+#' lost, \eqn{1 - \sum_i |\phi(x_i)|^2/\sum_i k(x_i, x_i)}{1 - sum_i
+#' |phi(x_i)|^2 / sum_i k(x_i, x_i)}, says how good they are for the pilot, the
+#' rows they were chosen from.
 #'
 #' `"rpcholesky"` is the randomly pivoted Cholesky factorization (Chen, Epperly,
 #' Tropp and Webber 2025): a row is drawn with probability proportional to what
@@ -23,15 +22,10 @@
 #' as landmarks, which lose nothing.
 #'
 #' Neither sees groups or responses, so that tests from sketches keep their
-#' level, if the pilot is of all groups. Landmarks from one of two samples
-#' favor that one where they lose much of \eqn{k(x, x)}{k(x, x)}: in 10 columns,
-#' 50 landmarks from 60 rows tested against 300 others gave the level 1 with
-#' bandwidth 1, 0.06 with 2 and 0.05 with the median distance, 4.4, at a nominal
-#' 0.05 (`inst/studies/sketch-level.R`).
-#' What is lost of the pilot says less of other rows where many of the pilot's
-#' are landmarks themselves. Kernels of inner products (linear, polynomial) see
-#' the origin: of columns far from 0 for their spread take `scale = TRUE`, which
-#' centers them; a warning says when.
+#' level if the pilot is of all groups; landmarks from one of two samples favor
+#' it where they lose much (`inst/studies/sketch-level.R`). Kernels of inner
+#' products (linear, polynomial) see the origin: of columns far from 0 for their
+#' spread take `scale = TRUE`; a warning says when.
 #'
 #' Bandwidth and units (`scale`) come from the pilot and stay what they are for
 #' all rows that are read later.
@@ -78,9 +72,6 @@
 #' Epperly, E. N., Tropp, J. A. and Webber, R. J. (2024). Embrace rejection:
 #' kernel matrix approximation by accelerated randomly pivoted Cholesky.
 #' \doi{10.48550/arXiv.2410.03969}
-#'
-#' Williams, C. K. I. and Seeger, M. (2001). Using the Nyström method to speed
-#' up kernel machines. *Advances in Neural Information Processing Systems* 13.
 #' @seealso [kme_sketch()]
 #' @family sketches
 #' @examples

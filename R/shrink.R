@@ -20,13 +20,11 @@
 #' positive (to rounding, \eqn{n\epsilon\|K^c\|_F^2}{n eps |Kc|_F^2} of its
 #' numerator), \eqn{\lambda}{lambda} is 1.
 #'
-#' The paper leaves p open where the feature space has no finite dimension, as
-#' with the RBF kernel. The default, n - 1, is the dimension of the space that
-#' the centered sample spans; `Inf` is the limit in which the target is 0,
-#' \eqn{\hat K = (1 - \lambda)K^c}{K^ = (1 - lambda) Kc}. For an explicit
-#' feature space p is its dimension: the number of columns for the linear
-#' kernel, of monomials for a polynomial one. A p below the rank of
-#' \eqn{K^c}{Kc} is no dimension of that space: a warning says so.
+#' The default p, n - 1, is the dimension of the space that the centered sample
+#' spans; `Inf` is the limit in which the target is 0. For an explicit feature
+#' space p is its dimension: the number of columns for the linear kernel, of
+#' monomials for a polynomial one. A p below the rank of \eqn{K^c}{Kc} is a
+#' warning.
 #'
 #' @param K A [gram()], or a symmetric positive semi-definite matrix as
 #'   [as_gram()] takes it.
@@ -48,20 +46,15 @@
 #'   0 if `centered`}
 #' \item{kernel, x}{`NULL`: no kernel has these values at the points}
 #'
-#' A fit on it, such as [kme()] or [kme_pca()], is one on kernel values: its
-#' `predict()` takes the m by n values \eqn{L} of the original kernel at new
-#' points and the sample, and turns them into \eqn{(1-\lambda)L^c}{(1 - lambda)
-#' Lc}, centered as `K` was (if `centered`, they must be centered already). The
-#' identity is no part of them, so that the points of the sample, given as new
-#' ones, have other values than in the fit. [kme_fda()] needs no shrunk matrix:
-#' its ridge is the shrinkage.
+#' A fit on it is one on kernel values: its `predict()` takes the m by n values
+#' \eqn{L} of the original kernel at new points and the sample, and turns them
+#' into \eqn{(1-\lambda)L^c}{(1 - lambda) Lc}, centered as `K` was (if
+#' `centered`, they must be centered already). The identity is no part of them.
 #'
-#' @details Eigenvalues of \eqn{\hat K}{K^} are \eqn{(1-\lambda)\kappa_j +
-#' \lambda\,\mathrm{tr} K^c/p}{(1 - lambda) kappa_j + lambda tr Kc/p}, its
-#' eigenvectors those of \eqn{K^c}{Kc}: what is known of the spectrum of one
-#' is known of the other, and no matrix is decomposed twice. Time O(n^2), and
-#' 4n^3/3 flops more if p < n - 1 (the rank); memory 40n^2 bytes on the way, of
-#' which 16n^2 stay, 8n^2 if `centered`. n must be at least 3.
+#' @details The spectrum of \eqn{\hat K}{K^} is known from that of
+#' \eqn{K^c}{Kc}: no matrix is decomposed twice. Time O(n^2), and 4n^3/3 flops
+#' more if p < n - 1 (the rank); memory 40n^2 bytes on the way, of which 16n^2
+#' stay, 8n^2 if `centered`. n must be at least 3.
 #' @references
 #' Lancewicki, T. (2017). Regularization of the kernel matrix via covariance
 #' matrix shrinkage estimation. Equations 12--18.

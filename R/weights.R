@@ -26,12 +26,8 @@
 #' Where eigenvalues are small but above it, the weights vary much with little
 #' change to the embedding.
 #'
-#' Theorems 1 and 2 of Xia et al. print \eqn{\beta = (\theta^2 +
-#' d\sigma^2)/(2\theta^2) 1_n - d\sigma^2/(2\theta^4) K^{-1}K'1_n}{beta =
-#' (theta^2 + d sigma^2)/(2 theta^2) 1_n - d sigma^2/(2 theta^4) K^(-1) K' 1_n}
-#' (\eqn{K'}{K'} with the squared distance as a factor), which cannot be:
-#' without noise it is half the KME. The form above corrects the constant, the
-#' signs and a factor d.
+#' Theorems 1 and 2 of Xia et al. print other constants and signs, with which
+#' the weights without noise are half the KME; the form above corrects them.
 #'
 #' @param fit A fit of [kme()] without a target.
 #' @param type `"projection"` or `"taylor"` (for marginalized fits); fits
