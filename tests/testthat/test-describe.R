@@ -1,17 +1,5 @@
 # Words and numbers of print().
 
-test_that("counts have their plural", {
-  expect_identical(count_of(0, "point"), "0 points")
-  expect_identical(count_of(1L, "point"), "1 point")
-  expect_identical(count_of(2, "point"), "2 points")
-})
-
-test_that("nothing is said where there is nothing", {
-  expect_identical(utils::capture.output(say(NULL, NULL)), character())
-  expect_identical(utils::capture.output(say("a", NULL, c("b", "c"))),
-                   c("a", "b", "c"))
-})
-
 test_that("lines are filled with whole words, the same in every locale", {
   words <- c("two words", "a (9)", "b", "c (10)")
   expect_identical(fill_lines(words, 80L), "two words a (9) b c (10)")

@@ -84,16 +84,6 @@ test_that("nearby embeddings have distances that are not lost in rounding", {
   expect_equal(kme_distance(a, b), 1e-10 * sqrt(a$norm2), tolerance = 1e-4)
 })
 
-test_that("kernels without a bandwidth have inner products and distances", {
-  x <- random_points(10, 2)
-  a <- kme(x, kernel_linear())
-  b <- kme(x + 1, kernel_linear())
-  # The embedding of the linear kernel is the mean vector.
-  expect_equal(kme_inner(a, b), sum(colMeans(x) * (colMeans(x) + 1)),
-               tolerance = 1e-12)
-  expect_equal(kme_distance(a, b), sqrt(2), tolerance = 1e-12)
-})
-
 test_that("polynomial embeddings are means of explicit features", {
   # (x'y + 1)^2 = sum of products of 1, sqrt(2) x_i, x_i^2, sqrt(2) x_1 x_2.
   features <- \(x) {
@@ -171,23 +161,6 @@ test_that("matrices over a list are the numbers of its pairs", {
                tolerance = 1e-13)
 })
 
-test_that("matrices over a list are those of explicit matrices", {
-  x <- lapply(1:4, \(i) random_points(5 + i, 3, i))
-  for (kernel in list(rbf, kernel_laplace(2), kernel_linear(),
-                      kernel_function(\(x, y) (x %*% t(y) + 1)^2))) {
-    fits <- lapply(x, kme, kernel)
-    pooled <- do.call(rbind, x)
-    own <- outer(rep(1:4, 6:9), 1:4, `==`) / rep(6:9, each = 30)
-    k <- if (kernel$family == "function") kernel$fun(pooled, pooled) else
-      gram_R(kernel, pooled)
-    inner <- crossprod(own, k %*% own)
-    expect_equal(kme_inner(fits), inner, tolerance = 1e-12)
-    expect_lt(max(abs(kme_distance(fits)^2 - outer(diag(inner), diag(inner),
-                                                   `+`) + 2 * inner)),
-              1e-13 * max(inner))
-  }
-})
-
 test_that("distances of group means are those of the test of the groups", {
   x <- as.matrix(iris[, 1:4])
   for (kernel in list(kernel_rbf(1.3), kme(x, scale = "whiten")$kernel)) {
@@ -215,17 +188,6 @@ test_that("close fits keep the digits of their distance in a list", {
   # d alpha = d lambda/(1 + lambda)^2
   expect_equal(apart["s", "t"], kme_distance(kme(x, rbf), target) * 5e-10 /
                  2.25, tolerance = 1e-4)
-})
-
-test_that("fits on one gram of values go into a list", {
-  x <- random_points(10, 2)
-  k <- gram_R(rbf, x)
-  g <- as_gram(k)
-  w <- cbind(1 / 10, seq(-1, 1, length.out = 10))
-  fits <- list(kme(g), kme(g, weights = w[, 2]))
-  expect_equal(kme_inner(fits), crossprod(w, k %*% w), tolerance = 1e-12)
-  expect_equal(kme_distance(fits)[1, 2], kme_distance(fits[[1]], fits[[2]]),
-               tolerance = 1e-12)
 })
 
 test_that("columns without names go with any, other names do not", {
@@ -302,20 +264,6 @@ test_that("the risk of polynomial kernels is that of exact moments", {
   }
 })
 
-test_that("with covariances of 0 a mixture is a weighted set of points", {
-  means <- random_points(3, 2)
-  mixture <- list(weights = c(0.2, 0.5, 0.3), means = means,
-                  covariances = array(0, c(2, 2, 3)))
-  for (kernel in list(rbf, kernel_rbf(c(0.5, 2)), kernel_poly(3),
-                      kernel_linear())) {
-    points <- kme(means, kernel, weights = mixture$weights)
-    fit <- kme(random_points(8, 2), kernel)
-    expect_equal(kme_risk(fit, mixture), kme_distance(fit, points)^2,
-                 tolerance = 1e-11)
-    expect_equal(kme_risk(points, mixture), 0, tolerance = 1e-13)
-  }
-})
-
 test_that("RBF kernels integrate a normal distribution in closed form", {
   # E exp(-(z - X)^2/(2 theta^2)) is a density of N(0, theta^2 + s^2), scaled;
   # independent coordinates multiply.
@@ -359,25 +307,6 @@ test_that("the risk is the same for parts of a mixture split in two", {
   expect_equal(kme_risk(fit, mixture), kme_risk(fit, split), tolerance = 1e-12)
 })
 
-test_that("the risk decreases with n, and shrinking gains at small n", {
-  set.seed(11)
-  mixture <- list(weights = 1, means = numeric(5), covariances = diag(5))
-  risks <- replicate(30, {
-    x <- matrix(stats::rnorm(500), 100)
-    few <- x[1:10, ]
-    c(kme(x, kernel_rbf(2)) |> kme_risk(mixture),
-      kme(few, kernel_rbf(2)) |> kme_risk(mixture),
-      kme(few, kernel_rbf(2), "skmse") |> kme_risk(mixture),
-      kme(few, kernel_rbf(2), "fkmse") |> kme_risk(mixture))
-  })
-  means <- rowMeans(risks)
-  # (varrho - |mu|^2)/n: tenfold between n = 100 and n = 10.
-  expect_equal(means[2] / means[1], 10, tolerance = 0.3)
-  expect_lt(means[3], 0.97 * means[2])
-  expect_lt(means[4], 0.97 * means[2])
-  expect_equal(means[2], (1 - (4 / 6)^(5 / 2)) / 10, tolerance = 0.15)
-})
-
 test_that("ways to write one mixture give one risk", {
   fit <- kme(random_points(8, 1), rbf)
   one <- list(weights = 1, means = 0.5, covariances = 2)
@@ -393,4 +322,18 @@ test_that("ways to write one mixture give one risk", {
   long <- list(weights = c(0.4, 0.6), means = matrix(c(0, 1)),
                covariances = array(c(1, 2), c(1, 1, 2)))
   expect_identical(kme_risk(fit, two), kme_risk(fit, long))
+})
+
+test_that("with covariances of 0 a mixture is a weighted set of points", {
+  means <- random_points(3, 2)
+  mixture <- list(weights = c(0.2, 0.5, 0.3), means = means,
+                  covariances = array(0, c(2, 2, 3)))
+  for (kernel in list(rbf, kernel_rbf(c(0.5, 2)), kernel_poly(3),
+                      kernel_linear())) {
+    points <- kme(means, kernel, weights = mixture$weights)
+    fit <- kme(random_points(8, 2), kernel)
+    expect_equal(kme_risk(fit, mixture), kme_distance(fit, points)^2,
+                 tolerance = 1e-11)
+    expect_equal(kme_risk(points, mixture), 0, tolerance = 1e-13)
+  }
 })

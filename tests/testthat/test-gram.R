@@ -67,18 +67,6 @@ test_that("matrices of very large and very small values are accepted", {
 
 computed <- function(g) setdiff(ls(g), c("K", "kernel", "x", "id"))
 
-test_that("each part of the spectrum is computed when it is first needed", {
-  g <- gram(random_points(12, 2), kernel_rbf(1))
-  expect_length(computed(g), 0)
-  gram_spectrum(g)
-  expect_setequal(computed(g), c("tridiagonal", "values"))
-  gram_spectrum(g, "projections")
-  expect_setequal(computed(g), c("tridiagonal", "values", "projections"))
-  gram_spectrum(g, "vectors")
-  expect_setequal(computed(g),
-                  c("tridiagonal", "values", "projections", "vectors"))
-})
-
 test_that("each estimator computes no more than it needs", {
   fresh <- function(...) {
     g <- gram(random_points(12, 2), kernel_rbf(1))
@@ -111,15 +99,6 @@ test_that("what was computed is used again", {
   expect_identical(h$tridiagonal, before)
 })
 
-test_that("a copy is the same object", {
-  g <- gram(random_points(12, 2), kernel_rbf(1))
-  h <- g
-  gram_spectrum(h, "vectors")
-  expect_setequal(computed(g), c("values", "projections", "vectors"))
-  fit <- kme(g)
-  expect_identical(fit$sample$gram, g)
-})
-
 test_that("gram_spectrum() returns what was asked for", {
   k <- rbf_gram(12)
   for (what in c("values", "projections", "vectors")) {
@@ -131,16 +110,6 @@ test_that("gram_spectrum() returns what was asked for", {
   }
   expect_equal(s$projections, abs(colMeans(s$vectors)), tolerance = 1e-14)
   expect_identical(names(gram_spectrum(as_gram(k))$values), NULL)
-})
-
-test_that("projections are not negative, whatever was computed before", {
-  k <- rbf_gram(12)
-  g <- as_gram(k)
-  cold <- gram_spectrum(g, "projections")$projections
-  gram_spectrum(g, "vectors")
-  warm <- gram_spectrum(g, "projections")$projections
-  expect_true(all(warm >= 0))
-  expect_equal(warm, cold, tolerance = 1e-6)
 })
 
 test_that("a gram prints what it is and what has been computed", {
@@ -177,22 +146,6 @@ test_that("a matrix that does not fit in memory is refused before it is made", {
   expect_length(computed(g), 0)
   options(kernmean.memory = Inf)
   expect_length(gram_spectrum(g, "vectors")$values, 20)
-})
-
-test_that("the memory of a machine is known or taken as unlimited", {
-  skip_on_cran()
-  old <- options(kernmean.memory = NULL)
-  on.exit(options(old))
-  expect_gt(memory_available(), 0)
-  expect_error(gram(matrix(0, 1e7, 1)), "needs 800 TB",
-               class = "kernmean_error_memory")
-})
-
-test_that("the option for memory must be a number", {
-  old <- options(kernmean.memory = "much")
-  on.exit(options(old))
-  expect_error(gram(1:3), "'kernmean.memory' must be",
-               class = "kernmean_error_input")
 })
 
 test_that("a gram of an asymmetric or indefinite kernel function is refused", {

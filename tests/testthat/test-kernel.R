@@ -20,25 +20,6 @@ test_that("kernels print their formula and bandwidth", {
   })
 })
 
-test_that("a kernel fitted to data prints how its bandwidth was chosen", {
-  x <- cbind(c(0, 1, 3))
-  expect_snapshot({
-    kme(x)$kernel
-    kme(x, kernel_laplace())$kernel
-    kme(x, kernel_rbf(\(x) 2 * max(x)))$kernel
-    kme(x, kernel_rbf(2))$kernel
-    kme(rep(1, 3))$kernel
-    suppressWarnings(kme(c(0, 0, 0, 0, 5)))$kernel
-  })
-})
-
-test_that("printing a kernel returns it invisibly", {
-  k <- kernel_rbf(1)
-  utils::capture.output(printed <- withVisible(print(k)))
-  expect_identical(printed$value, k)
-  expect_false(printed$visible)
-})
-
 test_that("a kernel keeps what was given and a fit holds the number", {
   expect_identical(kernel_rbf()$bandwidth, "median")
   expect_identical(kernel_rbf(2L)$bandwidth, 2)
@@ -83,26 +64,6 @@ test_that("Matern 1/2 is the L2 Laplace kernel; degree 1 and offset 0 linear", {
                    kernel_matrix(x, kernel = kernel_linear()))
   expect_equal(kernel_matrix(x, kernel = kernel_linear()), tcrossprod(x),
                tolerance = 1e-14)
-})
-
-test_that("in one column the L1 and L2 Laplace kernels agree", {
-  x <- random_points(10, 1)
-  expect_equal(kernel_matrix(x, kernel = kernel_laplace(2)),
-               kernel_matrix(x, kernel = kernel_laplace(2, "L2")),
-               tolerance = 1e-14)
-  expect_equal(kernel_matrix(x, kernel = kernel_laplace()),
-               kernel_matrix(x, kernel = kernel_laplace(norm = "L2")),
-               tolerance = 1e-13)
-})
-
-test_that("native kernels are positive semi-definite", {
-  x <- random_points(25, 3)
-  kernels <- native_kernels(3)
-  for (name in setdiff(names(kernels), c("energy", "sqdist", "l1dist"))) {
-    k <- kernel_matrix(x, kernel = kernels[[name]])
-    values <- eigen(k, TRUE, TRUE)$values
-    expect_gte(min(values), -1e-13 * max(values), label = name)
-  }
 })
 
 test_that("the energy kernel is negative distance, for matrices only", {

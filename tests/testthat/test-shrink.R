@@ -151,35 +151,6 @@ test_that("the spectrum is that of the centered matrix, transformed", {
                tolerance = 1e-13)
 })
 
-test_that("an estimate on it is that on its matrix alone", {
-  shrunk <- shrink_gram(rbf_gram(10))
-  alone <- as_gram(shrunk$K)
-  # Spectrum ("loocv") and tridiagonal form ("gcv") come from the other matrix.
-  for (select in c("loocv", "gcv")) {
-    fit <- kme(shrunk, estimator = "fkmse", select = select)
-    other <- kme(alone, estimator = "fkmse", select = select)
-    expect_equal(fit$score$score[1:40], other$score$score[1:40],
-                 tolerance = 1e-9)
-    expect_equal(coef(fit), fkmse_weights_R(shrunk$K, fit$lambda),
-                 tolerance = 1e-9)
-  }
-})
-
-test_that("nothing is computed before it is needed, and saving keeps it", {
-  shrunk <- shrink_gram(rbf_gram(8))
-  expect_null(shrunk$values)
-  expect_null(shrunk$centered$values)
-  expect_s3_class(shrunk, "gram")
-  expect_null(shrunk$kernel)
-  expect_null(shrunk$x)
-  file <- tempfile()
-  on.exit(unlink(file))
-  known <- gram_spectrum(shrunk, "vectors")
-  saveRDS(shrunk, file)
-  expect_identical(readRDS(file)$vectors, known$vectors)
-  expect_identical(gram_spectrum(readRDS(file), "vectors"), known)
-})
-
 test_that("a warning comes from p below the rank only", {
   x <- random_points(12, 3)
   g <- gram(x, kernel_linear())
@@ -188,15 +159,6 @@ test_that("a warning comes from p below the rank only", {
   expect_warning(shrink_gram(g, 2), "rank of the centered matrix, 3")
   # Far from 0 the centering leaves rounding, which is no rank.
   expect_no_warning(shrink_gram(gram(x + 1000, kernel_linear()), 3))
-})
-
-test_that("a shrunk gram prints its intensity", {
-  shrunk <- shrink_gram(gram(c(0, 1, 3, 4.5), kernel_rbf(2)))
-  expect_snapshot({
-    shrunk
-    invisible(gram_spectrum(shrunk, "vectors"))
-    shrunk
-  })
 })
 
 test_that("bad input is refused", {
@@ -219,14 +181,6 @@ test_that("far from 0 a shrunk gram has a spectrum", {
   expect_equal(gram_spectrum(far)$values, gram_spectrum(near)$values,
                tolerance = 1e-4)
   expect_no_warning(shrink_gram(gram(x + 1e5, kernel_linear()), 4))
-})
-
-test_that("lambda does not depend on the scale of the matrix", {
-  k <- rbf_gram(9)
-  lambda <- shrink_gram(k)$intensity
-  for (unit in c(1e-163, 1e-100, 1e100, 1e154)) {
-    expect_equal(shrink_gram(unit * k)$intensity, lambda, tolerance = 1e-12)
-  }
 })
 
 test_that("new points of a fit on a shrunk gram have shrunk, centered values", {

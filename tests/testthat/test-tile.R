@@ -41,30 +41,12 @@ expect_small <- function(error, tolerance, sizes, columns, m = 66L) {
   }
 }
 
-test_that("the vectorized twin is the twin that goes pair by pair", {
-  x <- random_points(5, 3)
-  y <- random_points(4, 3)
-  kernels <- native_kernels(3)
-  for (name in setdiff(names(kernels), c("sqdist", "l1dist"))) {
-    k <- kernels[[name]]
-    theta <- if (is.null(k$bandwidth)) 1 else k$bandwidth
-    slow <- kernel_R(x, y, theta, k$family, k$degree, k$offset)
-    expect_equal(gram_R(k, x, y), slow, tolerance = 1e-14, info = name)
-  }
-})
-
 test_that("the stored matrix is its twin, for every kernel, shape and level", {
   skip_on_cran()
   expect_small(\(case) {
     k <- fold_store(case$kernel, case$x)
     if (identical(k, t(k))) relative_error(k, case$k) else Inf
   }, 2e-14, sizes, columns)
-})
-
-test_that("a rectangular matrix is its twin, on both sides of a tile", {
-  expect_small(\(case) {
-    relative_error(fold_store(case$kernel, case$x, case$y), case$kxy)
-  }, 2e-14, c(1L, 9L, 65L), c(1L, 3L), m = c(1L, 8L, 9L, 64L, 65L))
 })
 
 test_that("the diagonal is that of the stored matrix", {
