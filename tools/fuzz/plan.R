@@ -158,7 +158,6 @@ agree <- function(values, entry) {
   if (is.call(values$x) && values$x[[1L]] == quote(list)) {
     values[c("y", "kernel_x", "kernel_y")] <- NULL
   }
-  if (!is.null(values$pairwise)) values$control <- NULL
   if (is.call(values$bags) && values$bags[[1L]] == quote(pool)) {
     values <- values[intersect(names(values), c("bags", "y", "type", "folds",
                                                 "progress"))]

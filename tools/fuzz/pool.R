@@ -216,10 +216,7 @@ objects <- list(
     kernel_poly(), kernel_poly(3, 0), kernel_linear(), kernel_energy(),
     kernel_function(own_kernel), kme(points(15, 2, 1), scale = TRUE)$kernel
   ),
-  test_control = alist(
-    test_control(), test_control(null = "gamma"),
-    test_control(permutations = "all"), test_control(bins = 5)
-  ),
+  test_control = alist(test_control(), test_control(null = "gamma")),
   test_filter = alist(test_filter(), test_filter("iterated", 0.1, 0:1)),
   kernmean_estimator = alist(
     est_kme(), est_skmse(), est_skmse(0.5), est_fkmse(), est_fkmse(0.1),

@@ -74,7 +74,6 @@ args <- list(
                  function(n) matrix(rnorm(n * .(s$d)), n)),
   control = either("a", "b", test_control(statistic = "unbiased"),
                    test_control(null = "gamma"), test_control()),
-  pairwise = either(TRUE, FALSE),
   adjust = either("holm", "BH", "none", "bonferroni"),
   groups = \(s) labels_of(s, pooled(s)),
   grouping = \(s) labels_of(s, s$n),
@@ -129,16 +128,9 @@ args <- list(
   lambda_d = either(NULL, 0.1, 0, "gcv"),
   mu_g = either(NULL, 0.1, c(0.1, 1)),
   mu_h = either(NULL, 0.1, c(0.1, 1)),
-  delta_scale = a_number,
-  delta_exp = a_number,
-  alpha_scale = either(NULL, 1, c(1, 10)),
   decision = \(s) call("numbers", s$n, draw_seed()),
   name = either("glass", "housing", "abalone", "Eckerle4", "flag"),
-  dir = either(NULL, ".", "nowhere"),
-  download = \(s) FALSE,
   columns = either("real", "all"),
-  standardize = either(TRUE, FALSE),
-  url = either(NULL, "file:///nowhere"),
   level = either(0.95, 0.5, 0.999, 1e-09),
   interval = either(TRUE, FALSE),
   legend = either(TRUE, FALSE, "outside", "topright"),
@@ -152,8 +144,7 @@ args <- list(
   side = either("left", "right"),
   dimen = either(1, 2),
   diagonal = either(NULL, rep(1, 5)),
-  matrix = either("coefficients", "cv", "classes", "d", "u", "v", "moments",
-                  "weights"),
+  matrix = either("coefficients", "cv", "weights"),
   pairs = either(TRUE, FALSE),
   row.names = \(s) NULL,
   optional = \(s) FALSE,
@@ -278,9 +269,7 @@ args <- list(
                            numbers(15, 2)),
   plot.columns = either(NULL, 1, 1:2, "v1"),
   autoplot.columns = either(NULL, 1, 1:2, "v1"),
-  confint.method = either("spectrum", "bound"),
-  "[[<-.gram.i" = either("K", "x"),
-  "$<-.gram.name" = either("K", "kernel")
+  confint.method = either("spectrum", "bound")
 )
 
 # Arguments that may be left out although they have no default.

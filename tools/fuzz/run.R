@@ -282,17 +282,13 @@ na_fields <- c(
   "[$]statistics[$]ratio$",
   # Without second moments nobody knows what is lost.
   "^summary.kme_sketch[$]table[$]lost$",
-  # An estimator keeps its target as it is, damaged or not.
-  "^est_.*[$]target[$]",
   # Some kernels have no bandwidth.
   "[$]statistics[$]bandwidth$",
   "[$]cv[$]bandwidth$",
   # A kernel that failed has no error rate, landmarks that were given no loss.
   "[$]bandwidths[$]error$", "[$]lost$",
   # P-values on the diagonal.
-  "^as.matrix.mmd_comparisons",
-  # A summary keeps the fit as it is, damaged or not.
-  "^summary[.].*[$]fit[$]"
+  "^as.matrix.mmd_comparisons"
 )
 
 # Of these no value may be infinite either.

@@ -23,17 +23,14 @@ styles <- c("tiny", "small", "large", "huge", "denormal", "largest", "constant",
 real_points <- alist(
   iris[seq(1, 150, 6), 1:4], women, faithful[1:30, ], mtcars[, c(1, 3, 4)],
   airquality[1:30, 1:4], swiss[1:30, ], as.matrix(attitude), cars, trees, rock,
-  longley[, 1:5], stackloss, quakes[1:30, ], precip[1:30], rivers[1:30],
-  USArrests,
-  as.matrix(volcano[1:20, 1:3]), ChickWeight[1:30, 1:2], randu[1:30, ],
+  longley[, 1:5], precip[1:30], USArrests, as.matrix(volcano[1:20, 1:3]),
   LakeHuron
 )
 real_frames <- alist(
   iris[seq(1, 150, 5), ], women, faithful[1:40, ], mtcars, airquality[1:40, ],
   ChickWeight[1:40, ], chickwts[seq(1, 71, 2), ], infert[seq(1, 248, 8), ],
-  warpbreaks, sleep, CO2[1:40, ], ToothGrowth[seq(1, 60, 2), ], PlantGrowth,
-  InsectSprays[seq(1, 72, 2), ], esoph[1:40, ], npk, attenu[1:40, ],
-  as.data.frame(Titanic), morley[1:40, ], beaver1[1:40, ]
+  warpbreaks, sleep, CO2[1:40, ], esoph[1:40, ], npk, attenu[1:40, ],
+  as.data.frame(Titanic)
 )
 
 # How many points of what kind; the sizes of all arguments follow from it.
