@@ -397,28 +397,37 @@ reads_in_place <- function(sketch, asked) {
 # --- Methods -----------------------------------------------------------------
 
 fit_lines.kme_sketch <- function(x, digits) {
-  c(sketch_title(x), sketch_kernel_lines(x), sketch_groups_line(x),
-    if (has_weight(x)) sketch_lost_lines(x), sketch_kept_lines(x),
-    sketch_dropped_line(x))
-}
-
-# "Sketch of 1,000,000 rows (3 parts) on 300 landmarks in 10 columns"
-sketch_title <- function(sketch) {
-  landmarks <- vapply(sketch$landmarks, `[[`, 1L, "m")
-  what <- vapply(sketch$landmarks, \(l) describe_variable(l$variable), "")
-  strwrap(paste0(
-    "Sketch of ", rows_of(sketch$n),
-    if (sketch$parts > 1) paste0(" (", sketch$parts, " parts)"), " on ",
-    paste(vapply(landmarks, count_of, "", "landmark"), "in", what,
-          collapse = " and ")
-  ), 81L, exdent = 2L)
-}
-
-sketch_kernel_lines <- function(sketch) {
-  labels <- variable_labels(sketch)
-  if (length(labels) == 1L) labels <- list(NULL)
-  unlist(Map(\(l, label) variable_lines(l$variable, label), sketch$landmarks,
-             labels))
+  marks <- x$landmarks
+  two <- length(marks) == 2L
+  labels <- variable_labels(x)
+  spaces <- paste(vapply(marks, \(l) count_of(l$m, "landmark"), ""), "in",
+                  vapply(marks, \(l) describe_variable(l$variable), ""),
+                  collapse = " and ")
+  rows <- vapply(group_numbers(x, "n"), format_count, "")
+  kept <- c("first", "second", "fourth")[c(1, 2, 4) <= x$moments]
+  c(
+    strwrap(paste0("Sketch of ", rows_of(x$n),
+                   if (x$parts > 1) paste0(" (", x$parts, " parts)"), " on ",
+                   spaces), 81L, exdent = 2L),
+    unlist(Map(\(l, label) variable_lines(l$variable, if (two) label), marks,
+               labels)),
+    if (!is.null(x$groups)) {
+      strwrap(paste("groups:", shorten(paste0(x$groups, " (", rows, ")"), 6L)),
+              81L, exdent = 2L)
+    },
+    if (any(group_numbers(x, "weight") > 0)) {
+      paste0(if (two) paste0(labels, ": "),
+             vapply(seq_along(marks), \(v) lost_line(sketch_sample(x, v)), ""))
+    },
+    paste0("kept: ", paste(kept, collapse = ", "), " moments",
+           if (two) ", cross sums", if (x$weighted) ", weighted",
+           if (!is.null(x$bin)) {
+             paste0(", ", count_of(sum(full_bins(x)), "bin"), " of ",
+                    count_of(x$bin, "row"))
+           }),
+    if (x$dropped > 0) paste(rows_of(x$dropped), "with missing values dropped"),
+    if (x$left > 0) paste(rows_of(x$left), "in bins that are not full")
+  )
 }
 
 # What the variables are called.
@@ -431,54 +440,11 @@ variable_labels <- function(sketch) {
   labels
 }
 
-sketch_groups_line <- function(sketch) {
-  if (!is.null(sketch$groups)) {
-    rows <- vapply(group_numbers(sketch, "n"), format_count, "")
-    strwrap(paste0("groups: ", shorten(paste0(sketch$groups, " (", rows, ")"),
-                                       6L)), 81L, exdent = 2L)
-  }
-}
-
-sketch_lost_lines <- function(sketch) {
-  lines <- vapply(seq_along(sketch$landmarks),
-                  \(v) lost_line(sketch_sample(sketch, v)), "")
-  if (length(lines) == 2L) paste0(variable_labels(sketch), ": ", lines) else
-    lines
-}
-
-# Is there a row of positive weight, in the groups?
-has_weight <- function(sketch, group = NULL) {
-  weights <- group_numbers(sketch, "weight")
-  sketch$n > 0 && sum(if (is.null(group)) weights else weights[group]) > 0
-}
-
-# Which sums there are.
-sketch_kept_lines <- function(sketch) {
-  what <- c("first", "second", "fourth")[c(1, 2, 4) <= sketch$moments]
-  bins <- sum(full_bins(sketch))
-  paste0("kept: ", paste(what, collapse = ", "), " moments",
-         if (length(sketch$landmarks) == 2L) ", cross sums",
-         if (sketch$weighted) ", weighted",
-         if (!is.null(sketch$bin)) paste0(
-           ", ", count_of(bins, "bin"), " of ", count_of(sketch$bin, "row")
-         ))
-}
-
-sketch_dropped_line <- function(sketch) {
-  words <- c(
-    if (sketch$dropped > 0) paste(rows_of(sketch$dropped),
-                                  "with missing values dropped"),
-    if (sketch$left > 0) paste(rows_of(sketch$left),
-                               "in bins that are not full")
-  )
-  if (length(words)) paste(words, collapse = "; ")
-}
-
 # Rows, norm of the kernel mean, mean k(x, x) and the share of it that is lost,
 # of each group.
 fit_rows.kme_sketch <- function(x, ...) {
   check_any_rows(x)
-  groups <- Filter(\(g) has_weight(x, g), seq_along(x$sums))
+  groups <- which(group_numbers(x, "weight") > 0)
   rows <- lapply(seq_along(x$landmarks), \(v) {
     samples <- lapply(groups, \(g) sketch_sample(x, v, g))
     of <- \(name) vapply(samples, `[[`, 1, name)

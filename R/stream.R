@@ -147,7 +147,11 @@ open_source <- function(x, read = NULL, chunk = 50000L) {
   if (is.function(x)) {
     open_function(x, chunk)
   } else if (inherits(x, "DBIResult")) {
-    open_result(x, chunk)
+    fetch <- function() {
+      rows <- DBI::dbFetch(x, n = chunk)
+      if (nrow(rows)) rows
+    }
+    open_function(fetch, chunk, "query")
   } else if (is_stream(x)) {
     open_files(x, read, chunk)
   } else {
@@ -169,54 +173,39 @@ open_inner <- function(x, chunk) {
   source
 }
 
-# A function that yields chunks, or a source.
-open_function <- function(x, chunk) {
-  if (!is.primitive(x) && any(vapply(formals(x), identical, NA, quote(expr = ))
-                              & names(formals(x)) != "...")) {
-    stop_input("'x' must be a function without arguments that returns the ",
-               "next rows, or NULL at the end")
-  }
+# A function that yields chunks, or a source; `word`: what it is called.
+open_function <- function(x, chunk, word = "function") {
   inner <- NULL
   calls <- 0
   last <- NULL
   same <- 1
   fetch <- function() {
-    if (is.null(inner)) {
-      calls <<- calls + 1
-      value <- x()
-      if (!is_stream(value)) {
-        # A function that gives its data whole, again and again, has no end.
-        again <- NROW(value) >= 100L && identical(value, last)
-        same <<- if (again) same + 1 else 1
-        last <<- value
-        if (same > 3) {
-          stop_input("a function must return the next rows each time it is ",
-                     "called, and NULL at the end; this one returns the same ",
-                     rows_of(NROW(value)), " again and again")
-        }
-        return(value)
-      }
-      inner <<- open_inner(value, chunk)
+    if (!is.null(inner)) {
+      return(inner$fetch())
     }
-    inner$fetch()
+    calls <<- calls + 1
+    value <- x()
+    if (is_stream(value)) {
+      inner <<- open_inner(value, chunk)
+      return(inner$fetch())
+    }
+    # A function that gives its data whole, again and again, has no end.
+    again <- word == "function" && NROW(value) >= 100L && identical(value, last)
+    same <<- if (again) same + 1 else 1
+    last <<- value
+    if (same > 3) {
+      stop_input("a function must return the next rows each time it is ",
+                 "called, and NULL at the end; this one returns the same ",
+                 rows_of(NROW(value)), " again and again")
+    }
+    value
   }
   list(
     fetch = fetch, close = \() if (!is.null(inner)) inner$close(),
-    label = \() if (is.null(inner)) paste("function, chunk", max(1, calls)) else
+    label = \() if (is.null(inner)) paste0(word, ", chunk ", max(1, calls)) else
       inner$label(),
     anew = \() !is.null(inner)
   )
-}
-
-open_result <- function(x, chunk) {
-  calls <- 0
-  fetch <- function() {
-    calls <<- calls + 1
-    rows <- DBI::dbFetch(x, n = chunk)
-    if (nrow(rows)) rows
-  }
-  list(fetch = fetch, close = nothing, anew = \() FALSE,
-       label = \() paste("query, chunk", max(1, calls)))
 }
 
 # One file after the other.

@@ -191,36 +191,6 @@ test_that("pivots are those of the residuals, draw by draw", {
   }
 })
 
-test_that("blocks follow the law of single pivots", {
-  # Ordered pairs of 20 points, nearly all in two places: of the proposals of a
-  # block most are no longer good when their turn comes.
-  x <- cbind(c(rep(0, 9), rep(1, 9), 3, 4) + 1e-3 * (1:20))
-  k <- gram_R(kernel_rbf(1), x)
-  chance <- matrix(0, 20, 20)
-  for (s in 1:20) {
-    d <- diag(k) - k[, s]^2 / k[s, s]
-    chance[s, ] <- pmax(replace(d, s, 0), 0)
-    chance[s, ] <- chance[s, ] / sum(chance[s, ]) * k[s, s] / sum(diag(k))
-  }
-  place <- rep(1:4, c(9, 9, 1, 1))
-  want <- rowsum(t(rowsum(chance, place)), place)
-  source <- native_source(kernel_rbf(1), x)
-  draws <- 4000
-  for (block in c(1L, 16L)) {
-    set.seed(block)
-    pairs <- replicate(draws, {
-      place[.Call(C_r_random_pivots, source, 2L, block)$pivots]
-    })
-    seen <- table(factor(pairs[2, ], 1:4), factor(pairs[1, ], 1:4))
-    # 16 cells of which some are rare: a bound of 4.5 standard deviations each
-    # is passed by chance once in 1e4; without the acceptance of proposals the
-    # same place is taken twice in half of the draws.
-    sd <- sqrt(want * (1 - want) / draws)
-    expect_lt(max(abs(seen / draws - want) / (sd + 1 / draws)), 4.5)
-  }
-  expect_lt(sum(diag(want)), 0.01)
-})
-
 test_that("pivots end where nothing is left", {
   x <- random_points(6, 2)[rep(1:6, 20), ]
   for (block in c(1L, 16L)) {

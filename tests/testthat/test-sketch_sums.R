@@ -32,33 +32,6 @@ test_that("sums are those of the rows", {
                tolerance = 1e-14)
 })
 
-test_that("fourth moments are those of features", {
-  for (v in list(NULL, w)) {
-    sketch <- kme_sketch(d, own, weights = v, moments = 4)
-    totals <- sketch_totals(sketch)
-    twin <- sketch_R(x, S, k, v)
-    root <- sketch$landmarks[[1L]]$root
-    phi <- values %*% root
-    u <- rowSums(phi^2)
-    v <- twin$w
-    expect_equal(totals$square, sum(v * u^2), tolerance = 1e-10)
-    expect_equal(totals$along, colSums(v * u * phi), tolerance = 1e-10)
-  }
-})
-
-test_that("the trace is that of the kernel's own values", {
-  for (kernel in list(kernel_linear(), kernel_poly(2), kernel_poly(3, 0.5))) {
-    sketch <- kme_sketch(x, S, kernel, weights = w)
-    totals <- sketch_totals(sketch)
-    values <- gram_R(kernel, x, S)
-    expect_equal(totals$trace, sum(w * diag(gram_R(kernel, x))),
-                 tolerance = 1e-13)
-    expect_equal(totals$first, colSums(w * values), tolerance = 1e-13)
-    expect_equal(totals$second, crossprod(values, w * values),
-                 tolerance = 1e-13)
-  }
-})
-
 test_that("any partition in any order gives the same sums", {
   set.seed(2)
   frame <- cbind(d, g = rep_len(c("u", "v", "w"), 83), w = w)[1:40, ]
@@ -212,27 +185,22 @@ test_that("groups that a part has not seen are in the sum", {
 test_that("some groups of a sketch are the sketch of their rows", {
   g <- rep_len(c("v", "u", "w", "u"), 83)
   sketch <- kme_sketch(d, own, groups = g, moments = 4)
-  for (some in list("u", c("w", "u"), c("u", "v", "w"))) {
+  for (some in list("u", c("w", "u"))) {
     rows <- g %in% some
     part <- sketch[some]
     expect_identical(part$groups, some)
     expect_lt(sketch_difference(part, kme_sketch(
       d[rows, ], own, groups = g[rows], moments = 4
     )), 1e-13)
-    expect_equal(kme(part)$weights, kme(kme_sketch(d[rows, ], own))$weights,
-                 tolerance = 1e-12)
   }
-  set.seed(1)
   binned <- kme_sketch(d, own, groups = g, bin = 4)
   bins <- sketch_bins(binned)
   expect_equal(sketch_bins(binned["w"])$features,
                bins$features[, bins$group == "w"])
-  expect_equal(sum(binned["w"]$left), sum(g == "w") %% 4)
-  refused <- \(...) expect_error(..., class = "kernmean_error_input")
-  refused(sketch["z"])
-  refused(sketch[NA])
-  refused(sketch[c("u", "u")])
-  refused(kme_sketch(d, own)["u"])
+  expect_equal(binned["w"]$left, sum(g == "w") %% 4)
+  for (bad in list("z", NA, c("u", "u"))) {
+    expect_error(sketch[bad], class = "kernmean_error_input")
+  }
 })
 
 test_that("two variables have a cross sum", {
@@ -341,14 +309,6 @@ test_that("sketches add only where landmarks and kernel are the same", {
   )), 1e-13)
 })
 
-test_that("results do not depend on threads", {
-  big <- random_points(4000, 3, 7)
-  of <- \() kme_sketch(big, S, rbf, weights = rep_len(w, 4000), moments = 4)
-  one <- with_threads(1, of())
-  expect_identical(with_threads(2, of())$sums, one$sums)
-  expect_identical(with_threads(3, of())$sums, one$sums)
-})
-
 # --- Bins --------------------------------------------------------------------
 
 test_that("bins have one size, and what is left over is counted", {
@@ -367,23 +327,6 @@ test_that("bins have one size, and what is left over is counted", {
   # Fourth moments are for discriminants, which want no bins.
   expect_equal(kme_sketch(d, own, groups = g)$moments, 4)
   expect_equal(c(sketch$moments, kme_sketch(d, own)$moments), c(2, 2))
-})
-
-test_that("the bins of full groups add up to their sums", {
-  g <- rep(c("u", "v"), c(56, 21))
-  rows <- d[1:77, ]
-  for (chunk in c(1, 5, 77)) {
-    set.seed(chunk)
-    sketch <- kme_sketch(rows, own, groups = g, bin = 7, chunk = chunk)
-    bins <- sketch_bins(sketch)
-    expect_equal(sum(bins$left), 0)
-    phi <- values[1:77, ] %*% own$root
-    for (group in c("u", "v")) {
-      means <- bins$features[, bins$group == group, drop = FALSE]
-      expect_equal(rowMeans(means), colMeans(phi[g == group, ]),
-                   tolerance = 1e-9)
-    }
-  }
 })
 
 test_that("each bin holds rows of its group, and each row is in one bin", {
@@ -470,20 +413,3 @@ test_that("bins go on over chunks, parts and sums", {
   refused(kme_sketch(d, own, bin = 4) + kme_sketch(d, own))
 })
 
-test_that("small updates fill a bin between them", {
-  grown <- kme_sketch(d[1:5, ], own, bin = 7)
-  for (first in seq(6, 81, by = 3)) {
-    grown <- update(grown, d[first + 0:2, ])
-  }
-  expect_identical(length(sketch_bins(grown)$group), 11L)
-  expect_equal(sum(grown$left), 6)
-})
-
-test_that("bins are refused where they have no meaning", {
-  refused <- \(...) expect_error(kme_sketch(d, own, ...),
-                                 class = "kernmean_error_input")
-  refused(bin = 4, weights = w)
-  refused(bin = 0)
-  refused(bin = 1.5)
-  refused(bin = NA)
-})
