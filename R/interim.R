@@ -281,3 +281,31 @@ check_named <- function(..., refused) {
   }
 }
 
+# Arguments that tests of points have and those of sketches have not.
+refuse_rows <- function(...) {
+  names <- ...names()
+  kernels <- intersect(names, c("kernel", "kernel_x", "kernel_y", "bandwidths",
+                                "scale"))
+  if (length(kernels)) {
+    stop_input("'", kernels[1L], "' must not be given when 'x' is a sketch, ",
+               "which has the kernel and the units of its landmarks")
+  }
+  rows <- intersect(names, c("blocks", "clusters"))
+  if (length(rows)) {
+    stop_input("'", rows[1L], "' must not be given when 'x' is a sketch, ",
+               "which keeps sums, not rows that could change places")
+  }
+  whole <- intersect(names, c("filter", "ratio", "order", "factors", "control",
+                              "pairwise", "model"))
+  if (length(whole)) {
+    stop_input("'", whole[1L], "' must not be given when 'x' is a sketch: it ",
+               "takes points")
+  }
+  if ("bins" %in% names) {
+    stop_input("'bins' must not be given when 'x' is a sketch, whose bins ",
+               "were filled when it was made, as kme_sketch(bin = 100) does")
+  }
+}
+
+sketch_estimator <-
+  "for sketches, which do not have the norms of rows that shrinking needs"

@@ -1,0 +1,747 @@
+#' Comparisons of many groups
+#'
+#' Kernel two-sample tests of all pairs of groups, or of each group against one
+#' of them, with adjusted p-values.
+#'
+#' Each comparison is the two-sample test [mmd_test()] of its two groups. What
+#' is permuted are the points of the pair (within their `blocks`, by `clusters`,
+#' or all labelings of the pair): labels of all groups would hold the level only
+#' where no two groups differ. The bandwidth, the units of the columns and the
+#' noise of marginalized estimators come from the points of all groups, once;
+#' what shrunk means choose comes from the pair.
+#'
+#' @section Draws:
+#' Comparisons whose groups have the same number of points together share one
+#' set of permutations, drawn as the two-sample test draws them, in the order of
+#' the levels of the groups: with the same seed the first comparison, and each
+#' of its size, has the p-value that [mmd_test()] of the two groups has with the
+#' bandwidth as a number; those of the next size go on in the stream. With
+#' `blocks`, `clusters`, bins or other nulls each comparison draws by itself,
+#' and so do those for which N B is above 2^26. Draws that are shared make
+#' p-values depend on each other; each is exact by itself, and the methods of
+#' Holm and Bonferroni hold whatever the dependence. `"hochberg"`, `"hommel"`
+#' and `"BH"` need p-values that are not negatively dependent.
+#'
+#' With B draws no p-value is below 1/(B + 1), and of k comparisons no adjusted
+#' one below k/(B + 1) by the methods of Holm and Bonferroni; a warning says
+#' where that is above 0.05, and what B is needed.
+#'
+#' @section Cost:
+#' For averages, kernels of one sign and groups of unequal size the statistics
+#' come from the sums of one fold, \eqn{R_{ih} = \sum_{j \in h}
+#' K_{ij}}{R_ih = sum of K_ij over j in h}: with \eqn{r_i = R_{ig} +
+#' R_{ih}}{r_i = R_ig + R_ih} over the pair, \eqn{t = \sum_i r_i}{t = sum r_i},
+#' s the smaller sample as relabeled (m points, the other n), \eqn{q = \sum_{ij
+#' \in s} K_{ij}}{q = the sum of K over s and s}, \eqn{\rho = \sum_{i \in s}
+#' r_i}{rho = the sum of r over s},
+#' \deqn{\mathrm{MMD}^2 = q/m^2 + (t - 2\rho + q)/n^2 - 2(\rho -
+#' q)/(mn),}{MMD^2 = q/m^2 + (t - 2 rho + q)/n^2 - 2 (rho - q)/(mn),}
+#' and the unbiased statistic likewise: O(N^2 d) time for all groups together
+#' (N points), O(B m^2 d) for a pair, N doubles for each group; a draw that lies
+#' in the larger group serves all pairs of it. Otherwise each pair takes the
+#' time of its two-sample test.
+#'
+#' @param x A numeric vector, matrix or data frame of numeric columns, the points
+#'   of all groups in rows; a [gram()] of them, or their distances (`dist`).
+#' @param groups The group of each point, a factor or a vector.
+#' @param formula,data,subset,na.action As in [mmd_test()]: `response ~ group`.
+#' @param kernel,estimator,bandwidths,filter,blocks,clusters,scale,progress As
+#'   in [mmd_test()].
+#' @param ... Must be empty; in the other methods, arguments of the default
+#'   method.
+#' @param reference `NULL` for all pairs, or the group that all others are
+#'   compared with, by name.
+#' @param adjust The adjustment of the p-values, one of [p.adjust.methods].
+#' @param B Number of permutations of each comparison.
+#' @param control [test_control()]; its `permutations` may be `NULL` or `"all"`.
+#' @return An object of class `c("mmd_pairwise", "kernmean_fit")`, a list of
+#' \item{table}{a data frame with a row for each comparison: `group1`, `group2`
+#'   (the reference, where there is one), their sizes `n1`, `n2`, the
+#'   `statistic` of the test (of one statistic \eqn{\mathrm{MMD}^2}{MMD^2}),
+#'   `distance`, its root (0 where it is negative; with filters or many
+#'   bandwidths the distance of the plain kernel means), `p.value`, `p.adjusted`}
+#' \item{method, data.name}{words of `print()`}
+#' \item{adjust, reference}{as given; `reference` is `NULL` for all pairs}
+#' \item{B, null, type, estimator, noise, kernel, sample, groups, sizes,
+#'   arguments}{as of [mmd_test()]; `B` is `NULL` where there are no random
+#'   draws}
+#' `print()` shows up to twelve rows, of more the ten with the smallest
+#' p-values. `as.data.frame()` gives the table, `as.matrix()` a matrix groups by groups (the diagonal `NA` for
+#' p-values), `as.dist()` the distances, of all pairs.
+#'
+#' `plot(x, "matrix")` draws the distance of each pair as the color of a tile (of
+#' each group to the reference, as a bar, in color where the adjusted p-value is
+#' at most 0.05), with p-values or stars for values of at most 0.05, 0.01 and
+#' 0.001 as far as there is room; `plot(x, "dendrogram")` joins groups at the
+#' average distance of their members ([stats::hclust()]).
+#' @seealso [stats::p.adjust()]
+#' @family tests
+#' @examples
+#' set.seed(1)
+#' # Each feed against casein
+#' feeds <- mmd_pairwise(weight ~ feed, chickwts, reference = "casein", B = 199)
+#' feeds
+#' plot(feeds)
+#'
+#' # All pairs
+#' all <- update(feeds, reference = NULL, B = 299)
+#' all
+#' as.dist(all)
+#' plot(all, "dendrogram")
+#' @export
+mmd_pairwise <- function(x, ...) {
+  UseMethod("mmd_pairwise")
+}
+
+#' @rdname mmd_pairwise
+#' @export
+mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
+                                 estimator = "kme", ..., reference = NULL,
+                                 adjust = "holm", bandwidths = NULL,
+                                 filter = "none", B = 999, blocks = NULL,
+                                 clusters = NULL, scale = FALSE,
+                                 control = test_control(),
+                                 progress = interactive()) {
+  asked <- request(pairwise_arguments)
+  if (!inherits(x, "pooled_samples")) {
+    label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
+    x <- pool_groups(points_sample(check_data(x), NULL), groups, label, "x")
+  }
+  options <- mmd_options(asked)
+  samples <- read_samples(x, options)
+  if (is_single(options$filter)) {
+    options["filter"] <- list(without_factor(options$filter))
+  }
+  options["reference"] <- list(read_reference(asked$reference,
+                                              levels(samples$groups)))
+  if (!is.null(options$permutations) &&
+        !identical(options$permutations, "all")) {
+    stop_input("'permutations' must be NULL or \"all\" for comparisons, each ",
+               "of which is permuted by itself, not ",
+               describe(options$permutations))
+  }
+  settled <- settle_compared(samples, options)
+  pairs <- compared_pairs(settled, options)
+  random <- options$null != "gamma" && is.null(options$permutations)
+  warn_coarse(pairs, options, random)
+  found <- compare_pairs(settled, pairs, options)
+  new_pairwise(samples, settled, pairs, found, options, random, stored(asked))
+}
+
+pairwise_arguments <- door_table(
+  "mmd_pairwise.default", kernel = unless_given(a_kernel), estimator = a_tested,
+  reference = anything, adjust = choice(stats::p.adjust.methods),
+  bandwidths = many_bandwidths, filter = a_filter(0:2), B = count(),
+  blocks = anything, clusters = anything, scale = unless_given(a_scale),
+  control = a_control, progress = flag,
+  rules = list(when("bandwidths", kernel = open_rbf, filter = NULL)),
+  hints = test_hints
+)
+
+#' @rdname mmd_pairwise
+#' @export
+mmd_pairwise.gram <- function(x, groups, ...) {
+  label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
+  mmd_pairwise.default(pool_groups(gram_sample(x), groups, label, "x"), ...)
+}
+
+#' @rdname mmd_pairwise
+#' @export
+mmd_pairwise.dist <- function(x, groups, ...) {
+  label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
+  mmd_pairwise.default(pool_groups(dist_sample(x), groups, label, "x"), ...)
+}
+
+#' @rdname mmd_pairwise
+#' @export
+mmd_pairwise.formula <- function(formula, data = NULL, subset, na.action, ...,
+                                 blocks = NULL, clusters = NULL) {
+  pooled <- pool_formula(match.call(expand.dots = FALSE), formula, data,
+                         missing(na.action), parent.frame())
+  mmd_pairwise.default(pooled, ..., blocks = pooled$blocks,
+                       clusters = pooled$clusters)
+}
+
+# The name of the reference group, which may be a number or a factor.
+read_reference <- function(reference, labels) {
+  if (is.null(reference)) {
+    return(NULL)
+  }
+  at <- if (is.atomic(reference) && length(reference) == 1L) {
+    match(as.character(reference), labels)
+  }
+  if (is.null(at) || is.na(at)) {
+    stop_input("'reference' must be one of the groups, ",
+               shorten(paste0("\"", labels, "\""), 12L), ", not ",
+               describe(reference))
+  }
+  labels[at]
+}
+
+# What an average chooses, noise, comes from the whole sample, as the bandwidth
+# does: list(sample, sizes, first: the points before each group, labels, order,
+# bandwidths, estimator: with nothing left to choose, noise; and of averages the
+# sample whose sums they are, `summed`, and the factor of these, height).
+settle_compared <- function(samples, asked) {
+  sample <- walkable_sample(samples$sample)
+  estimator <- asked$estimator
+  settled <- list(
+    sample = sample, sizes = samples$sizes,
+    first = cumsum(samples$sizes) - samples$sizes,
+    labels = levels(samples$groups), order = samples$order,
+    bandwidths = samples$bandwidths
+  )
+  if (is_unshrunk(estimator)) {
+    found <- est_settle(estimator, sample, "the pooled sample")
+    settled$noise <- found$chosen$noise
+    if (!is.null(settled$noise)) estimator$noise <- settled$noise
+    settled$summed <- settled_sample(sample, found)
+    settled$height <- found$height
+  }
+  c(settled, list(estimator = estimator))
+}
+
+# --- The pairs ---------------------------------------------------------------
+
+# A data frame with a row for each comparison: first, second (groups, in the
+# order of their levels), m, n (their sizes), units: what changes places, see
+# sample_units(); bins; fast: is the statistic made of pooled sums?
+compared_pairs <- function(settled, asked) {
+  sizes <- settled$sizes
+  labels <- settled$labels
+  each <- if (is.null(asked$reference)) {
+    utils::combn(length(labels), 2L)
+  } else {
+    h <- match(asked$reference, labels)
+    others <- seq_along(labels)[-h]
+    rbind(pmin(others, h), pmax(others, h))
+  }
+  pairs <- data.frame(first = each[1L, ], second = each[2L, ],
+                      m = sizes[each[1L, ]], n = sizes[each[2L, ]])
+  units <- read_units(asked$blocks, asked$clusters, sum(sizes), settled$order)
+  free <- !length(unlist(units))
+  random <- free && is.null(asked$permutations)
+  for (p in seq_len(nrow(pairs))) {
+    pair <- list(sizes = c(pairs$m[p], pairs$n[p]))
+    rows <- if (!free) pair_rows(settled, pairs[p, ])
+    found <- tryCatch(list(
+      if (free) pair else
+        sample_units(pair, units$blocks[rows], units$clusters[rows]),
+      count_bins(asked, pair$sizes, random)
+    ), kernmean_error_input = \(e) {
+      stop_input("in the comparison of '", labels[each[1L, p]], "' and '",
+                 labels[each[2L, p]], "': ", conditionMessage(e))
+    })
+    pairs$units[p] <- found[1L]
+    pairs$bins[p] <- found[2L]
+  }
+  # The kernel values of the smaller sample, where they are few beside a pass
+  # over all of the pair.
+  least <- pmin(as.double(pairs$m), pairs$n)
+  total <- as.double(pairs$m) + pairs$n
+  pairs$fast <- random && has_pooled_sums(settled, asked) &
+    lengths(pairs$bins) == 0L & least^2 <= pmax(16 * total, total^2 / 64)
+  pairs
+}
+
+# The points of a pair, those of the first group first.
+pair_rows <- function(settled, pair) {
+  groups <- c(pair$first, pair$second)
+  sequence(settled$sizes[groups], settled$first[groups] + 1L)
+}
+
+# Do pooled sums give the statistic, and the size of its terms? Kernel values of
+# one sign have that of their sum.
+has_pooled_sums <- function(settled, asked) {
+  sample <- settled$summed
+  if (asked$null != "permutation" || is.null(sample) ||
+        !is.null(settled$bandwidths) || !is.null(asked$filter)) {
+    return(FALSE)
+  }
+  if (!stores_gram(sample)) {
+    return(has_one_sign(sample$kernel))
+  }
+  ends <- range(sample$gram$K)
+  ends[1L] >= 0 || ends[2L] <= 0
+}
+
+usual_level <- 0.05
+
+# So many draws that the smallest adjusted p-value of `count` comparisons is not
+# above the level.
+needed_draws <- function(count, adjust) {
+  factor <- min(stats::p.adjust(rep(1e-12, count), adjust)) / 1e-12
+  ceiling(factor / usual_level - 1e-6) - 1
+}
+
+# Says what no data could change: too few labelings or draws.
+warn_coarse <- function(pairs, asked, random) {
+  if (asked$null == "gamma") {
+    return(invisible())
+  }
+  count <- nrow(pairs)
+  least <- numeric(count)
+  if (asked$null == "permutation") {
+    least <- 1 / vapply(pairs$units, \(u) count_labelings(u$sizes, u$blocks), 1)
+  }
+  few <- least > 1 / (few_labelings - 0.5)
+  if (any(few)) {
+    warn_kernmean(
+      "in ", sum(few), " of ", count_of(count, "comparison"), " there are ",
+      "fewer than ", few_labelings, " labelings; their p-values are at least ",
+      format(min(least[few]), digits = 2)
+    )
+  }
+  drawn <- if (random) pmax(least, 1 / (asked$B + 1)) else least
+  smallest <- min(stats::p.adjust(drawn, asked$adjust))
+  too_large <- usual_level * (1 + 1e-9)
+  if (smallest > too_large) {
+    needed <- needed_draws(count, asked$adjust)
+    more <- random && asked$B < needed &&
+      min(stats::p.adjust(least, asked$adjust)) <= too_large
+    warn_kernmean(
+      "adjusted p-values of ", count_of(count, "comparison"), " are at least ",
+      format(smallest, digits = 2), if (more) {
+        paste0(" with B = ", asked$B, "; they can be ", usual_level,
+               " with B = ", format(needed, scientific = FALSE))
+      } else {
+        ", for want of labelings"
+      }
+    )
+  }
+}
+
+# --- The tests ---------------------------------------------------------------
+
+# The statistics and the p-values of the comparisons, two rows. Those of one size
+# in all share the permutations.
+compare_pairs <- function(settled, pairs, asked) {
+  bar <- progress_bar(asked$progress)
+  on.exit(bar$close())
+  asked$progress <- FALSE
+  asked$estimator <- settled$estimator
+  sums <- if (any(pairs$fast)) pooled_sums(settled)
+  found <- matrix(0, 2L, nrow(pairs))
+  done <- 0
+  total <- pairs$m + pairs$n
+  for (size in unique(total)) {
+    those <- which(total == size)
+    drawn <- shared_draws(pairs[those, ], asked)
+    fast <- those[pairs$fast[those]]
+    for (i in c(alike(pairs, fast, asked$B), setdiff(those, fast))) {
+      found[, i] <- if (pairs$fast[i[1L]]) {
+        sums_pairs(settled, sums, pairs[i, ], drawn$matrix, asked)
+      } else {
+        general_pair(settled, pairs[i, ], drawn, asked)
+      }
+      done <- done + length(i)
+      bar$at(done / nrow(pairs))
+    }
+  }
+  found
+}
+
+most_shared <- 2^26
+
+# Permutations for the comparisons of one size N in all, drawn as in the
+# two-sample test: list(matrix: N x B, or the first and the last `ends` rows of
+# it alone), NULL where each comparison draws by itself.
+shared_draws <- function(pairs, asked) {
+  n <- pairs$m[1L] + pairs$n[1L]
+  B <- asked$B
+  plain <- asked$null == "permutation" && is.null(asked$permutations) &&
+    is.null(asked$blocks) && is.null(asked$clusters)
+  whole <- !pairs$fast & lengths(pairs$bins) == 0L
+  if (!plain || !any(pairs$fast | whole)) {
+    return(NULL)
+  }
+  ends <- max(0L, pmin(pairs$m, pairs$n)[pairs$fast])
+  if (any(pairs$fast)) {
+    check_memory(2 * ends, B / 2, "use fewer permutations", copies = 4,
+                 what = "the permutations")
+  }
+  all <- any(whole) && as.double(n) * B <= most_shared || 2 * ends >= n
+  if (!all && !ends) {
+    return(NULL)
+  }
+  kept <- if (all) seq_len(n) else c(seq_len(ends), n - ends + seq_len(ends))
+  step <- max(1L, as.integer(most_shared / 16 / n))
+  parts <- in_chunks(B, step, FALSE, \(start, count) {
+    draw_permutations(n, count)[kept, , drop = FALSE]
+  })
+  list(matrix = do.call(cbind, parts), whole = all)
+}
+
+# One comparison as a two-sample test: c(statistic, p).
+general_pair <- function(settled, pair, drawn, asked) {
+  sizes <- c(pair$m, pair$n)
+  samples <- list(
+    sample = sample_take(settled$sample, pair_rows(settled, pair)),
+    groups = factor(rep(1:2, sizes), 1:2,
+                    settled$labels[c(pair$first, pair$second)]),
+    sizes = sizes, bandwidths = settled$bandwidths
+  )
+  scheme <- without_warning("few", check_permutations(
+    asked$permutations, pair$units[[1L]], asked$B, asked$null
+  ))
+  if (isTRUE(drawn$whole) && is.null(pair$bins[[1L]])) {
+    scheme$matrix <- drawn$matrix
+  }
+  scheme["bins"] <- pair$bins
+  found <- mmd_statistics(samples, asked, scheme)
+  c(found$height * found$values[1L], mmd_null(samples, asked, scheme, found)$p)
+}
+
+# --- From pooled sums --------------------------------------------------------
+
+# list(rows: sums of kernel values of each point with each group, points x
+# groups; diagonal; source)
+pooled_sums <- function(settled) {
+  sample <- settled$summed
+  check_memory(sample$n, length(settled$sizes), "use fewer groups",
+               what = "the matrix of sums of points over groups,")
+  source <- sample_source(sample)
+  rows <- .Call(C_r_block_rows, source, settled$sizes)
+  list(rows = check_overflow(sample$kernel, rows),
+       diagonal = sample_diagonal(sample), source = source)
+}
+
+most_members <- 2^22
+
+# Comparisons of the same larger group with groups of one size, so many at a
+# time, as lists of their numbers.
+alike <- function(pairs, those, B) {
+  larger <- ifelse(pairs$m <= pairs$n, pairs$second, -pairs$first)[those]
+  unlist(lapply(split(those, larger), \(i) {
+    least <- min(pairs$m[i], pairs$n[i])
+    row_panels(i, max(1, most_members %/% (least * (B + 1))))
+  }), recursive = FALSE, use.names = FALSE)
+}
+
+# With r_i the sum of row i over the pair, t = sum_i r_i, a labeling that gives
+# s to the smaller sample has the sums q = s'Ks within it, s'r - q between the
+# two, and t - 2 s'r + q within the other. Where s lies in the larger group, q
+# is that of all pairs.
+sums_pairs <- function(settled, sums, pairs, drawn, asked) {
+  sizes <- c(pairs$m[1L], pairs$n[1L])
+  n <- sum(sizes)
+  small <- if (sizes[1L] <= sizes[2L]) 1L else 2L
+  m <- sizes[small]
+  # Places in the pair: those of the smaller sample as observed, then as drawn.
+  own <- if (small == 1L) seq_len(m) else n - m + seq_len(m)
+  kept <- if (small == 1L) seq_len(m) else nrow(drawn) - m + seq_len(m)
+  places <- cbind(own, drawn[kept, , drop = FALSE], deparse.level = 0)
+  rows <- lapply(seq_len(nrow(pairs)), \(i) pair_rows(settled, pairs[i, ]))
+  mixed <- colSums(matrix(places %in% own, m)) > 0
+  members <- c(
+    list(rows[[1L]][places[, !mixed]]),
+    lapply(rows, \(of) of[places[, mixed]])
+  )
+  forms <- .Call(C_r_small_forms, sums$source, matrix(unlist(members), m))
+  shared <- seq_len(sum(!mixed))
+  single <- matrix(forms[length(shared) + seq_len(sum(mixed) * nrow(pairs))],
+                   ncol = nrow(pairs))
+  of <- if (asked$statistic == "unbiased") unbiased_statistic else
+    biased_statistic
+  over <- \(v) matrix(colSums(matrix(v[places], m)))
+  vapply(seq_len(nrow(pairs)), \(i) {
+    q <- numeric(ncol(places))
+    q[mixed] <- single[, i]
+    q[!mixed] <- forms[shared]
+    r <- rowSums(sums$rows[rows[[i]], c(pairs$first[i], pairs$second[i])])
+    diagonal <- sums$diagonal[rows[[i]]]
+    blocks <- block_sums(matrix(q), over(r), over(diagonal), sum(r),
+                         sum(diagonal), 2L)
+    blocks$sizes <- matrix(as.double(sizes[c(small, 3L - small)]), length(q),
+                           2L, byrow = TRUE)
+    values <- of(blocks)
+    c(settled$height * values[1L],
+      permutation_p(values[1L], values[-1L], abs(sum(r)) / n^2))
+  }, numeric(2))
+}
+
+# --- The object ----------------------------------------------------------------
+
+new_pairwise <- function(samples, settled, pairs, found, asked, random,
+                         arguments) {
+  check_result(found, "a statistic or its p-value")
+  labels <- settled$labels
+  sizes <- settled$sizes
+  # The reference stands second.
+  turned <- labels[pairs$first] %in% asked$reference
+  first <- ifelse(turned, pairs$second, pairs$first)
+  second <- ifelse(turned, pairs$first, pairs$second)
+  statistic <- found[1L, ]
+  several <- !is.null(asked$filter) || !is.null(settled$bandwidths)
+  table <- data.frame(
+    group1 = labels[first], group2 = labels[second], n1 = sizes[first],
+    n2 = sizes[second], statistic = statistic,
+    distance = if (several) plain_distances(settled)[cbind(first, second)] else
+      sqrt(pmax(0, statistic)),
+    p.value = found[2L, ], p.adjusted = stats::p.adjust(found[2L, ],
+                                                        asked$adjust)
+  )
+  ends <- unique(range(sizes))
+  new_fit("mmd_pairwise", list(
+    table = table, method = pairwise_title(asked),
+    data.name = paste0(samples$origin$label, ": ", length(sizes), " groups of ",
+                       paste(ends, collapse = " to "), " points, ", sum(sizes),
+                       " in all"),
+    adjust = asked$adjust, reference = asked$reference,
+    B = if (random) asked$B, null = asked$null, type = asked$statistic,
+    estimator = asked$estimator, noise = settled$noise,
+    kernel = samples$sample$kernel, sample = samples$sample,
+    groups = samples$groups, sizes = stats::setNames(sizes, labels),
+    arguments = arguments, origin = samples$origin
+  ))
+}
+
+pairwise_title <- function(asked) {
+  scheme <- list(all = identical(asked$permutations, "all"),
+                 blocks = asked$blocks, clusters = asked$clusters)
+  words <- c(if (is.null(asked$bandwidths)) "MMD" else "fused MMD",
+             filter_label(asked$filter), asked$estimator$label, asked$statistic)
+  of <- if (is.null(asked$reference)) "all pairs of groups" else
+    paste0("each group against '", asked$reference, "'")
+  sub(" test (", paste0(" tests of ", of, " ("),
+      test_title("two-sample", words, asked, scheme, "all labelings"),
+      fixed = TRUE)
+}
+
+# Distances of plain means, groups x groups; of many bandwidths those for their
+# average.
+plain_distances <- function(settled) {
+  each <- by_bandwidth(settled$summed, settled$bandwidths)
+  sums <- lapply(each, \(sample) {
+    sums <- .Call(C_r_block_sums, sample_source(sample), settled$sizes, NULL,
+                  NULL, NULL, FALSE)$sums
+    check_overflow(sample$kernel, sums)
+  })
+  inner <- block_means(Reduce(`+`, sums) / length(sums), settled$sizes)
+  own <- diag(inner)
+  sqrt(pmax(settled$height * (outer(own, own, `+`) - 2 * inner), 0))
+}
+
+most_rows_printed <- 12L
+fewer_rows <- 10L
+
+fit_lines.mmd_pairwise <- function(x, digits) {
+  table <- x$table
+  count <- nrow(table)
+  shown <- seq_len(count)
+  if (count > most_rows_printed) {
+    shown <- utils::head(order(table$p.value, -table$statistic), fewer_rows)
+  }
+  short <- \(v, format, digits) vapply(v[shown], format, "", digits = digits)
+  parts <- data.frame(
+    table[shown, c("group1", "group2", "n1", "n2")],
+    statistic = short(table$statistic, format, digits - 1L),
+    distance = short(table$distance, format, digits - 1L),
+    p = short(table$p.value, format.pval, max(2L, digits - 2L)),
+    adjusted = short(table$p.adjusted, format.pval, max(2L, digits - 2L))
+  )
+  c(
+    "", strwrap(x$method, prefix = "  "), "",
+    strwrap(paste("data:", x$data.name), exdent = 7L), kernel_lines(x$kernel),
+    paste0(if (!is.null(x$B)) paste0("B = ", x$B, ", "), "p-values of ",
+           count_of(count, "comparison"), " adjusted by \"", x$adjust, "\""),
+    utils::capture.output(print(parts, row.names = FALSE)),
+    if (count > length(shown)) {
+      paste0("... ", count - length(shown), " more with adjusted p-values of ",
+             "at least ", format.pval(min(table$p.adjusted[-shown]), digits),
+             "; as.data.frame() has all")
+    },
+    ""
+  )
+}
+
+fit_summary.mmd_pairwise <- function(x) {
+  distance <- format_number(c(range(x$table$distance),
+                              stats::median(x$table$distance)))
+  least <- 1 / (c(x$B, NA)[1L] + 1)
+  list(lines = c(
+    paste0("distances: ", distance[1L], " to ", distance[2L], ", median ",
+           distance[3L]),
+    if (!is.null(x$noise)) {
+      paste("noise variances:", paste(unique(format_number(range(x$noise))),
+                                      collapse = " to "))
+    },
+    if (!is.null(x$B)) {
+      paste0("smallest p-value possible: ", format_number(least),
+             ", adjusted ", format_number(min(stats::p.adjust(
+               rep(least, nrow(x$table)), x$adjust
+             ))))
+    }
+  ))
+}
+
+fit_facts.mmd_pairwise <- function(x) {
+  c(list(
+    groups = length(x$sizes), comparisons = nrow(x$table), nobs = sum(x$sizes),
+    B = x$B, null = x$null, type = x$type, estimator = x$estimator$name,
+    adjust = x$adjust, reference = one_word(x$reference),
+    smallest = min(x$table$p.adjusted)
+  ), kernel_columns(x$kernel))
+}
+
+fit_rows.mmd_pairwise <- function(x, ...) {
+  check_dots(...)
+  table <- x$table
+  data.frame(
+    table[c("group1", "group2", "n1", "n2")], estimate = table$distance,
+    statistic = table$statistic, p.value = table$p.value,
+    adj.p.value = table$p.adjusted
+  )
+}
+
+#' @rdname mmd_pairwise
+#' @param what `"distance"`, `"statistic"`, `"p.value"` or `"p.adjusted"`.
+#' @export
+as.matrix.mmd_pairwise <- function(x, what = "distance", ...) {
+  check_dots(...)
+  what <- take(what, choice("distance", "statistic", "p.value", "p.adjusted"),
+               "what")
+  if (!is.null(x$reference)) {
+    stop_input("'x' must hold comparisons of all pairs, not against a ",
+               "reference; update(x, reference = NULL) makes them")
+  }
+  labels <- names(x$sizes)
+  values <- matrix(if (startsWith(what, "p")) NA_real_ else 0, length(labels),
+                   length(labels), dimnames = list(labels, labels))
+  at <- cbind(match(x$table$group1, labels), match(x$table$group2, labels))
+  values[at] <- values[at[, 2:1, drop = FALSE]] <- x$table[[what]]
+  values
+}
+
+fit_frame.mmd_pairwise <- \(x) x$table
+
+fit_request.mmd_pairwise <- \(x, changes) fit_request.mmd_test(x, changes)
+
+# --- Pictures ------------------------------------------------------------------
+
+fit_picture.mmd_pairwise <- function(object, type = NULL) {
+  type <- check_type(type, c("matrix", "dendrogram"))
+  if (type == "dendrogram") {
+    picture_dendrogram(object)
+  } else if (is.null(object$reference)) {
+    picture_pairs(object)
+  } else {
+    picture_reference(object)
+  }
+}
+
+most_numbers <- 12L
+most_stars <- 40L
+
+# What stands for adjusted p-values, where there are so many names along an
+# axis.
+p_marks <- function(p, count) {
+  if (count <= most_numbers) {
+    ifelse(p < 0.001, "<.001", sub("^0[.]", ".", formatC(p, 3L, format = "f")))
+  } else if (count <= most_stars) {
+    c("***", "**", "*", "")[findInterval(p, c(0.001, 0.01, 0.05),
+                                         left.open = TRUE) + 1L]
+  } else {
+    rep("", length(p))
+  }
+}
+
+marks_note <- function(x, count) {
+  if (count <= most_stars) {
+    list(text = paste0(
+      if (count <= most_numbers) "p-values" else
+        "*, **, ***: p-values of at most 0.05, 0.01, 0.001",
+      if (x$adjust == "none") ", not adjusted" else
+        paste0(", adjusted (", x$adjust, ")")
+    ), color = "grey30")
+  }
+}
+
+picture_pairs <- function(x) {
+  distance <- as.matrix(x)
+  count <- nrow(distance)
+  labels <- rownames(distance)
+  shown <- distance
+  diag(shown) <- NA
+  fill <- measured_fill(c(0, if (any(distance > 0)) max(distance) else 1),
+                        "distance")
+  fill$colors <- blues(0)$colors
+  # The first group is on top.
+  at <- seq_len(count)
+  cells <- which(!is.na(shown), arr.ind = TRUE)
+  new_picture(
+    "Distances of groups", "", "",
+    list(
+      new_layer("image", x = at, y = at, z = shown[, rev(at), drop = FALSE],
+                zlim = fill$limits, col = fill$colors, main = TRUE),
+      new_layer("text", x = cells[, 1L], y = count + 1L - cells[, 2L],
+                labels = p_marks(as.matrix(x, "p.adjusted")[cells], count),
+                col = ifelse(shown[cells] > 0.55 * fill$limits[2L], "white",
+                             "black"), width = 0.9)
+    ),
+    distance, xlim = c(0.5, count + 0.5), ylim = c(0.5, count + 0.5),
+    flush = TRUE, ticks = list(at = at, labels = labels),
+    ticks_y = list(at = at, labels = rev(labels)),
+    note = marks_note(x, count), fill = fill, bar = TRUE
+  )
+}
+
+picture_reference <- function(x) {
+  table <- x$table[order(-x$table$distance), ]
+  count <- nrow(table)
+  at <- seq_len(count)
+  words <- paste(if (x$adjust == "none") "p" else "adjusted p",
+                 c("at most 0.05", "above 0.05"))
+  colors <- c(level_colors(1L), "grey75")
+  side <- ifelse(table$p.adjusted <= usual_level, 1L, 2L)
+  bars <- lapply(sort(unique(side)), \(s) {
+    these <- side == s
+    new_layer("bars", x0 = at[these] - 0.4, y0 = numeric(sum(these)),
+              x1 = at[these] + 0.4, y1 = table$distance[these],
+              col = colors[s], border = NA, level = words[s])
+  })
+  top <- max(table$distance)
+  new_picture(
+    paste0("Distances from '", x$reference, "'"), "", "distance",
+    c(bars, list(
+      new_layer("text", x = at, y = table$distance,
+                labels = p_marks(table$p.adjusted, count),
+                col = "black", width = 1, over = TRUE),
+      across_layer(h = 0, lty = 1, col = "grey60")
+    )),
+    table, xlim = c(0.4, count + 0.6), ylim = c(0, if (top > 0) 1.08 * top else 1),
+    ticks = list(at = at, labels = table$group1), note = marks_note(x, count),
+    key = key_entries(words, colors, "box")
+  )
+}
+
+picture_dendrogram <- function(x) {
+  tree <- stats::hclust(stats::as.dist(as.matrix(x)), "average")
+  lines <- tree_lines(tree)
+  count <- length(tree$order)
+  new_picture(
+    "Groups joined at their average distance", "", "distance",
+    list(new_layer("line", x = lines$x, y = lines$y, main = TRUE),
+         across_layer(h = 0, lty = 1, col = "grey60")),
+    tree, xlim = c(0.5, count + 0.5),
+    ylim = c(0, max(tree$height, .Machine$double.xmin)),
+    ticks = list(at = seq_len(count), labels = tree$labels[tree$order])
+  )
+}
+
+# The lines of a tree of hclust(): from one branch over its fork to the other,
+# with breaks between the forks.
+tree_lines <- function(tree) {
+  leaf <- order(tree$order)
+  middle <- numeric(nrow(tree$merge))
+  x <- y <- NULL
+  for (f in seq_along(middle)) {
+    branch <- tree$merge[f, ]
+    at <- ifelse(branch < 0, leaf[abs(branch)], middle[abs(branch)])
+    from <- ifelse(branch < 0, 0, tree$height[abs(branch)])
+    middle[f] <- mean(at)
+    x <- c(x, rep(at, each = 2L), NA)
+    y <- c(y, from[1L], rep(tree$height[f], 2L), from[2L], NA)
+  }
+  list(x = x, y = y)
+}
