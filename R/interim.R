@@ -225,37 +225,6 @@ filter_names <- c("none", "tikhonov", "iterated", "showalter", "cutoff")
 
 # Is it a model, where a second sample may stand as well?
 is_model <- function(y) is.function(y) || identical(y, "normal")
-# Seconds that one draw takes, about, on one processor, by the sizes alone:
-# measured once (Zen 5, reference BLAS).
-mmd_cost <- function(samples, options, units, bins) {
-  sizes <- samples$sizes
-  n <- sum(sizes)
-  if (options$null == "spectrum") {
-    return(5e-8 * n)
-  }
-  if (!has_sums(options$estimator)) {
-    return(refit_cost(n))
-  }
-  count <- if (is.null(bins)) sum(units$sizes) else
-    n / (min(sizes) %/% bins)
-  groups <- length(sizes)
-  sets <- if (groups == 2L) {
-    1
-  } else if (is_unshrunk(options$estimator)) {
-    groups
-  } else {
-    groups * (groups + 1) / 2
-  }
-  # "fuse" stands for ten.
-  bandwidths <- if (is.character(options$bandwidths)) 10 else
-    max(1, length(options$bandwidths))
-  # Statistics of M come with its making.
-  if (!is.null(options$filter)) {
-    bandwidths <- nrow(list_statistics(options$filter))
-  }
-  8e-8 * count + 5e-11 * sets * bandwidths * count^2
-}
-
 # Pairs are blocks.
 refuse_paired <- function(...) {
   if ("paired" %in% ...names()) {

@@ -16,8 +16,9 @@
 #' count as \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}.
 #'
 #' Landmarks must not favor a sample: they are to come from the rows of all, or
-#' from other rows. Those that come from one sample lie closer to its rows, which
-#' is harmless where they lose little; `summary()` says what each sample loses.
+#' from other rows. Those that come from one sample lie closer to its rows,
+#' which is harmless where they lose little; `summary()` says what each sample
+#' loses.
 #' @rdname mmd_test
 #' @export
 mmd_test.kme_sketch <- function(x, y, ...) {
@@ -27,8 +28,8 @@ mmd_test.kme_sketch <- function(x, y, ...) {
                    ...)
 }
 
-# What the default method takes: the sketches on the same landmarks, x and, where
-# it is no sketch of groups, y.
+# What the default method takes: the sketches on the same landmarks, x and,
+# where it is no sketch of groups, y.
 pool_sketches <- function(data, label) {
   data <- data[!vapply(data, is.null, NA)]
   made <- vapply(data, inherits, NA, "kme_sketch")
@@ -77,9 +78,9 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
   parts <- compared_samples(sketches)
   for (name in if (!binned) names(parts)) {
     if (is.null(parts[[name]]$moments$covariance)) {
-      stop_input("'x' must be a sketch with bins, by kme_sketch(bin = 100), or ",
-                 "with second moments, by kme_sketch(moments = 2), which '",
-                 name, "' has not", if (!is.null(lacking)) paste(";", lacking))
+      stop_input("'x' must be a sketch with bins, by kme_sketch(bin = 100), ",
+                 "or with second moments, by kme_sketch(moments = 2); '", name,
+                 "' has none")
     }
   }
   numbers <- \(field) vapply(parts, `[[`, 1, field)

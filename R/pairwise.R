@@ -41,8 +41,9 @@
 #' in the larger group serves all pairs of it. Otherwise each pair takes the
 #' time of its two-sample test.
 #'
-#' @param x A numeric vector, matrix or data frame of numeric columns, the points
-#'   of all groups in rows; a [gram()] of them, or their distances (`dist`).
+#' @param x A numeric vector, matrix or data frame of numeric columns, the
+#'   points of all groups in rows; a [gram()] of them, or their distances
+#'   (`dist`).
 #' @param groups The group of each point, a factor or a vector.
 #' @param formula,data,subset,na.action As in [mmd_test()]: `response ~ group`.
 #' @param kernel,estimator,bandwidths,filter,blocks,clusters,scale,progress As
@@ -59,21 +60,23 @@
 #'   (the reference, where there is one), their sizes `n1`, `n2`, the
 #'   `statistic` of the test (of one statistic \eqn{\mathrm{MMD}^2}{MMD^2}),
 #'   `distance`, its root (0 where it is negative; with filters or many
-#'   bandwidths the distance of the plain kernel means), `p.value`, `p.adjusted`}
+#'   bandwidths the distance of the plain kernel means), `p.value`,
+#'   `p.adjusted`}
 #' \item{method, data.name}{words of `print()`}
 #' \item{adjust, reference}{as given; `reference` is `NULL` for all pairs}
 #' \item{B, null, type, estimator, noise, kernel, sample, groups, sizes,
 #'   arguments}{as of [mmd_test()]; `B` is `NULL` where there are no random
 #'   draws}
 #' `print()` shows up to twelve rows, of more the ten with the smallest
-#' p-values. `as.data.frame()` gives the table, `as.matrix()` a matrix groups by groups (the diagonal `NA` for
-#' p-values), `as.dist()` the distances, of all pairs.
+#' p-values. `as.data.frame()` gives the table, `as.matrix()` a matrix groups by
+#' groups (the diagonal `NA` for p-values), `as.dist()` the distances, of all
+#' pairs.
 #'
-#' `plot(x, "matrix")` draws the distance of each pair as the color of a tile (of
-#' each group to the reference, as a bar, in color where the adjusted p-value is
-#' at most 0.05), with p-values or stars for values of at most 0.05, 0.01 and
-#' 0.001 as far as there is room; `plot(x, "dendrogram")` joins groups at the
-#' average distance of their members ([stats::hclust()]).
+#' `plot(x, "matrix")` draws the distance of each pair as the color of a tile
+#' (of each group to the reference, as a bar, in color where the adjusted
+#' p-value is at most 0.05), with p-values or stars for values of at most 0.05,
+#' 0.01 and 0.001 as far as there is room; `plot(x, "dendrogram")` joins groups
+#' at the average distance of their members ([stats::hclust()]).
 #' @seealso [stats::p.adjust()]
 #' @family tests
 #' @examples
@@ -105,7 +108,10 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
   asked <- request(pairwise_arguments)
   if (!inherits(x, "pooled_samples")) {
     label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
-    x <- pool_groups(points_sample(check_data(x), NULL), groups, label, "x")
+    sample <- if (inherits(x, "gram")) gram_sample(x) else
+      if (inherits(x, "dist")) dist_sample(x) else
+        points_sample(check_data(x), NULL)
+    x <- pool_groups(sample, groups, label, "x")
   }
   options <- mmd_options(asked)
   samples <- read_samples(x, options)
@@ -128,29 +134,11 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
   new_pairwise(samples, settled, pairs, found, options, random, stored(asked))
 }
 
-pairwise_arguments <- door_table(
-  "mmd_pairwise.default", kernel = unless_given(a_kernel), estimator = a_tested,
-  reference = anything, adjust = choice(stats::p.adjust.methods),
-  bandwidths = many_bandwidths, filter = a_filter(0:2), B = count(),
-  blocks = anything, clusters = anything, scale = unless_given(a_scale),
-  control = a_control, progress = flag,
-  rules = list(when("bandwidths", kernel = open_rbf, filter = NULL)),
-  hints = test_hints
-)
-
-#' @rdname mmd_pairwise
-#' @export
-mmd_pairwise.gram <- function(x, groups, ...) {
-  label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
-  mmd_pairwise.default(pool_groups(gram_sample(x), groups, label, "x"), ...)
-}
-
-#' @rdname mmd_pairwise
-#' @export
-mmd_pairwise.dist <- function(x, groups, ...) {
-  label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
-  mmd_pairwise.default(pool_groups(dist_sample(x), groups, label, "x"), ...)
-}
+pairwise_arguments <- do.call(door_table, c(
+  "mmd_pairwise.default", mmd_arguments$kinds,
+  list(reference = anything, adjust = choice(stats::p.adjust.methods),
+       rules = mmd_arguments$rules, hints = test_hints)
+))
 
 #' @rdname mmd_pairwise
 #' @export
@@ -313,8 +301,8 @@ warn_coarse <- function(pairs, asked, random) {
 
 # --- The tests ---------------------------------------------------------------
 
-# The statistics and the p-values of the comparisons, two rows. Those of one size
-# in all share the permutations.
+# The statistics and the p-values of the comparisons, two rows. Those of one
+# size in all share the permutations.
 compare_pairs <- function(settled, pairs, asked) {
   bar <- progress_bar(asked$progress)
   on.exit(bar$close())
@@ -460,7 +448,7 @@ sums_pairs <- function(settled, sums, pairs, drawn, asked) {
   }, numeric(2))
 }
 
-# --- The object ----------------------------------------------------------------
+# --- The object --------------------------------------------------------------
 
 new_pairwise <- function(samples, settled, pairs, found, asked, random,
                          arguments) {
@@ -522,24 +510,16 @@ plain_distances <- function(settled) {
   sqrt(pmax(settled$height * (outer(own, own, `+`) - 2 * inner), 0))
 }
 
-most_rows_printed <- 12L
-fewer_rows <- 10L
-
 fit_lines.mmd_pairwise <- function(x, digits) {
   table <- x$table
   count <- nrow(table)
-  shown <- seq_len(count)
-  if (count > most_rows_printed) {
-    shown <- utils::head(order(table$p.value, -table$statistic), fewer_rows)
-  }
-  short <- \(v, format, digits) vapply(v[shown], format, "", digits = digits)
-  parts <- data.frame(
-    table[shown, c("group1", "group2", "n1", "n2")],
-    statistic = short(table$statistic, format, digits - 1L),
-    distance = short(table$distance, format, digits - 1L),
-    p = short(table$p.value, format.pval, max(2L, digits - 2L)),
-    adjusted = short(table$p.adjusted, format.pval, max(2L, digits - 2L))
-  )
+  shown <- if (count <= 12L) seq_len(count) else
+    order(table$p.value, -table$statistic)[1:10]
+  parts <- table[shown, ]
+  parts[5:6] <- lapply(parts[5:6], format_number, digits - 1L)
+  p <- \(v) vapply(v, format.pval, "", digits = max(2L, digits - 2L))
+  parts[7:8] <- lapply(parts[7:8], p)
+  names(parts)[7:8] <- c("p", "adjusted")
   c(
     "", strwrap(x$method, prefix = "  "), "",
     strwrap(paste("data:", x$data.name), exdent = 7L), kernel_lines(x$kernel),
@@ -558,7 +538,6 @@ fit_lines.mmd_pairwise <- function(x, digits) {
 fit_summary.mmd_pairwise <- function(x) {
   distance <- format_number(c(range(x$table$distance),
                               stats::median(x$table$distance)))
-  least <- 1 / (c(x$B, NA)[1L] + 1)
   list(lines = c(
     paste0("distances: ", distance[1L], " to ", distance[2L], ", median ",
            distance[3L]),
@@ -567,10 +546,10 @@ fit_summary.mmd_pairwise <- function(x) {
                                       collapse = " to "))
     },
     if (!is.null(x$B)) {
-      paste0("smallest p-value possible: ", format_number(least),
-             ", adjusted ", format_number(min(stats::p.adjust(
-               rep(least, nrow(x$table)), x$adjust
-             ))))
+      least <- rep(1 / (x$B + 1), nrow(x$table))
+      paste0("smallest p-value possible: ", format_number(least[1L]),
+             ", adjusted ",
+             format_number(min(stats::p.adjust(least, x$adjust))))
     }
   ))
 }
@@ -584,14 +563,12 @@ fit_facts.mmd_pairwise <- function(x) {
   ), kernel_columns(x$kernel))
 }
 
+# Under the names of package broom.
 fit_rows.mmd_pairwise <- function(x, ...) {
   check_dots(...)
-  table <- x$table
-  data.frame(
-    table[c("group1", "group2", "n1", "n2")], estimate = table$distance,
-    statistic = table$statistic, p.value = table$p.value,
-    adj.p.value = table$p.adjusted
-  )
+  stats::setNames(x$table[c(1:4, 6:5, 7:8)],
+                  c("group1", "group2", "n1", "n2", "estimate", "statistic",
+                    "p.value", "adj.p.value"))
 }
 
 #' @rdname mmd_pairwise
@@ -617,7 +594,7 @@ fit_frame.mmd_pairwise <- \(x) x$table
 
 fit_request.mmd_pairwise <- \(x, changes) fit_request.mmd_test(x, changes)
 
-# --- Pictures ------------------------------------------------------------------
+# --- Pictures ----------------------------------------------------------------
 
 fit_picture.mmd_pairwise <- function(object, type = NULL) {
   type <- check_type(type, c("matrix", "dendrogram"))
@@ -709,7 +686,8 @@ picture_reference <- function(x) {
                 col = "black", width = 1, over = TRUE),
       across_layer(h = 0, lty = 1, col = "grey60")
     )),
-    table, xlim = c(0.4, count + 0.6), ylim = c(0, if (top > 0) 1.08 * top else 1),
+    table, xlim = c(0.4, count + 0.6),
+    ylim = c(0, if (top > 0) 1.08 * top else 1),
     ticks = list(at = at, labels = table$group1), note = marks_note(x, count),
     key = key_entries(words, colors, "box")
   )
