@@ -224,5 +224,3 @@ autoplot.kme_density <- autoplot.kernmean_fit
 autoplot.rkhs_iv <- autoplot.kernmean_fit
 #' @exportS3Method ggplot2::autoplot
 autoplot.bag_smm <- autoplot.kernmean_fit
-#' @exportS3Method ggplot2::autoplot
-autoplot.mmd_comparisons <- autoplot.kernmean_fit

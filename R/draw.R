@@ -42,7 +42,7 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #' added with `+`; what several figures show is one plot with facets. Pages of
 #' the pictures: [plot.kme()], [plot.kme_pca()], [plot.kme_fda()],
 #' [plot.kme_density()], [plot.rkhs_iv()], [plot.bag_smm()], [plot.mmd_test()],
-#' [plot.mmd_comparisons()]; and [kme_cov()], [hsic_test()], [gram()],
+#' [mmd_pairwise()], [mmd_gof()]; and [kme_cov()], [hsic_test()], [gram()],
 #' [kme_landmarks()].
 #'
 #' Of more than 2,000 points an even share is drawn, of groups twelve are named.
@@ -93,8 +93,6 @@ plot.kme_density <- plot.kernmean_fit
 plot.rkhs_iv <- plot.kernmean_fit
 #' @export
 plot.bag_smm <- plot.kernmean_fit
-#' @export
-plot.mmd_comparisons <- plot.kernmean_fit
 
 # NULL: not given.
 check_type <- function(type, types, default = types[1L]) {
