@@ -64,7 +64,7 @@ at <- c(which(g == "control"), which(g == "g001"))
 few <- 3
 times <- in_turn(
   2,
-  mmd_test(form, data, control = "control", B = 999),
+  mmd_pairwise(form, data, reference = "control", B = 999),
   for (i in seq_len(few)) {
     mmd_test(form, droplevels(data[at, ]), B = 999)
   },

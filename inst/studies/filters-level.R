@@ -36,12 +36,12 @@ level_groups <- function(B) {
   # The first comparison's own p-value, and the smallest adjusted one.
   first <- function(...) {
     row(function(data) {
-      mmd_test(z ~ group, data, ..., B = B)$table$p.value[1]
+      mmd_pairwise(z ~ group, data, ..., B = B)$table$p.value[1]
     })
   }
   least <- function(...) {
     row(function(data) {
-      min(mmd_test(z ~ group, data, ..., B = B)$table$p.adjusted)
+      min(mmd_pairwise(z ~ group, data, ..., B = B)$table$p.adjusted)
     }, "at most")
   }
   heavy <- function(df) function(n, d) matrix(stats::rt(n * d, df), n)
@@ -93,14 +93,14 @@ level_groups <- function(B) {
       "MMD filters, 3 groups, t(3)" = grouped(filter = TRUE),
       "the same, biased, 3 groups" = grouped(filter = TRUE,
                                              statistic = "biased"),
-      "control: p of a comparison" = first(control = "c"),
-      "control: smallest Holm p" = least(control = "c"),
-      "pairwise: p of a comparison" = first(pairwise = TRUE),
-      "pairwise: smallest Holm p" = least(pairwise = TRUE)
+      "control: p of a comparison" = first(reference = "c"),
+      "control: smallest Holm p" = least(reference = "c"),
+      "pairwise: p of a comparison" = first(),
+      "pairwise: smallest Holm p" = least()
     ),
     slow(
       with_groups(c(14, 10, 6), t3),
-      "pairwise with filters: p" = first(pairwise = TRUE, filter = TRUE)
+      "pairwise with filters: p" = first(filter = TRUE)
     ),
     group(
       function() {

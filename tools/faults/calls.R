@@ -227,8 +227,8 @@ calls <- local({
     `mmd_test, pairwise` = case(9000, 500, \(n) {
       list(table = data.frame(points(n), g = gl(5, 1, n)))
     }, \(d) {
-      mmd_test(cbind(X1, X2, X3) ~ g, d$table, pairwise = TRUE, B = 999,
-               progress = FALSE)
+      mmd_pairwise(cbind(X1, X2, X3) ~ g, d$table, B = 999,
+                   progress = FALSE)
     }),
     `mmd_test, distances` = case(8000, 500, \(n) {
       list(k = stats::dist(points(n)), g = gl(2, 1, n))

@@ -122,22 +122,20 @@ objects <- list(
              B = 19,
              control = test_control(null = "spectrum"))
   ),
-  mmd_model_test = alist(
-    mmd_test(points(15, 2, 1), model = "normal", B = 19),
-    mmd_test(points(15, 2, 2), model = mixture(2), kernel = kernel_rbf(1),
-             B = 19),
-    mmd_test(points(15, 1, 3), model = mixture(1), kernel = kernel_rbf(1),
-             B = 19),
-    mmd_test(points(9, 1, 4), model = rnorm, kernel = kernel_rbf(1), B = 9)
+  mmd_gof = alist(
+    mmd_gof(points(15, 2, 1), "normal", B = 19),
+    mmd_gof(~ a + b, frame(15, 2), mixture(2), kernel = kernel_rbf(1), B = 19),
+    mmd_gof(points(15, 1, 3), mixture(1), kernel = kernel_rbf(1), B = 19),
+    mmd_gof(points(9, 1, 4), rnorm, kernel = kernel_rbf(1), B = 9)
   ),
-  mmd_comparisons = alist(
-    mmd_test(a ~ h, frame(20, 1), pairwise = TRUE, B = 19),
-    mmd_test(cbind(a, b) ~ h, frame(20, 2), control = "a", B = 19),
-    mmd_test(gram(points(20, 2, 3)), labels(20, 3, 3), pairwise = TRUE, B = 19),
-    mmd_test(dist(points(20, 2, 4)), labels(20, 4, 4), pairwise = TRUE, B = 19),
-    mmd_test(a ~ h, frame(20, 5), pairwise = TRUE, B = 9, filter = TRUE),
-    mmd_test(a ~ h, frame(20, 6), pairwise = TRUE, null = "gamma"),
-    mmd_test(. ~ g, frame(20, 7)[c("a", "b", "g")], control = "b", B = 19)
+  mmd_pairwise = alist(
+    mmd_pairwise(a ~ h, frame(20, 1), B = 19),
+    mmd_pairwise(cbind(a, b) ~ h, frame(20, 2), reference = "a", B = 19),
+    mmd_pairwise(gram(points(20, 2, 3)), labels(20, 3, 3), B = 19),
+    mmd_pairwise(dist(points(20, 2, 4)), labels(20, 4, 4), B = 19),
+    mmd_pairwise(a ~ h, frame(20, 5), B = 9, filter = TRUE),
+    mmd_pairwise(a ~ h, frame(20, 6), control = test_control(null = "gamma")),
+    mmd_pairwise(. ~ g, frame(20, 7)[c("a", "b", "g")], reference = "b", B = 19)
   ),
   hsic_test = alist(
     hsic_test(points(15, 2, 1), points(15, 1, 2), B = 19),

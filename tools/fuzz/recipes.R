@@ -167,7 +167,7 @@ args <- list(
   mmd_test.kme_sketch.y = either(.(from_pool("kme_sketch")), .(pts(s))),
   mmd_test.formula.formula = \(s) formulas$two_samples(s),
   mmd_test.null = either("permutation", "gamma", "spectrum",
-                         .(from_pool("mmd_model_test"))),
+                         .(from_pool("mmd_gof"))),
   hsic_test.x = either(.(a_variable(s)), .(a_variable(s)),
                        list(.(a_variable(s)), b = .(a_variable(s)))),
   hsic_test.y = a_variable,
@@ -286,8 +286,7 @@ dots_of <- function(entry, s, found) {
   if (entry$generic == "plot") return("graphics")
   if (entry$generic == "update") {
     class <- class_of(s)
-    doors <- c(bag_smm = "smm", mmd_comparisons = "mmd_pairwise",
-               mmd_model_test = "mmd_gof", kme_sketch = "")
+    doors <- c(bag_smm = "smm", kme_sketch = "")
     return(door(if (class %in% names(doors)) doors[[class]] else class))
   }
   if (identical(entry$class, "formula")) return(door(entry$generic))

@@ -288,7 +288,7 @@ na_fields <- c(
   # A kernel that failed has no error rate, landmarks that were given no loss.
   "[$]bandwidths[$]error$", "[$]lost$",
   # P-values on the diagonal.
-  "^as.matrix.mmd_comparisons"
+  "^as.matrix.mmd_pairwise"
 )
 
 # Of these no value may be infinite either.

@@ -249,8 +249,8 @@ plot_type <- function(s) {
     kme_cov = c("spectrum", "selection", "scores", "weights"),
     kme_pca = c("scores", "spectrum"), kme_fda = c("regions", "scores"),
     kme_density = c("density", "path"), kme_landmarks = c("points", "spectrum"),
-    mmd_comparisons = c("matrix", "dendrogram"), mmd_test = c("null",
-                                                              "witness"),
+    mmd_pairwise = c("matrix", "dendrogram"),
+    mmd_test = c("null", "witness"), mmd_gof = c("null", "witness"),
     rkhs_iv = c("fit", "cv"), bag_smm = c("bags", "cv"), gram = "spectrum",
     "null"
   ))
