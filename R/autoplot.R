@@ -219,8 +219,6 @@ ggplot_axes <- function(picture) {
 
 # Until all of them inherit from kernmean_fit.
 #' @exportS3Method ggplot2::autoplot
-autoplot.kme_density <- autoplot.kernmean_fit
-#' @exportS3Method ggplot2::autoplot
 autoplot.rkhs_iv <- autoplot.kernmean_fit
 #' @exportS3Method ggplot2::autoplot
 autoplot.bag_smm <- autoplot.kernmean_fit

@@ -312,62 +312,80 @@ kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
                                 optimize = c("weights", "all"), nstart = 50,
                                 validate = NULL, start = NULL, floor = NULL,
                                 steps = NULL) {
-  check_dots(...)
-  if (missing(x)) stop_input("'x' must be given: the sample")
-  given <- if (!missing(kernel)) {
-    check_kernel(kernel, hint = if (is.numeric(kernel)) {
-      "; the number of components is given by name, as in m = 3"
-    } else {
-      estimator_hint(kernel)
-    })
+  asked <- request(kme_density_arguments)
+  optimize <- asked$optimize
+  matched <- asked$estimator
+  sketched <- inherits(x, "kme_sketch")
+  if (sketched) {
+    of_rows <- as_sample(x)
+    matched <- density_mean(of_rows, matched)
+    sample <- sample_support(of_rows)
+    points <- points_for_mean(matched)
+  } else {
+    sample <- density_sample(x, asked$kernel, matched, bandwidths, asked$scale)
+    points <- sample$x
   }
-  optimize <- check_choice(optimize, c("weights", "all"), "optimize")
-  steps <- check_steps(steps, optimize)
-  nstart <- check_count(nstart, "nstart")
-  if (!is.null(floor)) floor <- check_number(floor, "floor", positive = TRUE)
-  check_bandwidth_set(bandwidths, "validate")
-  scale <- if (!missing(scale)) check_scale(scale)
-  shape <- if (!missing(shape)) {
-    check_choice(shape, c("full", "common", "isotropic"), "shape")
-  }
-  estimator <- read_matched(estimator)
-  sample <- density_sample(x, given, estimator, bandwidths, scale)
   kernels <- candidate_kernels(bandwidths, sample$kernel)
   first <- check_start(start, sample)
-  sizes <- read_sizes(m, missing(m), first, sample$n)
-  share <- check_validate(validate, estimator, c(
+  sizes <- if (sketched) sketch_size(asked$m, first) else
+    read_sizes(m, !is_given(asked, "m"), first, sample$n)
+  share <- if (sketched) 0 else check_validate(asked$validate, matched, c(
     m = length(sizes) > 1L, bandwidths = !is.null(bandwidths),
     optimize = optimize == "all" && is.null(steps)
   ), steps)
-  look <- read_shape(shape, optimize, first, sample)
-  share_kept <- if (!is.null(floor)) {
-    floor
-  } else {
-    least_variance[[if (is.null(steps)) look else "steps"]]
+  look <- read_shape(asked$shape, optimize, first, sample)
+  share_kept <- asked$floor
+  if (is.null(share_kept)) {
+    share_kept <- least_variance[[if (is.null(steps)) look else "steps"]]
   }
-  lowest <- share_kept * check_spread(sample$x)
+  lowest <- share_kept * check_spread(points)
   if (!in_reach(lowest)) {
     stop_input("'floor' must be a share of the variance such as 0.01, not ",
                format_number(floor))
   }
-  direct <- identical(start, "kmeans") || !is.null(steps)
+  direct <- sketched || identical(start, "kmeans") || !is.null(steps)
+  how <- list(shape = look, m = sizes[1L], nstart = asked$nstart,
+              lowest = lowest, widen = 1)
+  if (sketched && is.null(first)) {
+    first <- cluster_start(points, how, " that stand for the mean")
+  }
   plan <- list(
-    estimator = estimator, kernels = kernels, optimize = optimize,
-    steps = steps, sizes = sizes, stop_early = identical(m, "validate"),
-    first = first, direct = direct, widenings = if (direct) 1 else widenings,
-    shape = list(shape = look, m = sizes[1L], nstart = nstart, lowest = lowest,
-                 widen = 1),
-    toward = 1, weigh = optimize == "weights" && is.null(bandwidths),
+    estimator = matched, kernels = kernels, optimize = optimize,
+    steps = asked$steps, sizes = sizes, stop_early = identical(m, "validate"),
+    first = first, direct = identical(start, "kmeans") || !is.null(steps),
+    widenings = if (direct) 1 else widenings, shape = how, toward = 1,
+    weigh = !sketched && optimize == "weights" && is.null(bandwidths),
     lowest = lowest
   )
-  found <- fit_density(sample, plan, share)
-  new_kme_density(found, plan, share, list(
-    m = if (length(sizes) == 1L) sizes else m, kernel = given, scale = scale,
-    shape = shape, bandwidths = bandwidths, estimator = estimator,
-    optimize = optimize, nstart = nstart, validate = validate, start = start,
-    floor = floor, steps = steps
-  ))
+  arguments <- stored(asked)
+  if (length(sizes) == 1L) arguments$m <- sizes
+  new_kme_density(fit_density(sample, plan, share), plan, share, arguments)
 }
+
+kme_density_arguments <- door_table(
+  "kme_density.default", x = anything, kernel = unless_given(a_kernel),
+  estimator = \(value, name) {
+    if (inherits(value, "kme")) value else read_estimator(value)
+  },
+  m = unless_given(anything), scale = unless_given(a_scale),
+  shape = unless_given(choice("full", "common", "isotropic")),
+  bandwidths = \(value, name) {
+    check_bandwidth_set(value, "validate")
+    value
+  },
+  optimize = choice("weights", "all"), nstart = count(),
+  validate = maybe(number(0, 0.9)), start = anything,
+  floor = maybe(number(open = TRUE)), steps = maybe(count()),
+  rules = list(
+    when(c(optimize = "weights"), steps = NULL),
+    when(\(asked) inherits(asked$x, "kme_sketch"), kernel = NULL, scale = NULL,
+         bandwidths = NULL, reason = "when 'x' is a sketch"),
+    when(\(asked) inherits(asked$x, "kme_sketch"),
+         validate = new_kind("0", \(x) is.null(x) || x == 0),
+         reason = "for a sketch, which has no rows to be held out")
+  ),
+  aside = "x"
+)
 
 #' @rdname kme_density
 #' @export
@@ -385,30 +403,17 @@ least_variance <- c(full = 1e-4, common = 1e-4, isotropic = 0.01, steps = 1e-6)
 new_kme_density <- function(found, plan, share, arguments) {
   sample <- found$sample
   found <- in_user_units(found, log_jacobian(sample$kernel))
-  structure(
-    c(
-      user_mixture(found$best, sample),
-      list(
-        shape = plan$shape$shape,
-        distance2 = max(0, found$mean$norm2 + found$best$objective),
-        start = user_mixture(found$start, sample), path = found$path,
-        steps = found$steps, heldout = found$heldout, sizes = found$sizes,
-        widen = found$widen, toward = found$toward,
-        bandwidths = found$bandwidths, mean = found$mean,
-        kernel = sample$kernel, sample = sample, n = found$mean$n,
-        m = length(found$best$weights), estimator = found$mean$estimator,
-        optimize = plan$optimize, validate = share, floor = plan$lowest,
-        terms = NULL, arguments = arguments
-      )
-    ),
-    class = "kme_density"
-  )
-}
-
-# An estimator, or a fit to be matched itself.
-read_matched <- function(estimator) {
-  if (inherits(estimator, "kme")) estimator else
-    read_estimator(estimator)
+  new_fit("kme_density", c(user_mixture(found$best, sample), list(
+    shape = plan$shape$shape,
+    distance2 = max(0, found$mean$norm2 + found$best$objective),
+    start = user_mixture(found$start, sample), path = found$path,
+    steps = found$steps, heldout = found$heldout, sizes = found$sizes,
+    widen = found$widen, toward = found$toward, bandwidths = found$bandwidths,
+    mean = found$mean, kernel = sample$kernel, sample = sample,
+    n = found$mean$n, m = length(found$best$weights),
+    estimator = found$mean$estimator, optimize = plan$optimize,
+    validate = share, floor = plan$lowest, terms = NULL, arguments = arguments
+  )))
 }
 
 shape_words <- c(full = "each of its own shape", common = "of one shape",

@@ -57,11 +57,6 @@ check_validate <- function(validate, estimator, wanted, steps) {
   if (is.null(validate)) {
     validate <- if (any(wanted)) 0.2 else 0
   }
-  validate <- check_number(validate, "validate")
-  if (validate > 0.9) {
-    stop_input("'validate' must be a share of the points up to 0.9, not ",
-               format_number(validate))
-  }
   if (validate > 0 && !any(wanted)) {
     stop_input("'validate' must be 0 ", if (is.null(steps)) {
       paste("for optimize = \"weights\" and one 'm', which runs to its end;",
@@ -84,18 +79,6 @@ check_validate <- function(validate, estimator, wanted, steps) {
   validate
 }
 
-# How many steps all parameters take; NULL: as many as is decided otherwise.
-check_steps <- function(steps, optimize) {
-  if (is.null(steps)) {
-    return(NULL)
-  }
-  if (optimize == "weights") {
-    stop_input("'steps' must not be given for optimize = \"weights\", which ",
-               "takes none; choose optimize = \"all\"")
-  }
-  check_count(steps, "steps")
-}
-
 # The numbers of components to choose from; one if there is nothing to choose.
 read_sizes <- function(m, absent, start, n) {
   if (!is.null(start)) {
@@ -113,7 +96,7 @@ read_sizes <- function(m, absent, start, n) {
     stop_input("'m' must be \"validate\" or a whole number (several to choose ",
                "from), not ", describe(m))
   }
-  sort(unique(vapply(m, check_count, integer(1), name = "m")))
+  sort(unique(vapply(m, take, integer(1), count(), "m")))
 }
 
 # What components look like: that of the start, if there is one.
@@ -338,7 +321,9 @@ check_start <- function(start, sample) {
                                        "start$covariances")
     for (j in seq_len(count)) check_positive_definite(component(q, j)$cov, j)
   } else {
-    q$variances <- check_start_variances(start[["variances"]], count)
+    q$variances <- take(start[["variances"]], numbers(1e-140, 1e140, open = TRUE,
+                                              count = count),
+                    "start$variances")
   }
   q <- kernel_mixture(q, sample$kernel)
   ends <- .Call(C_r_column_ranges, rbind(q$means, unname(sample$x)))
@@ -347,15 +332,6 @@ check_start <- function(start, sample) {
                   "the points")
   }
   q
-}
-
-check_start_variances <- function(variances, count) {
-  if (!is.numeric(variances) || length(variances) != count ||
-        !all(is.finite(variances) & in_reach(variances))) {
-    stop_input("'start$variances' must be ", count, " positive numbers, one ",
-               "for each component")
-  }
-  as.double(variances)
 }
 
 check_positive_definite <- function(s, number) {

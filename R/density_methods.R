@@ -54,19 +54,6 @@ free_numbers <- function(object) {
 }
 
 #' @importFrom stats AIC
-#' @export
-AIC.kme_density <- function(object, ..., k = 2) refuse_criterion("AIC")
-
-#' @importFrom stats BIC
-#' @export
-BIC.kme_density <- function(object, ...) refuse_criterion("BIC")
-
-refuse_criterion <- function(name) {
-  stop_input(name, " must not be taken of a fit that does not maximize the ",
-             "likelihood; compare mean log densities of points held out, as ",
-             "m = \"validate\" does (its field sizes)")
-}
-
 #' @rdname kme_density
 #' @importFrom stats coef
 #' @export
@@ -126,12 +113,6 @@ share_outside <- function(object) {
 }
 
 #' @importFrom stats nobs
-#' @export
-nobs.kme_density <- function(object, ...) {
-  check_dots(...)
-  object$n
-}
-
 #' @rdname kme_density
 #' @param nsim Number of points to draw.
 #' @param seed `NULL`, or what [set.seed()] is called with first; the state of
@@ -173,67 +154,53 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
   points
 }
 
-#' @rdname kme_density
-#' @export
-update.kme_density <- function(object, ...) {
-  found <- change_arguments(object, list(...))
-  changes <- found$changes
-  arguments <- found$arguments
-  if ("m" %in% names(changes) && !is.character(arguments$start)) {
-    arguments$start <- NULL
-  }
+fit_request.kme_density <- function(x, changes) {
+  new <- names(changes)
+  moved <- "x" %in% new || "data" %in% new && !is.null(x$terms)
+  stored <- x$arguments
+  if ("m" %in% new && !is.character(stored$start)) x$arguments$start <- NULL
   if (!is.null(changes$start) && !is.character(changes$start)) {
-    arguments[c("m", "shape")] <- NULL
+    x$arguments[c("m", "shape")] <- NULL
   }
-  moved <- "x" %in% names(changes)
-  fitted <- inherits(arguments$estimator, "kme") &&
-    !"estimator" %in% names(changes)
+  fitted <- inherits(stored$estimator, "kme") && !"estimator" %in% new
   if (fitted && moved) {
     stop_input("'estimator' must be given with new points, as that of the fit ",
                "is a fit on the old ones")
   }
   # On the same points the bandwidth that was chosen stays.
   if (!moved || brings_kernel(changes$x) || !is.null(changes$kernel)) {
-    arguments["bandwidths"] <- NULL
+    x$arguments["bandwidths"] <- NULL
   }
+  asked <- fit_request.default(x, changes)
+  kept <- attr(asked, "kept")
   if (!moved && !is.null(changes$bandwidths)) {
-    arguments$x <- sample_input(object$sample, rekernel = TRUE)
-    arguments["kernel"] <- list(
-      kernel_for(arguments$x, object$arguments$kernel, object$sample)
-    )
+    asked$x <- sample_input(x$sample, rekernel = TRUE)
+    if (is.null(changes$kernel)) {
+      asked$kernel <- kernel_for(asked$x, stored$kernel, x$sample)
+    }
   }
   if (fitted && is.null(changes$kernel) ||
         inherits(changes$estimator, "kme")) {
-    arguments["kernel"] <- NULL
+    asked$kernel <- NULL
   }
-  if (inherits(merge_changes(arguments, changes)$estimator, "kme")) {
-    arguments["scale"] <- NULL
-  }
-  arguments <- merge_changes(arguments, changes)
-  weights <- identical(arguments$optimize, "weights")
-  if (weights && !"steps" %in% names(changes)) arguments$steps <- NULL
+  if (inherits(asked$estimator, "kme")) asked$scale <- NULL
   # Nothing is left to decide.
-  if ((weights || !is.null(arguments$steps)) && is.numeric(arguments$m) &&
-        is.null(arguments$bandwidths) && !"validate" %in% names(changes)) {
-    arguments$validate <- NULL
+  weights <- !identical(asked$optimize, "all")
+  if ((weights || !is.null(asked$steps)) && is.numeric(asked$m) &&
+        is.null(asked$bandwidths) && !"validate" %in% new) {
+    asked$validate <- NULL
   }
-  found$arguments <- arguments
-  fit <- refit(kme_density, object, found)
-  if (!moved && !any(c("kernel", "bandwidths") %in% names(changes))) {
-    fit$arguments["bandwidths"] <- list(object$arguments$bandwidths)
-  }
-  fit
+  structure(asked, kept = c(kept, if (!moved && !any(
+    c("kernel", "bandwidths") %in% new)) "bandwidths"))
 }
 
 # --- print -------------------------------------------------------------------
 
 #' @rdname kme_density
 #' @param digits Significant digits.
-#' @export
-print.kme_density <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
+fit_lines.kme_density <- function(x, digits) {
   number <- \(value) format(value, digits = digits)
-  say(
+  c(
     paste0("Density by kernel mean matching, ",
            count_of(x$m, "normal component"),
            if (x$m > 1L) paste0(", ", shape_words[[x$shape]])),
@@ -246,7 +213,6 @@ print.kme_density <- function(x, digits = digits_shown(), ...) {
       describe_density(x$sample, x, number)
     ), 80L, exdent = 2L)
   )
-  invisible(x)
 }
 
 describe_density <- function(sample, object, number) {
@@ -330,52 +296,65 @@ describe_heldout <- function(object) {
 # The row of the path where the fit stopped.
 stop_row <- function(object) match(format(object$steps), object$path$step)
 
-#' @rdname kme_density
-#' @export
-summary.kme_density <- function(object, ...) {
-  check_dots(...)
-  order <- order(-object$weights)
-  means <- named_means(object)
-  sds <- component_sds(object)
+fit_summary.kme_density <- function(x) {
+  order <- order(-x$weights)
+  means <- named_means(x)
+  sds <- component_sds(x)
   colnames(sds) <- paste("sd", colnames(means))
   # One number where it is the same in all columns.
   if (all(sds == sds[, 1L])) sds <- cbind(sd = sds[, 1L])
-  components <- data.frame(weight = object$weights, means, sds,
+  components <- data.frame(weight = x$weights, means, sds,
                            check.names = FALSE)[order, ]
-  rownames(components) <- seq_len(object$m)
-  structure(list(fit = object, components = components,
-                 outside = share_outside(object)),
-            class = "summary.kme_density")
+  rownames(components) <- seq_len(x$m)
+  outside <- share_outside(x)
+  likelihood <- if (!is.null(outside)) logLik(x)
+  c(
+    list(components = structure(components, title = paste0(
+      "Components: weight, means, standard deviation",
+      if (ncol(sds) > 1L) "s"
+    ))),
+    if (!is.null(outside)) list(
+      likelihood = paste0("log-likelihood ", format_number(c(likelihood)),
+                          " on ", attr(likelihood, "df"),
+                          " degrees of freedom"),
+      outside = structure(outside, title = paste(
+        "Share of the density beyond the range of the data"
+      ))
+    )
+  )
 }
 
-most_columns_shown <- 5L
+fit_rows.kme_density <- function(x, ...) {
+  check_dots(...)
+  columns <- names(named_frame(x$means))
+  each <- \(values, what) {
+    colnames(values) <- if (ncol(values) == 1L) what else
+      paste0(what, ".", columns)
+    values
+  }
+  data.frame(
+    component = seq_len(x$m), weight = x$weights, each(x$means, "mean"),
+    each(component_sds(x), "sd"), check.names = FALSE, row.names = NULL
+  )
+}
+
+fit_facts.kme_density <- function(x) {
+  c(list(
+    nobs = x$n, m = x$m, shape = one_word(x$shape),
+    logLik = if (nrow(known_rows(x$sample))) as.numeric(logLik(x)),
+    df = free_numbers(x), objective = x$objective,
+    distance = sqrt(x$distance2), estimator = x$estimator$name
+  ), kernel_columns(x$kernel))
+}
+
+fit_values.kme_density <- function(x, newdata = NULL) {
+  value <- if (is.null(newdata)) predict(x) else predict(x, newdata)
+  data.frame(.density = unname(value))
+}
 
 #' @export
-print.summary.kme_density <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
-  print(x$fit, digits = digits)
-  d <- ncol(x$fit$means)
-  several <- ncol(x$components) > 2L + d
-  shown <- seq_len(min(d, most_columns_shown))
-  cat("\nComponents: weight, means, standard deviation",
-      if (several) "s",
-      if (d > length(shown)) paste0(" (", d - length(shown),
-                                    " more columns in coef())"),
-      "\n", sep = "")
-  shown <- x$components[c(1L, 1L + shown, if (several) 1L + d + shown else
-    2L + d)]
-  print(shown, digits = digits)
-  if (is.null(x$outside)) {
-    return(invisible(x))
-  }
-  likelihood <- logLik(x$fit)
-  cat("\nlog-likelihood ", format(c(likelihood), digits = digits), " on ",
-      attr(likelihood, "df"), " degrees of freedom\n", sep = "")
-  shown <- x$outside[seq_len(min(length(x$outside), most_columns_shown))]
-  say(strwrap(paste0(
-    "share of the density beyond the range of the data: ",
-    paste0(names(shown), " ", format_number(100 * shown, 2L), "%",
-           collapse = ", ")
-  ), 80L, exdent = 2L))
-  invisible(x)
+as.data.frame.kme_density <- function(x, row.names = NULL, optional = FALSE,
+                                      ...) {
+  check_dots(...)
+  name_frame(fit_rows(x), row.names)
 }

@@ -88,8 +88,6 @@ split_dots <- function(object, dots, groups) {
 }
 
 #' @export
-plot.kme_density <- plot.kernmean_fit
-#' @export
 plot.rkhs_iv <- plot.kernmean_fit
 #' @export
 plot.bag_smm <- plot.kernmean_fit

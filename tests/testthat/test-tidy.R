@@ -165,14 +165,14 @@ test_that("components are those of the density, each column by itself", {
     colSums(table$weight * stats::dnorm(outer(mean, z, \(m, z) z - m), 0, sd))
   }
   one <- kme_density(x[, 1], m = 3)
-  points <- augment.kme_density(one)
-  expect_equal(marginal(tidy.kme_density(one), "", points$x), points$.density,
+  points <- generics::augment(one)
+  expect_equal(marginal(generics::tidy(one), "", points$x), points$.density,
                tolerance = 1e-10)
   # Of two columns, the other one is integrated out: the trapezoidal rule is
   # exact to rounding for sums of normals that are some steps wide.
   wide <- x * rep(c(1, 30), each = nrow(x))
   two <- suppressWarnings(kme_density(wide, m = 2))
-  table <- tidy.kme_density(two)
+  table <- generics::tidy(two)
   expect_identical(table$weight, two$weights)
   for (l in 1:2) {
     at <- wide[c(1, 20), l]
@@ -183,14 +183,14 @@ test_that("components are those of the density, each column by itself", {
       new <- matrix(other, 1001, 2)
       new[, l] <- z
       colnames(new) <- columns
-      found <- augment.kme_density(two, newdata = new)$.density
+      found <- generics::augment(two, newdata = new)$.density
       expect_equal(sum(found) * diff(other)[1],
                    marginal(table, paste0(".", columns[l]), z),
                    tolerance = 1e-9)
     }
   }
   expect_identical(as.data.frame(two), table)
-  row <- glance.kme_density(two)
+  row <- generics::glance(two)
   expect_equal(row$logLik, sum(predict(two, type = "log")))
   expect_identical(row$df, attr(logLik(two), "df"))
 })
