@@ -39,9 +39,9 @@
 #' `x["a"]` is the sketch of one, `x[c("a", "b")]` of some.
 #'
 #' @section Weights:
-#' Means are weighted means, and in amounts of shrinkage and null distributions n
-#' becomes \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}. The scores `"gcv"` and
-#' `"printed"` and bins do not go with weights.
+#' Means are weighted means, and in amounts of shrinkage and null distributions
+#' n becomes \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}. The scores `"gcv"`
+#' and `"printed"` and bins do not go with weights.
 #'
 #' @section Bins:
 #' With `bin = 500` the rows of each group fall at random (R's generator) into
@@ -210,8 +210,8 @@ empty_sketch <- function(landmarks, options) {
 
 # --- Arguments -------------------------------------------------------------
 
-# A request with `columns`, the names of those that hold groups and weights; what
-# is given row by row stays where it is.
+# A request with `columns`, the names of those that hold groups and weights;
+# what is given row by row stays where it is.
 read_rows <- function(asked) {
   stream <- reads_source(asked)
   n <- NROW(asked$x)

@@ -43,13 +43,14 @@ read_variables <- function(data, given, kernel = NULL, defaults = NULL,
   }
   must_be(is.null(kernel) || all(vapply(given, is.null, NA)), "kernel", "NULL",
           "if 'kernel_x' or 'kernel_y' is given")
-  shared <- is.null(given$x) || inherits(given$x, "kernmean_kernel")
   kernels <- unname(given[names(data)])
+  first <- kernels[[1L]]
+  shared <- is.null(first) || inherits(first, "kernmean_kernel")
   if (!is.null(kernel) || several && shared) {
-    kernels <- rep(list(if (is.null(kernel)) given$x else kernel), d)
+    kernels <- rep(list(if (is.null(kernel)) first else kernel), d)
     kernels[own] <- list(NULL)
   } else if (several) {
-    kernels <- given$x
+    kernels <- first
     if (!is.list(kernels) || length(kernels) != d) {
       stop_input("'kernel_x' must be a kernel or a list of ", d,
                  " kernels, not ", describe(kernels))
@@ -329,8 +330,8 @@ plain_term <- function(x) {
 # --- Formulas ----------------------------------------------------------------
 
 # list(variables: named, to be read; terms; extra) of a formula: the sum on each
-# of its two sides is one variable, of one without a left side each term is. What
-# else the frame has, such as blocks, is in `extra`.
+# of its two sides is one variable, of one without a left side each term is.
+# What else the frame has, such as blocks, is in `extra`.
 formula_variables <- function(call, formula, data, no_action, home, least,
                               extra = NULL) {
   # A dot does not mean the columns that say what changes places.

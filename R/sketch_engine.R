@@ -1,0 +1,411 @@
+# How the rows of a source, or of a list of parts, get into a sketch: chunk by
+# chunk, here or under the plan of the package future, with what is done kept in
+# a folder.
+
+# --- One source --------------------------------------------------------------
+
+# How the rows of a source get into a sketch: chunk by chunk, with what is done
+# kept in a file, or NULL. A state is list(sketch; rows: of the source, that are
+# in it; first: the first rows of the source; finished). `name`: of the part,
+# NULL for the only one. Returns the state after the last row, without the
+# landmarks.
+run_source <- function(empty, x, read, chunk, file = NULL, name = NULL,
+                       progress = FALSE) {
+  state <- read_state(file)
+  if (is.null(state)) {
+    state <- list(sketch = empty, rows = 0, first = NULL, finished = FALSE)
+  }
+  if (state$finished) {
+    return(state)
+  }
+  state$sketch["landmarks"] <- list(empty$landmarks)
+  check_source(x, FALSE)
+  # The very source that was stopped goes on where it was.
+  before <- if (!is.null(file)) stopped[[file]]
+  goes_on <- identical(before$x, x) && identical(before$rows, state$rows)
+  stream <- if (goes_on) before$stream else open_stream(x, read, chunk)
+  if (goes_on) stream$back_to(state$rows)
+  meter <- rows_meter(progress, name, state$rows)
+  saved <- list(rows = state$rows, at = now(), took = 0)
+  on.exit({
+    meter(state$rows, TRUE)
+    stream$close()
+    if (!is.null(file)) {
+      stopped[[file]] <- if (!state$finished && !stream$anew()) {
+        list(x = x, stream = stream, rows = state$rows)
+      }
+      if (state$rows > saved$rows || state$finished) {
+        save_whole(bare_state(state), file)
+      }
+    }
+  })
+  repeat {
+    rows <- from_source(next_rows(stream, state, goes_on), stream, state$rows,
+                        name)
+    if (is.null(rows)) {
+      break
+    }
+    goes_on <- FALSE
+    first <- if (is.null(state$first)) first_rows(rows) else state$first
+    state <- list(
+      sketch = from_source(add_rows(state$sketch, rows), stream, state$rows,
+                           name),
+      rows = state$rows + nrow(rows), first = first, finished = FALSE
+    )
+    meter(state$rows)
+    # Every few seconds, but for at most a twentieth of the time.
+    if (!is.null(file) && now() - saved$at > max(5, 20 * saved$took)) {
+      start <- now()
+      save_whole(bare_state(state), file)
+      saved <- list(rows = state$rows, at = now(), took = now() - start)
+    }
+  }
+  # One number each: what they lose is one rounding, and their compensation need
+  # not travel.
+  state$sketch$sums <- lapply(state$sketch$sums,
+                              \(record) new_record(total_sums(record)))
+  state$finished <- TRUE
+  bare_state(state)
+}
+
+# Sources that were stopped in the middle and do not begin anew, by the files of
+# their states: list(x, stream, rows: in the state).
+stopped <- new.env(parent = emptyenv())
+
+now <- function() proc.time()[["elapsed"]]
+
+# The next rows that are not in the state: of a source that is begun anew those
+# that are done are passed over. It is known again by its first rows.
+next_rows <- function(stream, state, goes_on) {
+  repeat {
+    before <- stream$position()
+    rows <- stream$next_chunk()
+    if (is.null(rows) && before < state$rows) {
+      stop_input("a source that is begun anew must yield the same rows again, ",
+                 format_count(state$rows), " at least")
+    }
+    if (is.null(rows)) {
+      return(NULL)
+    }
+    if (state$rows > 0 && (goes_on || before == 0)) {
+      most <- min(nrow(rows), nrow(state$first))
+      known <- identical(first_rows(rows, most), first_rows(state$first, most))
+      if (goes_on && known) {
+        stop_input("a source that was stopped must go on where it was; this ",
+                   "one yields its first rows again: make a new one, or give ",
+                   "'checkpoint' a new folder")
+      }
+      if (!goes_on && !known) {
+        stop_input("a source that is begun anew must yield the same rows in ",
+                   "the same order; its first rows are not those of the call ",
+                   "that 'checkpoint' belongs to")
+      }
+    }
+    over <- state$rows - before
+    if (over < nrow(rows)) {
+      return(if (over <= 0) rows else
+        rows[seq.int(over + 1, nrow(rows)), , drop = FALSE])
+    }
+  }
+}
+
+first_rows <- function(rows, most = 5L) {
+  rows <- rows[seq_len(min(most, nrow(rows))), , drop = FALSE]
+  rownames(rows) <- NULL
+  rows
+}
+
+# Says rows so far and rows a second, in one line.
+rows_meter <- function(progress, name, done) {
+  start <- now()
+  shown <- -Inf
+  function(rows, end = FALSE) {
+    if (progress && (end || now() - shown > 0.2)) {
+      rate <- signif((rows - done) / max(now() - start, 1e-3), 2)
+      cat("\r", if (!is.null(name)) paste0(name, ": "), format_count(rows),
+          " rows, ", format_count(rate), " rows/s    ", if (end) "\n",
+          sep = "", file = stderr())
+      shown <<- now()
+    }
+  }
+}
+
+# --- Many parts --------------------------------------------------------------
+
+# The sketch of a list of sources, added up in their order: here, or under the
+# plan of the package future.
+sketch_parts <- function(empty, parts, options) {
+  folder <- open_folder(options$checkpoint, empty, parts, options$read)
+  file <- if (!is.null(folder)) file.path(folder, "sketch.rds")
+  sketch <- read_state(file)
+  if (!is.null(sketch)) {
+    sketch["landmarks"] <- list(empty$landmarks)
+    return(sketch)
+  }
+  check_parts(parts)
+  names <- names2(parts)
+  names <- ifelse(nzchar(names) & !is.na(names), paste0("part '", names, "'"),
+                  paste("part", seq_along(parts)))
+  # Rows fall into bins by random numbers; those of a part are its own wherever
+  # it is worked on.
+  seeds <- list(NULL)
+  if (!is.null(empty$bin)) {
+    seeds <- as.list(sample.int(.Machine$integer.max, length(parts)))
+  }
+  files <- lapply(seq_along(parts), part_file, folder = folder)
+  tasks <- unname(Map(list, x = parts, name = names, file = files,
+                      seed = seeds))
+  states <- lapply(files, read_state)
+  left <- which(!vapply(states, \(state) isTRUE(state$finished), NA))
+  answers <- share_out(tasks[left], empty, options, folder)
+  failed <- Filter(\(answer) inherits(answer, "error"), answers)
+  if (length(failed)) stop_parts(failed, folder)
+  states[left] <- answers
+  sketch <- empty
+  for (state in states) {
+    state$sketch["landmarks"] <- list(empty$landmarks)
+    sketch <- merge_sketches(sketch, state$sketch)
+  }
+  sketch$parts <- sketch$parts + length(parts)
+  if (!is.null(file)) {
+    save_whole(bare_state(list(sketch = sketch))$sketch, file)
+  }
+  sketch
+}
+
+# What can be said before any work starts.
+check_parts <- function(parts) {
+  if (!length(parts)) {
+    stop_input("'x' must be a list of at least one part")
+  }
+  plan <- if (has_futures()) future::plan()
+  here <- is.null(plan) || inherits(plan, "sequential")
+  for (k in seq_along(parts)) {
+    label <- paste0("x[[", k, "]]")
+    if (!here && inherits(parts[[k]], "DBIResult")) {
+      stop_input("'", label, "' is the result of a query, which cannot be sent",
+                 " to another process; give a function that makes it, as in ",
+                 "\\() {con <- dbConnect(...); dbSendQuery(con, sql)}")
+    }
+    # Other machines have other files.
+    if (is.character(parts[[k]]) &&
+          (here || inherits(plan, c("multisession", "multicore")))) {
+      check_files(parts[[k]], label)
+    }
+  }
+}
+
+has_futures <- function() requireNamespace("future.apply", quietly = TRUE)
+
+# The state of each task, or its error. A part is a future, so that one that is
+# lost has a name.
+share_out <- function(tasks, empty, options, folder) {
+  work <- \(share, away, ...) {
+    share(tasks, work_part, empty, options$read, options$chunk,
+          options$progress && !away, away, ...)
+  }
+  answers <- if (length(tasks) && has_futures()) {
+    tryCatch(
+      work(future.apply::future_lapply,
+           !inherits(future::plan(), "sequential"), future.chunk.size = 1,
+           future.label = "part-%d", future.seed = NULL,
+           future.packages = "kernmean"),
+      error = \(e) list(lost_part(e, tasks))
+    )
+  } else {
+    work(lapply, FALSE)
+  }
+  for (k in seq_along(answers)) {
+    # Where the workers do not see the folder.
+    if (!is.null(folder) && !inherits(answers[[k]], "error") &&
+          !file.exists(tasks[[k]]$file)) {
+      save_whole(answers[[k]], tasks[[k]]$file)
+    }
+  }
+  answers
+}
+
+# Runs where the plan wants it. A process besides others (`away`) has one
+# thread, unless it was started with a number of them.
+work_part <- function(task, empty, read, chunk, progress, away = FALSE) {
+  # Is the folder there, seen from this process?
+  seen <- !is.null(task$file) &&
+    file.exists(file.path(dirname(task$file), "call.rds"))
+  run <- \() run_source(empty, task$x, read, chunk, if (seen) task$file,
+                        task$name, progress)
+  single <- away && !nzchar(Sys.getenv("OMP_NUM_THREADS"))
+  tryCatch(with_seed(task$seed, if (single) on_one_thread(run()) else run()),
+           error = \(e) {
+    if (!inherits(e, "kernmean_error_source")) {
+      e <- source_error(e, task$name, 0, task$name)
+    }
+    # What else it holds may not travel.
+    e$parent <- errorCondition(conditionMessage(e$parent),
+                               class = utils::head(class(e$parent), -2L))
+    e
+  })
+}
+
+# The value of an expression after set.seed(); the user's generator is left as
+# it was.
+with_seed <- function(seed, value) {
+  if (is.null(seed)) {
+    return(value)
+  }
+  before <- globalenv()$.Random.seed
+  on.exit(if (is.null(before)) {
+    rm(".Random.seed", envir = globalenv())
+  } else {
+    assign(".Random.seed", before, globalenv())
+  })
+  set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
+  value
+}
+
+# The error of future.apply itself; its message says more than is read. A plan
+# of processes on this machine that has lost one starts them again.
+lost_part <- function(e, tasks) {
+  if (inherits(future::plan(), "multisession")) {
+    plans <- future::plan("list")
+    future::plan(future::sequential)
+    future::plan(plans)
+  }
+  words <- sub(" (Post-mortem|The total size).*", "", conditionMessage(e))
+  number <- sub(".*part-([0-9]+).*", "\\1", paste(e$future$label, words))
+  if (grepl("^[0-9]+$", number)) {
+    name <- tasks[[as.integer(number)]]$name
+    words <- paste0(name, ", lost with the process that worked on it: ", words)
+  } else {
+    name <- NULL
+    words <- paste0("the parts could not be worked on: ", words)
+  }
+  errorCondition(words, class = c("kernmean_error_source", "kernmean_error"),
+                 parent = e, part = name)
+}
+
+# One error for all parts that failed.
+stop_parts <- function(failed, folder) {
+  e <- failed[[1L]]
+  names <- unlist(lapply(failed, `[[`, "part"))
+  e$message <- paste0(
+    conditionMessage(e),
+    if (length(failed) > 1L) paste0("; failed, too: ", shorten(names[-1L])),
+    if (!is.null(folder)) {
+      paste0("; parts that are finished are kept in '", folder,
+             "', and the same call goes on from them")
+    }
+  )
+  e$part <- names
+  e["call"] <- list(user_call())
+  stop(e)
+}
+
+# --- The folder --------------------------------------------------------------
+
+# The folder of this call, made or found again; NULL without one. In it:
+# call.rds, what the call is; part-1.rds, ...: the state of each part;
+# sketch.rds: the result of many parts.
+open_folder <- function(checkpoint, empty, parts, read) {
+  if (is.null(checkpoint)) {
+    return(NULL)
+  }
+  take(checkpoint, new_kind("the name of a folder or NULL", \(x) {
+    is.character(x) && length(x) == 1L && !is.na(x) && nzchar(x)
+  }), "checkpoint")
+  call <- list(landmarks = empty$landmarks,
+               options = unclass(empty)[names(empty) != "landmarks"],
+               "'read'" = trace_of(read), sources = lapply(parts, \(x) {
+                 list(trace_of(x), if (is.character(x)) {
+                   list(file.size(x), as.numeric(file.mtime(x)))
+                 })
+               }))
+  path <- file.path(checkpoint, "call.rds")
+  kept <- read_state(path)
+  if (is.null(kept)) {
+    made <- dir.exists(checkpoint) ||
+      dir.create(checkpoint, FALSE, recursive = TRUE)
+    if (!made || length(dir(checkpoint, all.files = TRUE, no.. = TRUE))) {
+      stop_input("'checkpoint' must be a folder that is empty, can be made or ",
+                 "is of this call, not '", checkpoint, "'")
+    }
+    save_whole(call, path)
+    return(normalizePath(checkpoint))
+  }
+  same <- mapply(identical, kept, call)
+  same[["landmarks"]] <- on_same_landmarks(kept, call)
+  if (!all(same)) {
+    stop_input("'checkpoint' must be a folder of this call; '", checkpoint,
+               "' belongs to one with other ",
+               paste(names(call)[!same], collapse = " and other "))
+  }
+  normalizePath(checkpoint)
+}
+
+# What tells a source from another that might stand in its place: functions by
+# their code and the values that it uses, long data by a sum.
+trace_of <- function(x, depth = 4L) {
+  if (is.function(x) && !is.primitive(x)) {
+    code <- all.names(body(x))
+    code <- code[!code %in% c("[", "[[", "$")]
+    # What it writes itself by <<- says how far it is.
+    written <- code[which(code == "<<-") + 1L]
+    values <- lapply(setdiff(code, c(written, names(formals(x)))), \(name) {
+      tryCatch(get0(name, environment(x)), error = \(e) NULL)
+    })
+    values <- Filter(\(v) {
+      !is.function(v) || !is.primitive(v) && !isNamespace(environment(v))
+    }, values)
+    list(deparse(x), if (depth > 0L) lapply(values, trace_of, depth - 1L))
+  } else if (inherits(x, "DBIResult")) {
+    DBI::dbGetStatement(x)
+  } else if (is.list(x) && depth > 0L) {
+    list(class(x), lapply(unclass(x), trace_of, depth - 1L))
+  } else if (!is.atomic(x) || inherits(x, "connection")) {
+    class(x)
+  } else if (length(x) <= 100L) {
+    x
+  } else {
+    copy <- tempfile()
+    on.exit(unlink(copy))
+    saveRDS(x, copy, version = 2L, compress = FALSE)
+    unname(tools::md5sum(copy))
+  }
+}
+
+part_file <- function(k, folder) {
+  if (!is.null(folder)) file.path(folder, paste0("part-", k, ".rds"))
+}
+
+# The landmarks need not be kept, nor travel, with every state.
+bare_state <- function(state) {
+  state$sketch["landmarks"] <- list(NULL)
+  state
+}
+
+# Of a file that is there it is the whole: what was written is read again, as a
+# full disk may show at the end alone, when the file is closed, and is no error.
+save_whole <- function(x, path) {
+  new <- tempfile("new-", dirname(path))
+  on.exit(unlink(new))
+  saved <- tryCatch({
+    saveRDS(x, new, compress = FALSE)
+    readRDS(new)
+    file.rename(new, path)
+  }, error = \(e) FALSE, warning = \(w) FALSE)
+  if (!saved) {
+    stop_kernmean("source", "cannot write '", path, "'; is the disk full?")
+  }
+}
+
+# NULL where there is no file.
+read_state <- function(file) {
+  if (is.null(file) || !file.exists(file)) {
+    return(NULL)
+  }
+  state <- tryCatch(suppressWarnings(readRDS(file)), error = \(e) NULL)
+  if (!is.list(state)) {
+    stop_kernmean("source", "cannot read the checkpoint '", file,
+                  "', which is damaged; remove it, or take an empty folder")
+  }
+  state
+}
