@@ -125,13 +125,11 @@ quiet <- file(nullfile(), "w")
 # Warnings of R itself that a user of R expects.
 expected_warnings <- c(
   # A font of the pdf device lacks a character of the user's own text.
-  "^(conversion failure on|font metrics unknown|font width unknown)",
+  "^(conversion failure on|font (metrics|width) unknown|font family)",
   # A graphics parameter that the user's call passes on, which R does not know.
   "is not a graphical parameter$",
   # R looks at the methods of both sides of a sum before it calls one.
   "^Incompatible methods",
-  # A font that the user's call names and the device does not have.
-  "^font family '.*' not found",
   # Limits of the user's below 0 on a logarithmic axis.
   "^nonfinite axis=[12] limits .*log=TRUE"
 )
@@ -228,7 +226,9 @@ judge <- function(answer, plan, changed) {
     if (unknown %in% answer$names) {
       return(list(outcome = "argument"))
     }
-    if (is_argument_error(message, plan$entry)) {
+    # Of graphical parameters R says what is wrong.
+    if (is_argument_error(message, plan$entry) ||
+          plan$entry$generic == "plot" && plan$mode %in% c("one", "several")) {
       return(list(outcome = "argument"))
     }
     return(other(message, where_from(error)))
