@@ -163,17 +163,6 @@ test_that("equal eigenvalues are no obstacle to leading pairs", {
   expect_equal(found$values, rep(1, 5), tolerance = 1e-6)
 })
 
-test_that("rounding is no component, few points or many", {
-  # Centering takes one dimension from n points in general position.
-  for (n in c(3:8, 12, 31)) {
-    for (seed in 1:10) {
-      x <- random_points(n, 3, seed)
-      values <- centered_spectrum(centered(x, kernel_rbf(1)))$values
-      expect_equal(sum(values > 0), n - 1, info = paste(n, seed))
-    }
-  }
-})
-
 test_that("the matrix is stored where its values cost more than memory", {
   expect_false(stores_matrix(2000, 16))
   expect_true(stores_matrix(2000, 17))

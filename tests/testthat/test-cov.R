@@ -355,15 +355,6 @@ test_that("one set of points stands for pairs of equal ones", {
   expect_equal(value(list(z, w)), diag(pairs), tolerance = 1e-10)
 })
 
-test_that("values of many rows are computed block by block", {
-  skip_on_cran()
-  z <- seq(-1, 1, length.out = 2^22 %/% 5 + 10)
-  fit <- kme_cov(1:5, kernel_x = kernel_linear())
-  # <z - 3, C (z - 3)>, C = 2 the variance of 1:5.
-  expect_equal(predict(fit, z, type = "value"), 2 * (z - 3)^2,
-               tolerance = 1e-12)
-})
-
 # --- Readers -----------------------------------------------------------------
 
 test_that("matrices of kernel values and grams are variables", {
@@ -383,22 +374,6 @@ test_that("matrices of kernel values and grams are variables", {
   expect_null(fit$variables$x$sample$gram)
   expect_equal(update(g, kernel_x = kernel_rbf(3))$norm2,
                update(fit, kernel_x = kernel_rbf(3))$norm2, tolerance = 1e-12)
-})
-
-test_that("a kernel that is an R function is called once for each value", {
-  calls <- 0
-  f <- kernel_function(\(x, y) {
-    calls <<- calls + length(x) * length(y)
-    tcrossprod(x, y) + 1
-  })
-  x <- stats::rnorm(10)
-  fit <- kme_cov(x, kernel_x = f)
-  expect_identical(calls, 100)
-  expect_equal(fit$values, kme_cov(x, kernel_x = kernel_linear())$values,
-               tolerance = 1e-12)
-  expect_null(fit$variables$x$sample$gram)
-  expect_null(fit$variables$x$mean$sample$gram)
-  expect_equal(predict(fit, x), predict(fit), tolerance = 1e-12)
 })
 
 test_that("the center may be a fit, or one for each variable", {
@@ -588,36 +563,3 @@ test_that("fits print operator, variables, kernels, shrinkage and spectrum", {
   })
 })
 
-test_that("a fit prints at most 10 lines and fits the width of a terminal", {
-  for (fit in list(kme_cov(iris[, 1:4], estimator = "fkmse"),
-                   kme_cov(~ Sepal.Length + Petal.Length, iris),
-                   kme_cov(~ ., iris, estimator = "fkmse"))) {
-    lines <- utils::capture.output(print(fit))
-    expect_lte(length(lines), 10L)
-    expect_lte(max(nchar(lines)), 80L)
-  }
-})
-
-test_that("plots return what they drew", {
-  on_device <- function(code) {
-    grDevices::pdf(NULL)
-    on.exit(grDevices::dev.off())
-    force(code)
-  }
-  data <- two_variables(20)
-  one <- kme_cov(data$x, estimator = "fkmse")
-  two <- kme_cov(data$x, data$y, estimator = "skmse")
-  three <- kme_cov(c(data, list(1:20)))
-  expect_identical(on_device(plot(one)), one$values)
-  expect_identical(on_device(plot(two, las = 2)), two$values)
-  expect_identical(on_device(plot(one, "selection")), one$score)
-  expect_identical(on_device(plot(one, "scores")), predict(one, ncomp = 2))
-  shown <- on_device(plot(two, type = "scores", main = "Scores"))
-  expect_identical(shown[, "right"],
-                   predict(two, side = "right", ncomp = 1)[, 1])
-  expect_identical(on_device(plot(three))$weight, three$weights)
-  expect_identical(on_device(plot(update(three, estimator = "skmse")))$lambda,
-                   update(three, estimator = "skmse")$score$lambda)
-  single <- kme_cov(1:5, kernel_x = kernel_linear())
-  expect_identical(dim(on_device(plot(single, "scores"))), c(5L, 2L))
-})

@@ -215,19 +215,6 @@ test_that("smoothing and stacks are matched in every way there is", {
   }
 })
 
-test_that("a stack of one candidate is matched as that is", {
-  x <- scale(faithful)
-  for (one in list(est_kme(), est_fkmse(0.2), est_smooth(0.3, 0.9))) {
-    fits <- lapply(list(one, est_stack(list(one), 1)), \(estimator) {
-      set.seed(66)
-      round_density(x, estimator = estimator, m = 3, nstart = 3,
-                    optimize = "all", steps = 20)
-    })
-    parts <- c("weights", "means", "variances", "objective")
-    expect_equal(fits[[2]][parts], fits[[1]][parts], tolerance = 1e-6)
-  }
-})
-
 test_that("estimates are fitted anew to the points that are kept", {
   x <- scale(as.matrix(iris[, 1:4]))
   start <- round_density(x, m = 6, nstart = 5)$start
@@ -274,44 +261,6 @@ test_that("affine maps of the points leave smoothing as it is", {
                  predict(a, type = "log") - log(abs(det(map))),
                  tolerance = 1e-6)
   }
-})
-
-test_that("columns may have their own bandwidths and any size", {
-  set.seed(70)
-  x <- scale(as.matrix(iris[, 1:3]))
-  start <- random_mixture(3, 3)
-  theta <- c(0.7, 1.5, 60)
-  wide <- x * rep(c(1, 1, 40), each = 150)
-  start$means[, 3] <- 40 * start$means[, 3]
-  start$variances <- rep(1, 3)
-  fit <- round_density(wide, kernel_rbf(theta), est_smooth(0.4, 1),
-                       start = start, optimize = "all", validate = 0)
-  expect_lt(fit$objective, fit$start$objective)
-  found <- matcher(fit$mean)(fit)
-  want <- noisy_match_R(fit$mean$parts, isotropic(fit), theta)
-  # The rotation is exact to 1e-16 times the ratio of variances, 5e3.
-  expect_equal(found$g, want$g, tolerance = 1e-11)
-  expect_equal(fit$distance2, kme_risk(fit$mean, isotropic(fit)),
-               tolerance = 1e-9)
-})
-
-test_that("the methods take densities matched to several parts", {
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  set.seed(71)
-  fit <- kme_density(~ eruptions + waiting, faithful, m = 3, nstart = 3,
-                     estimator = "stack")
-  expect_match(utils::capture.output(fit)[2], "272 points in 2 columns, stack")
-  expect_match(utils::capture.output(summary(fit))[2], "stack")
-  expect_type(plot(fit), "list")
-  expect_length(predict(fit, faithful[1:5, ]), 5L)
-  smooth <- update(fit, estimator = est_smooth(h = 0.2))
-  expect_identical(smooth$mean$h, 0.2)
-  expect_identical(smooth$kernel, fit$kernel)
-  expect_identical(update(smooth, m = 2)$estimator, est_smooth(h = 0.2))
-  expect_identical(update(smooth, data = faithful[1:100, ])$mean$n, 100L)
-  line <- kme_density(faithful$waiting, estimator = "smooth", m = 3)
-  expect_lt(line$distance2, 1e-3)
 })
 
 test_that("other kernels take what they allow", {

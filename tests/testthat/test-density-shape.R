@@ -158,25 +158,6 @@ test_that("the density is that of the components in the user's units", {
   expect_identical(mixture_log(full_mixture(3, 2), rbind(c(1e200, 0))), -Inf)
 })
 
-test_that("it integrates to one in any units", {
-  x <- faithful * rep(c(60, 1 / 60), each = 272)
-  for (shape in shapes) {
-    fit <- seeded(x, m = 4, shape = shape)
-    spread <- sqrt(apply(marginal_mixture(fit)$covariances, 3, diag))
-    step <- apply(spread, 1, min) / 3
-    axes <- lapply(1:2, \(l) {
-      ends <- range(x[, l]) + c(-8, 8) * max(spread[l, ])
-      seq(ends[1], ends[2], by = step[l] / 2)
-    })
-    z <- as.matrix(expand.grid(eruptions = axes[[1]], waiting = axes[[2]]))
-    expect_equal(sum(predict(fit, z)) * prod(step / 2), 1, tolerance = 1e-6)
-  }
-  line <- seeded(faithful$waiting)
-  total <- stats::integrate(\(z) predict(line, z), -100, 250,
-                            subdivisions = 500L, rel.tol = 1e-10)
-  expect_equal(total$value, 1, tolerance = 1e-8)
-})
-
 test_that("simulated points have the moments of the density", {
   skip_on_cran()
   for (shape in shapes) {

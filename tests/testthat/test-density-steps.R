@@ -131,26 +131,6 @@ test_that("bandwidths are compared at the same number of steps", {
   expect_output(print(fit), "decided by 82 points held out: log density")
 })
 
-test_that("fits of steps are updated, drawn and printed", {
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  x <- scale(faithful)
-  fit <- kme_density(x, kernel_rbf(1), m = 2, optimize = "all", steps = 100,
-                     start = "kmeans", scale = FALSE)
-  expect_snapshot(fit)
-  expect_identical(plot(fit, "path"), fit$path)
-  expect_identical(update(fit, steps = 3)$steps, 3L)
-  expect_identical(update(fit, m = 3)$m, 3L)
-  expect_null(update(fit, optimize = "weights")$steps)
-  free <- update(fit, steps = NULL)
-  expect_identical(free$validate, 0.2)
-  expect_identical(update(free, steps = 2)$validate, 0)
-  expect_output(print(update(fit, steps = NULL, validate = 0)),
-                "all parameters, [0-9]+ steps? from k-means\n")
-  expect_output(print(update(fit, start = fit, steps = 1)),
-                "1 gradient step from the given start")
-})
-
 test_that("steps that make no sense are refused", {
   x <- scale(faithful)
   expect_snapshot(writeLines(refusals(expression(

@@ -258,27 +258,6 @@ test_that("a fit of all parameters moves with the data", {
   }
 })
 
-test_that("weights and all parameters start from the same clusters", {
-  for (optimize in c("weights", "all")) {
-    set.seed(3)
-    start <- round_density(iris[, 1:4], m = 5, optimize = optimize,
-                         nstart = 3)$start
-    if (optimize == "weights") first <- start
-  }
-  expect_identical(start, first)
-})
-
-test_that("the first good look is one that is as good as the best", {
-  expect_identical(first_good(cbind(c(0, 0, 0), c(1.2, 1, 1), c(1, 1.3, 1))),
-                   2L)
-  expect_identical(first_good(cbind(1:3, 1:3 - 1, 1:3 - 2)), 1L)
-  # Equal but for rounding, one point, points beyond reach.
-  expect_identical(first_good(rbind(c(1, 1 + 1e-15))), 1L)
-  expect_identical(first_good(rbind(c(1, 2, 3))), 3L)
-  expect_identical(first_good(cbind(c(-Inf, 0), c(-1, -1))), 2L)
-  expect_identical(first_good(matrix(-Inf, 2, 3)), 1L)
-})
-
 test_that("a mixture that was drawn from is recovered", {
   skip_on_cran()
   set.seed(11)
@@ -385,27 +364,6 @@ test_that("an estimate that is there already can be matched", {
   expect_gt(abs(half$objective - plain$objective), 1e-6)
 })
 
-test_that("an estimator may be an object or a function of one's own", {
-  x <- scale(faithful)
-  fit <- \(...) {
-    set.seed(22)
-    round_density(x, ..., m = 3, optimize = "all", nstart = 3)
-  }
-  parts <- c("weights", "means", "variances", "objective", "path", "mean")
-  expect_identical(fit(estimator = est_skmse())[parts],
-                   fit(estimator = "skmse")[parts])
-  given <- fit(estimator = est_fkmse(0.5))
-  expect_identical(given$estimator, est_fkmse(0.5))
-  expect_identical(given$mean$weights,
-                   kme(x, estimator = "fkmse", lambda = 0.5)$weights)
-  # The weights of the KME, with the sums in another order.
-  own <- fit(estimator = est_function(\(sample) rep(1 / sample$n, sample$n)))
-  expect_equal(own$objective, fit()$objective, tolerance = 1e-6)
-  half <- fit(estimator = \(sample) rep(1:0, length.out = sample$n) / sample$n)
-  expect_identical(unname(half$mean$weights), rep(1:0, 136) / 272)
-  expect_match(utils::capture.output(half)[2], "own weights")
-})
-
 test_that("degenerate samples that have a density are fitted", {
   set.seed(15)
   x <- cbind(rnorm(40), 3)
@@ -510,32 +468,6 @@ test_that("update() fits again", {
   part <- update(fit, data = faithful[1:100, ])
   expect_identical(part$n, 100L)
   expect_identical(part$terms, fit$terms)
-})
-
-test_that("plots draw the density", {
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  set.seed(20)
-  fit <- round_density(iris[, 1:4], m = 3, optimize = "all")
-  curve <- plot(fit, columns = 3)
-  # The marginal of a mixture is the mixture of the marginals.
-  q <- list(weights = fit$weights, means = fit$means[, 3, drop = FALSE],
-            variances = fit$variances)
-  expect_equal(curve$density, density_R(q, matrix(curve$z)), tolerance = 1e-12)
-  expect_equal(sum(curve$density) * diff(curve$z[1:2]), 1, tolerance = 0.05)
-  surface <- plot(fit, columns = c("Sepal.Width", "Petal.Length"), n = 60)
-  q$means <- fit$means[, 2:3]
-  expect_equal(surface$z[7, 9],
-               density_R(q, cbind(surface$x[7], surface$y[9])),
-               tolerance = 1e-12)
-  expect_identical(plot(fit, type = "path"), fit$path)
-  expect_identical(plot(fit, "path"), fit$path)
-  expect_visible(plot(fit)$x)
-  line <- round_density(faithful$waiting, m = 2)
-  expect_named(plot(line, breaks = 5, col = "red", main = quote(theta[1])),
-               c("z", "density"))
-  expect_named(plot(fit, main = bquote(theta == .(2)), xlim = c(0, 9),
-                    xlab = expression(x[1]), nlevels = 3), c("x", "y", "z"))
 })
 
 test_that("fits print what was found", {

@@ -91,16 +91,6 @@ test_that("a kernel or a gram is taken as it is given", {
   }
 })
 
-test_that("a bandwidth without discriminants is passed over", {
-  # Of 1e9 all kernel values are 1.
-  fit <- kme_fda(flowers, species, bandwidth = c(1e9, 1, 2))
-  expect_identical(is.na(fit$bandwidths$error), c(TRUE, FALSE, FALSE))
-  alone <- kme_fda(flowers, species, bandwidth = c(1, 2))
-  expect_identical(fit$scaling, alone$scaling)
-  expect_error(kme_fda(flowers, species, bandwidth = c(1e9, 1e10)),
-               "must differ in their means", class = "kernmean_error_input")
-})
-
 test_that("units do not matter to a fit that is scaled", {
   z <- flowers[3:12, ] + 0.1
   same <- c("svd", "error", "intensity", "bandwidths", "sigma2")
@@ -173,35 +163,6 @@ test_that("update() chooses the bandwidth where something enters it", {
   by_formula <- kme_fda(species ~ ., d)
   expect_identical(update(by_formula, data = d[-(1:3), ])$bandwidths,
                    kme_fda(species ~ ., d[-(1:3), ])$bandwidths)
-})
-
-test_that("long searches show how far they have come, if asked", {
-  skip_on_cran()
-  x <- seq(0, 1, length.out = 800)
-  search <- \(progress) kme_fda(x, x > 0.4, bandwidth = c(0.3, 1),
-                                progress = progress)
-  expect_output(search(TRUE), "100%")
-  expect_silent(search(FALSE))
-  expect_silent(kme_fda(flowers, species, progress = TRUE))
-})
-
-test_that("what was tried is printed", {
-  expect_snapshot({
-    kme_fda(flowers, species)
-    summary(kme_fda(flowers, species, bandwidth = c(1e9, 1, 2), scale = TRUE))
-  })
-  expect_snapshot(writeLines(refusals(expression(
-    kme_fda(flowers, species, bandwidth = "lo"),
-    kme_fda(flowers, species, bandwidth = c(1, -1)),
-    kme_fda(flowers, species, bandwidth = NULL),
-    kme_fda(flowers, species, kernel_rbf(1), bandwidth = "loo"),
-    kme_fda(flowers, species, kernel_linear(), bandwidth = "loo"),
-    kme_fda(gram(flowers, kernel_rbf()), species, bandwidth = "loo"),
-    kme_fda(flowers, species, scale = 2), kme_fda(flowers, species, scale = NA),
-    kme_fda(gram(flowers, kernel_rbf()), species, scale = TRUE),
-    kme_fda(flowers, species, progress = 1),
-    kme_fda(flowers, species, bandwidths = 1)
-  ))))
 })
 
 test_that("the ridge is the multiple of least leave-one-out error", {

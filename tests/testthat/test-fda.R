@@ -220,15 +220,6 @@ test_that("points, grams, formulas and R functions give one fit", {
                unname(predict(fit, z)$x), tolerance = 1e-9)
 })
 
-test_that("a kernel that is an R function may need several blocks of rows", {
-  skip_on_cran()
-  fit <- kme_fda(flowers, species, kernel_function(tcrossprod), ridge = 1)
-  rows <- rep_len(1:24, 2^22 / 24 + 30)
-  far <- predict(fit, flowers[rows, ])$x
-  expect_equal(unname(far[length(rows) - 5:0, ]),
-               unname(fit$scores[rows[length(rows) - 5:0], ]), tolerance = 1e-9)
-})
-
 test_that("formulas transform, subset and omit as in lm()", {
   d <- data.frame(flowers, species)
   fit <- kme_fda(species ~ log(Sepal.Length) + scale(Petal.Width), d,
@@ -310,22 +301,6 @@ test_that("fits print what was found", {
   expect_false(printed$visible)
 })
 
-test_that("plots return what they draw", {
-  plane <- kme_fda(flowers[, 3:4], species, rbf)
-  shown <- withVisible(on_device(plot(plane, n = 15)))
-  expect_false(shown$visible)
-  at <- cbind(shown$value$x[4], shown$value$y[9])
-  expect_identical(levels(species)[shown$value$z[4, 9]],
-                   as.character(predict(plane, at)$class))
-  scores <- on_device(plot(plane, type = "scores"))
-  expect_identical(on_device(plot(plane, "scores")), scores)
-  expect_equal(as.matrix(scores[1:2]), plane$scores)
-  expect_identical(scores$class, species)
-  two <- kme_fda(flowers, species == "setosa", rbf)
-  expect_named(on_device(plot(two)), c("LD1", "class"))
-  expect_identical(nrow(on_device(plot(two, main = "mine"))), 24L)
-})
-
 test_that("bad input is refused", {
   skip_on_cran()
   x <- flowers
@@ -402,24 +377,6 @@ test_that("the scale of the kernel changes no class and no posterior", {
     expect_equal(scaled$scaling * unit, plain$scaling, tolerance = 1e-9)
   }
   expect_identical(kme_fda(as_gram(1e-200 * k), y, ridge = 1e-3)$ridge, 1e-3)
-})
-
-test_that("a predictor of two values has discriminants by default", {
-  sick <- data.frame(sex = rep(0:1, each = 20),
-                     ill = rep(c("n", "y", "n", "y"), c(14, 6, 5, 15)))
-  fit <- kme_fda(ill ~ sex, sick)
-  expect_identical(as.character(predict(fit, data.frame(sex = 0:1))$class),
-                   c("n", "y"))
-  expect_equal(fit$error, 11 / 40)
-})
-
-test_that("a class may have an empty name, and NA is no class", {
-  y <- ifelse(iris$Species == "setosa", "", as.character(iris$Species))
-  fit <- kme_fda(iris[3:4], y)
-  expect_identical(as.character(predict(fit)$class[1:3]), rep("", 3))
-  expect_false(anyNA(predict(fit)$posterior))
-  expect_error(kme_fda(iris[3:4], addNA(replace(iris$Species, 1:3, NA))),
-               "no missing values, not 3 NA", class = "kernmean_error_input")
 })
 
 test_that("update() with data reads the formula's left side as it was", {

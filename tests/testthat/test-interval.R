@@ -230,27 +230,6 @@ test_that("intervals are those of mean and standard deviation, point by point",
   }
 )
 
-test_that("values of a panel are those of single points", {
-  x <- random_points(2500, 1)
-  z <- matrix(seq(-3, 3, length.out = 1700))
-  fit <- kme(x, kernel_matern(3 / 2, 1))
-  all <- predict(fit, z, interval = TRUE)
-  # The first panel ends at row 1,677.
-  for (i in c(1, 1677, 1678, 1700)) {
-    expect_equal(all[i, ], predict(fit, z[i, , drop = FALSE],
-                                   interval = TRUE)[1, ], tolerance = 1e-12)
-  }
-})
-
-test_that("a variance that is rounding is no less than 0", {
-  wide <- predict(kme(1e-9 * random_points(30, 1), kernel_rbf(1)),
-                  interval = TRUE)
-  expect_true(all(is.finite(wide)))
-  expect_lt(max(wide[, "upper"] - wide[, "lower"]), 1e-7)
-  same <- predict(kme(rep(2, 5), kernel_rbf(1)), interval = TRUE)
-  expect_equal(unname(same), matrix(1, 5, 3))
-})
-
 # --- Sketches ----------------------------------------------------------------
 
 test_that("a sketch with all points as landmarks knows what the points know", {

@@ -102,13 +102,6 @@ test_that("between its points the selection curve is the score", {
   }
 })
 
-test_that("the weights are drawn in increasing order", {
-  fit <- kme(x, rbf, "fkmse")
-  shown <- on_device(plot(fit, type = "weights"))
-  expect_identical(shown$rank, 1:20)
-  expect_equal(shown$weight, sort(fit$weights), tolerance = 1e-14)
-})
-
 test_that("the default plot is the first that applies", {
   fields <- \(fit) names(on_device(plot(fit)))
   expect_identical(fields(kme(x, rbf, "fkmse")), c("lambda", "score"))
@@ -119,27 +112,6 @@ test_that("the default plot is the first that applies", {
   axes <- c("PC1", "PC2", "value")
   expect_identical(fields(kme(cbind(x, 1), rbf)), axes)
   expect_identical(fields(kme(as_gram(diag(4)))), axes)
-})
-
-test_that("extreme fits are drawn", {
-  centered <- scale(x, scale = FALSE)
-  normal <- list(weights = 1, means = c(0, 0), covariances = diag(2))
-  for (fit in list(
-    kme(centered, kernel_linear(), "skmse"),
-    kme(centered, kernel_linear(), "fkmse"), kme(rep(1, 4), rbf, "fkmse"),
-    kme(rep(1, 4), rbf, "skmse"), kme(rep(0, 4), kernel_linear(), "fkmse"),
-    kme(rep(0, 4), kernel_linear(), "skmse"),
-    kme(x, rbf, "skmse", target = normal),
-    kme(x, rbf, "fkmse", target = normal),
-    kme(x, rbf, "skmse", target = kme(x, rbf, weights = rep(0.04, 20))),
-    kme(x, rbf, "fkmse", lambda = Inf, target = normal), kme(c(1, 2), rbf),
-    kme(1, rbf), kme(matrix(1:2, 1), rbf)
-  )) {
-    shown <- on_device(plot(fit))
-    expect_true(all(vapply(shown, \(part) all(is.finite(part)), logical(1))))
-    expect_type(on_device(plot(fit, type = "weights")), "list")
-    expect_type(on_device(plot(fit, type = "embedding")), "list")
-  }
 })
 
 test_that("graphical parameters reach the plot", {
@@ -153,19 +125,6 @@ test_that("graphical parameters reach the plot", {
     plot(fit, type = "embedding", levels = c(0.1, 0.2), col = "red", n = 10)
     plot(kme(x[, 1], rbf), lwd = 3, ylim = c(0, 3))
     expect_equal(graphics::par("usr")[3:4], c(0, 3) + c(-0.12, 0.12))
-  })
-})
-
-test_that("a plot leaves the graphical parameters as they were", {
-  on_device({
-    graphics::plot.new()
-    settings <- c("mar", "mfrow", "cex", "las", "mgp", "oma")
-    before <- graphics::par(settings)
-    plot(kme(x, rbf, "fkmse"))
-    plot(kme(x, rbf), type = "embedding", n = 10)
-    plot(kme(x, rbf), type = "weights")
-    plot(gram(x, rbf))
-    expect_identical(graphics::par(settings), before)
   })
 })
 

@@ -23,17 +23,6 @@ test_that("fits print estimator, sample, kernel and shrinkage", {
   })
 })
 
-test_that("a fit prints at most 10 lines and fits the width of a terminal", {
-  fits <- list(kme(x), kme(x, estimator = "fkmse"),
-               kme(scale(x, scale = FALSE), kernel_linear(), "fkmse"),
-               kme(x, kernel_rbf(2), "skmse", target = normal))
-  for (fit in fits) {
-    lines <- utils::capture.output(print(fit))
-    expect_lte(length(lines), 10L)
-    expect_lte(max(nchar(lines)), 80L)
-  }
-})
-
 test_that("summaries add rho and the weights", {
   expect_snapshot({
     summary(kme(x, kernel_rbf(2), "fkmse", lambda = 0.5))
@@ -42,21 +31,6 @@ test_that("summaries add rho and the weights", {
   s <- summary(kme(x))
   expect_s3_class(s, "summary.kme")
   expect_identical(s$fit, kme(x))
-})
-
-test_that("print() takes digits and returns its argument invisibly", {
-  fit <- kme(x, kernel_rbf(2), "skmse", lambda = 1 / 3)
-  expect_output(print(fit, digits = 12), "lambda = 0.333333333333,",
-                fixed = TRUE)
-  expect_output(print(fit, digits = 2), "lambda = 0.33,", fixed = TRUE)
-  old <- options(digits = 12)
-  on.exit(options(old))
-  expect_output(print(fit), "lambda = 0.333333333,", fixed = TRUE)
-  for (object in list(fit, summary(fit), gram(x))) {
-    utils::capture.output(printed <- withVisible(print(object)))
-    expect_identical(printed$value, object)
-    expect_false(printed$visible)
-  }
 })
 
 test_that("the distance to the KME that is printed is kme_distance()", {

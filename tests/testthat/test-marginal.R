@@ -120,15 +120,6 @@ test_that("gradients are central differences", {
   }
 })
 
-test_that("equal columns far from 0 have the score of centered ones", {
-  x <- random_points(30, 3)
-  shifted <- sweep(x, 2, c(1e6, -1e5, 0), "+")
-  e <- c(0.1, 0.5, 1)
-  # Rounding of the shifted points: 1e-10.
-  expect_equal(marginal_score(shifted, rbf)$evaluate(e),
-               marginal_score(x, rbf)$evaluate(e), tolerance = 1e-8)
-})
-
 # --- Selection ---------------------------------------------------------------
 
 test_that("MKME is the smallest score along one variance", {
@@ -187,16 +178,6 @@ test_that("noise of exactly 0 occurs and is reported", {
   expect_gt(fit$noise[["wide"]], 0)
   expect_output(print(fit), "1 of 2 exactly 0 (exact leave-one-out)",
                 fixed = TRUE)
-})
-
-test_that("noise is in the units of the data", {
-  x <- random_points(25, 2)
-  for (estimator in c("mkme", "mmkme")) {
-    fit <- kme(x, rbf, estimator)
-    scaled <- kme(1000 * x, kernel_rbf(1300), estimator)
-    expect_equal(scaled$noise, 1e6 * fit$noise, tolerance = 1e-3)
-    expect_equal(scaled$minimum, fit$minimum, tolerance = 1e-10)
-  }
 })
 
 test_that("degree 2 takes no noise; degree 3 where the data ask for it", {
@@ -412,17 +393,6 @@ test_that("equal noise on equal points is one part, other noise another", {
   }
 })
 
-test_that("a gram with points gives the same fit", {
-  x <- random_points(12, 2)
-  for (kernel in list(rbf, kernel_poly(3))) {
-    fit <- kme(x, kernel, "mmkme")
-    on_gram <- kme(gram(x, kernel), estimator = "mmkme")
-    expect_identical(on_gram$noise, fit$noise)
-    expect_identical(predict(on_gram, x + 1), predict(fit, x + 1))
-    expect_equal(kme_distance(fit, on_gram), 0)
-  }
-})
-
 test_that("noise lowers the risk where the sample is small", {
   set.seed(3)
   normal <- list(weights = 1, means = numeric(5), covariances = diag(5))
@@ -508,31 +478,6 @@ test_that("singular matrices have weights, other fits their own", {
 
 # --- The object --------------------------------------------------------------
 
-test_that("a fit has the fields of every kernel mean", {
-  x <- cbind(a = c(0, 1, 3, 4.5), b = c(1, 0, 2, 2))
-  one <- kme(x, kernel_rbf(2), "MKME")
-  each <- kme(x, kernel_rbf(2), "MMKME")
-  for (fit in list(one, each)) {
-    expect_identical(coef(fit), rep(0.25, 4))
-    expect_identical(fit$lambda, 0)
-    expect_identical(fit$select, "loocv")
-    expect_false(fit$border)
-    expect_equal(fit$fitted, unname(predict(fit, x)), tolerance = 1e-14)
-    expect_equal(c(fit$rho, fit$varrho), c(mean(gram_R(kernel_rbf(2), x)), 1))
-  }
-  expect_identical(names(one$score), c("noise", "score"))
-  expect_true(one$noise %in% one$score$noise)
-  expect_null(each$score)
-  expect_identical(names(each$noise), c("a", "b"))
-  given <- kme(x, kernel_rbf(2), "mmkme", noise = 1)
-  expect_identical(given$noise, c(a = 1, b = 1))
-  expect_null(given$minimum)
-  expect_null(given$select)
-  formula <- kme(~ a + b, as.data.frame(x), kernel = kernel_rbf(2),
-                 estimator = "mmkme")
-  expect_equal(formula$noise, each$noise)
-})
-
 test_that("update() changes the noise and what selects it", {
   x <- random_points(12, 2)
   fit <- kme(x, rbf, "mkme")
@@ -569,15 +514,6 @@ test_that("fits and summaries are printed", {
     expect_match(lines, "leave-one-out score .* below that of the KME",
                  all = FALSE)
   }
-})
-
-test_that("a search that ends at its border says so", {
-  # Points so far apart that the score asks for noise without end.
-  x <- matrix(c(0, 100, 200), 3)
-  fit <- kme(x, kernel_rbf(1), "mkme")
-  expect_true(fit$border)
-  expect_output(print(fit), "on the border")
-  expect_lt(fit$norm2, 0.05)
 })
 
 test_that("selection, noise and embedding are drawn", {
@@ -641,11 +577,3 @@ test_that("what marginalized estimators cannot take is refused", {
   }
 })
 
-test_that("named noise is matched with the columns", {
-  named <- random_points(9, 2)
-  colnames(named) <- c("a", "b")
-  fit <- kme(named, kernel_rbf(1), "mmkme", noise = c(b = 1, a = 0))
-  expect_identical(fit$noise, c(a = 0, b = 1))
-  expect_error(kme(named, kernel_rbf(1), "mmkme", noise = c(b = 1, z = 0)),
-               "names of the columns", class = "kernmean_error_input")
-})

@@ -290,23 +290,6 @@ test_that("the values of kme_pca(), kme_cov() and prcomp() have one scale", {
   }
 })
 
-test_that("estimators may be names, other names and objects", {
-  x <- random_points(20, 2)
-  want <- kme_pca(x, rbf, 3, center = "skmse", covariance = "skmse")
-  for (name in c("rkmse", "R-KMSE", "S-KMSE")) {
-    fit <- kme_pca(x, rbf, 3, center = name, covariance = name)
-    expect_identical(fit[names(fit) != "arguments"],
-                     want[names(want) != "arguments"])
-  }
-  towards <- est_skmse(target = kme(x + 1, rbf))
-  fit <- kme_pca(x, ncomp = 3, center = towards, covariance = est_skmse())
-  expect_identical(fit$kernel, rbf)
-  expect_identical(fit$center, towards)
-  expect_equal(fit$values, kme_pca(
-    x, ncomp = 3, center = kme(x, estimator = towards), covariance = "skmse"
-  )$values, tolerance = 1e-13)
-})
-
 test_that("functions of a sample center and weight as their weights do", {
   x <- random_points(25, 2)
   z <- random_points(6, 2)
@@ -374,17 +357,6 @@ test_that("more components than the rank are a warning that says what is", {
   expect_no_warning(kme_pca(x, rbf, 19))
 })
 
-test_that("rows of new points do not depend on each other", {
-  x <- random_points(30, 2)
-  z <- random_points(40, 2, seed = 9)
-  fit <- kme_pca(x, rbf, 4, center = "fkmse")
-  rows <- c(3, 17, 40)
-  expect_equal(predict(fit, z)[rows, ], predict(fit, z[rows, ]),
-               tolerance = 1e-13)
-  expect_equal(reconstruction_error(fit, z)[rows],
-               reconstruction_error(fit, z[rows, ]), tolerance = 1e-12)
-})
-
 test_that("a gram in place of data gives the same components", {
   x <- random_points(20, 2)
   z <- random_points(5, 2, seed = 8)
@@ -419,21 +391,6 @@ test_that("a gram in place of data gives the same components", {
   fit <- kme_pca(g, ncomp = 2, center = mean)
   want <- kme_pca(x, rbf, 2, center = kme(x, rbf, "fkmse", lambda = 1))
   expect_equal(predict(fit, L), predict(want, z), tolerance = 1e-9)
-})
-
-test_that("a kernel that is an R function gives what the native one gives", {
-  skip_on_cran()
-  x <- random_points(20, 2)
-  slow <- kernel_function(\(x, y) gram_R(rbf, x, y))
-  fit <- kme_pca(x, slow, 3, center = "skmse")
-  want <- kme_pca(x, rbf, 3, center = "skmse")
-  expect_equal(fit$scores, want$scores, tolerance = 1e-9)
-  expect_null(fit$sample$gram)
-  # More new points than a block of kernel values holds.
-  many <- random_points(250000, 2)
-  expect_equal(predict(fit, many), predict(want, many), tolerance = 1e-9)
-  expect_equal(reconstruction_error(fit), reconstruction_error(want),
-               tolerance = 1e-9)
 })
 
 test_that("formulas and data frames are matched by name", {
@@ -506,24 +463,6 @@ test_that("scores are those of kernlab::kpca() up to its scale", {
   expect_lte(up_to_sign(fit$scores, kernlab::rotated(other) / sqrt(40)), 1e-9)
   expect_lte(up_to_sign(predict(fit, z),
                         kernlab::predict(other, z) / sqrt(40)), 1e-9)
-})
-
-test_that("fields have the names and shapes of the help page", {
-  x <- random_points(12, 2)
-  rownames(x) <- letters[1:12]
-  fit <- kme_pca(x, rbf, 2, covariance = "skmse")
-  expect_s3_class(fit, "kme_pca")
-  expect_named(fit, c(
-    "values", "vectors", "scores", "total", "rank", "n", "kernel", "sample",
-    "mean", "at", "norm2", "shrinkage", "center", "covariance", "terms",
-    "arguments"
-  ))
-  expect_identical(dimnames(fit$scores), list(letters[1:12], c("PC1", "PC2")))
-  expect_identical(dimnames(fit$vectors), list(NULL, c("PC1", "PC2")))
-  expect_named(reconstruction_error(fit), letters[1:12])
-  # Signs: positive at the first entry of largest absolute value.
-  largest <- apply(fit$vectors, 2, \(v) v[which.max(abs(v))])
-  expect_true(all(largest > 0))
 })
 
 test_that("bad input is refused", {
@@ -599,34 +538,3 @@ test_that("fits and summaries print what was computed", {
   expect_false(printed$visible)
 })
 
-test_that("plots return what they drew", {
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  fit <- kme_pca(iris[, 1:4], ncomp = 3)
-  scores <- as.data.frame(unname(fit$scores))
-  drawn <- withVisible(plot(fit, groups = iris$Species))
-  expect_false(drawn$visible)
-  expect_equal(drawn$value, data.frame(
-    PC1 = scores[, 1], PC2 = scores[, 2], groups = iris$Species
-  ))
-  expect_identical(plot(fit, "scores", groups = iris$Species), drawn$value)
-  expect_named(plot(fit, comps = c(3, 1)), c("PC3", "PC1"))
-  expect_named(plot(fit, comps = 2), c("index", "PC2"))
-  expect_named(plot(kme_pca(iris[, 1:4], ncomp = 1)), c("index", "PC1"))
-  numeric <- plot(fit, groups = iris$Petal.Width, main = "", xlim = c(-1, 1))
-  expect_identical(as.numeric(as.character(numeric$groups)), iris$Petal.Width)
-  expect_named(plot(update(fit, covariance = est_skmse(lambda = Inf)),
-                    groups = rep(c(TRUE, FALSE), 75)),
-               c("PC1", "PC2", "groups"))
-  for (type in c("barplot", "lines")) {
-    drawn <- withVisible(stats::screeplot(fit, type = type))
-    expect_equal(drawn$value, stats::setNames(fit$values,
-                                              c("PC1", "PC2", "PC3")))
-    expect_false(drawn$visible)
-    expect_length(screeplot(fit, npcs = 2, type), 2L)
-  }
-  drawn <- withVisible(plot(fit, "spectrum"))
-  expect_identical(drawn$value, stats::screeplot(fit))
-  expect_false(drawn$visible)
-  expect_length(plot(fit, type = "spectrum", npcs = 2, main = "two"), 2L)
-})

@@ -32,27 +32,6 @@ test_that("a matrix, a data frame and a formula give the same fit", {
   same_fit(kme(table), kme(x))
 })
 
-test_that("classes and attributes of a matrix do not matter", {
-  x <- columns()
-  for (other in list(scale(x, FALSE, FALSE), structure(x, note = "mine"),
-                     I(x), structure(x, class = "mine"), stats::ts(x),
-                     structure(x, class = c("mine", "matrix")))) {
-    same_fit(kme(other), kme(x))
-    expect_null(attributes(kme(other)$sample$x)$class)
-    expect_named(attributes(kme(other)$sample$x), c("dim", "dimnames"))
-  }
-})
-
-test_that("integers are numbers", {
-  x <- matrix(c(3L, 1L, 4L, 1L, 5L, 9L, 2L, 6L), 4)
-  same_fit(kme(x), kme(x + 0))
-  same_fit(kme(as.data.frame(x)), kme(x + 0))
-  expect_type(kme(x)$sample$x, "double")
-  same_fit(kme(1:7), kme(as.double(1:7)))
-  counts <- table(c(1, 1, 2, 3), c(1, 2, 1, 2))
-  same_fit(kme(counts), kme(matrix(as.double(counts), 3)))
-})
-
 test_that("a vector is one column, with or without names and classes", {
   v <- c(0.3, 1.1, -2, 0.8)
   fit <- kme(cbind(v))
@@ -109,18 +88,6 @@ test_that("columns of new data are matched by name, in any order", {
                predict(nameless, unname(new[, 2:1])))
   k <- kernel_rbf(1)
   expect_equal(kernel_matrix(x, new[, 2:1], k), kernel_matrix(x, new, k))
-})
-
-test_that("columns that share a name, or have none, are matched by position", {
-  x <- columns()
-  for (names in list(c("a", "a"), c("a", ""), c("", ""), c(NA, "b"))) {
-    odd <- x
-    colnames(odd) <- names
-    expect_equal(predict(kme(odd), odd), predict(kme(x), x), info = names)
-    expect_equal(predict(kme(x), unname(odd)), predict(kme(x), x))
-  }
-  frame <- data.frame(a = x[, 1], a = x[, 2], check.names = FALSE)
-  expect_equal(unname(predict(kme(frame), frame)), unname(predict(kme(x), x)))
 })
 
 test_that("formulas transform, interact and subset as in model.frame()", {
@@ -235,19 +202,6 @@ test_that("a kernel function is as the native kernel", {
                tolerance = 1e-13)
 })
 
-test_that("a kernel function may return vectors, integers and other classes", {
-  x <- columns()
-  linear <- kernel_matrix(x, kernel = kernel_linear())
-  for (f in list(tcrossprod, \(x, y) as.vector(tcrossprod(x, y)),
-                 \(x, y) structure(tcrossprod(x, y), note = 1))) {
-    expect_equal(kernel_matrix(x, kernel = kernel_function(f)), linear,
-                 tolerance = 1e-14)
-  }
-  one <- kernel_function(\(x, y) matrix(1L, nrow(x), nrow(y)))
-  ones <- kernel_matrix(x, kernel = one)
-  expect_identical(ones, matrix(1, 12, 12))
-})
-
 test_that("a kernel function is called on blocks of rows", {
   # 2^22 values a block: 2,000 rows against 3,000 take two.
   sizes <- integer()
@@ -280,15 +234,6 @@ test_that("a failed call leaves the generator and its arguments as they were", {
   expect_identical(.Random.seed, before)
   expect_identical(ls(g), held)
   expect_identical(x, columns())
-})
-
-test_that("large offsets and scales of the data change nothing", {
-  x <- columns()
-  fit <- kme(x, estimator = "fkmse")
-  for (moved in list(x + 1e6, x * 1e100, x * 1e-100, x * 1e8 - 1e9)) {
-    expect_equal(kme(moved, estimator = "fkmse")$norm2, fit$norm2,
-                 tolerance = 1e-6)
-  }
 })
 
 # --- The verbs ---------------------------------------------------------------
@@ -355,8 +300,3 @@ test_that("weights of the user belong to the sample", {
   expect_null(kme(x)$sample$weights)
 })
 
-test_that("a sample prints what it is", {
-  expect_output(print(kme(1:4, kernel_rbf(2))$sample), "4 points in 1 column")
-  expect_output(print(kme(as_gram(diag(3)))$sample), "3 points (Gram matrix)",
-                fixed = TRUE)
-})

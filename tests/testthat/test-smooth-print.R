@@ -10,25 +10,6 @@ on_device <- function(code) {
   force(code)
 }
 
-test_that("estimators print themselves in one line", {
-  expect_snapshot({
-    est_smooth()
-    est_smooth(h = 0.2)
-    est_smooth(h = 0.2, c = 1)
-    est_smooth(folds = 5)
-    est_stack()
-    est_stack(two)
-    est_stack(two, shares = c(0.25, 0.5))
-    est_stack(two, folds = 10)
-  })
-  for (estimator in list(est_smooth(), est_smooth(1 / 3), est_stack(),
-                         est_smooth(1 / 3, 2 / 3), est_stack(two))) {
-    lines <- utils::capture.output(print(estimator))
-    expect_length(lines, 1L)
-    expect_lte(nchar(lines), 80L)
-  }
-})
-
 test_that("fits print what was chosen and what it is worth", {
   expect_snapshot({
     kme(x, rbf, "smooth")
@@ -48,19 +29,6 @@ test_that("fits print what was chosen and what it is worth", {
     lines <- utils::capture.output(print(kme(x, rbf, estimator)))
     expect_lte(max(nchar(lines)), 80L)
   }
-})
-
-test_that("doors print what was settled", {
-  bags <- list(u = x, v = x + 1)
-  expect_snapshot({
-    set.seed(1)
-    mmd_test(x, x + 1, rbf, "smooth", B = 19)
-    mmd_test(x, x + 1, rbf, est_stack(two), B = 19)
-    hsic_test(x, x[, 1]^2, rbf, kernel_rbf(5), "smooth", B = 19)
-    bag_gram(bags, rbf, "smooth")
-    bag_gram(bags, rbf, est_stack(two))
-    kme_pca(x, rbf, 2, center = est_smooth(h = 0.5, c = 1))
-  })
 })
 
 test_that("the curve over h and the shares are what is drawn", {

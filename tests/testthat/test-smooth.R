@@ -297,15 +297,6 @@ test_that("points of a gram are points", {
               1e-12)
 })
 
-test_that("the order of the points does not matter where one is left out", {
-  x <- random_points(12, 2)
-  fit <- smoothed(x, 1)
-  back <- smoothed(x[12:1, ], 1)
-  for (field in c("h", "c", "score", "norm2")) {
-    expect_equal(back[[field]], fit[[field]], tolerance = 1e-11)
-  }
-})
-
 # --- Degenerate samples ------------------------------------------------------
 
 test_that("constant columns are not there", {
@@ -355,30 +346,6 @@ test_that("more columns than points with many that only some points have", {
   expect_twin(smoothed(x, 1.5, folds = 3), x, 1.5, folds_R(6, 3))
 })
 
-test_that("directions count without the points that alone leave 0 in them", {
-  # Sparse points, some with columns of their own: without fold 2 the span of
-  # the others is smaller, the number of columns that vary is not.
-  x <- matrix(0, 6, 10)
-  x[cbind(c(1, 2, 3, 4, 5, 5, 5, 6, 6, 6, 6),
-          c(9, 4, 8, 10, 3, 6, 7, 1, 2, 4, 5))] <-
-    c(1, 2, 2, 1, 1, 2, 1, 2, 1, 2, 2)
-  expect_twin(smoothed(x, 1.5, folds = 3), x, 1.5, folds_R(6, 3))
-  # One more column than points, of rounding in the axes of their span.
-  for (seed in c(6, 19, 25)) {
-    set.seed(seed)
-    x <- matrix(sample(0:1, 52, TRUE), 4)
-    expect_twin(smoothed(x, 1.2), x, 1.2)
-  }
-})
-
-test_that("duplicates are points", {
-  x <- random_points(4, 2)[c(1, 1, 2, 3, 3, 3, 4), ]
-  expect_twin(smoothed(x, 0.7), x, 0.7)
-  # Without the last point all are equal.
-  x <- rbind(x[c(1, 1, 1), ], 3)
-  expect_twin(smoothed(x, 2), x, 2)
-})
-
 test_that("equal points are their KME", {
   for (n in c(2, 5, 70)) {
     fit <- smoothed(matrix(1:3, n, 3, byrow = TRUE), 1)
@@ -388,16 +355,6 @@ test_that("equal points are their KME", {
     expect_equal(fit$minimum, 0)
     expect_identical(unname(fit$covariance), matrix(0, 3, 3))
   }
-})
-
-test_that("two points say nothing of h", {
-  x <- matrix(c(0, 1, 2, 0.5), 2)
-  fit <- smoothed(x, 2)
-  expect_equal(fit$h, 0)
-  expect_length(unique(fit$score$score), 1L)
-  expect_equal(fit$c, exp(-sum((x[1, ] - x[2, ])^2) / 8), tolerance = 1e-12)
-  expect_error(smoothed(x[1, , drop = FALSE], 2),
-               class = "kernmean_error_input")
 })
 
 test_that("values of h whose norm underflows are no choice", {
@@ -422,15 +379,6 @@ test_that("values of h whose norm underflows are no choice", {
     expect_equal(given$fitted, kme(x, kernel_rbf(1e-6))$fitted)
     expect_equal(c(given$h, given$c), c(0, 1))
   }
-})
-
-test_that("norms far below 1 still have a share", {
-  # (1 + h s)^(-6) for s = 1e10 and more.
-  x <- random_points(14, 12)
-  want <- smooth_scores_R(x, 1e-5)
-  expect_lt(max(want$B[-1]), 1e-45)
-  expect_true(all(want$c[-1] > 0) && any(want$c < 1))
-  expect_equal(smoothed(x, 1e-5)$score$c, want$c, tolerance = 1e-9)
 })
 
 # --- Weights on the points ---------------------------------------------------

@@ -156,18 +156,6 @@ test_that("one candidate is scaled to its smallest score", {
   expect_equal(fit$candidates$share, 1 - shrunk$alpha, tolerance = 1e-8)
 })
 
-test_that("identical candidates share what one of them has", {
-  x <- random_points(12, 2)
-  one <- stacked(x, 1, list(est_smooth(h = 0.4, c = 1), est_fkmse(0.1)))
-  many <- stacked(x, 1, list(est_smooth(h = 0.4, c = 1), est_fkmse(0.1),
-                             est_smooth(h = 0.4, c = 1), est_fkmse(0.1)))
-  shares <- many$candidates$share
-  expect_equal(shares[1:2] + shares[3:4], one$candidates$share,
-               tolerance = 1e-6)
-  expect_lt(kme_distance(one, many), 1e-6)
-  expect_equal(many$minimum, one$minimum, tolerance = 1e-10)
-})
-
 test_that("the mass of the whole is at most 1, and 1 where that binds", {
   # Far apart: what is best is less than the KME.
   x <- random_points(10, 3)
@@ -318,22 +306,6 @@ test_that("the units of a kernel are those of data scaled by hand", {
     expect_equal(predict(fit, x + 0.1), predict(by_hand, (x + 0.1) %*% root),
                  tolerance = 1e-5)
   }
-})
-
-test_that("duplicates, equal points and two points are stacked", {
-  x <- random_points(4, 2)[c(1, 1, 2, 3, 3, 3, 4), ]
-  expect_stack(stacked(x, 0.7), x, 0.7)
-  x <- random_points(6, 15)
-  expect_stack(stacked(x, 4), x, 4)
-  x <- cbind(random_points(7, 2), c(rep(1, 6), 2), 3)
-  expect_stack(stacked(x, 1), x, 1)
-  fit <- stacked(matrix(1, 5, 2), 1)
-  expect_equal(fit$fitted, rep(1, 5), tolerance = 1e-7)
-  two <- stacked(random_points(2, 2, 5), 1)
-  k <- exp(-sum((two$sample$x[1, ] - two$sample$x[2, ])^2) / 2)
-  # One point left: all are multiples of it, k is best.
-  expect_equal(two$minimum, 1 - k^2, tolerance = 1e-7)
-  expect_error(stacked(matrix(1, 1, 2), 1), class = "kernmean_error_input")
 })
 
 # --- update() ----------------------------------------------------------------

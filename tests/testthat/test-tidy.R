@@ -64,16 +64,6 @@ test_that("linear kernel PCA is tidy as prcomp() is in broom", {
   expect_equal(mine[1:6], as.data.frame(theirs[1:6]))
 })
 
-test_that("components are explained by as much as they are", {
-  fit <- kme_pca(x, rbf, ncomp = 3, center = "skmse")
-  row <- generics::glance(fit)
-  expect_equal(row$explained, sum(fit$values) / fit$total)
-  expect_identical(row$ncomp, 3L)
-  expect_identical(row$center, "skmse")
-  expect_identical(unname(as.matrix(as.data.frame(fit)[3:5])),
-                   unname(fit$scores))
-})
-
 test_that("rows keep their names and new points have values", {
   named <- x
   rownames(named) <- paste0("p", seq_len(nrow(x)))
@@ -94,27 +84,6 @@ test_that("rows keep their names and new points have values", {
   expect_identical(nrow(as.data.frame(kme(named, rbf))), nrow(x))
   expect_identical(nrow(generics::augment(kme_cov(named, kernel_x = rbf))),
                    nrow(x))
-})
-
-test_that("points are shown in the units of the user", {
-  wide <- x * rep(c(1, 100), each = nrow(x))
-  fit <- kme(wide, scale = TRUE)
-  expect_equal(unname(as.matrix(as.data.frame(fit)[1:2])), unname(wide),
-               tolerance = 1e-12)
-  expect_identical(glance.kernmean_fit(fit)$scale, "TRUE")
-  found <- augment.kernmean_fit(fit, newdata = wide)
-  expect_equal(found$.fitted, unname(fit$fitted), tolerance = 1e-12)
-  expect_identical(unname(as.matrix(found[1:2])), unname(wide))
-})
-
-test_that("fits on kernel values have rows without points", {
-  k <- gram_R(rbf, x)
-  fit <- kme_pca(as_gram(k), ncomp = 2)
-  expect_identical(names(as.data.frame(fit)), c(".fittedPC1", ".fittedPC2"))
-  found <- generics::augment(fit, newdata = k[1:3, ])
-  expect_equal(unname(as.matrix(found)), unname(fit$scores[1:3, ]),
-               tolerance = 1e-10)
-  expect_identical(generics::augment(fit, flowers)$Species, flowers$Species)
 })
 
 test_that("an operator has its spectrum, and its weights for the points", {
@@ -304,19 +273,3 @@ use <- c(
   "cat(dim(as.data.frame(fit)), \"\\n\")"
 )
 
-test_that("nothing but as.data.frame() is missed where there are no generics", {
-  out <- in_new_R(c("kernmean", "quadprog"), c(
-    "library(kernmean)",
-    "stopifnot(!requireNamespace(\"generics\", quietly = TRUE))", use
-  ))
-  expect_identical(out, "20 6 ")
-})
-
-test_that("generics may be loaded first", {
-  skip_if_not_installed("generics")
-  out <- in_new_R(c("kernmean", "quadprog", "generics"), c(
-    "loadNamespace(\"generics\") -> g", "library(kernmean)", use,
-    "cat(dim(generics::tidy(fit)), \"\\n\")"
-  ))
-  expect_identical(out, c("20 6 ", "40 3 "))
-})
