@@ -3,8 +3,8 @@
 #' Tests whether a sample comes from a model: any normal distribution, a
 #' Gaussian mixture, or what a function simulates.
 #'
-#' The statistic is the squared distance of the kernel mean of the n points from
-#' that of the model P,
+#' The statistic is the squared distance of the kernel means of n points and of
+#' the model P,
 #' \deqn{T = \|\hat\mu - \mu_P\|^2 = \frac1{n^2}\sum_{ij} k(x_i, x_j) -
 #' \frac2n \sum_i \mu_P(x_i) + \|\mu_P\|^2;}{T = |mu - mu_P|^2 = sum_ij k(x_i,
 #' x_j)/n^2 - 2 sum_i mu_P(x_i)/n + |mu_P|^2;} `statistic = "unbiased"` of
@@ -40,20 +40,18 @@
 #' samples whatever the mean and the covariance.
 #'
 #' A model that was fitted to the same points lies closer to them than the true
-#' one, and p is too large: the test hardly ever rejects. A fit of
-#' [kme_density()] to `x` itself is a warning. Fit to one part, and test on the
-#' other, as below.
+#' one: the test hardly ever rejects. A fit of [kme_density()] to `x` itself is
+#' a warning. Fit to one part, and test on the other, as below.
 #'
 #' @section Draws that are kept: The null distribution of `"normal"` depends on
 #' n and d alone. An earlier test of `"normal"`, given as `draws`, lends its
 #' simulated statistics to another sample of the same size, also after
-#' [saveRDS()] and [readRDS()]. Tests that share draws are each exact, but their
+#' [saveRDS()] and [readRDS()]. Their
 #' p-values err together.
 #'
-#' @section Cost: B + 1 sums over the pairs of points, O(n^2 d) each; for a
-#' mixture with an open bandwidth a median over them, for a function another sum
-#' over 10,000 n pairs. Estimators other than the KME are fitted anew to each
-#' simulated sample. Memory O(nd).
+#' @section Cost: B + 1 sums over the pairs of points, O(n^2 d) each (for a
+#' function 10,000 n pairs more); estimators other than the KME are fitted anew
+#' to each sample. Memory O(nd).
 #'
 #' @param x A numeric vector, matrix or data frame of numeric columns, points in
 #'   rows: at least two, and d + 2 for `"normal"`.
@@ -213,8 +211,9 @@ check_draws <- function(draws, law, x, statistic) {
 
 # --- The statistic and its draws ---------------------------------------------
 
-# list(value, sample, fit: of an estimator that is not the average, scale: the
-# size of its terms, NULL where these have the size of the statistic).
+# list(value, sample, fit: of an estimator that is not the average, height: what
+# the squared distance is multiplied by, scale: the size of its terms, NULL
+# where these have the size of the statistic).
 model_statistic <- function(x, law, asked) {
   sample <- law_sample(law, x, asked)
   n <- sample$n
@@ -246,8 +245,8 @@ model_statistic <- function(x, law, asked) {
   norm2 <- if (is.null(law$norm2)) inner_part(part, part, kernel) else law$norm2
   value <- first - 2 * cross + norm2
   if (asked$statistic == "biased") value <- max(0, value)
-  height <- law_height(law, n)
-  list(value = height * value, sample = sample, fit = fit,
+  height <- if (law$kind == "normal") n else 1
+  list(value = height * value, sample = sample, fit = fit, height = height,
        scale = if (!is.null(size)) height * (size + abs(norm2)))
 }
 
@@ -284,7 +283,7 @@ new_gof <- function(observed, draws, law, asked, label, lent) {
     statistic = stats::setNames(observed$value, if (free) "BHEP" else "MMD^2"),
     parameter = c(n = n, d = ncol(sample$x), B = length(draws), bandwidth),
     p.value = permutation_p(observed$value, draws, observed$scale),
-    estimate = c(MMD = sqrt(max(0, observed$value) / law_height(law, n)),
+    estimate = c(MMD = sqrt(max(0, observed$value) / observed$height),
                  bandwidth),
     alternative = paste("the distribution of x is not",
                         if (free) "normal" else "the model"),
@@ -440,9 +439,6 @@ law_columns <- function(law, x) {
   colnames(means) <- law$columns
   check_newdata(x, means, "x", "the model")
 }
-
-# What the statistic of n points is multiplied by.
-law_height <- function(law, n) if (law$kind == "normal") n else 1
 
 # n points of the law, in the units of the user.
 law_draw <- function(law, n) {

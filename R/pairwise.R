@@ -207,15 +207,12 @@ compared_pairs <- function(settled, asked) {
   pairs <- data.frame(first = each[1L, ], second = each[2L, ],
                       m = sizes[each[1L, ]], n = sizes[each[2L, ]])
   units <- read_units(asked$blocks, asked$clusters, sum(sizes), settled$order)
-  free <- !length(unlist(units))
-  random <- free && is.null(asked$permutations)
   for (p in seq_len(nrow(pairs))) {
     pair <- list(sizes = c(pairs$m[p], pairs$n[p]))
-    rows <- if (!free) pair_rows(settled, pairs[p, ])
+    rows <- pair_rows(settled, pairs[p, ])
     found <- tryCatch(list(
-      if (free) pair else
-        sample_units(pair, units$blocks[rows], units$clusters[rows]),
-      count_bins(asked, pair$sizes, random)
+      sample_units(pair, units$blocks[rows], units$clusters[rows]),
+      count_bins(asked, pair$sizes)
     ), kernmean_error_input = \(e) {
       stop_input("in the comparison of '", labels[each[1L, p]], "' and '",
                  labels[each[2L, p]], "': ", conditionMessage(e))
@@ -227,9 +224,15 @@ compared_pairs <- function(settled, asked) {
   # over all of the pair.
   least <- pmin(as.double(pairs$m), pairs$n)
   total <- as.double(pairs$m) + pairs$n
-  pairs$fast <- random && has_pooled_sums(settled, asked) &
+  pairs$fast <- draws_alike(asked) && has_pooled_sums(settled, asked) &
     lengths(pairs$bins) == 0L & least^2 <= pmax(16 * total, total^2 / 64)
   pairs
+}
+
+# May comparisons of one size share their permutations?
+draws_alike <- function(asked) {
+  asked$null == "permutation" &&
+    is.null(c(asked$permutations, asked$blocks, asked$clusters))
 }
 
 # The points of a pair, those of the first group first.
@@ -242,8 +245,7 @@ pair_rows <- function(settled, pair) {
 # one sign have that of their sum.
 has_pooled_sums <- function(settled, asked) {
   sample <- settled$summed
-  if (asked$null != "permutation" || is.null(sample) ||
-        !is.null(settled$bandwidths) || !is.null(asked$filter)) {
+  if (is.null(sample) || !is.null(c(settled$bandwidths, asked$filter))) {
     return(FALSE)
   }
   if (!stores_gram(sample)) {
@@ -337,19 +339,12 @@ most_shared <- 2^26
 shared_draws <- function(pairs, asked) {
   n <- pairs$m[1L] + pairs$n[1L]
   B <- asked$B
-  plain <- asked$null == "permutation" && is.null(asked$permutations) &&
-    is.null(asked$blocks) && is.null(asked$clusters)
   whole <- !pairs$fast & lengths(pairs$bins) == 0L
-  if (!plain || !any(pairs$fast | whole)) {
-    return(NULL)
-  }
   ends <- max(0L, pmin(pairs$m, pairs$n)[pairs$fast])
-  if (any(pairs$fast)) {
-    check_memory(2 * ends, B / 2, "use fewer permutations", copies = 4,
-                 what = "the permutations")
-  }
+  check_memory(2 * ends, B / 2, "use fewer permutations", copies = 4,
+               what = "the permutations")
   all <- any(whole) && as.double(n) * B <= most_shared || 2 * ends >= n
-  if (!all && !ends) {
+  if (!draws_alike(asked) || !all && !ends) {
     return(NULL)
   }
   kept <- if (all) seq_len(n) else c(seq_len(ends), n - ends + seq_len(ends))
@@ -454,7 +449,7 @@ new_pairwise <- function(samples, settled, pairs, found, asked, random,
                          arguments) {
   check_result(found, "a statistic or its p-value")
   labels <- settled$labels
-  sizes <- settled$sizes
+  sizes <- samples$sizes
   # The reference stands second.
   turned <- labels[pairs$first] %in% asked$reference
   first <- ifelse(turned, pairs$second, pairs$first)

@@ -103,10 +103,7 @@ test_that("the spectrum null draws from its law", {
   expect_equal(stats::var(draws), 2 * sum(values^2), tolerance = 0.1)
   expect_equal(test$p.value, (1 + sum(test$replicates >= test$statistic)) /
                  20001)
-  several <- mmd_test(sketch(three), control = spectrum, B = 20000)
   values <- within_values(twin$K, three)
-  expect_lt(abs(mean(several$replicates) - 2 * sum(values)),
-            5 * sqrt(4 * sum(values^2) / 20000))
   unbiased <- mmd_test(sketch(three), B = 20000, control = test_control(
     null = "spectrum", statistic = "unbiased"
   ))
@@ -119,9 +116,7 @@ test_that("weights make sizes of samples", {
     set.seed(2)
     mmd_test(sketch(weights = w), control = spectrum, B = 99)
   }
-  plain <- run(NULL)
-  expect_equal(run(rep(3, 90))$p.value, plain$p.value)
-  expect_equal(run(rep(3, 90))$statistic, plain$statistic, tolerance = 1e-12)
+  expect_equal(run(rep(3, 90))$p.value, run(NULL)$p.value)
   w <- stats::rexp(90)
   test <- run(w)
   means <- rowsum(w * twin$phi, two) / as.vector(tapply(w, two, sum))
@@ -207,13 +202,6 @@ test_that("two sketches are compared as the groups of one", {
   pooled <- mmd_test(sketch(rep(c("u", "v"), 30), x[1:60, ]), b,
                      control = spectrum, B = 49)
   expect_equal(pooled$statistic, got$statistic, tolerance = 1e-10)
-  # A saved reference is the reference.
-  file <- tempfile(fileext = ".rds")
-  on.exit(unlink(file))
-  saveRDS(a, file)
-  set.seed(4)
-  expect_identical(mmd_test(readRDS(file), b, control = spectrum,
-                            B = 49)$p.value, got$p.value)
 })
 
 test_that("rows are sketched as the other sample was", {
@@ -257,7 +245,6 @@ test_that("update() tests again", {
   test <- mmd_test(s, B = 19)
   expect_identical(update(test, B = 29)$parameter[["B"]], 29)
   expect_identical(update(test, control = spectrum)$null, "spectrum")
-  expect_identical(update(test, control = spectrum)$p.value > 0, TRUE)
   other <- update(test, x = sketch(three, bin = 5))
   expect_length(other$sizes, 3)
   a <- sketch(NULL, x[1:60, ], bin = 5)
@@ -280,21 +267,13 @@ test_that("the witness function is the difference of the embeddings", {
   z <- as.matrix(expand.grid(drawn$x, drawn$y))
   expect_equal(as.vector(drawn$z), at(fits$c, z) - at(fits$a, z),
                tolerance = 1e-10)
-  each <- plot(test, "witness", n = 5)
-  expect_named(each, c("a", "b", "c"))
-  z <- as.matrix(expand.grid(each$b$x, each$b$y))
-  expect_equal(as.vector(each$b$z),
+  each <- plot(test, "witness", n = 5)$b
+  expect_equal(as.vector(each$z),
                at(fits$b, z) - (at(fits$a, z) + at(fits$c, z)) / 2,
                tolerance = 1e-10)
-  # As of points, where the landmarks are all of them.
-  u <- x[, 1]
-  all <- kme_sketch(u, kme_landmarks(u, 90, rbf), groups = two)
-  draw <- \(test) plot(test, "witness")
-  expect_equal(draw(mmd_test(all, B = 9, control = spectrum)),
-               draw(mmd_test(u[1:60], u[61:90], rbf, B = 9)), tolerance = 1e-5)
   wide <- random_points(40, 4)
   wide <- mmd_test(kme_sketch(wide, 20, groups = rep(1:2, 20)), B = 9)
-  expect_named(draw(wide), c("PC1", "PC2", "value"))
+  expect_named(plot(wide, "witness"), c("PC1", "PC2", "value"))
   expect_length(plot(wide), 9)
 })
 
@@ -317,15 +296,11 @@ test_that("what a sketch cannot do is refused with the reason", {
   with <- \(x, ..., y) mmd_test(x, y, control = test_control(...))
   refused(mmd_test(plain), "at least two groups")
   refused(with(s, null = "permutation"), "'null' must be \"spectrum\"")
-  refused(with(s, null = "gamma"), "'null' must be one of")
   refused(mmd_test(first), "with bins, by kme_sketch")
   refused(with(sketch(moments = 1, bin = 5), null = "spectrum"),
           "second moments")
   refused(mmd_test(s, estimator = "skmse"), "'estimator'.*for sketches")
   refused(mmd_test(s, kernel = rbf), "'kernel' must not be given for sketches")
-  refused(mmd_test(s, blocks = two), "'blocks' must not be given")
-  refused(mmd_test(s, filter = TRUE), "'filter' must not be given")
-  refused(with(s, bins = 5), "'bins' must not be given")
   refused(with(s, permutations = "all"), "must not be given")
   other <- kme_sketch(x, kme_landmarks(x, 10, rbf))
   refused(mmd_test(plain, other), "'x' and 'y' must be sketches on the same")
@@ -334,7 +309,6 @@ test_that("what a sketch cannot do is refused with the reason", {
   refused(mmd_test(plain, x[1, , drop = FALSE]), "at least 2 rows; 'y' has 1")
   refused(mmd_test(sketch(bin = 20), B = 9), "at least 2 full bins")
   refused(mmd_test(kme_sketch(x, list(l, l), y = x)), "hsic_test")
-  refused(generics::augment(mmd_test(s, B = 9)), "must have values")
   refused(mmd_test(s, "no_such_file"), "'y' must be a sketch, or rows")
   refused(update(mmd_test(s, B = 9), x = x), "'x' must be a sketch")
   # Without bins of one size for both, the spectrum serves.
