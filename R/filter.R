@@ -188,45 +188,35 @@ filter_rules <- list(
 
 # In the title of a test.
 filter_label <- function(filter) {
-  names <- c(tikhonov = "Tikhonov", iterated = "iterated Tikhonov",
-             showalter = "Showalter", cutoff = "cutoff")
-  if (!is.null(filter)) {
-    c(if (filter$name != "none") paste(names[[filter$name]], "filter"),
-      if (length(filter$factors) > 1L) {
-        paste(length(filter$factors), "bandwidths")
-      })
-  }
+  count <- length(filter$factors)
+  c(switch(c(filter$name, "none")[1L], tikhonov = "Tikhonov filter",
+           iterated = "iterated Tikhonov filter",
+           showalter = "Showalter filter", cutoff = "cutoff filter"),
+    if (count > 1L) paste(count, "bandwidths"))
 }
 
 # The statistics: a row for each, in the order in which they are computed.
 list_statistics <- function(filter) {
-  each <- lapply(filter$factors, \(factor) {
-    above <- filter$order[filter$order > 0L]
-    filtered <- expand.grid(ratio = filter$ratio, order = above)
-    rbind(
-      if (0L %in% filter$order) {
-        data.frame(order = 0L, ratio = NA_real_, factor = factor)
-      },
-      if (nrow(filtered)) {
-        data.frame(order = filtered$order, ratio = filtered$ratio,
-                   factor = factor)
-      }
-    )
-  })
-  do.call(rbind, each)
+  above <- filter$order[filter$order > 0L]
+  each <- expand.grid(ratio = filter$ratio, order = above)[2:1]
+  if (0L %in% filter$order) {
+    each <- rbind(data.frame(order = 0L, ratio = NA_real_), each)
+  }
+  count <- nrow(each)
+  data.frame(each[rep(seq_len(count), length(filter$factors)), ],
+             factor = rep(filter$factors, each = count), row.names = NULL)
 }
 
 # "order 1, ratio 0.01, bandwidth x 2"; `plain`: what order 0 is called.
 statistic_words <- function(table, plain) {
+  words <- paste0("order ", table$order, ", ratio ",
+                  format_number(table$ratio, 3L))
+  words[table$order == 0L] <- plain
   several <- length(unique(table$factor)) > 1L
-  paste0(
-    ifelse(table$order == 0L, plain,
-           paste0("order ", table$order, ", ratio ",
-                  vapply(table$ratio, format, "", digits = 3L))),
-    if (several) {
-      paste0(", bandwidth x ", vapply(table$factor, format, "", digits = 3L))
-    }
-  )
+  if (several) {
+    words <- paste0(words, ", bandwidth x ", format_number(table$factor, 3L))
+  }
+  words
 }
 
 # The sample with a multiple of its bandwidth.
@@ -250,6 +240,9 @@ is_single <- function(filter) {
 # The filter where the kernel has taken in a single factor; NULL if nothing is
 # left of it.
 without_factor <- function(filter) {
+  if (!is_single(filter)) {
+    return(filter)
+  }
   filter$factors <- 1
   if (filter$name != "none") filter
 }
@@ -316,8 +309,10 @@ pivoted_factor <- function(source, tolerance, most) {
 
 center_columns <- function(x) x - rep(colMeans(x), each = nrow(x))
 
-# l g_tau(l)
-filter_gain <- function(l, tau, name) {
+# l g_tau(l) at a ratio of tau to the largest eigenvalue.
+spectrum_gain <- function(spectrum, ratio, name) {
+  l <- spectrum$values
+  tau <- ratio * max(l, 0)
   switch(
     name,
     tikhonov = l / (l + tau),
@@ -325,11 +320,6 @@ filter_gain <- function(l, tau, name) {
     showalter = -expm1(-l / tau),
     cutoff = as.double(l >= tau * (1 - 1e-10))
   )
-}
-
-# The gains at a ratio of tau to the largest eigenvalue.
-spectrum_gain <- function(spectrum, ratio, name) {
-  filter_gain(spectrum$values, ratio * max(spectrum$values, 0), name)
 }
 
 # R with M = RR', n x r.
@@ -449,39 +439,29 @@ aggregate_statistics <- function(values, scale, complete) {
 }
 
 # The fields of a test of one statistic or several: list(values: as of that one,
-# or the largest of each labeling, scale: see permutation_p(), several, table).
-# `table`: as of list_statistics(); plain, bandwidth: see statistics_table().
+# or the largest of each labeling, scale: see permutation_p(), several, table: a
+# row for each). `table`: as of list_statistics(); plain: what order 0 is called;
+# bandwidth: that of factor 1, or NULL.
 joint_statistic <- function(values, scale, scheme, table, plain, bandwidth) {
   found <- aggregate_statistics(values, scale, scheme$complete)
+  table <- data.frame(
+    statistic = statistic_words(table, plain), table[c("order", "ratio")],
+    bandwidth = table$factor * one_number(bandwidth), factor = table$factor,
+    value = values[1L, ], z = found$z, p.value = found$p,
+    maximum = seq_along(found$z) == found$maximum
+  )
   one <- ncol(values) == 1L
   list(values = if (one) values[, 1L] else found$values,
-       scale = if (one) scale else found$scale, several = !one,
-       table = statistics_table(table, plain, values[1L, ], found, bandwidth))
-}
-
-# The table of a test: a row for each statistic; `observed`: their values,
-# `found`: as of aggregate_statistics(); bandwidth: that of factor 1, or NULL.
-statistics_table <- function(table, plain, observed, found, bandwidth) {
-  one <- length(bandwidth) == 1L
-  data.frame(
-    statistic = statistic_words(table, plain), order = table$order,
-    ratio = table$ratio,
-    bandwidth = table$factor * (if (one) bandwidth[[1L]] else NA_real_),
-    factor = table$factor, value = observed, z = found$z, p.value = found$p,
-    maximum = seq_len(nrow(table)) == found$maximum
-  )
+       scale = if (one) scale else found$scale, several = !one, table = table)
 }
 
 # Which statistic it is, as a line of print(), or the largest of several.
 maximum_line <- function(test) {
-  table <- test$statistics
-  if (is.null(table)) {
-    return(NULL)
+  top <- test$statistics[test$statistics$maximum, ]
+  if (NROW(test$statistics) > 1L) {
+    paste0("one p-value for ", nrow(test$statistics), " statistics, of which ",
+           "the largest is ", top$statistic)
+  } else if (isTRUE(top$order > 0L)) {
+    top$statistic
   }
-  top <- table[table$maximum, ]
-  if (nrow(table) == 1L) {
-    return(if (top$order > 0L) top$statistic)
-  }
-  paste0("one p-value for ", nrow(table), " statistics, of which the largest ",
-         "is ", top$statistic)
 }

@@ -235,9 +235,7 @@ test_pooled.pooled_samples <- function(pooled, asked) {
   options <- mmd_options(asked)
   samples <- read_samples(pooled, options)
   check_two(samples, options)
-  if (is_single(options$filter)) {
-    options["filter"] <- list(without_factor(options$filter))
-  }
+  options["filter"] <- list(without_factor(options$filter))
   scheme <- read_scheme(samples, options)
   new_mmd_test(samples, options, scheme,
                mmd_statistics(samples, options, scheme), stored(asked))
@@ -264,8 +262,6 @@ pool_pair <- function(x, y, label) {
     stop_input("'y' must not be a sketch where 'x' holds points; give the ",
                "sketch first, as in mmd_test(y, x)")
   }
-  check_numeric(x, "x")
-  check_numeric(y, "y")
   x <- check_data(x)
   if (ncol(x) == 1L && identical(ncol(y), 1L)) {
     y <- unname(check_data(y, "y"))
@@ -278,19 +274,6 @@ pool_pair <- function(x, y, label) {
   rownames(both) <- NULL
   groups <- factor(rep(c("x", "y"), c(nrow(x), nrow(y))))
   pool_samples(points_sample(both, NULL), groups, NULL, label, "x")
-}
-
-mixed_hint <- paste0(
-  "; a test that takes factors among the columns is hsic_test(group ~ a + b, ",
-  "data), with the sample of each row in group"
-)
-
-check_numeric <- function(x, name) {
-  if (is.data.frame(x) && any(vapply(x, is.factor, NA))) {
-    stop_input("'", name, "' must have numeric columns only; column '",
-               names(x)[vapply(x, is.factor, NA)][1L], "' is a factor",
-               mixed_hint)
-  }
 }
 
 pool_groups <- function(sample, groups, label, name) {
@@ -386,7 +369,8 @@ check_bound <- function(formula, data) {
   for (part in as.list(left)[-1L]) {
     if (is.factor(read_formula(eval(part, data, environment(formula))))) {
       stop_input("'formula' must have numeric columns only on its left; '",
-                 deparse1(part), "' is a factor", mixed_hint)
+                 deparse1(part), "' is a factor, which hsic_test(group ~ a + b) ",
+                 "takes")
     }
   }
 }
@@ -640,11 +624,10 @@ name_samples <- function(label, sizes) {
 # The unbiased statistic and its exact deviation over permutations of points.
 unbiased_summary <- function(found, sizes, options, scheme) {
   source <- found$source
-  points <- !is.null(source) && options$null == "permutation" &&
-    (is.null(scheme$matrix) || scheme$all) &&
-    is_unshrunk(options$estimator) &&
+  points <- !is.null(source$native) && is.null(source$weights) &&
     ncol(source$rows) == 1L && length(sizes) == 2L && is.null(source$bin) &&
-    is.null(scheme$blocks) && is.null(scheme$clusters)
+    options$null == "permutation" && is_unshrunk(options$estimator) &&
+    (is.null(scheme$matrix) || scheme$all) && is.null(scheme$blocks)
   if (!points) {
     return(NULL)
   }

@@ -4,7 +4,7 @@
 
 # As of mmd_statistics(), of all statistics that are asked for: values are those
 # of the only one, or the largest standardized one; `table`: as of
-# statistics_table(); plain: the statistic of order 0.
+# joint_statistic(); plain: the statistic of order 0.
 filtered_statistics <- function(samples, options, scheme, height) {
   filter <- options$filter
   check_factors(samples$sample, filter$factors)
@@ -17,8 +17,7 @@ filtered_statistics <- function(samples, options, scheme, height) {
   check_memory(scheme$B + 1, nrow(table), "take fewer draws", copies = 4,
                what = "a table of the statistics of all draws,")
   labels <- in_label_chunks(units, scheme, FALSE, FALSE, identity)
-  of <- if (options$statistic == "unbiased") unbiased_statistic else
-    biased_statistic
+  of <- plain_statistic(options)
   bar <- progress_bar(options$progress)
   on.exit(bar$close())
   values <- matrix(0, scheme$B + 1, nrow(table))
@@ -57,8 +56,7 @@ filtered_statistics <- function(samples, options, scheme, height) {
   }
   c(joint_statistic(values, scale, scheme, table, "MMD^2",
                     samples$sample$kernel$bandwidth),
-    plain_summary(plain, height),
-    list(left = if (left > 0) left))
+    plain_summary(plain, height), list(left = if (left > 0) left))
 }
 
 # The labels of all draws at once: a bit for each unit and group, of two groups
@@ -70,32 +68,13 @@ check_label_memory <- function(units, B) {
                "take fewer draws", what = "the labels of all draws,")
 }
 
-# The plain statistics as the labels stand, biased, as their roots are
-# distances: of all samples and of each pair, and the share between samples.
-plain_summary <- function(source, height) {
-  several <- length(source$sizes) > 2L
-  each <- labeled_sums(source, list(B = 0L), several, FALSE)
-  list(share = between_share(each),
-       plain = height * biased_statistic(each[[1L]]),
-       pairs = if (several) {
-         height * pair_statistics(each[[1L]], biased_statistic)
-       })
-}
-
 # Factors are those of a bandwidth, and make other kernel values of points.
 check_factors <- function(sample, factors) {
-  if (identical(factors, 1)) {
-    return()
+  if (!identical(factors, 1) &&
+        (is.null(sample$kernel$bandwidth) || !knows_points(sample))) {
+    stop_input("'factors' must be NULL without points and a kernel that has a ",
+               "bandwidth")
   }
-  if (is.null(sample$kernel$bandwidth)) {
-    stop_input("'factors' must be NULL for a ", if (knows_points(sample)) {
-      "kernel without a bandwidth"
-    } else {
-      "gram whose points are not known"
-    })
-  }
-  sample_points(sample, "'factors' must be NULL for a gram whose points are ",
-                "not known")
 }
 
 # list(left: see filter_spectrum(), at: a function of the ratio that gives one

@@ -10,8 +10,7 @@
 # the samples' sizes change with the labels; bin: points of a bin). Bins are
 # drawn.
 mmd_units <- function(samples, scheme) {
-  units <- list(sizes = samples$sizes, points = samples$sizes,
-                blocks = scheme$blocks)
+  units <- plain_units(samples, scheme$blocks)
   if (!is.null(scheme$bins)) {
     return(binned_units(samples$sizes, scheme$bins))
   }
@@ -23,6 +22,10 @@ mmd_units <- function(samples, scheme) {
     units$weights <- as.double(tabulate(scheme$clusters, total))
   }
   units
+}
+
+plain_units <- function(samples, blocks = NULL) {
+  list(sizes = samples$sizes, points = samples$sizes, blocks = blocks)
 }
 
 # The points of a sample that fill no bin stay together and never change places.
@@ -239,8 +242,10 @@ mmd_statistics <- function(samples, options, scheme) {
   } else {
     mean_statistics(samples, options, scheme, settled$estimator)
   }
+  # Its sums that are not centered lose it where the points are far from 0.
   if (!average && is_linear(sample$kernel) && knows_points(sample)) {
-    found$share <- linear_share(sample$x, samples$groups)
+    samples$sample <- center_linear(sample)
+    found$share <- plain_summary(mmd_source(samples, plain_units(samples)))$share
   }
   c(found, list(height = height, settled = settled))
 }
@@ -312,6 +317,18 @@ between_share <- function(each) {
     return(0)
   }
   min(1, max(0, parts[["between"]] / parts[["all"]]))
+}
+
+# The plain statistics as the labels stand, biased, as their roots are
+# distances: of all samples and of each pair, and the share between samples.
+plain_summary <- function(source, height = 1) {
+  several <- length(source$sizes) > 2L
+  each <- labeled_sums(source, list(B = 0L), several, FALSE)
+  list(share = between_share(each),
+       plain = height * biased_statistic(each[[1L]]),
+       pairs = if (several) {
+         height * pair_statistics(each[[1L]], biased_statistic)
+       })
 }
 
 # Of the two samples: sums_xx/m_x^2 + sums_yy/m_y^2 - 2 sums_xy/(m_x m_y), with
@@ -412,32 +429,12 @@ mean_statistics <- function(samples, options, scheme, estimator) {
   }, length(members), scheme, estimator, sum(samples$sizes^3) / 3,
   options$progress)
   observed <- points(seq_along(members))
+  samples$sample <- sample
   list(values = values,
-       share = between_share(list(plain_sums(sample, observed))),
+       share = plain_summary(mmd_source(samples, plain_units(samples)))$share,
        pairs = if (length(observed) > 2L) {
          mean_distances(sample, observed, estimator)[1L, ]
        })
-}
-
-# The share between groups for a linear kernel, whose sums that are not centered
-# lose it where the points are far from 0.
-linear_share <- function(x, groups) {
-  z <- center_columns(x)
-  total <- sum(z^2)
-  between <- sum(rowsum(z, as.integer(groups))^2 / tabulate(groups))
-  if (total > 0) between / total else 0
-}
-
-# The sums of the Gram matrix over the points of each group, one row.
-plain_sums <- function(sample, points) {
-  sorted <- sample_take(sample, unlist(points))
-  sizes <- lengths(points)
-  sums <- .Call(C_r_block_sums, sample_source(sorted), unname(sizes), NULL,
-                NULL, NULL, FALSE)$sums
-  check_overflow(sorted$kernel, sums)
-  trace <- rowsum(sample_diagonal(sorted), rep(seq_along(sizes), sizes))
-  list(own = t(diag(sums)), cross = t(sums[upper.tri(sums)]),
-       trace = t(trace), sizes = t(sizes))
 }
 
 # The squared distances of the means of the groups, one row.

@@ -57,16 +57,13 @@ print.test_control <- function(x, ...) {
 
 # "test_control: null = \"gamma\"", of what is set.
 settings_line <- function(what, settings) {
-  set <- Filter(Negate(is.null), unclass(settings))
+  set <- settings[!vapply(settings, is.null, NA)]
   words <- vapply(set, \(value) {
     if (is.atomic(value) && length(value) <= 8L) deparse1(value) else
       describe(value)
   }, "")
-  paste0(what, ": ", if (length(set)) {
-    paste(names(set), "=", words, collapse = ", ")
-  } else {
-    "all by rule"
-  })
+  paste0(what, ": ", if (!length(set)) "all by rule",
+         paste(names(set), "=", words, recycle0 = TRUE, collapse = ", "))
 }
 
 a_control <- is_a("test_control", "test_control(...)")
@@ -98,10 +95,10 @@ test_rules <- c(
 # those of this test, the first by default; statistic: by default.
 open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
   control <- unclass(asked$control)
-  set <- names(Filter(Negate(is.null), control))
+  set <- names(control)[!vapply(control, is.null, NA)]
   values <- c(asked, control)
-  values$null <- if ("null" %in% set) take(control$null, choice(nulls), "null")
-  if (!"null" %in% set) values$null <- nulls[1L]
+  if ("null" %in% set) take(control$null, choice(nulls), "null") else
+    values$null <- nulls[1L]
   values <- apply_rules(values, c(rules, test_rules),
                         c(attr(asked, "given"), set))
   if (is.null(values$statistic)) values$statistic <- statistic
@@ -110,13 +107,13 @@ open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
 
 # What is said of arguments that a test does not have.
 test_hints <- c(
-  vapply(c(null = "null", statistic = "statistic", bins = "bins",
-           permutations = "permutations"), \(name) {
-    paste0("is set by control = test_control(", name, " = )")
-  }, ""),
-  vapply(c(ratio = "ratio", order = "order", factors = "factors"), \(name) {
-    paste0("is set by filter = test_filter(", name, " = )")
-  }, ""),
+  null = "is set by control = test_control(null = )",
+  statistic = "is set by control = test_control(statistic = )",
+  bins = "is set by control = test_control(bins = )",
+  permutations = "is set by control = test_control(permutations = )",
+  ratio = "is set by filter = test_filter(ratio = )",
+  order = "is set by filter = test_filter(order = )",
+  factors = "is set by filter = test_filter(factors = )",
   model = "is for mmd_gof()", pairwise = "is for mmd_pairwise()",
   adjust = "is for mmd_pairwise()",
   paired = "is given by 'blocks', as in blocks = c(id_x, id_y)"
@@ -165,12 +162,12 @@ settled_sample <- function(sample, settled) {
 # NULL, as they were given; `order`: the rows of the data that the points come
 # from.
 read_units <- function(blocks, clusters, n, order = NULL) {
-  read <- \(codes, name) {
-    check_codes(if (is.null(order) || length(codes) != n) codes else
-      codes[order], n, name)
+  units <- list(blocks = blocks, clusters = clusters)
+  for (name in names(units)[!vapply(units, is.null, NA)]) {
+    codes <- units[[name]]
+    if (length(codes) == n && !is.null(order)) codes <- codes[order]
+    units[[name]] <- check_codes(codes, n, name)
   }
-  units <- list(blocks = read(blocks, "blocks"))
-  units$clusters <- read(clusters, "clusters")
   if (is.null(clusters) && !is.null(blocks) && !anyDuplicated(units$blocks)) {
     stop_input("'blocks' must hold two points in some block, or nothing moves")
   }
@@ -179,12 +176,11 @@ read_units <- function(blocks, clusters, n, order = NULL) {
 
 # Codes 1, 2, ... of the values, in the order in which they come.
 check_codes <- function(values, n, name) {
-  if (!is.null(values) &&
-        (!is.atomic(values) || length(values) != n || anyNA(values))) {
+  if (!is.atomic(values) || length(values) != n || anyNA(values)) {
     stop_input("'", name, "' must be NULL or have one value for each of the ",
                n, " points, none missing, not ", describe_codes(values))
   }
-  if (!is.null(values)) match(values, unique(values))
+  match(values, unique(values))
 }
 
 describe_codes <- function(values) {
@@ -225,46 +221,52 @@ cluster_blocks <- function(units) {
 # are given.
 check_permutations <- function(permutations, units, B, null, order = NULL) {
   B <- check_replicates(B)
-  of <- names(Filter(Negate(is.null), units[c("clusters", "blocks")]))
-  if (null != "permutation" && (!is.null(permutations) || length(of))) {
-    stop_input("'permutations', 'blocks' and 'clusters' must be NULL for ",
-               "null = \"", null, "\"")
-  }
   sizes <- units$sizes
   scheme <- list(B = B, all = identical(permutations, "all"),
                  sizes = sizes, blocks = units$blocks,
                  clusters = units$clusters, of = units$of, complete = FALSE)
   if (scheme$all) {
     scheme$matrix <- all_labelings(sizes, units$blocks)
+    scheme$complete <- TRUE
   } else if (!is.null(permutations)) {
+    of <- names(Filter(length, units[c("clusters", "blocks")]))
     if (length(of)) {
       stop_input("'", of[1L], "' must be NULL when 'permutations' is a ",
                  if (inherits(permutations, "how")) "design" else "matrix")
     }
     given <- given_permutations(permutations, sum(sizes), B, order)
     scheme$matrix <- given$matrix
-    check_given_moves(given$matrix, sizes)
-    scheme$complete <- if (given$rows) {
-      any(colSums(given$matrix != seq_len(nrow(given$matrix))) == 0)
-    } else {
-      leaves_labels(given$matrix, sizes)
+    # The units that each permutation moves to another group.
+    group <- rep(seq_along(sizes), sizes)
+    moved <- colSums(matrix(group[given$matrix], nrow(given$matrix)) != group)
+    if (length(moved) > 1L && all(moved == 0)) {
+      stop_input("'permutations' must give another sample to some points; ",
+                 "these change places within their samples only")
     }
+    if (given$rows) moved <- colSums(given$matrix != seq_along(group))
+    scheme$complete <- any(moved == 0)
   }
-  if (!is.null(scheme$matrix)) {
-    scheme$B <- ncol(scheme$matrix)
-    scheme$complete <- scheme$all || scheme$complete
-  }
+  if (!is.null(scheme$matrix)) scheme$B <- ncol(scheme$matrix)
   if (null == "permutation") {
     count <- units$labelings
     if (is.null(count)) count <- count_labelings(sizes, units$blocks)
     if (inherits(permutations, "how") && scheme$B < B) {
       count <- min(count, scheme$B + 1 - scheme$complete)
     }
-    what <- if (is.null(units$clusters)) "points" else "clusters"
-    warn_few(count, c(units$what, what)[1L])
+    # With few labelings the p-value cannot be small.
+    if (count < few_labelings - 0.5) {
+      what <- if (is.null(units$clusters)) "points" else "clusters"
+      warn_kernmean(
+        "the ", c(units$what, what)[1L], " can be labeled in only ",
+        round(count), " ways, so that the p-value is at least ",
+        format(1 / round(count), digits = 2), kind = "few"
+      )
+    }
   }
   scheme
 }
+
+few_labelings <- 20
 
 # A number of draws whose statistics there is room for.
 check_replicates <- function(B) {
@@ -274,36 +276,57 @@ check_replicates <- function(B) {
   B
 }
 
-few_labelings <- 20
+# Permutations that were given, list(matrix: one in each column, of which the
+# first entries are the first group; rows: did they come as rows?). A column p
+# says that the data's points p[1], p[2], ... come first; a row p, as package
+# permute has them, that point p[i] takes the place of point i.
+given_permutations <- function(permutations, n, B, order) {
+  rows <- inherits(permutations, c("how", "permutationMatrix")) ||
+    is.matrix(permutations) && ncol(permutations) == n &&
+      nrow(permutations) != n
+  if (inherits(permutations, "how")) {
+    permutations <- shuffled(permutations, n, B)
+  }
+  found <- check_matrix(
+    if (rows) t(unclass_matrix(permutations)) else permutations, n, permutations
+  )
+  if (!is.null(order)) {
+    if (rows) found <- found[order, , drop = FALSE]
+    found[] <- match(found, order)
+  }
+  list(matrix = found, rows = rows)
+}
 
-# With few labelings the p-value cannot be small.
-warn_few <- function(count, what) {
-  if (count < few_labelings - 0.5) {
-    warn_kernmean(
-      "the ", what, " can be labeled in only ", round(count), " ways, so that ",
-      "the p-value is at least ", format(1 / round(count), digits = 2),
-      kind = "few"
+# B permutations of a design, or all that there are; one a row.
+shuffled <- function(design, n, B) {
+  if (!requireNamespace("permute", quietly = TRUE)) {
+    stop_input("'permutations' must be a matrix where the package permute is ",
+               "not installed, which draws from an object of class 'how'")
+  }
+  tryCatch(
+    permute::shuffleSet(n, nset = B, control = design, quietly = TRUE),
+    error = \(e) {
+      stop_input("'permutations' must be a design for ", n, " points; permute ",
+                 "says: ", conditionMessage(e))
+    }
+  )
+}
+
+check_matrix <- function(permutations, n, given) {
+  ok <- is.matrix(permutations) && is.numeric(permutations) &&
+    nrow(permutations) == n && ncol(permutations) >= 1L &&
+    all(permutations %in% seq_len(n)) &&
+    !any(apply(permutations, 2, anyDuplicated))
+  if (!ok) {
+    stop_input(
+      "'permutations' must be NULL, \"all\", a design of permute::how() or a ",
+      "matrix of ", n, " rows, each column a permutation of 1, ..., ", n,
+      " (or of ", n, " columns and as many permutations as rows), not ",
+      describe(given)
     )
   }
-}
-
-# The units that each column moves to another group.
-moved_labels <- function(permutations, sizes) {
-  group <- rep(seq_along(sizes), sizes)
-  colSums(matrix(group[permutations], nrow(permutations)) != group)
-}
-
-# Does a column leave every unit in its group?
-leaves_labels <- function(permutations, sizes) {
-  any(moved_labels(permutations, sizes) == 0)
-}
-
-# Permutations of which none gives another labeling test nothing.
-check_given_moves <- function(permutations, sizes) {
-  if (ncol(permutations) > 1L && all(moved_labels(permutations, sizes) == 0)) {
-    stop_input("'permutations' must give another sample to some points; these ",
-               "change places within their samples only")
-  }
+  storage.mode(permutations) <- "integer"
+  permutations
 }
 
 most_labelings <- 1e5
@@ -433,9 +456,8 @@ permutation_p <- function(observed, replicates, scale, complete = FALSE) {
 
 # list(p, draws) of a statistic, as observed and as drawn.
 permutation_null <- function(values, scale, scheme) {
-  draws <- values[-1L]
-  list(p = permutation_p(values[1L], draws, scale, scheme$complete),
-       draws = draws)
+  list(p = permutation_p(values[1L], values[-1L], scale, scheme$complete),
+       draws = values[-1L])
 }
 
 # Of the statistics in each row.

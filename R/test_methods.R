@@ -28,40 +28,31 @@ sample_lines <- function(sample) UseMethod("sample_lines")
 sample_lines.default <- \(sample) NULL
 
 fit_summary.htest <- function(x) {
-  number <- format_number
-  amounts <- \(name) {
-    if (!is.null(x[[name]])) {
-      paste(name, "=", paste(number(x[[name]]), collapse = ", "))
-    }
-  }
-  smoothing <- x$smoothing
   u <- x$unbiased
+  noise <- if (!is.null(x$noise)) range(unlist(x$noise))
+  amounts <- Filter(length, c(list("noise variances" = unique(noise)),
+                              x[c("lambda", "alpha")], as.list(x$smoothing)))
   list(
     lines = c(
       if (inherits(x$kernel, "kernmean_kernel")) kernel_lines(x$kernel) else
         unlist(Map(kernel_lines, x$kernel, names(x$kernel))),
-      if (!is.null(x$noise)) {
-        paste("noise variances:", paste(unique(number(range(unlist(x$noise)))),
-                                        collapse = " to "))
-      },
-      sample_lines(x$sample), amounts("lambda"), amounts("alpha"),
-      if (!is.null(smoothing)) {
-        paste("smoothing with", paste(names(smoothing), "=", number(smoothing),
-                                      collapse = ", "))
-      },
+      sample_lines(x$sample),
+      paste(names(amounts), "=", vapply(amounts, \(amount) {
+        paste(format_number(amount), collapse = ", ")
+      }, ""), recycle0 = TRUE),
       monte_carlo_line(x),
       if (!is.null(x$replicates)) {
-        paste0("null distribution: mean ", number(mean(x$replicates)),
-               ", standard deviation ", number(stats::sd(x$replicates)))
+        paste0("null distribution: mean ", format_number(mean(x$replicates)),
+               ", standard deviation ", format_number(stats::sd(x$replicates)))
       },
       if (!is.null(u)) {
-        c(paste0("unbiased MMD^2 = ", number(u[["statistic"]]), ", z = ",
-                 number(u[["statistic"]] / u[["deviation"]])),
-          paste0("  (over all permutations mean 0, standard deviation ",
-                 number(u[["deviation"]]), ")"))
+        paste0("unbiased MMD^2 = ", format_number(u[["statistic"]]), ", z = ",
+               format_number(u[["statistic"]] / u[["deviation"]]),
+               " (standard deviation over all permutations ",
+               format_number(u[["deviation"]]), ")")
       },
       if (!is.null(x$left)) {
-        paste("the features of this many points leave", number(x$left),
+        paste("the features of this many points leave", format_number(x$left),
               "of the mean of k(x, x)")
       }
     ),
