@@ -4,12 +4,17 @@
 # the points g_tau(S)^(1/2) (phi(x_i) - mean). What is asked for, M, and one
 # p-value over many statistics.
 
+# --- What is asked for -------------------------------------------------------
+
+usual_ratios <- c(1, 0.1, 0.01, 0.001)
+
 #' Spectral filters of kernel tests
 #'
-#' What `filter`, `ratio`, `order` and `factors` of [mmd_test()] and
-#' [hsic_test()] ask for: statistics that see differences along directions in
+#' What the argument `filter` of [mmd_test()], [mmd_pairwise()] and
+#' [hsic_test()] asks for: statistics that see differences along directions in
 #' which the points vary little, differences of covariances, and those on other
-#' scales, with one exact p-value for all of them.
+#' scales, with one exact p-value for all of them. `filter = TRUE` is
+#' `test_filter()`, and a name is the filter of that name.
 #'
 #' The distance of kernel means weighs a difference along an axis of the
 #' features by their variance along it, and is blind where that is small. With
@@ -18,17 +23,8 @@
 #' makes up for it. From the spectrum \eqn{\gamma}{gamma} and U of the centered
 #' Gram matrix, \eqn{l = \gamma/n}{l = gamma/n} and \eqn{\tau}{tau} = `ratio`
 #' times the largest l,
-#' \deqn{M = n U \mathrm{diag}(l g_\tau(l)) U',}{M = n U diag(l g(l)) U',}
-#' \describe{
-#'   \item{`"tikhonov"`}{\eqn{l g = l/(l + \tau)}{l g = l/(l + tau)}}
-#'   \item{`"iterated"`}{\eqn{l g = l(l + 2\tau)/(l + \tau)^2}{l g = l(l + 2
-#'     tau)/(l + tau)^2}}
-#'   \item{`"showalter"`}{\eqn{l g = 1 - \exp(-l/\tau)}{l g = 1 - exp(-l/tau)}}
-#'   \item{`"cutoff"`}{\eqn{l g = 1}{l g = 1} for \eqn{l \ge \tau}{l >= tau},
-#'     else 0}
-#' }
-#' and the statistics are those of the plain test with other matrices in place
-#' of K:
+#' \deqn{M = n U \mathrm{diag}(l g_\tau(l)) U',}{M = n U diag(l g(l)) U',} and
+#' the statistics are those of the plain test with other matrices for K:
 #' \describe{
 #'   \item{order 0}{K: the plain statistic.}
 #'   \item{order 1}{M: for two samples \eqn{\|g_\tau(S)^{1/2}(\hat\mu_x -
@@ -36,54 +32,46 @@
 #'     each variable with the same ratio, \eqn{\mathrm{tr}(M_x M_y)/n^2 =
 #'     \|g_\tau(S_x)^{1/2} C_{xy} g_\tau(S_y)^{1/2}\|^2}{tr(M_x M_y)/n^2 =
 #'     |g(S_x)^(1/2) C_xy g(S_y)^(1/2)|^2}.}
-#'   \item{order 2}{\eqn{M \circ M}{M o M}, entry by entry (two-sample tests):
-#'     \eqn{\|g_\tau(S)^{1/2}(\hat C_x - \hat
+#'   \item{order 2}{\eqn{M \circ M}{M o M}, entry by entry (not for
+#'     independence): \eqn{\|g_\tau(S)^{1/2}(\hat C_x - \hat
 #'     C_y)g_\tau(S)^{1/2}\|^2}{|g(S)^(1/2) (C_x - C_y) g(S)^(1/2)|^2} with the
-#'     second moments about the pooled mean, in the Hilbert-Schmidt norm.}
+#'     second moments about the pooled mean.}
 #' } A ratio that grows gives the plain statistic (of centered features, up to
 #' scale), one that shrinks the projection on all axes. In two-sample tests the
 #' unbiased forms are the default: the biased one of order 2 rewards labelings
 #' that put points far out into the smaller sample. More than two samples are
-#' compared by the weighted sum over pairs, as without a filter. More than two
-#' variables have \eqn{1 + M/\bar m}{1 + M/m} in place of each matrix of dHSIC,
-#' \eqn{\bar m}{m} the mean of the diagonal: its sum over pairs, triples, ... of
-#' variables of the products of \eqn{M/\bar m}{M/m}; the product of the matrices
-#' M alone would not see a dependence of two variables that leaves a third
-#' alone.
-#'
-#' `factors` multiply the bandwidth of the kernel (of all variables that have
-#' one), and all statistics are computed for each.
+#' compared by the weighted sum over pairs; more than two variables have
+#' \eqn{1 + M/\bar m}{1 + M/m} in place of each matrix of dHSIC,
+#' \eqn{\bar m}{m} the mean of the diagonal.
 #'
 #' @section One p-value: S, its filter and the bandwidth do not depend on labels
-#' (or on the pairing of variables): permutations of each statistic are exact,
-#' and all statistics have the same permutations. Of several, each is
-#' standardized by its mean and standard deviation over all draws, the observed
-#' one included, and the largest is the statistic of the test, `max z`: its
-#' p-value is exact too, and answers for all that was asked. A statistic that no
-#' permutation changes (as of `"cutoff"` at a ratio that keeps all axes) counts
-#' as 0. The p-values of single statistics are beside it in the table
-#' `statistics`, which `as.data.frame()` gives and `summary()` prints; they are
-#' for looking, and the smallest of them is no p-value. `plot(test, "witness")`
-#' shows where the samples differ by the largest statistic.
-#'
-#' @section Which to ask for: `filter = TRUE` has nine statistics in
-#' `mmd_test()`: the plain one and orders 1 and 2 at four ratios; five in
-#' `hsic_test()`. What that gains and costs was measured, see
-#' `vignette("tests")`: for 40 points against 25 at the level 0.05 the plain MMD
-#' found a shift of 0.2 in each of 20 columns in 0.50 (all nine 0.36), a
-#' correlation of 0.4 of ten columns in 0.17 (0.72), two clusters against a
-#' normal in 0.07 (0.40), standard deviations of 1.4 in five columns in 0.32
-#' (0.46); 200 data sets each.
+#' (or on the pairing of variables), and all statistics have the same
+#' permutations. Of several, each is standardized by its mean and standard
+#' deviation over all draws, the observed one included, and the largest is the
+#' statistic of the test, `max z`, whose p-value is exact too. A statistic that
+#' no permutation changes counts as 0. The p-values of single statistics stand
+#' in the table `statistics` of the test, which `as.data.frame()` gives and
+#' `summary()` prints; the smallest of them is no p-value. `plot(test,
+#' "witness")` shows where the samples differ by the largest statistic.
 #'
 #' @section Cost:
 #' An n by n matrix is inverted for each ratio (Tikhonov and its iteration) or
 #' decomposed once, \eqn{O(n^3)}{O(n^3)}; each statistic then takes what the
 #' plain one takes; at most four n by n matrices are in memory. With more than
 #' 3,000 points features take the place of the matrix: columns of a pivoted
-#' Cholesky factor of K, which sees no labels, until the trace that is left,
-#' divided by n, is a tenth of the smallest \eqn{\tau}{tau}, at most 1,000
-#' columns r; `left` in the test says how much is left. Then a statistic takes
-#' \eqn{O(n^2 r)}{O(n^2 r)} operations.
+#' Cholesky factor of K until the trace that is left, divided by n (`left` in
+#' the test), is a tenth of the smallest \eqn{\tau}{tau}, at most 1,000 columns
+#' r; then a statistic takes \eqn{O(n^2 r)}{O(n^2 r)}.
+#'
+#' @param name `"tikhonov"`, \eqn{l g = l/(l + \tau)}{l g = l/(l + tau)};
+#'   `"iterated"`, \eqn{l(l + 2\tau)/(l + \tau)^2}{l(l + 2 tau)/(l + tau)^2};
+#'   `"showalter"`, \eqn{1 - \exp(-l/\tau)}{1 - exp(-l/tau)}; `"cutoff"`, 1
+#'   for \eqn{l \ge \tau}{l >= tau}, else 0; or `"none"`, for `factors` alone.
+#' @param ratio Positive numbers; `NULL` is 1, 0.1, 0.01 and 0.001.
+#' @param order Some of 0, 1 and 2; `NULL` is all that the test knows.
+#' @param factors Multiples of the bandwidth of the kernel (of all variables
+#'   that have one), for each of which all statistics are computed; `NULL` is 1.
+#' @return An object of class `"test_filter"`, a list of the four.
 #'
 #' @references
 #' Hagrass, O., Sriperumbudur, B. K. and Li, B. (2024). Spectral regularized
@@ -97,7 +85,7 @@
 #' Santoro, L. V., Waghmare, K. G. and Panaretos, V. M. (2025). From two sample
 #' testing to singular Gaussian discrimination (covariances of features).
 #' \doi{10.48550/arXiv.2505.04613}
-#' @seealso [mmd_test()], [hsic_test()].
+#' @seealso [test_control()]; `vignette("tests")` has powers.
 #' @family tests
 #' @examples
 #' # Two samples of the same means and variances, one of them correlated
@@ -113,15 +101,7 @@
 #' a <- cos(angle) + rnorm(60, sd = 0.2)
 #' b <- sin(angle) + rnorm(60, sd = 0.2)
 #' as.data.frame(hsic_test(a, b, filter = TRUE, B = 199))
-#' @docType methods
-#' @name test_filters
-NULL
-
-# --- What is asked for -------------------------------------------------------
-
-usual_ratios <- c(1, 0.1, 0.01, 0.001)
-
-#' @rdname test_filters
+#' @aliases test_filters
 #' @export
 test_filter <- function(name = "tikhonov", ratio = NULL, order = NULL,
                         factors = NULL) {

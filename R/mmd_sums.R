@@ -244,7 +244,7 @@ mmd_statistics <- function(samples, options, scheme) {
   }
   # Its sums that are not centered lose it where the points are far from 0.
   if (!average && is_linear(sample$kernel) && knows_points(sample)) {
-    samples$sample <- center_linear(sample)
+    samples$sample <- center_linear(without_gram(sample))
     found$share <- plain_summary(mmd_source(samples, plain_units(samples)))$share
   }
   c(found, list(height = height, settled = settled))

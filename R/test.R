@@ -31,6 +31,14 @@
 #'   over the kernel values serves all permutations, and the level stays exact.
 #'   `NULL` is 25 above 20,000 points and single points below.
 #' @return An object of class `"test_control"`, a list of the four.
+#' @references
+#' Gretton, A., Fukumizu, K., Harchaoui, Z. and Sriperumbudur, B. K. (2009). A
+#' fast, consistent kernel two-sample test. *Advances in Neural Information
+#' Processing Systems* 22 (spectrum).
+#'
+#' Domingo-Enrich, C., Dwivedi, R. and Mackey, L. (2023). Compress then test:
+#' powerful kernel testing in near-linear time (bins).
+#' \doi{10.48550/arXiv.2301.05974}
 #' @seealso [test_filter()]
 #' @family tests
 #' @examples

@@ -89,8 +89,7 @@ test_that("tests of sketches with bins take large samples", {
   landmarks <- kme_landmarks(x[1:200, , drop = FALSE], 10, kernel_rbf(1))
   sketch <- \(z) kme_sketch(z, landmarks, bin = 463)
   for (null in c("permutation", "spectrum")) {
-    test <- mmd_test(sketch(x), sketch(y), control = test_control(null = null),
-                     B = 99)
+    test <- mmd_set(sketch(x), sketch(y), null = null, B = 99)
     expect_true(is.finite(test$statistic) && test$p.value < 0.05)
     # Bins that are not full are left out: 46300 of 46341 points.
     expect_gte(min(test$sizes), 46300)
@@ -124,8 +123,7 @@ test_that("what has no room is refused before anything is allocated", {
                     filter = "tikhonov"))
   refused(mmd_test(seq_along(many) ~ many))
   # By the memory that they take.
-  refused(mmd_test(x, x + 1, kernel_rbf(1), B = 1e8,
-                   control = test_control(null = "spectrum")), 1e9)
+  refused(mmd_set(x, x + 1, kernel_rbf(1), B = 1e8, null = "spectrum"), 1e9)
   refused(mmd_test(x, x + 1, kernel_rbf(1), B = 1e9), 1e10)
   refused(hsic_test(x, x^2, kernel = kernel_rbf(1), B = 1e9), 1e10)
   refused(check_label_memory(list(sizes = border), 1e9), 1e10)

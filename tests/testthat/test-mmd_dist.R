@@ -7,7 +7,7 @@ d <- dist(x)
 test_that("the statistic is that of the energy kernel on the points", {
   for (statistic in c("biased", "unbiased")) {
     set.seed(1)
-    got <- mmd_test(d, g, B = 99, control = test_control(statistic = statistic))
+    got <- mmd_set(d, g, B = 99, statistic = statistic)
     set.seed(1)
     want <- mmd_test(x ~ g, kernel = kernel_energy(), B = 99,
                      control = test_control(statistic = statistic))

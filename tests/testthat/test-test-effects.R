@@ -25,8 +25,7 @@ test_that("the share between groups is that of the kernel means", {
   expect_equal(share(x, y, rbf, statistic = "unbiased"), want,
                tolerance = 1e-12)
   expect_equal(share(x, y, rbf, bins = 3), want, tolerance = 1e-12)
-  expect_equal(mmd_test(x, y, rbf,
-                        control = test_control(null = "gamma"))$estimate[["kernel R^2"]],
+  expect_equal(mmd_set(x, y, rbf, null = "gamma")$estimate[["kernel R^2"]],
                want, tolerance = 1e-12)
   expect_equal(share(x, y, rbf, est_mkme(0.2)),
                between_R(gram_R(kernel_rbf(sqrt(1.3^2 + 0.4)), pooled), two),
@@ -45,8 +44,8 @@ test_that("the share between groups is that of the kernel means", {
   expect_equal(share(far ~ three, kernel = kernel_linear()),
                summary(fit)$r.squared, tolerance = 1e-9)
   # Its mean over all permutations is (groups - 1)/(N - 1).
-  few <- mmd_test(pooled[1:7, ] ~ rep(1:2, c(3, 4)), kernel = rbf,
-                  control = test_control(permutations = "all"))
+  few <- mmd_set(pooled[1:7, ] ~ rep(1:2, c(3, 4)), kernel = rbf,
+                 permutations = "all")
   expect_equal(mean(few$replicates) * 3 * 4 / 7 /
                  sum(diag(center_R(K[1:7, 1:7]))), 1 / 6, tolerance = 1e-12)
   expect_identical(share(matrix(1, 4, 2), matrix(1, 3, 2)), 0)
@@ -110,7 +109,7 @@ test_that("bandwidths are parameters, groups have names and sizes", {
   expect_identical(test$estimate[["bandwidth"]], 1.3)
   expect_identical(test$data.name, "x (n = 9) and y (n = 7)")
   expect_equal(test$estimate[["MMD"]]^2, test$statistic[[1]])
-  gamma <- mmd_test(x, y, rbf, control = test_control(null = "gamma"))
+  gamma <- mmd_set(x, y, rbf, null = "gamma")
   expect_named(gamma$parameter, c("shape", "scale", "bandwidth"))
   expect_identical(
     mmd_test(Sepal.Width ~ Species, iris, B = 9)$data.name,
@@ -132,10 +131,8 @@ test_that("the summary has the Monte-Carlo error of the p-value", {
   line <- monte_carlo_line(test)
   expect_match(line, format(sqrt(p * (1 - p) / 100), digits = 2), fixed = TRUE)
   expect_output(print(summary(test)), "Monte-Carlo error of the p-value: 0.0")
-  expect_null(monte_carlo_line(mmd_test(x, y,
-                                        control = test_control(null = "gamma"))))
-  few <- mmd_test(x[1:4, ], y[1:3, ],
-                  control = test_control(permutations = "all"))
+  expect_null(monte_carlo_line(mmd_set(x, y, null = "gamma")))
+  few <- mmd_set(x[1:4, ], y[1:3, ], permutations = "all")
   expect_null(monte_carlo_line(few))
 })
 

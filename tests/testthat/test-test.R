@@ -47,7 +47,7 @@ test_that("all tests have the same fields in the same order", {
   expect_identical(want[1:7], c("statistic", "parameter", "p.value", "estimate",
                                 "alternative", "method", "data.name"))
   for (test in list(
-    mmd_test(x, y, control = test_control(null = "gamma")),
+    mmd_set(x, y, null = "gamma"),
     mmd_test(x, y, bandwidths = "fuse", B = 9),
     mmd_test(as_gram(K), group, estimator = "fkmse", B = 9),
     mmd_test(pooled ~ rep(1:4, 4), estimator = "skmse", B = 9),
@@ -75,38 +75,10 @@ test_that("labelings of single points are all permutations", {
   expect_equal(blocks$p.value, given$p.value)
 })
 
-test_that("a two-sample test takes an estimator of one's own", {
-  distance <- \(order) {
-    i <- order[1:9]
-    j <- order[10:16]
-    a <- near_R(K[i, i])
-    b <- near_R(K[j, j])
-    sum(a * (K[i, i] %*% a)) + sum(b * (K[j, j] %*% b)) -
-      2 * sum(a * (K[i, j] %*% b))
-  }
-  orders <- cbind(1:16, draw_after(1, 16, 30))
-  want <- apply(orders, 2, distance)
-  for (estimator in list(near, est_function(near, "near"))) {
-    got <- seeded(mmd_test(x, y, rbf, estimator, B = 30), 1)
-    # 2e-16 seen
-    expect_equal(unname(c(got$statistic, got$replicates)), want,
-                 tolerance = 1e-12)
-    expect_equal(got$p.value, mean(want >= want[1] - 1e-12))
-  }
-  expect_match(got$method, "near")
-  expect_equal(seeded(mmd_test(as_gram(K), group, estimator = near, B = 30),
-                      1)$replicates, got$replicates)
-  # Points are at hand, too.
-  by_points <- \(sample) near_R(gram_R(sample$kernel, sample$x))
-  expect_equal(seeded(mmd_test(x, y, rbf, by_points, B = 30), 1)$replicates,
-               got$replicates)
-})
-
 test_that("an estimator of one's own is exact over all labelings", {
   few <- c(1:4, 10:12)
   k <- K[few, few]
-  test <- mmd_test(x[1:4, ], y[1:3, ], rbf, near,
-                   control = test_control(permutations = "all"))
+  test <- mmd_set(x[1:4, ], y[1:3, ], rbf, near, permutations = "all")
   want <- apply(utils::combn(7, 4), 2, \(i) {
     j <- setdiff(1:7, i)
     w <- c(near_R(k[i, i]), -near_R(k[j, j]))
@@ -242,7 +214,9 @@ test_that("update() of a two-sample test is a new call", {
   expect_same_test(seeded(update(test, B = 30,
                                control = test_control(statistic = "unbiased"))),
                    seeded(mmd_test(x, y, B = 30,
-                                   control = test_control(statistic = "unbiased"))))
+                                   control = test_control(
+                                     statistic = "unbiased"
+                                   ))))
   expect_same_test(
     seeded(update(test, kernel = kernel_energy())),
     seeded(mmd_test(x, y, kernel_energy(), B = 20))
@@ -274,13 +248,11 @@ test_that("update() keeps groups, blocks and permutations", {
   free <- two()
   expect_same_test(seeded(update(free, blocks = d$id)), blocked)
   orders <- draw_after(8, 16, 20)
-  given <- mmd_test(cbind(a, b) ~ g, d,
-                    control = test_control(permutations = orders))
+  given <- mmd_set(cbind(a, b) ~ g, d, permutations = orders)
   expect_same_test(update(given), given)
   expect_same_test(update(free, control = test_control(permutations = orders)), given)
   g <- gram(pooled[16:1, ], rbf)
-  of_gram <- mmd_test(g, rev(group),
-                      control = test_control(permutations = orders))
+  of_gram <- mmd_set(g, rev(group), permutations = orders)
   expect_same_test(update(of_gram), of_gram)
   expect_equal(update(of_gram, kernel = kernel_rbf(2))$replicates,
                update(given, kernel = kernel_rbf(2))$replicates)
