@@ -223,8 +223,6 @@ refit_cost <- function(n) 6e-4 + 3e-10 * n^3
 
 filter_names <- c("none", "tikhonov", "iterated", "showalter", "cutoff")
 
-# Is it a model, where a second sample may stand as well?
-is_model <- function(y) is.function(y) || identical(y, "normal")
 # Pairs are blocks.
 refuse_paired <- function(...) {
   if ("paired" %in% ...names()) {
