@@ -58,9 +58,10 @@
 #' @param x The first sample: a numeric vector, matrix or data frame of numeric
 #'   columns, points in rows; or the [gram()] or the distances (`dist`, taken as
 #'   the kernel \eqn{-D_{ij}}{-D_ij} of the energy test; a warning says where
-#'   they are not of negative type) of the pooled sample; or a [kme_sketch()].
+#'   they are not of negative type) of the pooled sample; or a sketch, see
+#'   [mmd_test.kme_sketch()].
 #' @param y The second sample, with the columns of `x` (matched by name where
-#'   both have names); for a sketch without groups another one, or rows.
+#'   both have names).
 #' @param groups With a `gram` or a `dist` object: the group of each point, a
 #'   factor or a vector.
 #' @param formula `response ~ group`, with a numeric response (several:
@@ -90,13 +91,12 @@
 #' @return An object of class `c("mmd_test", "kernmean_fit", "htest")`, a list
 #' with `statistic`, `parameter` (sizes, `B` and the bandwidth, if it is one
 #' number), `p.value`, `estimate`, `alternative`, `method`, `data.name` as usual
-#' for tests, and further fields, the same for all tests of this package; those
-#' that do not apply are `NULL`. `estimate` has for two samples the `MMD`, the
-#' root of the statistic, 0 if that is negative; then `kernel R^2`, the share of
-#' the total that lies between the samples, \eqn{\sum_g m_g \|\hat\mu_g -
-#' \hat\mu\|^2 / \sum_i \|\phi(z_i) - \hat\mu\|^2}{sum_g m_g |mu_g - mu|^2 /
-#' sum_i |phi(z_i) - mu|^2}, of plain means whatever the estimator, (groups -
-#' 1)/(N - 1) on average over permutations; and the bandwidth again.
+#' for tests, and further fields, the same for all tests of this package, `NULL`
+#' where they do not apply. `estimate` has for two samples the `MMD`, the root of
+#' the statistic (0 if that is negative); the share of the total that lies
+#' between the samples, `kernel R^2`, \eqn{\sum_g m_g \|\hat\mu_g - \hat\mu\|^2 /
+#' \sum_i \|\phi(z_i) - \hat\mu\|^2}{sum_g m_g |mu_g - mu|^2 / sum_i |phi(z_i) -
+#' mu|^2} of plain means; and the bandwidth again.
 #' \item{replicates, gamma}{the statistic of each draw; shape and scale of a
 #'   gamma law}
 #' \item{null, type, estimator}{the null distribution, `"biased"` or

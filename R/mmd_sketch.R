@@ -1,7 +1,10 @@
 # Tests of samples of which there are sketches: the statistics from their means
 # in feature coordinates, permutations of bins, the spectrum of the covariance.
 
-#' @section Sketches:
+#' Two-sample tests of sketches
+#'
+#' [mmd_test()] of samples of which there are sketches.
+#'
 #' Of samples too large to be kept, the groups of a [kme_sketch()] or two
 #' sketches on the same landmarks (a reference that was kept, and new rows) are
 #' compared by the means of their features: the distance of the projections on
@@ -19,7 +22,11 @@
 #' from other rows. Those that come from one sample lie closer to its rows,
 #' which is harmless where they lose little; `summary()` says what each sample
 #' loses.
-#' @rdname mmd_test
+#' @param x A [kme_sketch()] with groups, or of the first sample.
+#' @param y Another sketch on the same landmarks, or rows.
+#' @param ... `B`, `control`, `progress` of [mmd_test()].
+#' @return As of [mmd_test()]; its `sample` has the landmarks.
+#' @seealso [kme_sketch()]
 #' @export
 mmd_test.kme_sketch <- function(x, y, ...) {
   label <- c(x = deparse1(substitute(x)),
