@@ -24,6 +24,8 @@ dist_sample <- function(x, name = "x") {
   gram_sample(new_gram(unname(k), kernel))
 }
 
+as_sample.dist <- function(x) dist_sample(x)
+
 dist_slack <- 1e-8
 
 # Are all eigenvalues of HKH, K = -D, at least -1e-8 of the largest? Where the

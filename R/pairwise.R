@@ -108,10 +108,7 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
   asked <- request(pairwise_arguments)
   if (!inherits(x, "pooled_samples")) {
     label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
-    sample <- if (inherits(x, "gram")) gram_sample(x) else
-      if (inherits(x, "dist")) dist_sample(x) else
-        points_sample(check_data(x), NULL)
-    x <- pool_groups(sample, groups, label, "x")
+    x <- pool_groups(points_sample(check_data(x), NULL), groups, label, "x")
   }
   options <- mmd_options(asked)
   samples <- read_samples(x, options)
@@ -139,6 +136,17 @@ pairwise_arguments <- do.call(door_table, c(
   list(reference = anything, adjust = choice(stats::p.adjust.methods),
        rules = mmd_arguments$rules, hints = test_hints)
 ))
+
+#' @rdname mmd_pairwise
+#' @export
+mmd_pairwise.gram <- function(x, groups, ...) {
+  label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
+  mmd_pairwise.default(pool_groups(as_sample(x), groups, label, "x"), ...)
+}
+
+#' @rdname mmd_pairwise
+#' @export
+mmd_pairwise.dist <- mmd_pairwise.gram
 
 #' @rdname mmd_pairwise
 #' @export

@@ -111,13 +111,6 @@ test_that("a function is compared by its first 10,000 draws", {
   other <- update(test, x = 2 * x)
   expect_identical(other$model$sample, test$model$sample)
   expect_equal(other$statistic[[1L]], square(2 * x))
-  # Kernels without a closed form, and the energy distance.
-  energy <- update(test, kernel = kernel_energy(), B = 1)
-  apart <- \(a, b) mean(sqrt(outer(a[, 1], b[, 1], `-`)^2 +
-                               outer(a[, 2], b[, 2], `-`)^2))
-  few <- z[1:2000, ]
-  rough <- 2 * apart(x, few) - apart(x, x) - apart(few, few)
-  expect_equal(energy$statistic[[1L]], rough, tolerance = 0.1)
 })
 
 test_that("data frames of a function are matched by name", {
@@ -131,26 +124,20 @@ test_that("data frames of a function are matched by name", {
   expect_equal(one$statistic, two$statistic)
   # Those of the null distribution, too.
   expect_equal(one$replicates, two$replicates)
-  expect_gt(one$p.value, 0.25)
-  expect_equal(unname(colMeans(one$model$sample$x)), c(1, 5), tolerance = 0.05)
 })
 
 # --- "normal" ----------------------------------------------------------------
 
-# Henze and Zirkler (1990), as printed, by a double loop.
+# Henze and Zirkler (1990), as printed.
 naive_bhep <- function(x) {
   x <- as.matrix(x)
   n <- nrow(x)
   d <- ncol(x)
   beta <- 1 / sqrt(2) * ((2 * d + 1) * n / 4)^(1 / (d + 4))
-  s <- solve(cov(x) * (n - 1) / n)
-  first <- 0
-  for (j in 1:n) for (k in 1:n) {
-    u <- x[j, ] - x[k, ]
-    first <- first + exp(-beta^2 / 2 * drop(u %*% s %*% u))
-  }
-  far <- mahalanobis(x, colMeans(x), cov(x) * (n - 1) / n)
-  first / n - 2 * (1 + beta^2)^(-d / 2) *
+  s <- cov(x) * (n - 1) / n
+  pairs <- vapply(1:n, \(j) mahalanobis(x, x[j, ], s), numeric(n))
+  far <- mahalanobis(x, colMeans(x), s)
+  sum(exp(-beta^2 / 2 * pairs)) / n - 2 * (1 + beta^2)^(-d / 2) *
     sum(exp(-beta^2 * far / (2 * (1 + beta^2)))) +
     n * (1 + 2 * beta^2)^(-d / 2)
 }

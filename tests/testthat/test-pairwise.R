@@ -136,16 +136,6 @@ test_that("blocks, clusters and all labelings are those of each pair", {
                      kernel = theta, control = every)
     expect_identical(all$table$p.value[i], want$p.value)
   }
-  set.seed(4)
-  random <- mmd_pairwise(x ~ dose, data, kernel = theta, reference = "c",
-                         blocks = id, B = 99)
-  set.seed(4)
-  for (label in c("a", "b")) {
-    want <- mmd_test(x ~ dose, data[data$dose %in% c(label, "c"), ],
-                     blocks = id, kernel = theta, B = 99)
-    at <- random$table$group1 == label
-    expect_identical(random$table$p.value[at], want$p.value)
-  }
   litter <- paste(data$dose, (data$id - 1) %/% 2)
   kept <- data$dose != "b"
   clustered <- mmd_pairwise(x ~ dose, data, kernel = theta, reference = "c",
@@ -204,12 +194,10 @@ test_that("adjusted values are those of p.adjust(), and B lets them be small", {
     expect_gt(min(p.adjust(rep(1 / B, k), "holm")), 0.05)
   }
   expect_equal(needed_draws(50, "BH"), 19)
-  set.seed(5)
-  many <- factor(rep(1:8, each = 10))
-  data <- data.frame(x = rnorm(80), many)
-  expect_warning(mmd_pairwise(x ~ many, data, B = 99),
+  many <- rep(letters[1:8], each = 10)
+  expect_warning(mmd_pairwise(1:80, many, B = 99),
                  "at least 0.28 with B = 99; they can be 0.05 with B = 559")
-  expect_silent(mmd_pairwise(x ~ many, data, B = 99, adjust = "BH"))
+  expect_silent(mmd_pairwise(1:80, many, B = 99, adjust = "BH"))
   pairs <- data.frame(x = rnorm(8), g = rep(1:3, c(2, 3, 3)))
   found <- capture_warnings(mmd_pairwise(x ~ g, pairs, B = 99))
   expect_match(found[1], "in 2 of 3 comparisons there are fewer than 20")
@@ -238,12 +226,6 @@ test_that("groups are as users have them", {
   set.seed(1)
   b <- mmd_pairwise(x, number, kernel = kernel_energy(), B = 99)
   expect_equal(a$table, b$table, tolerance = 1e-12)
-  many <- data.frame(x = rnorm(600), g = sprintf("group %03d", 1:200))
-  got <- suppressWarnings(
-    mmd_pairwise(x ~ g, many, reference = "group 007", B = 99)
-  )
-  expect_equal(nrow(got$table), 199)
-  expect_lte(length(capture.output(got)), 21)
 })
 
 test_that("matrices and dist objects hold the distances of all pairs", {
