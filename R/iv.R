@@ -1,17 +1,104 @@
+# The doors of instrumental-variable fits, and how they read what they are given.
+
+#' Settings of instrumental-variable fits
+#'
+#' What experts set of [rkhs_iv()] and [rkhs_iv_nested()]: how penalties are
+#' chosen, landmarks and random features, units and tolerances.
+#'
+#' The ridge `lambda = "gcv"` is that of 25 values \eqn{\lambda/n}{lambda/n} (for
+#' kernels whose \eqn{k(x, x)} is not 1, this and \eqn{\mu}{mu} are multiples of
+#' the trace in place of n) from \eqn{10^{-6}}{10^-6} to 1 with the smallest
+#' generalized cross-validation score of the first stage, the kernel ridge
+#' regression of the features of X on Z.
+#'
+#' `mu = NULL` tries 30 values of \eqn{\mu/n}{mu/n} (`"l2"`: of \eqn{\mu}{mu})
+#' from \eqn{10^{-5}}{10^-5} to 1 by cross-validation: g from the rows outside a
+#' fold, the criterion \eqn{r'Pr/t^2}{r'Pr/t^2} of the residuals \eqn{r} of the
+#' t rows of the fold, with P made of these rows alone, its mean over folds.
+#' \eqn{\lambda/n}{lambda/n} and \eqn{\mu/n}{mu/n} stay the same between folds
+#' and all rows, and so do kernels, landmarks and features, which know nothing
+#' of y. If the minimum is at an end, ten more values are tried there; if it is
+#' at an end again, or the values were given, a warning of class
+#' `kernmean_warning_border` says so.
+#'
+#' The held-out criterion is blind to what the instruments do not explain, and
+#' its minimum undersmooths. So `rule = "paired"` takes the largest penalty whose
+#' score exceeds the minimum by at most one standard error, over folds, of the
+#' difference; `"1se"` the largest within one standard error of the minimum
+#' itself, and `"min"` the minimum. Where the largest penalty that was tried is
+#' chosen, a warning says so: g is nearly constant then because the instruments
+#' hardly tell it from a constant, which is no evidence that there is no effect.
+#'
+#' @param select `"cv"`, or `NULL` for it where there is more than one penalty.
+#' @param rule `"paired"`, `"1se"` or `"min"`, see below; `NULL`: `"paired"`, and
+#'   `"min"` for nested fits and with a preset.
+#' @param folds A number of folds, of rows next to each other (in each of the
+#'   subsets of a nested fit), or the fold of each row (of those that `subset`
+#'   and `na.action` leave). Where rows come in an order such folds differ, and
+#'   the penalty is chosen too large: a warning of class
+#'   `kernmean_warning_folds` says so, and `folds = sample(rep_len(1:6, n))`
+#'   helps.
+#' @param intercept Center y by its mean, which is added to the functions?
+#'   `NULL`: where no `mu`, no preset and no `w` is given, or an `update()` is of
+#'   a fit where it was.
+#' @param landmarks A number of landmarks, or their row numbers: the functions of
+#'   all blocks are restricted to the sections of these points (Nyström). They
+#'   are drawn once for all blocks; all of them are the exact estimator.
+#' @param features A number of random Fourier features in place of
+#'   [kernel_rbf()].
+#' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns of each
+#'   block, see [gram()]. `NULL`: `TRUE` for blocks without a kernel of yours,
+#'   `FALSE` for others, with a warning where units differ.
+#' @param tol_learner,tol_instrument Directions with eigenvalues below this
+#'   share of the largest are left out: of \eqn{K_X} for `"l2"`, and of
+#'   \eqn{K_Z} for \eqn{\lambda = 0}{lambda = 0}, where they are the
+#'   regularization. `tol_instrument = NULL` is \eqn{n\epsilon}{n eps}; or, in
+#'   exact fits with a kernel that tells points apart (as all with a bandwidth),
+#'   where each value of the instruments comes at least twice on average, the
+#'   projection is that on the means of equal ones, exactly.
+#' @param progress Show how far cross-validation has come, from 800 rows on?
+#' @return An object of class `iv_control`, a list of these settings.
+#' @family instrumental variables
+#' @examples
+#' set.seed(1)
+#' z <- rnorm(300)
+#' x <- z + rnorm(300)
+#' rkhs_iv(x, sin(x), z, control = iv_control(rule = "min", landmarks = 50))
+#' @export
+iv_control <- function(select = NULL, rule = NULL, folds = 6, intercept = NULL,
+                       landmarks = NULL, features = NULL, scale = NULL,
+                       tol_learner = sqrt(.Machine$double.eps),
+                       tol_instrument = NULL, progress = interactive()) {
+  structure(request(iv_settings)[TRUE], class = "iv_control")
+}
+
+a_share <- new_kind("a number from 0 to below 1",
+                    \(x) is_number(x) && x >= 0 && x < 1)
+
+iv_settings <- door_table(
+  "iv_control", select = maybe(choice("cv")),
+  rule = maybe(choice("paired", "1se", "min")), folds = anything,
+  intercept = maybe(flag),
+  landmarks = maybe(new_kind("a number of rows, or different row numbers", \(x) {
+    is.numeric(x) && length(x) && is_finite(x) && all(x >= 1 & x == round(x)) &&
+      !anyDuplicated(x)
+  }, as.integer)),
+  features = maybe(count()), scale = maybe(a_scale), tol_learner = a_share,
+  tol_instrument = maybe(a_share), progress = flag,
+  rules = list(when("landmarks", features = NULL))
+)
+
 #' Instrumental variables in reproducing kernel Hilbert spaces
 #'
 #' A function g with \eqn{E[Y - g(X) \mid Z] = 0}{E[Y - g(X) | Z] = 0}, where X
 #' may depend on the errors of Y and the instruments Z do not, without a
 #' parametric form.
 #'
-#' Least squares of Y on X estimate \eqn{E[Y \mid X]}{E[Y | X]}, which is not g
-#' where X is endogenous. These estimators make the residuals small in the
-#' directions that functions of the instruments span: with \eqn{K_X, K_Z} the
-#' Gram matrices, \eqn{g = K_X a} the values of g at the points and \deqn{P =
-#' K_Z(K_Z + \lambda I)^{-1},}{P = K_Z (K_Z + lambda I)^(-1),} for
-#' \eqn{\lambda = 0}{lambda = 0} the projection on the range of \eqn{K_Z}, they
-#' minimize \deqn{(y - g)'P(y - g) + \mu\,\mathrm{pen}(g).}{
-#' (y - g)'P(y - g) + mu pen(g).}
+#' With \eqn{K_X, K_Z} the Gram matrices, \eqn{g = K_X a} the values of g at the
+#' points and \deqn{P = K_Z(K_Z + \lambda I)^{-1},}{P = K_Z (K_Z + lambda
+#' I)^(-1),} for \eqn{\lambda = 0}{lambda = 0} the projection on the range of
+#' \eqn{K_Z}, the estimators minimize \deqn{(y - g)'P(y - g) +
+#' \mu\,\mathrm{pen}(g).}{(y - g)'P(y - g) + mu pen(g).}
 #' \describe{
 #'   \item{`penalty = "norm"`, Estimator 1}{\eqn{\mathrm{pen}(g) =
 #'     \|g\|^2}{pen(g) = |g|^2}, the norm of the RKHS; its weights solve
@@ -24,83 +111,32 @@
 #'     projection keeps all of them, \eqn{g = y/(1 + \mu)}{g = y/(1 + mu)}
 #'     whatever the instruments are, and a warning says so.}
 #' }
-#' [rkhs_iv_nested()] has Estimator 3, of a second function h whose moment
-#' holds g.
 #'
-#' All penalties are in units of the matrix: \eqn{\lambda}{lambda} is added to
-#' \eqn{K_Z}, and an objective with means and the penalties
-#' \eqn{\lambda_0\|f\|^2}{lambda0 |f|^2}, \eqn{\nu\|g\|^2}{nu |g|^2} has
-#' \eqn{\lambda = n\lambda_0}{lambda = n lambda0}, \eqn{\mu = n\nu}{mu = n nu};
-#' that of \eqn{g'g/n}{g'g/n} is \eqn{\mu}{mu} itself.
+#' Penalties are in units of the matrix: an objective with means and the
+#' penalties \eqn{\lambda_0\|f\|^2}{lambda0 |f|^2}, \eqn{\nu\|g\|^2}{nu |g|^2}
+#' has \eqn{\lambda = n\lambda_0}{lambda = n lambda0}, \eqn{\mu = n\nu}{mu = n
+#' nu}; that of \eqn{g'g/n}{g'g/n} is \eqn{\mu}{mu} itself. With `kernel =
+#' kernel_poly(1)`, `lambda = 0` and `mu = 1e-6` either estimator is two-stage
+#' least squares to the digits that a print shows.
 #'
-#' With `kernel = kernel_poly(1)`, `lambda = 0` and `mu = 1e-6`, on standardized
-#' columns, either estimator is two-stage least squares to the digits that a
-#' print shows. Factors have the kernel that is 1 for equal levels and 0 for
-#' others; beside numeric columns the product of both, so that g is another
-#' function for each combination of levels, with none of their data in common.
-#' For additive controls use their dummies, of [stats::model.matrix()]. Powers
-#' and interactions are of no use with kernels such as [kernel_rbf()], which
-#' make functions of all columns of a side.
-#'
-#' @section Choice of the penalties: `lambda = NULL` takes, for `"norm"`, that
-#' of 25 values \eqn{\lambda/n}{ lambda/n} (for kernels whose \eqn{k(x, x)} is
-#' not 1, this and \eqn{\mu}{mu} are multiples of the trace in place of n) from
-#' \eqn{10^{-6}}{10^-6} to 1 with the smallest generalized cross-validation
-#' score of the first stage, the kernel ridge regression of the features of X on
-#' Z (Estimator 1 hardly depends on it), and 0 for `"l2"`.
-#'
-#' `mu = NULL` tries 30 values of \eqn{\mu/n}{mu/n} (`"l2"`: of \eqn{\mu}{mu})
-#' from \eqn{10^{-5}}{10^-5} to 1 by cross-validation: g from the rows outside a
-#' fold, the criterion \eqn{r'Pr/t^2}{r'Pr/t^2} of the residuals \eqn{r} of the
-#' t rows of the fold, with P made of these rows alone, its mean over folds.
-#' \eqn{\lambda/n}{lambda/n} and \eqn{\mu/n}{mu/n} stay the same between folds
-#' and all rows, and so do kernels, landmarks and features, which know nothing
-#' of y. If the minimum is at an end, ten more values are tried there; if it is
-#' at an end again, or the values were given, a warning of class
-#' `kernmean_warning_border` says so. The held-out criterion is blind to what
-#' the instruments do not explain, and its minimum undersmooths: `rule =
-#' "paired"` takes the largest penalty whose score exceeds the minimum by at
-#' most one standard error, over folds, of the difference; `rule = "1se"` the
-#' largest within one standard error of the minimum itself, and `"min"` the
-#' minimum. On the designs of the study `iv.R` (see `vignette("iv")`) `"paired"`
-#' errs less than `"1se"` on curves, by a fifth to a third, and more on a
-#' straight line from 500 rows on; less than `"min"` but on curves with strong
-#' instruments, where the minimum is best. Where the largest penalty that was
-#' tried is chosen, a warning says so: g is nearly constant then because the
-#' instruments hardly tell it from a constant, which is no evidence that there
-#' is no effect.
-#'
-#' With `mu = NULL`, y is centered by its mean before, which is added to g
-#' (`intercept`); with values of `mu` it is not, unless you say so or the call
-#' is an `update()` of a fit where it was.
-#'
-#' Where rows come in an order, folds of rows next to each other differ, and
-#' the penalty is chosen too large; a warning of class `kernmean_warning_folds`
-#' says so, and `folds = sample(rep_len(1:6, n))` helps. (The default is that of
-#' the authors.)
-#'
-#' @section Large samples: `landmarks = m` restricts the functions of all blocks
-#' to the sections of m points (Nyström), `features = m` replaces
-#' [kernel_rbf()] by m random Fourier features. Both are drawn by R's generator,
-#' landmarks once for all blocks. All landmarks are the exact estimator.
+#' Factors have the kernel that is 1 for equal levels and 0 for others; beside
+#' numeric columns the product of both, another function for each combination of
+#' levels. For additive controls use their dummies, of [stats::model.matrix()].
 #'
 #' @section Inference:
 #' There are no standard errors, confidence bands or tests for weak instruments
-#' for these estimators, and none are made up. `summary()` gives, for each
-#' moment, the criterion \eqn{r'Pr/n} and the share of the residuals' sum of
-#' squares that the instruments explain. For residuals that have nothing to do
-#' with the instruments that share is about tr P/n (for projections the rank
-#' over n): clearly above it, the instruments still see something of them. Where
-#' all residuals are 0 the share is 0. Weak instruments show in a flat criterion
-#' and a large penalty: the fit shrinks to a constant what they do not identify.
+#' for these estimators. `summary()` gives, for each moment, the criterion
+#' \eqn{r'Pr/n} and the share of the residuals' sum of squares that the
+#' instruments explain, about tr P/n where residuals have nothing to do with
+#' them. Weak instruments show in a flat criterion and a large penalty: the fit
+#' shrinks to a constant what they do not identify.
 #'
-#' @section Cost: Exact fits write \eqn{K = FF'} by a pivoted Cholesky factor to
-#' \eqn{10^{-13}}{10^-13} of the trace, r columns (far less than n for smooth
-#' kernels of few columns): \eqn{O(nr^2)}{O(n r^2)} time and \eqn{8nr}{8 n r}
-#' bytes for each block, \eqn{O(r^3)}{O(r^3)} for what follows; no n by n matrix
-#' is formed. A grid of penalties takes one eigendecomposition of order r, and
-#' cross-validation one for each fold. With m landmarks or features,
-#' \eqn{O(nm^2)}{O(n m^2)} time, and memory \eqn{O(m^2)}{O(m^2)} beyond the data
+#' @section Cost: Exact fits write \eqn{K = FF'} by a pivoted Cholesky factor of
+#' r columns (far less than n for smooth kernels of few columns):
+#' \eqn{O(nr^2)}{O(n r^2)} time and \eqn{8nr}{8 n r} bytes for each block,
+#' \eqn{O(r^3)}{O(r^3)} for a grid of penalties, and for each fold of
+#' cross-validation. With m landmarks or features, see [iv_control()],
+#' \eqn{O(nm^2)}{O(n m^2)} time and \eqn{O(m^2)}{O(m^2)} memory beyond the data
 #' and one panel of rows.
 #'
 #' @param x The regressors: a numeric matrix, a data frame (factors among its
@@ -108,45 +144,29 @@
 #' @param y The outcome, numeric.
 #' @param z The instruments, as `x`. Exogenous regressors stand in both.
 #' @param kernel One kernel for all blocks, or a list by block, `list(x = , z =
-#'   )`. By default, and for blocks that a list leaves out, [kernel_rbf()] with
-#'   the median distance of the standardized columns. Factors have their own,
-#'   and so has a `gram`.
+#'   )`. `NULL`, and for blocks that a list leaves out: [kernel_rbf()] with the
+#'   median distance of the standardized columns. Factors have their own, and so
+#'   has a `gram`.
 #' @param penalty `"norm"` or `"l2"`.
 #' @param lambda \eqn{\lambda \ge 0}{lambda >= 0}, 0 for the projection; `"gcv"`
-#'   or `NULL`, see below.
-#' @param mu \eqn{\mu > 0}{mu > 0}; several values to choose among; or `NULL`.
+#'   for that of the first stage, see [iv_control()]; `NULL` for `"gcv"`, or 0
+#'   with `penalty = "l2"`.
+#' @param mu \eqn{\mu > 0}{mu > 0}; several values, or `NULL` for a grid, to
+#'   choose among by cross-validation, see [iv_control()].
 #' @param ... In the default method, must be empty; in the formula method,
-#'   arguments of the default method by name; in `update()`, arguments to be
-#'   changed.
-#' @param select `"cv"`, or `NULL` for it where there is more than one penalty.
-#' @param rule `"paired"`, `"1se"` or `"min"`, see below; with a preset
-#'   `"min"` by default.
-#' @param folds A number of folds, of rows next to each other, or the fold of
-#'   each row (of those that `subset` and `na.action` leave).
-#' @param landmarks A number of landmarks, or their row numbers.
-#' @param features A number of random Fourier features.
-#' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns of each
-#'   block, see [gram()]. `NULL`: `TRUE` for blocks without a kernel of yours,
-#'   `FALSE` for others, with a warning where units differ.
-#' @param intercept Center y? `NULL`: where `mu` and `preset` are `NULL`.
+#'   arguments of the default method by name.
 #' @param preset `"nnpiv"`: penalties and kernels by the rules of the authors'
 #'   code, see `vignette("iv")`, or a list of other numbers for these rules;
-#'   not with `lambda`, `mu` or `intercept`.
-#' @param tol_learner,tol_instrument Directions with eigenvalues below this
-#'   share of the largest are left out: of \eqn{K_X} for `"l2"`, and of
-#'   \eqn{K_Z} for \eqn{\lambda = 0}{lambda = 0}, where they are the
-#'   regularization. `tol_instrument = NULL` is \eqn{n\epsilon}{n eps}; or, in
-#'   exact fits with a kernel that tells points apart (as all with a bandwidth),
-#'   where each value of the instruments comes at least twice on average, the
-#'   projection is that on the means of equal ones, exactly.
-#' @param progress Show how far cross-validation has come, from 800 rows on?
+#'   not with penalties of your own.
+#' @param control What experts set, see [iv_control()]: the search for
+#'   penalties, landmarks and random features, units, tolerances.
 #' @param formula `y ~ x1 + x2 | z1 + z2`, a dot after the bar for the
 #'   regressors, as in `. - x1 + z1`.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #' @return An object of class `rkhs_iv`, a list with
 #' \item{coefficients}{`list(g)`, the weights a, 0 for points that are not
-#'   needed; with `features` `NULL`}
+#'   needed; with random features `NULL`}
 #' \item{fitted.values, residuals}{g at the points, and y - g}
 #' \item{lambda, mu, penalty}{the penalties}
 #' \item{intercept}{the mean of y that was taken out, or 0}
@@ -159,14 +179,13 @@
 #' \item{first_stage}{where `lambda` was chosen, a data frame: `lambda`, `gcv`}
 #' \item{landmarks}{the rows that are landmarks, or `NULL`}
 #' \item{functions, blocks, kernels, y, n, centered, terms, na.action,
-#'   arguments}{what [predict()]
-#'   and `update()` need}
+#'   arguments}{what [predict()] and `update()` need}
 #' @section Methods: [predict()][predict.rkhs_iv], [plot()][plot.rkhs_iv],
-#'   `summary()`, `coef()`, `fitted()`, `residuals()`, `nobs()`, and `update()`,
-#'   which fits again with other arguments (landmarks are drawn again for other
-#'   points only, features always; a list of kernels replaces all; `data =` of a
-#'   fit by formula takes all rows of the new data, with the terms of the old
-#'   ones).
+#'   `summary()`, `coef()`, `fitted()`, `residuals()`, and `update()`, which
+#'   takes arguments and what [iv_control()] sets: `update(fit, rule = "min")`.
+#'   Landmarks are drawn again for other points only, features always; `data =`
+#'   of a fit by formula takes all rows of the new data, with the terms of the
+#'   old ones.
 #' @references
 #' Dikkala, N., Lewis, G., Mackey, L. and Syrgkanis, V. (2020). Minimax
 #' estimation of conditional moment models. *NeurIPS 33*.
@@ -174,7 +193,7 @@
 #'
 #' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
 #' regression. \doi{10.48550/arXiv.2112.14249}
-#' @seealso [rkhs_iv_nested()]; `vignette("iv")`
+#' @seealso [iv_control()], [rkhs_iv_nested()]; `vignette("iv")`
 #' @family instrumental variables
 #' @examples
 #' # x is endogenous: e is in x and in y
@@ -195,95 +214,337 @@ rkhs_iv <- function(x, ...) {
 
 #' @rdname rkhs_iv
 #' @export
-rkhs_iv.default <- function(x, y, z, kernel = kernel_rbf(),
-                            penalty = c("norm", "l2"), lambda = NULL,
-                            mu = NULL, ..., select = NULL,
-                            rule = c("paired", "1se", "min"), folds = 6,
-                            landmarks = NULL, features = NULL, scale = NULL,
-                            intercept = NULL, preset = NULL,
-                            tol_learner = sqrt(.Machine$double.eps),
-                            tol_instrument = NULL,
-                            progress = interactive()) {
-  check_dots(...)
-  if (missing(x)) stop_input("'x' must be given: the regressors")
-  if (missing(y)) stop_input("'y' must be given: the outcome")
-  if (missing(z)) stop_input("'z' must be given: the instruments")
-  given <- if (!missing(kernel)) kernel
-  lambda <- check_lambda(lambda, "lambda")
-  mu <- check_mu(mu, "mu")
-  said <- list(lambda = lambda, mu = mu, intercept = intercept)
-  preset <- check_preset(preset, names(Filter(Negate(is.null), said)))
-  arguments <- list(kernel = given, penalty = penalty, lambda = lambda, mu = mu,
-                    select = select, rule = if (!missing(rule)) rule,
-                    folds = folds,
-                    landmarks = landmarks, features = features, scale = scale,
-                    intercept = intercept, preset = preset,
-                    tol_learner = tol_learner, tol_instrument = tol_instrument)
-  asked <- list(
-    lambda = list(d = lambda), mu = mu, ratio = 1, preset = preset,
-    select = check_select(select),
-    rule = if (missing(rule) && !is.null(preset)) "min" else
-      check_choice(rule, c("paired", "1se", "min"), "rule"),
-    folds = folds,
-    center = check_intercept(intercept, is.null(mu) && is.null(preset))
-  )
-  penalty <- check_choice(penalty, c("norm", "l2"), "penalty")
-  tol <- check_tolerances(tol_learner, tol_instrument)
-  check_flag(progress, "progress")
-  blocks <- read_blocks(list(x = x, z = z), given, scale, preset)
-  n <- blocks$x$sample$n
-  y <- check_outcome(y, n)
-  asked$approximation <- check_approximation(landmarks, features, n)
-  task <- list(y = unname(y), rows = list(d = rep(TRUE, n)), penalty = penalty,
-               tol = tol, labels = list(a = "'x'", d = "'z'"),
-               lambdas = list(d = "lambda"))
-  found <- fit_iv(task, list(a = blocks$x, d = blocks$z), asked, progress)
-  new_rkhs_iv(found, blocks, y, penalty, arguments, c(a = "x", d = "z"),
-              c(g = "a"))
+rkhs_iv.default <- function(x, y, z, kernel = NULL, penalty = c("norm", "l2"),
+                            lambda = NULL, mu = NULL, ..., preset = NULL,
+                            control = iv_control()) {
+  asked <- request(iv_arguments)
+  fit_instruments(asked, c(a = "x", d = "z"), list(d = asked$lambda), asked$mu)
 }
 
-# The fit of what fit_iv() found. `called`: the names of the user for the blocks
-# of the task; `functions`: the blocks of the functions.
-new_rkhs_iv <- function(found, blocks, y, penalty, arguments, called,
-                        functions) {
-  maps <- found$maps[functions]
-  theta <- found$theta[names(functions)]
-  parts <- Map(map_function, maps, theta)
-  names(parts) <- names(functions)
-  values <- lapply(Map(map_values, maps, parts, theta), `+`, found$mean)
-  names(values) <- names(functions)
-  rows <- outcome_names(y, blocks[[called[["a"]]]])
-  values <- lapply(values, stats::setNames, rows)
-  fit <- list(
-    coefficients = lapply(parts, `[[`, "weights"),
-    fitted.values = if (length(values) > 1L) do.call(cbind, values) else
-      values$g,
-    residuals = stats::setNames(y, rows) - values$g, penalty = penalty,
+a_ridge <- maybe(number(), "gcv")
+penalties <- maybe(numbers(0, open = TRUE))
+an_iv_control <- is_a("iv_control", "iv_control(...)")
+
+# The numbers of the authors' rules, or others in their place.
+a_preset <- maybe(new_kind("\"nnpiv\"", \(x) {
+  identical(x, "nnpiv") || is.list(x) && all(names(x) %in% names(nnpiv_preset)) &&
+    is.numeric(c(1, unlist(x))) && isTRUE(all(unlist(x) > 0))
+}, \(x) {
+  utils::modifyList(nnpiv_preset, if (is.list(x)) x else list(),
+                    keep.null = TRUE)
+}))
+
+iv_arguments <- door_table(
+  "rkhs_iv.default", x = anything, y = anything, z = anything,
+  kernel = anything, penalty = choice("norm", "l2"), lambda = a_ridge,
+  mu = penalties, preset = a_preset, control = an_iv_control,
+  rules = list(when("preset", lambda = NULL, mu = NULL)),
+  aside = c("x", "y", "z"),
+  hints = vapply(names(formals(iv_control)), \(name) {
+    paste0("is set by control = iv_control(", name, " = )")
+  }, "")
+)
+
+#' Nested instrumental variables in reproducing kernel Hilbert spaces
+#'
+#' Two functions, g with \eqn{E[Y - g(A) \mid D] = 0}{E[Y - g(A) | D] = 0} and h
+#' with \eqn{E[h(B) - w\,g(A) \mid C] = 0}{E[h(B) - w g(A) | C] = 0}, estimated
+#' together, as in mediation, long-term and time-varying effects.
+#'
+#' With \eqn{P_1, P_2} the actions of the instruments D and C as in [rkhs_iv()],
+#' and \eqn{g = K_A a}, \eqn{h = K_B b} the values at the points, Estimator 3
+#' minimizes \deqn{(y - g)'P_1(y - g) + (h - wg)'P_2(h - wg) +
+#' \mu_g\,\mathrm{pen}(g) + \mu_h\,\mathrm{pen}(h),}{
+#' (y - g)'P1(y - g) + (h - wg)'P2(h - wg) + mu_g pen(g) + mu_h pen(h),}
+#' the penalty the squared norm of the RKHS (`"norm"`) or the sum of squares
+#' (`"l2"`). The two moments may hold for different rows, `subset`: for p and q
+#' of them, their actions are \eqn{n/p} and \eqn{n/q} times those of the rows
+#' alone; the penalties are of all rows. The closed form that was published
+#' first, which eliminates a, is wrong where a Gram matrix or the subset is
+#' singular, and is not used: the joint normal equations are solved as a ridge
+#' regression.
+#'
+#' @section Choice of the penalties: As in [iv_control()], with \eqn{\mu_h =
+#'   \mu_g}{mu_h = mu_g} (for `"norm"` and kernels whose \eqn{k(x, x)} is not 1,
+#'   both in the same ratio to the traces) and the sum of both held-out
+#'   criteria, each scaled by its share of the fold. The first stage of C
+#'   regresses the features of both A and B, each counted alike. Folds have a
+#'   share of each of the subsets. Without `w`, y is centered by its mean over
+#'   the rows of the first moment, which is added to both functions.
+#'
+#' @inheritParams rkhs_iv
+#' @param a,b The inputs of g and of h, as `x` of [rkhs_iv()].
+#' @param c,d The instruments of the second and of the first moment (C and C' in
+#'   the paper), as `z` of [rkhs_iv()].
+#' @param y The outcome, numeric; `NA` where a row is not in the first moment.
+#' @param w Multiplier of g in the second moment, a number for each row, or
+#'   `NULL` for 1. It is no weight of rows, and its units matter: where it is
+#'   far larger than 1 the second moment outweighs the first.
+#' @param subset The rows of each moment: 1 (or `TRUE`) for the first, with the
+#'   instruments `d`, 0 for the second, with `c`; or `list(c = , d = )` of two
+#'   such vectors, which may overlap. `NULL`: all rows in both. It leaves out no
+#'   rows: rows of neither moment still enter the penalties.
+#' @param kernel One kernel for all blocks, or a list by block, `list(a = , b =
+#'   , c = , d = )`; as in [rkhs_iv()].
+#' @param lambda_c,lambda_d The ridges of the two instruments, as `lambda` of
+#'   [rkhs_iv()].
+#' @param mu_g,mu_h The penalties of g and h, both or neither: positive numbers,
+#'   or several values, those of `mu_h` the same multiple of those of `mu_g`.
+#' @return An object of class `c("rkhs_iv_nested", "rkhs_iv")`, as of
+#'   [rkhs_iv()], with `list(g, h)` in `coefficients`, the columns `g` and `h`
+#'   of `fitted.values`, the columns `first` (\eqn{y - g}) and `second`
+#'   (\eqn{h - wg}) of `residuals`, two numbers in `lambda`, `mu` and
+#'   `criterion`, a list of data frames in `first_stage`, and `w` and `rows`,
+#'   the rows of each moment.
+#' @section Cost: As of [rkhs_iv()], for four blocks.
+#' @references
+#' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
+#' regression. \doi{10.48550/arXiv.2112.14249}
+#' @seealso [rkhs_iv()], [iv_control()]; `vignette("iv")`
+#' @family instrumental variables
+#' @examples
+#' # h(b) = E[g(a) | c], a mediated effect: g(a) = a^2, b = c
+#' set.seed(1)
+#' n <- 300
+#' d <- rnorm(n)
+#' e <- rnorm(n)
+#' b <- rnorm(n)
+#' a <- (b + d + e) / 2
+#' y <- a^2 + e + rnorm(n) / 2
+#' fit <- rkhs_iv_nested(a, b, b, d, y)
+#' fit
+#' plot(fit)
+#' predict(fit, list(a = c(0, 1), b = c(0, 1)))
+#' @export
+rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
+                           kernel = NULL, penalty = c("norm", "l2"),
+                           lambda_c = NULL, lambda_d = NULL, mu_g = NULL,
+                           mu_h = NULL, preset = NULL, control = iv_control()) {
+  fit_nested(request(nested_arguments))
+}
+
+nested_arguments <- door_table(
+  "rkhs_iv_nested", a = anything, b = anything, c = anything, d = anything,
+  y = anything, w = anything, subset = anything, kernel = anything,
+  penalty = choice("norm", "l2"), lambda_c = a_ridge, lambda_d = a_ridge,
+  mu_g = penalties, mu_h = penalties, preset = a_preset,
+  control = an_iv_control,
+  rules = list(when("preset", lambda_c = NULL, lambda_d = NULL, mu_g = NULL,
+                    mu_h = NULL)),
+  aside = c("a", "b", "c", "d", "y")
+)
+
+fit_nested <- function(asked) {
+  g <- asked$mu_g
+  h <- asked$mu_h
+  ratio <- h[1L] / g[1L]
+  if (length(g) != length(h) || any(abs(h / g / ratio - 1) > 1e-8)) {
+    stop_input("'mu_h' must be as many values as 'mu_g', all the same ",
+               "multiple of its")
+  }
+  if (isTRUE(asked$control$intercept) && !is.null(asked$w)) {
+    stop_input("'intercept' must not be TRUE with 'w', which would move the ",
+               "second moment")
+  }
+  fit_instruments(asked, c(a = "a", d = "d", b = "b", c = "c"),
+                  list(d = asked$lambda_d, c = asked$lambda_c), g,
+                  if (length(g)) ratio)
+}
+
+# The fit of a request. `called`: its names for the blocks of the estimator, see
+# iv_fit.R.
+fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
+  nested <- length(called) > 2L
+  control <- asked$control
+  if (is.null(control$rule)) {
+    control$rule <- if (nested || !is.null(asked$preset)) "min" else "paired"
+  }
+  blocks <- read_blocks(asked[sort(called)], asked$kernel, control$scale,
+                        asked$preset)
+  n <- blocks[[1L]]$sample$n
+  rows <- moment_rows(asked$subset, n)
+  # Rows outside the first moment need no outcome.
+  y <- asked$y
+  blank <- if (is.numeric(y) && length(y) == n) which(!is.finite(y) & !rows$d)
+  if (length(blank)) y[blank] <- 0
+  y <- check_outcome(y, n, hint = if (is.null(asked$subset)) na_hint else
+    " but in rows outside the first moment")
+  w <- if (!is.null(asked$w)) check_outcome(asked$w, n, "w", NULL)
+  control$landmarks <- draw_landmarks(control$landmarks, n)
+  center <- if (is.null(control$intercept)) {
+    is.null(mu) && is.null(asked$preset) && is.null(w)
+  } else {
+    control$intercept
+  }
+  task <- list(called = called, y = unname(y), w = unname(w),
+               rows = rows[c("d", if (nested) "c")], penalty = asked$penalty,
+               control = control, preset = asked$preset, center = center,
+               lambda = lambda, mu = mu, ratio = ratio)
+  found <- fit_task(task, stats::setNames(blocks[called], names(called)))
+  y[blank] <- NA
+  new_rkhs_iv(found, task, blocks, y, stored(asked))
+}
+
+# The fit of what fit_task() found.
+new_rkhs_iv <- function(found, task, blocks, y, arguments) {
+  nested <- is_nested(task)
+  maps <- found$maps[c("a", if (nested) "b")]
+  names(maps) <- names(found$theta)
+  parts <- Map(map_function, maps, found$theta)
+  own <- blocks[[task$called[["a"]]]]$sample$x
+  rows <- if (is.null(names(y))) rownames(own) else names(y)
+  values <- Map(\(map, part, theta) {
+    stats::setNames(map_values(map, part, theta) + found$mean, rows)
+  }, maps, parts, found$theta)
+  residuals <- stats::setNames(y, rows) - values$g
+  fields <- list(
+    coefficients = lapply(parts, `[[`, "weights"), fitted.values = values$g,
+    residuals = residuals, penalty = task$penalty,
     lambda = c(lambda = found$lambda$d), mu = c(mu = found$mu),
     intercept = found$mean, criterion = found$criterion[1L],
-    rank = stats::setNames(found$ranks, called[names(found$ranks)]),
+    rank = stats::setNames(found$ranks, task$called[names(found$ranks)]),
     cv = new_cv(found$search), first_stage = found$first_stage$d,
-    rule = found$rule, alpha_scale = found$alpha_scale, functions = parts,
-    blocks = blocks, kernels = lapply(blocks, \(b) b$sample$kernel), y = y,
-    n = length(y), centered = found$center, landmarks = found$landmarks,
+    rule = if (!is.null(found$search)) task$control$rule,
+    alpha_scale = found$alpha_scale, functions = parts, blocks = blocks,
+    kernels = lapply(blocks, \(b) b$sample$kernel), y = y, n = length(y),
+    centered = task$center, landmarks = task$control$landmarks,
     arguments = arguments
   )
-  structure(fit, class = "rkhs_iv")
+  if (!nested) {
+    return(new_fit("rkhs_iv", fields))
+  }
+  w <- if (is.null(task$w)) 1 else task$w
+  fields <- utils::modifyList(fields, list(
+    fitted.values = do.call(cbind, values),
+    residuals = cbind(first = residuals, second = values$h - w * values$g),
+    lambda = c(lambda_c = found$lambda$c, lambda_d = found$lambda$d),
+    mu = c(mu_g = found$mu, mu_h = found$mu * found$ratio),
+    criterion = stats::setNames(found$criterion, c("first", "second")),
+    w = task$w, rows = task$rows
+  ))
+  fields["first_stage"] <- list(found$first_stage)
+  new_fit(c("rkhs_iv_nested", "rkhs_iv"), fields)
 }
 
 new_cv <- function(search) {
   if (is.null(search)) {
     return(NULL)
   }
-  table <- search$table
-  names(table)[1L] <- "mu"
-  structure(table, folds = search$scores, border = search$border,
+  names(search$table)[1L] <- "mu"
+  structure(search$table, folds = search$scores, border = search$border,
             extended = search$extended)
 }
 
-outcome_names <- function(y, block) {
-  if (!is.null(names(y))) names(y) else rownames(block$sample$x)
+# --- Reading -------------------------------------------------------------------
+
+# The blocks of a fit as variables, with the argument `kernel`.
+read_blocks <- function(data, kernel, scale, preset) {
+  own <- vapply(data, has_own_kernel, NA)
+  single <- inherits(kernel, "kernmean_kernel")
+  kernels <- block_kernels(kernel, names(data))
+  if (all(own) && (single || asks_scale(scale))) {
+    stop_input("'", if (single) "kernel" else "scale", "' must not be given ",
+               "when every block has a kernel of its own, as factors and ",
+               "grams have")
+  }
+  if (single) kernels[own] <- list(NULL)
+  blocks <- Map(\(x, name, own) {
+    given <- kernels[[name]]
+    # The units of our own kernels.
+    if (is.null(given) && is.null(scale)) scale <- own || is.null(preset)
+    if (is.null(given) && !own && !is.null(preset)) {
+      given <- kernel_rbf(nnpiv_bandwidth)
+    }
+    label <- if (is.null(kernel)) "kernel" else paste0("kernel$", name)
+    block <- read_variable(x, given, name, label, scale)
+    check_definite(block$sample$kernel)
+    block
+  }, data, names(data), own)
+  check_lengths(blocks)
+  blocks
 }
+
+# One kernel for all blocks, or a list by name, as a list for all of them.
+block_kernels <- function(kernel, names) {
+  kernels <- stats::setNames(vector("list", length(names)), names)
+  if (is_plain_list(kernel) && !inherits(kernel, "kernmean_kernel")) {
+    if (is.null(names(kernel)) || !all(names(kernel) %in% names) ||
+          anyDuplicated(names(kernel))) {
+      stop_input("'kernel' must be a kernel or a list of kernels named by ",
+                 "block: ", paste0("'", names, "'", collapse = ", "))
+    }
+    for (name in names(Filter(Negate(is.null), kernel))) {
+      kernels[[name]] <- check_kernel(kernel[[name]], paste0("kernel$", name))
+    }
+  } else if (!is.null(kernel)) {
+    kernels[] <- list(check_kernel(kernel))
+  }
+  kernels
+}
+
+check_outcome <- function(y, n, name = "y", hint = na_hint) {
+  if (!is.numeric(y) || is.object(y) && !stats::is.ts(y) || NCOL(y) != 1L) {
+    stop_input("'", name, "' must be a numeric vector, not ", describe(y))
+  }
+  if (length(y) != n) {
+    stop_input("'", name, "' must have one number for each of the ", n,
+               " rows, not ", length(y))
+  }
+  check_finite(y, name, hint)
+  stats::setNames(as.double(y), if (is.null(dim(y))) names(y) else rownames(y))
+}
+
+# The rows of each moment: list(d, c) of logical vectors.
+moment_rows <- function(subset, n) {
+  if (is.null(subset)) {
+    subset <- list(d = rep(1, n), c = rep(1, n))
+  } else if (!is_plain_list(subset)) {
+    subset <- list(d = as.vector(subset),
+                   c = if (!is.character(subset)) as.vector(subset) == 0)
+  }
+  fine <- \(x) {
+    (is.logical(x) || is.numeric(x)) && length(x) == n && all(x %in% 0:1)
+  }
+  if (!identical(sort(names(subset)), c("c", "d")) ||
+        !all(vapply(subset, fine, NA))) {
+    stop_input("'subset' must be a vector of 0 and 1, one for each of the ",
+               n, " rows, or list(c = , d = ) of two")
+  }
+  for (of in c("d", "c")) {
+    if (!any(subset[[of]] == 1)) {
+      stop_input("'subset' must leave rows for the moment with the ",
+                 "instruments '", of, "', not 0")
+    }
+  }
+  lapply(subset[c("d", "c")], \(x) x == 1)
+}
+
+# The rows of landmarks, of which a number was given, or they themselves.
+draw_landmarks <- function(landmarks, n) {
+  if (length(landmarks) && (max(landmarks) > n || identical(landmarks, 1L) &&
+                              n > 1L)) {
+    stop_input("'landmarks' must be at least 2 rows of the ", n, ", not ",
+               max(landmarks))
+  }
+  if (length(landmarks) == 1L) sample.int(n, landmarks) else landmarks
+}
+
+# 1/(2 gamma) = the median distance of all pairs, each point with itself
+# included.
+nnpiv_bandwidth <- function(x) {
+  n <- nrow(x)
+  check_memory(n, n, "give a kernel", what = "the authors' bandwidth")
+  # n zeros and each pair twice.
+  at <- ceiling((unique(c(floor(n^2 / 2 + 0.5), floor(n^2 / 2 + 1))) - n) / 2)
+  middle <- if (n > 2L) mean(sort(as.vector(stats::dist(x)), partial = at)[at])
+  if (!isTRUE(middle > 0)) {
+    stop_input("the authors' bandwidth, from the median distance, must be ",
+               "positive; at least half of the distances are 0: give a kernel")
+  }
+  sqrt(middle)
+}
+
+# --- Formulas --------------------------------------------------------------------
 
 #' @rdname rkhs_iv
 #' @export
@@ -299,16 +560,73 @@ rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...) {
                          missing(na.action), parent.frame())
   layout <- attr(frame, "terms")
   attr(layout, "groups") <- parts$groups
+  rows <- if (.row_names_info(frame) > 0L) row.names(frame)
   columns <- lapply(parts$groups, \(g) {
-    named_block(frame[g], names(frame)[g],
-                if (.row_names_info(frame) > 0L) row.names(frame))
+    named_column(bind_terms(frame[g], names(frame)[g], rows), names(frame)[g])
   })
   y <- check_outcome(plain_term(frame[[1L]]), nrow(frame), names(frame)[1L])
-  if (.row_names_info(frame) > 0L) names(y) <- row.names(frame)
+  if (!is.null(rows)) names(y) <- rows
   fit <- rkhs_iv.default(columns[[1L]], y, columns[[2L]], ...)
   fit$terms <- keep_constants(layout, data)
   fit$na.action <- attr(frame, "na.action")
   fit
+}
+
+# A single numeric term keeps its name as that of its column.
+named_column <- function(block, name) {
+  if (!is.numeric(block) || !is.null(dim(block))) {
+    return(block)
+  }
+  matrix(block, ncol = 1L, dimnames = list(names(block), name))
+}
+
+# list(terms of y ~ all variables, groups: the columns of its frame that are
+# regressors and instruments).
+iv_parts <- function(formula, data) {
+  right <- formula[[length(formula)]]
+  bar <- \(part) is.call(part) && identical(part[[1L]], quote(`|`))
+  refuse <- \() {
+    stop_input("'formula' must be y ~ regressors | instruments, with ",
+               "exogenous regressors on both sides, as in y ~ x1 + x2 | x2 + z1")
+  }
+  if (length(formula) != 3L || !bar(right) || bar(right[[2L]])) refuse()
+  if ("." %in% all.vars(right[[2L]])) {
+    stop_input("'formula' must name its regressors; '.' stands for them after ",
+               "the bar")
+  }
+  home <- environment(formula)
+  layouts <- lapply(list(right[[2L]], put_dots(right[[3L]], right[[2L]])),
+                    \(part) {
+    layout <- formula_terms(stats::as.formula(call("~", part), home), data)
+    if (attr(layout, "intercept") == 0L || !is.null(attr(layout, "offset")) ||
+          any(attr(layout, "order") > 1L)) {
+      stop_input("'formula' must have no interactions, no offset() and no - 1; ",
+                 "kernels make functions of all columns of a side")
+    }
+    layout
+  })
+  labels <- lapply(layouts, attr, "term.labels")
+  if (!all(lengths(labels))) refuse()
+  if ("." %in% all.vars(right[[3L]])) {
+    # A misspelt name would leave a regressor among the instruments.
+    wrong <- Filter(\(term) !term %in% labels[[1L]] || term %in% labels[[2L]],
+                    removed_terms(right[[3L]]))
+    if (length(wrong)) {
+      stop_input("'formula' must take away regressors only after the bar, and ",
+                 "after its dot, not '", wrong[1L], "'")
+    }
+  }
+  all <- unique(unlist(labels))
+  whole <- Reduce(\(a, b) call("+", a, b), lapply(all, str2lang))
+  layout <- formula_terms(
+    stats::as.formula(call("~", formula[[2L]], whole), home), data
+  )
+  known <- attr(layout, "term.labels")
+  # terms() may drop the left side from the right one, or keep it.
+  if (length(known) != length(all) || deparse1(formula[[2L]]) %in% all) {
+    stop_input("'formula' must not have its left side on its right")
+  }
+  list(terms = layout, groups = lapply(labels, \(l) 1L + match(l, known)))
 }
 
 # The part after the bar with the regressors for its dots. (update.formula()
@@ -331,94 +649,22 @@ is_sum <- function(part) {
     as.character(part[[1L]]) %in% c("+", "-", "(")
 }
 
-# What a minus takes away from a dot must be there: a misspelt name would leave
-# a regressor among the instruments. `left`: the terms that are left.
-check_removed <- function(part, known, left) {
-  gone <- removed_terms(part)
-  lost <- setdiff(gone, known)
-  if (length(lost)) {
-    stop_input("'formula' must not take away '", lost[1L], "' after the bar, ",
-               "which is no regressor; these are ", shorten(known))
-  }
-  kept <- intersect(gone, left)
-  if (length(kept)) {
-    stop_input("'formula' must take away '", kept[1L], "' after the dot, as ",
-               "in . - ", kept[1L], ", and not add it again")
-  }
-}
-
 removed_terms <- function(part) {
-  if (!is_sum(part)) {
-    return(NULL)
+  if (is_sum(part)) {
+    c(if (identical(part[[1L]], quote(`-`))) {
+      labels(stats::terms(stats::as.formula(call("~", part[[length(part)]]))))
+    }, unlist(lapply(as.list(part)[-1L], removed_terms)))
   }
-  own <- if (identical(part[[1L]], quote(`-`))) {
-    taken <- stats::as.formula(call("~", part[[length(part)]]))
-    attr(formula_terms(taken, NULL), "term.labels")
-  }
-  c(own, unlist(lapply(as.list(part)[-1L], removed_terms)))
 }
 
-# A single numeric term keeps its name as that of its column.
-named_block <- function(terms, names, rows) {
-  block <- bind_terms(terms, names, rows)
-  if (is.numeric(block) && is.null(dim(block))) {
-    block <- matrix(block, ncol = 1L, dimnames = list(rows, names))
-  }
-  block
-}
-
-# list(terms of y ~ all variables, groups: the columns of its frame that are
-# regressors and instruments).
-iv_parts <- function(formula, data) {
-  shape <- paste("'formula' must be y ~ regressors | instruments, with",
-                 "exogenous regressors on both sides, as in",
-                 "y ~ x1 + x2 | x2 + z1")
-  right <- formula[[length(formula)]]
-  bar <- \(part) is.call(part) && identical(part[[1L]], quote(`|`))
-  if (length(formula) != 3L || !bar(right)) {
-    stop_input(shape)
-  }
-  if (bar(right[[2L]]) || bar(right[[3L]])) {
-    stop_input(shape, "; three parts are not read")
-  }
-  home <- environment(formula)
-  side <- \(part) stats::as.formula(call("~", part), home)
-  if ("." %in% all.vars(right[[2L]])) {
-    stop_input("'formula' must name its regressors; '.' stands for them after ",
-               "the bar")
-  }
-  learners <- side(right[[2L]])
-  dotted <- put_dots(right[[3L]], right[[2L]])
-  instruments <- side(dotted)
-  if ("." %in% all.vars(right[[3L]])) {
-    labels_of <- \(f) attr(formula_terms(f, NULL), "term.labels")
-    check_removed(right[[3L]], labels_of(learners), labels_of(instruments))
-  }
-  labels <- lapply(list(learners, instruments), \(f) {
-    layout <- formula_terms(f, data)
-    if (attr(layout, "intercept") == 0L) {
-      stop_input("'formula' must have no - 1 or + 0; 'intercept' says whether ",
-                 "y is centered")
-    }
-    if (!is.null(attr(layout, "offset")) ||
-          any(attr(layout, "order") > 1L)) {
-      stop_input("'formula' must have no interactions and no offset(); ",
-                 "kernels make functions of all columns of a side")
-    }
-    attr(layout, "term.labels")
-  })
-  if (!all(lengths(labels))) {
-    stop_input(shape)
-  }
-  all <- unique(unlist(labels))
-  whole <- stats::as.formula(call("~", formula[[2L]], Reduce(
-    \(a, b) call("+", a, b), lapply(all, str2lang)
-  )), home)
-  layout <- formula_terms(whole, data)
-  known <- attr(layout, "term.labels")
-  # terms() may drop the left side from the right one, or keep it.
-  if (length(known) != length(all) || deparse1(formula[[2L]]) %in% all) {
-    stop_input("'formula' must not have its left side on its right")
-  }
-  list(terms = layout, groups = lapply(labels, \(l) 1L + match(l, known)))
+# Side l of a formula at new data.
+iv_term <- function(layout, newdata, l, name = "newdata") {
+  # Levels may come as characters.
+  group <- attr(layout, "groups")[[l]] + 1L
+  terms <- as.list(attr(layout, "predvars"))[group]
+  bare <- vapply(Filter(is.name, terms), as.character, "")
+  text <- Filter(\(column) is.character(newdata[[column]]), bare)
+  newdata[text] <- lapply(newdata[text], factor)
+  named_column(read_term(layout, newdata, l, name),
+               vapply(as.list(attr(layout, "variables"))[group], deparse1, ""))
 }

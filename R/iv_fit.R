@@ -1,17 +1,80 @@
 # Instrumental-variable estimators from the moments of features. A task is
-#   maps      feature maps by block: a, d, and in nested fits b, c
+#   called    the user's names of the blocks a, d, and in nested fits b, c
+#   maps      feature maps of these blocks
 #   y, w      outcome, multiplier (NULL: 1)
-#   rows      list(d, c): the rows of each moment, logical; c is NULL in
-#             sequential fits
+#   rows      list(d, c): the rows of each moment, logical
 #   penalty   "norm" or "l2"
-#   tol       list(learner, instrument): below these shares of the largest
-#             eigenvalue a direction counts as none
+#   control   of iv_control(); tol_learner, tol_instrument: below these shares of
+#             the largest eigenvalue a direction counts as none
+#   preset    the numbers of the authors' rules, or NULL
+#   center    is y centered?
+#   lambda    list(d, c); mu: values or NULL; ratio: mu_h/mu_g, NULL: by traces
 # With K = FF', an action P = LL' has the root L = F R^{-1}, R'R = F'F + lambda
 # I (or F V S^{-1/2} for lambda = 0, F'F = VSV'), and each estimator is a ridge
 # regression of L'y on L'F_A (norm) or on L'Q_A, Q_A an orthonormal basis of the
 # range of F_A (l2): of moments alone, which add up over rows.
 
-is_nested <- function(task) !is.null(task$maps$b)
+is_nested <- \(task) "b" %in% names(task$called)
+is_norm <- \(task) task$penalty == "norm"
+
+# The fit of a task but for its maps.
+fit_task <- function(task, blocks) {
+  instruments <- intersect(c("d", "c"), names(task$called))
+  lambda <- lapply(task$lambda[instruments], \(l) {
+    if (!is.null(l)) l else if (is_norm(task)) "gcv" else 0
+  })
+  zero <- if (is.null(task$preset)) vapply(lambda, identical, NA, 0) else
+    !is_norm(task)
+  task$maps <- make_maps(
+    blocks, task$control,
+    instruments[zero & is.null(task$control$tol_instrument)], task$called
+  )
+  width <- max(vapply(task$maps, `[[`, 1, "r"))
+  check_memory(width, width, "use landmarks = or features =",
+               copies = if (is_nested(task)) 20 else 8,
+               what = "work on features")
+  whole <- row_moments(task, seq_along(task$y))
+  check_result(whole, "a moment of the features", "'y' and of the blocks")
+  stage <- NULL
+  if (is.null(task$preset)) {
+    search <- names(lambda)[vapply(lambda, identical, NA, "gcv")]
+    stage <- lapply(whole[search], first_stage, task$maps$a$r)
+    check_result(stage, "the criterion of the first stage", "'x' and 'z'")
+    lambda[search] <- lapply(stage, \(s) s$lambda[which.min(s$gcv)])
+  }
+  if (is.null(task$ratio)) {
+    own <- is.null(task$preset) && is_norm(task) && is_nested(task)
+    task$ratio <- if (own) block_trace(task, "b") / block_trace(task, "a") else 1
+  }
+  rules <- penalty_rules(task, lambda)
+  values <- penalty_values(task)
+  search <- NULL
+  if (length(values) > 1L) {
+    folds <- iv_folds(task)
+    search <- tune_grid(values, \(values) {
+      held_out_scores(task, whole, rules, folds, values)
+    }, task$control$rule, attr(values, "wider"),
+    1e-24 * mean(task$y[task$rows$d]^2))
+    values <- search$value
+    search$table$value <- rules$mu(search$table$value, whole$n)
+  }
+  mean <- if (task$center) mean(task$y[task$rows$d]) else 0
+  used <- ridges_of(rules, whole)
+  system <- iv_system(task, whole, used)
+  mu <- rules$mu(values, whole$n)
+  solved <- check_result(solve_system(system, mu, mean), "the solution",
+                         "'y' and of the blocks")
+  warn_instruments(task, system$ranks, used, whole)
+  warn_linear(task, blocks)
+  warn_border(search, task)
+  list(mu = mu, lambda = used, mean = mean, theta = lapply(solved$theta, drop),
+       criterion = drop(solved$criterion) / whole$n, ranks = system$ranks,
+       ratio = task$ratio, search = search, first_stage = stage,
+       maps = task$maps, alpha_scale = if (!is.null(task$preset)) values)
+}
+
+# tr K, which is n for kernels with k(x, x) = 1.
+block_trace <- \(task, of) sum(sample_diagonal(task$maps[[of]]$sample))
 
 # --- Moments -----------------------------------------------------------------
 
@@ -19,24 +82,24 @@ is_nested <- function(task) !is.null(task$maps$b)
 # action_moments()), range the F'F of the learners where the penalty needs it.
 row_moments <- function(task, rows) {
   maps <- task$maps
-  a <- \(i) map_features(maps$a, i)
-  outcome <- \(i) cbind(task$y[i], 1)
+  width <- max(vapply(maps, `[[`, 1, "r"))
+  features <- \(of) \(i) map_features(maps[[of]], i)
   found <- list(n = length(rows))
-  width <- max(vapply(maps, `[[`, numeric(1), "r"))
-  found$d <- action_moments(maps$d, rows[task$rows$d[rows]], a, maps$a$r,
-                            outcome, width)
+  found$d <- action_moments(maps$d, rows[task$rows$d[rows]], features("a"),
+                            maps$a$r, \(i) cbind(task$y[i], 1), width)
   if (is_nested(task)) {
-    weigh <- \(f, i) if (is.null(task$w)) f else f * task$w[i]
-    both <- \(i) cbind(-weigh(a(i), i), map_features(maps$b, i))
-    found$c <- action_moments(maps$c, rows[task$rows$c[rows]], both,
-                              maps$a$r + maps$b$r, NULL, width)
+    w <- if (is.null(task$w)) rep(1, length(task$y)) else task$w
+    found$c <- action_moments(
+      maps$c, rows[task$rows$c[rows]],
+      \(i) cbind(-w[i] * map_features(maps$a, i), map_features(maps$b, i)),
+      maps$a$r + maps$b$r, \(i) matrix(0, length(i), 2L), width
+    )
   }
-  if (task$penalty == "l2") {
-    learners <- if (is_nested(task)) c("a", "b") else "a"
-    found$range <- lapply(maps[learners], \(map) {
-      sum_panels(rows, width, matrix(0, map$r, map$r), \(i) {
-        cross(map_features(map, i))
-      })
+  if (!is_norm(task)) {
+    found$range <- lapply(maps[intersect(c("a", "b"), names(maps))], \(map) {
+      sum_panels(rows, width, list(gram = matrix(0, map$r, map$r)), \(i) {
+        list(gram = cross(map_features(map, i)))
+      })$gram
     })
   }
   found
@@ -48,22 +111,17 @@ action_moments <- function(map, rows, learner, columns, target, width) {
   empty <- list(gram = matrix(0, map$r, map$r),
                 with = matrix(0, map$r, columns),
                 target = matrix(0, map$r, 2L), square = numeric(columns))
-  sums <- sum_panels(rows, width, empty, \(i) {
+  c(list(n = length(rows)), sum_panels(rows, width, empty, \(i) {
     f <- map_features(map, i)
     z <- learner(i)
-    list(gram = cross(f), with = cross(f, z),
-         target = if (is.null(target)) 0 else cross(f, target(i)),
+    list(gram = cross(f), with = cross(f, z), target = cross(f, target(i)),
          square = column_dots(z))
-  })
-  c(list(n = length(rows)), sums)
+  }))
 }
 
-sum_panels <- function(rows, width, empty, value) {
-  for (i in feature_panels(rows, width)) {
-    found <- value(i)
-    empty <- if (is.list(empty)) Map(`+`, empty, found) else empty + found
-  }
-  empty
+sum_panels <- function(rows, width, sums, value) {
+  for (i in feature_panels(rows, width)) sums <- Map(`+`, sums, value(i))
+  sums
 }
 
 # The moments of the rows that are left.
@@ -75,71 +133,56 @@ moments_without <- function(whole, part) {
 
 # R'^{-1} Z of the right sides Z = F'(...), with R'R = F'F + lambda I; without
 # the ridge S^{-1/2} V'Z. list(rank, one for each right side).
-apply_root <- function(gram, lambda, tolerance, ...) {
-  rights <- list(...)
+apply_root <- function(task, moment, lambda, ...) {
+  gram <- moment$gram
   if (lambda > 0) {
     lower <- cholesky(gram, lambda)
     if (!is.null(lower)) {
       return(c(list(rank = nrow(gram)),
-               lapply(rights, \(z) solve_lower(lower, z))))
+               lapply(list(...), \(z) solve_lower(lower, z))))
     }
   }
+  tolerance <- task$control$tol_instrument
+  if (is.null(tolerance)) tolerance <- moment$n * .Machine$double.eps
   s <- kept_spectrum(gram, if (lambda > 0) 0 else tolerance)
   factor <- 1 / sqrt(s$values + lambda)
   c(list(rank = length(factor)),
-    lapply(rights, \(z) factor * cross(s$vectors, z)))
+    lapply(list(...), \(z) factor * cross(s$vectors, z)))
 }
 
-# The eigenpairs above a share of the largest value.
-kept_spectrum <- function(gram, tolerance) {
-  n <- nrow(gram)
-  found <- .Call(C_r_eigen, gram, n)
-  kept <- found$values > max(tolerance * found$values[1L], 0)
-  list(values = found$values[kept],
-       vectors = found$vectors[, kept, drop = FALSE])
-}
-
-instrument_tolerance <- function(task, n) {
-  if (is.null(task$tol$instrument)) {
-    n * .Machine$double.eps
-  } else {
-    task$tol$instrument
-  }
-}
+# Without a base the identity.
+times <- \(x, y) if (is.null(x)) y else if (is.null(y)) x else product(x, y)
 
 # The regression of an estimator: list(x, t: r x 2, the second column that of
 # the constant 1; first: the rows of the first moment; bases: what turns its
 # coefficients into those of features, NULL for the identity; ranks). lambda:
-# list(d, c). ratio: mu_h/mu_g; the columns of h are scaled by its root.
-iv_system <- function(task, moments, lambda, ratio = 1) {
+# list(d, c). The columns of h are scaled by the root of the ratio.
+iv_system <- function(task, moments, lambda) {
   bases <- lapply(moments$range, \(gram) {
-    s <- kept_spectrum(gram, task$tol$learner)
+    s <- kept_spectrum(gram, task$control$tol_learner)
     s$vectors / rep(sqrt(s$values), each = nrow(gram))
   })
-  root <- \(moment, lambda) {
-    found <- apply_root(moment$gram, lambda,
-                        instrument_tolerance(task, moment$n),
-                        moment$with, moment$target)
+  roots <- Map(\(moment, lambda) {
+    found <- apply_root(task, moment, lambda, moment$with, moment$target)
     scale <- sqrt(moments$n / moment$n)
     list(rank = min(found[[1L]], moment$n), x = scale * found[[2L]],
          t = scale * found[[3L]])
-  }
-  onto <- \(x, base) if (is.null(base)) x else product(x, base)
-  d <- root(moments$d, lambda$d)
-  x <- onto(d$x, bases$a)
+  }, moments[names(lambda)], lambda)
+  d <- roots$d
+  x <- times(d$x, bases$a)
   t <- d$t
   ranks <- c(a = ncol(x), d = d$rank)
   if (is_nested(task)) {
-    c <- root(moments$c, lambda$c)
+    c <- roots$c
     own <- seq_len(task$maps$a$r)
-    g <- onto(c$x[, own, drop = FALSE], bases$a)
-    h <- onto(c$x[, -own, drop = FALSE], bases$b) / sqrt(ratio)
+    g <- times(c$x[, own, drop = FALSE], bases$a)
+    h <- times(c$x[, -own, drop = FALSE], bases$b) / sqrt(task$ratio)
     ranks <- c(a = ncol(x), b = ncol(h), c = c$rank, d = d$rank)
     x <- rbind(cbind(x, matrix(0, nrow(x), ncol(h))), cbind(g, h))
-    t <- rbind(t, matrix(0, nrow(c$x), 2L))
+    t <- rbind(t, c$t)
   }
   list(x = x, t = t, first = nrow(d$x), bases = bases, ranks = ranks,
-       ratio = ratio, learner = ranks[["a"]])
+       ratio = task$ratio)
 }
 
 # min |t - X theta|^2 + mu |theta|^2 for each mu: list(theta, a column each; of
@@ -158,37 +201,33 @@ solve_system <- function(system, mu, mean = 0) {
                   " is lost in the rounding of the normal equations; take a ",
                   "larger one")
   }
-  u <- if (length(mu) == 1L) {
+  theta <- if (length(mu) == 1L) {
     solve_factored(lower, right)
   } else {
-    found <- .Call(C_r_eigen, square, nrow(square))
-    v <- found$vectors
-    product(v, drop(cross(v, right)) /
-              outer(pmax(found$values, 0), mu, `+`))
+    s <- .Call(C_r_eigen, square, nrow(square))
+    product(s$vectors, drop(cross(s$vectors, right)) /
+              outer(pmax(s$values, 0), mu, `+`))
   }
-  theta <- if (dual) cross(x, u) else u
+  if (dual) theta <- cross(x, theta)
   left <- as.vector(t) - product(x, theta)
   first <- seq_len(nrow(x)) <= system$first
-  list(theta = spread_theta(system, theta),
-       criterion = rbind(colSums(left[first, , drop = FALSE]^2),
-                         colSums(left[!first, , drop = FALSE]^2)))
+  # Coefficients of the regression as those of the features of each function.
+  own <- seq_len(nrow(theta)) <= system$ranks[["a"]]
+  list(theta = c(
+    list(g = times(system$bases$a, theta[own, , drop = FALSE])),
+    if (!all(own)) {
+      list(h = times(system$bases$b,
+                      theta[!own, , drop = FALSE] / sqrt(system$ratio)))
+    }
+  ), criterion = rbind(colSums(left[first, , drop = FALSE]^2),
+                       colSums(left[!first, , drop = FALSE]^2)))
 }
 
-# Coefficients of the regression as those of the features of each function.
-spread_theta <- function(system, theta) {
-  own <- seq_len(system$learner)
-  onto <- \(base, theta) if (is.null(base)) theta else product(base, theta)
-  g <- onto(system$bases$a, theta[own, , drop = FALSE])
-  if (nrow(theta) == length(own)) {
-    return(list(g = g))
-  }
-  list(g = g, h = onto(system$bases$b, theta[-own, , drop = FALSE] /
-                         sqrt(system$ratio)))
-}
-
-# --- Penalty of the first stage ----------------------------------------------
+# --- Penalties -----------------------------------------------------------------
 
 first_stage_grid <- 10^seq(-6, 0, length.out = 25)
+own_grid <- 10^seq(-5, 0, length.out = 30)
+authors_grid <- 10^seq(-1, 4, length.out = 30)
 
 # The ridge by generalized cross-validation of the regression of the learners'
 # features on the instrument, in units of the trace of its Gram matrix: data
@@ -202,30 +241,12 @@ first_stage <- function(moment, own) {
   weight <- ifelse(total > 0, 1 / total, 0)[of]
   explained <- drop(product(cross(s$vectors, moment$with)^2,
                             as.matrix(as.vector(weight))))
-  all <- sum(total > 0)
   grid <- sum(s$values) * first_stage_grid
-  gcv <- vapply(grid, \(lambda) {
-    down <- s$values + lambda
-    left <- all - sum(explained * (s$values + 2 * lambda) / down^2)
-    max(left, 0) / n / max(1 - sum(s$values / down) / n, 0)^2
-  }, numeric(1))
-  data.frame(lambda = grid, gcv = gcv)
-}
-
-# --- What the penalties are for a number of rows -----------------------------
-
-# Penalties in units of the matrix grow with the number of rows: `lambda(n, of)`
-# and `mu(grid, n)` give those for n rows, `score(n)` what the authors multiply
-# the criterion of n rows by. grid: values of mu for all rows, or alpha_scale.
-own_rules <- function(task, lambda) {
-  n <- length(task$y)
-  sizes <- lapply(task$rows, sum)
-  norm <- task$penalty == "norm"
-  list(
-    lambda = \(n, of) lambda[[of]] * n / sizes[[of]],
-    mu = \(grid, rows) if (norm) grid * rows / n else grid,
-    score = \(rows) 1
-  )
+  down <- outer(s$values, grid, `+`)
+  left <- sum(total > 0) -
+    colSums(explained * (s$values + rep(2 * grid, each = nrow(down))) / down^2)
+  freedom <- pmax(1 - colSums(s$values / down) / n, 0)
+  data.frame(lambda = grid, gcv = pmax(left, 0) / n / freedom^2)
 }
 
 # The penalties of the authors' code. In units of the matrix, delta =
@@ -237,46 +258,230 @@ own_rules <- function(task, lambda) {
 # for its criterion. alpha_scale NULL: 60 for Estimator 1, 1 for the others.
 nnpiv_preset <- list(delta_scale = 5, delta_exp = 0.4, alpha_scale = NULL)
 
-preset_line <- function(preset, n = NULL) {
-  paste0(
-    "delta = ", format_number(preset$delta_scale), " n^-",
-    format_number(preset$delta_exp),
-    if (!is.null(n)) paste0(" = ", format_number(preset_delta(preset, n))),
-    ", alpha = ", if (is.null(preset$alpha_scale)) "alpha_scale" else
-      format_several(preset$alpha_scale), " delta^4"
-  )
-}
+preset_delta <- \(preset, n) preset$delta_scale * n^-preset$delta_exp
 
-preset_delta <- function(preset, n) preset$delta_scale * n^-preset$delta_exp
-
-preset_rules <- function(task, preset) {
-  delta <- \(n) preset_delta(preset, n)
-  first <- task$penalty == "norm" && !is_nested(task)
-  list(
-    lambda = if (first) {
-      \(n, of) n * delta(n)^2
-    } else {
-      \(n, of) if (task$penalty == "norm") 1 else 0
-    },
-    mu = \(grid, n) {
-      grid * delta(n)^4 / (if (first) 2 * n * delta(n)^2 else 1)
-    },
-    score = \(n) if (first) 2 * n * delta(n)^2 else 1
-  )
-}
-
-# 1/(2 gamma) = the median distance of all pairs, each point with itself
-# included.
-nnpiv_bandwidth <- function(x) {
-  n <- nrow(x)
-  check_memory(n, n, "give a kernel", what = "the authors' bandwidth")
-  # n zeros and each pair twice.
-  at <- ceiling((unique(c(floor(n^2 / 2 + 0.5), floor(n^2 / 2 + 1))) - n) / 2)
-  d <- as.vector(stats::dist(x))
-  middle <- if (n > 2L) mean(sort(d, partial = at)[at]) else 0
-  if (middle <= 0) {
-    stop_input("the authors' bandwidth, from the median distance, must be ",
-               "positive; at least half of the distances are 0: give a kernel")
+# Penalties in units of the matrix grow with the number of rows: `lambda(n, of)`
+# and `mu(grid, n)` give those for n rows, `score(n)` what the authors multiply
+# the criterion of n rows by. grid: values of mu for all rows, or alpha_scale.
+penalty_rules <- function(task, lambda) {
+  norm <- is_norm(task)
+  if (is.null(task$preset)) {
+    all <- length(task$y)
+    return(list(
+      lambda = \(n, of) lambda[[of]] * n / sum(task$rows[[of]]),
+      mu = \(grid, n) if (norm) grid * n / all else grid, score = \(n) 1
+    ))
   }
-  sqrt(middle)
+  delta <- \(n) preset_delta(task$preset, n)
+  first <- norm && !is_nested(task)
+  score <- \(n) if (first) 2 * n * delta(n)^2 else 1
+  list(lambda = \(n, of) if (first) n * delta(n)^2 else if (norm) 1 else 0,
+       mu = \(grid, n) grid * delta(n)^4 / score(n), score = score)
+}
+
+# list(d, c): the ridges for the numbers of rows in the moments.
+ridges_of <- function(rules, moments) {
+  parts <- Filter(Negate(is.null), moments[c("d", "c")])
+  Map(\(moment, of) rules$lambda(moment$n, of), parts, names(parts))
+}
+
+# The values to choose among. attr "wider": those beyond either end.
+penalty_values <- function(task) {
+  select <- !is.null(task$control$select)
+  values <- task$mu
+  if (!is.null(task$preset)) {
+    values <- task$preset$alpha_scale
+    if (is.null(values)) {
+      values <- if (select) authors_grid else
+        if (is_norm(task) && !is_nested(task)) 60 else 1
+    }
+  } else if (is.null(values)) {
+    values <- own_grid * if (is_norm(task)) block_trace(task, "a") else 1
+    return(structure(values, wider = wider_grid(values)))
+  }
+  values <- sort(unique(values))
+  if (select && length(values) == 1L) {
+    stop_input("'select' must not be \"cv\" where one penalty is given")
+  }
+  values
+}
+
+# --- Cross-validation ----------------------------------------------------------
+# One decomposition a fold for all values, from the moments of the fold and of
+# the rows outside it.
+
+# The fold of each row, a factor; NA in folds that the authors leave out, which
+# lack rows of a moment.
+iv_folds <- function(task) {
+  folds <- task$control$folds
+  rows <- task$rows
+  n <- length(task$y)
+  authors <- !is.null(task$preset)
+  given <- length(folds) > 1L
+  if (given) {
+    of <- given_folds(folds, n, "rows")
+    # In the order in which they come.
+    of <- factor(of, unique(of))
+  } else {
+    count <- check_count(folds, "folds", 2L)
+    strata <- if (length(rows) == 1L || authors) rep(1L, n) else
+      rows$d + 2L * rows$c
+    of <- factor(make_folds(n, count, "blocks", strata), seq_len(count))
+  }
+  lacks <- lapply(rows, \(r) table(of[r]) %in% c(0L, sum(r)))
+  bad <- levels(of)[Reduce(`|`, lacks)]
+  if (length(bad) && (given || !authors || length(bad) == count)) {
+    stop_input("'folds' must have rows of each moment in each fold and ",
+               "outside it; they are lacking for fold '", bad[1L], "'")
+  }
+  if (given) {
+    return(of)
+  }
+  warn_sorted(of, task)
+  factor(of, setdiff(levels(of), bad))
+}
+
+# Rows in an order make folds of rows next to each other that are not alike.
+sorted_below <- 1e-6
+
+warn_sorted <- function(of, task) {
+  columns <- c(list(y = matrix(task$y, dimnames = list(NULL, "y"))),
+               lapply(task$maps, \(map) sample_raw(map$sample)))
+  columns <- Filter(Negate(is.null), columns)
+  # Of each moment its own rows.
+  p <- unlist(unname(Map(\(x, name) {
+    rows <- task$rows[[if (name %in% c("b", "c")) "c" else "d"]]
+    apply(x[rows, , drop = FALSE], 2L, fold_p_value, of = of[rows])
+  }, columns, names(columns))))
+  worst <- which.min(p)
+  if (p[worst] < sorted_below / length(p)) {
+    column <- c(names(p)[worst], "")[1L]
+    warn_kernmean(
+      "the folds of rows next to each other are not alike",
+      if (nzchar(column)) paste0(" in '", column, "'"), " (rows in some ",
+      "order?), and penalties chosen by them may be too large; random ones ",
+      "are folds = sample(rep_len(1:", nlevels(of), ", ", length(of), "))",
+      kind = "folds"
+    )
+  }
+}
+
+# Of the F test that a column has the same mean in all folds.
+fold_p_value <- function(x, of) {
+  x <- x / power_below(max(abs(x)))
+  x <- x - mean(x)
+  of <- droplevels(of)
+  between <- sum(rowsum(x, of)^2 / tabulate(of))
+  k <- nlevels(of) - 1
+  free <- length(x) - k - 1
+  if (free < 1L || between <= 0) {
+    return(1)
+  }
+  stats::pf(between / k / (max(sum(x^2) - between, 0) / free), k, free,
+            lower.tail = FALSE)
+}
+
+# Held-out criteria: folds in rows, values in columns. `whole`: the moments of
+# all rows.
+held_out_scores <- function(task, whole, rules, folds, grid) {
+  n <- length(task$y)
+  scores <- lapply_shown(split(seq_len(n), folds), \(rows) {
+    held <- row_moments(task, rows)
+    train <- moments_without(whole, held)
+    kept <- replace(task$rows$d, rows, FALSE)
+    mean <- if (task$center) mean(task$y[kept]) else 0
+    system <- iv_system(task, train, ridges_of(rules, train))
+    theta <- solve_system(system, rules$mu(grid, train$n), mean)$theta
+    # r'Pr/t^2 of the t rows of the fold, P made anew from them.
+    part <- \(of, coefficients, target) {
+      moment <- held[[of]]
+      root <- apply_root(task, moment, rules$lambda(moment$n, of),
+                         target - product(moment$with, coefficients))
+      held$n / moment$n * colSums(root[[2L]]^2)
+    }
+    target <- held$d$target
+    total <- part("d", theta$g, target[, 1L] - mean * target[, 2L])
+    if (is_nested(task)) {
+      total <- total + part("c", rbind(theta$g, theta$h), 0)
+    }
+    rules$score(held$n) * total / held$n^2
+  }, task$control$progress && n >= shown_from)
+  check_result(do.call(rbind, scores), "a held-out criterion",
+               "'y' and of the blocks")
+}
+
+# --- What a fit cannot do --------------------------------------------------------
+
+warn_linear <- function(task, blocks) {
+  for (of in intersect(names(blocks), c("a", "b"))) {
+    sample <- blocks[[of]]$sample
+    kernel <- sample$kernel
+    if (knows_points(sample) && is_linear(kernel) && kernel$offset == 0 &&
+          !is_scaled(kernel) && !has_constant(sample$x)) {
+      warn_kernmean("the functions of kernel_linear() have no constant: that ",
+                    "of '", task$called[[of]], "' is a line through ",
+                    if (task$center) "(0, mean of y)" else "0",
+                    "; kernel_poly(1) has one", kind = "linear")
+    }
+  }
+  for (of in intersect(names(blocks), c("c", "d"))) {
+    x <- blocks[[of]]$sample$x
+    rows <- which(task$rows[[of]])
+    if (!is.null(x) && length(rows) > 1L &&
+          all(is_constant(x[rows, , drop = FALSE]))) {
+      warn_kernmean("the instruments '", task$called[[of]], "' do not vary: ",
+                    "they say nothing of the function", kind = "instruments")
+    }
+  }
+}
+
+# Do the columns add up to a constant, as dummies do?
+has_constant <- \(x) max(abs(qr.resid(qr(x), rep(1, nrow(x))))) < 1e-8
+
+# Where a projection keeps all directions the instruments say nothing.
+warn_instruments <- function(task, ranks, lambda, moments) {
+  for (of in names(lambda)[lambda == 0]) {
+    n <- moments[[of]]$n
+    if (ranks[[of]] > 0.9 * n && n > 1L) {
+      warn_kernmean(
+        "the projection on the instruments '", task$called[[of]], "' keeps ",
+        ranks[[of]], " of ", n, " directions: they have ",
+        if (ranks[[of]] < n) "hardly any" else "no", " effect, and the fit ",
+        "only smooths its outcome; give a ridge, lambda",
+        if (is_nested(task)) paste0("_", of), " > 0 or \"gcv\", discrete ",
+        "instruments, 'landmarks', or a larger 'tol_instrument'",
+        kind = "instruments"
+      )
+    } else if (of == "d" && !is_norm(task) && ranks[["a"]] >= moments$n &&
+                 moments$n > 1L) {
+      warn_kernmean(
+        "the range of '", task$called[["a"]], "' has all ", moments$n,
+        " directions: fitted values do not depend on it nor on its kernel, ",
+        "and predictions interpolate; take penalty = \"norm\", 'landmarks', ",
+        "or a larger 'tol_learner'", kind = "instruments"
+      )
+    }
+  }
+}
+
+warn_border <- function(search, task) {
+  given <- !is.null(task$mu) || !is.null(task$preset)
+  end <- search$border
+  if (isTRUE(search$highest) && !identical(end, "largest")) {
+    warn_kernmean(
+      "rule = \"", task$control$rule, "\" takes the largest penalty that was ",
+      if (given) "given; try larger ones" else paste0(
+        "tried: the instruments hardly tell the function from a constant, and ",
+        "a flat fit does not mean that there is no effect; rule = \"min\" ",
+        "takes the penalty of the smallest held-out criterion"
+      ), kind = "border"
+    )
+  } else if (!is.null(end)) {
+    warn_kernmean(
+      "the held-out criterion is smallest at the ", end, " penalty that was ",
+      "tried", if (search$extended) ", also of more values", ": it ",
+      if (end == "largest") "finds nothing of the function in the data" else
+        "wants no penalty", if (given) "; try more values", kind = "border"
+    )
+  }
 }

@@ -1,19 +1,42 @@
 # Feature maps of the blocks of an instrumental-variable fit: K = FF', row i of
-# F the features of point i. A map is list(sample, r: the number of features,
-# ...), made once for all rows, with two verbs: map_features(), rows of F, and
-# map_weights(), the weights of k(., a_i) in a function of the features.
+# F the features of point i. A map is list(kind, sample, r: the number of
+# features, ...), made once for all rows.
 
 new_map <- function(kind, sample, r, ...) {
-  structure(list(sample = sample, r = r, ...),
-            class = c(paste0(kind, "_map"), "feature_map"))
+  list(kind = kind, sample = sample, r = r, ...)
+}
+
+# The maps of all blocks. Projections on an instrument whose points come in
+# groups are those on the groups, exactly.
+make_maps <- function(blocks, control, projected, called) {
+  Map(\(block, of, name) {
+    code <- if (of %in% projected) equal_points(block)
+    if (length(c(control$landmarks, control$features)) &&
+          is_factor_variable(block)) {
+      # A factor has no need of approximation: its indicators are its features,
+      # and the first point of each level stands for it.
+      x <- block$sample$x
+      new_map("indicator", block$sample, ncol(x),
+              centers = match(seq_len(ncol(x)), max.col(x, "first")))
+    } else if (!is.null(control$landmarks)) {
+      landmark_map(block$sample, control$landmarks, name)
+    } else if (!is.null(control$features)) {
+      fourier_map(block, control$features, name)
+    } else if (!is.null(code)) {
+      # Indicators of the groups span what any kernel spans that tells points
+      # apart.
+      new_map("group", block$sample, max(code), code = code)
+    } else {
+      exact_map(block$sample, name)
+    }
+  }, blocks, names(blocks), called)
 }
 
 # What is left of the trace when the exact factor stops.
 factor_tolerance <- 1e-13
 
 # All of K, to rounding: F has as many columns as K has rank.
-exact_map <- function(variable, name) {
-  sample <- variable$sample
+exact_map <- function(sample, name) {
   n <- sample$n
   check_overflow(sample$kernel, sample_diagonal(sample))
   source <- sample_source(sample)
@@ -26,17 +49,15 @@ exact_map <- function(variable, name) {
                    FALSE)
     if (!is.null(found)) break
   }
-  if (!length(found$pivots)) {
-    stop_input("'", name, "' must have kernel values that are not all 0")
-  }
+  check_rank(found$pivots, name)
   new_map("exact", sample, length(found$pivots), factor = found$factor,
           centers = found$pivots)
 }
 
-# Indicators of the groups of equal points, which span what any kernel that
-# tells points apart spans.
-group_map <- function(variable, code) {
-  new_map("group", variable$sample, max(code), code = code)
+check_rank <- function(kept, name) {
+  if (!length(kept)) {
+    stop_input("'", name, "' must have kernel values that are not all 0")
+  }
 }
 
 # The group of each point, in the order of their first points; NULL where the
@@ -56,19 +77,22 @@ equal_points <- function(variable) {
 }
 
 # Projections on the sections of m points: F = K_nm U S^{-1/2}, K_mm = USU'.
-landmark_map <- function(variable, rows, name) {
-  sample <- variable$sample
+landmark_map <- function(sample, rows, name) {
   m <- length(rows)
   k <- check_gram(landmark_values(sample, rows, rows),
                   paste0("the matrix of kernel values of '", name, "'"))
-  found <- .Call(C_r_eigen, k, m)
-  kept <- found$values > m * .Machine$double.eps * max(found$values, 0)
-  if (!any(kept)) {
-    stop_input("'", name, "' must have kernel values that are not all 0")
-  }
-  root <- found$vectors[, kept, drop = FALSE] /
-    rep(sqrt(found$values[kept]), each = m)
-  new_map("landmark", sample, sum(kept), centers = rows, root = root)
+  s <- kept_spectrum(k, m * .Machine$double.eps)
+  check_rank(s$values, name)
+  new_map("landmark", sample, length(s$values), centers = rows,
+          root = s$vectors / rep(sqrt(s$values), each = m))
+}
+
+# The eigenpairs above a share of the largest value.
+kept_spectrum <- function(gram, tolerance) {
+  found <- .Call(C_r_eigen, gram, nrow(gram))
+  kept <- found$values > max(tolerance * found$values[1L], 0)
+  list(values = found$values[kept],
+       vectors = found$vectors[, kept, drop = FALSE])
 }
 
 landmark_values <- function(sample, rows, centers) {
@@ -78,13 +102,6 @@ landmark_values <- function(sample, rows, centers) {
   }
   fold_store(own[[1L]], own[[2L]][rows, , drop = FALSE],
              own[[2L]][centers, , drop = FALSE])
-}
-
-# A factor has no need of approximation: its indicators are its features.
-indicator_map <- function(variable) {
-  x <- variable$sample$x
-  new_map("indicator", variable$sample, ncol(x),
-          centers = match(seq_len(ncol(x)), max.col(x, "first")))
 }
 
 # Random Fourier features of the Gaussian kernel: sqrt(2/m) cos(x'omega + b).
@@ -108,26 +125,18 @@ draw_fourier <- function(d, m) {
        offsets = stats::runif(m, 0, 2 * pi))
 }
 
-# --- Verbs -------------------------------------------------------------------
+# --- What maps are for -------------------------------------------------------
 
-map_features <- function(map, i) UseMethod("map_features")
-
-map_features.exact_map <- function(map, i) map$factor[i, , drop = FALSE]
-
-map_features.group_map <- function(map, i) {
-  outer(map$code[i], seq_len(map$r), `==`) + 0
-}
-
-map_features.landmark_map <- function(map, i) {
-  product(landmark_values(map$sample, i, map$centers), map$root)
-}
-
-map_features.fourier_map <- function(map, i) {
-  fourier_features(map, map$sample$x[i, , drop = FALSE])
-}
-
-map_features.indicator_map <- function(map, i) {
-  map$sample$x[i, , drop = FALSE]
+# Rows of F.
+map_features <- function(map, i) {
+  switch(
+    map$kind,
+    exact = map$factor[i, , drop = FALSE],
+    group = outer(map$code[i], seq_len(map$r), `==`) + 0,
+    landmark = product(landmark_values(map$sample, i, map$centers), map$root),
+    indicator = map$sample$x[i, , drop = FALSE],
+    fourier = fourier_features(map, map$sample$x[i, , drop = FALSE])
+  )
 }
 
 fourier_features <- function(map, x) {
@@ -135,39 +144,22 @@ fourier_features <- function(map, x) {
                                 rbind(map$omega, map$offset)))
 }
 
-# Weights of all n points, 0 of those that are no centers; NULL where the
-# function is no combination of sections.
-map_weights <- function(map, theta) UseMethod("map_weights")
-
-map_weights.exact_map <- function(map, theta) {
-  top <- map$factor[map$centers, , drop = FALSE]
-  place_weights(map, solve_lower(top, as.matrix(theta), transpose = TRUE))
-}
-
-map_weights.landmark_map <- function(map, theta) {
-  place_weights(map, product(map$root, as.matrix(theta)))
-}
-
-# The first point of each level stands for it.
-map_weights.indicator_map <- function(map, theta) place_weights(map, theta)
-
-map_weights.default <- function(map, theta) NULL
-
-place_weights <- function(map, weights) {
-  placed <- numeric(map$sample$n)
-  placed[map$centers] <- weights
-  placed
-}
-
-# What is kept of a function: list(weights, centers), or of random features
-# list(r, omega, offset, theta).
+# What is kept of a function of the features: list(weights of all n points, 0 of
+# those that are no centers, centers), or of random features list(r, omega,
+# offset, theta).
 map_function <- function(map, theta) {
-  weights <- map_weights(map, theta)
+  column <- as.matrix(theta)
+  weights <- switch(
+    map$kind,
+    exact = solve_lower(map$factor[map$centers, , drop = FALSE], column,
+                        transpose = TRUE),
+    landmark = product(map$root, column), indicator = column
+  )
   if (is.null(weights)) {
-    c(unclass(map)[c("r", "omega", "offset")], list(theta = theta))
-  } else {
-    list(weights = weights, centers = map$centers)
+    return(c(map[c("r", "omega", "offset")], list(theta = theta)))
   }
+  list(weights = replace(numeric(map$sample$n), map$centers, weights),
+       centers = map$centers)
 }
 
 # The values of a function f with coefficients theta at the points of the
@@ -184,20 +176,16 @@ map_values <- function(map, f, theta) {
 # Its values at new points of the sample that it was fitted to.
 function_at <- function(f, sample, new) {
   if (is.null(f$weights)) {
-    features <- fourier_features(f, new$z)
-    return(drop(product(features, as.matrix(f$theta))))
+    return(drop(product(fourier_features(f, new$z), as.matrix(f$theta))))
   }
   weights <- as.matrix(f$weights[f$centers])
-  values <- if (is.null(new$values)) {
-    used <- sample$x[f$centers, , drop = FALSE]
-    fold_apply(sample$kernel, new$z, used, weights)
+  as.vector(if (is.null(new$values)) {
+    fold_apply(sample$kernel, new$z, sample$x[f$centers, , drop = FALSE],
+               weights)
   } else {
     product(new$values[, f$centers, drop = FALSE], weights)
-  }
-  as.vector(values)
+  })
 }
-
-# --- Panels ------------------------------------------------------------------
 
 panel_cells <- 2^20
 

@@ -119,17 +119,18 @@ doors <- new.env(parent = emptyenv())
 # The table of a door, the function above it of this name: argument = kind, ...,
 # and rules. `aside`: what is no part of a stored request, as data.
 # hints: what is said of arguments that it does not have, by their names.
-door_table <- function(door, ..., rules = list(), aside = "progress",
+door_table <- function(.door, ..., rules = list(), aside = "progress",
                        hints = NULL) {
   kinds <- list(...)
   names <- names(kinds)
-  defaults <- formals(get(door, parent.frame()))
-  doors[[door]] <- list(
-    door = door, kinds = kinds, rules = rules, aside = aside, hints = hints,
+  defaults <- formals(get(.door, parent.frame()))
+  doors[[.door]] <- list(
+    door = .door, kinds = kinds, rules = rules, aside = aside, hints = hints,
     dots = "..." %in% names(defaults),
     open = !vapply(kinds, \(kind) is.null(attr(kind, "open")), NA),
     required = !vapply(defaults[names], \(value) nzchar(deparse1(value)), NA),
-    missing = as.call(c(quote(c), lapply(names, \(name) {
+    # The function itself: an argument of a door may be called c.
+    missing = as.call(c(list(c), lapply(names, \(name) {
       call("missing", as.name(name))
     })))
   )
