@@ -54,10 +54,10 @@ printed <- function(x, y, z, lambda, mu) {
 with_grid <- function(data, lambda, mu) {
   blocks <- internal$read_blocks(list(x = data$a, z = data$d), NULL, NULL, NULL)
   task <- list(
-    y = data$y, rows = list(d = rep(TRUE, length(data$y))), penalty = "norm",
-    tol = list(learner = sqrt(.Machine$double.eps)),
-    maps = internal$make_maps(list(a = blocks$x, d = blocks$z), list(),
-                              character(), list(a = "x", d = "z"))
+    called = c(a = "x", d = "z"), y = data$y, penalty = "norm",
+    rows = list(d = rep(TRUE, length(data$y))), control = iv_control(),
+    maps = internal$make_maps(list(a = blocks$x, d = blocks$z), iv_control(),
+                              character(), c("x", "z"))
   )
   moments <- internal$row_moments(task, seq_along(data$y))
   system <- internal$iv_system(task, moments, list(d = lambda))
@@ -73,17 +73,17 @@ measure_exact <- function() {
   mu <- n / 1000
   grid <- n * 10^seq(-5, 0, length.out = 30)
   fit <- function(...) {
-    rkhs_iv(data$a, data$y, data$d, lambda = lambda, ..., progress = FALSE)
+    rkhs_iv(data$a, data$y, data$d, lambda = lambda, ...)
   }
   nested <- function(...) {
     rkhs_iv_nested(data$a, data$b, data$c, data$d, data$y, subset = data$subset,
-                   ..., progress = FALSE)
+                   ...)
   }
 
   heading("Estimator 1, n = 2,000, three columns")
   times <- in_turn(
     4, one = fit(mu = mu), single = with_grid(data, lambda, mu),
-    grid = with_grid(data, lambda, grid), cv = fit(mu = grid, select = "cv")
+    grid = with_grid(data, lambda, grid), cv = fit(mu = grid)
   )
   exact <- apply(times, 1, min)
   row("one fit", exact[["one"]], ranks_of(fit(mu = mu)))
@@ -95,7 +95,7 @@ measure_exact <- function() {
   bar("cross-validation, time to one fit's",
       median(times["cv", ] / times["one", ]), 8, at_least = FALSE)
   row("with every default",
-      best(rkhs_iv(data$a, data$y, data$d, progress = FALSE), 3))
+      best(rkhs_iv(data$a, data$y, data$d), 3))
   if (fast_blas) {
     theirs <- system.time(
       g <- printed(data$a, data$y, data$d, lambda, mu)
@@ -139,11 +139,11 @@ measure_large <- function() {
   f <- matrix(rnorm(n * m), n)
   e <- matrix(rnorm(n * m), n)
   root <- matrix(rnorm(m * m), m)
-  large_fit <- function(...) {
-    rkhs_iv(large$a, large$y, large$d, landmarks = m, lambda = n / 1000,
-            mu = n / 1000, ...)
+  large_fit <- function(kernel = NULL) {
+    rkhs_iv(large$a, large$y, large$d, kernel, lambda = n / 1000,
+            mu = n / 1000, control = iv_control(landmarks = m, scale = TRUE))
   }
-  given <- \() large_fit(kernel = kernel_rbf(2), scale = TRUE)
+  given <- \() large_fit(kernel_rbf(2))
   ours <- apply(in_turn(3, given = given(), median = large_fit()), 1, min)
   times <- in_turn(
     if (fast_blas) 4 else 1,
@@ -182,8 +182,8 @@ measure_large <- function() {
       c("set.seed(1)", sprintf("x <- matrix(rnorm(%d * 3), ncol = 3)", n),
         sprintf("z <- x + rnorm(%d)", n), "y <- x[, 1]",
         "kernel <- kernel_rbf(2)"),
-      paste("f <- rkhs_iv(x, y, z, kernel, lambda = 1, mu = 1, scale = FALSE,",
-            "landmarks = 300)")
+      paste("f <- rkhs_iv(x, y, z, kernel, lambda = 1, mu = 1, control =",
+            "iv_control(scale = FALSE, landmarks = 300))")
     )
   }, 0)
   cat(sprintf("  peak memory beyond the data, %d rows: %.0f MB\n", sizes, peak),

@@ -152,18 +152,18 @@ sequential <- function(..., change = identity, back = identity) {
   force(back)
   function(data) {
     data <- change(data)
-    fit <- rkhs_iv(data$x, data$y, data$z, ..., progress = FALSE)
+    fit <- rkhs_iv(data$x, data$y, data$z, ...)
     list(g = back(predict(fit, unit_points)))
   }
 }
 
 # The penalty of the grid that is best for the truth: what no choice can beat.
 oracle <- function(data) {
-  fit <- rkhs_iv(data$x, data$y, data$z, progress = FALSE)
+  fit <- rkhs_iv(data$x, data$y, data$z)
   middle <- mean(data$y)
   fits <- lapply(fit$cv$mu, function(mu) {
     one <- rkhs_iv(data$x, data$y - middle, data$z, lambda = fit$lambda[[1]],
-                   mu = mu, progress = FALSE)
+                   mu = mu)
     middle + predict(one, unit_points)
   })
   losses <- vapply(fits, function(f) mean((f - sigmoid(unit_points))^2), 0)
@@ -178,18 +178,19 @@ in_bins <- function(data) {
 
 sigmoid_methods <- list(
   "norm" = sequential(),
-  "norm, 1se" = sequential(rule = "1se"),
-  "norm, min" = sequential(rule = "min"),
-  "norm, no icpt" = sequential(intercept = FALSE),
+  "norm, 1se" = sequential(control = iv_control(rule = "1se")),
+  "norm, min" = sequential(control = iv_control(rule = "min")),
+  "norm, no icpt" = sequential(control = iv_control(intercept = FALSE)),
   "norm, +10" = sequential(
-    intercept = FALSE, change = function(data) {
+    control = iv_control(intercept = FALSE), change = function(data) {
       data$y <- data$y + 10
       data
     }, back = function(f) f - 10
   ),
   "norm, oracle" = oracle,
   "l2, gcv" = sequential(penalty = "l2", lambda = "gcv"),
-  "l2, gcv, min" = sequential(penalty = "l2", lambda = "gcv", rule = "min"),
+  "l2, gcv, min" = sequential(penalty = "l2", lambda = "gcv",
+                              control = iv_control(rule = "min")),
   "l2, 10 bins" = sequential(penalty = "l2", change = in_bins),
   "l2, lambda 0" = sequential(penalty = "l2"),
   "kernel ridge" = function(data) {
@@ -228,7 +229,7 @@ draw_nested <- function(n) {
 joint <- function(...) {
   function(data) {
     fit <- rkhs_iv_nested(data$a, data$b, data$c, data$d, data$y,
-                          subset = data$first, ..., progress = FALSE)
+                          subset = data$first, ...)
     found <- predict(fit, list(a = normal_points, b = normal_points))
     list(g = found[, "g"], h = found[, "h"])
   }
@@ -246,19 +247,21 @@ stepwise <- function(fit) {
 }
 
 one_moment <- function(x, y, z, ...) {
-  fit <- rkhs_iv(x, y, z, ..., progress = FALSE)
+  fit <- rkhs_iv(x, y, z, ...)
   function(new) predict(fit, new)
 }
 
 nested_methods <- list(
   "norm, min" = joint(),
-  "norm, paired" = joint(rule = "paired"),
-  "norm, 1se" = joint(rule = "1se"),
+  "norm, paired" = joint(control = iv_control(rule = "paired")),
+  "norm, 1se" = joint(control = iv_control(rule = "1se")),
   "l2, gcv, min" = joint(penalty = "l2", lambda_c = "gcv", lambda_d = "gcv"),
   "l2, gcv, 1se" = joint(penalty = "l2", lambda_c = "gcv", lambda_d = "gcv",
-                         rule = "1se"),
+                         control = iv_control(rule = "1se")),
   "twice" = stepwise(function(...) one_moment(...)),
-  "twice, min" = stepwise(function(...) one_moment(..., rule = "min")),
+  "twice, min" = stepwise(function(...) {
+    one_moment(..., control = iv_control(rule = "min"))
+  }),
   "kernel ridge" = stepwise(function(x, y, z) kernel_ridge(x, y)),
   "2sls" = stepwise(two_stage),
   "2sls, cubic" = stepwise(function(...) two_stage(..., degree = 3))
@@ -300,7 +303,7 @@ rule_designs <- list(
 by_rule <- function(rule) {
   function(data) {
     Map(function(design, own) {
-      fit <- rkhs_iv(own$x, own$y, own$z, rule = rule, progress = FALSE)
+      fit <- rkhs_iv(own$x, own$y, own$z, control = iv_control(rule = rule))
       unname(predict(fit, design$new))
     }, rule_designs, data)
   }
@@ -490,10 +493,10 @@ columns_of <- function(variables, data) {
 
 # Ways to fit: each takes a job and its data and gives list(f: a function of
 # data; se: the standard error of the slope, where there is one; fit).
-by_kernels <- function(...) {
+by_kernels <- function(..., rule = NULL) {
   function(job, data) {
-    fit <- do.call(rkhs_iv, c(list(job$formula, data = data, ...,
-                                   progress = FALSE), job$more))
+    fit <- rkhs_iv(job$formula, data = data, ...,
+                   control = do.call(iv_control, c(job$more, rule = rule)))
     list(f = function(new) predict(fit, new), se = NA, fit = fit)
   }
 }
@@ -506,7 +509,7 @@ by_linear_kernels <- function(job, data) {
   }
   fit <- rkhs_iv(columns(sides$x, data), data[[sides$y]],
                  columns(sides$z, data), kernel_poly(1, offset = 1),
-                 lambda = 0, mu = 1e-6, scale = TRUE)
+                 lambda = 0, mu = 1e-6, control = iv_control(scale = TRUE))
   list(f = function(new) predict(fit, columns(sides$x, new)), se = NA,
        fit = fit)
 }

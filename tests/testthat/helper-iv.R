@@ -77,11 +77,13 @@ iv_fit_case <- function(set, case, ..., rows = seq_along(set$y)) {
       part(set$a), part(set$b), part(set$c), part(set$d), set$y[rows],
       w = value(case$w), subset = value(case$subset), kernel = case$kernel,
       penalty = case$penalty, lambda_c = case$lambda_c,
-      lambda_d = case$lambda_d, mu_g = case$mu, mu_h = case$mu_h, ...
+      lambda_d = case$lambda_d, mu_g = case$mu, mu_h = case$mu_h,
+      control = iv_control(...)
     )
   } else {
     rkhs_iv(part(set$a), set$y[rows], part(set$d), kernel = case$kernel,
-            penalty = case$penalty, lambda = case$lambda_d, mu = case$mu, ...)
+            penalty = case$penalty, lambda = case$lambda_d, mu = case$mu,
+            control = iv_control(...))
   }
 }
 
@@ -91,10 +93,12 @@ iv_fit_preset <- function(set, case, ..., alpha_scale = case$alpha_scale) {
   if (case$nested) {
     rkhs_iv_nested(set$a, set$b, set$c, set$d, set$y, w = case$w,
                    subset = case$subset, kernel = case$kernel,
-                   penalty = case$penalty, preset = preset, ...)
+                   penalty = case$penalty, preset = preset,
+                   control = iv_control(...))
   } else {
     rkhs_iv(set$a, set$y, set$d, kernel = case$kernel,
-            penalty = case$penalty, preset = preset, ...)
+            penalty = case$penalty, preset = preset,
+            control = iv_control(...))
   }
 }
 
@@ -114,6 +118,18 @@ expect_iv_reference <- function(got, reference, id, y, tolerance) {
     apart <- max(abs(got[, f] - want)) / max(abs(want), abs(y))
     expect_lte(apart, tolerance, label = paste0(id, ".", f))
   }
+}
+
+# The doors with what iv_control() sets among their arguments.
+iv <- function(...) with_settings(rkhs_iv, ...)
+iv_nested <- function(...) with_settings(rkhs_iv_nested, ...)
+
+with_settings <- function(door, ...) {
+  given <- list(...)
+  own <- which(names(given) %in% names(formals(iv_control)))
+  control <- if (length(own)) do.call(iv_control, given[own])
+  do.call(door, c(given[setdiff(seq_along(given), own)],
+                  if (length(own)) list(control = control)), quote = TRUE)
 }
 
 # Warnings of the package that a test does not ask about.

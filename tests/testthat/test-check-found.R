@@ -95,7 +95,7 @@ local({
       plot(kme_pca(x), groups = quote(a)), plot(kme_pca(x), groups = sum),
       reconstruction_error(pca, ncomp = 1, newdata = table(c("a", "b", "a"))),
       update(test, kernel = 2), update(kme(x), kernel = quote(a + b)),
-      as.data.frame(several), rkhs_iv(x, y = x[, 1], landmarks = integer64),
+      as.data.frame(several), iv_control(landmarks = integer64),
       mmd_test(date ~ poly(a, 2), d, B = 9), mmd_test(a ~ cbind(g, g), d),
       kme_density(x, m = "two", start = kme_density(x, m = 2, nstart = 1)),
       smm(list(x, -x), 1:2, folds = structure(1, class = "odd")),

@@ -60,7 +60,7 @@ test_that("draws, features and grids without room are refused", {
   with_memory(1e9, {
     expect_error(simulate(density, .Machine$integer.max),
                  class = "kernmean_error_memory")
-    expect_error(rkhs_iv(x, x[, 1], x, features = 1e8),
+    expect_error(rkhs_iv(x, x[, 1], x, control = iv_control(features = 1e8)),
                  class = "kernmean_error_memory")
     expect_error(surface_of(identity, x, 1e5), class = "kernmean_error_memory")
   })

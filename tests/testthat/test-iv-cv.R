@@ -31,7 +31,7 @@ expect_scores <- function(fit, scores) {
                tolerance = 1e-7)
   best <- which.min(colMeans(scores))
   limit <- colMeans(scores)[best] + fit$cv$se[best]
-  chosen <- if (identical(fit$arguments$rule, "min")) {
+  chosen <- if (fit$rule == "min") {
     fit$cv$mu[best]
   } else {
     max(fit$cv$mu[colMeans(scores) <= limit])
@@ -43,7 +43,7 @@ expect_scores <- function(fit, scores) {
 test_that("scores of sequential fits are those of refits", {
   skip_on_cran()
   sequential <- \(penalty, K, z, lambda, folds, of, ...) {
-    fit <- quietly(rkhs_iv(s$a, s$y, z, kernel = list(x = narrow), mu = grid,
+    fit <- quietly(iv(s$a, s$y, z, kernel = list(x = narrow), mu = grid,
                            lambda = lambda, penalty = penalty, folds = folds,
                            ...))
     problem <- iv_problem(K[c("a", "d")], s$y)
@@ -68,7 +68,7 @@ test_that("scores of sequential fits are those of refits", {
 test_that("scores of nested fits are those of refits", {
   both <- \(penalty, K, c, d, lambda, ratio, folds, of, rule = "min", w = NULL,
             subset = NULL) {
-    fit <- quietly(rkhs_iv_nested(
+    fit <- quietly(iv_nested(
       s$a, s$b, c, d, s$y, w = w, subset = subset, penalty = penalty,
       kernel = list(a = narrow, b = narrow), lambda_c = lambda[1],
       lambda_d = lambda[2], mu_g = grid, mu_h = ratio * grid, folds = folds,
@@ -104,7 +104,7 @@ test_that("landmarks and features keep one map for all folds", {
     problem <- iv_problem(lapply(maps[[kind]], tcrossprod), s$y)
     for (penalty in c("norm", "l2")) {
       fit <- with_draws(reference_draws, {
-        do.call(rkhs_iv, c(list(s$a, s$y, s$d, narrow, penalty = penalty,
+        do.call(iv, c(list(s$a, s$y, s$d, narrow, penalty = penalty,
                                 lambda = 0.7, mu = grid, rule = "min",
                                 folds = mixed), asked[kind])) |> quietly()
       })
@@ -116,18 +116,18 @@ test_that("landmarks and features keep one map for all folds", {
 })
 
 test_that("a value chosen from a grid gives the fit of that value", {
-  fit <- quietly(rkhs_iv(s$a, s$y, s$d, narrow, lambda = 0.7, mu = grid))
+  fit <- quietly(iv(s$a, s$y, s$d, narrow, lambda = 0.7, mu = grid))
   expect_true(all(predict(fit) != 0))
-  own <- rkhs_iv(s$a, s$y, s$d, narrow, lambda = 0.7, mu = fit$mu)
+  own <- iv(s$a, s$y, s$d, narrow, lambda = 0.7, mu = fit$mu)
   expect_equal(fitted(fit), fitted(own), tolerance = 1e-10)
   # Chosen by us, with y centered, and lambda by the first stage.
-  fit <- rkhs_iv(s$a, s$y, s$d, narrow)
-  own <- rkhs_iv(s$a, s$y, s$d, narrow, lambda = fit$lambda, mu = fit$mu,
+  fit <- iv(s$a, s$y, s$d, narrow)
+  own <- iv(s$a, s$y, s$d, narrow, lambda = fit$lambda, mu = fit$mu,
                  intercept = TRUE)
   expect_equal(fitted(fit), fitted(own), tolerance = 1e-10)
   for (penalty in c("norm", "l2")) {
     nested <- \(...) {
-      quietly(rkhs_iv_nested(
+      quietly(iv_nested(
         s$a, s$b, s$c, s$d, s$y, s$w, s$s, narrow, penalty, lambda_c = 2,
         lambda_d = 3, ...
       ))
@@ -141,7 +141,7 @@ test_that("a value chosen from a grid gives the fit of that value", {
 test_that("folds of a number are contiguous within each part of a subset", {
   subset <- rep(c(1, 0), c(24, 16))
   nested <- \(...) {
-    quietly(rkhs_iv_nested(s$a, s$b, s$c, s$d, s$y, subset = subset,
+    quietly(iv_nested(s$a, s$b, s$c, s$d, s$y, subset = subset,
                            kernel = narrow, lambda_c = 1, lambda_d = 1,
                            mu_g = grid, mu_h = grid, ...))
   }
@@ -149,7 +149,7 @@ test_that("folds of a number are contiguous within each part of a subset", {
   own <- nested(folds = c(rep(1:4, each = 6), rep(1:4, each = 4)))
   expect_equal(fit$cv$score, own$cv$score, tolerance = 1e-13)
   sequential <- \(folds) {
-    quietly(rkhs_iv(s$a, s$y, s$d, narrow, lambda = 1, mu = grid,
+    quietly(iv(s$a, s$y, s$d, narrow, lambda = 1, mu = grid,
                     folds = folds))
   }
   # Six are the default.
@@ -157,18 +157,18 @@ test_that("folds of a number are contiguous within each part of a subset", {
                ignore_attr = TRUE, tolerance = 1e-13)
   expect_equal(
     sequential(6)$cv$score,
-    quietly(rkhs_iv(s$a, s$y, s$d, narrow, lambda = 1, mu = grid))$cv$score
+    quietly(iv(s$a, s$y, s$d, narrow, lambda = 1, mu = grid))$cv$score
   )
 })
 
 test_that("the preset has a grid of its own, when it is asked to choose", {
-  fit <- quietly(rkhs_iv(s$a, s$y, s$d, narrow, preset = "nnpiv",
+  fit <- quietly(iv(s$a, s$y, s$d, narrow, preset = "nnpiv",
                          select = "cv", rule = "min"))
   delta <- 5 * 40^-0.4
   alpha <- 10^seq(-1, 4, length.out = 30)
   expect_equal(fit$cv$mu, alpha * delta^4 / (2 * 40 * delta^2),
                tolerance = 1e-12)
-  own <- rkhs_iv(s$a, s$y, s$d, narrow, mu = fit$mu,
+  own <- iv(s$a, s$y, s$d, narrow, mu = fit$mu,
                  preset = NULL, lambda = 40 * delta^2)
   expect_equal(fitted(fit), fitted(own), tolerance = 1e-10)
 })
@@ -177,7 +177,7 @@ test_that("the preset drops folds without a part of the subset", {
   # The first fold, of 7 rows, has no row of the second moment.
   subset <- replace(s$s, 1:7, 1)
   alpha <- c(0.1, 10, 1000)
-  fit <- quietly(rkhs_iv_nested(
+  fit <- quietly(iv_nested(
     s$a, s$b, s$c, s$d, s$y, subset = subset, kernel = narrow,
     preset = list(alpha_scale = alpha)
   ))
@@ -194,13 +194,13 @@ test_that("the preset drops folds without a part of the subset", {
 # --- The grid ----------------------------------------------------------------
 
 test_that("our grids are 30 values of mu/n, of mu with an l2 penalty", {
-  fit <- quietly(rkhs_iv(s$a, s$y, s$d, narrow))
+  fit <- quietly(iv(s$a, s$y, s$d, narrow))
   n <- nrow(fit$cv)
   expect_true(n %in% c(30, 40))
   base <- 40 * 10^seq(-5, 0, length.out = 30)
   expect_lt(min(abs(fit$cv$mu / base[1] - 1)), 1e-10)
   expect_lt(min(abs(fit$cv$mu / base[30] - 1)), 1e-10)
-  fit <- quietly(rkhs_iv(s$a, s$y, factor(level), list(x = narrow),
+  fit <- quietly(iv(s$a, s$y, factor(level), list(x = narrow),
                          penalty = "l2", folds = 4))
   expect_lt(min(abs(fit$cv$mu / 1e-5 - 1)), 1e-10)
   expect_lt(min(abs(fit$cv$mu - 1)), 1e-10)
@@ -213,7 +213,7 @@ test_that("a minimum at the border extends the grid once, and is reported", {
   a <- matrix(rnorm(120), 60)
   d <- matrix(rnorm(120), 60)
   expect_warning(
-    fit <- rkhs_iv(a, noise, d, kernel_rbf(1), lambda = 1, rule = "min"),
+    fit <- iv(a, noise, d, kernel_rbf(1), lambda = 1, rule = "min"),
     "largest penalty", class = "kernmean_warning_border"
   )
   grid <- 60 * 10^seq(-5, 0, length.out = 30)
@@ -227,14 +227,14 @@ test_that("a minimum at the border extends the grid once, and is reported", {
                     own_units(problem, "norm", 0, 1), center = TRUE)
   expect_equal(fit$cv$score[some], colMeans(scores), tolerance = 1e-8)
   # A function without noise and its own instrument want a small one.
-  fit <- quietly(rkhs_iv(a[, 1], a[, 1], a[, 1], kernel_poly(1), lambda = 1e-3,
+  fit <- quietly(iv(a[, 1], a[, 1], a[, 1], kernel_poly(1), lambda = 1e-3,
                          rule = "min"))
   # By the trace of K, which is n for kernels with k(x, x) = 1.
   grid <- grid / 60 * sum((a[, 1]^2 + 1))
   expect_equal(fit$cv$mu, c(grid[1] * step^-(10:1), grid), tolerance = 1e-10)
   # Values that were given are all that is tried.
   expect_warning(
-    fit <- rkhs_iv(a, noise, d, kernel_rbf(1), lambda = 1, mu = c(1e-2, 1)),
+    fit <- iv(a, noise, d, kernel_rbf(1), lambda = 1, mu = c(1e-2, 1)),
     class = "kernmean_warning_border"
   )
   expect_identical(nrow(fit$cv), 2L)
@@ -244,14 +244,14 @@ test_that("penalties of norms follow the size of the kernel", {
   # k(x, x) = 4: the same functions, with penalties 4 times as large.
   scaled <- \(times) kernel_function(\(x, y) times * gram_R(narrow, x, y))
   four <- scaled(4)
-  fit <- quietly(rkhs_iv(s$a, s$y, s$d, scaled(1)))
-  more <- quietly(rkhs_iv(s$a, s$y, s$d, four))
+  fit <- quietly(iv(s$a, s$y, s$d, scaled(1)))
+  more <- quietly(iv(s$a, s$y, s$d, four))
   expect_equal(unname(more$mu / fit$mu), 4, tolerance = 1e-8)
   expect_equal(unname(more$lambda / fit$lambda), 4, tolerance = 1e-8)
   expect_equal(fitted(more), fitted(fit), tolerance = 1e-8)
   # Each of two.
   nested <- \(...) {
-    quietly(rkhs_iv_nested(s$a, s$b, s$c, s$d, s$y, lambda_c = 1, lambda_d = 1,
+    quietly(iv_nested(s$a, s$b, s$c, s$d, s$y, lambda_c = 1, lambda_d = 1,
                            folds = 4, ...))
   }
   fit <- nested(kernel = narrow)
@@ -261,7 +261,7 @@ test_that("penalties of norms follow the size of the kernel", {
 })
 
 test_that("values that are given are tried once each, in increasing order", {
-  fit <- \(mu) quietly(rkhs_iv(s$a, s$y, s$d, narrow, lambda = 1, mu = mu))
+  fit <- \(mu) quietly(iv(s$a, s$y, s$d, narrow, lambda = 1, mu = mu))
   expect_identical(fit(c(1, 0.1, 1, 5))$cv, fit(c(0.1, 1, 5))$cv)
 })
 
@@ -269,7 +269,7 @@ test_that("folds that are not alike are warned of", {
   rows <- order(s$a[, 1])
   sorted <- lapply(s, \(x) if (is.matrix(x)) x[rows, ] else x[rows])
   fit <- \(data, ...) {
-    rkhs_iv(data$a, data$y, data$d, narrow, lambda = 1, ...)
+    iv(data$a, data$y, data$d, narrow, lambda = 1, ...)
   }
   expect_warning(quietly_but(fit(sorted), "folds"),
                  class = "kernmean_warning_folds")
@@ -279,7 +279,7 @@ test_that("folds that are not alike are warned of", {
 })
 
 test_that("sequential fits are paired by default, nested ones take the best", {
-  fit <- quietly(rkhs_iv(s$a, s$y, s$d, narrow))
+  fit <- quietly(iv(s$a, s$y, s$d, narrow))
   folds <- attr(fit$cv, "folds")
   best <- which.min(fit$cv$score)
   above <- apply(folds - folds[, best], 2, sd) / sqrt(nrow(folds))
@@ -288,19 +288,19 @@ test_that("sequential fits are paired by default, nested ones take the best", {
   least <- update(fit, rule = "min")
   expect_identical(least$mu[[1]], least$cv$mu[best])
   expect_lt(least$mu[[1]], fit$mu[[1]])
-  fit <- quietly(rkhs_iv_nested(s$a, s$b, s$c, s$d, s$y, kernel = narrow,
+  fit <- quietly(iv_nested(s$a, s$b, s$c, s$d, s$y, kernel = narrow,
                                 folds = 4))
   expect_identical(which(fit$cv$chosen), which.min(fit$cv$score))
 })
 
 test_that("choices do not depend on where y is zero", {
-  fit <- quietly(rkhs_iv(s$a, s$y, s$d, narrow))
-  moved <- quietly(rkhs_iv(s$a, s$y + 10, s$d, narrow))
+  fit <- quietly(iv(s$a, s$y, s$d, narrow))
+  moved <- quietly(iv(s$a, s$y + 10, s$d, narrow))
   expect_equal(moved$mu, fit$mu, tolerance = 1e-12)
   expect_equal(moved$lambda, fit$lambda, tolerance = 1e-12)
   expect_equal(fitted(moved), fitted(fit) + 10, tolerance = 1e-9)
   # Unless it is asked to.
-  off <- quietly(rkhs_iv(s$a, s$y + 10, s$d, narrow, intercept = FALSE))
+  off <- quietly(iv(s$a, s$y + 10, s$d, narrow, intercept = FALSE))
   expect_gt(max(abs(fitted(off) - fitted(moved))), 1e-3)
 })
 
@@ -317,7 +317,7 @@ gcv_R <- function(Kz, K, lambda) {
 
 test_that("lambda minimizes the generalized cross-validation of its stage", {
   smooth <- kernel_rbf(1.5)
-  fit <- quietly(rkhs_iv(s$a, s$y, s$d, smooth, mu = 1))
+  fit <- quietly(iv(s$a, s$y, s$d, smooth, mu = 1))
   want <- gcv_R(gram_R(smooth, s$d), gram_R(smooth, s$a),
                 fit$first_stage$lambda)
   expect_equal(range(fit$first_stage$lambda), 40 * c(1e-6, 1),
@@ -327,14 +327,14 @@ test_that("lambda minimizes the generalized cross-validation of its stage", {
                tolerance = 1e-6)
   expect_equal(fit$lambda[[1]], fit$first_stage$lambda[which.min(want)],
                tolerance = 1e-12)
-  asked <- quietly(rkhs_iv(s$a, s$y, s$d, smooth, lambda = "gcv",
+  asked <- quietly(iv(s$a, s$y, s$d, smooth, lambda = "gcv",
                            penalty = "l2", mu = 1, tol_learner = 1e-12))
   expect_equal(asked$lambda, fit$lambda, tolerance = 1e-12)
 })
 
 test_that("each moment of a nested fit has its own first stage", {
   smooth <- kernel_rbf(1.5)
-  fit <- quietly(rkhs_iv_nested(s$a, s$b, s$c, s$d, s$y, s$w, s$s, smooth,
+  fit <- quietly(iv_nested(s$a, s$b, s$c, s$d, s$y, s$w, s$s, smooth,
                                 mu_g = 1, mu_h = 1))
   gram <- \(name, rows) gram_R(smooth, s[[name]][rows, ])
   one <- s$s == 1

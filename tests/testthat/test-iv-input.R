@@ -13,28 +13,28 @@ frame <- data.frame(y, a, d, f = factor(rep_len(1:4, 20)))
 
 test_that("bad blocks and outcomes are refused", {
   expect_snapshot(writeLines(refusals(expression(
-    rkhs_iv(a, y),
-    rkhs_iv(a[-1, ], y, d, rbf),
-    rkhs_iv(a, y, d[1:3, ], rbf),
-    rkhs_iv(a, y[-1], d, rbf),
-    rkhs_iv(a, letters[1:20], d, rbf),
-    rkhs_iv(a, factor(y > 0), d, rbf),
-    rkhs_iv(a, cbind(y, y), d, rbf),
-    rkhs_iv(a, replace(y, 2, NA), d, rbf),
-    rkhs_iv(a, replace(y, 2, Inf), d, rbf),
-    rkhs_iv(a, y, holes, rbf),
-    rkhs_iv(replace(a, 5, NaN), y, d, rbf),
-    rkhs_iv(a, y, letters[1:20], rbf),
-    rkhs_iv(a[0, ], y[0], d[0, ], rbf),
-    rkhs_iv_nested(a, b, c, d),
-    rkhs_iv_nested(a, b[-1, ], c, d, y),
-    rkhs_iv_nested(a, b, c, d[-1, ], y),
-    rkhs_iv_nested(a, b, c, d, y[-1]),
-    rkhs_iv_nested(a, b, c, holes, y),
-    rkhs_iv_nested(a, b, c, d, y, w = w[-1]),
-    rkhs_iv_nested(a, b, c, d, y, w = replace(w, 4, NA)),
-    rkhs_iv_nested(a, b, c, d, y, w = replace(w, 4, -Inf)),
-    rkhs_iv_nested(a, b, c, d, y, w = factor(w > 1))
+    iv(a, y),
+    iv(a[-1, ], y, d, rbf),
+    iv(a, y, d[1:3, ], rbf),
+    iv(a, y[-1], d, rbf),
+    iv(a, letters[1:20], d, rbf),
+    iv(a, factor(y > 0), d, rbf),
+    iv(a, cbind(y, y), d, rbf),
+    iv(a, replace(y, 2, NA), d, rbf),
+    iv(a, replace(y, 2, Inf), d, rbf),
+    iv(a, y, holes, rbf),
+    iv(replace(a, 5, NaN), y, d, rbf),
+    iv(a, y, letters[1:20], rbf),
+    iv(a[0, ], y[0], d[0, ], rbf),
+    iv_nested(a, b, c, d),
+    iv_nested(a, b[-1, ], c, d, y),
+    iv_nested(a, b, c, d[-1, ], y),
+    iv_nested(a, b, c, d, y[-1]),
+    iv_nested(a, b, c, holes, y),
+    iv_nested(a, b, c, d, y, w = w[-1]),
+    iv_nested(a, b, c, d, y, w = replace(w, 4, NA)),
+    iv_nested(a, b, c, d, y, w = replace(w, 4, -Inf)),
+    iv_nested(a, b, c, d, y, w = factor(w > 1))
   ))))
 })
 
@@ -42,102 +42,101 @@ test_that("bad subsets and folds are refused", {
   skip_on_cran()
   half <- rep(0:1, 10)
   expect_snapshot(writeLines(refusals(expression(
-    rkhs_iv_nested(a, b, c, d, y, subset = half + 1),
-    rkhs_iv_nested(a, b, c, d, y, subset = half[-1]),
-    rkhs_iv_nested(a, b, c, d, y, subset = rep(1, 20)),
-    rkhs_iv_nested(a, b, c, d, y, subset = rep(FALSE, 20)),
-    rkhs_iv_nested(a, b, c, d, y, subset = replace(half, 2, NA)),
-    rkhs_iv_nested(a, b, c, d, y, subset = letters[1:20]),
-    rkhs_iv_nested(a, b, c, d, y, subset = list(c = half, e = half)),
-    rkhs_iv_nested(a, b, c, d, y, subset = list(c = half, d = 0 * half)),
-    rkhs_iv_nested(a, b, c, d, y, subset = half, folds = rep(0:1, 10)),
-    rkhs_iv_nested(a, b, c, d, y, subset = half, folds = half + (1:20 == 1)),
-    rkhs_iv_nested(a, b, c, d, y, subset = base::c(0, rep(1, 19))),
-    rkhs_iv(a, y, d, rbf, folds = 21),
-    rkhs_iv(a[1:4, ], y[1:4], d[1:4, ], rbf),
-    rkhs_iv(a, y, d, rbf, folds = 1),
-    rkhs_iv(a, y, d, rbf, folds = 2.5),
-    rkhs_iv(a, y, d, rbf, folds = 1:3),
-    rkhs_iv(a, y, d, rbf, folds = rep("one", 20)),
-    rkhs_iv(a, y, d, rbf, folds = replace(1:20, 3, NA))
+    iv_nested(a, b, c, d, y, subset = half + 1),
+    iv_nested(a, b, c, d, y, subset = half[-1]),
+    iv_nested(a, b, c, d, y, subset = rep(1, 20)),
+    iv_nested(a, b, c, d, y, subset = rep(FALSE, 20)),
+    iv_nested(a, b, c, d, y, subset = replace(half, 2, NA)),
+    iv_nested(a, b, c, d, y, subset = letters[1:20]),
+    iv_nested(a, b, c, d, y, subset = list(c = half, e = half)),
+    iv_nested(a, b, c, d, y, subset = list(c = half, d = 0 * half)),
+    iv_nested(a, b, c, d, y, subset = half, folds = rep(0:1, 10)),
+    iv_nested(a, b, c, d, y, subset = half, folds = half + (1:20 == 1)),
+    iv_nested(a, b, c, d, y, subset = base::c(0, rep(1, 19))),
+    iv(a, y, d, rbf, folds = 21),
+    iv(a[1:4, ], y[1:4], d[1:4, ], rbf),
+    iv(a, y, d, rbf, folds = 1),
+    iv(a, y, d, rbf, folds = 2.5),
+    iv(a, y, d, rbf, folds = 1:3),
+    iv(a, y, d, rbf, folds = rep("one", 20)),
+    iv(a, y, d, rbf, folds = replace(1:20, 3, NA))
   ))))
 })
 
 test_that("bad penalties and choices are refused", {
   skip_on_cran()
   expect_snapshot(writeLines(refusals(expression(
-    rkhs_iv(a, y, d, rbf, mu = 0),
-    rkhs_iv(a, y, d, rbf, mu = -1),
-    rkhs_iv(a, y, d, rbf, mu = base::c(1, 0)),
-    rkhs_iv(a, y, d, rbf, mu = NA),
-    rkhs_iv(a, y, d, rbf, mu = Inf),
-    rkhs_iv(a, y, d, rbf, mu = "cv"),
-    rkhs_iv(a, y, d, rbf, mu = numeric()),
-    rkhs_iv(a, y, d, rbf, lambda = -1),
-    rkhs_iv(a, y, d, rbf, lambda = base::c(1, 2)),
-    rkhs_iv(a, y, d, rbf, lambda = "cv"),
-    rkhs_iv(a, y, d, rbf, penalty = "ridge"),
-    rkhs_iv(a, y, d, rbf, select = "gcv"),
-    rkhs_iv(a, y, d, rbf, select = "cv", mu = 1),
-    rkhs_iv(a, y, d, rbf, rule = "best"),
-    rkhs_iv(a, y, d, rbf, intercept = 1),
-    rkhs_iv(a, y, d, rbf, tol_learner = -1),
-    rkhs_iv(a, y, d, rbf, tol_instrument = 1),
-    rkhs_iv(a, y, d, rbf, progress = NA),
-    rkhs_iv(a, y, d, rbf, scale = 2),
-    rkhs_iv(a, y, d, rbf, preset = "other"),
-    rkhs_iv(a, y, d, rbf, preset = "nnpiv", mu = 1),
-    rkhs_iv(a, y, d, rbf, preset = "nnpiv", lambda = 1),
-    rkhs_iv_nested(a, b, c, d, y, mu_g = 1),
-    rkhs_iv_nested(a, b, c, d, y, mu_h = 1),
-    rkhs_iv_nested(a, b, c, d, y, mu_g = 1:2, mu_h = 1),
-    rkhs_iv_nested(a, b, c, d, y, mu_g = 1:2, mu_h = base::c(1, 3)),
-    rkhs_iv_nested(a, b, c, d, y, mu_g = 1, mu_h = 0),
-    rkhs_iv_nested(a, b, c, d, y, lambda_c = -1),
-    rkhs_iv_nested(a, b, c, d, y, lambda_d = Inf),
-    rkhs_iv_nested(a, b, c, d, y, preset = "nnpiv", mu_g = 1, mu_h = 1),
-    rkhs_iv(a, y, d, rbf, preset = list(alpha_scale = base::c(1, 0)))
+    iv(a, y, d, rbf, mu = 0),
+    iv(a, y, d, rbf, mu = -1),
+    iv(a, y, d, rbf, mu = base::c(1, 0)),
+    iv(a, y, d, rbf, mu = NA),
+    iv(a, y, d, rbf, mu = Inf),
+    iv(a, y, d, rbf, mu = "cv"),
+    iv(a, y, d, rbf, mu = numeric()),
+    iv(a, y, d, rbf, lambda = -1),
+    iv(a, y, d, rbf, lambda = base::c(1, 2)),
+    iv(a, y, d, rbf, lambda = "cv"),
+    iv(a, y, d, rbf, penalty = "ridge"),
+    iv(a, y, d, rbf, select = "gcv"),
+    iv(a, y, d, rbf, select = "cv", mu = 1),
+    iv(a, y, d, rbf, rule = "best"),
+    iv(a, y, d, rbf, intercept = 1),
+    iv(a, y, d, rbf, tol_learner = -1),
+    iv(a, y, d, rbf, tol_instrument = 1),
+    iv(a, y, d, rbf, progress = NA),
+    iv(a, y, d, rbf, scale = 2),
+    iv(a, y, d, rbf, preset = "other"),
+    iv(a, y, d, rbf, preset = "nnpiv", mu = 1),
+    iv(a, y, d, rbf, preset = "nnpiv", lambda = 1),
+    iv_nested(a, b, c, d, y, mu_g = 1),
+    iv_nested(a, b, c, d, y, mu_h = 1),
+    iv_nested(a, b, c, d, y, mu_g = 1:2, mu_h = 1),
+    iv_nested(a, b, c, d, y, mu_g = 1:2, mu_h = base::c(1, 3)),
+    iv_nested(a, b, c, d, y, mu_g = 1, mu_h = 0),
+    iv_nested(a, b, c, d, y, lambda_c = -1),
+    iv_nested(a, b, c, d, y, lambda_d = Inf),
+    iv_nested(a, b, c, d, y, preset = "nnpiv", mu_g = 1, mu_h = 1),
+    iv(a, y, d, rbf, preset = list(alpha_scale = base::c(1, 0)))
   ))))
 })
 
 test_that("bad kernels and approximations are refused", {
   f <- frame$f
   expect_snapshot(writeLines(refusals(expression(
-    rkhs_iv(a, y, d, "rbf"),
-    rkhs_iv(a, y, d, kernel_rbf),
-    rkhs_iv(a, y, d, kernel_energy()),
-    rkhs_iv(a, y, d, list(rbf, rbf)),
-    rkhs_iv(a, y, d, list(a = rbf)),
-    rkhs_iv(a, y, d, list(x = rbf, x = rbf)),
-    rkhs_iv(a, y, d, list(x = "rbf")),
-    rkhs_iv_nested(a, b, c, d, y, kernel = list(x = rbf)),
-    rkhs_iv(gram(a, rbf), y, gram(d, rbf), rbf),
-    rkhs_iv(gram(a, rbf), y, gram(d, rbf), scale = TRUE),
-    rkhs_iv(a, y, d, rbf, landmarks = 21),
-    rkhs_iv(a, y, d, rbf, landmarks = 0),
-    rkhs_iv(a, y, d, rbf, landmarks = 0.5),
-    rkhs_iv(a, y, d, rbf, landmarks = base::c(1, 21)),
-    rkhs_iv(a, y, d, rbf, landmarks = base::c(1, 1)),
-    rkhs_iv(a, y, d, rbf, landmarks = a[1:3, ]),
-    rkhs_iv(a, y, d, rbf, landmarks = 3, features = 3),
-    rkhs_iv(a, y, d, rbf, features = 0),
-    rkhs_iv(a, y, d, rbf, features = 1:2),
-    rkhs_iv(a, y, d, kernel_laplace(1), features = 5),
-    rkhs_iv(a, y, d, list(x = rbf, z = kernel_poly(2)), features = 5),
-    rkhs_iv(gram(a, rbf)$K |> as_gram(), y, gram(d, rbf), features = 5)
+    iv(a, y, d, "rbf"),
+    iv(a, y, d, kernel_rbf),
+    iv(a, y, d, kernel_energy()),
+    iv(a, y, d, list(rbf, rbf)),
+    iv(a, y, d, list(a = rbf)),
+    iv(a, y, d, list(x = rbf, x = rbf)),
+    iv(a, y, d, list(x = "rbf")),
+    iv_nested(a, b, c, d, y, kernel = list(x = rbf)),
+    iv(gram(a, rbf), y, gram(d, rbf), rbf),
+    iv(gram(a, rbf), y, gram(d, rbf), scale = TRUE),
+    iv(a, y, d, rbf, landmarks = 21),
+    iv(a, y, d, rbf, landmarks = 0),
+    iv(a, y, d, rbf, landmarks = 0.5),
+    iv(a, y, d, rbf, landmarks = base::c(1, 21)),
+    iv(a, y, d, rbf, landmarks = base::c(1, 1)),
+    iv(a, y, d, rbf, landmarks = a[1:3, ]),
+    iv(a, y, d, rbf, landmarks = 3, features = 3),
+    iv(a, y, d, rbf, features = 0),
+    iv(a, y, d, rbf, features = 1:2),
+    iv(a, y, d, kernel_laplace(1), features = 5),
+    iv(a, y, d, list(x = rbf, z = kernel_poly(2)), features = 5),
+    iv(gram(a, rbf)$K |> as_gram(), y, gram(d, rbf), features = 5)
   ))))
 })
 
 test_that("unknown arguments are named", {
   expect_snapshot(writeLines(refusals(expression(
-    rkhs_iv(a, y, d, rbf, mue = 1),
-    rkhs_iv(a, y, d, gamma = 2),
-    rkhs_iv(a, y, d, rbf, "norm", 1, 1, 7),
-    rkhs_iv(a, y, d, rbf, lambda = 1, mu = 1, weights = y),
-    rkhs_iv(y ~ a1 | d1, frame, mue = 1),
-    rkhs_iv_nested(a, b, c, d, y, z = d),
-    rkhs_iv_nested(a, b, c, d, y, intercept = TRUE, w = y),
-    rkhs_iv_nested(a, b, c, d, y, mu = 1)
+    iv(a, y, d, rbf, mue = 1),
+    iv(a, y, d, gamma = 2),
+    iv(a, y, d, rbf, "norm", 1, 1, 7),
+    iv(a, y, d, rbf, lambda = 1, mu = 1, weights = y),
+    iv(y ~ a1 | d1, frame, mue = 1),
+    rkhs_iv(a, y, d, rbf, landmarks = 3),
+    iv_nested(a, b, c, d, y, intercept = TRUE, w = y)
   ))))
 })
 
@@ -160,10 +159,10 @@ test_that("formulas of another shape are refused", {
 })
 
 test_that("bad new data is refused", {
-  fit <- rkhs_iv(a, y, d, rbf, lambda = 1, mu = 1)
-  both <- rkhs_iv_nested(a, b, c, d, y, kernel = rbf, lambda_c = 1,
+  fit <- iv(a, y, d, rbf, lambda = 1, mu = 1)
+  both <- iv_nested(a, b, c, d, y, kernel = rbf, lambda_c = 1,
                          lambda_d = 1, mu_g = 1, mu_h = 1)
-  layout <- rkhs_iv(y ~ a1 + a2 | d1, frame, lambda = 1, mu = 1)
+  layout <- iv(y ~ a1 + a2 | d1, frame, lambda = 1, mu = 1)
   expect_snapshot(writeLines(refusals(expression(
     predict(fit, a[, 1]),
     predict(fit, d),
@@ -188,7 +187,7 @@ test_that("one row and two are enough for a fit with given penalties", {
     x <- a[seq_len(n), , drop = FALSE]
     z <- d[seq_len(n), , drop = FALSE]
     for (penalty in base::c("norm", "l2")) {
-      fit <- quietly(rkhs_iv(x, y[seq_len(n)], z, rbf, penalty, lambda = 1,
+      fit <- quietly(iv(x, y[seq_len(n)], z, rbf, penalty, lambda = 1,
                              mu = 0.5))
       problem <- iv_problem(list(a = gram_R(rbf, x), d = gram_R(rbf, z)),
                             y[seq_len(n)])
@@ -199,22 +198,22 @@ test_that("one row and two are enough for a fit with given penalties", {
 })
 
 test_that("rows of weight zero and moments that share rows are legal", {
-  fit <- rkhs_iv_nested(a, b, c, d, y, w = 0 * w, kernel = rbf, lambda_c = 1,
+  fit <- iv_nested(a, b, c, d, y, w = 0 * w, kernel = rbf, lambda_c = 1,
                         lambda_d = 1, mu_g = 1, mu_h = 1)
   # h(b) - 0 g(a) says nothing of g, and h is 0.
-  alone <- rkhs_iv(a, y, d, rbf, lambda = 1, mu = 1)
+  alone <- iv(a, y, d, rbf, lambda = 1, mu = 1)
   expect_equal(unname(fit$fitted.values[, "g"]), unname(fitted(alone)),
                tolerance = 1e-10)
   expect_lt(max(abs(fit$fitted.values[, "h"])), 1e-12)
   # No w is 1 for all rows.
   nested <- \(...) {
-    rkhs_iv_nested(a, b, c, d, y, ..., kernel = rbf, lambda_c = 1, lambda_d = 1,
+    iv_nested(a, b, c, d, y, ..., kernel = rbf, lambda_c = 1, lambda_d = 1,
                    mu_g = 1, mu_h = 1)$fitted.values
   }
   expect_equal(nested(), nested(w = rep(1, 20)), tolerance = 1e-12)
   # Logical, or integer.
   nested <- \(subset) {
-    rkhs_iv_nested(a, b, c, d, y, subset = subset, kernel = rbf, lambda_c = 1,
+    iv_nested(a, b, c, d, y, subset = subset, kernel = rbf, lambda_c = 1,
                    lambda_d = 1, mu_g = 1, mu_h = 1)$fitted.values
   }
   expect_identical(nested(s$s), nested(s$s == 1))
@@ -224,7 +223,7 @@ test_that("rows of weight zero and moments that share rows are legal", {
 
 test_that("units far apart are warned of unless 'scale' is given", {
   x <- cbind(a[, 1], 100 * a[, 2])
-  fit <- \(...) rkhs_iv(x, y, d, ..., lambda = 1, mu = 1)
+  fit <- \(...) iv(x, y, d, ..., lambda = 1, mu = 1)
   expect_warning(fit(rbf), class = "kernmean_warning_units")
   expect_no_warning(fit(rbf, scale = FALSE))
   expect_no_warning(fit(rbf, scale = TRUE))
@@ -232,7 +231,7 @@ test_that("units far apart are warned of unless 'scale' is given", {
   expect_no_warning(mine <- fit())
   each <- cbind(a[, 1], a[, 2])
   expect_equal(unname(fitted(mine)),
-               unname(fitted(rkhs_iv(each, y, d, lambda = 1, mu = 1))),
+               unname(fitted(iv(each, y, d, lambda = 1, mu = 1))),
                tolerance = 1e-9)
   theta <- mine$kernels$x$bandwidth
   z <- scale(each)

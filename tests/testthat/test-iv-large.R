@@ -16,10 +16,10 @@ mapped <- function(maps, names) {
          simplify = FALSE)
 }
 sequential <- function(..., lambda = 0.5, mu = 0.2) {
-  rkhs_iv(s$a, s$y, s$d, kernel, lambda = lambda, mu = mu, ...)
+  iv(s$a, s$y, s$d, kernel, lambda = lambda, mu = mu, ...)
 }
 nested <- function(..., lambda = c(0.5, 2)) {
-  rkhs_iv_nested(s$a, s$b, s$c, s$d, s$y, s$w, s$s, kernel,
+  iv_nested(s$a, s$b, s$c, s$d, s$y, s$w, s$s, kernel,
                  lambda_c = lambda[1], lambda_d = lambda[2], mu_g = 0.2,
                  mu_h = 0.4, ...)
 }
@@ -123,7 +123,7 @@ test_that("each block has draws of its own", {
     seen[[length(seen) + 1]] <<- c(d, m)
     list(normals = matrix(stats::rnorm(d * m), d),
          offsets = stats::runif(m, 0, 2 * pi))
-  }, rkhs_iv(cbind(s$a, s$b), s$y, s$d, kernel, lambda = 1, mu = 1,
+  }, iv(cbind(s$a, s$b), s$y, s$d, kernel, lambda = 1, mu = 1,
              features = 7))
   expect_identical(seen[order(-vapply(seen, `[`, 1, 1))],
                    list(c(4L, 7L), c(2L, 7L)))
@@ -134,7 +134,7 @@ test_that("factors keep their levels beside landmarks or features", {
   K <- list(a = tcrossprod(fourier_maps$a(s$a)), d = outer(f, f, `==`) + 0)
   problem <- iv_problem(K, s$y)
   fit <- with_draws(reference_draws, {
-    rkhs_iv(s$a, s$y, f, list(x = kernel), penalty = "l2", lambda = 0,
+    iv(s$a, s$y, f, list(x = kernel), penalty = "l2", lambda = 0,
             mu = 0.3, features = 20)
   })
   slow <- solve_R(problem, actions_R(problem), "l2", 0.3)
@@ -143,7 +143,7 @@ test_that("factors keep their levels beside landmarks or features", {
   few <- rows[f[rows] != "a"]
   K$a <- tcrossprod(nystrom_R(kernel, s$a, s$a[few, ]))
   problem <- iv_problem(K, s$y)
-  fit <- rkhs_iv(s$a, s$y, f, list(x = kernel), penalty = "l2", lambda = 0,
+  fit <- iv(s$a, s$y, f, list(x = kernel), penalty = "l2", lambda = 0,
                  mu = 0.3, landmarks = few)
   expect_lt(length(few), length(rows))
   slow <- solve_R(problem, actions_R(problem), "l2", 0.3)
@@ -151,7 +151,7 @@ test_that("factors keep their levels beside landmarks or features", {
 })
 
 test_that("landmarks are rows of a gram, too", {
-  grams <- rkhs_iv(gram(s$a, kernel), s$y, as_gram(gram_R(kernel, s$d)),
+  grams <- iv(gram(s$a, kernel), s$y, as_gram(gram_R(kernel, s$d)),
                    lambda = 0.5, mu = 0.2, landmarks = rows)
   points <- sequential(landmarks = rows)
   expect_equal(unname(fitted(grams)), unname(fitted(points)), tolerance = 1e-9)
@@ -161,8 +161,8 @@ test_that("equal landmarks are one", {
   twice <- s$a[c(1:60, rows), ]
   z <- s$d[c(1:60, rows), ]
   y <- s$y[c(1:60, rows)]
-  one <- rkhs_iv(twice, y, z, kernel, lambda = 0.5, mu = 0.2, landmarks = rows)
-  two <- rkhs_iv(twice, y, z, kernel, lambda = 0.5, mu = 0.2,
+  one <- iv(twice, y, z, kernel, lambda = 0.5, mu = 0.2, landmarks = rows)
+  two <- iv(twice, y, z, kernel, lambda = 0.5, mu = 0.2,
                  landmarks = c(rows, 61:70))
   expect_equal(fitted(two), fitted(one), tolerance = 1e-8)
   expect_identical(two$rank, one$rank)
@@ -175,10 +175,10 @@ test_that("landmarks and features need no n x n matrix", {
   on.exit(options(before))
   laplace <- kernel_laplace(0.5)
   expect_error(
-    rkhs_iv(big$a, big$y, big$d, laplace, lambda = 1, mu = 1),
+    iv(big$a, big$y, big$d, laplace, lambda = 1, mu = 1),
     class = "kernmean_error_memory"
   )
-  few <- rkhs_iv(big$a, big$y, big$d, laplace, lambda = 1, mu = 1,
+  few <- iv(big$a, big$y, big$d, laplace, lambda = 1, mu = 1,
                  landmarks = 1:50)
   # Panels of rows add up to what all rows at once give.
   F <- \(x) {
@@ -191,7 +191,7 @@ test_that("landmarks and features need no n x n matrix", {
   X <- solve(t(chol(crossprod(Fd) + diag(50))), crossprod(Fd, cbind(Fa, big$y)))
   theta <- solve(crossprod(X[, 1:50]) + diag(50), crossprod(X[, 1:50], X[, 51]))
   expect_lt(relative_error(fitted(few), drop(Fa %*% theta)), 1e-8)
-  expect_no_error(rkhs_iv(big$a, big$y, big$d, kernel, lambda = 1, mu = 1,
+  expect_no_error(iv(big$a, big$y, big$d, kernel, lambda = 1, mu = 1,
                           features = 50))
 })
 
@@ -199,9 +199,9 @@ test_that("panels of rows add up to the whole", {
   big <- iv_sample(300, 4)
   fits <- \() {
     list(
-      rkhs_iv(big$a, big$y, big$d, kernel, lambda = 1, mu = c(0.1, 1),
+      iv(big$a, big$y, big$d, kernel, lambda = 1, mu = c(0.1, 1),
               folds = 3, landmarks = 1:20),
-      rkhs_iv_nested(big$a, big$b, big$c, big$d, big$y, big$w, big$s, kernel,
+      iv_nested(big$a, big$b, big$c, big$d, big$y, big$w, big$s, kernel,
                      "l2", lambda_c = 1, lambda_d = 1, mu_g = 0.1, mu_h = 0.1)
     )
   }
@@ -222,7 +222,7 @@ test_that("an exact fit whose ranks are low needs no n x n matrix", {
   before <- options(kernmean.memory = 3e7)
   on.exit(options(before))
   line <- kernel_poly(1)
-  fit <- rkhs_iv(big$a, big$y, big$d, line, lambda = 0, mu = 1e-6)
+  fit <- iv(big$a, big$y, big$d, line, lambda = 0, mu = 1e-6)
   expect_identical(fit$rank, c(x = 3L, z = 3L))
   expect_equal(unname(fitted(fit)), tsls_R(big$a, big$y, big$d),
                tolerance = 1e-6)

@@ -5,12 +5,12 @@ level <- factor(rep_len(c("low", "middle", "high"), 60))
 data <- data.frame(s$a, size = exp(s$d[, 2]), level, s$d, y = s$y)
 names(data)[1:2] <- c("dose", "other")
 fits <- list(
-  plain = rkhs_iv(s$a, s$y, s$d, lambda = 1, mu = 1),
-  formula = rkhs_iv(y ~ dose + log(size) + level | d1 + d2, data, lambda = 1,
+  plain = iv(s$a, s$y, s$d, lambda = 1, mu = 1),
+  formula = iv(y ~ dose + log(size) + level | d1 + d2, data, lambda = 1,
                     mu = 0.1),
-  level = rkhs_iv(y ~ level | d1, data, lambda = 1, mu = 0.1),
-  cv = rkhs_iv(s$a, s$y, s$d),
-  nested = rkhs_iv_nested(s$a, s$b, s$c, s$d, s$y, s$w, s$s, lambda_c = 1,
+  level = iv(y ~ level | d1, data, lambda = 1, mu = 0.1),
+  cv = iv(s$a, s$y, s$d),
+  nested = iv_nested(s$a, s$b, s$c, s$d, s$y, s$w, s$s, lambda_c = 1,
                           lambda_d = 1, mu_g = 1, mu_h = 2)
 )
 
@@ -43,7 +43,7 @@ test_that("the curve is the function along one column, others in the middle", {
 test_that("it is in the units of the user and with the intercept", {
   wide <- s$a * rep(c(1, 1000), each = 60) + 7
   for (scale in list(TRUE, FALSE, "whiten")) {
-    fit <- suppressWarnings(rkhs_iv(wide, s$y, s$d, kernel_rbf(1), lambda = 1,
+    fit <- suppressWarnings(iv(wide, s$y, s$d, kernel_rbf(1), lambda = 1,
                                     mu = 1, scale = scale, intercept = TRUE))
     drawn <- shown(fit, column = 2, n = 5)
     expect_identical(range(drawn$a2), range(wide[, 2]))
@@ -119,7 +119,7 @@ test_that("a function of a nested fit has the points of its moment", {
 test_that("points of which there are many are thinned evenly", {
   n <- 5000
   x <- seq(0, 1, length.out = n)
-  fit <- rkhs_iv(x, sin(3 * x), x, landmarks = seq(1, n, 500), lambda = 1,
+  fit <- iv(x, sin(3 * x), x, landmarks = seq(1, n, 500), lambda = 1,
                  mu = 1)
   layer <- Find(\(l) l$kind == "points", fit_picture(fit)$layers)
   expect_length(layer$shown, 2000)
@@ -127,7 +127,7 @@ test_that("points of which there are many are thinned evenly", {
   # Of 50 parts of the range each has its share.
   expect_true(all(abs(table(floor(49.999 * x[layer$shown])) - 40) <= 3))
   # Of a factor also side by side.
-  fit <- rkhs_iv(factor(rep("a", n)), x, x, landmarks = seq(1, n, 500),
+  fit <- iv(factor(rep("a", n)), x, x, landmarks = seq(1, n, 500),
                  lambda = 1, mu = 1)
   layer <- Find(\(l) l$kind == "points", fit_picture(fit)$layers)
   beside <- layer$data$x[layer$shown]
@@ -168,20 +168,20 @@ test_that("the held-out criterion is that of the fit, with its marks", {
 })
 
 test_that("a constant column and a constant outcome can be drawn", {
-  fit <- rkhs_iv(cbind(1, s$a[, 1]), s$y, s$d, kernel_rbf(1), scale = FALSE,
+  fit <- iv(cbind(1, s$a[, 1]), s$y, s$d, kernel_rbf(1), scale = FALSE,
                  lambda = 1, mu = 1)
   expect_length(unique(shown(fit, column = 1)$.fitted), 1L)
-  fit <- rkhs_iv(s$a[, 1], rep(0, 60), s$d, lambda = 1, mu = 1)
+  fit <- iv(s$a[, 1], rep(0, 60), s$d, lambda = 1, mu = 1)
   expect_identical(shown(fit, n = 2)$.fitted, c(0, 0))
 })
 
 test_that("a gram with points has columns, and one of values has none", {
   a <- gram(s$a, kernel_rbf(1))
-  known <- rkhs_iv(a, s$y, s$d, lambda = 1, mu = 1)
+  known <- iv(a, s$y, s$d, lambda = 1, mu = 1)
   expect_identical(names(shown(known)), c("a1", "a2", ".fitted"))
   values <- as_gram(gram_R(kernel_rbf(1), s$a))
-  bare <- rkhs_iv(values, s$y, s$d, lambda = 1, mu = 1)
-  half <- rkhs_iv_nested(values, s$b, s$c, s$d, s$y, lambda_c = 1,
+  bare <- iv(values, s$y, s$d, lambda = 1, mu = 1)
+  half <- iv_nested(values, s$b, s$c, s$d, s$y, lambda_c = 1,
                          lambda_d = 1, mu_g = 1, mu_h = 1)
   expect_identical(names(shown(half, what = "h")), c("b1", "b2", ".fitted"))
   plain <- fits$plain

@@ -6,31 +6,31 @@ line <- kernel_poly(1)
 shown <- function(...) expect_snapshot(print(..., digits = 3))
 
 test_that("print says what was solved, with which penalties and ranks", {
-  shown(rkhs_iv(s$a, s$y, s$d, kernel_rbf(1), lambda = 1, mu = 2))
-  shown(rkhs_iv(y ~ a1 + d2 | d1 + d2, frame, lambda = 1, mu = 2,
+  shown(iv(s$a, s$y, s$d, kernel_rbf(1), lambda = 1, mu = 2))
+  shown(iv(y ~ a1 + d2 | d1 + d2, frame, lambda = 1, mu = 2,
                 intercept = TRUE))
-  shown(rkhs_iv(y ~ a1 | f, frame, kernel = line, penalty = "l2", mu = 0.5))
-  shown(rkhs_iv(s$a, s$y, s$d, kernel_rbf(1), lambda = 1, mu = 2,
+  shown(iv(y ~ a1 | f, frame, kernel = line, penalty = "l2", mu = 0.5))
+  shown(iv(s$a, s$y, s$d, kernel_rbf(1), lambda = 1, mu = 2,
                 landmarks = 1:10))
-  shown(rkhs_iv_nested(
+  shown(iv_nested(
     s$a, s$b, s$c, s$d, s$y, s$w, s$s, line, lambda_c = 1, lambda_d = 2,
     mu_g = 3, mu_h = 4
   ))
-  shown(rkhs_iv_nested(s$a, s$b, s$c, s$d, s$y, kernel = line,
+  shown(iv_nested(s$a, s$b, s$c, s$d, s$y, kernel = line,
                        preset = list(alpha_scale = 2)))
 })
 
 test_that("print says how penalties were chosen", {
   # Widely apart, and far from ties.
   mu <- c(0.01, 1, 100)
-  shown(quietly(rkhs_iv(s$a, s$y, s$d, line, lambda = 1, mu = mu)))
-  shown(quietly(rkhs_iv_nested(s$a, s$b, s$c, s$d, s$y, kernel = line,
+  shown(quietly(iv(s$a, s$y, s$d, line, lambda = 1, mu = mu)))
+  shown(quietly(iv_nested(s$a, s$b, s$c, s$d, s$y, kernel = line,
                                lambda_c = 1, lambda_d = 1, mu_g = mu,
                                mu_h = mu, folds = 4)))
 })
 
 test_that("summary has the residual moments", {
-  fit <- rkhs_iv_nested(
+  fit <- iv_nested(
     s$a, s$b, s$c, s$d, s$y, s$w, s$s, line, lambda_c = 1, lambda_d = 2,
     mu_g = 3, mu_h = 4
   )
@@ -41,7 +41,7 @@ test_that("summary has the residual moments", {
   expect_equal(moments$mean, c(mean(r[s$s == 1, 1]), mean(r[s$s == 0, 2])))
   expect_equal(moments[["r'Pr/n"]], unname(fit$criterion))
   shown(summary(fit))
-  fit <- quietly(rkhs_iv(s$a, s$y, s$d, line, lambda = 1,
+  fit <- quietly(iv(s$a, s$y, s$d, line, lambda = 1,
                          mu = c(0.01, 1, 100)))
   expect_equal(summary(fit)$moments$mean, mean(residuals(fit)))
   shown(summary(fit))

@@ -67,10 +67,10 @@ test_that("the preset has the penalties of the authors", {
   # Its own numbers: 5 n^-0.4, and 60 for Estimator 1, 1 for the others.
   set <- sets[[2]]
   kernel <- kernel_rbf(set$theta)
-  fit <- rkhs_iv(set$a, set$y, set$d, kernel, preset = "nnpiv")
+  fit <- iv(set$a, set$y, set$d, kernel, preset = "nnpiv")
   expect_iv_reference(cbind(g = predict(fit, set$new$a)), exact_of[[2]],
                       "rkhsiv", set$y, 1e-8)
-  fit <- rkhs_iv_nested(set$a, set$b, set$c, set$d, set$y, kernel = kernel,
+  fit <- iv_nested(set$a, set$b, set$c, set$d, set$y, kernel = kernel,
                         preset = "nnpiv")
   expect_iv_reference(predict(fit, set$new), exact_of[[2]], "rkhs2iv", set$y,
                       1e-8)
@@ -82,8 +82,8 @@ test_that("the preset without a kernel has the authors' bandwidth", {
   theta <- \(x) {
     sqrt(median(as.matrix(dist(x))))
   }
-  fit <- rkhs_iv(set$a, set$y, set$d, preset = "nnpiv")
-  own <- rkhs_iv(set$a, set$y, set$d, preset = "nnpiv",
+  fit <- iv(set$a, set$y, set$d, preset = "nnpiv")
+  own <- iv(set$a, set$y, set$d, preset = "nnpiv",
                  kernel = list(x = kernel_rbf(theta(set$a)),
                                z = kernel_rbf(theta(set$d))))
   expect_equal(predict(fit, set$new$a), predict(own, set$new$a),

@@ -8,7 +8,7 @@ narrow <- kernel_rbf(0.5)
 level <- rep_len(1:6, 40)
 K_of <- \(x, kernel = narrow) gram_R(kernel, as.matrix(x))
 nested <- \(..., data = s) {
-  rkhs_iv_nested(data$a, data$b, data$c, data$d, data$y, ...)
+  iv_nested(data$a, data$b, data$c, data$d, data$y, ...)
 }
 new <- unname(s$b)
 halves <- list(c = s$s == 0 | seq_along(s$s) < 9, d = s$s == 1)
@@ -25,13 +25,13 @@ estimators <- function() {
   }
   sequential <- \(penalty, K, z, lambda, mu) {
     problem <- iv_problem(one(K), s$y)
-    fit <- rkhs_iv(s$a, s$y, z, kernel = list(x = narrow), lambda = lambda,
+    fit <- iv(s$a, s$y, z, kernel = list(x = narrow), lambda = lambda,
                    penalty = penalty, mu = mu)
     case(fit, problem, actions_R(problem, 0, lambda), penalty, mu)
   }
   both <- \(penalty, K, c, d, lambda, mu, w = NULL, subset = NULL) {
     problem <- iv_problem(K, s$y, w, subset)
-    fit <- rkhs_iv_nested(
+    fit <- iv_nested(
       s$a, s$b, c, d, s$y, w = w, subset = subset, penalty = penalty,
       kernel = list(a = narrow, b = narrow), lambda_c = lambda[1],
       lambda_d = lambda[2], mu_g = mu[1], mu_h = mu[2]
@@ -111,13 +111,13 @@ test_that("the criterion is r'Pr/n of each moment", {
 
 test_that("a projection of full rank smooths y, and a warning says so", {
   expect_warning(
-    fit <- rkhs_iv(s$a, s$y, s$d, narrow, penalty = "l2", mu = 0.3),
+    fit <- iv(s$a, s$y, s$d, narrow, penalty = "l2", mu = 0.3),
     class = "kernmean_warning_instruments"
   )
   expect_equal(unname(fitted(fit)), s$y / 1.3, tolerance = 1e-8)
   expect_identical(fit$rank[["z"]], 40L)
   # The same whatever the instruments.
-  other <- quietly(rkhs_iv(s$a, s$y, s$d[40:1, ], narrow, penalty = "l2",
+  other <- quietly(iv(s$a, s$y, s$d[40:1, ], narrow, penalty = "l2",
                            mu = 0.3))
   expect_equal(predict(other, new), predict(fit, new), tolerance = 1e-7)
 
@@ -157,8 +157,8 @@ test_that("each instrument without effect is named in a warning", {
 })
 
 test_that("no warning comes where the instruments do something", {
-  expect_no_warning(rkhs_iv(s$a, s$y, s$d, narrow, lambda = 0.1, mu = 1))
-  expect_no_warning(rkhs_iv(s$a, s$y, factor(level), list(x = narrow),
+  expect_no_warning(iv(s$a, s$y, s$d, narrow, lambda = 0.1, mu = 1))
+  expect_no_warning(iv(s$a, s$y, factor(level), list(x = narrow),
                             lambda = 0, mu = 1))
   expect_no_warning(nested(kernel = narrow, lambda_c = 1, lambda_d = 1,
                            mu_g = 1, mu_h = 1))
@@ -167,14 +167,14 @@ test_that("no warning comes where the instruments do something", {
 test_that("discrete instruments with a full learner give group means of y", {
   means <- ave(s$y, level)
   expect_warning(
-    fit <- rkhs_iv(s$a, s$y, factor(level), list(x = narrow), penalty = "l2",
+    fit <- iv(s$a, s$y, factor(level), list(x = narrow), penalty = "l2",
                    mu = 0.3),
     class = "kernmean_warning"
   )
   expect_equal(unname(fitted(fit)), means / 1.3, tolerance = 1e-10)
   expect_identical(fit$rank[["z"]], 6L)
   # A constant instrument: the mean.
-  fit <- quietly(rkhs_iv(s$a, s$y, rep(1, 40), narrow, penalty = "l2",
+  fit <- quietly(iv(s$a, s$y, rep(1, 40), narrow, penalty = "l2",
                          mu = 0.3))
   expect_equal(unname(fitted(fit)), rep(mean(s$y) / 1.3, 40),
                tolerance = 1e-10)
@@ -184,7 +184,7 @@ test_that("discrete instruments with a full learner give group means of y", {
 test_that("close levels of an instrument are told apart exactly", {
   z <- rep(seq(0, 0.19, by = 0.01), 2)
   expect_lt(qr(K_of(z, kernel_rbf(1)))$rank, 12)
-  fit <- quietly(rkhs_iv(s$a, s$y, z, list(x = narrow, z = kernel_rbf(1)),
+  fit <- quietly(iv(s$a, s$y, z, list(x = narrow, z = kernel_rbf(1)),
                          penalty = "l2", mu = 0.3))
   expect_equal(unname(fitted(fit)), ave(s$y, z) / 1.3, tolerance = 1e-10)
   expect_identical(fit$rank[["z"]], 20L)
@@ -217,7 +217,7 @@ test_that("tolerances say which directions count", {
   x <- cut(K$a)
   z <- cut(K$d)
   problem <- iv_problem(K[c("a", "d")], s$y)
-  fit <- rkhs_iv(s$a, s$y, s$d, kernel_rbf(2), penalty = "l2", mu = 0.1,
+  fit <- iv(s$a, s$y, s$d, kernel_rbf(2), penalty = "l2", mu = 0.1,
                  tol_learner = x$tol, tol_instrument = z$tol)
   slow <- solve_R(problem, actions_R(problem, tol = z$tol), "l2", 0.1,
                   tol = x$tol)
@@ -242,7 +242,7 @@ test_that("a full learner's fitted values do not depend on its kernel", {
   P <- action_R(K_of(s$d), 0.7)
   want <- solve(P + 0.2 * diag(40), P %*% s$y)
   for (theta in c(0.2, 0.5)) {
-    fit <- quietly(rkhs_iv(
+    fit <- quietly(iv(
       s$a, s$y, s$d, list(x = kernel_rbf(theta), z = narrow), lambda = 0.7,
       penalty = "l2", mu = 0.2
     ))
@@ -254,7 +254,7 @@ test_that("a constant treatment is a constant function", {
   P <- action_R(K_of(s$d), 0.7)
   ones <- rep(1, 40)
   for (penalty in c("norm", "l2")) {
-    fit <- rkhs_iv(ones, s$y, s$d, narrow, lambda = 0.7, mu = 0.2,
+    fit <- iv(ones, s$y, s$d, narrow, lambda = 0.7, mu = 0.2,
                    penalty = penalty)
     size <- if (penalty == "norm") 1 else 40
     want <- sum(P %*% s$y) / (sum(P) + 0.2 * size)
@@ -264,9 +264,9 @@ test_that("a constant treatment is a constant function", {
 })
 
 test_that("constant columns change nothing", {
-  fit <- rkhs_iv(s$a, s$y, s$d, lambda = 1, mu = 0.3)
+  fit <- iv(s$a, s$y, s$d, lambda = 1, mu = 0.3)
   of <- lapply(fit$kernels, \(k) kernel_rbf(k$bandwidth))
-  more <- rkhs_iv(cbind(s$a, k = 3), s$y, cbind(s$d, k = -1), kernel = of,
+  more <- iv(cbind(s$a, k = 3), s$y, cbind(s$d, k = -1), kernel = of,
                   lambda = 1, mu = 0.3, scale = TRUE)
   expect_equal(fitted(more), fitted(fit), tolerance = 1e-10)
 })
@@ -276,14 +276,14 @@ test_that("constant columns change nothing", {
 test_that("linear kernels without penalties are two-stage least squares", {
   want <- tsls_R(s$a, s$y, s$d)
   line <- kernel_poly(1, offset = 1)
-  first <- rkhs_iv(s$a, s$y, s$d, line, lambda = 0, mu = 1e-6)
-  second <- rkhs_iv(s$a, s$y, s$d, line, penalty = "l2", lambda = 0, mu = 1e-8)
+  first <- iv(s$a, s$y, s$d, line, lambda = 0, mu = 1e-6)
+  second <- iv(s$a, s$y, s$d, line, penalty = "l2", lambda = 0, mu = 1e-8)
   expect_equal(unname(fitted(first)), want, tolerance = 1e-6)
   expect_equal(unname(fitted(second)), want, tolerance = 1e-6)
   # More instruments than regressors.
   z <- cbind(s$d, s$d[, 1] * s$d[, 2], s$c)
   want <- tsls_R(s$a, s$y, z)
-  first <- rkhs_iv(s$a, s$y, z, line, lambda = 0, mu = 1e-6)
+  first <- iv(s$a, s$y, z, line, lambda = 0, mu = 1e-6)
   expect_equal(unname(fitted(first)), want, tolerance = 1e-6)
   # Then h on g: b regressed on the fitted g, with the instruments c.
   fit <- nested(kernel = line, penalty = "l2", lambda_c = 0, lambda_d = 0,
@@ -297,12 +297,12 @@ test_that("linear kernels without penalties are two-stage least squares", {
 # --- Doors --------------------------------------------------------------------
 
 test_that("grams take the place of points", {
-  points <- rkhs_iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
-  grams <- rkhs_iv(gram(s$a, narrow), s$y, as_gram(K_of(s$d)), lambda = 1,
+  points <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
+  grams <- iv(gram(s$a, narrow), s$y, as_gram(K_of(s$d)), lambda = 1,
                    mu = 0.3)
   expect_equal(fitted(grams), fitted(points), tolerance = 1e-10)
   # New points by their kernel values, where the sample has no points.
-  values <- rkhs_iv(as_gram(K_of(s$a)), s$y, s$d, list(z = narrow),
+  values <- iv(as_gram(K_of(s$a)), s$y, s$d, list(z = narrow),
                     lambda = 1, mu = 0.3)
   expect_equal(unname(predict(values, gram_R(narrow, new, s$a))),
                unname(predict(points, new)), tolerance = 1e-10)
@@ -319,34 +319,34 @@ test_that("a factor is the kernel that is 1 for equal levels", {
   same <- outer(level, level, `==`) + 0
   for (penalty in c("norm", "l2")) {
     for (lambda in c(0, 2)) {
-      fit <- quietly(rkhs_iv(s$a, s$y, f, list(x = narrow), penalty = penalty,
+      fit <- quietly(iv(s$a, s$y, f, list(x = narrow), penalty = penalty,
                              lambda = lambda, mu = 0.3))
-      own <- quietly(rkhs_iv(s$a, s$y, as_gram(same), list(x = narrow),
+      own <- quietly(iv(s$a, s$y, as_gram(same), list(x = narrow),
                              penalty = penalty, lambda = lambda, mu = 0.3))
       expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-10)
     }
   }
   # Among numeric columns: the product of the kernels.
   mixed <- data.frame(d1 = s$d[, 1], f)
-  fit <- rkhs_iv(s$a, s$y, mixed, narrow, lambda = 1, mu = 0.3)
-  own <- rkhs_iv(s$a, s$y, as_gram(same * K_of(s$d[, 1])), list(x = narrow),
+  fit <- iv(s$a, s$y, mixed, narrow, lambda = 1, mu = 0.3)
+  own <- iv(s$a, s$y, as_gram(same * K_of(s$d[, 1])), list(x = narrow),
                  lambda = 1, mu = 0.3)
   expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-10)
 })
 
 test_that("new levels of a factor are refused, far points warned of", {
   f <- factor(letters[level])
-  fit <- rkhs_iv(f, s$y, s$d, list(z = narrow), lambda = 1, mu = 0.3)
+  fit <- iv(f, s$y, s$d, list(z = narrow), lambda = 1, mu = 0.3)
   want <- tapply(fitted(fit), f, `[`, 1)
   expect_equal(unname(predict(fit, factor(c("c", "a")))),
                as.vector(want[c("c", "a")]), tolerance = 1e-12)
   expect_error(predict(fit, factor(c("a", "z"))), "'z'",
                class = "kernmean_error_input")
   mixed <- data.frame(a1 = s$a[, 1], f)
-  fit <- rkhs_iv(mixed, s$y, s$d, narrow, lambda = 1, mu = 0.3)
+  fit <- iv(mixed, s$y, s$d, narrow, lambda = 1, mu = 0.3)
   expect_error(predict(fit, data.frame(a1 = 1, f = "z")), "'z'",
                class = "kernmean_error_input")
-  fit <- rkhs_iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
+  fit <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
   expect_warning(far <- predict(fit, rbind(c(0, 0), c(1e3, 0))), "1 of 2",
                  class = "kernmean_warning")
   expect_identical(unname(far[2]), 0)
@@ -355,28 +355,28 @@ test_that("new levels of a factor are refused, far points warned of", {
 frame <- data.frame(y = s$y, s$a, s$d, f = factor(letters[level]))
 
 test_that("a formula is the default method", {
-  fit <- rkhs_iv(y ~ a1 + a2 | d1 + d2, frame, lambda = 1, mu = 0.3)
-  own <- rkhs_iv(s$a, s$y, s$d, lambda = 1, mu = 0.3)
+  fit <- iv(y ~ a1 + a2 | d1 + d2, frame, lambda = 1, mu = 0.3)
+  own <- iv(s$a, s$y, s$d, lambda = 1, mu = 0.3)
   expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-12)
   new <- data.frame(a2 = s$b[, 1], a1 = s$b[, 2], unused = 1)
   expect_equal(unname(predict(fit, new)),
                unname(predict(own, cbind(s$b[, 2], s$b[, 1]))),
                tolerance = 1e-12)
   # Exogenous regressors stand on both sides; factors may be instruments.
-  fit <- rkhs_iv(y ~ a1 + d2 | d1 + d2, frame, lambda = 1, mu = 0.3)
-  own <- rkhs_iv(cbind(s$a[, 1], s$d[, 2]), s$y, s$d, lambda = 1, mu = 0.3)
+  fit <- iv(y ~ a1 + d2 | d1 + d2, frame, lambda = 1, mu = 0.3)
+  own <- iv(cbind(s$a[, 1], s$d[, 2]), s$y, s$d, lambda = 1, mu = 0.3)
   expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-12)
-  fit <- rkhs_iv(y ~ a1 | f, frame, lambda = 0, mu = 0.3)
-  own <- rkhs_iv(s$a[, 1], s$y, frame$f, lambda = 0, mu = 0.3)
+  fit <- iv(y ~ a1 | f, frame, lambda = 0, mu = 0.3)
+  own <- iv(s$a[, 1], s$y, frame$f, lambda = 0, mu = 0.3)
   expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-12)
   # A dot after the bar is what stands before it.
-  fit <- rkhs_iv(y ~ a1 + d2 | . - a1 + d1, frame, lambda = 1, mu = 0.3)
-  own <- rkhs_iv(y ~ a1 + d2 | d2 + d1, frame, lambda = 1, mu = 0.3)
+  fit <- iv(y ~ a1 + d2 | . - a1 + d1, frame, lambda = 1, mu = 0.3)
+  own <- iv(y ~ a1 + d2 | d2 + d1, frame, lambda = 1, mu = 0.3)
   expect_equal(fitted(fit), fitted(own), tolerance = 1e-12)
   # Terms are those of the sample at new points, too.
-  fit <- rkhs_iv(y ~ poly(a1, 2) + exp(d2) | d1 + d2, frame, lambda = 1,
+  fit <- iv(y ~ poly(a1, 2) + exp(d2) | d1 + d2, frame, lambda = 1,
                  mu = 0.3)
-  own <- rkhs_iv(cbind(poly(s$a[, 1], 2), exp(s$d[, 2])), s$y, s$d, lambda = 1,
+  own <- iv(cbind(poly(s$a[, 1], 2), exp(s$d[, 2])), s$y, s$d, lambda = 1,
                  mu = 0.3)
   expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-12)
   expect_equal(unname(predict(fit, frame[4:6, ])), unname(fitted(own)[4:6]),
@@ -384,18 +384,18 @@ test_that("a formula is the default method", {
   # Rows and missing values as in other models.
   fit <- rkhs_iv(y ~ a1 | d1, frame, subset = d2 > 0, lambda = 1, mu = 0.3)
   kept <- frame$d2 > 0
-  own <- rkhs_iv(frame$a1[kept], s$y[kept], frame$d1[kept], lambda = 1,
+  own <- iv(frame$a1[kept], s$y[kept], frame$d1[kept], lambda = 1,
                  mu = 0.3)
   expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-12)
   holes <- frame
   holes$d1[c(3, 9)] <- NA
-  fit <- rkhs_iv(y ~ a1 | d1, holes, na.action = na.omit, lambda = 1, mu = 0.3)
-  own <- rkhs_iv(y ~ a1 | d1, frame[-c(3, 9), ], lambda = 1, mu = 0.3)
+  fit <- iv(y ~ a1 | d1, holes, na.action = na.omit, lambda = 1, mu = 0.3)
+  own <- iv(y ~ a1 | d1, frame[-c(3, 9), ], lambda = 1, mu = 0.3)
   expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-12)
 })
 
 test_that("predict() takes columns by name, and rows keep their names", {
-  fit <- rkhs_iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
+  fit <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
   expect_equal(predict(fit), fitted(fit))
   expect_equal(unname(predict(fit, s$a)), unname(fitted(fit)),
                tolerance = 1e-10)
@@ -428,7 +428,7 @@ test_that("nested predictions have the columns g and h", {
 })
 
 test_that("residuals are those of the moments", {
-  fit <- rkhs_iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
+  fit <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
   expect_equal(residuals(fit), s$y - fitted(fit))
   fit <- nested(w = s$w, kernel = narrow, lambda_c = 1, lambda_d = 1,
                 mu_g = 0.2, mu_h = 0.3)
@@ -438,29 +438,29 @@ test_that("residuals are those of the moments", {
 })
 
 test_that("an intercept is the mean of y, added", {
-  plain <- rkhs_iv(s$a, s$y - mean(s$y), s$d, narrow, lambda = 1, mu = 0.3)
-  fit <- rkhs_iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3, intercept = TRUE)
+  plain <- iv(s$a, s$y - mean(s$y), s$d, narrow, lambda = 1, mu = 0.3)
+  fit <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3, intercept = TRUE)
   expect_equal(fitted(fit), fitted(plain) + mean(s$y), tolerance = 1e-10)
   expect_equal(predict(fit, new), predict(plain, new) + mean(s$y),
                tolerance = 1e-10)
   expect_equal(fit$intercept, mean(s$y))
-  off <- rkhs_iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3,
+  off <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3,
                  intercept = FALSE)
-  given <- rkhs_iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
+  given <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
   expect_identical(fitted(off), fitted(given))
 })
 
 test_that("update() fits again with other arguments", {
-  fit <- rkhs_iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
+  fit <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
   again <- update(fit, mu = 2)
-  own <- rkhs_iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 2)
+  own <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 2)
   expect_identical(fitted(again), fitted(own))
-  fit <- rkhs_iv(y ~ a1 | d1, frame, lambda = 1, mu = 0.3)
+  fit <- iv(y ~ a1 | d1, frame, lambda = 1, mu = 0.3)
   again <- update(fit, penalty = "l2")
-  own <- rkhs_iv(y ~ a1 | d1, frame, lambda = 1, mu = 0.3, penalty = "l2")
+  own <- iv(y ~ a1 | d1, frame, lambda = 1, mu = 0.3, penalty = "l2")
   expect_identical(fitted(again), fitted(own))
   again <- update(fit, data = frame[1:30, ])
-  own <- rkhs_iv(y ~ a1 | d1, frame[1:30, ], lambda = 1, mu = 0.3)
+  own <- iv(y ~ a1 | d1, frame[1:30, ], lambda = 1, mu = 0.3)
   expect_equal(unname(fitted(again)), unname(fitted(own)), tolerance = 1e-12)
   fit <- nested(w = s$w, kernel = narrow, lambda_c = 1, lambda_d = 1,
                 mu_g = 0.2, mu_h = 0.3)
@@ -475,11 +475,11 @@ test_that("any number of threads gives the same bits", {
   fits <- \(threads) with_threads(threads, {
     set.seed(3)
     list(
-      quietly(rkhs_iv(big$a, big$y, big$d, mu = c(1, 10))),
+      quietly(iv(big$a, big$y, big$d, mu = c(1, 10))),
       quietly(nested(data = big, w = big$w, subset = big$s, penalty = "l2",
                      lambda_c = 1, lambda_d = 1, mu_g = 0.1, mu_h = 0.1)),
-      rkhs_iv(big$a, big$y, big$d, landmarks = 50, lambda = 1, mu = 1),
-      rkhs_iv(big$a, big$y, big$d, features = 50, lambda = 1, mu = 1)
+      iv(big$a, big$y, big$d, landmarks = 50, lambda = 1, mu = 1),
+      iv(big$a, big$y, big$d, features = 50, lambda = 1, mu = 1)
     )
   })
   take <- \(fits) lapply(fits, \(f) f[c("mu", "fitted.values", "criterion")])

@@ -12,7 +12,7 @@ formula <- rkhs_iv(y ~ dose + level | d1 + level, data)
 nested <- nest()
 
 test_that("a moment has its row, of its rows alone", {
-  row <- tidy.rkhs_iv(formula)
+  row <- generics::tidy(formula)
   r <- s$y - fitted(formula)
   expect_equal(row$rms^2, mean(r^2))
   expect_equal(row$mean, mean(r))
@@ -20,33 +20,33 @@ test_that("a moment has its row, of its rows alone", {
   expect_equal(row$share, row$criterion / mean(r^2))
   expect_identical(c(row$lambda, row$mu), unname(c(formula$lambda,
                                                    formula$mu)))
-  rows <- tidy.rkhs_iv(nested)
+  rows <- generics::tidy(nested)
   expect_identical(rows$nobs, c(sum(s$s), sum(1 - s$s)))
   expect_equal(rows$rms[2]^2, mean(nested$residuals[s$s == 0, "second"]^2))
   expect_identical(rows$mu, c(1, 2))
   apart <- nested
   apart$lambda[] <- c(3, 4)
-  expect_identical(tidy.rkhs_iv(apart)$lambda, c(4, 3))
+  expect_identical(generics::tidy(apart)$lambda, c(4, 3))
 })
 
 test_that("weights are those of the points and make the values", {
-  weights <- tidy.rkhs_iv(nested, "weights")
+  weights <- generics::tidy(nested, "weights")
   expect_identical(weights$term, rep(c("g", "h"), each = 40))
   expect_identical(split(weights$weight, weights$term), nested$coefficients)
   k <- gram_R(kernel_rbf(1), s$a)
   fit <- rkhs_iv(s$a, s$y, s$d, kernel_rbf(1), lambda = 1, mu = 1)
-  weights <- tidy.rkhs_iv(fit, "weights")
+  weights <- generics::tidy(fit, "weights")
   expect_identical(weights$row, 1:40)
   expect_equal(drop(k %*% weights$weight), unname(fitted(fit)),
                tolerance = 1e-8)
-  expect_identical(tidy.rkhs_iv(formula, "cv")$score, formula$cv$score)
+  expect_identical(generics::tidy(formula, "cv")$score, formula$cv$score)
 })
 
 test_that("all fits have one row in one table", {
   set.seed(1)
   fits <- list(formula, nested,
-               rkhs_iv(s$a, s$y, s$d, features = 30, mu = 1, penalty = "l2"))
-  table <- do.call(rbind, lapply(fits, glance.rkhs_iv))
+               iv(s$a, s$y, s$d, features = 30, mu = 1, penalty = "l2"))
+  table <- do.call(rbind, lapply(fits, generics::glance))
   expect_identical(table$nobs, rep(40L, 3))
   expect_identical(table$penalty, c("norm", "norm", "l2"))
   expect_identical(table$mu, vapply(fits, \(f) f$mu[[1]], 1))
@@ -69,10 +69,10 @@ test_that("points have the outcome, all blocks once, and what is fitted", {
     y = s$y, data[c("dose", "level", "d1")], .fitted = unname(fitted(formula)),
     .resid = unname(residuals(formula))
   ))
-  own <- augment.rkhs_iv(formula, data)
+  own <- generics::augment(formula, data)
   expect_identical(own[names(data)], data)
   expect_identical(own$.resid, table$.resid)
-  table <- augment.rkhs_iv(nested)
+  table <- generics::augment(nested)
   expect_identical(names(table), c(
     "y", "a1", "a2", "b1", "b2", "c1", "c2", "d1", "d2", ".fitted_g",
     ".fitted_h", ".resid_first", ".resid_second"
@@ -97,38 +97,31 @@ test_that("rows keep their names and new points have values", {
   rownames(named) <- paste0("p", 1:40)
   fit <- rkhs_iv(named, s$y, s$d, lambda = 1, mu = 1)
   expect_identical(rownames(as.data.frame(fit)), rownames(named))
-  expect_identical(augment.rkhs_iv(fit)$.rownames, rownames(named))
-  expect_identical(tidy.rkhs_iv(fit, "weights")$row, rownames(named))
-  found <- augment.rkhs_iv(fit, newdata = unname(s$b))
+  expect_identical(generics::augment(fit)$.rownames, rownames(named))
+  expect_identical(generics::tidy(fit, "weights")$row, rownames(named))
+  found <- generics::augment(fit, newdata = unname(s$b))
   expect_identical(names(found), c("x1", "x2", ".fitted"))
   expect_identical(found$.fitted, unname(predict(fit, unname(s$b))))
   new <- data.frame(level = level[1:4], dose = 1:4)
-  found <- augment.rkhs_iv(formula, newdata = new)
+  found <- generics::augment(formula, newdata = new)
   expect_identical(found[1:2], new)
   expect_identical(found$.fitted, unname(predict(formula, new)))
-  found <- augment.rkhs_iv(nested, newdata = list(b = s$b[1:3, ]))
+  found <- generics::augment(nested, newdata = list(b = s$b[1:3, ]))
   expect_identical(names(found), c("b1", "b2", ".fitted_h"))
-  found <- augment.rkhs_iv(nested, newdata = list(a = s$a, b = s$b))
+  found <- generics::augment(nested, newdata = list(a = s$a, b = s$b))
   expect_equal(found$.fitted_g, unname(fitted(nested)[, "g"]),
                tolerance = 1e-10)
   of_level <- rkhs_iv(level, s$y, s$d, lambda = 1, mu = 1)
-  found <- augment.rkhs_iv(of_level, newdata = c("a", "c"))
+  found <- generics::augment(of_level, newdata = c("a", "c"))
   expect_identical(found$x, c("a", "c"))
 })
 
 test_that("what does not fit is refused", {
-  features <- rkhs_iv(s$a, s$y, s$d, features = 9, mu = 1)
+  features <- iv(s$a, s$y, s$d, features = 9, mu = 1)
   expect_snapshot(writeLines(refusals(expression(
-    tidy.rkhs_iv(nested, "cv"), tidy.rkhs_iv(features, "weights"),
-    tidy.rkhs_iv(nested, "u"), augment.rkhs_iv(nested, data[1:3, ]),
-    augment.rkhs_iv(nested, newdata = s$a),
-    augment.rkhs_iv(formula, data, newdata = data), glance.rkhs_iv(nested, 1)
+    generics::tidy(nested, "cv"), generics::tidy(features, "weights"),
+    generics::tidy(nested, "u"), generics::augment(nested, data[1:3, ]),
+    generics::augment(nested, newdata = s$a),
+    generics::augment(formula, data, newdata = data), generics::glance(nested, 1)
   ))))
-})
-
-test_that("the generics find the methods", {
-  skip_if_not_installed("generics")
-  expect_identical(generics::tidy(nested), tidy.rkhs_iv(nested))
-  expect_identical(generics::glance(nested), glance.rkhs_iv(nested))
-  expect_identical(generics::augment(nested), augment.rkhs_iv(nested))
 })

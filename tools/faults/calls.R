@@ -261,27 +261,26 @@ calls <- local({
     }),
     # Regressions, bags
     `rkhs_iv` = of_instrument(2200, 400, \(d) {
-      rkhs_iv(d$x, d$y, d$z, progress = FALSE)
+      rkhs_iv(d$x, d$y, d$z)
     }),
     `rkhs_iv, given` = of_instrument(5000, 400, \(d) {
-      rkhs_iv(d$x, d$y, d$z, lambda = 0.01, mu = 0.01, progress = FALSE)
+      rkhs_iv(d$x, d$y, d$z, lambda = 0.01, mu = 0.01)
     }),
     `rkhs_iv, l2` = of_instrument(1300, 300, \(d) {
-      rkhs_iv(d$x, d$y, d$z, penalty = "l2", progress = FALSE)
+      rkhs_iv(d$x, d$y, d$z, penalty = "l2")
     }),
     `rkhs_iv, landmarks` = of_instrument(50000, 2000, \(d) {
-      rkhs_iv(d$x, d$y, d$z, landmarks = 400, progress = FALSE)
+      rkhs_iv(d$x, d$y, d$z, control = iv_control(landmarks = 400))
     }),
     `predict of a rkhs_iv` = case(40000, 500, \(n) {
       d <- instrument(n / 4)
-      list(fit = rkhs_iv(d$x, d$y, d$z, lambda = 0.01, mu = 0.01,
-                         progress = FALSE), new = points(8 * n, 2))
+      list(fit = rkhs_iv(d$x, d$y, d$z, lambda = 0.01, mu = 0.01), new = points(8 * n, 2))
     }, \(d) predict(d$fit, d$new)),
     `rkhs_iv_nested` = case(2000, 250, \(n) {
       i <- instrument(n)
       c(i, list(c = i$z + points(n, 2) / 5, d = points(n, 2)))
     }, \(d) {
-      rkhs_iv_nested(d$x, d$z, d$c, d$d, d$y, progress = FALSE)
+      rkhs_iv_nested(d$x, d$z, d$c, d$d, d$y)
     }),
     `bag_gram` = of_bags(5000, 150, \(d) bag_gram(d$bags)),
     `bag_gram, skmse` = of_bags(3000, 100, \(d) {

@@ -214,9 +214,11 @@ args <- list(
                      labels(.(s$n), 2, .(draw_seed()))),
   rkhs_iv.kernel = either(.(a_kernel(s)), list(x = .(a_kernel(s))),
                           kernel_rbf()),
-  rkhs_iv.select = either("cv", NULL),
-  rkhs_iv.folds = either(3, 6, rep_len(1:3, .(s$n))),
-  rkhs_iv.landmarks = either(NULL, 5, 1:4),
+  rkhs_iv.control = either(
+    iv_control(), iv_control(select = "cv", folds = 3),
+    iv_control(folds = rep_len(1:3, .(s$n))), iv_control(landmarks = 5),
+    iv_control(landmarks = 1:4)
+  ),
   rkhs_iv.lambda = either(NULL, 0, 0.1, "gcv"),
   rkhs_iv.formula.formula = \(s) formulas$instruments(s),
   rkhs_iv_nested.a = \(s) pts(s),
@@ -226,9 +228,11 @@ args <- list(
   rkhs_iv_nested.subset = either(NULL, rep_len(0:1, .(s$n)),
                                  rep_len(c(TRUE, FALSE), .(s$n))),
   rkhs_iv_nested.kernel = \(s) a_kernel(s),
-  rkhs_iv_nested.select = either("cv", NULL),
-  rkhs_iv_nested.folds = either(3, 6, rep_len(1:3, .(s$n))),
-  rkhs_iv_nested.landmarks = either(NULL, 5, 1:4),
+  rkhs_iv_nested.control = either(
+    iv_control(), iv_control(select = "cv", folds = 3),
+    iv_control(folds = rep_len(1:3, .(s$n))), iv_control(landmarks = 5),
+    iv_control(landmarks = 1:4)
+  ),
   bag_gram.target = either(NULL, "pooled", "neighbours", "aggregate"),
   bag_gram.formula.formula = \(s) formulas$bags(s),
   smm.formula.formula = \(s) formulas$machine(s),
