@@ -221,7 +221,7 @@ rkhs_iv.default <- function(x, y, z, kernel = NULL, penalty = c("norm", "l2"),
   fit_instruments(asked, c(a = "x", d = "z"), list(d = asked$lambda), asked$mu)
 }
 
-a_ridge <- maybe(number(), "gcv")
+a_lambda <- maybe(number(), "gcv")
 penalties <- maybe(numbers(0, open = TRUE))
 an_iv_control <- is_a("iv_control", "iv_control(...)")
 
@@ -236,7 +236,7 @@ a_preset <- maybe(new_kind("\"nnpiv\"", \(x) {
 
 iv_arguments <- door_table(
   "rkhs_iv.default", x = anything, y = anything, z = anything,
-  kernel = anything, penalty = choice("norm", "l2"), lambda = a_ridge,
+  kernel = anything, penalty = choice("norm", "l2"), lambda = a_lambda,
   mu = penalties, preset = a_preset, control = an_iv_control,
   rules = list(when("preset", lambda = NULL, mu = NULL)),
   aside = c("x", "y", "z"),
@@ -326,7 +326,7 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
 nested_arguments <- door_table(
   "rkhs_iv_nested", a = anything, b = anything, c = anything, d = anything,
   y = anything, w = anything, subset = anything, kernel = anything,
-  penalty = choice("norm", "l2"), lambda_c = a_ridge, lambda_d = a_ridge,
+  penalty = choice("norm", "l2"), lambda_c = a_lambda, lambda_d = a_lambda,
   mu_g = penalties, mu_h = penalties, preset = a_preset,
   control = an_iv_control,
   rules = list(when("preset", lambda_c = NULL, lambda_d = NULL, mu_g = NULL,

@@ -41,7 +41,7 @@ predict.rkhs_iv <- function(object, newdata, ...) {
     if (.row_names_info(newdata) > 0L) rows <- row.names(newdata)
     newdata <- iv_term(object$terms, newdata, 1L)
   }
-  values <- values_at(object, "g", newdata)
+  values <- iv_values(object, "g", newdata)
   if (!is.null(rows)) names(values) <- rows
   values
 }
@@ -53,7 +53,7 @@ function_block <- function(object, f) {
 
 # The values of a function at new data of its block, which must not have levels
 # of factors that it knows nothing of.
-values_at <- function(object, f, newdata) {
+iv_values <- function(object, f, newdata) {
   name <- function_block(object, f)
   block <- object$blocks[[name]]
   factor <- is_factor_variable(block)
@@ -108,7 +108,7 @@ predict.rkhs_iv_nested <- function(object, newdata, what = NULL, ...) {
                "are asked for")
   }
   values <- lapply(stats::setNames(nm = wanted), \(f) {
-    values_at(object, f, newdata[[inputs[[f]]]])
+    iv_values(object, f, newdata[[inputs[[f]]]])
   })
   if (length(unique(lengths(values))) > 1L) {
     stop_input("'newdata' must have as many rows in 'a' as in 'b', not ",
@@ -568,7 +568,7 @@ picture_function <- function(object, f, column, n) {
     new <- as.matrix(frame)
     dimnames(new) <- list(NULL, colnames(sample_raw(block$sample)))
   }
-  value <- unname(suppressWarnings(values_at(object, f, new)))
+  value <- unname(suppressWarnings(iv_values(object, f, new)))
   # The rows of the moment of the function.
   rows <- object$rows[[if (f == "g") "d" else "c"]]
   shown <- if (is.null(rows)) seq_along(along) else which(rows)
