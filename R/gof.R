@@ -250,18 +250,23 @@ model_statistic <- function(x, law, asked) {
        scale = if (!is.null(size)) height * (size + abs(norm2)))
 }
 
+most_alone <- 4000L
+
 # The statistics of B samples of n points.
 simulate_null <- function(law, asked, n) {
   B <- check_replicates(asked$B)
   # What was said of the observed points is not said of each sample again.
   if (is.null(asked$scale)) asked$scale <- FALSE
   one <- \(b) model_statistic(law_draw(law, n), law, asked)$value
+  # Threads that meet for small sums, again and again, cost more than they give.
+  work <- if (n < most_alone) on_one_thread else identity
   draws <- withCallingHandlers(
-    unlist(in_chunks(B, max(1L, B %/% 100L), asked$progress, \(start, count) {
+    work(in_chunks(B, max(1L, B %/% 100L), asked$progress, \(start, count) {
       vapply(seq_len(count), one, numeric(1))
     })),
     kernmean_warning = \(w) invokeRestart("muffleWarning")
   )
+  draws <- unlist(draws)
   if (law$kind == "draws" && B > 1L && all(draws == draws[1L])) {
     warn_kernmean(
       "all samples that 'model' simulates give the same statistic; a function ",
