@@ -177,8 +177,7 @@ bag_gram.default <- function(bags, kernel = kernel_rbf(), estimator = "kme",
                              bandwidth2 = "median", degree = 2, offset = 1) {
   if (missing(bags)) stop_input("'bags' must be given")
   plan <- plan_bags(
-    bags, if (!missing(kernel)) check_kernel(kernel, hint =
-                                               estimator_hint(kernel)),
+    bags, if (!missing(kernel)) check_kernel(kernel),
     if (!missing(estimator)) estimator, level2, target, ..., id = id,
     scale = if (!missing(scale)) scale,
     bandwidth2 = if (!missing(bandwidth2)) bandwidth2,
@@ -196,7 +195,7 @@ plan_bags <- function(bags, kernel = NULL, estimator = NULL,
                       level2 = level_types, target = NULL, ..., id = NULL,
                       scale = NULL, bandwidth2 = NULL, degree = NULL,
                       offset = NULL) {
-  if (!is.null(kernel)) check_kernel(kernel, hint = estimator_hint(kernel))
+  if (!is.null(kernel)) check_kernel(kernel)
   theta <- intersect(...names(), c("bandwidth", "sigma", "theta", "gamma"))
   if (length(theta)) {
     stop_input("unused argument: '", theta[1L], "'",

@@ -321,9 +321,8 @@ check_start <- function(start, sample) {
                                        "start$covariances")
     for (j in seq_len(count)) check_positive_definite(component(q, j)$cov, j)
   } else {
-    q$variances <- take(start[["variances"]], numbers(1e-140, 1e140, open = TRUE,
-                                              count = count),
-                    "start$variances")
+    within_reach <- numbers(1e-140, 1e140, open = TRUE, count = count)
+    q$variances <- take(start[["variances"]], within_reach, "start$variances")
   }
   q <- kernel_mixture(q, sample$kernel)
   ends <- .Call(C_r_column_ranges, rbind(q$means, unname(sample$x)))

@@ -182,13 +182,6 @@ estimator_name <- function(x, argument) {
   check_choice(x, estimator_names(), argument)
 }
 
-# A hint where a kernel was to be given.
-estimator_hint <- function(x) {
-  if (is.character(x) && length(x) == 1L && x %in% estimator_names()) {
-    paste0("; did you mean estimator = \"", x, "\"?")
-  }
-}
-
 # The estimator that a door was given by name, as an object or as a function;
 # the dots are arguments of the constructor, where a name was given.
 read_estimator <- function(x, ..., argument = "estimator") {

@@ -397,3 +397,8 @@ solve_spectrum <- function(g, b) {
   inverse <- ifelse(s$values > 0, 1 / s$values, 0)
   drop(s$vectors %*% (inverse * crossprod(s$vectors, b)))
 }
+
+# The eigenvalues of a shrunk gram from those of the centered one.
+shrink_values <- function(g, values) {
+  (1 - g$intensity) * values + g$intensity * g$target
+}

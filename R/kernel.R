@@ -172,14 +172,7 @@ is_poly <- function(kernel, degree = kernel$degree) {
 
 is_linear <- function(kernel) is_poly(kernel, 1L)
 
-is_function_kernel <- function(kernel) identical(kernel$family, "function")
-
 is_definite <- function(kernel) !identical(kernel$family, "energy")
-
-# Is k(x, x) = 1, and the matrix of different points never singular?
-has_unit_diagonal <- function(kernel) {
-  isTRUE(kernel_families[[kernel$family]]$falls)
-}
 
 # Has every value the same sign?
 has_one_sign <- function(kernel) {
@@ -242,6 +235,8 @@ check_kernel <- function(kernel, name = "kernel", hint = NULL) {
   if (!inherits(kernel, "kernmean_kernel")) {
     if (is.function(kernel)) {
       hint <- "; call it, as kernel_rbf(), or wrap it in kernel_function()"
+    } else if (is.character(kernel)) {
+      hint <- "; an estimator is given by name, as in estimator = \"skmse\""
     }
     stop_input("'", name, "' must be a kernel such as kernel_rbf(), not ",
                describe(kernel), hint)
@@ -249,7 +244,7 @@ check_kernel <- function(kernel, name = "kernel", hint = NULL) {
   kernel
 }
 
-a_kernel <- \(value, name) check_kernel(value, name, estimator_hint(value))
+a_kernel <- \(value, name) check_kernel(value, name)
 
 #' @rdname kernel_rbf
 #' @export
@@ -512,4 +507,21 @@ median_bandwidth <- function(kernel, x, name = "x") {
 power_of_two <- function(x) {
   ends <- .Call(C_r_column_ranges, x)
   power_below(max(ends[2L, ] / 2 - ends[1L, ] / 2), 0)
+}
+
+# Is k(x, x) = 1, and the matrix of different points never singular?
+has_unit_diagonal <- function(kernel) {
+  isTRUE(kernel_families[[kernel$family]]$falls)
+}
+
+fold_diagonal <- function(kernel, x, center = NULL) {
+  if (!is.null(kernel) && has_unit_diagonal(kernel)) {
+    return(rep(1, nrow(x)))
+  }
+  if (is_function_kernel(kernel)) {
+    rows <- \(i) drop(call_kernel(kernel, x[i, , drop = FALSE], NULL))
+    return(vapply(seq_len(nrow(x)), rows, 1))
+  }
+  source <- native_source(kernel, x, NULL, center)
+  check_overflow(kernel, .Call(C_r_kernel_diagonal, source))
 }

@@ -97,7 +97,8 @@ fit_rows.kme_pca <- function(x, matrix = "u", ...) {
   switch(kind,
     u = long_frame(x$sample, own_scores(x)),
     v = long_frame(x$sample, x$vectors),
-    d = share_frame(c("PC", "std.dev"), sqrt(ifelse(x$values < 0, NA, x$values)),
+    d = share_frame(c("PC", "std.dev"),
+                    sqrt(ifelse(x$values < 0, NA, x$values)),
                     variance_shares(x))
   )
 }

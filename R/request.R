@@ -1,6 +1,6 @@
-# Doors as tables of arguments. The table of a door says of each argument of what
-# kind it is, and what goes with what; its defaults stand in the signature. From
-# the table come the checks with their messages, the request that a fit stores,
+# Doors as tables of arguments. The table of a door says of each argument of
+# what kind it is, and what goes with what; its defaults stand in the signature.
+# From the table come the checks with their messages, the request that a fit stores,
 # and update().
 
 # --- Kinds -------------------------------------------------------------------
@@ -165,8 +165,7 @@ rule_holds <- function(rule, values) {
 
 # Does a value keep what a rule wants?
 keeps_rule <- function(value, wanted) {
-  if (is.list(wanted) && !is.null(wanted$holds)) isTRUE(wanted$holds(value)) else
-    identical(value, wanted)
+  if (is.list(wanted)) isTRUE(wanted$holds(value)) else identical(value, wanted)
 }
 
 # The values with the rules applied; an error where the user gave another.
@@ -192,7 +191,7 @@ apply_rules <- function(values, rules, given) {
 }
 
 describe_asked <- function(value) {
-  if (inherits(value, "kernmean_estimator")) estimator_word(value) else
+  if (inherits(value, "kernmean_estimator")) quote_words(value$name) else
     describe(value)
 }
 
@@ -586,3 +585,7 @@ check_factor <- function(groups, name = "groups") {
     stop_input("'", name, "' must be groups; ", conditionMessage(e))
   })
 }
+
+is_plain_list <- function(x) is_several(x) && !is.object(x)
+
+is_several <- function(x) is.list(x) && !is.data.frame(x)

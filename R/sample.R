@@ -522,3 +522,117 @@ print.kernmean_sample <- function(x, ...) {
   say(describe_sample(x), kernel_lines(x$kernel))
   invisible(x)
 }
+
+# --- Fits on one sample ------------------------------------------------------
+
+# The points of the fit, as they are or as `data`, or new points, and what the
+# fit says of them.
+#' @exportS3Method generics::augment
+augment.kernmean_fit <- function(x, data = NULL, ..., newdata = NULL) {
+  check_dots(...)
+  if (!is.null(newdata) && !is.null(data)) {
+    stop_input("'data' must be NULL where 'newdata' is given")
+  }
+  added <- fit_values(same_version(x, "x"), newdata)
+  if (is.null(added)) {
+    stop_input("'x' must have values of its points, not be ", describe(x))
+  }
+  sample <- fit_sample_of(x)
+  known <- knows_points(sample)
+  frame <- if (!is.null(data)) {
+    check_sample_rows(data, nrow(added))
+  } else if (is.null(newdata)) {
+    points_frame(sample)
+  } else if (known) {
+    named_frame(newdata)
+  } else {
+    blank_frame(nrow(added), value_names(newdata, added))
+  }
+  add_columns(frame, added)
+}
+
+#' @export
+as.data.frame.kernmean_fit <- function(x, row.names = NULL, optional = FALSE,
+                                       ...) {
+  check_dots(...)
+  with_row_names(fit_frame(x), row.names)
+}
+
+fit_frame.default <- function(x) {
+  if (is.null(fit_values(x))) fit_rows(x) else augment.kernmean_fit(x)
+}
+
+# Of a fit on one sample: its points with the kernel as it was fitted, or others
+# with the kernel that was asked for. attr "kept": the arguments whose stored
+# form is that of the fit; NULL for other points. attr "fields": fields that are
+# taken over as they are.
+fit_request.default <- function(x, changes) {
+  sample <- x$sample
+  arguments <- x$arguments
+  if ("data" %in% names(changes) && !is.null(x$terms)) {
+    changes$x <- read_terms(x$terms, changes$data, "data")
+    changes$data <- NULL
+  }
+  same <- !"x" %in% names(changes)
+  units <- intersect(c("kernel", "scale"), names(changes))
+  if (!same) {
+    arguments["kernel"] <- list(
+      kernel_for(changes$x, arguments$kernel, sample)
+    )
+  } else {
+    arguments$x <- sample_input(sample, length(units) > 0L)
+    # In other units the bandwidth is another.
+    if (!"scale" %in% units) {
+      arguments["kernel"] <- list(sample_kernel(sample))
+    } else if (stores_gram(sample)) {
+      arguments$kernel <- open_kernel(sample$kernel)
+    }
+    if (identical(units, "kernel")) {
+      changes["kernel"] <- list(keep_units(changes$kernel, sample))
+    }
+  }
+  if (brings_kernel(if (same) arguments$x else changes$x) ||
+        is_scaled(changes$kernel)) {
+    arguments["scale"] <- NULL
+  }
+  asked <- change_request(arguments, changes)
+  kept <- if (!"kernel" %in% units) setdiff(c("kernel", "scale"), units)
+  structure(asked, kept = if (same) c(kept, character()))
+}
+
+# The points of a sample in the units of the user; of one that knows none a
+# frame without columns.
+points_frame <- function(sample) {
+  if (knows_points(sample)) {
+    named_frame(sample_raw(sample))
+  } else {
+    blank_frame(sample$n, sample_names(sample))
+  }
+}
+
+# The names of points where they have some, else their numbers.
+point_labels <- function(sample) {
+  names <- sample_names(sample)
+  if (is.null(names)) seq_len(sample$n) else names
+}
+
+# A matrix over points and components with a row for each of its values, as of
+# broom's tidy.prcomp().
+long_frame <- function(sample, x) {
+  data.frame(
+    row = rep(point_labels(sample), each = ncol(x)),
+    PC = rep(seq_len(ncol(x)), nrow(x)), value = as.vector(t(x))
+  )
+}
+
+# The names of kernel values of new points; of new bags, of which a data frame
+# has several rows each, those of what a fit says of them.
+value_names <- function(newdata, added) {
+  if (is_plain_list(newdata)) {
+    names(newdata)
+  } else if (nrow(newdata) == nrow(added)) {
+    rownames(newdata)
+  } else if (.row_names_info(added) > 0L) {
+    rownames(added)
+  }
+}

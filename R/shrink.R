@@ -130,11 +130,6 @@ shrink_arguments <- door_table(
   centered = flag
 )
 
-# The eigenvalues of a shrunk gram from those of the centered one.
-shrink_values <- function(g, values) {
-  (1 - g$intensity) * values + g$intensity * g$target
-}
-
 # lambda from the diagonal of K^c and norm2 = |K^c|_F^2, in any unit.
 shrinkage_intensity <- function(diagonal, norm2, p, n) {
   trace <- sum(diagonal)

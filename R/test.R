@@ -1,7 +1,7 @@
 # What the tests share: the object, what is asked for, how labels are permuted,
 # p-values and null laws, estimators under relabeling, words, plots, update().
 
-# --- What experts set ----------------------------------------------------------
+# --- What experts set --------------------------------------------------------
 
 #' What experts set in a kernel test
 #'

@@ -94,18 +94,6 @@ fold_quad <- function(kernel, x, v) {
   check_overflow(kernel, .Call(C_r_kernel_quad, source, v, v))
 }
 
-fold_diagonal <- function(kernel, x, center = NULL) {
-  if (!is.null(kernel) && has_unit_diagonal(kernel)) {
-    return(rep(1, nrow(x)))
-  }
-  if (is_function_kernel(kernel)) {
-    rows <- \(i) drop(call_kernel(kernel, x[i, , drop = FALSE], NULL))
-    return(vapply(seq_len(nrow(x)), rows, 1))
-  }
-  source <- native_source(kernel, x, NULL, center)
-  check_overflow(kernel, .Call(C_r_kernel_diagonal, source))
-}
-
 # Rows of a block: about a million kernel values at a time.
 fold_function <- function(kernel, x, y, consume, combine) {
   y <- if (is.null(y)) x else y
@@ -152,3 +140,6 @@ check_overflow <- function(kernel, values, of = "'x'") {
   }
   values
 }
+
+is_function_kernel <- function(kernel) identical(kernel$family, "function")
+

@@ -3,8 +3,6 @@
 # levels in the order of their columns of indicators, for columns some of which
 # are factors what read_mixed() says of them.
 
-is_several <- function(x) is.list(x) && !is.data.frame(x)
-
 # The variables that a door was given: `data` is list(x) or list(x, y), x a
 # variable or, without y, a plain list of them (`alone`: it may be just one). A
 # variable without a kernel of its own has the one given for it, list(x, y),
@@ -64,8 +62,6 @@ read_variables <- function(data, given, kernel = NULL, defaults = NULL,
                   labels)
 }
 
-is_plain_list <- function(x) is_several(x) && !is.object(x)
-
 is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
 
 has_own_kernel <- function(x) {
@@ -103,7 +99,7 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
                "factor() makes one of them")
   }
   if (!is.null(kernel)) {
-    check_kernel(kernel, kernel_name, estimator_hint(kernel))
+    check_kernel(kernel, kernel_name)
     # `scale` is for the others.
     if (is_scaled(kernel)) scale <- NULL
   }

@@ -8,7 +8,7 @@ room_file <- "^R/[^/]*[.]R$"
 by_name <- c("do.call", "match.fun", "apply", "lapply", "sapply", "vapply",
              "mapply", "Map", "Reduce", "Filter", "outer")
 by_class <- c("inherits", "UseMethod", "NextMethod", "class<-", ".S3method",
-              "registerS3method")
+              "registerS3method", "is_a", "new_fit")
 
 # What only the files that match `but` may know: `places` finds the lines of a
 # file where another asks for it, of which there may be `most`.
