@@ -79,10 +79,9 @@
 #' `model` is what was read as the model.
 #'
 #' `plot()` shows the null distribution, and with `"witness"`
-#' \eqn{\hat\mu - \mu_P}{mu - mu_P}: where it is positive (blue) there are more
-#' points than the model says, where it is negative (red), fewer. `update()`
-#' takes the arguments above; without a new `model`, the 10,000 draws of a
-#' function stay as they are.
+#' \eqn{\hat\mu - \mu_P}{mu - mu_P}, positive (blue) where there are more points
+#' than the model says. `update()` keeps the 10,000 draws of a function unless
+#' `model` is given.
 #'
 #' @references
 #' Henze, N. and Zirkler, B. (1990). A class of invariant consistent tests for
