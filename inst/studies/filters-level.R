@@ -20,12 +20,10 @@ level_groups <- function(B) {
       do.call(mmd_test, c(data, arguments))$p.value
     })
   }
-  grouped <- function(...) {
-    arguments <- list(..., B = B)
-    row(function(data) {
-      do.call(mmd_test, c(list(z ~ group, data), arguments))$p.value
-    })
-  }
+  wide <- test_filter("none", factors = bandwidths)
+  many <- test_filter(factors = c(0.25, 1, 4))
+  biased <- test_control(statistic = "biased")
+  unbiased <- test_control(statistic = "unbiased")
   free <- function(...) {
     arguments <- list(..., B = B)
     row(function(data) do.call(hsic_test, c(data, arguments))$p.value)
@@ -66,23 +64,23 @@ level_groups <- function(B) {
     group(
       samples(20, 20, normal),
       "MMD filters, 20 and 20, normal" = two(filter = TRUE),
-      "the same, order 1" = two(filter = TRUE, order = 1),
-      "the same, order 2" = two(filter = TRUE, order = 2),
+      "the same, order 1" = two(filter = test_filter(order = 1)),
+      "the same, order 2" = two(filter = test_filter(order = 2)),
       "the same, iterated" = two(filter = "iterated"),
       "the same, Showalter" = two(filter = "showalter"),
       "the same, cutoff" = two(filter = "cutoff"),
-      "the same, biased" = two(filter = TRUE, statistic = "biased"),
+      "the same, biased" = two(filter = TRUE, control = biased),
       "the same, MKME" = two(filter = TRUE, estimator = "mkme"),
-      "MMD, 5 bandwidths" = two(factors = bandwidths)
+      "MMD, 5 bandwidths" = two(filter = wide)
     ),
     slow(
       samples(20, 20, normal),
-      "MMD filters, 3 bandwidths" = two(filter = TRUE, factors = c(0.25, 1, 4))
+      "MMD filters, 3 bandwidths" = two(filter = many)
     ),
     group(
       samples(25, 8, t3),
       "MMD filters, 25 and 8, t(3)" = two(filter = TRUE),
-      "the same, biased, t(3)" = two(filter = TRUE, statistic = "biased")
+      "the same, biased, t(3)" = two(filter = TRUE, control = biased)
     ),
     group(
       samples(8, 25, cauchy),
@@ -90,9 +88,6 @@ level_groups <- function(B) {
     ),
     group(
       with_groups(c(14, 10, 6), t3),
-      "MMD filters, 3 groups, t(3)" = grouped(filter = TRUE),
-      "the same, biased, 3 groups" = grouped(filter = TRUE,
-                                             statistic = "biased"),
       "control: p of a comparison" = first(reference = "c"),
       "control: smallest Holm p" = least(reference = "c"),
       "pairwise: p of a comparison" = first(),
@@ -113,10 +108,10 @@ level_groups <- function(B) {
     group(
       samples(25, 25, normal, 2),
       "HSIC filters, normal" = free(filter = TRUE),
-      "the same, order 1, HSIC" = free(filter = TRUE, order = 1),
-      "the same, unbiased, HSIC" = free(filter = TRUE, statistic = "unbiased"),
+      "the same, order 1, HSIC" = free(filter = test_filter(order = 1)),
+      "the same, unbiased, HSIC" = free(filter = TRUE, control = unbiased),
       "the same, cutoff, HSIC" = free(filter = "cutoff"),
-      "HSIC, 5 bandwidths" = free(factors = bandwidths)
+      "HSIC, 5 bandwidths" = free(filter = wide)
     ),
     group(
       samples(25, 25, cauchy, 2),

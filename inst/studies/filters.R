@@ -152,6 +152,9 @@ pairs_of <- list(
 # Tests -----------------------------------------------------------------------
 
 bandwidths <- c(0.25, 0.5, 1, 2, 4)
+wide <- test_filter("none", factors = bandwidths)
+many <- test_filter(factors = c(0.25, 1, 4))
+unbiased <- test_control(statistic = "unbiased")
 
 # Functions of data and B that give a p-value.
 of_package <- function(test, ...) {
@@ -163,15 +166,14 @@ of_package <- function(test, ...) {
 
 mmd_tests <- list(
   "MMD" = of_package(mmd_test),
-  "order 1" = of_package(mmd_test, filter = TRUE, order = 1),
-  "order 2" = of_package(mmd_test, filter = TRUE, order = 2),
+  "order 1" = of_package(mmd_test, filter = test_filter(order = 1)),
+  "order 2" = of_package(mmd_test, filter = test_filter(order = 2)),
   "all nine" = of_package(mmd_test, filter = TRUE),
   "nine, iterated" = of_package(mmd_test, filter = "iterated"),
   "nine, Showalter" = of_package(mmd_test, filter = "showalter"),
   "nine, cutoff" = of_package(mmd_test, filter = "cutoff"),
-  "nine, 3 bandwidths" = of_package(mmd_test, filter = TRUE,
-                                    factors = c(0.25, 1, 4)),
-  "MMD, 5 bandwidths" = of_package(mmd_test, factors = bandwidths),
+  "nine, 3 bandwidths" = of_package(mmd_test, filter = many),
+  "MMD, 5 bandwidths" = of_package(mmd_test, filter = wide),
   "MMD, fuse" = of_package(mmd_test, bandwidths = "fuse"),
   "energy test" = function(data, B) {
     x <- as.matrix(data$x)
@@ -183,14 +185,13 @@ mmd_tests <- list(
 # Five: HSIC and order 1 with four ratios.
 hsic_tests <- list(
   "HSIC" = of_package(hsic_test),
-  "HSIC, unbiased" = of_package(hsic_test, statistic = "unbiased"),
-  "order 1" = of_package(hsic_test, filter = TRUE, order = 1),
+  "HSIC, unbiased" = of_package(hsic_test, control = unbiased),
+  "order 1" = of_package(hsic_test, filter = test_filter(order = 1)),
   "all five" = of_package(hsic_test, filter = TRUE),
   "five, unbiased" = of_package(hsic_test, filter = TRUE,
-                                statistic = "unbiased"),
-  "five, 3 bandwidths" = of_package(hsic_test, filter = TRUE,
-                                    factors = c(0.25, 1, 4)),
-  "HSIC, 5 bandwidths" = of_package(hsic_test, factors = bandwidths),
+                                control = unbiased),
+  "five, 3 bandwidths" = of_package(hsic_test, filter = many),
+  "HSIC, 5 bandwidths" = of_package(hsic_test, filter = wide),
   "HSIC, fuse" = of_package(hsic_test, bandwidths = "fuse"),
   "distance cov." = function(data, B) {
     energy::dcov.test(data$x, data$y, R = B)$p.value

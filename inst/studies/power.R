@@ -390,9 +390,9 @@ column <- function(table, percents, reps, permutations, cores, out) {
 # Level -----------------------------------------------------------------------
 
 # Each row: list(claimed, run). The data: two samples of 15 points in two
-# columns, pairs that share an effect, three samples of 10 points, 15 pairs of
-# independent x and y.
+# columns, pairs that share an effect, 15 pairs of independent x and y.
 level_rows <- function(permutations) {
+  unbiased <- test_control(statistic = "unbiased")
   row <- function(test, ..., claimed = TRUE) {
     force(test)
     arguments <- list(..., B = permutations)
@@ -400,10 +400,6 @@ level_rows <- function(permutations) {
   }
   two <- function(data, arguments) {
     do.call(mmd_test, c(data[c("x", "y")], arguments))$p.value
-  }
-  three <- function(data, arguments) {
-    arguments <- c(list(cbind(a, b) ~ group, data$three), arguments)
-    do.call(mmd_test, arguments)$p.value
   }
   paired <- function(data, arguments) {
     arguments$blocks <- rep(seq_len(nrow(data$x)), 2)
@@ -414,57 +410,55 @@ level_rows <- function(permutations) {
   }
   list(
     "MMD KME biased" = row(two),
-    "MMD KME unbiased" = row(two, statistic = "unbiased"),
+    "MMD KME unbiased" = row(two, control = unbiased),
     "MMD MKME biased" = row(two, estimator = est_mkme()),
-    "MMD MKME unbiased" = row(two, estimator = est_mkme(),
-                              statistic = "unbiased"),
+    "MMD MKME unbiased" = row(two, estimator = est_mkme(), control = unbiased),
     "MMD MMKME biased" = row(two, estimator = est_mmkme()),
     "MMD MMKME unbiased" = row(two, estimator = est_mmkme(),
-                               statistic = "unbiased"),
+                               control = unbiased),
     "MMD S-KMSE loocv" = row(two, estimator = est_skmse(select = "loocv")),
     "MMD S-KMSE plugin" = row(two, estimator = est_skmse(select = "plugin")),
     "MMD F-KMSE loocv" = row(two, estimator = est_fkmse(select = "loocv")),
     "MMD F-KMSE gcv" = row(two, estimator = est_fkmse(select = "gcv")),
     "MMD F-KMSE printed" = row(two, estimator = est_fkmse(select = "printed")),
-    "MMD KME biased, 5 bins" = row(two, bins = 5),
-    "MMD KME unbiased, 5 bins" = row(two, bins = 5, statistic = "unbiased"),
+    "MMD KME biased, 5 bins" = row(two, control = test_control(bins = 5)),
+    "MMD KME unbiased, 5 bins" = row(
+      two, control = test_control(bins = 5, statistic = "unbiased")
+    ),
     "MMD KME biased, blocks" = row(paired),
-    "MMD KME unbiased, blocks" = row(paired, statistic = "unbiased"),
+    "MMD KME unbiased, blocks" = row(paired, control = unbiased),
     "MMD S-KMSE, blocks" = row(paired, estimator = est_skmse()),
     "MMD fuse" = row(two, bandwidths = "fuse"),
     "MMD energy biased" = row(two, kernel = kernel_energy()),
     "MMD energy unbiased" = row(two, kernel = kernel_energy(),
-                                statistic = "unbiased"),
-    "MMD KME biased, 3 groups" = row(three),
-    "MMD KME unbiased, 3 groups" = row(three, statistic = "unbiased"),
-    "MMD energy, 3 groups" = row(three, kernel = kernel_energy()),
-    "MMD MKME, 3 groups" = row(three, estimator = est_mkme()),
-    "MMD S-KMSE, 3 groups" = row(three, estimator = est_skmse()),
-    "MMD F-KMSE, 3 groups" = row(three, estimator = est_fkmse()),
-    "MMD spectrum biased" = row(two, null = "spectrum", claimed = FALSE),
-    "MMD spectrum unbiased" = row(two, null = "spectrum",
-                                  statistic = "unbiased", claimed = FALSE),
-    "MMD gamma" = row(two, null = "gamma", claimed = FALSE),
+                                control = unbiased),
+    "MMD spectrum biased" = row(two, control = test_control(null = "spectrum"),
+                                claimed = FALSE),
+    "MMD spectrum unbiased" = row(
+      two, control = test_control(null = "spectrum", statistic = "unbiased"),
+      claimed = FALSE
+    ),
+    "MMD gamma" = row(two, control = test_control(null = "gamma"),
+                      claimed = FALSE),
     "HSIC KME biased" = row(free),
-    "HSIC KME unbiased" = row(free, statistic = "unbiased"),
+    "HSIC KME unbiased" = row(free, control = unbiased),
     "HSIC MKME biased" = row(free, estimator = est_mkme()),
     "HSIC MKME unbiased" = row(free, estimator = est_mkme(),
-                               statistic = "unbiased"),
+                               control = unbiased),
     "HSIC MMKME biased" = row(free, estimator = est_mmkme()),
     "HSIC MMKME unbiased" = row(free, estimator = est_mmkme(),
-                                statistic = "unbiased"),
+                                control = unbiased),
     "HSIC S-KMSE plugin" = row(free, estimator = est_skmse(select = "plugin")),
     "HSIC S-KMSE loocv" = row(free, estimator = est_skmse(select = "loocv")),
     "HSIC F-KMSE loocv" = row(free, estimator = est_fkmse(select = "loocv")),
-    "HSIC gamma" = row(free, null = "gamma", claimed = FALSE)
+    "HSIC gamma" = row(free, control = test_control(null = "gamma"),
+                       claimed = FALSE)
   )
 }
 
 null_data <- function() {
   normal <- function(n, d) matrix(stats::rnorm(n * d), n)
-  list(x = normal(15, 2), y = normal(15, 2), effect = normal(15, 2),
-       three = data.frame(a = stats::rnorm(30), b = stats::rnorm(30),
-                          group = rep(c("a", "b", "c"), each = 10)))
+  list(x = normal(15, 2), y = normal(15, 2), effect = normal(15, 2))
 }
 
 level <- function(reps, permutations, cores, out) {
