@@ -22,35 +22,30 @@ filtered_statistics <- function(samples, options, scheme, height) {
   on.exit(bar$close())
   values <- matrix(0, scheme$B + 1, nrow(table))
   scale <- numeric(nrow(table))
-  done <- 0L
   left <- 0
-  compute <- function(source, a, times = 1) {
-    sums <- gather_sums(source, lapply(labels, \(chunk) {
-      subset_sums(source, chunk)
-    }))[[1L]]
-    values[, a] <<- times * of(sums)
-    scale[a] <<- times * sums$moments[[1L]] / sum(samples$sizes)^2
-    done <<- done + 1L
-    bar$at(done / nrow(table))
-  }
   for (factor in filter$factors) {
     own <- samples
     own$sample <- times_bandwidth(samples$sample, factor)
-    at <- \(order, ratio = NA) {
-      which(table$factor == factor & table$order == order &
-              table$ratio %in% ratio)
-    }
-    if (0L %in% filter$order) {
-      compute(if (factor == 1) plain else mmd_source(own, units), at(0L),
-              height)
-    }
-    orders <- setdiff(filter$order, 0L)
-    if (length(orders)) {
-      made <- filtered_sources(own, units, filter, orders)
-      left <- max(left, made$left)
-      for (ratio in filter$ratio) {
-        each <- made$at(ratio)
-        for (order in orders) compute(each(order), at(order, ratio))
+    made <- if (any(filter$order > 0L)) filtered_sources(own, units, filter)
+    left <- max(left, made$left)
+    for (ratio in unique(table$ratio)) {
+      each <- if (!is.na(ratio)) made$at(ratio)
+      times <- if (is.na(ratio)) height else 1
+      for (a in which(table$factor == factor & table$ratio %in% ratio)) {
+        source <- if (!is.na(ratio)) {
+          each(table$order[a])
+        } else if (factor == 1) {
+          plain
+        } else {
+          mmd_source(own, units)
+        }
+        sums <- lapply(labels, subset_sums, source = source)
+        sums <- gather_sums(source, sums)[[1L]]
+        # Of two matrices one would be in memory for nothing.
+        source <- NULL
+        values[, a] <- times * of(sums)
+        scale[a] <- times * sums$moments[[1L]] / sum(samples$sizes)^2
+        bar$at(a / nrow(table))
       }
     }
   }
@@ -80,7 +75,7 @@ check_factors <- function(sample, factors) {
 # list(left: see filter_spectrum(), at: a function of the ratio that gives one
 # of the order, in increasing order, that gives what the folds need, as of
 # mmd_source(), of M or M o M). A matrix takes the place of the one before.
-filtered_sources <- function(samples, units, filter, orders) {
+filtered_sources <- function(samples, units, filter) {
   sample <- filterable_sample(samples$sample)
   if (sample$n > filter_most_points) {
     spectrum <- filter_spectrum(sample, min(filter$ratio))
@@ -95,7 +90,7 @@ filtered_sources <- function(samples, units, filter, orders) {
     \(order) {
       if (order == 2L) m <<- m * m
       samples$sample <- gram_sample(new_gram(m))
-      if (order == max(orders)) m <<- NULL
+      if (order == max(filter$order)) m <<- NULL
       mmd_source(samples, units)
     }
   })

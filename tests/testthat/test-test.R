@@ -250,7 +250,8 @@ test_that("update() keeps groups, blocks and permutations", {
   orders <- draw_after(8, 16, 20)
   given <- mmd_set(cbind(a, b) ~ g, d, permutations = orders)
   expect_same_test(update(given), given)
-  expect_same_test(update(free, control = test_control(permutations = orders)), given)
+  expect_same_test(update(free, control = test_control(permutations = orders)),
+                   given)
   g <- gram(pooled[16:1, ], rbf)
   of_gram <- mmd_set(g, rev(group), permutations = orders)
   expect_same_test(update(of_gram), of_gram)
