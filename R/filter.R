@@ -101,7 +101,6 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #' a <- cos(angle) + rnorm(60, sd = 0.2)
 #' b <- sin(angle) + rnorm(60, sd = 0.2)
 #' as.data.frame(hsic_test(a, b, filter = TRUE, B = 199))
-#' @aliases test_filters
 #' @export
 test_filter <- function(name = "tikhonov", ratio = NULL, order = NULL,
                         factors = NULL) {
@@ -420,8 +419,8 @@ aggregate_statistics <- function(values, scale, complete) {
 
 # The fields of a test of one statistic or several: list(values: as of that one,
 # or the largest of each labeling, scale: see permutation_p(), several, table: a
-# row for each). `table`: as of list_statistics(); plain: what order 0 is called;
-# bandwidth: that of factor 1, or NULL.
+# row for each). `table`: as of list_statistics(); plain: what order 0 is
+# called; bandwidth: that of factor 1, or NULL.
 joint_statistic <- function(values, scale, scheme, table, plain, bandwidth) {
   found <- aggregate_statistics(values, scale, scheme$complete)
   table <- data.frame(
@@ -433,15 +432,4 @@ joint_statistic <- function(values, scale, scheme, table, plain, bandwidth) {
   one <- ncol(values) == 1L
   list(values = if (one) values[, 1L] else found$values,
        scale = if (one) scale else found$scale, several = !one, table = table)
-}
-
-# Which statistic it is, as a line of print(), or the largest of several.
-maximum_line <- function(test) {
-  top <- test$statistics[test$statistics$maximum, ]
-  if (NROW(test$statistics) > 1L) {
-    paste0("one p-value for ", nrow(test$statistics), " statistics, of which ",
-           "the largest is ", top$statistic)
-  } else if (isTRUE(top$order > 0L)) {
-    top$statistic
-  }
 }

@@ -173,7 +173,7 @@
 #'   statistics, `"tikhonov"` (`TRUE`), `"iterated"`, `"showalter"` or
 #'   `"cutoff"`, with their ratios (`NULL` for 1, 0.1, 0.01 and 0.001), their
 #'   orders (`NULL` for 0, HSIC itself, and 1) and multiples of the bandwidths,
-#'   in one exact p-value, see [test_filters]. They see dependence along
+#'   in one exact p-value, see [test_filter()]. They see dependence along
 #'   directions of little variance, as on a circle.
 #' @param B Number of permutations, `NULL` for as many as about a second allows,
 #'   999 to 9,999, see Cost; not used for `"gamma"`.

@@ -92,11 +92,11 @@
 #' with `statistic`, `parameter` (sizes, `B` and the bandwidth, if it is one
 #' number), `p.value`, `estimate`, `alternative`, `method`, `data.name` as usual
 #' for tests, and further fields, the same for all tests of this package, `NULL`
-#' where they do not apply. `estimate` has for two samples the `MMD`, the root of
-#' the statistic (0 if that is negative); the share of the total that lies
-#' between the samples, `kernel R^2`, \eqn{\sum_g m_g \|\hat\mu_g - \hat\mu\|^2 /
-#' \sum_i \|\phi(z_i) - \hat\mu\|^2}{sum_g m_g |mu_g - mu|^2 / sum_i |phi(z_i) -
-#' mu|^2} of plain means; and the bandwidth again.
+#' where they do not apply. `estimate` has for two samples the `MMD`, the root
+#' of the statistic (0 if that is negative); the share of the total that lies
+#' between the samples, `kernel R^2`, \eqn{\sum_g m_g \|\hat\mu_g -
+#' \hat\mu\|^2 / \sum_i \|\phi(z_i) - \hat\mu\|^2}{sum_g m_g |mu_g - mu|^2 /
+#' sum_i |phi(z_i) - mu|^2} of plain means; and the bandwidth again.
 #' \item{replicates, gamma}{the statistic of each draw; shape and scale of a
 #'   gamma law}
 #' \item{null, type, estimator}{the null distribution, `"biased"` or
@@ -230,10 +230,10 @@ test_pooled.pooled_samples <- function(pooled, asked) {
 # --- The samples -------------------------------------------------------------
 
 # What the methods hand on: list(sample, sorted by group, whose kernel is still
-# to be fitted unless it is a gram; groups, in this order; order: the rows of the
-# data that the points come from, NULL for as they are; label: what the data are
-# called, with the names x and y where these may be given anew; name: what the
-# points are called).
+# to be fitted unless it is a gram; groups, in this order; order: the rows of
+# the data that the points come from, NULL for as they are; label: what the data
+# are called, with the names x and y where these may be given anew; name: what
+# the points are called).
 pool_samples <- function(sample, groups, order, label, name) {
   structure(list(sample = sample, groups = groups, order = order,
                  label = label, name = name), class = "pooled_samples")
@@ -355,8 +355,8 @@ check_bound <- function(formula, data) {
   for (part in as.list(left)[-1L]) {
     if (is.factor(read_formula(eval(part, data, environment(formula))))) {
       stop_input("'formula' must have numeric columns only on its left; '",
-                 deparse1(part), "' is a factor, which hsic_test(group ~ a + b) ",
-                 "takes")
+                 deparse1(part), "' is a factor, which hsic_test(group ~ a + ",
+                 "b) takes")
     }
   }
 }
@@ -528,6 +528,46 @@ count_bins <- function(options, sizes, random = is.null(c(
   if (least %/% bins > 1L) bins
 }
 
+# --- The statistics ----------------------------------------------------------
+
+# list(values: the statistic as observed, then of the draws; scale: the size of
+# its terms, see permutation_p(); pairs: of several samples MMD^2 of each pair;
+# share: of the total that lies between the samples; height: the factor of
+# statistics and pairs; settled: the estimator's choices; and where the
+# statistic is made of sums, source, sums and alpha; of filters see
+# filtered_statistics()).
+mmd_statistics <- function(samples, options, scheme) {
+  sample <- walkable_sample(samples$sample)
+  average <- is_average(options$estimator)
+  if (average) {
+    sample <- center_linear(sample)
+  } else {
+    check_definite(sample$kernel)
+  }
+  if (needs_gram(options$estimator)) {
+    sample <- form_sample(sample)
+  }
+  settled <- est_settle(options$estimator, sample, "the pooled sample")
+  samples$sample <- settled_sample(sample, settled)
+  # Of a filter only the plain statistic has a height, and it is in its values.
+  height <- settled$height
+  found <- if (!is.null(options$filter)) {
+    height <- 1
+    filtered_statistics(samples, options, scheme, settled$height)
+  } else if (has_sums(settled$estimator)) {
+    sums_statistics(samples, options, scheme, settled$estimator)
+  } else {
+    mean_statistics(samples, options, scheme, settled$estimator)
+  }
+  # Its sums that are not centered lose it where the points are far from 0.
+  if (!average && is_linear(sample$kernel) && knows_points(sample)) {
+    samples$sample <- center_linear(without_gram(sample))
+    source <- mmd_source(samples, plain_units(samples))
+    found$share <- plain_summary(source)$share
+  }
+  c(found, list(height = height, settled = settled))
+}
+
 # --- The object --------------------------------------------------------------
 
 new_mmd_test <- function(samples, options, scheme, found, arguments,
@@ -673,6 +713,31 @@ fit_sample_of.mmd_test <- \(x) sample_take(x$sample, data_order(x))
 data_order <- function(test) {
   order <- test$origin$order
   if (is.null(order)) seq_along(test$groups) else order(order)
+}
+
+# The witness function of two sets of groups as list(weights: of the points;
+# shown: those to be drawn; side: 1 or 2 for each of these, NULL where they are
+# of no group; grid: FALSE where columns are no axes). side: 1, 2 or 0 for each
+# group.
+witness_weights <- function(sample, test, side) UseMethod("witness_weights")
+witness_weights.kernmean_sample <- function(sample, test, side) {
+  side <- side[as.integer(test$groups)]
+  sizes <- tabulate(side, 2L)
+  shown <- which(side > 0L)
+  list(weights = c(0, 1 / sizes[1L], -1 / sizes[2L])[side + 1L],
+       shown = shown, side = side[shown])
+}
+
+# With what gives the values: at(), of new points, and own(), of those of the
+# sample.
+witness_values <- function(sample, witness, test) {
+  own <- if (!is.null(test$statistics)) {
+    filtered_witness(test, witness$weights)
+  } else {
+    list(at = \(new) drop(sample_at(sample, new, witness$weights)),
+         own = \() sample_apply(sample, witness$weights))
+  }
+  c(witness, own)
 }
 
 # Other data may be given where they have names; else those of the test.

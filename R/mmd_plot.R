@@ -131,31 +131,6 @@ picture_witness <- function(test, pair, n) {
   draw(x, at, witness$group, names, n, title)
 }
 
-# The witness function of two sets of groups as list(weights: of the points;
-# shown: those to be drawn; side: 1 or 2 for each of these, NULL where they are
-# of no group; grid: FALSE where columns are no axes). side: 1, 2 or 0 for each
-# group.
-witness_weights <- function(sample, test, side) UseMethod("witness_weights")
-witness_weights.kernmean_sample <- function(sample, test, side) {
-  side <- side[as.integer(test$groups)]
-  sizes <- tabulate(side, 2L)
-  shown <- which(side > 0L)
-  list(weights = c(0, 1 / sizes[1L], -1 / sizes[2L])[side + 1L],
-       shown = shown, side = side[shown])
-}
-
-# With what gives the values: at(), of new points, and own(), of those of the
-# sample.
-witness_values <- function(sample, witness, test) {
-  own <- if (!is.null(test$statistics)) {
-    filtered_witness(test, witness$weights)
-  } else {
-    list(at = \(new) drop(sample_at(sample, new, witness$weights)),
-         own = \() sample_apply(sample, witness$weights))
-  }
-  c(witness, own)
-}
-
 # Which sample is denser where.
 denser <- function(labels) {
   what <- attr(labels, "what")

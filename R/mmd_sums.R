@@ -5,10 +5,10 @@
 # --- Where the kernel values come from ---------------------------------------
 
 # What changes places: list(unit: that of each point, NULL where points are
-# units; sizes: units in each sample; points: of each sample; blocks: NULL or the
-# codes of what changes places with what; weights: the points of each unit, where
-# the samples' sizes change with the labels; bin: points of a bin). Bins are
-# drawn.
+# units; sizes: units in each sample; points: of each sample; blocks: NULL or
+# the codes of what changes places with what; weights: the points of each unit,
+# where the samples' sizes change with the labels; bin: points of a bin). Bins
+# are drawn.
 mmd_units <- function(samples, scheme) {
   units <- plain_units(samples, scheme$blocks)
   if (!is.null(scheme$bins)) {
@@ -212,43 +212,6 @@ block_sums <- function(forms, rows, trace, total, whole, groups) {
 }
 
 # --- The statistics ----------------------------------------------------------
-
-# list(values: the statistic as observed, then of the draws; scale: the size of
-# its terms, see permutation_p(); pairs: of several samples MMD^2 of each pair;
-# share: of the total that lies between the samples; height: the factor of
-# statistics and pairs; settled: the estimator's choices; and where the
-# statistic is made of sums, source, sums and alpha; of filters see
-# filtered_statistics()).
-mmd_statistics <- function(samples, options, scheme) {
-  sample <- walkable_sample(samples$sample)
-  average <- is_average(options$estimator)
-  if (average) {
-    sample <- center_linear(sample)
-  } else {
-    check_definite(sample$kernel)
-  }
-  if (needs_gram(options$estimator)) {
-    sample <- form_sample(sample)
-  }
-  settled <- est_settle(options$estimator, sample, "the pooled sample")
-  samples$sample <- settled_sample(sample, settled)
-  # Of a filter only the plain statistic has a height, and it is in its values.
-  height <- settled$height
-  found <- if (!is.null(options$filter)) {
-    height <- 1
-    filtered_statistics(samples, options, scheme, settled$height)
-  } else if (has_sums(settled$estimator)) {
-    sums_statistics(samples, options, scheme, settled$estimator)
-  } else {
-    mean_statistics(samples, options, scheme, settled$estimator)
-  }
-  # Its sums that are not centered lose it where the points are far from 0.
-  if (!average && is_linear(sample$kernel) && knows_points(sample)) {
-    samples$sample <- center_linear(without_gram(sample))
-    found$share <- plain_summary(mmd_source(samples, plain_units(samples)))$share
-  }
-  c(found, list(height = height, settled = settled))
-}
 
 sums_statistics <- function(samples, options, scheme, estimator) {
   source <- mmd_source(samples, mmd_units(samples, scheme))

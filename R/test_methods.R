@@ -23,6 +23,17 @@ fit_lines.htest <- function(x, digits) {
   )
 }
 
+# Which statistic it is, as a line of print(), or the largest of several.
+maximum_line <- function(test) {
+  top <- test$statistics[test$statistics$maximum, ]
+  if (NROW(test$statistics) > 1L) {
+    paste0("one p-value for ", nrow(test$statistics), " statistics, of which ",
+           "the largest is ", top$statistic)
+  } else if (isTRUE(top$order > 0L)) {
+    top$statistic
+  }
+}
+
 # What the summary of a test says of its sample: lines, or NULL.
 sample_lines <- function(sample) UseMethod("sample_lines")
 sample_lines.default <- \(sample) NULL

@@ -85,7 +85,7 @@
 #' `kme()`, `kme_pca()`, `kme_fda()`, `rkhs_iv()` and `smm()`; the components or
 #' bags, as `tidy()`, of `kme_density()` and `bag_gram()`; the pairs of
 #' `mmd_test()`, the one row of `hsic_test()`; and of tests with several
-#' statistics ([test_filters]) a row for each.
+#' statistics ([test_filter()]) a row for each.
 #'
 #' @param x A fit or a test.
 #' @param row.names `NULL`, or row names.

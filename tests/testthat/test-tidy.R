@@ -222,7 +222,8 @@ test_that("what does not fit is refused", {
   operator <- kme_cov(x, kernel_x = rbf)
   expect_snapshot(writeLines(refusals(expression(
     augment.kernmean_fit(fit, flowers[1:3, ]), augment.kernmean_fit(fit, 1:33),
-    augment.kernmean_fit(fit, flowers, newdata = flowers), tidy.kernmean_fit(fit, conf.int = 1),
+    augment.kernmean_fit(fit, flowers, newdata = flowers),
+    tidy.kernmean_fit(fit, conf.int = 1),
     generics::augment(operator, newdata = x), generics::augment(test),
     generics::tidy(fused, pairs = TRUE), as.data.frame(fused),
     generics::tidy(fused, pairs = 2), generics::tidy(kme_pca(x), "w")
