@@ -389,17 +389,18 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
 new_rkhs_iv <- function(found, task, blocks, y, arguments) {
   nested <- is_nested(task)
   maps <- found$maps[c("a", if (nested) "b")]
-  names(maps) <- names(found$theta)
   parts <- Map(map_function, maps, found$theta)
+  names(parts) <- names(found$theta)
   own <- blocks[[task$called[["a"]]]]$sample$x
   rows <- if (is.null(names(y))) rownames(own) else names(y)
-  values <- Map(\(map, part, theta) {
-    stats::setNames(map_values(map, part, theta) + found$mean, rows)
-  }, maps, parts, found$theta)
-  residuals <- stats::setNames(y, rows) - values$g
+  values <- do.call(cbind, Map(map_values, maps, parts, found$theta)) +
+    found$mean
+  dimnames(values) <- list(rows, names(parts))
+  g <- values[, "g"]
   fields <- list(
-    coefficients = lapply(parts, `[[`, "weights"), fitted.values = values$g,
-    residuals = residuals, penalty = task$penalty,
+    coefficients = lapply(parts, `[[`, "weights"),
+    fitted.values = if (nested) values else g,
+    residuals = stats::setNames(y, rows) - g, penalty = task$penalty,
     lambda = c(lambda = found$lambda$d), mu = c(mu = found$mu),
     intercept = found$mean, criterion = found$criterion[1L],
     rank = stats::setNames(found$ranks, task$called[names(found$ranks)]),
@@ -410,20 +411,17 @@ new_rkhs_iv <- function(found, task, blocks, y, arguments) {
     centered = task$center, landmarks = task$control$landmarks,
     arguments = arguments
   )
-  if (!nested) {
-    return(new_fit("rkhs_iv", fields))
+  if (nested) {
+    wg <- if (is.null(task$w)) g else task$w * g
+    fields$residuals <- cbind(first = fields$residuals,
+                              second = values[, "h"] - wg)
+    fields$lambda <- c(lambda_c = found$lambda$c, lambda_d = found$lambda$d)
+    fields$mu <- c(mu_g = found$mu, mu_h = found$mu * found$ratio)
+    fields$criterion <- stats::setNames(found$criterion, c("first", "second"))
+    fields$first_stage <- found$first_stage
+    fields[c("w", "rows")] <- task[c("w", "rows")]
   }
-  w <- if (is.null(task$w)) 1 else task$w
-  fields <- utils::modifyList(fields, list(
-    fitted.values = do.call(cbind, values),
-    residuals = cbind(first = residuals, second = values$h - w * values$g),
-    lambda = c(lambda_c = found$lambda$c, lambda_d = found$lambda$d),
-    mu = c(mu_g = found$mu, mu_h = found$mu * found$ratio),
-    criterion = stats::setNames(found$criterion, c("first", "second")),
-    w = task$w, rows = task$rows
-  ))
-  fields["first_stage"] <- list(found$first_stage)
-  new_fit(c("rkhs_iv_nested", "rkhs_iv"), fields)
+  new_fit(c(if (nested) "rkhs_iv_nested", "rkhs_iv"), fields)
 }
 
 new_cv <- function(search) {
@@ -503,20 +501,16 @@ moment_rows <- function(subset, n) {
                    c = if (!is.character(subset)) as.vector(subset) == 0)
   }
   fine <- \(x) {
-    (is.logical(x) || is.numeric(x)) && length(x) == n && all(x %in% 0:1)
+    (is.logical(x) || is.numeric(x)) && length(x) == n && all(x %in% 0:1) &&
+      any(x == 1)
   }
   if (!identical(sort(names(subset)), c("c", "d")) ||
         !all(vapply(subset, fine, NA))) {
     stop_input("'subset' must be a vector of 0 and 1, one for each of the ",
-               n, " rows, or list(c = , d = ) of two")
+               n, " rows, or list(c = , d = ) of two, and leave rows for ",
+               "each moment")
   }
-  for (of in c("d", "c")) {
-    if (!any(subset[[of]] == 1)) {
-      stop_input("'subset' must leave rows for the moment with the ",
-                 "instruments '", of, "', not 0")
-    }
-  }
-  lapply(subset[c("d", "c")], \(x) x == 1)
+  lapply(subset[c("d", "c")], `==`, 1)
 }
 
 # The rows of landmarks, of which a number was given, or they themselves.
@@ -533,11 +527,10 @@ draw_landmarks <- function(landmarks, n) {
 # included.
 nnpiv_bandwidth <- function(x) {
   n <- nrow(x)
-  check_memory(n, n, "give a kernel", what = "the authors' bandwidth")
-  # n zeros and each pair twice.
-  at <- ceiling((unique(c(floor(n^2 / 2 + 0.5), floor(n^2 / 2 + 1))) - n) / 2)
-  middle <- if (n > 2L) mean(sort(as.vector(stats::dist(x)), partial = at)[at])
-  if (!isTRUE(middle > 0)) {
+  check_memory(n, n, "give a kernel", copies = 3,
+               what = "the authors' bandwidth")
+  middle <- stats::median(as.matrix(stats::dist(x)))
+  if (middle <= 0) {
     stop_input("the authors' bandwidth, from the median distance, must be ",
                "positive; at least half of the distances are 0: give a kernel")
   }

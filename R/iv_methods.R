@@ -14,8 +14,6 @@
 #'   formula a data frame with the regressors; for a fit on a [gram()] without
 #'   points their kernel values with the sample. For a nested fit a list with
 #'   `a`, `b` or both of these. Without it, the points of the sample.
-#' @param what `"g"`, `"h"` or `"both"`; by default what there are new points
-#'   for.
 #' @param ... Must be empty.
 #' @return `rkhs_iv()`: the values of g, with the names of the rows. A nested
 #'   fit: a matrix with the columns `g` and `h`, or one of them.
@@ -86,34 +84,25 @@ iv_values <- function(object, f, newdata) {
 
 #' @rdname predict.rkhs_iv
 #' @export
-predict.rkhs_iv_nested <- function(object, newdata, what = NULL, ...) {
+predict.rkhs_iv_nested <- function(object, newdata, ...) {
   check_dots(...)
   same_version(object)
-  inputs <- c(g = "a", h = "b")
-  what <- take(what, maybe(choice("g", "h", "both")), "what")
-  wanted <- if (is.null(what) || what == "both") names(inputs) else what
   if (missing(newdata)) {
-    return(object$fitted.values[, wanted, drop = FALSE])
+    return(object$fitted.values)
   }
   given <- names(newdata)
-  if (!is_plain_list(newdata) || !length(given) || !all(given %in% inputs) ||
-        anyDuplicated(given)) {
+  if (!is_plain_list(newdata) || !length(given) ||
+        !all(given %in% c("a", "b")) || anyDuplicated(given)) {
     stop_input("'newdata' must be list(a = , b = ), the inputs of g and h, or ",
                "one of them, not ", describe(newdata))
   }
-  if (is.null(what)) wanted <- wanted[inputs %in% given]
-  lacking <- setdiff(inputs[wanted], given)
-  if (length(lacking)) {
-    stop_input("'newdata' must have '", lacking[1L], "' for the values that ",
-               "are asked for")
-  }
-  values <- lapply(stats::setNames(nm = wanted), \(f) {
-    iv_values(object, f, newdata[[inputs[[f]]]])
-  })
+  values <- Map(iv_values, list(object), c("g", "h")[c("a", "b") %in% given],
+                newdata[intersect(c("a", "b"), given)])
   if (length(unique(lengths(values))) > 1L) {
     stop_input("'newdata' must have as many rows in 'a' as in 'b', not ",
                paste(lengths(values), collapse = " and "))
   }
+  names(values) <- c("g", "h")[c("a", "b") %in% given]
   do.call(cbind, values)
 }
 
@@ -525,9 +514,7 @@ fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
   }
   n <- check_count(n, "n", 2L)
   known <- names(object$functions)
-  if (!is.null(what) && !identical(what, "both")) {
-    known <- known[check_pick(what, known, "what", 1:2)]
-  }
+  if (!is.null(what)) known <- known[check_pick(what, known, "what", 1:2)]
   panels <- lapply(stats::setNames(nm = known), \(f) {
     picture_function(object, f, if (is.list(column)) column[[f]] else column, n)
   })

@@ -365,40 +365,6 @@ iv_sample <- function(n, seed = 1) {
        s = rep_len(c(1, 0, 1, 1, 0), n))
 }
 
-# Feature map of a case for the rows of block `name`: a function of points of
-# that block, `rows` of the set being those that the fit sees.
-case_map <- function(set, case, name, rows = seq_along(set$y)) {
-  if (case$approximation == "nystrom") {
-    centers <- set[[name]][rows, , drop = FALSE]
-    centers <- centers[reference_landmarks(length(rows)), , drop = FALSE]
-    \(x) nystrom_R(case$kernel, x, centers)
-  } else {
-    draws <- reference_draws(ncol(set[[name]]), 20)
-    \(x) fourier_R(case$kernel$bandwidth, x, draws)
-  }
-}
-
-# list(problem, maps) of a case with finite features.
-feature_problem <- function(set, case, rows = seq_along(set$y)) {
-  blocks <- if (case$nested) c("a", "b", "c", "d") else c("a", "d")
-  maps <- lapply(stats::setNames(nm = blocks), \(name) {
-    case_map(set, case, name, rows)
-  })
-  K <- lapply(stats::setNames(nm = blocks), \(name) {
-    tcrossprod(maps[[name]](set[[name]]))
-  })
-  list(problem = iv_problem(K, set$y, case$w, case$subset), maps = maps)
-}
-
-# The penalties of a case for n rows and this alpha_scale, as iv_cv_R() wants.
-case_units <- function(set, case) {
-  \(n, scale, p, q) {
-    of <- iv_case(set, case$id, scale, n)
-    list(lambda_c = of$lambda_c, lambda_d = of$lambda_d, mu_g = of$mu,
-         mu_h = of$mu_h, weight = of$weight)
-  }
-}
-
 # Runs code with another value of one of the package's own names.
 with_binding <- function(name, value, code) {
   before <- get(name)

@@ -260,11 +260,6 @@ test_that("penalties of norms follow the size of the kernel", {
   expect_equal(more$fitted.values, fit$fitted.values, tolerance = 1e-8)
 })
 
-test_that("values that are given are tried once each, in increasing order", {
-  fit <- \(mu) quietly(iv(s$a, s$y, s$d, narrow, lambda = 1, mu = mu))
-  expect_identical(fit(c(1, 0.1, 1, 5))$cv, fit(c(0.1, 1, 5))$cv)
-})
-
 test_that("folds that are not alike are warned of", {
   rows <- order(s$a[, 1])
   sorted <- lapply(s, \(x) if (is.matrix(x)) x[rows, ] else x[rows])

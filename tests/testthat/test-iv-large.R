@@ -105,30 +105,6 @@ test_that("landmarks and features are drawn by R's generator", {
   expect_error(coef(sequential(features = 12)), class = "kernmean_error_input")
 })
 
-# E |phi(x)'phi(y) - k(x, y)|^2 <= 1/m for each pair: 2,000 features are within
-# 0.07 of each value of K but by chance, 60 within 0.4.
-test_that("features tend to the exact fit", {
-  skip_on_cran()
-  all <- sequential()
-  apart <- \(m) {
-    set.seed(3)
-    mean(replicate(3, mean((fitted(sequential(features = m)) - fitted(all))^2)))
-  }
-  expect_lt(apart(2000), apart(60) / 5)
-})
-
-test_that("each block has draws of its own", {
-  seen <- list()
-  fit <- with_draws(\(d, m) {
-    seen[[length(seen) + 1]] <<- c(d, m)
-    list(normals = matrix(stats::rnorm(d * m), d),
-         offsets = stats::runif(m, 0, 2 * pi))
-  }, iv(cbind(s$a, s$b), s$y, s$d, kernel, lambda = 1, mu = 1,
-             features = 7))
-  expect_identical(seen[order(-vapply(seen, `[`, 1, 1))],
-                   list(c(4L, 7L), c(2L, 7L)))
-})
-
 test_that("factors keep their levels beside landmarks or features", {
   f <- factor(letters[rep_len(1:5, 60)])
   K <- list(a = tcrossprod(fourier_maps$a(s$a)), d = outer(f, f, `==`) + 0)
@@ -215,15 +191,4 @@ test_that("panels of rows add up to the whole", {
   }
   expect_equal(parts[[1]]$cv$score, whole[[1]]$cv$score, tolerance = 1e-10)
   expect_false(identical(parts[[1]]$fitted.values, whole[[1]]$fitted.values))
-})
-
-test_that("an exact fit whose ranks are low needs no n x n matrix", {
-  big <- iv_sample(3000, 4)
-  before <- options(kernmean.memory = 3e7)
-  on.exit(options(before))
-  line <- kernel_poly(1)
-  fit <- iv(big$a, big$y, big$d, line, lambda = 0, mu = 1e-6)
-  expect_identical(fit$rank, c(x = 3L, z = 3L))
-  expect_equal(unname(fitted(fit)), tsls_R(big$a, big$y, big$d),
-               tolerance = 1e-6)
 })

@@ -116,24 +116,6 @@ test_that("a function of a nested fit has the points of its moment", {
   expect_identical(shown(fit, what = "h", column = 2, n = 5), drawn$h)
 })
 
-test_that("points of which there are many are thinned evenly", {
-  n <- 5000
-  x <- seq(0, 1, length.out = n)
-  fit <- iv(x, sin(3 * x), x, landmarks = seq(1, n, 500), lambda = 1,
-                 mu = 1)
-  layer <- Find(\(l) l$kind == "points", fit_picture(fit)$layers)
-  expect_length(layer$shown, 2000)
-  expect_length(layer$data$x, n)
-  # Of 50 parts of the range each has its share.
-  expect_true(all(abs(table(floor(49.999 * x[layer$shown])) - 40) <= 3))
-  # Of a factor also side by side.
-  fit <- iv(factor(rep("a", n)), x, x, landmarks = seq(1, n, 500),
-                 lambda = 1, mu = 1)
-  layer <- Find(\(l) l$kind == "points", fit_picture(fit)$layers)
-  beside <- layer$data$x[layer$shown]
-  expect_true(all(abs(table(floor((beside - 0.7) / 0.06)) - 200) <= 10))
-})
-
 test_that("the held-out criterion is that of the fit, with its marks", {
   fit <- quietly(update(fits$cv, rule = "1se"))
   cv <- fit$cv

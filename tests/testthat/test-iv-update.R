@@ -43,16 +43,6 @@ test_that("penalties of g and h are paired as they are given", {
   expect_error(nested(mu = 1), "multiple formal arguments")
 })
 
-test_that("the first stage does not depend on the units of a learner", {
-  scaled <- \(times) kernel_function(\(x, y) times * gram_R(narrow, x, y))
-  lambda <- vapply(c(1e-4, 1, 1e4), \(times) {
-    iv_nested(s$a, s$b, s$c, s$d, s$y, mu_g = 1, mu_h = times,
-                   kernel = list(a = narrow, b = scaled(times), c = narrow,
-                                 d = narrow))$lambda
-  }, numeric(2))
-  expect_equal(lambda, lambda[, c(2, 2, 2)], tolerance = 1e-12)
-})
-
 test_that("the units of y change nothing but those of g", {
   fit <- iv(s$a, s$y, s$d, folds = rep_len(1:5, 40))
   for (unit in c(1e-80, 1e-6, 1e80)) {
@@ -182,13 +172,6 @@ test_that("terms after the bar keep their parentheses", {
   same(y ~ v + u | z + . - v, y ~ v + u | z + u)
 })
 
-test_that("characters are levels only where a factor was", {
-  frame$text <- rep_len(c("10", "2", "300"), 40)
-  fit <- iv(y ~ as.numeric(text) | z, frame, mu = 1)
-  expect_equal(predict(fit, frame), fitted(fit), tolerance = 1e-12,
-               ignore_attr = TRUE)
-})
-
 test_that("update() of a gram and a factor takes one kernel for the gram", {
   g <- gram(s$a, kernel_rbf(0.7))
   fit <- iv(g, s$y, frame$level, mu = 1, lambda = 1)
@@ -199,10 +182,4 @@ test_that("update() of a gram and a factor takes one kernel for the gram", {
   fit <- iv(y ~ v | z, frame, mu = 1)
   expect_error(update(fit, data = frame, y = s$y),
                class = "kernmean_error_input")
-})
-
-test_that("dummies have a constant, and need no warning of a line through 0", {
-  x <- stats::model.matrix(~ level - 1, frame)
-  expect_no_warning(iv(x, s$y, s$d, kernel = list(x = kernel_linear()),
-                            mu = 1, lambda = 1))
 })

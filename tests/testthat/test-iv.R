@@ -156,14 +156,6 @@ test_that("each instrument without effect is named in a warning", {
   expect_null(asked(landmarks = 12))
 })
 
-test_that("no warning comes where the instruments do something", {
-  expect_no_warning(iv(s$a, s$y, s$d, narrow, lambda = 0.1, mu = 1))
-  expect_no_warning(iv(s$a, s$y, factor(level), list(x = narrow),
-                            lambda = 0, mu = 1))
-  expect_no_warning(nested(kernel = narrow, lambda_c = 1, lambda_d = 1,
-                           mu_g = 1, mu_h = 1))
-})
-
 test_that("discrete instruments with a full learner give group means of y", {
   means <- ave(s$y, level)
   expect_warning(
@@ -248,27 +240,6 @@ test_that("a full learner's fitted values do not depend on its kernel", {
     ))
     expect_equal(unname(fitted(fit)), drop(want), tolerance = 1e-8)
   }
-})
-
-test_that("a constant treatment is a constant function", {
-  P <- action_R(K_of(s$d), 0.7)
-  ones <- rep(1, 40)
-  for (penalty in c("norm", "l2")) {
-    fit <- iv(ones, s$y, s$d, narrow, lambda = 0.7, mu = 0.2,
-                   penalty = penalty)
-    size <- if (penalty == "norm") 1 else 40
-    want <- sum(P %*% s$y) / (sum(P) + 0.2 * size)
-    expect_equal(unname(fitted(fit)), want * ones, tolerance = 1e-10)
-    expect_identical(fit$rank[["x"]], 1L)
-  }
-})
-
-test_that("constant columns change nothing", {
-  fit <- iv(s$a, s$y, s$d, lambda = 1, mu = 0.3)
-  of <- lapply(fit$kernels, \(k) kernel_rbf(k$bandwidth))
-  more <- iv(cbind(s$a, k = 3), s$y, cbind(s$d, k = -1), kernel = of,
-                  lambda = 1, mu = 0.3, scale = TRUE)
-  expect_equal(fitted(more), fitted(fit), tolerance = 1e-10)
 })
 
 # --- Two-stage least squares --------------------------------------------------
@@ -420,8 +391,8 @@ test_that("nested predictions have the columns g and h", {
   want <- cbind(gram_R(narrow, new$a, s$a) %*% of$g,
                 gram_R(narrow, s$b[5:7, ], s$b) %*% of$h)
   expect_equal(unname(got), unname(want), tolerance = 1e-10)
-  g <- predict(fit, new["a"], what = "g")
-  h <- predict(fit, new["b"], what = "h")
+  g <- predict(fit, new["a"])
+  h <- predict(fit, new["b"])
   expect_equal(unname(drop(g)), unname(want[, 1]), tolerance = 1e-10)
   expect_equal(unname(drop(h)), unname(want[, 2]), tolerance = 1e-10)
   expect_equal(unname(predict(fit)), unname(as.matrix(fit$fitted.values)))
@@ -448,26 +419,6 @@ test_that("an intercept is the mean of y, added", {
                  intercept = FALSE)
   given <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
   expect_identical(fitted(off), fitted(given))
-})
-
-test_that("update() fits again with other arguments", {
-  fit <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
-  again <- update(fit, mu = 2)
-  own <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 2)
-  expect_identical(fitted(again), fitted(own))
-  fit <- iv(y ~ a1 | d1, frame, lambda = 1, mu = 0.3)
-  again <- update(fit, penalty = "l2")
-  own <- iv(y ~ a1 | d1, frame, lambda = 1, mu = 0.3, penalty = "l2")
-  expect_identical(fitted(again), fitted(own))
-  again <- update(fit, data = frame[1:30, ])
-  own <- iv(y ~ a1 | d1, frame[1:30, ], lambda = 1, mu = 0.3)
-  expect_equal(unname(fitted(again)), unname(fitted(own)), tolerance = 1e-12)
-  fit <- nested(w = s$w, kernel = narrow, lambda_c = 1, lambda_d = 1,
-                mu_g = 0.2, mu_h = 0.3)
-  again <- update(fit, subset = s$s)
-  own <- nested(w = s$w, subset = s$s, kernel = narrow, lambda_c = 1,
-                lambda_d = 1, mu_g = 0.2, mu_h = 0.3)
-  expect_identical(again$fitted.values, own$fitted.values)
 })
 
 test_that("any number of threads gives the same bits", {

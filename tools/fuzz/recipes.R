@@ -258,7 +258,6 @@ args <- list(
   augment.data = \(s) call("frame", call("rows_of", s$object), draw_seed()),
   predict.type = either("density", "log", "scores", "value", "class",
                         "decision", "posterior"),
-  predict.what = either("g", "h", "both"),
   plot.what = either("g", "h", c("g", "h")),
   autoplot.what = either("g", "h", c("g", "h")),
   plot.n = either(5, 10, 2),
