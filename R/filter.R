@@ -158,9 +158,6 @@ a_filter <- function(orders) {
 # What goes with filters, and with many bandwidths by `factors`.
 filter_rules <- list(
   when("filter", null = "permutation"),
-  when(\(a) any(a$filter$order > 0L), reason = "for a filter",
-       estimator = new_kind("an average, \"kme\", \"mkme\" or \"mmkme\"",
-                            \(x) is_unshrunk(x))),
   when(\(a) !identical(a$filter$factors, 1) && !is.null(a$filter),
        estimator = an_average, reason = "where 'factors' are given")
 )

@@ -302,31 +302,70 @@ hsic_test <- function(x, ...) {
 hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
                               kernel_y = kernel_rbf(), estimator = "kme", ...,
                               kernel = NULL, bandwidths = NULL,
-                              filter = "none", ratio = NULL, order = NULL,
-                              factors = NULL, B = NULL,
-                              null = c("permutation", "gamma"),
-                              statistic = c("biased", "unbiased"),
-                              permutations = NULL, blocks = NULL,
+                              filter = "none", B = 999, blocks = NULL,
                               clusters = NULL, scale = FALSE,
+                              control = test_control(),
                               progress = interactive()) {
-  check_dots(...)
-  if (missing(x)) {
-    stop_input("'x' must be given: the first variable")
+  asked <- request(hsic_arguments)
+  if (!inherits(x, "test_variables")) {
+    data <- list(x = x)
+    label <- c(x = deparse1(substitute(x)))
+    if (!missing(y)) {
+      data["y"] <- list(y)
+      label[["y"]] <- deparse1(substitute(y))
+    }
+    x <- test_variables(data, label)
+  } else if (!missing(y)) {
+    stop_input("'y' must not be given; it comes with the data")
   }
-  label <- c(x = deparse1(substitute(x)),
-             y = if (!missing(y)) deparse1(substitute(y)))
-  data <- list(x = x)
-  if (!missing(y)) {
-    data["y"] <- list(y)
+  test_dependence(x, asked)
+}
+
+# Those of both variables, or a list of those of x and of y.
+bandwidth_sets <- function(value, name) {
+  if (is.list(value) && length(value) != 2L) {
+    stop_input("'bandwidths' must hold those of 'x' and of 'y' if it is a ",
+               "list, not ", describe(value))
   }
-  test_variables(
-    data, label, if (!missing(kernel_x)) kernel_x,
-    if (!missing(kernel_y)) kernel_y, estimator, kernel = kernel,
-    bandwidths = bandwidths, filter = filter, ratio = ratio, order = order,
-    factors = factors, B = B, null = null, statistic = statistic,
-    permutations = permutations, blocks = blocks, clusters = clusters,
-    scale = if (!missing(scale)) scale, progress = progress
+  for (set in if (is.list(value)) value else list(value)) {
+    check_bandwidth_set(set, "fuse")
+  }
+  value
+}
+
+hsic_arguments <- test_table(
+  "hsic_test.default", x = anything, kernel_x = unless_given(anything),
+  kernel_y = unless_given(anything), kernel = maybe(a_kernel),
+  bandwidths = bandwidth_sets, filter = a_filter(0:1), aside = c("x", "progress"),
+  rules = list(
+    when("bandwidths", kernel = NULL, kernel_x = NULL, kernel_y = NULL,
+         filter = NULL),
+    when("kernel", kernel_x = NULL, kernel_y = NULL)
   )
+)
+
+# Of each variable by itself, which shrinks no operator.
+by_variable <- new_kind("\"kme\", \"mkme\", \"mmkme\" or \"smooth\"",
+                        \(x) !on_operator(x))
+
+hsic_rules <- c(
+  list(
+    when("bandwidths", estimator = an_average, statistic = "biased",
+         null = "permutation"),
+    when(\(a) a$several, estimator = by_variable, statistic = "biased",
+         null = "permutation", permutations = NULL, bandwidths = NULL,
+         reason = "for more than two variables"),
+    when("filter", estimator = by_variable),
+    when(\(a) TRUE, bins = NULL, reason = "for a test of independence")
+  ),
+  filter_rules
+)
+
+# What the methods hand on: list(data: list(x, y) or list(x: a list of
+# variables), label: what they are called, with the names x and y where these
+# may be given anew; none for a formula).
+test_variables <- function(data, label) {
+  structure(list(data = data, label = label), class = "test_variables")
 }
 
 #' @rdname hsic_test
@@ -334,209 +373,117 @@ hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
 hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                               blocks = NULL, clusters = NULL) {
   check_formula(formula, data)
-  check_named(..., refused = c("x", "y"))
-  found <- formula_variables(match.call(expand.dots = FALSE), formula, data,
+  frame <- formula_variables(match.call(expand.dots = FALSE), formula, data,
                              missing(na.action), parent.frame(), least = 2L,
                              extra = c("blocks", "clusters"))
-  do.call(test_variables, c(
-    list(list(x = found$variables),
-         paste(names(found$variables), collapse = " and ")),
-    found$extra, side_kernels(list(...), found$variables)
-  ), quote = TRUE)
+  label <- paste(names(frame$variables), collapse = " and ")
+  hsic_test.default(test_variables(list(x = frame$variables), label), ...,
+                    blocks = frame$extra$blocks,
+                    clusters = frame$extra$clusters)
 }
 
-# The test of data, list(x, y) or list(x: a list of variables), that `label`
-# names; NULL for a kernel is the default.
-test_variables <- function(data, label, kernel_x = NULL, kernel_y = NULL,
-                           estimator = est_kme(), ..., kernel = NULL,
-                           bandwidths = NULL, filter = "none", ratio = NULL,
-                           order = NULL, factors = NULL, B = NULL,
-                           null = hsic_nulls, statistic = "biased",
-                           permutations = NULL, blocks = NULL, clusters = NULL,
-                           scale = NULL, progress = interactive()) {
-  check_dots(...)
-  options <- read_options(estimator, null, hsic_nulls, statistic, progress)
-  options["filter"] <- list(read_filter(filter, ratio, order, factors, 0:1))
+test_dependence <- function(data, asked) UseMethod("test_dependence")
+test_dependence.test_variables <- function(data, asked) {
+  kernels <- Filter(Negate(is.null), asked[c("kernel_x", "kernel_y")])
+  if (is.null(names(data$label))) {
+    kernels <- side_kernels(kernels, data$data$x)
+  }
+  variables <- read_variables(
+    data$data, list(x = kernels$kernel_x, y = kernels$kernel_y), asked$kernel,
+    scale = asked$scale
+  )
+  n <- check_lengths(variables)
+  asked$several <- length(variables) > 2L
+  options <- open_control(asked, c("permutation", "gamma"), hsic_rules)
   options$operator <- on_operator(options$estimator)
   if (options$operator) {
     options$estimator <- est_operator(options$estimator, "estimator")
   }
-  given <- list(x = kernel_x, y = kernel_y)
-  options$combined <- !is.null(bandwidths)
-  check_combined(bandwidths, given, kernel, options)
-  if (!is.null(options$filter)) {
-    check_filter_options(options$filter, bandwidths, options,
-                         !options$operator,
-                         "\"kme\", \"mkme\", \"mmkme\" or \"smooth\"")
-  }
-  variables <- read_variables(data, given, kernel, scale = scale)
-  if (is_single(options$filter)) {
-    check_variable_factors(variables, options$filter$factors)
-    variables <- lapply(variables, vary_bandwidth, options$filter$factors)
-    options["filter"] <- list(without_factor(options$filter))
-  }
-  n <- check_lengths(variables)
-  check_several(variables, options, permutations)
-  if (!is.null(bandwidths)) {
-    variables <- spread_bandwidths(variables, bandwidths)
-  }
-  units <- exchange_units(variables, options, blocks, clusters)
-  check_points(n, options)
-  draws <- if (is.null(B) && inherits(permutations, "how")) {
-    permutations$nperm
-  } else if (is.null(B)) {
-    usual_draws(hsic_cost(variables, options, units))
-  } else {
-    B
-  }
-  scheme <- check_permutations(permutations, units, draws, options$null)
-  scheme$moved <- units$moved
-  arguments <- list(
-    label = label, kernel_x = kernel_x, kernel_y = kernel_y,
-    estimator = options$estimator, kernel = kernel, bandwidths = bandwidths,
-    filter = read_filter_name(filter), ratio = ratio, order = order,
-    factors = factors, B = B, null = options$null,
-    statistic = options$statistic, permutations = permutations,
-    blocks = blocks, clusters = clusters, scale = scale, progress = progress
-  )
-  found <- if (is.null(options$filter)) {
-    hsic_statistics(variables, options, scheme)
-  } else {
-    filtered_dependence(variables, options, scheme)
-  }
-  new_hsic_test(variables, options, scheme, found, arguments)
-}
-
-# --- Arguments -------------------------------------------------------------
-
-hsic_nulls <- c("permutation", "gamma")
-
-check_points <- function(n, options) {
-  least <- if (options$null == "gamma") {
-    6
-  } else if (options$statistic == "unbiased" || options$combined) {
-    4
-  } else {
-    2
-  }
+  least <- if (options$null == "gamma") 6L else if (
+    options$statistic == "unbiased" || !is.null(options$bandwidths)
+  ) 4L else 2L
   if (n < least) {
-    stop_input(
-      "'x' must have at least ", least, " rows",
-      if (options$null == "gamma") " for null = \"gamma\"",
-      if (options$statistic == "unbiased") " for statistic = \"unbiased\"",
-      if (options$combined) " when 'bandwidths' is given",
-      ", not ", n
-    )
+    stop_input("'x' must have at least ", least, " rows for this test, not ", n)
   }
-}
-
-# dHSIC is the biased statistic of averages, and its permutation null.
-check_several <- function(variables, options, permutations) {
-  if (length(variables) == 2L) {
-    return()
+  filter <- options$filter
+  if (asked$several || !is.null(filter) && filter$name != "none") {
+    for (variable in variables) check_definite(variable$sample$kernel)
   }
-  only <- function(ok, name, value, why = NULL) {
-    must_be(ok, name, value, paste0("for more than two variables", why))
+  if (!is.null(filter) && !identical(filter$factors, 1) &&
+        !any(vapply(variables, varies_bandwidth, NA))) {
+    stop_input("'factors' must be NULL where no variable has a bandwidth of ",
+               "numbers alone")
   }
-  only(!options$operator, "estimator",
-       "\"kme\", \"mkme\", \"mmkme\" or \"smooth\"",
-       ": dHSIC is made of averages, and of no operator that could be shrunk")
-  only(options$statistic == "biased", "statistic", "\"biased\"")
-  only(options$null == "permutation", "null", "\"permutation\"")
-  only(is.null(permutations), "permutations", "NULL")
-  for (variable in variables) {
-    if (!is_definite(variable$sample$kernel)) {
-      stop_input(
-        "'", variable$name, "' must have a positive definite kernel where ",
-        "there are more than two variables, not kernel_energy()"
-      )
-    }
+  if (is_single(filter)) {
+    variables <- lapply(variables, vary_bandwidth, filter$factors)
+    options["filter"] <- list(without_factor(filter))
   }
-}
-
-# --- Many bandwidths ---------------------------------------------------------
-
-# Many bandwidths are those of RBF kernels and averages.
-check_combined <- function(bandwidths, given, kernel, options) {
-  if (is.null(bandwidths)) {
-    return()
+  if (!is.null(options$bandwidths)) {
+    variables <- spread_bandwidths(variables, options$bandwidths)
   }
-  each <- if (is.list(bandwidths)) bandwidths else list(bandwidths)
-  if (is.list(bandwidths) && length(bandwidths) != 2L) {
-    stop_input("'bandwidths' must hold those of 'x' and of 'y' if it is a ",
-               "list, not ", describe(bandwidths))
-  }
-  for (one in each) check_bandwidth_set(one, "fuse")
-  reason <- "when 'bandwidths' is given"
-  for (name in names(given)) {
-    must_be(is.null(given[[name]]), paste0("kernel_", name), "NULL", reason)
-  }
-  must_be(is.null(kernel), "kernel", "NULL", reason)
-  must_be(is_average(options$estimator), "estimator", "\"kme\"", reason,
-          options$estimator$name)
-  must_be(options$statistic == "biased", "statistic", "\"biased\"", reason,
-          options$statistic)
-  must_be(options$null == "permutation", "null", "\"permutation\"", reason,
-          options$null)
+  units <- exchange_units(variables, options)
+  scheme <- check_permutations(options$permutations, units, options$B,
+                               options$null)
+  scheme$moved <- units$moved
+  new_hsic_test(variables, options, scheme,
+                hsic_statistics(variables, options, scheme), stored(asked),
+                data)
 }
 
 # --- The object ------------------------------------------------------------
 
-new_hsic_test <- function(variables, options, scheme, found, arguments) {
+# data: as of test_variables(), of which the label is kept.
+new_hsic_test <- function(variables, options, scheme, found, arguments, data) {
   several <- length(variables) > 2L
-  height <- found$height
   law <- found$law
   kernels <- lapply(variables, \(variable) {
     if (!is_factor_variable(variable)) variable$sample$kernel
   })
-  name <- if (several) {
-    "dHSIC"
-  } else if (options$combined) {
+  name <- if (several) "dHSIC" else if (is.null(options$bandwidths)) "HSIC" else
     "fused HSIC"
-  } else {
-    "HSIC"
-  }
   filtered <- isTRUE(found$table$order[1L] > 0L)
+  estimator <- options$estimator
+  data["data"] <- NULL
   new_test(
     "hsic_test",
     statistic = stats::setNames(
-      height * found$observed,
+      found$height * found$observed,
       if (isTRUE(found$several)) "max z" else
         paste0(if (filtered) "filtered ", name)
     ),
-    parameter = c(if (is.null(law$gamma)) {
-      c(n = variables[[1L]]$sample$n,
+    parameter = c(
+      if (!is.null(law$gamma)) law$gamma else c(
+        n = variables[[1L]]$sample$n,
         if (!is.null(scheme$clusters)) c(clusters = length(scheme$sizes)),
-        B = scheme$B)
-    } else {
-      law$gamma
-    }, single_bandwidths(kernels)),
+        B = scheme$B
+      ), single_bandwidths(kernels)
+    ),
     p.value = law$p,
     estimate = if (!several) c("normalized HSIC" = found$share),
     alternative = "the variables are dependent",
     method = test_title(
       if (several) "joint independence" else "independence",
-      c(name, filter_label(options$filter), hsic_label(options),
+      c(name, filter_label(options$filter),
+        if (options$operator) operator_label(estimator) else estimator$label,
         if (!several) options$statistic),
       options, scheme, "all permutations"
     ),
-    data.name = paste(arguments$label, collapse = " and "),
-    replicates = if (!is.null(law$draws)) height * law$draws,
+    data.name = paste(data$label, collapse = " and "),
+    replicates = if (!is.null(law$draws)) found$height * law$draws,
     gamma = law$gamma, null = options$null, type = options$statistic,
-    estimator = options$estimator, lambda = found$estimator$lambda,
+    estimator = estimator, lambda = found$estimator$lambda,
     alpha = found$alpha, noise = found$noise, smoothing = found$smoothing,
-    candidates = found$candidates, kernel = kernels,
-    variables = variables, ranks = found$ranks, arguments = arguments,
-    statistics = found$table, left = found$left
+    candidates = found$candidates, kernel = kernels, variables = variables,
+    ranks = found$ranks, arguments = arguments, statistics = found$table,
+    left = found$left, origin = data
   )
 }
 
-# Those that are one number, named.
+# Those that are one number, named; of columns and factors that of the columns.
 single_bandwidths <- function(kernels) {
-  # Of columns and factors that of the columns.
   each <- lapply(kernels, \(kernel) {
-    codes <- length(kernel$bandwidth) - length(kernel$equal) + 1L
-    unique(kernel$bandwidth[seq_along(kernel$bandwidth) < codes])
+    columns <- length(kernel$bandwidth) - length(kernel$equal)
+    unique(utils::head(kernel$bandwidth, columns))
   })
   single <- unlist(each[lengths(each) == 1L])
   if (length(single)) {
@@ -544,10 +491,47 @@ single_bandwidths <- function(kernels) {
   }
 }
 
-hsic_label <- function(options) {
-  if (options$operator) {
-    operator_label(options$estimator)
-  } else {
-    options$estimator$label
+# --- What it can do ----------------------------------------------------------
+
+fit_picture.hsic_test <- function(x, type = NULL, breaks = 30, freq = FALSE) {
+  check_type(type, "null")
+  picture_null(x, breaks, freq)
+}
+
+fit_request.hsic_test <- function(x, changes) {
+  label <- x$origin$label
+  data <- changed_data(changes, label)
+  label <- new_label(label, attr(changes, "call"), data)
+  change_variables(x$origin, x, changes, data, label)
+}
+
+# The request of the test with changes, of which some are data; origin: as of
+# test_variables(), without the data.
+change_variables <- function(origin, test, changes, data, label) {
+  UseMethod("change_variables")
+}
+change_variables.test_variables <- function(origin, test, changes, data,
+                                            label) {
+  variables <- test$variables
+  several <- !"y" %in% names(label)
+  own <- vapply(variables, \(v) is.null(variable_kernel(v)), NA)
+  arguments <- spread_kernel(test$arguments, !own, several)
+  # A formula has sides, a list has none.
+  if (is.null(names(label))) {
+    arguments <- side_kernels(arguments, variables)
+    changes <- side_kernels(changes, variables)
   }
+  changes <- spread_kernel(changes, vapply(variables, takes_kernel, NA),
+                           several)
+  changes <- keep_all_units(changes, variables, several)
+  # A gram stays one unless another kernel is to come.
+  names <- if (several) rep("kernel_x", length(variables)) else
+    c("kernel_x", "kernel_y")
+  inputs <- Map(variable_input, variables, names %in% names(changes))
+  values <- if (several) list(x = inputs) else
+    stats::setNames(inputs, c("x", "y"))
+  values[data] <- changes[data]
+  asked <- change_request(arguments, changes[!names(changes) %in% data])
+  asked$x <- test_variables(values, label)
+  asked
 }

@@ -1,33 +1,31 @@
 # The statistics behind hsic_test(): centered Gram matrices or their factors,
-# the forms sum_ij k_ij l_p(i)p(j) of many permutations p at once, and what the
-# estimators make of them.
+# the forms sum_ij k_ij l_p(i)p(j) of many permutations p at once, what the
+# estimators make of them, and spectral filters of each variable.
 
 # list(observed, law: list(p, draws, gamma), height: the factor of statistic and
 # draws; and where there are any: share: HSIC_xy/sqrt(HSIC_xx HSIC_yy), noise
 # and smoothing, by variable, the estimator as settled, its candidates, alpha,
-# ranks).
+# ranks; of a filter several, table, left).
 hsic_statistics <- function(variables, options, scheme) {
   settled <- settle_variables(variables, options)
-  samples <- settled$samples
   options$estimator <- settled$estimator
-  several <- length(samples) > 2L
-  source <- if (several) {
-    tensor_source(samples)
-  } else if (options$combined) {
-    fuse_source(lapply(variables, each_bandwidth), scheme)
+  source <- if (is.null(options$bandwidths)) {
+    new_source(settled$samples, options, scheme)
   } else {
-    pair_source(samples[[1L]], samples[[2L]], options, scheme)
+    fuse_source(lapply(variables, each_bandwidth), scheme)
   }
-  found <- if (options$null == "gamma") {
+  found <- if (!is.null(options$filter)) {
+    filter_draws(variables, settled, source, options, scheme)
+  } else if (options$null == "gamma") {
     hsic_gamma(source)
   } else if (is.null(source$shares) && options$operator) {
     operator_draws(source, options, scheme)
   } else {
     form_draws(source, options, scheme)
   }
-  c(found, settled[c("height", "noise")],
-    list(smoothing = settled$smoothing,
-         share = if (!several) source$share(), ranks = source$ranks))
+  # What was found goes before what was settled.
+  c(found, settled[c("estimator", "height", "noise", "smoothing")],
+    source[c("share", "ranks")])
 }
 
 # Averages settle on each variable by itself: list(samples, with another kernel
@@ -39,16 +37,18 @@ settle_variables <- function(variables, options) {
     return(list(samples = samples, estimator = options$estimator, height = 1))
   }
   settled <- lapply(variables, \(variable) {
-    where <- paste0("'", variable$name, "'",
-                    if (is_factor_variable(variable)) ", a factor,")
-    est_settle_variable(options$estimator, variable$sample, where)
+    est_settle_variable(options$estimator, variable$sample, paste0(
+      "'", variable$name, "'",
+      if (is_factor_variable(variable)) ", a factor,"
+    ))
   })
-  noise <- lapply(settled, \(one) one$chosen$noise)
-  smoothing <- unlist(lapply(settled, \(one) one$chosen$h))
+  chosen <- lapply(settled, `[[`, "chosen")
+  noise <- lapply(chosen, `[[`, "noise")
+  smoothing <- unlist(lapply(chosen, `[[`, "h"))
   list(
     samples = Map(settled_sample, samples, settled),
     estimator = settled[[1L]]$estimator,
-    height = prod(vapply(settled, `[[`, numeric(1), "height")),
+    height = prod(vapply(settled, `[[`, 1, "height")),
     noise = if (!is.null(noise[[1L]])) noise,
     smoothing = if (!is.null(smoothing)) {
       stats::setNames(smoothing, paste("h of", names(smoothing)))
@@ -58,113 +58,111 @@ settle_variables <- function(variables, options) {
 
 # --- Gram matrices -----------------------------------------------------------
 
-# list(x, y, n, units, forms, share, shares, scale, moved, ranks): the two
-# centered matrices or factors, and the function of permutations of so many
-# units that gives their forms; share(): how large HSIC is among its bounds;
-# `shares` is that of est_share().
-pair_source <- function(x, y, options, scheme) {
-  x <- walkable_sample(center_linear(x))
-  y <- walkable_sample(center_linear(y))
-  n <- x$n
+new_source <- function(samples, options, scheme) {
+  if (length(samples) > 2L) {
+    tensor_source(samples)
+  } else {
+    pair_source(lapply(samples, filterable_sample), options, scheme)
+  }
+}
+
+# Two centered matrices, or factors of them, as x and y; share: how large HSIC
+# is among its bounds; `shares` is that of est_share().
+pair_source <- function(samples, options, scheme) {
+  n <- samples[[1L]]$n
   shares <- if (options$operator) est_share(options$estimator)
   stored <- options$null == "gamma" || options$operator && is.null(shares) ||
     !is.null(scheme$moved)
-  factors <- if (!stored) pair_factors(x, y, scheme$B)
-  if (!is.null(factors)) {
-    parts <- Map(factor_part, factors, list(x = x, y = y))
-  } else {
+  factors <- if (!stored) pair_factors(samples, scheme$B)
+  if (is.null(factors)) {
     check_memory(n, n, "use fewer rows", copies = 2)
-    parts <- list(x = centered_part(x), y = centered_part(y))
-  }
-  norms <- parts$x$norm * parts$y$norm
-  parts <- cluster_parts(parts, scheme)
-  forms <- part_forms(parts$x, parts$y, !is.null(factors), norms)
-  same <- matrix(seq_len(ncol(parts$x$m)))
-  list(
-    x = parts$x, y = parts$y, n = n, forms = forms, shares = shares, moved = 1L,
-    scale = if (!options$operator) norms / n^2,
-    share = \() if (norms == 0) 0 else share_of(forms(same), norms),
-    ranks = if (!is.null(factors)) c(x = nrow(parts$x$m), y = nrow(parts$y$m))
-  )
-}
-
-# The forms of a pair of centered matrices, or of factors of them, as a function
-# of permutations; norms: the product of their norms.
-part_forms <- function(x, y, factors, norms) {
-  if (norms == 0) {
-    \(permutations) numeric(ncol(permutations))
-  } else if (factors) {
-    \(permutations) .Call(C_r_permuted_products, x$m, y$m, permutations)
+    parts <- lapply(samples, centered_part)
   } else {
-    \(permutations) .Call(C_r_permuted_forms, x$m, y$m, permutations)
+    parts <- Map(factor_part, factors, samples)
+  }
+  source <- new_pair(parts, scheme, !is.null(factors))
+  same <- matrix(seq_len(ncol(source$x$m)))
+  source$share <- share_of(pair_forms(source, same), source$norms)
+  source["shares"] <- list(shares)
+  if (options$operator) source["scale"] <- list(NULL)
+  if (!is.null(factors)) source$ranks <- c(x = nrow(source$x$m),
+                                           y = nrow(source$y$m))
+  source
+}
+
+# list(x, y, n, norms, the product of theirs, factors: are they factors, scale:
+# see permutation_p(), moved: permutations of a draw)
+new_pair <- function(parts, scheme, factors = FALSE) {
+  n <- length(parts[[1L]]$diagonal)
+  norms <- parts[[1L]]$norm * parts[[2L]]$norm
+  parts <- cluster_parts(unname(parts), scheme)
+  list(x = parts[[1L]], y = parts[[2L]], n = n, norms = norms,
+       factors = factors, scale = norms / n^2, moved = 1L)
+}
+
+pair_forms <- function(pair, permutations) {
+  if (pair$norms == 0) {
+    numeric(ncol(permutations))
+  } else if (pair$factors) {
+    .Call(C_r_permuted_products, pair$x$m, pair$y$m, permutations)
+  } else {
+    .Call(C_r_permuted_forms, pair$x$m, pair$y$m, permutations)
   }
 }
 
-share_of <- function(form, norms) min(1, max(0, form / norms))
+share_of <- function(form, norms) {
+  if (norms == 0) 0 else min(1, max(0, form / norms))
+}
 
 # Where values of a variable that is constant within clusters move between
 # clusters of any size, sum_ij k_ij l_p(i)p(j) is a sum over clusters: of the
 # other matrix, added up over clusters, with the values of the one that moves.
 # Row sums of k are 0, and so it does not matter where l is centered.
 cluster_parts <- function(parts, scheme) {
-  if (is.null(scheme$moved)) {
-    return(parts)
-  }
-  codes <- scheme$clusters
-  first <- which(!duplicated(codes))
   moved <- scheme$moved
-  parts[[moved]]$m <- parts[[moved]]$m[first, first, drop = FALSE]
-  whole <- parts[[3L - moved]]$m
-  parts[[3L - moved]]$m <- unname(rowsum(t(rowsum(whole, codes)), codes))
+  if (!is.null(moved)) {
+    codes <- scheme$clusters
+    first <- which(!duplicated(codes))
+    parts[[moved]]$m <- parts[[moved]]$m[first, first, drop = FALSE]
+    whole <- parts[[3L - moved]]$m
+    parts[[3L - moved]]$m <- unname(rowsum(t(rowsum(whole, codes)), codes))
+  }
   parts
 }
 
 # The permutations of points that permutations of clusters stand for: points
 # keep their order within the cluster.
-point_permutations <- function(scheme) {
+point_permutations <- function(units, scheme) {
   codes <- scheme$clusters
   if (is.null(codes) || !is.null(scheme$moved)) {
-    return(identity)
+    return(units)
   }
   sorted <- order(codes)
   first <- match(seq_len(max(codes)), codes[sorted])
   place <- seq_along(codes) - first[codes[sorted]]
   place[sorted] <- place
-  \(units) {
-    moved <- units[codes, , drop = FALSE]
-    moved[] <- sorted[first[moved] + place]
-    moved
-  }
+  moved <- units[codes, , drop = FALSE]
+  moved[] <- sorted[first[moved] + place]
+  moved
 }
 
 # Both factors where the product of the ranks is below 4n, or NULL. The first
 # columns are cheap; of one matrix more are worth a share of what the forms of
 # whole matrices cost.
-pair_factors <- function(x, y, B) {
-  n <- x$n
+pair_factors <- function(samples, B) {
+  n <- samples[[1L]]$n
   first <- min(n, ceiling(2 * sqrt(n)))
-  a <- low_rank(x, first)
-  b <- low_rank(y, first)
-  if (is.null(a) && is.null(b)) {
-    return(NULL)
-  }
-  if (is.null(a) || is.null(b)) {
-    rank <- max(1L, nrow(if (is.null(a)) b else a))
-    most <- most_columns(n, rank, B)
-    if (most <= first) {
-      return(NULL)
+  factors <- lapply(samples, low_rank, first)
+  open <- vapply(factors, is.null, NA)
+  if (any(open) && !all(open)) {
+    rank <- max(1L, nrow(factors[[which(!open)]]))
+    most <- floor(min(n, (4 * n - 1) / rank, sqrt(n) * sqrt(B) / 4))
+    if (most > first) {
+      factors[[which(open)]] <- low_rank(samples[[which(open)]], most)
     }
-    if (is.null(a)) a <- low_rank(x, most) else b <- low_rank(y, most)
   }
-  if (is.null(a) || is.null(b) || nrow(a) / 4 * nrow(b) >= n) {
-    return(NULL)
-  }
-  list(x = a, y = b)
-}
-
-# Columns of a second factor that are worth their cost.
-most_columns <- \(n, rank, B) {
-  floor(min(n, (4 * n - 1) / rank, sqrt(n) * sqrt(B) / 4))
+  ranks <- unlist(lapply(factors, nrow))
+  if (length(ranks) == 2L && ranks[[1L]] / 4 * ranks[[2L]] < n) factors
 }
 
 # The centered factor, rank x n, or NULL.
@@ -195,10 +193,10 @@ new_part <- function(m, diagonal, norm, size) {
 }
 
 centered_part <- function(sample) {
-  found <- center_source(sample_source(sample))
-  diagonal <- diag(found$k)
-  size <- max(abs(found$at)) + mean(abs(diagonal))
-  new_part(found$k, diagonal, norm(found$k, "F"), size)
+  centered <- center_source(sample_source(sample))
+  diagonal <- diag(centered$k)
+  new_part(centered$k, diagonal, norm(centered$k, "F"),
+           max(abs(centered$at)) + mean(abs(diagonal)))
 }
 
 factor_part <- function(factor, sample) {
@@ -206,7 +204,8 @@ factor_part <- function(factor, sample) {
   new_part(factor, colSums(factor^2), norm, mean(sample_diagonal(sample)))
 }
 
-# dHSIC: the matrices as they are.
+# dHSIC: the matrices as they are. Rounding is far smaller than for ties of
+# centered statistics allowed.
 tensor_source <- function(samples) {
   n <- samples[[1L]]$n
   check_memory(n, n, "use fewer rows", copies = length(samples))
@@ -216,10 +215,9 @@ tensor_source <- function(samples) {
   rows <- lapply(k, rowMeans)
   list(
     k = k, rows = rows, n = n, moved = length(k) - 1L,
-    means = prod(vapply(rows, mean, numeric(1))),
-    # Rounding is far smaller than for ties of centered statistics allowed.
-    scale = 1e-3 * prod(vapply(k, \(k) mean(abs(diag(k))), numeric(1))),
-    constant = any(vapply(k, \(k) all(k == k[1L]), logical(1)))
+    means = prod(vapply(rows, mean, 1)),
+    scale = 1e-3 * prod(vapply(k, \(k) mean(abs(diag(k))), 1)),
+    constant = any(vapply(k, \(k) all(k == k[1L]), NA))
   )
 }
 
@@ -227,37 +225,31 @@ tensor_source <- function(samples) {
 
 grid_bandwidths <- 5L
 
-# Bandwidths from half the 5% to twice the 95% quantile of distances, in a
-# geometric sequence.
-spread_distances <- function(x) {
-  ends <- range(fuse_bandwidths(x))
-  exp(seq(log(ends[1L]), log(ends[2L]), length.out = grid_bandwidths))
-}
-
 takes_bandwidths <- function(variable) {
   sample <- variable$sample
   !is_factor_variable(variable) && !stores_gram(sample) && is_rbf(sample$kernel)
 }
 
-# The variables with many bandwidths where the kernel is not their own.
+# The variables with many bandwidths where the kernel is not their own: with
+# "fuse" from half the 5% to twice the 95% quantile of distances, in a geometric
+# sequence.
 spread_bandwidths <- function(variables, bandwidths) {
-  must_be(length(variables) == 2L, "bandwidths", "NULL",
-          "for more than two variables")
-  mixed <- vapply(variables, is_mixed_variable, NA)
-  must_be(!any(mixed), "bandwidths", "NULL",
-          "where a variable has factors among its columns")
+  if (any(vapply(variables, is_mixed_variable, NA))) {
+    stop_input("'bandwidths' must be NULL where a variable has factors among ",
+               "its columns")
+  }
   plain <- vapply(variables, takes_bandwidths, NA)
   if (!any(plain)) {
     stop_input("'bandwidths' must be NULL where every variable has a kernel ",
                "of its own, as factors and grams have")
   }
   each <- if (is.list(bandwidths)) bandwidths else list(bandwidths, bandwidths)
-  variables[plain] <- Map(\(variable, own) {
-    variable$sample$kernel$bandwidth <- if (is.character(own)) {
-      spread_distances(variable$sample$x)
-    } else {
-      as.double(own)
+  variables[plain] <- Map(\(variable, set) {
+    if (is.character(set)) {
+      ends <- log(range(fuse_bandwidths(variable$sample$x)))
+      set <- exp(seq(ends[1L], ends[2L], length.out = grid_bandwidths))
     }
+    variable$sample$kernel$bandwidth <- as.double(set)
     variable$sample$kernel["rule"] <- list(NULL)
     variable
   }, variables[plain], each[plain])
@@ -273,44 +265,22 @@ each_bandwidth <- function(variable) {
   }
 }
 
-# list(n, fused, share, scale, moved) of two lists of samples: the statistics of
-# all pairs, each with mean 0 and variance 1 over all permutations, as one.
+# list(n, pairs, share, scale, moved) of two lists of samples; each pair with
+# the mean and variance of its forms; the share is that of the average kernels.
 fuse_source <- function(samples, scheme) {
   n <- samples[[1L]][[1L]]$n
   check_memory(n, n, "use fewer rows, or bandwidths",
                copies = 2 * sum(lengths(samples)))
-  parts <- lapply(samples, \(each) {
-    lapply(each, \(one) centered_part(walkable_sample(center_linear(one))))
-  })
-  pairs <- expand.grid(x = seq_along(parts[[1L]]), y = seq_along(parts[[2L]]))
-  pairs <- lapply(seq_len(nrow(pairs)), \(l) {
-    x <- parts[[1L]][[pairs$x[l]]]
-    y <- parts[[2L]][[pairs$y[l]]]
-    norms <- x$norm * y$norm
-    moved <- cluster_parts(list(x, y), scheme)
-    c(form_moments(x, y), norms = norms,
-      list(forms = part_forms(moved[[1L]], moved[[2L]], FALSE, norms)))
-  })
-  # A pair whose forms are constant, as of a constant variable, tells nothing.
-  varies <- vapply(pairs, \(pair) pair$variance > 0, NA)
-  list(
-    n = n, moved = 1L, scale = 1,
-    fused = \(permutations) {
-      z <- vapply(pairs, \(pair) {
-        if (!(pair$variance > 0)) {
-          return(numeric(ncol(permutations)))
-        }
-        (pair$forms(permutations) - pair$mean) / sqrt(pair$variance)
-      }, numeric(ncol(permutations)))
-      log_mean_exp(matrix(z, ncol = length(pairs)))
-    },
-    # Of the average kernels.
-    share = \() {
-      mean <- lapply(parts, \(each) Reduce(`+`, lapply(each, `[[`, "m")))
-      norms <- norm(mean[[1L]], "F") * norm(mean[[2L]], "F")
-      if (norms == 0) 0 else share_of(sum(mean[[1L]] * mean[[2L]]), norms)
-    }
-  )
+  parts <- lapply(samples, lapply, \(one) centered_part(filterable_sample(one)))
+  pairs <- list()
+  for (y in parts[[2L]]) for (x in parts[[1L]]) {
+    pair <- c(new_pair(list(x, y), scheme), form_moments(x, y))
+    pairs <- c(pairs, list(pair))
+  }
+  sums <- lapply(parts, \(each) Reduce(`+`, lapply(each, `[[`, "m")))
+  norms <- norm(sums[[1L]], "F") * norm(sums[[2L]], "F")
+  list(n = n, pairs = pairs, scale = 1, moved = 1L,
+       share = share_of(sum(sums[[1L]] * sums[[2L]]), norms))
 }
 
 # Mean and variance of sum_ij k_ij l_p(i)p(j) over all permutations, of centered
@@ -334,36 +304,44 @@ form_moments <- function(x, y) {
 
 # --- Statistics of permutations --------------------------------------------
 
-# A function of an n x count matrix of permutations, count a multiple of
-# source$moved.
-statistic_function <- function(source, options) {
+# The statistic of each column of permutations, or of so many as source$moved.
+permuted_statistic <- function(source, permutations, options) {
   n <- source$n
-  if (!is.null(source$fused)) {
-    return(source$fused)
+  if (!is.null(source$pairs)) {
+    return(fused_statistic(source$pairs, permutations))
   }
   if (source$moved > 1L) {
-    return(\(permutations) {
-      found <- .Call(C_r_permuted_tensor, source$k, source$rows, permutations)
-      found$forms / n^2 + source$means - 2 * found$sums / n
-    })
+    sums <- .Call(C_r_permuted_tensor, source$k, source$rows, permutations)
+    return(sums$forms / n^2 + source$means - 2 * sums$sums / n)
   }
+  forms <- pair_forms(source, permutations)
   if (!is.null(source$shares)) {
-    return(\(permutations) {
-      rho <- source$forms(permutations) / n^2
-      (1 - operator_shares(source, permutations, rho))^2 * rho
-    })
+    rho <- forms / n^2
+    return((1 - operator_shares(source, permutations, rho))^2 * rho)
   }
-  if (options$statistic == "unbiased") {
-    # U-centering sees the entries off the diagonal alone, up to sums of a row's
-    # and a column's number: the centered matrices will do, and their rows sum
-    # to minus the diagonal without it.
-    traces <- source$x$trace * source$y$trace / ((n - 1) * (n - 2))
-    return(\(permutations) {
-      own <- permuted_traces(source, permutations)
-      (source$forms(permutations) - own * n / (n - 2) + traces) / (n * (n - 3))
-    })
+  if (options$statistic == "biased") {
+    return(forms / n^2)
   }
-  \(permutations) source$forms(permutations) / n^2
+  # U-centering sees the entries off the diagonal alone, up to sums of a row's
+  # and a column's number: the centered matrices will do, and their rows sum to
+  # minus the diagonal without it.
+  traces <- source$x$trace * source$y$trace / ((n - 1) * (n - 2))
+  diagonal <- permuted_traces(source, permutations) * n / (n - 2)
+  (forms - diagonal + traces) / (n * (n - 3))
+}
+
+# The statistics of all pairs, each with mean 0 and variance 1 over all
+# permutations, as one. A pair whose forms are constant, as of a constant
+# variable, tells nothing.
+fused_statistic <- function(pairs, permutations) {
+  z <- vapply(pairs, \(pair) {
+    if (pair$variance > 0) {
+      (pair_forms(pair, permutations) - pair$mean) / sqrt(pair$variance)
+    } else {
+      numeric(ncol(permutations))
+    }
+  }, numeric(ncol(permutations)))
+  log_mean_exp(matrix(z, ncol = length(pairs)))
 }
 
 # tr(Kc o Lc) of each permutation.
@@ -378,29 +356,34 @@ operator_shares <- function(source, permutations, rho) {
   source$shares(rho, permuted_traces(source, permutations) / n, n)
 }
 
-# Of a chunk of permutations: 4 MB.
-chunk_integers <- 2^20
+# Permutations at a time: 4 MB, or 64.
+chunk_size <- \(source) max(64, floor(2^20 / source$n / source$moved))
 
-# list(observed, law, estimator, alpha)
-form_draws <- function(source, options, scheme) {
+same_units <- function(source, scheme) {
   units <- length(scheme$sizes)
-  points <- point_permutations(scheme)
-  of_points <- statistic_function(source, options)
-  statistic <- \(permutations) of_points(points(permutations))
-  same <- matrix(seq_len(units), units, source$moved)
+  matrix(seq_len(units), units, source$moved)
+}
+
+# list(observed, law, alpha)
+form_draws <- function(source, options, scheme) {
+  statistic <- \(units) {
+    permuted_statistic(source, point_permutations(units, scheme), options)
+  }
+  same <- same_units(source, scheme)
   observed <- statistic(same)
   check_values(observed)
-  size <- max(64, floor(chunk_integers / source$n / source$moved))
-  values <- c(observed, permuted_draws(statistic, units, scheme, size,
-                                       options$progress, source$moved))
+  values <- c(observed, permuted_draws(
+    statistic, nrow(same), scheme, chunk_size(source), options$progress,
+    source$moved
+  ))
   check_values(values)
   check_size(source, values)
   if (is.null(scheme$matrix) || scheme$all) check_varies(values)
   list(observed = observed,
        law = permutation_null(values, source$scale, scheme),
-       estimator = options$estimator, alpha = if (!is.null(source$shares)) {
-         same <- points(same)
-         operator_shares(source, same, source$forms(same) / source$n^2)
+       alpha = if (!is.null(source$shares)) {
+         same <- point_permutations(same, scheme)
+         operator_shares(source, same, pair_forms(source, same) / source$n^2)
        })
 }
 
@@ -420,26 +403,22 @@ check_varies <- function(values) {
 # chooses once is chosen between x paired with itself and y paired with itself:
 # no pairing is looked at.
 operator_draws <- function(source, options, scheme) {
-  n <- source$n
-  own <- \(part, where) {
+  settle <- \(part, where) {
     est_settle(options$estimator, gram_sample(new_gram(part$m^2)),
                where)$estimator
   }
-  estimator <- est_between(own(source$x, "'x'"), own(source$y, "'y'"))
-  constant <- source$x$norm == 0 || source$y$norm == 0
-  statistic <- \(order) {
-    if (constant) {
+  estimator <- est_between(settle(source$x, "'x'"), settle(source$y, "'y'"))
+  statistic <- \(units) {
+    if (source$norms == 0) {
       return(0)
     }
+    order <- point_permutations(matrix(units), scheme)
     m <- source$x$m * source$y$m[order, order]
     beta <- est_weights(estimator, gram_sample(new_gram(m)))
     sum(beta * (m %*% beta))
   }
-  points <- point_permutations(scheme)
-  values <- refitted_draws(
-    \(order) statistic(points(matrix(order))), length(scheme$sizes), scheme,
-    estimator, n^3 / 3, options$progress
-  )
+  values <- refitted_draws(statistic, length(scheme$sizes), scheme, estimator,
+                           source$n^3 / 3, options$progress)
   check_values(values[1L])
   list(observed = values[1L],
        law = permutation_null(values, source$scale, scheme),
@@ -449,9 +428,8 @@ operator_draws <- function(source, options, scheme) {
 # dHSIC is a difference of sums that are not centered: it must be seen above
 # their rounding.
 check_size <- function(source, values) {
-  least <- 10 * tie_slack * source$scale
-  several <- source$moved > 1L && !source$constant
-  if (several && max(abs(values)) < least) {
+  if (source$moved > 1L && !source$constant &&
+        max(abs(values)) < 10 * tie_slack * source$scale) {
     stop_kernmean(
       "numeric", "the kernel values vary too little for their size; center ",
       "the variables, or take smaller bandwidths"
@@ -464,11 +442,11 @@ check_size <- function(source, values) {
 # the trace of the centered matrix over n - 1; variance by their section 4.
 hsic_gamma <- function(source) {
   n <- source$n
-  observed <- source$forms(matrix(seq_len(n))) / n^2
+  observed <- pair_forms(source, matrix(seq_len(n))) / n^2
   check_values(observed)
   a <- source$x
   b <- source$y
-  unit <- a$norm * b$norm
+  unit <- source$norms
   # In units of the norms, whose squares might overflow.
   mean <- (a$trace / a$norm) * (b$trace / b$norm) / (n * (n - 1)^2)
   squares <- sum(((a$m / a$norm) * (b$m / b$norm))^2) -
@@ -478,76 +456,177 @@ hsic_gamma <- function(source) {
   list(observed = observed, law = law)
 }
 
+# --- Filters -----------------------------------------------------------------
+
+# HSIC of the matrices M of filter.R, each of its own variable, which no
+# permutation changes: observed and the draws are those of the only statistic,
+# or the largest standardized one. plain: the source without a filter.
+filter_draws <- function(variables, settled, plain, options, scheme) {
+  filter <- options$filter
+  table <- list_statistics(filter)
+  several <- length(variables) > 2L
+  check_memory(scheme$B + 1, nrow(table), "take fewer draws", copies = 4,
+               what = "a table of the statistics of all draws,")
+  orders <- draw_orders(scheme, plain)
+  bar <- progress_bar(options$progress)
+  on.exit(bar$close())
+  values <- matrix(0, scheme$B + 1, nrow(table))
+  scale <- numeric(nrow(table))
+  left <- 0
+  matrices <- NULL
+  for (a in seq_len(nrow(table))) {
+    factor <- table$factor[a]
+    # The first of a bandwidth.
+    if (a == 1L || factor != table$factor[a - 1L]) {
+      samples <- if (factor == 1) settled$samples else
+        lapply(variables, \(variable) vary_bandwidth(variable, factor)$sample)
+      matrices <- NULL
+    }
+    times <- 1
+    source <- if (table$order[a] == 0L) {
+      times <- settled$height
+      if (factor == 1) plain else new_source(samples, options, scheme)
+    } else {
+      if (is.null(matrices)) {
+        matrices <- lapply(samples, dependence_matrices, filter)
+        left <- max(left, vapply(matrices, `[[`, 1, "left"))
+      }
+      m <- lapply(matrices, \(one) one$at(table$ratio[a]))
+      if (several) filtered_tensor(m) else filtered_pair(m, scheme)
+    }
+    values[, a] <- times * unlist(lapply(orders, \(chunk) {
+      permuted_statistic(source, chunk, options)
+    }))
+    check_values(values[1L, a])
+    check_size(source, values[, a])
+    scale[a] <- times * source$scale
+    bar$at(a / nrow(table))
+  }
+  joint <- joint_statistic(values, scale, scheme, table,
+                           if (several) "dHSIC" else "HSIC", NULL)
+  if (is.null(scheme$matrix) || scheme$all) check_varies(joint$values)
+  list(observed = joint$values[1L], height = 1,
+       law = permutation_null(joint$values, joint$scale, scheme),
+       several = joint$several, table = joint$table,
+       left = if (left > 0) left)
+}
+
+# Chunks of permutations of points, drawn once for all statistics: first the
+# identity, which is the data.
+draw_orders <- function(scheme, source) {
+  same <- same_units(source, scheme)
+  check_memory(source$n, scheme$B / 2 * source$moved, "use fewer permutations",
+               what = "the permutations")
+  chunks <- in_chunks(scheme$B, chunk_size(source), FALSE, \(start, count) {
+    drawn_chunk(nrow(same), scheme, start, count, source$moved)
+  })
+  lapply(c(list(same), chunks), point_permutations, scheme)
+}
+
+# list(left: see filter_spectrum(), at: M of each ratio as a function of it).
+dependence_matrices <- function(sample, filter) {
+  sample <- filterable_sample(sample)
+  if (sample$n <= filter_most_points) {
+    return(list(left = 0,
+                at = filter_matrices(sample, filter$ratio, filter$name)))
+  }
+  check_memory(sample$n, sample$n, "use fewer rows", copies = 4)
+  spectrum <- filter_spectrum(sample, min(filter$ratio))
+  list(left = spectrum$left,
+       at = \(ratio) tcross(filter_root(spectrum, ratio, filter$name)))
+}
+
+filtered_pair <- function(m, scheme) {
+  new_pair(lapply(m, \(m) new_part(m, diag(m), norm(m, "F"), max(m))), scheme)
+}
+
+# Of more variables, 1 + M / mean(diag M) in place of each: products of M alone,
+# whose rows sum to 0, would see no dependence of two that leaves a third alone.
+filtered_tensor <- function(m) {
+  means <- vapply(m, \(m) mean(diag(m)), 1)
+  n <- nrow(m[[1L]])
+  k <- Map(\(m, mean) 1 + m / if (mean > 0) mean else 1, unname(m), means)
+  list(k = k, rows = rep(list(rep(1, n)), length(k)), n = n,
+       moved = length(k) - 1L, means = 1, scale = 1e-3 * 2^length(k),
+       constant = any(means == 0))
+}
+
+# Has a variable a bandwidth that factors can multiply?
+varies_bandwidth <- function(variable) {
+  !is_factor_variable(variable) && !is_mixed_variable(variable) &&
+    knows_points(variable$sample) && !is.null(variable$sample$kernel$bandwidth)
+}
+
+vary_bandwidth <- function(variable, factor) {
+  if (varies_bandwidth(variable)) {
+    variable$sample <- times_bandwidth(variable$sample, factor)
+  }
+  variable
+}
+
 # --- Clusters ----------------------------------------------------------------
 
 # What changes places, see check_permutations(), and `moved`: the variable whose
 # values move between clusters of any size, as they are constant in each, or
 # NULL where values stay in clusters of their size, point by point.
-exchange_units <- function(variables, options, blocks, clusters) {
+exchange_units <- function(variables, options) {
   n <- variables[[1L]]$sample$n
-  units <- read_units(blocks, clusters, n)
-  if (is.null(units$clusters)) {
+  units <- read_units(options$blocks, options$clusters, n)
+  codes <- units$clusters
+  if (is.null(codes)) {
     return(c(units, list(sizes = rep(1L, n))))
   }
-  codes <- units$clusters
   sizes <- tabulate(codes)
   units$blocks <- cluster_blocks(units)
   units$sizes <- rep(1L, length(sizes))
-  uneven <- length(unique(sizes)) > 1L
-  # Filters must not change with the sizes of what moves.
-  sums <- length(variables) == 2L && !options$operator &&
-    options$statistic == "biased" && is.null(options$filter)
+  blocked <- !is.null(units$blocks)
   constant <- vapply(variables, \(v) constant_within(v$sample, codes), NA)
-  if (uneven && sums && any(constant)) {
-    units$moved <- max(which(constant))
-  } else if (uneven) {
-    units$of <- paste0(" of the same size",
-                       if (!is.null(units$blocks)) " within blocks")
-    units$blocks <- check_codes(
-      paste(sizes, if (!is.null(units$blocks)) units$blocks), length(sizes)
-    )
+  if (length(unique(sizes)) > 1L) {
+    # Filters must not change with the sizes of what moves.
+    sums <- length(variables) == 2L && !options$operator &&
+      options$statistic == "biased" && is.null(options$filter)
+    if (sums && any(constant)) {
+      units$moved <- max(which(constant))
+    } else {
+      units$of <- paste0(" of the same size", if (blocked) " within blocks")
+      units$blocks <- check_codes(paste(sizes, units$blocks), length(sizes))
+    }
   }
   still <- if (is.null(units$blocks)) length(sizes) == 1L else
     !anyDuplicated(units$blocks)
   if (still) {
     stop_input(
-      "'clusters' must hold two of the same size",
-      if (!is.null(blocks)) " in some block", ", which can change places",
-      if (any(constant) && !sums && length(variables) == 2L) {
-        paste0("; with estimator = \"kme\", statistic = \"biased\" and no ",
-               "filter sizes may differ")
-      } else if (length(variables) == 2L) {
-        paste0("; sizes may differ where a variable is constant within ",
-               "clusters, as the mean of each is")
-      }
+      "'clusters' must hold two of the same size", if (blocked) " in some block",
+      ", which can change places; sizes may differ where one of two variables ",
+      "is constant within clusters, with estimator = \"kme\", statistic = ",
+      "\"biased\" and no filter"
     )
   }
   check_clusters(variables, codes, units)
-  units$labelings <- count_values(variables, constant, units, codes)
+  units$labelings <- count_values(variables[constant], units, codes)
   alone <- if (is.null(units$of)) 0L else sum(tabulate(units$blocks) == 1L)
   if (alone > 0L) {
     warn_kernmean(alone, " of ", length(sizes), " clusters have a size that ",
-                  "no other", if (!is.null(blocks)) " of their block",
+                  "no other", if (blocked) " of their block",
                   " has, and stay where they are")
   }
   units
 }
 
-# The ways in which the values of a variable that is constant within clusters
+# The ways in which the values of variables that are constant within clusters
 # can be given to them; NULL where there is none.
-count_values <- function(variables, constant, units, codes) {
-  counts <- vapply(which(constant), \(l) {
-    points <- variables[[l]]$sample$x
+count_values <- function(variables, units, codes) {
+  counts <- vapply(variables, \(variable) {
+    points <- variable$sample$x
     if (is.null(points)) {
       return(Inf)
     }
     each <- points[!duplicated(codes), , drop = FALSE]
     values <- do.call(paste, as.data.frame(each))
-    within <- in_blocks(length(values), units$blocks)
-    exp(sum(vapply(within, \(i) {
+    exp(sum(vapply(in_blocks(length(values), units$blocks), \(i) {
       lfactorial(length(i)) - sum(lfactorial(table(values[i])))
-    }, numeric(1))))
-  }, numeric(1))
+    }, 1)))
+  }, 1)
   if (length(counts)) min(counts)
 }
 
@@ -555,13 +634,12 @@ count_values <- function(variables, constant, units, codes) {
 # repeated in each, exchange nothing.
 check_clusters <- function(variables, codes, units) {
   rows <- split(seq_along(codes), codes)
-  for (variable in variables) {
+  blocks <- in_blocks(length(rows), units$blocks)
+  for (variable in if (is.null(units$moved)) variables) {
     points <- variable$sample$x
-    if (is.null(points) || !is.null(units$moved)) next
-    same <- vapply(in_blocks(length(rows), units$blocks), \(which) {
-      own <- lapply(rows[which], \(i) unname(points[i, , drop = FALSE]))
-      all(vapply(own, identical, NA, own[[1L]]))
-    }, NA)
+    if (is.null(points)) next
+    each <- lapply(rows, \(i) unname(points[i, , drop = FALSE]))
+    same <- vapply(blocks, \(of) length(unique(each[of])) == 1L, NA)
     if (all(same)) {
       stop_input("'clusters' must not all hold the same values of '",
                  variable$name, "', or nothing changes when they change ",
@@ -575,25 +653,4 @@ check_clusters <- function(variables, codes, units) {
 constant_within <- function(sample, codes) {
   values <- if (knows_points(sample)) sample$x else sample_matrix(sample)
   all(values == values[which(!duplicated(codes))[codes], , drop = FALSE])
-}
-
-# --- Cost --------------------------------------------------------------------
-
-# Seconds that one permutation takes, about, on one processor, by the sizes
-# alone: measured once (Zen 5), from whole matrices. units: as of
-# exchange_units().
-hsic_cost <- function(variables, options, units) {
-  n <- variables[[1L]]$sample$n
-  if (options$operator && is.null(est_share(options$estimator))) {
-    return(refit_cost(n))
-  }
-  count <- if (is.null(units$moved)) n else length(units$sizes)
-  forms <- if (options$combined) {
-    prod(lengths(lapply(variables, each_bandwidth)))
-  } else if (length(variables) > 2L) {
-    2.5 * (length(variables) - 1)
-  } else {
-    1
-  }
-  5e-8 * count * (length(variables) - 1) + 1e-9 * forms * count^2
 }

@@ -29,64 +29,44 @@
 #' hsic_test(kme_sketch(mag ~ depth + stations, quakes, 50))
 #' @rdname hsic_test
 #' @export
-hsic_test.kme_sketch <- function(x, ..., estimator = "kme", B = NULL,
-                                 null = "spectrum", statistic = "biased",
-                                 progress = interactive()) {
-  names <- ...names()
-  if (...length() && (is.null(names) || "y" %in% names)) {
-    stop_input("'y' must not be given when 'x' is a sketch, which holds both ",
-               "variables")
-  }
-  refuse_rows(...)
-  check_dots(...)
-  test_cross(x, c(x = deparse1(substitute(x))), estimator, B = B, null = null,
-             statistic = statistic, progress = progress)
+hsic_test.kme_sketch <- function(x, ...) {
+  hsic_test.default(test_cross(x, c(x = deparse1(substitute(x)))), ...)
 }
 
-# The test of a sketch that `label` names.
-test_cross <- function(x, label, estimator = est_kme(), ..., B = NULL,
-                       null = "spectrum", statistic = "biased",
-                       progress = interactive()) {
-  refuse_rows(...)
-  check_dots(...)
-  if (!inherits(x, "kme_sketch")) {
-    stop_input("'x' must be a sketch, not ", describe(x))
-  }
-  if (length(x$landmarks) != 2L) {
+# What test_variables() is for a sketch.
+test_cross <- function(sketch, label) {
+  if (!inherits(sketch, "kme_sketch") || length(sketch$landmarks) != 2L) {
     stop_input("'x' must be a sketch of two variables, as kme_sketch(y ~ a + ",
                "b, data) makes it; mmd_test() compares the groups of one")
   }
-  options <- read_cross_options(estimator, null, statistic, progress)
-  variables <- cross_variables(x)
+  structure(list(sketch = sketch, label = label),
+            class = c("test_cross", "test_variables"))
+}
+
+# It keeps no rows that could be permuted, and no norms of single rows.
+cross_rules <- list(when(
+  \(a) TRUE, kernel = NULL, kernel_x = NULL, kernel_y = NULL, scale = NULL,
+  bandwidths = NULL, filter = NULL, statistic = "biased",
+  reason = "for a sketch"
+))
+
+test_dependence.test_cross <- function(data, asked) {
+  options <- open_control(asked, "spectrum", cross_rules)
+  options$operator <- FALSE
+  variables <- cross_variables(data$sketch)
   rows <- variables[[1L]]$sample$n
   if (rows < 2) {
     stop_input("'x' must be a sketch of at least 2 rows, not ", rows)
   }
   law <- cross_law(variables)
-  draws <- if (is.null(B)) usual_draws(5e-8 * (length(law$values) + 1)) else B
-  scheme <- check_permutations(NULL, list(sizes = rows), draws, options$null)
-  found <- cross_statistics(x, variables, law, scheme)
-  arguments <- list(label = label, x = x, estimator = options$estimator,
-                    B = B, null = null, statistic = statistic,
-                    progress = progress)
-  test <- new_hsic_test(variables, options, scheme, found, arguments)
+  scheme <- check_permutations(NULL, list(sizes = rows), options$B,
+                               options$null)
+  test <- new_hsic_test(variables, options, scheme,
+                        cross_statistics(data$sketch, variables, law, scheme),
+                        stored(asked), data)
   test$data.name <- paste0(paste(names(variables), collapse = " and "), " of ",
-                           label)
+                           data$label)
   test
-}
-
-read_cross_options <- function(estimator, null, statistic, progress) {
-  where <- "for a sketch,"
-  estimator <- read_estimator(estimator)
-  must_be(is_average(estimator), "estimator", "\"kme\"", sketch_estimator,
-          estimator$name)
-  must_be(identical(null, "spectrum"), "null", "\"spectrum\"",
-          paste(where, "which keeps no rows that could be permuted"), null)
-  options <- read_options(estimator, null, "spectrum", statistic, progress)
-  must_be(options$statistic == "biased", "statistic", "\"biased\"",
-          paste(where, "which does not keep the norms of single rows"),
-          options$statistic)
-  c(options, list(operator = FALSE, combined = FALSE))
 }
 
 # The two variables with their samples, named.
@@ -140,15 +120,14 @@ cross_statistics <- function(sketch, variables, law, scheme) {
   size <- prod(vapply(samples, \(part) part$moments$trace, 1))
   draws <- cross_draws(law, scheme$B) / samples[[1L]]$size
   list(
-    observed = observed, height = 1, estimator = NULL,
+    observed = observed, height = 1,
     law = permutation_null(c(observed, draws), 1e-4 * size, scheme),
-    share = if (observed > 0) share_of(observed, prod(norms)) else 0
+    share = share_of(observed, if (observed > 0) prod(norms) else 0)
   )
 }
 
-update_variables.sketch_sample <- function(sample, object, changes, call) {
-  arguments <- object$arguments
-  data <- changed_data(changes, arguments$label)
-  arguments$label <- new_label(arguments$label, call, data)
-  do.call(test_cross, merge_changes(arguments, changes), quote = TRUE)
+change_variables.test_cross <- function(origin, test, changes, data, label) {
+  asked <- change_request(test$arguments, changes[names(changes) != "x"])
+  asked$x <- test_cross(if (length(data)) changes$x else origin$sketch, label)
+  asked
 }

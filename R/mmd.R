@@ -190,13 +190,10 @@ open_rbf <- new_kind("kernel_rbf()", \(x) {
   is.null(x) || is_rbf(x) && identical(x$bandwidth, "median")
 })
 
-mmd_arguments <- door_table(
-  "mmd_test.default", kernel = unless_given(a_kernel), estimator = a_tested,
-  bandwidths = many_bandwidths, filter = a_filter(0:2), B = count(),
-  blocks = anything, clusters = anything, scale = unless_given(a_scale),
-  control = a_control, progress = flag,
-  rules = list(when("bandwidths", kernel = open_rbf, filter = NULL)),
-  hints = test_hints
+mmd_arguments <- test_table(
+  "mmd_test.default", kernel = unless_given(a_kernel),
+  bandwidths = many_bandwidths, filter = a_filter(0:2),
+  rules = list(when("bandwidths", kernel = open_rbf, filter = NULL))
 )
 
 mmd_rules <- c(
@@ -204,7 +201,10 @@ mmd_rules <- c(
     when("bandwidths", estimator = an_average, statistic = "unbiased",
          null = "permutation"),
     when(\(a) !has_sums(a$estimator), bins = NULL,
-         reason = "for an estimator that is fitted to each labeling")
+         reason = "for an estimator that is fitted to each labeling"),
+    when(\(a) any(a$filter$order > 0L), reason = "for a filter",
+         estimator = new_kind("an average, \"kme\", \"mkme\" or \"mmkme\"",
+                              \(x) is_unshrunk(x)))
   ),
   filter_rules
 )

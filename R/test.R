@@ -127,6 +127,15 @@ test_hints <- c(
   paired = "is given by 'blocks', as in blocks = c(id_x, id_y)"
 )
 
+# The table of a test: what it has of its own, and what all have.
+test_table <- function(door, ..., rules, aside = "progress") {
+  door_table(
+    door, ..., estimator = a_tested, B = count(), blocks = anything,
+    clusters = anything, scale = unless_given(a_scale), control = a_control,
+    progress = flag, rules = rules, aside = aside, hints = test_hints
+  )
+}
+
 # --- The object --------------------------------------------------------------
 
 # An object of class c(class, "kernmean_fit", "htest"): fields as of
