@@ -31,7 +31,7 @@ every_autoplot <- function() {
     density = autoplot(kme_density(faithful[, 1], m = 2)),
     surface = autoplot(kme_density(flat, m = 2), n = 12),
     null = autoplot(mmd_test(flat[1:50, ], flat[51:100, ], rbf, B = 19)),
-    gamma = autoplot(hsic_test(iris[, 1], iris[, 2], null = "gamma")),
+    gamma = autoplot(hsic_set(iris[, 1], iris[, 2], null = "gamma")),
     witness = autoplot(mmd_test(flat[1:50, ], flat[51:100, ], rbf, B = 9),
                        "witness", n = 12),
     line = autoplot(mmd_test(flat[1:50, 1], flat[51:100, 1], rbf, B = 9),

@@ -53,7 +53,7 @@ test_that("the cross-covariance is that of the projected Gram matrices", {
   }
   # The statistic of a test of independence.
   expect_equal(kme_cov(both)$norm2,
-               unname(hsic_test(twin_x, twin_y, null = "gamma")$statistic),
+               unname(hsic_set(twin_x, twin_y, null = "gamma")$statistic),
                tolerance = 1e-9)
 })
 

@@ -28,21 +28,21 @@ test_that("what is not defined is refused with its reason", {
 
 test_that("what is not defined is refused by hsic_test() too", {
   lines <- refusals(expression(
-    hsic_test(x, x, filter = "foo"), hsic_test(x, x, filter = TRUE, ratio = 0),
-    hsic_test(x, x, filter = TRUE, ratio = NA),
-    hsic_test(x, x, filter = TRUE, ratio = "b"),
-    hsic_test(x, x, filter = TRUE, order = 2),
-    hsic_test(x, x, ratio = 1), hsic_test(x, x, order = 1),
-    hsic_test(x, x, factors = -1),
-    hsic_test(as_gram(rbf_gram(15)), factor(g), factors = 1:2),
+    hsic_test(x, x, filter = "foo"), hsic_set(x, x, filter = TRUE, ratio = 0),
+    hsic_set(x, x, filter = TRUE, ratio = NA),
+    hsic_set(x, x, filter = TRUE, ratio = "b"),
+    hsic_set(x, x, filter = TRUE, order = 2),
+    hsic_set(x, x, ratio = 1), hsic_set(x, x, order = 1),
+    hsic_set(x, x, factors = -1),
+    hsic_set(as_gram(rbf_gram(15)), factor(g), factors = 1:2),
     hsic_test(x, x, kernel_energy(), filter = TRUE),
-    hsic_test(x, x, null = "gamma", filter = TRUE),
+    hsic_set(x, x, null = "gamma", filter = TRUE),
     hsic_test(x, x, estimator = "skmse", filter = TRUE),
     hsic_test(x, x, estimator = "fkmse", filter = TRUE),
     hsic_test(x, x, bandwidths = "fuse", filter = TRUE),
     hsic_test(x, x, far, filter = TRUE),
-    hsic_test(x[1:3, ], x[1:3, ], filter = TRUE, statistic = "unbiased"),
-    hsic_test(list(x, x, x), filter = TRUE, statistic = "unbiased")
+    hsic_set(x[1:3, ], x[1:3, ], filter = TRUE, statistic = "unbiased"),
+    hsic_set(list(x, x, x), filter = TRUE, statistic = "unbiased")
   ))
   expect_snapshot(writeLines(lines))
 })
@@ -50,7 +50,7 @@ test_that("what is not defined is refused by hsic_test() too", {
 test_that("update() drops what a change leaves without sense", {
   test <- mmd_test(x, y, filter = test_filter(ratio = 0.1), B = 19)
   expect_null(update(test, filter = "none")$statistics)
-  test <- hsic_test(x, x[9:1, ], filter = TRUE, ratio = 0.1, B = 19)
+  test <- hsic_set(x, x[9:1, ], filter = TRUE, ratio = 0.1, B = 19)
   expect_null(update(test, filter = "none")$statistics)
 })
 

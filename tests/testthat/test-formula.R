@@ -10,7 +10,7 @@ local({
     kme = kme, kme_pca = kme_pca, kme_cov = kme_cov, kme_fda = kme_fda,
     kme_density = \(...) kme_density(..., m = 2),
     mmd_test = \(...) mmd_test(..., B = 9),
-    hsic_test = \(...) hsic_test(..., B = 9), rkhs_iv = rkhs_iv,
+    hsic_test = \(...) hsic_set(..., B = 9), rkhs_iv = rkhs_iv,
     smm = \(...) smm(..., id = rep(1:4, 3)), bag_gram = bag_gram,
     kme_landmarks = \(...) kme_landmarks(..., m = 5),
     kme_sketch = \(...) kme_sketch(..., landmarks = 5)

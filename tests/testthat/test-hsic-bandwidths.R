@@ -32,24 +32,24 @@ test_that("mean and variance over all permutations are exact", {
 
 test_that("the statistic is that of the twin, whose moments are enumerated", {
   skip_on_cran()
-  test <- hsic_test(x, y, bandwidths = list(theta, eta), permutations = "all")
+  test <- hsic_set(x, y, bandwidths = list(theta, eta), permutations = "all")
   want <- fuse_hsic_R(grams(x, theta), grams(y, eta), orders)
   expect_equal(sort(test$replicates), sort(want), tolerance = 1e-9)
   expect_equal(test$statistic[["fused HSIC"]], want[1], tolerance = 1e-9)
   expect_equal(test$p.value, mean(want >= want[1] - 1e-9))
   expect_identical(test$kernel$x$bandwidth, theta)
   # Numbers are for both; a factor and a gram have their own kernel.
-  both <- hsic_test(x, y, bandwidths = theta, permutations = "all")
-  expect_equal(both$replicates, hsic_test(
+  both <- hsic_set(x, y, bandwidths = theta, permutations = "all")
+  expect_equal(both$replicates, hsic_set(
     x, y, bandwidths = list(theta, theta), permutations = "all"
   )$replicates)
   f <- factor(c(1, 1, 2, 2, 2, 3, 3))
-  test <- hsic_test(x, f, bandwidths = theta, permutations = "all")
+  test <- hsic_set(x, f, bandwidths = theta, permutations = "all")
   want <- fuse_hsic_R(grams(x, theta), list(delta_R(f)), orders)
   expect_equal(sort(test$replicates), sort(want), tolerance = 1e-9)
   expect_null(test$kernel$y)
   energy <- gram(y, kernel_energy())
-  test <- hsic_test(x, energy, bandwidths = theta, permutations = "all")
+  test <- hsic_set(x, energy, bandwidths = theta, permutations = "all")
   want <- fuse_hsic_R(grams(x, theta), list(energy$K), orders)
   expect_equal(sort(test$replicates), sort(want), tolerance = 1e-9)
 })
@@ -74,7 +74,7 @@ test_that("clusters and update() go with many bandwidths", {
   u <- random_points(15, 1, 5)
   values <- random_points(6, 1, 6)
   v <- values[id, , drop = FALSE]
-  test <- hsic_test(u, v, bandwidths = list(theta, eta), clusters = id,
+  test <- hsic_set(u, v, bandwidths = list(theta, eta), clusters = id,
                     permutations = "all")
   moves <- all_labelings(rep(1L, 6))
   parts <- \(k) new_part(center_R(k), diag(center_R(k)),
@@ -90,7 +90,7 @@ test_that("clusters and update() go with many bandwidths", {
   expect_equal(sort(test$replicates), sort(want), tolerance = 1e-9)
   run <- \(...) {
     set.seed(9)
-    hsic_test(u, v, ..., B = 20)
+    hsic_set(u, v, ..., B = 20)
   }
   fused <- run(bandwidths = "fuse")
   set.seed(9)
@@ -137,8 +137,8 @@ test_that("constant variables give p = 1, wrong arguments an answer", {
     hsic_test(x, y, kernel_rbf(), bandwidths = "fuse"),
     hsic_test(x, y, kernel = kernel_rbf(), bandwidths = "fuse"),
     hsic_test(x, y, estimator = "skmse", bandwidths = "fuse"),
-    hsic_test(x, y, statistic = "unbiased", bandwidths = "fuse"),
-    hsic_test(x, y, null = "gamma", bandwidths = "fuse"),
+    hsic_set(x, y, statistic = "unbiased", bandwidths = "fuse"),
+    hsic_set(x, y, null = "gamma", bandwidths = "fuse"),
     hsic_test(list(x, y, y), bandwidths = "fuse"),
     hsic_test(data.frame(x, f), y, bandwidths = "fuse"),
     hsic_test(1:3, 3:1, bandwidths = "fuse")

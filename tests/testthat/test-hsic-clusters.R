@@ -24,7 +24,7 @@ sized_moves <- function() {
   cbind(rbind(two, 6L, 7L), rbind(two, 7L, 6L))
 }
 
-run <- \(...) hsic_test(x, y, kernel = rbf, clusters = codes, ...)
+run <- \(...) hsic_set(x, y, kernel = rbf, clusters = codes, ...)
 
 test_that("clusters change places with those of their size", {
   moves <- apply(sized_moves(), 2, moved_points)
@@ -92,7 +92,7 @@ test_that("values that are constant within clusters move between all sizes", {
   want <- over_columns(moves, \(move) {
     hsic_R(K, gram_R(rbf, values[move[codes], , drop = FALSE]))
   })
-  test <- hsic_test(x, whole, kernel = rbf, clusters = codes,
+  test <- hsic_set(x, whole, kernel = rbf, clusters = codes,
                     permutations = "all")
   expect_length(test$replicates, 5040)
   expect_equal(sort(test$replicates), sort(want), tolerance = 1e-10)
@@ -101,7 +101,7 @@ test_that("values that are constant within clusters move between all sizes", {
   expect_equal(test$estimate[[1]], hsic_R(K, L) /
                  sqrt(hsic_R(K, K) * hsic_R(L, L)), tolerance = 1e-12)
   # x or y, points or a gram.
-  turned <- hsic_test(as_gram(L), x, kernel_y = rbf, clusters = codes,
+  turned <- hsic_set(as_gram(L), x, kernel_y = rbf, clusters = codes,
                       permutations = "all")
   expect_equal(sort(turned$replicates), sort(want), tolerance = 1e-10)
   # A factor, such as the treatment of each cluster.
@@ -114,7 +114,7 @@ test_that("values that are constant within clusters move between all sizes", {
     hsic_R(K, delta_R(arm[move[codes]]))
   }), tolerance = 1e-12)
   # Other statistics keep to clusters of a size.
-  unbiased <- hsic_test(x, whole, kernel = rbf, clusters = codes,
+  unbiased <- hsic_set(x, whole, kernel = rbf, clusters = codes,
                         statistic = "unbiased", permutations = "all")
   expect_length(unbiased$replicates, 240)
   # Clusters of one size: both ways are one.
@@ -156,12 +156,12 @@ test_that("what clusters cannot be is said", {
   lines <- refusals(expression(
     hsic_test(x, y, clusters = 1:3), hsic_test(x, y, clusters = rep(1, n)),
     hsic_test(x, y, clusters = ladder),
-    hsic_test(x, ladder, clusters = ladder, statistic = "unbiased"),
+    hsic_set(x, ladder, clusters = ladder, statistic = "unbiased"),
     hsic_test(list(x, y, y), clusters = ladder),
     hsic_test(x, y, clusters = codes, blocks = seq_len(n)),
     hsic_test(x, y, clusters = codes, blocks = codes),
-    hsic_test(x, y, clusters = codes, null = "gamma"),
-    hsic_test(x, y, clusters = codes, permutations = matrix(1:n))
+    hsic_set(x, y, clusters = codes, null = "gamma"),
+    hsic_set(x, y, clusters = codes, permutations = matrix(1:n))
   ))
   expect_snapshot(writeLines(lines))
 })

@@ -6,7 +6,7 @@ test_that("the statistics equal the reference values", {
   test <- hsic_test(A, A_y, B = 1)
   expect_equal(unname(test$statistic), value("hsic_biased"), tolerance = 1e-9)
   expect_equal(test$kernel$y$bandwidth^2, value("theta2_y"), tolerance = 1e-9)
-  unbiased <- hsic_test(A, A_y, B = 1, statistic = "unbiased")
+  unbiased <- hsic_set(A, A_y, B = 1, statistic = "unbiased")
   expect_equal(unname(unbiased$statistic), value("hsic_unbiased"),
                tolerance = 1e-9)
   shrunk <- hsic_test(A, A_y, B = 1, estimator = "skmse")
@@ -20,7 +20,7 @@ test_that("each statistic equals its twin under permutations", {
   y <- random_points(n, 2, 2) + x[, 1:2]
   set.seed(3)
   p <- draw_columns(n, 30)
-  run <- \(...) hsic_test(x, y, permutations = p, ...)
+  run <- \(...) hsic_set(x, y, permutations = p, ...)
   test <- run()
   used <- used_grams(test, x, y)
   K <- used[[1]]
@@ -85,7 +85,7 @@ test_that("statistics by factors equal their twins", {
   y <- random_points(130, 1, 2) + 0.3 * x
   set.seed(16)
   p <- draw_columns(130, 5)
-  run <- \(...) hsic_test(x, y, permutations = p, ...)
+  run <- \(...) hsic_set(x, y, permutations = p, ...)
   K <- used_grams(run(), x, y)
   expect_length(run()$ranks, 2)
   # Seen: 8e-12, the trace that the factors leave.
@@ -104,7 +104,7 @@ test_that("low ranks are found, and only they", {
   x <- random_points(400, 1, 1)
   y <- random_points(400, 1, 2)
   wide <- random_points(400, 6, 3)
-  ranks <- \(x, y, ..., B = 9) hsic_test(x, y, ..., B = B)$ranks
+  ranks <- \(x, y, ..., B = 9) hsic_set(x, y, ..., B = B)$ranks
   expect_true(prod(ranks(x, y)) < 1600)
   expect_null(ranks(wide, wide + 1))
   expect_null(ranks(x, y, kernel_energy(), kernel_energy()))
@@ -139,7 +139,7 @@ test_that("the same seed gives the same bits on any number of threads", {
   y <- random_points(300, 6, 2)
   run <- function(threads, ...) {
     set.seed(5)
-    with_threads(threads, hsic_test(..., B = 300)$replicates)
+    with_threads(threads, hsic_set(..., B = 300)$replicates)
   }
   expect_identical(run(2, x, y), run(1, x, y))
   expect_identical(run(2, x[, 1], y[, 1]), run(1, x[, 1], y[, 1]))
@@ -155,7 +155,7 @@ test_that("chunks and companions do not change a permutation's statistic", {
   p <- draw_columns(1300, 900)
   set.seed(6)
   drawn <- hsic_test(x, y, B = 900)
-  given <- hsic_test(x, y, permutations = p[, 801:900])
+  given <- hsic_set(x, y, permutations = p[, 801:900])
   expect_identical(drawn$replicates[801:900], given$replicates)
   x <- random_points(40, 5, 1)
   y <- random_points(40, 5, 2)
@@ -163,9 +163,9 @@ test_that("chunks and companions do not change a permutation's statistic", {
   p <- draw_columns(40, 300)
   set.seed(6)
   drawn <- hsic_test(x, y, B = 300)
-  given <- hsic_test(x, y, permutations = p)
+  given <- hsic_set(x, y, permutations = p)
   expect_identical(drawn$replicates, given$replicates)
-  one <- hsic_test(x, y, permutations = p[, 299, drop = FALSE])
+  one <- hsic_set(x, y, permutations = p[, 299, drop = FALSE])
   expect_identical(one$replicates, given$replicates[299])
   expect_identical(drawn$p.value, given$p.value)
 })
@@ -227,7 +227,7 @@ test_that("dHSIC equals its twin for many variables and permutations", {
 test_that("all permutations give the p-value of full enumeration", {
   x <- random_points(6, 2, 1)
   y <- random_points(6, 2, 2) + x
-  test <- hsic_test(x, y, permutations = "all")
+  test <- hsic_set(x, y, permutations = "all")
   grid <- as.matrix(expand.grid(rep(list(1:6), 6)))
   grid <- t(grid[apply(grid, 1, anyDuplicated) == 0, ])
   K <- used_grams(test, x, y)
@@ -236,11 +236,11 @@ test_that("all permutations give the p-value of full enumeration", {
   expect_length(test$replicates, 720)
   expect_equal(sort(test$replicates), sort(twin), tolerance = 1e-12)
   expect_identical(test$p.value, mean(twin >= observed * (1 - 1e-9)))
-  given <- hsic_test(x, y, permutations = grid)
+  given <- hsic_set(x, y, permutations = grid)
   expect_identical(given$p.value, test$p.value)
   # Without the identity the observed statistic counts as a draw of its own.
   other <- grid[, colSums(grid != 1:6) > 0]
-  expect_equal(hsic_test(x, y, permutations = other)$p.value, test$p.value)
+  expect_equal(hsic_set(x, y, permutations = other)$p.value, test$p.value)
 })
 
 test_that("the permutation test keeps its level for each estimator", {
@@ -264,7 +264,7 @@ test_that("the permutation test keeps its level for each estimator", {
 test_that("the gamma null is that of Gretton et al.", {
   x <- random_points(30, 2, 1)
   y <- random_points(30, 1, 2) + 0.3 * x[, 1]
-  test <- hsic_test(x, y, null = "gamma")
+  test <- hsic_set(x, y, null = "gamma")
   K <- used_grams(test, x, y)
   expect_equal(test$p.value, hsic_gamma_R(K[[1]], K[[2]]), tolerance = 1e-10)
   expect_null(test$replicates)
@@ -292,7 +292,7 @@ test_that("a factor is the gram of its indicator", {
   x <- random_points(30, 2, 1)
   run <- function(y, ...) {
     set.seed(11)
-    hsic_test(x, y, B = 99, ...)
+    hsic_set(x, y, B = 99, ...)
   }
   same <- c("statistic", "p.value", "replicates")
   expect_equal(run(f)[same], run(as_gram(delta_R(f)))[same], tolerance = 1e-11)
@@ -313,7 +313,7 @@ test_that("grams and data may be mixed, and equal the data", {
   y <- random_points(25, 3, 2)
   run <- function(...) {
     set.seed(12)
-    hsic_test(..., B = 99)[c("statistic", "p.value", "replicates")]
+    hsic_set(..., B = 99)[c("statistic", "p.value", "replicates")]
   }
   want <- run(x, y)
   expect_equal(run(gram(x), y), want, tolerance = 1e-11)
@@ -339,7 +339,7 @@ test_that("marginalized kernels are wider, each by its own variable's noise", {
         gram_R(kernel_rbf(sqrt(theta^2 + 2 * e)), x)
     }, list(x, y), test$kernel, test$noise)
     expect_equal(test$statistic[[1]], hsic_R(K[[1]], K[[2]]), tolerance = 1e-10)
-    unbiased <- hsic_test(x, y, estimator = estimator, statistic = "unbiased",
+    unbiased <- hsic_set(x, y, estimator = estimator, statistic = "unbiased",
                           B = 5)
     expect_equal(unbiased$statistic[[1]], hsic_unbiased_R(K[[1]], K[[2]]),
                  tolerance = 1e-10)
@@ -395,7 +395,7 @@ test_that("constants and ties give a p-value of 1", {
   for (kernel in list(kernel_rbf(), kernel_poly(2), kernel_linear(),
                       kernel_energy(), kernel_laplace())) {
     for (null in c("permutation", "gamma")) {
-      test <- hsic_test(constant, y, kernel, B = 9, null = null)
+      test <- hsic_set(constant, y, kernel, B = 9, null = null)
       expect_identical(unname(test$statistic), 0)
       expect_identical(test$p.value, 1)
     }
@@ -409,7 +409,7 @@ test_that("constants and ties give a p-value of 1", {
   }
   expect_identical(hsic_test(factor(rep("a", 20)), y, B = 9)$p.value, 1)
   expect_identical(
-    unname(hsic_test(constant, y, B = 9, statistic = "unbiased")$statistic), 0
+    unname(hsic_set(constant, y, B = 9, statistic = "unbiased")$statistic), 0
   )
   # Every permutation ties: two values, each once.
   expect_identical(hsic_test(1:2, c(3, 5), B = 9)$p.value, 1)
@@ -450,11 +450,14 @@ test_that("a test prints as htest and plots its null distribution", {
   x <- seq(-1, 1, length.out = 20)
   test <- hsic_test(x, x^2, B = 99)
   expect_s3_class(test, c("hsic_test", "kernmean_fit", "htest"), exact = TRUE)
-  expect_snapshot(print(hsic_test(x, x^2, permutations = cbind(20:1))))
+  expect_snapshot({
+    print(hsic_test(x, x^2,
+                    control = test_control(permutations = cbind(20:1))))
+  })
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
   expect_identical(plot(test), test$replicates)
-  expect_s3_class(plot(hsic_test(x, x^2, null = "gamma")), "data.frame")
+  expect_s3_class(plot(hsic_set(x, x^2, null = "gamma")), "data.frame")
   expect_output(hsic_test(x, x^2, B = 9, progress = TRUE), "100%")
 })
 
@@ -483,9 +486,9 @@ test_that("the p-value of shrunk statistics does not depend on their size", {
   p <- draw_columns(20, 39)
   K <- used_grams(hsic_test(x, y, B = 1), x, y)
   want <- over_columns(cbind(1:20, p), \(p) fcose_R(K[[1]], K[[2]], p, 1e5))
-  test <- hsic_test(x, y, estimator = est_fkmse(1e5), permutations = p)
+  test <- hsic_set(x, y, estimator = est_fkmse(1e5), permutations = p)
   expect_equal(test$p.value, (1 + sum(want[-1] >= want[1])) / 40)
-  of <- \(lambda) hsic_test(x, y, estimator = est_skmse(lambda),
+  of <- \(lambda) hsic_set(x, y, estimator = est_skmse(lambda),
                            permutations = p)$p.value
   expect_equal(of(1e6), of(0))
 })
@@ -504,7 +507,7 @@ test_that("formulas, logicals and blocks in the data are what they stand for", {
                   pair = rep(1:6, 2))
   run <- \(...) {
     set.seed(3)
-    hsic_test(..., B = 19)$replicates
+    hsic_set(..., B = 19)$replicates
   }
   expect_identical(run(a ~ b, d), run(d$a, d$b))
   expect_identical(run(~ a + b, d), run(d$a, d$b))
@@ -521,7 +524,7 @@ test_that("the summary shows what stands behind the test", {
     summary(hsic_test(x, gl(2, 10), estimator = est_skmse(select = "plugin"),
                       B = 99))
     summary(hsic_test(x, x^2, estimator = "mkme", B = 99))
-    summary(hsic_test(x, x^2, null = "gamma"))
+    summary(hsic_test(x, x^2, control = test_control(null = "gamma")))
   })
 })
 
@@ -537,8 +540,8 @@ test_that("wrong arguments are refused with what they must be", {
     hsic_test(x, replace(y, 2, NA)), hsic_test(x, missing_f),
     hsic_test(x, letters[1:10]), hsic_test(list(x, letters[1:10])),
     hsic_test(x[1, ], y[1], B = 1), hsic_test(1, 1),
-    hsic_test(x[1:3, ], y[1:3], statistic = "unbiased"),
-    hsic_test(x[1:5, ], y[1:5], null = "gamma"),
+    hsic_set(x[1:3, ], y[1:3], statistic = "unbiased"),
+    hsic_set(x[1:5, ], y[1:5], null = "gamma"),
     hsic_test(x, y, kernel_y = "rbf"), hsic_test(x, f, kernel_y = kernel_rbf()),
     hsic_test(g, y, kernel_rbf()), hsic_test(x, y, kernel_rbf("fuse")),
     hsic_test(list(x)), hsic_test(list(x, y), kernel_y = kernel_rbf()),
@@ -546,15 +549,15 @@ test_that("wrong arguments are refused with what they must be", {
     hsic_test(list(x, y), y),
     hsic_test(list(x, f), kernel_x = list(kernel_rbf(), kernel_rbf())),
     hsic_test(list(x, y, f), estimator = "skmse"),
-    hsic_test(list(x, y, f), statistic = "unbiased"),
-    hsic_test(list(x, y, f), null = "gamma"),
-    hsic_test(list(x, y, f), permutations = diag(10)),
+    hsic_set(list(x, y, f), statistic = "unbiased"),
+    hsic_set(list(x, y, f), null = "gamma"),
+    hsic_set(list(x, y, f), permutations = diag(10)),
     hsic_test(list(x, y, y), kernel_x = kernel_energy()),
     hsic_test(x, f, estimator = "mkme"),
     hsic_test(as_gram(g$K), y, estimator = "mmkme"),
     hsic_test(x, y, kernel_laplace(), estimator = "mkme"),
-    hsic_test(x, y, estimator = "median"), hsic_test(x, y, null = "spectrum"),
-    hsic_test(x, y, statistic = "U"), hsic_test(x, y, lambda = 1),
+    hsic_test(x, y, estimator = "median"), hsic_set(x, y, null = "spectrum"),
+    hsic_set(x, y, statistic = "U"), hsic_test(x, y, lambda = 1),
     hsic_test(x, y, select = "plugin"),
     hsic_test(x, y, estimator = est_skmse(select = "gcv")),
     hsic_test(x, y, estimator = est_skmse(lambda = -1)),
@@ -568,12 +571,12 @@ test_that("wrong arguments are refused with what they must be", {
     hsic_test(x, y, kernel_rbf(), kernel = kernel_rbf()),
     hsic_test(x, y, kernel = "rbf"), plot(hsic_test(x, y, B = 9), "witness"),
     summary(hsic_test(x, y, B = 9), 1),
-    hsic_test(x, y, estimator = "skmse", statistic = "unbiased"),
-    hsic_test(x, y, estimator = "mkme", null = "gamma"),
-    hsic_test(x, y, statistic = "unbiased", null = "gamma"),
-    hsic_test(x, y, permutations = "all"), hsic_test(x, y, permutations = 1:10),
-    hsic_test(x, y, permutations = matrix(1, 10, 2)),
-    hsic_test(x, y, blocks = 1:3), hsic_test(x, y, null = "gamma", blocks = f),
+    hsic_set(x, y, estimator = "skmse", statistic = "unbiased"),
+    hsic_set(x, y, estimator = "mkme", null = "gamma"),
+    hsic_set(x, y, statistic = "unbiased", null = "gamma"),
+    hsic_set(x, y, permutations = "all"), hsic_set(x, y, permutations = 1:10),
+    hsic_set(x, y, permutations = matrix(1, 10, 2)),
+    hsic_test(x, y, blocks = 1:3), hsic_set(x, y, null = "gamma", blocks = f),
     hsic_test(x, y, seed = 1), hsic_test(x, y, progress = NA),
     hsic_test(y = x), hsic_test(data.frame(x)), hsic_test(x, y, blocks = 1:10),
     hsic_test(~ a + b, data.frame(a = 1:3, b = 1:3), kernel_rbf(1)),
@@ -584,7 +587,7 @@ test_that("wrong arguments are refused with what they must be", {
   expect_snapshot(writeLines(lines))
   for (size in c(1e200, 1e60)) {
     for (null in c("permutation", "gamma")) {
-      expect_error(hsic_test(size * x, size * y, kernel_poly(3), kernel_poly(3),
+      expect_error(hsic_set(size * x, size * y, kernel_poly(3), kernel_poly(3),
                              null = null), class = "kernmean_error_numeric")
     }
   }

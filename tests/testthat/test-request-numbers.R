@@ -58,7 +58,7 @@ test_that("tests give numbers or an error for extreme data", {
                                   control = test_control(null = "gamma")))
   expect_numbers(\(x, k) mmd_test(x, x / 2, k, estimator = "fkmse", B = 2))
   expect_numbers(\(x, k) hsic_test(base, x, k, k, B = 9, estimator = "skmse"))
-  expect_numbers(\(x, k) hsic_test(x, x / 2, k, k, null = "gamma"))
+  expect_numbers(\(x, k) hsic_set(x, x / 2, k, k, null = "gamma"))
   expect_numbers(\(x, k) hsic_test(x, x / 2, k, k, B = 9, filter = "cutoff"))
 })
 

@@ -70,7 +70,7 @@ test_that("energy kernels give the shares of energy statistics", {
 })
 
 test_that("HSIC as a share is in [0, 1], 1 of a variable with itself", {
-  share <- \(...) hsic_test(..., B = 9)$estimate[["normalized HSIC"]]
+  share <- \(...) hsic_set(..., B = 9)$estimate[["normalized HSIC"]]
   k <- gram_R(rbf, pooled)
   l <- gram_R(rbf, pooled[, 2, drop = FALSE]^2)
   want <- hsic_R(k, l) / sqrt(hsic_R(k, k) * hsic_R(l, l))
@@ -82,7 +82,7 @@ test_that("HSIC as a share is in [0, 1], 1 of a variable with itself", {
   }
   expect_equal(share(pooled, pooled, statistic = "unbiased"), 1,
                tolerance = 1e-12)
-  expect_equal(hsic_test(pooled, pooled[, 2]^2, kernel = rbf, null = "gamma")$
+  expect_equal(hsic_set(pooled, pooled[, 2]^2, kernel = rbf, null = "gamma")$
                  estimate[[1]], want, tolerance = 1e-12)
   expect_identical(suppressWarnings(share(pooled, rep(1, 16))), 0)
   # By low ranks: the factors leave 1e-13 of the trace.
@@ -163,7 +163,7 @@ test_that("scaled columns are equivariant, in both tests", {
                run(scale(pooled))$replicates, tolerance = 1e-10)
   expect_warning(run(units), "scale = TRUE", class = "kernmean_warning")
   expect_no_warning(run(units, scale = FALSE))
-  both <- \(x, ...) hsic_test(x, pooled[, 1]^2, permutations = orders, ...)
+  both <- \(x, ...) hsic_set(x, pooled[, 1]^2, permutations = orders, ...)
   expect_equal(both(units, scale = TRUE)[same],
                both(pooled, scale = TRUE)[same], tolerance = 1e-10)
   expect_equal(both(affine, scale = "whiten", bandwidths = "fuse")[same],

@@ -86,7 +86,7 @@ test_that("hsic_test() takes y[perm]", {
   set.seed(3)
   rows <- permute::shuffleSet(14, 25, permute::how(blocks = rep(1:2, 7)),
                               quietly = TRUE)
-  test <- hsic_test(x, y, kernel, kernel_rbf(1), permutations = rows)
+  test <- hsic_set(x, y, kernel, kernel_rbf(1), permutations = rows)
   h <- diag(14) - 1 / 14
   k <- h %*% K %*% h
   l <- h %*% gram_R(kernel_rbf(1), matrix(y)) %*% h

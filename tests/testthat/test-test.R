@@ -51,7 +51,7 @@ test_that("all tests have the same fields in the same order", {
     mmd_test(x, y, bandwidths = "fuse", B = 9),
     mmd_test(as_gram(K), group, estimator = "fkmse", B = 9),
     mmd_test(pooled ~ rep(1:4, 4), estimator = "skmse", B = 9),
-    hsic_test(x, x, B = 9), hsic_test(x, x, null = "gamma"),
+    hsic_test(x, x, B = 9), hsic_set(x, x, null = "gamma"),
     hsic_test(list(x, x[, 1], gl(3, 3)), estimator = "kme", B = 9),
     hsic_test(x, gl(3, 3), estimator = "skmse", B = 9)
   )) {
@@ -69,9 +69,9 @@ test_that("labelings of single points are all permutations", {
   within <- all_labelings(rep(1L, 6), c(1, 1, 1, 2, 2, 2))
   expect_identical(ncol(within), 36L)
   expect_true(all(within[1:3, ] <= 3))
-  blocks <- hsic_test(x[1:6, ], y[1:6, ], permutations = "all",
+  blocks <- hsic_set(x[1:6, ], y[1:6, ], permutations = "all",
                       blocks = rep(1:2, each = 3))
-  given <- hsic_test(x[1:6, ], y[1:6, ], permutations = within)
+  given <- hsic_set(x[1:6, ], y[1:6, ], permutations = within)
   expect_equal(blocks$p.value, given$p.value)
 })
 
@@ -88,7 +88,7 @@ test_that("an estimator of one's own is exact over all labelings", {
   expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
   L <- gram_R(rbf, x[5:9, ])
   k <- gram_R(rbf, x[1:5, ] + 1)
-  test <- hsic_test(x[1:5, ] + 1, x[5:9, ], kernel = rbf, estimator = near_sum,
+  test <- hsic_set(x[1:5, ] + 1, x[5:9, ], kernel = rbf, estimator = near_sum,
                     permutations = "all")
   want <- apply(all_labelings(rep(1L, 5)), 2, \(p) {
     near_sum_R(center_R(k) * center_R(L)[p, p])
@@ -192,7 +192,7 @@ test_that("bandwidths of one's own are combined in the same way", {
 })
 
 test_that("one kernel is that of every variable without its own", {
-  run <- \(...) seeded(hsic_test(..., B = 19))
+  run <- \(...) seeded(hsic_set(..., B = 19))
   kernel <- kernel_laplace(2)
   expect_identical(run(x, x[, 1], kernel = kernel)$replicates,
                    run(x, x[, 1], kernel, kernel)$replicates)
@@ -295,8 +295,8 @@ test_that("update() of an independence test is a new call", {
   by_formula <- seeded(hsic_test(~ Sepal.Length + Species, iris, B = 20))
   expect_same_test(seeded(update(by_formula)), by_formula)
   expect_same_test(
-    seeded(update(by_formula, null = "permutation", statistic = "unbiased")),
-    seeded(hsic_test(~ Sepal.Length + Species, iris, B = 20,
+    seeded(update(by_formula, control = test_control(statistic = "unbiased"))),
+    seeded(hsic_set(~ Sepal.Length + Species, iris, B = 20,
                      statistic = "unbiased"))
   )
 })
