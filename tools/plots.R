@@ -51,7 +51,8 @@ plots <- expression(
   show(mmd_test(zones, B = 99), type = "witness"),
   show(mmd_test(zones, B = 99)),
   show(mmd_test(breaks ~ wool, warpbreaks)),
-  show(hsic_test(iris$Sepal.Width, iris$Petal.Width, null = "gamma")),
+  show(hsic_test(iris$Sepal.Width, iris$Petal.Width,
+                 control = test_control(null = "gamma"))),
   show(mmd_test(uptake ~ Type, CO2, B = 99), type = "witness"),
   show(mmd_test(as.matrix(iris[51:150, 3:4]) ~
                   droplevels(iris$Species[51:150]), B = 99), type = "witness"),

@@ -240,7 +240,8 @@ calls <- local({
       hsic_test(d$x, d$y, B = 999, progress = FALSE)
     }),
     `hsic_test, gamma` = of_related(8000, 800, \(d) {
-      hsic_test(d$x, d$y, null = "gamma", progress = FALSE)
+      hsic_test(d$x, d$y, control = test_control(null = "gamma"),
+                progress = FALSE)
     }),
     `hsic_test, bandwidths` = of_related(2000, 400, \(d) {
       hsic_test(d$x, d$y, bandwidths = c(0.5, 1), B = 499, progress = FALSE)

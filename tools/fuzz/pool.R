@@ -140,7 +140,8 @@ objects <- list(
   hsic_test = alist(
     hsic_test(points(15, 2, 1), points(15, 1, 2), B = 19),
     hsic_test(points(15, 1, 3), labels(15, 3, 3), B = 19),
-    hsic_test(points(15, 2, 4), points(15, 1, 4), null = "gamma"),
+    hsic_test(points(15, 2, 4), points(15, 1, 4),
+              control = test_control(null = "gamma")),
     hsic_test(points(15, 2, 5), points(15, 1, 5), estimator = "skmse", B = 9),
     hsic_test(points(15, 2, 6), points(15, 1, 6), filter = TRUE, B = 19),
     hsic_test(points(15, 2, 7), points(15, 1, 7), bandwidths = "fuse", B = 19),
