@@ -31,13 +31,24 @@ formula_frame <- function(call, formula, data, no_action, home) {
   read_formula(eval(call, home))
 }
 
-# The rows that a formula method is for, by name or as its third argument.
+# The rows that a formula method is for, by name or as its third argument; they
+# must be there, for R would make rows of missing values of the others.
 read_subset <- function(subset, data, home) {
   rows <- read_formula(eval(subset, data, home))
-  if (!is.null(rows) && !is.logical(rows) && !is.character(rows) &&
-        (!is.numeric(rows) || is.object(rows))) {
-    stop_input("'subset' must say rows of 'data' by TRUE and FALSE, by ",
-               "numbers or by names, not ", describe(rows))
+  n <- if (is.data.frame(data)) nrow(data) else 1e7
+  fine <- is.null(rows) || !is.object(rows) && if (is.character(rows)) {
+    !is.data.frame(data) || all(rows %in% row.names(data))
+  } else if (is.logical(rows)) {
+    length(rows) <= n
+  } else {
+    is.numeric(rows) && length(rows) <= 100 * max(n, 1e5) &&
+      all(abs(rows) <= n, na.rm = TRUE)
+  }
+  if (!fine) {
+    stop_input("'subset' must say which of the ", if (is.data.frame(data)) {
+      paste(n, "")
+    }, "rows of 'data', by TRUE and FALSE, by numbers or by names, not ",
+    describe(rows))
   }
   rows
 }
