@@ -84,11 +84,11 @@ row("200 times 999 forms of 50 points",
 heading("\"normal\", n = 20,000, d = 3")
 x <- points(20000, 3)
 # A null of few draws: what is kept does not matter here.
-first <- suppressMessages(mmd_test(x, "normal", B = 4))
+first <- suppressMessages(mmd_gof(x, "normal", B = 4))
 fold <- inside("native_source")(kernel_rbf(0.6), x)
-times <- in_turn(3, mmd_test(x, "normal", control = test_control(null = first)),
+times <- in_turn(3, mmd_gof(x, "normal", draws = first),
                  call_of("kernel_rows", fold))
 least <- apply(times, 1, min)
-row("mmd_test with a null that was kept", least[1])
+row("mmd_gof with draws that were kept", least[1])
 row("one fold", least[2])
-bar("mmd_test / one fold", least[1] / least[2], 1.2, FALSE)
+bar("mmd_gof / one fold", least[1] / least[2], 1.2, FALSE)

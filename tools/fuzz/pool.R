@@ -151,7 +151,7 @@ objects <- list(
     hsic_test(labels(20, 2, 10), labels(20, 3, 11), B = 19),
     hsic_test(dist(points(15, 2, 12)), points(15, 1, 12), B = 19),
     hsic_test(gram(points(15, 2, 13)), points(15, 1, 13),
-              statistic = "unbiased", B = 19),
+              control = test_control(statistic = "unbiased"), B = 19),
     hsic_test(kme_sketch(points(40, 2, 14), 8, y = points(40, 1, 15)), B = 19),
     hsic_test(points(15, 2, 16), points(15, 1, 17), estimator = "smooth", B = 9)
   ),
