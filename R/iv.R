@@ -1,12 +1,13 @@
-# The doors of instrumental-variable fits, and how they read what they are given.
+# The doors of instrumental-variable fits, and how they read what they get.
 
 #' Settings of instrumental-variable fits
 #'
 #' What experts set of [rkhs_iv()] and [rkhs_iv_nested()]: how penalties are
 #' chosen, landmarks and random features, units and tolerances.
 #'
-#' The ridge `lambda = "gcv"` is that of 25 values \eqn{\lambda/n}{lambda/n} (for
-#' kernels whose \eqn{k(x, x)} is not 1, this and \eqn{\mu}{mu} are multiples of
+#' The ridge `lambda = "gcv"` is that of 25 values \eqn{\lambda/n}{lambda/n}
+#' (for kernels whose \eqn{k(x, x)} is not 1, this and \eqn{\mu}{mu} are
+#' multiples of
 #' the trace in place of n) from \eqn{10^{-6}}{10^-6} to 1 with the smallest
 #' generalized cross-validation score of the first stage, the kernel ridge
 #' regression of the features of X on Z.
@@ -22,16 +23,17 @@
 #' `kernmean_warning_border` says so.
 #'
 #' The held-out criterion is blind to what the instruments do not explain, and
-#' its minimum undersmooths. So `rule = "paired"` takes the largest penalty whose
-#' score exceeds the minimum by at most one standard error, over folds, of the
+#' its minimum undersmooths. So `rule = "paired"` takes the largest penalty
+#' whose score exceeds the minimum by at most one standard error, over folds,
+#' of the
 #' difference; `"1se"` the largest within one standard error of the minimum
 #' itself, and `"min"` the minimum. Where the largest penalty that was tried is
 #' chosen, a warning says so: g is nearly constant then because the instruments
 #' hardly tell it from a constant, which is no evidence that there is no effect.
 #'
 #' @param select `"cv"`, or `NULL` for it where there is more than one penalty.
-#' @param rule `"paired"`, `"1se"` or `"min"`, see below; `NULL`: `"paired"`, and
-#'   `"min"` for nested fits and with a preset.
+#' @param rule `"paired"`, `"1se"` or `"min"`, see below; `NULL`: `"paired"`,
+#'   and `"min"` for nested fits and with a preset.
 #' @param folds A number of folds, of rows next to each other (in each of the
 #'   subsets of a nested fit), or the fold of each row (of those that `subset`
 #'   and `na.action` leave). Where rows come in an order such folds differ, and
@@ -39,10 +41,11 @@
 #'   `kernmean_warning_folds` says so, and `folds = sample(rep_len(1:6, n))`
 #'   helps.
 #' @param intercept Center y by its mean, which is added to the functions?
-#'   `NULL`: where no `mu`, no preset and no `w` is given, or an `update()` is of
-#'   a fit where it was.
-#' @param landmarks A number of landmarks, or their row numbers: the functions of
-#'   all blocks are restricted to the sections of these points (Nyström). They
+#'   `NULL`: where no `mu`, no preset and no `w` is given, or an `update()` is
+#'   of a fit where it was.
+#' @param landmarks A number of landmarks, or their row numbers: the functions
+#'   of all blocks are restricted to the sections of these points (Nyström).
+#'   They
 #'   are drawn once for all blocks; all of them are the exact estimator.
 #' @param features A number of random Fourier features in place of
 #'   [kernel_rbf()].
@@ -72,6 +75,11 @@ iv_control <- function(select = NULL, rule = NULL, folds = 6, intercept = NULL,
   structure(request(iv_settings)[TRUE], class = "iv_control")
 }
 
+some_rows <- new_kind("a number of rows, or different row numbers", \(x) {
+  is.numeric(x) && length(x) && is_finite(x) && all(x >= 1 & x == round(x)) &&
+    !anyDuplicated(x)
+}, as.integer)
+
 a_share <- new_kind("a number from 0 to below 1",
                     \(x) is_number(x) && x >= 0 && x < 1)
 
@@ -79,10 +87,7 @@ iv_settings <- door_table(
   "iv_control", select = maybe(choice("cv")),
   rule = maybe(choice("paired", "1se", "min")), folds = anything,
   intercept = maybe(flag),
-  landmarks = maybe(new_kind("a number of rows, or different row numbers", \(x) {
-    is.numeric(x) && length(x) && is_finite(x) && all(x >= 1 & x == round(x)) &&
-      !anyDuplicated(x)
-  }, as.integer)),
+  landmarks = maybe(some_rows),
   features = maybe(count()), scale = maybe(a_scale), tol_learner = a_share,
   tol_instrument = maybe(a_share), progress = flag,
   rules = list(when("landmarks", features = NULL))
@@ -112,16 +117,15 @@ iv_settings <- door_table(
 #'     whatever the instruments are, and a warning says so.}
 #' }
 #'
-#' Penalties are in units of the matrix: an objective with means and the
-#' penalties \eqn{\lambda_0\|f\|^2}{lambda0 |f|^2}, \eqn{\nu\|g\|^2}{nu |g|^2}
-#' has \eqn{\lambda = n\lambda_0}{lambda = n lambda0}, \eqn{\mu = n\nu}{mu = n
-#' nu}; that of \eqn{g'g/n}{g'g/n} is \eqn{\mu}{mu} itself. With `kernel =
-#' kernel_poly(1)`, `lambda = 0` and `mu = 1e-6` either estimator is two-stage
+#' Penalties are in units of the matrix: an objective with means has penalties
+#' \eqn{\lambda/n}{lambda/n} and, for the norm, \eqn{\mu/n}{mu/n}. With
+#' `kernel = kernel_poly(1)`, `lambda = 0` and `mu = 1e-6` either estimator is
+#' two-stage
 #' least squares to the digits that a print shows.
 #'
 #' Factors have the kernel that is 1 for equal levels and 0 for others; beside
-#' numeric columns the product of both, another function for each combination of
-#' levels. For additive controls use their dummies, of [stats::model.matrix()].
+#' numeric columns the product of both. For additive controls use their dummies,
+#' of [stats::model.matrix()].
 #'
 #' @section Inference:
 #' There are no standard errors, confidence bands or tests for weak instruments
@@ -227,7 +231,8 @@ an_iv_control <- is_a("iv_control", "iv_control(...)")
 
 # The numbers of the authors' rules, or others in their place.
 a_preset <- maybe(new_kind("\"nnpiv\"", \(x) {
-  identical(x, "nnpiv") || is.list(x) && all(names(x) %in% names(nnpiv_preset)) &&
+  identical(x, "nnpiv") || is.list(x) &&
+    all(names(x) %in% names(nnpiv_preset)) &&
     is.numeric(c(1, unlist(x))) && isTRUE(all(unlist(x) > 0))
 }, \(x) {
   utils::modifyList(nnpiv_preset, if (is.list(x)) x else list(),
@@ -433,7 +438,7 @@ new_cv <- function(search) {
             extended = search$extended)
 }
 
-# --- Reading -------------------------------------------------------------------
+# --- Reading -----------------------------------------------------------------
 
 # The blocks of a fit as variables, with the argument `kernel`.
 read_blocks <- function(data, kernel, scale, preset) {
@@ -537,7 +542,7 @@ nnpiv_bandwidth <- function(x) {
   sqrt(middle)
 }
 
-# --- Formulas --------------------------------------------------------------------
+# --- Formulas ----------------------------------------------------------------
 
 #' @rdname rkhs_iv
 #' @export
@@ -580,7 +585,8 @@ iv_parts <- function(formula, data) {
   bar <- \(part) is.call(part) && identical(part[[1L]], quote(`|`))
   refuse <- \() {
     stop_input("'formula' must be y ~ regressors | instruments, with ",
-               "exogenous regressors on both sides, as in y ~ x1 + x2 | x2 + z1")
+               "exogenous regressors on both sides, as in ",
+               "y ~ x1 + x2 | x2 + z1")
   }
   if (length(formula) != 3L || !bar(right) || bar(right[[2L]])) refuse()
   if ("." %in% all.vars(right[[2L]])) {
@@ -593,8 +599,8 @@ iv_parts <- function(formula, data) {
     layout <- formula_terms(stats::as.formula(call("~", part), home), data)
     if (attr(layout, "intercept") == 0L || !is.null(attr(layout, "offset")) ||
           any(attr(layout, "order") > 1L)) {
-      stop_input("'formula' must have no interactions, no offset() and no - 1; ",
-                 "kernels make functions of all columns of a side")
+      stop_input("'formula' must have no interactions, no offset() and no ",
+                 "- 1; kernels make functions of all columns of a side")
     }
     layout
   })

@@ -4,8 +4,8 @@
 #   y, w      outcome, multiplier (NULL: 1)
 #   rows      list(d, c): the rows of each moment, logical
 #   penalty   "norm" or "l2"
-#   control   of iv_control(); tol_learner, tol_instrument: below these shares of
-#             the largest eigenvalue a direction counts as none
+#   control   of iv_control(); tol_learner, tol_instrument: below these shares
+#             of the largest eigenvalue a direction counts as none
 #   preset    the numbers of the authors' rules, or NULL
 #   center    is y centered?
 #   lambda    list(d, c); mu: values or NULL; ratio: mu_h/mu_g, NULL: by traces
@@ -29,7 +29,7 @@ fit_task <- function(task, blocks) {
     blocks, task$control,
     instruments[zero & is.null(task$control$tol_instrument)], task$called
   )
-  width <- max(vapply(task$maps, `[[`, 1, "r"))
+  width <- map_width(task)
   check_memory(width, width, "use landmarks = or features =",
                copies = if (is_nested(task)) 20 else 8,
                what = "work on features")
@@ -44,7 +44,8 @@ fit_task <- function(task, blocks) {
   }
   if (is.null(task$ratio)) {
     own <- is.null(task$preset) && is_norm(task) && is_nested(task)
-    task$ratio <- if (own) block_trace(task, "b") / block_trace(task, "a") else 1
+    task$ratio <- if (!own) 1 else
+      block_trace(task, "b") / block_trace(task, "a")
   }
   rules <- penalty_rules(task, lambda)
   values <- penalty_values(task)
@@ -82,47 +83,48 @@ block_trace <- \(task, of) sum(sample_diagonal(task$maps[[of]]$sample))
 # action_moments()), range the F'F of the learners where the penalty needs it.
 row_moments <- function(task, rows) {
   maps <- task$maps
-  width <- max(vapply(maps, `[[`, 1, "r"))
-  features <- \(of) \(i) map_features(maps[[of]], i)
+  w <- if (is.null(task$w)) rep(1, length(task$y)) else task$w
   found <- list(n = length(rows))
-  found$d <- action_moments(maps$d, rows[task$rows$d[rows]], features("a"),
-                            maps$a$r, \(i) cbind(task$y[i], 1), width)
+  found$d <- action_moments(
+    task, rows, "d", \(i) map_features(maps$a, i), \(i) cbind(task$y[i], 1)
+  )
   if (is_nested(task)) {
-    w <- if (is.null(task$w)) rep(1, length(task$y)) else task$w
     found$c <- action_moments(
-      maps$c, rows[task$rows$c[rows]],
+      task, rows, "c",
       \(i) cbind(-w[i] * map_features(maps$a, i), map_features(maps$b, i)),
-      maps$a$r + maps$b$r, \(i) matrix(0, length(i), 2L), width
+      \(i) matrix(0, length(i), 2L)
     )
   }
   if (!is_norm(task)) {
     found$range <- lapply(maps[intersect(c("a", "b"), names(maps))], \(map) {
-      sum_panels(rows, width, list(gram = matrix(0, map$r, map$r)), \(i) {
-        list(gram = cross(map_features(map, i)))
-      })$gram
+      sum_panels(task, rows, \(i) list(cross(map_features(map, i))))[[1L]]
     })
   }
   found
 }
 
 # The moments of the instrument's features F with the columns Z of learners and
-# with the targets: list(n, gram: F'F, with: F'Z, target, square: Z_j'Z_j).
-action_moments <- function(map, rows, learner, columns, target, width) {
-  empty <- list(gram = matrix(0, map$r, map$r),
-                with = matrix(0, map$r, columns),
-                target = matrix(0, map$r, 2L), square = numeric(columns))
-  c(list(n = length(rows)), sum_panels(rows, width, empty, \(i) {
-    f <- map_features(map, i)
+# with the targets, over the rows of its moment among these: list(n, gram: F'F,
+# with: F'Z, target, square: Z_j'Z_j).
+action_moments <- function(task, rows, of, learner, target) {
+  rows <- rows[task$rows[[of]][rows]]
+  c(list(n = length(rows)), sum_panels(task, rows, \(i) {
+    f <- map_features(task$maps[[of]], i)
     z <- learner(i)
     list(gram = cross(f), with = cross(f, z), target = cross(f, target(i)),
          square = column_dots(z))
   }))
 }
 
-sum_panels <- function(rows, width, sums, value) {
-  for (i in feature_panels(rows, width)) sums <- Map(`+`, sums, value(i))
+sum_panels <- function(task, rows, value) {
+  sums <- NULL
+  for (i in feature_panels(rows, map_width(task))) {
+    sums <- if (is.null(sums)) value(i) else Map(`+`, sums, value(i))
+  }
   sums
 }
+
+map_width <- \(task) max(vapply(task$maps, `[[`, 1, "r"))
 
 # The moments of the rows that are left.
 moments_without <- function(whole, part) {
@@ -223,7 +225,7 @@ solve_system <- function(system, mu, mean = 0) {
                        colSums(left[!first, , drop = FALSE]^2)))
 }
 
-# --- Penalties -----------------------------------------------------------------
+# --- Penalties ---------------------------------------------------------------
 
 first_stage_grid <- 10^seq(-6, 0, length.out = 25)
 own_grid <- 10^seq(-5, 0, length.out = 30)
@@ -306,7 +308,7 @@ penalty_values <- function(task) {
   values
 }
 
-# --- Cross-validation ----------------------------------------------------------
+# --- Cross-validation --------------------------------------------------------
 # One decomposition a fold for all values, from the moments of the fold and of
 # the rows outside it.
 
@@ -410,7 +412,7 @@ held_out_scores <- function(task, whole, rules, folds, grid) {
                "'y' and of the blocks")
 }
 
-# --- What a fit cannot do --------------------------------------------------------
+# --- What a fit cannot do ----------------------------------------------------
 
 warn_linear <- function(task, blocks) {
   for (of in intersect(names(blocks), c("a", "b"))) {

@@ -111,8 +111,8 @@ fit_request.rkhs_iv <- function(x, changes) {
   if ("data" %in% names(changes) && !is.null(x$terms)) {
     data <- changes$data
     if (!is.list(data) || any(c("x", "y", "z") %in% names(changes))) {
-      stop_input("'data' must be a data frame with all columns of the formula, ",
-                 "without 'x', 'y' or 'z'")
+      stop_input("'data' must be a data frame with all columns of the ",
+                 "formula, without 'x', 'y' or 'z'")
     }
     changes$data <- NULL
     changes[c("x", "z")] <- lapply(1:2, \(l) iv_term(x$terms, data, l, "data"))
@@ -200,7 +200,7 @@ formula.rkhs_iv <- function(x, ...) {
   )
 }
 
-# --- Words and tables ----------------------------------------------------------
+# --- Words and tables --------------------------------------------------------
 
 fit_lines.rkhs_iv <- function(x, digits) {
   number <- \(value) format_number(unname(value), digits)
@@ -451,7 +451,7 @@ bind_frames <- function(frames, n, rows) {
   whole
 }
 
-# --- Pictures ------------------------------------------------------------------
+# --- Pictures ----------------------------------------------------------------
 
 #' Plots of an instrumental-variable fit
 #'

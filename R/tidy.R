@@ -100,7 +100,7 @@
 #' @aliases tidy.kme_cov glance.kme_cov augment.kme_cov
 #' @aliases tidy.kme_fda glance.kme_fda augment.kme_fda
 #' @aliases tidy.kme_density glance.kme_density augment.kme_density
-#' @aliases tidy.rkhs_iv glance.rkhs_iv augment.rkhs_iv
+#' @aliases augment.rkhs_iv
 #' @aliases tidy.bag_smm glance.bag_smm augment.bag_smm
 #' @aliases tidy.bag_gram glance.bag_gram
 #' @aliases tidy.mmd_test glance.mmd_test augment.mmd_test

@@ -19,7 +19,8 @@ ozone <- Ozone ~ Temp + Wind + season | Solar.R + Wind + season
 air$season <- factor(month.name[air$Month], month.name)
 days <- rep_len(1:6, nrow(air))
 nested <- rkhs_iv_nested(air[c("Temp", "Wind")], air$Wind, air$Wind,
-                         air$Solar.R, air$Ozone, control = iv_control(folds = days))
+                         air$Solar.R, air$Ozone,
+                         control = iv_control(folds = days))
 cars <- scale(mtcars[, c("mpg", "disp", "hp", "wt")])
 
 uptake <- split(CO2$uptake, CO2$Plant)
@@ -78,7 +79,8 @@ plots <- expression(
   show(kme_density(geyser, m = 4, optimize = "all"), type = "path"),
   show(gram(flowers, kernel_rbf())),
   show(rkhs_iv(ozone, air, control = iv_control(folds = days))),
-  show(rkhs_iv(ozone, air, control = iv_control(folds = days)), column = "season"),
+  show(rkhs_iv(ozone, air, control = iv_control(folds = days)),
+       column = "season"),
   show(rkhs_iv(ozone, air, control = iv_control(folds = days)), "cv"),
   show(nested, what = "h"),
   show(nested, "cv"),

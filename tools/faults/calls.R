@@ -275,7 +275,8 @@ calls <- local({
     }),
     `predict of a rkhs_iv` = case(40000, 500, \(n) {
       d <- instrument(n / 4)
-      list(fit = rkhs_iv(d$x, d$y, d$z, lambda = 0.01, mu = 0.01), new = points(8 * n, 2))
+      list(fit = rkhs_iv(d$x, d$y, d$z, lambda = 0.01, mu = 0.01),
+           new = points(8 * n, 2))
     }, \(d) predict(d$fit, d$new)),
     `rkhs_iv_nested` = case(2000, 250, \(n) {
       i <- instrument(n)

@@ -122,6 +122,7 @@ test_that("what does not fit is refused", {
     generics::tidy(nested, "cv"), generics::tidy(features, "weights"),
     generics::tidy(nested, "u"), generics::augment(nested, data[1:3, ]),
     generics::augment(nested, newdata = s$a),
-    generics::augment(formula, data, newdata = data), generics::glance(nested, 1)
+    generics::augment(formula, data, newdata = data),
+    generics::glance(nested, 1)
   ))))
 })
