@@ -119,8 +119,7 @@ test_that("formulas of another shape are refused", {
     rkhs_iv(y ~ a1 | 1, frame),
     rkhs_iv(y ~ y | d1, frame),
     rkhs_iv(f ~ a1 | d1, frame),
-    rkhs_iv(y ~ a1 | d1, holes),
-    rkhs_iv(y ~ a1 | d1, frame, rbf)
+    rkhs_iv(y ~ a1 | d1, holes)
   ))))
 })
 
