@@ -2,26 +2,14 @@
 # features, and its law under independence.
 
 #' @section Sketches:
-#' Of rows too many to be kept, a [kme_sketch()] of two variables has the means
-#' \eqn{\mu_x, \mu_y}{mu_x, mu_y}, covariances \eqn{C_x, C_y}{C_x, C_y} and
-#' cross-covariance \eqn{C_{xy}}{C_xy} of features, all centered. The statistic
-#' is \eqn{\|C_{xy}\|_F^2}{|C_xy|_F^2}, the biased HSIC of the projections on
-#' the spans of the landmarks, `normalized HSIC` is
-#' \eqn{\|C_{xy}\|_F^2/(\|C_x\|_F \|C_y\|_F)}{|C_xy|^2/(|C_x| |C_y|)}.
-#'
-#' The null distribution is `"spectrum"`, for rows that are independent of each
-#' other: n HSIC is compared with draws of \eqn{\sum_{ij} \lambda_i \nu_j
-#' Z_{ij}^2}{sum_ij lambda_i nu_j Z_ij^2}, its limit under independence, with
-#' the eigenvalues of \eqn{C_x}{C_x} and \eqn{C_y}{C_y}. Pairs with a product
-#' below \eqn{10^{-2}}{1e-2} of the largest enter together, as \eqn{a\chi^2_1 +
-#' b}{a chi^2_1 + b} with their mean and variance. If rows have weights w,
-#' \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2} takes the place of n. It is an
-#' approximation for large n: at the nominal 0.05 (2,000 data sets, 50
-#' landmarks) levels were 0.053 for n = 100, 0.042 and 0.054 for n = 300 and one
-#' or three columns each, 0.048 with exponential weights. Rows that depend on
-#' each other (clusters, time) take [hsic_test()] of the data with `clusters` or
-#' `blocks`. The estimator is the KME. Time O(r^3 + B p) for p pairs
-#' drawn one by one.
+#' Of a [kme_sketch()] of two variables the statistic is \eqn{\|C_{xy}\|_F^2}{
+#' |C_xy|_F^2}, the biased HSIC of the projections on the spans of the
+#' landmarks. n HSIC is compared with draws of its limit under independence
+#' (`"spectrum"`), \eqn{\sum_{ij} \lambda_i \nu_j Z_{ij}^2}{sum_ij lambda_i nu_j
+#' Z_ij^2}, with the eigenvalues of the two covariances: an approximation for
+#' large n and rows that are independent of each other, for the KME. Of rows
+#' with weights w, \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2} takes the place
+#' of n.
 #'
 #' @examples
 #'

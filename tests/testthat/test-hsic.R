@@ -122,18 +122,6 @@ test_that("low ranks are found, and only they", {
   expect_identical(nrow(.Call(C_r_lowrank, native_source(NULL, g$K), 60L)), 3L)
 })
 
-test_that("with low ranks no n x n matrix is asked for", {
-  x <- random_points(1000, 1, 1)
-  y <- random_points(1000, 1, 2)
-  before <- options(kernmean.memory = 4e6)
-  on.exit(options(before))
-  expect_length(hsic_test(x, y, B = 5)$ranks, 2)
-  expect_error(hsic_test(random_points(1000, 6, 1), y, B = 5),
-               class = "kernmean_error_memory")
-  expect_error(hsic_test(list(x, y, x), B = 5),
-               class = "kernmean_error_memory")
-})
-
 test_that("the same seed gives the same bits on any number of threads", {
   x <- random_points(300, 6, 1)
   y <- random_points(300, 6, 2)
@@ -271,19 +259,6 @@ test_that("the gamma null is that of Gretton et al.", {
   expect_equal(stats::pgamma(test$statistic[[1]], test$gamma[["shape"]],
                              scale = test$gamma[["scale"]],
                              lower.tail = FALSE), test$p.value)
-})
-
-test_that("power rises with n", {
-  skip_on_cran()
-  set.seed(10)
-  rejected <- vapply(c(10, 30, 90), \(n) {
-    mean(replicate(40, {
-      x <- stats::runif(n, -1, 1)
-      hsic_test(x, x^2 + stats::rnorm(n, sd = 0.3), B = 99)$p.value <= 0.05
-    }))
-  }, numeric(1))
-  expect_true(all(diff(rejected) > 0.1))
-  expect_gt(rejected[3], 0.9)
 })
 
 test_that("a factor is the gram of its indicator", {
@@ -501,33 +476,6 @@ test_that("dHSIC that is only rounding is an error, not a p-value", {
   expect_gt(unname(joint(x)$statistic), 0)
 })
 
-test_that("formulas, logicals and blocks in the data are what they stand for", {
-  d <- data.frame(a = random_points(12, 1, 1)[, 1],
-                  b = random_points(12, 1, 2)[, 1], f = gl(2, 6),
-                  pair = rep(1:6, 2))
-  run <- \(...) {
-    set.seed(3)
-    hsic_set(..., B = 19)$replicates
-  }
-  expect_identical(run(a ~ b, d), run(d$a, d$b))
-  expect_identical(run(~ a + b, d), run(d$a, d$b))
-  expect_identical(run(d$a, d$f == "2"), run(d$a, d$f))
-  set.seed(3)
-  paired <- hsic_test(~ a + b, d, blocks = pair, B = 19)
-  expect_identical(paired$replicates, run(d$a, d$b, blocks = d$pair))
-})
-
-test_that("the summary shows what stands behind the test", {
-  x <- seq(-1, 1, length.out = 20)
-  set.seed(4)
-  expect_snapshot({
-    summary(hsic_test(x, gl(2, 10), estimator = est_skmse(select = "plugin"),
-                      B = 99))
-    summary(hsic_test(x, x^2, estimator = "mkme", B = 99))
-    summary(hsic_test(x, x^2, control = test_control(null = "gamma")))
-  })
-})
-
 test_that("wrong arguments are refused with what they must be", {
   skip_on_cran()
   x <- random_points(10, 2, 1)
@@ -535,54 +483,33 @@ test_that("wrong arguments are refused with what they must be", {
   f <- factor(rep(1:2, 5))
   g <- gram(x)
   missing_f <- replace(f, 3, NA)
+  three <- list(x, y, f)
   lines <- refusals(expression(
-    hsic_test(x), hsic_test(g), hsic_test(x, y[-1]), hsic_test(x, g, B = 0),
-    hsic_test(x, replace(y, 2, NA)), hsic_test(x, missing_f),
-    hsic_test(x, letters[1:10]), hsic_test(list(x, letters[1:10])),
-    hsic_test(x[1, ], y[1], B = 1), hsic_test(1, 1),
-    hsic_set(x[1:3, ], y[1:3], statistic = "unbiased"),
+    hsic_test(x), hsic_test(x, y[-1]), hsic_test(x, missing_f),
+    hsic_test(x, letters[1:10]), hsic_test(1, 1),
     hsic_set(x[1:5, ], y[1:5], null = "gamma"),
-    hsic_test(x, y, kernel_y = "rbf"), hsic_test(x, f, kernel_y = kernel_rbf()),
-    hsic_test(g, y, kernel_rbf()), hsic_test(x, y, kernel_rbf("fuse")),
-    hsic_test(list(x)), hsic_test(list(x, y), kernel_y = kernel_rbf()),
+    hsic_test(x, y, kernel_y = "rbf"), hsic_test(g, y, kernel_rbf()),
+    hsic_test(list(x, y), kernel_y = kernel_rbf()),
     hsic_test(list(x, y), kernel_x = list(kernel_rbf())),
     hsic_test(list(x, y), y),
     hsic_test(list(x, f), kernel_x = list(kernel_rbf(), kernel_rbf())),
-    hsic_test(list(x, y, f), estimator = "skmse"),
-    hsic_set(list(x, y, f), statistic = "unbiased"),
-    hsic_set(list(x, y, f), null = "gamma"),
-    hsic_set(list(x, y, f), permutations = diag(10)),
+    hsic_test(three, estimator = "skmse"),
+    hsic_set(three, statistic = "unbiased"), hsic_set(three, null = "gamma"),
+    hsic_set(three, permutations = diag(10)),
     hsic_test(list(x, y, y), kernel_x = kernel_energy()),
-    hsic_test(x, f, estimator = "mkme"),
-    hsic_test(as_gram(g$K), y, estimator = "mmkme"),
-    hsic_test(x, y, kernel_laplace(), estimator = "mkme"),
-    hsic_test(x, y, estimator = "median"), hsic_set(x, y, null = "spectrum"),
-    hsic_set(x, y, statistic = "U"), hsic_test(x, y, lambda = 1),
-    hsic_test(x, y, select = "plugin"),
-    hsic_test(x, y, estimator = est_skmse(select = "gcv")),
-    hsic_test(x, y, estimator = est_skmse(lambda = -1)),
-    hsic_test(x, y, estimator = est_skmse(lambda = 1, select = "plugin")),
-    hsic_test(x, y, estimator = "skmse", lambda = 1),
-    hsic_test(x, y, estimator = "mkme", noise = 1),
+    hsic_test(x, f, estimator = "mkme"), hsic_test(x, y, lambda = 1),
+    hsic_test(x, y, null = "gamma"), hsic_set(x, y, null = "spectrum"),
     hsic_test(x, y, estimator = est_mmkme(c(1, 2))),
     hsic_test(x, y, estimator = est_skmse(target = kme(x))),
     hsic_test(x, y, estimator = \(sample) 1),
-    hsic_test(list(x, y, f), estimator = \(sample) 1),
     hsic_test(x, y, kernel_rbf(), kernel = kernel_rbf()),
-    hsic_test(x, y, kernel = "rbf"), plot(hsic_test(x, y, B = 9), "witness"),
-    summary(hsic_test(x, y, B = 9), 1),
+    plot(hsic_test(x, y, B = 9), "witness"),
     hsic_set(x, y, estimator = "skmse", statistic = "unbiased"),
     hsic_set(x, y, estimator = "mkme", null = "gamma"),
-    hsic_set(x, y, statistic = "unbiased", null = "gamma"),
-    hsic_set(x, y, permutations = "all"), hsic_set(x, y, permutations = 1:10),
-    hsic_set(x, y, permutations = matrix(1, 10, 2)),
-    hsic_test(x, y, blocks = 1:3), hsic_set(x, y, null = "gamma", blocks = f),
-    hsic_test(x, y, seed = 1), hsic_test(x, y, progress = NA),
+    hsic_set(x, y, permutations = "all"),
+    hsic_test(x, y, control = test_control(bins = 5)),
     hsic_test(y = x), hsic_test(data.frame(x)), hsic_test(x, y, blocks = 1:10),
-    hsic_test(~ a + b, data.frame(a = 1:3, b = 1:3), kernel_rbf(1)),
-    hsic_test(~ a, data.frame(a = 1:3)),
-    hsic_test(~ Sepal.Width * Species, iris),
-    hsic_test(~ a + b, data.frame(a = 1:3, b = letters[1:3]))
+    hsic_test(~ a, data.frame(a = 1:3))
   ))
   expect_snapshot(writeLines(lines))
   for (size in c(1e200, 1e60)) {

@@ -80,21 +80,6 @@ test_that("defaults are Tikhonov, four ratios, orders 0 and 1, biased", {
   expect_identical(none$p.value, plain$p.value)
 })
 
-test_that("one statistic alone is the test of that one", {
-  for (type in c("biased", "unbiased")) {
-    for (order in 0:1) {
-      test <- hsic_set(x, y, kernel = rbf, filter = "iterated", ratio = 0.05,
-                        order = order, statistic = type, permutations = draws)
-      want <- hsic_values_R(fixed(K), fixed(L), draws, data.frame(
-        order = order, ratio = 0.05, bandwidth = NA
-      ), "iterated", type)
-      expect_equal(test$statistic[[1]], want$values[1], tolerance = 1e-12)
-      expect_equal(test$replicates, want$values[-1], tolerance = 1e-10)
-      expect_equal(test$p.value, aggregated_R(want$values, want$scale)$p)
-    }
-  }
-})
-
 test_that("factors multiply both bandwidths", {
   factors <- c(0.5, 1, 3)
   by_factor <- \(z, theta) \(factor) gram_R(kernel_rbf(factor * theta), z)
@@ -242,19 +227,6 @@ test_that("constant statistics, points that are alike, duplicates, few", {
     expect_identical(test$p.value, 1)
     expect_true(all(test$statistics$value == 0))
     expect_true(all(test$statistics$z == 0))
-  }
-  twice <- c(1:7, 1:4, 1:3)
-  test <- hsic_set(x[twice, ], y[twice], kernel = rbf, filter = TRUE,
-                    permutations = draws)
-  expect_twin(test, fixed(K[twice, twice]), fixed(L[twice, twice]), draws,
-              "tikhonov")
-  for (type in c("biased", "unbiased")) {
-    four <- hsic_set(x[1:4, ], y[1:4], kernel = rbf, filter = TRUE,
-                      statistic = type, permutations = "all")
-    want <- hsic_values_R(fixed(K[1:4, 1:4]), fixed(L[1:4, 1:4]),
-                          all_labelings(rep(1L, 4)), four$statistics,
-                          "tikhonov", type)
-    expect_equal(four$p.value, aggregated_R(want$values, want$scale, TRUE)$p)
   }
 })
 
