@@ -186,6 +186,9 @@ weights_of <- function(parts) lapply(parts, `[[`, "weights")
 # Adds up the weights of parts that are the same, so that differences of nearby
 # embeddings are differences of weights and not of large norms.
 merge_parts <- function(parts) {
+  if (length(parts) == 1L) {
+    return(parts)
+  }
   lapply(equal_parts(parts), \(i) {
     part <- parts[[i[1L]]]
     part$weights <- Reduce(`+`, weights_of(parts[i]))

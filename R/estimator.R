@@ -185,6 +185,9 @@ estimator_name <- function(x, argument) {
 # The estimator that a door was given by name, as an object or as a function;
 # the dots are arguments of the constructor, where a name was given.
 read_estimator <- function(x, ..., argument = "estimator") {
+  if (is.character(x) && !...length()) {
+    return(registered$makers[[estimator_name(x, argument)]]())
+  }
   arguments <- Filter(Negate(is.null), list(...))
   if (is.function(x)) {
     if (any(vapply(registered$makers, identical, NA, x))) {

@@ -39,7 +39,8 @@ predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95) {
          dimnames = list(names, c("fit", "lower", "upper")))
 }
 
-check_confidence <- \(level) take(level, number(0, 1, open = TRUE), "level")
+a_level <- number(0, 1, open = TRUE)
+check_confidence <- \(level) take(level, a_level, "level")
 
 # Only of the average is it known how far it may be from what it estimates.
 check_plain_mean <- function(object, what) {

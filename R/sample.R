@@ -353,8 +353,8 @@ plain_weights.kernmean_sample <- \(sample) rep(1 / sample$n, sample$n)
 sample_moments <- function(sample) UseMethod("sample_moments")
 sample_moments.kernmean_sample <- function(sample) {
   rows <- sample_rows(sample) / sample$n
-  list(n = sample$n, rows = rows, rho = max(0, mean(rows)),
-       varrho = mean(sample_diagonal(sample)))
+  list(n = sample$n, rows = rows, rho = max(0, mean.default(rows)),
+       varrho = mean.default(sample_diagonal(sample)))
 }
 
 # May the weights of both stand for the same sections? Where points are known

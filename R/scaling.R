@@ -157,6 +157,15 @@ warn_units <- function(x, name) {
   }
   ends <- .Call(C_r_column_ranges, x)
   varying <- which(ends[1L, ] < ends[2L, ])
+  if (!length(varying)) {
+    return(invisible())
+  }
+  # Two ends alone have the least deviation of a range, halves at both the most.
+  range <- ends[2L, varying] - ends[1L, varying]
+  apart <- max(range) / min(range) * sqrt(nrow(x) / 2)
+  if (!is.na(apart) && apart <= most_units_apart) {
+    return(invisible())
+  }
   # Logarithms of standard deviations, column by column: no copy of all.
   spread <- rep(NA_real_, ncol(x))
   for (j in varying) {
@@ -164,9 +173,6 @@ warn_units <- function(x, name) {
     z <- x[, j] / unit
     z <- z - sum(z) / length(z)
     spread[j] <- log(sum(z * z) / (length(z) - 1)) / 2 + log(unit)
-  }
-  if (!length(varying)) {
-    return(invisible())
   }
   top <- which.max(spread)
   factor <- exp(spread[top] - min(spread[varying]))
