@@ -211,8 +211,9 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
 kme_cov_arguments <- door_table(
   "kme_cov.default", x = anything, kernel_x = unless_given(anything),
   kernel_y = unless_given(anything), estimator = read_operator,
-  ncomp = maybe(count()), kernel = anything, center = anything,
-  scale = unless_given(a_scale), aside = c("x", "kernel")
+  ncomp = maybe(count()), kernel = maybe(a_kernel), center = anything,
+  scale = unless_given(a_scale), aside = c("x", "kernel"),
+  rules = list(when("kernel", kernel_x = NULL, kernel_y = NULL))
 )
 
 #' @rdname kme_cov

@@ -190,9 +190,7 @@ operator_request.kernmean_sample <- function(sample, object, changes) {
   if (object$several && !is.null(object$terms)) {
     changes <- side_kernels(changes, variables)
   }
-  changes <- spread_kernel(changes, vapply(variables, takes_kernel, NA),
-                           object$several)
-  changes <- keep_all_units(changes, variables, object$several)
+  changes <- change_kernels(changes, variables, object$several)
   # In other units bandwidths are others.
   rescale <- "scale" %in% names(changes)
   for (l in seq_along(sides)) {

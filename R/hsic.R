@@ -365,15 +365,13 @@ change_variables.test_variables <- function(origin, test, changes, data,
   variables <- test$variables
   several <- !"y" %in% names(label)
   own <- vapply(variables, \(v) is.null(variable_kernel(v)), NA)
-  arguments <- spread_kernel(test$arguments, !own, several)
+  arguments <- change_kernels(test$arguments, variables, several, !own)
   # A formula has sides, a list has none.
   if (is.null(names(label))) {
     arguments <- side_kernels(arguments, variables)
     changes <- side_kernels(changes, variables)
   }
-  changes <- spread_kernel(changes, vapply(variables, takes_kernel, NA),
-                           several)
-  changes <- keep_all_units(changes, variables, several)
+  changes <- change_kernels(changes, variables, several)
   # A gram stays one unless another kernel is to come.
   names <- if (several) rep("kernel_x", length(variables)) else
     c("kernel_x", "kernel_y")

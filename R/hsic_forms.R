@@ -345,7 +345,7 @@ fused_statistic <- function(pairs, permutations) {
 }
 
 # tr(Kc o Lc) of each permutation.
-permuted_traces <- function(source, permutations) {
+permuted_traces <- \(source, permutations) {
   .Call(C_r_permuted_sums, source$x$diagonal, source$y$diagonal, permutations)
 }
 
@@ -473,7 +473,6 @@ filter_draws <- function(variables, settled, plain, options, scheme) {
   values <- matrix(0, scheme$B + 1, nrow(table))
   scale <- numeric(nrow(table))
   left <- 0
-  matrices <- NULL
   for (a in seq_len(nrow(table))) {
     factor <- table$factor[a]
     # The first of a bandwidth.
@@ -492,7 +491,9 @@ filter_draws <- function(variables, settled, plain, options, scheme) {
         left <- max(left, vapply(matrices, `[[`, 1, "left"))
       }
       m <- lapply(matrices, \(one) one$at(table$ratio[a]))
-      if (several) filtered_tensor(m) else filtered_pair(m, scheme)
+      if (several) filtered_tensor(m) else new_pair(
+        lapply(m, \(m) new_part(m, diag(m), norm(m, "F"), max(m))), scheme
+      )
     }
     values[, a] <- times * unlist(lapply(orders, \(chunk) {
       permuted_statistic(source, chunk, options)
@@ -534,10 +535,6 @@ dependence_matrices <- function(sample, filter) {
   spectrum <- filter_spectrum(sample, min(filter$ratio))
   list(left = spectrum$left,
        at = \(ratio) tcross(filter_root(spectrum, ratio, filter$name)))
-}
-
-filtered_pair <- function(m, scheme) {
-  new_pair(lapply(m, \(m) new_part(m, diag(m), norm(m, "F"), max(m))), scheme)
 }
 
 # Of more variables, 1 + M / mean(diag M) in place of each: products of M alone,

@@ -10,18 +10,15 @@
 # for the columns of each.
 read_variables <- function(data, given, kernel = NULL, defaults = NULL,
                            alone = FALSE, scale = NULL) {
-  check_scale(scale)
-  if (!is.null(kernel)) check_kernel(kernel)
   x <- data$x
   paired <- "y" %in% names(data)
   several <- !paired && (is_plain_list(x) || !alone)
-  if (inherits(data$y, "kernmean_kernel")) {
-    stop_input("'y' must be the second variable; a kernel is given by name, ",
-               "as in kernel = kernel_rbf()")
+  if (paired && is_plain_list(x)) {
+    stop_input("'y' must be missing when 'x' is a list of variables")
   }
-  must_be(!paired || !is_plain_list(x), "y", "missing",
-          "when 'x' is a list of variables")
-  must_be(paired || is.null(given$y), "kernel_y", "NULL", "without 'y'")
+  if (!paired && !is.null(given$y)) {
+    stop_input("'kernel_y' must be NULL without 'y'")
+  }
   if (several && !(is_several(x) && length(x) > 1L)) {
     stop_input("'y' must be given unless 'x' is a plain list of at least 2 ",
                "variables",
@@ -34,27 +31,20 @@ read_variables <- function(data, given, kernel = NULL, defaults = NULL,
     labels <- paste0("x[[", seq_len(d), "]]")
   }
   own <- vapply(each, has_own_kernel, NA)
-  for (name in c("kernel"[!is.null(kernel)], "scale"[asks_scale(scale)])) {
-    must_be(!all(own), name, "NULL", paste(
-      "when every variable has a kernel of its own, as factors and grams have"
-    ))
+  asked <- c("kernel"[!is.null(kernel)], "scale"[asks_scale(scale)])
+  if (all(own) && length(asked)) {
+    stop_input("'", asked[1L], "' must be NULL when every variable has a ",
+               "kernel of its own, as factors and grams have")
   }
-  must_be(is.null(kernel) || all(vapply(given, is.null, NA)), "kernel", "NULL",
-          "if 'kernel_x' or 'kernel_y' is given")
-  kernels <- unname(given[names(data)])
-  first <- kernels[[1L]]
-  shared <- is.null(first) || inherits(first, "kernmean_kernel")
-  if (!is.null(kernel) || several && shared) {
-    kernels <- rep(list(if (is.null(kernel)) first else kernel), d)
+  kernels <- if (several) given$x else unname(given[names(data)])
+  if (!is.null(kernel) || several && !is_plain_list(kernels)) {
+    kernels <- rep(list(if (is.null(kernel)) kernels else kernel), d)
     kernels[own] <- list(NULL)
-  } else if (several) {
-    kernels <- first
-    if (!is.list(kernels) || length(kernels) != d) {
-      stop_input("'kernel_x' must be a kernel or a list of ", d,
-                 " kernels, not ", describe(kernels))
-    }
+  } else if (length(kernels) != d) {
+    stop_input("'kernel_x' must be a kernel or a list of ", d, " kernels, not ",
+               describe(kernels))
   }
-  open <- vapply(kernels, is.null, NA) & !own & !(several && !shared)
+  open <- vapply(kernels, is.null, NA) & !own
   if (!is.null(defaults)) kernels[open] <- defaults[open]
   names <- if (several) paste0("kernel_x[[", seq_len(d), "]]") else
     paste0("kernel_", names(data))
@@ -81,10 +71,10 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
                "sketch of both variables is made by kme_sketch(y ~ x, data)")
   }
   if (has_own_kernel(x)) {
-    must_be(is.null(kernel), kernel_name, "NULL", paste0(
-      "when '", name, "' is a ", if (brings_kernel(x)) "gram" else
-        if (inherits(x, "dist")) "dist object" else "factor"
-    ))
+    if (!is.null(kernel)) {
+      stop_input("'", kernel_name, "' must be NULL when '", name, "' has a ",
+                 "kernel of its own, as factors and grams have")
+    }
     if (is.data.frame(x) && ncol(x) == 1L) x <- x[[1L]]
     if (is_nominal(x)) {
       return(read_factor(x, name))
@@ -198,27 +188,6 @@ variable_kernel <- function(variable) {
   }
 }
 
-# New kernels among the changes keep the units of grams; a scale that was asked
-# for is not for kernels that have their own.
-keep_all_units <- function(changes, variables, several) {
-  if ("scale" %in% names(changes)) {
-    return(changes)
-  }
-  samples <- lapply(unname(variables), `[[`, "sample")
-  if (several && is.list(changes$kernel_x)) {
-    kernels <- changes$kernel_x
-    if (inherits(kernels, "kernmean_kernel")) {
-      kernels <- lapply(variables, \(v) if (takes_kernel(v)) kernels)
-    }
-    changes$kernel_x <- Map(keep_units, unname(kernels), samples)
-  }
-  for (l in if (!several) seq_along(samples)) {
-    name <- c("kernel_x", "kernel_y")[l]
-    changes[[name]] <- keep_units(changes[[name]], samples[[l]])
-  }
-  changes
-}
-
 # Is it a variable to which a kernel may be given?
 takes_kernel <- function(variable) {
   !is_factor_variable(variable) &&
@@ -226,18 +195,30 @@ takes_kernel <- function(variable) {
 }
 
 # Of update(): `kernel`, among arguments or changes, for each of the variables
-# that `takes` it, by the name that the door has for that.
-spread_kernel <- function(arguments, takes, several) {
-  if ("kernel" %in% names(arguments)) {
-    names <- if (several) {
-      "kernel_x"
-    } else {
-      paste0("kernel_", c("x", "y")[seq_along(takes)][takes])
-    }
-    arguments[names] <- list(arguments$kernel)
-    arguments["kernel"] <- NULL
+# that `takes` it, by the name that the door has for that. New kernels keep the
+# units of grams, unless others are asked for.
+change_kernels <- function(changes, variables, several,
+                           takes = vapply(variables, takes_kernel, NA)) {
+  names <- c("kernel_x", if (!several && length(variables) > 1L) "kernel_y")
+  if ("kernel" %in% names(changes)) {
+    changes[if (several) names else names[takes]] <- list(changes$kernel)
+    changes["kernel"] <- NULL
   }
-  arguments
+  if ("scale" %in% names(changes)) {
+    return(changes)
+  }
+  samples <- lapply(unname(variables), `[[`, "sample")
+  for (l in which(names %in% names(changes))) {
+    kernel <- changes[[names[l]]]
+    changes[names[l]] <- list(if (!several) {
+      keep_units(kernel, samples[[l]])
+    } else if (is.list(kernel)) {
+      each <- if (is_plain_list(kernel)) unname(kernel) else
+        lapply(unname(takes), \(own) if (own) kernel)
+      Map(keep_units, each, samples)
+    })
+  }
+  changes
 }
 
 # New values of a variable as new points of its sample.

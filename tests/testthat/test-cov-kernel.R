@@ -15,7 +15,7 @@ test_that("'kernel' is the kernel of each variable", {
                    kme_cov(x, classes, rbf)$values)
   expect_identical(kme_cov(gram(x, rbf), y, kernel = rbf)$values,
                    kme_cov(gram(x, rbf), y, kernel_y = rbf)$values)
-  expect_error(kme_cov(x, y, rbf, kernel = rbf), "must be NULL if 'kernel_x'",
+  expect_error(kme_cov(x, y, rbf, kernel = rbf), "must not be given",
                class = "kernmean_error_input")
   expect_error(kme_cov(x, kernel = 2), "'kernel' must be a kernel",
                class = "kernmean_error_input")
