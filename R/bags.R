@@ -104,7 +104,7 @@
 #' @param id The bag of each row, a factor or a vector, or the name of the
 #'   column that has it. Bags come in the order of the levels of a factor, else
 #'   in that in which they come first.
-#' @param scale The units of the columns over all points, see [gram()].
+#' @param scale The units of the columns over all points, see [units].
 #' @param bandwidth2 s, for `"rbf"` and `"laplace"`: `"median"` or a number.
 #' @param degree,offset p and c, for `"poly"`.
 #' @param formula,data,subset,na.action As in [stats::model.frame()]; missing

@@ -4,111 +4,77 @@
 #' two, or the tensor of more, from centered kernel features; as it is or shrunk
 #' (COSE), with its spectrum.
 #'
-#' With \eqn{\tilde\phi(x) = \phi(x) - \mu_X}{phi~(x) = phi(x) - mu_X} the
-#' features of x, centered by an embedding, and \eqn{\tilde\psi(y)}{psi~(y)}
-#' those of y, the operator is \eqn{\Sigma_\beta = \sum_i \beta_i
-#' \tilde\phi(x_i) \otimes \tilde\psi(y_i)}{Sigma = sum_i beta_i phi~(x_i) (x)
-#' psi~(y_i)}. It is the mean of the features of a product kernel, and its
-#' weights are those of the mean estimators of [kme()] on \eqn{H = K_X^c \circ
-#' K_Y^c}{H = Kc_X o Kc_Y}, the centered Gram matrices multiplied entry by entry
-#' (\eqn{K^c \circ K^c}{Kc o Kc} for one variable, more factors for more):
+#' With centered features \eqn{\tilde\phi(x) = \phi(x) - \mu_X}{phi~(x) = phi(x)
+#' - mu_X} of x and \eqn{\tilde\psi(y)}{psi~(y)} of y, the operator is
+#' \eqn{\Sigma_\beta = \sum_i \beta_i \tilde\phi(x_i) \otimes
+#' \tilde\psi(y_i)}{Sigma = sum_i beta_i phi~(x_i) (x) psi~(y_i)}, the mean of
+#' the features of a product kernel. Its weights are those of the mean
+#' [estimators] on \eqn{H = K_X^c \circ K_Y^c}{H = Kc_X o Kc_Y}, the centered
+#' Gram matrices multiplied entry by entry (more factors for more variables):
 #' \describe{
 #'   \item{`"kme"`}{\eqn{\beta = 1/n}{beta = 1/n}, the empirical operator.}
 #'   \item{`"skmse"`}{S-COSE, \eqn{\beta = (1 - \alpha)/n}{beta = (1 -
-#'     alpha)/n}: the empirical operator times a number. Eigenfunctions do not
-#'     change.}
+#'     alpha)/n}: eigenfunctions do not change.}
 #'   \item{`"fkmse"`}{F-COSE, \eqn{\beta = (H + \lambda I)^{-1}H1_n}{beta = (H +
-#'     lambda I)^(-1) H 1_n}. Weights may be negative, and so may eigenvalues.}
+#'     lambda I)^(-1) H 1_n}: weights may be negative, and so may eigenvalues.}
 #' }
-#' How much is shrunk is for the estimator to say, as in `estimator =
-#' est_fkmse(lambda = 0.1)`; a function of your own gives weights for H.
-#' The leave-one-out score mostly selects nearly no shrinkage by F-COSE for one
-#' variable of few columns, and nearly the operator 0 for independent variables.
-#'
 #' The squared Hilbert-Schmidt norm is \eqn{\beta'H\beta}{beta'H beta}; of the
-#' empirical cross-covariance it is the biased statistic of [hsic_test()]; of
-#' more than two variables it is not dHSIC: it estimates 0 also where only one
-#' of them is independent of all others together.
+#' empirical cross-covariance it is the biased statistic of [hsic_test()].
 #'
 #' @section Spectrum:
 #' With \eqn{K^c = U\Gamma U'}{Kc = U G U'}: for one variable
 #' \eqn{\Gamma^{1/2}U' \mathrm{diag}(\beta) U\Gamma^{1/2} = WDW'}{G^(1/2) U'
 #' diag(beta) U G^(1/2) = W D W'} gives the eigenvalues D and the eigenfunctions
 #' \eqn{\sum_i V_{ij}\tilde\phi(x_i)}{sum_i V_ij phi~(x_i)}, \eqn{V =
-#' U\Gamma^{-1/2}W}{V = U G^(-1/2) W}, of norm 1. For two, the singular value
+#' U\Gamma^{-1/2}W}{V = U G^(-1/2) W}, of norm 1; for two, the singular value
 #' decomposition of \eqn{\Gamma_X^{1/2}U_X' \mathrm{diag}(\beta)
-#' U_Y\Gamma_Y^{1/2} = PSQ'}{G_X^(1/2) U_X' diag(beta) U_Y G_Y^(1/2) = P S Q'}
-#' gives the singular values S and functions, \eqn{V_X =
-#' U_X\Gamma_X^{-1/2}P}{V_X = U_X G_X^(-1/2) P} and \eqn{V_Y =
-#' U_Y\Gamma_Y^{-1/2}Q}{V_Y = U_Y G_Y^(-1/2) Q}. Functions are positive at the
-#' first point of (nearly) largest weight in absolute value, a pair of them by
-#' the left one. Values below n times the precision of the largest are dropped.
-#' Tensors of more than two variables have no spectrum here.
+#' U_Y\Gamma_Y^{1/2}}{G_X^(1/2) U_X' diag(beta) U_Y G_Y^(1/2)} gives singular
+#' values and functions in the same way. Functions are positive at the first
+#' point of largest weight; values below n times the precision of the largest
+#' are dropped. Tensors of more than two variables have no spectrum here. With a
+#' linear kernel the values are those of [cov()] times (n - 1)/n.
 #'
-#' With a linear kernel the values are those of [cov()] times (n - 1)/n; for one
-#' variable they are the `values` of [kme_pca()].
-#'
-#' @section Factors:
-#' A variable that has numeric columns and factors (a data frame, or a sum in a
-#' formula) has the product of a kernel of its numeric columns, which must have
-#' a bandwidth, and of 1 for equal, 0 for different levels of each factor.
+#' A variable that has numeric columns and factors has the product of a kernel
+#' of its numeric columns, which must have a bandwidth, and of 1 for equal, 0
+#' for different levels of each factor.
 #'
 #' @section Sketches:
-#' With a [kme_sketch()] as `x`, of one variable or of two, the operator is that
-#' of the features on the landmarks, a matrix of their coordinates, kept as the
-#' field `operator`: \eqn{C^c}{Cc}, or the cross-covariance \eqn{W_S' (\sum_i
-#' k(S, x_i) l(T, y_i)'/n) W_T}{W_S' (sum_i k(S, x_i) l(T, y_i)'/n) W_T},
-#' centered. `vectors`, `left` and `right` are weights on the landmarks as they
-#' are, of functions of norm 1; there are no `weights` on rows. The estimator is
-#' `"kme"`, or for one variable `"skmse"`, for which the sketch must have
-#' `moments = 4`. `predict()` takes new values. O(m^3) time and O(m^2) memory
-#' for m landmarks.
+#' With a [kme_sketch()] of one variable or two as `x`, the operator is that of
+#' the features on the landmarks, kept as the field `operator`; `vectors`,
+#' `left` and `right` are weights on the landmarks. The estimator is `"kme"`, or
+#' for one variable `"skmse"`, which needs `moments = 4`. O(m^3) time for m
+#' landmarks.
 #'
 #' @section Cost:
 #' All values are computed, whatever `ncomp`: an eigendecomposition of each
-#' centered Gram matrix, about \eqn{6n^3}{6n^3} flops, and one of the rank's
-#' size; with F-COSE another of H, or a Cholesky factor where `lambda` is
-#' given. Memory some six n by n matrices, and one for each variable more. The
-#' fit keeps `ncomp` columns of weights and the points (or the `gram` given).
-#' `predict()` takes O(nm(d + r)) time for m points in d columns and r
-#' components.
+#' centered Gram matrix, about 6n^3 flops, and one of the rank's size; with
+#' F-COSE another of H. Some six n by n matrices. `predict()` takes O(nm(d + r))
+#' time for m points in d columns and r components.
 #'
+#' @inheritParams kme
 #' @param x The variable: a numeric vector, matrix or data frame (one variable
 #'   of several columns, factors among them), a factor, or a [gram()]; a plain
-#'   list of two or more such variables, with `y` missing; or a [kme_sketch()],
-#'   see Sketches.
+#'   list of two or more such variables, with `y` missing; or a [kme_sketch()].
 #' @param y The second variable, of as many values; missing for the covariance
 #'   operator of x.
 #' @param kernel_x,kernel_y Kernels, see [kernel_rbf()], positive definite;
 #'   bandwidths are chosen from each variable. For a list, `kernel_x` is one
-#'   kernel for all or a list of kernels. Factors and logical vectors have the
-#'   kernel 1 for equal values, 0 for others, and a `gram` has its own.
+#'   kernel for all or a list of kernels.
+#' @param estimator KME, S-KMSE, F-KMSE, a stack of these, without target, or a
+#'   function of your own, see [estimators].
+#' @param ncomp Number of components to keep, all by default.
+#' @param ... Must be empty; in the formula method, arguments of the default
+#'   method.
 #' @param kernel One kernel for all variables that have none of their own, in
 #'   place of `kernel_x` and `kernel_y`.
-#' @param estimator `"kme"`, `"skmse"` or `"fkmse"`, see above, or `"stack"`,
-#'   which combines the KME and F-KMSE; an object such as [est_skmse()], without
-#'   a target; or a function of your own, see [est_kme()]. Marginalized
-#'   estimators and smoothing are refused: they have no weights on the points.
-#' @param ncomp Number of components to keep, all by default; more than there
-#'   are is a warning.
-#' @param ... Must be empty; in the formula method, arguments of the default
-#'   method, in `plot()`, graphical parameters.
-#' @param center What features are centered by: an estimator of their mean, any
-#'   one of [est_kme()] by name, as an object or as a function, fitted to each
-#'   variable; a fit of [kme()] for one variable; or a list of these, one for
-#'   each variable. Shrunk means leave a part of the mean in the features.
-#' @param scale The units of the columns: `FALSE`, as they are; `TRUE`, divided
-#'   by their standard deviations; `"whiten"`, by the root of their covariance,
-#'   see Units in [gram()]. For each
-#'   variable by itself; factors and grams have none.
+#' @param center What features are centered by: an estimator of their mean (see
+#'   [estimators]), a fit of [kme()] for one variable, or a list of these, one
+#'   for each variable.
+#' @param scale As in [kme()], for each variable by itself; factors and grams
+#'   have none.
 #' @param formula `y ~ a + b`: the cross-covariance of y and (a, b), the sum on
 #'   each side being one variable; `. ~ g` has all other columns on its left.
-#'   `kernel_x` and `kernel_y` are for the left and the right side. Without a
-#'   left side each term is a variable: `~ a`, `~ a + b`. Terms are vectors,
-#'   matrices such as `cbind(a, b)`, or factors. Numbers and factors in one sum
-#'   make one variable, see Factors.
-#' @param data,subset,na.action As in [stats::model.frame()]; missing values are
-#'   an error by default.
+#'   Without a left side each term is a variable: `~ a`, `~ a + b`.
 #'
 #' @return An object of class `kme_cov`, a list with
 #' \item{values}{eigenvalues (one variable) or singular values (two) in
@@ -116,50 +82,34 @@
 #' \item{vectors}{one variable: n x r, the weights V of the eigenfunctions}
 #' \item{left, right}{two variables: n x r, the weights of the singular
 #'   functions of x and y}
-#' \item{rank, trace}{number of values before `ncomp`; for one variable
-#'   \eqn{\sum_i \beta_i K^c_{ii}}{sum_i beta_i Kc_ii}, the sum of all
-#'   eigenvalues}
+#' \item{rank, trace}{number of values before `ncomp`; for one variable the sum
+#'   of all eigenvalues}
 #' \item{norm2}{the squared Hilbert-Schmidt norm}
-#' \item{operator}{of a sketch only: the operator as a matrix, in coordinates of
-#'   the features}
-#' \item{weights, lambda, alpha, score, minimum, reference, border}{as in
-#'   [kme()]}
-#' \item{variables}{for each variable a list with what `predict()` needs: its
-#'   `name`, for a factor its `levels`, its `sample` (a list with the points
-#'   `x`, the `gram` if one was given, and the `kernel`), the centering `mean`
-#'   with its values `at` the points and its squared norm `norm2`}
-#' \item{estimator}{the estimator as an object, see [est_kme()]}
-#' \item{select, n}{the rule of selection, if there was one; the number of
-#'   points}
-#' \item{several, terms, arguments}{were the variables given as a list? The
-#'   terms of a formula, and what was asked for}
+#' \item{operator}{of a sketch only: the operator as a matrix}
+#' \item{weights, lambda, alpha, score, minimum, reference, border, estimator,
+#'   select, n, arguments}{as in [kme()]}
+#' \item{variables}{for each variable a list with its `name`, for a factor its
+#'   `levels`, its `sample`, and the centering `mean` with its values `at` the
+#'   points and its squared norm `norm2`}
+#' \item{several, terms}{were the variables given as a list? The terms of a
+#'   formula}
 #'
 #' @section Methods:
 #' `coef()` gives the weights \eqn{\beta}{beta}, `summary()` the leading values
-#' with their shares: of the trace for eigenvalues (those of the positive ones
-#' exceed 1 where some are negative), of the squared norm for squared singular
-#' values.
-#' `update()` fits again with other arguments, on the same points and kernels
-#' unless they are given (`data` for a fit by formula); another amount of
-#' shrinkage is another estimator, `update(fit, estimator = est_skmse(lambda =
-#' 0.1))`.
+#' with their shares of the trace (or of the squared norm), `update()` fits
+#' again with other arguments.
 #'
 #' `predict(type = "scores")` gives the m x r values of the eigenfunctions (or
-#' of the left or right singular functions) at centered new points,
-#' \eqn{L^cV}{Lc V}. `newdata` holds values of that variable, or a list of the
-#' values of all.
-#' `type = "value"` evaluates the operator itself, \eqn{\sum_i \beta_i \prod_l
-#' k_l^c(z_l, x_{il})}{sum_i beta_i prod_l kc_l(z_l, x_il)}: `newdata` is a list
-#' of the variables, rows belong together. For the covariance operator of one
-#' variable it is a list of two, for pairs (z, w), or one set of points, for
-#' pairs (z, z). Fits by formula also take a data frame with the formula's
-#' variables; where a variable is an [as_gram()], its new values are kernel
-#' values, m by n. A level of a factor that the fit has not seen differs from
-#' all others. Without `newdata`: the result at the sample.
+#' of the left or right singular functions) at new points; `newdata` holds
+#' values of that variable, or a list of the values of all. `type = "value"`
+#' evaluates the operator itself, \eqn{\sum_i \beta_i \prod_l k_l^c(z_l,
+#' x_{il})}{sum_i beta_i prod_l kc_l(z_l, x_il)}: `newdata` is a list of the
+#' variables, rows belong together; for one variable a list of two, for pairs,
+#' or one set of points. Fits by formula also take a data frame; where a
+#' variable is an [as_gram()], its new values are kernel values, m by n.
 #'
 #' `plot(fit, type)` draws the `"spectrum"`, the `"selection"` curve, `"scores"`
-#' on the two leading eigenfunctions (or left against right ones), in the colors
-#' of `groups`, or the `"weights"`: by default the first that there is.
+#' on the two leading functions in the colors of `groups`, or the `"weights"`.
 #'
 #' @references
 #' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.

@@ -4,6 +4,7 @@
 
 #' @rdname kme_cov
 #' @param object,newdata A fit; new values, see Methods.
+#' @param type `"scores"` or `"value"`, see Methods.
 #' @param side For two variables: scores on the singular functions of the first
 #'   (`"left"`) or of the second (`"right"`).
 #' @export
@@ -279,8 +280,6 @@ describe_kernels <- function(object, room) {
                      ", in the field 'variables'"))
 }
 
-#' @rdname kme_cov
-#' @param digits Significant digits.
 fit_lines.kme_cov <- function(x, digits) {
   centers <- describe_centers(x, digits)
   number <- \(value) format(value, digits = digits)

@@ -196,8 +196,6 @@ fit_request.kme_density <- function(x, changes) {
 
 # --- print -------------------------------------------------------------------
 
-#' @rdname kme_density
-#' @param digits Significant digits.
 fit_lines.kme_density <- function(x, digits) {
   number <- \(value) format(value, digits = digits)
   c(

@@ -1,39 +1,3 @@
-#' Plot of a density by kernel mean matching
-#'
-#' The curve over a histogram for one column, contours with the components for
-#' two.
-#'
-#' In one column the density is drawn over the histogram of the sample, the
-#' components (times their weights) as thin curves. In two columns it is drawn
-#' as contours with the points and, for each component, the ellipse of one
-#' standard deviation, its line the wider the greater the weight. Of more
-#' columns the marginal density of one or two is drawn, a mixture of the same
-#' weights. `"path"` draws for `optimize = "all"` what decided where to stop,
-#' step by step: the mean log density of the points held out, or J.
-#'
-#' ```
-#' plot(x, type = c("density", "path"), columns = NULL, n = 200, breaks = NULL,
-#'      ...)
-#' ```
-#'
-#' @usage NULL
-#' @param x A fit of [kme_density()].
-#' @param type `"density"` or `"path"`.
-#' @param columns One or two columns, by number or name; by default the first
-#'   two, or the only one.
-#' @param n Points on an axis of the grid.
-#' @param breaks As for [hist()], for one column.
-#' @param ... Graphical parameters, see [plot.kernmean_fit()].
-#' @return What was drawn, invisibly: a data frame with `z` and `density`;
-#'   `list(x, y, z)` as of [contour()]; the `path`.
-#' @family densities
-#' @name plot.kme_density
-#' @examples
-#' fit <- kme_density(scale(iris[, 1:4]), m = 5)
-#' plot(fit, columns = 3)
-#' plot(fit, columns = c("Sepal.Length", "Petal.Length"))
-NULL
-
 fit_picture.kme_density <- function(object, type = NULL, columns = NULL,
                                     n = 200, breaks = NULL) {
   if (check_type(type, c("density", "path")) == "path") {

@@ -34,33 +34,68 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 
 #' Plots of fits and tests
 #'
-#' Each fit and test of the package has pictures; the pages of the classes say
-#' which.
+#' Each fit and test has pictures: `plot()` draws them with base graphics,
+#' `autoplot()` gives the same data, limits, colors and symbols to ggplot2.
 #'
-#' `plot()` draws with base graphics, `autoplot()` gives the same data, limits,
-#' colors and symbols to ggplot2, whose themes, scales and layers may then be
-#' added with `+`; what several figures show is one plot with facets. Pages of
-#' the pictures: [plot.kme()], [plot.kme_pca()], [plot.kme_fda()],
-#' [plot.kme_density()], [plot.rkhs_iv()], [plot.bag_smm()], [plot.mmd_test()],
-#' [mmd_pairwise()], [mmd_gof()]; and [kme_cov()], [hsic_test()], [gram()],
-#' [kme_landmarks()].
-#'
-#' Of more than 2,000 points an even share is drawn, of groups twelve are named.
-#' Points and lines that are added to a plot of one figure fall into place.
+#' The `type` is given by name or as the second argument; by default it is the
+#' first that applies. What else a picture takes stands in brackets.
+#' \describe{
+#'   \item{[kme()]}{`"selection"`: the score against \eqn{\lambda}{lambda} (the
+#'     noise, h), with the choice marked and the KME dashed. `"candidates"` of a
+#'     stack and `"noise"` of MMKME as bars. `"embedding"`: a curve, contours,
+#'     or the points along two kernel principal axes in the color of their value
+#'     (`n` points on an axis; `interval = TRUE`, `level`: a band of
+#'     [confidence intervals][confint.kme] for one column). `"weights"`:
+#'     \eqn{n\beta_i}{n beta_i} in increasing order.}
+#'   \item{[kme_pca()]}{`"scores"` (`comps`, one or two by number; `groups`, a
+#'     factor, words, numbers or times; `newdata`), `"spectrum"` (`npcs`), also
+#'     by `screeplot()`.}
+#'   \item{[kme_cov()]}{`"spectrum"`, `"selection"`, `"scores"` (`groups`),
+#'     `"weights"`.}
+#'   \item{[kme_fda()]}{`"regions"` of the classes for two columns (`n`),
+#'     `"scores"`: a histogram for one axis, the first two axes otherwise
+#'     (`newdata`). The sample's scores lie closer together than new ones will.}
+#'   \item{[kme_density()]}{`"density"` (`columns`, one or two; `n`; `breaks`):
+#'     the curve over a histogram with the components, or contours with their
+#'     ellipses of one standard deviation. `"path"`: what decided where to
+#'     stop.}
+#'   \item{[mmd_test()]}{`"null"`: the draws with the statistic (`breaks`,
+#'     `freq`). `"witness"`: \eqn{\hat\mu_x - \hat\mu_y}{mu_x - mu_y} of the
+#'     plain kernel means, positive (blue) where the first sample is denser
+#'     (`n`; `groups`, two by name); each of three groups or more against the
+#'     rest; with a filter that of the largest statistic.}
+#'   \item{[smm()]}{`"bags"`: their scores on two kernel principal axes, support
+#'     bags with a ring. `"cv"`: what was tried, with one standard error.}
+#' }
+#' Others: [plot.rkhs_iv()], [mmd_pairwise()], [mmd_gof()], [hsic_test()],
+#' [gram()], [kme_landmarks()]. Of more than 2,000 points an even share is
+#' drawn, of groups twelve are named. Points and lines that are added to a plot
+#' of one figure fall into place. Of sketches the landmarks stand for the
+#' points.
 #'
 #' @param x,object A fit, a test, a gram or landmarks.
-#' @param ... The `type` of the picture, by name or as the second argument, and
-#'   what else the picture takes. For `plot()` also graphical parameters: those
-#'   of points, lines and fillings (`col`, `pch`, `cex`, `lwd`, `levels`, ...)
-#'   are for what is drawn, the others for the frame, as in [plot.default()].
+#' @param ... The `type` and what else the picture takes. For `plot()` also
+#'   graphical parameters: those of points, lines and fillings (`col`, `pch`,
+#'   `cex`, `lwd`, `levels`, ...) are for what is drawn, the others for the
+#'   frame, as in [plot.default()].
 #' @param legend `TRUE` for a legend in the right margin, `FALSE` for none, or a
 #'   place inside as in [legend()], such as `"topright"`.
-#' @return What was drawn, invisibly; for `autoplot()` an object of class
-#'   `ggplot`.
+#' @param npcs Number of components of a spectrum.
+#' @param type `"barplot"` or `"lines"`.
+#' @param main The title.
+#' @return What was drawn, invisibly: a data frame, or `list(x, y, z)` as of
+#'   [contour()]; a list of these for several figures; for `autoplot()` an
+#'   object of class `ggplot`.
+#' @aliases plot.kme plot.kme_pca plot.kme_fda plot.kme_density plot.mmd_test
+#'   plot.bag_smm
 #' @examples
 #' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 2)
 #' plot(fit, groups = iris$Species)
 #' plot(fit, "spectrum", col = "grey40")
+#' plot(kme(faithful$waiting, kernel_rbf(3)), interval = TRUE)
+#' plot(kme_fda(Species ~ Petal.Length + Petal.Width, iris))
+#' set.seed(1)
+#' plot(mmd_test(rnorm(50), rnorm(50, sd = 2), B = 99), "witness")
 #' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
 #' ggplot2::autoplot(fit, groups = iris$Species) + ggplot2::theme_minimal()
 #' @export

@@ -9,120 +9,137 @@
 #' argument `estimator` or `center` (and `covariance` of [kme_pca()]) takes the
 #' name of one, such an object, or a function of your own.
 #'
-#' A name stands for the object with its defaults: `"skmse"` for `est_skmse()`.
-#' Names are `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"`, `"mmkme"`, `"smooth"` and
-#' `"stack"`, in small letters or capitals, with or without a hyphen; `"rkmse"`
-#' is another name of S-KMSE. [kme()] has the formulas, and passes further
-#' arguments on: `kme(x, k, "fkmse", lambda = 0.1)` is `kme(x, k,
-#' est_fkmse(lambda = 0.1))`.
+#' Names are `"kme"`, `"skmse"` (or `"rkmse"`), `"fkmse"`, `"mkme"`, `"mmkme"`,
+#' `"smooth"` and `"stack"`, and stand for the object with its defaults; [kme()]
+#' passes arguments on: `kme(x, k, "fkmse", lambda = 0.1)` is `kme(x, k,
+#' est_fkmse(lambda = 0.1))`. With \eqn{1_n = (1/n, \ldots, 1/n)'}{1_n = (1/n,
+#' ..., 1/n)'}, the Gram matrix \eqn{K}, \eqn{\rho = 1_n'K1_n}{rho = 1_n'K 1_n},
+#' \eqn{\varrho = \mathrm{tr}(K)/n}{varrho = tr(K)/n} and target \eqn{f^*}{f} (0
+#' by default):
+#' \describe{
+#'   \item{`"kme"`}{\eqn{\beta = 1_n}{beta = 1_n}: the average
+#'     \eqn{\hat\mu}{mu^}. O(n^2 d/2) time, O(n) memory.}
+#'   \item{`"skmse"`}{\eqn{\tilde\mu = \alpha f^* + (1 - \alpha)\hat\mu}{mu =
+#'     alpha f + (1 - alpha) mu^}, \eqn{\lambda = \alpha/(1-\alpha)}{lambda =
+#'     alpha/(1-alpha)}. `"loocv"` takes the \eqn{\alpha}{alpha} of smallest
+#'     leave-one-out score, \eqn{n(\varrho - \rho)/((n-1)^2\|f^* - \hat\mu\|^2 +
+#'     \varrho - \rho)}{n (varrho - rho)/((n-1)^2 |f - mu^|^2 + varrho - rho)},
+#'     at most 1; `"plugin"` \eqn{(\varrho - \rho)/(\varrho - \rho + (n-1)\|f^*
+#'     - \hat\mu\|^2)}{(varrho - rho)/(varrho - rho + (n-1) |f - mu^|^2)}. Cost
+#'     of the average.}
+#'   \item{`"fkmse"`}{\eqn{\beta = (K + \lambda I)^{-1}(K1_n - f^*(x))}{beta =
+#'     (K + lambda I)^(-1) (K 1_n - f(x))}, added to the target.
+#'     \eqn{\lambda}{lambda} minimizes a score over \eqn{[10^{-10},
+#'     10^4]}{[1e-10, 1e4]} times the largest eigenvalue of K: `"loocv"`, the
+#'     exact leave-one-out score (6n^3 flops, 24n^2 bytes); `"gcv"`, with the
+#'     diagonal of the smoother replaced by its mean (4n^3/3 flops, 16n^2 bytes;
+#'     about as good with RBF kernels in five columns or more); `"printed"`,
+#'     Theorem 4 as printed, which keeps the point left out in the expansion and
+#'     shrinks too much. A given `lambda` takes n^3/3 flops.}
+#'   \item{`"mkme"`, `"mmkme"`}{\eqn{\tilde\mu = \frac1n \sum_i E\,k(\tilde x_i,
+#'     \cdot)}{mu = 1/n sum_i E k(x~_i, .)}, \eqn{\tilde x_i \sim N(x_i,
+#'     E)}{x~_i from N(x_i, E)}, \eqn{E = \sigma^2 I}{E = sigma^2 I} or
+#'     \eqn{\mathrm{diag}(e_1, \ldots, e_d)}{diag(e_1, ..., e_d)}; for RBF
+#'     kernels, and polynomial ones of degree 2 and 3. The noise minimizes the
+#'     exact leave-one-out score, with \eqn{L_{ij} = E\,k(x_i, \tilde
+#'     x_j)}{L_ij = E k(x_i, x~_j)} and \eqn{Q_{ij} = E\,k(\tilde x_i, \tilde
+#'     x_j)}{Q_ij = E k(x~_i, x~_j)} \deqn{\varrho - \frac{2(\Sigma L -
+#'     \mathrm{tr} L)}{n(n-1)} + \frac{(1-2/n)\Sigma Q + \mathrm{tr}
+#'     Q/n}{(n-1)^2}.}{varrho - 2 (sum L - tr L)/(n(n-1)) + ((1-2/n) sum Q +
+#'     tr(Q)/n)/(n-1)^2.} Some 40 to 100 sums over tiles, O(n) memory.}
+#'   \item{`"smooth"`}{\eqn{\tilde\mu = c \frac1n \sum_i E\,k(\tilde x_i,
+#'     \cdot)}{mu = c 1/n sum_i E k(x~_i, .)}, \eqn{\tilde x_i \sim N(m +
+#'     \sqrt{1-h}\,(x_i - m), hS)}{x~_i from N(m + sqrt(1 - h) (x_i - m), h S)},
+#'     m the mean and S the covariance shrunk as by Ledoit and Wolf (2004); from
+#'     the average (h = 0) to the embedding of N(m, S) (h = 1), for RBF kernels.
+#'     h and c minimize the score of the points left out of m and S as well.
+#'     13 sums over pairs of points a fold.}
+#'   \item{`"stack"`}{\eqn{\sum_a w_a \tilde\mu_a}{sum_a w_a mu_a} with the
+#'     \eqn{w \ge 0}{w >= 0}, mass at most 1, that minimize \eqn{w'Gw -
+#'     2w'g}{w'Gw - 2 w'g}: \eqn{G_{ab}}{G_ab} the mean of \eqn{\langle
+#'     \tilde\mu_a^{(-i)}, \tilde\mu_b^{(-i)}\rangle}{<mu_a^(-i), mu_b^(-i)>},
+#'     \eqn{g_a}{g_a} that of \eqn{\tilde\mu_a^{(-i)}(x_i)}{mu_a^(-i)(x_i)}.
+#'     About 4n^3 flops, 40n^2 bytes.}
+#' }
+#' At \eqn{\lambda = 0}{lambda = 0} both shrinkage estimators are the average,
+#' at `Inf` the target. A target estimated from the points of `x` themselves
+#' shrinks too much: a warning says so. In the journal version (2016) S-KMSE is
+#' called R-KMSE, and S-KMSE stands for F-KMSE with \eqn{\lambda =
+#' n\lambda_{2016}}{lambda = n lambda_2016}.
 #'
 #' @section Where they work:
-#' \describe{
-#'   \item{[kme()], `center =`}{All. Marginalized estimators need points with
-#'     an RBF kernel, or a polynomial one up to degree 3, smoothing needs an RBF
-#'     kernel; a stack has the candidates that the kernel allows.}
-#'   \item{[kme_cov()], `covariance =` of [kme_pca()]}{KME, S-KMSE, F-KMSE, a
-#'     stack of these, your own; no target. Marginalized estimators and
-#'     smoothing have no weights on the points.}
-#'   \item{[kme_density()]}{All, no target. Marginalized estimators and
-#'     smoothing need an RBF kernel.}
-#'   \item{[mmd_test()]}{All, no target. Marginalized estimators and smoothing
-#'     need points with an RBF kernel; `statistic = "unbiased"` is for KME, MKME
-#'     and MMKME, other nulls than permutations and `bandwidths` are for KME.}
-#'   \item{[hsic_test()]}{As `mmd_test()`; a stack is of KME and F-KMSE; more
-#'     than two variables: KME, MKME, MMKME and smoothing.}
-#'   \item{[bag_gram()], [smm()]}{All, no target but those of the bags.
-#'     Marginalized estimators need points with an RBF kernel, or a polynomial
-#'     one up to degree 3, smoothing an RBF kernel.}
-#'   \item{on a [kme_sketch()]}{KME, S-KMSE (`"loocv"` too: its score needs
-#'     sums only) and F-KMSE by `"gcv"`, `"printed"` or a given `lambda`: the
-#'     others take the rows one by one.}
-#' } In [hsic_test()], and where an operator is estimated, `"skmse"` and
-#' `"fkmse"` are what is called S-COSE and F-COSE: the features are those of a
-#' product kernel, whose Gram matrix the estimator sees. Under the relabelings
-#' of a permutation test S-KMSE chooses its share afresh for each, the others
-#' choose once from what does not change (\eqn{\lambda}{lambda} of F-KMSE, the
-#' noise of MKME and MMKME, which become the marginalized kernel, h and c of
-#' smoothing, the shares of a stack); the mean and the covariance of smoothing
-#' are those of each group in `mmd_test()`, and in `hsic_test()` those of each
-#' variable, which makes another kernel of its own (with h at most 0.9, beyond
-#' which little is left of the points).
+#' [kme()] and `center =` take all. Where an operator is estimated ([kme_cov()],
+#' `covariance =`): KME, S-KMSE, F-KMSE, stacks of these and your own, without
+#' target; the features are then those of a product kernel (S-COSE, F-COSE).
+#' [kme_density()], [mmd_test()] and [hsic_test()]: all, without target; a stack
+#' in `hsic_test()` is of KME and F-KMSE. [bag_gram()] and [smm()]: all, with
+#' targets of their own. On a [kme_sketch()]: KME, S-KMSE, and F-KMSE by
+#' `"gcv"`, `"printed"` or a given `lambda`. In permutation tests S-KMSE chooses
+#' its share for each permutation, the others choose once from what does not
+#' change.
 #'
-#' @section Which one to take: With an RBF kernel the stack, unless the values
-#' of the embedding at points are what is wanted, or each of many small samples
-#' is estimated by itself to be compared with the others ([bag_gram()],
-#' [smm()]): there the average or S-KMSE did better; with a linear or polynomial
-#' kernel S-KMSE, which gains as much for next to no cost. All gain most where
-#' the bandwidth is small and points are few: of 10 points of five real data
-#' sets the stack saved 15 to 44% of the average's squared error at half the
-#' median distance, and 1 to 12% at the median, and lost nowhere; smoothing
-#' alone lost up to 5% on one of them. The article "Where does shrinkage pay?"
-#' has all figures: `vignette("shrinkage")`.
+#' @section Which one to take:
+#' With an RBF kernel the stack, unless the values of the embedding are what is
+#' wanted or many small samples are compared ([bag_gram()], [smm()]): there the
+#' average or S-KMSE; with a linear or polynomial kernel S-KMSE.
+#' `vignette("shrinkage", package = "kernmean")` has figures.
 #'
 #' @section Your own:
-#' `est_function(f)`, or the function `f` itself, makes an estimator of a
-#' function of the sample that returns n weights, 1/n each for the average. The
-#' sample is a list with fields `n`, `x` (points in rows, `NULL` where only
-#' kernel values are known) and `kernel`; `as.matrix()` gives its Gram matrix.
+#' `est_function(f)`, or the function `f` itself, is an estimator by a function
+#' of the sample that returns n weights, 1/n each for the average. The sample is
+#' a list with fields `n`, `x` (points in rows, `NULL` where only kernel values
+#' are known) and `kernel`; `as.matrix()` gives its Gram matrix. Tests call it
+#' for each permutation; it must treat all points alike, then the level is
+#' exact.
 #'
-#' Where an operator is estimated, [hsic_test()] included, `x` is `NULL` and the
-#' matrix is that of the product kernel, whose entries have both signs: weights
-#' that are divided by their sum, or by that of the matrix, are then divided by
-#' what is to be estimated. Tests call the function for each permutation, on the
-#' points of each group (of [mmd_test()]) or on the product of the permuted
-#' matrices; it must treat all points alike, then the level is exact.
-#'
-#' @section Targets:
-#' The leave-one-out score takes the target as fixed. A target that was
-#' estimated from the points of `x` themselves knows the point that is left out,
-#' so the score is too small and shrinks too much: a warning says so. Take other
-#' points, or a given `lambda`.
-#'
-#' @param lambda Amount of shrinkage, a number of at least 0 (`Inf` allowed), or
-#'   `NULL` to have it selected.
-#' @param select How `lambda` is selected: `"loocv"` (default) or `"plugin"` for
-#'   S-KMSE; `"loocv"` (default), `"gcv"` or `"printed"` for F-KMSE; `"loocv"`
-#'   for the noise of MKME and MMKME. `NULL` for the default.
-#' @param target What is shrunk towards: `NULL` for 0, a fit of [kme()] with the
-#'   same kernel, or a Gaussian mixture, `list(weights, means, covariances)`
-#'   with C weights, a C by d matrix and a d by d by C array, where the kernel
-#'   has closed forms (RBF; linear and polynomial up to degree 3). `"gcv"` and
-#'   `"printed"` take no target.
-#' @param h,c Share of the normal distribution and factor of [est_smooth()],
-#'   numbers from 0 to 1, or `NULL` to have them selected: h among 0, 0.01,
-#'   0.03, 0.07, 0.13, 0.2, 0.3, ..., 1.
-#' @param folds In how many folds points are left out, from 3 on (n at most, so
-#'   that `Inf` is the exact leave-one-out score); `NULL`: n of up to 60 points,
-#'   20 of more. Point i is in fold i modulo the number of folds: rows in an
-#'   order that says something are better shuffled. Equal rows are left out one
-#'   by one like all others: points that are repeated (as in a bootstrap sample)
-#'   make the score too small and h too small with it.
-#' @param candidates A list of estimators in which nothing is left to choose, as
-#'   in `list(est_kme(), est_smooth(0.4, 1), est_fkmse(0.1))`, with names if you
-#'   like. `NULL`: the KME; smoothing with h = 0.15, 0.4 and 0.8 (c = 1), for
-#'   RBF kernels; F-KMSE with \eqn{\lambda}{lambda} of 0.003, 0.03 and 0.3 times
-#'   \eqn{\gamma_1}{gamma_1}, the largest eigenvalue of the Gram matrix of all
-#'   points, the same in all folds.
-#' @param shares The share of each of the `candidates` in the stack, numbers of
-#'   at least 0 (with their names, or in their order), or `NULL` to have them
-#'   selected. Shares that are given may sum to anything. The field `settled` of
-#'   a fit is its stack with all that was chosen, ready for another sample.
-#' @param noise Variances of the noise for MKME (one number of at least 0) and
-#'   MMKME (one for each column, or one for all), or `NULL` to have them
-#'   selected.
 #' @param f A function of a sample that returns n finite weights.
 #' @param label A name for `print()`.
+#' @param lambda Amount of shrinkage, a number of at least 0 (`Inf` allowed), or
+#'   `NULL` to have it selected.
+#' @param select The rule: `"loocv"` (the default), for S-KMSE also `"plugin"`,
+#'   for F-KMSE also `"gcv"` and `"printed"`.
+#' @param target What is shrunk towards: `NULL` for 0, a fit of [kme()] with the
+#'   same kernel, or a Gaussian mixture, `list(weights, means, covariances)`
+#'   with C weights, a C by d matrix and a d by d by C array; not with `"gcv"`
+#'   and `"printed"`.
+#' @param noise Variances of the noise, one number, for MMKME also one for each
+#'   column, or `NULL` to have them selected.
+#' @param h,c Share of the normal distribution and factor of smoothing, numbers
+#'   from 0 to 1, or `NULL` to have them selected.
+#' @param folds In how many folds points are left out, from 3 on (`Inf`: one by
+#'   one); `NULL`: n of up to 60 points, 20 of more. Point i is in fold i modulo
+#'   their number.
+#' @param candidates A list of estimators in which nothing is left to choose.
+#'   `NULL`: the KME, smoothing with h = 0.15, 0.4 and 0.8 (c = 1), for RBF
+#'   kernels, and F-KMSE with 0.003, 0.03 and 0.3 times the largest eigenvalue.
+#' @param shares The share of each of the `candidates`, numbers of at least 0,
+#'   or `NULL` to have them selected.
 #' @return An object of class `kernmean_estimator`, a list with the arguments
 #'   and what the estimator is called: `name`, `label`, `kind`, and `operator`
 #'   where it is used on an operator.
-#' @seealso [kme()] for formulas, costs and sources.
+#' @references
+#' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
+#' (2014). Kernel mean estimation and Stein effect. *Proceedings of the 31st
+#' International Conference on Machine Learning*. Theorem 3 (S-KMSE), Theorem 4
+#' (F-KMSE). \doi{10.48550/arXiv.1306.0842}
+#'
+#' Xia, X., Shan, S., Gong, M., Wang, N., Gao, F., Wei, H. and Liu, T. (2021).
+#' Kernel mean estimation by marginalized corrupted distributions.
+#' \doi{10.48550/arXiv.2107.04855}
+#'
+#' Ledoit, O. and Wolf, M. (2004). A well-conditioned estimator for
+#' large-dimensional covariance matrices. *Journal of Multivariate Analysis*
+#' 88(2), 365--411. \doi{10.1016/S0047-259X(03)00096-4}
+#'
+#' Wolpert, D. H. (1992). Stacked generalization. *Neural Networks* 5(2),
+#' 241--259. \doi{10.1016/S0893-6080(05)80023-1}
 #' @family kernel means
+#' @name estimators
 #' @examples
 #' est_fkmse(select = "gcv")
 #' est_stack(list(est_kme(), est_smooth(0.4, 1)))
 #' x <- scale(iris[1:50, 1:4])
 #' kme(x, estimator = est_skmse(lambda = 0.1))
-#' kme_pca(x, ncomp = 2, center = est_skmse(select = "plugin"))
 #'
 #' # One of your own: the tenth of the points that are farthest out counts half
 #' trimmed <- function(sample) {
@@ -132,7 +149,6 @@
 #' kme(x, estimator = trimmed)
 #' mmd_test(x[1:25, ], x[26:50, ], estimator = est_function(trimmed, "trimmed"),
 #'          B = 99)
-#' @name est_kme
 NULL
 
 # label, kind: "S-KMSE", "simple shrinkage"; operator: what it is called on an
@@ -402,7 +418,7 @@ loo_score <- function(alpha, n, rho, varrho, cross = 0, norm2 = 0) {
 
 # --- The average, and estimators of the user's -----------------------------
 
-#' @rdname est_kme
+#' @rdname estimators
 #' @export
 est_kme <- function() new_estimator("kme", "KME")
 register_estimator("kme", est_kme, candidates = \(sample, top) {
@@ -441,7 +457,7 @@ plain_estimator <- est_kme
 # Is it the average of the sample's own features, which goes without saying?
 is_average <- function(estimator) inherits(estimator, "est_kme")
 
-#' @rdname est_kme
+#' @rdname estimators
 #' @export
 est_function <- function(f, label = "own weights") {
   if (!is.function(f)) {

@@ -7,185 +7,94 @@
 #' \eqn{M} their overall mean, and the within-class scatter \deqn{N = \sum_c K_c
 #' (I - ee'/n_c) K_c',}{N = sum_c K_c (I - ee'/n_c) K_c',} the axes
 #' \eqn{\alpha}{alpha} span \eqn{(N + rI)^{-1}(M_c - M)}{(N + rI)^(-1) (M_c -
-#' M)}: with \eqn{D = [\sqrt{n_c}(M_c - M)]_c}{D = [sqrt(n_c) (M_c - M)]_c},
-#' \eqn{R'R = N + rI} and the singular value decomposition \eqn{R'^{-1}D =
-#' WSZ'}{R'^(-1) D = W S Z'}, \eqn{\alpha = \sqrt{n - C}\,R^{-1}W}{alpha =
-#' sqrt(n - C) R^(-1) W}, so that \eqn{\alpha'(N + rI)\alpha = (n - C)I}{alpha'
-#' (N + rI) alpha = (n - C) I}. For two classes \eqn{\alpha}{alpha} is
-#' proportional to \eqn{(N + rI)^{-1}(M_1 - M_2)}{(N + rI)^(-1) (M_1 - M_2)}. A
-#' point z has the scores \eqn{s(z) = \alpha'(k_z - M)}{s(z) = alpha' (k_z -
-#' M)}, \eqn{k_z = (k(z, x_i))_i}. With the linear kernel and a ridge near 0
-#' these are the linear discriminants of [MASS::lda()]. Unlike those, they
-#' depend on the units of the columns; `scale = TRUE` or `"whiten"` takes these
-#' out, and scales new points as the sample was.
+#' M)}, with \eqn{\alpha'(N + rI)\alpha = (n - C)I}{alpha' (N + rI) alpha = (n -
+#' C) I}. A point z has the scores \eqn{s(z) = \alpha'(k_z - M)}{s(z) = alpha'
+#' (k_z - M)}. With the linear kernel and a ridge near 0 these are the linear
+#' discriminants of [MASS::lda()]; unlike those they depend on the units of the
+#' columns (see [units]).
 #'
-#' @section Ridge:
-#' `"shrinkage"` takes \eqn{r = \lambda/(1 - \lambda) \cdot (\mathrm{tr}
+#' The posterior is the softmax of \eqn{\log\pi_c - \|s(z) -
+#' m_c\|^2/(2\sigma^2)}{log pi_c - |s(z) - m_c|^2/(2 sigma^2)}, \eqn{m_c} the
+#' mean score of class c and \eqn{\sigma^2}{sigma^2} the spread of points left
+#' out: the mean of \eqn{\|s_{-i}(x_i) - m_{-i}\|^2}{|s_-i(x_i) - m_-i|^2} over
+#' the number of axes. All leave-one-out fits are in closed form.
+#'
+#' @section Ridge and bandwidth:
+#' `ridge = "shrinkage"` takes \eqn{r = \lambda/(1 - \lambda) \cdot (\mathrm{tr}
 #' K^c/(n-1))^2}{r = lambda/(1 - lambda) (tr Kc/(n - 1))^2} with
-#' \eqn{\lambda}{lambda} the intensity of [shrink_gram()] at p = n - 1, which
-#' knows no classes. N has the units of \eqn{K^2}{K^2}, so a multiple of the
-#' kernel gives the same classes and posterior probabilities. At \eqn{\lambda =
-#' 1}{lambda = 1} the ridge is `Inf`, which stands for the limit of large
-#' ridges: \eqn{N + rI} is replaced by I, and the axes are combinations of the
-#' \eqn{M_c - M}. As r grows, \eqn{\sqrt{r}\,\alpha}{sqrt(r) alpha} tends to
-#' these. Where \eqn{\lambda}{lambda} is 0 or nearly so, and the ridge would be
-#' rounding of N, it is \eqn{\sqrt\epsilon \max N_{ii}}{sqrt(eps) max N_ii}. A
-#' small number such as 1e-3 (Mika et al.) depends on the scale of the
-#' kernel and on n.
+#' \eqn{\lambda}{lambda} the intensity of [shrink_gram()] at p = n - 1, so that
+#' a multiple of the kernel gives the same classes; `Inf` stands for the limit
+#' of large ridges. `"loo"` tries 0.03, 0.1, 0.3, 1 and 3 times that, at the
+#' bandwidth that was chosen before.
 #'
-#' `"loo"` tries 0.03, 0.1, 0.3, 1 and 3 times that ridge, at the bandwidth that
-#' was chosen before, by the same rule as bandwidths, and is the default where
-#' the bandwidth is chosen by `"loo"`; elsewhere that is `"shrinkage"`. An
-#' infinite ridge stays.
-#'
-#' @section Bandwidth:
 #' Where the kernel leaves its bandwidth open, as [kernel_rbf()] does,
-#' `bandwidth` says how \eqn{\theta}{theta} is chosen. `"loo"` tries
-#' \eqn{2^{-2}, 2^{-3/2}, \ldots, 2}{2^(-2), 2^(-3/2), ..., 2} times the median
-#' distance, each with the ridge that shrinkage gives there, and takes that of
-#' the smallest leave-one-out error \deqn{\sum_c \frac{\pi_c}{n_c} \sum_{i \in
-#' c} 1(\hat c_{-i}(x_i) \ne c);}{sum_c pi_c/n_c sum_(i in c) 1(c_-i(x_i) !=
-#' c);} of several it takes the one of largest \deqn{\sum_c \frac{\pi_c}{n_c}
-#' \sum_{i \in c} \log p_{-i}(c \mid x_i),}{sum_c pi_c/n_c sum_(i in c) log
-#' p_-i(c | x_i),} the mean log posterior probability of the true class. With
-#' the shares of the sample as `prior` the first is the share of wrong points;
-#' with another prior both are those of a population that has it. Numbers are
-#' tried in the same way; a single number is taken as it is, and `"median"` is
-#' the median distance. A bandwidth that gives no discriminants is passed over
-#' (`NA` in the table) unless all do. A kernel whose own bandwidth is given, one
-#' without any, and a `gram` are taken as they are.
+#' `bandwidth = "loo"` tries \eqn{2^{-2}, 2^{-3/2}, \ldots, 2}{2^(-2), 2^(-3/2),
+#' ..., 2} times the median distance, each with the ridge that shrinkage gives
+#' there, and takes that of the smallest leave-one-out error, weighted by
+#' `prior`; of several that of the largest mean log posterior probability of the
+#' true class. The error of what was chosen is optimistic, by about one per cent
+#' of the points: `vignette("operators", package = "kernmean")` has a study.
 #'
-#' The error of the chosen bandwidth is optimistic, being the smallest of
-#' several: in the study below it was on average 1.2 per cent of the points
-#' less than the error on new points (2.6 on glass, 1.7 on sonar), with the
-#' median bandwidth 0.3.
+#' @section Sketches:
+#' With a [kme_sketch()] with groups as `x` these are its classes, the axes
+#' those of the projected Gram matrix of all rows, and `scaling` holds weights
+#' on the landmarks. The default is `"shrinkage"`. Nothing is left out: `loo`,
+#' `error`, `grouping` and `scores` are `NULL`, and \eqn{\sigma^2}{sigma^2} is
+#' the spread of the rows themselves, too small unless n is large against the
+#' number m of landmarks. O(m^3) time, O(m^2) memory.
 #'
-#' The test error in per cent, by ten-fold cross-validation repeated twice, of
-#' columns standardized by the training folds, with `e1071::svm()`,
-#' `ranger::ranger()` (a forest) and [MASS::lda()] at their defaults:
+#' @section Cost:
+#' One fit takes 8n^3/3 flops and 64n^2 bytes, O(n C^3) for many classes; O(n C)
+#' for each new point in addition to its kernel values. The choice takes one fit
+#' for each bandwidth that is tried, seven by default, and four more for ridges.
+#' A ridge below the rounding of N is an error.
 #'
-#' | | n | columns | classes | loo | one ridge | median | svm | forest | lda |
-#' |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-#' | iris | 150 | 4 | 3 | 2.3 | 2.0 | 3.0 | 3.3 | 5.3 | 2.0 |
-#' | wine | 178 | 13 | 3 | 1.4 | 0.8 | 0.8 | 2.0 | 1.7 | 0.8 |
-#' | glass | 214 | 9 | 6 | 32.5 | 33.4 | 32.0 | 31.5 | 21.3 | 37.4 |
-#' | sonar | 208 | 60 | 2 | 13.2 | 14.7 | 18.5 | 15.1 | 14.2 | 26.2 |
-#' | vehicle | 846 | 18 | 4 | 15.6 | 16.1 | 16.1 | 23.2 | 25.6 | 22.3 |
-#' | wdbc | 569 | 30 | 2 | 2.7 | 2.5 | 2.5 | 2.5 | 3.6 | 4.4 |
-#' | vowel | 990 | 10 | 11 | 1.0 | 1.5 | 6.0 | 5.4 | 3.0 | 39.9 |
-#' | mean | | | | 9.8 | 10.1 | 11.3 | 11.9 | 10.7 | 19.0 |
-#'
-#' The binomial standard error of a mean is about 0.6. "One ridge" is `ridge =
-#' "shrinkage"` at the chosen bandwidth; that multiples of it are tried was
-#' decided on these data sets. The gain over the median comes from sonar and
-#' vowel; on glass the choice, by an error that 200 points in six classes
-#' estimate badly, did not help. The script `kfda-bandwidth.R` in
-#' `system.file("studies", package = "kernmean")` makes the table.
-#'
-#' @section Posterior probabilities:
-#' The class scores are \eqn{\log\pi_c - \|s(z) - m_c\|^2/(2\sigma^2)}{log
-#' pi_c - |s(z) - m_c|^2/(2 sigma^2)}, \eqn{m_c} the mean score of class c; the
-#' posterior is their softmax. For the training points the spread around the
-#' class means is at most 1 in each axis (for finite r), and nearly 0 where the
-#' ridge is small or the classes are small, whatever it is for new points. So
-#' \eqn{\sigma^2}{sigma^2} is the mean over the sample of \eqn{\|s_{-i}(x_i) -
-#' m_{-i}\|^2}{|s_-i(x_i) - m_-i|^2} over the number of axes, in the fit without
-#' point i and to the mean of its own class there: the spread of a new point,
-#' that of the estimated mean and axes included. The ridge stays that of the
-#' whole sample, as do prior and \eqn{\sigma^2}{sigma^2} in the posterior
-#' probabilities of the points left out. All fits are computed in closed form.
-#' In simulations this is the spread of new points on average to within a fifth
-#' (a quarter for classes of two points), where 1 is about a third too small at
-#' 30 points a class. The probabilities remain those of a normal cloud of one
-#' spread for each class: if the scores have heavier tails they are still too
-#' close to 0 and 1.
-#'
-#' @section Sketches: With a [kme_sketch()] with groups as `x` these are its
-#' classes (`grouping` must be missing), and the axes those of the projected
-#' Gram matrix \eqn{\Phi\Phi'}{Phi Phi'} of all rows: with \eqn{\Phi'\Phi = nC =
-#' BB'}{Phi'Phi = nC = BB'}, S the within-class scatter of the features and
-#' \eqn{\Delta = [\sqrt{n_c}(\mu_c - \mu)]_c}{Delta = [sqrt(n_c) (mu_c -
-#' mu)]_c}, the formulas above hold for \eqn{R'R = B'SB + rI}{R'R = B'SB + rI}
-#' and \eqn{D = B'\Delta}{D = B'Delta}, and `scaling` is \eqn{\sqrt{n - C}\,W_S
-#' B R^{-1}W}{sqrt(n - C) W_S B R^(-1) W}, weights on the landmarks
-#' (\eqn{W_S}{W_S} their root). A ridge by `"shrinkage"`, the default, takes the
-#' fourth moments, which a sketch with groups keeps; a number does not. Nothing
-#' is left out: `loo`, `error`, `grouping` and `scores` are `NULL`, `ridge =
-#' "loo"` is refused, and \eqn{\sigma^2}{sigma^2} is the spread of the rows
-#' themselves around the means of their classes (divided by n - C), which is too
-#' small unless n is large against the number of landmarks. Check with
-#' `predict()` on rows that were not added to the sketch. With weights of rows n
-#' is \eqn{(\sum w)^2/\sum w^2}{(sum w)^2 / sum w^2}. O(m^3) time and O(m^2)
-#' memory for m landmarks.
-#'
-#' @section Cost: O(n^3): about 8n^3/3 flops, nearly all of them in matrix
-#' products (n^3 for N, n^3/3 for R; for the leave-one-out fits n^3/3 for its
-#' inverse and n^3 for a solve with R' of n right sides), O(n C^3) for many
-#' classes, and n^2 d for the kernel, 64n^2 bytes; O(n C) for each new point in
-#' addition to its kernel values. The choice of a bandwidth is exact and uses
-#' all points, however many: it takes one fit for each that is tried, seven by
-#' default and four more for ridges, one of which is the result. For 990 points
-#' of 11 classes one fit took 0.3 s of one processor. One fit is what
-#' `bandwidth = "median"` takes, or a number. The leave-one-out distances lose
-#' digits as r falls to the rounding of N; a ridge below that rounding,
-#' \eqn{n\epsilon \max N_{ii}}{n eps max N_ii}, is an error.
-#'
+#' @inheritParams kme
 #' @param x Points in rows: a numeric matrix, a data frame of numeric columns or
-#'   a vector; a [gram()]; or a [kme_sketch()] with groups, see Sketches.
+#'   a vector; a [gram()]; or a [kme_sketch()] with groups.
 #' @param grouping The class of each point, a factor or a vector, none missing;
-#'   two classes or more of two points or more. Levels without points are left
-#'   out with a warning.
+#'   two classes or more of two points or more.
 #' @param kernel A kernel, positive definite; not with a `gram`.
 #' @param ridge `"loo"`, `"shrinkage"`, or r as a positive number, `Inf`
-#'   allowed; `NULL` for one of the first two, see Ridge.
+#'   allowed; `NULL` is `"loo"` where the bandwidth is chosen so, else
+#'   `"shrinkage"`.
 #' @param ... Must be empty; in the formula method, arguments of the default
-#'   method by name; in `update()`, arguments to be changed.
+#'   method.
 #' @param bandwidth `"loo"`, `"median"` or positive numbers to choose among, for
-#'   a kernel whose bandwidth is open (see Bandwidth); an error with any other.
-#' @param scale `FALSE`, `TRUE` or `"whiten"`: divide columns by their standard
-#'   deviations, or take out their covariance (see [gram()]). Where it is not
-#'   given, a warning says if standard deviations differ more than tenfold.
+#'   a kernel whose bandwidth is open.
+#' @param prior Probabilities of the classes, in the order of the levels or with
+#'   their names; by default the shares in the sample. They enter the posterior
+#'   and the choice of a bandwidth, not the axes.
 #' @param progress Show how far the choice of a bandwidth has come, from 800
 #'   points on?
-#' @param prior Probabilities of the classes, in the order of the levels or with
-#'   their names; by default the shares in the sample. They enter the posterior,
-#'   and by it the choice of a bandwidth, not the axes.
 #' @param formula `class ~ a + b` with numeric variables on the right.
-#' @param data,subset,na.action As in [stats::model.frame()]; missing values are
-#'   an error by default.
+#'
 #' @return An object of class `kme_fda`, a list with
 #' \item{prior, counts, lev}{prior, number of points and names of the classes;
 #'   `lev` has the empty ones too}
-#' \item{scaling}{\eqn{\alpha}{alpha}, n rows, a column for each axis: C - 1, or
-#'   fewer where the class means span less}
+#' \item{scaling}{\eqn{\alpha}{alpha}, n rows, a column for each axis}
 #' \item{means}{the mean scores \eqn{m_c}, a row for each class}
-#' \item{svd}{\eqn{\sqrt{(n - C)/(C - 1)}\,S}{sqrt((n - C)/(C - 1)) S}: their
-#'   squares are ratios of between- to within-class variance (for finite r), as
-#'   in [MASS::lda()] with the class shares as prior; here neither they nor the
-#'   axes depend on `prior`}
+#' \item{svd}{their squares are ratios of between- to within-class variance, as
+#'   in [MASS::lda()]}
 #' \item{scores, center}{the scores of the sample, n rows; \eqn{\alpha'M}{alpha'
 #'   M}}
 #' \item{ridge, intensity}{r, and \eqn{\lambda}{lambda}, from 0 to 1 (`NULL`
 #'   where the ridge was given as a number)}
 #' \item{sigma2}{\eqn{\sigma^2}{sigma^2}}
-#' \item{loo}{leave-one-out results, a list: `class`, `posterior`, and
-#'   `distance`, the squared distances to the class means, n by C}
-#' \item{error}{the share of points whose class in `loo` is wrong}
-#' \item{bandwidths}{where several were tried, a data frame with a row for each:
-#'   `factor` (of the median distance), `bandwidth`, `error`, `log_posterior`,
-#'   `chosen`; else `NULL`}
-#' \item{ridges}{for `ridge = "loo"` the same of ridges: `factor` (of that of
-#'   shrinkage), `ridge`, `error`, `log_posterior`, `chosen`}
+#' \item{loo, error}{leave-one-out results, a list of `class`, `posterior`, and
+#'   `distance`, the squared distances to the class means; and the share of
+#'   points whose class there is wrong}
+#' \item{bandwidths, ridges}{what was tried, data frames of `factor`,
+#'   `bandwidth` or `ridge`, `error`, `log_posterior`, `chosen`; else `NULL`}
 #' \item{n, N}{number of points, `N` as in [MASS::lda()]}
-#' \item{sample}{the sample: a list with the points `x` (`NULL` for kernel
-#'   values), the `gram` if one was given, and its `kernel`}
-#' \item{grouping, kernel, terms, response, arguments}{what was given}
+#' \item{sample, grouping, kernel, terms, response, arguments}{the sample, as in
+#'   [kme()]; what was given}
 #'
-#' @section Methods: `predict()` gives the classes of new points, `coef()` the
-#' axes, `plot()` the regions of the classes or the scores (see
-#' [plot.kme_fda()]), `summary()` the leave-one-out classes by true ones and the
-#' bandwidths that were tried, and `update()` fits again with other arguments;
-#' the bandwidth is chosen again where what enters its choice changes.
+#' @section Methods:
+#' `predict()` gives the classes of new points, `coef()` the axes,
+#' [plot()][plot.kernmean_fit] the regions of the classes or the scores,
+#' `summary()` the leave-one-out classes by true ones; `update()` fits again,
+#' with the bandwidth chosen again where what enters its choice changes.
 #'
 #' @references
 #' Mika, S., Rätsch, G., Weston, J., Schölkopf, B. and Müller, K.-R. (1999).
@@ -472,7 +381,6 @@ describe_errors.kernmean_sample <- function(sample, object, number) {
          })
 }
 
-#' @rdname kme_fda
 fit_summary.kme_fda <- function(x) {
   tried <- c(bandwidths = "Bandwidths", ridges = "Ridges")
   parts <- lapply(names(tried), \(what) {

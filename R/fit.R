@@ -224,3 +224,63 @@ share_frame <- function(name, value, share) {
   names(frame)[1:2] <- name
   frame
 }
+
+# --- Help of the data frames ---------------------------------------------------
+
+#' Results as data frames
+#'
+#' What fits and tests hold as data frames, by [as.data.frame()] and by the
+#' generics `tidy()`, `glance()` and `augment()` of the package generics, which
+#' broom and other packages share.
+#'
+#' As in broom, `tidy()` has a row for each component or term, `glance()` one
+#' row, and `augment(x, data = NULL, ..., newdata = NULL)` the points, with what
+#' the fit says of them in columns that begin with a dot: `data` is the data
+#' frame the fit was made of, `newdata` are new points, as of `predict()`. What
+#' does not apply is `NA`, and so is what is not one number. All are plain data
+#' frames. `as.data.frame()` is `augment()` without `data` where there are
+#' points, else `tidy()`; of tests with several statistics
+#' ([test_filter()]) a row for each.
+#'
+#' `glance()` has `nobs`, the estimator with what was chosen (`select`,
+#' `lambda`, `score`, ...), the kernel (`kernel`, `bandwidth`, `scale`) and the
+#' numbers that `print()` shows. `tidy()` and `augment()`:
+#' \describe{
+#'   \item{[kme()]}{`row` and `weight`; `.weight` and `.fitted`, the embedding.}
+#'   \item{[kme_pca()]}{by `matrix`, as of [stats::prcomp()]: `"u"` the scores
+#'     (`row`, `PC`, `value`), `"v"` the weights, `"d"` `PC`, `std.dev`,
+#'     `percent`, `cumulative`; the scores `.fittedPC1`, ...}
+#'   \item{[kme_cov()]}{`component`, `value`, `percent`, `cumulative`;
+#'     `.weight`.}
+#'   \item{[kme_fda()]}{`class`, `n`, `prior`, `error` and mean scores, with
+#'     `matrix = "d"` the axes; `.class`, `.posterior_` with the name of each
+#'     class (of the sample those of the points left out), and `.LD1`, ...}
+#'   \item{[kme_density()]}{`component`, `weight`, `mean` and `sd` of each
+#'     column; `.density`.}
+#'   \item{[rkhs_iv()], [rkhs_iv_nested()]}{a row for each `moment`, with
+#'     `matrix = "weights"` those of each point, with `"cv"` what was tried;
+#'     `.fitted` and `.resid`, for nested fits `.fitted_g`, `.fitted_h`,
+#'     `.resid_first`, `.resid_second`.}
+#'   \item{[bag_gram()]}{its field `shrinkage`, a row for each bag; no points.}
+#'   \item{[smm()]}{`machine`, `term` and `estimate`, with `matrix = "cv"` what
+#'     was tried; a row for each bag with `.class` and `.decision`, or `.fitted`
+#'     and `.resid`, `.loo` of ridge regression, and `.support`.}
+#'   \item{[mmd_test()], [hsic_test()]}{one row, `estimate`, `statistic`,
+#'     `p.value`, `method`, `alternative`, with `pairs = TRUE` a row for each
+#'     pair of groups; `.group` and, of two samples, `.witness`.}
+#' }
+#'
+#' @return A data frame.
+#' @name tidy.kme
+#' @aliases tidy.kernmean_fit glance.kernmean_fit augment.kernmean_fit
+#' @examples
+#' fit <- kme_fda(Species ~ Petal.Length + Petal.Width, iris)
+#' head(as.data.frame(fit))
+#' if (requireNamespace("generics", quietly = TRUE)) {
+#'   print(generics::tidy(fit))
+#'   print(generics::glance(fit))
+#'   # Points that would be put into another class
+#'   flowers <- generics::augment(fit, iris)
+#'   flowers[flowers$.class != flowers$Species, 4:6]
+#' }
+NULL

@@ -1,7 +1,7 @@
 # Flexible shrinkage (F-KMSE): beta = (K + lambda I)^{-1} (K 1_n - f*(x)), from
 # the spectrum of the Gram matrix, its tridiagonal form or a Cholesky factor.
 
-#' @rdname est_kme
+#' @rdname estimators
 #' @export
 est_fkmse <- function(lambda = NULL, select = NULL, target = NULL) {
   lambda <- take(lambda, an_amount, "lambda")

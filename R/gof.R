@@ -67,7 +67,7 @@
 #'   method.
 #' @param B Number of simulated samples.
 #' @param draws An earlier test of `"normal"` in place of `B`.
-#' @param scale `FALSE`, `TRUE` or `"whiten"`, see [gram()]; not for `"normal"`.
+#' @param scale `FALSE`, `TRUE` or `"whiten"`, see [units]; not for `"normal"`.
 #' @param control [test_control()], of which only `statistic` may be set.
 #' @param progress Show a progress bar?
 #'

@@ -15,28 +15,10 @@
 #' be changed. `as.matrix()` gives the matrix, `[` a part of it, `summary()` its
 #' eigenvalues.
 #'
-#' @section Units:
-#' One bandwidth measures all columns alike. `scale = TRUE` takes the columns
-#' less their means and divided by their standard deviations. `scale =
-#' "whiten"` takes \eqn{W(x - \bar x)}{W(x - mean)}, with \eqn{W =
-#' D^{-1}R^{-1/2}}{W = R^(-1/2) D^(-1)} from the standard deviations D and the
-#' correlations R: Euclidean distances become Mahalanobis distances. Directions
-#' in which nothing varies, to 1e-10 of the largest standard deviation, are left
-#' out; points that span n - 1 dimensions are refused, as all their whitened
-#' distances are equal. Bandwidths, noise and the offset of a polynomial are in
-#' these units. Means and standard deviations (or W) are those of the sample,
-#' for tests of the pooled one; `fit$kernel$scaling` holds them for new points.
-#' Without `scale`, columns whose standard deviations differ more than tenfold
-#' are a warning of class `kernmean_warning_units` (not for kernels with a
-#' bandwidth for each column, or of your own); `scale = FALSE` says that they
-#' are as they should be.
-#'
 #' @param x Points in rows: a numeric matrix, a data frame of numeric columns or
 #'   a vector (one column).
 #' @param kernel A kernel, such as [kernel_rbf()].
-#' @param scale The units of the columns: `FALSE`, as they are; `TRUE`, divided
-#'   by their standard deviations; `"whiten"`, by the root of their covariance;
-#'   see Units.
+#' @param scale The units of the columns, see [units].
 #' @param K A symmetric positive semi-definite matrix of kernel values.
 #' @param what `"values"`, `"projections"` or `"vectors"`: how much of the
 #'   spectrum is wanted.

@@ -87,7 +87,7 @@
 #'   `data`, too.
 #' @param clusters One value for each point; whole clusters change places.
 #' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns of each
-#'   numeric variable, see [gram()].
+#'   numeric variable, see [units].
 #' @param control The null distribution, the statistic and given permutations,
 #'   see [test_control()].
 #' @param progress Show a progress bar?

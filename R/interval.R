@@ -5,102 +5,47 @@
 #' Confidence radius of a kernel mean
 #'
 #' How far the mean embedding of the distribution may be from that of the
-#' sample, in the norm of the space; and with it how far any average of a
-#' function in the space may be from its expectation.
+#' sample, in the norm of the space.
 #'
-#' With \eqn{\hat\mu = \frac1n\sum_i k(x_i, \cdot)}{mu^ = 1/n sum_i k(x_i, .)}
-#' of n independent points of a distribution with embedding \eqn{\mu}{mu}, the
-#' radius r has \eqn{\|\hat\mu - \mu\| \le r}{|mu^ - mu| <= r} with probability
-#' \eqn{1 - \delta}{1 - delta}, `level`. Then, at once for all f of the space,
-#' \deqn{\left|E f(X) - \frac1n\sum_i f(x_i)\right| \le r\,\|f\|.}{
-#' |E f(X) - 1/n sum_i f(x_i)| <= r |f|.} \describe{
+#' With \eqn{\hat\mu}{mu^} the average of n independent points of a distribution
+#' with embedding \eqn{\mu}{mu}, the radius r has \eqn{\|\hat\mu - \mu\| \le
+#' r}{|mu^ - mu| <= r} with probability \eqn{1 - \delta}{1 - delta}, `level`.
+#' Then, at once for all f of the space, \eqn{|E f(X) - \frac1n\sum_i f(x_i)|
+#' \le r\,\|f\|}{|E f(X) - 1/n sum_i f(x_i)| <= r |f|}.
+#' \describe{
 #'   \item{`"spectrum"`}{the law in the limit of large n: \eqn{n\|\hat\mu -
 #'     \mu\|^2}{n |mu^ - mu|^2} becomes \eqn{\sum_l \lambda_l Z_l^2}{sum_l
-#'     lambda_l Z_l^2}, \eqn{Z_l}{Z_l} independent standard normal variables and
-#'     \eqn{\lambda_l}{lambda_l} the eigenvalues of the covariance operator,
-#'     estimated by those of the centered Gram matrix divided by n. \eqn{r =
-#'     \sqrt{q/n}}{r = sqrt(q/n)}, q the \eqn{1 - \delta}{1 - delta} quantile of
-#'     10,000 draws by R's generator (exactly by [stats::qchisq()] where all
-#'     \eqn{\lambda_l > 0}{lambda_l > 0} are equal, as where there is one).}
+#'     lambda_l Z_l^2}, \eqn{\lambda_l}{lambda_l} the eigenvalues of the
+#'     covariance operator, estimated from the centered Gram matrix; its
+#'     quantile by 10,000 draws of R's generator. Too small a radius with fewer
+#'     than 20 points, or where few points are within a bandwidth.}
 #'   \item{`"bound"`}{valid for every n, and 3 to 4 times as large at the median
-#'     bandwidth. For n of at most 300 by McDiarmid's inequality, \eqn{r =
-#'     \sqrt{\kappa/n} + \sqrt{2\kappa\log(1/\delta)/n}}{r = sqrt(kappa/n) +
-#'     sqrt(2 kappa log(1/delta)/n)}; above, if \eqn{k \ge 0}{k >= 0}, the
-#'     bound of Wolfer and Alquier that knows the variance, \eqn{r = \sqrt{2\hat
-#'     v \log(4/\delta)/n} + \frac{16}{3}\sqrt\kappa\log(4/\delta)/n}{r = sqrt(2
-#'     v^ log(4/delta)/n) + 16/3 sqrt(kappa) log(4/delta)/n}, with \eqn{\hat v =
+#'     bandwidth. For n of at most 300, \eqn{r = \sqrt{\kappa/n} +
+#'     \sqrt{2\kappa\log(1/\delta)/n}}{r = sqrt(kappa/n) + sqrt(2 kappa
+#'     log(1/delta)/n)} (McDiarmid); above, if \eqn{k \ge 0}{k >= 0}, \eqn{r =
+#'     \sqrt{2\hat v \log(4/\delta)/n} + \frac{16}{3}
+#'     \sqrt\kappa\log(4/\delta)/n}{r = sqrt(2 v^ log(4/delta)/n) + 16/3
+#'     sqrt(kappa) log(4/delta)/n} (Wolfer and Alquier), with \eqn{\hat v =
 #'     \kappa - \frac{1}{n(n-1)}\sum_{i \ne j} k(x_i, x_j)}{v^ = kappa -
-#'     1/(n(n-1)) sum_{i != j} k(x_i, x_j)}. The formula must not be chosen by
-#'     what it gives; at level 0.95 they are equal at n = 300 if \eqn{\hat v =
-#'     \kappa/2}{v^ = kappa/2}, about the value at the median bandwidth (at 90
-#'     if \eqn{\hat v = \kappa/10}{v^ = kappa/10}, at 2,300 if \eqn{\hat v =
-#'     \kappa}{v^ = kappa}, as with small bandwidths). `print()` tells which
-#'     was taken.}
+#'     1/(n(n-1)) sum_{i != j} k(x_i, x_j)}.}
 #' }
-#' Both take kernels with \eqn{k(x, x) = \kappa}{k(x, x) = kappa} for all x:
-#' RBF, Laplace and Matern kernels, with \eqn{\kappa = 1}{kappa = 1}; functions
-#' and matrices of kernel values where this (and \eqn{k \ge 0}{k >= 0}) is so at
-#' the points of the sample. Polynomial kernels are refused: no bound of the
-#' norm of a new point is known.
+#' Both take kernels with \eqn{k(x, x) = \kappa}{k(x, x) = kappa} for all x, and
+#' the plain kernel mean only: other estimates are biased by intent. Of a
+#' [kme_sketch()] of rows without weights the radius is one for the projections
+#' on the span of the landmarks; `"spectrum"` and intervals need second moments.
 #'
-#' @section Intervals of values:
 #' `predict(fit, newdata, interval = TRUE)` has, for each z by itself,
 #' \eqn{\hat\mu(z) \pm z_{1-\delta/2}\, s(z)/\sqrt n}{mu^(z) +- z_{1-delta/2}
 #' s(z)/sqrt(n)}, \eqn{s(z)}{s(z)} the standard deviation of the \eqn{k(x_i,
-#' z)}{k(x_i, z)} with divisor n - 1, by the central limit theorem; for any
-#' kernel. They are much shorter than \eqn{\hat\mu(z) \pm r\sqrt{k(z, z)}}{
-#' mu^(z) +- r sqrt(k(z, z))}, which holds at once for all z. The variance is
-#' made of the sums of k and of \eqn{k^2}{k^2} (which is a kernel of the same
-#' family for RBF and Laplace kernels: two folds) and 0 where rounding makes it
-#' negative, as it may with bandwidths a million times the spread; other kernels
-#' take the sum of \eqn{(k - \hat\mu(z))^2}{(k - mu^(z))^2} over panels of their
-#' values.
+#' z)}{k(x_i, z)}; for any kernel. `vignette("shrinkage", package = "kernmean")`
+#' has the coverage of both.
 #'
-#' @section What is refused:
-#' Anything but the plain kernel mean: estimates that are shrunk, noisy or
-#' smoothed are biased by intent, and near the KME by what `print()` shows as
-#' their distance to it; the law of weights of your own is not known.
-#'
-#' @section Coverage:
-#' Share of 2,000 samples of n standard normal points in d columns, with an RBF
-#' kernel, in which the ball holds the true embedding and the interval at
-#' \eqn{z = (\frac12, \ldots, \frac12)}{z = (1/2, ..., 1/2)} its value, at level
-#' 0.95 (standard error 0.005), and mean radii; the balls by `"bound"` held it
-#' in every sample:
-#' \tabular{rrrrrrr}{
-#'   n \tab d \tab \eqn{\theta}{theta} \tab `"spectrum"` \tab radius \tab
-#'     `"bound"`, radius \tab interval \cr
-#'   5 \tab 5 \tab 2.5 \tab .946 \tab 0.457 \tab 1.542 \tab .875 \cr
-#'   10 \tab 5 \tab 2.5 \tab .969 \tab 0.317 \tab 1.090 \tab .915 \cr
-#'   20 \tab 5 \tab 2.5 \tab .959 \tab 0.219 \tab 0.771 \tab .936 \cr
-#'   50 \tab 5 \tab 2.5 \tab .958 \tab 0.136 \tab 0.488 \tab .948 \cr
-#'   100 \tab 5 \tab 2.5 \tab .957 \tab 0.096 \tab 0.345 \tab .955 \cr
-#'   50 \tab 1 \tab 1.1 \tab .939 \tab 0.147 \tab 0.488 \tab .931 \cr
-#'   50 \tab 20 \tab 5 \tab .975 \tab 0.127 \tab 0.488 \tab .941 \cr
-#'   50 \tab 5 \tab 1 \tab .988 \tab 0.164 \tab 0.488 \tab .920 \cr
-#'   50 \tab 5 \tab 10 \tab .953 \tab 0.046 \tab 0.488 \tab .939
-#' } Intervals are too short with fewer than 20 points, or where few points are
-#' within a bandwidth.
-#'
-#' @section Sketches:
-#' Of a [kme_sketch()] of rows without weights the radius is one for the
-#' projections of both on the span of the landmarks, which are no farther apart
-#' than the embeddings themselves. `"spectrum"` and intervals take the
-#' eigenvalues and values of the covariance of the features, for which the
-#' sketch must have second moments; `"bound"` the norm of the projected mean in
-#' \eqn{\hat v}{v^}, which then is no smaller.
-#'
-#' @section Cost: `"bound"` is free. `"spectrum"` takes the eigenvalues of an
-#' n by n matrix, 4n^3/3 flops and 16n^2 bytes, and 10,000 draws for each of
-#' those that matter (the smallest, in all a millionth of the variance of the
-#' sum, are replaced by their mean). Beyond 3,000 points it takes the
-#' eigenvalues of a pivoted Cholesky factor that leaves a thousandth of the
-#' trace, or has 1,000 columns, r of them: O(nr(r + d)) time and 24nr bytes;
-#' what is left (field `left`) enters by its mean.
-#' The intervals of m points take twice the time of `predict()`, 8 to 20 times
-#' that for kernels that are taken by their values, and O(m) memory beside a
-#' panel of 32 MB.
-#'
+#' @section Cost:
+#' `"bound"` is free. `"spectrum"` takes the eigenvalues of an n by n matrix,
+#' 4n^3/3 flops and 16n^2 bytes; beyond 3,000 points those of a pivoted Cholesky
+#' factor of r columns, at most 1,000 or what leaves a thousandth of the trace:
+#' O(nr(r + d)) time and 24nr bytes. Intervals take twice the time of
+#' `predict()`, or 8 to 20 times that for kernels taken by their values.
 #' @param object A fit of [kme()] with estimator `"kme"` and without `weights`.
 #' @param parm Must be missing: there is one parameter.
 #' @param level The probability, between 0 and 1.

@@ -50,7 +50,7 @@
 #' @param features A number of random Fourier features in place of
 #'   [kernel_rbf()].
 #' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns of each
-#'   block, see [gram()]. `NULL`: `TRUE` for blocks without a kernel of yours,
+#'   block, see [units]. `NULL`: `TRUE` for blocks without a kernel of yours,
 #'   `FALSE` for others, with a warning where units differ.
 #' @param tol_learner,tol_instrument Directions with eigenvalues below this
 #'   share of the largest are left out: of \eqn{K_X} for `"l2"`, and of

@@ -50,7 +50,7 @@
 #'   Several bandwidths at once are the argument `bandwidths` of [mmd_test()]
 #'   and [kme_density()]. One number measures all columns alike: where their
 #'   units differ, `scale = TRUE` of the function that takes the kernel divides
-#'   them by their standard deviations (see [gram()]), and bandwidths are in
+#'   them by their standard deviations (see [units]), and bandwidths are in
 #'   these units.
 #' @param norm `"L1"` or `"L2"`.
 #' @param nu Smoothness: 1/2, 3/2 or 5/2.

@@ -119,8 +119,6 @@ describe_mean <- function(object, digits) {
   )
 }
 
-#' @rdname kme
-#' @param digits Significant digits.
 fit_lines.kme <- function(x, digits) {
   c(
     mean_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
@@ -158,7 +156,6 @@ plain_distance <- function(object) {
   list(distance = sqrt(max(square, least)), rounding = square < least)
 }
 
-#' @rdname kme
 fit_summary.kme <- function(x) {
   c(
     list(norms = paste0("rho = |KME|^2 = ", format_number(x$rho),

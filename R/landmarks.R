@@ -43,7 +43,7 @@
 #' @param pilot Rows to choose from: a sample of so many, drawn at random, if
 #'   there are more (of a stream in one pass, which uses it up). With a kernel
 #'   that is an R function at most 2,000.
-#' @param scale The units of the columns, see [gram()].
+#' @param scale The units of the columns, see [units].
 #' @param na.action [stats::na.fail()], which counts missing values in an error,
 #'   or [stats::na.omit()], which drops their rows.
 #' @param read,chunk For streams, see [kme_sketch_sources].

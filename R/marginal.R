@@ -4,7 +4,7 @@
 # kernels with theta^2 + e in place of theta^2, for polynomial kernels up to
 # degree 3 by the moments of the normal distribution.
 
-#' @rdname est_kme
+#' @rdname estimators
 #' @export
 est_mkme <- function(noise = NULL, select = NULL) {
   noise <- check_variances(noise, FALSE)
@@ -13,7 +13,7 @@ est_mkme <- function(noise = NULL, select = NULL) {
 }
 register_estimator("mkme", est_mkme)
 
-#' @rdname est_kme
+#' @rdname estimators
 #' @export
 est_mmkme <- function(noise = NULL, select = NULL) {
   noise <- check_variances(noise, TRUE)

@@ -4,182 +4,87 @@
 #' kernel, centered by any kernel mean, of the empirical or a shrunk covariance
 #' operator.
 #'
-#' With \eqn{\tilde\mu}{mu} a kernel mean of [kme()] and \eqn{\tilde\phi(x) =
-#' k(x, \cdot) - \tilde\mu}{phi~(x) = k(x, .) - mu}, the centered Gram matrix is
-#' \eqn{K^c_{ij} = \langle\tilde\phi(x_i), \tilde\phi(x_j)\rangle = K_{ij} -
-#' \tilde\mu(x_i) - \tilde\mu(x_j) + \|\tilde\mu\|^2}{K^c_ij = <phi~(x_i),
-#' phi~(x_j)> = K_ij - mu(x_i) - mu(x_j) + |mu|^2}. From its eigenvalues
-#' \eqn{\gamma_j}{gamma_j} and eigenvectors, \eqn{K^c = U\Gamma U'}{K^c = U
-#' Gamma U'}, component j is the function \eqn{v_j = \sum_i V_{ij}
+#' With \eqn{\tilde\mu}{mu} a kernel mean of [kme()] the centered Gram matrix is
+#' \eqn{K^c_{ij} = K_{ij} - \tilde\mu(x_i) - \tilde\mu(x_j) +
+#' \|\tilde\mu\|^2}{K^c_ij = K_ij - mu(x_i) - mu(x_j) + |mu|^2}. From its
+#' eigenvalues \eqn{\gamma_j}{gamma_j} and eigenvectors, \eqn{K^c = U\Gamma
+#' U'}{K^c = U Gamma U'}, component j is the function \eqn{v_j = \sum_i V_{ij}
 #' \tilde\phi(x_i)}{v_j = sum_i V_ij phi~(x_i)} of unit norm, \eqn{V =
 #' U\Gamma^{-1/2}}{V = U Gamma^(-1/2)}. Scores are the inner products with
-#' \eqn{v_j}{v_j}: \eqn{K^cV = U\Gamma^{1/2}}{K^c V = U Gamma^(1/2)} for the
-#' sample, \eqn{L^cV}{L^c V} for new points, \eqn{L^c_{zj} = k(z, x_j) -
-#' \tilde\mu(x_j) - \tilde\mu(z) + \|\tilde\mu\|^2}{L^c_zj = k(z, x_j) -
-#' mu(x_j) - mu(z) + |mu|^2}.
+#' \eqn{v_j}{v_j}: \eqn{K^cV}{K^c V} for the sample, \eqn{L^cV}{L^c V} for new
+#' points. The variance of component j is \eqn{\gamma_j/n}{gamma_j/n} (that of
+#' [stats::prcomp()] has n - 1). Components that are rounding are dropped. Each
+#' column of V is positive at its first entry of largest absolute value.
 #'
-#' The variance of component j, its value, is \eqn{\gamma_j/n}{gamma_j/n},
-#' an eigenvalue of the covariance operator; that of [stats::prcomp()] is
-#' \eqn{\gamma_j/(n-1)}{gamma_j/(n - 1)} (with [kernel_linear()] all else is
-#' the same, but for signs). Components with a
-#' \eqn{\gamma_j}{gamma_j} below \eqn{\max(n, 32)\,\epsilon}{max(n, 32) eps}
-#' times the largest of \eqn{\gamma_1}{gamma_1}, \eqn{|\tilde\mu(x_i)|}{
-#' |mu(x_i)|} and \eqn{\|\tilde\mu\|^2}{|mu|^2} are rounding
-#' (\eqn{\epsilon}{eps} the machine precision) and are dropped; those near the
-#' limit are accurate to few digits. Each column of V is positive at its first
-#' entry of largest absolute value, so that signs do not depend on the machine.
+#' `center` shrinks the mean: then columns of V and scores need not sum to zero.
+#' `covariance` shrinks the operator \eqn{\sum_i \beta_i \tilde\phi(x_i) \otimes
+#' \tilde\phi(x_i)}{sum_i beta_i phi~(x_i) (x) phi~(x_i)}, as in [kme_cov()]:
+#' `"skmse"` (S-COSE) multiplies all `values` by \eqn{1 - \alpha}{1 - alpha} and
+#' leaves components and scores as they are; `"fkmse"` (F-COSE) has one weight
+#' for each point, and components from the eigenpairs of
+#' \eqn{\Gamma^{1/2}U'\mathrm{diag}(\beta) U\Gamma^{1/2}}{Gamma^(1/2) U'
+#' diag(beta) U Gamma^(1/2)}; the last `values` may be negative.
 #'
-#' @section Shrinkage:
-#' `center` shrinks the mean. The weights of S-KMSE and F-KMSE do not sum to
-#' one, and then the columns of V and the scores do not sum to zero.
-#'
-#' `covariance` shrinks the covariance operator \eqn{\sum_i \beta_i
-#' \tilde\phi(x_i) \otimes \tilde\phi(x_i)}{sum_i beta_i phi~(x_i) (x)
-#' phi~(x_i)}, \eqn{\beta_i = 1/n}{beta_i = 1/n} without shrinkage: its weights
-#' are those of the kernel mean estimator on the Gram matrix \eqn{H = K^c \circ
-#' K^c}{H = K^c * K^c}, entry by entry (COSE, Muandet et al., section 4.2). How
-#' much is shrunk is for the estimator to say, as in `covariance =
-#' est_skmse(lambda = 0.1)`.
-#' \describe{
-#'   \item{`"skmse"`}{S-COSE multiplies the operator by \eqn{1 - \alpha}{1 -
-#'     alpha}. Eigenvectors, scores and reconstruction errors equal those of
-#'     `"kme"` exactly, the paper's section 4.2 notwithstanding; `values` are
-#'     \eqn{1 - \alpha}{1 - alpha} times as large.}
-#'   \item{`"fkmse"`}{F-COSE, with one weight for each point. Components are the
-#'     eigenfunctions of the weighted operator, of unit norm and orthogonal,
-#'     from the eigenpairs of \eqn{\Gamma^{1/2}U'\mathrm{diag}(\beta)
-#'     U\Gamma^{1/2}}{Gamma^(1/2) U' diag(beta) U Gamma^(1/2)}. Weights may be
-#'     negative, and so may the last `values`.}
-#'   \item{[est_function()]}{weights of your own, in the same way.}
-#' }
-#'
-#' What to expect: the more points there are, the less is shrunk. In the study
-#' `inst/studies/kpca.R` (15 data sets, some hundred points, 20 components)
-#' shrinkage centering lowers the reconstruction error of new points on 11 of
-#' them, by hundredths of a per cent; F-COSE selects nearly no shrinkage on
-#' most.
-#'
-#' @section Sketches: With a [kme_sketch()] as `x` these are the principal
-#' components of the features \eqn{\phi(x) = W'k(S, x)}{phi(x) = W'k(S, x)} on
-#' its landmarks S, those of the projected Gram matrix: the eigenvalues of
-#' \eqn{C^c}{Cc}, the covariance of the features (centered by any of the means
-#' that a sketch has, see [kme()]), and \eqn{V = WU}{V = W U} of its
-#' eigenvectors U, weights on the landmarks as they are: \eqn{v_j = \sum_i
-#' V_{ij} k(s_i, \cdot)}{v_j = sum_i V_ij k(s_i, .)} has unit norm. `total` is
-#' \eqn{\mathrm{tr}\,C^c}{tr Cc}, without what projection takes of the trace,
-#' which `print()` says. There are no `scores`: `predict()`,
-#' [reconstruction_error()] and [preimage()] (which starts from the landmarks)
-#' take new points. `covariance` may be `"skmse"`, for which the sketch must
-#' have `moments = 4`. Where rows have weights, n is \eqn{(\sum w)^2/\sum
-#' w^2}{(sum w)^2 / sum w^2}. Components below the rounding of \eqn{C}{C}, which
-#' is that of the sums divided by the smallest eigenvalue of
-#' \eqn{K_{SS}}{K_SS}, are dropped. O(m^3) time and O(m^2) memory for m
-#' landmarks, whatever the number of rows.
-#'
-#' @section Coming from other functions: [stats::prcomp()]: `scores` is its `x`
-#' (here `x` holds the points), `sqrt(values)` its `sdev` but for the divisor,
-#' `scale = TRUE` its `scale.`. kernlab's `kpca()`: `ncomp` is its `features`,
-#' \eqn{\theta = 1/\sqrt{2\sigma}}{theta = 1/sqrt(2 sigma)} for its `rbfdot`
-#' kernel, `values` its `eig()`. Principal components that are not centered:
-#' `center = kme(x, kernel, weights = numeric(nrow(x)))`.
+#' @section Sketches:
+#' With a [kme_sketch()] as `x` these are the principal components of the
+#' features on its landmarks, V weights on the landmarks as they are. There are
+#' no `scores`: `predict()`, [reconstruction_error()] and [preimage()] take new
+#' points. `covariance` may be `"skmse"`, which needs `moments = 4`. O(m^3) time
+#' and O(m^2) memory for m landmarks, whatever the number of rows.
 #'
 #' @section Cost:
-#' All components take an eigendecomposition, about 6n^3 flops and 32n^2 bytes,
-#' and so does `covariance = "fkmse"`, on top of its selection, see [kme()]. Few
-#' components (`ncomp`) take less. From 1,200 points on (and 5 `ncomp`) they are
-#' found by block Krylov iteration, 16 columns at a time: 10 to 40 products with
-#' \eqn{K^c}{K^c}, each a sum over tiles of the kernel, O(n^2 (d + 16)) time,
-#' and O(n) memory, about 5,000n bytes for 20 components. With more than 64
-#' columns (16 for up to 5,792 points), if there is room, the Gram matrix is
-#' stored (8n^2 bytes), as it is with a `gram`, a [kernel_function()] and
-#' `center = "fkmse"`, which takes O(n^3) of its own. The pairs found have
-#' residuals \eqn{\|K^cu - \gamma u\|}{ |K^c u - gamma u|} of at most
-#' \eqn{10^{-10}\gamma_1}{1e-10 gamma_1}. That no larger value was missed, one
-#' of many equal ones, is certain where \eqn{\|K^c\|_F^2}{|K^c|_F^2} leaves no
-#' room for it; in other cases (slowly falling spectra) the iteration starts
-#' again from random blocks until nothing new is found. Smaller matrices take
-#' 4n^3/3 flops and 32n^2 bytes. `predict()` takes O(nmd) time for m points and
-#' O((n + m) ncomp) memory; nothing of the sample is computed anew.
+#' All components take an eigendecomposition, about 6n^3 flops and 32n^2 bytes.
+#' Few components of 1,200 points or more are found by block Krylov iteration:
+#' 10 to 40 products with \eqn{K^c}{K^c}, each O(n^2 (d + 16)) time, in O(n)
+#' memory; the Gram matrix is stored for more than 64 columns if there is room.
+#' Residuals are at most 1e-10 of the largest eigenvalue. `predict()` takes
+#' O(nmd) time for m points and O((n + m) ncomp) memory.
 #'
-#' @param x The sample, points in rows: a numeric matrix, a data frame of
-#'   numeric columns, or a vector (one column); a [gram()] (a matrix of kernel
-#'   values is one by [as_gram()]); a [kme_sketch()], see Sketches; or a formula
-#'   without response, `~ a + b`.
-#' @param kernel A kernel, such as [kernel_rbf()]; must not be given with a
-#'   `gram` or a sketch; by default that of `center` if `center` is a fit. The
-#'   energy kernel is refused.
+#' @inheritParams kme
+#' @param x As in [kme()].
+#' @param kernel A kernel, such as [kernel_rbf()], but not [kernel_energy()];
+#'   must not be given with a `gram` or a sketch; by default that of `center` if
+#'   that is a fit.
 #' @param ncomp Number of components, from 1 to n; `NULL` for all with a
-#'   positive \eqn{\gamma_j}{gamma_j}. More than the rank is a warning, more
-#'   than n an error.
+#'   positive \eqn{\gamma_j}{gamma_j}.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
-#' @param center The kernel mean that centers: an estimator, fitted to the
-#'   sample, by name, as an object such as [est_skmse()] or as a function of
-#'   your own (see [est_kme()]); or a fit of [kme()] with the same kernel, also
-#'   on other points, with own weights or a target.
-#' @param covariance How the covariance operator is estimated: `"kme"` (the
-#'   empirical one), `"skmse"`, `"fkmse"` or `"stack"` (of the KME and F-KMSE),
-#'   an object such as [est_skmse()] without a target, or a function of your
-#'   own. Marginalized estimators and smoothing are refused: they have no
-#'   weights on the points.
-#' @param scale The units of the columns: `FALSE`, as they are; `TRUE`, divided
-#'   by their standard deviations; `"whiten"`, by the root of their covariance,
-#'   see Units in [gram()]. Not
-#'   with a `gram`, which has its own.
-#' @param formula A formula without response.
-#' @param data,subset,na.action As in [stats::model.frame()]; missing values are
-#'   an error by default, `na.action = na.omit` drops their rows.
+#' @param center The kernel mean that centers: an estimator, see [estimators],
+#'   fitted to the sample; or a fit of [kme()] with the same kernel.
+#' @param covariance How the covariance operator is estimated: KME, S-KMSE,
+#'   F-KMSE, a stack of these, without target, or a function of your own, see
+#'   [estimators].
 #'
 #' @return An object of class `kme_pca`, a list with
-#' \item{values}{eigenvalues of the operator, decreasing, of the components
-#'   computed, on the scale of [kme_cov()] and of `prcomp()$sdev^2`:
+#' \item{values}{eigenvalues of the operator, decreasing:
 #'   \eqn{\gamma_j/n}{gamma_j/n} for `covariance = "kme"`}
 #' \item{vectors}{V, n by ncomp, columns `PC1`, `PC2`, ...}
-#' \item{scores}{scores of the sample, n by ncomp, with the row names of `x`;
-#'   `NULL` for a sketch}
-#' \item{total}{the trace of the operator, the sum of all its `values`, also
-#'   where few were computed; \eqn{\mathrm{tr} K^c/n}{tr K^c/n} for
-#'   `covariance = "kme"`}
-#' \item{rank}{number of positive \eqn{\gamma_j}{gamma_j}; `NA` where fewer
-#'   were computed}
-#' \item{n}{number of points}
-#' \item{sample}{the sample: a list with the points `x` as the kernel takes them
-#'   (`NULL` for kernel values), `raw` as they were given if these differ, the
-#'   `gram` if one was given, and its `kernel`}
-#' \item{kernel}{the kernel with its bandwidth as a number}
-#' \item{mean}{the kernel mean \eqn{\tilde\mu}{mu}, a fit of [kme()]}
-#' \item{at, norm2}{its values at the n points (at the landmarks), its squared
-#'   norm}
-#' \item{shrinkage}{`NULL` for `covariance = "kme"`; else the shrinkage of the
-#'   operator as a list with `lambda`, `select`, `score`, `minimum`,
-#'   `reference`, `border` as of [kme()], `alpha` for S-COSE, and for all others
-#'   the `weights` \eqn{\beta}{beta}}
-#' \item{center, covariance}{the estimators as objects, see [est_kme()]}
-#' \item{terms}{the terms of a formula, else `NULL`}
-#' \item{arguments}{what was asked for}
+#' \item{scores}{scores of the sample, n by ncomp; `NULL` for a sketch}
+#' \item{total, rank}{the trace of the operator, also where few values were
+#'   computed; number of positive \eqn{\gamma_j}{gamma_j}, `NA` where fewer were
+#'   computed}
+#' \item{mean, at, norm2}{the kernel mean, a fit of [kme()]; its values at the n
+#'   points, its squared norm}
+#' \item{shrinkage}{`NULL` for `covariance = "kme"`; else a list with `lambda`,
+#'   `alpha`, `weights`, `select`, `score`, `minimum`, `reference`, `border` as
+#'   of [kme()]}
+#' \item{center, covariance}{the estimators as objects}
+#' \item{sample, kernel, n, terms, arguments}{as in [kme()]; `sample$raw` has
+#'   the points as they were given}
 #'
 #' @section Methods:
 #' `predict()` gives the scores of new points, m by ncomp, `coef()` the weights
-#' V of the components. `summary()` has the standard deviations
-#' \eqn{(\gamma_j/n)^{1/2}}{sqrt(gamma_j/n)} and the shares of variance, exact
-#' also where few components were computed. `update()` fits again with other
-#' arguments: on the same points unless `x` is given (or `data` for a fit by
-#' formula), another amount of shrinkage by `update(fit, covariance =
-#' est_skmse(lambda = 0.1))`. [plot()][plot.kme_pca] draws scores or variances,
-#' [screeplot()][screeplot.kme_pca] variances; [reconstruction_error()] and
-#' [preimage()] lead back from the components to the points.
+#' V, `summary()` the standard deviations and shares of variance, exact also
+#' where few components were computed, [plot()][plot.kernmean_fit] scores or
+#' variances; `update()` fits again with other arguments.
+#' [reconstruction_error()] and [preimage()] lead back to the points.
 #'
 #' @references
 #' Schölkopf, B., Smola, A. and Müller, K.-R. (1998). Nonlinear component
 #' analysis as a kernel eigenvalue problem. *Neural Computation* 10, 1299--1319.
 #' \doi{10.1162/089976698300017467}
-#'
-#' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
-#' (2014). Kernel mean estimation and Stein effect. *Proceedings of the 31st
-#' International Conference on Machine Learning*. Section 4.2 and appendix D.
-#' \doi{10.48550/arXiv.1306.0842}
-#' @seealso [plot.kme_pca()], [reconstruction_error()], [preimage()]; [kme()]
-#'   for the means, [kme_cov()] for operators of several variables.
+#' @seealso [kme()] for the means, [kme_cov()] for operators of several
+#'   variables; `vignette("operators", package = "kernmean")`.
 #' @family operators
 #' @examples
 #' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 3)

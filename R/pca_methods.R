@@ -1,7 +1,5 @@
 # Methods of kme_pca, and the way back from components to points.
 
-#' @rdname kme_pca
-#' @param digits Significant digits.
 fit_lines.kme_pca <- function(x, digits) {
   p <- length(x$values)
   c(
@@ -63,7 +61,6 @@ describe_shares <- function(object) {
   )
 }
 
-#' @rdname kme_pca
 fit_summary.kme_pca <- function(x) {
   shares <- variance_shares(x)
   importance <- rbind(

@@ -1,47 +1,3 @@
-#' Plots of kernel principal components
-#'
-#' The scores of two components with the groups in color, and the variances.
-#'
-#' * `"scores"`: the scores of the sample with the shares of variance on the
-#'   axes; one component is drawn against the index of the points. A fit to a
-#'   sketch has no scores of its own: those of `newdata` are drawn.
-#' * `"spectrum"`, and `screeplot()`: the variances
-#'   \eqn{\gamma_j/n}{gamma_j/n} of the leading components, as for
-#'   [stats::prcomp()].
-#'
-#' ```
-#' plot(x, type = c("scores", "spectrum"), comps = c(1, 2), groups = NULL,
-#'      newdata = NULL, npcs = NULL, ...)
-#' ```
-#'
-#' `comps`: one or two components by number, by default the first two, or the
-#' only one. `groups`: `NULL`, or the group of each point: a factor, or a vector
-#' of words, of numbers or of times, these with a scale of colors. `newdata`:
-#' points whose scores are drawn in place of those of the sample, as in
-#' [predict()][predict.kme_pca].
-#'
-#' @usage
-#' \method{screeplot}{kme_pca}(x, npcs = min(10, length(x$values)),
-#'   type = c("barplot", "lines"), main = pca_heading(x), ...)
-#' @param x A fit of [kme_pca()].
-#' @param npcs Number of components of a spectrum.
-#' @param type For `plot()` `"scores"` (the default where there are some) or
-#'   `"spectrum"`; for `screeplot()` `"barplot"` or `"lines"`.
-#' @param main The title.
-#' @param ... Graphical parameters, see [plot.kernmean_fit()].
-#' @return What was drawn, invisibly: a data frame with the scores of all
-#'   points, named by component (`index` first for one component), and `groups`
-#'   where they are given; for variances these, with names.
-#' @family operators
-#' @aliases screeplot.kme_pca
-#' @name plot.kme_pca
-#' @examples
-#' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 3)
-#' plot(fit, groups = iris$Species)
-#' plot(fit, comps = c(1, 3), groups = iris$Petal.Width)
-#' plot(fit, "spectrum")
-NULL
-
 # name: that of measured groups.
 fit_picture.kme_pca <- function(object, type = NULL, comps = NULL,
                                 groups = NULL, newdata = NULL, npcs = NULL,
@@ -94,6 +50,7 @@ component_labels <- function(object, names = colnames(object$vectors)) {
   ))
 }
 
+#' @rdname plot.kernmean_fit
 #' @importFrom stats screeplot
 #' @export
 screeplot.kme_pca <- function(x, npcs = min(10, length(x$values)),

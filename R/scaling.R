@@ -4,6 +4,36 @@
 # root W of the inverse covariance; back: of a root, its inverse). The scaled
 # points are (x - center)/factor, or (x - center) W.
 
+#' Units of the columns
+#'
+#' What the argument `scale` of the functions of this package does to the
+#' columns of a sample, so that one bandwidth measures them alike.
+#'
+#' \describe{
+#'   \item{`FALSE`}{Columns are taken as they are.}
+#'   \item{`TRUE`}{Columns less their means, divided by their standard
+#'     deviations.}
+#'   \item{`"whiten"`}{\eqn{W(x - \bar x)}{W(x - mean)}, with \eqn{W =
+#'     D^{-1}R^{-1/2}}{W = R^(-1/2) D^(-1)} from the standard deviations D and
+#'     the correlations R: Euclidean distances become Mahalanobis distances.
+#'     Directions in which nothing varies, to 1e-10 of the largest standard
+#'     deviation, are left out; points that span n - 1 dimensions are refused,
+#'     as all their whitened distances are equal.}
+#' }
+#' Bandwidths, noise and the offset of a polynomial are in these units. Means
+#' and standard deviations (or W) are those of the sample, for tests of the
+#' pooled one; `fit$kernel$scaling` holds them for new points.
+#'
+#' Without `scale`, columns whose standard deviations differ more than tenfold
+#' are a warning of class `kernmean_warning_units` (not for kernels with a
+#' bandwidth for each column, or of your own); `scale = FALSE` says that they
+#' are as they should be.
+#' @name units
+#' @family kernels
+#' @examples
+#' kme(iris[, 1:4], scale = "whiten")
+NULL
+
 # What the argument `scale` of a door says: NULL where it was not given.
 a_scale <- new_kind("FALSE, TRUE or \"whiten\"", \(x) {
   isTRUE(x) || isFALSE(x) || identical(x, "whiten")

@@ -58,7 +58,7 @@
 #'   sketch whose landmarks are taken, points, or a number of landmarks to be
 #'   chosen from `x`; `NULL` is 300. Streams and parts take landmarks that were
 #'   made before.
-#' @param kernel,scale The kernel and the units of the columns (see [gram()])
+#' @param kernel,scale The kernel and the units of the columns (see [units])
 #'   where landmarks are chosen here.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.

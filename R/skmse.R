@@ -1,7 +1,7 @@
 # Simple shrinkage (S-KMSE): alpha f* + (1 - alpha) mu^, everything from rho,
 # varrho and the inner products with the target.
 
-#' @rdname est_kme
+#' @rdname estimators
 #' @export
 est_skmse <- function(lambda = NULL, select = NULL, target = NULL) {
   lambda <- take(lambda, an_amount, "lambda")

@@ -4,7 +4,7 @@
 # nearly so, and the estimate is c times the mean of the embeddings of these.
 # For RBF kernels.
 
-#' @rdname est_kme
+#' @rdname estimators
 #' @export
 est_smooth <- function(h = NULL, c = NULL, folds = NULL) {
   share <- maybe(number(0, 1))

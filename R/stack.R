@@ -1,7 +1,7 @@
 # Stacking: the combination sum_a w_a mu_a of several estimates whose score,
 # with the points left out, is smallest.
 
-#' @rdname est_kme
+#' @rdname estimators
 #' @export
 est_stack <- function(candidates = NULL, shares = NULL, folds = NULL) {
   candidates <- check_stack_candidates(candidates)
