@@ -270,6 +270,9 @@ share_frame <- function(name, value, share) {
 #'     pair of groups; `.group` and, of two samples, `.witness`.}
 #' }
 #'
+#' @param x A fit or a test.
+#' @param row.names `NULL`, or row names.
+#' @param optional,... Must not be given.
 #' @return A data frame.
 #' @name tidy.kme
 #' @aliases tidy.kernmean_fit glance.kernmean_fit augment.kernmean_fit
