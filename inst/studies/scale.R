@@ -349,12 +349,12 @@ study_workers <- function(rows, m, cores, within) {
   measured <- time_workers(paths, small, landmarks, cores)
   sketch <- kme_sketch(as.list(small), landmarks, read = read_rows,
                        progress = FALSE)
-  lean <- kernmean:::lean_sketch(sketch)
-  lean$sums <- list()
+  empty <- sketch
+  empty$sums <- list()
   merging <- system.time(for (i in 1:20) both <- sketch + sketch)
   each <- list(
-    request = shipped(list(lean, small[1], read_rows)),
-    answer = shipped(kernmean:::pack_sketch(kernmean:::settle(sketch))),
+    request = shipped(list(empty, small[1], read_rows)),
+    answer = shipped(kernmean:::bare_state(list(sketch = sketch))),
     merge = processor(merging) / 20,
     handing_out = measured$handing_out_processor[cores] / parts,
     # One process is this one.
