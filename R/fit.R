@@ -16,7 +16,12 @@ fit_lines <- function(x, digits) UseMethod("fit_lines")
 fit_summary <- function(x) UseMethod("fit_summary")
 fit_summary.default <- \(x) list()
 fit_facts <- function(x) UseMethod("fit_facts")
+fit_facts.default <- \(x) has_none(x, "a row of facts")
 fit_rows <- function(x, ...) UseMethod("fit_rows")
+fit_rows.default <- \(x, ...) has_none(x, "a table of parts")
+has_none <- function(x, what, name = "x") {
+  stop_input("'", name, "' must have ", what, ", not be ", describe(x))
+}
 fit_values <- function(x, newdata = NULL) UseMethod("fit_values")
 fit_values.default <- \(x, newdata) NULL
 fit_frame <- function(x) UseMethod("fit_frame")
@@ -119,8 +124,9 @@ update.kernmean_fit <- function(object, ...) {
   # What the new data are called.
   attr(changes, "call") <- substitute(list(...))
   check_changes(changes)
-  asked <- fit_request(same_version(object), changes)
   door <- attr(object$arguments, "door")
+  if (is.null(door)) has_none(object, "a stored request", "object")
+  asked <- fit_request(same_version(object), changes)
   kept <- attr(asked, "kept")
   again <- \() do.call(door, asked, quote = TRUE)
   fit <- if (is.null(kept)) again() else without_warning("units", again())

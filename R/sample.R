@@ -535,7 +535,7 @@ augment.kernmean_fit <- function(x, data = NULL, ..., newdata = NULL) {
   }
   added <- fit_values(same_version(x, "x"), newdata)
   if (is.null(added)) {
-    stop_input("'x' must have values of its points, not be ", describe(x))
+    has_none(x, "values of its points")
   }
   sample <- fit_sample_of(x)
   known <- knows_points(sample)

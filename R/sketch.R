@@ -442,6 +442,12 @@ variable_labels <- function(sketch) {
 
 # Rows, norm of the kernel mean, mean k(x, x) and the share of it that is lost,
 # of each group.
+fit_facts.kme_sketch <- function(x) {
+  c(list(nobs = x$n, dropped = x$dropped, groups = length(x$groups),
+         landmarks = x$landmarks[[1L]]$m),
+    kernel_columns(x$landmarks[[1L]]$kernel))
+}
+
 fit_rows.kme_sketch <- function(x, ...) {
   check_any_rows(x)
   groups <- which(group_numbers(x, "weight") > 0)
