@@ -9,18 +9,11 @@
 #' have the inner product \deqn{G_{ab} = \langle\tilde\mu_a, \tilde\mu_b\rangle
 #' = \beta_a'K_{ab}\beta_b,}{G_ab = <mu_a, mu_b> = beta_a' K_ab beta_b,}
 #' \eqn{K_{ab}}{K_ab} being the kernel values of their points. For MKME and
-#' MMKME with noise of variances \eqn{e_a, e_b}{e_a, e_b} it is the mean of the
-#' marginalized kernel with both; under an RBF kernel \deqn{G_{ab} =
-#' \mathrm{mean}_{ij} \prod_l \frac{\theta_l}{\sqrt{v_l}} \exp\left(-\frac{
-#' (x_{il} - y_{jl})^2}{2 v_l}\right), \quad v_l = \theta_l^2 + e_{al} +
-#' e_{bl}.}{G_ab = mean_ij prod_l theta_l/sqrt(v_l) exp(-(x_il - y_jl)^2/(2
-#' v_l)), v_l = theta_l^2 + e_al + e_bl.} Smoothing has the covariance
-#' \eqn{\Theta + h_aS_a + h_bS_b}{Theta + h_a S_a + h_b S_b} in its place (see
-#' Smoothing in [kme()]), a stack is a sum of such terms. Every estimator is
-#' fitted to each bag alone, with its own amount of shrinkage. The kernel's
-#' bandwidth is one for all, by default the median distance of all points. The
-#' points of a bag are taken as independent draws from its distribution: times
-#' of a growth curve, the same for all, are not.
+#' MMKME it is the mean of the marginalized kernel with the noise of both, for
+#' smoothing that with both covariances, for a stack a sum of such terms. Every
+#' estimator is fitted to each bag alone, with its own amount of shrinkage; a
+#' bag of one point keeps its KME. The kernel's bandwidth is one for all, by
+#' default the median distance of all points.
 #'
 #' @section Kernels between distributions: `level2` is a function of G, with
 #' \eqn{R_{ab} = G_{aa} + G_{bb} - 2G_{ab}}{R_ab = G_aa + G_bb - 2 G_ab} the
@@ -55,40 +48,17 @@
 #'     entry: an unbiased estimate of the risk, up to a constant (Blanchard et
 #'     al.).}
 #' }
-#' In simulations with 30 bags of 20 points these took 8 to 77 per cent off
-#' the risk where bags had something in common; where they had nothing in common
-#' aggregation lost 5 to 30 per cent and neighbors 30 per cent: they are for
-#' bags that are alike. A bag of one point is taken as it is by the last two,
-#' and so is a single bag; `"neighbours"` does not lend it either.
+#' They are for bags that are alike (see `vignette("distributions", package =
+#' "kernmean")`). The last two take a bag of one point as it is.
 #'
-#' @section New bags: `predict()` gives the values of new bags (rows) with those
-#' of the fit (columns). A fit on the result, such as [kme_pca()] or
-#' [kme_fda()], takes such values as its `newdata`, or the new bags themselves.
-#' Each new bag is estimated as if it came alone: with a `target`, from itself
-#' and the bags of the fit. A new bag whose points are those of a bag of the fit
-#' is that bag, and has its values.
-#'
-#' @section Smoothing and stacks: What `"smooth"` and `"stack"` choose differs
-#' from bag to bag, which adds noise to their comparison: in 18 settings with
-#' bags of 5 to 20 points they were clearly better than the KME in 3 and worse
-#' in 7 and 8 (S-KMSE: better in 4, worse in none), whatever they gain for each
-#' bag. The same h for all, as in `est_smooth(0.3, 1)`, mostly lost too, often
-#' less.
-#'
-#' @section Bags of one point: There is nothing to choose an amount of shrinkage
-#' from; they keep their KME (a `noise` that is given they have, too). The print
-#' says how many there are.
-#'
-#' @section Cost: With N points in M bags, \eqn{O(N^2 d/2)}{O(N^2 d/2)} time and
-#' \eqn{O(M^2 + Nd)}{O(M^2 + N d)} memory; no N by N matrix is formed. S-KMSE
-#' and the targets come from the same sums as the KME. F-KMSE adds an
-#' eigenproblem of each bag's own matrix, \eqn{O(n_b^3)}{O(n_b^3)}, MKME and
-#' MMKME a search over noise for each bag and a kernel for each pair of bags,
-#' smoothing and stacks a choice for each bag and, for each pair of bags, a
-#' Cholesky factor of order d for each pair of their parts.
-#' `"aggregate"` adds a quadratic program of M weights for each bag, up to
-#' \eqn{O(M^4)}{O(M^4)}. New bags: N' N kernel values.
-#'
+#' `predict()` gives the values of new bags (rows) with those of the fit
+#' (columns), each estimated as if it came alone. A fit on the result, such as
+#' [kme_pca()] or [kme_fda()], takes such values as its `newdata`, or the new
+#' bags themselves.
+#' @section Cost: With N points in M bags O(N^2 d/2) time and O(M^2 + N d)
+#' memory; no N by N matrix is formed. F-KMSE adds an eigenproblem of each bag's
+#' own matrix, MKME and MMKME a search over noise for each bag and a kernel for
+#' each pair, `"aggregate"` a quadratic program of M weights for each bag.
 #' @param bags The bags: a list of matrices, data frames or vectors (one
 #'   column), with the same columns; or the points of all in one matrix or data
 #'   frame, with `id`. Or a [gram()] of all points, with `id`. In the formula
@@ -132,10 +102,6 @@
 #' from distributions via support measure machines. *NIPS* 25.
 #' \doi{10.48550/arXiv.1202.6504}
 #'
-#' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
-#' (2014). Kernel mean estimation and Stein effect. Section 4.2.3.
-#' \doi{10.48550/arXiv.1306.0842}
-#'
 #' Marienwald, H., Fermanian, J.-B. and Blanchard, G. (2021). High-dimensional
 #' multi-task averaging and application to kernel mean embedding. *AISTATS*.
 #' \doi{10.48550/arXiv.2011.06794}
@@ -145,7 +111,6 @@
 #' @seealso [smm()] for support vector machines and regression on bags;
 #'   [kme_inner()] for a few kernel means; [mmd_test()] for whether two samples
 #'   differ.
-#' @family learning on distributions
 #' @examples
 #' # The weights of the chicks of each feed
 #' feeds <- bag_gram(feed ~ weight, chickwts, estimator = "skmse")

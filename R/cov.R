@@ -117,7 +117,6 @@
 #' International Conference on Machine Learning*. Section on covariance
 #' operators. \doi{10.48550/arXiv.1306.0842}
 #' @seealso [hsic_test()] for a test that the cross-covariance is 0; [kme()].
-#' @family operators
 #' @examples
 #' fit <- kme_cov(scale(iris[, 1:4]), estimator = "skmse", ncomp = 5)
 #' fit

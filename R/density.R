@@ -118,7 +118,6 @@
 #' *Proceedings of the 25th International Conference on Machine Learning*,
 #' 992--999. \doi{10.1145/1390156.1390281}
 #' @seealso [kme()]; [estimators]; [units].
-#' @family densities
 #' @examples
 #' set.seed(1)
 #' fit <- kme_density(faithful)

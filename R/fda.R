@@ -104,7 +104,6 @@
 #' Lancewicki, T. (2017). Regularization of the kernel matrix via covariance
 #' matrix shrinkage estimation. Section V. \doi{10.48550/arXiv.1707.06156}
 #' @seealso [shrink_gram()]; [mmd_test()] for whether classes differ at all.
-#' @family operators
 #' @examples
 #' fit <- kme_fda(Species ~ Petal.Length + Petal.Width, iris)
 #' fit

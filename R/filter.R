@@ -86,7 +86,6 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #' testing to singular Gaussian discrimination (covariances of features).
 #' \doi{10.48550/arXiv.2505.04613}
 #' @seealso [test_control()]; `vignette("tests")` has powers.
-#' @family tests
 #' @examples
 #' # Two samples of the same means and variances, one of them correlated
 #' set.seed(1)

@@ -88,7 +88,6 @@
 #' multivariate normality. *Communications in Statistics -- Theory and Methods*
 #' 19(10), 3595--3617.
 #' @seealso [mmd_test()] for two samples; [kme_density()], [kme_risk()].
-#' @family tests
 #' @examples
 #' # Waiting times for Old Faithful are not normal ...
 #' set.seed(1)

@@ -40,7 +40,6 @@
 #' reflectors), the vectors about 6n^3 and 8n^2 bytes, three times that on the
 #' way.
 #' @seealso [kme()], which takes a `gram` in place of data.
-#' @family kernels
 #' @examples
 #' g <- gram(iris[, 1:4], kernel_rbf(), scale = TRUE)
 #' g

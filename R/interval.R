@@ -72,7 +72,6 @@
 #' fast, consistent kernel two-sample test. *Advances in Neural Information
 #' Processing Systems* 22 (the law by the spectrum).
 #' @seealso [kme()], whose `predict()` has intervals of its values.
-#' @family kernel means
 #' @examples
 #' fit <- kme(faithful$waiting, kernel_rbf(3))
 #' set.seed(1)

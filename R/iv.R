@@ -61,7 +61,6 @@
 #'   projection is that on the means of equal ones, exactly.
 #' @param progress Show how far cross-validation has come, from 800 rows on?
 #' @return An object of class `iv_control`, a list of these settings.
-#' @family instrumental variables
 #' @examples
 #' set.seed(1)
 #' z <- rnorm(300)
@@ -198,7 +197,6 @@ iv_settings <- door_table(
 #' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
 #' regression. \doi{10.48550/arXiv.2112.14249}
 #' @seealso [iv_control()], [rkhs_iv_nested()]; `vignette("iv")`
-#' @family instrumental variables
 #' @examples
 #' # x is endogenous: e is in x and in y
 #' set.seed(1)
@@ -306,7 +304,6 @@ iv_arguments <- door_table(
 #' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
 #' regression. \doi{10.48550/arXiv.2112.14249}
 #' @seealso [rkhs_iv()], [iv_control()]; `vignette("iv")`
-#' @family instrumental variables
 #' @examples
 #' # h(b) = E[g(a) | c], a mediated effect: g(a) = a^2, b = c
 #' set.seed(1)

@@ -19,7 +19,6 @@
 #'   fit: a matrix with the columns `g` and `h`, or one of them.
 #' @details Cost: the kernel values of the new points and at most r points of
 #'   the sample, r the rank of the block (m landmarks or features).
-#' @family instrumental variables
 #' @examples
 #' fit <- rkhs_iv(faithful$waiting, faithful$eruptions, faithful$waiting)
 #' predict(fit, c(50, 60, 70))
@@ -491,7 +490,6 @@ bind_frames <- function(frames, n, rows) {
 #'   curve, all columns as they were taken, with the values of the function in
 #'   `.fitted`; for g and h a list of two; or the field `cv`.
 #' @seealso [predict.rkhs_iv()] for values anywhere else
-#' @family instrumental variables
 #' @name plot.rkhs_iv
 #' @examples
 #' set.seed(1)

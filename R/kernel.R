@@ -35,10 +35,8 @@
 #' @section Which kernel, which bandwidth:
 #' The median distance is the scale of the whole sample; what happens at a finer
 #' one is smoothed away. `bandwidths` of [mmd_test()] and [kme_density()] and
-#' the search of [kme_fda()] look at others. Laplace kernels, whose peak sees a
-#' finer scale, are the best all-rounders in tests, and the energy kernel leads
-#' for independence; RBF wins on smooth differences
-#' (`inst/studies/results/bandwidth-kernels.csv`).
+#' the search of [kme_fda()] look at others. In tests Laplace kernels are the
+#' best all-rounders.
 #'
 #' @section Other software:
 #' Kernlab's `sigma` and scikit-learn's `gamma` are
@@ -47,11 +45,7 @@
 #' @param bandwidth \eqn{\theta}{theta} in the formula: a positive number, one
 #'   positive number for each column (by name where both have names),
 #'   `"median"`, or a function of the data matrix that returns such numbers.
-#'   Several bandwidths at once are the argument `bandwidths` of [mmd_test()]
-#'   and [kme_density()]. One number measures all columns alike: where their
-#'   units differ, `scale = TRUE` of the function that takes the kernel divides
-#'   them by their standard deviations (see [units]), and bandwidths are in
-#'   these units.
+#'   In the units of `scale` where that is given, see [units].
 #' @param norm `"L1"` or `"L2"`.
 #' @param nu Smoothness: 1/2, 3/2 or 5/2.
 #' @param degree Degree, a whole number of at least 1.
@@ -65,7 +59,6 @@
 #'   holds what was given. The kernel of a fit, `fit$kernel`, holds the number
 #'   that was used.
 #' @seealso [kernel_matrix()] for its values, [kme()] for its use.
-#' @family kernels
 #' @examples
 #' kernel_rbf()
 #' kernel_rbf(bandwidth = 2)
@@ -344,7 +337,6 @@ product_kernel <- function(kernel, d, equal) {
 #' A matrix that would not fit is refused before it is allocated (the limit is
 #' what the system has free, or `options(kernmean.memory = bytes)`). Most uses
 #' need no matrix: [kme()] and its methods sum over tiles of it.
-#' @family kernels
 #' @examples
 #' x <- as.matrix(iris[, 1:4])
 #' K <- kernel_matrix(x, kernel = kernel_rbf())

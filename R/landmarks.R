@@ -73,7 +73,6 @@
 #' kernel matrix approximation by accelerated randomly pivoted Cholesky.
 #' \doi{10.48550/arXiv.2410.03969}
 #' @seealso [kme_sketch()]
-#' @family sketches
 #' @examples
 #' set.seed(1)
 #' l <- kme_landmarks(quakes[1:2], m = 40, scale = TRUE)

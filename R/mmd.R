@@ -131,7 +131,6 @@
 #' combining kernels for two-sample testing without data splitting.
 #' \doi{10.48550/arXiv.2306.08777}
 #' @seealso [mmd_pairwise()], [mmd_gof()], [hsic_test()]; [kme_distance()].
-#' @family tests
 #' @examples
 #' set.seed(1)
 #' test <- mmd_test(rnorm(40), rnorm(40, sd = 2))

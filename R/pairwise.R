@@ -78,7 +78,6 @@
 #' 0.01 and 0.001 as far as there is room; `plot(x, "dendrogram")` joins groups
 #' at the average distance of their members ([stats::hclust()]).
 #' @seealso [stats::p.adjust()]
-#' @family tests
 #' @examples
 #' set.seed(1)
 #' # Each feed against casein

@@ -85,7 +85,6 @@
 #' \doi{10.1162/089976698300017467}
 #' @seealso [kme()] for the means, [kme_cov()] for operators of several
 #'   variables; `vignette("operators", package = "kernmean")`.
-#' @family operators
 #' @examples
 #' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 3)
 #' fit

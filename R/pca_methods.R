@@ -200,7 +200,6 @@ coef.kme_pca <- function(object, ...) {
 #' Hoffmann, H. (2007). Kernel PCA for novelty detection. *Pattern Recognition*
 #' 40, 863--874. \doi{10.1016/j.patcog.2006.07.009}
 #' @seealso [preimage()]
-#' @family operators
 #' @examples
 #' x <- scale(iris[, 1:4])
 #' fit <- kme_pca(x[1:50, ], kernel_rbf(2), ncomp = 3)

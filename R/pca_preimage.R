@@ -44,7 +44,6 @@
 #' (1999). Kernel PCA and de-noising in feature spaces. *Advances in Neural
 #' Information Processing Systems* 11, 536--542.
 #' @seealso [reconstruction_error()]
-#' @family operators
 #' @examples
 #' set.seed(1)
 #' angle <- runif(150, 0, 2 * pi)

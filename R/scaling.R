@@ -29,7 +29,7 @@
 #' bandwidth for each column, or of your own); `scale = FALSE` says that they
 #' are as they should be.
 #' @name units
-#' @family kernels
+#' @seealso [gram()], [kernel_rbf()].
 #' @examples
 #' kme(iris[, 1:4], scale = "whiten")
 NULL

@@ -60,7 +60,6 @@
 #' matrix shrinkage estimation. Equations 12--18.
 #' \doi{10.48550/arXiv.1707.06156}
 #' @seealso [kme_fda()], whose ridge follows from \eqn{\lambda}{lambda}.
-#' @family operators
 #' @examples
 #' x <- scale(iris[1:30, 1:4])
 #' shrunk <- shrink_gram(gram(x))

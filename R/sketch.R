@@ -38,11 +38,6 @@
 #' sum of the sizes of their terms. [saveRDS()] keeps sketches. Of groups
 #' `x["a"]` is the sketch of one, `x[c("a", "b")]` of some.
 #'
-#' @section Weights:
-#' Means are weighted means, and in amounts of shrinkage and null distributions
-#' n becomes \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}. The scores `"gcv"`
-#' and `"printed"` and bins do not go with weights.
-#'
 #' @section Bins:
 #' With `bin = 500` the rows of each group fall at random (R's generator) into
 #' bins of 500, whose sums are kept, m numbers a bin: [mmd_test()] permutes
@@ -65,7 +60,9 @@
 #' @param y The second variable; streams and data frames are read by the columns
 #'   of two landmarks, without `y`.
 #' @param groups,weights The group of each row and its non-negative weight, or
-#'   the names of their columns (with a formula also variables of `data`).
+#'   the names of their columns (with a formula also variables of `data`). With
+#'   weights n is \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}; `"gcv"`,
+#'   `"printed"` and bins take none.
 #' @param moments The highest moments that are kept, 1, 2 or 4; `NULL` keeps the
 #'   second, and the fourth with groups and without bins.
 #' @param bin `NULL` or the number of rows of a bin.
@@ -98,7 +95,6 @@
 #' up kernel machines. *Advances in Neural Information Processing Systems* 13.
 #' @seealso [kme_landmarks()], [kme_sketch_sources] for databases, files and
 #'   many machines; `vignette("large-data")`.
-#' @family sketches
 #' @examples
 #' set.seed(1)
 #' l <- kme_landmarks(quakes[1:4], m = 100, scale = TRUE)

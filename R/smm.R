@@ -47,28 +47,16 @@
 #' `bandwidth2` is the median distance of the bags unless it is given; `"cv"`
 #' chooses it, too, among 1/8, 1/4, 1/2, 1 and 2 times that.
 #'
-#' Without y there are no errors to count. For novelty the score is the share of
-#' left-out bags that are refused: it should be near \eqn{\nu}{nu}, and exceeds
-#' it where the kernel is too narrow. Chosen is the narrowest kernel whose share
-#' is at most \eqn{\nu + 2\sqrt{\nu(1-\nu)/M}}{nu + 2 sqrt(nu (1 - nu)/M)} for
-#' one of the \eqn{\nu}{nu}, and the smallest such \eqn{\nu}{nu} (Tax and
-#' Müller). Where `level2` sees distances (`"rbf"`, `"laplace"`) it is
-#' `bandwidth2` that is chosen so by default, at the median distance of the
-#' points: the median distance of the bags spans all kinds of normal bags, and
-#' what lies between two kinds would pass for more normal than either. Where
-#' bags are to be ranked (see [smm_auc()]) rather than refused, a smaller
-#' `bandwidth2` may serve better still.
+#' For novelty the score is the share of left-out bags that are refused. Chosen
+#' is the narrowest kernel whose share is at most \eqn{\nu +
+#' 2\sqrt{\nu(1-\nu)/M}}{nu + 2 sqrt(nu (1 - nu)/M)} for one of the
+#' \eqn{\nu}{nu}, and the smallest such \eqn{\nu}{nu} (Tax and Müller); where
+#' `level2` sees distances that is `bandwidth2`, at the median distance of the
+#' points.
 #'
-#' The embeddings, with their shrinkage, know no y, and are made once for each
-#' bandwidth from all bags of the fit; all folds are cut from them, as is the
-#' median of `level2`. The score of the chosen parameters is the best of
-#' several, and so a little too good for new bags. With a `target` it is much
-#' too good, as each bag then holds something of those that are left out, and a
-#' warning says so: hold out bags of your own to see what a target is worth.
-#'
-#' kernlab's solver can take a minute for a kernel of large values, such as the
-#' linear one of columns in raw units, and a large cost; `scale = TRUE` helps.
-#'
+#' The embeddings know no y and are made once for each bandwidth from all bags.
+#' The score of the chosen parameters is a little too good for new bags, with a
+#' `target` much too good, as a warning says: hold out bags of your own.
 #' @section Cost: That of [bag_gram()] for each bandwidth, and a machine for
 #' each fold and each combination: kernlab's solver takes \eqn{O(M^2)}{O(M^2)}
 #' to \eqn{O(M^3)}{O(M^3)} time. For ridge regression one eigendecomposition of
@@ -144,7 +132,6 @@
 #' for one-class classification. *ICPR* 17. \doi{10.1109/ICPR.2004.1334542}
 #' @seealso [predict.bag_smm()], [plot.bag_smm()]; [kme_fda()] for discriminants
 #'   and [kme_pca()] for components of bags.
-#' @family learning on distributions
 #' @examples
 #' # Which kind is a sample of? Two kinds that differ in spread alone
 #' set.seed(1)

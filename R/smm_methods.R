@@ -31,7 +31,6 @@
 #'   `smm_auc()`: the area under the ROC curve, one number: the share of pairs
 #'   of an anomalous and a normal bag in which the anomalous one has the smaller
 #'   decision value, ties counted as one half.
-#' @family learning on distributions
 #' @seealso [smm()]
 #' @examplesIf requireNamespace("kernlab", quietly = TRUE)
 #' # Groups of flowers; a strange one is mixed of two species

@@ -40,7 +40,6 @@
 #' powerful kernel testing in near-linear time (bins).
 #' \doi{10.48550/arXiv.2301.05974}
 #' @seealso [test_filter()]
-#' @family tests
 #' @examples
 #' test_control(null = "gamma")
 #' mmd_test(extra ~ group, sleep, blocks = ID,
