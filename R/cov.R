@@ -39,12 +39,9 @@
 #' for different levels of each factor.
 #'
 #' @section Sketches:
-#' With a [kme_sketch()] of one variable or two as `x`, the operator is that of
-#' the features on the landmarks, kept as the field `operator`; `vectors`,
-#' `left` and `right` are weights on the landmarks. The estimator is `"kme"`, or
-#' for one variable `"skmse"`, which needs `moments = 4`. O(m^3) time for m
-#' landmarks.
-#'
+#' With a [kme_sketch()] of one variable or two as `x`, `vectors`, `left` and
+#' `right` are weights on the landmarks; the estimator is `"kme"`, or for one
+#' variable `"skmse"`, which needs `moments = 4`. O(m^3) time for m landmarks.
 #' @section Cost:
 #' All values are computed, whatever `ncomp`: an eigendecomposition of each
 #' centered Gram matrix, about 6n^3 flops, and one of the rank's size; with

@@ -41,11 +41,9 @@
 #' The fit does not maximize the likelihood: compare fits by the log density of
 #' points held out. `vignette("density", package = "kernmean")` has comparisons.
 #'
-#' Polynomial kernels see the first moments only, which many mixtures match.
-#' Density, means and simulated points are in the units of `x`. Where `scale` is
-#' not given and the points cannot be whitened, `scale = TRUE` and `shape =
-#' "isotropic"` are taken with a warning of class `kernmean_warning_whiten`.
-#'
+#' Where `scale` is not given and the points cannot be whitened, `scale = TRUE`
+#' and `shape = "isotropic"` are taken with a warning of class
+#' `kernmean_warning_whiten`.
 #' Of a [kme_sketch()] that is matched, the sample and its clusters are the
 #' landmarks, counted by a distribution on them that is nearest to the estimate.
 #'
@@ -106,12 +104,10 @@
 #'   variance}
 #'
 #' @section Methods:
-#' `predict()` gives the density or its logarithm, `coef()` the matrix of
-#' weights and means, `logLik()` the log likelihood (`AIC()` and `BIC()` are
-#' refused), `simulate()` a matrix of `nsim` points, `summary()` the components
-#' and the shares beyond the range of the points, [plot()][plot.kernmean_fit]
-#' the density; `update()` fits again with other arguments.
-#'
+#' `predict()` gives the density or its logarithm in the units of `x`, `coef()`
+#' the matrix of weights and means, `logLik()` the log likelihood, `simulate()`
+#' a matrix of `nsim` points, `summary()` the components, and
+#' [plot()][plot.kernmean_fit] the density.
 #' @references
 #' Song, L., Zhang, X., Smola, A., Gretton, A. and Schölkopf, B. (2008).
 #' Tailoring density estimation via reproducing kernel moment matching.

@@ -36,13 +36,10 @@
 #' of the points: `vignette("operators", package = "kernmean")` has a study.
 #'
 #' @section Sketches:
-#' With a [kme_sketch()] with groups as `x` these are its classes, the axes
-#' those of the projected Gram matrix of all rows, and `scaling` holds weights
-#' on the landmarks. The default is `"shrinkage"`. Nothing is left out: `loo`,
-#' `error`, `grouping` and `scores` are `NULL`, and \eqn{\sigma^2}{sigma^2} is
-#' the spread of the rows themselves, too small unless n is large against the
-#' number m of landmarks. O(m^3) time, O(m^2) memory.
-#'
+#' With a [kme_sketch()] with groups as `x` these are its classes, and `scaling`
+#' holds weights on the landmarks. Nothing is left out: `loo`, `error`,
+#' `grouping` and `scores` are `NULL`, and \eqn{\sigma^2}{sigma^2} is too small
+#' unless n is large against the number m of landmarks. O(m^3) time.
 #' @section Cost:
 #' One fit takes 8n^3/3 flops and 64n^2 bytes, O(n C^3) for many classes; O(n C)
 #' for each new point in addition to its kernel values. The choice takes one fit

@@ -24,12 +24,8 @@
 #' Groups are compared with one another by [mmd_pairwise()], and a sample with a
 #' model by [mmd_gof()].
 #'
-#' @section Estimators: `"mkme"` and `"mmkme"` put the marginalized kernel in
-#' place of the kernel. The others compare the estimates: S-KMSE chooses its
-#' factors afresh for each permutation, F-KMSE takes \eqn{\lambda}{lambda} of
-#' the pooled sample, `"smooth"` and `"stack"` h, c and the shares. Means are
-#' shrunk towards 0: an estimator with a target is refused.
-#'
+#' All [estimators] without target are taken: how each sees a permutation stands
+#' there.
 #' @section Pairs and clusters:
 #' What is permuted must be what could have been labeled otherwise. Points of
 #' pairs, subjects or strata that have points in several samples change places
@@ -41,13 +37,11 @@
 #' @section Many bandwidths:
 #' `bandwidths = "fuse"` combines ten bandwidths of [kernel_rbf()] in one
 #' statistic (MMD-FUSE, Biggs et al. 2023), spaced evenly from half the 5% to
-#' twice the 95% quantile of the pooled distances (of 2,000 points drawn at
-#' random, if there are more): with the unbiased \eqn{U_k}{U_k},
-#' \eqn{\log \mathrm{mean}_k \exp(\lambda U_k/\sigma_k)}{log mean_k exp(lambda
-#' U_k/sigma_k)}, \eqn{\lambda = \sqrt{m(m-1)}}{lambda = sqrt(m(m - 1))}, m the
-#' smaller sample, \eqn{\sigma_k^2}{sigma_k^2} the mean squared kernel value of
-#' two different points.
-#'
+#' twice the 95% quantile of the pooled distances: \eqn{\log \mathrm{mean}_k
+#' \exp(\lambda U_k/\sigma_k)}{log mean_k exp(lambda U_k/sigma_k)} with the
+#' unbiased \eqn{U_k}{U_k}, \eqn{\lambda = \sqrt{m(m-1)}}{lambda = sqrt(m(m -
+#' 1))} of the smaller sample and the mean squared kernel value
+#' \eqn{\sigma_k^2}{sigma_k^2}.
 #' @section Cost:
 #' 2,048 permutations at a time are one walk over the tiles of the pooled Gram
 #' matrix, which is not stored: O(N^2 (d + B/30)) time, N B/8 bytes. Of clusters
@@ -83,7 +77,7 @@
 #' @param blocks,clusters One value for each point, those of `x` first (in the
 #'   formula method they may be variables of `data`), see Pairs and clusters.
 #' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns, see
-#'   [gram()]; they come from the pooled sample.
+#'   [units]; they come from the pooled sample.
 #' @param control What experts set, see [test_control()]: the null distribution,
 #'   the statistic, permutations of your own, bins.
 #' @param progress Show a progress bar?
@@ -122,10 +116,6 @@
 #' Gretton, A., Borgwardt, K. M., Rasch, M. J., Schölkopf, B. and Smola, A.
 #' (2012). A kernel two-sample test. *Journal of Machine Learning Research* 13,
 #' 723--773.
-#'
-#' Xia, X., Shan, S., Gong, M., Wang, N., Gao, F., Wei, H. and Liu, T. (2021).
-#' Kernel mean estimation by marginalized corrupted distributions.
-#' \doi{10.48550/arXiv.2107.04855}
 #'
 #' Biggs, F., Schrab, A. and Gretton, A. (2023). MMD-FUSE: learning and
 #' combining kernels for two-sample testing without data splitting.

@@ -40,10 +40,7 @@
 #' fitted anew: \eqn{\alpha_i/([(H^c + \lambda I)^{-1}]_{ii} - 1/(M\lambda))}{
 #' alpha_i/([(Hc + lambda I)^(-1)]_ii - 1/(M lambda))} (Cawley and Talbot).
 #'
-#' The score in `cv` is the share of wrong classes, for `"regression"` the mean
-#' squared error in units of the variance of y, for `"ridge"` in those of y, for
-#' novelty the share of bags refused.
-#'
+#' The score in `cv` is for `"regression"` in units of the variance of y.
 #' `bandwidth2` is the median distance of the bags unless it is given; `"cv"`
 #' chooses it, too, among 1/8, 1/4, 1/2, 1 and 2 times that.
 #'
@@ -123,10 +120,6 @@
 #'
 #' Muandet, K. and Schölkopf, B. (2013). One-class support measure machines for
 #' group anomaly detection. *UAI*. \doi{10.48550/arXiv.1303.0309}
-#'
-#' Szabó, Z., Sriperumbudur, B., Póczos, B. and Gretton, A. (2016). Learning
-#' theory for distribution regression. *Journal of Machine Learning Research*
-#' 17(152). \doi{10.48550/arXiv.1411.2066}
 #'
 #' Tax, D. M. J. and Müller, K.-R. (2004). A consistency-based model selection
 #' for one-class classification. *ICPR* 17. \doi{10.1109/ICPR.2004.1334542}
