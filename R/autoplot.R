@@ -58,9 +58,7 @@ as_ggplot <- function(picture, panels) {
 }
 
 # aes() of the names of columns.
-columns_aes <- function(...) {
-  do.call(ggplot2::aes, lapply(list(...), as.name))
-}
+columns_aes <- function(names) do.call(ggplot2::aes, lapply(names, as.name))
 
 # The data of a layer, in rows.
 layer_frame <- function(layer) {
@@ -84,7 +82,7 @@ ggplot_layer <- function(layer, data, picture) {
   level <- if (!is.null(layer$level)) "level"
   color <- c(style$col, "black")[1L]
   add <- function(geom, names, ...) {
-    geom(do.call(columns_aes, as.list(names)), data, ...)
+    geom(columns_aes(names), data, ...)
   }
   # A level has its color and its type of line from the scales.
   stroke <- function(geom, names, ...) {
@@ -136,9 +134,9 @@ ggplot_layer <- function(layer, data, picture) {
 ggplot_points <- function(data, style, level, picture) {
   value <- if ("value" %in% names(data)) "value"
   rimmed <- !is.null(level) && !is.null(picture$fill)
-  aes <- do.call(columns_aes, c(
-    list(x = "x", y = "y"), fill = if (is.null(value) && !rimmed) level else
-      value, colour = if (rimmed) level, shape = level
+  aes <- columns_aes(c(
+    x = "x", y = "y", fill = if (is.null(value) && !rimmed) level else value,
+    colour = if (rimmed) level, shape = level
   ))
   pch <- style$pch[1L]
   filled <- pch %in% 21:25

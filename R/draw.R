@@ -146,15 +146,13 @@ check_groups <- function(groups, n) {
                  describe(groups)
                })
   }
-  if (!is_measured(groups)) {
+  # Numbers and times have a color bar, not a legend.
+  if (!is.numeric(groups) && !inherits(groups, c("Date", "POSIXct"))) {
     return(check_factor(groups))
   }
   check_finite(as.numeric(groups), "groups")
   groups
 }
-
-# Numbers and times: they have a color bar, not a legend.
-is_measured <- function(x) is.numeric(x) || inherits(x, c("Date", "POSIXct"))
 
 # The numbers of those labels that are named or numbered: so many of them.
 check_pick <- function(x, labels, name, count = 1L) {
@@ -326,12 +324,13 @@ surface_of <- function(at, axes, n) {
 
 # The image of a surface under its contours.
 surface_layers <- function(surface, fill) {
-  layer <- \(...) do.call(new_layer, c(surface, list(...)))
   list(
-    layer("image", zlim = fill$limits, col = fill$colors),
+    do.call(new_layer, c("image", surface,
+                         list(zlim = fill$limits, col = fill$colors))),
     # Of a plane there are none.
     if (diff(range(surface$z)) > 0) {
-      layer("contour", col = "grey20", labcex = 0.7, main = TRUE)
+      do.call(new_layer, c("contour", surface,
+                           list(col = "grey20", labcex = 0.7, main = TRUE)))
     }
   )
 }

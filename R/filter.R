@@ -328,7 +328,11 @@ filter_matrices <- function(sample, ratios, name) {
   if (top < rounding_of(n, max(top, own$scale))) {
     return(\(ratio) matrix(0, n, n))
   }
-  if (stores_gram(sample)) check_positive(own$k, top)
+  # Is it free of eigenvalues that are clearly negative, as clip_values() asks?
+  if (stores_gram(sample) &&
+        is.null(cholesky(own$k, sqrt(.Machine$double.eps) * top))) {
+    clip_values(spectrum_values(own$k), name = "the centered Gram matrix")
+  }
   \(ratio) {
     shift <- ratio * top
     if (name == "iterated") {
@@ -339,13 +343,6 @@ filter_matrices <- function(sample, ratios, name) {
       return(square)
     }
     resolvent(own$k, shift, -n * shift, n)
-  }
-}
-
-# Is K^c free of eigenvalues that are clearly negative, as clip_values() asks?
-check_positive <- function(k, top) {
-  if (is.null(cholesky(k, sqrt(.Machine$double.eps) * top))) {
-    clip_values(spectrum_values(k), name = "the centered Gram matrix")
   }
 }
 

@@ -195,15 +195,14 @@ labeled_points <- function(x, label) {
 
 # Draws of "normal" depend on n, d and the statistic alone.
 check_draws <- function(draws, law, x, statistic) {
-  of <- \(law, n, d, type) {
-    paste0("\"", law$kind, "\", n = ", n, ", d = ", d, ", ", type)
-  }
-  theirs <- of(draws$model, draws$sizes[["x"]], ncol(draws$sample$x),
-               draws$type)
-  own <- of(law, nrow(x), ncol(x), statistic)
-  if (theirs != own || law$kind != "normal") {
+  words <- sprintf(
+    "\"%s\", n = %.0f, d = %.0f, %s", c(law$kind, draws$model$kind),
+    c(nrow(x), draws$sizes), c(ncol(x), ncol(draws$sample$x)),
+    c(statistic, draws$type)
+  )
+  if (words[1L] != words[2L] || law$kind != "normal") {
     stop_input("'draws' must be of a test of the same size, as of \"normal\": ",
-               own, ", not ", theirs)
+               words[1L], ", not ", words[2L])
   }
 }
 

@@ -237,7 +237,7 @@ check_kernel <- function(kernel, name = "kernel", hint = NULL) {
   kernel
 }
 
-a_kernel <- \(value, name) check_kernel(value, name)
+a_kernel <- check_kernel
 
 #' @rdname kernel_rbf
 #' @export
@@ -511,8 +511,9 @@ fold_diagonal <- function(kernel, x, center = NULL) {
     return(rep(1, nrow(x)))
   }
   if (is_function_kernel(kernel)) {
-    rows <- \(i) drop(call_kernel(kernel, x[i, , drop = FALSE], NULL))
-    return(vapply(seq_len(nrow(x)), rows, 1))
+    return(vapply(seq_len(nrow(x)), \(i) {
+      drop(call_kernel(kernel, x[i, , drop = FALSE], NULL))
+    }, 1))
   }
   source <- native_source(kernel, x, NULL, center)
   check_overflow(kernel, .Call(C_r_kernel_diagonal, source))

@@ -144,13 +144,13 @@ pilot_size <- function(pilot, kernel) {
 
 # na.fail or na.omit, as functions or by name.
 drops_missing <- function(na.action) {
-  is_one <- \(f, name) identical(na.action, f) || identical(na.action, name)
-  omit <- is_one(stats::na.omit, "na.omit")
-  if (!omit && !is_one(stats::na.fail, "na.fail")) {
+  known <- list(stats::na.fail, "na.fail", stats::na.omit, "na.omit")
+  at <- which(vapply(known, identical, NA, na.action))
+  if (!length(at)) {
     stop_input("'na.action' must be na.fail or na.omit, not ",
                describe(na.action))
   }
-  omit
+  at > 2L
 }
 
 # Is it rows, or what yields them?
@@ -231,7 +231,12 @@ choose_landmarks <- function(variable, options) {
     variable$mixed$frame <- take_frame(variable$mixed$frame, chosen)
   }
   landmarks <- new_landmarks(variable, options$method, n)
-  landmarks$lost <- share_lost(landmarks, sample$x)
+  # The share of the trace of the pilot that is lost: sum |phi(x)|^2 is made of
+  # sum k(S, x)k(S, x)'.
+  second <- landmark_sums(landmarks, sample$x, NULL, TRUE)$second
+  seen <- sum(column_dots(landmarks$root, product(second, landmarks$root)))
+  landmarks$lost <- max(0, 1 - seen / sum(fold_diagonal(landmarks$kernel,
+                                                        sample$x)))
   landmarks
 }
 
@@ -291,13 +296,6 @@ new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
 # condition.
 rank_tolerance <- 1e-10
 
-# The share of the trace of rows x that is lost.
-share_lost <- function(landmarks, x) {
-  second <- landmark_sums(landmarks, x, NULL, TRUE)$second
-  trace <- sum(fold_diagonal(landmarks$kernel, x))
-  max(0, 1 - features_trace(landmarks, second) / trace)
-}
-
 # What the core takes of landmarks and rows, whose values do not depend on the
 # other rows: where coordinates are centered the landmarks say.
 landmark_source <- function(landmarks, x) {
@@ -329,11 +327,6 @@ landmark_sums <- function(landmarks, x, weights, second) {
   sums
 }
 
-# sum |phi(x)|^2, from sum k(S, x)k(S, x)'.
-features_trace <- function(landmarks, second) {
-  sum(column_dots(landmarks$root, product(second, landmarks$root)))
-}
-
 # --- Rows ------------------------------------------------------------------
 
 # The columns of a chunk that are read; NULL for all.
@@ -354,8 +347,11 @@ landmark_columns <- function(landmarks) {
 landmark_points <- function(landmarks, rows, name = "x") {
   variable <- landmarks$variable
   if (!is.null(landmarks$side)) {
-    rows <- read_term(landmarks$terms, check_frame(rows, name), landmarks$side,
-                      name)
+    if (!is.data.frame(rows)) {
+      stop_input("'", name, "' must be a data frame, or yield data frames, ",
+                 "for landmarks of a formula, not ", describe(rows))
+    }
+    rows <- read_term(landmarks$terms, rows, landmarks$side, name)
   } else if (!is.null(landmarks$terms) && is.data.frame(rows)) {
     rows <- read_terms(landmarks$terms, rows, name)
   }
@@ -371,14 +367,6 @@ landmark_points <- function(landmarks, rows, name = "x") {
   sample <- variable$sample
   z <- check_newdata(rows, sample_raw(sample), name, "the landmarks")
   scale_points(sample$kernel, z)
-}
-
-check_frame <- function(rows, name) {
-  if (!is.data.frame(rows)) {
-    stop_input("'", name, "' must be a data frame, or yield data frames, for ",
-               "landmarks of a formula, not ", describe(rows))
-  }
-  rows
 }
 
 # The column of a data frame that holds the factor.

@@ -276,15 +276,12 @@ pool_groups <- function(sample, groups, label, name) {
 #' @export
 mmd_test.gram <- function(x, groups, ...) {
   label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
-  mmd_test.default(pool_groups(gram_sample(x), groups, label, "x"), ...)
+  mmd_test.default(pool_groups(as_sample(x), groups, label, "x"), ...)
 }
 
 #' @rdname mmd_test
 #' @export
-mmd_test.dist <- function(x, groups, ...) {
-  label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
-  mmd_test.default(pool_groups(dist_sample(x), groups, label, "x"), ...)
-}
+mmd_test.dist <- mmd_test.gram
 
 #' @rdname mmd_test
 #' @export

@@ -111,14 +111,12 @@ witness_curve <- function(x, at, group, names, n, title, span = x) {
     new_layer("area", x = z, y = part, col = colors[g],
               level = denser(names)[g])
   })
-  rug <- \(x, side, col) {
-    new_layer("rug", x = x, side = side, col = col)
-  }
   rugs <- if (is.null(group)) {
-    list(rug(drop(x), 1, "grey40"))
+    list(new_layer("rug", x = drop(x), side = 1, col = "grey40"))
   } else {
     lapply(1:2, \(g) {
-      rug(x[as.integer(group) == g], c(1, 3)[g], level_colors(2L)[g])
+      new_layer("rug", x = x[as.integer(group) == g], side = c(1, 3)[g],
+                col = level_colors(2L)[g])
     })
   }
   new_picture(

@@ -90,9 +90,9 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
                  "' has none")
     }
   }
-  numbers <- \(field) vapply(parts, `[[`, 1, field)
   bins <- if (binned) pooled_bins(sketches, names(parts))
-  units <- list(sizes = if (binned) bins$sizes else numbers("n"),
+  units <- list(sizes = if (binned) bins$sizes else
+                  vapply(parts, `[[`, 1, "n"),
                 what = if (binned) "bins")
   scheme <- check_permutations(options$permutations, units, options$B,
                                options$null)
@@ -108,7 +108,8 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
   } else {
     found <- spectrum_statistics(parts, options)
     law <- mmd_null(list(sample = parts[[1L]], parts = parts,
-                         sizes = numbers("size")), options, scheme, found)
+                         sizes = vapply(parts, `[[`, 1, "size")),
+                    options, scheme, found)
   }
   found$share <- parts_share(parts)
   samples <- list(
@@ -158,8 +159,7 @@ pooled_bins <- function(sketches, labels) {
   groups <- if (length(each) == 1L) {
     factor(each$x$group, labels)
   } else {
-    counts <- vapply(each, \(bins) ncol(bins$features), 1L)
-    factor(rep(labels, counts), labels)
+    factor(rep(labels, vapply(each, `[[`, 1L, "count")), labels)
   }
   sizes <- tabulate(groups, length(labels))
   size <- each$x$size
@@ -171,14 +171,14 @@ pooled_bins <- function(sketches, labels) {
   }
   list(sample = points_sample(t(features), kernel_linear()), groups = groups,
        sizes = sizes, size = size,
-       left = sum(vapply(each, \(bins) as.double(bins$left), 1)))
+       left = sum(vapply(each, `[[`, 1, "left")))
 }
 
 # --- The spectrum ------------------------------------------------------------
 
 # The means of the samples in feature coordinates, r x samples.
 part_means <- function(parts) {
-  do.call(cbind, lapply(parts, \(part) part$moments$mean))
+  do.call(cbind, lapply(parts, `[[`, c("moments", "mean")))
 }
 
 # list(means: those about the mean of all, at: that mean, sizes).
@@ -192,8 +192,7 @@ centered_means <- function(parts) {
 # What mmd_statistics() finds, but for the share, of projected features.
 spectrum_statistics <- function(parts, options) {
   sums <- parts_sums(parts)
-  of <- if (options$statistic == "unbiased") unbiased_statistic else
-    biased_statistic
+  of <- plain_statistic(options)
   list(
     values = of(sums), scale = moments_scale(parts), height = 1,
     settled = list(estimator = options$estimator),
@@ -204,6 +203,7 @@ spectrum_statistics <- function(parts, options) {
 # Sums of kernel values within and between the samples, and on the diagonal, as
 # of labeled_sums(), of features less the mean of all.
 parts_sums <- function(parts) {
+  parts <- unname(parts)
   own <- centered_means(parts)
   n <- own$sizes
   inner <- cross(own$means) * tcross(n)
@@ -212,15 +212,14 @@ parts_sums <- function(parts) {
     sum(diag(moments$covariance)) -
       2 * sum(moments$mean * own$at) + sum(own$at^2)
   }, 1)
-  row <- \(v) matrix(v, 1L)
-  list(own = row(diag(inner)), cross = row(t(inner)[lower.tri(inner)]),
-       trace = row(n * varrho), sizes = row(n))
+  list(own = t(diag(inner)), cross = t(t(inner)[lower.tri(inner)]),
+       trace = t(n * varrho), sizes = t(n))
 }
 
 # Of a size that differences of means as large as the kernel values cannot tell
 # from 0, see permutation_p(): rounding, where no row differs from another.
 moments_scale <- function(parts) {
-  1e-4 * max(vapply(parts, \(part) part$moments$trace, 1))
+  1e-4 * max(vapply(parts, `[[`, 1, c("moments", "trace")))
 }
 
 # N times the eigenvalues of the covariance of features, centered within the
@@ -264,7 +263,7 @@ parts_share <- function(parts) {
   own <- centered_means(parts)
   n <- own$sizes
   between <- sum(n * colSums(own$means^2))
-  all <- sum(n * vapply(parts, \(part) part$moments$trace, 1)) -
+  all <- sum(n * vapply(parts, `[[`, 1, c("moments", "trace"))) -
     sum(n) * sum(own$at^2)
   if (all <= tie_slack * sum(n) * moments_scale(parts)) {
     return(0)
@@ -283,7 +282,7 @@ parts_support <- function(parts, left) {
   support$parts <- list(
     weights = product(parts[[1L]]$root, part_means(parts)), sizes = sizes,
     weighted = any(sizes != vapply(parts, `[[`, 1, "n")),
-    lost = vapply(parts, \(part) part$moments$lost / part$moments$trace, 1),
+    lost = lost_shares(parts),
     left = left
   )
   support

@@ -95,11 +95,11 @@ gather_units <- function(samples, units) {
     found$diagonal <- rowsum(sample_diagonal(sample), unit[order])
     found
   })
-  field <- \(name, size) vapply(gathered, `[[`, numeric(size), name)
   c(units[names(units) != "unit"], list(
     native = lapply(gathered, \(b) native_source(NULL, b$sums)),
     rows = vapply(gathered, \(b) rowSums(b$sums), numeric(total)),
-    diagonal = field("diagonal", total), moments = field("moments", 2L)
+    diagonal = vapply(gathered, `[[`, numeric(total), "diagonal"),
+    moments = vapply(gathered, `[[`, numeric(2), "moments")
   ))
 }
 

@@ -114,8 +114,10 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
   if (is_single(options$filter)) {
     options["filter"] <- list(without_factor(options$filter))
   }
-  options["reference"] <- list(read_reference(asked$reference,
-                                              levels(samples$groups)))
+  if (!is.null(options$reference)) {
+    options$reference <- take(as.character(options$reference),
+                              choice(levels(samples$groups)), "reference")
+  }
   if (!is.null(options$permutations) &&
         !identical(options$permutations, "all")) {
     stop_input("'permutations' must be NULL or \"all\" for comparisons, each ",
@@ -155,22 +157,6 @@ mmd_pairwise.formula <- function(formula, data = NULL, subset, na.action, ...,
                          missing(na.action), parent.frame())
   mmd_pairwise.default(pooled, ..., blocks = pooled$blocks,
                        clusters = pooled$clusters)
-}
-
-# The name of the reference group, which may be a number or a factor.
-read_reference <- function(reference, labels) {
-  if (is.null(reference)) {
-    return(NULL)
-  }
-  at <- if (is.atomic(reference) && length(reference) == 1L) {
-    match(as.character(reference), labels)
-  }
-  if (is.null(at) || is.na(at)) {
-    stop_input("'reference' must be one of the groups, ",
-               shorten(paste0("\"", labels, "\""), 12L), ", not ",
-               describe(reference))
-  }
-  labels[at]
 }
 
 # What an average chooses, noise, comes from the whole sample, as the bandwidth
@@ -431,8 +417,7 @@ sums_pairs <- function(settled, sums, pairs, drawn, asked) {
   shared <- seq_len(sum(!mixed))
   single <- matrix(forms[length(shared) + seq_len(sum(mixed) * nrow(pairs))],
                    ncol = nrow(pairs))
-  of <- if (asked$statistic == "unbiased") unbiased_statistic else
-    biased_statistic
+  of <- plain_statistic(asked)
   over <- \(v) matrix(colSums(matrix(v[places], m)))
   vapply(seq_len(nrow(pairs)), \(i) {
     q <- numeric(ncol(places))
@@ -519,8 +504,8 @@ fit_lines.mmd_pairwise <- function(x, digits) {
     order(table$p.value, -table$statistic)[1:10]
   parts <- table[shown, ]
   parts[5:6] <- lapply(parts[5:6], format_number, digits - 1L)
-  p <- \(v) vapply(v, format.pval, "", digits = max(2L, digits - 2L))
-  parts[7:8] <- lapply(parts[7:8], p)
+  parts[7:8] <- lapply(parts[7:8], vapply, format.pval, "",
+                       digits = max(2L, digits - 2L))
   names(parts)[7:8] <- c("p", "adjusted")
   c(
     "", strwrap(x$method, prefix = "  "), "",
@@ -594,7 +579,7 @@ as.matrix.mmd_pairwise <- function(x, what = "distance", ...) {
 
 fit_frame.mmd_pairwise <- \(x) x$table
 
-fit_request.mmd_pairwise <- \(x, changes) fit_request.mmd_test(x, changes)
+fit_request.mmd_pairwise <- fit_request.mmd_test
 
 # --- Pictures ----------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 # Doors as tables of arguments. The table of a door says of each argument of
 # what kind it is, and what goes with what; its defaults stand in the signature.
-# From the table come the checks with their messages, the request that a fit stores,
-# and update().
+# From the table come the checks with their messages, the request that a fit
+# stores, and update().
 
 # --- Kinds -------------------------------------------------------------------
 # A kind is list(words, holds, as): what a value must be, in words; whether one
@@ -181,18 +181,15 @@ apply_rules <- function(values, rules, given) {
             if (is.character(wanted)) quote_words(wanted) else format(wanted))
         stop_input("'", name, "' ", words, " ", rule$reason,
                    if (!is.null(wanted)) {
-                     paste0(", not ", describe_asked(values[[name]]))
+                     value <- values[[name]]
+                     paste0(", not ", if (inherits(value, "kernmean_estimator"))
+                       quote_words(value$name) else describe(value))
                    })
       }
       if (!is.list(wanted)) values[name] <- list(wanted)
     }
   }
   values
-}
-
-describe_asked <- function(value) {
-  if (inherits(value, "kernmean_estimator")) quote_words(value$name) else
-    describe(value)
 }
 
 # What the door was asked for in whose frame this is called: a list of its

@@ -110,16 +110,14 @@ whitening <- function(z, name) {
 
 # The scaling of more columns, of which the last ones stay as they are.
 extend_scaling <- function(scaling, more) {
-  grow <- \(a) {
-    d <- nrow(a)
-    whole <- diag(1, d + more)
-    whole[seq_len(d), seq_len(d)] <- a
-    whole
-  }
+  own <- seq_along(scaling$center)
   scaling$center <- c(scaling$center, numeric(more))
   if (is.matrix(scaling$factor)) {
-    scaling$factor <- grow(scaling$factor)
-    scaling$back <- grow(scaling$back)
+    for (field in c("factor", "back")) {
+      whole <- diag(1, length(scaling$center))
+      whole[own, own] <- scaling[[field]]
+      scaling[[field]] <- whole
+    }
     scaling$rank <- scaling$rank + more
   } else {
     scaling$factor <- c(scaling$factor, rep(1, more))

@@ -428,7 +428,7 @@ fit_lines.kme_sketch <- function(x, digits) {
 
 # What the variables are called.
 variable_labels <- function(sketch) {
-  labels <- vapply(sketch$landmarks, \(l) l$variable$name, "")
+  labels <- vapply(sketch$landmarks, `[[`, "", c("variable", "name"))
   if (anyDuplicated(labels) || any(nchar(labels) > 20L)) {
     labels <- if (is.null(sketch$landmarks[[1L]]$side)) c("x", "y") else
       c("left side", "right side")
@@ -450,12 +450,11 @@ fit_rows.kme_sketch <- function(x, ...) {
   rows <- lapply(seq_along(x$landmarks), \(v) {
     samples <- lapply(groups, \(g) sketch_sample(x, v, g))
     of <- \(name) vapply(samples, `[[`, 1, name)
-    moment <- \(name) vapply(samples, \(s) s$moments[[name]], 1)
     data.frame(
       group = if (is.null(x$groups)) "all" else x$groups[groups],
       variable = variable_labels(x)[v], n = of("n"), size = of("size"),
-      norm = sqrt(moment("rho")), trace = moment("trace"),
-      lost = moment("lost") / moment("trace")
+      norm = sqrt(of(c("moments", "rho"))), trace = of(c("moments", "trace")),
+      lost = lost_shares(samples)
     )
   })
   table <- do.call(rbind, rows)

@@ -69,13 +69,19 @@ as_sample.kme_sketch <- function(x) {
   sample
 }
 
+# The share of the trace that each sample loses by projection.
+lost_shares <- function(samples) {
+  vapply(samples, `[[`, 1, c("moments", "lost")) /
+    vapply(samples, `[[`, 1, c("moments", "trace"))
+}
+
 most_lost <- 0.2
 
 # Rows that are far from all landmarks have features of nearly 0: what is asked
 # of them may be what is lost. `names`: what the samples are called, if there
 # are several.
 warn_lost <- function(samples, names = NULL) {
-  shares <- vapply(samples, \(s) s$moments$lost / s$moments$trace, numeric(1))
+  shares <- lost_shares(samples)
   worst <- which.max(shares)
   if (length(worst) && shares[worst] > most_lost) {
     warn_kernmean(
@@ -112,25 +118,25 @@ sketch_cross <- function(sketch) {
 
 # --- Bins ------------------------------------------------------------------
 
-# list(features: r x bins, the means of the features in each bin; group: a
+# list(features: r x bins, the means of the features in each bin; count: of
+# bins; group: a
 # factor, that of each bin; size: rows of a bin; left: rows in none).
 sketch_bins <- function(sketch) {
   first <- lapply(sketch$bins, `[[`, "first")
   root <- sketch$landmarks[[1L]]$root
   groups <- if (is.null(sketch$groups)) "x" else sketch$groups
   list(features = cross(root, do.call(cbind, first)) / sketch$bin,
+       count = sum(full_bins(sketch)),
        group = factor(rep(groups, full_bins(sketch)), groups),
        size = sketch$bin, left = sketch$left)
 }
 
 # --- The verbs of a sample ---------------------------------------------------
 
-no_rows <- function(...) {
+check_rows.sketch_sample <- function(...) {
   stop_input("'x' must be the rows themselves here: a sketch keeps sums over ",
              "them, and not the rows")
 }
-
-check_rows.sketch_sample <- no_rows
 
 plain_weights.sketch_sample <- function(sample) {
   drop(product(sample$root, sample$moments$mean))
@@ -169,7 +175,10 @@ fit_flexible.sketch_sample <- function(sample, estimator) {
   found <- list(lambda = estimator$lambda, score = NULL, minimum = NULL,
                 border = FALSE)
   if (!is.null(select)) {
-    check_unweighted(sample, select)
+    if (sample$sketch$weighted) {
+      stop_input("'select' must not be \"", select, "\" for a sketch of rows ",
+                 "with weights, of which the score says nothing; give 'lambda'")
+    }
     found <- search_lambda(sketch_score(spectrum, n, select),
                            spectrum$values[1L])
   }
@@ -210,13 +219,6 @@ sketch_spectrum <- function(sample) {
 }
 
 spectrum_tolerance <- 1e-12
-
-check_unweighted <- function(sample, select) {
-  if (sample$sketch$weighted) {
-    stop_input("'select' must not be \"", select, "\" for a sketch of rows ",
-               "with weights, of which the score says nothing; give 'lambda'")
-  }
-}
 
 # The score as a function of a vector of lambdas, from the values that are not
 # 0, their q_j, and what the zeros add to the sums: they share what is left of

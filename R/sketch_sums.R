@@ -125,7 +125,7 @@ sum_rows <- function(sketch, points, weights) {
     sums <- landmark_sums(landmarks, x, weights, sketch$moments > 1)
     sums$trace <- if (has_unit_diagonal(landmarks$kernel)) out$weight else
       weighted_sum(fold_diagonal(landmarks$kernel, x), weights)
-    sums <- c(Filter(Negate(is.null), sums),
+    sums <- c(Filter(length, sums),
               if (sketch$moments == 4) sum_fourth(landmarks, x, weights))
     names(sums) <- paste0(names(sums), c("", "_y")[l])
     out <- c(out, sums)
