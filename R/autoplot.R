@@ -215,8 +215,6 @@ ggplot_axes <- function(picture) {
   )
 }
 
-# Until all of them inherit from kernmean_fit.
-#' @exportS3Method ggplot2::autoplot
-autoplot.rkhs_iv <- autoplot.kernmean_fit
+# A machine of bags does not inherit from kernmean_fit.
 #' @exportS3Method ggplot2::autoplot
 autoplot.bag_smm <- autoplot.kernmean_fit

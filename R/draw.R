@@ -123,8 +123,6 @@ split_dots <- function(object, dots, groups) {
 }
 
 #' @export
-plot.rkhs_iv <- plot.kernmean_fit
-#' @export
 plot.bag_smm <- plot.kernmean_fit
 
 # NULL: not given.
