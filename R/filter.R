@@ -123,10 +123,7 @@ filter_arguments <- door_table(
 )
 
 #' @export
-print.test_filter <- function(x, ...) {
-  say(settings_line("test_filter", x))
-  invisible(x)
-}
+print.test_filter <- print.test_control
 
 # The kind of the argument `filter` of a test that knows these orders, 0 being
 # the plain statistic: a test_filter with all that it asks for, or NULL.

@@ -119,7 +119,8 @@ sketch_cross <- function(sketch) {
 # --- Bins ------------------------------------------------------------------
 
 # list(features: r x bins, the means of the features in each bin; count: of
-# bins; group: a factor, that of each bin; size: rows of a bin; left: rows in none).
+# bins; group: a factor, that of each bin; size: rows of a bin; left: rows in
+# none).
 sketch_bins <- function(sketch) {
   first <- lapply(sketch$bins, `[[`, "first")
   root <- sketch$landmarks[[1L]]$root

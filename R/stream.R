@@ -155,7 +155,13 @@ open_source <- function(x, read = NULL, chunk = 50000L) {
     open_files(x, read, chunk)
   } else {
     # Data in memory, all at once.
-    left <- memory_rows(x)
+    left <- if (is_nominal(x)) {
+      data.frame(x = x)
+    } else if (is.numeric(x) && length(dim(x)) < 2L) {
+      matrix(x, ncol = 1L)
+    } else {
+      x
+    }
     fetch <- function() {
       rows <- left
       left <<- NULL
@@ -260,16 +266,6 @@ check_files <- function(paths, name = "x") {
   if (length(missing)) {
     stop_input("'", name, "' must name files that exist; missing: ",
                shorten(paste0("'", missing, "'")))
-  }
-}
-
-memory_rows <- function(x) {
-  if (is_nominal(x)) {
-    data.frame(x = x)
-  } else if (is.numeric(x) && length(dim(x)) < 2L) {
-    matrix(x, ncol = 1L)
-  } else {
-    x
   }
 }
 

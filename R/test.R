@@ -58,7 +58,7 @@ control_arguments <- door_table(
 
 #' @export
 print.test_control <- function(x, ...) {
-  say(settings_line("test_control", x))
+  say(settings_line(class(x)[1L], x))
   invisible(x)
 }
 
