@@ -79,7 +79,7 @@ picture_density_contours <- function(q, n, title) {
   circle <- rbind(cos(angle), sin(angle))
   ellipses <- lapply(seq_along(q$weights), \(j) {
     line <- t(chol(q$covariances[, , j])) %*% circle + q$means[j, ]
-    new_layer("line", x = line[1L, ], y = line[2L, ], 
+    new_layer("line", x = line[1L, ], y = line[2L, ],
               lwd = 0.5 + 3 * q$weights[j] / max(q$weights))
   })
   points <- if (nrow(q$x)) points_layer(q$x, color = accent)

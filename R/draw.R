@@ -86,6 +86,7 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #' @return What was drawn, invisibly: a data frame, or `list(x, y, z)` as of
 #'   [contour()]; a list of these for several figures; for `autoplot()` an
 #'   object of class `ggplot`.
+#' @docType methods
 #' @aliases plot.kme plot.kme_pca plot.kme_fda plot.kme_density plot.mmd_test
 #'   plot.bag_smm
 #' @examples

@@ -231,7 +231,7 @@ share_frame <- function(name, value, share) {
   frame
 }
 
-# --- Help of the data frames ---------------------------------------------------
+# --- Help of the data frames -------------------------------------------------
 
 #' Results as data frames
 #'
@@ -280,6 +280,7 @@ share_frame <- function(name, value, share) {
 #' @param row.names `NULL`, or row names.
 #' @param optional,... Must not be given.
 #' @return A data frame.
+#' @docType methods
 #' @name tidy.kme
 #' @aliases tidy.kernmean_fit glance.kernmean_fit augment.kernmean_fit
 #' @examples

@@ -28,6 +28,7 @@
 #' are a warning of class `kernmean_warning_units` (not for kernels with a
 #' bandwidth for each column, or of your own); `scale = FALSE` says that they
 #' are as they should be.
+#' @docType methods
 #' @name units
 #' @seealso [gram()], [kernel_rbf()].
 #' @examples
