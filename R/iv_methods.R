@@ -490,6 +490,7 @@ bind_frames <- function(frames, n, rows) {
 #'   curve, all columns as they were taken, with the values of the function in
 #'   `.fitted`; for g and h a list of two; or the field `cv`.
 #' @seealso [predict.rkhs_iv()] for values anywhere else
+#' @docType methods
 #' @name plot.rkhs_iv
 #' @examples
 #' set.seed(1)

@@ -192,11 +192,6 @@ coef.kme_pca <- function(object, ...) {
 #' @return The errors, one number for each point, with the row names.
 #' @details O(nmd) time and O((n + m) ncomp) memory for m new points.
 #' @references
-#' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
-#' (2014). Kernel mean estimation and Stein effect. *Proceedings of the 31st
-#' International Conference on Machine Learning*. Section 4.2.
-#' \doi{10.48550/arXiv.1306.0842}
-#'
 #' Hoffmann, H. (2007). Kernel PCA for novelty detection. *Pattern Recognition*
 #' 40, 863--874. \doi{10.1016/j.patcog.2006.07.009}
 #' @seealso [preimage()]
