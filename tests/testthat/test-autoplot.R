@@ -90,17 +90,6 @@ test_that("the data are those of plot()", {
                    level_colors(3L)[as.vector(plot(fda, n = 9)$z)])
 })
 
-test_that("what several figures show has facets with one key", {
-  skip_if_not_installed("ggplot2")
-  plot <- ggplot2::autoplot(mmd_test(as.matrix(flat) ~ iris$Species, B = 9),
-                            "witness", n = 9)
-  data <- ggplot2::layer_data(plot, 3L)
-  expect_identical(as.integer(table(data$PANEL)), rep(150L, 3L))
-  # A third of the points of each panel is the group.
-  expect_identical(as.integer(table(data$PANEL, data$shape)),
-                   rep(c(50L, 100L), each = 3L))
-})
-
 test_that("g and h have axes of their own, in one plot", {
   skip_if_not_installed("ggplot2")
   s <- iv_sample(60)

@@ -124,25 +124,6 @@ test_that("the gradient of several parts is that of differences", {
   }
 })
 
-test_that("without the pairs what is left out is pi'G pi", {
-  set.seed(62)
-  x <- matrix(rnorm(80), 40)
-  q <- random_mixture(3, 2)
-  for (kernel in list(kernel_rbf(1), kernel_poly(3))) {
-    part <- native_parts(embedding_parts(kme(x, kernel)), kernel)[[1]]
-    expect_true(part$pairs)
-    all <- match_part(part, q)
-    part$pairs <- FALSE
-    cross <- match_part(part, q)
-    expect_null(cross$gram)
-    expect_identical(cross$g, all$g)
-    expect_equal(cross$objective, -2 * sum(q$weights * all$g),
-                 tolerance = 1e-14)
-    expect_equal(all$to_weights - cross$to_weights,
-                 2 * drop(all$gram %*% q$weights), tolerance = 1e-12)
-  }
-})
-
 test_that("a covariance that is diagonal is the noise of MKME and MMKME", {
   set.seed(63)
   x <- scale(as.matrix(iris[, 1:3]))

@@ -63,26 +63,6 @@ test_that("any affine map leaves a fit as it is, but for its Jacobian", {
                tolerance = 1e-8)
 })
 
-test_that("scale = TRUE takes columns in any units", {
-  x <- as.matrix(faithful)
-  units <- c(1e3, 1e-4)
-  moved <- x * rep(units, each = 272)
-  for (shape in shapes) {
-    a <- seeded(x, m = 3, shape = shape, scale = TRUE)
-    b <- seeded(moved, m = 3, shape = shape, scale = TRUE)
-    expect_equal(predict(b, type = "log"), predict(a, type = "log") -
-                   sum(log(units)), tolerance = 1e-11)
-    expect_equal(predict(b, moved[1:5, ] * 1.1),
-                 predict(a, x[1:5, ] * 1.1) / prod(units), tolerance = 1e-9)
-  }
-  # That is the fit to scaled points, in the user's units.
-  a <- seeded(x, m = 3, shape = "isotropic", scale = TRUE)
-  b <- seeded(scale(x), m = 3, shape = "isotropic", scale = FALSE)
-  expect_equal(a$variances, b$variances, tolerance = 1e-12)
-  expect_equal(predict(a), predict(b) / prod(apply(x, 2, sd)),
-               tolerance = 1e-11)
-})
-
 test_that("J with covariances is the distance to the embedding", {
   set.seed(32)
   for (d in c(1, 3)) {
@@ -254,24 +234,4 @@ test_that("points that cannot be whitened are scaled, and it is said", {
   }
   expect_silent(kme_density(cbind(x, 1), m = 2, scale = TRUE))
   expect_silent(kme_density(x, kernel_rbf(1:3), m = 2))
-})
-
-test_that("a start, a gram and an estimate keep their units", {
-  x <- as.matrix(iris[, 1:3])
-  fit <- seeded(x, m = 3)
-  again <- kme_density(x, start = fit)
-  expect_equal(again$start[c("means", "covariances")],
-               fit[c("means", "covariances")], tolerance = 1e-12)
-  expect_equal(again$objective, fit$objective, tolerance = 1e-8)
-  parts <- c("weights", "means", "covariances")
-  by_gram <- seeded(gram(x, scale = "whiten"), m = 3)
-  expect_equal(by_gram[parts], fit[parts], tolerance = 1e-8)
-  expect_equal(predict(by_gram, x[1:3, ]), predict(fit, x[1:3, ]))
-  by_mean <- seeded(x, estimator = kme(x, scale = "whiten"), m = 3)
-  expect_equal(by_mean[parts], fit[parts], tolerance = 1e-12)
-  expect_equal(update(fit, estimator = "skmse", m = 2)$kernel, fit$kernel)
-  expect_identical(update(fit, scale = TRUE)$kernel$scaling$type, TRUE)
-  expect_null(update(fit, scale = FALSE)$kernel$scaling)
-  expect_equal(coef(fit), cbind(weight = fit$weights, fit$means))
-  expect_identical(attr(logLik(fit), "df"), as.integer(2 + 9 + 3 * 6))
 })

@@ -34,32 +34,6 @@ test_that("sixty levels have colors and symbols that differ", {
   expect_true(all(level_pch(60)[-1] != level_pch(60)[-60]))
 })
 
-test_that("numbers have colors by their value, not by their rank", {
-  fill <- measured_fill(c(0, 1, 2, 100))
-  expect_identical(color_of(c(0, 100), fill), fill$colors[c(1, 64)])
-  expect_identical(match(color_of(50, fill), fill$colors), 33L)
-  expect_identical(match(color_of(1, fill), fill$colors), 2L)
-  expect_true(all(fill$at >= 0 & fill$at <= 100))
-  # Equal numbers, and times.
-  equal <- measured_fill(rep(0.123456, 3))
-  expect_identical(equal$labels, "0.123")
-  expect_length(color_of(rep(0.123456, 3), equal), 3L)
-  days <- as.Date("2020-01-01") + 0:400
-  expect_match(measured_fill(days)$labels, "2020|2021|-")
-  # Of the groups of a plot likewise.
-  expect_identical(check_groups(c(1.5, 2, 2), 3), c(1.5, 2, 2))
-  expect_s3_class(check_groups(c(TRUE, FALSE, TRUE), 3), "factor")
-  expect_identical(levels(check_groups(factor(c("a", "b"))[c(2, 2)], 2)), "b")
-  expect_error(check_groups(c(1, Inf), 2), class = "kernmean_error_input")
-})
-
-test_that("names of groups are those of columns", {
-  expect_identical(short_name(quote(iris$Petal.Width)), "Petal.Width")
-  expect_identical(short_name(quote(age)), "age")
-  expect_null(short_name(quote(iris[, 4])))
-  expect_null(short_name(quote(cut(x, 3))))
-})
-
 test_that("twelve levels are named, of more the first ones and how many", {
   x <- cbind(1:30, 1:30)
   labels_of <- function(groups, own = list(), legend = TRUE) {
@@ -92,55 +66,6 @@ test_that("all kinds of plots fit into small figures", {
       expect_silent(plot(kme(flowers, estimator = "mmkme")))
     })
   }
-})
-
-test_that("what is added to a plot falls into place whatever the margins", {
-  group <- factor(c("a rather long name", "another long name"))
-  picture <- groups_picture("", cbind(c(1, 1e3), c(2, 7)), group,
-                            c("a", "b"), NULL)
-  for (log in c("", "x")) {
-    picture$log <- log
-    on_device({
-      before <- graphics::par(mar = c(9, 9, 1, 9))
-      graphics::plot.new()
-      graphics::plot.window(c(1, 1e3), c(2, 7), log)
-      at <- \() c(graphics::grconvertX(c(2, 900), "user", "inches"),
-                  graphics::grconvertY(c(3, 6), "user", "inches"))
-      want <- at()
-      close_frame(before)
-      expect_equal(at(), want)
-      expect_identical(graphics::par("mar"), before$mar)
-    }, 7, 7)
-  }
-})
-
-test_that("a plot of three groups fills figures and leaves the layout", {
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  three <- mmd_test(flat ~ iris$Species, B = 19)
-  settings <- c("mfrow", "cex", "mar", "mgp", "las", "tcl")
-  graphics::plot.new()
-  before <- graphics::par(settings)
-  shown <- plot(three, "witness", n = 12)
-  expect_identical(graphics::par(settings), before)
-  expect_named(shown, levels(iris$Species))
-  for (g in names(shown)) {
-    # One against all the rest: the difference of two kernel means.
-    own <- iris$Species == g
-    kernel <- three$kernel
-    if (is.null(kernel)) kernel <- three$sample$kernel
-    at <- cbind(shown[[g]]$x[3], shown[[g]]$y[7])
-    expect_equal(shown[[g]]$z[3, 7],
-                 unname(predict(kme(flat[own, ], kernel), at) -
-                          predict(kme(flat[!own, ], kernel), at)))
-  }
-  pair <- plot(three, "witness", groups = c("virginica", "setosa"), n = 12)
-  back <- plot(three, "witness", groups = c("setosa", "virginica"), n = 12)
-  expect_equal(pair$z, -back$z)
-  expect_error(plot(three, "witness", groups = "setosa"), "must be two of",
-               class = "kernmean_error_input")
-  expect_error(plot(three, "witness", groups = c("setosa", "iris")),
-               class = "kernmean_error_input")
 })
 
 test_that("plots show the units of the user", {

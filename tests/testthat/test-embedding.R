@@ -295,18 +295,6 @@ test_that("a singular covariance is that of the remaining coordinates", {
   expect_gt(kme_risk(kme(x, rbf), flat), 0)
 })
 
-test_that("the risk is the same for parts of a mixture split in two", {
-  mixture <- random_mixture(2, 2)
-  split <- list(
-    weights = c(mixture$weights[1] / 2, mixture$weights[1] / 2,
-                mixture$weights[2]),
-    means = mixture$means[c(1, 1, 2), ],
-    covariances = mixture$covariances[, , c(1, 1, 2)]
-  )
-  fit <- kme(random_points(8, 2), rbf, "skmse")
-  expect_equal(kme_risk(fit, mixture), kme_risk(fit, split), tolerance = 1e-12)
-})
-
 test_that("ways to write one mixture give one risk", {
   fit <- kme(random_points(8, 1), rbf)
   one <- list(weights = 1, means = 0.5, covariances = 2)

@@ -36,56 +36,6 @@ test_that("a kernel mean has rows of its points and one row in all", {
   expect_identical(unique(table$bandwidth), 1)
 })
 
-test_that("linear kernel PCA is tidy as prcomp() is in broom", {
-  n <- nrow(x)
-  fit <- kme_pca(x, kernel_linear())
-  other <- stats::prcomp(x)
-  signs <- rep(unname(sign(colSums(fit$scores * other$x))), n)
-  u <- generics::tidy(fit)
-  v <- generics::tidy(fit, "v")
-  d <- generics::tidy(fit, "d")
-  expect_equal(u$value * signs, as.vector(t(other$x)), tolerance = 1e-10)
-  expect_equal(u[c("row", "PC")], v[c("row", "PC")])
-  expect_identical(v$value, as.vector(t(fit$vectors)))
-  expect_equal(d$std.dev, other$sdev * sqrt((n - 1) / n), tolerance = 1e-10)
-  expect_equal(d$percent, other$sdev^2 / sum(other$sdev^2), tolerance = 1e-10)
-  expect_equal(d$cumulative, cumsum(d$percent))
-  expect_error(generics::tidy(fit, "w"), class = "kernmean_error_input")
-  skip_if_not_installed("broom")
-  theirs <- broom::tidy(other)
-  expect_identical(names(u), names(theirs))
-  expect_equal(u[c("row", "PC")], as.data.frame(theirs[c("row", "PC")]))
-  theirs <- broom::tidy(other, "d")
-  expect_identical(names(d), names(theirs))
-  expect_equal(d[-2], as.data.frame(theirs[-2]), tolerance = 1e-4)
-  theirs <- broom::augment(other, flowers)
-  mine <- generics::augment(fit, flowers)
-  expect_identical(names(mine), names(theirs))
-  expect_equal(mine[1:6], as.data.frame(theirs[1:6]))
-})
-
-test_that("rows keep their names and new points have values", {
-  named <- x
-  rownames(named) <- paste0("p", seq_len(nrow(x)))
-  fit <- kme_pca(named, rbf, ncomp = 2)
-  expect_identical(rownames(as.data.frame(fit)), rownames(named))
-  expect_identical(generics::augment(fit)$.rownames, rownames(named))
-  expect_identical(generics::tidy(fit)$row, rep(rownames(named), each = 2))
-  expect_identical(tidy.kernmean_fit(kme(named, rbf))$row, rownames(named))
-  new <- data.frame(Petal.Width = 1:2 / 2, other = c("a", "b"),
-                    Sepal.Length = 5:6)
-  found <- generics::augment(fit, newdata = new)
-  expect_identical(found[1:3], new)
-  expect_identical(unname(as.matrix(found[4:5])), unname(predict(fit, new)))
-  short <- as.data.frame(fit, row.names = seq_len(nrow(x)) + 10L)
-  expect_identical(rownames(short)[1:2], c("11", "12"))
-  # Equal names of rows cannot be those of a data frame.
-  rownames(named)[2] <- "p1"
-  expect_identical(nrow(as.data.frame(kme(named, rbf))), nrow(x))
-  expect_identical(nrow(generics::augment(kme_cov(named, kernel_x = rbf))),
-                   nrow(x))
-})
-
 test_that("an operator has its spectrum, and its weights for the points", {
   fit <- kme_cov(x, kernel_x = rbf, estimator = "fkmse")
   table <- generics::tidy(fit)
@@ -232,20 +182,6 @@ test_that("what does not fit is refused", {
 
 # --- With and without other packages -----------------------------------------
 
-test_that("the generics find the methods, loaded before or after", {
-  skip_if_not_installed("generics")
-  fit <- kme_fda(x, flowers$Species)
-  expect_identical(generics::tidy(fit), generics::tidy(fit))
-  expect_identical(generics::glance(fit), generics::glance(fit))
-  expect_identical(generics::augment(fit, flowers),
-                   generics::augment(fit, flowers))
-  skip_if_not_installed("broom")
-  test <- mmd_test(x ~ flowers$Species, kernel = rbf, B = 9)
-  expect_silent(row <- broom::tidy(test))
-  expect_identical(row, generics::tidy(test))
-  expect_identical(broom::glance(test), generics::glance(test))
-})
-
 # Runs code in a new R whose library has only these packages beside those of R
 # itself; returns what it printed.
 in_new_R <- function(packages, code) {
@@ -273,4 +209,3 @@ use <- c(
   "fit <- kme_pca(as.matrix(iris[1:20, 1:4]), kernel_rbf(1), ncomp = 2)",
   "cat(dim(as.data.frame(fit)), \"\\n\")"
 )
-

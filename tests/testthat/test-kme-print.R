@@ -23,16 +23,6 @@ test_that("fits print estimator, sample, kernel and shrinkage", {
   })
 })
 
-test_that("summaries add rho and the weights", {
-  expect_snapshot({
-    summary(kme(x, kernel_rbf(2), "fkmse", lambda = 0.5))
-    summary(kme(x, kernel_rbf(2), weights = c(2, -1, 0.5, 0)))
-  })
-  s <- summary(kme(x))
-  expect_s3_class(s, "summary.kme")
-  expect_identical(s$fit, kme(x))
-})
-
 test_that("the distance to the KME that is printed is kme_distance()", {
   x <- random_points(15, 2)
   rbf <- kernel_rbf(1.5)

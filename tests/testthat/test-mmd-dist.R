@@ -22,25 +22,6 @@ test_that("the statistic is that of the energy kernel on the points", {
   }
 })
 
-test_that("the statistic is that of energy::eqdist.etest()", {
-  skip_if_not_installed("energy")
-  for (labels in list(g, rep(1:3, 10))) {
-    sorted <- order(labels)
-    sizes <- as.vector(table(labels))
-    want <- energy::eqdist.etest(as.dist(as.matrix(d)[sorted, sorted]), sizes,
-                                 distance = TRUE, R = 1)
-    got <- mmd_test(d, labels, B = 9)
-    if (length(sizes) == 2L) {
-      expect_equal(prod(sizes) / 30 * got$statistic[[1]],
-                   want$statistic[[1]], tolerance = 1e-12)
-    } else {
-      pairs <- combn(3, 2)
-      each <- got$pairs * sizes[pairs[1, ]] * sizes[pairs[2, ]] / 20
-      expect_equal(sum(each), want$statistic[[1]], tolerance = 1e-12)
-    }
-  }
-})
-
 test_that("distances that are not of negative type are told", {
   expect_silent(mmd_test(d, g, B = 19))
   expect_silent(mmd_test(dist(cbind(rep(1, 8), 0)), rep(1:2, 4), B = 19))

@@ -194,8 +194,6 @@ test_that("two sketches are compared as the groups of one", {
     expect_equal(got[same], want[same], tolerance = 1e-10)
     expect_identical(got$p.value, want$p.value)
   }
-  expect_s3_class(got, c("mmd_test", "kernmean_fit", "htest"), exact = TRUE)
-  expect_identical(names(got), names(mmd_test(x[1:9, ], x[10:20, ], B = 9)))
   expect_match(got$data.name, "a (n = 60) and b (n = 30)", fixed = TRUE)
   # Groups of one side are pooled.
   set.seed(4)
@@ -213,12 +211,6 @@ test_that("rows are sketched as the other sample was", {
   binned <- mmd_test(sketch(NULL, x[1:60, ], bin = 5), x[61:90, ], B = 9)
   expect_identical(binned$null, "permutation")
   expect_identical(binned$parameter[["n"]], 30)
-  frame <- data.frame(u = x[, 1], v = x[, 2])
-  s <- kme_sketch(~ u + v, frame[1:60, ], 12)
-  test <- mmd_test(s, cbind(other = 0, frame[61:90, 2:1]), B = 9)
-  expect_equal(test$statistic, mmd_test(
-    s, kme_sketch(frame[61:90, ], s$landmarks[[1]]), B = 9
-  )$statistic)
   expect_error(mmd_test(x, a), "give the sketch first",
                class = "kernmean_error_input")
 })
@@ -247,11 +239,6 @@ test_that("update() tests again", {
   expect_identical(update(test, control = spectrum)$null, "spectrum")
   other <- update(test, x = sketch(three, bin = 5))
   expect_length(other$sizes, 3)
-  a <- sketch(NULL, x[1:60, ], bin = 5)
-  drift <- mmd_test(a, x[61:90, ], B = 19)
-  again <- update(drift, y = x[51:90, ])
-  expect_identical(again$parameter[["n"]], 40)
-  expect_match(again$data.name, "x[51:90, ]", fixed = TRUE)
   expect_error(update(test, y = s), "'y' must not be given",
                class = "kernmean_error_input")
 })
@@ -271,10 +258,6 @@ test_that("the witness function is the difference of the embeddings", {
   expect_equal(as.vector(each$z),
                at(fits$b, z) - (at(fits$a, z) + at(fits$c, z)) / 2,
                tolerance = 1e-10)
-  wide <- random_points(40, 4)
-  wide <- mmd_test(kme_sketch(wide, 20, groups = rep(1:2, 20)), B = 9)
-  expect_named(plot(wide, "witness"), c("PC1", "PC2", "value"))
-  expect_length(plot(wide), 9)
 })
 
 test_that("nothing is found where nothing differs", {

@@ -56,20 +56,6 @@ test_that("one column takes new data as vectors, matrices and data frames", {
                    c("first", "second"))
 })
 
-test_that("row names become the names of predictions", {
-  x <- columns(4)
-  expect_null(names(predict(kme(x), x)))
-  rownames(x) <- c("p", "q", "r", "s")
-  fit <- kme(x)
-  expect_named(predict(fit, x[2:3, ]), c("q", "r"))
-  expect_identical(names(predict(fit)), rownames(x))
-  expect_null(names(predict(fit, unname(x))))
-  expect_null(names(coef(fit)))
-  expect_identical(dimnames(kernel_matrix(x, x[1:2, ], kernel_rbf(1))),
-                   list(rownames(x), c("p", "q")))
-  expect_null(dimnames(kernel_matrix(unname(x), kernel = kernel_rbf(1))))
-})
-
 test_that("columns of new data are matched by name, in any order", {
   x <- columns()
   new <- columns(5)
@@ -217,25 +203,6 @@ test_that("a kernel function is called on blocks of rows", {
   expect_equal(rows, drop(x) * sum(y), tolerance = 1e-12)
 })
 
-test_that("a failed call leaves the generator and its arguments as they were", {
-  x <- columns()
-  set.seed(1)
-  before <- .Random.seed
-  g <- as_gram(diag(3))
-  held <- ls(g)
-  for (call in expression(
-    kme(x, estimator = "no"), kme(x, lambda = 1), kme(rbind(x, NA)),
-    kme(x, kernel_rbf(c(1, 2, 3))), kme(g, kernel_rbf(1)),
-    kme(g, estimator = "fkmse", target = kme(x)),
-    kernel_matrix(x, x[, 1], kernel_rbf())
-  )) {
-    expect_error(eval(call), class = "kernmean_error_input")
-  }
-  expect_identical(.Random.seed, before)
-  expect_identical(ls(g), held)
-  expect_identical(x, columns())
-})
-
 # --- The verbs ---------------------------------------------------------------
 
 test_that("the verbs do not depend on the kind of sample", {
@@ -291,12 +258,3 @@ test_that("a linear kernel may have its origin at the mean of the points", {
   }
   expect_null(center_linear(gram_sample(gram(x, kernel_linear())))$origin)
 })
-
-test_that("weights of the user belong to the sample", {
-  x <- random_points(5, 2)
-  fit <- kme(x, kernel_rbf(1), weights = -(1:5))
-  expect_identical(fit$sample$weights, as.double(-(1:5)))
-  expect_identical(sample_take(fit$sample, 2:3)$weights, c(-2, -3))
-  expect_null(kme(x)$sample$weights)
-})
-

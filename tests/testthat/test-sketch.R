@@ -106,12 +106,6 @@ test_that("missing values are refused with their number, or dropped", {
   expect_equal(update(sketch, holes)$dropped, 8)
 })
 
-test_that("infinite values are refused, by na.omit too", {
-  bad <- transform(d, a = replace(a, 5, Inf))
-  refused(kme_sketch(bad, own, na.action = na.omit))
-  refused(kme_sketch(stream_of(list(d, bad)), own))
-})
-
 test_that("terms of a formula are those of the landmarks' rows", {
   frame <- data.frame(a = exp(x[, 1]), b = x[, 2])
   for (formula in list(~ log(a) + b, ~ poly(b, 3), ~ scale(a) + b,

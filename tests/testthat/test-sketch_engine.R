@@ -43,10 +43,6 @@ test_that("parts add up, whatever they are", {
   expect_identical(s$parts, 5)
   same_sums(kme_sketch(path, data$landmarks, chunk = 70),
             kme_sketch(x[1:300, ], data$landmarks))
-  with_binding("has_futures", \() FALSE, {
-    expect_identical(kme_sketch(runs_of(x, c(300, 600)), data$landmarks),
-                     kme_sketch(runs_of(x, c(300, 600)), data$landmarks))
-  })
 })
 
 test_that("a part is the same bits by itself, in a list and in a folder", {
@@ -64,15 +60,6 @@ test_that("a part is the same bits by itself, in a list and in a folder", {
   expect_identical(kme_sketch(parts, data$landmarks, checkpoint = folder), both)
   unlink(file.path(folder, "sketch.rds"))
   expect_identical(kme_sketch(parts, data$landmarks, checkpoint = folder), both)
-})
-
-test_that("landmarks are not kept with every state", {
-  data <- engine_data()
-  part <- work_part(list(x = data$x, name = "part 1"),
-                    without_rows(kme_sketch(data$x, data$landmarks)), NULL,
-                    100, FALSE)
-  expect_null(part$sketch$landmarks)
-  expect_null(part$sketch$sums[[1]]$carry)
 })
 
 test_that("what goes wrong names the part, the place and the rows done", {

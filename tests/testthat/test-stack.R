@@ -131,14 +131,6 @@ test_that("F-KMSE scores alone what its selection curve says", {
   expect_equal(fit$reference, selected$reference, tolerance = 1e-10)
 })
 
-test_that("smoothing scores alone what its selection curve says", {
-  x <- random_points(70, 2)
-  alone <- kme(x, rbf, est_smooth(c = 1))
-  h <- alone$score$h
-  fit <- stacked(x, 1.3, lapply(h, \(h) est_smooth(h = h, c = 1)))
-  expect_equal(fit$candidates$score, alone$score$score, tolerance = 1e-12)
-})
-
 # --- Limits ------------------------------------------------------------------
 
 test_that("one candidate is scaled to its smallest score", {
@@ -289,21 +281,6 @@ test_that("affine maps change nothing if the kernel is mapped alike", {
     expect_equal(case[[1]]$candidates$share, fit$candidates$share,
                  tolerance = 1e-4)
     expect_equal(predict(case[[1]], case[[2]]), predict(fit, z),
-                 tolerance = 1e-5)
-  }
-})
-
-test_that("the units of a kernel are those of data scaled by hand", {
-  x <- random_points(14, 2) %*% matrix(c(3, 1, 0, 0.2), 2)
-  for (scale in list(TRUE, "whiten")) {
-    fit <- kme(x, rbf, "stack", scale = scale)
-    root <- if (isTRUE(scale)) diag(1 / apply(x, 2, stats::sd)) else
-      solve(chol(stats::cov(x)))
-    by_hand <- stacked(x %*% root, 1.3)
-    expect_equal(fit$candidates$score, by_hand$candidates$score,
-                 tolerance = 1e-10)
-    expect_equal(fit$minimum, by_hand$minimum, tolerance = 1e-10)
-    expect_equal(predict(fit, x + 0.1), predict(by_hand, (x + 0.1) %*% root),
                  tolerance = 1e-5)
   }
 })

@@ -36,17 +36,6 @@ test_that("a stream hands on every row once, in order, in chunks of one size", {
   expect_length(all_chunks(open_stream(stream_of(runs_of(x, c(0, 0))))), 0L)
 })
 
-test_that("a source that is at its end is not asked again", {
-  calls <- 0
-  stream <- open_stream(\() {
-    calls <<- calls + 1
-    if (calls == 1) matrix(1:4, 2)
-  })
-  expect_length(all_chunks(stream), 1L)
-  expect_null(stream$next_chunk())
-  expect_identical(calls, 2)
-})
-
 test_that("a stream goes back within the rows that it gave last", {
   x <- frame_of(50)
   stream <- open_stream(stream_of(runs_of(x, c(20, 30))), NULL, 12)
@@ -233,15 +222,4 @@ test_that("integers of 64 bits are numbers, not their bits", {
   x$wide <- bit64::as.integer64(c(1, 2, 3)) + bit64::as.integer64(2^40)
   got <- all_chunks(open_stream(stream_of(list(x))))[[1]]
   expect_identical(got$wide, 2^40 + c(1, 2, 3))
-})
-
-test_that("tibbles become data frames", {
-  x <- frame_of(10)
-  # As a tibble is to those who do not load its package.
-  chunks <- all_chunks(open_stream(stream_of(list(
-    structure(x, class = c("tbl_df", "tbl", "data.frame"))
-  )), NULL, 4))
-  got <- do.call(rbind, chunks)
-  rownames(got) <- NULL
-  expect_identical(got, x)
 })

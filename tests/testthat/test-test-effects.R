@@ -54,21 +54,6 @@ test_that("the share between groups is that of the kernel means", {
   expect_equal(share(c(0, 0, 0), c(1, 1, 1), kernel_rbf(1e-2)), 1)
 })
 
-test_that("energy kernels give the shares of energy statistics", {
-  skip_if_not_installed("energy")
-  group <- rep(1:3, c(5, 5, 6))
-  test <- mmd_test(pooled ~ group, kernel = kernel_energy(), B = 1)
-  d <- as.matrix(dist(pooled))
-  g <- \(a, b) mean(d[group == a, group == b])
-  total <- 16 / 2 * mean(d)
-  within <- sum(vapply(1:3, \(a) sum(group == a) / 2 * g(a, a), numeric(1)))
-  expect_equal(test$estimate[["kernel R^2"]], (total - within) / total,
-               tolerance = 1e-12)
-  ours <- hsic_test(x, x[, 1]^2, kernel = kernel_energy(), B = 1)
-  expect_equal(ours$estimate[["normalized HSIC"]],
-               energy::dcor(x, x[, 1]^2)^2, tolerance = 1e-10)
-})
-
 test_that("HSIC as a share is in [0, 1], 1 of a variable with itself", {
   share <- \(...) hsic_set(..., B = 9)$estimate[["normalized HSIC"]]
   k <- gram_R(rbf, pooled)
@@ -101,27 +86,6 @@ test_that("HSIC as a share is in [0, 1], 1 of a variable with itself", {
                hsic_R(k, l) / sqrt(hsic_R(k, k) * hsic_R(l, l)),
                tolerance = 1e-12)
   expect_null(hsic_test(list(x, x, x), B = 9)$estimate)
-})
-
-test_that("bandwidths are parameters, groups have names and sizes", {
-  test <- mmd_test(x, y, rbf, B = 9)
-  expect_identical(test$parameter[["bandwidth"]], 1.3)
-  expect_identical(test$estimate[["bandwidth"]], 1.3)
-  expect_identical(test$data.name, "x (n = 9) and y (n = 7)")
-  expect_equal(test$estimate[["MMD"]]^2, test$statistic[[1]])
-  gamma <- mmd_set(x, y, rbf, null = "gamma")
-  expect_named(gamma$parameter, c("shape", "scale", "bandwidth"))
-  expect_identical(
-    mmd_test(Sepal.Width ~ Species, iris, B = 9)$data.name,
-    paste("Sepal.Width by Species: setosa (n = 50), versicolor (n = 50),",
-          "virginica (n = 50)")
-  )
-  of <- hsic_test(x, y[c(1:7, 1:2), ], kernel = rbf, B = 9)
-  expect_named(of$parameter, c("n", "B", "bandwidth of x", "bandwidth of y"))
-})
-
-test_that("there are 999 permutations, whatever the sizes", {
-  expect_equal(mmd_test(x, y, rbf)$parameter[["B"]], 999)
 })
 
 test_that("the summary has the Monte-Carlo error of the p-value", {

@@ -42,25 +42,6 @@ seeded <- function(code, seed = 5) {
   code
 }
 
-test_that("all tests have the same fields in the same order", {
-  want <- names(mmd_test(x, y, B = 9))
-  expect_identical(want[1:7], c("statistic", "parameter", "p.value", "estimate",
-                                "alternative", "method", "data.name"))
-  for (test in list(
-    mmd_set(x, y, null = "gamma"),
-    mmd_test(x, y, bandwidths = "fuse", B = 9),
-    mmd_test(as_gram(K), group, estimator = "fkmse", B = 9),
-    mmd_test(pooled ~ rep(1:4, 4), estimator = "skmse", B = 9),
-    hsic_test(x, x, B = 9), hsic_set(x, x, null = "gamma"),
-    hsic_test(list(x, x[, 1], gl(3, 3)), estimator = "kme", B = 9),
-    hsic_test(x, gl(3, 3), estimator = "skmse", B = 9)
-  )) {
-    expect_identical(names(test), want)
-    expect_output(print(test), "p-value")
-    expect_output(print(summary(test)), "p-value")
-  }
-})
-
 test_that("labelings of single points are all permutations", {
   orders <- all_labelings(rep(1L, 5))
   expect_identical(dim(orders), c(5L, 120L))
@@ -131,16 +112,6 @@ test_that("estimators of one's own are the built-in ones where they agree", {
     expect_equal(run(share(alpha))[fields], run(est_skmse(lambda))[fields])
   }
   expect_equal(run(share(0))[fields], run("kme")[fields])
-  expect_warning(
-    tryCatch({
-      on.exit(setTimeLimit())
-      setTimeLimit(elapsed = 2, transient = TRUE)
-      mmd_test(random_points(500, 1), random_points(500, 1, 3), rbf, near,
-               B = 2000)
-    }, error = identity),
-    "flops", class = "kernmean_warning"
-  )
-  setTimeLimit()
 })
 
 test_that("noise may be given to an independence test", {
@@ -198,11 +169,6 @@ test_that("one kernel is that of every variable without its own", {
                    run(x, x[, 1], kernel, kernel)$replicates)
   expect_identical(run(x, gl(3, 3), kernel = kernel)$replicates,
                    run(x, gl(3, 3), kernel)$replicates)
-  expect_identical(run(gram(x), x[, 1], kernel = kernel)$replicates,
-                   run(gram(x), x[, 1], kernel_y = kernel)$replicates)
-  three <- list(x, gl(3, 3), x[, 2])
-  expect_identical(run(three, kernel = kernel)$replicates,
-                   run(three, kernel_x = kernel)$replicates)
   d <- data.frame(a = x[, 1], b = x[, 2])
   expect_identical(run(~ a + b, d, kernel = kernel)$replicates,
                    run(d$a, d$b, kernel, kernel)$replicates)
@@ -223,18 +189,6 @@ test_that("update() of a two-sample test is a new call", {
   )
   expect_same_test(seeded(update(test, estimator = est_fkmse(0.1))),
                    seeded(mmd_test(x, y, estimator = est_fkmse(0.1), B = 20)))
-  expect_same_test(seeded(update(test, y = x)),
-                   seeded(mmd_test(x, x, B = 20)))
-  fused <- update(test, bandwidths = "fuse")
-  expect_same_test(seeded(update(fused)),
-                   seeded(mmd_test(x, y, bandwidths = "fuse", B = 20)))
-  # A kernel takes the place of bandwidths, and they of it.
-  expect_identical(names(update(fused, kernel = rbf)$statistic), "MMD^2")
-  own <- mmd_test(x, y, kernel_function(\(a, b) gram_R(rbf, a, b)), B = 20)
-  expect_equal(seeded(update(own))$replicates,
-               seeded(mmd_test(x, y, rbf, B = 20))$replicates)
-  expect_equal(seeded(update(own, kernel = rbf))$replicates,
-               seeded(mmd_test(x, y, rbf, B = 20))$replicates)
 })
 
 test_that("update() keeps groups, blocks and permutations", {
@@ -252,14 +206,6 @@ test_that("update() keeps groups, blocks and permutations", {
   expect_same_test(update(given), given)
   expect_same_test(update(free, control = test_control(permutations = orders)),
                    given)
-  g <- gram(pooled[16:1, ], rbf)
-  of_gram <- mmd_set(g, rev(group), permutations = orders)
-  expect_same_test(update(of_gram), of_gram)
-  expect_equal(update(of_gram, kernel = kernel_rbf(2))$replicates,
-               update(given, kernel = kernel_rbf(2))$replicates)
-  paired <- mmd_test(extra ~ group, sleep, blocks = ID,
-                     control = test_control(permutations = "all"))
-  expect_same_test(update(paired, kernel = kernel_rbf()), paired)
 })
 
 test_that("update() of an independence test is a new call", {
@@ -270,14 +216,6 @@ test_that("update() of an independence test is a new call", {
   expect_same_test(seeded(update(test)), seeded(hsic_test(u, v, B = 20)))
   expect_same_test(seeded(update(test, estimator = "skmse", B = 10)),
                    seeded(hsic_test(u, v, estimator = "skmse", B = 10)))
-  expect_same_test(seeded(update(test, kernel_y = rbf)),
-                   seeded(hsic_test(u, v, kernel_y = rbf, B = 20)))
-  one <- seeded(hsic_test(u, v, kernel = rbf, B = 20))
-  expect_same_test(seeded(update(test, kernel = rbf)), one)
-  other <- update(test, kernel_x = kernel_energy())
-  expect_same_test(seeded(update(other, kernel = rbf)), one)
-  expect_same_test(seeded(update(test, y = f)),
-                   seeded(hsic_test(u, f, B = 20)))
   blocked <- seeded(hsic_test(gram(u, rbf), f, blocks = rep(1:5, 4), B = 20))
   expect_same_test(seeded(update(blocked)), blocked)
   expect_equal(seeded(update(blocked, kernel_x = kernel_rbf(2)))$replicates,
@@ -292,13 +230,6 @@ test_that("update() of an independence test is a new call", {
   )
   expect_identical(seeded(update(several, x = parts[1:2]))$replicates,
                    seeded(hsic_test(parts[1:2], B = 20))$replicates)
-  by_formula <- seeded(hsic_test(~ Sepal.Length + Species, iris, B = 20))
-  expect_same_test(seeded(update(by_formula)), by_formula)
-  expect_same_test(
-    seeded(update(by_formula, control = test_control(statistic = "unbiased"))),
-    seeded(hsic_set(~ Sepal.Length + Species, iris, B = 20,
-                     statistic = "unbiased"))
-  )
 })
 
 test_that("update() says what takes a new call", {
