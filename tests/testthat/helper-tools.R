@@ -43,9 +43,41 @@ refusals <- function(calls, class = "kernmean_error_input",
   unlist(lines)
 }
 
+# The same, as the snapshot of a test.
+expect_refusals <- function(calls, class = "kernmean_error_input",
+                            env = parent.frame()) {
+  lines <- refusals(calls, class, env)
+  expect_snapshot(writeLines(lines))
+}
+
+# One call that is refused, with words of its message.
+refused <- function(code, words = NULL) {
+  expect_error(code, words, class = "kernmean_error_input")
+}
+
+# Draws on a device that shows nothing.
+on_device <- function(code) {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  force(code)
+}
+
+# Equal up to a relative error; a failure shows both expressions.
+expect_near <- function(got, want, tolerance) {
+  expect_equal(got, want, tolerance = tolerance,
+               label = deparse1(substitute(got)),
+               expected.label = deparse1(substitute(want)))
+}
+
 # Columns as sample.int() draws them one after the other.
 draw_columns <- function(n, B) {
   vapply(seq_len(B), \(b) sample.int(n), integer(n))
+}
+
+# Columns of permutations as random ones are drawn after a seed.
+draw_after <- function(seed, n, B) {
+  set.seed(seed)
+  draw_columns(n, B)
 }
 
 # Did `code` get to its end under a limit of 0.02 s? A routine that asks for no

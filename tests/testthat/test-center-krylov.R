@@ -64,14 +64,13 @@ test_that("a stored matrix, an R function and points give the same pairs", {
   stored <- krylov_spectrum(centered(gram(x, kernel_rbf(1))), 8L)
   own <- kernel_function(\(a, b) kernel_matrix(a, b, kernel_rbf(1)))
   called <- krylov_spectrum(centered(x, own), 8L)
-  expect_equal(stored$values, points$values, tolerance = 1e-12)
-  expect_equal(stored$vectors, points$vectors, tolerance = 1e-7)
-  expect_equal(called$values, points$values, tolerance = 1e-12)
+  expect_near(stored$values, points$values, 1e-12)
+  expect_near(stored$vectors, points$vectors, 1e-7)
+  expect_near(called$values, points$values, 1e-12)
   square <- sum(centered_matrix(centered(x, kernel_rbf(1)))^2)
-  expect_equal(stored$square, square, tolerance = 1e-12)
-  expect_equal(stored$total, sum(diag(centered_matrix(centered(x,
-                                                             kernel_rbf(1))))),
-               tolerance = 1e-12)
+  expect_near(stored$square, square, 1e-12)
+  expect_near(stored$total,
+              sum(diag(centered_matrix(centered(x, kernel_rbf(1))))), 1e-12)
 })
 
 test_that("all of a multiple eigenvalue is found, larger than a block too", {
@@ -99,8 +98,7 @@ test_that("a nearly flat spectrum is found", {
 test_that("beyond the rank the values are rounding", {
   x <- random_points(600, 3)
   found <- krylov_spectrum(centered(x, kernel_linear()), 20L)
-  expect_equal(found$values[1:3], stats::prcomp(x)$sdev^2 * 599,
-               tolerance = 1e-12)
+  expect_near(found$values[1:3], stats::prcomp(x)$sdev^2 * 599, 1e-12)
   expect_lt(max(abs(found$values[-(1:3)])), 1e-12 * found$values[1])
   kept <- centered_spectrum(centered(random_points(1300, 3), kernel_poly(2)),
                            12L)$values
@@ -113,7 +111,7 @@ test_that("restarts keep what was found", {
   values <- (1:799)^-0.5
   found <- krylov_spectrum(centered(gram_with(values, 8)), 60L)
   expect_gt(16 * found$products, 400)
-  expect_equal(found$values, values[1:60], tolerance = 1e-12)
+  expect_near(found$values, values[1:60], 1e-12)
 })
 
 test_that("the bits do not depend on the number of threads", {
@@ -128,8 +126,8 @@ test_that("every set of instructions finds the same values", {
   best <- krylov_spectrum(sample, 10L)
   for (level in isa_levels()) {
     found <- with_isa(level, krylov_spectrum(sample, 10L))
-    expect_equal(found$values, best$values, tolerance = 1e-12)
-    expect_equal(found$square, best$square, tolerance = 1e-12)
+    expect_near(found$values, best$values, 1e-12)
+    expect_near(found$square, best$square, 1e-12)
   }
 })
 
@@ -139,28 +137,26 @@ test_that("the leading pairs of a small matrix are those of the whole", {
     p <- n %/% 4
     found <- .Call(C_r_eigen, k, p)
     whole <- .Call(C_r_eigen, k, nrow(k))
-    expect_equal(found$values, whole$values[seq_len(p)], tolerance = 1e-13)
-    expect_equal(found$vectors, whole$vectors[, seq_len(p), drop = FALSE],
-                 tolerance = 1e-9)
+    expect_near(found$values, whole$values[seq_len(p)], 1e-13)
+    expect_near(found$vectors, whole$vectors[, seq_len(p), drop = FALSE], 1e-9)
   }
   ties <- as.matrix(gram_with(rep(c(3, 1), c(7, 52)), 1))
   found <- .Call(C_r_eigen, ties, 8L)
-  expect_equal(crossprod(found$vectors), diag(8), tolerance = 1e-12)
+  expect_near(crossprod(found$vectors), diag(8), 1e-12)
   huge <- .Call(C_r_eigen, ties * 1e300, 3L)$values / 1e300
-  expect_equal(huge, .Call(C_r_eigen, ties, 3L)$values,
-               tolerance = 1e-13)
+  expect_near(huge, .Call(C_r_eigen, ties, 3L)$values, 1e-13)
 })
 
 test_that("equal eigenvalues are no obstacle to leading pairs", {
   # Inverse iteration by LAPACK's dstein fails on most of these.
   for (n in c(40, 100, 171)) {
     found <- .Call(C_r_eigen, diag(n), n %/% 4)
-    expect_equal(found$values, rep(1, n %/% 4), tolerance = 1e-13)
-    expect_equal(crossprod(found$vectors), diag(n %/% 4), tolerance = 1e-12)
+    expect_near(found$values, rep(1, n %/% 4), 1e-13)
+    expect_near(crossprod(found$vectors), diag(n %/% 4), 1e-12)
   }
   x <- random_points(1300, 50)
   found <- krylov_spectrum(centered(x, kernel_laplace(1)), 5L)
-  expect_equal(found$values, rep(1, 5), tolerance = 1e-6)
+  expect_near(found$values, rep(1, 5), 1e-6)
 })
 
 test_that("the matrix is stored where its values cost more than memory", {
@@ -175,8 +171,8 @@ test_that("the matrix is stored where its values cost more than memory", {
   kernel <- kernel_rbf(4)
   stored <- krylov_spectrum(centered(x, kernel), 6L)
   options(kernmean.memory = 12e6) # enough for the basis, not for both
-  expect_equal(krylov_spectrum(centered(x, kernel), 6L)$values, stored$values,
-               tolerance = 1e-12)
+  expect_near(krylov_spectrum(centered(x, kernel), 6L)$values,
+              stored$values, 1e-12)
 })
 
 test_that("a basis that does not fit is refused before it is allocated", {
@@ -193,20 +189,17 @@ test_that("small and large n take different ways to the same result", {
   fast <- centered_spectrum(sample, 6L)
   slow <- dense_spectrum(sample, 6L)
   expect_false(is.null(fast$products))
-  expect_equal(fast$values, slow$values, tolerance = 1e-12)
-  expect_equal(fast$vectors, slow$vectors, tolerance = 1e-8)
-  expect_equal(fast[c("total", "square")], slow[c("total", "square")],
-               tolerance = 1e-12)
+  expect_near(fast$values, slow$values, 1e-12)
+  expect_near(fast$vectors, slow$vectors, 1e-8)
+  expect_near(fast[c("total", "square")], slow[c("total", "square")], 1e-12)
 })
 
 test_that("values too small or too large for their squares go another way", {
   x <- random_points(1250, 2)
   tiny <- centered_spectrum(centered(1e-90 * x, kernel_linear()), 2L)
-  expect_equal(tiny$values, 1e-180 * stats::prcomp(x)$sdev^2 * 1249,
-               tolerance = 1e-10)
+  expect_near(tiny$values, 1e-180 * stats::prcomp(x)$sdev^2 * 1249, 1e-10)
   large <- centered_spectrum(centered(1e90 * x, kernel_linear()), 2L)
-  expect_equal(large$values, 1e180 * stats::prcomp(x)$sdev^2 * 1249,
-               tolerance = 1e-10)
+  expect_near(large$values, 1e180 * stats::prcomp(x)$sdev^2 * 1249, 1e-10)
 })
 
 test_that("the iteration answers an interrupt", {

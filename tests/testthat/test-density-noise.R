@@ -108,7 +108,7 @@ test_that("the gradient of several parts is that of differences", {
       free <- free_matcher(fit, m)
       found <- free(u)
       at <- matcher(fit)(q)
-      expect_equal(found[1], at$objective, tolerance = 1e-13)
+      expect_near(found[1], at$objective, 1e-13)
       expect_equal(found[-1], c(
         q$weights * (at$to_weights - sum(q$weights * at$to_weights)),
         at$to_means, q$variances * at$to_variances
@@ -136,19 +136,19 @@ test_that("a covariance that is diagonal is the noise of MKME and MMKME", {
       sample = marginal$sample, weights = marginal$weights,
       noise = diag(effective_noise(marginal))
     )))
-    expect_equal(turned$norm2, marginal$norm2, tolerance = 1e-13)
+    expect_near(turned$norm2, marginal$norm2, 1e-13)
     names <- c("g", "gram", "objective", "to_weights", "to_means",
                "to_variances")
-    expect_equal(matcher(turned)(start)[names],
-                 matcher(marginal)(start)[names], tolerance = 1e-12)
+    expect_near(matcher(turned)(start)[names],
+                matcher(marginal)(start)[names], 1e-12)
     for (more in list(list(), list(shape = "isotropic", optimize = "all",
                                    steps = 20))) {
       a <- do.call(fit, c(list(estimator = marginal), more))
       b <- do.call(fit, c(list(estimator = turned), more))
       # Where nearly nothing is left to match, rounding sets weights apart.
-      expect_equal(b$objective, a$objective, tolerance = 1e-10)
-      expect_equal(b$weights, a$weights, tolerance = 1e-5)
-      expect_equal(b$means, a$means, tolerance = 1e-5)
+      expect_near(b$objective, a$objective, 1e-10)
+      expect_near(b$weights, a$weights, 1e-5)
+      expect_near(b$means, a$means, 1e-5)
     }
   }
 })
@@ -210,7 +210,7 @@ test_that("estimates are fitted anew to the points that are kept", {
     moved[fit$heldout, ] <- 2 * x[fit$heldout, ]
     other <- first(moved)
     expect_identical(other$heldout, fit$heldout)
-    expect_equal(other$path$objective, fit$path$objective, tolerance = 1e-10)
+    expect_near(other$path$objective, fit$path$objective, 1e-10)
     expect_false(isTRUE(all.equal(other$path$heldout, fit$path$heldout)))
     expect_false(isTRUE(all.equal(other$mean$norm2, fit$mean$norm2)))
     # A fit in place of the estimator: its estimator, on the points kept.
@@ -237,10 +237,9 @@ test_that("affine maps of the points leave smoothing as it is", {
     b <- do.call(fit, c(list(x %*% map + 100), way))
     expect_gt(a$mean$h, 0)
     expect_identical(b$mean$h, a$mean$h)
-    expect_equal(b$distance2, a$distance2, tolerance = 1e-7)
-    expect_equal(predict(b, type = "log"),
-                 predict(a, type = "log") - log(abs(det(map))),
-                 tolerance = 1e-6)
+    expect_near(b$distance2, a$distance2, 1e-7)
+    expect_near(predict(b, type = "log"),
+                predict(a, type = "log") - log(abs(det(map))), 1e-6)
   }
 })
 
@@ -256,8 +255,7 @@ test_that("other kernels take what they allow", {
   expect_error(fit(est_smooth(0.1)), "estimator \"smooth\", which has noise",
                class = "kernmean_error_input")
   stack <- fit("stack", m = 3)
-  expect_equal(stack$distance2, kme_risk(stack$mean, isotropic(stack)),
-               tolerance = 1e-9)
+  expect_near(stack$distance2, kme_risk(stack$mean, isotropic(stack)), 1e-9)
   expect_true(all(grepl("KME|F-KMSE", stack$mean$candidates$candidate)))
   # What is left out is said once, whatever is tried on the way.
   warned <- 0

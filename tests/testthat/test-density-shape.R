@@ -44,13 +44,13 @@ test_that("any affine map leaves a fit as it is, but for its Jacobian", {
       a <- seeded(x, m = m, shape = shape)
       b <- seeded(moved, m = m, shape = shape)
       # Rounding of the whitening: largest 4e-13.
-      expect_equal(predict(b, type = "log"), predict(a, type = "log") -
-                     jacobian, tolerance = 1e-10)
-      expect_equal(predict(b, new_moved, "log"), predict(a, new, "log") -
-                     jacobian, tolerance = 1e-10)
-      expect_equal(b$means, a$means %*% map + rep(c(100, -3, 0), each = a$m),
-                   tolerance = 1e-10)
-      expect_equal(b$distance2, a$distance2, tolerance = 1e-7)
+      expect_near(predict(b, type = "log"),
+                  predict(a, type = "log") - jacobian, 1e-10)
+      expect_near(predict(b, new_moved, "log"),
+                  predict(a, new, "log") - jacobian, 1e-10)
+      expect_near(b$means,
+                  a$means %*% map + rep(c(100, -3, 0), each = a$m), 1e-10)
+      expect_near(b$distance2, a$distance2, 1e-7)
       expect_equal(b$sizes$log_density, if (!is.null(a$sizes)) {
         a$sizes$log_density - jacobian
       }, tolerance = 1e-10)
@@ -59,8 +59,7 @@ test_that("any affine map leaves a fit as it is, but for its Jacobian", {
   # The descent, stopped by points held out.
   a <- seeded(x, m = 3, optimize = "all")
   b <- seeded(moved, m = 3, optimize = "all")
-  expect_equal(b$path$heldout[1:2], a$path$heldout[1:2] + jacobian,
-               tolerance = 1e-8)
+  expect_near(b$path$heldout[1:2], a$path$heldout[1:2] + jacobian, 1e-8)
 })
 
 test_that("J with covariances is the distance to the embedding", {
@@ -75,9 +74,8 @@ test_that("J with covariances is the distance to the embedding", {
           (fit$norm2 + abs(found$objective)), 1e-11
       )
       round <- random_mixture(3, d)
-      expect_equal(matcher(fit)(isotropic(round))[c("g", "gram", "objective")],
-                   matcher(fit)(round)[c("g", "gram", "objective")],
-                   tolerance = 1e-10)
+      expect_near(matcher(fit)(isotropic(round))[c("g", "gram", "objective")],
+                  matcher(fit)(round)[c("g", "gram", "objective")], 1e-10)
     }
   }
 })
@@ -90,7 +88,7 @@ test_that("the weights of components with covariances are the best", {
     found <- matcher(fit$mean)(kernel_mixture(fit, fit$kernel))
     expect_lt(fit$objective - best_weights(found$gram, found$g),
               1e-7 * max(found$gram))
-    expect_equal(fit$distance2, kme_risk(fit$mean, fit), tolerance = 1e-8)
+    expect_near(fit$distance2, kme_risk(fit$mean, fit), 1e-8)
   }
 })
 
@@ -103,19 +101,16 @@ test_that("clusters are shrunk to their pooled covariance", {
   pooled <- (one + two) / 70
   at <- order(fit$means[, 1])
   expect_equal(fit$start$weights[at], c(40, 30) / 70)
-  expect_equal(fit$covariances[, , at[1]], (one + 3 * pooled) / 43,
-               tolerance = 1e-10)
-  expect_equal(fit$covariances[, , at[2]], (two + 3 * pooled) / 33,
-               tolerance = 1e-10)
+  expect_near(fit$covariances[, , at[1]], (one + 3 * pooled) / 43, 1e-10)
+  expect_near(fit$covariances[, , at[2]], (two + 3 * pooled) / 33, 1e-10)
   common <- kme_density(x, m = 2, scale = FALSE, shape = "common")
   at <- order(common$means[, 1])
   factor <- (sum(diag(solve(pooled, two))) / 2 + 3) / 33
-  expect_equal(common$covariances[, , at[2]], factor * pooled,
-               tolerance = 1e-10)
+  expect_near(common$covariances[, , at[2]], factor * pooled, 1e-10)
   # One component is the normal of the moments.
   single <- kme_density(x, m = 1)
-  expect_equal(single$means[1, ], colMeans(x), tolerance = 1e-12)
-  expect_equal(single$covariances[, , 1], cov(x) * 69 / 70, tolerance = 1e-10)
+  expect_near(single$means[1, ], colMeans(x), 1e-12)
+  expect_near(single$covariances[, , 1], cov(x) * 69 / 70, 1e-10)
 })
 
 test_that("the density is that of the components in the user's units", {
@@ -125,14 +120,12 @@ test_that("the density is that of the components in the user's units", {
     for (scale in list("whiten", TRUE)) {
       fit <- seeded(iris[, 1:4], m = 3, shape = shape, scale = scale)
       all <- marginal_mixture(fit)
-      expect_equal(unname(predict(fit, z)), full_density_R(all, z),
-                   tolerance = 1e-9)
+      expect_near(unname(predict(fit, z)), full_density_R(all, z), 1e-9)
       expect_equal(component_sds(fit),
                    sqrt(t(apply(all$covariances, 3, diag))))
       some <- marginal_mixture(fit, c(3, 1))
       expect_equal(some$means, fit$means[, c(3, 1)])
-      expect_equal(some$covariances, all$covariances[c(3, 1), c(3, 1), ],
-                   tolerance = 1e-12)
+      expect_near(some$covariances, all$covariances[c(3, 1), c(3, 1), ], 1e-12)
     }
   }
   expect_identical(mixture_log(full_mixture(3, 2), rbind(c(1e200, 0))), -Inf)
@@ -189,7 +182,7 @@ test_that("the number of components is that of largest held-out log density", {
   }
   value <- value / 544 - log(abs(det(cov(x)))) / 2
   first <- fit$sizes[fit$sizes$toward == 0, ]
-  expect_equal(first$log_density, value, tolerance = 1e-9)
+  expect_near(first$log_density, value, 1e-9)
   best <- parts[which.max(value), ]
   expect_equal(c(fit$m, fit$widen), c(best$m, best$widen))
   last <- fit$sizes[fit$sizes$m == fit$m & fit$sizes$widen == fit$widen, ]

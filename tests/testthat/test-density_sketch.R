@@ -18,8 +18,8 @@ test_that("what is matched is the estimate on the landmarks", {
     same <- kme_density(landmark_x(own), start = begin,
                         estimator = kme(landmark_x(own), rbf,
                                         weights = mean$weights))
-    expect_equal(fit$weights, same$weights, tolerance = 1e-6)
-    expect_equal(fit$objective, same$objective, tolerance = 1e-9)
+    expect_near(fit$weights, same$weights, 1e-6)
+    expect_near(fit$objective, same$objective, 1e-9)
     # The best of all weights: a line through them.
     value <- \(w) {
       q <- list(weights = c(w, 1 - w), means = begin$means,
@@ -27,8 +27,8 @@ test_that("what is matched is the estimate on the landmarks", {
       kme_risk(mean, q)
     }
     best <- optimize(value, c(0, 1), tol = 1e-9)
-    expect_equal(fit$weights[1], best$minimum, tolerance = 1e-5)
-    expect_equal(fit$distance2, best$objective, tolerance = 1e-6)
+    expect_near(fit$weights[1], best$minimum, 1e-5)
+    expect_near(fit$distance2, best$objective, 1e-6)
   }
 })
 
@@ -37,15 +37,15 @@ test_that("with all rows as landmarks it is the fit to the points", {
   all <- kme_sketch(some, kme_landmarks(some, 60, kernel_rbf(0.3)))
   a <- kme_density(all, start = begin)
   b <- kme_density(some, kernel_rbf(0.3), start = begin, scale = FALSE)
-  expect_equal(a$weights, b$weights, tolerance = 1e-6)
-  expect_equal(a$distance2, b$distance2, tolerance = 1e-7)
+  expect_near(a$weights, b$weights, 1e-6)
+  expect_near(a$distance2, b$distance2, 1e-7)
   round <- begin[c("weights", "means")]
   round$variances <- c(1, 1)
   a <- kme_density(all, start = round, optimize = "all", steps = 8)
   b <- kme_density(some, kernel_rbf(0.3), start = round, scale = FALSE,
                    optimize = "all", steps = 8)
-  expect_equal(a$means, b$means, tolerance = 1e-5)
-  expect_equal(a$variances, b$variances, tolerance = 1e-5)
+  expect_near(a$means, b$means, 1e-5)
+  expect_near(a$variances, b$variances, 1e-5)
 })
 
 test_that("the start stands for the points", {
@@ -69,15 +69,15 @@ test_that("the start stands for the points", {
   set.seed(2)
   fit <- kme_density(sketch, m = 2)
   order <- order(fit$means[, 1])
-  expect_equal(fit$weights[order], c(2, 1) / 3, tolerance = 0.1)
+  expect_near(fit$weights[order], c(2, 1) / 3, 0.1)
   expect_equal(fit$means[order, ], begin$means, tolerance = 0.2,
                ignore_attr = TRUE)
   set.seed(2)
   expect_identical(kme_density(sketch, m = 2)$means, fit$means)
   set.seed(2)
   points <- kme_density(x, m = 2)
-  expect_equal(mean(predict(fit, x, type = "log")),
-               mean(predict(points, type = "log")), tolerance = 0.02)
+  expect_near(mean(predict(fit, x, type = "log")),
+              mean(predict(points, type = "log")), 0.02)
 })
 
 test_that("units are those of the landmarks", {
@@ -87,8 +87,8 @@ test_that("units are those of the landmarks", {
   expect_equal(dim(fit$covariances), c(2L, 2L, 2L))
   set.seed(4)
   drawn <- simulate(fit, 4000)
-  expect_equal(colMeans(drawn), colMeans(x), tolerance = 0.1)
-  expect_equal(cov(drawn), cov(x), tolerance = 0.15)
+  expect_near(colMeans(drawn), colMeans(x), 0.1)
+  expect_near(cov(drawn), cov(x), 0.15)
 })
 
 test_that("a fit prints, updates and draws without rows", {
@@ -98,10 +98,7 @@ test_that("a fit prints, updates and draws without rows", {
   expect_match(shown, "300 rows in a sketch of 25 landmarks", all = FALSE)
   expect_false(any(grepl("log density", shown)))
   expect_equal(fit$n, 300)
-  expect_output(print(summary(fit)), "Components")
   expect_identical(update(fit, m = 3)$m, 3L)
-  expect_identical(update(fit, estimator = "skmse")$estimator$name, "skmse")
-  expect_identical(update(fit, shape = "isotropic")$shape, "isotropic")
   set.seed(5)
   again <- kme_density(sketch, m = 2, nstart = 5, estimator = kme(sketch))
   expect_equal(again$means, fit$means)
@@ -112,9 +109,6 @@ test_that("a fit prints, updates and draws without rows", {
 })
 
 test_that("what rows are needed for is refused", {
-  refused <- \(code, words) {
-    expect_error(code, words, class = "kernmean_error_input")
-  }
   fit <- kme_density(sketch, start = begin)
   refused(predict(fit), "'newdata' must be given")
   refused(logLik(fit), "not to a sketch")

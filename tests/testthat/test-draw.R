@@ -1,10 +1,5 @@
 # The kit of all plots: arguments, colors, frames.
 
-on_device <- function(code, width = 7, height = 7) {
-  grDevices::pdf(NULL, width, height)
-  on.exit(grDevices::dev.off())
-  force(code)
-}
 flowers <- scale(iris[, 1:4])
 flat <- as.matrix(iris[, 3:4])
 
@@ -26,14 +21,6 @@ test_that("arguments are of the picture, or parameters of base graphics", {
                                graphics = list(cex = 2)))
 })
 
-test_that("sixty levels have colors and symbols that differ", {
-  style <- paste(level_colors(60), level_pch(60))
-  expect_identical(anyDuplicated(style), 0L)
-  expect_identical(anyDuplicated(level_colors(12)), 0L)
-  # Neighbors differ in both.
-  expect_true(all(level_pch(60)[-1] != level_pch(60)[-60]))
-})
-
 test_that("twelve levels are named, of more the first ones and how many", {
   x <- cbind(1:30, 1:30)
   labels_of <- function(groups, own = list(), legend = TRUE) {
@@ -52,20 +39,6 @@ test_that("twelve levels are named, of more the first ones and how many", {
   # Of colors of the caller it would be wrong.
   expect_null(labels_of(twelve, list(col = 2)))
   expect_null(labels_of(twelve, legend = FALSE))
-})
-
-test_that("all kinds of plots fit into small figures", {
-  long <- factor(c("an extremely long name of the first level", "short",
-                   "another name that is rather long")[iris$Species])
-  pca <- kme_pca(flowers, ncomp = 2)
-  three <- mmd_test(flat ~ iris$Species, B = 19)
-  for (size in c(7, 3, 1.5)) {
-    on_device(width = size, height = 0.8 * size, {
-      expect_silent(plot(pca, groups = long, main = strrep("long ", 30)))
-      expect_silent(plot(three, "witness", n = 9))
-      expect_silent(plot(kme(flowers, estimator = "mmkme")))
-    })
-  }
 })
 
 test_that("plots show the units of the user", {

@@ -30,11 +30,10 @@ test_that("inner products and distances are those of explicit matrices", {
     }
     scale <- sqrt(inner(a, a) * inner(b, b))
     expect_lt(abs(kme_inner(a, b) - inner(a, b)), 1e-12 * scale)
-    expect_equal(kme_inner(a, a), inner(a, a), tolerance = 1e-12)
-    expect_equal(kme_inner(a, b), kme_inner(b, a), tolerance = 1e-12)
-    expect_equal(kme_distance(a, b)^2,
-                 inner(a, a) - 2 * inner(a, b) + inner(b, b),
-                 tolerance = 1e-11)
+    expect_near(kme_inner(a, a), inner(a, a), 1e-12)
+    expect_near(kme_inner(a, b), kme_inner(b, a), 1e-12)
+    expect_near(kme_distance(a, b)^2,
+                inner(a, a) - 2 * inner(a, b) + inner(b, b), 1e-11)
   }
 })
 
@@ -47,7 +46,7 @@ test_that("distances are a metric", {
   )
   d <- outer(seq_along(fits), seq_along(fits),
              Vectorize(\(i, j) kme_distance(fits[[i]], fits[[j]])))
-  expect_equal(d, t(d), tolerance = 1e-10)
+  expect_near(d, t(d), 1e-10)
   expect_true(all(d[upper.tri(d)] > 0))
   for (k in seq_along(fits)) {
     expect_true(all(d <= outer(d[, k], d[k, ], "+") + 1e-9))
@@ -56,7 +55,7 @@ test_that("distances are a metric", {
   i <- outer(seq_along(fits), seq_along(fits),
              Vectorize(\(i, j) kme_inner(fits[[i]], fits[[j]])))
   expect_true(all(i^2 <= outer(diag(i), diag(i)) * (1 + 1e-12)))
-  expect_equal(d^2, outer(diag(i), diag(i), "+") - 2 * i, tolerance = 1e-9)
+  expect_near(d^2, outer(diag(i), diag(i), "+") - 2 * i, 1e-9)
 })
 
 test_that("the distance of a fit to itself is exactly 0", {
@@ -81,7 +80,7 @@ test_that("nearby embeddings have distances that are not lost in rounding", {
   w <- rep(1 / 25, 25)
   a <- kme(x, rbf, weights = w)
   b <- kme(x, rbf, weights = w * (1 + 1e-10))
-  expect_equal(kme_distance(a, b), 1e-10 * sqrt(a$norm2), tolerance = 1e-4)
+  expect_near(kme_distance(a, b), 1e-10 * sqrt(a$norm2), 1e-4)
 })
 
 test_that("polynomial embeddings are means of explicit features", {
@@ -93,10 +92,10 @@ test_that("polynomial embeddings are means of explicit features", {
   b <- kme(random_points(7, 2), kernel_poly(2), "skmse")
   fa <- drop(crossprod(features(a$sample$x), a$weights))
   fb <- drop(crossprod(features(b$sample$x), b$weights))
-  expect_equal(kme_inner(a, b), sum(fa * fb), tolerance = 1e-12)
-  expect_equal(kme_distance(a, b), sqrt(sum((fa - fb)^2)), tolerance = 1e-11)
+  expect_near(kme_inner(a, b), sum(fa * fb), 1e-12)
+  expect_near(kme_distance(a, b), sqrt(sum((fa - fb)^2)), 1e-11)
   z <- random_points(5, 2)
-  expect_equal(predict(a, z), drop(features(z) %*% fa), tolerance = 1e-12)
+  expect_near(predict(a, z), drop(features(z) %*% fa), 1e-12)
 })
 
 test_that("fits on one gram of values are combined, others refused", {
@@ -106,10 +105,9 @@ test_that("fits on one gram of values are combined, others refused", {
   a <- kme(g, weights = seq(-1, 1, length.out = 10))
   b <- kme(g, estimator = "skmse", target = a)
   w <- b$weights + b$alpha * a$weights
-  expect_equal(kme_inner(a, b), sum(a$weights * (k %*% w)), tolerance = 1e-12)
+  expect_near(kme_inner(a, b), sum(a$weights * (k %*% w)), 1e-12)
   difference <- a$weights - w
-  expect_equal(kme_distance(a, b)^2, sum(difference * (k %*% difference)),
-               tolerance = 1e-12)
+  expect_near(kme_distance(a, b)^2, sum(difference * (k %*% difference)), 1e-12)
   expect_error(kme_inner(a, kme(as_gram(k))), class = "kernmean_error_input")
   expect_error(kme_inner(a, kme(x, rbf)), class = "kernmean_error_input")
 })
@@ -140,7 +138,7 @@ test_that("matrices over a list are the numbers of its pairs", {
     inner <- kme_inner(fits)
     distance <- kme_distance(fits)
     want <- pairs(kme_inner)
-    expect_equal(unname(inner), want, tolerance = 1e-12)
+    expect_near(unname(inner), want, 1e-12)
     # Rounding of norms in squares of distances.
     expect_lt(max(abs(distance^2 - pairs(kme_distance)^2)),
               1e-13 * max(diag(want)))
@@ -151,9 +149,8 @@ test_that("matrices over a list are the numbers of its pairs", {
     expect_identical(colnames(inner), names(fits))
     # In another order.
     back <- rev(m)
-    expect_equal(kme_distance(fits[back]), distance[back, back],
-                 tolerance = 1e-12)
-    expect_equal(kme_inner(fits[back]), inner[back, back], tolerance = 1e-12)
+    expect_near(kme_distance(fits[back]), distance[back, back], 1e-12)
+    expect_near(kme_inner(fits[back]), inner[back, back], 1e-12)
   }
   expect_identical(unname(kme_distance(lists$rbf)["plain", "again"]), 0)
   expect_equal(kme_inner(lists$rbf[1L]),
@@ -168,7 +165,7 @@ test_that("distances of group means are those of the test of the groups", {
     apart <- kme_distance(fits)
     test <- mmd_test(x ~ iris$Species, kernel = kernel, B = 1)
     pairs <- utils::combn(names(fits), 2L)
-    expect_equal(apart[t(pairs)]^2, unname(test$pairs), tolerance = 1e-11)
+    expect_near(apart[t(pairs)]^2, unname(test$pairs), 1e-11)
     expect_identical(names(test$pairs), paste(pairs[1, ], "-", pairs[2, ]))
   }
 })
@@ -184,10 +181,10 @@ test_that("close fits keep the digits of their distance in a list", {
     t = kme(x, rbf, "skmse", lambda = 0.5 * (1 + 1e-9), target = target)
   )
   apart <- kme_distance(fits)
-  expect_equal(apart["a", "b"], 1e-10 * sqrt(fits$a$norm2), tolerance = 1e-4)
+  expect_near(apart["a", "b"], 1e-10 * sqrt(fits$a$norm2), 1e-4)
   # d alpha = d lambda/(1 + lambda)^2
-  expect_equal(apart["s", "t"], kme_distance(kme(x, rbf), target) * 5e-10 /
-                 2.25, tolerance = 1e-4)
+  expect_near(apart["s", "t"],
+              kme_distance(kme(x, rbf), target) * 5e-10 / 2.25, 1e-4)
 })
 
 test_that("columns without names go with any, other names do not", {
@@ -252,14 +249,13 @@ test_that("the risk of polynomial kernels is that of exact moments", {
   })
   points <- do.call(rbind, points)
   weights <- rep(mixture$weights, each = 16) * w
-  expect_equal(sum(weights), 1, tolerance = 1e-12)
+  expect_near(sum(weights), 1, 1e-12)
   for (kernel in list(kernel_linear(), kernel_poly(1, 2), kernel_poly(2),
                       kernel_poly(3), kernel_poly(3, 0.2))) {
     truth <- kme(points, kernel, weights = weights)
     for (fit in list(kme(random_points(9, 2), kernel),
                      kme(random_points(9, 2), kernel, "skmse"))) {
-      expect_equal(kme_risk(fit, mixture), kme_distance(fit, truth)^2,
-                   tolerance = 1e-10)
+      expect_near(kme_risk(fit, mixture), kme_distance(fit, truth)^2, 1e-10)
     }
   }
 })
@@ -277,10 +273,9 @@ test_that("RBF kernels integrate a normal distribution in closed form", {
     want <- want * sqrt(2 * pi) * theta[l] *
       stats::dnorm(z[, l], 0, sqrt(theta[l]^2 + s[l]^2))
   }
-  expect_equal(mixture_at(mixture, kernel_rbf(theta), z), want,
-               tolerance = 1e-13)
-  expect_equal(mixture_inner(mixture, mixture, kernel_rbf(theta)),
-               prod(theta / sqrt(theta^2 + 2 * s^2)), tolerance = 1e-13)
+  expect_near(mixture_at(mixture, kernel_rbf(theta), z), want, 1e-13)
+  expect_near(mixture_inner(mixture, mixture, kernel_rbf(theta)),
+              prod(theta / sqrt(theta^2 + 2 * s^2)), 1e-13)
 })
 
 test_that("a singular covariance is that of the remaining coordinates", {
@@ -290,8 +285,7 @@ test_that("a singular covariance is that of the remaining coordinates", {
   # The second coordinate is the point 0.5 in every draw.
   at <- mixture_at(check_mixture(line, 1L, "m"), rbf, x[, 1, drop = FALSE]) *
     gram_R(rbf, x[, 2, drop = FALSE], matrix(0.5))[, 1]
-  expect_equal(mixture_at(check_mixture(flat, 2L, "m"), rbf, x), at,
-               tolerance = 1e-13)
+  expect_near(mixture_at(check_mixture(flat, 2L, "m"), rbf, x), at, 1e-13)
   expect_gt(kme_risk(kme(x, rbf), flat), 0)
 })
 
@@ -320,8 +314,7 @@ test_that("with covariances of 0 a mixture is a weighted set of points", {
                       kernel_linear())) {
     points <- kme(means, kernel, weights = mixture$weights)
     fit <- kme(random_points(8, 2), kernel)
-    expect_equal(kme_risk(fit, mixture), kme_distance(fit, points)^2,
-                 tolerance = 1e-11)
-    expect_equal(kme_risk(points, mixture), 0, tolerance = 1e-13)
+    expect_near(kme_risk(fit, mixture), kme_distance(fit, points)^2, 1e-11)
+    expect_near(kme_risk(points, mixture), 0, 1e-13)
   }
 })

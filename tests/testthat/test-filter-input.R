@@ -11,13 +11,11 @@ test_that("what is not defined is refused with its reason", {
   factors <- test_filter("none", factors = 1:2)
   lines <- refusals(expression(
     mmd_test(x, y, filter = "foo"), test_filter(ratio = c(1, -1)),
-    test_filter(ratio = NA), test_filter(order = 3), test_filter(order = NA),
-    test_filter("none", ratio = 0.1), test_filter("none", factors = 0),
+    test_filter(order = 3), test_filter("none", ratio = 0.1),
+    test_filter("none", factors = 0),
     mmd_test(x, y, kernel_linear(), filter = factors),
-    mmd_test(as_gram(rbf_gram(15)), g, filter = factors),
     mmd_test(x, y, kernel_energy(), filter = TRUE),
     mmd_set(x, y, null = "spectrum", filter = TRUE),
-    mmd_set(x, y, null = "gamma", filter = factors),
     mmd_test(x, y, estimator = "skmse", filter = TRUE),
     mmd_test(x, y, estimator = "mkme", filter = factors),
     mmd_test(x, y, bandwidths = "fuse", filter = TRUE),
@@ -29,16 +27,12 @@ test_that("what is not defined is refused with its reason", {
 test_that("what is not defined is refused by hsic_test() too", {
   lines <- refusals(expression(
     hsic_test(x, x, filter = "foo"), hsic_set(x, x, filter = TRUE, ratio = 0),
-    hsic_set(x, x, filter = TRUE, ratio = NA),
-    hsic_set(x, x, filter = TRUE, ratio = "b"),
-    hsic_set(x, x, filter = TRUE, order = 2),
-    hsic_set(x, x, ratio = 1), hsic_set(x, x, order = 1),
-    hsic_set(x, x, factors = -1),
+    hsic_set(x, x, filter = TRUE, order = 2), hsic_set(x, x, ratio = 1),
+    hsic_set(x, x, order = 1), hsic_set(x, x, factors = -1),
     hsic_set(as_gram(rbf_gram(15)), factor(g), factors = 1:2),
     hsic_test(x, x, kernel_energy(), filter = TRUE),
     hsic_set(x, x, null = "gamma", filter = TRUE),
     hsic_test(x, x, estimator = "skmse", filter = TRUE),
-    hsic_test(x, x, estimator = "fkmse", filter = TRUE),
     hsic_test(x, x, bandwidths = "fuse", filter = TRUE),
     hsic_test(x, x, far, filter = TRUE),
     hsic_set(x[1:3, ], x[1:3, ], filter = TRUE, statistic = "unbiased"),
@@ -78,13 +72,11 @@ test_that("features give what the matrix gives", {
   for (filter in c("tikhonov", "cutoff")) {
     # Of rank 5: nothing is left over.
     two <- both(\() mmd_test(a, b, kernel_poly(2), filter = filter, B = 49))
-    expect_equal(two$features$statistics, two$exact$statistics,
-                 tolerance = 1e-8)
+    expect_near(two$features$statistics, two$exact$statistics, 1e-8)
     expect_equal(two$features$p.value, two$exact$p.value)
     pair <- both(\() hsic_test(a[1:40, ], b, kernel = kernel_poly(2),
                                filter = filter, B = 49))
-    expect_equal(pair$features$statistics, pair$exact$statistics,
-                 tolerance = 1e-8)
+    expect_near(pair$features$statistics, pair$exact$statistics, 1e-8)
   }
   # At most a tenth of the smallest tau is left over, a share 1/10 of l + tau in
   # the gain of a direction.
@@ -92,5 +84,5 @@ test_that("features give what the matrix gives", {
                            control = test_control(statistic = "biased")))
   ratio <- two$features$statistics$value / two$exact$statistics$value
   expect_true(all(abs(ratio - 1) < 0.1))
-  expect_equal(ratio[1], 1, tolerance = 1e-10)
+  expect_near(ratio[1], 1, 1e-10)
 })

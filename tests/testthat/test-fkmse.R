@@ -70,7 +70,7 @@ test_that("the score is that of fits of kme() without the point", {
       kme_distance(rest, kme(x[i, , drop = FALSE], kernel))^2
     }, numeric(1)))
   }, numeric(1))
-  expect_equal(score(lambda), errors, tolerance = 1e-11)
+  expect_near(score(lambda), errors, 1e-11)
 })
 
 test_that("the score at small lambda stays that of the KME", {
@@ -83,8 +83,7 @@ test_that("the score at small lambda stays that of the KME", {
     expect_true(is.finite(got))
     expect_lte(abs(got - kme_score), 1e-4 * max(diag(k)))
     # At very large lambda the estimate is 0.
-    expect_equal(score_at(k, "loocv", 1e12 * top), mean(diag(k)),
-                 tolerance = 1e-9)
+    expect_near(score_at(k, "loocv", 1e12 * top), mean(diag(k)), 1e-9)
   }
 })
 
@@ -99,8 +98,7 @@ test_that("so for every level of instructions, in sizes around a block's", {
         want <- vapply(lambda, \(l) {
           fkmse_loocv_R(k, l, target$at, target$norm2)
         }, numeric(1))
-        expect_equal(score_at(k, "loocv", lambda, target), want,
-                     tolerance = 1e-11)
+        expect_near(score_at(k, "loocv", lambda, target), want, 1e-11)
       }
     })
   }
@@ -121,8 +119,7 @@ test_that("the generalized score is the exact one where A_ii are all equal", {
   for (k in list(diag(4), stats::toeplitz(c(4, 1, 0.5, 0.2, 0.5, 1)),
                  matrix(1, 5, 5), rbf_gram(2))) {
     lambda <- path_for(k)
-    expect_equal(score_at(k, "gcv", lambda), score_at(k, "loocv", lambda),
-                 tolerance = 1e-11)
+    expect_near(score_at(k, "gcv", lambda), score_at(k, "loocv", lambda), 1e-11)
   }
 })
 
@@ -140,11 +137,11 @@ test_that("Theorem 4 as printed is its matrix form", {
 test_that("erratum 1: the printed score is not the leave-one-out score", {
   k <- rbf_gram(20, 2)
   brute_force <- fkmse_loocv_R(k, 1)
-  expect_equal(score_at(k, "loocv", 1), brute_force, tolerance = 1e-12)
+  expect_near(score_at(k, "loocv", 1), brute_force, 1e-12)
   # The point left out stays in the expansion, so its error looks smaller:
   # 0.6369 for 0.6531.
-  expect_equal(score_at(k, "printed", 1), 0.6369, tolerance = 1e-4)
-  expect_equal(brute_force, 0.6531, tolerance = 1e-4)
+  expect_near(score_at(k, "printed", 1), 0.6369, 1e-4)
+  expect_near(brute_force, 0.6531, 1e-4)
 })
 
 test_that("erratum 4: F-KMSE weights can be negative or exceed 1/n", {
@@ -154,7 +151,7 @@ test_that("erratum 4: F-KMSE weights can be negative or exceed 1/n", {
   # K = xx', |x|^2 = 4, mean 1/2: beta = x (1/2)/(4 + 1).
   x <- c(-1, 1, 1, 1)
   w <- kme(x, kernel_linear(), "fkmse", lambda = 1)$weights
-  expect_equal(w, x / 10, tolerance = 1e-13)
+  expect_near(w, x / 10, 1e-13)
 })
 
 test_that("the selected lambda is the smallest score of the whole range", {
@@ -168,10 +165,9 @@ test_that("the selected lambda is the smallest score of the whole range", {
       fit <- kme(g, estimator = "fkmse", select = select)
       score <- score_function(g, select, NULL)
       expect_lte(fit$minimum, min(score(fine)) * (1 + 1e-12))
-      expect_equal(score(fit$lambda), fit$minimum, tolerance = 1e-12)
-      expect_equal(fit$score$score, score(fit$score$lambda), tolerance = 0)
-      expect_equal(range(fit$score$lambda), c(1e-10, 1e4) * top,
-                   tolerance = 1e-10)
+      expect_near(score(fit$lambda), fit$minimum, 1e-12)
+      expect_near(fit$score$score, score(fit$score$lambda), 0)
+      expect_near(range(fit$score$lambda), c(1e-10, 1e4) * top, 1e-10)
     }
   }
 })
@@ -210,8 +206,8 @@ test_that("the fit's curve is the brute-force score at its lambdas", {
   fit <- kme(x, kernel_rbf(1), "skmse")
   shown <- fit$score[c(1, 30, 61), ]
   alpha <- shown$lambda / (1 + shown$lambda)
-  expect_equal(shown$score, vapply(alpha, \(a) skmse_loo_R(k, a), numeric(1)),
-               tolerance = 1e-12)
+  expect_near(shown$score,
+              vapply(alpha, \(a) skmse_loo_R(k, a), numeric(1)), 1e-12)
 })
 
 test_that("the closed-form alpha minimizes the brute-force score", {
@@ -224,12 +220,12 @@ test_that("the closed-form alpha minimizes the brute-force score", {
       f <- if (is.null(target)) numeric(9) else predict(target, x)
       f_norm2 <- if (is.null(target)) 0 else target$norm2
       score <- \(alpha) skmse_loo_R(k, alpha, f, f_norm2)
-      expect_equal(fit$minimum, score(fit$alpha), tolerance = 1e-11)
+      expect_near(fit$minimum, score(fit$alpha), 1e-11)
       expect_gt(fit$alpha, 0)
       # A parabola in alpha: its minimizer from three values.
       s <- c(score(0), score(0.5), score(1))
       best <- 0.5 + 0.25 * (s[1] - s[3]) / (s[1] - 2 * s[2] + s[3])
-      expect_equal(fit$alpha, min(1, best), tolerance = 1e-9)
+      expect_near(fit$alpha, min(1, best), 1e-9)
     }
   }
 })

@@ -94,11 +94,9 @@ local({
   test_that("messages say what is wrong with the formula", {
     expect_snapshot(cat(refusals(alist(
       kme(~ zz, d), kme(~ list, d), kme(~ x[1:3] + y, d), kme(~ x, 3),
-      kme(~ x, sort), mmd_test(NULL ~ g, d), hsic_test(y ~ zz, d),
-      kme(~ x + y, d, subset = zz > 1), kme(~ x, d, na.action = "nothing"),
-      kme(~ x, d, subset = c("2", "no")), kme(~ x, d, subset = 13),
-      kme(~ x, d, subset = gl(2, 6)), kme(~ x, d, kernel_rbf(1)),
-      kme(~ x, d, subset = rep(TRUE, 13)), kme(~ x, d, subset = quote(x > 0))
+      mmd_test(NULL ~ g, d), hsic_test(y ~ zz, d),
+      kme(~ x, d, na.action = "nothing"), kme(~ x, d, subset = c("2", "no")),
+      kme(~ x, d, subset = gl(2, 6))
     )), sep = "\n"))
   })
 })

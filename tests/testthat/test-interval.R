@@ -38,10 +38,9 @@ test_that("the radius by the spectrum is the quantile of the limiting law", {
     K <- gram_R(kernel, x)
     values <- eigen(centered_R(K) / 40, TRUE, TRUE)$values[1:39]
     # Four standard errors of a quantile of 10,000 draws.
-    expect_equal(imhof_R(40 * found$radius^2, values), 0.95,
-                 tolerance = 4 * sqrt(0.05 / 0.95 / 1e4))
-    expect_equal(found$variance, 1 - (sum(K) - 40) / (40 * 39),
-                 tolerance = 1e-12)
+    expect_near(imhof_R(40 * found$radius^2, values),
+                0.95, 4 * sqrt(0.05 / 0.95 / 1e4))
+    expect_near(found$variance, 1 - (sum(K) - 40) / (40 * 39), 1e-12)
     expect_identical(found$draws, 10000L)
   }
   set.seed(1)
@@ -54,7 +53,7 @@ test_that("the radius by the spectrum is the quantile of the limiting law", {
   own <- kernel_function(\(a, b) gram_R(kernel, a, b))
   for (other in list(kme(gram(x, kernel)), kme(as_gram(K)), kme(x, own))) {
     set.seed(1)
-    expect_equal(as.numeric(confint(other)), found$radius, tolerance = 1e-8)
+    expect_near(as.numeric(confint(other)), found$radius, 1e-8)
   }
 })
 
@@ -76,7 +75,7 @@ test_that("where all eigenvalues are equal the quantile is exact", {
   # One value and many tiny ones: the tiny ones as a constant.
   set.seed(2)
   found <- chisq_sum_quantile(c(1, rep(1e-5, 100)), 0.95)
-  expect_equal(found$quantile, stats::qchisq(0.95, 1) + 1e-3, tolerance = 0.05)
+  expect_near(found$quantile, stats::qchisq(0.95, 1) + 1e-3, 0.05)
 })
 
 test_that("the bound is the formula that n and the kernel choose", {
@@ -162,7 +161,7 @@ test_that("beyond 3,000 points the spectrum is that of a factor", {
   set.seed(1)
   many <- confint(kme(x[rep(1:64, 50), ], rbf))
   # A thousandth of the trace may be taken by its mean.
-  expect_equal(3200 * many$radius^2, 64 * few$radius^2, tolerance = 1e-3)
+  expect_near(3200 * many$radius^2, 64 * few$radius^2, 1e-3)
   expect_lt(many$left, 1e-3)
   expect_output(print(many), "beyond the factor of K, taken as a constant")
   # What a factor of 1,000 columns leaves is known.
@@ -212,8 +211,7 @@ test_that("intervals are those of mean and standard deviation, point by point",
                            level = 0.9), got, tolerance = 1e-7)
       values <- gram_R(k, x)
       stored <- kme(as_gram(values))
-      expect_equal(unname(predict(stored, interval = TRUE)), unname(own),
-                   tolerance = 1e-7)
+      expect_near(unname(predict(stored, interval = TRUE)), unname(own), 1e-7)
       expect_equal(
         unname(predict(stored, gram_R(k, z, x), interval = TRUE, level = 0.9)),
         unname(want), tolerance = 1e-7
@@ -243,11 +241,11 @@ test_that("a sketch with all points as landmarks knows what the points know", {
   set.seed(1)
   got <- confint(fit)
   fields <- c("radius", "level", "formula", "n", "kappa", "variance", "norm")
-  expect_equal(got[fields], want[fields], tolerance = 1e-6)
+  expect_near(got[fields], want[fields], 1e-6)
   expect_equal(confint(fit, method = "bound")[fields],
                confint(points, method = "bound")[fields])
-  expect_equal(predict(fit, z, interval = TRUE),
-               predict(points, z, interval = TRUE), tolerance = 1e-6)
+  expect_near(predict(fit, z, interval = TRUE),
+              predict(points, z, interval = TRUE), 1e-6)
   # Of few landmarks: from the features of the rows.
   few <- kme(kme_sketch(x, 4, kernel = rbf))
   landmarks <- few$sample$x
@@ -276,12 +274,6 @@ test_that("radii print what they are of and how they were found", {
     confint(kme(as_gram(diag(3))))
     confint(kme(random_points(301, 1), kernel_rbf(1)), method = "bound")
   })
-  ball <- confint(kme(x, kernel_rbf(2)), method = "bound")
-  shown <- utils::capture.output(printed <- withVisible(print(ball)))
-  expect_identical(printed$value, ball)
-  expect_false(printed$visible)
-  expect_lte(max(nchar(shown)), 80L)
-  expect_output(print(ball, digits = 3), "radius 1.72 around", fixed = TRUE)
 })
 
 test_that("what has no radius or interval is refused with the reason", {
@@ -294,18 +286,12 @@ test_that("what has no radius or interval is refused with the reason", {
   plain <- kme(kme_sketch(x, 4, kernel = rbf, moments = 1))
   counted <- kme(kme_sketch(x, 4, kernel = rbf, weights = 1:12))
   lines <- refusals(expression(
-    confint(fit, 1), confint(fit, level = 95), confint(fit, level = c(0.9, 1)),
-    confint(fit, level = 0), confint(fit, level = NA),
+    confint(fit, 1), confint(fit, level = 95),
     confint(fit, method = "bootstrap"), confint(fit, type = "bound"),
-    confint(shrunk), confint(noisy), confint(kme(x, rbf, "smooth")),
-    confint(weighted), confint(kme(x, kernel_poly(2))),
-    confint(kme(x, kernel_linear()), method = "bound"),
-    confint(kme(as_gram(diag(1:3)))),
-    confint(kme(x, kernel_function(\(a, b) tcrossprod(a, b)))),
+    confint(shrunk), confint(weighted), confint(kme(x, kernel_poly(2))),
     confint(single), confint(plain), confint(counted),
-    confint(counted, method = "bound"),
     predict(fit, x, interval = "confidence"),
-    predict(fit, x, interval = TRUE, level = 1), predict(fit, level = "a"),
+    predict(fit, x, interval = TRUE, level = 1),
     predict(shrunk, x, interval = TRUE), predict(weighted, interval = TRUE),
     predict(single, interval = TRUE), predict(plain, x, interval = TRUE),
     predict(counted, x, interval = TRUE)

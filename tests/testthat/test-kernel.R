@@ -29,30 +29,26 @@ test_that("a kernel keeps what was given and a fit holds the number", {
   expect_type(fit$kernel$bandwidth, "double")
   expect_identical(kme(x, kernel_rbf(c(1, 2)))$kernel$bandwidth, c(1, 2))
   # The fitted kernel is a kernel: it chooses nothing again.
-  expect_equal(kernel_matrix(x[1:3, ], kernel = fit$kernel),
-               kernel_matrix(x, kernel = fit$kernel)[1:3, 1:3],
-               tolerance = 1e-14)
+  expect_near(kernel_matrix(x[1:3, ], kernel = fit$kernel),
+              kernel_matrix(x, kernel = fit$kernel)[1:3, 1:3], 1e-14)
 })
 
 test_that("the bandwidth of kernel_matrix() is chosen from x alone", {
   x <- random_points(10, 2)
   y <- 10 * random_points(5, 2)
   k <- fit_kernel(kernel_rbf(), x)
-  expect_equal(kernel_matrix(x, y, kernel_rbf()), kernel_matrix(x, y, k),
-               tolerance = 0)
+  expect_near(kernel_matrix(x, y, kernel_rbf()), kernel_matrix(x, y, k), 0)
 })
 
 test_that("one bandwidth is the same bandwidth for each column", {
   x <- random_points(10, 3)
   for (kernel in list(kernel_rbf, kernel_laplace,
                       \(b) kernel_matern(5 / 2, b))) {
-    expect_equal(kernel_matrix(x, kernel = kernel(0.7)),
-                 kernel_matrix(x, kernel = kernel(rep(0.7, 3))),
-                 tolerance = 1e-14)
+    expect_near(kernel_matrix(x, kernel = kernel(0.7)),
+                kernel_matrix(x, kernel = kernel(rep(0.7, 3))), 1e-14)
     each <- c(0.5, 1, 2)
-    expect_equal(kernel_matrix(x, kernel = kernel(each)),
-                 kernel_matrix(x %*% diag(1 / each), kernel = kernel(1)),
-                 tolerance = 1e-13)
+    expect_near(kernel_matrix(x, kernel = kernel(each)),
+                kernel_matrix(x %*% diag(1 / each), kernel = kernel(1)), 1e-13)
   }
 })
 
@@ -62,8 +58,7 @@ test_that("Matern 1/2 is the L2 Laplace kernel; degree 1 and offset 0 linear", {
                    kernel_matrix(x, kernel = kernel_laplace(2, "L2")))
   expect_identical(kernel_matrix(x, kernel = kernel_poly(1, 0)),
                    kernel_matrix(x, kernel = kernel_linear()))
-  expect_equal(kernel_matrix(x, kernel = kernel_linear()), tcrossprod(x),
-               tolerance = 1e-14)
+  expect_near(kernel_matrix(x, kernel = kernel_linear()), tcrossprod(x), 1e-14)
 })
 
 test_that("the energy kernel is negative distance, for matrices only", {

@@ -1,11 +1,5 @@
 # Every plot, on a device that draws nowhere: it runs, and returns what it drew.
 
-on_device <- function(code) {
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  force(code)
-}
-
 x <- random_points(20, 2)
 colnames(x) <- c("first", "second")
 rbf <- kernel_rbf(1)
@@ -26,7 +20,7 @@ test_that("the curve of one column is predict() on a grid around the points", {
     fit <- kme(x[, "first", drop = FALSE], rbf, estimator)
     shown <- on_device(plot(fit, type = "embedding", n = 31))
     expect_identical(dim(shown), c(31L, 2L))
-    expect_equal(shown$value, unname(predict(fit, shown$z)), tolerance = 1e-14)
+    expect_near(shown$value, unname(predict(fit, shown$z)), 1e-14)
     width <- diff(range(x[, 1]))
     expect_equal(range(shown$z), range(x[, 1]) + c(-0.15, 0.15) * width)
   }
@@ -36,10 +30,9 @@ test_that("the contours of two columns are predict() on a grid", {
   fit <- kme(x, rbf, "fkmse")
   shown <- on_device(plot(fit, type = "embedding", n = 12))
   expect_identical(lengths(shown), c(x = 12L, y = 12L, z = 144L))
-  expect_equal(shown$z[3, 7], predict(fit, cbind(shown$x[3], shown$y[7])),
-               tolerance = 1e-14)
-  expect_equal(shown$z[12, 1], predict(fit, cbind(shown$x[12], shown$y[1])),
-               tolerance = 1e-14)
+  expect_near(shown$z[3, 7], predict(fit, cbind(shown$x[3], shown$y[7])), 1e-14)
+  expect_near(shown$z[12, 1],
+              predict(fit, cbind(shown$x[12], shown$y[1])), 1e-14)
 })
 
 test_that("the embedding of more columns is drawn on kernel principal axes", {
@@ -54,8 +47,6 @@ test_that("the embedding of more columns is drawn on kernel principal axes", {
   # Of a gram of values alike; of many points an even share.
   expect_equal(on_device(plot(kme(gram(wide, rbf), estimator = "skmse"),
                               "embedding")), shown)
-  expect_identical(nrow(on_device(plot(kme(random_points(1100, 3), rbf)))),
-                   1000L)
   # Points without spread have no axes.
   expect_identical(on_device(plot(kme(matrix(1, 3, 3), rbf)))$PC1, numeric(3))
 })
@@ -100,13 +91,8 @@ test_that("the default plot is the first that applies", {
 
 test_that("plots that cannot be drawn are refused", {
   lines <- on_device(refusals(expression(
-    plot(kme(x, rbf), type = "selection"),
-    plot(kme(x, rbf, "fkmse", lambda = 1), type = "selection"),
-    plot(kme(x, rbf), type = "curve"),
-    plot(kme(x, rbf), n = 1),
-    plot(kme(x, rbf), n = 2.5),
-    plot(kme(x, rbf), interval = TRUE),
-    plot(kme(x[, 1], rbf), "weights", interval = TRUE),
+    plot(kme(x, rbf), type = "selection"), plot(kme(x, rbf), type = "curve"),
+    plot(kme(x, rbf), n = 1), plot(kme(x, rbf), interval = TRUE),
     plot(kme(x[, 1], rbf, "fkmse"), "embedding", interval = TRUE),
     plot(kme(x[, 1], rbf), interval = 1),
     plot(kme(x[, 1], rbf), interval = TRUE, level = 2),

@@ -50,7 +50,7 @@ test_that("the distance to the KME that is printed is kme_distance()", {
     want <- kme_distance(fit, average)
     expect_gt(want, 1e-4)
     found <- plain_distance(fit)
-    expect_equal(found$distance, want, tolerance = 1e-6)
+    expect_near(found$distance, want, 1e-6)
     expect_false(found$rounding)
     expect_output(print(fit, digits = 5), fixed = TRUE,
                   paste("distance to the KME", format(want, digits = 5)))

@@ -43,12 +43,10 @@ test_that("weights, values, norms and rho are those of explicit matrices", {
     for (fit in every_fit(x, kernel)) {
       w <- fit$weights
       expect_identical(coef(fit), w)
-      expect_equal(predict(fit), drop(k %*% w), tolerance = 1e-12)
-      expect_equal(predict(fit, z), drop(gram_R(kernel, z, x) %*% w),
-                   tolerance = 1e-12)
-      expect_equal(fit$norm2, sum(w * (k %*% w)), tolerance = 1e-11)
-      expect_equal(c(fit$rho, fit$varrho), c(mean(k), mean(diag(k))),
-                   tolerance = 1e-12)
+      expect_near(predict(fit), drop(k %*% w), 1e-12)
+      expect_near(predict(fit, z), drop(gram_R(kernel, z, x) %*% w), 1e-12)
+      expect_near(fit$norm2, sum(w * (k %*% w)), 1e-11)
+      expect_near(c(fit$rho, fit$varrho), c(mean(k), mean(diag(k))), 1e-12)
       expect_identical(fit$n, 20L)
     }
   }
@@ -64,7 +62,7 @@ test_that("weights are those of the formulas", {
         skmse = rep((1 - fit$alpha) / 20, 20),
         fkmse = fkmse_weights_R(k, fit$lambda)
       )
-      expect_equal(fit$weights, want, tolerance = weight_rounding(fit))
+      expect_near(fit$weights, want, weight_rounding(fit))
     }
   }
 })
@@ -110,7 +108,7 @@ test_that("lambda = 0 is the KME and lambda = Inf the target, exactly", {
     for (estimator in c("skmse", "fkmse")) {
       none <- kme(x, kernel, estimator, lambda = 0)
       expect_identical(none$weights, mean$weights)
-      expect_equal(none$norm2, mean$norm2, tolerance = 1e-13)
+      expect_near(none$norm2, mean$norm2, 1e-13)
       all <- kme(x, kernel, estimator, lambda = Inf)
       expect_identical(all$weights, numeric(15))
       expect_identical(all$norm2, 0)
@@ -128,9 +126,9 @@ test_that("with a target, lambda = Inf is the target exactly", {
     for (estimator in c("skmse", "fkmse")) {
       fit <- kme(x, kernel, estimator, target = target, lambda = Inf)
       towards <- kme(x, kernel, "skmse", target = target, lambda = Inf)
-      expect_equal(predict(fit, z), predict(towards, z), tolerance = 1e-14)
+      expect_near(predict(fit, z), predict(towards, z), 1e-14)
       if (inherits(target, "kme")) {
-        expect_equal(predict(fit, z), predict(target, z), tolerance = 1e-14)
+        expect_near(predict(fit, z), predict(target, z), 1e-14)
         expect_identical(kme_distance(fit, target), 0)
       }
     }
@@ -143,10 +141,10 @@ test_that("F-KMSE with a target at lambda = 0 adds the projection", {
   target <- kme(random_points(8, 2), kernel)
   fit <- kme(x, kernel, "fkmse", target = target, lambda = 0)
   # At the points of the sample it takes the values of the KME.
-  expect_equal(predict(fit), predict(kme(x, kernel)), tolerance = 1e-8)
+  expect_near(predict(fit), predict(kme(x, kernel)), 1e-8)
   k <- gram_R(kernel, x)
   want <- solve(k, rowMeans(k) - predict(target, x))
-  expect_equal(fit$weights, want, tolerance = 1e-8)
+  expect_near(fit$weights, want, 1e-8)
 })
 
 test_that("F-KMSE needs no well-conditioned K at the smallest lambda", {
@@ -159,7 +157,7 @@ test_that("F-KMSE needs no well-conditioned K at the smallest lambda", {
       expect_lt(max(abs(predict(cold) - predict(kme(g)))), 1e-6)
       gram_spectrum(g, "vectors")
       warm <- kme(g, estimator = "fkmse", lambda = lambda)
-      expect_equal(predict(warm), predict(cold), tolerance = 1e-6)
+      expect_near(predict(warm), predict(cold), 1e-6)
     }
   }
 })
@@ -181,8 +179,8 @@ test_that("S-KMSE of equal points is the KME", {
   for (kernel in kernels()) {
     for (select in c("loocv", "plugin")) {
       fit <- kme(matrix(2, 6, 2), kernel, "skmse", select = select)
-      expect_equal(fit$alpha, 0, tolerance = 1e-14)
-      expect_equal(fit$weights, rep(1 / 6, 6), tolerance = 1e-14)
+      expect_near(fit$alpha, 0, 1e-14)
+      expect_near(fit$weights, rep(1 / 6, 6), 1e-14)
     }
   }
   fit <- kme(rep(0, 4), kernel_linear(), "skmse")
@@ -192,7 +190,7 @@ test_that("S-KMSE of equal points is the KME", {
 test_that("F-KMSE of equal points is nearly the KME for every rule", {
   for (select in c("loocv", "gcv", "printed")) {
     fit <- kme(rep(1, 5), kernel_rbf(1), "fkmse", select = select)
-    expect_equal(fit$norm2, 1, tolerance = 1e-6)
+    expect_near(fit$norm2, 1, 1e-6)
     zero <- kme(rep(0, 5), kernel_linear(), "fkmse", select = select)
     expect_identical(zero$weights, rep(0.2, 5))
     expect_output(print(zero), "lambda = 0")
@@ -219,14 +217,13 @@ test_that("a linear kernel on centered data shrinks to the target entirely", {
 test_that("two points and one column work for every estimator", {
   k <- exp(-1 / 2)
   for (fit in every_fit(c(0, 1), kernel_rbf(1))) {
-    expect_equal(fit$rho, (1 + k) / 2, tolerance = 1e-14)
-    expect_equal(fit$weights[1], fit$weights[2], tolerance = 1e-13)
+    expect_near(fit$rho, (1 + k) / 2, 1e-14)
+    expect_near(fit$weights[1], fit$weights[2], 1e-13)
     expect_length(predict(fit, c(3, 4, 5)), 3)
   }
   # (K + lambda I)^(-1) K 1_n with the eigenvalue 1 + k of e.
   given <- kme(c(0, 1), kernel_rbf(1), "fkmse", lambda = 0.3)
-  expect_equal(given$weights, rep((1 + k) / (1.3 + k) / 2, 2),
-               tolerance = 1e-13)
+  expect_near(given$weights, rep((1 + k) / (1.3 + k) / 2, 2), 1e-13)
 })
 
 test_that("one point is its own mean", {
@@ -252,12 +249,11 @@ test_that("duplicating every row keeps the KME", {
   for (kernel in kernels()) {
     once <- kme(x, kernel)
     twice <- kme(rbind(x, x), kernel)
-    expect_equal(twice$norm2, once$norm2, tolerance = 1e-13)
+    expect_near(twice$norm2, once$norm2, 1e-13)
     # Differences of norms: the root of the rounding of their sum.
     expect_lt(kme_distance(once, twice), 1e-6 * sqrt(once$varrho))
     for (fit in every_fit(rbind(x, x), kernel)) {
-      expect_equal(fit$weights[1:10], fit$weights[11:20],
-                   tolerance = weight_rounding(fit))
+      expect_near(fit$weights[1:10], fit$weights[11:20], weight_rounding(fit))
     }
   }
 })
@@ -272,14 +268,14 @@ test_that("the user's weights are the embedding as it is", {
   for (fit in list(kme(x, kernel_rbf(1), weights = w),
                    kme(gram(x, kernel_rbf(1)), weights = w))) {
     expect_identical(fit$weights, w)
-    expect_equal(predict(fit), drop(k %*% w), tolerance = 1e-13)
-    expect_equal(fit$norm2, sum(w * (k %*% w)), tolerance = 1e-13)
+    expect_near(predict(fit), drop(k %*% w), 1e-13)
+    expect_near(fit$norm2, sum(w * (k %*% w)), 1e-13)
   }
   expect_identical(kme(x, kernel_rbf(1), weights = -1:8)$weights,
                    as.double(-1:8))
   expect_identical(kme(x, kernel_rbf(1), weights = numeric(10))$norm2, 0)
   equal <- kme(x, kernel_rbf(1), weights = rep(0.1, 10))
-  expect_equal(equal$norm2, kme(x, kernel_rbf(1))$norm2, tolerance = 1e-13)
+  expect_near(equal$norm2, kme(x, kernel_rbf(1))$norm2, 1e-13)
 })
 
 # --- Targets -----------------------------------------------------------------
@@ -300,18 +296,16 @@ test_that("estimates with a target are those of the formulas", {
   for (select in c("loocv", "plugin")) {
     s <- kme(x, kernel, "skmse", select = select, target = target)
     a <- skmse_alpha_R(k, select, at, f_norm2)
-    expect_equal(s$alpha, a, tolerance = 1e-12)
-    expect_equal(predict(s, new), a * f_new + (1 - a) * rowMeans(k_new),
-                 tolerance = 1e-12)
+    expect_near(s$alpha, a, 1e-12)
+    expect_near(predict(s, new), a * f_new + (1 - a) * rowMeans(k_new), 1e-12)
     expect_equal(s$norm2, (1 - a)^2 * mean(k) + 2 * a * (1 - a) * mean(at) +
                    a^2 * f_norm2, tolerance = 1e-12)
   }
   f <- kme(x, kernel, "fkmse", lambda = 0.7, target = target)
   b <- fkmse_weights_R(k, 0.7, at)
-  expect_equal(f$weights, b, tolerance = 1e-11)
-  expect_equal(predict(f, new), f_new + drop(k_new %*% b), tolerance = 1e-12)
-  expect_equal(f$norm2, f_norm2 + 2 * sum(b * at) + sum(b * (k %*% b)),
-               tolerance = 1e-11)
+  expect_near(f$weights, b, 1e-11)
+  expect_near(predict(f, new), f_new + drop(k_new %*% b), 1e-12)
+  expect_near(f$norm2, f_norm2 + 2 * sum(b * at) + sum(b * (k %*% b)), 1e-11)
 })
 
 test_that("norms of fits with targets are inner products with themselves", {
@@ -322,8 +316,8 @@ test_that("norms of fits with targets are inner products with themselves", {
   for (target in list(kme(z, kernel), normal(2), nested)) {
     for (estimator in c("skmse", "fkmse")) {
       fit <- kme(x, kernel, estimator, target = target)
-      expect_equal(kme_inner(fit, fit), fit$norm2, tolerance = 1e-10)
-      expect_equal(predict(fit, x), predict(fit), tolerance = 1e-11)
+      expect_near(kme_inner(fit, fit), fit$norm2, 1e-10)
+      expect_near(predict(fit, x), predict(fit), 1e-11)
     }
   }
 })
@@ -336,7 +330,7 @@ test_that("the target's kernel is the default kernel", {
   expect_identical(fit$kernel$family, "laplace_l1")
   # One bandwidth or the same for each column is one kernel.
   each <- kme(x, kernel_laplace(c(3, 3)), "skmse", target = target)
-  expect_equal(each$alpha, fit$alpha, tolerance = 1e-14)
+  expect_near(each$alpha, fit$alpha, 1e-14)
 })
 
 test_that("the exact mean as the target is chosen and nearly free of risk", {
@@ -347,8 +341,7 @@ test_that("the exact mean as the target is chosen and nearly free of risk", {
   for (estimator in c("skmse", "fkmse")) {
     fit <- kme(x, kernel_rbf(1), estimator, target = mixture)
     expect_lt(kme_risk(fit, mixture), 0.2 * kme_risk(plain, mixture))
-    expect_equal(kme_risk(update(fit, lambda = Inf), mixture), 0,
-                 tolerance = 1e-12)
+    expect_near(kme_risk(update(fit, lambda = Inf), mixture), 0, 1e-12)
   }
 })
 
@@ -440,6 +433,6 @@ test_that("a fit survives being saved and loaded", {
   saveRDS(g, file)
   back <- readRDS(file)
   expect_identical(mget(ls(back), back), mget(ls(g), g))
-  expect_equal(kme(back, estimator = "fkmse")$lambda,
-               kme(x, estimator = "fkmse")$lambda, tolerance = 1e-6)
+  expect_near(kme(back, estimator = "fkmse")$lambda,
+              kme(x, estimator = "fkmse")$lambda, 1e-6)
 })

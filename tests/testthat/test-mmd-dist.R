@@ -14,7 +14,7 @@ test_that("the statistic is that of the energy kernel on the points", {
     # 1e-15 seen
     expect_lt(abs(got$statistic - want$statistic), 1e-12)
     expect_identical(got$p.value, want$p.value)
-    expect_equal(got$estimate, want$estimate, tolerance = 1e-12)
+    expect_near(got$estimate, want$estimate, 1e-12)
   }
   run <- \(...) {
     set.seed(1)
@@ -47,16 +47,9 @@ test_that("what is no matrix of distances is refused", {
   below <- d
   below[2:3] <- -1
   expect_snapshot(writeLines(refusals(alist(
-    mmd_test(d),
-    mmd_test(d, 1:3),
-    mmd_test(d, replace(g, 1, NA)),
-    mmd_test(bad, g), mmd_test(far, g), mmd_test(below, g),
-    mmd_test(d, g, kernel = kernel_rbf()),
-    mmd_test(d, g, scale = TRUE),
-    mmd_test(d, g, bandwidths = "fuse"),
-    mmd_test(d, g, estimator = "skmse"),
-    mmd_test(d, g, estimator = "mkme"),
-    mmd_test(d, g, filter = TRUE),
+    mmd_test(d), mmd_test(d, 1:3), mmd_test(bad, g), mmd_test(below, g),
+    mmd_test(d, g, kernel = kernel_rbf()), mmd_test(d, g, scale = TRUE),
+    mmd_test(d, g, bandwidths = "fuse"), mmd_test(d, g, estimator = "skmse"),
     hsic_test(bad, x)
   ))))
 })
@@ -67,7 +60,7 @@ test_that("hsic_test() takes distances, as the energy kernel of the points", {
   got <- hsic_test(d, dist(y), B = 99)
   set.seed(1)
   want <- hsic_test(x, y, kernel = kernel_energy(), B = 99)
-  expect_equal(got$statistic, want$statistic, tolerance = 1e-12)
+  expect_near(got$statistic, want$statistic, 1e-12)
   expect_identical(got$p.value, want$p.value)
   mixed <- hsic_test(d, factor(g), B = 9)
   expect_equal(mixed$statistic, hsic_test(x, factor(g), B = 9,

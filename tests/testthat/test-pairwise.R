@@ -33,7 +33,7 @@ expect_two_samples <- function(got, ...) {
       assign(".Random.seed", seed, globalenv())
       labels <- intersect(levels(group), c(table$group1[i], table$group2[i]))
       want <- two_groups(labels, ..., seed = NULL)
-      expect_equal(table$statistic[i], want$statistic[[1L]], tolerance = 1e-12)
+      expect_near(table$statistic[i], want$statistic[[1L]], 1e-12)
       expect_identical(table$p.value[i], want$p.value)
     }
   }
@@ -160,16 +160,14 @@ test_that("other nulls, estimators, filters and bins go pair by pair", {
     for (i in case[[1L]]) {
       labels <- intersect(levels(group), unlist(got$table[i, 1:2]))
       want <- do.call(two_groups, c(list(labels), arguments))
-      expect_equal(got$table$statistic[i], want$statistic[[1L]],
-                   tolerance = 1e-12)
+      expect_near(got$table$statistic[i], want$statistic[[1L]], 1e-12)
       expect_equal(got$table$p.value[i], want$p.value)
     }
   }
   filtered <- compare(kernel = kernel_rbf(theta),
                       filter = test_filter(ratio = 0.1, order = 1))
   plain <- compare(kernel = kernel_rbf(theta))
-  expect_equal(filtered$table$distance, plain$table$distance,
-               tolerance = 1e-12)
+  expect_near(filtered$table$distance, plain$table$distance, 1e-12)
   fused <- compare(reference = "none", bandwidths = c(1, 2))
   set.seed(1)
   want <- two_groups(c("high dose", "none"), bandwidths = c(1, 2))
@@ -219,13 +217,13 @@ test_that("groups are as users have them", {
   a <- mmd_pairwise(gram(x, kernel_rbf(1)), number, reference = 2, B = 99)
   set.seed(1)
   b <- mmd_pairwise(x, number, kernel = kernel_rbf(1), reference = 2, B = 99)
-  expect_equal(a$table, b$table, tolerance = 1e-12)
+  expect_near(a$table, b$table, 1e-12)
   expect_match(b$data.name, "x by number: 3 groups of 20 points, 60 in all")
   set.seed(1)
   a <- mmd_pairwise(dist(x), number, B = 99)
   set.seed(1)
   b <- mmd_pairwise(x, number, kernel = kernel_energy(), B = 99)
-  expect_equal(a$table, b$table, tolerance = 1e-12)
+  expect_near(a$table, b$table, 1e-12)
 })
 
 test_that("matrices and dist objects hold the distances of all pairs", {
@@ -279,7 +277,6 @@ test_that("what cannot be compared is refused", {
   one <- mmd_pairwise(x, g, reference = "a", B = 59)
   expect_snapshot(writeLines(refusals(alist(
     mmd_pairwise(x, g, reference = "d"),
-    mmd_pairwise(x, g, reference = c("a", "b")),
     mmd_pairwise(x, g, control = test_control(permutations = diag(30))),
     mmd_pairwise(x, g, blocks = rep(1:3, 10)),
     mmd_pairwise(x, g, control = test_control(bins = 20)),

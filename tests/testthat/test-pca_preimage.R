@@ -7,8 +7,8 @@ test_that("pre-images do not depend on each other", {
   z <- random_points(40, 2, seed = 9)
   all <- preimage(fit, z)
   for (row in c(3, 17, 40)) {
-    expect_equal(all[row, , drop = FALSE],
-                 preimage(fit, z[row, , drop = FALSE]), tolerance = 1e-10)
+    expect_near(all[row, , drop = FALSE],
+                preimage(fit, z[row, , drop = FALSE]), 1e-10)
   }
 })
 
@@ -22,7 +22,7 @@ test_that("pre-images of a noisy circle lie nearer to the circle", {
   denoised <- preimage(fit)
   expect_identical(dimnames(denoised), dimnames(x))
   expect_lt(off(denoised), 0.25 * off(x))
-  expect_equal(preimage(fit, x), denoised, tolerance = 1e-6)
+  expect_near(preimage(fit, x), denoised, 1e-6)
 })
 
 test_that("a pre-image is a fixed point and a maximum of the projection", {
@@ -51,8 +51,7 @@ test_that("a pre-image is a fixed point and a maximum of the projection", {
     for (i in 1:10) {
       c <- b * (1 - sum(Vs[i, ])) + c(Vs[i, ], numeric(nrow(sites) - 40))
       k <- drop(gram_R(kernel, found[i, , drop = FALSE], sites))
-      expect_equal(found[i, ], colSums(c * k * sites) / sum(c * k),
-                   tolerance = 1e-6)
+      expect_near(found[i, ], colSums(c * k * sites) / sum(c * k), 1e-6)
       best <- gram_R(kernel, x, sites) %*% c
       # Not below the start, and no neighbor is higher.
       expect_gte(sum(c * k), max(best) - 1e-12)
@@ -66,7 +65,7 @@ test_that("a pre-image is a fixed point and a maximum of the projection", {
 test_that("with all components a point of the sample is its own pre-image", {
   x <- random_points(15, 2)
   fit <- kme_pca(x, kernel_rbf(0.3))
-  expect_equal(unname(preimage(fit)), x, tolerance = 1e-6)
+  expect_near(unname(preimage(fit)), x, 1e-6)
 })
 
 test_that("pre-images far from 0 are those near 0", {
@@ -100,7 +99,7 @@ test_that("a start where the projection is negative gives way to the next", {
   sites <- list(x = matrix(c(0, 5)), weights = c(-1, 2), origin = 0)
   found <- fixed_points(object, sites, matrix(0, 1, 1), 1e-8, 100)
   expect_identical(found$failed, 0)
-  expect_equal(drop(found$z), 5, tolerance = 1e-4)
+  expect_near(drop(found$z), 5, 1e-4)
 })
 
 test_that("the noise of a center becomes weights for pre-images", {
@@ -108,9 +107,9 @@ test_that("the noise of a center becomes weights for pre-images", {
   noisy <- kme(x, rbf, "mkme", noise = 0.05)
   fit <- kme_pca(x, rbf, 3, center = kme(x, rbf, weights = as_weights(noisy)))
   want <- kme_pca(x, rbf, 3, center = noisy)
-  expect_equal(fit$at, want$at, tolerance = 1e-8)
+  expect_near(fit$at, want$at, 1e-8)
   # The norms differ by what the noise puts out of the span of the sample.
   expect_lt(fit$norm2, want$norm2)
-  expect_equal(fit$values, want$values, tolerance = 0.01)
+  expect_near(fit$values, want$values, 0.01)
   expect_true(all(is.finite(preimage(fit))))
 })

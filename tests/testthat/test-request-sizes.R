@@ -30,11 +30,6 @@ test_that("more rows or columns than a matrix can have are refused for that", {
   })
 })
 
-test_that("sizes are said in full", {
-  with_memory(1, expect_error(check_memory(1e5, 2000.5),
-                              "of 100000 x 2001 doubles"))
-})
-
 test_that("rows that are put together are counted as numbers", {
   parts <- list(matrix(1:4, 2), matrix(5:6, 1))
   expect_identical(bind_rows(parts), do.call(rbind, parts))

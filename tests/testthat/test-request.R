@@ -4,21 +4,13 @@ x <- random_points(6, 2)
 rbf <- kernel_rbf(1)
 normal <- list(weights = 1, means = c(0, 0), covariances = diag(2))
 
-expect_refusals <- function(calls, class = "kernmean_error_input",
-                            env = parent.frame()) {
-  lines <- refusals(calls, class, env)
-  expect_snapshot(writeLines(lines))
-}
-
 test_that("missing and infinite values are counted", {
   with <- function(...) replace(x, seq_len(...length()), c(...))
   expect_refusals(expression(
     kme(with(NA)), kme(with(NA, NA, NaN)), kme(with(Inf, -Inf, 1, NA)),
-    kme(as.data.frame(with(NaN))), kme(~ V1, as.data.frame(with(NA, NA))),
-    kme(c(1, NA)), kme(c(1L, NA)), gram(with(Inf)),
-    kernel_matrix(with(NA), kernel = rbf), kernel_matrix(x, with(NaN), rbf),
-    predict(kme(x, rbf), with(NA)), kme(x, rbf, weights = c(1:5, NA)),
-    as_gram(with(NA)[1:2, ])
+    gram(with(Inf)), kernel_matrix(with(NA), kernel = rbf),
+    kernel_matrix(x, with(NaN), rbf), predict(kme(x, rbf), with(NA)),
+    kme(x, rbf, weights = c(1:5, NA)), as_gram(with(NA)[1:2, ])
   ))
 })
 
@@ -29,12 +21,7 @@ test_that("data that are not numbers are refused with their column", {
   m$matrix <- matrix(1:6, 3)
   dates <- as.Date("2026-01-01") + 1:3
   expect_refusals(expression(
-    kme("a"), kme(letters), kme(NULL), kme(NA), kme(c(TRUE, FALSE)),
-    kme(list(1, 2)), kme(factor(1:3)), kme(mean), kme(quote(a)),
-    kme(c(1i, 2)), kme(matrix(TRUE, 2, 2)), kme(matrix("a", 2, 2)),
-    kme(matrix(list(1), 2, 2)), kme(array(1, c(2, 2, 2))), kme(dates),
-    kme(as.difftime(1:3, units = "mins")), kme(stats::dist(x)),
-    kme(table(1:3)), kme(structure(1:3, class = "units")), kme(d), kme(m),
+    kme("a"), kme(letters), kme(NULL), kme(d), kme(m),
     kme(data.frame(f = factor(1:3))),
     kme(data.frame(a = 1:3, s = letters[1:3])),
     kme(data.frame(l = c(TRUE, FALSE))), kme(data.frame(dates)),
@@ -45,9 +32,7 @@ test_that("data that are not numbers are refused with their column", {
 
 test_that("no rows or no columns are refused", {
   expect_refusals(expression(
-    kme(numeric()), kme(matrix(0, 0, 3)), kme(matrix(0, 3, 0)),
-    kme(data.frame()), kme(data.frame(a = numeric())), kme(iris[0, 1:2]),
-    kme(iris[, 0]), kme(~ 1, iris), gram(numeric()),
+    kme(numeric()), kme(matrix(0, 0, 3)), kme(matrix(0, 3, 0)), gram(numeric()),
     kernel_matrix(x, x[0, ], rbf), predict(kme(x, rbf), x[0, ])
   ))
 })
@@ -55,44 +40,39 @@ test_that("no rows or no columns are refused", {
 test_that("one point cannot be shrunk", {
   one <- x[1, , drop = FALSE]
   expect_refusals(expression(
-    kme(one, rbf, "skmse"), kme(one, rbf, "fkmse"), kme(3, rbf, "fkmse"),
-    kme(one, rbf, "skmse", lambda = 1),
-    kme(as_gram(matrix(1)), estimator = "skmse")
+    kme(one, rbf, "skmse"), kme(one, rbf, "fkmse"), kme(3, rbf, "fkmse")
   ))
 })
 
 test_that("bandwidths must be positive, finite and of the right length", {
   expect_refusals(expression(
     kernel_rbf(0), kernel_rbf(-1), kernel_rbf(NA), kernel_rbf(NA_real_),
-    kernel_rbf(NaN), kernel_rbf(Inf), kernel_rbf(c(1, -2)), kernel_rbf("mean"),
-    kernel_rbf("med"), kernel_rbf(NULL), kernel_rbf(TRUE),
-    kernel_rbf(numeric()), kernel_rbf(list(1)),
-    kernel_laplace(0), kernel_laplace(NULL),
-    kernel_matern(5 / 2, -1), kernel_matern(5 / 2, NULL), kernel_laplace("L2"),
-    kme(x, kernel_rbf(c(1, 2, 3))), kernel_matrix(x, kernel = kernel_rbf(1:4)),
-    kme(x, kernel_rbf(\(x) -1)), kme(x, kernel_rbf(\(x) 1:3)),
-    kme(x, kernel_rbf(\(x) "median")), kme(x, kernel_rbf(\(x) NULL))
+    kernel_rbf("mean"), kernel_rbf("med"), kernel_laplace(0),
+    kernel_laplace(NULL), kernel_matern(5 / 2, -1), kernel_matern(5 / 2, NULL),
+    kernel_laplace("L2"), kme(x, kernel_rbf(c(1, 2, 3))),
+    kernel_matrix(x, kernel = kernel_rbf(1:4)), kme(x, kernel_rbf(\(x) -1)),
+    kme(x, kernel_rbf(\(x) 1:3)), kme(x, kernel_rbf(\(x) "median")),
+    kme(x, kernel_rbf(\(x) NULL))
   ))
 })
 
 test_that("kernels refuse unknown choices and parameters", {
   expect_refusals(expression(
     kernel_laplace(1, "L3"), kernel_laplace(1, NA), kernel_matern(2),
-    kernel_matern("5/2"), kernel_matern(c(1 / 2, 3 / 2)), kernel_matern(NA),
-    kernel_poly(0), kernel_poly(1.5), kernel_poly(-2), kernel_poly(NA),
-    kernel_poly("2"), kernel_poly(c(1, 2)), kernel_poly(Inf),
-    kernel_poly(2, -1), kernel_poly(2, NA), kernel_poly(2, Inf),
-    kernel_function(1), kernel_function("tcrossprod"), kernel_function(NULL)
+    kernel_matern("5/2"), kernel_matern(c(1 / 2, 3 / 2)), kernel_poly(0),
+    kernel_poly(1.5), kernel_poly(-2), kernel_poly(2, -1), kernel_poly(2, NA),
+    kernel_poly(2, Inf), kernel_function(1), kernel_function("tcrossprod"),
+    kernel_function(NULL)
   ))
 })
 
 test_that("a kernel must be a kernel object", {
   expect_refusals(expression(
-    kme(x, "rbf"), kme(x, kernel_rbf), kme(x, tcrossprod), kme(x, 1),
-    kme(x, NULL), kme(x, x), gram(x, "rbf"), gram(x, diag(6)),
-    kernel_matrix(rbf, kernel = x), kernel_matrix(x, kernel = "rbf"),
-    kernel_matrix(x, rbf), kme(x, kernel_energy()),
-    kme(gram(x, kernel_energy())), kme(gram(x, rbf), rbf)
+    kme(x, "rbf"), kme(x, kernel_rbf), kme(x, tcrossprod), gram(x, "rbf"),
+    gram(x, diag(6)), kernel_matrix(rbf, kernel = x),
+    kernel_matrix(x, kernel = "rbf"), kernel_matrix(x, rbf),
+    kme(x, kernel_energy()), kme(gram(x, kernel_energy())),
+    kme(gram(x, rbf), rbf)
   ))
 })
 
@@ -102,7 +82,6 @@ test_that("what a kernel function returns is checked", {
     kme(x, k(\(x, y) 1)), kme(x, k(\(x, y) NULL)),
     kme(x, k(\(x, y) matrix("a", nrow(x), nrow(y)))),
     kme(x, k(\(x, y) matrix(NA_real_, nrow(x), nrow(y)))),
-    kme(x, k(\(x, y) as.data.frame(tcrossprod(x, y)))),
     kernel_matrix(x, x[1:2, ], k(\(x, y) tcrossprod(y, x))),
     kernel_matrix(x, kernel = k(\(x, y) tcrossprod(x, y) / 0)),
     kme(x, k(\(x, y) -gram_R(rbf, x, y)), "fkmse"),
@@ -114,18 +93,13 @@ test_that("what a kernel function returns is checked", {
 test_that("lambda must be a number of at least 0", {
   expect_refusals(expression(
     kme(x, rbf, "skmse", lambda = -1), kme(x, rbf, "fkmse", lambda = -1e-9),
-    kme(x, rbf, "fkmse", lambda = NA), kme(x, rbf, "fkmse", lambda = NaN),
-    kme(x, rbf, "fkmse", lambda = "1"), kme(x, rbf, "fkmse", lambda = c(1, 2)),
-    kme(x, rbf, "fkmse", lambda = TRUE), kme(x, rbf, "skmse", lambda = -Inf),
-    kme(x, rbf, "fkmse", lambda = numeric()),
-    kme(x, rbf, "fkmse", lambda = list(1))
+    kme(x, rbf, "fkmse", lambda = NA)
   ))
 })
 
 test_that("unknown choices are answered with the valid ones", {
   expect_refusals(expression(
-    kme(x, rbf, "mean"), kme(x, rbf, NA), kme(x, rbf, NULL), kme(x, rbf, 1),
-    kme(x, rbf, c("kme", "skmse")), kme(x, rbf, ""), kme(x, "fkmse"),
+    kme(x, rbf, "mean"), kme(x, rbf, NA), kme(x, rbf, NULL), kme(x, "fkmse"),
     kernel_function(\(x) x), plot(kme(x, rbf), "weight of it"),
     plot(gram(x, rbf), 1), kme(x, rbf, "skmse", target = 0),
     kme(x, rbf, "skmse", select = "gcv"), kme(x, rbf, "fkmse", select = "best"),
@@ -151,9 +125,7 @@ test_that("arguments that do not go together are refused", {
 test_that("weights must be one finite number for each row", {
   expect_refusals(expression(
     kme(x, rbf, weights = 1), kme(x, rbf, weights = letters[1:6]),
-    kme(x, rbf, weights = c(1:5, Inf)), kme(x, rbf, weights = rep(TRUE, 6)),
-    kme(x, rbf, weights = numeric()), kme(x, rbf, weights = list(1, 2)),
-    kme(gram(x, rbf), weights = 1:7)
+    kme(x, rbf, weights = c(1:5, Inf)), kme(x, rbf, weights = rep(TRUE, 6))
   ))
 })
 
@@ -178,15 +150,13 @@ test_that("new data must have the columns of the sample", {
   expect_refusals(expression(
     predict(fit, data.frame(a = 1)), predict(fit, data.frame(u = 1, v = 2)),
     predict(fit, iris), predict(fit, x[, 1]), predict(fit, c(a = 1, b = 2)),
-    predict(fit, cbind(x, 1)), predict(fit, NULL), predict(fit, list(1, 2)),
+    predict(fit, cbind(x, 1)), predict(fit, NULL),
     predict(fit, data.frame(a = "x", b = 1)),
     predict(fit, data.frame(a = factor(1), b = 1)),
-    predict(fit, cbind(a = 1, b = 2, a = 3)), predict(bare, x[, 1]),
-    predict(bare, cbind(x, 1)), predict(kme(1:3, rbf), x),
-    predict(bare, "a"), predict(formula, data.frame(a = 1)),
-    predict(formula, data.frame(a = 1, b = "x")),
-    kernel_matrix(x, x[, 1], rbf), kernel_matrix(named, iris[, 1:2], rbf),
-    kernel_matrix(x, NULL, rbf)
+    predict(fit, cbind(a = 1, b = 2, a = 3)), predict(bare, cbind(x, 1)),
+    predict(kme(1:3, rbf), x), predict(formula, data.frame(a = 1)),
+    predict(formula, data.frame(a = 1, b = "x")), kernel_matrix(x, x[, 1], rbf),
+    kernel_matrix(named, iris[, 1:2], rbf), kernel_matrix(x, NULL, rbf)
   ))
 })
 
@@ -207,9 +177,7 @@ test_that("a matrix that is no Gram matrix is refused with its defect", {
   skew <- replace(k, 7, 5)
   expect_refusals(expression(
     as_gram(skew), as_gram(k - diag(6)), as_gram(-diag(2)), as_gram(k[, 1:3]),
-    as_gram(as.data.frame(k)), as_gram(1), as_gram(NULL), as_gram("a"),
-    as_gram(matrix(0, 0, 0)), as_gram(matrix("a", 2, 2)),
-    as_gram(matrix(TRUE, 2, 2)), as_gram(replace(k, 3, NA)),
+    as_gram(as.data.frame(k)), as_gram(1), as_gram(replace(k, 3, NA)),
     as_gram(matrix(-1)), gram(gram(x, rbf))
   ))
 })
@@ -223,17 +191,14 @@ test_that("mixtures must be mixtures", {
   one <- function(...) utils::modifyList(normal, list(...), keep.null = TRUE)
   expect_refusals(expression(
     kme_risk(fit, 3), kme_risk(fit, NULL), kme_risk(fit, list(1, 2)),
-    kme_risk(fit, list(weights = 1, means = 0)), kme_risk(fit, kme(x, rbf)),
     kme_risk(fit, one(weights = 2)), kme_risk(fit, one(weights = NA)),
-    kme_risk(fit, one(weights = "1")), kme_risk(fit, one(weights = numeric())),
-    kme_risk(fit, two(weights = c(1.5, -0.5))), kme_risk(fit, one(means = 1)),
+    kme_risk(fit, one(weights = "1")), kme_risk(fit, one(means = 1)),
     kme_risk(fit, one(means = NULL)), kme_risk(fit, one(means = c("a", "b"))),
     kme_risk(fit, one(means = c(0, NA))), kme_risk(fit, two(means = c(0, 0))),
     kme_risk(fit, two(means = matrix(0, 2, 3))),
     kme_risk(fit, one(covariances = diag(3))),
     kme_risk(fit, one(covariances = NULL)),
     kme_risk(fit, one(covariances = "a")),
-    kme_risk(fit, two(covariances = diag(2))),
     kme_risk(fit, one(covariances = diag(c(1, NA)))),
     kme_risk(fit, one(covariances = diag(c(1, -1)))),
     kme_risk(fit, one(covariances = matrix(c(1, 0.5, 0, 1), 2))),
@@ -300,8 +265,7 @@ test_that("numbers of threads are whole and at least 1", {
   before <- kernmean_threads()
   expect_refusals(expression(
     kernmean_threads(0), kernmean_threads(-1), kernmean_threads(1.5),
-    kernmean_threads("two"), kernmean_threads(NA), kernmean_threads(c(1, 2)),
-    kernmean_threads(Inf), kernmean_threads(TRUE)
+    kernmean_threads("two")
   ))
   expect_identical(kernmean_threads(), before)
 })
@@ -372,22 +336,6 @@ test_that("a symmetric matrix of values taken as points is a warning", {
   )), 1L)
   expect_no_warning(kme(x))
   expect_no_warning(kme(random_points(6, 6)))
-})
-
-test_that("columns of a formula may have any name", {
-  d <- data.frame(`a b` = random_points(9, 1)[, 1], c = 1:9,
-                  check.names = FALSE)
-  for (f in list(~ `a b` + c, ~ .)) {
-    fit <- kme(f, data = d)
-    expect_identical(fit$fitted, kme(as.matrix(d))$fitted)
-    expect_equal(predict(fit, d), predict(fit), ignore_attr = TRUE,
-                 tolerance = 1e-12)
-  }
-})
-
-test_that("a column that a formula leaves out may be of any kind", {
-  fit <- kme(~ . - Species, iris)
-  expect_identical(colnames(fit$sample$x), names(iris)[1:4])
 })
 
 test_that("one variable stands on the left of a formula of two samples", {

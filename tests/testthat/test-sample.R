@@ -7,11 +7,9 @@ columns <- function(n = 12) {
 }
 
 same_fit <- function(fit, other, tolerance = 1e-14) {
-  expect_equal(fit$weights, other$weights, tolerance = tolerance)
-  expect_equal(unname(predict(fit)), unname(predict(other)),
-               tolerance = tolerance)
-  expect_equal(fit$kernel$bandwidth, other$kernel$bandwidth,
-               tolerance = tolerance)
+  expect_near(fit$weights, other$weights, tolerance)
+  expect_near(unname(predict(fit)), unname(predict(other)), tolerance)
+  expect_near(fit$kernel$bandwidth, other$kernel$bandwidth, tolerance)
 }
 
 test_that("a matrix, a data frame and a formula give the same fit", {
@@ -111,8 +109,8 @@ test_that("new data of a formula is transformed as the sample was", {
   expect_error(update(moved, data = d["a"]), "'data' must have the variables",
                class = "kernmean_error_input")
   updated <- update(kme(~ scale(a), d), estimator = "skmse")
-  expect_equal(unname(predict(updated, d[2:4, ])),
-               unname(predict(updated))[2:4], tolerance = 1e-12)
+  expect_near(unname(predict(updated, d[2:4, ])),
+              unname(predict(updated))[2:4], 1e-12)
 })
 
 test_that("a gram in place of data gives equal fits", {
@@ -133,14 +131,14 @@ test_that("a gram in place of data gives equal fits", {
         # lambda is refined to 1e-6 of itself.
         tolerance <- if (estimator == "fkmse") 1e-5 else 1e-12
         same_fit(held, fit, tolerance)
-        expect_equal(bare$weights, fit$weights, tolerance = tolerance)
-        expect_equal(bare$norm2, fit$norm2, tolerance = tolerance)
-        expect_equal(bare$minimum, fit$minimum, tolerance = 1e-10)
-        expect_equal(unname(predict(held, new)), unname(predict(fit, new)),
-                     tolerance = tolerance)
+        expect_near(bare$weights, fit$weights, tolerance)
+        expect_near(bare$norm2, fit$norm2, tolerance)
+        expect_near(bare$minimum, fit$minimum, 1e-10)
+        expect_near(unname(predict(held, new)),
+                    unname(predict(fit, new)), tolerance)
         values <- kernel_matrix(new, x, fit$kernel)
-        expect_equal(unname(predict(bare, values)), unname(predict(fit, new)),
-                     tolerance = tolerance)
+        expect_near(unname(predict(bare, values)),
+                    unname(predict(fit, new)), tolerance)
       }
     }
   }
@@ -154,10 +152,10 @@ test_that("a target on a gram without points is a fit on that gram", {
     bare <- kme(g, estimator = estimator, target = kme(g, weights = w))
     fit <- kme(x, kernel_rbf(1), estimator,
                target = kme(x, kernel_rbf(1), weights = w))
-    expect_equal(bare$lambda, fit$lambda, tolerance = 1e-5)
-    expect_equal(predict(bare), predict(fit), tolerance = 1e-5)
+    expect_near(bare$lambda, fit$lambda, 1e-5)
+    expect_near(predict(bare), predict(fit), 1e-5)
     values <- kernel_matrix(x[1:3, ], x, kernel_rbf(1))
-    expect_equal(predict(bare, values), predict(bare)[1:3], tolerance = 1e-12)
+    expect_near(predict(bare, values), predict(bare)[1:3], 1e-12)
   }
 })
 
@@ -168,24 +166,22 @@ test_that("a kernel function is as the native kernel", {
   # In blocks of rows, of which the last is smaller, if memory were short.
   f <- kernel_function(\(x, y) gram_R(kernel_rbf(theta), x, y))
   native <- kernel_rbf(theta)
-  expect_equal(kernel_matrix(x, kernel = f), kernel_matrix(x, kernel = native),
-               tolerance = 1e-14)
-  expect_equal(kernel_matrix(x, new, f), kernel_matrix(x, new, native),
-               tolerance = 1e-14)
+  expect_near(kernel_matrix(x, kernel = f),
+              kernel_matrix(x, kernel = native), 1e-14)
+  expect_near(kernel_matrix(x, new, f), kernel_matrix(x, new, native), 1e-14)
   for (estimator in c("kme", "skmse", "fkmse")) {
     fit <- kme(x, f, estimator)
     want <- kme(x, native, estimator)
-    expect_equal(fit$weights, want$weights, tolerance = 1e-5)
-    expect_equal(unname(predict(fit, new)), unname(predict(want, new)),
-                 tolerance = 1e-5)
+    expect_near(fit$weights, want$weights, 1e-5)
+    expect_near(unname(predict(fit, new)), unname(predict(want, new)), 1e-5)
     expect_equal(fit$varrho, 1)
-    expect_equal(kme_inner(fit, fit), fit$norm2, tolerance = 1e-12)
-    expect_equal(kme_distance(fit, kme(new, f)),
-                 kme_distance(want, kme(new, native)), tolerance = 1e-5)
+    expect_near(kme_inner(fit, fit), fit$norm2, 1e-12)
+    expect_near(kme_distance(fit, kme(new, f)),
+                kme_distance(want, kme(new, native)), 1e-5)
   }
   w <- seq(-1, 1, length.out = 30)
-  expect_equal(kme(x, f, weights = w)$norm2, kme(x, native, weights = w)$norm2,
-               tolerance = 1e-13)
+  expect_near(kme(x, f, weights = w)$norm2,
+              kme(x, native, weights = w)$norm2, 1e-13)
 })
 
 test_that("a kernel function is called on blocks of rows", {
@@ -200,7 +196,7 @@ test_that("a kernel function is called on blocks of rows", {
   rows <- fold_rows(f, x, y)
   expect_identical(sum(sizes), 2000L)
   expect_gt(length(sizes), 1L)
-  expect_equal(rows, drop(x) * sum(y), tolerance = 1e-12)
+  expect_near(rows, drop(x) * sum(y), 1e-12)
 })
 
 # --- The verbs ---------------------------------------------------------------
@@ -219,24 +215,23 @@ test_that("the verbs do not depend on the kind of sample", {
     formed <- form_sample(points)
     values <- gram_sample(as_gram(k))
     for (sample in list(points, formed, values)) {
-      expect_equal(sample_matrix(sample), k, tolerance = 0)
-      expect_equal(as.matrix(sample), k, tolerance = 0)
-      expect_equal(sample_rows(sample), rowSums(k), tolerance = 1e-13)
-      expect_equal(sample_diagonal(sample), diag(k), tolerance = 1e-14)
-      expect_equal(sample_apply(sample, v), k %*% v, tolerance = 1e-12)
-      expect_equal(sample_apply(sample, v[, 1]), drop(k %*% v[, 1]),
-                   tolerance = 1e-12)
-      expect_equal(sample_gram(sample)$K, k, tolerance = 0)
+      expect_near(sample_matrix(sample), k, 0)
+      expect_near(as.matrix(sample), k, 0)
+      expect_near(sample_rows(sample), rowSums(k), 1e-13)
+      expect_near(sample_diagonal(sample), diag(k), 1e-14)
+      expect_near(sample_apply(sample, v), k %*% v, 1e-12)
+      expect_near(sample_apply(sample, v[, 1]), drop(k %*% v[, 1]), 1e-12)
+      expect_near(sample_gram(sample)$K, k, 0)
       z <- if (knows_points(sample)) new else l
       at <- sample_newdata(sample, z)
-      expect_equal(sample_at(sample, at, v), l %*% v, tolerance = 1e-12)
-      expect_equal(sample_cross(sample, at, 3:5), l[3:5, ], tolerance = 1e-14)
+      expect_near(sample_at(sample, at, v), l %*% v, 1e-12)
+      expect_near(sample_cross(sample, at, 3:5), l[3:5, ], 1e-14)
       moments <- sample_moments(sample)
-      expect_equal(moments$rho, mean(k), tolerance = 1e-13)
-      expect_equal(moments$varrho, mean(diag(k)), tolerance = 1e-14)
+      expect_near(moments$rho, mean(k), 1e-13)
+      expect_near(moments$varrho, mean(diag(k)), 1e-14)
       order <- c(5:1, 9, 30)
-      expect_equal(sample_matrix(sample_take(sample, order)), k[order, order],
-                   tolerance = 1e-14)
+      expect_near(sample_matrix(sample_take(sample, order)),
+                  k[order, order], 1e-14)
     }
     expect_true(stores_gram(formed) && knows_points(formed))
     expect_false(knows_points(values))
@@ -249,9 +244,9 @@ test_that("a linear kernel may have its origin at the mean of the points", {
   x <- random_points(20, 3) + 5
   sample <- center_linear(points_sample(x, kernel_linear()))
   k <- tcrossprod(scale(x, scale = FALSE))
-  expect_equal(sample_rows(sample), rowSums(k), tolerance = 1e-12)
-  expect_equal(sample_diagonal(sample), diag(k), tolerance = 1e-13)
-  expect_equal(sample_apply(sample, x), unname(k %*% x), tolerance = 1e-12)
+  expect_near(sample_rows(sample), rowSums(k), 1e-12)
+  expect_near(sample_diagonal(sample), diag(k), 1e-13)
+  expect_near(sample_apply(sample, x), unname(k %*% x), 1e-12)
   # No other kernel has one, nor has a matrix.
   for (kernel in list(kernel_rbf(1), kernel_poly(2))) {
     expect_null(center_linear(points_sample(x, kernel))$origin)

@@ -9,7 +9,6 @@ own <- kme_landmarks(d, 8, rbf)
 S <- landmark_x(own)
 whole <- kme_sketch(d, own)
 k <- \(x, y) gram_R(rbf, x, y)
-refused <- \(...) expect_error(..., class = "kernmean_error_input")
 same <- \(a, b) expect_lt(sketch_difference(a, b), 1e-13)
 row_key <- \(x) paste(x[, 1], x[, 2])
 
@@ -66,8 +65,8 @@ test_that("without names columns are read by place", {
   set.seed(1)
   plain <- kme_landmarks(bare, 8, rbf)
   same(kme_sketch(bare, plain), kme_sketch(bare, S, rbf))
-  expect_equal(sketch_totals(kme_sketch(bare, plain)), sketch_totals(whole),
-               tolerance = 1e-13)
+  expect_near(sketch_totals(kme_sketch(bare, plain)),
+              sketch_totals(whole), 1e-13)
   refused(kme_sketch(cbind(bare, 1), plain))
   refused(kme_sketch(bare[, 1], plain))
 })
@@ -118,7 +117,7 @@ test_that("terms of a formula are those of the landmarks' rows", {
                       runs_of(frame, c(69, 1)))) {
       # The landmarks know their terms.
       totals <- sketch_totals(kme_sketch(rows, of))
-      expect_equal(totals$first, colSums(twin$values), tolerance = 1e-12)
+      expect_near(totals$first, colSums(twin$values), 1e-12)
     }
     set.seed(2)
     streamed <- kme_landmarks(formula, stream_of(runs_of(frame, c(9, 61))),
@@ -145,8 +144,7 @@ test_that("a factor is sketched exactly, whatever its coding", {
                data.frame(f = character()))
   for (source in list(f, frame, runs, stream_of(runs), rev(runs))) {
     fit <- kme(kme_sketch(source, lf))
-    expect_equal(c(fit$rho, fit$varrho), c(mean(same_level), 1),
-                 tolerance = 1e-10)
+    expect_near(c(fit$rho, fit$varrho), c(mean(same_level), 1), 1e-10)
   }
   # A level that no landmark knows would be lost.
   refused(kme_sketch(factor(c("u", "z")), lf))
@@ -164,10 +162,8 @@ test_that("numbers and factors make one variable with the product kernel", {
   chosen <- match(do.call(paste, as.data.frame(landmark_x(of)[, 1:2])),
                   do.call(paste, unname(d)))
   expect_false(anyNA(chosen))
-  expect_equal(sketch_totals(sketch)$first, colSums(K[, chosen]),
-               tolerance = 1e-12)
-  expect_equal(sketch_totals(sketch)$second, crossprod(K[, chosen]),
-               tolerance = 1e-12)
+  expect_near(sketch_totals(sketch)$first, colSums(K[, chosen]), 1e-12)
+  expect_near(sketch_totals(sketch)$second, crossprod(K[, chosen]), 1e-12)
   same(kme_sketch(runs_of(frame, c(1, 2, 67)), of), sketch)
 })
 
@@ -179,14 +175,12 @@ test_that("every kernel that has estimates has sketches", {
                       kernel_linear(), kernel_poly(2), kernel_poly(3, 0.5))) {
     sketch <- kme_sketch(x, unname(S), kernel)
     twin <- sketch_R(unname(x), S, \(x, y) gram_R(kernel, x, y))
-    expect_equal(sketch_totals(sketch)$first, colSums(twin$values),
-                 tolerance = 1e-12)
-    expect_equal(lossy(kme(sketch))$rho, twin$rho, tolerance = 1e-7)
+    expect_near(sketch_totals(sketch)$first, colSums(twin$values), 1e-12)
+    expect_near(lossy(kme(sketch))$rho, twin$rho, 1e-7)
   }
   by_function <- kme_sketch(x, S, square)
-  expect_equal(sketch_totals(by_function),
-               sketch_totals(kme_sketch(x, S, kernel_poly(2))),
-               tolerance = 1e-12)
+  expect_near(sketch_totals(by_function),
+              sketch_totals(kme_sketch(x, S, kernel_poly(2))), 1e-12)
   # Two variables, one of them with a function.
   y <- random_points(70, 1, 2)
   w <- rep_len(1:3, 70) / 3
@@ -195,7 +189,7 @@ test_that("every kernel that has estimates has sketches", {
             kme_sketch(y, y[1:4, , drop = FALSE], rbf)$landmarks[[1L]]),
     y = y, weights = w
   ))
-  expect_equal(two(square), two(kernel_poly(2)), tolerance = 1e-12)
+  expect_near(two(square), two(kernel_poly(2)), 1e-12)
   refused(kme_sketch(x, S, kernel_energy()))
 })
 
@@ -210,14 +204,13 @@ test_that("units are those of the landmarks", {
     sketch <- kme_sketch(wide, of)
     # Whitened columns may be turned: distances are not.
     chosen <- match(row_key(of$variable$sample$raw), row_key(wide))
-    expect_equal(sketch_totals(sketch)$first, colSums(k(z, z[chosen, ])),
-                 tolerance = 1e-10)
+    expect_near(sketch_totals(sketch)$first, colSums(k(z, z[chosen, ])), 1e-10)
     same(kme_sketch(runs_of(wide, c(1, 69)), of), sketch)
     # Predictions are in the user's units.
     fit <- lossy(kme(sketch))
     values <- k(z[1:4, ], z[chosen, ])
-    expect_equal(unname(predict(fit, wide[1:4, ])),
-                 drop(values %*% fit$weights), tolerance = 1e-9)
+    expect_near(unname(predict(fit, wide[1:4, ])),
+                drop(values %*% fit$weights), 1e-9)
     set.seed(5)
     drawn <- kme_sketch(wide, 8, rbf, scale = scale)
     same(drawn, sketch)
@@ -231,8 +224,8 @@ test_that("weights are positive numbers, one a row, or a column", {
   # Equal weights are no weights, but for their sum.
   twice <- kme_sketch(d, own, weights = rep(2, 70))
   expect_true(twice$weighted)
-  expect_equal(kme(twice, estimator = "skmse")$weights,
-               kme(whole, estimator = "skmse")$weights, tolerance = 1e-10)
+  expect_near(kme(twice, estimator = "skmse")$weights,
+              kme(whole, estimator = "skmse")$weights, 1e-10)
   for (bad in list(w[-1], replace(w, 3, -1), replace(w, 3, Inf), "nowhere",
                    rep(1e200, 70), rep(1e-200, 70))) {
     refused(kme_sketch(d, own, weights = bad))

@@ -9,7 +9,6 @@ w <- rep_len(c(1, 3, 0.4), 60)
 # Landmarks apart from one another: C is as exact as its sums.
 S <- as.matrix(expand.grid(-1:1, -1:1)) * 1.5
 S <- unname(S)
-refused <- \(...) expect_error(..., class = "kernmean_error_input")
 
 estimates <- list(
   kme = list(\(s) sketch_kme_R(s), "kme"),
@@ -28,16 +27,13 @@ test_that("estimates are those of the projected Gram matrix", {
       want <- estimate[[1L]](twin)
       fit <- do.call(kme, c(list(sketch, estimator = estimate[[2L]]),
                             estimate[-(1:2)]))
-      expect_equal(fit$weights, want$weights, tolerance = 1e-8)
-      expect_equal(fit$norm2, want$norm2, tolerance = 1e-9)
-      expect_equal(fit$lambda, want$lambda, tolerance = 1e-9)
-      expect_equal(c(fit$rho, fit$varrho), c(twin$rho, twin$varrho),
-                   tolerance = 1e-9)
-      expect_equal(unname(predict(fit, z)), drop(k(z, S) %*% want$weights),
-                   tolerance = 1e-8)
-      expect_equal(unname(fit$fitted), drop(k(S, S) %*% want$weights),
-                   tolerance = 1e-8)
-      expect_equal(kme_inner(fit, fit), want$norm2, tolerance = 1e-8)
+      expect_near(fit$weights, want$weights, 1e-8)
+      expect_near(fit$norm2, want$norm2, 1e-9)
+      expect_near(fit$lambda, want$lambda, 1e-9)
+      expect_near(c(fit$rho, fit$varrho), c(twin$rho, twin$varrho), 1e-9)
+      expect_near(unname(predict(fit, z)), drop(k(z, S) %*% want$weights), 1e-8)
+      expect_near(unname(fit$fitted), drop(k(S, S) %*% want$weights), 1e-8)
+      expect_near(kme_inner(fit, fit), want$norm2, 1e-8)
     }
   }
 })
@@ -50,8 +46,8 @@ test_that("without second moments the trace is that of the kernel", {
       fit <- kme(sketch, estimator = "skmse", select = select)
       want <- sketch_skmse_R(twin, select)
       expect_equal(fit$varrho, 1)
-      expect_equal(fit$lambda, want$lambda, tolerance = 1e-9)
-      expect_equal(fit$weights, want$weights, tolerance = 1e-8)
+      expect_near(fit$lambda, want$lambda, 1e-9)
+      expect_near(fit$weights, want$weights, 1e-8)
     }
     refused(kme(sketch, estimator = "fkmse", select = "gcv"))
     refused(kme(sketch, estimator = "fkmse", lambda = 1))
@@ -69,17 +65,16 @@ test_that("the scores of gcv and printed are those of all n rows", {
       curve <- fit$score[fit$score$lambda > 1e-5, ]
       some <- curve[round(seq(1, nrow(curve), length.out = 12)), ]
       want <- vapply(some$lambda, scores[[select]], 1, K = twin$K)
-      expect_equal(some$score, want, tolerance = 1e-8)
+      expect_near(some$score, want, 1e-8)
       # The one chosen is none worse than any of the grid.
       expect_lte(scores[[select]](twin$K, fit$lambda),
                  min(fit$score$score) + 1e-10)
       whole <- kme(as_gram(twin$K), estimator = "fkmse", select = select)
-      expect_equal(fit$lambda, whole$lambda, tolerance = 1e-3)
-      expect_equal(fit$norm2, whole$norm2, tolerance = 1e-6)
-      expect_equal(drop(twin$values %*% fit$weights), unname(whole$fitted),
-                   tolerance = 1e-6)
+      expect_near(fit$lambda, whole$lambda, 1e-3)
+      expect_near(fit$norm2, whole$norm2, 1e-6)
+      expect_near(drop(twin$values %*% fit$weights), unname(whole$fitted), 1e-6)
       want <- sketch_fkmse_R(twin, fit$lambda)
-      expect_equal(fit$weights, want$weights, tolerance = 1e-6)
+      expect_near(fit$weights, want$weights, 1e-6)
     }
   }
 })
@@ -97,8 +92,7 @@ test_that("rounding is not taken for eigenvalues where rows are few", {
     score <- if (select == "gcv") fkmse_gcv_R else fkmse_printed_R
     some <- fit$score[fit$score$lambda > 1e-4, ]
     some <- some[round(seq(1, nrow(some), length.out = 8)), ]
-    expect_equal(some$score, vapply(some$lambda, score, 1, K = twin$K),
-                 tolerance = 1e-5)
+    expect_near(some$score, vapply(some$lambda, score, 1, K = twin$K), 1e-5)
   }
 })
 
@@ -106,21 +100,21 @@ test_that("the edges of shrinkage are the mean and nothing", {
   sketch <- kme_sketch(x, S, rbf)
   plain <- kme(sketch)
   for (estimator in c("skmse", "fkmse")) {
-    expect_equal(kme(sketch, estimator = estimator, lambda = 0)$weights,
-                 plain$weights, tolerance = 1e-9)
+    expect_near(kme(sketch, estimator = estimator, lambda = 0)$weights,
+                plain$weights, 1e-9)
     expect_equal(kme(sketch, estimator = estimator, lambda = Inf)$weights,
                  0 * plain$weights)
   }
   # Rows that coincide need no shrinkage.
   alike <- kme_sketch(x[rep(2, 5), ], x[1:3, ], rbf)
-  expect_equal(kme(alike, estimator = "skmse")$alpha, 0, tolerance = 1e-6)
+  expect_near(kme(alike, estimator = "skmse")$alpha, 0, 1e-6)
   one <- kme_sketch(x[2, , drop = FALSE], x[1:3, ], rbf)
   refused(kme(one, estimator = "skmse"))
   # A mean of zero.
   both <- kme_sketch(rbind(x, -x), diag(2), kernel_linear())
   expect_equal(kme(both, estimator = "skmse")$alpha, 1)
-  expect_equal(max(abs(kme(both, estimator = "fkmse",
-                           select = "gcv")$weights)), 0, tolerance = 1e-10)
+  expect_near(max(abs(kme(both, estimator = "fkmse", select = "gcv")$weights)),
+              0, 1e-10)
 })
 
 test_that("with all distinct rows as landmarks nothing is lost", {
@@ -135,12 +129,11 @@ test_that("with all distinct rows as landmarks nothing is lost", {
     arguments <- c(list(estimator = pair[[1L]]), pair[-1L])
     fit <- do.call(kme, c(list(sketch), arguments))
     want <- do.call(kme, c(list(rows, far), arguments))
-    expect_equal(fit$lambda, want$lambda, tolerance = 1e-4)
+    expect_near(fit$lambda, want$lambda, 1e-4)
     for (field in c("rho", "varrho", "norm2")) {
-      expect_equal(fit[[field]], want[[field]], tolerance = 1e-7)
+      expect_near(fit[[field]], want[[field]], 1e-7)
     }
-    expect_equal(unname(predict(fit, z)), unname(predict(want, z)),
-                 tolerance = 1e-6)
+    expect_near(unname(predict(fit, z)), unname(predict(want, z)), 1e-6)
     expect_lt(kme_distance(fit, want), 1e-6)
   }
 })
@@ -153,18 +146,17 @@ test_that("the moments are those of the features", {
     sample <- sketch_sample(sketch)
     # The root is determined up to a rotation.
     turn <- crossprod(twin$root, k(S, S) %*% root)
-    expect_equal(crossprod(turn), diag(9), tolerance = 1e-9)
+    expect_near(crossprod(turn), diag(9), 1e-9)
     moments <- sample$moments
-    expect_equal(moments$mean, drop(twin$mu %*% turn), tolerance = 1e-9)
-    expect_equal(moments$covariance, t(turn) %*% twin$C %*% turn,
-                 tolerance = 1e-9)
-    expect_equal(moments$along, drop(twin$along %*% turn), tolerance = 1e-8)
+    expect_near(moments$mean, drop(twin$mu %*% turn), 1e-9)
+    expect_near(moments$covariance, t(turn) %*% twin$C %*% turn, 1e-9)
+    expect_near(moments$along, drop(twin$along %*% turn), 1e-8)
     for (field in c("trace", "rho", "varrho", "square")) {
-      expect_equal(moments[[field]], twin[[field]], tolerance = 1e-8)
+      expect_near(moments[[field]], twin[[field]], 1e-8)
     }
-    expect_equal(moments$lost, twin$lost, tolerance = 1e-9)
+    expect_near(moments$lost, twin$lost, 1e-9)
     expect_gt(moments$lost, 0.01)
-    expect_equal(sample$size, twin$size, tolerance = 1e-13)
+    expect_near(sample$size, twin$size, 1e-13)
     expect_equal(sample$n, 60)
     # The sums that a ridge by shrinkage needs.
     if (is.null(v)) {
@@ -187,14 +179,13 @@ test_that("the samples of groups are the sketches of their rows", {
   expect_setequal(names(samples), c("u", "v"))
   for (group in names(samples)) {
     alone <- sketch_sample(kme_sketch(x[g == group, ], S, rbf))
-    expect_equal(samples[[group]]$moments, alone$moments, tolerance = 1e-9)
+    expect_near(samples[[group]]$moments, alone$moments, 1e-9)
     at <- match(group, sketch$groups)
-    expect_equal(sketch_sample(sketch, group = at)$moments, alone$moments,
-                 tolerance = 1e-9)
+    expect_near(sketch_sample(sketch, group = at)$moments, alone$moments, 1e-9)
     expect_equal(samples[[group]]$n, sum(g == group))
   }
-  expect_equal(sketch_sample(sketch)$moments,
-               sketch_sample(kme_sketch(x, S, rbf))$moments, tolerance = 1e-9)
+  expect_near(sketch_sample(sketch)$moments,
+              sketch_sample(kme_sketch(x, S, rbf))$moments, 1e-9)
 })
 
 test_that("rows far from all landmarks are warned of", {
@@ -215,7 +206,7 @@ test_that("landmarks that lie close do not spoil the loss", {
   twin <- sketch_R(rows, rows[1:60, ], \(x, y) gram_R(smooth, x, y))
   expect_lt(abs(lost - twin$lost), 1e-6)
   expect_gt(lost, -1e-7)
-  expect_equal(kme(sketch)$rho, twin$rho, tolerance = 1e-7)
+  expect_near(kme(sketch)$rho, twin$rho, 1e-7)
 })
 
 test_that("a sketch's fit goes with ordinary fits of its kernel", {
@@ -226,26 +217,25 @@ test_that("a sketch's fit goes with ordinary fits of its kernel", {
   fit <- kme(sketch, estimator = "skmse")
   b <- fit$weights
   inner <- sum(b * rowMeans(k(S, y)))
-  expect_equal(c(kme_inner(fit, other), kme_inner(other, fit)), c(inner, inner),
-               tolerance = 1e-10)
+  expect_near(c(kme_inner(fit, other), kme_inner(other, fit)),
+              c(inner, inner), 1e-10)
   distance <- sqrt(sum(b * (k(S, S) %*% b)) - 2 * inner + mean(k(y, y)))
   all <- kme_distance(list(fit, other, fit))
-  expect_equal(unname(all[1, ]), c(0, distance, 0), tolerance = 1e-7)
+  expect_near(unname(all[1, ]), c(0, distance, 0), 1e-7)
   # Against a mixture as weights on S.
   mixture <- list(weights = 1, means = matrix(c(0.2, -0.1), 1),
                   covariances = array(diag(2), c(2, 2, 1)))
-  expect_equal(kme_risk(fit, mixture),
-               kme_risk(kme(S, rbf, weights = b), mixture), tolerance = 1e-10)
+  expect_near(kme_risk(fit, mixture),
+              kme_risk(kme(S, rbf, weights = b), mixture), 1e-10)
   # Of two sketches of the same landmarks.
   theirs <- sketch_R(y, S, k)
-  expect_equal(kme_distance(kme(sketch), kme(kme_sketch(y, S, rbf)))^2,
-               sum((twin$mu - colMeans(theirs$values %*% twin$root))^2),
-               tolerance = 1e-9)
+  expect_near(kme_distance(kme(sketch), kme(kme_sketch(y, S, rbf)))^2,
+              sum((twin$mu - colMeans(theirs$values %*% twin$root))^2), 1e-9)
   refused(kme_distance(kme(sketch), kme(y, kernel_rbf(2))))
   # The mean of the projections is the projection of the mean.
-  expect_equal(kme_distance(kme(sketch), kme(x, rbf))^2,
-               mean(k(x, x)) - twin$rho, tolerance = 1e-9)
-  expect_equal(b, unname(c(as_weights(fit))), tolerance = 1e-9)
+  expect_near(kme_distance(kme(sketch), kme(x, rbf))^2,
+              mean(k(x, x)) - twin$rho, 1e-9)
+  expect_near(b, unname(c(as_weights(fit))), 1e-9)
 })
 
 test_that("a target is shrunk to as on the projected rows", {
@@ -259,7 +249,7 @@ test_that("a target is shrunk to as on the projected rows", {
   excess <- twin$varrho - twin$rho
   alpha <- 60 * excess / (59^2 * distance2 + excess)
   fit <- kme(sketch, estimator = "skmse", target = target)
-  expect_equal(fit$alpha, alpha, tolerance = 1e-9)
+  expect_near(fit$alpha, alpha, 1e-9)
   expect_equal(fit$norm2, (1 - alpha)^2 * twin$rho +
                  2 * alpha * (1 - alpha) * cross + alpha^2 * mean(k(y, y)),
                tolerance = 1e-9)
@@ -268,8 +258,7 @@ test_that("a target is shrunk to as on the projected rows", {
   fit <- kme(sketch, estimator = "skmse", target = near)
   theirs <- colMeans(k(y, S)) %*% twin$root
   distance2 <- sum((theirs - twin$mu)^2)
-  expect_equal(fit$alpha, 60 * excess / (59^2 * distance2 + excess),
-               tolerance = 1e-9)
+  expect_near(fit$alpha, 60 * excess / (59^2 * distance2 + excess), 1e-9)
 })
 
 test_that("estimates that take the rows are refused with the reason", {

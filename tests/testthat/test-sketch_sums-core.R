@@ -50,7 +50,7 @@ test_that("sums over rows are those of the kernel matrix", {
   x <- random_points(24600, 2)
   sums <- sums_of(sketch_source(one_kernel, s, x), NULL, FALSE)$first
   want <- rowSums(kernel_matrix(s, x, one_kernel))
-  expect_equal(sums, want, tolerance = 1e-14)
+  expect_near(sums, want, 1e-14)
 })
 
 test_that("sums are right for every kernel of the core", {
@@ -114,15 +114,14 @@ test_that("threads do not change a bit, other rows little", {
   got <- with_threads(2, all_of())
   expect_identical(with_threads(1, all_of()), got)
   # What is beside the diagonal is multiplied once.
-  expect_equal(got[[3L]], got[[1L]]$second, tolerance = 1e-13)
+  expect_near(got[[3L]], got[[1L]]$second, 1e-13)
   cut <- 2345L
   parts <- lapply(list(seq_len(cut), (cut + 1L):7000L), \(i) {
     sums_of(sketch_source(one_kernel, s, x[i, ]))
   })
   whole <- sums_of(source)
   for (name in names(whole)) {
-    expect_equal(parts[[1L]][[name]] + parts[[2L]][[name]], whole[[name]],
-                 tolerance = 1e-13)
+    expect_near(parts[[1L]][[name]] + parts[[2L]][[name]], whole[[name]], 1e-13)
   }
 })
 
@@ -183,7 +182,7 @@ test_that("pivots are those of the residuals, draw by draw", {
           want <- pivots_R(k, 9, block)
           expect_identical(got$pivots, want$pivots)
           # Differences of residuals of size 1
-          expect_equal(got$left, want$left, tolerance = 1e-11)
+          expect_near(got$left, want$left, 1e-11)
           expect_identical(runif(1), after)
         }
       }

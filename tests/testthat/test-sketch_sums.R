@@ -17,8 +17,8 @@ test_that("sums are those of the rows", {
   totals <- sketch_totals(kme_sketch(d, own))
   expect_equal(totals$n, 83)
   expect_equal(totals$trace, 83)
-  expect_equal(totals$first, colSums(values), tolerance = 1e-14)
-  expect_equal(totals$second, crossprod(values), tolerance = 1e-14)
+  expect_near(totals$first, colSums(values), 1e-14)
+  expect_near(totals$second, crossprod(values), 1e-14)
   expect_identical(totals$second, t(totals$second))
   expect_null(totals$along)
   expect_null(sketch_totals(kme_sketch(d, own, moments = 1))$second)
@@ -27,9 +27,8 @@ test_that("sums are those of the rows", {
   expect_equal(weighted$weight, sum(w))
   expect_equal(weighted$weight2, sum(w^2))
   expect_equal(weighted$trace, sum(w))
-  expect_equal(weighted$first, colSums(w * values), tolerance = 1e-14)
-  expect_equal(weighted$second, crossprod(values, w * values),
-               tolerance = 1e-14)
+  expect_near(weighted$first, colSums(w * values), 1e-14)
+  expect_near(weighted$second, crossprod(values, w * values), 1e-14)
 })
 
 test_that("any partition in any order gives the same sums", {
@@ -104,7 +103,7 @@ test_that("sums that cancel do not depend on the partition either", {
                                        chunk = chunk))
     expect_lt(abs(totals$first[1L] - 5), 1e-13 * scale)
     # One row at a time nothing is lost but the last rounding.
-    if (chunk == 1) expect_equal(totals$first[1L], 5, tolerance = 1e-7)
+    if (chunk == 1) expect_near(totals$first[1L], 5, 1e-7)
   }
 })
 
@@ -120,13 +119,11 @@ test_that("empty parts change nothing, and one row is a sketch", {
   }
   expect_identical(kme_sketch(none, own)$n, whole$n * 0L)
   one <- kme_sketch(d[5, ], own)
-  expect_equal(sketch_totals(one)$first, values[5, ], tolerance = 1e-14)
-  expect_equal(kme(one)$rho, sketch_R(x[5, , drop = FALSE], S, k)$rho,
-               tolerance = 1e-9)
+  expect_near(sketch_totals(one)$first, values[5, ], 1e-14)
+  expect_near(kme(one)$rho, sketch_R(x[5, , drop = FALSE], S, k)$rho, 1e-9)
   # Fewer rows than landmarks.
   few <- kme_sketch(d[1:4, ], own)
-  expect_equal(sketch_totals(few)$second, crossprod(values[1:4, ]),
-               tolerance = 1e-14)
+  expect_near(sketch_totals(few)$second, crossprod(values[1:4, ]), 1e-14)
 })
 
 test_that("the groups add up to the whole", {
@@ -139,12 +136,11 @@ test_that("the groups add up to the whole", {
       part <- sketch_totals(sketch, match(group, sketch$groups))
       rows <- g == group
       alone <- kme_sketch(d[rows, ], own, weights = v[rows], moments = 4)
-      expect_equal(part, sketch_totals(alone), tolerance = 1e-13)
+      expect_near(part, sketch_totals(alone), 1e-13)
       part
     })
     for (name in names(whole)) {
-      expect_equal(Reduce(`+`, lapply(each, `[[`, name)), whole[[name]],
-                   tolerance = 1e-13)
+      expect_near(Reduce(`+`, lapply(each, `[[`, name)), whole[[name]], 1e-13)
     }
     for (fit in list(c(estimator = "skmse"), c(estimator = "kme"))) {
       expect_equal(
@@ -161,8 +157,8 @@ test_that("a group may have any name, none too", {
   sketch <- kme_sketch(d, own, groups = g)
   expect_setequal(sketch$groups, unique(g))
   for (group in unique(g)) {
-    expect_equal(sketch_totals(sketch, match(group, sketch$groups))$first,
-                 colSums(values[g == group, ]), tolerance = 1e-13)
+    expect_near(sketch_totals(sketch, match(group, sketch$groups))$first,
+                colSums(values[g == group, ]), 1e-13)
   }
 })
 
@@ -176,9 +172,8 @@ test_that("groups that a part has not seen are in the sum", {
   turned <- parts$w + parts$u + parts$v
   expect_setequal(turned$groups, whole$groups)
   for (g in whole$groups) {
-    expect_equal(sketch_totals(turned, match(g, turned$groups)),
-                 sketch_totals(whole, match(g, whole$groups)),
-                 tolerance = 1e-13)
+    expect_near(sketch_totals(turned, match(g, turned$groups)),
+                sketch_totals(whole, match(g, whole$groups)), 1e-13)
   }
 })
 
@@ -214,10 +209,10 @@ test_that("two variables have a cross sum", {
     both <- kme_sketch(d, list(own, other), y = y, weights = v)
     totals <- sketch_totals(both)
     ww <- if (is.null(v)) 1 else v
-    expect_equal(totals$cross, crossprod(values, ww * k_y), tolerance = 1e-13)
-    expect_equal(totals$first_y, colSums(ww * k_y), tolerance = 1e-13)
-    expect_equal(totals$second_y, crossprod(k_y, ww * k_y), tolerance = 1e-13)
-    expect_equal(totals$trace_y, sum(ww * rep(1, 83)), tolerance = 1e-13)
+    expect_near(totals$cross, crossprod(values, ww * k_y), 1e-13)
+    expect_near(totals$first_y, colSums(ww * k_y), 1e-13)
+    expect_near(totals$second_y, crossprod(k_y, ww * k_y), 1e-13)
+    expect_near(totals$trace_y, sum(ww * rep(1, 83)), 1e-13)
     expect_equal(
       sketch_cross(both),
       crossprod(values %*% own$root, ww * (k_y %*% other$root)) /
@@ -227,8 +222,7 @@ test_that("two variables have a cross sum", {
   frame <- cbind(d, y = y[, 1])
   # Landmarks know their columns.
   both <- kme_sketch(frame, list(other, own))
-  expect_equal(sketch_totals(both)$cross, t(crossprod(values, k_y)),
-               tolerance = 1e-13)
+  expect_near(sketch_totals(both)$cross, t(crossprod(values, k_y)), 1e-13)
   runs <- runs_of(frame, c(20, 0, 1, 62))
   for (source in list(runs, stream_of(runs), rev(runs))) {
     other_way <- kme_sketch(source, list(other, own))
@@ -260,10 +254,9 @@ test_that("the sides of a formula are two variables, the left one first", {
       }
     })
     totals <- sketch_totals(both)
-    expect_equal(totals$first, colSums(k_of[[1L]]), tolerance = 1e-12)
-    expect_equal(totals$first_y, colSums(k_of[[2L]]), tolerance = 1e-12)
-    expect_equal(totals$cross, crossprod(k_of[[1L]], k_of[[2L]]),
-                 tolerance = 1e-12)
+    expect_near(totals$first, colSums(k_of[[1L]]), 1e-12)
+    expect_near(totals$first_y, colSums(k_of[[2L]]), 1e-12)
+    expect_near(totals$cross, crossprod(k_of[[1L]], k_of[[2L]]), 1e-12)
     # The same landmarks for a stream of more columns in another order.
     runs <- lapply(runs_of(cbind(u = NA, frame[5:1]), c(1, 40, 42)), \(run) {
       run$f <- as.character(run$f)
@@ -406,8 +399,7 @@ test_that("bins go on over chunks, parts and sums", {
   grown <- update(kme_sketch(d[1:40, ], own, bin = 4), d[41:80, ])
   expect_equal(sum(grown$left), 0)
   means <- sketch_bins(grown)$features
-  expect_equal(rowMeans(means), colMeans(values[1:80, ] %*% own$root),
-               tolerance = 1e-9)
+  expect_near(rowMeans(means), colMeans(values[1:80, ] %*% own$root), 1e-9)
   refused <- \(...) expect_error(..., class = "kernmean_error_input")
   refused(kme_sketch(d, own, bin = 4) + kme_sketch(d, own, bin = 5))
   refused(kme_sketch(d, own, bin = 4) + kme_sketch(d, own))

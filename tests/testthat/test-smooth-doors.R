@@ -20,14 +20,14 @@ test_that("as a center they are the fit of kme()", {
     e <- eigen(K - outer(at, at, `+`) + norm2, symmetric = TRUE)
     for (center in list(name, kme(x, rbf, name))) {
       fit <- kme_pca(x, rbf, 3, center = center)
-      expect_equal(fit$values, e$values[1:3] / 14, tolerance = 1e-9)
+      expect_near(fit$values, e$values[1:3] / 14, 1e-9)
       Lc <- gram_R(rbf, z, x) + norm2 -
         outer(mean_at_R(twins[[name]], z, 0.9), at, `+`)
       scores <- Lc %*% e$vectors[, 1:3] %*% diag(1 / sqrt(e$values[1:3]))
-      expect_equal(abs(unname(predict(fit, z))), abs(scores), tolerance = 1e-8)
+      expect_near(abs(unname(predict(fit, z))), abs(scores), 1e-8)
     }
     centered <- kme_cov(x, kernel_x = rbf, center = name)
-    expect_equal(centered$trace, sum(e$values) / 14, tolerance = 1e-9)
+    expect_near(centered$trace, sum(e$values) / 14, 1e-9)
   }
 })
 
@@ -45,14 +45,14 @@ test_that("means are shrunk towards them", {
     norm2 <- mean_inner_R(target[[2]], target[[2]], 0.9)
     fit <- kme(x, rbf, "skmse", target = target[[1]])
     alpha <- skmse_alpha_R(K, "loocv", at, norm2)
-    expect_equal(fit$alpha, alpha, tolerance = 1e-10)
+    expect_near(fit$alpha, alpha, 1e-10)
     whole <- mean_sum_R(list(target[[2]], twin_kme()(x, 0.9)),
                         c(alpha, 1 - alpha))
-    expect_equal(fit$fitted, mean_at_R(whole, x, 0.9), tolerance = 1e-10)
-    expect_equal(fit$norm2, mean_inner_R(whole, whole, 0.9), tolerance = 1e-10)
+    expect_near(fit$fitted, mean_at_R(whole, x, 0.9), 1e-10)
+    expect_near(fit$norm2, mean_inner_R(whole, whole, 0.9), 1e-10)
     shrunk <- kme(x, rbf, "fkmse", lambda = 0.3, target = target[[1]])
     w <- fkmse_weights_R(K, 0.3, at)
-    expect_equal(shrunk$weights, w, tolerance = 1e-10)
+    expect_near(shrunk$weights, w, 1e-10)
     expect_equal(predict(shrunk, y), drop(gram_R(rbf, y, x) %*% w) +
                    mean_at_R(target[[2]], y, 0.9), tolerance = 1e-10)
   }
@@ -66,7 +66,7 @@ test_that("densities match the smoothed and the stacked mean", {
     fit <- kme_density(x, rbf, name, m = 2, scale = FALSE, nstart = 2,
                        shape = "isotropic", validate = 0)
     mean <- kme(x, rbf, name)
-    expect_equal(fit$mean$fitted, mean$fitted, tolerance = 1e-12)
+    expect_near(fit$mean$fitted, mean$fitted, 1e-12)
     twin <- if (name == "smooth") smooth_R(x, 0.9, mean$h, mean$c) else {
       mean_sum_R(lapply(seven_R(x, 0.9), \(a) a(x, 0.9)),
                  mean$candidates$share)
@@ -78,7 +78,7 @@ test_that("densities match the smoothed and the stacked mean", {
     distance2 <- mean_inner_R(twin, twin, 0.9) -
       2 * mean_inner_R(twin, mixture, 0.9) +
       mean_inner_R(mixture, mixture, 0.9)
-    expect_equal(fit$distance2, distance2, tolerance = 1e-8)
+    expect_near(fit$distance2, distance2, 1e-8)
   }
 })
 
@@ -94,8 +94,8 @@ test_that("two samples are compared by means that settled once for both", {
     kme_distance(kme(few[s, ], rbf, settled, scale = FALSE),
                  kme(few[-s, ], rbf, settled, scale = FALSE))^2
   })
-  expect_equal(unname(test$statistic), values[1], tolerance = 1e-10)
-  expect_equal(sort(unname(test$replicates)), sort(values), tolerance = 1e-10)
+  expect_near(unname(test$statistic), values[1], 1e-10)
+  expect_near(sort(unname(test$replicates)), sort(values), 1e-10)
   expect_equal(test$p.value, mean(values >= values[1] - 1e-12))
 })
 
@@ -113,8 +113,8 @@ test_that("a stack settles its shares, and its lambdas, once", {
     inner <- \(i, j) mean_inner_R(means[[i]], means[[j]], 0.9)
     inner(1, 1) + inner(2, 2) - 2 * inner(1, 2)
   })
-  expect_equal(unname(test$statistic), values[1], tolerance = 1e-6)
-  expect_equal(sort(unname(test$replicates)), sort(values), tolerance = 1e-6)
+  expect_near(unname(test$statistic), values[1], 1e-6)
+  expect_near(sort(unname(test$replicates)), sort(values), 1e-6)
   expect_equal(test$p.value, mean(values >= values[1] - 1e-9))
 })
 
@@ -127,7 +127,7 @@ test_that("p-values over all labelings are uniform, whatever the labels", {
                                 control = test_control(permutations = "all"),
                                 scale = FALSE)$p.value)
     })
-    expect_equal(sort(p), 1:10 / 10, tolerance = 1e-9)
+    expect_near(sort(p), 1:10 / 10, 1e-9)
   }
 })
 
@@ -146,7 +146,7 @@ test_that("more than two samples, clusters and blocks take them", {
       want <- sum(apply(pairs, 2, \(p) {
         prod(sizes[p]) / 14 * apart[p[1], p[2]]
       }))
-      expect_equal(unname(test$statistic), want, tolerance = 1e-10)
+      expect_near(unname(test$statistic), want, 1e-10)
     }
     expect_length(test$replicates, 5L)
     blocked <- mmd_test(x[1:7, ], x[8:14, ], rbf, name, B = 5,
@@ -172,9 +172,8 @@ test_that("in a test of independence smoothing makes another kernel", {
   set.seed(3)
   orders <- draw_columns(14, 30)
   want <- apply(orders, 2, \(o) hsic_R(K[[1]], K[[2]][o, o]))
-  expect_equal(sort(unname(test$replicates)), sort(scale * want),
-               tolerance = 1e-9)
-  expect_equal(scale, 1, tolerance = 1e-12)
+  expect_near(sort(unname(test$replicates)), sort(scale * want), 1e-9)
+  expect_near(scale, 1, 1e-12)
 })
 
 test_that("bags are those of kme() one by one", {
@@ -188,18 +187,16 @@ test_that("bags are those of kme() one by one", {
                          est_smooth(h = 1, c = 0.8),
                          est_stack(list(est_kme(), est_mkme(0.2))))) {
     g <- bag_gram(bags, rbf, estimator)
-    expect_equal(g$inner, bags_R(bags, rbf, estimator), tolerance = 1e-10)
-    expect_equal(unname(predict(g, new)),
-                 unname(new_bags_R(new, bags, rbf, estimator)),
-                 tolerance = 1e-10)
-    expect_equal(unname(g$shrinkage$norm2), unname(diag(g$inner)),
-                 tolerance = 1e-10)
+    expect_near(g$inner, bags_R(bags, rbf, estimator), 1e-10)
+    expect_near(unname(predict(g, new)),
+                unname(new_bags_R(new, bags, rbf, estimator)), 1e-10)
+    expect_near(unname(g$shrinkage$norm2), unname(diag(g$inner)), 1e-10)
   }
   # A bag of one point is its own embedding.
   bags$e <- matrix(c(0.3, 1), 1)
   for (estimator in c("smooth", "stack")) {
     g <- suppressWarnings(bag_gram(bags, rbf, estimator))
-    expect_equal(g$inner, bags_R(bags, rbf, estimator), tolerance = 1e-10)
+    expect_near(g$inner, bags_R(bags, rbf, estimator), 1e-10)
   }
 })
 
@@ -214,13 +211,12 @@ test_that("where only kernel values are known a stack has what they allow", {
     list(est_kme()), lapply(c(0.003, 0.03, 0.3) * top, est_fkmse)
   )))
   for (field in c("fitted", "weights", "norm2", "minimum")) {
-    expect_equal(fit[[field]], plain[[field]], tolerance = 1e-6)
+    expect_near(fit[[field]], plain[[field]], 1e-6)
   }
-  expect_equal(fit$candidates$score, plain$candidates$score, tolerance = 1e-12)
+  expect_near(fit$candidates$score, plain$candidates$score, 1e-12)
   # Kernel values of new points.
   z <- random_points(3, 2, 5)
-  expect_equal(predict(fit, gram_R(rbf, z, x)), predict(plain, z),
-               tolerance = 1e-6)
+  expect_near(predict(fit, gram_R(rbf, z, x)), predict(plain, z), 1e-6)
 })
 
 test_that("kernels without closed forms are refused by smoothing", {
@@ -238,12 +234,11 @@ test_that("kernels without closed forms are refused by smoothing", {
     K <- as.matrix(gram(x, kernel))
     lambda <- c(0.003, 0.03, 0.3) *
       eigen(K, symmetric = TRUE, only.values = TRUE)$values[1]
-    expect_equal(fit$candidates$score[-1],
-                 vapply(lambda, \(l) fkmse_loocv_R(K, l), 1),
-                 tolerance = 1e-9)
+    expect_near(fit$candidates$score[-1],
+                vapply(lambda, \(l) fkmse_loocv_R(K, l), 1), 1e-9)
     shrunk <- kme(x, kernel, est_stack(list(est_kme())))
-    expect_equal(shrunk$candidates$share, 1 - kme(x, kernel, "skmse")$alpha,
-                 tolerance = 1e-8)
+    expect_near(shrunk$candidates$share,
+                1 - kme(x, kernel, "skmse")$alpha, 1e-8)
   }
 })
 
@@ -261,6 +256,6 @@ test_that("an operator takes a stack of weights, and no smoothing", {
   weights <- suppressWarnings(
     kme(as_gram(squares), estimator = "stack")$weights
   )
-  expect_equal(fit$trace, sum(weights * diag(H %*% K %*% H)), tolerance = 1e-6)
+  expect_near(fit$trace, sum(weights * diag(H %*% K %*% H)), 1e-6)
   expect_lt(abs(sum(weights)), 1)
 })

@@ -4,12 +4,6 @@ x <- cbind(a = c(0, 1, 3, 4.5, 2), b = c(1, 0, 2, 2, 0.5))
 rbf <- kernel_rbf(2)
 two <- list(est_kme(), half = est_smooth(h = 0.5, c = 1))
 
-on_device <- function(code) {
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  force(code)
-}
-
 test_that("fits print what was chosen and what it is worth", {
   expect_snapshot({
     kme(x, rbf, "smooth")
@@ -45,12 +39,11 @@ test_that("the curve over h and the shares are what is drawn", {
                class = "kernmean_error_input")
   for (fit in list(fit, stack)) {
     shown <- on_device(plot(fit, "embedding", n = 7))
-    expect_equal(shown$z[2, 5], predict(fit, cbind(shown$x[2], shown$y[5])),
-                 tolerance = 1e-13)
+    expect_near(shown$z[2, 5],
+                predict(fit, cbind(shown$x[2], shown$y[5])), 1e-13)
     line <- update(fit, x = x[, 1])
     shown <- on_device(plot(line, "embedding", n = 9))
-    expect_equal(shown$value, unname(predict(line, shown$z)),
-                 tolerance = 1e-13)
+    expect_near(shown$value, unname(predict(line, shown$z)), 1e-13)
   }
 })
 

@@ -13,28 +13,23 @@ expect_twin <- function(fit, x, theta, fold = folds_R(nrow(x)),
                         tolerance = 1e-10) {
   scores <- smooth_scores_R(x, theta, fold = fold)
   expect_equal(fit$score$h, scores$h)
-  expect_equal(fit$score$score, scores$score, tolerance = tolerance)
-  expect_equal(fit$score$c, scores$c, tolerance = tolerance)
+  expect_near(fit$score$score, scores$score, tolerance)
+  expect_near(fit$score$c, scores$c, tolerance)
   best <- scores[which.min(scores$score), ]
   expect_equal(fit$h, best$h)
-  expect_equal(fit$c, best$c, tolerance = tolerance)
-  expect_equal(fit$minimum, best$score, tolerance = tolerance)
-  expect_equal(fit$reference, 1 - 2 * scores$A[1] + scores$B[1],
-               tolerance = tolerance)
-  expect_equal(unname(fit$covariance), lw_covariance_R(x, theta),
-               tolerance = tolerance)
+  expect_near(fit$c, best$c, tolerance)
+  expect_near(fit$minimum, best$score, tolerance)
+  expect_near(fit$reference, 1 - 2 * scores$A[1] + scores$B[1], tolerance)
+  expect_near(unname(fit$covariance), lw_covariance_R(x, theta), tolerance)
   expect_mean(fit, smooth_R(x, theta, best$h, best$c), theta, tolerance)
 }
 
 expect_mean <- function(fit, mean, theta, tolerance = 1e-10) {
   x <- unname(fit$sample$x)
   z <- random_points(6, ncol(x), 77) + colMeans(x)[1]
-  expect_equal(unname(predict(fit, z)), mean_at_R(mean, z, theta),
-               tolerance = tolerance)
-  expect_equal(unname(fit$fitted), mean_at_R(mean, x, theta),
-               tolerance = tolerance)
-  expect_equal(fit$norm2, mean_inner_R(mean, mean, theta),
-               tolerance = tolerance)
+  expect_near(unname(predict(fit, z)), mean_at_R(mean, z, theta), tolerance)
+  expect_near(unname(fit$fitted), mean_at_R(mean, x, theta), tolerance)
+  expect_near(fit$norm2, mean_inner_R(mean, mean, theta), tolerance)
 }
 
 as_normal <- function(m, S) {
@@ -79,17 +74,17 @@ test_that("what is given of h and c is not chosen", {
   fit <- smoothed(x, 1, h = 0.37)
   want <- smooth_scores_R(x, 1, 0.37)
   expect_equal(fit$h, 0.37)
-  expect_equal(fit$c, want$c, tolerance = 1e-10)
-  expect_equal(fit$minimum, want$score, tolerance = 1e-10)
+  expect_near(fit$c, want$c, 1e-10)
+  expect_near(fit$minimum, want$score, 1e-10)
   expect_mean(fit, smooth_R(x, 1, 0.37, want$c), 1)
   fit <- smoothed(x, 1, c = 0.7)
   want <- smooth_scores_R(x, 1, c = 0.7)
-  expect_equal(fit$score$score, want$score, tolerance = 1e-10)
+  expect_near(fit$score$score, want$score, 1e-10)
   expect_equal(fit$c, 0.7)
   expect_equal(fit$h, want$h[which.min(want$score)])
   fit <- smoothed(x, c(1, 2), h = 0.2, c = 0.9)
   expect_mean(fit, smooth_R(x, c(1, 2), 0.2, 0.9), c(1, 2))
-  expect_equal(fit$weights, rep(0.09, 10), tolerance = 1e-14)
+  expect_near(fit$weights, rep(0.09, 10), 1e-14)
 })
 
 test_that("c is at most 1 where a heavy tail spreads the estimate", {
@@ -123,11 +118,10 @@ test_that("inner products with other means are those of the twin", {
   for (a in seq_len(q)) {
     for (b in seq_len(q)) {
       want[a, b] <- mean_inner_R(twins[[a]], twins[[b]], theta)
-      expect_equal(kme_inner(fits[[a]], fits[[b]]), want[a, b],
-                   tolerance = 1e-10)
+      expect_near(kme_inner(fits[[a]], fits[[b]]), want[a, b], 1e-10)
     }
   }
-  expect_equal(kme_inner(fits), want, tolerance = 1e-10)
+  expect_near(kme_inner(fits), want, 1e-10)
   apart <- outer(diag(want), diag(want), `+`) - 2 * want
   expect_lt(max(abs(kme_distance(fits)^2 - apart)), 1e-12)
   for (a in seq_len(q - 1)) {
@@ -140,17 +134,16 @@ test_that("values, norm and inner products of one fit agree", {
   fit <- smoothed(x, 0.8)
   expect_gt(fit$h, 0)
   expect_equal(predict(fit), unname(fit$fitted))
-  expect_equal(predict(fit, x), predict(fit), tolerance = 1e-12)
-  expect_equal(kme_inner(fit, fit), fit$norm2, tolerance = 1e-12)
+  expect_near(predict(fit, x), predict(fit), 1e-12)
+  expect_near(kme_inner(fit, fit), fit$norm2, 1e-12)
   expect_identical(kme_distance(fit, fit), 0)
   plain <- kme(x, kernel_rbf(0.8))
-  expect_equal(kme_inner(plain, fit), mean(fit$fitted), tolerance = 1e-12)
-  expect_equal(sum(fit$weights), fit$c, tolerance = 1e-12)
+  expect_near(kme_inner(plain, fit), mean(fit$fitted), 1e-12)
+  expect_near(sum(fit$weights), fit$c, 1e-12)
   expect_identical(coef(fit), fit$weights)
   # Rows of new points do not see each other.
   z <- random_points(5, 3)
-  expect_equal(predict(fit, z)[2], predict(fit, z[2, , drop = FALSE]),
-               tolerance = 1e-13)
+  expect_near(predict(fit, z)[2], predict(fit, z[2, , drop = FALSE]), 1e-13)
 })
 
 test_that("the risk is that of the mixture the estimate is", {
@@ -167,7 +160,7 @@ test_that("the risk is that of the mixture the estimate is", {
   })
   want <- mean_inner_R(twin, twin, theta) - 2 *
     mean_inner_R(twin, parts, theta) + mean_inner_R(parts, parts, theta)
-  expect_equal(kme_risk(fit, truth), want, tolerance = 1e-10)
+  expect_near(kme_risk(fit, truth), want, 1e-10)
   # As a mixture of n normal distributions, itself the truth.
   fit <- smoothed(x, theta, h = 0.4, c = 1)
   points <- smooth_R(x, theta, 0.4)[[1]]
@@ -183,19 +176,18 @@ test_that("without smoothing it is the KME, or S-KMSE", {
   plain <- kme(x, rbf)
   fit <- smoothed(x, 1.3, h = 0, c = 1)
   expect_equal(fit$weights, plain$weights)
-  expect_equal(fit$fitted, plain$fitted, tolerance = 1e-13)
-  expect_equal(fit$norm2, plain$norm2, tolerance = 1e-13)
+  expect_near(fit$fitted, plain$fitted, 1e-13)
+  expect_near(fit$norm2, plain$norm2, 1e-13)
   expect_lt(kme_distance(fit, plain), 1e-7)
-  expect_equal(fit$minimum, fit$reference, tolerance = 1e-13)
+  expect_near(fit$minimum, fit$reference, 1e-13)
   # c = A/B is the share 1 - alpha of the leave-one-out score in closed form.
   shrunk <- kme(x, rbf, "skmse")
   fit <- smoothed(x, 1.3, h = 0)
-  expect_equal(fit$c, 1 - shrunk$alpha, tolerance = 1e-12)
-  expect_equal(fit$minimum, shrunk$minimum, tolerance = 1e-12)
-  expect_equal(fit$reference, shrunk$reference, tolerance = 1e-12)
+  expect_near(fit$c, 1 - shrunk$alpha, 1e-12)
+  expect_near(fit$minimum, shrunk$minimum, 1e-12)
+  expect_near(fit$reference, shrunk$reference, 1e-12)
   expect_lt(kme_distance(fit, shrunk), 1e-7)
-  expect_equal(smoothed(x, 1.3)$score$c[1], 1 - shrunk$alpha,
-               tolerance = 1e-12)
+  expect_near(smoothed(x, 1.3)$score$c[1], 1 - shrunk$alpha, 1e-12)
 })
 
 test_that("smoothed all the way it is the embedding of a normal law", {
@@ -207,9 +199,8 @@ test_that("smoothed all the way it is the embedding of a normal law", {
     fit <- smoothed(x, theta, h = 1, c = 0.5)
     twice <- list(weights = 1, means = normal$means,
                   covariances = normal$covariances)
-    expect_equal(kme_risk(fit, twice),
-                 0.25 * smoothed(x, theta, h = 1, c = 1)$norm2,
-                 tolerance = 1e-12)
+    expect_near(kme_risk(fit, twice),
+                0.25 * smoothed(x, theta, h = 1, c = 1)$norm2, 1e-12)
   }
 })
 
@@ -218,9 +209,9 @@ test_that("smoothed all the way it is the embedding of a normal law", {
 same_choice <- function(a, b, tolerance = 1e-9) {
   expect_equal(a$h, b$h)
   for (field in c("c", "minimum", "reference", "norm2", "fitted", "weights")) {
-    expect_equal(a[[field]], b[[field]], tolerance = tolerance)
+    expect_near(a[[field]], b[[field]], tolerance)
   }
-  expect_equal(a$score, b$score, tolerance = tolerance)
+  expect_near(a$score, b$score, tolerance)
 }
 
 test_that("affine maps change nothing if the kernel is mapped alike", {
@@ -230,17 +221,16 @@ test_that("affine maps change nothing if the kernel is mapped alike", {
   expect_gt(fit$h, 0)
   moved <- smoothed(-2.5 * x + 7, 2.5 * 0.9)
   same_choice(moved, fit)
-  expect_equal(predict(moved, -2.5 * z + 7), predict(fit, z), tolerance = 1e-9)
-  expect_equal(moved$covariance, 6.25 * fit$covariance, tolerance = 1e-10)
+  expect_near(predict(moved, -2.5 * z + 7), predict(fit, z), 1e-9)
+  expect_near(moved$covariance, 6.25 * fit$covariance, 1e-10)
   turn <- qr.Q(qr(random_points(3, 3, 5)))
   turned <- smoothed(x %*% turn, 0.9)
   same_choice(turned, fit)
-  expect_equal(predict(turned, z %*% turn), predict(fit, z), tolerance = 1e-9)
+  expect_near(predict(turned, z %*% turn), predict(fit, z), 1e-9)
   by <- c(100, 0.01, 3)
   scaled <- smoothed(sweep(x, 2, by, "*"), by * 0.9)
   same_choice(scaled, fit)
-  expect_equal(predict(scaled, sweep(z, 2, by, "*")), predict(fit, z),
-               tolerance = 1e-9)
+  expect_near(predict(scaled, sweep(z, 2, by, "*")), predict(fit, z), 1e-9)
 })
 
 test_that("the units of a kernel are those of data scaled by hand", {
@@ -254,8 +244,7 @@ test_that("the units of a kernel are those of data scaled by hand", {
     }
     by_hand <- smoothed(x %*% root, 1.3)
     same_choice(fit, by_hand)
-    expect_equal(predict(fit, z), predict(by_hand, z %*% root),
-                 tolerance = 1e-9)
+    expect_near(predict(fit, z), predict(by_hand, z %*% root), 1e-9)
   }
 })
 
@@ -276,8 +265,8 @@ test_that("constant columns are not there", {
   fit <- smoothed(x, c(1, 2))
   wide <- smoothed(cbind(x[, 1], 5, x[, 2], 0), c(1, 3, 2, 0.1))
   same_choice(wide, fit, 1e-12)
-  expect_equal(unname(wide$covariance)[c(1, 3), c(1, 3)],
-               unname(fit$covariance), tolerance = 1e-12)
+  expect_near(unname(wide$covariance)[c(1, 3), c(1, 3)],
+              unname(fit$covariance), 1e-12)
   expect_identical(unname(wide$covariance)[c(2, 4), ], matrix(0, 2, 4))
   expect_twin(wide, cbind(x[, 1], 5, x[, 2], 0), c(1, 3, 2, 0.1))
 })
@@ -316,7 +305,7 @@ test_that("equal points are their KME", {
     fit <- smoothed(matrix(1:3, n, 3, byrow = TRUE), 1)
     expect_equal(fit$h, 0)
     expect_equal(fit$c, 1)
-    expect_equal(fit$norm2, 1, tolerance = 1e-13)
+    expect_near(fit$norm2, 1, 1e-13)
     expect_equal(fit$minimum, 0)
     expect_identical(unname(fit$covariance), matrix(0, 3, 3))
   }
@@ -330,7 +319,7 @@ test_that("values of h whose norm underflows are no choice", {
   expect_equal(fit$h, 0)
   expect_null(fit$score)
   # Of the other 11 points one is equal.
-  expect_equal(fit$c, (1 / 11) / ((5 * 4 + 1) / 121), tolerance = 1e-12)
+  expect_near(fit$c, (1 / 11) / ((5 * 4 + 1) / 121), 1e-12)
   expect_true(all(is.finite(fit$fitted)))
   # Without a point equal to it any estimate but 0 is worse than 0, but 0 is
   # what h > 0 would make of them, not what is asked for.
@@ -354,15 +343,14 @@ test_that("weights on the points are the nearest combination", {
   w <- as_weights(fit)
   nearest <- kme(x, kernel_rbf(0.6), weights = w)
   # What is left is orthogonal to the features of all points.
-  expect_equal(nearest$fitted, fit$fitted, tolerance = 1e-9)
-  expect_equal(kme_distance(fit, nearest)^2, fit$norm2 - nearest$norm2,
-               tolerance = 1e-8)
+  expect_near(nearest$fitted, fit$fitted, 1e-9)
+  expect_near(kme_distance(fit, nearest)^2, fit$norm2 - nearest$norm2, 1e-8)
   for (other in list(w + 0.01, w * 1.02, fit$weights)) {
     expect_gt(kme_distance(fit, kme(x, kernel_rbf(0.6), weights = other)),
               kme_distance(fit, nearest))
   }
   plain <- as_weights(smoothed(x, 0.6, h = 0, c = 0.9))
-  expect_equal(plain, rep(0.1, 9), tolerance = 1e-9)
+  expect_near(plain, rep(0.1, 9), 1e-9)
 })
 
 # --- update() ----------------------------------------------------------------

@@ -24,17 +24,11 @@ near_sum_R <- function(M) {
   drop(beta %*% M %*% beta)
 }
 
-# Columns of permutations as random ones are drawn after a seed.
-draw_after <- function(seed, n, B) {
-  set.seed(seed)
-  draw_columns(n, B)
-}
-
 # The same results, whatever was asked for.
 expect_same_test <- function(got, want) {
   fields <- c("statistic", "parameter", "p.value", "replicates", "kernel",
               "data.name", "type", "null")
-  expect_equal(unclass(got)[fields], unclass(want)[fields], tolerance = 1e-12)
+  expect_near(unclass(got)[fields], unclass(want)[fields], 1e-12)
 }
 
 seeded <- function(code, seed = 5) {
@@ -65,7 +59,7 @@ test_that("an estimator of one's own is exact over all labelings", {
     w <- c(near_R(k[i, i]), -near_R(k[j, j]))
     sum(w * (k[c(i, j), c(i, j)] %*% w))
   })
-  expect_equal(sort(test$replicates), sort(want), tolerance = 1e-12)
+  expect_near(sort(test$replicates), sort(want), 1e-12)
   expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
   L <- gram_R(rbf, x[5:9, ])
   k <- gram_R(rbf, x[1:5, ] + 1)
@@ -74,7 +68,7 @@ test_that("an estimator of one's own is exact over all labelings", {
   want <- apply(all_labelings(rep(1L, 5)), 2, \(p) {
     near_sum_R(center_R(k) * center_R(L)[p, p])
   })
-  expect_equal(test$replicates, want, tolerance = 1e-12)
+  expect_near(test$replicates, want, 1e-12)
   expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
 })
 
@@ -86,8 +80,7 @@ test_that("an independence test takes an estimator of one's own", {
   orders <- cbind(1:14, draw_after(2, 14, 30))
   want <- apply(orders, 2, \(p) near_sum_R(k * l[p, p]))
   test <- seeded(hsic_test(u, v, kernel = rbf, estimator = near_sum, B = 30), 2)
-  expect_equal(unname(c(test$statistic, test$replicates)), want,
-               tolerance = 1e-12)
+  expect_near(unname(c(test$statistic, test$replicates)), want, 1e-12)
   expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
   expect_identical(
     unname(hsic_test(rep(1, 14), v, estimator = near, B = 9)$statistic), 0
@@ -139,7 +132,7 @@ test_that("noise may be given to an independence test", {
                "each column of 'y'", class = "kernmean_error_input")
   # A gram knows its points.
   known <- hsic_test(gram(u), v, estimator = est_mkme(0.1), B = 9)
-  expect_equal(known$statistic, test$statistic, tolerance = 1e-10)
+  expect_near(known$statistic, test$statistic, 1e-10)
 })
 
 test_that("bandwidths of one's own are combined in the same way", {
@@ -154,8 +147,7 @@ test_that("bandwidths of one's own are combined in the same way", {
   }
   want <- apply(cbind(1:16, draw_after(3, 16, 20)), 2, fuse)
   test <- seeded(mmd_test(x, y, bandwidths = theta, B = 20), 3)
-  expect_equal(unname(c(test$statistic, test$replicates)), want,
-               tolerance = 1e-10)
+  expect_near(unname(c(test$statistic, test$replicates)), want, 1e-10)
   expect_identical(test$kernel$bandwidth, theta)
   expect_identical(test$type, "unbiased")
   named <- seeded(mmd_test(x, y, kernel_rbf(), bandwidths = theta, B = 20), 3)
@@ -241,9 +233,7 @@ test_that("update() says what takes a new call", {
   lines <- refusals(expression(
     update(test, data = sleep), update(test, extra ~ ID), update(test, x = 1),
     update(plain, lambda = 1), update(plain, 99), update(plain, groups = 1),
-    update(of_gram, kernel = rbf), update(of_gram, bandwidths = "fuse"),
-    update(pair, data = iris), update(pair, x = 1), update(list_made, y = x),
-    update(pair, b = 3)
+    update(of_gram, kernel = rbf), update(list_made, y = x), update(pair, b = 3)
   ))
   expect_snapshot(writeLines(lines))
 })

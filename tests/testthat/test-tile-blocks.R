@@ -43,7 +43,7 @@ test_that("sums over blocks are those of the weighted matrix", {
         # 2e-16 seen
         expect_lt(max(abs(got$sums - want)), 1e-14 * terms)
         expect_identical(got$sums, t(got$sums))
-        expect_equal(got$moments, c(sum(k), sum(k^2)), tolerance = 1e-13)
+        expect_near(got$moments, c(sum(k), sum(k^2)), 1e-13)
         stored <- run(native_source(NULL, k), w)
         expect_lt(max(abs(stored$sums - want)), 1e-14 * terms)
         expect_identical(with_threads(1, run(source, w)), got)
@@ -74,7 +74,7 @@ test_that("so are those of the blocks of two samples", {
           got <- sums_of(source, rows, u, other, v, TRUE)
           # 3e-16 seen
           expect_lt(max(abs(got$sums - want)), 1e-14 * size)
-          expect_equal(got$moments, c(sum(k), sum(k^2)), tolerance = 1e-13)
+          expect_near(got$moments, c(sum(k), sum(k^2)), 1e-13)
         }
       }
     }
@@ -90,10 +90,8 @@ test_that("walks of many panels: the same bits for any number of threads", {
   y <- random_points(sum(others), 2)
   alone <- sums_of(native_source(rbf, x), sizes)
   both <- sums_of(native_source(rbf, x, y), sizes, NULL, others)
-  expect_equal(alone$sums, block_sums_R(gram_R(rbf, x), sizes, sizes),
-               tolerance = 1e-13)
-  expect_equal(both$sums, block_sums_R(gram_R(rbf, x, y), sizes, others),
-               tolerance = 1e-13)
+  expect_near(alone$sums, block_sums_R(gram_R(rbf, x), sizes, sizes), 1e-13)
+  expect_near(both$sums, block_sums_R(gram_R(rbf, x, y), sizes, others), 1e-13)
   with_threads(1, {
     expect_identical(sums_of(native_source(rbf, x), sizes), alone)
     expect_identical(sums_of(native_source(rbf, x, y), sizes, NULL, others),
@@ -158,14 +156,13 @@ test_that("rows in walks of many rounds: the same bits for any threads", {
     sizes <- tabulate(sample(12L, n, TRUE, c(40, 1:11)), 12L)
     source <- native_source(rbf, x)
     got <- rows_of(source, sizes)
-    expect_equal(rowSums(got), drop(.Call(C_r_kernel_rows, source)),
-                 tolerance = 1e-13)
+    expect_near(rowSums(got), drop(.Call(C_r_kernel_rows, source)), 1e-13)
     block <- rep(seq_along(sizes), sizes)
     by_blocks <- sums_of(source, sizes)$sums
-    expect_equal(unname(rowsum(got, block)), by_blocks, tolerance = 1e-13)
+    expect_near(unname(rowsum(got, block)), by_blocks, 1e-13)
     at <- sample(n, 20)
     want <- gram_R(rbf, x[at, ], x) %*% outer(block, seq_along(sizes), "==")
-    expect_equal(got[at, ], want, tolerance = 1e-13)
+    expect_near(got[at, ], want, 1e-13)
     with_threads(1, expect_identical(rows_of(source, sizes), got))
   }
 })

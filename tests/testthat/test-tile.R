@@ -168,10 +168,10 @@ test_that("a centered matrix is its twin, by any mean and by its own", {
       expect_identical(found, list(k = k - (outer(at, at, `+`) - 0.3), at = at,
                                    norm2 = 0.3))
       own <- .Call(C_r_centered, source, NULL, NULL)
-      expect_equal(own$k, center_R(k), tolerance = 1e-13)
+      expect_near(own$k, center_R(k), 1e-13)
       expect_identical(own$k, t(own$k))
-      expect_equal(own$at, rowMeans(k), tolerance = 1e-14)
-      expect_equal(own$norm2, mean(k), tolerance = 1e-14)
+      expect_near(own$at, rowMeans(k), 1e-14)
+      expect_near(own$norm2, mean(k), 1e-14)
     }
   }
 })
@@ -213,7 +213,7 @@ test_that("no value of a stationary kernel is above 1", {
         k <- fold_store(kernel, rbind(x, x[1:9, , drop = FALSE]))
         expect_lte(max(k), 1)
         expect_identical(diag(k), rep(1, 79))
-        expect_equal(k[cbind(1:9, 71:79)], rep(1, 9), tolerance = 1e-13)
+        expect_near(k[cbind(1:9, 71:79)], rep(1, 9), 1e-13)
         expect_lte(max(fold_store(kernel, near, x)), 1)
       }
     })
@@ -498,8 +498,8 @@ test_that("a long fold stops on interrupt and the next call works", {
   expect_false(finishes(.Call(C_r_kernel_median, distance)))
   expect_false(finishes(kme(x, kernel_rbf(5))))
   few <- x[1:30, ]
-  expect_equal(kme(few, kernel_rbf(5))$rho,
-               mean(gram_R(kernel_rbf(5), few)), tolerance = 1e-13)
+  expect_near(kme(few, kernel_rbf(5))$rho,
+              mean(gram_R(kernel_rbf(5), few)), 1e-13)
 })
 
 test_that("an interrupted median leaves the generator as it was left", {

@@ -105,8 +105,8 @@ test_that("errors are those of means, 0 of one unit, in any unit", {
 
 test_that("a curve is searched to the smallest value near its best grid point", {
   found <- search_log(\(x) (log(x) - 0.3)^2 + 1, exp(-3:3))
-  expect_equal(found$at, exp(0.3), tolerance = 1e-4)
-  expect_equal(found$minimum, 1, tolerance = 1e-8)
+  expect_near(found$at, exp(0.3), 1e-4)
+  expect_near(found$minimum, 1, 1e-8)
   expect_false(found$border)
   expect_true(search_log(\(x) -x, exp(-3:3))$border)
   curve <- score_curve(c(2, 1, 2, Inf, 0), 1:5, "noise")
