@@ -24,9 +24,9 @@ test_that("F-KMSE of each bag: the least score of its refits", {
     score <- \(lambda) fkmse_loocv_R(k, lambda)
     lambda <- found$lambda[b]
     # 4e-16 seen
-    expect_equal(found$minimum[b], score(lambda), tolerance = 1e-13)
-    expect_equal(found$reference[b],
-                 loo_R(k, \(k, f) rep(1 / nrow(k), nrow(k))), tolerance = 1e-13)
+    expect_near(found$minimum[b], score(lambda), 1e-13)
+    expect_near(found$reference[b],
+                loo_R(k, \(k, f) rep(1 / nrow(k), nrow(k))), 1e-13)
     # Neither near by nor anywhere in the range is there a smaller one.
     if (!found$border[b]) {
       for (step in c(-0.01, 0.01)) {
@@ -37,8 +37,8 @@ test_that("F-KMSE of each bag: the least score of its refits", {
     path <- vapply(top * 10^seq(-8, 4, 0.25), score, 1)
     expect_lte(found$minimum[b], min(path) + 1e-13)
     beta <- fkmse_weights_R(k, lambda)
-    expect_equal(found$weights[i], beta, tolerance = 1e-10)
-    expect_equal(found$norm2[b], sum(beta * (k %*% beta)), tolerance = 1e-10)
+    expect_near(found$weights[i], beta, 1e-10)
+    expect_near(found$norm2[b], sum(beta * (k %*% beta)), 1e-10)
   }
 })
 
@@ -55,16 +55,16 @@ test_that("it is what kme() selects for the bag alone", {
       i <- rows_of(sizes)[[b]]
       fit <- kme(x[i, , drop = FALSE], kernel, "fkmse", scale = FALSE)
       # 2e-15 seen
-      expect_equal(found$minimum[b], fit$minimum, tolerance = 1e-12)
-      expect_equal(stored$minimum[b], fit$minimum, tolerance = 1e-12)
-      expect_equal(found$reference[b], fit$reference, tolerance = 1e-12)
+      expect_near(found$minimum[b], fit$minimum, 1e-12)
+      expect_near(stored$minimum[b], fit$minimum, 1e-12)
+      expect_near(found$reference[b], fit$reference, 1e-12)
       # The score is flat at its least value: half of the digits.
-      expect_equal(log(found$lambda[b]), log(fit$lambda), tolerance = 1e-4)
+      expect_near(log(found$lambda[b]), log(fit$lambda), 1e-4)
       expect_identical(found$border[b], fit$border)
       given <- kme(x[i, , drop = FALSE], kernel, "fkmse", scale = FALSE,
                    lambda = found$lambda[b])
-      expect_equal(found$weights[i], given$weights, tolerance = 1e-9)
-      expect_equal(found$norm2[b], given$norm2, tolerance = 1e-9)
+      expect_near(found$weights[i], given$weights, 1e-9)
+      expect_near(found$norm2[b], given$norm2, 1e-9)
     }
     expect_identical(
       lapply(found, \(v) v[5L])[c("lambda", "minimum", "reference", "border")],
@@ -100,8 +100,8 @@ test_that("a given lambda is not searched", {
     for (b in c(1L, 3L)) {
       i <- rows_of(sizes)[[b]]
       fit <- kme(x[i, ], rbf, "fkmse", lambda = lambda)
-      expect_equal(found$weights[i], fit$weights, tolerance = 1e-10)
-      expect_equal(found$norm2[b], fit$norm2, tolerance = 1e-10)
+      expect_near(found$weights[i], fit$weights, 1e-10)
+      expect_near(found$norm2[b], fit$norm2, 1e-10)
     }
   }
 })
@@ -111,8 +111,7 @@ test_that("bags of equal points, and of nothing but zeros", {
   sizes <- c(4L, 20L, 80L)
   x <- rbind(matrix(1, 4, 2), matrix(2, 20, 2), random_points(80, 2))
   found <- flexible(native_source(rbf, x), sizes)
-  expect_equal(found$weights[1:24], rep(c(1 / 4, 1 / 20), c(4, 20)),
-               tolerance = 1e-6)
+  expect_near(found$weights[1:24], rep(c(1 / 4, 1 / 20), c(4, 20)), 1e-6)
   expect_lt(max(abs(found$minimum[1:2])), 1e-14)
   # Nothing but zeros: the average, as from kme().
   zero <- flexible(native_source(kernel_linear(), matrix(0, 6, 1)), c(2L, 4L))
@@ -130,9 +129,9 @@ test_that("a bag whose eigenvalues dstemr does not find is done again", {
   k[11:311, 11:311] <- (p + t(p)) / 2
   got <- flexible(native_source(NULL, k), c(10L, 301L))
   alone <- kme(as_gram(k[11:311, 11:311]), estimator = "fkmse")
-  expect_equal(got$minimum[2L], alone$minimum, tolerance = 1e-12)
-  expect_equal(got$lambda[2L], alone$lambda, tolerance = 1e-4)
-  expect_equal(got$weights[11:311], alone$weights, tolerance = 1e-4)
+  expect_near(got$minimum[2L], alone$minimum, 1e-12)
+  expect_near(got$lambda[2L], alone$lambda, 1e-4)
+  expect_near(got$weights[11:311], alone$weights, 1e-4)
 })
 
 test_that("a bag's matrix that is not positive semi-definite is an error", {
@@ -196,12 +195,11 @@ test_that("without noise they are means over blocks, at any thread count", {
   source <- native_source(rbf, x)
   found <- marginal(source, sizes, matrix(0, 2, 40), NULL, NULL)
   sums <- .Call(C_r_block_sums, source, sizes, NULL, NULL, NULL, FALSE)$sums
-  expect_equal(found, sums / outer(sizes, sizes), tolerance = 1e-13)
+  expect_near(found, sums / outer(sizes, sizes), 1e-13)
   noise <- matrix(rexp(80), 2)
   found <- marginal(source, sizes, noise, NULL, NULL)
   both <- native_source(rbf, x, x)
-  expect_equal(marginal(both, sizes, noise, sizes, noise), found,
-               tolerance = 1e-13)
+  expect_near(marginal(both, sizes, noise, sizes, noise), found, 1e-13)
   with_threads(1, {
     expect_identical(marginal(source, sizes, noise, NULL, NULL), found)
   })

@@ -26,11 +26,10 @@ test_that("new bags are fitted alone, as those of the fit were", {
     slow <- t(vapply(fits(new), \(a) {
       vapply(fits(bags), \(b) kme_inner(a, b), 1)
     }, numeric(6)))
-    expect_equal(found, slow, tolerance = 1e-8)
+    expect_near(found, slow, 1e-8)
     expect_identical(dimnames(found), list(names(new), names(bags)))
     # None depends on those beside it.
-    expect_equal(predict(g, new["r"]), found["r", , drop = FALSE],
-                 tolerance = 1e-13)
+    expect_near(predict(g, new["r"]), found["r", , drop = FALSE], 1e-13)
   }
 })
 
@@ -40,8 +39,8 @@ test_that("bags of the fit have its rows, in any order of their points", {
       g <- quiet_bags(bags, theta, estimator, level)
       # A distance of 0 is known to the root of the rounding.
       near <- if (level == "laplace") 1e-6 else 1e-8
-      expect_equal(predict(g, turned), g$K, tolerance = near)
-      expect_equal(predict(g, bags[c(5, 2)]), g$K[c(5, 2), ], tolerance = near)
+      expect_near(predict(g, turned), g$K, near)
+      expect_near(predict(g, bags[c(5, 2)]), g$K[c(5, 2), ], near)
     }
   }
   expect_identical(predict(g), as.matrix(g))
@@ -60,8 +59,8 @@ test_that("levels of new bags are made of their own norms", {
   }
   # And k(z, z), which kernel PCA and a kernel mean may ask for.
   g <- bag_gram(bags, theta, "skmse", "poly")
-  expect_equal(read_kernel_values(g, new)$diagonal,
-               (diag(bags_R(new, theta, "skmse")) + 1)^2, tolerance = 1e-10)
+  expect_near(read_kernel_values(g, new)$diagonal,
+              (diag(bags_R(new, theta, "skmse")) + 1)^2, 1e-10)
 })
 
 test_that("each kernel of points will do", {
@@ -70,15 +69,15 @@ test_that("each kernel of points will do", {
                       kernel_rbf(c(0.5, 2)))) {
     for (estimator in c("kme", "fkmse")) {
       g <- bag_gram(bags, kernel, estimator)
-      expect_equal(predict(g, new), new_bags_R(new, bags, kernel, estimator),
-                   tolerance = 1e-8)
+      expect_near(predict(g, new),
+                  new_bags_R(new, bags, kernel, estimator), 1e-8)
     }
   }
   g <- bag_gram(bags, kernel_poly(3), est_mmkme(c(0.1, 0.3)))
   fits <- \(x) lapply(x, kme, kernel_poly(3), est_mmkme(c(0.1, 0.3)))
   slow <- t(vapply(fits(new), \(a) vapply(fits(bags), kme_inner, 1, b = a),
                    numeric(6)))
-  expect_equal(predict(g, new), slow, tolerance = 1e-10)
+  expect_near(predict(g, new), slow, 1e-10)
 })
 
 test_that("new bags come as a list, with an id, or with the column of it", {
@@ -95,7 +94,7 @@ test_that("new bags come as a list, with an id, or with the column of it", {
   turn <- c(11:1)
   mixed <- predict(g, x[turn, ], id = id[turn])
   expect_identical(rownames(mixed), c("r", "q", "p"))
-  expect_equal(mixed[names(new), ], found, tolerance = 1e-13)
+  expect_near(mixed[names(new), ], found, 1e-13)
   data <- data.frame(u = x[, 1], v = x[, 2], molecule = id)
   train <- data.frame(pooled(bags), molecule = bag_ids(bags))
   expect_identical(predict(bag_gram(train, theta, id = "molecule"), data),

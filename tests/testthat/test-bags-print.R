@@ -25,12 +25,3 @@ test_that("a summary has the eigenvalues and a row for each bag", {
   summary <- summary(bag_gram(bags, rbf, "skmse"))
   expect_identical(summary$shrinkage, bag_gram(bags, rbf, "skmse")$shrinkage)
 })
-
-test_that("a print is at most ten lines", {
-  for (estimator in c("kme", "skmse", "fkmse", "mmkme")) {
-    g <- suppressWarnings(bag_gram(bags, rbf, estimator, "rbf"))
-    expect_lte(length(capture.output(print(g))), 10L)
-  }
-  g <- bag_gram(bags)
-  expect_output(expect_identical(print(g), g))
-})

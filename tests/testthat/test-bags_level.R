@@ -8,16 +8,15 @@ test_that("each level is its formula", {
   inner <- bags_R(bags, theta)
   own <- diag(inner)
   of <- \(level, ...) bag_gram(bags, theta, level2 = level, ...)$K
-  expect_equal(of("linear"), inner, tolerance = 1e-13)
-  expect_equal(of("cosine"), level_R(inner, own, own, "cosine"),
-               tolerance = 1e-13)
-  expect_equal(of("rbf", bandwidth2 = 0.3),
-               level_R(inner, own, own, "rbf", 0.3), tolerance = 1e-12)
+  expect_near(of("linear"), inner, 1e-13)
+  expect_near(of("cosine"), level_R(inner, own, own, "cosine"), 1e-13)
+  expect_near(of("rbf", bandwidth2 = 0.3),
+              level_R(inner, own, own, "rbf", 0.3), 1e-12)
   # The root of a distance near 0.
-  expect_equal(of("laplace", bandwidth2 = 0.3),
-               level_R(inner, own, own, "laplace", 0.3), tolerance = 1e-7)
-  expect_equal(of("poly"), (inner + 1)^2, tolerance = 1e-13)
-  expect_equal(of("poly", degree = 3, offset = 0), inner^3, tolerance = 1e-13)
+  expect_near(of("laplace", bandwidth2 = 0.3),
+              level_R(inner, own, own, "laplace", 0.3), 1e-7)
+  expect_near(of("poly"), (inner + 1)^2, 1e-13)
+  expect_near(of("poly", degree = 3, offset = 0), inner^3, 1e-13)
 })
 
 test_that("s is the root of the median of squared distances", {
@@ -26,7 +25,7 @@ test_that("s is the root of the median of squared distances", {
     s <- sqrt(median(apart[upper.tri(apart)]^2))
     for (level in c("rbf", "laplace")) {
       g <- bag_gram(bags, theta, estimator, level)
-      expect_equal(g$level2$bandwidth, s, tolerance = 1e-10)
+      expect_near(g$level2$bandwidth, s, 1e-10)
       expect_identical(g$level2$rule, "median distance of the bags")
       expect_identical(bag_gram(bags, theta, estimator, level,
                                 bandwidth2 = "median")$K, g$K)
@@ -35,8 +34,7 @@ test_that("s is the root of the median of squared distances", {
   # Of an even number of pairs between two of them: squares are halved.
   four <- bag_gram(bags[1:4], theta, level2 = "rbf")
   apart <- kme_distance(bag_fits_R(bags[1:4], theta))^2
-  expect_equal(four$level2$bandwidth^2, median(apart[upper.tri(apart)]),
-               tolerance = 1e-12)
+  expect_near(four$level2$bandwidth^2, median(apart[upper.tri(apart)]), 1e-12)
 })
 
 test_that("all matrices are positive semi-definite to rounding", {
@@ -66,8 +64,8 @@ test_that("bags that are equal have a distance of 0", {
   for (level in c("rbf", "laplace", "cosine")) {
     g <- bag_gram(three, theta, level2 = level)
     # The root of rounding, of 2e-8 or so.
-    expect_equal(g$K["c", "again"], 1, tolerance = 1e-7)
-    expect_equal(unname(diag(g$K)), rep(1, 3), tolerance = 1e-7)
+    expect_near(g$K["c", "again"], 1, 1e-7)
+    expect_near(unname(diag(g$K)), rep(1, 3), 1e-7)
   }
   # Where most pairs are equal the smallest other one takes the median's place.
   many <- c(rep(bags["c"], 4), bags["f"])
@@ -75,10 +73,10 @@ test_that("bags that are equal have a distance of 0", {
   expect_warning(g <- bag_gram(many, theta, level2 = "rbf"),
                  "the median distance of the bags is 0")
   expect_identical(g$level2$rule, "smallest positive distance of the bags")
-  expect_equal(unname(g$K["a", ]), c(1, 1, 1, 1, exp(-0.5)), tolerance = 1e-7)
+  expect_near(unname(g$K["a", ]), c(1, 1, 1, 1, exp(-0.5)), 1e-7)
   g <- bag_gram(many[1:3], theta, level2 = "rbf")
   expect_identical(g$level2$rule, "all bags are equal")
-  expect_equal(unname(g$K), matrix(1, 3, 3), tolerance = 1e-12)
+  expect_near(unname(g$K), matrix(1, 3, 3), 1e-12)
   expect_identical(unname(bag_gram(bags["c"], theta, level2 = "rbf")$K),
                    matrix(1))
 })
@@ -94,5 +92,5 @@ test_that("distances of two bags do not depend on a third", {
   s <- 0.2
   two <- bag_gram(bags[c("c", "f")], theta, level2 = "rbf", bandwidth2 = s)
   all <- bag_gram(bags, theta, level2 = "rbf", bandwidth2 = s)
-  expect_equal(all$K[c("c", "f"), c("c", "f")], two$K, tolerance = 1e-13)
+  expect_near(all$K[c("c", "f"), c("c", "f")], two$K, 1e-13)
 })

@@ -224,25 +224,6 @@ test_that("estimates are fitted anew to the points that are kept", {
   }
 })
 
-test_that("affine maps of the points leave smoothing as it is", {
-  set.seed(68)
-  x <- unname(as.matrix(iris[, 1:3])) + rnorm(450, sd = 0.05)
-  map <- matrix(c(2, -1, 0.3, 40, 1, 7, 0.1, 5, -0.2), 3)
-  fit <- \(x, ...) {
-    set.seed(69)
-    kme_density(x, estimator = "smooth", m = 4, nstart = 5, ...)
-  }
-  for (way in list(list(), list(optimize = "all", steps = 10))) {
-    a <- do.call(fit, c(list(x), way))
-    b <- do.call(fit, c(list(x %*% map + 100), way))
-    expect_gt(a$mean$h, 0)
-    expect_identical(b$mean$h, a$mean$h)
-    expect_near(b$distance2, a$distance2, 1e-7)
-    expect_near(predict(b, type = "log"),
-                predict(a, type = "log") - log(abs(det(map))), 1e-6)
-  }
-})
-
 test_that("other kernels take what they allow", {
   polynomial <- kernel_poly(2)
   fit <- \(estimator, ...) {
@@ -257,15 +238,4 @@ test_that("other kernels take what they allow", {
   stack <- fit("stack", m = 3)
   expect_near(stack$distance2, kme_risk(stack$mean, isotropic(stack)), 1e-9)
   expect_true(all(grepl("KME|F-KMSE", stack$mean$candidates$candidate)))
-  # What is left out is said once, whatever is tried on the way.
-  warned <- 0
-  withCallingHandlers(
-    fit(est_stack(list(est_kme(), est_smooth(0.1, 1))), m = c(2, 3),
-        optimize = "all"),
-    kernmean_warning_candidates = \(w) {
-      warned <<- warned + 1
-      invokeRestart("muffleWarning")
-    }
-  )
-  expect_identical(warned, 1)
 })

@@ -52,13 +52,6 @@ test_that("the start is the clusters with their shares and own variances", {
     expect_near(fit$start$variances, found$withinss / (4 * found$size), 1e-14)
     expect_false("weights" %in% fit$path$step)
   }
-  # By name it is what is started from in any case, but no factor and no best
-  # weights come before all parameters.
-  set.seed(3)
-  named <- kme_density(x, m = 4, start = "kmeans", nstart = 5)
-  set.seed(3)
-  plain <- kme_density(x, m = 4, nstart = 5)
-  expect_identical(named$weights, plain$weights)
   tried <- kme_density(x, m = 2:3, steps = 2, optimize = "all", nstart = 2)
   expect_identical(unique(tried$sizes$widen), 1)
   expect_null(tried$heldout)
@@ -67,35 +60,6 @@ test_that("the start is the clusters with their shares and own variances", {
   set.seed(2)
   expect_identical(stepped(x, 6, 7)[c("weights", "variances")],
                    given[c("weights", "variances")])
-})
-
-test_that("J falls with the steps, whatever kernel and estimator", {
-  x <- scale(as.matrix(iris[, 1:4]))
-  for (kernel in list(kernel_rbf(), kernel_rbf(c(1, 2, 1, 3)), kernel_linear(),
-                      kernel_poly(2), kernel_poly(3))) {
-    for (estimator in c("kme", "skmse", "fkmse")) {
-      set.seed(4)
-      fit <- stepped(x, 5, 35, kernel = kernel, estimator = estimator)
-      expect_identical(fit$path$step[1], "start")
-      expect_identical(fit$path$objective[1], fit$start$objective)
-      # With the linear kernel nothing is left to match but rounding.
-      expect_lte(max(diff(fit$path$objective)),
-                 1e-14 * max(1, abs(fit$objective)))
-      if (!identical(kernel, kernel_linear())) {
-        expect_lt(fit$objective, fit$start$objective)
-      }
-      expect_gte(min(fit$variances), fit$floor * (1 - 1e-12))
-      expect_true(all(is.finite(predict(fit, type = "log"))))
-    }
-  }
-  # What stands in the path is what fewer steps return.
-  fits <- lapply(c(10, 20, 35), \(steps) {
-    set.seed(5)
-    stepped(x, 5, steps)
-  })
-  expect_identical(fits[[3]]$path$step, c("start", "10", "20", "30", "35"))
-  expect_near(vapply(fits, `[[`, 0, "objective"),
-              fits[[3]]$path$objective[c(2, 3, 5)], 1e-13)
 })
 
 test_that("a variance at the floor stays there", {

@@ -218,23 +218,6 @@ test_that("validation stops at the first look that is as good as the best", {
   expect_setequal(seen, c("integer", "character"))
 })
 
-test_that("the points held out have no part in the first fit", {
-  x <- scale(as.matrix(iris[, 1:4]))
-  start <- round_density(x, m = 6, nstart = 5)$start
-  first <- \(x) {
-    set.seed(1)
-    round_density(x, kernel_rbf(2), m = 6, optimize = "all", start = start,
-                floor = 0.01 / mean(apply(x, 2, var)))
-  }
-  fit <- first(x)
-  moved <- x
-  moved[fit$heldout, ] <- 2 * x[fit$heldout, ]
-  other <- first(moved)
-  expect_identical(other$heldout, fit$heldout)
-  expect_near(other$path$objective, fit$path$objective, 1e-10)
-  expect_false(isTRUE(all.equal(other$path$heldout, fit$path$heldout)))
-})
-
 test_that("a mixture that was drawn from is recovered", {
   skip_on_cran()
   set.seed(11)
@@ -276,17 +259,6 @@ test_that("the bandwidth is the best of those tried on the points held out", {
   expect_identical(fit$kernel$bandwidth,
                    fit$bandwidths$bandwidth[which.min(by_hand)])
   expect_identical(fit$mean$n, 272L)
-  # Numbers of one's own, compared in the same way.
-  set.seed(12)
-  own <- round_density(x, m = 5, bandwidths = rev(fit$bandwidths$bandwidth),
-                     validate = 0.5)
-  parts <- c("bandwidths", "weights", "means", "heldout")
-  expect_equal(own[parts], fit[parts])
-  expect_equal(update(own, bandwidths = 2^(-1:1))$bandwidths$bandwidth,
-               2^(-1:1))
-  moved <- update(own, x = x[1:200, ])
-  expect_identical(moved$bandwidths$bandwidth, own$bandwidths$bandwidth)
-  expect_null(update(own, kernel = kernel_rbf(1))$bandwidths)
   # One component does not depend on the bandwidth: the median then.
   fit <- round_density(x, m = 1, bandwidths = "validate")
   expect_near(fit$kernel$bandwidth, median, 1e-12)

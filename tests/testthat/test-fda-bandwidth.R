@@ -66,16 +66,6 @@ test_that("the median is the kernel's own, numbers are taken as they are", {
   plain <- kme_fda(flowers, species)
   expect_near(several$bandwidths, plain$bandwidths, 1e-12)
   expect_near(several$scaling, plain$scaling, 1e-10)
-  # The other kernels with a bandwidth, by their own distances.
-  for (kernel in list(kernel_laplace(), kernel_laplace(norm = "L2"),
-                      kernel_matern(5 / 2))) {
-    fit <- kme_fda(flowers, species, kernel)
-    median <- kme(flowers, kernel)$kernel$bandwidth
-    expect_near(fit$bandwidths$bandwidth, factors * median, 1e-14)
-    slow <- fda_score_R(kernel_matrix(flowers, kernel = fit$kernel), species,
-                        shares)
-    expect_near(fit$error, slow[1], 1e-12)
-  }
 })
 
 test_that("units do not matter to a fit that is scaled", {

@@ -149,24 +149,6 @@ test_that("points, grams, formulas and R functions give one fit", {
               unname(predict(fit, z)$x), 1e-9)
 })
 
-test_that("formulas transform, subset and omit as in lm()", {
-  d <- data.frame(flowers, species)
-  fit <- kme_fda(species ~ log(Sepal.Length) + scale(Petal.Width), d,
-                 subset = Petal.Length > 1.3, kernel = rbf)
-  kept <- d$Petal.Length > 1.3
-  # As everywhere in R, scale() sees all rows.
-  x <- cbind(log(d$Sepal.Length), scale(d$Petal.Width))[kept, ]
-  expect_near(unname(fit$scaling),
-              unname(coef(kme_fda(x, d$species[kept], rbf))), 1e-9)
-  expect_near(unname(predict(fit, d[kept, ][2:4, ])$x),
-              unname(fit$scores[2:4, ]), 1e-10)
-  d$Sepal.Length[3] <- NA
-  expect_error(kme_fda(species ~ Sepal.Length, d), "1 NA",
-               class = "kernmean_error_input")
-  expect_identical(kme_fda(species ~ Sepal.Length, d,
-                           na.action = na.omit)$n, 23L)
-})
-
 test_that("levels without points are left out, with a warning", {
   empty <- factor(species, c("none", levels(species)))
   expect_warning(fit <- kme_fda(flowers, empty, rbf), "'none'",

@@ -26,9 +26,8 @@ own_units <- function(problem, penalty, lambda_c = 0, lambda_d = 0,
 }
 
 expect_scores <- function(fit, scores) {
-  expect_equal(fit$cv$score, colMeans(scores), tolerance = 1e-8)
-  expect_equal(fit$cv$se, apply(scores, 2, sd) / sqrt(nrow(scores)),
-               tolerance = 1e-7)
+  expect_near(fit$cv$score, colMeans(scores), 1e-8)
+  expect_near(fit$cv$se, apply(scores, 2, sd) / sqrt(nrow(scores)), 1e-7)
   best <- which.min(colMeans(scores))
   limit <- colMeans(scores)[best] + fit$cv$se[best]
   chosen <- if (fit$rule == "min") {
@@ -36,7 +35,7 @@ expect_scores <- function(fit, scores) {
   } else {
     max(fit$cv$mu[colMeans(scores) <= limit])
   }
-  expect_equal(fit$mu[[1]], chosen, tolerance = 1e-12)
+  expect_near(fit$mu[[1]], chosen, 1e-12)
   expect_identical(fit$cv$mu[fit$cv$chosen], fit$mu[[1]])
 }
 
@@ -78,7 +77,7 @@ test_that("scores of nested fits are those of refits", {
     scores <- iv_cv_R(problem, penalty, of, grid,
                       own_units(problem, penalty, lambda[1], lambda[2], ratio))
     expect_scores(fit, scores)
-    expect_equal(fit$mu[[2]], ratio * fit$mu[[1]], tolerance = 1e-12)
+    expect_near(fit$mu[[2]], ratio * fit$mu[[1]], 1e-12)
   }
   c <- gram(s$c, narrow)
   d <- gram(s$d, narrow)
@@ -119,12 +118,12 @@ test_that("a value chosen from a grid gives the fit of that value", {
   fit <- quietly(iv(s$a, s$y, s$d, narrow, lambda = 0.7, mu = grid))
   expect_true(all(predict(fit) != 0))
   own <- iv(s$a, s$y, s$d, narrow, lambda = 0.7, mu = fit$mu)
-  expect_equal(fitted(fit), fitted(own), tolerance = 1e-10)
+  expect_near(fitted(fit), fitted(own), 1e-10)
   # Chosen by us, with y centered, and lambda by the first stage.
   fit <- iv(s$a, s$y, s$d, narrow)
   own <- iv(s$a, s$y, s$d, narrow, lambda = fit$lambda, mu = fit$mu,
                  intercept = TRUE)
-  expect_equal(fitted(fit), fitted(own), tolerance = 1e-10)
+  expect_near(fitted(fit), fitted(own), 1e-10)
   for (penalty in c("norm", "l2")) {
     nested <- \(...) {
       quietly(iv_nested(
@@ -134,7 +133,7 @@ test_that("a value chosen from a grid gives the fit of that value", {
     }
     fit <- nested(folds = 4)
     own <- nested(mu_g = fit$mu[[1]], mu_h = fit$mu[[2]])
-    expect_equal(fit$fitted.values, own$fitted.values, tolerance = 1e-9)
+    expect_near(fit$fitted.values, own$fitted.values, 1e-9)
   }
 })
 
@@ -147,7 +146,7 @@ test_that("folds of a number are contiguous within each part of a subset", {
   }
   fit <- nested(folds = 4)
   own <- nested(folds = c(rep(1:4, each = 6), rep(1:4, each = 4)))
-  expect_equal(fit$cv$score, own$cv$score, tolerance = 1e-13)
+  expect_near(fit$cv$score, own$cv$score, 1e-13)
   sequential <- \(folds) {
     quietly(iv(s$a, s$y, s$d, narrow, lambda = 1, mu = grid,
                     folds = folds))
@@ -166,11 +165,10 @@ test_that("the preset has a grid of its own, when it is asked to choose", {
                          select = "cv", rule = "min"))
   delta <- 5 * 40^-0.4
   alpha <- 10^seq(-1, 4, length.out = 30)
-  expect_equal(fit$cv$mu, alpha * delta^4 / (2 * 40 * delta^2),
-               tolerance = 1e-12)
+  expect_near(fit$cv$mu, alpha * delta^4 / (2 * 40 * delta^2), 1e-12)
   own <- iv(s$a, s$y, s$d, narrow, mu = fit$mu,
                  preset = NULL, lambda = 40 * delta^2)
-  expect_equal(fitted(fit), fitted(own), tolerance = 1e-10)
+  expect_near(fitted(fit), fitted(own), 1e-10)
 })
 
 test_that("the preset drops folds without a part of the subset", {
@@ -188,7 +186,7 @@ test_that("the preset drops folds without a part of the subset", {
   }
   scores <- iv_cv_R(problem, "norm", contiguous(40), alpha, units)
   expect_identical(nrow(scores), 5L)
-  expect_equal(fit$cv$score, colMeans(scores), tolerance = 1e-8)
+  expect_near(fit$cv$score, colMeans(scores), 1e-8)
 })
 
 # --- The grid ----------------------------------------------------------------
@@ -218,20 +216,20 @@ test_that("a minimum at the border extends the grid once, and is reported", {
   )
   grid <- 60 * 10^seq(-5, 0, length.out = 30)
   step <- grid[2] / grid[1]
-  expect_equal(fit$cv$mu, c(grid, grid[30] * step^(1:10)), tolerance = 1e-10)
+  expect_near(fit$cv$mu, c(grid, grid[30] * step^(1:10)), 1e-10)
   expect_identical(which.min(fit$cv$score), 40L)
   problem <- iv_problem(list(a = gram_R(kernel_rbf(1), a),
                              d = gram_R(kernel_rbf(1), d)), noise)
   some <- c(1, 20, 30, 31, 40)
   scores <- iv_cv_R(problem, "norm", contiguous(60), fit$cv$mu[some],
                     own_units(problem, "norm", 0, 1), center = TRUE)
-  expect_equal(fit$cv$score[some], colMeans(scores), tolerance = 1e-8)
+  expect_near(fit$cv$score[some], colMeans(scores), 1e-8)
   # A function without noise and its own instrument want a small one.
   fit <- quietly(iv(a[, 1], a[, 1], a[, 1], kernel_poly(1), lambda = 1e-3,
                          rule = "min"))
   # By the trace of K, which is n for kernels with k(x, x) = 1.
   grid <- grid / 60 * sum((a[, 1]^2 + 1))
-  expect_equal(fit$cv$mu, c(grid[1] * step^-(10:1), grid), tolerance = 1e-10)
+  expect_near(fit$cv$mu, c(grid[1] * step^-(10:1), grid), 1e-10)
   # Values that were given are all that is tried.
   expect_warning(
     fit <- iv(a, noise, d, kernel_rbf(1), lambda = 1, mu = c(1e-2, 1)),
@@ -246,9 +244,9 @@ test_that("penalties of norms follow the size of the kernel", {
   four <- scaled(4)
   fit <- quietly(iv(s$a, s$y, s$d, scaled(1)))
   more <- quietly(iv(s$a, s$y, s$d, four))
-  expect_equal(unname(more$mu / fit$mu), 4, tolerance = 1e-8)
-  expect_equal(unname(more$lambda / fit$lambda), 4, tolerance = 1e-8)
-  expect_equal(fitted(more), fitted(fit), tolerance = 1e-8)
+  expect_near(unname(more$mu / fit$mu), 4, 1e-8)
+  expect_near(unname(more$lambda / fit$lambda), 4, 1e-8)
+  expect_near(fitted(more), fitted(fit), 1e-8)
   # Each of two.
   nested <- \(...) {
     quietly(iv_nested(s$a, s$b, s$c, s$d, s$y, lambda_c = 1, lambda_d = 1,
@@ -256,8 +254,8 @@ test_that("penalties of norms follow the size of the kernel", {
   }
   fit <- nested(kernel = narrow)
   more <- nested(kernel = list(a = narrow, b = four, c = narrow, d = narrow))
-  expect_equal(unname(more$mu / fit$mu), c(1, 4), tolerance = 1e-8)
-  expect_equal(more$fitted.values, fit$fitted.values, tolerance = 1e-8)
+  expect_near(unname(more$mu / fit$mu), c(1, 4), 1e-8)
+  expect_near(more$fitted.values, fit$fitted.values, 1e-8)
 })
 
 test_that("folds that are not alike are warned of", {
@@ -278,7 +276,7 @@ test_that("sequential fits are paired by default, nested ones take the best", {
   folds <- attr(fit$cv, "folds")
   best <- which.min(fit$cv$score)
   above <- apply(folds - folds[, best], 2, sd) / sqrt(nrow(folds))
-  expect_equal(fit$cv$se_above, above, tolerance = 1e-10)
+  expect_near(fit$cv$se_above, above, 1e-10)
   expect_identical(fit$rule, "paired")
   least <- update(fit, rule = "min")
   expect_identical(least$mu[[1]], least$cv$mu[best])
@@ -291,9 +289,9 @@ test_that("sequential fits are paired by default, nested ones take the best", {
 test_that("choices do not depend on where y is zero", {
   fit <- quietly(iv(s$a, s$y, s$d, narrow))
   moved <- quietly(iv(s$a, s$y + 10, s$d, narrow))
-  expect_equal(moved$mu, fit$mu, tolerance = 1e-12)
-  expect_equal(moved$lambda, fit$lambda, tolerance = 1e-12)
-  expect_equal(fitted(moved), fitted(fit) + 10, tolerance = 1e-9)
+  expect_near(moved$mu, fit$mu, 1e-12)
+  expect_near(moved$lambda, fit$lambda, 1e-12)
+  expect_near(fitted(moved), fitted(fit) + 10, 1e-9)
   # Unless it is asked to.
   off <- quietly(iv(s$a, s$y + 10, s$d, narrow, intercept = FALSE))
   expect_gt(max(abs(fitted(off) - fitted(moved))), 1e-3)
@@ -315,16 +313,13 @@ test_that("lambda minimizes the generalized cross-validation of its stage", {
   fit <- quietly(iv(s$a, s$y, s$d, smooth, mu = 1))
   want <- gcv_R(gram_R(smooth, s$d), gram_R(smooth, s$a),
                 fit$first_stage$lambda)
-  expect_equal(range(fit$first_stage$lambda), 40 * c(1e-6, 1),
-               tolerance = 1e-10)
-  expect_equal(fit$first_stage$gcv / want, rep(fit$first_stage$gcv[1] / want[1],
-                                               length(want)),
-               tolerance = 1e-6)
-  expect_equal(fit$lambda[[1]], fit$first_stage$lambda[which.min(want)],
-               tolerance = 1e-12)
+  expect_near(range(fit$first_stage$lambda), 40 * c(1e-6, 1), 1e-10)
+  expect_near(fit$first_stage$gcv / want,
+              rep(fit$first_stage$gcv[1] / want[1], length(want)), 1e-6)
+  expect_near(fit$lambda[[1]], fit$first_stage$lambda[which.min(want)], 1e-12)
   asked <- quietly(iv(s$a, s$y, s$d, smooth, lambda = "gcv",
                            penalty = "l2", mu = 1, tol_learner = 1e-12))
-  expect_equal(asked$lambda, fit$lambda, tolerance = 1e-12)
+  expect_near(asked$lambda, fit$lambda, 1e-12)
 })
 
 test_that("each moment of a nested fit has its own first stage", {
@@ -344,9 +339,8 @@ test_that("each moment of a nested fit has its own first stage", {
     want <- gcv_R(gram(of, if (of == "d") one else two), targets[[of]],
                   stage$lambda)
     expect_identical(which.min(want), which.min(stage$gcv))
-    expect_equal(max(stage$gcv / want) / min(stage$gcv / want), 1,
-                 tolerance = 1e-6)
-    expect_equal(fit$lambda[[paste0("lambda_", of)]],
-                 stage$lambda[which.min(want)], tolerance = 1e-12)
+    expect_near(max(stage$gcv / want) / min(stage$gcv / want), 1, 1e-6)
+    expect_near(fit$lambda[[paste0("lambda_", of)]],
+                stage$lambda[which.min(want)], 1e-12)
   }
 })

@@ -37,17 +37,10 @@ test_that("bad subsets and folds are refused", {
   expect_snapshot(writeLines(refusals(expression(
     iv_nested(a, b, c, d, y, subset = half + 1),
     iv_nested(a, b, c, d, y, subset = rep(1, 20)),
-    iv_nested(a, b, c, d, y, subset = replace(half, 2, NA)),
-    iv_nested(a, b, c, d, y, subset = letters[1:20]),
-    iv_nested(a, b, c, d, y, subset = list(c = half, e = half)),
-    iv_nested(a, b, c, d, y, subset = list(c = half, d = 0 * half)),
     iv_nested(a, b, c, d, y, subset = half, folds = rep(0:1, 10)),
     iv_nested(a, b, c, d, y, subset = half, folds = half + (1:20 == 1)),
-    iv_nested(a, b, c, d, y, subset = base::c(0, rep(1, 19))),
-    iv(a, y, d, rbf, folds = 21),
-    iv(a, y, d, rbf, folds = 1),
-    iv(a, y, d, rbf, folds = 1:3),
-    iv(a, y, d, rbf, folds = rep("one", 20)),
+    iv(a, y, d, rbf, folds = 21), iv(a, y, d, rbf, folds = 1),
+    iv(a, y, d, rbf, folds = 1:3), iv(a, y, d, rbf, folds = rep("one", 20)),
     iv(a, y, d, rbf, folds = replace(1:20, 3, NA))
   ))))
 })
@@ -55,13 +48,9 @@ test_that("bad subsets and folds are refused", {
 test_that("bad penalties and choices are refused", {
   skip_on_cran()
   expect_snapshot(writeLines(refusals(expression(
-    iv(a, y, d, rbf, mu = 0),
-    iv(a, y, d, rbf, mu = base::c(1, 0)),
-    iv(a, y, d, rbf, mu = "cv"),
-    iv(a, y, d, rbf, lambda = -1),
-    iv(a, y, d, rbf, select = "cv", mu = 1),
-    iv(a, y, d, rbf, tol_learner = -1),
-    iv(a, y, d, rbf, tol_instrument = 1),
+    iv(a, y, d, rbf, mu = 0), iv(a, y, d, rbf, mu = base::c(1, 0)),
+    iv(a, y, d, rbf, lambda = -1), iv(a, y, d, rbf, select = "cv", mu = 1),
+    iv(a, y, d, rbf, tol_learner = -1), iv(a, y, d, rbf, tol_instrument = 1),
     iv(a, y, d, rbf, preset = "other"),
     iv(a, y, d, rbf, preset = "nnpiv", mu = 1),
     iv_nested(a, b, c, d, y, mu_g = 1),
@@ -75,22 +64,17 @@ test_that("bad penalties and choices are refused", {
 test_that("bad kernels and approximations are refused", {
   f <- frame$f
   expect_snapshot(writeLines(refusals(expression(
-    iv(a, y, d, "rbf"),
-    iv(a, y, d, kernel_rbf),
-    iv(a, y, d, kernel_energy()),
-    iv(a, y, d, list(rbf, rbf)),
-    iv(a, y, d, list(x = rbf, x = rbf)),
+    iv(a, y, d, "rbf"), iv(a, y, d, kernel_rbf), iv(a, y, d, kernel_energy()),
+    iv(a, y, d, list(rbf, rbf)), iv(a, y, d, list(x = rbf, x = rbf)),
     iv(a, y, d, list(x = "rbf")),
     iv_nested(a, b, c, d, y, kernel = list(x = rbf)),
     iv(gram(a, rbf), y, gram(d, rbf), rbf),
     iv(gram(a, rbf), y, gram(d, rbf), scale = TRUE),
-    iv(a, y, d, rbf, landmarks = 21),
-    iv(a, y, d, rbf, landmarks = 0),
+    iv(a, y, d, rbf, landmarks = 21), iv(a, y, d, rbf, landmarks = 0),
     iv(a, y, d, rbf, landmarks = base::c(1, 21)),
     iv(a, y, d, rbf, landmarks = base::c(1, 1)),
     iv(a, y, d, rbf, landmarks = 3, features = 3),
-    iv(a, y, d, kernel_laplace(1), features = 5),
-    iv(gram(a, rbf)$K |> as_gram(), y, gram(d, rbf), features = 5)
+    iv(a, y, d, kernel_laplace(1), features = 5)
   ))))
 })
 
@@ -109,17 +93,10 @@ test_that("unknown arguments are named", {
 test_that("formulas of another shape are refused", {
   holes <- replace(frame, "d1", list(replace(frame$d1, 4, NA)))
   expect_snapshot(writeLines(refusals(expression(
-    rkhs_iv(y ~ a1, frame),
-    rkhs_iv(~ a1 | d1, frame),
-    rkhs_iv(y ~ a1 | d1 | d2, frame),
-    rkhs_iv(y ~ a1 * a2 | d1, frame),
-    rkhs_iv(y ~ a1 | d1 + offset(d2), frame),
-    rkhs_iv(y ~ . | d1, frame),
-    rkhs_iv(y ~ 1 | d1, frame),
-    rkhs_iv(y ~ a1 | 1, frame),
-    rkhs_iv(y ~ y | d1, frame),
-    rkhs_iv(f ~ a1 | d1, frame),
-    rkhs_iv(y ~ a1 | d1, holes)
+    rkhs_iv(y ~ a1, frame), rkhs_iv(~ a1 | d1, frame),
+    rkhs_iv(y ~ a1 * a2 | d1, frame), rkhs_iv(y ~ a1 | d1 + offset(d2), frame),
+    rkhs_iv(y ~ . | d1, frame), rkhs_iv(y ~ y | d1, frame),
+    rkhs_iv(f ~ a1 | d1, frame), rkhs_iv(y ~ a1 | d1, holes)
   ))))
 })
 
@@ -154,7 +131,7 @@ test_that("one row and two are enough for a fit with given penalties", {
       problem <- iv_problem(list(a = gram_R(rbf, x), d = gram_R(rbf, z)),
                             y[seq_len(n)])
       slow <- solve_R(problem, actions_R(problem, 0, 1), penalty, 0.5)
-      expect_equal(unname(fitted(fit)), unname(slow$g), tolerance = 1e-10)
+      expect_near(unname(fitted(fit)), unname(slow$g), 1e-10)
     }
   }
 })
@@ -164,15 +141,14 @@ test_that("rows of weight zero and moments that share rows are legal", {
                         lambda_d = 1, mu_g = 1, mu_h = 1)
   # h(b) - 0 g(a) says nothing of g, and h is 0.
   alone <- iv(a, y, d, rbf, lambda = 1, mu = 1)
-  expect_equal(unname(fit$fitted.values[, "g"]), unname(fitted(alone)),
-               tolerance = 1e-10)
+  expect_near(unname(fit$fitted.values[, "g"]), unname(fitted(alone)), 1e-10)
   expect_lt(max(abs(fit$fitted.values[, "h"])), 1e-12)
   # No w is 1 for all rows.
   nested <- \(...) {
     iv_nested(a, b, c, d, y, ..., kernel = rbf, lambda_c = 1, lambda_d = 1,
                    mu_g = 1, mu_h = 1)$fitted.values
   }
-  expect_equal(nested(), nested(w = rep(1, 20)), tolerance = 1e-12)
+  expect_near(nested(), nested(w = rep(1, 20)), 1e-12)
   # Logical, or integer.
   nested <- \(subset) {
     iv_nested(a, b, c, d, y, subset = subset, kernel = rbf, lambda_c = 1,
@@ -192,12 +168,11 @@ test_that("units far apart are warned of unless 'scale' is given", {
   # Without a kernel, columns are divided by their standard deviations.
   expect_no_warning(mine <- fit())
   each <- cbind(a[, 1], a[, 2])
-  expect_equal(unname(fitted(mine)),
-               unname(fitted(iv(each, y, d, lambda = 1, mu = 1))),
-               tolerance = 1e-9)
+  expect_near(unname(fitted(mine)),
+              unname(fitted(iv(each, y, d, lambda = 1, mu = 1))), 1e-9)
   theta <- mine$kernels$x$bandwidth
   z <- scale(each)
-  expect_equal(theta, sqrt(median(dist(z)^2)), tolerance = 1e-10)
+  expect_near(theta, sqrt(median(dist(z)^2)), 1e-10)
   expect_equal(unname(predict(mine, x[1:3, ])),
                unname(drop(gram_R(kernel_rbf(theta), z[1:3, ], z) %*%
                              coef(mine))), tolerance = 1e-9)

@@ -66,12 +66,12 @@ test_that("all points as landmarks are the exact fit", {
   for (penalty in c("norm", "l2")) {
     few <- sequential(landmarks = 60, penalty = penalty)
     all <- quietly(sequential(penalty = penalty))
-    expect_equal(fitted(few), fitted(all), tolerance = 1e-7)
-    expect_equal(predict(few, new$a), predict(all, new$a), tolerance = 1e-7)
+    expect_near(fitted(few), fitted(all), 1e-7)
+    expect_near(predict(few, new$a), predict(all, new$a), 1e-7)
     few <- nested(landmarks = 60:1, penalty = penalty)
     all <- quietly(nested(penalty = penalty))
-    expect_equal(few$fitted.values, all$fitted.values, tolerance = 1e-7)
-    expect_equal(predict(few, new), predict(all, new), tolerance = 1e-7)
+    expect_near(few$fitted.values, all$fitted.values, 1e-7)
+    expect_near(predict(few, new), predict(all, new), 1e-7)
   }
 })
 
@@ -80,10 +80,10 @@ test_that("coefficients are zero off the landmarks, and give the values", {
   of <- fit$coefficients
   expect_true(all(of$g[-rows] == 0) && all(of$h[-rows] == 0))
   expect_true(all(of$g[rows] != 0))
-  expect_equal(unname(fit$fitted.values[, "g"]),
-               drop(gram_R(kernel, s$a) %*% of$g), tolerance = 1e-9)
-  expect_equal(unname(fit$fitted.values[, "h"]),
-               drop(gram_R(kernel, s$b) %*% of$h), tolerance = 1e-9)
+  expect_near(unname(fit$fitted.values[, "g"]),
+              drop(gram_R(kernel, s$a) %*% of$g), 1e-9)
+  expect_near(unname(fit$fitted.values[, "h"]),
+              drop(gram_R(kernel, s$b) %*% of$h), 1e-9)
 })
 
 test_that("landmarks and features are drawn by R's generator", {
@@ -130,7 +130,7 @@ test_that("landmarks are rows of a gram, too", {
   grams <- iv(gram(s$a, kernel), s$y, as_gram(gram_R(kernel, s$d)),
                    lambda = 0.5, mu = 0.2, landmarks = rows)
   points <- sequential(landmarks = rows)
-  expect_equal(unname(fitted(grams)), unname(fitted(points)), tolerance = 1e-9)
+  expect_near(unname(fitted(grams)), unname(fitted(points)), 1e-9)
 })
 
 test_that("equal landmarks are one", {
@@ -140,7 +140,7 @@ test_that("equal landmarks are one", {
   one <- iv(twice, y, z, kernel, lambda = 0.5, mu = 0.2, landmarks = rows)
   two <- iv(twice, y, z, kernel, lambda = 0.5, mu = 0.2,
                  landmarks = c(rows, 61:70))
-  expect_equal(fitted(two), fitted(one), tolerance = 1e-8)
+  expect_near(fitted(two), fitted(one), 1e-8)
   expect_identical(two$rank, one$rank)
 })
 
@@ -185,10 +185,9 @@ test_that("panels of rows add up to the whole", {
   # 64 rows are the least.
   parts <- with_binding("panel_cells", 64, quietly(fits()))
   for (i in 1:2) {
-    expect_equal(parts[[i]]$fitted.values, whole[[i]]$fitted.values,
-                 tolerance = 1e-9)
-    expect_equal(parts[[i]]$criterion, whole[[i]]$criterion, tolerance = 1e-9)
+    expect_near(parts[[i]]$fitted.values, whole[[i]]$fitted.values, 1e-9)
+    expect_near(parts[[i]]$criterion, whole[[i]]$criterion, 1e-9)
   }
-  expect_equal(parts[[1]]$cv$score, whole[[1]]$cv$score, tolerance = 1e-10)
+  expect_near(parts[[1]]$cv$score, whole[[1]]$cv$score, 1e-10)
   expect_false(identical(parts[[1]]$fitted.values, whole[[1]]$fitted.values))
 })

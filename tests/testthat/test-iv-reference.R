@@ -55,8 +55,7 @@ test_that("the preset has the penalties of the authors", {
       fit <- quietly(iv_fit_preset(set, case))
       got <- iv_predict(fit, set$new)
       expect_iv_reference(got, exact_of[[set$k]], id, set$y, 1e-8)
-      expect_equal(unname(fit$mu), rep(case$mu, length(fit$mu)),
-                   tolerance = 1e-13)
+      expect_near(unname(fit$mu), rep(case$mu, length(fit$mu)), 1e-13)
       expect_equal(
         unname(fit$lambda),
         if (case$nested) c(case$lambda_c, case$lambda_d) else case$lambda_d,
@@ -86,8 +85,7 @@ test_that("the preset without a kernel has the authors' bandwidth", {
   own <- iv(set$a, set$y, set$d, preset = "nnpiv",
                  kernel = list(x = kernel_rbf(theta(set$a)),
                                z = kernel_rbf(theta(set$d))))
-  expect_equal(predict(fit, set$new$a), predict(own, set$new$a),
-               tolerance = 1e-12)
+  expect_near(predict(fit, set$new$a), predict(own, set$new$a), 1e-12)
 })
 
 test_that("landmarks have the values of the authors' Nystrom classes", {
@@ -133,7 +131,7 @@ test_that("cross-validation has the authors' scores and choices", {
       expect_lt(max(abs(fit$cv$score / want$avg_score_repo - 1)), 1e-6,
                 label = paste(set$k, id))
       expect_identical(which(fit$cv$chosen), which.min(want$avg_score_repo))
-      expect_equal(fit$mu[[1]], case$mu, tolerance = 1e-12)
+      expect_near(fit$mu[[1]], case$mu, 1e-12)
       if (paste0(id, ".g") %in% names(repo_of[[set$k]])) {
         expect_iv_reference(iv_predict(fit, set$new), repo_of[[set$k]], id,
                             set$y, 1e-6)

@@ -14,7 +14,7 @@ test_that("update() keeps the kernel and the units of a gram", {
   other <- update(fit, kernel = list(x = kernel_rbf(0.3)))
   want <- iv(gram(100 * s$a, kernel_rbf(0.3), scale = TRUE), s$y, s$d,
                   mu = 1, lambda = 1)
-  expect_equal(fitted(other), fitted(want), tolerance = 1e-10)
+  expect_near(fitted(other), fitted(want), 1e-10)
   plain <- iv(as_gram(gram_R(narrow, s$a)), s$y, s$d, mu = 1, lambda = 1)
   expect_identical(fitted(update(plain, lambda = 2, mu = 1)),
                    fitted(iv(as_gram(gram_R(narrow, s$a)), s$y, s$d,
@@ -47,8 +47,8 @@ test_that("the units of y change nothing but those of g", {
   fit <- iv(s$a, s$y, s$d, folds = rep_len(1:5, 40))
   for (unit in c(1e-80, 1e-6, 1e80)) {
     other <- iv(s$a, unit * s$y, s$d, folds = rep_len(1:5, 40))
-    expect_equal(other$mu, fit$mu, tolerance = 1e-12)
-    expect_equal(fitted(other) / unit, fitted(fit), tolerance = 1e-10)
+    expect_near(other$mu, fit$mu, 1e-12)
+    expect_near(fitted(other) / unit, fitted(fit), 1e-10)
   }
 })
 
@@ -81,7 +81,7 @@ test_that("a factor has weights with landmarks, too", {
   full <- iv(frame$level, s$y, s$d, mu = 1, landmarks = 1:40)
   expect_identical(length(coef(fit)), 40L)
   exact <- iv(frame$level, s$y, s$d, mu = 1)
-  expect_equal(fitted(full), fitted(exact), tolerance = 1e-7)
+  expect_near(fitted(full), fitted(exact), 1e-7)
   one <- iv(frame["level"], s$y, s$d, mu = 1)
   expect_equal(predict(one, frame["level"]), fitted(one), ignore_attr = TRUE,
                tolerance = 1e-12)
@@ -98,8 +98,7 @@ test_that("a preset takes the minimum, as its authors do", {
 
 test_that("update() keeps what was centered, and landmarks", {
   fit <- quietly(iv(s$a, s$y, s$d, narrow, landmarks = 12))
-  expect_equal(fitted(update(fit, mu = fit$mu)), fitted(fit),
-               tolerance = 1e-12)
+  expect_near(fitted(update(fit, mu = fit$mu)), fitted(fit), 1e-12)
   expect_identical(update(fit, mu = 1)$landmarks, fit$landmarks)
   # Of other points there are others, as many.
   half <- update(update(fit, mu = 1), x = s$a[1:20, ], z = s$d[1:20, ],
@@ -111,9 +110,9 @@ test_that("update() keeps what was centered, and landmarks", {
                                    subset = s$s, folds = 3))
   expect_equal(nested$intercept, mean(s$y[s$s == 1]))
   again <- update(nested, mu_g = nested$mu[[1]], mu_h = nested$mu[[2]])
-  expect_equal(fitted(again), fitted(nested), tolerance = 1e-12)
+  expect_near(fitted(again), fitted(nested), 1e-12)
   moved <- quietly(update(nested, y = s$y + 7))
-  expect_equal(fitted(moved), fitted(nested) + 7, tolerance = 1e-8)
+  expect_near(fitted(moved), fitted(nested) + 7, 1e-8)
 })
 
 test_that("outcomes of rows outside the first moment are not looked at", {
@@ -144,7 +143,7 @@ test_that("what a formula user may get wrong is said", {
   expect_output(print(own), "endogeneity is not accounted for")
   fit <- iv(y ~ level + v | z, frame, mu = 1)
   new <- transform(frame[1:3, ], level = as.character(level))
-  expect_equal(predict(fit, new), fitted(fit)[1:3], tolerance = 1e-12)
+  expect_near(predict(fit, new), fitted(fit)[1:3], 1e-12)
   expect_warning(iv(y ~ v | z, frame, kernel = kernel_linear(), mu = 1),
                  class = "kernmean_warning_linear")
   expect_warning(iv(s$a, s$y, rep(1, 40), mu = 1),
@@ -163,8 +162,8 @@ test_that("a rule that takes the largest penalty says so", {
 
 test_that("terms after the bar keep their parentheses", {
   same <- \(dotted, plain) {
-    expect_equal(fitted(iv(dotted, frame, mu = 1)),
-                 fitted(iv(plain, frame, mu = 1)), tolerance = 1e-12)
+    expect_near(fitted(iv(dotted, frame, mu = 1)),
+                fitted(iv(plain, frame, mu = 1)), 1e-12)
   }
   same(y ~ v + u | . - v + (z > 0), y ~ v + u | u + (z > 0))
   same(y ~ v + (u > 1) | . - v + z, y ~ v + (u > 1) | (u > 1) + z)
@@ -177,8 +176,7 @@ test_that("update() of a gram and a factor takes one kernel for the gram", {
   fit <- iv(g, s$y, frame$level, mu = 1, lambda = 1)
   want <- iv(gram(s$a, kernel_rbf(2)), s$y, frame$level, mu = 1,
                   lambda = 1)
-  expect_equal(fitted(update(fit, kernel = kernel_rbf(2))), fitted(want),
-               tolerance = 1e-10)
+  expect_near(fitted(update(fit, kernel = kernel_rbf(2))), fitted(want), 1e-10)
   fit <- iv(y ~ v | z, frame, mu = 1)
   expect_error(update(fit, data = frame, y = s$y),
                class = "kernmean_error_input")

@@ -100,9 +100,9 @@ test_that("the criterion is r'Pr/n of each moment", {
     if (ncol(fitted) == 2L) {
       left <- fitted[, 2] - problem$w * fitted[, 1]
       want <- c(first = want, second = sum(left * (one$P$two %*% left)) / 40)
-      expect_equal(one$fit$criterion, want, tolerance = 1e-8)
+      expect_near(one$fit$criterion, want, 1e-8)
     } else {
-      expect_equal(unname(one$fit$criterion), want, tolerance = 1e-8)
+      expect_near(unname(one$fit$criterion), want, 1e-8)
     }
   }
 })
@@ -114,25 +114,23 @@ test_that("a projection of full rank smooths y, and a warning says so", {
     fit <- iv(s$a, s$y, s$d, narrow, penalty = "l2", mu = 0.3),
     class = "kernmean_warning_instruments"
   )
-  expect_equal(unname(fitted(fit)), s$y / 1.3, tolerance = 1e-8)
+  expect_near(unname(fitted(fit)), s$y / 1.3, 1e-8)
   expect_identical(fit$rank[["z"]], 40L)
   # The same whatever the instruments.
   other <- quietly(iv(s$a, s$y, s$d[40:1, ], narrow, penalty = "l2",
                            mu = 0.3))
-  expect_equal(predict(other, new), predict(fit, new), tolerance = 1e-7)
+  expect_near(predict(other, new), predict(fit, new), 1e-7)
 
   fit <- quietly(nested(w = s$w, kernel = narrow, penalty = "l2", mu_g = 0.3,
                         mu_h = 0.2))
   g <- s$y / (1 + 0.3 + s$w^2 * 0.2 / 1.2)
-  expect_equal(unname(fit$fitted.values), unname(cbind(g, s$w * g / 1.2)),
-               tolerance = 1e-8)
+  expect_near(unname(fit$fitted.values), unname(cbind(g, s$w * g / 1.2)), 1e-8)
 
   fit <- quietly(nested(w = s$w, subset = s$s, kernel = narrow, penalty = "l2",
                         mu_g = 0.3, mu_h = 0.2))
   share <- 40 / sum(s$s)
   g <- s$s * s$y * share / (share + 0.3)
-  expect_equal(unname(fit$fitted.values), unname(cbind(g, 0)),
-               tolerance = 1e-8)
+  expect_near(unname(fit$fitted.values), unname(cbind(g, 0)), 1e-8)
 })
 
 test_that("each instrument without effect is named in a warning", {
@@ -163,13 +161,12 @@ test_that("discrete instruments with a full learner give group means of y", {
                    mu = 0.3),
     class = "kernmean_warning"
   )
-  expect_equal(unname(fitted(fit)), means / 1.3, tolerance = 1e-10)
+  expect_near(unname(fitted(fit)), means / 1.3, 1e-10)
   expect_identical(fit$rank[["z"]], 6L)
   # A constant instrument: the mean.
   fit <- quietly(iv(s$a, s$y, rep(1, 40), narrow, penalty = "l2",
                          mu = 0.3))
-  expect_equal(unname(fitted(fit)), rep(mean(s$y) / 1.3, 40),
-               tolerance = 1e-10)
+  expect_near(unname(fitted(fit)), rep(mean(s$y) / 1.3, 40), 1e-10)
 })
 
 # A Gram matrix of 20 points 0.01 apart has rank 7 or so in doubles.
@@ -178,7 +175,7 @@ test_that("close levels of an instrument are told apart exactly", {
   expect_lt(qr(K_of(z, kernel_rbf(1)))$rank, 12)
   fit <- quietly(iv(s$a, s$y, z, list(x = narrow, z = kernel_rbf(1)),
                          penalty = "l2", mu = 0.3))
-  expect_equal(unname(fitted(fit)), ave(s$y, z) / 1.3, tolerance = 1e-10)
+  expect_near(unname(fitted(fit)), ave(s$y, z) / 1.3, 1e-10)
   expect_identical(fit$rank[["z"]], 20L)
   # In two columns; in half of the rows only.
   z <- cbind(z %% 0.05, floor(z / 0.05))
@@ -213,7 +210,7 @@ test_that("tolerances say which directions count", {
                  tol_learner = x$tol, tol_instrument = z$tol)
   slow <- solve_R(problem, actions_R(problem, tol = z$tol), "l2", 0.1,
                   tol = x$tol)
-  expect_equal(unname(fitted(fit)), slow$g, tolerance = 1e-8)
+  expect_near(unname(fitted(fit)), slow$g, 1e-8)
   expect_identical(fit$rank, c(x = x$rank, z = z$rank))
   # Nested, of the rows of each moment, by one tolerance.
   one <- cut(K$d, which(s$s == 1))
@@ -238,7 +235,7 @@ test_that("a full learner's fitted values do not depend on its kernel", {
       s$a, s$y, s$d, list(x = kernel_rbf(theta), z = narrow), lambda = 0.7,
       penalty = "l2", mu = 0.2
     ))
-    expect_equal(unname(fitted(fit)), drop(want), tolerance = 1e-8)
+    expect_near(unname(fitted(fit)), drop(want), 1e-8)
   }
 })
 
@@ -249,20 +246,19 @@ test_that("linear kernels without penalties are two-stage least squares", {
   line <- kernel_poly(1, offset = 1)
   first <- iv(s$a, s$y, s$d, line, lambda = 0, mu = 1e-6)
   second <- iv(s$a, s$y, s$d, line, penalty = "l2", lambda = 0, mu = 1e-8)
-  expect_equal(unname(fitted(first)), want, tolerance = 1e-6)
-  expect_equal(unname(fitted(second)), want, tolerance = 1e-6)
+  expect_near(unname(fitted(first)), want, 1e-6)
+  expect_near(unname(fitted(second)), want, 1e-6)
   # More instruments than regressors.
   z <- cbind(s$d, s$d[, 1] * s$d[, 2], s$c)
   want <- tsls_R(s$a, s$y, z)
   first <- iv(s$a, s$y, z, line, lambda = 0, mu = 1e-6)
-  expect_equal(unname(fitted(first)), want, tolerance = 1e-6)
+  expect_near(unname(fitted(first)), want, 1e-6)
   # Then h on g: b regressed on the fitted g, with the instruments c.
   fit <- nested(kernel = line, penalty = "l2", lambda_c = 0, lambda_d = 0,
                 mu_g = 1e-8, mu_h = 1e-8)
   g <- tsls_R(s$a, s$y, s$d)
-  expect_equal(unname(fit$fitted.values[, "g"]), g, tolerance = 1e-6)
-  expect_equal(unname(fit$fitted.values[, "h"]), tsls_R(s$b, g, s$c),
-               tolerance = 1e-6)
+  expect_near(unname(fit$fitted.values[, "g"]), g, 1e-6)
+  expect_near(unname(fit$fitted.values[, "h"]), tsls_R(s$b, g, s$c), 1e-6)
 })
 
 # --- Doors --------------------------------------------------------------------
@@ -271,18 +267,18 @@ test_that("grams take the place of points", {
   points <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
   grams <- iv(gram(s$a, narrow), s$y, as_gram(K_of(s$d)), lambda = 1,
                    mu = 0.3)
-  expect_equal(fitted(grams), fitted(points), tolerance = 1e-10)
+  expect_near(fitted(grams), fitted(points), 1e-10)
   # New points by their kernel values, where the sample has no points.
   values <- iv(as_gram(K_of(s$a)), s$y, s$d, list(z = narrow),
                     lambda = 1, mu = 0.3)
-  expect_equal(unname(predict(values, gram_R(narrow, new, s$a))),
-               unname(predict(points, new)), tolerance = 1e-10)
+  expect_near(unname(predict(values, gram_R(narrow, new, s$a))),
+              unname(predict(points, new)), 1e-10)
   points <- nested(kernel = narrow, lambda_c = 1, lambda_d = 1, mu_g = 0.3,
                    mu_h = 0.3)
   grams <- nested(data = replace(lapply(s, \(x) {
     if (is.matrix(x)) gram(x, narrow) else x
   }), "y", list(s$y)), lambda_c = 1, lambda_d = 1, mu_g = 0.3, mu_h = 0.3)
-  expect_equal(grams$fitted.values, points$fitted.values, tolerance = 1e-10)
+  expect_near(grams$fitted.values, points$fitted.values, 1e-10)
 })
 
 test_that("a factor is the kernel that is 1 for equal levels", {
@@ -294,7 +290,7 @@ test_that("a factor is the kernel that is 1 for equal levels", {
                              lambda = lambda, mu = 0.3))
       own <- quietly(iv(s$a, s$y, as_gram(same), list(x = narrow),
                              penalty = penalty, lambda = lambda, mu = 0.3))
-      expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-10)
+      expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-10)
     }
   }
   # Among numeric columns: the product of the kernels.
@@ -302,15 +298,15 @@ test_that("a factor is the kernel that is 1 for equal levels", {
   fit <- iv(s$a, s$y, mixed, narrow, lambda = 1, mu = 0.3)
   own <- iv(s$a, s$y, as_gram(same * K_of(s$d[, 1])), list(x = narrow),
                  lambda = 1, mu = 0.3)
-  expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-10)
+  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-10)
 })
 
 test_that("new levels of a factor are refused, far points warned of", {
   f <- factor(letters[level])
   fit <- iv(f, s$y, s$d, list(z = narrow), lambda = 1, mu = 0.3)
   want <- tapply(fitted(fit), f, `[`, 1)
-  expect_equal(unname(predict(fit, factor(c("c", "a")))),
-               as.vector(want[c("c", "a")]), tolerance = 1e-12)
+  expect_near(unname(predict(fit, factor(c("c", "a")))),
+              as.vector(want[c("c", "a")]), 1e-12)
   expect_error(predict(fit, factor(c("a", "z"))), "'z'",
                class = "kernmean_error_input")
   mixed <- data.frame(a1 = s$a[, 1], f)
@@ -328,57 +324,54 @@ frame <- data.frame(y = s$y, s$a, s$d, f = factor(letters[level]))
 test_that("a formula is the default method", {
   fit <- iv(y ~ a1 + a2 | d1 + d2, frame, lambda = 1, mu = 0.3)
   own <- iv(s$a, s$y, s$d, lambda = 1, mu = 0.3)
-  expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-12)
+  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-12)
   new <- data.frame(a2 = s$b[, 1], a1 = s$b[, 2], unused = 1)
-  expect_equal(unname(predict(fit, new)),
-               unname(predict(own, cbind(s$b[, 2], s$b[, 1]))),
-               tolerance = 1e-12)
+  expect_near(unname(predict(fit, new)),
+              unname(predict(own, cbind(s$b[, 2], s$b[, 1]))), 1e-12)
   # Exogenous regressors stand on both sides; factors may be instruments.
   fit <- iv(y ~ a1 + d2 | d1 + d2, frame, lambda = 1, mu = 0.3)
   own <- iv(cbind(s$a[, 1], s$d[, 2]), s$y, s$d, lambda = 1, mu = 0.3)
-  expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-12)
+  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-12)
   fit <- iv(y ~ a1 | f, frame, lambda = 0, mu = 0.3)
   own <- iv(s$a[, 1], s$y, frame$f, lambda = 0, mu = 0.3)
-  expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-12)
+  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-12)
   # A dot after the bar is what stands before it.
   fit <- iv(y ~ a1 + d2 | . - a1 + d1, frame, lambda = 1, mu = 0.3)
   own <- iv(y ~ a1 + d2 | d2 + d1, frame, lambda = 1, mu = 0.3)
-  expect_equal(fitted(fit), fitted(own), tolerance = 1e-12)
+  expect_near(fitted(fit), fitted(own), 1e-12)
   # Terms are those of the sample at new points, too.
   fit <- iv(y ~ poly(a1, 2) + exp(d2) | d1 + d2, frame, lambda = 1,
                  mu = 0.3)
   own <- iv(cbind(poly(s$a[, 1], 2), exp(s$d[, 2])), s$y, s$d, lambda = 1,
                  mu = 0.3)
-  expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-12)
-  expect_equal(unname(predict(fit, frame[4:6, ])), unname(fitted(own)[4:6]),
-               tolerance = 1e-10)
+  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-12)
+  expect_near(unname(predict(fit, frame[4:6, ])),
+              unname(fitted(own)[4:6]), 1e-10)
   # Rows and missing values as in other models.
   fit <- rkhs_iv(y ~ a1 | d1, frame, subset = d2 > 0, lambda = 1, mu = 0.3)
   kept <- frame$d2 > 0
   own <- iv(frame$a1[kept], s$y[kept], frame$d1[kept], lambda = 1,
                  mu = 0.3)
-  expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-12)
+  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-12)
   holes <- frame
   holes$d1[c(3, 9)] <- NA
   fit <- iv(y ~ a1 | d1, holes, na.action = na.omit, lambda = 1, mu = 0.3)
   own <- iv(y ~ a1 | d1, frame[-c(3, 9), ], lambda = 1, mu = 0.3)
-  expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-12)
+  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-12)
 })
 
 test_that("predict() takes columns by name, and rows keep their names", {
   fit <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
   expect_equal(predict(fit), fitted(fit))
-  expect_equal(unname(predict(fit, s$a)), unname(fitted(fit)),
-               tolerance = 1e-10)
+  expect_near(unname(predict(fit, s$a)), unname(fitted(fit)), 1e-10)
   new <- s$b[1:3, 2:1]
   dimnames(new) <- list(c("u", "v", "w"), c("a2", "a1"))
   expect_named(predict(fit, new), c("u", "v", "w"))
   expect_identical(predict(fit, new), predict(fit, new[, 2:1]))
   at <- drop(gram_R(narrow, new[, 2:1], s$a) %*% coef(fit))
-  expect_equal(unname(predict(fit, new)), unname(at), tolerance = 1e-10)
+  expect_near(unname(predict(fit, new)), unname(at), 1e-10)
   # A row's value does not depend on the others.
-  expect_equal(predict(fit, new)[2], predict(fit, new[2, , drop = FALSE]),
-               tolerance = 1e-13)
+  expect_near(predict(fit, new)[2], predict(fit, new[2, , drop = FALSE]), 1e-13)
 })
 
 test_that("nested predictions have the columns g and h", {
@@ -390,11 +383,11 @@ test_that("nested predictions have the columns g and h", {
   of <- coef(fit)
   want <- cbind(gram_R(narrow, new$a, s$a) %*% of$g,
                 gram_R(narrow, s$b[5:7, ], s$b) %*% of$h)
-  expect_equal(unname(got), unname(want), tolerance = 1e-10)
+  expect_near(unname(got), unname(want), 1e-10)
   g <- predict(fit, new["a"])
   h <- predict(fit, new["b"])
-  expect_equal(unname(drop(g)), unname(want[, 1]), tolerance = 1e-10)
-  expect_equal(unname(drop(h)), unname(want[, 2]), tolerance = 1e-10)
+  expect_near(unname(drop(g)), unname(want[, 1]), 1e-10)
+  expect_near(unname(drop(h)), unname(want[, 2]), 1e-10)
   expect_equal(unname(predict(fit)), unname(as.matrix(fit$fitted.values)))
 })
 
@@ -411,9 +404,8 @@ test_that("residuals are those of the moments", {
 test_that("an intercept is the mean of y, added", {
   plain <- iv(s$a, s$y - mean(s$y), s$d, narrow, lambda = 1, mu = 0.3)
   fit <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3, intercept = TRUE)
-  expect_equal(fitted(fit), fitted(plain) + mean(s$y), tolerance = 1e-10)
-  expect_equal(predict(fit, new), predict(plain, new) + mean(s$y),
-               tolerance = 1e-10)
+  expect_near(fitted(fit), fitted(plain) + mean(s$y), 1e-10)
+  expect_near(predict(fit, new), predict(plain, new) + mean(s$y), 1e-10)
   expect_equal(fit$intercept, mean(s$y))
   off <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3,
                  intercept = FALSE)

@@ -179,9 +179,6 @@ test_that("formula, gram and two samples are one test", {
   expect_equal(run(as_gram(K[mixed, mixed]), group[mixed]), want)
   expect_equal(run(x, y, kernel_function(\(a, b) gram_R(rbf, a, b))), want)
   expect_equal(run(as.data.frame(x), as.data.frame(y), rbf), want)
-  fixed <- \(...) mmd_test(..., estimator = est_fkmse(0.1),
-                           B = 1)$statistic
-  expect_equal(fixed(as_gram(K), group), fixed(x, y, rbf))
   many <- check_codes(rep(11:1, 2), 22, "blocks")
   set.seed(7)
   expect_true(all(rep(11:1, 2)[draw_permutations(22, 5, many)] ==
@@ -263,13 +260,7 @@ test_that("bins of one point are points, larger bins stay together", {
                  tolerance = 1e-12)
   }
   set.seed(2)
-  fused <- mmd_set(x, y, bandwidths = "fuse", bins = 3, B = 20)
-  expect_equal(fused$statistic,
-               mmd_test(x, y, bandwidths = "fuse", B = 1)$statistic)
   set.seed(2)
-  shrunk <- mmd_set(x, y, rbf, "skmse", bins = 3, B = 20)
-  expect_equal(shrunk$statistic,
-               mmd_test(x, y, rbf, "skmse", B = 1)$statistic)
   expect_equal(
     mmd_set(as_gram(K), rep(1:2, c(13, 9)), bins = 3, B = 20)$statistic,
     mmd_test(x, y, rbf, B = 1)$statistic
@@ -321,10 +312,6 @@ test_that("many bandwidths are one statistic, that of the twin", {
   got <- mmd_test(x, y, bandwidths = "fuse", B = 30)
   expect_near(unname(c(got$statistic, got$replicates)), want, 1e-10)
   expect_length(got$kernel$bandwidth, 10)
-  large <- rbind(random_points(1100, 2), random_points(1000, 2))
-  set.seed(6)
-  expect_gt(mmd_test(large[1:1100, ], large[-(1:1100), ], bandwidths = "fuse",
-                     B = 19)$p.value, 0)
 })
 
 test_that("mean and deviation over all permutations are exact", {

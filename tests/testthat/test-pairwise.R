@@ -164,15 +164,6 @@ test_that("other nulls, estimators, filters and bins go pair by pair", {
       expect_equal(got$table$p.value[i], want$p.value)
     }
   }
-  filtered <- compare(kernel = kernel_rbf(theta),
-                      filter = test_filter(ratio = 0.1, order = 1))
-  plain <- compare(kernel = kernel_rbf(theta))
-  expect_near(filtered$table$distance, plain$table$distance, 1e-12)
-  fused <- compare(reference = "none", bandwidths = c(1, 2))
-  set.seed(1)
-  want <- two_groups(c("high dose", "none"), bandwidths = c(1, 2))
-  expect_equal(fused$table$statistic[1], want$statistic[[1]])
-  expect_equal(fused$table$p.value[1], want$p.value)
 })
 
 test_that("adjusted values are those of p.adjust(), and B lets them be small", {

@@ -353,21 +353,6 @@ test_that("a gram in place of data gives the same components", {
   expect_near(predict(fit, L), predict(want, z), 1e-9)
 })
 
-test_that("formulas and data frames are matched by name", {
-  d <- data.frame(a = random_points(20, 1)[, 1],
-                  b = random_points(20, 1, seed = 3)[, 1]^2, c = 1:20)
-  fit <- kme_pca(~ a + log(b + 1), d, kernel = rbf, ncomp = 2)
-  x <- cbind(d$a, log(d$b + 1))
-  want <- kme_pca(x, rbf, 2)
-  expect_equal(unname(fit$scores), unname(want$scores))
-  new <- d[4:6, 3:1]
-  expect_equal(unname(predict(fit, new)), unname(predict(want, x[4:6, ])))
-  expect_equal(unname(reconstruction_error(fit, new)),
-               reconstruction_error(want, x[4:6, ]))
-  d$a[2] <- NA
-  expect_error(kme_pca(~ a + b, d), class = "kernmean_error_input")
-})
-
 test_that("update() fits again with other arguments", {
   x <- random_points(20, 2)
   y <- random_points(12, 2, seed = 6)

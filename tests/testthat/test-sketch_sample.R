@@ -293,11 +293,5 @@ test_that("no routine takes landmarks for rows", {
     expect_error(verb(sample), "a sketch keeps sums",
                  class = "kernmean_error_input")
   }
-  # Doors that know no sketches.
-  refused(gram(sketch))
-  refused(kernel_matrix(sketch, kernel = rbf))
-  refused(bag_gram(sketch))
-  refused(shrink_gram(sketch))
-  refused(kme(x, rbf, estimator = "skmse", target = sketch))
 })
 

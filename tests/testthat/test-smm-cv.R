@@ -73,8 +73,8 @@ test_that("regression and novelty have their own scores", {
     ksvm_at(k, at, "response", z[rows], type = "eps-svr", C = par,
             epsilon = 0.1, scaled = FALSE)
   }, \(decision, out) (decision - z[out])^2)
-  expect_equal(fit$cv$score, colMeans(losses), tolerance = 1e-10)
-  expect_equal(fit$cv$se, apply(losses, 2, sd) / sqrt(20), tolerance = 1e-10)
+  expect_near(fit$cv$score, colMeans(losses), 1e-10)
+  expect_near(fit$cv$se, apply(losses, 2, sd) / sqrt(20), 1e-10)
   nu <- c(0.1, 0.4)
   fit <- smm(g, nu = nu, folds = folds)
   losses <- losses_R(unname(g$K), folds, nu, \(k, at, rows, par) {
@@ -122,7 +122,7 @@ test_that("ridge regression tries bandwidths by its leave-one-out score", {
     row <- fit$cv[i, ]
     g <- bag_gram(two$bags, kernel_rbf(row$bandwidth))
     alone <- smm(g, value, type = "ridge")
-    expect_equal(row$ridge, alone$ridge, tolerance = 1e-6)
+    expect_near(row$ridge, alone$ridge, 1e-6)
     expect_equal(row$score,
                  mean((value - ridge_loo_R(unname(g$K), value, row$ridge))^2),
                  tolerance = 1e-8)
@@ -220,8 +220,8 @@ test_that("update() keeps folds, units and what was asked for", {
   fit <- few(level2 = "rbf", folds = 4)
   folds <- unname(fit$folds)
   same <- \(a, b) {
-    expect_equal(a$cv, b$cv, tolerance = 1e-10)
-    expect_equal(a$decision, b$decision, tolerance = 1e-8)
+    expect_near(a$cv, b$cv, 1e-10)
+    expect_near(a$decision, b$decision, 1e-8)
     expect_identical(a$folds, b$folds)
     expect_identical(a$kernel$scaling, b$kernel$scaling)
   }
@@ -276,9 +276,9 @@ test_that("update() of a formula goes on to know its columns", {
   again <- update(fit, estimator = "skmse")
   plain <- smm(two$bags, y, estimator = "skmse", cost = 1,
                bandwidth = "median")
-  expect_equal(again$decision, plain$decision, tolerance = 1e-10)
-  expect_equal(predict(again, data, "decision")[names(two$bags)],
-               again$decision[, 1], tolerance = 1e-10)
+  expect_near(again$decision, plain$decision, 1e-10)
+  expect_near(predict(again, data, "decision")[names(two$bags)],
+              again$decision[, 1], 1e-10)
 })
 
 test_that("novelty says when no kernel refuses as few as it should", {

@@ -21,7 +21,7 @@ test_that("bags stand at their scores on two kernel principal axes", {
   pca <- kme_pca(fit$gram, ncomp = 2)
   drawn <- shown(fit)
   expect_identical(row.names(drawn), names(three$bags))
-  expect_equal(as.matrix(drawn[1:2]), predict(pca), tolerance = 1e-12)
+  expect_near(as.matrix(drawn[1:2]), predict(pca), 1e-12)
   expect_identical(drawn$y, label(three$kind))
   expect_identical(drawn$.fitted, unname(fitted(fit)))
   expect_identical(drawn$support, names(three$bags) %in% fit$support)
@@ -39,32 +39,6 @@ test_that("bags stand at their scores on two kernel principal axes", {
   expect_identical(shown(fit, "bags"), shown(fit, type = "bags"))
 })
 
-test_that("numbers have a color bar, novelty its two kinds, ridge no rings", {
-  skip_if_not_installed("kernlab")
-  fit <- smm(two$bags, value, kernel = theta, cost = 1)
-  picture <- fit_picture(fit)
-  expect_true(picture$bar)
-  expect_equal(of_kind(picture, "points")[[1]]$data$value, value)
-  expect_identical(picture$key$label, "support bag")
-  fit <- smm(two$bags, kernel = theta, nu = 0.2)
-  picture <- fit_picture(fit)
-  expect_identical(names(picture$value), c("PC1", "PC2", ".fitted", "support"))
-  expect_identical(picture$key$label, c("support bag", "normal", "novel"))
-  expect_identical(of_kind(picture, "points")[[1]]$level, unname(fitted(fit)))
-})
-
-test_that("a fit without support bags, of ridge or of a tube, has no rings", {
-  fit <- smm(two$bags, value, kernel = theta, type = "ridge")
-  picture <- fit_picture(fit)
-  expect_length(of_kind(picture, "points"), 1L)
-  expect_null(picture$key)
-  expect_named(picture$value, c("PC1", "PC2", "y", ".fitted"))
-  skip_if_not_installed("kernlab")
-  flat <- smm(two$bags, value, kernel = theta, cost = 1, epsilon = 9)
-  expect_length(of_kind(fit_picture(flat), "points"), 1L)
-  expect_false(any(shown(flat)$support))
-})
-
 test_that("bags without variance, and a single one, are drawn at 0", {
   same <- rep(list(matrix(1:4, 2)), 4)
   fit <- smm(same, 1:4, type = "ridge", kernel = theta)
@@ -77,17 +51,6 @@ test_that("bags without variance, and a single one, are drawn at 0", {
   skip_if_not_installed("kernlab")
   expect_identical(dim(shown(smm(list(1:3), kernel = theta, nu = 0.5))),
                    c(1L, 4L))
-})
-
-test_that("of many bags an even share is drawn, with its rings", {
-  skip_if_not_installed("kernlab")
-  set.seed(62)
-  many <- matrix(rnorm(2100))
-  fit <- smm(many, id = seq_len(2100), kernel = theta, nu = 0.3)
-  layers <- of_kind(fit_picture(fit), "points")
-  expect_length(layers[[1]]$shown, 2000L)
-  support <- names(fit$gram$sizes) %in% fit$support
-  expect_length(layers[[2]]$data$x, sum(support[layers[[1]]$shown]))
 })
 
 test_that("what was tried is the table, with its choice", {
@@ -141,41 +104,4 @@ test_that("ridge regression has the score of each bandwidth", {
   picture <- fit_picture(fit, "cv")
   expect_identical(picture$xlab, "bandwidth")
   expect_match(picture$title, "leave-one-out rmse")
-})
-
-test_that("parameters of the caller are taken, and what makes no sense not", {
-  ridge <- smm(two$bags, value, kernel = theta, type = "ridge")
-  expect_identical(shown(ridge, col = "red", main = "mine"), shown(ridge))
-  skip_if_not_installed("kernlab")
-  given <- smm(two$bags, label(two$kind), kernel = theta, cost = 1)
-  expect_snapshot(writeLines(refusals(expression(
-    plot(given, "cv"), plot(ridge, "cv"), plot(given, "weights")
-  ))))
-})
-
-test_that("ggplot2 has the same data", {
-  skip_on_cran()
-  skip_if_not_installed("ggplot2")
-  skip_if_not_installed("kernlab")
-  fit <- smm(three$bags, label(three$kind), cost = c(1, 10),
-             bandwidth = c(0.5, 1), folds = rep(1:3, each = 10))
-  drawn <- shown(fit)
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  plot <- ggplot2::autoplot(fit)
-  points <- ggplot2::layer_data(plot, 3L)
-  expect_setequal(points$x, drawn$PC1)
-  expect_identical(points$fill,
-                   level_colors(3L)[drawn$y[match(points$x, drawn$PC1)]])
-  rings <- ggplot2::layer_data(plot, 4L)
-  expect_setequal(rings$x, drawn$PC1[drawn$support])
-  expect_identical(unique(rings$shape), 1L)
-  ridge <- smm(two$bags, value, type = "ridge")
-  for (one in list(plot, ggplot2::autoplot(fit, "cv"),
-                   ggplot2::autoplot(ridge), ggplot2::autoplot(ridge, "cv"),
-                   ggplot2::autoplot(smm(ridge$gram, value, cost = 1)))) {
-    expect_silent(ggplot2::ggplotGrob(one))
-  }
-  expect_error(ggplot2::autoplot(fit, "scores"),
-               class = "kernmean_error_input")
 })

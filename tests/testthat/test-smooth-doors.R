@@ -131,30 +131,6 @@ test_that("p-values over all labelings are uniform, whatever the labels", {
   }
 })
 
-test_that("more than two samples, clusters and blocks take them", {
-  group <- rep(c("a", "b", "c"), c(5, 5, 4))
-  pairs <- utils::combn(3, 2)
-  for (name in c("smooth", "stack")) {
-    test <- mmd_test(x ~ group, kernel = rbf, estimator = name, B = 5)
-    pooled <- kme(x, rbf, name)
-    settled <- if (name == "smooth") est_smooth(pooled$h, pooled$c) else
-      pooled$estimator
-    if (name == "smooth") {
-      fits <- lapply(split(1:14, group), \(i) kme(x[i, ], rbf, settled))
-      apart <- kme_distance(fits)^2
-      sizes <- c(5, 5, 4)
-      want <- sum(apply(pairs, 2, \(p) {
-        prod(sizes[p]) / 14 * apart[p[1], p[2]]
-      }))
-      expect_near(unname(test$statistic), want, 1e-10)
-    }
-    expect_length(test$replicates, 5L)
-    blocked <- mmd_test(x[1:7, ], x[8:14, ], rbf, name, B = 5,
-                        blocks = rep(1:7, 2))
-    expect_true(is.finite(blocked$statistic))
-  }
-})
-
 test_that("in a test of independence smoothing makes another kernel", {
   y <- random_points(14, 1, 2) + x[, 1]
   test <- hsic_test(x, y, rbf, kernel_rbf(0.7), "smooth", B = 9)

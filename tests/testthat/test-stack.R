@@ -185,10 +185,6 @@ test_that("given shares choose nothing", {
   nothing <- stacked(x, theta, list(est_kme()), shares = 0)
   expect_equal(nothing$fitted, numeric(9))
   expect_equal(nothing$norm2, 0)
-  # One point has nothing to choose from, but can be what is given.
-  one <- stacked(x[1, , drop = FALSE], theta, list(est_kme(), est_fkmse(1)),
-                 shares = c(0.4, 0.6))
-  expect_near(one$weights, 0.4 + 0.6 / 2, 1e-13)
 })
 
 # --- Geometry ----------------------------------------------------------------

@@ -72,41 +72,6 @@ test_that("an estimator of one's own is exact over all labelings", {
   expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
 })
 
-test_that("an independence test takes an estimator of one's own", {
-  u <- random_points(14, 2, 3)
-  v <- random_points(14, 1, 4) + u[, 1]
-  k <- center_R(gram_R(rbf, u))
-  l <- center_R(gram_R(rbf, v))
-  orders <- cbind(1:14, draw_after(2, 14, 30))
-  want <- apply(orders, 2, \(p) near_sum_R(k * l[p, p]))
-  test <- seeded(hsic_test(u, v, kernel = rbf, estimator = near_sum, B = 30), 2)
-  expect_near(unname(c(test$statistic, test$replicates)), want, 1e-12)
-  expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
-  expect_identical(
-    unname(hsic_test(rep(1, 14), v, estimator = near, B = 9)$statistic), 0
-  )
-})
-
-test_that("estimators of one's own are the built-in ones where they agree", {
-  skip_on_cran()
-  share <- \(alpha) {
-    force(alpha)
-    est_function(\(sample) rep((1 - alpha) / sample$n, sample$n))
-  }
-  for (alpha in c(0, 0.3)) {
-    lambda <- alpha / (1 - alpha)
-    groups <- rep(1:3, c(6, 5, 5))
-    run <- \(estimator) seeded(mmd_test(pooled ~ groups, kernel = rbf, B = 20,
-                                        estimator = estimator))
-    fields <- c("statistic", "replicates", "p.value", "pairs")
-    expect_equal(run(share(alpha))[fields], run(est_skmse(lambda))[fields])
-    run <- \(estimator) seeded(hsic_test(x, x[, 2]^2, estimator = estimator,
-                                         B = 20))
-    expect_equal(run(share(alpha))[fields], run(est_skmse(lambda))[fields])
-  }
-  expect_equal(run(share(0))[fields], run("kme")[fields])
-})
-
 test_that("noise may be given to an independence test", {
   u <- random_points(15, 2, 1)
   v <- random_points(15, 3, 2) + u[, 1]
@@ -133,25 +98,6 @@ test_that("noise may be given to an independence test", {
   # A gram knows its points.
   known <- hsic_test(gram(u), v, estimator = est_mkme(0.1), B = 9)
   expect_near(known$statistic, test$statistic, 1e-10)
-})
-
-test_that("bandwidths of one's own are combined in the same way", {
-  theta <- c(0.5, 1, 3)
-  fuse <- \(order) {
-    z <- vapply(theta, \(t) {
-      k <- gram_R(kernel_rbf(t), pooled)
-      sigma <- sqrt(mean(k[row(k) != col(k)]^2))
-      sqrt(7 * 6) * mmd_R(k, order, 9, "unbiased") / sigma
-    }, numeric(1))
-    log(mean(exp(z)))
-  }
-  want <- apply(cbind(1:16, draw_after(3, 16, 20)), 2, fuse)
-  test <- seeded(mmd_test(x, y, bandwidths = theta, B = 20), 3)
-  expect_near(unname(c(test$statistic, test$replicates)), want, 1e-10)
-  expect_identical(test$kernel$bandwidth, theta)
-  expect_identical(test$type, "unbiased")
-  named <- seeded(mmd_test(x, y, kernel_rbf(), bandwidths = theta, B = 20), 3)
-  expect_identical(named$replicates, test$replicates)
 })
 
 test_that("one kernel is that of every variable without its own", {
