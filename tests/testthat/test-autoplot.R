@@ -90,28 +90,6 @@ test_that("the data are those of plot()", {
                    level_colors(3L)[as.vector(plot(fda, n = 9)$z)])
 })
 
-test_that("g and h have axes of their own, in one plot", {
-  skip_if_not_installed("ggplot2")
-  s <- iv_sample(60)
-  fit <- \(b) rkhs_iv_nested(s$a, b, s$c, s$d, s$y, lambda_c = 1, lambda_d = 1,
-                             mu_g = 1, mu_h = 1)
-  both <- fit(100 + s$b)
-  plot <- ggplot2::autoplot(both, n = 9)
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  drawn <- plot(both, n = 9)
-  curve <- ggplot2::layer_data(plot, 2L)
-  expect_equal(split(curve$y, curve$PANEL),
-               list(`1` = drawn$g$.fitted, `2` = drawn$h$.fitted))
-  built <- ggplot2::ggplot_build(plot)$layout$panel_params
-  ranges <- lapply(built, \(p) p$x.range)
-  expect_lt(ranges[[1]][2], 50)
-  expect_gt(ranges[[2]][1], 50)
-  expect_error(ggplot2::autoplot(fit(factor(s$s))), "facets share",
-               class = "kernmean_error_input")
-  expect_s3_class(ggplot2::autoplot(fit(factor(s$s)), what = "h"), "ggplot")
-})
-
 test_that("bad input is refused", {
   skip_if_not_installed("ggplot2")
   fit <- kme_pca(x, rbf, ncomp = 2)

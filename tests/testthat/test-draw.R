@@ -1,7 +1,5 @@
 # The kit of all plots: arguments, colors, frames.
 
-flowers <- scale(iris[, 1:4])
-flat <- as.matrix(iris[, 3:4])
 
 test_that("arguments are of the picture, or parameters of base graphics", {
   fit <- kme(c(1, 2, 4), kernel_rbf(1), "skmse")

@@ -2,7 +2,6 @@
 
 x <- random_points(9, 2, 1)
 y <- random_points(6, 2, 2)
-z <- rbind(x, y)
 g <- rep(1:2, c(9, 6))
 # Distances are not definite.
 far <- kernel_function(\(x, y) gram_R(kernel_energy(), x, y))

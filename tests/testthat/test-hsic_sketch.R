@@ -107,21 +107,6 @@ test_that("variables have their names, and factors their levels", {
   expect_near(grouped$statistic, hsic_test(sketch(), B = 9)$statistic, 1e-12)
 })
 
-test_that("it is a test like the others", {
-  s <- sketch()
-  test <- hsic_test(s, B = 19)
-  expect_match(test$method, "spectrum null")
-  expect_output(print(summary(test)), "Monte-Carlo error")
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  expect_identical(plot(test), test$replicates)
-  expect_identical(update(test, B = 29)$parameter[["B"]], 29)
-  half <- sketch(x[1:40, ], y[1:40, , drop = FALSE])
-  again <- update(test, x = half)
-  expect_identical(again$parameter[["n"]], 40)
-  expect_match(again$data.name, "of half$")
-})
-
 test_that("what a sketch cannot do is refused with the reason", {
   refused <- \(expr, words) {
     expect_error(expr, words, class = "kernmean_error_input")

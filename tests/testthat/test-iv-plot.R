@@ -146,21 +146,3 @@ test_that("the held-out criterion is that of the fit, with its marks", {
   fit$rule <- "min"
   expect_no_error(shown(fit, "cv"))
 })
-
-test_that("a gram with points has columns, and one of values has none", {
-  a <- gram(s$a, kernel_rbf(1))
-  known <- iv(a, s$y, s$d, lambda = 1, mu = 1)
-  expect_identical(names(shown(known)), c("a1", "a2", ".fitted"))
-  values <- as_gram(gram_R(kernel_rbf(1), s$a))
-  bare <- iv(values, s$y, s$d, lambda = 1, mu = 1)
-  half <- iv_nested(values, s$b, s$c, s$d, s$y, lambda_c = 1,
-                         lambda_d = 1, mu_g = 1, mu_h = 1)
-  expect_identical(names(shown(half, what = "h")), c("b1", "b2", ".fitted"))
-  plain <- fits$plain
-  nested <- fits$nested
-  expect_snapshot(writeLines(refusals(expression(
-    plot(bare), plot(half), plot(plain, "fits"), plot(plain, column = 3),
-    plot(plain, column = "b"), plot(plain, what = "h"),
-    plot(nested, what = "y"), plot(plain, n = 1)
-  ))))
-})

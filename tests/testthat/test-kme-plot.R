@@ -77,18 +77,6 @@ test_that("between its points the selection curve is the score", {
   }
 })
 
-test_that("the default plot is the first that applies", {
-  fields <- \(fit) names(on_device(plot(fit)))
-  expect_identical(fields(kme(x, rbf, "fkmse")), c("lambda", "score"))
-  expect_identical(fields(kme(x, rbf, "skmse", select = "plugin")),
-                   c("x", "y", "z"))
-  expect_identical(fields(kme(x, rbf)), c("x", "y", "z"))
-  expect_identical(fields(kme(x[, 1], rbf)), c("z", "value"))
-  axes <- c("PC1", "PC2", "value")
-  expect_identical(fields(kme(cbind(x, 1), rbf)), axes)
-  expect_identical(fields(kme(as_gram(diag(4)))), axes)
-})
-
 test_that("plots that cannot be drawn are refused", {
   lines <- on_device(refusals(expression(
     plot(kme(x, rbf), type = "selection"), plot(kme(x, rbf), type = "curve"),

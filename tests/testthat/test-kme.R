@@ -330,18 +330,6 @@ test_that("the target's kernel is the default kernel", {
   expect_near(each$alpha, fit$alpha, 1e-14)
 })
 
-test_that("the exact mean as the target is chosen and nearly free of risk", {
-  set.seed(6)
-  x <- matrix(stats::rnorm(60), 30)
-  mixture <- normal(2)
-  plain <- kme(x, kernel_rbf(1))
-  for (estimator in c("skmse", "fkmse")) {
-    fit <- kme(x, kernel_rbf(1), estimator, target = mixture)
-    expect_lt(kme_risk(fit, mixture), 0.2 * kme_risk(plain, mixture))
-    expect_near(kme_risk(update(fit, lambda = Inf), mixture), 0, 1e-12)
-  }
-})
-
 # --- Names and aliases -------------------------------------------------------
 
 # --- update() ----------------------------------------------------------------

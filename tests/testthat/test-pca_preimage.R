@@ -12,19 +12,6 @@ test_that("pre-images do not depend on each other", {
   }
 })
 
-test_that("pre-images of a noisy circle lie nearer to the circle", {
-  set.seed(1)
-  angle <- stats::runif(120, 0, 2 * pi)
-  x <- cbind(a = cos(angle), b = sin(angle)) + stats::rnorm(240, sd = 0.15)
-  rownames(x) <- paste0("p", 1:120)
-  off <- \(z) mean((sqrt(rowSums(z^2)) - 1)^2)
-  fit <- kme_pca(x, kernel_rbf(0.8), 5)
-  denoised <- preimage(fit)
-  expect_identical(dimnames(denoised), dimnames(x))
-  expect_lt(off(denoised), 0.25 * off(x))
-  expect_near(preimage(fit, x), denoised, 1e-6)
-})
-
 test_that("a pre-image is a fixed point and a maximum of the projection", {
   skip_on_cran()
   x <- random_points(40, 2)

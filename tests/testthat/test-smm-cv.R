@@ -266,21 +266,6 @@ test_that("update() of a fit on a Gram matrix has other machines only", {
   expect_identical(again$gram$K, bag_gram(two$bags, theta)$K)
 })
 
-test_that("update() of a formula goes on to know its columns", {
-  skip_if_not_installed("kernlab")
-  id <- bag_ids(two$bags)
-  data <- data.frame(pooled(two$bags), molecule = id,
-                     class = y[match(id, names(two$bags))])
-  fit <- smm(class ~ X1 + X2, data, id = molecule, cost = 1,
-             bandwidth = "median")
-  again <- update(fit, estimator = "skmse")
-  plain <- smm(two$bags, y, estimator = "skmse", cost = 1,
-               bandwidth = "median")
-  expect_near(again$decision, plain$decision, 1e-10)
-  expect_near(predict(again, data, "decision")[names(two$bags)],
-              again$decision[, 1], 1e-10)
-})
-
 test_that("novelty says when no kernel refuses as few as it should", {
   skip_if_not_installed("kernlab")
   bags <- lapply(1:12, \(i) matrix(c(10 * i, 10 * i + 1)))

@@ -39,20 +39,6 @@ test_that("bags stand at their scores on two kernel principal axes", {
   expect_identical(shown(fit, "bags"), shown(fit, type = "bags"))
 })
 
-test_that("bags without variance, and a single one, are drawn at 0", {
-  same <- rep(list(matrix(1:4, 2)), 4)
-  fit <- smm(same, 1:4, type = "ridge", kernel = theta)
-  drawn <- shown(fit)
-  expect_identical(drawn$PC1, numeric(4))
-  line <- smm(list(1, 2, 3, 4), 1:4, kernel = kernel_linear(), type = "ridge")
-  drawn <- shown(line)
-  expect_equal(abs(drawn$PC1), c(1.5, 0.5, 0.5, 1.5))
-  expect_identical(drawn$PC2, numeric(4))
-  skip_if_not_installed("kernlab")
-  expect_identical(dim(shown(smm(list(1:3), kernel = theta, nu = 0.5))),
-                   c(1L, 4L))
-})
-
 test_that("what was tried is the table, with its choice", {
   skip_if_not_installed("kernlab")
   folds <- rep(1:4, 6)
@@ -82,20 +68,6 @@ test_that("what was tried is the table, with its choice", {
                    c(0.5, 1, 2))
   expect_identical(picture$key$label,
                    paste("bandwidth =", format(one$kernel$bandwidth)))
-})
-
-test_that("novelty has the limit that it was chosen by", {
-  skip_if_not_installed("kernlab")
-  fit <- smm(two$bags, kernel = theta, level2 = "rbf", folds = rep(1:4, 6))
-  picture <- fit_picture(fit, "cv")
-  limit <- Find(\(l) identical(l$level, "nu + 2 standard errors"),
-                picture$layers)$data
-  nu <- sort(unique(fit$cv$nu))
-  expect_equal(limit, list(x = nu, y = nu + 2 * sqrt(nu * (1 - nu) / 24)))
-  expect_length(Filter(\(l) isTRUE(l$main), picture$layers), 5L)
-  one <- smm(two$bags, kernel = theta, level2 = "rbf", nu = 0.1,
-             folds = rep(1:4, 6))
-  expect_identical(fit_picture(one, "cv")$xlab, "bandwidth2")
 })
 
 test_that("ridge regression has the score of each bandwidth", {

@@ -354,15 +354,6 @@ test_that("what borrowed from bags that are left out is said", {
   expect_warning(smm(g, y, type = "ridge"), class = "kernmean_warning_target")
 })
 
-test_that("classes may be in an order", {
-  y <- factor(rep(c("low", "high"), 12), c("low", "high"), ordered = TRUE)
-  fit <- smm(two$bags, y, kernel = theta, cost = c(1, 10), folds = 3)
-  plain <- smm(two$bags, factor(y, ordered = FALSE), kernel = theta,
-               cost = fit$cost)
-  expect_identical(fit$fitted, plain$fitted)
-  expect_output(print(fit), "'low', 'high'")
-})
-
 test_that("names of y that are some of the bags' are refused", {
   y <- numbers(two)
   shifted <- stats::setNames(y, seq_along(y) + 1)

@@ -72,34 +72,6 @@ test_that("an estimator of one's own is exact over all labelings", {
   expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
 })
 
-test_that("noise may be given to an independence test", {
-  u <- random_points(15, 2, 1)
-  v <- random_points(15, 3, 2) + u[, 1]
-  wide <- \(z, kernel, e) {
-    theta <- kernel$bandwidth
-    prod(theta / sqrt(theta^2 + 2 * e)) *
-      gram_R(kernel_rbf(sqrt(theta^2 + 2 * e)), z)
-  }
-  test <- hsic_test(u, v, estimator = est_mkme(noise = 0.1), B = 9)
-  expect_identical(test$noise, list(x = c(0.1, 0.1), y = c(0.1, 0.1, 0.1)))
-  expect_equal(test$statistic[[1]], hsic_R(
-    wide(u, test$kernel$x, rep(0.1, 2)), wide(v, test$kernel$y, rep(0.1, 3))
-  ), tolerance = 1e-10)
-  e <- c(0.1, 0.4)
-  both <- hsic_test(u, v[, 1:2], estimator = est_mmkme(noise = e), B = 9)
-  expect_equal(both$statistic[[1]], hsic_R(
-    wide(u, both$kernel$x, e), wide(v[, 1:2], both$kernel$y, e)
-  ), tolerance = 1e-10)
-  three <- hsic_test(list(u, v[, 1:2], u), estimator = est_mmkme(noise = e),
-                     B = 9)
-  expect_length(three$noise, 3)
-  expect_error(hsic_test(u, v, estimator = est_mmkme(noise = e)),
-               "each column of 'y'", class = "kernmean_error_input")
-  # A gram knows its points.
-  known <- hsic_test(gram(u), v, estimator = est_mkme(0.1), B = 9)
-  expect_near(known$statistic, test$statistic, 1e-10)
-})
-
 test_that("one kernel is that of every variable without its own", {
   run <- \(...) seeded(hsic_set(..., B = 19))
   kernel <- kernel_laplace(2)
