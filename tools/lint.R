@@ -244,6 +244,9 @@ check_entries <- function(tree, views, parses) {
   found
 }
 
+# Pages of what several functions share.
+topics <- c("estimators", "units")
+
 # Every export has a help page; every help page has something to explain.
 check_man <- function(tree, exports, methods) {
   if (is.null(tree$NAMESPACE)) return(NULL)
@@ -261,6 +264,9 @@ check_man <- function(tree, exports, methods) {
     sources <- unlist(regmatches(from, gregexpr("R/[^, ]+[.]R", from)))
     internal <- any(grepl("^\\\\(keyword\\{internal\\}|docType\\{)", page))
     known <- c(exports, methods, "kernmean", "kernmean-package")
+    # What is a fit has the methods of fits.
+    of_fits <- paste0(sub("[.].*", "", aliases[[path]]), ".kernmean_fit")
+    known <- c(known, topics, aliases[[path]][of_fits %in% methods])
     stale <- if (!internal) setdiff(aliases[[path]], known)
     gone <- setdiff(sources, names(tree))
     found <- c(

@@ -103,7 +103,7 @@ test_that("errors are those of means, 0 of one unit, in any unit", {
   expect_null(tiny$border)
 })
 
-test_that("a curve is searched to the smallest value near its best grid point", {
+test_that("a curve is searched to its smallest value near the grid", {
   found <- search_log(\(x) (log(x) - 0.3)^2 + 1, exp(-3:3))
   expect_near(found$at, exp(0.3), 1e-4)
   expect_near(found$minimum, 1, 1e-8)

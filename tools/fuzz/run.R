@@ -1,6 +1,6 @@
 # Makes one call and says how it ended: "result", "classed" (an error of the
 # package, or of a function of the user), "argument" (R's own words for an
-# argument that is missing, unknown or given twice), "limit" (of time or memory),
+# argument that is missing, unknown or given twice), "limit" (time or memory),
 # "damaged" (an object was, and R had something to say about it), "stale" (what
 # the fuzzer itself calls to make arguments has other arguments now) or "other".
 
