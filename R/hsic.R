@@ -185,7 +185,8 @@ bandwidth_sets <- function(value, name) {
 hsic_arguments <- test_table(
   "hsic_test.default", x = anything, kernel_x = unless_given(anything),
   kernel_y = unless_given(anything), kernel = maybe(a_kernel),
-  bandwidths = bandwidth_sets, filter = a_filter(0:1), aside = c("x", "progress"),
+  bandwidths = bandwidth_sets, filter = a_filter(0:1),
+  aside = c("x", "progress"),
   rules = list(
     when("bandwidths", kernel = NULL, kernel_x = NULL, kernel_y = NULL,
          filter = NULL),

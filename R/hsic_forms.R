@@ -593,7 +593,8 @@ exchange_units <- function(variables, options) {
     !anyDuplicated(units$blocks)
   if (still) {
     stop_input(
-      "'clusters' must hold two of the same size", if (blocked) " in some block",
+      "'clusters' must hold two of the same size",
+      if (blocked) " in some block",
       ", which can change places; sizes may differ where one of two variables ",
       "is constant within clusters, with estimator = \"kme\", statistic = ",
       "\"biased\" and no filter"

@@ -1,7 +1,7 @@
 # Rscript bench/small.R [LIBRARY ...]
 # What small calls cost beside the mathematics done by hand: processor time of
-# points in 4 columns. Other states of the package, installed in libraries that
-# are named, are measured in the same run, turn by turn; the least of all.
+# 20 points in 4 columns. Other states, installed in the libraries named, are
+# measured in the same run, turn by turn; the least of all.
 
 measure <- '
   suppressMessages(library(kernmean))
