@@ -215,6 +215,3 @@ ggplot_axes <- function(picture) {
   )
 }
 
-# A machine of bags does not inherit from kernmean_fit.
-#' @exportS3Method ggplot2::autoplot
-autoplot.bag_smm <- autoplot.kernmean_fit

@@ -133,6 +133,14 @@ bag_gram <- function(bags, ...) {
   UseMethod("bag_gram")
 }
 
+level_title <- c(
+  linear = "<mu, nu>", cosine = "<mu, nu>/(|mu| |nu|)",
+  rbf = "exp(-|mu - nu|^2/(2 s^2))", laplace = "exp(-|mu - nu|/s)",
+  poly = "(<mu, nu> + c)^p"
+)
+level_types <- names(level_title)
+sees_distances <- \(level2) level2 %in% c("rbf", "laplace")
+
 #' @rdname bag_gram
 #' @export
 bag_gram.default <- function(bags, kernel = kernel_rbf(), estimator = "kme",
@@ -140,55 +148,82 @@ bag_gram.default <- function(bags, kernel = kernel_rbf(), estimator = "kme",
                                         "poly"),
                              target = NULL, ..., id = NULL, scale = FALSE,
                              bandwidth2 = "median", degree = 2, offset = 1) {
-  if (missing(bags)) stop_input("'bags' must be given")
-  plan <- plan_bags(
-    bags, if (!missing(kernel)) check_kernel(kernel),
-    if (!missing(estimator)) estimator, level2, target, ..., id = id,
-    scale = if (!missing(scale)) scale,
-    bandwidth2 = if (!missing(bandwidth2)) bandwidth2,
-    degree = if (!missing(degree)) degree,
-    offset = if (!missing(offset)) offset
-  )
-  make_bags(plan)
+  asked <- request(bag_arguments, dots = TRUE)
+  make_bags(read_plan(asked, ...))
 }
 
-# What a door was given of bags, read and checked, NULL for what was not:
-# list(sample, with the kernel to be used, sizes, ordered: do bags come in the
-# order of their rows?, estimator, target, level, column, open: is the bandwidth
-# to be chosen?, arguments).
-plan_bags <- function(bags, kernel = NULL, estimator = NULL,
-                      level2 = level_types, target = NULL, ..., id = NULL,
-                      scale = NULL, bandwidth2 = NULL, degree = NULL,
-                      offset = NULL) {
-  if (!is.null(kernel)) check_kernel(kernel)
-  theta <- intersect(...names(), c("bandwidth", "sigma", "theta", "gamma"))
-  if (length(theta)) {
-    stop_input("unused argument: '", theta[1L], "'",
-               unused_hint(theta[1L], "kernel"))
+bag_arguments <- door_table(
+  "bag_gram.default", bags = anything, kernel = unless_given(a_kernel),
+  estimator = unless_given(anything), level2 = choice(level_types),
+  target = maybe(choice("pooled", "aggregate", "neighbours")), id = anything,
+  scale = unless_given(a_scale),
+  bandwidth2 = maybe(number(open = TRUE), "median"), degree = count(),
+  offset = number(),
+  rules = list(
+    when(\(a) isFALSE(sees_distances(a$level2)), bandwidth2 = NULL,
+         reason = "unless 'level2' is \"rbf\" or \"laplace\""),
+    when(\(a) a$level2 != "poly", degree = NULL, offset = NULL,
+         reason = "unless 'level2' is \"poly\"")
+  ),
+  aside = c("bags", "estimator", "id")
+)
+
+# The same arguments, for who makes the matrices one by one.
+plan_bags <- bag_gram.default
+body(plan_bags) <- quote({
+  asked <- request(bag_arguments, dots = TRUE)
+  read_plan(asked, ...)
+})
+
+# What the door was given, read: list(sample, with the kernel to be used, sizes,
+# ordered: do bags come in the order of their rows?, layout, estimator, target,
+# level, arguments).
+read_plan <- function(asked, ...) {
+  target <- asked$target
+  estimator <- asked$estimator
+  if (is.null(estimator)) {
+    estimator <- if (identical(target, "pooled")) "skmse" else "kme"
   }
-  target <- check_bag_target(target)
-  if (is.null(estimator)) estimator <- target_estimator(target)$name
-  estimator <- check_bag_estimator(read_estimator(estimator, ...))
-  check_target_estimator(target, estimator)
-  level <- check_level(level2, bandwidth2, degree, offset)
-  check_scale(scale)
-  found <- sample_bags(bags, id, kernel, scale)
-  c(found, list(
-    estimator = estimator, target = target, level = level,
-    open = has_open_bandwidth(bags, kernel),
-    arguments = list(
-      kernel = kernel, estimator = estimator, target = target, scale = scale,
-      level2 = level$type, bandwidth2 = bandwidth2, degree = degree,
-      offset = offset
-    )
+  estimator <- read_estimator(estimator, ...)
+  if (!is.null(estimator$target)) {
+    stop_input("'estimator' must have no target of its own for bags; the ",
+               "argument 'target' says what they are shrunk towards")
+  }
+  if (!fits_target(target, estimator)) {
+    stop_input("'estimator' must be ",
+               if (target == "pooled") "\"skmse\"" else "\"kme\"",
+               " for target = \"", target, "\", not ",
+               estimator_word(estimator))
+  }
+  level <- list(type = asked$level2, bandwidth = asked$bandwidth2,
+                degree = asked$degree, offset = asked$offset)
+  if (sees_distances(level$type) && is.null(level$bandwidth)) {
+    level$bandwidth <- "median"
+  }
+  c(read_bags(asked$bags, asked$id, asked$kernel, asked$scale), list(
+    estimator = estimator, target = target, level = Filter(length, level),
+    arguments = stored(asked)
   ))
+}
+
+# Does a target go with an estimator: a share of shrinkage, or an average?
+fits_target <- function(target, estimator) {
+  is.null(target) || if (target == "pooled") {
+    !is.null(est_share(estimator)) && !is_unshrunk(estimator)
+  } else {
+    is_average(estimator)
+  }
 }
 
 # The matrix of a plan, by its own kernel or another one.
 make_bags <- function(plan, kernel = NULL) {
   if (!is.null(kernel)) plan$sample$kernel <- kernel
-  embedding <- embed_bags(plan$sample, plan$sizes, plan$estimator, plan$target)
-  new_bag_gram(embedding, plan$level, plan$arguments, plan$column)
+  embedding <- plan$embedding
+  if (is.null(embedding)) {
+    embedding <- embed_bags(plan$sample, plan$sizes, plan$estimator,
+                            plan$target)
+  }
+  new_bag_gram(embedding, plan$level, plan$arguments, plan$layout)
 }
 
 #' @rdname bag_gram
@@ -208,14 +243,30 @@ bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
   frame <- formula_frame(match.call(expand.dots = FALSE), layout, data,
                          missing(na.action), parent.frame())
   parts <- split_frame(frame, layout)
-  g <- bag_gram.default(parts$x, id = parts$response, ...)
-  remember(g, terms = keep_constants(parts$terms, data),
-           response = keep_constants(parts$left, data))
-  g
+  bag_gram.default(parts$x, id = with_layout(
+    parts$response, list(terms = keep_constants(parts$terms, data),
+                         response = keep_constants(parts$left, data))
+  ), ...)
 }
 
-# What a door was given of points: list(sample, sizes, ordered, column).
-sample_bags <- function(bags, id, kernel, scale) {
+# --- Reading bags ------------------------------------------------------------
+
+# An `id` that says how the data were read, and new data are: list(terms,
+# response: of a formula; column: the name of the one that told bags apart).
+with_layout <- function(id, layout) structure(id, layout = layout)
+
+layout_of <- function(g) {
+  Filter(length, mget(c("terms", "response", "column"), g,
+                      ifnotfound = list(NULL)))
+}
+
+# What the door was given of points: list(sample, sizes, ordered, layout), or
+# list(embedding, layout) where they are embedded.
+read_bags <- function(bags, id, kernel, scale) {
+  layout <- attr(id, "layout")
+  if (inherits(bags, "bag_embedding")) {
+    return(list(embedding = unclass(bags), layout = layout))
+  }
   if (brings_kernel(bags)) {
     given <- c("kernel", "scale")[c(!is.null(kernel), asks_scale(scale))]
     if (length(given)) {
@@ -232,61 +283,227 @@ sample_bags <- function(bags, id, kernel, scale) {
     order <- order(as.integer(bag))
     if (is.unsorted(order)) sample <- sample_take(sample, order)
     return(list(sample = sample, sizes = bag_sizes(bag),
-                ordered = comes_sorted(id, bag)))
+                ordered = comes_sorted(id, bag), layout = layout))
   }
-  found <- read_bags(bags, id)
-  kernel <- if (is.null(kernel)) kernel_rbf() else kernel
+  if (is_plain_list(bags)) {
+    if (!is.null(id)) {
+      stop_input("'id' must not be given when 'bags' is a list of bags")
+    }
+    points <- bind_bags(bags)
+    ordered <- TRUE
+  } else {
+    if (is.null(id)) {
+      stop_input("'bags' must be a list of samples, or come with 'id', the ",
+                 "bag of each row, not ", describe(bags), " alone")
+    }
+    column <- id_column(id, bags)
+    if (!is.null(column)) {
+      id <- bags[, column, drop = TRUE]
+      bags <- bags[, setdiff(colnames(bags), column), drop = FALSE]
+      layout <- list(column = column)
+    }
+    bags <- check_data(bags, "bags")
+    bag <- check_id(id, nrow(bags))
+    points <- sort_bags(bags, bag)
+    ordered <- comes_sorted(id, bag)
+  }
+  if (is.null(kernel)) kernel <- kernel_rbf()
   check_definite(kernel)
-  c(list(sample = fit_sample(found$x, kernel, scale, "bags")),
-    found[c("sizes", "ordered", "column")])
+  list(sample = fit_sample(points$x, kernel, scale, "bags"),
+       sizes = points$sizes, ordered = ordered, layout = layout)
 }
 
-check_bag_target <- function(target) {
-  if (is.null(target)) {
+# The column of a data frame or matrix that `id` names, or NULL.
+id_column <- function(id, x) {
+  if (!is.character(id) || length(id) != 1L || is_plain_list(x)) {
     return(NULL)
   }
-  if (inherits(target, "kme") || is.list(target)) {
-    stop_input("'target' must be NULL or the name of what bags borrow from, ",
-               "not ", describe(target), "; towards a kernel mean that is ",
-               "given, kme() shrinks one sample")
+  if (!id %in% colnames(x)) {
+    # The name of the bag of a single row.
+    if (NROW(x) == 1L) return(NULL)
+    stop_input("'id' must be the bag of each row or the name of a column, not ",
+               describe(id), ", which is none")
   }
-  if (identical(target, "neighbors")) target <- "neighbours"
-  check_choice(target, c("pooled", "aggregate", "neighbours"), "target")
+  id
 }
 
-# `column`: of the id in data, where a name was given.
-new_bag_gram <- function(embedding, level, arguments, column = NULL) {
+# Points of bags as they are listed, whose columns are those of the first, or of
+# `like`: list(x: the points of all, bag after bag; sizes, named).
+bind_bags <- function(bags, like = NULL, name = "bags") {
+  if (!length(bags)) {
+    stop_input("'", name, "' must hold at least one bag, not none")
+  }
+  labels <- vapply(seq_along(bags),
+                   \(i) element_label(names(bags), i, name), "")
+  own <- is.null(like)
+  first <- if (own) check_data(bags[[1L]], labels[1L]) else like
+  points <- Map(\(bag, label) {
+    if (NROW(bag) == 0L) {
+      stop_input("'", label, "' must have at least one point; a bag without ",
+                 "any has no kernel mean")
+    }
+    if (ncol(first) == 1L && NCOL(bag) == 1L) {
+      return(unname(check_data(bag, label)))
+    }
+    # Columns are matched by their names, none may be left over.
+    extra <- if (own && !is.null(colnames(first))) {
+      setdiff(colnames(bag), colnames(first))
+    }
+    if (length(extra)) {
+      stop_input("'", label, "' must have the columns of the first bag, ",
+                 shorten(colnames(first)), ", and no others, not ",
+                 shorten(colnames(bag)))
+    }
+    if (is.null(dim(bag))) bag <- check_data(bag, label)
+    check_newdata(bag, first, label, if (own) "the first bag" else "the fit")
+  }, unname(bags), labels)
+  x <- bind_rows(points)
+  dimnames(x) <- if (!is.null(colnames(first))) list(NULL, colnames(first))
+  list(x = x, sizes = stats::setNames(vapply(points, nrow, 1L),
+                                      bag_names(names(bags), length(bags))))
+}
+
+# Names for bags: those that have none are called by their number.
+bag_names <- function(names, count) {
+  numbers <- as.character(seq_len(count))
+  if (is.null(names)) {
+    return(numbers)
+  }
+  names <- ifelse(is.na(names) | !nzchar(names), numbers, names)
+  if (anyDuplicated(names)) {
+    stop_input("the names of bags must differ; two are named '",
+               names[anyDuplicated(names)], "'")
+  }
+  names
+}
+
+# A factor of the bag of each row: levels in their order, other values as they
+# come first. New bags need not be of all levels.
+check_id <- function(id, n, new = FALSE) {
+  if (!is.atomic(id) || is.null(id) || length(id) != n) {
+    stop_input("'id' must name the bag of each of the ", n, " rows, ",
+               "not be ", describe(id),
+               if (is.factor(id)) paste(" of length", length(id)))
+  }
+  # A factor may have NA among its levels.
+  names <- as.character(id)
+  if (anyNA(names)) {
+    stop_input("'id' must have no missing values, not ", sum(is.na(names)),
+               " NA")
+  }
+  if (is.double(id) && anyDuplicated(id) == 0L && n > 1L &&
+        any(id != round(id))) {
+    stop_input("'id' must name bags, not be ", n, " numbers that all differ")
+  }
+  if (!is.factor(id)) {
+    return(factor(names, unique(names)))
+  }
+  empty <- setdiff(levels(id), names)
+  if (length(empty) && !new) {
+    warn_kernmean("'id' has levels without points, which are left ",
+                  "out: ", shorten(paste0("'", empty, "'")))
+  }
+  droplevels(id)
+}
+
+# Do the rows name the bags first in the order of the levels, and is that the
+# order of the names? Else what has no names is not known to go with the bags.
+comes_sorted <- function(id, bag) {
+  !is.unsorted(unique(as.integer(bag))) &&
+    (is.factor(id) || !is.unsorted(unique(id)))
+}
+
+sort_bags <- function(x, bag) {
+  order <- order(as.integer(bag))
+  if (is.unsorted(order)) x <- x[order, , drop = FALSE]
+  rownames(x) <- NULL
+  list(x = x, sizes = bag_sizes(bag))
+}
+
+bag_sizes <- function(id) {
+  stats::setNames(tabulate(id, nlevels(id)), levels(id))
+}
+
+# --- The matrix --------------------------------------------------------------
+
+new_bag_gram <- function(embedding, level, arguments, layout) {
   level <- fit_level(level, embedding$inner)
   names <- names(embedding$sizes)
   own <- diag(embedding$inner)
   k <- level_values(level, embedding$inner, own, own)
   dimnames(k) <- dimnames(embedding$inner) <- list(names, names)
   g <- new_gram(k, class = "bag_gram")
-  kept <- c("sample", "sizes", "estimator", "target", "weights", "noise",
-            "parts", "alpha", "mixing", "pool", "inner")
-  remember(
-    g, inner = embedding$inner, sizes = embedding$sizes,
+  noise <- embedding$noise
+  mixing <- embedding$mixing
+  list2env(c(list(
+    inner = embedding$inner, sizes = embedding$sizes,
     shrinkage = embedding$table, level2 = level, target = embedding$target,
-    estimator = embedding$estimator, arguments = arguments, column = column,
-    embedding = embedding[intersect(kept, names(embedding))],
-    noise = name_noise(embedding), mixing = name_mixing(embedding)
-  )
+    estimator = embedding$estimator, arguments = arguments,
+    embedding = embedding,
+    noise = if (!is.null(noise)) {
+      structure(t(noise), dimnames = list(names, colnames(embedding$sample$x)))
+    },
+    mixing = if (!is.null(mixing)) {
+      structure(t(mixing), dimnames = list(names, names))
+    }
+  ), layout), g)
   seal_gram(g)
 }
 
-name_noise <- function(embedding) {
-  if (!is.null(embedding$noise)) {
-    structure(t(embedding$noise),
-              dimnames = list(names(embedding$sizes),
-                              colnames(embedding$sample$x)))
+# The kernel of embeddings of level list(type, bandwidth, degree, offset), what
+# it has, with its bandwidth as a number: the median distance of the bags.
+fit_level <- function(level, inner) {
+  if (!identical(level$bandwidth, "median")) {
+    return(level)
   }
+  own <- diag(inner)
+  apart <- level_distances(inner, own, own)
+  apart <- apart[upper.tri(apart)]
+  s2 <- if (length(apart)) stats::median(apart) else 0
+  level$rule <- "median distance of the bags"
+  if (s2 == 0) {
+    positive <- apart[apart > 0]
+    s2 <- min(positive, if (!length(positive)) 1)
+    level$rule <- if (length(positive)) {
+      warn_kernmean("the median distance of the bags is 0 (many are equal); ",
+                    "'bandwidth2' is the smallest positive one, ",
+                    format_number(sqrt(s2)))
+      "smallest positive distance of the bags"
+    } else {
+      "all bags are equal"
+    }
+  }
+  level$bandwidth <- sqrt(s2)
+  level
 }
 
-name_mixing <- function(embedding) {
-  if (!is.null(embedding$mixing)) {
-    names <- names(embedding$sizes)
-    structure(t(embedding$mixing), dimnames = list(names, names))
-  }
+# |mu_a - nu_b|^2 from inner products and squared norms.
+level_distances <- function(inner, left, right) {
+  sums <- outer(left, right, `+`)
+  apart <- check_result(sums - 2 * inner, "a distance of two bags", "the bags")
+  # Below this a squared distance is rounding.
+  apart[apart < 1e-14 * sums] <- 0
+  apart
+}
+
+level_values <- function(level, inner, left, right) {
+  # An embedding of 0 has no direction: its cosine is 0 with all.
+  inverse <- \(norm2) ifelse(norm2 > 0, 1 / sqrt(pmax(norm2, 0)), 0)
+  values <- switch(level$type,
+    linear = inner,
+    cosine = pmax(pmin(inner * outer(inverse(left), inverse(right)), 1), -1),
+    rbf = exp(level_distances(inner, left, right) / (-2 * level$bandwidth^2)),
+    laplace = exp(-sqrt(level_distances(inner, left, right)) / level$bandwidth),
+    poly = (inner + level$offset)^level$degree
+  )
+  check_result(values, "the kernel of two bags", "the bags")
+}
+
+# The kernel of embeddings with themselves.
+level_diagonal <- function(level, norm2) {
+  switch(level$type, linear = norm2, cosine = as.numeric(norm2 > 0),
+         poly = (norm2 + level$offset)^level$degree,
+         rep(1, length(norm2)))
 }
 
 # --- New bags ----------------------------------------------------------------
@@ -299,6 +516,7 @@ name_mixing <- function(embedding) {
 #' @export
 predict.bag_gram <- function(object, newdata, ..., id = NULL) {
   check_dots(...)
+  same_version(object)
   if (missing(newdata)) {
     return(as.matrix(object))
   }
@@ -307,16 +525,13 @@ predict.bag_gram <- function(object, newdata, ..., id = NULL) {
 
 # list(values, diagonal) of new bags.
 new_level_values <- function(g, newdata, id = NULL) {
-  embedding <- g$embedding
   new <- read_new_bags(g, newdata, id)
-  found <- embed_new(embedding, new)
-  own <- diag(g$inner)
-  values <- level_values(g$level2, found$inner, found$norm2, unname(own))
+  found <- embed_new(g$embedding, new)
+  values <- level_values(g$level2, found$inner, found$norm2,
+                         unname(diag(g$inner)))
   dimnames(values) <- list(names(new$sizes), names(g$sizes))
   list(values = values, diagonal = level_diagonal(g$level2, found$norm2))
 }
-
-lone_bag <- "; give 'id', or a list() of the data frame for one bag"
 
 # list(z: points as the kernel takes them, sizes).
 read_new_bags <- function(g, newdata, id) {
@@ -328,10 +543,12 @@ read_new_bags <- function(g, newdata, id) {
     stop_input("'newdata' must hold the points of new bags, not their Gram ",
                "matrix")
   }
+  several <- is_plain_list(newdata)
   column <- id_column(id, newdata)
-  if (is.null(id) && !is_plain_list(newdata)) {
+  if (is.null(id) && !several) {
     if (is.data.frame(newdata) && !is.null(g$response)) {
-      id <- read_response(g$response, newdata, "newdata", lone_bag)
+      id <- read_response(g$response, newdata, "newdata",
+                          "; give 'id', or a list() of one data frame")
     } else if (!is.null(g$column) && g$column %in% colnames(newdata)) {
       column <- g$column
     }
@@ -339,25 +556,23 @@ read_new_bags <- function(g, newdata, id) {
   if (!is.null(column)) id <- newdata[, column, drop = TRUE]
   if (!is.null(g$terms)) {
     one <- \(bag) if (is.data.frame(bag)) read_terms(g$terms, bag) else bag
-    newdata <- if (is_plain_list(newdata)) lapply(newdata, one) else
-      one(newdata)
+    newdata <- if (several) lapply(newdata, one) else one(newdata)
   }
-  found <- if (is_plain_list(newdata)) {
-    if (!is.null(id)) {
-      stop_input("'id' must not be given when 'newdata' is a list of bags")
-    }
-    bind_bags(newdata, like, "newdata")
-  } else if (is.null(id)) {
+  if (several && !is.null(id)) {
+    stop_input("'id' must not be given when 'newdata' is a list of bags")
+  }
+  if (!several && is.null(id)) {
     stop_input("'newdata' must be a list of bags, or points with the bag of ",
                "each row",
                if (!is.null(g$column)) paste0(" in column '", g$column, "'"),
                ", not ", describe(newdata), "; split() makes a list of ",
                "bags, list() of one")
-  } else {
+  }
+  points <- if (several) bind_bags(newdata, like, "newdata") else {
     x <- check_newdata(newdata, like)
     sort_bags(x, check_id(id, nrow(x), new = TRUE))
   }
-  list(z = unname(scale_points(sample$kernel, found$x)), sizes = found$sizes)
+  list(z = unname(scale_points(sample$kernel, points$x)), sizes = points$sizes)
 }
 
 # For fits on the result: new bags in place of kernel values.
@@ -366,40 +581,45 @@ read_kernel_values.bag_gram <- function(g, newdata) {
   named <- is.data.frame(newdata) && !is.null(g$response) ||
     !is.null(g$column) &&
       (is.data.frame(newdata) || g$column %in% colnames(newdata))
-  values <- !is_plain_list(newdata) && !named && NCOL(newdata) == nrow(g$K)
-  if (values) {
+  if (!is_plain_list(newdata) && !named && NCOL(newdata) == nrow(g$K)) {
     return(NextMethod())
   }
   found <- new_level_values(g, newdata)
   c(new_values(found$values), list(diagonal = found$diagonal))
 }
 
-# --- Methods -----------------------------------------------------------------
+# --- Verbs -------------------------------------------------------------------
 
-#' @export
-print.bag_gram <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
+fit_lines.bag_gram <- function(x, digits) {
   m <- length(x$sizes)
-  cat("Gram matrix of ", count_of(m, "distribution"), ", ", m, " x ", m, " (",
-      format_bytes(8 * m^2), ")\n", sep = "")
-  say(bag_lines(x, digits))
-  say(known_line(x))
-  invisible(x)
+  c(paste0("Gram matrix of ", count_of(m, "distribution"), ", ", m, " x ", m,
+           " (", format_bytes(8 * m^2), ")"),
+    bag_lines(x, digits), known_line(x))
 }
 
 row_word.bag_gram <- \(g) "distribution"
 
-# What print() says of the bags and of how they were made one number each.
-bag_lines <- function(g, digits = digits_shown()) {
+# The bags, and how they were made one number each.
+bag_lines <- function(g, digits) {
   sample <- g$embedding$sample
-  columns <- if (knows_points(sample)) {
-    paste(" in", count_of(ncol(sample$x), "column"))
-  }
+  level <- g$level2
+  ends <- unique(range(g$sizes))
   c(
-    paste0(describe_bags(g$sizes), columns),
-    kernel_lines(sample$kernel),
-    describe_bag_means(g, digits),
-    describe_level(g$level2)
+    paste0(count_of(length(g$sizes), "bag"), " of ",
+           if (length(ends) == 1L) count_of(ends, "point") else
+             paste(ends[1L], "to", ends[2L], "points"),
+           if (knows_points(sample)) {
+             paste(" in", count_of(ncol(sample$x), "column"))
+           }),
+    kernel_lines(sample$kernel), describe_bag_means(g, digits),
+    paste0("level 2: ", level_title[[level$type]],
+           if (!is.null(level$bandwidth)) {
+             paste0("; s = ", format_number(level$bandwidth))
+           },
+           if (!is.null(level$rule)) paste0(" (", level$rule, ")"),
+           if (!is.null(level$degree)) paste0(
+             "; c = ", format_number(level$offset), ", p = ", level$degree
+           ))
   )
 }
 
@@ -408,25 +628,26 @@ bag_lines <- function(g, digits = digits_shown()) {
 describe_bag_means <- function(g, digits) {
   table <- g$shrinkage
   given <- Filter(length, unclass(g$estimator)[c("lambda", "noise", "h")])
-  chosen <- c("alpha", setdiff(c("lambda", "noise", "h", "own"), names(given)))
-  chosen <- intersect(chosen, names(table))[1L]
-  single <- sum(g$sizes == 1L)
-  spread <- \(x) {
-    ends <- format(unname(stats::quantile(x, c(0, 0.5, 1), na.rm = TRUE)),
-                   digits = digits, trim = TRUE)
-    if (ends[1L] == ends[3L]) {
-      paste("=", ends[1L])
-    } else {
-      paste0("from ", ends[1L], " to ", ends[3L], ", median ", ends[2L])
-    }
-  }
   words <- c(alpha = "alpha", lambda = "lambda", noise = "noise", h = "h",
              own = "share of a bag's own mean")
+  chosen <- intersect(setdiff(names(words), names(given)), names(table))[1L]
+  spread <- if (!is.na(chosen)) {
+    format(unname(stats::quantile(table[[chosen]], c(0, 0.5, 1),
+                                  na.rm = TRUE)), digits = digits, trim = TRUE)
+  }
+  single <- sum(g$sizes == 1L)
   c(
     paste("estimator:", format_estimator(g$estimator)),
-    if (!is.null(g$target)) paste0("  ", target_words[[g$target]]),
-    if (!is.na(chosen)) paste0("  ", words[[chosen]], " ",
-                               spread(table[[chosen]])),
+    if (!is.null(g$target)) switch(g$target,
+      pooled = "  towards the mean of the other bags",
+      neighbours = "  averaged over neighboring bags",
+      aggregate = "  aggregated over all bags"
+    ),
+    if (!is.na(chosen)) paste0(
+      "  ", words[[chosen]], " ",
+      if (spread[1L] == spread[3L]) paste("=", spread[1L]) else
+        paste0("from ", spread[1L], " to ", spread[3L], ", median ", spread[2L])
+    ),
     stack_line(g$estimator, table),
     if (any(table$border)) {
       paste0("  on the border of the range searched: ", sum(table$border))
@@ -438,121 +659,58 @@ describe_bag_means <- function(g, digits) {
   )
 }
 
-target_words <- c(
-  pooled = "towards the mean of the other bags",
-  neighbours = "averaged over neighboring bags",
-  aggregate = "aggregated over all bags"
-)
-
-#' @export
-summary.bag_gram <- function(object, ...) {
-  found <- NextMethod()
-  found$shrinkage <- object$shrinkage
-  class(found) <- c("summary.bag_gram", class(found))
-  found
+fit_summary.bag_gram <- function(x) {
+  c(fit_summary.gram(x), list(shrinkage = x$shrinkage))
 }
 
-most_bags_printed <- 20L
+fit_rows.bag_gram <- function(x, ...) {
+  check_dots(...)
+  data.frame(bag = names(x$sizes), x$shrinkage, row.names = NULL,
+             check.names = FALSE)
+}
 
-#' @export
-print.summary.bag_gram <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
-  NextMethod()
-  cat("\n")
-  m <- nrow(x$shrinkage)
-  print(utils::head(x$shrinkage, most_bags_printed), digits = digits)
-  if (m > most_bags_printed) {
-    cat("and ", m - most_bags_printed, " more, in the field 'shrinkage'\n",
-        sep = "")
+fit_facts.bag_gram <- function(x) {
+  c(list(
+    nobs = length(x$sizes), points = sum(x$sizes), estimator = x$estimator$name,
+    target = one_word(x$target), level2 = x$level2$type,
+    bandwidth2 = x$level2$bandwidth
+  ), kernel_columns(x$embedding$sample$kernel))
+}
+
+# Of another level 2 the embeddings stay.
+fit_request.bag_gram <- function(x, changes) {
+  asked <- request_bags(x, changes)
+  if (all(names(changes) %in% level_arguments)) {
+    asked$bags <- structure(x$embedding, class = "bag_embedding")
   }
-  invisible(x)
+  asked
 }
 
 level_arguments <- c("level2", "bandwidth2", "degree", "offset")
 
-#' @export
-update.bag_gram <- function(object, ...) {
-  changes <- list(...)
-  check_changes(changes)
-  arguments <- changed_bags(object, changes)
-  same_bags <- !any(c("bags", "id") %in% names(changes))
-  if (!same_bags) {
-    return(do.call(bag_gram.default, arguments, quote = TRUE))
-  }
-  g <- if (all(names(changes) %in% level_arguments)) {
-    relevel_bags(object, arguments)
-  } else {
-    without_warning("units", do.call(bag_gram.default, again_bags(
-      object, arguments, names(changes)
-    ), quote = TRUE))
-  }
-  keep_layout(g, object)
-  if (!any(c("kernel", "scale") %in% names(changes))) {
-    arguments <- g$arguments
-    arguments[c("kernel", "scale")] <- object$arguments[c("kernel", "scale")]
-    remember(g, arguments = arguments)
-  }
-  g
-}
-
-# What tells how new data are read, from the gram that they were first read for.
-keep_layout <- function(g, from) {
-  kept <- mget(c("terms", "response", "column"), from, ifnotfound = list(NULL))
-  do.call(remember, c(list(g), Filter(length, kept)))
-}
-
-# The same embeddings under a level 2 of another bandwidth.
-widen_level <- function(g, factor) {
-  if (factor == 1) {
-    return(g)
-  }
-  level <- g$level2
-  level$bandwidth <- factor * level$bandwidth
-  level$rule <- paste(format_number(factor, 3L), "times the", level$rule)
-  embedding <- g$embedding
-  embedding$table <- g$shrinkage
-  new_bag_gram(embedding, level, g$arguments, g$column)
-}
-
-# The arguments of the call with the changes over them.
-changed_bags <- function(object, changes) {
-  arguments <- object$arguments
-  doors <- setdiff(names(formals(bag_gram.default)), c("estimator", "..."))
-  own <- names(changes) %in% doors
+request_bags <- function(g, changes) {
+  arguments <- g$arguments
+  # The width of one level is not that of another.
   if ("level2" %in% names(changes)) {
     arguments[setdiff(level_arguments, "level2")] <- NULL
   }
-  arguments[names(changes)[own]] <- changes[own]
-  arguments["target"] <- list(check_bag_target(arguments$target))
-  if (any(!own)) {
-    arguments$estimator <- change_estimator(object$estimator, changes[!own])
-  } else if (!fits_target(arguments$target, object$estimator)) {
-    arguments$estimator <- NULL
+  ours <- names(changes) %in% setdiff(names(bag_arguments$kinds), "estimator")
+  names(changes)[names(changes) == "bags"] <- "x"
+  asked <- fit_request.default(
+    list(sample = g$embedding$sample, arguments = arguments), changes[ours]
+  )
+  names(asked)[names(asked) == "x"] <- "bags"
+  same <- !any(c("x", "id") %in% names(changes))
+  if (same) {
+    asked$id <- with_layout(factor(rep(names(g$sizes), g$sizes),
+                                   names(g$sizes)), layout_of(g))
+  } else if (!"x" %in% names(changes)) {
+    asked$bags <- NULL
   }
-  Filter(\(value) !is.null(value), arguments)
-}
-
-# Another level 2 of the same embeddings.
-relevel_bags <- function(object, arguments) {
-  given <- arguments[intersect(level_arguments, names(arguments))]
-  if (is.null(given$level2)) given$level2 <- level_types
-  level <- do.call(check_level, given, quote = TRUE)
-  embedding <- object$embedding
-  embedding$table <- object$shrinkage
-  new_bag_gram(embedding, level, arguments)
-}
-
-# The same bags for the door again, whose kernel was fitted, unless it changes.
-again_bags <- function(object, arguments, changed) {
-  sample <- object$embedding$sample
-  sizes <- object$sizes
-  if (!any(c("kernel", "scale") %in% changed)) {
-    arguments[c("kernel", "scale")] <- NULL
-    arguments$kernel <- sample_kernel(sample)
-  } else if (!"scale" %in% changed) {
-    arguments$kernel <- keep_units(arguments$kernel, sample)
+  asked$estimator <- if (!all(ours)) {
+    change_estimator(g$estimator, changes[!ours])
+  } else if (fits_target(asked$target, g$estimator)) {
+    g$estimator
   }
-  arguments$bags <- sample_input(sample, any(c("kernel", "scale") %in% changed))
-  arguments$id <- factor(rep(names(sizes), sizes), names(sizes))
-  arguments
+  asked
 }

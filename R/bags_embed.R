@@ -2,40 +2,6 @@
 # point is made of the inner products of the plain kernel means (KME) of the
 # bags alone: shares of shrinkage, and mixtures of several bags (C'GC).
 
-# An estimator for bags: no target of its own, that is an argument of the door.
-check_bag_estimator <- function(estimator) {
-  if (!is.null(estimator$target)) {
-    stop_input("'estimator' must have no target of its own for bags; the ",
-               "argument 'target' says what they are shrunk towards")
-  }
-  estimator
-}
-
-# The one for bags that borrow from each other, where none is given.
-target_estimator <- function(target) {
-  if (identical(target, "pooled")) est_skmse() else est_kme()
-}
-
-fits_target <- function(target, estimator) {
-  is.null(target) || if (target == "pooled") {
-    !is.null(est_share(estimator)) && !is_unshrunk(estimator)
-  } else {
-    is_average(estimator)
-  }
-}
-
-check_target_estimator <- function(target, estimator) {
-  if (!fits_target(target, estimator)) {
-    pooled <- target == "pooled"
-    stop_input("'estimator' must be ", if (pooled) "\"skmse\"" else "\"kme\"",
-               " for target = \"", target, "\", ", if (pooled) {
-                 "which shrinks each bag by one share"
-               } else {
-                 "a mixture of the bags' averages"
-               }, ", not ", estimator_word(estimator))
-  }
-}
-
 # --- Inner products of plain means -------------------------------------------
 
 # sum_ij w_i v_j k(x_i, y_j) over the points of each pair of bags; new: the bags

@@ -123,9 +123,6 @@ split_dots <- function(object, dots, groups) {
   }), graphics = dots[!ours])
 }
 
-#' @export
-plot.bag_smm <- plot.kernmean_fit
-
 # NULL: not given.
 check_type <- function(type, types, default = types[1L]) {
   if (is.null(type)) default else check_choice(type, types, "type")

@@ -131,12 +131,12 @@ update.kernmean_fit <- function(object, ...) {
   again <- \() do.call(door, asked, quote = TRUE)
   fit <- if (is.null(kept)) again() else without_warning("units", again())
   layout <- object$terms
-  if (!is.null(layout) && !any(c("x", "z") %in% names(changes))) {
+  if (!is.null(layout) && !any(c("x", "z", "bags") %in% names(changes))) {
     fit$terms <- layout
   }
   for (name in kept) fit$arguments[[name]] <- object$arguments[[name]]
   fields <- intersect(attr(asked, "fields"), names(object))
-  fit[fields] <- object[fields]
+  if (length(fields)) fit[fields] <- object[fields]
   fit
 }
 

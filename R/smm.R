@@ -148,80 +148,124 @@ smm <- function(bags, ...) {
   UseMethod("smm")
 }
 
-cost_grid <- 10^(-1:3)
-nu_grid <- c(0.05, 0.1, 0.2)
-smm_factors <- 2^(-2:2)
-level_factors <- 2^(-3:1)
-usual_epsilon <- 0.1
-
 #' @rdname smm
 #' @export
 smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
                         nu = NULL, epsilon = NULL, ridge = NULL,
                         bandwidth = NULL, bandwidth2 = NULL, folds = 10,
                         progress = interactive()) {
-  if (missing(bags)) stop_input("'bags' must be given")
-  check_flag(progress, "progress")
-  plan <- plan_machine(bags, ..., bandwidth = bandwidth,
-                       bandwidth2 = bandwidth2, novelty = is.null(y))
-  problem <- read_problem(y, type, names(plan$sizes), plan$ordered)
-  grid <- read_grid(problem, list(cost = cost, nu = nu, epsilon = epsilon,
-                                  ridge = ridge))
-  if (problem$type != "ridge") need_kernlab()
-  if (length(folds) == 1L) folds <- check_count(folds, "folds", 2L)
-  choosing <- nrow(grid) * length(plan$kernels) * length(plan$factors) > 1L
-  of <- if (choosing && problem$type != "ridge") {
-    bag_folds(folds, problem, length(plan$sizes))
+  asked <- request(smm_arguments, dots = TRUE)
+  plan <- plan_machine(asked, ...)
+  m <- length(plan$sizes)
+  problem <- read_problem(asked, names(plan$sizes), plan$ordered)
+  type <- problem$type
+  usual <- list(cost = 10^(-1:3), nu = c(0.05, 0.1, 0.2), epsilon = 0.1,
+                ridge = NA_real_)
+  grid <- expand.grid(Map(\(given, usual) if (is.null(given)) usual else given,
+                          asked[smm_parameters[[type]]],
+                          usual[smm_parameters[[type]]]))
+  if (type != "ridge" && !requireNamespace("kernlab", quietly = TRUE)) {
+    stop_kernmean("package", "support vector machines need the package ",
+                  "'kernlab', which is not installed; install.packages(",
+                  "\"kernlab\") installs it, type = \"ridge\" does without")
   }
-  if (!is.null(plan$target) && (choosing || problem$type == "ridge")) {
+  choosing <- nrow(grid) * length(plan$kernels) * length(plan$factors) > 1L
+  folds <- if (choosing && type != "ridge") bag_folds(asked$folds, problem, m)
+  if (!is.null(plan$target) && (choosing || type == "ridge")) {
     warn_kernmean("with 'target' each bag was estimated with the help of all ",
                   "others, left-out ones too: scores of left-out bags are too ",
                   "good, and new bags may do clearly worse", kind = "target")
   }
-  found <- search_machine(plan, problem, grid, of, progress)
-  fit <- new_smm(found, problem, of, list(
-    type = type, cost = cost, nu = nu, epsilon = epsilon, ridge = ridge,
-    bandwidth = bandwidth, bandwidth2 = bandwidth2,
-    folds = if (length(folds) == 1L) folds else of
-  ))
-  fit$on_gram <- !is.null(plan$g)
-  fit
+  found <- search_machine(plan, problem, grid, folds, asked$progress)
+  new_smm(found, problem, folds, stored(asked), inherits(bags, "bag_gram"))
 }
 
-# A plan, see plan_bags(), with the kernels to be tried and the factors of the
-# bandwidth of level 2; of a matrix that was given, list(g, sizes, ordered,
-# kernels, factors: nothing to be chosen).
-plan_machine <- function(bags, ..., bandwidth, bandwidth2, novelty) {
+# What each type leaves open, first what is chosen.
+smm_parameters <- list(classification = "cost",
+                       regression = c("cost", "epsilon"), novelty = "nu",
+                       ridge = "ridge")
+
+# The type, by default that of y.
+smm_type <- function(asked) {
+  y <- asked$y
+  if (!is.null(asked$type)) {
+    asked$type
+  } else if (is.null(y)) {
+    "novelty"
+  } else if (is.factor(y) || is.character(y) || is.logical(y)) {
+    "classification"
+  } else {
+    "regression"
+  }
+}
+
+# Numbers to choose among.
+candidates <- function(words, most) {
+  new_kind(words, \(x) {
+    is.numeric(x) && length(x) > 0L && all(is.finite(x) & x > 0 & x <= most)
+  }, \(x) sort(unique(as.double(x))))
+}
+
+smm_arguments <- door_table(
+  "smm.default", bags = anything, y = anything,
+  type = maybe(choice(names(smm_parameters))),
+  cost = maybe(candidates("positive numbers", Inf)),
+  nu = maybe(candidates("positive numbers of at most 1", 1)),
+  epsilon = maybe(number()), ridge = maybe(number(open = TRUE)),
+  bandwidth = anything, bandwidth2 = anything,
+  folds = \(value, name) {
+    if (length(value) == 1L) take(value, count(2L), name) else value
+  },
+  progress = flag,
+  rules = c(lapply(names(smm_parameters), \(type) {
+    others <- setdiff(unlist(smm_parameters), smm_parameters[[type]])
+    do.call(when, c(
+      list(\(asked) smm_type(asked) == type),
+      sapply(others, \(name) NULL, simplify = FALSE),
+      reason = paste0("for type = \"", type, "\"")
+    ))
+  }), list(
+    when(\(asked) inherits(asked$bags, "bag_gram"),
+         bandwidth = NULL, bandwidth2 = NULL,
+         reason = "when 'bags' is a result of bag_gram(), to which it belongs"),
+    when(c(type = "novelty"), y = NULL)
+  )),
+  aside = c("bags", "y", "progress")
+)
+
+# The plan of the bags with the kernels to be tried and the factors of the
+# bandwidth of level 2; of a matrix that was given, nothing to be chosen.
+plan_machine <- function(asked, ...) {
+  bags <- asked$bags
   if (inherits(bags, "bag_gram")) {
-    given <- c(list(bandwidth = bandwidth, bandwidth2 = bandwidth2), list(...))
-    given <- Filter(Negate(is.null), given)
-    if (length(given)) {
-      name <- c(names(given), "")[1L]
-      stop_input(if (nzchar(name)) paste0("'", name, "'") else "an argument",
-                 " must not be given when 'bags' is a result of bag_gram(), ",
-                 "to which it belongs")
+    if (...length()) {
+      stop_input("'", c(...names(), "...")[1L], "' must not be given when ",
+                 "'bags' is a result of bag_gram(), to which it belongs")
     }
     return(list(g = bags, sizes = bags$sizes, ordered = TRUE,
                 target = bags$target, kernels = list(NULL), factors = 1))
   }
-  tried <- identical(bandwidth2, "cv")
-  plan <- plan_bags(bags, ..., bandwidth2 = if (!tried) bandwidth2)
-  distances <- !is.null(plan$level$bandwidth)
+  tried <- identical(asked$bandwidth2, "cv")
+  plan <- plan_bags(bags, ...,
+                    bandwidth2 = if (!tried) asked$bandwidth2)
+  novelty <- is.null(asked$y)
+  distances <- sees_distances(plan$level$type)
   if (tried && !distances) {
-    stop_input("'bandwidth2' must not be given for level2 = \"",
-               plan$level$type, "\"; it is for \"rbf\" and \"laplace\"")
+    stop_input("'bandwidth2' must not be given unless 'level2' is \"rbf\" or ",
+               "\"laplace\"")
   }
   # Without y, what sees distances of bags is chosen by their width.
-  tried <- tried || novelty && is.null(bandwidth2) && distances
-  plan$factors <- if (tried) level_factors else 1
+  tried <- tried || novelty && is.null(asked$bandwidth2) && distances
+  plan$factors <- if (tried) 2^(-3:1) else 1
   kernel <- plan$sample$kernel
+  bandwidth <- asked$bandwidth
+  own <- plan$arguments$kernel
   if (!is.null(bandwidth)) {
-    bandwidth <- check_choice_of(bandwidth, bags, plan$arguments$kernel, "cv",
-                                 "bags")
-  } else if (plan$open && !(novelty && tried)) {
+    bandwidth <- check_choice_of(bandwidth, bags, own, "cv", "bags")
+  } else if (has_open_bandwidth(bags, own) && !(novelty && tried)) {
     bandwidth <- "cv"
   }
-  plan$kernels <- tried_kernels(kernel, bandwidth, "cv", smm_factors)
+  plan$kernels <- tried_kernels(kernel, bandwidth, "cv", 2^(-2:2))
   plan$median <- kernel$bandwidth
   plan
 }
@@ -242,8 +286,7 @@ smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
   if (is.character(call$id)) call$id <- as.name(call$id)
   # A dot leaves out the columns of the id, unless the formula names them.
   named <- setdiff(all.vars(call$id), all.vars(formula))
-  others <- data_without(data, named)
-  layout <- formula_terms(formula, others)
+  layout <- formula_terms(formula, data_without(data, named))
   answered <- attr(layout, "response") > 0L
   if (answered) check_left(layout)
   frame <- formula_frame(call, layout, data, missing(na.action),
@@ -254,19 +297,17 @@ smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
   points <- frame[setdiff(seq_along(frame),
                           c(if (answered) 1L, match("(id)", names(frame))))]
   layout <- stats::delete.response(layout)
-  fit <- smm.default(formula_matrix(layout, structure(points, terms = layout)),
-                     y, id = id, ...)
   left <- terms(stats::as.formula(call("~", call$id), environment(formula)))
-  remember(fit$gram, terms = keep_constants(layout, data),
-           response = keep_constants(left, data))
-  fit$terms <- fit$gram$terms
-  fit
+  smm.default(
+    formula_matrix(layout, structure(points, terms = layout)), y,
+    id = with_layout(id, list(terms = keep_constants(layout, data),
+                              response = keep_constants(left, data))), ...
+  )
 }
 
 # The value of each bag from those of its rows, which must agree.
 bag_answers <- function(y, id, name) {
-  first <- match(levels(id), id)
-  value <- y[first]
+  value <- y[match(levels(id), id)]
   same <- y == value[as.integer(id)]
   wrong <- which(is.na(same) | !same)
   if (length(wrong)) {
@@ -279,36 +320,25 @@ bag_answers <- function(y, id, name) {
   value
 }
 
-# --- Reading -----------------------------------------------------------------
-
-# What is to be learned, see smm_fit.R, from y, for bags of these names.
-read_problem <- function(y, type, names, ordered) {
-  if (!is.null(type)) type <- check_choice(type, smm_types, "type")
-  if (is.null(y)) {
-    if (!is.null(type) && type != "novelty") {
-      stop_input("'y' must be given for type = \"", type, "\"")
-    }
-    return(list(type = "novelty"))
+# What is to be learned for bags of these names: list(type, y: of each bag, a
+# factor or standardized numbers, NULL for novelty; center, unit).
+read_problem <- function(asked, names, ordered) {
+  type <- smm_type(asked)
+  if (type == "novelty") {
+    return(list(type = type))
   }
-  if (identical(type, "novelty")) {
-    stop_input("'y' must not be given for type = \"novelty\", which learns ",
-               "from normal bags alone")
-  }
-  y <- order_answers(y, names, ordered)
-  classes <- is.factor(y) || is.character(y) || is.logical(y)
-  if (is.null(type)) {
-    type <- if (classes) "classification" else "regression"
-    if (!classes && length(y) > 2L && length(unique(y)) == 2L) {
-      warn_kernmean("'y' has two values only and is taken as numbers; ",
-                    "factor(y) makes classes of them")
-    }
-  }
+  if (is.null(asked$y)) stop_input("'y' must be given for type = \"", type, "\"")
+  y <- order_answers(asked$y, names, ordered)
   if (type == "classification") {
     return(list(type = type, y = read_classes(y)))
   }
   if (!is.numeric(y)) {
     stop_input("'y' must be numeric for type = \"", type, "\", not ",
                describe(y))
+  }
+  if (is.null(asked$type) && length(y) > 2L && length(unique(y)) == 2L) {
+    warn_kernmean("'y' has two values only and is taken as numbers; ",
+                  "factor(y) makes classes of them")
   }
   if (length(y) < 3L) {
     stop_input("'bags' must be at least 3 for type = \"", type, "\", not ",
@@ -323,50 +353,37 @@ read_problem <- function(y, type, names, ordered) {
        unit = unit)
 }
 
-# What each type leaves open, first what is chosen.
-smm_parameters <- list(classification = "cost",
-                       regression = c("cost", "epsilon"), novelty = "nu",
-                       ridge = "ridge")
-smm_types <- names(smm_parameters)
-
 # y in the order of the bags, unnamed.
 order_answers <- function(y, bags, ordered) {
   m <- length(bags)
-  if (!is.atomic(y) || length(dim(y)) > 1L) {
-    stop_input("'y' must be a factor or a vector, not ", describe(y))
+  if (!is.atomic(y) || length(dim(y)) > 1L || length(y) != m) {
+    stop_input("'y' must be a factor or a vector with one value for each of ",
+               "the ", m, " bags, not ", describe(y))
   }
-  if (length(y) != m) {
-    stop_input("'y' must have one value for each of the ", m, " bags, not ",
-               length(y))
-  }
-  absent <- sum(is.na(y))
-  if (absent) {
-    stop_input("'y' must have no missing values, not ", absent, " NA")
+  if (anyNA(y)) {
+    stop_input("'y' must have no missing values, not ", sum(is.na(y)), " NA")
   }
   if (is.numeric(y)) check_finite(as.vector(y), "y")
   given <- names(y)
   if (!is.null(given)) {
-    if (anyDuplicated(given) || !setequal(given, bags)) {
+    if (!anyDuplicated(given) && setequal(given, bags)) {
+      y <- y[match(bags, given)]
+    } else if (!ordered || !identical(bags, as.character(seq_len(m))) ||
+                 any(given %in% bags)) {
       # Bags without names of their own go by position.
-      if (ordered && identical(bags, as.character(seq_len(m))) &&
-            !any(given %in% bags)) {
-        return(if (is.factor(y)) unname(y) else as.vector(unname(y)))
-      }
       stop_input("'y' must have the names of the bags, or none; missing: ",
                  shorten(paste0("'", setdiff(bags, given), "'")))
     }
-    y <- y[match(bags, given)]
   } else if (!ordered) {
     stop_input("'y' must have the names of the bags, whose order is another ",
                "than that of their rows: names(y) <- the id of each")
   }
-  if (is.factor(y)) unname(y) else as.vector(y)
+  if (is.factor(y)) unname(y) else as.vector(unname(y))
 }
 
 read_classes <- function(y) {
-  y <- as.factor(y)
   # The order of classes is of no use to machines for pairs.
-  y <- factor(y, levels(y), ordered = FALSE)
+  y <- factor(y, levels(as.factor(y)), ordered = FALSE)
   empty <- setdiff(levels(y), as.character(y))
   if (length(empty)) {
     warn_kernmean("'y' has classes without bags, which are left out: ",
@@ -382,51 +399,6 @@ read_classes <- function(y) {
                shorten(paste0("'", few, "'")))
   }
   y
-}
-
-# What is tried, a row for each: a data frame of the parameters of the type.
-read_grid <- function(problem, given) {
-  takes <- smm_parameters[[problem$type]]
-  given <- Filter(Negate(is.null), given)
-  wrong <- setdiff(names(given), takes)
-  if (length(wrong)) {
-    stop_input("'", wrong[1L], "' must not be given for type = \"",
-               problem$type, "\"",
-               if (is.null(problem$y)) ", which is that without 'y'")
-  }
-  switch(problem$type,
-    classification = data.frame(cost = check_candidates(given$cost, "cost",
-                                                     cost_grid)),
-    regression = data.frame(
-      cost = check_candidates(given$cost, "cost", cost_grid),
-      epsilon = if (is.null(given$epsilon)) usual_epsilon else
-        check_number(given$epsilon, "epsilon")
-    ),
-    novelty = data.frame(nu = check_candidates(given$nu, "nu", nu_grid, 1)),
-    ridge = data.frame(ridge = if (is.null(given$ridge)) NA_real_ else
-      check_number(given$ridge, "ridge", positive = TRUE))
-  )
-}
-
-check_candidates <- function(x, name, usual, most = Inf) {
-  if (is.null(x)) {
-    return(usual)
-  }
-  if (!is.numeric(x) || !length(x) || !all(is.finite(x) & x > 0 & x <= most)) {
-    bad <- if (is.numeric(x)) x[!is.finite(x) | x <= 0 | x > most]
-    stop_input("'", name, "' must be positive numbers",
-               if (is.finite(most)) paste(" of at most", most), ", not ",
-               if (length(bad)) format(bad[1L]) else describe(x))
-  }
-  sort(unique(as.double(x)))
-}
-
-need_kernlab <- function() {
-  if (!requireNamespace("kernlab", quietly = TRUE)) {
-    stop_kernmean("package", "support vector machines need the package ",
-                  "'kernlab', which is not installed; install.packages(",
-                  "\"kernlab\") installs it, type = \"ridge\" does without")
-  }
 }
 
 # --- The choice --------------------------------------------------------------
@@ -447,8 +419,8 @@ search_machine <- function(plan, problem, grid, folds, progress) {
     if (tried$level[i] == plan$factors[1L]) made <<- make(tried$kernel[i])
     g <- widen_level(made, tried$level[i])
     data.frame(
-      tried[i, ], bandwidth = single_number(g$embedding$sample$kernel),
-      bandwidth2 = c(g$level2$bandwidth, NA_real_)[1L],
+      tried[i, ], bandwidth = one_number(g$embedding$sample$kernel$bandwidth),
+      bandwidth2 = one_number(g$level2$bandwidth),
       score_machines(g, problem, grid, folds), row.names = NULL
     )
   }, progress && nrow(tried) * m > shown_from)
@@ -469,50 +441,46 @@ search_machine <- function(plan, problem, grid, folds, progress) {
        cv = table[intersect(kept, names(table))])
 }
 
-single_number <- function(kernel) {
-  if (length(kernel$bandwidth) == 1L) kernel$bandwidth else NA_real_
+# The same embeddings under a level 2 of another bandwidth.
+widen_level <- function(g, factor) {
+  if (factor == 1) {
+    return(g)
+  }
+  level <- g$level2
+  level$bandwidth <- factor * level$bandwidth
+  level$rule <- paste(format_number(factor, 3L), "times the", level$rule)
+  new_bag_gram(g$embedding, level, g$arguments, layout_of(g))
 }
 
-new_smm <- function(found, problem, folds, arguments) {
+new_smm <- function(found, problem, folds, arguments, on_gram) {
   g <- found$g
   bags <- names(g$sizes)
   machine <- found$machine
   rownames(machine$coefficients) <- bags
   decision <- machine_values(machine, g$K)
-  fit <- list(
-    type = problem$type, y = problem_answers(problem, bags),
-    levels = problem_levels(problem), gram = g,
+  y <- problem$y
+  if (is.numeric(y)) y <- problem$center + problem$unit * y
+  fields <- c(list(
+    type = problem$type, y = if (!is.null(y)) stats::setNames(y, bags),
+    levels = switch(problem$type, classification = levels(y),
+                    novelty = c("normal", "novel")), gram = g,
     coefficients = machine$coefficients, intercept = machine$intercept,
     support = bags[rowSums(machine$coefficients != 0) > 0]
-  )
-  fit <- c(fit, as.list(found$par), list(
+  ), as.list(found$par), list(
     cv = found$cv, folds = if (!is.null(folds)) stats::setNames(folds, bags),
     problem = problem[c("center", "unit")], n = length(bags),
     kernel = g$embedding$sample$kernel, arguments = arguments,
     decision = decision
   ))
+  fields$fitted <- smm_answer(fields, decision)
+  if (fields$type == "ridge") {
+    left <- ridge_residuals(ridge_system(g), problem$y, fields$ridge)
+    fields$loo <- stats::setNames(problem$y - left, bags)
+  }
+  fields$terms <- g$terms
+  fields$on_gram <- on_gram
   # The package mildsvm has methods for its own class smm.
-  fit <- structure(fit, class = c("bag_smm", "smm"))
-  fit$fitted <- smm_answer(fit, decision)
-  if (fit$type == "ridge") {
-    left <- ridge_residuals(ridge_system(g), problem$y, fit$ridge)
-    fit$loo <- stats::setNames(problem$y - left, bags)
-  }
-  fit
-}
-
-problem_answers <- function(problem, bags) {
-  y <- problem$y
-  if (is.null(y)) {
-    return(NULL)
-  }
-  if (is.numeric(y)) y <- problem$center + problem$unit * y
-  stats::setNames(y, bags)
-}
-
-problem_levels <- function(problem) {
-  switch(problem$type, classification = levels(problem$y),
-         novelty = c("normal", "novel"))
+  new_fit("bag_smm", fields, also = "smm")
 }
 
 # Classes or values from decision values.
@@ -524,4 +492,547 @@ smm_answer <- function(object, decision) {
     object$problem$center + object$problem$unit * decision[, 1L]
   )
   stats::setNames(answer, rownames(decision))
+}
+
+# --- Machines -----------------------------------------------------------------
+# Machines on a Gram matrix of bags: kernlab's solver of support vector
+# machines, kernel ridge regression, and the choice of what they leave open. A
+# machine is list(coefficients: M x P, intercept: P): decision values are L
+# coefficients + intercept for kernel values L of new bags.
+
+fit_gram <- function(g, problem, par) {
+  if (problem$type == "ridge") {
+    fit_ridge(ridge_system(g), problem$y, par$ridge)
+  } else {
+    fit_machine(g$K, problem, par)
+  }
+}
+
+# On a kernel matrix kernlab's shrinking heuristic can stop at a wrong solution,
+# after seconds; without it these problems take milliseconds.
+# It keeps the values in single precision, and what is infinite there ends R:
+# very large or small ones are taken in another unit, in which a machine with a
+# cost has other coefficients and one without another intercept.
+solve_svm <- function(k, ..., cost = NULL) {
+  top <- max(abs(k))
+  unit <- if (top > 1e30 || top < 1e-30) power_below(top) else 1
+  arguments <- list(
+    kernlab::as.kernelMatrix(unname(k) / unit), ..., shrinking = FALSE,
+    fit = FALSE
+  )
+  if (!is.null(cost)) arguments$C <- cost * unit
+  found <- tryCatch(do.call(kernlab::ksvm, arguments), error = \(e) {
+    stop_kernmean("numeric", "the machine cannot be found by kernlab, for ",
+                  "kernel values of at most ", signif(top, 3L),
+                  if (!is.null(cost)) paste(" at cost", signif(cost, 3L)),
+                  ": ", conditionMessage(e))
+  })
+  coef <- kernlab::coef(found)
+  b <- kernlab::b(found)
+  if (unit != 1 && is.null(cost)) {
+    b <- b * unit
+  } else if (unit != 1) {
+    coef <- if (is.list(coef)) lapply(coef, `/`, unit) else coef / unit
+  }
+  list(index = kernlab::alphaindex(found), coef = coef, b = b)
+}
+
+# Of classes one machine for each pair, positive for the second.
+fit_machine <- function(k, problem, par) {
+  m <- nrow(k)
+  y <- problem$y
+  # Numbers within one tube have no support vectors.
+  if (problem$type == "regression" && diff(range(y)) <= 2 * par$epsilon) {
+    return(list(coefficients = matrix(0, m, 1L), intercept = mean(range(y))))
+  }
+  found <- switch(problem$type,
+    classification = solve_svm(k, y, type = "C-svc", cost = par$cost),
+    regression = solve_svm(k, y, type = "eps-svr", cost = par$cost,
+                           epsilon = par$epsilon),
+    novelty = solve_svm(k, type = "one-svc", nu = par$nu)
+  )
+  pairs <- if (is.factor(y)) utils::combn(levels(y), 2L)
+  coefficients <- matrix(0, m, max(1L, ncol(pairs)))
+  if (is.null(pairs)) {
+    coefficients[found$index] <- found$coef
+  } else {
+    for (p in seq_len(ncol(pairs))) {
+      coefficients[found$index[[p]], p] <- found$coef[[p]]
+    }
+    colnames(coefficients) <- paste0(pairs[2L, ], "/", pairs[1L, ])
+  }
+  list(coefficients = coefficients, intercept = -found$b)
+}
+
+machine_values <- function(machine, values) {
+  out <- product(unname(values), machine$coefficients) +
+    rep(machine$intercept, each = nrow(values))
+  dimnames(out) <- list(rownames(values), colnames(machine$coefficients))
+  out
+}
+
+# What kernlab leaves on the border is within its tolerance of 0.
+is_novel <- function(decision) decision < -1e-3
+
+# The class that most pairs vote for, the first of several.
+vote <- function(decision, levels) {
+  pairs <- utils::combn(length(levels), 2L)
+  votes <- matrix(0, nrow(decision), length(levels))
+  for (p in seq_len(ncol(pairs))) {
+    second <- decision[, p] > 0
+    votes[, pairs[1L, p]] <- votes[, pairs[1L, p]] + !second
+    votes[, pairs[2L, p]] <- votes[, pairs[2L, p]] + second
+  }
+  factor(levels[max.col(votes, "first")], levels)
+}
+
+# --- Ridge regression --------------------------------------------------------
+
+# The free intercept centers the matrix: alpha = (H^c + lambda I)^{-1} (y - mean
+# y), whose sum is 0. list(values, vectors: of H^c, means: of the rows of H),
+# kept in the gram of H.
+ridge_system <- function(g) {
+  if (is.null(g$ridge)) {
+    found <- center_matrix(unname(g$K))
+    centered <- new_gram(found$k)
+    remember(centered, scale = max(abs(g$K)))
+    s <- spectrum(centered, "vectors")
+    # Without the constant vector, which is mixed into others of eigenvalue 0.
+    vectors <- s$vectors - rep(colMeans(s$vectors), each = nrow(g$K))
+    remember(g, ridge = list(values = s$values, vectors = vectors,
+                             means = found$at))
+  }
+  g$ridge
+}
+
+# What is not positive is 0, also for lambda = Inf.
+ridge_inverse <- function(system, lambda) {
+  shifted <- system$values + lambda
+  ifelse(shifted > 0, 1 / shifted, 0)
+}
+
+ridge_weights <- function(system, y, lambda) {
+  along <- cross(system$vectors, matrix(y - mean(y)))
+  product(system$vectors, ridge_inverse(system, lambda) * along)
+}
+
+fit_ridge <- function(system, y, lambda) {
+  alpha <- ridge_weights(system, y, lambda)
+  list(coefficients = alpha, intercept = mean(y) - sum(system$means * alpha))
+}
+
+# Exact leave-one-out residuals, the intercept fitted anew with each: alpha_i
+# over the diagonal of (H^c + lambda I)^{-1} without the constant vector.
+ridge_residuals <- function(system, y, lambda) {
+  n <- length(y)
+  if (lambda == Inf) {
+    return((y - mean(y)) * n / (n - 1))
+  }
+  diagonal <- drop(system$vectors^2 %*% ridge_inverse(system, lambda))
+  drop(ridge_weights(system, y, lambda)) / diagonal
+}
+
+# list(lambda, score: a table, minimum, border)
+choose_ridge <- function(system, y) {
+  score <- \(path) {
+    vapply(path, \(lambda) mean(ridge_residuals(system, y, lambda)^2),
+           numeric(1))
+  }
+  top <- system$values[1L]
+  if (!(top > 0)) {
+    return(list(lambda = Inf, score = NULL, border = TRUE,
+                minimum = score(Inf)))
+  }
+  search_lambda(score, top)
+}
+
+# --- Cross-validation --------------------------------------------------------
+
+# The fold of each bag, those drawn with the classes' shares.
+bag_folds <- function(folds, problem, m) {
+  if (m < 2L) {
+    stop_input("'bags' must be at least 2 to choose among several values by ",
+               "cross-validation, not 1")
+  }
+  classes <- is.factor(problem$y)
+  of <- if (length(folds) > 1L) {
+    as.integer(given_folds(folds, m, "bags"))
+  } else {
+    make_folds(m, folds, "drawn", if (classes) problem$y else rep(1L, m))
+  }
+  if (classes) {
+    counts <- table(problem$y, of)
+    lost <- which(counts == rowSums(counts), arr.ind = TRUE)
+    if (nrow(lost)) {
+      stop_input("'folds' must leave bags of each class outside each fold; ",
+                 "class '", rownames(counts)[lost[1L, 1L]], "' has none ",
+                 "outside fold ", lost[1L, 2L])
+    }
+  }
+  of
+}
+
+# The losses of all bags, each left out with its fold: a matrix with a column
+# for each row of `grid`, what the machine leaves open.
+left_out_losses <- function(k, problem, grid, folds) {
+  losses <- matrix(0, nrow(k), nrow(grid))
+  for (f in unique(folds)) {
+    out <- folds == f
+    inside <- problem
+    inside$y <- problem$y[!out]
+    for (i in seq_len(nrow(grid))) {
+      machine <- fit_machine(k[!out, !out, drop = FALSE], inside,
+                             grid[i, , drop = FALSE])
+      value <- machine_values(machine, k[out, !out, drop = FALSE])
+      losses[out, i] <- machine_loss(value, problem, out)
+    }
+  }
+  losses
+}
+
+# Wrong classes, squared errors, normal bags that are refused.
+machine_loss <- function(value, problem, rows) {
+  switch(problem$type,
+    classification = vote(value, levels(problem$y)) != problem$y[rows],
+    novelty = is_novel(value[, 1L]),
+    (value[, 1L] - problem$y[rows])^2
+  )
+}
+
+# A table of what was tried with one kernel: the columns of `grid`, score, se.
+score_machines <- function(g, problem, grid, folds) {
+  if (problem$type == "ridge") {
+    system <- ridge_system(g)
+    found <- if (is.na(grid$ridge)) {
+      choose_ridge(system, problem$y)
+    } else {
+      list(lambda = grid$ridge,
+           minimum = mean(ridge_residuals(system, problem$y, grid$ridge)^2))
+    }
+    return(data.frame(ridge = found$lambda, score = found$minimum))
+  }
+  losses <- left_out_losses(g$K, problem, grid, folds)
+  tried <- colnames(grid) %in% c("cost", "nu")
+  data.frame(grid[, tried, drop = FALSE], mean_losses(losses))
+}
+
+# The row that is chosen: the smallest score; of equal ones the bandwidth that
+# is nearest to `median`, then that of level 2, then the smallest cost. For
+# novelty the rule of Tax and Mueller: the narrowest kernel that refuses no more
+# normal bags than some nu lets expect, and the smallest such nu.
+choose_row <- function(table, type, m, median) {
+  wide <- ifelse(is.na(table$bandwidth), 0, table$bandwidth)
+  if (type == "novelty") {
+    spread <- pmax(table$nu * (1 - table$nu), .Machine$double.eps)
+    over <- (table$score - table$nu) / sqrt(spread / m)
+    consistent <- over <= 2
+    if (!any(consistent)) {
+      best <- which.min(over)
+      warn_kernmean("every kernel that was tried refuses more left-out bags ",
+                    "than 'nu' lets expect; of new normal bags some ",
+                    round(100 * table$score[best]), "% will be refused",
+                    kind = "novelty")
+      return(best)
+    }
+    return(order(!consistent, table$level, wide, table$nu)[1L])
+  }
+  away <- if (length(median) == 1L) abs(log(wide / median)) else 0 * wide
+  last <- if (is.null(table$cost)) wide else table$cost
+  order(signif(table$score, 10L), signif(away, 10L), abs(log(table$level)),
+        last)[1L]
+}
+
+# --- New bags -----------------------------------------------------------------
+
+#' Classes, values and decision values of new bags
+#'
+#' What a support measure machine, or a ridge regression on bags, says of new
+#' bags.
+#'
+#' @param object A fit of [smm()].
+#' @param newdata New bags, as for `predict()` of [bag_gram()]: a list, points
+#'   with `id`, or a data frame with the column that tells them apart; for a fit
+#'   on a `bag_gram`, a matrix of its kernel values too. Without it, the bags of
+#'   the fit.
+#' @param type `"class"`: of a classification, or `normal` and `novel`;
+#'   `"value"`: of a regression; `"decision"`: the decision values f. `NULL` for
+#'   the first that there is.
+#' @param ... Must be empty.
+#' @param id The bag of each row of `newdata`.
+#' @param decision Decision values of bags, the larger the more normal. (Those
+#'   of two classes are larger for the second level: the anomalous class must be
+#'   the first.)
+#' @param anomalous Is each of them anomalous? Logical values, or numbers 0 and
+#'   1.
+#' @return `predict()`: a factor or numbers, named by the bags. Decision values:
+#'   of two classes, of novelty and of regression a named vector; of more
+#'   classes a matrix with a column for each pair, `b/a`, positive for b. For
+#'   two classes they are positive for the second level. Those of a support
+#'   vector regression are in standard deviations of y from its mean. A bag is
+#'   novel where f is below -0.001, the tolerance of the solver: bags on the
+#'   border have values of 0 to that.
+#'
+#'   `smm_auc()`: the area under the ROC curve, one number: the share of pairs
+#'   of an anomalous and a normal bag in which the anomalous one has the smaller
+#'   decision value, ties counted as one half.
+#' @seealso [smm()]
+#' @examplesIf requireNamespace("kernlab", quietly = TRUE)
+#' # Groups of flowers; a strange one is mixed of two species
+#' set.seed(1)
+#' x <- as.matrix(iris[1:4])
+#' group <- \(rows) x[sample(rows, 8), ]
+#' normal <- replicate(30, group(51:100), simplify = FALSE)
+#' fit <- smm(normal[1:20], level2 = "rbf", nu = 0.1)
+#' new <- c(normal[21:30], replicate(10, group(51:150), simplify = FALSE))
+#' names(new) <- paste0(rep(c("plain", "mixed"), each = 10), 1:10)
+#' predict(fit, new)
+#' smm_auc(predict(fit, new, "decision"), rep(c(FALSE, TRUE), each = 10))
+#' @export
+predict.bag_smm <- function(object, newdata, type = NULL, ..., id = NULL) {
+  check_dots(...)
+  same_version(object)
+  own <- if (object$type %in% c("regression", "ridge")) "value" else "class"
+  type <- if (is.null(type)) own else
+    check_choice(type, c(own, "decision"), "type")
+  decision <- if (missing(newdata)) object$decision else
+    smm_decision(object, newdata, id)
+  if (type == own) {
+    smm_answer(object, decision)
+  } else if (ncol(decision) > 1L) {
+    decision
+  } else {
+    stats::setNames(decision[, 1L], rownames(decision))
+  }
+}
+
+smm_decision <- function(object, newdata, id = NULL) {
+  values <- if (is.null(id)) {
+    read_kernel_values(object$gram, newdata)$values
+  } else {
+    predict(object$gram, newdata, id = id)
+  }
+  machine_values(object, values)
+}
+
+#' @rdname predict.bag_smm
+#' @export
+smm_auc <- function(decision, anomalous) {
+  decision <- take(drop(decision), new_kind(
+    "a vector of decision values",
+    \(x) is.numeric(x) && !length(dim(x)) && length(x) > 0L
+  ), "decision")
+  check_finite(decision, "decision")
+  if (!(is.logical(anomalous) || is.numeric(anomalous)) ||
+        length(anomalous) != length(decision) || !all(anomalous %in% 0:1)) {
+    stop_input("'anomalous' must be TRUE or FALSE for each of the ",
+               count_of(length(decision), "decision value"), ", not ",
+               describe(anomalous))
+  }
+  anomalous <- as.logical(anomalous)
+  strange <- sum(anomalous)
+  usual <- sum(!anomalous)
+  if (strange == 0L || usual == 0L) {
+    stop_input("'anomalous' must have anomalous and normal bags, not all ",
+               if (usual) "FALSE" else "TRUE")
+  }
+  above <- sum(rank(-decision)[anomalous]) - strange * (strange + 1) / 2
+  above / strange / usual
+}
+
+# --- Verbs -------------------------------------------------------------------
+
+fit_lines.bag_smm <- function(x, digits) {
+  number <- \(value) format(value, digits = digits)
+  type <- x$type
+  name <- smm_parameters[[type]][1L]
+  numeric <- type %in% c("regression", "ridge")
+  best <- x$cv$score[x$cv$chosen]
+  if (type == "regression") best <- x$problem$unit * sqrt(best)
+  if (type == "ridge") best <- sqrt(mean((x$loo - x$y)^2))
+  c(
+    switch(type,
+      classification = "Support measure machine, classification",
+      regression = "Support measure machine, regression",
+      novelty = "One-class support measure machine",
+      ridge = "Kernel ridge regression on distributions"
+    ),
+    bag_lines(x$gram, digits),
+    paste0(
+      name, " ", number(x[[name]]),
+      if (type == "regression") paste(", epsilon", number(x$epsilon)),
+      if (length(x$arguments[[name]]) == 1L) {
+        " (given)"
+      } else if (type == "ridge") {
+        " (exact leave-one-out)"
+      } else if (length(x$folds)) {
+        paste0(" (", max(x$folds), "-fold cross-validation)")
+      }
+    ),
+    if (type != "ridge") paste0(
+      if (type == "classification") {
+        paste0("classes ", shorten(paste0("'", x$levels, "'"), 6L), "; ")
+      },
+      length(x$support), " of ", x$n, " bags are support bags"
+    ),
+    paste0(
+      if (numeric) "root mean squared error" else
+        if (type == "novelty") "refused" else "wrong",
+      " in the fit: ", number(fit_error(x)),
+      if (length(best)) {
+        paste0(if (type == "ridge") ", leave-one-out: " else
+          ", cross-validated: ", number(best))
+      }
+    ),
+    if (type == "ridge") paste("standard deviation of y:",
+                               number(stats::sd(x$y)))
+  )
+}
+
+# The share of wrong classes or of refused bags, the root mean squared error.
+fit_error <- function(object) {
+  switch(object$type,
+    classification = mean(object$fitted != object$y),
+    novelty = mean(object$fitted == "novel"),
+    sqrt(mean((object$fitted - object$y)^2))
+  )
+}
+
+fit_summary.bag_smm <- function(x) {
+  c(if (x$type == "classification") list(
+    confusion = structure(table(predicted = x$fitted, true = x$y),
+                          title = "Classes of the bags in the fit"),
+    support = structure(c(table(x$y[x$support])),
+                        title = "Support bags by class")
+  ), if (!is.null(x$cv)) {
+    list(cv = structure(x$cv, title = "What was tried"))
+  })
+}
+
+fit_rows.bag_smm <- function(x, matrix = c("coefficients", "cv"), ...) {
+  check_dots(...)
+  if (check_choice(matrix, c("coefficients", "cv"), "matrix") == "cv") {
+    if (is.null(x$cv)) {
+      stop_input("'matrix' must not be \"cv\" unless there were several ",
+                 "values to choose among")
+    }
+    return(x$cv)
+  }
+  machines <- colnames(x$coefficients)
+  if (is.null(machines)) machines <- NA_character_
+  used <- x$coefficients != 0
+  do.call(rbind, lapply(seq_along(machines), \(p) {
+    data.frame(machine = machines[p],
+               term = c("(Intercept)", rownames(used)[used[, p]]),
+               estimate = c(x$intercept[p], x$coefficients[used[, p], p]),
+               row.names = NULL)
+  }))
+}
+
+fit_facts.bag_smm <- function(x) {
+  c(list(
+    nobs = x$n, type = x$type,
+    classes = if (x$type == "classification") length(x$levels) else NA_integer_,
+    support = length(x$support), cost = x$cost, nu = x$nu, epsilon = x$epsilon,
+    ridge = x$ridge, error = fit_error(x), score = x$cv$score[x$cv$chosen],
+    folds = if (is.null(x$folds)) NA_integer_ else max(x$folds)
+  ), fit_facts.bag_gram(x$gram)[-1L])
+}
+
+#' @exportS3Method generics::augment
+augment.bag_smm <- function(x, data = NULL, ..., newdata = NULL, id = NULL) {
+  check_dots(...)
+  same_version(x, "x")
+  if (!is.null(newdata)) {
+    if (!is.null(data)) {
+      stop_input("'data' must be NULL where 'newdata' is given")
+    }
+    decision <- smm_decision(x, newdata, id)
+    bags <- rownames(decision)
+    if (is.null(bags)) bags <- as.character(seq_len(nrow(decision)))
+    return(data.frame(bag = bags,
+                      answer_columns(x, smm_answer(x, decision), decision),
+                      check.names = FALSE))
+  }
+  sizes <- x$gram$sizes
+  frame <- if (is.null(data)) {
+    own <- data.frame(bag = names(sizes), n = unname(sizes))
+    own$y <- unname(x$y)
+    own
+  } else {
+    check_sample_rows(data, x$n)
+  }
+  added <- answer_columns(x, x$fitted, x$decision)
+  if (is.numeric(x$y)) added$.resid <- unname(x$y - x$fitted)
+  if (!is.null(x$loo)) added$.loo <- unname(x$loo)
+  added$.support <- names(sizes) %in% x$support
+  add_columns(frame, added)
+}
+
+fit_frame.bag_smm <- function(x) augment.bag_smm(x)
+
+# What a machine says of bags: `.class` or `.fitted`, and the decision values,
+# those of several machines with their names.
+answer_columns <- function(object, answer, decision) {
+  if (is.numeric(answer)) {
+    return(data.frame(.fitted = unname(answer)))
+  }
+  rownames(decision) <- NULL
+  data.frame(.class = unname(answer), if (ncol(decision) == 1L) {
+    list(.decision = decision[, 1L])
+  } else {
+    prefixed(decision, ".decision_")
+  }, check.names = FALSE)
+}
+
+#' @export
+fitted.bag_smm <- function(object, ...) {
+  check_dots(...)
+  object$fitted
+}
+
+#' @export
+residuals.bag_smm <- function(object, ...) {
+  check_dots(...)
+  if (!is.numeric(object$y)) {
+    stop_input("'object' must be a regression to have residuals, not of type ",
+               "\"", object$type, "\"")
+  }
+  object$y - object$fitted
+}
+
+#' @export
+coef.bag_smm <- function(object, ...) {
+  check_dots(...)
+  object$coefficients
+}
+
+# On the same bags and y the same folds, to compare by; the kernel is chosen
+# again, unless it came with the bags.
+fit_request.bag_smm <- function(x, changes) {
+  names <- names(changes)
+  ours <- names %in% setdiff(names(smm_arguments$kinds), "bags")
+  arguments <- x$arguments
+  same <- !any(c("bags", "id") %in% names)
+  if ("level2" %in% names) arguments["bandwidth2"] <- NULL
+  if (same) {
+    arguments$y <- x$y
+    if (!any(c("y", "type") %in% names) && !is.null(x$folds)) {
+      arguments$folds <- unname(x$folds)
+    }
+  }
+  asked <- change_request(arguments, changes[ours])
+  others <- changes[!ours]
+  g <- x$gram
+  if (same && x$on_gram && !length(others)) {
+    asked$bags <- g
+    return(structure(asked, kept = character()))
+  }
+  if (!x$on_gram && !stores_gram(g$embedding$sample) &&
+        !"kernel" %in% names(others)) {
+    others["kernel"] <- list(g$arguments$kernel)
+  }
+  bags <- request_bags(g, others)
+  if (!x$on_gram) bags$bandwidth2 <- NULL
+  bags[names(asked)] <- asked
+  structure(bags, kept = if (same) character())
 }

@@ -11,17 +11,17 @@ new <- kinds_of_bags(5, 6, seed = 72)$bags
 
 test_that("a Gram matrix of bags has a row for each of them", {
   g <- bag_gram(some_bags(), rbf, "skmse", "rbf")
-  table <- tidy.bag_gram(g)
+  table <- generics::tidy(g)
   expect_identical(table$bag, names(g$sizes))
   expect_identical(table[-1], `row.names<-`(g$shrinkage, NULL))
   expect_identical(as.data.frame(g), table)
-  row <- glance.bag_gram(g)
+  row <- generics::glance(g)
   expect_identical(row, data.frame(
     nobs = 6L, points = 37L, estimator = "skmse", target = NA_character_,
     level2 = "rbf", bandwidth2 = g$level2$bandwidth, kernel = rbf$formula,
     bandwidth = 1.5, scale = "FALSE"
   ))
-  row <- glance.bag_gram(bag_gram(two$bags, target = "neighbours"))
+  row <- generics::glance(bag_gram(two$bags, target = "neighbours"))
   expect_identical(row$target, "neighbours")
   expect_identical(row$bandwidth2, NA_real_)
 })
@@ -29,7 +29,7 @@ test_that("a Gram matrix of bags has a row for each of them", {
 test_that("machines have their intercept and the support bags", {
   skip_if_not_installed("kernlab")
   fit <- smm(three$bags, label(three$kind), kernel = rbf, cost = 1)
-  table <- tidy.bag_smm(fit)
+  table <- generics::tidy(fit)
   expect_identical(unique(table$machine), c("y/x", "z/x", "z/y"))
   for (p in 1:3) {
     own <- table[table$machine == colnames(coef(fit))[p], ]
@@ -41,12 +41,12 @@ test_that("machines have their intercept and the support bags", {
     expect_true(all(own$estimate[-1] != 0))
   }
   novel <- smm(two$bags, kernel = rbf, nu = 0.2)
-  table <- tidy.bag_smm(novel)
+  table <- generics::tidy(novel)
   expect_identical(table$machine[1], NA_character_)
   expect_identical(table$term[-1], novel$support)
-  expect_error(tidy.bag_smm(novel, "cv"), "several values",
+  expect_error(generics::tidy(novel, "cv"), "several values",
                class = "kernmean_error_input")
-  expect_identical(tidy.bag_smm(ridge, "cv"), ridge$cv)
+  expect_identical(generics::tidy(ridge, "cv"), ridge$cv)
 })
 
 test_that("all fits have one row in one table", {
@@ -57,7 +57,7 @@ test_that("all fits have one row in one table", {
     smm(two$bags, kernel = rbf, nu = 0.2, level2 = "rbf", bandwidth2 = 0.3),
     ridge
   )
-  table <- do.call(rbind, lapply(fits, glance.bag_smm))
+  table <- do.call(rbind, lapply(fits, generics::glance))
   expect_identical(table$nobs, rep(20L, 4))
   expect_identical(table$type, vapply(fits, `[[`, "", "type"))
   expect_identical(table$classes, c(2L, NA, NA, NA))
@@ -81,7 +81,7 @@ test_that("all fits have one row in one table", {
 test_that("bags have what the fit says of them", {
   skip_if_not_installed("kernlab")
   fit <- smm(three$bags, label(three$kind), kernel = rbf, cost = 1)
-  table <- augment.bag_smm(fit)
+  table <- generics::augment(fit)
   expect_identical(names(table), c("bag", "n", "y", ".class",
                                    ".decision_y/x", ".decision_z/x",
                                    ".decision_z/y", ".support"))
@@ -91,38 +91,38 @@ test_that("bags have what the fit says of them", {
   expect_identical(table$.support, table$bag %in% fit$support)
   expect_identical(as.data.frame(fit), table)
   mine <- data.frame(name = names(three$bags), weight = 1:30)
-  expect_identical(augment.bag_smm(fit, mine)[1:2], mine)
-  regression <- augment.bag_smm(ridge)
+  expect_identical(generics::augment(fit, mine)[1:2], mine)
+  regression <- generics::augment(ridge)
   expect_identical(names(regression),
                    c("bag", "n", "y", ".fitted", ".resid", ".loo", ".support"))
   expect_equal(regression$.fitted + regression$.resid, value)
   expect_identical(regression$.loo, unname(ridge$loo))
-  novel <- augment.bag_smm(smm(two$bags, kernel = rbf, nu = 0.2))
+  novel <- generics::augment(smm(two$bags, kernel = rbf, nu = 0.2))
   expect_identical(names(novel), c("bag", "n", ".class", ".decision",
                                    ".support"))
 })
 
 test_that("new bags have it, too, whatever they come as", {
-  found <- augment.bag_smm(ridge, newdata = new)
+  found <- generics::augment(ridge, newdata = new)
   expect_identical(found, data.frame(bag = names(new),
                                      .fitted = unname(predict(ridge, new))))
-  expect_identical(augment.bag_smm(ridge, newdata = pooled(new),
+  expect_identical(generics::augment(ridge, newdata = pooled(new),
                                id = bag_ids(new)), found)
   values <- unname(predict(ridge$gram, new))
-  expect_identical(augment.bag_smm(ridge, newdata = values)$bag,
+  expect_identical(generics::augment(ridge, newdata = values)$bag,
                    as.character(1:5))
   skip_if_not_installed("kernlab")
   fit <- smm(two$bags, label(two$kind), kernel = rbf, cost = 1)
-  found <- augment.bag_smm(fit, newdata = new)
+  found <- generics::augment(fit, newdata = new)
   expect_identical(found$.class, unname(predict(fit, new)))
   expect_identical(found$.decision, unname(predict(fit, new, "decision")))
 })
 
 test_that("what does not fit is refused", {
   expect_snapshot(writeLines(refusals(expression(
-    tidy.bag_smm(ridge, "weights"), augment.bag_smm(ridge, data.frame(1:3)),
-    augment.bag_smm(ridge, data.frame(1:20), newdata = new),
-    augment.bag_smm(ridge, id = 1:20), glance.bag_smm(ridge, 1),
+    generics::tidy(ridge, "weights"), generics::augment(ridge, data.frame(1:3)),
+    generics::augment(ridge, data.frame(1:20), newdata = new),
+    generics::glance(ridge, 1),
     as.data.frame(ridge, 1, 2, 3)
   ))))
 })
