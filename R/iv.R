@@ -243,9 +243,10 @@ iv_arguments <- door_table(
   mu = penalties, preset = a_preset, control = an_iv_control,
   rules = list(when("preset", lambda = NULL, mu = NULL)),
   aside = c("x", "y", "z"),
-  hints = vapply(names(formals(iv_control)), \(name) {
-    paste0("is set by control = iv_control(", name, " = )")
-  }, "")
+  hints = stats::setNames(
+    paste0("is set by control = iv_control(", names(formals(iv_control)),
+           " = )"), names(formals(iv_control))
+  )
 )
 
 #' Nested instrumental variables in reproducing kernel Hilbert spaces
@@ -322,7 +323,20 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
                            kernel = NULL, penalty = c("norm", "l2"),
                            lambda_c = NULL, lambda_d = NULL, mu_g = NULL,
                            mu_h = NULL, preset = NULL, control = iv_control()) {
-  fit_nested(request(nested_arguments))
+  asked <- request(nested_arguments)
+  ratio <- asked$mu_h[1L] / asked$mu_g[1L]
+  if (length(asked$mu_g) != length(asked$mu_h) ||
+        any(abs(asked$mu_h / asked$mu_g / ratio - 1) > 1e-8)) {
+    stop_input("'mu_h' must be as many values as 'mu_g', all the same ",
+               "multiple of its")
+  }
+  if (isTRUE(asked$control$intercept) && !is.null(asked$w)) {
+    stop_input("'intercept' must not be TRUE with 'w', which would move the ",
+               "second moment")
+  }
+  fit_instruments(asked, c(a = "a", d = "d", b = "b", c = "c"),
+                  list(d = asked$lambda_d, c = asked$lambda_c), asked$mu_g,
+                  if (length(ratio)) ratio)
 }
 
 nested_arguments <- door_table(
@@ -335,23 +349,6 @@ nested_arguments <- door_table(
                     mu_h = NULL)),
   aside = c("a", "b", "c", "d", "y")
 )
-
-fit_nested <- function(asked) {
-  g <- asked$mu_g
-  h <- asked$mu_h
-  ratio <- h[1L] / g[1L]
-  if (length(g) != length(h) || any(abs(h / g / ratio - 1) > 1e-8)) {
-    stop_input("'mu_h' must be as many values as 'mu_g', all the same ",
-               "multiple of its")
-  }
-  if (isTRUE(asked$control$intercept) && !is.null(asked$w)) {
-    stop_input("'intercept' must not be TRUE with 'w', which would move the ",
-               "second moment")
-  }
-  fit_instruments(asked, c(a = "a", d = "d", b = "b", c = "c"),
-                  list(d = asked$lambda_d, c = asked$lambda_c), g,
-                  if (length(g)) ratio)
-}
 
 # The fit of a request. `called`: its names for the blocks of the estimator, see
 # iv_fit.R.
@@ -399,6 +396,13 @@ new_rkhs_iv <- function(found, task, blocks, y, arguments) {
     found$mean
   dimnames(values) <- list(rows, names(parts))
   g <- values[, "g"]
+  cv <- found$search$table
+  if (!is.null(cv)) {
+    names(cv)[1L] <- "mu"
+    cv <- structure(cv, folds = found$search$scores,
+                    border = found$search$border,
+                    extended = found$search$extended)
+  }
   fields <- list(
     coefficients = lapply(parts, `[[`, "weights"),
     fitted.values = if (nested) values else g,
@@ -406,8 +410,8 @@ new_rkhs_iv <- function(found, task, blocks, y, arguments) {
     lambda = c(lambda = found$lambda$d), mu = c(mu = found$mu),
     intercept = found$mean, criterion = found$criterion[1L],
     rank = stats::setNames(found$ranks, task$called[names(found$ranks)]),
-    cv = new_cv(found$search), first_stage = found$first_stage$d,
-    rule = if (!is.null(found$search)) task$control$rule,
+    cv = cv, first_stage = found$first_stage$d,
+    rule = if (!is.null(cv)) task$control$rule,
     alpha_scale = found$alpha_scale, functions = parts, blocks = blocks,
     kernels = lapply(blocks, \(b) b$sample$kernel), y = y, n = length(y),
     centered = task$center, landmarks = task$control$landmarks,
@@ -424,15 +428,6 @@ new_rkhs_iv <- function(found, task, blocks, y, arguments) {
     fields[c("w", "rows")] <- task[c("w", "rows")]
   }
   new_fit(c(if (nested) "rkhs_iv_nested", "rkhs_iv"), fields)
-}
-
-new_cv <- function(search) {
-  if (is.null(search)) {
-    return(NULL)
-  }
-  names(search$table)[1L] <- "mu"
-  structure(search$table, folds = search$scores, border = search$border,
-            extended = search$extended)
 }
 
 # --- Reading -----------------------------------------------------------------
@@ -580,12 +575,12 @@ named_column <- function(block, name) {
 iv_parts <- function(formula, data) {
   right <- formula[[length(formula)]]
   bar <- \(part) is.call(part) && identical(part[[1L]], quote(`|`))
-  refuse <- \() {
-    stop_input("'formula' must be y ~ regressors | instruments, with ",
-               "exogenous regressors on both sides, as in ",
-               "y ~ x1 + x2 | x2 + z1")
+  shape <- paste("'formula' must be y ~ regressors | instruments, with",
+                 "exogenous regressors on both sides, as in",
+                 "y ~ x1 + x2 | x2 + z1")
+  if (length(formula) != 3L || !bar(right) || bar(right[[2L]])) {
+    stop_input(shape)
   }
-  if (length(formula) != 3L || !bar(right) || bar(right[[2L]])) refuse()
   if ("." %in% all.vars(right[[2L]])) {
     stop_input("'formula' must name its regressors; '.' stands for them after ",
                "the bar")
@@ -602,27 +597,25 @@ iv_parts <- function(formula, data) {
     layout
   })
   labels <- lapply(layouts, attr, "term.labels")
-  if (!all(lengths(labels))) refuse()
+  if (!all(lengths(labels))) stop_input(shape)
   if ("." %in% all.vars(right[[3L]])) {
     # A misspelt name would leave a regressor among the instruments.
-    wrong <- Filter(\(term) !term %in% labels[[1L]] || term %in% labels[[2L]],
-                    removed_terms(right[[3L]]))
+    removed <- removed_terms(right[[3L]])
+    wrong <- c(setdiff(removed, labels[[1L]]), intersect(removed, labels[[2L]]))
     if (length(wrong)) {
       stop_input("'formula' must take away regressors only after the bar, and ",
                  "after its dot, not '", wrong[1L], "'")
     }
   }
   all <- unique(unlist(labels))
-  whole <- Reduce(\(a, b) call("+", a, b), lapply(all, str2lang))
-  layout <- formula_terms(
-    stats::as.formula(call("~", formula[[2L]], whole), home), data
-  )
+  whole <- call("~", formula[[2L]], sum_of(lapply(all, str2lang)))
+  layout <- formula_terms(stats::as.formula(whole, home), data)
   known <- attr(layout, "term.labels")
   # terms() may drop the left side from the right one, or keep it.
   if (length(known) != length(all) || deparse1(formula[[2L]]) %in% all) {
     stop_input("'formula' must not have its left side on its right")
   }
-  list(terms = layout, groups = lapply(labels, \(l) 1L + match(l, known)))
+  list(terms = layout, groups = lapply(labels, match, c("", known)))
 }
 
 # The part after the bar with the regressors for its dots. (update.formula()

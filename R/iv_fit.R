@@ -20,9 +20,8 @@ is_norm <- \(task) task$penalty == "norm"
 # The fit of a task but for its maps.
 fit_task <- function(task, blocks) {
   instruments <- intersect(c("d", "c"), names(task$called))
-  lambda <- lapply(task$lambda[instruments], \(l) {
-    if (!is.null(l)) l else if (is_norm(task)) "gcv" else 0
-  })
+  lambda <- task$lambda[instruments]
+  lambda[lengths(lambda) == 0L] <- if (is_norm(task)) "gcv" else 0
   zero <- if (is.null(task$preset)) vapply(lambda, identical, NA, 0) else
     !is_norm(task)
   task$maps <- make_maps(
@@ -47,22 +46,23 @@ fit_task <- function(task, blocks) {
     task$ratio <- if (!own) 1 else
       block_trace(task, "b") / block_trace(task, "a")
   }
-  rules <- penalty_rules(task, lambda)
+  task$lambda <- lambda
+  unit <- penalty_rule(task, whole$n)$mu
   values <- penalty_values(task)
   search <- NULL
   if (length(values) > 1L) {
     folds <- iv_folds(task)
     search <- tune_grid(values, \(values) {
-      held_out_scores(task, whole, rules, folds, values)
+      held_out_scores(task, whole, folds, values)
     }, task$control$rule, attr(values, "wider"),
     1e-24 * mean(task$y[task$rows$d]^2))
     values <- search$value
-    search$table$value <- rules$mu(search$table$value, whole$n)
+    search$table$value <- search$table$value * unit
   }
   mean <- if (task$center) mean(task$y[task$rows$d]) else 0
-  used <- ridges_of(rules, whole)
+  used <- ridges_of(task, whole)
   system <- iv_system(task, whole, used)
-  mu <- rules$mu(values, whole$n)
+  mu <- values * unit
   solved <- check_result(solve_system(system, mu, mean), "the solution",
                          "'y' and of the blocks")
   warn_instruments(task, system$ranks, used, whole)
@@ -83,18 +83,8 @@ block_trace <- \(task, of) sum(sample_diagonal(task$maps[[of]]$sample))
 # action_moments()), range the F'F of the learners where the penalty needs it.
 row_moments <- function(task, rows) {
   maps <- task$maps
-  w <- if (is.null(task$w)) rep(1, length(task$y)) else task$w
-  found <- list(n = length(rows))
-  found$d <- action_moments(
-    task, rows, "d", \(i) map_features(maps$a, i), \(i) cbind(task$y[i], 1)
-  )
-  if (is_nested(task)) {
-    found$c <- action_moments(
-      task, rows, "c",
-      \(i) cbind(-w[i] * map_features(maps$a, i), map_features(maps$b, i)),
-      \(i) matrix(0, length(i), 2L)
-    )
-  }
+  found <- list(n = length(rows), d = action_moments(task, rows, "d"))
+  if (is_nested(task)) found$c <- action_moments(task, rows, "c")
   if (!is_norm(task)) {
     found$range <- lapply(maps[intersect(c("a", "b"), names(maps))], \(map) {
       sum_panels(task, rows, \(i) list(cross(map_features(map, i))))[[1L]]
@@ -104,14 +94,21 @@ row_moments <- function(task, rows) {
 }
 
 # The moments of the instrument's features F with the columns Z of learners and
-# with the targets, over the rows of its moment among these: list(n, gram: F'F,
-# with: F'Z, target, square: Z_j'Z_j).
-action_moments <- function(task, rows, of, learner, target) {
+# with the targets, 0 for the second moment, over the rows of its moment among
+# these: list(n, gram: F'F, with: F'Z, target, square: Z_j'Z_j).
+action_moments <- function(task, rows, of) {
+  maps <- task$maps
   rows <- rows[task$rows[[of]][rows]]
   c(list(n = length(rows)), sum_panels(task, rows, \(i) {
-    f <- map_features(task$maps[[of]], i)
-    z <- learner(i)
-    list(gram = cross(f), with = cross(f, z), target = cross(f, target(i)),
+    f <- map_features(maps[[of]], i)
+    z <- map_features(maps$a, i)
+    target <- cbind(task$y[i], 1)
+    if (of == "c") {
+      if (!is.null(task$w)) z <- task$w[i] * z
+      z <- cbind(-z, map_features(maps$b, i))
+      target[] <- 0
+    }
+    list(gram = cross(f), with = cross(f, z), target = cross(f, target),
          square = column_dots(z))
   }))
 }
@@ -262,29 +259,26 @@ nnpiv_preset <- list(delta_scale = 5, delta_exp = 0.4, alpha_scale = NULL)
 
 preset_delta <- \(preset, n) preset$delta_scale * n^-preset$delta_exp
 
-# Penalties in units of the matrix grow with the number of rows: `lambda(n, of)`
-# and `mu(grid, n)` give those for n rows, `score(n)` what the authors multiply
-# the criterion of n rows by. grid: values of mu for all rows, or alpha_scale.
-penalty_rules <- function(task, lambda) {
+# Penalties in units of the matrix grow with the number of rows. For n rows
+# list(lambda: of a moment, mu: the factor of a grid, which is for all rows or
+# alpha_scale, score: what the authors multiply the criterion by).
+penalty_rule <- function(task, n, of = "d") {
   norm <- is_norm(task)
   if (is.null(task$preset)) {
-    all <- length(task$y)
-    return(list(
-      lambda = \(n, of) lambda[[of]] * n / sum(task$rows[[of]]),
-      mu = \(grid, n) if (norm) grid * n / all else grid, score = \(n) 1
-    ))
+    return(list(lambda = task$lambda[[of]] * n / sum(task$rows[[of]]),
+                mu = if (norm) n / length(task$y) else 1, score = 1))
   }
-  delta <- \(n) preset_delta(task$preset, n)
+  delta <- preset_delta(task$preset, n)
   first <- norm && !is_nested(task)
-  score <- \(n) if (first) 2 * n * delta(n)^2 else 1
-  list(lambda = \(n, of) if (first) n * delta(n)^2 else if (norm) 1 else 0,
-       mu = \(grid, n) grid * delta(n)^4 / score(n), score = score)
+  score <- if (first) 2 * n * delta^2 else 1
+  list(lambda = if (first) n * delta^2 else as.double(norm),
+       mu = delta^4 / score, score = score)
 }
 
-# list(d, c): the ridges for the numbers of rows in the moments.
-ridges_of <- function(rules, moments) {
+ridges_of <- function(task, moments) {
   parts <- Filter(Negate(is.null), moments[c("d", "c")])
-  Map(\(moment, of) rules$lambda(moment$n, of), parts, names(parts))
+  Map(\(moment, of) penalty_rule(task, moment$n, of)$lambda, parts,
+      names(parts))
 }
 
 # The values to choose among. attr "wider": those beyond either end.
@@ -385,19 +379,20 @@ fold_p_value <- function(x, of) {
 
 # Held-out criteria: folds in rows, values in columns. `whole`: the moments of
 # all rows.
-held_out_scores <- function(task, whole, rules, folds, grid) {
+held_out_scores <- function(task, whole, folds, grid) {
   n <- length(task$y)
   scores <- lapply_shown(split(seq_len(n), folds), \(rows) {
     held <- row_moments(task, rows)
     train <- moments_without(whole, held)
     kept <- replace(task$rows$d, rows, FALSE)
     mean <- if (task$center) mean(task$y[kept]) else 0
-    system <- iv_system(task, train, ridges_of(rules, train))
-    theta <- solve_system(system, rules$mu(grid, train$n), mean)$theta
+    system <- iv_system(task, train, ridges_of(task, train))
+    mu <- grid * penalty_rule(task, train$n)$mu
+    theta <- solve_system(system, mu, mean)$theta
     # r'Pr/t^2 of the t rows of the fold, P made anew from them.
     part <- \(of, coefficients, target) {
       moment <- held[[of]]
-      root <- apply_root(task, moment, rules$lambda(moment$n, of),
+      root <- apply_root(task, moment, penalty_rule(task, moment$n, of)$lambda,
                          target - product(moment$with, coefficients))
       held$n / moment$n * colSums(root[[2L]]^2)
     }
@@ -406,7 +401,7 @@ held_out_scores <- function(task, whole, rules, folds, grid) {
     if (is_nested(task)) {
       total <- total + part("c", rbind(theta$g, theta$h), 0)
     }
-    rules$score(held$n) * total / held$n^2
+    penalty_rule(task, held$n)$score * total / held$n^2
   }, task$control$progress && n >= shown_from)
   check_result(do.call(rbind, scores), "a held-out criterion",
                "'y' and of the blocks")
@@ -419,7 +414,9 @@ warn_linear <- function(task, blocks) {
     sample <- blocks[[of]]$sample
     kernel <- sample$kernel
     if (knows_points(sample) && is_linear(kernel) && kernel$offset == 0 &&
-          !is_scaled(kernel) && !has_constant(sample$x)) {
+          !is_scaled(kernel) &&
+          # The columns of dummies add up to a constant.
+          max(abs(qr.resid(qr(sample$x), rep(1, sample$n)))) >= 1e-8) {
       warn_kernmean("the functions of kernel_linear() have no constant: that ",
                     "of '", task$called[[of]], "' is a line through ",
                     if (task$center) "(0, mean of y)" else "0",
@@ -436,9 +433,6 @@ warn_linear <- function(task, blocks) {
     }
   }
 }
-
-# Do the columns add up to a constant, as dummies do?
-has_constant <- \(x) max(abs(qr.resid(qr(x), rep(1, nrow(x))))) < 1e-8
 
 # Where a projection keeps all directions the instruments say nothing.
 warn_instruments <- function(task, ranks, lambda, moments) {

@@ -95,14 +95,14 @@ predict.rkhs_iv_nested <- function(object, newdata, ...) {
     stop_input("'newdata' must be list(a = , b = ), the inputs of g and h, or ",
                "one of them, not ", describe(newdata))
   }
-  values <- Map(iv_values, list(object), c("g", "h")[c("a", "b") %in% given],
+  functions <- c("g", "h")[c("a", "b") %in% given]
+  values <- Map(iv_values, list(object), functions,
                 newdata[intersect(c("a", "b"), given)])
   if (length(unique(lengths(values))) > 1L) {
     stop_input("'newdata' must have as many rows in 'a' as in 'b', not ",
                paste(lengths(values), collapse = " and "))
   }
-  names(values) <- c("g", "h")[c("a", "b") %in% given]
-  do.call(cbind, values)
+  do.call(cbind, stats::setNames(values, functions))
 }
 
 fit_request.rkhs_iv <- function(x, changes) {
@@ -190,9 +190,7 @@ formula.rkhs_iv <- function(x, ...) {
                shorten(paste0("'", names(x$blocks), "'")))
   }
   variables <- as.list(attr(layout, "variables"))[-1L]
-  sides <- lapply(attr(layout, "groups"), \(group) {
-    Reduce(\(a, b) call("+", a, b), variables[group])
-  })
+  sides <- lapply(attr(layout, "groups"), \(group) sum_of(variables[group]))
   stats::as.formula(
     call("~", variables[[1L]], call("|", sides[[1L]], sides[[2L]])),
     environment(layout)

@@ -55,12 +55,8 @@ read_variables <- function(data, given, kernel = NULL, defaults = NULL,
 is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
 
 has_own_kernel <- function(x) {
-  is_nominal(x) || brings_kernel(x) || is_nominal_frame(x) ||
-    inherits(x, "dist")
-}
-
-is_nominal_frame <- function(x) {
-  is.data.frame(x) && length(x) > 0L && all(vapply(x, is_nominal, NA))
+  is_nominal(x) || brings_kernel(x) || inherits(x, "dist") ||
+    is.data.frame(x) && length(x) > 0L && all(vapply(x, is_nominal, NA))
 }
 
 # A factor becomes the indicators of its levels, whose inner products are its
@@ -111,7 +107,7 @@ read_mixed <- function(x, kernel, name, kernel_name, scale) {
   for (column in names(x)[nominal]) {
     check_no_na(x[[column]], column)
   }
-  levels <- lapply(x[nominal], \(column) as.character(unique(column)))
+  levels <- lapply(lapply(x[nominal], unique), as.character)
   codes <- level_codes(x[nominal], levels)
   if (all(nominal)) {
     sample <- points_sample(codes, product_kernel(NULL, 0L, names(levels)))
@@ -287,7 +283,7 @@ variable_lines <- function(variable, label) {
 }
 
 check_lengths <- function(variables) {
-  sizes <- vapply(variables, \(v) v$sample$n, numeric(1))
+  sizes <- vapply(variables, `[[`, 1, c("sample", "n"))
   bad <- which(sizes != sizes[1L])
   if (length(bad)) {
     stop_input(
@@ -367,13 +363,15 @@ expand_left <- function(formula, data) {
   }
   right <- formula[-2L]
   both <- right
-  both[[2L]] <- call("+", Reduce(\(a, b) call("+", a, b), left), right[[2L]])
+  both[[2L]] <- call("+", sum_of(left), right[[2L]])
   terms <- \(formula) length(attr(formula_terms(formula, data), "term.labels"))
   if (terms(both) != length(left) + terms(right)) {
     stop_input("'formula' must have different terms on its two sides")
   }
   structure(both, split = length(left))
 }
+
+sum_of <- \(parts) Reduce(\(a, b) call("+", a, b), parts)
 
 # a, b and c of a + b + c.
 summands <- function(part) {
