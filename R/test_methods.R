@@ -120,9 +120,12 @@ fit_rows.htest <- function(x, ...) {
 # Named numbers as columns. Bandwidths of variables are numbered, so that the
 # tables of two tests can be bound.
 number_columns <- function(x) {
+  if (!length(x)) {
+    return(list())
+  }
   of <- startsWith(as.character(names(x)), "bandwidth of ")
   names(x)[of] <- paste0("bandwidth.", seq_len(sum(of)))
-  if (length(x)) as.list(stats::setNames(x, make.names(names(x)))) else list()
+  as.list(stats::setNames(x, make.names(names(x))))
 }
 
 fit_frame.htest <- function(x) {

@@ -70,6 +70,7 @@ test_that("components are those of the density, each column by itself", {
   points <- generics::augment(one)
   expect_near(marginal(generics::tidy(one), "", points$x),
               points$.density, 1e-10)
+  wide <- x * rep(c(1, 30), each = nrow(x))
   two <- suppressWarnings(kme_density(wide, m = 2))
   table <- generics::tidy(two)
   expect_identical(table$weight, two$weights)

@@ -96,14 +96,6 @@ test_that("tests of sketches with bins take large samples", {
   }
 })
 
-test_that("the columns of a low rank are some, and no more than the points", {
-  for (n in c(46341L, .Machine$integer.max)) {
-    expect_silent(most <- most_columns(n, 3L, n))
-    expect_true(most >= 1 && most <= n)
-  }
-  expect_equal(most_columns(10000, 4L, 9999L), 2499)
-})
-
 test_that("what has no room is refused before anything is allocated", {
   old <- options(kernmean.memory = Inf)
   on.exit(options(old))
