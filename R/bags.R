@@ -597,8 +597,6 @@ fit_lines.bag_gram <- function(x, digits) {
     bag_lines(x, digits), known_line(x))
 }
 
-row_word.bag_gram <- \(g) "distribution"
-
 # The bags, and how they were made one number each.
 bag_lines <- function(g, digits) {
   sample <- g$embedding$sample

@@ -48,8 +48,8 @@ centered_matrix <- function(centered) {
   check_memory(n, n,
                "use fewer rows, or few components (ncomp) of kme_pca()",
                copies = 3)
-  source <- sample_source(walkable(centered))
-  center_source(source, centered$at, centered$norm2)$k
+  center_source(sample_source(walkable(centered)), centered$at,
+                centered$norm2)$k
 }
 
 # The sample for work on its values: of a fit, the one it keeps.
@@ -119,7 +119,8 @@ centered_cross <- function(object, new, at, rows) {
 # of what they are differences of, are 0.
 centered_spectrum <- function(centered, ncomp = NULL) {
   found <- NULL
-  if (!is.null(ncomp) && centered$n >= krylov_least(ncomp)) {
+  # From here on the iteration is the faster one: a few times its basis.
+  if (!is.null(ncomp) && centered$n >= max(1200, 5 * ncomp)) {
     found <- krylov_spectrum(centered, ncomp)
   }
   if (is.null(found)) {
@@ -129,11 +130,6 @@ centered_spectrum <- function(centered, ncomp = NULL) {
   scale <- max(values[1L], abs(centered$at), centered$norm2)
   found$values[values < rounding_of(centered$n, scale)] <- 0
   found
-}
-
-# Rows from which on the iteration is the faster one: a few times its basis.
-krylov_least <- function(ncomp) {
-  max(1200, 5 * ncomp)
 }
 
 # NULL where squares of the entries over- or underflow, or the iteration does

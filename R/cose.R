@@ -23,13 +23,8 @@ centered_product <- function(samples) {
   n <- samples[[1L]]$sample$n
   check_memory(n, n, "use fewer rows", copies = 4 + length(samples))
   h <- centered_matrix(samples[[1L]])
-  if (length(samples) == 1L) {
-    return(h^2)
-  }
-  for (sample in samples[-1L]) {
-    h <- h * centered_matrix(sample)
-  }
-  h
+  for (sample in samples[-1L]) h <- h * centered_matrix(sample)
+  if (length(samples) == 1L) h^2 else h
 }
 
 # Products of the values of two factors must be numbers; `zero`: they may be 0.
@@ -78,16 +73,15 @@ operator_svd <- function(x, y, weights) {
     return(list(values = numeric(), left = matrix(0, n, 0L),
                 right = matrix(0, n, 0L)))
   }
-  scaled <- \(pairs, power) {
-    pairs$vectors * rep(pairs$values^power, each = n)
-  }
-  found <- svd(cross(scaled(x, 0.5), weights * scaled(y, 0.5)))
+  roots <- lapply(list(x, y), \(pairs) rep(sqrt(pairs$values), each = n))
+  found <- svd(cross(x$vectors * roots[[1L]],
+                     weights * (y$vectors * roots[[2L]])))
   # Below it is what products that are 0 leave.
   rounding <- n * .Machine$double.eps * max(abs(weights)) *
     sqrt(max(x$values) * max(y$values))
   found$d[found$d <= rounding] <- 0
-  left <- product(scaled(x, -0.5), found$u)
-  right <- product(scaled(y, -0.5), found$v)
+  left <- product(x$vectors / roots[[1L]], found$u)
+  right <- product(y$vectors / roots[[2L]], found$v)
   fixed <- fix_signs(left)
   turned <- ifelse(colSums(fixed * left) < 0, -1, 1)
   list(values = found$d, left = fixed, right = right * rep(turned, each = n))

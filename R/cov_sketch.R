@@ -26,10 +26,8 @@ kme_cov.kme_sketch <- function(x, y, ..., estimator = "kme", ncomp = NULL,
   }
   # There is no weight for each row.
   fit["weights"] <- list(NULL)
-  fit$variables <- Map(\(landmarks, own) {
-    variable <- landmarks$variable
-    c(variable[names(variable) != "sample"], centered_fields(own))
-  }, x$landmarks, centered)
+  fit$variables <- keep_centered(lapply(x$landmarks, `[[`, "variable"),
+                                 centered)
   fit$variables <- name_variables(fit$variables, variable_labels(x))
   fit <- new_kme_cov(fit, estimator, asked$ncomp, stored(asked), FALSE)
   fit$n <- x$n
@@ -96,17 +94,8 @@ sketch_cross_covariance <- function(sketch, centered, estimator) {
 
 # --- Methods -----------------------------------------------------------------
 
-describe_rows.landmark_sample <- function(sample) {
-  n <- sample$sketch$n
-  paste0(format_count(n), if (n == 1) " row" else " rows", " in a sketch")
-}
-
-own_operator_scores.landmark_sample <- \(sample, variable, v) need_newdata()
-
-own_operator_value.landmark_sample <- \(sample, object) need_newdata()
-
 # f(z)'A g(w), f and g the centered features.
-operator_at.landmark_sample <- function(sample, object, variables, new) {
+sketch_operator_at <- function(object, variables, new) {
   features <- Map(\(variable, z) {
     own <- variable$sample
     root <- own$sketch$landmarks[[own$variable]]$root
@@ -118,7 +107,7 @@ operator_at.landmark_sample <- function(sample, object, variables, new) {
 
 # Landmarks know what they are made from; those of a formula take their columns
 # of one data frame.
-values_of.landmark_sample <- function(sample, object, newdata, which) {
+sketch_values <- function(sample, object, newdata, which) {
   landmarks <- sample$sketch$landmarks
   each <- if (is.data.frame(newdata) && !is.null(landmarks[[1L]]$side)) {
     rep(list(newdata), length(which))
@@ -131,8 +120,3 @@ values_of.landmark_sample <- function(sample, object, newdata, which) {
   }, each, which, USE.NAMES = FALSE)
 }
 
-operator_request.landmark_sample <- function(sample, object, changes) {
-  arguments <- object$arguments
-  arguments$x <- sample$sketch
-  change_request(arguments, changes)
-}

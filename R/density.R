@@ -264,3 +264,476 @@ in_user_units <- function(found, jacobian) {
   }
   found
 }
+
+# Methods of kme_density().
+
+#' @rdname kme_density
+#' @param object A fit.
+#' @param newdata New points, with the columns of `x`, matched by name where
+#'   both have names; without it, the sample.
+#' @param type `"density"`, or `"log"` for its logarithm.
+#' @export
+predict.kme_density <- function(object, newdata, type = c("density", "log"),
+                                ...) {
+  check_dots(...)
+  type <- take(type, choice("density", "log"), "type")
+  new <- if (missing(newdata)) {
+    check_rows_kept(object$sample)
+    own_points(object$sample)
+  } else {
+    sample_newdata(object$sample, newdata, object$terms)
+  }
+  value <- density_log(object, new$z)
+  stats::setNames(if (type == "log") value else exp(value), new$names)
+}
+
+# The log density, in the units of the user, at points in those of the kernel,
+# with the weights and components of `q`.
+density_log <- function(object, z, q = object) {
+  q <- kernel_mixture(q, object$kernel)
+  mixture_log(q, z) + log_jacobian(object$kernel)
+}
+
+#' @importFrom stats fitted
+#' @export
+fitted.kme_density <- function(object, ...) {
+  check_dots(...)
+  predict(object)
+}
+
+#' @importFrom stats logLik
+#' @export
+logLik.kme_density <- function(object, ...) {
+  check_dots(...)
+  if (!nrow(known_rows(object$sample))) {
+    stop_input("'object' must be a fit to points for a likelihood, not to a ",
+               "sketch, which keeps sums over rows and not the rows")
+  }
+  structure(
+    sum(density_log(object, object$sample$x)),
+    df = free_numbers(object), nobs = object$n, class = "logLik"
+  )
+}
+
+# Weights, means, and the covariances of the shape.
+free_numbers <- function(object) {
+  d <- ncol(object$means)
+  m <- as.double(object$m) # without names
+  matrix <- d * (d + 1) / 2
+  spread <- c(isotropic = m, common = m + matrix - 1, full = m * matrix)
+  as.integer(m - 1 + m * d + spread[[object$shape]])
+}
+
+#' @rdname kme_density
+#' @importFrom stats AIC coef residuals
+#' @export
+coef.kme_density <- function(object, ...) {
+  check_dots(...)
+  cbind(weight = object$weights, named_means(object))
+}
+
+named_means <- function(object) {
+  means <- object$means
+  if (is.null(colnames(means))) {
+    colnames(means) <- if (ncol(means) == 1L) "x" else
+      paste0("x", seq_len(ncol(means)))
+  }
+  means
+}
+
+# The mixture on some of the columns, in the units of the user: list(weights,
+# means: m x k, covariances: k x k x m).
+marginal_mixture <- function(object, columns = seq_len(ncol(object$means))) {
+  k <- length(columns)
+  covariances <- if (is.null(object$covariances)) {
+    back <- scaling_back(object$kernel, ncol(object$means))
+    outer(crossprod(back[, columns, drop = FALSE]), object$variances)
+  } else {
+    object$covariances[columns, columns, , drop = FALSE]
+  }
+  list(weights = object$weights, means = object$means[, columns, drop = FALSE],
+       covariances = array(covariances, c(k, k, object$m)))
+}
+
+# The standard deviations of the components, in the units of the user: m x d.
+component_sds <- function(object) {
+  d <- ncol(object$means)
+  if (is.null(object$covariances)) {
+    back <- scaling_back(object$kernel, d)
+    return(sqrt(outer(object$variances, colSums(back^2))))
+  }
+  variances <- apply(object$covariances, 3L, \(s) diag(matrix(s, d)))
+  sqrt(t(matrix(variances, d)))
+}
+
+# The share of the density beyond the range of the sample, for each column.
+share_outside <- function(object) {
+  x <- known_rows(object$sample)
+  if (!nrow(x)) {
+    return(NULL)
+  }
+  sd <- component_sds(object)
+  shares <- vapply(seq_len(ncol(x)), \(l) {
+    above <- stats::pnorm(max(x[, l]), object$means[, l], sd[, l],
+                          lower.tail = FALSE)
+    below <- stats::pnorm(min(x[, l]), object$means[, l], sd[, l])
+    sum(object$weights * (below + above))
+  }, numeric(1))
+  stats::setNames(shares, colnames(named_means(object)))
+}
+
+#' @importFrom stats nobs
+#' @rdname kme_density
+#' @param nsim Number of points to draw.
+#' @param seed `NULL`, or what [set.seed()] is called with first; the state of
+#'   the generator is then put back, and the attribute `"seed"` of the points
+#'   holds it, as in [stats::simulate()].
+#' @importFrom stats simulate
+#' @export
+simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
+  check_dots(...)
+  nsim <- take(nsim, count(), "nsim")
+  if (!is.null(seed)) {
+    take(seed, count(-.Machine$integer.max), "seed")
+    if (!exists(".Random.seed", globalenv(), inherits = FALSE)) stats::runif(1L)
+    state <- get(".Random.seed", globalenv(), inherits = FALSE)
+    on.exit(assign(".Random.seed", state, globalenv()))
+    set.seed(seed)
+  }
+  d <- ncol(object$means)
+  check_memory(nsim, d, "draw fewer points", copies = 4, what = "a sample")
+  which <- sample.int(object$m, nsim, replace = TRUE, prob = object$weights)
+  noise <- matrix(stats::rnorm(as.double(nsim) * d), nsim)
+  q <- kernel_mixture(object, object$kernel)
+  if (is.null(q$covariances)) {
+    noise <- sqrt(q$variances[which]) * noise
+  } else {
+    for (j in unique(which)) {
+      noise[which == j, ] <- noise[which == j, , drop = FALSE] %*%
+        chol(component(q, j)$cov)
+    }
+  }
+  points <- unscale_points(object$kernel, q$means[which, , drop = FALSE] +
+                             noise)
+  dimnames(points) <- if (!is.null(colnames(object$means))) {
+    list(NULL, colnames(object$means))
+  }
+  if (!is.null(seed)) {
+    attr(points, "seed") <- structure(seed, kind = as.list(RNGkind()))
+  }
+  points
+}
+
+fit_request.kme_density <- function(x, changes) {
+  new <- names(changes)
+  moved <- "x" %in% new || "data" %in% new && !is.null(x$terms)
+  stored <- x$arguments
+  if ("m" %in% new && !is.character(stored$start)) x$arguments$start <- NULL
+  if (!is.null(changes$start) && !is.character(changes$start)) {
+    x$arguments[c("m", "shape")] <- NULL
+  }
+  fitted <- inherits(stored$estimator, "kme") && !"estimator" %in% new
+  if (fitted && moved) {
+    stop_input("'estimator' must be given with new points, as that of the fit ",
+               "is a fit on the old ones")
+  }
+  # On the same points the bandwidth that was chosen stays.
+  if (!moved || brings_kernel(changes$x) || !is.null(changes$kernel)) {
+    x$arguments["bandwidths"] <- NULL
+  }
+  asked <- fit_request.default(x, changes)
+  kept <- attr(asked, "kept")
+  if (!moved && !is.null(changes$bandwidths)) {
+    asked$x <- sample_input(x$sample, rekernel = TRUE)
+    if (is.null(changes$kernel)) {
+      asked$kernel <- kernel_for(asked$x, stored$kernel, x$sample)
+    }
+  }
+  if (fitted && is.null(changes$kernel) ||
+        inherits(changes$estimator, "kme")) {
+    asked$kernel <- NULL
+  }
+  if (inherits(asked$estimator, "kme")) asked$scale <- NULL
+  # Nothing is left to decide.
+  weights <- !identical(asked$optimize, "all")
+  if ((weights || !is.null(asked$steps)) && is.numeric(asked$m) &&
+        is.null(asked$bandwidths) && !"validate" %in% new) {
+    asked$validate <- NULL
+  }
+  structure(asked, kept = c(kept, if (!moved && !any(
+    c("kernel", "bandwidths") %in% new)) "bandwidths"))
+}
+
+# --- print -------------------------------------------------------------------
+
+fit_lines.kme_density <- function(x, digits) {
+  c(
+    paste0("Density by kernel mean matching, ",
+           count_of(x$m, "normal component"),
+           if (x$m > 1L) paste0(", ", shape_words[[x$shape]])),
+    paste0(describe_sample(x$sample), ", ", x$estimator$label),
+    kernel_lines(x$kernel), sample_note(x$sample),
+    strwrap(c(
+      describe_fit(x),
+      paste0("distance to the kernel mean ", format_number(sqrt(x$distance2), digits),
+             ", at the start ", format_number(sqrt(max(
+               0, x$mean$norm2 + x$start$objective)), digits)),
+      if (nrow(known_rows(x$sample))) describe_density(x, digits)
+    ), 80L, exdent = 2L)
+  )
+}
+
+describe_density <- function(object, digits) {
+  z <- object$sample$x
+  at <- c(mean(density_log(object, z)), mean(density_log(object, z, object$start)))
+  at <- format_number(at, digits)
+  paste0("mean log density of the sample ", at[1L], ", at the start ", at[2L])
+}
+# What was optimized, and what the points held out decided.
+describe_fit <- function(object) {
+  given <- object$arguments$start
+  clusters <- is.null(given) || is.character(given)
+  begun <- if (clusters) "k-means" else "the given start"
+  steps <- object$steps
+  what <- if (identical(steps, "start")) {
+    paste("the start itself,", begun)
+  } else if (!is.null(object$arguments$steps)) {
+    paste("all parameters,", count_of(steps, "gradient step"), "from",
+          if (clusters) "the clusters" else begun)
+  } else if (is.null(steps) || identical(steps, "weights")) {
+    paste(if (object$shape == "isotropic") "means and variances of" else
+      "means and covariances of", begun, "and", describe_weights(object))
+  } else {
+    paste0("all parameters, ", count_of(steps, "step"), " from ", begun,
+           if (!is.character(given)) " and optimal weights")
+  }
+  empty <- sum(object$weights < 1e-8)
+  c(
+    paste0(what, if (empty > 0L) paste0(" (", empty, " of ", object$m, " 0)")),
+    if (!is.null(object$sizes)) describe_sizes(object),
+    if (!is.null(object$heldout)) describe_heldout(object)
+  )
+}
+
+describe_weights <- function(object) {
+  if (object$toward == 1) {
+    "optimal weights"
+  } else if (object$toward == 0) {
+    "its shares as weights"
+  } else {
+    paste0("weights ", format_number(100 * object$toward),
+           "% of the way from its shares to the optimal ones")
+  }
+}
+
+describe_sizes <- function(object) {
+  sizes <- object$sizes
+  tried <- unique(sizes$m)
+  paste0(
+    "chosen by points held out: ", count_of(object$m, "component"), " of ",
+    if (length(tried) > 1L) paste(min(tried), "to") else "", " ", max(tried),
+    ", ", if (object$widen > 1) {
+      paste0("variances times ", format_number(object$widen), ", ")
+    }, "log density ", format_number(sizes$log_density[sizes$chosen])
+  )
+}
+
+describe_heldout <- function(object) {
+  path <- object$path
+  score <- if (is.null(path$heldout)) {
+    min(object$bandwidths$heldout)
+  } else {
+    path$heldout[stop_row(object)]
+  }
+  paste0(
+    "decided by ", count_of(length(object$heldout), "point"),
+    " held out: log density ", format_number(-score),
+    if (!is.null(path$heldout)) {
+      paste0(" (start ", format_number(-path$heldout[1L]), ")")
+    }
+  )
+}
+
+# The row of the path where the fit stopped.
+stop_row <- function(object) match(format(object$steps), object$path$step)
+
+fit_summary.kme_density <- function(x) {
+  order <- order(-x$weights)
+  means <- named_means(x)
+  sds <- component_sds(x)
+  colnames(sds) <- paste("sd", colnames(means))
+  # One number where it is the same in all columns.
+  if (all(sds == sds[, 1L])) sds <- cbind(sd = sds[, 1L])
+  components <- data.frame(weight = x$weights, means, sds,
+                           check.names = FALSE)[order, ]
+  rownames(components) <- seq_len(x$m)
+  outside <- share_outside(x)
+  likelihood <- if (!is.null(outside)) logLik(x)
+  c(
+    list(components = structure(components, title = paste0(
+      "Components: weight, means, standard deviation",
+      if (ncol(sds) > 1L) "s"
+    ))),
+    if (!is.null(outside)) list(
+      likelihood = paste0("log-likelihood ", format_number(c(likelihood)),
+                          " on ", attr(likelihood, "df"),
+                          " degrees of freedom"),
+      outside = structure(outside, title = paste(
+        "Share of the density beyond the range of the data"
+      ))
+    )
+  )
+}
+
+fit_rows.kme_density <- function(x, ...) {
+  check_dots(...)
+  columns <- names(named_frame(x$means))
+  one <- length(columns) == 1L
+  numbers <- cbind(x$means, component_sds(x))
+  colnames(numbers) <- if (one) c("mean", "sd") else
+    paste0(rep(c("mean.", "sd."), each = length(columns)), columns)
+  data.frame(component = seq_len(x$m), weight = x$weights, numbers,
+             check.names = FALSE, row.names = NULL)
+}
+
+fit_facts.kme_density <- function(x) {
+  c(list(
+    nobs = x$n, m = x$m, shape = one_word(x$shape),
+    logLik = if (nrow(known_rows(x$sample))) as.numeric(logLik(x)),
+    df = free_numbers(x), objective = x$objective,
+    distance = sqrt(x$distance2), estimator = x$estimator$name
+  ), kernel_columns(x$kernel))
+}
+
+fit_values.kme_density <- function(x, newdata = NULL) {
+  value <- if (is.null(newdata)) predict(x) else predict(x, newdata)
+  data.frame(.density = unname(value))
+}
+
+#' @export
+as.data.frame.kme_density <- function(x, row.names = NULL, optional = FALSE,
+                                      ...) {
+  check_dots(...)
+  name_frame(fit_rows(x), row.names)
+}
+
+fit_picture.kme_density <- function(object, type = NULL, columns = NULL,
+                                    n = 200, breaks = NULL) {
+  if (check_type(type, c("density", "path")) == "path") {
+    return(picture_path(object))
+  }
+  n <- take(n, count(2L), "n")
+  x <- known_rows(object$sample)
+  columns <- if (is.null(columns)) {
+    seq_len(min(2L, ncol(x)))
+  } else {
+    labels <- if (is.null(colnames(x))) seq_len(ncol(x)) else colnames(x)
+    check_pick(columns, labels, "columns", 1:2)
+  }
+  marginal <- c(list(x = x[, columns, drop = FALSE]),
+                marginal_mixture(object, columns))
+  title <- paste("Density matched to the", object$estimator$label)
+  if (length(columns) == 1L) {
+    picture_density_curve(marginal, n, title, breaks)
+  } else {
+    picture_density_contours(marginal, n, title)
+  }
+}
+
+# The components (times their weights) at points of one or two columns, points x
+# m.
+component_values <- function(q, z) {
+  values <- vapply(seq_along(q$weights), \(j) {
+    root <- chol(as.matrix(q$covariances[, , j]))
+    apart <- forwardsolve(t(root), t(z) - q$means[j, ])
+    q$weights[j] * exp(-colSums(apart^2) / 2) /
+      (prod(diag(root)) * (2 * pi)^(ncol(z) / 2))
+  }, numeric(nrow(z)))
+  matrix(values, nrow(z))
+}
+
+component_sd <- function(q, column) sqrt(q$covariances[column, column, ])
+
+picture_density_curve <- function(q, n, title, breaks) {
+  x <- drop(q$x)
+  rows <- length(x) > 0L
+  sd <- component_sd(q, 1L)
+  ends <- range(if (rows) padded_range(x), q$means - 2 * sd, q$means + 2 * sd)
+  z <- seq(ends[1L], ends[2L], length.out = n)
+  each <- component_values(q, matrix(z))
+  value <- rowSums(each)
+  bars <- if (rows) {
+    if (is.null(breaks)) breaks <- min(grDevices::nclass.FD(x), n)
+    graphics::hist(x, breaks, plot = FALSE)
+  }
+  several <- ncol(each) > 1L
+  labels <- c("density", if (several) "components")
+  colors <- c("#0072B2", "#56B4E9")[seq_along(labels)]
+  new_picture(
+    title, axis_names(q$x), "Density",
+    list(
+      if (rows) histogram_layer(bars, FALSE, "grey80", "white"),
+      if (several) new_layer("line", x = rep(c(z, NA), ncol(each)),
+                             y = as.vector(rbind(each, NA)),
+                             col = colors[2L],
+                             level = labels[2L]),
+      new_layer("line", x = z, y = value, level = labels[1L],
+                lwd = 2, col = colors[1L]),
+      if (rows) new_layer("rug", x = x)
+    ),
+    data.frame(z = z, density = value), xlim = ends,
+    ylim = c(0, max(bars$density, value)),
+    key = key_entries(labels, colors, "line", lwd = 2:1)[seq_along(labels), ]
+  )
+}
+
+picture_density_contours <- function(q, n, title) {
+  # surface_of() pads the range that it is given.
+  frame <- vapply(1:2, \(j) {
+    sd <- component_sd(q, j)
+    range(q$x[, j], q$means[, j] - sd, q$means[, j] + sd)
+  }, numeric(2))
+  surface <- surface_of(\(z) rowSums(component_values(q, z)), frame, n)
+  angle <- seq(0, 2 * pi, length.out = 100)
+  circle <- rbind(cos(angle), sin(angle))
+  ellipses <- lapply(seq_along(q$weights), \(j) {
+    line <- t(chol(q$covariances[, , j])) %*% circle + q$means[j, ]
+    new_layer("line", x = line[1L, ], y = line[2L, ],
+              lwd = 0.5 + 3 * q$weights[j] / max(q$weights))
+  })
+  points <- if (nrow(q$x)) points_layer(q$x, color = accent)
+  centers <- new_layer("points", x = q$means[, 1L], y = q$means[, 2L],
+                       pch = 3, col = "black", bg = "black")
+  picture_surface(title, q$x, surface, "density",
+                  c(if (!is.null(points)) list(points), ellipses,
+                    list(centers)))
+}
+
+picture_path <- function(object) {
+  path <- object$path
+  if (is.null(path)) {
+    stop_input("'type' must not be \"path\" unless the fit has optimize = ",
+               "\"all\"")
+  }
+  heldout <- !is.null(path$heldout)
+  value <- if (heldout) -path$heldout else path$objective
+  step <- suppressWarnings(as.numeric(path$step))
+  step[is.na(step)] <- 0
+  at <- stop_row(object)
+  # The best weights take no step.
+  line <- path$step != "start" | !"weights" %in% path$step
+  labels <- c("start", "returned")
+  new_picture(
+    "Where the fit stopped", "steps",
+    if (heldout) "held-out log density" else "J",
+    list(
+      across_layer(h = value[1L], level = labels[1L]),
+      new_layer("line", x = step[line], y = value[line], lwd = 2,
+                main = TRUE),
+      mark_layer(step[at], value[at], labels[2L])
+    ),
+    path, ylim = range(value), whole = "x",
+    key = rbind(key_entries(labels[1L], "grey40", "line", lty = 2L),
+                key_entries(labels[2L], accent))
+  )
+}

@@ -4,10 +4,8 @@
 # The estimate that is matched: of the sketch, or a fit to it.
 density_mean <- function(sample, estimator) {
   support <- sample_support(sample)
-  check_directions(support)
   fitted <- inherits(estimator, "kme")
   own <- if (fitted) estimator$estimator else estimator
-  check_weights_alone(own)
   check_density_kernel(support, own, FALSE)
   if (!fitted) {
     return(estimate_mean(sample, estimator))
@@ -52,8 +50,4 @@ points_for_mean <- function(mean) {
   x[rep(seq_len(m), diff(c(0, ends))), , drop = FALSE]
 }
 
-# --- Methods -----------------------------------------------------------------
 
-density_points.landmark_sample <- \(sample) need_newdata()
-
-describe_density.landmark_sample <- \(sample, object, number) NULL

@@ -57,7 +57,7 @@
 #' c(kme = kme_risk(a, normal), fkmse = kme_risk(shrunk, normal))
 #' @export
 kme_inner <- function(a, b) {
-  if (is_fits(a, missing(b))) {
+  if (missing(b) && is_plain_list(a)) {
     return(fit_pairs(a)$inner)
   }
   check_pair(a, b)
@@ -67,7 +67,7 @@ kme_inner <- function(a, b) {
 #' @rdname kme_inner
 #' @export
 kme_distance <- function(a, b) {
-  if (is_fits(a, missing(b))) {
+  if (missing(b) && is_plain_list(a)) {
     return(sqrt(pmax(fit_pairs(a)$distance2, 0)))
   }
   check_pair(a, b)
@@ -89,16 +89,12 @@ kme_risk <- function(fit, mixture) {
 }
 
 a_fit <- is_a("kme", "a fit of kme()")
-check_kme <- function(object, name) take(object, a_fit, name)
-
-is_fits <- function(a, alone) alone && is.list(a) && !is.object(a)
-
 check_pair <- function(a, b) {
-  check_kme(a, "a")
+  take(a, a_fit, "a")
   if (missing(b)) {
     stop_input("'b' must be given, or 'a' must be a list of fits of kme()")
   }
-  check_kme(b, "b")
+  take(b, a_fit, "b")
   check_same_space(a$sample, b$sample, "'a'", "'b'")
 }
 
@@ -108,15 +104,16 @@ fit_pairs <- function(fits) {
     stop_input("'a' must be a fit of kme(), or a list of such fits, not ",
                describe(fits))
   }
-  label <- \(i) element_label(names(fits), i, "a")
-  for (i in seq_along(fits)) check_kme(fits[[i]], label(i))
+  labels <- vapply(seq_along(fits), element_label, "", names = names(fits),
+                   name = "a")
+  for (i in seq_along(fits)) take(fits[[i]], a_fit, labels[i])
   # Columns without names go with any: what has names is compared with the
   # first that has.
   named <- vapply(fits, \(fit) !is.null(colnames(fit$sample$x)), NA)
   for (i in seq_along(fits)) {
     for (j in setdiff(c(1L, which(named)[1L]), c(i, NA))) {
       check_same_space(fits[[j]]$sample, fits[[i]]$sample,
-                       paste0("'", label(j), "'"), paste0("'", label(i), "'"))
+                       paste0("'", labels[j], "'"), paste0("'", labels[i], "'"))
     }
   }
   all_pairs(lapply(fits, embedding_parts), fits[[1L]]$kernel)
@@ -171,12 +168,12 @@ equal_parts <- function(parts) {
   first <- integer()
   group <- integer(length(parts))
   for (i in seq_along(parts)) {
-    at <- Position(\(j) same_part(parts[[j]], parts[[i]]), first)
-    if (is.na(at)) {
+    at <- which(vapply(parts[first], same_part, NA, parts[[i]]))
+    if (!length(at)) {
       first <- c(first, i)
       at <- length(first)
     }
-    group[i] <- at
+    group[i] <- at[1L]
   }
   unname(split(seq_along(parts), group))
 }
@@ -373,13 +370,10 @@ all_pairs <- function(embeddings, kernel) {
 # of it where both fits stand in a row; alone: to fits that use none).
 pair_differences <- function(at, part, value) {
   among <- union(at$used, part$used)
-  spread <- \(columns, used) {
-    all <- matrix(0, nrow(columns), length(among))
-    all[, match(used, among)] <- columns
-    all
-  }
-  w <- spread(at$weights, at$used)
-  f <- spread(value, part$used)
+  w <- matrix(0, nrow(value), length(among))
+  f <- w
+  w[, match(at$used, among)] <- at$weights
+  f[, match(part$used, among)] <- value
   rows <- seq_along(at$used)
   apart <- vapply(rows, \(k) colSums((w[, k] - w) * (f[, k] - f)),
                   numeric(length(among)))

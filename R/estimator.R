@@ -153,15 +153,20 @@
 NULL
 
 # label, kind: "S-KMSE", "simple shrinkage"; operator: what it is called on an
-# operator, "S-COSE"; by_column: has it a variance for each column?
+# operator, "S-COSE"; by_column: has it a variance for each column? traits: some
+# of "gram" (the fit stores the Gram matrix), "unshrunk" (it is an average),
+# "noisy" (its points have noise), "poly" (with polynomial kernels too).
 new_estimator <- function(name, label, kind = NULL, operator = NULL,
-                          by_column = FALSE, arguments = list()) {
+                          by_column = FALSE, arguments = list(),
+                          traits = character()) {
   structure(
     c(list(name = name, label = label, kind = kind, operator = operator,
-           by_column = by_column), arguments),
+           by_column = by_column, traits = traits), arguments),
     class = c(paste0("est_", name), "kernmean_estimator")
   )
 }
+
+has_trait <- \(estimator, traits) any(traits %in% estimator$traits)
 
 # --- Names -----------------------------------------------------------------
 
@@ -170,9 +175,8 @@ registered$makers <- list()
 registered$aliases <- character()
 registered$candidates <- list()
 
-# candidates(sample, top): what it contributes to a stack that was given none, a
-# named list of estimators that have nothing to choose; `top`: a function that
-# gives the largest eigenvalue of the Gram matrix.
+# candidates(sample): what it contributes to a stack that was given none, a
+# named list of estimators that have nothing to choose.
 register_estimator <- function(name, make, aliases = character(),
                                candidates = NULL) {
   registered$makers[[name]] <- make
@@ -196,7 +200,7 @@ estimator_name <- function(x, argument) {
     x <- tolower(gsub("-", "", x))
     if (x %in% names(registered$aliases)) x <- registered$aliases[[x]]
   }
-  check_choice(x, estimator_names(), argument)
+  take(x, choice(estimator_names()), argument)
 }
 
 # The estimator that a door was given by name, as an object or as a function;
@@ -290,7 +294,7 @@ check_rule <- function(select, choices, given, name) {
     }
     return(NULL)
   }
-  if (is.null(select)) choices[1L] else check_choice(select, choices, "select")
+  if (is.null(select)) choices[1L] else take(select, choice(choices), "select")
 }
 
 # The kernel that an estimator brings along for points without one, or NULL.
@@ -394,13 +398,12 @@ describe_score <- function(fit, digits, plain = "the KME") {
   if (is.null(fit$select) || is.null(fit$minimum)) {
     return(NULL)
   }
-  number <- \(x) format(x, digits = digits)
   if (is.null(fit$reference)) {
-    return(paste("score", number(fit$minimum)))
+    return(paste("score", format_number(fit$minimum, digits)))
   }
   gain <- 100 * (1 - fit$minimum / fit$reference)
   paste0(
-    score_word(fit), " score ", number(fit$minimum),
+    score_word(fit), " score ", format_number(fit$minimum, digits),
     if (is.finite(gain) && abs(gain) > 1e-10) {
       paste0(", ", format(abs(gain), digits = 2), "% ",
              if (gain > 0) "below" else "above", " that of ", plain)
@@ -421,8 +424,8 @@ loo_score <- function(alpha, n, rho, varrho, cross = 0, norm2 = 0) {
 
 #' @rdname estimators
 #' @export
-est_kme <- function() new_estimator("kme", "KME")
-register_estimator("kme", est_kme, candidates = \(sample, top) {
+est_kme <- function() new_estimator("kme", "KME", traits = "unshrunk")
+register_estimator("kme", est_kme, candidates = \(sample) {
   list(KME = est_kme())
 })
 
@@ -450,8 +453,6 @@ needs_rows.est_kme <- \(estimator) NULL
 
 est_share.est_kme <- \(estimator) \(rho, varrho, n) 0 * rho
 
-is_unshrunk.est_kme <- \(estimator) TRUE
-
 # The one that all are compared with.
 plain_estimator <- est_kme
 
@@ -470,7 +471,7 @@ est_function <- function(f, label = "own weights") {
   if (!is.character(label) || length(label) != 1L || is.na(label)) {
     stop_input("'label' must be one string, not ", describe(label))
   }
-  new_estimator("function", label, arguments = list(f = f))
+  new_estimator("function", label, arguments = list(f = f), traits = "gram")
 }
 
 est_weights.est_function <- function(estimator, sample) {
@@ -485,8 +486,6 @@ est_weights.est_function <- function(estimator, sample) {
   check_finite(weights, "the value of the estimator's function")
   as.double(weights)
 }
-
-needs_gram.est_function <- \(estimator) TRUE
 
 est_fit.est_function <- function(estimator, sample) {
   check_shrinkable(estimator, sample, 1L)

@@ -19,9 +19,11 @@ est_weights.kernmean_estimator <- function(estimator, sample) {
 }
 
 # Is the estimate nothing but weights on the points?
-has_weights <- function(estimator) UseMethod("has_weights")
-has_weights.kernmean_estimator <- \(estimator) is.null(estimator$target)
-
+has_weights <- function(estimator) {
+  is.null(estimator$target) && !has_trait(estimator, "noisy") &&
+    !("candidates" %in% names(estimator) && is.null(estimator$candidates)) &&
+    all(vapply(as.list(estimator$candidates), has_weights, NA))
+}
 # The parts of an estimate in which nothing is left to choose.
 est_parts <- function(estimator, sample) UseMethod("est_parts")
 est_parts.kernmean_estimator <- function(estimator, sample) {
@@ -33,11 +35,17 @@ est_parts.kernmean_estimator <- function(estimator, sample) {
                     list(sample = sample, kernel = sample$kernel)))
 }
 
+# The parts of each of several.
+all_parts <- function(candidates, sample) {
+  lapply(candidates, \(one) est_parts(one, sample))
+}
+
 # Do the kernel and what is known of the sample allow the estimator? If not,
 # est_fit() has an error that says why.
-allows_sample <- function(estimator, sample) UseMethod("allows_sample")
-allows_sample.kernmean_estimator <- \(estimator, sample) TRUE
-
+allows_sample <- function(estimator, sample) {
+  !has_trait(estimator, "noisy") ||
+    takes_noise(sample, has_trait(estimator, "poly"))
+}
 # The weights of the estimates that leave out the points of each fold, n x
 # folds, 0 for the points left out; nothing is left to choose.
 weights_left_out <- function(estimator, sample, fold) {
@@ -61,9 +69,7 @@ weights_fit <- function(sample, weights, moments = sample_moments(sample)) {
 }
 
 # Does the fit store the Gram matrix?
-needs_gram <- function(estimator) UseMethod("needs_gram")
-needs_gram.kernmean_estimator <- \(estimator) FALSE
-
+needs_gram <- \(estimator) has_trait(estimator, "gram")
 # Where the estimate is the average times 1 - alpha: a function of rho, varrho
 # and n (which may be vectors) that gives alpha; else NULL.
 est_share <- function(estimator) UseMethod("est_share")
@@ -71,9 +77,7 @@ est_share.kernmean_estimator <- \(estimator) NULL
 
 # Is the estimate an average, of the features that the sample has or of other
 # ones (a marginalized kernel's)? Then the statistic of a test may be unbiased.
-is_unshrunk <- function(estimator) UseMethod("is_unshrunk")
-is_unshrunk.kernmean_estimator <- \(estimator) FALSE
-
+is_unshrunk <- \(estimator) has_trait(estimator, "unshrunk")
 # The shrinkage itself from list(n, rho, varrho) where est_share() has a
 # function: list(lambda, alpha, score, minimum, reference, border), or NULL.
 est_shrink <- function(estimator, moments) UseMethod("est_shrink")
@@ -105,9 +109,7 @@ est_settle_variable.kernmean_estimator <- function(estimator, sample, where) {
 
 # Is it used on the operator of a test of independence, not variable by
 # variable?
-on_operator <- function(estimator) UseMethod("on_operator")
-on_operator.kernmean_estimator <- \(estimator) !is_unshrunk(estimator)
-
+on_operator <- \(estimator) !has_trait(estimator, c("unshrunk", "noisy"))
 # What two of them come to that have settled on x and on y.
 est_between <- function(a, b) UseMethod("est_between")
 est_between.kernmean_estimator <- \(a, b) a
@@ -116,6 +118,12 @@ est_between.kernmean_estimator <- \(a, b) a
 # why not. `argument`: what it was given as.
 est_operator <- function(estimator, argument) UseMethod("est_operator")
 est_operator.kernmean_estimator <- function(estimator, argument) {
+  if (has_trait(estimator, "noisy")) {
+    # An operator of noisy features is no sum of weights on the points.
+    stop_input("'", argument, "' must not be \"", estimator$name, "\": operators ",
+               "are shrunk by weights on the points; 'center' may be any ",
+               "estimator")
+  }
   if (!is.null(estimator$target)) {
     stop_input("'", argument, "' must have no target: an operator is shrunk ",
                "towards 0")

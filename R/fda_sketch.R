@@ -135,14 +135,4 @@ fda_ridge <- function(pooled, ridge, unit) {
   )
 }
 
-# --- Methods -----------------------------------------------------------------
 
-known_rows.landmark_sample <- \(sample) sample_raw(sample)[0L, , drop = FALSE]
-
-describe_errors.landmark_sample <- function(sample, object, number) {
-  strwrap(paste0(
-    "no leave-one-out error: a sketch keeps sums; predict() the classes of ",
-    "rows that are not in it. Posterior probabilities go by the spread of ",
-    "the rows themselves"
-  ), 80L, exdent = 2L)
-}

@@ -13,15 +13,15 @@ est_fkmse <- function(lambda = NULL, select = NULL, target = NULL) {
   }
   new_estimator("fkmse", "F-KMSE", "flexible shrinkage", "F-COSE",
                 arguments = list(lambda = lambda, select = select,
-                                 target = check_target_kind(target)))
+                                 target = check_target_kind(target)),
+                traits = "gram")
 }
-register_estimator("fkmse", est_fkmse, candidates = \(sample, top) {
+register_estimator("fkmse", est_fkmse, candidates = \(sample) {
   amounts <- c(0.003, 0.03, 0.3)
-  stats::setNames(lapply(amounts * top(), est_fkmse),
+  stats::setNames(lapply(amounts * largest_eigenvalue(sample_gram(sample)),
+                         est_fkmse),
                   paste("F-KMSE", amounts, "gamma_1"))
 })
-
-needs_gram.est_fkmse <- \(estimator) TRUE
 
 needs_rows.est_fkmse <- function(estimator) {
   if (identical(estimator$select, "loocv")) {
@@ -184,8 +184,8 @@ tridiagonal_estimate <- function(g, lambda) {
   column <- c(t$diagonal[1L], t$off[1L], numeric(n - 2L)) / sqrt(n)
   z <- .Call(C_r_tridiag_solve, t$diagonal, t$off, lambda, column)
   tz <- t$diagonal * z + c(t$off * z[-1L], 0) + c(0, t$off * z[-n])
-  rotate <- \(z) .Call(C_r_tridiag_apply, t$reflectors, t$tau, z)
-  list(weights = rotate(z), fitted = rotate(tz))
+  list(weights = .Call(C_r_tridiag_apply, t$reflectors, t$tau, z),
+       fitted = .Call(C_r_tridiag_apply, t$reflectors, t$tau, tz))
 }
 
 # --- Selection -------------------------------------------------------------

@@ -93,8 +93,8 @@ confint.kme <- function(object, parm, level = 0.95, ...,
   if (!missing(parm)) {
     stop_input("'parm' must be missing: a kernel mean is one parameter")
   }
-  level <- check_confidence(level)
-  method <- check_choice(method, c("spectrum", "bound"), "method")
+  level <- take(level, a_level, "level")
+  method <- take(method, choice("spectrum", "bound"), "method")
   check_plain_mean(object, "a confidence radius")
   sample <- radius_sample(object$sample)
   kappa <- constant_diagonal(sample)
@@ -183,20 +183,21 @@ chisq_sum_quantile <- function(values, level) {
 # --- What samples know -------------------------------------------------------
 
 # The sample whose features are averaged.
-radius_sample <- function(sample) UseMethod("radius_sample")
-radius_sample.kernmean_sample <- identity
-radius_sample.landmark_sample <- function(sample) {
+radius_sample <- function(sample) {
+  if (is.null(sample$sketch)) {
+    return(sample)
+  }
   if (sample$sketch$weighted) {
     stop_input("'object' must be a fit of a sketch of rows without weights: ",
                "the law of their mean is not known")
   }
   sketch_sample(sample$sketch, sample$variable, sample$group)
 }
-
 # kappa = k(x, x), or an error.
 constant_diagonal <- function(sample) {
   if (is.null(sample$kernel) || is_function_kernel(sample$kernel)) {
-    diagonal <- known_diagonal(sample)
+    diagonal <- c(sample_diagonal(sample_support(sample)),
+                  sample$moments$trace)
     if (max(diagonal) - min(diagonal) <= 1e-8 * max(diagonal)) {
       return(mean(diagonal))
     }
@@ -208,34 +209,28 @@ constant_diagonal <- function(sample) {
              "be known; predict(interval = TRUE) takes any kernel")
 }
 
-known_diagonal <- function(sample) UseMethod("known_diagonal")
-known_diagonal.kernmean_sample <- \(sample) sample_diagonal(sample)
-known_diagonal.sketch_sample <- function(sample) {
-  c(sample_diagonal(sample$support), sample$moments$trace)
-}
-
 # Is k >= 0, as far as the sample shows it?
 is_nonnegative <- function(sample) {
   if (!is.null(sample$kernel) && has_unit_diagonal(sample$kernel)) {
     return(TRUE)
   }
-  least_value(sample) >= 0
+  held <- sample_support(sample)
+  least <- if (stores_gram(held)) min(held$gram$K) else
+    fold_function(held$kernel, held$x, NULL, min, min)
+  least >= 0
 }
-
-least_value <- function(sample) UseMethod("least_value")
-least_value.points_sample <- function(sample) {
-  fold_function(sample$kernel, sample$x, NULL, min, min)
-}
-least_value.gram_sample <- \(sample) min(sample$gram$K)
-least_value.sketch_sample <- \(sample) least_value(sample$support)
 
 # What a factor may leave of the trace.
 factor_leaves <- 1e-3
 
 # list(values: the eigenvalues of the covariance operator, left: the trace that
 # is not among them).
-radius_spectrum <- function(sample) UseMethod("radius_spectrum")
-radius_spectrum.kernmean_sample <- function(sample) {
+radius_spectrum <- function(sample) {
+  if (!is.null(sample$sketch)) {
+    second_moments(sample, "method = \"spectrum\"")
+    all <- list(sizes = sample$size, parts = list(sample))
+    return(list(values = null_spectrum(sample, all) / sample$size, left = 0))
+  }
   n <- sample$n
   sample <- walkable_sample(sample)
   if (n <= filter_most_points) {
@@ -248,13 +243,7 @@ radius_spectrum.kernmean_sample <- function(sample) {
   list(values = spectrum_values(cross(center_columns(found$factor))) / n,
        left = found$left / n)
 }
-radius_spectrum.sketch_sample <- function(sample) {
-  second_moments(sample, "method = \"spectrum\"")
-  all <- list(sizes = sample$size, parts = list(sample))
-  list(values = null_spectrum(sample, all) / sample$size, left = 0)
-}
-
-section_variance.landmark_sample <- function(sample, new, mean) {
+sketch_variance <- function(sample, new, mean) {
   rows <- radius_sample(sample)
   covariance <- second_moments(rows, "an interval") -
     tcross(rows$moments$mean)

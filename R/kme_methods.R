@@ -17,8 +17,8 @@ coef.kme <- function(object, ...) {
 #' @export
 predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95) {
   check_dots(...)
-  interval <- check_flag(interval, "interval")
-  level <- check_confidence(level)
+  interval <- take(interval, flag, "interval")
+  level <- take(level, a_level, "level")
   if (interval) check_plain_mean(object, "an interval")
   if (missing(newdata)) {
     new <- if (interval) own_points(object$sample)
@@ -40,7 +40,6 @@ predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95) {
 }
 
 a_level <- number(0, 1, open = TRUE)
-check_confidence <- \(level) take(level, a_level, "level")
 
 # Only of the average is it known how far it may be from what it estimates.
 check_plain_mean <- function(object, what) {
@@ -60,9 +59,9 @@ check_plain_mean <- function(object, what) {
 # The variance of k(x_i, z) over the sample, divisor n - 1, at new points, where
 # its mean is known.
 section_variance <- function(sample, new, mean) {
-  UseMethod("section_variance")
-}
-section_variance.kernmean_sample <- function(sample, new, mean) {
+  if (!is.null(sample$sketch)) {
+    return(sketch_variance(sample, new, mean))
+  }
   n <- sample$n
   if (n < 2L) {
     stop_input("'object' must be a fit of at least 2 points for an interval")

@@ -1,10 +1,18 @@
 fit_picture.kme <- function(object, type = NULL, n = 100, interval = FALSE,
                             level = 0.95) {
   type <- check_type(type, c("selection", "candidates", "noise", "embedding",
-                             "weights"), default_plot(object))
-  n <- check_count(n, "n", 2L)
-  level <- check_confidence(level)
-  if (check_flag(interval, "interval") &&
+                             "weights"), if (!is.null(object$score)) {
+    "selection"
+  } else if (!is.null(object$candidates)) {
+    "candidates"
+  } else if (has_column_noise(object)) {
+    "noise"
+  } else {
+    "embedding"
+  })
+  n <- take(n, count(2L), "n")
+  level <- take(level, a_level, "level")
+  if (take(interval, flag, "interval") &&
         (type != "embedding" || !identical(ncol(object$sample$x), 1L))) {
     stop_input("'interval' must be FALSE unless the embedding of one column ",
                "is drawn")
@@ -16,18 +24,6 @@ fit_picture.kme <- function(object, type = NULL, n = 100, interval = FALSE,
     embedding = picture_embedding(object, n, if (interval) level),
     weights = picture_weights(object)
   )
-}
-
-default_plot <- function(object) {
-  if (!is.null(object$score)) {
-    "selection"
-  } else if (!is.null(object$candidates)) {
-    "candidates"
-  } else if (has_column_noise(object)) {
-    "noise"
-  } else {
-    "embedding"
-  }
 }
 
 # --- Selection ---------------------------------------------------------------
@@ -258,8 +254,7 @@ raw_points <- function(sample, z) {
 picture_contours <- function(object, n) {
   x <- sample_raw(object$sample)
   surface <- surface_of(\(z) {
-    colnames(z) <- colnames(x)
-    unname(predict(object, z))
+    unname(predict(object, `colnames<-`(z, colnames(x))))
   }, x, n)
   picture_surface(mean_title(object), x, surface, "embedding",
                   list(points_layer(x, color = accent)))

@@ -24,7 +24,8 @@ register_estimator("mmkme", est_mmkme)
 
 new_marginal <- function(name, label, kind, noise, select, by_column) {
   estimator <- new_estimator(name, label, kind, by_column = by_column,
-                             arguments = list(noise = noise, select = select))
+                             arguments = list(noise = noise, select = select),
+                             traits = c("unshrunk", "noisy", "poly"))
   class(estimator) <- append(class(estimator), "est_marginal", 1L)
   estimator
 }
@@ -49,7 +50,8 @@ takes_noise <- function(sample, poly) {
 }
 
 # The same, or an error that says what is wrong.
-check_noisy <- function(estimator, sample, poly) {
+check_noisy <- function(estimator, sample) {
+  poly <- has_trait(estimator, "poly")
   sample_points(sample, "'x' must hold points for estimator \"",
                 estimator$name, "\", not a matrix of kernel values")
   kernel <- sample$kernel
@@ -100,7 +102,7 @@ column_noise <- function(noise, x, of = NULL) {
 est_fit.est_marginal <- function(estimator, sample) {
   least <- if (is.null(estimator$noise)) 2L else 1L
   check_shrinkable(estimator, sample, least)
-  check_noisy(estimator, sample, TRUE)
+  check_noisy(estimator, sample)
   x <- sample$x
   found <- find_noise(estimator, x, sample$kernel)
   noise <- if (estimator$by_column) {
@@ -120,7 +122,7 @@ est_fit.est_marginal <- function(estimator, sample) {
 }
 
 est_bags.est_marginal <- function(estimator, sample, sizes) {
-  check_noisy(estimator, sample, TRUE)
+  check_noisy(estimator, sample)
   noise <- each_bag(sample, sizes, \(bag) {
     if (bag$n == 1L && is.null(estimator$noise)) {
       numeric(ncol(bag$x))
@@ -131,20 +133,6 @@ est_bags.est_marginal <- function(estimator, sample, sizes) {
   noise <- matrix(unlist(noise), ncol(sample$x))
   list(noise = noise, chosen = list(noise = colMeans(noise)))
 }
-
-# An operator of noisy features is no sum of weights on the points.
-est_operator.est_marginal <- function(estimator, argument) {
-  stop_input(
-    "'", argument, "' must not be \"", estimator$name, "\": operators are ",
-    "shrunk by weights on the points; 'center' may be any estimator"
-  )
-}
-
-is_unshrunk.est_marginal <- \(estimator) TRUE
-
-has_weights.est_marginal <- \(estimator) FALSE
-
-allows_sample.est_marginal <- \(estimator, sample) takes_noise(sample, TRUE)
 
 # In a test the marginalized kernel takes the place of an RBF kernel (Xia et
 # al., eqs. 30 and 34): it is `height` times a wider one.
@@ -160,7 +148,7 @@ est_settle.est_marginal <- function(estimator, sample, where) {
       }
     )
   }
-  check_noisy(estimator, sample, TRUE)
+  check_noisy(estimator, sample)
   noise <- find_noise(estimator, sample$x, sample$kernel,
                       paste(" of", where))$noise
   wide <- noisy_kernel(sample$kernel, 2 * noise, sample$x[1L, ])
@@ -187,12 +175,8 @@ find_noise <- function(estimator, x, kernel, of = NULL) {
 #   rho' - 2 (sum L - tr L)/(n(n-1)) + ((1-2/n) sum Q + tr(Q)/n)/(n-1)^2,
 # L_ij = E k(x_i, x~_j), Q_ij = E k(x~_i, x~_j), rho' = mean k(x_i, x_i).
 marginal_score <- function(x, kernel) {
-  equal <- all(apply(x, 2, \(column) all(column == column[1L])))
-  score <- if (is_rbf(kernel)) {
-    rbf_score(x, kernel)
-  } else {
-    poly_score(x, kernel)
-  }
+  equal <- all(x == rep(x[1L, ], each = nrow(x)))
+  score <- (if (is_rbf(kernel)) rbf_score else poly_score)(x, kernel)
   # Equal points have no score to lower; rounding is not to choose for them.
   c(score, list(d = ncol(x), equal = equal))
 }
@@ -279,7 +263,7 @@ poly_terms <- function(x, kernel) {
 # One variance for all columns (MKME).
 select_shared <- function(score) {
   d <- score$d
-  along <- \(s) vapply(s, \(one) score$value(rep(one, d)), numeric(1))
+  along <- \(s) vapply(s, \(one) score$value(rep(one, d)), 0)
   reference <- along(0)
   none <- list(noise = numeric(d), score = NULL, minimum = reference,
                reference = reference, border = FALSE)
@@ -332,17 +316,19 @@ select_each <- function(score, shared) {
   shared
 }
 
+# optim() asks for value and gradient at one point in two calls.
+keep_last <- function(f) {
+  last <- NULL
+  \(u) {
+    if (!identical(u, last$u)) last <<- list(u = u, found = f(u))
+    last$found
+  }
+}
+
 descend <- function(score, shared) {
   unit <- shared$noise[1L]
   gain <- shared$reference - shared$minimum
-  last <- NULL
-  # optim() asks for value and gradient in two calls at one point.
-  at <- function(u) {
-    if (!identical(u, last$u)) {
-      last <<- c(list(u = u), score$evaluate(unit * u))
-    }
-    last
-  }
+  at <- keep_last(\(u) score$evaluate(unit * u))
   found <- tryCatch(
     stats::optim(
       rep(1, score$d), \(u) (at(u)$value - shared$reference) / gain,
@@ -361,19 +347,18 @@ descend <- function(score, shared) {
 
 est_lines.est_marginal <- function(estimator, fit, digits, plain = "the KME",
                                    target = "the target") {
-  number <- \(x) format(x, digits = digits)
   noise <- fit$noise
   theta <- fit$kernel$bandwidth
   what <- if (!estimator$by_column) {
-    paste0("noise sigma^2 = ", number(noise),
+    paste0("noise sigma^2 = ", format_number(noise, digits),
            if (length(theta) == 1L) {
-             paste0(" = ", number(noise / theta^2), " theta^2")
+             paste0(" = ", format_number(noise / theta^2, digits), " theta^2")
            })
   } else if (all(noise == noise[1L])) {
-    paste0("noise ", number(noise[[1L]]), " in every column")
+    paste0("noise ", format_number(noise[[1L]], digits), " in every column")
   } else {
     paste0(
-      "noise from ", number(min(noise)), " to ", number(max(noise)), ", ",
+      "noise from ", format_number(min(noise), digits), " to ", format_number(max(noise), digits), ", ",
       sum(noise == 0), " of ", length(noise), " exactly 0"
     )
   }

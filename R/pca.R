@@ -113,7 +113,7 @@ kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
   ncomp <- asked$ncomp
   if (!is.null(ncomp) && ncomp > most) {
     stop_input("'ncomp' must be at most ", most, ", the number of ",
-               site_word(sample), ", not ", ncomp)
+               if (is.null(sample$root)) "points" else "landmarks", ", not ", ncomp)
   }
   found <- pca_components(sample, centered, ncomp, asked$covariance)
   new_kme_pca(found, centered, asked$covariance, stored(asked))
@@ -152,10 +152,6 @@ new_kme_pca <- function(found, centered, covariance, arguments) {
 }
 
 # --- Components --------------------------------------------------------------
-
-# What components are sums over.
-site_word <- function(sample) UseMethod("site_word")
-site_word.kernmean_sample <- \(sample) "points"
 
 # list(values, vectors: V, scores: K^c V, NULL where there are no rows, total,
 # rank, shrinkage)
@@ -232,5 +228,488 @@ weighted_components <- function(centered, s, ncomp, covariance) {
     scores = product(s$vectors, s$values * cross(s$vectors, v)),
     total = sum(weights * centered_diagonal(centered)),
     shrinkage = shrinkage[names(shrinkage) != "norm2"]
+  )
+}
+
+# Methods of kme_pca, and the way back from components to points.
+
+fit_lines.kme_pca <- function(x, digits) {
+  p <- length(x$values)
+  c(
+    pca_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
+    sample_note(x$sample), paste0("center: ", describe_mean(x$mean, digits)),
+    describe_shrinkage(x, digits),
+    paste0(count_of(p, "component"), if (!is.na(x$rank)) {
+      if (p == x$rank) ", all there are" else paste0(" of ", x$rank)
+    }),
+    describe_shares(x)
+  )
+}
+
+pca_title <- function(object) {
+  paste0("Kernel PCA", if (!is.null(object$shrinkage)) {
+    paste(", covariance operator by", operator_words(object$covariance))
+  })
+}
+
+# What the shrinkage of the operator chose, where it has an amount.
+describe_shrinkage <- function(object, digits) {
+  shrinkage <- object$shrinkage
+  if ("lambda" %in% names(object$covariance)) {
+    paste0(
+      "operator: lambda = ", format_number(shrinkage$lambda, digits),
+      if (!is.null(shrinkage$alpha)) paste0(", alpha = ",
+                                            format_number(shrinkage$alpha, digits)),
+      " (", describe_rule(object$covariance), ")",
+      if (shrinkage$border) ", on the border of the range"
+    )
+  }
+}
+
+# Shares of variance; NA where the operator has no positive trace.
+variance_shares <- function(object) {
+  object$values / if (object$total > 0) object$total else NA_real_
+}
+
+describe_shares <- function(object) {
+  if (object$total <= 0) {
+    return(if (object$total == 0) {
+      "the operator was shrunk to 0: no variance is left"
+    } else {
+      "the operator has a negative trace: there are no shares of variance"
+    })
+  }
+  shares <- variance_shares(object)
+  shown <- seq_len(min(5L, length(shares)))
+  paste0(
+    "shares of variance: ", toString(sprintf("%.1f%%", 100 * shares[shown])),
+    if (length(shares) > 5L) ", ...",
+    if (length(shares) > 1L) sprintf("; in all %.1f%%", 100 * sum(shares))
+  )
+}
+
+fit_summary.kme_pca <- function(x) {
+  shares <- variance_shares(x)
+  importance <- rbind(
+    "Standard deviation" = sqrt(ifelse(x$values < 0, NA, x$values)),
+    "Proportion of Variance" = shares, "Cumulative Proportion" = cumsum(shares)
+  )
+  colnames(importance) <- colnames(x$vectors)
+  list(importance = structure(importance, title = "Importance of components"))
+}
+
+fit_facts.kme_pca <- function(x) {
+  c(list(
+    nobs = x$n, ncomp = length(x$values), rank = x$rank, total = x$total,
+    explained = sum(variance_shares(x)), center = x$center$name,
+    covariance = x$covariance$name, lambda = x$shrinkage$lambda
+  ), kernel_columns(x$kernel))
+}
+
+fit_rows.kme_pca <- function(x, matrix = "u", ...) {
+  check_dots(...)
+  words <- c("u", "x", "samples", "scores", "v", "rotation", "loadings",
+             "variables", "d", "eigenvalues", "pcs")
+  switch(take(matrix, choice(words), "matrix"),
+    u = , x = , samples = , scores = long_frame(x$sample, own_scores(x)),
+    v = , rotation = , loadings = , variables = long_frame(x$sample, x$vectors),
+    share_frame(c("PC", "std.dev"),
+                    sqrt(ifelse(x$values < 0, NA, x$values)),
+                    variance_shares(x))
+  )
+}
+
+fit_values.kme_pca <- function(x, newdata = NULL) {
+  prefixed(if (is.null(newdata)) own_scores(x) else predict(x, newdata),
+           ".fitted")
+}
+
+
+#' @rdname kme_pca
+#' @param object A fit.
+#' @param newdata New points, with the columns of `x`, matched by name where
+#'   both have names; for a fit on [as_gram()] the m by n kernel values of new
+#'   points and the sample; without it, the scores of the sample.
+#' @export
+predict.kme_pca <- function(object, newdata, ncomp = NULL, ...) {
+  check_dots(...)
+  kept <- check_components(ncomp, object)
+  if (missing(newdata)) {
+    return(own_scores(object)[, kept, drop = FALSE])
+  }
+  new <- sample_newdata(object$sample, newdata, object$terms)
+  pca_scores(object, new, kept)$scores
+}
+
+# The scores of the sample, which a sketch does not have.
+own_scores <- function(object) {
+  if (is.null(object$scores)) need_newdata()
+  object$scores
+}
+
+check_rows_kept <- function(sample) {
+  if (!is.null(sample$sketch)) need_newdata()
+}
+
+need_newdata <- function() {
+  stop_input("'newdata' must be given: the fit is to a sketch, which keeps ",
+             "sums over rows and not the rows")
+}
+
+# The columns of the components asked for.
+check_components <- function(ncomp, object) {
+  p <- ncol(object$vectors)
+  if (is.null(ncomp)) {
+    return(seq_len(p))
+  }
+  ncomp <- take(ncomp, count(), "ncomp")
+  if (ncomp > p) {
+    stop_input("'ncomp' must be at most ", p, ", the components of the fit, ",
+               "not ", ncomp)
+  }
+  seq_len(ncomp)
+}
+
+# list(scores, mean_at: the kernel mean that centers, at the new points).
+pca_scores <- function(object, new, kept) {
+  v <- object$vectors[, kept, drop = FALSE]
+  found <- centered_apply(object, new, v)
+  dimnames(found$value) <- list(new$names, colnames(v))
+  list(scores = found$value, mean_at = found$mean_at)
+}
+
+#' @export
+coef.kme_pca <- function(object, ...) {
+  check_dots(...)
+  object$vectors
+}
+
+# --- Reconstruction error ----------------------------------------------------
+
+#' Reconstruction error of kernel PCA
+#'
+#' The squared distance of points from the affine subspace spanned by the
+#' leading components.
+#'
+#' With \eqn{s_j(z)}{s_j(z)} the score of z on component j and
+#' \eqn{\tilde\mu}{mu} the kernel mean that centers, the error of z is
+#' \deqn{\|k(z, \cdot) - \tilde\mu\|^2 - \sum_j s_j(z)^2, \quad \|k(z, \cdot)
+#' - \tilde\mu\|^2 = k(z, z) - 2\tilde\mu(z) + \|\tilde\mu\|^2.}{|k(z, .) -
+#' mu|^2 - sum_j s_j(z)^2, with |k(z, .) - mu|^2 = k(z, z) - 2 mu(z) + |mu|^2.}
+#' It is 0 for a point of the sample if all components are kept; rounding below
+#' zero is set to 0.
+#'
+#' A large error marks a point that is unlike the sample (novelty detection,
+#' Hoffmann 2007). What is large, a quantile of the errors of points that were
+#' held out says; those of the sample are smaller. With a kernel that vanishes
+#' at a distance a point far from all others has the error \eqn{k(z, z) +
+#' \|\tilde\mu\|^2}{k(z, z) + |mu|^2}, the largest there is.
+#'
+#' @param object A fit of [kme_pca()].
+#' @param newdata New points, or their kernel values, as in
+#'   [predict()][predict.kme_pca]; without it, the points of the sample.
+#' @param ncomp Number of leading components, `NULL` for all of the fit.
+#' @param ... Must be empty.
+#' @param diagonal \eqn{k(z, z)}{k(z, z)} of the new points, m numbers: needed
+#'   where `newdata` holds kernel values, and only there.
+#' @return The errors, one number for each point, with the row names.
+#' @details O(nmd) time and O((n + m) ncomp) memory for m new points.
+#' @references
+#' Hoffmann, H. (2007). Kernel PCA for novelty detection. *Pattern Recognition*
+#' 40, 863--874. \doi{10.1016/j.patcog.2006.07.009}
+#' @seealso [preimage()]
+#' @examples
+#' x <- scale(iris[, 1:4])
+#' fit <- kme_pca(x[1:50, ], kernel_rbf(2), ncomp = 3)
+#' error <- reconstruction_error(fit, x)
+#' boxplot(error ~ iris$Species, ylab = "reconstruction error")
+#' @export
+reconstruction_error <- function(object, ...) {
+  UseMethod("reconstruction_error")
+}
+
+#' @rdname reconstruction_error
+#' @export
+reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
+                                         diagonal = NULL) {
+  check_dots(...)
+  kept <- check_components(ncomp, object)
+  if (missing(newdata)) {
+    check_no_diagonal(diagonal)
+    scores <- own_scores(object)[, kept, drop = FALSE]
+    square <- centered_diagonal(object)
+  } else {
+    new <- sample_newdata(object$sample, newdata, object$terms)
+    own <- new_diagonal(object$sample, new, diagonal)
+    found <- pca_scores(object, new, kept)
+    square <- own - 2 * found$mean_at + object$norm2
+    if (any(square < -1e-8 * max(own, object$norm2))) {
+      stop_input(
+        "'diagonal' must hold k(z, z) of the new points; number ",
+        which.min(square), " is too small for its kernel values"
+      )
+    }
+    scores <- found$scores
+  }
+  check_result(list(square, rowSums(scores^2)), "the norm of a point")
+  stats::setNames(pmax(0, unname(square) - unname(rowSums(scores^2))),
+                  rownames(scores))
+}
+
+#' Pre-images of kernel PCA
+#'
+#' Points whose images lie close to the projections of points on the leading
+#' components: denoising by kernel PCA with an RBF kernel.
+#'
+#' The projection of z is \eqn{P(z) = \tilde\mu + \sum_j s_j v_j = \sum_i c_i
+#' k(x_i, \cdot)}{P(z) = mu + sum_j s_j v_j = sum_i c_i k(x_i, .)} with the
+#' scores s of z and \eqn{c = Vs + b(1 - e'Vs)}{c = Vs + b (1 - e'Vs)}, b the
+#' weights of the kernel mean that centers (the last term is not b alone where
+#' the mean is shrunk; points of a mean on other points join the sum). The point
+#' whose image is nearest to the projection is where \eqn{\sum_i c_i k(x_i,
+#' z)}{sum_i c_i k(x_i, z)} is largest, a fixed point of \deqn{z \leftarrow
+#' \frac{\sum_i c_i k(z, x_i) x_i}{\sum_i c_i k(z, x_i)}}{z <- sum_i c_i k(z,
+#' x_i) x_i / sum_i c_i k(z, x_i)} (Mika et al. 1999; also with a bandwidth for
+#' each column). The iteration starts at the point of the sample with the
+#' largest value of the projection, and at the next best one if the denominator
+#' is not positive; it stops at a step below `tol` bandwidths.
+#'
+#' Few components smooth the shape of the sample away, many keep the noise:
+#' compare some `ncomp`, by the distance to clean points where there are any.
+#'
+#' The function may have several maxima: what is found is the one to which the
+#' start leads.
+#'
+#' @param object A fit of [kme_pca()] with an RBF kernel on points, centered by
+#'   a kernel mean without noise (marginalized estimators, smoothing and most
+#'   stacks have some; [as_weights()] makes weights of it) or a mixture as its
+#'   target.
+#' @param newdata New points, with the columns of the sample; without it, the
+#'   points of the sample are denoised.
+#' @param ncomp Number of leading components, `NULL` for all of the fit.
+#' @param ... Must be empty.
+#' @param tol The step at which the iteration stops, in bandwidths (of each
+#'   column): a positive number.
+#' @param maxit Most steps for a point; a warning counts the points that need
+#'   more.
+#' @return An m by d matrix, a pre-image in each row, with the column names of
+#'   the sample and the row names of `newdata`. A row does not depend on the
+#'   other rows.
+#' @details A step takes O(nd) time for a point; points are moved in blocks of
+#'   about 2 million kernel values, which is the memory.
+#' @references
+#' Mika, S., Schölkopf, B., Smola, A., Müller, K.-R., Scholz, M. and Rätsch, G.
+#' (1999). Kernel PCA and de-noising in feature spaces. *Advances in Neural
+#' Information Processing Systems* 11, 536--542.
+#' @seealso [reconstruction_error()]
+#' @examples
+#' set.seed(1)
+#' angle <- runif(150, 0, 2 * pi)
+#' x <- cbind(cos(angle), sin(angle)) + rnorm(300, sd = 0.15)
+#' fit <- kme_pca(x, kernel_rbf(0.8), ncomp = 5)
+#' plot(x, col = "grey60", asp = 1, xlab = "", ylab = "")
+#' points(preimage(fit), pch = 20)
+#' @export
+preimage <- function(object, ...) {
+  UseMethod("preimage")
+}
+
+#' @rdname preimage
+#' @export
+preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
+                             maxit = 1000) {
+  check_dots(...)
+  kept <- check_components(ncomp, object)
+  tol <- take(tol, number(open = TRUE), "tol")
+  maxit <- take(maxit, count(), "maxit")
+  wanted <- "'object' must be a fit with an RBF kernel on points, not "
+  x <- sample_points(object$sample, wanted, "on a matrix of values")
+  if (!is_rbf(object$kernel)) {
+    stop_input(wanted, "with ", format_kernel(object$kernel))
+  }
+  sites <- projection_sites(object)
+  scores <- if (missing(newdata)) own_scores(object) else
+    predict(object, newdata)
+  scores <- scores[, kept, drop = FALSE]
+  size <- max(1, floor(2^21 / nrow(sites$x)))
+  found <- lapply(row_panels(seq_len(nrow(scores)), size), \(rows) {
+    fixed_points(object, sites, scores[rows, , drop = FALSE], tol, maxit)
+  })
+  failed <- sum(vapply(found, `[[`, 0, "failed"))
+  if (failed > 0) {
+    warn_kernmean(
+      failed, " of ", nrow(scores), " pre-images did not converge in ", maxit,
+      if (maxit == 1L) " step" else " steps"
+    )
+  }
+  z <- do.call(rbind, lapply(found, `[[`, "z"))
+  z <- unscale_points(object$kernel, z + rep(sites$origin, each = nrow(z)))
+  dimnames(z) <- list(rownames(scores), colnames(x))
+  z
+}
+
+# The points that a projection is a sum over, the sample first, and the weights
+# b of the centering mean on them: list(x, weights, origin), x relative to the
+# origin, near which the sums of both signs lose less.
+projection_sites <- function(object) {
+  parts <- merge_parts(embedding_parts(object$mean))
+  plain <- lengths(lapply(parts, `[[`, "mixture")) + lengths(
+    lapply(parts, `[[`, "noise")) == 0L
+  if (!all(plain)) {
+    stop_input(
+      "'object' must be centered by weights on points, not by a kernel mean ",
+      "with noise or a mixture; noise becomes weights by center = ",
+      "kme(x, kernel, weights = as_weights(fit))"
+    )
+  }
+  x <- unname(object$sample$x)
+  origin <- colMeans(x)
+  weights <- numeric(nrow(x))
+  own <- seq_len(nrow(x))
+  for (part in parts) {
+    if (same_sample(part$sample, object$sample)) {
+      weights[own] <- weights[own] + part$weights
+    } else {
+      x <- rbind(x, unname(part$sample$x))
+      weights <- c(weights, part$weights)
+    }
+  }
+  list(x = x - rep(origin, each = nrow(x)), weights = weights, origin = origin)
+}
+
+# list(z, failed): the fixed points for rows of scores, and how many are none.
+fixed_points <- function(object, sites, scores, tol, maxit) {
+  own <- seq_len(object$sample$n)
+  kept <- seq_len(ncol(scores))
+  theta <- rep_len(object$kernel$bandwidth, ncol(sites$x))
+  v <- object$vectors[, kept, drop = FALSE]
+  part <- tcross(scores, v)
+  # How often the centering mean is taken off: functions of a sketch are sums
+  # over the landmarks as they are.
+  sketched <- is.null(object$scores)
+  mass <- if (sketched) numeric(ncol(v)) else colSums(v)
+  site_scores <- if (sketched) {
+    pca_scores(object, own_points(object$sample), kept)$scores
+  } else {
+    object$scores[, kept, drop = FALSE]
+  }
+  weights <- outer(1 - drop(scores %*% mass),
+                   sites$weights)
+  weights[, own] <- weights[, own] + part
+  # The projections at the points of the sample, each up to a constant.
+  value <- tcross(scores, site_scores) +
+    rep(object$at, each = nrow(scores))
+  best <- max.col(value, "first")
+  z <- sites$x[best, , drop = FALSE]
+  tries <- rep(1L, nrow(z))
+  active <- seq_len(nrow(z))
+  failed <- 0
+  for (iteration in seq_len(maxit)) {
+    at <- z[active, , drop = FALSE]
+    k <- fold_store(object$kernel, at, sites$x) *
+      weights[active, , drop = FALSE]
+    below <- rowSums(k)
+    moved <- product(k, sites$x) / below
+    good <- below > 0
+    z[active[good], ] <- moved[good, ]
+    step <- sqrt(rowSums(((moved - at) / rep(theta, each = nrow(at)))^2))
+    done <- good & step < tol
+    for (row in active[!good]) {
+      tries[row] <- tries[row] + 1L
+      next_best <- order(value[row, ], decreasing = TRUE)[tries[row]]
+      z[row, ] <- sites$x[if (is.na(next_best)) best[row] else next_best, ]
+    }
+    lost <- tries[active] > object$sample$n
+    failed <- failed + sum(lost)
+    active <- active[!done & !lost]
+    if (!length(active)) break
+  }
+  list(z = z, failed = failed + length(active))
+}
+
+# name: that of measured groups.
+fit_picture.kme_pca <- function(object, type = NULL, comps = NULL,
+                                groups = NULL, newdata = NULL, npcs = NULL,
+                                name = NULL) {
+  rows <- !is.null(object$scores) || !is.null(newdata)
+  type <- check_type(type, c("scores", "spectrum"),
+                     if (rows) "scores" else "spectrum")
+  if (type == "scores") {
+    picture_scores(object, comps, groups, name, newdata)
+  } else if (is.null(npcs)) {
+    picture_scree(object)
+  } else {
+    picture_scree(object, npcs)
+  }
+}
+
+picture_scores <- function(object, comps, groups, name, newdata) {
+  known <- colnames(object$vectors)
+  comps <- if (is.null(comps)) seq_len(min(2L, length(known))) else
+    check_pick(comps, known, "comps", 1:2)
+  scores <- if (is.null(newdata)) own_scores(object) else
+    predict(object, newdata)
+  n <- nrow(scores)
+  groups <- check_groups(groups, n)
+  labels <- component_labels(object)[comps]
+  found <- data.frame(scores[, comps, drop = FALSE], row.names = NULL)
+  one <- length(comps) == 1L
+  if (one) {
+    found <- cbind(index = seq_len(n), found)
+    labels <- c("index", labels)
+  }
+  xy <- as.matrix(found)
+  found$groups <- groups
+  groups_picture(pca_heading(object), xy, groups, labels, found,
+                 lines_at = c(if (one) NA else 0, 0), name = name,
+                 whole = if (one) "x")
+}
+
+pca_heading <- function(object) {
+  paste0("Kernel PCA", if (!is.null(object$shrinkage)) {
+    paste0(" (", operator_label(object$covariance), ")")
+  })
+}
+
+# "PC1 (34.5% of variance)"
+component_labels <- function(object, names = colnames(object$vectors)) {
+  shares <- variance_shares(object)
+  paste0(names, ifelse(
+    is.na(shares), "", sprintf(" (%.1f%% of variance)", 100 * shares)
+  ))
+}
+
+#' @rdname plot.kernmean_fit
+#' @importFrom stats screeplot
+#' @export
+screeplot.kme_pca <- function(x, npcs = min(10, length(x$values)),
+                              type = c("barplot", "lines"),
+                              main = pca_heading(x), ...) {
+  draw_picture(picture_scree(x, npcs, type, main), list(...))
+}
+
+picture_scree <- function(object, npcs = min(10, length(object$values)),
+                          type = "barplot", main = pca_heading(object)) {
+  type <- take(type, choice("barplot", "lines"), "type")
+  npcs <- take(npcs, count(), "npcs")
+  if (npcs > length(object$values)) {
+    stop_input("'npcs' must be at most ", length(object$values), ", the ",
+               "components of the fit, not ", npcs)
+  }
+  shown <- seq_len(npcs)
+  variances <- stats::setNames(object$values, colnames(object$vectors))[shown]
+  if (type == "barplot") {
+    picture <- picture_bars(unname(variances), names(variances), main,
+                            "Variances")
+    picture$value <- variances
+    return(picture)
+  }
+  new_picture(
+    main, "", "Variances",
+    list(new_layer("line", x = shown, y = unname(variances)),
+         new_layer("points", x = shown, y = unname(variances),
+                   pch = 19, bg = "black", main = TRUE)),
+    variances, ylim = range(0, variances),
+    ticks = list(at = shown, labels = names(variances), tick = TRUE)
   )
 }

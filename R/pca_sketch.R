@@ -84,8 +84,6 @@ sketch_shrinkage <- function(centered, operator, estimator, argument) {
 
 # --- Kernel PCA --------------------------------------------------------------
 
-site_word.sketch_sample <- \(sample) "landmarks"
-
 pca_components.sketch_sample <- function(sample, centered, ncomp, covariance) {
   operator <- centered_moments(centered, "components")
   shrinkage <- sketch_shrinkage(centered, operator, covariance, "covariance")
@@ -101,9 +99,3 @@ pca_components.sketch_sample <- function(sample, centered, ncomp, covariance) {
   )
 }
 
-# Functions are sums over the landmarks as they are, not centered.
-centered_mass.landmark_sample <- \(sample, v) numeric(ncol(v))
-
-site_scores.landmark_sample <- function(sample, object, kept) {
-  pca_scores(object, own_points(sample), kept)$scores
-}

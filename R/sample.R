@@ -320,7 +320,7 @@ take_rows <- function(x, i) if (!is.null(x)) x[i, , drop = FALSE]
 # what is chosen from folds of it does not see which labels they have.
 sort_points <- function(sample) {
   x <- sample_raw(sample)
-  order <- do.call(order, lapply(seq_len(ncol(x)), \(l) x[, l]))
+  order <- do.call(order, unname(as.data.frame(x)))
   sample_take(without_gram(sample), order)
 }
 
@@ -496,10 +496,6 @@ check_no_diagonal <- function(diagonal) {
 
 # --- print -------------------------------------------------------------------
 
-# What the rows of a Gram matrix stand for.
-row_word <- function(g) UseMethod("row_word")
-row_word.default <- \(g) "point"
-
 # What else print() says of it: a line, or NULL.
 sample_note <- function(sample) UseMethod("sample_note")
 sample_note.kernmean_sample <- \(sample) NULL
@@ -508,7 +504,8 @@ sample_note.kernmean_sample <- \(sample) NULL
 describe_sample <- function(sample) UseMethod("describe_sample")
 describe_sample.kernmean_sample <- function(sample) {
   paste0(
-    count_of(sample$n, row_word(sample$gram)),
+    count_of(sample$n, if (inherits(sample$gram, "bag_gram")) "distribution" else
+      "point"),
     if (knows_points(sample)) {
       paste0(" in ", count_of(ncol(sample$x), "column"))
     } else {

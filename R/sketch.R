@@ -549,3 +549,6 @@ unfilled <- function(sketch, columns = sketch$columns[
   if (!is.null(x$bin)) x$left <- count_left(x)
   x
 }
+
+#' @export
+nobs.kme_sketch <- function(object, ...) object$n

@@ -95,14 +95,13 @@ est_lines.est_skmse <- function(estimator, fit, digits, plain = "the KME",
 
 # Of an estimator with lambda; `border`: what to say if it is on the border.
 shrinkage_lines <- function(estimator, fit, digits, plain, border) {
-  number <- \(x) format(x, digits = digits)
   near <- is.null(border) && is.null(estimator$target) &&
     length(fit$weights) > 0L &&
     max(abs(length(fit$weights) * fit$weights - 1)) < 1e-3
   c(
     paste0(
-      "lambda = ", number(fit$lambda),
-      if (!is.null(fit$alpha)) paste0(", alpha = ", number(fit$alpha)),
+      "lambda = ", format_number(fit$lambda, digits),
+      if (!is.null(fit$alpha)) paste0(", alpha = ", format_number(fit$alpha, digits)),
       " (", describe_rule(estimator), "), towards ",
       describe_target(estimator$target)
     ),

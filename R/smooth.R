@@ -13,11 +13,11 @@ est_smooth <- function(h = NULL, c = NULL, folds = NULL) {
                   h = take(h, share, "h"), c = take(c, share, "c"),
                   folds = check_smooth_folds(folds),
                   select = if (is.null(h) || is.null(c)) "loocv"
-                ))
+                ), traits = "noisy")
 }
 register_estimator(
   "smooth", est_smooth, aliases = "smoothing",
-  candidates = \(sample, top) {
+  candidates = \(sample) {
     if (takes_noise(sample, FALSE)) {
       h <- c(0.15, 0.4, 0.8)
       stats::setNames(lapply(h, est_smooth, c = 1), paste("smoothing", h))
@@ -95,9 +95,9 @@ choose_smooth <- function(estimator, sample) {
                         "the score of smoothing")
   at <- rowSums(found$at) / n
   norms <- drop(found$norms %*% tabulate(fold)) / n
-  score <- \(c) 1 - 2 * c * at + c^2 * norms
   share <- if (is.null(given$c)) pmin(1, pmax(0, at / norms)) else
     rep(given$c, length(grid))
+  reference <- 1 - 2 * at[1L] + norms[1L]
   # Where a bandwidth is so small that squared norms are 0 there is no share.
   asked <- if (is.null(given$h)) TRUE else grid == given$h
   kept <- which(asked & is.finite(share) & norms >= .Machine$double.xmin)
@@ -106,15 +106,16 @@ choose_smooth <- function(estimator, sample) {
     warn_kernmean("'h' = ", format_number(given$h), " spreads the points so ",
                   "far beyond the bandwidth that the estimate is 0 to ",
                   "rounding; the KME is taken instead", kind = "smooth")
-    return(list(h = 0, c = 1, minimum = score(1)[1L], reference = score(1)[1L],
+    return(list(h = 0, c = 1, minimum = reference, reference = reference,
                 folds = max(fold)))
   }
-  curve <- data.frame(h = grid, score = score(share), c = share)[kept, ]
+  curve <- data.frame(h = grid, score = 1 - 2 * share * at + share^2 * norms,
+                      c = share)[kept, ]
   rownames(curve) <- NULL
   best <- which.min(curve$score)
   list(h = curve$h[best], c = curve$c[best],
        score = if (nrow(curve) > 1L) curve, minimum = curve$score[best],
-       reference = score(1)[1L], folds = max(fold))
+       reference = reference, folds = max(fold))
 }
 
 # What the estimates without each fold are, for values of h and c = 1: list(at:
@@ -195,7 +196,7 @@ smooth_part <- function(sample, h, c, moments) {
 }
 
 est_parts.est_smooth <- function(estimator, sample) {
-  check_noisy(estimator, sample, FALSE)
+  check_noisy(estimator, sample)
   moments <- smooth_moments(sample$x, sample$kernel$bandwidth)
   list(smooth_part(sample, estimator$h, estimator$c, moments))
 }
@@ -203,7 +204,7 @@ est_parts.est_smooth <- function(estimator, sample) {
 est_fit.est_smooth <- function(estimator, sample) {
   check_shrinkable(estimator, sample,
                    if (is.null(estimator$select)) 1L else 2L)
-  check_noisy(estimator, sample, FALSE)
+  check_noisy(estimator, sample)
   d <- ncol(sample$x)
   check_memory(d, d, "use fewer columns", copies = 5,
                what = "a covariance of the columns")
@@ -223,32 +224,18 @@ est_fit.est_smooth <- function(estimator, sample) {
 }
 
 est_choose.est_smooth <- function(estimator, sample) {
-  check_noisy(estimator, sample, FALSE)
+  check_noisy(estimator, sample)
   found <- choose_smooth(estimator, sample)
   list(estimator = est_smooth(found$h, found$c), chosen = found[c("h", "c")])
-}
-
-has_weights.est_smooth <- \(estimator) FALSE
-
-allows_sample.est_smooth <- \(estimator, sample) takes_noise(sample, FALSE)
-
-# An operator of noisy features is no sum of weights on the points.
-est_operator.est_smooth <- function(estimator, argument) {
-  stop_input(
-    "'", argument, "' must not be \"smooth\": operators are shrunk by weights ",
-    "on the points; 'center' may be any estimator"
-  )
 }
 
 # --- In tests ----------------------------------------------------------------
 
 # h and c are chosen once, the mean and the covariance are those of each group.
 est_settle.est_smooth <- function(estimator, sample, where) {
-  check_noisy(estimator, sample, FALSE)
+  check_noisy(estimator, sample)
   c(est_choose(estimator, sort_points(sample)), list(height = 1))
 }
-
-on_operator.est_smooth <- \(estimator) FALSE
 
 most_smooth_in_tests <- 0.9
 
@@ -285,9 +272,9 @@ est_settle_variable.est_smooth <- function(estimator, sample, where) {
 
 est_lines.est_smooth <- function(estimator, fit, digits, plain = "the KME",
                                  target = "the target") {
-  number <- \(x) format(x, digits = digits)
   c(
-    paste0("h = ", number(fit$h), ", c = ", number(fit$c), " (",
+    paste0("h = ", format_number(fit$h, digits), ", c = ",
+           format_number(fit$c, digits), " (",
            describe_folds(estimator, fit), ")"),
     if (fit$c == 0) {
       "the estimate is 0"

@@ -10,7 +10,8 @@ est_stack <- function(candidates = NULL, shares = NULL, folds = NULL) {
     "stack", "stack", "stacked estimators", "stacked COSE",
     arguments = list(candidates = candidates, shares = shares,
                      folds = check_smooth_folds(folds),
-                     select = if (is.null(shares)) "loocv")
+                     select = if (is.null(shares)) "loocv"),
+    traits = "gram"
   )
 }
 register_estimator("stack", est_stack)
@@ -27,10 +28,10 @@ check_stack_candidates <- function(candidates) {
                describe(candidates))
   }
   given <- names(candidates)
-  label <- \(i) element_label(given, i, "candidates")
   candidates <- lapply(seq_along(candidates), \(i) {
-    one <- read_estimator(candidates[[i]], argument = label(i))
-    check_candidate(one, paste0("'", label(i), "'"))
+    label <- element_label(given, i, "candidates")
+    check_candidate(read_estimator(candidates[[i]], argument = label),
+                    paste0("'", label, "'"))
   })
   labels <- vapply(candidates, candidate_label, "")
   own <- if (!is.null(given)) !is.na(given) & nzchar(given)
@@ -91,8 +92,7 @@ check_stack_shares <- function(shares, candidates) {
 resolve_stack <- function(estimator, sample) {
   allowed <- warn_limited(estimator, sample)
   estimator$candidates <- if (is.null(allowed)) {
-    top <- \() largest_eigenvalue(sample_gram(sample))
-    unlist(unname(lapply(registered$candidates, \(make) make(sample, top))),
+    unlist(unname(lapply(registered$candidates, \(make) make(sample))),
            recursive = FALSE)
   } else {
     estimator$candidates[allowed]
@@ -106,7 +106,7 @@ resolve_stack <- function(estimator, sample) {
 warn_limited <- function(estimator, sample) {
   given <- estimator$candidates
   allowed <- if (!is.null(given)) {
-    vapply(given, \(one) allows_sample(one, sample), NA)
+    vapply(given, allows_sample, NA, sample)
   }
   what <- if (knows_points(sample)) format_kernel(sample$kernel) else
     "a matrix of kernel values"
@@ -133,7 +133,7 @@ warn_limited <- function(estimator, sample) {
 # list(inner: q x q, at: q): the means over the points, each left out with its
 # fold, of the inner products of the estimates and of their values there.
 left_out_products <- function(candidates, sample, fold) {
-  weighted <- vapply(candidates, \(one) has_weights(one), NA)
+  weighted <- vapply(candidates, has_weights, NA)
   smooth <- vapply(candidates, inherits, NA, "est_smooth")
   if (all(weighted | smooth)) {
     shared_products(candidates, sample, fold, weighted)
@@ -174,12 +174,13 @@ shared_products <- function(candidates, sample, fold, weighted) {
     times <- vapply(own, `[[`, numeric(1), "c")
     found <- smooth_folds(sample, fold, vapply(own, `[[`, numeric(1), "h"),
                           weights, TRUE)
-    over_folds <- \(a) matrix(matrix(a, ncol = count) %*% share, length(own))
     at[!weighted] <- times * rowSums(found$at) / n
-    inner[!weighted, !weighted] <- times * over_folds(found$norms) *
+    inner[!weighted, !weighted] <- times * matrix(matrix(found$norms, ncol = count) %*% share,
+                                                  length(own)) *
       rep(times, each = length(own))
     if (any(weighted)) {
-      inner[!weighted, weighted] <- times * over_folds(found$cross)
+      inner[!weighted, weighted] <- times * matrix(
+        matrix(found$cross, ncol = count) %*% share, length(own))
       inner[weighted, !weighted] <- t(inner[!weighted, weighted])
     }
   }
@@ -194,7 +195,7 @@ refitted_products <- function(candidates, sample, fold) {
     out <- which(fold == f)
     kept <- sample_take(sample, -out)
     new <- new_points(sample$x[out, , drop = FALSE])
-    parts <- lapply(candidates, \(one) est_parts(one, kept))
+    parts <- all_parts(candidates, kept)
     inner <- inner + length(out) * all_pairs(parts, sample$kernel)$inner
     at <- at + vapply(parts, \(one) {
       sum(parts_at(merge_parts(one), sample$kernel, new))
@@ -228,10 +229,8 @@ stack_shares <- function(inner, at, mass) {
 choose_stack <- function(estimator, sample) {
   candidates <- estimator$candidates
   labels <- names(candidates)
-  parts <- lapply(candidates, \(one) est_parts(one, sample))
-  mass <- vapply(parts, \(one) {
-    sum(vapply(one, \(part) sum(part$weights), numeric(1)))
-  }, numeric(1))
+  parts <- all_parts(candidates, sample)
+  mass <- vapply(parts, \(one) sum(vapply(weights_of(one), sum, 0)), 0)
   shares <- estimator$shares
   table <- data.frame(candidate = labels, share = NA, score = NA, mass = mass,
                       row.names = NULL)
@@ -256,32 +255,21 @@ choose_stack <- function(estimator, sample) {
     )
   }
   table$share <- shares
+  # With its shares given; its candidates have been checked.
+  estimator[c("shares", "folds", "select")] <- list(shares, NULL, NULL)
+  estimator$plain <- NULL
   used <- shares > 0
   whole <- combine_parts(parts[used], shares[used], sample)
   c(list(parts = whole, candidates = table,
-         settled = settle_stack(estimator, shares)), found)
-}
-
-# The stack with its shares given: its candidates have been checked.
-settle_stack <- function(estimator, shares) {
-  estimator[c("shares", "folds", "select")] <- list(shares, NULL, NULL)
-  estimator$plain <- NULL
-  estimator
+         settled = estimator), found)
 }
 
 # --- The estimate ------------------------------------------------------------
 
-needs_gram.est_stack <- \(estimator) TRUE
-
-has_weights.est_stack <- function(estimator) {
-  !is.null(estimator$candidates) &&
-    all(vapply(estimator$candidates, \(one) has_weights(one), NA))
-}
-
 # Of a stack whose shares are given, the candidates that have any.
 est_parts.est_stack <- function(estimator, sample) {
   used <- estimator$shares > 0
-  parts <- lapply(estimator$candidates[used], \(one) est_parts(one, sample))
+  parts <- all_parts(estimator$candidates[used], sample)
   combine_parts(parts, estimator$shares[used], sample)
 }
 
@@ -340,7 +328,7 @@ est_operator.est_stack <- function(estimator, argument) {
   if (is.null(given)) {
     return(estimator)
   }
-  kept <- vapply(given, \(one) has_weights(one), NA)
+  kept <- vapply(given, has_weights, NA)
   if (!all(kept)) {
     if (!any(kept) || !is.null(estimator$shares)) {
       stop_input("'", argument, "' must be a stack of candidates that are ",
@@ -386,12 +374,11 @@ est_between.est_stack <- function(a, b) {
 est_lines.est_stack <- function(estimator, fit, digits, plain = "the KME",
                                 target = "the target") {
   table <- fit$candidates
-  numbers <- \(x) format(x, digits = digits)
   scored <- !anyNA(table$score)
   columns <- cbind(
     c("", format(table$candidate)),
     c("share", format(round(table$share, 3))),
-    if (scored) c("score alone", numbers(table$score))
+    if (scored) c("score alone", format(table$score, digits = digits))
   )
   columns <- apply(columns, 2L, format, justify = "right")
   c(
