@@ -182,7 +182,8 @@ read_plan <- function(asked, ...) {
   target <- asked$target
   estimator <- asked$estimator
   if (is.null(estimator)) {
-    estimator <- if (identical(target, "pooled")) "skmse" else "kme"
+    estimator <- (if (identical(target, "pooled")) est_skmse() else
+      est_kme())$name
   }
   estimator <- read_estimator(estimator, ...)
   if (!is.null(estimator$target)) {
@@ -243,18 +244,16 @@ bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
   frame <- formula_frame(match.call(expand.dots = FALSE), layout, data,
                          missing(na.action), parent.frame())
   parts <- split_frame(frame, layout)
-  bag_gram.default(parts$x, id = with_layout(
-    parts$response, list(terms = keep_constants(parts$terms, data),
-                         response = keep_constants(parts$left, data))
+  bag_gram.default(parts$x, id = structure(
+    parts$response, layout = list(terms = keep_constants(parts$terms, data),
+                                  response = keep_constants(parts$left, data))
   ), ...)
 }
 
 # --- Reading bags ------------------------------------------------------------
 
-# An `id` that says how the data were read, and new data are: list(terms,
-# response: of a formula; column: the name of the one that told bags apart).
-with_layout <- function(id, layout) structure(id, layout = layout)
-
+# How the data were read, and new data are: list(terms, response: of a formula;
+# column: the name of the one that told bags apart). An `id` brings it along.
 layout_of <- function(g) {
   Filter(length, mget(c("terms", "response", "column"), g,
                       ifnotfound = list(NULL)))
@@ -700,8 +699,8 @@ request_bags <- function(g, changes) {
   names(asked)[names(asked) == "x"] <- "bags"
   same <- !any(c("x", "id") %in% names(changes))
   if (same) {
-    asked$id <- with_layout(factor(rep(names(g$sizes), g$sizes),
-                                   names(g$sizes)), layout_of(g))
+    asked$id <- structure(factor(rep(names(g$sizes), g$sizes),
+                                 names(g$sizes)), layout = layout_of(g))
   } else if (!"x" %in% names(changes)) {
     asked$bags <- NULL
   }

@@ -152,12 +152,6 @@ borrow_all <- function(target, estimator, pool) {
                        numeric(m)), m))
 }
 
-# The pool with one more bag: its inner products with the others and itself.
-grow_pool <- function(pool, with, own, varrho, n) {
-  g <- rbind(cbind(pool$g, with), c(with, own))
-  new_pool(unname(g), c(pool$varrho, varrho), c(pool$n, n))
-}
-
 # --- The embeddings of all bags ----------------------------------------------
 
 # list(inner: <mu_a, mu_b> of the estimates, table: a data frame of what was
@@ -183,7 +177,9 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
       fit$pool <- new_pool(inner, varrho, sizes)
       fit$mixing <- borrow_all(target, estimator, fit$pool)
       if (target == "pooled") fit$alpha <- 1 - diag(fit$mixing)
-      inner <- mix_pairs(inner, fit$mixing)
+      mixed <- cross(fit$mixing, product(inner, fit$mixing))
+      # Exactly symmetric.
+      inner <- (mixed + t(mixed)) / 2
     }
   }
   fit$inner <- inner
@@ -200,12 +196,6 @@ scale_pairs <- function(inner, left, right = left) {
     return(inner)
   }
   inner * outer(left, right)
-}
-
-# C'GC, exactly symmetric.
-mix_pairs <- function(g, mixing) {
-  mixed <- cross(mixing, product(g, mixing))
-  (mixed + t(mixed)) / 2
 }
 
 # <mu_a, mu_b> before shares and mixtures; with `new`, list(z, sizes, weights,
@@ -299,7 +289,8 @@ mix_new <- function(fit, with, own, varrho, n, at) {
   if (!is.na(at)) {
     return(list(inner = fit$inner[at, ], norm2 = fit$inner[at, at]))
   }
-  pool <- grow_pool(fit$pool, with, own, varrho, n)
+  g <- unname(rbind(cbind(fit$pool$g, with), c(with, own)))
+  pool <- new_pool(g, c(fit$pool$varrho, varrho), c(fit$pool$n, n))
   m <- length(with)
   weights <- borrow(fit$target, fit$estimator, pool, m + 1L)
   towards <- drop(pool$g %*% weights)

@@ -87,7 +87,7 @@
 #'   a + b` for novelty.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
-#' @return An object of class `c("bag_smm", "smm")`, a list with
+#' @return An object of class `c("bag_smm", "kernmean_fit", "smm")`, a list with
 #' \item{type, y, levels}{what was learned; y named by the bags}
 #' \item{gram}{the [bag_gram()] of the bags, with the chosen kernel}
 #' \item{coefficients, intercept}{\eqn{\alpha}{alpha}, a row for each bag, a
@@ -200,7 +200,7 @@ smm_type <- function(asked) {
 }
 
 # Numbers to choose among.
-candidates <- function(words, most) {
+some_numbers <- function(words, most) {
   new_kind(words, \(x) {
     is.numeric(x) && length(x) > 0L && all(is.finite(x) & x > 0 & x <= most)
   }, \(x) sort(unique(as.double(x))))
@@ -209,8 +209,8 @@ candidates <- function(words, most) {
 smm_arguments <- door_table(
   "smm.default", bags = anything, y = anything,
   type = maybe(choice(names(smm_parameters))),
-  cost = maybe(candidates("positive numbers", Inf)),
-  nu = maybe(candidates("positive numbers of at most 1", 1)),
+  cost = maybe(some_numbers("positive numbers", Inf)),
+  nu = maybe(some_numbers("positive numbers of at most 1", 1)),
   epsilon = maybe(number()), ridge = maybe(number(open = TRUE)),
   bandwidth = anything, bandwidth2 = anything,
   folds = \(value, name) {
@@ -300,8 +300,9 @@ smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
   left <- terms(stats::as.formula(call("~", call$id), environment(formula)))
   smm.default(
     formula_matrix(layout, structure(points, terms = layout)), y,
-    id = with_layout(id, list(terms = keep_constants(layout, data),
-                              response = keep_constants(left, data))), ...
+    id = structure(id, layout = list(terms = keep_constants(layout, data),
+                                     response = keep_constants(left, data))),
+    ...
   )
 }
 
@@ -327,7 +328,9 @@ read_problem <- function(asked, names, ordered) {
   if (type == "novelty") {
     return(list(type = type))
   }
-  if (is.null(asked$y)) stop_input("'y' must be given for type = \"", type, "\"")
+  if (is.null(asked$y)) {
+    stop_input("'y' must be given for type = \"", type, "\"")
+  }
   y <- order_answers(asked$y, names, ordered)
   if (type == "classification") {
     return(list(type = type, y = read_classes(y)))
@@ -358,7 +361,8 @@ order_answers <- function(y, bags, ordered) {
   m <- length(bags)
   if (!is.atomic(y) || length(dim(y)) > 1L || length(y) != m) {
     stop_input("'y' must be a factor or a vector with one value for each of ",
-               "the ", m, " bags, not ", describe(y))
+               "the ", m, " bags, not ", describe(y),
+               if (is.factor(y)) paste(" of length", length(y)))
   }
   if (anyNA(y)) {
     stop_input("'y' must have no missing values, not ", sum(is.na(y)), " NA")
@@ -841,21 +845,21 @@ smm_auc <- function(decision, anomalous) {
 
 # --- Verbs -------------------------------------------------------------------
 
+smm_title <- c(
+  classification = "Support measure machine, classification",
+  regression = "Support measure machine, regression",
+  novelty = "One-class support measure machine",
+  ridge = "Kernel ridge regression on distributions"
+)
+
 fit_lines.bag_smm <- function(x, digits) {
   number <- \(value) format(value, digits = digits)
   type <- x$type
   name <- smm_parameters[[type]][1L]
   numeric <- type %in% c("regression", "ridge")
-  best <- x$cv$score[x$cv$chosen]
-  if (type == "regression") best <- x$problem$unit * sqrt(best)
-  if (type == "ridge") best <- sqrt(mean((x$loo - x$y)^2))
+  best <- chosen_loss(x)
   c(
-    switch(type,
-      classification = "Support measure machine, classification",
-      regression = "Support measure machine, regression",
-      novelty = "One-class support measure machine",
-      ridge = "Kernel ridge regression on distributions"
-    ),
+    smm_title[[type]],
     bag_lines(x$gram, digits),
     paste0(
       name, " ", number(x[[name]]),
@@ -886,6 +890,18 @@ fit_lines.bag_smm <- function(x, digits) {
     if (type == "ridge") paste("standard deviation of y:",
                                number(stats::sd(x$y)))
   )
+}
+
+# The same of bags that were left out; nothing where nothing was chosen.
+chosen_loss <- function(object) {
+  best <- object$cv$score[object$cv$chosen]
+  if (object$type == "ridge") {
+    sqrt(mean((object$loo - object$y)^2))
+  } else if (object$type == "regression" && length(best)) {
+    object$problem$unit * sqrt(best)
+  } else {
+    best
+  }
 }
 
 # The share of wrong classes or of refused bags, the root mean squared error.

@@ -3,30 +3,16 @@ fit_picture.bag_smm <- function(object, type = NULL) {
   if (type == "bags") picture_of_bags(object) else picture_tried(object)
 }
 
-smm_plot_title <- c(
-  classification = "Support measure machine",
-  regression = "Support measure machine, regression",
-  novelty = "One-class support measure machine",
-  ridge = "Ridge regression on distributions"
-)
-
 # "Support measure machine (cross-validated error 0.12)"
 plot_heading <- function(object) {
-  number <- \(x) format(x, digits = 2)
-  best <- object$cv$score[object$cv$chosen]
-  note <- switch(object$type,
-    classification = if (length(best)) {
-      paste("cross-validated error", number(best))
-    },
-    regression = if (length(best)) {
-      paste("cross-validated rmse", number(object$problem$unit * sqrt(best)))
-    },
-    novelty = paste("nu =", number(object$nu)),
-    ridge = paste("leave-one-out rmse",
-                  number(sqrt(mean((object$y - object$loo)^2))))
-  )
-  title <- smm_plot_title[[object$type]]
-  if (is.null(note)) title else paste0(title, " (", note, ")")
+  best <- chosen_loss(object)
+  note <- switch(object$type, classification = "cross-validated error ",
+                 regression = "cross-validated rmse ", novelty = "nu = ",
+                 ridge = "leave-one-out rmse ")
+  if (object$type == "novelty") best <- object$nu
+  paste0(smm_title[[object$type]], if (length(best)) {
+    paste0(" (", note, format(best, digits = 2), ")")
+  })
 }
 
 # --- Bags --------------------------------------------------------------------
@@ -100,7 +86,12 @@ picture_tried <- function(object) {
   labels <- if (length(widths)) {
     vapply(curves, \(part) toString(paste(widths, number_in(part, widths))), "")
   }
-  colors <- if (length(widths)) graded_colors(length(curves)) else "black"
+  # From dark to light, none too light to be a line.
+  colors <- if (length(widths)) {
+    utils::head(hcl.colors(length(curves) + 1L, "viridis"), -1L)
+  } else {
+    "black"
+  }
   best <- cv[cv$chosen, ]
   rows <- if (length(widths)) best else cv
   named <- c(along, widths)
@@ -109,7 +100,13 @@ picture_tried <- function(object) {
     consistent_limit(sort(unique(cv$nu)), object$n, along)
   }
   new_picture(
-    plot_heading(object), along, tried_score(object),
+    plot_heading(object), along,
+    switch(object$type,
+      classification = "share of wrong classes",
+      regression = "mean squared error / variance of y",
+      novelty = "share of bags refused",
+      ridge = "leave-one-out mean squared error"
+    ),
     c(list(if (!is.null(cv$se) && !anyNA(rows$se)) {
       error_layer(rows[[along]], rows$score, rows$se)
     }), limit$layer,
@@ -125,18 +122,6 @@ picture_tried <- function(object) {
 # The columns of the first row of a table as words.
 number_in <- function(table, columns) {
   format_number(unlist(table[1L, columns, drop = FALSE]), 3L)
-}
-
-# From dark to light, none too light to be a line.
-graded_colors <- \(count) hcl.colors(count + 1L, "viridis")[seq_len(count)]
-
-tried_score <- function(object) {
-  switch(object$type,
-    classification = "share of wrong classes",
-    regression = "mean squared error / variance of y",
-    novelty = "share of bags refused",
-    ridge = "leave-one-out mean squared error"
-  )
 }
 
 curve_layers <- function(curves, along, colors, labels) {
