@@ -475,7 +475,8 @@ fit_lines.kme_density <- function(x, digits) {
     kernel_lines(x$kernel), sample_note(x$sample),
     strwrap(c(
       describe_fit(x),
-      paste0("distance to the kernel mean ", format_number(sqrt(x$distance2), digits),
+      paste0("distance to the kernel mean ",
+             format_number(sqrt(x$distance2), digits),
              ", at the start ", format_number(sqrt(max(
                0, x$mean$norm2 + x$start$objective)), digits)),
       if (nrow(known_rows(x$sample))) describe_density(x, digits)
@@ -485,10 +486,12 @@ fit_lines.kme_density <- function(x, digits) {
 
 describe_density <- function(object, digits) {
   z <- object$sample$x
-  at <- c(mean(density_log(object, z)), mean(density_log(object, z, object$start)))
+  at <- c(mean(density_log(object, z)),
+          mean(density_log(object, z, object$start)))
   at <- format_number(at, digits)
   paste0("mean log density of the sample ", at[1L], ", at the start ", at[2L])
 }
+
 # What was optimized, and what the points held out decided.
 describe_fit <- function(object) {
   given <- object$arguments$start

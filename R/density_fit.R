@@ -643,7 +643,8 @@ held_out_density <- function(parts, mixtures) {
   for (i in seq_along(parts)) {
     out <- parts[[i]]$out
     rows <- rows + nrow(out)
-    total <- total + vapply(mixtures(parts[[i]], i), \(q) sum(mixture_log(q, out)), 0)
+    own <- mixtures(parts[[i]], i)
+    total <- total + vapply(own, \(q) sum(mixture_log(q, out)), 0)
   }
   total / rows
 }
@@ -791,7 +792,8 @@ read_shape <- function(shape, optimize, start, sample) {
     c("full", "common")
   } else if (!is.null(start)) {
     "isotropic"
-  } else if (is_scaled(sample$kernel) && !covariance_spans(sample_raw(sample))) {
+  } else if (is_scaled(sample$kernel) &&
+               !covariance_spans(sample_raw(sample))) {
     c("isotropic", "full", "common")
   } else {
     c("full", "common", "isotropic")

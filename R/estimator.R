@@ -166,8 +166,6 @@ new_estimator <- function(name, label, kind = NULL, operator = NULL,
   )
 }
 
-has_trait <- \(estimator, traits) any(traits %in% estimator$traits)
-
 # --- Names -----------------------------------------------------------------
 
 registered <- new.env(parent = emptyenv())

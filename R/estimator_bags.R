@@ -77,3 +77,8 @@ bag_rows <- function(sizes) {
 }
 
 bag_codes <- function(sizes) rep(seq_along(sizes), sizes)
+
+# Where none was named.
+usual_bag_estimator <- function(target, ...) {
+  read_estimator(if (identical(target, "pooled")) "skmse" else "kme", ...)
+}

@@ -24,6 +24,7 @@ has_weights <- function(estimator) {
     !("candidates" %in% names(estimator) && is.null(estimator$candidates)) &&
     all(vapply(as.list(estimator$candidates), has_weights, NA))
 }
+
 # The parts of an estimate in which nothing is left to choose.
 est_parts <- function(estimator, sample) UseMethod("est_parts")
 est_parts.kernmean_estimator <- function(estimator, sample) {
@@ -46,6 +47,7 @@ allows_sample <- function(estimator, sample) {
   !has_trait(estimator, "noisy") ||
     takes_noise(sample, has_trait(estimator, "poly"))
 }
+
 # The weights of the estimates that leave out the points of each fold, n x
 # folds, 0 for the points left out; nothing is left to choose.
 weights_left_out <- function(estimator, sample, fold) {
@@ -120,9 +122,9 @@ est_operator <- function(estimator, argument) UseMethod("est_operator")
 est_operator.kernmean_estimator <- function(estimator, argument) {
   if (has_trait(estimator, "noisy")) {
     # An operator of noisy features is no sum of weights on the points.
-    stop_input("'", argument, "' must not be \"", estimator$name, "\": operators ",
-               "are shrunk by weights on the points; 'center' may be any ",
-               "estimator")
+    stop_input("'", argument, "' must not be \"", estimator$name, "\": ",
+               "operators are shrunk by weights on the points; 'center' may be ",
+               "any estimator")
   }
   if (!is.null(estimator$target)) {
     stop_input("'", argument, "' must have no target: an operator is shrunk ",
@@ -140,4 +142,14 @@ est_lines <- function(estimator, fit, digits, plain = "the KME",
 est_lines.kernmean_estimator <- function(estimator, fit, digits, plain,
                                          target) {
   NULL
+}
+
+has_trait <- \(estimator, traits) any(traits %in% estimator$traits)
+
+# Has noise a closed form in the kernel of the sample, and points to be added
+# to? `poly`: are polynomial kernels good too?
+takes_noise <- function(sample, poly) {
+  kernel <- sample$kernel
+  knows_points(sample) && is.null(kernel$equal) &&
+    (is_rbf(kernel) || poly && is_poly(kernel, 1:3))
 }

@@ -349,9 +349,11 @@ fit_lines.kme_fda <- function(x, digits) {
   c(
     "Kernel Fisher discriminants", fill_lines(words, 80L, exdent = 2L),
     kernel_lines(x$kernel), sample_note(x$sample),
-    paste0("ridge ", format_number(x$ridge, digits), if (is.null(x$intensity)) " (given)" else
-      paste0(" (", if (times != 1) paste(times, "times that of "),
-             "shrinkage, intensity = ", format_number(x$intensity, digits), ")")),
+    paste0("ridge ", format_number(x$ridge, digits), " (", if (
+      is.null(x$intensity)) "given" else paste0(
+        if (times != 1) paste(times, "times that of "),
+        "shrinkage, intensity = ", format_number(x$intensity, digits)
+      ), ")"),
     if (length(share) == 1L) "1 axis" else paste0(
       length(share), " axes, shares of the trace ",
       shorten(format_number(share, digits), 5L)

@@ -193,6 +193,7 @@ radius_sample <- function(sample) {
   }
   sketch_sample(sample$sketch, sample$variable, sample$group)
 }
+
 # kappa = k(x, x), or an error.
 constant_diagonal <- function(sample) {
   if (is.null(sample$kernel) || is_function_kernel(sample$kernel)) {
@@ -243,7 +244,8 @@ radius_spectrum <- function(sample) {
   list(values = spectrum_values(cross(center_columns(found$factor))) / n,
        left = found$left / n)
 }
-sketch_variance <- function(sample, new, mean) {
+
+section_variance.landmark_sample <- function(sample, new, mean) {
   rows <- radius_sample(sample)
   covariance <- second_moments(rows, "an interval") -
     tcross(rows$moments$mean)

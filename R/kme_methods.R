@@ -59,9 +59,9 @@ check_plain_mean <- function(object, what) {
 # The variance of k(x_i, z) over the sample, divisor n - 1, at new points, where
 # its mean is known.
 section_variance <- function(sample, new, mean) {
-  if (!is.null(sample$sketch)) {
-    return(sketch_variance(sample, new, mean))
-  }
+  UseMethod("section_variance")
+}
+section_variance.kernmean_sample <- function(sample, new, mean) {
   n <- sample$n
   if (n < 2L) {
     stop_input("'object' must be a fit of at least 2 points for an interval")

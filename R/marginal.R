@@ -41,14 +41,6 @@ check_variances <- function(noise, by_column) {
   stats::setNames(as.double(noise), names(noise))
 }
 
-# Has noise a closed form in the kernel of the sample, and points to be added
-# to? `poly`: are polynomial kernels good too?
-takes_noise <- function(sample, poly) {
-  kernel <- sample$kernel
-  knows_points(sample) && is.null(kernel$equal) &&
-    (is_rbf(kernel) || poly && is_poly(kernel, 1:3))
-}
-
 # The same, or an error that says what is wrong.
 check_noisy <- function(estimator, sample) {
   poly <- has_trait(estimator, "poly")
@@ -358,7 +350,8 @@ est_lines.est_marginal <- function(estimator, fit, digits, plain = "the KME",
     paste0("noise ", format_number(noise[[1L]], digits), " in every column")
   } else {
     paste0(
-      "noise from ", format_number(min(noise), digits), " to ", format_number(max(noise), digits), ", ",
+      "noise from ", format_number(min(noise), digits), " to ",
+      format_number(max(noise), digits), ", ",
       sum(noise == 0), " of ", length(noise), " exactly 0"
     )
   }

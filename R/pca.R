@@ -113,7 +113,8 @@ kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
   ncomp <- asked$ncomp
   if (!is.null(ncomp) && ncomp > most) {
     stop_input("'ncomp' must be at most ", most, ", the number of ",
-               if (is.null(sample$root)) "points" else "landmarks", ", not ", ncomp)
+               if (is.null(sample$root)) "points" else "landmarks", ", not ",
+               ncomp)
   }
   found <- pca_components(sample, centered, ncomp, asked$covariance)
   new_kme_pca(found, centered, asked$covariance, stored(asked))
@@ -258,8 +259,9 @@ describe_shrinkage <- function(object, digits) {
   if ("lambda" %in% names(object$covariance)) {
     paste0(
       "operator: lambda = ", format_number(shrinkage$lambda, digits),
-      if (!is.null(shrinkage$alpha)) paste0(", alpha = ",
-                                            format_number(shrinkage$alpha, digits)),
+      if (!is.null(shrinkage$alpha)) {
+        paste0(", alpha = ", format_number(shrinkage$alpha, digits))
+      },
       " (", describe_rule(object$covariance), ")",
       if (shrinkage$border) ", on the border of the range"
     )

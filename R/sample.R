@@ -504,8 +504,11 @@ sample_note.kernmean_sample <- \(sample) NULL
 describe_sample <- function(sample) UseMethod("describe_sample")
 describe_sample.kernmean_sample <- function(sample) {
   paste0(
-    count_of(sample$n, if (inherits(sample$gram, "bag_gram")) "distribution" else
-      "point"),
+    count_of(sample$n, if (inherits(sample$gram, "bag_gram")) {
+      "distribution"
+    } else {
+      "point"
+    }),
     if (knows_points(sample)) {
       paste0(" in ", count_of(ncol(sample$x), "column"))
     } else {

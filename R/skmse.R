@@ -101,7 +101,9 @@ shrinkage_lines <- function(estimator, fit, digits, plain, border) {
   c(
     paste0(
       "lambda = ", format_number(fit$lambda, digits),
-      if (!is.null(fit$alpha)) paste0(", alpha = ", format_number(fit$alpha, digits)),
+      if (!is.null(fit$alpha)) {
+        paste0(", alpha = ", format_number(fit$alpha, digits))
+      },
       " (", describe_rule(estimator), "), towards ",
       describe_target(estimator$target)
     ),

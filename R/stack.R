@@ -175,8 +175,8 @@ shared_products <- function(candidates, sample, fold, weighted) {
     found <- smooth_folds(sample, fold, vapply(own, `[[`, numeric(1), "h"),
                           weights, TRUE)
     at[!weighted] <- times * rowSums(found$at) / n
-    inner[!weighted, !weighted] <- times * matrix(matrix(found$norms, ncol = count) %*% share,
-                                                  length(own)) *
+    norms <- matrix(found$norms, ncol = count) %*% share
+    inner[!weighted, !weighted] <- times * matrix(norms, length(own)) *
       rep(times, each = length(own))
     if (any(weighted)) {
       inner[!weighted, weighted] <- times * matrix(
