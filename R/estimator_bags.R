@@ -77,8 +77,3 @@ bag_rows <- function(sizes) {
 }
 
 bag_codes <- function(sizes) rep(seq_along(sizes), sizes)
-
-# Where none was named.
-usual_bag_estimator <- function(target, ...) {
-  read_estimator(if (identical(target, "pooled")) "skmse" else "kme", ...)
-}

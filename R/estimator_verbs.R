@@ -123,8 +123,8 @@ est_operator.kernmean_estimator <- function(estimator, argument) {
   if (has_trait(estimator, "noisy")) {
     # An operator of noisy features is no sum of weights on the points.
     stop_input("'", argument, "' must not be \"", estimator$name, "\": ",
-               "operators are shrunk by weights on the points; 'center' may be ",
-               "any estimator")
+               "operators are shrunk by weights on the points; 'center' may ",
+               "be any estimator")
   }
   if (!is.null(estimator$target)) {
     stop_input("'", argument, "' must have no target: an operator is shrunk ",
