@@ -431,7 +431,10 @@ draw_panel <- function(picture, dots, legend) {
   # Margins of next to nothing, to measure what is to stand in them.
   before <- graphics::par(mar = rep(0.01, 4))
   on.exit(close_frame(before))
-  before <- c(before, Filter(length, graphics::par(settings)))
+  # Kept before they are set: one of them may be refused.
+  now <- graphics::par(no.readonly = TRUE)
+  before <- c(before, now[intersect(names(settings), names(now))])
+  graphics::par(settings)
   graphics::plot.new()
   key <- fit_key(picture, own, legend)
   open_window(picture, settings)

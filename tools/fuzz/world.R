@@ -129,7 +129,7 @@ world$new_for <- function(object, seed, style = "normal") {
     return(world$points(5L, 1L, seed, style))
   }
   if (!is.null(sample) && is.null(sample$x)) {
-    return(matrix(0.5, 3L, object$n))
+    return(matrix(0.5, 3L, sample$n))
   }
   d <- if (is.null(sample)) 2L else NCOL(sample$x)
   world$points(5L, d, seed, style)
