@@ -2,7 +2,7 @@
 
 #' @export
 coef.kme <- function(object, ...) {
-  check_dots(...)
+  if (...length()) check_dots(...)
   object$weights
 }
 
