@@ -407,19 +407,48 @@ aggregate_statistics <- function(values, scale, complete) {
   list(values = top, z = z[1L, ], p = p, maximum = maximum, scale = 1 + slack)
 }
 
-# The fields of a test of one statistic or several: list(values: as of that one,
-# or the largest of each labeling, scale: see permutation_p(), several, table: a
-# row for each). `table`: as of list_statistics(); plain: what order 0 is
-# called; bandwidth: that of factor 1, or NULL.
-joint_statistic <- function(values, scale, scheme, table, plain, bandwidth) {
-  found <- aggregate_statistics(values, scale, scheme$complete)
+# The statistics that a filter asks for, as observed and drawn.
+# source_of(factor) has what a multiple of the bandwidth needs, list(plain, at,
+# left: see filter_spectrum()): plain(order) is the source of order 0, at(ratio)
+# a function that gives those of the other orders, which are asked for as they
+# grow. draw() makes list(values: labelings, scale: see permutation_p()) of a
+# source; height: the factor of order 0, which is called `plain`; bandwidth:
+# that of factor 1, or NULL. list(values: of the one statistic, or the largest
+# standardized one of each labeling, scale, several, table: a row for each,
+# left).
+filter_statistics <- function(options, scheme, plain, height, bandwidth,
+                              source_of, draw) {
+  table <- list_statistics(options$filter)
+  check_memory(scheme$B + 1, nrow(table), "take fewer draws", copies = 4,
+               what = "a table of the statistics of all draws,")
+  bar <- progress_bar(options$progress)
+  on.exit(bar$close())
+  values <- matrix(0, scheme$B + 1, nrow(table))
+  scale <- numeric(nrow(table))
+  left <- 0
+  for (factor in options$filter$factors) {
+    sources <- source_of(factor)
+    left <- max(left, sources$left)
+    for (ratio in unique(table$ratio)) {
+      at <- if (is.na(ratio)) sources$plain else sources$at(ratio)
+      times <- if (is.na(ratio)) height else 1
+      for (a in which(table$factor == factor & table$ratio %in% ratio)) {
+        drawn <- draw(at(table$order[a]))
+        values[, a] <- times * drawn$values
+        scale[a] <- times * drawn$scale
+        bar$at(a / nrow(table))
+      }
+    }
+  }
+  joint <- aggregate_statistics(values, scale, scheme$complete)
   table <- data.frame(
     statistic = statistic_words(table, plain), table[c("order", "ratio")],
     bandwidth = table$factor * one_number(bandwidth), factor = table$factor,
-    value = values[1L, ], z = found$z, p.value = found$p,
-    maximum = seq_along(found$z) == found$maximum
+    value = values[1L, ], z = joint$z, p.value = joint$p,
+    maximum = seq_along(joint$z) == joint$maximum
   )
-  one <- ncol(values) == 1L
-  list(values = if (one) values[, 1L] else found$values,
-       scale = if (one) scale else found$scale, several = !one, table = table)
+  one <- nrow(table) == 1L
+  list(values = if (one) values[, 1L] else joint$values,
+       scale = if (one) scale else joint$scale, several = !one, table = table,
+       left = if (left > 0) left)
 }

@@ -459,57 +459,45 @@ hsic_gamma <- function(source) {
 # --- Filters -----------------------------------------------------------------
 
 # HSIC of the matrices M of filter.R, each of its own variable, which no
-# permutation changes: observed and the draws are those of the only statistic,
-# or the largest standardized one. plain: the source without a filter.
+# permutation changes, see filter_statistics(). plain: the source without a
+# filter.
 filter_draws <- function(variables, settled, plain, options, scheme) {
   filter <- options$filter
-  table <- list_statistics(filter)
   several <- length(variables) > 2L
-  check_memory(scheme$B + 1, nrow(table), "take fewer draws", copies = 4,
-               what = "a table of the statistics of all draws,")
   orders <- draw_orders(scheme, plain)
-  bar <- progress_bar(options$progress)
-  on.exit(bar$close())
-  values <- matrix(0, scheme$B + 1, nrow(table))
-  scale <- numeric(nrow(table))
-  left <- 0
-  for (a in seq_len(nrow(table))) {
-    factor <- table$factor[a]
-    # The first of a bandwidth.
-    if (a == 1L || factor != table$factor[a - 1L]) {
+  joint <- filter_statistics(
+    options, scheme, if (several) "dHSIC" else "HSIC", settled$height, NULL,
+    source_of = \(factor) {
       samples <- if (factor == 1) settled$samples else
         lapply(variables, \(variable) vary_bandwidth(variable, factor)$sample)
-      matrices <- NULL
-    }
-    times <- 1
-    source <- if (table$order[a] == 0L) {
-      times <- settled$height
-      if (factor == 1) plain else new_source(samples, options, scheme)
-    } else {
-      if (is.null(matrices)) {
-        matrices <- lapply(samples, dependence_matrices, filter)
-        left <- max(left, vapply(matrices, `[[`, 1, "left"))
+      matrices <- if (any(filter$order > 0L)) {
+        lapply(samples, dependence_matrices, filter)
       }
-      m <- lapply(matrices, \(one) one$at(table$ratio[a]))
-      if (several) filtered_tensor(m) else new_pair(
-        lapply(m, \(m) new_part(m, diag(m), norm(m, "F"), max(m))), scheme
+      list(
+        left = max(0, vapply(matrices, `[[`, 1, "left")),
+        plain = \(order) if (factor == 1) plain else
+          new_source(samples, options, scheme),
+        at = \(ratio) {
+          m <- lapply(matrices, \(one) one$at(ratio))
+          \(order) if (several) filtered_tensor(m) else new_pair(
+            lapply(m, \(m) new_part(m, diag(m), norm(m, "F"), max(m))), scheme
+          )
+        }
       )
+    },
+    draw = \(source) {
+      values <- unlist(lapply(orders, permuted_statistic, source = source,
+                              options = options))
+      check_values(values[1L])
+      check_size(source, values)
+      list(values = values, scale = source$scale)
     }
-    values[, a] <- times * unlist(lapply(orders, \(chunk) {
-      permuted_statistic(source, chunk, options)
-    }))
-    check_values(values[1L, a])
-    check_size(source, values[, a])
-    scale[a] <- times * source$scale
-    bar$at(a / nrow(table))
-  }
-  joint <- joint_statistic(values, scale, scheme, table,
-                           if (several) "dHSIC" else "HSIC", NULL)
-  if (is.null(scheme$matrix) || scheme$all) check_varies(joint$values)
-  list(observed = joint$values[1L], height = 1,
-       law = permutation_null(joint$values, joint$scale, scheme),
-       several = joint$several, table = joint$table,
-       left = if (left > 0) left)
+  )
+  values <- joint$values
+  if (is.null(scheme$matrix) || scheme$all) check_varies(values)
+  c(list(observed = values[1L], height = 1,
+         law = permutation_null(values, joint$scale, scheme)),
+    joint[c("several", "table", "left")])
 }
 
 # Chunks of permutations of points, drawn once for all statistics: first the

@@ -2,56 +2,35 @@
 # the same points, M for means (order 1) and M o M for covariances (order 2),
 # and where the samples differ by them.
 
-# As of mmd_statistics(), of all statistics that are asked for: values are those
-# of the only one, or the largest standardized one; `table`: as of
-# joint_statistic(); plain: the statistic of order 0.
+# As of mmd_statistics(), of all statistics that are asked for, see
+# filter_statistics(); plain: the statistic of order 0.
 filtered_statistics <- function(samples, options, scheme, height) {
   filter <- options$filter
   check_factors(samples$sample, filter$factors)
   if (filter$name != "none") check_definite(samples$sample$kernel)
   units <- mmd_units(samples, scheme)
-  table <- list_statistics(filter)
   plain <- mmd_source(samples, units)
   # Drawn once, for all statistics.
   check_label_memory(units, scheme$B)
-  check_memory(scheme$B + 1, nrow(table), "take fewer draws", copies = 4,
-               what = "a table of the statistics of all draws,")
   labels <- in_label_chunks(units, scheme, FALSE, FALSE, identity)
   of <- plain_statistic(options)
-  bar <- progress_bar(options$progress)
-  on.exit(bar$close())
-  values <- matrix(0, scheme$B + 1, nrow(table))
-  scale <- numeric(nrow(table))
-  left <- 0
-  for (factor in filter$factors) {
-    own <- samples
-    own$sample <- times_bandwidth(samples$sample, factor)
-    made <- if (any(filter$order > 0L)) filtered_sources(own, units, filter)
-    left <- max(left, made$left)
-    for (ratio in unique(table$ratio)) {
-      each <- if (!is.na(ratio)) made$at(ratio)
-      times <- if (is.na(ratio)) height else 1
-      for (a in which(table$factor == factor & table$ratio %in% ratio)) {
-        source <- if (!is.na(ratio)) {
-          each(table$order[a])
-        } else if (factor == 1) {
-          plain
-        } else {
-          mmd_source(own, units)
-        }
-        sums <- lapply(labels, subset_sums, source = source)
-        sums <- gather_sums(source, sums)[[1L]]
-        # Of two matrices one would be in memory for nothing.
-        source <- NULL
-        values[, a] <- times * of(sums)
-        scale[a] <- times * sums$moments[[1L]] / sum(samples$sizes)^2
-        bar$at(a / nrow(table))
-      }
+  joint <- filter_statistics(
+    options, scheme, "MMD^2", height, samples$sample$kernel$bandwidth,
+    source_of = \(factor) {
+      own <- samples
+      own$sample <- times_bandwidth(samples$sample, factor)
+      c(list(plain = \(order) if (factor == 1) plain else
+        mmd_source(own, units)),
+        if (any(filter$order > 0L)) filtered_sources(own, units, filter))
+    },
+    draw = \(source) {
+      sums <- gather_sums(source, lapply(labels, subset_sums,
+                                         source = source))[[1L]]
+      list(values = of(sums),
+           scale = sums$moments[[1L]] / sum(samples$sizes)^2)
     }
-  }
-  c(joint_statistic(values, scale, scheme, table, "MMD^2",
-                    samples$sample$kernel$bandwidth),
-    plain_summary(plain, height), list(left = if (left > 0) left))
+  )
+  c(joint, plain_summary(plain, height))
 }
 
 # The labels of all draws at once: a bit for each unit and group, of two groups
