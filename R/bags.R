@@ -400,7 +400,7 @@ check_id <- function(id, n, new = FALSE) {
   empty <- setdiff(levels(id), names)
   if (length(empty) && !new) {
     warn_kernmean("'id' has levels without points, which are left ",
-                  "out: ", shorten(paste0("'", empty, "'")))
+                  "out: ", quoted(empty))
   }
   droplevels(id)
 }

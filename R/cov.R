@@ -289,14 +289,14 @@ new_kme_cov <- function(fit, estimator, ncomp, arguments, several) {
 predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
                             ncomp = NULL, ..., side = c("left", "right")) {
   check_dots(...)
-  type <- take(type, choice("scores", "value"), "type")
+  type <- take(type, choice("scores", "value"))
   d <- length(object$variables)
   if (type == "value" || d == 1L) {
     if (!missing(side)) {
       stop_input("'side' must not be given but for scores of two variables")
     }
   } else {
-    side <- take(side, choice("left", "right"), "side")
+    side <- take(side, choice("left", "right"))
   }
   if (type == "value") {
     if (!is.null(ncomp)) {
@@ -311,7 +311,7 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
   which <- if (d == 2L && side == "right") 2L else 1L
   v <- if (d == 1L) object$vectors else object[[side]]
   if (!is.null(ncomp)) {
-    ncomp <- take(ncomp, count(), "ncomp")
+    ncomp <- take(ncomp, count())
     if (ncomp > ncol(v)) {
       stop_input("'ncomp' must be at most ", ncol(v), ", the components that ",
                  "were kept, not ", ncomp)

@@ -276,7 +276,7 @@ in_user_units <- function(found, jacobian) {
 predict.kme_density <- function(object, newdata, type = c("density", "log"),
                                 ...) {
   check_dots(...)
-  type <- take(type, choice("density", "log"), "type")
+  type <- take(type, choice("density", "log"))
   new <- if (missing(newdata)) {
     check_rows_kept(object$sample)
     own_points(object$sample)
@@ -392,9 +392,9 @@ share_outside <- function(object) {
 #' @export
 simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
   check_dots(...)
-  nsim <- take(nsim, count(), "nsim")
+  nsim <- take(nsim, count())
   if (!is.null(seed)) {
-    take(seed, count(-.Machine$integer.max), "seed")
+    take(seed, count(-.Machine$integer.max))
     if (!exists(".Random.seed", globalenv(), inherits = FALSE)) stats::runif(1L)
     state <- get(".Random.seed", globalenv(), inherits = FALSE)
     on.exit(assign(".Random.seed", state, globalenv()))
@@ -625,7 +625,7 @@ fit_picture.kme_density <- function(object, type = NULL, columns = NULL,
   if (check_type(type, c("density", "path")) == "path") {
     return(picture_path(object))
   }
-  n <- take(n, count(2L), "n")
+  n <- take(n, count(2L))
   x <- known_rows(object$sample)
   columns <- if (is.null(columns)) {
     seq_len(min(2L, ncol(x)))

@@ -25,7 +25,7 @@ sketch_size <- function(m, first) {
     stop_input("'m' must be a whole number for a sketch, not ", describe(m),
                ": a choice of several takes rows to be held out")
   }
-  take(m, count(), "m")
+  take(m, count())
 }
 
 # --- The start ---------------------------------------------------------------

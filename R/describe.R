@@ -19,6 +19,8 @@ describe <- function(x) {
       if (is.integer(x)) "an " else "a ", typeof(x), " matrix of ", nrow(x),
       " x ", ncol(x)
     )
+  } else if (inherits(x, "kernmean_estimator")) {
+    paste0("\"", x$name, "\"")
   } else if (is.object(x)) {
     paste0("an object of class '", class(x)[1L], "'")
   } else if (is.list(x)) {
@@ -48,6 +50,9 @@ shorten <- function(words, most = 4L) {
   paste0(paste(words[seq_len(min(most, length(words)))], collapse = ", "),
          if (more) ", ...")
 }
+
+# "'a', 'b'"
+quoted <- \(names, most = 4L) shorten(paste0("'", names, "'"), most)
 
 # Lines of words that are not broken themselves: what strwrap() cannot keep
 # together in every locale.

@@ -125,7 +125,7 @@ split_dots <- function(object, dots, groups) {
 
 # NULL: not given.
 check_type <- function(type, types, default = types[1L]) {
-  if (is.null(type)) default else check_choice(type, types, "type")
+  if (is.null(type)) default else take(type, choice(types))
 }
 
 # The group of each of n points: a factor, numbers, or NULL.

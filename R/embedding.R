@@ -78,7 +78,7 @@ kme_distance <- function(a, b) {
 #' @rdname kme_inner
 #' @export
 kme_risk <- function(fit, mixture) {
-  take(fit, a_fit, "fit")
+  take(fit, a_fit)
   x <- sample_points(fit$sample, "'fit' must be fitted on points, not on a ",
                      "matrix of values")
   mixture <- scale_mixture(fit$kernel,
@@ -90,11 +90,11 @@ kme_risk <- function(fit, mixture) {
 
 a_fit <- is_a("kme", "a fit of kme()")
 check_pair <- function(a, b) {
-  take(a, a_fit, "a")
+  take(a, a_fit)
   if (missing(b)) {
     stop_input("'b' must be given, or 'a' must be a list of fits of kme()")
   }
-  take(b, a_fit, "b")
+  take(b, a_fit)
   check_same_space(a$sample, b$sample, "'a'", "'b'")
 }
 

@@ -229,11 +229,7 @@ refuse_argument <- function(wrong, name, own) {
                         registered$makers))
   if (!length(takes)) {
     known <- c(registered_arguments(), "kernel", "scale", "weights")
-    stop_input("unused argument", if (nzchar(wrong)) {
-      paste0(": '", wrong, "'", unused_hint(wrong, known))
-    } else {
-      " by position"
-    })
+    stop_unused(wrong, known)
   }
   stop_input("'", wrong, "' must not be given for estimator \"", name, "\"",
              if (own) paste0(" beside what made it, est_", name, "()") else
@@ -292,7 +288,7 @@ check_rule <- function(select, choices, given, name) {
     }
     return(NULL)
   }
-  if (is.null(select)) choices[1L] else take(select, choice(choices), "select")
+  if (is.null(select)) choices[1L] else take(select, choice(choices))
 }
 
 # The kernel that an estimator brings along for points without one, or NULL.

@@ -227,11 +227,11 @@ check_grouping <- function(grouping, n) {
   }
   if (min(counts) < 2L) {
     stop_input("'grouping' must have at least 2 points in each class, not 1 ",
-               "in ", shorten(paste0("'", names(counts)[counts < 2L], "'")))
+               "in ", quoted(names(counts)[counts < 2L]))
   }
   if (length(empty)) {
     warn_kernmean("'grouping' has classes without points, which are left out: ",
-                  paste0("'", empty, "'", collapse = ", "))
+                  quoted(empty))
   }
   list(of = as.integer(grouping), counts = counts, lev = lev)
 }
@@ -241,7 +241,7 @@ check_prior <- function(prior, counts) {
   if (is.null(prior)) {
     return(counts / sum(counts))
   }
-  values <- take(prior, numbers(0, 1, count = length(lev)), "prior")
+  values <- take(prior, numbers(0, 1, count = length(lev)))
   if (abs(sum(values) - 1) > 1e-6) {
     stop_input("'prior' must sum to 1, not ", format_number(sum(values)))
   }
@@ -272,7 +272,7 @@ predict.kme_fda <- function(object, newdata, prior = object$prior, dimen,
   check_dots(...)
   prior <- check_prior(prior, object$counts)
   axes <- ncol(object$scaling)
-  if (!missing(dimen)) axes <- min(axes, take(dimen, count(), "dimen"))
+  if (!missing(dimen)) axes <- min(axes, take(dimen, count()))
   scores <- if (missing(newdata)) {
     own_scores(object)
   } else {
@@ -404,7 +404,7 @@ fit_summary.kme_fda <- function(x) {
 
 fit_rows.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
   check_dots(...)
-  if (take(matrix, choice("classes", "d"), "matrix") == "d") {
+  if (take(matrix, choice("classes", "d")) == "d") {
     return(share_frame(c("LD", "svd"), x$svd, x$svd^2 / sum(x$svd^2)))
   }
   classes <- names(x$counts)
@@ -445,7 +445,7 @@ fit_picture.kme_fda <- function(object, type = NULL, n = 100, newdata = NULL,
   if (!plane) {
     stop_input("'type' must not be \"regions\" unless the fit has two columns")
   }
-  picture_regions(object, take(n, count(2L), "n"), newdata, list(xlim, ylim))
+  picture_regions(object, take(n, count(2L)), newdata, list(xlim, ylim))
 }
 
 fda_title <- function(object) {

@@ -51,7 +51,7 @@ sketch_classes <- function(sketch) {
   counts <- vapply(samples, `[[`, numeric(1), "n")
   if (min(counts) < 2) {
     stop_input("'x' must have at least 2 rows in each group, not 1 in ",
-               shorten(paste0("'", names(counts)[counts < 2], "'"), 3L))
+               quoted(names(counts)[counts < 2], 3L))
   }
   if (max(counts) <= .Machine$integer.max) storage.mode(counts) <- "integer"
   mass <- group_numbers(sketch, "weight")

@@ -49,7 +49,7 @@ same_version <- function(x, name = "object") {
 #' @export
 print.kernmean_fit <- function(x, digits = digits_shown(), ...) {
   same_version(x, "x")
-  say(fit_lines(x, check_digits(digits)))
+  say(fit_lines(x, take(digits, printed_digits)))
   invisible(x)
 }
 
@@ -64,7 +64,7 @@ summary.kernmean_fit <- function(object, ...) {
 # Under each name what it holds: words as they are, the rest as R prints it.
 #' @export
 print.summary.kernmean_fit <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
+  digits <- take(digits, printed_digits)
   print(x$fit, digits = digits)
   for (name in setdiff(names(x), "fit")) {
     part <- x[[name]]

@@ -4,7 +4,7 @@
 #' @rdname estimators
 #' @export
 est_fkmse <- function(lambda = NULL, select = NULL, target = NULL) {
-  lambda <- take(lambda, an_amount, "lambda")
+  lambda <- take(lambda, an_amount)
   select <- check_rule(select, c("loocv", "gcv", "printed"), lambda, "lambda")
   if (!is.null(target) && isTRUE(select %in% c("gcv", "printed"))) {
     stop_input(

@@ -180,7 +180,7 @@ check_variables <- function(layout, newdata, name,
   if (length(missing)) {
     stop_input(
       "'", name, "' must have the variables of the formula; missing: ",
-      paste0("'", missing, "'", collapse = ", "), hint
+      quoted(missing), hint
     )
   }
 }

@@ -551,7 +551,7 @@ fit_picture.mmd_gof <- function(x, type = NULL, n = 100, breaks = 30,
                                 freq = FALSE) {
   type <- check_type(type, c("null", "witness"))
   if (type == "null") picture_null(x, breaks, freq) else
-    picture_misfit(x, check_count(n, "n", 2L))
+    picture_misfit(x, take(n, count(2L)))
 }
 
 # The kernel mean of the points less that of the model.

@@ -161,7 +161,7 @@ gram_spectrum <- function(g, what = c("values", "projections", "vectors")) {
   if (!inherits(g, "gram")) {
     stop_input("'g' must be a gram, not ", describe(g))
   }
-  spectrum(g, check_choice(what, c("values", "projections", "vectors"), "what"))
+  spectrum(g, take(what, choice("values", "projections", "vectors")))
 }
 
 fit_lines.gram <- function(x, digits) {

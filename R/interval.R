@@ -93,8 +93,8 @@ confint.kme <- function(object, parm, level = 0.95, ...,
   if (!missing(parm)) {
     stop_input("'parm' must be missing: a kernel mean is one parameter")
   }
-  level <- take(level, a_level, "level")
-  method <- take(method, choice("spectrum", "bound"), "method")
+  level <- take(level, a_level)
+  method <- take(method, choice("spectrum", "bound"))
   check_plain_mean(object, "a confidence radius")
   sample <- radius_sample(object$sample)
   kappa <- constant_diagonal(sample)
@@ -260,7 +260,7 @@ section_variance.landmark_sample <- function(sample, new, mean) {
 #' @rdname confint.kme
 #' @export
 print.kme_confint <- function(x, digits = digits_shown(), ...) {
-  digits <- check_digits(digits)
+  digits <- take(digits, printed_digits)
   radius <- format(x$radius, digits = digits)
   say(
     paste0(format(100 * x$level, digits = digits),

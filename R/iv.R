@@ -466,7 +466,7 @@ block_kernels <- function(kernel, names) {
     if (is.null(names(kernel)) || !all(names(kernel) %in% names) ||
           anyDuplicated(names(kernel))) {
       stop_input("'kernel' must be a kernel or a list of kernels named by ",
-                 "block: ", paste0("'", names, "'", collapse = ", "))
+                 "block: ", quoted(names))
     }
     for (name in names(Filter(Negate(is.null), kernel))) {
       kernels[[name]] <- check_kernel(kernel[[name]], paste0("kernel$", name))

@@ -319,7 +319,7 @@ iv_folds <- function(task) {
     # In the order in which they come.
     of <- factor(of, unique(of))
   } else {
-    count <- check_count(folds, "folds", 2L)
+    count <- take(folds, count(2L))
     strata <- if (length(rows) == 1L || authors) rep(1L, n) else
       rows$d + 2L * rows$c
     of <- factor(make_folds(n, count, "blocks", strata), seq_len(count))

@@ -65,7 +65,7 @@ iv_values <- function(object, f, newdata) {
                       known[[column]])
     if (length(unseen)) {
       stop_input("'newdata' must have levels of '", column, "' that the fit ",
-                 "has seen, not ", shorten(paste0("'", unseen, "'")))
+                 "has seen, not ", quoted(unseen))
     }
   }
   part <- object$functions[[f]]
@@ -187,7 +187,7 @@ formula.rkhs_iv <- function(x, ...) {
   layout <- x$terms
   if (is.null(layout)) {
     stop_input("'x' must be a fit by formula, not of ",
-               shorten(paste0("'", names(x$blocks), "'")))
+               quoted(names(x$blocks)))
   }
   variables <- as.list(attr(layout, "variables"))[-1L]
   sides <- lapply(attr(layout, "groups"), \(group) sum_of(variables[group]))
@@ -342,7 +342,7 @@ fit_facts.rkhs_iv <- function(x) {
 fit_rows.rkhs_iv <- function(x, matrix = c("moments", "weights", "cv"), ...) {
   check_dots(...)
   switch(
-    check_choice(matrix, c("moments", "weights", "cv"), "matrix"),
+    take(matrix, choice("moments", "weights", "cv")),
     moments = moment_table(x), cv = data.frame(check_cv(x, "matrix")),
     weights = {
       weights <- coef(x)
@@ -509,7 +509,7 @@ fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
   if (check_type(type, c("fit", "cv")) == "cv") {
     return(picture_held_out(object))
   }
-  n <- check_count(n, "n", 2L)
+  n <- take(n, count(2L))
   known <- names(object$functions)
   if (!is.null(what)) known <- known[check_pick(what, known, "what", 1:2)]
   panels <- lapply(stats::setNames(nm = known), \(f) {

@@ -72,7 +72,7 @@ kernel_rbf <- function(bandwidth = "median") {
 #' @rdname kernel_rbf
 #' @export
 kernel_laplace <- function(bandwidth = "median", norm = c("L1", "L2")) {
-  norm <- check_choice(norm, c("L1", "L2"), "norm")
+  norm <- take(norm, choice("L1", "L2"))
   new_kernel(paste0("laplace_", tolower(norm)),
              bandwidth = check_bandwidth(bandwidth))
 }
@@ -91,8 +91,8 @@ kernel_matern <- function(nu = 3 / 2, bandwidth = "median") {
 #' @rdname kernel_rbf
 #' @export
 kernel_poly <- function(degree = 2, offset = 1) {
-  degree <- check_count(degree, "degree")
-  offset <- check_number(offset, "offset")
+  degree <- take(degree, count())
+  offset <- take(offset, number())
   new_kernel("poly", paste0("(x'y + ", format(offset), ")^", degree),
              degree = degree, offset = offset)
 }

@@ -17,8 +17,8 @@ coef.kme <- function(object, ...) {
 #' @export
 predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95) {
   check_dots(...)
-  interval <- take(interval, flag, "interval")
-  level <- take(level, a_level, "level")
+  interval <- take(interval, flag)
+  level <- take(level, a_level)
   if (interval) check_plain_mean(object, "an interval")
   if (missing(newdata)) {
     new <- if (interval) own_points(object$sample)

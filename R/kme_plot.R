@@ -10,9 +10,9 @@ fit_picture.kme <- function(object, type = NULL, n = 100, interval = FALSE,
   } else {
     "embedding"
   })
-  n <- take(n, count(2L), "n")
-  level <- take(level, a_level, "level")
-  if (take(interval, flag, "interval") &&
+  n <- take(n, count(2L))
+  level <- take(level, a_level)
+  if (take(interval, flag) &&
         (type != "embedding" || !identical(ncol(object$sample$x), 1L))) {
     stop_input("'interval' must be FALSE unless the embedding of one column ",
                "is drawn")

@@ -128,8 +128,8 @@ read_landmark_options <- function(m = 300, kernel = NULL,
                                   method = "rpcholesky", pilot = 20000,
                                   scale = NULL, na.action = stats::na.fail) {
   if (!is.null(kernel)) check_definite(a_kernel(kernel, "kernel"))
-  list(m = check_count(m, "m"), kernel = kernel,
-       method = check_choice(method, c("rpcholesky", "uniform"), "method"),
+  list(m = take(m, count()), kernel = kernel,
+       method = take(method, choice("rpcholesky", "uniform")),
        pilot = pilot_size(pilot, kernel), scale = check_scale(scale),
        omit = drops_missing(na.action))
 }
@@ -138,7 +138,7 @@ read_landmark_options <- function(m = 300, kernel = NULL,
 most_rows_of_functions <- 2000L
 
 pilot_size <- function(pilot, kernel) {
-  pilot <- check_count(pilot, "pilot")
+  pilot <- take(pilot, count())
   if (is_function_kernel(kernel)) min(pilot, most_rows_of_functions) else pilot
 }
 

@@ -37,7 +37,7 @@ check_variances <- function(noise, by_column) {
   if (is.null(noise)) {
     return(NULL)
   }
-  take(noise, numbers(0, count = if (!by_column) 1L), "noise")
+  take(noise, numbers(0, count = if (!by_column) 1L))
   stats::setNames(as.double(noise), names(noise))
 }
 
@@ -81,7 +81,7 @@ column_noise <- function(noise, x, of = NULL) {
     if (!setequal(names(noise), colnames(x)) || anyDuplicated(names(noise))) {
       stop_input(
         "'noise' must have the names of the columns", of, ", ",
-        paste0("'", colnames(x), "'", collapse = ", "), ", or none"
+        quoted(colnames(x)), ", or none"
       )
     }
     noise <- noise[colnames(x)]

@@ -658,7 +658,7 @@ unbiased_summary <- function(found, sizes, options, scheme) {
 # tidy(test, pairs = TRUE) has a row for each pair of groups.
 fit_rows.mmd_test <- function(x, ..., pairs = FALSE) {
   check_dots(...)
-  if (check_flag(pairs, "pairs")) pair_frame(x) else fit_rows.htest(x)
+  if (take(pairs, flag)) pair_frame(x) else fit_rows.htest(x)
 }
 
 fit_frame.mmd_test <- function(x) {

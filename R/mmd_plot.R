@@ -4,7 +4,7 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
     return(picture_null(object, breaks, freq))
   }
   test <- object
-  n <- check_count(n, "n", 2L)
+  n <- take(n, count(2L))
   if (!is.null(test$arguments$bandwidths)) {
     stop_input("'type' must not be \"witness\" for many bandwidths")
   }

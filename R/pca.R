@@ -312,7 +312,7 @@ fit_rows.kme_pca <- function(x, matrix = "u", ...) {
   check_dots(...)
   words <- c("u", "x", "samples", "scores", "v", "rotation", "loadings",
              "variables", "d", "eigenvalues", "pcs")
-  switch(take(matrix, choice(words), "matrix"),
+  switch(take(matrix, choice(words)),
     u = , x = , samples = , scores = long_frame(x$sample, own_scores(x)),
     v = , rotation = , loadings = , variables = long_frame(x$sample, x$vectors),
     share_frame(c("PC", "std.dev"),
@@ -364,7 +364,7 @@ check_components <- function(ncomp, object) {
   if (is.null(ncomp)) {
     return(seq_len(p))
   }
-  ncomp <- take(ncomp, count(), "ncomp")
+  ncomp <- take(ncomp, count())
   if (ncomp > p) {
     stop_input("'ncomp' must be at most ", p, ", the components of the fit, ",
                "not ", ncomp)
@@ -522,8 +522,8 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
                              maxit = 1000) {
   check_dots(...)
   kept <- check_components(ncomp, object)
-  tol <- take(tol, number(open = TRUE), "tol")
-  maxit <- take(maxit, count(), "maxit")
+  tol <- take(tol, number(open = TRUE))
+  maxit <- take(maxit, count())
   wanted <- "'object' must be a fit with an RBF kernel on points, not "
   x <- sample_points(object$sample, wanted, "on a matrix of values")
   if (!is_rbf(object$kernel)) {
@@ -692,8 +692,8 @@ screeplot.kme_pca <- function(x, npcs = min(10, length(x$values)),
 
 picture_scree <- function(object, npcs = min(10, length(object$values)),
                           type = "barplot", main = pca_heading(object)) {
-  type <- take(type, choice("barplot", "lines"), "type")
-  npcs <- take(npcs, count(), "npcs")
+  type <- take(type, choice("barplot", "lines"))
+  npcs <- take(npcs, count())
   if (npcs > length(object$values)) {
     stop_input("'npcs' must be at most ", length(object$values), ", the ",
                "components of the fit, not ", npcs)

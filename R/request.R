@@ -13,7 +13,7 @@ new_kind <- function(words, holds, as = identity) {
 }
 
 # The value as its kind takes it, or an error.
-take <- function(value, kind, name) {
+take <- function(value, kind, name = deparse1(substitute(value))) {
   if (is.function(kind)) {
     return(kind(value, name))
   }
@@ -26,37 +26,21 @@ take <- function(value, kind, name) {
 
 is_number <- \(x) is.numeric(x) && length(x) == 1L && !is.na(x)
 
-in_range <- function(x, from, to, open, finite) {
-  (if (open) x > from & (x < to | is.infinite(to)) else x >= from & x <= to) &
-    (!finite | is.finite(x))
-}
-
-range_words <- function(from, to, open) {
-  if (is.finite(to)) {
-    c("", paste(if (open) " between" else " from", from,
-                if (open) "and" else "to", to))
-  } else {
-    c(if (is.infinite(from)) "finite " else if (open) "positive " else
-      "non-negative ", "")
-  }
-}
-
-# A number from `from` to `to`; `open`: not one of the ends.
-number <- function(from = 0, to = Inf, open = FALSE, finite = TRUE) {
-  words <- range_words(from, to, open)
-  new_kind(paste0("a ", words[1L], "number", words[2L]), \(x) {
-    is_number(x) && in_range(x, from, to, open, finite)
-  }, as.double)
-}
-
-# At least one such number, none missing.
-numbers <- function(from = -Inf, to = Inf, open = FALSE, count = NULL) {
-  words <- range_words(from, to, open)
-  fine <- \(x) !is.na(x) & in_range(x, from, to, open, TRUE)
+# So many numbers (NULL: any, but one) from `from` to `to`, none missing;
+# `open`: none of them one of the ends.
+numbers <- function(from = 0, to = Inf, open = FALSE, finite = TRUE,
+                    count = NULL) {
+  fine <- \(x) !is.na(x) & (!finite | is.finite(x)) &
+    (if (open) x > from & (x < to | is.infinite(to)) else x >= from & x <= to)
+  one <- identical(count, 1L)
   kind <- new_kind(
-    paste0(if (!is.null(count)) paste0(count, " "), words[1L], "number",
-           if (is.null(count) || count > 1L) "s",
-           words[2L]),
+    paste0(
+      if (one) "a " else if (!is.null(count)) paste0(count, " "),
+      if (is.infinite(to)) if (open) "positive " else "non-negative ",
+      if (one) "number" else "numbers",
+      if (is.finite(to)) paste(if (open) " between" else " from", from,
+                               if (open) "and" else "to", to)
+    ),
     \(x) is.numeric(x) && length(x) > 0L && all(fine(x)) &&
       (is.null(count) || length(x) == count),
     as.double
@@ -66,6 +50,8 @@ numbers <- function(from = -Inf, to = Inf, open = FALSE, count = NULL) {
   }
   kind
 }
+
+number <- function(...) numbers(..., count = 1L)
 
 count <- function(least = 1L) {
   new_kind(paste("a whole number of at least", least), \(x) {
@@ -174,17 +160,15 @@ apply_rules <- function(values, rules, given) {
     if (!rule_holds(rule, values)) next
     for (name in names(rule$must)) {
       wanted <- rule$must[[name]]
-      if (keeps_rule(values[[name]], wanted)) next
+      value <- values[[name]]
+      if (keeps_rule(value, wanted)) next
       if (name %in% given) {
-        words <- if (is.null(wanted)) "must not be given" else
-          paste("must be", if (is.list(wanted)) wanted$words else
-            if (is.character(wanted)) quote_words(wanted) else format(wanted))
-        stop_input("'", name, "' ", words, " ", rule$reason,
-                   if (!is.null(wanted)) {
-                     value <- values[[name]]
-                     paste0(", not ", if (inherits(value, "kernmean_estimator"))
-                       quote_words(value$name) else describe(value))
-                   })
+        stop_input("'", name, "' must ", if (is.null(wanted)) {
+          paste("not be given", rule$reason)
+        } else {
+          paste0("be ", if (is.list(wanted)) wanted$words else describe(wanted),
+                 " ", rule$reason, ", not ", describe(value))
+        })
       }
       if (!is.list(wanted)) values[name] <- list(wanted)
     }
@@ -195,11 +179,10 @@ apply_rules <- function(values, rules, given) {
 # What the door was asked for in whose frame this is called: a list of its
 # arguments, as their kinds take them. attr "given": those that the user gave.
 request <- function(table, frame = parent.frame(), dots = FALSE) {
-  if (!dots && table$dots && eval(quote(...length()), frame)) {
-    eval(bquote(check_dots(..., .known = .(names(table$kinds)),
-                           .hints = .(table$hints))), frame)
-  }
   names <- names(table$kinds)
+  if (!dots && table$dots && eval(quote(...length()), frame)) {
+    stop_unused(eval(quote(...names()), frame), names, table$hints)
+  }
   missing <- eval(table$missing, frame)
   values <- table$kinds
   for (i in seq_along(names)) {
@@ -268,46 +251,26 @@ check_changes <- function(changes) {
 names2 <- \(x) if (is.null(names(x))) character(length(x)) else names(x)
 
 # The dots stand before optional arguments and must be empty.
-check_dots <- function(..., .known = names(formals(sys.function(-1L))),
-                       .hints = NULL) {
-  if (...length() == 0L) {
-    return(invisible())
-  }
-  names <- ...names()
-  if (is.null(names) || !nzchar(names[1L])) {
-    stop_input("unused argument: no more than the named arguments are taken ",
-               "by position, not ",
-               tryCatch(describe(..1), error = \(e) "what cannot be evaluated"))
-  }
+check_dots <- function(...) {
+  if (...length()) stop_unused(...names(), names(formals(sys.function(-1L))))
+}
+
+# names: of what was in the dots; known: the arguments that there are.
+stop_unused <- function(names, known, hints = NULL) {
   names <- names[nzchar(names)]
-  hinted <- names[names %in% names(.hints)]
-  stop_input("unused argument", if (length(names) > 1L) "s", ": ",
-             paste0("'", names, "'", collapse = ", "),
-             if (length(hinted)) {
-               paste0("; '", hinted[1L], "' ", .hints[[hinted[1L]]])
-             } else {
-               unused_hint(names, .known)
-             })
-}
-
-# --- Checks by kind, outside of a table ---------------------------------------
-
-check_number <- function(x, name, positive = FALSE, finite = TRUE) {
-  take(x, number(open = positive, finite = finite), name)
-}
-check_count <- \(x, name, least = 1L) take(x, count(least), name)
-check_choice <- \(x, choices, name) take(x, choice(choices), name)
-check_flag <- \(x, name) take(x, flag, name)
-# Of numbers that print() shows; NULL leaves it to R.
-check_digits <- \(digits) take(digits, maybe(number(1, 22)), "digits")
-
-# What goes with another argument.
-must_be <- function(ok, name, value, reason, given = NULL) {
-  if (!ok) {
-    stop_input("'", name, "' must be ", value, " ", reason,
-               if (!is.null(given)) paste0(", not ", describe(given)))
+  if (!length(names)) {
+    stop_input("unused argument: those after the dots must be named")
   }
+  hinted <- names[names %in% names(hints)][1L]
+  stop_input("unused argument: ", quoted(names), if (is.na(hinted)) {
+    unused_hint(names, known)
+  } else {
+    paste0("; '", hinted, "' ", hints[[hinted]])
+  })
 }
+
+# Digits that print() shows; NULL leaves them to R.
+printed_digits <- maybe(number(1, 22))
 
 # --- Data --------------------------------------------------------------------
 
@@ -317,10 +280,8 @@ check_data <- function(x, name = "x") {
     stop_input("'", name, "' must hold points; as_gram() takes a matrix of ",
                "kernel values")
   }
-  if (is.data.frame(x) && all(dim(x) > 0L)) {
-    x <- check_columns(x, name)
-  } else if (is.numeric(x) && length(dim(x)) < 2L &&
-               (!is.object(x) || stats::is.ts(x))) {
+  if (is.numeric(x) && length(dim(x)) < 2L &&
+        (!is.object(x) || stats::is.ts(x))) {
     x <- matrix(x, ncol = 1L, dimnames = list(names(x), NULL))
   }
   if (!(is.matrix(x) && is.numeric(x)) && !is.data.frame(x)) {
@@ -334,6 +295,18 @@ check_data <- function(x, name = "x") {
       "'", name, "' must have at least one row and one column, not ",
       nrow(x), " x ", ncol(x)
     )
+  }
+  if (is.data.frame(x)) {
+    # The bits of an integer64 are those of another double.
+    odd <- which(!vapply(x, \(column) {
+      is.numeric(column) && length(dim(column)) < 2L &&
+        !inherits(column, "integer64")
+    }, NA))
+    if (length(odd)) {
+      stop_input("'", name, "' must have numeric columns only; column '",
+                 names(x)[odd[1L]], "' is ", describe(x[[odd[1L]]]))
+    }
+    x <- as.matrix(x)
   }
   check_finite(x, name, if (!grepl("newdata|[$]", name)) na_hint)
   x <- unclass_matrix(x)
@@ -351,23 +324,6 @@ warn_symmetric <- function(x) {
       "as_gram() takes a matrix of kernel values"
     )
   }
-}
-
-# A data frame of numeric columns, as a matrix.
-check_columns <- function(x, name) {
-  # The bits of an integer64 are those of another double.
-  plain <- vapply(x, \(column) {
-    is.numeric(column) && length(dim(column)) < 2L &&
-      !inherits(column, "integer64")
-  }, logical(1))
-  if (!all(plain)) {
-    bad <- which(!plain)[1L]
-    stop_input(
-      "'", name, "' must have numeric columns only; column '", names(x)[bad],
-      "' is ", describe(x[[bad]])
-    )
-  }
-  as.matrix(x)
 }
 
 # A frame with these names of its rows, NULL for those that it has.
@@ -394,8 +350,7 @@ check_finite <- function(x, name, hint = NULL) {
   }
   where <- if (!is.null(colnames(x)) && ncol(x) > 1L) {
     columns <- colnames(x)[colSums(!is.finite(as.matrix(x))) > 0]
-    paste0(" (in ", paste0("'", utils::head(columns, 3L), "'", collapse = ", "),
-           if (length(columns) > 3L) ", ...", ")")
+    paste0(" (in ", quoted(columns, 3L), ")")
   }
   nan <- sum(is.nan(x))
   counts <- c("NA" = sum(is.na(x)) - nan, "NaN" = nan,
@@ -404,7 +359,7 @@ check_finite <- function(x, name, hint = NULL) {
   stop_input(
     "'", name, "' must have no missing or infinite values, not ",
     paste(counts, names(counts), collapse = " and "), where,
-    if (any(c("NA", "NaN") %in% names(counts))) hint
+    if (anyNA(x)) hint
   )
 }
 
@@ -419,16 +374,13 @@ is_finite <- function(x) {
 # What a door gives must be numbers, for it gives no NaN silently. what: what
 # they are.
 check_result <- function(values, what, of = "'x'") {
-  parts <- if (is.list(values)) values else list(values)
-  for (part in parts) {
-    if (is.list(part)) {
-      check_result(part, what, of)
-    } else if (is.numeric(part) && !is_finite(part)) {
-      stop_kernmean(
-        "numeric", what, " is not a finite number: kernel values, or sums of ",
-        "their products, over- or underflow; rescale the columns of ", of
-      )
-    }
+  if (is.list(values)) {
+    for (part in values) check_result(part, what, of)
+  } else if (is.numeric(values) && !is_finite(values)) {
+    stop_kernmean(
+      "numeric", what, " is not a finite number: kernel values, or sums of ",
+      "their products, over- or underflow; rescale the columns of ", of
+    )
   }
   invisible(values)
 }
@@ -464,10 +416,8 @@ check_newdata <- function(newdata, x, name = "newdata",
     }
     missing <- setdiff(wanted, given)
     if (length(missing)) {
-      stop_input(
-        "'", name, "' must have the columns of ", of, "; missing: ",
-        paste0("'", missing, "'", collapse = ", ")
-      )
+      stop_input("'", name, "' must have the columns of ", of, "; missing: ",
+                 quoted(missing))
     }
     if (!identical(given, wanted)) newdata <- newdata[, wanted, drop = FALSE]
   } else if (is.null(dim(newdata)) && ncol(x) > 1L) {
@@ -478,10 +428,8 @@ check_newdata <- function(newdata, x, name = "newdata",
   }
   newdata <- check_data(newdata, name)
   if (ncol(newdata) != ncol(x)) {
-    stop_input(
-      "'", name, "' must have ", ncol(x), " column", if (ncol(x) > 1L) "s",
-      ", not ", ncol(newdata)
-    )
+    stop_input("'", name, "' must have ", count_of(ncol(x), "column"),
+               ", not ", ncol(newdata))
   }
   newdata
 }
@@ -495,30 +443,19 @@ unused_hint <- function(names, known) {
   theta <- intersect(names, c("bandwidth", "sigma", "theta", "gamma"))
   if (length(theta) && any(c("kernel", "kernel_x") %in% known)) {
     return(paste0("; the bandwidth is the kernel's, as in kernel = ",
-                  "kernel_rbf(", if (theta[1L] == "sigma") {
-                    "1/sqrt(2 * sigma)"
-                  } else if (theta[1L] == "gamma") {
-                    "1/sqrt(2 * gamma)"
-                  } else {
-                    "3"
-                  }, ")"))
+                  "kernel_rbf(", switch(theta[1L], sigma = , gamma = paste0(
+                    "1/sqrt(2 * ", theta[1L], ")"
+                  ), "3"), ")"))
   }
   name <- intersect(names, names(makers))[1L]
-  if (is.na(name) || !any(c("estimator", "center") %in% known)) {
-    return(near_name(names[1L], known))
+  if (!is.na(name) && any(c("estimator", "center") %in% known)) {
+    return(paste0("; '", name, "' is for an estimator, as in ",
+                  makers[[name]], "(", name, " = )"))
   }
-  paste0("; '", name, "' is for an estimator, as in ", makers[[name]], "(",
-         name, " = )")
-}
-
-# A hint at the argument that a misspelt one is near to, or NULL.
-near_name <- function(name, known) {
-  if (is.na(name)) {
-    return(NULL)
-  }
+  # Misspelt.
   known <- setdiff(known, "...")
-  apart <- drop(utils::adist(name, known, ignore.case = TRUE))
-  if (length(apart) && min(apart) <= 2L && min(apart) < nchar(name) / 2) {
+  apart <- utils::adist(names[1L], known, ignore.case = TRUE)
+  if (length(apart) && min(apart) <= 2L && min(apart) < nchar(names[1L]) / 2) {
     paste0("; did you mean '", known[which.min(apart)], "'?")
   }
 }
@@ -530,24 +467,21 @@ check_memory <- function(n, m, ..., copies = 1,
   n <- ceiling(as.double(n))
   m <- ceiling(as.double(m))
   bytes <- 8 * copies * n * m
-  size <- \() paste(format(c(n, m), scientific = FALSE, trim = TRUE),
-                    collapse = " x ")
-  if (max(n, m) > .Machine$integer.max) {
-    stop_kernmean(
-      "memory", what, " of ", size(), " doubles has more rows or columns than ",
-      "the ", .Machine$integer.max, " that a matrix can have; ", ...
-    )
+  fault <- if (max(n, m) > .Machine$integer.max) {
+    paste("has more rows or columns than the", .Machine$integer.max,
+          "that a matrix can have")
+  } else if (bytes >= 2^20 || !is.null(getOption("kernmean.memory"))) {
+    # A look at what is free takes longer than many a small matrix.
+    available <- memory_available()
+    if (bytes > available) {
+      paste0("needs ", format_bytes(bytes), ", more than the ",
+             format_bytes(available), " at hand")
+    }
   }
-  # A look at what is free takes longer than many a small matrix.
-  if (bytes < 2^20 && is.null(getOption("kernmean.memory"))) {
-    return(invisible())
-  }
-  available <- memory_available()
-  if (bytes > available) {
-    stop_kernmean(
-      "memory", what, " of ", size(), " doubles needs ", format_bytes(bytes),
-      ", more than the ", format_bytes(available), " at hand; ", ...
-    )
+  if (!is.null(fault)) {
+    size <- format(c(n, m), scientific = FALSE, trim = TRUE)
+    stop_kernmean("memory", what, " of ", size[1L], " x ", size[2L],
+                  " doubles ", fault, "; ", ...)
   }
 }
 
@@ -563,7 +497,7 @@ bind_rows <- function(parts) {
 memory_available <- function() {
   limit <- getOption("kernmean.memory")
   if (!is.null(limit)) {
-    return(check_number(limit, "kernmean.memory", finite = FALSE))
+    return(take(limit, number(finite = FALSE), "kernmean.memory"))
   }
   if (!file.exists("/proc/meminfo")) {
     return(Inf)

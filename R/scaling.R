@@ -39,7 +39,7 @@ NULL
 a_scale <- new_kind("FALSE, TRUE or \"whiten\"", \(x) {
   isTRUE(x) || isFALSE(x) || identical(x, "whiten")
 })
-check_scale <- \(scale) if (!is.null(scale)) take(scale, a_scale, "scale")
+check_scale <- \(scale) if (!is.null(scale)) take(scale, a_scale)
 
 asks_scale <- function(scale) !is.null(scale) && !isFALSE(scale)
 

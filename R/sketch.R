@@ -246,14 +246,16 @@ read_landmarks <- function(asked) {
   )
   if (!is.null(landmarks) && (length(landmarks) != 1L || !is.numeric(landmarks)
                               || !is.null(dim(landmarks)))) {
-    must_be(is.null(y), "landmarks", "a list of two", "when 'y' is given")
+    if (!is.null(y)) {
+      stop_input("'landmarks' must be a list of two when 'y' is given")
+    }
     return(list(given_landmarks(landmarks, chosen)))
   }
   if (reads_source(asked)) {
     stop_input("'landmarks' must be made before, by kme_landmarks(), for a ",
                "stream or a list of parts, not ", describe(landmarks))
   }
-  if (!is.null(landmarks)) chosen$m <- check_count(landmarks, "landmarks")
+  if (!is.null(landmarks)) chosen$m <- take(landmarks, count())
   data <- list(without_columns(asked$x, unlist(asked$columns)))
   lapply(c(data, if (!is.null(y)) list(y)), \(data) {
     choose_landmarks(read_pilot(pilot_frame(data, chosen$pilot), chosen),
@@ -273,7 +275,9 @@ check_landmark_list <- function(landmarks, asked) {
   }
   two <- length(landmarks) == 2L
   if (!is.null(asked$y)) {
-    must_be(two, "landmarks", "a list of two sets", "when 'y' is given")
+    if (!two) {
+      stop_input("'landmarks' must be a list of two sets when 'y' is given")
+    }
   } else if (two) {
     columns <- lapply(landmarks, landmark_columns)
     if (any(lengths(columns) == 0L) ||
@@ -488,14 +492,17 @@ update.kme_sketch <- function(object, x, ..., y = NULL, groups = NULL,
     }
     asked[name] <- list(NULL)
   }
-  must_be(is.null(object$bin) || is.null(asked$weights), "weights", "NULL",
-          "for a sketch with bins")
+  if (!is.null(object$bin) && !is.null(asked$weights)) {
+    stop_input("'weights' must be NULL for a sketch with bins")
+  }
   asked <- read_rows(asked)
   asked$columns <- c(columns, asked$columns)
   check_columns_apart(object$landmarks, asked$columns)
   grouped <- !is.null(asked$groups) || !is.null(asked$columns$groups)
-  must_be(!length(object$sums) || is.null(object$groups) != grouped, "groups",
-          if (grouped) "NULL" else "given", "as for the rows so far")
+  if (length(object$sums) && is.null(object$groups) == grouped) {
+    stop_input("'groups' must be ", if (grouped) "NULL" else "given",
+               " as for the rows so far")
+  }
   if (is.null(checkpoint) && !is_plain_list(x)) {
     # Its open bin is filled further by what comes one after the other.
     object$columns <- asked$columns

@@ -311,7 +311,7 @@ open_folder <- function(checkpoint, empty, parts, read) {
   }
   take(checkpoint, new_kind("the name of a folder or NULL", \(x) {
     is.character(x) && length(x) == 1L && !is.na(x) && nzchar(x)
-  }), "checkpoint")
+  }))
   call <- list(landmarks = empty$landmarks,
                options = unclass(empty)[names(empty) != "landmarks"],
                "'read'" = trace_of(read), sources = lapply(parts, \(x) {

@@ -87,7 +87,7 @@ chunk_column <- function(rows, name) {
 }
 
 check_row_weights <- function(weights) {
-  weights <- take(weights, numbers(0), "weights")
+  weights <- take(weights, numbers(0))
   squares <- sum(weights^2)
   if (!is.finite(squares) || squares == 0 && any(weights > 0)) {
     stop_input("'weights' must have squares that neither over- nor underflow, ",

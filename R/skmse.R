@@ -4,7 +4,7 @@
 #' @rdname estimators
 #' @export
 est_skmse <- function(lambda = NULL, select = NULL, target = NULL) {
-  lambda <- take(lambda, an_amount, "lambda")
+  lambda <- take(lambda, an_amount)
   select <- check_rule(select, c("loocv", "plugin"), lambda, "lambda")
   new_estimator("skmse", "S-KMSE", "simple shrinkage", "S-COSE",
                 arguments = list(lambda = lambda, select = select,

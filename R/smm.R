@@ -376,7 +376,7 @@ order_answers <- function(y, bags, ordered) {
                  any(given %in% bags)) {
       # Bags without names of their own go by position.
       stop_input("'y' must have the names of the bags, or none; missing: ",
-                 shorten(paste0("'", setdiff(bags, given), "'")))
+                 quoted(setdiff(bags, given)))
     }
   } else if (!ordered) {
     stop_input("'y' must have the names of the bags, whose order is another ",
@@ -391,7 +391,7 @@ read_classes <- function(y) {
   empty <- setdiff(levels(y), as.character(y))
   if (length(empty)) {
     warn_kernmean("'y' has classes without bags, which are left out: ",
-                  shorten(paste0("'", empty, "'")))
+                  quoted(empty))
     y <- droplevels(y)
   }
   if (nlevels(y) < 2L) {
@@ -400,7 +400,7 @@ read_classes <- function(y) {
   few <- levels(y)[tabulate(y, nlevels(y)) < 2L]
   if (length(few)) {
     stop_input("'y' must have at least 2 bags in each class, not 1 in ",
-               shorten(paste0("'", few, "'")))
+               quoted(few))
   }
   y
 }
@@ -797,7 +797,7 @@ predict.bag_smm <- function(object, newdata, type = NULL, ..., id = NULL) {
   same_version(object)
   own <- if (object$type %in% c("regression", "ridge")) "value" else "class"
   type <- if (is.null(type)) own else
-    check_choice(type, c(own, "decision"), "type")
+    take(type, choice(own, "decision"))
   decision <- if (missing(newdata)) object$decision else
     smm_decision(object, newdata, id)
   if (type == own) {
@@ -874,7 +874,7 @@ fit_lines.bag_smm <- function(x, digits) {
     ),
     if (type != "ridge") paste0(
       if (type == "classification") {
-        paste0("classes ", shorten(paste0("'", x$levels, "'"), 6L), "; ")
+        paste0("classes ", quoted(x$levels, 6L), "; ")
       },
       length(x$support), " of ", x$n, " bags are support bags"
     ),
@@ -926,7 +926,7 @@ fit_summary.bag_smm <- function(x) {
 
 fit_rows.bag_smm <- function(x, matrix = c("coefficients", "cv"), ...) {
   check_dots(...)
-  if (check_choice(matrix, c("coefficients", "cv"), "matrix") == "cv") {
+  if (take(matrix, choice("coefficients", "cv")) == "cv") {
     if (is.null(x$cv)) {
       stop_input("'matrix' must not be \"cv\" unless there were several ",
                  "values to choose among")

@@ -10,7 +10,7 @@ est_smooth <- function(h = NULL, c = NULL, folds = NULL) {
   share <- maybe(number(0, 1))
   new_estimator("smooth", "smoothing", "smoothed about the mean",
                 arguments = list(
-                  h = take(h, share, "h"), c = take(c, share, "c"),
+                  h = take(h, share), c = take(c, share),
                   folds = check_smooth_folds(folds),
                   select = if (is.null(h) || is.null(c)) "loocv"
                 ), traits = "noisy")
@@ -29,7 +29,7 @@ register_estimator(
 
 # Fewer than three leave no two training sets with points in common.
 check_smooth_folds <- function(folds) {
-  if (identical(folds, Inf)) folds else take(folds, maybe(count(3L)), "folds")
+  if (identical(folds, Inf)) folds else take(folds, maybe(count(3L)))
 }
 
 # The fold that each of n points is left out with.

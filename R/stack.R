@@ -54,7 +54,7 @@ check_candidate <- function(estimator, name) {
                          estimator_arguments(estimator))
     amounts <- amounts[lengths(unclass(estimator)[amounts]) == 0L]
     stop_input(name, " must have all it needs given, nothing to choose: ",
-               toString(paste0("'", amounts, "'")), " of est_", estimator$name,
+               quoted(amounts), " of est_", estimator$name,
                "()")
   }
   estimator
@@ -83,7 +83,7 @@ check_stack_shares <- function(shares, candidates) {
     }
     shares <- shares[names(candidates)]
   }
-  take(shares, numbers(0, count = length(candidates)), "shares")
+  take(shares, numbers(0, count = length(candidates)))
 }
 
 # --- Candidates --------------------------------------------------------------

@@ -216,7 +216,7 @@ open_function <- function(x, chunk, word = "function") {
 # One file after the other.
 open_files <- function(paths, read, chunk) {
   check_files(paths)
-  take(read, maybe(is_a("function", "a function of a file name")), "read")
+  take(read, maybe(is_a("function", "a function of a file name")))
   at <- 0L
   inner <- NULL
   close <- function() {
@@ -265,7 +265,7 @@ check_files <- function(paths, name = "x") {
   missing <- paths[!grepl("^[[:alnum:]]+://", paths) & !file.exists(paths)]
   if (length(missing)) {
     stop_input("'", name, "' must name files that exist; missing: ",
-               shorten(paste0("'", missing, "'")))
+               quoted(missing))
   }
 }
 
@@ -378,7 +378,7 @@ match_chunk <- function(frame, first) {
   missing <- setdiff(names(first), colnames(frame))
   if (length(missing)) {
     stop_input("the column", if (length(missing) > 1L) "s", " ",
-               shorten(paste0("'", missing, "'")), " must be among its columns")
+               quoted(missing), " must be among its columns")
   }
   frame <- frame[, names(first), drop = FALSE]
   now <- frame_kinds(frame)

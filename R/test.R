@@ -286,7 +286,7 @@ few_labelings <- 20
 
 # A number of draws whose statistics there is room for.
 check_replicates <- function(B) {
-  B <- check_count(B, "B")
+  B <- take(B, count())
   check_memory(B + 1, 1, "take fewer draws", copies = 16,
                what = "a table of the statistics of all draws,")
   B

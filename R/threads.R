@@ -36,7 +36,7 @@ kernmean_threads <- function(threads = NULL) {
     stop_input("'threads' must be a whole number of at least 1 or ",
                "\"default\", not ", describe(threads))
   } else {
-    check_count(threads, "threads")
+    take(threads, count())
   }
   invisible(.Call(C_r_threads, if (openmp) wanted else 1L))
 }

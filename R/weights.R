@@ -49,8 +49,8 @@
 #' kme_distance(fit, linear)
 #' @export
 as_weights <- function(fit, type = c("projection", "taylor")) {
-  take(fit, a_fit, "fit")
-  type <- check_choice(type, c("projection", "taylor"), "type")
+  take(fit, a_fit)
+  type <- take(type, choice("projection", "taylor"))
   if (!is.null(fit$estimator$target)) {
     stop_input(
       "'fit' must have no target, which is not a combination of its points"
