@@ -7,22 +7,18 @@
 # list(sample, work: the sample with what was formed on the way, n, mean: the
 # fit mu, at: its values m, norm2: |mu|^2). `center` is an estimator or a fit.
 centered_sample <- function(sample, center) {
+  work <- walkable_sample(sample)
   if (inherits(center, "kme")) {
     mean <- center
-    work <- walkable_sample(sample)
-    target <- check_target(mean, sample_support(sample), "center")
-    at <- target$at
-    norm2 <- target$norm2
+    at <- check_target(mean, sample_support(sample), "center")$at
   } else {
-    work <- if (needs_gram(center)) form_sample(sample) else
-      walkable_sample(sample)
+    if (needs_gram(center)) work <- form_sample(work)
     mean <- estimate_mean(work, center)
     mean$sample <- sample_support(sample)
     at <- mean$fitted
-    norm2 <- mean$norm2
   }
   list(sample = sample, work = work, n = sample$n, mean = mean, at = at,
-       norm2 = norm2)
+       norm2 = mean$norm2)
 }
 
 # `center` of a door: a fit, or what read_estimator() takes.
@@ -48,23 +44,18 @@ centered_matrix <- function(centered) {
   check_memory(n, n,
                "use fewer rows, or few components (ncomp) of kme_pca()",
                copies = 3)
-  center_source(sample_source(walkable(centered)), centered$at,
+  center_source(sample_source(work_sample(centered)), centered$at,
                 centered$norm2)$k
 }
 
 # The sample for work on its values: of a fit, the one it keeps.
-walkable <- function(centered) {
-  if (is.null(centered$work)) {
-    walkable_sample(centered$sample)
-  } else {
-    centered$work
-  }
+work_sample <- function(centered) {
+  if (is.null(centered$work)) centered$sample else centered$work
 }
 
 # The diagonal of K^c.
 centered_diagonal <- function(centered) {
-  held <- if (is.null(centered$work)) centered$sample else centered$work
-  sample_diagonal(held) - 2 * centered$at + centered$norm2
+  sample_diagonal(work_sample(centered)) - 2 * centered$at + centered$norm2
 }
 
 # --- New points ------------------------------------------------------------
@@ -79,30 +70,24 @@ centered_mean_at <- function(object, new) {
   parts_at(merge_parts(embedding_parts(object$mean)), object$sample$kernel, new)
 }
 
-# list(value: L^c V for V of n rows, m x p, sum_j V_jl <phi(z) - mu, phi(x_j) -
+# list(scores: L^c V for V of n rows, m x p, sum_j V_jl <phi(z) - mu, phi(x_j) -
 # mu>; mean_at: mu(z)), by one fold where mu is a sum over the sample.
 centered_apply <- function(object, new, v) {
-  v <- as.matrix(v)
   weights <- weights_on(object$mean, object$sample)
-  own <- sample_at(object$sample, new, cbind(v, weights))
+  values <- sample_at(object$sample, new, cbind(v, weights))
   if (is.null(weights)) {
     mean_at <- centered_mean_at(object, new)
   } else {
-    mean_at <- own[, ncol(own)]
-    own <- own[, seq_len(ncol(v)), drop = FALSE]
+    mean_at <- values[, ncol(values)]
+    values <- values[, seq_len(ncol(v)), drop = FALSE]
   }
-  list(value = center_values(object$sample, object, own, mean_at, v),
-       mean_at = mean_at)
-}
-
-# <phi(z) - mu, sum_j V_jl (phi(x_j) - mu)> from `own`, the values of sum_j V_jl
-# phi(x_j) at z, and mu(z).
-center_values <- function(sample, object, own, mean_at, v) {
-  UseMethod("center_values")
-}
-center_values.kernmean_sample <- function(sample, object, own, mean_at, v) {
-  down <- drop(crossprod(v, object$at)) - object$norm2 * colSums(v)
-  own - outer(mean_at, colSums(v)) - rep(down, each = nrow(own))
+  # How much of mu is in each column of V: functions of a sketch are sums over
+  # the landmarks as they are.
+  mass <- if (is.null(object$sample$sketch)) colSums(v) else numeric(ncol(v))
+  down <- drop(crossprod(v, object$at)) - object$norm2 * mass
+  scores <- values - outer(mean_at, mass) - rep(down, each = new$m)
+  dimnames(scores) <- list(new$names, colnames(v))
+  list(scores = scores, mean_at = mean_at)
 }
 
 # L^c of some of the new points, whose mean embedding is `at`.
@@ -118,18 +103,18 @@ centered_cross <- function(object, new, at, rows) {
 # iteration, which never forms K^c. Values that are rounding of the largest, or
 # of what they are differences of, are 0.
 centered_spectrum <- function(centered, ncomp = NULL) {
-  found <- NULL
+  spectrum <- NULL
   # From here on the iteration is the faster one: a few times its basis.
   if (!is.null(ncomp) && centered$n >= max(1200, 5 * ncomp)) {
-    found <- krylov_spectrum(centered, ncomp)
+    spectrum <- krylov_spectrum(centered, ncomp)
   }
-  if (is.null(found)) {
-    found <- dense_spectrum(centered, ncomp)
+  if (is.null(spectrum)) {
+    spectrum <- dense_spectrum(centered, ncomp)
   }
-  values <- found$values
+  values <- spectrum$values
   scale <- max(values[1L], abs(centered$at), centered$norm2)
-  found$values[values < rounding_of(centered$n, scale)] <- 0
-  found
+  spectrum$values[values < rounding_of(centered$n, scale)] <- 0
+  spectrum
 }
 
 # NULL where squares of the entries over- or underflow, or the iteration does
@@ -140,31 +125,29 @@ krylov_spectrum <- function(centered, ncomp) {
   basis <- max(400, 2 * ncomp + 160)
   check_memory(n + 3 * basis, basis + ncomp + 256,
                "ask for fewer components (ncomp)", what = "a basis")
-  source <- product_source(walkable(centered))
+  source <- product_source(work_sample(centered))
   square <- .Call(C_r_centered_square, source, centered$at, centered$norm2)
   if (!is.finite(square) || square < .Machine$double.xmin / 1e-16) {
     return(NULL)
   }
-  found <- .Call(C_r_krylov, source, centered$at, centered$norm2, square, ncomp)
-  if (!is.null(found)) {
-    found$total <- sum(centered_diagonal(centered))
-    found$square <- square
+  pairs <- .Call(C_r_krylov, source, centered$at, centered$norm2, square, ncomp)
+  if (!is.null(pairs)) {
+    c(pairs, list(total = sum(centered_diagonal(centered)), square = square))
   }
-  found
 }
 
 dense_spectrum <- function(centered, ncomp) {
   k <- centered_matrix(centered)
   n <- centered$n
-  ncomp <- if (is.null(ncomp)) n else ncomp
+  if (is.null(ncomp)) ncomp <- n
   # Beyond a quarter all of them take less time.
-  found <- .Call(C_r_eigen, k, if (4 * ncomp <= n) ncomp else n)
-  if (length(found$values) > ncomp) {
+  pairs <- .Call(C_r_eigen, k, if (4 * ncomp <= n) ncomp else n)
+  if (length(pairs$values) > ncomp) {
     kept <- seq_len(ncomp)
-    found <- list(values = found$values[kept],
-                  vectors = found$vectors[, kept, drop = FALSE])
+    pairs <- list(values = pairs$values[kept],
+                  vectors = pairs$vectors[, kept, drop = FALSE])
   }
-  c(found, list(total = sum(diag(k)), square = sum(k^2)))
+  c(pairs, list(total = sum(diag(k)), square = sum(k^2)))
 }
 
 # The eigenpairs of K^c that are more than rounding.

@@ -9,13 +9,10 @@ read_operator <- function(x, argument) {
   est_operator(read_estimator(x, argument = argument), argument)
 }
 
-# "empirical", "simple shrinkage (S-COSE)", "own weights"
-operator_words <- function(estimator) {
-  if (is_average(estimator)) {
-    "empirical"
-  } else {
-    c(operator_title(estimator), estimator$label)[1L]
-  }
+# "Kernel PCA (S-COSE)"; of the empirical operator the title alone.
+operator_title <- function(title, estimator) {
+  if (is_average(estimator)) title else
+    paste0(title, " (", operator_label(estimator), ")")
 }
 
 # The product, entry by entry, of the centered Gram matrices; K^c o K^c for one.
@@ -47,56 +44,103 @@ operator_weights <- function(h, estimator) {
   fit[intersect(fields, names(fit))]
 }
 
+# What shrinkage leaves of the operator; NULL is none.
+share_left <- \(shrinkage) if (is.null(shrinkage)) 1 else 1 - shrinkage$alpha
+
 # --- Spectrum of the operator ----------------------------------------------
 
 # Eigenpairs of sum_i beta_i phi_i (x) phi_i from those of K^c, values > 0:
-# list(values, decreasing; vectors, n x r: the weights V of unit-norm
+# list(values, decreasing; rank; vectors, n x r: the weights V of unit-norm
 # eigenfunctions sum_i V_ij phi_i). Weights may be negative, values too.
-operator_spectrum <- function(values, vectors, weights) {
-  if (length(values) == 0L) {
-    return(list(values = numeric(), vectors = vectors))
+operator_spectrum <- function(pairs, weights) {
+  values <- numeric()
+  vectors <- pairs$vectors
+  if (length(pairs$values)) {
+    root <- rep(sqrt(pairs$values), each = nrow(vectors))
+    half <- vectors * root
+    eigen <- .Call(C_r_eigen, cross(half, weights * half), ncol(half))
+    values <- eigen$values
+    vectors <- fix_signs(product(vectors * (1 / root), eigen$vectors))
   }
-  half <- vectors * rep(sqrt(values), each = nrow(vectors))
-  k <- cross(half, weights * half)
-  found <- .Call(C_r_eigen, k, ncol(k))
-  inverse <- vectors * rep(1 / sqrt(values), each = nrow(vectors))
-  list(values = found$values,
-       vectors = fix_signs(product(inverse, found$vectors)))
+  leading_values(list(values = values, vectors = vectors))
 }
 
 # Singular values and functions of sum_i beta_i phi_i (x) psi_i from the
-# eigenpairs x of K_X^c and y of K_Y^c: list(values; left, right: n x r). The
-# sign of a pair is that of the left one.
+# eigenpairs x of K_X^c and y of K_Y^c: list(values; rank; left, right: n x r).
 operator_svd <- function(x, y, weights) {
   n <- length(weights)
   if (length(x$values) == 0L || length(y$values) == 0L) {
-    return(list(values = numeric(), left = matrix(0, n, 0L),
-                right = matrix(0, n, 0L)))
+    none <- matrix(0, n, 0L)
+    return(leading_values(list(values = numeric(), left = none, right = none)))
   }
   roots <- lapply(list(x, y), \(pairs) rep(sqrt(pairs$values), each = n))
-  found <- svd(cross(x$vectors * roots[[1L]],
-                     weights * (y$vectors * roots[[2L]])))
+  svd <- svd(cross(x$vectors * roots[[1L]],
+                   weights * (y$vectors * roots[[2L]])))
   # Below it is what products that are 0 leave.
   rounding <- n * .Machine$double.eps * max(abs(weights)) *
     sqrt(max(x$values) * max(y$values))
-  found$d[found$d <= rounding] <- 0
-  left <- product(x$vectors / roots[[1L]], found$u)
-  right <- product(y$vectors / roots[[2L]], found$v)
-  fixed <- fix_signs(left)
-  turned <- ifelse(colSums(fixed * left) < 0, -1, 1)
-  list(values = found$d, left = fixed, right = right * rep(turned, each = n))
+  svd$d[svd$d <= rounding] <- 0
+  leading_values(paired_functions(svd, x$vectors / roots[[1L]],
+                                  y$vectors / roots[[2L]]))
 }
 
-# A spectrum without the values that are rounding.
-leading_values <- function(found) {
-  values <- found$values
-  n <- nrow(found[[2L]])
-  kept <- abs(values) > n * .Machine$double.eps * max(abs(values), 0)
-  functions <- lapply(found[-1L], \(v) {
-    matrix(v[, kept], n, dimnames = list(
-      NULL, sprintf("%s%d", if (length(found) > 2L) "SV" else "PC",
-                    seq_len(sum(kept)))
+# list(values, left, right) of singular vectors that are coordinates on these
+# two. The sign of a pair is that of the left one.
+paired_functions <- function(svd, left, right) {
+  left <- product(left, svd$u)
+  list(values = svd$d, left = fix_signs(left),
+       right = fix_signs(product(right, svd$v), left))
+}
+
+# A spectrum without the values that are rounding: `least`, by default that of
+# the largest one.
+leading_values <- function(spectrum, least = NULL) {
+  values <- spectrum$values
+  if (is.null(least)) {
+    least <- nrow(spectrum[[2L]]) * .Machine$double.eps * max(abs(values), 0)
+  }
+  kept <- abs(values) > least
+  rank <- sum(kept)
+  name <- if (length(spectrum) > 2L) "SV" else "PC"
+  functions <- lapply(spectrum[-1L], \(v) {
+    matrix(v[, kept], nrow(v), dimnames = list(
+      NULL, paste0(name, seq_len(rank), recycle0 = TRUE)
     ))
   })
-  c(list(values = values[kept], rank = sum(kept)), functions)
+  c(list(values = values[kept], rank = rank), functions)
+}
+
+# A spectrum with the components asked for, as far as there are so many. what:
+# whose they are.
+keep_components <- function(spectrum, ncomp, what) {
+  if (is.null(ncomp)) {
+    return(spectrum)
+  }
+  warn_components(ncomp, spectrum$rank, what)
+  kept <- seq_len(min(ncomp, spectrum$rank))
+  spectrum$values <- spectrum$values[kept]
+  for (name in intersect(c("vectors", "left", "right"), names(spectrum))) {
+    spectrum[[name]] <- spectrum[[name]][, kept, drop = FALSE]
+  }
+  spectrum
+}
+
+warn_components <- function(ncomp, rank, what) {
+  if (!is.null(ncomp) && ncomp > rank) {
+    warn_kernmean("'ncomp' is ", ncomp, ", more than the rank of ", what, ", ",
+                  rank, ": so many components are kept")
+  }
+}
+
+# The numbers of the leading components that are asked for, of p; NULL: all.
+leading_components <- function(asked, p, name = "ncomp") {
+  if (is.null(asked)) {
+    return(seq_len(p))
+  }
+  asked <- take(asked, count(), name)
+  if (asked > p) {
+    stop_input("'", name, "' must be at most ", p, ", the components of the ",
+               "fit, not ", asked)
+  }
+  seq_len(asked)
 }

@@ -141,8 +141,8 @@ kme_cov.default <- function(x, y, kernel_x = kernel_rbf(),
   if (!missing(y)) data["y"] <- list(y)
   several <- missing(y) && is_plain_list(x)
   centers <- read_centers(asked$center, length(if (several) x else data))
-  given <- list(x = asked$kernel_x, y = asked$kernel_y)
-  variables <- read_variables(data, given, kernel,
+  variables <- read_variables(data, list(x = asked$kernel_x,
+                                         y = asked$kernel_y), kernel,
                               lapply(centers, center_kernel), alone = TRUE,
                               scale = asked$scale)
   check_operator(variables, asked$ncomp)
@@ -166,15 +166,15 @@ kme_cov_arguments <- door_table(
 #' @export
 kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_formula(formula, data)
-  found <- formula_variables(match.call(expand.dots = FALSE), formula, data,
-                             missing(na.action), parent.frame(), least = 1L)
-  variables <- found$variables
+  read <- formula_variables(match.call(expand.dots = FALSE), formula, data,
+                            missing(na.action), parent.frame(), least = 1L)
+  variables <- read$variables
   fit <- do.call(kme_cov.default, c(
     list(if (length(variables) == 1L) variables[[1L]] else variables),
     side_kernels(list(...), variables)
   ), quote = TRUE)
   fit$variables <- name_variables(fit$variables, names(variables))
-  fit$terms <- keep_constants(found$terms, data)
+  fit$terms <- keep_constants(read$terms, data)
   fit
 }
 
@@ -182,18 +182,16 @@ kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
 
 # What each of d variables is centered by.
 read_centers <- function(center, d) {
-  if (inherits(center, "kme") && d > 1L) {
-    stop_input(
-      "'center' must be an estimator or a list of ", d, " estimators or fits, ",
-      "one for each variable, not one fit"
-    )
-  }
-  if (!is_several(center) || is.object(center)) {
+  if (!is_plain_list(center)) {
+    if (inherits(center, "kme") && d > 1L) {
+      stop_input("'center' must be an estimator or a list of one for each of ",
+                 "the ", d, " variables, not one fit")
+    }
     return(rep(list(read_center(center)), d))
   }
   if (length(center) != d) {
-    stop_input("'center' must have one entry for each of ", d, " variable",
-               if (d > 1L) "s", ", not ", length(center))
+    stop_input("'center' must have one entry for each of ",
+               count_of(d, "variable"), ", not ", length(center))
   }
   lapply(unname(center), read_center)
 }
@@ -228,17 +226,13 @@ fit_cov <- function(variables, centers, estimator) {
   away <- Reduce(pmin, lapply(samples, centered_diagonal))
   check_squares(sum(diag(h)), all(away <= 0))
   fit <- operator_weights(h, estimator)
-  one <- length(samples) == 1L
-  if (one) {
-    fit$trace <- sum(fit$weights * centered_diagonal(samples[[1L]]))
-  }
   if (length(samples) <= 2L) {
     pairs <- lapply(samples, positive_pairs)
-    fit <- c(fit, if (one) {
-      leading_values(operator_spectrum(pairs[[1L]]$values, pairs[[1L]]$vectors,
-                                       fit$weights))
+    fit <- c(fit, if (length(samples) == 1L) {
+      c(operator_spectrum(pairs[[1L]], fit$weights),
+        trace = sum(fit$weights * centered_diagonal(samples[[1L]])))
     } else {
-      leading_values(operator_svd(pairs[[1L]], pairs[[2L]], fit$weights))
+      operator_svd(pairs[[1L]], pairs[[2L]], fit$weights)
     })
   }
   fit$variables <- keep_centered(variables, samples)
@@ -254,29 +248,19 @@ keep_centered <- function(variables, samples) {
 
 # The variables of a fit under other names.
 name_variables <- function(variables, names) {
-  for (i in seq_along(names)) variables[[i]]$name <- names[[i]]
-  stats::setNames(variables, names)
+  stats::setNames(Map(\(variable, name) {
+    variable$name <- name
+    variable
+  }, variables, names), names)
 }
 
 new_kme_cov <- function(fit, estimator, ncomp, arguments, several) {
-  if (!is.null(ncomp)) {
-    if (ncomp > fit$rank) {
-      warn_kernmean("'ncomp' is ", ncomp, ", more than the rank of the ",
-                    "operator; ", fit$rank, " components were kept")
-    }
-    kept <- seq_len(min(ncomp, fit$rank))
-    fit$values <- fit$values[kept]
-    for (name in intersect(c("vectors", "left", "right"), names(fit))) {
-      fit[[name]] <- fit[[name]][, kept, drop = FALSE]
-    }
-  }
+  fit <- keep_components(fit, ncomp, "the operator")
   new_fit("kme_cov", c(fit, list(
     estimator = estimator, n = fit$variables[[1L]]$sample$n, several = several,
     arguments = arguments
   )))
 }
-
-# What a fit of kme_cov() can do: new values, update, print, summary, plot.
 
 # --- New values ------------------------------------------------------------
 
@@ -291,133 +275,105 @@ predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
   check_dots(...)
   type <- take(type, choice("scores", "value"))
   d <- length(object$variables)
-  if (type == "value" || d == 1L) {
-    if (!missing(side)) {
-      stop_input("'side' must not be given but for scores of two variables")
-    }
-  } else {
-    side <- take(side, choice("left", "right"))
+  if (!missing(side) && (type == "value" || d == 1L)) {
+    stop_input("'side' must not be given but for scores of two variables")
   }
   if (type == "value") {
     if (!is.null(ncomp)) {
       stop_input("'ncomp' must be NULL for type = \"value\"")
     }
-    return(operator_value(object, if (!missing(newdata)) list(newdata)))
+    return(operator_value(object, newdata))
   }
   if (d > 2L) {
     stop_input("'type' must be \"value\" for more than two variables, whose ",
                "tensor has no spectrum")
   }
-  which <- if (d == 2L && side == "right") 2L else 1L
+  side <- take(side, choice("left", "right"))
   v <- if (d == 1L) object$vectors else object[[side]]
-  if (!is.null(ncomp)) {
-    ncomp <- take(ncomp, count())
-    if (ncomp > ncol(v)) {
-      stop_input("'ncomp' must be at most ", ncol(v), ", the components that ",
-                 "were kept, not ", ncomp)
-    }
-    v <- v[, seq_len(ncomp), drop = FALSE]
+  v <- v[, leading_components(ncomp, ncol(v)), drop = FALSE]
+  number <- match(side, c("left", "right"))
+  variable <- object$variables[[number]]
+  if (!missing(newdata)) {
+    new <- read_values(object, newdata, number)[[1L]]
+    return(centered_apply(variable, new, v)$scores)
   }
-  variable <- object$variables[[which]]
-  if (missing(newdata)) {
-    check_rows_kept(variable$sample)
-    scores <- product(centered_matrix(variable), v)
-    names <- sample_names(variable$sample)
-  } else {
-    new <- read_values(object, newdata, which)[[1L]]
-    scores <- if (ncol(v) == 0L) {
-      matrix(0, new$m, 0L)
-    } else {
-      centered_apply(variable, new, v)$value
-    }
-    names <- new$names
-  }
-  dimnames(scores) <- list(names, colnames(v))
+  check_rows_kept(variable$sample)
+  scores <- product(centered_matrix(variable), v)
+  dimnames(scores) <- list(sample_names(variable$sample), colnames(v))
   scores
 }
 
-# sum_i beta_i prod_l k^c_l(z_l, x_il) at the rows of list(newdata), or at the
-# sample for NULL.
+# sum_i beta_i prod_l k^c_l(z_l, x_il) at the rows of newdata, or at the sample.
 operator_value <- function(object, newdata) {
-  samples <- object$variables
-  if (is.null(newdata)) {
-    check_rows_kept(samples[[1L]]$sample)
-    value <- drop(centered_product(samples) %*% object$weights)
-    return(stats::setNames(value, sample_names(samples[[1L]]$sample)))
+  variables <- object$variables
+  sample <- variables[[1L]]$sample
+  if (missing(newdata)) {
+    check_rows_kept(sample)
+    value <- drop(centered_product(variables) %*% object$weights)
+    return(stats::setNames(value, sample_names(sample)))
   }
-  newdata <- newdata[[1L]]
-  if (length(samples) == 1L) {
-    if (is_several(newdata) && length(newdata) == 2L) {
-      new <- lapply(unname(newdata), \(z) read_values(object, z, 1L)[[1L]])
-    } else {
-      new <- rep(read_values(object, newdata, 1L), 2L)
-    }
-    samples <- rep(samples, 2L)
+  if (length(variables) > 1L) {
+    new <- read_values(object, newdata, seq_along(variables))
   } else {
-    new <- read_values(object, newdata, seq_along(samples))
+    pair <- if (is_several(newdata) && length(newdata) == 2L) newdata else
+      list(newdata)
+    new <- rep_len(unlist(lapply(unname(pair), \(z) read_values(object, z, 1L)),
+                          recursive = FALSE), 2L)
+    variables <- rep(variables, 2L)
   }
   rows <- vapply(new, `[[`, 1L, "m")
   if (any(rows != rows[1L])) {
     stop_input("'newdata' must have as many rows for each variable, not ",
                paste(rows, collapse = " and "))
   }
-  value <- operator_at(samples[[1L]]$sample, object, samples, new)
+  value <- if (!is.null(sample$sketch)) {
+    sketch_operator_at(object, variables, new)
+  } else {
+    at <- Map(centered_mean_at, variables, new)
+    size <- max(1, 2^22 %/% object$n)
+    unlist(lapply(row_panels(seq_len(rows[1L]), size), \(kept) {
+      values <- Map(\(variable, z, at) centered_cross(variable, z, at, kept),
+                    variables, new, at)
+      drop(Reduce(`*`, values) %*% object$weights)
+    }))
+  }
   stats::setNames(value, new[[1L]]$names)
 }
 
-# At rows of new points of the variables, as many of each.
-operator_at <- function(sample, object, variables, new) {
-  if (!is.null(sample$sketch)) {
-    return(sketch_operator_at(object, variables, new))
-  }
-  at <- Map(centered_mean_at, variables, new)
-  size <- max(1, 2^22 %/% object$n)
-  unlist(lapply(row_panels(seq_len(new[[1L]]$m), size), \(kept) {
-    values <- Map(\(variable, z, at) centered_cross(variable, z, at, kept),
-                  variables, new, at)
-    drop(Reduce(`*`, values) %*% object$weights)
-  }))
-}
-
-# New points of the variables `which`.
+# New points of the variables `which`. Landmarks know what they are made from;
+# those of a formula take their columns of one data frame.
 read_values <- function(object, newdata, which) {
-  sample <- object$variables[[1L]]$sample
-  if (!is.null(sample$sketch)) {
-    return(sketch_values(sample, object, newdata, which))
-  }
-  labels <- names(object$variables)
-  if (!is.null(object$terms) && is.data.frame(newdata)) {
-    newdata <- lapply(which, \(l) read_term(object$terms, newdata, l))
+  variables <- object$variables
+  landmarks <- variables[[1L]]$sample$sketch$landmarks
+  frame <- is.data.frame(newdata)
+  values <- if (frame && !is.null(landmarks[[1L]]$side)) {
+    rep(list(newdata), length(which))
+  } else if (frame && !is.null(object$terms)) {
+    lapply(which, \(l) read_term(object$terms, newdata, l))
   } else {
-    newdata <- pick_values(object, newdata, which)
+    pick_values(object, newdata, which)
   }
-  Map(\(z, l) variable_newdata(object$variables[[l]], z, labels[l]), newdata,
-      which, USE.NAMES = FALSE)
+  Map(\(z, l) {
+    if (is.null(landmarks)) {
+      return(variable_newdata(variables[[l]], z, names(variables)[l]))
+    }
+    new_points(landmark_points(landmarks[[l]], z, "newdata"))
+  }, values, which, USE.NAMES = FALSE)
 }
 
 # The values of the variables `which` as a list.
 pick_values <- function(object, newdata, which) {
   labels <- names(object$variables)
   d <- length(labels)
-  if (is_several(newdata)) {
-    if (length(newdata) != d && d == 1L) {
-      stop_input("'newdata' must hold values of one variable, not a list of ",
-                 length(newdata), "; pairs are for type = \"value\"")
-    }
-    if (length(newdata) != d) {
-      stop_input("'newdata' must be a list of ", d, " variables, not of ",
-                 length(newdata))
-    }
-    if (all(labels %in% names(newdata))) newdata <- newdata[labels]
-    newdata <- unname(newdata)[which]
-  } else {
-    if (length(which) > 1L) {
-      stop_input("'newdata' must be a list of ", d, " variables, not ",
-                 describe(newdata))
-    }
-    newdata <- list(newdata)
+  if (!is_several(newdata) && length(which) == 1L) {
+    return(list(newdata))
   }
-  newdata
+  if (!is_several(newdata) || length(newdata) != d) {
+    stop_input("'newdata' must hold values of ", count_of(d, "variable"),
+               ", not be ", describe(newdata))
+  }
+  if (all(labels %in% names(newdata))) newdata <- newdata[labels]
+  unname(newdata)[which]
 }
 
 # --- Methods ---------------------------------------------------------------
@@ -433,50 +389,49 @@ coef.kme_cov <- function(object, ...) {
 }
 
 fit_request.kme_cov <- function(x, changes) {
-  object <- x
-  arguments <- object$arguments
-  sketch <- object$variables[[1L]]$sample$sketch
+  arguments <- x$arguments
+  variables <- x$variables
+  sketch <- variables[[1L]]$sample$sketch
   if (!is.null(sketch)) {
     arguments$x <- sketch
     return(change_request(arguments, changes))
   }
-  variables <- object$variables
-  same_data <- !any(c("x", "y") %in% names(changes))
-  moved <- !same_data || "data" %in% names(changes)
-  if ("data" %in% names(changes) && !is.null(object$terms)) {
+  moved <- any(c("x", "y", "data") %in% names(changes))
+  if ("data" %in% names(changes) && !is.null(x$terms)) {
     data <- lapply(seq_along(variables), \(l) {
-      read_term(object$terms, changes$data, l, "data")
+      read_term(x$terms, changes$data, l, "data")
     })
-    names(data) <- names(variables)
-    changes$x <- if (length(data) == 1L) data[[1L]] else data
+    changes$x <- if (x$several) stats::setNames(data, names(variables)) else
+      data[[1L]]
     changes$data <- NULL
   }
-  sides <- if (!object$several) c("x", "y")[seq_along(variables)]
   # A formula has sides, a list has none.
-  if (object$several && !is.null(object$terms)) {
+  if (x$several && !is.null(x$terms)) {
     changes <- side_kernels(changes, variables)
   }
-  changes <- change_kernels(changes, variables, object$several)
+  changes <- change_kernels(changes, variables, x$several)
+  sides <- if (x$several) rep("x", length(variables)) else
+    c("x", "y")[seq_along(variables)]
+  kernels <- paste0("kernel_", sides)
   # In other units bandwidths are others.
   rescale <- "scale" %in% names(changes)
-  for (l in seq_along(sides)) {
-    name <- paste0("kernel_", sides[l])
-    given <- changes[[sides[l]]]
-    if (!sides[l] %in% names(changes)) {
-      if (!rescale) arguments[name] <- list(variable_kernel(variables[[l]]))
-    } else {
-      arguments[name] <- list(if (!has_own_kernel(given)) {
-        kernel_for(given, arguments[[name]], variables[[l]]$sample)
-      })
-    }
-    arguments[sides[l]] <- list(
-      variable_input(variables[[l]], rescale || name %in% names(changes))
-    )
+  inputs <- Map(variable_input, variables,
+                rescale | kernels %in% names(changes))
+  fitted <- lapply(variables, variable_kernel)
+  if (x$several) {
+    inputs <- list(inputs)
+    fitted <- list(fitted)
+    sides <- sides[1L]
+    kernels <- kernels[1L]
   }
-  if (is.null(sides) && !"x" %in% names(changes)) {
-    rekernel <- rescale || "kernel_x" %in% names(changes)
-    arguments$x <- lapply(variables, variable_input, rekernel)
-    if (!rescale) arguments$kernel_x <- lapply(variables, variable_kernel)
+  same <- !sides %in% names(changes)
+  arguments[sides[same]] <- inputs[same]
+  if (!rescale) arguments[kernels[same]] <- fitted[same]
+  for (l in if (!x$several) which(!same)) {
+    new <- changes[[sides[l]]]
+    arguments[kernels[l]] <- list(if (!has_own_kernel(new)) {
+      kernel_for(new, arguments[[kernels[l]]], variables[[l]]$sample)
+    })
   }
   kept <- setdiff(c("kernel_x", "kernel_y", "scale"), names(changes))
   structure(change_request(arguments, changes),
@@ -485,35 +440,32 @@ fit_request.kme_cov <- function(x, changes) {
 
 cov_title <- function(object) {
   d <- length(object$variables)
-  paste0(
-    if (d > 2L) paste("Tensor of order", d) else
-      c("Covariance operator", "Cross-covariance operator")[d],
-    ", ", operator_words(object$estimator)
-  )
+  operator_title(if (d > 2L) paste("Tensor of order", d) else
+    c("Covariance operator", "Cross-covariance operator")[d], object$estimator)
 }
 
 # "150 points; x: 2 columns, y: factor of 3 levels"
 describe_variables <- function(object) {
   what <- vapply(object$variables, describe_variable, "")
-  strwrap(paste0(describe_rows(object$variables[[1L]]$sample), "; ",
-                 paste0(names(what), ": ", what, collapse = ", ")),
-          exdent = 2L)
+  sample <- object$variables[[1L]]$sample
+  strwrap(paste0(if (is.null(sample$sketch)) count_of(sample$n, "point") else
+    paste(rows_of(sample$sketch$n), "in a sketch"), "; ",
+    paste0(names(what), ": ", what, collapse = ", ")), exdent = 2L)
 }
 
-# "150 points"
-describe_rows <- function(sample) {
-  if (is.null(sample$sketch)) count_of(sample$n, "point") else
-    paste(rows_of(sample$sketch$n), "in a sketch")
-}
+most_kernels_shown <- 3L
 
-# What else there is to say of the samples.
-describe_notes <- function(object) {
+# The kernels of the variables, and what else there is to say of their samples.
+describe_kernels <- function(object) {
+  labels <- names(object$variables)
+  lines <- unlist(Map(variable_lines, object$variables, labels))
+  more <- length(lines) - most_kernels_shown
   notes <- lapply(object$variables, \(variable) sample_note(variable$sample))
-  if (length(notes) == 1L) {
-    return(notes[[1L]])
-  }
-  unlist(Map(\(label, note) if (!is.null(note)) paste0(label, ": ", note),
-             names(notes), notes), use.names = FALSE)
+  c(utils::head(lines, most_kernels_shown),
+    if (more > 0L) paste0("... (", more, " more, in the field 'variables')"),
+    if (length(notes) == 1L) notes[[1L]] else
+      paste0(rep(labels, lengths(notes)), ": ", unlist(notes),
+             recycle0 = TRUE))
 }
 
 # What features are centered by: NULL for their averages.
@@ -522,47 +474,24 @@ describe_centers <- function(object, digits) {
   plain <- vapply(means, \(mean) {
     is_average(mean$estimator) && is.null(mean$sample$weights)
   }, NA)
-  if (all(plain)) {
-    return(NULL)
+  if (!all(plain)) {
+    words <- unique(vapply(means, describe_mean, "", digits))
+    strwrap(paste("center:", paste(words, collapse = "; ")), 81L, exdent = 2L)
   }
-  words <- unique(vapply(means, describe_mean, "", digits))
-  if (length(words) > 1L) {
-    words <- unique(sub(", lambda = .*", "", words))
-  }
-  strwrap(paste("center:", paste(words, collapse = "; ")), 81L, exdent = 2L)
-}
-
-# The kernels of the variables, as many lines as there is room for.
-describe_kernels <- function(object, room) {
-  each <- Map(variable_lines, object$variables, names(object$variables))
-  each <- each[lengths(each) > 0L]
-  # Whole ones, of which the last line may say how many there are besides.
-  lines <- cumsum(lengths(each))
-  shown <- if (length(each) && lines[length(each)] <= room) length(each) else
-    sum(lines < room)
-  more <- length(each) - shown
-  c(unlist(utils::head(each, shown), use.names = FALSE),
-    if (more) paste0(if (shown) "and ", more, if (shown) " more",
-                     if (more == 1L) " kernel" else " kernels",
-                     ", in the field 'variables'"))
 }
 
 fit_lines.kme_cov <- function(x, digits) {
-  centers <- describe_centers(x, digits)
-  leading <- utils::head(x$values, 5L)
   c(
-    cov_title(x), describe_variables(x),
-    describe_kernels(x, if (is.null(centers)) 3L else 2L), describe_notes(x),
-    centers,
+    cov_title(x), describe_variables(x), describe_kernels(x),
+    describe_centers(x, digits),
     est_lines(x$estimator, x, digits, "the empirical operator", "0"),
     paste("Hilbert-Schmidt norm",
           format_number(sqrt(max(0, x$norm2)), digits)),
-    if (!is.null(x$values)) paste0(
-      if (length(x$variables) == 1L) "eigenvalues" else "singular values",
-      if (length(leading)) paste0(": ", paste(format(leading, digits = digits),
-                                              collapse = " ")),
-      " (rank ", x$rank, ")"
-    )
+    if (!is.null(x$values)) paste(c(
+      if (length(x$variables) == 1L) "eigenvalues:" else "singular values:",
+      format(utils::head(x$values, 5L), digits = digits),
+      paste0("(rank ", x$rank, ")")
+    ), collapse = " ")
   )
 }
 
@@ -632,11 +561,9 @@ fit_picture.kme_cov <- function(object, type = NULL, groups = NULL,
       "weights"
     }
   )
-  groups <- check_groups(groups, object$n)
   if (!is.null(groups) && type != "scores") {
     stop_input("'groups' must not be given but for type \"scores\"")
   }
-  if (type == "weights") coef(object)
   if (type %in% c("spectrum", "scores") && !length(object$values)) {
     stop_input("'type' must not be \"", type, "\" for an operator without a ",
                "spectrum")
@@ -645,7 +572,11 @@ fit_picture.kme_cov <- function(object, type = NULL, groups = NULL,
     spectrum = picture_values(object),
     selection = picture_selection(object),
     scores = picture_operator(object, groups, name),
-    weights = picture_weights(object, cov_title(object))
+    weights = {
+      # Of a sketch an error.
+      coef(object)
+      picture_weights(object, cov_title(object))
+    }
   )
 }
 
@@ -661,23 +592,18 @@ picture_values <- function(object) {
 }
 
 picture_operator <- function(object, groups, name) {
-  lines_at <- c(0, 0)
-  if (length(object$variables) == 1L) {
+  one <- length(object$variables) == 1L
+  if (one) {
     shown <- predict(object, ncomp = min(2L, length(object$values)))
-    if (ncol(shown) == 1L) {
-      shown <- cbind(index = seq_len(object$n), shown)
-      lines_at[1L] <- NA
-    }
     labels <- colnames(shown)
   } else {
     shown <- cbind(left = predict(object, ncomp = 1L, side = "left")[, 1L],
                    right = predict(object, ncomp = 1L, side = "right")[, 1L])
     labels <- paste0(names(object$variables), ", first singular function")
   }
-  groups_picture(
-    paste("Scores:", tolower(sub(",.*", "", cov_title(object)))), shown, groups,
-    labels, shown, lines_at, name, whole = if (is.na(lines_at[1L])) "x"
-  )
+  picture_scores(paste("Scores:", tolower(sub(" [(].*", "",
+                                              cov_title(object)))),
+                 shown, groups, labels, name)
 }
 
 # --- Of sketches --------------------------------------------------------------
@@ -703,16 +629,21 @@ kme_cov.kme_sketch <- function(x, y, ..., estimator = "kme", ncomp = NULL,
                   seq_len(count), centers)
   warn_lost(lapply(centered, `[[`, "sample"),
             if (count > 1L) variable_labels(x))
-  fit <- if (count == 1L) {
-    sketch_covariance(centered[[1L]], estimator)
+  if (count == 1L) {
+    fit <- sketch_covariance(centered[[1L]], estimator,
+                             "a covariance operator", "estimator")
+    shrinkage <- fit$shrinkage
+    fit <- c(fit[names(fit) != "shrinkage"],
+             if (is.null(shrinkage)) list(lambda = 0) else shrinkage)
   } else {
-    sketch_cross_covariance(x, centered, estimator)
+    fit <- sketch_cross_covariance(x, centered, estimator)
   }
   # There is no weight for each row.
   fit["weights"] <- list(NULL)
-  fit$variables <- keep_centered(lapply(x$landmarks, `[[`, "variable"),
-                                 centered)
-  fit$variables <- name_variables(fit$variables, variable_labels(x))
+  fit$variables <- name_variables(
+    keep_centered(lapply(x$landmarks, `[[`, "variable"), centered),
+    variable_labels(x)
+  )
   fit <- new_kme_cov(fit, estimator, asked$ncomp, stored(asked), FALSE)
   fit$n <- x$n
   fit
@@ -731,21 +662,6 @@ refuse_for_sketch <- function(given, settled) {
   }
 }
 
-sketch_covariance <- function(centered, estimator) {
-  what <- "a covariance operator"
-  operator <- centered_moments(centered, what)
-  shrinkage <- sketch_shrinkage(centered, operator, estimator, "estimator")
-  share <- if (is.null(shrinkage)) 1 else 1 - shrinkage$alpha
-  pairs <- sketch_pairs(centered, operator, what)
-  colnames(pairs$vectors) <- paste0("PC", seq_len(pairs$rank))
-  c(
-    list(values = share * pairs$values, rank = pairs$rank,
-         vectors = pairs$vectors, trace = share * sum(diag(operator)),
-         norm2 = share^2 * sum(operator^2), operator = share * operator),
-    if (is.null(shrinkage)) list(lambda = 0) else shrinkage
-  )
-}
-
 sketch_cross_covariance <- function(sketch, centered, estimator) {
   if (!is_average(estimator)) {
     stop_input("'estimator' must be \"kme\" for a sketch of two variables, ",
@@ -758,49 +674,22 @@ sketch_cross_covariance <- function(sketch, centered, estimator) {
   whole <- sketch_cross(sketch)
   operator <- whole - outer(own[[1L]], means[[2L]]) -
     outer(means[[1L]], own[[2L]]) + outer(means[[1L]], means[[2L]])
-  found <- svd(operator)
   scale <- sqrt(prod(vapply(centered, \(one) {
     max(one$norm2, one$sample$moments$varrho)
   }, 1)))
   least <- max(sketch_rounding(whole, roots[[1L]], roots[[2L]]),
                rounding_of(max(dim(operator)), scale))
-  kept <- found$d > least
-  sides <- Map(\(root, v) product(root, v[, kept, drop = FALSE]), roots,
-               list(found$u, found$v))
-  # The sign of a pair is that of the left one.
-  left <- fix_signs(sides[[1L]])
-  turned <- ifelse(colSums(left * sides[[1L]]) < 0, -1, 1)
-  right <- sides[[2L]] * rep(turned, each = nrow(sides[[2L]]))
-  colnames(left) <- colnames(right) <- sprintf("SV%d", seq_len(sum(kept)))
-  list(values = found$d[kept], rank = sum(kept), left = left, right = right,
-       norm2 = sum(operator^2), operator = operator, lambda = 0)
+  spectrum <- paired_functions(svd(operator), roots[[1L]], roots[[2L]])
+  c(leading_values(spectrum, least),
+    list(norm2 = sum(operator^2), operator = operator, lambda = 0))
 }
-
-# --- Methods -----------------------------------------------------------------
 
 # f(z)'A g(w), f and g the centered features.
 sketch_operator_at <- function(object, variables, new) {
   features <- Map(\(variable, z) {
-    own <- variable$sample
-    root <- own$sketch$landmarks[[own$variable]]$root
-    sample_at(own, z, root) -
-      rep(drop(cross(root, variable$at)), each = z$m)
+    landmarks <- variable$sample$sketch$landmarks
+    root <- landmarks[[variable$sample$variable]]$root
+    centered_apply(variable, z, root)$scores
   }, variables, new)
   rowSums(product(features[[1L]], object$operator) * features[[2L]])
 }
-
-# Landmarks know what they are made from; those of a formula take their columns
-# of one data frame.
-sketch_values <- function(sample, object, newdata, which) {
-  landmarks <- sample$sketch$landmarks
-  each <- if (is.data.frame(newdata) && !is.null(landmarks[[1L]]$side)) {
-    rep(list(newdata), length(which))
-  } else {
-    pick_values(object, newdata, which)
-  }
-  Map(\(z, l) {
-    points <- landmark_points(landmarks[[l]], z, "newdata")
-    new_points(points, rownames(points))
-  }, each, which, USE.NAMES = FALSE)
-}
-

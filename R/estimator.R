@@ -182,8 +182,6 @@ register_estimator <- function(name, make, aliases = character(),
   registered$candidates[[name]] <- candidates
 }
 
-estimator_names <- function() names(registered$makers)
-
 # All that constructors take, whichever.
 registered_arguments <- function() {
   unique(unlist(lapply(registered$makers, \(make) names(formals(make)))))
@@ -191,22 +189,17 @@ registered_arguments <- function() {
 
 # The name as it is registered, or an error.
 estimator_name <- function(x, argument) {
-  if (is.character(x) && length(x) == 1L && x %in% estimator_names()) {
-    return(x)
-  }
-  if (is.character(x) && length(x) == 1L && !is.na(x) && validEnc(x)) {
+  known <- names(registered$makers)
+  if (is.character(x) && length(x) == 1L && !x %in% known && validEnc(x)) {
     x <- tolower(gsub("-", "", x))
     if (x %in% names(registered$aliases)) x <- registered$aliases[[x]]
   }
-  take(x, choice(estimator_names()), argument)
+  take(x, choice(known), argument)
 }
 
 # The estimator that a door was given by name, as an object or as a function;
 # the dots are arguments of the constructor, where a name was given.
 read_estimator <- function(x, ..., argument = "estimator") {
-  if (is.character(x) && !...length()) {
-    return(registered$makers[[estimator_name(x, argument)]]())
-  }
   arguments <- Filter(Negate(is.null), list(...))
   if (is.function(x)) {
     if (any(vapply(registered$makers, identical, NA, x))) {
@@ -215,37 +208,33 @@ read_estimator <- function(x, ..., argument = "estimator") {
     }
     x <- est_function(x)
   }
-  own <- inherits(x, "kernmean_estimator")
-  name <- if (own) x$name else estimator_name(x, argument)
+  made <- inherits(x, "kernmean_estimator")
+  name <- if (made) x$name else estimator_name(x, argument)
   make <- registered$makers[[name]]
-  wrong <- setdiff(names2(arguments), if (!own) names(formals(make)))[1L]
-  if (!is.na(wrong)) refuse_argument(wrong, name, own)
-  if (own) x else do.call(make, arguments, quote = TRUE)
+  wrong <- setdiff(names2(arguments), if (!made) names(formals(make)))[1L]
+  if (!is.na(wrong)) refuse_argument(wrong, name, made)
+  if (made) x else do.call(make, arguments, quote = TRUE)
 }
 
-# An argument beside an estimator that does not take it.
-refuse_argument <- function(wrong, name, own) {
+# An argument beside an estimator that does not take it; `made`: as an object.
+refuse_argument <- function(wrong, name, made) {
   takes <- names(Filter(\(make) wrong %in% names(formals(make)),
                         registered$makers))
-  if (!length(takes)) {
-    known <- c(registered_arguments(), "kernel", "scale", "weights")
-    stop_unused(wrong, known)
+  if (length(takes)) {
+    stop_input("'", wrong, "' must not be given for estimator \"", name, "\"",
+               if (made) paste0(" beside what made it, est_", name, "()") else
+                 paste0(", but for ", quote_words(takes)))
   }
-  stop_input("'", wrong, "' must not be given for estimator \"", name, "\"",
-             if (own) paste0(" beside what made it, est_", name, "()") else
-               paste0(", but for ", toString(paste0("\"", takes, "\""))))
+  stop_unused(wrong, c(registered_arguments(), "kernel", "scale", "weights"))
 }
 
 # What the constructor of an estimator takes; NULL for one of the user's.
-estimator_arguments <- function(estimator) {
-  make <- registered$makers[[estimator$name]]
-  if (!is.null(make)) names(formals(make))
-}
+estimator_arguments <- \(name) names(formals(registered$makers[[name]]))
 
 # What messages call it: its name, or the label of one of the user's.
 estimator_word <- function(estimator) {
-  own <- is.null(registered$makers[[estimator$name]])
-  paste0("\"", if (own) estimator$label else estimator$name, "\"")
+  users <- is.null(registered$makers[[estimator$name]])
+  paste0("\"", if (users) estimator$label else estimator$name, "\"")
 }
 
 # The estimator of a fit with other arguments: a rule of choice goes with its
@@ -253,17 +242,17 @@ estimator_word <- function(estimator) {
 change_estimator <- function(estimator, changes) {
   other <- changes[["estimator"]]
   changes["estimator"] <- NULL
-  kept <- estimator_arguments(estimator)
+  kept <- NULL
   if (is.null(other)) {
-    if (!length(changes) || is.null(kept)) {
-      return(do.call(read_estimator, c(list(estimator), changes), quote = TRUE))
+    other <- estimator
+    if (length(changes) && !is.null(registered$makers[[estimator$name]])) {
+      other <- estimator$name
+      kept <- estimator_arguments(other)
     }
-    other <- estimator$name
   } else if (is.character(other)) {
-    name <- estimator_name(other, "estimator")
-    kept <- intersect("target", names(formals(registered$makers[[name]])))
-  } else {
-    kept <- NULL
+    kept <- intersect("target", estimator_arguments(
+      estimator_name(other, "estimator")
+    ))
   }
   old <- unclass(estimator)[intersect(kept, names(estimator))]
   if (any(c("lambda", "noise") %in% names(Filter(length, changes)))) {
@@ -335,20 +324,7 @@ needs_rows.kernmean_estimator <- function(estimator) {
          estimator_word(estimator))
 }
 
-# "Kernel mean, simple shrinkage (S-KMSE)"
-estimator_title <- function(estimator) {
-  paste0("Kernel mean", if (!is.null(estimator$kind)) {
-    paste0(", ", estimator$kind)
-  }, " (", estimator$label, ")")
-}
-
-# "simple shrinkage (S-COSE)"
-operator_title <- function(estimator) {
-  if (!is.null(estimator$operator)) {
-    paste0(estimator$kind, " (", estimator$operator, ")")
-  }
-}
-
+# "S-COSE"
 operator_label <- function(estimator) {
   if (is.null(estimator$operator)) estimator$label else estimator$operator
 }
@@ -364,27 +340,18 @@ format_estimator.kernmean_estimator <- function(estimator) {
   amount <- intersect(c("lambda", "noise"), names(estimator))
   value <- if (length(amount)) estimator[[amount]]
   paste0(
-    estimator$label, if (!is.null(estimator$kind)) {
-      paste0(" (", estimator$kind, ")")
+    estimator$label,
+    if (!is.null(estimator$kind)) paste0(" (", estimator$kind, ")"),
+    if (length(amount)) paste0(": ", amount),
+    if (!is.null(value)) {
+      paste(" =", format_several(value))
+    } else if (length(amount)) {
+      paste(" by", describe_rule(estimator))
     },
-    if (length(amount)) paste0(
-      ": ", amount, if (is.null(value)) {
-        paste(" by", describe_rule(estimator))
-      } else {
-        paste0(" = ", format_several(value))
-      }
-    ),
     if (!is.null(estimator$target)) {
       paste(", towards", describe_target(estimator$target))
     }
   )
-}
-
-# "leave-one-out", "20-fold"
-score_word <- function(fit) {
-  folds <- fit$folds
-  if (is.null(folds) || folds == fit$n) "leave-one-out" else
-    paste0(folds, "-fold")
 }
 
 # The line of the selection score, NULL where nothing was selected.
@@ -397,7 +364,8 @@ describe_score <- function(fit, digits, plain = "the KME") {
   }
   gain <- 100 * (1 - fit$minimum / fit$reference)
   paste0(
-    score_word(fit), " score ", format_number(fit$minimum, digits),
+    if (is.null(fit$folds) || fit$folds == fit$n) "leave-one-out" else
+      paste0(fit$folds, "-fold"), " score ", format_number(fit$minimum, digits),
     if (is.finite(gain) && abs(gain) > 1e-10) {
       paste0(", ", format(abs(gain), digits = 2), "% ",
              if (gain > 0) "below" else "above", " that of ", plain)
@@ -447,9 +415,6 @@ needs_rows.est_kme <- \(estimator) NULL
 
 est_share.est_kme <- \(estimator) \(rho, varrho, n) 0 * rho
 
-# The one that all are compared with.
-plain_estimator <- est_kme
-
 # Is it the average of the sample's own features, which goes without saying?
 is_average <- function(estimator) inherits(estimator, "est_kme")
 
@@ -462,9 +427,9 @@ est_function <- function(f, label = "own weights") {
   if (!length(argument_names(f))) {
     stop_input("'f' must take a sample, not nothing")
   }
-  if (!is.character(label) || length(label) != 1L || is.na(label)) {
-    stop_input("'label' must be one string, not ", describe(label))
-  }
+  label <- take(label, new_kind("one string", \(x) {
+    is.character(x) && length(x) == 1L && !is.na(x)
+  }))
   new_estimator("function", label, arguments = list(f = f), traits = "gram")
 }
 

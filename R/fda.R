@@ -245,13 +245,7 @@ check_prior <- function(prior, counts) {
   if (abs(sum(values) - 1) > 1e-6) {
     stop_input("'prior' must sum to 1, not ", format_number(sum(values)))
   }
-  if (!is.null(names(prior))) {
-    if (!setequal(names(prior), lev)) {
-      stop_input("'prior' must have the names of the classes, ",
-                 toString(lev), ", not ", toString(names(prior)))
-    }
-    prior <- prior[match(lev, names(prior))]
-  }
+  prior <- in_order(prior, lev, "prior", "the classes")
   stats::setNames(as.double(prior), lev)
 }
 

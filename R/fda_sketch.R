@@ -88,8 +88,7 @@ fit_fda_sketch <- function(classes, ridge) {
   along <- product(root, axes$axes)
   scaling <- product(pooled$root, along) / sqrt(unit)
   signed <- fix_signs(scaling)
-  along <- along *
-    rep(ifelse(colSums(signed * scaling) < 0, -1, 1), each = nrow(along))
+  along <- fix_signs(along, scaling)
   colnames(signed) <- colnames(along) <- axes$names
   scores <- crossprod(apart, along)
   rownames(scores) <- names(classes$counts)

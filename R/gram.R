@@ -346,9 +346,12 @@ cholesky_solve <- function(g, lambda, b) {
 
 # Columns positive at their first entry within 1e-8 of the largest in absolute
 # value (km_eigen's rule), so that results do not depend on the LAPACK at hand.
-fix_signs <- function(v) {
-  turned <- apply(v, 2, \(u) u[which(abs(u) >= (1 - 1e-8) * max(abs(u)))[1L]])
-  v * rep(ifelse(turned < 0, -1, 1), each = nrow(v))
+# `by`: the columns that say so, where they are others.
+fix_signs <- function(v, by = v) {
+  largest <- apply(by, 2, \(u) {
+    u[which(abs(u) >= (1 - 1e-8) * max(abs(u)))[1L]]
+  })
+  v * rep(ifelse(largest < 0, -1, 1), each = nrow(v))
 }
 
 # For an object fitted on a gram of kernel values: those of m new points and the

@@ -98,7 +98,9 @@ fit_request.kme <- function(x, changes) {
 
 mean_title <- function(object) {
   if (is.null(object$sample$weights)) {
-    estimator_title(object$estimator)
+    kind <- object$estimator$kind
+    paste0("Kernel mean", if (!is.null(kind)) paste0(", ", kind), " (",
+           object$estimator$label, ")")
   } else {
     "Kernel mean with given weights"
   }

@@ -77,14 +77,8 @@ column_noise <- function(noise, x, of = NULL) {
     stop_input("'noise' must be non-negative numbers, one or ", d,
                " (a variance for each column", of, "), not ", describe(noise))
   }
-  if (!is.null(names(noise)) && !is.null(colnames(x)) && length(noise) > 1L) {
-    if (!setequal(names(noise), colnames(x)) || anyDuplicated(names(noise))) {
-      stop_input(
-        "'noise' must have the names of the columns", of, ", ",
-        quoted(colnames(x)), ", or none"
-      )
-    }
-    noise <- noise[colnames(x)]
+  if (length(noise) > 1L) {
+    noise <- in_order(noise, colnames(x), "noise", paste0("the columns", of))
   }
   rep_len(as.double(noise), d)
 }

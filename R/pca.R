@@ -110,14 +110,13 @@ kme_pca.default <- function(x, kernel = kernel_rbf(), ncomp = NULL, ...,
                         scale = asked$scale)
   centered <- centered_sample(sample, asked$center)
   most <- length(centered$at)
-  ncomp <- asked$ncomp
-  if (!is.null(ncomp) && ncomp > most) {
+  if (!is.null(asked$ncomp) && asked$ncomp > most) {
     stop_input("'ncomp' must be at most ", most, ", the number of ",
                if (is.null(sample$root)) "points" else "landmarks", ", not ",
-               ncomp)
+               asked$ncomp)
   }
-  found <- pca_components(sample, centered, ncomp, asked$covariance)
-  new_kme_pca(found, centered, asked$covariance, stored(asked))
+  components <- pca_components(sample, centered, asked$ncomp, asked$covariance)
+  new_kme_pca(components, centered, asked$covariance, stored(asked))
 }
 
 kme_pca_arguments <- door_table(
@@ -137,17 +136,17 @@ kme_pca.formula <- function(formula, data = NULL, subset, na.action, ...) {
   fit
 }
 
-new_kme_pca <- function(found, centered, covariance, arguments) {
-  names <- paste0("PC", seq_along(found$values))
-  dimnames(found$vectors) <- list(NULL, names)
-  if (!is.null(found$scores)) {
-    dimnames(found$scores) <- list(sample_names(centered$sample), names)
+new_kme_pca <- function(components, centered, covariance, arguments) {
+  names <- paste0("PC", seq_along(components$values))
+  dimnames(components$vectors) <- list(NULL, names)
+  if (!is.null(components$scores)) {
+    dimnames(components$scores) <- list(sample_names(centered$sample), names)
   }
   new_fit("kme_pca", c(
-    found[c("values", "vectors", "scores", "total", "rank")],
+    components[c("values", "vectors", "scores", "total", "rank")],
     list(n = centered$n, kernel = centered$sample$kernel),
     centered_fields(centered),
-    list(shrinkage = found$shrinkage, center = centered$mean$estimator,
+    list(shrinkage = components$shrinkage, center = centered$mean$estimator,
          covariance = covariance, terms = NULL, arguments = arguments)
   ))
 }
@@ -174,29 +173,21 @@ pca_components.kernmean_sample <- function(sample, centered, ncomp,
   if (known) warn_components(ncomp, rank, "the centered Gram matrix")
   s$values <- s$values[positive]
   s$vectors <- s$vectors[, positive, drop = FALSE]
-  found <- if (weighted) {
-    weighted_components(centered, s, ncomp, covariance)
-  } else {
-    plain_components(centered, s, covariance)
-  }
-  c(found, rank = rank)
-}
-
-warn_components <- function(ncomp, rank, what) {
-  if (!is.null(ncomp) && ncomp > rank) {
-    warn_kernmean(
-      "'ncomp' is ", ncomp, ", but ", what, " has rank ", rank, ": ", rank,
-      if (rank == 1L) " component is" else " components are", " kept"
-    )
-  }
+  components <- if (weighted) weighted_components else plain_components
+  c(components(centered, s, ncomp, covariance), rank = rank)
 }
 
 # Where all weights are (1 - alpha)/n the components are those of the empirical
-# operator. The average does not look at the moments.
-plain_components <- function(centered, s, covariance) {
+# operator, and the moments of H = K^c o K^c are had without forming it. The
+# average does not look at them.
+plain_components <- function(centered, s, ncomp, covariance) {
   n <- centered$n
-  shrinkage <- est_shrink(covariance, product_moments(centered, s))
-  share <- if (is.null(shrinkage)) 1 else 1 - shrinkage$alpha
+  shrinkage <- est_shrink(covariance, {
+    check_squares(s$square)
+    list(n = n, rho = s$square / n^2,
+         varrho = mean(centered_diagonal(centered)^2))
+  })
+  share <- share_left(shrinkage)
   root <- rep(sqrt(s$values), each = n)
   list(
     values = share * s$values / n, vectors = s$vectors / root,
@@ -205,28 +196,21 @@ plain_components <- function(centered, s, covariance) {
   )
 }
 
-# Of H = K^c o K^c, without forming it.
-product_moments <- function(centered, s) {
-  check_squares(s$square)
-  list(n = centered$n, rho = s$square / centered$n^2,
-       varrho = mean(centered_diagonal(centered)^2))
-}
-
 # The operator with a weight for each point, from H itself.
 weighted_components <- function(centered, s, ncomp, covariance) {
   check_squares(s$square)
   shrinkage <- operator_weights(centered_matrix(centered)^2, covariance)
   weights <- shrinkage$weights
-  operator <- leading_values(operator_spectrum(s$values, s$vectors, weights))
-  if (operator$rank == 0L) {
+  operator <- operator_spectrum(s, weights)
+  rank <- operator$rank
+  if (rank == 0L) {
     stop_input("'covariance' must not shrink the operator to 0: no component ",
                "is left")
   }
-  kept <- seq_len(min(ncomp, operator$rank))
-  v <- operator$vectors[, kept, drop = FALSE]
+  operator <- keep_components(operator, min(ncomp, rank))
   list(
-    values = operator$values[kept], vectors = v,
-    scores = product(s$vectors, s$values * cross(s$vectors, v)),
+    values = operator$values, vectors = operator$vectors,
+    scores = product(s$vectors, s$values * cross(s$vectors, operator$vectors)),
     total = sum(weights * centered_diagonal(centered)),
     shrinkage = shrinkage[names(shrinkage) != "norm2"]
   )
@@ -247,24 +231,14 @@ fit_lines.kme_pca <- function(x, digits) {
   )
 }
 
-pca_title <- function(object) {
-  paste0("Kernel PCA", if (!is.null(object$shrinkage)) {
-    paste(", covariance operator by", operator_words(object$covariance))
-  })
-}
+pca_title <- \(object) operator_title("Kernel PCA", object$covariance)
 
 # What the shrinkage of the operator chose, where it has an amount.
 describe_shrinkage <- function(object, digits) {
-  shrinkage <- object$shrinkage
   if ("lambda" %in% names(object$covariance)) {
-    paste0(
-      "operator: lambda = ", format_number(shrinkage$lambda, digits),
-      if (!is.null(shrinkage$alpha)) {
-        paste0(", alpha = ", format_number(shrinkage$alpha, digits))
-      },
-      " (", describe_rule(object$covariance), ")",
-      if (shrinkage$border) ", on the border of the range"
-    )
+    paste0("operator: ",
+           describe_lambda(object$covariance, object$shrinkage, digits),
+           if (object$shrinkage$border) ", on the border of the range")
   }
 }
 
@@ -274,31 +248,26 @@ variance_shares <- function(object) {
 }
 
 describe_shares <- function(object) {
-  if (object$total <= 0) {
-    return(if (object$total == 0) {
-      "the operator was shrunk to 0: no variance is left"
-    } else {
-      "the operator has a negative trace: there are no shares of variance"
-    })
-  }
   shares <- variance_shares(object)
-  shown <- seq_len(min(5L, length(shares)))
-  paste0(
-    "shares of variance: ", toString(sprintf("%.1f%%", 100 * shares[shown])),
-    if (length(shares) > 5L) ", ...",
-    if (length(shares) > 1L) sprintf("; in all %.1f%%", 100 * sum(shares))
-  )
+  if (anyNA(shares)) {
+    return("the operator has no positive trace: no shares of variance")
+  }
+  shown <- sprintf("%.1f%%", 100 * shares)
+  paste0("shares of variance: ", shorten(shown, 5L),
+         if (length(shares) > 1L) sprintf("; in all %.1f%%", 100 * sum(shares)))
 }
 
 fit_summary.kme_pca <- function(x) {
   shares <- variance_shares(x)
   importance <- rbind(
-    "Standard deviation" = sqrt(ifelse(x$values < 0, NA, x$values)),
+    "Standard deviation" = component_deviations(x),
     "Proportion of Variance" = shares, "Cumulative Proportion" = cumsum(shares)
   )
   colnames(importance) <- colnames(x$vectors)
   list(importance = structure(importance, title = "Importance of components"))
 }
+
+component_deviations <- \(x) sqrt(ifelse(x$values < 0, NA, x$values))
 
 fit_facts.kme_pca <- function(x) {
   c(list(
@@ -315,9 +284,8 @@ fit_rows.kme_pca <- function(x, matrix = "u", ...) {
   switch(take(matrix, choice(words)),
     u = , x = , samples = , scores = long_frame(x$sample, own_scores(x)),
     v = , rotation = , loadings = , variables = long_frame(x$sample, x$vectors),
-    share_frame(c("PC", "std.dev"),
-                    sqrt(ifelse(x$values < 0, NA, x$values)),
-                    variance_shares(x))
+    share_frame(c("PC", "std.dev"), component_deviations(x),
+                variance_shares(x))
   )
 }
 
@@ -335,12 +303,12 @@ fit_values.kme_pca <- function(x, newdata = NULL) {
 #' @export
 predict.kme_pca <- function(object, newdata, ncomp = NULL, ...) {
   check_dots(...)
-  kept <- check_components(ncomp, object)
+  kept <- leading_components(ncomp, ncol(object$vectors))
   if (missing(newdata)) {
     return(own_scores(object)[, kept, drop = FALSE])
   }
   new <- sample_newdata(object$sample, newdata, object$terms)
-  pca_scores(object, new, kept)$scores
+  centered_apply(object, new, object$vectors[, kept, drop = FALSE])$scores
 }
 
 # The scores of the sample, which a sketch does not have.
@@ -356,28 +324,6 @@ check_rows_kept <- function(sample) {
 need_newdata <- function() {
   stop_input("'newdata' must be given: the fit is to a sketch, which keeps ",
              "sums over rows and not the rows")
-}
-
-# The columns of the components asked for.
-check_components <- function(ncomp, object) {
-  p <- ncol(object$vectors)
-  if (is.null(ncomp)) {
-    return(seq_len(p))
-  }
-  ncomp <- take(ncomp, count())
-  if (ncomp > p) {
-    stop_input("'ncomp' must be at most ", p, ", the components of the fit, ",
-               "not ", ncomp)
-  }
-  seq_len(ncomp)
-}
-
-# list(scores, mean_at: the kernel mean that centers, at the new points).
-pca_scores <- function(object, new, kept) {
-  v <- object$vectors[, kept, drop = FALSE]
-  found <- centered_apply(object, new, v)
-  dimnames(found$value) <- list(new$names, colnames(v))
-  list(scores = found$value, mean_at = found$mean_at)
 }
 
 #' @export
@@ -435,27 +381,28 @@ reconstruction_error <- function(object, ...) {
 reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
                                          diagonal = NULL) {
   check_dots(...)
-  kept <- check_components(ncomp, object)
+  kept <- leading_components(ncomp, ncol(object$vectors))
   if (missing(newdata)) {
     check_no_diagonal(diagonal)
     scores <- own_scores(object)[, kept, drop = FALSE]
     square <- centered_diagonal(object)
   } else {
     new <- sample_newdata(object$sample, newdata, object$terms)
-    own <- new_diagonal(object$sample, new, diagonal)
-    found <- pca_scores(object, new, kept)
-    square <- own - 2 * found$mean_at + object$norm2
-    if (any(square < -1e-8 * max(own, object$norm2))) {
+    diagonal <- new_diagonal(object$sample, new, diagonal)
+    applied <- centered_apply(object, new,
+                              object$vectors[, kept, drop = FALSE])
+    square <- diagonal - 2 * applied$mean_at + object$norm2
+    if (any(square < -1e-8 * max(diagonal, object$norm2))) {
       stop_input(
         "'diagonal' must hold k(z, z) of the new points; number ",
         which.min(square), " is too small for its kernel values"
       )
     }
-    scores <- found$scores
+    scores <- applied$scores
   }
-  check_result(list(square, rowSums(scores^2)), "the norm of a point")
-  stats::setNames(pmax(0, unname(square) - unname(rowSums(scores^2))),
-                  rownames(scores))
+  error <- unname(square) - unname(rowSums(scores^2))
+  check_result(error, "the norm of a point")
+  stats::setNames(pmax(0, error), rownames(scores))
 }
 
 #' Pre-images of kernel PCA
@@ -521,7 +468,7 @@ preimage <- function(object, ...) {
 preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
                              maxit = 1000) {
   check_dots(...)
-  kept <- check_components(ncomp, object)
+  kept <- leading_components(ncomp, ncol(object$vectors))
   tol <- take(tol, number(open = TRUE))
   maxit <- take(maxit, count())
   wanted <- "'object' must be a fit with an RBF kernel on points, not "
@@ -533,18 +480,19 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
   scores <- if (missing(newdata)) own_scores(object) else
     predict(object, newdata)
   scores <- scores[, kept, drop = FALSE]
+  z <- matrix(0, nrow(scores), ncol(x))
   size <- max(1, floor(2^21 / nrow(sites$x)))
-  found <- lapply(row_panels(seq_len(nrow(scores)), size), \(rows) {
-    fixed_points(object, sites, scores[rows, , drop = FALSE], tol, maxit)
-  })
-  failed <- sum(vapply(found, `[[`, 0, "failed"))
-  if (failed > 0) {
-    warn_kernmean(
-      failed, " of ", nrow(scores), " pre-images did not converge in ", maxit,
-      if (maxit == 1L) " step" else " steps"
-    )
+  failed <- 0
+  for (rows in row_panels(seq_len(nrow(scores)), size)) {
+    points <- fixed_points(object, sites, scores[rows, , drop = FALSE], tol,
+                           maxit)
+    z[rows, ] <- points$z
+    failed <- failed + points$failed
   }
-  z <- do.call(rbind, lapply(found, `[[`, "z"))
+  if (failed > 0) {
+    warn_kernmean(failed, " of ", nrow(scores), " pre-images did not converge ",
+                  "in ", count_of(maxit, "step"))
+  }
   z <- unscale_points(object$kernel, z + rep(sites$origin, each = nrow(z)))
   dimnames(z) <- list(rownames(scores), colnames(x))
   z
@@ -555,8 +503,8 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
 # origin, near which the sums of both signs lose less.
 projection_sites <- function(object) {
   parts <- merge_parts(embedding_parts(object$mean))
-  plain <- lengths(lapply(parts, `[[`, "mixture")) + lengths(
-    lapply(parts, `[[`, "noise")) == 0L
+  plain <- vapply(parts, \(part) is.null(part$mixture) && is.null(part$noise),
+                  NA)
   if (!all(plain)) {
     stop_input(
       "'object' must be centered by weights on points, not by a kernel mean ",
@@ -567,10 +515,10 @@ projection_sites <- function(object) {
   x <- unname(object$sample$x)
   origin <- colMeans(x)
   weights <- numeric(nrow(x))
-  own <- seq_len(nrow(x))
+  sampled <- seq_len(nrow(x))
   for (part in parts) {
     if (same_sample(part$sample, object$sample)) {
-      weights[own] <- weights[own] + part$weights
+      weights[sampled] <- weights[sampled] + part$weights
     } else {
       x <- rbind(x, unname(part$sample$x))
       weights <- c(weights, part$weights)
@@ -581,23 +529,21 @@ projection_sites <- function(object) {
 
 # list(z, failed): the fixed points for rows of scores, and how many are none.
 fixed_points <- function(object, sites, scores, tol, maxit) {
-  own <- seq_len(object$sample$n)
+  sampled <- seq_len(object$sample$n)
   kept <- seq_len(ncol(scores))
   theta <- rep_len(object$kernel$bandwidth, ncol(sites$x))
   v <- object$vectors[, kept, drop = FALSE]
-  part <- tcross(scores, v)
   # How often the centering mean is taken off: functions of a sketch are sums
   # over the landmarks as they are.
-  sketched <- is.null(object$scores)
-  mass <- if (sketched) numeric(ncol(v)) else colSums(v)
-  site_scores <- if (sketched) {
-    pca_scores(object, own_points(object$sample), kept)$scores
+  if (is.null(object$scores)) {
+    mass <- numeric(ncol(v))
+    site_scores <- centered_apply(object, own_points(object$sample), v)$scores
   } else {
-    object$scores[, kept, drop = FALSE]
+    mass <- colSums(v)
+    site_scores <- object$scores[, kept, drop = FALSE]
   }
-  weights <- outer(1 - drop(scores %*% mass),
-                   sites$weights)
-  weights[, own] <- weights[, own] + part
+  weights <- outer(1 - drop(scores %*% mass), sites$weights)
+  weights[, sampled] <- weights[, sampled] + tcross(scores, v)
   # The projections at the points of the sample, each up to a constant.
   value <- tcross(scores, site_scores) +
     rep(object$at, each = nrow(scores))
@@ -636,41 +582,31 @@ fit_picture.kme_pca <- function(object, type = NULL, comps = NULL,
   rows <- !is.null(object$scores) || !is.null(newdata)
   type <- check_type(type, c("scores", "spectrum"),
                      if (rows) "scores" else "spectrum")
-  if (type == "scores") {
-    picture_scores(object, comps, groups, name, newdata)
-  } else if (is.null(npcs)) {
-    picture_scree(object)
-  } else {
-    picture_scree(object, npcs)
+  if (type == "spectrum") {
+    return(picture_scree(object, npcs))
   }
-}
-
-picture_scores <- function(object, comps, groups, name, newdata) {
   known <- colnames(object$vectors)
   comps <- if (is.null(comps)) seq_len(min(2L, length(known))) else
     check_pick(comps, known, "comps", 1:2)
   scores <- if (is.null(newdata)) own_scores(object) else
     predict(object, newdata)
-  n <- nrow(scores)
-  groups <- check_groups(groups, n)
-  labels <- component_labels(object)[comps]
-  found <- data.frame(scores[, comps, drop = FALSE], row.names = NULL)
-  one <- length(comps) == 1L
-  if (one) {
-    found <- cbind(index = seq_len(n), found)
-    labels <- c("index", labels)
-  }
-  xy <- as.matrix(found)
-  found$groups <- groups
-  groups_picture(pca_heading(object), xy, groups, labels, found,
-                 lines_at = c(if (one) NA else 0, 0), name = name,
-                 whole = if (one) "x")
+  picture <- picture_scores(pca_title(object), scores[, comps, drop = FALSE],
+                            groups, component_labels(object)[comps], name)
+  picture$value <- data.frame(picture$value, row.names = NULL)
+  picture$value$groups <- check_groups(groups, nrow(scores))
+  picture
 }
 
-pca_heading <- function(object) {
-  paste0("Kernel PCA", if (!is.null(object$shrinkage)) {
-    paste0(" (", operator_label(object$covariance), ")")
-  })
+# Scores on two functions, or on one in their order.
+picture_scores <- function(title, scores, groups, labels, name) {
+  one <- ncol(scores) == 1L
+  if (one) {
+    scores <- cbind(index = seq_len(nrow(scores)), scores)
+    labels <- c("index", labels)
+  }
+  groups_picture(title, scores, check_groups(groups, nrow(scores)), labels,
+                 scores, lines_at = c(if (one) NA else 0, 0), name = name,
+                 whole = if (one) "x")
 }
 
 # "PC1 (34.5% of variance)"
@@ -686,19 +622,16 @@ component_labels <- function(object, names = colnames(object$vectors)) {
 #' @export
 screeplot.kme_pca <- function(x, npcs = min(10, length(x$values)),
                               type = c("barplot", "lines"),
-                              main = pca_heading(x), ...) {
+                              main = pca_title(x), ...) {
   draw_picture(picture_scree(x, npcs, type, main), list(...))
 }
 
-picture_scree <- function(object, npcs = min(10, length(object$values)),
-                          type = "barplot", main = pca_heading(object)) {
+picture_scree <- function(object, npcs = NULL, type = "barplot",
+                          main = pca_title(object)) {
   type <- take(type, choice("barplot", "lines"))
-  npcs <- take(npcs, count())
-  if (npcs > length(object$values)) {
-    stop_input("'npcs' must be at most ", length(object$values), ", the ",
-               "components of the fit, not ", npcs)
-  }
-  shown <- seq_len(npcs)
+  p <- length(object$values)
+  shown <- leading_components(if (is.null(npcs)) min(10L, p) else npcs, p,
+                              "npcs")
   variances <- stats::setNames(object$values, colnames(object$vectors))[shown]
   if (type == "barplot") {
     picture <- picture_bars(unname(variances), names(variances), main,

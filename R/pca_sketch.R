@@ -42,24 +42,30 @@ sketch_rounding <- function(value, root_x, root_y = root_x) {
 
 few_roundings <- 8
 
-# Eigenpairs of an operator of a sketch that are more than rounding:
-# list(values, vectors: weights of unit-norm functions on the landmarks, rank).
-sketch_pairs <- function(centered, operator, what) {
+# The operator of one variable, shrunk, with its spectrum as weights on the
+# landmarks: list(values, rank, vectors, trace, norm2, operator, shrinkage: NULL
+# for the empirical one). what, argument: who asks, and the name of `estimator`.
+sketch_covariance <- function(centered, estimator, what, argument) {
+  operator <- centered_moments(centered, what)
+  shrinkage <- sketch_shrinkage(centered, operator, estimator, argument)
   root <- centered$sample$root
-  found <- .Call(C_r_eigen, operator, ncol(operator))
+  eigen <- .Call(C_r_eigen, operator, ncol(operator))
   least <- max(
     sketch_rounding(second_moments(centered$sample, what), root),
-    rounding_of(ncol(operator), max(found$values[1L], centered$norm2))
+    rounding_of(ncol(operator), max(eigen$values[1L], centered$norm2))
   )
   check_result(least, "the rounding of the covariance")
-  kept <- found$values > least
-  if (!any(kept)) {
+  if (eigen$values[1L] <= least) {
     stop_input("'x' must have rows that differ: their covariance on the ",
                "landmarks is 0")
   }
-  list(values = found$values[kept],
-       vectors = fix_signs(product(root, found$vectors[, kept, drop = FALSE])),
-       rank = sum(kept))
+  vectors <- fix_signs(product(root, eigen$vectors))
+  share <- share_left(shrinkage)
+  fit <- leading_values(list(values = eigen$values, vectors = vectors), least)
+  fit$values <- share * fit$values
+  c(fit, list(trace = share * sum(diag(operator)),
+              norm2 = share^2 * sum(operator^2), operator = share * operator,
+              shrinkage = shrinkage))
 }
 
 # The shrinkage of the operator, NULL for the empirical one.
@@ -85,17 +91,7 @@ sketch_shrinkage <- function(centered, operator, estimator, argument) {
 # --- Kernel PCA --------------------------------------------------------------
 
 pca_components.sketch_sample <- function(sample, centered, ncomp, covariance) {
-  operator <- centered_moments(centered, "components")
-  shrinkage <- sketch_shrinkage(centered, operator, covariance, "covariance")
-  share <- if (is.null(shrinkage)) 1 else 1 - shrinkage$alpha
-  found <- sketch_pairs(centered, operator, "components")
-  warn_components(ncomp, found$rank, "the covariance of the sketch")
-  kept <- seq_len(min(ncomp, found$rank))
-  list(
-    values = share * found$values[kept],
-    vectors = found$vectors[, kept, drop = FALSE], scores = NULL,
-    total = share * sum(diag(operator)), rank = found$rank,
-    shrinkage = shrinkage
-  )
+  fit <- sketch_covariance(centered, covariance, "components", "covariance")
+  fit <- keep_components(fit, ncomp, "the covariance of the sketch")
+  c(fit, list(scores = NULL, total = fit$trace))
 }
-

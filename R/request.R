@@ -272,6 +272,20 @@ stop_unused <- function(names, known, hints = NULL) {
 # Digits that print() shows; NULL leaves them to R.
 printed_digits <- maybe(number(1, 22))
 
+# Values in the order of those that they are for, by whose names they may be
+# called. what: what these are.
+in_order <- function(values, wanted, name, what) {
+  given <- names(values)
+  if (is.null(given) || is.null(wanted)) {
+    return(values)
+  }
+  if (anyDuplicated(given) || !setequal(given, wanted)) {
+    stop_input("'", name, "' must have the names of ", what, ", ",
+               shorten(wanted), ", or none, not ", shorten(given))
+  }
+  values[wanted]
+}
+
 # --- Data --------------------------------------------------------------------
 
 # A sample: a double matrix with at least one row and one column, all finite.

@@ -298,12 +298,6 @@ lost_line <- function(sample) {
   }
 }
 
-# Features centered by mu~ as functions on the landmarks: V stands for sum_j
-# V_jl phi(s_j) itself, nothing is taken from the landmarks.
-center_values.landmark_sample <- function(sample, object, own, mean_at, v) {
-  own - rep(drop(crossprod(v, object$at)), each = nrow(own))
-}
-
 # The coordinates of the mean that centers: W'K_SS beta = W'mu~(S).
 mean_coordinates <- function(centered) {
   drop(cross(centered$sample$root, centered$at))

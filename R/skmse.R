@@ -71,9 +71,10 @@ est_fit.est_skmse <- function(estimator, sample) {
   warn_own_target(estimator, sample)
   target <- check_target(estimator$target, sample_support(sample))
   plain <- plain_weights(sample)
-  at <- if (is.null(target)) 0 else target$at
+  if (is.null(target)) target <- list(at = 0, norm2 = 0)
+  at <- target$at
   cross <- sum(plain * at)
-  norm2 <- if (is.null(target)) 0 else target$norm2
+  norm2 <- target$norm2
   fit <- est_shrink.est_skmse(estimator, moments, cross, norm2)
   alpha <- fit$alpha
   c(list(
@@ -93,20 +94,22 @@ est_lines.est_skmse <- function(estimator, fit, digits, plain = "the KME",
   })
 }
 
+# "lambda = 0.1, alpha = 0.09 (given)"
+describe_lambda <- function(estimator, fit, digits) {
+  paste0("lambda = ", format_number(fit$lambda, digits),
+         if (!is.null(fit$alpha)) {
+           paste0(", alpha = ", format_number(fit$alpha, digits))
+         }, " (", describe_rule(estimator), ")")
+}
+
 # Of an estimator with lambda; `border`: what to say if it is on the border.
 shrinkage_lines <- function(estimator, fit, digits, plain, border) {
   near <- is.null(border) && is.null(estimator$target) &&
     length(fit$weights) > 0L &&
     max(abs(length(fit$weights) * fit$weights - 1)) < 1e-3
   c(
-    paste0(
-      "lambda = ", format_number(fit$lambda, digits),
-      if (!is.null(fit$alpha)) {
-        paste0(", alpha = ", format_number(fit$alpha, digits))
-      },
-      " (", describe_rule(estimator), "), towards ",
-      describe_target(estimator$target)
-    ),
+    paste0(describe_lambda(estimator, fit, digits), ", towards ",
+           describe_target(estimator$target)),
     border,
     if (near) paste("the estimate is nearly", plain),
     describe_score(fit, digits, plain)

@@ -27,35 +27,30 @@ check_stack_candidates <- function(candidates) {
                "list(est_kme(), est_smooth(0.4, 1)), not ",
                describe(candidates))
   }
-  given <- names(candidates)
+  names <- names2(candidates)
   candidates <- lapply(seq_along(candidates), \(i) {
-    label <- element_label(given, i, "candidates")
-    check_candidate(read_estimator(candidates[[i]], argument = label),
-                    paste0("'", label, "'"))
+    label <- element_label(names, i, "candidates")
+    check_candidate(read_estimator(candidates[[i]], argument = label), label)
   })
-  labels <- vapply(candidates, candidate_label, "")
-  own <- if (!is.null(given)) !is.na(given) & nzchar(given)
-  labels[own] <- given[own]
+  labels <- ifelse(is.na(names) | !nzchar(names),
+                   vapply(candidates, candidate_label, ""), names)
   again <- stats::ave(seq_along(labels), labels, FUN = seq_along)
-  more <- again > 1L
-  labels[more] <- paste0(labels[more], " (", again[more], ")")
+  labels <- paste0(labels, ifelse(again > 1L, paste0(" (", again, ")"), ""))
   stats::setNames(candidates, labels)
 }
 
-check_candidate <- function(estimator, name) {
-  if (!is.null(estimator$candidates) || inherits(estimator, "est_stack")) {
-    stop_input(name, " must not be a stack itself")
-  }
+check_candidate <- function(estimator, label) {
+  refuse <- \(...) stop_input("'", label, "' must ", ...)
+  if (inherits(estimator, "est_stack")) refuse("not be a stack itself")
   if (!is.null(estimator$target)) {
-    stop_input(name, " must have no target: a stack is shrunk towards 0")
+    refuse("have no target: a stack is shrunk towards 0")
   }
   if (!is.null(estimator$select)) {
     amounts <- intersect(c("lambda", "noise", "h", "c"),
-                         estimator_arguments(estimator))
+                         estimator_arguments(estimator$name))
     amounts <- amounts[lengths(unclass(estimator)[amounts]) == 0L]
-    stop_input(name, " must have all it needs given, nothing to choose: ",
-               quoted(amounts), " of est_", estimator$name,
-               "()")
+    refuse("have all it needs given, nothing to choose: ",
+           quoted(amounts), " of est_", estimator$name, "()")
   }
   estimator
 }
@@ -75,14 +70,7 @@ check_stack_shares <- function(shares, candidates) {
   if (is.null(candidates)) {
     stop_input("'shares' must be NULL unless 'candidates' is given")
   }
-  names <- names(shares)
-  if (!is.null(names)) {
-    if (anyDuplicated(names) || !setequal(names, names(candidates))) {
-      stop_input("'shares' must have the names of the 'candidates', ",
-                 shorten(names(candidates)), ", or none, not ", shorten(names))
-    }
-    shares <- shares[names(candidates)]
-  }
+  shares <- in_order(shares, names(candidates), "shares", "'candidates'")
   take(shares, numbers(0, count = length(candidates)))
 }
 
@@ -90,42 +78,42 @@ check_stack_shares <- function(shares, candidates) {
 
 # The estimator for a sample: with candidates, those that it allows.
 resolve_stack <- function(estimator, sample) {
-  allowed <- warn_limited(estimator, sample)
-  estimator$candidates <- if (is.null(allowed)) {
+  candidates <- allowed_candidates(estimator, sample)
+  estimator$candidates <- if (is.null(candidates)) {
     unlist(unname(lapply(registered$candidates, \(make) make(sample))),
            recursive = FALSE)
   } else {
-    estimator$candidates[allowed]
+    candidates
   }
   estimator
 }
 
-# Which of given candidates the sample allows. The others are left out, with a
-# warning; where none is left, or what they weigh is given, that is an error.
-# `plain` is what has been said before.
-warn_limited <- function(estimator, sample) {
-  given <- estimator$candidates
-  allowed <- if (!is.null(given)) {
-    vapply(given, allows_sample, NA, sample)
+# Those of given candidates that the sample allows. The others are left out,
+# with a warning; where none is left, or what they weigh is given, that is an
+# error. `plain` is what has been said before.
+allowed_candidates <- function(estimator, sample) {
+  candidates <- estimator$candidates
+  open <- is.null(candidates)
+  allowed <- vapply(candidates, allows_sample, NA, sample)
+  if (if (open) knows_points(sample) else all(allowed)) {
+    return(candidates)
   }
   what <- if (knows_points(sample)) format_kernel(sample$kernel) else
     "a matrix of kernel values"
-  limited <- if (is.null(given)) !knows_points(sample) else !all(allowed)
-  if (limited && !is.null(given) &&
-        (!any(allowed) || !is.null(estimator$shares))) {
+  if (!open && (!any(allowed) || !is.null(estimator$shares))) {
     stop_input("'candidates' must ", if (any(allowed)) {
       "with given 'shares' all be for "
     } else {
       "hold an estimator for "
     }, what)
   }
-  if (limited && !isTRUE(estimator$plain)) {
-    words <- if (is.null(given)) c("the KME and F-KMSE", "smoothing") else
-      c(shorten(names(given)[allowed], 8L), shorten(names(given)[!allowed], 8L))
-    warn_kernmean("the stack is of ", words[1L], " alone: ", words[2L],
-                  " cannot be had with ", what, kind = "candidates")
+  if (is.null(estimator$plain)) {
+    left <- if (open) "smoothing" else
+      shorten(names(candidates)[!allowed], 8L)
+    warn_kernmean("the stack is without ", left, ", which cannot be had with ",
+                  what, kind = "candidates")
   }
-  allowed
+  candidates[allowed]
 }
 
 # --- Selection ---------------------------------------------------------------
@@ -170,17 +158,18 @@ shared_products <- function(candidates, sample, fold, weighted) {
     }
   }
   if (!all(weighted)) {
-    own <- candidates[!weighted]
-    times <- vapply(own, `[[`, numeric(1), "c")
-    found <- smooth_folds(sample, fold, vapply(own, `[[`, numeric(1), "h"),
+    smooth <- candidates[!weighted]
+    times <- vapply(smooth, `[[`, numeric(1), "c")
+    folds <- smooth_folds(sample, fold, vapply(smooth, `[[`, numeric(1), "h"),
                           weights, TRUE)
-    at[!weighted] <- times * rowSums(found$at) / n
-    norms <- matrix(found$norms, ncol = count) %*% share
-    inner[!weighted, !weighted] <- times * matrix(norms, length(own)) *
-      rep(times, each = length(own))
+    over_folds <- \(products) {
+      times * matrix(matrix(products, ncol = count) %*% share, length(smooth))
+    }
+    at[!weighted] <- times * rowSums(folds$at) / n
+    inner[!weighted, !weighted] <- over_folds(folds$norms) *
+      rep(times, each = length(smooth))
     if (any(weighted)) {
-      inner[!weighted, weighted] <- times * matrix(
-        matrix(found$cross, ncol = count) %*% share, length(own))
+      inner[!weighted, weighted] <- over_folds(folds$cross)
       inner[weighted, !weighted] <- t(inner[!weighted, weighted])
     }
   }
@@ -228,40 +217,37 @@ stack_shares <- function(inner, at, mass) {
 # chosen: minimum, reference, folds).
 choose_stack <- function(estimator, sample) {
   candidates <- estimator$candidates
-  labels <- names(candidates)
   parts <- all_parts(candidates, sample)
-  mass <- vapply(parts, \(one) sum(vapply(weights_of(one), sum, 0)), 0)
+  mass <- vapply(parts, \(one) sum(unlist(weights_of(one))), 0)
   shares <- estimator$shares
-  table <- data.frame(candidate = labels, share = NA, score = NA, mass = mass,
-                      row.names = NULL)
-  found <- NULL
+  scores <- NA
+  chosen <- NULL
   if (is.null(shares)) {
     fold <- fold_codes(sample$n, estimator$folds)
-    # For the reference, last.
-    q <- length(candidates)
-    products <- left_out_products(c(candidates, list(plain_estimator())),
-                                  sample, fold)
-    own <- seq_len(q)
-    inner <- products$inner[own, own, drop = FALSE]
-    at <- products$at[own]
+    # The average for reference, last.
+    products <- left_out_products(c(candidates, list(est_kme())), sample, fold)
+    q <- seq_along(candidates)
+    inner <- products$inner[q, q, drop = FALSE]
+    at <- products$at[q]
     shares <- stack_shares(inner, at, mass)
     varrho <- mean(sample_diagonal(sample))
     scores <- varrho - 2 * products$at + diag(products$inner)
-    table$score <- scores[own]
-    found <- list(
+    chosen <- list(
       minimum = varrho - 2 * sum(shares * at) +
         sum(shares * (inner %*% shares)),
-      reference = scores[q + 1L], folds = max(fold)
+      reference = scores[-q], folds = max(fold)
     )
+    scores <- scores[q]
   }
-  table$share <- shares
   # With its shares given; its candidates have been checked.
   estimator[c("shares", "folds", "select")] <- list(shares, NULL, NULL)
   estimator$plain <- NULL
-  used <- shares > 0
-  whole <- combine_parts(parts[used], shares[used], sample)
-  c(list(parts = whole, candidates = table,
-         settled = estimator), found)
+  c(list(
+    parts = combine_parts(parts, shares, sample),
+    candidates = data.frame(candidate = names(candidates), share = shares,
+                            score = scores, mass = mass, row.names = NULL),
+    settled = estimator
+  ), chosen)
 }
 
 # --- The estimate ------------------------------------------------------------
@@ -269,24 +255,26 @@ choose_stack <- function(estimator, sample) {
 # Of a stack whose shares are given, the candidates that have any.
 est_parts.est_stack <- function(estimator, sample) {
   used <- estimator$shares > 0
-  parts <- all_parts(estimator$candidates[used], sample)
-  combine_parts(parts, estimator$shares[used], sample)
+  combine_parts(all_parts(estimator$candidates[used], sample),
+                estimator$shares[used], sample)
 }
 
+# The average times 0 where nothing has a share.
 combine_parts <- function(parts, shares, sample) {
-  if (!length(parts)) {
-    parts <- list(est_parts(plain_estimator(), sample))
+  used <- shares > 0
+  if (!any(used)) {
+    parts <- list(est_parts(est_kme(), sample))
     shares <- 0
+    used <- TRUE
   }
-  merge_parts(unlist(Map(scale_parts, parts, shares), recursive = FALSE,
-                     use.names = FALSE))
+  merge_parts(unlist(Map(scale_parts, parts[used], shares[used]),
+                     recursive = FALSE, use.names = FALSE))
 }
 
 est_choose.est_stack <- function(estimator, sample) {
   sample <- form_sample(sample)
-  estimator <- resolve_stack(estimator, sample)
-  found <- choose_stack(estimator, sample)
-  list(estimator = found$settled, chosen = found["candidates"])
+  stack <- choose_stack(resolve_stack(estimator, sample), sample)
+  list(estimator = stack$settled, chosen = stack["candidates"])
 }
 
 est_weights.est_stack <- function(estimator, sample) {
@@ -299,52 +287,47 @@ est_weights.est_stack <- function(estimator, sample) {
 # What each of n points weighs in all parts together; a part of one point is
 # their mean.
 part_weights <- function(parts, n) {
-  weights <- numeric(n)
-  for (part in parts) {
-    own <- part$weights
-    weights <- weights + if (length(own) == n) own else sum(own) / n
-  }
-  weights
+  Reduce(`+`, lapply(weights_of(parts), \(weights) {
+    if (length(weights) == n) weights else rep(sum(weights) / n, n)
+  }))
 }
 
 est_fit.est_stack <- function(estimator, sample) {
   check_shrinkable(estimator, sample,
                    if (is.null(estimator$select)) 1L else 2L)
   sample <- form_sample(sample)
-  found <- choose_stack(resolve_stack(estimator, sample), sample)
+  stack <- choose_stack(resolve_stack(estimator, sample), sample)
   moments <- sample_moments(sample)
-  fitted <- parts_at(found$parts, sample$kernel, own_points(sample))
+  fitted <- parts_at(stack$parts, sample$kernel, own_points(sample))
   c(list(
-    weights = part_weights(found$parts, sample$n), lambda = 0, fitted = fitted,
-    norm2 = max(0, norm2_parts(found$parts, sample$kernel)), rho = moments$rho,
+    weights = part_weights(stack$parts, sample$n), lambda = 0, fitted = fitted,
+    norm2 = max(0, norm2_parts(stack$parts, sample$kernel)), rho = moments$rho,
     varrho = moments$varrho, select = estimator$select, border = FALSE
-  ), found)
+  ), stack)
 }
 
 # Products of features have no points: what needs none is left.
 est_operator.est_stack <- function(estimator, argument) {
   estimator$plain <- TRUE
-  given <- estimator$candidates
-  if (is.null(given)) {
+  candidates <- estimator$candidates
+  kept <- vapply(candidates, has_weights, NA)
+  if (all(kept)) {
     return(estimator)
   }
-  kept <- vapply(given, has_weights, NA)
-  if (!all(kept)) {
-    if (!any(kept) || !is.null(estimator$shares)) {
-      stop_input("'", argument, "' must be a stack of candidates that are ",
-                 "weights on the points; ", names(given)[!kept][1L], " is not")
-    }
-    warn_kernmean("the stack is of ", shorten(names(given)[kept], 8L),
-                  " alone: an operator is shrunk by weights on the points",
-                  kind = "candidates")
+  left <- names(candidates)[!kept]
+  if (!any(kept) || !is.null(estimator$shares)) {
+    stop_input("'", argument, "' must be a stack of candidates that are ",
+               "weights on the points; ", left[1L], " is not")
   }
-  estimator$candidates <- given[kept]
+  warn_kernmean("the stack is without ", shorten(left, 8L), ": an operator is ",
+                "shrunk by weights on the points", kind = "candidates")
+  estimator$candidates <- candidates[kept]
   estimator
 }
 
 # What the sample does not allow is said once, not for each bag.
 est_bags.est_stack <- function(estimator, sample, sizes) {
-  warn_limited(estimator, sample)
+  allowed_candidates(estimator, sample)
   estimator$plain <- TRUE
   bags_of_parts(estimator, sample, sizes)
 }
@@ -374,11 +357,11 @@ est_between.est_stack <- function(a, b) {
 est_lines.est_stack <- function(estimator, fit, digits, plain = "the KME",
                                 target = "the target") {
   table <- fit$candidates
-  scored <- !anyNA(table$score)
   columns <- cbind(
-    c("", format(table$candidate)),
-    c("share", format(round(table$share, 3))),
-    if (scored) c("score alone", format(table$score, digits = digits))
+    c("", format(table$candidate)), c("share", format(round(table$share, 3))),
+    if (!anyNA(table$score)) {
+      c("score alone", format(table$score, digits = digits))
+    }
   )
   columns <- apply(columns, 2L, format, justify = "right")
   c(
@@ -396,8 +379,7 @@ stack_line <- function(estimator, table) {
   if (!inherits(estimator, "est_stack") || !length(columns)) {
     return(NULL)
   }
-  shares <- colMeans(table[columns], na.rm = TRUE)
-  shares <- shares[order(-shares)]
+  shares <- sort(colMeans(table[columns], na.rm = TRUE), decreasing = TRUE)
   shares <- shares[shares >= 0.01]
   paste0("  mean shares: ",
          toString(paste(names(shares), format_number(shares, 2L))))

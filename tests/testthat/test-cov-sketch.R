@@ -104,5 +104,5 @@ test_that("what rows are needed for is refused", {
   refused(kme_cov(sketch, y), "'y' must be missing")
   refused(kme_cov(sketch, kernel_x = rbf), "'kernel_x' must not be given")
   refused(kme_cov(sketch, rank = 2), "unused argument")
-  expect_warning(kme_cov(sketch, ncomp = 40), "15 components were kept")
+  expect_warning(kme_cov(sketch, ncomp = 40), "the rank of the operator, 15")
 })

@@ -76,7 +76,7 @@ test_that("the operator by its weights is the operator by its eigenpairs", {
     pairs <- positive_pairs(sample)
     set.seed(1)
     weights <- stats::rnorm(30)
-    found <- operator_spectrum(pairs$values, pairs$vectors, weights)
+    found <- operator_spectrum(pairs, weights)
     expect_lt(min(found$values), -0.01 * max(found$values))
     KV <- K %*% found$vectors
     scale <- max(abs(K))
@@ -211,7 +211,7 @@ test_that("ncomp keeps the leading components and the totals", {
                  predict(whole, x, type = "value"))
   }
   expect_warning(many <- kme_cov(data$x, kernel_x = kernel_linear(), ncomp = 9),
-                 "rank of the operator; 3 components were kept",
+                 "more than the rank of the operator, 3",
                  class = "kernmean_warning")
   expect_length(many$values, 3)
 })
