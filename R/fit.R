@@ -7,6 +7,7 @@
 #   fit_rows(x, ...)       a data frame of its parts: tidy()
 #   fit_values(x, newdata) what it says of its points, or of new ones, a row for
 #                          each: the columns that augment() adds
+#   fit_columns(x, newdata, added) the columns that stand before them, `added`
 #   fit_frame(x)           as.data.frame(), where it is neither of these
 #   fit_picture(x, ...)    the data of its plot
 #   fit_request(x, changes) what update() calls the door with; attr "call" of
@@ -24,6 +25,7 @@ has_none <- function(x, what, name = "x") {
 }
 fit_values <- function(x, newdata = NULL) UseMethod("fit_values")
 fit_values.default <- \(x, newdata) NULL
+fit_columns <- function(x, newdata, added) UseMethod("fit_columns")
 fit_frame <- function(x) UseMethod("fit_frame")
 fit_picture <- function(x, ...) UseMethod("fit_picture")
 fit_request <- function(x, changes) UseMethod("fit_request")

@@ -355,11 +355,12 @@ nested_arguments <- door_table(
 fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   nested <- length(called) > 2L
   control <- asked$control
+  preset <- asked$preset
   if (is.null(control$rule)) {
-    control$rule <- if (nested || !is.null(asked$preset)) "min" else "paired"
+    control$rule <- if (nested || !is.null(preset)) "min" else "paired"
   }
   blocks <- read_blocks(asked[sort(called)], asked$kernel, control$scale,
-                        asked$preset)
+                        is.null(preset))
   n <- blocks[[1L]]$sample$n
   rows <- moment_rows(asked$subset, n)
   # Rows outside the first moment need no outcome.
@@ -369,111 +370,68 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   y <- check_outcome(y, n, hint = if (is.null(asked$subset)) na_hint else
     " but in rows outside the first moment")
   w <- if (!is.null(asked$w)) check_outcome(asked$w, n, "w", NULL)
-  control$landmarks <- draw_landmarks(control$landmarks, n)
-  center <- if (is.null(control$intercept)) {
-    is.null(mu) && is.null(asked$preset) && is.null(w)
-  } else {
-    control$intercept
+  landmarks <- control$landmarks
+  if (length(landmarks) && (max(landmarks) > n || identical(landmarks, 1L) &&
+                              n > 1L)) {
+    stop_input("'landmarks' must be at least 2 rows of the ", n, ", not ",
+               max(landmarks))
   }
+  if (length(landmarks) == 1L) control$landmarks <- sample.int(n, landmarks)
+  center <- control$intercept
+  if (is.null(center)) center <- is.null(c(mu, preset, w))
+  lambda[lengths(lambda) == 0L] <- if (asked$penalty == "l2") 0 else
+    if (is.null(preset)) "gcv" else NA
   task <- list(called = called, y = unname(y), w = unname(w),
                rows = rows[c("d", if (nested) "c")], penalty = asked$penalty,
-               control = control, preset = asked$preset, center = center,
-               lambda = lambda, mu = mu, ratio = ratio)
-  found <- fit_task(task, stats::setNames(blocks[called], names(called)))
-  y[blank] <- NA
-  new_rkhs_iv(found, task, blocks, y, stored(asked))
-}
-
-# The fit of what fit_task() found.
-new_rkhs_iv <- function(found, task, blocks, y, arguments) {
-  nested <- is_nested(task)
-  maps <- found$maps[c("a", if (nested) "b")]
-  parts <- Map(map_function, maps, found$theta)
-  names(parts) <- names(found$theta)
-  own <- blocks[[task$called[["a"]]]]$sample$x
-  rows <- if (is.null(names(y))) rownames(own) else names(y)
-  values <- do.call(cbind, Map(map_values, maps, parts, found$theta)) +
-    found$mean
-  dimnames(values) <- list(rows, names(parts))
-  g <- values[, "g"]
-  cv <- found$search$table
-  if (!is.null(cv)) {
-    names(cv)[1L] <- "mu"
-    cv <- structure(cv, folds = found$search$scores,
-                    border = found$search$border,
-                    extended = found$search$extended)
-  }
-  fields <- list(
-    coefficients = lapply(parts, `[[`, "weights"),
-    fitted.values = if (nested) values else g,
-    residuals = stats::setNames(y, rows) - g, penalty = task$penalty,
-    lambda = c(lambda = found$lambda$d), mu = c(mu = found$mu),
-    intercept = found$mean, criterion = found$criterion[1L],
-    rank = stats::setNames(found$ranks, task$called[names(found$ranks)]),
-    cv = cv, first_stage = found$first_stage$d,
-    rule = if (!is.null(cv)) task$control$rule,
-    alpha_scale = found$alpha_scale, functions = parts, blocks = blocks,
-    kernels = lapply(blocks, \(b) b$sample$kernel), y = y, n = length(y),
-    centered = task$center, landmarks = task$control$landmarks,
-    arguments = arguments
-  )
-  if (nested) {
-    wg <- if (is.null(task$w)) g else task$w * g
-    fields$residuals <- cbind(first = fields$residuals,
-                              second = values[, "h"] - wg)
-    fields$lambda <- c(lambda_c = found$lambda$c, lambda_d = found$lambda$d)
-    fields$mu <- c(mu_g = found$mu, mu_h = found$mu * found$ratio)
-    fields$criterion <- stats::setNames(found$criterion, c("first", "second"))
-    fields$first_stage <- found$first_stage
-    fields[c("w", "rows")] <- task[c("w", "rows")]
-  }
-  new_fit(c(if (nested) "rkhs_iv_nested", "rkhs_iv"), fields)
+               control = control, preset = preset, center = center,
+               lambda = lambda, mu = c(mu, preset$alpha_scale), ratio = ratio)
+  fit_task(task, blocks, replace(y, blank, NA), stored(asked))
 }
 
 # --- Reading -----------------------------------------------------------------
 
-# The blocks of a fit as variables, with the argument `kernel`.
-read_blocks <- function(data, kernel, scale, preset) {
-  own <- vapply(data, has_own_kernel, NA)
-  single <- inherits(kernel, "kernmean_kernel")
-  kernels <- block_kernels(kernel, names(data))
-  if (all(own) && (single || asks_scale(scale))) {
-    stop_input("'", if (single) "kernel" else "scale", "' must not be given ",
-               "when every block has a kernel of its own, as factors and ",
-               "grams have")
+# The blocks of a fit as variables, with the argument `kernel`; `units`: have
+# numeric columns without a kernel units of their own?
+read_blocks <- function(data, kernel, scale, units) {
+  brings <- vapply(data, has_own_kernel, NA)
+  asked <- c("kernel"[inherits(kernel, "kernmean_kernel")],
+             "scale"[asks_scale(scale)])
+  if (all(brings) && length(asked)) {
+    stop_input("'", asked[1L], "' must not be given when every block has a ",
+               "kernel of its own, as factors and grams have")
   }
-  if (single) kernels[own] <- list(NULL)
-  blocks <- Map(\(x, name, own) {
-    given <- kernels[[name]]
-    # The units of our own kernels.
-    if (is.null(given) && is.null(scale)) scale <- own || is.null(preset)
-    if (is.null(given) && !own && !is.null(preset)) {
-      given <- kernel_rbf(nnpiv_bandwidth)
+  kernels <- block_kernels(kernel, brings)
+  blocks <- Map(\(x, name, brings) {
+    kernel <- kernels[[name]]
+    if (is.null(kernel)) {
+      if (is.null(scale)) scale <- units
+      if (!brings && !units) kernel <- kernel_rbf(nnpiv_bandwidth)
     }
-    label <- if (is.null(kernel)) "kernel" else paste0("kernel$", name)
-    block <- read_variable(x, given, name, label, scale)
+    block <- read_variable(x, kernel, name, paste0("kernel$", name), scale)
     check_definite(block$sample$kernel)
     block
-  }, data, names(data), own)
+  }, data, names(data), brings)
   check_lengths(blocks)
   blocks
 }
 
-# One kernel for all blocks, or a list by name, as a list for all of them.
-block_kernels <- function(kernel, names) {
+# The kernel of each block, NULL for none, of one kernel or a list by name. One
+# is not for those that have their own, `brings`, a logical vector with names.
+block_kernels <- function(kernel, brings) {
+  names <- names(brings)
   kernels <- stats::setNames(vector("list", length(names)), names)
-  if (is_plain_list(kernel) && !inherits(kernel, "kernmean_kernel")) {
-    if (is.null(names(kernel)) || !all(names(kernel) %in% names) ||
-          anyDuplicated(names(kernel))) {
-      stop_input("'kernel' must be a kernel or a list of kernels named by ",
-                 "block: ", quoted(names))
-    }
-    for (name in names(Filter(Negate(is.null), kernel))) {
-      kernels[[name]] <- check_kernel(kernel[[name]], paste0("kernel$", name))
-    }
-  } else if (!is.null(kernel)) {
-    kernels[] <- list(check_kernel(kernel))
+  if (!is_plain_list(kernel)) {
+    if (!is.null(kernel)) kernels[!brings] <- list(check_kernel(kernel))
+    return(kernels)
   }
+  if (is.null(names(kernel)) || !all(names(kernel) %in% names) ||
+        anyDuplicated(names(kernel))) {
+    stop_input("'kernel' must be a kernel or a list of kernels named by ",
+               "block: ", quoted(names))
+  }
+  kernel <- Filter(Negate(is.null), kernel)
+  kernels[names(kernel)] <- Map(check_kernel, kernel,
+                                paste0("kernel$", names(kernel)))
   kernels
 }
 
@@ -492,10 +450,10 @@ check_outcome <- function(y, n, name = "y", hint = na_hint) {
 # The rows of each moment: list(d, c) of logical vectors.
 moment_rows <- function(subset, n) {
   if (is.null(subset)) {
-    subset <- list(d = rep(1, n), c = rep(1, n))
-  } else if (!is_plain_list(subset)) {
-    subset <- list(d = as.vector(subset),
-                   c = if (!is.character(subset)) as.vector(subset) == 0)
+    return(list(d = rep(TRUE, n), c = rep(TRUE, n)))
+  }
+  if (!is_plain_list(subset)) {
+    subset <- list(d = subset, c = if (!is.character(subset)) subset == 0)
   }
   fine <- \(x) {
     (is.logical(x) || is.numeric(x)) && length(x) == n && all(x %in% 0:1) &&
@@ -507,17 +465,7 @@ moment_rows <- function(subset, n) {
                n, " rows, or list(c = , d = ) of two, and leave rows for ",
                "each moment")
   }
-  lapply(subset[c("d", "c")], `==`, 1)
-}
-
-# The rows of landmarks, of which a number was given, or they themselves.
-draw_landmarks <- function(landmarks, n) {
-  if (length(landmarks) && (max(landmarks) > n || identical(landmarks, 1L) &&
-                              n > 1L)) {
-    stop_input("'landmarks' must be at least 2 rows of the ", n, ", not ",
-               max(landmarks))
-  }
-  if (length(landmarks) == 1L) sample.int(n, landmarks) else landmarks
+  lapply(subset[c("d", "c")], \(x) as.vector(x) == 1)
 }
 
 # 1/(2 gamma) = the median distance of all pairs, each point with itself
@@ -540,10 +488,10 @@ nnpiv_bandwidth <- function(x) {
 #' @export
 rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_formula(formula, data)
-  own <- intersect(c("x", "y", "z"), ...names())
-  if (length(own)) {
-    stop_input("'", own[1L], "' must not be given with a formula, which says ",
-               "what it is")
+  twice <- intersect(c("x", "y", "z"), ...names())
+  if (length(twice)) {
+    stop_input("'", twice[1L], "' must not be given with a formula, which ",
+               "says what it is")
   }
   parts <- iv_parts(formula, data)
   frame <- formula_frame(match.call(expand.dots = FALSE), parts$terms, data,
@@ -574,42 +522,39 @@ named_column <- function(block, name) {
 # regressors and instruments).
 iv_parts <- function(formula, data) {
   right <- formula[[length(formula)]]
-  bar <- \(part) is.call(part) && identical(part[[1L]], quote(`|`))
+  has_bar <- \(part) is.call(part) && identical(part[[1L]], quote(`|`))
   shape <- paste("'formula' must be y ~ regressors | instruments, with",
                  "exogenous regressors on both sides, as in",
                  "y ~ x1 + x2 | x2 + z1")
-  if (length(formula) != 3L || !bar(right) || bar(right[[2L]])) {
+  if (length(formula) != 3L || !has_bar(right) || has_bar(right[[2L]])) {
     stop_input(shape)
   }
   if ("." %in% all.vars(right[[2L]])) {
     stop_input("'formula' must name its regressors; '.' stands for them after ",
                "the bar")
   }
-  home <- environment(formula)
-  layouts <- lapply(list(right[[2L]], put_dots(right[[3L]], right[[2L]])),
-                    \(part) {
-    layout <- formula_terms(stats::as.formula(call("~", part), home), data)
+  layout_of <- \(...) {
+    part <- stats::as.formula(as.call(list(quote(`~`), ...)))
+    environment(part) <- environment(formula)
+    formula_terms(part, data)
+  }
+  # The regressors in place of the dot. (update.formula() reads its own text
+  # again, where y > 0 has lost its parentheses.)
+  after <- do.call(substitute, list(right[[3L]],
+                                    list(. = call("(", right[[2L]]))))
+  labels <- lapply(list(right[[2L]], after), \(side) {
+    layout <- layout_of(side)
     if (attr(layout, "intercept") == 0L || !is.null(attr(layout, "offset")) ||
           any(attr(layout, "order") > 1L)) {
       stop_input("'formula' must have no interactions, no offset() and no ",
                  "- 1; kernels make functions of all columns of a side")
     }
-    layout
+    attr(layout, "term.labels")
   })
-  labels <- lapply(layouts, attr, "term.labels")
   if (!all(lengths(labels))) stop_input(shape)
-  if ("." %in% all.vars(right[[3L]])) {
-    # A misspelt name would leave a regressor among the instruments.
-    removed <- removed_terms(right[[3L]])
-    wrong <- c(setdiff(removed, labels[[1L]]), intersect(removed, labels[[2L]]))
-    if (length(wrong)) {
-      stop_input("'formula' must take away regressors only after the bar, and ",
-                 "after its dot, not '", wrong[1L], "'")
-    }
-  }
+  check_dotted(right[[3L]], labels)
   all <- unique(unlist(labels))
-  whole <- call("~", formula[[2L]], sum_of(lapply(all, str2lang)))
-  layout <- formula_terms(stats::as.formula(whole, home), data)
+  layout <- layout_of(formula[[2L]], sum_of(lapply(all, str2lang)))
   known <- attr(layout, "term.labels")
   # terms() may drop the left side from the right one, or keep it.
   if (length(known) != length(all) || deparse1(formula[[2L]]) %in% all) {
@@ -618,31 +563,24 @@ iv_parts <- function(formula, data) {
   list(terms = layout, groups = lapply(labels, match, c("", known)))
 }
 
-# The part after the bar with the regressors for its dots. (update.formula()
-# reads its own text again, where y > 0 has lost its parentheses.)
-put_dots <- function(part, learners) {
-  if (identical(part, quote(.))) {
-    return(call("(", learners))
+# What is taken away after the bar must be regressors, of a dot before it: a
+# misspelt name would leave a regressor among the instruments. labels: the terms
+# of both sides.
+check_dotted <- function(part, labels) {
+  if (!"." %in% all.vars(part)) {
+    return(invisible())
   }
-  if (is_sum(part)) {
-    part[-1L] <- lapply(as.list(part)[-1L], put_dots, learners)
-  } else if ("." %in% all.vars(part)) {
-    stop_input("'formula' must not have '.' inside a call, as in ",
-               deparse1(part))
-  }
-  part
-}
-
-is_sum <- function(part) {
-  is.call(part) && is.name(part[[1L]]) &&
-    as.character(part[[1L]]) %in% c("+", "-", "(")
-}
-
-removed_terms <- function(part) {
-  if (is_sum(part)) {
-    c(if (identical(part[[1L]], quote(`-`))) {
-      labels(stats::terms(stats::as.formula(call("~", part[[length(part)]]))))
-    }, unlist(lapply(as.list(part)[-1L], removed_terms)))
+  layout <- stats::terms(stats::as.formula(call("~", part)),
+                         allowDotAsName = TRUE)
+  variables <- as.list(attr(layout, "variables"))[-1L]
+  removed <- setdiff(vapply(variables, deparse1, ""),
+                     attr(layout, "term.labels"))
+  wrong <- c(setdiff(removed, labels[[1L]]), intersect(removed, labels[[2L]]))
+  within <- Filter(\(v) is.call(v) && "." %in% all.vars(v), variables)
+  if (length(wrong) || length(within)) {
+    stop_input("'formula' must have its dot by itself after the bar, and take ",
+               "away regressors only, after it, not '",
+               c(wrong, vapply(within, deparse1, ""))[1L], "'")
   }
 }
 

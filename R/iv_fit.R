@@ -8,7 +8,8 @@
 #             of the largest eigenvalue a direction counts as none
 #   preset    the numbers of the authors' rules, or NULL
 #   center    is y centered?
-#   lambda    list(d, c); mu: values or NULL; ratio: mu_h/mu_g, NULL: by traces
+#   lambda    list(d, c): a number or "gcv", NA by a preset
+#   mu        values or NULL; ratio: mu_h/mu_g, NULL: by traces
 # With K = FF', an action P = LL' has the root L = F R^{-1}, R'R = F'F + lambda
 # I (or F V S^{-1/2} for lambda = 0, F'F = VSV'), and each estimator is a ridge
 # regression of L'y on L'F_A (norm) or on L'Q_A, Q_A an orthonormal basis of the
@@ -17,61 +18,83 @@
 is_nested <- \(task) "b" %in% names(task$called)
 is_norm <- \(task) task$penalty == "norm"
 
-# The fit of a task but for its maps.
-fit_task <- function(task, blocks) {
-  instruments <- intersect(c("d", "c"), names(task$called))
-  lambda <- task$lambda[instruments]
-  lambda[lengths(lambda) == 0L] <- if (is_norm(task)) "gcv" else 0
-  zero <- if (is.null(task$preset)) vapply(lambda, identical, NA, 0) else
-    !is_norm(task)
-  task$maps <- make_maps(
-    blocks, task$control,
-    instruments[zero & is.null(task$control$tol_instrument)], task$called
-  )
+# The fit of a task. `y` is the outcome as the fit shows it.
+fit_task <- function(task, blocks, y, arguments) {
+  nested <- is_nested(task)
+  task$maps <- make_maps(task, blocks)
   width <- map_width(task)
   check_memory(width, width, "use landmarks = or features =",
-               copies = if (is_nested(task)) 20 else 8,
-               what = "work on features")
-  whole <- row_moments(task, seq_along(task$y))
+               copies = if (nested) 20 else 8, what = "work on features")
+  whole <- row_moments(task, seq_along(y))
   check_result(whole, "a moment of the features", "'y' and of the blocks")
-  stage <- NULL
-  if (is.null(task$preset)) {
-    search <- names(lambda)[vapply(lambda, identical, NA, "gcv")]
-    stage <- lapply(whole[search], first_stage, task$maps$a$r)
-    check_result(stage, "the criterion of the first stage", "'x' and 'z'")
-    lambda[search] <- lapply(stage, \(s) s$lambda[which.min(s$gcv)])
-  }
+  searched <- names(Filter(\(ridge) identical(ridge, "gcv"), task$lambda))
+  stage <- lapply(whole[searched], first_stage, task$maps$a$r)
+  check_result(stage, "the criterion of the first stage", "'x' and 'z'")
+  task$lambda[searched] <- lapply(stage, \(s) s$lambda[which.min(s$gcv)])
   if (is.null(task$ratio)) {
-    own <- is.null(task$preset) && is_norm(task) && is_nested(task)
-    task$ratio <- if (!own) 1 else
+    task$ratio <- if (is_norm(task) && is.null(task$preset)) {
       block_trace(task, "b") / block_trace(task, "a")
+    } else {
+      1
+    }
   }
-  task$lambda <- lambda
+  chosen <- penalty_values(task)
   unit <- penalty_rule(task, whole$n)$mu
-  values <- penalty_values(task)
-  search <- NULL
-  if (length(values) > 1L) {
-    folds <- iv_folds(task)
-    search <- tune_grid(values, \(values) {
-      held_out_scores(task, whole, folds, values)
-    }, task$control$rule, attr(values, "wider"),
-    1e-24 * mean(task$y[task$rows$d]^2))
-    values <- search$value
-    search$table$value <- search$table$value * unit
+  cv <- NULL
+  if (length(chosen) > 1L) {
+    search <- search_penalty(task, whole, chosen)
+    chosen <- search$value
+    cv <- structure(data.frame(mu = search$table$value * unit,
+                               search$table[-1L]),
+                    folds = search$scores, border = search$border)
   }
-  mean <- if (task$center) mean(task$y[task$rows$d]) else 0
-  used <- ridges_of(task, whole)
-  system <- iv_system(task, whole, used)
-  mu <- values * unit
-  solved <- check_result(solve_system(system, mu, mean), "the solution",
+  system <- iv_system(task, whole, task$rows$d)
+  mu <- chosen * unit
+  solved <- check_result(solve_system(system, mu), "the solution",
                          "'y' and of the blocks")
-  warn_instruments(task, system$ranks, used, whole)
-  warn_linear(task, blocks)
-  warn_border(search, task)
-  list(mu = mu, lambda = used, mean = mean, theta = lapply(solved$theta, drop),
-       criterion = drop(solved$criterion) / whole$n, ranks = system$ranks,
-       ratio = task$ratio, search = search, first_stage = stage,
-       maps = task$maps, alpha_scale = if (!is.null(task$preset)) values)
+  lambda <- vapply(names(task$rows), \(of) {
+    penalty_rule(task, whole[[of]]$n, of)$lambda
+  }, 0)
+  warn_instruments(task, system$ranks, lambda, whole)
+  warn_linear(task)
+
+  maps <- task$maps[c("a", if (nested) "b")]
+  theta <- lapply(solved$theta, drop)
+  functions <- stats::setNames(Map(map_function, maps, theta), names(theta))
+  fitted <- system$mean +
+    do.call(cbind, Map(map_values, maps, functions, theta))
+  rows <- names(y)
+  if (is.null(rows)) rows <- rownames(blocks[[task$called[["a"]]]]$sample$x)
+  dimnames(fitted) <- list(rows, names(functions))
+  g <- fitted[, "g"]
+  residuals <- stats::setNames(y, rows) - g
+  criterion <- drop(solved$criterion) / whole$n
+  fields <- list(
+    coefficients = lapply(functions, `[[`, "weights"),
+    fitted.values = if (nested) fitted else g,
+    residuals = if (nested) {
+      wg <- if (is.null(task$w)) g else task$w * g
+      cbind(first = residuals, second = fitted[, "h"] - wg)
+    } else {
+      residuals
+    },
+    penalty = task$penalty,
+    lambda = if (nested) c(lambda_c = lambda[["c"]], lambda_d = lambda[["d"]])
+    else c(lambda = lambda[["d"]]),
+    mu = if (nested) c(mu_g = mu, mu_h = mu * task$ratio) else c(mu = mu),
+    intercept = system$mean,
+    criterion = if (nested) stats::setNames(criterion, c("first", "second"))
+    else criterion[1L],
+    rank = stats::setNames(system$ranks, task$called[names(system$ranks)]),
+    cv = cv, first_stage = if (nested) stage else stage$d,
+    rule = if (!is.null(cv)) task$control$rule,
+    alpha_scale = if (!is.null(task$preset)) chosen, functions = functions,
+    blocks = blocks, kernels = lapply(blocks, \(block) block$sample$kernel),
+    y = y, n = length(y), centered = task$center,
+    landmarks = task$control$landmarks, arguments = arguments
+  )
+  if (nested) fields[c("w", "rows")] <- task[c("w", "rows")]
+  new_fit(c(if (nested) "rkhs_iv_nested", "rkhs_iv"), fields)
 }
 
 # tr K, which is n for kernels with k(x, x) = 1.
@@ -82,20 +105,19 @@ block_trace <- \(task, of) sum(sample_diagonal(task$maps[[of]]$sample))
 # Of some rows: list(n, d, c, range), d and c those of a moment (see
 # action_moments()), range the F'F of the learners where the penalty needs it.
 row_moments <- function(task, rows) {
-  maps <- task$maps
-  found <- list(n = length(rows), d = action_moments(task, rows, "d"))
-  if (is_nested(task)) found$c <- action_moments(task, rows, "c")
-  if (!is_norm(task)) {
-    found$range <- lapply(maps[intersect(c("a", "b"), names(maps))], \(map) {
+  learners <- intersect(c("a", "b"), names(task$maps))
+  c(list(n = length(rows)),
+    sapply(names(task$rows), \(of) action_moments(task, rows, of),
+           simplify = FALSE),
+    if (!is_norm(task)) list(range = lapply(task$maps[learners], \(map) {
       sum_panels(task, rows, \(i) list(cross(map_features(map, i))))[[1L]]
-    })
-  }
-  found
+    })))
 }
 
-# The moments of the instrument's features F with the columns Z of learners and
-# with the targets, 0 for the second moment, over the rows of its moment among
-# these: list(n, gram: F'F, with: F'Z, target, square: Z_j'Z_j).
+# The moments of the instrument's features F with the columns of a moment's
+# regression, over its rows among these: list(n, gram: F'F, with: F'[Z, t, 1],
+# square: Z_j'Z_j), Z the features of learners, t the target. The second moment
+# has zeros for the last two.
 action_moments <- function(task, rows, of) {
   maps <- task$maps
   rows <- rows[task$rows[[of]][rows]]
@@ -108,7 +130,7 @@ action_moments <- function(task, rows, of) {
       z <- cbind(-z, map_features(maps$b, i))
       target[] <- 0
     }
-    list(gram = cross(f), with = cross(f, z), target = cross(f, target),
+    list(gram = cross(f), with = cross(f, cbind(z, target)),
          square = column_dots(z))
   }))
 }
@@ -130,69 +152,67 @@ moments_without <- function(whole, part) {
 
 # --- Small systems -----------------------------------------------------------
 
-# R'^{-1} Z of the right sides Z = F'(...), with R'R = F'F + lambda I; without
-# the ridge S^{-1/2} V'Z. list(rank, one for each right side).
-apply_root <- function(task, moment, lambda, ...) {
-  gram <- moment$gram
-  if (lambda > 0) {
-    lower <- cholesky(gram, lambda)
-    if (!is.null(lower)) {
-      return(c(list(rank = nrow(gram)),
-               lapply(list(...), \(z) solve_lower(lower, z))))
-    }
+# L'z of a moment for right sides F'z, scaled to all rows: R'^{-1} F'z, R'R =
+# F'F + lambda I, without the ridge S^{-1/2} V'F'z. list(rank, x).
+apply_root <- function(task, moments, of, right) {
+  moment <- moments[[of]]
+  lambda <- penalty_rule(task, moment$n, of)$lambda
+  scale <- sqrt(moments$n / moment$n)
+  lower <- if (lambda > 0) cholesky(moment$gram, lambda)
+  if (!is.null(lower)) {
+    return(list(rank = min(nrow(lower), moment$n),
+                x = scale * solve_lower(lower, right)))
   }
-  tolerance <- task$control$tol_instrument
+  tolerance <- if (lambda > 0) 0 else task$control$tol_instrument
   if (is.null(tolerance)) tolerance <- moment$n * .Machine$double.eps
-  s <- kept_spectrum(gram, if (lambda > 0) 0 else tolerance)
-  factor <- 1 / sqrt(s$values + lambda)
-  c(list(rank = length(factor)),
-    lapply(list(...), \(z) factor * cross(s$vectors, z)))
+  s <- kept_spectrum(moment$gram, tolerance)
+  list(rank = min(length(s$values), moment$n),
+       x = scale / sqrt(s$values + lambda) * cross(s$vectors, right))
 }
 
 # Without a base the identity.
 times <- \(x, y) if (is.null(x)) y else if (is.null(y)) x else product(x, y)
 
-# The regression of an estimator: list(x, t: r x 2, the second column that of
-# the constant 1; first: the rows of the first moment; bases: what turns its
-# coefficients into those of features, NULL for the identity; ranks). lambda:
-# list(d, c). The columns of h are scaled by the root of the ratio.
-iv_system <- function(task, moments, lambda) {
+# The regression of an estimator: list(x, t; first: how many rows are the first
+# moment's; bases: what turns its coefficients into those of features, NULL for
+# the identity; ranks; ratio; mean: of y, taken out). The columns of h are
+# scaled by the root of the ratio. `first`: the rows of the first moment.
+iv_system <- function(task, moments, first) {
+  mean <- if (task$center) mean(task$y[first]) else 0
   bases <- lapply(moments$range, \(gram) {
     s <- kept_spectrum(gram, task$control$tol_learner)
     s$vectors / rep(sqrt(s$values), each = nrow(gram))
   })
-  roots <- Map(\(moment, lambda) {
-    found <- apply_root(task, moment, lambda, moment$with, moment$target)
-    scale <- sqrt(moments$n / moment$n)
-    list(rank = min(found[[1L]], moment$n), x = scale * found[[2L]],
-         t = scale * found[[3L]])
-  }, moments[names(lambda)], lambda)
-  d <- roots$d
-  x <- times(d$x, bases$a)
-  t <- d$t
-  ranks <- c(a = ncol(x), d = d$rank)
+  roots <- lapply(stats::setNames(nm = names(task$rows)), \(of) {
+    apply_root(task, moments, of, moments[[of]]$with)
+  })
+  of_g <- seq_len(task$maps$a$r)
+  d <- roots$d$x
+  x <- times(d[, of_g, drop = FALSE], bases$a)
+  t <- d[, ncol(d) - 1L] - mean * d[, ncol(d)]
+  size <- length(t)
+  ranks <- c(a = ncol(x), d = roots$d$rank)
   if (is_nested(task)) {
-    c <- roots$c
-    own <- seq_len(task$maps$a$r)
-    g <- times(c$x[, own, drop = FALSE], bases$a)
-    h <- times(c$x[, -own, drop = FALSE], bases$b) / sqrt(task$ratio)
-    ranks <- c(a = ncol(x), b = ncol(h), c = c$rank, d = d$rank)
-    x <- rbind(cbind(x, matrix(0, nrow(x), ncol(h))), cbind(g, h))
-    t <- rbind(t, c$t)
+    c <- roots$c$x
+    of_h <- seq_len(ncol(c) - 2L)[-of_g]
+    h <- times(c[, of_h, drop = FALSE], bases$b) / sqrt(task$ratio)
+    ranks <- c(ranks["a"], b = ncol(h), c = roots$c$rank, ranks["d"])
+    x <- rbind(cbind(x, matrix(0, size, ncol(h))),
+               cbind(times(c[, of_g, drop = FALSE], bases$a), h))
+    t <- c(t, numeric(nrow(c)))
   }
-  list(x = x, t = t, first = nrow(d$x), bases = bases, ranks = ranks,
-       ratio = task$ratio)
+  list(x = x, t = t, first = size, bases = bases, ranks = ranks,
+       ratio = task$ratio, mean = mean)
 }
 
 # min |t - X theta|^2 + mu |theta|^2 for each mu: list(theta, a column each; of
 # the features, list(g, h); criterion: |t - X theta|^2 of both moments, 2 rows).
 # One value takes a Cholesky factor, several an eigendecomposition.
-solve_system <- function(system, mu, mean = 0) {
+solve_system <- function(system, mu) {
   x <- system$x
-  t <- system$t[, 1L, drop = FALSE] - mean * system$t[, 2L]
   dual <- nrow(x) <= ncol(x)
   square <- if (dual) tcross(x) else cross(x)
-  right <- if (dual) t else cross(x, t)
+  right <- if (dual) as.matrix(system$t) else cross(x, system$t)
   rounding <- nrow(square) * .Machine$double.eps * max(diag(square))
   lower <- if (length(mu) == 1L) cholesky(square, mu)
   if (!all(mu > rounding) || length(mu) == 1L && is.null(lower)) {
@@ -208,18 +228,18 @@ solve_system <- function(system, mu, mean = 0) {
               outer(pmax(s$values, 0), mu, `+`))
   }
   if (dual) theta <- cross(x, theta)
-  left <- as.vector(t) - product(x, theta)
-  first <- seq_len(nrow(x)) <= system$first
+  squares <- (system$t - product(x, theta))^2
+  first <- seq_along(system$t) <= system$first
   # Coefficients of the regression as those of the features of each function.
-  own <- seq_len(nrow(theta)) <= system$ranks[["a"]]
+  of_g <- seq_len(nrow(theta)) <= system$ranks[["a"]]
   list(theta = c(
-    list(g = times(system$bases$a, theta[own, , drop = FALSE])),
-    if (!all(own)) {
+    list(g = times(system$bases$a, theta[of_g, , drop = FALSE])),
+    if (!all(of_g)) {
       list(h = times(system$bases$b,
-                      theta[!own, , drop = FALSE] / sqrt(system$ratio)))
+                     theta[!of_g, , drop = FALSE] / sqrt(system$ratio)))
     }
-  ), criterion = rbind(colSums(left[first, , drop = FALSE]^2),
-                       colSums(left[!first, , drop = FALSE]^2)))
+  ), criterion = rbind(colSums(squares[first, , drop = FALSE]),
+                       colSums(squares[!first, , drop = FALSE])))
 }
 
 # --- Penalties ---------------------------------------------------------------
@@ -230,16 +250,18 @@ authors_grid <- 10^seq(-1, 4, length.out = 30)
 
 # The ridge by generalized cross-validation of the regression of the learners'
 # features on the instrument, in units of the trace of its Gram matrix: data
-# frame(lambda, gcv). Of the learners, the first with `own` features, each
+# frame(lambda, gcv). Of the learners, the first with `first` features, each
 # counts alike, whatever the units of its kernel are.
-first_stage <- function(moment, own) {
+first_stage <- function(moment, first) {
   n <- moment$n
   s <- kept_spectrum(moment$gram, 0)
-  of <- 1 + (seq_along(moment$square) > own)
-  total <- tapply(moment$square, of, sum)
-  weight <- ifelse(total > 0, 1 / total, 0)[of]
-  explained <- drop(product(cross(s$vectors, moment$with)^2,
-                            as.matrix(as.vector(weight))))
+  columns <- seq_along(moment$square)
+  learner <- 1 + (columns > first)
+  total <- tapply(moment$square, learner, sum)
+  weight <- ifelse(total > 0, 1 / total, 0)[learner]
+  explained <- drop(product(
+    cross(s$vectors, moment$with[, columns, drop = FALSE])^2, as.vector(weight)
+  ))
   grid <- sum(s$values) * first_stage_grid
   down <- outer(s$values, grid, `+`)
   left <- sum(total > 0) -
@@ -275,25 +297,17 @@ penalty_rule <- function(task, n, of = "d") {
        mu = delta^4 / score, score = score)
 }
 
-ridges_of <- function(task, moments) {
-  parts <- Filter(Negate(is.null), moments[c("d", "c")])
-  Map(\(moment, of) penalty_rule(task, moment$n, of)$lambda, parts,
-      names(parts))
-}
-
 # The values to choose among. attr "wider": those beyond either end.
 penalty_values <- function(task) {
   select <- !is.null(task$control$select)
   values <- task$mu
-  if (!is.null(task$preset)) {
-    values <- task$preset$alpha_scale
-    if (is.null(values)) {
-      values <- if (select) authors_grid else
-        if (is_norm(task) && !is_nested(task)) 60 else 1
-    }
-  } else if (is.null(values)) {
+  if (is.null(values) && is.null(task$preset)) {
     values <- own_grid * if (is_norm(task)) block_trace(task, "a") else 1
     return(structure(values, wider = wider_grid(values)))
+  }
+  if (is.null(values)) {
+    values <- if (select) authors_grid else
+      if (is_norm(task) && !is_nested(task)) 60 else 1
   }
   values <- sort(unique(values))
   if (select && length(values) == 1L) {
@@ -306,34 +320,57 @@ penalty_values <- function(task) {
 # One decomposition a fold for all values, from the moments of the fold and of
 # the rows outside it.
 
+# As of tune_grid(), with a warning where the best is an end.
+search_penalty <- function(task, whole, values) {
+  folds <- iv_folds(task)
+  rule <- task$control$rule
+  search <- tune_grid(
+    values, \(values) held_out_scores(task, whole, folds, values), rule,
+    attr(values, "wider"), 1e-24 * mean(task$y[task$rows$d]^2)
+  )
+  end <- search$border
+  if (search$highest && !identical(end, "largest")) {
+    warn_kernmean(
+      "rule = \"", rule, "\" takes the largest penalty that was tried: the ",
+      "instruments hardly tell the function from a constant, and a flat fit ",
+      "does not mean that there is no effect; rule = \"min\" takes the ",
+      "penalty of the smallest held-out criterion", kind = "border"
+    )
+  } else if (!is.null(end)) {
+    warn_kernmean(
+      "the held-out criterion is smallest at the ", end, " penalty that was ",
+      "tried: it ", if (end == "largest") "finds nothing of the function" else
+        "wants no penalty", kind = "border"
+    )
+  }
+  search
+}
+
 # The fold of each row, a factor; NA in folds that the authors leave out, which
 # lack rows of a moment.
 iv_folds <- function(task) {
   folds <- task$control$folds
   rows <- task$rows
-  n <- length(task$y)
-  authors <- !is.null(task$preset)
   given <- length(folds) > 1L
   if (given) {
-    of <- given_folds(folds, n, "rows")
+    of <- given_folds(folds, length(task$y), "rows")
     # In the order in which they come.
     of <- factor(of, unique(of))
   } else {
     count <- take(folds, count(2L))
-    strata <- if (length(rows) == 1L || authors) rep(1L, n) else
-      rows$d + 2L * rows$c
-    of <- factor(make_folds(n, count, "blocks", strata), seq_len(count))
+    strata <- if (is.null(task$preset)) Reduce(\(d, c) d + 2L * c, rows) else
+      rep(1L, length(task$y))
+    of <- factor(make_folds(length(task$y), count, "blocks", strata),
+                 seq_len(count))
   }
   lacks <- lapply(rows, \(r) table(of[r]) %in% c(0L, sum(r)))
   bad <- levels(of)[Reduce(`|`, lacks)]
-  if (length(bad) && (given || !authors || length(bad) == count)) {
+  if (length(bad) && (given || is.null(task$preset) ||
+                        length(bad) == nlevels(of))) {
     stop_input("'folds' must have rows of each moment in each fold and ",
                "outside it; they are lacking for fold '", bad[1L], "'")
   }
-  if (given) {
-    return(of)
-  }
-  warn_sorted(of, task)
+  if (!given) warn_sorted(of, task)
   factor(of, setdiff(levels(of), bad))
 }
 
@@ -341,17 +378,18 @@ iv_folds <- function(task) {
 sorted_below <- 1e-6
 
 warn_sorted <- function(of, task) {
-  columns <- c(list(y = matrix(task$y, dimnames = list(NULL, "y"))),
+  columns <- c(list(y = cbind(y = task$y)),
                lapply(task$maps, \(map) sample_raw(map$sample)))
-  columns <- Filter(Negate(is.null), columns)
   # Of each moment its own rows.
-  p <- unlist(unname(Map(\(x, name) {
-    rows <- task$rows[[if (name %in% c("b", "c")) "c" else "d"]]
-    apply(x[rows, , drop = FALSE], 2L, fold_p_value, of = of[rows])
+  p <- unlist(unname(Map(\(x, block) {
+    rows <- task$rows[[if (block %in% c("b", "c")) "c" else "d"]]
+    if (!is.null(x)) {
+      apply(x[rows, , drop = FALSE], 2L, fold_p_value, of = of[rows])
+    }
   }, columns, names(columns))))
   worst <- which.min(p)
   if (p[worst] < sorted_below / length(p)) {
-    column <- c(names(p)[worst], "")[1L]
+    column <- names(p)[worst]
     warn_kernmean(
       "the folds of rows next to each other are not alike",
       if (nzchar(column)) paste0(" in '", column, "'"), " (rows in some ",
@@ -384,24 +422,16 @@ held_out_scores <- function(task, whole, folds, grid) {
   scores <- lapply_shown(split(seq_len(n), folds), \(rows) {
     held <- row_moments(task, rows)
     train <- moments_without(whole, held)
-    kept <- replace(task$rows$d, rows, FALSE)
-    mean <- if (task$center) mean(task$y[kept]) else 0
-    system <- iv_system(task, train, ridges_of(task, train))
-    mu <- grid * penalty_rule(task, train$n)$mu
-    theta <- solve_system(system, mu, mean)$theta
+    system <- iv_system(task, train, replace(task$rows$d, rows, FALSE))
+    theta <- solve_system(system, grid * penalty_rule(task, train$n)$mu)$theta
     # r'Pr/t^2 of the t rows of the fold, P made anew from them.
-    part <- \(of, coefficients, target) {
-      moment <- held[[of]]
-      root <- apply_root(task, moment, penalty_rule(task, moment$n, of)$lambda,
-                         target - product(moment$with, coefficients))
-      held$n / moment$n * colSums(root[[2L]]^2)
-    }
-    target <- held$d$target
-    total <- part("d", theta$g, target[, 1L] - mean * target[, 2L])
-    if (is_nested(task)) {
-      total <- total + part("c", rbind(theta$g, theta$h), 0)
-    }
-    penalty_rule(task, held$n)$score * total / held$n^2
+    parts <- lapply(names(task$rows), \(of) {
+      right <- product(held[[of]]$with, rbind(
+        theta$g, if (of == "c") theta$h, -1, system$mean
+      ))
+      colSums(apply_root(task, held, of, right)$x^2)
+    })
+    penalty_rule(task, held$n)$score * Reduce(`+`, parts) / held$n^2
   }, task$control$progress && n >= shown_from)
   check_result(do.call(rbind, scores), "a held-out criterion",
                "'y' and of the blocks")
@@ -409,25 +439,23 @@ held_out_scores <- function(task, whole, folds, grid) {
 
 # --- What a fit cannot do ----------------------------------------------------
 
-warn_linear <- function(task, blocks) {
-  for (of in intersect(names(blocks), c("a", "b"))) {
-    sample <- blocks[[of]]$sample
+warn_linear <- function(task) {
+  for (of in names(task$maps)) {
+    sample <- task$maps[[of]]$sample
+    if (!knows_points(sample)) next
     kernel <- sample$kernel
-    if (knows_points(sample) && is_linear(kernel) && kernel$offset == 0 &&
-          !is_scaled(kernel) &&
-          # The columns of dummies add up to a constant.
-          max(abs(qr.resid(qr(sample$x), rep(1, sample$n)))) >= 1e-8) {
-      warn_kernmean("the functions of kernel_linear() have no constant: that ",
-                    "of '", task$called[[of]], "' is a line through ",
-                    if (task$center) "(0, mean of y)" else "0",
-                    "; kernel_poly(1) has one", kind = "linear")
-    }
-  }
-  for (of in intersect(names(blocks), c("c", "d"))) {
-    x <- blocks[[of]]$sample$x
-    rows <- which(task$rows[[of]])
-    if (!is.null(x) && length(rows) > 1L &&
-          all(is_constant(x[rows, , drop = FALSE]))) {
+    rows <- task$rows[[of]]
+    if (of %in% c("a", "b")) {
+      if (is_linear(kernel) && kernel$offset == 0 && !is_scaled(kernel) &&
+            # The columns of dummies add up to a constant.
+            max(abs(qr.resid(qr(sample$x), rep(1, sample$n)))) >= 1e-8) {
+        warn_kernmean("the functions of kernel_linear() have no constant: ",
+                      "that of '", task$called[[of]], "' is a line through ",
+                      if (task$center) "(0, mean of y)" else "0",
+                      "; kernel_poly(1) has one", kind = "linear")
+      }
+    } else if (sum(rows) > 1L &&
+                 all(is_constant(sample$x[rows, , drop = FALSE]))) {
       warn_kernmean("the instruments '", task$called[[of]], "' do not vary: ",
                     "they say nothing of the function", kind = "instruments")
     }
@@ -438,18 +466,17 @@ warn_linear <- function(task, blocks) {
 warn_instruments <- function(task, ranks, lambda, moments) {
   for (of in names(lambda)[lambda == 0]) {
     n <- moments[[of]]$n
-    if (ranks[[of]] > 0.9 * n && n > 1L) {
+    if (n < 2L) next
+    name <- task$called[[of]]
+    if (ranks[[of]] > 0.9 * n) {
       warn_kernmean(
-        "the projection on the instruments '", task$called[[of]], "' keeps ",
-        ranks[[of]], " of ", n, " directions: they have ",
-        if (ranks[[of]] < n) "hardly any" else "no", " effect, and the fit ",
-        "only smooths its outcome; give a ridge, lambda",
-        if (is_nested(task)) paste0("_", of), " > 0 or \"gcv\", discrete ",
-        "instruments, 'landmarks', or a larger 'tol_instrument'",
+        "the projection on the instruments '", name, "' keeps ", ranks[[of]],
+        " of ", n, " directions: they have next to no effect, and the fit ",
+        "only smooths its outcome; give a ridge, lambda > 0 or \"gcv\", ",
+        "discrete instruments, 'landmarks', or a larger 'tol_instrument'",
         kind = "instruments"
       )
-    } else if (of == "d" && !is_norm(task) && ranks[["a"]] >= moments$n &&
-                 moments$n > 1L) {
+    } else if (of == "d" && !is_norm(task) && ranks[["a"]] >= moments$n) {
       warn_kernmean(
         "the range of '", task$called[["a"]], "' has all ", moments$n,
         " directions: fitted values do not depend on it nor on its kernel, ",
@@ -457,27 +484,5 @@ warn_instruments <- function(task, ranks, lambda, moments) {
         "or a larger 'tol_learner'", kind = "instruments"
       )
     }
-  }
-}
-
-warn_border <- function(search, task) {
-  given <- !is.null(task$mu) || !is.null(task$preset)
-  end <- search$border
-  if (isTRUE(search$highest) && !identical(end, "largest")) {
-    warn_kernmean(
-      "rule = \"", task$control$rule, "\" takes the largest penalty that was ",
-      if (given) "given; try larger ones" else paste0(
-        "tried: the instruments hardly tell the function from a constant, and ",
-        "a flat fit does not mean that there is no effect; rule = \"min\" ",
-        "takes the penalty of the smallest held-out criterion"
-      ), kind = "border"
-    )
-  } else if (!is.null(end)) {
-    warn_kernmean(
-      "the held-out criterion is smallest at the ", end, " penalty that was ",
-      "tried", if (search$extended) ", also of more values", ": it ",
-      if (end == "largest") "finds nothing of the function in the data" else
-        "wants no penalty", if (given) "; try more values", kind = "border"
-    )
   }
 }

@@ -6,30 +6,34 @@ new_map <- function(kind, sample, r, ...) {
   list(kind = kind, sample = sample, r = r, ...)
 }
 
-# The maps of all blocks. Projections on an instrument whose points come in
-# groups are those on the groups, exactly.
-make_maps <- function(blocks, control, projected, called) {
-  Map(\(block, of, name) {
-    code <- if (of %in% projected) equal_points(block)
+# The maps of the blocks that a task calls for. Projections on an instrument
+# whose points come in groups are those on the groups, exactly.
+make_maps <- function(task, blocks) {
+  control <- task$control
+  maps <- Map(\(block, of, name) {
+    sample <- block$sample
     if (length(c(control$landmarks, control$features)) &&
           is_factor_variable(block)) {
       # A factor has no need of approximation: its indicators are its features,
       # and the first point of each level stands for it.
-      x <- block$sample$x
-      new_map("indicator", block$sample, ncol(x),
-              centers = match(seq_len(ncol(x)), max.col(x, "first")))
-    } else if (!is.null(control$landmarks)) {
-      landmark_map(block$sample, control$landmarks, name)
-    } else if (!is.null(control$features)) {
-      fourier_map(block, control$features, name)
-    } else if (!is.null(code)) {
-      # Indicators of the groups span what any kernel spans that tells points
-      # apart.
-      new_map("group", block$sample, max(code), code = code)
-    } else {
-      exact_map(block$sample, name)
+      return(new_map("indicator", sample, ncol(sample$x), centers = match(
+        seq_len(ncol(sample$x)), max.col(sample$x, "first")
+      )))
     }
-  }, blocks, names(blocks), called)
+    if (!is.null(control$landmarks)) {
+      return(landmark_map(sample, control$landmarks, name))
+    }
+    if (!is.null(control$features)) {
+      return(fourier_map(block, control$features, name))
+    }
+    groups <- if (identical(task$lambda[[of]], 0) &&
+                    is.null(control$tol_instrument)) equal_points(sample)
+    # Indicators of the groups span what any kernel spans that tells points
+    # apart.
+    if (is.null(groups)) exact_map(sample, name) else
+      new_map("group", sample, max(groups), groups = groups)
+  }, blocks[task$called], names(task$called), task$called)
+  stats::setNames(maps, names(task$called))
 }
 
 # What is left of the trace when the exact factor stops.
@@ -62,8 +66,7 @@ check_rank <- function(kept, name) {
 
 # The group of each point, in the order of their first points; NULL where the
 # kernel does not tell points apart, or more than half of them are alone.
-equal_points <- function(variable) {
-  sample <- variable$sample
+equal_points <- function(sample) {
   if (!knows_points(sample) || !has_unit_diagonal(sample$kernel)) {
     return(NULL)
   }
@@ -132,7 +135,7 @@ map_features <- function(map, i) {
   switch(
     map$kind,
     exact = map$factor[i, , drop = FALSE],
-    group = outer(map$code[i], seq_len(map$r), `==`) + 0,
+    group = outer(map$groups[i], seq_len(map$r), `==`) + 0,
     landmark = product(landmark_values(map$sample, i, map$centers), map$root),
     indicator = map$sample$x[i, , drop = FALSE],
     fourier = fourier_features(map, map$sample$x[i, , drop = FALSE])

@@ -29,18 +29,35 @@ predict.rkhs_iv <- function(object, newdata, ...) {
   if (missing(newdata)) {
     return(fitted(object))
   }
-  rows <- NULL
-  if (!is.null(object$terms)) {
-    if (!is.data.frame(newdata)) {
-      stop_input("'newdata' must be a data frame for a fit by formula, not ",
-                 describe(newdata))
-    }
-    if (.row_names_info(newdata) > 0L) rows <- row.names(newdata)
-    newdata <- iv_term(object$terms, newdata, 1L)
+  if (is_nested_fit(object)) {
+    return(nested_values(object, newdata))
   }
-  values <- iv_values(object, "g", newdata)
-  if (!is.null(rows)) names(values) <- rows
+  if (is.null(object$terms)) {
+    return(iv_values(object, "g", newdata))
+  }
+  if (!is.data.frame(newdata)) {
+    stop_input("'newdata' must be a data frame for a fit by formula, not ",
+               describe(newdata))
+  }
+  values <- iv_values(object, "g", iv_term(object$terms, newdata, 1L))
+  if (.row_names_info(newdata) > 0L) names(values) <- row.names(newdata)
   values
+}
+
+nested_values <- function(object, newdata) {
+  inputs <- intersect(c("a", "b"), names(newdata))
+  if (!is_plain_list(newdata) || !length(inputs) ||
+        length(inputs) != length(newdata)) {
+    stop_input("'newdata' must be list(a = , b = ), the inputs of g and h, or ",
+               "one of them, not ", describe(newdata))
+  }
+  functions <- c(a = "g", b = "h")[inputs]
+  values <- Map(iv_values, list(object), functions, newdata[inputs])
+  if (length(unique(lengths(values))) > 1L) {
+    stop_input("'newdata' must have as many rows in 'a' as in 'b', not ",
+               paste(lengths(values), collapse = " and "))
+  }
+  do.call(cbind, stats::setNames(values, functions))
 }
 
 # The block that a function is of.
@@ -58,51 +75,25 @@ iv_values <- function(object, f, newdata) {
     newdata <- newdata[[1L]]
   }
   new <- variable_newdata(block, newdata, name)
-  known <- if (factor) stats::setNames(list(block$levels), name) else
-    block$mixed$levels
-  for (column in names(known)) {
-    unseen <- setdiff(as.character(if (factor) newdata else newdata[[column]]),
-                      known[[column]])
-    if (length(unseen)) {
-      stop_input("'newdata' must have levels of '", column, "' that the fit ",
-                 "has seen, not ", quoted(unseen))
-    }
+  known <- if (factor) list(block$levels) else block$mixed$levels
+  unseen <- unlist(Map(\(column, levels) setdiff(as.character(column), levels),
+                       if (factor) list(newdata) else newdata[names(known)],
+                       known))
+  if (length(unseen)) {
+    stop_input("'newdata' must have levels that the fit has seen, not ",
+               quoted(unseen))
   }
   part <- object$functions[[f]]
   values <- function_at(part, block$sample, new)
-  lost <- sum(values == 0)
-  if (lost > 0L && any(part$weights != 0) && knows_points(block$sample) &&
+  far <- sum(values == 0)
+  if (far > 0L && any(part$weights != 0) && knows_points(block$sample) &&
         has_unit_diagonal(block$sample$kernel)) {
     warn_kernmean(
-      "for ", lost, " of ", length(values), " new points all kernel values ",
+      "for ", far, " of ", length(values), " new points all kernel values ",
       "are 0: they are far from the sample, which says nothing of them"
     )
   }
   stats::setNames(values + object$intercept, new$names)
-}
-
-#' @rdname predict.rkhs_iv
-#' @export
-predict.rkhs_iv_nested <- function(object, newdata, ...) {
-  check_dots(...)
-  same_version(object)
-  if (missing(newdata)) {
-    return(object$fitted.values)
-  }
-  given <- names(newdata)
-  if (!is_plain_list(newdata) || !length(given) ||
-        !all(given %in% c("a", "b")) || anyDuplicated(given)) {
-    stop_input("'newdata' must be list(a = , b = ), the inputs of g and h, or ",
-               "one of them, not ", describe(newdata))
-  }
-  functions <- c("g", "h")[c("a", "b") %in% given]
-  values <- Map(iv_values, list(object), functions,
-                newdata[intersect(c("a", "b"), given)])
-  if (length(unique(lengths(values))) > 1L) {
-    stop_input("'newdata' must have as many rows in 'a' as in 'b', not ",
-               paste(lengths(values), collapse = " and "))
-  }
-  do.call(cbind, stats::setNames(values, functions))
 }
 
 fit_request.rkhs_iv <- function(x, changes) {
@@ -120,41 +111,38 @@ fit_request.rkhs_iv <- function(x, changes) {
   }
   # What iv_control() sets may be changed by itself. The same points have the
   # same landmarks, and what was centered stays so.
-  own <- names(changes) %in% names(formals(iv_control))
-  set <- changes[own]
-  changes <- changes[!own]
+  moved <- any(names %in% names(changes))
+  settings <- intersect(names(changes), names(formals(iv_control)))
   control <- changes$control
   if (is.null(control)) {
     control <- x$arguments$control
     if (is.null(control)) control <- iv_control()
     if (!is.null(x$landmarks)) {
-      control$landmarks <- if (any(names %in% names(changes)))
-        length(x$landmarks) else x$landmarks
+      control$landmarks <- if (moved) length(x$landmarks) else x$landmarks
     }
     if (x$centered && any(c("mu", "mu_g") %in% names(changes)) &&
           !any(c("preset", "w") %in% names(changes))) {
       control$intercept <- TRUE
     }
   }
-  control[names(set)] <- set
+  control[settings] <- changes[settings]
+  changes[settings] <- NULL
   changes$control <- do.call(iv_control, control)
   kernel <- changes$kernel
-  listed <- is_plain_list(kernel)
   takes <- vapply(x$blocks, takes_kernel, NA)
-  anew <- takes & if (listed) names %in% names(kernel) else !is.null(kernel)
+  anew <- takes & if (is_plain_list(kernel)) names %in% names(kernel) else
+    !is.null(kernel)
   # Other kernels for the points of a gram keep their units.
-  if (any(anew) && !"scale" %in% names(set)) {
-    kernels <- block_kernels(kernel, names)
-    if (!listed) kernels[!takes] <- list(NULL)
-    samples <- lapply(x$blocks[anew], `[[`, "sample")
-    kernels[anew] <- Map(keep_units, kernels[anew], samples)
+  if (any(anew) && !"scale" %in% settings) {
+    kernels <- block_kernels(kernel, !takes)
+    kernels[anew] <- Map(keep_units, kernels[anew],
+                         lapply(x$blocks[anew], `[[`, "sample"))
     changes$kernel <- kernels
   }
   asked <- x$arguments
   asked[names] <- Map(variable_input, x$blocks, anew)
   asked$y <- x$y
-  structure(change_request(asked, changes),
-            fields = if (!any(names %in% names(changes))) "na.action")
+  structure(change_request(asked, changes), fields = if (!moved) "na.action")
 }
 
 #' @export
@@ -166,18 +154,6 @@ coef.rkhs_iv <- function(object, ...) {
   }
   if (length(object$coefficients) == 1L) object$coefficients$g else
     object$coefficients
-}
-
-#' @export
-fitted.rkhs_iv <- function(object, ...) {
-  check_dots(...)
-  stats::naresid(object$na.action, object$fitted.values)
-}
-
-#' @export
-residuals.rkhs_iv <- function(object, ...) {
-  check_dots(...)
-  stats::naresid(object$na.action, object$residuals)
 }
 
 # Of the terms alone it would be the sum of both sides of the bar.
@@ -200,6 +176,7 @@ formula.rkhs_iv <- function(x, ...) {
 # --- Words and tables --------------------------------------------------------
 
 fit_lines.rkhs_iv <- function(x, digits) {
+  nested <- is_nested_fit(x)
   number <- \(value) format_number(unname(value), digits)
   several <- \(values) {
     paste(names(values), "=", number(values), collapse = ", ")
@@ -209,17 +186,16 @@ fit_lines.rkhs_iv <- function(x, digits) {
   blocks <- Map(\(block, name) {
     label <- paste0(name, " (", describe_variable(block), ", rank ",
                     x$rank[[name]], ")")
-    c(variable_lines(block, label), if (is_factor_variable(block)) label)
+    if (is_factor_variable(block)) label else variable_lines(block, label)
   }, x$blocks, names(x$blocks))
-  used <- iv_approximation(x)
   cv <- x$cv
+  preset <- x$arguments$preset
   c(
-    paste0(if (is_nested_fit(x)) "Nested kernel" else "Kernel",
+    paste0(if (nested) "Nested kernel" else "Kernel",
            " instrumental variables, ",
            c(norm = "RKHS-norm", l2 = "empirical-L2")[[x$penalty]], " penalty"),
-    if (is_nested_fit(x)) {
-      c("E[y - g(a) | d] = 0",
-        paste0("E[h(b) - ", if (!is.null(x$w)) "w ", "g(a) | c] = 0"))
+    if (nested) {
+      c("E[y - g(a) | d] = 0", paste0("E[", moment_names(x)[2L], " | c] = 0"))
     } else {
       strwrap(paste0("E[", names$y, " - g(", names$x, ") | ", names$z, "] = 0"),
               80L, exdent = 2L)
@@ -230,11 +206,12 @@ fit_lines.rkhs_iv <- function(x, digits) {
       }, if (!all(unlist(x$rows))) {
         paste0(", ", sum(x$rows$d), " of the first moment and ", sum(x$rows$c),
                " of the second")
-      }, if (used == "landmarks") {
-        paste0(", ", count_of(length(x$landmarks), "landmark"))
-      } else if (used == "features") {
-        paste0(", ", x$arguments$control$features, " random Fourier features")
-      }
+      }, switch(
+        iv_approximation(x),
+        landmarks = paste0(", ", count_of(length(x$landmarks), "landmark")),
+        features = paste0(", ", x$arguments$control$features,
+                          " random Fourier features")
+      )
     ),
     unlist(blocks, use.names = FALSE),
     strwrap(paste0(several(x$lambda), "; ", several(x$mu), if (!is.null(cv)) {
@@ -243,7 +220,10 @@ fit_lines.rkhs_iv <- function(x, digits) {
                  "one standard error", min = "minimum")[[x$rule]],
              if (cv$chosen[which.max(cv$mu)]) ", the largest value tried", ")")
     }), 80L, exdent = 2L),
-    if (!is.null(x$arguments$preset)) preset_line(x$arguments$preset, x$n),
+    if (!is.null(preset)) {
+      paste0("delta = ", number(preset_delta(preset, x$n)), ", alpha = ",
+             number(x$alpha_scale), " delta^4")
+    },
     if (x$centered) {
       paste0("intercept ", number(x$intercept), ", the mean of y")
     } else {
@@ -274,18 +254,29 @@ iv_approximation <- function(x) {
     if (is.null(x$functions$g$weights)) "features" else "none"
 }
 
-preset_line <- function(preset, n) {
-  paste0(
-    "delta = ", format_number(preset$delta_scale), " n^-",
-    format_number(preset$delta_exp), " = ",
-    format_number(preset_delta(preset, n)), ", alpha = ",
-    if (is.null(preset$alpha_scale)) "alpha_scale" else
-      format_several(preset$alpha_scale), " delta^4"
-  )
+moment_names <- function(x) {
+  if (is_nested_fit(x)) {
+    c("y - g(a)", if (is.null(x$w)) "h(b) - g(a)" else "h(b) - w g(a)")
+  } else {
+    "y - g(x)"
+  }
 }
 
 # A row for each moment, over its rows.
-moment_table <- function(x) {
+fit_rows.rkhs_iv <- function(x, matrix = c("moments", "weights", "cv"), ...) {
+  check_dots(...)
+  matrix <- take(matrix, choice("moments", "weights", "cv"))
+  if (matrix == "cv") {
+    return(data.frame(check_cv(x, "matrix")))
+  }
+  if (matrix == "weights") {
+    weights <- coef(x)
+    if (!is.list(weights)) weights <- list(g = weights)
+    rows <- rownames(as.matrix(x$fitted.values))
+    return(data.frame(term = rep(names(weights), each = x$n),
+                      row = if (is.null(rows)) seq_len(x$n) else rows,
+                      weight = unlist(weights, use.names = FALSE)))
+  }
   residuals <- as.matrix(x$residuals)
   rows <- if (is.null(x$rows)) list(rep(TRUE, x$n)) else x$rows
   each <- \(f) vapply(seq_along(rows), \(l) f(residuals[rows[[l]], l]), 0)
@@ -293,32 +284,26 @@ moment_table <- function(x) {
   share <- ifelse(rms == 0, 0, x$criterion / rms^2)
   check_result(share, "the share of residuals that instruments explain", "'y'")
   data.frame(
-    moment = if (is_nested_fit(x)) {
-      c("y - g(a)", if (is.null(x$w)) "h(b) - g(a)" else "h(b) - w g(a)")
-    } else {
-      "y - g(x)"
-    },
-    nobs = vapply(rows, sum, 0), mean = each(mean), rms = rms,
-    criterion = unname(x$criterion), share = share,
+    moment = moment_names(x), nobs = vapply(rows, sum, 0), mean = each(mean),
+    rms = rms, criterion = unname(x$criterion), share = share,
     # Of the first moment first.
     lambda = rev(unname(x$lambda)), mu = unname(x$mu), row.names = NULL
   )
 }
 
 fit_summary.rkhs_iv <- function(x) {
-  table <- moment_table(x)
+  table <- fit_rows.rkhs_iv(x)
   moments <- table[c("nobs", "mean", "rms", "criterion", "share")]
   names(moments) <- c("rows", "mean", "root mean square", "r'Pr/n", "r'Pr/r'r")
   row.names(moments) <- table$moment
   cv <- x$cv
   c(list(moments = structure(moments, title = "Residuals by moment")),
     if (!is.null(cv)) {
-      around <- which(cv$chosen) + (-2:2)
-      shown <- cv[sort(union(which.min(cv$score),
-                             intersect(around, seq_len(nrow(cv))))), ]
-      # The error that the rule goes by.
-      error <- if (x$rule == "paired") "se_above" else "se"
-      shown <- shown[c("mu", "score", error, "chosen")]
+      shown <- union(which.min(cv$score), which(cv$chosen) + (-2:2))
+      # With the error that the rule goes by.
+      shown <- cv[sort(intersect(shown, seq_len(nrow(cv)))),
+                  c("mu", "score", if (x$rule == "paired") "se_above" else "se",
+                    "chosen")]
       list(cv = structure(shown, title = paste0(
         "Held-out criterion, ", nrow(cv), " penalties"
       )))
@@ -339,23 +324,6 @@ fit_facts.rkhs_iv <- function(x) {
   ), kernel_columns(x$kernels[[1L]]))
 }
 
-fit_rows.rkhs_iv <- function(x, matrix = c("moments", "weights", "cv"), ...) {
-  check_dots(...)
-  switch(
-    take(matrix, choice("moments", "weights", "cv")),
-    moments = moment_table(x), cv = data.frame(check_cv(x, "matrix")),
-    weights = {
-      weights <- coef(x)
-      if (!is.list(weights)) weights <- list(g = weights)
-      rows <- rownames(as.matrix(x$fitted.values))
-      if (is.null(rows)) rows <- seq_len(x$n)
-      data.frame(term = rep(names(weights), each = x$n),
-                 row = rep(rows, length(weights)),
-                 weight = unlist(weights, use.names = FALSE))
-    }
-  )
-}
-
 check_cv <- function(x, name) {
   if (is.null(x$cv)) {
     stop_input("'", name, "' must not be \"cv\" unless the penalty was chosen ",
@@ -364,44 +332,43 @@ check_cv <- function(x, name) {
   x$cv
 }
 
-#' @exportS3Method generics::augment
-augment.rkhs_iv <- function(x, data = NULL, ..., newdata = NULL) {
-  check_dots(...)
-  same_version(x, "x")
-  known <- names(Filter(\(block) knows_points(block$sample), x$blocks))
-  if (!is.null(newdata)) {
-    if (!is.null(data)) {
-      stop_input("'data' must be NULL where 'newdata' is given")
-    }
-    found <- predict(x, newdata)
-    parts <- if (is.matrix(found)) newdata else list(x = newdata)
-    parts <- parts[names(parts) %in% known]
-    frames <- Map(part_frame, parts, names(parts))
-    frame <- bind_frames(frames, NROW(found), rownames(as.matrix(found)))
-    return(add_columns(frame, iv_columns(found)))
-  }
-  frame <- if (is.null(data)) {
-    y <- stats::setNames(list2DF(list(unname(x$y))), iv_names(x)$y)
-    bind_frames(
-      c(list(y), sapply(known, \(name) block_frame(x, name), simplify = FALSE)),
-      x$n, rownames(as.matrix(x$fitted.values))
-    )
-  } else {
-    check_sample_rows(data, x$n)
-  }
-  add_columns(frame, iv_columns(x$fitted.values, x$residuals))
-}
-
-fit_frame.rkhs_iv <- function(x) augment.rkhs_iv(x)
-
-iv_columns <- function(fitted, residuals = NULL) {
-  if (!is.matrix(fitted)) {
-    return(data.frame(cbind(.fitted = fitted, .resid = residuals),
-                      row.names = NULL))
+fit_values.rkhs_iv <- function(x, newdata = NULL) {
+  fitted <- if (is.null(newdata)) x$fitted.values else predict(x, newdata)
+  residuals <- if (is.null(newdata)) x$residuals
+  if (!is_nested_fit(x)) {
+    return(named_frame(cbind(.fitted = fitted, .resid = residuals)))
   }
   added <- prefixed(fitted, ".fitted_")
   if (is.null(residuals)) added else
     cbind(added, prefixed(residuals, ".resid_"))
+}
+
+# The outcome and the columns of all blocks that have points.
+fit_columns.rkhs_iv <- function(x, newdata, added) {
+  known <- names(Filter(\(block) knows_points(block$sample), x$blocks))
+  frames <- if (is.null(newdata)) {
+    y <- stats::setNames(data.frame(unname(x$y)), iv_names(x)$y)
+    c(list(y), sapply(known, \(name) block_frame(x, name), simplify = FALSE))
+  } else {
+    parts <- if (is_nested_fit(x)) newdata else list(x = newdata)
+    parts <- parts[names(parts) %in% known]
+    Map(part_frame, parts, names(parts))
+  }
+  # What two of them share is there once, other columns of the same name have
+  # that of their frame before it.
+  whole <- blank_frame(nrow(added),
+                       if (.row_names_info(added) > 0L) rownames(added))
+  for (l in seq_along(frames)) {
+    for (name in names(frames[[l]])) {
+      column <- frames[[l]][[name]]
+      if (!name %in% names(whole)) {
+        whole[[name]] <- column
+      } else if (!identical(whole[[name]], column)) {
+        whole[[paste0(names(frames)[l], ".", name)]] <- column
+      }
+    }
+  }
+  whole
 }
 
 # The columns of a block with points as a data frame, in the units of the user.
@@ -422,30 +389,10 @@ part_frame <- function(part, name) {
   if (is.data.frame(part)) {
     return(part)
   }
-  if (!is.matrix(part)) {
-    return(stats::setNames(list2DF(list(unname(part))), name))
-  }
-  own <- colnames(part)
-  labels <- paste0(name, if (ncol(part) > 1L) seq_len(ncol(part)))
-  stats::setNames(as.data.frame(unname(part)), if (is.null(own)) labels else
-    ifelse(nzchar(own), own, labels))
-}
-
-# One data frame of several. What two of them share is there once, other columns
-# of the same name have that of their frame before it.
-bind_frames <- function(frames, n, rows) {
-  whole <- blank_frame(n, rows)
-  for (l in seq_along(frames)) {
-    for (name in names(frames[[l]])) {
-      column <- frames[[l]][[name]]
-      if (!name %in% names(whole)) {
-        whole[[name]] <- column
-      } else if (!identical(whole[[name]], column)) {
-        whole[[paste0(names(frames)[l], ".", name)]] <- column
-      }
-    }
-  }
-  whole
+  names <- colnames(part)
+  labels <- paste0(name, if (NCOL(part) > 1L) seq_len(ncol(part)))
+  stats::setNames(as.data.frame(unname(part)), if (is.null(names)) labels else
+    ifelse(nzchar(names), names, labels))
 }
 
 # --- Pictures ----------------------------------------------------------------
@@ -510,9 +457,11 @@ fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
     return(picture_held_out(object))
   }
   n <- take(n, count(2L))
-  known <- names(object$functions)
-  if (!is.null(what)) known <- known[check_pick(what, known, "what", 1:2)]
-  panels <- lapply(stats::setNames(nm = known), \(f) {
+  functions <- names(object$functions)
+  if (!is.null(what)) {
+    functions <- functions[check_pick(what, functions, "what", 1:2)]
+  }
+  panels <- lapply(stats::setNames(nm = functions), \(f) {
     picture_function(object, f, if (is.list(column)) column[[f]] else column, n)
   })
   if (length(panels) == 1L) {
@@ -528,8 +477,7 @@ fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
 # A function along one column.
 picture_function <- function(object, f, column, n) {
   name <- function_block(object, f)
-  block <- object$blocks[[name]]
-  if (!knows_points(block$sample)) {
+  if (!knows_points(object$blocks[[name]]$sample)) {
     stop_input("'type' must not be \"fit\" for ", f, ", as '", name, "' is a ",
                "gram without points, which has no columns to draw along")
   }
@@ -540,124 +488,99 @@ picture_function <- function(object, f, column, n) {
     check_pick(column, names(data), "column")
   }
   along <- data[[j]]
-  graded <- is.numeric(along)
-  levels <- if (!graded) levels(droplevels(as.factor(along)))
-  at <- if (graded) seq(min(along), max(along), length.out = n) else
+  levels <- if (!is.numeric(along)) levels(droplevels(as.factor(along)))
+  at <- if (is.null(levels)) {
+    seq(min(along), max(along), length.out = n)
+  } else {
     factor(levels, levels)
-  frame <- lapply(data, \(x) rep(middle_of(x), length(at)))
+  }
+  # The others at their medians and most frequent levels.
+  middle <- lapply(data, \(x) {
+    if (is.numeric(x)) stats::median(x) else
+      factor(names(which.max(table(as.factor(x)))))
+  })
+  frame <- lapply(middle, rep, length(at))
   frame[[j]] <- at
   frame <- list2DF(frame)
-  new <- frame
-  if (!is_mixed_variable(block) && !is_factor_variable(block)) {
-    new <- as.matrix(frame)
-    dimnames(new) <- list(NULL, colnames(sample_raw(block$sample)))
-  }
-  value <- unname(suppressWarnings(iv_values(object, f, new)))
+  value <- unname(suppressWarnings(iv_values(object, f, frame)))
   # The rows of the moment of the function.
   rows <- object$rows[[if (f == "g") "d" else "c"]]
-  shown <- if (is.null(rows)) seq_along(along) else which(rows)
+  if (is.null(rows)) rows <- TRUE
   w <- object$w
   y <- if (f == "g") object$y else
     (if (is.null(w)) 1 else w) * object$fitted.values[, "g"]
-  y <- unname(y)[shown]
   ylab <- if (f == "g") iv_names(object)$y else
     paste0(if (!is.null(w)) "w ", "g(a)")
-  layers <- if (graded) {
-    list(points_layer(cbind(along[shown], y), color = "grey65"),
-         curve_layer(at, value))
-  } else {
-    level_layers(match(as.character(along[shown]), levels), y, value)
-  }
   label <- names(data)[j]
+  x <- along[rows]
+  curve <- list(x = at, y = value)
+  ticks <- NULL
+  if (!is.null(levels)) {
+    # Bars at the levels over their points, which are side by side, by another
+    # irrational than that by which points_layer() takes a share.
+    level <- match(as.character(x), levels)
+    rank <- stats::ave(level, level, FUN = seq_along)
+    x <- level + 0.6 * ((sqrt(2) * rank) %% 1 - 0.5)
+    at <- seq_along(levels)
+    curve <- list(x = as.vector(rbind(at - 0.4, at + 0.4, NA)),
+                  y = as.vector(rbind(value, value, NA)))
+    ticks <- list(at = at, labels = levels)
+  }
   new_picture(
-    paste("Instrumental-variable estimate of", f), label, ylab, layers,
-    cbind(frame, .fitted = value), note = others_note(frame[-j]),
-    xlim = if (!graded) c(0.5, length(levels) + 0.5),
-    ticks = if (!graded) list(at = seq_along(levels), labels = levels),
+    paste("Instrumental-variable estimate of", f), label, ylab,
+    list(points_layer(cbind(x, unname(y)[rows]), color = "grey65"),
+         new_layer("line", x = curve$x, y = curve$y, col = level_palette[1L],
+                   lwd = 2, main = TRUE)),
+    cbind(frame, .fitted = value),
+    note = if (length(middle) > 1L) list(
+      text = paste0("at ", shorten(paste(
+        names(data)[-j], "=", vapply(middle[-j], \(x) {
+          if (is.numeric(x)) format_number(x, 3L) else as.character(x)
+        }, "")
+      ), 3L)), color = "grey30"
+    ),
+    xlim = if (!is.null(levels)) c(0.5, length(levels) + 0.5), ticks = ticks,
     panel = paste0(f, ": ", ylab, " against ", label)
-  )
-}
-
-# The median, or the most frequent level.
-middle_of <- function(x) {
-  if (is.numeric(x)) {
-    return(stats::median(x))
-  }
-  counts <- table(as.factor(x))
-  factor(names(counts)[which.max(counts)])
-}
-
-# What the columns that are not drawn are at.
-others_note <- function(others) {
-  if (length(others)) {
-    values <- vapply(others, \(x) {
-      if (is.numeric(x)) format_number(x[1L], 3L) else as.character(x[1L])
-    }, "")
-    list(text = paste0("at ", shorten(paste(names(others), "=", values), 3L)),
-         color = "grey30")
-  }
-}
-
-curve_layer <- function(x, y) {
-  new_layer("line", x = x, y = y,
-            col = level_palette[1L], lwd = 2, main = TRUE)
-}
-
-# Bars at the levels over their points, which are side by side.
-level_layers <- function(level, y, value) {
-  rank <- stats::ave(level, level, FUN = seq_along)
-  # Another irrational than that by which points_layer() takes a share.
-  beside <- 0.6 * ((sqrt(2) * rank) %% 1 - 0.5)
-  at <- seq_along(value)
-  list(
-    points_layer(cbind(level + beside, y), color = "grey65"),
-    curve_layer(as.vector(rbind(at - 0.4, at + 0.4, NA)),
-                as.vector(rbind(value, value, NA)))
   )
 }
 
 picture_held_out <- function(object) {
   cv <- check_cv(object, "type")
   best <- which.min(cv$score)
-  chosen <- which(cv$chosen)
-  marks <- unique(c(chosen, best))
-  nested <- is_nested_fit(object)
+  marks <- unique(c(which(cv$chosen), best))
   labels <- c(paste0(names(object$mu)[1L], " = ",
-                     format(cv$mu[chosen], digits = 3),
-                     if (chosen == best) ", the minimum"),
+                     format(cv$mu[marks[1L]], digits = 3),
+                     if (length(marks) == 1L) ", the minimum"),
               "minimum")[seq_along(marks)]
   colors <- c(accent, "black")[seq_along(marks)]
   symbols <- c(21L, 24L)[seq_along(marks)]
   # The bars of the paired rule are those of differences to the minimum.
   paired <- object$rule == "paired"
   se <- if (paired) cv$se_above else cv$se
-  limit <- if (object$rule != "min") {
-    cv$score[best] + if (paired) 0 else se[best]
-  }
-  limit_label <- if (paired) "bars: 1 se of the difference" else
-    "minimum + 1 se"
+  limit <- if (paired) "bars: 1 se of the difference" else
+    if (object$rule == "1se") "minimum + 1 se"
+  # From the smallest penalties on the criterion may fall by orders of
+  # magnitude: the neighborhood of the minimum is shown.
+  width <- ifelse(is.na(cv$se), 0, cv$se)
+  top <- min(max(cv$score + width),
+             max(3 * cv$score[best], cv$score[best] + 4 * width[best]))
+  bottom <- min((cv$score - width)[cv$score <= top])
   new_picture(
     paste0("Held-out criterion (", nrow(attr(cv, "folds")),
            "-fold cross-validation)"),
-    if (nested) "mu_g" else expression(mu), "criterion",
+    if (is_nested_fit(object)) "mu_g" else expression(mu), "criterion",
     list(
       error_layer(cv$mu, cv$score, se),
-      if (!is.null(limit)) across_layer(h = limit, level = limit_label),
+      if (!is.null(limit)) {
+        across_layer(h = cv$score[best] + if (paired) 0 else se[best],
+                     level = limit)
+      },
       new_layer("line", x = cv$mu, y = cv$score, lwd = 2, main = TRUE),
       mark_layer(cv$mu[marks], cv$score[marks], labels, colors, symbols)
     ),
-    cv, ylim = held_out_window(cv, best), log = "x",
+    cv, ylim = c(bottom, if (top > bottom) top else bottom + 1), log = "x",
     key = rbind(key_entries(labels, colors, pch = symbols),
-                if (!is.null(limit)) key_entries(limit_label, "grey40", "line",
+                if (!is.null(limit)) key_entries(limit, "grey40", "line",
                                                  lty = 2L))
   )
-}
-
-# From the smallest penalties on the criterion may fall by orders of magnitude.
-held_out_window <- function(cv, best) {
-  se <- ifelse(is.na(cv$se), 0, cv$se)
-  top <- min(max(cv$score + se),
-             max(3 * cv$score[best], cv$score[best] + 4 * se[best]))
-  bottom <- min((cv$score - se)[cv$score <= top])
-  c(bottom, if (top > bottom) top else bottom + 1)
 }

@@ -537,18 +537,20 @@ augment.kernmean_fit <- function(x, data = NULL, ..., newdata = NULL) {
   if (is.null(added)) {
     has_none(x, "values of its points")
   }
-  sample <- fit_sample_of(x)
-  known <- knows_points(sample)
-  frame <- if (!is.null(data)) {
+  frame <- if (is.null(data)) fit_columns(x, newdata, added) else
     check_sample_rows(data, nrow(added))
-  } else if (is.null(newdata)) {
+  add_columns(frame, added)
+}
+
+fit_columns.default <- function(x, newdata, added) {
+  sample <- fit_sample_of(x)
+  if (is.null(newdata)) {
     points_frame(sample)
-  } else if (known) {
+  } else if (knows_points(sample)) {
     named_frame(newdata)
   } else {
     blank_frame(nrow(added), value_names(newdata, added))
   }
-  add_columns(frame, added)
 }
 
 #' @export
