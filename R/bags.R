@@ -231,23 +231,12 @@ make_bags <- function(plan, kernel = NULL) {
 #' @export
 bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_formula(formula, data)
-  if ("id" %in% ...names()) {
-    stop_input("'id' must not be given with a formula, whose left side it is")
-  }
-  check_dot(formula)
-  layout <- formula_terms(formula, data)
-  if (attr(layout, "response") == 0L) {
-    stop_input("'formula' must have the bag of each row on its left, as in ",
-               "id ~ a + b")
-  }
-  check_left(layout)
-  frame <- formula_frame(match.call(expand.dots = FALSE), layout, data,
-                         missing(na.action), parent.frame())
-  parts <- split_frame(frame, layout)
-  bag_gram.default(parts$x, id = structure(
-    parts$response, layout = list(terms = keep_constants(parts$terms, data),
-                                  response = keep_constants(parts$left, data))
-  ), ...)
+  check_left(formula_terms(formula, data))
+  parts <- formula_parts(match.call(expand.dots = FALSE), formula, data,
+                         missing(na.action), parent.frame(), "id",
+                         "id ~ a + b")
+  bag_gram.default(parts$x,
+                   id = structure(parts$response, layout = parts$layout), ...)
 }
 
 # --- Reading bags ------------------------------------------------------------

@@ -143,8 +143,13 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
   }
   kernels <- tried_kernels(sample$kernel, bandwidth, "loo",
                            bandwidth_factors)
-  found <- search_fda(sample, kernels, classes, prior, ridge, progress)
-  new_kme_fda(found, classes, prior, stored(asked))
+  tuned <- search_fda(sample, kernels, classes, prior, ridge, progress)
+  fit <- tuned$fit
+  rownames(fit$scores) <- sample_names(sample)
+  new_kme_fda(c(
+    fit, tuned[c("bandwidths", "ridges")], fda_left(fit, classes, prior),
+    list(grouping = factor(names(classes$counts)[classes$of], classes$lev))
+  ), tuned$sample, classes, prior, stored(asked))
 }
 
 a_ridge <- maybe(number(open = TRUE, finite = FALSE), "loo", "shrinkage")
@@ -160,42 +165,25 @@ kme_fda_arguments <- door_table(
 #' @export
 kme_fda.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_formula(formula, data)
-  if ("grouping" %in% ...names()) {
-    stop_input("'grouping' must not be given with a formula, whose left side ",
-               "it is")
-  }
-  check_dot(formula)
-  layout <- formula_terms(formula, data)
-  if (attr(layout, "response") == 0L) {
-    stop_input("'formula' must have the classes on its left, as in class ~ a")
-  }
-  frame <- formula_frame(match.call(expand.dots = FALSE), layout, data,
-                         missing(na.action), parent.frame())
-  # With what scale() or poly() were fitted to, for new data.
-  parts <- split_frame(frame, layout)
+  parts <- formula_parts(match.call(expand.dots = FALSE), formula, data,
+                         missing(na.action), parent.frame(), "grouping",
+                         "class ~ a + b")
   fit <- kme_fda.default(parts$x, grouping = parts$response, ...)
-  fit$terms <- keep_constants(parts$terms, data)
-  fit$response <- keep_constants(parts$left, data)
+  fit[names(parts$layout)] <- parts$layout
   fit
 }
 
-new_kme_fda <- function(found, classes, prior, arguments) {
-  fit <- found$fit
-  sample <- found$sample
-  lev <- names(classes$counts)
-  rows <- sample_names(sample)
-  rownames(fit$scores) <- rows
-  rownames(fit$means) <- lev
-  left <- fda_left(fit, classes, prior, rows)
+# Of a sketch there are fewer fields of `fit`.
+new_kme_fda <- function(fit, sample, classes, prior, arguments) {
+  rownames(fit$means) <- names(classes$counts)
+  parts <- c("means", "scaling", "svd", "scores", "center", "ridge",
+             "intensity", "sigma2", "error", "loo", "bandwidths", "ridges",
+             "grouping")
   new_fit("kme_fda", c(
-    list(prior = prior, counts = classes$counts),
-    fit[c("means", "scaling", "svd", "scores", "center")],
-    list(lev = classes$lev, N = sample$n, ridge = fit$ridge,
-         intensity = fit$intensity, sigma2 = left$sigma2,
-         error = mean(left$loo$class != lev[classes$of]), loo = left$loo,
-         bandwidths = found$bandwidths, ridges = found$ridges,
-         grouping = factor(lev[classes$of], classes$lev), n = sample$n,
-         sample = sample, kernel = sample$kernel, arguments = arguments)
+    list(prior = prior, counts = classes$counts, lev = classes$lev,
+         N = sample$n, n = sample$n, sample = sample_support(sample),
+         kernel = sample$kernel, arguments = arguments),
+    stats::setNames(lapply(parts, \(part) fit[[part]]), parts)
   ))
 }
 
@@ -204,36 +192,11 @@ new_kme_fda <- function(found, classes, prior, arguments) {
 # list(of: the number of the class of each point; counts, named; lev: all
 # levels, the empty ones too).
 check_grouping <- function(grouping, n) {
-  if (!is.atomic(grouping) || is.null(grouping) || length(grouping) != n) {
-    stop_input(
-      "'grouping' must be a factor or vector with the class of each of the ", n,
-      " points, not ", describe(grouping),
-      if (is.factor(grouping)) paste(" of length", length(grouping))
-    )
-  }
-  if (anyNA(as.character(grouping))) {
-    stop_input("'grouping' must have no missing values, not ",
-               sum(is.na(as.character(grouping))), " NA")
-  }
+  check_each(grouping, n, "grouping", "points")
   grouping <- as.factor(grouping)
-  lev <- levels(grouping)
-  empty <- setdiff(lev, as.character(grouping))
-  grouping <- droplevels(grouping)
-  counts <- tabulate(grouping, nlevels(grouping))
-  names(counts) <- levels(grouping)
-  if (length(counts) < 2L) {
-    stop_input("'grouping' must have at least 2 classes, not only '",
-               names(counts), "'")
-  }
-  if (min(counts) < 2L) {
-    stop_input("'grouping' must have at least 2 points in each class, not 1 ",
-               "in ", quoted(names(counts)[counts < 2L]))
-  }
-  if (length(empty)) {
-    warn_kernmean("'grouping' has classes without points, which are left out: ",
-                  quoted(empty))
-  }
-  list(of = as.integer(grouping), counts = counts, lev = lev)
+  classes <- check_classes(grouping, "grouping", "points")
+  list(of = as.integer(classes), counts = c(table(classes)),
+       lev = levels(grouping))
 }
 
 check_prior <- function(prior, counts) {
@@ -275,8 +238,7 @@ predict.kme_fda <- function(object, newdata, prior = object$prior, dimen,
   scores <- scores[, seq_len(axes), drop = FALSE]
   distance <- fda_distance(scores,
                            object$means[, seq_len(axes), drop = FALSE])
-  c(fda_classes(distance, object$sigma2, prior, object$lev, rownames(scores)),
-    list(x = scores))
+  c(fda_classes(distance, object$sigma2, prior, object$lev), list(x = scores))
 }
 
 fda_scores <- function(object, new) {
@@ -340,6 +302,7 @@ fit_lines.kme_fda <- function(x, digits) {
   words <- strsplit(classes, " (?![(][0-9]+[)])", perl = TRUE)[[1L]]
   share <- x$svd^2 / sum(x$svd^2)
   times <- if (!is.null(x$ridges)) x$ridges$factor[x$ridges$chosen] else 1
+  tried <- c(bandwidths = nrow(x$bandwidths), ridges = nrow(x$ridges))
   c(
     "Kernel Fisher discriminants", fill_lines(words, 80L, exdent = 2L),
     kernel_lines(x$kernel), sample_note(x$sample),
@@ -352,48 +315,31 @@ fit_lines.kme_fda <- function(x, digits) {
       length(share), " axes, shares of the trace ",
       shorten(format_number(share, digits), 5L)
     ),
-    describe_errors(x, digits)
+    if (is.null(x$loo)) {
+      "no leave-one-out error: a sketch keeps sums, not rows"
+    } else {
+      paste0("leave-one-out error ", format_number(x$error, digits), " (",
+             sum(x$loo$class != x$grouping), " of ", x$n, ")",
+             if (length(tried)) ", optimistic: of ",
+             paste(tried, names(tried), collapse = ", "))
+    }
   )
 }
 
-# What is known of points that are not in the sample.
-describe_errors <- function(object, digits) {
-  if (is.null(object$loo)) {
-    return(strwrap(paste0(
-      "no leave-one-out error: a sketch keeps sums; predict() the classes of ",
-      "rows that are not in it. Posterior probabilities go by the spread of ",
-      "the rows themselves"
-    ), 80L, exdent = 2L))
-  }
-  paste0("leave-one-out error ", format_number(object$error, digits), " (",
-         sum(object$loo$class != object$grouping), " of ", object$n, ")",
-         if (!is.null(object$bandwidths) || !is.null(object$ridges)) {
-           paste0(", optimistic: of ", paste(c(
-             if (!is.null(object$bandwidths)) paste(nrow(object$bandwidths),
-                                                    "bandwidths"),
-             if (!is.null(object$ridges)) paste(nrow(object$ridges), "ridges")
-           ), collapse = ", "))
-         })
-}
-
 fit_summary.kme_fda <- function(x) {
-  tried <- c(bandwidths = "Bandwidths", ridges = "Ridges")
-  parts <- list()
-  for (what in intersect(names(tried), names(Filter(length, x)))) {
-    parts[[what]] <- structure(x[[what]], title = paste(
-      tried[[what]], "by leave-one-out error, then log posterior"
+  Filter(length, list(
+    bandwidths = x$bandwidths, ridges = x$ridges,
+    table = if (!is.null(x$loo)) structure(
+      table(true = droplevels(x$grouping),
+            predicted = factor(x$loo$class, names(x$counts))),
+      title = "Leave-one-out classes"
+    ),
+    means = structure(x$means, title = paste0(
+      "Mean scores of the classes (spread of ",
+      if (is.null(x$loo)) "the rows themselves: " else "a new point: ",
+      format_number(sqrt(x$sigma2)), ")"
     ))
-  }
-  left <- !is.null(x$loo)
-  c(parts, if (left) list(table = structure(
-    table(true = droplevels(x$grouping),
-          predicted = factor(x$loo$class, names(x$counts))),
-    title = "Leave-one-out classes"
-  )), list(means = structure(x$means, title = paste0(
-    "Mean scores of the classes (spread of ",
-    if (left) "a new point: " else "the rows themselves: ",
-    format_number(sqrt(x$sigma2)), ")"
-  ))))
+  ))
 }
 
 fit_rows.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
@@ -418,10 +364,10 @@ fit_facts.kme_fda <- function(x) {
 }
 
 fit_values.kme_fda <- function(x, newdata = NULL) {
-  found <- if (!is.null(newdata)) predict(x, newdata) else
+  said <- if (!is.null(newdata)) predict(x, newdata) else
     c(list(x = own_scores(x)), x$loo)
-  data.frame(.class = found$class, prefixed(found$posterior, ".posterior_"),
-             prefixed(found$x, "."), check.names = FALSE)
+  data.frame(.class = said$class, prefixed(said$posterior, ".posterior_"),
+             prefixed(said$x, "."), check.names = FALSE)
 }
 
 fit_picture.kme_fda <- function(object, type = NULL, n = 100, newdata = NULL,
@@ -510,99 +456,77 @@ border_layer <- function(axes, value, pair, values_at) {
   if (!all(is.finite(ahead)) || all(ahead == ahead[1L])) {
     return(NULL)
   }
-  ahead <- matrix(ahead, length(axes[[1L]]))
-  found <- grDevices::contourLines(axes[[1L]], axes[[2L]], ahead, levels = 0)
-  if (!length(found)) {
-    return(NULL)
-  }
-  parts <- lapply(found, \(line) {
+  lines <- grDevices::contourLines(axes[[1L]], axes[[2L]],
+                                   matrix(ahead, length(axes[[1L]])),
+                                   levels = 0)
+  parts <- lapply(lines, \(line) {
     there <- values_at(cbind(line$x, line$y))
     line$x[!max.col(there, "first") %in% pair] <- NA
     # A break before the next line.
     cbind(c(line$x, NA), c(line$y, NA))
   })
   line <- do.call(rbind, parts)
-  new_layer("line", x = line[, 1L], y = line[, 2L],
-            col = "grey20")
+  if (length(line)) {
+    new_layer("line", x = line[, 1L], y = line[, 2L], col = "grey20")
+  }
 }
 
 picture_discriminants <- function(object, newdata) {
   labels <- names(object$counts)
+  # Of a sketch no scores are known, but their means.
   bare <- is.null(newdata) && is.null(object$scores)
-  if (!is.null(newdata)) {
-    found <- predict(object, newdata)
-    scores <- found$x
-    group <- found$class
+  said <- if (!is.null(newdata)) {
+    predict(object, newdata)
+  } else if (bare) {
+    list(x = object$means, class = factor(labels, object$lev))
   } else {
-    scores <- if (bare) object$means else object$scores
-    group <- if (bare) factor(labels, object$lev) else object$grouping
+    list(x = object$scores, class = object$grouping)
   }
-  value <- data.frame(scores, class = group)
-  if (ncol(scores) == 1L) {
-    return(if (bare) picture_class_curves(object, value) else
-      picture_one_axis(object, value))
+  value <- data.frame(said$x, class = said$class)
+  if (ncol(said$x) > 1L) {
+    return(groups_picture(fda_title(object), said$x[, 1:2],
+                          factor(said$class, labels), c("LD1", "LD2"), value))
   }
-  groups_picture(fda_title(object), scores[, 1:2], factor(group, labels),
-                 c("LD1", "LD2"), value)
-}
-
-# The normal curves of the classes, times their prior probabilities.
-picture_class_curves <- function(object, value) {
-  labels <- names(object$counts)
   colors <- level_colors(length(labels))
-  sd <- sqrt(object$sigma2)
-  score <- seq(min(object$means) - 3 * sd, max(object$means) + 3 * sd,
-               length.out = 401L)
-  top <- 0
-  lines <- list()
-  for (c in seq_along(labels)) {
-    y <- object$prior[c] * stats::dnorm(score, object$means[c, 1L], sd)
-    top <- max(top, y)
-    lines[[c]] <- new_layer("line", x = score, y = y, level = labels[c],
-                            col = colors[c], lwd = 2)
+  if (bare) {
+    # The normal curves of the classes, times their prior probabilities.
+    sd <- sqrt(object$sigma2)
+    ends <- range(object$means) + c(-3, 3) * sd
+    x <- seq(ends[1L], ends[2L], length.out = 401L)
+    y <- vapply(seq_along(labels), \(c) {
+      object$prior[c] * stats::dnorm(x, object$means[c, 1L], sd)
+    }, x)
+    top <- max(y)
+    layers <- lapply(seq_along(labels), \(c) {
+      new_layer("line", x = x, y = y[, c], level = labels[c], col = colors[c],
+                lwd = 2)
+    })
+  } else {
+    # Bars of the classes one above the other, on the same breaks.
+    score <- value$LD1
+    breaks <- pretty(score, max(10, min(40, 2 * sqrt(length(score)))))
+    ends <- range(breaks)
+    counts <- rbind(vapply(labels, \(label) {
+      graphics::hist(score[value$class == label], breaks, plot = FALSE)$counts
+    }, integer(length(breaks) - 1L)))
+    above <- t(apply(counts, 1L, cumsum))
+    top <- 1.05 * max(above)
+    layers <- lapply(seq_along(labels), \(c) {
+      shown <- which(counts[, c] > 0)
+      new_layer("bars", x0 = breaks[shown], x1 = breaks[shown + 1L],
+                y0 = (above - counts)[shown, c], y1 = above[shown, c],
+                col = colors[c], border = "white", level = labels[c])
+    })
+    layers <- c(layers, list(across_layer(h = 0, col = "black", lty = 1)))
   }
-  changes <- class_changes(object, range(score))
+  changes <- class_changes(object, ends)
   new_picture(
-    fda_title(object), "LD1", "prior times density",
-    c(lines, list(if (length(changes)) across_layer(v = changes,
-                                                    col = "black"))),
-    value, xlim = range(score), ylim = c(0, top),
-    key = key_entries(labels, colors, "line", lwd = 2)
-  )
-}
-
-# Bars of the classes one above the other, on the same breaks.
-picture_one_axis <- function(object, value) {
-  score <- value$LD1
-  labels <- names(object$counts)
-  colors <- level_colors(length(labels))
-  breaks <- pretty(score, max(10, min(40, 2 * sqrt(length(score)))))
-  count <- length(breaks) - 1L
-  counts <- vapply(labels, \(label) {
-    own <- value$class == label
-    graphics::hist(score[own], breaks, plot = FALSE)$counts
-  }, integer(count))
-  counts <- matrix(counts, count)
-  below <- numeric(count)
-  bars <- list()
-  for (c in seq_along(labels)) {
-    shown <- counts[, c] > 0
-    bars[[c]] <- new_layer(
-      "bars", x0 = breaks[-length(breaks)][shown], y0 = below[shown],
-      x1 = breaks[-1L][shown], y1 = (below + counts[, c])[shown],
-      col = colors[c], border = "white", level = labels[c]
-    )
-    below <- below + counts[, c]
-  }
-  changes <- class_changes(object, range(breaks))
-  new_picture(
-    fda_title(object), "LD1", "points",
-    c(bars, list(
-      across_layer(h = 0, col = "black", lty = 1),
-      if (length(changes)) across_layer(v = changes, col = "black")
-    )),
-    value, xlim = range(breaks), ylim = c(0, 1.05 * max(below)), whole = "y",
-    key = level_entries(labels, "box")
+    fda_title(object), "LD1", if (bare) "prior times density" else "points",
+    c(layers, list(if (length(changes)) across_layer(v = changes,
+                                                     col = "black"))),
+    value, xlim = ends, ylim = c(0, top), whole = if (!bare) "y",
+    key = if (bare) key_entries(labels, colors, "line", lwd = 2) else
+      level_entries(labels, "box")
   )
 }
 

@@ -12,8 +12,7 @@ fit_fda <- function(k, classes, ridge) {
     centered <- center_matrix(k)$k / unit
     intensity <- shrinkage_intensity(diag(centered), sum(column_dots(centered)),
                                      n - 1, n)
-    ridge <- intensity / (1 - intensity) * (sum(diag(centered)) / (n - 1))^2
-    if (intensity == 1) ridge <- Inf
+    ridge <- shrinkage_ridge(intensity, sum(diag(centered)), n)
   } else {
     ridge <- ridge / unit / unit
   }
@@ -37,6 +36,11 @@ fit_fda <- function(k, classes, ridge) {
     intensity = intensity,
     distance = fda_left_out(found$factor, within, m, classes$of, counts)
   )
+}
+
+# tr K^c is the trace.
+shrinkage_ridge <- function(intensity, trace, n) {
+  if (intensity == 1) Inf else intensity / (1 - intensity) * (trace / (n - 1))^2
 }
 
 # list(factor: the lower L of N + rI = LL', NULL for r = Inf; ridge) of the
@@ -209,34 +213,37 @@ fda_log_posterior <- function(distance, sigma2, prior) {
   value - log(rowSums(exp(value)))
 }
 
-# list(class, posterior).
-fda_classes <- function(distance, sigma2, prior, lev, rows) {
+# list(class, posterior) of points with names.
+fda_classes <- function(distance, sigma2, prior, lev) {
   posterior <- exp(fda_log_posterior(distance, sigma2, prior))
-  dimnames(posterior) <- list(rows, names(prior))
+  dimnames(posterior) <- list(rownames(distance), names(prior))
   best <- max.col(posterior, "first")
   list(class = factor(names(prior)[best], lev), posterior = posterior)
 }
 
 # Squared distances of scores to the class means, m x C.
 fda_distance <- function(scores, means) {
-  rows <- apply(means, 1L, \(m) {
+  distance <- apply(means, 1L, \(m) {
     rowSums((scores - rep(m, each = nrow(scores)))^2)
   })
-  matrix(check_result(rows, "a distance to the mean of a class"), nrow(scores))
+  matrix(check_result(distance, "a distance to the mean of a class"),
+         nrow(scores), dimnames = list(rownames(scores), NULL))
 }
 
 # --- Leaving one out, and the bandwidth --------------------------------------
 
-# list(sigma2, loo: list(class, posterior, distance)) of a fit.
-fda_left <- function(fit, classes, prior, rows = NULL) {
+# list(sigma2, loo: list(class, posterior, distance), error) of a fit.
+fda_left <- function(fit, classes, prior) {
   distance <- fit$distance
-  own <- mean(distance[cbind(seq_along(classes$of), classes$of)])
+  mine <- mean(distance[cbind(seq_along(classes$of), classes$of)])
   # Not 0, so that the nearest mean is what is left where nothing varies.
-  sigma2 <- max(own / ncol(fit$scaling),
+  sigma2 <- max(mine / ncol(fit$scaling),
                 .Machine$double.eps * max(rowSums(fit$means^2)))
-  loo <- fda_classes(distance, sigma2, prior, classes$lev, rows)
-  loo$distance <- structure(distance, dimnames = list(rows, names(prior)))
-  list(sigma2 = sigma2, loo = loo)
+  dimnames(distance) <- list(rownames(fit$scores), names(prior))
+  loo <- c(fda_classes(distance, sigma2, prior, classes$lev),
+           list(distance = distance))
+  list(sigma2 = sigma2, loo = loo,
+       error = mean(loo$class != names(prior)[classes$of]))
 }
 
 # c(error, log_posterior): the share of points whose class is wrong, and the
@@ -266,56 +273,54 @@ ridge_factors <- c(0.03, 0.1, 0.3, 1, 3)
 # unless all does.
 search_fda <- function(sample, kernels, classes, prior, ridge, progress) {
   loo <- identical(ridge, "loo")
-  out <- NULL
-  try_all <- \(kernels, ridges) {
-    best_fit(lapply_shown(seq_along(kernels), \(i) {
-      if (identical(ridges[[i]], out$fit$ridge)) {
-        return(out$fit)
-      }
-      sample$kernel <- kernels[[i]]
-      tryCatch(
-        fit_fda(sample_gram(sample)$K, classes, ridges[[i]]),
-        kernmean_error_input = identity, kernmean_error_numeric = identity
-      )
-    }, progress && sample$n >= shown_from), classes, prior)
+  progress <- progress && sample$n >= shown_from
+  fit_at <- \(kernel, ridge) {
+    sample$kernel <- kernel
+    tryCatch(
+      fit_fda(sample_gram(sample)$K, classes, ridge),
+      kernmean_error_input = identity, kernmean_error_numeric = identity
+    )
   }
-  first <- try_all(kernels, rep(list(if (loo) "shrinkage" else ridge),
-                                length(kernels)))
-  median <- sample$kernel$bandwidth
-  sample$kernel <- kernels[[first$best]]
-  out <- list(fit = first$fit, sample = sample)
+  first <- best_fit(lapply_shown(kernels, \(kernel) {
+    fit_at(kernel, if (loo) "shrinkage" else ridge)
+  }, progress), classes, prior)
+  tuned <- list(fit = first$fit, sample = sample)
+  tuned$sample$kernel <- kernels[[first$best]]
   if (length(kernels) > 1L) {
     values <- vapply(kernels, `[[`, numeric(1), "bandwidth")
-    out$bandwidths <- data.frame(factor = values / median, bandwidth = values,
-                                 first$scores)
+    tuned$bandwidths <- data.frame(factor = values / sample$kernel$bandwidth,
+                                   bandwidth = values, first$scores)
   }
-  if (loo && is.finite(out$fit$ridge)) {
-    ridges <- ridge_factors * out$fit$ridge
-    second <- try_all(rep(list(sample$kernel), length(ridges)), ridges)
-    second$fit["intensity"] <- out$fit["intensity"]
-    out$fit <- second$fit
-    out$ridges <- data.frame(factor = ridge_factors, ridge = ridges,
-                             second$scores)
+  if (loo && is.finite(first$fit$ridge)) {
+    ridges <- ridge_factors * first$fit$ridge
+    second <- best_fit(lapply_shown(ridges, \(ridge) {
+      if (ridge == first$fit$ridge) first$fit else
+        fit_at(tuned$sample$kernel, ridge)
+    }, progress), classes, prior)
+    tuned$fit <- second$fit
+    tuned$fit["intensity"] <- first$fit["intensity"]
+    tuned$ridges <- data.frame(factor = ridge_factors, ridge = ridges,
+                               second$scores)
   }
-  out
+  tuned
 }
 
 # list(fit, best: its number, scores: a data frame) of several fits, some of
 # which may be errors.
-best_fit <- function(found, classes, prior) {
-  failed <- vapply(found, inherits, NA, "condition")
-  if (all(failed)) stop(found[[1L]])
-  scores <- matrix(NA_real_, length(found), 2L)
-  if (length(found) > 1L) {
-    scores[!failed, ] <- t(vapply(found[!failed], fda_score, numeric(2),
+best_fit <- function(fits, classes, prior) {
+  failed <- vapply(fits, inherits, NA, "condition")
+  if (all(failed)) stop(fits[[1L]])
+  scores <- matrix(NA_real_, length(fits), 2L)
+  if (length(fits) > 1L) {
+    scores[!failed, ] <- t(vapply(fits[!failed], fda_score, numeric(2),
                                   classes, prior))
     check_result(c(stats::na.omit(scores[, 1L]), NaN)[1L],
                  "the leave-one-out error of each ridge and bandwidth")
   }
   # Shares of points that differ by less differ by rounding.
   best <- order(round(scores[, 1L], 9L), -scores[, 2L], na.last = TRUE)[1L]
-  list(fit = found[[best]], best = best, scores = data.frame(
+  list(fit = fits[[best]], best = best, scores = data.frame(
     error = scores[, 1L], log_posterior = scores[, 2L],
-    chosen = seq_along(found) == best
+    chosen = seq_along(fits) == best
   ))
 }

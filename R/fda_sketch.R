@@ -17,17 +17,8 @@ kme_fda.kme_sketch <- function(x, grouping, ..., ridge = NULL, prior = NULL) {
   ridge <- if (is.null(asked$ridge)) "shrinkage" else asked$ridge
   classes <- sketch_classes(x)
   prior <- check_prior(prior, classes$size)
-  fit <- fit_fda_sketch(classes, ridge)
-  new_fit("kme_fda", c(
-    list(prior = prior, counts = classes$counts),
-    fit[c("means", "scaling", "svd")],
-    list(scores = NULL, center = fit$center, lev = names(classes$counts),
-         N = x$n, ridge = fit$ridge, intensity = fit$intensity,
-         sigma2 = fit$sigma2, error = NULL, loo = NULL, bandwidths = NULL,
-         ridges = NULL, grouping = NULL, n = x$n,
-         sample = sample_support(classes$pooled),
-         kernel = classes$pooled$kernel, arguments = stored(asked))
-  ))
+  new_kme_fda(fit_fda_sketch(classes, ridge), classes$pooled, classes, prior,
+              stored(asked))
 }
 
 # Leaving rows out takes the rows.
@@ -56,6 +47,7 @@ sketch_classes <- function(sketch) {
   if (max(counts) <= .Machine$integer.max) storage.mode(counts) <- "integer"
   mass <- group_numbers(sketch, "weight")
   list(pooled = pooled, samples = samples, counts = counts,
+       lev = names(counts),
        size = stats::setNames(pooled$size * mass / sum(mass), names(counts)))
 }
 
@@ -91,7 +83,6 @@ fit_fda_sketch <- function(classes, ridge) {
   along <- fix_signs(along, scaling)
   colnames(signed) <- colnames(along) <- axes$names
   scores <- crossprod(apart, along)
-  rownames(scores) <- names(classes$counts)
   spread <- sum(along * product(within, along)) / ((n - length(size)) *
                                                      ncol(along))
   list(
@@ -127,11 +118,5 @@ fda_ridge <- function(pooled, ridge, unit) {
   intensity <- shrinkage_of(n * trace, n * moment,
                             n * max(0, moment - trace^2),
                             n^2 * sum(covariance^2), n - 1, n)
-  list(
-    ridge = if (intensity == 1) Inf else
-      intensity / (1 - intensity) * (n * trace / (n - 1))^2,
-    intensity = intensity
-  )
+  list(ridge = shrinkage_ridge(intensity, n * trace, n), intensity = intensity)
 }
-
-

@@ -153,14 +153,28 @@ keep_constants <- function(layout, data) {
   layout
 }
 
-# A model frame with a response: list(response, x: the matrix of the other
-# columns, terms: of these, left: of the response alone).
-split_frame <- function(frame, layout) {
+# A formula with a response, which the default method takes as its argument
+# `name`: list(response, x: the matrix of the other columns, layout: what new
+# data are read by, list(terms: of these columns, response)).
+formula_parts <- function(call, formula, data, no_action, home, name, example) {
+  if (name %in% names(call$...)) {
+    stop_input("'", name, "' must not be given with a formula, whose left ",
+               "side it is")
+  }
+  check_dot(formula)
+  layout <- formula_terms(formula, data)
+  if (attr(layout, "response") == 0L) {
+    stop_input("'formula' must have a left side, as in ", example)
+  }
+  frame <- formula_frame(call, layout, data, no_action, home)
   left <- call("~", attr(layout, "variables")[[2L]])
+  left <- terms(stats::as.formula(left, environment(layout)))
+  # With what scale() or poly() were fitted to, for new data.
   right <- stats::delete.response(attr(frame, "terms"))
-  list(response = frame[[1L]], terms = right,
+  list(response = frame[[1L]],
        x = formula_matrix(right, structure(frame[-1L], terms = right)),
-       left = terms(stats::as.formula(left, environment(layout))))
+       layout = list(terms = keep_constants(right, data),
+                     response = keep_constants(left, data)))
 }
 
 # The value of a formula's only term, ~ class, in new data.

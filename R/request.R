@@ -531,6 +531,46 @@ check_factor <- function(groups, name = "groups") {
   })
 }
 
+# One value for each of n units, none missing: a vector or a factor.
+check_each <- function(values, n, name, units) {
+  if (!is.atomic(values) || length(values) != n || NCOL(values) != 1L) {
+    stop_input("'", name, "' must be a factor or a vector with a value for ",
+               "each of the ", n, " ", units, ", not ", describe(values),
+               if (is.factor(values)) paste(" of length", length(values)))
+  }
+  # A factor may have NA among its levels.
+  missing <- sum(is.na(values) | is.na(as.character(values)))
+  if (missing) {
+    stop_input("'", name, "' must have no missing values, not ", missing, " NA")
+  }
+}
+
+# A factor of the levels that there are.
+drop_empty <- function(x, name, units) {
+  empty <- setdiff(levels(x), as.character(x))
+  if (length(empty)) {
+    warn_kernmean("'", name, "' has levels without ", units, ", which are ",
+                  "left out: ", shorten(paste0("'", empty, "'")))
+  }
+  droplevels(x)
+}
+
+# Two classes or more of two units or more each, as a factor.
+check_classes <- function(classes, name, units) {
+  classes <- drop_empty(classes, name, units)
+  lev <- levels(classes)
+  if (length(lev) < 2L) {
+    stop_input("'", name, "' must have at least 2 classes, not only '", lev,
+               "'")
+  }
+  few <- lev[tabulate(classes, length(lev)) < 2L]
+  if (length(few)) {
+    stop_input("'", name, "' must have at least 2 ", units, " in each class, ",
+               "not 1 in ", shorten(paste0("'", few, "'")))
+  }
+  classes
+}
+
 is_plain_list <- function(x) is_several(x) && !is.object(x)
 
 is_several <- function(x) is.list(x) && !is.data.frame(x)

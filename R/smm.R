@@ -159,31 +159,54 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
   m <- length(plan$sizes)
   problem <- read_problem(asked, names(plan$sizes), plan$ordered)
   type <- problem$type
-  usual <- list(cost = 10^(-1:3), nu = c(0.05, 0.1, 0.2), epsilon = 0.1,
-                ridge = NA_real_)
-  grid <- expand.grid(Map(\(given, usual) if (is.null(given)) usual else given,
-                          asked[smm_parameters[[type]]],
-                          usual[smm_parameters[[type]]]))
   if (type != "ridge" && !requireNamespace("kernlab", quietly = TRUE)) {
     stop_kernmean("package", "support vector machines need the package ",
-                  "'kernlab', which is not installed; install.packages(",
-                  "\"kernlab\") installs it, type = \"ridge\" does without")
+                  "'kernlab'; type = \"ridge\" does without")
   }
-  choosing <- nrow(grid) * length(plan$kernels) * length(plan$factors) > 1L
-  folds <- if (choosing && type != "ridge") bag_folds(asked$folds, problem, m)
+  grid <- list(cost = 10^(-1:3), nu = c(0.05, 0.1, 0.2), epsilon = 0.1,
+               ridge = NA_real_)[smm_types[[type]]$parameters]
+  given <- Filter(length, asked[names(grid)])
+  grid[names(given)] <- given
+  grid <- expand.grid(grid)
+  choosing <- anyNA(grid) ||
+    nrow(grid) * length(plan$kernels) * length(plan$factors) > 1L
+  if (choosing && type != "ridge") {
+    problem$folds <- bag_folds(asked$folds, problem, length(plan$sizes))
+  }
   if (!is.null(plan$target) && (choosing || type == "ridge")) {
     warn_kernmean("with 'target' each bag was estimated with the help of all ",
                   "others, left-out ones too: scores of left-out bags are too ",
                   "good, and new bags may do clearly worse", kind = "target")
   }
-  found <- search_machine(plan, problem, grid, folds, asked$progress)
-  new_smm(found, problem, folds, stored(asked), inherits(bags, "bag_gram"))
+  tuned <- if (choosing) {
+    search_machine(plan, problem, grid, asked$progress)
+  } else {
+    list(g = bags_of_plan(plan), par = grid)
+  }
+  new_smm(tuned, problem, stored(asked), inherits(bags, "bag_gram"))
 }
 
-# What each type leaves open, first what is chosen.
-smm_parameters <- list(classification = "cost",
-                       regression = c("cost", "epsilon"), novelty = "nu",
-                       ridge = "ridge")
+# Of each type what it leaves open, first what is chosen; what it is called, and
+# its losses.
+smm_types <- list(
+  classification = list(
+    parameters = "cost", title = "Support measure machine, classification",
+    loss = "wrong", score = "share of wrong classes"
+  ),
+  regression = list(
+    parameters = c("cost", "epsilon"),
+    title = "Support measure machine, regression", loss = "rmse",
+    score = "mean squared error / variance of y"
+  ),
+  novelty = list(
+    parameters = "nu", title = "One-class support measure machine",
+    loss = "refused", score = "share of bags refused"
+  ),
+  ridge = list(
+    parameters = "ridge", title = "Kernel ridge regression on distributions",
+    loss = "rmse", score = "leave-one-out mean squared error"
+  )
+)
 
 # The type, by default that of y.
 smm_type <- function(asked) {
@@ -208,7 +231,7 @@ some_numbers <- function(words, most) {
 
 smm_arguments <- door_table(
   "smm.default", bags = anything, y = anything,
-  type = maybe(choice(names(smm_parameters))),
+  type = maybe(choice(names(smm_types))),
   cost = maybe(some_numbers("positive numbers", Inf)),
   nu = maybe(some_numbers("positive numbers of at most 1", 1)),
   epsilon = maybe(number()), ridge = maybe(number(open = TRUE)),
@@ -217,12 +240,13 @@ smm_arguments <- door_table(
     if (length(value) == 1L) take(value, count(2L), name) else value
   },
   progress = flag,
-  rules = c(lapply(names(smm_parameters), \(type) {
-    others <- setdiff(unlist(smm_parameters), smm_parameters[[type]])
+  rules = c(lapply(names(smm_types), \(type) {
+    others <- setdiff(unlist(lapply(smm_types, `[[`, "parameters")),
+                      smm_types[[type]]$parameters)
     do.call(when, c(
-      list(\(asked) smm_type(asked) == type),
-      sapply(others, \(name) NULL, simplify = FALSE),
-      reason = paste0("for type = \"", type, "\"")
+      list(\(asked) smm_type(asked) == type, reason = paste0(
+        "for type = \"", type, "\""
+      )), sapply(others, \(name) NULL, simplify = FALSE)
     ))
   }), list(
     when(\(asked) inherits(asked$bags, "bag_gram"),
@@ -245,29 +269,33 @@ plan_machine <- function(asked, ...) {
     return(list(g = bags, sizes = bags$sizes, ordered = TRUE,
                 target = bags$target, kernels = list(NULL), factors = 1))
   }
-  tried <- identical(asked$bandwidth2, "cv")
-  plan <- plan_bags(bags, ...,
-                    bandwidth2 = if (!tried) asked$bandwidth2)
-  novelty <- is.null(asked$y)
+  width <- asked$bandwidth2
+  plan <- plan_bags(bags, ..., bandwidth2 = if (!identical(width, "cv")) width)
   distances <- sees_distances(plan$level$type)
+  novelty <- is.null(asked$y)
+  # Without y, what sees distances of bags is chosen by their width.
+  if (is.null(width) && novelty && distances) width <- "cv"
+  tried <- identical(width, "cv")
   if (tried && !distances) {
     stop_input("'bandwidth2' must not be given unless 'level2' is \"rbf\" or ",
                "\"laplace\"")
   }
-  # Without y, what sees distances of bags is chosen by their width.
-  tried <- tried || novelty && is.null(asked$bandwidth2) && distances
-  plan$factors <- if (tried) 2^(-3:1) else 1
-  kernel <- plan$sample$kernel
+  kernel <- plan$arguments$kernel
   bandwidth <- asked$bandwidth
-  own <- plan$arguments$kernel
   if (!is.null(bandwidth)) {
-    bandwidth <- check_choice_of(bandwidth, bags, own, "cv", "bags")
-  } else if (has_open_bandwidth(bags, own) && !(novelty && tried)) {
+    bandwidth <- check_choice_of(bandwidth, bags, kernel, "cv", "bags")
+  } else if (has_open_bandwidth(bags, kernel) && !(novelty && tried)) {
     bandwidth <- "cv"
   }
-  plan$kernels <- tried_kernels(kernel, bandwidth, "cv", 2^(-2:2))
-  plan$median <- kernel$bandwidth
-  plan
+  kernel <- plan$sample$kernel
+  c(plan, list(factors = if (tried) 2^(-3:1) else 1,
+               kernels = tried_kernels(kernel, bandwidth, "cv", 2^(-2:2)),
+               median = kernel$bandwidth))
+}
+
+# The matrix of the plan with one of the kernels.
+bags_of_plan <- function(plan, kernel = 1L) {
+  if (is.null(plan$g)) make_bags(plan, plan$kernels[[kernel]]) else plan$g
 }
 
 #' @rdname smm
@@ -333,7 +361,9 @@ read_problem <- function(asked, names, ordered) {
   }
   y <- order_answers(asked$y, names, ordered)
   if (type == "classification") {
-    return(list(type = type, y = read_classes(y)))
+    # The order of classes is of no use to machines for pairs.
+    y <- factor(y, levels(as.factor(y)), ordered = FALSE)
+    return(list(type = type, y = check_classes(y, "y", "bags")))
   }
   if (!is.numeric(y)) {
     stop_input("'y' must be numeric for type = \"", type, "\", not ",
@@ -347,36 +377,29 @@ read_problem <- function(asked, names, ordered) {
     stop_input("'bags' must be at least 3 for type = \"", type, "\", not ",
                length(y))
   }
+  y <- as.double(y)
   if (type == "ridge") {
-    return(list(type = type, y = as.double(y), center = 0, unit = 1))
+    return(list(type = type, y = y, center = 0, unit = 1))
   }
   unit <- stats::sd(y)
   if (!(unit > 0)) unit <- 1
-  list(type = type, y = (as.double(y) - mean(y)) / unit, center = mean(y),
-       unit = unit)
+  list(type = type, y = (y - mean(y)) / unit, center = mean(y), unit = unit)
 }
 
 # y in the order of the bags, unnamed.
 order_answers <- function(y, bags, ordered) {
   m <- length(bags)
-  if (!is.atomic(y) || length(dim(y)) > 1L || length(y) != m) {
-    stop_input("'y' must be a factor or a vector with one value for each of ",
-               "the ", m, " bags, not ", describe(y),
-               if (is.factor(y)) paste(" of length", length(y)))
-  }
-  if (anyNA(y)) {
-    stop_input("'y' must have no missing values, not ", sum(is.na(y)), " NA")
-  }
+  check_each(y, m, "y", "bags")
   if (is.numeric(y)) check_finite(as.vector(y), "y")
-  given <- names(y)
-  if (!is.null(given)) {
-    if (!anyDuplicated(given) && setequal(given, bags)) {
-      y <- y[match(bags, given)]
+  labels <- names(y)
+  if (!is.null(labels)) {
+    if (!anyDuplicated(labels) && setequal(labels, bags)) {
+      y <- y[match(bags, labels)]
     } else if (!ordered || !identical(bags, as.character(seq_len(m))) ||
-                 any(given %in% bags)) {
+                 any(labels %in% bags)) {
       # Bags without names of their own go by position.
       stop_input("'y' must have the names of the bags, or none; missing: ",
-                 quoted(setdiff(bags, given)))
+                 shorten(paste0("'", setdiff(bags, labels), "'")))
     }
   } else if (!ordered) {
     stop_input("'y' must have the names of the bags, whose order is another ",
@@ -385,64 +408,38 @@ order_answers <- function(y, bags, ordered) {
   if (is.factor(y)) unname(y) else as.vector(unname(y))
 }
 
-read_classes <- function(y) {
-  # The order of classes is of no use to machines for pairs.
-  y <- factor(y, levels(as.factor(y)), ordered = FALSE)
-  empty <- setdiff(levels(y), as.character(y))
-  if (length(empty)) {
-    warn_kernmean("'y' has classes without bags, which are left out: ",
-                  quoted(empty))
-    y <- droplevels(y)
-  }
-  if (nlevels(y) < 2L) {
-    stop_input("'y' must have at least 2 classes, not only '", levels(y), "'")
-  }
-  few <- levels(y)[tabulate(y, nlevels(y)) < 2L]
-  if (length(few)) {
-    stop_input("'y' must have at least 2 bags in each class, not 1 in ",
-               quoted(few))
-  }
-  y
-}
-
 # --- The choice --------------------------------------------------------------
 
-# list(g, machine, par: the row of the grid, cv: what was tried, or NULL).
-search_machine <- function(plan, problem, grid, folds, progress) {
-  kernels <- plan$kernels
+# list(g, par: the row of the grid, cv: what was tried).
+search_machine <- function(plan, problem, grid, progress) {
   m <- length(plan$sizes)
-  make <- \(i) if (is.null(plan$g)) make_bags(plan, kernels[[i]]) else plan$g
-  tried <- expand.grid(level = plan$factors, kernel = seq_along(kernels))
-  if (nrow(tried) == 1L && is.null(folds) && !anyNA(grid)) {
-    g <- make(1L)
-    return(list(g = g, machine = fit_gram(g, problem, grid), par = grid))
-  }
+  tried <- expand.grid(level = plan$factors, kernel = seq_along(plan$kernels))
   made <- NULL
   rows <- lapply_shown(seq_len(nrow(tried)), \(i) {
     # One fold over the points for all of level 2.
-    if (tried$level[i] == plan$factors[1L]) made <<- make(tried$kernel[i])
+    if (tried$level[i] == plan$factors[1L]) {
+      made <<- bags_of_plan(plan, tried$kernel[i])
+    }
     g <- widen_level(made, tried$level[i])
     data.frame(
       tried[i, ], bandwidth = one_number(g$embedding$sample$kernel$bandwidth),
       bandwidth2 = one_number(g$level2$bandwidth),
-      score_machines(g, problem, grid, folds), row.names = NULL
+      score_machines(g, problem, grid), row.names = NULL
     )
   }, progress && nrow(tried) * m > shown_from)
   table <- do.call(rbind, rows)
-  chosen <- choose_row(table, problem$type, m, plan$median)
-  g <- widen_level(make(table$kernel[chosen]), table$level[chosen])
+  best <- choose_row(table, problem$type, m, plan$median)
+  table$chosen <- seq_len(nrow(table)) == best
+  table$factor <- table$bandwidth / one_number(plan$median)
   par <- grid[1L, , drop = FALSE]
-  for (name in intersect(names(par), names(table))) {
-    par[[name]] <- table[[name]][chosen]
-  }
-  table$chosen <- seq_len(nrow(table)) == chosen
-  if (is.numeric(plan$median) && length(plan$median) == 1L) {
-    table$factor <- table$bandwidth / plan$median
-  }
-  kept <- c("bandwidth", "factor", if (length(plan$factors) > 1L) "bandwidth2",
-            "cost", "nu", "ridge", "score", "se", "chosen")
-  list(g = g, machine = fit_gram(g, problem, par), par = par,
-       cv = table[intersect(kept, names(table))])
+  of <- intersect(names(par), names(table))
+  par[of] <- table[best, of]
+  kept <- c("bandwidth", if (!anyNA(table$factor)) "factor",
+            if (length(plan$factors) > 1L) "bandwidth2", "cost", "nu", "ridge",
+            "score", "se", "chosen")
+  list(g = widen_level(bags_of_plan(plan, table$kernel[best]),
+                       table$level[best]),
+       par = par, cv = table[intersect(kept, names(table))])
 }
 
 # The same embeddings under a level 2 of another bandwidth.
@@ -456,30 +453,36 @@ widen_level <- function(g, factor) {
   new_bag_gram(g$embedding, level, g$arguments, layout_of(g))
 }
 
-new_smm <- function(found, problem, folds, arguments, on_gram) {
-  g <- found$g
+new_smm <- function(tuned, problem, arguments, on_gram) {
+  g <- tuned$g
   bags <- names(g$sizes)
-  machine <- found$machine
+  type <- problem$type
+  y <- problem$y
+  ridge <- tuned$par$ridge
+  machine <- if (type == "ridge") {
+    fit_ridge(ridge_system(g), y, ridge)
+  } else {
+    fit_machine(g$K, problem, tuned$par)
+  }
   rownames(machine$coefficients) <- bags
   decision <- machine_values(machine, g$K)
-  y <- problem$y
-  if (is.numeric(y)) y <- problem$center + problem$unit * y
+  of_bags <- \(values) if (!is.null(values)) stats::setNames(values, bags)
   fields <- c(list(
-    type = problem$type, y = if (!is.null(y)) stats::setNames(y, bags),
-    levels = switch(problem$type, classification = levels(y),
-                    novelty = c("normal", "novel")), gram = g,
-    coefficients = machine$coefficients, intercept = machine$intercept,
+    type = type,
+    y = of_bags(if (is.numeric(y)) problem$center + problem$unit * y else y),
+    levels = if (type == "novelty") c("normal", "novel") else levels(y),
+    gram = g, coefficients = machine$coefficients,
+    intercept = machine$intercept,
     support = bags[rowSums(machine$coefficients != 0) > 0]
-  ), as.list(found$par), list(
-    cv = found$cv, folds = if (!is.null(folds)) stats::setNames(folds, bags),
+  ), as.list(tuned$par), list(
+    cv = tuned$cv, folds = of_bags(problem$folds),
     problem = problem[c("center", "unit")], n = length(bags),
     kernel = g$embedding$sample$kernel, arguments = arguments,
     decision = decision
   ))
   fields$fitted <- smm_answer(fields, decision)
-  if (fields$type == "ridge") {
-    left <- ridge_residuals(ridge_system(g), problem$y, fields$ridge)
-    fields$loo <- stats::setNames(problem$y - left, bags)
+  if (type == "ridge") {
+    fields$loo <- of_bags(y - ridge_residuals(ridge_system(g), y, ridge))
   }
   fields$terms <- g$terms
   fields$on_gram <- on_gram
@@ -504,43 +507,11 @@ smm_answer <- function(object, decision) {
 # machine is list(coefficients: M x P, intercept: P): decision values are L
 # coefficients + intercept for kernel values L of new bags.
 
-fit_gram <- function(g, problem, par) {
-  if (problem$type == "ridge") {
-    fit_ridge(ridge_system(g), problem$y, par$ridge)
-  } else {
-    fit_machine(g$K, problem, par)
-  }
-}
-
 # On a kernel matrix kernlab's shrinking heuristic can stop at a wrong solution,
 # after seconds; without it these problems take milliseconds.
 # It keeps the values in single precision, and what is infinite there ends R:
 # very large or small ones are taken in another unit, in which a machine with a
 # cost has other coefficients and one without another intercept.
-solve_svm <- function(k, ..., cost = NULL) {
-  top <- max(abs(k))
-  unit <- if (top > 1e30 || top < 1e-30) power_below(top) else 1
-  arguments <- list(
-    kernlab::as.kernelMatrix(unname(k) / unit), ..., shrinking = FALSE,
-    fit = FALSE
-  )
-  if (!is.null(cost)) arguments$C <- cost * unit
-  found <- tryCatch(do.call(kernlab::ksvm, arguments), error = \(e) {
-    stop_kernmean("numeric", "the machine cannot be found by kernlab, for ",
-                  "kernel values of at most ", signif(top, 3L),
-                  if (!is.null(cost)) paste(" at cost", signif(cost, 3L)),
-                  ": ", conditionMessage(e))
-  })
-  coef <- kernlab::coef(found)
-  b <- kernlab::b(found)
-  if (unit != 1 && is.null(cost)) {
-    b <- b * unit
-  } else if (unit != 1) {
-    coef <- if (is.list(coef)) lapply(coef, `/`, unit) else coef / unit
-  }
-  list(index = kernlab::alphaindex(found), coef = coef, b = b)
-}
-
 # Of classes one machine for each pair, positive for the second.
 fit_machine <- function(k, problem, par) {
   m <- nrow(k)
@@ -549,23 +520,38 @@ fit_machine <- function(k, problem, par) {
   if (problem$type == "regression" && diff(range(y)) <= 2 * par$epsilon) {
     return(list(coefficients = matrix(0, m, 1L), intercept = mean(range(y))))
   }
-  found <- switch(problem$type,
-    classification = solve_svm(k, y, type = "C-svc", cost = par$cost),
-    regression = solve_svm(k, y, type = "eps-svr", cost = par$cost,
-                           epsilon = par$epsilon),
-    novelty = solve_svm(k, type = "one-svc", nu = par$nu)
+  top <- max(abs(k))
+  unit <- if (top > 1e30 || top < 1e-30) power_below(top) else 1
+  asked <- switch(problem$type,
+    classification = list(y, type = "C-svc", C = par$cost * unit),
+    regression = list(y, type = "eps-svr", C = par$cost * unit,
+                      epsilon = par$epsilon),
+    novelty = list(type = "one-svc", nu = par$nu)
   )
-  pairs <- if (is.factor(y)) utils::combn(levels(y), 2L)
-  coefficients <- matrix(0, m, max(1L, ncol(pairs)))
-  if (is.null(pairs)) {
-    coefficients[found$index] <- found$coef
-  } else {
-    for (p in seq_len(ncol(pairs))) {
-      coefficients[found$index[[p]], p] <- found$coef[[p]]
-    }
+  solved <- tryCatch(do.call(kernlab::ksvm, c(
+    list(kernlab::as.kernelMatrix(unname(k) / unit)), asked,
+    list(shrinking = FALSE, fit = FALSE)
+  )), error = \(e) {
+    stop_kernmean("numeric", "the machine cannot be found by kernlab, for ",
+                  "kernel values of at most ", signif(top, 3L), ": ",
+                  conditionMessage(e))
+  })
+  values <- kernlab::coef(solved)
+  index <- kernlab::alphaindex(solved)
+  if (!is.factor(y)) {
+    values <- list(values)
+    index <- list(index)
+  }
+  coefficients <- vapply(seq_along(values), \(p) {
+    replace(numeric(m), index[[p]], values[[p]])
+  }, numeric(m))
+  if (is.factor(y)) {
+    pairs <- utils::combn(levels(y), 2L)
     colnames(coefficients) <- paste0(pairs[2L, ], "/", pairs[1L, ])
   }
-  list(coefficients = coefficients, intercept = -found$b)
+  free <- problem$type == "novelty"
+  list(coefficients = if (free) coefficients else coefficients / unit,
+       intercept = -kernlab::b(solved) * (if (free) unit else 1))
 }
 
 machine_values <- function(machine, values) {
@@ -581,12 +567,9 @@ is_novel <- function(decision) decision < -1e-3
 # The class that most pairs vote for, the first of several.
 vote <- function(decision, levels) {
   pairs <- utils::combn(length(levels), 2L)
-  votes <- matrix(0, nrow(decision), length(levels))
-  for (p in seq_len(ncol(pairs))) {
-    second <- decision[, p] > 0
-    votes[, pairs[1L, p]] <- votes[, pairs[1L, p]] + !second
-    votes[, pairs[2L, p]] <- votes[, pairs[2L, p]] + second
-  }
+  of <- \(row) outer(pairs[row, ], seq_along(levels), `==`)
+  second <- decision > 0
+  votes <- second %*% of(2L) + (!second) %*% of(1L)
   factor(levels[max.col(votes, "first")], levels)
 }
 
@@ -636,20 +619,6 @@ ridge_residuals <- function(system, y, lambda) {
   drop(ridge_weights(system, y, lambda)) / diagonal
 }
 
-# list(lambda, score: a table, minimum, border)
-choose_ridge <- function(system, y) {
-  score <- \(path) {
-    vapply(path, \(lambda) mean(ridge_residuals(system, y, lambda)^2),
-           numeric(1))
-  }
-  top <- system$values[1L]
-  if (!(top > 0)) {
-    return(list(lambda = Inf, score = NULL, border = TRUE,
-                minimum = score(Inf)))
-  }
-  search_lambda(score, top)
-}
-
 # --- Cross-validation --------------------------------------------------------
 
 # The fold of each bag, those drawn with the classes' shares.
@@ -676,48 +645,41 @@ bag_folds <- function(folds, problem, m) {
   of
 }
 
-# The losses of all bags, each left out with its fold: a matrix with a column
-# for each row of `grid`, what the machine leaves open.
-left_out_losses <- function(k, problem, grid, folds) {
-  losses <- matrix(0, nrow(k), nrow(grid))
-  for (f in unique(folds)) {
-    out <- folds == f
-    inside <- problem
-    inside$y <- problem$y[!out]
-    for (i in seq_len(nrow(grid))) {
-      machine <- fit_machine(k[!out, !out, drop = FALSE], inside,
-                             grid[i, , drop = FALSE])
-      value <- machine_values(machine, k[out, !out, drop = FALSE])
-      losses[out, i] <- machine_loss(value, problem, out)
-    }
-  }
-  losses
-}
-
-# Wrong classes, squared errors, normal bags that are refused.
-machine_loss <- function(value, problem, rows) {
-  switch(problem$type,
-    classification = vote(value, levels(problem$y)) != problem$y[rows],
-    novelty = is_novel(value[, 1L]),
-    (value[, 1L] - problem$y[rows])^2
-  )
-}
-
 # A table of what was tried with one kernel: the columns of `grid`, score, se.
-score_machines <- function(g, problem, grid, folds) {
+# Scores are shares of wrong classes or of normal bags that are refused, or mean
+# squared errors, of bags left out with their folds.
+score_machines <- function(g, problem, grid) {
+  y <- problem$y
   if (problem$type == "ridge") {
     system <- ridge_system(g)
-    found <- if (is.na(grid$ridge)) {
-      choose_ridge(system, problem$y)
-    } else {
-      list(lambda = grid$ridge,
-           minimum = mean(ridge_residuals(system, problem$y, grid$ridge)^2))
+    score <- \(path) {
+      vapply(path, \(ridge) mean(ridge_residuals(system, y, ridge)^2), 1)
     }
-    return(data.frame(ridge = found$lambda, score = found$minimum))
+    top <- system$values[1L]
+    if (is.na(grid$ridge) && top > 0) {
+      best <- search_lambda(score, top)
+      return(data.frame(ridge = best$lambda, score = best$minimum))
+    }
+    ridge <- if (is.na(grid$ridge)) Inf else grid$ridge
+    return(data.frame(ridge, score = score(ridge)))
   }
-  losses <- left_out_losses(g$K, problem, grid, folds)
-  tried <- colnames(grid) %in% c("cost", "nu")
-  data.frame(grid[, tried, drop = FALSE], mean_losses(losses))
+  losses <- matrix(0, nrow(g$K), nrow(grid))
+  for (f in unique(problem$folds)) {
+    out <- problem$folds == f
+    inside <- problem
+    inside$y <- y[!out]
+    for (i in seq_len(nrow(grid))) {
+      machine <- fit_machine(g$K[!out, !out, drop = FALSE], inside,
+                             grid[i, , drop = FALSE])
+      value <- machine_values(machine, g$K[out, !out, drop = FALSE])
+      losses[out, i] <- switch(problem$type,
+        classification = vote(value, levels(y)) != y[out],
+        regression = (value[, 1L] - y[out])^2,
+        novelty = is_novel(value[, 1L])
+      )
+    }
+  }
+  data.frame(grid[names(grid) != "epsilon"], mean_losses(losses))
 }
 
 # The row that is chosen: the smallest score; of equal ones the bandwidth that
@@ -726,24 +688,23 @@ score_machines <- function(g, problem, grid, folds) {
 # normal bags than some nu lets expect, and the smallest such nu.
 choose_row <- function(table, type, m, median) {
   wide <- ifelse(is.na(table$bandwidth), 0, table$bandwidth)
-  if (type == "novelty") {
-    spread <- pmax(table$nu * (1 - table$nu), .Machine$double.eps)
-    over <- (table$score - table$nu) / sqrt(spread / m)
-    consistent <- over <= 2
-    if (!any(consistent)) {
-      best <- which.min(over)
-      warn_kernmean("every kernel that was tried refuses more left-out bags ",
-                    "than 'nu' lets expect; of new normal bags some ",
-                    round(100 * table$score[best]), "% will be refused",
-                    kind = "novelty")
-      return(best)
-    }
-    return(order(!consistent, table$level, wide, table$nu)[1L])
+  if (type != "novelty") {
+    away <- if (length(median) == 1L) abs(log(wide / median)) else 0 * wide
+    last <- if (is.null(table$cost)) wide else table$cost
+    return(order(signif(table$score, 10L), signif(away, 10L),
+                 abs(log(table$level)), last)[1L])
   }
-  away <- if (length(median) == 1L) abs(log(wide / median)) else 0 * wide
-  last <- if (is.null(table$cost)) wide else table$cost
-  order(signif(table$score, 10L), signif(away, 10L), abs(log(table$level)),
-        last)[1L]
+  spread <- pmax(table$nu * (1 - table$nu), .Machine$double.eps)
+  over <- (table$score - table$nu) / sqrt(spread / m)
+  if (any(over <= 2)) {
+    return(order(over > 2, table$level, wide, table$nu)[1L])
+  }
+  best <- which.min(over)
+  warn_kernmean("every kernel that was tried refuses more left-out bags than ",
+                "'nu' lets expect; of new normal bags some ",
+                round(100 * table$score[best]), "% will be refused",
+                kind = "novelty")
+  best
 }
 
 # --- New bags -----------------------------------------------------------------
@@ -795,12 +756,12 @@ choose_row <- function(table, type, m, median) {
 predict.bag_smm <- function(object, newdata, type = NULL, ..., id = NULL) {
   check_dots(...)
   same_version(object)
-  own <- if (object$type %in% c("regression", "ridge")) "value" else "class"
-  type <- if (is.null(type)) own else
-    take(type, choice(own, "decision"))
+  usual <- if (is.null(object$levels)) "value" else "class"
+  type <- if (is.null(type)) usual else
+    check_choice(type, c(usual, "decision"), "type")
   decision <- if (missing(newdata)) object$decision else
     smm_decision(object, newdata, id)
-  if (type == own) {
+  if (type == usual) {
     smm_answer(object, decision)
   } else if (ncol(decision) > 1L) {
     decision
@@ -845,54 +806,38 @@ smm_auc <- function(decision, anomalous) {
 
 # --- Verbs -------------------------------------------------------------------
 
-smm_title <- c(
-  classification = "Support measure machine, classification",
-  regression = "Support measure machine, regression",
-  novelty = "One-class support measure machine",
-  ridge = "Kernel ridge regression on distributions"
-)
-
 fit_lines.bag_smm <- function(x, digits) {
   number <- \(value) format(value, digits = digits)
-  type <- x$type
-  name <- smm_parameters[[type]][1L]
-  numeric <- type %in% c("regression", "ridge")
-  best <- chosen_loss(x)
+  of <- smm_types[[x$type]]
+  name <- of$parameters[1L]
+  left_out <- chosen_loss(x)
   c(
-    smm_title[[type]],
-    bag_lines(x$gram, digits),
+    of$title, bag_lines(x$gram, digits),
     paste0(
-      name, " ", number(x[[name]]),
-      if (type == "regression") paste(", epsilon", number(x$epsilon)),
+      paste(of$parameters, vapply(x[of$parameters], number, ""),
+            collapse = ", "),
       if (length(x$arguments[[name]]) == 1L) {
         " (given)"
-      } else if (type == "ridge") {
+      } else if (x$type == "ridge") {
         " (exact leave-one-out)"
       } else if (length(x$folds)) {
         paste0(" (", max(x$folds), "-fold cross-validation)")
       }
     ),
-    if (type != "ridge") paste0(
-      if (type == "classification") {
-        paste0("classes ", quoted(x$levels, 6L), "; ")
-      },
-      length(x$support), " of ", x$n, " bags are support bags"
-    ),
-    paste0(
-      if (numeric) "root mean squared error" else
-        if (type == "novelty") "refused" else "wrong",
-      " in the fit: ", number(fit_error(x)),
-      if (length(best)) {
-        paste0(if (type == "ridge") ", leave-one-out: " else
-          ", cross-validated: ", number(best))
-      }
-    ),
-    if (type == "ridge") paste("standard deviation of y:",
-                               number(stats::sd(x$y)))
+    if (x$type == "classification") {
+      paste("classes", shorten(paste0("'", x$levels, "'"), 6L))
+    },
+    if (x$type != "ridge") {
+      paste(length(x$support), "of", x$n, "bags are support bags")
+    },
+    paste0(of$loss, " ", number(fit_error(x)), " in the fit",
+           if (length(left_out)) paste0(", ", number(left_out), " left out")),
+    if (is.null(x$levels)) paste("standard deviation of y",
+                                 number(stats::sd(x$y)))
   )
 }
 
-# The same of bags that were left out; nothing where nothing was chosen.
+# The loss of bags that were left out; nothing where nothing was chosen.
 chosen_loss <- function(object) {
   best <- object$cv$score[object$cv$chosen]
   if (object$type == "ridge") {
@@ -926,22 +871,26 @@ fit_summary.bag_smm <- function(x) {
 
 fit_rows.bag_smm <- function(x, matrix = c("coefficients", "cv"), ...) {
   check_dots(...)
-  if (take(matrix, choice("coefficients", "cv")) == "cv") {
-    if (is.null(x$cv)) {
-      stop_input("'matrix' must not be \"cv\" unless there were several ",
-                 "values to choose among")
-    }
-    return(x$cv)
+  if (check_choice(matrix, c("coefficients", "cv"), "matrix") == "cv") {
+    return(tried_of(x, "matrix"))
   }
   machines <- colnames(x$coefficients)
   if (is.null(machines)) machines <- NA_character_
-  used <- x$coefficients != 0
   do.call(rbind, lapply(seq_along(machines), \(p) {
-    data.frame(machine = machines[p],
-               term = c("(Intercept)", rownames(used)[used[, p]]),
-               estimate = c(x$intercept[p], x$coefficients[used[, p], p]),
-               row.names = NULL)
+    alpha <- x$coefficients[, p]
+    alpha <- alpha[alpha != 0]
+    data.frame(machine = machines[p], term = c("(Intercept)", names(alpha)),
+               estimate = c(x$intercept[p], alpha), row.names = NULL)
   }))
+}
+
+# What was tried, or an error that names the argument that asks for it.
+tried_of <- function(x, name) {
+  if (is.null(x$cv)) {
+    stop_input("'", name, "' must not be \"cv\" unless several values were ",
+               "tried")
+  }
+  x$cv
 }
 
 fit_facts.bag_smm <- function(x) {
@@ -965,35 +914,32 @@ augment.bag_smm <- function(x, data = NULL, ..., newdata = NULL, id = NULL) {
     decision <- smm_decision(x, newdata, id)
     bags <- rownames(decision)
     if (is.null(bags)) bags <- as.character(seq_len(nrow(decision)))
-    return(data.frame(bag = bags,
-                      answer_columns(x, smm_answer(x, decision), decision),
+    return(data.frame(bag = bags, answer_columns(x, decision),
                       check.names = FALSE))
   }
   sizes <- x$gram$sizes
-  frame <- if (is.null(data)) {
-    own <- data.frame(bag = names(sizes), n = unname(sizes))
-    own$y <- unname(x$y)
-    own
-  } else {
-    check_sample_rows(data, x$n)
+  if (is.null(data)) {
+    data <- data.frame(bag = names(sizes), n = unname(sizes))
+    data$y <- unname(x$y)
   }
-  added <- answer_columns(x, x$fitted, x$decision)
-  if (is.numeric(x$y)) added$.resid <- unname(x$y - x$fitted)
-  if (!is.null(x$loo)) added$.loo <- unname(x$loo)
+  added <- answer_columns(x, x$decision)
+  if (is.null(x$levels)) added$.resid <- unname(x$y - x$fitted)
+  added$.loo <- unname(x$loo)
   added$.support <- names(sizes) %in% x$support
-  add_columns(frame, added)
+  add_columns(check_sample_rows(data, x$n), added)
 }
 
 fit_frame.bag_smm <- function(x) augment.bag_smm(x)
 
 # What a machine says of bags: `.class` or `.fitted`, and the decision values,
 # those of several machines with their names.
-answer_columns <- function(object, answer, decision) {
+answer_columns <- function(object, decision) {
+  answer <- unname(smm_answer(object, decision))
   if (is.numeric(answer)) {
-    return(data.frame(.fitted = unname(answer)))
+    return(data.frame(.fitted = answer))
   }
   rownames(decision) <- NULL
-  data.frame(.class = unname(answer), if (ncol(decision) == 1L) {
+  data.frame(.class = answer, if (ncol(decision) == 1L) {
     list(.decision = decision[, 1L])
   } else {
     prefixed(decision, ".decision_")
