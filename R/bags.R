@@ -256,49 +256,52 @@ read_bags <- function(bags, id, kernel, scale) {
     return(list(embedding = unclass(bags), layout = layout))
   }
   if (brings_kernel(bags)) {
-    given <- c("kernel", "scale")[c(!is.null(kernel), asks_scale(scale))]
-    if (length(given)) {
-      stop_input("'", given[1L], "' must not be given when 'bags' is a ",
-                 input_word(bags))
-    }
-    sample <- read_sample(bags)
+    sample <- read_sample(bags, kernel, scale = scale, name = "bags")
     check_rows(sample)
     if (is.null(id)) {
       stop_input("'id' must be given when 'bags' is a gram: the bag of each ",
                  "point")
     }
-    bag <- check_id(id, sample$n)
-    order <- order(as.integer(bag))
-    if (is.unsorted(order)) sample <- sample_take(sample, order)
-    return(list(sample = sample, sizes = bag_sizes(bag),
-                ordered = comes_sorted(id, bag), layout = layout))
-  }
-  if (is_plain_list(bags)) {
-    if (!is.null(id)) {
-      stop_input("'id' must not be given when 'bags' is a list of bags")
-    }
-    points <- bind_bags(bags)
-    ordered <- TRUE
+    rows <- sort_rows(id, sample$n)
+    if (is.unsorted(rows$order)) sample <- sample_take(sample, rows$order)
   } else {
-    if (is.null(id)) {
-      stop_input("'bags' must be a list of samples, or come with 'id', the ",
-                 "bag of each row, not ", describe(bags), " alone")
-    }
-    column <- id_column(id, bags)
-    if (!is.null(column)) {
-      id <- bags[, column, drop = TRUE]
-      bags <- bags[, setdiff(colnames(bags), column), drop = FALSE]
-      layout <- list(column = column)
-    }
-    bags <- check_data(bags, "bags")
-    bag <- check_id(id, nrow(bags))
-    points <- sort_bags(bags, bag)
-    ordered <- comes_sorted(id, bag)
+    rows <- gather_bags(bags, id)
+    if (is.null(kernel)) kernel <- kernel_rbf()
+    check_definite(kernel)
+    sample <- fit_sample(rows$x, kernel, scale, "bags")
+    if (!is.null(rows$column)) layout <- list(column = rows$column)
   }
-  if (is.null(kernel)) kernel <- kernel_rbf()
-  check_definite(kernel)
-  list(sample = fit_sample(points$x, kernel, scale, "bags"),
-       sizes = points$sizes, ordered = ordered, layout = layout)
+  c(list(sample = sample, layout = layout), rows[c("sizes", "ordered")])
+}
+
+# The points of bags in a list, or in rows with the bag of each: list(x: bag
+# after bag, sizes, ordered, column: the name of that which tells bags apart).
+# New ones have the columns of `like`, in a data frame by the formula's terms.
+gather_bags <- function(bags, id, name = "bags", like = NULL, terms = NULL) {
+  several <- is_plain_list(bags)
+  if (several && !is.null(id)) {
+    stop_input("'id' must not be given when '", name, "' is a list of bags")
+  }
+  if (!several && is.null(id)) {
+    stop_input("'", name, "' must be a list of bags, or come with 'id', the ",
+               "bag of each row, not ", describe(bags), " alone")
+  }
+  column <- id_column(id, bags)
+  if (!is.null(column)) {
+    id <- bags[, column, drop = TRUE]
+    bags <- bags[, setdiff(colnames(bags), column), drop = FALSE]
+  }
+  if (!is.null(terms)) {
+    one <- \(bag) if (is.data.frame(bag)) read_terms(terms, bag) else bag
+    bags <- if (several) lapply(bags, one) else one(bags)
+  }
+  if (several) {
+    return(c(bind_bags(bags, like, name), list(ordered = TRUE)))
+  }
+  x <- if (is.null(like)) check_data(bags, name) else check_newdata(bags, like)
+  rows <- sort_rows(id, nrow(x), new = !is.null(like))
+  rownames(x) <- NULL
+  c(list(x = x[rows$order, , drop = FALSE], column = column), rows)
 }
 
 # The column of a data frame or matrix that `id` names, or NULL.
@@ -368,48 +371,27 @@ bag_names <- function(names, count) {
 # A factor of the bag of each row: levels in their order, other values as they
 # come first. New bags need not be of all levels.
 check_id <- function(id, n, new = FALSE) {
-  if (!is.atomic(id) || is.null(id) || length(id) != n) {
-    stop_input("'id' must name the bag of each of the ", n, " rows, ",
-               "not be ", describe(id),
-               if (is.factor(id)) paste(" of length", length(id)))
-  }
-  # A factor may have NA among its levels.
-  names <- as.character(id)
-  if (anyNA(names)) {
-    stop_input("'id' must have no missing values, not ", sum(is.na(names)),
-               " NA")
-  }
+  check_each(id, n, "id", "rows")
   if (is.double(id) && anyDuplicated(id) == 0L && n > 1L &&
         any(id != round(id))) {
     stop_input("'id' must name bags, not be ", n, " numbers that all differ")
   }
   if (!is.factor(id)) {
+    names <- as.character(id)
     return(factor(names, unique(names)))
   }
-  empty <- setdiff(levels(id), names)
-  if (length(empty) && !new) {
-    warn_kernmean("'id' has levels without points, which are left ",
-                  "out: ", quoted(empty))
-  }
-  droplevels(id)
+  if (new) droplevels(id) else drop_empty(id, "id", "points")
 }
 
-# Do the rows name the bags first in the order of the levels, and is that the
-# order of the names? Else what has no names is not known to go with the bags.
-comes_sorted <- function(id, bag) {
-  !is.unsorted(unique(as.integer(bag))) &&
-    (is.factor(id) || !is.unsorted(unique(id)))
-}
-
-sort_bags <- function(x, bag) {
-  order <- order(as.integer(bag))
-  if (is.unsorted(order)) x <- x[order, , drop = FALSE]
-  rownames(x) <- NULL
-  list(x = x, sizes = bag_sizes(bag))
-}
-
-bag_sizes <- function(id) {
-  stats::setNames(tabulate(id, nlevels(id)), levels(id))
+# The rows of bags: list(order: bag after bag; sizes, named; ordered: do rows
+# name the bags first in the order of the levels, and is that the order of the
+# names? Else what has no names is not known to go with the bags).
+sort_rows <- function(id, n, new = FALSE) {
+  bag <- check_id(id, n, new)
+  number <- as.integer(bag)
+  list(order = order(number), sizes = c(table(bag)),
+       ordered = !is.unsorted(unique(number)) &&
+         (is.factor(id) || !is.unsorted(unique(id))))
 }
 
 # --- The matrix --------------------------------------------------------------
@@ -447,18 +429,16 @@ fit_level <- function(level, inner) {
   own <- diag(inner)
   apart <- level_distances(inner, own, own)
   apart <- apart[upper.tri(apart)]
-  s2 <- if (length(apart)) stats::median(apart) else 0
   level$rule <- "median distance of the bags"
-  if (s2 == 0) {
+  s2 <- stats::median(apart)
+  if (!isTRUE(s2 > 0)) {
     positive <- apart[apart > 0]
     s2 <- min(positive, if (!length(positive)) 1)
-    level$rule <- if (length(positive)) {
+    level$rule <- "all bags are equal"
+    if (length(positive)) {
+      level$rule <- "smallest positive distance of the bags"
       warn_kernmean("the median distance of the bags is 0 (many are equal); ",
-                    "'bandwidth2' is the smallest positive one, ",
-                    format_number(sqrt(s2)))
-      "smallest positive distance of the bags"
-    } else {
-      "all bags are equal"
+                    "'bandwidth2' is the ", level$rule)
     }
   }
   level$bandwidth <- sqrt(s2)
@@ -526,40 +506,19 @@ read_new_bags <- function(g, newdata, id) {
   sample <- g$embedding$sample
   sample_points(sample, "'newdata' must hold kernel values of bags: those of ",
                 "the fit are known by kernel values alone")
-  like <- sample_raw(sample)
   if (inherits(newdata, "bag_gram")) {
     stop_input("'newdata' must hold the points of new bags, not their Gram ",
                "matrix")
   }
-  several <- is_plain_list(newdata)
-  column <- id_column(id, newdata)
-  if (is.null(id) && !several) {
+  if (is.null(id) && !is_plain_list(newdata)) {
     if (is.data.frame(newdata) && !is.null(g$response)) {
       id <- read_response(g$response, newdata, "newdata",
                           "; give 'id', or a list() of one data frame")
     } else if (!is.null(g$column) && g$column %in% colnames(newdata)) {
-      column <- g$column
+      id <- g$column
     }
   }
-  if (!is.null(column)) id <- newdata[, column, drop = TRUE]
-  if (!is.null(g$terms)) {
-    one <- \(bag) if (is.data.frame(bag)) read_terms(g$terms, bag) else bag
-    newdata <- if (several) lapply(newdata, one) else one(newdata)
-  }
-  if (several && !is.null(id)) {
-    stop_input("'id' must not be given when 'newdata' is a list of bags")
-  }
-  if (!several && is.null(id)) {
-    stop_input("'newdata' must be a list of bags, or points with the bag of ",
-               "each row",
-               if (!is.null(g$column)) paste0(" in column '", g$column, "'"),
-               ", not ", describe(newdata), "; split() makes a list of ",
-               "bags, list() of one")
-  }
-  points <- if (several) bind_bags(newdata, like, "newdata") else {
-    x <- check_newdata(newdata, like)
-    sort_bags(x, check_id(id, nrow(x), new = TRUE))
-  }
+  points <- gather_bags(newdata, id, "newdata", sample_raw(sample), g$terms)
   list(z = unname(scale_points(sample$kernel, points$x)), sizes = points$sizes)
 }
 
@@ -600,12 +559,13 @@ bag_lines <- function(g, digits) {
     kernel_lines(sample$kernel), describe_bag_means(g, digits),
     paste0("level 2: ", level_title[[level$type]],
            if (!is.null(level$bandwidth)) {
-             paste0("; s = ", format_number(level$bandwidth))
+             paste("; s =", format_number(level$bandwidth))
            },
            if (!is.null(level$rule)) paste0(" (", level$rule, ")"),
-           if (!is.null(level$degree)) paste0(
-             "; c = ", format_number(level$offset), ", p = ", level$degree
-           ))
+           if (!is.null(level$degree)) {
+             paste0("; c = ", format_number(level$offset), ", p = ",
+                    level$degree)
+           })
   )
 }
 
@@ -613,34 +573,28 @@ bag_lines <- function(g, digits) {
 # it.
 describe_bag_means <- function(g, digits) {
   table <- g$shrinkage
-  given <- Filter(length, unclass(g$estimator)[c("lambda", "noise", "h")])
-  words <- c(alpha = "alpha", lambda = "lambda", noise = "noise", h = "h",
-             own = "share of a bag's own mean")
-  chosen <- intersect(setdiff(names(words), names(given)), names(table))[1L]
-  spread <- if (!is.na(chosen)) {
-    format(unname(stats::quantile(table[[chosen]], c(0, 0.5, 1),
-                                  na.rm = TRUE)), digits = digits, trim = TRUE)
-  }
+  given <- names(Filter(length, unclass(g$estimator)))
+  chosen <- intersect(setdiff(c("alpha", "lambda", "noise", "h", "own"), given),
+                      names(table))[1L]
   single <- sum(g$sizes == 1L)
   c(
     paste("estimator:", format_estimator(g$estimator)),
-    if (!is.null(g$target)) switch(g$target,
-      pooled = "  towards the mean of the other bags",
-      neighbours = "  averaged over neighboring bags",
-      aggregate = "  aggregated over all bags"
-    ),
-    if (!is.na(chosen)) paste0(
-      "  ", words[[chosen]], " ",
-      if (spread[1L] == spread[3L]) paste("=", spread[1L]) else
-        paste0("from ", spread[1L], " to ", spread[3L], ", median ", spread[2L])
-    ),
+    if (!is.null(g$target)) paste0("  target = \"", g$target, "\""),
+    if (!is.na(chosen)) {
+      spread <- stats::quantile(table[[chosen]], c(0, 0.5, 1), na.rm = TRUE)
+      spread <- format(unname(spread), digits = digits, trim = TRUE)
+      paste0("  ", if (chosen == "own") "share of a bag's own mean" else chosen,
+             if (spread[1L] == spread[3L]) " = " else " from ", spread[1L],
+             if (spread[1L] != spread[3L]) {
+               paste0(" to ", spread[3L], ", median ", spread[2L])
+             })
+    },
     stack_line(g$estimator, table),
     if (any(table$border)) {
-      paste0("  on the border of the range searched: ", sum(table$border))
+      paste("  on the border of the range searched:", sum(table$border))
     },
-    if (single && !is_average(g$estimator) && is.null(given$noise)) {
-      paste0("  ", count_of(single, "bag"), " of one point: ",
-             if (single > 1L) "their KMEs" else "its KME")
+    if (single && !is_average(g$estimator) && !"noise" %in% given) {
+      paste("  bags of one point, which keep their KMEs:", single)
     }
   )
 }

@@ -7,39 +7,23 @@
 # sum_ij w_i v_j k(x_i, y_j) over the points of each pair of bags; new: the bags
 # in the rows, list(z, sizes, weights).
 bag_sums <- function(sample, sizes, weights = NULL, new = NULL) {
-  count <- length(sizes)
-  sizes <- as.integer(sizes)
-  if (is.null(new)) {
-    check_memory(count, count, "use fewer bags", copies = 3,
-                 what = "work on the matrix of all bags")
-    sums <- .Call(C_r_block_sums, sample_source(sample), sizes, weights, NULL,
-                  NULL, FALSE)$sums
-    return(check_overflow(sample$kernel, sums, "the bags"))
-  }
-  check_memory(count, length(new$sizes), "use fewer new bags", copies = 3,
-               what = "work on the matrix of new bags")
-  if (is_function_kernel(sample$kernel)) {
+  rows <- if (is.null(new)) sizes else new$sizes
+  check_memory(length(sizes), length(rows), "use fewer bags", copies = 3,
+               what = "work on the matrix of all bags")
+  of <- as.integer(sizes)
+  sums <- if (is.null(new)) {
+    .Call(C_r_block_sums, sample_source(sample), of, weights, NULL, NULL,
+          FALSE)$sums
+  } else if (is_function_kernel(sample$kernel)) {
     values <- fold_store(sample$kernel, new$z, sample$x)
-    if (!is.null(weights)) {
-      values <- values * outer(new$weights, weights)
-    }
-    by_row <- rowsum(values, bag_codes(new$sizes), reorder = FALSE)
-    sums <- rowsum(t(by_row), bag_codes(sizes), reorder = FALSE)
-    return(t(unname(sums)))
+    if (!is.null(weights)) values <- values * outer(new$weights, weights)
+    by_row <- rowsum(values, bag_codes(rows), reorder = FALSE)
+    t(unname(rowsum(t(by_row), bag_codes(sizes), reorder = FALSE)))
+  } else {
+    .Call(C_r_block_sums, native_source(sample$kernel, new$z, sample$x),
+          as.integer(rows), new$weights, of, weights, FALSE)$sums
   }
-  source <- native_source(sample$kernel, new$z, sample$x)
-  sums <- .Call(C_r_block_sums, source, as.integer(new$sizes), new$weights,
-                sizes, weights, FALSE)$sums
   check_overflow(sample$kernel, sums, "the bags")
-}
-
-# The same of each bag with itself.
-bag_norms <- function(sample, sizes, weights = NULL) {
-  if (is.null(weights)) weights <- rep(1, sum(sizes))
-  sample$weights <- weights
-  unlist(each_bag(sample, sizes, \(bag) {
-    sum(bag$weights * sample_apply(bag, bag$weights))
-  }), use.names = FALSE)
 }
 
 # Means over bags.
@@ -56,100 +40,71 @@ bag_shares <- function(estimator, rho, varrho, sizes) {
 # --- Bags that borrow from each other ----------------------------------------
 # A pool is list(g: inner products of the KMEs of bags, varrho: their mean k(x,
 # x), n: their sizes, u: the squared norms without bias, NA for one point, rows,
-# mean: means of g, slack: its largest entry, program: of all bags).
+# mean: means of g, slack: its largest entry, program: of aggregation).
 
-new_pool <- function(g, varrho, sizes) {
+new_pool <- function(g, varrho, sizes, target) {
   n <- unname(sizes)
   u <- (n * diag(g) - varrho) / (n - 1)
   u[n == 1] <- NA
   rows <- rowMeans(g)
+  slack <- max(diag(g))
   list(g = g, rows = rows, mean = mean(rows), varrho = varrho, n = n, u = u,
-       slack = max(diag(g)))
+       slack = slack, target = target,
+       program = if (target == "aggregate" && slack > 0) simplex_program(g))
 }
 
-# The coefficients of bag j on the KMEs of all bags.
-borrow <- function(target, estimator, pool, j) {
-  if (length(pool$n) == 1L && target != "pooled") {
-    return(1)
-  }
-  switch(target,
-    pooled = borrow_pooled(estimator, pool, j),
-    neighbours = borrow_neighbours(pool, j),
-    aggregate = borrow_aggregate(pool, j)
-  )
-}
-
-own_alone <- function(pool, j) as.numeric(seq_along(pool$n) == j)
-
-# Shrunk towards the mean f* of the others: |f* - mu_j|^2 from rows and means.
-borrow_pooled <- function(estimator, pool, j) {
+# The coefficients of bag j on the KMEs of all bags; one of one point, or that
+# is alone, keeps its own.
+borrow <- function(estimator, pool, j) {
   m <- length(pool$n)
   g <- pool$g
-  others <- seq_len(m) != j
-  distance2 <- g[j, j] - 2 * pool$rows[j] + pool$mean
-  distance2 <- (m / (m - 1))^2 * max(0, distance2)
-  excess <- max(0, pool$varrho[j] - g[j, j])
-  alpha <- bag_shares(estimator, distance2, distance2 + excess, pool$n[j])
-  ifelse(others, alpha / (m - 1), 1 - alpha)
-}
-
-# The mean of the bags whose distance is within what their sizes let expect.
-borrow_neighbours <- function(pool, j) {
-  if (pool$n[j] == 1) {
-    return(own_alone(pool, j))
+  alone <- as.numeric(seq_len(m) == j)
+  if (pool$target == "pooled") {
+    # Shrunk towards the mean f* of the others: |f* - mu_j|^2 from rows and
+    # means.
+    distance2 <- g[j, j] - 2 * pool$rows[j] + pool$mean
+    distance2 <- (m / (m - 1))^2 * max(0, distance2)
+    excess <- max(0, pool$varrho[j] - g[j, j])
+    alpha <- bag_shares(estimator, distance2, distance2 + excess, pool$n[j])
+    return(ifelse(alone == 1, 1 - alpha, alpha / (m - 1)))
+  }
+  if (m == 1L || pool$n[j] == 1) {
+    return(alone)
   }
   u <- pool$u
-  noise <- (pool$varrho - u) / pool$n
-  apart <- u + u[j] - 2 * pool$g[, j]
-  near <- apart <= noise + noise[j] + 1e-12 * pool$slack
-  near[j] <- TRUE
-  near <- near & !is.na(near)
-  near / sum(near)
-}
-
-# argmin w'Gw - 2 w'g over the simplex, g = G_j but its own entry u_j.
-borrow_aggregate <- function(pool, j) {
-  if (pool$n[j] == 1) {
-    return(own_alone(pool, j))
+  if (pool$target == "neighbours") {
+    # The mean of the bags whose distance is within what their sizes let expect.
+    noise <- (pool$varrho - u) / pool$n
+    apart <- u + u[j] - 2 * g[, j]
+    near <- alone == 1 | apart <= noise + noise[j] + 1e-12 * pool$slack
+    near <- near & !is.na(near)
+    return(near / sum(near))
   }
-  m <- length(pool$n)
-  right <- pool$g[, j]
-  right[j] <- pool$u[j]
-  unit <- pool$slack
-  if (!(unit > 0)) {
-    return(own_alone(pool, j))
-  }
-  if (is.null(pool$program)) pool$program <- simplex_program(pool)
   with <- pool$program
-  found <- quadprog::solve.QP.compact(
-    with$root, right / unit, with$values, with$rows, c(1, numeric(m)),
+  if (is.null(with)) {
+    return(alone)
+  }
+  # argmin w'Gw - 2 w'g over the simplex, g = G_j but its own entry u_j.
+  right <- replace(g[, j], j, u[j])
+  w <- quadprog::solve.QP.compact(
+    with$root, right / pool$slack, with$values, with$rows, c(1, numeric(m)),
     meq = 1, factorized = TRUE
-  )
+  )$solution
   # What is smaller is rounding of 0.
-  w <- ifelse(found$solution < 1e-10, 0, found$solution)
+  w[w < 1e-10] <- 0
   w / sum(w)
 }
 
 # The inverse of R, R'R = G/max G_bb + 1e-10 I, and the constraints sum w = 1,
 # w >= 0 by their entries that are not 0.
-simplex_program <- function(pool) {
-  m <- length(pool$n)
-  g <- pool$g / pool$slack
+simplex_program <- function(g) {
+  m <- nrow(g)
+  g <- g / max(diag(g))
   diag(g) <- diag(g) + 1e-10
   below <- matrix(0, m - 1L, m)
   list(root = backsolve(chol(g), diag(m)),
        values = cbind(1, rbind(rep(1, m), below)),
        rows = cbind(c(m, seq_len(m)), rbind(1, seq_len(m), below)))
-}
-
-# Coefficients of all bags of a pool: a column for each.
-borrow_all <- function(target, estimator, pool) {
-  if (target == "aggregate" && pool$slack > 0) {
-    pool$program <- simplex_program(pool)
-  }
-  m <- length(pool$n)
-  unname(matrix(vapply(seq_len(m), \(j) borrow(target, estimator, pool, j),
-                       numeric(m)), m))
 }
 
 # --- The embeddings of all bags ----------------------------------------------
@@ -164,9 +119,8 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
                "of the others, not 1")
   }
   sample <- walkable_sample(sample)
-  fit <- list(sample = sample, sizes = sizes, estimator = estimator,
-              target = target)
-  fit[bag_fields] <- est_bags(estimator, sample, sizes)[bag_fields]
+  fit <- c(list(sample = sample, sizes = sizes, estimator = estimator,
+                target = target), est_bags(estimator, sample, sizes))
   inner <- inner_bags(fit)
   if (is.null(fit$weights) && is.null(fit$noise) && is.null(fit$parts)) {
     varrho <- bag_means(sample_diagonal(sample), sizes)
@@ -174,8 +128,10 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
       fit$alpha <- bag_shares(estimator, diag(inner), varrho, sizes)
       inner <- scale_pairs(inner, 1 - fit$alpha)
     } else {
-      fit$pool <- new_pool(inner, varrho, sizes)
-      fit$mixing <- borrow_all(target, estimator, fit$pool)
+      fit$pool <- new_pool(inner, varrho, sizes, target)
+      fit$mixing <- unname(matrix(vapply(seq_len(m), \(j) {
+        borrow(estimator, fit$pool, j)
+      }, numeric(m)), m))
       if (target == "pooled") fit$alpha <- 1 - diag(fit$mixing)
       mixed <- cross(fit$mixing, product(inner, fit$mixing))
       # Exactly symmetric.
@@ -186,9 +142,6 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
   fit$table <- bag_table(fit)
   fit
 }
-
-# What est_bags() gives.
-bag_fields <- c("weights", "noise", "parts", "chosen")
 
 # Factors of 1, as of KMEs, cost nothing.
 scale_pairs <- function(inner, left, right = left) {
@@ -212,8 +165,7 @@ inner_bags <- function(fit, new = NULL) {
   if (!is.null(fit$weights)) {
     return(sums)
   }
-  of <- if (is.null(new)) sizes else new$sizes
-  block_means(sums, of, sizes)
+  block_means(sums, if (is.null(new)) sizes else new$sizes, sizes)
 }
 
 # The parts of each bag, list(sample, sizes, weights or parts).
@@ -249,7 +201,7 @@ bag_table <- function(fit) {
 embed_new <- function(fit, new) {
   sample <- fit$sample
   own <- points_sample(new$z, sample$kernel)
-  new[bag_fields] <- est_bags(fit$estimator, own, new$sizes)[bag_fields]
+  new <- c(new, est_bags(fit$estimator, own, new$sizes))
   # New bags may all be plain where those of the fit are not.
   if (is.null(new$parts) != is.null(fit$parts)) {
     fit$parts <- parts_of_weights(fit)
@@ -263,8 +215,11 @@ embed_new <- function(fit, new) {
     norm2 <- vapply(new$parts, norm2_parts, numeric(1), sample$kernel)
     return(list(inner = inner, norm2 = norm2))
   }
-  norm2 <- check_result(bag_norms(own, new$sizes, new$weights),
-                        "the norm of a bag", "the bags")
+  own$weights <- if (is.null(new$weights)) rep(1, own$n) else new$weights
+  norm2 <- unlist(each_bag(own, new$sizes, \(bag) {
+    sum(bag$weights * sample_apply(bag, bag$weights))
+  }), use.names = FALSE)
+  check_result(norm2, "the norm of a bag", "the bags")
   if (!is.null(new$weights)) {
     return(list(inner = inner, norm2 = norm2))
   }
@@ -290,9 +245,9 @@ mix_new <- function(fit, with, own, varrho, n, at) {
     return(list(inner = fit$inner[at, ], norm2 = fit$inner[at, at]))
   }
   g <- unname(rbind(cbind(fit$pool$g, with), c(with, own)))
-  pool <- new_pool(g, c(fit$pool$varrho, varrho), c(fit$pool$n, n))
+  pool <- new_pool(g, c(fit$pool$varrho, varrho), c(fit$pool$n, n), fit$target)
   m <- length(with)
-  weights <- borrow(fit$target, fit$estimator, pool, m + 1L)
+  weights <- borrow(fit$estimator, pool, m + 1L)
   towards <- drop(pool$g %*% weights)
   list(inner = drop(towards[seq_len(m)] %*% fit$mixing),
        norm2 = sum(weights * towards))

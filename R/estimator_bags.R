@@ -32,28 +32,25 @@ est_bags.kernmean_estimator <- function(estimator, sample, sizes) {
 }
 
 bags_of_parts <- function(estimator, sample, sizes) {
-  found <- each_bag(sample, sizes, \(bag) {
+  fits <- each_bag(sample, sizes, \(bag) {
+    # A bag of one point has chosen nothing.
     if (bag$n == 1L) {
       return(list(parts = est_parts(est_kme(), bag)))
     }
-    found <- est_choose(estimator, bag)
-    parts <- merge_parts(est_parts(found$estimator, bag))
-    table <- found$chosen$candidates
-    list(parts = parts, chosen = c(
-      unlist(found$chosen[c("h", "c")]),
-      if (!is.null(table)) stats::setNames(table$share, table$candidate)
-    ))
+    settled <- est_choose(estimator, bag)
+    shares <- settled$chosen$candidates
+    list(parts = merge_parts(est_parts(settled$estimator, bag)),
+         chosen = c(unlist(settled$chosen[c("h", "c")]), if (!is.null(shares)) {
+           stats::setNames(shares$share, shares$candidate)
+         }))
   })
-  parts <- lapply(unname(found), `[[`, "parts")
-  plain <- all(vapply(parts, \(one) {
-    length(one) == 1L && is.null(one[[1L]]$noise)
-  }, NA))
-  # A bag of one point has chosen nothing.
-  chosen <- lapply(found, `[[`, "chosen")
+  parts <- lapply(unname(fits), `[[`, "parts")
+  plain <- all(lengths(parts) == 1L) &&
+    all(vapply(parts, \(one) is.null(one[[1L]]$noise), NA))
+  chosen <- lapply(fits, `[[`, "chosen")
   names <- unique(unlist(lapply(chosen, names)))
-  columns <- lapply(stats::setNames(names, names), \(name) {
-    unname(vapply(chosen, \(one) if (is.null(one)) NA else one[[name]],
-                  numeric(1)))
+  columns <- lapply(stats::setNames(nm = names), \(name) {
+    vapply(chosen, \(one) c(one, NA)[name], 1, USE.NAMES = FALSE)
   })
   c(if (plain) {
     list(weights = unlist(lapply(parts, \(one) one[[1L]]$weights)))

@@ -425,8 +425,7 @@ picture_regions <- function(object, n, newdata, limits) {
     scores <- fda_scores(object, raw_points(object$sample, z))
     fda_values(fda_distance(scores, object$means), object$sigma2, object$prior)
   }
-  check_memory(n, n, "take a smaller 'n'", copies = 16, what = "a grid")
-  value <- values_at(as.matrix(expand.grid(axes)))
+  value <- matrix(surface_of(values_at, axes, n)$z, n^2)
   best <- max.col(value, "first")
   labels <- names(object$counts)
   classes <- length(labels)
@@ -508,7 +507,7 @@ picture_discriminants <- function(object, newdata) {
     ends <- range(breaks)
     counts <- rbind(vapply(labels, \(label) {
       graphics::hist(score[value$class == label], breaks, plot = FALSE)$counts
-    }, integer(length(breaks) - 1L)))
+    }, integer(length(breaks) - 1L), USE.NAMES = FALSE))
     above <- t(apply(counts, 1L, cumsum))
     top <- 1.05 * max(above)
     layers <- lapply(seq_along(labels), \(c) {

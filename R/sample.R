@@ -37,11 +37,11 @@ fit_sample <- function(x, kernel, scale = NULL, name = "x") {
 # (NULL: `default`, or else kernel_rbf()), or a gram.
 # `scale`: the units of the columns, NULL where nothing was said of them.
 read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
-                        scale = NULL) {
+                        scale = NULL, name = "x") {
   if (brings_kernel(x)) {
     given <- c("kernel", "scale")[c(!is.null(kernel), asks_scale(scale))]
     if (length(given)) {
-      stop_input("'", given[1L], "' must not be given when 'x' is a ",
+      stop_input("'", given[1L], "' must not be given when '", name, "' is a ",
                  input_word(x))
     }
     sample <- as_sample(x)

@@ -319,19 +319,18 @@ smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
   if (answered) check_left(layout)
   frame <- formula_frame(call, layout, data, missing(na.action),
                          parent.frame())
-  layout <- attr(frame, "terms")
+  layout <- stats::delete.response(attr(frame, "terms"))
   id <- check_id(frame[["(id)"]], nrow(frame))
-  y <- if (answered) bag_answers(frame[[1L]], id, names(frame)[1L])
-  points <- frame[setdiff(seq_along(frame),
-                          c(if (answered) 1L, match("(id)", names(frame))))]
-  layout <- stats::delete.response(layout)
+  frame[["(id)"]] <- NULL
+  if (answered) {
+    y <- bag_answers(frame[[1L]], id, names(frame)[1L])
+    frame[1L] <- NULL
+  }
   left <- terms(stats::as.formula(call("~", call$id), environment(formula)))
-  smm.default(
-    formula_matrix(layout, structure(points, terms = layout)), y,
-    id = structure(id, layout = list(terms = keep_constants(layout, data),
-                                     response = keep_constants(left, data))),
-    ...
-  )
+  attr(id, "layout") <- list(terms = keep_constants(layout, data),
+                             response = keep_constants(left, data))
+  smm.default(formula_matrix(layout, structure(frame, terms = layout)),
+              if (answered) y, id = id, ...)
 }
 
 # The value of each bag from those of its rows, which must agree.
@@ -782,25 +781,21 @@ smm_decision <- function(object, newdata, id = NULL) {
 #' @rdname predict.bag_smm
 #' @export
 smm_auc <- function(decision, anomalous) {
-  decision <- take(drop(decision), new_kind(
-    "a vector of decision values",
-    \(x) is.numeric(x) && !length(dim(x)) && length(x) > 0L
-  ), "decision")
-  check_finite(decision, "decision")
+  decision <- take(decision, numbers(), "decision")
   if (!(is.logical(anomalous) || is.numeric(anomalous)) ||
         length(anomalous) != length(decision) || !all(anomalous %in% 0:1)) {
     stop_input("'anomalous' must be TRUE or FALSE for each of the ",
                count_of(length(decision), "decision value"), ", not ",
                describe(anomalous))
   }
-  anomalous <- as.logical(anomalous)
-  strange <- sum(anomalous)
-  usual <- sum(!anomalous)
-  if (strange == 0L || usual == 0L) {
+  strange <- as.double(sum(anomalous))
+  usual <- length(decision) - strange
+  if (strange == 0 || usual == 0) {
     stop_input("'anomalous' must have anomalous and normal bags, not all ",
                if (usual) "FALSE" else "TRUE")
   }
-  above <- sum(rank(-decision)[anomalous]) - strange * (strange + 1) / 2
+  above <- sum(rank(-decision)[as.logical(anomalous)]) -
+    strange * (strange + 1) / 2
   above / strange / usual
 }
 
