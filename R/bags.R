@@ -8,12 +8,11 @@
 #' With weights \eqn{\beta}{beta} on the points of bag a and bag b the estimates
 #' have the inner product \deqn{G_{ab} = \langle\tilde\mu_a, \tilde\mu_b\rangle
 #' = \beta_a'K_{ab}\beta_b,}{G_ab = <mu_a, mu_b> = beta_a' K_ab beta_b,}
-#' \eqn{K_{ab}}{K_ab} being the kernel values of their points. For MKME and
-#' MMKME it is the mean of the marginalized kernel with the noise of both, for
-#' smoothing that with both covariances, for a stack a sum of such terms. Every
-#' estimator is fitted to each bag alone, with its own amount of shrinkage; a
-#' bag of one point keeps its KME. The kernel's bandwidth is one for all, by
-#' default the median distance of all points.
+#' \eqn{K_{ab}}{K_ab} being the kernel values of their points; of embeddings
+#' that are not weights (see [est_kme()]) that of their functions. Every
+#' estimator is fitted to each bag alone; a bag of one point keeps its KME. The
+#' kernel's bandwidth is one for all, by default the median distance of all
+#' points.
 #'
 #' @section Kernels between distributions: `level2` is a function of G, with
 #' \eqn{R_{ab} = G_{aa} + G_{bb} - 2G_{ab}}{R_ab = G_aa + G_bb - 2 G_ab} the
@@ -27,16 +26,14 @@
 #'     `degree`}
 #' }
 #' s is `bandwidth2`; `"median"` is the root of the median of
-#' \eqn{R_{ab}}{R_ab} over all pairs of bags. S-KMSE changes the length of an
-#' embedding alone, which `"cosine"` does not see.
+#' \eqn{R_{ab}}{R_ab} over all pairs of bags.
 #'
-#' @section Bags that help each other: A `target` lets each bag borrow from the
-#' others. The estimates are then mixtures of the bags' KMEs, and all that is
-#' needed is the matrix G of these.
+#' @section Bags that help each other: With a `target` the estimates are
+#' mixtures of the KMEs of all bags, for bags that are alike
+#' (`vignette("distributions", package = "kernmean")`).
 #' \describe{
-#'   \item{`"pooled"`}{S-KMSE towards \eqn{f^*_b}{f*_b}, the mean of the KMEs of
-#'     all other bags: James--Stein towards the grand mean. The share is chosen
-#'     by the exact leave-one-out score, as in [kme()]. Needs a second bag.}
+#'   \item{`"pooled"`}{S-KMSE towards the mean of the KMEs of all other bags;
+#'     the share is chosen by the exact leave-one-out score, as in [kme()].}
 #'   \item{`"neighbours"`}{the mean of the KMEs of bag b and of all bags a with
 #'     \eqn{u_a + u_b - 2G_{ab} \le s_a^2 + s_b^2}{u_a + u_b - 2 G_ab <= s_a^2 +
 #'     s_b^2}, \eqn{u} the estimate of \eqn{\|\mu\|^2}{|mu|^2} without bias and
@@ -45,30 +42,25 @@
 #'   \item{`"aggregate"`}{\eqn{\sum_a w_{ba}\hat\mu_a}{sum_a w_ba mu_a} with the
 #'     weights on the simplex that make \eqn{w'Gw - 2w'g_b}{w'Gw - 2 w'g_b}
 #'     smallest, \eqn{g_b = G_{\cdot b}}{g_b = G_.b} but \eqn{u_b} as its own
-#'     entry: an unbiased estimate of the risk, up to a constant (Blanchard et
-#'     al.).}
+#'     entry (Blanchard et al.).}
 #' }
-#' They are for bags that are alike (see `vignette("distributions", package =
-#' "kernmean")`). The last two take a bag of one point as it is.
+#' The last two take a bag of one point as it is.
 #'
 #' `predict()` gives the values of new bags (rows) with those of the fit
-#' (columns), each estimated as if it came alone. A fit on the result, such as
-#' [kme_pca()] or [kme_fda()], takes such values as its `newdata`, or the new
-#' bags themselves.
+#' (columns), each estimated as if it came alone. Fits on the result, such as
+#' [kme_pca()], take such values as their `newdata`, or the new bags themselves.
 #' @section Cost: With N points in M bags O(N^2 d/2) time and O(M^2 + N d)
-#' memory; no N by N matrix is formed. F-KMSE adds an eigenproblem of each bag's
-#' own matrix, MKME and MMKME a search over noise for each bag and a kernel for
-#' each pair, `"aggregate"` a quadratic program of M weights for each bag.
+#' memory. F-KMSE adds an eigenproblem of each bag's own matrix, MKME and MMKME
+#' a search over noise for each bag and a kernel for each pair, `"aggregate"` a
+#' quadratic program of M weights for each bag.
 #' @param bags The bags: a list of matrices, data frames or vectors (one
-#'   column), with the same columns; or the points of all in one matrix or data
-#'   frame, with `id`. Or a [gram()] of all points, with `id`. In the formula
-#'   method, `id ~ a + b`: the bag of each row, and the columns of its points.
+#'   column), with the same columns; or the points of all in one matrix, data
+#'   frame or [gram()], with `id`.
 #' @param kernel The kernel of the points, positive definite.
 #' @param estimator The estimator of each bag's kernel mean, see [est_kme()]; by
 #'   default `"skmse"` with `target = "pooled"`.
 #' @param level2 The kernel of the embeddings, see below.
 #' @param target `NULL`, `"pooled"`, `"neighbours"` or `"aggregate"`, see below.
-#'   `"pooled"` takes S-KMSE, the others are mixtures of KMEs.
 #' @param ... Arguments of the estimator's constructor, as in [kme()]; in the
 #'   formula method, also those of the default method.
 #' @param id The bag of each row, a factor or a vector, or the name of the
@@ -77,8 +69,10 @@
 #' @param scale The units of the columns over all points, see [units].
 #' @param bandwidth2 s, for `"rbf"` and `"laplace"`: `"median"` or a number.
 #' @param degree,offset p and c, for `"poly"`.
-#' @param formula,data,subset,na.action As in [stats::model.frame()]; missing
-#'   values are an error by default.
+#' @param formula `id ~ a + b`: the bag of each row, and the columns of its
+#'   points.
+#' @param data,subset,na.action As in [stats::model.frame()]; missing values are
+#'   an error by default.
 #' @return A [gram()] of M rows with the names of the bags (class `c("bag_gram",
 #' "gram")`), whose further fields are
 #' \item{inner}{G, before `level2`}
@@ -114,7 +108,6 @@
 #' @examples
 #' # The weights of the chicks of each feed
 #' feeds <- bag_gram(feed ~ weight, chickwts, estimator = "skmse")
-#' feeds
 #' summary(feeds)
 #' round(as.matrix(feeds), 2)
 #'

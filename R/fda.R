@@ -9,31 +9,30 @@
 #' \eqn{\alpha}{alpha} span \eqn{(N + rI)^{-1}(M_c - M)}{(N + rI)^(-1) (M_c -
 #' M)}, with \eqn{\alpha'(N + rI)\alpha = (n - C)I}{alpha' (N + rI) alpha = (n -
 #' C) I}. A point z has the scores \eqn{s(z) = \alpha'(k_z - M)}{s(z) = alpha'
-#' (k_z - M)}. With the linear kernel and a ridge near 0 these are the linear
-#' discriminants of [MASS::lda()]; unlike those they depend on the units of the
-#' columns (see [units]).
+#' (k_z - M)}. With the linear kernel and a ridge near 0 they are those of
+#' [MASS::lda()], but for the units of the columns (see [units]).
 #'
 #' The posterior is the softmax of \eqn{\log\pi_c - \|s(z) -
 #' m_c\|^2/(2\sigma^2)}{log pi_c - |s(z) - m_c|^2/(2 sigma^2)}, \eqn{m_c} the
-#' mean score of class c and \eqn{\sigma^2}{sigma^2} the spread of points left
-#' out: the mean of \eqn{\|s_{-i}(x_i) - m_{-i}\|^2}{|s_-i(x_i) - m_-i|^2} over
-#' the number of axes. All leave-one-out fits are in closed form.
+#' mean score of class c and \eqn{\sigma^2}{sigma^2} the mean of
+#' \eqn{\|s_{-i}(x_i) - m_{-i}\|^2}{|s_-i(x_i) - m_-i|^2} over the number of
+#' axes, of points left out. All leave-one-out fits are in closed form.
 #'
 #' @section Ridge and bandwidth:
 #' `ridge = "shrinkage"` takes \eqn{r = \lambda/(1 - \lambda) \cdot (\mathrm{tr}
 #' K^c/(n-1))^2}{r = lambda/(1 - lambda) (tr Kc/(n - 1))^2} with
 #' \eqn{\lambda}{lambda} the intensity of [shrink_gram()] at p = n - 1, so that
-#' a multiple of the kernel gives the same classes; `Inf` stands for the limit
-#' of large ridges. `"loo"` tries 0.03, 0.1, 0.3, 1 and 3 times that, at the
-#' bandwidth that was chosen before.
+#' a multiple of the kernel gives the same classes; `Inf` is the limit of large
+#' ridges. `"loo"` tries 0.03, 0.1, 0.3, 1 and 3 times that, at the bandwidth
+#' that was chosen before.
 #'
 #' Where the kernel leaves its bandwidth open, as [kernel_rbf()] does,
 #' `bandwidth = "loo"` tries \eqn{2^{-2}, 2^{-3/2}, \ldots, 2}{2^(-2), 2^(-3/2),
 #' ..., 2} times the median distance, each with the ridge that shrinkage gives
 #' there, and takes that of the smallest leave-one-out error, weighted by
 #' `prior`; of several that of the largest mean log posterior probability of the
-#' true class. The error of what was chosen is optimistic, by about one per cent
-#' of the points: `vignette("operators", package = "kernmean")` has a study.
+#' true class. The error of what was chosen is optimistic:
+#' `vignette("operators", package = "kernmean")`.
 #'
 #' @section Sketches:
 #' With a [kme_sketch()] with groups as `x` these are its classes, and `scaling`
@@ -41,10 +40,8 @@
 #' `grouping` and `scores` are `NULL`, and \eqn{\sigma^2}{sigma^2} is too small
 #' unless n is large against the number m of landmarks. O(m^3) time.
 #' @section Cost:
-#' One fit takes 8n^3/3 flops and 64n^2 bytes, O(n C^3) for many classes; O(n C)
-#' for each new point in addition to its kernel values. The choice takes one fit
-#' for each bandwidth that is tried, seven by default, and four more for ridges.
-#' A ridge below the rounding of N is an error.
+#' One fit takes 8n^3/3 flops and 64n^2 bytes, O(n C^3) for many classes; the
+#' choice one for each bandwidth, seven by default, and four more for ridges.
 #'
 #' @inheritParams kme
 #' @param x Points in rows: a numeric matrix, a data frame of numeric columns or
@@ -60,10 +57,9 @@
 #' @param bandwidth `"loo"`, `"median"` or positive numbers to choose among, for
 #'   a kernel whose bandwidth is open.
 #' @param prior Probabilities of the classes, in the order of the levels or with
-#'   their names; by default the shares in the sample. They enter the posterior
-#'   and the choice of a bandwidth, not the axes.
-#' @param progress Show how far the choice of a bandwidth has come, from 800
-#'   points on?
+#'   their names; by default the shares in the sample. They do not enter the
+#'   axes.
+#' @param progress Show how far the choice has come, from 800 points on?
 #' @param formula `class ~ a + b` with numeric variables on the right.
 #'
 #' @return An object of class `kme_fda`, a list with
@@ -88,10 +84,9 @@
 #'   [kme()]; what was given}
 #'
 #' @section Methods:
-#' `predict()` gives the classes of new points, `coef()` the axes,
-#' [plot()][plot.kernmean_fit] the regions of the classes or the scores,
-#' `summary()` the leave-one-out classes by true ones; `update()` fits again,
-#' with the bandwidth chosen again where what enters its choice changes.
+#' `predict()` of new points, `coef()` (the axes), [plot()][plot.kernmean_fit],
+#' `summary()`; `update()` chooses the bandwidth again where what enters its
+#' choice changes.
 #'
 #' @references
 #' Mika, S., Rätsch, G., Weston, J., Schölkopf, B. and Müller, K.-R. (1999).
@@ -103,7 +98,6 @@
 #' @seealso [shrink_gram()]; [mmd_test()] for whether classes differ at all.
 #' @examples
 #' fit <- kme_fda(Species ~ Petal.Length + Petal.Width, iris)
-#' fit
 #' summary(fit)
 #' plot(fit)
 #' predict(fit, data.frame(Petal.Length = 4.9, Petal.Width = 1.65))$posterior

@@ -550,7 +550,7 @@ drop_empty <- function(x, name, units) {
   empty <- setdiff(levels(x), as.character(x))
   if (length(empty)) {
     warn_kernmean("'", name, "' has levels without ", units, ", which are ",
-                  "left out: ", shorten(paste0("'", empty, "'")))
+                  "left out: ", quoted(empty))
   }
   droplevels(x)
 }
@@ -566,7 +566,7 @@ check_classes <- function(classes, name, units) {
   few <- lev[tabulate(classes, length(lev)) < 2L]
   if (length(few)) {
     stop_input("'", name, "' must have at least 2 ", units, " in each class, ",
-               "not 1 in ", shorten(paste0("'", few, "'")))
+               "not 1 in ", quoted(few))
   }
   classes
 }

@@ -4,60 +4,50 @@
 #' is a sample (a bag): support vector machines and ridge regression on the
 #' kernel between distributions of [bag_gram()].
 #'
-#' With H the M by M matrix of `level2` kernel values of the bags, all machines
-#' have the form \eqn{f(b) = \sum_a \alpha_a H_{ab} + c}{f(b) = sum_a alpha_a
-#' H_ab + c}.
+#' With H the matrix of `level2` kernel values of the M bags, all machines have
+#' the form \eqn{f(b) = \sum_a \alpha_a H_{ab} + c}{f(b) = sum_a alpha_a H_ab +
+#' c}.
 #' \describe{
 #'   \item{`"classification"`}{C-support vector machines, one for each pair of
-#'     classes; a bag's class is that which most of them vote for (the first of
-#'     several). Default for a factor, characters or logical values.}
-#'   \item{`"regression"`}{support vector regression: errors up to `epsilon` are
-#'     free, beyond they cost `cost` each. y is standardized on the way, so that
-#'     `epsilon` is in standard deviations. Default for numbers.}
-#'   \item{`"ridge"`}{kernel ridge regression with a free intercept:
-#'     \eqn{\|y - H\alpha - c\|^2 + \lambda\alpha'H\alpha}{|y - H alpha - c|^2
-#'     + lambda alpha'H alpha} is smallest. That is \eqn{\alpha = (H^c + \lambda
-#'     I)^{-1}(y - \bar y)}{alpha = (Hc + lambda I)^(-1) (y - mean y)} with the
-#'     centered matrix \eqn{H^c}{Hc}; \eqn{\lambda}{lambda} is `ridge`.}
-#'   \item{`"novelty"`}{the one-class machine, without y: f is positive where
-#'     normal bags are, and at most about a share \eqn{\nu}{nu} of those of the
-#'     fit is outside. Default where there is no y.}
+#'     classes, which vote (of several the first class wins). Default for a
+#'     factor, characters or logical values.}
+#'   \item{`"regression"`}{support vector regression of standardized y: errors
+#'     up to `epsilon` are free, beyond they cost `cost` each. Default for
+#'     numbers.}
+#'   \item{`"ridge"`}{kernel ridge regression with a free intercept,
+#'     \eqn{\alpha = (H^c + \lambda I)^{-1}(y - \bar y)}{alpha = (Hc + lambda
+#'     I)^(-1) (y - mean y)} with the centered matrix \eqn{H^c}{Hc};
+#'     \eqn{\lambda}{lambda} is `ridge`.}
+#'   \item{`"novelty"`}{the one-class machine: f is positive where normal bags
+#'     are, at most about a share \eqn{\nu}{nu} of those of the fit is outside.
+#'     Default where there is no y.}
 #' }
-#' The support vector machines are solved by \pkg{kernlab} (`ksvm()`), which
-#' must be installed; ridge regression needs no other package.
+#' Support vector machines are solved by \pkg{kernlab}, which must be installed.
 #'
-#' @section Choice of parameters: What is given as one number is taken. Else
-#' `cost` is chosen from `c(0.1, 1, 10, 100, 1000)`, \eqn{\nu}{nu} from `c(0.05,
-#' 0.1, 0.2)`, and the bandwidth of the points' kernel, where that is open, from
-#' 1/4, 1/2, 1, 2 and 4 times the median distance, all together, by
-#' cross-validation over bags. Several numbers are tried in the same way. Folds
-#' are drawn by R's generator, in the classes' shares. The score is the share of
-#' wrong classes, or the mean squared error; of equal scores the bandwidth
-#' nearest to the median distance is taken, and then the smallest cost.
+#' @section Choice of parameters: What is given as one number is taken, of
+#' several the best is chosen. By default `cost` is chosen from `c(0.1, 1, 10,
+#' 100, 1000)`, \eqn{\nu}{nu} from `c(0.05, 0.1, 0.2)`, and a bandwidth of the
+#' points' kernel that is open from 1/4, 1/2, 1, 2 and 4 times the median
+#' distance, all together, by cross-validation over bags, folds drawn in the
+#' classes' shares. The score is the share of wrong classes, or the mean squared
+#' error in units of the variance of y; of equal ones the bandwidth nearest to
+#' the median distance is taken, and then the smallest cost.
 #'
-#' For ridge regression the squared error of the exact leave-one-out residuals
-#' takes the place of cross-validation, in closed form and with the intercept
-#' fitted anew: \eqn{\alpha_i/([(H^c + \lambda I)^{-1}]_{ii} - 1/(M\lambda))}{
+#' For ridge regression the exact leave-one-out residuals take the place of
+#' cross-validation, the intercept fitted anew with each:
+#' \eqn{\alpha_i/([(H^c + \lambda I)^{-1}]_{ii} - 1/(M\lambda))}{
 #' alpha_i/([(Hc + lambda I)^(-1)]_ii - 1/(M lambda))} (Cawley and Talbot).
-#'
-#' The score in `cv` is for `"regression"` in units of the variance of y.
-#' `bandwidth2` is the median distance of the bags unless it is given; `"cv"`
-#' chooses it, too, among 1/8, 1/4, 1/2, 1 and 2 times that.
 #'
 #' For novelty the score is the share of left-out bags that are refused. Chosen
 #' is the narrowest kernel whose share is at most \eqn{\nu +
 #' 2\sqrt{\nu(1-\nu)/M}}{nu + 2 sqrt(nu (1 - nu)/M)} for one of the
-#' \eqn{\nu}{nu}, and the smallest such \eqn{\nu}{nu} (Tax and Müller); where
-#' `level2` sees distances that is `bandwidth2`, at the median distance of the
-#' points.
+#' \eqn{\nu}{nu}, and the smallest such \eqn{\nu}{nu} (Tax and Müller).
 #'
-#' The embeddings know no y and are made once for each bandwidth from all bags.
-#' The score of the chosen parameters is a little too good for new bags, with a
-#' `target` much too good, as a warning says: hold out bags of your own.
+#' Scores of what was chosen are a little too good for new bags, with a `target`
+#' much too good.
 #' @section Cost: That of [bag_gram()] for each bandwidth, and a machine for
-#' each fold and each combination: kernlab's solver takes \eqn{O(M^2)}{O(M^2)}
-#' to \eqn{O(M^3)}{O(M^3)} time. For ridge regression one eigendecomposition of
-#' H for each bandwidth. Memory as for [bag_gram()].
+#' each fold and combination, \eqn{O(M^2)}{O(M^2)} to \eqn{O(M^3)}{O(M^3)} time
+#' each; for ridge regression one eigendecomposition of H for each bandwidth.
 #'
 #' @param bags The bags, as for [bag_gram()], or a result of it; then nothing
 #'   that belongs to the embedding is taken.
@@ -66,20 +56,20 @@
 #'   order than its sorted levels); `NULL` for novelty.
 #' @param ... Arguments of [bag_gram()] by name: `kernel`, `estimator` (with its
 #'   own), `level2`, `target`, `id`, `scale`, `degree`, `offset`; in the formula
-#'   method also those of the default method. `folds` are those of the machine;
-#'   an estimator that has some takes them in its object, as in `est_stack(folds
-#'   = Inf)`.
+#'   method also those of the default method. `folds` are those of the machine,
+#'   not of an estimator such as `est_stack(folds = Inf)`.
 #' @param type What is to be learned, see Details; `NULL` for the default of y.
 #' @param cost,nu,ridge One number, several to choose among (`ridge`: one), or
-#'   `NULL`, see below. `ridge` is in units of H.
+#'   `NULL`. `ridge` is in units of H.
 #' @param epsilon Half the width of the tube, in standard deviations of y; 0.1
 #'   by default.
 #' @param bandwidth Of the points' kernel, where that is open: `"cv"` (default),
 #'   `"median"`, one number or several to choose among.
-#' @param bandwidth2 Of `level2`, where that is `"rbf"` or `"laplace"`:
-#'   `"median"`, a number or `"cv"`; `NULL` for `"median"`, for novelty `"cv"`.
-#' @param folds The number of folds, or the fold of each bag; not looked at
-#'   where nothing is chosen.
+#' @param bandwidth2 Of `level2`, where that is `"rbf"` or `"laplace"`: a
+#'   number, `"median"` (default), or `"cv"` of 1/8, 1/4, 1/2, 1 and 2 times
+#'   that. For novelty `"cv"` is the default, and the points' bandwidth the
+#'   median distance.
+#' @param folds The number of folds, or the fold of each bag.
 #' @param id In the formula method the bag of each row, found in `data` as
 #'   `weights` is by [lm()].
 #' @param progress Show how far the choice has come?
@@ -104,10 +94,9 @@
 #' \item{kernel, n}{the kernel of the points, the number of bags}
 #' \item{problem}{`center` and `unit` of y, by which it was standardized}
 #' \item{arguments, terms, on_gram}{what was given}
-#' @section Methods: `predict()` of new bags (see [predict.bag_smm()]),
-#' `plot()`, `summary()`, `coef()`, `fitted()`, `residuals()`, and `update()`,
-#' which fits again with other arguments, those of [bag_gram()] and `bags`, `y`
-#' too, on the same folds where these are not drawn anew.
+#' @section Methods: [predict()][predict.bag_smm] of new bags, `plot()`,
+#' `summary()`, `coef()`, `fitted()`, `residuals()`, and `update()`, which takes
+#' arguments of [bag_gram()] too, on the same bags with the same folds.
 #'
 #' @references
 #' Cawley, G. C. and Talbot, N. L. C. (2004). Fast exact leave-one-out
@@ -126,7 +115,7 @@
 #' @seealso [predict.bag_smm()], [plot.bag_smm()]; [kme_fda()] for discriminants
 #'   and [kme_pca()] for components of bags.
 #' @examples
-#' # Which kind is a sample of? Two kinds that differ in spread alone
+#' # Two kinds of samples that differ in spread alone
 #' set.seed(1)
 #' make <- \(i) matrix(rnorm(60, sd = if (i %% 2) 1 else 1.6), 30)
 #' bags <- lapply(1:40, make)
@@ -138,7 +127,6 @@
 #' predict(fit, list(new = make(1)))
 #' @examplesIf requireNamespace("kernlab", quietly = TRUE)
 #' fit <- smm(bags, y, estimator = "skmse", level2 = "rbf")
-#' fit
 #' summary(fit)
 #' plot(fit)
 #' predict(fit, list(new = make(2)))
@@ -398,7 +386,7 @@ order_answers <- function(y, bags, ordered) {
                  any(labels %in% bags)) {
       # Bags without names of their own go by position.
       stop_input("'y' must have the names of the bags, or none; missing: ",
-                 shorten(paste0("'", setdiff(bags, labels), "'")))
+                 quoted(setdiff(bags, labels)))
     }
   } else if (!ordered) {
     stop_input("'y' must have the names of the bags, whose order is another ",
@@ -757,7 +745,7 @@ predict.bag_smm <- function(object, newdata, type = NULL, ..., id = NULL) {
   same_version(object)
   usual <- if (is.null(object$levels)) "value" else "class"
   type <- if (is.null(type)) usual else
-    check_choice(type, c(usual, "decision"), "type")
+    take(type, choice(usual, "decision"))
   decision <- if (missing(newdata)) object$decision else
     smm_decision(object, newdata, id)
   if (type == usual) {
@@ -781,7 +769,8 @@ smm_decision <- function(object, newdata, id = NULL) {
 #' @rdname predict.bag_smm
 #' @export
 smm_auc <- function(decision, anomalous) {
-  decision <- take(decision, numbers(), "decision")
+  decision <- take(decision, new_kind("decision values", is.numeric, as.double))
+  check_finite(decision, "decision")
   if (!(is.logical(anomalous) || is.numeric(anomalous)) ||
         length(anomalous) != length(decision) || !all(anomalous %in% 0:1)) {
     stop_input("'anomalous' must be TRUE or FALSE for each of the ",
@@ -820,7 +809,7 @@ fit_lines.bag_smm <- function(x, digits) {
       }
     ),
     if (x$type == "classification") {
-      paste("classes", shorten(paste0("'", x$levels, "'"), 6L))
+      paste("classes", quoted(x$levels, 6L))
     },
     if (x$type != "ridge") {
       paste(length(x$support), "of", x$n, "bags are support bags")
@@ -866,7 +855,7 @@ fit_summary.bag_smm <- function(x) {
 
 fit_rows.bag_smm <- function(x, matrix = c("coefficients", "cv"), ...) {
   check_dots(...)
-  if (check_choice(matrix, c("coefficients", "cv"), "matrix") == "cv") {
+  if (take(matrix, choice("coefficients", "cv")) == "cv") {
     return(tried_of(x, "matrix"))
   }
   machines <- colnames(x$coefficients)
