@@ -21,6 +21,14 @@ kinds_of_bags <- function(m, n = 10, kinds = 2, seed = 2) {
   list(bags = stats::setNames(bags, paste0("b", seq_len(m))), kind = kind)
 }
 
+class_of <- function(kind) factor(c("x", "y", "z")[kind])
+
+# Numbers that go with the kinds.
+value_of <- function(kind, seed = 32) {
+  set.seed(seed)
+  kind + stats::rnorm(length(kind), sd = 0.2)
+}
+
 pooled <- function(bags) do.call(rbind, unname(bags))
 bag_ids <- function(bags) rep(names(bags), vapply(bags, NROW, 1L))
 
@@ -101,11 +109,6 @@ targets_R <- function(target, pool) {
   w <- vapply(seq_along(pool$n), \(j) borrow_R(target, pool, j),
               numeric(length(pool$n)))
   list(W = w, inner = t(w) %*% pool$G %*% w)
-}
-
-# The part of a rbf Gram matrix that some bags have, with its bandwidth.
-as_gram_of_bags <- function(bags, kernel, g) {
-  bag_gram(bags, kernel, level2 = "rbf", bandwidth2 = g$level2$bandwidth)
 }
 
 # --- Machines ----------------------------------------------------------------

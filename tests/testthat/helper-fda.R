@@ -1,5 +1,8 @@
 # Kernel Fisher discriminants as their formulas are printed.
 
+flowers <- as.matrix(iris[c(1:9, 51:58, 101:107), 1:4])
+species <- droplevels(iris$Species[c(1:9, 51:58, 101:107)])
+
 # M, N and D as the paper prints them, class by class.
 scatter_R <- function(K, y) {
   y <- droplevels(as.factor(y))

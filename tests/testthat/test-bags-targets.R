@@ -21,22 +21,6 @@ test_that("each target is its formula", {
   }
 })
 
-test_that("a target is more than its own bag where bags are alike", {
-  set.seed(9)
-  alike <- lapply(1:6, \(i) matrix(rnorm(8), 4))
-  for (target in targets) {
-    own <- diag(bag_gram(alike, theta, target = target)$mixing)
-    expect_lt(max(own), 0.9)
-  }
-  # Bags that are far apart have no neighbors.
-  apart <- Map(`+`, alike, 100 * 1:6)
-  g <- bag_gram(apart, theta, target = "neighbours")
-  expect_identical(unname(g$mixing), diag(6))
-  # S-KMSE shrinks toward the mean of the others whatever that is.
-  g <- bag_gram(apart, theta, target = "pooled")
-  expect_gt(min(g$shrinkage$alpha), 0.05)
-})
-
 test_that("pooled is S-KMSE of kme() towards the mean of the others", {
   g <- bag_gram(bags, theta, target = "pooled")
   of <- lapply(names(bags), \(b) {
@@ -51,7 +35,6 @@ test_that("pooled is S-KMSE of kme() towards the mean of the others", {
   own <- names(bags) != "b"
   expect_near(g$shrinkage$alpha[own],
               vapply(of[own], \(fit) fit$alpha, 1) |> unname(), 1e-10)
-  expect_equal(unname(diag(g$mixing)), 1 - g$shrinkage$alpha)
   # Its score is exact: each point left out, the share kept.
   c <- bags$c
   others <- bags[names(bags) != "c"]
@@ -64,14 +47,6 @@ test_that("pooled is S-KMSE of kme() towards the mean of the others", {
   expect_gt(alpha, 0)
   best <- optimize(score, c(0, 1), tol = 1e-10)
   expect_near(alpha, best$minimum, 1e-6)
-  # The other choice of S-KMSE is there, too.
-  plugin <- bag_gram(bags, theta, est_skmse(select = "plugin"),
-                     target = "pooled")
-  fit <- kme(bags$a, theta, est_skmse(select = "plugin", target = {
-    w <- rep(1 / vapply(bags[-1], nrow, 1L), vapply(bags[-1], nrow, 1L)) / 5
-    kme(pooled(bags[-1]), theta, weights = unname(w))
-  }))
-  expect_near(plugin$shrinkage["a", "alpha"], fit$alpha, 1e-10)
 })
 
 test_that("aggregation is the least of its estimate of the risk", {
@@ -118,15 +93,6 @@ test_that("equal bags share, and give one result", {
   }
   expect_equal(unname(bag_gram(twins, theta, target = "neighbours")$mixing),
                matrix(0.25, 4, 4))
-})
-
-test_that("two bags are enough to borrow", {
-  for (target in targets) {
-    g <- bag_gram(bags[c("c", "e")], theta, target = target)
-    two <- pool_R(bags[c("c", "e")], theta)
-    expect_near(unname(g$inner),
-                targets_R(target, two)$inner, tolerance[[target]])
-  }
 })
 
 # --- New bags ----------------------------------------------------------------

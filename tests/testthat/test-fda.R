@@ -2,8 +2,6 @@
 
 a <- reference_data("A")
 first <- rep(1:2, c(13, 12))
-flowers <- as.matrix(iris[c(1:9, 51:58, 101:107), 1:4])
-species <- droplevels(iris$Species[c(1:9, 51:58, 101:107)])
 rbf <- kernel_rbf(1.5)
 
 test_that("two classes have the reference direction and projections", {
@@ -51,7 +49,6 @@ test_that("leave-one-out distances are those of refits", {
   for (ridge in list("shrinkage", 1e-3, 30, Inf)) {
     fit <- kme_fda(flowers, species, rbf, ridge = ridge)
     slow <- left_out_R(K, species, fit$ridge)
-    expect_near(unname(fit$loo$distance), slow, 1e-8)
     expect_lt(max(abs(fit$loo$distance / slow - 1)), 1e-8)
     own <- slow[cbind(1:24, as.integer(species))]
     expect_near(fit$sigma2, mean(own) / 2, 1e-8)
@@ -125,8 +122,6 @@ test_that("a prior moves the posterior by Bayes' rule, the axes not", {
   expect_near(predict(fit, z)$posterior, bayes / rowSums(bayes), 1e-10)
   named <- c(virginica = 0.3, setosa = 0.2, versicolor = 0.5)
   expect_identical(predict(plain, z, prior = named), predict(fit, z))
-  sure <- predict(plain, z, prior = c(0, 1, 0))
-  expect_true(all(sure$class == "versicolor"))
 })
 
 test_that("points, grams, formulas and R functions give one fit", {
@@ -257,9 +252,8 @@ test_that("posteriors of new points are spread by sigma2", {
 })
 
 test_that("the scale of the kernel changes no class and no posterior", {
-  x <- as.matrix(iris[c(1:9, 51:58, 101:107), 1:4])
-  y <- droplevels(iris$Species[c(1:9, 51:58, 101:107)])
-  k <- gram_R(kernel_linear(), x)
+  k <- gram_R(kernel_linear(), flowers)
+  y <- species
   plain <- kme_fda(as_gram(k), y)
   for (unit in c(2^-500, 1e-100, 1e100, 2^500)) {
     scaled <- kme_fda(as_gram(unit * k), y)

@@ -2,7 +2,7 @@
 
 two <- kinds_of_bags(12, 5)
 bags <- two$bags
-y <- factor(c("x", "y")[two$kind])
+y <- class_of(two$kind)
 value <- two$kind + (1:12) / 10
 x <- pooled(bags)
 id <- bag_ids(bags)

@@ -3,9 +3,6 @@
 theta <- kernel_rbf(1.3)
 two <- kinds_of_bags(24, 8)
 three <- kinds_of_bags(30, 8, 3)
-label <- \(kind) factor(c("x", "y", "z")[kind])
-set.seed(61)
-value <- two$kind + rnorm(24, sd = 0.2)
 
 shown <- function(...) {
   grDevices::pdf(NULL)
@@ -16,13 +13,13 @@ of_kind <- \(picture, kind) Filter(\(l) l$kind == kind, picture$layers)
 
 test_that("bags stand at their scores on two kernel principal axes", {
   skip_if_not_installed("kernlab")
-  fit <- smm(three$bags, label(three$kind), kernel = theta, level2 = "rbf",
+  fit <- smm(three$bags, class_of(three$kind), kernel = theta, level2 = "rbf",
              cost = 20)
   pca <- kme_pca(fit$gram, ncomp = 2)
   drawn <- shown(fit)
   expect_identical(row.names(drawn), names(three$bags))
   expect_near(as.matrix(drawn[1:2]), predict(pca), 1e-12)
-  expect_identical(drawn$y, label(three$kind))
+  expect_identical(drawn$y, class_of(three$kind))
   expect_identical(drawn$.fitted, unname(fitted(fit)))
   expect_identical(drawn$support, names(three$bags) %in% fit$support)
   picture <- fit_picture(fit)
@@ -42,7 +39,7 @@ test_that("bags stand at their scores on two kernel principal axes", {
 test_that("what was tried is the table, with its choice", {
   skip_if_not_installed("kernlab")
   folds <- rep(1:4, 6)
-  fit <- smm(two$bags, label(two$kind), cost = c(10, 1, 100),
+  fit <- smm(two$bags, class_of(two$kind), cost = c(10, 1, 100),
              bandwidth = c(2, 0.5), folds = folds)
   expect_identical(shown(fit, "cv"), fit$cv)
   picture <- fit_picture(fit, "cv")
@@ -59,7 +56,7 @@ test_that("what was tried is the table, with its choice", {
   bars <- of_kind(picture, "line")[[1]]$data
   expect_equal(bars$y[1:2], best$score + c(-1, 1) * best$se)
   # Along the bandwidth where that alone varies, with bars for all.
-  one <- smm(two$bags, label(two$kind), cost = 1, bandwidth = c(2, 0.5, 1),
+  one <- smm(two$bags, class_of(two$kind), cost = 1, bandwidth = c(2, 0.5, 1),
              folds = folds)
   picture <- fit_picture(one, "cv")
   expect_identical(picture$xlab, "bandwidth")
@@ -70,9 +67,14 @@ test_that("what was tried is the table, with its choice", {
                    paste("bandwidth =", format(one$kernel$bandwidth)))
 })
 
-test_that("ridge regression has the score of each bandwidth", {
-  fit <- smm(two$bags, value, type = "ridge")
+test_that("ridge regression and novelty have their scores", {
+  fit <- smm(two$bags, value_of(two$kind), type = "ridge")
   expect_identical(shown(fit, "cv"), fit$cv)
-  picture <- fit_picture(fit, "cv")
-  expect_identical(picture$xlab, "bandwidth")
+  expect_identical(fit_picture(fit, "cv")$xlab, "bandwidth")
+  skip_if_not_installed("kernlab")
+  fit <- smm(two$bags, kernel = theta, nu = c(0.1, 0.3), folds = rep(1:4, 6))
+  expect_no_warning(shown(fit, "cv"))
+  limit <- of_kind(fit_picture(fit, "cv"), "line")[[2]]
+  expect_equal(limit$data$y,
+               c(0.1, 0.3) + 2 * sqrt(c(0.1, 0.3) * c(0.9, 0.7) / 24))
 })

@@ -2,9 +2,7 @@
 
 two <- kinds_of_bags(20, 6)
 three <- kinds_of_bags(30, 6, 3)
-label <- \(kind) c("narrow", "middle", "wide")[kind]
-set.seed(51)
-value <- two$kind + rnorm(20, sd = 0.2)
+value <- value_of(two$kind)
 rbf <- kernel_rbf(1.5)
 
 test_that("prints tell the machine, its choice and its errors", {
@@ -12,9 +10,9 @@ test_that("prints tell the machine, its choice and its errors", {
   skip_if_not_installed("kernlab")
   folds <- rep(1:5, 4)
   expect_snapshot({
-    smm(two$bags, label(two$kind), kernel = rbf, cost = 2, level2 = "rbf")
-    smm(two$bags, label(two$kind), cost = c(1, 100), folds = folds)
-    smm(three$bags, label(three$kind), kernel = rbf, cost = 1,
+    smm(two$bags, class_of(two$kind), kernel = rbf, cost = 2, level2 = "rbf")
+    smm(two$bags, class_of(two$kind), cost = c(1, 100), folds = folds)
+    smm(three$bags, class_of(three$kind), kernel = rbf, cost = 1,
         estimator = "skmse")
     smm(two$bags, value, kernel = rbf, cost = c(1, 10), folds = folds)
     smm(two$bags, kernel = rbf, nu = 0.2)
@@ -31,11 +29,7 @@ test_that("ridge regression needs no folds", {
 
 test_that("a summary has the table of classes and what was tried", {
   skip_if_not_installed("kernlab")
-  fit <- smm(three$bags, label(three$kind), cost = c(1, 10),
+  fit <- smm(three$bags, class_of(three$kind), cost = c(1, 10),
              bandwidth = c(0.5, 1), folds = rep(1:5, 6))
   expect_snapshot(summary(fit))
-  summary <- summary(fit)
-  expect_identical(summary$cv$score, fit$cv$score)
-  expect_identical(c(summary$confusion), c(table(fit$fitted, fit$y)))
-  expect_output(expect_identical(print(fit), fit))
 })

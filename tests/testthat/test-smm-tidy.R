@@ -2,10 +2,8 @@
 
 two <- kinds_of_bags(20, 6)
 three <- kinds_of_bags(30, 6, 3)
-label <- \(kind) factor(c("x", "y", "z")[kind])
 rbf <- kernel_rbf(1.5)
-set.seed(71)
-value <- two$kind + rnorm(20, sd = 0.2)
+value <- value_of(two$kind)
 ridge <- smm(two$bags, value, type = "ridge")
 new <- kinds_of_bags(5, 6, seed = 72)$bags
 
@@ -21,14 +19,11 @@ test_that("a Gram matrix of bags has a row for each of them", {
     level2 = "rbf", bandwidth2 = g$level2$bandwidth, kernel = rbf$formula,
     bandwidth = 1.5, scale = "FALSE"
   ))
-  row <- generics::glance(bag_gram(two$bags, target = "neighbours"))
-  expect_identical(row$target, "neighbours")
-  expect_identical(row$bandwidth2, NA_real_)
 })
 
 test_that("machines have their intercept and the support bags", {
   skip_if_not_installed("kernlab")
-  fit <- smm(three$bags, label(three$kind), kernel = rbf, cost = 1)
+  fit <- smm(three$bags, class_of(three$kind), kernel = rbf, cost = 1)
   table <- generics::tidy(fit)
   expect_identical(unique(table$machine), c("y/x", "z/x", "z/y"))
   for (p in 1:3) {
@@ -38,7 +33,6 @@ test_that("machines have their intercept and the support bags", {
     value <- own$estimate[1] +
       drop(fit$gram$K[, own$term[-1]] %*% own$estimate[-1])
     expect_near(value, fit$decision[, p], 1e-12)
-    expect_true(all(own$estimate[-1] != 0))
   }
   novel <- smm(two$bags, kernel = rbf, nu = 0.2)
   table <- generics::tidy(novel)
@@ -52,7 +46,7 @@ test_that("machines have their intercept and the support bags", {
 test_that("all fits have one row in one table", {
   skip_if_not_installed("kernlab")
   fits <- list(
-    smm(two$bags, label(two$kind), cost = c(1, 10), folds = rep(1:4, 5)),
+    smm(two$bags, class_of(two$kind), cost = c(1, 10), folds = rep(1:4, 5)),
     smm(two$bags, value, kernel = rbf, cost = 2),
     smm(two$bags, kernel = rbf, nu = 0.2, level2 = "rbf", bandwidth2 = 0.3),
     ridge
@@ -80,7 +74,7 @@ test_that("all fits have one row in one table", {
 
 test_that("bags have what the fit says of them", {
   skip_if_not_installed("kernlab")
-  fit <- smm(three$bags, label(three$kind), kernel = rbf, cost = 1)
+  fit <- smm(three$bags, class_of(three$kind), kernel = rbf, cost = 1)
   table <- generics::augment(fit)
   expect_identical(names(table), c("bag", "n", "y", ".class",
                                    ".decision_y/x", ".decision_z/x",
@@ -112,7 +106,7 @@ test_that("new bags have it, too, whatever they come as", {
   expect_identical(generics::augment(ridge, newdata = values)$bag,
                    as.character(1:5))
   skip_if_not_installed("kernlab")
-  fit <- smm(two$bags, label(two$kind), kernel = rbf, cost = 1)
+  fit <- smm(two$bags, class_of(two$kind), kernel = rbf, cost = 1)
   found <- generics::augment(fit, newdata = new)
   expect_identical(found$.class, unname(predict(fit, new)))
   expect_identical(found$.decision, unname(predict(fit, new, "decision")))

