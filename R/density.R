@@ -146,75 +146,82 @@ kme_density.default <- function(x, kernel = kernel_rbf(), estimator = "kme",
                                 validate = NULL, start = NULL, floor = NULL,
                                 steps = NULL) {
   asked <- request(kme_density_arguments)
-  optimize <- asked$optimize
   matched <- asked$estimator
+  sample <- density_sample(asked)
   sketched <- inherits(x, "kme_sketch")
+  points <- sample$x
   if (sketched) {
-    of_rows <- as_sample(x)
-    matched <- density_mean(of_rows, matched)
-    sample <- sample_support(of_rows)
+    if (!inherits(matched, "kme")) {
+      matched <- estimate_mean(as_sample(x), matched)
+    }
     points <- points_for_mean(matched)
-  } else {
-    sample <- density_sample(x, asked$kernel, matched, bandwidths, asked$scale)
-    points <- sample$x
   }
   kernels <- candidate_kernels(bandwidths, sample$kernel)
   first <- check_start(start, sample)
-  sizes <- if (sketched) sketch_size(asked$m, first) else
-    read_sizes(m, !is_given(asked, "m"), first, sample$n)
-  share <- if (sketched) 0 else check_validate(asked$validate, matched, c(
-    m = length(sizes) > 1L, bandwidths = !is.null(bandwidths),
-    optimize = optimize == "all" && is.null(steps)
-  ), steps)
-  look <- read_shape(asked$shape, optimize, first, sample)
-  share_kept <- asked$floor
-  if (is.null(share_kept)) {
-    share_kept <- least_variance[[if (is.null(steps)) look else "steps"]]
+  sizes <- read_sizes(asked$m, first, sample)
+  shape <- read_shape(asked$shape, first, sample)
+  open <- c(m = length(sizes) > 1L, bandwidths = !is.null(bandwidths),
+            end = asked$optimize == "all" && is.null(steps))
+  share <- if (sketched) 0 else check_validate(asked$validate, open, matched)
+  if (is.null(floor)) {
+    floor <- least_variance[[if (is.null(steps)) shape else "steps"]]
   }
-  lowest <- share_kept * check_spread(points)
+  lowest <- floor * check_spread(points)
   if (!in_reach(lowest)) {
     stop_input("'floor' must be a share of the variance such as 0.01, not ",
                format_number(floor))
   }
-  direct <- sketched || identical(start, "kmeans") || !is.null(steps)
-  how <- list(shape = look, m = sizes[1L], nstart = asked$nstart,
-              lowest = lowest, widen = 1)
-  if (sketched && is.null(first)) {
-    first <- cluster_start(points, how, " that stand for the mean")
-  }
+  direct <- identical(start, "kmeans") || !is.null(steps)
   plan <- list(
-    estimator = matched, kernels = kernels, optimize = optimize,
-    steps = asked$steps, sizes = sizes, stop_early = identical(m, "validate"),
-    first = first, direct = identical(start, "kmeans") || !is.null(steps),
-    widenings = if (direct) 1 else widenings, shape = how, toward = 1,
-    weigh = !sketched && optimize == "weights" && is.null(bandwidths),
-    lowest = lowest
+    estimator = matched, kernels = kernels, optimize = asked$optimize,
+    steps = asked$steps, sizes = sizes,
+    stop_early = is.null(asked$m) || identical(m, "validate"),
+    widenings = if (direct) 1 else widenings, first = first, direct = direct,
+    shape = shape, m = sizes[1L], nstart = asked$nstart, widen = 1,
+    lowest = lowest, toward = 1,
+    weigh = asked$optimize == "weights" && is.null(bandwidths)
   )
+  if (sketched && is.null(first)) {
+    plan$first <- cluster_start(points, plan, " that stand for the mean")
+  }
   arguments <- stored(asked)
   if (length(sizes) == 1L) arguments$m <- sizes
+  if (length(sizes) > 1L) plan <- choose_size(sample, plan, share)
   new_kme_density(fit_density(sample, plan, share), plan, share, arguments)
 }
 
+# An estimator, or a fit to be matched.
+an_estimate <- function(value, name) {
+  if (inherits(value, "kme")) value else read_estimator(value)
+}
+
+is_of_sketch <- \(asked) inherits(asked$x, "kme_sketch")
+
 kme_density_arguments <- door_table(
   "kme_density.default", x = anything, kernel = unless_given(a_kernel),
-  estimator = \(value, name) {
-    if (inherits(value, "kme")) value else read_estimator(value)
-  },
-  m = unless_given(anything), scale = unless_given(a_scale),
+  estimator = an_estimate, m = unless_given(anything),
+  scale = unless_given(a_scale),
   shape = unless_given(choice("full", "common", "isotropic")),
   bandwidths = \(value, name) {
     check_bandwidth_set(value, "validate")
     value
   },
   optimize = choice("weights", "all"), nstart = count(),
-  validate = maybe(number(0, 0.9)), start = anything,
+  validate = maybe(number(0, 0.9)),
+  start = maybe(new_kind("a fit of kme_density() or a list", is.list),
+                "kmeans"),
   floor = maybe(number(open = TRUE)), steps = maybe(count()),
   rules = list(
     when(c(optimize = "weights"), steps = NULL),
-    when(\(asked) inherits(asked$x, "kme_sketch"), kernel = NULL, scale = NULL,
-         bandwidths = NULL, reason = "when 'x' is a sketch"),
-    when(\(asked) inherits(asked$x, "kme_sketch"),
-         validate = new_kind("0", \(x) is.null(x) || x == 0),
+    when(c(optimize = "all"), shape = "isotropic"),
+    when(\(asked) inherits(asked$estimator, "kme"), kernel = NULL,
+         scale = NULL, bandwidths = NULL,
+         reason = "when 'estimator' is a fit, which has its own"),
+    when(\(asked) brings_kernel(asked$x), bandwidths = NULL,
+         reason = "when 'x' has a kernel of its own"),
+    when(is_of_sketch, kernel = NULL, scale = NULL,
+         reason = "when 'x' is a sketch"),
+    when(is_of_sketch, validate = new_kind("0", \(x) is.null(x) || x == 0),
          reason = "for a sketch, which has no rows to be held out")
   ),
   aside = "x"
@@ -233,37 +240,31 @@ kme_density.formula <- function(formula, data = NULL, subset, na.action, ...) {
 
 least_variance <- c(full = 1e-4, common = 1e-4, isotropic = 0.01, steps = 1e-6)
 
-new_kme_density <- function(found, plan, share, arguments) {
-  sample <- found$sample
-  found <- in_user_units(found, log_jacobian(sample$kernel))
-  new_fit("kme_density", c(user_mixture(found$best, sample), list(
-    shape = plan$shape$shape,
-    distance2 = max(0, found$mean$norm2 + found$best$objective),
-    start = user_mixture(found$start, sample), path = found$path,
-    steps = found$steps, heldout = found$heldout, sizes = found$sizes,
-    widen = found$widen, toward = found$toward, bandwidths = found$bandwidths,
-    mean = found$mean, kernel = sample$kernel, sample = sample,
-    n = found$mean$n, m = length(found$best$weights),
-    estimator = found$mean$estimator, optimize = plan$optimize,
-    validate = share, floor = plan$lowest, terms = NULL, arguments = arguments
+new_kme_density <- function(fit, plan, share, arguments) {
+  sample <- fit$sample
+  sizes <- plan$tried
+  # The log densities of points held out, in the units of the user.
+  jacobian <- log_jacobian(sample$kernel, ncol(sample$x))
+  for (part in c("path", "bandwidths")) {
+    if (!is.null(fit[[part]]$heldout)) {
+      fit[[part]]$heldout <- fit[[part]]$heldout - jacobian
+    }
+  }
+  if (!is.null(sizes)) sizes$log_density <- sizes$log_density + jacobian
+  new_fit("kme_density", c(user_mixture(fit$best, sample), list(
+    shape = plan$shape, distance2 = max(0, fit$mean$norm2 + fit$best$objective),
+    start = user_mixture(fit$start, sample), path = fit$path,
+    steps = fit$steps, heldout = fit$heldout, sizes = sizes,
+    widen = plan$widen, toward = plan$toward, bandwidths = fit$bandwidths,
+    mean = fit$mean, kernel = sample$kernel, sample = sample, n = fit$mean$n,
+    m = length(fit$best$weights), estimator = fit$mean$estimator,
+    optimize = plan$optimize, validate = share, floor = plan$lowest,
+    terms = NULL, arguments = arguments
   )))
 }
 
 shape_words <- c(full = "each of its own shape", common = "of one shape",
                  isotropic = "round")
-
-# The log densities of points held out, likewise.
-in_user_units <- function(found, jacobian) {
-  for (part in intersect(c("path", "bandwidths"), names(found))) {
-    if (!is.null(found[[part]]$heldout)) {
-      found[[part]]$heldout <- found[[part]]$heldout - jacobian
-    }
-  }
-  if (!is.null(found$sizes)) {
-    found$sizes$log_density <- found$sizes$log_density + jacobian
-  }
-  found
-}
 
 # Methods of kme_density().
 
@@ -290,8 +291,8 @@ predict.kme_density <- function(object, newdata, type = c("density", "log"),
 # The log density, in the units of the user, at points in those of the kernel,
 # with the weights and components of `q`.
 density_log <- function(object, z, q = object) {
-  q <- kernel_mixture(q, object$kernel)
-  mixture_log(q, z) + log_jacobian(object$kernel)
+  mixture_log(scale_mixture(object$kernel, q), z) +
+    log_jacobian(object$kernel, ncol(z))
 }
 
 #' @importFrom stats fitted
@@ -404,7 +405,7 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
   check_memory(nsim, d, "draw fewer points", copies = 4, what = "a sample")
   which <- sample.int(object$m, nsim, replace = TRUE, prob = object$weights)
   noise <- matrix(stats::rnorm(as.double(nsim) * d), nsim)
-  q <- kernel_mixture(object, object$kernel)
+  q <- scale_mixture(object$kernel, object)
   if (is.null(q$covariances)) {
     noise <- sqrt(q$variances[which]) * noise
   } else {

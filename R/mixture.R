@@ -2,15 +2,14 @@
 
 mixture_fields <- c("weights", "means", "covariances")
 
-# list(weights: C, means: C x d, covariances: d x d x C)
-check_mixture <- function(mixture, d, name) {
-  if (!is.list(mixture) || !all(mixture_fields %in% names(mixture))) {
-    stop_input(
-      "'", name, "' must be a list with the names weights, means and ",
-      "covariances, not ", describe(mixture)
-    )
+# list(weights: C, means: C x d, covariances: d x d x C, or variances: C)
+check_mixture <- function(mixture, d, name, spread = "covariances") {
+  fields <- c("weights", "means", spread)
+  if (!is.list(mixture) || !all(fields %in% names(mixture))) {
+    stop_input("'", name, "' must be a list with the names weights, means and ",
+               spread, ", not ", describe(mixture))
   }
-  field <- paste0(name, "$", mixture_fields)
+  field <- paste0(name, "$", fields)
   weights <- check_shares(mixture$weights, field[1L])
   count <- length(weights)
   means <- mixture$means
@@ -22,9 +21,14 @@ check_mixture <- function(mixture, d, name) {
     stop_input("'", field[2L], "' must be ", count, " x ", d, ", not ",
                nrow(means), " x ", ncol(means))
   }
-  list(weights = weights, means = unname(means),
-       covariances = check_covariances(mixture$covariances, d, count,
-                                       field[3L]))
+  checked <- list(weights = weights, means = unname(means))
+  checked[[spread]] <- if (spread == "variances") {
+    take(mixture$variances, numbers(1e-140, 1e140, open = TRUE, count = count),
+         field[3L])
+  } else {
+    check_covariances(mixture$covariances, d, count, field[3L])
+  }
+  checked
 }
 
 # The weights of a mixture.
@@ -53,10 +57,8 @@ check_covariances <- function(covariances, d, count, name) {
     if (max(abs(s - t(s))) > slack ||
           min(eigen(s, symmetric = TRUE, only.values = TRUE)$values) <
             -slack) {
-      stop_input(
-        "'", name, "' must be symmetric and positive semi-definite; number ",
-        c, " is not"
-      )
+      stop_input("'", name, "' must be symmetric and positive semi-definite; ",
+                 "number ", c, " is not")
     }
   }
   covariances
@@ -73,8 +75,12 @@ check_closed_form <- function(kernel) {
 
 component <- function(mixture, c) {
   d <- ncol(mixture$means)
-  list(mean = mixture$means[c, ],
+  list(weight = mixture$weights[c], mean = mixture$means[c, ],
        cov = matrix(mixture$covariances[, , c], d, d))
+}
+
+components_of <- function(mixture) {
+  lapply(seq_along(mixture$weights), component, mixture = mixture)
 }
 
 # Noise, d variances or a covariance, as a matrix.
@@ -86,17 +92,16 @@ noise_matrix <- function(noise) {
 # noise), NULL for z_i itself. z: n x d.
 mixture_at <- function(mixture, kernel, z, noise = NULL) {
   check_closed_form(kernel)
-  total <- numeric(nrow(z))
-  f <- if (is.null(noise)) numeric(ncol(z)) else noise
-  for (c in seq_along(mixture$weights)) {
-    total <- total + mixture$weights[c] *
-      component_at(component(mixture, c), kernel, z, f)
+  total <- 0
+  for (part in components_of(mixture)) {
+    total <- total + part$weight * component_at(part, kernel, z, noise)
   }
   total
 }
 
 # The same of one component.
 component_at <- function(part, kernel, z, noise) {
+  if (is.null(noise)) noise <- numeric(ncol(z))
   if (is_rbf(kernel)) {
     return(gaussian_kernel(sweep(z, 2, part$mean),
                            part$cov + noise_matrix(noise),
@@ -112,14 +117,28 @@ component_at <- function(part, kernel, z, noise) {
 # E k(X, Y) for independent X, Y from two mixtures.
 mixture_inner <- function(p, q, kernel) {
   check_closed_form(kernel)
-  total <- 0
-  for (a in seq_along(p$weights)) {
-    for (b in seq_along(q$weights)) {
-      total <- total + p$weights[a] * q$weights[b] *
-        gaussian_inner(component(p, a), component(q, b), kernel)
+  gram <- gaussian_gram(components_of(p), components_of(q), kernel)
+  sum(p$weights * (gram %*% q$weights))
+}
+
+# The inner products of components, each list(mean, cov); b NULL: a itself.
+gaussian_gram <- function(a, b, kernel) {
+  pair_values(a, b, \(p, q) gaussian_inner(p, q, kernel))
+}
+
+# A symmetric function of each of one list and each of another: a matrix. b
+# NULL: of each two of one.
+pair_values <- function(a, b, f) {
+  symmetric <- is.null(b)
+  if (symmetric) b <- a
+  values <- matrix(0, length(a), length(b))
+  for (i in seq_along(a)) {
+    for (j in if (symmetric) seq_len(i) else seq_along(b)) {
+      values[i, j] <- f(a[[i]], b[[j]])
+      if (symmetric) values[j, i] <- values[i, j]
     }
   }
-  total
+  values
 }
 
 gaussian_inner <- function(p, q, kernel) {
@@ -148,18 +167,6 @@ gaussian_kernel <- function(u, s, theta) {
   exp(sum(log(theta)) - sum(log(diag(root))) - colSums(scaled^2) / 2)
 }
 
-# The inner products of components, each list(mean, cov): m x m.
-gaussian_gram <- function(parts, kernel) {
-  m <- length(parts)
-  gram <- matrix(0, m, m)
-  for (a in seq_len(m)) {
-    for (b in seq_len(a)) {
-      gram[a, b] <- gram[b, a] <- gaussian_inner(parts[[a]], parts[[b]], kernel)
-    }
-  }
-  gram
-}
-
 # The log density at the rows of z of a mixture with variances (m), or with
 # covariances (d x d x m): one component after the other, its terms relative to
 # the largest so far.
@@ -169,16 +176,18 @@ mixture_log <- function(q, z) {
   }
   top <- rep(-.Machine$double.xmax, nrow(z))
   sum <- numeric(nrow(z))
-  z <- t(unname(z))
-  for (j in which(q$weights > 0)) {
-    part <- component(q, j)
-    root <- chol(part$cov)
-    u <- backsolve(root, z - part$mean, transpose = TRUE)
-    value <- log(q$weights[j]) - nrow(z) / 2 * log(2 * pi) -
-      sum(log(diag(root))) - colSums(u^2) / 2
+  for (part in components_of(q)[q$weights > 0]) {
+    value <- log(part$weight) + component_log(part, z)
     higher <- pmax(top, value)
     sum <- sum * exp(top - higher) + exp(value - higher)
     top <- higher
   }
   top + log(sum)
+}
+
+# The log density of one component.
+component_log <- function(part, z) {
+  root <- chol(part$cov)
+  apart <- backsolve(root, t(unname(z)) - part$mean, transpose = TRUE)
+  -ncol(z) / 2 * log(2 * pi) - sum(log(diag(root))) - colSums(apart^2) / 2
 }

@@ -148,18 +148,27 @@ unscale_points <- function(kernel, z) {
   z + rep(scaling$center, each = nrow(z))
 }
 
-# A mixture, list(weights, means, covariances), likewise.
+# A mixture, list(weights, means, and covariances or variances), likewise; the
+# variances are in the units of the kernel.
 scale_mixture <- function(kernel, mixture) {
   if (!is_scaled(kernel)) {
     return(mixture)
   }
-  factor <- kernel$scaling$factor
-  map <- if (is.matrix(factor)) factor else diag(1 / factor, length(factor))
   mixture$means <- scale_points(kernel, mixture$means)
-  mixture$covariances[] <- apply(mixture$covariances, 3L, \(s) {
+  if (!is.null(mixture$covariances)) {
+    factor <- kernel$scaling$factor
+    map <- if (is.matrix(factor)) factor else diag(1 / factor, length(factor))
+    mixture$covariances <- map_covariances(mixture$covariances, map)
+  }
+  mixture
+}
+
+# Of points times a matrix; d x d x m.
+map_covariances <- function(covariances, map) {
+  covariances[] <- apply(covariances, 3L, \(s) {
     crossprod(map, matrix(s, nrow(map)) %*% map)
   })
-  mixture
+  covariances
 }
 
 # What print() says of the scaling.

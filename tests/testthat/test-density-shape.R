@@ -85,7 +85,7 @@ test_that("the weights of components with covariances are the best", {
   for (scale in list("whiten", TRUE, FALSE)) {
     fit <- seeded(x, m = 5, scale = scale)
     # In the units of the kernel, from the fields.
-    found <- matcher(fit$mean)(kernel_mixture(fit, fit$kernel))
+    found <- matcher(fit$mean)(scale_mixture(fit$kernel, fit))
     expect_lt(fit$objective - best_weights(found$gram, found$g),
               1e-7 * max(found$gram))
     expect_near(fit$distance2, kme_risk(fit$mean, fit), 1e-8)
@@ -205,7 +205,7 @@ test_that("weights go part of the way where that is chosen", {
     set.seed(seed)
     fit <- kme_density(x[sample(150, 70), ], nstart = 5, m = c(3, 6))
     last <- match_weights(matcher(fit$mean)(
-      kernel_mixture(fit$start, fit$kernel)), matcher(fit$mean))
+      scale_mixture(fit$kernel, fit$start)), matcher(fit$mean))
     expect_equal(fit$weights, (1 - fit$toward) * fit$start$weights +
                    fit$toward * last$weights, tolerance = 1e-6)
     expect_lte(fit$objective, fit$start$objective * (1 - 1e-12) + 1e-12)

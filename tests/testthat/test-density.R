@@ -187,21 +187,21 @@ test_that("validation stops at the first look that is as good as the best", {
     expect_length(unique(fit$heldout), 54L)
     # The same by hand: the first fit again, from the same start.
     set.seed(seed)
-    expect_identical(kmeans_start(x, 4, 5, fit$floor)$weights,
-                     fit$start$weights)
-    expect_identical(heldout_rows(272, 0.2), fit$heldout)
+    plan <- list(estimator = est_kme(), optimize = "all", toward = 1,
+                 direct = FALSE, shape = "isotropic", m = 4, nstart = 5,
+                 widen = 1, lowest = fit$floor)
+    expect_identical(cluster_start(x, plan)$weights, fit$start$weights)
+    expect_identical(sort(sample.int(272, 54)), fit$heldout)
     kept <- x[-fit$heldout, ]
     out <- x[fit$heldout, ]
-    start <- kmeans_start(kept, 4, 5, fit$floor)
+    start <- cluster_start(kept, plan)
     mean <- kme(kept, fit$kernel)
     looks <- c(list("start", "weights"), as.list(as.integer(
       fit$path$step[-(1:2)]
     )))
-    plan <- list(estimator = est_kme(), optimize = "all", lowest = fit$floor,
-                 toward = 1, direct = FALSE)
-    logs <- vapply(looks, \(take) {
+    logs <- vapply(looks, \(until) {
       q <- fit_points(points_sample(kept, fit$kernel), start, plan,
-                      take = take)$best
+                      until = until)$best
       log(density_R(q, out))
     }, numeric(54))
     expect_near(-colMeans(logs), fit$path$heldout, 1e-10)
@@ -211,7 +211,7 @@ test_that("validation stops at the first look that is as good as the best", {
     expect_identical(format(fit$steps), fit$path$step[which(good)[1]])
     # And the fit to all points goes as far.
     q <- fit_points(points_sample(x, fit$kernel), fit$start, plan,
-                    take = fit$steps)$best
+                    until = fit$steps)$best
     expect_identical(unname(fit$means), unname(q$means))
     seen <- c(seen, class(fit$steps))
   }
@@ -248,9 +248,12 @@ test_that("the bandwidth is the best of those tried on the points held out", {
   expect_length(fit$heldout, 136L)
   expect_near(fit$bandwidths$bandwidth^2, median^2 * 4^seq(-2, 1, 0.5), 1e-12)
   set.seed(12)
-  kmeans_start(x, 5, 50, fit$floor)
-  rows <- heldout_rows(272, 0.5)
-  start <- kmeans_start(x[-rows, ], 5, 50, fit$floor)
+  clusters <- \(x) cluster_start(x, list(
+    shape = "isotropic", m = 5, nstart = 50, lowest = fit$floor, widen = 1
+  ))
+  clusters(x)
+  rows <- sort(sample.int(272, 136))
+  start <- clusters(x[-rows, ])
   by_hand <- vapply(fit$bandwidths$bandwidth, \(theta) {
     q <- round_density(x[-rows, ], kernel_rbf(theta), m = 5, start = start)
     -mean(log(density_R(q, x[rows, ])))

@@ -120,6 +120,6 @@ test_that("what rows are needed for is refused", {
   refused(kme_density(sketch, m = 2, bandwidths = 1:2), "'bandwidths' must not")
   refused(kme_density(sketch, m = 2, estimator = "smooth"), "sums over rows")
   refused(kme_density(sketch, m = 2, estimator = kme(x, rbf)),
-          "a fit of kme\\(\\) to the sketch")
+          "a fit of kme\\(\\) to 'x'")
   refused(kme_density(sketch, m = 26), "distinct points that stand for")
 })
