@@ -333,14 +333,7 @@ coef.kme_density <- function(object, ...) {
   cbind(weight = object$weights, named_means(object))
 }
 
-named_means <- function(object) {
-  means <- object$means
-  if (is.null(colnames(means))) {
-    colnames(means) <- if (ncol(means) == 1L) "x" else
-      paste0("x", seq_len(ncol(means)))
-  }
-  means
-}
+named_means <- \(object) as.matrix(named_frame(object$means))
 
 # The mixture on some of the columns, in the units of the user: list(weights,
 # means: m x k, covariances: k x k x m).
@@ -370,9 +363,6 @@ component_sds <- function(object) {
 # The share of the density beyond the range of the sample, for each column.
 share_outside <- function(object) {
   x <- known_rows(object$sample)
-  if (!nrow(x)) {
-    return(NULL)
-  }
   sd <- component_sds(object)
   shares <- vapply(seq_len(ncol(x)), \(l) {
     above <- stats::pnorm(max(x[, l]), object$means[, l], sd[, l],
@@ -428,37 +418,27 @@ simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {
 fit_request.kme_density <- function(x, changes) {
   new <- names(changes)
   moved <- "x" %in% new || "data" %in% new && !is.null(x$terms)
-  stored <- x$arguments
-  if ("m" %in% new && !is.character(stored$start)) x$arguments$start <- NULL
-  if (!is.null(changes$start) && !is.character(changes$start)) {
-    x$arguments[c("m", "shape")] <- NULL
-  }
-  fitted <- inherits(stored$estimator, "kme") && !"estimator" %in% new
-  if (fitted && moved) {
+  before <- x$arguments
+  if ("m" %in% new && !is.character(before$start)) x$arguments$start <- NULL
+  if (is.list(changes$start)) x$arguments[c("m", "shape")] <- NULL
+  if (moved && inherits(before$estimator, "kme") && !"estimator" %in% new) {
     stop_input("'estimator' must be given with new points, as that of the fit ",
                "is a fit on the old ones")
   }
   # On the same points the bandwidth that was chosen stays.
-  if (!moved || brings_kernel(changes$x) || !is.null(changes$kernel)) {
-    x$arguments["bandwidths"] <- NULL
-  }
+  if (!moved || !is.null(changes$kernel)) x$arguments["bandwidths"] <- NULL
   asked <- fit_request.default(x, changes)
   kept <- attr(asked, "kept")
   if (!moved && !is.null(changes$bandwidths)) {
     asked$x <- sample_input(x$sample, rekernel = TRUE)
     if (is.null(changes$kernel)) {
-      asked$kernel <- kernel_for(asked$x, stored$kernel, x$sample)
+      asked$kernel <- kernel_for(asked$x, before$kernel, x$sample)
     }
   }
-  if (fitted && is.null(changes$kernel) ||
-        inherits(changes$estimator, "kme")) {
-    asked$kernel <- NULL
-  }
-  if (inherits(asked$estimator, "kme")) asked$scale <- NULL
   # Nothing is left to decide.
-  weights <- !identical(asked$optimize, "all")
-  if ((weights || !is.null(asked$steps)) && is.numeric(asked$m) &&
-        is.null(asked$bandwidths) && !"validate" %in% new) {
+  if ((!identical(asked$optimize, "all") || !is.null(asked$steps)) &&
+        is.numeric(asked$m) && is.null(asked$bandwidths) &&
+        !"validate" %in% new) {
     asked$validate <- NULL
   }
   structure(asked, kept = c(kept, if (!moved && !any(
@@ -468,6 +448,8 @@ fit_request.kme_density <- function(x, changes) {
 # --- print -------------------------------------------------------------------
 
 fit_lines.kme_density <- function(x, digits) {
+  start2 <- max(0, x$mean$norm2 + x$start$objective)
+  distances <- format_number(sqrt(c(x$distance2, start2)), digits)
   c(
     paste0("Density by kernel mean matching, ",
            count_of(x$m, "normal component"),
@@ -476,126 +458,94 @@ fit_lines.kme_density <- function(x, digits) {
     kernel_lines(x$kernel), sample_note(x$sample),
     strwrap(c(
       describe_fit(x),
-      paste0("distance to the kernel mean ",
-             format_number(sqrt(x$distance2), digits),
-             ", at the start ", format_number(sqrt(max(
-               0, x$mean$norm2 + x$start$objective)), digits)),
-      if (nrow(known_rows(x$sample))) describe_density(x, digits)
+      paste0("distance to the kernel mean ", distances[1L], ", at the start ",
+             distances[2L]),
+      if (nrow(known_rows(x$sample))) {
+        logs <- c(mean(density_log(x, x$sample$x)),
+                  mean(density_log(x, x$sample$x, x$start)))
+        logs <- format_number(logs, digits)
+        paste0("mean log density of the sample ", logs[1L], ", at the start ",
+               logs[2L])
+      }
     ), 80L, exdent = 2L)
   )
 }
 
-describe_density <- function(object, digits) {
-  z <- object$sample$x
-  at <- c(mean(density_log(object, z)),
-          mean(density_log(object, z, object$start)))
-  at <- format_number(at, digits)
-  paste0("mean log density of the sample ", at[1L], ", at the start ", at[2L])
-}
-
 # What was optimized, and what the points held out decided.
 describe_fit <- function(object) {
-  given <- object$arguments$start
-  clusters <- is.null(given) || is.character(given)
-  begun <- if (clusters) "k-means" else "the given start"
+  start <- object$arguments$start
   steps <- object$steps
-  what <- if (identical(steps, "start")) {
-    paste("the start itself,", begun)
-  } else if (!is.null(object$arguments$steps)) {
-    paste("all parameters,", count_of(steps, "gradient step"), "from",
-          if (clusters) "the clusters" else begun)
-  } else if (is.null(steps) || identical(steps, "weights")) {
-    paste(if (object$shape == "isotropic") "means and variances of" else
-      "means and covariances of", begun, "and", describe_weights(object))
-  } else {
-    paste0("all parameters, ", count_of(steps, "step"), " from ", begun,
-           if (!is.character(given)) " and optimal weights")
-  }
   empty <- sum(object$weights < 1e-8)
-  c(
-    paste0(what, if (empty > 0L) paste0(" (", empty, " of ", object$m, " 0)")),
-    if (!is.null(object$sizes)) describe_sizes(object),
-    if (!is.null(object$heldout)) describe_heldout(object)
-  )
-}
-
-describe_weights <- function(object) {
-  if (object$toward == 1) {
-    "optimal weights"
-  } else if (object$toward == 0) {
-    "its shares as weights"
-  } else {
-    paste0("weights ", format_number(100 * object$toward),
-           "% of the way from its shares to the optimal ones")
-  }
-}
-
-describe_sizes <- function(object) {
   sizes <- object$sizes
-  tried <- unique(sizes$m)
-  paste0(
-    "chosen by points held out: ", count_of(object$m, "component"), " of ",
-    if (length(tried) > 1L) paste(min(tried), "to") else "", " ", max(tried),
-    ", ", if (object$widen > 1) {
-      paste0("variances times ", format_number(object$widen), ", ")
-    }, "log density ", format_number(sizes$log_density[sizes$chosen])
-  )
-}
-
-describe_heldout <- function(object) {
-  path <- object$path
-  score <- if (is.null(path$heldout)) {
-    min(object$bandwidths$heldout)
-  } else {
-    path$heldout[stop_row(object)]
-  }
-  paste0(
-    "decided by ", count_of(length(object$heldout), "point"),
-    " held out: log density ", format_number(-score),
-    if (!is.null(path$heldout)) {
-      paste0(" (start ", format_number(-path$heldout[1L]), ")")
+  looks <- object$path$heldout
+  c(
+    paste0(
+      if (is.list(start)) "the given start" else "k-means",
+      if (is.numeric(steps)) {
+        paste(" and", count_of(steps, "step"), "of all parameters")
+      } else {
+        weight_words[[if (identical(steps, "start")) "0" else
+          format(object$toward)]]
+      },
+      if (empty > 0L) paste0(" (", empty, " of ", object$m, " 0)")
+    ),
+    if (!is.null(sizes)) {
+      paste0("chosen by points held out: ", count_of(object$m, "component"),
+             " of up to ", max(sizes$m), if (object$widen > 1) {
+               paste0(", variances times ", format_number(object$widen))
+             }, ", log density ",
+             format_number(sizes$log_density[sizes$chosen]))
+    },
+    if (!is.null(object$heldout)) {
+      score <- if (is.null(looks)) min(object$bandwidths$heldout) else
+        looks[stop_row(object)]
+      paste0("decided by ", count_of(length(object$heldout), "point"),
+             " held out: log density ", format_number(-score),
+             if (!is.null(looks)) {
+               paste0(" (start ", format_number(-looks[1L]), ")")
+             })
     }
   )
 }
+
+weight_words <- c("0" = ", its own weights",
+                  "0.5" = ", weights half of the way to the optimal ones",
+                  "1" = ", optimal weights")
 
 # The row of the path where the fit stopped.
 stop_row <- function(object) match(format(object$steps), object$path$step)
 
 fit_summary.kme_density <- function(x) {
-  order <- order(-x$weights)
   means <- named_means(x)
   sds <- component_sds(x)
   colnames(sds) <- paste("sd", colnames(means))
   # One number where it is the same in all columns.
   if (all(sds == sds[, 1L])) sds <- cbind(sd = sds[, 1L])
   components <- data.frame(weight = x$weights, means, sds,
-                           check.names = FALSE)[order, ]
+                           check.names = FALSE)[order(-x$weights), ]
   rownames(components) <- seq_len(x$m)
-  outside <- share_outside(x)
-  likelihood <- if (!is.null(outside)) logLik(x)
-  c(
-    list(components = structure(components, title = paste0(
-      "Components: weight, means, standard deviation",
-      if (ncol(sds) > 1L) "s"
-    ))),
-    if (!is.null(outside)) list(
+  attr(components, "title") <- "Components: weight, mean, standard deviation"
+  rows <- nrow(known_rows(x$sample)) > 0L
+  c(list(components = components), if (rows) {
+    likelihood <- logLik(x)
+    list(
       likelihood = paste0("log-likelihood ", format_number(c(likelihood)),
                           " on ", attr(likelihood, "df"),
                           " degrees of freedom"),
-      outside = structure(outside, title = paste(
-        "Share of the density beyond the range of the data"
-      ))
+      outside = structure(
+        share_outside(x),
+        title = "Share of the density beyond the range of the data"
+      )
     )
-  )
+  })
 }
 
 fit_rows.kme_density <- function(x, ...) {
   check_dots(...)
-  columns <- names(named_frame(x$means))
-  one <- length(columns) == 1L
+  columns <- colnames(named_means(x))
   numbers <- cbind(x$means, component_sds(x))
-  colnames(numbers) <- if (one) c("mean", "sd") else
-    paste0(rep(c("mean.", "sd."), each = length(columns)), columns)
+  colnames(numbers) <- if (length(columns) == 1L) c("mean", "sd") else
+    c(paste0("mean.", columns), paste0("sd.", columns))
   data.frame(component = seq_len(x$m), weight = x$weights, numbers,
              check.names = FALSE, row.names = NULL)
 }
@@ -647,11 +597,8 @@ fit_picture.kme_density <- function(object, type = NULL, columns = NULL,
 # The components (times their weights) at points of one or two columns, points x
 # m.
 component_values <- function(q, z) {
-  values <- vapply(seq_along(q$weights), \(j) {
-    root <- chol(as.matrix(q$covariances[, , j]))
-    apart <- forwardsolve(t(root), t(z) - q$means[j, ])
-    q$weights[j] * exp(-colSums(apart^2) / 2) /
-      (prod(diag(root)) * (2 * pi)^(ncol(z) / 2))
+  values <- vapply(components_of(q), \(part) {
+    part$weight * exp(component_log(part, z))
   }, numeric(nrow(z)))
   matrix(values, nrow(z))
 }

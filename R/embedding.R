@@ -127,12 +127,12 @@ fit_pairs <- function(fits) {
 # weights on its sample.
 
 embedding_parts <- function(object, times = 1) {
-  own <- object$parts
-  if (is.null(own)) {
-    own <- list(list(sample = object$sample, noise = effective_noise(object),
-                     weights = object$weights))
+  parts <- object$parts
+  if (is.null(parts)) {
+    parts <- list(list(sample = object$sample, noise = effective_noise(object),
+                       weights = object$weights))
   }
-  c(scale_parts(own, times),
+  c(scale_parts(parts, times),
     target_parts(object$estimator$target, object$kernel, times * object$share))
 }
 
@@ -229,26 +229,24 @@ inner_part <- function(a, b, kernel) {
 # <mu_a, mu_b> of many embeddings, each a list of parts that are points; `rows`:
 # those in the rows, NULL for the same. In one walk for an RBF kernel.
 inner_matrix <- function(embeddings, kernel, rows = NULL) {
+  symmetric <- is.null(rows)
+  if (symmetric) rows <- embeddings
   if (!is_rbf(kernel)) {
-    return(part_products(embeddings, kernel, rows))
+    return(pair_values(rows, if (!symmetric) embeddings, \(a, b) {
+      inner_parts(a, b, kernel)
+    }))
   }
-  own <- flatten_parts(embeddings, kernel)
-  inner <- if (is.null(rows)) {
-    .Call(C_r_bag_noisy, own$x, own$sizes, own$weights, own$covariances, NULL,
-          NULL, NULL, NULL)
-  } else {
-    new <- flatten_parts(rows, kernel, own$origin)
-    .Call(C_r_bag_noisy, new$x, new$sizes, new$weights, new$covariances, own$x,
-          own$sizes, own$weights, own$covariances)
-  }
-  of <- lengths(if (is.null(rows)) embeddings else rows)
-  by_row <- rowsum(inner, rep(seq_along(of), of), reorder = FALSE)
-  count <- lengths(embeddings)
-  unname(t(rowsum(t(by_row), rep(seq_along(count), count), reorder = FALSE)))
+  columns <- flatten_parts(embeddings, kernel)
+  at <- if (symmetric) columns else flatten_parts(rows, kernel, columns$origin)
+  other <- if (!symmetric) columns
+  inner <- .Call(C_r_bag_noisy, at$x, at$sizes, at$weights, at$covariances,
+                 other$x, other$sizes, other$weights, other$covariances)
+  by_row <- rowsum(inner, at$of, reorder = FALSE)
+  unname(t(rowsum(t(by_row), columns$of, reorder = FALSE)))
 }
 
 # list(x: the points of all parts in units of the bandwidths, relative to
-# origin; sizes, weights, covariances: d x d x parts).
+# origin; sizes, weights, covariances: d x d x parts; of: whose parts they are).
 flatten_parts <- function(embeddings, kernel, origin = NULL) {
   parts <- unlist(unname(embeddings), recursive = FALSE)
   x <- bind_rows(lapply(parts, \(part) unname(part$sample$x)))
@@ -267,21 +265,8 @@ flatten_parts <- function(embeddings, kernel, origin = NULL) {
   list(x = (x - rep(origin, each = nrow(x))) / rep(theta, each = nrow(x)),
        sizes = vapply(parts, \(part) nrow(part$sample$x), 1L),
        weights = unlist(weights_of(parts)),
-       covariances = covariances, origin = origin)
-}
-
-# The same pair by pair, whatever the parts are.
-part_products <- function(columns, kernel, rows = NULL) {
-  symmetric <- is.null(rows)
-  if (symmetric) rows <- columns
-  inner <- matrix(0, length(rows), length(columns))
-  for (a in seq_along(rows)) {
-    for (b in if (symmetric) seq_len(a) else seq_along(columns)) {
-      inner[a, b] <- inner_parts(rows[[a]], columns[[b]], kernel)
-      if (symmetric) inner[b, a] <- inner[a, b]
-    }
-  }
-  inner
+       covariances = covariances, origin = origin,
+       of = rep(seq_along(embeddings), lengths(embeddings)))
 }
 
 # --- All pairs of several embeddings ----------------------------------------
@@ -290,9 +275,9 @@ part_products <- function(columns, kernel, rows = NULL) {
 # with a column of weights for each embedding, and `used`, those that have the
 # part.
 shared_parts <- function(embeddings) {
-  own <- lapply(unname(embeddings), merge_parts)
-  parts <- unlist(own, recursive = FALSE)
-  of <- rep(seq_along(own), lengths(own))
+  merged <- lapply(unname(embeddings), merge_parts)
+  parts <- unlist(merged, recursive = FALSE)
+  of <- rep(seq_along(merged), lengths(merged))
   lapply(equal_parts(parts), \(i) {
     part <- parts[[i[1L]]]
     part$weights <- do.call(cbind, weights_of(parts[i]))
@@ -413,9 +398,10 @@ parts_at <- function(parts, kernel, new) {
 weights_on <- function(object, sample) {
   parts <- merge_parts(embedding_parts(object))
   part <- parts[[1L]]
-  own <- length(parts) == 1L && is.null(part$mixture) && is.null(part$noise) &&
-    same_sample(part$sample, sample)
-  if (own) part$weights
+  if (length(parts) == 1L && is.null(part$mixture) && is.null(part$noise) &&
+        same_sample(part$sample, sample)) {
+    part$weights
+  }
 }
 
 # --- Noise -----------------------------------------------------------------
@@ -485,15 +471,15 @@ poly_noise <- function(kernel, z, x, weights, at_z, at_x) {
   if (is_linear(kernel)) {
     return(numeric(nrow(z)))
   }
-  own <- drop(z^2 %*% at_x) + sum(at_z * at_x)
-  theirs <- weights * drop(x^2 %*% at_z)
+  by_z <- drop(z^2 %*% at_x) + sum(at_z * at_x)
+  by_x <- weights * drop(x^2 %*% at_z)
   if (kernel$degree == 2L) {
-    return(sum(weights) * own + sum(theirs))
+    return(sum(weights) * by_z + sum(by_x))
   }
   mean <- drop(crossprod(x, weights))
-  moved <- drop(crossprod(x, theirs)) + 2 * at_z * at_x * mean
-  3 * own * (drop(z %*% mean) + kernel$offset * sum(weights)) +
-    3 * (drop(z %*% moved) + kernel$offset * sum(theirs))
+  moved <- drop(crossprod(x, by_x)) + 2 * at_z * at_x * mean
+  3 * by_z * (drop(z %*% mean) + kernel$offset * sum(weights)) +
+    3 * (drop(z %*% moved) + kernel$offset * sum(by_x))
 }
 
 # The squared norm of sum_i weights_i E k(x~_i, .)

@@ -360,7 +360,7 @@ read_law <- function(model, x, asked) {
   }
   if (inherits(model, "kme_density")) {
     warn_same_points(model, x)
-    model <- density_mixture(model)
+    model <- marginal_mixture(model)
   }
   if (!is.list(model) || is.object(model)) {
     stop_input(
@@ -385,16 +385,6 @@ read_law <- function(model, x, asked) {
   })
   new_law("mixture", mixture = mixture, columns = colnames(model$means),
           roots = roots, given = model)
-}
-
-# The mixture that a fit is, with covariances in the units of the user.
-density_mixture <- function(fit) {
-  covariances <- fit$covariances
-  if (is.null(covariances)) {
-    one <- crossprod(scaling_back(fit$kernel, ncol(fit$means)))
-    covariances <- outer(one, fit$variances)
-  }
-  list(weights = fit$weights, means = fit$means, covariances = covariances)
 }
 
 # Parameters that were estimated from these points make p too large.
