@@ -18,5 +18,3 @@ points_for_mean <- function(mean) {
   ends <- floor(points_for_start * cumsum(p) / sum(p) + stats::runif(1L))
   x[rep(seq_len(m), diff(c(0, ends))), , drop = FALSE]
 }
-
-
