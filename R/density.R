@@ -202,10 +202,7 @@ kme_density_arguments <- door_table(
   estimator = an_estimate, m = unless_given(anything),
   scale = unless_given(a_scale),
   shape = unless_given(choice("full", "common", "isotropic")),
-  bandwidths = \(value, name) {
-    check_bandwidth_set(value, "validate")
-    value
-  },
+  bandwidths = bandwidth_set("validate"),
   optimize = choice("weights", "all"), nstart = count(),
   validate = maybe(number(0, 0.9)),
   start = maybe(new_kind("a fit of kme_density() or a list", is.list),

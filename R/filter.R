@@ -170,12 +170,12 @@ filter_label <- function(filter) {
 # The statistics: a row for each, in the order in which they are computed.
 list_statistics <- function(filter) {
   above <- filter$order[filter$order > 0L]
-  each <- expand.grid(ratio = filter$ratio, order = above)[2:1]
-  if (0L %in% filter$order) {
-    each <- rbind(data.frame(order = 0L, ratio = NA_real_), each)
-  }
+  each <- rbind(
+    if (0L %in% filter$order) data.frame(ratio = NA_real_, order = 0L),
+    expand.grid(ratio = filter$ratio, order = above)
+  )
   count <- nrow(each)
-  data.frame(each[rep(seq_len(count), length(filter$factors)), ],
+  data.frame(each[rep(seq_len(count), length(filter$factors)), 2:1],
              factor = rep(filter$factors, each = count), row.names = NULL)
 }
 
@@ -184,11 +184,10 @@ statistic_words <- function(table, plain) {
   words <- paste0("order ", table$order, ", ratio ",
                   format_number(table$ratio, 3L))
   words[table$order == 0L] <- plain
-  several <- length(unique(table$factor)) > 1L
-  if (several) {
-    words <- paste0(words, ", bandwidth x ", format_number(table$factor, 3L))
+  if (length(unique(table$factor)) == 1L) {
+    return(words)
   }
-  words
+  paste0(words, ", bandwidth x ", format_number(table$factor, 3L))
 }
 
 # The sample with a multiple of its bandwidth.
@@ -226,8 +225,8 @@ filter_most_columns <- 1000L
 filter_first_columns <- 64L
 
 # K^c, list(k, scale: the size of what it is a difference of).
-filter_matrix <- function(sample) {
-  check_memory(sample$n, sample$n, "use fewer rows", copies = 4)
+centered_values <- function(sample, copies = 2) {
+  check_memory(sample$n, sample$n, "use fewer rows", copies = copies)
   centered <- center_source(sample_source(sample))
   list(k = centered$k, scale = max(abs(centered$at)))
 }
@@ -241,9 +240,10 @@ filter_spectrum <- function(sample, least) {
   if (sample$n > filter_most_points) {
     return(factor_spectrum(sample, least))
   }
-  own <- filter_matrix(sample)
-  found <- .Call(C_r_eigen, own$k, sample$n)
-  values <- clip_values(found$values, own$scale, "the centered Gram matrix")
+  centered <- centered_values(sample, 4)
+  found <- .Call(C_r_eigen, centered$k, sample$n)
+  values <- clip_values(found$values, centered$scale,
+                        "the centered Gram matrix")
   kept <- seq_len(sum(values > 0))
   list(values = values[kept] / sample$n,
        vectors = found$vectors[, kept, drop = FALSE], left = 0)
@@ -310,73 +310,55 @@ filter_root <- function(spectrum, ratio, name) {
 # Of ratios that are smaller rounding would be seen.
 inverse_least <- 1e-6
 
-# M of each ratio as a function of it. Where inverses will do, in half the time
-# of an eigendecomposition: M = n (I - A) for Tikhonov's filter and n (I - A^2)
-# for its iteration, A = n tau (K^c + n tau I)^{-1}.
-filter_matrices <- function(sample, ratios, name) {
-  inverse <- name %in% c("tikhonov", "iterated") && min(ratios) >= inverse_least
-  own <- if (inverse) filter_matrix(sample)
-  top <- if (inverse) largest_value(own$k)
-  if (is.null(top)) {
-    spectrum <- filter_spectrum(sample, min(ratios))
-    return(\(ratio) tcross(filter_root(spectrum, ratio, name)))
-  }
+# list(left: see filter_spectrum(), at: M of each ratio as a function of it).
+# Where inverses will do, in half the time of an eigendecomposition: M = n (I -
+# A) for Tikhonov's filter and n (I - A^2) for its iteration, A = n tau (K^c + n
+# tau I)^{-1}.
+filter_matrices <- function(sample, filter) {
   n <- sample$n
-  if (top < rounding_of(n, max(top, own$scale))) {
-    return(\(ratio) matrix(0, n, n))
+  least <- min(filter$ratio)
+  inverse <- n <= filter_most_points && least >= inverse_least &&
+    filter$name %in% c("tikhonov", "iterated")
+  centered <- if (inverse) centered_values(sample, 4)
+  top <- if (inverse) largest_value(centered$k)
+  if (is.null(top)) {
+    check_memory(n, n, "use fewer rows", copies = 4)
+    spectrum <- filter_spectrum(sample, least)
+    return(list(left = spectrum$left, at = \(ratio) {
+      tcross(filter_root(spectrum, ratio, filter$name))
+    }))
+  }
+  k <- centered$k
+  if (top < rounding_of(n, max(top, centered$scale))) {
+    return(list(left = 0, at = \(ratio) matrix(0, n, n)))
   }
   # Is it free of eigenvalues that are clearly negative, as clip_values() asks?
   if (stores_gram(sample) &&
-        is.null(cholesky(own$k, sqrt(.Machine$double.eps) * top))) {
-    clip_values(spectrum_values(own$k), name = "the centered Gram matrix")
+        is.null(cholesky(k, sqrt(.Machine$double.eps) * top))) {
+    clip_values(spectrum_values(k), name = "the centered Gram matrix")
   }
-  \(ratio) {
+  list(left = 0, at = \(ratio) {
     shift <- ratio * top
-    if (name == "iterated") {
-      square <- cross(resolvent(own$k, shift, shift * sqrt(n), 0))
-      at <- seq.int(1, n^2, n + 1)
-      square <- -square
-      square[at] <- square[at] + n
-      return(square)
+    if (filter$name == "tikhonov") {
+      return(resolvent(k, shift, -n * shift, n))
     }
-    resolvent(own$k, shift, -n * shift, n)
-  }
+    m <- -cross(resolvent(k, shift, shift * sqrt(n), 0))
+    diag(m) <- diag(m) + n
+    m
+  })
 }
 
-most_steps <- 200L
-
-# The largest eigenvalue of a positive semi-definite matrix by Lanczos'
-# iteration, to rounding; NULL if that takes too many steps. Vectors are not
-# orthogonalized again, which at most repeats values that were found. Where it
-# starts depends on the order of rows, where it ends does not.
+# The largest eigenvalue of a positive semi-definite matrix; NULL if the
+# iteration does not converge.
 largest_value <- function(k) {
-  n <- nrow(k)
-  if (n < 2L * most_steps) {
+  square <- sum(k^2)
+  # As for centered_spectrum().
+  if (nrow(k) < 1200 || !is.finite(square) ||
+        square < .Machine$double.xmin / 1e-16) {
     return(max(0, spectrum_values(k)[1L]))
   }
-  diagonal <- off <- numeric(most_steps)
-  last <- size <- 0
-  before <- numeric(n)
-  v <- sin(seq_len(n))
-  v <- v / sqrt(sum(v^2))
-  for (step in seq_len(most_steps)) {
-    w <- drop(k %*% v) - size * before
-    diagonal[step] <- sum(w * v)
-    w <- w - diagonal[step] * v
-    off[step] <- size <- sqrt(sum(w^2))
-    done <- size <= n * .Machine$double.eps * max(diagonal)
-    if (done || step %% 5L == 0L) {
-      top <- .Call(C_r_tridiag_spectrum, diagonal[seq_len(step)],
-                   off[seq_len(step - 1L)], FALSE)$values[1L]
-      if (done || abs(top - last) <= 4 * .Machine$double.eps * top) {
-        return(max(0, top))
-      }
-      last <- top
-    }
-    before <- v
-    v <- w / size
-  }
-  NULL
+  .Call(C_r_krylov, native_source(NULL, k), numeric(nrow(k)), 0, square,
+        1L)$values[1L]
 }
 
 # --- One p-value -------------------------------------------------------------

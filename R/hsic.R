@@ -177,7 +177,7 @@ bandwidth_sets <- function(value, name) {
                "list, not ", describe(value))
   }
   for (set in if (is.list(value)) value else list(value)) {
-    check_bandwidth_set(set, "fuse")
+    take(set, bandwidth_set("fuse"), name)
   }
   value
 }
@@ -227,19 +227,16 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                              missing(na.action), parent.frame(), least = 2L,
                              extra = c("blocks", "clusters"))
   label <- paste(names(frame$variables), collapse = " and ")
-  hsic_test.default(test_variables(list(x = frame$variables), label), ...,
-                    blocks = frame$extra$blocks,
-                    clusters = frame$extra$clusters)
+  do.call(hsic_test.default, c(
+    list(test_variables(list(x = frame$variables), label)),
+    side_kernels(list(...), frame$variables), frame$extra
+  ), quote = TRUE)
 }
 
 test_dependence <- function(data, asked) UseMethod("test_dependence")
 test_dependence.test_variables <- function(data, asked) {
-  kernels <- Filter(Negate(is.null), asked[c("kernel_x", "kernel_y")])
-  if (is.null(names(data$label))) {
-    kernels <- side_kernels(kernels, data$data$x)
-  }
   variables <- read_variables(
-    data$data, list(x = kernels$kernel_x, y = kernels$kernel_y), asked$kernel,
+    data$data, list(x = asked$kernel_x, y = asked$kernel_y), asked$kernel,
     scale = asked$scale
   )
   n <- check_lengths(variables)
@@ -256,7 +253,7 @@ test_dependence.test_variables <- function(data, asked) {
     stop_input("'x' must have at least ", least, " rows for this test, not ", n)
   }
   filter <- options$filter
-  if (asked$several || !is.null(filter) && filter$name != "none") {
+  if (asked$several || isTRUE(filter$name != "none")) {
     for (variable in variables) check_definite(variable$sample$kernel)
   }
   if (!is.null(filter) && !identical(filter$factors, 1) &&
@@ -367,10 +364,7 @@ change_variables.test_variables <- function(origin, test, changes, data,
   own <- vapply(variables, \(v) is.null(variable_kernel(v)), NA)
   arguments <- change_kernels(test$arguments, variables, several, !own)
   # A formula has sides, a list has none.
-  if (is.null(names(label))) {
-    arguments <- side_kernels(arguments, variables)
-    changes <- side_kernels(changes, variables)
-  }
+  if (is.null(names(label))) changes <- side_kernels(changes, variables)
   changes <- change_kernels(changes, variables, several)
   # A gram stays one unless another kernel is to come.
   names <- if (several) rep("kernel_x", length(variables)) else

@@ -12,7 +12,7 @@ hsic_statistics <- function(variables, options, scheme) {
   source <- if (is.null(options$bandwidths)) {
     new_source(settled$samples, options, scheme)
   } else {
-    fuse_source(lapply(variables, each_bandwidth), scheme)
+    fuse_source(variables, scheme)
   }
   found <- if (!is.null(options$filter)) {
     filter_draws(variables, settled, source, options, scheme)
@@ -59,31 +59,30 @@ settle_variables <- function(variables, options) {
 # --- Gram matrices -----------------------------------------------------------
 
 new_source <- function(samples, options, scheme) {
-  if (length(samples) > 2L) {
-    tensor_source(samples)
-  } else {
-    pair_source(lapply(samples, filterable_sample), options, scheme)
+  if (length(samples) == 2L) {
+    return(pair_source(lapply(samples, filterable_sample), options, scheme))
   }
+  n <- samples[[1L]]$n
+  check_memory(n, n, "use fewer rows", copies = length(samples))
+  tensor_source(lapply(unname(samples), \(sample) {
+    sample_matrix(walkable_sample(sample))
+  }))
 }
 
 # Two centered matrices, or factors of them, as x and y; share: how large HSIC
 # is among its bounds; `shares` is that of est_share().
 pair_source <- function(samples, options, scheme) {
-  n <- samples[[1L]]$n
   shares <- if (options$operator) est_share(options$estimator)
   stored <- options$null == "gamma" || options$operator && is.null(shares) ||
     !is.null(scheme$moved)
   factors <- if (!stored) pair_factors(samples, scheme$B)
-  if (is.null(factors)) {
-    check_memory(n, n, "use fewer rows", copies = 2)
-    parts <- lapply(samples, centered_part)
-  } else {
-    parts <- Map(factor_part, factors, samples)
-  }
+  parts <- if (is.null(factors)) lapply(samples, centered_part) else
+    Map(\(factor, sample) new_part(factor, mean(sample_diagonal(sample)), TRUE),
+        factors, samples)
   source <- new_pair(parts, scheme, !is.null(factors))
   same <- matrix(seq_len(ncol(source$x$m)))
   source$share <- share_of(pair_forms(source, same), source$norms)
-  source["shares"] <- list(shares)
+  source$shares <- shares
   if (options$operator) source["scale"] <- list(NULL)
   if (!is.null(factors)) source$ranks <- c(x = nrow(source$x$m),
                                            y = nrow(source$y$m))
@@ -91,11 +90,23 @@ pair_source <- function(samples, options, scheme) {
 }
 
 # list(x, y, n, norms, the product of theirs, factors: are they factors, scale:
-# see permutation_p(), moved: permutations of a draw)
+# see permutation_p(), moved: permutations of a draw). Where values of a
+# variable that is constant within clusters move between clusters of any size,
+# sum_ij k_ij l_p(i)p(j) is a sum over clusters: of the other matrix, added up
+# over clusters, with the values of the one that moves. Row sums of k are 0, and
+# so it does not matter where l is centered.
 new_pair <- function(parts, scheme, factors = FALSE) {
+  parts <- unname(parts)
   n <- length(parts[[1L]]$diagonal)
   norms <- parts[[1L]]$norm * parts[[2L]]$norm
-  parts <- cluster_parts(unname(parts), scheme)
+  moved <- scheme$moved
+  if (!is.null(moved)) {
+    codes <- scheme$clusters
+    first <- which(!duplicated(codes))
+    parts[[moved]]$m <- parts[[moved]]$m[first, first, drop = FALSE]
+    whole <- parts[[3L - moved]]$m
+    parts[[3L - moved]]$m <- unname(rowsum(t(rowsum(whole, codes)), codes))
+  }
   list(x = parts[[1L]], y = parts[[2L]], n = n, norms = norms,
        factors = factors, scale = norms / n^2, moved = 1L)
 }
@@ -112,22 +123,6 @@ pair_forms <- function(pair, permutations) {
 
 share_of <- function(form, norms) {
   if (norms == 0) 0 else min(1, max(0, form / norms))
-}
-
-# Where values of a variable that is constant within clusters move between
-# clusters of any size, sum_ij k_ij l_p(i)p(j) is a sum over clusters: of the
-# other matrix, added up over clusters, with the values of the one that moves.
-# Row sums of k are 0, and so it does not matter where l is centered.
-cluster_parts <- function(parts, scheme) {
-  moved <- scheme$moved
-  if (!is.null(moved)) {
-    codes <- scheme$clusters
-    first <- which(!duplicated(codes))
-    parts[[moved]]$m <- parts[[moved]]$m[first, first, drop = FALSE]
-    whole <- parts[[3L - moved]]$m
-    parts[[3L - moved]]$m <- unname(rowsum(t(rowsum(whole, codes)), codes))
-  }
-  parts
 }
 
 # The permutations of points that permutations of clusters stand for: points
@@ -153,12 +148,12 @@ pair_factors <- function(samples, B) {
   n <- samples[[1L]]$n
   first <- min(n, ceiling(2 * sqrt(n)))
   factors <- lapply(samples, low_rank, first)
-  open <- vapply(factors, is.null, NA)
-  if (any(open) && !all(open)) {
-    rank <- max(1L, nrow(factors[[which(!open)]]))
+  open <- which(vapply(factors, is.null, NA))
+  if (length(open) == 1L) {
+    rank <- max(1L, nrow(factors[[3L - open]]))
     most <- floor(min(n, (4 * n - 1) / rank, sqrt(n) * sqrt(B) / 4))
     if (most > first) {
-      factors[[which(open)]] <- low_rank(samples[[which(open)]], most)
+      factors[open] <- list(low_rank(samples[[open]], most))
     }
   }
   ranks <- unlist(lapply(factors, nrow))
@@ -182,8 +177,11 @@ check_values <- \(values) check_overflow(NULL, values, "the variables")
 # of this size, relative to the kernel values.
 rounding <- 16 * .Machine$double.eps
 
-# list(m, diagonal, trace, norm) of a centered matrix; all 0 if it is rounding.
-new_part <- function(m, diagonal, norm, size) {
+# list(m, diagonal, trace, norm) of a centered matrix, or of a factor of one;
+# all 0 if it is rounding of kernel values of this size.
+new_part <- function(m, size, factor = FALSE) {
+  diagonal <- if (factor) colSums(m^2) else diag(m)
+  norm <- norm(if (factor) tcross(m) else m, "F")
   if (norm <= length(diagonal) * rounding * size) {
     m[] <- 0
     diagonal <- numeric(length(diagonal))
@@ -193,28 +191,16 @@ new_part <- function(m, diagonal, norm, size) {
 }
 
 centered_part <- function(sample) {
-  centered <- center_source(sample_source(sample))
-  diagonal <- diag(centered$k)
-  new_part(centered$k, diagonal, norm(centered$k, "F"),
-           max(abs(centered$at)) + mean(abs(diagonal)))
-}
-
-factor_part <- function(factor, sample) {
-  norm <- if (nrow(factor)) norm(tcross(factor), "F") else 0
-  new_part(factor, colSums(factor^2), norm, mean(sample_diagonal(sample)))
+  centered <- centered_values(sample)
+  new_part(centered$k, centered$scale + mean(abs(diag(centered$k))))
 }
 
 # dHSIC: the matrices as they are. Rounding is far smaller than for ties of
 # centered statistics allowed.
-tensor_source <- function(samples) {
-  n <- samples[[1L]]$n
-  check_memory(n, n, "use fewer rows", copies = length(samples))
-  k <- lapply(unname(samples), \(sample) {
-    sample_matrix(walkable_sample(sample))
-  })
+tensor_source <- function(k) {
   rows <- lapply(k, rowMeans)
   list(
-    k = k, rows = rows, n = n, moved = length(k) - 1L,
+    k = k, rows = rows, n = nrow(k[[1L]]), moved = length(k) - 1L,
     means = prod(vapply(rows, mean, 1)),
     scale = 1e-3 * prod(vapply(k, \(k) mean(abs(diag(k))), 1)),
     constant = any(vapply(k, \(k) all(k == k[1L]), NA))
@@ -226,8 +212,8 @@ tensor_source <- function(samples) {
 grid_bandwidths <- 5L
 
 takes_bandwidths <- function(variable) {
-  sample <- variable$sample
-  !is_factor_variable(variable) && !stores_gram(sample) && is_rbf(sample$kernel)
+  varies_bandwidth(variable) && !stores_gram(variable$sample) &&
+    is_rbf(variable$sample$kernel)
 }
 
 # The variables with many bandwidths where the kernel is not their own: with
@@ -256,18 +242,15 @@ spread_bandwidths <- function(variables, bandwidths) {
   variables
 }
 
-# A sample for each bandwidth of a variable that takes many.
-each_bandwidth <- function(variable) {
-  if (takes_bandwidths(variable)) {
-    by_bandwidth(variable$sample, variable$sample$kernel$bandwidth)
-  } else {
-    list(variable$sample)
-  }
-}
-
-# list(n, pairs, share, scale, moved) of two lists of samples; each pair with
-# the mean and variance of its forms; the share is that of the average kernels.
-fuse_source <- function(samples, scheme) {
+# list(n, pairs, share, scale, moved) of two variables that may have many
+# bandwidths; each pair with the mean and variance of its forms; the share is
+# that of the average kernels.
+fuse_source <- function(variables, scheme) {
+  samples <- lapply(variables, \(variable) {
+    by_bandwidth(variable$sample, if (takes_bandwidths(variable)) {
+      variable$sample$kernel$bandwidth
+    })
+  })
   n <- samples[[1L]][[1L]]$n
   check_memory(n, n, "use fewer rows, or bandwidths",
                copies = 2 * sum(lengths(samples)))
@@ -351,46 +334,53 @@ permuted_traces <- \(source, permutations) {
 
 # The share of shrinkage of each permutation, from rho = mean(M) and varrho =
 # tr(M)/n.
-operator_shares <- function(source, permutations, rho) {
-  n <- source$n
-  source$shares(rho, permuted_traces(source, permutations) / n, n)
+operator_shares <- function(source, permutations,
+                            rho = pair_forms(source, permutations) /
+                              source$n^2) {
+  source$shares(rho, permuted_traces(source, permutations) / source$n, source$n)
 }
 
-# Permutations at a time: 4 MB, or 64.
-chunk_size <- \(source) max(64, floor(2^20 / source$n / source$moved))
-
-same_units <- function(source, scheme) {
+# The statistic as observed, then of each draw.
+form_values <- function(source, options, scheme,
+                        progress = options$progress) {
+  statistic <- \(units) {
+    permuted_statistic(source, point_permutations(units, scheme), options)
+  }
   units <- length(scheme$sizes)
-  matrix(seq_len(units), units, source$moved)
+  # Permutations at a time: 4 MB, or 64.
+  size <- max(64, floor(2^20 / source$n / source$moved))
+  values <- c(
+    statistic(matrix(seq_len(units), units, source$moved)),
+    permuted_draws(statistic, units, scheme, size, progress, source$moved)
+  )
+  check_values(values)
+  # dHSIC is a difference of sums that are not centered: it must be seen above
+  # their rounding.
+  if (source$moved > 1L && !source$constant &&
+        max(abs(values)) < 10 * tie_slack * source$scale) {
+    stop_kernmean(
+      "numeric", "the kernel values vary too little for their size; center ",
+      "the variables, or take smaller bandwidths"
+    )
+  }
+  values
 }
 
 # list(observed, law, alpha)
 form_draws <- function(source, options, scheme) {
-  statistic <- \(units) {
-    permuted_statistic(source, point_permutations(units, scheme), options)
-  }
-  same <- same_units(source, scheme)
-  observed <- statistic(same)
-  check_values(observed)
-  values <- c(observed, permuted_draws(
-    statistic, nrow(same), scheme, chunk_size(source), options$progress,
-    source$moved
-  ))
-  check_values(values)
-  check_size(source, values)
-  if (is.null(scheme$matrix) || scheme$all) check_varies(values)
-  list(observed = observed,
+  values <- form_values(source, options, scheme)
+  check_varies(values, scheme)
+  list(observed = values[1L],
        law = permutation_null(values, source$scale, scheme),
        alpha = if (!is.null(source$shares)) {
-         same <- point_permutations(same, scheme)
-         operator_shares(source, same, pair_forms(source, same) / source$n^2)
+         operator_shares(source, matrix(seq_len(source$n)))
        })
 }
 
 # A test that no permutation can change must not look like independence.
-check_varies <- function(values) {
-  top <- max(abs(values))
-  if (length(values) > 1L && max(values) - min(values) <= tie_slack * top) {
+check_varies <- function(values, scheme) {
+  if ((is.null(scheme$matrix) || scheme$all) && length(values) > 1L &&
+        diff(range(values)) <= tie_slack * max(abs(values))) {
     warn_kernmean(
       "no permutation changes the statistic, so that the test says nothing: ",
       "the values of a variable are all equal, or no two of its rows are ",
@@ -425,18 +415,6 @@ operator_draws <- function(source, options, scheme) {
        estimator = estimator, candidates = stack_shares_table(estimator))
 }
 
-# dHSIC is a difference of sums that are not centered: it must be seen above
-# their rounding.
-check_size <- function(source, values) {
-  if (source$moved > 1L && !source$constant &&
-        max(abs(values)) < 10 * tie_slack * source$scale) {
-    stop_kernmean(
-      "numeric", "the kernel values vary too little for their size; center ",
-      "the variables, or take smaller bandwidths"
-    )
-  }
-}
-
 # Gretton et al. (2007): mean (varrho_x - |mu_x|^2)(varrho_y - |mu_y|^2)/n with
 # |mu|^2 without the pairs of a point with itself, so that varrho - |mu|^2 is
 # the trace of the centered matrix over n - 1; variance by their section 4.
@@ -463,77 +441,57 @@ hsic_gamma <- function(source) {
 # filter.
 filter_draws <- function(variables, settled, plain, options, scheme) {
   filter <- options$filter
-  several <- length(variables) > 2L
-  orders <- draw_orders(scheme, plain)
+  # Drawn once, for all statistics.
+  drawn <- scheme
+  if (is.null(scheme$matrix)) {
+    check_memory(plain$n, scheme$B / 2 * plain$moved, "use fewer permutations",
+                 what = "the permutations")
+    drawn$matrix <- draw_permutations(length(scheme$sizes),
+                                      scheme$B * plain$moved, scheme$blocks)
+  }
   joint <- filter_statistics(
-    options, scheme, if (several) "dHSIC" else "HSIC", settled$height, NULL,
+    options, scheme, if (length(variables) > 2L) "dHSIC" else "HSIC",
+    settled$height, NULL,
     source_of = \(factor) {
       samples <- if (factor == 1) settled$samples else
         lapply(variables, \(variable) vary_bandwidth(variable, factor)$sample)
       matrices <- if (any(filter$order > 0L)) {
-        lapply(samples, dependence_matrices, filter)
+        lapply(samples, \(sample) {
+          filter_matrices(filterable_sample(sample), filter)
+        })
       }
       list(
         left = max(0, vapply(matrices, `[[`, 1, "left")),
         plain = \(order) if (factor == 1) plain else
           new_source(samples, options, scheme),
-        at = \(ratio) {
-          m <- lapply(matrices, \(one) one$at(ratio))
-          \(order) if (several) filtered_tensor(m) else new_pair(
-            lapply(m, \(m) new_part(m, diag(m), norm(m, "F"), max(m))), scheme
-          )
+        at = \(ratio) \(order) {
+          filtered_source(lapply(matrices, \(one) one$at(ratio)), scheme)
         }
       )
     },
     draw = \(source) {
-      values <- unlist(lapply(orders, permuted_statistic, source = source,
-                              options = options))
-      check_values(values[1L])
-      check_size(source, values)
-      list(values = values, scale = source$scale)
+      list(values = form_values(source, options, drawn, FALSE),
+           scale = source$scale)
     }
   )
   values <- joint$values
-  if (is.null(scheme$matrix) || scheme$all) check_varies(values)
+  check_varies(values, scheme)
   c(list(observed = values[1L], height = 1,
          law = permutation_null(values, joint$scale, scheme)),
     joint[c("several", "table", "left")])
 }
 
-# Chunks of permutations of points, drawn once for all statistics: first the
-# identity, which is the data.
-draw_orders <- function(scheme, source) {
-  same <- same_units(source, scheme)
-  check_memory(source$n, scheme$B / 2 * source$moved, "use fewer permutations",
-               what = "the permutations")
-  chunks <- in_chunks(scheme$B, chunk_size(source), FALSE, \(start, count) {
-    drawn_chunk(nrow(same), scheme, start, count, source$moved)
-  })
-  lapply(c(list(same), chunks), point_permutations, scheme)
-}
-
-# list(left: see filter_spectrum(), at: M of each ratio as a function of it).
-dependence_matrices <- function(sample, filter) {
-  sample <- filterable_sample(sample)
-  if (sample$n <= filter_most_points) {
-    return(list(left = 0,
-                at = filter_matrices(sample, filter$ratio, filter$name)))
+# Of the matrices M. Of more than two variables 1 + M / mean(diag M) is in place
+# of each: products of M alone, whose rows sum to 0, would see no dependence of
+# two that leaves a third alone.
+filtered_source <- function(m, scheme) {
+  if (length(m) == 2L) {
+    return(new_pair(lapply(m, \(m) new_part(m, max(m))), scheme))
   }
-  check_memory(sample$n, sample$n, "use fewer rows", copies = 4)
-  spectrum <- filter_spectrum(sample, min(filter$ratio))
-  list(left = spectrum$left,
-       at = \(ratio) tcross(filter_root(spectrum, ratio, filter$name)))
-}
-
-# Of more variables, 1 + M / mean(diag M) in place of each: products of M alone,
-# whose rows sum to 0, would see no dependence of two that leaves a third alone.
-filtered_tensor <- function(m) {
-  means <- vapply(m, \(m) mean(diag(m)), 1)
-  n <- nrow(m[[1L]])
-  k <- Map(\(m, mean) 1 + m / if (mean > 0) mean else 1, unname(m), means)
-  list(k = k, rows = rep(list(rep(1, n)), length(k)), n = n,
-       moved = length(k) - 1L, means = 1, scale = 1e-3 * 2^length(k),
-       constant = any(means == 0))
+  tensor_source(lapply(unname(m), \(m) {
+    mean <- mean(diag(m))
+    1 + m / if (mean > 0) mean else 1
+  }))
 }
 
 # Has a variable a bandwidth that factors can multiply?
@@ -561,72 +519,63 @@ exchange_units <- function(variables, options) {
   if (is.null(codes)) {
     return(c(units, list(sizes = rep(1L, n))))
   }
-  sizes <- tabulate(codes)
+  points <- tabulate(codes)
+  count <- length(points)
   units$blocks <- cluster_blocks(units)
-  units$sizes <- rep(1L, length(sizes))
-  blocked <- !is.null(units$blocks)
+  units$sizes <- rep(1L, count)
+  in_block <- if (!is.null(units$blocks)) " in some block"
   constant <- vapply(variables, \(v) constant_within(v$sample, codes), NA)
-  if (length(unique(sizes)) > 1L) {
+  if (length(unique(points)) > 1L) {
     # Filters must not change with the sizes of what moves.
     sums <- length(variables) == 2L && !options$operator &&
       options$statistic == "biased" && is.null(options$filter)
     if (sums && any(constant)) {
       units$moved <- max(which(constant))
     } else {
-      units$of <- paste0(" of the same size", if (blocked) " within blocks")
-      units$blocks <- check_codes(paste(sizes, units$blocks), length(sizes))
+      units$of <- paste0(" of the same size",
+                         if (!is.null(in_block)) " within blocks")
+      units$blocks <- check_codes(paste(points, units$blocks), count)
     }
   }
-  still <- if (is.null(units$blocks)) length(sizes) == 1L else
-    !anyDuplicated(units$blocks)
-  if (still) {
+  blocks <- in_blocks(count, units$blocks)
+  if (max(lengths(blocks)) == 1L) {
     stop_input(
-      "'clusters' must hold two of the same size",
-      if (blocked) " in some block",
+      "'clusters' must hold two of the same size", in_block,
       ", which can change places; sizes may differ where one of two variables ",
       "is constant within clusters, with estimator = \"kme\", statistic = ",
       "\"biased\" and no filter"
     )
   }
-  check_clusters(variables, codes, units)
-  units$labelings <- count_values(variables[constant], units, codes)
-  alone <- if (is.null(units$of)) 0L else sum(tabulate(units$blocks) == 1L)
+  if (is.null(units$moved)) check_clusters(variables, codes, blocks)
+  # The ways in which values that are constant within clusters can be given to
+  # them.
+  first <- which(!duplicated(codes))
+  for (variable in variables[constant]) {
+    if (knows_points(variable$sample)) {
+      values <- do.call(paste, as.data.frame(
+        variable$sample$x[first, , drop = FALSE]
+      ))
+      ways <- count_labelings(match(values, unique(values)), units$blocks)
+      units$labelings <- min(units$labelings, ways)
+    }
+  }
+  alone <- if (is.null(units$of)) 0L else sum(lengths(blocks) == 1L)
   if (alone > 0L) {
-    warn_kernmean(alone, " of ", length(sizes), " clusters have a size that ",
-                  "no other", if (blocked) " of their block",
-                  " has, and stay where they are")
+    warn_kernmean(alone, " of ", count, " clusters have a size that no other ",
+                  "has", in_block, ", and stay where they are")
   }
   units
 }
 
-# The ways in which the values of variables that are constant within clusters
-# can be given to them; NULL where there is none.
-count_values <- function(variables, units, codes) {
-  counts <- vapply(variables, \(variable) {
-    points <- variable$sample$x
-    if (is.null(points)) {
-      return(Inf)
-    }
-    each <- points[!duplicated(codes), , drop = FALSE]
-    values <- do.call(paste, as.data.frame(each))
-    exp(sum(vapply(in_blocks(length(values), units$blocks), \(i) {
-      lfactorial(length(i)) - sum(lfactorial(table(values[i])))
-    }, 1)))
-  }, 1)
-  if (length(counts)) min(counts)
-}
-
 # Clusters that all hold the same values of a variable, as with a design that is
 # repeated in each, exchange nothing.
-check_clusters <- function(variables, codes, units) {
+check_clusters <- function(variables, codes, blocks) {
   rows <- split(seq_along(codes), codes)
-  blocks <- in_blocks(length(rows), units$blocks)
-  for (variable in if (is.null(units$moved)) variables) {
+  for (variable in variables) {
     points <- variable$sample$x
     if (is.null(points)) next
     each <- lapply(rows, \(i) unname(points[i, , drop = FALSE]))
-    same <- vapply(blocks, \(of) length(unique(each[of])) == 1L, NA)
-    if (all(same)) {
+    if (all(lengths(lapply(blocks, \(of) unique(each[of]))) == 1L)) {
       stop_input("'clusters' must not all hold the same values of '",
                  variable$name, "', or nothing changes when they change ",
                  "places; where its values vary within clusters, these are ",

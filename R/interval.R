@@ -217,7 +217,7 @@ is_nonnegative <- function(sample) {
   }
   held <- sample_support(sample)
   least <- if (stores_gram(held)) min(held$gram$K) else
-    fold_function(held$kernel, held$x, NULL, min, min)
+    fold(held$kernel, held$x, NULL, NULL, min, min)
   least >= 0
 }
 

@@ -80,9 +80,9 @@ kernel_laplace <- function(bandwidth = "median", norm = c("L1", "L2")) {
 #' @rdname kernel_rbf
 #' @export
 kernel_matern <- function(nu = 3 / 2, bandwidth = "median") {
-  if (!is.numeric(nu) || length(nu) != 1L || !nu %in% c(0.5, 1.5, 2.5)) {
-    stop_input("'nu' must be 1/2, 3/2 or 5/2, not ", describe(nu))
-  }
+  take(nu, new_kind("1/2, 3/2 or 5/2", \(x) {
+    is_number(x) && x %in% c(0.5, 1.5, 2.5)
+  }), "nu")
   new_kernel(c("laplace_l2", "matern32", "matern52")[nu + 0.5],
              if (nu == 0.5) "exp(-r), r = |(x - y)/theta|",
              check_bandwidth(bandwidth))
@@ -137,12 +137,11 @@ kernel_families <- list(
     formula = "(1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r), r = |(x - y)/theta|",
     falls = TRUE
   ),
-  poly = list(formula = "x'y", falls = FALSE),
-  energy = list(formula = "-|x - y| (conditionally positive definite)",
-                falls = FALSE),
+  poly = list(formula = "x'y"),
+  energy = list(formula = "-|x - y| (conditionally positive definite)"),
   # Of the median.
-  sqdist = list(formula = "|x - y|^2", falls = FALSE),
-  l1dist = list(formula = "sum |x - y|", falls = FALSE)
+  sqdist = list(formula = "|x - y|^2"),
+  l1dist = list(formula = "sum |x - y|")
 )
 
 new_kernel <- function(family, formula = NULL, bandwidth = NULL, degree = 1L,
@@ -197,47 +196,27 @@ check_definite <- function(kernel) {
   }
 }
 
+bandwidth_numbers <- numbers(0, open = TRUE)
+bandwidth_numbers$words <- "\"median\", positive numbers or a function"
+# Names stay.
+bandwidth_numbers$as <- \(x) x + 0
+
 check_bandwidth <- function(bandwidth, name = "bandwidth") {
   if (identical(bandwidth, "median") || is.function(bandwidth)) {
     return(bandwidth)
   }
-  if (!is.numeric(bandwidth) || length(bandwidth) < 1L) {
-    stop_input("'", name, "' must be \"median\", positive numbers or a ",
-               "function, not ", describe(bandwidth))
-  }
-  bad <- !is.finite(bandwidth) | bandwidth <= 0
-  if (any(bad)) {
-    stop_input("'", name, "' must be positive and finite, not ",
-               format(bandwidth[bad][1L]))
-  }
-  storage.mode(bandwidth) <- "double"
-  bandwidth
+  take(bandwidth, bandwidth_numbers, name)
 }
 
 # Several bandwidths, as `word` calls a set of them or as numbers; NULL is none.
-check_bandwidth_set <- function(bandwidths, word) {
-  several <- is.numeric(bandwidths) && length(bandwidths) >= 2L &&
-    all(is.finite(bandwidths) & bandwidths > 0)
-  if (!is.null(bandwidths) && !identical(bandwidths, word) && !several) {
-    stop_input("'bandwidths' must be NULL, \"", word, "\" or at least two ",
-               "positive numbers, not ", describe(bandwidths))
-  }
+bandwidth_set <- function(word) {
+  maybe(new_kind("at least two positive numbers", \(x) {
+    length(x) >= 2L && bandwidth_numbers$holds(x)
+  }), word)
 }
 
-check_kernel <- function(kernel, name = "kernel", hint = NULL) {
-  if (!inherits(kernel, "kernmean_kernel")) {
-    if (is.function(kernel)) {
-      hint <- "; call it, as kernel_rbf(), or wrap it in kernel_function()"
-    } else if (is.character(kernel)) {
-      hint <- "; an estimator is given by name, as in estimator = \"skmse\""
-    }
-    stop_input("'", name, "' must be a kernel such as kernel_rbf(), not ",
-               describe(kernel), hint)
-  }
-  kernel
-}
-
-a_kernel <- check_kernel
+a_kernel <- is_a("kernmean_kernel", "a kernel such as kernel_rbf()")
+check_kernel <- \(kernel, name = "kernel") take(kernel, a_kernel, name)
 
 #' @rdname kernel_rbf
 #' @export
@@ -347,13 +326,12 @@ kernel_matrix <- function(x, y = x, kernel = kernel_rbf(), ...,
                           scale = FALSE) {
   check_dots(...)
   symmetric <- missing(y)
-  if (inherits(x, "kernmean_kernel") || inherits(y, "kernmean_kernel")) {
-    stop_input("'", if (inherits(x, "kernmean_kernel")) "x" else "y",
-               "' must hold points; a kernel is given by name, as in kernel = ",
-               "kernel_rbf()")
-  }
   check_kernel(kernel)
   x <- check_data(x)
+  if (inherits(y, "kernmean_kernel")) {
+    stop_input("'y' must hold points; a kernel is given by name, as in kernel ",
+               "= kernel_rbf()")
+  }
   y <- if (!symmetric) check_newdata(y, x, "y")
   units <- fit_units(kernel, x, if (!missing(scale)) scale)
   k <- fold_store(units$kernel, units$x,
@@ -400,16 +378,12 @@ check_scaled_kernel <- function(kernel, x, scale, name) {
                "kernel of a fit that was scaled so, not ", deparse(scale))
   }
   d <- length(kernel$scaling$center)
-  if (ncol(x) != d) {
-    stop_input("'", name, "' must have the ", count_of(d, "column"),
-               " that the kernel was scaled for, not ", ncol(x))
-  }
   columns <- kernel$scaling$columns
-  if (d > 1L && !is.null(columns) && !is.null(colnames(x)) &&
+  if (ncol(x) != d || d > 1L && !is.null(columns) && !is.null(colnames(x)) &&
         !identical(columns, colnames(x))) {
-    stop_input("'", name, "' must have the columns that the kernel was scaled ",
-               "for, in their order: ", shorten(columns), ", not ",
-               shorten(colnames(x)))
+    stop_input("'", name, "' must have the ", count_of(d, "column"),
+               " that the kernel was scaled for, in their order: ",
+               shorten(columns), ", not ", ncol(x), ": ", shorten(colnames(x)))
   }
 }
 

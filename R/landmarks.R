@@ -127,7 +127,7 @@ kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
 read_landmark_options <- function(m = 300, kernel = NULL,
                                   method = "rpcholesky", pilot = 20000,
                                   scale = NULL, na.action = stats::na.fail) {
-  if (!is.null(kernel)) check_definite(a_kernel(kernel, "kernel"))
+  if (!is.null(kernel)) check_definite(check_kernel(kernel))
   list(m = take(m, count()), kernel = kernel,
        method = take(method, choice("rpcholesky", "uniform")),
        pilot = pilot_size(pilot, kernel), scale = check_scale(scale),

@@ -169,19 +169,13 @@ mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
   test_pooled(x, asked)
 }
 
-# One bandwidth or a set, see check_bandwidth_set().
-many_bandwidths <- function(value, name) {
-  check_bandwidth_set(value, "fuse")
-  value
-}
-
 open_rbf <- new_kind("kernel_rbf()", \(x) {
   is.null(x) || is_rbf(x) && identical(x$bandwidth, "median")
 })
 
 mmd_arguments <- test_table(
   "mmd_test.default", kernel = unless_given(a_kernel),
-  bandwidths = many_bandwidths, filter = a_filter(0:2),
+  bandwidths = bandwidth_set("fuse"), filter = a_filter(0:2),
   rules = list(when("bandwidths", kernel = open_rbf, filter = NULL))
 )
 
@@ -647,7 +641,8 @@ unbiased_summary <- function(found, sizes, options, scheme) {
                                   sizes, found$sums$moments[2L])
   if (!is.na(deviation)) {
     found$height * c(
-      statistic = unbiased_statistic(observed_sums(found$sums)),
+      statistic = plain_statistic(observed_sums(found$sums),
+                                  "unbiased"),
       deviation = deviation
     )
   }

@@ -13,7 +13,6 @@ filtered_statistics <- function(samples, options, scheme, height) {
   # Drawn once, for all statistics.
   check_label_memory(units, scheme$B)
   labels <- in_label_chunks(units, scheme, FALSE, FALSE, identity)
-  of <- plain_statistic(options)
   joint <- filter_statistics(
     options, scheme, "MMD^2", height, samples$sample$kernel$bandwidth,
     source_of = \(factor) {
@@ -26,7 +25,7 @@ filtered_statistics <- function(samples, options, scheme, height) {
     draw = \(source) {
       sums <- gather_sums(source, lapply(labels, subset_sums,
                                          source = source))[[1L]]
-      list(values = of(sums),
+      list(values = plain_statistic(sums, options$statistic),
            scale = sums$moments[[1L]] / sum(samples$sizes)^2)
     }
   )
@@ -63,9 +62,9 @@ filtered_sources <- function(samples, units, filter) {
       \(order) root_source(samples, units, root, order)
     }))
   }
-  matrices <- filter_matrices(sample, filter$ratio, filter$name)
+  matrices <- filter_matrices(sample, filter)
   list(left = 0, at = \(ratio) {
-    m <- matrices(ratio)
+    m <- matrices$at(ratio)
     \(order) {
       if (order == 2L) m <<- m * m
       samples$sample <- gram_sample(new_gram(m))

@@ -192,7 +192,7 @@ centered_means <- function(parts) {
 # What mmd_statistics() finds, but for the share, of projected features.
 spectrum_statistics <- function(parts, options) {
   sums <- parts_sums(parts)
-  of <- plain_statistic(options)
+  of <- \(sums) plain_statistic(sums, options$statistic)
   list(
     values = of(sums), scale = moments_scale(parts), height = 1,
     settled = list(estimator = options$estimator),

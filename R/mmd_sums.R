@@ -143,19 +143,17 @@ in_label_chunks <- function(units, scheme, pairs, progress, use) {
 }
 
 # Quadratic forms, and sums of rows, diagonal and weights, over the subsets of a
-# chunk: arrays sets x labelings x bandwidths.
+# chunk, set by set of each labeling; one column a bandwidth.
 subset_sums <- function(source, labels) {
-  each <- lapply(source$native, \(native) {
+  forms <- lapply(source$native, \(native) {
     .Call(C_r_subset_forms, native, labels$subsets, labels$count, source$rates)
   })
-  bind <- \(field) do.call(cbind, lapply(each, `[[`, field))
+  bind <- \(field) do.call(cbind, lapply(forms, `[[`, field))
   sums <- \(v) .Call(C_r_subset_sums, labels$subsets, labels$count, v)
-  parts <- list(forms = bind("forms"), rows = sums(source$rows),
-                trace = sums(source$diagonal))
-  if (!is.null(source$weights)) parts$weights <- sums(matrix(source$weights))
-  c(lapply(parts, \(v) array(v, c(labels$sets, length(v) / ncol(v) /
-                                    labels$sets, ncol(v)))),
-    list(moments = bind("moments")))
+  list(forms = bind("forms"), rows = sums(source$rows),
+       trace = sums(source$diagonal),
+       weights = if (!is.null(source$weights)) sums(matrix(source$weights)),
+       moments = bind("moments"), sets = labels$sets)
 }
 
 # From the subset_sums() of all chunks.
@@ -163,14 +161,11 @@ gather_sums <- function(source, parts) {
   groups <- length(source$sizes)
   # Labelings x sets, of bandwidth j.
   bind <- \(name, j) {
-    do.call(rbind, lapply(parts, \(p) t(matrix(p[[name]][, , j],
-                                               dim(p[[name]])[1L]))))
+    matrix(unlist(lapply(parts, \(part) part[[name]][, j])),
+           ncol = parts[[1L]]$sets, byrow = TRUE)
   }
   check_result(list(bind("forms", 1L), colSums(source$rows),
                     colSums(source$diagonal)), "a sum of kernel values")
-  sizes <- if (!is.null(source$weights)) {
-    by_group(bind("weights", 1L), sum(source$points), groups)
-  }
   moments <- if (is.null(source$moments)) parts[[1L]]$moments else
     source$moments
   lapply(seq_len(ncol(source$rows)), \(j) {
@@ -178,8 +173,11 @@ gather_sums <- function(source, parts) {
       bind("forms", j), bind("rows", j), bind("trace", j),
       sum(source$rows[, j]), sum(source$diagonal[, j]), groups
     )
-    sums$sizes <- if (!is.null(sizes)) sizes else
+    sums$sizes <- if (is.null(source$weights)) {
       matrix(source$points, nrow(sums$own), groups, byrow = TRUE)
+    } else {
+      by_group(bind("weights", 1L), sum(source$points), groups)
+    }
     sums$moments <- moments[, j]
     sums
   })
@@ -226,24 +224,18 @@ sums_statistics <- function(samples, options, scheme, estimator) {
     return(c(list(values = fuse_statistic(each), scale = 1), found))
   }
   of <- if (is.null(shares)) {
-    plain_statistic(options)
+    found$scale <- sums$moments[1L] / sum(samples$sizes)^2
+    \(sums) plain_statistic(sums, options$statistic)
   } else {
     found$alpha <- group_shares(observed_sums(sums), shares)[1L, ]
     \(sums) share_statistic(sums, shares)
   }
   found$values <- of(sums)
-  if (is.null(shares)) {
-    found$scale <- sums$moments[1L] / sum(samples$sizes)^2
-  }
   if (length(samples$sizes) > 2L) {
     each <- labeled_sums(source, list(B = 0L), TRUE, FALSE)
     found$pairs <- pair_statistics(each[[1L]], of)
   }
   found
-}
-
-plain_statistic <- function(options) {
-  if (options$statistic == "unbiased") unbiased_statistic else biased_statistic
 }
 
 # The sums of the observed labeling.
@@ -287,37 +279,23 @@ between_share <- function(each) {
 plain_summary <- function(source, height = 1) {
   several <- length(source$sizes) > 2L
   each <- labeled_sums(source, list(B = 0L), several, FALSE)
+  of <- \(sums) plain_statistic(sums, "biased")
   list(share = between_share(each),
-       plain = height * biased_statistic(each[[1L]]),
-       pairs = if (several) {
-         height * pair_statistics(each[[1L]], biased_statistic)
-       })
+       plain = height * of(each[[1L]]),
+       pairs = if (several) height * pair_statistics(each[[1L]], of))
 }
 
-# Of the two samples: sums_xx/m_x^2 + sums_yy/m_y^2 - 2 sums_xy/(m_x m_y), with
-# what stands in place of m^2 in the first two.
-two_sample <- function(own, sums, squares) {
-  rowSums(own / squares) -
-    2 * sums$cross[, 1L] / (as.double(sums$sizes[, 1L]) * sums$sizes[, 2L])
-}
-
-biased_statistic <- function(sums) {
-  if (ncol(sums$own) == 2L) {
-    return(two_sample(sums$own, sums, sums$sizes^2))
-  }
-  total <- rowSums(sums$own) + 2 * rowSums(sums$cross)
-  rowSums(sums$own / sums$sizes) - total / sum(sums$sizes[1L, ])
-}
-
-unbiased_statistic <- function(sums) {
-  off <- sums$own - sums$trace
+# The squared distance of two means, sums_xx/m_x^2 + sums_yy/m_y^2 - 2
+# sums_xy/(m_x m_y), or those of more, weighted by m_g m_h/N and added up;
+# unbiased without the diagonal, and m(m - 1) in place of m^2.
+plain_statistic <- function(sums, type) {
+  unbiased <- type == "unbiased"
   sizes <- sums$sizes
-  if (ncol(off) == 2L) {
-    return(two_sample(off, sums, sizes * (sizes - 1)))
-  }
   n <- sum(sizes[1L, ])
-  rowSums(off / (n * (sizes - 1) / (n - sizes))) -
-    2 * rowSums(sums$cross) / n
+  own <- if (unbiased) sums$own - sums$trace else sums$own
+  terms <- rowSums(own * ((n - sizes) / (sizes - unbiased))) -
+    2 * rowSums(sums$cross)
+  terms / if (ncol(sizes) == 2L) as.double(sizes[, 1L]) * sizes[, 2L] else n
 }
 
 # The share alpha of each group's shrinkage, labelings x groups.
@@ -325,36 +303,13 @@ group_shares <- function(sums, shares) {
   shares(sums$own / sums$sizes^2, sums$trace / sums$sizes, sums$sizes)
 }
 
-# Distances of the means shrunk towards 0, each by its own factor.
+# Of the means shrunk towards 0, each by its own factor.
 share_statistic <- function(sums, shares) {
   keep <- 1 - group_shares(sums, shares)
-  sizes <- sums$sizes
-  sum_pairs(pair_distances(keep^2 * (sums$own / sizes^2), \(g, h, pair) {
-    keep[, g] * keep[, h] * sums$cross[, pair] / sizes[, g] / sizes[, h]
-  }), sizes)
-}
-
-# The squared distances of means, labelings x pairs. norm2: labelings x
-# groups; inner(g, h, pair): their products.
-pair_distances <- function(norm2, inner) {
-  each <- utils::combn(ncol(norm2), 2L)
-  do.call(cbind, lapply(seq_len(ncol(each)), \(p) {
-    g <- each[1L, p]
-    h <- each[2L, p]
-    norm2[, g] + norm2[, h] - 2 * inner(g, h, p)
-  }))
-}
-
-# The distance of two means, or the sum over pairs weighted by m_g m_h/N; sizes:
-# labelings x groups.
-sum_pairs <- function(distances, sizes) {
-  if (ncol(sizes) == 2L) {
-    return(distances[, 1L])
-  }
-  each <- utils::combn(ncol(sizes), 2L)
-  storage.mode(sizes) <- "double"
-  weights <- sizes[, each[1L, ]] * sizes[, each[2L, ]] / sum(sizes[1L, ])
-  rowSums(distances * weights)
+  pairs <- utils::combn(ncol(keep), 2L)
+  sums$own <- keep^2 * sums$own
+  sums$cross <- keep[, pairs[1L, ]] * keep[, pairs[2L, ]] * sums$cross
+  plain_statistic(sums, "biased")
 }
 
 # log mean exp of the studentized unbiased statistics over the bandwidths.
@@ -364,7 +319,7 @@ fuse_statistic <- function(sums) {
     m <- pmin(one$sizes[, 1L], one$sizes[, 2L])
     # Squares of the values off the diagonal, which is 1.
     square <- (one$moments[2L] - n) / (n * (n - 1))
-    sqrt(m * (m - 1) / square) * unbiased_statistic(one)
+    sqrt(m * (m - 1) / square) * plain_statistic(one, "unbiased")
   }, numeric(nrow(sums[[1L]]$own)))
   log_mean_exp(matrix(z, ncol = length(sums)))
 }
@@ -383,37 +338,43 @@ mean_statistics <- function(samples, options, scheme, estimator) {
   units <- if (is.null(scheme$clusters)) seq_len(sample$n) else scheme$clusters
   members <- split(seq_len(sample$n), units)
   group <- rep(seq_along(scheme$sizes), scheme$sizes)
-  points <- \(order) {
-    lapply(split(order, group), \(i) unlist(members[i], use.names = FALSE))
+  sums <- \(order) {
+    points <- lapply(split(order, group), \(i) unlist(members[i]))
+    mean_sums(sample, unname(points), estimator)
   }
-  values <- refitted_draws(\(order) {
-    points <- points(order)
-    sum_pairs(mean_distances(sample, points, estimator), t(lengths(points)))
-  }, length(members), scheme, estimator, sum(samples$sizes^3) / 3,
-  options$progress)
-  observed <- points(seq_along(members))
+  of <- \(sums) plain_statistic(sums, "biased")
+  values <- refitted_draws(
+    \(order) of(sums(order)), length(members), scheme, estimator,
+    sum(samples$sizes^3) / 3, options$progress
+  )
   samples$sample <- sample
   list(values = values,
        share = plain_summary(mmd_source(samples, plain_units(samples)))$share,
-       pairs = if (length(observed) > 2L) {
-         mean_distances(sample, observed, estimator)[1L, ]
+       pairs = if (length(scheme$sizes) > 2L) {
+         pair_statistics(sums(seq_along(members)), of)
        })
 }
 
-# The squared distances of the means of the groups, one row.
-mean_distances <- function(sample, points, estimator) {
-  if (!has_weights(estimator)) {
-    parts <- lapply(points, \(i) est_parts(estimator, sample_take(sample, i)))
-    inner <- inner_matrix(parts, sample$kernel)
-    return(pair_distances(t(diag(inner)), \(g, h, pair) inner[g, h]))
+# What the sums of one labeling would be of plain means with the inner products
+# of those that the estimator gives for the points of each group.
+mean_sums <- function(sample, points, estimator) {
+  sizes <- lengths(points)
+  means <- lapply(points, \(i) {
+    part <- sample_take(sample, i)
+    if (has_weights(estimator)) est_weights(estimator, part) else
+      est_parts(estimator, part)
+  })
+  inner <- if (has_weights(estimator)) {
+    weights <- matrix(0, sample$n, length(points))
+    weights[cbind(unlist(points), rep(seq_along(points), sizes))] <-
+      unlist(means)
+    crossprod(weights, sample_matrix(sample) %*% weights)
+  } else {
+    inner_matrix(means, sample$kernel)
   }
-  k <- sample_matrix(sample)
-  weights <- lapply(points, \(i) est_weights(estimator, sample_take(sample, i)))
-  inner <- \(g, h, pair) {
-    sum(weights[[g]] * (k[points[[g]], points[[h]]] %*% weights[[h]]))
-  }
-  norm2 <- vapply(seq_along(points), \(g) inner(g, g), numeric(1))
-  pair_distances(t(norm2), inner)
+  sums <- inner * outer(sizes, sizes)
+  list(own = t(diag(sums)), cross = t(sums[lower.tri(sums)]), trace = t(sizes),
+       sizes = t(sizes))
 }
 
 # --- Null distributions ------------------------------------------------------
@@ -449,10 +410,8 @@ spectrum_draws <- function(samples, options, B) {
 # The eigenvalues gamma_l.
 null_spectrum <- function(sample, samples) UseMethod("null_spectrum")
 null_spectrum.kernmean_sample <- function(sample, samples) {
-  sample <- center_linear(sample)
-  check_memory(sample$n, sample$n, "use fewer rows", copies = 2)
-  centered <- center_source(sample_source(sample))
-  clip_values(spectrum_values(centered$k), max(abs(centered$at)),
+  centered <- centered_values(center_linear(sample))
+  clip_values(spectrum_values(centered$k), centered$scale,
               "the centered Gram matrix")
 }
 

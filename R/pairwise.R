@@ -265,7 +265,9 @@ warn_coarse <- function(pairs, asked, random) {
   count <- nrow(pairs)
   least <- numeric(count)
   if (asked$null == "permutation") {
-    least <- 1 / vapply(pairs$units, \(u) count_labelings(u$sizes, u$blocks), 1)
+    least <- 1 / vapply(pairs$units, \(u) {
+      count_labelings(rep(seq_along(u$sizes), u$sizes), u$blocks)
+    }, 1)
   }
   few <- least > 1 / (few_labelings - 0.5)
   if (any(few)) {
@@ -417,7 +419,6 @@ sums_pairs <- function(settled, sums, pairs, drawn, asked) {
   shared <- seq_len(sum(!mixed))
   single <- matrix(forms[length(shared) + seq_len(sum(mixed) * nrow(pairs))],
                    ncol = nrow(pairs))
-  of <- plain_statistic(asked)
   over <- \(v) matrix(colSums(matrix(v[places], m)))
   vapply(seq_len(nrow(pairs)), \(i) {
     q <- numeric(ncol(places))
@@ -429,7 +430,7 @@ sums_pairs <- function(settled, sums, pairs, drawn, asked) {
                          sum(diagonal), 2L)
     blocks$sizes <- matrix(as.double(sizes[c(small, 3L - small)]), length(q),
                            2L, byrow = TRUE)
-    values <- of(blocks)
+    values <- plain_statistic(blocks, asked$statistic)
     c(settled$height * values[1L],
       permutation_p(values[1L], values[-1L], abs(sum(r)) / n^2))
   }, numeric(2))

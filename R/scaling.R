@@ -190,12 +190,9 @@ most_units_apart <- 10
 
 # One bandwidth, or none, sees little but the columns that vary most.
 warn_units <- function(x, name) {
-  if (ncol(x) < 2L || nrow(x) < 2L) {
-    return(invisible())
-  }
   ends <- .Call(C_r_column_ranges, x)
   varying <- which(ends[1L, ] < ends[2L, ])
-  if (!length(varying)) {
+  if (length(varying) < 2L) {
     return(invisible())
   }
   # Two ends alone have the least deviation of a range, halves at both the most.
@@ -205,16 +202,13 @@ warn_units <- function(x, name) {
     return(invisible())
   }
   # Logarithms of standard deviations, column by column: no copy of all.
-  spread <- rep(NA_real_, ncol(x))
-  for (j in varying) {
-    unit <- 2^floor(log2(max(abs(ends[, j]), .Machine$double.xmin)))
-    z <- x[, j] / unit
-    z <- z - sum(z) / length(z)
-    spread[j] <- log(sum(z * z) / (length(z) - 1)) / 2 + log(unit)
-  }
-  top <- which.max(spread)
-  factor <- exp(spread[top] - min(spread[varying]))
+  spreads <- vapply(varying, \(j) {
+    of <- column_spreads(x[, j, drop = FALSE])
+    log(of$spread) + log(of$unit)
+  }, 1)
+  factor <- exp(diff(range(spreads)))
   if (factor > most_units_apart) {
+    top <- varying[which.max(spreads)]
     column <- if (is.null(colnames(x))) paste("column", top) else
       paste0("'", colnames(x)[top], "'")
     warn_kernmean(

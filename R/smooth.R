@@ -101,17 +101,16 @@ choose_smooth <- function(estimator, sample) {
   # Where a bandwidth is so small that squared norms are 0 there is no share.
   asked <- if (is.null(given$h)) TRUE else grid == given$h
   kept <- which(asked & is.finite(share) & norms >= .Machine$double.xmin)
+  curve <- data.frame(h = grid, score = 1 - 2 * share * at + share^2 * norms,
+                      c = share)[kept, ]
+  rownames(curve) <- NULL
   # Without smoothing they are not: h was given.
   if (!length(kept)) {
     warn_kernmean("'h' = ", format_number(given$h), " spreads the points so ",
                   "far beyond the bandwidth that the estimate is 0 to ",
                   "rounding; the KME is taken instead", kind = "smooth")
-    return(list(h = 0, c = 1, minimum = reference, reference = reference,
-                folds = max(fold)))
+    curve <- data.frame(h = 0, score = reference, c = 1)
   }
-  curve <- data.frame(h = grid, score = 1 - 2 * share * at + share^2 * norms,
-                      c = share)[kept, ]
-  rownames(curve) <- NULL
   best <- which.min(curve$score)
   list(h = curve$h[best], c = curve$c[best],
        score = if (nrow(curve) > 1L) curve, minimum = curve$score[best],
@@ -151,15 +150,15 @@ smooth_coordinates <- function(x, theta, fold) {
   }
   # What is lost with a fold is turned by itself: 0 but for the fold's points.
   parts <- lapply(sort(unique(lost)), \(f) {
-    own <- x[, lost == f, drop = FALSE]
+    columns <- x[, lost == f, drop = FALSE]
     rows <- if (f == 0L) seq_len(n) else which(fold == f)
-    if (f > 0L) own <- own - rep(own[which(fold != f)[1L], ], each = n)
-    turned <- matrix(0, n, min(ncol(own), length(rows)))
-    turned[rows, ] <- span_axes(own[rows, , drop = FALSE])
-    list(x = turned, lost = rep(f, ncol(turned)),
-         unseen = ncol(own) - ncol(turned), fold = f)
+    if (f > 0L) columns <- columns - rep(columns[which(fold != f)[1L], ],
+                                         each = n)
+    turned <- matrix(0, n, min(ncol(columns), length(rows)))
+    turned[rows, ] <- span_axes(columns[rows, , drop = FALSE])
+    unseen[f + 1L] <<- ncol(columns) - ncol(turned)
+    list(x = turned, lost = rep(f, ncol(turned)))
   })
-  for (part in parts) unseen[part$fold + 1L] <- part$unseen
   list(x = do.call(cbind, lapply(parts, `[[`, "x")),
        lost = unlist(lapply(parts, `[[`, "lost")), unseen = unseen)
 }
@@ -184,12 +183,8 @@ smooth_part <- function(sample, h, c, moments) {
     return(plain)
   }
   m <- moments$mean
-  x <- unname(sample$x)
-  points <- if (h == 1) {
-    matrix(m, 1L)
-  } else {
-    sqrt(1 - h) * x + rep((1 - sqrt(1 - h)) * m, each = n)
-  }
+  points <- if (h == 1) matrix(m, 1L) else
+    sqrt(1 - h) * unname(sample$x) + rep((1 - sqrt(1 - h)) * m, each = n)
   list(sample = points_sample(points, sample$kernel),
        noise = h * moments$covariance,
        weights = rep(c / nrow(points), nrow(points)))
@@ -280,9 +275,6 @@ est_lines.est_smooth <- function(estimator, fit, digits, plain = "the KME",
       "the estimate is 0"
     } else if (fit$h == 0 && fit$c == 1) {
       paste("without smoothing the estimate is", plain)
-    } else if (fit$h == 1) {
-      paste0(if (fit$c < 1) "c times ", "the normal distribution with mean ",
-             "and shrunken covariance of the points")
     },
     describe_score(fit, digits, plain)
   )
@@ -300,15 +292,11 @@ describe_folds <- function(estimator, fit) {
 }
 
 format_estimator.est_smooth <- function(estimator) {
-  amounts <- Filter(Negate(is.null), unclass(estimator)[c("h", "c")])
-  open <- setdiff(c("h", "c"), names(amounts))
-  given <- if (length(amounts)) {
-    paste(names(amounts), "=", format_number(unlist(amounts)))
-  }
-  paste0("smoothing (about the mean): ",
-         paste(c(given, if (length(open)) {
-           paste(paste(open, collapse = " and "), leaving_out(estimator))
-         }), collapse = ", "))
+  amounts <- unlist(unclass(estimator)[c("h", "c")])
+  paste(c("smoothing about the mean",
+          paste(names(amounts), "=", format_number(amounts), recycle0 = TRUE),
+          if (length(amounts) < 2L) paste("chosen", leaving_out(estimator))),
+        collapse = ", ")
 }
 
 # "by leaving points out"

@@ -265,7 +265,9 @@ check_permutations <- function(permutations, units, B, null, order = NULL) {
   if (!is.null(scheme$matrix)) scheme$B <- ncol(scheme$matrix)
   if (null == "permutation") {
     count <- units$labelings
-    if (is.null(count)) count <- count_labelings(sizes, units$blocks)
+    if (is.null(count)) {
+      count <- count_labelings(rep(seq_along(sizes), sizes), units$blocks)
+    }
     if (inherits(permutations, "how") && scheme$B < B) {
       count <- min(count, scheme$B + 1 - scheme$complete)
     }
@@ -347,14 +349,13 @@ check_matrix <- function(permutations, n, given) {
 
 most_labelings <- 1e5
 
-# The ways to give the units to groups of these sizes (within blocks: as many of
-# each block to each group as there are).
-count_labelings <- function(sizes, blocks = NULL) {
-  groups <- rep(seq_along(sizes), sizes)
+# The ways to give units other groups, as many to each (within blocks: as many
+# of each block).
+count_labelings <- function(groups, blocks = NULL) {
   ways <- \(units) {
     lfactorial(length(units)) - sum(lfactorial(tabulate(groups[units])))
   }
-  exp(sum(vapply(in_blocks(sum(sizes), blocks), ways, numeric(1))))
+  exp(sum(vapply(in_blocks(length(groups), blocks), ways, numeric(1))))
 }
 
 in_blocks <- function(n, blocks) {
@@ -364,7 +365,7 @@ in_blocks <- function(n, blocks) {
 # A permutation for each of these ways, the observed one first.
 all_labelings <- function(sizes, blocks = NULL) {
   groups <- rep(seq_along(sizes), sizes)
-  count <- count_labelings(sizes, blocks)
+  count <- count_labelings(groups, blocks)
   if (count > 1.001 * most_labelings) {
     stop_input(
       "'permutations' must not be \"all\" for ", format(count, digits = 3),
@@ -428,7 +429,7 @@ drawn_chunk <- function(n, scheme, start, count, moved) {
   if (is.null(scheme$matrix)) {
     draw_permutations(n, count * moved, scheme$blocks)
   } else {
-    scheme$matrix[, start + seq_len(count), drop = FALSE]
+    scheme$matrix[, start * moved + seq_len(count * moved), drop = FALSE]
   }
 }
 

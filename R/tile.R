@@ -60,28 +60,17 @@ fold_store <- function(kernel, x, y = NULL) {
   m <- if (is.null(y)) nrow(x) else nrow(y)
   check_memory(nrow(x), m, "use fewer rows, or kme() with the estimator ",
                "\"kme\" or \"skmse\", which stores no matrix")
-  if (is_function_kernel(kernel)) {
-    return(fold_function(kernel, x, y, identity, rbind))
-  }
-  source <- native_source(kernel, x, y)
-  check_overflow(kernel, .Call(C_r_kernel_store, source))
+  fold(kernel, x, y, NULL, identity, rbind, C_r_kernel_store)
 }
 
 fold_rows <- function(kernel, x, y = NULL, center = NULL) {
-  if (is_function_kernel(kernel)) {
-    return(fold_function(kernel, x, y, rowSums, c))
-  }
-  source <- native_source(kernel, x, y, center)
-  check_overflow(kernel, .Call(C_r_kernel_rows, source))
+  fold(kernel, x, y, center, rowSums, c, C_r_kernel_rows)
 }
 
 # K v; a vector if it is one column or one row.
 fold_apply <- function(kernel, x, y = NULL, v, center = NULL) {
-  if (is_function_kernel(kernel)) {
-    return(drop(fold_function(kernel, x, y, \(k) k %*% v, rbind)))
-  }
-  source <- native_source(kernel, x, y, center)
-  check_overflow(kernel, drop(.Call(C_r_kernel_apply, source, as.matrix(v))))
+  drop(fold(kernel, x, y, center, \(k) k %*% v, rbind, C_r_kernel_apply,
+            as.matrix(v)))
 }
 
 # v'Kv
@@ -90,12 +79,17 @@ fold_quad <- function(kernel, x, v) {
     return(sum(v * fold_apply(kernel, x, NULL, v)))
   }
   v <- as.matrix(v)
-  source <- native_source(kernel, x)
-  check_overflow(kernel, .Call(C_r_kernel_quad, source, v, v))
+  fold(kernel, x, NULL, NULL, NULL, NULL, C_r_kernel_quad, v, v)
 }
 
-# Rows of a block: about a million kernel values at a time.
-fold_function <- function(kernel, x, y, consume, combine) {
+# By a routine of the core; or of a kernel that is an R function what `combine`
+# makes of what `consume` makes of the values of rows, about a million at a
+# time.
+fold <- function(kernel, x, y, center, consume, combine, routine, ...) {
+  if (!is_function_kernel(kernel)) {
+    source <- native_source(kernel, x, y, center)
+    return(check_overflow(kernel, .Call(routine, source, ...)))
+  }
   y <- if (is.null(y)) x else y
   size <- max(1, floor(2^20 / nrow(y)))
   parts <- lapply(row_panels(seq_len(nrow(x)), size), \(rows) {

@@ -20,7 +20,7 @@ orders <- all_labelings(rep(1L, 7))
 test_that("mean and variance over all permutations are exact", {
   k <- center_R(gram_R(kernel_rbf(1), x))
   l <- center_R(gram_R(kernel_energy(), y))
-  part <- \(m) new_part(m, diag(m), norm(m, "F"), 1)
+  part <- \(m) new_part(m, 1)
   t <- over_columns(orders, \(p) sum(k * l[p, p]))
   got <- form_moments(part(k), part(l))
   expect_near(got$mean, mean(t), 1e-12)
@@ -77,8 +77,7 @@ test_that("clusters and update() go with many bandwidths", {
   test <- hsic_set(u, v, bandwidths = list(theta, eta), clusters = id,
                     permutations = "all")
   moves <- all_labelings(rep(1L, 6))
-  parts <- \(k) new_part(center_R(k), diag(center_R(k)),
-                         norm(center_R(k), "F"), 1)
+  parts <- \(k) new_part(center_R(k), 1)
   z <- lapply(grams(u, theta), \(k) lapply(eta, \(t) {
     law <- form_moments(parts(k), parts(gram_R(kernel_rbf(t), v)))
     form <- over_columns(moves, \(m) {
