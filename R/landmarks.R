@@ -91,28 +91,17 @@ kme_landmarks.default <- function(x, m = 300, kernel = kernel_rbf(), ...,
                                   pilot = 20000, scale = FALSE,
                                   na.action = stats::na.fail, read = NULL,
                                   chunk = 50000) {
-  check_dots(...)
-  if (missing(x)) stop_input("'x' must be given: the rows to choose from")
-  check_source(x, parts = FALSE)
-  options <- read_landmark_options(
-    m, if (!missing(kernel)) kernel, method, pilot,
-    if (!missing(scale)) scale, na.action
-  )
-  x <- pilot_frame(x, options$pilot, read, chunk)
-  choose_landmarks(read_pilot(x, options), options)
+  asked <- request(kme_landmarks_arguments)
+  choose_landmarks(asked$x, asked, asked$read, asked$chunk)
 }
 
 #' @rdname kme_landmarks
 #' @export
 kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
                                   pilot = 20000, read = NULL, chunk = 50000) {
-  if (missing(formula)) stop_input("'formula' must be given, as in ~ a + b")
-  if (length(formula) != 2L) {
-    stop_input("'formula' must have no response, as in ~ a + b; for two ",
-               "variables give kme_sketch() a list of two sets of landmarks")
+  frame <- if (!is.null(data)) {
+    pilot_frame(data, pilot_size(take(pilot, count()), list(...)$kernel), read, chunk)
   }
-  pilot <- pilot_size(pilot, list(...)$kernel)
-  frame <- if (!is.null(data)) pilot_frame(data, pilot, read, chunk)
   call <- match.call(expand.dots = FALSE)[c(1L, 2L)]
   call$data <- frame
   sample <- formula_sample(call, formula, frame, TRUE, parent.frame())
@@ -123,60 +112,49 @@ kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
 
 # --- Arguments -------------------------------------------------------------
 
-# `kernel` and `scale`: NULL where they were not given.
-read_landmark_options <- function(m = 300, kernel = NULL,
-                                  method = "rpcholesky", pilot = 20000,
-                                  scale = NULL, na.action = stats::na.fail) {
-  if (!is.null(kernel)) check_definite(check_kernel(kernel))
-  list(m = take(m, count()), kernel = kernel,
-       method = take(method, choice("rpcholesky", "uniform")),
-       pilot = pilot_size(pilot, kernel), scale = check_scale(scale),
-       omit = drops_missing(na.action))
+# What kme_landmarks() takes where another door asks for landmarks.
+landmark_options <- function(m, kernel, scale, omit) {
+  list(m = if (is.null(m)) 300L else m, kernel = kernel, scale = scale,
+       na.action = omit, method = "rpcholesky", pilot = 20000L)
 }
 
-# Rows that a user's function is called with, all pairs of them.
-most_rows_of_functions <- 2000L
-
+# A user's function is called with all pairs of the rows.
 pilot_size <- function(pilot, kernel) {
-  pilot <- take(pilot, count())
-  if (is_function_kernel(kernel)) min(pilot, most_rows_of_functions) else pilot
+  if (is_function_kernel(kernel)) min(pilot, 2000L) else pilot
 }
 
-# na.fail or na.omit, as functions or by name.
-drops_missing <- function(na.action) {
-  known <- list(stats::na.fail, "na.fail", stats::na.omit, "na.omit")
-  at <- which(vapply(known, identical, NA, na.action))
-  if (!length(at)) {
-    stop_input("'na.action' must be na.fail or na.omit, not ",
-               describe(na.action))
-  }
-  at > 2L
+# na.fail or na.omit, as functions or by name: are rows dropped?
+drops_missing <- new_kind("na.fail or na.omit", \(x) {
+  any(vapply(c(na_fail, na_omit), identical, NA, x))
+}, \(x) any(vapply(na_omit, identical, NA, x)))
+na_fail <- list(stats::na.fail, "na.fail")
+na_omit <- list(stats::na.omit, "na.omit")
+
+definite_kernel <- function(value, name) {
+  check_definite(check_kernel(value, name))
+  value
 }
 
-# Is it rows, or what yields them?
-check_source <- function(x, parts = TRUE) {
-  # A connection is an integer with a class.
-  vector <- is.null(dim(x)) && (is.numeric(x) || is_nominal(x)) &&
-    !inherits(x, "connection")
-  if (!vector && !is.matrix(x) && !is.data.frame(x) && !is_stream(x) &&
-        !(parts && is_plain_list(x))) {
-    stop_input("'x' must be a matrix, a data frame, a vector or a stream of ",
-               "rows, not ", describe(x))
-  }
-}
+kme_landmarks_arguments <- door_table(
+  "kme_landmarks.default",
+  x = a_source(FALSE), m = count(), kernel = unless_given(definite_kernel),
+  method = choice("rpcholesky", "uniform"), pilot = count(),
+  scale = unless_given(a_scale), na.action = drops_missing, read = a_reader,
+  chunk = count()
+)
 
 # --- The pilot -------------------------------------------------------------
 
-# At most `pilot` rows, drawn at random.
-pilot_frame <- function(x, pilot, read = NULL, chunk = 0) {
+# At most `size` rows, drawn at random.
+pilot_frame <- function(x, size, read = NULL, chunk = 0) {
   if (is_stream(x)) {
-    return(pilot_rows(x, pilot, read, chunk))
+    return(pilot_rows(x, size, read, chunk))
   }
   if (!is.null(read)) {
     stop_input("'read' must be NULL unless 'x' names files")
   }
   n <- NROW(x)
-  if (n <= pilot) x else take_frame(x, sort(sample.int(n, pilot)))
+  if (n <= size) x else take_frame(x, sort(sample.int(n, size)))
 }
 
 # Rows of a matrix or a data frame, elements of a vector.
@@ -184,43 +162,38 @@ take_frame <- function(x, rows) {
   if (is.null(dim(x))) x[rows] else x[rows, , drop = FALSE]
 }
 
-# The pilot as a variable with its kernel.
-read_pilot <- function(x, options) {
-  if (anyNA(x)) {
-    kept <- which(stats::complete.cases(x))
-    if (!options$omit) refuse_missing(NROW(x) - length(kept), NROW(x))
-    if (!length(kept)) {
-      stop_input("'x' must have rows without missing values")
-    }
-    x <- take_frame(x, kept)
-  }
-  variable <- read_variable(x, options$kernel, "x", "kernel", options$scale)
-  if (is_factor_variable(variable) && is.data.frame(x)) {
-    variable$column <- names(x)
-  }
-  variable
-}
-
 refuse_missing <- function(count, n) {
   stop_input("'x' must have no missing values, which ", count, " of ",
              rows_of(n), " have; na.action = na.omit drops these")
 }
 
-choose_landmarks <- function(variable, options) {
+# Landmarks of a pilot of `x`, which messages call `name`; `options` as of
+# landmark_options(). Its kernel is fitted to the pilot.
+choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
+  x <- pilot_frame(x, pilot_size(options$pilot, options$kernel), read, chunk)
+  if (anyNA(x)) {
+    kept <- which(stats::complete.cases(x))
+    if (!options$na.action) refuse_missing(NROW(x) - length(kept), NROW(x))
+    if (!length(kept)) {
+      stop_input("'x' must have rows without missing values")
+    }
+    x <- take_frame(x, kept)
+  }
+  variable <- read_variable(x, options$kernel, name, "kernel", options$scale)
   sample <- variable$sample
-  check_definite(sample$kernel)
   n <- sample$n
   if (is_factor_variable(variable)) {
-    x <- diag(length(variable$levels))
-    variable$sample <- points_sample(x, sample$kernel)
+    if (is.data.frame(x)) variable$column <- names(x)
+    variable$sample <- points_sample(diag(length(variable$levels)),
+                                     sample$kernel)
     return(new_landmarks(variable, "levels", n, 0))
   }
   warn_origin(sample)
+  m <- min(options$m, n)
   chosen <- if (options$method == "uniform") {
-    sample.int(n, min(options$m, n))
+    sample.int(n, m)
   } else {
-    source <- sample_source(sample)
-    .Call(C_r_random_pivots, source, as.integer(min(options$m, n)),
+    .Call(C_r_random_pivots, sample_source(sample), as.integer(m),
           proposals_at_once)$pivots
   }
   if (!length(chosen)) {
@@ -243,9 +216,8 @@ choose_landmarks <- function(variable, options) {
 proposals_at_once <- 16L
 
 # Of points that were given; their kernel is theirs.
-given_landmarks <- function(x, options) {
-  variable <- read_variable(x, options$kernel, "landmarks", "kernel",
-                            options$scale)
+given_landmarks <- function(x, kernel, scale) {
+  variable <- read_variable(x, kernel, "landmarks", "kernel", scale)
   warn_origin(variable$sample)
   new_landmarks(variable, "given", 0L)
 }
@@ -297,33 +269,25 @@ new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
 rank_tolerance <- 1e-10
 
 # What the core takes of landmarks and rows, whose values do not depend on the
-# other rows: where coordinates are centered the landmarks say.
+# other rows: where coordinates are centered the landmarks say. The values of a
+# user's function are the coordinates of points that unit vectors pick out.
 landmark_source <- function(landmarks, x) {
+  kernel <- landmarks$kernel
   s <- landmarks$variable$sample$x
-  native_source(landmarks$kernel, x, s)[c(1L, 3L, 2L)]
+  if (is_function_kernel(kernel)) {
+    x <- fold_store(kernel, x, s)
+    kernel <- kernel_linear()
+    s <- diag(ncol(x))
+  }
+  native_source(kernel, x, s)[c(1L, 3L, 2L)]
 }
 
 # list(first: sum w k(S, x), second: sum w k(S, x)k(S, x)', NULL unless asked
 # for) over rows x, points in the units of the kernel; weights: NULL for 1.
 landmark_sums <- function(landmarks, x, weights, second) {
-  kernel <- landmarks$kernel
-  s <- landmarks$variable$sample$x
-  if (is_function_kernel(kernel)) {
-    sums <- list(first = 0, second = if (second) 0)
-    for (rows in row_panels(seq_len(nrow(x)), max(1, 2^22 %/% nrow(s)))) {
-      k <- call_kernel(kernel, s, x[rows, , drop = FALSE])
-      w <- if (is.null(weights)) rep(1, length(rows)) else weights[rows]
-      sums$first <- sums$first + drop(product(k, w))
-      if (second) {
-        sums$second <- sums$second + tcross(k * rep(sqrt(w), each = nrow(k)))
-      }
-    }
-  } else {
-    sums <- .Call(C_r_sketch_sums, landmark_source(landmarks, x), weights,
-                  second)
-  }
-  check_overflow(kernel, sums$first)
-  if (second) check_overflow(kernel, sums$second)
+  sums <- .Call(C_r_sketch_sums, landmark_source(landmarks, x), weights, second)
+  check_overflow(landmarks$kernel, sums$first)
+  if (second) check_overflow(landmarks$kernel, sums$second)
   sums
 }
 
@@ -356,10 +320,7 @@ landmark_points <- function(landmarks, rows, name = "x") {
     rows <- read_terms(landmarks$terms, rows, name)
   }
   if (is_factor_variable(variable)) {
-    if (is.data.frame(rows) && is.null(landmarks$side)) {
-      rows <- level_column(rows, variable$column, name)
-    }
-    return(level_points(rows, variable$levels, name))
+    return(level_points(rows, variable, name))
   }
   if (is_mixed_variable(variable)) {
     return(variable_newdata(variable, rows, name)$z)
@@ -369,23 +330,18 @@ landmark_points <- function(landmarks, rows, name = "x") {
   scale_points(sample$kernel, z)
 }
 
-# The column of a data frame that holds the factor.
-level_column <- function(rows, column, name) {
-  if (is.null(column) && ncol(rows) == 1L) column <- 1L
-  if (is.null(column) || is.character(column) && !column %in% names(rows)) {
-    stop_input("'", name, "' must be the factor itself, or have the column of ",
-               "the landmarks", if (!is.null(column)) paste0(", '", column,
-                                                             "'"))
-  }
-  rows[[column]]
-}
-
 # Indicators of levels; rows of others would be lost.
-level_points <- function(rows, levels, name) {
+level_points <- function(rows, variable, name) {
+  if (is.data.frame(rows)) {
+    column <- if (!is.null(variable$column)) variable$column else
+      if (ncol(rows) == 1L) 1L
+    if (length(column)) rows <- rows[[column]]
+  }
   if (!is_nominal(rows) && !is.character(rows) || !is.null(dim(rows))) {
-    stop_input("'", name, "' must hold a factor, as the landmarks do, not ",
+    stop_input("'", name, "' must hold the factor of the landmarks, not ",
                describe(rows))
   }
+  levels <- variable$levels
   new <- setdiff(unique(as.character(rows)), c(levels, NA))
   if (length(new)) {
     stop_input("'", name, "' must have no levels but those of the landmarks (",
@@ -418,38 +374,36 @@ fit_lines.kme_landmarks <- function(x, digits) {
 }
 
 fit_picture.kme_landmarks <- function(object, type = NULL) {
-  landmarks <- object
-  points <- sample_raw(landmarks$variable$sample)
-  plain <- !is_factor_variable(landmarks$variable) && ncol(points) <= 2L
+  points <- sample_raw(object$variable$sample)
+  plain <- !is_factor_variable(object$variable) && ncol(points) <= 2L
   type <- check_type(type, c("points", "spectrum"),
                      if (plain) "points" else "spectrum")
   if (type == "spectrum") {
-    return(picture_landmark_values(landmarks))
+    values <- object$values
+    picture <- picture_sequence("Landmarks: spectrum of their Gram matrix",
+                                values, "eigenvalue")
+    picture$log <- "y"
+    # All alike: what differs is rounding, which no axis can show.
+    if (diff(range(values)) <= 1e-6 * max(values)) {
+      picture$ylim <- max(values) * c(0.5, 2)
+    }
+    return(picture)
   }
   if (!plain) {
     stop_input("'type' must be \"spectrum\" for landmarks in more than two ",
                "columns, or in levels")
   }
-  title <- paste(landmarks$m, "landmarks")
   names <- axis_names(points)
   if (ncol(points) == 1L) {
-    return(new_picture(title, names[1L], "landmarks up to this value", list(
-      new_layer("line", x = sort(points[, 1L]), y = seq_len(landmarks$m),
+    names[2L] <- "landmarks up to this value"
+    layers <- list(
+      new_layer("line", x = sort(points[, 1L]), y = seq_len(object$m),
                 main = TRUE),
       new_layer("rug", x = points[, 1L])
-    ), points))
+    )
+  } else {
+    layers <- list(points_layer(points, main = TRUE))
   }
-  new_picture(title, names[1L], names[2L],
-              list(points_layer(points, main = TRUE)), points)
-}
-
-picture_landmark_values <- function(landmarks) {
-  picture <- picture_sequence("Landmarks: spectrum of their Gram matrix",
-                              landmarks$values, "eigenvalue")
-  picture$log <- "y"
-  # All alike: what differs is rounding, which no axis can show.
-  if (diff(range(landmarks$values)) <= 1e-6 * max(landmarks$values)) {
-    picture$ylim <- max(landmarks$values) * c(0.5, 2)
-  }
-  picture
+  new_picture(paste(object$m, "landmarks"), names[1L], names[2L], layers,
+              points)
 }

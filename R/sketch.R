@@ -134,12 +134,11 @@ kme_sketch.default <- function(x, landmarks = NULL, kernel = kernel_rbf(), ...,
 }
 
 row_arguments <- list(
-  x = \(value, name) {
-    check_source(value)
-    value
-  },
-  y = anything, groups = anything, weights = anything,
-  read = anything, chunk = count(), checkpoint = anything, progress = flag
+  x = a_source(TRUE), y = anything, groups = anything, weights = anything,
+  read = a_reader, chunk = count(), progress = flag,
+  checkpoint = maybe(new_kind("the name of a folder", \(x) {
+    is.character(x) && length(x) == 1L && isTRUE(nzchar(x))
+  }))
 )
 
 reads_source <- \(asked) is_stream(asked$x) || is_plain_list(asked$x)
@@ -155,10 +154,10 @@ row_rules <- list(
 
 sketch_arguments <- do.call(door_table, c("kme_sketch.default", row_arguments,
   list(
-    landmarks = anything, kernel = unless_given(a_kernel),
+    landmarks = anything, kernel = unless_given(definite_kernel),
     moments = maybe(new_kind("1, 2 or 4", \(x) is_number(x) &&
                                x %in% c(1, 2, 4), as.double)),
-    bin = maybe(count()), na.action = \(value, name) drops_missing(value),
+    bin = maybe(count()), na.action = drops_missing,
     scale = unless_given(a_scale), rules = row_rules
   )
 ))
@@ -168,31 +167,33 @@ sketch_arguments <- do.call(door_table, c("kme_sketch.default", row_arguments,
 kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
                                kernel = NULL, groups = NULL, weights = NULL,
                                scale = NULL, na.action = stats::na.fail) {
-  if (!is.data.frame(data)) {
-    stop_input("'data' must be a data frame, not ", describe(data),
-               "; for other sources make the landmarks by kme_landmarks(~ a + ",
-               "b, data) and give them to kme_sketch(data, landmarks)")
-  }
-  if (is.null(landmarks)) landmarks <- 300
-  if (!is.numeric(landmarks)) {
-    stop_input("'landmarks' must be NULL or a number with a formula; those ",
-               "that are made already know their columns, as in ",
-               "kme_sketch(data, landmarks)")
-  }
-  chosen <- read_landmark_options(landmarks, kernel, scale = scale,
-                                  na.action = na.action)
+  asked <- request(sketch_formula_arguments, dots = TRUE)
   home <- parent.frame()
   calls <- list(groups = substitute(groups), weights = substitute(weights))
   values <- lapply(calls, eval, data, home)
   # A dot does not mean the columns of groups and weights.
   used <- c(all.vars(calls$groups), all.vars(calls$weights),
-            unlist(Filter(\(value) is.character(value) && length(value) == 1L,
-                          values)))
-  landmarks <- formula_landmarks(formula, without_columns(data, used), chosen,
-                                 home)
+            unlist(Filter(is_name, values)))
+  landmarks <- formula_landmarks(
+    formula, without_columns(data, used),
+    landmark_options(asked$landmarks, asked$kernel, asked$scale,
+                     asked$na.action), home
+  )
   kme_sketch.default(data, landmarks, ..., groups = values$groups,
                      weights = values$weights, na.action = na.action)
 }
+
+sketch_formula_arguments <- door_table(
+  "kme_sketch.formula",
+  data = is_a("data.frame", paste(
+    "a data frame with a formula (landmarks of other sources are made before,",
+    "by kme_landmarks(~ a + b, data))"
+  )),
+  landmarks = maybe(count()), kernel = maybe(definite_kernel),
+  scale = maybe(a_scale), na.action = drops_missing
+)
+
+is_name <- \(x) is.character(x) && length(x) == 1L
 
 # A sketch without rows; `options` are those of the door.
 empty_sketch <- function(landmarks, options) {
@@ -206,21 +207,19 @@ empty_sketch <- function(landmarks, options) {
 
 # --- Arguments -------------------------------------------------------------
 
-# A request with `columns`, the names of those that hold groups and weights;
-# what is given row by row stays where it is.
-read_rows <- function(asked) {
+# A request with `columns`, the names of those that hold groups and weights,
+# besides those that are known; what is given row by row stays where it is.
+read_rows <- function(asked, columns = list()) {
   stream <- reads_source(asked)
   n <- NROW(asked$x)
   if (!is.null(asked$y) && NROW(asked$y) != n) {
     stop_input("'y' must have as many rows as 'x', ", n, ", not ",
                NROW(asked$y))
   }
-  asked$columns <- list()
   for (name in c("groups", "weights")) {
     value <- asked[[name]]
-    if (is.character(value) && length(value) == 1L &&
-          (stream || value %in% colnames(asked$x))) {
-      asked$columns[[name]] <- value
+    if (is_name(value) && (stream || value %in% colnames(asked$x))) {
+      columns[[name]] <- value
       asked[name] <- list(NULL)
     } else if (!is.null(value) && (stream || length(value) != n)) {
       stop_input("'", name, "' must ", if (!stream) {
@@ -228,39 +227,35 @@ read_rows <- function(asked) {
       }, "be the name of a column, not ", describe(value))
     }
   }
+  asked$columns <- columns
   asked
 }
 
 # A list of one or two sets of landmarks.
 read_landmarks <- function(asked) {
   landmarks <- asked$landmarks
-  y <- asked$y
   if (inherits(landmarks, "kme_landmarks")) landmarks <- list(landmarks)
   if (inherits(landmarks, "kme_sketch")) landmarks <- landmarks$landmarks
   if (is_plain_list(landmarks)) {
     return(check_landmark_list(landmarks, asked))
   }
-  chosen <- read_landmark_options(
-    kernel = asked$kernel, scale = asked$scale,
-    na.action = if (asked$omit) stats::na.omit else stats::na.fail
-  )
-  if (!is.null(landmarks) && (length(landmarks) != 1L || !is.numeric(landmarks)
-                              || !is.null(dim(landmarks)))) {
-    if (!is.null(y)) {
+  drawn <- is.null(landmarks) || is.numeric(landmarks) &&
+    length(landmarks) == 1L && is.null(dim(landmarks))
+  if (!drawn) {
+    if (!is.null(asked$y)) {
       stop_input("'landmarks' must be a list of two when 'y' is given")
     }
-    return(list(given_landmarks(landmarks, chosen)))
+    return(list(given_landmarks(landmarks, asked$kernel, asked$scale)))
   }
   if (reads_source(asked)) {
     stop_input("'landmarks' must be made before, by kme_landmarks(), for a ",
                "stream or a list of parts, not ", describe(landmarks))
   }
-  if (!is.null(landmarks)) chosen$m <- take(landmarks, count())
+  options <- landmark_options(take(landmarks, maybe(count())),
+                              asked$kernel, asked$scale, asked$na.action)
   data <- list(without_columns(asked$x, unlist(asked$columns)))
-  lapply(c(data, if (!is.null(y)) list(y)), \(data) {
-    choose_landmarks(read_pilot(pilot_frame(data, chosen$pilot), chosen),
-                     chosen)
-  })
+  lapply(c(data, if (!is.null(asked$y)) list(asked$y)), choose_landmarks,
+         options)
 }
 
 check_landmark_list <- function(landmarks, asked) {
@@ -273,12 +268,11 @@ check_landmark_list <- function(landmarks, asked) {
     stop_input("'", if (is.null(asked$kernel)) "scale" else "kernel",
                "' must not be given with landmarks, which have their own")
   }
-  two <- length(landmarks) == 2L
   if (!is.null(asked$y)) {
-    if (!two) {
-      stop_input("'landmarks' must be a list of two sets when 'y' is given")
+    if (length(landmarks) != 2L) {
+      stop_input("'landmarks' must be a list of two when 'y' is given")
     }
-  } else if (two) {
+  } else if (length(landmarks) == 2L) {
     columns <- lapply(landmarks, landmark_columns)
     if (any(lengths(columns) == 0L) ||
           is.null(landmarks[[1L]]$side) && setequal(columns[[1L]],
@@ -311,34 +305,31 @@ without_columns <- function(x, columns) {
 }
 
 # Those of the variable of ~ a + b, or of the two of y ~ a + b.
-formula_landmarks <- function(formula, data, chosen, home) {
-  if (chosen$omit) {
-    used <- all.vars(formula_terms(formula, data))
-    known <- intersect(used, names(data))
-    data <- data[stats::complete.cases(data[known]), , drop = FALSE]
-    chosen$omit <- FALSE
+formula_landmarks <- function(formula, data, options, home) {
+  if (options$na.action) {
+    used <- intersect(all.vars(formula_terms(formula, data)), names(data))
+    data <- data[stats::complete.cases(data[used]), , drop = FALSE]
+    options$na.action <- FALSE
   }
-  frame <- pilot_frame(data, chosen$pilot)
+  frame <- pilot_frame(data, pilot_size(options$pilot, options$kernel))
   call <- call("kme_landmarks", data = frame)
   if (length(formula) == 2L) {
-    found <- formula_sample(call, formula, frame, TRUE, home)
-    landmarks <- choose_landmarks(read_pilot(found$x, chosen), chosen)
-    landmarks["terms"] <- list(found$terms)
+    read <- formula_sample(call, formula, frame, TRUE, home)
+    landmarks <- choose_landmarks(read$x, options)
+    landmarks["terms"] <- list(read$terms)
     return(list(landmarks))
   }
-  found <- formula_variables(call, formula, frame, TRUE, home, least = 2L)
-  if (length(found$variables) != 2L) {
+  read <- formula_variables(call, formula, frame, TRUE, home, least = 2L)
+  if (length(read$variables) != 2L) {
     stop_input("'formula' must have one variable on each side, as in y ~ a + b")
   }
-  terms <- keep_constants(found$terms, frame)
+  terms <- keep_constants(read$terms, frame)
   lapply(1:2, \(side) {
-    x <- found$variables[[side]]
-    variable <- read_variable(x, if (!has_own_kernel(x)) chosen$kernel,
-                              names(found$variables)[side], "kernel",
-                              chosen$scale)
-    landmarks <- choose_landmarks(variable, chosen)
-    landmarks["terms"] <- list(terms)
-    landmarks["side"] <- list(side)
+    x <- read$variables[[side]]
+    if (has_own_kernel(x)) options["kernel"] <- list(NULL)
+    landmarks <- choose_landmarks(x, options,
+                                  name = names(read$variables)[side])
+    landmarks[c("terms", "side")] <- list(terms, side)
     landmarks
   })
 }
@@ -354,26 +345,22 @@ run_sketch <- function(sketch, asked) {
     folder <- open_folder(asked$checkpoint, sketch, list(x), asked$read)
     before <- sketch$n + sketch$dropped
     landmarks <- sketch$landmarks
-    sketch <- run_source(sketch, x, asked$read, asked$chunk,
-                         part_file(1L, folder),
-                         progress = asked$progress)$sketch
+    task <- list(x = x, file = part_file(1L, folder))
+    sketch <- run_source(task, sketch, asked)$sketch
     sketch$landmarks <- landmarks
     if (sketch$n + sketch$dropped == before) {
       warn_kernmean("'x' yielded no rows: a stream is read once, and may have ",
                     "been used up; a function or a query is to be made anew")
     }
-  } else if (reads_in_place(sketch, asked)) {
-    sketch <- add_rows(sketch, x)
   } else {
     n <- NROW(x)
     bar <- progress_bar(asked$progress && n > asked$chunk)
     on.exit(bar$close())
     for (rows in row_panels(seq_len(n), asked$chunk)) {
-      own <- lapply(unclass(asked)[c("y", "groups", "weights")], \(value) {
+      some <- lapply(asked[c("x", "y", "groups", "weights")], \(value) {
         if (!is.null(value)) take_frame(value, rows)
       })
-      sketch <- add_rows(sketch, take_frame(x, rows), own$y, own$groups,
-                         own$weights)
+      sketch <- add_rows(sketch, some$x, some$y, some$groups, some$weights)
       bar$at(max(rows) / n)
     }
   }
@@ -381,45 +368,32 @@ run_sketch <- function(sketch, asked) {
   sketch
 }
 
-# A matrix as the core takes it needs no copies, panel by panel.
-reads_in_place <- function(sketch, asked) {
-  x <- asked$x
-  landmarks <- sketch$landmarks[[1L]]
-  is.matrix(x) && is.double(x) && !is.object(x) && nrow(x) > 0L &&
-    sketch$moments < 4 && is.null(sketch$bin) &&
-    length(sketch$landmarks) == 1L && is.null(asked$groups) &&
-    is.null(asked$weights) && !length(sketch$columns) &&
-    is.null(landmarks$terms) && !is_scaled(landmarks$kernel) &&
-    !is_function_kernel(landmarks$kernel) &&
-    identical(colnames(x), colnames(landmarks$variable$sample$x)) && !anyNA(x)
-}
-
 # --- Methods -----------------------------------------------------------------
 
 fit_lines.kme_sketch <- function(x, digits) {
-  marks <- x$landmarks
-  two <- length(marks) == 2L
-  labels <- variable_labels(x)
-  spaces <- paste(vapply(marks, \(l) count_of(l$m, "landmark"), ""), "in",
-                  vapply(marks, \(l) describe_variable(l$variable), ""),
+  variables <- lapply(x$landmarks, `[[`, "variable")
+  two <- length(variables) == 2L
+  labels <- if (two) variable_labels(x)
+  spaces <- paste(vapply(x$landmarks, \(l) count_of(l$m, "landmark"), ""), "in",
+                  vapply(variables, describe_variable, ""),
                   collapse = " and ")
   rows <- vapply(group_numbers(x, "n"), format_count, "")
-  kept <- c("first", "second", "fourth")[c(1, 2, 4) <= x$moments]
+  wrap <- \(...) strwrap(paste0(...), 81L, exdent = 2L)
   c(
-    strwrap(paste0("Sketch of ", rows_of(x$n),
-                   if (x$parts > 1) paste0(" (", x$parts, " parts)"), " on ",
-                   spaces), 81L, exdent = 2L),
-    unlist(Map(\(l, label) variable_lines(l$variable, if (two) label), marks,
-               labels)),
+    wrap("Sketch of ", rows_of(x$n),
+         if (x$parts > 1) paste0(" (", x$parts, " parts)"), " on ", spaces),
+    unlist(Map(variable_lines, variables, if (two) labels else list(NULL))),
     if (!is.null(x$groups)) {
-      strwrap(paste("groups:", shorten(paste0(x$groups, " (", rows, ")"), 6L)),
-              81L, exdent = 2L)
+      wrap("groups: ", shorten(paste0(x$groups, " (", rows, ")"), 6L))
     },
     if (any(group_numbers(x, "weight") > 0)) {
       paste0(if (two) paste0(labels, ": "),
-             vapply(seq_along(marks), \(v) lost_line(sketch_sample(x, v)), ""))
+             vapply(seq_along(variables), \(v) lost_line(sketch_sample(x, v)),
+                    ""))
     },
-    paste0("kept: ", paste(kept, collapse = ", "), " moments",
+    paste0("kept: ", paste(c("first", "second", "fourth")[c(1, 2, 4) <=
+                                                            x$moments],
+                           collapse = ", "), " moments",
            if (two) ", cross sums", if (x$weighted) ", weighted",
            if (!is.null(x$bin)) {
              paste0(", ", count_of(sum(full_bins(x)), "bin"), " of ",
@@ -484,19 +458,18 @@ update.kme_sketch <- function(object, x, ..., y = NULL, groups = NULL,
     return(object + x)
   }
   asked <- request(more_arguments)
-  columns <- object$columns
-  for (name in names(columns)) {
-    if (!is.null(asked[[name]]) && !identical(asked[[name]], columns[[name]])) {
-      stop_input("'", name, "' must be NULL: the column '", columns[[name]],
-                 "' of 'x' holds them")
+  for (name in names(object$columns)) {
+    column <- object$columns[[name]]
+    if (!is.null(asked[[name]]) && !identical(asked[[name]], column)) {
+      stop_input("'", name, "' must be NULL: the column '", column,
+                 "' holds them")
     }
     asked[name] <- list(NULL)
   }
   if (!is.null(object$bin) && !is.null(asked$weights)) {
     stop_input("'weights' must be NULL for a sketch with bins")
   }
-  asked <- read_rows(asked)
-  asked$columns <- c(columns, asked$columns)
+  asked <- read_rows(asked, object$columns)
   check_columns_apart(object$landmarks, asked$columns)
   grouped <- !is.null(asked$groups) || !is.null(asked$columns$groups)
   if (length(object$sums) && is.null(object$groups) == grouped) {
@@ -530,6 +503,16 @@ unfilled <- function(sketch, columns = sketch$columns[
     stop_input("'+' must stand between two sketches; update(sketch, x) adds ",
                "rows")
   }
+  check_same_landmarks(e1, e2)
+  options <- c("moments", "bin")
+  if (!identical(unclass(e1)[options], unclass(e2)[options])) {
+    stop_input("'moments' and 'bin' must be the same for sketches that are ",
+               "added")
+  }
+  if (length(e1$sums) && length(e2$sums) &&
+        is.null(e1$groups) != is.null(e2$groups)) {
+    stop_input("both sketches must have groups, or none, to be added")
+  }
   merge_sketches(e1, e2)
 }
 
@@ -542,10 +525,8 @@ unfilled <- function(sketch, columns = sketch$columns[
   }
   at <- match(i, x$groups)
   if (!is.character(i) || anyNA(at) || anyDuplicated(i)) {
-    stop_input("'i' must name groups",
-               if (is.null(x$groups)) ", of which 'x' has none" else
-                 paste0(" (", shorten(x$groups, 6L), ")"),
-               ", not be ", describe(if (anyNA(at)) i[is.na(at)][1L] else i))
+    stop_input("'i' must name groups of the sketch (", shorten(x$groups, 6L),
+               "), not be ", describe(if (anyNA(at)) i[is.na(at)][1L] else i))
   }
   x$groups <- i
   x$sums <- x$sums[at]
@@ -556,6 +537,3 @@ unfilled <- function(sketch, columns = sketch$columns[
   if (!is.null(x$bin)) x$left <- count_left(x)
   x
 }
-
-#' @export
-nobs.kme_sketch <- function(object, ...) object$n

@@ -4,13 +4,13 @@
 
 # --- One source --------------------------------------------------------------
 
-# How the rows of a source get into a sketch: chunk by chunk, with what is done
-# kept in a file, or NULL. A state is list(sketch; rows: of the source, that are
-# in it; first: the first rows of the source; finished). `name`: of the part,
-# NULL for the only one. Returns the state after the last row, without the
-# landmarks.
-run_source <- function(empty, x, read, chunk, file = NULL, name = NULL,
-                       progress = FALSE) {
+# A state is list(sketch; rows: of the source, that are in it; first: the first
+# rows of the source; finished). A task is list(x: the source; file: where its
+# state is kept, or NULL; name: of the part, NULL for the only one; seed).
+# Returns the state after the last row, without the landmarks.
+run_source <- function(task, empty, options) {
+  x <- task$x
+  file <- task$file
   state <- read_state(file)
   if (is.null(state)) {
     state <- list(sketch = empty, rows = 0, first = NULL, finished = FALSE)
@@ -19,14 +19,15 @@ run_source <- function(empty, x, read, chunk, file = NULL, name = NULL,
     return(state)
   }
   state$sketch["landmarks"] <- list(empty$landmarks)
-  check_source(x, FALSE)
+  take(x, a_source(FALSE))
   # The very source that was stopped goes on where it was.
   before <- if (!is.null(file)) stopped[[file]]
   goes_on <- identical(before$x, x) && identical(before$rows, state$rows)
-  stream <- if (goes_on) before$stream else open_stream(x, read, chunk)
+  stream <- if (goes_on) before$stream else open_stream(x, options$read,
+                                                        options$chunk)
   if (goes_on) stream$back_to(state$rows)
-  meter <- rows_meter(progress, name, state$rows)
-  saved <- list(rows = state$rows, at = now(), took = 0)
+  meter <- rows_meter(options$progress, task$name, state$rows)
+  save_at <- now() + 5
   on.exit({
     meter(state$rows, TRUE)
     stream$close()
@@ -34,30 +35,23 @@ run_source <- function(empty, x, read, chunk, file = NULL, name = NULL,
       stopped[[file]] <- if (!state$finished && !stream$anew()) {
         list(x = x, stream = stream, rows = state$rows)
       }
-      if (state$rows > saved$rows || state$finished) {
-        save_whole(bare_state(state), file)
-      }
+      if (state$rows > 0 || state$finished) save_whole(bare_state(state), file)
     }
   })
   repeat {
-    rows <- from_source(next_rows(stream, state, goes_on), stream, state$rows,
-                        name)
-    if (is.null(rows)) {
+    following <- from_source(next_state(stream, state, goes_on), stream,
+                             state$rows, task$name)
+    if (is.null(following)) {
       break
     }
+    state <- following
     goes_on <- FALSE
-    first <- if (is.null(state$first)) first_rows(rows) else state$first
-    state <- list(
-      sketch = from_source(add_rows(state$sketch, rows), stream, state$rows,
-                           name),
-      rows = state$rows + nrow(rows), first = first, finished = FALSE
-    )
     meter(state$rows)
-    # Every few seconds, but for at most a twentieth of the time.
-    if (!is.null(file) && now() - saved$at > max(5, 20 * saved$took)) {
+    if (!is.null(file) && now() > save_at) {
       start <- now()
       save_whole(bare_state(state), file)
-      saved <- list(rows = state$rows, at = now(), took = now() - start)
+      # Every few seconds, but for at most a twentieth of the time.
+      save_at <- now() + max(5, 20 * (now() - start))
     }
   }
   # One number each: what they lose is one rounding, and their compensation need
@@ -74,43 +68,52 @@ stopped <- new.env(parent = emptyenv())
 
 now <- function() proc.time()[["elapsed"]]
 
+# The state with the next chunk, NULL at the end.
+next_state <- function(stream, state, goes_on) {
+  rows <- next_rows(stream, state, goes_on)
+  if (!is.null(rows)) {
+    list(sketch = add_rows(state$sketch, rows), rows = state$rows + nrow(rows),
+         first = if (is.null(state$first)) first_rows(rows) else state$first,
+         finished = FALSE)
+  }
+}
+
 # The next rows that are not in the state: of a source that is begun anew those
 # that are done are passed over. It is known again by its first rows.
 next_rows <- function(stream, state, goes_on) {
   repeat {
     before <- stream$position()
     rows <- stream$next_chunk()
-    if (is.null(rows) && before < state$rows) {
+    over <- state$rows - before
+    if (is.null(rows)) {
+      if (over <= 0) {
+        return(NULL)
+      }
       stop_input("a source that is begun anew must yield the same rows again, ",
                  format_count(state$rows), " at least")
     }
-    if (is.null(rows)) {
-      return(NULL)
-    }
     if (state$rows > 0 && (goes_on || before == 0)) {
       most <- min(nrow(rows), nrow(state$first))
-      known <- identical(first_rows(rows, most), first_rows(state$first, most))
-      if (goes_on && known) {
-        stop_input("a source that was stopped must go on where it was; this ",
-                   "one yields its first rows again: make a new one, or give ",
-                   "'checkpoint' a new folder")
-      }
-      if (!goes_on && !known) {
-        stop_input("a source that is begun anew must yield the same rows in ",
-                   "the same order; its first rows are not those of the call ",
-                   "that 'checkpoint' belongs to")
+      anew <- identical(first_rows(rows, most), first_rows(state$first, most))
+      if (anew == goes_on) {
+        stop_input("a source ", if (goes_on) {
+          "that was stopped must go on where it was, not yield its first rows"
+        } else {
+          "that is begun anew must yield the same rows in the same order"
+        }, " again; make a new one, or give 'checkpoint' a new folder")
       }
     }
-    over <- state$rows - before
+    if (over <= 0) {
+      return(rows)
+    }
     if (over < nrow(rows)) {
-      return(if (over <= 0) rows else
-        rows[seq.int(over + 1, nrow(rows)), , drop = FALSE])
+      return(rows[seq.int(over + 1, nrow(rows)), , drop = FALSE])
     }
   }
 }
 
 first_rows <- function(rows, most = 5L) {
-  rows <- rows[seq_len(min(most, nrow(rows))), , drop = FALSE]
+  rows <- utils::head(rows, most)
   rownames(rows) <- NULL
   rows
 }
@@ -136,90 +139,83 @@ rows_meter <- function(progress, name, done) {
 # plan of the package future.
 sketch_parts <- function(empty, parts, options) {
   folder <- open_folder(options$checkpoint, empty, parts, options$read)
-  file <- if (!is.null(folder)) file.path(folder, "sketch.rds")
-  sketch <- read_state(file)
-  if (!is.null(sketch)) {
-    sketch["landmarks"] <- list(empty$landmarks)
-    return(sketch)
-  }
-  check_parts(parts)
-  names <- names2(parts)
-  names <- ifelse(nzchar(names) & !is.na(names), paste0("part '", names, "'"),
-                  paste("part", seq_along(parts)))
-  # Rows fall into bins by random numbers; those of a part are its own wherever
-  # it is worked on.
-  seeds <- list(NULL)
-  if (!is.null(empty$bin)) {
-    seeds <- as.list(sample.int(.Machine$integer.max, length(parts)))
-  }
-  files <- lapply(seq_along(parts), part_file, folder = folder)
-  tasks <- unname(Map(list, x = parts, name = names, file = files,
-                      seed = seeds))
+  plan <- workers_plan()
+  check_parts(parts, plan)
+  files <- lapply(seq_along(parts), part_file, folder)
   states <- lapply(files, read_state)
   left <- which(!vapply(states, \(state) isTRUE(state$finished), NA))
-  answers <- share_out(tasks[left], empty, options, folder)
+  # Rows fall into bins by random numbers; those of a part are its own wherever
+  # it is worked on.
+  seeds <- if (length(left) && !is.null(empty$bin)) {
+    as.list(sample.int(.Machine$integer.max, length(parts)))
+  }
+  names <- names2(parts)
+  names <- ifelse(names %in% c("", NA), paste("part", seq_along(parts)),
+                  paste0("part '", names, "'"))
+  tasks <- lapply(left, \(k) {
+    list(x = parts[[k]], name = names[k], file = files[[k]], seed = seeds[[k]])
+  })
+  answers <- share_out(tasks, empty, options, plan)
   failed <- Filter(\(answer) inherits(answer, "error"), answers)
   if (length(failed)) stop_parts(failed, folder)
   states[left] <- answers
-  sketch <- empty
-  for (state in states) {
-    state$sketch["landmarks"] <- list(empty$landmarks)
-    sketch <- merge_sketches(sketch, state$sketch)
-  }
+  sketch <- Reduce(merge_sketches, lapply(states, `[[`, "sketch"), empty)
   sketch$parts <- sketch$parts + length(parts)
-  if (!is.null(file)) {
-    save_whole(bare_state(list(sketch = sketch))$sketch, file)
-  }
   sketch
 }
 
+# What shares work out: a plan of the package future; NULL where all is done
+# here.
+workers_plan <- function() {
+  if (requireNamespace("future.apply", quietly = TRUE) &&
+        !inherits(future::plan(), "sequential")) {
+    future::plan()
+  }
+}
+
 # What can be said before any work starts.
-check_parts <- function(parts) {
+check_parts <- function(parts, plan) {
   if (!length(parts)) {
     stop_input("'x' must be a list of at least one part")
   }
-  plan <- if (has_futures()) future::plan()
-  here <- is.null(plan) || inherits(plan, "sequential")
   for (k in seq_along(parts)) {
     label <- paste0("x[[", k, "]]")
-    if (!here && inherits(parts[[k]], "DBIResult")) {
+    if (!is.null(plan) && inherits(parts[[k]], "DBIResult")) {
       stop_input("'", label, "' is the result of a query, which cannot be sent",
                  " to another process; give a function that makes it, as in ",
                  "\\() {con <- dbConnect(...); dbSendQuery(con, sql)}")
     }
     # Other machines have other files.
     if (is.character(parts[[k]]) &&
-          (here || inherits(plan, c("multisession", "multicore")))) {
+          (is.null(plan) || inherits(plan, c("multisession", "multicore")))) {
       check_files(parts[[k]], label)
     }
   }
 }
 
-has_futures <- function() requireNamespace("future.apply", quietly = TRUE)
-
 # The state of each task, or its error. A part is a future, so that one that is
 # lost has a name.
-share_out <- function(tasks, empty, options, folder) {
-  work <- \(share, away, ...) {
-    share(tasks, work_part, empty, options$read, options$chunk,
-          options$progress && !away, away, ...)
-  }
-  answers <- if (length(tasks) && has_futures()) {
-    tryCatch(
-      work(future.apply::future_lapply,
-           !inherits(future::plan(), "sequential"), future.chunk.size = 1,
-           future.label = "part-%d", future.seed = NULL,
-           future.packages = "kernmean"),
-      error = \(e) list(lost_part(e, tasks))
-    )
+share_out <- function(tasks, empty, options, plan = NULL) {
+  options <- unclass(options)[c("read", "chunk", "progress")]
+  answers <- if (is.null(plan)) {
+    lapply(tasks, work_part, empty, options)
   } else {
-    work(lapply, FALSE)
+    options$progress <- FALSE
+    tryCatch(
+      future.apply::future_lapply(
+        tasks, work_part, empty, options, away = TRUE, future.chunk.size = 1,
+        future.label = "part-%d", future.seed = NULL,
+        future.packages = "kernmean"
+      ),
+      error = \(e) list(lost_part(e, tasks, plan))
+    )
   }
   for (k in seq_along(answers)) {
     # Where the workers do not see the folder.
-    if (!is.null(folder) && !inherits(answers[[k]], "error") &&
-          !file.exists(tasks[[k]]$file)) {
-      save_whole(answers[[k]], tasks[[k]]$file)
+    file <- tasks[[k]]$file
+    if (!is.null(file) && !inherits(answers[[k]], "error") &&
+          !file.exists(file)) {
+      save_whole(answers[[k]], file)
     }
   }
   answers
@@ -227,12 +223,13 @@ share_out <- function(tasks, empty, options, folder) {
 
 # Runs where the plan wants it. A process besides others (`away`) has one
 # thread, unless it was started with a number of them.
-work_part <- function(task, empty, read, chunk, progress, away = FALSE) {
+work_part <- function(task, empty, options, away = FALSE) {
   # Is the folder there, seen from this process?
-  seen <- !is.null(task$file) &&
-    file.exists(file.path(dirname(task$file), "call.rds"))
-  run <- \() run_source(empty, task$x, read, chunk, if (seen) task$file,
-                        task$name, progress)
+  if (!is.null(task$file) &&
+        !file.exists(file.path(dirname(task$file), "call.rds"))) {
+    task$file <- NULL
+  }
+  run <- \() run_source(task, empty, options)
   single <- away && !nzchar(Sys.getenv("OMP_NUM_THREADS"))
   tryCatch(with_seed(task$seed, if (single) on_one_thread(run()) else run()),
            error = \(e) {
@@ -264,38 +261,35 @@ with_seed <- function(seed, value) {
 
 # The error of future.apply itself; its message says more than is read. A plan
 # of processes on this machine that has lost one starts them again.
-lost_part <- function(e, tasks) {
-  if (inherits(future::plan(), "multisession")) {
+lost_part <- function(e, tasks, plan) {
+  if (inherits(plan, "multisession")) {
     plans <- future::plan("list")
     future::plan(future::sequential)
     future::plan(plans)
   }
   words <- sub(" (Post-mortem|The total size).*", "", conditionMessage(e))
   number <- sub(".*part-([0-9]+).*", "\\1", paste(e$future$label, words))
-  if (grepl("^[0-9]+$", number)) {
-    name <- tasks[[as.integer(number)]]$name
-    words <- paste0(name, ", lost with the process that worked on it: ", words)
-  } else {
-    name <- NULL
-    words <- paste0("the parts could not be worked on: ", words)
-  }
-  errorCondition(words, class = c("kernmean_error_source", "kernmean_error"),
-                 parent = e, part = name)
+  name <- if (grepl("^[0-9]+$", number)) tasks[[as.integer(number)]]$name
+  errorCondition(
+    paste0(if (is.null(name)) "the parts could not be worked on" else
+      paste0(name, ", lost with the process that worked on it"), ": ", words),
+    class = c("kernmean_error_source", "kernmean_error"), parent = e,
+    part = name
+  )
 }
 
 # One error for all parts that failed.
 stop_parts <- function(failed, folder) {
   e <- failed[[1L]]
-  names <- unlist(lapply(failed, `[[`, "part"))
+  e$part <- unlist(lapply(failed, `[[`, "part"))
   e$message <- paste0(
     conditionMessage(e),
-    if (length(failed) > 1L) paste0("; failed, too: ", shorten(names[-1L])),
+    if (length(failed) > 1L) paste0("; failed, too: ", shorten(e$part[-1L])),
     if (!is.null(folder)) {
       paste0("; parts that are finished are kept in '", folder,
              "', and the same call goes on from them")
     }
   )
-  e$part <- names
   e["call"] <- list(user_call())
   stop(e)
 }
@@ -303,15 +297,11 @@ stop_parts <- function(failed, folder) {
 # --- The folder --------------------------------------------------------------
 
 # The folder of this call, made or found again; NULL without one. In it:
-# call.rds, what the call is; part-1.rds, ...: the state of each part;
-# sketch.rds: the result of many parts.
+# call.rds, what the call is; part-1.rds, ...: the state of each part.
 open_folder <- function(checkpoint, empty, parts, read) {
   if (is.null(checkpoint)) {
     return(NULL)
   }
-  take(checkpoint, new_kind("the name of a folder or NULL", \(x) {
-    is.character(x) && length(x) == 1L && !is.na(x) && nzchar(x)
-  }))
   call <- list(landmarks = empty$landmarks,
                options = unclass(empty)[names(empty) != "landmarks"],
                "'read'" = trace_of(read), sources = lapply(parts, \(x) {
@@ -329,7 +319,7 @@ open_folder <- function(checkpoint, empty, parts, read) {
                  "is of this call, not '", checkpoint, "'")
     }
     save_whole(call, path)
-    return(normalizePath(checkpoint))
+    kept <- call
   }
   same <- mapply(identical, kept, call)
   same[["landmarks"]] <- on_same_landmarks(kept, call)

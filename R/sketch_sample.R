@@ -11,24 +11,32 @@
 sketch_sample <- function(sketch, variable = 1L, group = NULL) {
   check_any_rows(sketch)
   landmarks <- sketch$landmarks[[variable]]
+  root <- landmarks$root
   sums <- sketch_sums(sketch, group)
   total <- sums$weight
   if (!(total > 0)) stop_input("'weights' must not all be 0")
   end <- c("", "_y")[variable]
   pick <- \(name) sums[[paste0(name, end)]]
-  out <- new_sample("sketch", sums$n, landmarks$kernel)
-  out$sketch <- sketch
-  out$variable <- variable
-  out["group"] <- list(group)
-  out$support <- landmark_sample(sketch, variable, group)
-  out$root <- landmarks$root
-  out$size <- total^2 / sums$weight2
-  out$moments <- feature_moments(landmarks$root, pick("first"),
-                                 pick("second"), pick("trace"), total)
-  if (sketch$moments == 4) {
-    out$moments$square <- pick("square") / total
-    out$moments$along <- pick("along") / total
+  mean <- drop(cross(root, pick("first"))) / total
+  rho <- sum(mean^2)
+  trace <- pick("trace") / total
+  moments <- list(mean = mean, covariance = NULL, trace = trace, rho = rho,
+                  varrho = max(rho, trace), lost = NA_real_)
+  if (sketch$moments > 1) {
+    covariance <- cross(root, product(pick("second"), root)) / total
+    moments$covariance <- (covariance + t(covariance)) / 2
+    moments$varrho <- max(rho, sum(diag(moments$covariance)))
+    moments$lost <- max(0, trace - moments$varrho)
   }
+  if (sketch$moments == 4) {
+    moments$square <- pick("square") / total
+    moments$along <- pick("along") / total
+  }
+  support <- landmark_sample(sketch, variable, group)
+  out <- new_sample("sketch", sums$n, landmarks$kernel)
+  out[c("sketch", "variable", "group", "support", "root", "size", "moments")] <-
+    list(sketch, variable, group, support, root, total^2 / sums$weight2,
+         moments)
   out
 }
 
@@ -36,21 +44,6 @@ sketch_sample <- function(sketch, variable = 1L, group = NULL) {
 sketch_sums <- function(sketch, group = NULL) {
   if (is.null(group)) group <- seq_along(sketch$sums)
   total_sums(Reduce(join_records, sketch$sums[group]))
-}
-
-feature_moments <- function(root, first, second, trace, total) {
-  mean <- drop(cross(root, first)) / total
-  rho <- sum(mean^2)
-  out <- list(mean = mean, covariance = NULL, trace = trace / total, rho = rho,
-              varrho = max(rho, trace / total), lost = NA_real_)
-  if (!is.null(second)) {
-    covariance <- cross(root, product(second, root)) / total
-    covariance <- (covariance + t(covariance)) / 2
-    out$covariance <- covariance
-    out$varrho <- max(rho, sum(diag(covariance)))
-    out$lost <- max(0, out$trace - out$varrho)
-  }
-  out
 }
 
 check_any_rows <- function(sketch) {

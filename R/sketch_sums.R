@@ -17,20 +17,21 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   if (!chunk$n) {
     return(sketch)
   }
-  if (is.null(chunk$groups)) {
-    return(add_group(sketch, 1L, chunk$points, chunk$weights))
+  at <- 1L
+  each <- list(TRUE)
+  if (!is.null(chunk$groups)) {
+    sketch$groups <- union(sketch$groups, levels(chunk$groups))
+    if (length(sketch$groups) > 50L) {
+      # Numbers that were meant as a variable would make a group of each row.
+      m <- sum(vapply(sketch$landmarks, `[[`, 1L, "m"))
+      check_memory(2 * if (sketch$moments > 1) m^2 else m,
+                   length(sketch$groups), "take fewer groups or landmarks",
+                   what = "the sums of all groups")
+    }
+    # By number: a group may be called "".
+    at <- match(levels(chunk$groups), sketch$groups)
+    each <- split(seq_len(chunk$n), chunk$groups)
   }
-  sketch$groups <- union(sketch$groups, levels(chunk$groups))
-  if (length(sketch$groups) > 50L) {
-    # Numbers that were meant as a variable would make a group of each row.
-    m <- sum(vapply(sketch$landmarks, `[[`, 1L, "m"))
-    check_memory(2 * if (sketch$moments > 1) m^2 else m, length(sketch$groups),
-                 "take fewer groups or landmarks",
-                 what = "the sums of all groups")
-  }
-  each <- split(seq_len(chunk$n), chunk$groups)
-  # By number: a group may be called "".
-  at <- match(levels(chunk$groups), sketch$groups)
   for (g in seq_along(each)) {
     some <- each[[g]]
     sketch <- add_group(sketch, at[g], lapply(chunk$points, take_rows, some),
@@ -42,35 +43,36 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
 # list(n, dropped; points: those of each variable, groups: a factor, weights).
 read_chunk <- function(sketch, rows, y, groups, weights) {
   landmarks <- sketch$landmarks
-  columns <- sketch$columns
   # Of tibbles and data tables the columns only.
   if (is.data.frame(rows)) rows <- plain_frame(rows)
-  if (!is.null(columns$groups)) groups <- chunk_column(rows, columns$groups)
-  if (!is.null(columns$weights)) weights <- chunk_column(rows, columns$weights)
+  beside <- list(groups = groups, weights = weights)
+  for (name in names(sketch$columns)) {
+    beside[[name]] <- chunk_column(rows, sketch$columns[[name]])
+  }
   # A level that is NA is a missing value.
-  if (is.factor(groups)) groups <- factor(groups)
+  if (is.factor(beside$groups)) beside$groups <- factor(beside$groups)
   frames <- if (is.null(y)) rep(list(rows), length(landmarks)) else
     list(rows, y)
-  total <- NROW(rows)
-  used <- Filter(anyNA, c(Map(used_columns, landmarks, frames),
-                          list(groups, weights)))
+  n <- NROW(rows)
   dropped <- 0
+  used <- Filter(anyNA, c(Map(used_columns, landmarks, frames), beside))
   if (length(used)) {
     kept <- which(Reduce(`&`, lapply(used, stats::complete.cases)))
-    dropped <- total - length(kept)
-    if (!sketch$omit) refuse_missing(dropped, total)
+    dropped <- n - length(kept)
+    if (!sketch$omit) refuse_missing(dropped, n)
     frames <- lapply(frames, take_frame, kept)
-    groups <- groups[kept]
-    weights <- weights[kept]
+    beside <- lapply(beside, `[`, kept)
   }
-  out <- list(n = as.double(total - dropped), dropped = dropped)
+  out <- list(n = as.double(n - dropped), dropped = dropped)
   if (out$n == 0) {
     return(out)
   }
   names <- c("x", if (is.null(y)) "x" else "y")[seq_along(landmarks)]
-  c(out, list(points = Map(landmark_points, landmarks, frames, names),
-              groups = if (!is.null(groups)) check_factor(groups),
-              weights = if (!is.null(weights)) check_row_weights(weights)))
+  c(out, list(
+    points = Map(landmark_points, landmarks, frames, names),
+    groups = if (!is.null(beside$groups)) check_factor(beside$groups),
+    weights = if (!is.null(beside$weights)) check_row_weights(beside$weights)
+  ))
 }
 
 # What is looked at for missing values.
@@ -115,64 +117,40 @@ add_group <- function(sketch, at, points, weights) {
 # The sums over rows, a named list of arrays; those of the second variable have
 # names that end in _y.
 sum_rows <- function(sketch, points, weights) {
-  n <- as.double(nrow(points[[1L]]))
-  plain <- is.null(weights)
-  out <- list(n = n, weight = if (plain) n else sum(weights),
-              weight2 = if (plain) n else sum(weights^2))
+  n <- nrow(points[[1L]])
+  w <- if (is.null(weights)) rep(1, n) else weights
+  out <- list(n = as.double(n), weight = sum(w), weight2 = sum(w^2))
   for (l in seq_along(points)) {
     landmarks <- sketch$landmarks[[l]]
     x <- points[[l]]
     sums <- landmark_sums(landmarks, x, weights, sketch$moments > 1)
-    sums$trace <- if (has_unit_diagonal(landmarks$kernel)) out$weight else
-      weighted_sum(fold_diagonal(landmarks$kernel, x), weights)
+    sums$trace <- sum(w * fold_diagonal(landmarks$kernel, x))
     sums <- c(Filter(length, sums),
-              if (sketch$moments == 4) sum_fourth(landmarks, x, weights))
+              if (sketch$moments == 4) sum_fourth(landmarks, x, w))
     names(sums) <- paste0(names(sums), c("", "_y")[l])
     out <- c(out, sums)
   }
   if (length(points) == 2L) {
-    out$cross <- sum_cross(sketch$landmarks, points, weights)
+    sources <- Map(landmark_source, sketch$landmarks, points)
+    # sum w k(S, x) l(T, y)'
+    out$cross <- .Call(C_r_sketch_cross, sources[[1L]], sources[[2L]], weights)
   }
   out
 }
 
-weighted_sum <- function(v, weights) {
-  if (is.null(weights)) sum(v) else sum(weights * v)
-}
-
 # list(square: sum w u^2, along: sum w u phi), u = |phi|^2.
-sum_fourth <- function(landmarks, x, weights) {
+sum_fourth <- function(landmarks, x, w) {
   square <- 0
   along <- numeric(landmarks$rank)
   for (rows in row_panels(seq_len(nrow(x)), max(1, 2^20 %/% landmarks$m))) {
-    features <- cross(landmarks$root,
-                      fold_store(landmarks$kernel, landmarks$variable$sample$x,
-                                 x[rows, , drop = FALSE]))
+    values <- fold_store(landmarks$kernel, landmarks$variable$sample$x,
+                         x[rows, , drop = FALSE])
+    features <- cross(landmarks$root, values)
     u <- column_dots(features)
-    square <- square + weighted_sum(u^2, weights[rows])
-    along <- along + drop(product(
-      features, if (is.null(weights)) u else weights[rows] * u
-    ))
+    square <- square + sum(w[rows] * u^2)
+    along <- along + drop(product(features, w[rows] * u))
   }
   list(square = square, along = along)
-}
-
-# sum w k(S, x) l(T, y)'.
-sum_cross <- function(landmarks, points, weights) {
-  if (!any(vapply(landmarks, \(l) is_function_kernel(l$kernel), NA))) {
-    sources <- Map(landmark_source, landmarks, points)
-    return(.Call(C_r_sketch_cross, sources[[1L]], sources[[2L]], weights))
-  }
-  total <- 0
-  size <- max(1, 2^20 %/% max(vapply(landmarks, `[[`, 1L, "m")))
-  for (rows in row_panels(seq_len(nrow(points[[1L]])), size)) {
-    k <- Map(\(l, x) {
-      fold_store(l$kernel, l$variable$sample$x, x[rows, , drop = FALSE])
-    }, landmarks, points)
-    w <- if (is.null(weights)) 1 else rep(weights[rows], each = nrow(k[[1L]]))
-    total <- total + tcross(k[[1L]] * w, k[[2L]])
-  }
-  total
 }
 
 # --- Records ---------------------------------------------------------------
@@ -227,7 +205,8 @@ fill_bins <- function(bins, landmarks, x, size) {
   begun <- bins$open$count
   ends <- unique(c(seq(min(size - begun, n), n, by = size), n))
   sizes <- diff(c(0, ends))
-  sums <- bin_sums(landmarks, x, sizes)
+  sums <- .Call(C_r_sketch_bins, landmark_source(landmarks, x),
+                as.integer(sizes))
   sums[, 1L] <- sums[, 1L] + bins$open$first
   counts <- sizes + c(begun, numeric(length(sizes) - 1L))
   full <- counts == size
@@ -235,19 +214,6 @@ fill_bins <- function(bins, landmarks, x, size) {
   bins$open <- if (all(full)) empty else
     list(count = counts[!full], first = sums[, !full])
   bins
-}
-
-# Sums of k(S, x) over consecutive rows, so many at a time.
-bin_sums <- function(landmarks, x, sizes) {
-  if (!is_function_kernel(landmarks$kernel)) {
-    return(.Call(C_r_sketch_bins, landmark_source(landmarks, x),
-                 as.integer(sizes)))
-  }
-  each <- split(seq_len(nrow(x)), rep(seq_along(sizes), sizes))
-  vapply(each, \(rows) {
-    rowSums(call_kernel(landmarks$kernel, landmarks$variable$sample$x,
-                        x[rows, , drop = FALSE]))
-  }, numeric(landmarks$m), USE.NAMES = FALSE)
 }
 
 # Of two bins that are being filled the fuller one stays.
@@ -271,20 +237,8 @@ full_bins <- function(sketch) {
 
 # --- Two sketches ----------------------------------------------------------
 
-# Sums of both; classed errors where they cannot be added.
+# Sums of both, on the same landmarks.
 merge_sketches <- function(a, b) {
-  check_same_landmarks(a, b)
-  for (option in c("moments", "bin")) {
-    if (!identical(a[[option]], b[[option]])) {
-      stop_input("'", option, "' must be the same for sketches that are added,",
-                 " not ", describe(a[[option]]), " and ",
-                 describe(b[[option]]))
-    }
-  }
-  if (length(a$sums) && length(b$sums) &&
-        is.null(a$groups) != is.null(b$groups)) {
-    stop_input("both sketches must have groups, or none, to be added")
-  }
   groups <- union(a$groups, b$groups)
   join <- function(field, by) {
     each <- lapply(list(a, b), \(sketch) {

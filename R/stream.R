@@ -139,63 +139,73 @@ open_stream <- function(x, read = NULL, chunk = 50000L) {
     source[c("close", "label", "anew")])
 }
 
-nothing <- function() NULL
-
-# list(fetch: what comes next, NULL at the end; close; label; anew)
-open_source <- function(x, read = NULL, chunk = 50000L) {
-  if (is.function(x)) {
-    open_function(x, chunk)
-  } else if (inherits(x, "DBIResult")) {
-    fetch <- function() {
+# list(fetch: what comes next, NULL at the end; close; label; anew). What a
+# source gives may be a source itself, which is then read to its end and, as it
+# is `ours`, closed.
+open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
+  kind <- if (is.function(x)) "function" else
+    if (inherits(x, "DBIResult")) "query" else
+      if (is_stream(x)) "file" else "data"
+  if (kind == "file") check_files(x)
+  ending_x <- ending(x)
+  calls <- 0
+  inner <- NULL
+  opened <- FALSE
+  following <- switch(
+    kind,
+    "function" = \() if (!opened) ending_x(),
+    file = \() if (calls <= length(x)) read_file(x[calls], read),
+    query = function() {
       rows <- DBI::dbFetch(x, n = chunk)
       if (nrow(rows)) rows
-    }
-    open_function(fetch, chunk, "query")
-  } else if (is_stream(x)) {
-    open_files(x, read, chunk)
-  } else {
-    # Data in memory, all at once.
-    left <- if (is_nominal(x)) {
-      data.frame(x = x)
-    } else if (is.numeric(x) && length(dim(x)) < 2L) {
-      matrix(x, ncol = 1L)
-    } else {
-      x
-    }
-    fetch <- function() {
-      rows <- left
-      left <<- NULL
-      rows
-    }
-    list(fetch = fetch, close = nothing, label = nothing, anew = \() TRUE)
+    },
+    data = \() if (calls == 1) rows_of_vector(x)
+  )
+  close_inner <- function() {
+    if (!is.null(inner)) inner$close()
+    inner <<- NULL
   }
+  fetch <- function() {
+    repeat {
+      rows <- if (!is.null(inner)) inner$fetch()
+      if (!is.null(rows)) {
+        return(rows)
+      }
+      close_inner()
+      calls <<- calls + 1
+      value <- following()
+      if (!is_stream(value)) {
+        return(value)
+      }
+      inner <<- open_source(value, NULL, chunk, ours = TRUE)
+      opened <<- TRUE
+    }
+  }
+  list(
+    fetch = fetch,
+    close = function() {
+      close_inner()
+      if (ours && kind == "query") DBI::dbClearResult(x)
+    },
+    label = \() c(
+      if (kind == "file") {
+        paste0("file '", x[min(max(calls, 1), length(x))], "'")
+      } else if (kind != "data" && is.null(inner)) {
+        paste0(kind, ", chunk ", max(calls, 1))
+      },
+      if (!is.null(inner)) inner$label()
+    ),
+    anew = \() opened || kind %in% c("file", "data")
+  )
 }
 
-# What a function or a file gave that is a source; it is ours to close.
-open_inner <- function(x, chunk) {
-  source <- open_source(x, NULL, chunk)
-  if (inherits(x, "DBIResult")) source$close <- \() DBI::dbClearResult(x)
-  source
-}
-
-# A function that yields chunks, or a source; `word`: what it is called.
-open_function <- function(x, chunk, word = "function") {
-  inner <- NULL
-  calls <- 0
+# A function that gives its data whole, again and again, has no end.
+ending <- function(x) {
   last <- NULL
   same <- 1
-  fetch <- function() {
-    if (!is.null(inner)) {
-      return(inner$fetch())
-    }
-    calls <<- calls + 1
+  function() {
     value <- x()
-    if (is_stream(value)) {
-      inner <<- open_inner(value, chunk)
-      return(inner$fetch())
-    }
-    # A function that gives its data whole, again and again, has no end.
-    again <- word == "function" && NROW(value) >= 100L && identical(value, last)
+    again <- NROW(value) >= 100L && identical(value, last)
     same <<- if (again) same + 1 else 1
     last <<- value
     if (same > 3) {
@@ -205,48 +215,33 @@ open_function <- function(x, chunk, word = "function") {
     }
     value
   }
-  list(
-    fetch = fetch, close = \() if (!is.null(inner)) inner$close(),
-    label = \() if (is.null(inner)) paste0(word, ", chunk ", max(1, calls)) else
-      inner$label(),
-    anew = \() !is.null(inner)
-  )
 }
 
-# One file after the other.
-open_files <- function(paths, read, chunk) {
-  check_files(paths)
-  take(read, maybe(is_a("function", "a function of a file name")))
-  at <- 0L
-  inner <- NULL
-  close <- function() {
-    if (!is.null(inner)) inner$close()
-    inner <<- NULL
-  }
-  fetch <- function() {
-    repeat {
-      rows <- if (!is.null(inner)) inner$fetch()
-      if (!is.null(rows) || at == length(paths)) {
-        return(rows)
-      }
-      close()
-      at <<- at + 1L
-      value <- read_file(paths[at], read)
-      if (is.null(value)) {
-        stop_input("'read' must return a data frame, a matrix or a source of ",
-                   "them, not NULL")
-      }
-      inner <<- open_inner(value, chunk)
-    }
-  }
-  list(fetch = fetch, close = close, anew = \() TRUE,
-       label = \() c(paste0("file '", paths[max(at, 1L)], "'"),
-                     if (!is.null(inner)) inner$label()))
+# What `read` may be.
+a_reader <- maybe(is_a("function", "a function of a file name"))
+
+# Rows, what yields them, or parts of these.
+a_source <- function(parts) {
+  new_kind("a matrix, a data frame, a vector or a stream of rows", \(x) {
+    is_vector(x) || is.matrix(x) || is.data.frame(x) || is_stream(x) ||
+      parts && is_plain_list(x)
+  })
 }
 
-# The readers of files of which nothing else is said.
+# A connection is an integer with a class.
+is_vector <- function(x) {
+  is.null(dim(x)) && (is.numeric(x) || is_nominal(x)) &&
+    !inherits(x, "connection")
+}
+
+rows_of_vector <- function(x) {
+  if (!is_vector(x)) x else if (is_nominal(x)) data.frame(x = x) else
+    matrix(x, ncol = 1L)
+}
+
+# Without `read` the readers of files of which nothing else is said.
 read_file <- function(path, read) {
-  if (!is.null(read)) {
+  rows <- if (!is.null(read)) {
     read(path)
   } else if (grepl("[.]csv([.](gz|bz2|xz))?$", path, ignore.case = TRUE)) {
     utils::read.csv(path)
@@ -256,6 +251,11 @@ read_file <- function(path, read) {
     stop_input("'read' must be given for files other than .csv and .rds, a ",
                "function of a file name, as in read = read.delim")
   }
+  if (is.null(rows)) {
+    stop_input("'read' must return a data frame, a matrix or a source of ",
+               "them, not NULL")
+  }
+  rows_of_vector(rows)
 }
 
 check_files <- function(paths, name = "x") {

@@ -99,7 +99,7 @@ test_that("files that are missing or that cannot be read are named", {
                                          class = "kernmean_error_input")
   refused(open_stream(c(good, "no-such-file.rds")),
           "missing: 'no-such-file.rds'")
-  refused(open_stream(good, "csv"), "'read' must be a function")
+  refused(kme_landmarks(good, read = "csv"), "'read' must be a function")
   refused(all_chunks(open_stream(odd)), "read = read.delim")
   refused(all_chunks(open_stream(good, \(path) NULL)), "not NULL")
   e <- source_error_of(pilot_rows(c(good, odd), 5, \(path) {
