@@ -100,7 +100,8 @@ kme_landmarks.default <- function(x, m = 300, kernel = kernel_rbf(), ...,
 kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
                                   pilot = 20000, read = NULL, chunk = 50000) {
   frame <- if (!is.null(data)) {
-    pilot_frame(data, pilot_size(take(pilot, count()), list(...)$kernel), read, chunk)
+    size <- pilot_size(take(pilot, count()), list(...)$kernel)
+    pilot_frame(data, size, read, chunk)
   }
   call <- match.call(expand.dots = FALSE)[c(1L, 2L)]
   call$data <- frame
