@@ -616,7 +616,6 @@ picture_operator <- function(object, groups, name) {
 #' @export
 kme_cov.kme_sketch <- function(x, y, ..., estimator = "kme", ncomp = NULL,
                                center = "kme") {
-  refuse_for_sketch(...names(), c("kernel_x", "kernel_y", "kernel", "scale"))
   if (!missing(y)) {
     stop_input("'y' must be missing when 'x' is a sketch; one of two ",
                "variables is made by kme_sketch(y ~ x) or kme_sketch(x, y = y)")
@@ -651,16 +650,9 @@ kme_cov.kme_sketch <- function(x, y, ..., estimator = "kme", ncomp = NULL,
 
 kme_cov_sketch_arguments <- door_table(
   "kme_cov.kme_sketch", estimator = read_operator, ncomp = maybe(count()),
-  center = anything
+  center = anything,
+  hints = sketch_hints("kernel_x", "kernel_y", "kernel", "scale")
 )
-
-# Arguments that a sketch has settled; `given`: the names of those given.
-refuse_for_sketch <- function(given, settled) {
-  given <- intersect(settled, given)
-  if (length(given)) {
-    stop_input("'", given[1L], "' must not be given when 'x' is a sketch")
-  }
-}
 
 sketch_cross_covariance <- function(sketch, centered, estimator) {
   if (!is_average(estimator)) {

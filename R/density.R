@@ -227,12 +227,8 @@ kme_density_arguments <- door_table(
 #' @rdname kme_density
 #' @export
 kme_density.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data)
-  sample <- formula_sample(match.call(expand.dots = FALSE), formula, data,
-                           missing(na.action), parent.frame())
-  fit <- kme_density.default(sample$x, ...)
-  fit$terms <- sample$terms
-  fit
+  fit_formula(kme_density.default, match.call(expand.dots = FALSE), formula,
+              data, missing(na.action), parent.frame(), ...)
 }
 
 least_variance <- c(full = 1e-4, common = 1e-4, isotropic = 0.01, steps = 1e-6)

@@ -8,7 +8,6 @@
 #' @rdname kme_fda
 #' @export
 kme_fda.kme_sketch <- function(x, grouping, ..., ridge = NULL, prior = NULL) {
-  refuse_for_sketch(...names(), c("kernel", "bandwidth", "scale"))
   if (!missing(grouping)) {
     stop_input("'grouping' must be missing when 'x' is a sketch: its groups ",
                "are the classes, as in kme_sketch(x, groups = )")
@@ -24,7 +23,8 @@ kme_fda.kme_sketch <- function(x, grouping, ..., ridge = NULL, prior = NULL) {
 # Leaving rows out takes the rows.
 kme_fda_sketch_arguments <- door_table(
   "kme_fda.kme_sketch", prior = anything,
-  ridge = maybe(number(open = TRUE, finite = FALSE), "shrinkage")
+  ridge = maybe(number(open = TRUE, finite = FALSE), "shrinkage"),
+  hints = sketch_hints("kernel", "bandwidth", "scale")
 )
 
 # list(pooled, samples: of all rows and of each class; counts: rows; size: what

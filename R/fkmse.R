@@ -18,8 +18,10 @@ est_fkmse <- function(lambda = NULL, select = NULL, target = NULL) {
 }
 register_estimator("fkmse", est_fkmse, candidates = \(sample) {
   amounts <- c(0.003, 0.03, 0.3)
-  stats::setNames(lapply(amounts * largest_eigenvalue(sample_gram(sample)),
-                         est_fkmse),
+  g <- sample_gram(sample)
+  largest <- if (is.null(g$values)) max(0, spectrum_values(g$K)[1L]) else
+    g$values[1L]
+  stats::setNames(lapply(amounts * largest, est_fkmse),
                   paste("F-KMSE", amounts, "gamma_1"))
 })
 
@@ -48,34 +50,30 @@ fit_flexible.kernmean_sample <- function(sample, estimator) {
   target <- check_target(estimator$target, sample)
   n <- sample$n
   select <- estimator$select
-  found <- list(lambda = estimator$lambda, score = NULL, minimum = NULL,
-                border = FALSE)
-  if (!is.null(select)) {
-    found <- select_lambda(g, select, target)
-  }
-  if (is.null(select) || select == "loocv" || found$lambda == 0) {
-    weights <- fkmse_weights(g, found$lambda, target, moments$rows)
-    own <- drop(sample_apply(sample, weights))
+  tuned <- if (is.null(select)) list(lambda = estimator$lambda, border = FALSE)
+    else select_lambda(g, select, target)
+  if (is.null(select) || select == "loocv" || tuned$lambda == 0) {
+    weights <- fkmse_weights(g, tuned$lambda, target, moments$rows)
+    fitted <- drop(sample_apply(sample, weights))
   } else {
-    estimate <- tridiagonal_estimate(g, found$lambda)
+    estimate <- tridiagonal_estimate(g, tuned$lambda)
     weights <- estimate$weights
-    own <- estimate$fitted
+    fitted <- estimate$fitted
   }
-  fit <- list(
-    weights = weights, lambda = found$lambda, target = target$embedding,
-    share = 1, fitted = own, norm2 = sum(weights * own),
-    rho = moments$rho, varrho = moments$varrho, score = found$score,
-    minimum = found$minimum, border = found$border,
-    reference = if (identical(select, "loocv")) {
+  norm2 <- sum(weights * fitted)
+  if (!is.null(target)) {
+    norm2 <- norm2 + 2 * sum(weights * target$at) + target$norm2
+    fitted <- fitted + target$at
+  }
+  list(
+    weights = weights, lambda = tuned$lambda, target = target$embedding,
+    share = 1, fitted = fitted, norm2 = norm2, rho = moments$rho,
+    varrho = moments$varrho, score = tuned$score, minimum = tuned$minimum,
+    border = tuned$border, reference = if (identical(select, "loocv")) {
       loo_score(0, n, moments$rho, moments$varrho)
     },
     select = select
   )
-  if (!is.null(target)) {
-    fit$fitted <- own + target$at
-    fit$norm2 <- fit$norm2 + 2 * sum(weights * target$at) + target$norm2
-  }
-  fit
 }
 
 est_weights.est_fkmse <- function(estimator, sample) {
@@ -124,29 +122,25 @@ est_bags.est_fkmse <- function(estimator, sample, sizes) {
   rule <- estimator$select
   small <- sizes <= most_points_of_small_bags &
     (is.null(rule) || rule == "loocv")
-  parts <- list(core = small, each = !small)
-  fits <- lapply(names(parts), \(how) {
-    of <- parts[[how]]
-    if (!any(of)) {
-      return(NULL)
-    }
-    some <- sample_take(sample, which(rep(of, sizes)))
-    if (how == "each") {
-      return(est_bags.kernmean_estimator(estimator, some, sizes[of]))
-    }
-    check_top(max(sample_diagonal(some)) * max(sizes))
-    found <- .Call(C_r_bag_flexible, sample_source(some),
-                   as.integer(sizes[of]), estimator$lambda)
-    list(weights = found$weights, chosen = found[c("lambda", "border")])
-  })
   weights <- numeric(sum(sizes))
   lambda <- weights[seq_along(sizes)]
   border <- lambda > 0
-  for (i in which(lengths(fits) > 0L)) {
-    of <- parts[[i]]
-    weights[rep(of, sizes)] <- fits[[i]]$weights
-    lambda[of] <- fits[[i]]$chosen$lambda
-    border[of] <- fits[[i]]$chosen$border
+  for (bags in list(which(small), which(!small))) {
+    if (!length(bags)) next
+    rows <- bag_codes(sizes) %in% bags
+    some <- sample_take(sample, which(rows))
+    if (small[bags[1L]]) {
+      check_top(max(sample_diagonal(some)) * max(sizes))
+      fits <- .Call(C_r_bag_flexible, sample_source(some),
+                    as.integer(sizes[bags]), estimator$lambda)
+      chosen <- fits
+    } else {
+      fits <- est_bags.kernmean_estimator(estimator, some, sizes[bags])
+      chosen <- fits$chosen
+    }
+    weights[rows] <- fits$weights
+    lambda[bags] <- chosen$lambda
+    border[bags] <- chosen$border
   }
   list(weights = weights, chosen = c(list(lambda = lambda), if (any(border)) {
     list(border = border)
@@ -164,9 +158,9 @@ fkmse_weights <- function(g, lambda, target, rows) {
   f <- if (is.null(target)) numeric(n) else target$at
   # A solve loses trace/lambda times the precision; the spectrum loses nothing.
   if (is.null(g$vectors) && lambda > 1e-8 * sum(diag(g$K))) {
-    weights <- cholesky_solve(g, lambda, rows - f)
-    if (!is.null(weights)) {
-      return(weights)
+    lower <- cholesky_factor(g, lambda)
+    if (!is.null(lower)) {
+      return(solve_factored(lower, rows - f))
     }
   }
   s <- spectrum(g, "vectors")
@@ -231,10 +225,10 @@ search_lambda <- function(score, top) {
     return(list(lambda = 0, score = NULL, minimum = 0, border = FALSE))
   }
   grid <- exp(seq(log(1e-10 * top), log(1e4 * top), length.out = 71L))
-  found <- search_log(score, grid)
+  tuned <- search_log(score, grid)
   list(
-    lambda = found$at, score = score_curve(found$path, found$values),
-    minimum = found$minimum, border = found$border
+    lambda = tuned$at, score = score_curve(tuned$path, tuned$values),
+    minimum = tuned$minimum, border = tuned$border
   )
 }
 
@@ -242,8 +236,8 @@ search_lambda <- function(score, top) {
 
 est_settle.est_fkmse <- function(estimator, sample, where) {
   if (!is.null(estimator$select)) {
-    found <- select_lambda(sample_gram(sample), estimator$select)
-    estimator <- est_fkmse(found$lambda)
+    estimator <- est_fkmse(select_lambda(sample_gram(sample),
+                                         estimator$select)$lambda)
   }
   list(estimator = estimator, height = 1,
        chosen = list(lambda = estimator$lambda))

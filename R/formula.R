@@ -107,6 +107,15 @@ formula_sample <- function(call, formula, data, no_action, home) {
   list(x = formula_matrix(layout, frame), terms = keep_constants(layout, data))
 }
 
+# The fit of a door to the sample of a formula without response.
+fit_formula <- function(door, call, formula, data, no_action, home, ...) {
+  check_formula(formula, data)
+  sample <- formula_sample(call, formula, data, no_action, home)
+  fit <- door(sample$x, ...)
+  fit$terms <- sample$terms
+  fit
+}
+
 # One variable stands on the left; a + b would be added up.
 check_left <- function(layout) {
   left <- if (attr(layout, "response") > 0L) attr(layout, "variables")[[2L]]

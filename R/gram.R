@@ -272,15 +272,14 @@ spectrum_values <- function(k) {
 # list(values, projections, vectors), filled as far as `what` asks, and kept.
 spectrum <- function(g, what) {
   if (is.null(g[[what]])) {
-    found <- if (is.null(g$intensity)) {
-      find_spectrum(g, what)
+    if (is.null(g$intensity)) {
+      pairs <- find_spectrum(g, what)
     } else {
-      s <- spectrum(g$centered, what)
-      s$values <- shrink_values(g, s$values)
-      Filter(length, s)
+      pairs <- Filter(length, spectrum(g$centered, what))
+      pairs$values <- shrink_values(g, pairs$values)
     }
-    found$values <- clip_values(found$values, g$scale)
-    list2env(found, g)
+    pairs$values <- clip_values(pairs$values, g$scale)
+    list2env(pairs, g)
   }
   list(
     values = g$values,
@@ -293,35 +292,30 @@ find_spectrum <- function(g, what) {
   n <- nrow(g$K)
   if (what == "vectors") {
     check_memory(n, n, "use fewer rows", copies = 3)
-    found <- .Call(C_r_eigen, g$K, n)
-    found$projections <- abs(colMeans(found$vectors))
-    return(found)
+    pairs <- .Call(C_r_eigen, g$K, n)
+    return(c(pairs, list(projections = abs(colMeans(pairs$vectors)))))
   }
   t <- tridiagonal(g)
-  found <- .Call(C_r_tridiag_spectrum, t$diagonal, t$off, what != "values")
-  if (what == "projections") found$projections <- found$first / sqrt(n)
-  found[c("values", if (what == "projections") what)]
+  pairs <- .Call(C_r_tridiag_spectrum, t$diagonal, t$off, what != "values")
+  c(pairs["values"],
+    if (what == "projections") list(projections = pairs$first / sqrt(n)))
 }
 
-largest_eigenvalue <- function(g) {
-  if (is.null(g$values)) max(0, spectrum_values(g$K)[1L]) else g$values[1L]
-}
-
-# K^c_ij = K_ij - m_i - m_j + |mu|^2 of a matrix, list(k, at: m, norm2: |mu|^2);
-# by default m holds the row means and |mu|^2 their mean.
-center_matrix <- function(k, at = NULL, norm2 = NULL) {
+# K^c_ij = K_ij - m_i - m_j + |mu|^2 of a matrix, list(k, at: m, norm2: |mu|^2):
+# m holds the row means and |mu|^2 their mean.
+center_matrix <- function(k) {
   check_memory(nrow(k), nrow(k), "use fewer rows")
-  center_source(native_source(NULL, k), at, norm2)
+  center_source(native_source(NULL, k))
 }
 
-# The same of what native_source() makes.
+# The same of what native_source() makes, with other m and |mu|^2 if given.
 center_source <- function(source, at = NULL, norm2 = NULL) {
-  found <- .Call(C_r_centered, source, at, norm2)
-  if (!is.finite(sum(diag(found$k)))) {
+  centered <- .Call(C_r_centered, source, at, norm2)
+  if (!is.finite(sum(diag(centered$k)))) {
     stop_kernmean("numeric", "kernel values overflow when they are centered; ",
                   "rescale them or the columns of 'x'")
   }
-  found
+  centered
 }
 
 # The lower L of K + lambda I = LL', which is kept; NULL if that matrix is not
@@ -336,12 +330,6 @@ cholesky_factor <- function(g, lambda) {
     g$cholesky <- list(lambda = lambda, lower = lower)
   }
   g$cholesky$lower
-}
-
-# (K + lambda I)^{-1} b by it.
-cholesky_solve <- function(g, lambda, b) {
-  lower <- cholesky_factor(g, lambda)
-  if (!is.null(lower)) solve_factored(lower, b)
 }
 
 # Columns positive at their first entry within 1e-8 of the largest in absolute

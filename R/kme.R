@@ -124,12 +124,8 @@ kme_arguments <- door_table(
 #' @rdname kme
 #' @export
 kme.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data)
-  sample <- formula_sample(match.call(expand.dots = FALSE), formula, data,
-                           missing(na.action), parent.frame())
-  fit <- kme.default(sample$x, ...)
-  fit$terms <- sample$terms
-  fit
+  fit_formula(kme.default, match.call(expand.dots = FALSE), formula, data,
+              missing(na.action), parent.frame(), ...)
 }
 
 # The fit of an estimator to a sample, for doors that need one on the way too.

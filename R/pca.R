@@ -128,12 +128,8 @@ kme_pca_arguments <- door_table(
 #' @rdname kme_pca
 #' @export
 kme_pca.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data)
-  sample <- formula_sample(match.call(expand.dots = FALSE), formula, data,
-                           missing(na.action), parent.frame())
-  fit <- kme_pca.default(sample$x, ...)
-  fit$terms <- sample$terms
-  fit
+  fit_formula(kme_pca.default, match.call(expand.dots = FALSE), formula, data,
+              missing(na.action), parent.frame(), ...)
 }
 
 new_kme_pca <- function(components, centered, covariance, arguments) {

@@ -154,6 +154,12 @@ second_moments <- function(sample, what) {
   sample$moments$covariance
 }
 
+# What doors say of arguments that a sketch has settled.
+sketch_hints <- function(...) {
+  stats::setNames(rep("must not be given: it is the sketch's own",
+                      ...length()), c(...))
+}
+
 # --- F-KMSE ----------------------------------------------------------------
 
 # mu_lambda = (C + (lambda/n) I)^{-1} C mu. With nC = V diag(gamma) V' the

@@ -12,3 +12,22 @@ up_to_signs <- function(a, b) {
   turned <- sign(colSums(a * b))
   max(abs(a - b * rep(turned, each = nrow(b)))) / max(abs(b))
 }
+
+# K^c from the weights b of the mean that centers, or L^c of new points: columns
+# and rows minus their weighted means, in matrices.
+centered_R <- function(K, b, L = K) {
+  n <- nrow(K)
+  e <- function(m) matrix(1, m, 1)
+  (L - e(nrow(L)) %*% t(b) %*% K) %*% (diag(n) - b %*% t(e(n)))
+}
+
+# Features of (x'y + 1)^2 for two columns.
+poly_features_R <- function(x) {
+  cbind(1, sqrt(2) * x, x^2, sqrt(2) * x[, 1] * x[, 2])
+}
+
+# Weights by a function of a sample that treats its points alike.
+squared_means <- function(sample) {
+  at <- rowMeans(as.matrix(sample))^2
+  at / sum(at)
+}

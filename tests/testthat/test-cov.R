@@ -3,14 +3,6 @@
 A <- reference_data("A")
 cov_value <- function(quantity) reference_value("A_cov", quantity)
 
-# Centered kernel values of the points (and of new ones): columns and rows minus
-# their weighted means, in matrices.
-centered_R <- function(K, b, L = K) {
-  n <- nrow(K)
-  e <- function(m) matrix(1, m, 1)
-  (L - e(nrow(L)) %*% t(b) %*% K) %*% (diag(n) - b %*% t(e(n)))
-}
-
 # Two dependent variables, three and two columns.
 two_variables <- function(n, seed = 1) {
   set.seed(seed)
@@ -160,15 +152,12 @@ test_that("the empirical norm of two variables is the biased HSIC statistic", {
 
 test_that("explicit features of degree 2 give the same operator", {
   data <- list(x = random_points(15, 2, 1), y = random_points(15, 2, 2))
-  features <- function(x) {
-    cbind(1, sqrt(2) * x, x^2, sqrt(2) * x[, 1] * x[, 2])
-  }
   poly <- kernel_poly(2)
   for (center in c("kme", "skmse")) {
     fit <- kme_cov(data, kernel_x = poly, estimator = est_fkmse(0.5),
                    center = center)
     phi <- Map(\(x, v) {
-      f <- features(x)
+      f <- poly_features_R(x)
       list(mean = colSums(coef(v$mean) * f), at = f)
     }, data, fit$variables)
     centered <- lapply(phi, \(p) sweep(p$at, 2, p$mean))
@@ -176,12 +165,13 @@ test_that("explicit features of degree 2 give the same operator", {
     s <- svd(operator)
     expect_near(fit$values, s$d[seq_along(fit$values)], 1e-10)
     z <- random_points(4, 2, 3)
-    new <- sweep(features(z), 2, phi$x$mean) %*% s$u
+    new <- sweep(poly_features_R(z), 2, phi$x$mean) %*% s$u
     scores <- predict(fit, z)
     expect_identical(colnames(scores)[2], "SV2")
     expect_near(abs(unname(scores)), abs(new[, seq_len(ncol(scores))]), 1e-8)
-    other <- sweep(features(-z), 2, phi$y$mean)
-    value <- rowSums((sweep(features(z), 2, phi$x$mean) %*% operator) * other)
+    other <- sweep(poly_features_R(-z), 2, phi$y$mean)
+    value <- rowSums((sweep(poly_features_R(z), 2, phi$x$mean) %*%
+                        operator) * other)
     expect_near(predict(fit, list(z, -z), type = "value"), value, 1e-10)
   }
 })
@@ -194,8 +184,11 @@ test_that("a variable paired with itself has singular values for eigenvalues", {
   expect_near(two$values, sort(abs(one$values), decreasing = TRUE), 1e-11)
   expect_near(two$left[, 1:5], two$right[, 1:5], 1e-8)
   expect_near(unname(two$left[, 1:5]), unname(one$vectors[, 1:5]), 1e-8)
-  expect_near(predict(two, list(x[1:3, ], x[4:6, ]), type = "value"),
-              predict(one, list(x[1:3, ], x[4:6, ]), type = "value"), 1e-12)
+  z <- list(x[1:3, ], x[4:6, ])
+  value <- predict(one, z, type = "value")
+  expect_near(predict(two, z, type = "value"), value, 1e-12)
+  pairs <- predict(one, z[[1]]) %*% (one$values * t(predict(one, z[[2]])))
+  expect_near(value, diag(pairs), 1e-10)
 })
 
 test_that("ncomp keeps the leading components and the totals", {
@@ -315,18 +308,6 @@ test_that("the value of three factors is the sum over the sample", {
   }
 })
 
-test_that("one set of points stands for pairs of equal ones", {
-  x <- random_points(15, 2)
-  z <- random_points(4, 2, 3)
-  w <- random_points(4, 2, 4)
-  fit <- kme_cov(x, estimator = est_fkmse(0.1))
-  value <- \(...) predict(fit, ..., type = "value")
-  expect_equal(value(z), value(list(z, z)))
-  expect_near(value(list(z, w)), value(list(w, z)), 1e-13)
-  pairs <- predict(fit, z) %*% (fit$values * t(predict(fit, w)))
-  expect_near(value(list(z, w)), diag(pairs), 1e-10)
-})
-
 # --- Readers -----------------------------------------------------------------
 
 test_that("matrices of kernel values and grams are variables", {
@@ -362,29 +343,6 @@ test_that("the center may be a fit, or one for each variable", {
   m <- predict(noisy$variables$x$mean)
   K <- gram_R(rbf, data$x) - outer(m, m, `+`) + noisy$variables$x$mean$norm2
   expect_near(noisy$norm2, mean(K^2), 1e-12)
-})
-
-test_that("functions of a sample and other names are estimators", {
-  data <- two_variables(20)
-  own <- function(sample) {
-    at <- rowMeans(as.matrix(sample))^2
-    at / sum(at)
-  }
-  fit <- kme_cov(data, estimator = own, center = own)
-  b <- lapply(1:2, \(l) own(cov_gram(fit, l)))
-  K <- Map(\(l, b) centered_R(cov_gram(fit, l), b), 1:2, b)
-  beta <- own(K[[1]] * K[[2]])
-  expect_near(coef(fit), beta, 1e-10)
-  half <- lapply(K, \(k) {
-    e <- eigen(k, symmetric = TRUE)
-    e$vectors %*% (sqrt(pmax(0, e$values)) * t(e$vectors))
-  })
-  values <- svd(half[[1]] %*% (beta * half[[2]]))$d
-  expect_near(fit$values[1:8], values[1:8], 1e-10)
-  expect_near(fit$norm2, sum(values^2), 1e-10)
-  expect_equal(predict(fit, data, type = "value"),
-               drop(K[[1]] * K[[2]]) %*% beta, ignore_attr = TRUE,
-               tolerance = 1e-10)
 })
 
 test_that("the formula method is the default method on its terms", {

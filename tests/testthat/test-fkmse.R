@@ -30,24 +30,20 @@ target_on <- function(k) {
   list(at = drop(k %*% w), norm2 = sum(w * (k %*% w)))
 }
 
-test_that("the exact leave-one-out score is that of brute-force refits", {
+test_that("scores are those of refits, and of their matrix forms", {
   cases <- gram_cases()
+  twins <- list(loocv = fkmse_loocv_R, gcv = fkmse_gcv_R,
+                printed = fkmse_printed_R)
   for (name in names(cases)) {
     k <- cases[[name]]
     lambda <- path_for(k)
-    want <- vapply(lambda, \(l) fkmse_loocv_R(k, l), numeric(1))
-    # Relative to the trace: condition 1e3 in the refits; seen 3e-14.
-    expect_lte(max(abs(score_at(k, "loocv", lambda) - want)),
-               1e-12 * max(diag(k)), label = name)
-  }
-})
-
-test_that("so is the score with a target", {
-  cases <- gram_cases()
-  for (name in names(cases)) {
-    k <- cases[[name]]
+    for (select in names(twins)) {
+      want <- vapply(lambda, \(l) twins[[select]](k, l), numeric(1))
+      # Relative to the trace: condition 1e3 in the refits; seen 3e-14.
+      expect_lte(max(abs(score_at(k, select, lambda) - want)),
+                 1e-11 * max(diag(k)), label = paste(name, select))
+    }
     target <- target_on(k)
-    lambda <- path_for(k)
     want <- vapply(lambda, \(l) {
       fkmse_loocv_R(k, l, target$at, target$norm2)
     }, numeric(1))
@@ -104,33 +100,11 @@ test_that("so for every level of instructions, in sizes around a block's", {
   }
 })
 
-test_that("the generalized score is that of its matrix form", {
-  cases <- gram_cases()
-  for (name in names(cases)) {
-    k <- cases[[name]]
-    lambda <- path_for(k)
-    want <- vapply(lambda, \(l) fkmse_gcv_R(k, l), numeric(1))
-    expect_lte(max(abs(score_at(k, "gcv", lambda) - want)),
-               1e-11 * max(diag(k)), label = name)
-  }
-})
-
 test_that("the generalized score is the exact one where A_ii are all equal", {
   for (k in list(diag(4), stats::toeplitz(c(4, 1, 0.5, 0.2, 0.5, 1)),
                  matrix(1, 5, 5), rbf_gram(2))) {
     lambda <- path_for(k)
     expect_near(score_at(k, "gcv", lambda), score_at(k, "loocv", lambda), 1e-11)
-  }
-})
-
-test_that("Theorem 4 as printed is its matrix form", {
-  cases <- gram_cases()
-  for (name in names(cases)) {
-    k <- cases[[name]]
-    lambda <- path_for(k)
-    want <- vapply(lambda, \(l) fkmse_printed_R(k, l), numeric(1))
-    expect_lte(max(abs(score_at(k, "printed", lambda) - want)),
-               1e-12 * max(diag(k)), label = name)
   }
 })
 

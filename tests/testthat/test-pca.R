@@ -4,34 +4,6 @@
 rbf <- kernel_rbf(1.2)
 estimators <- c("kme", "skmse", "fkmse")
 
-# K^c from weights b: K - e(Kb)' - (Kb)e' + b'Kb ee'.
-centered_R <- function(K, b) {
-  e <- rep(1, nrow(K))
-  Kb <- drop(K %*% b)
-  K - e %*% t(Kb) - Kb %*% t(e) + sum(b * Kb) * e %*% t(e)
-}
-
-# L^c for rows of kernel values L of new points.
-centered_new_R <- function(L, K, b) {
-  Kb <- drop(K %*% b)
-  Lb <- drop(L %*% b)
-  L - rep(Kb, each = nrow(L)) - Lb + sum(b * Kb)
-}
-
-# Features of (x'y + 1)^2 for two columns.
-features_R <- function(x) {
-  r <- sqrt(2)
-  cbind(1, r * x[, 1], r * x[, 2], x[, 1]^2, x[, 2]^2, r * x[, 1] * x[, 2])
-}
-
-up_to_sign <- function(a, b) {
-  stopifnot(identical(dim(a), dim(b)))
-  a <- unname(a)
-  b <- unname(b)
-  turn <- sign(colSums(a * b))
-  max(abs(a - b * rep(turn, each = nrow(b))))
-}
-
 test_that("components of data A are the reference ones", {
   x <- reference_data("A")
   z <- reference_data("newdata")
@@ -51,31 +23,10 @@ test_that("components of data A are the reference ones", {
   }
 })
 
-test_that("eigenvalues and scores are those of the centered matrices", {
-  x <- random_points(30, 2)
-  z <- random_points(7, 2)
-  K <- gram_R(rbf, x)
-  L <- gram_R(rbf, z, x)
-  for (name in estimators) {
-    fit <- kme_pca(x, rbf, center = name, ncomp = 6)
-    b <- kme(x, rbf, name)$weights
-    Kc <- centered_R(K, b)
-    e <- eigen(Kc, symmetric = TRUE)
-    expect_near(fit$values, e$values[1:6] / 30, 1e-11)
-    V <- e$vectors[, 1:6] %*% diag(1 / sqrt(e$values[1:6]))
-    expect_lte(up_to_sign(fit$vectors, V), 1e-9)
-    scores <- centered_new_R(L, K, b) %*% V
-    expect_lte(up_to_sign(predict(fit, z), scores), 1e-10)
-    expect_near(fit$total, mean(diag(Kc)), 1e-12)
-    expect_near(fit$at, drop(K %*% b), 1e-12)
-    expect_near(fit$norm2, sum(b * (K %*% b)), 1e-12)
-  }
-})
-
 test_that("kernels with explicit features give the PCA of their features", {
   x <- random_points(25, 2)
   z <- random_points(6, 2)
-  cases <- list(list(kernel_poly(2), features_R), list(kernel_linear(), I))
+  cases <- list(list(kernel_poly(2), poly_features_R), list(kernel_linear(), I))
   for (case in cases) {
     f <- unclass(case[[2L]](x))
     for (name in estimators) {
@@ -88,7 +39,7 @@ test_that("kernels with explicit features give the PCA of their features", {
       expect_identical(r, sum(axes$d^2 > 1e-10 * axes$d[1L]^2))
       expect_near(fit$values, axes$d[1:r]^2 / 25, 1e-8)
       fz <- unclass(case[[2L]](z)) - rep(mu, each = nrow(z))
-      expect_lte(up_to_sign(predict(fit, z), fz %*% axes$v[, 1:r]), 1e-7)
+      expect_lte(up_to_signs(predict(fit, z), fz %*% axes$v[, 1:r]), 1e-7)
       left <- fz - fz %*% tcrossprod(axes$v[, 1:2])
       expect_near(unname(reconstruction_error(fit, z, 2)),
                   rowSums(left^2), 1e-8)
@@ -133,7 +84,7 @@ test_that("any kernel mean may center", {
     expect_near(fit$values, e$values[1:3] / 20, 1e-10)
     Lc <- gram_R(rbf, z, x) - outer(predict(mean, z), at, "+") + mean$norm2
     V <- e$vectors[, 1:3] %*% diag(1 / sqrt(e$values[1:3]))
-    expect_lte(up_to_sign(predict(fit, z), Lc %*% V), 1e-9)
+    expect_lte(up_to_signs(predict(fit, z), Lc %*% V), 1e-9)
     expect_identical(fit$mean, mean)
   }
   # Its kernel is taken where none is given.
@@ -189,7 +140,7 @@ test_that("F-COSE diagonalises the weighted covariance of the features", {
   x <- random_points(25, 2)
   z <- random_points(6, 2)
   kernel <- kernel_poly(2)
-  f <- features_R(x)
+  f <- poly_features_R(x)
   for (center in estimators) {
     mean <- kme(x, kernel, center)
     mu <- drop(crossprod(f, mean$weights))
@@ -207,8 +158,8 @@ test_that("F-COSE diagonalises the weighted covariance of the features", {
       expect_near(fit$values, e$values[kept], 1e-6)
       expect_lte(max(abs(e$values[-kept]), 0), 1e-10)
       expect_near(fit$total, sum(e$values), 1e-6)
-      scores <- (features_R(z) - rep(mu, each = 6)) %*% e$vectors
-      expect_lte(up_to_sign(predict(fit, z)[, 1:3], scores[, 1:3]), 1e-5)
+      scores <- (poly_features_R(z) - rep(mu, each = 6)) %*% e$vectors
+      expect_lte(up_to_signs(predict(fit, z)[, 1:3], scores[, 1:3]), 1e-5)
     }
   }
   fit <- kme_pca(x, kernel, 2, covariance = "fkmse")
@@ -260,11 +211,7 @@ test_that("functions of a sample center and weight as their weights do", {
   x <- random_points(25, 2)
   z <- random_points(6, 2)
   kernel <- kernel_poly(2)
-  own <- function(sample) {
-    at <- rowMeans(as.matrix(sample))^2
-    at / sum(at)
-  }
-  f <- features_R(x)
+  f <- poly_features_R(x)
   b <- rowMeans(tcrossprod(f))^2
   mu <- drop(crossprod(f, b / sum(b)))
   centered <- f - rep(mu, each = 25)
@@ -273,13 +220,14 @@ test_that("functions of a sample center and weight as their weights do", {
   e <- eigen(crossprod(centered, beta * centered), symmetric = TRUE)
   for (points in list(x, gram(x, kernel))) {
     given <- if (is.matrix(points)) kernel
-    fit <- do.call(kme_pca, c(list(points, center = own, covariance = own),
+    fit <- do.call(kme_pca, c(list(points, center = squared_means,
+                              covariance = squared_means),
                               kernel = list(given)[!is.null(given)]))
     expect_near(fit$shrinkage$weights, beta, 1e-10)
     expect_near(fit$values, e$values[seq_along(fit$values)], 1e-9)
     expect_near(fit$total, sum(e$values), 1e-10)
-    scores <- (features_R(z) - rep(mu, each = 6)) %*% e$vectors
-    expect_lte(up_to_sign(predict(fit, z)[, 1:3], scores[, 1:3]), 1e-7)
+    scores <- (poly_features_R(z) - rep(mu, each = 6)) %*% e$vectors
+    expect_lte(up_to_signs(predict(fit, z)[, 1:3], scores[, 1:3]), 1e-7)
   }
   # The average by a function is the average.
   plain <- kme_pca(x, rbf, 3)

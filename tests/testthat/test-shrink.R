@@ -19,9 +19,11 @@ direct_R <- function(features) {
   }
   target <- sum(diag(s)) / p * diag(p)
   towards <- lapply(w, \(one) sum(diag(one)) / p * diag(p))
-  lambda <- (spread(w) - spread(towards)) / sum((target - s)^2)
-  lambda <- min(max(lambda, 0), 1)
-  list(lambda = lambda, covariance = (1 - lambda) * s + lambda * target)
+  gain <- spread(w) - spread(towards)
+  apart <- sum((target - s)^2)
+  lambda <- min(max(gain / apart, 0), 1)
+  list(lambda = lambda, gain = gain, apart = apart,
+       covariance = (1 - lambda) * s + lambda * target)
 }
 
 eigenvalues <- function(k) eigen(k, TRUE, only.values = TRUE)$values
@@ -77,6 +79,15 @@ test_that("the matrix is (1 - lambda) K + lambda tr(K)/p I, K centered", {
     expect_near(g$target, g$trace / size, 1e-14)
     expect_near(shrink_gram(as_gram(kc), p, centered = TRUE)$K, g$K, 1e-13)
   }
+})
+
+test_that("lambda minimizes its estimate of the risk", {
+  # Of (1 - l) S + l T it is l^2 |T - S|^2 - 2 l (V(S) - V(T)) and a constant.
+  x <- random_points(12, 3)
+  risk <- \(l, d) l^2 * d$apart - 2 * l * d$gain
+  d <- direct_R(x)
+  found <- optimize(risk, 0:1, d, tol = 1e-9)$minimum
+  expect_near(shrink_gram(gram(x, kernel_linear()), 3)$intensity, found, 1e-6)
 })
 
 test_that("p = Inf is the limit of large p", {

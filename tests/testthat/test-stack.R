@@ -107,17 +107,6 @@ test_that("beyond 60 points there are 20 folds", {
   expect_equal(stacked(x[1:60, ], 0.7)$folds, 60)
 })
 
-test_that("leave-one-out without refits is that of refits at any lambda", {
-  # Two ways to the same shares: n folds by their formula, and each candidate
-  # alone by fits of the other points.
-  x <- random_points(15, 2)
-  K <- kernel_R(x, x, 0.5, "rbf")
-  lambda <- c(1e-8, 1e-3, 1, 1e3)
-  fit <- stacked(x, 0.5, lapply(lambda, \(l) est_fkmse(lambda = l)))
-  expect_near(fit$candidates$score,
-              vapply(lambda, \(l) fkmse_loocv_R(K, l), 1), 1e-9)
-})
-
 # --- Limits ------------------------------------------------------------------
 
 test_that("one candidate is scaled to its smallest score", {
