@@ -1,9 +1,8 @@
 #' Sketches of large data
 #'
-#' What kernel means, kernel principal components, discriminants and tests need
-#' of a sample, in one pass over its rows: sums of features on landmarks, whose
-#' size does not depend on the number of rows, and which add up over parts of
-#' the data.
+#' What kernel means, components, discriminants and tests need of a sample, in
+#' one pass over its rows: sums of features on landmarks, whose size does not
+#' depend on the number of rows, and which add up over parts.
 #'
 #' With m landmarks S (see [kme_landmarks()]) and the kernel k, of n rows x with
 #' weights w (1 unless given) a sketch keeps n, \eqn{\sum w}{sum w}, \eqn{\sum
@@ -14,87 +13,79 @@
 #' }{m^2} numbers, unless `moments = 1`. With the features \eqn{\phi(x) =
 #' W'k(S, x)}{phi(x) = W'k(S, x)}, `moments = 4` adds \eqn{\sum_i w_i
 #' |\phi(x_i)|^4}{sum_i w_i |phi(x_i)|^4} and \eqn{\sum_i w_i |\phi(x_i)|^2
-#' \phi(x_i)}{sum_i w_i |phi(x_i)|^2 phi(x_i)}, for the ridge by shrinkage of
-#' [kme_fda()] and S-COSE. Two variables have landmarks and sums each, and
+#' \phi(x_i)}{sum_i w_i |phi(x_i)|^2 phi(x_i)}, for shrinkage in [kme_fda()] and
+#' S-COSE. Two variables have landmarks and sums each, and
 #' \eqn{\sum_i w_i k(S, x_i) l(T, y_i)'}{sum_i w_i k(S, x_i) l(T, y_i)'}. Each
 #' group has sums of its own; as a sample they are pooled.
 #'
 #' What is made of a sketch is exactly what is made of the n points with the
 #' projected Gram matrix \eqn{\Phi\Phi'}{Phi Phi'}, \eqn{\Phi}{Phi} the n by r
-#' features. `print()` says what projection loses of the mean \eqn{k(x, x)}{k(x,
-#' x)}; more landmarks, or a larger bandwidth, lose less.
+#' features. `print()` says what projection loses; more landmarks, or a larger
+#' bandwidth, lose less.
 #'
 #' @section Where a sketch goes:
 #' [kme()] (estimators `"kme"`, `"skmse"`, and `"fkmse"` by `select = "gcv"`,
 #' `"printed"` or `lambda`), [kme_pca()], [kme_cov()], [kme_fda()],
-#' [kme_density()], [mmd_test()] and [hsic_test()] take a sketch in place of
-#' `x` and give ordinary fits and tests, whose functions are weights on the
-#' landmarks. What takes the rows one by one is refused.
+#' [kme_density()], [mmd_test()] and [hsic_test()] take a sketch for `x`; their
+#' functions are weights on the landmarks. What takes single rows is refused.
 #'
 #' @section Adding up:
-#' `a + b` is the sketch of the rows of both, `update(a, x)` has those of `x`
-#' added, on the same landmarks and kernel. Sums are compensated (Neumaier), so
-#' that no partition of the rows changes them by more than about 1e-13 of the
-#' sum of the sizes of their terms. [saveRDS()] keeps sketches. Of groups
-#' `x["a"]` is the sketch of one, `x[c("a", "b")]` of some.
+#' `a + b` is the sketch of the rows of both, `update(a, x)` adds those of `x`,
+#' on the same landmarks and kernel; `x[c("a", "b")]` has some of the groups.
+#' Sums are compensated (Neumaier): no partition of the rows changes them by
+#' more than about 1e-13 of the sum of the sizes of their terms. [saveRDS()]
+#' keeps sketches.
 #'
 #' @section Bins:
-#' With `bin = 500` the rows of each group fall at random (R's generator) into
-#' bins of 500, whose sums are kept, m numbers a bin: [mmd_test()] permutes
-#' bins, with an exact level; some hundred are enough. Rows in the last bin, if
-#' it is not full, do not take part. In a stream rows are dealt at random within
-#' a chunk. `update()` fills the last bin further, `a + b` keeps the fuller one
-#' of two.
+#' With `bin = 500` the rows of each group fall at random (of a stream within a
+#' chunk) into bins of 500, whose sums are kept, m numbers a bin: [mmd_test()]
+#' permutes bins, with an exact level; some hundred are enough. Rows in the last
+#' bin, if it is not full, do not take part; `update()` fills it further, `a +
+#' b` keeps the fuller one of two.
 #'
 #' @param x The rows: a numeric matrix, a data frame or a vector, a stream (a
-#'   function that yields data frames, a `DBI` result, files), or a plain list
-#'   of these, the parts; see [kme_sketch_sources].
+#'   function, a `DBI` result, files), or a plain list of these, the parts; see
+#'   [kme_sketch_sources].
 #' @param landmarks A [kme_landmarks()], a list of two for two variables, a
-#'   sketch whose landmarks are taken, points, or a number of landmarks to be
-#'   chosen from `x`; `NULL` is 300. Streams and parts take landmarks that were
-#'   made before.
-#' @param kernel,scale The kernel and the units of the columns (see [units])
-#'   where landmarks are chosen here.
+#'   sketch that has them, points, or how many to choose from `x` (`NULL`: 300);
+#'   streams and parts take those made before.
+#' @param kernel,scale The kernel and the [units] where landmarks are chosen
+#'   here.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
-#' @param y The second variable; streams and data frames are read by the columns
-#'   of two landmarks, without `y`.
+#' @param y The second variable, where it is not among the columns of `x`.
 #' @param groups,weights The group of each row and its non-negative weight, or
-#'   the names of their columns (with a formula also variables of `data`). With
+#'   the names of their columns (with a formula also variables of `data`). Of
 #'   weights n is \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}; `"gcv"`,
 #'   `"printed"` and bins take none.
 #' @param moments The highest moments that are kept, 1, 2 or 4; `NULL` keeps the
 #'   second, and the fourth with groups and without bins.
 #' @param bin `NULL` or the number of rows of a bin.
-#' @param na.action [stats::na.fail()], which counts missing values in an error,
-#'   or [stats::na.omit()], which drops rows with missing values in the columns
-#'   that are used and counts them.
+#' @param na.action [stats::na.fail()], or [stats::na.omit()], which drops rows
+#'   with missing values in the columns that are used and counts them.
 #' @param read,chunk,checkpoint For streams and parts, see [kme_sketch_sources].
-#' @param progress Show the rows so far and their rate?
+#' @param progress Show how far it is?
 #' @param formula `~ a + b` for one variable, `y ~ a + b` for two.
 #' @param data A data frame.
 #' @return An object of class `kme_sketch`, a list with
 #' \item{landmarks}{a list of one [kme_landmarks()], or of two}
-#' \item{n, dropped, left}{rows; those dropped for missing values; those in bins
-#'   that are not full}
-#' \item{groups}{the names of the groups, `NULL` for none}
-#' \item{parts}{number of parts that were added up}
+#' \item{n, dropped, left, parts}{number of rows, of those dropped for missing
+#'   values, of those in bins that are not full; of parts added up}
+#' \item{groups}{their names, or `NULL`}
 #' \item{weighted, moments, bin, omit, columns}{what is kept, and how rows are
 #'   read}
-#' \item{sums}{for each group (or once) a list of `sum` and `carry`, what
-#'   rounding took from it, each with `n`, `weight`, `weight2`, `trace` (t),
-#'   `first`, `second`, `square`, `along`, those of a second variable with names
-#'   in `_y`, and `cross`}
+#' \item{sums}{for each group (or once) `sum` and `carry`, what rounding took
+#'   from it, lists of `n`, `weight`, `weight2`, `trace` (t), `first`, `second`,
+#'   `square`, `along`, those of a second variable with names in `_y`, `cross`}
 #' \item{bins}{for each group the sums `first` of full bins, m by bins, and the
-#'   `open` one; else `NULL`}
-#' @details One pass: n m kernel values, and n \eqn{m^2}{m^2} flops with second
-#' moments (n m r more with fourth). Memory: \eqn{16 m^2}{16 m^2} bytes a group,
-#' 16 m with `moments = 1`. `summary()` has a table of the groups.
+#'   `open` one}
+#' @details n m kernel values, n \eqn{m^2}{m^2} flops with second moments (n m r
+#' more with fourth), \eqn{16 m^2}{16 m^2} bytes a group (16 m with `moments =
+#' 1`). `summary()` has a table of the groups.
 #' @references
 #' Williams, C. K. I. and Seeger, M. (2001). Using the Nyström method to speed
 #' up kernel machines. *Advances in Neural Information Processing Systems* 13.
-#' @seealso [kme_landmarks()], [kme_sketch_sources] for databases, files and
-#'   many machines; `vignette("large-data")`.
+#' @seealso [kme_landmarks()], [kme_sketch_sources]; `vignette("large-data")`.
 #' @examples
 #' set.seed(1)
 #' l <- kme_landmarks(quakes[1:4], m = 100, scale = TRUE)

