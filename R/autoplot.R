@@ -7,22 +7,16 @@ autoplot.kernmean_fit <- function(object, ...) {
   if (!requireNamespace("ggplot2", quietly = TRUE)) {
     stop_input("autoplot() needs the package ggplot2; plot() does not")
   }
-  dots <- split_dots(object, list(...), substitute(list(...))$groups)
-  if (length(dots$graphics)) {
-    stop_input("unused argument: '", names(dots$graphics)[1L], "'")
-  }
-  picture <- do.call("fit_picture", c(list(object), dots$picture),
-                     quote = TRUE)
-  parts <- picture$panels
-  if (any(vapply(parts, \(p) !is.null(p$ticks), NA))) {
+  asked <- ask_picture(object, list(...), substitute(list(...))$groups)
+  if (length(asked$graphics)) stop_unused(names(asked$graphics), character())
+  picture <- asked$picture
+  panels <- picture$panels
+  if (any(vapply(panels, \(p) !is.null(p$ticks), NA))) {
     stop_input("'what' must be \"g\" or \"h\" where a function of levels is ",
                "drawn: facets share the names of their ticks")
   }
-  as_ggplot(picture, if (is.null(parts)) list(picture) else parts)
-}
-
-as_ggplot <- function(picture, panels) {
-  several <- length(panels) > 1L
+  several <- !is.null(panels)
+  if (!several) panels <- list(picture)
   first <- panels[[1L]]
   # What panels share: a key with their entries in other words, the colors.
   if (several) first[names(picture)] <- picture
@@ -63,7 +57,7 @@ columns_aes <- function(names) do.call(ggplot2::aes, lapply(names, as.name))
 # The data of a layer, in rows.
 layer_frame <- function(layer) {
   data <- layer$data
-  found <- switch(layer$kind,
+  rows <- switch(layer$kind,
     image = , contour = data.frame(
       x = rep(data$x, length(data$y)), y = rep(data$y, each = length(data$x)),
       z = as.vector(data$z)
@@ -72,18 +66,16 @@ layer_frame <- function(layer) {
     as.data.frame(data[!vapply(data, is.null, NA)])
   )
   if (!is.null(layer$level)) {
-    found$level <- rep_len(as.character(layer$level), nrow(found))
+    rows$level <- rep_len(as.character(layer$level), nrow(rows))
   }
-  if (is.null(layer$shown)) found else found[layer$shown, , drop = FALSE]
+  if (is.null(layer$shown)) rows else rows[layer$shown, , drop = FALSE]
 }
 
 ggplot_layer <- function(layer, data, picture) {
   style <- layer$style
   level <- if (!is.null(layer$level)) "level"
   color <- c(style$col, "black")[1L]
-  add <- function(geom, names, ...) {
-    geom(columns_aes(names), data, ...)
-  }
+  add <- \(geom, names, ...) geom(columns_aes(names), data, ...)
   # A level has its color and its type of line from the scales.
   stroke <- function(geom, names, ...) {
     width <- c(style$lwd, 1)[1L] / 2
@@ -107,14 +99,11 @@ ggplot_layer <- function(layer, data, picture) {
     area = add(ggplot2::geom_area, c(xy, fill = level), position = "identity"),
     ribbon = add(ggplot2::geom_ribbon,
                  c(x = "x", ymin = "y0", ymax = "y1", fill = level)),
-    bars = {
-      corners <- c(xmin = "x0", ymin = "y0", xmax = "x1", ymax = "y1")
-      if (is.null(level)) {
-        add(ggplot2::geom_rect, corners, colour = style$border, fill = color)
-      } else {
-        add(ggplot2::geom_rect, c(corners, fill = level), colour = style$border)
-      }
-    },
+    bars = do.call(add, c(
+      list(ggplot2::geom_rect, c(xmin = "x0", ymin = "y0", xmax = "x1",
+                                 ymax = "y1", fill = level)),
+      list(colour = style$border), if (is.null(level)) list(fill = color)
+    )),
     image = if (is.null(level)) {
       add(ggplot2::geom_tile, c(xy, fill = "z"))
     } else {
@@ -150,26 +139,21 @@ ggplot_points <- function(data, style, level, picture) {
                                  constant[lengths(constant) > 0L]))
 }
 
-# A square is solid, and so on, where nothing else fills it.
-solid_pch <- function(pch) {
-  solid <- c(`21` = 16L, `22` = 15L, `23` = 18L, `24` = 17L)
-  found <- unname(solid[as.character(pch)])
-  ifelse(is.na(found), pch, found)
-}
-
 ggplot_scales <- function(picture) {
   key <- picture$key
   fill <- picture$fill
-  solid <- !is.null(fill) && !any(key$kind == "ring")
   marks <- key$label[key$kind != "box"]
   named <- \(v) stats::setNames(v, key$label)
+  pch <- key$pch
+  if (!is.null(fill) && !any(key$kind == "ring")) {
+    # A square is solid, and so on, where nothing else fills it.
+    at <- match(pch, 21:24, 0L)
+    pch[at > 0L] <- c(16L, 15L, 18L, 17L)[at]
+  }
   c(
     if (length(marks)) list(
       ggplot2::scale_colour_manual(values = named(key$color), breaks = marks),
-      ggplot2::scale_shape_manual(
-        values = named(if (solid) solid_pch(key$pch) else key$pch),
-        breaks = marks
-      ),
+      ggplot2::scale_shape_manual(values = named(pch), breaks = marks),
       ggplot2::scale_linetype_manual(values = named(key$lty), breaks = marks)
     ),
     list(
@@ -182,36 +166,26 @@ ggplot_scales <- function(picture) {
       } else if (!is.null(key)) {
         ggplot2::scale_fill_manual(name = NULL, values = named(key$color),
                                    breaks = key$label)
-      }
-    ),
-    ggplot_axes(picture)
+      },
+      ggplot_axis(picture, "x", picture$ticks, ggplot2::scale_x_continuous,
+                  ggplot2::scale_x_log10),
+      ggplot_axis(picture, "y", picture$ticks_y, ggplot2::scale_y_continuous,
+                  ggplot2::scale_y_log10)
+    )
   )
 }
 
-ggplot_axes <- function(picture) {
-  log <- if (is.null(picture$log)) "" else picture$log
-  ticks <- picture$ticks
-  whole <- \(limits) unique(round(pretty(limits)))
-  list(
-    if (grepl("x", log)) {
-      ggplot2::scale_x_log10()
-    } else if (!is.null(ticks)) {
-      turned <- sum(nchar(ticks$labels)) > 40L
-      ggplot2::scale_x_continuous(
-        breaks = ticks$at, labels = ticks$labels,
-        guide = ggplot2::guide_axis(angle = if (turned) 90 else NULL)
-      )
-    } else if ("x" %in% picture$whole) {
-      ggplot2::scale_x_continuous(breaks = whole)
-    },
-    if (grepl("y", log)) {
-      ggplot2::scale_y_log10()
-    } else if (!is.null(picture$ticks_y)) {
-      ggplot2::scale_y_continuous(breaks = picture$ticks_y$at,
-                                  labels = picture$ticks_y$labels)
-    } else if ("y" %in% picture$whole) {
-      ggplot2::scale_y_continuous(breaks = whole)
-    }
-  )
+ggplot_axis <- function(picture, side, ticks, continuous, log10) {
+  if (grepl(side, paste0("", picture$log))) {
+    log10()
+  } else if (!is.null(ticks)) {
+    turned <- side == "x" && sum(nchar(ticks$labels)) > 40L
+    continuous(breaks = ticks$at, labels = ticks$labels,
+               guide = ggplot2::guide_axis(angle = if (turned) 90 else NULL))
+  } else if (side %in% picture$whole) {
+    continuous(breaks = \(limits) unique(round(pretty(limits))))
+  } else {
+    continuous(labels = tick_labels)
+  }
 }
 

@@ -24,9 +24,9 @@ new_picture <- function(title, xlab, ylab, layers, value, ...) {
 layer_data <- c("x", "y", "z", "x0", "y0", "x1", "y1", "h", "v", "labels")
 
 new_layer <- function(kind, ..., level = NULL, main = FALSE) {
-  given <- list(...)
-  data <- names(given) %in% layer_data
-  list(kind = kind, data = given[data], style = given[!data], level = level,
+  parts <- list(...)
+  data <- names(parts) %in% layer_data
+  list(kind = kind, data = parts[data], style = parts[!data], level = level,
        main = main)
 }
 
@@ -101,26 +101,29 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #' ggplot2::autoplot(fit, groups = iris$Species) + ggplot2::theme_minimal()
 #' @export
 plot.kernmean_fit <- function(x, ..., legend = TRUE) {
-  dots <- split_dots(x, list(...), substitute(list(...))$groups)
-  picture <- do.call("fit_picture", c(list(x), dots$picture), quote = TRUE)
-  draw_picture(picture, dots$graphics, legend)
+  asked <- ask_picture(x, list(...), substitute(list(...))$groups)
+  draw_picture(asked$picture, asked$graphics, legend)
 }
 
-# list(picture, graphics): the arguments of the picture, of which one without a
-# name is the type, and all others. groups: the expression of the caller, whose
-# name stands at the colors.
-split_dots <- function(object, dots, groups) {
+# list(picture, graphics: the arguments that are not of the picture). One
+# without a name is the type. groups: the expression of the caller, whose name
+# stands at the colors.
+ask_picture <- function(object, dots, groups) {
   methods <- mget(paste0("fit_picture.", class(object)), topenv(), "function",
                   ifnotfound = list(NULL))
   known <- names(formals(Find(is.function, methods)))[-1L]
-  given <- names(dots)
-  if (is.null(given)) given <- character(length(dots))
-  given[match("", given, 0L)] <- "type"
-  names(dots) <- given
-  ours <- given %in% known
-  list(picture = c(dots[ours], if ("name" %in% known) {
-    list(name = short_name(groups))
-  }), graphics = dots[!ours])
+  names <- names2(dots)
+  names[match("", names, 0L)] <- "type"
+  names(dots) <- names
+  ours <- names %in% known
+  # Of iris$Petal.Width the last name, if it is short.
+  name <- sub("^.*\\$", "", deparse1(groups))
+  if ("name" %in% known && nchar(name) <= 30L && name == make.names(name)) {
+    dots$name <- name
+    ours <- c(ours, TRUE)
+  }
+  list(picture = do.call("fit_picture", c(list(object), dots[ours]),
+                         quote = TRUE), graphics = dots[!ours])
 }
 
 # NULL: not given.
@@ -163,23 +166,14 @@ check_pick <- function(x, labels, name, count = 1L) {
   as.integer(at)
 }
 
-# "Petal.Width" of iris$Petal.Width; NULL for what has no short name.
-short_name <- function(expression) {
-  name <- sub("^.*\\$", "", deparse1(expression))
-  if (nchar(name) <= 30L && name == make.names(name)) name
-}
-
 padded_range <- function(x) {
   width <- diff(range(x))
   range(x) + c(-1, 1) * (if (width > 0) 0.15 * width else 1)
 }
 
 axis_names <- function(x) {
-  if (!is.null(colnames(x))) {
-    colnames(x)
-  } else {
+  if (!is.null(colnames(x))) colnames(x) else
     if (ncol(x) == 1L) "x" else c("x[1]", "x[2]")
-  }
 }
 
 # --- Colors and symbols ------------------------------------------------------
@@ -212,10 +206,9 @@ diverging <- function(value) {
 # The color of each of the numbers.
 color_of <- function(value, fill) {
   width <- diff(fill$limits)
-  share <- if (width > 0) (value - fill$limits[1L]) / width else 0.5
+  share <- if (width > 0) (value - fill$limits[1L]) / width else 0.5 + 0 * value
   last <- length(fill$colors) - 1L
-  fill$colors[1L + round(last * pmin(pmax(rep_len(share, length(value)), 0),
-                                     1))]
+  fill$colors[1L + round(last * pmin(pmax(share, 0), 1))]
 }
 
 # The colors of measured groups, with round numbers for the bar.
@@ -495,8 +488,28 @@ wrapped <- function(text, width, cex, font = 1) {
   text
 }
 
+# The labels of numbers, with digits enough to tell them apart.
+tick_labels <- function(at) {
+  for (digits in 7:15) {
+    labels <- format(at, digits = digits, trim = TRUE)
+    if (!anyDuplicated(labels[!is.na(at)])) break
+  }
+  labels
+}
+
+# list(at, labels, tick, named: are these the names of something?) of a side.
+axis_ticks <- function(picture, side) {
+  ticks <- picture[[c("ticks", "ticks_y")[side]]]
+  if (!is.null(ticks)) {
+    return(c(ticks, named = TRUE))
+  }
+  at <- graphics::axTicks(side)
+  if (c("x", "y")[side] %in% picture$whole) at <- at[at == round(at)]
+  list(at = at, labels = tick_labels(at), tick = TRUE, named = FALSE)
+}
+
 # What stands in the margins, and the lines that these need: list(labels, at:
-# the lines where they stand; size, turned: of the ticks; title, need).
+# the lines where they stand; ticks; size, turned: of the ticks; title, need).
 measure_frame <- function(picture, key) {
   par <- graphics::par(c("mgp", "fin", "mai", "mar", "cex.axis", "cex.lab",
                          "cex.main", "font.main", "las"))
@@ -505,23 +518,17 @@ measure_frame <- function(picture, key) {
     if (length(text)) graphics::strheight(text, "inches", cex) / line else 0
   }
   right <- if (isTRUE(key$outside)) (key$width + 0.15) / line else 0.8
-  size <- rep(par$cex.axis, 2L)
+  share <- c(1, 1)
   reach <- numeric(2)
   turned <- c(par$las >= 2, par$las %in% 1:2)
+  ticks <- lapply(1:2, axis_ticks, picture = picture)
   for (side in 1:2) {
-    words <- picture[[c("ticks", "ticks_y")[side]]]$labels
-    wide <- graphics::strwidth(
-      if (is.null(words)) format(graphics::axTicks(side)) else words, "inches",
-      par$cex.axis
-    )
-    if (is.null(words)) {
-      reach[side] <- max(wide) / line
-    } else {
+    wide <- graphics::strwidth(ticks[[side]]$labels, "inches", par$cex.axis)
+    if (ticks[[side]]$named) {
       if (any(wide > 0.7 * par$fin[side] / length(wide))) turned[side] <- TRUE
-      share <- min(1, 0.4 * par$fin[3L - side] / max(wide))
-      size[side] <- share * par$cex.axis
-      reach[side] <- share * max(wide) / line
+      share[side] <- min(1, 0.4 * par$fin[3L - side] / max(wide))
     }
+    reach[side] <- share[side] * max(wide) / line
   }
   at <- pmax(par$mgp[1L], par$mgp[2L] + reach * turned + 0.5)
   room <- par$fin - line * c(at[2L] + right, 2)
@@ -534,24 +541,18 @@ measure_frame <- function(picture, key) {
                    par$cex.main, par$font.main)
   note <- if (is.null(picture$note)) 0 else 1.1
   list(labels = labels, at = at + c(1.2 * max(0, rows[1L] - 0.8), 0),
-       size = size, turned = turned, title = title, note = note,
+       ticks = ticks, size = share * par$cex.axis, turned = turned,
+       title = title, note = note,
        need = c(at[1L] + 1.2 * rows[1L] + 0.4, left,
                 note + high(title, par$cex.main) + 1.2, right))
 }
 
 draw_frame <- function(picture, frame) {
   for (side in if (!isFALSE(picture$axes)) 1:2) {
-    ticks <- picture[[c("ticks", "ticks_y")[side]]]
-    if (!is.null(ticks)) {
-      graphics::axis(side, ticks$at, ticks$labels, tick = isTRUE(ticks$tick),
-                     las = if (frame$turned[side]) 2 else 0,
-                     cex.axis = frame$size[side])
-    } else if (c("x", "y")[side] %in% picture$whole) {
-      at <- graphics::axTicks(side)
-      graphics::axis(side, at[at == round(at)])
-    } else {
-      graphics::axis(side)
-    }
+    ticks <- frame$ticks[[side]]
+    graphics::axis(side, ticks$at, ticks$labels, tick = isTRUE(ticks$tick),
+                   las = if (frame$turned[side]) 2 else 0,
+                   cex.axis = frame$size[side])
   }
   if (isFALSE(picture$ann)) {
     return(invisible())
@@ -599,17 +600,17 @@ fit_key <- function(picture, own, legend) {
   most <- graphics::par("fin") * c(0.4, 0.6)
   cex <- 0.9 * graphics::par("cex.lab")
   key$label <- wrapped(key$label, most[1L] - 0.5 * cex, cex)
-  found <- list(entries = key, cex = cex, outside = outside,
-                title = wrapped(fill$title, most[1L] - 0.2, cex),
-                place = if (outside) "topleft" else legend)
+  key <- list(entries = key, cex = cex, outside = outside,
+              title = wrapped(fill$title, most[1L] - 0.2, cex),
+              place = if (outside) "topleft" else legend)
   size <- function() {
-    rect <- draw_key(found, 0, plot = FALSE)$rect
+    rect <- draw_key(key, 0, plot = FALSE)$rect
     c(rect$w, rect$h) * graphics::par("pin")
   }
   graphics::plot.window(0:1, 0:1, xaxs = "i", yaxs = "i")
-  found$cex <- cex * min(1, most / size())
-  found$width <- size()[1L]
-  found
+  key$cex <- cex * min(1, most / size())
+  key$width <- size()[1L]
+  key
 }
 
 draw_key <- function(key, inset, plot = TRUE) {

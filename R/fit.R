@@ -208,15 +208,6 @@ add_columns <- function(frame, added) {
   cbind(frame, added)
 }
 
-# A frame with the names of its rows where they belong.
-with_row_names <- function(frame, row.names) {
-  if (".rownames" %in% names(frame)) {
-    rownames(frame) <- frame$.rownames
-    frame$.rownames <- NULL
-  }
-  name_frame(frame, row.names)
-}
-
 prefixed <- function(x, prefix) {
   if (anyNA(rownames(x))) rownames(x) <- NULL
   x <- as.data.frame(x, make.names = FALSE)

@@ -99,12 +99,12 @@ kept_spectrum <- function(gram, tolerance) {
 }
 
 landmark_values <- function(sample, rows, centers) {
-  own <- sample_values(sample)
-  if (is.null(own[[1L]])) {
-    return(own[[2L]][rows, centers, drop = FALSE])
+  check_rows(sample)
+  if (stores_gram(sample)) {
+    return(sample$gram$K[rows, centers, drop = FALSE])
   }
-  fold_store(own[[1L]], own[[2L]][rows, , drop = FALSE],
-             own[[2L]][centers, , drop = FALSE])
+  fold_store(sample$kernel, sample$x[rows, , drop = FALSE],
+             sample$x[centers, , drop = FALSE])
 }
 
 # Random Fourier features of the Gaussian kernel: sqrt(2/m) cos(x'omega + b).

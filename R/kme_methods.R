@@ -49,8 +49,8 @@ check_plain_mean <- function(object, what) {
                "(print() shows its distance to the KME); update(object, ",
                "estimator = \"kme\") is the KME")
   }
-  own <- object$sample$weights
-  if (!is.null(own) && max(abs(length(own) * own - 1)) > 1e-8) {
+  weights <- object$sample$weights
+  if (!is.null(weights) && max(abs(length(weights) * weights - 1)) > 1e-8) {
     stop_input("'object' must be a fit without 'weights' for ", what, ": the ",
                "law of a mean with weights of your own is not known")
   }
@@ -87,12 +87,12 @@ over_panels <- function(sample, new, use) {
 }
 
 fit_request.kme <- function(x, changes) {
-  own <- names(changes) %in% c("estimator", registered_arguments())
+  estimates <- names(changes) %in% c("estimator", registered_arguments())
   if (!"estimator" %in% names(changes)) {
     x$arguments["weights"] <- list(x$sample$weights)
   }
-  asked <- fit_request.default(x, changes[!own])
-  asked$estimator <- change_estimator(x$estimator, changes[own])
+  asked <- fit_request.default(x, changes[!estimates])
+  asked$estimator <- change_estimator(x$estimator, changes[estimates])
   asked
 }
 
@@ -137,9 +137,9 @@ fit_lines.kme <- function(x, digits) {
 # ", distance to the KME 0.2" of an estimate that is another one.
 distance_words <- function(object, digits) {
   if (!is_average(object$estimator) || !is.null(object$sample$weights)) {
-    found <- plain_distance(object)
-    paste0(", distance to the KME ", if (found$rounding) "< ",
-           format(found$distance, digits = if (found$rounding) 1L else digits))
+    apart <- plain_distance(object)
+    paste0(", distance to the KME ", if (apart$rounding) "< ",
+           format(apart$distance, digits = if (apart$rounding) 1L else digits))
   }
 }
 
@@ -173,11 +173,11 @@ fit_summary.kme <- function(x) {
 
 # The weights of a summary, in units of 1/n.
 weights_summary <- function(x) {
-  own <- length(x$weights) == x$n
+  of_points <- length(x$weights) == x$n
   list(
     weights = structure(
-      quantile((if (own) x$n else 1) * x$weights),
-      title = paste0("Weights", if (own) " times n" else " on the landmarks")
+      quantile(if (of_points) x$n * x$weights else x$weights),
+      title = paste("Weights", if (of_points) "times n" else "on the landmarks")
     ),
     signs = paste0(sum(x$weights < 0), " negative; sum ",
                    format_number(sum(x$weights)))

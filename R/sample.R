@@ -39,10 +39,9 @@ fit_sample <- function(x, kernel, scale = NULL, name = "x") {
 read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
                         scale = NULL, name = "x") {
   if (brings_kernel(x)) {
-    given <- c("kernel", "scale")[c(!is.null(kernel), asks_scale(scale))]
-    if (length(given)) {
-      stop_input("'", given[1L], "' must not be given when '", name, "' is a ",
-                 input_word(x))
+    if (!is.null(kernel) || asks_scale(scale)) {
+      stop_input("'", if (is.null(kernel)) "scale" else "kernel",
+                 "' must not be given when '", name, "' is a ", input_word(x))
     }
     sample <- as_sample(x)
     check_definite(sample$kernel)
@@ -222,40 +221,35 @@ sample_raw <- function(sample) {
 
 # --- Verbs: the sample itself ------------------------------------------------
 
-# list(kernel or NULL, points or K): what the folds of tile.R take.
-sample_values <- function(sample) {
+# A fold of tile.R over its points or its stored values.
+fold_sample <- function(sample, fold, ...) {
   check_rows(sample)
-  if (stores_gram(sample)) list(NULL, sample$gram$K) else
-    list(sample$kernel, sample$x)
+  if (stores_gram(sample)) fold(NULL, sample$gram$K, ...) else
+    fold(sample$kernel, sample$x, ...)
 }
 
 # What the core takes; of a kernel that is an R function, the stored values.
 sample_source <- function(sample) {
-  own <- sample_values(walkable_sample(sample))
-  native_source(own[[1L]], own[[2L]], NULL, sample$origin)
+  fold_sample(walkable_sample(sample), native_source, NULL, sample$origin)
 }
 
 # K 1, the row sums.
 sample_rows <- function(sample) {
-  own <- sample_values(sample)
-  fold_rows(own[[1L]], own[[2L]], center = sample$origin)
+  fold_sample(sample, fold_rows, center = sample$origin)
 }
 
 sample_diagonal <- function(sample) {
-  own <- sample_values(sample)
-  fold_diagonal(own[[1L]], own[[2L]], sample$origin)
+  fold_sample(sample, fold_diagonal, sample$origin)
 }
 
 # K v; a vector for one column.
 sample_apply <- function(sample, v) {
-  own <- sample_values(sample)
-  fold_apply(own[[1L]], own[[2L]], NULL, v, sample$origin)
+  fold_sample(sample, fold_apply, NULL, v, sample$origin)
 }
 
 # K itself.
 sample_matrix <- function(sample) {
-  own <- sample_values(sample)
-  if (is.null(own[[1L]])) own[[2L]] else fold_store(own[[1L]], own[[2L]])
+  if (stores_gram(sample)) sample$gram$K else fold_sample(sample, fold_store)
 }
 
 #' @export
@@ -382,7 +376,10 @@ check_same_space <- function(a, b, a_name, b_name) {
     stop_input(both, " have the same number of columns, not ", ncol(a$x),
                " and ", ncol(b$x))
   }
-  if (!same_columns(a$x, b$x)) {
+  names <- lapply(list(a$x, b$x), colnames)
+  # A single one may differ.
+  if (ncol(a$x) > 1L && all(lengths(names)) &&
+        !identical(names[[1L]], names[[2L]])) {
     stop_input(both, " have the same columns in the same order")
   }
   if (!same_kernel(a$kernel, b$kernel, ncol(a$x))) {
@@ -392,12 +389,6 @@ check_same_space <- function(a, b, a_name, b_name) {
       ", kernel = ", gsub("'", "", a_name), "$kernel"
     )
   }
-}
-
-# Columns with names in both must have the same ones; a single one may differ.
-same_columns <- function(x, y) {
-  ncol(x) == 1L || is.null(colnames(x)) || is.null(colnames(y)) ||
-    identical(colnames(x), colnames(y))
 }
 
 # --- Verbs: new points -------------------------------------------------------
@@ -544,12 +535,11 @@ augment.kernmean_fit <- function(x, data = NULL, ..., newdata = NULL) {
 
 fit_columns.default <- function(x, newdata, added) {
   sample <- fit_sample_of(x)
-  if (is.null(newdata)) {
-    points_frame(sample)
-  } else if (knows_points(sample)) {
-    named_frame(newdata)
+  if (knows_points(sample)) {
+    named_frame(if (is.null(newdata)) sample_raw(sample) else newdata)
   } else {
-    blank_frame(nrow(added), value_names(newdata, added))
+    blank_frame(nrow(added), if (is.null(newdata)) sample_names(sample) else
+      value_names(newdata, added))
   }
 }
 
@@ -557,7 +547,12 @@ fit_columns.default <- function(x, newdata, added) {
 as.data.frame.kernmean_fit <- function(x, row.names = NULL, optional = FALSE,
                                        ...) {
   check_dots(...)
-  with_row_names(fit_frame(x), row.names)
+  frame <- fit_frame(x)
+  if (".rownames" %in% names(frame)) {
+    rownames(frame) <- frame$.rownames
+    frame$.rownames <- NULL
+  }
+  name_frame(frame, row.names)
 }
 
 fit_frame.default <- function(x) {
@@ -600,16 +595,6 @@ fit_request.default <- function(x, changes) {
   asked <- change_request(arguments, changes)
   kept <- if (!"kernel" %in% units) setdiff(c("kernel", "scale"), units)
   structure(asked, kept = if (same) c(kept, character()))
-}
-
-# The points of a sample in the units of the user; of one that knows none a
-# frame without columns.
-points_frame <- function(sample) {
-  if (knows_points(sample)) {
-    named_frame(sample_raw(sample))
-  } else {
-    blank_frame(sample$n, sample_names(sample))
-  }
 }
 
 # The names of points where they have some, else their numbers.

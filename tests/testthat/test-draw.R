@@ -14,8 +14,8 @@ test_that("arguments are of the picture, or parameters of base graphics", {
     expect_equal(graphics::par("mar", "las"),
                  list(mar = c(5.1, 4.1, 4.1, 2.1), las = 0))
   })
-  asked <- split_dots(fit, list("weights", n = 3, cex = 2), NULL)
-  expect_identical(asked, list(picture = list(type = "weights", n = 3),
+  asked <- ask_picture(fit, list("weights", n = 3, cex = 2), NULL)
+  expect_identical(asked, list(picture = fit_picture(fit, "weights", n = 3),
                                graphics = list(cex = 2)))
 })
 

@@ -276,7 +276,7 @@ test_that("estimates that take the rows are refused with the reason", {
 test_that("no routine takes landmarks for rows", {
   sketch <- kme_sketch(x, S, rbf, groups = rep_len(1:2, 60))
   sample <- sketch_sample(sketch)
-  for (verb in list(sample_values, sample_matrix, sample_gram, sample_rows,
+  for (verb in list(sample_matrix, sample_gram, sample_rows,
                     sample_diagonal, as.matrix,
                     \(s) sample_take(s, 1:3), \(s) sample_apply(s, 1:60))) {
     expect_error(verb(sample), "a sketch keeps sums",
