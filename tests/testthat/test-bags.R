@@ -264,19 +264,7 @@ test_that("what takes a gram takes bags, and names come out", {
 # --- update() ----------------------------------------------------------------
 
 test_that("update() is the door with other arguments", {
-  g <- bag_gram(bags)
-  for (changes in list(
-    list(level2 = "rbf"), list(estimator = "skmse"),
-    list(kernel = kernel_laplace()), list(target = "pooled")
-  )) {
-    expect_identical(do.call(update, c(list(g), changes))$K,
-                     do.call(bag_gram, c(list(bags), changes))$K)
-  }
-  expect_identical(update(g, bags = bags[1:3])$K, bag_gram(bags[1:3])$K)
   rbf <- bag_gram(bags, level2 = "rbf", bandwidth2 = 0.2)
-  expect_identical(update(rbf, estimator = "fkmse")$K,
-                   bag_gram(bags, estimator = "fkmse", level2 = "rbf",
-                            bandwidth2 = 0.2)$K)
   # Arguments of the old level are not those of the new one.
   expect_identical(update(rbf, level2 = "laplace")$level2$rule,
                    "median distance of the bags")

@@ -372,18 +372,6 @@ test_that("update() is a fit with the other arguments", {
     fields <- c("values", "weights", "lambda", "norm2")
     expect_near(a[fields], b[fields], 1e-12)
   }
-  gcv <- est_fkmse(select = "gcv")
-  fit <- kme_cov(data$x, data$y, estimator = gcv, ncomp = 3)
-  same(update(fit), fit)
-  same(update(fit, estimator = "skmse"),
-       kme_cov(data$x, data$y, estimator = "skmse", ncomp = 3))
-  same(update(fit, estimator = est_fkmse(0.1)),
-       kme_cov(data$x, data$y, estimator = est_fkmse(0.1), ncomp = 3))
-  same(update(fit, kernel_y = kernel_linear(), ncomp = NULL),
-       kme_cov(data$x, data$y, kernel_y = kernel_linear(), estimator = gcv))
-  # Other points choose a bandwidth anew, the same points keep theirs.
-  same(update(fit, x = 2 * data$x),
-       kme_cov(2 * data$x, data$y, estimator = gcv, ncomp = 3))
   formula <- kme_cov(~ Petal.Width + Species, iris)
   same(update(formula, data = iris[1:120, ]),
        kme_cov(~ Petal.Width + Species, iris[1:120, ]))

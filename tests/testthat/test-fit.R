@@ -122,6 +122,74 @@ test_that("the witness lies between the samples by the squared distance", {
   }
 })
 
+test_that("update() is the door with the changed arguments", {
+  skip_on_cran()
+  x <- random_points(20, 2)
+  y <- random_points(20, 1, 2)
+  g <- rep(1:2, 10)
+  bags <- lapply(1:4, \(i) random_points(4 + i, 2, i))
+  f <- gl(4, 5)[20:1]
+  parts <- list(a = x, f, c = as_gram(gram_R(rbf, y)))
+  gcv <- est_fkmse(select = "gcv")
+  half <- est_fkmse(lambda = 0.5)
+  # A call and, one by one, what is changed of it; NULL takes it away.
+  cases <- list(
+    list(quote(kme(x = x)), estimator = "skmse", x = x[1:9, ], kernel = rbf),
+    list(quote(kme(x = x, kernel = rbf, estimator = "fkmse")), select = "gcv",
+         lambda = 2, target = kme(x + 1, rbf), estimator = "kme"),
+    list(quote(kme(x = x, estimator = "fkmse", lambda = 2)), lambda = NULL,
+         lambda = 1),
+    list(quote(kme_pca(x = x, ncomp = 3, center = "skmse", covariance = half)),
+         ncomp = 2, covariance = "kme", x = x[1:12, ], kernel = rbf),
+    list(quote(kme_cov(x = x, y = y, estimator = gcv, ncomp = 3)),
+         estimator = "skmse", kernel_y = kernel_linear(), ncomp = NULL,
+         x = 2 * x),
+    list(quote(kme_fda(x = x, grouping = g, kernel = rbf)), ridge = 0.5,
+         prior = c(0.3, 0.7), grouping = rep(1:2, each = 10),
+         kernel = kernel_laplace(2)),
+    list(quote(kme_density(x = x, m = 2)), m = 3, estimator = "skmse"),
+    list(quote(mmd_test(x = x[1:8, ], y = x[9:20, ], B = 20)), B = 30,
+         control = test_control(statistic = "unbiased"),
+         kernel = kernel_energy(), estimator = est_fkmse(0.1)),
+    list(quote(hsic_test(x = x, y = y, B = 20)), estimator = "skmse", B = 10),
+    list(quote(hsic_test(x = gram(x, rbf), y = f, blocks = rep(1:5, 4),
+                         B = 20)), B = 30),
+    list(quote(hsic_test(x = parts, B = 20)), x = parts[1:2],
+         kernel_x = list(rbf, NULL, NULL)),
+    list(quote(bag_gram(bags = bags)), level2 = "rbf", estimator = "skmse",
+         kernel = kernel_laplace(), target = "pooled", bags = bags[1:3]),
+    list(quote(bag_gram(bags = bags, level2 = "rbf", bandwidth2 = 0.2)),
+         estimator = "fkmse"),
+    list(quote(smm(bags = bags, y = c(1, 3, 2, 5), type = "ridge")),
+         level2 = "rbf", y = 4:1)
+  )
+  seeded <- function(call) {
+    set.seed(1)
+    suppressWarnings(eval(call, parent.frame()))
+  }
+  expect_same <- function(got, want) {
+    parts <- \(fit) {
+      list(glance.kernmean_fit(fit), as.data.frame(fit), fit[["K"]],
+           fit[["values"]], fit[["replicates"]],
+           if (inherits(fit, c("kme_fda", "kme_pca"))) coef(fit))
+    }
+    expect_equal(parts(got), parts(want), tolerance = 1e-9)
+  }
+  for (case in cases) {
+    fit <- seeded(case[[1]])
+    expect_same(seeded(quote(update(fit))), fit)
+    for (i in seq_along(case)[-1]) {
+      changed <- as.list(case[[1]])
+      changed[names(case)[i]] <- case[i]
+      if (is.null(case[[i]])) changed[names(case)[i]] <- NULL
+      expect_same(
+        seeded(as.call(c(quote(update), quote(fit), case[i]))),
+        seeded(as.call(changed))
+      )
+    }
+  }
+})
+
 test_that("what does not fit is refused", {
   fit <- kme(x, rbf)
   fused <- mmd_test(x[1:15, ], x[16:33, ], bandwidths = c(1, 2), B = 9)

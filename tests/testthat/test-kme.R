@@ -330,32 +330,7 @@ test_that("the target's kernel is the default kernel", {
   expect_near(each$alpha, fit$alpha, 1e-14)
 })
 
-# --- Names and aliases -------------------------------------------------------
-
 # --- update() ----------------------------------------------------------------
-
-test_that("update() is the fit with the changed arguments", {
-  x <- random_points(20, 2)
-  first <- kme(x)
-  k <- first$kernel
-  # But for what was asked for: a bandwidth, or a rule that gave the same one.
-  expect_same <- function(a, b) {
-    a$arguments <- b$arguments <- NULL
-    expect_equal(a, b)
-  }
-  expect_same(update(first, estimator = "skmse"), kme(x, k, "skmse"))
-  f <- update(first, estimator = "fkmse")
-  expect_same(update(f, select = "gcv"), kme(x, k, "fkmse", select = "gcv"))
-  expect_same(update(f, lambda = 2), kme(x, k, "fkmse", lambda = 2))
-  given <- update(f, lambda = 2)
-  expect_same(update(given, select = "printed"),
-              kme(x, k, "fkmse", select = "printed"))
-  expect_same(update(given, lambda = NULL), kme(x, k, "fkmse"))
-  expect_same(update(given, estimator = "kme"), kme(x, k))
-  expect_same(update(update(f, select = "gcv"), estimator = "skmse"),
-              kme(x, k, "skmse"))
-  expect_same(update(f), kme(x, k, "fkmse"))
-})
 
 test_that("a bandwidth that was chosen is chosen anew for other points", {
   x <- random_points(20, 2)
@@ -369,28 +344,13 @@ test_that("a bandwidth that was chosen is chosen anew for other points", {
     given <- update(update(door(x, kernel = kernel_rbf(1.5))), x = other)
     expect_identical(kernel(given)$bandwidth, 1.5)
   }
+  towards <- kme(x, kernel_rbf(1), "skmse", target = kme(other, kernel_rbf(1)))
+  expect_null(update(towards, estimator = "kme")$target)
   classes <- rep(1:2, 10)
   fit <- update(kme_fda(x, classes, bandwidth = "median"), prior = c(0.4, 0.6))
   fit <- update(fit, x = other[1:20, ], grouping = classes)
   expect_identical(fit$kernel, fit_kernel(kernel_rbf(), other[1:20, ]))
 })
-
-test_that("update() changes data, kernels, weights and targets", {
-  x <- random_points(20, 2)
-  z <- random_points(10, 2)
-  fit <- kme(x, estimator = "skmse")
-  # A bandwidth that was chosen is kept with the data, chosen anew without.
-  expect_equal(update(fit, x = z), kme(z, estimator = "skmse"))
-  expect_equal(update(fit, kernel = kernel_rbf(3))$alpha,
-               kme(x, kernel_rbf(3), "skmse")$alpha)
-  target <- kme(z, fit$kernel)
-  towards <- update(fit, target = target)
-  expect_equal(towards$alpha,
-               kme(x, fit$kernel, "skmse", target = target)$alpha)
-  expect_equal(update(towards, target = NULL)$alpha, fit$alpha)
-  expect_null(update(towards, estimator = "kme")$target)
-})
-
 
 test_that("a fit survives being saved and loaded", {
   x <- random_points(15, 2)

@@ -4,107 +4,53 @@ x <- random_points(6, 2)
 rbf <- kernel_rbf(1)
 normal <- list(weights = 1, means = c(0, 0), covariances = diag(2))
 
-test_that("missing and infinite values are counted", {
+test_that("data that are no numbers are refused with what is wrong", {
   with <- function(...) replace(x, seq_len(...length()), c(...))
-  expect_refusals(expression(
-    kme(with(NA)), kme(with(NA, NA, NaN)), kme(with(Inf, -Inf, 1, NA)),
-    gram(with(Inf)), kernel_matrix(with(NA), kernel = rbf),
-    kernel_matrix(x, with(NaN), rbf), predict(kme(x, rbf), with(NA)),
-    kme(x, rbf, weights = c(1:5, NA)), as_gram(with(NA)[1:2, ])
-  ))
-})
-
-test_that("data that are not numbers are refused with their column", {
   d <- data.frame(a = 1:3)
   d$list <- list(1, 2, 3)
   m <- data.frame(a = 1:3)
   m$matrix <- matrix(1:6, 3)
   dates <- as.Date("2026-01-01") + 1:3
   expect_refusals(expression(
-    kme("a"), kme(letters), kme(NULL), kme(d), kme(m),
-    kme(data.frame(f = factor(1:3))),
-    kme(data.frame(a = 1:3, s = letters[1:3])),
-    kme(data.frame(l = c(TRUE, FALSE))), kme(data.frame(dates)),
-    kme(data.frame(a = 1, z = 1i)), kme(iris), kme(~ Species, iris),
-    kme(~ ., iris), kme(~ a, data.frame(a = letters[1:3]))
-  ))
-})
-
-test_that("no rows or no columns are refused", {
-  expect_refusals(expression(
-    kme(numeric()), kme(matrix(0, 0, 3)), kme(matrix(0, 3, 0)), gram(numeric()),
-    kernel_matrix(x, x[0, ], rbf), predict(kme(x, rbf), x[0, ])
-  ))
-})
-
-test_that("one point cannot be shrunk", {
-  one <- x[1, , drop = FALSE]
-  expect_refusals(expression(
-    kme(one, rbf, "skmse"), kme(one, rbf, "fkmse"), kme(3, rbf, "fkmse")
-  ))
-})
-
-test_that("bandwidths must be positive, finite and of the right length", {
-  expect_refusals(expression(
-    kernel_rbf(0), kernel_rbf(-1), kernel_rbf(NA), kernel_rbf(NA_real_),
-    kernel_rbf("mean"), kernel_rbf("med"), kernel_laplace(0),
-    kernel_laplace(NULL), kernel_matern(5 / 2, -1), kernel_matern(5 / 2, NULL),
-    kernel_laplace("L2"), kme(x, kernel_rbf(c(1, 2, 3))),
-    kernel_matrix(x, kernel = kernel_rbf(1:4)), kme(x, kernel_rbf(\(x) -1)),
-    kme(x, kernel_rbf(\(x) 1:3)), kme(x, kernel_rbf(\(x) "median")),
-    kme(x, kernel_rbf(\(x) NULL))
+    kme(with(NA, NA, NaN)), kme(with(Inf, -Inf, 1, NA)), gram(with(Inf)),
+    kernel_matrix(x, with(NaN), rbf), predict(kme(x, rbf), with(NA)),
+    kme("a"), kme(NULL), kme(d), kme(m), kme(data.frame(f = factor(1:3))),
+    kme(data.frame(a = 1:3, s = letters[1:3])), kme(data.frame(dates)),
+    kme(data.frame(a = 1, z = 1i)), kme(~ ., iris),
+    kme(~ a, data.frame(a = letters[1:3])),
+    kme(numeric()), kme(matrix(0, 3, 0)), kernel_matrix(x, x[0, ], rbf),
+    predict(kme(x, rbf), x[0, ]), kme(3, rbf, "skmse"), kme(3, rbf, "fkmse")
   ))
 })
 
 test_that("kernels refuse unknown choices and parameters", {
-  expect_refusals(expression(
-    kernel_laplace(1, "L3"), kernel_laplace(1, NA), kernel_matern(2),
-    kernel_matern("5/2"), kernel_matern(c(1 / 2, 3 / 2)), kernel_poly(0),
-    kernel_poly(1.5), kernel_poly(-2), kernel_poly(2, -1), kernel_poly(2, NA),
-    kernel_poly(2, Inf), kernel_function(1), kernel_function("tcrossprod"),
-    kernel_function(NULL)
-  ))
-})
-
-test_that("a kernel must be a kernel object", {
-  expect_refusals(expression(
-    kme(x, "rbf"), kme(x, kernel_rbf), kme(x, tcrossprod), gram(x, "rbf"),
-    gram(x, diag(6)), kernel_matrix(rbf, kernel = x),
-    kernel_matrix(x, kernel = "rbf"), kernel_matrix(x, rbf),
-    kme(x, kernel_energy()), kme(gram(x, kernel_energy())),
-    kme(gram(x, rbf), rbf)
-  ))
-})
-
-test_that("what a kernel function returns is checked", {
   k <- \(f) kernel_function(f)
   expect_refusals(expression(
+    kernel_rbf(0), kernel_rbf(NA_real_), kernel_rbf("mean"),
+    kernel_laplace(NULL), kernel_matern(5 / 2, -1),
+    kme(x, kernel_rbf(c(1, 2, 3))), kme(x, kernel_rbf(\(x) -1)),
+    kme(x, kernel_rbf(\(x) 1:3)), kme(x, kernel_rbf(\(x) "median")),
+    kernel_laplace(1, "L3"), kernel_laplace(1, NA), kernel_matern(2),
+    kernel_poly(1.5), kernel_poly(2, -1), kernel_poly(2, Inf),
+    kernel_function(1), kme(x, "rbf"), kme(x, tcrossprod), gram(x, diag(6)),
+    kernel_matrix(x, rbf), kme(x, kernel_energy()), kme(gram(x, rbf), rbf),
     kme(x, k(\(x, y) 1)), kme(x, k(\(x, y) NULL)),
-    kme(x, k(\(x, y) matrix("a", nrow(x), nrow(y)))),
     kme(x, k(\(x, y) matrix(NA_real_, nrow(x), nrow(y)))),
     kernel_matrix(x, x[1:2, ], k(\(x, y) tcrossprod(y, x))),
-    kernel_matrix(x, kernel = k(\(x, y) tcrossprod(x, y) / 0)),
     kme(x, k(\(x, y) -gram_R(rbf, x, y)), "fkmse"),
-    gram(x, k(\(x, y) outer(x[, 1], y[, 1], ">") + 0))
+    gram(x, k(\(x, y) outer(x[, 1], y[, 1], ">") + 0)),
+    kernel_function(\(x) x)
   ))
   expect_error(kme(x, kernel_function(\(x, y) stop("mine"))), "mine")
 })
 
-test_that("lambda must be a number of at least 0", {
-  expect_refusals(expression(
-    kme(x, rbf, "skmse", lambda = -1), kme(x, rbf, "fkmse", lambda = -1e-9),
-    kme(x, rbf, "fkmse", lambda = NA)
-  ))
-})
-
 test_that("unknown choices are answered with the valid ones", {
   expect_refusals(expression(
-    kme(x, rbf, "mean"), kme(x, rbf, NA), kme(x, rbf, NULL), kme(x, "fkmse"),
-    kernel_function(\(x) x), plot(kme(x, rbf), "weight of it"),
-    plot(gram(x, rbf), 1), kme(x, rbf, "skmse", target = 0),
-    kme(x, rbf, "skmse", select = "gcv"), kme(x, rbf, "fkmse", select = "best"),
-    kme(x, rbf, "fkmse", select = NA), kme(x, rbf, "fkmse", select = 1),
-    gram_spectrum(gram(x, rbf), "all"), gram_spectrum(gram(x, rbf), NA),
+    kme(x, rbf, "skmse", lambda = -1), kme(x, rbf, "fkmse", lambda = NA),
+    kme(x, rbf, "mean"), kme(x, rbf, NULL), kme(x, "fkmse"),
+    plot(kme(x, rbf), "weight of it"), plot(gram(x, rbf), 1),
+    kme(x, rbf, "skmse", target = 0), kme(x, rbf, "skmse", select = "gcv"),
+    kme(x, rbf, "fkmse", select = NA), gram_spectrum(gram(x, rbf), "all"),
     gram_spectrum(diag(2))
   ))
 })
@@ -114,18 +60,11 @@ test_that("arguments that do not go together are refused", {
   w <- rep(1, 6) / 6
   expect_refusals(expression(
     kme(x, rbf, lambda = 1), kme(x, rbf, select = "loocv"),
-    kme(x, rbf, target = target), kme(x, rbf, "skmse", weights = w),
-    kme(x, rbf, "fkmse", weights = w),
+    kme(x, rbf, "skmse", weights = w),
     kme(x, rbf, "fkmse", lambda = 1, select = "loocv"),
     kme(x, rbf, "fkmse", select = "gcv", target = target),
-    kme(x, rbf, "fkmse", select = "printed", target = normal)
-  ))
-})
-
-test_that("weights must be one finite number for each row", {
-  expect_refusals(expression(
     kme(x, rbf, weights = 1), kme(x, rbf, weights = letters[1:6]),
-    kme(x, rbf, weights = c(1:5, Inf)), kme(x, rbf, weights = rep(TRUE, 6))
+    kme(x, rbf, weights = c(1:5, Inf))
   ))
 })
 
@@ -135,9 +74,7 @@ test_that("unused arguments are named", {
   expect_refusals(expression(
     kme(x, rbf, sigma = 1), kme(x, rbf, "kme", 3), kme(x, a = 1, b = 2),
     kme(x, rbf, lamda = 1), gram(x, rbf, 1), gram(x, y = 2),
-    as_gram(diag(2), 1),
-    predict(fit, x, type = "response"), predict(fit, x, 1),
-    kme(~ V1, as.data.frame(x), sigma = 1), update(fit, sigma = 2)
+    predict(fit, x, type = "response"), update(fit, sigma = 2)
   ))
 })
 
@@ -145,44 +82,33 @@ test_that("new data must have the columns of the sample", {
   named <- x
   colnames(named) <- c("a", "b")
   fit <- kme(named, rbf)
-  bare <- kme(x, rbf)
   formula <- kme(~ log(a^2) + b, as.data.frame(named))
+  on_values <- kme(as_gram(gram_R(rbf, x)))
   expect_refusals(expression(
-    predict(fit, data.frame(a = 1)), predict(fit, data.frame(u = 1, v = 2)),
-    predict(fit, iris), predict(fit, x[, 1]), predict(fit, c(a = 1, b = 2)),
+    predict(fit, data.frame(a = 1)), predict(fit, iris), predict(fit, x[, 1]),
     predict(fit, cbind(x, 1)), predict(fit, NULL),
     predict(fit, data.frame(a = "x", b = 1)),
     predict(fit, data.frame(a = factor(1), b = 1)),
-    predict(fit, cbind(a = 1, b = 2, a = 3)), predict(bare, cbind(x, 1)),
-    predict(kme(1:3, rbf), x), predict(formula, data.frame(a = 1)),
+    predict(fit, cbind(a = 1, b = 2, a = 3)), predict(kme(1:3, rbf), x),
+    predict(formula, data.frame(a = 1)),
     predict(formula, data.frame(a = 1, b = "x")), kernel_matrix(x, x[, 1], rbf),
-    kernel_matrix(named, iris[, 1:2], rbf), kernel_matrix(x, NULL, rbf)
-  ))
-})
-
-test_that("a fit on values of kernels takes values of kernels", {
-  fit <- kme(as_gram(gram_R(rbf, x)))
-  expect_refusals(expression(
-    predict(fit, x), predict(fit, 1:6), predict(fit, c(1, NA)),
-    kme_risk(fit, normal), kme_inner(fit, kme(x, rbf)),
-    kme_distance(fit, kme(as_gram(gram_R(rbf, x)))),
-    kme(fit$sample$gram, estimator = "skmse", target = normal),
-    kme(fit$sample$gram, estimator = "skmse", target = kme(x, rbf)),
-    update(fit, kernel = rbf)
+    kernel_matrix(named, iris[, 1:2], rbf),
+    predict(on_values, x), predict(on_values, c(1, NA)),
+    kme_risk(on_values, normal), kme_inner(on_values, kme(x, rbf)),
+    kme(on_values$sample$gram, estimator = "skmse", target = normal),
+    update(on_values, kernel = rbf)
   ))
 })
 
 test_that("a matrix that is no Gram matrix is refused with its defect", {
   k <- gram_R(rbf, x)
-  skew <- replace(k, 7, 5)
   expect_refusals(expression(
-    as_gram(skew), as_gram(k - diag(6)), as_gram(-diag(2)), as_gram(k[, 1:3]),
-    as_gram(as.data.frame(k)), as_gram(1), as_gram(replace(k, 3, NA)),
-    as_gram(matrix(-1)), gram(gram(x, rbf))
+    as_gram(replace(k, 7, 5)), as_gram(-diag(2)), as_gram(k[, 1:3]),
+    as_gram(as.data.frame(k)), as_gram(replace(k, 3, NA)), gram(gram(x, rbf))
   ))
 })
 
-test_that("mixtures must be mixtures", {
+test_that("mixtures must be mixtures, for a kernel with closed forms", {
   fit <- kme(x, rbf)
   two <- function(...) {
     utils::modifyList(list(weights = c(0.5, 0.5), means = matrix(0, 2, 2),
@@ -190,29 +116,18 @@ test_that("mixtures must be mixtures", {
   }
   one <- function(...) utils::modifyList(normal, list(...), keep.null = TRUE)
   expect_refusals(expression(
-    kme_risk(fit, 3), kme_risk(fit, NULL), kme_risk(fit, list(1, 2)),
-    kme_risk(fit, one(weights = 2)), kme_risk(fit, one(weights = NA)),
-    kme_risk(fit, one(weights = "1")), kme_risk(fit, one(means = 1)),
-    kme_risk(fit, one(means = NULL)), kme_risk(fit, one(means = c("a", "b"))),
-    kme_risk(fit, one(means = c(0, NA))), kme_risk(fit, two(means = c(0, 0))),
+    kme_risk(fit, 3), kme_risk(fit, list(1, 2)),
+    kme_risk(fit, one(weights = 2)), kme_risk(fit, one(weights = "1")),
+    kme_risk(fit, one(means = 1)), kme_risk(fit, one(means = NULL)),
+    kme_risk(fit, one(means = c(0, NA))),
     kme_risk(fit, two(means = matrix(0, 2, 3))),
     kme_risk(fit, one(covariances = diag(3))),
     kme_risk(fit, one(covariances = NULL)),
-    kme_risk(fit, one(covariances = "a")),
     kme_risk(fit, one(covariances = diag(c(1, NA)))),
     kme_risk(fit, one(covariances = diag(c(1, -1)))),
-    kme_risk(fit, one(covariances = matrix(c(1, 0.5, 0, 1), 2))),
     kme_risk(fit, two(covariances = array(c(diag(2), -diag(2)), c(2, 2, 2)))),
     kme(x, rbf, "skmse", target = one(weights = 2)),
-    kme(x, rbf, "skmse", target = 0)
-  ))
-})
-
-test_that("mixtures need a kernel with closed forms", {
-  expect_refusals(expression(
     kme_risk(kme(x, kernel_laplace(1)), normal),
-    kme_risk(kme(x, kernel_poly(4)), normal),
-    kme_risk(kme(x, kernel_function(tcrossprod)), normal),
     kme(x, kernel_matern(3 / 2, 1), "fkmse", target = normal)
   ))
 })
@@ -220,13 +135,9 @@ test_that("mixtures need a kernel with closed forms", {
 test_that("embeddings of different kernels or spaces do not meet", {
   a <- kme(x, rbf)
   expect_refusals(expression(
-    kme_inner(a, 3), kme_distance(x, a), kme_risk(x, normal),
-    kme_inner(a, kme(x, kernel_rbf(2))), kme_distance(a, kme(x)),
+    kme_inner(a, 3), kme_distance(x, a), kme_inner(a, kme(x, kernel_rbf(2))),
     kme_inner(a, kme(x, kernel_laplace(1))), kme_inner(a, kme(x[, 1], rbf)),
-    kme_distance(kme(x, kernel_poly(2)), kme(x, kernel_poly(3))),
-    kme_distance(kme(x, kernel_poly(2)), a),
     kme(x, kernel_rbf(2), "skmse", target = a),
-    kme(x[, 1], rbf, "skmse", target = a),
     kme(x, "kme", target = a), kme(x, rbf, "fkmse", target = "a")
   ))
 })
@@ -242,10 +153,8 @@ test_that("formulas have no response", {
 test_that("values that overflow are an error and not a result", {
   huge <- 1e200 * x
   expect_refusals(expression(
-    kme(huge, kernel_poly(2)), kme(huge, kernel_linear()),
-    kernel_matrix(huge, kernel = kernel_poly(3)),
-    predict(kme(x, kernel_poly(3)), huge),
-    kme(c(-1.7e308, 1.7e308))
+    kme(huge, kernel_poly(2)), kernel_matrix(huge, kernel = kernel_poly(3)),
+    predict(kme(x, kernel_poly(3)), huge), kme(c(-1.7e308, 1.7e308))
   ), "kernmean_error_numeric")
 })
 
@@ -254,9 +163,7 @@ test_that("matrices that do not fit are refused with their size", {
   on.exit(options(old))
   fit <- kme(x, rbf)
   expect_refusals(expression(
-    gram(x, rbf), kernel_matrix(x, kernel = rbf),
-    kernel_matrix(x, x[1:3, ], rbf),
-    kme(x, rbf, "fkmse"), kme(x, rbf, "fkmse", lambda = 1),
+    gram(x, rbf), kernel_matrix(x, x[1:3, ], rbf),
     update(fit, estimator = "fkmse")
   ), "kernmean_error_memory")
 })
@@ -264,8 +171,7 @@ test_that("matrices that do not fit are refused with their size", {
 test_that("numbers of threads are whole and at least 1", {
   before <- kernmean_threads()
   expect_refusals(expression(
-    kernmean_threads(0), kernmean_threads(-1), kernmean_threads(1.5),
-    kernmean_threads("two")
+    kernmean_threads(0), kernmean_threads(1.5), kernmean_threads("two")
   ))
   expect_identical(kernmean_threads(), before)
 })

@@ -84,23 +84,6 @@ test_that("one kernel is that of every variable without its own", {
                    run(d$a, d$b, kernel, kernel)$replicates)
 })
 
-test_that("update() of a two-sample test is a new call", {
-  test <- mmd_test(x, y, B = 20)
-  expect_same_test(seeded(update(test)), seeded(mmd_test(x, y, B = 20)))
-  expect_same_test(seeded(update(test, B = 30,
-                               control = test_control(statistic = "unbiased"))),
-                   seeded(mmd_test(x, y, B = 30,
-                                   control = test_control(
-                                     statistic = "unbiased"
-                                   ))))
-  expect_same_test(
-    seeded(update(test, kernel = kernel_energy())),
-    seeded(mmd_test(x, y, kernel_energy(), B = 20))
-  )
-  expect_same_test(seeded(update(test, estimator = est_fkmse(0.1))),
-                   seeded(mmd_test(x, y, estimator = est_fkmse(0.1), B = 20)))
-})
-
 test_that("update() keeps groups, blocks and permutations", {
   d <- data.frame(a = pooled[, 1], b = pooled[, 2], g = group,
                   id = rep(1:8, 2))[c(16:1), ]
@@ -116,30 +99,6 @@ test_that("update() keeps groups, blocks and permutations", {
   expect_same_test(update(given), given)
   expect_same_test(update(free, control = test_control(permutations = orders)),
                    given)
-})
-
-test_that("update() of an independence test is a new call", {
-  u <- random_points(20, 2, 1)
-  v <- random_points(20, 1, 2)
-  f <- gl(4, 5, labels = c("q", "c", "z", "a"))[c(20:1)]
-  test <- hsic_test(u, v, B = 20)
-  expect_same_test(seeded(update(test)), seeded(hsic_test(u, v, B = 20)))
-  expect_same_test(seeded(update(test, estimator = "skmse", B = 10)),
-                   seeded(hsic_test(u, v, estimator = "skmse", B = 10)))
-  blocked <- seeded(hsic_test(gram(u, rbf), f, blocks = rep(1:5, 4), B = 20))
-  expect_same_test(seeded(update(blocked)), blocked)
-  expect_equal(seeded(update(blocked, kernel_x = kernel_rbf(2)))$replicates,
-               seeded(hsic_test(u, f, kernel_rbf(2), blocks = rep(1:5, 4),
-                                B = 20))$replicates, tolerance = 1e-12)
-  parts <- list(a = u, f, c = as_gram(gram_R(rbf, v)))
-  several <- seeded(hsic_test(parts, B = 20))
-  expect_same_test(seeded(update(several)), several)
-  expect_same_test(
-    seeded(update(several, kernel_x = list(rbf, NULL, NULL))),
-    seeded(hsic_test(parts, kernel_x = list(rbf, NULL, NULL), B = 20))
-  )
-  expect_identical(seeded(update(several, x = parts[1:2]))$replicates,
-                   seeded(hsic_test(parts[1:2], B = 20))$replicates)
 })
 
 test_that("update() says what takes a new call", {
