@@ -377,7 +377,7 @@ marginal_bags <- function(sample, sizes, noise, new = NULL) {
     return(.Call(C_r_bag_marginal, native_source(kernel, new$z, x),
                  as.integer(new$sizes), new$noise, as.integer(sizes), noise))
   }
-  on_one_thread(part_products(
+  on_one_thread(inner_matrix(
     marginal_parts(x, kernel, sizes, noise), kernel,
     if (!is.null(new)) marginal_parts(new$z, kernel, new$sizes, new$noise)
   ))
