@@ -1,72 +1,56 @@
 #' Density estimation by kernel mean matching
 #'
-#' A mixture of normals whose embedding is near an estimate of the kernel mean:
-#' clusters of the points, of which by default the weights alone move.
+#' A mixture of normals whose embedding is near an estimate of the kernel mean.
 #'
 #' The model is \eqn{Q = \sum_{j=1}^m \pi_j N(\theta_j, C_j)}{Q = sum_j pi_j
 #' N(theta_j, C_j)}. With \eqn{\tilde\mu}{mu} any estimate of the kernel mean
 #' and \eqn{\mu_Q}{mu_Q} the embedding of Q, \deqn{\|\tilde\mu - \mu_Q\|^2 =
 #' \|\tilde\mu\|^2 + J, \quad J = \pi'G\pi - 2\pi'g,}{|mu - mu_Q|^2 = |mu|^2 +
 #' J, J = pi'G pi - 2 pi'g,} in closed form. The start is the best of `nstart`
-#' runs of [stats::kmeans()]: the centers, the shares, and \eqn{C_j}{C_j} by
-#' `shape`:
-#' \describe{
-#'   \item{`"full"`}{\eqn{(S_j + aW)/(n_j + a)}{(S_j + a W)/(n_j + a)}, with
-#'     \eqn{S_j}{S_j} the scatter of the cluster, W the pooled covariance within
-#'     clusters and a = d + 1.}
-#'   \item{`"common"`}{\eqn{\sigma_j^2 W}{sigma_j^2 W}.}
-#'   \item{`"isotropic"`}{\eqn{\sigma_j^2 I}{sigma_j^2 I}.}
-#' }
-#' `optimize = "weights"` then minimizes J over \eqn{\pi}{pi} by a quadratic
-#' program; `"all"`, for isotropic components, goes on over \eqn{\pi}{pi},
-#' \eqn{\theta}{theta} and \eqn{\log\sigma^2}{log sigma^2} by L-BFGS-B. Both the
-#' points held out and the starts of k-means are random: call [set.seed()]
-#' first.
+#' runs of [stats::kmeans()], with \eqn{C_j}{C_j} by `shape`: `"full"`, the
+#' covariance of the cluster shrunk to the pooled W; `"common"`,
+#' \eqn{\sigma_j^2 W}{sigma_j^2 W}; or `"isotropic"`, \eqn{\sigma_j^2 I}{
+#' sigma_j^2 I}. `optimize = "weights"` then minimizes J over \eqn{\pi}{pi};
+#' `"all"`, for isotropic components, goes on over all parameters by L-BFGS-B.
+#' Points held out and k-means are random: call [set.seed()] first.
 #'
-#' Matching to the end fits the embedding too closely, and the density gets
-#' worse; so points are held out of a first fit, and their log density decides:
+#' Matching to the end makes the density worse; so points are held out of a
+#' first fit, and their log density decides:
 #' * `m = "validate"` tries 1, 2, 3, 4, 6, 8, 12, ... up to n/5 components until
-#'   three sizes in a row bring no gain, each with a factor of 1, 1.25 or 1.5 on
-#'   the covariances, and then how far the weights go from the shares of the
-#'   clusters to the best ones: not at all, half of the way or all of it.
+#'   three in a row bring no gain, each with 1, 1.25 or 1.5 times the
+#'   covariances, and then how far the weights go from the shares of the
+#'   clusters to the best ones.
 #' * `optimize = "all"` looks after every 10 steps, and the fit to all points
-#'   takes as many as the first look that is within one standard error of the
-#'   best. Often that is the start. `validate = 0` goes on to convergence.
-#' * `bandwidths = "validate"` compares that of `kernel` times 1/4 to 2; of
-#'   bandwidths as good as each other the nearest to that of `kernel` is taken.
+#'   stops at the first look within one standard error of the best, often the
+#'   start. `validate = 0` goes on to convergence.
+#' * `bandwidths = "validate"` compares that of `kernel` times 1/4 to 2.
 #'
-#' With `steps` nothing is held out: weights (as a softmax), means and log
-#' variances take that many steps of BFGS. This is the protocol of a study, not
-#' a way to a good density: `vignette("density-study", package = "kernmean")`.
-#' The fit does not maximize the likelihood: compare fits by the log density of
-#' points held out. `vignette("density", package = "kernmean")` has comparisons.
+#' With `steps` nothing is held out: that many steps of BFGS are taken, the
+#' protocol of `vignette("density-study", package = "kernmean")`. The likelihood
+#' is not maximized: compare fits by the log density of points held out, as in
+#' `vignette("density", package = "kernmean")`.
 #'
-#' Where `scale` is not given and the points cannot be whitened, `scale = TRUE`
-#' and `shape = "isotropic"` are taken with a warning of class
-#' `kernmean_warning_whiten`.
-#' Of a [kme_sketch()] that is matched, the sample and its clusters are the
-#' landmarks, counted by a distribution on them that is nearest to the estimate.
+#' Points that cannot be whitened are taken with `scale = TRUE` and
+#' `shape = "isotropic"`, with a warning of class `kernmean_warning_whiten`.
+#' A [kme_sketch()] is matched on its landmarks.
 #'
 #' @section Cost:
 #' O(nmd^2 + m^2 d^3) for J; `m = "validate"` takes about five fits for each
-#' size. With isotropic components J and its gradient take 6nmd flops and nm
-#' exponentials. Memory is O(nd) beyond what the estimate takes, see [kme()].
+#' size. Memory is O(nd) beyond what the estimate takes, see [kme()].
 #'
 #' @inheritParams kme
 #' @param x The points: a matrix, a data frame of numeric columns or a vector; a
 #'   [gram()] of points; a [kme_sketch()]; or a formula without response.
-#' @param kernel An RBF kernel, or a linear or polynomial kernel up to degree 3;
-#'   must not be given with a `gram` or a fit of [kme()].
+#' @param kernel An RBF kernel, or a linear or polynomial kernel up to degree 3.
 #' @param estimator What is matched: an estimator without target, see
-#'   [estimators], or a fit of [kme()] on the points of `x`.
-#' @param m Number of components, at most that of distinct points; `"validate"`,
-#'   or several numbers, for the best of several.
+#'   [estimators], or a fit of [kme()] to `x`, with its own kernel.
+#' @param m Number of components; several, or `"validate"`, for the best.
 #' @param ... Must be empty; in the formula method, arguments of the default
 #'   method.
-#' @param shape What components look like; by default `"full"`, with `optimize =
-#'   "all"` or without whitening `"isotropic"`, or that of `start`.
-#' @param bandwidths `NULL` for the bandwidth of `kernel`; `"validate"`, or at
-#'   least two positive numbers, for the best of several.
+#' @param shape What components look like: `"full"`, with `optimize = "all"` or
+#'   without whitening `"isotropic"`, or as in `start`.
+#' @param bandwidths `NULL` for that of `kernel`; several, or `"validate"`, for
+#'   the best.
 #' @param optimize `"weights"`, or `"all"` for means and variances too.
 #' @param nstart Number of random starts of k-means.
 #' @param validate Share of the points held out, from 0 up to 0.9; `NULL` is 0.2
@@ -75,32 +59,25 @@
 #'   `kme_density()`; a list with `weights`, `means` (m by d) and `covariances`
 #'   (d x d x m) or `variances` (m, in scaled units); or `NULL`.
 #' @param floor Smallest variance of a component, as a share of the mean
-#'   variance of the scaled columns; `NULL` is 1e-6 with `steps`, else 0.01 for
-#'   isotropic components and 1e-4 for others.
-#' @param steps For `optimize = "all"` the number of steps; `NULL`: until the
-#'   points held out, or convergence, stop them.
+#'   variance of the scaled columns; `NULL` is 1e-4, for isotropic components
+#'   0.01, with `steps` 1e-6.
+#' @param steps For `optimize = "all"` the number of steps, or `NULL`.
 #'
 #' @return An object of class `kme_density`, a list with
 #' \item{weights, means}{\eqn{\pi}{pi} (m) and \eqn{\theta}{theta} (m by d)}
-#' \item{covariances, variances}{\eqn{C_j}{C_j} (d x d x m) in the units of `x`;
-#'   or, of isotropic components, \eqn{\sigma^2}{sigma^2} in those of the
-#'   kernel}
+#' \item{covariances, variances}{\eqn{C_j}{C_j} (d x d x m); or, of isotropic
+#'   components, \eqn{\sigma^2}{sigma^2} in the units of the kernel}
 #' \item{objective, distance2}{J and \eqn{\|\tilde\mu - \mu_Q\|^2}{|mu -
 #'   mu_Q|^2}}
-#' \item{start}{the start, a list with `weights`, `means`, `covariances` or
-#'   `variances`, and `objective`}
-#' \item{sizes}{where m was chosen, a data frame of what was tried: `m`,
-#'   `widen`, `toward`, `log_density` and `chosen`}
-#' \item{widen, toward}{the factor on the covariances and the share of the way
-#'   to the best weights that were taken}
-#' \item{path}{for `optimize = "all"` a data frame of `step`, `objective` and,
-#'   with validation, `heldout`, the mean negative log density held out}
-#' \item{steps}{where in the path the fit stopped}
-#' \item{heldout}{the rows held out, or `NULL`}
-#' \item{bandwidths}{a data frame of the bandwidths tried, or `NULL`}
+#' \item{start}{the start, with these fields}
+#' \item{sizes, widen, toward}{what was tried to choose m; the factor on the
+#'   covariances, the share of the way to the best weights}
+#' \item{path, steps}{for `optimize = "all"` J and the mean negative log density
+#'   held out, by steps; where the fit stopped}
+#' \item{heldout, bandwidths}{the rows held out; the bandwidths tried}
 #' \item{mean}{the estimate that was matched, a fit of [kme()]}
 #' \item{kernel, sample, n, estimator, terms, arguments}{as in [kme()]}
-#' \item{m, shape, optimize, validate, floor}{what was taken; `floor` as a
+#' \item{m, shape, optimize, validate, floor}{what was taken, `floor` as a
 #'   variance}
 #'
 #' @section Methods:
@@ -122,14 +99,13 @@
 #' predict(fit, data.frame(eruptions = c(2, 3), waiting = c(50, 80)))
 #' simulate(fit, 3)
 #'
-#' # What was tried, and other shapes
+#' # What was tried
 #' fit$sizes
-#' max(update(fit, shape = "common")$sizes$log_density)
 #'
 #' # Means and variances too; points held out decide when to stop
 #' kme_density(faithful, m = 4, optimize = "all")
 #'
-#' # Weights that match a shrunk estimate to the end
+#' # A shrunk estimate
 #' kme_density(faithful$waiting, m = 3, estimator = "skmse")
 #' @export
 kme_density <- function(x, ...) {
@@ -263,8 +239,7 @@ shape_words <- c(full = "each of its own shape", common = "of one shape",
 
 #' @rdname kme_density
 #' @param object A fit.
-#' @param newdata New points, with the columns of `x`, matched by name where
-#'   both have names; without it, the sample.
+#' @param newdata New points; without it, the sample.
 #' @param type `"density"`, or `"log"` for its logarithm.
 #' @export
 predict.kme_density <- function(object, newdata, type = c("density", "log"),
@@ -369,9 +344,7 @@ share_outside <- function(object) {
 #' @importFrom stats nobs
 #' @rdname kme_density
 #' @param nsim Number of points to draw.
-#' @param seed `NULL`, or what [set.seed()] is called with first; the state of
-#'   the generator is then put back, and the attribute `"seed"` of the points
-#'   holds it, as in [stats::simulate()].
+#' @param seed `NULL`, or a seed, as of [stats::simulate()].
 #' @importFrom stats simulate
 #' @export
 simulate.kme_density <- function(object, nsim = 1, seed = NULL, ...) {

@@ -64,19 +64,19 @@ tune_grid <- function(values, losses, rule, wider = NULL, zero = 0) {
   shown <- length(wider$below) + seq_along(values)
   values <- c(wider$below, values, wider$above)
   losses <- losses(values)
-  found <- mean_losses(losses)
-  least <- \() shown[which.min(found$score[shown])]
+  means <- mean_losses(losses)
+  least <- \() shown[which.min(means$score[shown])]
   best <- least()
   beyond <- c(if (best == shown[1L]) seq_along(wider$below),
               if (best == max(shown)) max(shown) + seq_along(wider$above))
   shown <- sort(c(shown, beyond))
   best <- least()
-  found$se_above <- mean_losses(losses - losses[, best], max(losses))$se
-  limit <- found$score[best] + switch(rule, min = 0, paired = found$se_above,
-                                      "1se" = found$se[best])
+  means$se_above <- mean_losses(losses - losses[, best], max(losses))$se
+  limit <- means$score[best] + switch(rule, min = 0, paired = means$se_above,
+                                      "1se" = means$se[best])
   chosen <- if (rule == "min") best else
-    max(shown[(found$score <= limit)[shown]])
-  table <- data.frame(value = values, found,
+    max(shown[(means$score <= limit)[shown]])
+  table <- data.frame(value = values, means,
                       chosen = seq_along(values) == chosen)[shown, ]
   rownames(table) <- NULL
   most <- max(table$score)
@@ -133,10 +133,10 @@ search_log <- function(score, grid) {
   at <- if (better) exp(refined$minimum) else grid[best]
   minimum <- min(refined$objective, values[best])
   cell <- diff(log(grid[1:2]))
-  own <- is.finite(values)
+  finite <- is.finite(values)
   list(
-    at = at, minimum = minimum, path = c(path[own], at),
-    values = c(values[own], minimum),
+    at = at, minimum = minimum, path = c(path[finite], at),
+    values = c(values[finite], minimum),
     border = min(abs(log(at) - log(grid[c(1L, last)]))) < 1e-3 * cell
   )
 }
@@ -157,12 +157,12 @@ progress_bar <- function(progress) {
 lapply_shown <- function(x, f, progress) {
   bar <- progress_bar(progress)
   on.exit(bar$close())
-  found <- vector("list", length(x))
+  results <- stats::setNames(vector("list", length(x)), names(x))
   for (i in seq_along(x)) {
-    found[[i]] <- f(x[[i]])
+    results[i] <- list(f(x[[i]]))
     bar$at(i / length(x))
   }
-  stats::setNames(found, names(x))
+  results
 }
 
 # Rows from which on a search takes more than a second.

@@ -27,6 +27,14 @@ random_mixture <- function(m, d, scale = 1) {
        variances = stats::runif(m, 0.2, 1.5) * scale^2)
 }
 
+# Any mixture of d columns.
+full_mixture <- function(m, d) {
+  weights <- stats::rexp(m)
+  list(weights = weights / sum(weights), means = matrix(stats::rnorm(m * d), m),
+       covariances = array(replicate(m, crossprod(
+         matrix(stats::rnorm(d * (d + 3)), ncol = d)) / d), c(d, d, m)))
+}
+
 # Density of a mixture, term by term.
 density_R <- function(q, z) {
   vapply(seq_len(nrow(z)), \(i) {
@@ -79,8 +87,16 @@ best_weights <- function(gram, g) {
   best
 }
 
-# J and its gradient, RBF kernel, term by term; u: m log weights (softmax), m x
-# d means by columns, m log variances; `noise` one number.
+# The derivative of f at u by differences of fourth order.
+differences_R <- function(f, u, step) {
+  vapply(seq_along(u), \(i) {
+    at <- \(times) f(replace(u, i, u[i] + times * step))
+    (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * step)
+  }, numeric(1))
+}
+
+# J and its gradient, RBF kernel; u: m log weights (softmax), m x d means by
+# columns, m log variances; `noise` one number.
 match_R <- function(x, weights, theta, m, noise = 0) {
   d <- ncol(x)
   read <- function(u) {
@@ -88,41 +104,26 @@ match_R <- function(x, weights, theta, m, noise = 0) {
     list(pi = pi / sum(pi), means = matrix(u[m + seq_len(m * d)], m),
          v = exp(u[m + m * d + seq_len(m)]))
   }
-  # E k(x, Y) for Y from N(mean, v I), t = theta^2 + v.
-  bump <- \(difference, t) {
-    (theta^2 / t)^(d / 2) * exp(-sum(difference^2) / (2 * t))
-  }
-  by_variance <- \(difference, t) {
-    bump(difference, t) * (-d / (2 * t) + sum(difference^2) / (2 * t^2))
+  # Of components and points: shares times E k(x, Y), Y from N(mean, v I), t =
+  # theta^2 + v (at x: and noise), and the derivatives.
+  sums <- function(q, points, shares, t) {
+    apart2 <- outer(rowSums(q$means^2), rowSums(points^2), `+`) -
+      2 * tcrossprod(q$means, points)
+    bump <- (theta^2 / t)^(d / 2) * exp(-apart2 / (2 * t)) *
+      rep(shares, each = m)
+    list(value = rowSums(bump),
+         to_means = (bump / t) %*% points - rowSums(bump / t) * q$means,
+         to_v = rowSums(bump * (apart2 / t - d) / (2 * t)))
   }
   parts <- function(u) {
     q <- read(u)
-    value <- 0
-    to_pi <- to_v <- numeric(m)
-    to_means <- matrix(0, m, d)
-    for (j in seq_len(m)) {
-      for (l in seq_len(m)) {
-        apart <- q$means[j, ] - q$means[l, ]
-        s <- theta^2 + q$v[j] + q$v[l]
-        both <- q$pi[j] * q$pi[l]
-        value <- value + both * bump(apart, s)
-        to_pi[j] <- to_pi[j] + 2 * q$pi[l] * bump(apart, s)
-        to_means[j, ] <- to_means[j, ] - 2 * both * bump(apart, s) * apart / s
-        to_v[j] <- to_v[j] + 2 * both * by_variance(apart, s)
-      }
-      t <- theta^2 + q$v[j] + noise
-      for (i in seq_len(nrow(x))) {
-        apart <- q$means[j, ] - x[i, ]
-        twice <- 2 * weights[i]
-        value <- value - twice * q$pi[j] * bump(apart, t)
-        to_pi[j] <- to_pi[j] - twice * bump(apart, t)
-        to_means[j, ] <- to_means[j, ] +
-          twice * q$pi[j] * bump(apart, t) * apart / t
-        to_v[j] <- to_v[j] - twice * q$pi[j] * by_variance(apart, t)
-      }
-    }
-    list(value = value, gradient = c(
-      q$pi * (to_pi - sum(q$pi * to_pi)), to_means, q$v * to_v
+    pairs <- sums(q, q$means, q$pi, theta^2 + outer(q$v, q$v, `+`))
+    at <- sums(q, x, weights, matrix(theta^2 + q$v + noise, m, nrow(x)))
+    to_pi <- 2 * (pairs$value - at$value)
+    list(value = sum(q$pi * (pairs$value - 2 * at$value)), gradient = c(
+      q$pi * (to_pi - sum(q$pi * to_pi)),
+      2 * q$pi * (pairs$to_means - at$to_means),
+      2 * q$v * q$pi * (pairs$to_v - at$to_v)
     ))
   }
   list(value = \(u) parts(u)$value, gradient = \(u) parts(u)$gradient,

@@ -113,11 +113,7 @@ test_that("the gradient of several parts is that of differences", {
         q$weights * (at$to_weights - sum(q$weights * at$to_weights)),
         at$to_means, q$variances * at$to_variances
       ), tolerance = 1e-12)
-      differences <- vapply(seq_along(u), \(i) {
-        step <- replace(numeric(length(u)), i, 1e-3)
-        (8 * (free(u + step)[1] - free(u - step)[1]) -
-           (free(u + 2 * step)[1] - free(u - 2 * step)[1])) / 12e-3
-      }, numeric(1))
+      differences <- differences_R(\(u) free(u)[1], u, 1e-3)
       # Rounding 1e-16 / 1e-3, fifth derivatives times 1e-12 / 30: 1e-13 seen.
       expect_lt(max(abs(found[-1] - differences)), 1e-11)
     }
@@ -151,18 +147,6 @@ test_that("a covariance that is diagonal is the noise of MKME and MMKME", {
       expect_near(b$means, a$means, 1e-5)
     }
   }
-})
-
-test_that("the sums over parts do not depend on threads", {
-  set.seed(64)
-  x <- matrix(rnorm(4000 * 4), 4000)
-  kernel <- kernel_rbf(2)
-  fit <- with_parts(kme(x, kernel), noisy_parts(x, kernel))
-  q <- random_mixture(5, 4)
-  all <- \() list(matcher(fit)(q), free_matcher(fit, 5)(free_parameters(q)))
-  one <- with_threads(1, all())
-  expect_identical(with_threads(2, all()), one)
-  expect_identical(with_threads(4, all()), one)
 })
 
 # --- Smoothing and stacks ----------------------------------------------------

@@ -27,19 +27,16 @@ test_that("squared norm plus J is the distance to the mixture's embedding", {
   set.seed(1)
   for (d in c(1, 3, 9)) {
     x <- matrix(rnorm(70 * d), 70)
-    q <- random_mixture(5, d)
+    round <- random_mixture(5, d)
     for (fit in matched(x)) {
-      found <- matcher(fit)(q)
-      # Differences of numbers of the size of the norms: largest 3e-13.
-      expect_lt(
-        abs(fit$norm2 + found$objective - kme_risk(fit, isotropic(q))) /
-          (fit$norm2 + abs(found$objective)), 1e-11,
-        label = paste(format_kernel(fit$kernel), fit$estimator$label, d)
-      )
-      expect_equal(found$objective, drop(
-        q$weights %*% found$gram %*% q$weights - 2 * sum(q$weights * found$g)
-      ), tolerance = 1e-10)
-      expect_near(found$gram, t(found$gram), 1e-13)
+      for (q in list(round, isotropic(round), full_mixture(4, d))) {
+        found <- matcher(fit)(q)
+        risk <- kme_risk(fit, if (is.null(q$covariances)) isotropic(q) else q)
+        # Differences of numbers of the size of the norms: largest 3e-13.
+        expect_lt(abs(fit$norm2 + found$objective - risk) /
+                    (fit$norm2 + abs(found$objective)), 1e-11,
+                  label = paste(format_kernel(fit$kernel), fit$estimator$label))
+      }
     }
   }
 })
@@ -58,11 +55,7 @@ test_that("the gradient is that of differences", {
                           variances = u[m + m * d + seq_len(m)]))
     found <- at(u)
     gradient <- c(found$to_weights, found$to_means, found$to_variances)
-    differences <- vapply(seq_along(u), \(i) {
-      step <- replace(numeric(length(u)), i, 1e-4)
-      (8 * (at(u + step)$objective - at(u - step)$objective) -
-         (at(u + 2 * step)$objective - at(u - 2 * step)$objective)) / 12e-4
-    }, numeric(1))
+    differences <- differences_R(\(u) at(u)$objective, u, 1e-4)
     # Rounding of J over the step, 1e-16 / 1e-4: largest 1e-11.
     expect_lt(max(abs(gradient - differences)) / max(abs(gradient)), 1e-9,
               label = paste(format_kernel(fit$kernel), fit$estimator$label))
@@ -90,7 +83,8 @@ test_that("results do not depend on threads, and hardly on instructions", {
   x <- matrix(rnorm(4000 * 6), 4000)
   q <- random_mixture(12, 6)
   fits <- list(kme(x, kernel_rbf(2)), kme(x, kernel_poly(3)))
-  all <- \() c(lapply(fits, \(fit) matcher(fit)(q)), list(mixture_log(q, x)))
+  all <- \() c(lapply(fits, \(fit) matcher(fit)(q)), list(mixture_log(q, x)),
+               list(free_matcher(fits[[1]], 12)(free_parameters(q))))
   one <- with_threads(1, all())
   expect_identical(with_threads(2, all()), one)
   expect_identical(with_threads(4, all()), one)
@@ -131,12 +125,6 @@ test_that("where G is singular the start is not left without gain", {
   # k-means and its shares have the mean of the sample.
   expect_near(fit$weights, fit$start$weights, 1e-6)
   expect_lt(fit$distance2, 1e-12)
-  for (kernel in list(kernel_linear(), kernel_poly(2), kernel_poly(3))) {
-    for (estimator in c("kme", "skmse", "fkmse")) {
-      fit <- round_density(x, kernel, estimator, m = 9, nstart = 3)
-      expect_lte(fit$objective, fit$start$objective)
-    }
-  }
 })
 
 # --- All parameters ----------------------------------------------------------
@@ -150,10 +138,7 @@ test_that("without validation J never rises", {
     for (estimator in c("kme", "skmse", "fkmse")) {
       fit <- round_density(x, kernel, estimator, m = 4, optimize = "all",
                          validate = 0, nstart = 5)
-      later <- fit$path$objective[-(1:2)]
-      expect_false(is.unsorted(-later))
-      expect_lte(fit$objective, fit$path$objective[2])
-      expect_lte(fit$path$objective[2], fit$path$objective[1])
+      expect_false(is.unsorted(-fit$path$objective))
       expect_identical(fit$objective, min(fit$path$objective))
       expect_gte(min(fit$variances), fit$floor * (1 - 1e-12))
     }
@@ -339,21 +324,13 @@ test_that("the density integrates to one", {
     expect_near(total$value, 1, 1e-8)
   }
   fit <- round_density(scale(faithful), m = 5)
-  axis <- seq(-6, 6, by = 0.05)
-  z <- as.matrix(expand.grid(eruptions = axis, waiting = axis))
-  # A sum over a fine grid is exact for normals to exp(-2 pi^2 sd^2 / step^2).
-  expect_near(sum(predict(fit, z)) * 0.05^2, 1, 1e-6)
-  expect_near(predict(fit, z[1:100, ], type = "log"),
-              log(density_R(fit, z[1:100, ])), 1e-11)
+  z <- random_points(100, 2)
+  expect_near(predict(fit, z, type = "log"), log(density_R(fit, z)), 1e-11)
   expect_equal(predict(fit), exp(predict(fit, type = "log")))
-})
-
-test_that("logLik is the sum of the log densities with all parameters", {
-  fit <- round_density(iris[, 1:3], m = 4)
+  # Weights, means, variances.
   likelihood <- logLik(fit)
   expect_near(c(likelihood), sum(log(predict(fit))), 1e-12)
-  expect_identical(attr(likelihood, "df"), 4L + 12L + 4L - 1L)
-  expect_identical(nobs(fit), 150L)
+  expect_identical(attr(likelihood, "df"), 4L + 10L + 5L)
 })
 
 test_that("update() fits again", {

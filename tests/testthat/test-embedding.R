@@ -52,35 +52,9 @@ test_that("distances are a metric", {
     expect_true(all(d <= outer(d[, k], d[k, ], "+") + 1e-9))
   }
   # Cauchy and Schwarz; parallelogram by inner products.
-  i <- outer(seq_along(fits), seq_along(fits),
-             Vectorize(\(i, j) kme_inner(fits[[i]], fits[[j]])))
+  i <- kme_inner(fits)
   expect_true(all(i^2 <= outer(diag(i), diag(i)) * (1 + 1e-12)))
   expect_near(d^2, outer(diag(i), diag(i), "+") - 2 * i, 1e-9)
-})
-
-test_that("the distance of a fit to itself is exactly 0", {
-  x <- random_points(25, 2)
-  mixture <- random_mixture(2, 2)
-  for (estimator in c("kme", "skmse", "fkmse")) {
-    fit <- kme(x, rbf, estimator)
-    expect_identical(kme_distance(fit, fit), 0)
-    if (estimator != "kme") {
-      for (target in list(weighted(5, 2, 7), mixture)) {
-        fit <- kme(x, rbf, estimator, target = target)
-        expect_identical(kme_distance(fit, fit), 0)
-      }
-    }
-  }
-  g <- as_gram(gram_R(rbf, x))
-  expect_identical(kme_distance(kme(g), kme(g)), 0)
-})
-
-test_that("nearby embeddings have distances that are not lost in rounding", {
-  x <- random_points(25, 2)
-  w <- rep(1 / 25, 25)
-  a <- kme(x, rbf, weights = w)
-  b <- kme(x, rbf, weights = w * (1 + 1e-10))
-  expect_near(kme_distance(a, b), 1e-10 * sqrt(a$norm2), 1e-4)
 })
 
 test_that("polynomial embeddings are means of explicit features", {
@@ -182,6 +156,8 @@ test_that("close fits keep the digits of their distance in a list", {
   )
   apart <- kme_distance(fits)
   expect_near(apart["a", "b"], 1e-10 * sqrt(fits$a$norm2), 1e-4)
+  expect_near(kme_distance(fits$a, fits$b), apart["a", "b"], 1e-4)
+  expect_identical(kme_distance(fits$s, fits$s), 0)
   # d alpha = d lambda/(1 + lambda)^2
   expect_near(apart["s", "t"],
               kme_distance(kme(x, rbf), target) * 5e-10 / 2.25, 1e-4)
@@ -258,24 +234,6 @@ test_that("the risk of polynomial kernels is that of exact moments", {
       expect_near(kme_risk(fit, mixture), kme_distance(fit, truth)^2, 1e-10)
     }
   }
-})
-
-test_that("RBF kernels integrate a normal distribution in closed form", {
-  # E exp(-(z - X)^2/(2 theta^2)) is a density of N(0, theta^2 + s^2), scaled;
-  # independent coordinates multiply.
-  theta <- c(0.7, 2)
-  s <- c(1.5, 0.4)
-  z <- random_points(6, 2)
-  mixture <- check_mixture(list(weights = 1, means = c(0, 0),
-                                covariances = diag(s^2)), 2L, "mixture")
-  want <- 1
-  for (l in 1:2) {
-    want <- want * sqrt(2 * pi) * theta[l] *
-      stats::dnorm(z[, l], 0, sqrt(theta[l]^2 + s[l]^2))
-  }
-  expect_near(mixture_at(mixture, kernel_rbf(theta), z), want, 1e-13)
-  expect_near(mixture_inner(mixture, mixture, kernel_rbf(theta)),
-              prod(theta / sqrt(theta^2 + 2 * s^2)), 1e-13)
 })
 
 test_that("a singular covariance is that of the remaining coordinates", {
