@@ -35,20 +35,19 @@ formula_frame <- function(call, formula, data, no_action, home) {
 # must be there, for R would make rows of missing values of the others.
 read_subset <- function(subset, data, home) {
   rows <- read_formula(eval(subset, data, home))
-  n <- if (is.data.frame(data)) nrow(data) else 1e7
-  fine <- is.null(rows) || !is.object(rows) && if (is.character(rows)) {
-    !is.data.frame(data) || all(rows %in% row.names(data))
-  } else if (is.logical(rows)) {
-    length(rows) <= n
-  } else {
-    is.numeric(rows) && length(rows) <= 100 * max(n, 1e5) &&
-      all(abs(rows) <= n, na.rm = TRUE)
-  }
+  framed <- is.data.frame(data)
+  n <- if (framed) nrow(data) else 1e7
+  fine <- is.null(rows) || !is.object(rows) && switch(
+    mode(rows),
+    character = !framed || all(rows %in% row.names(data)),
+    logical = length(rows) <= n,
+    numeric = length(rows) <= 100 * max(n, 1e5) &&
+      all(abs(rows) <= n, na.rm = TRUE),
+    FALSE
+  )
   if (!fine) {
-    stop_input("'subset' must say which of the ", if (is.data.frame(data)) {
-      paste(n, "")
-    }, "rows of 'data', by TRUE and FALSE, by numbers or by names, not ",
-    describe(rows))
+    stop_input("'subset' must say which rows of 'data', by TRUE and FALSE, by ",
+               "numbers or by names, not ", describe(rows))
   }
   rows
 }
@@ -116,14 +115,22 @@ fit_formula <- function(door, call, formula, data, no_action, home, ...) {
   fit
 }
 
+sum_of <- \(parts) Reduce(\(a, b) call("+", a, b), parts)
+
+# a, b and c of a + b + c.
+summands <- function(part) {
+  word <- if (is.call(part)) as.character(part[[1L]])[1L] else ""
+  if (word == "(" || word == "+") {
+    unlist(lapply(as.list(part)[-1L], summands))
+  } else {
+    list(part)
+  }
+}
+
 # One variable stands on the left; a + b would be added up.
 check_left <- function(layout) {
   left <- if (attr(layout, "response") > 0L) attr(layout, "variables")[[2L]]
-  while (is.call(left) && identical(left[[1L]], quote(`(`))) {
-    left <- left[[2L]]
-  }
-  if (is.call(left) && identical(left[[1L]], quote(`+`)) &&
-        length(left) == 3L) {
+  if (length(summands(left)) > 1L) {
     stop_input("'formula' must have one variable on its left, not ",
                deparse1(left), "; columns are bound by cbind(a, b)")
   }
@@ -133,14 +140,11 @@ check_left <- function(layout) {
 formula_matrix <- function(layout, frame, name = "formula") {
   factors <- attr(layout, "factors")
   used <- if (length(factors)) names(frame)[which(rowSums(factors) > 0)]
-  for (column in used) {
-    if (!is.numeric(frame[[column]])) {
-      stop_input(
-        "'", name, "' must ", if (name == "formula") "name" else "have",
-        " numeric columns only; column '", column, "' is ",
-        describe(frame[[column]])
-      )
-    }
+  odd <- Filter(\(column) !is.numeric(frame[[column]]), used)
+  if (length(odd)) {
+    stop_input("'", name, "' must ", if (name == "formula") "name" else "have",
+               " numeric columns only; column '", odd[1L], "' is ",
+               describe(frame[[odd[1L]]]))
   }
   attr(layout, "intercept") <- 0L
   x <- read_formula(stats::model.matrix(layout, frame))

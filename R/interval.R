@@ -99,23 +99,18 @@ confint.kme <- function(object, parm, level = 0.95, ...,
   sample <- radius_sample(object$sample)
   kappa <- constant_diagonal(sample)
   n <- as.double(object$n)
-  variance <- if (n > 1) {
-    max(0, n * (kappa - object$rho) / (n - 1))
-  } else {
+  variance <- if (n > 1) max(0, n * (kappa - object$rho) / (n - 1)) else
     NA_real_
-  }
   found <- if (method == "bound") {
     bound_radius(sample, n, kappa, variance, 1 - level)
   } else {
     spectrum_radius(sample, n, kappa, level)
   }
   structure(
-    c(list(radius = found$radius, level = level, method = method,
-           formula = found$formula, n = n, kappa = kappa, variance = variance,
-           norm = sqrt(object$rho)),
-      found[c("draws", "left")],
-      list(data = describe_sample(object$sample),
-           kernel = object$kernel)),
+    c(found, list(level = level, method = method, n = n, kappa = kappa,
+                  variance = variance, norm = sqrt(object$rho),
+                  data = describe_sample(object$sample),
+                  kernel = object$kernel)),
     class = "kme_confint"
   )
 }
@@ -140,17 +135,16 @@ bound_radius <- function(sample, n, kappa, variance, rest) {
 spectrum_radius <- function(sample, n, kappa, level) {
   if (n < 2) {
     stop_input("'object' must be a fit of at least 2 points for method = ",
-               "\"spectrum\", which estimates their spread; method = ",
-               "\"bound\" takes one")
+               "\"spectrum\"; method = \"bound\" takes one")
   }
   spectrum <- radius_spectrum(sample)
   values <- spectrum$values[spectrum$values > 0]
   # Less is rounding of kernel values.
   if (sum(values) + spectrum$left <= 64 * .Machine$double.eps * kappa) {
     warn_kernmean(
-      "the points are all alike for this kernel, so that their spread, and ",
-      "with it the radius, is estimated as 0; method = \"bound\" holds for ",
-      "every n", kind = "spread"
+      "the points are all alike for this kernel: their spread, and with it ",
+      "the radius, is estimated as 0; method = \"bound\" holds for every n",
+      kind = "spread"
     )
   }
   found <- chisq_sum_quantile(values, level)
@@ -261,41 +255,33 @@ section_variance.landmark_sample <- function(sample, new, mean) {
 #' @export
 print.kme_confint <- function(x, digits = digits_shown(), ...) {
   digits <- take(digits, printed_digits)
-  radius <- format(x$radius, digits = digits)
+  shown <- \(value) format(value, digits = digits)
   say(
-    paste0(format(100 * x$level, digits = digits),
-           "% confidence radius of a kernel mean"),
-    x$data, kernel_lines(x$kernel), radius_lines(x, digits),
-    paste0("radius ", radius, " around the KME, whose norm is ",
-           format(x$norm, digits = digits)),
-    paste0("|E f(X) - sum f(x_i)/n| <= ", radius, " |f| for all functions f ",
-           "of the space")
+    paste0(shown(100 * x$level), "% confidence radius of a kernel mean"),
+    x$data, kernel_lines(x$kernel),
+    switch(x$formula,
+      limit = paste0("spectrum: the law of large n, ", if (x$draws > 0) {
+        paste(format_count(x$draws), "draws")
+      } else {
+        "exact quantile"
+      }),
+      McDiarmid = paste0(
+        "bound for every n: McDiarmid's inequality", if (x$n > most_mcdiarmid)
+          " (the kernel has negative values)"
+      ),
+      variance = paste("bound for every n: variance-aware, variance",
+                       shown(x$variance))
+    ),
+    if (x$left > 0) {
+      paste0(format(100 * x$left / x$kappa, digits = 2L),
+             "% of mean k(x, x) beyond the factor of K, taken as a constant")
+    },
+    paste("radius", shown(x$radius), "around the KME, whose norm is",
+          shown(x$norm)),
+    paste("|E f(X) - sum f(x_i)/n| <=", shown(x$radius), "|f| for all",
+          "functions f of the space")
   )
   invisible(x)
-}
-
-# How it was found.
-radius_lines <- function(x, digits) {
-  c(switch(x$formula,
-    limit = paste0("spectrum: the law of large n, ", if (x$draws > 0) {
-      paste(format_count(x$draws), "draws")
-    } else {
-      "exact quantile"
-    }),
-    McDiarmid = paste0("bound for every n: McDiarmid's inequality (", if (
-      x$n > most_mcdiarmid
-    ) {
-      "the kernel has negative values)"
-    } else {
-      paste0("n <= ", most_mcdiarmid, ")")
-    }),
-    variance = paste0("bound for every n: variance-aware (n > ",
-                      most_mcdiarmid, "), variance ",
-                      format(x$variance, digits = digits))
-  ), if (x$left > 0) {
-    paste0(format(100 * x$left / x$kappa, digits = 2L),
-           "% of mean k(x, x) beyond the factor of K, taken as a constant")
-  })
 }
 
 #' @rdname confint.kme

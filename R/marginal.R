@@ -7,22 +7,22 @@
 #' @rdname estimators
 #' @export
 est_mkme <- function(noise = NULL, select = NULL) {
-  noise <- check_variances(noise, FALSE)
-  select <- check_rule(select, "loocv", noise, "noise")
-  new_marginal("mkme", "MKME", "marginalized", noise, select, FALSE)
+  new_marginal("mkme", "MKME", "marginalized", noise, select)
 }
 register_estimator("mkme", est_mkme)
 
 #' @rdname estimators
 #' @export
 est_mmkme <- function(noise = NULL, select = NULL) {
-  noise <- check_variances(noise, TRUE)
-  select <- check_rule(select, "loocv", noise, "noise")
   new_marginal("mmkme", "MMKME", "marginalized by column", noise, select, TRUE)
 }
 register_estimator("mmkme", est_mmkme)
 
-new_marginal <- function(name, label, kind, noise, select, by_column) {
+new_marginal <- function(name, label, kind, noise, select, by_column = FALSE) {
+  if (!is.null(noise)) {
+    noise[] <- take(noise, numbers(count = if (!by_column) 1L))
+  }
+  select <- check_rule(select, "loocv", noise, "noise")
   estimator <- new_estimator(name, label, kind, by_column = by_column,
                              arguments = list(noise = noise, select = select),
                              traits = c("unshrunk", "noisy", "poly"))
@@ -32,16 +32,7 @@ new_marginal <- function(name, label, kind, noise, select, by_column) {
 
 # --- Arguments -------------------------------------------------------------
 
-# What can be said of variances without the data.
-check_variances <- function(noise, by_column) {
-  if (is.null(noise)) {
-    return(NULL)
-  }
-  take(noise, numbers(0, count = if (!by_column) 1L))
-  stats::setNames(as.double(noise), names(noise))
-}
-
-# The same, or an error that says what is wrong.
+# What the noise must be, seen with the sample.
 check_noisy <- function(estimator, sample) {
   poly <- has_trait(estimator, "poly")
   sample_points(sample, "'x' must hold points for estimator \"",
@@ -49,16 +40,17 @@ check_noisy <- function(estimator, sample) {
   kernel <- sample$kernel
   if (!is_rbf(kernel) && !(poly && is_poly(kernel, 1:3))) {
     stop_input(
-      "'kernel' must be an RBF", if (poly) ", linear or polynomial",
-      " kernel ", if (poly) "of degree 2 or 3 ", "for estimator \"",
-      estimator$name, "\", not ", format_kernel(kernel)
+      "'kernel' must be ", if (poly) {
+        "an RBF, linear or polynomial kernel of degree 2 or 3"
+      } else {
+        "an RBF kernel"
+      }, " for estimator \"", estimator$name, "\", not ", format_kernel(kernel)
     )
   }
   if (!is.null(kernel$equal)) {
     stop_input("'x' must have numeric columns only for estimator \"",
-               estimator$name, "\", whose noise no factor can have; ",
-               shorten(kernel$equal), if (length(kernel$equal) > 1L) " are" else
-                 " is one")
+               estimator$name, "\", whose noise no factor can have, not ",
+               quoted(kernel$equal))
   }
   # Variances are compared with theta^2, up to exp(8) of it and its square.
   theta2 <- range(1, kernel$bandwidth^2)
@@ -67,20 +59,6 @@ check_noisy <- function(estimator, sample) {
       "numeric", "squared bandwidths overflow; rescale the columns of 'x'"
     )
   }
-}
-
-# The d variances that were given for the columns of x; `of` says whose these
-# are.
-column_noise <- function(noise, x, of = NULL) {
-  d <- ncol(x)
-  if (!length(noise) %in% c(1L, d)) {
-    stop_input("'noise' must be non-negative numbers, one or ", d,
-               " (a variance for each column", of, "), not ", describe(noise))
-  }
-  if (length(noise) > 1L) {
-    noise <- in_order(noise, colnames(x), "noise", paste0("the columns", of))
-  }
-  rep_len(as.double(noise), d)
 }
 
 # --- The estimators --------------------------------------------------------
@@ -124,15 +102,10 @@ est_bags.est_marginal <- function(estimator, sample, sizes) {
 # al., eqs. 30 and 34): it is `height` times a wider one.
 est_settle.est_marginal <- function(estimator, sample, where) {
   if (!knows_points(sample) || !is_rbf(sample$kernel)) {
-    stop_input(
-      where, " must be points with kernel_rbf() for estimator \"",
-      estimator$name, "\" in a test, not ",
-      if (knows_points(sample)) {
-        paste("points with", format_kernel(sample$kernel))
-      } else {
-        "a matrix of kernel values"
-      }
-    )
+    stop_input(where, " must be points with kernel_rbf() for estimator \"",
+               estimator$name, "\" in a test, not ",
+               if (knows_points(sample)) format_kernel(sample$kernel) else
+                 "a matrix of kernel values")
   }
   check_noisy(estimator, sample)
   noise <- find_noise(estimator, sample$x, sample$kernel,
@@ -146,30 +119,40 @@ est_settle.est_marginal <- function(estimator, sample, where) {
 
 # The variances given, or those of smallest leave-one-out score for the points x
 # and a fitted kernel: list(noise: d variances, score: the curve for one
-# variance, minimum, reference: the score without noise, border). `of`: as of
-# column_noise().
+# variance, minimum, reference: the score without noise, border). `of` says
+# whose columns these are.
 find_noise <- function(estimator, x, kernel, of = NULL) {
-  if (!is.null(estimator$noise)) {
-    return(list(noise = column_noise(estimator$noise, x, of), border = FALSE))
+  noise <- estimator$noise
+  if (is.null(noise)) {
+    score <- marginal_score(x, kernel)
+    shared <- select_shared(score)
+    return(if (estimator$by_column) select_each(score, shared) else shared)
   }
-  score <- marginal_score(x, kernel)
-  shared <- select_shared(score)
-  if (estimator$by_column) select_each(score, shared) else shared
+  d <- ncol(x)
+  if (!length(noise) %in% c(1L, d)) {
+    stop_input("'noise' must be non-negative numbers, one or ", d,
+               " (a variance for each column", of, "), not ", describe(noise))
+  }
+  if (length(noise) > 1L) {
+    noise <- in_order(noise, colnames(x), "noise", paste0("the columns", of))
+  }
+  list(noise = rep_len(as.double(noise), d), border = FALSE)
 }
 
-# The leave-one-out score as functions of the d variances:
+# The leave-one-out score
 #   rho' - 2 (sum L - tr L)/(n(n-1)) + ((1-2/n) sum Q + tr(Q)/n)/(n-1)^2,
-# L_ij = E k(x_i, x~_j), Q_ij = E k(x~_i, x~_j), rho' = mean k(x_i, x_i).
+# L_ij = E k(x_i, x~_j), Q_ij = E k(x~_i, x~_j), rho' = mean k(x_i, x_i):
+# list(at: a function of the d variances with list(value, gradient), the
+# gradient where it is asked for; scale: of the variances to be tried; d; equal:
+# are all points?).
 marginal_score <- function(x, kernel) {
-  equal <- all(x == rep(x[1L, ], each = nrow(x)))
   score <- (if (is_rbf(kernel)) rbf_score else poly_score)(x, kernel)
   # Equal points have no score to lower; rounding is not to choose for them.
-  c(score, list(d = ncol(x), equal = equal))
+  c(score, list(d = ncol(x), equal = all(x == rep(x[1L, ], each = nrow(x)))))
 }
 
-# value(e), and evaluate(e) = list(value, gradient). Each sum of a kernel with
-# bandwidths v = theta^2 + e or theta^2 + 2e is one fold; the gradient takes the
-# quadratic forms of the columns besides:
+# Each sum of a kernel with bandwidths v = theta^2 + e or theta^2 + 2e is one
+# fold; the gradient takes the quadratic forms of the columns besides:
 #   d F/d v_l = -F/(2 v_l) + D_l/(2 v_l^2),
 #   D_l = sum_ij W_ij (x_il - x_jl)^2 = 2(sum_i x_il^2 (We)_i - x_l'W x_l).
 rbf_score <- function(x, kernel) {
@@ -203,53 +186,44 @@ rbf_score <- function(x, kernel) {
       value(l$slope, lapply(q$slope, `*`, 2))
     })
   }
-  list(
-    value = \(e) at(e)$value, evaluate = \(e) at(e, TRUE),
-    scale = mean(theta2)
-  )
+  list(at = at, scale = mean(theta2))
 }
 
 # With a polynomial kernel the score is quadratic in each variance apart from
-# the others: reference + sum_l (linear_l e_l + square_l e_l^2).
+# the others: reference + sum_l (linear_l e_l + square_l e_l^2). From E over
+# x~_i = x_i + noise, with a_ij = x_i'x_j + offset: degree 2 adds x_i'Ex_i to
+# L_ij, and x_i'Ex_i + x_j'Ex_j + tr(E^2) to Q_ij; degree 3 three times this
+# times a_ij, and 6 x_i'E^2x_j to Q_ij.
 poly_score <- function(x, kernel) {
   n <- nrow(x)
-  rho <- mean(fold_rows(kernel, x)) / n
-  varrho <- mean(fold_diagonal(kernel, x))
-  reference <- loo_score(0, n, rho, varrho)
-  terms <- poly_terms(x, kernel)
-  list(
-    value = \(e) reference + sum(e * (terms$linear + e * terms$square)),
-    evaluate = \(e) list(
-      value = reference + sum(e * (terms$linear + e * terms$square)),
-      gradient = terms$linear + 2 * e * terms$square
-    ),
-    scale = mean(colMeans(sweep(x, 2, colMeans(x))^2)) * n / (n - 1),
-    terms = terms
-  )
-}
-
-# From E over x~_i = x_i + noise, with a_ij = x_i'x_j + offset: degree 2 adds
-# x_i'Ex_i to L_ij, and x_i'Ex_i + x_j'Ex_j + tr(E^2) to Q_ij; degree 3 three
-# times this times a_ij, and 6 x_i'E^2x_j to Q_ij.
-poly_terms <- function(x, kernel) {
-  n <- nrow(x)
   d <- ncol(x)
-  if (kernel$degree < 3L) {
-    return(list(linear = numeric(d), square = rep(kernel$degree - 1, d)))
-  }
   m <- colMeans(x)
-  squares <- x^2
-  lengths <- rowSums(squares)
-  linear <- 6 * drop(crossprod(squares, lengths - drop(x %*% m))) / (n - 1)^2
-  total <- 3 * (sum(m^2) + kernel$offset) + 6 * m^2
-  trace <- 3 * (mean(lengths) + kernel$offset) + 6 * colMeans(squares)
-  list(linear = linear, square = (n * (n - 2) * total + trace) / (n - 1)^2)
+  linear <- numeric(d)
+  square <- rep(kernel$degree - 1, d)
+  if (kernel$degree == 3L) {
+    squares <- x^2
+    lengths <- rowSums(squares)
+    linear <- 6 * drop(crossprod(squares, lengths - drop(x %*% m))) / (n - 1)^2
+    total <- 3 * (sum(m^2) + kernel$offset) + 6 * m^2
+    trace <- 3 * (mean(lengths) + kernel$offset) + 6 * colMeans(squares)
+    square <- (n * (n - 2) * total + trace) / (n - 1)^2
+  }
+  reference <- loo_score(0, n, mean(fold_rows(kernel, x)) / n,
+                         mean(fold_diagonal(kernel, x)))
+  list(
+    at = \(e, gradient) list(
+      value = reference + sum(e * (linear + e * square)),
+      gradient = linear + 2 * e * square
+    ),
+    scale = mean(colMeans(sweep(x, 2, m)^2)) * n / (n - 1),
+    terms = list(linear = linear, square = square)
+  )
 }
 
 # One variance for all columns (MKME).
 select_shared <- function(score) {
   d <- score$d
-  along <- \(s) vapply(s, \(one) score$value(rep(one, d)), 0)
+  along <- \(s) vapply(s, \(one) score$at(rep(one, d))$value, 0)
   reference <- along(0)
   none <- list(noise = numeric(d), score = NULL, minimum = reference,
                reference = reference, border = FALSE)
@@ -288,8 +262,7 @@ select_each <- function(score, shared) {
   shared["score"] <- list(NULL)
   if (!is.null(score$terms)) {
     noise <- lowest(score$terms$linear, score$terms$square)
-    minimum <- score$value(noise)
-    best <- list(noise = noise, minimum = minimum)
+    best <- list(noise = noise, minimum = score$at(noise)$value)
   } else if (shared$noise[1L] > 0) {
     best <- descend(score, shared)
   } else {
@@ -314,7 +287,7 @@ keep_last <- function(f) {
 descend <- function(score, shared) {
   unit <- shared$noise[1L]
   gain <- shared$reference - shared$minimum
-  at <- keep_last(\(u) score$evaluate(unit * u))
+  at <- keep_last(\(u) score$at(unit * u, TRUE))
   found <- tryCatch(
     stats::optim(
       rep(1, score$d), \(u) (at(u)$value - shared$reference) / gain,
@@ -340,14 +313,10 @@ est_lines.est_marginal <- function(estimator, fit, digits, plain = "the KME",
            if (length(theta) == 1L) {
              paste0(" = ", format_number(noise / theta^2, digits), " theta^2")
            })
-  } else if (all(noise == noise[1L])) {
-    paste0("noise ", format_number(noise[[1L]], digits), " in every column")
   } else {
-    paste0(
-      "noise from ", format_number(min(noise), digits), " to ",
-      format_number(max(noise), digits), ", ",
-      sum(noise == 0), " of ", length(noise), " exactly 0"
-    )
+    paste0("noise ", paste(unique(format_number(range(noise), digits)),
+                           collapse = " to "), ", ", sum(noise == 0), " of ",
+           length(noise), " exactly 0")
   }
   c(
     paste0(what, " (", describe_rule(estimator), ")"),

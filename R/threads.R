@@ -25,20 +25,14 @@
 #' kernmean_threads(before)
 #' @export
 kernmean_threads <- function(threads = NULL) {
+  threads <- take(threads, maybe(count(), "default"))
   openmp <- .Call(C_r_openmp)
   tell_serial(openmp)
   if (is.null(threads)) {
     return(.Call(C_r_threads, NULL))
   }
-  wanted <- if (identical(threads, "default")) {
-    default_threads()
-  } else if (is.character(threads)) {
-    stop_input("'threads' must be a whole number of at least 1 or ",
-               "\"default\", not ", describe(threads))
-  } else {
-    take(threads, count())
-  }
-  invisible(.Call(C_r_threads, if (openmp) wanted else 1L))
+  if (identical(threads, "default")) threads <- default_threads()
+  invisible(.Call(C_r_threads, if (openmp) threads else 1L))
 }
 
 told <- new.env(parent = emptyenv())
@@ -61,9 +55,8 @@ tell_serial <- function(openmp, said = told) {
 # The value of an expression on one thread: many short pieces of work, in which
 # threads would wait for each other longer than they work.
 on_one_thread <- function(value) {
-  before <- .Call(C_r_threads, NULL)
+  before <- .Call(C_r_threads, 1L)
   on.exit(.Call(C_r_threads, before))
-  .Call(C_r_threads, 1L)
   force(value)
 }
 
@@ -74,9 +67,8 @@ default_threads <- function() {
 }
 
 .onLoad <- function(libname, pkgname) {
-  if (default_threads() > 0L && .Call(C_r_threads, NULL) > default_threads()) {
-    .Call(C_r_threads, default_threads())
-  }
+  limit <- default_threads()
+  if (limit > 0L && .Call(C_r_threads, NULL) > limit) .Call(C_r_threads, limit)
 }
 
 .onUnload <- function(libpath) {

@@ -371,18 +371,6 @@ expand_left <- function(formula, data) {
   structure(both, split = length(left))
 }
 
-sum_of <- \(parts) Reduce(\(a, b) call("+", a, b), parts)
-
-# a, b and c of a + b + c.
-summands <- function(part) {
-  word <- if (is.call(part)) as.character(part[[1L]])[1L] else ""
-  if (word == "(" || word == "+") {
-    unlist(lapply(as.list(part)[-1L], summands))
-  } else {
-    list(part)
-  }
-}
-
 # kernel_x and kernel_y of a formula with two sides, as a list for its two
 # variables.
 side_kernels <- function(given, variables) {

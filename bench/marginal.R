@@ -16,7 +16,7 @@ nelder_mead <- function(x, kernel) {
   gain <- shared$reference - shared$minimum
   scaled <- function(u) {
     if (any(u < 0)) return(Inf)
-    (score$value(unit * u) - shared$reference) / gain
+    (score$at(unit * u)$value - shared$reference) / gain
   }
   found <- optim(rep(1, ncol(x)), scaled, method = "Nelder-Mead",
                  control = list(maxit = 20000))

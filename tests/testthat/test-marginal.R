@@ -24,11 +24,11 @@ test_that("scores, gradients and minima are the reference values", {
     kernel <- kernel_rbf(sqrt(theta2))
     score <- marginal_score(x, kernel)
     for (s in c("0.01", "0.1", "1")) {
-      expect_near(score$value(rep(as.double(s) * theta2, 3)),
+      expect_near(score$at(rep(as.double(s) * theta2, 3))$value,
                   reference_value(data, paste0("mkme_loocv_s", s)), 1e-9)
     }
     e <- theta2 * c(0.05, 0.2, 0.8)
-    found <- score$evaluate(e)
+    found <- score$at(e, TRUE)
     expect_near(found$value, reference_value(data, "mmkme_loocv_e"), 1e-9)
     expect_near(e * found$gradient,
                 reference_value(data, "mmkme_gradient_log_e"), 1e-9)
@@ -86,8 +86,8 @@ test_that("the score is that of fits without each point in turn", {
       score <- marginal_score(x, kernel)
       for (e in list(c(0, 0), c(0.3, 0.3), c(0, 2), c(5, 0.01))) {
         want <- marginal_loocv_R(kernel, x, e)
-        expect_near(score$value(e), want, 1e-12)
-        expect_near(score$evaluate(e)$value, want, 1e-12)
+        expect_near(score$at(e)$value, want, 1e-12)
+        expect_near(score$at(e, TRUE)$value, want, 1e-12)
       }
     }
   }
@@ -101,10 +101,10 @@ test_that("gradients are central differences", {
     for (e in list(c(0.3, 0.3), c(1, 0.05), c(4, 9))) {
       want <- vapply(1:2, \(l) {
         step <- h * (1:2 == l)
-        (score$value(e + step) - score$value(e - step)) / (2 * h)
+        (score$at(e + step)$value - score$at(e - step)$value) / (2 * h)
       }, numeric(1))
       # Largest difference seen 3e-10 on values of 1 to 100.
-      expect_near(score$evaluate(e)$gradient, want, 1e-7)
+      expect_near(score$at(e, TRUE)$gradient, want, 1e-7)
     }
   }
 })
@@ -118,9 +118,9 @@ test_that("MKME is the smallest score along one variance", {
       fit <- kme(x + 0.5, kernel, "mkme")
       score <- marginal_score(x + 0.5, kernel)
       path <- c(0, score$scale * exp(seq(-15, 8, length.out = 300)))
-      values <- vapply(path, \(s) score$value(c(s, s)), numeric(1))
+      values <- vapply(path, \(s) score$at(c(s, s))$value, numeric(1))
       expect_lte(fit$minimum, min(values) * (1 + 1e-12))
-      expect_near(fit$minimum, score$value(rep(fit$noise, 2)), 1e-13)
+      expect_near(fit$minimum, score$at(rep(fit$noise, 2))$value, 1e-13)
       expect_near(fit$reference, values[1], 1e-13)
     }
   }
@@ -149,7 +149,7 @@ test_that("MMKME is a minimum in every column", {
     fit <- kme(x, kernel, "mmkme")
     score <- marginal_score(x, fit$kernel)
     unit <- kme(x, kernel, "mkme")$noise
-    slope <- score$evaluate(unname(fit$noise))$gradient * unit /
+    slope <- score$at(unname(fit$noise), TRUE)$gradient * unit /
       (fit$reference - fit$minimum)
     # The gradient in units of the gain: 0, or positive at the bound.
     expect_lt(max(abs(slope[fit$noise > 0])), 1e-2)
@@ -172,7 +172,7 @@ test_that("degree 2 takes no noise; degree 3 where the data ask for it", {
   one <- kme(y, kernel, "mkme")
   expect_gt(fit$noise[2], 0)
   expect_identical(fit$noise[1], 0)
-  best <- stats::optimize(\(e) score$value(c(0, e)), c(0, 10), tol = 1e-8)
+  best <- stats::optimize(\(e) score$at(c(0, e))$value, c(0, 10), tol = 1e-8)
   expect_near(fit$noise[2], best$minimum, 1e-4)
   expect_lt(fit$minimum, fit$reference)
   expect_lte(fit$minimum, one$minimum)
