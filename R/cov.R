@@ -25,33 +25,32 @@
 #' With \eqn{K^c = U\Gamma U'}{Kc = U G U'}: for one variable
 #' \eqn{\Gamma^{1/2}U' \mathrm{diag}(\beta) U\Gamma^{1/2} = WDW'}{G^(1/2) U'
 #' diag(beta) U G^(1/2) = W D W'} gives the eigenvalues D and the eigenfunctions
-#' \eqn{\sum_i V_{ij}\tilde\phi(x_i)}{sum_i V_ij phi~(x_i)}, \eqn{V =
-#' U\Gamma^{-1/2}W}{V = U G^(-1/2) W}, of norm 1; for two, the singular value
+#' \eqn{\sum_i V_{ij}\tilde\phi(x_i)}{sum_i V_ij phi~(x_i)} of norm 1, \eqn{V
+#' = U\Gamma^{-1/2}W}{V = U G^(-1/2) W}; for two, the singular value
 #' decomposition of \eqn{\Gamma_X^{1/2}U_X' \mathrm{diag}(\beta)
-#' U_Y\Gamma_Y^{1/2}}{G_X^(1/2) U_X' diag(beta) U_Y G_Y^(1/2)} gives singular
-#' values and functions in the same way. Functions are positive at the first
-#' point of largest weight; values below n times the precision of the largest
-#' are dropped. Tensors of more than two variables have no spectrum here. With a
-#' linear kernel the values are those of [cov()] times (n - 1)/n.
+#' U_Y\Gamma_Y^{1/2}}{G_X^(1/2) U_X' diag(beta) U_Y G_Y^(1/2)} singular values
+#' and functions. Functions are positive at the first point of largest weight;
+#' values that are rounding are dropped. Tensors of more than two variables have
+#' no spectrum. With a linear kernel the values are those of [cov()] times (n -
+#' 1)/n.
 #'
-#' A variable that has numeric columns and factors has the product of a kernel
-#' of its numeric columns, which must have a bandwidth, and of 1 for equal, 0
-#' for different levels of each factor.
+#' The kernel of numeric columns and factors together is the product of one of
+#' the numeric columns, which must have a bandwidth, and of 1 for equal, 0 for
+#' different levels of each factor.
 #'
 #' @section Sketches:
 #' With a [kme_sketch()] of one variable or two as `x`, `vectors`, `left` and
 #' `right` are weights on the landmarks; the estimator is `"kme"`, or for one
 #' variable `"skmse"`, which needs `moments = 4`. O(m^3) time for m landmarks.
 #' @section Cost:
-#' All values are computed, whatever `ncomp`: an eigendecomposition of each
-#' centered Gram matrix, about 6n^3 flops, and one of the rank's size; with
-#' F-COSE another of H. Some six n by n matrices. `predict()` takes O(nm(d + r))
-#' time for m points in d columns and r components.
+#' An eigendecomposition of each centered Gram matrix, about 6n^3 flops, and one
+#' of the rank's size, whatever `ncomp`; with F-COSE another of H. Some six n by
+#' n matrices.
 #'
 #' @inheritParams kme
-#' @param x The variable: a numeric vector, matrix or data frame (one variable
-#'   of several columns, factors among them), a factor, or a [gram()]; a plain
-#'   list of two or more such variables, with `y` missing; or a [kme_sketch()].
+#' @param x The variable: a numeric vector, matrix or data frame (factors may be
+#'   among the columns), a factor, or a [gram()]; a plain list of two or more
+#'   variables, with `y` missing; or a [kme_sketch()].
 #' @param y The second variable, of as many values; missing for the covariance
 #'   operator of x.
 #' @param kernel_x,kernel_y Kernels, see [kernel_rbf()], positive definite;
@@ -64,9 +63,8 @@
 #'   method.
 #' @param kernel One kernel for all variables that have none of their own, in
 #'   place of `kernel_x` and `kernel_y`.
-#' @param center What features are centered by: an estimator of their mean (see
-#'   [estimators]), a fit of [kme()] for one variable, or a list of these, one
-#'   for each variable.
+#' @param center What features are centered by: one of the [estimators], a fit
+#'   of [kme()] for one variable, or a list of these, one for each variable.
 #' @param scale As in [kme()], for each variable by itself; factors and grams
 #'   have none.
 #' @param formula `y ~ a + b`: the cross-covariance of y and (a, b), the sum on
@@ -94,19 +92,16 @@
 #' @section Methods:
 #' `coef()` gives the weights \eqn{\beta}{beta}, `summary()` the leading values
 #' with their shares of the trace (or of the squared norm), `update()` fits
-#' again with other arguments.
+#' again with other arguments, [plot()][plot.kernmean_fit] draws.
 #'
 #' `predict(type = "scores")` gives the m x r values of the eigenfunctions (or
 #' of the left or right singular functions) at new points; `newdata` holds
 #' values of that variable, or a list of the values of all. `type = "value"`
-#' evaluates the operator itself, \eqn{\sum_i \beta_i \prod_l k_l^c(z_l,
-#' x_{il})}{sum_i beta_i prod_l kc_l(z_l, x_il)}: `newdata` is a list of the
-#' variables, rows belong together; for one variable a list of two, for pairs,
-#' or one set of points. Fits by formula also take a data frame; where a
-#' variable is an [as_gram()], its new values are kernel values, m by n.
-#'
-#' `plot(fit, type)` draws the `"spectrum"`, the `"selection"` curve, `"scores"`
-#' on the two leading functions in the colors of `groups`, or the `"weights"`.
+#' evaluates the operator, \eqn{\sum_i \beta_i \prod_l k_l^c(z_l,
+#' x_{il})}{sum_i beta_i prod_l kc_l(z_l, x_il)}, at the rows of a list of the
+#' variables; for one variable of a list of two, for pairs, or of one set of
+#' points. Fits by formula also take a data frame; where a variable is an
+#' [as_gram()], its new values are kernel values, m by n.
 #'
 #' @references
 #' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
@@ -267,8 +262,8 @@ new_kme_cov <- function(fit, estimator, ncomp, arguments, several) {
 #' @rdname kme_cov
 #' @param object,newdata A fit; new values, see Methods.
 #' @param type `"scores"` or `"value"`, see Methods.
-#' @param side For two variables: scores on the singular functions of the first
-#'   (`"left"`) or of the second (`"right"`).
+#' @param side For two variables: scores on the `"left"` singular functions, of
+#'   the first, or on the `"right"` ones.
 #' @export
 predict.kme_cov <- function(object, newdata, type = c("scores", "value"),
                             ncomp = NULL, ..., side = c("left", "right")) {
@@ -543,11 +538,6 @@ fit_sample_of.kme_cov <- function(x) {
   sample
 }
 
-
-#' @rdname kme_cov
-#' @param type For `predict()` `"scores"` or `"value"`.
-#' @name kme_cov
-NULL
 
 fit_picture.kme_cov <- function(object, type = NULL, groups = NULL,
                                 name = NULL) {

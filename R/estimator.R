@@ -18,24 +18,22 @@
 #' by default):
 #' \describe{
 #'   \item{`"kme"`}{\eqn{\beta = 1_n}{beta = 1_n}: the average
-#'     \eqn{\hat\mu}{mu^}. O(n^2 d/2) time, O(n) memory.}
+#'     \eqn{\hat\mu}{mu^}.}
 #'   \item{`"skmse"`}{\eqn{\tilde\mu = \alpha f^* + (1 - \alpha)\hat\mu}{mu =
 #'     alpha f + (1 - alpha) mu^}, \eqn{\lambda = \alpha/(1-\alpha)}{lambda =
 #'     alpha/(1-alpha)}. `"loocv"` takes the \eqn{\alpha}{alpha} of smallest
 #'     leave-one-out score, \eqn{n(\varrho - \rho)/((n-1)^2\|f^* - \hat\mu\|^2 +
 #'     \varrho - \rho)}{n (varrho - rho)/((n-1)^2 |f - mu^|^2 + varrho - rho)},
 #'     at most 1; `"plugin"` \eqn{(\varrho - \rho)/(\varrho - \rho + (n-1)\|f^*
-#'     - \hat\mu\|^2)}{(varrho - rho)/(varrho - rho + (n-1) |f - mu^|^2)}. Cost
-#'     of the average.}
+#'     - \hat\mu\|^2)}{(varrho - rho)/(varrho - rho + (n-1) |f - mu^|^2)}.}
 #'   \item{`"fkmse"`}{\eqn{\beta = (K + \lambda I)^{-1}(K1_n - f^*(x))}{beta =
 #'     (K + lambda I)^(-1) (K 1_n - f(x))}, added to the target.
 #'     \eqn{\lambda}{lambda} minimizes a score over \eqn{[10^{-10},
 #'     10^4]}{[1e-10, 1e4]} times the largest eigenvalue of K: `"loocv"`, the
-#'     exact leave-one-out score (6n^3 flops, 24n^2 bytes); `"gcv"`, with the
-#'     diagonal of the smoother replaced by its mean (4n^3/3 flops, 16n^2 bytes;
-#'     about as good with RBF kernels in five columns or more); `"printed"`,
-#'     Theorem 4 as printed, which keeps the point left out in the expansion and
-#'     shrinks too much. A given `lambda` takes n^3/3 flops.}
+#'     exact leave-one-out score (6n^3 flops); `"gcv"`, with the diagonal of the
+#'     smoother replaced by its mean (4n^3/3 flops; about as good with RBF
+#'     kernels in five columns or more); `"printed"`, Theorem 4 as printed,
+#'     which shrinks too much.}
 #'   \item{`"mkme"`, `"mmkme"`}{\eqn{\tilde\mu = \frac1n \sum_i E\,k(\tilde x_i,
 #'     \cdot)}{mu = 1/n sum_i E k(x~_i, .)}, \eqn{\tilde x_i \sim N(x_i,
 #'     E)}{x~_i from N(x_i, E)}, \eqn{E = \sigma^2 I}{E = sigma^2 I} or
@@ -46,37 +44,34 @@
 #'     x_j)}{Q_ij = E k(x~_i, x~_j)} \deqn{\varrho - \frac{2(\Sigma L -
 #'     \mathrm{tr} L)}{n(n-1)} + \frac{(1-2/n)\Sigma Q + \mathrm{tr}
 #'     Q/n}{(n-1)^2}.}{varrho - 2 (sum L - tr L)/(n(n-1)) + ((1-2/n) sum Q +
-#'     tr(Q)/n)/(n-1)^2.} Some 40 to 100 sums over tiles, O(n) memory.}
+#'     tr(Q)/n)/(n-1)^2.}}
 #'   \item{`"smooth"`}{\eqn{\tilde\mu = c \frac1n \sum_i E\,k(\tilde x_i,
 #'     \cdot)}{mu = c 1/n sum_i E k(x~_i, .)}, \eqn{\tilde x_i \sim N(m +
 #'     \sqrt{1-h}\,(x_i - m), hS)}{x~_i from N(m + sqrt(1 - h) (x_i - m), h S)},
 #'     m the mean and S the covariance shrunk as by Ledoit and Wolf (2004); from
 #'     the average (h = 0) to the embedding of N(m, S) (h = 1), for RBF kernels.
-#'     h and c minimize the score of the points left out of m and S as well.
-#'     13 sums over pairs of points a fold.}
+#'     h and c minimize the score of the points left out of m and S as well.}
 #'   \item{`"stack"`}{\eqn{\sum_a w_a \tilde\mu_a}{sum_a w_a mu_a} with the
 #'     \eqn{w \ge 0}{w >= 0}, mass at most 1, that minimize \eqn{w'Gw -
 #'     2w'g}{w'Gw - 2 w'g}: \eqn{G_{ab}}{G_ab} the mean of \eqn{\langle
 #'     \tilde\mu_a^{(-i)}, \tilde\mu_b^{(-i)}\rangle}{<mu_a^(-i), mu_b^(-i)>},
 #'     \eqn{g_a}{g_a} that of \eqn{\tilde\mu_a^{(-i)}(x_i)}{mu_a^(-i)(x_i)}.
-#'     About 4n^3 flops, 40n^2 bytes.}
+#'     About 4n^3 flops.}
 #' }
 #' At \eqn{\lambda = 0}{lambda = 0} both shrinkage estimators are the average,
 #' at `Inf` the target. A target estimated from the points of `x` themselves
-#' shrinks too much: a warning says so. In the journal version (2016) S-KMSE is
-#' called R-KMSE, and S-KMSE stands for F-KMSE with \eqn{\lambda =
-#' n\lambda_{2016}}{lambda = n lambda_2016}.
+#' shrinks too much: a warning says so. `vignette("algorithms")` has the costs,
+#' and the names of 2016.
 #'
 #' @section Where they work:
-#' [kme()] and `center =` take all. Where an operator is estimated ([kme_cov()],
-#' `covariance =`): KME, S-KMSE, F-KMSE, stacks of these and your own, without
-#' target; the features are then those of a product kernel (S-COSE, F-COSE).
-#' [kme_density()], [mmd_test()] and [hsic_test()]: all, without target; a stack
-#' in `hsic_test()` is of KME and F-KMSE. [bag_gram()] and [smm()]: all, with
-#' targets of their own. On a [kme_sketch()]: KME, S-KMSE, and F-KMSE by
-#' `"gcv"`, `"printed"` or a given `lambda`. In permutation tests S-KMSE chooses
-#' its share for each permutation, the others choose once from what does not
-#' change.
+#' [kme()] and `center =` take all. Operators ([kme_cov()], `covariance =`) take
+#' KME, S-KMSE, F-KMSE, stacks of these and your own, without target, on the
+#' features of a product kernel (S-COSE, F-COSE). [kme_density()], [mmd_test()]
+#' and [hsic_test()]: all, without target; a stack in `hsic_test()` is of KME
+#' and F-KMSE. [bag_gram()] and [smm()]: all, with targets of their own. On a
+#' [kme_sketch()]: KME, S-KMSE, and F-KMSE by `"gcv"`, `"printed"` or a given
+#' `lambda`. In permutation tests S-KMSE chooses its share for each permutation,
+#' the others once from what does not change.
 #'
 #' @section Which one to take:
 #' With an RBF kernel the stack, unless the values of the embedding are what is
@@ -87,10 +82,9 @@
 #' @section Your own:
 #' `est_function(f)`, or the function `f` itself, is an estimator by a function
 #' of the sample that returns n weights, 1/n each for the average. The sample is
-#' a list with fields `n`, `x` (points in rows, `NULL` where only kernel values
-#' are known) and `kernel`; `as.matrix()` gives its Gram matrix. Tests call it
-#' for each permutation; it must treat all points alike, then the level is
-#' exact.
+#' a list with fields `n`, `x` (`NULL` where only kernel values are known) and
+#' `kernel`; `as.matrix()` gives its Gram matrix. Tests call it for each
+#' permutation: their level is exact where it treats all points alike.
 #'
 #' @param f A function of a sample that returns n finite weights.
 #' @param label A name for `print()`.
