@@ -651,11 +651,8 @@ sketch_cross_covariance <- function(sketch, centered, estimator) {
                "the sums of products that shrinkage takes")
   }
   roots <- lapply(centered, \(one) one$sample$root)
-  own <- lapply(centered, \(one) one$sample$moments$mean)
-  means <- lapply(centered, mean_coordinates)
   whole <- sketch_cross(sketch)
-  operator <- whole - outer(own[[1L]], means[[2L]]) -
-    outer(means[[1L]], own[[2L]]) + outer(means[[1L]], means[[2L]])
+  operator <- center_moments(whole, centered[[1L]], centered[[2L]])
   scale <- sqrt(prod(vapply(centered, \(one) {
     max(one$norm2, one$sample$moments$varrho)
   }, 1)))

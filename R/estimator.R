@@ -263,9 +263,9 @@ change_estimator <- function(estimator, changes) {
 
 an_amount <- maybe(number(finite = FALSE))
 
-# The rule of selection, NULL where `given`, the amount called `name`, is.
-check_rule <- function(select, choices, given, name) {
-  if (!is.null(given)) {
+# The rule of selection, NULL where the amount called `name` is given.
+check_rule <- function(select, choices, amount, name) {
+  if (!is.null(amount)) {
     if (!is.null(select)) {
       stop_input("'select' must be NULL when '", name, "' is given")
     }

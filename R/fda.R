@@ -225,7 +225,7 @@ predict.kme_fda <- function(object, newdata, prior = object$prior, dimen,
   axes <- ncol(object$scaling)
   if (!missing(dimen)) axes <- min(axes, take(dimen, count()))
   scores <- if (missing(newdata)) {
-    own_scores(object)
+    sample_scores(object)
   } else {
     fda_scores(object, sample_newdata(object$sample, newdata, object$terms))
   }
@@ -359,7 +359,7 @@ fit_facts.kme_fda <- function(x) {
 
 fit_values.kme_fda <- function(x, newdata = NULL) {
   said <- if (!is.null(newdata)) predict(x, newdata) else
-    c(list(x = own_scores(x)), x$loo)
+    c(list(x = sample_scores(x)), x$loo)
   data.frame(.class = said$class, prefixed(said$posterior, ".posterior_"),
              prefixed(said$x, "."), check.names = FALSE)
 }

@@ -278,7 +278,7 @@ fit_rows.kme_pca <- function(x, matrix = "u", ...) {
   words <- c("u", "x", "samples", "scores", "v", "rotation", "loadings",
              "variables", "d", "eigenvalues", "pcs")
   switch(take(matrix, choice(words)),
-    u = , x = , samples = , scores = long_frame(x$sample, own_scores(x)),
+    u = , x = , samples = , scores = long_frame(x$sample, sample_scores(x)),
     v = , rotation = , loadings = , variables = long_frame(x$sample, x$vectors),
     share_frame(c("PC", "std.dev"), component_deviations(x),
                 variance_shares(x))
@@ -286,7 +286,7 @@ fit_rows.kme_pca <- function(x, matrix = "u", ...) {
 }
 
 fit_values.kme_pca <- function(x, newdata = NULL) {
-  prefixed(if (is.null(newdata)) own_scores(x) else predict(x, newdata),
+  prefixed(if (is.null(newdata)) sample_scores(x) else predict(x, newdata),
            ".fitted")
 }
 
@@ -301,14 +301,14 @@ predict.kme_pca <- function(object, newdata, ncomp = NULL, ...) {
   check_dots(...)
   kept <- leading_components(ncomp, ncol(object$vectors))
   if (missing(newdata)) {
-    return(own_scores(object)[, kept, drop = FALSE])
+    return(sample_scores(object)[, kept, drop = FALSE])
   }
   new <- sample_newdata(object$sample, newdata, object$terms)
   centered_apply(object, new, object$vectors[, kept, drop = FALSE])$scores
 }
 
 # The scores of the sample, which a sketch does not have.
-own_scores <- function(object) {
+sample_scores <- function(object) {
   if (is.null(object$scores)) need_newdata()
   object$scores
 }
@@ -380,7 +380,7 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
   kept <- leading_components(ncomp, ncol(object$vectors))
   if (missing(newdata)) {
     check_no_diagonal(diagonal)
-    scores <- own_scores(object)[, kept, drop = FALSE]
+    scores <- sample_scores(object)[, kept, drop = FALSE]
     square <- centered_diagonal(object)
   } else {
     new <- sample_newdata(object$sample, newdata, object$terms)
@@ -473,7 +473,7 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
     stop_input(wanted, "with ", format_kernel(object$kernel))
   }
   sites <- projection_sites(object)
-  scores <- if (missing(newdata)) own_scores(object) else
+  scores <- if (missing(newdata)) sample_scores(object) else
     predict(object, newdata)
   scores <- scores[, kept, drop = FALSE]
   z <- matrix(0, nrow(scores), ncol(x))
@@ -584,7 +584,7 @@ fit_picture.kme_pca <- function(object, type = NULL, comps = NULL,
   known <- colnames(object$vectors)
   comps <- if (is.null(comps)) seq_len(min(2L, length(known))) else
     check_pick(comps, known, "comps", 1:2)
-  scores <- if (is.null(newdata)) own_scores(object) else
+  scores <- if (is.null(newdata)) sample_scores(object) else
     predict(object, newdata)
   picture <- picture_scores(pca_title(object), scores[, comps, drop = FALSE],
                             groups, component_labels(object)[comps], name)

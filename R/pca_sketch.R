@@ -4,11 +4,15 @@
 
 # C^c = C - mu m' - m mu' + mm', m the coordinates of the mean that centers.
 centered_moments <- function(centered, what) {
-  sample <- centered$sample
-  mean <- mean_coordinates(centered)
-  own <- sample$moments$mean
-  second_moments(sample, what) - (outer(own, mean) + outer(mean, own)) +
-    outer(mean, mean)
+  center_moments(second_moments(centered$sample, what), centered)
+}
+
+# The same of the second moments of two variables.
+center_moments <- function(moments, x, y = x) {
+  m_x <- mean_coordinates(x)
+  m_y <- mean_coordinates(y)
+  moments - (outer(x$sample$moments$mean, m_y) +
+               outer(m_x, y$sample$moments$mean)) + outer(m_x, m_y)
 }
 
 # The mean of (K^c_ii)^2 over the rows, K^c_ii = u - 2 phi'm + |m|^2 with u =

@@ -55,11 +55,12 @@ est_shrink.est_skmse <- function(estimator, moments, cross = 0, norm2 = 0) {
     share <- c(path / (1 + path), alpha)
     score_curve(c(path, alpha / (1 - alpha)), score(share))
   }
-  given <- estimator$lambda
+  lambda <- estimator$lambda
+  chosen <- is.null(lambda)
   list(
-    lambda = if (is.null(given)) alpha / (1 - alpha) else given, alpha = alpha,
+    lambda = if (chosen) alpha / (1 - alpha) else lambda, alpha = alpha,
     score = curve, minimum = score(alpha), reference = score(0),
-    border = is.null(given) && alpha == 1, select = estimator$select
+    border = chosen && alpha == 1, select = estimator$select
   )
 }
 
