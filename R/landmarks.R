@@ -249,18 +249,18 @@ new_landmarks <- function(variable, method, pilot, lost = NA_real_) {
   sample <- variable$sample
   variable$sample <- without_gram(sample)
   m <- sample$n
-  found <- .Call(C_r_eigen, check_overflow(sample$kernel,
+  pairs <- .Call(C_r_eigen, check_overflow(sample$kernel,
                                            sample_matrix(sample)), m)
-  kept <- found$values > rank_tolerance * max(found$values, 0)
+  kept <- pairs$values > rank_tolerance * max(pairs$values, 0)
   if (!any(kept)) {
     stop_input("'x' must have rows whose kernel values are not all 0")
   }
-  values <- found$values[kept]
+  values <- pairs$values[kept]
   new_fit("kme_landmarks", list(
     variable = variable, terms = NULL, side = NULL, kernel = sample$kernel,
     m = m, rank = sum(kept), method = method, pilot = pilot, lost = lost,
     values = values,
-    root = found$vectors[, kept, drop = FALSE] / rep(sqrt(values), each = m),
+    root = pairs$vectors[, kept, drop = FALSE] / rep(sqrt(values), each = m),
     id = new_identity()
   ))
 }

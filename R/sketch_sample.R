@@ -171,17 +171,17 @@ fit_flexible.sketch_sample <- function(sample, estimator) {
   n <- sample$size
   spectrum <- sketch_spectrum(sample)
   select <- estimator$select
-  found <- list(lambda = estimator$lambda, score = NULL, minimum = NULL,
+  tuned <- list(lambda = estimator$lambda, score = NULL, minimum = NULL,
                 border = FALSE)
   if (!is.null(select)) {
     if (sample$sketch$weighted) {
       stop_input("'select' must not be \"", select, "\" for a sketch of rows ",
                  "with weights, of which the score says nothing; give 'lambda'")
     }
-    found <- search_lambda(sketch_score(spectrum, n, select),
+    tuned <- search_lambda(sketch_score(spectrum, n, select),
                            spectrum$values[1L])
   }
-  lambda <- found$lambda
+  lambda <- tuned$lambda
   share <- if (is.infinite(lambda)) {
     0
   } else {
@@ -197,8 +197,8 @@ fit_flexible.sketch_sample <- function(sample, estimator) {
   list(
     weights = weights, lambda = lambda, target = NULL, share = 1,
     fitted = drop(sample_apply(sample$support, weights)), norm2 = sum(mean^2),
-    rho = moments$rho, varrho = moments$varrho, score = found$score,
-    minimum = found$minimum, border = found$border, reference = NULL,
+    rho = moments$rho, varrho = moments$varrho, score = tuned$score,
+    minimum = tuned$minimum, border = tuned$border, reference = NULL,
     select = select
   )
 }
@@ -207,13 +207,13 @@ fit_flexible.sketch_sample <- function(sample, estimator) {
 # vectors, along).
 sketch_spectrum <- function(sample) {
   moments <- sample$moments
-  found <- .Call(C_r_eigen, sample$size * moments$covariance,
+  pairs <- .Call(C_r_eigen, sample$size * moments$covariance,
                  length(moments$mean))
   # Of fewer rows than features the others are rounding, however large.
-  kept <- found$values > spectrum_tolerance * max(found$values, 0) &
-    seq_along(found$values) <= sample$n
-  vectors <- found$vectors[, kept, drop = FALSE]
-  list(values = found$values[kept], vectors = vectors,
+  kept <- pairs$values > spectrum_tolerance * max(pairs$values, 0) &
+    seq_along(pairs$values) <= sample$n
+  vectors <- pairs$vectors[, kept, drop = FALSE]
+  list(values = pairs$values[kept], vectors = vectors,
        along = drop(cross(vectors, moments$mean)))
 }
 

@@ -111,7 +111,7 @@ open_stream <- function(x, read = NULL, chunk = 50000L) {
   source <- open_source(x, read, chunk)
   held <- NULL
   at <- 0
-  given <- 0
+  handed <- 0
   ended <- FALSE
   next_chunk <- function() {
     while (!ended && at == NROW(held)) {
@@ -127,15 +127,15 @@ open_stream <- function(x, read = NULL, chunk = 50000L) {
     to <- min(nrow(held), at + chunk)
     rows <- if (at == 0 && to == nrow(held)) held else
       held[seq.int(at + 1, to), , drop = FALSE]
-    given <<- given + to - at
+    handed <<- handed + to - at
     at <<- to
     rows
   }
   back_to <- function(position) {
-    at <<- at - (given - position)
-    given <<- position
+    at <<- at - (handed - position)
+    handed <<- position
   }
-  c(list(next_chunk = next_chunk, position = \() given, back_to = back_to),
+  c(list(next_chunk = next_chunk, position = \() handed, back_to = back_to),
     source[c("close", "label", "anew")])
 }
 

@@ -5,10 +5,10 @@
 
 # The variables that a door was given: `data` is list(x) or list(x, y), x a
 # variable or, without y, a plain list of them (`alone`: it may be just one). A
-# variable without a kernel of its own has the one given for it, list(x, y),
+# variable without a kernel of its own has the one for it, `named` list(x, y),
 # the one for all, `kernel`, or its default, if there are `defaults`; `scale` is
 # for the columns of each.
-read_variables <- function(data, given, kernel = NULL, defaults = NULL,
+read_variables <- function(data, named, kernel = NULL, defaults = NULL,
                            alone = FALSE, scale = NULL) {
   x <- data$x
   paired <- "y" %in% names(data)
@@ -16,7 +16,7 @@ read_variables <- function(data, given, kernel = NULL, defaults = NULL,
   if (paired && is_plain_list(x)) {
     stop_input("'y' must be missing when 'x' is a list of variables")
   }
-  if (!paired && !is.null(given$y)) {
+  if (!paired && !is.null(named$y)) {
     stop_input("'kernel_y' must be NULL without 'y'")
   }
   if (several && !(is_several(x) && length(x) > 1L)) {
@@ -30,21 +30,21 @@ read_variables <- function(data, given, kernel = NULL, defaults = NULL,
   if (!all(nzchar(labels)) || anyDuplicated(labels)) {
     labels <- paste0("x[[", seq_len(d), "]]")
   }
-  own <- vapply(each, has_own_kernel, NA)
+  fixed <- vapply(each, has_own_kernel, NA)
   asked <- c("kernel"[!is.null(kernel)], "scale"[asks_scale(scale)])
-  if (all(own) && length(asked)) {
+  if (all(fixed) && length(asked)) {
     stop_input("'", asked[1L], "' must be NULL when every variable has a ",
                "kernel of its own, as factors and grams have")
   }
-  kernels <- if (several) given$x else unname(given[names(data)])
+  kernels <- if (several) named$x else unname(named[names(data)])
   if (!is.null(kernel) || several && !is_plain_list(kernels)) {
     kernels <- rep(list(if (is.null(kernel)) kernels else kernel), d)
-    kernels[own] <- list(NULL)
+    kernels[fixed] <- list(NULL)
   } else if (length(kernels) != d) {
     stop_input("'kernel_x' must be a kernel or a list of ", d, " kernels, not ",
                describe(kernels))
   }
-  open <- vapply(kernels, is.null, NA) & !own
+  open <- vapply(kernels, is.null, NA) & !fixed
   if (!is.null(defaults)) kernels[open] <- defaults[open]
   names <- if (several) paste0("kernel_x[[", seq_len(d), "]]") else
     paste0("kernel_", names(data))
@@ -210,7 +210,7 @@ change_kernels <- function(changes, variables, several,
       keep_units(kernel, samples[[l]])
     } else if (is.list(kernel)) {
       each <- if (is_plain_list(kernel)) unname(kernel) else
-        lapply(unname(takes), \(own) if (own) kernel)
+        lapply(unname(takes), \(open) if (open) kernel)
       Map(keep_units, each, samples)
     })
   }
@@ -373,15 +373,15 @@ expand_left <- function(formula, data) {
 
 # kernel_x and kernel_y of a formula with two sides, as a list for its two
 # variables.
-side_kernels <- function(given, variables) {
+side_kernels <- function(arguments, variables) {
   sides <- c("kernel_x", "kernel_y")
   one <- \(kernel) is.null(kernel) || inherits(kernel, "kernmean_kernel")
-  if (length(variables) == 2L && any(sides %in% names(given)) &&
-        one(given$kernel_x) && one(given$kernel_y)) {
-    given["kernel_x"] <- list(list(given$kernel_x, given$kernel_y))
-    given["kernel_y"] <- NULL
+  if (length(variables) == 2L && any(sides %in% names(arguments)) &&
+        one(arguments$kernel_x) && one(arguments$kernel_y)) {
+    arguments["kernel_x"] <- list(list(arguments$kernel_x, arguments$kernel_y))
+    arguments["kernel_y"] <- NULL
   }
-  given
+  arguments
 }
 
 # One variable of some terms: the term itself, or a data frame of all columns.
@@ -404,9 +404,9 @@ bind_terms <- function(terms, names, rows) {
       if (is.numeric(term)) term <- as.double(term)
       return(stats::setNames(list(term), name))
     }
-    own <- colnames(term)
+    labels <- colnames(term)
     stats::setNames(as.list(as.data.frame(unclass_matrix(term))), paste0(
-      name, ".", if (is.null(own)) seq_len(ncol(term)) else own
+      name, ".", if (is.null(labels)) seq_len(ncol(term)) else labels
     ))
   }, terms, names)
   bound <- unlist(unname(columns), recursive = FALSE)
