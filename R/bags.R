@@ -131,7 +131,6 @@ level_title <- c(
   rbf = "exp(-|mu - nu|^2/(2 s^2))", laplace = "exp(-|mu - nu|/s)",
   poly = "(<mu, nu> + c)^p"
 )
-level_types <- names(level_title)
 sees_distances <- \(level2) level2 %in% c("rbf", "laplace")
 
 #' @rdname bag_gram
@@ -147,7 +146,7 @@ bag_gram.default <- function(bags, kernel = kernel_rbf(), estimator = "kme",
 
 bag_arguments <- door_table(
   "bag_gram.default", bags = anything, kernel = unless_given(a_kernel),
-  estimator = unless_given(anything), level2 = choice(level_types),
+  estimator = unless_given(anything), level2 = choice(names(level_title)),
   target = maybe(choice("pooled", "aggregate", "neighbours")), id = anything,
   scale = unless_given(a_scale),
   bandwidth2 = maybe(number(open = TRUE), "median"), degree = count(),
@@ -319,8 +318,8 @@ bind_bags <- function(bags, like = NULL, name = "bags") {
   }
   labels <- vapply(seq_along(bags),
                    \(i) element_label(names(bags), i, name), "")
-  own <- is.null(like)
-  first <- if (own) check_data(bags[[1L]], labels[1L]) else like
+  of_fit <- is.null(like)
+  first <- if (of_fit) check_data(bags[[1L]], labels[1L]) else like
   points <- Map(\(bag, label) {
     if (NROW(bag) == 0L) {
       stop_input("'", label, "' must have at least one point; a bag without ",
@@ -330,7 +329,7 @@ bind_bags <- function(bags, like = NULL, name = "bags") {
       return(unname(check_data(bag, label)))
     }
     # Columns are matched by their names, none may be left over.
-    extra <- if (own && !is.null(colnames(first))) {
+    extra <- if (of_fit && !is.null(colnames(first))) {
       setdiff(colnames(bag), colnames(first))
     }
     if (length(extra)) {
@@ -339,21 +338,19 @@ bind_bags <- function(bags, like = NULL, name = "bags") {
                  shorten(colnames(bag)))
     }
     if (is.null(dim(bag))) bag <- check_data(bag, label)
-    check_newdata(bag, first, label, if (own) "the first bag" else "the fit")
+    check_newdata(bag, first, label, if (of_fit) "the first bag" else "the fit")
   }, unname(bags), labels)
   x <- bind_rows(points)
   dimnames(x) <- if (!is.null(colnames(first))) list(NULL, colnames(first))
-  list(x = x, sizes = stats::setNames(vapply(points, nrow, 1L),
-                                      bag_names(names(bags), length(bags))))
+  sizes <- vapply(points, nrow, 1L)
+  list(x = x, sizes = stats::setNames(sizes, bag_names(bags)))
 }
 
-# Names for bags: those that have none are called by their number.
-bag_names <- function(names, count) {
-  numbers <- as.character(seq_len(count))
-  if (is.null(names)) {
-    return(numbers)
-  }
-  names <- ifelse(is.na(names) | !nzchar(names), numbers, names)
+# Bags that have no name are called by their number.
+bag_names <- function(bags) {
+  names <- names2(bags)
+  bare <- which(is.na(names) | !nzchar(names))
+  names[bare] <- bare
   if (anyDuplicated(names)) {
     stop_input("the names of bags must differ; two are named '",
                names[anyDuplicated(names)], "'")
@@ -392,8 +389,7 @@ sort_rows <- function(id, n, new = FALSE) {
 new_bag_gram <- function(embedding, level, arguments, layout) {
   level <- fit_level(level, embedding$inner)
   names <- names(embedding$sizes)
-  own <- diag(embedding$inner)
-  k <- level_values(level, embedding$inner, own, own)
+  k <- level_values(level, embedding$inner)
   dimnames(k) <- dimnames(embedding$inner) <- list(names, names)
   g <- new_gram(k, class = "bag_gram")
   noise <- embedding$noise
@@ -419,8 +415,7 @@ fit_level <- function(level, inner) {
   if (!identical(level$bandwidth, "median")) {
     return(level)
   }
-  own <- diag(inner)
-  apart <- level_distances(inner, own, own)
+  apart <- level_distances(inner)
   apart <- apart[upper.tri(apart)]
   level$rule <- "median distance of the bags"
   s2 <- stats::median(apart)
@@ -439,7 +434,7 @@ fit_level <- function(level, inner) {
 }
 
 # |mu_a - nu_b|^2 from inner products and squared norms.
-level_distances <- function(inner, left, right) {
+level_distances <- function(inner, left = diag(inner), right = left) {
   sums <- outer(left, right, `+`)
   apart <- check_result(sums - 2 * inner, "a distance of two bags", "the bags")
   # Below this a squared distance is rounding.
@@ -447,7 +442,7 @@ level_distances <- function(inner, left, right) {
   apart
 }
 
-level_values <- function(level, inner, left, right) {
+level_values <- function(level, inner, left = diag(inner), right = left) {
   # An embedding of 0 has no direction: its cosine is 0 with all.
   inverse <- \(norm2) ifelse(norm2 > 0, 1 / sqrt(pmax(norm2, 0)), 0)
   values <- switch(level$type,
@@ -487,11 +482,11 @@ predict.bag_gram <- function(object, newdata, ..., id = NULL) {
 # list(values, diagonal) of new bags.
 new_level_values <- function(g, newdata, id = NULL) {
   new <- read_new_bags(g, newdata, id)
-  found <- embed_new(g$embedding, new)
-  values <- level_values(g$level2, found$inner, found$norm2,
+  new_bags <- embed_new(g$embedding, new)
+  values <- level_values(g$level2, new_bags$inner, new_bags$norm2,
                          unname(diag(g$inner)))
   dimnames(values) <- list(names(new$sizes), names(g$sizes))
-  list(values = values, diagonal = level_diagonal(g$level2, found$norm2))
+  list(values = values, diagonal = level_diagonal(g$level2, new_bags$norm2))
 }
 
 # list(z: points as the kernel takes them, sizes).
@@ -524,8 +519,8 @@ read_kernel_values.bag_gram <- function(g, newdata) {
   if (!is_plain_list(newdata) && !named && NCOL(newdata) == nrow(g$K)) {
     return(NextMethod())
   }
-  found <- new_level_values(g, newdata)
-  c(new_values(found$values), list(diagonal = found$diagonal))
+  new_bags <- new_level_values(g, newdata)
+  c(new_values(new_bags$values), list(diagonal = new_bags$diagonal))
 }
 
 # --- Verbs -------------------------------------------------------------------
@@ -566,8 +561,8 @@ bag_lines <- function(g, digits) {
 # it.
 describe_bag_means <- function(g, digits) {
   table <- g$shrinkage
-  given <- names(Filter(length, unclass(g$estimator)))
-  chosen <- intersect(setdiff(c("alpha", "lambda", "noise", "h", "own"), given),
+  fixed <- names(Filter(length, unclass(g$estimator)))
+  chosen <- intersect(setdiff(c("alpha", "lambda", "noise", "h", "own"), fixed),
                       names(table))[1L]
   single <- sum(g$sizes == 1L)
   c(
@@ -586,7 +581,7 @@ describe_bag_means <- function(g, digits) {
     if (any(table$border)) {
       paste("  on the border of the range searched:", sum(table$border))
     },
-    if (single && !is_average(g$estimator) && !"noise" %in% given) {
+    if (single && !is_average(g$estimator) && !"noise" %in% fixed) {
       paste("  bags of one point, which keep their KMEs:", single)
     }
   )

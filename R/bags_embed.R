@@ -200,23 +200,23 @@ bag_table <- function(fit) {
 # list(inner: m x M, norm2: m) of new bags, list(z, sizes).
 embed_new <- function(fit, new) {
   sample <- fit$sample
-  own <- points_sample(new$z, sample$kernel)
-  new <- c(new, est_bags(fit$estimator, own, new$sizes))
+  points <- points_sample(new$z, sample$kernel)
+  new <- c(new, est_bags(fit$estimator, points, new$sizes))
   # New bags may all be plain where those of the fit are not.
   if (is.null(new$parts) != is.null(fit$parts)) {
     fit$parts <- parts_of_weights(fit)
-    new$parts <- parts_of_weights(c(new, list(sample = own)))
+    new$parts <- parts_of_weights(c(new, list(sample = points)))
   }
   inner <- inner_bags(fit, new)
   if (!is.null(new$noise)) {
-    return(list(inner = inner, norm2 = marginal_norms(own, new)))
+    return(list(inner = inner, norm2 = marginal_norms(points, new)))
   }
   if (!is.null(new$parts)) {
     norm2 <- vapply(new$parts, norm2_parts, numeric(1), sample$kernel)
     return(list(inner = inner, norm2 = norm2))
   }
-  own$weights <- if (is.null(new$weights)) rep(1, own$n) else new$weights
-  norm2 <- unlist(each_bag(own, new$sizes, \(bag) {
+  points$weights <- if (is.null(new$weights)) rep(1, points$n) else new$weights
+  norm2 <- unlist(each_bag(points, new$sizes, \(bag) {
     sum(bag$weights * sample_apply(bag, bag$weights))
   }), use.names = FALSE)
   check_result(norm2, "the norm of a bag", "the bags")
@@ -224,7 +224,7 @@ embed_new <- function(fit, new) {
     return(list(inner = inner, norm2 = norm2))
   }
   norm2 <- norm2 / unname(new$sizes)^2
-  varrho <- bag_means(sample_diagonal(own), new$sizes)
+  varrho <- bag_means(sample_diagonal(points), new$sizes)
   if (is.null(fit$target)) {
     keep <- 1 - bag_shares(fit$estimator, norm2, varrho, new$sizes)
     return(list(inner = scale_pairs(inner, keep, 1 - fit$alpha),
@@ -240,11 +240,11 @@ embed_new <- function(fit, new) {
 
 # A new bag that borrows from those of the fit; `at`: the one that it is, NA for
 # none.
-mix_new <- function(fit, with, own, varrho, n, at) {
+mix_new <- function(fit, with, norm2, varrho, n, at) {
   if (!is.na(at)) {
     return(list(inner = fit$inner[at, ], norm2 = fit$inner[at, at]))
   }
-  g <- unname(rbind(cbind(fit$pool$g, with), c(with, own)))
+  g <- unname(rbind(cbind(fit$pool$g, with), c(with, norm2)))
   pool <- new_pool(g, c(fit$pool$varrho, varrho), c(fit$pool$n, n), fit$target)
   m <- length(with)
   weights <- borrow(fit$estimator, pool, m + 1L)
@@ -255,9 +255,9 @@ mix_new <- function(fit, with, own, varrho, n, at) {
 
 # The bag of the fit with the points of new bag j: what is known of it is not
 # known twice.
-find_bag <- function(fit, new, j, with, own) {
+find_bag <- function(fit, new, j, with, norm2) {
   g <- fit$pool$g
-  near <- own - 2 * with + diag(g) <= 1e-10 * fit$pool$slack &
+  near <- norm2 - 2 * with + diag(g) <= 1e-10 * fit$pool$slack &
     fit$sizes == new$sizes[[j]]
   mine <- sorted_points(new$z[bag_rows(new$sizes)[[j]], , drop = FALSE])
   rows <- bag_rows(fit$sizes)

@@ -120,23 +120,17 @@ kme_fda.default <- function(x, grouping, kernel = kernel_rbf(),
                             scale = FALSE, prior = NULL,
                             progress = interactive()) {
   asked <- request(kme_fda_arguments)
-  open <- has_open_bandwidth(x, asked$kernel)
-  bandwidth <- asked$bandwidth
-  if (is_given(asked, "bandwidth")) {
-    bandwidth <- check_choice_of(bandwidth, x, asked$kernel, "loo")
-  }
+  bandwidth <- read_bandwidth(asked$bandwidth, x, asked$kernel, "loo")
   sample <- read_sample(x, asked$kernel, scale = asked$scale)
   n <- sample$n
   classes <- check_grouping(grouping, n)
   prior <- check_prior(prior, classes$counts)
   check_memory(n, n, "use fewer rows", copies = 8)
-  if (is.null(bandwidth) && open) bandwidth <- "loo"
   ridge <- asked$ridge
   if (is.null(ridge)) {
     ridge <- if (identical(bandwidth, "loo")) "loo" else "shrinkage"
   }
-  kernels <- tried_kernels(sample$kernel, bandwidth, "loo",
-                           bandwidth_factors)
+  kernels <- tried_kernels(sample$kernel, bandwidth, "loo", bandwidth_factors)
   tuned <- search_fda(sample, kernels, classes, prior, ridge, progress)
   fit <- tuned$fit
   rownames(fit$scores) <- sample_names(sample)
@@ -269,10 +263,8 @@ fit_request.kme_fda <- function(x, changes) {
   names <- names(changes)
   same <- !any(c("x", "data") %in% names)
   asked <- fit_request.default(x, changes)
-  enters <- c("grouping", "ridge", "prior")
-  searched <- !is.null(x$bandwidths)
-  kept <- attr(asked, "kept")
-  rechosen <- "bandwidth" %in% names || searched && any(enters %in% names) ||
+  rechosen <- "bandwidth" %in% names ||
+    !is.null(x$bandwidths) && any(c("grouping", "ridge", "prior") %in% names) ||
     !is.null(x$ridges) && !length(setdiff(names, "progress"))
   if (rechosen && same && !"kernel" %in% names) {
     asked$kernel <- x$arguments$kernel
@@ -280,11 +272,13 @@ fit_request.kme_fda <- function(x, changes) {
   if (!"bandwidth" %in% names && !has_open_bandwidth(asked$x, asked$kernel)) {
     asked$bandwidth <- NULL
   }
-  if (same && !"grouping" %in% names) asked$grouping <- x$grouping
-  kept_bandwidth <- !any(c("kernel", "bandwidth", "scale",
-                           if (searched) enters) %in% names) && !rechosen
-  structure(asked, kept = if (same) c(kept, if (kept_bandwidth) "bandwidth"),
-            fields = if (same) c("response", if (kept_bandwidth) "bandwidths"))
+  if (!same) {
+    return(structure(asked, kept = NULL))
+  }
+  if (!"grouping" %in% names) asked$grouping <- x$grouping
+  keeps <- !rechosen && !any(c("kernel", "scale") %in% names)
+  structure(asked, kept = c(attr(asked, "kept"), if (keeps) "bandwidth"),
+            fields = c("response", if (keeps) "bandwidths"))
 }
 
 fit_lines.kme_fda <- function(x, digits) {

@@ -7,7 +7,7 @@ fit_fda <- function(k, classes, ridge) {
   # Squares of K must be numbers; alpha is in units of 1/K, r of K^2.
   unit <- power_below(max(abs(range(k))))
   intensity <- NULL
-  given <- ridge
+  asked <- ridge
   if (identical(ridge, "shrinkage")) {
     centered <- center_matrix(k)$k / unit
     intensity <- shrinkage_intensity(diag(centered), sum(column_dots(centered)),
@@ -18,23 +18,23 @@ fit_fda <- function(k, classes, ridge) {
   }
   k <- k / unit
   counts <- unname(classes$counts)
-  own <- outer(classes$of, seq_along(counts), `==`) + 0
-  m <- product(k, own / rep(counts, each = n))
+  member <- outer(classes$of, seq_along(counts), `==`) + 0
+  m <- product(k, member / rep(counts, each = n))
   overall <- drop(m %*% counts) / n
   m <- m - overall
   within <- k - (m + overall)[, classes$of]
-  found <- fda_factor(if (ridge < Inf) tcross(within), ridge, unit,
+  lower <- fda_factor(if (ridge < Inf) tcross(within), ridge, unit,
                       is.null(intensity), n)
-  axes <- fda_directions(found$factor, m, overall, counts, n)
+  axes <- fda_directions(lower$factor, m, overall, counts, n)
   scaling <- fix_signs(axes$axes)
   colnames(scaling) <- axes$names
   center <- drop(overall %*% scaling)
   list(
     scaling = scaling / unit, means = crossprod(m, scaling), svd = axes$svd,
     scores = product(k, scaling) - rep(center, each = n), center = center,
-    ridge = if (is.null(intensity)) given else found$ridge * unit * unit,
+    ridge = if (is.null(intensity)) asked else lower$ridge * unit * unit,
     intensity = intensity,
-    distance = fda_left_out(found$factor, within, m, classes$of, counts)
+    distance = fda_left_out(lower$factor, within, m, classes$of, counts)
   )
 }
 
@@ -45,13 +45,13 @@ shrinkage_ridge <- function(intensity, trace, n) {
 
 # list(factor: the lower L of N + rI = LL', NULL for r = Inf; ridge) of the
 # scatter N. Where shrinkage asks for less than rounding allows, r is that much;
-# a number given must be more.
-fda_factor <- function(scatter, ridge, unit, given, n) {
+# a number that was `fixed` must be more.
+fda_factor <- function(scatter, ridge, unit, fixed, n) {
   if (ridge == Inf) {
     return(list(factor = NULL, ridge = ridge))
   }
   rounding <- n * .Machine$double.eps * max(diag(scatter))
-  if (!given && ridge <= rounding) {
+  if (!fixed && ridge <= rounding) {
     ridge <- sqrt(.Machine$double.eps) * max(diag(scatter))
   }
   factor <- if (ridge > rounding) cholesky(scatter, ridge)
@@ -119,16 +119,16 @@ fda_left_out <- function(factor, within, m, of, counts) {
   inner <- cross(within, pm)
   last <- classes + 1L
   distance <- matrix(0, n, classes)
-  for (own in seq_len(classes)) {
-    times <- counts[own] / (counts[own] - 1)
+  for (class in seq_len(classes)) {
+    times <- counts[class] / (counts[class] - 1)
     centers <- diag(1, last, classes)
-    centers[last, own] <- -1 / (counts[own] - 1)
-    left <- counts - (seq_len(classes) == own)
+    centers[last, class] <- -1 / (counts[class] - 1)
+    left <- counts - (seq_len(classes) == class)
     spread <- (centers - drop(centers %*% left) / (n - 1)) *
       rep(sqrt(left), each = last)
     size <- abs(spread)
-    point <- (seq_len(last) %in% c(own, last)) - centers
-    points <- which(of == own)
+    point <- (seq_len(last) %in% c(class, last)) - centers
+    points <- which(of == class)
     # So many that what is held for them stays small.
     together <- max(1, 2^18 %/% last^2)
     for (here in split(points, (seq_along(points) - 1) %/% together)) {

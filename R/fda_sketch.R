@@ -13,11 +13,10 @@ kme_fda.kme_sketch <- function(x, grouping, ..., ridge = NULL, prior = NULL) {
                "are the classes, as in kme_sketch(x, groups = )")
   }
   asked <- request(kme_fda_sketch_arguments)
-  ridge <- if (is.null(asked$ridge)) "shrinkage" else asked$ridge
   classes <- sketch_classes(x)
   prior <- check_prior(prior, classes$size)
-  new_kme_fda(fit_fda_sketch(classes, ridge), classes$pooled, classes, prior,
-              stored(asked))
+  fit <- fit_fda_sketch(classes, asked$ridge)
+  new_kme_fda(fit, classes$pooled, classes, prior, stored(asked))
 }
 
 # Leaving rows out takes the rows.
@@ -60,9 +59,9 @@ fit_fda_sketch <- function(classes, ridge) {
   size <- unname(classes$size)
   # Squares of K must be numbers; features are in units of the root of K's.
   unit <- power_below(moments$varrho)
-  own <- fda_ridge(pooled, ridge, unit)
+  shrunk <- fda_ridge(pooled, ridge, unit)
   # The limit of large ridges is not one of scale.
-  if (own$ridge == Inf) unit <- 1
+  if (shrunk$ridge == Inf) unit <- 1
   means <- vapply(classes$samples, \(s) s$moments$mean,
                   numeric(length(moments$mean)))
   means <- matrix(means, ncol = length(size)) / sqrt(unit)
@@ -72,10 +71,10 @@ fit_fda_sketch <- function(classes, ridge) {
     tcross(means * rep(sqrt(size), each = nrow(means)))
   root <- moment_root(n * moments$covariance / unit)
   scatter <- cross(root, product(within, root))
-  found <- fda_factor(scatter, own$ridge, unit, is.null(own$intensity),
+  lower <- fda_factor(scatter, shrunk$ridge, unit, is.null(shrunk$intensity),
                       ncol(root))
   apart <- means - overall
-  axes <- fda_directions(found$factor, cross(root, apart),
+  axes <- fda_directions(lower$factor, cross(root, apart),
                          drop(cross(root, overall)), size, n)
   along <- product(root, axes$axes)
   scaling <- product(pooled$root, along) / sqrt(unit)
@@ -88,24 +87,24 @@ fit_fda_sketch <- function(classes, ridge) {
   list(
     scaling = signed, means = scores, svd = axes$svd,
     center = drop(overall %*% along),
-    ridge = if (is.null(own$intensity)) ridge else found$ridge * unit * unit,
-    intensity = own$intensity,
+    ridge = if (is.null(shrunk$intensity)) ridge else lower$ridge * unit * unit,
+    intensity = shrunk$intensity,
     sigma2 = max(spread, .Machine$double.eps * max(rowSums(scores^2)))
   )
 }
 
 # B with BB' the second moments, of their rank.
 moment_root <- function(c) {
-  found <- .Call(C_r_eigen, c, ncol(c))
-  kept <- found$values > rounding_of(ncol(c), found$values[1L])
-  found$vectors[, kept, drop = FALSE] *
-    rep(sqrt(found$values[kept]), each = nrow(c))
+  spectrum <- .Call(C_r_eigen, c, ncol(c))
+  kept <- spectrum$values > rounding_of(ncol(c), spectrum$values[1L])
+  spectrum$vectors[, kept, drop = FALSE] *
+    rep(sqrt(spectrum$values[kept]), each = nrow(c))
 }
 
 # list(ridge, in units of the square of `unit`; intensity, NULL where the ridge
 # was given): that of shrink_gram() for all rows.
 fda_ridge <- function(pooled, ridge, unit) {
-  if (!identical(ridge, "shrinkage")) {
+  if (is.numeric(ridge)) {
     return(list(ridge = ridge / unit / unit, intensity = NULL))
   }
   n <- pooled$size

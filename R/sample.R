@@ -157,16 +157,15 @@ has_open_bandwidth <- function(x, kernel) {
 }
 
 # What the argument `bandwidth` says, for the sample `name` and the kernel that
-# were given: the word of a rule, "median" or numbers.
-check_choice_of <- function(bandwidth, x, kernel, word, name = "x") {
-  numbers <- is.numeric(bandwidth) && length(bandwidth) &&
-    all(is.finite(bandwidth) & bandwidth > 0)
-  if (!identical(bandwidth, word) && !identical(bandwidth, "median") &&
-        !numbers) {
-    stop_input("'bandwidth' must be \"", word, "\", \"median\" or positive ",
-               "numbers, not ", describe(bandwidth))
+# were given: the word of a rule, which is the default where it is open;
+# "median", numbers, or NULL.
+read_bandwidth <- function(bandwidth, x, kernel, word, name = "x") {
+  open <- has_open_bandwidth(x, kernel)
+  if (is.null(bandwidth)) {
+    return(if (open) word)
   }
-  if (!has_open_bandwidth(x, kernel)) {
+  bandwidth <- take(bandwidth, maybe(numbers(open = TRUE), word, "median"))
+  if (!open) {
     stop_input("'bandwidth' must not be given ", if (brings_kernel(x)) {
       paste0("when '", name, "' is a ", input_word(x))
     } else if (is.null(kernel$bandwidth)) {
@@ -175,7 +174,7 @@ check_choice_of <- function(bandwidth, x, kernel, word, name = "x") {
       "with a kernel whose own is given; kernel_rbf() leaves it open"
     })
   }
-  if (numbers) unique(as.double(bandwidth)) else bandwidth
+  unique(bandwidth)
 }
 
 # The kernels that one is chosen of, perhaps a single one: `factors` of the

@@ -153,9 +153,8 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
   }
   grid <- list(cost = 10^(-1:3), nu = c(0.05, 0.1, 0.2), epsilon = 0.1,
                ridge = NA_real_)[smm_types[[type]]$parameters]
-  given <- Filter(length, asked[names(grid)])
-  grid[names(given)] <- given
-  grid <- expand.grid(grid)
+  grid <- expand.grid(Map(\(usual, value) if (is.null(value)) usual else value,
+                          grid, asked[names(grid)]))
   choosing <- anyNA(grid) ||
     nrow(grid) * length(plan$kernels) * length(plan$factors) > 1L
   if (choosing && type != "ridge") {
@@ -268,12 +267,8 @@ plan_machine <- function(asked, ...) {
     stop_input("'bandwidth2' must not be given unless 'level2' is \"rbf\" or ",
                "\"laplace\"")
   }
-  kernel <- plan$arguments$kernel
-  bandwidth <- asked$bandwidth
-  if (!is.null(bandwidth)) {
-    bandwidth <- check_choice_of(bandwidth, bags, kernel, "cv", "bags")
-  } else if (has_open_bandwidth(bags, kernel) && !(novelty && tried)) {
-    bandwidth <- "cv"
+  bandwidth <- if (!is.null(asked$bandwidth) || !(novelty && tried)) {
+    read_bandwidth(asked$bandwidth, bags, plan$arguments$kernel, "cv", "bags")
   }
   kernel <- plan$sample$kernel
   c(plan, list(factors = if (tried) 2^(-3:1) else 1,
@@ -519,8 +514,7 @@ fit_machine <- function(k, problem, par) {
     list(kernlab::as.kernelMatrix(unname(k) / unit)), asked,
     list(shrinking = FALSE, fit = FALSE)
   )), error = \(e) {
-    stop_kernmean("numeric", "the machine cannot be found by kernlab, for ",
-                  "kernel values of at most ", signif(top, 3L), ": ",
+    stop_kernmean("numeric", "kernlab cannot find the machine: ",
                   conditionMessage(e))
   })
   values <- kernlab::coef(solved)
@@ -567,14 +561,14 @@ vote <- function(decision, levels) {
 # kept in the gram of H.
 ridge_system <- function(g) {
   if (is.null(g$ridge)) {
-    found <- center_matrix(unname(g$K))
-    centered <- new_gram(found$k)
+    centering <- center_matrix(unname(g$K))
+    centered <- new_gram(centering$k)
     remember(centered, scale = max(abs(g$K)))
     s <- spectrum(centered, "vectors")
     # Without the constant vector, which is mixed into others of eigenvalue 0.
     vectors <- s$vectors - rep(colMeans(s$vectors), each = nrow(g$K))
     remember(g, ridge = list(values = s$values, vectors = vectors,
-                             means = found$at))
+                             means = centering$at))
   }
   g$ridge
 }
