@@ -26,13 +26,14 @@ cluster_rounds <- 3L
 cluster_start <- function(x, plan, which = "") {
   m <- plan$m
   d <- ncol(x)
-  found <- find_clusters(x, m, plan$nstart, which)
+  clusters <- find_clusters(x, m, plan$nstart, which)
   if (plan$shape == "isotropic") {
-    variances <- found$withinss / (as.double(found$size) * d)
-    return(list(weights = found$size / nrow(x), means = unname(found$centers),
+    variances <- clusters$withinss / (as.double(clusters$size) * d)
+    return(list(weights = clusters$size / nrow(x),
+                means = unname(clusters$centers),
                 variances = plan$widen * pmax(variances, plan$lowest)))
   }
-  cluster <- found$cluster
+  cluster <- clusters$cluster
   for (round in seq_len(cluster_rounds)) {
     centers <- rowsum(x, cluster) / tabulate(cluster)
     u <- x - centers[cluster, , drop = FALSE]

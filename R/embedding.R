@@ -206,12 +206,9 @@ norm2_parts <- function(parts, kernel) {
 }
 
 inner_parts <- function(left, right, kernel) {
-  right <- merge_parts(right)
-  total <- 0
-  for (a in merge_parts(left)) {
-    for (b in right) total <- total + inner_part(a, b, kernel)
-  }
-  total
+  sum(pair_values(merge_parts(left), merge_parts(right), \(a, b) {
+    inner_part(a, b, kernel)
+  }))
 }
 
 norm2_part <- function(part, kernel) {
@@ -336,14 +333,14 @@ all_pairs <- function(embeddings, kernel) {
       times <- if (p == q) 0.5 else 1
       inner[at$used, part$used] <- inner[at$used, part$used] +
         times * crossprod(at$weights, value)
-      found <- pair_differences(at, part, value)
-      among <- found$among
+      differences <- pair_differences(at, part, value)
+      among <- differences$among
       distance2[at$used, among] <- distance2[at$used, among] +
-        2 * times * found$apart
+        2 * times * differences$apart
       # All others have weights of 0 on both.
-      if (any(found$alone != 0)) {
+      if (any(differences$alone != 0)) {
         distance2[at$used, -among] <- distance2[at$used, -among] +
-          2 * times * found$alone
+          2 * times * differences$alone
       }
     }
   }
