@@ -25,9 +25,3 @@ centered_R <- function(K, b, L = K) {
 poly_features_R <- function(x) {
   cbind(1, sqrt(2) * x, x^2, sqrt(2) * x[, 1] * x[, 2])
 }
-
-# Weights by a function of a sample that treats its points alike.
-squared_means <- function(sample) {
-  at <- rowMeans(as.matrix(sample))^2
-  at / sum(at)
-}

@@ -207,36 +207,6 @@ test_that("the values of kme_pca(), kme_cov() and prcomp() have one scale", {
   }
 })
 
-test_that("functions of a sample center and weight as their weights do", {
-  x <- random_points(25, 2)
-  z <- random_points(6, 2)
-  kernel <- kernel_poly(2)
-  f <- poly_features_R(x)
-  b <- rowMeans(tcrossprod(f))^2
-  mu <- drop(crossprod(f, b / sum(b)))
-  centered <- f - rep(mu, each = 25)
-  beta <- rowMeans(tcrossprod(centered)^2)^2
-  beta <- beta / sum(beta)
-  e <- eigen(crossprod(centered, beta * centered), symmetric = TRUE)
-  for (points in list(x, gram(x, kernel))) {
-    given <- if (is.matrix(points)) kernel
-    fit <- do.call(kme_pca, c(list(points, center = squared_means,
-                              covariance = squared_means),
-                              kernel = list(given)[!is.null(given)]))
-    expect_near(fit$shrinkage$weights, beta, 1e-10)
-    expect_near(fit$values, e$values[seq_along(fit$values)], 1e-9)
-    expect_near(fit$total, sum(e$values), 1e-10)
-    scores <- (poly_features_R(z) - rep(mu, each = 6)) %*% e$vectors
-    expect_lte(up_to_signs(predict(fit, z)[, 1:3], scores[, 1:3]), 1e-7)
-  }
-  # The average by a function is the average.
-  plain <- kme_pca(x, rbf, 3)
-  mean <- \(sample) rep(1 / sample$n, sample$n)
-  fit <- kme_pca(x, rbf, 3, center = mean, covariance = mean)
-  expect_near(fit$scores, plain$scores, 1e-9)
-  expect_near(fit$values, plain$values, 1e-12)
-})
-
 test_that("few components are the first of all", {
   x <- random_points(60, 3)
   all <- kme_pca(x, rbf)
