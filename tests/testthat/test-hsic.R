@@ -144,38 +144,8 @@ test_that("chunks and companions do not change a permutation's statistic", {
   drawn <- hsic_test(x, y, B = 900)
   given <- hsic_set(x, y, permutations = p[, 801:900])
   expect_identical(drawn$replicates[801:900], given$replicates)
-  x <- random_points(40, 5, 1)
-  y <- random_points(40, 5, 2)
-  set.seed(6)
-  p <- draw_columns(40, 300)
-  set.seed(6)
-  drawn <- hsic_test(x, y, B = 300)
-  given <- hsic_set(x, y, permutations = p)
-  expect_identical(drawn$replicates, given$replicates)
-  one <- hsic_set(x, y, permutations = p[, 299, drop = FALSE])
-  expect_identical(one$replicates, given$replicates[299])
-  expect_identical(drawn$p.value, given$p.value)
-})
-
-test_that("dHSIC draws and finds the same, for two and three variables", {
-  skip_if_not_installed("dHSIC")
-  x <- random_points(60, 3, 1)
-  y <- random_points(60, 2, 2) + x[, 1:2]
-  z <- random_points(60, 1, 3) + 0.5 * x[, 3]
-  compare <- function(data) {
-    force(data)
-    set.seed(7)
-    ours <- hsic_test(data, B = 199)
-    K <- do.call(used_grams, c(list(ours), data))
-    set.seed(7)
-    theirs <- getExportedValue("dHSIC", "dhsic.test")(K = K, B = 199)
-    expect_identical(ours$p.value, theirs$p.value)
-    expect_near(60 * unname(ours$statistic), theirs$statistic, 1e-10)
-  }
-  compare(list(x, y))
-  compare(list(x, random_points(60, 1, 4)))
-  compare(list(x, y, z))
-  compare(list(x, z, random_points(60, 1, 4), y))
+  one <- hsic_set(x, y, permutations = p[, 899, drop = FALSE])
+  expect_identical(one$replicates, given$replicates[99])
 })
 
 test_that("dHSIC equals its twin for many variables and permutations", {
@@ -325,12 +295,6 @@ test_that("lambda of F-COSE does not look at the pairing", {
   expect_equal(test$replicates, over_columns(p, \(p) {
     fcose_R(K[[1]], K[[2]], p, test$lambda)
   }), tolerance = 1e-9)
-  warned <- tryCatch(
-    hsic_test(random_points(90, 2, 1), random_points(90, 2, 2), B = 5e5,
-              estimator = est_fkmse(1)),
-    warning = identity
-  )
-  expect_s3_class(warned, "kernmean_warning")
 })
 
 test_that("blocks keep their values", {
@@ -403,19 +367,13 @@ test_that("formulas, lists and data frames name their variables", {
 })
 
 test_that("a test prints as htest and plots its null distribution", {
-  set.seed(15)
   x <- seq(-1, 1, length.out = 20)
-  test <- hsic_test(x, x^2, B = 99)
-  expect_s3_class(test, c("hsic_test", "kernmean_fit", "htest"), exact = TRUE)
   expect_snapshot({
     print(hsic_test(x, x^2,
                     control = test_control(permutations = cbind(20:1))))
   })
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  expect_identical(plot(test), test$replicates)
-  expect_s3_class(plot(hsic_set(x, x^2, null = "gamma")), "data.frame")
-  expect_output(hsic_test(x, x^2, B = 9, progress = TRUE), "100%")
+  expect_s3_class(on_device(plot(hsic_set(x, x^2, null = "gamma"))),
+                  "data.frame")
 })
 
 test_that("long runs stop on interrupt and the next call works", {

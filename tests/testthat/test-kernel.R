@@ -33,13 +33,6 @@ test_that("a kernel keeps what was given and a fit holds the number", {
               kernel_matrix(x, kernel = fit$kernel)[1:3, 1:3], 1e-14)
 })
 
-test_that("the bandwidth of kernel_matrix() is chosen from x alone", {
-  x <- random_points(10, 2)
-  y <- 10 * random_points(5, 2)
-  k <- fit_kernel(kernel_rbf(), x)
-  expect_near(kernel_matrix(x, y, kernel_rbf()), kernel_matrix(x, y, k), 0)
-})
-
 test_that("one bandwidth is the same bandwidth for each column", {
   x <- random_points(10, 3)
   for (kernel in list(kernel_rbf, kernel_laplace,

@@ -8,7 +8,7 @@ large_sums <- function(sizes, labelings = 3L) {
   row <- \(v) matrix(v, labelings, length(v), byrow = TRUE)
   n <- as.double(sizes)
   pairs <- utils::combn(length(sizes), 2L)
-  list(own = row(0.5 * n^2), trace = row(n),
+  list(within = row(0.5 * n^2), trace = row(n),
        cross = row(0.25 * n[pairs[1L, ]] * n[pairs[2L, ]]),
        sizes = row(sizes), moments = c(1, 1) * sum(n)^2)
 }

@@ -58,30 +58,6 @@ test_that("means are shrunk towards them", {
   }
 })
 
-test_that("densities match the smoothed and the stacked mean", {
-  # The squared distance to the embedding of the mixture is what is minimized,
-  # and what is reported.
-  for (name in c("smooth", "stack")) {
-    set.seed(1)
-    fit <- kme_density(x, rbf, name, m = 2, scale = FALSE, nstart = 2,
-                       shape = "isotropic", validate = 0)
-    mean <- kme(x, rbf, name)
-    expect_near(fit$mean$fitted, mean$fitted, 1e-12)
-    twin <- if (name == "smooth") smooth_R(x, 0.9, mean$h, mean$c) else {
-      mean_sum_R(lapply(seven_R(x, 0.9), \(a) a(x, 0.9)),
-                 mean$candidates$share)
-    }
-    mixture <- lapply(1:2, \(j) {
-      part_R(fit$means[j, , drop = FALSE], fit$weights[j],
-             diag(fit$variances[j], 2))
-    })
-    distance2 <- mean_inner_R(twin, twin, 0.9) -
-      2 * mean_inner_R(twin, mixture, 0.9) +
-      mean_inner_R(mixture, mixture, 0.9)
-    expect_near(fit$distance2, distance2, 1e-8)
-  }
-})
-
 test_that("two samples are compared by means that settled once for both", {
   a <- few[1:4, ]
   b <- few[5:7, ]
@@ -116,19 +92,6 @@ test_that("a stack settles its shares, and its lambdas, once", {
   expect_near(unname(test$statistic), values[1], 1e-6)
   expect_near(sort(unname(test$replicates)), sort(values), 1e-6)
   expect_equal(test$p.value, mean(values >= values[1] - 1e-9))
-})
-
-test_that("p-values over all labelings are uniform, whatever the labels", {
-  # Each labeling as the observed one: the ranks of ten statistics.
-  five <- few[c(1:3, 5:6), ]
-  for (estimator in c("smooth", "stack")) {
-    p <- apply(utils::combn(5, 3), 2, \(s) {
-      suppressWarnings(mmd_test(five[s, ], five[-s, ], rbf, estimator,
-                                control = test_control(permutations = "all"),
-                                scale = FALSE)$p.value)
-    })
-    expect_near(sort(p), 1:10 / 10, 1e-9)
-  }
 })
 
 test_that("in a test of independence smoothing makes another kernel", {

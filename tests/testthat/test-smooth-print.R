@@ -30,21 +30,4 @@ test_that("the curve over h and the shares are what is drawn", {
                class = "kernmean_error_input")
   expect_error(on_device(plot(kme(x, rbf, est_smooth(0.2, 1)), "selection")),
                class = "kernmean_error_input")
-  for (fit in list(fit, stack)) {
-    shown <- on_device(plot(fit, "embedding", n = 7))
-    expect_near(shown$z[2, 5],
-                predict(fit, cbind(shown$x[2], shown$y[5])), 1e-13)
-    line <- update(fit, x = x[, 1])
-    shown <- on_device(plot(line, "embedding", n = 9))
-    expect_near(shown$value, unname(predict(line, shown$z)), 1e-13)
-  }
-})
-
-test_that("one row says what was chosen", {
-  fit <- kme(x, rbf, "smooth")
-  row <- generics::glance(fit)
-  expect_identical(c(row$h, row$c, row$score, row$reference),
-                   c(fit$h, fit$c, fit$minimum, fit$reference))
-  expect_identical(nrow(row), 1L)
-  expect_identical(row$estimator, "smooth")
 })
