@@ -241,12 +241,12 @@ filter_spectrum <- function(sample, least) {
     return(factor_spectrum(sample, least))
   }
   centered <- centered_values(sample, 4)
-  found <- .Call(C_r_eigen, centered$k, sample$n)
-  values <- clip_values(found$values, centered$scale,
+  pairs <- .Call(C_r_eigen, centered$k, sample$n)
+  values <- clip_values(pairs$values, centered$scale,
                         "the centered Gram matrix")
   kept <- seq_len(sum(values > 0))
   list(values = values[kept] / sample$n,
-       vectors = found$vectors[, kept, drop = FALSE], left = 0)
+       vectors = pairs$vectors[, kept, drop = FALSE], left = 0)
 }
 
 # Of features: a pivoted factor of K, which sees no labels. What it leaves of
@@ -258,25 +258,25 @@ factor_spectrum <- function(sample, least) {
   first <- pivoted_factor(source, 1e-13, filter_first_columns)
   top <- spectrum_values(cross(center_columns(first$factor)))[1L]
   tolerance <- max(1e-13, least * top / (10 * trace))
-  found <- if (first$left <= tolerance * trace) first else
+  pivoted <- if (first$left <= tolerance * trace) first else
     pivoted_factor(source, tolerance, filter_most_columns)
-  features <- center_columns(found$factor)
+  features <- center_columns(pivoted$factor)
   inner <- .Call(C_r_eigen, cross(features), ncol(features))
   gamma <- clip_values(inner$values, trace / sample$n)
   kept <- seq_len(sum(gamma > 0))
   roots <- rep(sqrt(gamma[kept]), each = ncol(features))
   list(values = gamma[kept] / sample$n,
        vectors = product(features, inner$vectors[, kept, drop = FALSE] / roots),
-       left = found$left / sample$n)
+       left = pivoted$left / sample$n)
 }
 
 # At most so many columns: list(factor, left: of the trace).
 pivoted_factor <- function(source, tolerance, most) {
-  found <- .Call(C_r_pivoted, source, tolerance, most, TRUE)
-  if (is.null(found)) {
+  pivoted <- .Call(C_r_pivoted, source, tolerance, most, TRUE)
+  if (is.null(pivoted)) {
     stop_input("the Gram matrix must be positive semi-definite")
   }
-  found
+  pivoted
 }
 
 center_columns <- function(x) x - rep(colMeans(x), each = nrow(x))

@@ -10,9 +10,7 @@
 #' with [kernel_energy()] on both sides, n times it is that of the distance
 #' covariance test. The unbiased one is that of Song et al. (2012). More than
 #' two variables are tested for joint independence by dHSIC (Pfister et al.
-#' 2018), \eqn{n^{-2}\sum_{ij}\prod_l K^l_{ij} + \prod_l \bar k^l - (2/n)
-#' \sum_i \prod_l \bar k^l_i}{sum_ij prod_l K^l_ij/n^2 + prod_l mean(K^l) -
-#' (2/n) sum_i prod_l rowMeans(K^l)_i}.
+#' 2018).
 #'
 #' @section Estimators:
 #' `"mkme"`, `"mmkme"` and `"smooth"` put another kernel in place of each
@@ -20,76 +18,57 @@
 #' `"fkmse"` shrink the cross-covariance operator (S-COSE, F-COSE; Ramdas and
 #' Wehbe 2015): \eqn{\beta'M\beta}{beta'M beta} with \eqn{M = \bar K \circ \bar
 #' L}{M = Kc o Lc}, entry by entry. S-COSE chooses its shrinkage for each
-#' permutation, F-COSE one \eqn{\lambda}{lambda}, and `"stack"` shares, from x
-#' paired with itself and y paired with itself: what is chosen does not look at
-#' the pairing. Operators are shrunk towards 0: an estimator with a target is
-#' refused.
+#' permutation; \eqn{\lambda}{lambda} of F-COSE and the shares of `"stack"` are
+#' chosen without a look at the pairing. An estimator with a target is refused.
 #'
 #' @section Null distributions:
-#' Permutations are exact whatever the distributions; more variables are
-#' permuted in turn. `test_control(null = "gamma")` takes a gamma law with the
-#' mean and variance of the biased statistic under independence as Gretton et
-#' al. (2007) approximate them: liberal with few points and heavy tails.
+#' Permutations are exact whatever the distributions. `test_control(null =
+#' "gamma")` takes the gamma law of Gretton et al. (2007) for the biased
+#' statistic: liberal with few points and heavy tails.
 #'
 #' @section Clusters:
-#' Permutations of points that come in clusters (the visits of a patient) have
-#' no level. With `clusters` the values of y move as whole clusters, points
+#' Points that come in clusters (the visits of a patient) cannot change places
+#' one by one. With `clusters` the values of y move as whole clusters, points
 #' keeping their order, between clusters of the same size (and block). Where y,
-#' or else x, is constant within every cluster, as a treatment of clusters is,
-#' its values move between clusters of any size (for the biased statistic of
-#' two variables, averages, and no filter).
+#' or else x, is constant within every cluster, as a treatment is, its values
+#' move between clusters of any size (for the biased statistic of two variables,
+#' averages, and no filter).
 #'
 #' @section Many bandwidths:
 #' `bandwidths = "fuse"` combines five bandwidths of [kernel_rbf()] for each
 #' numeric variable, in a geometric sequence from half the 5% to twice the 95%
-#' quantile of the distances. For each pair a, b of bandwidths HSIC is
-#' studentized by its mean and standard deviation over all permutations
-#' (Kazi-Aoual et al. 1995); the statistic is \eqn{\log \mathrm{mean}_{ab} \exp
-#' z_{ab}}{log mean_ab exp(z_ab)}, a form due to Biggs et al. (2023). It sees
-#' dependence on scales far below the distances of points, in 25 times the time.
-#'
-#' @section Size of the effect:
-#' `estimate` is \eqn{\mathrm{HSIC}_{xy}/\sqrt{\mathrm{HSIC}_{xx}
-#' \mathrm{HSIC}_{yy}}}{HSIC_xy/sqrt(HSIC_xx HSIC_yy)} of the biased HSIC,
-#' between 0 and 1; with [kernel_energy()] the square of the distance
-#' correlation. It is positive for independent variables, too: compare it for
-#' the same kernels and n.
+#' quantile of the distances. HSIC of each pair a, b of bandwidths is
+#' studentized over all permutations (Kazi-Aoual et al. 1995); the statistic is
+#' \eqn{\log \mathrm{mean}_{ab} \exp z_{ab}}{log mean_ab exp(z_ab)} (Biggs et
+#' al. 2023). It sees dependence on scales far below the distances of points.
 #'
 #' @section Cost:
-#' Gram matrices of low rank (smooth kernels on few columns, factors) are
-#' replaced by incomplete Cholesky factors that leave \eqn{10^{-13}}{1e-13} of
-#' the trace: with the ranks p and q O(Bnpq) time and O(n^1.5) memory.
-#' Otherwise \eqn{Bn^2/2}{Bn^2/2} operations and two stored matrices (dHSIC: one
-#' for each variable). `"fkmse"` factors a matrix for each permutation,
-#' \eqn{O(Bn^3)}{O(Bn^3)}.
+#' \eqn{Bn^2/2}{Bn^2/2} operations and a stored matrix for each variable. Of two
+#' Gram matrices of low ranks p and q (smooth kernels on few columns, factors)
+#' factors take their place: O(Bnpq) time and O(n^1.5) memory. `"fkmse"` factors
+#' a matrix for each permutation, \eqn{O(Bn^3)}{O(Bn^3)}.
 #'
-#' @param x The first variable: a numeric vector, matrix or data frame (one
-#'   variable of several columns), a factor, distances (`dist`), or a [gram()];
-#'   or a plain list of variables, with `y` missing; or a [kme_sketch()] of two
-#'   variables.
-#' @param y The second variable, of as many values.
+#' @param x,y The two variables, of as many values: numeric vectors, matrices or
+#'   data frames (one variable of several columns), factors, distances (`dist`)
+#'   or [gram()]s. Without `y`, `x` is a plain list of variables or a
+#'   [kme_sketch()] of two.
 #' @param kernel_x,kernel_y Kernels, see [kernel_rbf()]. For a list, `kernel_x`
-#'   is one kernel for all or a list of kernels. Factors and logical vectors
-#'   have the kernel 1 for equal values, 0 for others; numbers and factors in
-#'   one variable have the product of both.
-#' @param estimator `"kme"`, `"skmse"`, `"fkmse"`, `"mkme"`, `"mmkme"`,
-#'   `"smooth"` or `"stack"`, an object such as [est_skmse()], or a function of
-#'   your own, see [est_kme()].
+#'   is one kernel for all or a list of kernels. Factors have the kernel 1 for
+#'   equal values, 0 for others; numbers and factors in one variable have the
+#'   product of both.
+#' @param estimator A name or an object, see [est_kme()].
 #' @param ... Must be empty; in the other methods, arguments of the default
 #'   method.
 #' @param kernel One kernel for all variables that have none of their own.
 #' @param bandwidths `"fuse"`, or at least two of your own (a list of two for x
 #'   and y), see Many bandwidths.
 #' @param filter `TRUE`, the name of a spectral filter or [test_filter()].
-#' @param B Number of permutations; 9,999 for small p-values.
+#' @param B Number of permutations.
 #' @param blocks One value for each point; values of y change places within a
-#'   block only (repeated measures, strata). In the formula method a variable of
-#'   `data`, too.
+#'   block only (repeated measures, strata).
 #' @param clusters One value for each point; whole clusters change places.
-#' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns of each
-#'   numeric variable, see [units].
-#' @param control The null distribution, the statistic and given permutations,
-#'   see [test_control()].
+#' @param scale The [units] of the columns of each numeric variable.
+#' @param control See [test_control()].
 #' @param progress Show a progress bar?
 #' @param formula `y ~ a + b`: tests y against (a, b), the sum on each side
 #'   being one variable; `. ~ g` has all other columns on its left. Without a
@@ -100,7 +79,11 @@
 #' @return An object of class `c("hsic_test", "kernmean_fit", "htest")` with the
 #' fields of [mmd_test()] in the same order, those that do not apply `NULL`;
 #' of its own are
-#' \item{estimate}{`normalized HSIC`, of two variables}
+#' \item{estimate}{`normalized HSIC` of two variables,
+#'   \eqn{\mathrm{HSIC}_{xy}/\sqrt{\mathrm{HSIC}_{xx}
+#'   \mathrm{HSIC}_{yy}}}{HSIC_xy/sqrt(HSIC_xx HSIC_yy)} of the biased HSIC,
+#'   from 0 to 1, with [kernel_energy()] the square of the distance correlation;
+#'   positive for independent variables, too}
 #' \item{kernel, variables}{of each variable, named; the kernel of a factor is
 #'   `NULL`}
 #' \item{noise, smoothing, lambda, alpha}{what the estimator chose}
@@ -108,8 +91,8 @@
 #' \item{statistics}{a row for each statistic of a filter}
 #'
 #' @references
-#' Gretton, A., Bousquet, O., Smola, A. and Schölkopf, B. (2005). Measuring
-#' statistical dependence with Hilbert-Schmidt norms. \doi{10.1007/11564089_7}
+#' Gretton, A. et al. (2005). Measuring statistical dependence with
+#' Hilbert-Schmidt norms. \doi{10.1007/11564089_7}
 #'
 #' Gretton, A. et al. (2007). A kernel statistical test of independence.
 #' *Advances in Neural Information Processing Systems* 20.
@@ -121,7 +104,7 @@
 #' \doi{10.48550/arXiv.2306.08777}
 #'
 #' Song, L. et al. (2012). Feature selection via dependence maximization.
-#' *Journal of Machine Learning Research* 13.
+#' *JMLR* 13.
 #'
 #' Pfister, N. et al. (2018). Kernel-based tests for joint independence.
 #' \doi{10.1111/rssb.12235}
@@ -280,22 +263,23 @@ test_dependence.test_variables <- function(data, asked) {
 # --- The object ------------------------------------------------------------
 
 # data: as of test_variables(), of which the label is kept.
-new_hsic_test <- function(variables, options, scheme, found, arguments, data) {
+new_hsic_test <- function(variables, options, scheme, statistics, arguments,
+                          data) {
   several <- length(variables) > 2L
-  law <- found$law
+  law <- statistics$law
   kernels <- lapply(variables, \(variable) {
     if (!is_factor_variable(variable)) variable$sample$kernel
   })
   name <- if (several) "dHSIC" else if (is.null(options$bandwidths)) "HSIC" else
     "fused HSIC"
-  filtered <- isTRUE(found$table$order[1L] > 0L)
+  filtered <- isTRUE(statistics$table$order[1L] > 0L)
   estimator <- options$estimator
   data["data"] <- NULL
   new_test(
     "hsic_test",
     statistic = stats::setNames(
-      found$height * found$observed,
-      if (isTRUE(found$several)) "max z" else
+      statistics$height * statistics$observed,
+      if (isTRUE(statistics$several)) "max z" else
         paste0(if (filtered) "filtered ", name)
     ),
     parameter = c(
@@ -306,7 +290,7 @@ new_hsic_test <- function(variables, options, scheme, found, arguments, data) {
       ), single_bandwidths(kernels)
     ),
     p.value = law$p,
-    estimate = if (!several) c("normalized HSIC" = found$share),
+    estimate = if (!several) c("normalized HSIC" = statistics$share),
     alternative = "the variables are dependent",
     method = test_title(
       if (several) "joint independence" else "independence",
@@ -316,13 +300,15 @@ new_hsic_test <- function(variables, options, scheme, found, arguments, data) {
       options, scheme, "all permutations"
     ),
     data.name = paste(data$label, collapse = " and "),
-    replicates = if (!is.null(law$draws)) found$height * law$draws,
+    replicates = if (!is.null(law$draws)) statistics$height * law$draws,
     gamma = law$gamma, null = options$null, type = options$statistic,
-    estimator = estimator, lambda = found$estimator$lambda,
-    alpha = found$alpha, noise = found$noise, smoothing = found$smoothing,
-    candidates = found$candidates, kernel = kernels, variables = variables,
-    ranks = found$ranks, arguments = arguments, statistics = found$table,
-    left = found$left, origin = data
+    estimator = estimator, lambda = statistics$estimator$lambda,
+    alpha = statistics$alpha, noise = statistics$noise,
+    smoothing = statistics$smoothing,
+    candidates = statistics$candidates, kernel = kernels, variables = variables,
+    ranks = statistics$ranks, arguments = arguments,
+    statistics = statistics$table,
+    left = statistics$left, origin = data
   )
 }
 
@@ -361,8 +347,8 @@ change_variables.test_variables <- function(origin, test, changes, data,
                                             label) {
   variables <- test$variables
   several <- !"y" %in% names(label)
-  own <- vapply(variables, \(v) is.null(variable_kernel(v)), NA)
-  arguments <- change_kernels(test$arguments, variables, several, !own)
+  unkerneled <- vapply(variables, \(v) is.null(variable_kernel(v)), NA)
+  arguments <- change_kernels(test$arguments, variables, several, !unkerneled)
   # A formula has sides, a list has none.
   if (is.null(names(label))) changes <- side_kernels(changes, variables)
   changes <- change_kernels(changes, variables, several)

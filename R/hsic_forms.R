@@ -14,7 +14,7 @@ hsic_statistics <- function(variables, options, scheme) {
   } else {
     fuse_source(variables, scheme)
   }
-  found <- if (!is.null(options$filter)) {
+  statistics <- if (!is.null(options$filter)) {
     filter_draws(variables, settled, source, options, scheme)
   } else if (options$null == "gamma") {
     hsic_gamma(source)
@@ -23,8 +23,8 @@ hsic_statistics <- function(variables, options, scheme) {
   } else {
     form_draws(source, options, scheme)
   }
-  # What was found goes before what was settled.
-  c(found, settled[c("estimator", "height", "noise", "smoothing")],
+  # What an operator chose goes before what was settled.
+  c(statistics, settled[c("estimator", "height", "noise", "smoothing")],
     source[c("share", "ranks")])
 }
 

@@ -7,9 +7,8 @@
 #' landmarks. n HSIC is compared with draws of its limit under independence
 #' (`"spectrum"`), \eqn{\sum_{ij} \lambda_i \nu_j Z_{ij}^2}{sum_ij lambda_i nu_j
 #' Z_ij^2}, with the eigenvalues of the two covariances: an approximation for
-#' large n and rows that are independent of each other, for the KME. Of rows
-#' with weights w, \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2} takes the place
-#' of n.
+#' large n (of rows with weights w, \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}
+#' takes its place) and the KME.
 #'
 #' @examples
 #'

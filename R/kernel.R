@@ -418,11 +418,11 @@ fit_kernel <- function(kernel, x, name = "x") {
 
 # Bandwidths with names, in the order of the columns.
 match_columns <- function(bandwidth, columns) {
-  given <- names(bandwidth)
-  if (length(bandwidth) > 1L && !is.null(given) && !is.null(columns)) {
-    if (anyDuplicated(columns) || !setequal(given, columns)) {
+  named <- names(bandwidth)
+  if (length(bandwidth) > 1L && !is.null(named) && !is.null(columns)) {
+    if (anyDuplicated(columns) || !setequal(named, columns)) {
       stop_input("'bandwidth' must have the names of the columns, ",
-                 shorten(columns), ", not ", shorten(given))
+                 shorten(columns), ", not ", shorten(named))
     }
     bandwidth <- bandwidth[columns]
   }
@@ -441,28 +441,28 @@ median_bandwidth <- function(kernel, x, name = "x") {
                           x)
   exact <- nrow(x) <= most_points_for_exact_median
   # The median, and the smallest positive distance.
-  found <- if (exact) {
+  distances <- if (exact) {
     .Call(C_r_kernel_median, source)
   } else {
     .Call(C_r_kernel_sampled_median, source, median_pairs)
   }
-  found <- unit * if (l1) found else sqrt(found)
-  if (!is.finite(found[1L])) {
+  distances <- unit * if (l1) distances else sqrt(distances)
+  if (!is.finite(distances[1L])) {
     stop_kernmean("numeric", "distances overflow; rescale the columns of '",
                   name, "'")
   }
-  if (found[1L] > 0) {
-    kernel$bandwidth <- found[1L]
+  if (distances[1L] > 0) {
+    kernel$bandwidth <- distances[1L]
     kernel$rule <- paste0("median distance", if (!exact) {
       paste(" of", format_count(median_pairs), "random pairs")
     })
-  } else if (found[2L] > 0) {
-    kernel$bandwidth <- found[2L]
+  } else if (distances[2L] > 0) {
+    kernel$bandwidth <- distances[2L]
     kernel$rule <- "smallest positive distance"
     warn_kernmean(
       "the median distance of the points of '", name, "' is 0 (many are ",
       "equal); the bandwidth is the smallest positive distance, ",
-      format_number(found[2L])
+      format_number(distances[2L])
     )
   }
   kernel

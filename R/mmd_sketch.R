@@ -212,7 +212,7 @@ parts_sums <- function(parts) {
     sum(diag(moments$covariance)) -
       2 * sum(moments$mean * own$at) + sum(own$at^2)
   }, 1)
-  list(own = t(diag(inner)), cross = t(t(inner)[lower.tri(inner)]),
+  list(within = t(diag(inner)), cross = t(t(inner)[lower.tri(inner)]),
        trace = t(n * varrho), sizes = t(n))
 }
 

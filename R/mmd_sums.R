@@ -89,11 +89,11 @@ gather_units <- function(samples, units) {
   total <- sum(units$sizes)
   each <- by_bandwidth(sample_take(samples$sample, order), samples$bandwidths)
   gathered <- lapply(each, \(sample) {
-    found <- .Call(C_r_block_sums, sample_source(sample), tabulate(unit, total),
+    block <- .Call(C_r_block_sums, sample_source(sample), tabulate(unit, total),
                    NULL, NULL, NULL, TRUE)
-    check_overflow(sample$kernel, found$sums)
-    found$diagonal <- rowsum(sample_diagonal(sample), unit[order])
-    found
+    check_overflow(sample$kernel, block$sums)
+    block$diagonal <- rowsum(sample_diagonal(sample), unit[order])
+    block
   })
   c(units[names(units) != "unit"], list(
     native = lapply(gathered, \(b) native_source(NULL, b$sums)),
@@ -107,7 +107,7 @@ gather_units <- function(samples, units) {
 
 sets_at_once <- 2048L
 
-# For each bandwidth, list(own, cross, trace, sizes, moments): the observed
+# For each bandwidth, list(within, cross, trace, sizes, moments): the observed
 # labeling and then each permutation, one a row; sums of kernel values within
 # groups, between groups (a column for each pair g < h, or one with the sum over
 # all pairs if `pairs` is FALSE), on the diagonal, and the points of each group;
@@ -131,11 +131,11 @@ in_label_chunks <- function(units, scheme, pairs, progress, use) {
   }
   step <- max(32L, sets_at_once %/% nrow(sets))
   in_chunks(scheme$B, step, progress, \(start, count) {
-    given <- scheme$matrix[, start + seq_len(count), drop = FALSE]
-    if (!is.null(given)) storage.mode(given) <- "integer"
+    permutations <- scheme$matrix[, start + seq_len(count), drop = FALSE]
+    if (!is.null(permutations)) storage.mode(permutations) <- "integer"
     observed <- start == 0L
     use(list(
-      subsets = .Call(C_r_subsets, given, count, units$sizes, sets,
+      subsets = .Call(C_r_subsets, permutations, count, units$sizes, sets,
                       units$blocks, observed),
       sets = nrow(sets), count = as.double(count + observed) * nrow(sets)
     ))
@@ -174,7 +174,7 @@ gather_sums <- function(source, parts) {
       sum(source$rows[, j]), sum(source$diagonal[, j]), groups
     )
     sums$sizes <- if (is.null(source$weights)) {
-      matrix(source$points, nrow(sums$own), groups, byrow = TRUE)
+      matrix(source$points, nrow(sums$within), groups, byrow = TRUE)
     } else {
       by_group(bind("weights", 1L), sum(source$points), groups)
     }
@@ -195,18 +195,18 @@ block_sums <- function(forms, rows, trace, total, whole, groups) {
   trace <- by_group(trace, whole, groups)
   if (groups == 2L) {
     cross <- rows - forms
-    return(list(own = cbind(forms, total - rows - cross), cross = cross,
+    return(list(within = cbind(forms, total - rows - cross), cross = cross,
                 trace = trace))
   }
-  own <- forms[, seq_len(groups), drop = FALSE]
+  within <- forms[, seq_len(groups), drop = FALSE]
   cross <- if (ncol(forms) == groups) {
-    matrix((total - rowSums(own)) / 2)
+    matrix((total - rowSums(within)) / 2)
   } else {
     each <- utils::combn(groups, 2L)
-    (forms[, -seq_len(groups), drop = FALSE] - own[, each[1L, ]] -
-       own[, each[2L, ]]) / 2
+    (forms[, -seq_len(groups), drop = FALSE] - within[, each[1L, ]] -
+       within[, each[2L, ]]) / 2
   }
-  list(own = own, cross = cross, trace = trace)
+  list(within = within, cross = cross, trace = trace)
 }
 
 # --- The statistics ----------------------------------------------------------
@@ -219,36 +219,38 @@ sums_statistics <- function(samples, options, scheme, estimator) {
   shares <- if (!is_unshrunk(estimator)) est_share(estimator)
   each <- labeled_sums(source, scheme, !is.null(shares), options$progress)
   sums <- each[[1L]]
-  found <- list(source = source, sums = sums, share = between_share(each))
+  statistics <- list(source = source, sums = sums, share = between_share(each))
   if (!is.null(samples$bandwidths)) {
-    return(c(list(values = fuse_statistic(each), scale = 1), found))
+    return(c(list(values = fuse_statistic(each), scale = 1), statistics))
   }
   of <- if (is.null(shares)) {
-    found$scale <- sums$moments[1L] / sum(samples$sizes)^2
+    statistics$scale <- sums$moments[1L] / sum(samples$sizes)^2
     \(sums) plain_statistic(sums, options$statistic)
   } else {
-    found$alpha <- group_shares(observed_sums(sums), shares)[1L, ]
+    statistics$alpha <- group_shares(observed_sums(sums), shares)[1L, ]
     \(sums) share_statistic(sums, shares)
   }
-  found$values <- of(sums)
+  statistics$values <- of(sums)
   if (length(samples$sizes) > 2L) {
     each <- labeled_sums(source, list(B = 0L), TRUE, FALSE)
-    found$pairs <- pair_statistics(each[[1L]], of)
+    statistics$pairs <- pair_statistics(each[[1L]], of)
   }
-  found
+  statistics
 }
 
 # The sums of the observed labeling.
 observed_sums <- function(sums) {
-  lapply(sums[c("own", "cross", "trace", "sizes")], \(a) a[1L, , drop = FALSE])
+  lapply(sums[c("within", "cross", "trace", "sizes")], \(a) {
+    a[1L, , drop = FALSE]
+  })
 }
 
 # The statistic of(sums) of each pair of samples; sums: of one labeling, with
 # those between groups pair by pair.
 pair_statistics <- function(sums, of) {
-  each <- utils::combn(ncol(sums$own), 2L)
+  each <- utils::combn(ncol(sums$within), 2L)
   vapply(seq_len(ncol(each)), \(p) {
-    two <- lapply(sums[c("own", "trace", "sizes")], \(a) {
+    two <- lapply(sums[c("within", "trace", "sizes")], \(a) {
       a[, each[, p], drop = FALSE]
     })
     of(c(two, list(cross = sums$cross[, p, drop = FALSE])))
@@ -262,9 +264,9 @@ between_share <- function(each) {
   parts <- vapply(each, \(sums) {
     sums <- observed_sums(sums)
     n <- sum(sums$sizes)
-    total <- (sum(sums$own) + 2 * sum(sums$cross)) / n
-    c(between = sum(sums$own / sums$sizes) - total,
-      all = sum(sums$trace) - total, size = sum(abs(sums$own)) / n)
+    total <- (sum(sums$within) + 2 * sum(sums$cross)) / n
+    c(between = sum(sums$within / sums$sizes) - total,
+      all = sum(sums$trace) - total, size = sum(abs(sums$within)) / n)
   }, numeric(3))
   check_result(parts, "a sum of kernel values")
   parts <- rowSums(parts)
@@ -292,22 +294,22 @@ plain_statistic <- function(sums, type) {
   unbiased <- type == "unbiased"
   sizes <- sums$sizes
   n <- sum(sizes[1L, ])
-  own <- if (unbiased) sums$own - sums$trace else sums$own
-  terms <- rowSums(own * ((n - sizes) / (sizes - unbiased))) -
+  within <- if (unbiased) sums$within - sums$trace else sums$within
+  terms <- rowSums(within * ((n - sizes) / (sizes - unbiased))) -
     2 * rowSums(sums$cross)
   terms / if (ncol(sizes) == 2L) as.double(sizes[, 1L]) * sizes[, 2L] else n
 }
 
 # The share alpha of each group's shrinkage, labelings x groups.
 group_shares <- function(sums, shares) {
-  shares(sums$own / sums$sizes^2, sums$trace / sums$sizes, sums$sizes)
+  shares(sums$within / sums$sizes^2, sums$trace / sums$sizes, sums$sizes)
 }
 
 # Of the means shrunk towards 0, each by its own factor.
 share_statistic <- function(sums, shares) {
   keep <- 1 - group_shares(sums, shares)
   pairs <- utils::combn(ncol(keep), 2L)
-  sums$own <- keep^2 * sums$own
+  sums$within <- keep^2 * sums$within
   sums$cross <- keep[, pairs[1L, ]] * keep[, pairs[2L, ]] * sums$cross
   plain_statistic(sums, "biased")
 }
@@ -320,7 +322,7 @@ fuse_statistic <- function(sums) {
     # Squares of the values off the diagonal, which is 1.
     square <- (one$moments[2L] - n) / (n * (n - 1))
     sqrt(m * (m - 1) / square) * plain_statistic(one, "unbiased")
-  }, numeric(nrow(sums[[1L]]$own)))
+  }, numeric(nrow(sums[[1L]]$within)))
   log_mean_exp(matrix(z, ncol = length(sums)))
 }
 
@@ -373,24 +375,24 @@ mean_sums <- function(sample, points, estimator) {
     inner_matrix(means, sample$kernel)
   }
   sums <- inner * outer(sizes, sizes)
-  list(own = t(diag(sums)), cross = t(sums[lower.tri(sums)]), trace = t(sizes),
-       sizes = t(sizes))
+  list(within = t(diag(sums)), cross = t(sums[lower.tri(sums)]),
+       trace = t(sizes), sizes = t(sizes))
 }
 
 # --- Null distributions ------------------------------------------------------
 
 # list(p, draws, gamma)
-mmd_null <- function(samples, options, scheme, found) {
+mmd_null <- function(samples, options, scheme, statistics) {
   if (options$null == "gamma") {
-    return(permutation_gamma(found$values[1L], found$source, samples$sizes,
-                             found$sums$moments[2L]))
+    return(permutation_gamma(statistics$values[1L], statistics$source,
+                             samples$sizes, statistics$sums$moments[2L]))
   }
   values <- if (options$null == "spectrum") {
-    c(found$values[1L], spectrum_draws(samples, options, scheme$B))
+    c(statistics$values[1L], spectrum_draws(samples, options, scheme$B))
   } else {
-    found$values
+    statistics$values
   }
-  permutation_null(values, found$scale, scheme)
+  permutation_null(values, statistics$scale, scheme)
 }
 
 # Draws of sum_l gamma_l/N (Z_l^2 - unbiased), chi-squared with groups - 1

@@ -111,12 +111,12 @@ whitening <- function(z, name) {
 
 # The scaling of more columns, of which the last ones stay as they are.
 extend_scaling <- function(scaling, more) {
-  own <- seq_along(scaling$center)
+  before <- seq_along(scaling$center)
   scaling$center <- c(scaling$center, numeric(more))
   if (is.matrix(scaling$factor)) {
     for (field in c("factor", "back")) {
       whole <- diag(1, length(scaling$center))
-      whole[own, own] <- scaling[[field]]
+      whole[before, before] <- scaling[[field]]
       scaling[[field]] <- whole
     }
     scaling$rank <- scaling$rank + more

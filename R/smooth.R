@@ -84,29 +84,29 @@ smooth_grid <- c(0, 0.01, 0.03, 0.07, 0.13, seq(0.2, 1, by = 0.1))
 # c A + c^2 B, A the mean over the points of the estimate without their fold, B
 # its squared norm.
 choose_smooth <- function(estimator, sample) {
-  given <- estimator[c("h", "c")]
+  amounts <- estimator[c("h", "c")]
   if (is.null(estimator$select)) {
-    return(given)
+    return(amounts)
   }
   n <- sample$n
   fold <- fold_codes(n, estimator$folds)
-  grid <- if (is.null(given$h)) smooth_grid else unique(c(0, given$h))
-  found <- check_result(smooth_folds(sample, fold, grid),
+  grid <- if (is.null(amounts$h)) smooth_grid else unique(c(0, amounts$h))
+  left_out <- check_result(smooth_folds(sample, fold, grid),
                         "the score of smoothing")
-  at <- rowSums(found$at) / n
-  norms <- drop(found$norms %*% tabulate(fold)) / n
-  share <- if (is.null(given$c)) pmin(1, pmax(0, at / norms)) else
-    rep(given$c, length(grid))
+  at <- rowSums(left_out$at) / n
+  norms <- drop(left_out$norms %*% tabulate(fold)) / n
+  share <- if (is.null(amounts$c)) pmin(1, pmax(0, at / norms)) else
+    rep(amounts$c, length(grid))
   reference <- 1 - 2 * at[1L] + norms[1L]
   # Where a bandwidth is so small that squared norms are 0 there is no share.
-  asked <- if (is.null(given$h)) TRUE else grid == given$h
+  asked <- if (is.null(amounts$h)) TRUE else grid == amounts$h
   kept <- which(asked & is.finite(share) & norms >= .Machine$double.xmin)
   curve <- data.frame(h = grid, score = 1 - 2 * share * at + share^2 * norms,
                       c = share)[kept, ]
   rownames(curve) <- NULL
   # Without smoothing they are not: h was given.
   if (!length(kept)) {
-    warn_kernmean("'h' = ", format_number(given$h), " spreads the points so ",
+    warn_kernmean("'h' = ", format_number(amounts$h), " spreads the points so ",
                   "far beyond the bandwidth that the estimate is 0 to ",
                   "rounding; the KME is taken instead", kind = "smooth")
     curve <- data.frame(h = 0, score = reference, c = 1)
@@ -203,25 +203,26 @@ est_fit.est_smooth <- function(estimator, sample) {
   d <- ncol(sample$x)
   check_memory(d, d, "use fewer columns", copies = 5,
                what = "a covariance of the columns")
-  found <- choose_smooth(estimator, sample)
+  chosen <- choose_smooth(estimator, sample)
   moments <- smooth_moments(sample$x, sample$kernel$bandwidth)
-  part <- smooth_part(sample, found$h, found$c, moments)
+  part <- smooth_part(sample, chosen$h, chosen$c, moments)
   columns <- colnames(sample$x)
   dimnames(moments$covariance) <- if (!is.null(columns)) list(columns, columns)
   plain <- sample_moments(sample)
   c(list(
-    weights = rep(found$c / sample$n, sample$n), lambda = 0, parts = list(part),
+    weights = rep(chosen$c / sample$n, sample$n), lambda = 0,
+    parts = list(part),
     fitted = part_at(part, sample$kernel, own_points(sample)),
     norm2 = max(0, norm2_part(part, sample$kernel)), rho = plain$rho,
     varrho = plain$varrho, select = estimator$select,
     covariance = moments$covariance, border = FALSE
-  ), found)
+  ), chosen)
 }
 
 est_choose.est_smooth <- function(estimator, sample) {
   check_noisy(estimator, sample)
-  found <- choose_smooth(estimator, sample)
-  list(estimator = est_smooth(found$h, found$c), chosen = found[c("h", "c")])
+  chosen <- choose_smooth(estimator, sample)
+  list(estimator = est_smooth(chosen$h, chosen$c), chosen = chosen[c("h", "c")])
 }
 
 # --- In tests ----------------------------------------------------------------
@@ -248,8 +249,8 @@ est_settle_variable.est_smooth <- function(estimator, sample, where) {
                "independence, not ", format_number(estimator$h), ": beyond, ",
                "nothing is left of the points")
   }
-  found <- choose_smooth(estimator, sort_points(sample))
-  h <- min(found$h, most_smooth_in_tests)
+  selected <- choose_smooth(estimator, sort_points(sample))
+  h <- min(selected$h, most_smooth_in_tests)
   kernel <- sample$kernel
   part <- smooth_part(sample, h, 1,
                       smooth_moments(sample$x, kernel$bandwidth))
