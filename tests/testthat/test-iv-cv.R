@@ -147,17 +147,6 @@ test_that("folds of a number are contiguous within each part of a subset", {
   fit <- nested(folds = 4)
   own <- nested(folds = c(rep(1:4, each = 6), rep(1:4, each = 4)))
   expect_near(fit$cv$score, own$cv$score, 1e-13)
-  sequential <- \(folds) {
-    quietly(iv(s$a, s$y, s$d, narrow, lambda = 1, mu = grid,
-                    folds = folds))
-  }
-  # Six are the default.
-  expect_equal(sequential(6)$cv, sequential(contiguous(40))$cv,
-               ignore_attr = TRUE, tolerance = 1e-13)
-  expect_equal(
-    sequential(6)$cv$score,
-    quietly(iv(s$a, s$y, s$d, narrow, lambda = 1, mu = grid))$cv$score
-  )
 })
 
 test_that("the preset has a grid of its own, when it is asked to choose", {
@@ -320,6 +309,16 @@ test_that("lambda minimizes the generalized cross-validation of its stage", {
   asked <- quietly(iv(s$a, s$y, s$d, smooth, lambda = "gcv",
                            penalty = "l2", mu = 1, tol_learner = 1e-12))
   expect_near(asked$lambda, fit$lambda, 1e-12)
+})
+
+test_that("the first stage does not depend on the units of a learner", {
+  lambda <- vapply(c(1e-4, 1), \(unit) {
+    scaled <- kernel_function(\(x, y) unit * gram_R(narrow, x, y))
+    iv_nested(s$a, s$b, s$c, s$d, s$y, mu_g = 1, mu_h = unit, kernel = list(
+      a = narrow, b = scaled, c = narrow, d = narrow
+    ))$lambda
+  }, numeric(2))
+  expect_near(lambda[, 1], lambda[, 2], 1e-12)
 })
 
 test_that("each moment of a nested fit has its own first stage", {

@@ -177,3 +177,14 @@ test_that("units far apart are warned of unless 'scale' is given", {
                unname(drop(gram_R(kernel_rbf(theta), z[1:3, ], z) %*%
                              coef(mine))), tolerance = 1e-9)
 })
+
+test_that("constant columns change nothing, a constant treatment is one", {
+  fit <- iv(a, y, d, lambda = 1, mu = 1)
+  wide <- iv(cbind(a, 3), y, cbind(d, -2), lambda = 1, mu = 1)
+  expect_near(unname(fitted(wide)), unname(fitted(fit)), 1e-10)
+  # The ridge solution of y on the constant function k(x, x) = 1.
+  flat <- iv(rep(1, 20), y, d, rbf, lambda = 1, mu = 0.5)
+  P <- action_R(gram_R(rbf, d), 1)
+  expect_near(unname(fitted(flat)), rep(sum(P %*% y) / (sum(P) + 0.5), 20),
+              1e-10)
+})

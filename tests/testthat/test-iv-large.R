@@ -75,6 +75,17 @@ test_that("all points as landmarks are the exact fit", {
   }
 })
 
+# E |phi(x)'phi(y) - k(x, y)|^2 <= 1/m: 2,000 features are within 0.07 of each
+# value of K but by chance, 60 within 0.4.
+test_that("features tend to the exact fit", {
+  all <- fitted(sequential())
+  apart <- \(m) {
+    set.seed(3)
+    mean(replicate(3, mean((fitted(sequential(features = m)) - all)^2)))
+  }
+  expect_lt(apart(2000), apart(60) / 5)
+})
+
 test_that("coefficients are zero off the landmarks, and give the values", {
   fit <- nested(landmarks = rows)
   of <- fit$coefficients

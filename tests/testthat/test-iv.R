@@ -391,16 +391,6 @@ test_that("nested predictions have the columns g and h", {
   expect_equal(unname(predict(fit)), unname(as.matrix(fit$fitted.values)))
 })
 
-test_that("residuals are those of the moments", {
-  fit <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
-  expect_equal(residuals(fit), s$y - fitted(fit))
-  fit <- nested(w = s$w, kernel = narrow, lambda_c = 1, lambda_d = 1,
-                mu_g = 0.2, mu_h = 0.3)
-  of <- fit$fitted.values
-  expect_equal(unname(as.matrix(residuals(fit))),
-               unname(cbind(s$y - of[, "g"], of[, "h"] - s$w * of[, "g"])))
-})
-
 test_that("an intercept is the mean of y, added", {
   plain <- iv(s$a, s$y - mean(s$y), s$d, narrow, lambda = 1, mu = 0.3)
   fit <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3, intercept = TRUE)

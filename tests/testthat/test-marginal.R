@@ -420,19 +420,6 @@ test_that("fits and summaries are printed", {
   })
 })
 
-test_that("selection, noise and embedding are drawn", {
-  x <- cbind(first = random_points(20, 1)[, 1], second = (1:20) / 10)
-  one <- kme(x, rbf, "mkme")
-  each <- kme(x, kernel_rbf(c(1, 2)), "mmkme")
-  expect_identical(on_device(plot(one)), one$score)
-  shown <- withVisible(on_device(plot(each)))
-  expect_identical(shown$value$noise, unname(each$noise))
-  expect_equal(shown$value$relative, unname(each$noise) / c(1, 4))
-  column <- kme(x[, 1], rbf, "mkme")
-  curve <- on_device(plot(column, type = "embedding", n = 12))
-  expect_near(curve$value, unname(predict(column, curve$z)), 1e-14)
-})
-
 # --- Bad input ---------------------------------------------------------------
 
 test_that("what marginalized estimators cannot take is refused", {
