@@ -119,20 +119,19 @@ iv_settings <- door_table(
 #' Penalties are in units of the matrix: an objective with means has penalties
 #' \eqn{\lambda/n}{lambda/n} and, for the norm, \eqn{\mu/n}{mu/n}. With
 #' `kernel = kernel_poly(1)`, `lambda = 0` and `mu = 1e-6` either estimator is
-#' two-stage
-#' least squares to the digits that a print shows.
+#' two-stage least squares to the digits of a print.
 #'
 #' Factors have the kernel that is 1 for equal levels and 0 for others; beside
 #' numeric columns the product of both. For additive controls use their dummies,
 #' of [stats::model.matrix()].
 #'
 #' @section Inference:
-#' There are no standard errors, confidence bands or tests for weak instruments
-#' for these estimators. `summary()` gives, for each moment, the criterion
-#' \eqn{r'Pr/n} and the share of the residuals' sum of squares that the
-#' instruments explain, about tr P/n where residuals have nothing to do with
-#' them. Weak instruments show in a flat criterion and a large penalty: the fit
-#' shrinks to a constant what they do not identify.
+#' There are no standard errors, bands or tests for weak instruments.
+#' `summary()` gives, for each moment, the criterion \eqn{r'Pr/n} and the share
+#' of the residuals' sum of squares that the instruments explain, about tr P/n
+#' where they have nothing to do with each other. Weak instruments show in a
+#' flat criterion and a large penalty: what they do not identify is shrunk to a
+#' constant.
 #'
 #' @section Cost: Exact fits write \eqn{K = FF'} by a pivoted Cholesky factor of
 #' r columns (far less than n for smooth kernels of few columns):
