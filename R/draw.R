@@ -136,15 +136,7 @@ check_groups <- function(groups, n) {
   if (is.null(groups)) {
     return(NULL)
   }
-  if (!is.atomic(groups) || length(groups) != n || anyNA(groups)) {
-    stop_input("'groups' must have one value for each of the ", n,
-               " points, none missing, not ",
-               if (is.atomic(groups) && anyNA(groups)) {
-                 paste(sum(is.na(groups)), "NA")
-               } else {
-                 describe(groups)
-               })
-  }
+  check_each(groups, n, "groups")
   # Numbers and times have a color bar, not a legend.
   if (!is.numeric(groups) && !inherits(groups, c("Date", "POSIXct"))) {
     return(check_factor(groups))

@@ -392,12 +392,11 @@ aggregate_statistics <- function(values, scale, complete) {
 # The statistics that a filter asks for, as observed and drawn.
 # source_of(factor) has what a multiple of the bandwidth needs, list(plain, at,
 # left: see filter_spectrum()): plain(order) is the source of order 0, at(ratio)
-# a function that gives those of the other orders, which are asked for as they
-# grow. draw() makes list(values: labelings, scale: see permutation_p()) of a
-# source; height: the factor of order 0, which is called `plain`; bandwidth:
-# that of factor 1, or NULL. list(values: of the one statistic, or the largest
-# standardized one of each labeling, scale, several, table: a row for each,
-# left).
+# a function that gives those of the other orders. draw() makes list(values:
+# labelings, scale: see permutation_p()) of a source; height: the factor of
+# order 0, which is called `plain`; bandwidth: that of factor 1, or NULL.
+# list(values: of the one statistic, or the largest standardized one of each
+# labeling, scale, several, table: a row for each, left).
 filter_statistics <- function(options, scheme, plain, height, bandwidth,
                               source_of, draw) {
   table <- list_statistics(options$filter)
@@ -412,6 +411,8 @@ filter_statistics <- function(options, scheme, plain, height, bandwidth,
     sources <- source_of(factor)
     left <- max(left, sources$left)
     for (ratio in unique(table$ratio)) {
+      # Else the matrix of the last ratio stays in memory.
+      at <- NULL
       at <- if (is.na(ratio)) sources$plain else sources$at(ratio)
       times <- if (is.na(ratio)) height else 1
       for (a in which(table$factor == factor & table$ratio %in% ratio)) {

@@ -251,7 +251,8 @@ most_alone <- 4000L
 
 # The statistics of B samples of n points.
 simulate_null <- function(law, asked, n) {
-  B <- check_replicates(asked$B)
+  B <- asked$B
+  check_draw_memory(B)
   # What was said of the observed points is not said of each sample again.
   if (is.null(asked$scale)) asked$scale <- FALSE
   one <- \(b) model_statistic(law_draw(law, n), law, asked)$value
@@ -277,8 +278,7 @@ new_gof <- function(observed, draws, law, asked, label, lent) {
   sample <- observed$sample
   fit <- observed$fit
   n <- sample$n
-  bandwidth <- sample$kernel$bandwidth
-  bandwidth <- if (length(bandwidth) == 1L) c(bandwidth = bandwidth[[1L]])
+  bandwidth <- named_bandwidth(sample$kernel)
   free <- law$kind == "normal"
   test <- new_test(
     "mmd_gof",
@@ -553,15 +553,15 @@ picture_misfit <- function(test, n) {
       part_at(part, sample$kernel, new)
   }
   title <- "Witness function"
-  names <- c("the points", "the model")
+  denser <- c("the points denser", "the model denser")
   d <- ncol(sample$x)
   if (d <= 2L) {
     x <- sample_raw(sample)
     draw <- if (d == 1L) witness_curve else witness_surface
-    return(draw(x, \(z) at(raw_points(sample, z)), NULL, names, n, title,
+    return(draw(x, \(z) at(raw_points(sample, z)), NULL, denser, n, title,
                 span = rbind(unname(x), model_span(test$model))))
   }
-  witness_points(sample, list(shown = seq_len(sample$n), at = at), names,
+  witness_points(sample, list(shown = seq_len(sample$n), at = at), denser,
                  title)
 }
 

@@ -254,7 +254,6 @@ test_dependence.test_variables <- function(data, asked) {
   units <- exchange_units(variables, options)
   scheme <- check_permutations(options$permutations, units, options$B,
                                options$null)
-  scheme$moved <- units$moved
   new_hsic_test(variables, options, scheme,
                 hsic_statistics(variables, options, scheme), stored(asked),
                 data)
@@ -297,7 +296,7 @@ new_hsic_test <- function(variables, options, scheme, statistics, arguments,
       c(name, filter_label(options$filter),
         if (options$operator) operator_label(estimator) else estimator$label,
         if (!several) options$statistic),
-      options, scheme, "all permutations"
+      options, scheme
     ),
     data.name = paste(data$label, collapse = " and "),
     replicates = if (!is.null(law$draws)) statistics$height * law$draws,

@@ -514,7 +514,7 @@ vary_bandwidth <- function(variable, factor) {
 # NULL where values stay in clusters of their size, point by point.
 exchange_units <- function(variables, options) {
   n <- variables[[1L]]$sample$n
-  units <- read_units(options$blocks, options$clusters, n)
+  units <- read_units(options$blocks, options$clusters, seq_len(n))
   codes <- units$clusters
   if (is.null(codes)) {
     return(c(units, list(sizes = rep(1L, n))))
@@ -525,6 +525,7 @@ exchange_units <- function(variables, options) {
   units$sizes <- rep(1L, count)
   in_block <- if (!is.null(units$blocks)) " in some block"
   constant <- vapply(variables, \(v) constant_within(v$sample, codes), NA)
+  by_size <- FALSE
   if (length(unique(points)) > 1L) {
     # Filters must not change with the sizes of what moves.
     sums <- length(variables) == 2L && !options$operator &&
@@ -532,9 +533,10 @@ exchange_units <- function(variables, options) {
     if (sums && any(constant)) {
       units$moved <- max(which(constant))
     } else {
-      units$of <- paste0(" of the same size",
-                         if (!is.null(in_block)) " within blocks")
-      units$blocks <- check_codes(paste(points, units$blocks), count)
+      units$of <- c("of clusters of the same size",
+                    if (!is.null(in_block)) "within blocks")
+      units$blocks <- number_codes(paste(points, units$blocks))
+      by_size <- TRUE
     }
   }
   blocks <- in_blocks(count, units$blocks)
@@ -559,7 +561,7 @@ exchange_units <- function(variables, options) {
       units$labelings <- min(units$labelings, ways)
     }
   }
-  alone <- if (is.null(units$of)) 0L else sum(lengths(blocks) == 1L)
+  alone <- if (by_size) sum(lengths(blocks) == 1L) else 0L
   if (alone > 0L) {
     warn_kernmean(alone, " of ", count, " clusters have a size that no other ",
                   "has", in_block, ", and stay where they are")

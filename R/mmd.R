@@ -205,7 +205,11 @@ test_pooled.pooled_samples <- function(pooled, asked) {
   samples <- read_samples(pooled, options)
   check_two(samples, options)
   options["filter"] <- list(without_factor(options$filter))
-  scheme <- read_scheme(samples, options)
+  units <- sample_units(samples$sizes, options$blocks, options$clusters,
+                        samples$order)
+  scheme <- check_permutations(options$permutations, units, options$B,
+                               options$null, samples$order)
+  scheme$bins <- count_bins(options, samples$sizes)
   new_mmd_test(samples, options, scheme,
                mmd_statistics(samples, options, scheme), stored(asked))
 }
@@ -223,18 +227,9 @@ pool_samples <- function(sample, groups, order, label, name) {
 }
 
 pool_pair <- function(x, y, label) {
-  if (is.character(y) || is.factor(y) || is.function(y)) {
-    stop_input("'y' must be the second sample, not ", describe(y),
-               "; for values and groups use a formula, for a model mmd_gof()")
-  }
-  if (inherits(y, "kme_sketch")) {
-    stop_input("'y' must not be a sketch where 'x' holds points; give the ",
-               "sketch first, as in mmd_test(y, x)")
-  }
   x <- check_data(x)
-  if (ncol(x) == 1L && identical(ncol(y), 1L)) {
-    y <- unname(check_data(y, "y"))
-  }
+  # Of one column each the names need not be the same.
+  if (ncol(x) == 1L && identical(ncol(y), 1L)) y <- unname(check_data(y, "y"))
   if (!is.null(dim(y)) && ncol(y) != ncol(x)) {
     stop_input("'y' must have the columns of 'x', ", ncol(x), ", not ", ncol(y))
   }
@@ -249,18 +244,7 @@ pool_groups <- function(sample, groups, label, name) {
   if (missing(groups)) {
     stop_input("'groups' must be given: the group of each point")
   }
-  if (!is.atomic(groups) || length(groups) != sample$n || anyNA(groups)) {
-    stop_input("'groups' must have one value for each of the ", sample$n,
-               " points, none missing, not ", describe_codes(groups))
-  }
-  values <- length(unique(groups))
-  if (is.numeric(groups) && 2 * values > length(groups)) {
-    stop_input(
-      "the groups must have at least 2 points each, not come from numbers ",
-      "with ", values, " values; hsic_test() tests for dependence on them"
-    )
-  }
-  groups <- check_factor(groups)
+  groups <- check_factor(check_each(groups, sample$n, "groups"))
   order <- order(as.integer(groups))
   if (is.unsorted(order)) sample <- sample_take(sample, order)
   pool_samples(sample, groups[order], order, label, name)
@@ -281,15 +265,13 @@ mmd_test.dist <- mmd_test.gram
 #' @export
 mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                              blocks = NULL, clusters = NULL) {
-  pooled <- pool_formula(match.call(expand.dots = FALSE), formula, data,
-                         missing(na.action), parent.frame())
-  mmd_test.default(pooled, ..., blocks = pooled$blocks,
-                   clusters = pooled$clusters)
+  test_formula(mmd_test.default, match.call(expand.dots = FALSE), formula, data,
+               missing(na.action), parent.frame(), ...)
 }
 
-# The samples of a formula, with the blocks and clusters of the rows; call: of
-# the method, with unevaluated dots.
-pool_formula <- function(call, formula, data, na_default, frame) {
+# What a door makes of the samples of a formula, with the blocks and clusters of
+# the rows; call: of the method, with unevaluated dots.
+test_formula <- function(door, call, formula, data, na_default, home, ...) {
   check_formula(formula, data)
   if (length(formula) != 3L) {
     stop_input("'formula' must be of the form response ~ group")
@@ -301,43 +283,41 @@ pool_formula <- function(call, formula, data, na_default, frame) {
                                left_columns(formula, data, used)))
   }
   check_bound(formula, data)
-  frame <- formula_frame(call, formula, data, na_default, frame)
+  frame <- formula_frame(call, formula, data, na_default, home)
   check_left(attr(frame, "terms"))
-  units <- list(blocks = frame[["(blocks)"]], clusters = frame[["(clusters)"]])
-  frame <- frame[!names(frame) %in% c("(blocks)", "(clusters)")]
-  if (ncol(frame) != 2L) {
-    stop_input(
-      "'formula' must have one grouping variable on its right (interaction(a, ",
-      "b) makes one of two), not ", ncol(frame) - 1L
-    )
+  units <- names(frame) %in% c("(blocks)", "(clusters)")
+  variables <- frame[!units]
+  if (length(variables) != 2L) {
+    stop_input("'formula' must have one grouping variable on its right, as ",
+               "interaction(a, b) is, not ", length(variables) - 1L)
   }
-  if (anyNA(frame[[2L]])) {
-    stop_input("the grouping variable '", names(frame)[2L],
-               "' must have no missing values, not ", sum(is.na(frame[[2L]])),
-               " NA")
-  }
-  name <- names(frame)[1L]
-  x <- check_data(plain_term(frame[[1L]]), name)
+  name <- names(variables)[1L]
+  x <- check_data(plain_term(variables[[1L]]), name)
   rownames(x) <- NULL
   if (is.null(colnames(x)) && ncol(x) == 1L) colnames(x) <- name
-  pooled <- pool_groups(points_sample(x, NULL), frame[[2L]],
-                        paste(names(frame), collapse = " by "), name)
-  pooled[c("blocks", "clusters")] <- units
-  pooled
+  pooled <- pool_groups(points_sample(x, NULL), variables[[2L]],
+                        paste(names(variables), collapse = " by "), name)
+  door(pooled, ..., blocks = frame[["(blocks)"]],
+       clusters = frame[["(clusters)"]])
 }
 
 # In cbind() a factor would become the numbers of its levels.
 check_bound <- function(formula, data) {
   left <- formula[[2L]]
-  if (!is.call(left) || !identical(left[[1L]], quote(cbind))) {
-    return(invisible())
-  }
-  for (part in as.list(left)[-1L]) {
+  bound <- is.call(left) && identical(left[[1L]], quote(cbind))
+  for (part in if (bound) as.list(left)[-1L]) {
     if (is.factor(read_formula(eval(part, data, environment(formula))))) {
       stop_input("'formula' must have numeric columns only on its left; '",
-                 deparse1(part), "' is a factor, which hsic_test(group ~ a + ",
-                 "b) takes")
+                 deparse1(part), "' is a factor")
     }
+  }
+}
+
+# Are there two samples or more, of two points each?
+check_sizes <- function(sizes, points = "points") {
+  if (length(sizes) < 2L || any(sizes < 2L)) {
+    stop_input("there must be two samples or more, of at least 2 ", points,
+               " each, not of ", shorten(sizes, 8L))
   }
 }
 
@@ -346,32 +326,20 @@ check_bound <- function(formula, data) {
 read_samples <- function(pooled, options) {
   sample <- pooled$sample
   sizes <- tabulate(pooled$groups, nlevels(pooled$groups))
-  small <- which(sizes < 2L)
-  if (length(sizes) < 2L) {
-    stop_input("there must be at least two groups, not ", length(sizes))
-  }
-  if (length(small)) {
-    stop_input("each sample must have at least 2 points; '",
-               levels(pooled$groups)[small[1L]], "' has ", sizes[small[1L]])
-  }
+  check_sizes(sizes)
   bandwidths <- options$bandwidths
   if (stores_gram(sample)) {
-    kept <- c("kernel", "bandwidths", "scale")
-    given <- kept[c(!is.null(options$kernel), !is.null(bandwidths),
-                    asks_scale(options$scale))]
-    if (length(given)) {
-      stop_input("'", given[1L], "' must not be given for a gram, which has a ",
-                 "kernel")
+    beside <- c(kernel = !is.null(options$kernel),
+                bandwidths = !is.null(bandwidths),
+                scale = asks_scale(options$scale))
+    if (any(beside)) {
+      stop_input("'", names(beside)[beside][1L], "' must not be given for a ",
+                 "gram, which has a kernel")
     }
   } else {
-    kernel <- if (!is.null(bandwidths)) {
-      # One that is not chosen: the many are, when the units are known.
-      kernel_rbf(1)
-    } else if (is.null(options$kernel)) {
-      kernel_rbf()
-    } else {
-      options$kernel
-    }
+    # The many are chosen when the units are known.
+    kernel <- if (!is.null(bandwidths)) kernel_rbf(1) else options$kernel
+    if (is.null(kernel)) kernel <- kernel_rbf()
     sample <- fit_sample(sample$x, kernel, options$scale, pooled$name)
   }
   if (is_single(options$filter)) {
@@ -382,25 +350,19 @@ read_samples <- function(pooled, options) {
     if (is.character(bandwidths)) bandwidths <- fuse_bandwidths(sample$x)
     sample$kernel$bandwidth <- bandwidths
   }
-  list(sample = sample, groups = pooled$groups, sizes = sizes,
-       order = pooled$order, bandwidths = bandwidths,
-       origin = pooled[c("label", "order", "name")])
+  order <- if (is.null(pooled$order)) seq_along(pooled$groups) else pooled$order
+  list(sample = sample, groups = pooled$groups, sizes = sizes, order = order,
+       bandwidths = bandwidths, origin = pooled[c("label", "order", "name")])
 }
 
 # What is only for two samples.
 check_two <- function(samples, options) {
   count <- length(samples$sizes)
-  if (count == 2L) {
-    return(invisible())
-  }
   check_memory(choose(count, 2) + count, count, "use fewer groups",
                what = "a table of all pairs of groups,")
-  if (!is.null(options$bandwidths) || options$null == "gamma") {
-    stop_input("there must be two samples ", if (options$null == "gamma") {
-      "for null = \"gamma\""
-    } else {
-      "when 'bandwidths' is given"
-    }, ", not ", count)
+  if (count > 2L && (!is.null(options$bandwidths) || options$null == "gamma")) {
+    stop_input("there must be two samples for many bandwidths or null = ",
+               "\"gamma\", not ", count)
   }
 }
 
@@ -412,9 +374,7 @@ fuse_bandwidths <- function(x) {
     x <- x[sample.int(nrow(x), fuse_most_points), , drop = FALSE]
   }
   ends <- quantile(stats::dist(x), c(0.05, 0.95), names = FALSE)
-  if (!is.finite(ends[2L])) {
-    stop_kernmean("numeric", "distances overflow; rescale the columns of 'x'")
-  }
+  check_result(ends, "a distance")
   if (ends[2L] == 0) ends[2L] <- 1
   if (ends[1L] == 0) ends[1L] <- ends[2L] / 100
   seq(ends[1L] / 2, 2 * ends[2L], length.out = 10L)
@@ -422,17 +382,11 @@ fuse_bandwidths <- function(x) {
 
 # --- What changes places -----------------------------------------------------
 
-# See check_permutations().
-sample_units <- function(samples, blocks, clusters) {
-  sizes <- samples$sizes
-  units <- read_units(blocks, clusters, sum(sizes), samples$order)
-  if (is.null(blocks) && is.null(clusters)) {
-    return(list(sizes = sizes))
-  }
+# See check_permutations(); order: as of read_units().
+sample_units <- function(sizes, blocks, clusters, order = seq_len(sum(sizes))) {
+  units <- c(read_units(blocks, clusters, order), list(sizes = sizes))
   group <- rep(seq_along(sizes), sizes)
-  if (is.null(clusters)) {
-    units$sizes <- sizes
-  } else {
+  if (!is.null(clusters)) {
     group <- by_cluster(group, units$clusters)
     if (is.null(group)) {
       stop_input("'clusters' must lie in one sample each; for clusters with ",
@@ -445,14 +399,11 @@ sample_units <- function(samples, blocks, clusters) {
     }
     check_left_points(units, group)
   }
-  blocks <- units$blocks
-  if (!is.null(blocks) && !anyDuplicated(unique(cbind(blocks, group))[, 1L])) {
-    stop_input(
-      "'blocks' must hold ", if (is.null(clusters)) "points" else "clusters",
-      " of different samples in some block", if (is.null(clusters)) {
-        "; what lies in one sample and moves as a whole is given as 'clusters'"
-      }
-    )
+  if (!is.null(blocks) &&
+        !anyDuplicated(unique(cbind(units$blocks, group))[, 1L])) {
+    stop_input("'blocks' must hold points of different samples in some block; ",
+               "what lies in one sample and moves as a whole is given as ",
+               "'clusters'")
   }
   units
 }
@@ -469,15 +420,6 @@ check_left_points <- function(units, group) {
                  "however they change places; take together those of one point")
     }
   }
-}
-
-# How the labels of samples are permuted, see check_permutations().
-read_scheme <- function(samples, options) {
-  units <- sample_units(samples, options$blocks, options$clusters)
-  scheme <- check_permutations(options$permutations, units, options$B,
-                               options$null, samples$order)
-  scheme$bins <- count_bins(options, samples$sizes)
-  scheme
 }
 
 most_points_without_bins <- 20000
@@ -558,19 +500,22 @@ new_mmd_test <- function(samples, options, scheme, found, arguments,
   several <- length(sizes) > 2L
   fused <- !is.null(samples$bandwidths)
   plain <- if (is.null(found$table)) found$values[1L] else found$plain
-  bandwidth <- samples$sample$kernel$bandwidth
-  bandwidth <- if (length(bandwidth) == 1L) c(bandwidth = bandwidth[[1L]])
+  bandwidth <- named_bandwidth(samples$sample$kernel)
   bin <- found$source$bin
+  if (!is.null(bin)) scheme$of <- paste("of bins of", count_of(bin, "point"))
+  chosen <- found$settled$chosen
+  name <- paste0(if (isTRUE(found$table$order > 0L)) "filtered " else
+    if (fused) "fused " else if (several) "sum of ", "MMD^2")
   new_test(
     "mmd_test",
     statistic = stats::setNames(height * found$values[1L],
-                                mmd_name(found, several, fused)),
+                                if (isTRUE(found$several)) "max z" else name),
     parameter = c(
       if (options$null == "gamma") law$gamma else c(
         if (several) c(groups = length(sizes), N = sum(sizes)) else
           c(m = sizes[[1L]], n = sizes[[2L]]),
-        if (!is.null(scheme$clusters)) c(clusters = sum(scheme$sizes)),
-        if (!is.null(samples$bins)) c(bins = samples$bins), B = scheme$B
+        clusters = if (!is.null(scheme$clusters)) sum(scheme$sizes),
+        bins = samples$bins, B = scheme$B
       ), bandwidth
     ),
     p.value = law$p,
@@ -582,21 +527,15 @@ new_mmd_test <- function(samples, options, scheme, found, arguments,
     method = test_title(
       if (several) "k-sample" else "two-sample",
       c(if (fused) "fused MMD" else "MMD", filter_label(options$filter),
-        options$estimator$label, options$statistic),
-      options, scheme, paste0("all labelings", if (!is.null(bin)) " of bins"),
-      if (!is.null(bin)) {
-        paste("permutations of bins of", count_of(bin, "point"))
-      }
+        options$estimator$label, options$statistic), options, scheme
     ),
     data.name = name_samples(samples$origin$label, sizes),
     replicates = if (!is.null(law$draws)) height * law$draws,
     gamma = law$gamma, null = options$null, type = options$statistic,
     estimator = options$estimator, lambda = found$settled$estimator$lambda,
     alpha = if (!is.null(found$alpha)) stats::setNames(found$alpha, labels),
-    noise = found$settled$chosen$noise,
-    smoothing = unlist(found$settled$chosen[c("h", "c")]),
-    candidates = found$settled$chosen$candidates,
-    kernel = samples$sample$kernel,
+    noise = chosen$noise, smoothing = unlist(chosen[c("h", "c")]),
+    candidates = chosen$candidates, kernel = samples$sample$kernel,
     sample = samples$sample, groups = samples$groups, sizes = sizes,
     pairs = if (several) stats::setNames(
       height * found$pairs,
@@ -608,21 +547,10 @@ new_mmd_test <- function(samples, options, scheme, found, arguments,
   )
 }
 
-mmd_name <- function(found, several, fused) {
-  if (isTRUE(found$several)) {
-    "max z"
-  } else if (isTRUE(found$table$order[1L] > 0L)) {
-    "filtered MMD^2"
-  } else {
-    paste0(if (fused) "fused " else if (several) "sum of ", "MMD^2")
-  }
-}
-
 # "x (n = 13) and y (n = 9)", "extra by group: 1 (n = 10), 2 (n = 10)"
 name_samples <- function(label, sizes) {
-  pair <- all(c("x", "y") %in% names(label))
-  each <- paste0(if (pair) label[c("x", "y")] else names(sizes), " (n = ",
-                 sizes, ")")
+  pair <- length(label) == 2L
+  each <- paste0(if (pair) label else names(sizes), " (n = ", sizes, ")")
   if (pair) paste(each, collapse = " and ") else
     paste0(label, ": ", shorten(each, 8L))
 }
@@ -630,11 +558,10 @@ name_samples <- function(label, sizes) {
 # The unbiased statistic and its exact deviation over permutations of points.
 unbiased_summary <- function(found, sizes, options, scheme) {
   source <- found$source
-  points <- !is.null(source$native) && is.null(source$weights) &&
-    ncol(source$rows) == 1L && length(sizes) == 2L && is.null(source$bin) &&
-    options$null == "permutation" && is_unshrunk(options$estimator) &&
-    (is.null(scheme$matrix) || scheme$all) && is.null(scheme$blocks)
-  if (!points) {
+  if (is.null(source) || length(sizes) > 2L || ncol(source$rows) > 1L ||
+        options$null != "permutation" || !is_unshrunk(options$estimator) ||
+        !is.null(c(source$weights, source$bin, scheme$blocks)) ||
+        !is.null(scheme$matrix) && !scheme$all) {
     return(NULL)
   }
   deviation <- unbiased_deviation(source$rows[, 1L], source$diagonal[, 1L],
@@ -657,8 +584,7 @@ fit_rows.mmd_test <- function(x, ..., pairs = FALSE) {
 }
 
 fit_frame.mmd_test <- function(x) {
-  if (is.null(x$statistics) && length(x$sizes) > 1L) pair_frame(x) else
-    fit_frame.htest(x)
+  if (is.null(x$statistics)) pair_frame(x) else x$statistics
 }
 
 pair_frame <- function(x) {
@@ -712,13 +638,10 @@ witness_weights.kernmean_sample <- function(sample, test, side) {
 # With what gives the values: at(), of new points, and own(), of those of the
 # sample.
 witness_values <- function(sample, witness, test) {
-  own <- if (!is.null(test$statistics)) {
-    filtered_witness(test, witness$weights)
-  } else {
-    list(at = \(new) drop(sample_at(sample, new, witness$weights)),
-         own = \() sample_apply(sample, witness$weights))
-  }
-  c(witness, own)
+  weights <- witness$weights
+  c(witness, if (!is.null(test$statistics)) filtered_witness(test, weights) else
+    list(at = \(new) drop(sample_at(sample, new, weights)),
+         own = \() sample_apply(sample, weights)))
 }
 
 # Other data may be given where they have names; else those of the test.
@@ -728,12 +651,12 @@ fit_request.mmd_test <- function(x, changes) {
   # One takes the place of the other.
   if (!is.null(changes$kernel)) arguments["bandwidths"] <- NULL
   asked <- change_request(arguments, changes[!names(changes) %in% data])
-  own_kernel <- !is.null(asked$kernel) || !is.null(asked$bandwidths)
+  rekernel <- !is.null(c(asked$kernel, asked$bandwidths))
   if (!length(data) && !"scale" %in% names(changes)) {
     asked$kernel <- keep_units(asked$kernel, x$sample)
     if (is_scaled(asked$kernel)) asked$scale <- NULL
   }
-  asked$x <- repool(x$sample, x, changes, data, own_kernel)
+  asked$x <- repool(x$sample, x, changes, data, rekernel)
   asked
 }
 
@@ -745,11 +668,11 @@ repool.kernmean_sample <- function(sample, test, changes, data, rekernel) {
   if (length(data)) {
     first <- as.integer(test$groups) == 1L
     points <- sample_raw(sample)
-    own <- list(x = points[first, , drop = FALSE],
-                y = points[!first, , drop = FALSE])
-    own[data] <- changes[data]
+    samples <- list(x = points[first, , drop = FALSE],
+                    y = points[!first, , drop = FALSE])
+    samples[data] <- changes[data]
     label <- new_label(origin$label, attr(changes, "call"), data)
-    return(pool_pair(own$x, own$y, label))
+    return(pool_pair(samples$x, samples$y, label))
   }
   if (!stores_gram(sample) || rekernel) {
     sample_points(sample, "'kernel' and 'bandwidths' must be NULL for a gram ",

@@ -51,8 +51,8 @@ check_factors <- function(sample, factors) {
 }
 
 # list(left: see filter_spectrum(), at: a function of the ratio that gives one
-# of the order, in increasing order, that gives what the folds need, as of
-# mmd_source(), of M or M o M). A matrix takes the place of the one before.
+# of the order, that gives what the folds need, as of mmd_source(), of M or
+# M o M).
 filtered_sources <- function(samples, units, filter) {
   sample <- filterable_sample(samples$sample)
   if (sample$n > filter_most_points) {
@@ -66,9 +66,7 @@ filtered_sources <- function(samples, units, filter) {
   list(left = 0, at = \(ratio) {
     m <- matrices$at(ratio)
     \(order) {
-      if (order == 2L) m <<- m * m
-      samples$sample <- gram_sample(new_gram(m))
-      if (order == max(filter$order)) m <<- NULL
+      samples$sample <- gram_sample(new_gram(if (order == 2L) m * m else m))
       mmd_source(samples, units)
     }
   })

@@ -3,105 +3,76 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
   if (check_type(type, c("null", "witness")) == "null") {
     return(picture_null(object, breaks, freq))
   }
-  test <- object
   n <- take(n, count(2L))
-  if (!is.null(test$arguments$bandwidths)) {
+  if (!is.null(object$arguments$bandwidths)) {
     stop_input("'type' must not be \"witness\" for many bandwidths")
   }
-  labels <- names(test$sizes)
-  pairs <- witness_pairs(groups, labels)
-  panels <- lapply(pairs, \(pair) {
-    c(picture_witness(test, pair, n), panel = labels[pair[[1L]]])
+  labels <- names(object$sizes)
+  every <- seq_along(labels)
+  if (is.null(groups) && length(labels) == 2L) groups <- labels
+  if (!is.null(groups)) {
+    pair <- check_pick(as.character(groups), labels, "groups", 2L)
+    return(picture_witness(object, pair[1L], pair[2L], n))
+  }
+  panels <- lapply(every, \(g) {
+    c(picture_witness(object, g, every[-g], n), panel = labels[g])
   })
-  if (length(panels) == 1L) {
-    return(panels[[1L]])
-  }
   # For panels side by side, entries of one key stand for all.
-  words <- witness_words
-  top <- test$statistics[test$statistics$maximum, ]
-  if (identical(top$order, 2L)) attr(words, "what") <- "farther out"
-  fills <- lapply(panels, \(p) p$fill)
-  fill <- fills[[1L]]
-  if (!is.null(fill)) {
-    most <- max(vapply(fills, \(f) f$limits[2L], 1))
-    fill$limits <- fill$at <- c(-most, most)
-    fill$labels <- rev(denser(words))
-  }
+  sides <- c("the group", "the rest")
   key <- panels[[1L]]$key
-  key$label <- c(if (nrow(key) > 2L) words, denser(words))
+  words <- sub("^.* (denser|farther out)$", "\\1", utils::tail(key$label, 2L))
+  key$label <- c(if (nrow(key) > 2L) sides, paste(sides, words))
+  fill <- panels[[1L]]$fill
+  if (!is.null(fill)) {
+    most <- max(vapply(panels, \(panel) panel$fill$limits[2L], 1))
+    fill$limits <- fill$at <- c(-most, most)
+    fill$labels <- rev(paste(sides, words))
+  }
   list(panels = panels, key = key, fill = fill,
        title = "Witness functions: each group against the rest",
-       value = stats::setNames(lapply(panels, \(p) p$value), labels))
-}
-
-witness_words <- c("the group", "the rest")
-
-# The numbers of the groups to be compared, list(first, second) each.
-witness_pairs <- function(groups, labels) {
-  if (is.null(groups)) {
-    every <- seq_along(labels)
-    if (length(every) == 2L) {
-      return(list(list(1L, 2L)))
-    }
-    return(lapply(every, \(g) list(g, setdiff(every, g))))
-  }
-  list(as.list(check_pick(as.character(groups), labels, "groups", 2L)))
+       value = stats::setNames(lapply(panels, `[[`, "value"), labels))
 }
 
 # One sample against another, or against all the rest.
-picture_witness <- function(test, pair, n) {
+picture_witness <- function(test, first, second, n) {
   sample <- test$sample
   labels <- names(test$sizes)
   side <- integer(length(labels))
-  side[pair[[1L]]] <- 1L
-  side[pair[[2L]]] <- 2L
+  side[first] <- 1L
+  side[second] <- 2L
   witness <- witness_values(sample, witness_weights(sample, test, side), test)
-  rest <- length(pair[[2L]]) > 1L
-  names <- c(labels[pair[[1L]]], if (rest) "the rest" else labels[pair[[2L]]])
-  attr(names, "what") <- witness$what
-  title <- if (length(labels) == 2L) "Witness function" else
-    paste("Witness function:", names[1L],
-          if (rest) "against the rest" else paste("and", names[2L]))
-  if (!is.null(witness$words)) {
-    title <- paste0(title, " (", witness$words, ")")
-  }
+  names <- c(labels[first], if (length(second) > 1L) "the rest" else
+    labels[second])
+  denser <- paste(names, if (is.null(witness$what)) "denser" else witness$what)
+  title <- paste0(
+    "Witness function",
+    if (length(labels) > 2L) paste0(": ", paste(names, collapse = " against ")),
+    if (!is.null(witness$words)) paste0(" (", witness$words, ")")
+  )
   if (!is.null(witness$side)) {
     witness$group <- factor(names[witness$side], names)
   }
   d <- ncol(sample$x)
   if (is.null(d) || d > 2L || isFALSE(witness$grid)) {
-    return(witness_points(sample, witness, names, title))
+    return(witness_points(sample, witness, denser, title))
   }
   x <- sample_raw(sample)[witness$shown, , drop = FALSE]
-  at <- \(z) witness$at(raw_points(sample, z))
   draw <- if (d == 1L) witness_curve else witness_surface
-  draw(x, at, witness$group, names, n, title)
-}
-
-# Which sample is denser where.
-denser <- function(labels) {
-  what <- attr(labels, "what")
-  paste(labels, if (is.null(what)) "denser" else what)
-}
-
-denser_entries <- function(names, colors) {
-  key_entries(denser(names), colors, "box")
+  draw(x, \(z) witness$at(raw_points(sample, z)), witness$group, denser, n,
+       title)
 }
 
 # The colors with their meaning, for a bar.
-denser_fill <- function(value, names) {
+denser_fill <- function(value, denser) {
   fill <- diverging(value)
-  fill$title <- "witness"
-  fill$at <- fill$limits
-  fill$labels <- rev(denser(names))
-  fill
+  c(fill, list(title = "witness", at = fill$limits, labels = rev(denser)))
 }
 
 end_colors <- \(fill) rev(fill$colors[c(8L, length(fill$colors) - 7L)])
 
-# names: of the two samples; group: that of each point, NULL for none; span:
-# points that are to be in sight.
-witness_curve <- function(x, at, group, names, n, title, span = x) {
+# denser: words for where it is positive and negative; group: that of each
+# point, NULL for none; span: points that are to be in sight.
+witness_curve <- function(x, at, group, denser, n, title, span = x) {
   ends <- padded_range(span)
   z <- seq(ends[1L], ends[2L], length.out = n)
   value <- at(matrix(z))
@@ -109,7 +80,7 @@ witness_curve <- function(x, at, group, names, n, title, span = x) {
   areas <- lapply(1:2, \(g) {
     part <- if (g == 1L) pmax(value, 0) else pmin(value, 0)
     new_layer("area", x = z, y = part, col = colors[g],
-              level = denser(names)[g])
+              level = denser[g])
   })
   rugs <- if (is.null(group)) {
     list(new_layer("rug", x = drop(x), side = 1, col = "grey40"))
@@ -126,13 +97,13 @@ witness_curve <- function(x, at, group, names, n, title, span = x) {
       across_layer(h = 0)
     ), rugs),
     data.frame(z = z, value = value),
-    key = denser_entries(names, colors)
+    key = key_entries(denser, colors, "box")
   )
 }
 
-witness_surface <- function(x, at, group, names, n, title, span = x) {
+witness_surface <- function(x, at, group, denser, n, title, span = x) {
   surface <- surface_of(at, span, n)
-  fill <- denser_fill(surface$z, names)
+  fill <- denser_fill(surface$z, denser)
   labels <- axis_names(x)
   new_picture(
     title, labels[1L], labels[2L],
@@ -140,13 +111,13 @@ witness_surface <- function(x, at, group, names, n, title, span = x) {
       list(points_layer(x, group, color = "grey40"))),
     surface, fill = fill, flush = TRUE,
     key = rbind(if (!is.null(group)) level_entries(levels(group)),
-                denser_entries(names, end_colors(fill)))
+                key_entries(denser, end_colors(fill), "box"))
   )
 }
 
 # The points along the leading kernel principal axes; witness: as of
 # witness_weights(), with the group of each point.
-witness_points <- function(sample, witness, names, title) {
+witness_points <- function(sample, witness, denser, title) {
   rows <- witness$shown
   part <- sample_take(sample, rows)
   axes <- kernel_axes(part)
@@ -156,7 +127,7 @@ witness_points <- function(sample, witness, names, title) {
     witness$own()[rows[axes$shown]]
   }
   group <- witness$group[axes$shown]
-  fill <- denser_fill(value, names)
+  fill <- denser_fill(value, denser)
   layer <- points_layer(axes$scores, value, fill, main = TRUE)
   if (!is.null(group)) {
     layer$level <- group
@@ -164,15 +135,13 @@ witness_points <- function(sample, witness, names, title) {
     layer$style$col <- level_colors(2L)[as.integer(group)]
     layer$style$lwd <- 1.5
   }
-  found <- data.frame(PC1 = axes$scores[, 1L], PC2 = axes$scores[, 2L])
-  found$group <- group
-  found$value <- value
+  shown <- data.frame(PC1 = axes$scores[, 1L], PC2 = axes$scores[, 2L])
+  shown$group <- group
+  shown$value <- value
   new_picture(
-    sub("^Witness function( \\(|$)",
-        "Witness function on kernel principal axes\\1", title),
-    "kernel PC1", "kernel PC2", list(layer), found, fill = fill,
+    title, "kernel PC1", "kernel PC2", list(layer), shown, fill = fill,
     key = rbind(if (!is.null(group)) {
       key_entries(levels(group), level_colors(2L), "ring", level_pch(2L))
-    }, denser_entries(names, end_colors(fill)))
+    }, key_entries(denser, end_colors(fill), "box"))
   )
 }

@@ -92,8 +92,7 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
   }
   bins <- if (binned) pooled_bins(sketches, names(parts))
   units <- list(sizes = if (binned) bins$sizes else
-                  vapply(parts, `[[`, 1, "n"),
-                what = if (binned) "bins")
+                  vapply(parts, `[[`, 1, "n"))
   scheme <- check_permutations(options$permutations, units, options$B,
                                options$null)
   if (binned) {

@@ -111,9 +111,7 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
   }
   options <- mmd_options(asked)
   samples <- read_samples(x, options)
-  if (is_single(options$filter)) {
-    options["filter"] <- list(without_factor(options$filter))
-  }
+  options["filter"] <- list(without_factor(options$filter))
   if (!is.null(options$reference)) {
     options$reference <- take(as.character(options$reference),
                               choice(levels(samples$groups)), "reference")
@@ -153,10 +151,8 @@ mmd_pairwise.dist <- mmd_pairwise.gram
 #' @export
 mmd_pairwise.formula <- function(formula, data = NULL, subset, na.action, ...,
                                  blocks = NULL, clusters = NULL) {
-  pooled <- pool_formula(match.call(expand.dots = FALSE), formula, data,
-                         missing(na.action), parent.frame())
-  mmd_pairwise.default(pooled, ..., blocks = pooled$blocks,
-                       clusters = pooled$clusters)
+  test_formula(mmd_pairwise.default, match.call(expand.dots = FALSE), formula,
+               data, missing(na.action), parent.frame(), ...)
 }
 
 # What an average chooses, noise, comes from the whole sample, as the bandwidth
@@ -199,13 +195,13 @@ compared_pairs <- function(settled, asked) {
   }
   pairs <- data.frame(first = each[1L, ], second = each[2L, ],
                       m = sizes[each[1L, ]], n = sizes[each[2L, ]])
-  units <- read_units(asked$blocks, asked$clusters, sum(sizes), settled$order)
+  units <- read_units(asked$blocks, asked$clusters, settled$order)
   for (p in seq_len(nrow(pairs))) {
-    pair <- list(sizes = c(pairs$m[p], pairs$n[p]))
+    pair <- c(pairs$m[p], pairs$n[p])
     rows <- pair_rows(settled, pairs[p, ])
     found <- tryCatch(list(
       sample_units(pair, units$blocks[rows], units$clusters[rows]),
-      count_bins(asked, pair$sizes)
+      count_bins(asked, pair)
     ), kernmean_error_input = \(e) {
       stop_input("in the comparison of '", labels[each[1L, p]], "' and '",
                  labels[each[2L, p]], "': ", conditionMessage(e))
@@ -473,14 +469,16 @@ new_pairwise <- function(samples, settled, pairs, found, asked, random,
 }
 
 pairwise_title <- function(asked) {
-  scheme <- list(all = identical(asked$permutations, "all"),
-                 blocks = asked$blocks, clusters = asked$clusters)
+  scheme <- list(all = identical(asked$permutations, "all"), of = c(
+    if (!is.null(asked$clusters)) "of clusters",
+    if (!is.null(asked$blocks)) "within blocks"
+  ))
   words <- c(if (is.null(asked$bandwidths)) "MMD" else "fused MMD",
              filter_label(asked$filter), asked$estimator$label, asked$statistic)
   of <- if (is.null(asked$reference)) "all pairs of groups" else
     paste0("each group against '", asked$reference, "'")
   sub(" test (", paste0(" tests of ", of, " ("),
-      test_title("two-sample", words, asked, scheme, "all labelings"),
+      test_title("two-sample", words, asked, scheme),
       fixed = TRUE)
 }
 

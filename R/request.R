@@ -532,7 +532,7 @@ check_factor <- function(groups, name = "groups") {
 }
 
 # One value for each of n units, none missing: a vector or a factor.
-check_each <- function(values, n, name, units) {
+check_each <- function(values, n, name, units = "points") {
   if (!is.atomic(values) || length(values) != n || NCOL(values) != 1L) {
     stop_input("'", name, "' must be a factor or a vector with a value for ",
                "each of the ", n, " ", units, ", not ", describe(values),
@@ -543,6 +543,7 @@ check_each <- function(values, n, name, units) {
   if (missing) {
     stop_input("'", name, "' must have no missing values, not ", missing, " NA")
   }
+  values
 }
 
 # A factor of the levels that there are.

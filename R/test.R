@@ -56,21 +56,17 @@ control_arguments <- door_table(
   bins = maybe(count(2L))
 )
 
+# "test_control: null = \"gamma\"", of what is set.
 #' @export
 print.test_control <- function(x, ...) {
-  say(settings_line(class(x)[1L], x))
-  invisible(x)
-}
-
-# "test_control: null = \"gamma\"", of what is set.
-settings_line <- function(what, settings) {
-  set <- settings[!vapply(settings, is.null, NA)]
-  words <- vapply(set, \(value) {
+  words <- vapply(Filter(length, x), \(value) {
     if (is.atomic(value) && length(value) <= 8L) deparse1(value) else
       describe(value)
   }, "")
-  paste0(what, ": ", if (!length(set)) "all by rule",
-         paste(names(set), "=", words, recycle0 = TRUE, collapse = ", "))
+  say(paste0(class(x)[1L], ": ", if (!length(words)) "all by rule", paste(
+    names(words), "=", words, recycle0 = TRUE, collapse = ", "
+  )))
+  invisible(x)
 }
 
 a_control <- is_a("test_control", "test_control(...)")
@@ -161,6 +157,11 @@ has_sums <- function(estimator) {
   is_unshrunk(estimator) || !is.null(est_share(estimator))
 }
 
+# The bandwidth among the parameters of a test, if it is one number.
+named_bandwidth <- function(kernel) {
+  if (length(kernel$bandwidth) == 1L) c(bandwidth = kernel$bandwidth[[1L]])
+}
+
 # The sample whose average a settled estimator takes.
 settled_sample <- function(sample, settled) {
   if (!is.null(settled$sample)) {
@@ -174,38 +175,25 @@ settled_sample <- function(sample, settled) {
 
 # --- Permutations ------------------------------------------------------------
 
-# What changes places: list(blocks, clusters), codes 1, 2, ... of the points or
-# NULL, as they were given; `order`: the rows of the data that the points come
-# from.
-read_units <- function(blocks, clusters, n, order = NULL) {
+# What changes places: list(blocks, clusters: codes 1, 2, ... of the points or
+# NULL; of: words), as they were given; `order`: the rows of the data that the
+# points come from.
+read_units <- function(blocks, clusters, order) {
   units <- list(blocks = blocks, clusters = clusters)
-  for (name in names(units)[!vapply(units, is.null, NA)]) {
-    codes <- units[[name]]
-    if (length(codes) == n && !is.null(order)) codes <- codes[order]
-    units[[name]] <- check_codes(codes, n, name)
+  for (name in names(Filter(length, units))) {
+    codes <- check_each(units[[name]], length(order), name)[order]
+    units[[name]] <- number_codes(codes)
   }
   if (is.null(clusters) && !is.null(blocks) && !anyDuplicated(units$blocks)) {
     stop_input("'blocks' must hold two points in some block, or nothing moves")
   }
+  units$of <- c(if (!is.null(clusters)) "of clusters",
+                if (!is.null(blocks)) "within blocks")
   units
 }
 
 # Codes 1, 2, ... of the values, in the order in which they come.
-check_codes <- function(values, n, name) {
-  if (!is.atomic(values) || length(values) != n || anyNA(values)) {
-    stop_input("'", name, "' must be NULL or have one value for each of the ",
-               n, " points, none missing, not ", describe_codes(values))
-  }
-  match(values, unique(values))
-}
-
-describe_codes <- function(values) {
-  if (is.atomic(values)) {
-    paste(length(values), "values,", sum(is.na(values)), "missing")
-  } else {
-    describe(values)
-  }
-}
+number_codes <- function(values) match(values, unique(values))
 
 # The value that all points of a cluster share, one for each cluster; NULL if
 # they share none.
@@ -226,58 +214,47 @@ cluster_blocks <- function(units) {
   blocks
 }
 
-# How labels are permuted: list(B, matrix, all, sizes, blocks, clusters,
-# complete: is the observed labeling among the draws?). `permutations` is NULL
-# (B random ones), "all", or what given_permutations() reads; `units`:
-# what changes places, list(sizes: how many are in each group, and are the same
-# to a test; blocks: their codes; clusters: if they are clusters, that of each
-# point; of: words for clusters that are put into blocks by their size; what:
-# what they are called, if neither points nor clusters);
-# `order`: the rows of the data that the points come from, in which permutations
-# are given.
-check_permutations <- function(permutations, units, B, null, order = NULL) {
-  B <- check_replicates(B)
-  sizes <- units$sizes
-  scheme <- list(B = B, all = identical(permutations, "all"),
-                 sizes = sizes, blocks = units$blocks,
-                 clusters = units$clusters, of = units$of, complete = FALSE)
+# How labels are permuted: the units with list(B, matrix, all, complete: is the
+# observed labeling among the draws?). `permutations` is NULL (B random ones),
+# "all", or what given_permutations() reads; `units`: what changes places,
+# list(sizes: how many are in each group, and are the same to a test; blocks:
+# their codes; clusters: if they are clusters, that of each point; of: words;
+# labelings: their number, where it is not that of the groups); `order`: the
+# rows of the data that the points come from, in which permutations are given.
+check_permutations <- function(permutations, units, B, null,
+                               order = seq_len(sum(units$sizes))) {
+  check_draw_memory(B)
+  scheme <- c(units, list(B = B, all = identical(permutations, "all"),
+                          complete = FALSE))
   if (scheme$all) {
-    scheme$matrix <- all_labelings(sizes, units$blocks)
+    scheme$matrix <- all_labelings(units$sizes, units$blocks)
     scheme$complete <- TRUE
   } else if (!is.null(permutations)) {
     of <- names(Filter(length, units[c("clusters", "blocks")]))
     if (length(of)) {
-      stop_input("'", of[1L], "' must be NULL when 'permutations' is a ",
-                 if (inherits(permutations, "how")) "design" else "matrix")
+      stop_input("'", of[1L], "' must be NULL when 'permutations' is a matrix ",
+                 "or a design")
     }
-    given <- given_permutations(permutations, sum(sizes), B, order)
-    scheme$matrix <- given$matrix
-    # The units that each permutation moves to another group.
-    group <- rep(seq_along(sizes), sizes)
-    moved <- colSums(matrix(group[given$matrix], nrow(given$matrix)) != group)
-    if (length(moved) > 1L && all(moved == 0)) {
-      stop_input("'permutations' must give another sample to some points; ",
-                 "these change places within their samples only")
-    }
-    if (given$rows) moved <- colSums(given$matrix != seq_along(group))
-    scheme$complete <- any(moved == 0)
+    scheme[c("matrix", "complete")] <-
+      given_permutations(permutations, units$sizes, B, order)
   }
   if (!is.null(scheme$matrix)) scheme$B <- ncol(scheme$matrix)
   if (null == "permutation") {
     count <- units$labelings
     if (is.null(count)) {
+      sizes <- units$sizes
       count <- count_labelings(rep(seq_along(sizes), sizes), units$blocks)
     }
+    # All that a design has.
     if (inherits(permutations, "how") && scheme$B < B) {
       count <- min(count, scheme$B + 1 - scheme$complete)
     }
     # With few labelings the p-value cannot be small.
     if (count < few_labelings - 0.5) {
-      what <- if (is.null(units$clusters)) "points" else "clusters"
       warn_kernmean(
-        "the ", c(units$what, what)[1L], " can be labeled in only ",
-        round(count), " ways, so that the p-value is at least ",
-        format(1 / round(count), digits = 2), kind = "few"
+        "labels can be given in only ", round(count), " ways, so that the ",
+        "p-value is at least ", format(1 / round(count), digits = 2),
+        kind = "few"
       )
     }
   }
@@ -286,33 +263,43 @@ check_permutations <- function(permutations, units, B, null, order = NULL) {
 
 few_labelings <- 20
 
-# A number of draws whose statistics there is room for.
-check_replicates <- function(B) {
-  B <- take(B, count())
+# Of so many draws there must be room for the statistics.
+check_draw_memory <- function(B) {
   check_memory(B + 1, 1, "take fewer draws", copies = 16,
                what = "a table of the statistics of all draws,")
-  B
 }
 
 # Permutations that were given, list(matrix: one in each column, of which the
-# first entries are the first group; rows: did they come as rows?). A column p
-# says that the data's points p[1], p[2], ... come first; a row p, as package
-# permute has them, that point p[i] takes the place of point i.
-given_permutations <- function(permutations, n, B, order) {
+# first entries are the first group; complete: is the observed labeling one of
+# them?). A column p says that the data's points p[1], p[2], ... come first; a
+# row p, as package permute has them, that point p[i] takes the place of point
+# i.
+given_permutations <- function(permutations, sizes, B, order) {
+  n <- sum(sizes)
   rows <- inherits(permutations, c("how", "permutationMatrix")) ||
     is.matrix(permutations) && ncol(permutations) == n &&
       nrow(permutations) != n
-  if (inherits(permutations, "how")) {
-    permutations <- shuffled(permutations, n, B)
+  columns <- permutations
+  if (inherits(columns, "how")) columns <- shuffled(columns, n, B)
+  if (rows) columns <- t(unclass_matrix(columns))
+  if (!is.matrix(columns) || nrow(columns) != n || ncol(columns) < 1L ||
+        !all(columns %in% seq_len(n)) ||
+        any(apply(columns, 2L, anyDuplicated))) {
+    stop_input("'permutations' must be NULL, \"all\", a design of ",
+               "permute::how() or a matrix with a permutation of 1, ..., ", n,
+               " in each column, or in each row, not ", describe(permutations))
   }
-  found <- check_matrix(
-    if (rows) t(unclass_matrix(permutations)) else permutations, n, permutations
-  )
-  if (!is.null(order)) {
-    if (rows) found <- found[order, , drop = FALSE]
-    found[] <- match(found, order)
+  if (rows) columns <- columns[order, , drop = FALSE]
+  columns <- matrix(match(columns, order), n)
+  # The units that each permutation moves to another group.
+  group <- rep(seq_along(sizes), sizes)
+  moved <- colSums(matrix(group[columns], n) != group)
+  if (length(moved) > 1L && all(moved == 0)) {
+    stop_input("'permutations' must give another sample to some points; these ",
+               "change places within their samples only")
   }
-  list(matrix = found, rows = rows)
+  if (rows) moved <- colSums(columns != seq_len(n))
+  list(columns, any(moved == 0))
 }
 
 # B permutations of a design, or all that there are; one a row.
@@ -328,23 +315,6 @@ shuffled <- function(design, n, B) {
                  "says: ", conditionMessage(e))
     }
   )
-}
-
-check_matrix <- function(permutations, n, given) {
-  ok <- is.matrix(permutations) && is.numeric(permutations) &&
-    nrow(permutations) == n && ncol(permutations) >= 1L &&
-    all(permutations %in% seq_len(n)) &&
-    !any(apply(permutations, 2, anyDuplicated))
-  if (!ok) {
-    stop_input(
-      "'permutations' must be NULL, \"all\", a design of permute::how() or a ",
-      "matrix of ", n, " rows, each column a permutation of 1, ..., ", n,
-      " (or of ", n, " columns and as many permutations as rows), not ",
-      describe(given)
-    )
-  }
-  storage.mode(permutations) <- "integer"
-  permutations
 }
 
 most_labelings <- 1e5
@@ -497,25 +467,16 @@ gamma_null <- function(observed, mean, variance, unit = 1) {
 
 # --- Words -------------------------------------------------------------------
 
-# "Kernel two-sample test (MMD, KME, biased), permutation null"; `all`, `drawn`:
-# what draws are called that are all there are, and that are not of points.
-test_title <- function(what, words, options, scheme, all, drawn = NULL) {
-  clusters <- if (!is.null(scheme$clusters)) paste0(" of clusters", scheme$of)
-  null <- if (options$null != "permutation") {
-    paste(options$null, "null")
-  } else if (scheme$all) {
-    paste0(all, clusters)
-  } else if (!is.null(drawn)) {
-    drawn
-  } else if (!is.null(scheme$matrix)) {
-    "given permutations"
-  } else if (!is.null(clusters) || !is.null(scheme$blocks)) {
-    paste0("permutations", clusters,
-           if (!is.null(scheme$blocks) && is.null(scheme$of)) " within blocks")
+# "Kernel two-sample test (MMD, KME, biased), permutations"
+test_title <- function(what, words, options, scheme) {
+  null <- if (options$null == "permutation") {
+    c(if (scheme$all) "all" else if (!is.null(scheme$matrix)) "given",
+      "permutations", scheme$of)
   } else {
-    "permutation null"
+    c(options$null, "null")
   }
-  paste0("Kernel ", what, " test (", paste(words, collapse = ", "), "), ", null)
+  paste0("Kernel ", what, " test (", paste(words, collapse = ", "), "), ",
+         paste(null, collapse = " "))
 }
 
 # --- Update ------------------------------------------------------------------

@@ -110,7 +110,7 @@ test_that("several samples and blocks have clusters, too", {
   ways <- ways[, apply(ways, 2, \(s) sum(block[s] == 1) == 2)]
   expect_near(sort(test$replicates),
               sort(over_ways(statistic_of("biased"), ways)), 1e-12)
-  expect_match(test$method, "all labelings of clusters")
+  expect_match(test$method, "all permutations of clusters")
   set.seed(1)
   drawn <- suppressWarnings(run(blocks = block[clusters], B = 200))
   expect_match(drawn$method, "permutations of clusters within blocks")

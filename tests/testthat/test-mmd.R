@@ -179,7 +179,7 @@ test_that("formula, gram and two samples are one test", {
   expect_equal(run(as_gram(K[mixed, mixed]), group[mixed]), want)
   expect_equal(run(x, y, kernel_function(\(a, b) gram_R(rbf, a, b))), want)
   expect_equal(run(as.data.frame(x), as.data.frame(y), rbf), want)
-  many <- check_codes(rep(11:1, 2), 22, "blocks")
+  many <- number_codes(rep(11:1, 2))
   set.seed(7)
   expect_true(all(rep(11:1, 2)[draw_permutations(22, 5, many)] ==
                     rep(11:1, 2)))
@@ -228,7 +228,7 @@ test_that("blocks keep their numbers of points of each sample", {
   blocks <- rep(c("u", "v", "w"), length.out = 22)
   set.seed(8)
   permutations <- draw_permutations(22, 200,
-                                    check_codes(blocks, 22, "blocks"))
+                                    number_codes(blocks))
   expect_true(all(apply(permutations, 2, \(p) {
     all(blocks[p] == blocks) && all(sort(p) == 1:22)
   })))
