@@ -401,7 +401,7 @@ frame_words <- c("title", "sub", "xlab", "ylab", "xlim", "ylim", "log", "asp",
 
 draw_panel <- function(picture, dots, legend) {
   names(dots)[names(dots) == "main"] <- "title"
-  own <- dots[names(dots) %in% layer_words]
+  style <- dots[names(dots) %in% layer_words]
   picture <- utils::modifyList(picture, dots[names(dots) %in% frame_words])
   settings <- dots[!names(dots) %in% c(layer_words, frame_words)]
   # In small figures what stands around is small, and close.
@@ -421,7 +421,7 @@ draw_panel <- function(picture, dots, legend) {
   before <- c(before, now[intersect(names(settings), names(now))])
   graphics::par(settings)
   graphics::plot.new()
-  key <- fit_key(picture, own, legend)
+  key <- fit_key(picture, style, legend)
   open_window(picture, settings)
   frame <- measure_frame(picture, key)
   graphics::par(mar = if (small) frame$need else pmax(frame$need, before$mar))
@@ -429,7 +429,7 @@ draw_panel <- function(picture, dots, legend) {
   # Before the layers: these are clipped after something in the margins.
   draw_frame(picture, frame)
   for (layer in picture$layers) {
-    draw_layer(layer, if (isTRUE(layer$main)) own else list())
+    draw_layer(layer, if (isTRUE(layer$main)) style else list())
   }
   if (!isFALSE(picture$axes) && !isFALSE(picture$frame.plot)) graphics::box()
   if (!is.null(key)) {
@@ -567,10 +567,10 @@ most_levels <- 12L
 # The legend of a picture, NULL for none: its entries, title, place, cex and
 # width in inches. Colors of numbers have boxes, the largest number on top.
 # Where the caller gives others to the points it would be wrong.
-fit_key <- function(picture, own, legend) {
+fit_key <- function(picture, asked, legend) {
   main <- Find(\(layer) layer$main, picture$layers)
   if (isFALSE(legend) || identical(main$kind, "points") &&
-        any(c("col", "bg", "pch") %in% names(own))) {
+        any(c("col", "bg", "pch") %in% names(asked))) {
     return(NULL)
   }
   key <- picture$key
@@ -628,12 +628,13 @@ draw_key <- function(key, inset, plot = TRUE) {
 
 # --- Layers ------------------------------------------------------------------
 
-draw_layer <- function(layer, own) {
+draw_layer <- function(layer, asked) {
   data <- layer$data
-  add <- \(f, ...) do.call(f, c(list(...), utils::modifyList(layer$style, own)))
+  style <- utils::modifyList(layer$style, asked)
+  add <- \(f, ...) do.call(f, c(list(...), style))
   last <- length(data$x)
   switch(layer$kind,
-    points = draw_points(layer, own),
+    points = draw_points(layer, asked),
     line = add(graphics::lines, data$x, data$y),
     spikes = add(graphics::lines, data$x, data$y, type = "h"),
     area = add(graphics::polygon, data$x[c(1L, seq_len(last), last)],
@@ -666,11 +667,11 @@ draw_words <- function(layer) {
 
 # A color of the caller's fills the symbols, a symbol of the caller's has the
 # color of its point.
-draw_points <- function(layer, own) {
+draw_points <- function(layer, asked) {
   style <- layer$style
-  if ("pch" %in% names(own)) style[c("col", "lwd")] <- list(style$bg, 1)
-  if (is.null(own$bg)) own$bg <- own$col
-  style <- utils::modifyList(style, own)
+  if ("pch" %in% names(asked)) style[c("col", "lwd")] <- list(style$bg, 1)
+  if (is.null(asked$bg)) asked$bg <- asked$col
+  style <- utils::modifyList(style, asked)
   n <- length(layer$data$x)
   shown <- if (is.null(layer$shown)) seq_len(n) else layer$shown
   style <- lapply(style, \(s) if (length(s) == n) s[shown] else s)

@@ -13,9 +13,8 @@
 #' `coef()` gives the weights, `predict()` the embedding at new points (a fit on
 #' [as_gram()] takes their m by n kernel values), [plot()][plot.kernmean_fit]
 #' the selection curve, the embedding or the weights. `update()` fits again with
-#' other arguments: on the same points unless `x` is given (or `data` for a fit
-#' by formula), with the rule of selection (and own weights) dropped if the
-#' estimator changes.
+#' other arguments: on the same points unless `x` (or `data`) is given; another
+#' estimator drops the rule of selection and own weights.
 #'
 #' @section Cost:
 #' KME and S-KMSE sum over tiles of the Gram matrix, which is never stored:
@@ -25,9 +24,8 @@
 #' m) memory.
 #'
 #' @param x The sample, points in rows: a numeric matrix, a data frame of
-#'   numeric columns, or a vector (one column); a [gram()] (a matrix of kernel
-#'   values is one by [as_gram()]); a [kme_sketch()] of any number of rows; or a
-#'   formula without response, `~ a + b`.
+#'   numeric columns, or a vector (one column); a [gram()] (of kernel values
+#'   [as_gram()]); a [kme_sketch()]; or a formula without response, `~ a + b`.
 #' @param kernel A kernel, such as [kernel_rbf()]; must not be given with a
 #'   `gram` or a sketch, and is the target's by default if that is a fit.
 #' @param estimator The name of an estimator, an object such as [est_skmse()],

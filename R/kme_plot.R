@@ -63,7 +63,7 @@ picture_selection <- function(object) {
 
 # The curve through the values of a grid and its minimum, a spline in x or its
 # logarithm.
-smooth_curve <- function(x, y, at, minimum, log = "x", count = 401L) {
+smooth_curve <- function(x, y, at, minimum, log) {
   logs <- log == "x"
   usable <- is.finite(x) & is.finite(y) & (!logs | x > 0)
   if (sum(usable) < 4L) {
@@ -71,15 +71,15 @@ smooth_curve <- function(x, y, at, minimum, log = "x", count = 401L) {
   }
   l <- if (logs) base::log(x[usable]) else x[usable]
   y <- y[usable]
-  own <- if (!logs) at else if (at > 0) base::log(at)
-  if (length(own) && is.finite(minimum) && min(abs(l - own)) > 1e-6) {
-    l <- c(l, own)
+  chosen <- if (!logs) at else if (at > 0) base::log(at)
+  if (length(chosen) && is.finite(minimum) && min(abs(l - chosen)) > 1e-6) {
+    l <- c(l, chosen)
     y <- c(y, minimum)
   }
   order <- order(l)
   l <- l[order]
   y <- y[order]
-  fine <- sort(unique(c(l, seq(l[1L], l[length(l)], length.out = count))))
+  fine <- sort(unique(c(l, seq(l[1L], l[length(l)], length.out = 401L))))
   list(x = if (logs) exp(fine) else fine,
        y = stats::splinefun(l, y, "natural")(fine))
 }
@@ -297,8 +297,8 @@ kernel_axes <- function(sample) {
   s <- centered_spectrum(list(sample = part, n = part$n, at = rows,
                               norm2 = mean(rows)), 2L)
   scores <- matrix(0, part$n, 2L)
-  found <- seq_len(min(2L, length(s$values), ncol(s$vectors)))
-  scores[, found] <- s$vectors[, found] *
-    rep(sqrt(s$values[found]), each = part$n)
+  axes <- seq_len(min(2L, length(s$values), ncol(s$vectors)))
+  scores[, axes] <- s$vectors[, axes] *
+    rep(sqrt(s$values[axes]), each = part$n)
   list(scores = scores, shown = shown)
 }

@@ -400,8 +400,8 @@ check_result <- function(values, what, of = "'x'") {
 }
 
 # The solution of a quadratic program, solve.QP(...).
-program_solution <- function(found, what) {
-  tryCatch(found$solution, error = \(e) {
+program_solution <- function(program, what) {
+  tryCatch(program$solution, error = \(e) {
     stop_kernmean("numeric", what, " were not found: ", conditionMessage(e))
   })
 }
