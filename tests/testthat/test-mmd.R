@@ -227,8 +227,7 @@ test_that("all labelings within pairs are the exact paired test", {
 test_that("blocks keep their numbers of points of each sample", {
   blocks <- rep(c("u", "v", "w"), length.out = 22)
   set.seed(8)
-  permutations <- draw_permutations(22, 200,
-                                    number_codes(blocks))
+  permutations <- draw_permutations(22, 200, number_codes(blocks))
   expect_true(all(apply(permutations, 2, \(p) {
     all(blocks[p] == blocks) && all(sort(p) == 1:22)
   })))
@@ -239,7 +238,8 @@ test_that("blocks keep their numbers of points of each sample", {
   expect_equal(test$replicates, given$replicates)
   # Pairs: only signs change, so two pairs have four labelings.
   set.seed(1)
-  pairs <- mmd_test(x[1:2, ], y[1:2, ], rbf, blocks = c(1, 2, 1, 2), B = 100)
+  expect_warning(pairs <- mmd_test(x[1:2, ], y[1:2, ], rbf, B = 100,
+                                   blocks = c(1, 2, 1, 2)), "only 4 ways")
   expect_lte(length(unique(signif(pairs$replicates, 10))), 4)
 })
 
