@@ -468,8 +468,8 @@ void km_bag_marginal(const km_source *source, const km_runs *rows, const double 
   for (size_t first = 0; first < pairs; first += at_once) {
     const size_t count = smaller(at_once, pairs - first);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(m, size, first, count, each) schedule(dynamic) \
-    num_threads(km_threads((double) count * each))
+#pragma omp parallel for default(none) shared(m, first) firstprivate(size, count, each) \
+    schedule(dynamic) num_threads(km_threads((double) count * each))
 #endif
     for (size_t worker = 0; worker < WORKERS; worker++)
       run_pairs(&m, first + share_start(count, WORKERS, worker),

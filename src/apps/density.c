@@ -177,9 +177,8 @@ static void add_points(const km_estimate *e, const km_mixture *q, const match *s
   const size_t workers = row_workers(n);
   const loops loop = choose_loops();
 #ifdef _OPENMP
-#pragma omp parallel for default(none) \
-    shared(e, q, s, n, m, d, size, workers, loop) schedule(dynamic) \
-    num_threads(km_threads(row_operations(n, m, d)))
+#pragma omp parallel for default(none) shared(e, q, s) firstprivate(n, m, d, size, workers, loop) \
+    schedule(dynamic) num_threads(km_threads(row_operations(n, m, d)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
     const size_t end = first_chunk(n, workers, worker + 1);

@@ -133,8 +133,8 @@ void km_permuted_forms(const double *k, const double *l, const km_permutations *
   for (size_t first = 0; first < n; first += step) {
     const size_t rows = smaller(step, n - first);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) schedule(dynamic) \
-    shared(n, count, tasks, rows, first, inner, k, l, permutations, work) \
+#pragma omp parallel for default(none) schedule(dynamic) shared(first, k, l, permutations, work) \
+    firstprivate(n, count, tasks, rows, inner) \
     num_threads(km_threads((double) (rows * n * count)))
 #endif
     for (size_t task = 0; task < tasks; task++) {
@@ -218,9 +218,8 @@ void km_permuted_products(const double *a, size_t rank_a, const double *b, size_
   for (size_t first = 0; first < count; first += runs * WORKERS) {
     const size_t last = smaller(count, first + runs * WORKERS);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) schedule(dynamic) \
-    shared(n, first, last, each, size, s, permutations, forms) \
-    num_threads(km_threads(each * (double) (last - first)))
+#pragma omp parallel for default(none) schedule(dynamic) shared(first, s, permutations, forms) \
+    firstprivate(n, last, each, size) num_threads(km_threads(each * (double) (last - first)))
 #endif
     for (size_t w = 0; w < WORKERS; w++)
       for (size_t c = first + w; c < last; c += WORKERS)
@@ -235,8 +234,9 @@ void km_permuted_sums(const double *a, const double *b, const km_permutations *p
   const size_t n = permutations->n, count = permutations->count;
   const gather inner = best_gather();
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(n, count, a, b, permutations, sums, inner) \
-    schedule(dynamic, 16) num_threads(km_threads((double) (n * count)))
+#pragma omp parallel for default(none) shared(a, b, permutations, sums) \
+    firstprivate(n, count, inner) schedule(dynamic, 16) \
+    num_threads(km_threads((double) (n * count)))
 #endif
   for (size_t c = 0; c < count; c++) sums[c] = inner(a, b, permutations->order + c * n, n, a);
 }
@@ -299,7 +299,8 @@ void km_permuted_tensor(size_t variables, const double *const *k, const double *
     const size_t some = smaller(step, n - first);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) schedule(dynamic) \
-    shared(n, moved, count, tasks, some, first, variables, inner, k, permutations, work) \
+    shared(first, variables, k, permutations, work) \
+    firstprivate(n, moved, count, tasks, some, inner) \
     num_threads(km_threads((double) (some * n * count)))
 #endif
     for (size_t task = 0; task < tasks; task++) {

@@ -113,8 +113,8 @@ static void pack_parts(const side *s, size_t d) {
   const size_t count = s->of->parts.count;
   const double cost = (double) d * ((double) s->of->n + (double) d * (double) count);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, d, count, cost) schedule(dynamic, 16) \
-    num_threads(km_threads(cost))
+#pragma omp parallel for default(none) shared(s, d) firstprivate(count, cost) \
+    schedule(dynamic, 16) num_threads(km_threads(cost))
 #else
   (void) cost;
 #endif
@@ -261,7 +261,7 @@ km_status km_noisy_inner(size_t d, const km_noisy *rows, const km_noisy *columns
   for (size_t first = 0; first < all.pairs; first += at_once) {
     const size_t count = smaller(at_once, all.pairs - first);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(all, first, count) schedule(dynamic) \
+#pragma omp parallel for default(none) shared(all, first) firstprivate(count) schedule(dynamic) \
     num_threads(km_threads((double) count * all.each))
 #endif
     for (size_t worker = 0; worker < all.workers; worker++)

@@ -231,8 +231,8 @@ static void add_edges(const sketch *s, size_t p0, size_t p1) {
 static void evaluate_panel(const sketch *s, size_t p0, size_t p1) {
   const size_t workers = s->workers, edges = EDGES * s->sides[0].m;
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, p0, p1, workers, edges) schedule(dynamic) \
-    num_threads(km_threads(s->cost * (double) (p1 - p0)))
+#pragma omp parallel for default(none) shared(s, p0, p1) firstprivate(workers, edges) \
+    schedule(dynamic) num_threads(km_threads(s->cost * (double) (p1 - p0)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
     const share own = share_of(s, worker, p0, p1);
@@ -278,7 +278,7 @@ static void add_block(const sketch *s, size_t t, size_t depth) {
 static void add_products(const sketch *s, size_t depth) {
   const size_t blocks = s->high * s->wide;
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, depth, blocks) schedule(dynamic) \
+#pragma omp parallel for default(none) shared(s, depth) firstprivate(blocks) schedule(dynamic) \
     num_threads(km_threads(2 * (double) depth * (double) s->sides[0].m * \
                            (double) s->sides[s->count - 1].m / \
                            ((s->lower ? 2 : 1) * KM_DENSE_WORTH)))

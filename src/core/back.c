@@ -255,16 +255,16 @@ static inline int threads_for(const backward *s, size_t count, size_t panels) {
 static void back_panels(const backward *s, size_t from, size_t panels, km_poll poll) {
   const size_t n = s->n, width = s->width;
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, from, panels, width) schedule(dynamic, 1) \
-  num_threads(threads_for(s, WORTH / 4, panels))
+#pragma omp parallel for default(none) shared(s, from, panels) firstprivate(width) \
+    schedule(dynamic, 1) num_threads(threads_for(s, WORTH / 4, panels))
 #endif
   for (size_t slot = 0; slot < panels; slot++) load_panel(s, from + slot * width, panel(s, slot));
   for (size_t end = s->steps; end > 0;) {
     const size_t last = end > SWEEPS ? end - SWEEPS : 0;
     if (poll) poll();
 #ifdef _OPENMP
-#pragma omp parallel default(none) shared(s, end, last, panels) \
-  num_threads(threads_for(s, SWEEPS * BAND, panels))
+#pragma omp parallel default(none) shared(s, end, panels) firstprivate(last) \
+    num_threads(threads_for(s, SWEEPS * BAND, panels))
 #endif
     back_sweeps(s, end - 1, last, panels);
     end = last;
@@ -278,8 +278,8 @@ static void back_panels(const backward *s, size_t from, size_t panels, km_poll p
     back_wide(s, block * WIDE, panels);
   }
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, from, panels, width) schedule(dynamic, 1) \
-  num_threads(threads_for(s, WORTH / 4, panels))
+#pragma omp parallel for default(none) shared(s, from, panels) firstprivate(width) \
+    schedule(dynamic, 1) num_threads(threads_for(s, WORTH / 4, panels))
 #endif
   for (size_t slot = 0; slot < panels; slot++) store_panel(s, from + slot * width, panel(s, slot));
 }
@@ -287,8 +287,8 @@ static void back_panels(const backward *s, size_t from, size_t panels, km_poll p
 static void find_all_compact(const backward *s) {
   const size_t blocks = s->n > BAND ? pieces(s->n - BAND, WIDE) : 0;
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, blocks) schedule(dynamic, 1) \
-  num_threads(km_threads((double) s->n * (double) s->n * WIDE / WORTH))
+#pragma omp parallel for default(none) shared(s) firstprivate(blocks) schedule(dynamic, 1) \
+    num_threads(km_threads((double) s->n * (double) s->n * WIDE / WORTH))
 #endif
   for (size_t block = 0; block < blocks; block++)
     find_compact(s, block * WIDE, s->prepared + block * TILE * WIDE);

@@ -142,8 +142,8 @@ static void fill(const blocks_sink *sink, size_t a, size_t b, double *sums) {
 static void fill_all(const blocks_sink *sink, double *sums) {
   const size_t m = sink->rows->count, columns = sink->columns->count;
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(sink, sums, m, columns) schedule(dynamic) \
-    num_threads(km_threads((double) m * (double) columns))
+#pragma omp parallel for default(none) shared(sink, sums) firstprivate(m, columns) \
+    schedule(dynamic) num_threads(km_threads((double) m * (double) columns))
 #endif
   for (size_t b = 0; b < columns; b += SQUARE)
     for (size_t a = 0; a < (sink->symmetric ? b + 1 : m); a += SQUARE) fill(sink, a, b, sums);

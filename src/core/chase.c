@@ -207,8 +207,8 @@ void km_chase_band(const reduction *s, km_poll poll) {
     if (next > fronts) next = fronts;
     if (poll) poll();
 #ifdef _OPENMP
-#pragma omp parallel default(none) shared(s, chunks, from, next) \
-  num_threads(s->n < 3 * TILE ? 1 : km_threads(flops / WORTH * (double) (next - from)))
+#pragma omp parallel default(none) shared(s, from, next) firstprivate(chunks) \
+    num_threads(s->n < 3 * TILE ? 1 : km_threads(flops / WORTH * (double) (next - from)))
 #pragma omp master
 #endif
     chase_fronts(s, chunks, from, next);

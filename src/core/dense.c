@@ -177,8 +177,8 @@ void km_multiply_add(const km_product *product, double *work, km_poll poll) {
       const size_t last = smaller(blocks, first + most);
       if (poll) poll();
 #ifdef _OPENMP
-#pragma omp parallel default(none) shared(s, k0, first, last) \
-  num_threads(km_threads(all / WORTH))
+#pragma omp parallel default(none) shared(s, k0, first) firstprivate(last) \
+    num_threads(km_threads(all / WORTH))
 #pragma omp master
 #endif
       do_blocks(&s, k0, first, last);
@@ -198,7 +198,7 @@ static void mirror_columns(size_t n, double *c, size_t j0) {
 void km_mirror(size_t n, double *c) {
   const size_t side = HIGH;
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(n, c, side) schedule(dynamic, 1) \
+#pragma omp parallel for default(none) shared(n, c) firstprivate(side) schedule(dynamic, 1) \
     num_threads(km_threads((double) n * (double) n))
 #endif
   for (size_t j0 = 0; j0 < n; j0 += side) mirror_columns(n, c, j0);

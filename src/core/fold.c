@@ -84,7 +84,7 @@ static void add_slots(const sums_sink *sink, size_t i0, size_t i1, double *out) 
 static void sums_end(const sums_sink *sink, double *out) {
   const size_t n = sink->source->n;
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(sink, n, out) schedule(dynamic) \
+#pragma omp parallel for default(none) shared(sink, out) firstprivate(n) schedule(dynamic) \
     num_threads(km_threads((double) (sink->slots * sink->size / SHORT)))
 #endif
   for (size_t i = 0; i < n; i += PANEL) add_slots(sink, i, smaller(n, i + PANEL), out);

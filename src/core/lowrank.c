@@ -131,8 +131,8 @@ static void gather_rows(const pivoting *s, size_t count, const size_t *at) {
   const double *f = s->f;
   double *rows = s->rows;
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(rank, count, at, strips, f, rows) schedule(static) \
-    num_threads(km_threads((double) rank * (double) count))
+#pragma omp parallel for default(none) shared(count, at, f, rows) firstprivate(rank, strips) \
+    schedule(static) num_threads(km_threads((double) rank * (double) count))
 #endif
   for (size_t g = 0; g < rank; g += GROUP)
     for (size_t q = 0; q < count; q++) {
@@ -276,7 +276,7 @@ static void add_strips(const pivoting *s, km_poll poll) {
     const size_t last = smaller(strips, first + most);
     if (poll) poll();
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, first, last) schedule(dynamic, 4) \
+#pragma omp parallel for default(none) shared(s, first) firstprivate(last) schedule(dynamic, 4) \
     num_threads(km_threads((double) (last - first) * flops / WORTH))
 #endif
     for (size_t strip = first; strip < last; strip++) add_strip(s, strip);
@@ -454,8 +454,8 @@ size_t km_random_pivots(const km_source *source, size_t most, size_t block, km_u
 void km_lowrank_unpack(size_t n, const double *f, size_t rank, double *out) {
   const size_t strips = pieces(n, STRIP);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(n, f, rank, out, strips) schedule(static) \
-    num_threads(km_threads((double) n * (double) rank))
+#pragma omp parallel for default(none) shared(n, f, rank, out) firstprivate(strips) \
+    schedule(static) num_threads(km_threads((double) n * (double) rank))
 #endif
   for (size_t c = 0; c < rank; c++)
     for (size_t strip = 0; strip < strips; strip++)

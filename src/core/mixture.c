@@ -81,8 +81,9 @@ void km_log_density(const km_mixture *mixture, const double *x, size_t n, double
   lay_out(&s, mixture, n, work);
   const size_t used = take_used(mixture, &s);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(x, n, d, m, log_density, s, used, workers) \
-    schedule(dynamic) num_threads(km_threads(row_operations(n, m, d)))
+#pragma omp parallel for default(none) shared(x, n, log_density, s) \
+    firstprivate(d, m, used, workers) schedule(dynamic) \
+    num_threads(km_threads(row_operations(n, m, d)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
     const size_t end = first_chunk(n, workers, worker + 1);

@@ -213,8 +213,8 @@ static void score_block(const loocv *s, double every, double *score, km_poll pol
     const size_t to = smaller(shares, from + WORKERS);
     if (poll) poll();
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, from, to) schedule(dynamic) \
-  num_threads(km_threads((double) (to - from) * ROWS * (double) n * (double) s->count))
+#pragma omp parallel for default(none) shared(s, from) firstprivate(to) schedule(dynamic) \
+    num_threads(km_threads((double) (to - from) * ROWS * (double) n * (double) s->count))
 #endif
     for (size_t share = from; share < to; share++) score_rows(s, share);
   }

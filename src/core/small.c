@@ -161,8 +161,8 @@ void km_small_forms(const km_source *source, const int *members, size_t m, size_
   for (size_t first = 0; first < count; first += most) {
     const size_t last = smaller(count, first + most);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, first, last, forms, each) schedule(dynamic) \
-    num_threads(km_threads((double) (last - first) * each))
+#pragma omp parallel for default(none) shared(s, first, forms) firstprivate(last, each) \
+    schedule(dynamic) num_threads(km_threads((double) (last - first) * each))
 #endif
     for (size_t worker = 0; worker < KM_WORKERS; worker++)
       add_forms(&s, worker, first, last, forms);

@@ -95,8 +95,8 @@ void km_tall_inner(size_t rows, size_t k, const double *q, const double *w, doub
   const size_t workers = worker_count(rows), size = k * BLOCK;
   inner_loop *version = inner_version();
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(rows, k, q, w, work, workers, size, version) \
-    schedule(dynamic) num_threads(km_threads(operations(rows, k)))
+#pragma omp parallel for default(none) shared(rows, k, q, w, work, version) \
+    firstprivate(workers, size) schedule(dynamic) num_threads(km_threads(operations(rows, k)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
     const size_t end = first_row(rows, workers, worker + 1);
@@ -114,8 +114,8 @@ void km_tall_add(size_t rows, size_t k, const double *q, const double *c, double
   const size_t workers = worker_count(rows);
   add_loop *version = add_version();
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(rows, k, q, c, times, w, workers, version) \
-    schedule(dynamic) num_threads(km_threads(operations(rows, k)))
+#pragma omp parallel for default(none) shared(rows, k, q, c, times, w, version) \
+    firstprivate(workers) schedule(dynamic) num_threads(km_threads(operations(rows, k)))
 #endif
   for (size_t worker = 0; worker < workers; worker++) {
     const size_t end = first_row(rows, workers, worker + 1);

@@ -100,8 +100,9 @@ static km_point_set pack(const walk *w, const double *x, size_t n, double *point
   const int rbf = w->source->kernel.family == KM_RBF;
   double *half_norms = points + padded * d;
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(w, x, n, d, padded, points, half_norms, rbf) \
-    schedule(dynamic, 8) num_threads(w->alone ? 1 : km_threads((double) n * (double) d))
+#pragma omp parallel for default(none) shared(w, x, n, points, half_norms) \
+    firstprivate(d, padded, rbf) schedule(dynamic, 8) \
+    num_threads(w->alone ? 1 : km_threads((double) n * (double) d))
 #endif
   for (size_t i = 0; i < padded; i += PACK) {
     km_pack_points(w->source, x, n, i, points + i * d);
@@ -254,7 +255,8 @@ static void run(walk *w, km_poll poll) {
   for (size_t first = 0; first < longest; first += step) {
     const size_t last = smaller(first + step, longest);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(w, workers, first, last, value) schedule(dynamic) \
+#pragma omp parallel for default(none) shared(w, first) firstprivate(workers, last, value) \
+    schedule(dynamic) \
     num_threads(w->alone ? 1 : km_threads(operations(w, workers * (last - first), value)))
 #endif
     for (size_t worker = 0; worker < workers; worker++) run_pairs(w, worker, first, last);
@@ -300,8 +302,8 @@ static void run_rounds(walk *w, km_poll poll) {
     for (size_t first = 0; first < teams / 2; first += KM_WORKERS) {
       const size_t last = smaller(first + KM_WORKERS, teams / 2);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(w, teams, round, first, last) schedule(dynamic) \
-    num_threads(km_threads(match_operations(w, teams, last - first)))
+#pragma omp parallel for default(none) shared(w, round, first) firstprivate(teams, last) \
+    schedule(dynamic) num_threads(km_threads(match_operations(w, teams, last - first)))
 #endif
       for (size_t match = first; match < last; match++) run_match(w, match, teams, round);
       if (poll) poll();
