@@ -180,12 +180,39 @@ check_openmp <- function(tree, views) {
                  "schedule("[loop])
       lost <- needs[!vapply(needs, grepl, NA, pragma, fixed = TRUE)]
       found <- c(found, at(path, rep(i, length(lost)), "omp without ", lost))
+      constants <- intersect(shared_names(pragma), constants_before(lines, i))
+      found <- c(found, at(path, rep(i, length(constants)), constants,
+                           " is const: firstprivate(), not shared()"))
       if ((region || loop) && grepl("reduction(", pragma, fixed = TRUE)) {
         found <- c(found, at(path, i, "omp reduction: its order is not fixed"))
       }
     }
     found
   }))
+}
+
+shared_names <- function(pragma) {
+  clause <- regmatches(pragma, regexpr("shared\\([^)]*", pragma))
+  names <- strsplit(sub("shared\\(", "", clause), "[\\s,]+", perl = TRUE)
+  unlist(names)
+}
+
+# Variables of the function round line i that are const themselves: in gcc 8 and
+# older they are shared already, and may not be named.
+constants_before <- function(lines, i) {
+  start <- max(0L, grep("^\\}", lines[seq_len(i)])) + 1L
+  text <- paste(lines[start:i], collapse = " ")
+  plain <- "\\bconst\\s+\\w+\\s+\\w+\\s*([=,)][^;*]*)?"
+  declared <- unlist(regmatches(text, gregexpr(plain, text)))
+  calls <- "\\([^()]*\\)"
+  while (any(grepl(calls, declared))) declared <- gsub(calls, "", declared)
+  # A parameter, or the names before the equals signs of "a = 1, b = 2".
+  more <- sub("^const\\s+\\w+\\s+(\\w+).*", "\\1", declared)
+  more <- c(more, unlist(regmatches(declared, gregexpr("\\w+(?=\\s*=[^=])",
+                                                  declared, perl = TRUE))))
+  pointer <- "[*]\\s*const\\s+\\w+"
+  fixed <- unlist(regmatches(text, gregexpr(pointer, text)))
+  c(more, sub("[*]\\s*const\\s+", "", fixed))
 }
 
 # ENTRY(r_x, n) in init.c, SEXP r_x(n arguments) in glue, .Call(C_r_x, n
@@ -374,6 +401,9 @@ wrong_trees <- list(
         "a.c:2: omp without default"),
   wrong("src/core/a.c", "#pragma omp parallel default(none)",
         "a.c:2: omp without num_threads"),
+  wrong("src/core/a.c", c("void f(const int n, int m) {", paste(
+    "#pragma omp parallel default(none) num_threads(2) shared(n, m)"), "}"),
+    "a.c:3: n is const"),
   wrong("src/core/a.c", "#pragma omp parallel for default(none) num_threads(2)",
         "a.c:2: omp without schedule"),
   wrong("src/core/a.c", "_Pragma(\"omp for\")", "a.c:2: omp without schedule"),

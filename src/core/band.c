@@ -257,7 +257,7 @@ static void reduce_trailing(const reduction *s, size_t r0) {
 #endif
   for (size_t slot = 0; slot < SLOTS; slot++) reduce_slot(s, r0, slot);
 #ifdef _OPENMP
-#pragma omp taskloop default(none) shared(s, first, tiles)
+#pragma omp taskloop default(none) shared(s) firstprivate(first, tiles)
 #endif
   for (size_t tile = first; tile < tiles; tile++) add_slots(s, first, tile);
 }
@@ -292,7 +292,7 @@ static void next_update(const reduction *s, size_t c0, const double *compact) {
   for (size_t i = 0; i < BAND * BAND; i++) half[i] *= -0.5;
   km_multiply(BAND, BAND, BAND, left, half, BAND, middle, BAND);
 #ifdef _OPENMP
-#pragma omp taskloop default(none) shared(s, c0, compact, middle, first, tiles)
+#pragma omp taskloop default(none) shared(s, c0, compact, middle) firstprivate(first, tiles)
 #endif
   for (size_t tile = first; tile < tiles; tile++) update_rows(s, c0, compact, middle, tile);
 }

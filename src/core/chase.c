@@ -192,7 +192,7 @@ static void chase_fronts(const reduction *s, size_t chunks, size_t from, size_t 
     const size_t first = front < chunks ? 0 : (front - chunks) / LAG + 1;
     const size_t last = front / LAG < blocks ? front / LAG : blocks - 1;
 #ifdef _OPENMP
-#pragma omp taskloop default(none) shared(s, first, last, front) grainsize(1)
+#pragma omp taskloop default(none) shared(s, front) firstprivate(first, last) grainsize(1)
 #endif
     for (size_t block = first; block <= last; block++) chase_chunk(s, block, front - LAG * block);
   }

@@ -182,7 +182,7 @@ static size_t factor_step(const factoring *s, size_t p) {
   for (size_t j = 0; j < width; j++)
     memcpy(at + j + j * n, block + j + j * LEAF, (width - j) * sizeof *block);
 #ifdef _OPENMP
-#pragma omp taskloop default(none) shared(s, n, p, width) grainsize(4)
+#pragma omp taskloop default(none) shared(s, p) firstprivate(n, width) grainsize(4)
 #endif
   for (size_t i0 = p + width; i0 < n; i0 += STRIP) factor_strip(s, p, width, i0);
   return 0;
@@ -332,7 +332,7 @@ static void solve_step(const solving *s, size_t k) {
   const size_t width = smaller(LEAF, s->n - k), p = s->p;
   load_leaf(s, k, width);
 #ifdef _OPENMP
-#pragma omp taskloop default(none) shared(s, k, p, width) grainsize(4)
+#pragma omp taskloop default(none) shared(s, k) firstprivate(p, width) grainsize(4)
 #endif
   for (size_t c0 = 0; c0 < p; c0 += STRIP) solve_strip(s, k, width, c0);
 }

@@ -134,12 +134,13 @@ static void do_blocks(const plan *s, size_t k0, size_t first, size_t last) {
   size_t next = first;
   if (first == 0) {
 #ifdef _OPENMP
-#pragma omp taskloop default(none) shared(s, k0, length, packs)
+#pragma omp taskloop default(none) shared(s, k0) firstprivate(length, packs)
 #endif
     for (size_t piece = 0; piece < packs; piece++) pack_some(s, k0, length, piece);
   }
 #ifdef _OPENMP
-#pragma omp taskloop default(none) shared(s, k0, length, last, workers, next) grainsize(1)
+#pragma omp taskloop default(none) shared(s, k0, last, next) firstprivate(length, workers) \
+    grainsize(1)
 #endif
   for (size_t worker = 0; worker < workers; worker++)
     work_blocks(s, k0, length, &next, last, worker);
