@@ -74,15 +74,30 @@ typedef struct {
 
 /* --- Layout ------------------------------------------------------------------ */
 
-static size_t band_room(size_t m, size_t depth) { return round_up(m, BAND) * depth; }
+/*
+ * Rooms grow with every size, though the panels that use them need not: a panel of more landmarks
+ * has fewer rows, and one row more can make two panels of one.
+ */
+typedef struct {
+  size_t workers, rows; /* of a panel, at most */
+  size_t step;          /* of a worker, at most */
+} largest;
 
-static void lay_out_side(const sketch *s, side *part, int products, km_scratch *scratch) {
+static size_t band_room(const largest *most, size_t m) {
+  const size_t wide = round_up(m, BAND);
+  return smaller(wide * most->rows,
+                 larger(most_values + BAND * FEW_WORKERS * SHORT_RUN, wide * FEWEST_ROWS));
+}
+
+static void lay_out_side(const sketch *s, side *part, const largest *most, int products,
+                         km_scratch *scratch) {
   const size_t d = part->source->d;
   part->m = part->source->n;
   part->step = d > FEW_COLUMNS ? SHORT_RUN : smaller(STEP, s->run);
   part->points = take_aligned(scratch, round_up(part->m, PACK) * (d + 1));
-  part->rows = take_aligned(scratch, s->workers * part->step * (d + 1));
-  part->values = products ? take_aligned(scratch, band_room(part->m, s->depth)) : NULL;
+  part->rows = take_aligned(scratch, most->workers * most->step * (smaller(d, FEW_COLUMNS) + 1) +
+                                       most->workers * SHORT_RUN * (d + 1));
+  part->values = products ? take_aligned(scratch, band_room(most, part->m)) : NULL;
 }
 
 /* s->sides, count, n are set. */
@@ -97,14 +112,17 @@ static size_t lay_out(sketch *s, int bins, int products, int weighted, double *w
   s->depth = smaller(s->depth, round_up(s->n, s->run));
   s->workers = pieces(s->depth, s->run);
   s->cost = 0;
+  const size_t workers = smaller(products ? FEW_WORKERS : WORKERS, pieces(s->n, SHORT_RUN));
+  const largest most = {.workers = workers, .rows = workers * SHORT_RUN,
+                        .step = products ? 0 : smaller(STEP, round_up(s->n, SHORT_RUN))};
   for (size_t i = 0; i < s->count; i++) {
-    lay_out_side(s, s->sides + i, products, &scratch);
+    lay_out_side(s, s->sides + i, &most, products, &scratch);
     s->cost += (double) s->sides[i].m * (double) (s->sides[i].source->d + KM_EXP_COST);
   }
-  s->tiles = take_aligned(&scratch, s->workers * TILE);
-  s->edges = bins ? take(&scratch, s->workers * EDGES * s->sides[0].source->n) : NULL;
-  s->weighted = products && weighted && s->count == 1
-                  ? take_aligned(&scratch, band_room(m, s->depth)) : NULL;
+  s->tiles = take_aligned(&scratch, workers * TILE);
+  s->edges = bins ? take(&scratch, workers * EDGES * s->sides[0].source->n) : NULL;
+  s->weighted =
+    products && weighted && s->count == 1 ? take_aligned(&scratch, band_room(&most, m)) : NULL;
   return scratch.used;
 }
 
@@ -290,7 +308,7 @@ static void add_products(const sketch *s, size_t depth) {
 
 /* What stands beside the last landmarks of a band is never written. */
 static void clear(const sketch *s, size_t m, double *values) {
-  if (values) memset(values, 0, band_room(m, s->depth) * sizeof *values);
+  if (values) memset(values, 0, round_up(m, BAND) * s->depth * sizeof *values);
 }
 
 static void run(sketch *s, km_poll poll) {

@@ -47,9 +47,10 @@ static size_t lay_out(backward *s, size_t n, size_t count, double *work) {
   s->rows = round_up(n, WIDE) + TILE;
   s->steps = pieces(n, BAND);
   s->width = round_up(pieces(count, SLOTS * pieces(count, SLOTS * PANEL)), BAND);
-  const size_t slots = smaller(SLOTS, pieces(count, s->width));
-  s->x = take_aligned(&scratch, slots * s->rows * s->width);
-  s->inner = take_aligned(&scratch, slots * 2 * WIDE * s->width);
+  /* Room for all the panels there may be: fewer columns never ask for more. */
+  const size_t columns = smaller(SLOTS * PANEL, round_up(count, s->width));
+  s->x = take_aligned(&scratch, s->rows * columns);
+  s->inner = take_aligned(&scratch, 2 * WIDE * columns);
   s->prepared = take_aligned(&scratch, larger(s->rows * WIDE, SWEEPS * s->steps * BLOCK));
   s->compact = take_aligned(&scratch, pieces(n, WIDE) * WIDE * WIDE);
   return scratch.used;

@@ -18,9 +18,10 @@
  * have it. Results depend on the level by rounding alone, on the threads not at all.
  */
 
-enum { MOST_BLOCKS = 1024 };
+enum { MOST_BLOCKS = 1024, CANARY = 256, SONG = 0xa5 };
 
-static void *blocks[MOST_BLOCKS];
+static unsigned char *blocks[MOST_BLOCKS];
+static size_t ends[MOST_BLOCKS]; /* where a block's canary begins */
 static size_t n_blocks = 0;
 static long polls = 0;
 
@@ -33,14 +34,21 @@ void must(int holds, const char *what) {
 
 void *block(size_t bytes) {
   must(n_blocks < MOST_BLOCKS, "more blocks than MOST_BLOCKS");
-  void *memory = malloc(bytes > 0 ? bytes : 1);
+  unsigned char *memory = malloc(bytes + CANARY);
   must(memory != NULL, "no memory");
   memset(memory, 0xff, bytes); /* doubles: NaN; integers: -1 */
+  memset(memory + bytes, SONG, CANARY);
+  ends[n_blocks] = bytes;
   return blocks[n_blocks++] = memory;
 }
 
 static void release(void) {
-  while (n_blocks > 0) free(blocks[--n_blocks]);
+  while (n_blocks-- > 0) {
+    for (size_t i = 0; i < CANARY; i++)
+      must(blocks[n_blocks][ends[n_blocks] + i] == SONG, "a routine wrote behind its room");
+    free(blocks[n_blocks]);
+  }
+  n_blocks = 0;
 }
 
 double *room(size_t count) { return block(count * sizeof(double)); }
@@ -130,8 +138,8 @@ int main(int count, char **arguments) {
   must(threads < 1 || km_thread_limit() == threads, "the limit on threads is not what was set");
   must(km_threads(0) == 1, "more than one thread for no work");
   must(km_threads(1e12) <= km_thread_limit(), "more threads than the limit");
-  void (*sections[])(void) = {run_basics, run_grams, run_factors, run_spectra,
-                              run_statistics};
+  void (*sections[])(void) = {run_basics,  run_grams,      run_factors,
+                              run_spectra, run_statistics, run_scratch};
   for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
     sections[i]();
     release();

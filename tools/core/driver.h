@@ -10,7 +10,8 @@
 /* `count` numbers between -1 and 1, those that inputs() of check.R makes of the same seed. */
 double *inputs(int seed, size_t count);
 
-/* Room of exactly so many, filled with what no result may be. */
+/* Room of exactly so many, filled with what no result may be; what is written behind it is found
+   when it is released. */
 double *room(size_t count);
 int *int_room(size_t count);
 void *block(size_t bytes);
@@ -43,5 +44,6 @@ void run_grams(void);
 void run_factors(void);
 void run_spectra(void);
 void run_statistics(void);
+void run_scratch(void);
 
 #endif
