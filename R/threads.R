@@ -6,7 +6,8 @@
 #' environment variables `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`, and at most 2
 #' under `R CMD check`. Results do not depend on it: sums are reduced in a fixed
 #' order, bit for bit the same for any number of threads. A forked child (as of
-#' `parallel::mclapply()`) works on one thread. The BLAS keeps its own threads;
+#' `parallel::mclapply()`) works on one thread, whoever forked it and whether
+#' the package was loaded before or in the child. The BLAS keeps its own threads;
 #' this function does not touch them.
 #'
 #' Threads need OpenMP when the package is compiled. CRAN's builds for macOS are
@@ -60,8 +61,12 @@ on_one_thread <- function(value) {
   force(value)
 }
 
-# 0 lets the core choose; R CMD check allows no more than 2.
+# 0 lets the core choose; R CMD check allows no more than 2. Where the system does
+# not tell the core that it was forked, package parallel does.
 default_threads <- function() {
+  forked <- "parallel" %in% loadedNamespaces() &&
+    get("isChild", asNamespace("parallel"))()
+  if (forked) return(1L)
   checking <- tolower(Sys.getenv("_R_CHECK_LIMIT_CORES_"))
   if (checking %in% c("", "false")) 0L else 2L
 }

@@ -1,6 +1,8 @@
 #include "core/threads.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -31,7 +33,7 @@ static const double work_per_thread = 65536;
 enum { MOST = 32 }; /* threads: no loop is cut into more parts */
 
 static int limit = 1;
-static int pid_at_load = 0;
+static int pid_at_load = 0; /* 0: of no process, so that there is one thread */
 static double stack = 0; /* bytes of a thread's stack */
 
 static int processors(void) {
@@ -73,8 +75,24 @@ static double stack_at_load(void) {
   return bytes > 8388608 ? bytes : 8388608;
 }
 
+static int was_forked(void) {
+  int forked = 0;
+#ifdef __linux__
+  const unsigned long no_program_since = 0x40; /* PF_FORKNOEXEC among the kernel's flags */
+  char line[1024] = "";
+  FILE *file = fopen("/proc/self/stat", "r");
+  if (file == NULL) return 0;
+  const char *name_end = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+  unsigned long flags = 0;
+  if (name_end != NULL && sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) == 1)
+    forked = (flags & no_program_since) != 0;
+  (void) fclose(file);
+#endif
+  return forked;
+}
+
 void km_threads_init(void) {
-  pid_at_load = (int) getpid();
+  pid_at_load = was_forked() ? 0 : (int) getpid();
   limit = processors();
   stack = stack_at_load();
 }

@@ -10,7 +10,7 @@ typedef void (*km_poll)(void);
 void km_threads_init(void);
 
 /*
- * Threads for `work` operations: 1 in a forked child, else min(limit, 1 + work/65536), and fewer
+ * Threads for `work` operations: 1 in a forked child, though it loaded this code itself, else min(limit, 1 + work/65536), and fewer
  * where there is no room for their stacks.
  */
 int km_threads(double work);

@@ -41,3 +41,44 @@ test_that("under a limit on addresses threads are not started without room", {
                                    stdout = TRUE, stderr = TRUE))
   expect_identical(utils::tail(said, 1L), "TRUE")
 })
+
+# The parent has worked on several threads by a library that is not ours; without
+# the core's question whether it was forked, the child would wait for ever.
+test_that("a forked child that loads the package itself works on one thread", {
+  skip_on_os(c("windows", "solaris"))
+  skip_if_not(.Call(C_r_openmp), "compiled with OpenMP")
+  folder <- tempfile()
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  writeLines("PKG_CFLAGS = $(SHLIB_OPENMP_CFLAGS)
+PKG_LIBS = $(SHLIB_OPENMP_CFLAGS)", file.path(folder, "Makevars"))
+  writeLines("void sum_of(int *n, double *sum) {
+  double total = 0;
+#pragma omp parallel for reduction(+ : total) num_threads(4)
+  for (int i = 0; i < *n; i++) total += i;
+  *sum = total;
+}", file.path(folder, "other.c"))
+  writeLines(c(
+    paste0("dyn.load('other", .Platform$dynlib.ext, "')"),
+    "total <- .C('sum_of', 100000L, 0)[[2L]]",
+    "stopifnot(total == sum(as.double(0:99999)), !isNamespaceLoaded('kernmean'))",
+    "job <- parallel::mcparallel({",
+    "  library(kernmean)",
+    "  kernmean_threads(4)",
+    "  x <- matrix(as.double(1:4000), 2000)",
+    "  sum(kernel_matrix(x, kernel = kernel_rbf(50)))",
+    "})",
+    "sums <- parallel::mccollect(job, wait = FALSE, timeout = 60)",
+    "tools::pskill(job$pid, tools::SIGKILL)",
+    "library(kernmean)",
+    "x <- matrix(as.double(1:4000), 2000)",
+    "here <- sum(kernel_matrix(x, kernel = kernel_rbf(50)))",
+    "cat(identical(sums[[1L]], here))"
+  ), file.path(folder, "fork.R"))
+  r <- file.path(R.home("bin"), "R")
+  said <- suppressWarnings(system2("sh", c("-c", shQuote(paste(
+    "cd", shQuote(folder), "&&", shQuote(r), "CMD SHLIB other.c >log 2>&1 &&",
+    shQuote(paste0(r, "script")), "fork.R"
+  ))), stdout = TRUE, stderr = TRUE))
+  expect_identical(utils::tail(said, 1L), "TRUE")
+})
