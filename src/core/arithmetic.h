@@ -79,7 +79,7 @@ typedef struct {
   size_t (*between)(const km_tile *tile, double low, double high, double *inside, size_t *below,
                     double *least);
 
-  /* exp of n numbers <= 0, as in the kernels: within 2 ulp, 0 below -708.39. */
+  /* exp of n numbers <= 0, as in the kernels: within 2 ulp, 0 below -708.39, NaN for NaN. */
   void (*exp_all)(const double *x, size_t n, double *out);
 
   /* k(x_i, x_i) for KM_POLY, bit for bit what `tile` gives. diagonal: n. */

@@ -1,4 +1,5 @@
 #include "core/subsets.h"
+#include "core/isa.h"
 #include "core/parts.h"
 #include "core/scratch.h"
 
@@ -120,7 +121,9 @@ static void add_moments(const double *k, size_t ni, double times, double *moment
 /* exp(-rate s) of a tile of squared distances, zeros beyond its last column. */
 static void take_exp(const km_tile *tile, double rate, double *values) {
   const size_t length = tile->ni * KM_TILE_COLS;
-  for (size_t i = 0; i < length; i++) values[i] = -rate * tile->k[i];
+  const double *k = tile->k;
+  SIMD
+  for (size_t i = 0; i < length; i++) values[i] = -rate * k[i];
   km_simd()->exp_all(values, length, values);
   for (size_t i = 0; i < tile->ni; i++)
     for (size_t j = tile->nj; j < KM_TILE_COLS; j++) values[i * KM_TILE_COLS + j] = 0;
