@@ -7,8 +7,8 @@
 #' under `R CMD check`. Results do not depend on it: sums are reduced in a fixed
 #' order, bit for bit the same for any number of threads. A forked child (as of
 #' `parallel::mclapply()`) works on one thread, whoever forked it and whether
-#' the package was loaded before or in the child. The BLAS keeps its own threads;
-#' this function does not touch them.
+#' the package was loaded before or in the child. The BLAS keeps its own
+#' threads; this function does not touch them.
 #'
 #' Threads need OpenMP when the package is compiled. CRAN's builds for macOS are
 #' without it, and so is an installation from source with a compiler that has
@@ -61,8 +61,8 @@ on_one_thread <- function(value) {
   force(value)
 }
 
-# 0 lets the core choose; R CMD check allows no more than 2. Where the system does
-# not tell the core that it was forked, package parallel does.
+# 0 lets the core choose; R CMD check allows no more than 2. Where the system
+# does not tell the core that it was forked, package parallel does.
 default_threads <- function() {
   forked <- "parallel" %in% loadedNamespaces() &&
     get("isChild", asNamespace("parallel"))()

@@ -10,8 +10,8 @@ typedef void (*km_poll)(void);
 void km_threads_init(void);
 
 /*
- * Threads for `work` operations: 1 in a forked child, though it loaded this code itself, else min(limit, 1 + work/65536), and fewer
- * where there is no room for their stacks.
+ * Threads for `work` operations: 1 in a forked child, though it loaded this code itself, else
+ * min(limit, 1 + work/65536), and fewer where there is no room for their stacks.
  */
 int km_threads(double work);
 

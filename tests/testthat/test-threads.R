@@ -42,8 +42,9 @@ test_that("under a limit on addresses threads are not started without room", {
   expect_identical(utils::tail(said, 1L), "TRUE")
 })
 
-# The parent has worked on several threads by a library that is not ours; without
-# the core's question whether it was forked, the child would wait for ever.
+# The parent has worked on several threads by a library that is not ours;
+# without the core's question whether it was forked, the child would wait for
+# ever.
 test_that("a forked child that loads the package itself works on one thread", {
   skip_on_os(c("windows", "solaris"))
   skip_if_not(.Call(C_r_openmp), "compiled with OpenMP")
@@ -61,7 +62,8 @@ PKG_LIBS = $(SHLIB_OPENMP_CFLAGS)", file.path(folder, "Makevars"))
   writeLines(c(
     paste0("dyn.load('other", .Platform$dynlib.ext, "')"),
     "total <- .C('sum_of', 100000L, 0)[[2L]]",
-    "stopifnot(total == sum(as.double(0:99999)), !isNamespaceLoaded('kernmean'))",
+    "stopifnot(total == sum(as.double(0:99999)))",
+    "stopifnot(!isNamespaceLoaded('kernmean'))",
     "job <- parallel::mcparallel({",
     "  library(kernmean)",
     "  kernmean_threads(4)",
