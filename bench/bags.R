@@ -3,7 +3,8 @@
 # kernlab::kernelMatrix(), against mildsvm::kme(), and against a loop that does
 # nothing but evaluate kernel values, as ratios in one run.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 set.seed(1)
 

@@ -5,7 +5,8 @@
 # (KERNMEAN_BUSY=1 shows the same in the rows of every other benchmark.)
 # The argument chooses the benchmarks whose names match.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 set.seed(1)
 

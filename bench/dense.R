@@ -3,7 +3,8 @@
 # run, with the share of what two cores can multiply and add. n: by default
 # 2000. Run it under each BLAS; the first line names it.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 
 internal <- asNamespace("kernmean")

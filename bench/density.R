@@ -6,7 +6,8 @@
 # components). --large lets the gradient by differences run for 500 iterations
 # (minutes); else it stops after 20, and the ratio is a lower bound.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 large <- "--large" %in% commandArgs(trailingOnly = TRUE)
 

@@ -3,7 +3,8 @@
 # the factor and its solves against LAPACK as R calls it. Run it under each
 # BLAS.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 
 internal <- asNamespace("kernmean")

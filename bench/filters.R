@@ -4,7 +4,8 @@
 # control, against a loop of tests; tests of normality against one fold; as
 # ratios in one run. Run it under each BLAS; the table names it.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 set.seed(1)
 

@@ -2,7 +2,8 @@
 # Speed and memory of kernel matrices, S-KMSE and F-KMSE against their peers, as
 # ratios in one run. Run it under each BLAS; the table names it.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 set.seed(1)
 

@@ -4,7 +4,8 @@
 # other work takes the processors). With the argument also n = 20000, d = 5,
 # which stores two matrices of 3.2 GB.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 set.seed(1)
 

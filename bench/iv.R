@@ -6,7 +6,8 @@
 # first line names it. --times: keeps the times in FILE, and compares them with
 # those that another BLAS has left there. exact, large: one half alone.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 internal <- asNamespace("kernmean")
 arguments <- commandArgs(trailingOnly = TRUE)

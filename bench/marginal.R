@@ -2,7 +2,8 @@
 # Selection of the noise: MKME along one variance, MMKME by its gradient against
 # Nelder-Mead on the same score, in one run. Both start from the MKME optimum.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 
 # The score is not exported: it is what the peer is given.

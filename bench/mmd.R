@@ -3,7 +3,8 @@
 # and against the matrix product by hand, draws of the permutations included, as
 # ratios in one run. Run it under each BLAS; the table names it.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 set.seed(1)
 

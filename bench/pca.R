@@ -4,7 +4,8 @@
 # under each BLAS; the table names it. --large adds n = 20,000 with the matrix
 # stored (3.2 GB) and n = 50,000 without.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 large <- "--large" %in% commandArgs(trailingOnly = TRUE)
 

@@ -2,7 +2,8 @@
 # The ratios of time in the table of README.md: processor seconds of one call on
 # one thread, of kernmean and of the package that one would otherwise use.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 kernmean_threads(1)
 set.seed(1)

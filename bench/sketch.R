@@ -5,7 +5,8 @@
 # randomly pivoted Cholesky against plain R and against exact pivots. Run it
 # under each BLAS; the table names it.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 internal <- asNamespace("kernmean")
 n <- as.double(commandArgs(trailingOnly = TRUE))

@@ -3,7 +3,8 @@
 # fits as it scores estimates and against the naive twin of the tests, the stack
 # against an F-KMSE selection, as ratios in one run; bags; memory.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 source(file.path(dirname(here), "..", "tests", "testthat", "helper-smooth.R"))
 set.seed(1)

@@ -5,7 +5,8 @@
 # and add. n: by default 1000 and 2000. Run it under each BLAS; the first line
 # names it.
 
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here), "helpers.R"))
 internal <- asNamespace("kernmean")
 sizes <- as.integer(commandArgs(trailingOnly = TRUE))

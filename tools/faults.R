@@ -14,7 +14,8 @@
 # In faults/: calls.R (the calls), parts.R (one function a part), memory.R (the
 # child process of `memory`), faults.c (limits and clocks).
 
-script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+script <- grep("^--file=", commandArgs(), value = TRUE)
+script <- gsub("~+~", " ", sub("^--file=", "", script), fixed = TRUE)
 home <- file.path(normalizePath(dirname(script)), "faults")
 studies <- normalizePath(file.path(home, "..", "..", "inst", "studies"))
 

@@ -16,7 +16,8 @@
 # fuzz/scene.R and fuzz/recipes.R (sound arguments), fuzz/plan.R (a call from a
 # seed), fuzz/run.R (the call and the verdict).
 
-script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+script <- grep("^--file=", commandArgs(), value = TRUE)
+script <- gsub("~+~", " ", sub("^--file=", "", script), fixed = TRUE)
 tools_folder <- normalizePath(dirname(script))
 package <- "kernmean"
 

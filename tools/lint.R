@@ -6,7 +6,8 @@
 #
 # The rules for the rooms of R/ and their tests stand in lint_rooms.R.
 
-script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+script <- grep("^--file=", commandArgs(), value = TRUE)
+script <- gsub("~+~", " ", sub("^--file=", "", script), fixed = TRUE)
 source(file.path(dirname(script), "lint_rooms.R"))
 
 # Line rules: in the files whose path matches `path` (and not `but`) no line of

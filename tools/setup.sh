@@ -3,11 +3,13 @@
 # are counted. R packages that apt does not provide go into $lib, not into the user's
 # library.
 
-lib=${KERNMEAN_LIB:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/kernmean/lib}
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/kernmean-XXXXXXXX") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
+# Without a home the library is the scratch folder's: others could write to a folder of a
+# known name.
+lib=${KERNMEAN_LIB:-${XDG_CACHE_HOME:-${HOME:-$tmp}/.cache}/kernmean/lib}
 case $lib in /*) ;; *) lib=$PWD/$lib ;; esac
 
 export HOME="${HOME:-$tmp}" TMPDIR="$tmp" LANGUAGE=en R_LIBS="$lib${R_LIBS:+:$R_LIBS}"
@@ -141,10 +143,14 @@ want_packages() {
   [ -z "$left" ] || echo "going on without the R packages: $left" >&2
 }
 
-# build_tarball OPTION...: the built package is $tarball; the checkout stays as it is.
+# build_tarball OPTION...: the built package is $tarball; the checkout stays as it is, and
+# may be one that cannot be written to.
 tarball=$tmp/none
 build_tarball() {
-  (cd "$tmp" && rm -f kernmean_*.tar.gz && R CMD build "$@" "$root") || return
+  rm -rf "$tmp/source" && mkdir "$tmp/source" &&
+    (cd "$root" && tar cf - --exclude=./.git --exclude='*.o' --exclude='*.so' .) |
+    tar xf - -C "$tmp/source" && chmod -R u+w "$tmp/source" || return
+  (cd "$tmp" && rm -f kernmean_*.tar.gz && R CMD build "$@" source) || return
   tarball=$(echo "$tmp"/kernmean_*.tar.gz)
 }
 

@@ -18,7 +18,8 @@ usage <- "Usage: Rscript bandwidth.R [options]
   --help              this text"
 
 study_name <- "bandwidth.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here[1]), "common.R"))
 
 # Points of a density 1 + sin(2 pi f u) on [0, 1], by rejection.

@@ -11,7 +11,8 @@ usage <- "Usage: Rscript cost.R [options]
   --help     this text"
 
 study_name <- "cost.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here[1]), "common.R"))
 
 ways <- list(

@@ -21,7 +21,8 @@ usage <- "Usage: Rscript decisions.R [options]
   --help     this text"
 
 study_name <- "decisions.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here[1]), "common.R"))
 
 mass <- function(name) {

@@ -44,7 +44,8 @@ usage <- "Usage: Rscript density.R [options]
 study_name <- "density.R"
 # source() by another script, such as a vignette, finds the package's folder.
 here <- if (sys.nframe() == 0) {
-  dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1]))
+  file <- grep("^--file=", commandArgs(), value = TRUE)[1]
+  dirname(gsub("~+~", " ", sub("^--file=", "", file), fixed = TRUE))
 } else {
   system.file("studies", package = "kernmean")
 }

@@ -35,7 +35,8 @@ The data are of the UCI archive (archive.ics.uci.edu; CC BY 4.0): \"Musk
 Gamma Telescope\", its file magic04.data."
 
 study_name <- "distributions.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 here <- dirname(here[1])
 source(file.path(here, "common.R"))
 source(file.path(here, "mixtures.R"))

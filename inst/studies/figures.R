@@ -23,7 +23,8 @@ usage <- "Usage: Rscript figures.R [options]
   --help                 this text"
 
 study_name <- "figures.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here[1]), "common.R"))
 source(file.path(dirname(here[1]), "mixtures.R"))
 

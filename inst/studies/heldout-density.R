@@ -20,7 +20,8 @@ usage <- "Usage: Rscript heldout-density.R [options]
 
 study_name <- "heldout-density.R"
 here <- if (sys.nframe() == 0) {
-  dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1]))
+  file <- grep("^--file=", commandArgs(), value = TRUE)[1]
+  dirname(gsub("~+~", " ", sub("^--file=", "", file), fixed = TRUE))
 } else {
   system.file("studies", package = "kernmean")
 }

@@ -19,7 +19,8 @@ columns, one row for each point.
   --help          this text"
 
 study_name <- "heldout.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here[1]), "common.R"))
 
 data_sets <- c("Ionosphere", "Sonar", "Glass", "Vehicle", "Satellite")

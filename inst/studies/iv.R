@@ -26,7 +26,8 @@ usage <- "Usage: Rscript iv.R [options]
   --help      this text"
 
 study_name <- "iv.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here[1]), "common.R"))
 
 # Peers -----------------------------------------------------------------------

@@ -18,7 +18,8 @@ usage <- "Usage: Rscript kfda-bandwidth.R [options]
   --help         this text"
 
 study_name <- "kfda-bandwidth.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here[1]), "common.R"))
 
 # Data ------------------------------------------------------------------------

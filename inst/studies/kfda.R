@@ -22,7 +22,8 @@ usage <- "Usage: Rscript kfda.R [options]
   --help       this text"
 
 study_name <- "kfda.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here[1]), "common.R"))
 
 clouds <- rbind(c(-0.5, -0.2), c(0.5, 0), c(0, 0))

@@ -27,7 +27,8 @@ usage <- "Usage: Rscript kpca.R [options]
   --help          this text"
 
 study_name <- "kpca.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here[1]), "common.R"))
 
 components <- 20

@@ -22,7 +22,8 @@ usage <- "Usage: Rscript means.R [options]
   --help          this text"
 
 study_name <- "means.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 here <- dirname(here[1])
 source(file.path(here, "common.R"))
 source(file.path(here, "mixtures.R"))

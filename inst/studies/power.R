@@ -37,7 +37,8 @@ usage <- "Usage: Rscript power.R [options]
   --help              this text"
 
 study_name <- "power.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here[1]), "common.R"))
 
 choices <- c(

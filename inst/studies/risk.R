@@ -27,7 +27,8 @@ bandwidth):
   --help                         this text"
 
 study_name <- "risk.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here[1]), "common.R"))
 source(file.path(dirname(here[1]), "mixtures.R"))
 

@@ -26,7 +26,8 @@ usage <- "Usage: Rscript scale.R [options]
   --help       this text"
 
 study_name <- "scale.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 script <- normalizePath(here[1])
 here <- dirname(script)
 source(file.path(here, "common.R"))

@@ -23,7 +23,8 @@ usage <- "Usage: Rscript sketch-level.R [options]
   --help              this text"
 
 study_name <- "sketch-level.R"
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+here <- grep("^--file=", commandArgs(), value = TRUE)
+here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
 source(file.path(dirname(here[1]), "common.R"))
 
 nominal <- 0.05

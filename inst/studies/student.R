@@ -37,7 +37,8 @@ fitted to the estimates, t-distribution with 5 degrees of freedom:
 study_name <- "student.R"
 # source() by another script finds the package's folder.
 here <- if (sys.nframe() == 0) {
-  dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1]))
+  file <- grep("^--file=", commandArgs(), value = TRUE)[1]
+  dirname(gsub("~+~", " ", sub("^--file=", "", file), fixed = TRUE))
 } else {
   system.file("studies", package = "kernmean")
 }

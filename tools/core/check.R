@@ -66,9 +66,10 @@ scaled <- function(x) {
 # --- Kernels ------------------------------------------------------------------
 
 twins <- new.env()
-sys.source(file.path(dirname(sub("^--file=", "", grep(
-  "^--file=", commandArgs(), value = TRUE
-))), "../../tests/testthat/helper-kernels.R"), twins)
+script <- grep("^--file=", commandArgs(), value = TRUE)
+script <- gsub("~+~", " ", sub("^--file=", "", script), fixed = TRUE)
+root <- file.path(dirname(script), "..", "..")
+sys.source(file.path(root, "tests/testthat/helper-kernels.R"), twins)
 families <- names(twins$kernel_twins)
 
 kernel_matrix <- function(family, x, y = x) {
@@ -490,9 +491,8 @@ check_complete <- function(root) {
 }
 
 args <- commandArgs(FALSE)
-own <- sub("^--file=", "", grep("^--file=", args, value = TRUE))
-source(file.path(dirname(own), "check_statistics.R"))
-missing <- check_complete(file.path(dirname(own), "..", ".."))
+source(file.path(dirname(script), "check_statistics.R"))
+missing <- check_complete(root)
 if (length(missing) > 0) cat("never called by the driver:", missing, "\n")
 bad <- length(missing) > 0
 for (file in commandArgs(TRUE)) {
