@@ -352,8 +352,9 @@ filter_matrices <- function(sample, filter) {
 # iteration does not converge.
 largest_value <- function(k) {
   square <- sum(k^2)
-  # As for centered_spectrum().
-  if (nrow(k) < 1200 || !is.finite(square) ||
+  # The iteration is the faster one sooner than in centered_spectrum(), as it
+  # needs no vectors; else as there.
+  if (nrow(k) < 500 || !is.finite(square) ||
         square < .Machine$double.xmin / 1e-16) {
     return(max(0, spectrum_values(k)[1L]))
   }
