@@ -158,8 +158,7 @@ gof_arguments <- door_table(
   rules = list(
     when("draws", B = NULL),
     when(\(a) identical(a$model, "normal"), kernel = NULL,
-         scale = new_kind("FALSE", \(x) !asks_scale(x)),
-         estimator = an_average,
+         scale = unscaled, estimator = an_average,
          reason = "for the model \"normal\", whose points are standardized")
   ),
   aside = c("x", "model", "draws", "progress")
@@ -491,22 +490,17 @@ standardized_sample <- function(x) {
   }
   of <- column_spreads(x)
   unit <- of$unit * of$spread
-  constant <- is_constant(x)
-  if (!any(constant)) {
-    z <- of$z / rep(of$spread, each = n)
-    # What the mean of a column far from 0 leaves is rounding.
-    s <- svd(z - rep(colMeans(z), each = n))
+  constant <- which(is_constant(x))
+  if (length(constant)) {
+    stop_input("'x' must have no constant columns for the model \"normal\", ",
+               "as its column ", constant[1L])
   }
-  if (any(constant) || any(s$d^2 <= n * .Machine$double.eps * s$d[1L]^2)) {
-    stop_input(
-      "'x' must have a covariance of full rank for the model \"normal\"; ",
-      if (any(constant)) {
-        names <- if (is.null(colnames(x))) seq_len(d) else colnames(x)
-        paste("constant columns:", shorten(names[constant], 8L))
-      } else {
-        "its columns are linearly dependent"
-      }
-    )
+  z <- of$z / rep(of$spread, each = n)
+  # What the mean of a column far from 0 leaves is rounding.
+  s <- svd(z - rep(colMeans(z), each = n))
+  if (any(s$d^2 <= n * .Machine$double.eps * s$d[1L]^2)) {
+    stop_input("'x' must have no linearly dependent columns for the model ",
+               "\"normal\"")
   }
   half <- sqrt(n) / s$d
   kernel <- kernel_rbf(sqrt(2) / ((2 * d + 1) * n / 4)^(1 / (d + 4)))

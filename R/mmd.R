@@ -321,6 +321,10 @@ check_sizes <- function(sizes, points = "points") {
   }
 }
 
+gram_rules <- list(when(\(a) TRUE, kernel = NULL, bandwidths = NULL,
+                        scale = unscaled,
+                        reason = "for a gram, which has a kernel"))
+
 # list(sample, with its kernel, groups, sizes, order, bandwidths, origin: for
 # new_test())
 read_samples <- function(pooled, options) {
@@ -329,13 +333,7 @@ read_samples <- function(pooled, options) {
   check_sizes(sizes)
   bandwidths <- options$bandwidths
   if (stores_gram(sample)) {
-    beside <- c(kernel = !is.null(options$kernel),
-                bandwidths = !is.null(bandwidths),
-                scale = asks_scale(options$scale))
-    if (any(beside)) {
-      stop_input("'", names(beside)[beside][1L], "' must not be given for a ",
-                 "gram, which has a kernel")
-    }
+    apply_rules(options, gram_rules, attr(options, "given"))
   } else {
     # The many are chosen when the units are known.
     kernel <- if (!is.null(bandwidths)) kernel_rbf(1) else options$kernel
@@ -422,24 +420,27 @@ check_left_points <- function(units, group) {
   }
 }
 
+# Are permutations drawn among all?
+draws_among_all <- function(options) {
+  options$null == "permutation" &&
+    is.null(c(options$permutations, options$blocks, options$clusters))
+}
+
 most_points_without_bins <- 20000
 usual_bins <- 25L
 most_bins <- 2000
 
 # How many bins there are to be in the smallest sample, NULL for none: unless
 # asked for none for samples that are not large, or so unequal that bins of the
-# smallest are small. random: are permutations drawn among all?
-count_bins <- function(options, sizes, random = is.null(c(
-  options$permutations, options$blocks, options$clusters
-))) {
+# smallest are small.
+count_bins <- function(options, sizes) {
   least <- min(sizes)
   bins <- options$bins
   if (is.null(bins)) {
     size <- least %/% usual_bins
     large <- sum(sizes) > most_points_without_bins && size > 1 &&
       sum(sizes) / size <= most_bins
-    usual <- large && random && options$null == "permutation" &&
-      has_sums(options$estimator)
+    usual <- large && draws_among_all(options) && has_sums(options$estimator)
     return(if (usual) usual_bins)
   }
   if (bins > least) {

@@ -14,27 +14,26 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
     pair <- check_pick(as.character(groups), labels, "groups", 2L)
     return(picture_witness(object, pair[1L], pair[2L], n))
   }
-  panels <- lapply(every, \(g) {
-    c(picture_witness(object, g, every[-g], n), panel = labels[g])
-  })
-  # For panels side by side, entries of one key stand for all.
+  # Entries of one key and one range of colors stand for all panels.
   sides <- c("the group", "the rest")
+  panels <- lapply(every, \(g) {
+    c(picture_witness(object, g, every[-g], n, sides), panel = labels[g])
+  })
   key <- panels[[1L]]$key
-  words <- sub("^.* (denser|farther out)$", "\\1", utils::tail(key$label, 2L))
-  key$label <- c(if (nrow(key) > 2L) sides, paste(sides, words))
+  if (nrow(key) > 2L) key$label[1:2] <- sides
   fill <- panels[[1L]]$fill
   if (!is.null(fill)) {
     most <- max(vapply(panels, \(panel) panel$fill$limits[2L], 1))
     fill$limits <- fill$at <- c(-most, most)
-    fill$labels <- rev(paste(sides, words))
   }
   list(panels = panels, key = key, fill = fill,
        title = "Witness functions: each group against the rest",
        value = stats::setNames(lapply(panels, `[[`, "value"), labels))
 }
 
-# One sample against another, or against all the rest.
-picture_witness <- function(test, first, second, n) {
+# One sample against another, or against all the rest; sides: what these are
+# called where one is denser.
+picture_witness <- function(test, first, second, n, sides = names) {
   sample <- test$sample
   labels <- names(test$sizes)
   side <- integer(length(labels))
@@ -43,7 +42,7 @@ picture_witness <- function(test, first, second, n) {
   witness <- witness_values(sample, witness_weights(sample, test, side), test)
   names <- c(labels[first], if (length(second) > 1L) "the rest" else
     labels[second])
-  denser <- paste(names, if (is.null(witness$what)) "denser" else witness$what)
+  denser <- paste(sides, if (is.null(witness$what)) "denser" else witness$what)
   title <- paste0(
     "Witness function",
     if (length(labels) > 2L) paste0(": ", paste(names, collapse = " against ")),

@@ -65,8 +65,7 @@ pool_sketches <- function(data, label) {
 
 sketch_rules <- list(when(
   \(a) TRUE, kernel = NULL, bandwidths = NULL, filter = NULL, blocks = NULL,
-  clusters = NULL, bins = NULL, estimator = an_average,
-  scale = new_kind("FALSE", \(x) !asks_scale(x)),
+  clusters = NULL, bins = NULL, estimator = an_average, scale = unscaled,
   reason = "for sketches, which keep sums on landmarks and no rows"
 ))
 

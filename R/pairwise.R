@@ -122,12 +122,12 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
                "of which is permuted by itself, not ",
                describe(options$permutations))
   }
-  settled <- settle_compared(samples, options)
-  pairs <- compared_pairs(settled, options)
+  samples <- settle_compared(samples, options)
+  pairs <- compared_pairs(samples, options)
   random <- options$null != "gamma" && is.null(options$permutations)
   warn_coarse(pairs, options, random)
-  found <- compare_pairs(settled, pairs, options)
-  new_pairwise(samples, settled, pairs, found, options, random, stored(asked))
+  new_pairwise(samples, pairs, compare_pairs(samples, pairs, options), options,
+               random, stored(asked))
 }
 
 pairwise_arguments <- do.call(door_table, c(
@@ -155,27 +155,24 @@ mmd_pairwise.formula <- function(formula, data = NULL, subset, na.action, ...,
                data, missing(na.action), parent.frame(), ...)
 }
 
-# What an average chooses, noise, comes from the whole sample, as the bandwidth
-# does: list(sample, sizes, first: the points before each group, labels, order,
-# bandwidths, estimator: with nothing left to choose, noise; and of averages the
-# sample whose sums they are, `summed`, and the factor of these, height).
+# The samples as their pairs need them. What an average chooses, noise, comes
+# from the whole sample, as the bandwidth does: with walkable: the sample;
+# first: the points before each group; estimator: with nothing left to choose;
+# noise; and of averages the sample whose sums they are, `summed`, and the
+# factor of these, height.
 settle_compared <- function(samples, asked) {
   sample <- walkable_sample(samples$sample)
-  estimator <- asked$estimator
-  settled <- list(
-    sample = sample, sizes = samples$sizes,
-    first = cumsum(samples$sizes) - samples$sizes,
-    labels = levels(samples$groups), order = samples$order,
-    bandwidths = samples$bandwidths
-  )
-  if (is_unshrunk(estimator)) {
-    found <- est_settle(estimator, sample, "the pooled sample")
-    settled$noise <- found$chosen$noise
-    if (!is.null(settled$noise)) estimator$noise <- settled$noise
-    settled$summed <- settled_sample(sample, found)
-    settled$height <- found$height
+  samples$walkable <- sample
+  samples$first <- cumsum(samples$sizes) - samples$sizes
+  samples$estimator <- asked$estimator
+  if (is_unshrunk(asked$estimator)) {
+    average <- est_settle(asked$estimator, sample, "the pooled sample")
+    samples$noise <- average$chosen$noise
+    if (!is.null(samples$noise)) samples$estimator$noise <- samples$noise
+    samples$summed <- settled_sample(sample, average)
+    samples$height <- average$height
   }
-  c(settled, list(estimator = estimator))
+  samples
 }
 
 # --- The pairs ---------------------------------------------------------------
@@ -185,7 +182,7 @@ settle_compared <- function(samples, asked) {
 # sample_units(); bins; fast: is the statistic made of pooled sums?
 compared_pairs <- function(settled, asked) {
   sizes <- settled$sizes
-  labels <- settled$labels
+  labels <- levels(settled$groups)
   each <- if (is.null(asked$reference)) {
     utils::combn(length(labels), 2L)
   } else {
@@ -197,31 +194,24 @@ compared_pairs <- function(settled, asked) {
                       m = sizes[each[1L, ]], n = sizes[each[2L, ]])
   units <- read_units(asked$blocks, asked$clusters, settled$order)
   for (p in seq_len(nrow(pairs))) {
-    pair <- c(pairs$m[p], pairs$n[p])
     rows <- pair_rows(settled, pairs[p, ])
-    found <- tryCatch(list(
-      sample_units(pair, units$blocks[rows], units$clusters[rows]),
-      count_bins(asked, pair)
-    ), kernmean_error_input = \(e) {
+    tryCatch({
+      size <- c(pairs$m[p], pairs$n[p])
+      pairs$units[p] <- list(sample_units(size, units$blocks[rows],
+                                          units$clusters[rows]))
+      pairs$bins[p] <- list(count_bins(asked, size))
+    }, kernmean_error_input = \(e) {
       stop_input("in the comparison of '", labels[each[1L, p]], "' and '",
                  labels[each[2L, p]], "': ", conditionMessage(e))
     })
-    pairs$units[p] <- found[1L]
-    pairs$bins[p] <- found[2L]
   }
   # The kernel values of the smaller sample, where they are few beside a pass
   # over all of the pair.
-  least <- pmin(as.double(pairs$m), pairs$n)
-  total <- as.double(pairs$m) + pairs$n
-  pairs$fast <- draws_alike(asked) && has_pooled_sums(settled, asked) &
+  least <- as.double(pmin(pairs$m, pairs$n))
+  total <- as.double(pairs$m + pairs$n)
+  pairs$fast <- draws_among_all(asked) && has_pooled_sums(settled, asked) &
     lengths(pairs$bins) == 0L & least^2 <= pmax(16 * total, total^2 / 64)
   pairs
-}
-
-# May comparisons of one size share their permutations?
-draws_alike <- function(asked) {
-  asked$null == "permutation" &&
-    is.null(c(asked$permutations, asked$blocks, asked$clusters))
 }
 
 # The points of a pair, those of the first group first.
@@ -255,36 +245,29 @@ needed_draws <- function(count, adjust) {
 
 # Says what no data could change: too few labelings or draws.
 warn_coarse <- function(pairs, asked, random) {
-  if (asked$null == "gamma") {
-    return(invisible())
-  }
-  count <- nrow(pairs)
-  least <- numeric(count)
+  count <- count_of(nrow(pairs), "comparison")
+  least <- numeric(nrow(pairs))
   if (asked$null == "permutation") {
-    least <- 1 / vapply(pairs$units, \(u) {
-      count_labelings(rep(seq_along(u$sizes), u$sizes), u$blocks)
+    least <- 1 / vapply(pairs$units, \(units) {
+      count_labelings(rep(seq_along(units$sizes), units$sizes), units$blocks)
     }, 1)
   }
-  few <- least > 1 / (few_labelings - 0.5)
-  if (any(few)) {
-    warn_kernmean(
-      "in ", sum(few), " of ", count_of(count, "comparison"), " there are ",
-      "fewer than ", few_labelings, " labelings; their p-values are at least ",
-      format(min(least[few]), digits = 2)
-    )
+  few <- sum(least > 1 / (few_labelings - 0.5))
+  if (few > 0L) {
+    warn_kernmean("in ", few, " of ", count, " there are fewer than ",
+                  few_labelings, " labelings")
   }
-  drawn <- if (random) pmax(least, 1 / (asked$B + 1)) else least
-  smallest <- min(stats::p.adjust(drawn, asked$adjust))
+  smallest <- \(p) min(stats::p.adjust(p, asked$adjust))
+  adjusted <- smallest(if (random) pmax(least, 1 / (asked$B + 1)) else least)
   too_large <- usual_level * (1 + 1e-9)
-  if (smallest > too_large) {
-    needed <- needed_draws(count, asked$adjust)
-    more <- random && asked$B < needed &&
-      min(stats::p.adjust(least, asked$adjust)) <= too_large
+  if (adjusted > too_large) {
+    needed <- needed_draws(nrow(pairs), asked$adjust)
+    more <- random && asked$B < needed && smallest(least) <= too_large
     warn_kernmean(
-      "adjusted p-values of ", count_of(count, "comparison"), " are at least ",
-      format(smallest, digits = 2), if (more) {
-        paste0(" with B = ", asked$B, "; they can be ", usual_level,
-               " with B = ", format(needed, scientific = FALSE))
+      "adjusted p-values of ", count, " are at least ",
+      format(adjusted, digits = 2), if (more) {
+        paste0("; they can be ", usual_level, " with B = ",
+               format(needed, scientific = FALSE))
       } else {
         ", for want of labelings"
       }
@@ -302,7 +285,7 @@ compare_pairs <- function(settled, pairs, asked) {
   asked$progress <- FALSE
   asked$estimator <- settled$estimator
   sums <- if (any(pairs$fast)) pooled_sums(settled)
-  found <- matrix(0, 2L, nrow(pairs))
+  results <- matrix(0, 2L, nrow(pairs))
   done <- 0
   total <- pairs$m + pairs$n
   for (size in unique(total)) {
@@ -310,7 +293,7 @@ compare_pairs <- function(settled, pairs, asked) {
     drawn <- shared_draws(pairs[those, ], asked)
     fast <- those[pairs$fast[those]]
     for (i in c(alike(pairs, fast, asked$B), setdiff(those, fast))) {
-      found[, i] <- if (pairs$fast[i[1L]]) {
+      results[, i] <- if (pairs$fast[i[1L]]) {
         sums_pairs(settled, sums, pairs[i, ], drawn$matrix, asked)
       } else {
         general_pair(settled, pairs[i, ], drawn, asked)
@@ -319,41 +302,38 @@ compare_pairs <- function(settled, pairs, asked) {
       bar$at(done / nrow(pairs))
     }
   }
-  found
+  results
 }
 
 most_shared <- 2^26
 
 # Permutations for the comparisons of one size N in all, drawn as in the
-# two-sample test: list(matrix: N x B, or the first and the last `ends` rows of
-# it alone), NULL where each comparison draws by itself.
+# two-sample test: list(matrix: N x B, or the first and the last rows of it that
+# sums take; whole: is it all?), NULL where each comparison draws by itself.
 shared_draws <- function(pairs, asked) {
   n <- pairs$m[1L] + pairs$n[1L]
   B <- asked$B
-  whole <- !pairs$fast & lengths(pairs$bins) == 0L
-  ends <- max(0L, pmin(pairs$m, pairs$n)[pairs$fast])
-  check_memory(2 * ends, B / 2, "use fewer permutations", copies = 4,
-               what = "the permutations")
-  all <- any(whole) && as.double(n) * B <= most_shared || 2 * ends >= n
-  if (!draws_alike(asked) || !all && !ends) {
+  general <- !pairs$fast & lengths(pairs$bins) == 0L
+  ends <- if (any(general) && as.double(n) * B <= most_shared) n else
+    max(0L, pmin(pairs$m, pairs$n)[pairs$fast])
+  if (!draws_among_all(asked) || ends == 0L) {
     return(NULL)
   }
-  kept <- if (all) seq_len(n) else c(seq_len(ends), n - ends + seq_len(ends))
+  kept <- unique(c(seq_len(ends), n - ends + seq_len(ends)))
+  check_memory(length(kept), B / 2, "use fewer permutations", copies = 4,
+               what = "the permutations")
   step <- max(1L, as.integer(most_shared / 16 / n))
   parts <- in_chunks(B, step, FALSE, \(start, count) {
     draw_permutations(n, count)[kept, , drop = FALSE]
   })
-  list(matrix = do.call(cbind, parts), whole = all)
+  list(matrix = do.call(cbind, parts), whole = length(kept) == n)
 }
 
 # One comparison as a two-sample test: c(statistic, p).
 general_pair <- function(settled, pair, drawn, asked) {
-  sizes <- c(pair$m, pair$n)
   samples <- list(
-    sample = sample_take(settled$sample, pair_rows(settled, pair)),
-    groups = factor(rep(1:2, sizes), 1:2,
-                    settled$labels[c(pair$first, pair$second)]),
-    sizes = sizes, bandwidths = settled$bandwidths
+    sample = sample_take(settled$walkable, pair_rows(settled, pair)),
+    sizes = c(pair$m, pair$n), bandwidths = settled$bandwidths
   )
   scheme <- without_warning("few", check_permutations(
     asked$permutations, pair$units[[1L]], asked$B, asked$null
@@ -362,8 +342,9 @@ general_pair <- function(settled, pair, drawn, asked) {
     scheme$matrix <- drawn$matrix
   }
   scheme["bins"] <- pair$bins
-  found <- mmd_statistics(samples, asked, scheme)
-  c(found$height * found$values[1L], mmd_null(samples, asked, scheme, found)$p)
+  statistics <- mmd_statistics(samples, asked, scheme)
+  c(statistics$height * statistics$values[1L],
+    mmd_null(samples, asked, scheme, statistics)$p)
 }
 
 # --- From pooled sums --------------------------------------------------------
@@ -397,35 +378,29 @@ alike <- function(pairs, those, B) {
 # two, and t - 2 s'r + q within the other. Where s lies in the larger group, q
 # is that of all pairs.
 sums_pairs <- function(settled, sums, pairs, drawn, asked) {
-  sizes <- c(pairs$m[1L], pairs$n[1L])
-  n <- sum(sizes)
-  small <- if (sizes[1L] <= sizes[2L]) 1L else 2L
-  m <- sizes[small]
-  # Places in the pair: those of the smaller sample as observed, then as drawn.
-  own <- if (small == 1L) seq_len(m) else n - m + seq_len(m)
-  kept <- if (small == 1L) seq_len(m) else nrow(drawn) - m + seq_len(m)
-  places <- cbind(own, drawn[kept, , drop = FALSE], deparse.level = 0)
+  n <- pairs$m[1L] + pairs$n[1L]
+  m <- min(pairs$m[1L], pairs$n[1L])
+  # Places in the pair: those of the smaller sample as observed, then as drawn,
+  # from the first or the last rows.
+  of_small <- \(count) seq_len(m) + if (pairs$m[1L] == m) 0L else count - m
+  places <- cbind(of_small(n), drawn[of_small(nrow(drawn)), , drop = FALSE])
   rows <- lapply(seq_len(nrow(pairs)), \(i) pair_rows(settled, pairs[i, ]))
-  mixed <- colSums(matrix(places %in% own, m)) > 0
-  members <- c(
-    list(rows[[1L]][places[, !mixed]]),
-    lapply(rows, \(of) of[places[, mixed]])
-  )
+  mixed <- colSums(matrix(places %in% places[, 1L], m)) > 0
+  members <- c(lapply(rows, `[`, places[, mixed]),
+               list(rows[[1L]][places[, !mixed]]))
   forms <- .Call(C_r_small_forms, sums$source, matrix(unlist(members), m))
-  shared <- seq_len(sum(!mixed))
-  single <- matrix(forms[length(shared) + seq_len(sum(mixed) * nrow(pairs))],
-                   ncol = nrow(pairs))
+  of_each <- seq_len(sum(mixed) * nrow(pairs))
+  within <- matrix(0, ncol(places), nrow(pairs))
+  within[mixed, ] <- forms[of_each]
+  within[!mixed, ] <- forms[-of_each]
   over <- \(v) matrix(colSums(matrix(v[places], m)))
-  vapply(seq_len(nrow(pairs)), \(i) {
-    q <- numeric(ncol(places))
-    q[mixed] <- single[, i]
-    q[!mixed] <- forms[shared]
+  vapply(seq_along(rows), \(i) {
     r <- rowSums(sums$rows[rows[[i]], c(pairs$first[i], pairs$second[i])])
     diagonal <- sums$diagonal[rows[[i]]]
-    blocks <- block_sums(matrix(q), over(r), over(diagonal), sum(r),
-                         sum(diagonal), 2L)
-    blocks$sizes <- matrix(as.double(sizes[c(small, 3L - small)]), length(q),
-                           2L, byrow = TRUE)
+    blocks <- block_sums(within[, i, drop = FALSE], over(r), over(diagonal),
+                         sum(r), sum(diagonal), 2L)
+    blocks$sizes <- matrix(as.double(c(m, n - m)), ncol(places), 2L,
+                           byrow = TRUE)
     values <- plain_statistic(blocks, asked$statistic)
     c(settled$height * values[1L],
       permutation_p(values[1L], values[-1L], abs(sum(r)) / n^2))
@@ -434,52 +409,43 @@ sums_pairs <- function(settled, sums, pairs, drawn, asked) {
 
 # --- The object --------------------------------------------------------------
 
-new_pairwise <- function(samples, settled, pairs, found, asked, random,
-                         arguments) {
-  check_result(found, "a statistic or its p-value")
-  labels <- settled$labels
-  sizes <- samples$sizes
+new_pairwise <- function(settled, pairs, results, asked, random, arguments) {
+  check_result(results, "a statistic or its p-value")
+  labels <- levels(settled$groups)
+  sizes <- stats::setNames(settled$sizes, labels)
   # The reference stands second.
   turned <- labels[pairs$first] %in% asked$reference
   first <- ifelse(turned, pairs$second, pairs$first)
   second <- ifelse(turned, pairs$first, pairs$second)
-  statistic <- found[1L, ]
+  statistic <- results[1L, ]
   several <- !is.null(asked$filter) || !is.null(settled$bandwidths)
   table <- data.frame(
-    group1 = labels[first], group2 = labels[second], n1 = sizes[first],
-    n2 = sizes[second], statistic = statistic,
+    group1 = labels[first], group2 = labels[second],
+    n1 = settled$sizes[first], n2 = settled$sizes[second],
+    statistic = statistic,
     distance = if (several) plain_distances(settled)[cbind(first, second)] else
       sqrt(pmax(0, statistic)),
-    p.value = found[2L, ], p.adjusted = stats::p.adjust(found[2L, ],
-                                                        asked$adjust)
+    p.value = results[2L, ],
+    p.adjusted = stats::p.adjust(results[2L, ], asked$adjust)
   )
-  ends <- unique(range(sizes))
-  new_fit("mmd_pairwise", list(
-    table = table, method = pairwise_title(asked),
-    data.name = paste0(samples$origin$label, ": ", length(sizes), " groups of ",
-                       paste(ends, collapse = " to "), " points, ", sum(sizes),
-                       " in all"),
-    adjust = asked$adjust, reference = asked$reference,
-    B = if (random) asked$B, null = asked$null, type = asked$statistic,
-    estimator = asked$estimator, noise = settled$noise,
-    kernel = samples$sample$kernel, sample = samples$sample,
-    groups = samples$groups, sizes = stats::setNames(sizes, labels),
-    arguments = arguments, origin = samples$origin
-  ))
-}
-
-pairwise_title <- function(asked) {
-  scheme <- list(all = identical(asked$permutations, "all"), of = c(
+  words <- c(if (is.null(asked$bandwidths)) "MMD" else "fused MMD",
+             filter_label(asked$filter), asked$estimator$label, asked$statistic)
+  scheme <- list(all = !is.null(asked$permutations), of = c(
     if (!is.null(asked$clusters)) "of clusters",
     if (!is.null(asked$blocks)) "within blocks"
   ))
-  words <- c(if (is.null(asked$bandwidths)) "MMD" else "fused MMD",
-             filter_label(asked$filter), asked$estimator$label, asked$statistic)
-  of <- if (is.null(asked$reference)) "all pairs of groups" else
-    paste0("each group against '", asked$reference, "'")
-  sub(" test (", paste0(" tests of ", of, " ("),
-      test_title("two-sample", words, asked, scheme),
-      fixed = TRUE)
+  new_fit("mmd_pairwise", list(
+    table = table,
+    method = test_title(if (is.null(asked$reference)) "pairwise two-sample" else
+      "two-sample", words, asked, scheme),
+    data.name = name_samples(settled$origin$label, sizes),
+    adjust = asked$adjust, reference = asked$reference,
+    B = if (random) asked$B, null = asked$null, type = asked$statistic,
+    estimator = asked$estimator, noise = settled$noise,
+    kernel = settled$sample$kernel, sample = settled$sample,
+    groups = settled$groups, sizes = sizes, arguments = arguments,
+    origin = settled$origin
+  ))
 }
 
 # Distances of plain means, groups x groups; of many bandwidths those for their
@@ -499,24 +465,21 @@ plain_distances <- function(settled) {
 fit_lines.mmd_pairwise <- function(x, digits) {
   table <- x$table
   count <- nrow(table)
-  shown <- if (count <= 12L) seq_len(count) else
-    order(table$p.value, -table$statistic)[1:10]
+  shown <- order(table$p.value, -table$statistic)[seq_len(min(10L, count))]
+  if (count <= 12L) shown <- seq_len(count)
   parts <- table[shown, ]
   parts[5:6] <- lapply(parts[5:6], format_number, digits - 1L)
-  parts[7:8] <- lapply(parts[7:8], vapply, format.pval, "",
-                       digits = max(2L, digits - 2L))
+  parts[7:8] <- lapply(parts[7:8], format.pval, max(2L, digits - 2L))
   names(parts)[7:8] <- c("p", "adjusted")
   c(
     "", strwrap(x$method, prefix = "  "), "",
     strwrap(paste("data:", x$data.name), exdent = 7L), kernel_lines(x$kernel),
     paste0(if (!is.null(x$B)) paste0("B = ", x$B, ", "), "p-values of ",
-           count_of(count, "comparison"), " adjusted by \"", x$adjust, "\""),
+           count_of(count, "comparison"),
+           if (!is.null(x$reference)) paste0(" with '", x$reference, "'"),
+           " adjusted by \"", x$adjust, "\""),
     utils::capture.output(print(parts, row.names = FALSE)),
-    if (count > length(shown)) {
-      paste0("... ", count - length(shown), " more with adjusted p-values of ",
-             "at least ", format.pval(min(table$p.adjusted[-shown]), digits),
-             "; as.data.frame() has all")
-    },
+    if (count > length(shown)) paste("and", count - length(shown), "more"),
     ""
   )
 }
@@ -533,9 +496,8 @@ fit_summary.mmd_pairwise <- function(x) {
     },
     if (!is.null(x$B)) {
       least <- rep(1 / (x$B + 1), nrow(x$table))
-      paste0("smallest p-value possible: ", format_number(least[1L]),
-             ", adjusted ",
-             format_number(min(stats::p.adjust(least, x$adjust))))
+      paste("smallest adjusted p-value possible:",
+            format_number(min(stats::p.adjust(least, x$adjust))))
     }
   ))
 }

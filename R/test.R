@@ -78,6 +78,8 @@ a_tested <- function(value, name) {
   estimator
 }
 
+unscaled <- new_kind("FALSE", \(x) !asks_scale(x))
+
 an_average <- new_kind("\"kme\"", \(x) is_average(x))
 
 # What goes with what in all tests.
@@ -391,16 +393,12 @@ in_chunks <- function(B, size, progress, draw) {
 # permutations for each of them.
 permuted_draws <- function(statistic, n, scheme, size, progress, moved = 1L) {
   unlist(in_chunks(scheme$B, size, progress, \(start, count) {
-    statistic(drawn_chunk(n, scheme, start, count, moved))
+    statistic(if (is.null(scheme$matrix)) {
+      draw_permutations(n, count * moved, scheme$blocks)
+    } else {
+      scheme$matrix[, start * moved + seq_len(count * moved), drop = FALSE]
+    })
   }))
-}
-
-drawn_chunk <- function(n, scheme, start, count, moved) {
-  if (is.null(scheme$matrix)) {
-    draw_permutations(n, count * moved, scheme$blocks)
-  } else {
-    scheme$matrix[, start * moved + seq_len(count * moved), drop = FALSE]
-  }
 }
 
 # --- Estimators under relabeling --------------------------------------------

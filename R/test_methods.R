@@ -39,7 +39,7 @@ sample_lines <- function(sample) UseMethod("sample_lines")
 sample_lines.default <- \(sample) NULL
 
 fit_summary.htest <- function(x) {
-  u <- x$unbiased
+  unbiased <- x$unbiased
   noise <- if (!is.null(x$noise)) range(unlist(x$noise))
   amounts <- Filter(length, c(list("noise variances" = unique(noise)),
                               x[c("lambda", "alpha")], as.list(x$smoothing)))
@@ -56,11 +56,10 @@ fit_summary.htest <- function(x) {
         paste0("null distribution: mean ", format_number(mean(x$replicates)),
                ", standard deviation ", format_number(stats::sd(x$replicates)))
       },
-      if (!is.null(u)) {
-        paste0("unbiased MMD^2 = ", format_number(u[["statistic"]]), ", z = ",
-               format_number(u[["statistic"]] / u[["deviation"]]),
-               " (standard deviation over all permutations ",
-               format_number(u[["deviation"]]), ")")
+      if (!is.null(unbiased)) {
+        words <- format_number(c(unbiased, unbiased[[1L]] / unbiased[[2L]]))
+        paste0("unbiased MMD^2 = ", words[1L], ", standard deviation over all ",
+               "permutations ", words[2L], ", z = ", words[3L])
       },
       if (!is.null(x$left)) {
         paste("the features of this many points leave", format_number(x$left),

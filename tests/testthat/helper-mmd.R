@@ -41,6 +41,17 @@ fkmse_distance_R <- function(K, x, y, lambda) {
     2 * sum(a * (K[x, y] %*% b))
 }
 
+# An estimator of the user's: points count by how near they are to the others.
+near <- function(sample) {
+  at <- rowMeans(as.matrix(sample))
+  at / sum(at)
+}
+near_distance_R <- function(K, x, y) {
+  weights <- \(i) rowMeans(K[i, i, drop = FALSE]) / sum(K[i, i]) * length(i)
+  w <- c(weights(x), -weights(y))
+  sum(w * (K[c(x, y), c(x, y)] %*% w))
+}
+
 # MMD-FUSE as in Biggs et al. (2023).
 fuse_R <- function(x, order, m) {
   distance <- as.matrix(stats::dist(x))

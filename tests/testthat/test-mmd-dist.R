@@ -16,10 +16,6 @@ test_that("the statistic is that of the energy kernel on the points", {
     expect_identical(got$p.value, want$p.value)
     expect_near(got$estimate, want$estimate, 1e-12)
   }
-  run <- \(...) {
-    set.seed(1)
-    mmd_test(d, g, B = 99, ...)
-  }
 })
 
 test_that("distances that are not of negative type are told", {

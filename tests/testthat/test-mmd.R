@@ -179,10 +179,6 @@ test_that("formula, gram and two samples are one test", {
   expect_equal(run(as_gram(K[mixed, mixed]), group[mixed]), want)
   expect_equal(run(x, y, kernel_function(\(a, b) gram_R(rbf, a, b))), want)
   expect_equal(run(as.data.frame(x), as.data.frame(y), rbf), want)
-  many <- number_codes(rep(11:1, 2))
-  set.seed(7)
-  expect_true(all(rep(11:1, 2)[draw_permutations(22, 5, many)] ==
-                    rep(11:1, 2)))
 })
 
 test_that("an enumeration of all labelings is exact", {
@@ -197,11 +193,6 @@ test_that("an enumeration of all labelings is exact", {
   three <- mmd_set(pooled[few, ] ~ c(1, 1, 2, 2, 2, 3, 3), kernel = rbf,
                    permutations = "all")
   expect_length(three$replicates, factorial(7) / (2 * 6 * 2))
-  # Random permutations come close: 4 standard errors.
-  set.seed(1)
-  p <- mmd_test(x[1:4, ], y[1:3, ], rbf, B = 4000)$p.value
-  expect_lt(abs(p - small$p.value),
-            4 * sqrt(small$p.value * (1 - small$p.value) / 4000) + 1 / 4000)
 })
 
 test_that("all labelings within pairs are the exact paired test", {
@@ -236,11 +227,6 @@ test_that("blocks keep their numbers of points of each sample", {
   test <- mmd_test(x, y, rbf, blocks = blocks, B = 200)
   given <- mmd_set(x, y, rbf, permutations = permutations)
   expect_equal(test$replicates, given$replicates)
-  # Pairs: only signs change, so two pairs have four labelings.
-  set.seed(1)
-  expect_warning(pairs <- mmd_test(x[1:2, ], y[1:2, ], rbf, B = 100,
-                                   blocks = c(1, 2, 1, 2)), "only 4 ways")
-  expect_lte(length(unique(signif(pairs$replicates, 10))), 4)
 })
 
 test_that("bins of one point are points, larger bins stay together", {
@@ -259,8 +245,6 @@ test_that("bins of one point are points, larger bins stay together", {
                  mmd_set(x, y, rbf, statistic = statistic, B = 1)$statistic,
                  tolerance = 1e-12)
   }
-  set.seed(2)
-  set.seed(2)
   expect_equal(
     mmd_set(as_gram(K), rep(1:2, c(13, 9)), bins = 3, B = 20)$statistic,
     mmd_test(x, y, rbf, B = 1)$statistic
@@ -295,14 +279,11 @@ test_that("a linear kernel does not see the origin", {
 
 test_that("a variance that is rounding is not a null distribution", {
   wide <- kernel_rbf(1e6)
-  expect_error(mmd_set(x, y, wide, null = "gamma"),
-               "too little",
+  expect_error(mmd_set(x, y, wide, null = "gamma"), "too little",
                class = "kernmean_error_numeric")
   expect_null(mmd_test(x, y, wide, B = 9)$unbiased)
-  expect_error(
-    mmd_set(1e100 * x, 1e100 * y, kernel_linear(), null = "gamma"),
-    class = "kernmean_error_numeric"
-  )
+  expect_error(mmd_set(1e100 * x, 1e100 * y, kernel_linear(), null = "gamma"),
+               class = "kernmean_error_numeric")
 })
 
 test_that("many bandwidths are one statistic, that of the twin", {

@@ -7,13 +7,6 @@ group <- rep(c("a", "b"), c(9, 7))
 rbf <- kernel_rbf(1.3)
 K <- gram_R(rbf, pooled)
 
-# Points count by how near they are to the others.
-near <- function(sample) {
-  at <- rowMeans(as.matrix(sample))
-  at / sum(at)
-}
-near_R <- function(K) rowMeans(K) / sum(rowMeans(K))
-
 # Weights of an operator, whose matrix has row sums of any sign.
 near_sum <- function(sample) {
   m <- as.matrix(sample)
@@ -55,9 +48,7 @@ test_that("an estimator of one's own is exact over all labelings", {
   k <- K[few, few]
   test <- mmd_set(x[1:4, ], y[1:3, ], rbf, near, permutations = "all")
   want <- apply(utils::combn(7, 4), 2, \(i) {
-    j <- setdiff(1:7, i)
-    w <- c(near_R(k[i, i]), -near_R(k[j, j]))
-    sum(w * (k[c(i, j), c(i, j)] %*% w))
+    near_distance_R(k, i, setdiff(1:7, i))
   })
   expect_near(sort(test$replicates), sort(want), 1e-12)
   expect_equal(test$p.value, mean(want >= want[1] - 1e-12))
