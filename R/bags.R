@@ -494,10 +494,6 @@ read_new_bags <- function(g, newdata, id) {
   sample <- g$embedding$sample
   sample_points(sample, "'newdata' must hold kernel values of bags: those of ",
                 "the fit are known by kernel values alone")
-  if (inherits(newdata, "bag_gram")) {
-    stop_input("'newdata' must hold the points of new bags, not their Gram ",
-               "matrix")
-  }
   if (is.null(id) && !is_plain_list(newdata)) {
     if (is.data.frame(newdata) && !is.null(g$response)) {
       id <- read_response(g$response, newdata, "newdata",

@@ -56,15 +56,15 @@ quoted <- \(names, most = 4L) shorten(paste0("'", names, "'"), most)
 
 # Lines of words that are not broken themselves: what strwrap() cannot keep
 # together in every locale.
-fill_lines <- function(words, width = getOption("width"), exdent = 0L) {
+fill_lines <- function(words) {
   lines <- words[1L]
   for (word in words[-1L]) {
     last <- length(lines)
     longer <- paste(lines[last], word)
-    if (nchar(longer, "width") <= width) {
+    if (nchar(longer, "width") <= getOption("width")) {
       lines[last] <- longer
     } else {
-      lines <- c(lines, paste0(strrep(" ", exdent), word))
+      lines <- c(lines, word)
     }
   }
   lines

@@ -286,13 +286,11 @@ fit_lines.kme_fda <- function(x, digits) {
     describe_sample(x$sample), ", ", length(x$counts), " classes: ",
     shorten(paste0(names(x$counts), " (", x$counts, ")"))
   )
-  # A class stays with its number where the line breaks.
-  words <- strsplit(classes, " (?![(][0-9]+[)])", perl = TRUE)[[1L]]
   share <- x$svd^2 / sum(x$svd^2)
   times <- if (!is.null(x$ridges)) x$ridges$factor[x$ridges$chosen] else 1
   tried <- c(bandwidths = nrow(x$bandwidths), ridges = nrow(x$ridges))
   c(
-    "Kernel Fisher discriminants", fill_lines(words, 80L, exdent = 2L),
+    "Kernel Fisher discriminants", strwrap(classes, 80L, exdent = 2L),
     kernel_lines(x$kernel), sample_note(x$sample),
     paste0("ridge ", format_number(x$ridge, digits), " (", if (
       is.null(x$intensity)) "given" else paste0(
@@ -382,29 +380,11 @@ fda_title <- function(object) {
   })
 }
 
-# The points of a sample that may be drawn, in the units of the user.
-known_rows <- function(sample) {
-  x <- sample_raw(sample)
-  if (is.null(sample$sketch)) x else x[0L, , drop = FALSE]
-}
-
-# list(x, group): the points that are drawn, with their classes where these are
-# known.
-fda_points <- function(object, newdata) {
-  if (is.null(newdata)) {
-    x <- known_rows(object$sample)
-    # A class without points keeps its color, and its place in the legend.
-    return(list(x = x, group = if (nrow(x)) {
-      factor(object$grouping, names(object$counts))
-    }))
-  }
-  new <- sample_newdata(object$sample, newdata, object$terms)
-  list(x = unscale_points(object$kernel, new$z), group = NULL)
-}
-
 picture_regions <- function(object, n, newdata, limits) {
-  shown <- fda_points(object, newdata)
-  x <- rbind(unname(sample_raw(object$sample)), unname(shown$x))
+  points <- if (is.null(newdata)) known_rows(object$sample) else
+    unscale_points(object$kernel, sample_newdata(object$sample, newdata,
+                                                 object$terms)$z)
+  x <- rbind(unname(sample_raw(object$sample)), unname(points))
   axes <- lapply(1:2, \(j) {
     ends <- if (is.null(limits[[j]])) padded_range(x[, j]) else limits[[j]]
     seq(min(ends), max(ends), length.out = n)
@@ -416,6 +396,10 @@ picture_regions <- function(object, n, newdata, limits) {
   value <- matrix(surface_of(values_at, axes, n)$z, n^2)
   best <- max.col(value, "first")
   labels <- names(object$counts)
+  # A class without points keeps its color, and its place in the legend.
+  group <- if (is.null(newdata) && nrow(points)) {
+    factor(object$grouping, labels)
+  }
   classes <- length(labels)
   names <- axis_names(sample_raw(object$sample))
   z <- matrix(best, n, n)
@@ -428,8 +412,8 @@ picture_regions <- function(object, n, newdata, limits) {
                      zlim = c(0.5, classes + 0.5),
                      col = tint(level_colors(classes)),
                      level = factor(labels[best], labels))),
-      borders, if (nrow(shown$x)) list(points_layer(
-        shown$x, shown$group, color = "grey20", main = TRUE
+      borders, if (nrow(points)) list(points_layer(
+        points, group, color = "grey20", main = TRUE
       ))),
     list(x = axes[[1L]], y = axes[[2L]], z = z),
     xlim = range(axes[[1L]]), ylim = range(axes[[2L]]), flush = TRUE,
@@ -446,13 +430,12 @@ border_layer <- function(axes, value, pair, values_at) {
   lines <- grDevices::contourLines(axes[[1L]], axes[[2L]],
                                    matrix(ahead, length(axes[[1L]])),
                                    levels = 0)
-  parts <- lapply(lines, \(line) {
+  line <- do.call(rbind, lapply(lines, \(line) {
     there <- values_at(cbind(line$x, line$y))
     line$x[!max.col(there, "first") %in% pair] <- NA
     # A break before the next line.
     cbind(c(line$x, NA), c(line$y, NA))
-  })
-  line <- do.call(rbind, parts)
+  }))
   if (length(line)) {
     new_layer("line", x = line[, 1L], y = line[, 2L], col = "grey20")
   }
@@ -506,7 +489,12 @@ picture_discriminants <- function(object, newdata) {
     })
     layers <- c(layers, list(across_layer(h = 0, col = "black", lty = 1)))
   }
-  changes <- class_changes(object, ends)
+  # Where the class changes along the only axis.
+  at <- seq(ends[1L], ends[2L], length.out = 2001L)
+  best <- max.col(fda_values(fda_distance(matrix(at), object$means),
+                             object$sigma2, object$prior), "first")
+  step <- which(diff(best) != 0)
+  changes <- (at[step] + at[step + 1L]) / 2
   new_picture(
     fda_title(object), "LD1", if (bare) "prior times density" else "points",
     c(layers, list(if (length(changes)) across_layer(v = changes,
@@ -515,13 +503,4 @@ picture_discriminants <- function(object, newdata) {
     key = if (bare) key_entries(labels, colors, "line", lwd = 2) else
       level_entries(labels, "box")
   )
-}
-
-# Where the class changes along the only axis.
-class_changes <- function(object, ends) {
-  at <- matrix(seq(ends[1L], ends[2L], length.out = 2001L))
-  value <- fda_values(fda_distance(at, object$means), object$sigma2,
-                      object$prior)
-  step <- which(diff(max.col(value, "first")) != 0)
-  (at[step] + at[step + 1L]) / 2
 }

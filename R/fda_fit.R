@@ -115,7 +115,7 @@ fda_left_out <- function(factor, within, m, of, counts) {
     at <- cbind(pm, column_dots(inverse, white))
     pivot <- column_dots(inverse)
   }
-  means <- crossprod(m, pm)
+  means <- rbind(cbind(crossprod(m, pm), 0), 0)
   inner <- cross(within, pm)
   last <- classes + 1L
   distance <- matrix(0, n, classes)
@@ -126,15 +126,13 @@ fda_left_out <- function(factor, within, m, of, counts) {
     left <- counts - (seq_len(classes) == class)
     spread <- (centers - drop(centers %*% left) / (n - 1)) *
       rep(sqrt(left), each = last)
-    size <- abs(spread)
     point <- (seq_len(last) %in% c(class, last)) - centers
     points <- which(of == class)
     # So many that what is held for them stays small.
     together <- max(1, 2^18 %/% last^2)
     for (here in split(points, (seq_along(points) - 1) %/% together)) {
       # G of all of them, h x (C + 1) x (C + 1).
-      g <- array(rep(rbind(cbind(means, 0), 0), each = length(here)),
-                 c(length(here), last, last))
+      g <- array(rep(means, each = length(here)), c(length(here), last, last))
       g[, -last, last] <- g[, last, -last] <- inner[here, ]
       g[, last, last] <- square[here]
       g <- g - squares_of(at[here, , drop = FALSE]) / pivot[here]
@@ -143,7 +141,7 @@ fda_left_out <- function(factor, within, m, of, counts) {
         g <- g + squares_of(ends) * (times / (1 - times * ends[, last]))
       }
       half <- times_each(g, spread)
-      most <- times_each(times_each(abs(g), size), size)
+      most <- times_each(times_each(abs(g), abs(spread)), abs(spread))
       distance[here, ] <- all_forms(
         times_each(half, spread), aperm(times_each(half, point), c(1L, 3L, 2L)),
         apply(most, 1L, max), n
@@ -217,8 +215,8 @@ fda_log_posterior <- function(distance, sigma2, prior) {
 fda_classes <- function(distance, sigma2, prior, lev) {
   posterior <- exp(fda_log_posterior(distance, sigma2, prior))
   dimnames(posterior) <- list(rownames(distance), names(prior))
-  best <- max.col(posterior, "first")
-  list(class = factor(names(prior)[best], lev), posterior = posterior)
+  list(class = factor(names(prior)[max.col(posterior, "first")], lev),
+       posterior = posterior)
 }
 
 # Squared distances of scores to the class means, m x C.
@@ -235,9 +233,9 @@ fda_distance <- function(scores, means) {
 # list(sigma2, loo: list(class, posterior, distance), error) of a fit.
 fda_left <- function(fit, classes, prior) {
   distance <- fit$distance
-  mine <- mean(distance[cbind(seq_along(classes$of), classes$of)])
+  mine <- distance[cbind(seq_along(classes$of), classes$of)]
   # Not 0, so that the nearest mean is what is left where nothing varies.
-  sigma2 <- max(mine / ncol(fit$scaling),
+  sigma2 <- max(mean(mine) / ncol(fit$scaling),
                 .Machine$double.eps * max(rowSums(fit$means^2)))
   dimnames(distance) <- list(rownames(fit$scores), names(prior))
   loo <- c(fda_classes(distance, sigma2, prior, classes$lev),
@@ -257,9 +255,8 @@ fda_score <- function(fit, classes, prior) {
     cbind(seq_along(classes$of), classes$of)
   ]
   wrong <- left$loo$class != names(prior)[classes$of]
-  counted <- weight > 0
-  c(error = sum((weight * wrong)[counted]),
-    log_posterior = sum((weight * true)[counted]))
+  # A class of probability 0 has a logarithm of -Inf.
+  colSums((weight * cbind(error = wrong, log_posterior = true))[weight > 0, ])
 }
 
 bandwidth_factors <- 2^seq(-2, 1, 0.5)

@@ -267,7 +267,7 @@ fit_rows.rkhs_iv <- function(x, matrix = c("moments", "weights", "cv"), ...) {
   check_dots(...)
   matrix <- take(matrix, choice("moments", "weights", "cv"))
   if (matrix == "cv") {
-    return(data.frame(check_cv(x, "matrix")))
+    return(data.frame(tried_of(x, "matrix")))
   }
   if (matrix == "weights") {
     weights <- coef(x)
@@ -322,14 +322,6 @@ fit_facts.rkhs_iv <- function(x) {
     folds = if (is.null(x$cv)) NA_integer_ else nrow(attr(x$cv, "folds")),
     border = !is.null(attr(x$cv, "border"))
   ), kernel_columns(x$kernels[[1L]]))
-}
-
-check_cv <- function(x, name) {
-  if (is.null(x$cv)) {
-    stop_input("'", name, "' must not be \"cv\" unless the penalty was chosen ",
-               "by cross-validation")
-  }
-  x$cv
 }
 
 fit_values.rkhs_iv <- function(x, newdata = NULL) {
@@ -545,7 +537,7 @@ picture_function <- function(object, f, column, n) {
 }
 
 picture_held_out <- function(object) {
-  cv <- check_cv(object, "type")
+  cv <- tried_of(object, "type")
   best <- which.min(cv$score)
   marks <- unique(c(which(cv$chosen), best))
   labels <- c(paste0(names(object$mu)[1L], " = ",

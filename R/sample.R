@@ -218,6 +218,12 @@ sample_raw <- function(sample) {
   if (is.null(sample$raw)) sample$x else sample$raw
 }
 
+# Those of the points that may be drawn.
+known_rows <- function(sample) {
+  x <- sample_raw(sample)
+  if (is.null(sample$sketch)) x else x[0L, , drop = FALSE]
+}
+
 # --- Verbs: the sample itself ------------------------------------------------
 
 # A fold of tile.R over its points or its stored values.

@@ -370,23 +370,16 @@ read_problem <- function(asked, names, ordered) {
 
 # y in the order of the bags, unnamed.
 order_answers <- function(y, bags, ordered) {
-  m <- length(bags)
-  check_each(y, m, "y", "bags")
+  check_each(y, length(bags), "y", "bags")
   if (is.numeric(y)) check_finite(as.vector(y), "y")
-  labels <- names(y)
-  if (!is.null(labels)) {
-    if (!anyDuplicated(labels) && setequal(labels, bags)) {
-      y <- y[match(bags, labels)]
-    } else if (!ordered || !identical(bags, as.character(seq_len(m))) ||
-                 any(labels %in% bags)) {
-      # Bags without names of their own go by position.
-      stop_input("'y' must have the names of the bags, or none; missing: ",
-                 quoted(setdiff(bags, labels)))
-    }
-  } else if (!ordered) {
+  if (is.null(names(y)) && !ordered) {
     stop_input("'y' must have the names of the bags, whose order is another ",
                "than that of their rows: names(y) <- the id of each")
   }
+  # Bags without names of their own go by position.
+  bare <- ordered && identical(bags, as.character(seq_along(bags))) &&
+    !any(names(y) %in% bags)
+  if (!bare) y <- in_order(y, bags, "y", "the bags")
   if (is.factor(y)) unname(y) else as.vector(unname(y))
 }
 
@@ -752,12 +745,8 @@ predict.bag_smm <- function(object, newdata, type = NULL, ..., id = NULL) {
 }
 
 smm_decision <- function(object, newdata, id = NULL) {
-  values <- if (is.null(id)) {
-    read_kernel_values(object$gram, newdata)$values
-  } else {
-    predict(object$gram, newdata, id = id)
-  }
-  machine_values(object, values)
+  if (!is.null(id)) newdata <- predict(object$gram, newdata, id = id)
+  machine_values(object, read_kernel_values(object$gram, newdata)$values)
 }
 
 #' @rdname predict.bag_smm
@@ -766,20 +755,15 @@ smm_auc <- function(decision, anomalous) {
   decision <- take(decision, new_kind("decision values", is.numeric, as.double))
   check_finite(decision, "decision")
   if (!(is.logical(anomalous) || is.numeric(anomalous)) ||
-        length(anomalous) != length(decision) || !all(anomalous %in% 0:1)) {
-    stop_input("'anomalous' must be TRUE or FALSE for each of the ",
+        length(anomalous) != length(decision) || !setequal(anomalous, 0:1)) {
+    stop_input("'anomalous' must be TRUE or FALSE, some of each, for the ",
                count_of(length(decision), "decision value"), ", not ",
                describe(anomalous))
   }
-  strange <- as.double(sum(anomalous))
-  usual <- length(decision) - strange
-  if (strange == 0 || usual == 0) {
-    stop_input("'anomalous' must have anomalous and normal bags, not all ",
-               if (usual) "FALSE" else "TRUE")
-  }
-  above <- sum(rank(-decision)[as.logical(anomalous)]) -
-    strange * (strange + 1) / 2
-  above / strange / usual
+  ranks <- rank(-decision)[as.logical(anomalous)]
+  strange <- as.double(length(ranks))
+  (sum(ranks) - strange * (strange + 1) / 2) / strange /
+    (length(decision) - strange)
 }
 
 # --- Verbs -------------------------------------------------------------------
@@ -862,15 +846,6 @@ fit_rows.bag_smm <- function(x, matrix = c("coefficients", "cv"), ...) {
   }))
 }
 
-# What was tried, or an error that names the argument that asks for it.
-tried_of <- function(x, name) {
-  if (is.null(x$cv)) {
-    stop_input("'", name, "' must not be \"cv\" unless several values were ",
-               "tried")
-  }
-  x$cv
-}
-
 fit_facts.bag_smm <- function(x) {
   c(list(
     nobs = x$n, type = x$type,
@@ -883,45 +858,38 @@ fit_facts.bag_smm <- function(x) {
 
 #' @exportS3Method generics::augment
 augment.bag_smm <- function(x, data = NULL, ..., newdata = NULL, id = NULL) {
-  check_dots(...)
-  same_version(x, "x")
-  if (!is.null(newdata)) {
-    if (!is.null(data)) {
-      stop_input("'data' must be NULL where 'newdata' is given")
-    }
-    decision <- smm_decision(x, newdata, id)
-    bags <- rownames(decision)
-    if (is.null(bags)) bags <- as.character(seq_len(nrow(decision)))
-    return(data.frame(bag = bags, answer_columns(x, decision),
-                      check.names = FALSE))
-  }
-  sizes <- x$gram$sizes
-  if (is.null(data)) {
-    data <- data.frame(bag = names(sizes), n = unname(sizes))
-    data$y <- unname(x$y)
-  }
-  added <- answer_columns(x, x$decision)
-  if (is.null(x$levels)) added$.resid <- unname(x$y - x$fitted)
-  added$.loo <- unname(x$loo)
-  added$.support <- names(sizes) %in% x$support
-  add_columns(check_sample_rows(data, x$n), added)
+  if (!is.null(id)) newdata <- predict(x$gram, newdata, id = id)
+  augment.kernmean_fit(x, data, ..., newdata = newdata)
 }
 
-fit_frame.bag_smm <- function(x) augment.bag_smm(x)
-
-# What a machine says of bags: `.class` or `.fitted`, and the decision values,
-# those of several machines with their names.
-answer_columns <- function(object, decision) {
-  answer <- unname(smm_answer(object, decision))
-  if (is.numeric(answer)) {
-    return(data.frame(.fitted = answer))
-  }
-  rownames(decision) <- NULL
-  data.frame(.class = answer, if (ncol(decision) == 1L) {
-    list(.decision = decision[, 1L])
+# The decision values of several machines have their names.
+fit_values.bag_smm <- function(x, newdata = NULL) {
+  decision <- if (is.null(newdata)) x$decision else smm_decision(x, newdata)
+  answer <- smm_answer(x, decision)
+  said <- if (is.null(x$levels)) {
+    data.frame(.fitted = answer)
   } else {
-    prefixed(decision, ".decision_")
-  }, check.names = FALSE)
+    data.frame(.class = answer, if (ncol(decision) == 1L) {
+      list(.decision = decision[, 1L])
+    } else {
+      prefixed(decision, ".decision_")
+    }, check.names = FALSE)
+  }
+  if (is.null(newdata)) {
+    if (is.null(x$levels)) said$.resid <- x$y - x$fitted
+    said$.loo <- x$loo
+    said$.support <- rownames(decision) %in% x$support
+  }
+  said
+}
+
+fit_columns.bag_smm <- function(x, newdata, added) {
+  columns <- data.frame(bag = rownames(added))
+  if (is.null(newdata)) {
+    columns$n <- unname(x$gram$sizes)
+    columns$y <- unname(x$y)
+  }
+  columns
 }
 
 #' @export

@@ -25,11 +25,7 @@ make_folds <- function(n, count, how, strata = rep(1L, n)) {
 
 # 'folds' that were given one by one, a factor; `units`: "rows".
 given_folds <- function(folds, n, units) {
-  if (!is.atomic(folds) || length(folds) != n || anyNA(folds)) {
-    stop_input("'folds' must be a number of folds, or the fold of each of ",
-               "the ", n, " ", units, ", none missing, not ", describe(folds))
-  }
-  folds <- check_factor(folds, "folds")
+  folds <- check_factor(check_each(folds, n, "folds", units), "folds")
   if (nlevels(folds) < 2L) {
     stop_input("'folds' must have at least 2 folds, not only one")
   }
@@ -90,6 +86,16 @@ tune_grid <- function(values, losses, rule, wider = NULL, zero = 0) {
     },
     extended = length(beyond) > 0L, highest = !flat && chosen == max(shown)
   )
+}
+
+# What was tried for a fit, or an error that names the argument that asks for
+# it.
+tried_of <- function(x, name) {
+  if (is.null(x$cv)) {
+    stop_input("'", name, "' must not be \"cv\" unless several values were ",
+               "tried")
+  }
+  x$cv
 }
 
 # Values by which an even grid can grow at either end, in its own steps.

@@ -35,39 +35,6 @@ test_that("pooled is S-KMSE of kme() towards the mean of the others", {
   own <- names(bags) != "b"
   expect_near(g$shrinkage$alpha[own],
               vapply(of[own], \(fit) fit$alpha, 1) |> unname(), 1e-10)
-  # Its score is exact: each point left out, the share kept.
-  c <- bags$c
-  others <- bags[names(bags) != "c"]
-  k <- gram_R(theta, c)
-  f <- rowMeans(vapply(others, \(x) rowMeans(gram_R(theta, c, x)), numeric(8)))
-  f_norm2 <- mean(pool$G[-3, -3])
-  score <- \(alpha) loo_R(k, \(k, f) rep((1 - alpha) / nrow(k), nrow(k)), f,
-                          f_norm2, alpha)
-  alpha <- g$shrinkage["c", "alpha"]
-  expect_gt(alpha, 0)
-  best <- optimize(score, c(0, 1), tol = 1e-10)
-  expect_near(alpha, best$minimum, 1e-6)
-})
-
-test_that("aggregation is the least of its estimate of the risk", {
-  g <- bag_gram(bags, theta, target = "aggregate")
-  u <- (pool$n^2 * diag(pool$G) - pool$trace) / (pool$n * (pool$n - 1))
-  risk <- \(w, j) {
-    right <- pool$G[, j]
-    right[j] <- u[j]
-    sum(w * (pool$G %*% w)) - 2 * sum(w * right)
-  }
-  set.seed(10)
-  for (j in setdiff(1:6, 2)) {
-    w <- g$mixing[j, ]
-    # Nothing on the simplex, near by or far, is better.
-    for (i in 1:100) {
-      other <- rexp(6)^sample(1:4, 1)
-      other <- other / sum(other)
-      t <- sample(c(1e-3, 0.1, 1), 1)
-      expect_gt(risk((1 - t) * w + t * other, j) - risk(w, j), -1e-9)
-    }
-  }
 })
 
 test_that("a bag of one point keeps its KME, a single bag too", {

@@ -202,16 +202,6 @@ test_that("folds come as a number or as a vector of any names", {
   expect_identical(.Random.seed, seed)
 })
 
-test_that("threads do not change a fit", {
-  skip_if_not_installed("kernlab")
-  fits <- lapply(1:2, \(threads) {
-    with_threads(threads, smm(two$bags, y, level2 = "rbf", folds = folds,
-                              estimator = "fkmse", cost = 1))
-  })
-  expect_identical(fits[[1]]$decision, fits[[2]]$decision)
-  expect_identical(fits[[1]]$cv, fits[[2]]$cv)
-})
-
 # --- update() ----------------------------------------------------------------
 
 test_that("update() keeps folds, units and what was asked for", {
@@ -265,14 +255,4 @@ test_that("update() of a fit on a Gram matrix has other machines only", {
   # With another level the bags are taken again, by the same kernel.
   again <- update(fit, level2 = "linear")
   expect_identical(again$gram$K, bag_gram(two$bags, theta)$K)
-})
-
-test_that("novelty says when no kernel refuses as few as it should", {
-  skip_if_not_installed("kernlab")
-  bags <- lapply(1:12, \(i) matrix(c(10 * i, 10 * i + 1)))
-  expect_warning(
-    fit <- smm(bags, kernel = kernel_rbf(0.1), folds = 3),
-    "refuses more left-out bags", class = "kernmean_warning_novelty"
-  )
-  expect_identical(min(fit$cv$score), 1)
 })
