@@ -1,18 +1,16 @@
 #' Gram matrix of distributions
 #'
 #' A kernel between distributions, each known from a sample of its own (a bag):
-#' the kernel means of all bags, by any of the estimators, and a kernel on them.
-#' The result is a [gram()], so that whatever works on points works on
-#' distributions.
+#' the kernel means of all bags, by any estimator, and a kernel on them. The
+#' result is a [gram()]: what works on points works on distributions.
 #'
 #' With weights \eqn{\beta}{beta} on the points of bag a and bag b the estimates
 #' have the inner product \deqn{G_{ab} = \langle\tilde\mu_a, \tilde\mu_b\rangle
 #' = \beta_a'K_{ab}\beta_b,}{G_ab = <mu_a, mu_b> = beta_a' K_ab beta_b,}
 #' \eqn{K_{ab}}{K_ab} being the kernel values of their points; of embeddings
-#' that are not weights (see [est_kme()]) that of their functions. Every
-#' estimator is fitted to each bag alone; a bag of one point keeps its KME. The
-#' kernel's bandwidth is one for all, by default the median distance of all
-#' points.
+#' that are not weights (see [est_kme()]) that of their functions. The estimator
+#' is fitted to each bag alone; a bag of one point keeps its KME. The bandwidth
+#' is one for all, by default the median distance of all points.
 #'
 #' @section Kernels between distributions: `level2` is a function of G, with
 #' \eqn{R_{ab} = G_{aa} + G_{bb} - 2G_{ab}}{R_ab = G_aa + G_bb - 2 G_ab} the
@@ -29,11 +27,10 @@
 #' \eqn{R_{ab}}{R_ab} over all pairs of bags.
 #'
 #' @section Bags that help each other: With a `target` the estimates are
-#' mixtures of the KMEs of all bags, for bags that are alike
-#' (`vignette("distributions", package = "kernmean")`).
+#' mixtures of the KMEs of all bags (`vignette("distributions", package =
+#' "kernmean")`).
 #' \describe{
-#'   \item{`"pooled"`}{S-KMSE towards the mean of the KMEs of all other bags;
-#'     the share is chosen by the exact leave-one-out score, as in [kme()].}
+#'   \item{`"pooled"`}{S-KMSE towards the mean of the KMEs of all other bags.}
 #'   \item{`"neighbours"`}{the mean of the KMEs of bag b and of all bags a with
 #'     \eqn{u_a + u_b - 2G_{ab} \le s_a^2 + s_b^2}{u_a + u_b - 2 G_ab <= s_a^2 +
 #'     s_b^2}, \eqn{u} the estimate of \eqn{\|\mu\|^2}{|mu|^2} without bias and
@@ -48,14 +45,12 @@
 #'
 #' `predict()` gives the values of new bags (rows) with those of the fit
 #' (columns), each estimated as if it came alone. Fits on the result, such as
-#' [kme_pca()], take such values as their `newdata`, or the new bags themselves.
+#' [kme_pca()], take these as `newdata`, or the new bags.
 #' @section Cost: With N points in M bags O(N^2 d/2) time and O(M^2 + N d)
-#' memory. F-KMSE adds an eigenproblem of each bag's own matrix, MKME and MMKME
-#' a search over noise for each bag and a kernel for each pair, `"aggregate"` a
-#' quadratic program of M weights for each bag.
-#' @param bags The bags: a list of matrices, data frames or vectors (one
-#'   column), with the same columns; or the points of all in one matrix, data
-#'   frame or [gram()], with `id`.
+#' memory; more by F-KMSE, an eigenproblem for each bag, MKME and MMKME, a
+#' search over noise, and `"aggregate"`, a quadratic program of M weights.
+#' @param bags A list of matrices, data frames or vectors with the same columns;
+#'   or the points of all in one matrix, data frame or [gram()], with `id`.
 #' @param kernel The kernel of the points, positive definite.
 #' @param estimator The estimator of each bag's kernel mean, see [est_kme()]; by
 #'   default `"skmse"` with `target = "pooled"`.
@@ -63,32 +58,27 @@
 #' @param target `NULL`, `"pooled"`, `"neighbours"` or `"aggregate"`, see below.
 #' @param ... Arguments of the estimator's constructor, as in [kme()]; in the
 #'   formula method, also those of the default method.
-#' @param id The bag of each row, a factor or a vector, or the name of the
-#'   column that has it. Bags come in the order of the levels of a factor, else
-#'   in that in which they come first.
+#' @param id The bag of each row, a factor or a vector, or the name of its
+#'   column. Bags come in the order of the levels, else as they come first.
 #' @param scale The units of the columns over all points, see [units].
 #' @param bandwidth2 s, for `"rbf"` and `"laplace"`: `"median"` or a number.
 #' @param degree,offset p and c, for `"poly"`.
-#' @param formula `id ~ a + b`: the bag of each row, and the columns of its
-#'   points.
+#' @param formula `id ~ a + b`: the bag of each row, and its columns.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #' @return A [gram()] of M rows with the names of the bags (class `c("bag_gram",
 #' "gram")`), whose further fields are
 #' \item{inner}{G, before `level2`}
 #' \item{sizes}{the number of points of each bag, named}
-#' \item{shrinkage}{a data frame with a row for each bag: `n`; what was chosen
-#'   for it, `lambda`, `alpha`, `noise` (the mean over columns), `h` and `c` of
-#'   smoothing, the shares of a stack under the candidates' names, or `own` (the
-#'   share of its own KME in a mixture), `border` (where some `lambda` of F-KMSE
-#'   is at an end of the range searched: is it?); `norm2`, the squared norm of
-#'   its estimate}
+#' \item{shrinkage}{a data frame with a row for each bag: `n`; what was chosen,
+#'   `lambda` (of F-KMSE with `border`: is it at an end of the range?), `alpha`,
+#'   `noise` (the mean over columns), `h` and `c` of smoothing, the shares of a
+#'   stack's candidates, or `own` (the share of its own KME in a mixture);
+#'   `norm2`, the squared norm of its estimate}
 #' \item{noise}{variances of MKME and MMKME, M rows, d columns}
-#' \item{mixing}{with a `target`: the coefficients of the KMEs, a row for each
-#'   bag}
+#' \item{mixing}{with a `target`: coefficients of the KMEs, a row for each bag}
 #' \item{level2}{list of `type`, `bandwidth`, `rule`, `degree`, `offset`}
-#' \item{target, estimator, embedding}{the target and the estimator; what
-#'   new bags need}
+#' \item{target, estimator, embedding}{what new bags need}
 #'
 #' `predict()` returns a matrix with a row for each new bag.
 #' @references
@@ -102,9 +92,7 @@
 #'
 #' Blanchard, G., Fermanian, J.-B. and Marienwald, H. (2024). Estimation of
 #' multiple mean vectors in high dimension. \doi{10.48550/arXiv.2403.15038}
-#' @seealso [smm()] for support vector machines and regression on bags;
-#'   [kme_inner()] for a few kernel means; [mmd_test()] for whether two samples
-#'   differ.
+#' @seealso [smm()], machines on bags; [kme_inner()] for a few kernel means.
 #' @examples
 #' # The weights of the chicks of each feed
 #' feeds <- bag_gram(feed ~ weight, chickwts, estimator = "skmse")
@@ -466,9 +454,8 @@ level_diagonal <- function(level, norm2) {
 
 #' @rdname bag_gram
 #' @param object A result of `bag_gram()`.
-#' @param newdata New bags: a list of them, or points with `id`, or a data frame
-#'   with the column that `id` or the formula named. Without it, the bags of the
-#'   fit.
+#' @param newdata New bags: a list, points with `id`, or a data frame with the
+#'   column that `id` or the formula named. Without it, the bags of the fit.
 #' @export
 predict.bag_gram <- function(object, newdata, ..., id = NULL) {
   check_dots(...)

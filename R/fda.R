@@ -1,7 +1,6 @@
 #' Kernel Fisher discriminants
 #'
-#' Discriminant axes in the feature space of a kernel, with the ridge that
-#' shrinkage of the kernel matrix gives, for two classes or more.
+#' Discriminant axes in the feature space of a kernel, with a ridge.
 #'
 #' With \eqn{M_c} the mean of the columns of the Gram matrix K in class c,
 #' \eqn{M} their overall mean, and the within-class scatter \deqn{N = \sum_c K_c
@@ -10,35 +9,33 @@
 #' M)}, with \eqn{\alpha'(N + rI)\alpha = (n - C)I}{alpha' (N + rI) alpha = (n -
 #' C) I}. A point z has the scores \eqn{s(z) = \alpha'(k_z - M)}{s(z) = alpha'
 #' (k_z - M)}. With the linear kernel and a ridge near 0 they are those of
-#' [MASS::lda()], but for the units of the columns (see [units]).
+#' [MASS::lda()].
 #'
 #' The posterior is the softmax of \eqn{\log\pi_c - \|s(z) -
 #' m_c\|^2/(2\sigma^2)}{log pi_c - |s(z) - m_c|^2/(2 sigma^2)}, \eqn{m_c} the
 #' mean score of class c and \eqn{\sigma^2}{sigma^2} the mean of
 #' \eqn{\|s_{-i}(x_i) - m_{-i}\|^2}{|s_-i(x_i) - m_-i|^2} over the number of
-#' axes, of points left out. All leave-one-out fits are in closed form.
+#' axes, of points left out, in closed form.
 #'
 #' @section Ridge and bandwidth:
 #' `ridge = "shrinkage"` takes \eqn{r = \lambda/(1 - \lambda) \cdot (\mathrm{tr}
 #' K^c/(n-1))^2}{r = lambda/(1 - lambda) (tr Kc/(n - 1))^2} with
-#' \eqn{\lambda}{lambda} the intensity of [shrink_gram()] at p = n - 1, so that
-#' a multiple of the kernel gives the same classes; `Inf` is the limit of large
-#' ridges. `"loo"` tries 0.03, 0.1, 0.3, 1 and 3 times that, at the bandwidth
-#' that was chosen before.
+#' \eqn{\lambda}{lambda} the intensity of [shrink_gram()] at p = n - 1; `Inf` is
+#' the limit of large ridges. `"loo"` tries 0.03, 0.1, 0.3, 1 and 3 times that,
+#' at the bandwidth that was chosen before.
 #'
-#' Where the kernel leaves its bandwidth open, as [kernel_rbf()] does,
-#' `bandwidth = "loo"` tries \eqn{2^{-2}, 2^{-3/2}, \ldots, 2}{2^(-2), 2^(-3/2),
-#' ..., 2} times the median distance, each with the ridge that shrinkage gives
-#' there, and takes that of the smallest leave-one-out error, weighted by
-#' `prior`; of several that of the largest mean log posterior probability of the
-#' true class. The error of what was chosen is optimistic:
-#' `vignette("operators", package = "kernmean")`.
+#' Where the kernel leaves it open `bandwidth = "loo"` tries \eqn{2^{-2},
+#' 2^{-3/2}, \ldots, 2}{2^(-2), 2^(-3/2), ..., 2} times the median distance,
+#' each with the ridge that shrinkage gives there, and takes that of the
+#' smallest leave-one-out error, weighted by `prior`; of several that of the
+#' largest mean log posterior probability of the true class. The error of the
+#' choice is optimistic: `vignette("operators", package = "kernmean")`.
 #'
 #' @section Sketches:
-#' With a [kme_sketch()] with groups as `x` these are its classes, and `scaling`
-#' holds weights on the landmarks. Nothing is left out: `loo`, `error`,
-#' `grouping` and `scores` are `NULL`, and \eqn{\sigma^2}{sigma^2} is too small
-#' unless n is large against the number m of landmarks. O(m^3) time.
+#' Of a [kme_sketch()] the groups are the classes; `scaling` holds weights on
+#' the m landmarks. Nothing is left out: `loo`, `error`, `grouping` and `scores`
+#' are `NULL`, and \eqn{\sigma^2}{sigma^2} is too small unless n is large
+#' against m. O(m^3) time.
 #' @section Cost:
 #' One fit takes 8n^3/3 flops and 64n^2 bytes, O(n C^3) for many classes; the
 #' choice one for each bandwidth, seven by default, and four more for ridges.
@@ -46,8 +43,8 @@
 #' @inheritParams kme
 #' @param x Points in rows: a numeric matrix, a data frame of numeric columns or
 #'   a vector; a [gram()]; or a [kme_sketch()] with groups.
-#' @param grouping The class of each point, a factor or a vector, none missing;
-#'   two classes or more of two points or more.
+#' @param grouping The class of each point, a factor or a vector; two classes or
+#'   more of two points or more.
 #' @param kernel A kernel, positive definite; not with a `gram`.
 #' @param ridge `"loo"`, `"shrinkage"`, or r as a positive number, `Inf`
 #'   allowed; `NULL` is `"loo"` where the bandwidth is chosen so, else
@@ -57,8 +54,7 @@
 #' @param bandwidth `"loo"`, `"median"` or positive numbers to choose among, for
 #'   a kernel whose bandwidth is open.
 #' @param prior Probabilities of the classes, in the order of the levels or with
-#'   their names; by default the shares in the sample. They do not enter the
-#'   axes.
+#'   their names; by default the shares in the sample.
 #' @param progress Show how far the choice has come, from 800 points on?
 #' @param formula `class ~ a + b` with numeric variables on the right.
 #'
@@ -85,8 +81,7 @@
 #'
 #' @section Methods:
 #' `predict()` of new points, `coef()` (the axes), [plot()][plot.kernmean_fit],
-#' `summary()`; `update()` chooses the bandwidth again where what enters its
-#' choice changes.
+#' `summary()`; `update()` chooses the bandwidth again where that may change.
 #'
 #' @references
 #' Mika, S., Rätsch, G., Weston, J., Schölkopf, B. and Müller, K.-R. (1999).
@@ -95,7 +90,7 @@
 #'
 #' Lancewicki, T. (2017). Regularization of the kernel matrix via covariance
 #' matrix shrinkage estimation. Section V. \doi{10.48550/arXiv.1707.06156}
-#' @seealso [shrink_gram()]; [mmd_test()] for whether classes differ at all.
+#' @seealso [shrink_gram()]; [mmd_test()]: do classes differ at all?
 #' @examples
 #' fit <- kme_fda(Species ~ Petal.Length + Petal.Width, iris)
 #' summary(fit)
@@ -204,10 +199,8 @@ check_prior <- function(prior, counts) {
 
 #' @rdname kme_fda
 #' @param object A fit.
-#' @param newdata New points, as for [predict.kme()]: with the columns of `x`,
-#'   or a data frame for a fit by formula; for a fit on [as_gram()] their m by n
-#'   kernel values. Without it, the points of the sample: in the fit, not left
-#'   out.
+#' @param newdata New points, as for [predict.kme()]. Without it, the points of
+#'   the sample: in the fit, not left out.
 #' @param dimen Number of axes to be used, all by default.
 #' @return `predict()` returns `list(class, posterior, x)` as for
 #'   [MASS::lda()], `x` the scores.

@@ -1,40 +1,37 @@
 #' Support measure machines
 #'
 #' Classification, regression and detection of novelties where each observation
-#' is a sample (a bag): support vector machines and ridge regression on the
-#' kernel between distributions of [bag_gram()].
+#' is a sample (a bag): support vector machines and ridge regression on a kernel
+#' between distributions, [bag_gram()].
 #'
-#' With H the matrix of `level2` kernel values of the M bags, all machines have
-#' the form \eqn{f(b) = \sum_a \alpha_a H_{ab} + c}{f(b) = sum_a alpha_a H_ab +
-#' c}.
+#' With H the matrix of `level2` kernel values of the M bags, all machines are
+#' \eqn{f(b) = \sum_a \alpha_a H_{ab} + c}{f(b) = sum_a alpha_a H_ab + c}.
 #' \describe{
 #'   \item{`"classification"`}{C-support vector machines, one for each pair of
-#'     classes, which vote (of several the first class wins). Default for a
-#'     factor, characters or logical values.}
-#'   \item{`"regression"`}{support vector regression of standardized y: errors
-#'     up to `epsilon` are free, beyond they cost `cost` each. Default for
-#'     numbers.}
+#'     classes, which vote (of equals the first). Default for a factor,
+#'     characters or logical values.}
+#'   \item{`"regression"`}{support vector regression of standardized y with the
+#'     tube `epsilon`. Default for numbers.}
 #'   \item{`"ridge"`}{kernel ridge regression with a free intercept,
 #'     \eqn{\alpha = (H^c + \lambda I)^{-1}(y - \bar y)}{alpha = (Hc + lambda
 #'     I)^(-1) (y - mean y)} with the centered matrix \eqn{H^c}{Hc};
 #'     \eqn{\lambda}{lambda} is `ridge`.}
 #'   \item{`"novelty"`}{the one-class machine: f is positive where normal bags
 #'     are, at most about a share \eqn{\nu}{nu} of those of the fit is outside.
-#'     Default where there is no y.}
+#'     Default without y.}
 #' }
-#' Support vector machines are solved by \pkg{kernlab}, which must be installed.
+#' All but ridge regression need the package \pkg{kernlab}.
 #'
-#' @section Choice of parameters: What is given as one number is taken, of
-#' several the best is chosen. By default `cost` is chosen from `c(0.1, 1, 10,
-#' 100, 1000)`, \eqn{\nu}{nu} from `c(0.05, 0.1, 0.2)`, and a bandwidth of the
-#' points' kernel that is open from 1/4, 1/2, 1, 2 and 4 times the median
-#' distance, all together, by cross-validation over bags, folds drawn in the
-#' classes' shares. The score is the share of wrong classes, or the mean squared
-#' error in units of the variance of y; of equal ones the bandwidth nearest to
-#' the median distance is taken, and then the smallest cost.
+#' @section Choice of parameters: Of several values the best are chosen
+#' together, by default `cost` from `c(0.1, 1, 10, 100, 1000)`, \eqn{\nu}{nu}
+#' from `c(0.05, 0.1, 0.2)`, and an open bandwidth of the points' kernel from
+#' 1/4, 1/2, 1, 2 and 4 times the median distance, by cross-validation over
+#' bags, folds drawn in the classes' shares. The score is the share of wrong
+#' classes, or the mean squared error in units of the variance of y; of equal
+#' ones the bandwidth nearest to the median distance is taken, then the smallest
+#' cost.
 #'
-#' For ridge regression the exact leave-one-out residuals take the place of
-#' cross-validation, the intercept fitted anew with each:
+#' For ridge regression it is by exact leave-one-out residuals:
 #' \eqn{\alpha_i/([(H^c + \lambda I)^{-1}]_{ii} - 1/(M\lambda))}{
 #' alpha_i/([(Hc + lambda I)^(-1)]_ii - 1/(M lambda))} (Cawley and Talbot).
 #'
@@ -45,19 +42,17 @@
 #'
 #' Scores of what was chosen are a little too good for new bags, with a `target`
 #' much too good.
-#' @section Cost: That of [bag_gram()] for each bandwidth, and a machine for
-#' each fold and combination, \eqn{O(M^2)}{O(M^2)} to \eqn{O(M^3)}{O(M^3)} time
-#' each; for ridge regression one eigendecomposition of H for each bandwidth.
+#' @section Cost: That of [bag_gram()] for each bandwidth, and O(M^2) to O(M^3)
+#' time for each fold and combination; for ridge regression one
+#' eigendecomposition of H for each bandwidth.
 #'
-#' @param bags The bags, as for [bag_gram()], or a result of it; then nothing
-#'   that belongs to the embedding is taken.
+#' @param bags The bags, as for [bag_gram()], or a result of it.
 #' @param y What is known of each bag: a factor or numbers, in the order of the
-#'   bags or with their names (necessary where a vector `id` has them in another
-#'   order than its sorted levels); `NULL` for novelty.
+#'   bags or with their names (where a vector `id` is not sorted they are
+#'   needed); `NULL` for novelty.
 #' @param ... Arguments of [bag_gram()] by name: `kernel`, `estimator` (with its
-#'   own), `level2`, `target`, `id`, `scale`, `degree`, `offset`; in the formula
-#'   method also those of the default method. `folds` are those of the machine,
-#'   not of an estimator such as `est_stack(folds = Inf)`.
+#'   own, but `folds`), `level2`, `target`, `id`, `scale`, `degree`, `offset`;
+#'   in the formula method also those of the default method.
 #' @param type What is to be learned, see Details; `NULL` for the default of y.
 #' @param cost,nu,ridge One number, several to choose among (`ridge`: one), or
 #'   `NULL`. `ridge` is in units of H.
@@ -70,8 +65,7 @@
 #'   that. For novelty `"cv"` is the default, and the points' bandwidth the
 #'   median distance.
 #' @param folds The number of folds, or the fold of each bag.
-#' @param id In the formula method the bag of each row, found in `data` as
-#'   `weights` is by [lm()].
+#' @param id The bag of each row, found as `weights` is by [lm()].
 #' @param progress Show how far the choice has come?
 #' @param formula `y ~ a + b`, with the value of each row's bag on the left; `~
 #'   a + b` for novelty.
@@ -94,9 +88,9 @@
 #' \item{kernel, n}{the kernel of the points, the number of bags}
 #' \item{problem}{`center` and `unit` of y, by which it was standardized}
 #' \item{arguments, terms, on_gram}{what was given}
-#' @section Methods: [predict()][predict.bag_smm] of new bags, `plot()`,
-#' `summary()`, `coef()`, `fitted()`, `residuals()`, and `update()`, which takes
-#' arguments of [bag_gram()] too, on the same bags with the same folds.
+#' @section Methods: [predict()][predict.bag_smm], `plot()`, `summary()`,
+#' `coef()`, `fitted()`, `residuals()`, and `update()`, with arguments of
+#' [bag_gram()] too, on the same folds.
 #'
 #' @references
 #' Cawley, G. C. and Talbot, N. L. C. (2004). Fast exact leave-one-out
