@@ -18,6 +18,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_kernel_rows, 1),
   ENTRY(r_kernel_apply, 2),
   ENTRY(r_kernel_quad, 3),
+  ENTRY(r_kernel_moments, 2),
   ENTRY(r_kernel_diagonal, 1),
   ENTRY(r_column_ranges, 1),
   ENTRY(r_all_finite, 1),

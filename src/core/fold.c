@@ -182,17 +182,54 @@ size_t km_fold_quad_work(const km_source *source, size_t p) {
   return lay_out_forms(&sink, source, p, NULL);
 }
 
+static void add_workers(const sums_sink *sink, double *out) {
+  for (size_t c = 0; c < sink->p; c++) {
+    out[c] = 0;
+    for (size_t worker = 0; worker < KM_WORKERS; worker++)
+      out[c] += sink->sums[worker * sink->p + c];
+  }
+}
+
 void km_fold_quad(const km_source *source, const double *u, const double *v, size_t p, double *out,
                   double *work, km_poll poll) {
   sums_sink sink = {.simd = km_simd(), .source = source, .u = u, .v = v, .p = p};
   lay_out_forms(&sink, source, p, work);
-  const double *sums = sink.sums;
-  memset(sink.sums, 0, KM_WORKERS * p * sizeof *sums);
+  memset(sink.sums, 0, KM_WORKERS * p * sizeof *sink.sums);
   km_walk(source, km_walk_slots(source, 1), (double) p, add_forms, &sink, sink.walk, poll);
-  for (size_t c = 0; c < p; c++) {
-    out[c] = 0;
-    for (size_t worker = 0; worker < KM_WORKERS; worker++) out[c] += sums[worker * p + c];
-  }
+  add_workers(&sink, out);
+}
+
+typedef struct {
+  sums_sink rows, forms;
+} moments_sink;
+
+static size_t lay_out_moments(moments_sink *sink, const km_source *source, size_t p,
+                              double *work) {
+  const size_t rows = lay_out(&sink->rows, source, 1, work);
+  sink->forms.sums = work ? work + rows : NULL;
+  return rows + KM_WORKERS * p;
+}
+
+static void add_moments(const km_tile *tile, void *to, size_t worker) {
+  moments_sink *sink = to;
+  add_sums(tile, &sink->rows, worker);
+  add_forms(tile, &sink->forms, worker);
+}
+
+size_t km_fold_moments_work(const km_source *source, size_t p) {
+  moments_sink sink;
+  return lay_out_moments(&sink, source, p, NULL);
+}
+
+void km_fold_moments(const km_source *source, const double *u, size_t p, double *rows,
+                     double *forms, double *work, km_poll poll) {
+  moments_sink sink = {.rows = sums_start(source, 1, work),
+                       .forms = {.simd = km_simd(), .source = source, .u = u, .v = u, .p = p}};
+  lay_out_moments(&sink, source, p, work);
+  memset(sink.forms.sums, 0, KM_WORKERS * p * sizeof *sink.forms.sums);
+  km_walk(source, sink.rows.slots, 2 + (double) p, add_moments, &sink, sink.rows.walk, poll);
+  sums_end(&sink.rows, rows);
+  add_workers(&sink.forms, forms);
 }
 
 typedef struct {

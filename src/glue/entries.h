@@ -14,6 +14,7 @@ SEXP r_kernel_store(SEXP source);
 SEXP r_kernel_rows(SEXP source);
 SEXP r_kernel_apply(SEXP source, SEXP v);
 SEXP r_kernel_quad(SEXP source, SEXP u, SEXP v);
+SEXP r_kernel_moments(SEXP source, SEXP u);
 SEXP r_kernel_diagonal(SEXP source);
 SEXP r_column_ranges(SEXP x);
 SEXP r_all_finite(SEXP x);

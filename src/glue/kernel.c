@@ -44,6 +44,23 @@ SEXP r_kernel_quad(SEXP source, SEXP u, SEXP v) {
   return out;
 }
 
+/* list(rows, forms): row sums, and u_c' K u_c for each column */
+SEXP r_kernel_moments(SEXP source, SEXP u) {
+  const char *names[] = {"rows", "forms", ""};
+  const km_source from = glue_symmetric(source);
+  const size_t p = (size_t) Rf_ncols(u);
+  const double *columns = glue_doubles(u, (R_xlen_t) (from.n * p), "u");
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
+  SEXP rows = Rf_allocVector(REALSXP, (R_xlen_t) from.n);
+  SET_VECTOR_ELT(out, 0, rows);
+  SEXP forms = Rf_allocVector(REALSXP, (R_xlen_t) p);
+  SET_VECTOR_ELT(out, 1, forms);
+  double *work = glue_scratch(km_fold_moments_work(&from, p));
+  km_fold_moments(&from, columns, p, REAL(rows), REAL(forms), work, glue_poll);
+  UNPROTECT(1);
+  return out;
+}
+
 SEXP r_kernel_diagonal(SEXP source) {
   const km_source from = glue_symmetric(source);
   SEXP diagonal = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) from.n));

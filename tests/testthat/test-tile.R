@@ -235,6 +235,7 @@ test_that("results are the same to the bit for 1, 2 and 4 threads", {
         fold_rows(kernel, x, y), .Call(C_r_kernel_apply, source, v),
         .Call(C_r_kernel_apply, between, w),
         .Call(C_r_kernel_quad, source, v, v),
+        .Call(C_r_kernel_moments, source, v),
         .Call(C_r_kernel_quad, between, v, w), fold_diagonal(kernel, x)
       )
     })
@@ -270,6 +271,19 @@ test_that("a row's result does not depend on the other rows", {
   }
 })
 
+test_that("row sums and forms of one walk are those of two", {
+  set.seed(1)
+  for (n in c(1, 70, 300)) {
+    v <- random_points(n, 3)
+    for (kernel in native_kernels(2)) {
+      source <- native_source(kernel, random_points(n, 2))
+      expect_identical(.Call(C_r_kernel_moments, source, v),
+                       list(rows = .Call(C_r_kernel_rows, source),
+                            forms = .Call(C_r_kernel_quad, source, v, v)))
+    }
+  }
+})
+
 test_that("the exponential is within 2 units in the last place", {
   set.seed(1)
   x <- c(-10^seq(-320, 0, length.out = 5000), -stats::runif(2e5, 0, 708.39),
@@ -289,6 +303,9 @@ test_that("the exponential is 0 below the smallest normal number", {
          -.Machine$double.xmax, -Inf)
   for (level in isa_levels()) {
     expect_identical(with_isa(level, .Call(C_r_exp, x)), numeric(length(x)))
+    # What is no number stays none.
+    expect_identical(is.nan(with_isa(level, .Call(C_r_exp, c(NaN, -1)))),
+                     c(TRUE, FALSE))
     # In vectors of any length, so that no element is left to a remainder loop.
     for (n in 1:17) {
       got <- with_isa(level, .Call(C_r_exp, rep(c(-1e3, 0), length.out = n)))

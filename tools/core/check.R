@@ -202,6 +202,10 @@ check_folds <- function(name, k, symmetric) {
         close * max(colSums(abs(u) * (abs(k) %*% abs(v)))) /
           max(abs(colSums(u * (k %*% v)))))
   if (symmetric) {
+    check(paste0("rows_beside_forms_", name), rowSums(k))
+    check(paste0("forms_beside_rows_", name), colSums(v * (k %*% v)),
+          close * max(colSums(abs(v) * (abs(k) %*% abs(v)))) /
+            max(abs(colSums(v * (k %*% v)))))
     check(paste0("diagonal_", name), diag(k))
     check(paste0("column_", name), k[, 66])
   } else {

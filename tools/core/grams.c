@@ -36,6 +36,10 @@ static void folds(const km_source *source, const char *name) {
     put_fold("store", name, k, N * M);
     return;
   }
+  double *rows = room(N), *work = room(km_fold_moments_work(source, MANY));
+  km_fold_moments(source, v, MANY, rows, out, work, poll);
+  put_fold("rows_beside_forms", name, rows, N);
+  put_fold("forms_beside_rows", name, out, MANY);
   km_diagonal(source, out);
   put_fold("diagonal", name, out, N);
   km_fold_column(source, 65, out, room(km_fold_column_work(source)));

@@ -77,6 +77,7 @@ OF_SOURCE(column, km_fold_column_work)
 OF_SOURCE(rows_of, km_fold_rows_work)
 OF_SOURCE(apply, km_fold_apply_work, , 7)
 OF_SOURCE(quad, km_fold_quad_work, , 7)
+OF_SOURCE(moments, km_fold_moments_work, , 7)
 OF_SOURCE(krylov, km_krylov_work, , 5)
 OF_SOURCE(lowrank, km_lowrank_work, , 40)
 OF_SOURCE(median, km_median_work)
@@ -102,8 +103,8 @@ static const sized all[] = {
     ONE(sampled_median), ONE(sampled_median_ints), ONE(blocks_ints), ONE(loocv), ONE(relabel),
     ONE(tall_n), ONE(tridiag), ONE(permuted_forms), ONE(permuted_products), ONE(permuted_tensor),
     BOTH(centered_square), BOTH(store), BOTH(column), BOTH(rows_of), BOTH(apply), BOTH(quad),
-    BOTH(krylov), BOTH(lowrank), BOTH(median), BOTH(small_forms), BOTH(subset_forms), BOTH(tiles),
-    BOTH(bag_marginal), BOTH(sketch_sums), BOTH(sketch_bins)};
+    BOTH(moments), BOTH(krylov), BOTH(lowrank), BOTH(median), BOTH(small_forms), BOTH(subset_forms),
+    BOTH(tiles), BOTH(bag_marginal), BOTH(sketch_sums), BOTH(sketch_bins)};
 
 /* Of n + 1 and m, and of n and m + 1. Room for all eigenvectors is not for fewer: they are made in
    the caller's. */
