@@ -171,7 +171,8 @@ rbf_score <- function(x, kernel) {
     total <- height * sum(folds$rows)
     trace <- n * height
     slope <- if (gradient) {
-      spread <- 2 * height * (drop(crossprod(squares, folds$rows)) - folds$forms)
+      spread <- drop(crossprod(squares, folds$rows)) - folds$forms
+      spread <- 2 * height * spread
       list(total = (spread / v - total) / (2 * v), trace = -trace / (2 * v))
     }
     list(total = total, trace = trace, slope = slope)
