@@ -196,8 +196,11 @@ fits_target <- function(target, estimator) {
   }
 }
 
-# The matrix of a plan, by its own kernel or another one.
+# The matrix of a plan, by the kernel of its sample or another one.
 make_bags <- function(plan, kernel = NULL) {
+  if (!is.null(plan$g)) {
+    return(plan$g)
+  }
   if (!is.null(kernel)) plan$sample$kernel <- kernel
   embedding <- plan$embedding
   if (is.null(embedding)) {
@@ -309,10 +312,6 @@ bind_bags <- function(bags, like = NULL, name = "bags") {
   of_fit <- is.null(like)
   first <- if (of_fit) check_data(bags[[1L]], labels[1L]) else like
   points <- Map(\(bag, label) {
-    if (NROW(bag) == 0L) {
-      stop_input("'", label, "' must have at least one point; a bag without ",
-                 "any has no kernel mean")
-    }
     if (ncol(first) == 1L && NCOL(bag) == 1L) {
       return(unname(check_data(bag, label)))
     }
@@ -330,12 +329,7 @@ bind_bags <- function(bags, like = NULL, name = "bags") {
   }, unname(bags), labels)
   x <- bind_rows(points)
   dimnames(x) <- if (!is.null(colnames(first))) list(NULL, colnames(first))
-  sizes <- vapply(points, nrow, 1L)
-  list(x = x, sizes = stats::setNames(sizes, bag_names(bags)))
-}
-
-# Bags that have no name are called by their number.
-bag_names <- function(bags) {
+  # Bags that have no name are called by their number.
   names <- names2(bags)
   bare <- which(is.na(names) | !nzchar(names))
   names[bare] <- bare
@@ -343,7 +337,7 @@ bag_names <- function(bags) {
     stop_input("the names of bags must differ; two are named '",
                names[anyDuplicated(names)], "'")
   }
-  names
+  list(x = x, sizes = stats::setNames(vapply(points, nrow, 1L), names))
 }
 
 # A factor of the bag of each row: levels in their order, other values as they
@@ -544,10 +538,9 @@ bag_lines <- function(g, digits) {
 # it.
 describe_bag_means <- function(g, digits) {
   table <- g$shrinkage
-  fixed <- names(Filter(length, unclass(g$estimator)))
-  chosen <- intersect(setdiff(c("alpha", "lambda", "noise", "h", "own"), fixed),
-                      names(table))[1L]
-  single <- sum(g$sizes == 1L)
+  open <- setdiff(c("alpha", "lambda", "noise", "h", "own"),
+                  names(Filter(length, unclass(g$estimator))))
+  chosen <- intersect(open, names(table))[1L]
   c(
     paste("estimator:", format_estimator(g$estimator)),
     if (!is.null(g$target)) paste0("  target = \"", g$target, "\""),
@@ -563,9 +556,6 @@ describe_bag_means <- function(g, digits) {
     stack_line(g$estimator, table),
     if (any(table$border)) {
       paste("  on the border of the range searched:", sum(table$border))
-    },
-    if (single && !is_average(g$estimator) && !"noise" %in% fixed) {
-      paste("  bags of one point, which keep their KMEs:", single)
     }
   )
 }

@@ -456,9 +456,8 @@ picture_discriminants <- function(object, newdata) {
     sd <- sqrt(object$sigma2)
     ends <- range(object$means) + c(-3, 3) * sd
     x <- seq(ends[1L], ends[2L], length.out = 401L)
-    y <- vapply(seq_along(labels), \(c) {
-      object$prior[c] * stats::dnorm(x, object$means[c, 1L], sd)
-    }, x)
+    y <- stats::dnorm(outer(x, object$means[, 1L], `-`), sd = sd) *
+      rep(object$prior, each = length(x))
     top <- max(y)
     layers <- lapply(seq_along(labels), \(c) {
       new_layer("line", x = x, y = y[, c], level = labels[c], col = colors[c],

@@ -353,7 +353,7 @@ iv_folds <- function(task) {
   rows <- task$rows
   given <- length(folds) > 1L
   if (given) {
-    of <- given_folds(folds, length(task$y), "rows")
+    of <- read_folds(folds, length(task$y), "rows")
     # In the order in which they come.
     of <- factor(of, unique(of))
   } else {

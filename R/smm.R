@@ -162,7 +162,7 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
   tuned <- if (choosing) {
     search_machine(plan, problem, grid, asked$progress)
   } else {
-    list(g = bags_of_plan(plan), par = grid)
+    list(g = make_bags(plan, plan$kernels[[1L]]), par = grid)
   }
   new_smm(tuned, problem, stored(asked), inherits(bags, "bag_gram"))
 }
@@ -268,11 +268,6 @@ plan_machine <- function(asked, ...) {
   c(plan, list(factors = if (tried) 2^(-3:1) else 1,
                kernels = tried_kernels(kernel, bandwidth, "cv", 2^(-2:2)),
                median = kernel$bandwidth))
-}
-
-# The matrix of the plan with one of the kernels.
-bags_of_plan <- function(plan, kernel = 1L) {
-  if (is.null(plan$g)) make_bags(plan, plan$kernels[[kernel]]) else plan$g
 }
 
 #' @rdname smm
@@ -387,7 +382,7 @@ search_machine <- function(plan, problem, grid, progress) {
   rows <- lapply_shown(seq_len(nrow(tried)), \(i) {
     # One fold over the points for all of level 2.
     if (tried$level[i] == plan$factors[1L]) {
-      made <<- bags_of_plan(plan, tried$kernel[i])
+      made <<- make_bags(plan, plan$kernels[[tried$kernel[i]]])
     }
     g <- widen_level(made, tried$level[i])
     data.frame(
@@ -406,9 +401,9 @@ search_machine <- function(plan, problem, grid, progress) {
   kept <- c("bandwidth", if (!anyNA(table$factor)) "factor",
             if (length(plan$factors) > 1L) "bandwidth2", "cost", "nu", "ridge",
             "score", "se", "chosen")
-  list(g = widen_level(bags_of_plan(plan, table$kernel[best]),
-                       table$level[best]),
-       par = par, cv = table[intersect(kept, names(table))])
+  made <- make_bags(plan, plan$kernels[[table$kernel[best]]])
+  list(g = widen_level(made, table$level[best]), par = par,
+       cv = table[intersect(kept, names(table))])
 }
 
 # The same embeddings under a level 2 of another bandwidth.
@@ -597,7 +592,7 @@ bag_folds <- function(folds, problem, m) {
   }
   classes <- is.factor(problem$y)
   of <- if (length(folds) > 1L) {
-    as.integer(given_folds(folds, m, "bags"))
+    as.integer(read_folds(folds, m, "bags"))
   } else {
     make_folds(m, folds, "drawn", if (classes) problem$y else rep(1L, m))
   }

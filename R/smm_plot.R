@@ -41,14 +41,10 @@ picture_of_bags <- function(object, title) {
 bag_axes <- function(g) {
   centered <- centered_sample(read_sample(g), est_kme())
   s <- centered_spectrum(centered, min(2L, centered$n))
-  scores <- matrix(0, centered$n, 2L,
-                   dimnames = list(rownames(g$K), c("PC1", "PC2")))
-  values <- numeric(2)
-  shown <- which(s$values > 0)
-  shown <- shown[shown <= 2L]
-  values[shown] <- s$values[shown]
-  scores[, shown] <- s$vectors[, shown] *
-    rep(sqrt(values[shown]), each = centered$n)
+  values <- pmax(c(s$values, 0, 0)[1:2], 0)
+  scores <- cbind(s$vectors, 0, 0)[, 1:2, drop = FALSE] *
+    rep(sqrt(values), each = centered$n)
+  dimnames(scores) <- list(rownames(g$K), c("PC1", "PC2"))
   list(scores = scores, values = values, total = s$total)
 }
 

@@ -24,7 +24,7 @@ make_folds <- function(n, count, how, strata = rep(1L, n)) {
 }
 
 # 'folds' that were given one by one, a factor; `units`: "rows".
-given_folds <- function(folds, n, units) {
+read_folds <- function(folds, n, units) {
   folds <- check_factor(check_each(folds, n, "folds", units), "folds")
   if (nlevels(folds) < 2L) {
     stop_input("'folds' must have at least 2 folds, not only one")

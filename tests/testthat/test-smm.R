@@ -15,19 +15,25 @@ own_values <- function(machine, values, type = "decision") {
   ), type = type)
 }
 
+# The decision values of new bags are those of that machine, which is returned.
+expect_kernlab <- function(fit, g, ..., what = "decision") {
+  machine <- own_machine(g, ...)
+  decision <- predict(fit, new, "decision")
+  expect_identical(names(decision), names(new))
+  expect_near(unname(decision),
+              drop(own_values(machine, predict(g, new), what)), 1e-10)
+  machine
+}
+
 test_that("two classes have the decision values and labels of kernlab", {
   skip_if_not_installed("kernlab")
   for (level in c("linear", "rbf", "poly")) {
     g <- bag_gram(two$bags, theta, level2 = level)
     y <- class_of(two$kind)
     fit <- smm(g, y, cost = 5)
-    machine <- own_machine(g, y, type = "C-svc", C = 5)
-    values <- predict(g, new)
-    theirs <- own_values(machine, values)
-    expect_near(unname(predict(fit, new, "decision")), drop(theirs), 1e-10)
+    machine <- expect_kernlab(fit, g, y, type = "C-svc", C = 5)
     expect_identical(unname(predict(fit, new)),
-                     own_values(machine, values, "response"))
-    expect_identical(names(predict(fit, new)), names(new))
+                     own_values(machine, predict(g, new), "response"))
     # Positive for the second class.
     expect_identical(unname(predict(fit)),
                      class_of(1 + (fit$decision[, 1] > 0)))
@@ -82,12 +88,10 @@ test_that("regression has the values of kernlab, in units of y", {
   g <- bag_gram(three$bags, theta, level2 = "rbf")
   y <- 100 + 20 * value_of(three$kind)
   fit <- smm(g, y, cost = 4, epsilon = 0.2)
-  machine <- own_machine(g, (y - mean(y)) / sd(y), type = "eps-svr", C = 4,
-                         epsilon = 0.2, scaled = FALSE)
-  theirs <- drop(own_values(machine, predict(g, new), "response"))
-  expect_near(unname(predict(fit, new, "decision")), theirs, 1e-10)
-  expect_near(unname(predict(fit, new)), mean(y) + sd(y) * theirs, 1e-10)
-  expect_identical(names(predict(fit, new)), names(new))
+  expect_kernlab(fit, g, (y - mean(y)) / sd(y), what = "response",
+                 type = "eps-svr", C = 4, epsilon = 0.2, scaled = FALSE)
+  expect_near(predict(fit, new),
+              mean(y) + sd(y) * predict(fit, new, "decision"), 1e-10)
   expect_equal(residuals(fit), fit$y - fitted(fit))
   expect_near(unname(fit$y), y, 1e-14)
   # Everything within one tube: the middle of it.
@@ -102,12 +106,9 @@ test_that("novelty has the values of kernlab", {
   g <- bag_gram(many, theta, level2 = "rbf")
   for (nu in c(0.1, 0.3)) {
     fit <- smm(g, nu = nu)
-    machine <- own_machine(g, type = "one-svc", nu = nu)
-    values <- predict(g, new)
-    expect_near(unname(predict(fit, new, "decision")),
-                drop(own_values(machine, values)), 1e-10)
+    machine <- expect_kernlab(fit, g, type = "one-svc", nu = nu)
     expect_identical(unname(predict(fit, new)) == "normal",
-                     drop(own_values(machine, values, "response")))
+                     drop(own_values(machine, predict(g, new), "response")))
     expect_identical(levels(fitted(fit)), c("normal", "novel"))
   }
 })

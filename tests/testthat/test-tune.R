@@ -34,12 +34,10 @@ test_that("folds that are not drawn are blocks, or take turns", {
 })
 
 test_that("given folds have any names, one for each unit", {
-  expect_identical(given_folds(c("b", "a", "b"), 3, "rows"),
+  expect_identical(read_folds(c("b", "a", "b"), 3, "rows"),
                    factor(c("b", "a", "b")))
-  for (bad in list(1:2, c(1, NA, 2), list(1, 2, 3), c(1, 1, 1))) {
-    expect_error(given_folds(bad, 3, "rows"), "'folds' must",
-                 class = "kernmean_error_input")
-  }
+  expect_error(read_folds(c(1, 1, 1), 3, "rows"), "at least 2 folds",
+               class = "kernmean_error_input")
 })
 
 # What is shown of a grid and chosen from it, one candidate after the other.
