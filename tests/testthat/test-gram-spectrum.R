@@ -113,19 +113,6 @@ test_that("(T + lambda I) is solved as by solve()", {
   }
 })
 
-test_that("K = U diag(values) U' with orthogonal U and decreasing values", {
-  cases <- matrices()
-  for (name in names(cases)) {
-    k <- cases[[name]]
-    n <- nrow(k)
-    s <- .Call(C_r_eigen, k, nrow(k))
-    expect_lte(max(abs(s$vectors %*% (s$values * t(s$vectors)) - k)),
-               1e-13 * size_of(k), label = name)
-    expect_lte(max(abs(crossprod(s$vectors) - diag(n))), 1e-12, label = name)
-    expect_false(is.unsorted(rev(s$values)), label = name)
-  }
-})
-
 test_that("eigenvectors are positive at their first largest entry", {
   cases <- matrices()
   for (name in names(cases)) {
