@@ -17,21 +17,21 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   if (!chunk$n) {
     return(sketch)
   }
-  at <- 1L
-  each <- list(TRUE)
-  if (!is.null(chunk$groups)) {
-    sketch$groups <- union(sketch$groups, levels(chunk$groups))
-    if (length(sketch$groups) > 50L) {
-      # Numbers that were meant as a variable would make a group of each row.
-      m <- sum(vapply(sketch$landmarks, `[[`, 1L, "m"))
-      check_memory(2 * if (sketch$moments > 1) m^2 else m,
-                   length(sketch$groups), "take fewer groups or landmarks",
-                   what = "the sums of all groups")
-    }
-    # By number: a group may be called "".
-    at <- match(levels(chunk$groups), sketch$groups)
-    each <- split(seq_len(chunk$n), chunk$groups)
+  if (is.null(chunk$groups)) {
+    # Without a copy of all rows.
+    return(add_group(sketch, 1L, chunk$points, chunk$weights))
   }
+  sketch$groups <- union(sketch$groups, levels(chunk$groups))
+  if (length(sketch$groups) > 50L) {
+    # Numbers that were meant as a variable would make a group of each row.
+    m <- sum(vapply(sketch$landmarks, `[[`, 1L, "m"))
+    check_memory(2 * if (sketch$moments > 1) m^2 else m, length(sketch$groups),
+                 "take fewer groups or landmarks",
+                 what = "the sums of all groups")
+  }
+  each <- split(seq_len(chunk$n), chunk$groups)
+  # By number: a group may be called "".
+  at <- match(levels(chunk$groups), sketch$groups)
   for (g in seq_along(each)) {
     some <- each[[g]]
     sketch <- add_group(sketch, at[g], lapply(chunk$points, take_rows, some),
