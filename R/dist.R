@@ -1,7 +1,7 @@
 # Distances as data: a sample of which only D_ij is known, with the kernel -D_ij
 # of the energy statistics.
 
-check_dist <- function(x, name = "x") {
+dist_sample <- function(x, name = "x") {
   n <- attr(x, "Size")
   if (!is.numeric(x) || length(n) != 1L || length(x) != n * (n - 1) / 2) {
     stop_input("'", name, "' must be a dist object with a distance for each ",
@@ -12,11 +12,6 @@ check_dist <- function(x, name = "x") {
     stop_input("'", name, "' must hold distances, none negative, not ",
                sum(x < 0), " negative ones")
   }
-}
-
-dist_sample <- function(x, name = "x") {
-  check_dist(x, name)
-  n <- attr(x, "Size")
   check_memory(n, n, "use fewer points", copies = 3)
   k <- -as.matrix(x)
   kernel <- new_kernel("energy", "-D_ij, the distances given")
@@ -24,7 +19,7 @@ dist_sample <- function(x, name = "x") {
   gram_sample(new_gram(unname(k), kernel))
 }
 
-as_sample.dist <- function(x) dist_sample(x)
+as_sample.dist <- dist_sample
 
 dist_slack <- 1e-8
 

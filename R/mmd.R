@@ -12,61 +12,49 @@
 #' (m(m-1)) + S^\circ_{yy}/(n(n-1)) - 2S_{xy}/(mn)}{S'_xx/(m(m-1)) +
 #' S'_yy/(n(n-1)) - 2 S_xy/(mn)}: its mean over all permutations is 0.
 #'
-#' The test by permutations is exact whatever the distribution: all that is
-#' chosen from the data (bandwidth, noise, \eqn{\lambda}{lambda}) is chosen from
-#' the pooled sample by rules that do not see the labels. The p-value is (1 +
-#' number of draws with a statistic at least as large)/(B + 1). Each permutation
-#' is drawn as by [sample.int()]; its first m entries are the first sample.
+#' The test by permutations is exact whatever the distribution: bandwidth, noise
+#' and \eqn{\lambda}{lambda} are chosen from the pooled sample by rules that do
+#' not see the labels. The p-value is (1 + number of draws with a statistic at
+#' least as large)/(B + 1). Each permutation is drawn as by [sample.int()]; its
+#' first m entries are the first sample.
 #'
-#' A formula, a `gram` or a `dist` object may have more than two groups, which
-#' are all the same under the hypothesis; the statistic is \eqn{\sum_{g<h} (m_g
-#' m_h/N) \mathrm{MMD}^2_{gh}}{the sum over g < h of (m_g m_h/N) MMD^2_gh}.
-#' Groups are compared with one another by [mmd_pairwise()], and a sample with a
-#' model by [mmd_gof()].
-#'
-#' All [estimators] without target are taken: how each sees a permutation stands
-#' there.
+#' Of more than two groups, by a formula, a `gram` or a `dist` object, the
+#' statistic is \eqn{\sum_{g<h} (m_g m_h/N) \mathrm{MMD}^2_{gh}}{the sum over g
+#' < h of (m_g m_h/N) MMD^2_gh}. All [estimators] without target are taken: how
+#' each sees a permutation stands there.
 #' @section Pairs and clusters:
-#' What is permuted must be what could have been labeled otherwise. Points of
-#' pairs, subjects or strata that have points in several samples change places
-#' within their `blocks`. Points that come in clusters, each of which lies in
-#' one sample (the pupils of a class), keep together: with `clusters` the labels
-#' of whole clusters are permuted, with `blocks` too those of the clusters of a
-#' block. Fewer than 20 labelings, a warning says, cannot give a small p-value.
+#' Points of pairs, subjects or strata that have points in several samples
+#' change places within their `blocks`. Points that come in clusters, each of
+#' which lies in one sample (the pupils of a class), keep together: the labels
+#' of whole `clusters` are permuted, with `blocks` too within these.
 #'
 #' @section Many bandwidths:
-#' `bandwidths = "fuse"` combines ten bandwidths of [kernel_rbf()] in one
-#' statistic (MMD-FUSE, Biggs et al. 2023), spaced evenly from half the 5% to
-#' twice the 95% quantile of the pooled distances: \eqn{\log \mathrm{mean}_k
-#' \exp(\lambda U_k/\sigma_k)}{log mean_k exp(lambda U_k/sigma_k)} with the
-#' unbiased \eqn{U_k}{U_k}, \eqn{\lambda = \sqrt{m(m-1)}}{lambda = sqrt(m(m -
-#' 1))} of the smaller sample and the mean squared kernel value
-#' \eqn{\sigma_k^2}{sigma_k^2}.
+#' `bandwidths = "fuse"` combines ten bandwidths of [kernel_rbf()], evenly from
+#' half the 5% to twice the 95% quantile of the pooled distances (MMD-FUSE):
+#' \eqn{\log \mathrm{mean}_k \exp(\lambda U_k/\sigma_k)}{log mean_k exp(lambda
+#' U_k/sigma_k)} with the unbiased \eqn{U_k}{U_k}, \eqn{\lambda =
+#' \sqrt{m(m-1)}}{lambda = sqrt(m(m - 1))} of the smaller sample and the mean
+#' squared kernel value \eqn{\sigma_k^2}{sigma_k^2}.
 #' @section Cost:
 #' 2,048 permutations at a time are one walk over the tiles of the pooled Gram
 #' matrix, which is not stored: O(N^2 (d + B/30)) time, N B/8 bytes. Of clusters
-#' and bins, see [test_control()], the sums over pairs take the place of points.
-#' Estimators that are fitted to each labeling, as `"fkmse"`, take O(B (m^3 +
-#' n^3)) on the stored matrix; a warning says when that exceeds 10^11 flops.
+#' and bins the sums over pairs take the place of points. Estimators that are
+#' fitted to each labeling, as `"fkmse"`, take O(B (m^3 + n^3)).
 #'
 #' @param x The first sample: a numeric vector, matrix or data frame of numeric
-#'   columns, points in rows; or the [gram()] or the distances (`dist`, taken as
-#'   the kernel \eqn{-D_{ij}}{-D_ij} of the energy test; a warning says where
-#'   they are not of negative type) of the pooled sample; or a sketch, see
-#'   [mmd_test.kme_sketch()].
-#' @param y The second sample, with the columns of `x` (matched by name where
-#'   both have names).
+#'   columns, points in rows; or the [gram()] or the distances (`dist`, with the
+#'   kernel \eqn{-D_{ij}}{-D_ij} of the energy test) of the pooled sample; or a
+#'   sketch, see [mmd_test.kme_sketch()].
+#' @param y The second sample, with the columns of `x`.
 #' @param groups With a `gram` or a `dist` object: the group of each point, a
 #'   factor or a vector.
-#' @param formula `response ~ group`, with a numeric response (several:
-#'   `cbind(a, b) ~ group`, all other columns but those of `blocks` and
-#'   `clusters`: `. ~ group`). A kernel must be given by name.
+#' @param formula `response ~ group`, `cbind(a, b) ~ group`, or `. ~ group` for
+#'   all other columns but those of `blocks` and `clusters`.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #' @param kernel A kernel; [kernel_energy()] gives the energy test. A bandwidth
 #'   is chosen from the pooled sample.
-#' @param estimator The estimator of the kernel means, a name, an object such as
-#'   [est_skmse()] or a function of your own, see [est_kme()].
+#' @param estimator The estimator of the kernel means, see [est_kme()].
 #' @param ... Must be empty; in the other methods, arguments of the default
 #'   method.
 #' @param bandwidths `NULL` for the one bandwidth of the kernel, `"fuse"` for
@@ -74,31 +62,29 @@
 #' @param filter `"none"`, or further statistics by a spectral filter: `TRUE`, a
 #'   name, or [test_filter()].
 #' @param B Number of permutations (of draws of another null distribution).
-#' @param blocks,clusters One value for each point, those of `x` first (in the
-#'   formula method they may be variables of `data`), see Pairs and clusters.
+#' @param blocks,clusters One value for each point, those of `x` first, or
+#'   variables of `data`, see Pairs and clusters.
 #' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns, see
-#'   [units]; they come from the pooled sample.
-#' @param control What experts set, see [test_control()]: the null distribution,
-#'   the statistic, permutations of your own, bins.
+#'   [units].
+#' @param control What experts set, see [test_control()].
 #' @param progress Show a progress bar?
 #'
 #' @return An object of class `c("mmd_test", "kernmean_fit", "htest")`, a list
 #' with `statistic`, `parameter` (sizes, `B` and the bandwidth, if it is one
-#' number), `p.value`, `estimate`, `alternative`, `method`, `data.name` as usual
-#' for tests, and further fields, the same for all tests of this package, `NULL`
-#' where they do not apply. `estimate` has for two samples the `MMD`, the root
-#' of the statistic (0 if that is negative); the share of the total that lies
+#' number), `p.value`, `estimate`, `alternative`, `method`, `data.name` as
+#' usual, and fields that all tests of this package have, `NULL` where they do
+#' not apply. `estimate` has for two samples the `MMD`, the root of the
+#' statistic (0 if that is negative), and the share of the total that lies
 #' between the samples, `kernel R^2`, \eqn{\sum_g m_g \|\hat\mu_g -
 #' \hat\mu\|^2 / \sum_i \|\phi(z_i) - \hat\mu\|^2}{sum_g m_g |mu_g - mu|^2 /
-#' sum_i |phi(z_i) - mu|^2} of plain means; and the bandwidth again.
+#' sum_i |phi(z_i) - mu|^2} of plain means; and the bandwidth.
 #' \item{replicates, gamma}{the statistic of each draw; shape and scale of a
 #'   gamma law}
 #' \item{null, type, estimator}{the null distribution, `"biased"` or
-#'   `"unbiased"`, and the estimator as an object}
+#'   `"unbiased"`, and the estimator}
 #' \item{lambda, alpha, noise, smoothing, candidates}{what the estimator chose}
-#' \item{kernel}{the kernel, its bandwidth a number, or the many bandwidths}
-#' \item{sample, groups, sizes}{the pooled sample, sorted by group, the group of
-#'   each point, and the size of each}
+#' \item{kernel}{with its bandwidth a number, or the many}
+#' \item{sample, groups, sizes}{the pooled sample, sorted by group}
 #' \item{pairs}{for more than two samples, \eqn{\mathrm{MMD}^2}{MMD^2} of each
 #'   pair}
 #' \item{unbiased}{for two samples: the unbiased statistic and its exact
@@ -106,11 +92,9 @@
 #' \item{statistics, left}{see [test_filter()]}
 #' \item{arguments, origin}{what was asked for, and what the data are called}
 #'
-#' `summary()` adds what was chosen, the null distribution and the Monte-Carlo
-#' error of the p-value, [plot()][plot.mmd_test] shows the null distribution or
-#' the witness function, `tidy(test, pairs = TRUE)` gives the pairs, and
-#' `update()` tests again with other arguments: on the same data unless `x` or
-#' `y` is given; other data of a formula or a `gram` take a new call.
+#' [plot()][plot.mmd_test] shows the null distribution or the witness function,
+#' `tidy(test, pairs = TRUE)` gives the pairs, and `update()` tests again, on
+#' the same data unless `x` or `y` is given.
 #'
 #' @references
 #' Gretton, A., Borgwardt, K. M., Rasch, M. J., Schölkopf, B. and Smola, A.
@@ -135,14 +119,8 @@
 #' mmd_test(extra ~ group, sleep, blocks = ID,
 #'          control = test_control(permutations = "all"))
 #'
-#' # Clusters: litters, each of which had one treatment
-#' litter <- rep(1:12, each = 5)
-#' z <- rnorm(12)[litter] + rnorm(60)
-#' mmd_test(z ~ litter > 6, clusters = litter)
-#'
-#' # The same data with many bandwidths, and means shrunk by a given amount
+#' # The same data with many bandwidths
 #' update(test, bandwidths = "fuse")
-#' update(test, estimator = est_skmse(lambda = 0.1))
 #' @export
 mmd_test <- function(x, ...) {
   UseMethod("mmd_test")
@@ -313,14 +291,6 @@ check_bound <- function(formula, data) {
   }
 }
 
-# Are there two samples or more, of two points each?
-check_sizes <- function(sizes, points = "points") {
-  if (length(sizes) < 2L || any(sizes < 2L)) {
-    stop_input("there must be two samples or more, of at least 2 ", points,
-               " each, not of ", shorten(sizes, 8L))
-  }
-}
-
 gram_rules <- list(when(\(a) TRUE, kernel = NULL, bandwidths = NULL,
                         scale = unscaled,
                         reason = "for a gram, which has a kernel"))
@@ -330,7 +300,10 @@ gram_rules <- list(when(\(a) TRUE, kernel = NULL, bandwidths = NULL,
 read_samples <- function(pooled, options) {
   sample <- pooled$sample
   sizes <- tabulate(pooled$groups, nlevels(pooled$groups))
-  check_sizes(sizes)
+  if (length(sizes) < 2L || any(sizes < 2L)) {
+    stop_input("there must be two samples or more, of at least 2 points each, ",
+               "not of ", shorten(sizes, 8L))
+  }
   bandwidths <- options$bandwidths
   if (stores_gram(sample)) {
     apply_rules(options, gram_rules, attr(options, "given"))
@@ -474,7 +447,7 @@ mmd_statistics <- function(samples, options, scheme) {
   samples$sample <- settled_sample(sample, settled)
   # Of a filter only the plain statistic has a height, and it is in its values.
   height <- settled$height
-  found <- if (!is.null(options$filter)) {
+  statistics <- if (!is.null(options$filter)) {
     height <- 1
     filtered_statistics(samples, options, scheme, settled$height)
   } else if (has_sums(settled$estimator)) {
@@ -486,31 +459,34 @@ mmd_statistics <- function(samples, options, scheme) {
   if (!average && is_linear(sample$kernel) && knows_points(sample)) {
     samples$sample <- center_linear(without_gram(sample))
     source <- mmd_source(samples, plain_units(samples))
-    found$share <- plain_summary(source)$share
+    statistics$share <- plain_summary(source)$share
   }
-  c(found, list(height = height, settled = settled))
+  c(statistics, list(height = height, settled = settled))
 }
 
 # --- The object --------------------------------------------------------------
 
-new_mmd_test <- function(samples, options, scheme, found, arguments,
-                         law = mmd_null(samples, options, scheme, found)) {
+new_mmd_test <- function(samples, options, scheme, statistics, arguments,
+                         law = mmd_null(samples, options, scheme, statistics)) {
   labels <- levels(samples$groups)
   sizes <- stats::setNames(samples$sizes, labels)
-  height <- found$height
+  height <- statistics$height
   several <- length(sizes) > 2L
   fused <- !is.null(samples$bandwidths)
-  plain <- if (is.null(found$table)) found$values[1L] else found$plain
+  plain <- if (is.null(statistics$table)) statistics$values[1L] else
+    statistics$plain
   bandwidth <- named_bandwidth(samples$sample$kernel)
-  bin <- found$source$bin
+  bin <- statistics$source$bin
   if (!is.null(bin)) scheme$of <- paste("of bins of", count_of(bin, "point"))
-  chosen <- found$settled$chosen
-  name <- paste0(if (isTRUE(found$table$order > 0L)) "filtered " else
+  chosen <- statistics$settled$chosen
+  name <- paste0(if (isTRUE(statistics$table$order > 0L)) "filtered " else
     if (fused) "fused " else if (several) "sum of ", "MMD^2")
   new_test(
     "mmd_test",
-    statistic = stats::setNames(height * found$values[1L],
-                                if (isTRUE(found$several)) "max z" else name),
+    statistic = stats::setNames(
+      height * statistics$values[1L],
+      if (isTRUE(statistics$several)) "max z" else name
+    ),
     parameter = c(
       if (options$null == "gamma") law$gamma else c(
         if (several) c(groups = length(sizes), N = sum(sizes)) else
@@ -522,30 +498,37 @@ new_mmd_test <- function(samples, options, scheme, found, arguments,
     p.value = law$p,
     estimate = c(
       MMD = if (!several && !fused) sqrt(max(0, height * plain)),
-      "kernel R^2" = found$share, bandwidth
+      "kernel R^2" = statistics$share, bandwidth
     ),
     alternative = "the distributions differ",
     method = test_title(
-      if (several) "k-sample" else "two-sample",
-      c(if (fused) "fused MMD" else "MMD", filter_label(options$filter),
-        options$estimator$label, options$statistic), options, scheme
+      if (several) "k-sample" else "two-sample", mmd_words(options), options,
+      scheme
     ),
     data.name = name_samples(samples$origin$label, sizes),
     replicates = if (!is.null(law$draws)) height * law$draws,
     gamma = law$gamma, null = options$null, type = options$statistic,
-    estimator = options$estimator, lambda = found$settled$estimator$lambda,
-    alpha = if (!is.null(found$alpha)) stats::setNames(found$alpha, labels),
+    estimator = options$estimator, lambda = statistics$settled$estimator$lambda,
+    alpha = if (!is.null(statistics$alpha)) {
+      stats::setNames(statistics$alpha, labels)
+    },
     noise = chosen$noise, smoothing = unlist(chosen[c("h", "c")]),
     candidates = chosen$candidates, kernel = samples$sample$kernel,
     sample = samples$sample, groups = samples$groups, sizes = sizes,
     pairs = if (several) stats::setNames(
-      height * found$pairs,
+      height * statistics$pairs,
       utils::combn(labels, 2L, paste, collapse = " - ")
     ),
-    unbiased = unbiased_summary(found, samples$sizes, options, scheme),
-    arguments = arguments, statistics = found$table, left = found$left,
-    origin = samples$origin
+    unbiased = unbiased_summary(statistics, samples$sizes, options, scheme),
+    arguments = arguments, statistics = statistics$table,
+    left = statistics$left, origin = samples$origin
   )
+}
+
+# The words of the method beside the permutations.
+mmd_words <- function(options) {
+  c(if (is.null(options$bandwidths)) "MMD" else "fused MMD",
+    filter_label(options$filter), options$estimator$label, options$statistic)
 }
 
 # "x (n = 13) and y (n = 9)", "extra by group: 1 (n = 10), 2 (n = 10)"
@@ -557,8 +540,8 @@ name_samples <- function(label, sizes) {
 }
 
 # The unbiased statistic and its exact deviation over permutations of points.
-unbiased_summary <- function(found, sizes, options, scheme) {
-  source <- found$source
+unbiased_summary <- function(statistics, sizes, options, scheme) {
+  source <- statistics$source
   if (is.null(source) || length(sizes) > 2L || ncol(source$rows) > 1L ||
         options$null != "permutation" || !is_unshrunk(options$estimator) ||
         !is.null(c(source$weights, source$bin, scheme$blocks)) ||
@@ -566,11 +549,10 @@ unbiased_summary <- function(found, sizes, options, scheme) {
     return(NULL)
   }
   deviation <- unbiased_deviation(source$rows[, 1L], source$diagonal[, 1L],
-                                  sizes, found$sums$moments[2L])
+                                  sizes, statistics$sums$moments[2L])
   if (!is.na(deviation)) {
-    found$height * c(
-      statistic = plain_statistic(observed_sums(found$sums),
-                                  "unbiased"),
+    statistics$height * c(
+      statistic = plain_statistic(observed_sums(statistics$sums), "unbiased"),
       deviation = deviation
     )
   }
@@ -609,9 +591,7 @@ fit_values.mmd_test <- function(x, newdata = NULL) {
   }
   added <- data.frame(.group = x$groups)
   if (length(x$sizes) == 2L && is.null(x$arguments$bandwidths)) {
-    group <- as.integer(x$groups)
-    weights <- c(1, -1)[group] / unname(x$sizes)[group]
-    added$.witness <- witness_values(x$sample, list(weights = weights), x)$own()
+    added$.witness <- witness_values(x, 1:2)$own()
   }
   added[data_order(x), , drop = FALSE]
 }
@@ -638,7 +618,9 @@ witness_weights.kernmean_sample <- function(sample, test, side) {
 
 # With what gives the values: at(), of new points, and own(), of those of the
 # sample.
-witness_values <- function(sample, witness, test) {
+witness_values <- function(test, side) {
+  sample <- test$sample
+  witness <- witness_weights(sample, test, side)
   weights <- witness$weights
   c(witness, if (!is.null(test$statistics)) filtered_witness(test, weights) else
     list(at = \(new) drop(sample_at(sample, new, weights)),

@@ -39,7 +39,7 @@ picture_witness <- function(test, first, second, n, sides = names) {
   side <- integer(length(labels))
   side[first] <- 1L
   side[second] <- 2L
-  witness <- witness_values(sample, witness_weights(sample, test, side), test)
+  witness <- witness_values(test, side)
   names <- c(labels[first], if (length(second) > 1L) "the rest" else
     labels[second])
   denser <- paste(sides, if (is.null(witness$what)) "denser" else witness$what)

@@ -428,16 +428,12 @@ new_pairwise <- function(settled, pairs, results, asked, random, arguments) {
     p.value = results[2L, ],
     p.adjusted = stats::p.adjust(results[2L, ], asked$adjust)
   )
-  words <- c(if (is.null(asked$bandwidths)) "MMD" else "fused MMD",
-             filter_label(asked$filter), asked$estimator$label, asked$statistic)
-  scheme <- list(all = !is.null(asked$permutations), of = c(
-    if (!is.null(asked$clusters)) "of clusters",
-    if (!is.null(asked$blocks)) "within blocks"
-  ))
+  scheme <- list(all = !is.null(asked$permutations),
+                 of = pairs$units[[1L]]$of)
   new_fit("mmd_pairwise", list(
     table = table,
     method = test_title(if (is.null(asked$reference)) "pairwise two-sample" else
-      "two-sample", words, asked, scheme),
+      "two-sample", mmd_words(asked), asked, scheme),
     data.name = name_samples(settled$origin$label, sizes),
     adjust = asked$adjust, reference = asked$reference,
     B = if (random) asked$B, null = asked$null, type = asked$statistic,
@@ -458,8 +454,8 @@ plain_distances <- function(settled) {
     check_overflow(sample$kernel, sums)
   })
   inner <- block_means(Reduce(`+`, sums) / length(sums), settled$sizes)
-  own <- diag(inner)
-  sqrt(pmax(settled$height * (outer(own, own, `+`) - 2 * inner), 0))
+  norms <- diag(inner)
+  sqrt(pmax(settled$height * (outer(norms, norms, `+`) - 2 * inner), 0))
 }
 
 fit_lines.mmd_pairwise <- function(x, digits) {
@@ -485,11 +481,7 @@ fit_lines.mmd_pairwise <- function(x, digits) {
 }
 
 fit_summary.mmd_pairwise <- function(x) {
-  distance <- format_number(c(range(x$table$distance),
-                              stats::median(x$table$distance)))
   list(lines = c(
-    paste0("distances: ", distance[1L], " to ", distance[2L], ", median ",
-           distance[3L]),
     if (!is.null(x$noise)) {
       paste("noise variances:", paste(unique(format_number(range(x$noise))),
                                       collapse = " to "))
@@ -499,7 +491,7 @@ fit_summary.mmd_pairwise <- function(x) {
       paste("smallest adjusted p-value possible:",
             format_number(min(stats::p.adjust(least, x$adjust))))
     }
-  ))
+  ), Distances = stats::quantile(x$table$distance))
 }
 
 fit_facts.mmd_pairwise <- function(x) {

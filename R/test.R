@@ -138,19 +138,20 @@ test_table <- function(door, ..., rules, aside = "progress") {
 # An object of class c(class, "kernmean_fit", "htest"): fields as of
 # stats::t.test(), then ours, the same for all tests; what does not apply is
 # NULL. origin: list(label: what the data are called, ...), for update().
-new_test <- function(class, statistic, parameter, p.value, estimate = NULL,
-                     alternative, method, data.name, replicates = NULL,
-                     gamma = NULL, null, type, estimator, lambda = NULL,
-                     alpha = NULL, noise = NULL, smoothing = NULL,
-                     candidates = NULL, kernel, sample = NULL,
-                     groups = NULL, sizes = NULL, variables = NULL,
-                     pairs = NULL, unbiased = NULL, ranks = NULL, arguments,
-                     statistics = NULL, left = NULL, origin = NULL) {
-  check_result(list(statistic, p.value, replicates),
+new_test <- function(class, ...) {
+  fields <- stats::setNames(list(...)[test_fields], test_fields)
+  check_result(fields[c("statistic", "p.value", "replicates")],
                "the statistic, as observed or drawn,", "the data")
-  fields <- names(formals(new_test))[-1L]
-  new_fit(class, mget(fields, environment()), also = "htest")
+  new_fit(class, fields, also = "htest")
 }
+
+test_fields <- c(
+  "statistic", "parameter", "p.value", "estimate", "alternative", "method",
+  "data.name", "replicates", "gamma", "null", "type", "estimator", "lambda",
+  "alpha", "noise", "smoothing", "candidates", "kernel", "sample", "groups",
+  "sizes", "variables", "pairs", "unbiased", "ranks", "arguments",
+  "statistics", "left", "origin"
+)
 
 # --- What is asked for -------------------------------------------------------
 
@@ -242,11 +243,10 @@ check_permutations <- function(permutations, units, B, null,
   }
   if (!is.null(scheme$matrix)) scheme$B <- ncol(scheme$matrix)
   if (null == "permutation") {
-    count <- units$labelings
-    if (is.null(count)) {
-      sizes <- units$sizes
-      count <- count_labelings(rep(seq_along(sizes), sizes), units$blocks)
-    }
+    sizes <- units$sizes
+    count <- min(units$labelings, count_labelings(
+      rep(seq_along(sizes), sizes), units$blocks
+    ))
     # All that a design has.
     if (inherits(permutations, "how") && scheme$B < B) {
       count <- min(count, scheme$B + 1 - scheme$complete)

@@ -68,12 +68,7 @@ fit_summary.htest <- function(x) {
     ),
     Stack = x$candidates,
     Statistics = if (NROW(x$statistics) > 1L) {
-      data.frame(
-        x$statistics[c("statistic", "value", "z")],
-        "p-value" = format.pval(x$statistics$p.value, digits = 3L),
-        " " = ifelse(x$statistics$maximum, "<- largest", ""),
-        check.names = FALSE
-      )
+      x$statistics[c("statistic", "value", "z", "p.value")]
     },
     "MMD of each pair" = if (!is.null(x$pairs)) sqrt(pmax(x$pairs, 0))
   )
