@@ -27,78 +27,54 @@ iv_configs <- function(k) {
 }
 
 # What a reference id stands for: list(nested, penalty, kernel, lambda_c,
-# lambda_d, mu, mu_h, w, subset), in units of the matrices. `scale` instead of
-# its own alpha_scale, n for its own number of rows.
-iv_case <- function(set, id, scale = NULL, n = length(set$y)) {
+# lambda_d, mu, mu_h, w, subset, delta_scale, alpha_scale), in units of the
+# matrices.
+iv_case <- function(set, id) {
+  n <- length(set$y)
   general <- endsWith(id, "_gen")
   configs <- iv_configs(set$k)
   row <- configs[match(if (general) sub("_gen", "_subw", id) else id,
                        configs$id), ]
   delta <- row$delta_scale * n^-row$delta_exp
-  alpha <- (if (is.null(scale)) row$alpha_scale else scale) * delta^4
+  alpha <- row$alpha_scale * delta^4
   nested <- grepl("2iv", id)
   norm <- !grepl("l2", id)
   case <- list(
-    id = id, nested = nested, penalty = if (norm) "norm" else "l2",
+    nested = nested, penalty = if (norm) "norm" else "l2",
     kernel = if (row$kernel == "poly") {
       kernel_function(\(x, y) (0.5 * tcrossprod(x, y) + 1)^2)
     } else {
       kernel_rbf(set$theta)
     },
-    approximation = row$kernel_approx, delta = delta,
     delta_scale = row$delta_scale, alpha_scale = row$alpha_scale,
-    lambda_c = if (norm) 1 else 0, lambda_d = if (norm) 1 else 0,
-    mu = alpha, mu_h = alpha, weight = 1,
+    lambda_c = norm + 0, lambda_d = norm + 0, mu = alpha, mu_h = alpha,
     w = if (row$uses_W) set$w, subset = if (row$uses_S) set$s
   )
   if (norm && !nested) {
     # M = 2 n delta^2 P stands where P does.
-    case$weight <- 2 * n * delta^2
     case$lambda_d <- n * delta^2
-    case$mu <- alpha / case$weight
+    case$mu <- alpha / (2 * n * delta^2)
   }
   if (general) {
-    case$mu <- 0.1
-    case$mu_h <- 0.4
-    if (norm) {
-      case$lambda_c <- 0.5
-      case$lambda_d <- 2
-    }
+    case[c("mu", "mu_h")] <- c(0.1, 0.4)
+    if (norm) case[c("lambda_c", "lambda_d")] <- c(0.5, 2)
   }
   case
 }
 
-# The fit of a case by the package's doors; `rows` for a part of the set.
-iv_fit_case <- function(set, case, ..., rows = seq_along(set$y)) {
-  part <- \(x) if (!is.null(x)) x[rows, , drop = FALSE]
-  value <- \(x) if (!is.null(x)) x[rows]
+# The fit of a case by the package's doors, with its penalties or by the rules
+# of a preset.
+iv_fit_case <- function(set, case, ..., preset = NULL) {
+  asked <- c(case[c("kernel", "penalty")], list(control = iv_control(...)),
+             if (!is.null(preset)) list(preset = preset) else
+               if (!case$nested) list(lambda = case$lambda_d, mu = case$mu) else
+                 list(lambda_c = case$lambda_c, lambda_d = case$lambda_d,
+                      mu_g = case$mu, mu_h = case$mu_h))
   if (case$nested) {
-    rkhs_iv_nested(
-      part(set$a), part(set$b), part(set$c), part(set$d), set$y[rows],
-      w = value(case$w), subset = value(case$subset), kernel = case$kernel,
-      penalty = case$penalty, lambda_c = case$lambda_c,
-      lambda_d = case$lambda_d, mu_g = case$mu, mu_h = case$mu_h,
-      control = iv_control(...)
-    )
+    do.call(rkhs_iv_nested, c(set[c("a", "b", "c", "d", "y")],
+                              case[c("w", "subset")], asked))
   } else {
-    rkhs_iv(part(set$a), set$y[rows], part(set$d), kernel = case$kernel,
-            penalty = case$penalty, lambda = case$lambda_d, mu = case$mu,
-            control = iv_control(...))
-  }
-}
-
-# The same by the authors' rules.
-iv_fit_preset <- function(set, case, ..., alpha_scale = case$alpha_scale) {
-  preset <- list(delta_scale = case$delta_scale, alpha_scale = alpha_scale)
-  if (case$nested) {
-    rkhs_iv_nested(set$a, set$b, set$c, set$d, set$y, w = case$w,
-                   subset = case$subset, kernel = case$kernel,
-                   penalty = case$penalty, preset = preset,
-                   control = iv_control(...))
-  } else {
-    rkhs_iv(set$a, set$y, set$d, kernel = case$kernel,
-            penalty = case$penalty, preset = preset,
-            control = iv_control(...))
+    do.call(rkhs_iv, c(list(set$a, set$y, set$d), asked))
   }
 }
 
@@ -235,18 +211,10 @@ solve_R <- function(problem, P, penalty, mu_g, mu_h = mu_g, tol = 1e-10) {
   list(a = a, b = b, g = drop(Ka %*% a), h = drop(Kb %*% b))
 }
 
-# n times the criterion, and n times what is minimized.
+# n times the criterion.
 criterion_R <- function(problem, P, g, h) {
   form <- \(r, P) sum(r * (P %*% r))
   form(problem$y - g, P$one) + form(h - problem$w * g, P$two)
-}
-
-objective_R <- function(problem, P, penalty, a, b, mu_g, mu_h = mu_g) {
-  g <- drop(problem$K$a %*% a)
-  h <- drop(problem$K$b %*% b)
-  size <- if (penalty == "norm") c(sum(a * g), sum(b * h)) else
-    c(sum(g^2), sum(h^2))
-  criterion_R(problem, P, g, h) + sum(c(mu_g, mu_h) * size)
 }
 
 # The first-order conditions as printed, left minus right, relative to the
@@ -271,22 +239,12 @@ problem_rows <- function(problem, rows) {
        one = which(rows %in% problem$one), two = which(rows %in% problem$two))
 }
 
-# Held-out criterion of a case at rows that the fit has not seen: `of` are the
-# values g and h there, `rows` these rows.
-held_out_R <- function(problem, rows, of, lambda_c = 0, lambda_d = 0,
-                       tol = 1e-10) {
-  part <- problem_rows(problem, rows)
-  P <- actions_R(part, lambda_c, lambda_d, tol)
-  criterion_R(part, P, of$g, of$h) / length(rows)^2
-}
-
 # Cross-validation by refits: folds x values. units(n, value, p, q) gives the
 # penalties of a sample of n rows, p of them in the first moment and q in the
-# second: list(lambda_c, lambda_d, mu_g, mu_h, weight). Folds without a part of
-# the moments that the problem has are dropped. center: less the mean of y
-# outside the fold?
-iv_cv_R <- function(problem, penalty, folds, values, units, tol = 1e-10,
-                    held_tol = tol, center = FALSE) {
+# second: list(lambda_c, lambda_d, mu_g, mu_h). Folds without a part of the
+# moments that the problem has are dropped. center: less the mean of y outside
+# the fold?
+iv_cv_R <- function(problem, penalty, folds, values, units, center = FALSE) {
   score <- \(fold, value) {
     inner <- which(folds != fold)
     outer <- which(folds == fold)
@@ -299,13 +257,13 @@ iv_cv_R <- function(problem, penalty, folds, values, units, tol = 1e-10,
       return(NA)
     }
     u <- units(length(inner), value, length(train$one), length(train$two))
-    P <- actions_R(train, u$lambda_c, u$lambda_d, tol)
-    fit <- solve_R(train, P, penalty, u$mu_g, u$mu_h, tol)
+    P <- actions_R(train, u$lambda_c, u$lambda_d)
+    fit <- solve_R(train, P, penalty, u$mu_g, u$mu_h)
     of <- list(g = drop(problem$K$a[outer, inner] %*% fit$a),
                h = drop(problem$K$b[outer, inner] %*% fit$b))
     u <- units(length(outer), value, length(test$one), length(test$two))
-    u$weight *
-      held_out_R(problem, outer, of, u$lambda_c, u$lambda_d, held_tol)
+    P <- actions_R(test, u$lambda_c, u$lambda_d)
+    criterion_R(test, P, of$g, of$h) / length(outer)^2
   }
   out <- outer(unique(folds), values, Vectorize(score))
   out[!is.na(out[, 1]), , drop = FALSE]

@@ -139,6 +139,8 @@ test_that("update() is the door with the changed arguments", {
          lambda = 2, target = kme(x + 1, rbf), estimator = "kme"),
     list(quote(kme(x = x, estimator = "fkmse", lambda = 2)), lambda = NULL,
          lambda = 1),
+    list(quote(kme(x = x, estimator = "mkme", noise = 0.3)), noise = NULL,
+         estimator = "mmkme", estimator = "kme"),
     list(quote(kme_pca(x = x, ncomp = 3, center = "skmse", covariance = half)),
          ncomp = 2, covariance = "kme", x = x[1:12, ], kernel = rbf),
     list(quote(kme_cov(x = x, y = y, estimator = gcv, ncomp = 3)),

@@ -18,11 +18,7 @@ fits <- list(
 points_of <- \(picture) Find(\(l) l$kind == "points", picture$layers)$data
 curve_of <- \(picture) Find(\(l) l$kind == "line", picture$layers)$data
 
-shown <- function(...) {
-  grDevices::pdf(NULL)
-  on.exit(grDevices::dev.off())
-  plot(...)
-}
+shown <- \(...) on_device(plot(...))
 
 test_that("the curve is the function along one column, others in the middle", {
   for (j in 1:2) {

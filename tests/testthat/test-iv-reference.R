@@ -6,7 +6,6 @@ exact_of <- lapply(1:2, \(k) iv_file("ds", k, "_pred_exact.csv"))
 repo_of <- lapply(1:2, \(k) iv_file("ds", k, "_pred_repo.csv"))
 scores_of <- iv_file("cv_scores.csv")
 ids_of <- \(reference) unique(sub("[.][gh]$", "", names(reference)))
-score_rows <- \(k, id) scores_of[scores_of$ds == k & scores_of$id == id, ]
 
 # At the default tolerances all these blocks have the ranks of the reference.
 test_that("exact fits have the values of 45-digit arithmetic", {
@@ -52,7 +51,9 @@ test_that("the preset has the penalties of the authors", {
     for (id in c("rkhsiv", "rkhsiv_d2", "rkhsivl2_d2", "rkhs2iv_w",
                  "rkhs2ivl2_sub")) {
       case <- iv_case(set, id)
-      fit <- quietly(iv_fit_preset(set, case))
+      fit <- quietly(iv_fit_case(
+        set, case, preset = case[c("delta_scale", "alpha_scale")]
+      ))
       got <- iv_predict(fit, set$new)
       expect_iv_reference(got, exact_of[[set$k]], id, set$y, 1e-8)
       expect_near(unname(fit$mu), rep(case$mu, length(fit$mu)), 1e-13)
@@ -78,9 +79,7 @@ test_that("the preset has the penalties of the authors", {
 # Theirs is 1/(2 gamma) = the median distance, not its square.
 test_that("the preset without a kernel has the authors' bandwidth", {
   set <- sets[[1]]
-  theta <- \(x) {
-    sqrt(median(as.matrix(dist(x))))
-  }
+  theta <- \(x) sqrt(median(as.matrix(dist(x))))
   fit <- iv(set$a, set$y, set$d, preset = "nnpiv")
   own <- iv(set$a, set$y, set$d, preset = "nnpiv",
                  kernel = list(x = kernel_rbf(theta(set$a)),
@@ -125,9 +124,10 @@ test_that("cross-validation has the authors' scores and choices", {
     expect_length(ids, 6)
     for (id in ids) {
       case <- iv_case(set, id)
-      want <- score_rows(set$k, id)
-      fit <- quietly(iv_fit_preset(set, case, alpha_scale = want$alpha_scale,
-                                   rule = "min", folds = 6))
+      want <- scores_of[scores_of$ds == set$k & scores_of$id == id, ]
+      preset <- list(delta_scale = case$delta_scale,
+                     alpha_scale = want$alpha_scale)
+      fit <- quietly(iv_fit_case(set, case, preset = preset, folds = 6))
       expect_lt(max(abs(fit$cv$score / want$avg_score_repo - 1)), 1e-6,
                 label = paste(set$k, id))
       expect_identical(which(fit$cv$chosen), which.min(want$avg_score_repo))

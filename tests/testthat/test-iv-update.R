@@ -15,10 +15,6 @@ test_that("update() keeps the kernel and the units of a gram", {
   want <- iv(gram(100 * s$a, kernel_rbf(0.3), scale = TRUE), s$y, s$d,
                   mu = 1, lambda = 1)
   expect_near(fitted(other), fitted(want), 1e-10)
-  plain <- iv(as_gram(gram_R(narrow, s$a)), s$y, s$d, mu = 1, lambda = 1)
-  expect_identical(fitted(update(plain, lambda = 2, mu = 1)),
-                   fitted(iv(as_gram(gram_R(narrow, s$a)), s$y, s$d,
-                                  mu = 1, lambda = 2)))
 })
 
 test_that("update(data =) reads the formula in new data, with its names", {
@@ -30,17 +26,6 @@ test_that("update(data =) reads the formula in new data, with its names", {
   expect_identical(names(fitted(again)), as.character(rows))
   expect_identical(formula(again), formula(fit))
   expect_error(predict(fit, 1), class = "kernmean_error_input")
-})
-
-test_that("penalties of g and h are paired as they are given", {
-  nested <- \(...) iv_nested(s$a, s$b, s$c, s$d, s$y, ..., kernel = narrow)
-  expect_error(nested(mu_g = c(1, 2), mu_h = c(20, 10)),
-               class = "kernmean_error_input")
-  expect_error(nested(mu_g = c(1, 1, 2), mu_h = c(3, 6, 6)),
-               class = "kernmean_error_input")
-  fit <- suppressWarnings(nested(mu_g = c(2, 1), mu_h = c(6, 3)))
-  expect_equal(fit$mu[["mu_h"]], 3 * fit$mu[["mu_g"]])
-  expect_error(nested(mu = 1), "multiple formal arguments")
 })
 
 test_that("the units of y change nothing but those of g", {
@@ -78,22 +63,10 @@ test_that("a penalty below rounding is refused, not solved", {
 
 test_that("a factor has weights with landmarks, too", {
   fit <- iv(frame$level, s$y, s$d, mu = 1, landmarks = 10)
-  full <- iv(frame$level, s$y, s$d, mu = 1, landmarks = 1:40)
-  expect_identical(length(coef(fit)), 40L)
-  exact <- iv(frame$level, s$y, s$d, mu = 1)
-  expect_near(fitted(full), fitted(exact), 1e-7)
+  expect_length(coef(fit), 40L)
   one <- iv(frame["level"], s$y, s$d, mu = 1)
   expect_equal(predict(one, frame["level"]), fitted(one), ignore_attr = TRUE,
                tolerance = 1e-12)
-})
-
-test_that("a preset takes the minimum, as its authors do", {
-  fit <- suppressWarnings(iv(s$a, s$y, s$d, narrow, preset = "nnpiv",
-                                  select = "cv"))
-  expect_identical(fit$rule, "min")
-  expect_identical(which(fit$cv$chosen), which.min(fit$cv$score))
-  expect_error(iv(s$a, s$y, s$d, preset = list(alpha_scale = 2),
-                       select = "cv"), class = "kernmean_error_input")
 })
 
 test_that("update() keeps what was centered, and landmarks", {
@@ -151,23 +124,20 @@ test_that("what a formula user may get wrong is said", {
 
 test_that("a rule that takes the largest penalty says so", {
   set.seed(4)
-  noise <- rnorm(40)
   expect_warning(
-    fit <- iv(s$a, noise, s$d, folds = rep_len(1:6, 40), rule = "1se"),
+    fit <- iv(s$a, rnorm(40), s$d, folds = rep_len(1:6, 40), rule = "1se"),
     class = "kernmean_warning_border"
   )
   expect_true(fit$cv$chosen[nrow(fit$cv)])
 })
 
 test_that("terms after the bar keep their parentheses", {
-  same <- \(dotted, plain) {
-    expect_near(fitted(iv(dotted, frame, mu = 1)),
-                fitted(iv(plain, frame, mu = 1)), 1e-12)
-  }
-  same(y ~ v + u | . - v + (z > 0), y ~ v + u | u + (z > 0))
-  same(y ~ v + (u > 1) | . - v + z, y ~ v + (u > 1) | (u > 1) + z)
-  same(y ~ v + u | . - (v + u) + z, y ~ v + u | z)
-  same(y ~ v + u | z + . - v, y ~ v + u | z + u)
+  same <- c(y ~ v + u | . - v + (z > 0), y ~ v + u | u + (z > 0),
+            y ~ v + (u > 1) | . - v + z, y ~ v + (u > 1) | (u > 1) + z,
+            y ~ v + u | . - (v + u) + z, y ~ v + u | z,
+            y ~ v + u | z + . - v, y ~ v + u | z + u)
+  values <- lapply(same, \(f) fitted(iv(f, frame, mu = 1)))
+  expect_equal(values[c(TRUE, FALSE)], values[c(FALSE, TRUE)])
 })
 
 test_that("update() of a gram and a factor takes one kernel for the gram", {

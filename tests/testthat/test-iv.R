@@ -72,25 +72,6 @@ test_that("solutions meet the normal equations as they are printed", {
   }
 })
 
-test_that("a solution moved in any direction has a larger objective", {
-  set.seed(2)
-  for (one in solved) {
-    of <- one$fit$coefficients
-    b <- if (is.null(of$h)) numeric(40) else of$h
-    value <- \(da, db) {
-      objective_R(one$problem, one$P, one$penalty, of$g + da, b + db,
-                  one$mu[1], rep_len(one$mu, 2)[2])
-    }
-    least <- value(0, 0)
-    for (step in c(1e-3, 0.1)) {
-      da <- step * rnorm(40)
-      db <- step * rnorm(40) * !is.null(of$h)
-      expect_gt(value(da, db), least)
-      expect_gt(value(-da, -db), least)
-    }
-  }
-})
-
 test_that("the criterion is r'Pr/n of each moment", {
   for (one in solved) {
     fitted <- as.matrix(one$fit$fitted.values)
@@ -100,10 +81,9 @@ test_that("the criterion is r'Pr/n of each moment", {
     if (ncol(fitted) == 2L) {
       left <- fitted[, 2] - problem$w * fitted[, 1]
       want <- c(first = want, second = sum(left * (one$P$two %*% left)) / 40)
-      expect_near(one$fit$criterion, want, 1e-8)
-    } else {
-      expect_near(unname(one$fit$criterion), want, 1e-8)
     }
+    expect_equal(one$fit$criterion, want, tolerance = 1e-8,
+                 ignore_attr = "names")
   }
 })
 
@@ -227,18 +207,6 @@ test_that("tolerances say which directions count", {
   expect_lt(relative_error(fit$fitted.values, cbind(slow$g, slow$h)), 1e-7)
 })
 
-test_that("a full learner's fitted values do not depend on its kernel", {
-  P <- action_R(K_of(s$d), 0.7)
-  want <- solve(P + 0.2 * diag(40), P %*% s$y)
-  for (theta in c(0.2, 0.5)) {
-    fit <- quietly(iv(
-      s$a, s$y, s$d, list(x = kernel_rbf(theta), z = narrow), lambda = 0.7,
-      penalty = "l2", mu = 0.2
-    ))
-    expect_near(unname(fitted(fit)), drop(want), 1e-8)
-  }
-})
-
 # --- Two-stage least squares --------------------------------------------------
 
 test_that("linear kernels without penalties are two-stage least squares", {
@@ -322,42 +290,33 @@ test_that("new levels of a factor are refused, far points warned of", {
 frame <- data.frame(y = s$y, s$a, s$d, f = factor(letters[level]))
 
 test_that("a formula is the default method", {
-  fit <- iv(y ~ a1 + a2 | d1 + d2, frame, lambda = 1, mu = 0.3)
-  own <- iv(s$a, s$y, s$d, lambda = 1, mu = 0.3)
-  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-12)
-  new <- data.frame(a2 = s$b[, 1], a1 = s$b[, 2], unused = 1)
-  expect_near(unname(predict(fit, new)),
-              unname(predict(own, cbind(s$b[, 2], s$b[, 1]))), 1e-12)
-  # Exogenous regressors stand on both sides; factors may be instruments.
-  fit <- iv(y ~ a1 + d2 | d1 + d2, frame, lambda = 1, mu = 0.3)
-  own <- iv(cbind(s$a[, 1], s$d[, 2]), s$y, s$d, lambda = 1, mu = 0.3)
-  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-12)
-  fit <- iv(y ~ a1 | f, frame, lambda = 0, mu = 0.3)
-  own <- iv(s$a[, 1], s$y, frame$f, lambda = 0, mu = 0.3)
-  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-12)
-  # A dot after the bar is what stands before it.
-  fit <- iv(y ~ a1 + d2 | . - a1 + d1, frame, lambda = 1, mu = 0.3)
-  own <- iv(y ~ a1 + d2 | d2 + d1, frame, lambda = 1, mu = 0.3)
-  expect_near(fitted(fit), fitted(own), 1e-12)
-  # Terms are those of the sample at new points, too.
-  fit <- iv(y ~ poly(a1, 2) + exp(d2) | d1 + d2, frame, lambda = 1,
-                 mu = 0.3)
-  own <- iv(cbind(poly(s$a[, 1], 2), exp(s$d[, 2])), s$y, s$d, lambda = 1,
-                 mu = 0.3)
-  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-12)
-  expect_near(unname(predict(fit, frame[4:6, ])),
-              unname(fitted(own)[4:6]), 1e-10)
+  both <- unname(cbind(s$a[, 1], s$d[, 2]))
+  # Exogenous regressors stand on both sides, factors may be instruments, and a
+  # dot after the bar is what stands before it.
+  pairs <- list(
+    list(y ~ a1 + a2 | d1 + d2, s$a, s$d),
+    list(y ~ a1 + d2 | d1 + d2, both, s$d), list(y ~ a1 | f, s$a[, 1], frame$f),
+    list(y ~ a1 + d2 | . - a1 + d1, both, s$d[, 2:1]),
+    list(y ~ poly(a1, 2) + exp(d2) | d1 + d2,
+         cbind(poly(s$a[, 1], 2), exp(s$d[, 2])), s$d)
+  )
+  for (pair in pairs) {
+    fit <- iv(pair[[1]], frame, lambda = 1, mu = 0.3)
+    plain <- iv(pair[[2]], s$y, pair[[3]], lambda = 1, mu = 0.3)
+    expect_near(unname(fitted(fit)), unname(fitted(plain)), 1e-12)
+    # Terms are those of the sample at new points, too.
+    expect_near(unname(predict(fit, frame[4:6, ])), unname(fitted(plain)[4:6]),
+                1e-10)
+  }
   # Rows and missing values as in other models.
   fit <- rkhs_iv(y ~ a1 | d1, frame, subset = d2 > 0, lambda = 1, mu = 0.3)
   kept <- frame$d2 > 0
-  own <- iv(frame$a1[kept], s$y[kept], frame$d1[kept], lambda = 1,
-                 mu = 0.3)
-  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-12)
-  holes <- frame
-  holes$d1[c(3, 9)] <- NA
+  plain <- iv(y ~ a1 | d1, frame[kept, ], lambda = 1, mu = 0.3)
+  expect_near(fitted(fit), fitted(plain), 1e-12)
+  holes <- replace(frame, cbind(c(3, 9), 4), NA)
   fit <- iv(y ~ a1 | d1, holes, na.action = na.omit, lambda = 1, mu = 0.3)
-  own <- iv(y ~ a1 | d1, frame[-c(3, 9), ], lambda = 1, mu = 0.3)
-  expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-12)
+  plain <- iv(y ~ a1 | d1, frame[-c(3, 9), ], lambda = 1, mu = 0.3)
+  expect_near(fitted(fit), fitted(plain), 1e-12)
 })
 
 test_that("predict() takes columns by name, and rows keep their names", {
@@ -397,10 +356,8 @@ test_that("an intercept is the mean of y, added", {
   expect_near(fitted(fit), fitted(plain) + mean(s$y), 1e-10)
   expect_near(predict(fit, new), predict(plain, new) + mean(s$y), 1e-10)
   expect_equal(fit$intercept, mean(s$y))
-  off <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3,
-                 intercept = FALSE)
-  given <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3)
-  expect_identical(fitted(off), fitted(given))
+  off <- iv(s$a, s$y, s$d, narrow, lambda = 1, mu = 0.3, intercept = FALSE)
+  expect_identical(off$intercept, 0)
 })
 
 test_that("any number of threads gives the same bits", {

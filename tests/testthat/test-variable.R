@@ -25,14 +25,6 @@ test_that("the sum on a side of a formula is one variable", {
   expect_length(kme_cov(~ y + a + b, d)$variables, 3L)
 })
 
-test_that("independence of (a, b) is tested, not that of a and b", {
-  set.seed(1)
-  z <- rnorm(60)
-  near <- data.frame(y = rnorm(60), a = z, b = z + rnorm(60, sd = 0.01))
-  expect_gt(hsic_test(y ~ a + b, near, B = 199)$p.value, 0.05)
-  expect_lt(hsic_test(~ y + a + b, near, B = 199)$p.value, 0.01)
-})
-
 test_that("numbers and factors make one variable with the product kernel", {
   fit <- kme_cov(y ~ a + f + b + g, d)
   expect_near(variable_matrix(fit, 2),
@@ -95,10 +87,10 @@ test_that("a dot on the left is all other columns, in calls it is refused", {
   expect_equal(dots$values, kme_cov(numbers[1:2], numbers$f)$values)
   expect_named(dots$variables, c("a + b", "f"))
   expect_equal(kme_cov(f ~ ., numbers)$values, dots$values)
-  expect_snapshot(error = TRUE, kme_cov(scale(.) ~ f, numbers))
-  expect_snapshot(error = TRUE, kme(~ log(.), numbers))
-  expect_snapshot(error = TRUE, kme_fda(f ~ scale(.), numbers))
-  expect_snapshot(error = TRUE, mmd_test(scale(.) ~ f, numbers))
+  expect_snapshot(writeLines(refusals(expression(
+    kme_cov(scale(.) ~ f, numbers), kme(~ log(.), numbers),
+    kme_fda(f ~ scale(.), numbers), mmd_test(scale(.) ~ f, numbers)
+  ))))
 })
 
 test_that("matrices, scaled terms and missing values keep their meaning", {
@@ -116,16 +108,16 @@ test_that("matrices, scaled terms and missing values keep their meaning", {
 
 test_that("what makes no mixed variable is refused", {
   frame <- d[c("a", "f")]
-  expect_snapshot(error = TRUE, kme_cov(d$y, frame, kernel_y = kernel_poly()))
-  expect_snapshot(error = TRUE, hsic_test(y ~ a + f, d, estimator = "mkme"))
-  expect_snapshot(error = TRUE, hsic_test(y ~ a * f, d))
-  expect_snapshot(error = TRUE, hsic_test(y ~ a + as.character(f), d))
-  expect_snapshot(error = TRUE, {
-    hsic_test(y ~ a + f, replace(d, "f", factor(c(NA, d$f[-1]))))
-  })
-  expect_snapshot(error = TRUE, {
-    kme_cov(d$y, d[c("f", "g")], kernel_y = kernel_rbf())
-  })
+  holes <- replace(d, "f", factor(c(NA, d$f[-1])))
+  expect_snapshot(writeLines(refusals(expression(
+    kme_cov(d$y, frame, kernel_y = kernel_poly()),
+    hsic_test(y ~ a + f, d, estimator = "mkme"), hsic_test(y ~ a * f, d),
+    hsic_test(y ~ a + as.character(f), d), hsic_test(y ~ a + f, holes),
+    kme_cov(d$y, d[c("f", "g")], kernel_y = kernel_rbf()),
+    hsic_test(mpg ~ hp | cyl, mtcars), mmd_test(. - hp ~ am, mtcars),
+    hsic_test(mpg ~ hp + offset(wt), mtcars), hsic_test(y + a ~ a, d),
+    mmd_test(breaks ~ wool + tension, warpbreaks)
+  ))))
 })
 
 test_that("formulas mean what their signs say", {
@@ -137,11 +129,6 @@ test_that("formulas mean what their signs say", {
   expect_equal(sums$values, kme_cov(d[c("a", "b")], d$y)$values)
   expect_equal(predict(sums, d[1:3, ]), predict(sums)[1:3, ],
                tolerance = 1e-8, ignore_attr = TRUE)
-  expect_snapshot(error = TRUE, hsic_test(mpg ~ hp | cyl, mtcars))
-  expect_snapshot(error = TRUE, mmd_test(. - hp ~ am, mtcars))
-  expect_snapshot(error = TRUE, hsic_test(mpg ~ hp + offset(wt), mtcars))
-  expect_snapshot(error = TRUE, hsic_test(y + a ~ a, d))
-  expect_snapshot(error = TRUE, mmd_test(breaks ~ wool + tension, warpbreaks))
 })
 
 test_that("each side of a formula has its kernel", {
@@ -157,8 +144,6 @@ test_that("each side of a formula has its kernel", {
 })
 
 test_that("a test of which nothing changes says so", {
-  rows <- data.frame(y = 1:12, f = factor(1:12))
-  expect_warning(hsic_test(y ~ f, rows, B = 9), "says nothing")
   expect_warning(hsic_test(rep(1, 12), 1:12, B = 9), "says nothing")
 })
 
