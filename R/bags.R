@@ -213,11 +213,10 @@ make_bags <- function(plan, kernel = NULL) {
 #' @rdname bag_gram
 #' @export
 bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data)
+  check_formula(formula, data, ...names(), "id")
   check_left(formula_terms(formula, data))
   parts <- formula_parts(match.call(expand.dots = FALSE), formula, data,
-                         missing(na.action), parent.frame(), "id",
-                         "id ~ a + b")
+                         missing(na.action), parent.frame(), "id ~ a + b")
   bag_gram.default(parts$x,
                    id = structure(parts$response, layout = parts$layout), ...)
 }

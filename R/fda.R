@@ -147,10 +147,9 @@ kme_fda_arguments <- door_table(
 #' @rdname kme_fda
 #' @export
 kme_fda.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data)
+  check_formula(formula, data, ...names(), "grouping")
   parts <- formula_parts(match.call(expand.dots = FALSE), formula, data,
-                         missing(na.action), parent.frame(), "grouping",
-                         "class ~ a + b")
+                         missing(na.action), parent.frame(), "class ~ a + b")
   fit <- kme_fda.default(parts$x, grouping = parts$response, ...)
   fit[names(parts$layout)] <- parts$layout
   fit

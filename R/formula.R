@@ -1,7 +1,8 @@
 # What the formula methods share.
 
-# What a formula is read with.
-check_formula <- function(formula, data) {
+# What a formula is read with; `dots`: what was given beside it, among which
+# must not be what it says itself, the arguments `sides`.
+check_formula <- function(formula, data, dots = NULL, sides = NULL) {
   if (missing(formula)) stop_input("'formula' must be given, as in ~ a + b")
   tryCatch(data, error = \(e) {
     stop_input("'data' must be a data frame; ", conditionMessage(e))
@@ -10,6 +11,11 @@ check_formula <- function(formula, data) {
   if (!is.null(data) && !is.environment(data) && !is.object(data) &&
         !(is.list(data) && all(nzchar(names2(data))))) {
     stop_input("'data' must be a data frame, not ", describe(data))
+  }
+  twice <- intersect(sides, dots)
+  if (length(twice)) {
+    stop_input("'", twice[1L], "' must not be given with a formula, which ",
+               "says what it is")
   }
 }
 
@@ -166,14 +172,9 @@ keep_constants <- function(layout, data) {
   layout
 }
 
-# A formula with a response, which the default method takes as its argument
-# `name`: list(response, x: the matrix of the other columns, layout: what new
+# A formula with a response: list(response, x: the matrix of the other columns, layout: what new
 # data are read by, list(terms: of these columns, response)).
-formula_parts <- function(call, formula, data, no_action, home, name, example) {
-  if (name %in% names(call$...)) {
-    stop_input("'", name, "' must not be given with a formula, whose left ",
-               "side it is")
-  }
+formula_parts <- function(call, formula, data, no_action, home, example) {
   check_dot(formula)
   layout <- formula_terms(formula, data)
   if (attr(layout, "response") == 0L) {

@@ -393,11 +393,8 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
 # numeric columns without a kernel units of their own?
 read_blocks <- function(data, kernel, scale, units) {
   brings <- vapply(data, has_own_kernel, NA)
-  asked <- c("kernel"[inherits(kernel, "kernmean_kernel")],
-             "scale"[asks_scale(scale)])
-  if (all(brings) && length(asked)) {
-    stop_input("'", asked[1L], "' must not be given when every block has a ",
-               "kernel of its own, as factors and grams have")
+  if (all(brings)) {
+    refuse_beside_own(inherits(kernel, "kernmean_kernel"), scale)
   }
   kernels <- block_kernels(kernel, brings)
   blocks <- Map(\(x, name, brings) {
@@ -486,12 +483,7 @@ nnpiv_bandwidth <- function(x) {
 #' @rdname rkhs_iv
 #' @export
 rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data)
-  twice <- intersect(c("x", "y", "z"), ...names())
-  if (length(twice)) {
-    stop_input("'", twice[1L], "' must not be given with a formula, which ",
-               "says what it is")
-  }
+  check_formula(formula, data, ...names(), c("x", "y", "z"))
   parts <- iv_parts(formula, data)
   frame <- formula_frame(match.call(expand.dots = FALSE), parts$terms, data,
                          missing(na.action), parent.frame())
@@ -499,7 +491,7 @@ rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...) {
   attr(layout, "groups") <- parts$groups
   rows <- if (.row_names_info(frame) > 0L) row.names(frame)
   columns <- lapply(parts$groups, \(g) {
-    named_column(bind_terms(frame[g], names(frame)[g], rows), names(frame)[g])
+    bind_terms(frame[g], names(frame)[g], rows, named = TRUE)
   })
   y <- check_outcome(plain_term(frame[[1L]]), nrow(frame), names(frame)[1L])
   if (!is.null(rows)) names(y) <- rows
@@ -507,14 +499,6 @@ rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...) {
   fit$terms <- keep_constants(layout, data)
   fit$na.action <- attr(frame, "na.action")
   fit
-}
-
-# A single numeric term keeps its name as that of its column.
-named_column <- function(block, name) {
-  if (!is.numeric(block) || !is.null(dim(block))) {
-    return(block)
-  }
-  matrix(block, ncol = 1L, dimnames = list(names(block), name))
 }
 
 # list(terms of y ~ all variables, groups: the columns of its frame that are
@@ -581,16 +565,4 @@ check_dotted <- function(part, labels) {
                "away regressors only, after it, not '",
                c(wrong, vapply(within, deparse1, ""))[1L], "'")
   }
-}
-
-# Side l of a formula at new data.
-iv_term <- function(layout, newdata, l, name = "newdata") {
-  # Levels may come as characters.
-  group <- attr(layout, "groups")[[l]] + 1L
-  terms <- as.list(attr(layout, "predvars"))[group]
-  bare <- vapply(Filter(is.name, terms), as.character, "")
-  text <- Filter(\(column) is.character(newdata[[column]]), bare)
-  newdata[text] <- lapply(newdata[text], factor)
-  named_column(read_term(layout, newdata, l, name),
-               vapply(as.list(attr(layout, "variables"))[group], deparse1, ""))
 }

@@ -32,11 +32,8 @@ fit_task <- function(task, blocks, y, arguments) {
   check_result(stage, "the criterion of the first stage", "'x' and 'z'")
   task$lambda[searched] <- lapply(stage, \(s) s$lambda[which.min(s$gcv)])
   if (is.null(task$ratio)) {
-    task$ratio <- if (is_norm(task) && is.null(task$preset)) {
-      block_trace(task, "b") / block_trace(task, "a")
-    } else {
-      1
-    }
+    task$ratio <- if (is_norm(task) && is.null(task$preset))
+      block_trace(task, "b") / block_trace(task, "a") else 1
   }
   chosen <- penalty_values(task)
   unit <- penalty_rule(task, whole$n)$mu
@@ -68,23 +65,11 @@ fit_task <- function(task, blocks, y, arguments) {
   dimnames(fitted) <- list(rows, names(functions))
   g <- fitted[, "g"]
   residuals <- stats::setNames(y, rows) - g
-  criterion <- drop(solved$criterion) / whole$n
   fields <- list(
-    coefficients = lapply(functions, `[[`, "weights"),
-    fitted.values = if (nested) fitted else g,
-    residuals = if (nested) {
-      wg <- if (is.null(task$w)) g else task$w * g
-      cbind(first = residuals, second = fitted[, "h"] - wg)
-    } else {
-      residuals
-    },
-    penalty = task$penalty,
-    lambda = if (nested) c(lambda_c = lambda[["c"]], lambda_d = lambda[["d"]])
-    else c(lambda = lambda[["d"]]),
-    mu = if (nested) c(mu_g = mu, mu_h = mu * task$ratio) else c(mu = mu),
-    intercept = system$mean,
-    criterion = if (nested) stats::setNames(criterion, c("first", "second"))
-    else criterion[1L],
+    coefficients = lapply(functions, `[[`, "weights"), fitted.values = g,
+    residuals = residuals, penalty = task$penalty,
+    lambda = c(lambda = lambda[["d"]]), mu = c(mu = mu),
+    intercept = system$mean, criterion = solved$criterion[1L] / whole$n,
     rank = stats::setNames(system$ranks, task$called[names(system$ranks)]),
     cv = cv, first_stage = if (nested) stage else stage$d,
     rule = if (!is.null(cv)) task$control$rule,
@@ -93,8 +78,18 @@ fit_task <- function(task, blocks, y, arguments) {
     y = y, n = length(y), centered = task$center,
     landmarks = task$control$landmarks, arguments = arguments
   )
-  if (nested) fields[c("w", "rows")] <- task[c("w", "rows")]
-  new_fit(c(if (nested) "rkhs_iv_nested", "rkhs_iv"), fields)
+  if (!nested) {
+    return(new_fit("rkhs_iv", fields))
+  }
+  second <- fitted[, "h"] - if (is.null(task$w)) g else task$w * g
+  fields$fitted.values <- fitted
+  fields$residuals <- cbind(first = residuals, second = second)
+  fields$lambda <- c(lambda_c = lambda[["c"]], lambda_d = lambda[["d"]])
+  fields$mu <- c(mu_g = mu, mu_h = mu * task$ratio)
+  fields$criterion <- c(first = solved$criterion[1L],
+                        second = solved$criterion[2L]) / whole$n
+  fields[c("w", "rows")] <- task[c("w", "rows")]
+  new_fit(c("rkhs_iv_nested", "rkhs_iv"), fields)
 }
 
 # tr K, which is n for kernels with k(x, x) = 1.
@@ -300,16 +295,15 @@ penalty_rule <- function(task, n, of = "d") {
 # The values to choose among. attr "wider": those beyond either end.
 penalty_values <- function(task) {
   select <- !is.null(task$control$select)
-  values <- task$mu
-  if (is.null(values) && is.null(task$preset)) {
-    values <- own_grid * if (is_norm(task)) block_trace(task, "a") else 1
-    return(structure(values, wider = wider_grid(values)))
-  }
-  if (is.null(values)) {
+  values <- sort(unique(task$mu))
+  if (!length(values)) {
+    if (is.null(task$preset)) {
+      values <- own_grid * if (is_norm(task)) block_trace(task, "a") else 1
+      return(structure(values, wider = wider_grid(values)))
+    }
     values <- if (select) authors_grid else
       if (is_norm(task) && !is_nested(task)) 60 else 1
   }
-  values <- sort(unique(values))
   if (select && length(values) == 1L) {
     stop_input("'select' must not be \"cv\" where one penalty is given")
   }
@@ -383,12 +377,10 @@ warn_sorted <- function(of, task) {
   # Of each moment its own rows.
   p <- unlist(unname(Map(\(x, block) {
     rows <- task$rows[[if (block %in% c("b", "c")) "c" else "d"]]
-    if (!is.null(x)) {
-      apply(x[rows, , drop = FALSE], 2L, fold_p_value, of = of[rows])
-    }
+    if (!is.null(x)) fold_p_values(x[rows, , drop = FALSE], of[rows])
   }, columns, names(columns))))
   worst <- which.min(p)
-  if (p[worst] < sorted_below / length(p)) {
+  if (isTRUE(p[worst] < sorted_below / length(p))) {
     column <- names(p)[worst]
     warn_kernmean(
       "the folds of rows next to each other are not alike",
@@ -400,19 +392,17 @@ warn_sorted <- function(of, task) {
   }
 }
 
-# Of the F test that a column has the same mean in all folds.
-fold_p_value <- function(x, of) {
-  x <- x / power_below(max(abs(x)))
-  x <- x - mean(x)
+# Of the F tests that columns have the same mean in all folds.
+fold_p_values <- function(x, of) {
   of <- droplevels(of)
-  between <- sum(rowsum(x, of)^2 / tabulate(of))
-  k <- nlevels(of) - 1
-  free <- length(x) - k - 1
-  if (free < 1L || between <= 0) {
-    return(1)
+  between <- nlevels(of) - 1
+  within <- nrow(x) - 1 - between
+  if (within > 0) {
+    explained <- colSums(rowsum(scale(x), of)^2 / tabulate(of))
+    left <- pmax(nrow(x) - 1 - explained, 0)
+    stats::pf(explained / between / (left / within), between, within,
+              lower.tail = FALSE)
   }
-  stats::pf(between / k / (max(sum(x^2) - between, 0) / free), k, free,
-            lower.tail = FALSE)
 }
 
 # Held-out criteria: folds in rows, values in columns. `whole`: the moments of

@@ -39,7 +39,8 @@ predict.rkhs_iv <- function(object, newdata, ...) {
     stop_input("'newdata' must be a data frame for a fit by formula, not ",
                describe(newdata))
   }
-  values <- iv_values(object, "g", iv_term(object$terms, newdata, 1L))
+  values <- iv_values(object, "g", read_term(object$terms, newdata, 1L,
+                                             named = TRUE))
   if (.row_names_info(newdata) > 0L) names(values) <- row.names(newdata)
   values
 }
@@ -105,7 +106,9 @@ fit_request.rkhs_iv <- function(x, changes) {
                  "formula, without 'x', 'y' or 'z'")
     }
     changes$data <- NULL
-    changes[c("x", "z")] <- lapply(1:2, \(l) iv_term(x$terms, data, l, "data"))
+    changes[c("x", "z")] <- lapply(1:2, \(l) {
+      read_term(x$terms, data, l, "data", named = TRUE)
+    })
     y <- eval(attr(x$terms, "predvars")[[2L]], data, environment(x$terms))
     changes$y <- stats::setNames(as.vector(y), row.names(data))
   }
@@ -128,16 +131,13 @@ fit_request.rkhs_iv <- function(x, changes) {
   control[settings] <- changes[settings]
   changes[settings] <- NULL
   changes$control <- do.call(iv_control, control)
-  kernel <- changes$kernel
-  takes <- vapply(x$blocks, takes_kernel, NA)
-  anew <- takes & if (is_plain_list(kernel)) names %in% names(kernel) else
-    !is.null(kernel)
+  kernels <- block_kernels(changes$kernel,
+                           !vapply(x$blocks, takes_kernel, NA))
+  anew <- lengths(kernels) > 0L
   # Other kernels for the points of a gram keep their units.
   if (any(anew) && !"scale" %in% settings) {
-    kernels <- block_kernels(kernel, !takes)
-    kernels[anew] <- Map(keep_units, kernels[anew],
-                         lapply(x$blocks[anew], `[[`, "sample"))
-    changes$kernel <- kernels
+    changes$kernel <- Map(keep_units, kernels,
+                          lapply(x$blocks, `[[`, "sample"))
   }
   asked <- x$arguments
   asked[names] <- Map(variable_input, x$blocks, anew)
@@ -366,14 +366,11 @@ fit_columns.rkhs_iv <- function(x, newdata, added) {
 # The columns of a block with points as a data frame, in the units of the user.
 block_frame <- function(object, name) {
   block <- object$blocks[[name]]
-  if (is_mixed_variable(block)) {
-    return(block$mixed$frame)
+  if (!is_factor_variable(block) && !is_mixed_variable(block)) {
+    return(part_frame(sample_raw(block$sample), name))
   }
-  if (is_factor_variable(block)) {
-    label <- if (is.null(object$terms)) name else iv_names(object)[[name]]
-    return(stats::setNames(data.frame(variable_input(block)), label))
-  }
-  part_frame(sample_raw(block$sample), name)
+  part_frame(variable_input(block),
+             if (is.null(object$terms)) name else iv_names(object)[[name]])
 }
 
 # Points of a block; columns without a name are called by it.

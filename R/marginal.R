@@ -39,13 +39,10 @@ check_noisy <- function(estimator, sample) {
                 estimator$name, "\", not a matrix of kernel values")
   kernel <- sample$kernel
   if (!is_rbf(kernel) && !(poly && is_poly(kernel, 1:3))) {
-    stop_input(
-      "'kernel' must be ", if (poly) {
-        "an RBF, linear or polynomial kernel of degree 2 or 3"
-      } else {
-        "an RBF kernel"
-      }, " for estimator \"", estimator$name, "\", not ", format_kernel(kernel)
-    )
+    stop_input("'kernel' must be an RBF",
+               if (poly) ", linear or polynomial kernel of degree 2 or 3" else
+                 " kernel", " for estimator \"", estimator$name, "\", not ",
+               format_kernel(kernel))
   }
   if (!is.null(kernel$equal)) {
     stop_input("'x' must have numeric columns only for estimator \"",
@@ -69,11 +66,8 @@ est_fit.est_marginal <- function(estimator, sample) {
   check_noisy(estimator, sample)
   x <- sample$x
   found <- find_noise(estimator, x, sample$kernel)
-  noise <- if (estimator$by_column) {
+  noise <- if (!estimator$by_column) found$noise[1L] else
     stats::setNames(found$noise, colnames(x))
-  } else {
-    found$noise[1L]
-  }
   fit <- list(weights = rep(1 / sample$n, sample$n), lambda = 0, noise = noise)
   part <- embedding_parts(c(fit, list(sample = sample,
                                       kernel = sample$kernel)))[[1L]]
@@ -227,10 +221,9 @@ select_shared <- function(score) {
   d <- score$d
   along <- \(s) vapply(s, \(one) score$at(rep(one, d))$value, 0)
   reference <- along(0)
-  none <- list(noise = numeric(d), score = NULL, minimum = reference,
-               reference = reference, border = FALSE)
   if (score$equal || !(score$scale > 0)) {
-    return(none)
+    return(list(noise = numeric(d), score = NULL, minimum = reference,
+                reference = reference, border = FALSE))
   }
   grid <- score$scale * exp(-15:8)
   if (is.null(score$terms)) {
@@ -240,14 +233,11 @@ select_shared <- function(score) {
     found <- list(at = at, minimum = along(at), border = FALSE,
                   path = c(grid, at), values = c(along(grid), along(at)))
   }
-  if (found$minimum >= reference) {
-    found$at <- 0
-    found$minimum <- reference
-  }
   list(
-    noise = rep(found$at, d),
+    noise = rep(if (found$minimum < reference) found$at else 0, d),
     score = score_curve(found$path, found$values, "noise"),
-    minimum = found$minimum, reference = reference, border = found$border
+    minimum = min(found$minimum, reference), reference = reference,
+    border = found$border
   )
 }
 

@@ -273,10 +273,7 @@ plan_machine <- function(asked, ...) {
 #' @rdname smm
 #' @export
 smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
-  check_formula(formula, data)
-  if ("y" %in% ...names()) {
-    stop_input("'y' must not be given with a formula, whose left side it is")
-  }
+  check_formula(formula, data, ...names(), "y")
   if (missing(id)) {
     stop_input("'id' must be given with a formula: the bag of each row")
   }

@@ -31,11 +31,7 @@ read_variables <- function(data, named, kernel = NULL, defaults = NULL,
     labels <- paste0("x[[", seq_len(d), "]]")
   }
   fixed <- vapply(each, has_own_kernel, NA)
-  asked <- c("kernel"[!is.null(kernel)], "scale"[asks_scale(scale)])
-  if (all(fixed) && length(asked)) {
-    stop_input("'", asked[1L], "' must be NULL when every variable has a ",
-               "kernel of its own, as factors and grams have")
-  }
+  if (all(fixed)) refuse_beside_own(!is.null(kernel), scale)
   kernels <- if (several) named$x else unname(named[names(data)])
   if (!is.null(kernel) || several && !is_plain_list(kernels)) {
     kernels <- rep(list(if (is.null(kernel)) kernels else kernel), d)
@@ -50,6 +46,15 @@ read_variables <- function(data, named, kernel = NULL, defaults = NULL,
     paste0("kernel_", names(data))
   stats::setNames(Map(read_variable, each, kernels, labels, names, list(scale)),
                   labels)
+}
+
+# Where every variable has a kernel of its own.
+refuse_beside_own <- function(one_kernel, scale) {
+  asked <- c("kernel"[one_kernel], "scale"[asks_scale(scale)])
+  if (length(asked)) {
+    stop_input("'", asked[1L], "' must be NULL when every variable has a ",
+               "kernel of its own, as factors and grams have")
+  }
 }
 
 is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
@@ -384,13 +389,18 @@ side_kernels <- function(arguments, variables) {
   arguments
 }
 
-# One variable of some terms: the term itself, or a data frame of all columns.
-bind_terms <- function(terms, names, rows) {
+# One variable of some terms: a data frame of all columns, or the only term
+# itself, where it is `named` as a matrix with its name.
+bind_terms <- function(terms, names, rows, named = FALSE) {
   terms <- lapply(as.list(terms), plain_term)
   if (length(terms) == 1L) {
     x <- terms[[1L]]
-    if (!is.null(rows) && is.matrix(x)) rownames(x) <- rows
-    if (!is.null(rows) && is.numeric(x) && !is.matrix(x)) names(x) <- rows
+    if (is.matrix(x)) {
+      if (!is.null(rows)) rownames(x) <- rows
+    } else if (is.numeric(x)) {
+      if (!is.null(rows)) names(x) <- rows
+      if (named) x <- matrix(x, dimnames = list(names(x), names))
+    }
     return(x)
   }
   columns <- Map(\(term, name) {
@@ -415,13 +425,18 @@ bind_terms <- function(terms, names, rows) {
 }
 
 # The variable number l of a formula at new data.
-read_term <- function(layout, newdata, l, name = "newdata") {
+read_term <- function(layout, newdata, l, name = "newdata", named = FALSE) {
   group <- attr(layout, "groups")[[l]] + 1L
   terms <- as.list(attr(layout, "predvars"))[group]
   check_variables(layout, newdata, name, intersect(
     unlist(lapply(terms, all.vars)), attr(layout, "columns")
   ))
-  bind_terms(lapply(terms, eval, newdata, environment(layout)),
+  # Levels may come as characters.
+  values <- lapply(terms, \(term) {
+    value <- eval(term, newdata, environment(layout))
+    if (is.character(value)) factor(value) else value
+  })
+  bind_terms(values,
              vapply(as.list(attr(layout, "variables"))[group], deparse1, ""),
-             if (.row_names_info(newdata) > 0L) row.names(newdata))
+             if (.row_names_info(newdata) > 0L) row.names(newdata), named)
 }
