@@ -172,8 +172,8 @@ keep_constants <- function(layout, data) {
   layout
 }
 
-# A formula with a response: list(response, x: the matrix of the other columns, layout: what new
-# data are read by, list(terms: of these columns, response)).
+# A formula with a response: list(response, x: the matrix of the other columns,
+# layout: what new data are read by, list(terms: of these columns, response)).
 formula_parts <- function(call, formula, data, no_action, home, example) {
   check_dot(formula)
   layout <- formula_terms(formula, data)
