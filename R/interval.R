@@ -101,16 +101,16 @@ confint.kme <- function(object, parm, level = 0.95, ...,
   n <- as.double(object$n)
   variance <- if (n > 1) max(0, n * (kappa - object$rho) / (n - 1)) else
     NA_real_
-  found <- if (method == "bound") {
+  ball <- if (method == "bound") {
     bound_radius(sample, n, kappa, variance, 1 - level)
   } else {
     spectrum_radius(sample, n, kappa, level)
   }
   structure(
-    c(found, list(level = level, method = method, n = n, kappa = kappa,
-                  variance = variance, norm = sqrt(object$rho),
-                  data = describe_sample(object$sample),
-                  kernel = object$kernel)),
+    c(ball, list(level = level, method = method, n = n, kappa = kappa,
+                 variance = variance, norm = sqrt(object$rho),
+                 data = describe_sample(object$sample),
+                 kernel = object$kernel)),
     class = "kme_confint"
   )
 }
@@ -147,9 +147,9 @@ spectrum_radius <- function(sample, n, kappa, level) {
       kind = "spread"
     )
   }
-  found <- chisq_sum_quantile(values, level)
-  list(radius = sqrt((found$quantile + spectrum$left) / n), formula = "limit",
-       draws = found$draws, left = spectrum$left)
+  law <- chisq_sum_quantile(values, level)
+  list(radius = sqrt((law$quantile + spectrum$left) / n), formula = "limit",
+       draws = law$draws, left = spectrum$left)
 }
 
 quantile_draws <- 10000L
@@ -233,10 +233,10 @@ radius_spectrum <- function(sample) {
   }
   check_memory(n, filter_most_columns, "use fewer rows or a kme_sketch()",
                copies = 3, what = "the features")
-  found <- pivoted_factor(sample_source(sample), factor_leaves,
-                          filter_most_columns)
-  list(values = spectrum_values(cross(center_columns(found$factor))) / n,
-       left = found$left / n)
+  pivoted <- pivoted_factor(sample_source(sample), factor_leaves,
+                            filter_most_columns)
+  list(values = spectrum_values(cross(center_columns(pivoted$factor))) / n,
+       left = pivoted$left / n)
 }
 
 section_variance.landmark_sample <- function(sample, new, mean) {

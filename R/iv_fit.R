@@ -345,8 +345,8 @@ search_penalty <- function(task, whole, values) {
 iv_folds <- function(task) {
   folds <- task$control$folds
   rows <- task$rows
-  given <- length(folds) > 1L
-  if (given) {
+  by_row <- length(folds) > 1L
+  if (by_row) {
     of <- read_folds(folds, length(task$y), "rows")
     # In the order in which they come.
     of <- factor(of, unique(of))
@@ -359,12 +359,12 @@ iv_folds <- function(task) {
   }
   lacks <- lapply(rows, \(r) table(of[r]) %in% c(0L, sum(r)))
   bad <- levels(of)[Reduce(`|`, lacks)]
-  if (length(bad) && (given || is.null(task$preset) ||
+  if (length(bad) && (by_row || is.null(task$preset) ||
                         length(bad) == nlevels(of))) {
     stop_input("'folds' must have rows of each moment in each fold and ",
                "outside it; they are lacking for fold '", bad[1L], "'")
   }
-  if (!given) warn_sorted(of, task)
+  if (!by_row) warn_sorted(of, task)
   factor(of, setdiff(levels(of), bad))
 }
 

@@ -49,13 +49,13 @@ exact_map <- function(sample, name) {
   for (most in unique(pmin(n, c(64, 256, 1024, 4096, 16384, n)))) {
     check_memory(n, most, "use landmarks = or features =", copies = 2,
                  what = paste0("the factor of '", name, "'"))
-    found <- .Call(C_r_pivoted, source, factor_tolerance, as.integer(most),
-                   FALSE)
-    if (!is.null(found)) break
+    pivoted <- .Call(C_r_pivoted, source, factor_tolerance, as.integer(most),
+                     FALSE)
+    if (!is.null(pivoted)) break
   }
-  check_rank(found$pivots, name)
-  new_map("exact", sample, length(found$pivots), factor = found$factor,
-          centers = found$pivots)
+  check_rank(pivoted$pivots, name)
+  new_map("exact", sample, length(pivoted$pivots), factor = pivoted$factor,
+          centers = pivoted$pivots)
 }
 
 check_rank <- function(kept, name) {
@@ -92,10 +92,10 @@ landmark_map <- function(sample, rows, name) {
 
 # The eigenpairs above a share of the largest value.
 kept_spectrum <- function(gram, tolerance) {
-  found <- .Call(C_r_eigen, gram, nrow(gram))
-  kept <- found$values > max(tolerance * found$values[1L], 0)
-  list(values = found$values[kept],
-       vectors = found$vectors[, kept, drop = FALSE])
+  pairs <- .Call(C_r_eigen, gram, nrow(gram))
+  kept <- pairs$values > max(tolerance * pairs$values[1L], 0)
+  list(values = pairs$values[kept],
+       vectors = pairs$vectors[, kept, drop = FALSE])
 }
 
 landmark_values <- function(sample, rows, centers) {

@@ -65,9 +65,9 @@ est_fit.est_marginal <- function(estimator, sample) {
   check_shrinkable(estimator, sample, least)
   check_noisy(estimator, sample)
   x <- sample$x
-  found <- find_noise(estimator, x, sample$kernel)
-  noise <- if (!estimator$by_column) found$noise[1L] else
-    stats::setNames(found$noise, colnames(x))
+  chosen <- find_noise(estimator, x, sample$kernel)
+  noise <- if (!estimator$by_column) chosen$noise[1L] else
+    stats::setNames(chosen$noise, colnames(x))
   fit <- list(weights = rep(1 / sample$n, sample$n), lambda = 0, noise = noise)
   part <- embedding_parts(c(fit, list(sample = sample,
                                       kernel = sample$kernel)))[[1L]]
@@ -76,7 +76,7 @@ est_fit.est_marginal <- function(estimator, sample) {
     fitted = part_at(part, sample$kernel, own_points(sample)),
     norm2 = max(0, norm2_part(part, sample$kernel)), rho = moments$rho,
     varrho = moments$varrho, select = estimator$select
-  ), found[c("score", "minimum", "reference", "border")])
+  ), chosen[c("score", "minimum", "reference", "border")])
 }
 
 est_bags.est_marginal <- function(estimator, sample, sizes) {
@@ -227,17 +227,17 @@ select_shared <- function(score) {
   }
   grid <- score$scale * exp(-15:8)
   if (is.null(score$terms)) {
-    found <- search_log(along, grid)
+    best <- search_log(along, grid)
   } else {
     at <- lowest(sum(score$terms$linear), sum(score$terms$square))
-    found <- list(at = at, minimum = along(at), border = FALSE,
+    best <- list(at = at, minimum = along(at), border = FALSE,
                   path = c(grid, at), values = c(along(grid), along(at)))
   }
   list(
-    noise = rep(if (found$minimum < reference) found$at else 0, d),
-    score = score_curve(found$path, found$values, "noise"),
-    minimum = min(found$minimum, reference), reference = reference,
-    border = found$border
+    noise = rep(if (best$minimum < reference) best$at else 0, d),
+    score = score_curve(best$path, best$values, "noise"),
+    minimum = min(best$minimum, reference), reference = reference,
+    border = best$border
   )
 }
 
@@ -271,8 +271,8 @@ select_each <- function(score, shared) {
 keep_last <- function(f) {
   last <- NULL
   \(u) {
-    if (!identical(u, last$u)) last <<- list(u = u, found = f(u))
-    last$found
+    if (!identical(u, last$u)) last <<- list(u = u, value = f(u))
+    last$value
   }
 }
 
@@ -280,7 +280,7 @@ descend <- function(score, shared) {
   unit <- shared$noise[1L]
   gain <- shared$reference - shared$minimum
   at <- keep_last(\(u) score$at(unit * u, TRUE))
-  found <- tryCatch(
+  descent <- tryCatch(
     stats::optim(
       rep(1, score$d), \(u) (at(u)$value - shared$reference) / gain,
       \(u) at(u)$gradient * unit / gain, method = "L-BFGS-B", lower = 0
@@ -290,8 +290,8 @@ descend <- function(score, shared) {
                     "failed: ", conditionMessage(e))
     }
   )
-  list(noise = unit * found$par,
-       minimum = found$value * gain + shared$reference)
+  list(noise = unit * descent$par,
+       minimum = descent$value * gain + shared$reference)
 }
 
 # --- print -----------------------------------------------------------------
