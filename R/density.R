@@ -320,11 +320,8 @@ marginal_mixture <- function(object, columns = seq_len(ncol(object$means))) {
 # The standard deviations of the components, in the units of the user: m x d.
 component_sds <- function(object) {
   d <- ncol(object$means)
-  if (is.null(object$covariances)) {
-    back <- scaling_back(object$kernel, d)
-    return(sqrt(outer(object$variances, colSums(back^2))))
-  }
-  variances <- apply(object$covariances, 3L, \(s) diag(matrix(s, d)))
+  variances <- apply(marginal_mixture(object)$covariances, 3L,
+                     \(s) diag(matrix(s, d)))
   sqrt(t(matrix(variances, d)))
 }
 

@@ -333,36 +333,28 @@ all_pairs <- function(embeddings, kernel) {
       times <- if (p == q) 0.5 else 1
       inner[at$used, part$used] <- inner[at$used, part$used] +
         times * crossprod(at$weights, value)
-      differences <- pair_differences(at, part, value)
-      among <- differences$among
+      # Of those that have either part; where both stand in a row, a half.
+      among <- union(at$used, part$used)
+      w <- matrix(0, nrow(value), length(among))
+      f <- w
+      w[, match(at$used, among)] <- at$weights
+      f[, match(part$used, among)] <- value
+      rows <- seq_along(at$used)
+      apart <- vapply(rows, \(k) colSums((w[, k] - w) * (f[, k] - f)),
+                      numeric(length(among)))
+      apart <- matrix(apart, length(among))
+      apart[rows, ] <- apart[rows, ] / 2
       distance2[at$used, among] <- distance2[at$used, among] +
-        2 * times * differences$apart
+        2 * times * t(apart)
       # All others have weights of 0 on both.
-      if (any(differences$alone != 0)) {
+      alone <- colSums(w[, rows, drop = FALSE] * f[, rows, drop = FALSE])
+      if (any(alone != 0)) {
         distance2[at$used, -among] <- distance2[at$used, -among] +
-          2 * times * differences$alone
+          2 * times * alone
       }
     }
   }
   list(inner = inner + t(inner), distance2 = distance2 + t(distance2))
-}
-
-# For the fits that use the part `at` what two parts add to the squared
-# distances: list(among: the fits that use either; apart: to each of these, half
-# of it where both fits stand in a row; alone: to fits that use none).
-pair_differences <- function(at, part, value) {
-  among <- union(at$used, part$used)
-  w <- matrix(0, nrow(value), length(among))
-  f <- w
-  w[, match(at$used, among)] <- at$weights
-  f[, match(part$used, among)] <- value
-  rows <- seq_along(at$used)
-  apart <- vapply(rows, \(k) colSums((w[, k] - w) * (f[, k] - f)),
-                  numeric(length(among)))
-  apart <- matrix(apart, length(among))
-  apart[rows, ] <- apart[rows, ] / 2
-  list(among = among, apart = t(apart),
-       alone = colSums(w[, rows, drop = FALSE] * f[, rows, drop = FALSE]))
 }
 
 # --- Values ------------------------------------------------------------------

@@ -149,7 +149,8 @@ NULL
 # label, kind: "S-KMSE", "simple shrinkage"; operator: what it is called on an
 # operator, "S-COSE"; by_column: has it a variance for each column? traits: some
 # of "gram" (the fit stores the Gram matrix), "unshrunk" (it is an average),
-# "noisy" (its points have noise), "poly" (with polynomial kernels too).
+# "noisy" (its points have noise), "poly" (with polynomial kernels too), "sums"
+# (sums over rows, as a sketch keeps them, are enough).
 new_estimator <- function(name, label, kind = NULL, operator = NULL,
                           by_column = FALSE, arguments = list(),
                           traits = character()) {
@@ -308,14 +309,15 @@ select_title <- c(
   gcv = "generalized leave-one-out", printed = "Theorem 4 as printed"
 )
 
-describe_rule <- function(estimator) {
-  if (is.null(estimator$select)) "given" else select_title[[estimator$select]]
-}
-
-needs_rows.kernmean_estimator <- function(estimator) {
-  paste0("'estimator' must be \"kme\", \"skmse\" or \"fkmse\" for a sketch, ",
-         "which keeps sums over rows and not the rows, not ",
-         estimator_word(estimator))
+# How the amounts of an estimator, or those of a fit, were chosen.
+describe_rule <- function(of) {
+  if (is.null(of$select)) {
+    "given"
+  } else if (is.null(of$folds) || of$folds == of$n) {
+    select_title[[of$select]]
+  } else {
+    paste(of$folds, "folds")
+  }
 }
 
 # "S-COSE"
@@ -353,14 +355,10 @@ describe_score <- function(fit, digits, plain = "the KME") {
   if (is.null(fit$select) || is.null(fit$minimum)) {
     return(NULL)
   }
-  if (is.null(fit$reference)) {
-    return(paste("score", format_number(fit$minimum, digits)))
-  }
   gain <- 100 * (1 - fit$minimum / fit$reference)
   paste0(
-    if (is.null(fit$folds) || fit$folds == fit$n) "leave-one-out" else
-      paste0(fit$folds, "-fold"), " score ", format_number(fit$minimum, digits),
-    if (is.finite(gain) && abs(gain) > 1e-10) {
+    "score ", format_number(fit$minimum, digits),
+    if (isTRUE(is.finite(gain) & abs(gain) > 1e-10)) {
       paste0(", ", format(abs(gain), digits = 2), "% ",
              if (gain > 0) "below" else "above", " that of ", plain)
     }
@@ -380,7 +378,9 @@ loo_score <- function(alpha, n, rho, varrho, cross = 0, norm2 = 0) {
 
 #' @rdname estimators
 #' @export
-est_kme <- function() new_estimator("kme", "KME", traits = "unshrunk")
+est_kme <- function() {
+  new_estimator("kme", "KME", traits = c("unshrunk", "sums"))
+}
 register_estimator("kme", est_kme, candidates = \(sample) {
   list(KME = est_kme())
 })
@@ -404,8 +404,6 @@ weights_left_out.est_kme <- function(estimator, sample, fold) {
   kept <- outer(fold, seq_len(max(fold)), `!=`)
   kept / rep(colSums(kept), each = sample$n)
 }
-
-needs_rows.est_kme <- \(estimator) NULL
 
 est_share.est_kme <- \(estimator) \(rho, varrho, n) 0 * rho
 

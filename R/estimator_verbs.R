@@ -6,11 +6,6 @@
 # share, score, minimum, reference, border, select).
 est_fit <- function(estimator, sample) UseMethod("est_fit")
 
-# Why sums over the rows of a sample, as a sketch keeps them, are not enough;
-# NULL where they are.
-needs_rows <- function(estimator) UseMethod("needs_rows")
-# The default stands where estimators have their words (estimator.R).
-
 # The weights alone, on a sample that is one of many.
 est_weights <- function(estimator, sample) UseMethod("est_weights")
 

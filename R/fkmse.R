@@ -14,7 +14,8 @@ est_fkmse <- function(lambda = NULL, select = NULL, target = NULL) {
   new_estimator("fkmse", "F-KMSE", "flexible shrinkage", "F-COSE",
                 arguments = list(lambda = lambda, select = select,
                                  target = check_target_kind(target)),
-                traits = "gram")
+                traits = c("gram", if (!identical(select, "loocv") &&
+                                         is.null(target)) "sums"))
 }
 register_estimator("fkmse", est_fkmse, candidates = \(sample) {
   amounts <- c(0.003, 0.03, 0.3)
@@ -24,16 +25,6 @@ register_estimator("fkmse", est_fkmse, candidates = \(sample) {
   stats::setNames(lapply(amounts * largest, est_fkmse),
                   paste("F-KMSE", amounts, "gamma_1"))
 })
-
-needs_rows.est_fkmse <- function(estimator) {
-  if (identical(estimator$select, "loocv")) {
-    paste0("'select' must be \"gcv\" or \"printed\" for a sketch, or 'lambda' ",
-           "be given: leaving rows out takes the rows, and a sketch keeps sums")
-  } else if (!is.null(estimator$target)) {
-    paste0("'target' must be NULL for estimator \"fkmse\" and a sketch, which ",
-           "has no rows to take its values at; \"skmse\" may have one")
-  }
-}
 
 est_fit.est_fkmse <- function(estimator, sample) {
   check_shrinkable(estimator, sample)

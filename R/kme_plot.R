@@ -47,7 +47,7 @@ picture_selection <- function(object) {
   fine <- smooth_curve(curve[[1L]], curve$score, at, object$minimum, log)
   dashed <- if (!is.null(base)) across_layer(h = object$reference, level = base)
   new_picture(
-    paste0("Selection score (", select_words(object), ")"),
+    paste0("Selection score (", describe_rule(object), ")"),
     switch(name, noise = expression(sigma^2), h = "h", expression(lambda)),
     "score",
     list(new_layer("line", x = fine$x, y = fine$y, lwd = 2,
@@ -82,13 +82,6 @@ smooth_curve <- function(x, y, at, minimum, log) {
   fine <- sort(unique(c(l, seq(l[1L], l[length(l)], length.out = 401L))))
   list(x = if (logs) exp(fine) else fine,
        y = stats::splinefun(l, y, "natural")(fine))
-}
-
-# "exact leave-one-out", "20 folds"
-select_words <- function(object) {
-  folds <- object$folds
-  if (is.null(folds) || folds == object$n) select_title[[object$select]] else
-    paste(folds, "folds")
 }
 
 # The neighborhood of the minimum, list(x, y): up to a few times what it gains,

@@ -141,8 +141,11 @@ sample_moments.sketch_sample <- function(sample) {
 }
 
 check_estimator.sketch_sample <- function(sample, estimator) {
-  reason <- needs_rows(estimator)
-  if (!is.null(reason)) stop_input(reason)
+  if (!has_trait(estimator, "sums")) {
+    stop_input("'estimator' must be \"kme\", \"skmse\", or \"fkmse\" by ",
+               "\"gcv\", \"printed\" or a given 'lambda' and without target, ",
+               "for a sketch, which keeps sums over rows and not the rows")
+  }
 }
 
 # The second moments, or an error that says who needs them.

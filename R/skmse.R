@@ -8,7 +8,8 @@ est_skmse <- function(lambda = NULL, select = NULL, target = NULL) {
   select <- check_rule(select, c("loocv", "plugin"), lambda, "lambda")
   new_estimator("skmse", "S-KMSE", "simple shrinkage", "S-COSE",
                 arguments = list(lambda = lambda, select = select,
-                                 target = check_target_kind(target)))
+                                 target = check_target_kind(target)),
+                traits = "sums")
 }
 register_estimator("skmse", est_skmse, aliases = "rkmse")
 
@@ -63,8 +64,6 @@ est_shrink.est_skmse <- function(estimator, moments, cross = 0, norm2 = 0) {
     border = chosen && alpha == 1, select = estimator$select
   )
 }
-
-needs_rows.est_skmse <- \(estimator) NULL
 
 est_fit.est_skmse <- function(estimator, sample) {
   check_shrinkable(estimator, sample)

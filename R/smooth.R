@@ -271,7 +271,7 @@ est_lines.est_smooth <- function(estimator, fit, digits, plain = "the KME",
   c(
     paste0("h = ", format_number(fit$h, digits), ", c = ",
            format_number(fit$c, digits), " (",
-           describe_folds(estimator, fit), ")"),
+           describe_rule(fit), ")"),
     if (fit$c == 0) {
       "the estimate is 0"
     } else if (fit$h == 0 && fit$c == 1) {
@@ -279,17 +279,6 @@ est_lines.est_smooth <- function(estimator, fit, digits, plain = "the KME",
     },
     describe_score(fit, digits, plain)
   )
-}
-
-# "leave-one-out", "20 folds", "given"
-describe_folds <- function(estimator, fit) {
-  if (is.null(estimator$select)) {
-    "given"
-  } else if (fit$folds == fit$n) {
-    "leave-one-out"
-  } else {
-    paste(fit$folds, "folds")
-  }
 }
 
 format_estimator.est_smooth <- function(estimator) {

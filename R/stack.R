@@ -365,7 +365,7 @@ est_lines.est_stack <- function(estimator, fit, digits, plain = "the KME",
   )
   columns <- apply(columns, 2L, format, justify = "right")
   c(
-    paste0("shares (", describe_folds(estimator, fit), "):"),
+    paste0("shares (", describe_rule(fit), "):"),
     paste0("  ", apply(columns, 1L, paste, collapse = "  ")),
     if (all(table$share == 0)) "no candidate has a share: the estimate is 0",
     describe_score(fit, digits, plain)
