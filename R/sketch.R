@@ -347,9 +347,11 @@ run_sketch <- function(sketch, asked) {
     n <- NROW(x)
     bar <- progress_bar(asked$progress && n > asked$chunk)
     on.exit(bar$close())
-    for (rows in row_panels(seq_len(n), asked$chunk)) {
+    size <- if (reads_in_place(sketch, asked)) max(1, n) else asked$chunk
+    for (rows in row_panels(seq_len(n), size)) {
       some <- lapply(asked[c("x", "y", "groups", "weights")], \(value) {
-        if (!is.null(value)) take_frame(value, rows)
+        if (is.null(value) || length(rows) == n) value else
+          take_frame(value, rows)
       })
       sketch <- add_rows(sketch, some$x, some$y, some$groups, some$weights)
       bar$at(max(rows) / n)
@@ -357,6 +359,15 @@ run_sketch <- function(sketch, asked) {
   }
   sketch$parts <- sketch$parts + 1
   sketch
+}
+
+# Are the rows points as they are? Then chunks would only be copies of them.
+reads_in_place <- function(sketch, asked) {
+  kernel <- sketch$landmarks[[1L]]$kernel
+  is.matrix(asked$x) && is.double(asked$x) && is.null(sketch$bin) &&
+    length(sketch$landmarks) == 1L && !length(sketch$columns) &&
+    is.null(asked$groups) && is.null(asked$weights) &&
+    !is_scaled(kernel) && !is_function_kernel(kernel)
 }
 
 # --- Methods -----------------------------------------------------------------
