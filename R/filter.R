@@ -107,8 +107,8 @@ test_filter <- function(name = "tikhonov", ratio = NULL, order = NULL,
 }
 
 # Positive numbers, each once.
-several_positive <- numbers(0, open = TRUE)
-several_positive$as <- \(x) unique(as.double(x))
+distinct_positive <- several_positive
+distinct_positive$as <- \(x) unique(as.double(x))
 
 some_orders <- new_kind("some of 0, 1, 2", \(x) {
   is.numeric(x) && length(x) > 0L && all(x %in% 0:2)
@@ -117,8 +117,8 @@ some_orders <- new_kind("some of 0, 1, 2", \(x) {
 filter_arguments <- door_table(
   "test_filter", name = choice("tikhonov", "iterated", "showalter", "cutoff",
                                "none"),
-  ratio = maybe(several_positive), order = maybe(some_orders),
-  factors = maybe(several_positive),
+  ratio = maybe(distinct_positive), order = maybe(some_orders),
+  factors = maybe(distinct_positive),
   rules = list(when(c(name = "none"), ratio = NULL, order = NULL))
 )
 

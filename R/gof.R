@@ -293,8 +293,11 @@ new_gof <- function(observed, draws, law, asked, label, lent) {
       c(if (free) "BHEP" else c("MMD", asked$estimator$label), asked$statistic),
       list(null = "simulation"), list()
     ),
-    data.name = paste0(label[["x"]], " (n = ", n, ") and ",
-                       law_words(law, label[["model"]])),
+    data.name = paste0(
+      label[["x"]], " (n = ", n, ") and ",
+      if (free) "all normal distributions" else
+        if (nchar(label[["model"]]) <= 60L) label[["model"]] else "the model"
+    ),
     replicates = draws, null = "simulation", type = asked$statistic,
     estimator = asked$estimator, lambda = fit$lambda, alpha = fit$alpha,
     noise = fit$noise, smoothing = unlist(fit[c("h", "c")]),
@@ -513,20 +516,6 @@ standardized_sample <- function(x) {
   )
   points_sample(structure(sqrt(n) * s$u, dimnames = dimnames(x)), kernel,
                 raw = x)
-}
-
-# What data.name calls the law; `name`: what the user does.
-law_words <- function(law, name) {
-  m <- length(law$mixture$weights)
-  switch(
-    law$kind, normal = "all normal distributions",
-    draws = paste("draws of", if (nchar(name) <= 60L) name else "a function"),
-    mixture = paste0(if (nchar(name) <= 40L) paste0(name, ", "), if (m == 1L) {
-      "a normal distribution"
-    } else {
-      paste("a mixture of", m, "normal distributions")
-    })
-  )
 }
 
 # --- Picture -----------------------------------------------------------------

@@ -220,14 +220,10 @@ takes_bandwidths <- function(variable) {
 # "fuse" from half the 5% to twice the 95% quantile of distances, in a geometric
 # sequence.
 spread_bandwidths <- function(variables, bandwidths) {
-  if (any(vapply(variables, is_mixed_variable, NA))) {
-    stop_input("'bandwidths' must be NULL where a variable has factors among ",
-               "its columns")
-  }
   plain <- vapply(variables, takes_bandwidths, NA)
-  if (!any(plain)) {
-    stop_input("'bandwidths' must be NULL where every variable has a kernel ",
-               "of its own, as factors and grams have")
+  if (!any(plain) || any(vapply(variables, is_mixed_variable, NA))) {
+    stop_input("'bandwidths' must be NULL where no variable is of points, and ",
+               "where one has factors among its columns")
   }
   each <- if (is.list(bandwidths)) bandwidths else list(bandwidths, bandwidths)
   variables[plain] <- Map(\(variable, set) {

@@ -196,7 +196,8 @@ check_definite <- function(kernel) {
   }
 }
 
-bandwidth_numbers <- numbers(0, open = TRUE)
+several_positive <- numbers(0, open = TRUE)
+bandwidth_numbers <- several_positive
 bandwidth_numbers$words <- "\"median\", positive numbers or a function"
 # Names stay.
 bandwidth_numbers$as <- \(x) x + 0
@@ -230,7 +231,6 @@ kernel_lines <- function(kernel, label = NULL) {
   if (is.null(kernel)) {
     return(NULL)
   }
-  scaled <- describe_scaling(kernel)
   line <- paste0(if (!is.null(label)) paste0(label, ": "),
                  format_kernel(kernel))
   if (nchar(line) > 80L) {
@@ -239,7 +239,7 @@ kernel_lines <- function(kernel, label = NULL) {
     line <- c(strwrap(line[1L], 81L, exdent = 2L),
               strwrap(line[-1L], 81L, indent = 2L, exdent = 4L))
   }
-  c(line, if (!is.null(scaled)) paste0("  ", scaled))
+  c(line, paste0("  ", describe_scaling(kernel), recycle0 = TRUE))
 }
 
 # The formula, the bandwidth and how it was chosen, in one line.
@@ -328,10 +328,6 @@ kernel_matrix <- function(x, y = x, kernel = kernel_rbf(), ...,
   symmetric <- missing(y)
   check_kernel(kernel)
   x <- check_data(x)
-  if (inherits(y, "kernmean_kernel")) {
-    stop_input("'y' must hold points; a kernel is given by name, as in kernel ",
-               "= kernel_rbf()")
-  }
   y <- if (!symmetric) check_newdata(y, x, "y")
   units <- fit_units(kernel, x, if (!missing(scale)) scale)
   k <- fold_store(units$kernel, units$x,
@@ -383,7 +379,7 @@ check_scaled_kernel <- function(kernel, x, scale, name) {
         !identical(columns, colnames(x))) {
     stop_input("'", name, "' must have the ", count_of(d, "column"),
                " that the kernel was scaled for, in their order: ",
-               shorten(columns), ", not ", ncol(x), ": ", shorten(colnames(x)))
+               shorten(columns))
   }
 }
 
@@ -400,10 +396,8 @@ fit_kernel <- function(kernel, x, name = "x") {
     return(median_bandwidth(kernel, x, name))
   }
   if (is.function(bandwidth)) {
-    bandwidth <- check_bandwidth(bandwidth(x), "bandwidth(x)")
-    if (is.character(bandwidth) || is.function(bandwidth)) {
-      stop_input("'bandwidth(x)' must be positive numbers")
-    }
+    bandwidth <- bandwidth(x)
+    take(bandwidth, several_positive, "bandwidth(x)")
     kernel$rule <- "a function of the data"
   }
   if (!length(bandwidth) %in% c(1L, ncol(x))) {

@@ -16,11 +16,11 @@ filtered_statistics <- function(samples, options, scheme, height) {
   joint <- filter_statistics(
     options, scheme, "MMD^2", height, samples$sample$kernel$bandwidth,
     source_of = \(factor) {
-      own <- samples
-      own$sample <- times_bandwidth(samples$sample, factor)
+      widened <- samples
+      widened$sample <- times_bandwidth(samples$sample, factor)
       c(list(plain = \(order) if (factor == 1) plain else
-        mmd_source(own, units)),
-        if (any(filter$order > 0L)) filtered_sources(own, units, filter))
+        mmd_source(widened, units)),
+        if (any(filter$order > 0L)) filtered_sources(widened, units, filter))
     },
     draw = \(source) {
       sums <- gather_sums(source, lapply(labels, subset_sums,

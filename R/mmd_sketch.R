@@ -71,15 +71,15 @@ sketch_rules <- list(when(
 
 test_pooled.pooled_sketches <- function(pooled, asked) {
   sketches <- pooled$data
-  lacking <- bins_lacking(sketches)
+  bin_sizes <- unique(lapply(sketches, `[[`, "bin"))
+  permutable <- length(bin_sizes) == 1L && !is.null(bin_sizes[[1L]])
   nulls <- c("permutation", "spectrum")
-  if (!is.null(lacking)) nulls <- rev(nulls)
+  if (!permutable) nulls <- rev(nulls)
   options <- open_control(asked, nulls, sketch_rules)
   binned <- options$null == "permutation"
-  if (binned && !is.null(lacking)) {
+  if (binned && !permutable) {
     stop_input("'null' must be \"spectrum\", not \"permutation\", which takes ",
-               "bins of one size, as kme_sketch(bin = 100) makes them: ",
-               lacking)
+               "bins of one size, as kme_sketch(bin = 100) makes them")
   }
   parts <- compared_samples(sketches)
   for (name in if (!binned) names(parts)) {
@@ -95,28 +95,28 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
   scheme <- check_permutations(options$permutations, units, options$B,
                                options$null)
   if (binned) {
-    found <- mmd_statistics(bins, options, scheme)
-    found$source$bin <- bins$size
+    statistics <- mmd_statistics(bins, options, scheme)
+    statistics$source$bin <- bins$size
     if (length(parts) > 2L) {
       # The weights m_g m_h/N count rows.
-      found[c("values", "scale")] <- list(bins$size * found$values,
-                                          bins$size * found$scale)
+      statistics[c("values", "scale")] <- list(bins$size * statistics$values,
+                                               bins$size * statistics$scale)
     }
-    law <- mmd_null(bins, options, scheme, found)
+    law <- mmd_null(bins, options, scheme, statistics)
   } else {
-    found <- spectrum_statistics(parts, options)
+    statistics <- spectrum_statistics(parts, options)
     law <- mmd_null(list(sample = parts[[1L]], parts = parts,
                          sizes = vapply(parts, `[[`, 1, "size")),
-                    options, scheme, found)
+                    options, scheme, statistics)
   }
-  found$share <- parts_share(parts)
+  statistics$share <- parts_share(parts)
   samples <- list(
     sample = parts_support(parts, if (binned) bins$left else 0),
     groups = factor(character(), names(parts)),
     sizes = as.double(unname(units$sizes)) * if (binned) bins$size else 1,
     bins = if (binned) sum(bins$sizes), origin = unclass(pooled)
   )
-  test <- new_mmd_test(samples, options, scheme, found, stored(asked), law)
+  test <- new_mmd_test(samples, options, scheme, statistics, stored(asked), law)
   # There are no points that could be of a group.
   test["groups"] <- list(NULL)
   test
@@ -133,17 +133,6 @@ compared_samples <- function(sketches) {
   }
   warn_lost(parts, names(parts))
   parts
-}
-
-# Why bins cannot be permuted, or NULL.
-bins_lacking <- function(sketches) {
-  sizes <- lapply(sketches, `[[`, "bin")
-  without <- names(sketches)[vapply(sizes, is.null, NA)]
-  if (length(without)) {
-    paste0("'", without[1L], "' has no bins")
-  } else if (length(unique(unlist(sizes))) > 1L) {
-    paste("the bins have", paste(sizes, collapse = " and "), "rows")
-  }
 }
 
 # --- Permutations of bins ----------------------------------------------------
@@ -202,13 +191,13 @@ spectrum_statistics <- function(parts, options) {
 # of labeled_sums(), of features less the mean of all.
 parts_sums <- function(parts) {
   parts <- unname(parts)
-  own <- centered_means(parts)
-  n <- own$sizes
-  inner <- cross(own$means) * tcross(n)
+  centered <- centered_means(parts)
+  n <- centered$sizes
+  inner <- cross(centered$means) * tcross(n)
   varrho <- vapply(seq_along(parts), \(g) {
     moments <- parts[[g]]$moments
     sum(diag(moments$covariance)) -
-      2 * sum(moments$mean * own$at) + sum(own$at^2)
+      2 * sum(moments$mean * centered$at) + sum(centered$at^2)
   }, 1)
   list(within = t(diag(inner)), cross = t(t(inner)[lower.tri(inner)]),
        trace = t(n * varrho), sizes = t(n))
@@ -258,11 +247,11 @@ covariance_values <- function(covariance, rounding) {
 # The share of the total that lies between the samples; the total includes what
 # is lost by projection.
 parts_share <- function(parts) {
-  own <- centered_means(parts)
-  n <- own$sizes
-  between <- sum(n * colSums(own$means^2))
+  centered <- centered_means(parts)
+  n <- centered$sizes
+  between <- sum(n * colSums(centered$means^2))
   all <- sum(n * vapply(parts, `[[`, 1, c("moments", "trace"))) -
-    sum(n) * sum(own$at^2)
+    sum(n) * sum(centered$at^2)
   if (all <= tie_slack * sum(n) * moments_scale(parts)) {
     return(0)
   }
