@@ -533,10 +533,14 @@ check_factor <- function(groups, name = "groups") {
 
 # One value for each of n units, none missing: a vector or a factor.
 check_each <- function(values, n, name, units = "points") {
-  if (!is.atomic(values) || length(values) != n || NCOL(values) != 1L) {
+  whole <- is.atomic(values) && (!is.factor(values) || length(levels(values)))
+  if (!whole || length(values) != n || NCOL(values) != 1L) {
     stop_input("'", name, "' must be a factor or a vector with a value for ",
                "each of the ", n, " ", units, ", not ", describe(values),
-               if (is.factor(values)) paste(" of length", length(values)))
+               if (is.factor(values)) {
+                 paste(" of length", length(values), "with",
+                       length(levels(values)), "levels")
+               })
   }
   # A factor may have NA among its levels.
   missing <- sum(is.na(values) | is.na(as.character(values)))
