@@ -537,10 +537,8 @@ check_each <- function(values, n, name, units = "points") {
   if (!whole || length(values) != n || NCOL(values) != 1L) {
     stop_input("'", name, "' must be a factor or a vector with a value for ",
                "each of the ", n, " ", units, ", not ", describe(values),
-               if (is.factor(values)) {
-                 paste(" of length", length(values), "with",
-                       length(levels(values)), "levels")
-               })
+               if (is.factor(values)) paste(" of length", length(values)),
+               if (is.factor(values) && !whole) " without levels")
   }
   # A factor may have NA among its levels.
   missing <- sum(is.na(values) | is.na(as.character(values)))
