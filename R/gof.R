@@ -219,9 +219,9 @@ model_statistic <- function(x, law, asked) {
   if (!is_average(asked$estimator)) {
     check_estimator(sample, asked$estimator)
     fit <- est_fit(asked$estimator, sample)
-    own <- embedding_parts(c(fit, list(sample = sample, kernel = kernel)))
+    fitted <- embedding_parts(c(fit, list(sample = sample, kernel = kernel)))
     first <- fit$norm2
-    cross <- inner_parts(own, list(part), kernel)
+    cross <- inner_parts(fitted, list(part), kernel)
   } else {
     new <- own_points(sample)
     if (is_linear(kernel) && !is.null(part$mixture)) {
@@ -312,10 +312,10 @@ new_gof <- function(observed, draws, law, asked, label, lent) {
 # Other points, or another model; the draws of a function stay as they are, and
 # those that were lent are lent on unless others are asked for.
 fit_request.mmd_gof <- function(x, changes) {
-  given <- names(changes)
+  changed <- names(changes)
   label <- new_label(x$origin$label, attr(changes, "call"),
-                     intersect(given, c("x", "model")))
-  if ("data" %in% given && !is.null(x$terms)) {
+                     intersect(changed, c("x", "model")))
+  if ("data" %in% changed && !is.null(x$terms)) {
     changes$x <- read_terms(x$terms, changes$data, "data")
     changes$data <- NULL
   }
@@ -325,7 +325,7 @@ fit_request.mmd_gof <- function(x, changes) {
   points <- if (is.null(changes$x)) sample_raw(x$sample) else changes$x
   changes$x <- labeled_points(points, label)
   if (x$origin$lent && NROW(points) == x$sizes &&
-        !any(c("B", "model", "control") %in% given)) {
+        !any(c("B", "model", "control") %in% changed)) {
     arguments$draws <- x
   }
   attr(arguments, "door") <- attr(x$arguments, "door")
@@ -391,12 +391,13 @@ read_law <- function(model, x, asked) {
 
 # Parameters that were estimated from these points make p too large.
 warn_same_points <- function(fit, x) {
-  own <- known_rows(fit$sample)
+  fitted_rows <- known_rows(fit$sample)
   sorted <- \(z) {
     z <- unname(z)
     z[do.call(order, asplit(z, 2L)), , drop = FALSE]
   }
-  if (identical(dim(own), dim(x)) && identical(sorted(own), sorted(x))) {
+  if (identical(dim(fitted_rows), dim(x)) &&
+        identical(sorted(fitted_rows), sorted(x))) {
     warn_kernmean(
       "'model' was fitted to the points of 'x', and the p-value is too large; ",
       "fit it to one part of the points and test the other", kind = "refit"

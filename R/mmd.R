@@ -591,7 +591,7 @@ fit_values.mmd_test <- function(x, newdata = NULL) {
   }
   added <- data.frame(.group = x$groups)
   if (length(x$sizes) == 2L && is.null(x$arguments$bandwidths)) {
-    added$.witness <- witness_values(x, 1:2)$own()
+    added$.witness <- witness_values(x, 1:2)$at_points()
   }
   added[data_order(x), , drop = FALSE]
 }
@@ -616,15 +616,15 @@ witness_weights.kernmean_sample <- function(sample, test, side) {
        shown = shown, side = side[shown])
 }
 
-# With what gives the values: at(), of new points, and own(), of those of the
-# sample.
+# With what gives the values: at(), of new points, and at_points(), of those of
+# the sample.
 witness_values <- function(test, side) {
   sample <- test$sample
   witness <- witness_weights(sample, test, side)
   weights <- witness$weights
   c(witness, if (!is.null(test$statistics)) filtered_witness(test, weights) else
     list(at = \(new) drop(sample_at(sample, new, weights)),
-         own = \() sample_apply(sample, weights)))
+         at_points = \() sample_apply(sample, weights)))
 }
 
 # Other data may be given where they have names; else those of the test.

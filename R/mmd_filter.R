@@ -142,7 +142,7 @@ filtered_witness <- function(test, w) {
     }
   }
   list(at = \(new) values(\(v) sample_at(sample, new, v)),
-       own = \() values(\(v) as.matrix(sample_apply(sample, v))),
+       at_points = \() values(\(v) as.matrix(sample_apply(sample, v))),
        what = if (row$order == 2L) "farther out",
        words = if (row$order > 0L || nrow(test$statistics) > 1L) row$statistic)
 }

@@ -123,7 +123,7 @@ witness_points <- function(sample, witness, denser, title) {
   value <- if (knows_points(sample)) {
     witness$at(new_points(part$x[axes$shown, , drop = FALSE]))
   } else {
-    witness$own()[rows[axes$shown]]
+    witness$at_points()[rows[axes$shown]]
   }
   group <- witness$group[axes$shown]
   fill <- denser_fill(value, denser)

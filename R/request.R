@@ -275,13 +275,13 @@ printed_digits <- maybe(number(1, 22))
 # Values in the order of those that they are for, by whose names they may be
 # called. what: what these are.
 in_order <- function(values, wanted, name, what) {
-  given <- names(values)
-  if (is.null(given) || is.null(wanted)) {
+  names_there <- names(values)
+  if (is.null(names_there) || is.null(wanted)) {
     return(values)
   }
-  if (anyDuplicated(given) || !setequal(given, wanted)) {
+  if (anyDuplicated(names_there) || !setequal(names_there, wanted)) {
     stop_input("'", name, "' must have the names of ", what, ", ",
-               shorten(wanted), ", or none, not ", shorten(given))
+               shorten(wanted), ", or none, not ", shorten(names_there))
   }
   values[wanted]
 }
@@ -418,22 +418,22 @@ unclass_matrix <- function(x) {
 check_newdata <- function(newdata, x, name = "newdata",
                           of = if (name == "newdata") "the fit" else "'x'") {
   wanted <- colnames(x)
-  given <- if (length(dim(newdata)) == 2L) colnames(newdata)
+  columns <- if (length(dim(newdata)) == 2L) colnames(newdata)
   usable <- \(names) !is.null(names) && all(nzchar(names)) && !anyNA(names)
-  if (usable(wanted) && !anyDuplicated(wanted) && usable(given)) {
-    twice <- wanted[wanted %in% given[duplicated(given)]]
+  if (usable(wanted) && !anyDuplicated(wanted) && usable(columns)) {
+    twice <- wanted[wanted %in% columns[duplicated(columns)]]
     if (length(twice)) {
       stop_input(
         "'", name, "' must have one column of each name, not two named '",
         twice[1L], "'"
       )
     }
-    missing <- setdiff(wanted, given)
+    missing <- setdiff(wanted, columns)
     if (length(missing)) {
       stop_input("'", name, "' must have the columns of ", of, "; missing: ",
                  quoted(missing))
     }
-    if (!identical(given, wanted)) newdata <- newdata[, wanted, drop = FALSE]
+    if (!identical(columns, wanted)) newdata <- newdata[, wanted, drop = FALSE]
   } else if (is.null(dim(newdata)) && ncol(x) > 1L) {
     stop_input(
       "'", name, "' must be a matrix or data frame with ", ncol(x),
