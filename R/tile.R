@@ -46,13 +46,17 @@ exact_center <- function(low, high) {
 
 # Scaled coordinates must be numbers (those of a first set may overflow: its
 # distances do then, and its kernel values are 0); so must the squares that the
-# energy kernel takes the root of, in both sets.
+# energy kernel takes the root of, in both sets, and they must not all be 0.
 check_reach <- function(kernel, ends, center, scale) {
   reach <- abs(ends - rep(center, each = 2L)) * rep(scale, each = 2L)
-  most <- if (kernel$family == "energy") 1e150 else .Machine$double.xmax
-  if (!isTRUE(all(reach <= most))) {
-    stop_kernmean("numeric",
-                  "scaled coordinates overflow; rescale the columns of 'x'")
+  roots <- kernel$family == "energy"
+  most <- if (roots) 1e150 else .Machine$double.xmax
+  wide <- !isTRUE(all(reach <= most))
+  spread <- max((ends[2L, ] - ends[1L, ]) * scale)
+  if (wide || roots && spread > 0 && spread < 1e-150) {
+    stop_kernmean("numeric", "scaled coordinates ",
+                  if (wide) "overflow" else "underflow",
+                  "; rescale the columns of 'x'")
   }
 }
 
