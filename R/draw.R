@@ -111,7 +111,8 @@ plot.kernmean_fit <- function(x, ..., legend = TRUE) {
 ask_picture <- function(object, dots, groups) {
   methods <- mget(paste0("fit_picture.", class(object)), topenv(), "function",
                   ifnotfound = list(NULL))
-  known <- names(formals(Find(is.function, methods)))[-1L]
+  method <- Find(is.function, methods, nomatch = fit_picture)
+  known <- names(formals(method))[-1L]
   names <- names2(dots)
   names[match("", names, 0L)] <- "type"
   names(dots) <- names
@@ -460,7 +461,9 @@ close_frame <- function(before) {
   moved <- \(i) {
     usr[i[1L]] + diff(usr[i]) / diff(from[i]) * (to[i] - from[i[1L]])
   }
-  if (to[2L] > to[1L] && to[4L] > to[3L]) {
+  # R itself warns of limits that leave no width.
+  wide <- diff(usr)[c(1L, 3L)] != 0
+  if (to[2L] > to[1L] && to[4L] > to[3L] && isTRUE(all(wide))) {
     graphics::par(usr = c(moved(1:2), moved(3:4)))
   }
 }

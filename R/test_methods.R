@@ -4,7 +4,7 @@
 # not printed as an estimate.
 fit_lines.htest <- function(x, digits) {
   each <- \(v) {
-    paste(names(v), "=", vapply(v, format, "", digits = digits + 1L))
+    paste(names(v), "=", vapply(v, format, "", digits = min(digits + 1L, 22L)))
   }
   p <- format.pval(x$p.value, digits = digits)
   items <- c(each(c(x$statistic, x$parameter)),

@@ -64,17 +64,22 @@ fold_store <- function(kernel, x, y = NULL) {
   m <- if (is.null(y)) nrow(x) else nrow(y)
   check_memory(nrow(x), m, "use fewer rows, or kme() with the estimator ",
                "\"kme\" or \"skmse\", which stores no matrix")
-  fold(kernel, x, y, NULL, identity, rbind, C_r_kernel_store)
+  fold(kernel, x, y, NULL, identity, rbind, \(source) {
+    .Call(C_r_kernel_store, source)
+  })
 }
 
 fold_rows <- function(kernel, x, y = NULL, center = NULL) {
-  fold(kernel, x, y, center, rowSums, c, C_r_kernel_rows)
+  fold(kernel, x, y, center, rowSums, c, \(source) {
+    .Call(C_r_kernel_rows, source)
+  })
 }
 
 # K v; a vector if it is one column or one row.
 fold_apply <- function(kernel, x, y = NULL, v, center = NULL) {
-  drop(fold(kernel, x, y, center, \(k) k %*% v, rbind, C_r_kernel_apply,
-            as.matrix(v)))
+  drop(fold(kernel, x, y, center, \(k) k %*% v, rbind, \(source) {
+    .Call(C_r_kernel_apply, source, as.matrix(v))
+  }))
 }
 
 # v'Kv
@@ -83,16 +88,15 @@ fold_quad <- function(kernel, x, v) {
     return(sum(v * fold_apply(kernel, x, NULL, v)))
   }
   v <- as.matrix(v)
-  fold(kernel, x, NULL, NULL, NULL, NULL, C_r_kernel_quad, v, v)
+  check_overflow(kernel, .Call(C_r_kernel_quad, native_source(kernel, x), v, v))
 }
 
-# By a routine of the core; or of a kernel that is an R function what `combine`
-# makes of what `consume` makes of the values of rows, about a million at a
-# time.
-fold <- function(kernel, x, y, center, consume, combine, routine, ...) {
+# What the core gives; or of a kernel that is an R function what `combine` makes
+# of what `consume` makes of the values of rows, about a million at a time.
+fold <- function(kernel, x, y, center, consume, combine, native) {
   if (!is_function_kernel(kernel)) {
     source <- native_source(kernel, x, y, center)
-    return(check_overflow(kernel, .Call(routine, source, ...)))
+    return(check_overflow(kernel, native(source)))
   }
   y <- if (is.null(y)) x else y
   size <- max(1, floor(2^20 / nrow(y)))

@@ -86,7 +86,7 @@ HELPER void NAME(exp)(VEC *x) {
   UNROLL
   for (size_t v = 0; v < VECTORS; v++) {
     const INTS bits = (INTS) e[v] + ((INTS) shifted[v] << 52);
-    x[v] = (VEC) (bits & ~(INTS) (x[v] < SPREAD(-708.39)) | (INTS) (x[v] != x[v]));
+    x[v] = (VEC) ((bits & ~(INTS) (x[v] < SPREAD(-708.39))) | (INTS) (x[v] != x[v]));
   }
 }
 #endif

@@ -206,6 +206,11 @@ judge <- function(answer, plan, changed) {
   if (length(changed)) {
     return(other("changed: ", paste(changed, collapse = ", ")))
   }
+  # Text in the place of an aspect.
+  if (plan$mode %in% c("one", "several")) {
+    answer$warnings <- grep("coercion \\[graphics::plot.window\\]$",
+                            answer$warnings, value = TRUE, invert = TRUE)
+  }
   if (length(answer$warnings)) {
     return(other("warning: ", answer$warnings[1L]))
   }
@@ -226,9 +231,10 @@ judge <- function(answer, plan, changed) {
     if (unknown %in% answer$names) {
       return(list(outcome = "argument"))
     }
-    # Of graphical parameters R says what is wrong.
+    # Of graphical parameters and subscripts R says what is wrong.
     if (is_argument_error(message, plan$entry) ||
-          plan$entry$generic == "plot" && plan$mode %in% c("one", "several")) {
+          plan$entry$generic %in% c("plot", "[") &&
+            plan$mode %in% c("one", "several")) {
       return(list(outcome = "argument"))
     }
     return(other(message, where_from(error)))
