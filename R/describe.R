@@ -41,7 +41,7 @@ argument_names <- function(f) {
 }
 
 format_number <- function(x, digits = max(3L, getOption("digits") - 3L)) {
-  vapply(x, format, character(1), digits = digits)
+  vapply(x, format, character(1), digits = min(max(digits, 1L), 22L))
 }
 
 # Some words in a row, as far as they fit.

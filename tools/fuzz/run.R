@@ -233,6 +233,7 @@ judge <- function(answer, plan, changed) {
     }
     # Of graphical parameters and subscripts R says what is wrong.
     if (is_argument_error(message, plan$entry) ||
+          startsWith(message, "Logarithmic axis must") ||
           plan$entry$generic %in% c("plot", "[") &&
             plan$mode %in% c("one", "several")) {
       return(list(outcome = "argument"))
