@@ -185,8 +185,11 @@ registered_arguments <- function() {
 # The name as it is registered, or an error.
 estimator_name <- function(x, argument) {
   known <- names(registered$makers)
-  if (is.character(x) && length(x) == 1L && !x %in% known && validEnc(x)) {
-    x <- tolower(gsub("-", "", x))
+  if (is.character(x) && length(x) == 1L) {
+    if (x %in% known) {
+      return(x)
+    }
+    if (validEnc(x)) x <- tolower(gsub("-", "", x))
     if (x %in% names(registered$aliases)) x <- registered$aliases[[x]]
   }
   take(x, choice(known), argument)
@@ -195,6 +198,10 @@ estimator_name <- function(x, argument) {
 # The estimator that a door was given by name, as an object or as a function;
 # the dots are arguments of the constructor, where a name was given.
 read_estimator <- function(x, ..., argument = "estimator") {
+  # A name alone, as most have it.
+  if (is.character(x) && !...length()) {
+    return(registered$makers[[estimator_name(x, argument)]]())
+  }
   arguments <- Filter(Negate(is.null), list(...))
   if (is.function(x)) {
     if (any(vapply(registered$makers, identical, NA, x))) {

@@ -52,13 +52,14 @@ check_reach <- function(kernel, ends, center, scale) {
   roots <- kernel$family == "energy"
   most <- if (roots) 1e150 else .Machine$double.xmax
   wide <- !isTRUE(all(reach <= most))
-  spread <- max((ends[2L, ] - ends[1L, ]) * scale)
-  if (wide || roots && spread > 0 && spread < 1e-150) {
+  if (wide || roots && is_tiny((ends[2L, ] - ends[1L, ]) * scale)) {
     stop_kernmean("numeric", "scaled coordinates ",
                   if (wide) "overflow" else "underflow",
                   "; rescale the columns of 'x'")
   }
 }
+
+is_tiny <- \(spread) any(spread > 0) && all(spread < 1e-150)
 
 fold_store <- function(kernel, x, y = NULL) {
   m <- if (is.null(y)) nrow(x) else nrow(y)
