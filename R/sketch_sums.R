@@ -117,16 +117,20 @@ add_group <- function(sketch, at, points, weights) {
 # The sums over rows, a named list of arrays; those of the second variable have
 # names that end in _y.
 sum_rows <- function(sketch, points, weights) {
-  n <- nrow(points[[1L]])
-  w <- if (is.null(weights)) rep(1, n) else weights
-  out <- list(n = as.double(n), weight = sum(w), weight2 = sum(w^2))
+  n <- as.double(nrow(points[[1L]]))
+  plain <- is.null(weights)
+  out <- list(n = n, weight = if (plain) n else sum(weights),
+              weight2 = if (plain) n else sum(weights^2))
   for (l in seq_along(points)) {
     landmarks <- sketch$landmarks[[l]]
     x <- points[[l]]
     sums <- landmark_sums(landmarks, x, weights, sketch$moments > 1)
-    sums$trace <- sum(w * fold_diagonal(landmarks$kernel, x))
-    sums <- c(Filter(length, sums),
-              if (sketch$moments == 4) sum_fourth(landmarks, x, w))
+    each <- if (plain) 1 else weights
+    sums$trace <- if (has_unit_diagonal(landmarks$kernel)) out$weight else
+      sum(each * fold_diagonal(landmarks$kernel, x))
+    sums <- c(Filter(length, sums), if (sketch$moments == 4) {
+      sum_fourth(landmarks, x, rep_len(each, n))
+    })
     names(sums) <- paste0(names(sums), c("", "_y")[l])
     out <- c(out, sums)
   }

@@ -109,7 +109,11 @@ fold <- function(kernel, x, y, center, consume, combine, native) {
 
 # Rows, so many at a time.
 row_panels <- function(rows, size) {
-  starts <- if (length(rows)) seq(1, length(rows), by = size)
+  # All at once without a copy.
+  if (length(rows) <= size) {
+    return(list(rows)[length(rows) > 0L])
+  }
+  starts <- seq(1, length(rows), by = size)
   lapply(starts, \(start) rows[start:min(start + size - 1, length(rows))])
 }
 
