@@ -34,77 +34,78 @@ static km_source of(size_t n, size_t m, size_t d) {
                      .m = m ? m : n, .d = d};
 }
 
-#define SIZES size_t n, size_t m
-#define WORK(name, value) static size_t name(SIZES) { (void) n; (void) m; return value; }
-#define OF_SOURCE(name, f, ...)                              \
-  static size_t name(SIZES) {                                \
-    const km_source source = of(n, 0, m);                    \
-    return f(&source __VA_ARGS__);                           \
-  }                                                          \
-  static size_t name##_cross(SIZES) {                        \
-    const km_source source = of(n, m, 3);                    \
-    return f(&source __VA_ARGS__);                           \
-  }
+/* Each function with what is walked: SIZES(name, value at n and m), or SOURCE(name, function, what
+   it takes beside a source). */
+#define ALL_WORKS(SIZES, SOURCE) \
+  SIZES(axes, km_axes_work(n)) \
+  SIZES(back, km_tridiag_back_work(n, m)) \
+  SIZES(factor_n, km_factor_work(n)) \
+  SIZES(triangle_solve, km_triangle_solve_work(n, m)) \
+  SIZES(triangle_inverse, km_triangle_inverse_work(n)) \
+  SIZES(triangle_gram, km_triangle_gram_work(n)) \
+  SIZES(resolvent, km_resolvent_work(n)) \
+  SIZES(product, km_product_work(n, m, 50)) \
+  SIZES(product_depth, km_product_work(50, n, m)) \
+  SIZES(tridiag_spectrum, km_tridiag_spectrum_work(n)) \
+  SIZES(tridiag_solve, km_tridiag_solve_work(n)) \
+  SIZES(eigen, m > n ? 0 : km_eigen_work(n, m, 0)) \
+  SIZES(eigen_divide, m > n ? 0 : km_eigen_work(n, m, 1)) \
+  SIZES(eigen_ints, km_eigen_iwork(n, 1)) \
+  SIZES(krylov_ints, km_krylov_iwork(n)) \
+  SIZES(sampled_median, km_sampled_median_work(n)) \
+  SIZES(sampled_median_ints, km_sampled_median_iwork(n)) \
+  SIZES(blocks_ints, km_blocks_iwork(n)) \
+  SIZES(loocv, km_score_loocv_work(n, m)) \
+  SIZES(relabel, km_relabel_iwork(n)) \
+  SIZES(tall_n, km_tall_work(n, m)) \
+  SIZES(tridiag, km_tridiag_work(n)) \
+  SIZES(permuted_forms, km_permuted_forms_work(n)) \
+  SIZES(permuted_products, km_permuted_products_work(n, m, 20)) \
+  SIZES(permuted_tensor, km_permuted_tensor_work(n)) \
+  SOURCE(centered_square, km_centered_square_work) \
+  SOURCE(store, km_fold_store_work) \
+  SOURCE(column, km_fold_column_work) \
+  SOURCE(rows_of, km_fold_rows_work) \
+  SOURCE(apply, km_fold_apply_work, , 7) \
+  SOURCE(quad, km_fold_quad_work, , 7) \
+  SOURCE(moments, km_fold_moments_work, , 7) \
+  SOURCE(krylov, km_krylov_work, , 5) \
+  SOURCE(lowrank, km_lowrank_work, , 40) \
+  SOURCE(median, km_median_work) \
+  SOURCE(small_forms, km_small_forms_work, , 9) \
+  SOURCE(subset_forms, km_subset_forms_work, , 9, 2) \
+  SOURCE(tiles, km_walk_work) \
+  SOURCE(bag_marginal, km_bag_marginal_work) \
+  SOURCE(sketch_sums, km_sketch_sums_work, , 1, 1) \
+  SOURCE(sketch_bins, km_sketch_bins_work)
 
-WORK(axes, km_axes_work(n))
-WORK(back, km_tridiag_back_work(n, m))
-WORK(factor_n, km_factor_work(n))
-WORK(triangle_solve, km_triangle_solve_work(n, m))
-WORK(triangle_inverse, km_triangle_inverse_work(n))
-WORK(triangle_gram, km_triangle_gram_work(n))
-WORK(resolvent, km_resolvent_work(n))
-WORK(product, km_product_work(n, m, 50))
-WORK(product_depth, km_product_work(50, n, m))
-WORK(tridiag_spectrum, km_tridiag_spectrum_work(n))
-WORK(tridiag_solve, km_tridiag_solve_work(n))
-WORK(eigen, m > n ? 0 : km_eigen_work(n, m, 0))
-WORK(eigen_divide, m > n ? 0 : km_eigen_work(n, m, 1))
-WORK(eigen_ints, km_eigen_iwork(n, 1))
-WORK(krylov_ints, km_krylov_iwork(n))
-WORK(sampled_median, km_sampled_median_work(n))
-WORK(sampled_median_ints, km_sampled_median_iwork(n))
-WORK(blocks_ints, km_blocks_iwork(n))
-WORK(loocv, km_score_loocv_work(n, m))
-WORK(relabel, km_relabel_iwork(n))
-WORK(tall_n, km_tall_work(n, m))
-WORK(tridiag, km_tridiag_work(n))
-WORK(permuted_forms, km_permuted_forms_work(n))
-WORK(permuted_products, km_permuted_products_work(n, m, 20))
-WORK(permuted_tensor, km_permuted_tensor_work(n))
-OF_SOURCE(centered_square, km_centered_square_work)
-OF_SOURCE(store, km_fold_store_work)
-OF_SOURCE(column, km_fold_column_work)
-OF_SOURCE(rows_of, km_fold_rows_work)
-OF_SOURCE(apply, km_fold_apply_work, , 7)
-OF_SOURCE(quad, km_fold_quad_work, , 7)
-OF_SOURCE(moments, km_fold_moments_work, , 7)
-OF_SOURCE(krylov, km_krylov_work, , 5)
-OF_SOURCE(lowrank, km_lowrank_work, , 40)
-OF_SOURCE(median, km_median_work)
-OF_SOURCE(small_forms, km_small_forms_work, , 9)
-OF_SOURCE(subset_forms, km_subset_forms_work, , 9, 2)
-OF_SOURCE(tiles, km_walk_work)
-OF_SOURCE(bag_marginal, km_bag_marginal_work)
-OF_SOURCE(sketch_sums, km_sketch_sums_work, , 1, 1)
-OF_SOURCE(sketch_bins, km_sketch_bins_work)
+#define SIZES_FUNCTION(name, value)       \
+  static size_t name(size_t n, size_t m) { \
+    (void) n;                              \
+    (void) m;                              \
+    return value;                          \
+  }
+/* Of one set of n points in m columns, and of sets of n and of m points. */
+#define SOURCE_FUNCTIONS(name, f, ...)             \
+  static size_t name(size_t n, size_t m) {         \
+    const km_source source = of(n, 0, m);          \
+    return f(&source __VA_ARGS__);                 \
+  }                                                \
+  static size_t name##_cross(size_t n, size_t m) { \
+    const km_source source = of(n, m, 3);          \
+    return f(&source __VA_ARGS__);                 \
+  }
+#define SIZES_ROW(name, value) {#name, name},
+#define SOURCE_ROWS(name, f, ...) {#name, name}, {#name " of two", name##_cross},
+
+ALL_WORKS(SIZES_FUNCTION, SOURCE_FUNCTIONS)
 
 typedef struct {
   const char *name;
-  size_t (*work)(SIZES);
+  size_t (*work)(size_t n, size_t m);
 } sized;
 
-#define ONE(name) {#name, name}
-#define BOTH(name) {#name, name}, {#name " of two", name##_cross}
-
-static const sized all[] = {
-    ONE(axes), ONE(back), ONE(factor_n), ONE(triangle_solve), ONE(triangle_inverse),
-    ONE(triangle_gram), ONE(resolvent), ONE(product), ONE(product_depth), ONE(tridiag_spectrum),
-    ONE(tridiag_solve), ONE(eigen), ONE(eigen_divide), ONE(eigen_ints), ONE(krylov_ints),
-    ONE(sampled_median), ONE(sampled_median_ints), ONE(blocks_ints), ONE(loocv), ONE(relabel),
-    ONE(tall_n), ONE(tridiag), ONE(permuted_forms), ONE(permuted_products), ONE(permuted_tensor),
-    BOTH(centered_square), BOTH(store), BOTH(column), BOTH(rows_of), BOTH(apply), BOTH(quad),
-    BOTH(moments), BOTH(krylov), BOTH(lowrank), BOTH(median), BOTH(small_forms), BOTH(subset_forms),
-    BOTH(tiles), BOTH(bag_marginal), BOTH(sketch_sums), BOTH(sketch_bins)};
+static const sized all[] = {ALL_WORKS(SIZES_ROW, SOURCE_ROWS)};
 
 /* Of n + 1 and m, and of n and m + 1. Room for all eigenvectors is not for fewer: they are made in
    the caller's. */
