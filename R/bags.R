@@ -342,7 +342,7 @@ bind_bags <- function(bags, like = NULL, name = "bags") {
 # A factor of the bag of each row: levels in their order, other values as they
 # come first. New bags need not be of all levels.
 check_id <- function(id, n, new = FALSE) {
-  check_each(id, n, "id", "rows")
+  check_labels(id, n, "id", "rows")
   if (is.double(id) && anyDuplicated(id) == 0L && n > 1L &&
         any(id != round(id))) {
     stop_input("'id' must name bags, not be ", n, " numbers that all differ")

@@ -447,8 +447,8 @@ describe_fit <- function(object) {
       if (is.numeric(steps)) {
         paste(" and", count_of(steps, "step"), "of all parameters")
       } else {
-        weight_words[[if (identical(steps, "start")) "0" else
-          format(object$toward)]]
+        weight_words[2 * (if (identical(steps, "start")) 0 else
+          object$toward) + 1]
       },
       if (empty > 0L) paste0(" (", empty, " of ", object$m, " 0)")
     ),
@@ -471,9 +471,10 @@ describe_fit <- function(object) {
   )
 }
 
-weight_words <- c("0" = ", its own weights",
-                  "0.5" = ", weights half of the way to the optimal ones",
-                  "1" = ", optimal weights")
+# By how far they go to the optimal ones: 0, half or all of the way.
+weight_words <- c(", its own weights",
+                  ", weights half of the way to the optimal ones",
+                  ", optimal weights")
 
 # The row of the path where the fit stopped.
 stop_row <- function(object) match(format(object$steps), object$path$step)

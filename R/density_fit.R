@@ -123,13 +123,15 @@ fit_density <- function(sample, plan, share) {
     split$kept$kernel <- kernel
     fit_points(split$kept, first, part, split$out)
   })
-  scores <- vapply(trials, \(fit) -mean(mixture_log(fit$best, split$out)), 0)
-  chosen <- which.min(scores)
+  scores <- if (length(trials) > 1L) {
+    vapply(trials, \(fit) -mean(mixture_log(fit$best, split$out)), 0)
+  }
+  chosen <- max(1L, which.min(scores))
   sample$kernel <- plan$kernels[[chosen]]
   fit <- fit_points(sample, start, plan, until = trials[[chosen]]$steps)
   if (!fixed) fit[c("path", "steps")] <- trials[[chosen]][c("path", "steps")]
   fit$heldout <- rows
-  if (length(scores) > 1L) {
+  if (!is.null(scores)) {
     tried <- data.frame(
       bandwidth = vapply(plan$kernels, `[[`, 0, "bandwidth"), heldout = scores
     )
@@ -777,9 +779,9 @@ check_start <- function(start, sample) {
   if ("means" %in% names(start)) {
     start$means <- check_newdata(start$means, sample_raw(sample), "start$means")
   }
+  spread <- intersect(c("variances", "covariances"), names(start))
   q <- check_mixture(start, ncol(sample$x), "start",
-                     if (is.null(start[["variances"]])) "covariances" else
-                       "variances")
+                     c(spread, "variances or covariances")[1L])
   for (part in if (!is.null(q$covariances)) components_of(q)) {
     tryCatch(chol(part$cov), error = \(e) {
       stop_input("'start$covariances' must be positive definite")

@@ -174,7 +174,7 @@ new_kme_fda <- function(fit, sample, classes, prior, arguments) {
 # list(of: the number of the class of each point; counts, named; lev: all
 # levels, the empty ones too).
 check_grouping <- function(grouping, n) {
-  check_each(grouping, n, "grouping")
+  check_labels(grouping, n, "grouping")
   grouping <- as.factor(grouping)
   classes <- check_classes(grouping, "grouping", "points")
   list(of = as.integer(classes), counts = c(table(classes)),

@@ -348,18 +348,40 @@ filter_matrices <- function(sample, filter) {
   })
 }
 
-# The largest eigenvalue of a positive semi-definite matrix; NULL if the
-# iteration does not converge.
+most_steps <- 200L
+
+# The largest eigenvalue of a positive semi-definite matrix by Lanczos'
+# iteration, to rounding; NULL if that takes too many steps. Vectors are not
+# orthogonalized again, which at most repeats values that were found. Where it
+# starts depends on the order of rows, where it ends does not.
 largest_value <- function(k) {
-  square <- sum(k^2)
-  # The iteration is the faster one sooner than in centered_spectrum(), as it
-  # needs no vectors; else as there.
-  if (nrow(k) < 500 || !is.finite(square) ||
-        square < .Machine$double.xmin / 1e-16) {
+  n <- nrow(k)
+  if (n < 2L * most_steps) {
     return(max(0, spectrum_values(k)[1L]))
   }
-  .Call(C_r_krylov, native_source(NULL, k), numeric(nrow(k)), 0, square,
-        1L)$values[1L]
+  diagonal <- off <- numeric(most_steps)
+  last <- size <- 0
+  before <- numeric(n)
+  v <- sin(seq_len(n))
+  v <- v / sqrt(sum(v^2))
+  for (step in seq_len(most_steps)) {
+    w <- drop(k %*% v) - size * before
+    diagonal[step] <- sum(w * v)
+    w <- w - diagonal[step] * v
+    off[step] <- size <- sqrt(sum(w^2))
+    done <- size <= n * .Machine$double.eps * max(diagonal)
+    if (done || step %% 5L == 0L) {
+      top <- .Call(C_r_tridiag_spectrum, diagonal[seq_len(step)],
+                   off[seq_len(step - 1L)], FALSE)$values[1L]
+      if (done || abs(top - last) <= 4 * .Machine$double.eps * top) {
+        return(max(0, top))
+      }
+      last <- top
+    }
+    before <- v
+    v <- w / size
+  }
+  NULL
 }
 
 # --- One p-value -------------------------------------------------------------

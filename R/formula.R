@@ -112,11 +112,12 @@ formula_sample <- function(call, formula, data, no_action, home) {
   list(x = formula_matrix(layout, frame), terms = keep_constants(layout, data))
 }
 
-# The fit of a door to the sample of a formula without response.
-fit_formula <- function(door, call, formula, data, no_action, home, ...) {
-  check_formula(formula, data)
-  sample <- formula_sample(call, formula, data, no_action, home)
-  fit <- door(sample$x, ...)
+# The fit of a door to the sample of a formula without response. The dots are
+# the door's: no name among them may match one of these.
+fit_formula <- function(.door, .call, .formula, .data, .no_action, .home, ...) {
+  check_formula(.formula, .data)
+  sample <- formula_sample(.call, .formula, .data, .no_action, .home)
+  fit <- .door(sample$x, ...)
   fit$terms <- sample$terms
   fit
 }

@@ -556,7 +556,7 @@ check_dotted <- function(part, labels) {
   layout <- stats::terms(stats::as.formula(call("~", part)),
                          allowDotAsName = TRUE)
   variables <- as.list(attr(layout, "variables"))[-1L]
-  removed <- setdiff(vapply(variables, deparse1, ""),
+  removed <- setdiff(vapply(variables, deparse1, "", backtick = TRUE),
                      attr(layout, "term.labels"))
   wrong <- c(setdiff(removed, labels[[1L]]), intersect(removed, labels[[2L]]))
   within <- Filter(\(v) is.call(v) && "." %in% all.vars(v), variables)

@@ -323,18 +323,23 @@ search_penalty <- function(task, whole, values) {
     attr(values, "wider"), 1e-24 * mean(task$y[task$rows$d]^2)
   )
   end <- search$border
+  given <- is.null(attr(values, "wider"))
   if (search$highest && !identical(end, "largest")) {
     warn_kernmean(
-      "rule = \"", rule, "\" takes the largest penalty that was tried: the ",
-      "instruments hardly tell the function from a constant, and a flat fit ",
-      "does not mean that there is no effect; rule = \"min\" takes the ",
-      "penalty of the smallest held-out criterion", kind = "border"
+      "rule = \"", rule, "\" takes the largest penalty that was ",
+      if (given) "given; try larger ones" else paste0(
+        "tried: the instruments hardly tell the function from a constant, and ",
+        "a flat fit does not mean that there is no effect; rule = \"min\" ",
+        "takes the penalty of the smallest held-out criterion"
+      ), kind = "border"
     )
   } else if (!is.null(end)) {
     warn_kernmean(
       "the held-out criterion is smallest at the ", end, " penalty that was ",
-      "tried: it ", if (end == "largest") "finds nothing of the function" else
-        "wants no penalty", kind = "border"
+      if (given) "given" else "tried",
+      if (search$extended) ", also of more values", ": it ",
+      if (end == "largest") "finds nothing of the function" else
+        "wants no penalty", if (given) "; try more values", kind = "border"
     )
   }
   search
@@ -381,7 +386,7 @@ warn_sorted <- function(of, task) {
   }, columns, names(columns))))
   worst <- which.min(p)
   if (isTRUE(p[worst] < sorted_below / length(p))) {
-    column <- names(p)[worst]
+    column <- c(names(p)[worst], "")[1L]
     warn_kernmean(
       "the folds of rows next to each other are not alike",
       if (nzchar(column)) paste0(" in '", column, "'"), " (rows in some ",

@@ -243,13 +243,15 @@ mmd_test.dist <- mmd_test.gram
 #' @export
 mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                              blocks = NULL, clusters = NULL) {
-  test_formula(mmd_test.default, match.call(expand.dots = FALSE), formula, data,
-               missing(na.action), parent.frame(), ...)
+  read <- test_samples(match.call(expand.dots = FALSE), formula, data,
+                       missing(na.action), parent.frame())
+  mmd_test.default(read$pooled, ..., blocks = read$blocks,
+                   clusters = read$clusters)
 }
 
-# What a door makes of the samples of a formula, with the blocks and clusters of
-# the rows; call: of the method, with unevaluated dots.
-test_formula <- function(door, call, formula, data, na_default, home, ...) {
+# list(pooled: the samples of a formula, blocks, clusters: of the rows); call:
+# of the method, with unevaluated dots.
+test_samples <- function(call, formula, data, na_default, home) {
   check_formula(formula, data)
   if (length(formula) != 3L) {
     stop_input("'formula' must be of the form response ~ group")
@@ -275,7 +277,7 @@ test_formula <- function(door, call, formula, data, na_default, home, ...) {
   if (is.null(colnames(x)) && ncol(x) == 1L) colnames(x) <- name
   pooled <- pool_groups(points_sample(x, NULL), variables[[2L]],
                         paste(names(variables), collapse = " by "), name)
-  door(pooled, ..., blocks = frame[["(blocks)"]],
+  list(pooled = pooled, blocks = frame[["(blocks)"]],
        clusters = frame[["(clusters)"]])
 }
 

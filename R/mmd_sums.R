@@ -168,15 +168,18 @@ gather_sums <- function(source, parts) {
                     colSums(source$diagonal)), "a sum of kernel values")
   moments <- if (is.null(source$moments)) parts[[1L]]$moments else
     source$moments
+  weights <- if (!is.null(source$weights)) {
+    by_group(bind("weights", 1L), sum(source$points), groups)
+  }
   lapply(seq_len(ncol(source$rows)), \(j) {
     sums <- block_sums(
       bind("forms", j), bind("rows", j), bind("trace", j),
       sum(source$rows[, j]), sum(source$diagonal[, j]), groups
     )
-    sums$sizes <- if (is.null(source$weights)) {
+    sums$sizes <- if (is.null(weights)) {
       matrix(source$points, nrow(sums$within), groups, byrow = TRUE)
     } else {
-      by_group(bind("weights", 1L), sum(source$points), groups)
+      weights
     }
     sums$moments <- moments[, j]
     sums
@@ -341,7 +344,9 @@ mean_statistics <- function(samples, options, scheme, estimator) {
   members <- split(seq_len(sample$n), units)
   group <- rep(seq_along(scheme$sizes), scheme$sizes)
   sums <- \(order) {
-    points <- lapply(split(order, group), \(i) unlist(members[i]))
+    points <- lapply(split(order, group), \(i) {
+      unlist(members[i], use.names = FALSE)
+    })
     mean_sums(sample, unname(points), estimator)
   }
   of <- \(sums) plain_statistic(sums, "biased")

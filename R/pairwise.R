@@ -151,8 +151,10 @@ mmd_pairwise.dist <- mmd_pairwise.gram
 #' @export
 mmd_pairwise.formula <- function(formula, data = NULL, subset, na.action, ...,
                                  blocks = NULL, clusters = NULL) {
-  test_formula(mmd_pairwise.default, match.call(expand.dots = FALSE), formula,
-               data, missing(na.action), parent.frame(), ...)
+  read <- test_samples(match.call(expand.dots = FALSE), formula, data,
+                       missing(na.action), parent.frame())
+  mmd_pairwise.default(read$pooled, ..., blocks = read$blocks,
+                       clusters = read$clusters)
 }
 
 # The samples as their pairs need them. What an average chooses, noise, comes

@@ -201,8 +201,6 @@ request <- function(table, frame = parent.frame(), dots = FALSE) {
   values
 }
 
-is_given <- \(asked, name) name %in% attr(asked, "given")
-
 # What a fit stores of a request: what the user gave.
 stored <- function(asked) {
   door <- attr(asked, "door")
@@ -540,12 +538,16 @@ check_each <- function(values, n, name, units = "points") {
                if (is.factor(values)) paste(" of length", length(values)),
                if (is.factor(values) && !whole) " without levels")
   }
-  # A factor may have NA among its levels.
-  missing <- sum(is.na(values) | is.na(as.character(values)))
+  missing <- sum(is.na(values))
   if (missing) {
     stop_input("'", name, "' must have no missing values, not ", missing, " NA")
   }
   values
+}
+
+# The same of labels: a factor may have NA among its levels.
+check_labels <- function(values, ...) {
+  check_each(as.character(check_each(values, ...)), ...)
 }
 
 # A factor of the levels that there are.

@@ -138,7 +138,6 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
                         progress = interactive()) {
   asked <- request(smm_arguments, dots = TRUE)
   plan <- plan_machine(asked, ...)
-  m <- length(plan$sizes)
   problem <- read_problem(asked, names(plan$sizes), plan$ordered)
   type <- problem$type
   if (type != "ridge" && !requireNamespace("kernlab", quietly = TRUE)) {

@@ -183,7 +183,7 @@ settled_sample <- function(sample, settled) {
 # points come from.
 read_units <- function(blocks, clusters, order) {
   units <- list(blocks = blocks, clusters = clusters)
-  for (name in names(Filter(length, units))) {
+  for (name in names(Filter(Negate(is.null), units))) {
     codes <- check_each(units[[name]], length(order), name)[order]
     units[[name]] <- number_codes(codes)
   }
@@ -284,8 +284,8 @@ given_permutations <- function(permutations, sizes, B, order) {
   columns <- permutations
   if (inherits(columns, "how")) columns <- shuffled(columns, n, B)
   if (rows) columns <- t(unclass_matrix(columns))
-  if (!is.matrix(columns) || nrow(columns) != n || ncol(columns) < 1L ||
-        !all(columns %in% seq_len(n)) ||
+  if (!is.numeric(columns) || !is.matrix(columns) || nrow(columns) != n ||
+        ncol(columns) < 1L || !all(columns %in% seq_len(n)) ||
         any(apply(columns, 2L, anyDuplicated))) {
     stop_input("'permutations' must be NULL, \"all\", a design of ",
                "permute::how() or a matrix with a permutation of 1, ..., ", n,

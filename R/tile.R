@@ -20,8 +20,10 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
     ends <- .Call(C_r_column_ranges, points)
     if (is.null(center)) center <- exact_center(ends[1L, ], ends[2L, ])
     check_reach(kernel, ends, center, scale)
-    if (kernel$family == "energy" && !is.null(y)) {
-      check_reach(kernel, .Call(C_r_column_ranges, x), center, scale)
+    if (kernel$family == "energy") {
+      ends <- rbind(ends, .Call(C_r_column_ranges, x))
+      check_reach(kernel, ends[3:4, , drop = FALSE], center, scale)
+      check_apart(ends, scale)
     }
   }
   list(list(kernel$family, as.integer(kernel$degree), as.double(kernel$offset),
@@ -46,20 +48,25 @@ exact_center <- function(low, high) {
 
 # Scaled coordinates must be numbers (those of a first set may overflow: its
 # distances do then, and its kernel values are 0); so must the squares that the
-# energy kernel takes the root of, in both sets, and they must not all be 0.
+# energy kernel takes the root of, in both sets.
 check_reach <- function(kernel, ends, center, scale) {
   reach <- abs(ends - rep(center, each = 2L)) * rep(scale, each = 2L)
-  roots <- kernel$family == "energy"
-  most <- if (roots) 1e150 else .Machine$double.xmax
-  wide <- !isTRUE(all(reach <= most))
-  if (wide || roots && is_tiny((ends[2L, ] - ends[1L, ]) * scale)) {
-    stop_kernmean("numeric", "scaled coordinates ",
-                  if (wide) "overflow" else "underflow",
-                  "; rescale the columns of 'x'")
-  }
+  most <- if (kernel$family == "energy") 1e150 else .Machine$double.xmax
+  if (!isTRUE(all(reach <= most))) stop_scaled("overflow")
 }
 
-is_tiny <- \(spread) any(spread > 0) && all(spread < 1e-150)
+# The squares that the energy kernel takes the root of must not all be 0; ends:
+# of both sets, one below the other.
+check_apart <- function(ends, scale) {
+  spread <- (pmax(ends[2L, ], ends[4L, ]) - pmin(ends[1L, ], ends[3L, ])) *
+    scale
+  if (any(spread > 0) && all(spread < 1e-150)) stop_scaled("underflow")
+}
+
+stop_scaled <- function(what) {
+  stop_kernmean("numeric", "scaled coordinates ", what,
+                "; rescale the columns of 'x'")
+}
 
 fold_store <- function(kernel, x, y = NULL) {
   m <- if (is.null(y)) nrow(x) else nrow(y)

@@ -381,7 +381,7 @@ expand_left <- function(formula, data) {
 side_kernels <- function(arguments, variables) {
   sides <- c("kernel_x", "kernel_y")
   one <- \(kernel) is.null(kernel) || inherits(kernel, "kernmean_kernel")
-  if (length(variables) == 2L && any(sides %in% names(arguments)) &&
+  if (length(variables) == 2L && any(lengths(arguments[sides])) &&
         one(arguments$kernel_x) && one(arguments$kernel_y)) {
     arguments["kernel_x"] <- list(list(arguments$kernel_x, arguments$kernel_y))
     arguments["kernel_y"] <- NULL

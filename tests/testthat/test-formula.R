@@ -100,3 +100,20 @@ local({
     )), sep = "\n"))
   })
 })
+
+test_that("no name of an argument is taken for one of a formula's own", {
+  d <- data.frame(x = c(1, 3, 4, 7), g = c(1, 1, 2, 2))
+  for (name in c("h", "c")) {
+    argument <- stats::setNames(list(1), name)
+    for (door in list(kme_pca, kme_density)) {
+      refused(do.call(door, c(~ x, list(d), argument)),
+              paste0("unused argument: '", name))
+    }
+    for (door in list(mmd_test, mmd_pairwise)) {
+      refused(do.call(door, c(x ~ g, list(d), argument)),
+              paste0("unused argument: '", name))
+    }
+  }
+  smooth <- kme(~ x, d, estimator = "smooth", h = 0.2)
+  expect_identical(smooth$h, 0.2)
+})
