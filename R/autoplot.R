@@ -4,9 +4,8 @@
 #' @rdname plot.kernmean_fit
 #' @exportS3Method ggplot2::autoplot
 autoplot.kernmean_fit <- function(object, ...) {
-  if (!requireNamespace("ggplot2", quietly = TRUE)) {
-    stop_input("autoplot() needs the package ggplot2; plot() does not")
-  }
+  need_package("ggplot2",
+               "autoplot() needs the package ggplot2; plot() does not")
   asked <- ask_picture(object, list(...), substitute(list(...))$groups)
   if (length(asked$graphics)) stop_unused(names(asked$graphics), character())
   picture <- asked$picture

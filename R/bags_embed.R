@@ -122,6 +122,7 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
   fit <- c(list(sample = sample, sizes = sizes, estimator = estimator,
                 target = target), est_bags(estimator, sample, sizes))
   inner <- inner_bags(fit)
+  check_result(inner, "an inner product of two bags", "'bags'")
   if (is.null(fit$weights) && is.null(fit$noise) && is.null(fit$parts)) {
     varrho <- bag_means(sample_diagonal(sample), sizes)
     if (is.null(target)) {

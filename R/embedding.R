@@ -57,6 +57,7 @@
 #' c(kme = kme_risk(a, normal), fkmse = kme_risk(shrunk, normal))
 #' @export
 kme_inner <- function(a, b) {
+  check_given(a)
   if (missing(b) && is_plain_list(a)) {
     return(fit_pairs(a)$inner)
   }
@@ -67,6 +68,7 @@ kme_inner <- function(a, b) {
 #' @rdname kme_inner
 #' @export
 kme_distance <- function(a, b) {
+  check_given(a)
   if (missing(b) && is_plain_list(a)) {
     return(sqrt(pmax(fit_pairs(a)$distance2, 0)))
   }
@@ -78,6 +80,8 @@ kme_distance <- function(a, b) {
 #' @rdname kme_inner
 #' @export
 kme_risk <- function(fit, mixture) {
+  check_given(fit)
+  check_given(mixture)
   take(fit, a_fit)
   x <- sample_points(fit$sample, "'fit' must be fitted on points, not on a ",
                      "matrix of values")

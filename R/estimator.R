@@ -88,6 +88,7 @@
 #'
 #' @param f A function of a sample that returns n finite weights.
 #' @param label A name for `print()`.
+#' @param ... Must be empty.
 #' @param lambda Amount of shrinkage, a number of at least 0 (`Inf` allowed), or
 #'   `NULL` to have it selected.
 #' @param select The rule: `"loocv"` (the default), for S-KMSE also `"plugin"`,
@@ -385,7 +386,8 @@ loo_score <- function(alpha, n, rho, varrho, cross = 0, norm2 = 0) {
 
 #' @rdname estimators
 #' @export
-est_kme <- function() {
+est_kme <- function(...) {
+  check_dots(...)
   new_estimator("kme", "KME", traits = c("unshrunk", "sums"))
 }
 register_estimator("kme", est_kme, candidates = \(sample) {
@@ -419,7 +421,9 @@ is_average <- function(estimator) inherits(estimator, "est_kme")
 
 #' @rdname estimators
 #' @export
-est_function <- function(f, label = "own weights") {
+est_function <- function(f, label = "own weights", ...) {
+  check_dots(...)
+  check_given(f)
   if (!is.function(f)) {
     stop_input("'f' must be a function of a sample, not ", describe(f))
   }

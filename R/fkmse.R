@@ -3,7 +3,8 @@
 
 #' @rdname estimators
 #' @export
-est_fkmse <- function(lambda = NULL, select = NULL, target = NULL) {
+est_fkmse <- function(lambda = NULL, select = NULL, target = NULL, ...) {
+  check_dots(...)
   lambda <- take(lambda, an_amount)
   select <- check_rule(select, c("loocv", "gcv", "printed"), lambda, "lambda")
   if (!is.null(target) && isTRUE(select %in% c("gcv", "printed"))) {

@@ -71,6 +71,7 @@ form_gram <- function(x, kernel, raw = NULL) {
 #' @export
 as_gram <- function(K, ...) {
   check_dots(...)
+  check_given(K)
   if (inherits(K, "gram")) {
     return(K)
   }
@@ -158,6 +159,7 @@ check_gram <- function(k, name) {
 #' @rdname gram
 #' @export
 gram_spectrum <- function(g, what = c("values", "projections", "vectors")) {
+  check_given(g)
   if (!inherits(g, "gram")) {
     stop_input("'g' must be a gram, not ", describe(g))
   }

@@ -325,8 +325,8 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
   asked <- request(nested_arguments)
   ratio <- asked$mu_h[1L] / asked$mu_g[1L]
   if (length(asked$mu_g) != length(asked$mu_h) ||
-        any(abs(asked$mu_h / asked$mu_g / ratio - 1) > 1e-8)) {
-    stop_input("'mu_h' must be as many values as 'mu_g', all the same ",
+        !isTRUE(all(abs(asked$mu_h / asked$mu_g / ratio - 1) <= 1e-8))) {
+    stop_input("'mu_h' must be as many values as 'mu_g', all the same finite ",
                "multiple of its")
   }
   if (isTRUE(asked$control$intercept) && !is.null(asked$w)) {

@@ -54,7 +54,7 @@
 #'   returns the `nrow(x)` by `nrow(y)` matrix of kernel values. It is called on
 #'   blocks of rows.
 #' @param x A kernel (for `print()`).
-#' @param ... For `print()`: ignored.
+#' @param ... Must be empty; for `print()` ignored.
 #' @return An object of class `kernmean_kernel`, a list; the field `bandwidth`
 #'   holds what was given. The kernel of a fit, `fit$kernel`, holds the number
 #'   that was used.
@@ -65,13 +65,15 @@
 #' kernel_laplace(norm = "L2", bandwidth = \(x) apply(x, 2, sd))
 #' kernel_function(\(x, y) tcrossprod(x, y)^2)
 #' @export
-kernel_rbf <- function(bandwidth = "median") {
+kernel_rbf <- function(bandwidth = "median", ...) {
+  check_dots(...)
   new_kernel("rbf", bandwidth = check_bandwidth(bandwidth))
 }
 
 #' @rdname kernel_rbf
 #' @export
-kernel_laplace <- function(bandwidth = "median", norm = c("L1", "L2")) {
+kernel_laplace <- function(bandwidth = "median", norm = c("L1", "L2"), ...) {
+  check_dots(...)
   norm <- take(norm, choice("L1", "L2"))
   new_kernel(paste0("laplace_", tolower(norm)),
              bandwidth = check_bandwidth(bandwidth))
@@ -79,7 +81,8 @@ kernel_laplace <- function(bandwidth = "median", norm = c("L1", "L2")) {
 
 #' @rdname kernel_rbf
 #' @export
-kernel_matern <- function(nu = 3 / 2, bandwidth = "median") {
+kernel_matern <- function(nu = 3 / 2, bandwidth = "median", ...) {
+  check_dots(...)
   take(nu, new_kind("1/2, 3/2 or 5/2", \(x) {
     is_number(x) && x %in% c(0.5, 1.5, 2.5)
   }), "nu")
@@ -90,7 +93,8 @@ kernel_matern <- function(nu = 3 / 2, bandwidth = "median") {
 
 #' @rdname kernel_rbf
 #' @export
-kernel_poly <- function(degree = 2, offset = 1) {
+kernel_poly <- function(degree = 2, offset = 1, ...) {
+  check_dots(...)
   degree <- take(degree, count())
   offset <- take(offset, number())
   new_kernel("poly", paste0("(x'y + ", format(offset), ")^", degree),
@@ -99,15 +103,23 @@ kernel_poly <- function(degree = 2, offset = 1) {
 
 #' @rdname kernel_rbf
 #' @export
-kernel_linear <- function() new_kernel("poly")
+kernel_linear <- function(...) {
+  check_dots(...)
+  new_kernel("poly")
+}
 
 #' @rdname kernel_rbf
 #' @export
-kernel_energy <- function() new_kernel("energy")
+kernel_energy <- function(...) {
+  check_dots(...)
+  new_kernel("energy")
+}
 
 #' @rdname kernel_rbf
 #' @export
-kernel_function <- function(f) {
+kernel_function <- function(f, ...) {
+  check_dots(...)
+  check_given(f)
   if (!is.function(f)) {
     stop_input("'f' must be a function of two matrices, not ", describe(f))
   }
@@ -325,6 +337,7 @@ product_kernel <- function(kernel, d, equal) {
 kernel_matrix <- function(x, y = x, kernel = kernel_rbf(), ...,
                           scale = FALSE) {
   check_dots(...)
+  check_given(x)
   symmetric <- missing(y)
   check_kernel(kernel)
   x <- check_data(x)

@@ -99,6 +99,9 @@ kme_landmarks.default <- function(x, m = 300, kernel = kernel_rbf(), ...,
 #' @export
 kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
                                   pilot = 20000, read = NULL, chunk = 50000) {
+  known <- names(formals(kme_landmarks.default))
+  wrong <- setdiff(...names(), known)
+  if (length(wrong)) stop_unused(wrong, known)
   frame <- if (!is.null(data)) {
     size <- pilot_size(take(pilot, count()), list(...)$kernel)
     pilot_frame(data, size, read, chunk)

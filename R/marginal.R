@@ -6,14 +6,16 @@
 
 #' @rdname estimators
 #' @export
-est_mkme <- function(noise = NULL, select = NULL) {
+est_mkme <- function(noise = NULL, select = NULL, ...) {
+  check_dots(...)
   new_marginal("mkme", "MKME", "marginalized", noise, select)
 }
 register_estimator("mkme", est_mkme)
 
 #' @rdname estimators
 #' @export
-est_mmkme <- function(noise = NULL, select = NULL) {
+est_mmkme <- function(noise = NULL, select = NULL, ...) {
+  check_dots(...)
   new_marginal("mmkme", "MMKME", "marginalized by column", noise, select, TRUE)
 }
 register_estimator("mmkme", est_mmkme)

@@ -123,6 +123,7 @@
 #' update(test, bandwidths = "fuse")
 #' @export
 mmd_test <- function(x, ...) {
+  check_given(x)
   UseMethod("mmd_test")
 }
 

@@ -92,6 +92,7 @@
 #' plot(all, "dendrogram")
 #' @export
 mmd_pairwise <- function(x, ...) {
+  check_given(x)
   UseMethod("mmd_pairwise")
 }
 

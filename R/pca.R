@@ -369,6 +369,7 @@ coef.kme_pca <- function(object, ...) {
 #' boxplot(error ~ iris$Species, ylab = "reconstruction error")
 #' @export
 reconstruction_error <- function(object, ...) {
+  check_given(object)
   UseMethod("reconstruction_error")
 }
 
@@ -456,6 +457,7 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
 #' points(preimage(fit), pch = 20)
 #' @export
 preimage <- function(object, ...) {
+  check_given(object)
   UseMethod("preimage")
 }
 

@@ -248,6 +248,19 @@ check_changes <- function(changes) {
 
 names2 <- \(x) if (is.null(names(x))) character(length(x)) else names(x)
 
+# An argument of the function that asks, which it cannot do without.
+check_given <- function(x) {
+  if (missing(x)) stop_input("'", substitute(x), "' must be given")
+}
+
+# An error where a package is not installed; another fault while it is loaded is
+# an error of its own.
+need_package <- function(package, ...) {
+  tryCatch(loadNamespace(package), packageNotFoundError = \(e) {
+    stop_kernmean("package", ...)
+  })
+}
+
 # The dots stand before optional arguments and must be empty.
 check_dots <- function(...) {
   if (...length()) stop_unused(...names(), names(formals(sys.function(-1L))))
@@ -309,6 +322,10 @@ check_data <- function(x, name = "x") {
     )
   }
   if (is.data.frame(x)) {
+    if (any(lengths(unclass(x)) %% nrow(x) > 0L)) {
+      stop_input("'", name, "' must have values in each column for its ",
+                 nrow(x), " rows")
+    }
     # The bits of an integer64 are those of another double.
     odd <- which(!vapply(x, \(column) {
       is.numeric(column) && length(dim(column)) < 2L &&
@@ -453,7 +470,7 @@ unused_hint <- function(names, known) {
               noise = "est_mkme", h = "est_smooth", candidates = "est_stack",
               shares = "est_stack")
   theta <- intersect(names, c("bandwidth", "sigma", "theta", "gamma"))
-  if (length(theta) && any(c("kernel", "kernel_x") %in% known)) {
+  if (length(theta) && any(c("kernel", "kernel_x", "bandwidth") %in% known)) {
     return(paste0("; the bandwidth is the kernel's, as in kernel = ",
                   "kernel_rbf(", switch(theta[1L], sigma = , gamma = paste0(
                     "1/sqrt(2 * ", theta[1L], ")"
@@ -482,7 +499,7 @@ check_memory <- function(n, m, ..., copies = 1,
   fault <- if (max(n, m) > .Machine$integer.max) {
     paste("has more rows or columns than the", .Machine$integer.max,
           "that a matrix can have")
-  } else if (bytes >= 2^20 || !is.null(getOption("kernmean.memory"))) {
+  } else if (bytes >= 2^24 || !is.null(getOption("kernmean.memory"))) {
     # A look at what is free takes longer than many a small matrix.
     available <- memory_available()
     if (bytes > available) {
@@ -508,15 +525,48 @@ bind_rows <- function(parts) {
 # Bytes this process may still use: the option, or what the system reports.
 memory_available <- function() {
   limit <- getOption("kernmean.memory")
-  if (!is.null(limit)) {
-    return(take(limit, number(finite = FALSE), "kernmean.memory"))
+  if (is.null(limit)) system_memory() else
+    take(limit, number(finite = FALSE), "kernmean.memory")
+}
+
+# The least of what Linux says is free, of what the control groups of the
+# process (versions 1 and 2, each within its parents) leave it, the cache of
+# files not counted, and of its address space (ulimit -v). root: of the files.
+system_memory <- function(root = "") {
+  read <- \(...) {
+    file <- paste0(root, ...)
+    if (file.access(file, 4L) == 0L) readLines(file, warn = FALSE)
   }
-  if (!file.exists("/proc/meminfo")) {
-    return(Inf)
+  # The first number of the line that begins so; `without` where there is none.
+  value <- \(lines, start, without) {
+    line <- grep(paste0("^", start, "[^0-9a-z]*[0-9]"), lines, value = TRUE)
+    if (length(line)) as.double(sub("^[^0-9]*([0-9]+).*", "\\1",
+                                    substring(line[1L], nchar(start) + 1L)))
+    else without
   }
-  lines <- grep("^MemAvailable:", readLines("/proc/meminfo"), value = TRUE)
-  free <- 1024 * as.double(gsub("[^0-9]", "", lines))
-  if (length(free) == 1L && is.finite(free)) free else Inf
+  free <- c(
+    1024 * value(read("/proc/meminfo"), "MemAvailable:", Inf),
+    value(read("/proc/self/limits"), "Max address space", Inf) -
+      1024 * value(read("/proc/self/status"), "VmSize:", 0)
+  )
+  for (line in grep(":memory:|^0::", read("/proc/self/cgroup"), value = TRUE)) {
+    old <- grepl(":memory:", line)
+    words <- if (old) {
+      c("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+    } else {
+      c("memory.max", "memory.current", "inactive_file")
+    }
+    path <- sub("^[^:]*:[^:]*:", "", line)
+    repeat {
+      group <- paste0("/sys/fs/cgroup", if (old) "/memory", path, "/")
+      free <- c(free, value(read(group, words[1L]), "", Inf) -
+                  value(read(group, words[2L]), "", 0) +
+                  value(read(group, "memory.stat"), words[3L], 0))
+      if (dirname(path) == path) break
+      path <- dirname(path)
+    }
+  }
+  max(0, min(free))
 }
 
 # Groups as a factor, with the levels that there are.

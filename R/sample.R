@@ -352,8 +352,15 @@ plain_weights.kernmean_sample <- \(sample) rep(1 / sample$n, sample$n)
 sample_moments <- function(sample) UseMethod("sample_moments")
 sample_moments.kernmean_sample <- function(sample) {
   rows <- sample_rows(sample) / sample$n
-  list(n = sample$n, rows = rows, rho = max(0, mean.default(rows)),
-       varrho = mean.default(sample_diagonal(sample)))
+  rho <- mean.default(rows)
+  varrho <- mean.default(sample_diagonal(sample))
+  # Rounding leaves less.
+  if (isTRUE(rho < -sqrt(.Machine$double.eps) * max(varrho, abs(rows)))) {
+    stop_input("kernel values must be positive semi-definite; the squared ",
+               "norm of the mean is ", format(rho, digits = 3), " (distances ",
+               "are no kernel: exp(-distance) may be one)")
+  }
+  list(n = sample$n, rows = rows, rho = max(0, rho), varrho = varrho)
 }
 
 # May the weights of both stand for the same sections? Where points are known

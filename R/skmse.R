@@ -3,7 +3,8 @@
 
 #' @rdname estimators
 #' @export
-est_skmse <- function(lambda = NULL, select = NULL, target = NULL) {
+est_skmse <- function(lambda = NULL, select = NULL, target = NULL, ...) {
+  check_dots(...)
   lambda <- take(lambda, an_amount)
   select <- check_rule(select, c("loocv", "plugin"), lambda, "lambda")
   new_estimator("skmse", "S-KMSE", "simple shrinkage", "S-COSE",

@@ -140,9 +140,9 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
   plan <- plan_machine(asked, ...)
   problem <- read_problem(asked, names(plan$sizes), plan$ordered)
   type <- problem$type
-  if (type != "ridge" && !requireNamespace("kernlab", quietly = TRUE)) {
-    stop_kernmean("package", "support vector machines need the package ",
-                  "'kernlab'; type = \"ridge\" does without")
+  if (type != "ridge") {
+    need_package("kernlab", "support vector machines need the package ",
+                 "'kernlab'; type = \"ridge\" does without")
   }
   grid <- list(cost = 10^(-1:3), nu = c(0.05, 0.1, 0.2), epsilon = 0.1,
                ridge = NA_real_)[smm_types[[type]]$parameters]
@@ -345,6 +345,7 @@ read_problem <- function(asked, names, ordered) {
                length(y))
   }
   y <- as.double(y)
+  check_result(sum(y^2), "the sum of squares of 'y'", "'y'")
   if (type == "ridge") {
     return(list(type = type, y = y, center = 0, unit = 1))
   }
@@ -737,6 +738,8 @@ smm_decision <- function(object, newdata, id = NULL) {
 #' @rdname predict.bag_smm
 #' @export
 smm_auc <- function(decision, anomalous) {
+  check_given(decision)
+  check_given(anomalous)
   decision <- take(decision, new_kind("decision values", is.numeric, as.double))
   check_finite(decision, "decision")
   if (!(is.logical(anomalous) || is.numeric(anomalous)) ||

@@ -6,7 +6,8 @@
 
 #' @rdname estimators
 #' @export
-est_smooth <- function(h = NULL, c = NULL, folds = NULL) {
+est_smooth <- function(h = NULL, c = NULL, folds = NULL, ...) {
+  check_dots(...)
   share <- maybe(number(0, 1))
   new_estimator("smooth", "smoothing", "smoothed about the mean",
                 arguments = list(

@@ -3,7 +3,8 @@
 
 #' @rdname estimators
 #' @export
-est_stack <- function(candidates = NULL, shares = NULL, folds = NULL) {
+est_stack <- function(candidates = NULL, shares = NULL, folds = NULL, ...) {
+  check_dots(...)
   candidates <- check_stack_candidates(candidates)
   shares <- check_stack_shares(shares, candidates)
   new_estimator(

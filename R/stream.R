@@ -287,10 +287,8 @@ plain_frame <- function(x) {
   x <- as.data.frame(x)
   wide <- vapply(x, inherits, NA, "integer64")
   if (any(wide)) {
-    if (!requireNamespace("bit64", quietly = TRUE)) {
-      stop_input("the column '", names(x)[wide][1L], "' has integers of 64 ",
-                 "bits, which take the package bit64; cast it to doubles")
-    }
+    need_package("bit64", "the column '", names(x)[wide][1L], "' has integers ",
+                 "of 64 bits, which take the package bit64; cast it to doubles")
     x[wide] <- lapply(x[wide], as.double)
   }
   x

@@ -306,10 +306,9 @@ given_permutations <- function(permutations, sizes, B, order) {
 
 # B permutations of a design, or all that there are; one a row.
 shuffled <- function(design, n, B) {
-  if (!requireNamespace("permute", quietly = TRUE)) {
-    stop_input("'permutations' must be a matrix where the package permute is ",
+  need_package("permute",
+               "'permutations' must be a matrix where the package permute is ",
                "not installed, which draws from an object of class 'how'")
-  }
   tryCatch(
     permute::shuffleSet(n, nset = B, control = design, quietly = TRUE),
     error = \(e) {

@@ -49,6 +49,7 @@
 #' kme_distance(fit, linear)
 #' @export
 as_weights <- function(fit, type = c("projection", "taylor")) {
+  check_given(fit)
   take(fit, a_fit)
   type <- take(type, choice("projection", "taylor"))
   if (!is.null(fit$estimator$target)) {

@@ -121,7 +121,7 @@ test_that("without ggplot2 the package loads, and plot() plots", {
     "stopifnot(!requireNamespace('ggplot2', quietly = TRUE));",
     "library(kernmean); pdf(NULL); plot(kme(iris[, 1:4], kernel_rbf(1)));",
     "e <- tryCatch(kernmean:::autoplot.kernmean_fit(kme(1:3, kernel_rbf(1))),",
-    "error = identity); stopifnot(inherits(e, 'kernmean_error_input'));",
+    "error = identity); stopifnot(inherits(e, 'kernmean_error_package'));",
     "cat('well')"
   )
   out <- system2(file.path(R.home("bin"), "Rscript"),

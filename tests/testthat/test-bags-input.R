@@ -130,3 +130,8 @@ test_that("a time series, integers and a column of a data frame are points", {
   expect_identical(unname(g$sizes), c(4L, 2L, 2L))
   expect_equal(g$K[1, 2], mean(gram_R(rbf, matrix(1:4), matrix(c(2.5, 3)))))
 })
+
+test_that("inner products that overflow are an error", {
+  huge <- kernel_function(\(x, y) matrix(1e308, nrow(x), nrow(y)))
+  expect_error(bag_gram(bags, huge), class = "kernmean_error_numeric")
+})

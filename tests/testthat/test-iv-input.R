@@ -179,3 +179,10 @@ test_that("constant columns change nothing, a constant treatment is one", {
   expect_near(unname(fitted(flat)), rep(sum(P %*% y) / (sum(P) + 0.5), 20),
               1e-10)
 })
+
+test_that("penalties whose ratio is no number are refused", {
+  set.seed(1)
+  v <- \() rnorm(9)
+  refused(rkhs_iv_nested(v(), v(), v(), v(), v(), mu_g = 1e-160, mu_h = 1e160),
+          "'mu_h' must be as many")
+})

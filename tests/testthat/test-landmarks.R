@@ -205,6 +205,8 @@ test_that("the landmarks of a factor are its levels, which lose nothing", {
 })
 
 test_that("what cannot be landmarks is refused", {
+  refused(kme_landmarks(~ a, data.frame(a = 1:9), subset = nosuch > 0),
+          "unused argument: 'subset'")
   bad <- \(...) expect_error(kme_landmarks(...), class = "kernmean_error_input")
   bad(x, 1.5, rbf)
   bad(x, 5, "rbf")

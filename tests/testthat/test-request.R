@@ -270,3 +270,96 @@ test_that("a misspelt argument gets a hint, another does not", {
   expect_error(kme_pca(x, centre = "kme"), "did you mean 'center'?")
   expect_error(kme_pca(x, features = 2), "unused argument: 'features'$")
 })
+
+# --- What is left out, and what is not there ----------------------------------
+
+test_that("every door says in our words what it must be given", {
+  for (name in getNamespaceExports("kernmean")) {
+    call <- \() getExportedValue("kernmean", name)()
+    fault <- tryCatch({
+      call()
+      NULL
+    }, error = identity)
+    expect_true(is.null(fault) || inherits(fault, "kernmean_error"),
+                label = paste0(name, "() is answered"))
+  }
+  expect_error(kme_inner(kme(x, rbf)), "'b' must be given",
+               class = "kernmean_error_input")
+  expect_error(smm_auc(1:2), "'anomalous' must be given",
+               class = "kernmean_error_input")
+})
+
+test_that("constructors name the way out", {
+  refused(kernel_rbf(sigma = 1), "kernel_rbf\\(1/sqrt\\(2 \\* sigma\\)\\)")
+  refused(est_skmse(lamda = 1), "did you mean 'lambda'")
+  makers <- grep("^(est|kernel)_", getNamespaceExports("kernmean"),
+                 value = TRUE)
+  for (name in setdiff(makers, "kernel_matrix")) {
+    refused(do.call(name, list(f = \(x, y) x, nosuch = 1)), "unused argument")
+  }
+})
+
+test_that("a data frame whose row names do not fit is refused", {
+  d <- structure(list(a = 1:3, b = 4:6), class = "data.frame",
+                 row.names = 1:5)
+  refused(kme(d), "values in each column for its 5 rows")
+})
+
+test_that("a kernel that is not positive semi-definite is refused", {
+  apart <- kernel_function(\(x, y) -abs(outer(x[, 1], y[, 1], "-")))
+  for (estimator in c("kme", "skmse", "mkme", "stack")) {
+    refused(kme(x, apart, estimator))
+  }
+})
+
+# --- Memory -------------------------------------------------------------------
+
+test_that("limits of control groups and of address space are seen", {
+  root <- tempfile()
+  put <- function(file, ...) {
+    dir.create(dirname(file.path(root, file)), FALSE, TRUE)
+    writeLines(c(...), file.path(root, file))
+  }
+  seen <- \() system_memory(root)
+  expect_identical(seen(), Inf)
+  put("proc/meminfo", "MemTotal: 900 kB", "MemAvailable:   800 kB")
+  expect_identical(seen(), 800 * 1024)
+  put("proc/self/status", "VmPeak:  9 kB", "VmSize:      300 kB")
+  limit <- "Max address space         "
+  put("proc/self/limits", paste0(limit, "unlimited     7000       bytes"))
+  expect_identical(seen(), 800 * 1024)
+  put("proc/self/limits", paste0(limit, "614400        unlimited  bytes"))
+  expect_identical(seen(), 300 * 1024)
+  # Version 2: a group within another, whose cache can be dropped.
+  put("proc/self/cgroup", "0::/a/b")
+  put("sys/fs/cgroup/a/b/memory.max", "max")
+  put("sys/fs/cgroup/a/memory.max", "200000")
+  put("sys/fs/cgroup/a/memory.current", "150000")
+  put("sys/fs/cgroup/a/memory.stat", "active_file 7", "inactive_file 30000")
+  expect_identical(seen(), 80000)
+  put("sys/fs/cgroup/a/memory.current", "250000")
+  expect_identical(seen(), 0)
+  # Version 1.
+  put("proc/self/cgroup", "5:cpu:/c", "4:memory:/c")
+  put("sys/fs/cgroup/memory/c/memory.limit_in_bytes", "90000")
+  put("sys/fs/cgroup/memory/c/memory.usage_in_bytes", "50000")
+  put("sys/fs/cgroup/memory/c/memory.stat", "inactive_file 1",
+      "total_inactive_file 2000")
+  expect_identical(seen(), 42000)
+})
+
+test_that("only a package that is not there is called missing", {
+  expect_error(need_package("nosuchpackage", "it ", "takes it"),
+               "^it takes it$", class = "kernmean_error_package")
+  # A namespace whose loading fails by itself, as for a time limit.
+  home <- tempfile()
+  dir.create(file.path(home, "broken", "R"), recursive = TRUE)
+  writeLines(c("Package: broken", "Version: 1.0"),
+             file.path(home, "broken", "DESCRIPTION"))
+  paths <- .libPaths()
+  on.exit(.libPaths(paths))
+  .libPaths(c(home, paths))
+  fault <- tryCatch(need_package("broken", "it takes it"), error = identity)
+  expect_s3_class(fault, "error")
+  expect_false(inherits(fault, "kernmean_error"))
+})

@@ -101,3 +101,10 @@ test_that("changes that make no sense are refused", {
     update(fit, type = "ridge"), update(fit, bandwidth2 = 1)
   ))))
 })
+
+test_that("answers whose squares overflow are refused", {
+  for (type in c("regression", "ridge")) {
+    expect_error(smm(bags, value * 1e160, type = type), "squares of 'y'",
+                 class = "kernmean_error_numeric")
+  }
+})
