@@ -113,6 +113,17 @@ targets_R <- function(target, pool) {
 
 # --- Machines ----------------------------------------------------------------
 
+# f of the C-machine with labels -1 and 1, from its dual.
+svc_R <- function(k, y, cost) {
+  m <- length(y)
+  q <- outer(y, y) * k + 1e-10 * diag(m)
+  alpha <- quadprog::solve.QP(q, rep(1, m), cbind(y, diag(m), -diag(m)),
+                              c(0, numeric(m), rep(-cost, m)), meq = 1)$solution
+  f <- drop(k %*% (alpha * y))
+  inside <- alpha > 1e-6 * cost & alpha < (1 - 1e-6) * cost
+  f + mean((y - f)[inside])
+}
+
 # Ridge regression with a free intercept, from its normal equations: list(alpha,
 # c).
 ridge_R <- function(k, y, lambda) {

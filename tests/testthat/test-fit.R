@@ -175,6 +175,9 @@ test_that("update() is the door with the changed arguments", {
            if (inherits(fit, c("kme_fda", "kme_pca"))) coef(fit))
     }
     expect_equal(parts(got), parts(want), tolerance = 1e-9)
+    expect_identical(got[["K"]], want[["K"]])
+    numbers <- \(fit) list(fit[["values"]], fit[["loo"]])
+    expect_equal(numbers(got), numbers(want), tolerance = 1e-12)
   }
   for (case in cases) {
     fit <- seeded(case[[1]])

@@ -81,6 +81,7 @@ test_that("the criterion is r'Pr/n of each moment", {
     if (ncol(fitted) == 2L) {
       left <- fitted[, 2] - problem$w * fitted[, 1]
       want <- c(first = want, second = sum(left * (one$P$two %*% left)) / 40)
+      expect_named(one$fit$criterion, names(want))
     }
     expect_equal(one$fit$criterion, want, tolerance = 1e-8,
                  ignore_attr = "names")

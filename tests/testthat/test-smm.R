@@ -83,6 +83,26 @@ test_that("classes are in the order of the levels, whatever comes first", {
                    c("x", "y"))
 })
 
+test_that("solutions are those of the dual program", {
+  skip_if_not_installed("kernlab")
+  g <- bag_gram(two$bags, kernel_rbf(0.7), level2 = "rbf")
+  sign <- ifelse(two$kind == 2, 1, -1)
+  for (cost in c(2, 20)) {
+    fit <- smm(g, class_of(two$kind), cost = cost)
+    # kernlab stops where the conditions hold to 1e-3.
+    expect_lt(max(abs(fit$decision[, 1] - svc_R(g$K, sign, cost))), 5e-3)
+    alpha <- fit$coefficients[, 1] * sign
+    expect_gte(min(alpha), 0)
+    expect_lte(max(alpha), cost * (1 + 1e-12))
+    expect_lt(abs(sum(fit$coefficients)), 1e-8 * cost)
+    margin <- sign * fit$decision[, 1]
+    expect_true(all(margin[alpha == 0] > 1 - 2e-3))
+    expect_true(all(margin[alpha == cost] < 1 + 2e-3))
+    expect_lt(max(abs(margin[alpha > 0 & alpha < cost] - 1)), 2e-3)
+    expect_identical(fit$support, names(two$bags)[alpha > 0])
+  }
+})
+
 test_that("regression has the values of kernlab, in units of y", {
   skip_if_not_installed("kernlab")
   g <- bag_gram(three$bags, theta, level2 = "rbf")
@@ -94,13 +114,18 @@ test_that("regression has the values of kernlab, in units of y", {
               mean(y) + sd(y) * predict(fit, new, "decision"), 1e-10)
   expect_equal(residuals(fit), fit$y - fitted(fit))
   expect_near(unname(fit$y), y, 1e-14)
+  # Inside the tube a bag does not count, outside it counts in full.
+  off <- abs(residuals(fit)) / sd(y) - 0.2
+  weight <- abs(coef(fit)[, 1])
+  expect_lt(max(off[weight == 0]), 2e-3)
+  expect_gt(min(off[weight > 4 - 1e-9]), -2e-3)
   # Everything within one tube: the middle of it.
   flat <- smm(g, y, cost = 1, epsilon = 10)
   expect_equal(unname(fitted(flat)), rep(mean(range(y)), 30))
   expect_length(flat$support, 0L)
 })
 
-test_that("novelty has the values of kernlab", {
+test_that("novelty has the values of kernlab, and its share", {
   skip_if_not_installed("kernlab")
   many <- kinds_of_bags(60, 8, 1)$bags
   g <- bag_gram(many, theta, level2 = "rbf")
@@ -109,6 +134,10 @@ test_that("novelty has the values of kernlab", {
     machine <- expect_kernlab(fit, g, type = "one-svc", nu = nu)
     expect_identical(unname(predict(fit, new)) == "normal",
                      drop(own_values(machine, predict(g, new), "response")))
+    # At most a share nu is outside, at least one of nu supports; bags on the
+    # border are known to 1e-3 of the largest value.
+    expect_lte(mean(fit$decision < -1e-3 * max(fit$decision)), nu)
+    expect_gte(length(fit$support) / 60, nu)
     expect_identical(levels(fitted(fit)), c("normal", "novel"))
   }
 })
