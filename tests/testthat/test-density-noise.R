@@ -149,6 +149,18 @@ test_that("a covariance that is diagonal is the noise of MKME and MMKME", {
   }
 })
 
+test_that("the sums over parts do not depend on threads", {
+  set.seed(64)
+  x <- matrix(rnorm(4000 * 4), 4000)
+  kernel <- kernel_rbf(2)
+  fit <- with_parts(kme(x, kernel), noisy_parts(x, kernel))
+  q <- random_mixture(5, 4)
+  all <- \() list(matcher(fit)(q), free_matcher(fit, 5)(free_parameters(q)))
+  one <- with_threads(1, all())
+  expect_identical(with_threads(2, all()), one)
+  expect_identical(with_threads(4, all()), one)
+})
+
 # --- Smoothing and stacks ----------------------------------------------------
 
 new_estimators <- list(smooth = est_smooth(), stack = est_stack())

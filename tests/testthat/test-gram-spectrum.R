@@ -69,6 +69,32 @@ test_that("so for every level of instructions, in sizes around a panel's", {
   }
 })
 
+# Of Lanczos' iteration, which found two eigenvalues twice. Sweeps leave an
+# off-diagonal between them of one rounding.
+test_that("eigenvalues that are equal but for rounding are found", {
+  diagonal <- c(
+    0.060887646903125543, 7.54574697644225, 7.3513211929874167,
+    0.15114863747364593, 0.11558284452433805, 0.099002202441773129,
+    0.023311978361331906, 0.00060209578949978236, 7.8851059163778139,
+    7.1252730651958078, 0.0095340155397088903, 0.00038787194640780762,
+    0.01124961549871707, 0.13434512263820991, 7.9255884533831322
+  )
+  off <- c(
+    0.67366963765304, 0.61412047637007794, 0.66762088201815029,
+    0.040166890451490647, 0.0043722967882355345, 0.046575400351027169,
+    0.00012967953390111779, 0.049794937740658331, 0.48931977497613627,
+    0.24882125455056978, 0.00053429761554645299, 1.4063960529062444e-05,
+    0.038049958896357795, 0.078723093748920933
+  )
+  t <- diag(diagonal)
+  t[cbind(1:14, 2:15)] <- t[cbind(2:15, 1:14)] <- off
+  want <- eigen(t, symmetric = TRUE, only.values = TRUE)$values
+  for (first in c(FALSE, TRUE)) {
+    got <- .Call(C_r_tridiag_spectrum, diagonal, off, first)$values
+    expect_lte(max(abs(got - want)), 1e-14 * want[1])
+  }
+})
+
 test_that("eigenvalues and projections have the moments 1_n'K^p 1_n", {
   cases <- matrices()
   for (name in names(cases)) {

@@ -63,6 +63,32 @@ test_that("every statistic is the twin's, for all filters and both types", {
   }
 })
 
+test_that("defaults are Tikhonov, four ratios, orders 0 and 1, biased", {
+  for (filter in list(TRUE, "tikhonov")) {
+    test <- hsic_set(x, y, filter = filter, permutations = draws)
+    used <- used_grams(test, x, y)
+    expect_equal(test$statistics$order, c(0, 1, 1, 1, 1))
+    expect_equal(test$statistics$ratio, c(NA, 1, 0.1, 0.01, 0.001))
+    expect_identical(test$type, "biased")
+    expect_twin(test, fixed(used[[1]]), fixed(used[[2]]), draws, "tikhonov")
+  }
+})
+
+test_that("order 0 is the plain test, and so is no filter", {
+  for (type in c("biased", "unbiased")) {
+    run <- \(...) {
+      set.seed(11)
+      hsic_set(x, y, kernel = rbf, statistic = type, B = 60, ...)
+    }
+    plain <- run()
+    expect_null(plain$statistics)
+    expect_identical(run(filter = "none")$p.value, plain$p.value)
+    zero <- run(filter = TRUE)$statistics[1, ]
+    expect_identical(zero$p.value, plain$p.value)
+    expect_near(zero$value, plain$statistic[[1]], 1e-12)
+  }
+})
+
 test_that("factors multiply both bandwidths", {
   factors <- c(0.5, 1, 3)
   by_factor <- \(z, theta) \(factor) gram_R(kernel_rbf(factor * theta), z)
@@ -120,7 +146,7 @@ test_that("all permutations: the observed one is not counted twice", {
   expect_twin(test, fixed(K), fixed(L), given, "tikhonov", complete = TRUE)
 })
 
-test_that("clusters move, those of a size", {
+test_that("clusters and blocks", {
   codes <- c(1, 2, 1, 3, 4, 2, 3, 4, 5, 5, 5, 6, 6, 6)
   moves <- all_labelings(rep(1L, 4))
   moves <- cbind(rbind(moves, 5L, 6L), rbind(moves, 6L, 5L))
@@ -148,6 +174,19 @@ test_that("clusters move, those of a size", {
   whole <- y[codes]
   compare(run(whole, clusters = codes), points,
           gram_R(rbf, as.matrix(whole)))
+  # Every order within the first 3 points with every one within the other 4.
+  few <- 1:7
+  orders <- list(all_labelings(rep(1L, 3)), 3L + all_labelings(rep(1L, 4)))
+  within <- rbind(orders[[1]][, rep(1:6, each = 24)],
+                  orders[[2]][, rep(1:24, 6)])
+  test <- hsic_set(x[few, ], y[few], kernel = rbf, filter = TRUE, ratio = 0.1,
+                   blocks = rep(1:2, 3:4), permutations = "all")
+  want <- hsic_values_R(fixed(K[few, few]), fixed(L[few, few]), within,
+                        test$statistics, "tikhonov")
+  found <- aggregated_R(want$values, want$scale, complete = TRUE)
+  expect_length(test$replicates, 144)
+  expect_equal(test$p.value, found$p)
+  expect_equal(test$statistics$p.value, found$each)
 })
 
 test_that("limits: the plain statistic, and a projection", {

@@ -68,6 +68,11 @@ test_that("every estimator moves clusters with the sizes of each draw", {
     log(mean(exp(z)))
   })
   expect_near(sort(fused$replicates), sort(want), 1e-10)
+  wide <- run(estimator = est_mmkme(c(0.2, 0.1)), permutations = "all")
+  theta <- sqrt(1.3^2 + 2 * c(0.2, 0.1))
+  k <- prod(1.3 / theta) * gram_R(kernel_rbf(theta), x)
+  want <- over_ways(\(i, j) mmd_R(k, c(i, j), length(i)))
+  expect_near(sort(wide$replicates), sort(want), 1e-10)
 })
 
 test_that("several samples and blocks have clusters, too", {

@@ -197,6 +197,16 @@ test_that("folds come as a number or as a vector of any names", {
   expect_identical(.Random.seed, seed)
 })
 
+test_that("threads do not change a fit", {
+  skip_if_not_installed("kernlab")
+  fits <- lapply(1:2, \(threads) {
+    with_threads(threads, smm(two$bags, y, level2 = "rbf", folds = folds,
+                              estimator = "fkmse", cost = 1))
+  })
+  expect_identical(fits[[1]]$decision, fits[[2]]$decision)
+  expect_identical(fits[[1]]$cv, fits[[2]]$cv)
+})
+
 # --- update() ----------------------------------------------------------------
 
 test_that("update() keeps folds, units and what was asked for", {

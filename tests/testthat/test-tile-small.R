@@ -54,6 +54,22 @@ test_that("they are those of the walk over all points", {
   expect_near(small_forms(source, members), drop(forms), 1e-13)
 })
 
+test_that("a form depends on its own points alone", {
+  set.seed(3)
+  x <- random_points(2000, 5)
+  members <- some_members(2000L, 40L, 500)
+  for (kernel in list(kernel_rbf(3), kernel_laplace(2))) {
+    source <- native_source(kernel, x)
+    all <- small_forms(source, members)
+    with_threads(1, expect_identical(small_forms(source, members), all))
+    some <- c(1, 77, 500)
+    expect_identical(small_forms(source, members[, some]), all[some])
+    # The order of members: by rounding.
+    turned <- small_forms(source, members[40:1, ])
+    expect_near(turned, all, 1e-13)
+  }
+})
+
 test_that("no subsets, and none of their points", {
   source <- native_source(kernel_rbf(1), random_points(10, 2))
   expect_identical(small_forms(source, matrix(0L, 4, 0)), numeric(0))

@@ -245,6 +245,24 @@ test_that("results are the same to the bit for 1, 2 and 4 threads", {
   expect_identical(with_threads(4, all_folds()), one)
 })
 
+test_that("a fit is the same to the bit for 1, 2 and 4 threads", {
+  x <- random_points(400, 4)
+  target <- kme(random_points(300, 4), kernel_rbf(2))
+  fits <- function() {
+    list(
+      kme(x), kme(x, kernel_laplace()), kme(x, estimator = "skmse"),
+      kme(x, kernel_rbf(2), "skmse", target = target),
+      kme(x, estimator = "fkmse"), kme(x, estimator = "fkmse", lambda = 1),
+      kme(x, estimator = "fkmse", select = "gcv"),
+      kme(x, kernel_rbf(2), "fkmse", target = target),
+      predict(kme(x), x[1:150, ])
+    )
+  }
+  one <- with_threads(1, fits())
+  expect_identical(with_threads(2, fits()), one)
+  expect_identical(with_threads(4, fits()), one)
+})
+
 test_that("a row's result does not depend on the other rows", {
   skip_on_cran()
   x <- random_points(150, 3)
