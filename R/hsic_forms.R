@@ -347,7 +347,7 @@ form_values <- function(source, options, scheme,
   size <- max(64, floor(2^20 / source$n / source$moved))
   values <- c(
     statistic(matrix(seq_len(units), units, source$moved)),
-    permuted_draws(statistic, units, scheme, size, progress, source$moved)
+    permuted_draws(statistic, scheme, size, progress, source$moved)
   )
   check_values(values)
   # dHSIC is a difference of sums that are not centered: it must be seen above
@@ -403,8 +403,8 @@ operator_draws <- function(source, options, scheme) {
     beta <- est_weights(estimator, gram_sample(new_gram(m)))
     sum(beta * (m %*% beta))
   }
-  values <- refitted_draws(statistic, length(scheme$sizes), scheme, estimator,
-                           source$n^3 / 3, options$progress)
+  values <- refitted_draws(statistic, scheme, estimator, source$n^3 / 3,
+                           options$progress)
   check_values(values[1L])
   list(observed = values[1L],
        law = permutation_null(values, source$scale, scheme),
@@ -442,8 +442,8 @@ filter_draws <- function(variables, settled, plain, options, scheme) {
   if (is.null(scheme$matrix)) {
     check_memory(plain$n, scheme$B / 2 * plain$moved, "use fewer permutations",
                  what = "the permutations")
-    drawn$matrix <- draw_permutations(length(scheme$sizes),
-                                      scheme$B * plain$moved, scheme$blocks)
+    drawn$matrix <- draw_permutations(scheme$sizes, scheme$B * plain$moved,
+                                      scheme$blocks)
   }
   joint <- filter_statistics(
     options, scheme, if (length(variables) > 2L) "dHSIC" else "HSIC",

@@ -15,8 +15,9 @@
 #' The test by permutations is exact whatever the distribution: bandwidth, noise
 #' and \eqn{\lambda}{lambda} are chosen from the pooled sample by rules that do
 #' not see the labels. The p-value is (1 + number of draws with a statistic at
-#' least as large)/(B + 1). Each permutation is drawn as by [sample.int()]; its
-#' first m entries are the first sample.
+#' least as large)/(B + 1). Which of the N points are in the smaller of two
+#' samples is drawn as by `sample.int(N, m)`; for more samples all are drawn, as
+#' by [sample.int()].
 #'
 #' Of more than two groups, by a formula, a `gram` or a `dist` object, the
 #' statistic is \eqn{\sum_{g<h} (m_g m_h/N) \mathrm{MMD}^2_{gh}}{the sum over g

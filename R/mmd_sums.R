@@ -351,7 +351,7 @@ mean_statistics <- function(samples, options, scheme, estimator) {
   }
   of <- \(sums) plain_statistic(sums, "biased")
   values <- refitted_draws(
-    \(order) of(sums(order)), length(members), scheme, estimator,
+    \(order) of(sums(order)), scheme, estimator,
     sum(samples$sizes^3) / 3, options$progress
   )
   samples$sample <- sample

@@ -11,11 +11,11 @@
 #' what shrunk means choose comes from the pair.
 #'
 #' @section Draws:
-#' Comparisons whose groups have the same number of points together share one
-#' set of permutations, drawn as the two-sample test draws them, in the order of
-#' the levels of the groups: with the same seed the first comparison, and each
-#' of its size, has the p-value that [mmd_test()] of the two groups has with the
-#' bandwidth as a number; those of the next size go on in the stream. With
+#' Comparisons of groups of the same two sizes share one set of permutations,
+#' drawn as the two-sample test draws them, in the order of the levels of the
+#' groups: with the same seed the first comparison, and each of its sizes, has
+#' the p-value that [mmd_test()] of the two groups has with the bandwidth as a
+#' number; those of the next sizes go on in the stream. With
 #' `blocks`, `clusters`, bins or other nulls each comparison draws by itself,
 #' and so do those for which N B is above 2^26. Draws that are shared make
 #' p-values depend on each other; each is exact by itself, and the methods of
@@ -280,8 +280,8 @@ warn_coarse <- function(pairs, asked, random) {
 
 # --- The tests ---------------------------------------------------------------
 
-# The statistics and the p-values of the comparisons, two rows. Those of one
-# size in all share the permutations.
+# The statistics and the p-values of the comparisons, two rows. Those of the
+# same two sizes share the permutations.
 compare_pairs <- function(settled, pairs, asked) {
   bar <- progress_bar(asked$progress)
   on.exit(bar$close())
@@ -290,14 +290,14 @@ compare_pairs <- function(settled, pairs, asked) {
   sums <- if (any(pairs$fast)) pooled_sums(settled)
   results <- matrix(0, 2L, nrow(pairs))
   done <- 0
-  total <- pairs$m + pairs$n
-  for (size in unique(total)) {
-    those <- which(total == size)
+  sizes <- paste(pmin(pairs$m, pairs$n), pmax(pairs$m, pairs$n))
+  for (size in unique(sizes)) {
+    those <- which(sizes == size)
     drawn <- shared_draws(pairs[those, ], asked)
     fast <- those[pairs$fast[those]]
     for (i in c(alike(pairs, fast, asked$B), setdiff(those, fast))) {
       results[, i] <- if (pairs$fast[i[1L]]) {
-        sums_pairs(settled, sums, pairs[i, ], drawn$matrix, asked)
+        sums_pairs(settled, sums, pairs[i, ], drawn, asked)
       } else {
         general_pair(settled, pairs[i, ], drawn, asked)
       }
@@ -310,26 +310,25 @@ compare_pairs <- function(settled, pairs, asked) {
 
 most_shared <- 2^26
 
-# Permutations for the comparisons of one size N in all, drawn as in the
-# two-sample test: list(matrix: N x B, or the first and the last rows of it that
-# sums take; whole: is it all?), NULL where each comparison draws by itself.
+# Permutations for the comparisons of the same two sizes, drawn as in the
+# two-sample test with the smaller sample first: N x B, or the rows of that
+# sample alone, which sums take; NULL where each comparison draws by itself.
 shared_draws <- function(pairs, asked) {
-  n <- pairs$m[1L] + pairs$n[1L]
+  sizes <- sort(c(pairs$m[1L], pairs$n[1L]))
+  n <- sum(sizes)
   B <- asked$B
   general <- !pairs$fast & lengths(pairs$bins) == 0L
-  ends <- if (any(general) && as.double(n) * B <= most_shared) n else
-    max(0L, pmin(pairs$m, pairs$n)[pairs$fast])
-  if (!draws_among_all(asked) || ends == 0L) {
+  kept <- if (any(general) && as.double(n) * B <= most_shared) n else
+    if (any(pairs$fast)) sizes[1L]
+  if (!draws_among_all(asked) || is.null(kept)) {
     return(NULL)
   }
-  kept <- unique(c(seq_len(ends), n - ends + seq_len(ends)))
-  check_memory(length(kept), B / 2, "use fewer permutations", copies = 4,
+  check_memory(kept, B / 2, "use fewer permutations", copies = 4,
                what = "the permutations")
   step <- max(1L, as.integer(most_shared / 16 / n))
-  parts <- in_chunks(B, step, FALSE, \(start, count) {
-    draw_permutations(n, count)[kept, , drop = FALSE]
-  })
-  list(matrix = do.call(cbind, parts), whole = length(kept) == n)
+  do.call(cbind, in_chunks(B, step, FALSE, \(start, count) {
+    draw_permutations(sizes, count)[seq_len(kept), , drop = FALSE]
+  }))
 }
 
 # One comparison as a two-sample test: c(statistic, p).
@@ -341,8 +340,10 @@ general_pair <- function(settled, pair, drawn, asked) {
   scheme <- without_warning("few", check_permutations(
     asked$permutations, pair$units[[1L]], asked$B, asked$null
   ))
-  if (isTRUE(drawn$whole) && is.null(pair$bins[[1L]])) {
-    scheme$matrix <- drawn$matrix
+  n <- pair$m + pair$n
+  if (identical(nrow(drawn), n) && is.null(pair$bins[[1L]])) {
+    # A larger first sample takes the places from the end.
+    scheme$matrix <- if (pair$m <= pair$n) drawn else drawn[n:1L, ]
   }
   scheme["bins"] <- pair$bins
   statistics <- mmd_statistics(samples, asked, scheme)
@@ -383,10 +384,9 @@ alike <- function(pairs, those, B) {
 sums_pairs <- function(settled, sums, pairs, drawn, asked) {
   n <- pairs$m[1L] + pairs$n[1L]
   m <- min(pairs$m[1L], pairs$n[1L])
-  # Places in the pair: those of the smaller sample as observed, then as drawn,
-  # from the first or the last rows.
-  of_small <- \(count) seq_len(m) + if (pairs$m[1L] == m) 0L else count - m
-  places <- cbind(of_small(n), drawn[of_small(nrow(drawn)), , drop = FALSE])
+  # Places in the pair: those of the smaller sample as observed, then as drawn.
+  observed <- seq_len(m) + if (pairs$m[1L] == m) 0L else n - m
+  places <- cbind(observed, drawn[seq_len(m), , drop = FALSE])
   rows <- lapply(seq_len(nrow(pairs)), \(i) pair_rows(settled, pairs[i, ]))
   mixed <- colSums(matrix(places %in% places[, 1L], m)) > 0
   members <- c(lapply(rows, `[`, places[, mixed]),

@@ -370,9 +370,10 @@ arrangements <- function(labels) {
   }))
 }
 
-# n x B, each column as sample.int(n) draws it (block by block).
-draw_permutations <- function(n, B, blocks = NULL) {
-  .Call(C_r_permutations, as.integer(n), as.integer(B), blocks)
+# Permutations of groups of these sizes (within blocks), one a column. Of two
+# groups only who is in the smaller is drawn: the others keep no order.
+draw_permutations <- function(sizes, B, blocks = NULL) {
+  .Call(C_r_permutations, as.integer(sizes), as.integer(B), blocks)
 }
 
 # draw(start, count) for chunks of B draws, as a list.
@@ -388,12 +389,12 @@ in_chunks <- function(B, size, progress, draw) {
   })
 }
 
-# statistic(permutations: n x count) over the draws of the scheme; `moved`
+# statistic(permutations: one a column) over the draws of the scheme; `moved`
 # permutations for each of them.
-permuted_draws <- function(statistic, n, scheme, size, progress, moved = 1L) {
+permuted_draws <- function(statistic, scheme, size, progress, moved = 1L) {
   unlist(in_chunks(scheme$B, size, progress, \(start, count) {
     statistic(if (is.null(scheme$matrix)) {
-      draw_permutations(n, count * moved, scheme$blocks)
+      draw_permutations(scheme$sizes, count * moved, scheme$blocks)
     } else {
       scheme$matrix[, start * moved + seq_len(count * moved), drop = FALSE]
     })
@@ -407,7 +408,7 @@ fits_at_once <- 8L
 
 # statistic(order) as the labels stand, then for each permutation, where it
 # takes a fit of the estimator each time; `flops` of one that solves systems.
-refitted_draws <- function(statistic, n, scheme, estimator, flops, progress) {
+refitted_draws <- function(statistic, scheme, estimator, flops, progress) {
   if (scheme$B * flops > most_flops) {
     warn_kernmean(
       "estimator ", estimator_word(estimator), " is fitted anew for each of ",
@@ -415,8 +416,8 @@ refitted_draws <- function(statistic, n, scheme, estimator, flops, progress) {
       " flops in all"
     )
   }
-  c(statistic(seq_len(n)), permuted_draws(
-    \(orders) apply(orders, 2L, statistic), n, scheme, fits_at_once, progress
+  c(statistic(seq_len(sum(scheme$sizes))), permuted_draws(
+    \(orders) apply(orders, 2L, statistic), scheme, fits_at_once, progress
   ))
 }
 

@@ -2,19 +2,21 @@
 #include "core/parts.h"
 #include "core/scratch.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Drawn without replacement: an index into a pool of what is left, whose last entry fills the gap;
-   block by block, one draw for each point. */
+   block by block, one draw for each point, of two groups for each point of the smaller. */
 
 typedef struct {
-  int *members, *ends, *pool; /* n each */
+  int *members, *ends, *drawn, *pool; /* n each */
 } parts;
 
 static size_t lay_out(parts *s, size_t n, int *work) {
   km_int_scratch scratch = {work, 0};
   s->members = take_ints(&scratch, n);
   s->ends = take_ints(&scratch, n);
+  s->drawn = take_ints(&scratch, n);
   s->pool = take_ints(&scratch, n);
   return scratch.used;
 }
@@ -36,7 +38,16 @@ static void sort_by_code(const int *codes, size_t n, size_t count, int *members,
   for (size_t i = 0; i < n; i++) members[ends[codes[i] - 1]++] = (int) i;
 }
 
-km_blocks km_find_blocks(const int *codes, size_t n, int *work) {
+static void count_drawn(size_t first, size_t count, const parts *s) {
+  for (int block = 0, i = 0; block < (int) count; block++) {
+    const int size = s->ends[block] - i;
+    int leading = 0;
+    for (; i < s->ends[block]; i++) leading += s->members[i] < (int) first;
+    s->drawn[block] = !first ? size : 2 * leading <= size ? leading : leading - size;
+  }
+}
+
+km_blocks km_find_blocks(const int *codes, size_t n, size_t first, int *work) {
   size_t count = 1;
   parts s;
   lay_out(&s, n, work);
@@ -47,7 +58,8 @@ km_blocks km_find_blocks(const int *codes, size_t n, int *work) {
     for (size_t i = 0; i < n; i++) s.members[i] = (int) i;
     s.ends[0] = (int) n;
   }
-  return (km_blocks){n, count, s.members, s.ends, s.pool};
+  count_drawn(first, count, &s);
+  return (km_blocks){n, count, s.members, s.ends, s.drawn, s.pool};
 }
 
 void km_draw_permutation(const km_blocks *blocks, km_draw draw, int *permutation) {
@@ -55,12 +67,17 @@ void km_draw_permutation(const km_blocks *blocks, km_draw draw, int *permutation
   for (size_t block = 0; block < blocks->count; block++) {
     const int *members = blocks->members + first;
     const size_t size = (size_t) blocks->ends[block] - first;
-    memcpy(blocks->pool, members, size * sizeof *members);
-    for (size_t i = 0; i < size; i++) {
+    const int drawn = blocks->drawn[block];
+    int *pool = blocks->pool;
+    memcpy(pool, members, size * sizeof *members);
+    for (size_t i = 0; i < (size_t) abs(drawn); i++) {
       const size_t j = draw(size - i);
-      permutation[members[i]] = blocks->pool[j];
-      blocks->pool[j] = blocks->pool[size - i - 1];
+      const int point = pool[j];
+      pool[j] = pool[size - i - 1];
+      pool[size - i - 1] = point;
     }
+    for (size_t i = 0; i < size; i++)
+      permutation[members[drawn < 0 ? i : size - i - 1]] = pool[i];
     first += size;
   }
 }

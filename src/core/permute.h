@@ -15,14 +15,19 @@ typedef struct {
   size_t n, count;
   const int *members; /* n: the points, block by block */
   const int *ends;    /* count: where each block ends in members */
+  const int *drawn;   /* count: places of a block that are drawn, -k: its last k */
   int *pool;          /* n: scratch */
 } km_blocks;
 
-/* codes: n of 1, 2, ..., n, or NULL for one block; work: km_blocks_iwork integers, kept. */
+/*
+ * codes: n of 1, 2, ..., n, or NULL for one block; first: where only two groups count, the points
+ * of the first, which stand first, else 0; work: km_blocks_iwork integers, kept.
+ */
 size_t km_blocks_iwork(size_t n);
-km_blocks km_find_blocks(const int *codes, size_t n, int *work);
+km_blocks km_find_blocks(const int *codes, size_t n, size_t first, int *work);
 
-/* permutation: n, from 0; of one block as sample.int() draws it. */
+/* permutation: n, from 0; of one block the places drawn are as of sample.int(), the last one of a
+   block first if these are its last. */
 void km_draw_permutation(const km_blocks *blocks, km_draw draw, int *permutation);
 
 /* permutations: n x count, from 1. */

@@ -35,7 +35,7 @@ SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP bloc
   const int draw = Rf_isNull(permutations);
   const int *given =
     draw ? NULL : glue_codes(permutations, n * times, 1, (int) n, "permutations");
-  const km_blocks drawn = glue_find_blocks(blocks, n);
+  const km_blocks drawn = glue_find_blocks(blocks, sizes);
   const km_relabelings from = {.observed = Rf_asLogical(observed),
                                 .count = times,
                                 .given = given,

@@ -69,15 +69,21 @@ expect_near <- function(got, want, tolerance) {
                expected.label = deparse1(substitute(want)))
 }
 
-# Columns as sample.int() draws them one after the other.
-draw_columns <- function(n, B) {
-  vapply(seq_len(B), \(b) sample.int(n), integer(n))
+# Columns as sample.int() draws them one after the other; of two groups the
+# smaller is drawn, and takes the places of its group.
+draw_columns <- function(sizes, B) {
+  n <- sum(sizes)
+  vapply(seq_len(B), \(b) {
+    drawn <- sample.int(n, if (length(sizes) == 2L) min(sizes) else n)
+    column <- c(drawn, setdiff(seq_len(n), drawn))
+    if (length(drawn) < sizes[1L]) rev(column) else column
+  }, integer(n))
 }
 
 # Columns of permutations as random ones are drawn after a seed.
-draw_after <- function(seed, n, B) {
+draw_after <- function(seed, sizes, B) {
   set.seed(seed)
-  draw_columns(n, B)
+  draw_columns(sizes, B)
 }
 
 # Did `code` get to its end under a limit of 0.02 s? A routine that asks for no

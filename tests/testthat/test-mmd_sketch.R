@@ -132,7 +132,7 @@ test_that("bins are permuted as the points of their means", {
     K <- crossprod(bins$features)
     counts <- as.vector(table(bins$group))
     set.seed(3)
-    orders <- cbind(1:18, draw_columns(18, 40))
+    orders <- cbind(1:18, draw_columns(counts, 40))
     for (statistic in c("biased", "unbiased")) {
       pair <- \(K, g, h) {
         mmd_R(K[c(g, h), c(g, h)], seq_along(c(g, h)), length(g), statistic)

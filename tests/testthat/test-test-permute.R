@@ -1,4 +1,5 @@
-# Permutations that users bring, against loops that relabel their rows.
+# Random permutations, against R's own; permutations that users bring, against
+# loops that relabel their rows.
 
 x <- random_points(14, 2)
 # Not sorted.
@@ -102,4 +103,73 @@ test_that("what is no set of permutations is refused", {
     given(matrix(1:14, 3, 14, TRUE)[, 14:2]),
     given(permute::how(), blocks = rep(1:2, 7))
   ))))
+})
+
+test_that("indices are drawn as sample.int() draws them, however many", {
+  for (n in c(2:9, 2^16 + -1:1, 2^17 + 1, 1e6)) {
+    set.seed(1)
+    want <- draw_columns(c(1, n - 1), 20)[1, ]
+    set.seed(1)
+    expect_identical(draw_permutations(c(1, n - 1), 20)[1, ], want)
+    state <- .Random.seed
+    set.seed(1)
+    draw_permutations(c(n - 1, 1), 20)
+    expect_identical(.Random.seed, state)
+  }
+  for (sizes in list(30, c(3, 20, 7), rep(1, 30))) {
+    set.seed(2)
+    want <- draw_columns(sizes, 5)
+    set.seed(2)
+    expect_identical(draw_permutations(sizes, 5), want)
+  }
+})
+
+test_that("of two groups the smaller is drawn, each labeling as likely", {
+  for (sizes in list(c(3, 4), c(5, 2), c(3, 3), c(1, 12), c(2, 0))) {
+    m <- sizes[1]
+    set.seed(3)
+    want <- draw_columns(sizes, 50)
+    set.seed(3)
+    got <- draw_permutations(sizes, 50)
+    expect_identical(apply(got, 2, sort), apply(want, 2, sort))
+    first <- \(p) apply(p[seq_len(m), , drop = FALSE], 2, sort)
+    expect_identical(first(got), first(want))
+  }
+  # 7 points in blocks of 4 and 3, with 3 and 1 of the first group.
+  blocks <- c(1L, 2L, 1L, 1L, 2L, 1L, 2L)
+  for (case in list(list(c(3, 4), 35), list(c(5, 2), 21), list(c(3, 3), 20),
+                    list(c(4, 3), 12, blocks))) {
+    drawn <- draw_permutations(case[[1]], 2e4, if (length(case) > 2) blocks)
+    labels <- apply(drawn, 2, \(p) {
+      sum(2^sort(p[seq_len(case[[1]][1])]))
+    })
+    counts <- table(labels)
+    expect_length(counts, case[[2]])
+    chi <- sum((counts - 2e4 / case[[2]])^2) / (2e4 / case[[2]])
+    expect_lt(chi, stats::qchisq(0.9999, case[[2]] - 1))
+  }
+})
+
+test_that("the same seed gives the same labels on every path", {
+  z <- random_points(15, 2)
+  for (m in c(6, 9)) {
+    two <- rep(1:2, c(m, 15 - m))
+    run <- \(...) {
+      set.seed(4)
+      mmd_test(..., B = 30)$replicates
+    }
+    pair <- \(kernel, ...) run(z[two == 1, ], z[two == 2, ], kernel, ...)
+    want <- pair(kernel)
+    K <- gram(z, kernel)
+    biased <- test_control(statistic = "biased")
+    # The shrunk ones are fitted to each labeling, or shrink by nothing.
+    for (got in list(
+      run(K, two), pair(kernel, clusters = 1:15), pair(kernel, est_mkme(0)),
+      pair(kernel, est_fkmse(lambda = 0)), pair(kernel, blocks = rep(1, 15)),
+      pair(kernel, filter = test_filter(order = 0), control = biased)
+    )) {
+      expect_near(got, want, 1e-9)
+    }
+    expect_near(run(dist(z), two), pair(kernel_energy()), 1e-12)
+  }
 })

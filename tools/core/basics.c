@@ -72,10 +72,15 @@ static void permutations(void) {
   for (int i = 0; i < N; i++) codes[i] = 1 + i % 3;
   must(km_codes_within(codes, N, 1, 3) && !km_codes_within(codes, N, 1, 2), "codes within");
   set_draws(15);
-  const km_blocks all = km_find_blocks(NULL, N, int_room(km_blocks_iwork(N)));
+  const km_blocks all = km_find_blocks(NULL, N, 0, int_room(km_blocks_iwork(N)));
   km_draw_permutation(&all, draw, order);
   put_ints("permutation", order, N);
-  const km_blocks blocks = km_find_blocks(codes, N, int_room(km_blocks_iwork(N)));
+  for (size_t first = 16; first < N; first += 8) {
+    const km_blocks two = km_find_blocks(codes, N, first, int_room(km_blocks_iwork(N)));
+    km_draw_permutation(&two, draw, order);
+    put_ints("two_groups", order, N);
+  }
+  const km_blocks blocks = km_find_blocks(codes, N, 0, int_room(km_blocks_iwork(N)));
   km_draw_permutations(&blocks, COUNT, draw, drawn, poll);
   put_ints("permutations", drawn, N * COUNT);
   km_invert(drawn, N, COUNT, order, inverse);

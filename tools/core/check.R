@@ -43,17 +43,23 @@ drawing <- function(seed) {
   \(count) floor(step() * count)
 }
 
-# As km_draw_permutations() does it; from 0.
-draw_permutation <- function(draw, blocks) {
+# As km_draw_permutations() does it; from 0. Of two groups, the first of `first`
+# points, those of the smaller are drawn in each block.
+draw_permutation <- function(draw, blocks, first = NULL) {
   permutation <- integer(sum(lengths(blocks)))
   for (members in blocks) {
+    size <- length(members)
+    leading <- if (is.null(first)) size else sum(members < first)
+    turned <- leading > size - leading && !is.null(first)
     pool <- members
-    for (i in seq_along(members)) {
-      size <- length(members) - i + 1
-      j <- draw(size) + 1
-      permutation[members[i] + 1] <- pool[j]
-      pool[j] <- pool[size]
-    }
+    drawn <- vapply(seq_len(if (turned) size - leading else leading), \(i) {
+      j <- draw(size - i + 1) + 1
+      point <- pool[j]
+      pool[j] <<- pool[size - i + 1]
+      point
+    }, 1)
+    all <- c(drawn, rev(pool[seq_len(size - length(drawn))]))
+    permutation[members + 1] <- if (turned) rev(all) else all
   }
   permutation
 }
@@ -174,6 +180,9 @@ check_basics <- function() {
   n <- 40
   same("permutation", draw_permutation(draw, list(seq_len(n) - 1)))
   blocks <- split(seq_len(n) - 1, (seq_len(n) - 1) %% 3)
+  same("two_groups", vapply(c(16, 24, 32), \(first) {
+    draw_permutation(draw, blocks, first)
+  }, numeric(n)))
   drawn <- vapply(1:3, \(c) draw_permutation(draw, blocks), numeric(n))
   same("permutations", drawn + 1)
   same("order", drawn)

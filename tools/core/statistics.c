@@ -30,7 +30,7 @@ static void subset_sums(void) {
   enum { COUNT = 6, RATES = 2, COLUMNS = 2 };
   const km_labels labels = {3, 2, sizes, sets};
   must(km_label_points(&labels) == N, "the points of all samples");
-  const km_blocks all = km_find_blocks(NULL, N, int_room(km_blocks_iwork(N)));
+  const km_blocks all = km_find_blocks(NULL, N, 0, int_room(km_blocks_iwork(N)));
   const km_relabelings drawn = {.observed = 1, .count = 2, .blocks = &all, .draw = draw};
   must(km_relabel_count(&labels, &drawn) == COUNT, "the number of subsets");
   uint64_t *subsets = block(km_subset_words(N, COUNT) * sizeof *subsets);
@@ -218,7 +218,7 @@ static void smoothing(void) {
 
 static void independence(void) {
   enum { COUNT = 6, VARIABLES = 3, RANK_A = 4, RANK_B = 3 };
-  const km_blocks all = km_find_blocks(NULL, N, int_room(km_blocks_iwork(N)));
+  const km_blocks all = km_find_blocks(NULL, N, 0, int_room(km_blocks_iwork(N)));
   int *drawn = int_room(N * COUNT), *order = int_room(N * COUNT), *inverse = int_room(N * COUNT);
   set_draws(45);
   km_draw_permutations(&all, COUNT, draw, drawn, poll);
