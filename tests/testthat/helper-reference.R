@@ -174,3 +174,12 @@ marginal_loocv_R <- function(kernel, x, e) {
   }, numeric(1))
   mean(errors)
 }
+
+# Theorem 1 of Xia et al. as printed, with the matrix K' = k |x - x'|^2.
+theorem1_printed_R <- function(x, theta2, sigma2) {
+  d <- ncol(x)
+  distances <- unname(as.matrix(stats::dist(x)))^2
+  k <- exp(-distances / (2 * theta2))
+  (theta2 + d * sigma2) / (2 * theta2) / nrow(x) -
+    d * sigma2 / (2 * theta2^2) * drop(solve(k, rowMeans(k * distances)))
+}

@@ -68,6 +68,12 @@ test_that("bad kernels, estimators, levels and targets are refused", {
     bag_gram(bags, rbf, unknown = 1),
     bag_gram(bags, rbf, est_fkmse(), lambda = 1)
   ))))
+  for (width in list(1:2, "mean")) {
+    refused(bag_gram(bags, rbf, level2 = "rbf", bandwidth2 = width),
+            "'bandwidth2' must be \"median\" or a positive number")
+  }
+  refused(bag_gram(bags, rbf, "fkmse", noise = 1), "'noise' must not be given")
+  refused(bag_gram(bags, rbf, target = base::mean), "'target' must be one of")
 })
 
 test_that("bad formulas are refused", {

@@ -148,6 +148,24 @@ test_that("chunks and companions do not change a permutation's statistic", {
   expect_identical(one$replicates, given$replicates[99])
 })
 
+test_that("dHSIC draws and finds the same, for two and three variables", {
+  skip_if_not_installed("dHSIC")
+  x <- random_points(60, 3, 1)
+  y <- random_points(60, 2, 2) + x[, 1:2]
+  z <- random_points(60, 1, 3) + 0.5 * x[, 3]
+  other <- random_points(60, 1, 4)
+  for (data in list(list(x, y), list(x, other), list(x, y, z),
+                    list(x, z, other, y))) {
+    set.seed(7)
+    test <- hsic_test(data, B = 199)
+    K <- do.call(used_grams, c(list(test), data))
+    set.seed(7)
+    theirs <- getExportedValue("dHSIC", "dhsic.test")(K = K, B = 199)
+    expect_identical(test$p.value, theirs$p.value)
+    expect_near(60 * unname(test$statistic), theirs$statistic, 1e-10)
+  }
+})
+
 test_that("dHSIC equals its twin for many variables and permutations", {
   x <- lapply(1:4, \(l) random_points(21, l, l))
   set.seed(8)
@@ -295,6 +313,12 @@ test_that("lambda of F-COSE does not look at the pairing", {
   expect_equal(test$replicates, over_columns(p, \(p) {
     fcose_R(K[[1]], K[[2]], p, test$lambda)
   }), tolerance = 1e-9)
+  long <- tryCatch(
+    hsic_test(random_points(90, 2, 1), random_points(90, 2, 2), B = 5e5,
+              estimator = est_fkmse(1)),
+    warning = identity
+  )
+  expect_s3_class(long, "kernmean_warning")
 })
 
 test_that("blocks keep their values", {

@@ -180,6 +180,20 @@ test_that("constant columns change nothing, a constant treatment is one", {
               1e-10)
 })
 
+test_that("penalties that cannot be, weights and folds that are NA", {
+  nested <- \(...) iv_nested(a, b, c, d, y, ...)
+  refused(nested(lambda_c = -1, mu_g = 1, mu_h = 1), "'lambda_c' must be")
+  refused(nested(w = replace(w, 4, NA)), "'w' must have no missing")
+  refused(nested(mu_g = 1), "'mu_h' must be")
+  refused(nested(preset = "nnpiv", mu_g = 1, mu_h = 1),
+          "'mu_g' must not be given when 'preset'")
+  refused(iv(a, y, d, preset = list(alpha_scale = 2), select = "cv"),
+          "'select' must not be \"cv\"")
+  refused(iv(a, y, d, rbf, mu = 0), "'mu' must be positive")
+  refused(iv(a, y, d, rbf, folds = replace(1:20, 3, NA)),
+          "'folds' must have no missing")
+})
+
 test_that("penalties whose ratio is no number are refused", {
   set.seed(1)
   v <- \() rnorm(9)

@@ -28,6 +28,14 @@ test_that("update(data =) reads the formula in new data, with its names", {
   expect_error(predict(fit, 1), class = "kernmean_error_input")
 })
 
+test_that("penalties of g and h are paired as they are given", {
+  nested <- \(...) iv_nested(s$a, s$b, s$c, s$d, s$y, ..., kernel = narrow)
+  refused(nested(mu_g = c(1, 2), mu_h = c(20, 10)), "'mu_h' must be as many")
+  refused(nested(mu_g = c(1, 1, 2), mu_h = c(3, 6, 6)), "'mu_h' must be")
+  fit <- suppressWarnings(nested(mu_g = c(2, 1), mu_h = c(6, 3)))
+  expect_equal(fit$mu[["mu_h"]], 3 * fit$mu[["mu_g"]])
+})
+
 test_that("the units of y change nothing but those of g", {
   fit <- iv(s$a, s$y, s$d, folds = rep_len(1:5, 40))
   for (unit in c(1e-80, 1e-6, 1e80)) {

@@ -347,7 +347,7 @@ test_that("the projection agrees at the points and is the nearest", {
   }
 })
 
-test_that("the expansion meets the projection", {
+test_that("the expansion meets the projection, as printed it does not", {
   x <- random_points(8, 3)
   for (kernel in list(kernel_rbf(1.5), kernel_rbf(c(1, 1.5, 3)))) {
     k <- gram_R(kernel, x)
@@ -360,6 +360,16 @@ test_that("the expansion meets the projection", {
     errors <- vapply(c(0.04, 0.02, 0.01), distance, numeric(1), beta = taylor)
     # Halving the noise divides an error of second order by 4.
     expect_near(errors[1:2] / errors[2:3], c(4, 4), 0.05)
+  }
+  kernel <- kernel_rbf(1.5)
+  expect_equal(theorem1_printed_R(x, 1.5^2, 0), rep(1 / 16, 8))
+  for (s in c(0.04, 0.01, 0.0025)) {
+    fit <- kme(x, kernel, "mkme", noise = s)
+    printed <- kme(x, kernel, weights = theorem1_printed_R(x, 1.5^2, s))
+    holds <- kme(x, kernel, weights = as_weights(fit, "taylor"))
+    expect_gt(kme_distance(printed, fit),
+              0.4 * sqrt(kme(x, kernel)$norm2))
+    expect_lt(kme_distance(holds, fit), 0.5 * s)
   }
 })
 
@@ -383,6 +393,15 @@ test_that("singular matrices have weights, other fits their own", {
 })
 
 # --- The object --------------------------------------------------------------
+
+test_that("update() goes back from a noise that was given to one selected", {
+  x <- random_points(12, 2)
+  fit <- kme(x, rbf, "mkme")
+  given <- update(fit, noise = 0.3)
+  expect_equal(given, kme(x, rbf, "mkme", noise = 0.3))
+  expect_equal(update(given, select = "loocv"), fit)
+  expect_equal(update(given, noise = NULL), fit)
+})
 
 test_that("fits and summaries are printed", {
   x <- cbind(a = c(0, 1, 3, 4.5, 2), b = c(1, 0, 2, 2, 9))
@@ -417,6 +436,12 @@ test_that("what marginalized estimators cannot take is refused", {
     plot(fit, type = "noise")
   )))
   expect_snapshot(writeLines(lines))
+  refused(kme(x, rbf, "mkme", lambda = 1), "'lambda' must not be given")
+  refused(kme(x, rbf, "mmkme", target = target), "'target' must not be given")
+  refused(kme(x, rbf, "mkme", weights = 1:6 / 21), "'weights'")
+  for (estimator in c("kme", "fkmse")) {
+    refused(kme(x, rbf, estimator, noise = 1), "'noise' must not be given")
+  }
   for (theta in c(1e-80, 1e80)) {
     expect_error(kme(theta * x, kernel_rbf(theta), "mkme"), "overflow",
                  class = "kernmean_error_numeric")

@@ -42,6 +42,9 @@ test_that("kernels refuse unknown choices and parameters", {
     kernel_function(\(x) x)
   ))
   expect_error(kme(x, kernel_function(\(x, y) stop("mine"))), "mine")
+  refused(kme(x, k(\(x, y) matrix("a", nrow(x), nrow(y)))),
+          "numeric 6 x 6 matrix, not a character")
+  refused(kernel_matrix(x, kernel = k(\(x, y) tcrossprod(x, y) / 0)), "36 Inf")
 })
 
 test_that("unknown choices are answered with the valid ones", {
@@ -66,6 +69,8 @@ test_that("arguments that do not go together are refused", {
     kme(x, rbf, weights = 1), kme(x, rbf, weights = letters[1:6]),
     kme(x, rbf, weights = c(1:5, Inf))
   ))
+  refused(kme(x, rbf, weights = rep(TRUE, 6)), "'weights' must be 6 numbers")
+  refused(kme(x, rbf, target = target), "'target' must not be given")
 })
 
 test_that("unused arguments are named", {
@@ -106,6 +111,8 @@ test_that("a matrix that is no Gram matrix is refused with its defect", {
     as_gram(replace(k, 7, 5)), as_gram(-diag(2)), as_gram(k[, 1:3]),
     as_gram(as.data.frame(k)), as_gram(replace(k, 3, NA)), gram(gram(x, rbf))
   ))
+  refused(as_gram(matrix(-1)), "positive semi-definite")
+  refused(as_gram(k - diag(6)), "positive semi-definite")
 })
 
 test_that("mixtures must be mixtures, for a kernel with closed forms", {
@@ -130,6 +137,10 @@ test_that("mixtures must be mixtures, for a kernel with closed forms", {
     kme_risk(kme(x, kernel_laplace(1)), normal),
     kme(x, kernel_matern(3 / 2, 1), "fkmse", target = normal)
   ))
+  refused(kme_risk(fit, one(covariances = matrix(c(1, 0.5, 0, 1), 2))),
+          "must be symmetric")
+  refused(kme_risk(fit, one(weights = NA)), "must be non-negative and sum to 1")
+  refused(kme_risk(kme(x, kernel_poly(4)), normal), "up to degree 3")
 })
 
 test_that("embeddings of different kernels or spaces do not meet", {

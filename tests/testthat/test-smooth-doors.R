@@ -94,6 +94,19 @@ test_that("a stack settles its shares, and its lambdas, once", {
   expect_equal(test$p.value, mean(values >= values[1] - 1e-9))
 })
 
+test_that("p-values over all labelings are uniform, whatever the labels", {
+  # Each labeling as the observed one: the ranks of ten statistics.
+  five <- few[c(1:3, 5:6), ]
+  for (estimator in c("smooth", "stack")) {
+    p <- apply(utils::combn(5, 3), 2, \(s) {
+      suppressWarnings(mmd_test(five[s, ], five[-s, ], rbf, estimator,
+                                control = test_control(permutations = "all"),
+                                scale = FALSE)$p.value)
+    })
+    expect_near(sort(p), 1:10 / 10, 1e-9)
+  }
+})
+
 test_that("in a test of independence smoothing makes another kernel", {
   y <- random_points(14, 1, 2) + x[, 1]
   test <- hsic_test(x, y, rbf, kernel_rbf(0.7), "smooth", B = 9)
