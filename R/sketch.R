@@ -333,10 +333,10 @@ run_sketch <- function(sketch, asked) {
     return(sketch_parts(sketch, x, asked))
   }
   if (is_stream(x)) {
-    folder <- open_folder(asked$checkpoint, sketch, list(x), asked$read)
+    folder <- open_folder(asked$checkpoint, sketch, asked$read)
     before <- sketch$n + sketch$dropped
     landmarks <- sketch$landmarks
-    task <- list(x = x, file = part_file(1L, folder))
+    task <- list(x = x, file = part_files(list(x), folder))
     sketch <- run_source(task, sketch, asked)$sketch
     sketch$landmarks <- landmarks
     if (sketch$n + sketch$dropped == before) {

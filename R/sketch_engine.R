@@ -11,7 +11,7 @@
 run_source <- function(task, empty, options) {
   x <- task$x
   file <- task$file
-  state <- read_state(file)
+  state <- read_state(file, empty)
   if (is.null(state)) {
     state <- list(sketch = empty, rows = 0, first = NULL, finished = FALSE)
   }
@@ -25,7 +25,6 @@ run_source <- function(task, empty, options) {
   goes_on <- identical(before$x, x) && identical(before$rows, state$rows)
   stream <- if (goes_on) before$stream else open_stream(x, options$read,
                                                         options$chunk)
-  if (goes_on) stream$back_to(state$rows)
   meter <- rows_meter(options$progress, task$name, state$rows)
   save_at <- now() + 5
   on.exit({
@@ -33,6 +32,7 @@ run_source <- function(task, empty, options) {
     stream$close()
     if (!is.null(file)) {
       stopped[[file]] <- if (!state$finished && !stream$anew()) {
+        stream$back_to(state$rows)
         list(x = x, stream = stream, rows = state$rows)
       }
       if (state$rows > 0 || state$finished) save_whole(bare_state(state), file)
@@ -138,30 +138,78 @@ rows_meter <- function(progress, name, done) {
 # The sketch of a list of sources, added up in their order: here, or under the
 # plan of the package future.
 sketch_parts <- function(empty, parts, options) {
-  folder <- open_folder(options$checkpoint, empty, parts, options$read)
   plan <- workers_plan()
   check_parts(parts, plan)
-  files <- lapply(seq_along(parts), part_file, folder)
-  states <- lapply(files, read_state)
-  left <- which(!vapply(states, \(state) isTRUE(state$finished), NA))
+  names <- names2(parts)
+  names(parts) <- ifelse(names %in% c("", NA), paste("part", seq_along(parts)),
+                         paste0("part '", names, "'"))
+  parts <- drop_twice(parts)
+  # What processes have done is kept from those that are lost.
+  scratch <- if (!is.null(plan)) tempfile("parts-")
+  on.exit(unlink(scratch, recursive = TRUE))
+  kept <- options$checkpoint
+  folder <- open_folder(if (is.null(kept)) scratch else kept, empty,
+                        options$read)
   # Rows fall into bins by random numbers; those of a part are its own wherever
   # it is worked on.
-  seeds <- if (length(left) && !is.null(empty$bin)) {
+  seeds <- if (!is.null(empty$bin)) {
     as.list(sample.int(.Machine$integer.max, length(parts)))
   }
-  names <- names2(parts)
-  names <- ifelse(names %in% c("", NA), paste("part", seq_along(parts)),
-                  paste0("part '", names, "'"))
-  tasks <- lapply(left, \(k) {
-    list(x = parts[[k]], name = names[k], file = files[[k]], seed = seeds[[k]])
+  files <- part_files(parts, folder)
+  tasks <- lapply(seq_along(parts), \(k) {
+    list(x = parts[[k]], name = names(parts)[k], file = files[[k]],
+         seed = seeds[[k]])
   })
-  answers <- share_out(tasks, empty, options, plan)
-  failed <- Filter(\(answer) inherits(answer, "error"), answers)
-  if (length(failed)) stop_parts(failed, folder)
-  states[left] <- answers
+  states <- work_parts(tasks, empty, options, plan)
+  failed <- Filter(is_error, states)
+  if (length(failed)) stop_parts(failed, if (!is.null(kept)) folder)
   sketch <- Reduce(merge_sketches, lapply(states, `[[`, "sketch"), empty)
   sketch$parts <- sketch$parts + length(parts)
   sketch
+}
+
+is_error <- \(x) inherits(x, "error")
+
+# Files and data that are given twice are counted once; functions may yield
+# other rows each time.
+drop_twice <- function(parts) {
+  same <- lapply(parts, \(x) {
+    if (is.character(x)) normalizePath(x, mustWork = FALSE) else x
+  })
+  anew <- vapply(parts, \(x) NROW(x) && (is.character(x) || !is_stream(x)), NA)
+  again <- duplicated(same) & anew
+  if (any(again)) {
+    warn_kernmean("parts that are given twice are counted once: ",
+                  shorten(names(parts)[again]), kind = "twice")
+  }
+  parts[!again]
+}
+
+# The state of each task, or its error. A process that is lost takes its part
+# alone with it, which is worked on once more.
+work_parts <- function(tasks, empty, options, plan) {
+  finished <- \(task) {
+    state <- read_state(task$file, empty)
+    if (isTRUE(state$finished)) state
+  }
+  states <- lapply(tasks, finished)
+  lost <- integer(length(tasks))
+  repeat {
+    left <- which(vapply(states, is.null, NA))
+    if (!length(left)) {
+      return(states)
+    }
+    answers <- share_out(tasks[left], empty, options, plan)
+    if (is_error(answers)) {
+      states[left] <- lapply(tasks[left], finished)
+      k <- left[answers$at]
+      lost[k] <- lost[k] + 1L
+      if (length(k) == 0L) stop(answers)
+      if (lost[k] == 2L) states[[k]] <- answers
+    } else {
+      states[left] <- answers
+    }
+  }
 }
 
 # What shares work out: a plan of the package future; NULL where all is done
@@ -193,8 +241,8 @@ check_parts <- function(parts, plan) {
   }
 }
 
-# The state of each task, or its error. A part is a future, so that one that is
-# lost has a name.
+# The state of each task, or its error; one error where a process is lost. A
+# part is a future, so that one that is lost has a name.
 share_out <- function(tasks, empty, options, plan = NULL) {
   options <- unclass(options)[c("read", "chunk", "progress")]
   answers <- if (is.null(plan)) {
@@ -207,14 +255,16 @@ share_out <- function(tasks, empty, options, plan = NULL) {
         future.label = "part-%d", future.seed = NULL,
         future.packages = "kernmean"
       ),
-      error = \(e) list(lost_part(e, tasks, plan))
+      error = \(e) lost_part(e, tasks, plan)
     )
+  }
+  if (is_error(answers)) {
+    return(answers)
   }
   for (k in seq_along(answers)) {
     # Where the workers do not see the folder.
     file <- tasks[[k]]$file
-    if (!is.null(file) && !inherits(answers[[k]], "error") &&
-          !file.exists(file)) {
+    if (!is.null(file) && !is_error(answers[[k]]) && !file.exists(file)) {
       save_whole(answers[[k]], file)
     }
   }
@@ -269,12 +319,13 @@ lost_part <- function(e, tasks, plan) {
   }
   words <- sub(" (Post-mortem|The total size).*", "", conditionMessage(e))
   number <- sub(".*part-([0-9]+).*", "\\1", paste(e$future$label, words))
-  name <- if (grepl("^[0-9]+$", number)) tasks[[as.integer(number)]]$name
+  at <- if (grepl("^[0-9]+$", number)) as.integer(number)
+  name <- if (!is.null(at)) tasks[[at]]$name
   errorCondition(
     paste0(if (is.null(name)) "the parts could not be worked on" else
       paste0(name, ", lost with the process that worked on it"), ": ", words),
     class = c("kernmean_error_source", "kernmean_error"), parent = e,
-    part = name
+    part = name, at = at
   )
 }
 
@@ -297,35 +348,36 @@ stop_parts <- function(failed, folder) {
 # --- The folder --------------------------------------------------------------
 
 # The folder of this call, made or found again; NULL without one. In it:
-# call.rds, what the call is; part-1.rds, ...: the state of each part.
-open_folder <- function(checkpoint, empty, parts, read) {
+# call.rds, what the call is; part-<what it is>.rds, ...: the state of each
+# part. All of it is plain: vectors and lists of them.
+open_folder <- function(checkpoint, empty, read) {
   if (is.null(checkpoint)) {
     return(NULL)
   }
-  call <- list(landmarks = empty$landmarks,
-               options = unclass(empty)[names(empty) != "landmarks"],
-               "'read'" = trace_of(read), sources = lapply(parts, \(x) {
-                 list(trace_of(x), if (is.character(x)) {
-                   list(file.size(x), as.numeric(file.mtime(x)))
-                 })
-               }))
+  call <- list(
+    landmarks = lapply(empty$landmarks, \(l) trace_of(l[names(l) != "id"])),
+    options = trace_of(unclass(empty)[names(empty) != "landmarks"]),
+    "'read'" = trace_of(read)
+  )
   path <- file.path(checkpoint, "call.rds")
-  kept <- read_state(path)
-  if (is.null(kept)) {
+  if (!file.exists(path)) {
     made <- dir.exists(checkpoint) ||
       dir.create(checkpoint, FALSE, recursive = TRUE)
     if (!made || length(dir(checkpoint, all.files = TRUE, no.. = TRUE))) {
       stop_input("'checkpoint' must be a folder that is empty, can be made or ",
-                 "is of this call, not '", checkpoint, "'")
+                 "is of calls like this one, not '", checkpoint, "'")
     }
     save_whole(call, path)
-    kept <- call
+  }
+  kept <- read_plain(path)
+  if (!identical(names(kept), names(call))) {
+    stop_kernmean("source", "cannot read the checkpoint '", path,
+                  "', which is damaged; remove it, or take an empty folder")
   }
   same <- mapply(identical, kept, call)
-  same[["landmarks"]] <- on_same_landmarks(kept, call)
   if (!all(same)) {
-    stop_input("'checkpoint' must be a folder of this call; '", checkpoint,
-               "' belongs to one with other ",
+    stop_input("'checkpoint' must be a folder of calls like this one; '",
+               checkpoint, "' belongs to one with other ",
                paste(names(call)[!same], collapse = " and other "))
   }
   normalizePath(checkpoint)
@@ -350,20 +402,35 @@ trace_of <- function(x, depth = 4L) {
     DBI::dbGetStatement(x)
   } else if (is.list(x) && depth > 0L) {
     list(class(x), lapply(unclass(x), trace_of, depth - 1L))
+  } else if (is.language(x)) {
+    deparse(x)
   } else if (!is.atomic(x) || inherits(x, "connection")) {
     class(x)
   } else if (length(x) <= 100L) {
     x
   } else {
-    copy <- tempfile()
-    on.exit(unlink(copy))
-    saveRDS(x, copy, version = 2L, compress = FALSE)
-    unname(tools::md5sum(copy))
+    content_sum(x)
   }
 }
 
-part_file <- function(k, folder) {
-  if (!is.null(folder)) file.path(folder, paste0("part-", k, ".rds"))
+content_sum <- function(x) {
+  copy <- tempfile()
+  on.exit(unlink(copy))
+  saveRDS(x, copy, version = 2L, compress = FALSE)
+  unname(tools::md5sum(copy))
+}
+
+# The file of each part, by what the part is; NULL without a folder.
+part_files <- function(parts, folder) {
+  if (is.null(folder)) {
+    return(NULL)
+  }
+  sums <- vapply(parts, \(x) {
+    content_sum(list(trace_of(x), if (is.character(x)) {
+      list(file.size(x), as.numeric(file.mtime(x)))
+    }))
+  }, "")
+  file.path(folder, paste0("part-", make.unique(sums, "-"), ".rds"))
 }
 
 # The landmarks need not be kept, nor travel, with every state.
@@ -387,15 +454,95 @@ save_whole <- function(x, path) {
   }
 }
 
-# NULL where there is no file.
-read_state <- function(file) {
+# The state that a file keeps; NULL where there is no file or, with a warning,
+# where it keeps none.
+read_state <- function(file, empty) {
   if (is.null(file) || !file.exists(file)) {
     return(NULL)
   }
-  state <- tryCatch(suppressWarnings(readRDS(file)), error = \(e) NULL)
-  if (!is.list(state)) {
-    stop_kernmean("source", "cannot read the checkpoint '", file,
-                  "', which is damaged; remove it, or take an empty folder")
+  state <- read_plain(file)
+  if (isTRUE(tryCatch(is_state(state, empty), error = \(e) FALSE))) {
+    return(state)
   }
-  state
+  warn_kernmean("the checkpoint '", file, "' is damaged; its part is worked ",
+                "on again", kind = "checkpoint")
+  unlink(file)
+  NULL
+}
+
+# What a file holds; NULL if that cannot be read, or is not plain.
+read_plain <- function(file) {
+  x <- tryCatch(suppressWarnings(list(readRDS(file))), error = \(e) NULL)
+  if (is_plain(x)) x[[1L]]
+}
+
+# Is it a vector without code, or a list of such ones, and are its attributes? A
+# file may hold promises, which run when they are looked at: typeof() alone of
+# what is in a list does not.
+is_plain <- function(x) {
+  plain <- \(type) type %in% c("NULL", "logical", "integer", "double",
+                               "character", "list")
+  for (values in list(attributes(x), if (is.list(x)) unclass(x))) {
+    for (i in seq_along(values)) {
+      if (!plain(typeof(.subset2(values, i))) ||
+            !is_plain(.subset2(values, i))) {
+        return(FALSE)
+      }
+    }
+  }
+  plain(typeof(x))
+}
+
+# Is it a state of sketches like this one, of numbers that sums can be?
+is_state <- function(state, empty) {
+  sketch <- state$sketch
+  open <- c("landmarks", "n", "groups", "dropped", "left", "parts", "weighted",
+            "sums", "bins")
+  counts <- c(state$rows, sketch$n, sketch$dropped, sketch$left, sketch$parts)
+  identical(names(state), c("sketch", "rows", "first", "finished")) &&
+    identical(names(sketch), names(empty)) &&
+    identical(unclass(sketch)[!names(sketch) %in% open],
+              unclass(empty)[!names(empty) %in% open]) &&
+    is.double(counts) && length(counts) == 5L && all(is.finite(counts)) &&
+    all(counts >= 0) && sketch$n + sketch$dropped <= state$rows &&
+    is_flag(state$finished) && is_flag(sketch$weighted) &&
+    length(sketch$sums) == max(length(sketch$groups), sketch$n > 0) &&
+    all(vapply(sketch$sums, is_record, NA, empty)) &&
+    isTRUE(all.equal(sum(vapply(sketch$sums, \(s) s$sum$n, 0)), sketch$n)) &&
+    length(sketch$bins) == (if (is.null(empty$bin)) 0L else
+      length(sketch$sums)) && all(vapply(sketch$bins, is_bins, NA, empty))
+}
+
+is_flag <- \(x) isTRUE(x) || isFALSE(x)
+
+# Doubles that are numbers, as many as these.
+are_numbers <- function(values, lengths) {
+  is.list(values) && identical(names(values), names(lengths)) &&
+    all(lengths(values) == lengths) &&
+    all(vapply(values, \(v) is.double(v) && is_finite(v), NA))
+}
+
+is_record <- function(record, empty) {
+  m <- vapply(empty$landmarks, `[[`, 1, "m")
+  rank <- vapply(empty$landmarks, `[[`, 1, "rank")
+  wanted <- c(n = 1, weight = 1, weight2 = 1)
+  for (l in seq_along(m)) {
+    each <- c(first = m[l], second = if (empty$moments > 1) m[l]^2, trace = 1,
+              if (empty$moments == 4) c(square = 1, along = rank[l]))
+    names(each) <- paste0(names(each), c("", "_y")[l])
+    wanted <- c(wanted, each)
+  }
+  if (length(m) == 2L) wanted["cross"] <- prod(m)
+  sums <- record$sum[names(wanted)]
+  are_numbers(sums, wanted) && length(record$sum) == length(wanted) &&
+    min(unlist(sums[c("n", "weight", "weight2")])) >= 0 &&
+    (is.null(record$carry) ||
+       are_numbers(record$carry[names(wanted)], wanted))
+}
+
+is_bins <- function(bins, empty) {
+  m <- empty$landmarks[[1L]]$m
+  is.matrix(bins$first) && nrow(bins$first) == m &&
+    are_numbers(bins$open, c(count = 1, first = m)) && is.double(bins$first) &&
+    is_finite(bins$first)
 }

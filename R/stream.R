@@ -46,8 +46,11 @@
 #' A process other than this one works on one thread, or on as many as the
 #' environment variable `OMP_NUM_THREADS` said when it was started.
 #'
+#' Files and data that are given twice are counted once, with a warning.
+#'
 #' If a part fails the others are finished, and the error names those that
-#' failed. Nothing is tried again by itself.
+#' failed. A part that is lost with the process that worked on it is worked on
+#' once more, and named if it is lost again; nothing else is tried again.
 #'
 #' @section Checkpoints: With `checkpoint`, a folder (made if it is missing),
 #' what is done is kept there: each part when it is finished, and every few
@@ -58,10 +61,17 @@
 #' chunks itself, and a DBI result, are gone on with if they are the very
 #' objects of the call that was stopped; in a new session make them anew. Rows
 #' must come in the same order again (a query needs an `ORDER BY`).
-#' A finished result is returned at once. A folder that belongs to a call with
-#' other landmarks, options or parts is refused; `chunk` and `progress` may
-#' differ. Files are told apart by name, size and time, data by sums, functions
-#' by their code and the values that it uses.
+#' A finished result is returned at once. Parts are known by what they are, not
+#' by their place: a call with more files than yesterday's reads the new ones
+#' only. Files are told apart by name, size and time, data by sums, functions by
+#' their code and the values that it uses. A folder of calls with other
+#' landmarks, options or `read` is refused; `chunk` and `progress` may differ.
+#'
+#' What a folder holds is used only if it is plain, vectors and lists of them
+#' without any code, and sums that can be: a damaged part is named by a warning
+#' and worked on again. That keeps accidents out. Whoever may write to the
+#' folder can still put other numbers into it: it needs the trust of your data.
+#'
 #' On machines that do not see the folder, parts are kept as they come
 #' back. Remove the folder when the sketch is saved.
 #'
@@ -131,17 +141,23 @@ open_stream <- function(x, read = NULL, chunk = 50000L) {
     at <<- to
     rows
   }
+  # Nothing but the rows that are left is kept then.
   back_to <- function(position) {
     at <<- at - (handed - position)
     handed <<- position
+    if (at == NROW(held)) {
+      held <<- NULL
+      at <<- 0
+    }
+    source$forget()
   }
   c(list(next_chunk = next_chunk, position = \() handed, back_to = back_to),
     source[c("close", "label", "anew")])
 }
 
-# list(fetch: what comes next, NULL at the end; close; label; anew). What a
-# source gives may be a source itself, which is then read to its end and, as it
-# is `ours`, closed.
+# list(fetch: what comes next, NULL at the end; close; label; anew; forget: what
+# came last). What a source gives may be a source itself, which is then read to
+# its end and, as it is `ours`, closed.
 open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
   kind <- if (is.function(x)) "function" else
     if (inherits(x, "DBIResult")) "query" else
@@ -195,7 +211,11 @@ open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
       },
       if (!is.null(inner)) inner$label()
     ),
-    anew = \() opened || kind %in% c("file", "data")
+    anew = \() opened || kind %in% c("file", "data"),
+    forget = function() {
+      environment(following)$ending_x <- ending(x)
+      if (!is.null(inner)) inner$forget()
+    }
   )
 }
 

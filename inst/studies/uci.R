@@ -186,7 +186,10 @@ fetch_all <- function(entry, lost, home, url) {
       error = function(e) stop_uci("data", "cannot download ", from, ": ",
                                    conditionMessage(e))
     )
-    check_sum(plain_bytes(to), entry$files$md5[i], from)
+    if (sha256_of(to) != entry$files$sha256[i]) {
+      stop_uci("data", "'", from, "' is not the file that the index knows: ",
+               "its SHA-256 sum is not ", entry$files$sha256[i])
+    }
   }
   dir.create(home, FALSE, recursive = TRUE)
   if (!all(file.copy(list.files(box, full.names = TRUE), home))) {
@@ -200,6 +203,25 @@ plain_bytes <- function(file) {
   bytes <- readBin(file, "raw", file.size(file))
   bytes <- bytes[!(bytes == as.raw(13) & c(bytes[-1] == lf, FALSE))]
   c(bytes[seq_len(max(0, which(bytes != lf)))], lf)
+}
+
+# R itself has these sums from 4.5 on; before, a package or a program.
+sha256_of <- function(file) {
+  if (exists("sha256sum", asNamespace("tools"))) {
+    return(unname(tools::sha256sum(file)))
+  }
+  if (requireNamespace("digest", quietly = TRUE)) {
+    return(digest::digest(file, "sha256", file = TRUE))
+  }
+  programs <- c(sha256sum = "", shasum = "-a 256")
+  there <- names(which(nzchar(Sys.which(names(programs)))))[1]
+  if (is.na(there)) {
+    stop_uci("data", "a download is checked by its SHA-256 sum, which takes R ",
+             "4.5, the package digest, or one of the programs sha256sum and ",
+             "shasum")
+  }
+  out <- system2(there, c(programs[[there]], shQuote(file)), stdout = TRUE)
+  sub("^\\\\?([0-9a-f]{64}).*", "\\1", out[1])
 }
 
 check_sum <- function(bytes, md5, what) {

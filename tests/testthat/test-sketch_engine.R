@@ -19,6 +19,17 @@ failing_stream <- function(chunks, at) {
 
 new_folder <- \() tempfile("checkpoint")
 
+# The files of the parts that are kept.
+part_states <- \(folder) dir(folder, "^part-", full.names = TRUE)
+
+part_paths <- function(x, sizes) {
+  folder <- tempfile("parts")
+  dir.create(folder)
+  paths <- file.path(folder, paste0(seq_along(sizes), ".rds"))
+  Map(saveRDS, runs_of(x, sizes), paths)
+  paths
+}
+
 # The sketch without rows.
 without_rows <- function(sketch, ...) {
   sketch <- utils::modifyList(unclass(sketch), list(...))
@@ -78,7 +89,7 @@ test_that("what goes wrong names the part, the place and the rows done", {
   ))
   expect_s3_class(e, "kernmean_error_input")
   expect_match(conditionMessage(e), "^function, chunk 2, after 10 rows: .*'b'")
-  parts <- list(x, failing_stream(chunks, 2), north = list(1), x)
+  parts <- list(x, failing_stream(chunks, 2), north = list(1), x[1:9, ])
   e <- get_error(kme_sketch(parts, data$landmarks))
   expect_identical(e$part, c("part 2", "part 'north'"))
   expect_match(conditionMessage(e), paste0(
@@ -162,7 +173,7 @@ test_that("an interrupt keeps what is done", {
   run <- \() kme_sketch(source, data$landmarks, checkpoint = folder)
   stopped_by <- tryCatch(run(), interrupt = \(e) "interrupt")
   expect_identical(stopped_by, "interrupt")
-  expect_identical(readRDS(file.path(folder, "part-1.rds"))$rows, 600)
+  expect_identical(readRDS(part_states(folder))$rows, 600)
   s <- run()
   expect_identical(s$n, 900)
   same_sums(s, kme_sketch(data$x, data$landmarks))
@@ -213,31 +224,62 @@ test_that("a folder belongs to one call", {
   keep(parts, data$landmarks)
   refused("other landmarks", parts, kme_landmarks(x, 11))
   refused("other options", parts, data$landmarks, na.action = na.omit)
-  refused("other sources", rev(parts), data$landmarks)
-  refused("other sources", parts[1], data$landmarks)
   refused("other 'read'", parts, data$landmarks, read = \(path) path)
   # Landmarks, and data, that are equal are the same, however they were made.
   copy <- data$landmarks
   copy$id <- "another"
   expect_identical(keep(lapply(parts, `+`, 0), copy)$n, 900)
-  changed <- parts
-  changed[[1]][350, 2] <- 9
-  refused("other sources", changed, data$landmarks)
-  # Closures that differ in their values alone.
-  folder <- new_folder()
-  src <- \(path) \() path
-  keep(src(path), data$landmarks)
-  refused("other sources", src(tempfile()), data$landmarks)
-  # A file of parts that has changed is another source.
-  folder <- new_folder()
-  keep(list(path), data$landmarks)
-  saveRDS(x[1:200, ], path)
-  refused("other sources", list(path), data$landmarks)
   # A folder of something else.
   folder <- dirname(path)
   refused("must be a folder that is empty", parts, data$landmarks)
   folder <- c("a", "b")
   refused("'checkpoint' must be", parts, data$landmarks)
+})
+
+test_that("parts are known by what they are", {
+  data <- engine_data()
+  x <- data$x
+  parts <- runs_of(x, c(400, 300, 200))
+  folder <- new_folder()
+  keep <- \(x, ...) kme_sketch(x, data$landmarks, checkpoint = folder, ...)
+  files <- \() length(part_states(folder))
+  same_sums(keep(parts[1:2]), kme_sketch(x[1:700, ], data$landmarks))
+  # Another order, fewer, and more tomorrow.
+  keep(parts[2:1])
+  keep(parts[1])
+  expect_identical(files(), 2L)
+  same_sums(keep(parts), kme_sketch(x, data$landmarks))
+  expect_identical(files(), 3L)
+  # Data that have changed are another part, as is a file, and a closure that
+  # differs in its values alone.
+  parts[[1]][350, 2] <- 9
+  same_sums(keep(parts), kme_sketch(do.call(rbind, parts), data$landmarks))
+  folder <- new_folder()
+  paths <- part_paths(x, c(400, 500))
+  on.exit(unlink(dirname(paths[1]), recursive = TRUE))
+  expect_identical(keep(list(paths[1]))$n, 400)
+  saveRDS(x[1:200, ], paths[1])
+  expect_identical(keep(list(paths[1]))$n, 200)
+  src <- \(path) \() path
+  expect_identical(keep(src(paths[1]))$n, 200)
+  expect_identical(keep(src(paths[2]))$n, 500)
+})
+
+test_that("a part that is given twice is counted once, if it is the same", {
+  data <- engine_data()
+  paths <- part_paths(data$x, c(400, 500))
+  on.exit(unlink(dirname(paths[1]), recursive = TRUE))
+  once <- kme_sketch(as.list(paths), data$landmarks)
+  other <- file.path(dirname(paths[1]), ".", basename(paths[1]))
+  expect_warning(
+    twice <- kme_sketch(c(paths[1], b = paths[2], other) |> as.list(),
+                        data$landmarks),
+    "given twice are counted once: part 3", class = "kernmean_warning_twice"
+  )
+  expect_identical(twice, once)
+  # A function may go on with the next rows.
+  five <- \() stream_of(list(data$x[1:5, ]))
+  expect_identical(kme_sketch(list(five, five), data$landmarks)$n, 10)
 })
 
 test_that("of parts that fail the others are kept; the next call finishes", {
@@ -256,8 +298,7 @@ test_that("of parts that fail the others are kept; the next call finishes", {
   expect_error(run(), paste0("^part 2, .*not yet; parts that are finished are ",
                              "kept in .*checkpoint"),
                class = "kernmean_error_source")
-  expect_setequal(dir(folder), c("call.rds", "part-1.rds", "part-2.rds",
-                                 "part-3.rds")[-3])
+  expect_length(part_states(folder), 2)
   file.create(flag)
   s <- run()
   expect_identical(read, c(1, 1, 1))
@@ -313,14 +354,6 @@ skip_without_futures <- function() {
               "an installed kernmean")
 }
 
-part_paths <- function(x, sizes) {
-  folder <- tempfile("parts")
-  dir.create(folder)
-  paths <- file.path(folder, paste0(seq_along(sizes), ".rds"))
-  Map(saveRDS, runs_of(x, sizes), paths)
-  paths
-}
-
 test_that("processes give the bits of one; a lost one costs its part alone", {
   skip_without_futures()
   data <- engine_data()
@@ -367,19 +400,23 @@ test_that("processes give the bits of one; a lost one costs its part alone", {
     expect_s3_class(e, "kernmean_error_source")
     expect_identical(e$part, "part 2")
     expect_match(conditionMessage(e), "part 2, function, chunk 1, after 0 rows")
-    expect_true(all(paste0("part-", c(1, 3, 4), ".rds") %in% dir(folder)))
+    expect_length(part_states(folder), 3)
     unlink(folder, recursive = TRUE)
-    # A process that is killed in the middle.
+    # A process that is killed in the middle: its part is worked on again.
     bad <- parts
     bad[[3]] <- kill
+    expect_identical(kme_sketch(bad, data$landmarks), one)
+    # One that is killed each time is named, with the others done.
+    bad[[3]] <- \() {
+      tools::pskill(Sys.getpid(), tools::SIGKILL)
+      Sys.sleep(10)
+    }
     e <- tryCatch(kme_sketch(bad, data$landmarks, checkpoint = folder),
                   error = identity)
     expect_s3_class(e, "kernmean_error_source")
     expect_identical(e$part, "part 3")
     expect_match(conditionMessage(e), "^part 3, lost with the process")
-    expect_true("part-1.rds" %in% dir(folder))
-    s <- kme_sketch(bad, data$landmarks, checkpoint = folder)
-    expect_identical(s, one)
+    expect_length(part_states(folder), 3)
     if (requireNamespace("RSQLite", quietly = TRUE)) {
       base <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
       query <- DBI::dbSendQuery(base, "select 1 as a")
@@ -407,23 +444,111 @@ test_that("parts of workers that do not see the folder are kept from here", {
   expect_identical(kept$sketch$n, 900)
 })
 
-test_that("a damaged file of a checkpoint is an error that names it", {
+test_that("a damaged file of a checkpoint is named, a part done again", {
   data <- engine_data()
   parts <- runs_of(data$x, rep(300, 3))
-  for (name in c("call.rds", "part-2.rds")) {
-    folder <- new_folder()
-    run <- \() kme_sketch(parts, data$landmarks, checkpoint = folder)
-    whole <- run()
-    file <- file.path(folder, name)
-    size <- file.size(file)
-    for (bytes in list(readBin(file, "raw", size - 20), raw(), as.raw(1:99))) {
-      writeBin(bytes, file)
-      expect_error(run(), paste0(name, "', which is damaged"),
-                   class = "kernmean_error_source")
-    }
-    unlink(file)
-    if (name != "call.rds") expect_identical(run(), whole)
+  folder <- new_folder()
+  run <- \() kme_sketch(parts, data$landmarks, checkpoint = folder)
+  whole <- run()
+  file <- part_states(folder)[2]
+  state <- readRDS(file)
+  again <- function(change) {
+    state <- change(state)
+    saveRDS(state, file)
+    expect_warning(s <- run(), "damaged; its part is worked on again",
+                   class = "kernmean_warning_checkpoint")
+    expect_identical(s, whole)
   }
+  sums <- function(name, values) {
+    again(\(s) {
+      s$sketch$sums[[1]]$sum[[name]] <- values
+      s
+    })
+  }
+  first <- state$sketch$sums[[1]]$sum$first
+  sums("first", first[-1])
+  sums("first", 1)
+  sums("first", as.character(first))
+  sums("first", replace(first, 3, NaN))
+  sums("second", first)
+  sums("weight", NULL)
+  sums("n", -300)
+  again(\(s) {
+    s$sketch$n <- 400
+    s
+  })
+  again(\(s) {
+    s$sketch$moments <- 4
+    s
+  })
+  again(\(s) replace(s, "rows", -1))
+  again(\(s) replace(s, "rows", list(c(300, 300))))
+  again(\(s) replace(s, "finished", NA))
+  again(\(s) s[-3])
+  # Files that cannot be read, the first of them the call's.
+  for (name in c(file, file.path(folder, "call.rds"))) {
+    bytes <- readBin(name, "raw", file.size(name))
+    for (some in list(utils::head(bytes, -20), raw(), as.raw(1:99))) {
+      writeBin(some, name)
+      if (name == file) {
+        expect_warning(s <- run(), class = "kernmean_warning_checkpoint")
+        expect_identical(s, whole)
+      } else {
+        expect_error(run(), "call.rds', which is damaged",
+                     class = "kernmean_error_source")
+      }
+    }
+  }
+})
+
+test_that("no code in a folder is run", {
+  data <- engine_data()
+  parts <- runs_of(data$x, rep(300, 3))
+  folder <- new_folder()
+  run <- \() kme_sketch(parts, data$landmarks, checkpoint = folder)
+  whole <- run()
+  flag <- tempfile()
+  home <- new.env()
+  delayedAssign("rows", file.create(flag), assign.env = home)
+  # A promise as an element of a list, as a file can hold it.
+  lazy <- local({
+    f <- \(...) environment()
+    as.list(f(file.create(flag)))
+  })
+  file <- part_states(folder)[1]
+  state <- readRDS(file)
+  for (bad in list(home, list(home), structure(state, at = home),
+                   replace(state, "rows", list(home)),
+                   replace(state, "first", list(\() file.create(flag))),
+                   replace(state, "first", list(structure(1, at = home))),
+                   replace(state, "first", list(quote(file.create(flag)))),
+                   lazy)) {
+    saveRDS(bad, file)
+    expect_warning(s <- run(), class = "kernmean_warning_checkpoint")
+    expect_identical(s, whole)
+  }
+  saveRDS(home, file.path(folder, "call.rds"))
+  expect_error(run(), "damaged", class = "kernmean_error_source")
+  expect_false(file.exists(flag))
+})
+
+test_that("a function that stops keeps no chunk that is done", {
+  data <- engine_data()
+  x <- data$x
+  before <- length(ls(stopped))
+  chunk <- 0
+  source <- function() {
+    chunk <<- chunk + 1
+    if (chunk == 2) stop("gone")
+    x[rep(1:900, 200), ]
+  }
+  folder <- new_folder()
+  expect_error(kme_sketch(source, data$landmarks, checkpoint = folder),
+               "gone", class = "kernmean_error_source")
+  expect_identical(length(ls(stopped)), before + 1L)
+  stream <- get(part_states(folder), stopped)$stream
+  # The chunk has 4.3 MB.
+  expect_lt(length(serialize(stream, NULL)), 1e6)
 })
 
 test_that("a file is kept only when it can be read again", {

@@ -36,7 +36,7 @@ made <- function(root, files, rows, separator, ..., base = address(root)) {
   writeLines(c(
     "Name: made", "Where: here", paste("Base:", base), "Files:",
     paste("", names(files), rows, vapply(files, plain_sum, ""),
-          strrep("0", 64)),
+          vapply(file.path(root, names(files)), sha256_of, "")),
     paste("Separator:", separator), sprintf("%s: %s", names(more), more),
     "Terms: none"
   ), index)
@@ -140,6 +140,14 @@ test_that("nothing is fetched without being asked, and kept only as a whole", {
   expect_identical(nrow(data$x), 3L)
   expect_identical(list.files(here), c("one", "two"))
   expect_identical(read_uci(entry, here), data)
+})
+
+test_that("a download that is another file is refused", {
+  root <- folder()
+  entry <- simple(root)
+  writeBin(charToRaw("1,2.5,x\r\n3,-4,y\n5,6e1,x\n"),
+           file.path(root, names(comma)))
+  expect_data_error(read_uci(entry, folder(), download = TRUE), "SHA-256")
 })
 
 test_that("the index is complete and in itself consistent", {
