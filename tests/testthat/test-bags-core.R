@@ -42,6 +42,40 @@ test_that("F-KMSE of each bag: the least score of its refits", {
   }
 })
 
+test_that("it is what kme() selects for the bag alone", {
+  skip_on_cran()
+  set.seed(1)
+  sizes <- c(100L, 3L, 65L, 2L, 1L, 20L, 50L)
+  x <- random_points(sum(sizes), 3) + rep(seq_along(sizes), sizes) / 3
+  for (kernel in list(rbf, kernel_laplace(1), kernel_linear())) {
+    found <- flexible(native_source(kernel, x), sizes)
+    stored <- flexible(native_source(NULL, kernel_matrix(x, kernel = kernel)),
+                       sizes)
+    for (b in which(sizes > 1L)) {
+      i <- rows_of(sizes)[[b]]
+      fit <- kme(x[i, , drop = FALSE], kernel, "fkmse", scale = FALSE)
+      # 2e-15 seen
+      expect_near(found$minimum[b], fit$minimum, 1e-12)
+      expect_near(stored$minimum[b], fit$minimum, 1e-12)
+      expect_near(found$reference[b], fit$reference, 1e-12)
+      # The score is flat at its least value: half of the digits.
+      expect_near(log(found$lambda[b]), log(fit$lambda), 1e-4)
+      expect_identical(found$border[b], fit$border)
+      given <- kme(x[i, , drop = FALSE], kernel, "fkmse", scale = FALSE,
+                   lambda = found$lambda[b])
+      expect_near(found$weights[i], given$weights, 1e-9)
+      expect_near(found$norm2[b], given$norm2, 1e-9)
+    }
+    expect_identical(
+      lapply(found, \(v) v[5L])[c("lambda", "minimum", "reference", "border")],
+      list(lambda = 0, minimum = NaN, reference = NaN, border = FALSE)
+    )
+    expect_identical(found$weights[rows_of(sizes)[[5L]]], 1)
+    expect_identical(with_threads(1, flexible(native_source(kernel, x), sizes)),
+                     found)
+  }
+})
+
 test_that("a bag of a stored matrix does not depend on the others", {
   sizes <- c(40L, 1L, 70L, 9L)
   k <- gram_R(rbf, random_points(sum(sizes), 2))

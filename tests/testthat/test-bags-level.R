@@ -32,6 +32,34 @@ test_that("s is the root of the median of squared distances", {
   }
 })
 
+test_that("of an even number of pairs s is between two, halved as squares", {
+  four <- bag_gram(bags[1:4], theta, level2 = "rbf")
+  apart <- kme_distance(bag_fits_R(bags[1:4], theta))^2
+  expect_near(four$level2$bandwidth^2, median(apart[upper.tri(apart)]), 1e-12)
+})
+
+test_that("all matrices are positive semi-definite to rounding", {
+  skip_on_cran()
+  many <- kinds_of_bags(30, 6)$bags
+  for (target in list(NULL, "pooled", "neighbours", "aggregate")) {
+    linear <- bag_gram(many, theta, target = target)
+    for (level in c("linear", "cosine", "rbf", "laplace", "poly")) {
+      g <- update(linear, level2 = level)
+      values <- eigen(g$K, TRUE, TRUE)$values
+      expect_gt(min(values), -1e-12 * max(values))
+      expect_identical(g$K, t(g$K))
+    }
+  }
+  for (estimator in c("skmse", "fkmse", "mkme")) {
+    linear <- suppressWarnings(bag_gram(many, theta, estimator))
+    for (level in c("linear", "cosine", "rbf", "laplace", "poly")) {
+      g <- update(linear, level2 = level)
+      values <- eigen(g$K, TRUE, TRUE)$values
+      expect_gt(min(values), -1e-12 * max(values))
+    }
+  }
+})
+
 test_that("bags that are equal have a distance of 0", {
   three <- c(bags["c"], list(again = bags$c[8:1, ]), bags["f"])
   for (level in c("rbf", "laplace", "cosine")) {

@@ -23,18 +23,26 @@ test_that("each target is its formula", {
 
 test_that("pooled is S-KMSE of kme() towards the mean of the others", {
   g <- bag_gram(bags, theta, target = "pooled")
-  of <- lapply(names(bags), \(b) {
+  others_of <- \(b) {
     others <- bags[names(bags) != b]
     w <- rep(1 / vapply(others, nrow, 1L), vapply(others, nrow, 1L)) / 5
-    target <- kme(pooled(others), theta, weights = unname(w))
+    kme(pooled(others), theta, weights = unname(w))
+  }
+  of <- lapply(names(bags), \(b) {
     if (b == "b") kme(bags[[b]], theta) else
-      kme(bags[[b]], theta, est_skmse(target = target))
+      kme(bags[[b]], theta, est_skmse(target = others_of(b)))
   })
   names(of) <- names(bags)
   expect_near(g$inner, kme_inner(of), 1e-10)
   own <- names(bags) != "b"
   expect_near(g$shrinkage$alpha[own],
               vapply(of[own], \(fit) fit$alpha, 1) |> unname(), 1e-10)
+  # The other choice of S-KMSE is there, too.
+  plugin <- bag_gram(bags, theta, est_skmse(select = "plugin"),
+                     target = "pooled")
+  fit <- kme(bags$a, theta, est_skmse(select = "plugin",
+                                      target = others_of("a")))
+  expect_near(plugin$shrinkage["a", "alpha"], fit$alpha, 1e-10)
 })
 
 test_that("a bag of one point keeps its KME, a single bag too", {
@@ -60,6 +68,15 @@ test_that("equal bags share, and give one result", {
   }
   expect_equal(unname(bag_gram(twins, theta, target = "neighbours")$mixing),
                matrix(0.25, 4, 4))
+})
+
+test_that("two bags are enough to borrow", {
+  for (target in targets) {
+    g <- bag_gram(bags[c("c", "e")], theta, target = target)
+    two <- pool_R(bags[c("c", "e")], theta)
+    expect_near(unname(g$inner),
+                targets_R(target, two)$inner, tolerance[[target]])
+  }
 })
 
 # --- New bags ----------------------------------------------------------------

@@ -89,6 +89,12 @@ test_that("all of a multiple eigenvalue is found, larger than a block too", {
   }
 })
 
+test_that("a nearly flat spectrum is found", {
+  skip_on_cran()
+  values <- c(rep(1, 10), rep(0.999, 30), 0.99 * (1:560)^-0.01)
+  expect_pairs(centered(gram_with(values, 3)), 20L, "nearly flat")
+})
+
 test_that("beyond the rank the values are rounding", {
   x <- random_points(600, 3)
   found <- krylov_spectrum(centered(x, kernel_linear()), 20L)

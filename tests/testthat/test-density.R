@@ -36,7 +36,14 @@ test_that("squared norm plus J is the distance to the mixture's embedding", {
         expect_lt(abs(fit$norm2 + found$objective - risk) /
                     (fit$norm2 + abs(found$objective)), 1e-11,
                   label = paste(format_kernel(fit$kernel), fit$estimator$label))
+        expect_equal(found$objective, sum(
+          q$weights * (found$gram %*% q$weights - 2 * found$g)
+        ), tolerance = 1e-10)
+        expect_near(found$gram, t(found$gram), 1e-13)
       }
+      parts <- c("g", "gram", "objective")
+      expect_near(matcher(fit)(isotropic(round))[parts],
+                  matcher(fit)(round)[parts], 1e-10)
     }
   }
 })

@@ -57,6 +57,23 @@ test_that("distances are a metric", {
   expect_near(d^2, outer(diag(i), diag(i), "+") - 2 * i, 1e-9)
 })
 
+test_that("the distance of a fit to itself is exactly 0", {
+  x <- random_points(25, 2)
+  mixture <- random_mixture(2, 2)
+  for (estimator in c("kme", "skmse", "fkmse")) {
+    fit <- kme(x, rbf, estimator)
+    expect_identical(kme_distance(fit, fit), 0)
+    if (estimator != "kme") {
+      for (target in list(weighted(5, 2, 7), mixture)) {
+        fit <- kme(x, rbf, estimator, target = target)
+        expect_identical(kme_distance(fit, fit), 0)
+      }
+    }
+  }
+  g <- as_gram(gram_R(rbf, x))
+  expect_identical(kme_distance(kme(g), kme(g)), 0)
+})
+
 test_that("polynomial embeddings are means of explicit features", {
   # (x'y + 1)^2 = sum of products of 1, sqrt(2) x_i, x_i^2, sqrt(2) x_1 x_2.
   features <- \(x) {
@@ -234,6 +251,24 @@ test_that("the risk of polynomial kernels is that of exact moments", {
       expect_near(kme_risk(fit, mixture), kme_distance(fit, truth)^2, 1e-10)
     }
   }
+})
+
+test_that("RBF kernels integrate a normal distribution in closed form", {
+  # E exp(-(z - X)^2/(2 theta^2)) is a density of N(0, theta^2 + s^2), scaled;
+  # independent coordinates multiply.
+  theta <- c(0.7, 2)
+  s <- c(1.5, 0.4)
+  z <- random_points(6, 2)
+  mixture <- check_mixture(list(weights = 1, means = c(0, 0),
+                                covariances = diag(s^2)), 2L, "mixture")
+  want <- 1
+  for (l in 1:2) {
+    want <- want * sqrt(2 * pi) * theta[l] *
+      stats::dnorm(z[, l], 0, sqrt(theta[l]^2 + s[l]^2))
+  }
+  expect_near(mixture_at(mixture, kernel_rbf(theta), z), want, 1e-13)
+  expect_near(mixture_inner(mixture, mixture, kernel_rbf(theta)),
+              prod(theta / sqrt(theta^2 + 2 * s^2)), 1e-13)
 })
 
 test_that("a singular covariance is that of the remaining coordinates", {

@@ -45,6 +45,20 @@ test_that("axes and scores are those of the projected Gram matrix", {
   }
 })
 
+test_that("with all rows as landmarks it is the fit to the points", {
+  some <- c(1:20, 31:50, 61:70)
+  a <- kme_fda(kme_sketch(x[some, ], kme_landmarks(x[some, ], 50,
+                                                   kernel_rbf(0.3)),
+                          groups = g[some], moments = 4))
+  b <- kme_fda(x[some, ], g[some], kernel_rbf(0.3), ridge = "shrinkage")
+  expect_near(a$ridge, b$ridge, 1e-7)
+  expect_near(a$svd, b$svd, 1e-7)
+  expect_lt(up_to_signs(predict(a, x)$x, predict(b, x)$x), 1e-6)
+  # At one spread the posterior probabilities are the same.
+  a$sigma2 <- b$sigma2
+  expect_near(predict(a, x)$posterior, predict(b, x)$posterior, 1e-6)
+})
+
 test_that("the spread is that of the rows around their means", {
   fit <- kme_fda(sketch, ridge = 0.1)
   apart <- predict(fit, x)$x - fit$means[g, ]

@@ -34,8 +34,15 @@ test_that("summary has the residual moments", {
     s$a, s$b, s$c, s$d, s$y, s$w, s$s, line, lambda_c = 1, lambda_d = 2,
     mu_g = 3, mu_h = 4
   )
+  moments <- summary(fit)$moments
+  # Each over the rows of its own moment.
+  expect_identical(moments$rows, c(sum(s$s), sum(1 - s$s)))
+  r <- residuals(fit)
+  expect_equal(moments$mean, c(mean(r[s$s == 1, 1]), mean(r[s$s == 0, 2])))
+  expect_equal(moments[["r'Pr/n"]], unname(fit$criterion))
   shown(summary(fit))
   fit <- quietly(iv(s$a, s$y, s$d, line, lambda = 1,
                          mu = c(0.01, 1, 100)))
+  expect_equal(summary(fit)$moments$mean, mean(residuals(fit)))
   shown(summary(fit))
 })

@@ -208,6 +208,18 @@ test_that("tolerances say which directions count", {
   expect_lt(relative_error(fit$fitted.values, cbind(slow$g, slow$h)), 1e-7)
 })
 
+test_that("a full learner's fitted values do not depend on its kernel", {
+  P <- action_R(K_of(s$d), 0.7)
+  want <- solve(P + 0.2 * diag(40), P %*% s$y)
+  for (theta in c(0.2, 0.5)) {
+    fit <- quietly(iv(
+      s$a, s$y, s$d, list(x = kernel_rbf(theta), z = narrow), lambda = 0.7,
+      penalty = "l2", mu = 0.2
+    ))
+    expect_near(unname(fitted(fit)), drop(want), 1e-8)
+  }
+})
+
 # --- Two-stage least squares --------------------------------------------------
 
 test_that("linear kernels without penalties are two-stage least squares", {
@@ -349,6 +361,14 @@ test_that("nested predictions have the columns g and h", {
   expect_near(unname(drop(g)), unname(want[, 1]), 1e-10)
   expect_near(unname(drop(h)), unname(want[, 2]), 1e-10)
   expect_equal(unname(predict(fit)), unname(as.matrix(fit$fitted.values)))
+})
+
+test_that("residuals of nested fits are those of the moments", {
+  fit <- nested(w = s$w, kernel = narrow, lambda_c = 1, lambda_d = 1,
+                mu_g = 0.2, mu_h = 0.3)
+  of <- fit$fitted.values
+  expect_equal(unname(as.matrix(residuals(fit))),
+               unname(cbind(s$y - of[, "g"], of[, "h"] - s$w * of[, "g"])))
 })
 
 test_that("an intercept is the mean of y, added", {

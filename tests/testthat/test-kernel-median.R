@@ -46,6 +46,23 @@ test_that("the median of integers with ties is exact to the bit", {
   }
 })
 
+test_that("the mean of the two middle distances is taken across a gap", {
+  # 6 and 3 points in two clusters: 18 of the 36 pairs within, 18 across.
+  x <- matrix(c(seq(0, 0.01, length.out = 6), 1000 + c(0, 0.002, 0.004)))
+  expect_median(x)
+  x <- matrix(c(0, 1e-9, 2e-9, 1))
+  expect_median(x)
+})
+
+test_that("the median is right when nearly all distances agree", {
+  x <- diag(60)
+  expect_median(x)
+  x[1] <- 1 + 1e-12
+  expect_median(x)
+  x <- rbind(matrix(0, 150, 2), random_points(20, 2))
+  expect_median(x)
+})
+
 test_that("the median is right for more pairs than are held at once", {
   # A sample of pairs brackets the middle; what is inside is kept or tabulated.
   for (d in c(1, 3)) {
@@ -160,6 +177,17 @@ test_that("the median bandwidth scales with the data, however large or small", {
     expect_equal(kme(x * scale)$norm2, kme(x)$norm2, tolerance = 1e-12,
                  info = format(scale))
   }
+})
+
+test_that("a bandwidth may be a function of the data", {
+  x <- random_points(20, 3)
+  spread <- \(x) apply(x, 2, stats::sd)
+  k <- fit_kernel(kernel_rbf(spread), x)
+  expect_identical(k$bandwidth, spread(x))
+  expect_near(kernel_matrix(x, kernel = kernel_rbf(spread)),
+              kernel_matrix(x, kernel = kernel_rbf(spread(x))), 0)
+  expect_near(kernel_matrix(x, kernel = kernel_rbf(\(x) 2)),
+              kernel_matrix(x, kernel = kernel_rbf(2)), 0)
 })
 
 test_that("distances at the end of the number range are answered", {

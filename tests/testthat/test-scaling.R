@@ -81,6 +81,8 @@ test_that("pre-images come back in the units of the user", {
     back * rep(apply(x, 2, sd), each = 4) + rep(colMeans(x), each = 4),
     tolerance = 1e-6
   )
+  white <- kme_pca(x, kernel_rbf(3), scale = "whiten")
+  expect_near(preimage(white, x[1:4, ]), x[1:4, ], 1e-4)
 })
 
 test_that("the kernel of a fit takes its units to other points", {
@@ -122,6 +124,12 @@ test_that("directions in which nothing varies are left out", {
   fit <- kme(flat, scale = "whiten")
   expect_output(print(fit), "whitened by their covariance (rank 3 of 5)",
                 fixed = TRUE)
+})
+
+test_that("columns of any size are scaled without overflow", {
+  huge <- x * rep(c(1e200, 1e-200, 1), each = n)
+  expect_near(kme(huge, scale = TRUE)$fitted,
+              kme(x, scale = TRUE)$fitted, 1e-10)
 })
 
 test_that("units tenfold apart are a warning that names column and argument", {
@@ -175,6 +183,15 @@ test_that("another kernel or other units for a gram of scaled points", {
     expect_equal(cross$values,
                  kme_cov(y, y[, 1], kernel_laplace(), scale = scale)$values)
   }
+})
+
+test_that("a kernel that was scaled otherwise brings its scaling", {
+  white <- kme(x, scale = "whiten")$kernel
+  fit <- update(kme(x, scale = TRUE), kernel = white)
+  expect_identical(fit$kernel, white)
+  expect_identical(update(fit, estimator = "skmse")$kernel, white)
+  test <- mmd_test(x[1:20, ], x[21:40, ], scale = TRUE, B = 9)
+  expect_identical(update(test, kernel = white)$kernel, white)
 })
 
 test_that("scale = TRUE does not depend on the units of the columns", {

@@ -125,6 +125,23 @@ test_that("inner products with other means are those of the twin", {
   }
 })
 
+test_that("values, norm and inner products of one fit agree", {
+  x <- random_points(30, 3)
+  fit <- smoothed(x, 0.8)
+  expect_gt(fit$h, 0)
+  expect_equal(predict(fit), unname(fit$fitted))
+  expect_near(predict(fit, x), predict(fit), 1e-12)
+  expect_near(kme_inner(fit, fit), fit$norm2, 1e-12)
+  expect_identical(kme_distance(fit, fit), 0)
+  plain <- kme(x, kernel_rbf(0.8))
+  expect_near(kme_inner(plain, fit), mean(fit$fitted), 1e-12)
+  expect_near(sum(fit$weights), fit$c, 1e-12)
+  expect_identical(coef(fit), fit$weights)
+  # Rows of new points do not see each other.
+  z <- random_points(5, 3)
+  expect_near(predict(fit, z)[2], predict(fit, z[2, , drop = FALSE]), 1e-13)
+})
+
 test_that("the risk is that of the mixture the estimate is", {
   x <- random_points(7, 2)
   theta <- 1.1
@@ -205,6 +222,31 @@ test_that("affine maps change nothing if the kernel is mapped alike", {
   scaled <- smoothed(sweep(x, 2, by, "*"), by * 0.9)
   same_choice(scaled, fit)
   expect_near(predict(scaled, sweep(z, 2, by, "*")), predict(fit, z), 1e-9)
+})
+
+test_that("the units of a kernel are those of data scaled by hand", {
+  x <- random_points(14, 2) %*% matrix(c(3, 1, 0, 0.2), 2)
+  z <- x[1:3, ] + 0.1
+  for (scale in list(TRUE, "whiten")) {
+    fit <- kme(x, rbf, est_smooth(), scale = scale)
+    root <- if (isTRUE(scale)) diag(1 / apply(x, 2, stats::sd)) else {
+      # Up to a rotation, which an isotropic kernel does not see.
+      solve(chol(stats::cov(x)))
+    }
+    by_hand <- smoothed(x %*% root, 1.3)
+    same_choice(fit, by_hand)
+    expect_near(predict(fit, z), predict(by_hand, z %*% root), 1e-9)
+  }
+})
+
+test_that("points of a gram are points", {
+  x <- random_points(14, 2)
+  fit <- smoothed(x, 1.3)
+  on_gram <- kme(gram(x, rbf), estimator = "smooth")
+  same_choice(on_gram, fit, 1e-12)
+  frame <- data.frame(u = x[, 1], v = x[, 2])
+  same_choice(kme(~ u + v, frame, kernel = rbf, estimator = "smooth"), fit,
+              1e-12)
 })
 
 # --- Degenerate samples ------------------------------------------------------
