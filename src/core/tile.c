@@ -3,7 +3,6 @@
 #include "core/parts.h"
 #include "core/scratch.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 /*
@@ -229,7 +228,10 @@ static void run_pairs(const walk *w, size_t worker, size_t first, size_t last) {
       column = ++row;
     run_pair(w, worker, room, row, column);
   }
-  atomic_thread_fence(memory_order_seq_cst); /* what `store` streamed is seen by other threads */
+  /* What `store` streamed is seen by other threads. */
+#ifdef _OPENMP
+#pragma omp flush
+#endif
 }
 
 /* Operations of `pairs` panel pairs at `value` a kernel value; no more than there are values. */

@@ -1,8 +1,8 @@
 # Sourced by tools/slow.sh: the whole suite under other compilers, flags, libraries and
-# locales. Nothing of the machine is changed: libraries are unpacked and locales made in
+# locales, and the core before the front end of an old gcc. Nothing of the machine is changed: libraries are unpacked and locales made in
 # the scratch folder.
 
-all_builds="clang lto O0 native serial openblas one-thread turkish C latin1"
+all_builds="clang lto O0 native serial openblas one-thread turkish C latin1 gcc5"
 
 # plan BUILD: how it is made and run.
 #   make_lines  of a Makevars file; none: the build with R's own flags
@@ -128,9 +128,53 @@ half_suite() {
     Rscript "$root/tools/suite.R" "$tmp/tests-$2" "$tmp/counts-$2" $(($2 - 1))/2
 }
 
+# What gcc before 9 refuses under default(none), such as const variables that are shared. AVR's
+# compiler is the old one that today's systems have. Its sizes have 16 bits: an array that
+# is too large for them is no fault, nor is what it warns of.
+gcc5() {
+  if ! command -v avr-gcc >/dev/null; then (apt_get gcc-avr avr-libc); fi
+  front=$(avr-gcc -print-prog-name=cc1 2>/dev/null)
+  case $(avr-gcc -dumpversion 2>/dev/null) in
+    [5-8].*) asked="$asked gcc5"; named="$named gcc5"; part builds gcc5 front_end ;;
+    *) echo "builds: not done: gcc5 (no avr-gcc before 9)" ;;
+  esac
+}
+
+front_end() {
+  stubs=$tmp/stubs
+  mkdir -p "$stubs"
+  printf 'int omp_get_%s(void);\n' num_procs max_threads thread_limit >"$stubs/omp.h"
+  cat >"$stubs/shared.c" <<'C'
+int f(const int n);
+int f(const int n) {
+  int sum = 0;
+#pragma omp parallel default(none) shared(n, sum)
+  sum = n;
+  return sum;
+}
+C
+  refused "$stubs/shared.c" >/dev/null || { echo "takes what it should refuse"; return 1; }
+  faults=0
+  files=0
+  for file in "$root"/src/core/*.c "$root"/src/apps/*.c "$root"/tools/core/*.c; do
+    refused "$file" && faults=$((faults + 1))
+    files=$((files + 1))
+  done
+  echo "$files files read by gcc $(avr-gcc -dumpversion), $faults refused"
+  [ $faults = 0 ]
+}
+
+# refused FILE: its errors.
+refused() {
+  "$front" -quiet -w -std=c11 -fopenmp -fsyntax-only -DKM_NO_R -I"$root/src" -I"$stubs" "$1" 2>&1 |
+    grep 'error:' | grep -v 'size of array'
+}
+
 builds() {
   asked=
   named=
-  for build in ${KERNMEAN_BUILDS:-$all_builds}; do run_build "$build"; done
+  for build in ${KERNMEAN_BUILDS:-$all_builds}; do
+    case $build in gcc5) gcc5 ;; *) run_build "$build" ;; esac
+  done
   [ -z "$asked" ] || conclude builds "the whole suite each:$named" $asked
 }
