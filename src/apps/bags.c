@@ -30,7 +30,6 @@ enum {
   PANEL = KM_TILE_COLS
 };
 
-static const double most_scratch = 8388608;  /* doubles of all workers: 64 MB */
 static const double poll_work = 1e9;         /* operations between two polls */
 static const double lowest = 1e-10, highest = 1e4; /* lambda, by the largest eigenvalue */
 static const double tolerance = 1e-5;        /* of log lambda */
@@ -281,8 +280,8 @@ static size_t lay_out_flexible(flexible *f, double *work) {
   f->cost = n * n * (10 * n + 1000);
   f->size = lay_out_slice(&s, f->source, f->largest, NULL);
   f->ints = larger(km_eigen_iwork(f->largest, 0), km_eigen_iwork(f->largest, 1));
-  f->workers = larger(FEWEST, smaller(WORKERS, (size_t) (most_scratch / (double) f->size)));
-  f->slices = take(&scratch, f->workers * f->size);
+  f->workers = workers_that_fit(FEWEST, WORKERS, f->size);
+  f->slices = take(&scratch, room_that_fits(FEWEST, WORKERS, f->size));
   return scratch.used;
 }
 

@@ -19,7 +19,6 @@
 enum { WORKERS = 32, PACK = KM_PACK, PANEL = KM_TILE_COLS };
 
 static const double poll_work = 1e9;         /* operations between two polls */
-static const double most_scratch = 8388608; /* doubles of all workers: 64 MB */
 static const km_kernel rbf = {.family = KM_RBF};
 
 /* Parts, packed one by one. */
@@ -51,6 +50,15 @@ static size_t first_pack(const side *s, size_t part) {
   return km_run_start(&s->of->parts, part) / PACK + part;
 }
 
+static size_t lay_out_room(room *own, size_t d, double *work) {
+  km_scratch scratch = {work, 0};
+  own->rows = take_aligned(&scratch, km_panel_size(d));
+  own->columns = take_aligned(&scratch, km_panel_size(d));
+  own->tile = take_aligned(&scratch, KM_PANEL_TILE);
+  own->factor = take_aligned(&scratch, d * d);
+  return scratch.used;
+}
+
 static size_t lay_out(products *all, double *work) {
   const size_t d = all->d;
   km_scratch scratch = {work, 0};
@@ -58,13 +66,11 @@ static size_t lay_out(products *all, double *work) {
   all->columns.packed = all->rows.packed;
   if (!all->symmetric)
     all->columns.packed = take_aligned(&scratch, packs_of(all->columns.of) * PACK * d);
-  for (size_t worker = 0; worker < all->workers; worker++) {
-    room *own = &all->rooms[worker];
-    own->rows = take_aligned(&scratch, km_panel_size(d));
-    own->columns = take_aligned(&scratch, km_panel_size(d));
-    own->tile = take_aligned(&scratch, KM_PANEL_TILE);
-    own->factor = take_aligned(&scratch, d * d);
-  }
+  const size_t most = smaller(WORKERS, all->pairs), desk = lay_out_room(&all->rooms[0], d, NULL);
+  double *desks = take(&scratch, room_that_fits(1, most, desk));
+  all->workers = workers_that_fit(1, most, desk);
+  for (size_t worker = 0; work && worker < all->workers; worker++)
+    lay_out_room(&all->rooms[worker], d, desks + worker * desk);
   return scratch.used;
 }
 
@@ -75,8 +81,6 @@ static products products_of(size_t d, const km_noisy *rows, const km_noisy *colu
   all.pairs = columns ? p * columns->parts.count : p * (p + 1) / 2;
   const double values = (double) rows->n * (double) all.columns.of->n;
   const double size = (double) d, few = 1024; /* operations of any pair */
-  const double most = fmin(most_scratch / (size * size), (double) all.pairs);
-  all.workers = (size_t) fmax(1, fmin(WORKERS, most));
   all.each = few + size * size * size / 8 +
              (size + KM_EXP_COST) * values / ((double) p * (double) all.columns.of->parts.count);
   return all;
@@ -113,8 +117,8 @@ static void pack_parts(const side *s, size_t d) {
   const size_t count = s->of->parts.count;
   const double cost = (double) d * ((double) s->of->n + (double) d * (double) count);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(s, d) firstprivate(count, cost) \
-    schedule(dynamic, 16) num_threads(km_threads(cost))
+#pragma omp parallel for default(none) shared(s, d) firstprivate(count) schedule(dynamic, 16) \
+    num_threads(km_threads(cost))
 #else
   (void) cost;
 #endif

@@ -25,7 +25,6 @@ enum {
   PANEL = KM_TILE_COLS
 };
 
-static const double most_scratch = 8388608;  /* doubles of all folds in work: 64 MB */
 static const double poll_work = 1e9;         /* operations between two polls */
 static const double worker_work = 5e5;       /* operations that a worker's scratch is worth */
 static const km_kernel rbf = {.family = KM_RBF};
@@ -361,16 +360,13 @@ static size_t lay_out(folds *f, double *work) {
   const double all = f->each * (double) f->items * (double) job->folds;
   f->workers = (size_t) fmin(WORKERS, 1 + all / worker_work);
   subset probe;
-  const double size = (double) lay_out_subset(&probe, f, NULL);
+  const size_t size = lay_out_subset(&probe, f, NULL), most = smaller(WORKERS, job->folds);
   const double few = fmax(4, poll_work / f->axes); /* folds between two polls */
-  f->group =
-    smaller(job->folds, (size_t) fmax(1, fmin(fmin(WORKERS, few), most_scratch / size)));
+  f->group = (size_t) fmin(few, (double) workers_that_fit(1, most, size));
   km_scratch scratch = {work, 0};
-  const size_t slice = lay_out_subset(&probe, f, NULL);
-  for (size_t g = 0; g < f->group; g++) {
-    double *own = take(&scratch, slice);
-    if (work) lay_out_subset(&f->subsets[g], f, own);
-  }
+  double *slices = take(&scratch, room_that_fits(1, most, size));
+  for (size_t g = 0; work && g < f->group; g++)
+    lay_out_subset(&f->subsets[g], f, slices + g * size);
   const size_t desk = lay_out_room(&f->rooms[0], f, NULL);
   for (size_t worker = 0; worker < f->workers; worker++) {
     double *own = take(&scratch, desk);

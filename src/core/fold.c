@@ -203,13 +203,6 @@ typedef struct {
   sums_sink rows, forms;
 } moments_sink;
 
-static size_t lay_out_moments(moments_sink *sink, const km_source *source, size_t p,
-                              double *work) {
-  const size_t rows = lay_out(&sink->rows, source, 1, work);
-  sink->forms.sums = work ? work + rows : NULL;
-  return rows + KM_WORKERS * p;
-}
-
 static void add_moments(const km_tile *tile, void *to, size_t worker) {
   moments_sink *sink = to;
   add_sums(tile, &sink->rows, worker);
@@ -217,15 +210,14 @@ static void add_moments(const km_tile *tile, void *to, size_t worker) {
 }
 
 size_t km_fold_moments_work(const km_source *source, size_t p) {
-  moments_sink sink;
-  return lay_out_moments(&sink, source, p, NULL);
+  return km_fold_rows_work(source) + KM_WORKERS * p;
 }
 
 void km_fold_moments(const km_source *source, const double *u, size_t p, double *rows,
                      double *forms, double *work, km_poll poll) {
   moments_sink sink = {.rows = sums_start(source, 1, work),
-                       .forms = {.simd = km_simd(), .source = source, .u = u, .v = u, .p = p}};
-  lay_out_moments(&sink, source, p, work);
+                       .forms = {.simd = km_simd(), .source = source, .u = u, .v = u, .p = p,
+                                 .sums = work + km_fold_rows_work(source)}};
   memset(sink.forms.sums, 0, KM_WORKERS * p * sizeof *sink.forms.sums);
   km_walk(source, sink.rows.slots, 2 + (double) p, add_moments, &sink, sink.rows.walk, poll);
   sums_end(&sink.rows, rows);

@@ -27,8 +27,9 @@ size_t km_fold_quad_work(const km_source *source, size_t p);
 void km_fold_quad(const km_source *source, const double *u, const double *v, size_t p, double *out,
                   double *work, km_poll poll);
 
-/* Row sums and u_c' K u_c of a symmetric source in one walk, bit for bit what the two folds give.
-   u: n x p; rows: n; forms: p. */
+/* Row sums and u_c' K u_c of a symmetric source in one walk: the row sums bit for bit those of the
+   fold above, up to 262,144 points (where each worker has an accumulator) the forms too. u: n x p;
+   rows: n; forms: p. */
 size_t km_fold_moments_work(const km_source *source, size_t p);
 void km_fold_moments(const km_source *source, const double *u, size_t p, double *rows,
                      double *forms, double *work, km_poll poll);

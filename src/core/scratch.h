@@ -1,7 +1,8 @@
 #ifndef KM_SCRATCH_H
 #define KM_SCRATCH_H
 
-#include <stddef.h>
+#include "core/parts.h"
+
 #include <stdint.h>
 
 /*
@@ -27,6 +28,18 @@ static inline double *take_aligned(km_scratch *scratch, size_t count) {
   const size_t off = at % (LINE * sizeof(double)) / sizeof(double);
   scratch->used += scratch->base ? (LINE - off) % LINE : LINE;
   return take(scratch, count);
+}
+
+enum { KM_MOST_SCRATCH = 8388608 }; /* doubles of all workers: 64 MB */
+
+/* How many workers have `size` doubles each: `most`, or as many as fit, but `fewest` at least. */
+static inline size_t workers_that_fit(size_t fewest, size_t most, size_t size) {
+  return larger(fewest, smaller(most, KM_MOST_SCRATCH / size));
+}
+
+/* Room for them. It grows with `size`, though there may be fewer of them. */
+static inline size_t room_that_fits(size_t fewest, size_t most, size_t size) {
+  return smaller(most * size, larger(KM_MOST_SCRATCH, fewest * size));
 }
 
 /* The same of integers. */

@@ -1,7 +1,9 @@
 #include "apps/bags.h"
 #include "apps/density.h"
 #include "apps/hsic.h"
+#include "apps/noisy.h"
 #include "apps/sketch.h"
+#include "apps/smooth.h"
 #include "core/axes.h"
 #include "core/back.h"
 #include "core/center.h"
@@ -25,13 +27,55 @@
 
 /*
  * Scratch never gets less when a size grows: a caller may take it once for the largest of several
- * problems. Each function of sizes is walked along each of them.
+ * problems. Each function of sizes is walked along each of them. (km_block_sums_work is none: it
+ * depends on where the blocks end.)
  */
 
 static km_source of(size_t n, size_t m, size_t d) {
   static const double x = 0;
   return (km_source){.kernel = {KM_RBF, 0, 0}, .x = &x, .n = n, .y = m ? &x : NULL,
                      .m = m ? m : n, .d = d};
+}
+
+enum { LONGEST = 4201, PART = 7, FOLDS = 2 };
+
+/* Points in parts, and in folds. */
+static int ends[LONGEST], folds[LONGEST];
+
+/* One bag. */
+static size_t flexible_of(const km_source *source) {
+  const int end = (int) source->n;
+  const km_runs bag = {1, &end, NULL};
+  return km_bag_flexible_work(source, &bag);
+}
+
+/* Points or components, in d columns. */
+static size_t match_of(size_t n, size_t m, size_t d, int free) {
+  const km_source source = of(n, 0, d);
+  const km_estimate estimate = {.source = &source};
+  const km_mixture mixture = {.m = m, .d = d};
+  return free ? km_match_free_work(&mixture, &estimate) : km_match_work(&mixture, &estimate);
+}
+
+static size_t log_density_of(size_t n, size_t m, size_t d) {
+  const km_mixture mixture = {.m = m, .d = d};
+  return km_log_density_work(&mixture, n);
+}
+
+static size_t cross_of(const km_source *source, size_t others) {
+  const km_source other = of(others, source->m, 4);
+  return km_sketch_cross_work(source, &other);
+}
+
+static size_t noisy_of(size_t n, size_t parts, size_t d, int same) {
+  const km_noisy rows = {.n = n, .parts = {parts, ends, NULL}};
+  return km_noisy_inner_work(d, &rows, same ? NULL : &rows);
+}
+
+static size_t smooth_of(size_t n, size_t p, int pairs) {
+  const km_smooth_job job = {.n = n, .p = p, .folds = FOLDS, .fold = folds, .h_count = 9,
+                             .pairs = pairs};
+  return km_smooth_folds_work(&job);
 }
 
 /* Each function with what is walked: SIZES(name, value at n and m), or SOURCE(name, function, what
@@ -77,7 +121,19 @@ static km_source of(size_t n, size_t m, size_t d) {
   SOURCE(tiles, km_walk_work) \
   SOURCE(bag_marginal, km_bag_marginal_work) \
   SOURCE(sketch_sums, km_sketch_sums_work, , 1, 1) \
-  SOURCE(sketch_bins, km_sketch_bins_work)
+  SOURCE(sketch_bins, km_sketch_bins_work) \
+  SOURCE(sketch_cross, cross_of, , 60) \
+  SOURCE(block_rows, km_block_rows_work) \
+  SOURCE(bag_flexible, flexible_of) \
+  SIZES(match, match_of(n, m, 3, 0)) \
+  SIZES(match_columns, match_of(50, m, n, 0)) \
+  SIZES(match_free, match_of(n, m, 3, 1)) \
+  SIZES(log_density, log_density_of(n, m, 3)) \
+  SIZES(log_density_columns, log_density_of(50, n, m)) \
+  SIZES(noisy_inner, noisy_of(n, 9, m, 1)) \
+  SIZES(noisy_inner_parts, noisy_of(1000, n, m, 0)) \
+  SIZES(smooth_folds, smooth_of(n, m, 0)) \
+  SIZES(smooth_folds_pairs, smooth_of(n, m, 1))
 
 #define SIZES_FUNCTION(name, value)       \
   static size_t name(size_t n, size_t m) { \
@@ -119,9 +175,13 @@ static void grow(const sized *one, size_t n, size_t m) {
 
 void run_scratch(void) {
   static const size_t others[] = {1, 2, 7, 30, 63, 64, 129, 1000, 2100};
+  for (int i = 0; i < LONGEST; i++) {
+    ends[i] = PART * (i + 1);
+    folds[i] = i % FOLDS + 1;
+  }
   for (size_t f = 0; f < sizeof all / sizeof *all; f++)
     for (size_t o = 0; o < sizeof others / sizeof *others; o++)
-      for (size_t n = 1; n < 4200; n++) {
+      for (size_t n = 1; n < LONGEST - 1; n++) {
         grow(all + f, n, others[o]);
         grow(all + f, others[o], n);
       }
