@@ -257,7 +257,8 @@ static void run(walk *w, km_poll poll) {
   for (size_t first = 0; first < longest; first += step) {
     const size_t last = smaller(first + step, longest);
 #ifdef _OPENMP
-#pragma omp parallel for default(none) shared(w, first) firstprivate(workers, last) schedule(dynamic) \
+#pragma omp parallel for default(none) shared(w, first) firstprivate(workers, last) \
+    schedule(dynamic) \
     num_threads(w->alone ? 1 : km_threads(operations(w, workers * (last - first), value)))
 #endif
     for (size_t worker = 0; worker < workers; worker++) run_pairs(w, worker, first, last);
