@@ -11,6 +11,7 @@
 
 static const R_CallMethodDef entries[] = {
   ENTRY(r_threads, 1),
+  ENTRY(r_work_per_thread, 1),
   ENTRY(r_openmp, 0),
   ENTRY(r_isa, 1),
   ENTRY(r_exp, 1),

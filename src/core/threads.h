@@ -11,12 +11,16 @@ void km_threads_init(void);
 
 /*
  * Threads for `work` operations: 1 in a forked child, though it loaded this code itself, else
- * min(limit, 1 + work/65536), and fewer where there is no room for their stacks.
+ * min(limit, 1 + work/2^20), and fewer where there is no room for their stacks.
  */
 int km_threads(double work);
 
 /* The limit on threads, and its setter. */
 int km_thread_limit(void);
 void km_set_thread_limit(int limit);
+
+/* The 2^20 operations, and their setter: tests have threads for less. */
+double km_work_per_thread(void);
+void km_set_work_per_thread(double work);
 
 #endif

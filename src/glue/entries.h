@@ -6,6 +6,7 @@
 /* What R can call. */
 
 SEXP r_threads(SEXP limit);
+SEXP r_work_per_thread(SEXP work);
 SEXP r_openmp(void);
 SEXP r_isa(SEXP highest);
 SEXP r_exp(SEXP x);

@@ -12,6 +12,13 @@ SEXP r_threads(SEXP limit) {
   return before;
 }
 
+SEXP r_work_per_thread(SEXP work) {
+  SEXP before = PROTECT(Rf_ScalarReal(km_work_per_thread()));
+  if (!Rf_isNull(work)) km_set_work_per_thread(Rf_asReal(work));
+  UNPROTECT(1);
+  return before;
+}
+
 /* Are there threads at all in this build? */
 SEXP r_openmp(void) {
 #ifdef _OPENMP

@@ -4,7 +4,11 @@
 # Runs code on so many threads, then restores the limit.
 with_threads <- function(threads, code) {
   before <- kernmean_threads(threads)
-  on.exit(kernmean_threads(before))
+  work <- .Call(C_r_work_per_thread, 65536)
+  on.exit({
+    kernmean_threads(before)
+    .Call(C_r_work_per_thread, work)
+  })
   force(code)
 }
 
