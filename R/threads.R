@@ -8,9 +8,9 @@
 #' order, bit for bit the same for any number of threads. A forked child (as of
 #' `parallel::mclapply()`) works on one thread, whoever forked it and whether
 #' the package was loaded before or in the child. The BLAS keeps its own
-#' threads; this function does not touch them. Loops of less than a few tenths
-#' of a millisecond run on one thread: on a busy machine others would start
-#' later than the loop ends.
+#' threads; this function does not touch them. Loops of less than about a million
+#' operations, a few tenths of a millisecond, run on one thread: on a busy
+#' machine others would start later than the loop ends.
 #'
 #' Threads need OpenMP when the package is compiled. CRAN's builds for macOS are
 #' without it, and so is an installation from source with a compiler that has
@@ -18,6 +18,15 @@
 #' first call of this function in a session says so by a message of class
 #' `kernmean_message_openmp`. <https://mac.r-project.org/openmp/> tells how to
 #' install packages with OpenMP on macOS.
+#'
+#' @section The same bits on all machines: The loops use what the processor has,
+#' AVX2 or AVX-512, and other instructions round otherwise: last bits of sums
+#' differ between machines, and where a curve is flat what is chosen on it a
+#' little more (the \eqn{\lambda}{lambda} of F-KMSE by 1e-5 of it). With the
+#' environment variable `KERNMEAN_LEVEL` set to `baseline` when the package is
+#' loaded the loops give the same bits on all processors of a kind, at several
+#' times the time for kernel values; `avx2` and `avx512` do so among those
+#' that have them. R's BLAS, in products and eigenvalues, has bits of its own.
 #'
 #' @param threads `NULL` to ask, a whole number of at least 1 to set, or
 #'   `"default"` for the limit at load.
@@ -76,6 +85,18 @@ default_threads <- function() {
 .onLoad <- function(libname, pkgname) {
   limit <- default_threads()
   if (limit > 0L && .Call(C_r_threads, NULL) > limit) .Call(C_r_threads, limit)
+  pin_level(Sys.getenv("KERNMEAN_LEVEL"))
+}
+
+# The highest instruction level that the loops use, by its name; "" for all.
+pin_level <- function(name) {
+  level <- match(name, c("baseline", "avx2", "avx512")) - 1L
+  if (!is.na(level)) .Call(C_r_isa, level)
+  if (nzchar(name) && !identical(.Call(C_r_isa, NULL), level)) {
+    warn_kernmean("KERNMEAN_LEVEL must be baseline, avx2 or avx512, and one ",
+                  "that the processor has, not '", name, "'; loops use the ",
+                  "highest that there is", kind = "level")
+  }
 }
 
 .onUnload <- function(libpath) {

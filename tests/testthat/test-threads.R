@@ -19,6 +19,31 @@ test_that("the limit is what was asked for where there are threads, else 1", {
   expect_error(kernmean_threads(0), class = "kernmean_error_input")
 })
 
+test_that("the instruction level can be pinned, and a wrong one is named", {
+  before <- .Call(C_r_isa, NULL)
+  on.exit(.Call(C_r_isa, before))
+  names <- c("baseline", "avx2", "avx512")
+  for (level in isa_levels()) {
+    expect_silent(pin_level(names[level + 1L]))
+    expect_identical(.Call(C_r_isa, NULL), level)
+  }
+  .Call(C_r_isa, before)
+  expect_silent(pin_level(""))
+  lacking <- names[-(isa_levels() + 1L)]
+  for (name in c("sse", "AVX2", lacking)) {
+    expect_warning(pin_level(name), paste0("not '", name, "'"),
+                   class = "kernmean_warning_level")
+    expect_identical(.Call(C_r_isa, NULL), before)
+  }
+  code <- "cat(.Call(getNamespace('kernmean')$C_r_isa, NULL))"
+  said <- system2(file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)),
+                  stdout = TRUE,
+                  env = c("KERNMEAN_LEVEL=baseline", paste0(
+                    "R_LIBS=", paste(.libPaths(), collapse = ":")
+                  )))
+  expect_identical(said, "0")
+})
+
 test_that("under a limit on addresses threads are not started without room", {
   skip_on_os(c("windows", "mac", "solaris"))
   skip_if_not(nzchar(Sys.which("prlimit")), "prlimit is there")
