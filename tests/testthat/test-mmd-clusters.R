@@ -137,13 +137,14 @@ test_that("the level is kept with clusters, also of different sizes", {
     mmd_test(z[1:42], z[43:84], clusters = id, B = 39)$p.value
   }) <= 0.05)
   expect_true(in_band(rejected, 300), label = paste(rejected, "of 300"))
-  # Without clusters it is far from kept (0.6 seen): the data do have effects.
+  # Without clusters it is far from kept: the data do have effects. 0.34 of
+  # 1,000 are rejected, and of 100 not as few as 0.15 by four standard errors.
   set.seed(21)
-  plain <- mean(replicate(40, {
+  plain <- mean(replicate(100, {
     z <- rep(stats::rnorm(12), each = 7) + stats::rnorm(84)
     mmd_test(z[1:42], z[43:84], B = 39)$p.value
   }) <= 0.05)
-  expect_gt(plain, 0.25)
+  expect_gt(plain, 0.15)
   set.seed(22)
   rejected <- sum(replicate(300, {
     size <- 1 + stats::rpois(12, 4)
