@@ -8,9 +8,9 @@
 #' order, bit for bit the same for any number of threads. A forked child (as of
 #' `parallel::mclapply()`) works on one thread, whoever forked it and whether
 #' the package was loaded before or in the child. The BLAS keeps its own
-#' threads; this function does not touch them. Loops of less than about a million
-#' operations, a few tenths of a millisecond, run on one thread: on a busy
-#' machine others would start later than the loop ends.
+#' threads; this function does not touch them. Loops of less than about a
+#' million operations, a few tenths of a millisecond, run on one thread: on a
+#' busy machine others would start later than the loop ends.
 #'
 #' Threads need OpenMP when the package is compiled. CRAN's builds for macOS are
 #' without it, and so is an installation from source with a compiler that has
