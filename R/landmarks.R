@@ -102,6 +102,9 @@ kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
   known <- names(formals(kme_landmarks.default))
   wrong <- setdiff(...names(), known)
   if (length(wrong)) stop_unused(wrong, known)
+  # Before a source is opened, whose faults are of another class.
+  read <- take(read, a_reader)
+  chunk <- take(chunk, count())
   frame <- if (!is.null(data)) {
     size <- pilot_size(take(pilot, count()), list(...)$kernel)
     pilot_frame(data, size, read, chunk)
@@ -342,8 +345,10 @@ level_points <- function(rows, variable, name) {
     if (length(column)) rows <- rows[[column]]
   }
   if (!is_nominal(rows) && !is.character(rows) || !is.null(dim(rows))) {
-    stop_input("'", name, "' must hold the factor of the landmarks, not ",
-               describe(rows))
+    stop_input("'", name, "' must hold the factor of the landmarks, ",
+               if (!is.null(variable$column)) paste0("'", variable$column,
+                                                     "', "),
+               "not ", describe(rows))
   }
   levels <- variable$levels
   new <- setdiff(unique(as.character(rows)), c(levels, NA))

@@ -128,7 +128,7 @@ row_arguments <- list(
   x = a_source(TRUE), y = anything, groups = anything, weights = anything,
   read = a_reader, chunk = count(), progress = flag,
   checkpoint = maybe(new_kind("the name of a folder", \(x) {
-    is.character(x) && length(x) == 1L && isTRUE(nzchar(x))
+    is_name(x) && !x %in% c("", NA)
   }))
 )
 
@@ -471,6 +471,9 @@ update.kme_sketch <- function(object, x, ..., y = NULL, groups = NULL,
   if (!is.null(object$bin) && !is.null(asked$weights)) {
     stop_input("'weights' must be NULL for a sketch with bins")
   }
+  if (!is.null(asked$y) && length(object$landmarks) == 1L) {
+    stop_input("'y' must be NULL for a sketch of one variable")
+  }
   asked <- read_rows(asked, object$columns)
   check_columns_apart(object$landmarks, asked$columns)
   grouped <- !is.null(asked$groups) || !is.null(asked$columns$groups)
@@ -527,7 +530,8 @@ unfilled <- function(sketch, columns = sketch$columns[
   }
   at <- match(i, x$groups)
   if (!is.character(i) || anyNA(at) || anyDuplicated(i)) {
-    stop_input("'i' must name groups of the sketch (", shorten(x$groups, 6L),
+    stop_input("'i' must name groups of the sketch (",
+               if (is.null(x$groups)) "none" else shorten(x$groups, 6L),
                "), not be ", describe(if (anyNA(at)) i[is.na(at)][1L] else i))
   }
   x$groups <- i

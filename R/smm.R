@@ -356,7 +356,7 @@ read_problem <- function(asked, names, ordered) {
 
 # y in the order of the bags, unnamed.
 order_answers <- function(y, bags, ordered) {
-  check_each(y, length(bags), "y", "bags")
+  check_labels(y, length(bags), "y", "bags")
   if (is.numeric(y)) check_finite(as.vector(y), "y")
   if (is.null(names(y)) && !ordered) {
     stop_input("'y' must have the names of the bags, whose order is another ",

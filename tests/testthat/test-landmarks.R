@@ -217,6 +217,12 @@ test_that("what cannot be landmarks is refused", {
   bad(x[0, ], 5, rbf)
   bad(\() NULL, 5, rbf)
   bad(NULL, 5, rbf)
+  file <- tempfile(fileext = ".csv")
+  on.exit(unlink(file))
+  utils::write.csv(data.frame(a = 1:9), file)
+  expect_identical(kme_landmarks(~ a, file, 5, chunk = 4)$pilot, 9L)
+  bad(~ a, file, 5, read = "read.csv")
+  bad(~ a, file, 5, chunk = -1)
   expect_error(kme_landmarks(y ~ a, data.frame(y = 1:3, a = 1:3), m = 2),
                class = "kernmean_error_input")
 })

@@ -139,6 +139,7 @@ test_that("a factor is sketched exactly, whatever its coding", {
   # A level that no landmark knows would be lost.
   refused(kme_sketch(factor(c("u", "z")), lf))
   refused(kme_sketch(c(1, 2), lf))
+  refused(kme_sketch(data.frame(a = 1, b = 2), kme_landmarks(frame)), "'f'")
 })
 
 test_that("numbers and factors make one variable with the product kernel", {
@@ -281,6 +282,7 @@ test_that("two variables are read row by row", {
   bare <- kme_landmarks(unname(x), 5, rbf)
   refused(kme_sketch(unname(x), list(bare, other)))
   refused(kme_sketch(d, own, y = y))
+  refused(update(whole, d, y = d), "'y' must be NULL")
   refused(both + whole)
   holes <- y
   holes[4] <- NA

@@ -232,8 +232,9 @@ test_that("a folder belongs to one call", {
   # A folder of something else.
   folder <- dirname(path)
   refused("must be a folder that is empty", parts, data$landmarks)
-  folder <- c("a", "b")
-  refused("'checkpoint' must be", parts, data$landmarks)
+  for (folder in list(c("a", "b"), NA_character_)) {
+    refused("'checkpoint' must be the name", parts, data$landmarks)
+  }
 })
 
 test_that("parts are known by what they are", {

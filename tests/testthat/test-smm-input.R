@@ -25,6 +25,7 @@ test_that("bad answers are refused", {
     smm(bags, type = "classification"), smm(bags, y, type = "novelty"),
     smm(bags, y, type = "other")
   ))))
+  refused(smm(bags, addNA(holes)), "no missing values, not 1 NA")
   spare <- factor(y, c("x", "y", "z"))
   expect_warning(fit <- smm(g, spare, cost = 1), "without bags")
   expect_identical(fit$levels, c("x", "y"))
