@@ -15,6 +15,9 @@ tcross <- function(a, b = NULL) .Call(C_r_product, a, b, FALSE, TRUE)
 # a_j'b_j for each column.
 column_dots <- function(a, b = a) .Call(C_r_column_dots, a, b)
 
+# The largest entry of each row.
+row_max <- function(m) m[cbind(seq_len(nrow(m)), max.col(m, "first"))]
+
 # The lower L of K + shift I = LL', of which the lower half of K is read; NULL
 # if that is not positive definite to rounding.
 cholesky <- function(k, shift = 0) .Call(C_r_factor, k, shift)

@@ -130,7 +130,8 @@ fda_left_out <- function(factor, within, m, of, counts) {
     points <- which(of == class)
     # So many that what is held for them stays small.
     together <- max(1, 2^18 %/% last^2)
-    for (here in split(points, (seq_along(points) - 1) %/% together)) {
+    for (first in seq(1, length(points), together)) {
+      here <- points[first:min(first + together - 1, length(points))]
       # G of all of them, h x (C + 1) x (C + 1).
       g <- array(rep(means, each = length(here)), c(length(here), last, last))
       g[, -last, last] <- g[, last, -last] <- inner[here, ]
@@ -144,7 +145,7 @@ fda_left_out <- function(factor, within, m, of, counts) {
       most <- times_each(times_each(abs(g), abs(spread)), abs(spread))
       distance[here, ] <- all_forms(
         times_each(half, spread), aperm(times_each(half, point), c(1L, 3L, 2L)),
-        apply(most, 1L, max), n
+        row_max(matrix(most, length(here))), n
       )
     }
   }
@@ -207,7 +208,7 @@ fda_values <- function(distance, sigma2, prior) {
 
 fda_log_posterior <- function(distance, sigma2, prior) {
   value <- fda_values(distance, sigma2, prior)
-  value <- value - apply(value, 1L, max)
+  value <- value - row_max(value)
   value - log(rowSums(exp(value)))
 }
 
@@ -230,13 +231,16 @@ fda_distance <- function(scores, means) {
 
 # --- Leaving one out, and the bandwidth --------------------------------------
 
+# Not 0, so that the nearest mean is what is left where nothing varies.
+fda_sigma2 <- function(fit, of) {
+  max(mean(fit$distance[cbind(seq_along(of), of)]) / ncol(fit$scaling),
+      .Machine$double.eps * max(rowSums(fit$means^2)))
+}
+
 # list(sigma2, loo: list(class, posterior, distance), error) of a fit.
 fda_left <- function(fit, classes, prior) {
   distance <- fit$distance
-  mine <- distance[cbind(seq_along(classes$of), classes$of)]
-  # Not 0, so that the nearest mean is what is left where nothing varies.
-  sigma2 <- max(mean(mine) / ncol(fit$scaling),
-                .Machine$double.eps * max(rowSums(fit$means^2)))
+  sigma2 <- fda_sigma2(fit, classes$of)
   dimnames(distance) <- list(rownames(fit$scores), names(prior))
   loo <- c(fda_classes(distance, sigma2, prior, classes$lev),
            list(distance = distance))
@@ -249,12 +253,11 @@ fda_left <- function(fit, classes, prior) {
 # in a population of these prior probabilities: pi_c/n_c for each point of class
 # c.
 fda_score <- function(fit, classes, prior) {
-  left <- fda_left(fit, classes, prior)
-  weight <- (prior / classes$counts)[classes$of]
-  true <- fda_log_posterior(fit$distance, left$sigma2, prior)[
-    cbind(seq_along(classes$of), classes$of)
-  ]
-  wrong <- left$loo$class != names(prior)[classes$of]
+  of <- classes$of
+  value <- fda_log_posterior(fit$distance, fda_sigma2(fit, of), prior)
+  weight <- (prior / classes$counts)[of]
+  true <- value[cbind(seq_along(of), of)]
+  wrong <- max.col(exp(value), "first") != of
   # A class of probability 0 has a logarithm of -Inf.
   colSums((weight * cbind(error = wrong, log_posterior = true))[weight > 0, ])
 }

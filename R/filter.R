@@ -404,7 +404,7 @@ aggregate_statistics <- function(values, scale, complete) {
   z <- (values - rep(mean, each = nrow(values))) /
     rep(ifelse(still, 1, sd), each = nrow(values))
   z[, still] <- 0
-  top <- z[cbind(seq_len(nrow(z)), max.col(z, "first"))]
+  top <- row_max(z)
   # The first of those that are equal to rounding.
   maximum <- which(z[1L, ] >= top[1L] - tie_slack * (1 + abs(top[1L])))[1L]
   # Rounding of the statistic, which a small deviation makes large.

@@ -95,8 +95,8 @@ static void lay_out_side(const sketch *s, side *part, const largest *most, int p
   part->m = part->source->n;
   part->step = d > FEW_COLUMNS ? SHORT_RUN : smaller(STEP, s->run);
   part->points = take_aligned(scratch, round_up(part->m, PACK) * (d + 1));
-  part->rows = take_aligned(
-    scratch, most->workers * larger(most->step * (smaller(d, FEW_COLUMNS) + 1), SHORT_RUN * (d + 1)));
+  const size_t rows = larger(most->step * (smaller(d, FEW_COLUMNS) + 1), SHORT_RUN * (d + 1));
+  part->rows = take_aligned(scratch, most->workers * rows);
   part->values = products ? take_aligned(scratch, band_room(most, part->m)) : NULL;
 }
 
