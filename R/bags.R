@@ -271,7 +271,7 @@ gather_bags <- function(bags, id, name = "bags", like = NULL, terms = NULL) {
   column <- id_column(id, bags)
   if (!is.null(column)) {
     id <- bags[, column, drop = TRUE]
-    bags <- bags[, setdiff(colnames(bags), column), drop = FALSE]
+    bags <- bags[, !colnames(bags) %in% column, drop = FALSE]
   }
   if (!is.null(terms)) {
     one <- \(bag) if (is.data.frame(bag)) read_terms(terms, bag) else bag

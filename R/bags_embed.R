@@ -47,10 +47,8 @@ new_pool <- function(g, varrho, sizes, target) {
   u <- (n * diag(g) - varrho) / (n - 1)
   u[n == 1] <- NA
   rows <- rowMeans(g)
-  slack <- max(diag(g))
   list(g = g, rows = rows, mean = mean(rows), varrho = varrho, n = n, u = u,
-       slack = slack, target = target,
-       program = if (target == "aggregate" && slack > 0) simplex_program(g))
+       slack = max(diag(g)), target = target)
 }
 
 # The coefficients of bag j on the KMEs of all bags; one of one point, or that
@@ -80,10 +78,10 @@ borrow <- function(estimator, pool, j) {
     near <- near & !is.na(near)
     return(near / sum(near))
   }
-  with <- pool$program
-  if (is.null(with)) {
+  if (!(pool$slack > 0)) {
     return(alone)
   }
+  with <- if (is.null(pool$program)) simplex_program(g) else pool$program
   # argmin w'Gw - 2 w'g over the simplex, g = G_j but its own entry u_j.
   right <- replace(g[, j], j, u[j])
   w <- quadprog::solve.QP.compact(
@@ -130,6 +128,9 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
       inner <- scale_pairs(inner, 1 - fit$alpha)
     } else {
       fit$pool <- new_pool(inner, varrho, sizes, target)
+      if (target == "aggregate" && fit$pool$slack > 0) {
+        fit$pool$program <- simplex_program(inner)
+      }
       fit$mixing <- unname(matrix(vapply(seq_len(m), \(j) {
         borrow(estimator, fit$pool, j)
       }, numeric(m)), m))

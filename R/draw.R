@@ -116,13 +116,12 @@ ask_picture <- function(object, dots, groups) {
   names <- names2(dots)
   names[match("", names, 0L)] <- "type"
   names(dots) <- names
-  ours <- names %in% known
   # Of iris$Petal.Width the last name, if it is short.
   name <- sub("^.*\\$", "", deparse1(groups))
   if ("name" %in% known && nchar(name) <= 30L && name == make.names(name)) {
     dots$name <- name
-    ours <- c(ours, TRUE)
   }
+  ours <- names(dots) %in% known
   list(picture = do.call("fit_picture", c(list(object), dots[ours]),
                          quote = TRUE), graphics = dots[!ours])
 }
@@ -499,7 +498,8 @@ axis_ticks <- function(picture, side) {
     return(c(ticks, named = TRUE))
   }
   at <- graphics::axTicks(side)
-  if (c("x", "y")[side] %in% picture$whole) at <- at[at == round(at)]
+  whole <- at == round(at)
+  if (c("x", "y")[side] %in% picture$whole && any(whole)) at <- at[whole]
   list(at = at, labels = tick_labels(at), tick = TRUE, named = FALSE)
 }
 

@@ -28,6 +28,7 @@ fit_values.default <- \(x, newdata) NULL
 fit_columns <- function(x, newdata, added) UseMethod("fit_columns")
 fit_frame <- function(x) UseMethod("fit_frame")
 fit_picture <- function(x, ...) UseMethod("fit_picture")
+fit_picture.default <- \(x, ...) has_none(x, "a plot")
 fit_request <- function(x, changes) UseMethod("fit_request")
 
 # The state of the fields; another one where fields change their meaning.
@@ -209,7 +210,8 @@ add_columns <- function(frame, added) {
 }
 
 prefixed <- function(x, prefix) {
-  if (anyNA(rownames(x))) rownames(x) <- NULL
+  # Row names of a data frame are all different.
+  if (anyNA(rownames(x)) || anyDuplicated(rownames(x))) rownames(x) <- NULL
   x <- as.data.frame(x, make.names = FALSE)
   names(x) <- paste0(prefix, names(x))
   x

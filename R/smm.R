@@ -502,9 +502,9 @@ fit_machine <- function(k, problem, par) {
     values <- list(values)
     index <- list(index)
   }
-  coefficients <- vapply(seq_along(values), \(p) {
+  coefficients <- matrix(vapply(seq_along(values), \(p) {
     replace(numeric(m), index[[p]], values[[p]])
-  }, numeric(m))
+  }, numeric(m)), m)
   if (is.factor(y)) {
     pairs <- utils::combn(levels(y), 2L)
     colnames(coefficients) <- paste0(pairs[2L, ], "/", pairs[1L, ])
@@ -740,7 +740,9 @@ smm_decision <- function(object, newdata, id = NULL) {
 smm_auc <- function(decision, anomalous) {
   check_given(decision)
   check_given(anomalous)
-  decision <- take(decision, new_kind("decision values", is.numeric, as.double))
+  decision <- take(decision, new_kind("decision values", \(x) {
+    is.numeric(x) && NCOL(drop(x)) == 1L
+  }, as.double))
   check_finite(decision, "decision")
   if (!(is.logical(anomalous) || is.numeric(anomalous)) ||
         length(anomalous) != length(decision) || !setequal(anomalous, 0:1)) {

@@ -76,6 +76,13 @@ test_that("bad kernels, estimators, levels and targets are refused", {
   refused(bag_gram(bags, rbf, target = base::mean), "'target' must be one of")
 })
 
+test_that("points keep columns of one name where a third one is the id", {
+  twice <- cbind(data[c("u", "v")], id)
+  names(twice)[2] <- "u"
+  expect_identical(bag_gram(twice, rbf, id = "id")$K,
+                   bag_gram(data[c("u", "v")], rbf, id = id)$K)
+})
+
 test_that("bad formulas are refused", {
   holes <- replace(data, "u", list(replace(data$u, 3, NA)))
   expect_snapshot(writeLines(refusals(expression(

@@ -39,6 +39,15 @@ test_that("twelve levels are named, of more the first ones and how many", {
   expect_null(labels_of(twelve, legend = FALSE))
 })
 
+test_that("limits may lie between whole numbers, and a name be given", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  fit <- kme_pca(iris[1:4], kernel_rbf(1), ncomp = 1)
+  expect_identical(plot(fit, xlim = c(1.1, 1.4)), plot(fit))
+  expect_identical(plot(fit, groups = iris$Species, name = "kind"),
+                   plot(fit, groups = iris$Species))
+})
+
 test_that("plots show the units of the user", {
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())

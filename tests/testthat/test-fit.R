@@ -194,6 +194,14 @@ test_that("update() is the door with the changed arguments", {
   }
 })
 
+test_that("new rows may have one name twice", {
+  fit <- kme_pca(x, rbf, ncomp = 2)
+  new <- x[c(1, 1, 2), ]
+  rownames(new) <- c("p", "p", "q")
+  expect_identical(generics::augment(fit, newdata = new),
+                   generics::augment(fit, newdata = `rownames<-`(new, NULL)))
+})
+
 test_that("what does not fit is refused", {
   fit <- kme(x, rbf)
   fused <- mmd_test(x[1:15, ], x[16:33, ], bandwidths = c(1, 2), B = 9)
@@ -205,6 +213,7 @@ test_that("what does not fit is refused", {
     tidy.kernmean_fit(fit, conf.int = 1),
     generics::augment(operator, newdata = x), generics::augment(test),
     generics::tidy(fused, pairs = TRUE), as.data.frame(fused),
-    generics::tidy(fused, pairs = 2), generics::tidy(kme_pca(x), "w")
+    generics::tidy(fused, pairs = 2), generics::tidy(kme_pca(x), "w"),
+    plot(kme_sketch(x, 5))
   ))))
 })

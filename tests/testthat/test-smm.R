@@ -198,6 +198,14 @@ test_that("ridge regression takes what says nothing", {
   expect_near(unname(fitted(fit)), rep(3, 24), 1e-12)
 })
 
+test_that("a single bag is a machine of its own, on whose border it lies", {
+  skip_if_not_installed("kernlab")
+  fit <- smm(two$bags[1], nu = 0.5, kernel = theta)
+  expect_identical(dim(fit$coefficients), c(1L, 1L))
+  # alpha = nu m, and the border where the bag is.
+  expect_near(c(coef(fit)[1], fit$decision), c(0.5, 0), 1e-6)
+})
+
 # --- Area under the curve ----------------------------------------------------
 
 test_that("the AUC is the share of pairs, ties one half", {
