@@ -4,6 +4,8 @@
  *
  *   limit products threads   prints 1e9 floating-point operations a second, the most of three runs:
  *                            km_multiply with operands that never leave the first level of cache
+ *   limit exp level 1        prints nanoseconds of the processor a value of exp_all on this instruction set, 0, 1 or
+ *                            2, in the first level of cache; nothing where there is none
  *   limit n d threads        prints seconds, the smallest of three runs
  *   limit n m d threads      the same
  *
@@ -77,12 +79,34 @@ static int products(void) {
   return 0;
 }
 
+static int exponentials(int level) {
+  enum { COUNT = 1024, TIMES = 20000 };
+  static double x[COUNT], out[COUNT];
+  double least = 1e300, sum = 0;
+  km_set_isa((km_isa) level);
+  if ((int) km_isa_level() != level) return 0;
+  for (size_t i = 0; i < COUNT; i++) x[i] = -0.05 * (double) i;
+  for (int run = 0; run < 5; run++) {
+    const clock_t start = clock();
+    for (size_t t = 0; t < TIMES; t++) {
+      x[t % COUNT] -= 1e-9;
+      km_simd()->exp_all(x, COUNT, out);
+      sum += out[t % COUNT];
+    }
+    const double passed = (double) (clock() - start) / CLOCKS_PER_SEC;
+    if (passed < least) least = passed;
+  }
+  printf("%.3f\n", 1e9 * least / ((double) COUNT * TIMES));
+  return sum < 0;
+}
+
 int main(int count, char **arguments) {
   if (count < 3) return 1;
   km_threads_init();
   km_set_isa(KM_AVX512);
   km_set_thread_limit(atoi(arguments[count - 1]));
   if (count == 3) return strcmp(arguments[1], "products") ? 1 : products();
+  if (strcmp(arguments[1], "exp") == 0) return exponentials(atoi(arguments[2]));
   const int fold = count > 4;
   const double n = atof(arguments[1]), m = fold ? atof(arguments[2]) : (n + 1) / 2;
   const size_t d = (size_t) atoi(arguments[count - 2]);

@@ -526,29 +526,29 @@ static TARGET size_t NAME(between)(const km_tile *tile, double low, double high,
   return kept;
 }
 
-/* exp(x) of numbers, NaN of what is none. */
-HELPER void NAME(exp_or_none)(VEC *x) {
+/* exp of VECTORS * LANES numbers, NaN of what is none. */
+HELPER void NAME(exp_some)(const double *x, double *out) {
+  VEC row[VECTORS];
   INTS none[VECTORS];
   UNROLL
-  for (size_t v = 0; v < VECTORS; v++) none[v] = (INTS) (x[v] != x[v]);
-  NAME(exp)(x);
+  for (size_t v = 0; v < VECTORS; v++) row[v] = NAME(load)(x + v * LANES);
   UNROLL
-  for (size_t v = 0; v < VECTORS; v++) x[v] = (VEC) ((INTS) x[v] | none[v]);
+  for (size_t v = 0; v < VECTORS; v++) none[v] = (INTS) (row[v] != row[v]);
+  NAME(exp)(row);
+  UNROLL
+  for (size_t v = 0; v < VECTORS; v++)
+    NAME(save)(out + v * LANES, (VEC) ((INTS) row[v] | none[v]));
 }
 
 static TARGET void NAME(exp_all)(const double *x, size_t n, double *out) {
   enum { AT_ONCE = VECTORS * LANES };
-  VEC row[VECTORS] = {0};
   size_t i = 0;
-  for (; i + AT_ONCE <= n; i += AT_ONCE) {
-    memcpy(row, x + i, sizeof row);
-    NAME(exp_or_none)(row);
-    memcpy(out + i, row, sizeof row);
-  }
+  for (; i + AT_ONCE <= n; i += AT_ONCE) NAME(exp_some)(x + i, out + i);
   if (i == n) return;
-  memcpy(row, x + i, (n - i) * sizeof *x);
-  NAME(exp_or_none)(row);
-  memcpy(out + i, row, (n - i) * sizeof *out);
+  double last[AT_ONCE] = {0};
+  memcpy(last, x + i, (n - i) * sizeof *x);
+  NAME(exp_some)(last, last);
+  memcpy(out + i, last, (n - i) * sizeof *out);
 }
 
 static TARGET void NAME(diagonal)(const km_source *source, double *diagonal) {

@@ -1,5 +1,6 @@
 #include "core/mixture.h"
 #include "core/arithmetic.h"
+#include "core/isa.h"
 #include "core/rows.h"
 #include "core/scratch.h"
 #include "core/threads.h"
@@ -51,6 +52,7 @@ static void chunk_density(const log_terms *s, size_t used, const double *x, size
                           size_t count, double *each, double *log_density) {
   const km_row_loops rows = km_rows();
   double top[CHUNK], sum[CHUNK], value[CHUNK];
+  SIMD
   for (size_t r = 0; r < count; r++) {
     top[r] = -INFINITY;
     sum[r] = 0;
@@ -58,15 +60,19 @@ static void chunk_density(const log_terms *s, size_t used, const double *x, size
   for (size_t j = 0; j < used; j++) {
     double *own = each + j * CHUNK;
     rows.distances(count, n, d, x, s->means + j * d, own);
+    const double height = s->log_height[j], rate = s->rate[j];
+    SIMD
     for (size_t r = 0; r < count; r++) {
-      own[r] = s->log_height[j] - own[r] / 2 * s->rate[j];
-      if (own[r] > top[r]) top[r] = own[r];
+      own[r] = height - own[r] / 2 * rate;
+      top[r] = own[r] > top[r] ? own[r] : top[r];
     }
   }
   for (size_t j = 0; j < used; j++) {
     double *own = each + j * CHUNK;
+    SIMD
     for (size_t r = 0; r < count; r++) own[r] -= top[r];
     km_simd()->exp_all(own, count, value);
+    SIMD
     for (size_t r = 0; r < count; r++) sum[r] += value[r];
   }
   /* A point beyond all reach (top = -Inf) has terms that are no numbers, and density 0. */
