@@ -848,7 +848,9 @@ fit_facts.bag_smm <- function(x) {
 
 #' @exportS3Method generics::augment
 augment.bag_smm <- function(x, data = NULL, ..., newdata = NULL, id = NULL) {
-  if (!is.null(id)) newdata <- predict(x$gram, newdata, id = id)
+  if (!is.null(id) && !is.null(newdata)) {
+    newdata <- predict(x$gram, newdata, id = id)
+  }
   augment.kernmean_fit(x, data, ..., newdata = newdata)
 }
 

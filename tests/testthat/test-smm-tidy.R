@@ -76,6 +76,8 @@ test_that("bags have what the fit says of them", {
   skip_if_not_installed("kernlab")
   fit <- smm(three$bags, class_of(three$kind), kernel = rbf, cost = 1)
   table <- generics::augment(fit)
+  # Without new bags there is nothing to tell apart.
+  expect_identical(generics::augment(fit, id = "id"), table)
   expect_identical(names(table), c("bag", "n", "y", ".class",
                                    ".decision_y/x", ".decision_z/x",
                                    ".decision_z/y", ".support"))
