@@ -129,7 +129,9 @@ print.test_filter <- print.test_control
 # the plain statistic: a test_filter with all that it asks for, or NULL.
 a_filter <- function(orders) {
   \(value, name) {
-    if (isFALSE(value) || is.null(value)) value <- "none"
+    if (isFALSE(value) || is.null(value) || identical(value, "none")) {
+      return(NULL)
+    }
     if (isTRUE(value)) value <- "tikhonov"
     if (!inherits(value, "test_filter")) {
       value <- test_filter(take(value, filter_arguments$kinds$name, name))

@@ -216,7 +216,8 @@ pool_pair <- function(x, y, label) {
   y <- check_newdata(y, x, "y")
   both <- bind_rows(list(x, y))
   rownames(both) <- NULL
-  groups <- factor(rep(c("x", "y"), c(nrow(x), nrow(y))))
+  groups <- structure(rep(1:2, c(nrow(x), nrow(y))), levels = c("x", "y"),
+                      class = "factor")
   pool_samples(points_sample(both, NULL), groups, NULL, label, "x")
 }
 

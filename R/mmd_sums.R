@@ -58,13 +58,13 @@ mmd_source <- function(samples, units) {
     return(gather_units(samples, units))
   }
   each <- by_bandwidth(sample, bandwidths)
+  native <- lapply(each, sample_source)
+  rows <- vapply(native, \(of) .Call(C_r_kernel_rows, of), numeric(sample$n))
   source <- c(units, list(
-    rows = vapply(each, sample_rows, numeric(sample$n)),
+    native = native, rows = check_overflow(sample$kernel, rows),
     diagonal = vapply(each, sample_diagonal, numeric(sample$n))
   ))
-  if (is.null(bandwidths)) {
-    source$native <- list(sample_source(sample))
-  } else {
+  if (!is.null(bandwidths)) {
     unit <- max(power_of_two(sample$x), .Machine$double.xmin)
     distance <- points_sample(sample$x, new_kernel("sqdist", "", unit))
     source$native <- list(sample_source(distance))

@@ -115,6 +115,9 @@ door_table <- function(.door, ..., rules = list(), aside = "progress",
     dots = "..." %in% names(defaults),
     open = !vapply(kinds, \(kind) is.null(attr(kind, "open")), NA),
     required = !vapply(defaults[names], \(value) nzchar(deparse1(value)), NA),
+    # Defaults that are no calls, and what these become, once asked for.
+    defaults = Filter(Negate(is.language), defaults[names]),
+    usual = new.env(parent = emptyenv()),
     # The function itself: an argument of a door may be called c.
     missing = as.call(c(list(c), lapply(names, \(name) {
       call("missing", as.name(name))
@@ -189,9 +192,17 @@ request <- function(table, frame = parent.frame(), dots = FALSE) {
     if (missing[i] && table$required[i]) {
       stop_input("'", names[i], "' must be given")
     }
-    values[i] <- list(if (!missing[i] || !table$open[i]) {
-      take(get(names[i], frame), table$kinds[[i]], names[i])
-    })
+    name <- names[i]
+    value <- if (missing[i]) table$usual[[name]]
+    if (is.null(value)) {
+      usual <- missing[i] && name %in% names(table$defaults)
+      value <- list(if (!missing[i] || !table$open[i]) {
+        take(if (usual) table$defaults[[name]] else get(name, frame),
+             table$kinds[[i]], name)
+      })
+      if (usual) table$usual[[name]] <- value
+    }
+    values[i] <- value
   }
   if (length(table$rules)) {
     values <- apply_rules(values, table$rules, names[!missing])

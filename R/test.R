@@ -330,7 +330,7 @@ count_labelings <- function(groups, blocks = NULL) {
 }
 
 in_blocks <- function(n, blocks) {
-  split(seq_len(n), if (is.null(blocks)) 0 else blocks)
+  if (is.null(blocks)) list(seq_len(n)) else split(seq_len(n), blocks)
 }
 
 # A permutation for each of these ways, the observed one first.

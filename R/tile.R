@@ -19,12 +19,13 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
   } else {
     ends <- .Call(C_r_column_ranges, points)
     if (is.null(center)) center <- exact_center(ends[1L, ], ends[2L, ])
-    check_reach(kernel, ends, center, scale)
-    if (kernel$family == "energy") {
-      ends <- rbind(ends, .Call(C_r_column_ranges, x))
-      check_reach(kernel, ends[3:4, , drop = FALSE], center, scale)
-      check_apart(ends, scale)
+    energy <- kernel$family == "energy"
+    if (energy && !is.null(y)) {
+      ends <- .Call(C_r_column_ranges,
+                    rbind(ends, .Call(C_r_column_ranges, x)))
     }
+    check_reach(kernel, ends, center, scale)
+    if (energy) check_apart(ends, scale)
   }
   list(list(kernel$family, as.integer(kernel$degree), as.double(kernel$offset),
             center, scale), x, y)
@@ -55,11 +56,9 @@ check_reach <- function(kernel, ends, center, scale) {
   if (!isTRUE(all(reach <= most))) stop_scaled("overflow")
 }
 
-# The squares that the energy kernel takes the root of must not all be 0; ends:
-# of both sets, one below the other.
+# The squares that the energy kernel takes the root of must not all be 0.
 check_apart <- function(ends, scale) {
-  spread <- (pmax(ends[2L, ], ends[4L, ]) - pmin(ends[1L, ], ends[3L, ])) *
-    scale
+  spread <- (ends[2L, ] - ends[1L, ]) * scale
   if (any(spread > 0) && all(spread < 1e-150)) stop_scaled("underflow")
 }
 
