@@ -170,11 +170,23 @@ times_each <- function(g, s) {
 all_forms <- function(e, u, size, n) {
   out <- matrix(0, dim(u)[1L], dim(u)[3L])
   left <- seq_len(nrow(out))
-  if (dim(e)[2L] == 2L) {
-    # One number, all at once.
-    sure <- which(e[, 1L, 1L] > sqrt(.Machine$double.eps) * size)
-    out[sure, ] <- u[sure, 1L, ]^2 / e[sure, 1L, 1L]
-    left <- setdiff(left, sure)
+  pivots <- seq_len(dim(e)[2L] - 1L)
+  # By elimination of all at once, faster than a factor of each.
+  if (length(pivots) <= 10L) {
+    sure <- TRUE
+    a <- e
+    b <- u
+    for (j in pivots) {
+      pivot <- a[, j, j]
+      sure <- sure & pivot > sqrt(.Machine$double.eps) * size
+      out <- out + b[, j, ]^2 / pivot
+      for (i in pivots[pivots > j]) {
+        share <- a[, i, j] / pivot
+        a[, i, ] <- a[, i, ] - share * a[, j, ]
+        b[, i, ] <- b[, i, ] - share * b[, j, ]
+      }
+    }
+    left <- setdiff(left, which(sure))
   }
   for (i in left) {
     out[i, ] <- inverse_forms(matrix(e[i, , ], dim(e)[2L]),
