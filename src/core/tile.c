@@ -46,7 +46,8 @@ enum {
   COLUMN_SHARES = 8, /* at most, in a rectangular walk */
   TEAMS = 2 * KM_WORKERS, /* shares of the panels in a walk by rounds, but for short walks */
   TEAM_PANELS = 16,       /* and long ones: at most so many panels a share */
-  FEWEST_WORKERS = 8 /* at least, in a symmetric walk */
+  FEWEST_WORKERS = 8, /* at least, in a symmetric walk */
+  PIECES = 24         /* of a worker's share, at most */
 };
 
 static const double largest_half_norm = 32;
@@ -246,22 +247,71 @@ static inline double value_operations(const walk *w) {
   return (double) w->source->d + KM_EXP_COST + w->cost;
 }
 
+/*
+ * Shares are done in pieces, as threads that do not divide the workers would wait for whole ones:
+ * 20 threads for 8 of 32. A thread does the next piece of the worker that is least far: the best
+ * there is for pieces of one size, max(p, pieces(w p, t)) of them one after the other for w workers
+ * of p pieces and t threads. Each worker has its pairs in their order, so the bits stay.
+ */
+typedef struct {
+  size_t done[KM_WORKERS]; /* pieces */
+  int busy[KM_WORKERS];    /* a thread does the next one */
+} progress;
+
+/* A worker, or `workers` if others do all that is left. */
+static size_t take_turn(progress *now, size_t workers, size_t count) {
+  size_t next = workers, least = count;
+#ifdef _OPENMP
+#pragma omp critical(km_turn)
+#endif
+  {
+    for (size_t worker = 0; worker < workers; worker++)
+      if (!now->busy[worker] && now->done[worker] < least) {
+        least = now->done[worker];
+        next = worker;
+      }
+    if (next < workers) now->busy[next] = 1;
+  }
+  return next;
+}
+
+static void end_turn(progress *now, size_t worker) {
+#ifdef _OPENMP
+#pragma omp critical(km_turn)
+#endif
+  {
+    now->done[worker]++;
+    now->busy[worker] = 0;
+  }
+}
+
+/* Pairs first .. last - 1 of every worker. */
+static void run_all(const walk *w, size_t first, size_t last) {
+  const size_t workers = w->column_shares * w->row_shares;
+  const size_t size = pieces(last - first, PIECES), count = pieces(last - first, size);
+  progress now = {0};
+#ifdef _OPENMP
+#pragma omp parallel default(none) shared(w, now) firstprivate(workers, first, last, size, count) \
+    num_threads(w->alone ? 1 \
+                         : km_threads(operations(w, workers * (last - first), value_operations(w))))
+#endif
+  for (size_t worker; (worker = take_turn(&now, workers, count)) < workers;) {
+    const size_t start = first + now.done[worker] * size;
+    run_pairs(w, worker, start, smaller(start + size, last));
+    end_turn(&now, worker);
+  }
+}
+
 static void run(walk *w, km_poll poll) {
   const size_t workers = w->column_shares * w->row_shares;
-  const double value = value_operations(w);
-  const double at_once = poll_work * (double) w->simd->lanes / ((double) (PANEL * PANEL) * value);
+  const double at_once = poll_work * (double) w->simd->lanes /
+                         ((double) (PANEL * PANEL) * value_operations(w));
   const size_t step = 1 + (size_t) (at_once / (double) workers);
   size_t longest = 0;
   for (size_t worker = 0; worker < workers; worker++)
     longest = larger(longest, pairs_of(w, worker));
   for (size_t first = 0; first < longest; first += step) {
-    const size_t last = smaller(first + step, longest);
-#ifdef _OPENMP
-#pragma omp parallel for default(none) shared(w, first) firstprivate(workers, last) \
-    schedule(dynamic) \
-    num_threads(w->alone ? 1 : km_threads(operations(w, workers * (last - first), value)))
-#endif
-    for (size_t worker = 0; worker < workers; worker++) run_pairs(w, worker, first, last);
+    run_all(w, first, smaller(first + step, longest));
     if (poll) poll();
   }
 }
