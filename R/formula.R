@@ -59,7 +59,11 @@ read_subset <- function(subset, data, home) {
 }
 
 formula_terms <- function(formula, data) {
-  read_formula(stats::terms(formula, data = data))
+  terms <- read_formula(stats::terms(formula, data = data))
+  if (!is.null(attr(terms, "offset"))) {
+    stop_input("'formula' must have no offset()")
+  }
+  terms
 }
 
 # What stats says of a formula that it cannot read, or of variables that do not

@@ -124,7 +124,6 @@
 #' update(test, bandwidths = "fuse")
 #' @export
 mmd_test <- function(x, ...) {
-  check_given(x)
   UseMethod("mmd_test")
 }
 
@@ -135,6 +134,7 @@ mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
                              blocks = NULL, clusters = NULL, scale = FALSE,
                              control = test_control(),
                              progress = interactive()) {
+  check_given(x)
   asked <- request(mmd_arguments)
   if (!inherits(x, "pooled_samples")) {
     if (missing(y)) {

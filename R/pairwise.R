@@ -92,7 +92,6 @@
 #' plot(all, "dendrogram")
 #' @export
 mmd_pairwise <- function(x, ...) {
-  check_given(x)
   UseMethod("mmd_pairwise")
 }
 
@@ -105,6 +104,7 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
                                  clusters = NULL, scale = FALSE,
                                  control = test_control(),
                                  progress = interactive()) {
+  check_given(x)
   asked <- request(pairwise_arguments)
   if (!inherits(x, "pooled_samples")) {
     label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))

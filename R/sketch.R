@@ -336,6 +336,7 @@ run_sketch <- function(sketch, asked) {
     folder <- open_folder(asked$checkpoint, sketch, asked$read)
     before <- sketch$n + sketch$dropped
     landmarks <- sketch$landmarks
+    x <- drop_twice(list(x))[[1L]]
     task <- list(x = x, file = part_files(list(x), folder))
     sketch <- run_source(task, sketch, asked)$sketch
     sketch$landmarks <- landmarks

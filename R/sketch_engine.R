@@ -170,19 +170,26 @@ sketch_parts <- function(empty, parts, options) {
 
 is_error <- \(x) inherits(x, "error")
 
-# Files and data that are given twice are counted once; functions may yield
-# other rows each time.
+# Files, in any part, and data that are given twice are counted once; functions
+# may yield other rows each time.
 drop_twice <- function(parts) {
-  same <- lapply(parts, \(x) {
-    if (is.character(x)) normalizePath(x, mustWork = FALSE) else x
-  })
-  anew <- vapply(parts, \(x) NROW(x) && (is.character(x) || !is_stream(x)), NA)
-  again <- duplicated(same) & anew
-  if (any(again)) {
-    warn_kernmean("parts that are given twice are counted once: ",
-                  shorten(names(parts)[again]), kind = "twice")
+  data <- vapply(parts, \(x) NROW(x) > 0L && !is_stream(x), NA)
+  gone <- duplicated(parts) & data
+  twice <- names(parts)[gone]
+  seen <- character()
+  for (k in which(vapply(parts, is.character, NA))) {
+    paths <- normalizePath(parts[[k]], mustWork = FALSE)
+    again <- duplicated(paths) | paths %in% seen
+    seen <- c(seen, paths)
+    twice <- c(twice, parts[[k]][again])
+    parts[[k]] <- parts[[k]][!again]
+    gone[k] <- all(again)
   }
-  parts[!again]
+  if (length(twice)) {
+    warn_kernmean("what is given twice is counted once: ", shorten(twice),
+                  kind = "twice")
+  }
+  parts[!gone]
 }
 
 # The state of each task, or its error. A process that is lost takes its part
@@ -367,12 +374,13 @@ open_folder <- function(checkpoint, empty, read) {
       stop_input("'checkpoint' must be a folder that is empty, can be made or ",
                  "is of calls like this one, not '", checkpoint, "'")
     }
-    save_whole(call, path)
   }
+  # Of a call that has kept nothing the folder is free.
+  if (!length(dir(checkpoint, "^part-"))) save_whole(call, path)
   kept <- read_plain(path)
   if (!identical(names(kept), names(call))) {
     stop_kernmean("source", "cannot read the checkpoint '", path,
-                  "', which is damaged; remove it, or take an empty folder")
+                  "', which is damaged; take an empty folder")
   }
   same <- mapply(identical, kept, call)
   if (!all(same)) {
@@ -445,7 +453,9 @@ save_whole <- function(x, path) {
   new <- tempfile("new-", dirname(path))
   on.exit(unlink(new))
   saved <- tryCatch({
-    saveRDS(x, new, compress = FALSE)
+    # As it will be when it is read.
+    x <- unserialize(serialize(x, NULL))
+    saveRDS(list(x, sum_of_file(x, path)), new, compress = FALSE)
     readRDS(new)
     file.rename(new, path)
   }, error = \(e) FALSE, warning = \(w) FALSE)
@@ -470,11 +480,17 @@ read_state <- function(file, empty) {
   NULL
 }
 
-# What a file holds; NULL if that cannot be read, or is not plain.
+# What a file holds; NULL if that cannot be read, is not plain, or not what was
+# written under this name.
 read_plain <- function(file) {
   x <- tryCatch(suppressWarnings(list(readRDS(file))), error = \(e) NULL)
-  if (is_plain(x)) x[[1L]]
+  if (is_plain(x) && is.list(x[[1L]]) && length(x[[1L]]) == 2L) {
+    value <- x[[1L]][[1L]]
+    if (identical(x[[1L]][[2L]], sum_of_file(value, file))) value
+  }
 }
+
+sum_of_file <- \(x, file) content_sum(list(basename(file), x))
 
 # Is it a vector without code, or a list of such ones, and are its attributes? A
 # file may hold promises, which run when they are looked at: typeof() alone of

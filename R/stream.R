@@ -62,8 +62,8 @@
 #' objects of the call that was stopped; in a new session make them anew. Rows
 #' must come in the same order again (a query needs an `ORDER BY`).
 #' A finished result is returned at once. Parts are known by what they are, not
-#' by their place: a call with more files than yesterday's reads the new ones
-#' only. Files are told apart by name, size and time, data by sums, functions by
+#' by their place: a call with more files than yesterday's, a list of them as of
+#' `as.list(list.files())`, reads the new ones only (a vector is one part). Files are told apart by name, size and time, data by sums, functions by
 #' their code and the values that it uses. A folder of calls with other
 #' landmarks, options or `read` is refused; `chunk` and `progress` may differ.
 #'

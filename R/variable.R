@@ -319,8 +319,8 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   frame <- formula_frame(call, formula_terms(formula, others), data,
                          no_action, home)
   layout <- attr(frame, "terms")
-  if (!is.null(attr(layout, "offset")) || any(attr(layout, "order") > 1L)) {
-    stop_input("'formula' must have no offset() and no interactions; a sum on ",
+  if (any(attr(layout, "order") > 1L)) {
+    stop_input("'formula' must have no interactions; a sum on ",
                "one side is one variable, as in y ~ a + b")
   }
   # Without terms that a minus took away.

@@ -117,3 +117,21 @@ test_that("no name of an argument is taken for one of a formula's own", {
   smooth <- kme(~ x, d, estimator = "smooth", h = 0.2)
   expect_identical(smooth$h, 0.2)
 })
+
+test_that("an offset, which no door has, is refused by all", {
+  d <- data.frame(x = c(1, 3, 4, 7), y = c(2, 1, 5, 3), g = c(1, 1, 2, 2))
+  for (call in expression(
+    kme(~ offset(x) + y, d), kme_pca(~ offset(x) + y, d),
+    kme_fda(g ~ offset(x) + y, d), hsic_test(y ~ offset(x) + x, d),
+    kme_sketch(~ x + offset(y), d), rkhs_iv(y ~ offset(x) + x | g, d)
+  )) {
+    refused(eval(call), "no .*offset\\(\\)")
+  }
+})
+
+test_that("tests take their formula by name", {
+  d <- data.frame(x = c(1, 3, 4, 7), g = c(1, 1, 2, 2))
+  run <- \(...) suppressWarnings(mmd_test(..., B = 9)$statistic)
+  expect_identical(run(formula = x ~ g, data = d), run(x ~ g, d))
+  refused(mmd_test(), "'x' must be given")
+})
