@@ -83,3 +83,16 @@ if ("gathers" %in% commandArgs(TRUE)) {
   row("hsic_test, d = 5 (gathers)",
       system.time(hsic_test(x, y, kernel, kernel, B = B))[["elapsed"]])
 }
+
+heading("30 points, B = 199, 1 thread, in turn")
+x <- rnorm(30)
+y <- rnorm(30)
+energy <- kernel_energy()
+found <- with_threads(1, apply(in_turn(
+  30, for (i in 1:10) hsic_test(x, y, energy, energy, B = 199),
+  if (has("energy")) for (i in 1:10) energy::dcov.test(x, y, R = 199)
+), 1, median)) / 10
+row("hsic_test", found[1])
+theirs <- measured("energy", found[2])
+row("energy::dcov.test", theirs)
+bar("hsic_test / energy", found[1] / theirs, 1, at_least = FALSE)

@@ -39,7 +39,8 @@ ours <- vapply(1:2, \(t) {
 }, numeric(1))
 row("mmd_test, 1 thread", ours[1])
 row("mmd_test, 2 threads", ours[2])
-row("of that, the draws", best_short(for (b in 1:999) sample.int(2000)))
+row("of that, the draws",
+    best_short(kernmean:::draw_permutations(c(1000, 1000), 999)))
 row("mmd_test, median bandwidth, 2 threads",
     best_short(mmd_test(x, y, B = 999)))
 hand <- best(by_hand(x, y, 999), 3)
@@ -88,3 +89,46 @@ id <- rep(1:200, each = 10)
 row("mmd_test, clusters", best_short(
   mmd_test(x, y, kernel, clusters = id, B = 999), 3
 ))
+
+heading("500 + 500 points, d = 10, B = 999, 1 thread, in turn")
+x <- points(500)
+y <- points(500)
+found <- with_threads(1, apply(in_turn(
+  15, mmd_test(x, y, kernel, B = 999),
+  kernmean:::draw_permutations(c(500, 500), 999),
+  for (b in 1:999) sample.int(1000)
+), 1, median))
+row("mmd_test", found[1])
+row("of that, the draws", found[2])
+row("draws of all points by sample.int()", found[3])
+bar("draws / mmd_test", found[2] / found[1], 0.5, at_least = FALSE)
+bar("with draws of all points / mmd_test",
+    1 + (found[3] - found[2]) / found[1], 1.5)
+
+heading("30 + 30 points, B = 199, in turn")
+x <- points(30)
+y <- points(30)
+both <- rbind(x, y)
+energy <- kernel_energy()
+# Seconds of a call, on one thread, on two, and of energy.
+small <- function() {
+  times <- in_turn(
+    30,
+    with_threads(1, for (i in 1:10) mmd_test(x, y, energy, B = 199)),
+    with_threads(2, for (i in 1:10) mmd_test(x, y, energy, B = 199)),
+    if (has("energy")) {
+      for (i in 1:10) energy::eqdist.etest(both, c(30, 30), R = 199)
+    }
+  )
+  apply(times, 1, median) / 10
+}
+alone <- small()
+busy <- with_busy(small())
+row("mmd_test, 1 thread", alone[1])
+row("mmd_test, 2 threads", alone[2])
+bar("2 threads / 1", alone[2] / alone[1], 1.1, at_least = FALSE)
+bar("2 threads / 1, beside a busy process", busy[2] / busy[1], 1.1,
+    at_least = FALSE)
+theirs <- measured("energy", alone[3])
+row("energy::eqdist.etest", theirs)
+bar("mmd_test / energy", alone[1] / theirs, 1, at_least = FALSE)
