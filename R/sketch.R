@@ -329,6 +329,12 @@ formula_landmarks <- function(formula, data, options, home) {
 
 run_sketch <- function(sketch, asked) {
   x <- asked$x
+  # The values of a user's function are stored, a chunk of them at a time.
+  for (l in sketch$landmarks) {
+    if (is_function_kernel(l$kernel)) {
+      asked$chunk <- min(asked$chunk, max(1, 2^22 %/% l$m))
+    }
+  }
   if (is_plain_list(x)) {
     return(sketch_parts(sketch, x, asked))
   }
