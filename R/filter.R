@@ -358,16 +358,19 @@ most_steps <- 200L
 # starts depends on the order of rows, where it ends does not.
 largest_value <- function(k) {
   n <- nrow(k)
-  if (n < 2L * most_steps) {
+  size <- max(abs(k))
+  if (n < 2L * most_steps || !(size > 0 && is.finite(size))) {
     return(max(0, spectrum_values(k)[1L]))
   }
+  # Squares of its values must not underflow.
+  unit <- power_below(size)
   diagonal <- off <- numeric(most_steps)
   last <- size <- 0
   before <- numeric(n)
   v <- sin(seq_len(n))
   v <- v / sqrt(sum(v^2))
   for (step in seq_len(most_steps)) {
-    w <- drop(k %*% v) - size * before
+    w <- drop(k %*% v) / unit - size * before
     diagonal[step] <- sum(w * v)
     w <- w - diagonal[step] * v
     off[step] <- size <- sqrt(sum(w^2))
@@ -376,7 +379,7 @@ largest_value <- function(k) {
       top <- .Call(C_r_tridiag_spectrum, diagonal[seq_len(step)],
                    off[seq_len(step - 1L)], FALSE)$values[1L]
       if (done || abs(top - last) <= 4 * .Machine$double.eps * top) {
-        return(max(0, top))
+        return(max(0, top * unit))
       }
       last <- top
     }

@@ -100,7 +100,8 @@ kme_landmarks.default <- function(x, m = 300, kernel = kernel_rbf(), ...,
 kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
                                   pilot = 20000, read = NULL, chunk = 50000) {
   known <- names(formals(kme_landmarks.default))
-  wrong <- setdiff(...names(), known)
+  wrong <- setdiff(...names(), c("", known))
+  wrong <- wrong[is.na(pmatch(wrong, known, duplicates.ok = TRUE))]
   if (length(wrong)) stop_unused(wrong, known)
   # Before a source is opened, whose faults are of another class.
   read <- take(read, a_reader)

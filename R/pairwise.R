@@ -341,7 +341,8 @@ general_pair <- function(settled, pair, drawn, asked) {
     asked$permutations, pair$units[[1L]], asked$B, asked$null
   ))
   n <- pair$m + pair$n
-  if (identical(nrow(drawn), n) && is.null(pair$bins[[1L]])) {
+  if (identical(nrow(drawn), n) && is.null(pair$bins[[1L]]) &&
+        !sees_order(asked$estimator)) {
     # A larger first sample takes the places from the end.
     scheme$matrix <- if (pair$m <= pair$n) drawn else drawn[n:1L, ]
   }

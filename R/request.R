@@ -333,10 +333,6 @@ check_data <- function(x, name = "x") {
     )
   }
   if (is.data.frame(x)) {
-    if (any(lengths(unclass(x)) %% nrow(x) > 0L)) {
-      stop_input("'", name, "' must have values in each column for its ",
-                 nrow(x), " rows")
-    }
     # The bits of an integer64 are those of another double.
     odd <- which(!vapply(x, \(column) {
       is.numeric(column) && length(dim(column)) < 2L &&
@@ -345,6 +341,10 @@ check_data <- function(x, name = "x") {
     if (length(odd)) {
       stop_input("'", name, "' must have numeric columns only; column '",
                  names(x)[odd[1L]], "' is ", describe(x[[odd[1L]]]))
+    }
+    if (any(lengths(unclass(x)) != nrow(x))) {
+      stop_input("'", name, "' must have values in each column for its ",
+                 nrow(x), " rows")
     }
     x <- as.matrix(x)
   }
@@ -560,19 +560,23 @@ system_memory <- function(root = "") {
     value(read("/proc/self/limits"), "Max address space", Inf) -
       1024 * value(read("/proc/self/status"), "VmSize:", 0)
   )
-  for (line in grep(":memory:|^0::", read("/proc/self/cgroup"), value = TRUE)) {
-    old <- grepl(":memory:", line)
+  groups <- grep("[:,]memory[:,]|^0::", read("/proc/self/cgroup"), value = TRUE)
+  for (line in groups) {
+    old <- !startsWith(line, "0::")
     words <- if (old) {
-      c("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+      c("memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
     } else {
-      c("memory.max", "memory.current", "inactive_file")
+      c("memory.max", "memory.current", "")
     }
     path <- sub("^[^:]*:[^:]*:", "", line)
     repeat {
       group <- paste0("/sys/fs/cgroup", if (old) "/memory", path, "/")
       free <- c(free, value(read(group, words[1L]), "", Inf) -
                   value(read(group, words[2L]), "", 0) +
-                  value(read(group, "memory.stat"), words[3L], 0))
+                  sum(vapply(c("active_file", "inactive_file"), \(cache) {
+                    value(read(group, "memory.stat"),
+                          paste0(words[3L], cache), 0)
+                  }, 0)))
       if (dirname(path) == path) break
       path <- dirname(path)
     }

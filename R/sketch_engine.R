@@ -170,13 +170,11 @@ sketch_parts <- function(empty, parts, options) {
 
 is_error <- \(x) inherits(x, "error")
 
-# Files, in any part, and data that are given twice are counted once; functions
-# may yield other rows each time.
+# Files that are given twice, in one part or in two, are counted once. Equal data
+# may be other rows.
 drop_twice <- function(parts) {
-  data <- vapply(parts, \(x) NROW(x) > 0L && !is_stream(x), NA)
-  gone <- duplicated(parts) & data
-  twice <- names(parts)[gone]
-  seen <- character()
+  gone <- logical(length(parts))
+  seen <- twice <- character()
   for (k in which(vapply(parts, is.character, NA))) {
     paths <- normalizePath(parts[[k]], mustWork = FALSE)
     again <- duplicated(paths) | paths %in% seen
@@ -495,13 +493,16 @@ sum_of_file <- \(x, file) content_sum(list(basename(file), x))
 # Is it a vector without code, or a list of such ones, and are its attributes? A
 # file may hold promises, which run when they are looked at: typeof() alone of
 # what is in a list does not.
-is_plain <- function(x) {
+is_plain <- function(x, depth = 20L) {
+  if (depth == 0L) {
+    return(FALSE)
+  }
   plain <- \(type) type %in% c("NULL", "logical", "integer", "double",
                                "character", "list")
   for (values in list(attributes(x), if (is.list(x)) unclass(x))) {
     for (i in seq_along(values)) {
       if (!plain(typeof(.subset2(values, i))) ||
-            !is_plain(.subset2(values, i))) {
+            !is_plain(.subset2(values, i), depth - 1L)) {
         return(FALSE)
       }
     }
@@ -516,20 +517,27 @@ is_state <- function(state, empty) {
             "sums", "bins")
   counts <- c(state$rows, sketch$n, sketch$dropped, sketch$left, sketch$parts)
   identical(names(state), c("sketch", "rows", "first", "finished")) &&
-    identical(names(sketch), names(empty)) &&
+    identical(attributes(sketch), attributes(empty)) &&
     identical(unclass(sketch)[!names(sketch) %in% open],
               unclass(empty)[!names(empty) %in% open]) &&
-    is.double(counts) && length(counts) == 5L && all(is.finite(counts)) &&
-    all(counts >= 0) && sketch$n + sketch$dropped <= state$rows &&
+    are_counts(counts) && length(counts) == 5L &&
+    sketch$n + sketch$dropped == state$rows &&
+    NROW(state$first) == min(5, state$rows) &&
+    (is.null(sketch$groups) || is.character(sketch$groups) &&
+       !anyDuplicated(sketch$groups) && !anyNA(sketch$groups)) &&
     is_flag(state$finished) && is_flag(sketch$weighted) &&
     length(sketch$sums) == max(length(sketch$groups), sketch$n > 0) &&
     all(vapply(sketch$sums, is_record, NA, empty)) &&
     isTRUE(all.equal(sum(vapply(sketch$sums, \(s) s$sum$n, 0)), sketch$n)) &&
     length(sketch$bins) == (if (is.null(empty$bin)) 0L else
-      length(sketch$sums)) && all(vapply(sketch$bins, is_bins, NA, empty))
+      length(sketch$sums)) && all(mapply(is_bins, sketch$bins, sketch$sums, list(empty)))
 }
 
 is_flag <- \(x) isTRUE(x) || isFALSE(x)
+
+are_counts <- function(x) {
+  is.double(x) && all(is.finite(x)) && all(x >= 0) && all(x == round(x))
+}
 
 # Doubles that are numbers, as many as these.
 are_numbers <- function(values, lengths) {
@@ -556,9 +564,10 @@ is_record <- function(record, empty) {
        are_numbers(record$carry[names(wanted)], wanted))
 }
 
-is_bins <- function(bins, empty) {
+is_bins <- function(bins, record, empty) {
   m <- empty$landmarks[[1L]]$m
   is.matrix(bins$first) && nrow(bins$first) == m &&
     are_numbers(bins$open, c(count = 1, first = m)) && is.double(bins$first) &&
-    is_finite(bins$first)
+    is_finite(bins$first) && are_counts(bins$open$count) &&
+    ncol(bins$first) * empty$bin + bins$open$count == record$sum$n
 }

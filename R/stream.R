@@ -46,7 +46,7 @@
 #' A process other than this one works on one thread, or on as many as the
 #' environment variable `OMP_NUM_THREADS` said when it was started.
 #'
-#' Files and data that are given twice are counted once, with a warning.
+#' Files that are given twice are counted once, with a warning.
 #'
 #' If a part fails the others are finished, and the error names those that
 #' failed. A part that is lost with the process that worked on it is worked on

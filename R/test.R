@@ -409,6 +409,9 @@ fits_at_once <- 8L
 # statistic(order) as the labels stand, then for each permutation, where it
 # takes a fit of the estimator each time; `flops` of one that solves systems.
 refitted_draws <- function(statistic, scheme, estimator, flops, progress) {
+  n <- sum(scheme$sizes)
+  # Then all places are drawn, not only who is in a sample.
+  if (sees_order(estimator)) scheme$sizes <- rep(1L, n)
   if (scheme$B * flops > most_flops) {
     warn_kernmean(
       "estimator ", estimator_word(estimator), " is fitted anew for each of ",
@@ -416,7 +419,7 @@ refitted_draws <- function(statistic, scheme, estimator, flops, progress) {
       " flops in all"
     )
   }
-  c(statistic(seq_len(sum(scheme$sizes))), permuted_draws(
+  c(statistic(seq_len(n)), permuted_draws(
     \(orders) apply(orders, 2L, statistic), scheme, fits_at_once, progress
   ))
 }

@@ -85,3 +85,11 @@ test_that("features give what the matrix gives", {
   expect_true(all(abs(ratio - 1) < 0.1))
   expect_near(ratio[1], 1, 1e-10)
 })
+
+test_that("the largest eigenvalue does not depend on the unit", {
+  k <- tcrossprod(random_points(450, 20, 9))
+  want <- eigen(k, TRUE, TRUE)$values[1]
+  for (unit in c(1, 2^-600, 2^600)) {
+    expect_near(largest_value(k * unit) / unit, want, 1e-12)
+  }
+})

@@ -347,11 +347,11 @@ test_that("limits of control groups and of address space are seen", {
   put("sys/fs/cgroup/a/memory.max", "200000")
   put("sys/fs/cgroup/a/memory.current", "150000")
   put("sys/fs/cgroup/a/memory.stat", "active_file 7", "inactive_file 30000")
-  expect_identical(seen(), 80000)
+  expect_identical(seen(), 80007)
   put("sys/fs/cgroup/a/memory.current", "250000")
   expect_identical(seen(), 0)
   # Version 1.
-  put("proc/self/cgroup", "5:cpu:/c", "4:memory:/c")
+  put("proc/self/cgroup", "5:cpu:/c", "4:hugetlb,memory:/c")
   put("sys/fs/cgroup/memory/c/memory.limit_in_bytes", "90000")
   put("sys/fs/cgroup/memory/c/memory.usage_in_bytes", "50000")
   put("sys/fs/cgroup/memory/c/memory.stat", "inactive_file 1",

@@ -294,9 +294,8 @@ test_that("a part that is given twice is counted once, if it is the same", {
                    class = "kernmean_warning_twice")
     expect_identical(s$n, 900)
   }
-  expect_warning(s <- kme_sketch(list(data$x, data$x), data$landmarks),
-                 "once: part 2", class = "kernmean_warning_twice")
-  expect_identical(s$n, 900)
+  # Equal data may be other rows.
+  expect_identical(kme_sketch(list(data$x, data$x), data$landmarks)$n, 1800)
   # A function may go on with the next rows.
   five <- \() stream_of(list(data$x[1:5, ]))
   expect_identical(kme_sketch(list(five, five), data$landmarks)$n, 10)
@@ -502,6 +501,11 @@ test_that("a damaged file of a checkpoint is named, a part done again", {
   })
   again(\(s) replace(s, "rows", -1))
   again(\(s) replace(s, "rows", list(c(300, 300))))
+  again(\(s) replace(s, "first", list(NULL)))
+  again(\(s) {
+    class(s$sketch) <- "htest"
+    s
+  })
   again(\(s) replace(s, "finished", NA))
   again(\(s) s[-3])
   # Files that cannot be read, of one changed bit, and of another part.

@@ -173,3 +173,18 @@ test_that("the same seed gives the same labels on every path", {
     expect_near(run(dist(z), two), pair(kernel_energy()), 1e-12)
   }
 })
+
+test_that("a function that sees the order of points has the level", {
+  # The weight of the first point alone: with 2 and 6 points there are 8 x 7
+  # pairs of first points, each as likely, whoever else is in a sample.
+  skip_on_cran()
+  first <- est_function(\(s) c(1, numeric(s$n - 1)))
+  z <- c(0, 1, 2.5, 4.2, 6.3, 8.9, 12, 15.7)
+  set.seed(5)
+  test <- suppressWarnings(mmd_test(z[1:2], z[3:8], kernel_rbf(5), first,
+                                    B = 4000))
+  all <- 2 - 2 * gram_R(kernel_rbf(5), matrix(z))
+  pairs <- all[upper.tri(all)]
+  seen <- vapply(pairs, \(v) mean(abs(test$replicates - v) < 1e-9), 0)
+  expect_gt(stats::chisq.test(seen * 4000)$p.value, 1e-4)
+})
