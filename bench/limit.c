@@ -79,12 +79,12 @@ static int products(void) {
   return 0;
 }
 
-static int exponentials(int level) {
+static int exponentials(int set) {
   enum { COUNT = 1024, TIMES = 20000 };
   static double x[COUNT], out[COUNT];
   double least = 1e300, sum = 0;
-  km_set_isa((km_isa) level);
-  if ((int) km_isa_level() != level) return 0;
+  km_set_isa((km_isa) set);
+  if ((int) km_isa_level() != set) return 0;
   for (size_t i = 0; i < COUNT; i++) x[i] = -0.05 * (double) i;
   for (int run = 0; run < 5; run++) {
     const clock_t start = clock();
