@@ -1,5 +1,6 @@
 #include "apps/sketch.h"
 #include "core/dense.h"
+#include "core/isa.h"
 #include "core/parts.h"
 #include "core/scratch.h"
 
@@ -35,7 +36,7 @@ enum {
   VECTOR = 8,        /* doubles that are copied together */
   HIGH = 96,         /* rows of a block of the result */
   WIDE = 96,         /* its columns */
-  CHUNK = 256,       /* rows of a panel that are multiplied at a time */
+  CHUNK = 512,       /* rows of a panel that are multiplied at a time */
   EDGES = 2
 };
 
@@ -268,6 +269,7 @@ static void add_patch(const sketch *s, size_t i, size_t j, const double *sums) {
   const size_t rows = smaller(BAND, m - i);
   for (size_t column = 0; column < end; column++) {
     double *c = s->product + i + (j + column) * m;
+    SIMD
     for (size_t row = s->lower && j + column > i ? j + column - i : 0; row < rows; row++)
       c[row] += sums[row + column * BAND];
   }
