@@ -170,8 +170,8 @@ sketch_parts <- function(empty, parts, options) {
 
 is_error <- \(x) inherits(x, "error")
 
-# Files that are given twice, in one part or in two, are counted once. Equal data
-# may be other rows.
+# Files that are given twice, in one part or in two, are counted once. Equal
+# data may be other rows.
 drop_twice <- function(parts) {
   gone <- logical(length(parts))
   seen <- twice <- character()
@@ -530,7 +530,8 @@ is_state <- function(state, empty) {
     all(vapply(sketch$sums, is_record, NA, empty)) &&
     isTRUE(all.equal(sum(vapply(sketch$sums, \(s) s$sum$n, 0)), sketch$n)) &&
     length(sketch$bins) == (if (is.null(empty$bin)) 0L else
-      length(sketch$sums)) && all(mapply(is_bins, sketch$bins, sketch$sums, list(empty)))
+      length(sketch$sums)) &&
+    all(as.logical(mapply(is_bins, sketch$bins, sketch$sums, list(empty))))
 }
 
 is_flag <- \(x) isTRUE(x) || isFALSE(x)

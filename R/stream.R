@@ -63,10 +63,10 @@
 #' must come in the same order again (a query needs an `ORDER BY`).
 #' A finished result is returned at once. Parts are known by what they are, not
 #' by their place: a call with more files than yesterday's, a list of them as of
-#' `as.list(list.files())`, reads the new ones only (a vector is one part). Files
-#' are told apart by name, size and time, data by sums, functions by their code
-#' and the values that it uses. A folder of calls with other landmarks, options
-#' or `read` is refused; `chunk` and `progress` may differ.
+#' `as.list(list.files())`, reads the new ones only (a vector is one part).
+#' Files are told apart by name, size and time, data by sums, functions by their
+#' code and the values that it uses. A folder of calls with other landmarks,
+#' options or `read` is refused; `chunk` and `progress` may differ.
 #'
 #' What a folder holds is used only if it is plain, vectors and lists of them
 #' without any code, and sums that can be: a damaged part is named by a warning
