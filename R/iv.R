@@ -527,10 +527,9 @@ iv_parts <- function(formula, data) {
                                     list(. = call("(", right[[2L]]))))
   labels <- lapply(list(right[[2L]], after), \(side) {
     layout <- layout_of(side)
-    if (attr(layout, "intercept") == 0L || !is.null(attr(layout, "offset")) ||
-          any(attr(layout, "order") > 1L)) {
-      stop_input("'formula' must have no interactions, no offset() and no ",
-                 "- 1; kernels make functions of all columns of a side")
+    if (attr(layout, "intercept") == 0L || any(attr(layout, "order") > 1L)) {
+      stop_input("'formula' must have no interactions and no - 1; kernels ",
+                 "make functions of all columns of a side")
     }
     attr(layout, "term.labels")
   })

@@ -137,6 +137,7 @@ int main(int count, char **arguments) {
   km_set_thread_limit(threads);
   km_set_work_per_thread(65536);
   must(threads < 1 || km_thread_limit() == threads, "the limit on threads is not what was set");
+  must(km_work_per_thread() == 65536, "the work of a thread is not what was set");
   must(km_threads(0) == 1, "more than one thread for no work");
   must(km_threads(1e12) <= km_thread_limit(), "more threads than the limit");
   void (*sections[])(void) = {run_basics,  run_grams,      run_factors,
