@@ -190,25 +190,11 @@ most_units_apart <- 10
 
 # One bandwidth, or none, sees little but the columns that vary most.
 warn_units <- function(x, name) {
-  ends <- .Call(C_r_column_ranges, x)
-  varying <- which(ends[1L, ] < ends[2L, ])
-  if (length(varying) < 2L) {
-    return(invisible())
-  }
-  # Two ends alone have the least deviation of a range, halves at both the most.
-  range <- ends[2L, varying] - ends[1L, varying]
-  apart <- max(range) / min(range) * sqrt(nrow(x) / 2)
-  if (!is.na(apart) && apart <= most_units_apart) {
-    return(invisible())
-  }
-  # Logarithms of standard deviations, column by column: no copy of all.
-  spreads <- vapply(varying, \(j) {
-    of <- column_spreads(x[, j, drop = FALSE])
-    log(of$spread) + log(of$unit)
-  }, 1)
-  factor <- exp(diff(range(spreads)))
+  spreads <- if (nrow(x) > 1L) .Call(C_r_column_spreads, x)
+  varying <- spreads[is.finite(spreads)]
+  factor <- if (length(varying) > 1L) exp(diff(range(varying))) else 1
   if (factor > most_units_apart) {
-    top <- varying[which.max(spreads)]
+    top <- which.max(spreads)
     column <- if (is.null(colnames(x))) paste("column", top) else
       paste0("'", colnames(x)[top], "'")
     warn_kernmean(

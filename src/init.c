@@ -22,6 +22,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_kernel_moments, 2),
   ENTRY(r_kernel_diagonal, 1),
   ENTRY(r_column_ranges, 1),
+  ENTRY(r_column_spreads, 1),
   ENTRY(r_all_finite, 1),
   ENTRY(r_kernel_median, 1),
   ENTRY(r_kernel_sampled_median, 2),

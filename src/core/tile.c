@@ -3,6 +3,8 @@
 #include "core/parts.h"
 #include "core/scratch.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 /*
@@ -431,6 +433,23 @@ void km_column_ranges(const double *x, size_t n, size_t d, double *ends) {
     }
     ends[2 * l] = low;
     ends[2 * l + 1] = high;
+  }
+}
+
+/* In units of the largest value. */
+void km_column_spreads(const double *x, size_t n, size_t d, double *logs) {
+  for (size_t l = 0; l < d; l++) {
+    const double *column = x + l * n;
+    double ends[2], mean = 0, squares = 0;
+    km_column_ranges(column, n, 1, ends);
+    const double unit = fmax(fmax(-ends[0], ends[1]), DBL_MIN);
+    for (size_t i = 0; i < n; i++) mean += column[i] / unit;
+    mean /= (double) n;
+    for (size_t i = 0; i < n; i++) {
+      const double apart = column[i] / unit - mean;
+      squares += apart * apart;
+    }
+    logs[l] = ends[0] < ends[1] ? log(unit) + log(squares / (double) (n - 1)) / 2 : -INFINITY;
   }
 }
 

@@ -18,6 +18,7 @@ SEXP r_kernel_quad(SEXP source, SEXP u, SEXP v);
 SEXP r_kernel_moments(SEXP source, SEXP u);
 SEXP r_kernel_diagonal(SEXP source);
 SEXP r_column_ranges(SEXP x);
+SEXP r_column_spreads(SEXP x);
 SEXP r_all_finite(SEXP x);
 SEXP r_kernel_median(SEXP source);
 SEXP r_kernel_sampled_median(SEXP source, SEXP pairs);

@@ -80,6 +80,17 @@ SEXP r_column_ranges(SEXP x) {
   return ends;
 }
 
+/* d: logarithms of the standard deviations of columns of two values or more */
+SEXP r_column_spreads(SEXP x) {
+  const double *values = glue_matrix(x, "x");
+  const size_t n = (size_t) Rf_nrows(x), d = (size_t) Rf_ncols(x);
+  if (n < 2) Rf_error("internal error: 'x' has no two rows");
+  SEXP logs = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) d));
+  km_column_spreads(values, n, d, REAL(logs));
+  UNPROTECT(1);
+  return logs;
+}
+
 /* Is no number of x missing or infinite? */
 SEXP r_all_finite(SEXP x) {
   if (!Rf_isReal(x)) Rf_error("internal error: 'x' is not double");

@@ -132,6 +132,16 @@ test_that("columns of any size are scaled without overflow", {
               kme(x, scale = TRUE)$fitted, 1e-10)
 })
 
+test_that("spreads are those of sd(), of any size, and none of constants", {
+  spreads <- \(x) .Call(kernmean:::C_r_column_spreads, x)
+  sizes <- c(1e300, 1e-300, 1)
+  expect_equal(spreads(x * rep(sizes, each = n)),
+               log(unname(apply(x, 2, sd))) + log(sizes), tolerance = 1e-14)
+  expect_identical(spreads(cbind(0.1, c(2^-1074, 0, 0))),
+                   c(-Inf, log(.Machine$double.xmin) + log(sd(c(2^-52, 0, 0)))))
+  expect_no_warning(kme(cbind(a = 0.1, x[, 1])))
+})
+
 test_that("units tenfold apart are a warning that names column and argument", {
   expect_warning(kme(x), "'scale = TRUE'", class = "kernmean_warning_units")
   doors <- list(

@@ -243,6 +243,7 @@ check_grams <- function() {
   check("walk", sum(k))
   check("walk_rounds", sum(k))
   same("ranges", apply(x, 2, range))
+  check("spreads", log(apply(x, 2, sd)))
   check("means", rowMeans(k))
   check("norm2", mean(k))
   centered <- k - outer(rowMeans(k), rowMeans(k), "+") + mean(k)

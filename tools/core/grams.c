@@ -106,6 +106,8 @@ static void walks(void) {
   double *ends = room(2 * D);
   km_column_ranges(source.x, N, D, ends);
   put("ranges", ends, 2 * D);
+  km_column_spreads(source.x, N, D, ends);
+  put("spreads", ends, D);
   double values[40] = {0};
   values[39] = DBL_MAX;
   must(km_all_finite(values, 40), "numbers that are finite are said not to be");
