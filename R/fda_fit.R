@@ -88,129 +88,27 @@ fda_directions <- function(factor, m, overall, counts, n) {
 }
 
 # Squared distances of each point to the class means in the fit without it, n x
-# C, at the same ridge. With A = N + rI, P its inverse and d = k_i - M_c for the
-# point's own class c (n_c points), the scatter without point i is that of the
-# other rows and columns less n_c/(n_c - 1) dd', and M_c becomes M_c - d/(n_c -
-# 1). All vectors are combinations of the columns of X = [M_1 - M, ..., M_C - M,
-# d]; without row and column i the products are
-#   G = X'PX - (X'Pe_i)(e_i'PX)/P_ii,
-# and Sherman-Morrison gives those with the scatter left out. With T the
-# coefficients of D and w those of k_i - M_c, u = T'Gw and E = T'GT, the squared
-# distance on the axes is (n - 1 - C) u'E^+ u, whatever their rotation.
-# Without a factor of A = LL' it is I, and has no scatter in it.
+# C, at the same ridge (src/apps/fda.c), from the lower factor of N + rI; NULL
+# where the scatter is not counted.
 fda_left_out <- function(factor, within, m, of, counts) {
-  n <- nrow(within)
-  classes <- length(counts)
   if (is.null(factor)) {
     pm <- m
     square <- column_dots(within)
-    at <- cbind(pm, diag(within))
-    pivot <- rep(1, n)
+    last <- diag(within)
+    pivot <- rep(1, nrow(within))
   } else {
     # Of P = T'T, T = L^{-1}, and W all that is needed follows from T and TW.
     pm <- solve_factored(factor, m)
     white <- solve_lower(factor, within)
     square <- column_dots(white)
     inverse <- inverse_lower(factor)
-    at <- cbind(pm, column_dots(inverse, white))
+    last <- column_dots(inverse, white)
     pivot <- column_dots(inverse)
   }
-  means <- rbind(cbind(crossprod(m, pm), 0), 0)
-  inner <- cross(within, pm)
-  last <- classes + 1L
-  distance <- matrix(0, n, classes)
-  for (class in seq_len(classes)) {
-    times <- counts[class] / (counts[class] - 1)
-    centers <- diag(1, last, classes)
-    centers[last, class] <- -1 / (counts[class] - 1)
-    left <- counts - (seq_len(classes) == class)
-    spread <- (centers - drop(centers %*% left) / (n - 1)) *
-      rep(sqrt(left), each = last)
-    point <- (seq_len(last) %in% c(class, last)) - centers
-    points <- which(of == class)
-    # So many that what is held for them stays small.
-    together <- max(1, 2^18 %/% last^2)
-    for (first in seq(1, length(points), together)) {
-      here <- points[first:min(first + together - 1, length(points))]
-      # G of all of them, h x (C + 1) x (C + 1).
-      g <- array(rep(means, each = length(here)), c(length(here), last, last))
-      g[, -last, last] <- g[, last, -last] <- inner[here, ]
-      g[, last, last] <- square[here]
-      g <- g - squares_of(at[here, , drop = FALSE]) / pivot[here]
-      if (!is.null(factor)) {
-        ends <- matrix(g[, , last], length(here))
-        g <- g + squares_of(ends) * (times / (1 - times * ends[, last]))
-      }
-      half <- times_each(g, spread)
-      most <- times_each(times_each(abs(g), abs(spread)), abs(spread))
-      distance[here, ] <- all_forms(
-        times_each(half, spread), aperm(times_each(half, point), c(1L, 3L, 2L)),
-        row_max(matrix(most, length(here))), n
-      )
-    }
-  }
-  (n - 1 - classes) * distance
-}
-
-# z_i z_i' for each row of z, in an array.
-squares_of <- function(z) {
-  at <- seq_len(ncol(z))
-  array(z[, rep(at, length(at))] * z[, rep(at, each = length(at))],
-        c(nrow(z), length(at), length(at)))
-}
-
-# S'G_i' for each G_i = g[i, , ], in an array.
-times_each <- function(g, s) {
-  size <- dim(g)
-  aperm(array(product(matrix(g, ncol = size[3L]), s),
-              c(size[1:2], ncol(s))), c(1L, 3L, 2L))
-}
-
-# inverse_forms() of the pairs e[i, , ] and u[i, , ].
-all_forms <- function(e, u, size, n) {
-  out <- matrix(0, dim(u)[1L], dim(u)[3L])
-  left <- seq_len(nrow(out))
-  pivots <- seq_len(dim(e)[2L] - 1L)
-  # By elimination of all at once, faster than a factor of each.
-  if (length(pivots) <= 10L) {
-    sure <- TRUE
-    a <- e
-    b <- u
-    for (j in pivots) {
-      pivot <- a[, j, j]
-      sure <- sure & pivot > sqrt(.Machine$double.eps) * size
-      out <- out + b[, j, ]^2 / pivot
-      for (i in pivots[pivots > j]) {
-        share <- a[, i, j] / pivot
-        a[, i, ] <- a[, i, ] - share * a[, j, ]
-        b[, i, ] <- b[, i, ] - share * b[, j, ]
-      }
-    }
-    left <- setdiff(left, which(sure))
-  }
-  for (i in left) {
-    out[i, ] <- inverse_forms(matrix(e[i, , ], dim(e)[2L]),
-                              matrix(u[i, , ], dim(u)[2L]), size[i], n)
-  }
-  out
-}
-
-# u'E^+ u for the columns of u, which lie in the range of E; `size`: of what the
-# entries of E were added up from, in n terms. One class is a combination of the
-# others; where these are independent to many digits, Cholesky's factor without
-# the last one is enough, otherwise eigenvectors tell what is rounding.
-inverse_forms <- function(e, u, size, n) {
-  last <- nrow(e)
-  root <- cholesky(e[-last, -last, drop = FALSE])
-  if (!is.null(root) &&
-        min(diag(root))^2 > sqrt(.Machine$double.eps) * size) {
-    return(colSums(solve_lower(root, u[-last, , drop = FALSE])^2))
-  }
-  e <- eigen(e, symmetric = TRUE)
-  kept <- which(e$values[-last] >
-                  n * .Machine$double.eps * max(e$values[1L], size))
-  u <- crossprod(e$vectors[, kept, drop = FALSE], u) / sqrt(e$values[kept])
-  colSums(u^2)
+  (nrow(within) - 1 - length(counts)) * .Call(
+    C_r_fda_left_out, of, as.double(counts), crossprod(m, pm),
+    cross(within, pm), square, cbind(pm, last), pivot, !is.null(factor)
+  )
 }
 
 # log pi_c - |s - m_c|^2 / (2 sigma^2).

@@ -76,6 +76,9 @@ SEXP r_bag_noisy(SEXP x, SEXP sizes, SEXP weights, SEXP covariances, SEXP y, SEX
 SEXP r_smooth_folds(SEXP x, SEXP fold, SEXP lost, SEXP unseen, SEXP grid, SEXP weights,
                     SEXP pairs);
 
+SEXP r_fda_left_out(SEXP of, SEXP counts, SEXP means, SEXP inner, SEXP square, SEXP at, SEXP pivot,
+                    SEXP scatter);
+
 SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP pairs, SEXP shares, SEXP means,
              SEXP variances);
 SEXP r_match_free(SEXP source, SEXP weights, SEXP noise, SEXP pairs, SEXP m, SEXP u);

@@ -49,6 +49,28 @@ noisy_matrix <- function(x, y, covariance) {
   exp(-exponents) / sqrt(det(c))
 }
 
+# Points left out of discriminants with the inverse I of the whole scatter, or
+# without a scatter: squared lengths of projections on the directions of means.
+check_fda <- function(k) {
+  n <- nrow(k)
+  k <- 0.05 * k
+  of <- ((seq_len(n) - 1)^2 %% 7) %% 3 + 1
+  centers <- \(k, of) t(rowsum(t(k), of) / as.vector(table(of)))
+  within <- k - centers(k, of)[, of]
+  for (scatter in c(TRUE, FALSE)) {
+    want <- t(vapply(seq_len(n), \(i) {
+      times <- sum(of == of[i]) / (sum(of == of[i]) - 1)
+      a <- diag(n - 1) - scatter * times * tcrossprod(within[-i, i])
+      m <- centers(k[-i, -i], of[-i])
+      apart <- (m - rowMeans(k[-i, -i])) %*% diag(sqrt(table(of[-i])))
+      e <- eigen(crossprod(apart, solve(a, apart)), symmetric = TRUE)
+      u <- crossprod(apart, solve(a, k[-i, i] - m))
+      colSums((crossprod(e$vectors[, 1:2], u) / sqrt(e$values[1:2]))^2)
+    }, numeric(3)))
+    check(if (scatter) "fda_left_out" else "fda_without_scatter", want, 1e-11)
+  }
+}
+
 covariances <- function(seed, parts) {
   lapply(seq_len(parts), \(part) {
     a <- matrix(inputs(seed, 9 * parts), 9)[, part]
@@ -191,6 +213,7 @@ check_statistics <- function() {
   check_noisy()
   check_sketches()
   check_smooth()
+  check_fda(k)
 
   draw <- drawing(45)
   p <- vapply(1:6, \(c) draw_permutation(draw, list(seq_len(n) - 1)),

@@ -1,5 +1,6 @@
 #include "apps/bags.h"
 #include "apps/density.h"
+#include "apps/fda.h"
 #include "apps/hsic.h"
 #include "apps/noisy.h"
 #include "apps/sketch.h"
@@ -78,6 +79,11 @@ static size_t smooth_of(size_t n, size_t p, int pairs) {
   return km_smooth_folds_work(&job);
 }
 
+static size_t left_out_of(size_t classes) {
+  const km_fda_fit fit = {.classes = classes};
+  return km_fda_left_out_work(&fit);
+}
+
 /* Each function with what is walked: SIZES(name, value at n and m), or SOURCE(name, function, what
    it takes beside a source). */
 #define ALL_WORKS(SIZES, SOURCE) \
@@ -132,6 +138,7 @@ static size_t smooth_of(size_t n, size_t p, int pairs) {
   SIZES(log_density_columns, log_density_of(50, n, m)) \
   SIZES(noisy_inner, noisy_of(n, 9, m, 1)) \
   SIZES(noisy_inner_parts, noisy_of(1000, n, m, 0)) \
+  SIZES(fda_left_out, left_out_of(n)) \
   SIZES(smooth_folds, smooth_of(n, m, 0)) \
   SIZES(smooth_folds_pairs, smooth_of(n, m, 1))
 

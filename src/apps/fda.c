@@ -1,0 +1,161 @@
+#include "apps/fda.h"
+#include "core/scratch.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/*
+ * Without point i of class c (n_c points, d = d_i) the scatter is that of the other rows and
+ * columns less n_c/(n_c - 1) dd', and M_c becomes M_c - d/(n_c - 1). All vectors are combinations
+ * of the columns of X = [M_1, ..., M_C, d]; without row and column i the products are
+ *   G = X'PX - (X'Pe_i)(e_i'PX)/P_ii,
+ * and Sherman-Morrison gives those with dd' left out. With S the coefficients of sqrt(n_k) (M_k -
+ * M) and w those of k_i - M_k, E = S'GS and u = S'Gw, the squared distance on the axes is u'E^+ u,
+ * whatever their rotation. u lies in the range of E, of rank C - 1 at most: elimination with the
+ * largest pivot left gives it, up to pivots that are rounding of what E is added up from.
+ * 4 (C + 1)^3 flops a point, 5 (C + 1)^2 doubles a worker.
+ */
+
+enum { WORKERS = 32 };
+
+static const double poll_work = 134217728; /* operations between two polls */
+
+typedef struct {
+  double *g;              /* (C + 1) x (C + 1), row-major, as the others are */
+  double *spread, *times; /* S and GS, (C + 1) x C */
+  double *inner, *sides;  /* E and the u of each class as columns, C x C */
+  double *column;         /* C + 1 */
+} room;
+
+static size_t lay_out(room *r, size_t classes, double *work) {
+  km_scratch scratch = {work, 0};
+  const size_t last = classes + 1;
+  r->g = take(&scratch, last * last);
+  r->spread = take(&scratch, last * classes);
+  r->times = take(&scratch, last * classes);
+  r->inner = take(&scratch, classes * classes);
+  r->sides = take(&scratch, classes * classes);
+  r->column = take(&scratch, last);
+  return scratch.used;
+}
+
+size_t km_fda_left_out_work(const km_fda_fit *fit) {
+  room r;
+  return room_that_fits(1, WORKERS, lay_out(&r, fit->classes, NULL));
+}
+
+/* G of point i. */
+static void products(const km_fda_fit *fit, size_t i, const room *r) {
+  const size_t n = fit->n, c = fit->classes, size = c + 1;
+  for (size_t a = 0; a < size; a++)
+    for (size_t b = 0; b <= a; b++) {
+      const double whole = a < c   ? fit->means[a + b * c]
+                           : b < c ? fit->inner[i + b * n]
+                                   : fit->square[i];
+      r->g[a * size + b] = whole - fit->at[i + a * n] * fit->at[i + b * n] / fit->pivot[i];
+    }
+  if (fit->scatter) {
+    const double points = fit->counts[fit->of[i] - 1], times = points / (points - 1);
+    memcpy(r->column, r->g + c * size, size * sizeof *r->column);
+    const double share = times / (1 - times * r->column[c]);
+    for (size_t a = 0; a < size; a++)
+      for (size_t b = 0; b <= a; b++) r->g[a * size + b] += share * r->column[a] * r->column[b];
+  }
+  for (size_t a = 0; a < size; a++)
+    for (size_t b = 0; b < a; b++) r->g[b * size + a] = r->g[a * size + b];
+}
+
+/* S, where `own` is the class of the point that is left out. */
+static void spreads(const km_fda_fit *fit, size_t own, const room *r) {
+  const size_t c = fit->classes;
+  const double others = (double) fit->n - 1;
+  for (size_t k = 0; k < c; k++) {
+    const double left = fit->counts[k] - (k == own), root = sqrt(left);
+    for (size_t a = 0; a < c; a++)
+      r->spread[a * c + k] = root * ((a == k) - (fit->counts[a] - (a == own)) / others);
+    r->spread[c * c + k] = root * (1 / others - (k == own) / (fit->counts[k] - 1));
+  }
+}
+
+/* GS, E, the sides u; returns what E is added up from, at most. */
+static double forms(const km_fda_fit *fit, size_t own, const room *r) {
+  const size_t c = fit->classes, size = c + 1;
+  double most = 0;
+  for (size_t k = 0; k < c; k++) {
+    double sizes = 0;
+    for (size_t a = 0; a < size; a++) {
+      double sum = 0, terms = 0;
+      for (size_t b = 0; b < size; b++) {
+        const double term = r->g[a * size + b] * r->spread[b * c + k];
+        sum += term;
+        terms += fabs(term);
+      }
+      r->times[a * c + k] = sum;
+      sizes += fabs(r->spread[a * c + k]) * terms;
+    }
+    most = fmax(most, sizes);
+  }
+  memset(r->inner, 0, c * c * sizeof *r->inner);
+  for (size_t j = 0; j < c; j++) {
+    for (size_t a = 0; a < size; a++)
+      for (size_t k = 0; k < c; k++)
+        r->inner[j * c + k] += r->spread[a * c + j] * r->times[a * c + k];
+    const double *own_row = r->times + own * c, *last_row = r->times + c * c;
+    for (size_t k = 0; k < c; k++)
+      r->sides[j * c + k] = own_row[j] + last_row[j] - r->times[k * c + j];
+    r->sides[j * c + own] += last_row[j] / (fit->counts[own] - 1);
+  }
+  return most;
+}
+
+/* The distances of point i, by elimination. */
+static void solve(const km_fda_fit *fit, size_t i, double most, const room *r, double *distances) {
+  const size_t n = fit->n, c = fit->classes;
+  double *e = r->inner, *u = r->sides;
+  for (size_t k = 0; k < c; k++) distances[i + k * n] = 0;
+  for (size_t step = 0; step + 1 < c; step++) {
+    size_t p = 0;
+    for (size_t j = 1; j < c; j++)
+      if (e[j * c + j] > e[p * c + p]) p = j;
+    const double pivot = e[p * c + p];
+    if (!(pivot > (double) n * DBL_EPSILON * most)) return;
+    for (size_t k = 0; k < c; k++) distances[i + k * n] += u[p * c + k] * u[p * c + k] / pivot;
+    for (size_t j = 0; j < c; j++) {
+      if (j == p) continue;
+      const double share = e[j * c + p] / pivot;
+      for (size_t k = 0; k < c; k++) {
+        e[j * c + k] -= share * e[p * c + k];
+        u[j * c + k] -= share * u[p * c + k];
+      }
+    }
+    for (size_t k = 0; k < c; k++) e[p * c + k] = e[k * c + p] = 0;
+  }
+}
+
+void km_fda_left_out(const km_fda_fit *fit, double *distances, double *work, km_poll poll) {
+  room r;
+  const size_t size = lay_out(&r, fit->classes, NULL), workers = workers_that_fit(1, WORKERS, size);
+  const double c = (double) fit->classes + 1, each = 8 * c * c * c;
+  const size_t at_once = larger(workers, (size_t) (poll_work / each));
+  for (size_t first = 0; first < fit->n; first += at_once) {
+    const size_t count = smaller(at_once, fit->n - first);
+#ifdef _OPENMP
+#pragma omp parallel for default(none) shared(fit, distances, work) \
+    firstprivate(size, workers, first, count, each) schedule(static) \
+    num_threads(km_threads((double) count * each))
+#endif
+    for (size_t worker = 0; worker < workers; worker++) {
+      room own;
+      lay_out(&own, fit->classes, work + worker * size);
+      for (size_t i = first + share_start(count, workers, worker);
+           i < first + share_start(count, workers, worker + 1); i++) {
+        const size_t class_of = (size_t) fit->of[i] - 1;
+        products(fit, i, &own);
+        spreads(fit, class_of, &own);
+        solve(fit, i, forms(fit, class_of, &own), &own, distances);
+      }
+    }
+    if (poll) poll();
+  }
+}
