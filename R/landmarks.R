@@ -156,7 +156,7 @@ kme_landmarks_arguments <- door_table(
 # At most `size` rows, drawn at random.
 pilot_frame <- function(x, size, read = NULL, chunk = 0) {
   if (is_stream(x)) {
-    return(pilot_rows(x, size, read, chunk))
+    return(pilot_rows(drop_twice(list(x))[[1L]], size, read, chunk))
   }
   if (!is.null(read)) {
     stop_input("'read' must be NULL unless 'x' names files")

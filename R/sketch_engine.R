@@ -31,7 +31,8 @@ run_source <- function(task, empty, options) {
     meter(state$rows, TRUE)
     stream$close()
     if (!is.null(file)) {
-      stopped[[file]] <- if (!state$finished && !stream$anew()) {
+      stopped[[file]] <- if (!state$finished && !stream$anew() &&
+                               stream$position() >= state$rows) {
         stream$back_to(state$rows)
         list(x = x, stream = stream, rows = state$rows)
       }
@@ -169,26 +170,6 @@ sketch_parts <- function(empty, parts, options) {
 }
 
 is_error <- \(x) inherits(x, "error")
-
-# Files that are given twice, in one part or in two, are counted once. Equal
-# data may be other rows.
-drop_twice <- function(parts) {
-  gone <- logical(length(parts))
-  seen <- twice <- character()
-  for (k in which(vapply(parts, is.character, NA))) {
-    paths <- normalizePath(parts[[k]], mustWork = FALSE)
-    again <- duplicated(paths) | paths %in% seen
-    seen <- c(seen, paths)
-    twice <- c(twice, parts[[k]][again])
-    parts[[k]] <- parts[[k]][!again]
-    gone[k] <- all(again)
-  }
-  if (length(twice)) {
-    warn_kernmean("what is given twice is counted once: ", shorten(twice),
-                  kind = "twice")
-  }
-  parts[!gone]
-}
 
 # The state of each task, or its error. A process that is lost takes its part
 # alone with it, which is worked on once more.

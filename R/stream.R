@@ -1,8 +1,8 @@
 #' Sources of rows for sketches
 #'
-#' What [kme_sketch()] and [kme_landmarks()] read besides data in memory: rows
-#' that come in chunks, lists of parts, and how work on them is shared out,
-#' kept and gone on with.
+#' What [kme_sketch()] and [kme_landmarks()] read besides data in memory, rows
+#' that come in chunks; and what [kme_sketch()] alone takes, lists of parts, work
+#' on which is shared out, kept and gone on with.
 #'
 #' @section Sources: A source yields chunks, data frames or matrices with the
 #' columns of the landmarks (found by name; others are ignored), and is read
@@ -47,6 +47,7 @@
 #' environment variable `OMP_NUM_THREADS` said when it was started.
 #'
 #' Files that are given twice are counted once, with a warning.
+#' [kme_landmarks()] takes one source, of files a vector of their names.
 #'
 #' If a part fails the others are finished, and the error names those that
 #' failed. A part that is lost with the process that worked on it is worked on
@@ -288,6 +289,26 @@ check_files <- function(paths, name = "x") {
     stop_input("'", name, "' must name files that exist; missing: ",
                quoted(missing))
   }
+}
+
+# Files that are given twice, in one part or in two, are counted once. Equal
+# data may be other rows.
+drop_twice <- function(parts) {
+  gone <- logical(length(parts))
+  seen <- twice <- character()
+  for (k in which(vapply(parts, is.character, NA))) {
+    paths <- normalizePath(parts[[k]], mustWork = FALSE)
+    again <- duplicated(paths) | paths %in% seen
+    seen <- c(seen, paths)
+    twice <- c(twice, parts[[k]][again])
+    parts[[k]] <- parts[[k]][!again]
+    gone[k] <- any(again) && all(again)
+  }
+  if (length(twice)) {
+    warn_kernmean("what is given twice is counted once: ", shorten(twice),
+                  kind = "twice")
+  }
+  parts[!gone]
 }
 
 # What a source yielded as a plain data frame or a matrix.

@@ -140,6 +140,20 @@ test_that("a stream that was stopped goes on where it was", {
   }
 })
 
+test_that("a source that fails among rows that are done is not at their end", {
+  data <- engine_data()
+  chunks <- runs_of(data$x[1:200, ], rep(10, 20))
+  folder <- new_folder()
+  run <- \(x) kme_sketch(x, data$landmarks, checkpoint = folder)
+  expect_error(run(failing_stream(chunks, 11)), "after 100 rows: .* gone",
+               class = "kernmean_error_source")
+  again <- failing_stream(chunks, 6)
+  expect_error(run(again), "after 100 rows: .* gone",
+               class = "kernmean_error_source")
+  refused(run(again), "same rows in the same order")
+  expect_identical(run(stream_of(chunks))$n, 200)
+})
+
 test_that("a stop in the middle of a large chunk loses none of its rows", {
   data <- engine_data()
   folder <- new_folder()
@@ -294,6 +308,9 @@ test_that("a part that is given twice is counted once, if it is the same", {
                    class = "kernmean_warning_twice")
     expect_identical(s$n, 900)
   }
+  expect_warning(l <- kme_landmarks(paths[c(1, 2, 1)], 5),
+                 class = "kernmean_warning_twice")
+  expect_identical(l$pilot, 900L)
   # Equal data may be other rows.
   expect_identical(kme_sketch(list(data$x, data$x), data$landmarks)$n, 1800)
   # A function may go on with the next rows.

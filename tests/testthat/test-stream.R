@@ -98,6 +98,11 @@ test_that("files that are missing or that cannot be read are named", {
                                          class = "kernmean_error_input")
   refused(open_stream(c(good, "no-such-file.rds")),
           "missing: 'no-such-file.rds'")
+  landmarks <- kme_landmarks(1:9, 3)
+  for (call in list(kme_landmarks, \(x) kme_sketch(x, landmarks),
+                    \(x) stats::update(kme_sketch(1:9, landmarks), x))) {
+    refused(call(character()), "'x' must have names of files")
+  }
   refused(kme_landmarks(good, read = "csv"), "'read' must be a function")
   refused(all_chunks(open_stream(odd)), "read = read.delim")
   refused(all_chunks(open_stream(good, \(path) NULL)), "not NULL")
