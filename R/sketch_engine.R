@@ -5,7 +5,8 @@
 # --- One source --------------------------------------------------------------
 
 # A state is list(sketch; rows: of the source, that are in it; first: the first
-# rows of the source; finished). A task is list(x: the source; file: where its
+# rows of the source; finished; anew: does the source begin anew by itself?
+# Known when it is finished). A task is list(x: the source; file: where its
 # state is kept, or NULL; name: of the part, NULL for the only one; seed).
 # Returns the state after the last row, without the landmarks.
 run_source <- function(task, empty, options) {
@@ -13,9 +14,10 @@ run_source <- function(task, empty, options) {
   file <- task$file
   state <- read_state(file, empty)
   if (is.null(state)) {
-    state <- list(sketch = empty, rows = 0, first = NULL, finished = FALSE)
+    state <- list(sketch = empty, rows = 0, first = NULL, finished = FALSE,
+                  anew = FALSE)
   }
-  if (state$finished) {
+  if (state$finished && state$anew) {
     return(state)
   }
   state$sketch["landmarks"] <- list(empty$landmarks)
@@ -60,6 +62,7 @@ run_source <- function(task, empty, options) {
   state$sketch$sums <- lapply(state$sketch$sums,
                               \(record) new_record(total_sums(record)))
   state$finished <- TRUE
+  state$anew <- stream$anew()
   bare_state(state)
 }
 
@@ -75,19 +78,25 @@ next_state <- function(stream, state, goes_on) {
   if (!is.null(rows)) {
     list(sketch = add_rows(state$sketch, rows), rows = state$rows + nrow(rows),
          first = if (is.null(state$first)) first_rows(rows) else state$first,
-         finished = FALSE)
+         finished = FALSE, anew = FALSE)
   }
 }
 
 # The next rows that are not in the state: of a source that is begun anew those
-# that are done are passed over. It is known again by its first rows.
+# that are done are passed over. It is known again by its first rows, all that
+# is read where it is finished, unless the very source has no more of them.
 next_rows <- function(stream, state, goes_on) {
   repeat {
     before <- stream$position()
-    rows <- stream$next_chunk()
+    rows <- tryCatch(stream$next_chunk(), error = \(e) {
+      if (!state$finished) stop(e)
+      warn_kernmean("a source cannot be compared with what is kept of it: ",
+                    conditionMessage(e), kind = "checkpoint")
+      NULL
+    })
     over <- state$rows - before
     if (is.null(rows)) {
-      if (over <= 0) {
+      if (over <= 0 || state$finished) {
         return(NULL)
       }
       stop_input("a source that is begun anew must yield the same rows again, ",
@@ -106,6 +115,9 @@ next_rows <- function(stream, state, goes_on) {
     }
     if (over <= 0) {
       return(rows)
+    }
+    if (state$finished) {
+      return(NULL)
     }
     if (over < nrow(rows)) {
       return(rows[seq.int(over + 1, nrow(rows)), , drop = FALSE])
@@ -156,7 +168,7 @@ sketch_parts <- function(empty, parts, options) {
   seeds <- if (!is.null(empty$bin)) {
     as.list(sample.int(.Machine$integer.max, length(parts)))
   }
-  files <- part_files(parts, folder)
+  files <- part_files(parts, folder, is.null(kept))
   tasks <- lapply(seq_along(parts), \(k) {
     list(x = parts[[k]], name = names(parts)[k], file = files[[k]],
          seed = seeds[[k]])
@@ -176,7 +188,7 @@ is_error <- \(x) inherits(x, "error")
 work_parts <- function(tasks, empty, options, plan) {
   finished <- \(task) {
     state <- read_state(task$file, empty)
-    if (isTRUE(state$finished)) state
+    if (isTRUE(state$finished) && state$anew) state
   }
   states <- lapply(tasks, finished)
   lost <- integer(length(tasks))
@@ -407,17 +419,26 @@ content_sum <- function(x) {
   unname(tools::md5sum(copy))
 }
 
-# The file of each part, by what the part is; NULL without a folder.
-part_files <- function(parts, folder) {
+# The file of each part, by what the part is or its number; NULL without a
+# folder. Equal data have the same sums, in whatever order.
+part_files <- function(parts, folder, numbered = FALSE) {
   if (is.null(folder)) {
     return(NULL)
   }
-  sums <- vapply(parts, \(x) {
-    content_sum(list(trace_of(x), if (is.character(x)) {
-      list(file.size(x), as.numeric(file.mtime(x)))
-    }))
+  names <- if (numbered) paste(seq_along(parts)) else vapply(parts, \(x) {
+    if (is.character(x)) {
+      x <- list(normalizePath(x, mustWork = FALSE), file.size(x),
+                as.numeric(file.mtime(x)))
+    }
+    content_sum(trace_of(x))
   }, "")
-  file.path(folder, paste0("part-", make.unique(sums, "-"), ".rds"))
+  twice <- names(parts)[duplicated(names) & vapply(parts, is_stream, NA)]
+  if (length(twice)) {
+    stop_input("'x' must have, with 'checkpoint', functions and queries that ",
+               "differ in code or in the values that it uses, unlike ",
+               shorten(twice), "; those that open them, \\() rows(path), do")
+  }
+  file.path(folder, paste0("part-", make.unique(names, "-"), ".rds"))
 }
 
 # The landmarks need not be kept, nor travel, with every state.
@@ -479,7 +500,7 @@ is_plain <- function(x, depth = 20L) {
     return(FALSE)
   }
   plain <- \(type) type %in% c("NULL", "logical", "integer", "double",
-                               "character", "list")
+                               "complex", "raw", "character", "list")
   for (values in list(attributes(x), if (is.list(x)) unclass(x))) {
     for (i in seq_along(values)) {
       if (!plain(typeof(.subset2(values, i))) ||
@@ -497,7 +518,7 @@ is_state <- function(state, empty) {
   open <- c("landmarks", "n", "groups", "dropped", "left", "parts", "weighted",
             "sums", "bins")
   counts <- c(state$rows, sketch$n, sketch$dropped, sketch$left, sketch$parts)
-  identical(names(state), c("sketch", "rows", "first", "finished")) &&
+  identical(names(state), c("sketch", "rows", "first", "finished", "anew")) &&
     identical(attributes(sketch), attributes(empty)) &&
     identical(unclass(sketch)[!names(sketch) %in% open],
               unclass(empty)[!names(empty) %in% open]) &&
@@ -506,7 +527,8 @@ is_state <- function(state, empty) {
     NROW(state$first) == min(5, state$rows) &&
     (is.null(sketch$groups) || is.character(sketch$groups) &&
        !anyDuplicated(sketch$groups) && !anyNA(sketch$groups)) &&
-    is_flag(state$finished) && is_flag(sketch$weighted) &&
+    is_flag(state$finished) && is_flag(state$anew) &&
+    is_flag(sketch$weighted) &&
     length(sketch$sums) == max(length(sketch$groups), sketch$n > 0) &&
     all(vapply(sketch$sums, is_record, NA, empty)) &&
     isTRUE(all.equal(sum(vapply(sketch$sums, \(s) s$sum$n, 0)), sketch$n)) &&

@@ -1,8 +1,8 @@
 #' Sources of rows for sketches
 #'
 #' What [kme_sketch()] and [kme_landmarks()] read besides data in memory, rows
-#' that come in chunks; and what [kme_sketch()] alone takes, lists of parts, work
-#' on which is shared out, kept and gone on with.
+#' that come in chunks; and what [kme_sketch()] alone takes, lists of parts, on
+#' which work is shared out, kept and gone on with.
 #'
 #' @section Sources: A source yields chunks, data frames or matrices with the
 #' columns of the landmarks (found by name; others are ignored), and is read
@@ -62,12 +62,20 @@
 #' chunks itself, and a DBI result, are gone on with if they are the very
 #' objects of the call that was stopped; in a new session make them anew. Rows
 #' must come in the same order again (a query needs an `ORDER BY`).
-#' A finished result is returned at once. Parts are known by what they are, not
-#' by their place: a call with more files than yesterday's, a list of them as of
+#' A finished result is returned at once, but for a look at the first rows of
+#' such functions and DBI results. Parts are known by what they are, not by
+#' their place: a call with more files than yesterday's, a list of them as of
 #' `as.list(list.files())`, reads the new ones only (a vector is one part).
-#' Files are told apart by name, size and time, data by sums, functions by their
-#' code and the values that it uses. A folder of calls with other landmarks,
-#' options or `read` is refused; `chunk` and `progress` may differ.
+#' Files are told apart by path, size and time, data by sums, functions by their
+#' code and the values that it uses, queries by their SQL. A folder of calls
+#' with other landmarks, options or `read` is refused; `chunk` and `progress`
+#' may differ.
+#'
+#' Not seen are what a function writes by `<<-`, and what stands in
+#' environments, behind connections, deep in lists, or in the files and tables
+#' that it opens. Two parts of one list that differ in no more are refused; one
+#' by itself that opens a source is given what was kept of the other. A folder
+#' each tells them apart, or a function with the values: `\\() rows(path)`.
 #'
 #' What a folder holds is used only if it is plain, vectors and lists of them
 #' without any code, and sums that can be: a damaged part is named by a warning

@@ -291,6 +291,120 @@ test_that("parts are known by what they are", {
   expect_identical(keep(src(paths[2]))$n, 500)
 })
 
+test_that("files are known by their paths, from wherever they are named", {
+  data <- engine_data()
+  home <- new_folder()
+  before <- getwd()
+  on.exit({
+    setwd(before)
+    unlink(home, recursive = TRUE)
+  })
+  paths <- file.path(home, c("a", "b"), "m.rds")
+  parts <- runs_of(data$x, c(450, 450))
+  for (k in 1:2) {
+    dir.create(dirname(paths[k]), recursive = TRUE)
+    saveRDS(parts[[k]], paths[k], compress = FALSE)
+  }
+  Sys.setFileTime(paths, Sys.time())
+  folder <- new_folder()
+  keep <- \(x) kme_sketch(x, data$landmarks, checkpoint = folder)
+  for (k in 1:2) {
+    setwd(dirname(paths[k]))
+    same_sums(keep("m.rds"), kme_sketch(parts[[k]], data$landmarks))
+  }
+  keep(paths[2])
+  expect_length(part_states(folder), 2)
+})
+
+# A function whose values are all written by it: how far it is, and of what.
+queue <- function(parts) {
+  function() {
+    if (length(parts)) {
+      first <- parts[[1]]
+      parts <<- parts[-1]
+      first
+    }
+  }
+}
+
+test_that("functions that yield chunks are not taken for one another", {
+  data <- engine_data()
+  runs <- lapply(runs_of(data$x, rep(300, 3)), \(x) runs_of(x, c(100, 200)))
+  folder <- new_folder()
+  run <- \(x) kme_sketch(x, data$landmarks, checkpoint = folder)
+  refused(run(lapply(runs[1:2], queue)), "unlike part 2; those that open them")
+  expect_identical(kme_sketch(lapply(runs, queue), data$landmarks)$n, 900)
+  # Openers are told apart by their values.
+  expect_identical(run(lapply(runs, \(x) \() queue(x)))$n, 900)
+  folder <- new_folder()
+  first <- queue(runs[[1]])
+  s <- run(first)
+  expect_identical(run(first), s)
+  again <- queue(runs[[1]])
+  expect_identical(run(again), s)
+  # A look at its first chunk was enough.
+  expect_identical(again(), runs[[1]][[2]])
+  refused(run(queue(runs[[2]])), "same rows in the same order")
+  # A function that has closed its file may fail when it is called again.
+  folder <- new_folder()
+  left <- runs[[1]]
+  closed <- function() {
+    if (!length(left)) {
+      if (is.null(left)) stop("invalid connection")
+      left <<- NULL
+      return(NULL)
+    }
+    first <- left[[1]]
+    left <<- left[-1]
+    first
+  }
+  expect_identical(run(closed), s)
+  expect_warning(again <- run(closed), "compared .*: invalid connection",
+                 class = "kernmean_warning_checkpoint")
+  expect_identical(again, s)
+})
+
+test_that("a query is known by its first rows, and is no other of its text", {
+  skip_if_not_installed("RSQLite")
+  data <- engine_data()
+  folder <- new_folder()
+  run <- \(x) kme_sketch(x, data$landmarks, checkpoint = folder, chunk = 100)
+  query <- function(x) {
+    base <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
+    DBI::dbWriteTable(base, "t", as.data.frame(x))
+    DBI::dbSendQuery(base, "select * from t order by rowid")
+  }
+  queries <- lapply(list(1:400, 1:400, 401:900), \(k) query(data$x[k, ]))
+  on.exit(for (q in queries) {
+    base <- q@conn
+    DBI::dbClearResult(q)
+    DBI::dbDisconnect(base)
+  })
+  refused(run(queries), "unlike part 2, part 3;")
+  s <- run(queries[[1]])
+  expect_identical(run(queries[[1]]), s)
+  expect_identical(run(queries[[2]]), s)
+  refused(run(queries[[3]]), "same rows in the same order")
+})
+
+test_that("columns of any type without code may stand beside those in use", {
+  data <- engine_data()
+  x <- as.data.frame(data$x)
+  x$wave <- complex(real = x$a, imaginary = 1)
+  x$blob <- rep(list(as.raw(1:3)), nrow(x))
+  x$byte <- as.raw(1)
+  folder <- new_folder()
+  run <- \() kme_sketch(list(x), data$landmarks, checkpoint = folder)
+  s <- run()
+  expect_no_warning(again <- run())
+  expect_identical(again, s)
+})
+
+test_that("parts of a folder that nobody sees again are called by number", {
+  names <- part_files(list(1:200, mean), "home", TRUE)
+  expect_identical(names, file.path("home", c("part-1.rds", "part-2.rds")))
+})
+
 test_that("a part that is given twice is counted once, if it is the same", {
   data <- engine_data()
   paths <- part_paths(data$x, c(400, 500))
@@ -473,7 +587,7 @@ test_that("parts of workers that do not see the folder are kept from here", {
   # Without call.rds it is not the folder.
   tasks <- list(list(x = data$x, name = "part 1",
                      file = file.path(folder, "part-1.rds")))
-  answer <- share_out(tasks, empty, list(chunk = 100, progress = FALSE), folder)
+  answer <- share_out(tasks, empty, list(chunk = 100, progress = FALSE))
   kept <- read_plain(file.path(folder, "part-1.rds"))
   expect_true(kept$finished)
   expect_identical(kept, answer[[1]])
