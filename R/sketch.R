@@ -71,7 +71,7 @@
 #' \item{landmarks}{a list of one [kme_landmarks()], or of two}
 #' \item{n, dropped, left, parts}{number of rows, of those dropped for missing
 #'   values, of those in bins that are not full; of parts added up}
-#' \item{groups}{their names, or `NULL`}
+#' \item{groups, kind}{their names and what they were read as, or `NULL`}
 #' \item{weighted, moments, bin, omit, columns}{what is kept, and how rows are
 #'   read}
 #' \item{sums}{for each group (or once) `sum` and `carry`, what rounding took
@@ -189,9 +189,10 @@ is_name <- \(x) is.character(x) && length(x) == 1L
 # A sketch without rows; `options` are those of the door.
 empty_sketch <- function(landmarks, options) {
   new_fit("kme_sketch", list(
-    landmarks = landmarks, n = 0, groups = NULL, dropped = 0, left = 0,
-    parts = 0, weighted = FALSE, moments = options$moments, bin = options$bin,
-    omit = options$omit, columns = options$columns, sums = list(),
+    landmarks = landmarks, n = 0, groups = NULL, kind = NULL, dropped = 0,
+    left = 0, parts = 0, weighted = FALSE, moments = options$moments,
+    bin = options$bin, omit = options$omit, columns = options$columns,
+    sums = list(),
     bins = if (!is.null(options$bin)) list()
   ))
 }

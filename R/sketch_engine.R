@@ -515,8 +515,8 @@ is_plain <- function(x, depth = 20L) {
 # Is it a state of sketches like this one, of numbers that sums can be?
 is_state <- function(state, empty) {
   sketch <- state$sketch
-  open <- c("landmarks", "n", "groups", "dropped", "left", "parts", "weighted",
-            "sums", "bins")
+  open <- c("landmarks", "n", "groups", "kind", "dropped", "left", "parts",
+            "weighted", "sums", "bins")
   counts <- c(state$rows, sketch$n, sketch$dropped, sketch$left, sketch$parts)
   identical(names(state), c("sketch", "rows", "first", "finished", "anew")) &&
     identical(attributes(sketch), attributes(empty)) &&
@@ -526,7 +526,8 @@ is_state <- function(state, empty) {
     sketch$n + sketch$dropped == state$rows &&
     NROW(state$first) == min(5, state$rows) &&
     (is.null(sketch$groups) || is.character(sketch$groups) &&
-       !anyDuplicated(sketch$groups) && !anyNA(sketch$groups)) &&
+       is.character(sketch$kind) && !anyDuplicated(sketch$groups) &&
+       !anyNA(sketch$groups)) &&
     is_flag(state$finished) && is_flag(state$anew) &&
     is_flag(sketch$weighted) &&
     length(sketch$sums) == max(length(sketch$groups), sketch$n > 0) &&

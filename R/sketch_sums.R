@@ -21,6 +21,7 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
     # Without a copy of all rows.
     return(add_group(sketch, 1L, chunk$points, chunk$weights))
   }
+  sketch$kind <- same_kind(sketch, chunk)
   sketch$groups <- union(sketch$groups, levels(chunk$groups))
   if (length(sketch$groups) > 50L) {
     # Numbers that were meant as a variable would make a group of each row.
@@ -40,7 +41,8 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   sketch
 }
 
-# list(n, dropped; points: those of each variable, groups: a factor, weights).
+# list(n, dropped; points: those of each variable, groups: a factor, kind: what
+# they came as, weights).
 read_chunk <- function(sketch, rows, y, groups, weights) {
   landmarks <- sketch$landmarks
   # Of tibbles and data tables the columns only.
@@ -71,8 +73,22 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
   c(out, list(
     points = Map(landmark_points, landmarks, frames, names),
     groups = if (!is.null(beside$groups)) check_factor(beside$groups),
+    kind = if (!is.null(beside$groups)) {
+      frame_kinds(data.frame(beside$groups))[[1L]]
+    },
     weights = if (!is.null(beside$weights)) check_row_weights(beside$weights)
   ))
+}
+
+# What the groups of a sketch and of more rows came as, NULL for not known.
+same_kind <- function(sketch, more) {
+  kinds <- unique(c(sketch$kind, more$kind))
+  if (length(kinds) > 1L) {
+    column <- sketch$columns$groups
+    stop_input("'groups' must be ", kinds[1L], " as in the rows before, not ",
+               kinds[2L], if (!is.null(column)) read_alike(column))
+  }
+  kinds
 }
 
 # What is looked at for missing values.
@@ -254,6 +270,7 @@ merge_sketches <- function(a, b) {
   }
   out <- a
   out["groups"] <- list(groups)
+  out["kind"] <- list(same_kind(a, b))
   for (field in c("n", "dropped", "parts")) {
     out[[field]] <- a[[field]] + b[[field]]
   }

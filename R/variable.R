@@ -242,7 +242,16 @@ mixed_newdata <- function(mixed, newdata, label) {
                "columns ", shorten(columns), ", not ", describe(newdata))
   }
   factors <- names(mixed$levels)
-  for (column in factors) check_levels(newdata[[column]], column)
+  for (column in factors) {
+    z <- newdata[[column]]
+    check_levels(z, column)
+    levels <- mixed$levels[[column]]
+    new <- setdiff(as.character(z), levels)
+    if (is.logical(z) != is.logical(mixed$frame[[column]]) && length(new)) {
+      stop_input("'newdata' must hold for '", column, "' levels such as ",
+                 shorten(levels), ", not ", new[1L], read_alike(column))
+    }
+  }
   codes <- level_codes(newdata[factors], mixed$levels)
   numeric <- setdiff(columns, factors)
   if (length(numeric)) {
@@ -258,6 +267,12 @@ check_levels <- function(z, label) {
                describe(z))
   }
   check_no_na(z, "newdata", NULL)
+}
+
+# Of F alone a reader makes FALSE.
+read_alike <- function(column) {
+  paste0("; read all of it alike, as by read = \\(f) read.csv(f, colClasses = ",
+         "c(", column, " = \"character\"))")
 }
 
 indicators_of <- function(z, levels) {

@@ -196,6 +196,25 @@ test_that("frames are read by name, formulas by their terms", {
                unclass(basis)[3:5, ], ignore_attr = TRUE)
 })
 
+test_that("a factor that is read as another type is no new level", {
+  frame <- data.frame(a = x[, 1], g = rep_len(c("F", "M"), nrow(x)))
+  frame$g <- factor(frame$g)
+  landmarks <- kme_landmarks(frame, 8)
+  women <- frame[frame$g == "F", ]
+  women$g <- FALSE
+  refused(kme_sketch(women, landmarks),
+          "for 'g' levels such as F, M, not FALSE; .*g = \"character\"")
+  # Levels that are new may be of rows to come.
+  women$g <- "X"
+  expect_identical(kme_sketch(women, landmarks)$n, nrow(women) + 0)
+  frame$g <- frame$g == "F"
+  logical <- kme_landmarks(frame, 8)
+  women$g <- factor("TRUE")
+  expect_gt(mean(kme_sketch(women, logical)$sums[[1]]$sum$first), 0)
+  women$g <- "T"
+  refused(kme_sketch(women, logical), "not T;")
+})
+
 test_that("the landmarks of a factor are its levels, which lose nothing", {
   set.seed(2)
   f <- factor(sample(c("u", "v", "w"), 50, TRUE), levels = c("w", "u", "v"))

@@ -387,6 +387,37 @@ test_that("a query is known by its first rows, and is no other of its text", {
   refused(run(queries[[3]]), "same rows in the same order")
 })
 
+test_that("groups are not read as another type from the middle on", {
+  data <- engine_data()
+  home <- new_folder()
+  dir.create(home)
+  on.exit(unlink(home, recursive = TRUE))
+  paths <- file.path(home, c("a.csv", "b.csv"))
+  groups <- list(c("F", "M"), "F")
+  for (k in 1:2) {
+    frame <- data.frame(data$x[1:50, ], g = rep_len(groups[[k]], 50))
+    utils::write.csv(frame, paths[k], row.names = FALSE)
+  }
+  run <- \(x, ...) kme_sketch(x, data$landmarks, groups = "g", ...)
+  text <- \(f) utils::read.csv(f, colClasses = c(g = "character"))
+  words <- paste0("'groups' must be a factor as in the rows before, not of ",
+                  "class logical; .*c\\(g = \"character\"\\)")
+  refused(run(as.list(paths)), words)
+  refused(run(paths), words)
+  refused(run(paths[1]) + run(paths[2]), words)
+  refused(update(run(paths[1]), paths[2]), words)
+  for (files in list(as.list(paths), paths)) {
+    s <- run(files, read = text)
+    expect_identical(group_numbers(s, "n"), c(75, 25))
+  }
+  # Codes with zeros in front.
+  codes <- \(g) data.frame(data$x[1:4, ], g = g)
+  refused(run(stream_of(list(codes(c("01", "1", "A", "A")), codes(1L)))),
+          "a factor as in the rows before, not numeric")
+  expect_identical(run(stream_of(list(codes(1L), codes(2))))$groups,
+                   c("1", "2"))
+})
+
 test_that("columns of any type without code may stand beside those in use", {
   data <- engine_data()
   x <- as.data.frame(data$x)
