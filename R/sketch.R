@@ -341,16 +341,11 @@ run_sketch <- function(sketch, asked) {
   }
   if (is_stream(x)) {
     folder <- open_folder(asked$checkpoint, sketch, asked$read)
-    before <- sketch$n + sketch$dropped
     landmarks <- sketch$landmarks
     x <- drop_twice(list(x))[[1L]]
     task <- list(x = x, file = part_files(list(x), folder))
     sketch <- run_source(task, sketch, asked)$sketch
     sketch$landmarks <- landmarks
-    if (sketch$n + sketch$dropped == before) {
-      warn_kernmean("'x' yielded no rows: a stream is read once, and may have ",
-                    "been used up; a function or a query is to be made anew")
-    }
   } else {
     n <- NROW(x)
     bar <- progress_bar(asked$progress && n > asked$chunk)

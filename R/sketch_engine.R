@@ -38,12 +38,12 @@ run_source <- function(task, empty, options) {
         stream$back_to(state$rows)
         list(x = x, stream = stream, rows = state$rows)
       }
-      if (state$rows > 0 || state$finished) save_whole(bare_state(state), file)
+      if (state$rows > 0 || state$finished) keep_state(state, file)
     }
   })
   repeat {
     following <- from_source(next_state(stream, state, goes_on), stream,
-                             state$rows, task$name)
+                             state$rows, task$name, !is.null(file))
     if (is.null(following)) {
       break
     }
@@ -52,10 +52,16 @@ run_source <- function(task, empty, options) {
     meter(state$rows)
     if (!is.null(file) && now() > save_at) {
       start <- now()
-      save_whole(bare_state(state), file)
+      keep_state(state, file)
       # Every few seconds, but for at most a twentieth of the time.
       save_at <- now() + max(5, 20 * (now() - start))
     }
+  }
+  # A part may well be empty.
+  if (state$rows == 0 && (is.null(task$name) || !stream$anew())) {
+    warn_kernmean(c(task$name, "'x'")[1L], " yielded no rows: a stream is ",
+                  "read once, and may have been used up; a function or a ",
+                  "query is to be made anew")
   }
   # One number each: what they lose is one rounding, and their compensation need
   # not travel.
@@ -263,7 +269,7 @@ share_out <- function(tasks, empty, options, plan = NULL) {
     # Where the workers do not see the folder.
     file <- tasks[[k]]$file
     if (!is.null(file) && !is_error(answers[[k]]) && !file.exists(file)) {
-      save_whole(answers[[k]], file)
+      keep_state(answers[[k]], file)
     }
   }
   answers
@@ -323,7 +329,7 @@ lost_part <- function(e, tasks, plan) {
     paste0(if (is.null(name)) "the parts could not be worked on" else
       paste0(name, ", lost with the process that worked on it"), ": ", words),
     class = c("kernmean_error_source", "kernmean_error"), parent = e,
-    part = name, at = at
+    part = name, place = name, at = at
   )
 }
 
@@ -333,7 +339,9 @@ stop_parts <- function(failed, folder) {
   e$part <- unlist(lapply(failed, `[[`, "part"))
   e$message <- paste0(
     conditionMessage(e),
-    if (length(failed) > 1L) paste0("; failed, too: ", shorten(e$part[-1L])),
+    if (length(failed) > 1L) {
+      paste0("; failed, too: ", shorten(vapply(failed[-1L], `[[`, "", "place")))
+    },
     if (!is.null(folder)) {
       paste0("; parts that are finished are kept in '", folder,
              "', and the same call goes on from them")
@@ -358,7 +366,8 @@ open_folder <- function(checkpoint, empty, read) {
     "'read'" = trace_of(read)
   )
   path <- file.path(checkpoint, "call.rds")
-  if (!file.exists(path)) {
+  parts <- dir(checkpoint, "^part-.*[.]rds$")
+  if (!file.exists(path) && !length(parts)) {
     made <- dir.exists(checkpoint) ||
       dir.create(checkpoint, FALSE, recursive = TRUE)
     if (!made || length(dir(checkpoint, all.files = TRUE, no.. = TRUE))) {
@@ -367,17 +376,19 @@ open_folder <- function(checkpoint, empty, read) {
     }
   }
   # Of a call that has kept nothing the folder is free.
-  if (!length(dir(checkpoint, "^part-"))) save_whole(call, path)
+  if (!length(parts)) save_whole(call, path)
   kept <- read_plain(path)
   if (!identical(names(kept), names(call))) {
-    stop_kernmean("source", "cannot read the checkpoint '", path,
-                  "', which is damaged; take an empty folder")
+    stop_kernmean("source", "cannot read the checkpoint '", path, "', which ",
+                  "is missing or damaged; its parts are of no use without ",
+                  "it: take an empty folder")
   }
   same <- mapply(identical, kept, call)
   if (!all(same)) {
     stop_input("'checkpoint' must be a folder of calls like this one; '",
                checkpoint, "' belongs to one with other ",
-               paste(names(call)[!same], collapse = " and other "))
+               paste(names(call)[!same], collapse = " and other "),
+               ", and so do its parts; take an empty folder")
   }
   normalizePath(checkpoint)
 }
@@ -445,6 +456,13 @@ part_files <- function(parts, folder, numbered = FALSE) {
 bare_state <- function(state) {
   state$sketch["landmarks"] <- list(NULL)
   state
+}
+
+# A state that cannot be kept is still one to go on with.
+keep_state <- function(state, file) {
+  tryCatch(save_whole(bare_state(state), file), error = \(e) {
+    warn_kernmean(conditionMessage(e), kind = "checkpoint")
+  })
 }
 
 # Of a file that is there it is the whole: what was written is read again, as a

@@ -73,9 +73,7 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
   c(out, list(
     points = Map(landmark_points, landmarks, frames, names),
     groups = if (!is.null(beside$groups)) check_factor(beside$groups),
-    kind = if (!is.null(beside$groups)) {
-      frame_kinds(data.frame(beside$groups))[[1L]]
-    },
+    kind = unname(frame_kinds(data.frame(beside$groups))),
     weights = if (!is.null(beside$weights)) check_row_weights(beside$weights)
   ))
 }

@@ -26,8 +26,8 @@
 #'
 #' Whatever goes wrong in a source, or with the rows that it yields, is an error
 #' of class `kernmean_error_source` that names the source, its chunk and the
-#' rows done before; its field `parent` is the error met, its fields `part`
-#' and `rows` say where.
+#' rows done before; its field `parent` is the error met, its fields `part`,
+#' `place` and `rows` say where.
 #'
 #' @section Parts and engines: A plain list of sources (or of data) is a list of
 #' parts, sketched one by one and added up in their order. If the package
@@ -77,13 +77,17 @@
 #' by itself that opens a source is given what was kept of the other. A folder
 #' each tells them apart, or a function with the values: `\\() rows(path)`.
 #'
+#' With a `read` that was mended take an empty folder. Files that the old one
+#' can read may be sketched by it from the old folder, and `+` adds both.
+#'
 #' What a folder holds is used only if it is plain, vectors and lists of them
 #' without any code, and sums that can be: a damaged part is named by a warning
 #' and worked on again. That keeps accidents out. Whoever may write to the
 #' folder can still put other numbers into it: it needs the trust of your data.
 #'
-#' On machines that do not see the folder, parts are kept as they come
-#' back. Remove the folder when the sketch is saved.
+#' On machines that do not see the folder, parts are kept as they come back.
+#' What cannot be kept, on a full disk, is a warning, and work goes on. Remove
+#' the folder when the sketch is saved.
 #'
 #' @examples
 #' # A function that yields chunks: here of one file, read in pieces.
@@ -345,21 +349,29 @@ plain_frame <- function(x) {
 }
 
 # What an expression gives; an error in it is one of the source, after so many
-# rows of it. `part` is the name of the part, NULL for the only one.
-from_source <- function(value, stream, rows, part = NULL) {
+# rows of it. `part` is the name of the part, NULL for the only one; `kept`: are
+# those rows kept for another call?
+from_source <- function(value, stream, rows, part = NULL, kept = FALSE) {
   tryCatch(value, error = \(e) {
-    stop(source_error(e, c(part, stream$label()), rows, part))
+    stop(source_error(
+      e, c(part, stream$label()), rows, part,
+      if (!kept && stream$position() > 0 && !stream$anew()) {
+        "; another call goes on behind what is read: make the source anew"
+      }
+    ))
   })
 }
 
-source_error <- function(parent, place, rows, part = NULL) {
+source_error <- function(parent, place, rows, part = NULL, hint = NULL) {
+  place <- paste(place, collapse = ", ")
   errorCondition(
-    paste0(paste(place, collapse = ", "), ", after ", rows_of(rows), ": ",
-           conditionMessage(parent)),
+    paste0(place, ", after ", rows_of(rows), ": ", conditionMessage(parent),
+           hint),
     class = unique(c("kernmean_error_source",
                      grep("^kernmean_error", class(parent), value = TRUE),
                      "kernmean_error")),
-    call = user_call(), parent = parent, rows = rows, part = part
+    call = user_call(), parent = parent, rows = rows, part = part,
+    place = place
   )
 }
 

@@ -48,7 +48,7 @@ test_that("parts add up, whatever they are", {
   on.exit(unlink(path))
   saveRDS(x[1:300, ], path)
   mixed <- list(path, stream_of(list(x[301:500, ], x[501, , drop = FALSE])),
-                x[502:900, ], \() NULL, x[0, ])
+                x[502:900, ], \() \() NULL, x[0, ])
   s <- kme_sketch(mixed, data$landmarks, chunk = 90)
   same_sums(s, whole)
   expect_identical(s$parts, 5)
@@ -78,8 +78,10 @@ test_that("what goes wrong names the part, the place and the rows done", {
   get_error <- \(code) tryCatch(code, error = identity)
   e <- get_error(kme_sketch(failing_stream(chunks, 3), data$landmarks))
   expect_s3_class(e, "kernmean_error_source")
-  expect_match(conditionMessage(e),
-               "^function, chunk 3, after 600 rows: the disk is gone$")
+  expect_match(conditionMessage(e), paste0(
+    "^function, chunk 3, after 600 rows: the disk is gone; another call goes ",
+    "on behind what is read: make the source anew$"
+  ))
   expect_identical(e$rows, 600)
   # Rows that do not fit the landmarks keep the class of that error, too.
   change <- as.data.frame(x[1:4, ])
@@ -93,12 +95,35 @@ test_that("what goes wrong names the part, the place and the rows done", {
   e <- get_error(kme_sketch(parts, data$landmarks))
   expect_identical(e$part, c("part 2", "part 'north'"))
   expect_match(conditionMessage(e), paste0(
-    "^part 2, function, chunk 2, after 300 rows: the disk is gone; failed, ",
-    "too: part 'north'$"
+    "^part 2, function, chunk 2, after 300 rows: the disk is gone; .* anew; ",
+    "failed, too: part 'north'$"
   ))
   expect_error(kme_sketch(list(x, "no-such-file.csv"), data$landmarks),
                "'x[[2]]' must name files that exist", fixed = TRUE,
                class = "kernmean_error_input")
+})
+
+test_that("a function that another call would go on with says so", {
+  data <- engine_data()
+  chunks <- runs_of(data$x, rep(300, 3))
+  says <- function(code, words) {
+    e <- tryCatch(code, error = identity)
+    expect_match(conditionMessage(e), words)
+  }
+  says(kme_landmarks(failing_stream(chunks, 2)),
+       "gone; another call goes on behind what is read")
+  # Not of what begins anew, or of what a folder goes on with.
+  says(kme_sketch(\() failing_stream(chunks, 2), data$landmarks), "gone$")
+  says(kme_sketch(failing_stream(chunks, 2), data$landmarks,
+                  checkpoint = new_folder()), "gone$")
+  # A part that was finished before is used up.
+  parts <- list(stream_of(chunks[1:2]), failing_stream(chunks[3], 2), x = 1)
+  expect_error(kme_sketch(parts, data$landmarks),
+               class = "kernmean_error_source")
+  parts <- list(parts[[1]], \() parts[[1]])
+  expect_warning(s <- kme_sketch(parts, data$landmarks),
+                 "^part 1 yielded no rows", class = "kernmean_warning")
+  expect_identical(s$n, 0)
 })
 
 test_that("what is no source is refused as a part, by name", {
@@ -479,11 +504,72 @@ test_that("of parts that fail the others are kept; the next call finishes", {
   expect_error(run(), paste0("^part 2, .*not yet; parts that are finished are ",
                              "kept in .*checkpoint"),
                class = "kernmean_error_source")
+  # Whoever mends `read` is told what to do.
+  refused(kme_sketch(sources, data$landmarks, checkpoint = folder,
+                     read = identity),
+          "other 'read', and so do its parts; take an empty folder")
   expect_length(part_states(folder), 2)
   file.create(flag)
   s <- run()
   expect_identical(read, c(1, 1, 1))
   expect_identical(s, kme_sketch(sources, data$landmarks))
+})
+
+test_that("files that fail are named", {
+  data <- engine_data()
+  paths <- part_paths(data$x, rep(150, 6))
+  on.exit(unlink(dirname(paths[1]), recursive = TRUE))
+  read <- \(path) if (path == paths[2]) readRDS(path) else stop("no")
+  e <- tryCatch(kme_sketch(as.list(paths), data$landmarks, read = read),
+                error = identity)
+  expect_identical(e$part, paste("part", c(1, 3:6)))
+  at <- \(k) paste0("part ", k, ", file '", paths[k], "'")
+  expect_identical(conditionMessage(e), paste0(
+    at(1), ", after 0 rows: no; failed, too: ", toString(at(3:6))
+  ))
+})
+
+test_that("what cannot be kept is not lost", {
+  data <- engine_data()
+  parts <- runs_of(data$x, rep(300, 3))
+  whole <- kme_sketch(parts, data$landmarks)
+  folder <- new_folder()
+  run <- \(x) kme_sketch(x, data$landmarks, checkpoint = folder)
+  warned <- function(code) {
+    said <- character()
+    value <- withCallingHandlers(
+      tryCatch(code, error = identity),
+      kernmean_warning_checkpoint = \(w) {
+        said <<- c(said, conditionMessage(w))
+        invokeRestart("muffleWarning")
+      }
+    )
+    expect_match(said, "cannot write .*; is the disk full\\?|damaged")
+    expect_match(said, "cannot write", all = FALSE)
+    value
+  }
+  # A folder that goes while it is used.
+  gone <- \(x) function() {
+    unlink(folder, recursive = TRUE)
+    stream_of(list(x))
+  }
+  sources <- replace(parts, 2, list(gone(parts[[2]])))
+  expect_identical(warned(run(sources)), whole)
+  s <- kme_sketch(parts[[2]], data$landmarks)
+  folder <- new_folder()
+  expect_identical(warned(run(gone(parts[[2]])))$sums, s$sums)
+  # Something else in the place of a part, of one that fails, too.
+  folder <- new_folder()
+  run(parts[1])
+  unlink(part_states(folder))
+  bad <- c(parts, failing_stream(parts, 2))
+  file <- part_files(bad, normalizePath(folder))
+  run(parts[1])
+  for (path in file[2:4]) dir.create(file.path(path, "taken"), recursive = TRUE)
+  expect_identical(warned(run(parts)), whole)
+  e <- warned(run(bad))
+  expect_match(conditionMessage(e),
+               "^part 4, function, chunk 2, after 300 rows: the disk is gone")
 })
 
 test_that("bins of a part are the same random rows under any plan", {
@@ -684,11 +770,14 @@ test_that("a damaged file of a checkpoint is named, a part done again", {
         expect_warning(s <- run(), class = "kernmean_warning_checkpoint")
         expect_identical(s, whole)
       } else {
-        expect_error(run(), "call.rds', which is damaged",
+        expect_error(run(), "call.rds', which is missing or damaged",
                      class = "kernmean_error_source")
       }
     }
   }
+  unlink(file.path(folder, "call.rds"))
+  expect_error(run(), "call.rds', .* its parts are of no use without it",
+               class = "kernmean_error_source")
 })
 
 test_that("no code in a folder is run", {
