@@ -13,7 +13,7 @@ enum {
   KM_BAND_STRIDE = 3 * KM_BAND, /* B(i, j) = band[i + STRIDE * j], |i - j| < BAND and the bulge
                                    below */
   KM_BAND_SLOTS = 8,            /* partial sums of AV, added in this order */
-  KM_BAND_WORTH = 32            /* flops that count as one operation for km_threads */
+  KM_BAND_WORTH = 2             /* flops that count as one operation for km_threads */
 };
 
 static const double poll_flops = 4e9; /* flops between two polls: about 0.05 s */

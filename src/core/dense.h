@@ -36,7 +36,7 @@ void km_mirror(size_t n, double *c);
 /* out_j = a_j'b_j. a, b: n x m. */
 void km_column_dots(size_t n, size_t m, const double *a, const double *b, double *out);
 
-enum { KM_DENSE_WORTH = 256 };              /* flops that count as one operation for km_threads */
+enum { KM_DENSE_WORTH = 16 }; /* flops that count as one operation for km_threads */
 static const double km_dense_poll = 2e9; /* flops between two polls: 0.02 to 0.05 s */
 
 #endif
