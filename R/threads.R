@@ -6,9 +6,9 @@
 #' environment variables `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`, and at most 2
 #' under `R CMD check`. Results do not depend on it: sums are reduced in a fixed
 #' order, bit for bit the same for any number of threads. A forked child (as of
-#' `parallel::mclapply()`) works on one thread, whoever forked it and whether
-#' the package was loaded before or in the child. The BLAS keeps its own
-#' threads; this function does not touch them. Loops of less than about a
+#' `parallel::mclapply()`) works on one thread, and is told so, whatever it sets.
+#' (Where it loads the package itself and was not forked by package parallel,
+#' this holds on Linux.) The BLAS keeps its own threads; this function does not touch them. Loops of less than about a
 #' million operations, a few tenths of a millisecond, run on one thread: on a
 #' busy machine others would start later than the loop ends.
 #'
@@ -73,18 +73,20 @@ on_one_thread <- function(value) {
 }
 
 # 0 lets the core choose; R CMD check allows no more than 2. Where the system
-# does not tell the core that it was forked, package parallel does.
+# does not tell the core that it was forked, package parallel does: -1.
 default_threads <- function() {
-  forked <- "parallel" %in% loadedNamespaces() &&
-    get("isChild", asNamespace("parallel"))()
-  if (forked) return(1L)
+  # Windows, which forks nothing, has no isChild().
+  is_child <- if ("parallel" %in% loadedNamespaces()) {
+    get0("isChild", asNamespace("parallel"))
+  }
+  if (is.function(is_child) && is_child()) return(-1L)
   checking <- tolower(Sys.getenv("_R_CHECK_LIMIT_CORES_"))
   if (checking %in% c("", "false")) 0L else 2L
 }
 
 .onLoad <- function(libname, pkgname) {
   limit <- default_threads()
-  if (limit > 0L && .Call(C_r_threads, NULL) > limit) .Call(C_r_threads, limit)
+  if (limit && .Call(C_r_threads, NULL) > limit) .Call(C_r_threads, limit)
   pin_level(Sys.getenv("KERNMEAN_LEVEL"))
 }
 

@@ -77,6 +77,7 @@ static double stack_at_load(void) {
   return bytes > 8388608 ? bytes : 8388608;
 }
 
+/* Elsewhere R's package parallel says so: km_set_thread_limit(-1). */
 static int was_forked(void) {
   int forked = 0;
 #ifdef __linux__
@@ -117,7 +118,7 @@ static int have_room(int threads) {
 }
 
 int km_threads(double work) {
-  if (limit == 1 || (int) getpid() != pid_at_load) return 1;
+  if (limit == 1 || km_thread_limit() == 1) return 1;
   const int most = limit < MOST ? limit : MOST;
   const double useful = 1 + work / work_per_thread;
   int threads = useful < most ? (int) useful : most;
@@ -125,9 +126,12 @@ int km_threads(double work) {
   return threads;
 }
 
-int km_thread_limit(void) { return limit; }
+int km_thread_limit(void) { return (int) getpid() == pid_at_load ? limit : 1; }
 
-void km_set_thread_limit(int wanted) { limit = wanted < 1 ? processors() : wanted; }
+void km_set_thread_limit(int wanted) {
+  if (wanted < 0) pid_at_load = 0;
+  limit = wanted < 1 ? processors() : wanted;
+}
 
 double km_work_per_thread(void) { return work_per_thread; }
 

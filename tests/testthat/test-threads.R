@@ -19,6 +19,41 @@ test_that("the limit is what was asked for where there are threads, else 1", {
   expect_error(kernmean_threads(0), class = "kernmean_error_input")
 })
 
+# What is not there on Windows, and what parallel says elsewhere.
+test_that("package parallel says whether a process was forked, where it can", {
+  limit <- \(...) {
+    seen <- list2env(list(...), parent = emptyenv())
+    stand_in <- default_threads
+    environment(stand_in) <- list2env(
+      list(loadedNamespaces = \() "parallel", asNamespace = \(name) seen),
+      parent = environment(default_threads)
+    )
+    stand_in()
+  }
+  expect_gte(limit(), 0L)
+  expect_gte(limit(isChild = \() FALSE), 0L)
+  expect_identical(limit(isChild = \() TRUE), -1L)
+})
+
+test_that("a forked child works on one thread, whatever it sets", {
+  skip_if_not(.Call(C_r_openmp), "compiled with OpenMP")
+  skip_on_os("windows")
+  code <- c(
+    "library(kernmean); set <- \\() c(kernmean_threads(4), kernmean_threads())",
+    "cat(parallel::mccollect(parallel::mcparallel(set()))[[1L]], '')",
+    "cat(set()[2L], '')",
+    # As of a child that parallel alone knows to be forked.
+    "x <- .Call(getNamespace('kernmean')$C_r_threads, -1L); cat(set()[2L])"
+  )
+  file <- tempfile(fileext = ".R")
+  on.exit(unlink(file))
+  writeLines(code, file)
+  said <- system2(file.path(R.home("bin"), "Rscript"), file, stdout = TRUE,
+                  env = paste0("R_LIBS=",
+                               paste(.libPaths(), collapse = ":")))
+  expect_identical(said, "1 1 4 1")
+})
+
 test_that("the instruction level can be pinned, and a wrong one is named", {
   before <- .Call(C_r_isa, NULL)
   on.exit(.Call(C_r_isa, before))
