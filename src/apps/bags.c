@@ -287,7 +287,7 @@ static size_t lay_out_flexible(flexible *f, double *work) {
 
 static size_t lay_out_ints(flexible *f, int *iwork) {
   km_int_scratch scratch = {iwork, 0};
-  f->int_slices = take_ints(&scratch, f->workers * f->ints);
+  f->int_slices = take_ints(&scratch, WORKERS * f->ints);
   f->statuses = take_ints(&scratch, f->bags->count);
   return scratch.used;
 }

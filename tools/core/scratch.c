@@ -44,10 +44,10 @@ enum { LONGEST = 4201, PART = 7, FOLDS = 2 };
 static int ends[LONGEST], folds[LONGEST];
 
 /* One bag. */
-static size_t flexible_of(const km_source *source) {
+static size_t flexible_of(const km_source *source, int ints) {
   const int end = (int) source->n;
   const km_runs bag = {1, &end, NULL};
-  return km_bag_flexible_work(source, &bag);
+  return ints ? km_bag_flexible_iwork(source, &bag) : km_bag_flexible_work(source, &bag);
 }
 
 /* Points or components, in d columns. */
@@ -66,6 +66,11 @@ static size_t log_density_of(size_t n, size_t m, size_t d) {
 static size_t cross_of(const km_source *source, size_t others) {
   const km_source other = of(others, source->m, 4);
   return km_sketch_cross_work(source, &other);
+}
+
+static size_t noisy_ints_of(size_t parts, size_t others) {
+  const km_noisy rows = {.parts = {parts, ends, NULL}}, columns = {.parts = {others, ends, NULL}};
+  return km_noisy_inner_iwork(&rows, &columns);
 }
 
 static size_t noisy_of(size_t n, size_t parts, size_t d, int same) {
@@ -130,7 +135,8 @@ static size_t left_out_of(size_t classes) {
   SOURCE(sketch_bins, km_sketch_bins_work) \
   SOURCE(sketch_cross, cross_of, , 60) \
   SOURCE(block_rows, km_block_rows_work) \
-  SOURCE(bag_flexible, flexible_of) \
+  SOURCE(bag_flexible, flexible_of, , 0) \
+  SOURCE(bag_flexible_ints, flexible_of, , 1) \
   SIZES(match, match_of(n, m, 3, 0)) \
   SIZES(match_columns, match_of(50, m, n, 0)) \
   SIZES(match_free, match_of(n, m, 3, 1)) \
@@ -139,6 +145,7 @@ static size_t left_out_of(size_t classes) {
   SIZES(noisy_inner, noisy_of(n, 9, m, 1)) \
   SIZES(noisy_inner_parts, noisy_of(1000, n, m, 0)) \
   SIZES(fda_left_out, left_out_of(n)) \
+  SIZES(noisy_inner_ints, noisy_ints_of(n, m)) \
   SIZES(smooth_folds, smooth_of(n, m, 0)) \
   SIZES(smooth_folds_pairs, smooth_of(n, m, 1))
 
