@@ -416,13 +416,13 @@ weights_left_out.est_kme <- function(estimator, sample, fold) {
 
 est_share.est_kme <- \(estimator) \(rho, varrho, n) 0 * rho
 
-# Is it the average of the sample's own features, which goes without saying?
 # May its weights depend on the order of points? A function may do anything.
 sees_order <- function(estimator) {
   any(vapply(c(list(estimator), estimator$candidates), inherits, NA,
              "est_function"))
 }
 
+# Is it the average of the sample's own features, which goes without saying?
 is_average <- function(estimator) inherits(estimator, "est_kme")
 
 #' @rdname estimators
