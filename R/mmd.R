@@ -17,7 +17,8 @@
 #' not see the labels. The p-value is (1 + number of draws with a statistic at
 #' least as large)/(B + 1). Which of the N points are in the smaller of two
 #' samples is drawn as by `sample.int(N, m)`; for more samples all are drawn, as
-#' by [sample.int()].
+#' by [sample.int()]; both with the `sample.kind` "Rejection" of [RNGkind()],
+#' whichever is set.
 #'
 #' Of more than two groups, by a formula, a `gram` or a `dist` object, the
 #' statistic is \eqn{\sum_{g<h} (m_g m_h/N) \mathrm{MMD}^2_{gh}}{the sum over g

@@ -52,7 +52,8 @@ km_runs glue_runs(SEXP sizes, SEXP weights, size_t n);
 /* Points, groups of these sizes, in one block (NULL), or in blocks by codes 1, 2, ... */
 km_blocks glue_find_blocks(SEXP codes, SEXP sizes);
 
-/* A random index as R_unif_index() draws it; between GetRNGstate() and PutRNGstate(). */
+/* A random index as R_unif_index() draws it under sample.kind = "Rejection", whichever kind is set;
+   between GetRNGstate() and PutRNGstate(). */
 size_t glue_draw(size_t count);
 
 /* A random number from 0 to 1 by R's generator; likewise. */
