@@ -211,7 +211,8 @@ solve_system <- function(system, mu) {
   rounding <- nrow(square) * .Machine$double.eps * max(diag(square))
   lower <- if (length(mu) == 1L) cholesky(square, mu)
   if (!all(mu > rounding) || length(mu) == 1L && is.null(lower)) {
-    stop_kernmean("numeric", "the penalty ", format_number(min(mu)),
+    stop_kernmean("numeric", "the penalty ",
+                  format_number(min(mu) * min(1, system$ratio)),
                   " is lost in the rounding of the normal equations; take a ",
                   "larger one")
   }

@@ -205,6 +205,8 @@ choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
           proposals_at_once)$pivots
   }
   if (!length(chosen)) {
+    # They overflow, or all are 0.
+    sample_diagonal(sample)
     stop_input("'x' must have rows whose kernel values are not all 0")
   }
   variable$sample <- sample_take(sample, chosen)

@@ -199,4 +199,7 @@ test_that("penalties whose ratio is no number are refused", {
   v <- \() rnorm(9)
   refused(rkhs_iv_nested(v(), v(), v(), v(), v(), mu_g = 1e-160, mu_h = 1e160),
           "'mu_h' must be as many")
+  expect_error(rkhs_iv_nested(v(), v(), v(), v(), v(), mu_g = 1e160,
+                              mu_h = 1e-160),
+               "the penalty 1e-160 is lost", class = "kernmean_error_numeric")
 })

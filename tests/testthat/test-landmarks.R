@@ -236,6 +236,9 @@ test_that("what cannot be landmarks is refused", {
   bad(x[0, ], 5, rbf)
   bad(\() NULL, 5, rbf)
   bad(NULL, 5, rbf)
+  bad(0 * x, 5, kernel_linear())
+  expect_error(kme_landmarks(1e160 * x, 5, kernel_linear()), "overflow",
+               class = "kernmean_error_numeric")
   file <- tempfile(fileext = ".csv")
   on.exit(unlink(file))
   utils::write.csv(data.frame(a = 1:9), file)
