@@ -482,10 +482,7 @@ unused_hint <- function(names, known) {
               shares = "est_stack")
   theta <- intersect(names, c("bandwidth", "sigma", "theta", "gamma"))
   if (length(theta) && any(c("kernel", "kernel_x", "bandwidth") %in% known)) {
-    return(paste0("; the bandwidth is the kernel's, as in kernel = ",
-                  "kernel_rbf(", switch(theta[1L], sigma = , gamma = paste0(
-                    "1/sqrt(2 * ", theta[1L], ")"
-                  ), "3"), ")"))
+    return(bandwidth_hint(theta[1L], known))
   }
   name <- intersect(names, names(makers))[1L]
   if (!is.na(name) && any(c("estimator", "center") %in% known)) {
@@ -498,6 +495,26 @@ unused_hint <- function(names, known) {
   if (length(apart) && min(apart) <= 2L && min(apart) < nchar(names[1L]) / 2) {
     paste0("; did you mean '", known[which.min(apart)], "'?")
   }
+}
+
+# Of the kernel that is made, or that a door was asked for.
+bandwidth_hint <- function(theta, known) {
+  kernel <- if ("kernel" %in% known) dynGet("kernel", NULL)
+  maker <- if (inherits(kernel, "kernmean_kernel") &&
+                 has_unit_diagonal(kernel)) {
+    sub("_.*|[0-9]+", "", kernel$family)
+  } else if ("norm" %in% known) "laplace" else
+    if (known[1L] == "nu") "matern" else "rbf"
+  paste0(
+    "; the bandwidth is the kernel's, as in kernel = kernel_", maker, "(",
+    switch(paste(maker, theta),
+           "rbf sigma" = "1/sqrt(2 * sigma)) for kernlab's sigma",
+           "rbf gamma" = "1/sqrt(2 * gamma)) for scikit-learn's gamma",
+           "laplace sigma" = "1/sigma, \"L2\") for kernlab's sigma",
+           "laplace gamma" = "1/gamma) for scikit-learn's gamma",
+           "bandwidth = )"),
+    if (theta == "sigma") "; a standard deviation is the bandwidth itself"
+  )
 }
 
 # An n x m matrix of doubles must fit; said before it is allocated.

@@ -302,6 +302,13 @@ test_that("every door says in our words what it must be given", {
 
 test_that("constructors name the way out", {
   refused(kernel_rbf(sigma = 1), "kernel_rbf\\(1/sqrt\\(2 \\* sigma\\)\\)")
+  hint <- \(code, ...) expect_error(code, paste("kernel =", ...), fixed = TRUE)
+  hint(kernel_laplace(sigma = 1), "kernel_laplace(1/sigma, \"L2\") for kernlab")
+  hint(kernel_laplace(gamma = 1), "kernel_laplace(1/gamma) for scikit-learn's")
+  hint(kernel_matern(sigma = 1), "kernel_matern(bandwidth = ); a standard")
+  hint(kme(x, kernel_laplace(), gamma = 2), "kernel_laplace(1/gamma)")
+  hint(gram(x, kernel_matern(), gamma = 2), "kernel_matern(bandwidth = )")
+  hint(kme(x, kernel_poly(), bandwidth = 2), "kernel_rbf(bandwidth = )")
   refused(est_skmse(lamda = 1), "did you mean 'lambda'")
   makers <- grep("^(est|kernel)_", getNamespaceExports("kernmean"),
                  value = TRUE)
