@@ -6,11 +6,12 @@
 #' environment variables `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`, and at most 2
 #' under `R CMD check`. Results do not depend on it: sums are reduced in a fixed
 #' order, bit for bit the same for any number of threads. A forked child (as of
-#' `parallel::mclapply()`) works on one thread, and is told so, whatever it sets.
-#' (Where it loads the package itself and was not forked by package parallel,
-#' this holds on Linux.) The BLAS keeps its own threads; this function does not touch them. Loops of less than about a
-#' million operations, a few tenths of a millisecond, run on one thread: on a
-#' busy machine others would start later than the loop ends.
+#' `parallel::mclapply()`) works on one thread, and says so, whatever it sets;
+#' where it loads the package itself and package parallel did not fork it, this
+#' holds on Linux. The BLAS keeps its own threads; this function does not touch
+#' them. Loops of less than about a million operations, a few tenths of a
+#' millisecond, run on one thread: on a busy machine others would start later
+#' than the loop ends.
 #'
 #' Threads need OpenMP when the package is compiled. CRAN's builds for macOS are
 #' without it, and so is an installation from source with a compiler that has
