@@ -70,11 +70,18 @@ kme_inner <- function(a, b) {
 kme_distance <- function(a, b) {
   check_given(a)
   if (missing(b) && is_plain_list(a)) {
-    return(sqrt(pmax(fit_pairs(a)$distance2, 0)))
+    return(distances_of(a, fit_pairs(a)$distance2))
   }
   check_pair(a, b)
   parts <- c(embedding_parts(a), embedding_parts(b, -1))
-  sqrt(max(0, norm2_parts(parts, a$kernel)))
+  distances_of(list(a, b), norm2_parts(parts, a$kernel))
+}
+
+# Only the kernel that is a function may be none.
+distances_of <- function(fits, distance2) {
+  sqrt(squares(distance2, if (is_function_kernel(fits[[1L]]$kernel)) {
+    max(vapply(fits, \(fit) fit$varrho * fit$n * sum(fit$weights^2), 1))
+  } else Inf, "distance of two means"))
 }
 
 #' @rdname kme_inner

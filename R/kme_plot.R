@@ -283,7 +283,7 @@ most_points_on_axes <- 1000L
 # two columns, shown: the rows that they are of).
 kernel_axes <- function(sample) {
   n <- sample$n
-  shown <- unique(round(seq(1, n, length.out = min(n, most_points_on_axes))))
+  shown <- evenly(n, most_points_on_axes)
   part <- walkable_sample(sample_take(sample, shown))
   # Centered by hand: a mean has no norm in the space of the energy kernel.
   rows <- sample_rows(part) / part$n

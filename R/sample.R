@@ -351,17 +351,28 @@ plain_weights.kernmean_sample <- \(sample) rep(1 / sample$n, sample$n)
 # mean k(x, x)).
 sample_moments <- function(sample) UseMethod("sample_moments")
 sample_moments.kernmean_sample <- function(sample) {
-  rows <- sample_rows(sample) / sample$n
-  rho <- mean.default(rows)
-  varrho <- mean.default(sample_diagonal(sample))
-  # Rounding leaves less.
-  if (isTRUE(rho < -sqrt(.Machine$double.eps) * max(varrho, abs(rows)))) {
-    stop_input("kernel values must be positive semi-definite; the squared ",
-               "norm of the mean is ", format(rho, digits = 3), " (distances ",
-               "are no kernel: exp(-distance) may be one)")
+  if (is_function_kernel(sample$kernel) && !stores_gram(sample)) {
+    # Is it a kernel on some of the points?
+    sample_gram(sample_take(sample, evenly(sample$n, 30L)))
   }
-  list(n = sample$n, rows = rows, rho = max(0, rho), varrho = varrho)
+  rows <- sample_rows(sample) / sample$n
+  varrho <- mean.default(sample_diagonal(sample))
+  rho <- squares(mean.default(rows), max(varrho, abs(rows)), "norm of the mean")
+  list(n = sample$n, rows = rows, rho = rho, varrho = varrho)
 }
+
+# Squares of norms, whose terms are of this size: not below 0 but by rounding.
+squares <- function(values, size, of) {
+  if (isTRUE(min(values) < -sqrt(.Machine$double.eps) * size)) {
+    stop_input("kernel values must be positive semi-definite; the squared ", of,
+               " is ", format(min(values), digits = 3), " (distances are no ",
+               "kernel: exp(-distance) may be one)")
+  }
+  pmax(values, 0)
+}
+
+# So many of n numbers, at most.
+evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 
 # May the weights of both stand for the same sections? Where points are known
 # they decide, else the gram.

@@ -328,6 +328,19 @@ test_that("a kernel that is not positive semi-definite is refused", {
   for (estimator in c("kme", "skmse", "mkme", "stack")) {
     refused(kme(x, apart, estimator))
   }
+  far <- kernel_function(\(x, y) gram_R(new_kernel("sqdist", ""), x, y))
+  skew <- kernel_function(\(x, y) 9 + outer(x[, 1], y[, 1], ">"))
+  for (estimator in c("kme", "skmse")) {
+    refused(kme(x, far, estimator), "must be positive semi-definite")
+    refused(kme(x, skew, estimator), "must be symmetric")
+  }
+  refused(kme(x, far, weights = 1:6 / 9), "must be positive semi-definite")
+  # On each sample a kernel, but not on both.
+  near <- kernel_function(\(x, y) 2 - outer(x[, 1], y[, 1], "=="))
+  fits <- list(kme(c(0, 0), near), kme(c(1, 1, 1), near))
+  refused(kme_distance(fits[[1]], fits[[2]]),
+          "the squared distance of two means is -2")
+  refused(kme_distance(fits), "the squared distance of two means is -2")
 })
 
 # --- Memory -------------------------------------------------------------------
