@@ -501,7 +501,7 @@ unused_hint <- function(names, known) {
 bandwidth_hint <- function(theta, known) {
   kernel <- if ("kernel" %in% known) dynGet("kernel", NULL)
   maker <- if (inherits(kernel, "kernmean_kernel") &&
-                 has_unit_diagonal(kernel)) {
+                 !is.null(kernel$bandwidth)) {
     sub("_.*|[0-9]+", "", kernel$family)
   } else if ("norm" %in% known) "laplace" else
     if (known[1L] == "nu") "matern" else "rbf"

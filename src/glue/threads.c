@@ -3,7 +3,8 @@
 #include "glue/entries.h"
 #include "glue/glue.h"
 
-/* NULL asks; a number sets (threads: 0 for the default, -1 in a forked child) and returns what held before. */
+/* NULL asks; a number sets (threads: 0 for the default, -1 in a forked child) and returns what held
+   before. */
 
 SEXP r_threads(SEXP limit) {
   SEXP before = PROTECT(Rf_ScalarInteger(km_thread_limit()));
