@@ -373,18 +373,6 @@ form_draws <- function(source, options, scheme) {
        })
 }
 
-# A test that no permutation can change must not look like independence.
-check_varies <- function(values, scheme) {
-  if ((is.null(scheme$matrix) || scheme$all) && length(values) > 1L &&
-        diff(range(values)) <= tie_slack * max(abs(values))) {
-    warn_kernmean(
-      "no permutation changes the statistic, so that the test says nothing: ",
-      "the values of a variable are all equal, or no two of its rows are ",
-      "alike to a kernel for factors"
-    )
-  }
-}
-
 # Any estimator: beta'M beta with the weights that it gives for each M. What it
 # chooses once is chosen between x paired with itself and y paired with itself:
 # no pairing is looked at.

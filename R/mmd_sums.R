@@ -395,6 +395,7 @@ mmd_null <- function(samples, options, scheme, statistics) {
   values <- if (options$null == "spectrum") {
     c(statistics$values[1L], spectrum_draws(samples, options, scheme$B))
   } else {
+    check_varies(statistics$values, scheme, statistics$scale)
     statistics$values
   }
   permutation_null(values, statistics$scale, scheme)

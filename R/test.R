@@ -448,6 +448,19 @@ permutation_null <- function(values, scale, scheme) {
        draws = values[-1L])
 }
 
+# A test that no permutation can change must not look like independence, or
+# like equal distributions.
+check_varies <- function(values, scheme, scale = NULL) {
+  if ((is.null(scheme$matrix) || scheme$all) && length(values) > 1L &&
+        diff(range(values)) <= tie_slack * max(abs(values), scale)) {
+    warn_kernmean(
+      "no permutation changes the statistic, so that the test says nothing: ",
+      "to a kernel the points, or the values of a variable, are all equal, or ",
+      "no two are alike"
+    )
+  }
+}
+
 # Of the statistics in each row.
 log_mean_exp <- function(z) {
   top <- do.call(pmax, as.data.frame(z))

@@ -343,6 +343,7 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   factors <- attr(layout, "factors")
   kept <- c(if (response > 0L) 1L,
             if (length(factors)) which(rowSums(factors > 0) > 0))
+  if (anyDuplicated(kept)) refuse_same_sides()
   if (is.null(split) && response > 0L) split <- 1L
   groups <- if (is.null(split)) as.list(kept) else
     list(kept[seq_len(split)], kept[-seq_len(split)])
@@ -385,10 +386,12 @@ expand_left <- function(formula, data) {
   both <- right
   both[[2L]] <- call("+", sum_of(left), right[[2L]])
   terms <- \(formula) length(attr(formula_terms(formula, data), "term.labels"))
-  if (terms(both) != length(left) + terms(right)) {
-    stop_input("'formula' must have different terms on its two sides")
-  }
+  if (terms(both) != length(left) + terms(right)) refuse_same_sides()
   structure(both, split = length(left))
+}
+
+refuse_same_sides <- function() {
+  stop_input("'formula' must have different terms on its two sides")
 }
 
 # kernel_x and kernel_y of a formula with two sides, as a list for its two

@@ -145,6 +145,15 @@ test_that("each side of a formula has its kernel", {
 
 test_that("a test of which nothing changes says so", {
   expect_warning(hsic_test(rep(1, 12), 1:12, B = 9), "says nothing")
+  expect_warning(mmd_test(rep(0.1, 9), rep(0.1, 8), B = 9), "says nothing")
+  expect_warning(mmd_test(1:9, 11:18, kernel_rbf(1e-3), B = 9), "says nothing")
+  expect_silent(mmd_test(1:9, 1:9, B = 9))
+})
+
+test_that("a variable is not tested against itself", {
+  for (formula in list(a ~ a, a ~ a + b, a + b ~ b)) {
+    refused(hsic_test(formula, d), "different terms on its two sides")
+  }
 })
 
 test_that("a dot leaves out what says what changes places", {
