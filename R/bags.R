@@ -128,6 +128,7 @@ bag_gram.default <- function(bags, kernel = kernel_rbf(), estimator = "kme",
                                         "poly"),
                              target = NULL, ..., id = NULL, scale = FALSE,
                              bandwidth2 = "median", degree = 2, offset = 1) {
+  found_id(id)
   asked <- request(bag_arguments, dots = TRUE)
   make_bags(read_plan(asked, ...))
 }
@@ -151,6 +152,7 @@ bag_arguments <- door_table(
 # The same arguments, for who makes the matrices one by one.
 plan_bags <- bag_gram.default
 body(plan_bags) <- quote({
+  found_id(id)
   asked <- request(bag_arguments, dots = TRUE)
   read_plan(asked, ...)
 })
@@ -284,6 +286,14 @@ gather_bags <- function(bags, id, name = "bags", like = NULL, terms = NULL) {
   rows <- sort_rows(id, nrow(x), new = !is.null(like))
   rownames(x) <- NULL
   c(list(x = x[rows$order, , drop = FALSE], column = column), rows)
+}
+
+# A column is named in quotes.
+found_id <- function(id) {
+  tryCatch(id, error = \(e) {
+    stop_input("'id' must be the bag of each row, or the name of a column in ",
+               "quotes; ", conditionMessage(e))
+  })
 }
 
 # The column of a data frame or matrix that `id` names, or NULL.

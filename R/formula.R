@@ -103,7 +103,8 @@ data_without <- function(data, used) {
   if (is.list(data)) data[!names(data) %in% used] else data
 }
 
-# list(x, terms) of a formula without response.
+# list(x, terms, weights) of a formula without response; weights: NULL unless
+# the call has some.
 formula_sample <- function(call, formula, data, no_action, home) {
   check_dot(formula)
   layout <- formula_terms(formula, data)
@@ -113,7 +114,8 @@ formula_sample <- function(call, formula, data, no_action, home) {
   frame <- formula_frame(call, layout, data, no_action, home)
   # With what scale() or poly() were fitted to, for new data.
   layout <- attr(frame, "terms")
-  list(x = formula_matrix(layout, frame), terms = keep_constants(layout, data))
+  list(x = formula_matrix(layout, frame), terms = keep_constants(layout, data),
+       weights = frame[["(weights)"]])
 }
 
 # The fit of a door to the sample of a formula without response. The dots are
@@ -121,7 +123,8 @@ formula_sample <- function(call, formula, data, no_action, home) {
 fit_formula <- function(.door, .call, .formula, .data, .no_action, .home, ...) {
   check_formula(.formula, .data)
   sample <- formula_sample(.call, .formula, .data, .no_action, .home)
-  fit <- .door(sample$x, ...)
+  fit <- if (is.null(sample$weights)) .door(sample$x, ...) else
+    .door(sample$x, ..., weights = sample$weights)
   fit$terms <- sample$terms
   fit
 }

@@ -35,7 +35,8 @@
 #'   `shares`, see [estimators]; in the formula method, arguments of the default
 #'   method.
 #' @param weights Weights of your own, one for each point, taken as they are
-#'   (not normalized); for `estimator = "kme"` only.
+#'   (not normalized); for `estimator = "kme"` only. With a formula they are
+#'   looked up in `data`, one for each of its rows.
 #' @param scale The units of the columns: `FALSE`, as they are; `TRUE`, divided
 #'   by their standard deviations; `"whiten"`, by the root of their covariance,
 #'   see [units]. Not with a `gram`, which has its own.
@@ -121,7 +122,8 @@ kme_arguments <- door_table(
 
 #' @rdname kme
 #' @export
-kme.formula <- function(formula, data = NULL, subset, na.action, ...) {
+kme.formula <- function(formula, data = NULL, subset, na.action, ...,
+                        weights = NULL) {
   fit_formula(kme.default, match.call(expand.dots = FALSE), formula, data,
               missing(na.action), parent.frame(), ...)
 }

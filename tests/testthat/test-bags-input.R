@@ -36,6 +36,9 @@ test_that("a bad id is refused", {
     bag_gram(values, rbf, id = id), bag_gram(values, id = id, scale = TRUE),
     bag_gram(values, estimator = "mkme", id = id)
   ))))
+  unquoted <- "the name of a column in quotes; object 'molecule' not found"
+  refused(bag_gram(data, id = molecule), unquoted)
+  refused(smm(data, c(1, 2, 1, 2, 1, 2), id = molecule), unquoted)
   spare <- factor(id, c(letters[1:6], "z"))
   expect_warning(g <- bag_gram(x, id = spare), "without points")
   expect_identical(names(g$sizes), letters[1:6])

@@ -135,3 +135,13 @@ test_that("tests take their formula by name", {
   expect_identical(run(formula = x ~ g, data = d), run(x ~ g, d))
   refused(mmd_test(), "'x' must be given")
 })
+
+test_that("weights of a formula are looked up in its data, as rows are", {
+  d <- data.frame(a = c(1, 5, NA, 2), w = c(0.2, 0.3, 0.4, 0.1))
+  kept <- c(1, 2, 4)
+  want <- kme(d$a[kept], kernel_rbf(1), weights = d$w[kept])
+  got <- kme(~ a, d, na.action = na.omit, kernel = kernel_rbf(1), weights = w)
+  expect_identical(got$weights, want$weights)
+  expect_identical(unname(fitted(got)), unname(fitted(want)))
+  refused(kme(~ a, d[kept, ], weights = nosuch), "object 'nosuch' not found")
+})
