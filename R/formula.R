@@ -19,9 +19,24 @@ check_formula <- function(formula, data, dots = NULL, sides = NULL) {
   }
 }
 
+# The call of a formula method, in which "a" and ~ a stand for the column a of
+# what tells units apart.
+name_columns <- function(call) {
+  for (unit in intersect(names(call), c("blocks", "clusters", "id"))) {
+    value <- call[[unit]]
+    if (is.call(value) && identical(value[[1L]], quote(`~`)) &&
+          is.name(value[[2L]])) {
+      value <- value[[2L]]
+    }
+    if (is.character(value)) value <- as.name(value)
+    call[unit] <- list(value)
+  }
+  call
+}
+
 # The model frame that the call of a formula method describes; missing values
-# stay in it where no na.action is given, to be counted and refused. Data and
-# subset are evaluated once: they may draw numbers.
+# stay in it where no na.action is given, or na.fail(), to be counted and
+# refused. Data and subset are evaluated once: they may draw numbers.
 formula_frame <- function(call, formula, data, no_action, home) {
   call <- call[!names(call) %in% "..."]
   call[[1L]] <- quote(stats::model.frame)
@@ -31,7 +46,8 @@ formula_frame <- function(call, formula, data, no_action, home) {
   }
   call$data <- data
   call$subset <- read_subset(call$subset, data, environment(formula))
-  if (no_action) {
+  if (no_action || identical(read_formula(eval(call$na.action, home)),
+                             stats::na.fail)) {
     call$na.action <- quote(stats::na.pass)
   }
   read_formula(eval(call, home))

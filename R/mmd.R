@@ -65,7 +65,7 @@
 #'   name, or [test_filter()].
 #' @param B Number of permutations (of draws of another null distribution).
 #' @param blocks,clusters One value for each point, those of `x` first, or
-#'   variables of `data`, see Pairs and clusters.
+#'   variables of `data` (`id`, `"id"` or `~ id`), see Pairs and clusters.
 #' @param scale `FALSE`, `TRUE` or `"whiten"`: the units of the columns, see
 #'   [units].
 #' @param control What experts set, see [test_control()].
@@ -257,6 +257,7 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
 # of the method, with unevaluated dots.
 test_samples <- function(call, formula, data, na_default, home) {
   check_formula(formula, data)
+  call <- name_columns(call)
   if (length(formula) != 3L) {
     stop_input("'formula' must be of the form response ~ group")
   }

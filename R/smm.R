@@ -277,9 +277,7 @@ smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
     stop_input("'id' must be given with a formula: the bag of each row")
   }
   check_dot(formula)
-  call <- match.call(expand.dots = FALSE)
-  # A name in quotes is that of a column.
-  if (is.character(call$id)) call$id <- as.name(call$id)
+  call <- name_columns(match.call(expand.dots = FALSE))
   # A dot leaves out the columns of the id, unless the formula names them.
   named <- setdiff(all.vars(call$id), all.vars(formula))
   layout <- formula_terms(formula, data_without(data, named))

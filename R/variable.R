@@ -327,6 +327,7 @@ plain_term <- function(x) {
 # What else the frame has, such as blocks, is in `extra`.
 formula_variables <- function(call, formula, data, no_action, home, least,
                               extra = NULL) {
+  call <- name_columns(call)
   # A dot does not mean the columns that say what changes places.
   others <- data_without(data, unlist(lapply(as.list(call)[extra], all.vars)))
   formula <- expand_left(formula, others)

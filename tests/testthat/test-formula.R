@@ -145,3 +145,22 @@ test_that("weights of a formula are looked up in its data, as rows are", {
   expect_identical(unname(fitted(got)), unname(fitted(want)))
   refused(kme(~ a, d[kept, ], weights = nosuch), "object 'nosuch' not found")
 })
+
+test_that("blocks are a column by name, in quotes or as a formula", {
+  d <- data.frame(x = c(1, 3, 4, 7, 9, 5), g = rep(1:2, 3), b = gl(3, 2))
+  for (test in c(mmd_test, hsic_test, mmd_pairwise)) {
+    run <- function(blocks) {
+      set.seed(1)
+      call <- bquote(test(x ~ g, d, B = 9, blocks = .(blocks)))
+      suppressWarnings(as.data.frame(eval(call)))
+    }
+    expect_identical(run("b"), run(quote(b)))
+    expect_identical(run(quote(~ b)), run(quote(b)))
+  }
+})
+
+test_that("na.fail() counts missing values and says where they are", {
+  d <- data.frame(a = c(1, NA, 2, 4), g = c(1, 1, 2, 2))
+  refused(kme(~ a + g, d, na.action = na.fail), "not 1 NA \\(in 'a'\\)")
+  refused(mmd_test(a ~ g, d, na.action = na.fail), "'a' must have no missing")
+})
