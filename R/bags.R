@@ -146,7 +146,8 @@ bag_arguments <- door_table(
     when(\(a) a$level2 != "poly", degree = NULL, offset = NULL,
          reason = "unless 'level2' is \"poly\"")
   ),
-  aside = c("bags", "estimator", "id")
+  aside = c("bags", "estimator", "id"),
+  hints = c(kernel2 = "is called 'level2' here")
 )
 
 # The same arguments, for who makes the matrices one by one.

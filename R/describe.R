@@ -21,6 +21,10 @@ describe <- function(x) {
     )
   } else if (inherits(x, "kernmean_estimator")) {
     paste0("\"", x$name, "\"")
+  } else if (inherits(x, "kernmean_kernel")) {
+    paste0("the kernel ", x$formula, if (is.numeric(x$bandwidth)) {
+      paste(", theta =", format_several(x$bandwidth))
+    })
   } else if (is.object(x)) {
     paste0("an object of class '", class(x)[1L], "'")
   } else if (is.list(x)) {

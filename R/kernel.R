@@ -215,6 +215,9 @@ bandwidth_numbers$words <- "\"median\", positive numbers or a function"
 bandwidth_numbers$as <- \(x) x + 0
 
 check_bandwidth <- function(bandwidth, name = "bandwidth") {
+  if (is.function(bandwidth) && !length(argument_names(bandwidth))) {
+    stop_input("'", name, "' must take the points, f(x), not nothing")
+  }
   if (identical(bandwidth, "median") || is.function(bandwidth)) {
     return(bandwidth)
   }

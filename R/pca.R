@@ -373,6 +373,11 @@ reconstruction_error <- function(object, ...) {
   UseMethod("reconstruction_error")
 }
 
+#' @export
+reconstruction_error.default <- function(object, ...) {
+  has_none(object, "principal components, as of kme_pca()", "object")
+}
+
 #' @rdname reconstruction_error
 #' @export
 reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
@@ -460,6 +465,9 @@ preimage <- function(object, ...) {
   check_given(object)
   UseMethod("preimage")
 }
+
+#' @export
+preimage.default <- reconstruction_error.default
 
 #' @rdname preimage
 #' @export

@@ -54,9 +54,16 @@ numbers <- function(from = 0, to = Inf, open = FALSE, finite = TRUE,
 number <- function(...) numbers(..., count = 1L)
 
 count <- function(least = 1L) {
-  new_kind(paste("a whole number of at least", least), \(x) {
-    is_number(x) && x >= least && x == round(x) && x <= .Machine$integer.max
+  most <- .Machine$integer.max
+  kind <- new_kind(paste("a whole number of at least", least), \(x) {
+    is_number(x) && x >= least && x == round(x) && x <= most
   }, as.integer)
+  kind$fault <- \(x) {
+    paste0(describe(x), if (is_number(x) && x > most) {
+      paste("; at most", most)
+    })
+  }
+  kind
 }
 
 flag <- new_kind("TRUE or FALSE", \(x) isTRUE(x) || isFALSE(x))
@@ -183,8 +190,12 @@ apply_rules <- function(values, rules, given) {
 # arguments, as their kinds take them. attr "given": those that the user gave.
 request <- function(table, frame = parent.frame(), dots = FALSE) {
   names <- names(table$kinds)
-  if (!dots && table$dots && eval(quote(...length()), frame)) {
-    stop_unused(eval(quote(...names()), frame), names, table$hints)
+  if (table$dots && (!dots || length(table$hints)) &&
+        eval(quote(...length()), frame)) {
+    unused <- eval(quote(...names()), frame)
+    # Of dots that are another's, those with a hint.
+    if (dots) unused <- intersect(unused, names(table$hints))
+    if (!dots || length(unused)) stop_unused(unused, names, table$hints)
   }
   missing <- eval(table$missing, frame)
   values <- table$kinds

@@ -234,7 +234,7 @@ smm_arguments <- door_table(
          reason = "when 'bags' is a result of bag_gram(), to which it belongs"),
     when(c(type = "novelty"), y = NULL)
   )),
-  aside = c("bags", "y", "progress")
+  aside = c("bags", "y", "progress"), hints = c(C = "is called 'cost' here")
 )
 
 # The plan of the bags with the kernels to be tried and the factors of the

@@ -317,6 +317,25 @@ test_that("constructors name the way out", {
   }
 })
 
+test_that("names of other packages are answered with ours", {
+  bags <- list(x, x + 1, x + 2, x + 3)
+  refused(smm(bags, c(1, 1, 2, 2), C = 1), "'C' is called 'cost' here")
+  for (door in list(bag_gram, smm)) {
+    refused(door(bags, kernel2 = "rbf"), "'kernel2' is called 'level2' here")
+  }
+})
+
+test_that("what is too much, a kernel and what has no preimages are named", {
+  refused(mmd_test(x, x, B = 1e12), "1, not 1e\\+12; at most 2147483647")
+  refused(kernel_poly(1e10), "not 1e\\+10; at most 2147483647")
+  refused(mmd_test(x, x, kernel_laplace(2), bandwidths = "fuse"),
+          "not the kernel exp\\(-sum \\|\\(x - y\\)/theta\\|\\), theta = 2")
+  refused(kernel_rbf(\() 1), "'bandwidth' must take the points, f\\(x\\)")
+  for (f in c(preimage, reconstruction_error)) {
+    refused(f(kme(x, rbf)), "as of kme_pca\\(\\), not be an object of class")
+  }
+})
+
 test_that("a data frame whose row names do not fit is refused", {
   d <- structure(list(a = 1:3, b = 4:6), class = "data.frame",
                  row.names = 1:5)
