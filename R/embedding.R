@@ -15,8 +15,8 @@
 #' S_c)}{P = sum_c pi_c N(m_c, S_c)},
 #' `kme_risk()` returns the squared error \eqn{\|\tilde\mu - \mu_P\|^2 =
 #' \|\tilde\mu\|^2 - 2\langle\tilde\mu, \mu_P\rangle + \|\mu_P\|^2}{|mu -
-#' mu_P|^2} from closed forms: for RBF kernels, linear and polynomial kernels of
-#' degree 2 and 3.
+#' mu_P|^2} from closed forms: for RBF kernels, linear and polynomial ones
+#' up to degree 3.
 #'
 #' @param a,b,fit Objects returned by [kme()], with the same kernel (the same
 #'   bandwidth included). Fits on a matrix of kernel values ([as_gram()]) can be

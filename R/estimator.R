@@ -38,8 +38,8 @@
 #'     \cdot)}{mu = 1/n sum_i E k(x~_i, .)}, \eqn{\tilde x_i \sim N(x_i,
 #'     E)}{x~_i from N(x_i, E)}, \eqn{E = \sigma^2 I}{E = sigma^2 I} or
 #'     \eqn{\mathrm{diag}(e_1, \ldots, e_d)}{diag(e_1, ..., e_d)}; for RBF
-#'     kernels, and polynomial ones of degree 2 and 3. The noise minimizes the
-#'     exact leave-one-out score, with \eqn{L_{ij} = E\,k(x_i, \tilde
+#'     kernels, linear and polynomial ones up to degree 3. The noise minimizes
+#'     the exact leave-one-out score, with \eqn{L_{ij} = E\,k(x_i, \tilde
 #'     x_j)}{L_ij = E k(x_i, x~_j)} and \eqn{Q_{ij} = E\,k(\tilde x_i, \tilde
 #'     x_j)}{Q_ij = E k(x~_i, x~_j)} \deqn{\varrho - \frac{2(\Sigma L -
 #'     \mathrm{tr} L)}{n(n-1)} + \frac{(1-2/n)\Sigma Q + \mathrm{tr}

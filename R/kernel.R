@@ -52,7 +52,9 @@
 #' @param offset Offset, a number of at least 0.
 #' @param f A function of two matrices with the same columns, `f(x, y)`, that
 #'   returns the `nrow(x)` by `nrow(y)` matrix of kernel values. It is called on
-#'   blocks of rows.
+#'   blocks of rows, of one row each for values \eqn{k(x, x)}{k(x, x)} alone.
+#'   [kme()] checks on 30 of the points that it is a kernel; [gram()] and what
+#'   stores the matrix check all of it.
 #' @param x A kernel (for `print()`).
 #' @param ... Must be empty; for `print()` ignored.
 #' @return An object of class `kernmean_kernel`, a list; the field `bandwidth`

@@ -42,7 +42,7 @@ check_noisy <- function(estimator, sample) {
   kernel <- sample$kernel
   if (!is_rbf(kernel) && !(poly && is_poly(kernel, 1:3))) {
     stop_input("'kernel' must be an RBF",
-               if (poly) ", linear or polynomial kernel of degree 2 or 3" else
+               if (poly) ", linear or polynomial kernel up to degree 3" else
                  " kernel", " for estimator \"", estimator$name, "\", not ",
                format_kernel(kernel))
   }

@@ -41,7 +41,8 @@
 #' 2,048 permutations at a time are one walk over the tiles of the pooled Gram
 #' matrix, which is not stored: O(N^2 (d + B/30)) time, N B/8 bytes. Of clusters
 #' and bins the sums over pairs take the place of points. Estimators that are
-#' fitted to each labeling, as `"fkmse"`, take O(B (m^3 + n^3)).
+#' fitted to each labeling, as `"fkmse"`, take O(B (m^3 + n^3)). The matrix of a
+#' [kernel_function()] is stored, 8N^2 bytes, and checked as by [gram()].
 #'
 #' @param x The first sample: a numeric vector, matrix or data frame of numeric
 #'   columns, points in rows; or the [gram()] or the distances (`dist`, with the
