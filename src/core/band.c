@@ -44,7 +44,7 @@ static void first_reflector(const reduction *s) {
   memcpy(column, s->a, n * sizeof *column);
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(s) schedule(static, 1) \
-  num_threads(km_threads((double) s->n * (double) s->n / 4))
+  num_threads(km_threads((double) s->n * (double) s->n))
 #endif
   for (size_t slot = 0; slot < SLOTS / 2; slot++)
     for (size_t j = slot; j < s->tiles; j += SLOTS / 2)

@@ -13,7 +13,6 @@ enum {
   PANEL = KM_TILE_COLS,
   FEW_COLUMNS = 8,    /* fewer are multiplied one by one */
   MOST_TOGETHER = 16, /* columns of the widest block */
-  SHORT = 8,          /* adding up takes threads only beyond so many times the usual work */
   LONG = 65536        /* coordinates of the points that make a single column worth threads */
 };
 
@@ -85,7 +84,7 @@ static void sums_end(const sums_sink *sink, double *out) {
   const size_t n = sink->source->n;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(sink, out) firstprivate(n) schedule(dynamic) \
-    num_threads(km_threads((double) (sink->slots * sink->size / SHORT)))
+    num_threads(km_threads((double) (sink->slots * sink->size)))
 #endif
   for (size_t i = 0; i < n; i += PANEL) add_slots(sink, i, smaller(n, i + PANEL), out);
 }

@@ -20,7 +20,7 @@ static size_t first_row(size_t rows, size_t workers, size_t worker) {
 }
 
 /* For km_threads: at 50 flops a nanosecond a second thread is worth waking from 0.3 ms on. */
-static inline double operations(size_t rows, size_t k) { return (double) rows * (double) k / 8; }
+static inline double operations(size_t rows, size_t k) { return 2 * (double) rows * (double) k; }
 
 /* c += Q'W for some rows; `across` columns of Q with `along` of W at a time. */
 INLINE void inner_body(const size_t lanes, const size_t across, const size_t along, size_t rows,

@@ -250,10 +250,11 @@ static inline double value_operations(const walk *w) {
 }
 
 /*
- * Shares are done in pieces, as threads that do not divide the workers would wait for whole ones:
- * 20 threads for 8 of 32. A thread does the next piece of the worker that is least far: the best
- * there is for pieces of one size, max(p, pieces(w p, t)) of them one after the other for w workers
- * of p pieces and t threads. Each worker has its pairs in their order, so the bits stay.
+ * Shares are done whole where the threads divide the workers: what a worker adds up stays in the
+ * cache of one. Others would wait for whole ones, 20 threads for 8 of 32, and do pieces: a thread
+ * does the next piece of the worker that is least far, the best there is for pieces of one size,
+ * max(p, pieces(w p, t)) of them one after the other for w workers of p pieces and t threads. Each
+ * worker has its pairs in their order, so the bits stay.
  */
 typedef struct {
   size_t done[KM_WORKERS]; /* pieces */
@@ -290,12 +291,14 @@ static void end_turn(progress *now, size_t worker) {
 /* Pairs first .. last - 1 of every worker. */
 static void run_all(const walk *w, size_t first, size_t last) {
   const size_t workers = w->column_shares * w->row_shares;
-  const size_t size = pieces(last - first, PIECES), count = pieces(last - first, size);
+  const int threads =
+    w->alone ? 1 : km_threads(operations(w, workers * (last - first), value_operations(w)));
+  const size_t most = workers % (size_t) threads ? PIECES : 1;
+  const size_t size = pieces(last - first, most), count = pieces(last - first, size);
   progress now = {0};
 #ifdef _OPENMP
 #pragma omp parallel default(none) shared(w, now) firstprivate(workers, first, last, size, count) \
-    num_threads(w->alone ? 1 \
-                         : km_threads(operations(w, workers * (last - first), value_operations(w))))
+    num_threads(threads)
 #endif
   for (size_t worker; (worker = take_turn(&now, workers, count)) < workers;) {
     const size_t start = first + now.done[worker] * size;

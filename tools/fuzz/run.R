@@ -206,9 +206,10 @@ judge <- function(answer, plan, changed) {
   if (length(changed)) {
     return(other("changed: ", paste(changed, collapse = ", ")))
   }
-  # Text in the place of an aspect.
+  # Text in the place of an aspect, a list in that of a color.
   if (plan$mode %in% c("one", "several")) {
-    answer$warnings <- grep("coercion \\[graphics::plot.window\\]$",
+    answer$warnings <- grep(paste0("coercion \\[graphics::plot.window\\]$|",
+                                   "supplied color is neither"),
                             answer$warnings, value = TRUE, invert = TRUE)
   }
   if (length(answer$warnings)) {
@@ -295,7 +296,9 @@ na_fields <- c(
   # A kernel that failed has no error rate, landmarks that were given no loss.
   "[$]bandwidths[$]error$", "[$]lost$",
   # P-values on the diagonal.
-  "^as.matrix.mmd_pairwise"
+  "^as.matrix.mmd_pairwise",
+  # A matrix has no entry of a name.
+  "^\\[[.]gram$"
 )
 
 # Of these no value may be infinite either.
