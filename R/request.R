@@ -30,8 +30,9 @@ is_number <- \(x) is.numeric(x) && length(x) == 1L && !is.na(x)
 # `open`: none of them one of the ends.
 numbers <- function(from = 0, to = Inf, open = FALSE, finite = TRUE,
                     count = NULL) {
-  fine <- \(x) !is.na(x) & (!finite | is.finite(x)) &
-    (if (open) x > from & (x < to | is.infinite(to)) else x >= from & x <= to)
+  # An integer64 compares with no limit as such.
+  fine <- \(x, y = as.double(x)) !is.na(y) & (!finite | is.finite(y)) &
+    (if (open) y > from & (y < to | is.infinite(to)) else y >= from & y <= to)
   one <- identical(count, 1L)
   kind <- new_kind(
     paste0(

@@ -158,6 +158,7 @@ sketch_arguments <- do.call(door_table, c("kme_sketch.default", row_arguments,
 kme_sketch.formula <- function(formula, data = NULL, landmarks = NULL, ...,
                                kernel = NULL, groups = NULL, weights = NULL,
                                scale = NULL, na.action = stats::na.fail) {
+  check_given(formula)
   asked <- request(sketch_formula_arguments, dots = TRUE)
   home <- parent.frame()
   calls <- list(groups = substitute(groups), weights = substitute(weights))
