@@ -153,7 +153,8 @@ keep_units <- function(kernel, sample) {
 # Is the bandwidth of the kernel still to be chosen?
 has_open_bandwidth <- function(x, kernel) {
   !brings_kernel(x) &&
-    (is.null(kernel) || identical(kernel$bandwidth, "median"))
+    (is.null(kernel) || is.list(kernel) &&
+       identical(kernel$bandwidth, "median"))
 }
 
 # What the argument `bandwidth` says, for the sample `name` and the kernel that
