@@ -451,8 +451,7 @@ moment_rows <- function(subset, n) {
     return(list(d = rep(TRUE, n), c = rep(TRUE, n)))
   }
   if (!is_plain_list(subset)) {
-    subset <- list(d = subset, c = if (is.numeric(subset) ||
-                                         is.logical(subset)) subset == 0)
+    subset <- list(d = subset, c = if (is.atomic(subset)) subset == 0)
   }
   fine <- \(x) {
     (is.logical(x) || is.numeric(x)) && length(x) == n && all(x %in% 0:1) &&
