@@ -2,7 +2,7 @@
 # locales, and the core before the front end of an old gcc. Nothing of the machine is changed: libraries are unpacked and locales made in
 # the scratch folder.
 
-all_builds="clang lto O0 native serial openblas one-thread turkish C latin1 gcc5"
+all_builds="clang lto O0 gnu2x native serial openblas one-thread turkish C latin1 gcc5"
 
 # plan BUILD: how it is made and run.
 #   make_lines  of a Makevars file; none: the build with R's own flags
@@ -21,6 +21,7 @@ plan() {
     clang) plan_clang ;;
     lto) make_lines="CC = $cc -flto=auto\nCFLAGS = $flags\n" ;;
     O0) make_lines="CFLAGS = -g -O0\n" ;;
+    gnu2x) make_lines="CFLAGS = $flags -std=gnu2x\n" ;;
     native) make_lines="CFLAGS = -g -O3 -march=native\n" ;;
     serial)
       make_lines="SHLIB_OPENMP_CFLAGS =\n"
