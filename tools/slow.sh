@@ -1,14 +1,14 @@
 #!/bin/sh
 # What the compilers and R CMD check do not see; slow, so not part of tools/check.
 #
-#   sh tools/slow.sh [asan] [builds] [valgrind] [gctorture] [coverage] [portable]
+#   sh tools/slow.sh [builds] [valgrind] [gctorture] [coverage] [portable]
 #
-# asan       the whole suite under AddressSanitizer and UndefinedBehaviorSanitizer
-# builds     the whole suite built by clang, with LTO, at -O0, as C23, at -O3 -march=native,
-#            without OpenMP, with OpenBLAS, on one thread, in a Turkish, a C and a latin1
-#            locale; the core before the front end of gcc 5, by avr-gcc
-#            (KERNMEAN_BUILDS: some of clang lto O0 gnu2x native serial openblas one-thread
-#            turkish C latin1 gcc5); says what this machine could not do
+# builds     the whole suite under AddressSanitizer and UndefinedBehaviorSanitizer, built by
+#            clang, with LTO, at -O0, as C23, at -O3 -march=native, without OpenMP, with
+#            OpenBLAS, on one thread, in a Turkish, a C and a latin1 locale; the core before
+#            the front end of gcc 5, by avr-gcc (KERNMEAN_BUILDS: some of asan clang lto O0
+#            gnu2x native serial openblas one-thread turkish C latin1 gcc5); says what this
+#            machine could not do
 # valgrind   tests of the native code under memcheck; errors and leaks in kernmean.so count
 # gctorture  the same tests, a garbage collection at each allocation inside .Call; every
 #            routine that R can call must be among them
@@ -70,23 +70,6 @@ verdict() {
   fi
 }
 
-asan() {
-  library=$("$(R CMD config CC | cut -d' ' -f1)" -print-file-name=libasan.so)
-  [ -f "$library" ] || die "asan: the compiler has no libasan.so"
-  variant asan "$tmp/kernmean" "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
-  # R itself never frees all it holds at its end: no leak check.
-  LD_PRELOAD=$library ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-    NOT_CRAN=true R_LIBS="$tmp/asan:$R_LIBS" \
-    Rscript "$root/tools/suite.R" "$tests" "$tmp/counts" \
-    >"$tmp/asan.log" 2>&1
-  status=$?
-  ! grep -E -q 'ERROR: AddressSanitizer|runtime error:' "$tmp/asan.log" || status=1
-  # Of a report only the lines that name the fault and our code.
-  grep -E -v '^ *#[0-9]+ .*(libR\.so|exec/R|libc|libasan)|^  0x|^ +[A-Z][A-Za-z -]+: +' \
-    "$tmp/asan.log" >"$tmp/asan.short"
-  verdict asan $status "$tmp/asan.short" "whole suite"
-}
-
 coverage() {
   need_packages covr
   cp -R "$tmp/kernmean" "$tmp/covr"
@@ -118,15 +101,14 @@ if [ "$*" != portable ]; then # which needs no package
   tar xzf "$tarball" -C "$tmp" || exit 1
 fi
 
-for check in ${*:-asan builds valgrind gctorture coverage portable}; do
+for check in ${*:-builds valgrind gctorture coverage portable}; do
   case $check in
-    asan) asan ;;
     builds) builds ;;
     valgrind) need_tools valgrind; memcheck ;;
     gctorture) torture ;;
     coverage) coverage ;;
     portable) portable ;;
-    *) die "unknown check '$check': asan, builds, valgrind, gctorture, coverage or portable" ;;
+    *) die "unknown check '$check': builds, valgrind, gctorture, coverage or portable" ;;
   esac
 done
 exit $bad

@@ -1,8 +1,8 @@
-# Sourced by tools/slow.sh: the whole suite under other compilers, flags, libraries and
-# locales, and the core before the front end of an old gcc. Nothing of the machine is changed: libraries are unpacked and locales made in
-# the scratch folder.
+# Sourced by tools/slow.sh: the whole suite under sanitizers, other compilers, flags,
+# libraries and locales, and the core before the front end of an old gcc. Nothing of the
+# machine is changed: libraries are unpacked and locales made in the scratch folder.
 
-all_builds="clang lto O0 gnu2x native serial openblas one-thread turkish C latin1 gcc5"
+all_builds="asan clang lto O0 gnu2x native serial openblas one-thread turkish C latin1 gcc5"
 
 # plan BUILD: how it is made and run.
 #   make_lines  of a Makevars file; none: the build with R's own flags
@@ -18,6 +18,7 @@ plan() {
   cc=$(R CMD config CC)
   flags=$(R CMD config CFLAGS)
   case $1 in
+    asan) plan_asan ;;
     clang) plan_clang ;;
     lto) make_lines="CC = $cc -flto=auto\nCFLAGS = $flags\n" ;;
     O0) make_lines="CFLAGS = -g -O0\n" ;;
@@ -41,6 +42,15 @@ plan() {
       proof='l10n_info()[["Latin-1"]]' ;;
     *) die "unknown build '$1': $all_builds" ;;
   esac
+}
+
+# R itself never frees all it holds at its end: no leak check.
+plan_asan() {
+  sanitizer=$("${cc%% *}" -print-file-name=libasan.so)
+  [ -f "$sanitizer" ] || { note="no libasan.so"; return 1; }
+  make_lines="CC = $cc -fsanitize=address,undefined -fno-sanitize-recover=undefined\n"
+  make_lines="${make_lines}CFLAGS = -g -O1 -fno-omit-frame-pointer\n"
+  with="LD_PRELOAD=$sanitizer ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1"
 }
 
 # With OpenMP if that can be had, else as on macOS.
