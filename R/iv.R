@@ -85,8 +85,9 @@ a_share <- new_kind("a number from 0 to below 1",
 iv_settings <- door_table(
   "iv_control", select = maybe(choice("cv")),
   rule = maybe(choice("paired", "1se", "min")),
-  folds = new_kind("a number, or the fold of each row, none missing",
-                   \(x) !anyNA(x)),
+  folds = new_kind("a number, or the fold of each row", \(x) {
+    length(x) != 1L || !anyNA(x)
+  }),
   intercept = maybe(flag),
   landmarks = maybe(some_rows),
   features = maybe(count()), scale = maybe(a_scale), tol_learner = a_share,
