@@ -25,10 +25,12 @@ name_columns <- function(call) {
   for (unit in intersect(names(call), c("blocks", "clusters", "id"))) {
     value <- call[[unit]]
     if (is.call(value) && identical(value[[1L]], quote(`~`)) &&
-          is.name(value[[2L]])) {
+          length(value) == 2L && is.name(value[[2L]])) {
       value <- value[[2L]]
     }
-    if (is.character(value)) value <- as.name(value)
+    if (is.character(value) && nzchar(value) && !is.na(value)) {
+      value <- as.name(value)
+    }
     call[unit] <- list(value)
   }
   call
@@ -123,7 +125,9 @@ data_without <- function(data, used) {
 # the call has some.
 formula_sample <- function(call, formula, data, no_action, home) {
   check_dot(formula)
-  layout <- formula_terms(formula, data)
+  # A dot leaves out the weights, unless the formula names them.
+  named <- setdiff(all.vars(call$weights), all.vars(formula))
+  layout <- formula_terms(formula, data_without(data, named))
   if (attr(layout, "response") > 0L) {
     stop_input("'formula' must have no response, as in ~ a + b")
   }

@@ -89,7 +89,12 @@ over_panels <- function(sample, new, use) {
 fit_request.kme <- function(x, changes) {
   estimates <- names(changes) %in% c("estimator", registered_arguments())
   if (!"estimator" %in% names(changes)) {
-    x$arguments["weights"] <- list(x$sample$weights)
+    weights <- x$sample$weights
+    if (!is.null(weights) && any(c("x", "data") %in% names(changes)) &&
+          !"weights" %in% names(changes)) {
+      stop_input("'weights' must be given with new data, of which they are")
+    }
+    x$arguments["weights"] <- list(weights)
   }
   asked <- fit_request.default(x, changes[!estimates])
   asked$estimator <- change_estimator(x$estimator, changes[estimates])

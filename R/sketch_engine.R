@@ -131,9 +131,13 @@ next_rows <- function(stream, state, goes_on) {
   }
 }
 
+# Without what else data frames carry along, such as terms.
 first_rows <- function(rows, most = 5L) {
   rows <- utils::head(rows, most)
   rownames(rows) <- NULL
+  kept <- names(attributes(rows)) %in%
+    c("names", "class", "row.names", "dim", "dimnames")
+  attributes(rows) <- attributes(rows)[kept]
   rows
 }
 
@@ -542,7 +546,8 @@ is_state <- function(state, empty) {
               unclass(empty)[!names(empty) %in% open]) &&
     are_counts(counts) && length(counts) == 5L &&
     sketch$n + sketch$dropped == state$rows &&
-    NROW(state$first) == min(5, state$rows) &&
+    NROW(state$first) <= min(5, state$rows) &&
+    (NROW(state$first) > 0) == (state$rows > 0) &&
     (is.null(sketch$groups) || is.character(sketch$groups) &&
        is.character(sketch$kind) && !anyDuplicated(sketch$groups) &&
        !anyNA(sketch$groups)) &&

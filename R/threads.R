@@ -78,7 +78,7 @@ on_one_thread <- function(value) {
 default_threads <- function() {
   # Windows, which forks nothing, has no isChild().
   is_child <- if ("parallel" %in% loadedNamespaces()) {
-    get0("isChild", asNamespace("parallel"))
+    get0("isChild", asNamespace("parallel"), inherits = FALSE)
   }
   if (is.function(is_child) && is_child()) return(-1L)
   checking <- tolower(Sys.getenv("_R_CHECK_LIMIT_CORES_"))

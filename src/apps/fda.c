@@ -14,10 +14,11 @@
  * M) and w those of k_i - M_k, E = S'GS and u = S'Gw, the squared distance on the axes is u'E^+ u,
  * whatever their rotation. u lies in the range of E, of rank C - 1 at most: elimination with the
  * largest pivot left gives it, up to pivots that are rounding of what E is added up from.
- * 4 (C + 1)^3 flops a point, 5 (C + 1)^2 doubles a worker.
+ * Of products that a large r makes too small for numbers one factor is divided first. Some
+ * 8 (C + 1)^3 flops a point, 5 (C + 1)^2 doubles a worker.
  */
 
-enum { WORKERS = 32 };
+enum { WORKERS = 32, FEWEST = 8 };
 
 static const double poll_work = 134217728; /* operations between two polls */
 
@@ -42,7 +43,7 @@ static size_t lay_out(room *r, size_t classes, double *work) {
 
 size_t km_fda_left_out_work(const km_fda_fit *fit) {
   room r;
-  return room_that_fits(1, WORKERS, lay_out(&r, fit->classes, NULL));
+  return room_that_fits(FEWEST, WORKERS, lay_out(&r, fit->classes, NULL));
 }
 
 /* G of point i. */
@@ -53,7 +54,7 @@ static void products(const km_fda_fit *fit, size_t i, const room *r) {
       const double whole = a < c   ? fit->means[a + b * c]
                            : b < c ? fit->inner[i + b * n]
                                    : fit->square[i];
-      r->g[a * size + b] = whole - fit->at[i + a * n] * fit->at[i + b * n] / fit->pivot[i];
+      r->g[a * size + b] = whole - fit->at[i + a * n] * (fit->at[i + b * n] / fit->pivot[i]);
     }
   if (fit->scatter) {
     const double points = fit->counts[fit->of[i] - 1], times = points / (points - 1);
@@ -120,9 +121,9 @@ static void solve(const km_fda_fit *fit, size_t i, double most, const room *r, d
       if (e[j * c + j] > e[p * c + p]) p = j;
     const double pivot = e[p * c + p];
     if (!(pivot > (double) n * DBL_EPSILON * most)) return;
-    for (size_t k = 0; k < c; k++) distances[i + k * n] += u[p * c + k] * u[p * c + k] / pivot;
+    for (size_t k = 0; k < c; k++) distances[i + k * n] += u[p * c + k] * (u[p * c + k] / pivot);
     for (size_t j = 0; j < c; j++) {
-      if (j == p) continue;
+      if (j == p || e[j * c + p] == 0) continue;
       const double share = e[j * c + p] / pivot;
       for (size_t k = 0; k < c; k++) {
         e[j * c + k] -= share * e[p * c + k];
@@ -135,7 +136,8 @@ static void solve(const km_fda_fit *fit, size_t i, double most, const room *r, d
 
 void km_fda_left_out(const km_fda_fit *fit, double *distances, double *work, km_poll poll) {
   room r;
-  const size_t size = lay_out(&r, fit->classes, NULL), workers = workers_that_fit(1, WORKERS, size);
+  const size_t size = lay_out(&r, fit->classes, NULL);
+  const size_t workers = workers_that_fit(FEWEST, WORKERS, size);
   const double c = (double) fit->classes + 1, each = 8 * c * c * c;
   const size_t at_once = larger(workers, (size_t) (poll_work / each));
   for (size_t first = 0; first < fit->n; first += at_once) {

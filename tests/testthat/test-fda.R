@@ -59,6 +59,12 @@ test_that("leave-one-out distances are those of refits", {
                 unname(exp(value) / rowSums(exp(value))), 1e-7)
     expect_equal(fit$error, mean(fit$loo$class != species))
   }
+  # The distances of large ridges are those of none, times a number.
+  far <- lapply(c(1e158, 1e170), \(r) {
+    d <- kme_fda(flowers, species, rbf, ridge = r)$loo$distance
+    d / max(d)
+  })
+  expect_near(far[[2L]], far[[1L]], 1e-10)
   # Two classes; classes of two points, one of which is left out.
   for (kept in list(1:17, c(1, 2, 10, 11), c(1, 2, 10:13, 18, 19))) {
     y <- droplevels(species[kept])

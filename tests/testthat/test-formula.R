@@ -144,6 +144,12 @@ test_that("weights of a formula are looked up in its data, as rows are", {
   expect_identical(got$weights, want$weights)
   expect_identical(unname(fitted(got)), unname(fitted(want)))
   refused(kme(~ a, d[kept, ], weights = nosuch), "object 'nosuch' not found")
+  # They are no coordinate, and those of other rows are given anew.
+  all <- kme(~ ., d[kept, ], weights = w, kernel = kernel_rbf(1))
+  expect_identical(colnames(all$sample$x), "a")
+  refused(update(all, data = d[1:2, ]), "'weights' must be given with new data")
+  expect_identical(update(all, data = d[1:2, ], weights = c(0.5, 2))$weights,
+                   c(0.5, 2))
 })
 
 test_that("blocks are a column by name, in quotes or as a formula", {
@@ -156,6 +162,8 @@ test_that("blocks are a column by name, in quotes or as a formula", {
     }
     expect_identical(run("b"), run(quote(b)))
     expect_identical(run(quote(~ b)), run(quote(b)))
+    refused(run(quote(g ~ b)), "must be|'formula'")
+    refused(run(""), "must")
   }
 })
 

@@ -196,7 +196,8 @@ test_that("limits: the plain statistic, and a projection", {
   }, 1))
   test <- hsic_set(x, y, kernel = rbf, filter = "tikhonov", ratio = 1e8,
                     order = 1, permutations = draws)
-  expect_near(test$statistic[[1]] * tau, plain$statistic[[1]], 1e-7)
+  # What is left of 1 - tau / (l + tau) is right to some 1e8 roundings.
+  expect_near(test$statistic[[1]] * tau, plain$statistic[[1]], 1e-6)
   expect_identical(test$p.value, plain$p.value)
   project <- \(k, rank) {
     n * tcrossprod(eigen(center_R(k), TRUE)$vectors[, seq_len(rank)])

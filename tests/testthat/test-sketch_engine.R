@@ -780,6 +780,27 @@ test_that("a damaged file of a checkpoint is named, a part done again", {
                class = "kernmean_error_source")
 })
 
+test_that("short first chunks and frames with more than columns are sound", {
+  of <- engine_data(40)
+  pieces <- list(
+    runs_of(of$x, rep(2, 20)), c(list(of$x[1, , drop = FALSE]),
+                                 list(of$x[-1, ])),
+    lapply(runs_of(of$x, rep(10, 4)), \(x) {
+      stats::model.frame(~ a + b + c, as.data.frame(x))
+    })
+  )
+  for (chunks in pieces) {
+    folder <- new_folder()
+    source <- failing_stream(chunks, length(chunks))
+    run <- \() kme_sketch(source, of$landmarks, checkpoint = folder)
+    expect_error(run(), "the disk is gone")
+    expect_no_warning(s <- run())
+    expect_equal(s$n, 40)
+    expect_no_warning(again <- run())
+    same_sums(again, s)
+  }
+})
+
 test_that("no code in a folder is run", {
   data <- engine_data()
   parts <- runs_of(data$x, rep(300, 3))

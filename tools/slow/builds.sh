@@ -50,7 +50,8 @@ plan_asan() {
   [ -f "$sanitizer" ] || { note="no libasan.so"; return 1; }
   make_lines="CC = $cc -fsanitize=address,undefined -fno-sanitize-recover=undefined\n"
   make_lines="${make_lines}CFLAGS = -g -O1 -fno-omit-frame-pointer\n"
-  with="LD_PRELOAD=$sanitizer ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1"
+  with="LD_PRELOAD=$sanitizer ASAN_OPTIONS=detect_leaks=0:log_path=$tmp/report"
+  with="$with UBSAN_OPTIONS=print_stacktrace=1:log_path=$tmp/report"
 }
 
 # With OpenMP if that can be had, else as on macOS.
@@ -137,6 +138,10 @@ half_suite() {
   cp -R "$tests" "$tmp/tests-$2"
   limited env NOT_CRAN=true R_LIBS="$1:$R_LIBS" OMP_WAIT_POLICY=passive $3 \
     Rscript "$root/tools/suite.R" "$tmp/tests-$2" "$tmp/counts-$2" $(($2 - 1))/2
+  status=$?
+  # Of sanitizers, in whatever process.
+  ! cat "$tmp"/report.* 2>/dev/null || status=1
+  return $status
 }
 
 # What gcc before 9 refuses under default(none), such as const variables that are shared. AVR's
