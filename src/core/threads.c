@@ -118,8 +118,7 @@ static int have_room(int threads) {
 }
 
 int km_threads(double work) {
-  if (limit == 1 || km_thread_limit() == 1) return 1;
-  const int most = limit < MOST ? limit : MOST;
+  const int allowed = km_thread_limit(), most = allowed < MOST ? allowed : MOST;
   const double useful = 1 + work / work_per_thread;
   int threads = useful < most ? (int) useful : most;
   while (threads > 1 && !have_room(threads)) threads /= 2;
