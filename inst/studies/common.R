@@ -17,6 +17,7 @@ library(kernmean)
 # that is FALSE is a switch, the others take a value.
 read_options <- function(args, defaults, usage) {
   chosen <- defaults
+  this_run$command <- describe_command(args)
   while (length(args) > 0) {
     arg <- args[[1]]
     name <- substring(arg, 3)
@@ -34,7 +35,20 @@ read_options <- function(args, defaults, usage) {
     }
     args <- args[-1]
   }
+  this_run$quick <- isTRUE(chosen$quick)
   chosen
+}
+
+# What write_table() says of a run.
+this_run <- new.env()
+this_run$clock <- proc.time()[["elapsed"]]
+
+# Without what the results do not depend on, and without the names of folders.
+describe_command <- function(args) {
+  at <- which(args %in% c("--out", "--cores", "--plan"))
+  args <- args[setdiff(seq_along(args), c(at, at + 1))]
+  args[grepl("[/\\\\]", args)] <- "PATH"
+  paste(c("Rscript", study_name, args), collapse = " ")
 }
 
 whole_number <- function(value, option, least) {
@@ -373,10 +387,58 @@ csv_lines <- function(table, ...) {
   utils::capture.output(utils::write.csv(table, row.names = FALSE, ...))
 }
 
-write_table <- function(table, folder, name) {
+# Above the table, in lines that start with #: `notes`, the command, and what it took since
+# the last table. The smallest form of a study computes a few cells of it, with all their
+# repetitions: rows that must be those of the stored table.
+write_table <- function(table, folder, name, key, notes = NULL, ...) {
   file <- file.path(folder, name)
-  keep_lines(csv_lines(table), file)
+  now <- proc.time()[["elapsed"]]
+  notes <- c(notes, this_run$command, sprintf(
+    "kernmean %s, R %s, %.1f minutes", utils::packageVersion("kernmean"), getRversion(),
+    (now - this_run$clock) / 60
+  ))
+  this_run$clock <- now
+  keep_lines(c(paste("#", notes), csv_lines(table, ...)), file)
   cat("Table: ", file, "\n", sep = "")
+  if (this_run$quick) check_stored(read_table(file), sub(".gz$", "", name), key)
+}
+
+read_table <- function(file) {
+  utils::read.csv(file, comment.char = "#", check.names = FALSE,
+                  stringsAsFactors = FALSE)
+}
+
+stored_table <- function(name) {
+  files <- file.path(here, "results", paste0(name, c("", ".gz", ".xz")))
+  read_table(files[file.exists(files)][1])
+}
+
+# For each number of a table's rows what `stored` has in its place; `key`: the columns by
+# which rows are known.
+beside_stored <- function(table, stored, key) {
+  name_rows <- function(rows) do.call(paste, c(rows[key], sep = "|"))
+  values <- setdiff(names(table)[vapply(table, is.numeric, NA)], key)
+  at <- match(name_rows(table), name_rows(stored))
+  data.frame(row = name_rows(table), column = rep(values, each = nrow(table)),
+             now = unlist(table[values], use.names = FALSE),
+             stored = unlist(stored[at, values], use.names = FALSE))
+}
+
+# To a thousandth, as roundings differ between machines, and with them, once in a while,
+# a decision. Times are not compared.
+check_stored <- function(table, name, key) {
+  both <- beside_stored(table, stored_table(name), key)
+  both <- both[!both$column %in% c("seconds", "ms"), ]
+  both <- both[!(is.na(both$now) & is.na(both$stored)), ]
+  apart <- abs(both$now - both$stored)
+  far <- which(is.na(apart) | apart > 1e-3 * abs(both$stored))
+  say("Of ", nrow(both), " values of ", name, " computed again, ", sum(apart %in% 0),
+      " are the stored ones to the last digit, ", nrow(both) - length(far),
+      " to a thousandth.")
+  if (length(far) > 0) {
+    print(utils::head(both[far, ], 20), row.names = FALSE)
+    give_up("these are not the stored values")
+  }
 }
 
 write_figure <- function(folder, name, width, height, draw) {

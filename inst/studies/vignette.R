@@ -5,7 +5,7 @@ stored_file <- function(name) {
   system.file("studies", "results", paste0(name, c("", ".gz", ".xz")),
               package = "kernmean")
 }
-stored <- function(name, ...) utils::read.csv(stored_file(name), ...)
+stored <- function(name) utils::read.csv(stored_file(name), comment.char = "#")
 
 # A figure as a PNG file of few colours, a third of the size: knitr draws a BMP
 # file, which is read and written again.
