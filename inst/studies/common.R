@@ -387,20 +387,22 @@ csv_lines <- function(table, ...) {
   utils::capture.output(utils::write.csv(table, row.names = FALSE, ...))
 }
 
-# Above the table, in lines that start with #: `notes`, the command, and what it took since
-# the last table. The smallest form of a study computes a few cells of it, with all their
-# repetitions: rows that must be those of the stored table.
+# Above the table, in lines that start with #: `notes`, the command, and what it
+# took since the last table. The smallest form of a study computes a few cells of
+# it, with all their repetitions: rows that must be those of the stored table.
 write_table <- function(table, folder, name, key, notes = NULL, ...) {
   file <- file.path(folder, name)
   now <- proc.time()[["elapsed"]]
   notes <- c(notes, this_run$command, sprintf(
-    "kernmean %s, R %s, %.1f minutes", utils::packageVersion("kernmean"), getRversion(),
-    (now - this_run$clock) / 60
+    "kernmean %s, R %s, %.1f minutes", utils::packageVersion("kernmean"),
+    getRversion(), (now - this_run$clock) / 60
   ))
   this_run$clock <- now
   keep_lines(c(paste("#", notes), csv_lines(table, ...)), file)
   cat("Table: ", file, "\n", sep = "")
-  if (this_run$quick) check_stored(read_table(file), sub(".gz$", "", name), key)
+  if (this_run$quick) {
+    check_stored(read_table(file), sub(".gz$", "", name), key)
+  }
 }
 
 read_table <- function(file) {
@@ -413,8 +415,8 @@ stored_table <- function(name) {
   read_table(files[file.exists(files)][1])
 }
 
-# For each number of a table's rows what `stored` has in its place; `key`: the columns by
-# which rows are known.
+# For each number of a table's rows what `stored` has in its place; `key`: the
+# columns by which rows are known.
 beside_stored <- function(table, stored, key) {
   name_rows <- function(rows) do.call(paste, c(rows[key], sep = "|"))
   values <- setdiff(names(table)[vapply(table, is.numeric, NA)], key)
@@ -424,17 +426,16 @@ beside_stored <- function(table, stored, key) {
              stored = unlist(stored[at, values], use.names = FALSE))
 }
 
-# To a thousandth, as roundings differ between machines, and with them, once in a while,
-# a decision. Times are not compared.
+# To a thousandth, as roundings differ between machines. Times are not compared.
 check_stored <- function(table, name, key) {
   both <- beside_stored(table, stored_table(name), key)
   both <- both[!both$column %in% c("seconds", "ms"), ]
   both <- both[!(is.na(both$now) & is.na(both$stored)), ]
   apart <- abs(both$now - both$stored)
   far <- which(is.na(apart) | apart > 1e-3 * abs(both$stored))
-  say("Of ", nrow(both), " values of ", name, " computed again, ", sum(apart %in% 0),
-      " are the stored ones to the last digit, ", nrow(both) - length(far),
-      " to a thousandth.")
+  say("Of ", nrow(both), " values of ", name, " computed again, ",
+      sum(apart %in% 0), " are the stored ones to the last digit, ",
+      nrow(both) - length(far), " to a thousandth.")
   if (length(far) > 0) {
     print(utils::head(both[far, ], 20), row.names = FALSE)
     give_up("these are not the stored values")
