@@ -119,22 +119,18 @@ mlbench_names <- c(
 )
 
 # Those of `names` that can be read, from the archives' files (`folder`, or
-# fetched) or else from mlbench: standardized matrices without constant columns;
-# says which are missing. `coded`: data sets of which all columns are used, the
-# codes as numbers. `numbers`: for a data set the columns that mlbench has as
-# factors although they hold numbers.
+# fetched) or else, each for itself, from mlbench: standardized matrices without
+# constant columns; says which are missing. `coded`: data sets of which all
+# columns are used, the codes as numbers. `numbers`: for a data set the columns
+# that mlbench has as factors although they hold numbers.
 find_data <- function(names, folder, download, coded = NULL, numbers = NULL) {
   archives <- nzchar(folder) || download
   if (!archives && !requireNamespace("mlbench", quietly = TRUE)) {
     give_up("the package 'mlbench' must be installed (or give --data FOLDER)")
   }
-  there <- if (archives) names else intersect(names, names(mlbench_names))
-  data <- sapply(there, function(name) {
-    if (archives) {
-      read_archive(name, folder, download, name %in% coded)
-    } else {
-      read_mlbench(name, numbers[[name]])
-    }
+  data <- sapply(names, function(name) {
+    x <- if (archives) read_archive(name, folder, download, name %in% coded)
+    if (is.null(x)) read_mlbench(name, numbers[[name]]) else x
   }, simplify = FALSE)
   data <- data[lengths(data) > 0]
   missing <- setdiff(names, names(data))
@@ -166,6 +162,10 @@ read_archive <- function(name, folder, download, coded) {
 
 # The class is a factor, but for the target of BostonHousing, "medv".
 read_mlbench <- function(name, numbers) {
+  if (!name %in% names(mlbench_names) ||
+        !requireNamespace("mlbench", quietly = TRUE)) {
+    return(NULL)
+  }
   box <- new.env()
   utils::data(list = mlbench_names[[name]], package = "mlbench", envir = box)
   table <- box[[mlbench_names[[name]]]]
@@ -388,8 +388,8 @@ csv_lines <- function(table, ...) {
 }
 
 # Above the table, in lines that start with #: `notes`, the command, and what it
-# took since the last table. The smallest form of a study computes a few cells of
-# it, with all their repetitions: rows that must be those of the stored table.
+# took since the last table. The smallest form of a study computes a few cells
+# of it, with all repetitions: rows that must be those of the stored table.
 write_table <- function(table, folder, name, key, notes = NULL, ...) {
   file <- file.path(folder, name)
   now <- proc.time()[["elapsed"]]

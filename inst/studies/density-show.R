@@ -4,8 +4,8 @@
 # Okabe-Ito colors, as in the other studies.
 style <- data.frame(
   row.names = c("k-means", names(estimators)[-1]),
-  col = c("grey45", "#0072B2", "#D55E00", "#009E73", "#000000"),
-  pch = c(5, 16, 15, 18, 4), lty = 1
+  col = c("grey45", "#0072B2", "#D55E00", "#E69F00", "#009E73", "#000000"),
+  pch = c(5, 16, 15, 0, 18, 4), lty = 1
 )
 
 # As printed ------------------------------------------------------------------
@@ -18,13 +18,13 @@ read_printed <- function(table) {
   rename <- function(values, own) {
     ifelse(values %in% names(own), own[values], values)
   }
-  labels <- stats::setNames(names(estimators),
-                            c("kme", "skmse", "fkmse", "mkme", "mmkme"))
+  labels <- c(kme = "KME", skmse = "S-KMSE", mkme = "MKME", mmkme = "MMKME",
+              fkmse = if (table == "1") printed_rule else "F-KMSE")
   data.frame(
     data = rename(found$dataset, c(svmguid2 = "svmguide2", wbdc = "wdbc",
                                    primary = "primary-tumor",
                                    hayes = "hayes-roth")),
-    kernel = if (is.null(found$kernel)) "RBF" else {
+    kernel = if (is.null(found$kernel)) table_parts[["3"]] else {
       rename(found$kernel, c(linear = "LIN", poly2 = "POLY2", poly3 = "POLY3",
                              rbf = "RBF"))
     },
@@ -55,8 +55,8 @@ list_ways <- function(results) {
   fixed <- intersect(names(ways), there)
   steps <- setdiff(there, fixed)
   steps <- steps[order(as.numeric(sub(" .*", "", steps)))]
-  c(ways[fixed],
-    stats::setNames(sprintf("%s from the clusters", steps), steps))
+  steps <- stats::setNames(sprintf("%s from the clusters", steps), steps)
+  c(ways[setdiff(fixed, searches)], steps, ways[intersect(searches, fixed)])
 }
 
 # The number of steps that pictures and the column of mass show.
@@ -124,7 +124,7 @@ count_better <- function(rows) {
 }
 
 table_kernels <- function(table, results) {
-  intersect(if (table == "1") names(parts)[1:4] else "RBF", results$kernel)
+  intersect(table_parts[[table]], results$kernel)
 }
 
 table_names <- function(table, results) {
@@ -139,7 +139,7 @@ table_names <- function(table, results) {
 
 print_table <- function(table, results, optimizes) {
   names <- table_names(table, results)
-  keep <- c("k-means", shrinkage, if (table == "3") marginal)
+  keep <- c("k-means", names(estimators))
   results <- results[results$estimator %in% keep, ]
   every <- NULL
   for (optimize in names(optimizes)) {
@@ -191,7 +191,7 @@ level_cells <- function(table, rows, kernel) {
     mine$nll[match(names, mine$data)]
   }
   cells <- vapply(optimizes, pick, numeric(length(names)), estimator = "KME")
-  start <- pick("k-means", utils::tail(optimizes, 1))
+  start <- pick("k-means", "weights")
   cells <- cbind(printed_scores(table, kernel, names)[, "KME"], start,
                  matrix(cells, length(names)))
   dimnames(cells) <- list(names, c("printed", "k-means", optimizes))
@@ -199,7 +199,7 @@ level_cells <- function(table, rows, kernel) {
 }
 
 print_levels <- function(table, rows) {
-  cells <- level_cells(table, rows, "RBF")
+  cells <- level_cells(table, rows, utils::tail(table_parts[[table]], 1))
   rownames(cells) <- mark_sets(rownames(cells))
   shown <- ifelse(is.na(cells), "-", sprintf("%.2f", cells))
   print_wide("RBF, level of the KME: as printed, the start, and ours", shown)
@@ -207,7 +207,9 @@ print_levels <- function(table, rows) {
 
 # What a paper claims: that one column of the scores is below another.
 table_claims <- list(
-  "1" = rbind(c("S-KMSE", "KME"), c("F-KMSE", "KME"), c("F-KMSE", "S-KMSE")),
+  "1" = rbind(c("S-KMSE", "KME"), c(printed_rule, "KME"),
+              c(printed_rule, "S-KMSE"), c("F-KMSE", "KME"),
+              c("F-KMSE", "S-KMSE"), c(printed_rule, "F-KMSE")),
   "3" = rbind(c("S-KMSE", "KME"), c("F-KMSE", "KME"), c("MKME", "KME"),
               c("MMKME", "KME"), c("MKME", "S-KMSE"), c("MKME", "F-KMSE"),
               c("MMKME", "MKME"))
@@ -271,8 +273,9 @@ printed_claims <- function(table, claims) {
   keys$printed <- vapply(seq_len(nrow(keys)), function(i) {
     mine <- rows[rows$kernel == keys$kernel[i], ]
     pick <- function(name) mine$nll[mine$estimator == name]
-    sprintf("%d of %d", sum(pick(keys$lower[i]) < pick(keys$than[i])),
-            length(pick("KME")))
+    lower <- pick(keys$lower[i]) < pick(keys$than[i])
+    if (length(lower) == 0) return("-")
+    sprintf("%d of %d", sum(lower), length(lower))
   }, "")
   keys
 }
@@ -345,7 +348,7 @@ mass_rows <- function(results, optimize, names) {
 
 print_mass <- function(rows, optimize) {
   cells <- cbind(sprintf("%.4f", rows$mass_s), sprintf("%.4f", rows$mass_f),
-                 apply(as.matrix(rows[-(1:3)]), 2, sprintf, fmt = "%.3f"))
+                 matrix(sprintf("%.3f", as.matrix(rows[-(1:3)])), nrow(rows)))
   dimnames(cells) <- list(mark_sets(rows$data), c(
     "mass of S", "mass of F", names(rows)[-(1:3)]
   ))
@@ -378,7 +381,8 @@ draw_results <- function(rows, optimizes = drawn_ways(rows)) {
 
 drawn_ways <- function(rows) {
   found <- list_ways(rows)
-  found[intersect(c(shown_steps(names(found)), "all", "weights"), names(found))]
+  found[intersect(c(shown_steps(names(found)), "all", "weights", searches),
+                  names(found))]
 }
 
 bend <- function(difference) asinh(1000 * difference)
@@ -430,7 +434,7 @@ show_results <- function(results, settings, tables, out) {
     any(table_sets[[table]] %in% results$data)
   }, NA)
   for (table in tables[there]) {
-    optimizes <- list_ways(results)
+    optimizes <- list_ways(results[results$kernel %in% table_parts[[table]], ])
     rows <- print_table(table, results, optimizes)
     explain(table, rows$data)
     print_levels(table, rows)
@@ -440,8 +444,9 @@ show_results <- function(results, settings, tables, out) {
       print_mass(mass_rows(results, by_steps, unique(rows$data)), by_steps)
     }
     conclude(table, results, names(optimizes))
-    write_table(rows, out, paste0("density-", table, ".csv"))
-    rbf <- rows[rows$kernel == "RBF", ]
+    keep_lines(csv_lines(rows),
+               file.path(out, paste0("density-", table, ".csv")))
+    rbf <- rows[rows$kernel == utils::tail(table_parts[[table]], 1), ]
     write_figure(out, paste0("density-", table, ".png"),
                  300 + 675 * length(drawn_ways(rbf)), 1350,
                  function() draw_results(rbf))

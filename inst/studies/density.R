@@ -15,6 +15,9 @@ usage <- "Usage: Rscript density.R [options]
   --table 1|3|all      1: Table 1 of M14, 15 data sets, four kernels, KME,
                        S-KMSE, F-KMSE; 3: Table 3 of X21, 15 data sets, RBF
                        kernel, these and MKME, MMKME (all)
+  --select printed|loocv|each
+                       the rule for the lambda of F-KMSE in Table 1: the
+                       score of M14's Theorem 4; the exact one (each)
   --data FOLDER        the data sets as their archives offer them, see the help
                        of uci_data()
   --download           fetches them. Without it and --data: those that the
@@ -23,10 +26,13 @@ usage <- "Usage: Rscript density.R [options]
   --splits N           random splits of each data set (at least 2; 10)
   --nstart N           random starts of k-means (50)
   --most N             most points for training (at least 30; 1000)
-  --optimize weights|all|steps|each
+  --optimize weights|all|steps|searched|test|each
                        how to fit: the weights of the components alone; all
                        parameters, stopped by points that are held out; all
-                       parameters from the clusters, a number of steps (each)
+                       parameters from the clusters, a number of steps; for
+                       Table 3 also: bandwidth and stop chosen by points held
+                       out of the training part; both chosen by the points of
+                       the test, which no honest score may be (each)
   --steps A,B,...      numbers of steps (30,60,100,200)
   --out DIR            folder for figures and tables, and in DIR/density-cells
                        for what is finished: a run that was stopped goes on
@@ -37,8 +43,7 @@ usage <- "Usage: Rscript density.R [options]
                        --cores and --plan, the plan that future finds
                        (R_FUTURE_PLAN); the results depend on none of this
   --from FILE          computes nothing, shows the results stored in FILE
-  --quick              the smallest form: 2 data sets, 2 splits, 5 starts, 100
-                       points for training, 30 steps
+  --quick              the smallest form: 2 splits of glass
   --help               this text"
 
 study_name <- "density.R"
@@ -71,24 +76,35 @@ whole_sets <- c("australian-14" = "australian")
 # of uci_data().
 factor_columns <- list(ionosphere = 1:2)
 
-estimators <- c(plain_estimators, marginal_estimators)
+# F-KMSE by the exact score and, as in M14, by that of Theorem 4.
+printed_rule <- "F-KMSE printed"
+estimators <- c(plain_estimators, rule_estimators[printed_rule],
+                marginal_estimators)
 
 # What is fitted to a split in one go: a kernel and estimators.
 shrinkage <- names(plain_estimators)
 marginal <- names(marginal_estimators)
-parts <- list(LIN = shrinkage, POLY2 = shrinkage, POLY3 = shrinkage,
-              RBF = shrinkage, "RBF marginal" = marginal)
-table_parts <- list("1" = names(parts)[1:4], "3" = names(parts)[4:5])
+both_rules <- c(shrinkage, printed_rule)
+parts <- list(LIN = both_rules, POLY2 = both_rules, POLY3 = both_rules,
+              RBF = both_rules, "RBF, X21" = c(shrinkage, marginal))
+table_parts <- list("1" = names(parts)[1:4], "3" = names(parts)[5])
 
-# Ways to optimize; of the last each number of steps is one in the results, such
-# as "100 steps".
+# Ways to optimize; of the third each number of steps is one in the results,
+# such as "100 steps"; the last two are for X21's table.
 ways <- c(weights = "weights alone", all = "weights, means and variances",
-          steps = "steps from the clusters")
+          steps = "steps from the clusters",
+          searched = "all parameters, bandwidth searched on points held out",
+          test = "bandwidth and steps searched on the points of the test")
+searches <- c("searched", "test")
 
-make_kernel <- function(name) {
+# X21's median has the distances of the points from themselves among the others.
+make_kernel <- function(name, x) {
   switch(name, LIN = kernel_linear(), POLY2 = kernel_poly(2),
-         POLY3 = kernel_poly(3), kernel_rbf("median"))
+         POLY3 = kernel_poly(3), RBF = kernel_rbf("median"),
+         kernel_rbf(sqrt(stats::median(as.matrix(stats::dist(x))^2))))
 }
+# Those of kme_density(bandwidths = "validate").
+multiples <- 2^c(0, -0.5, 0.5, -1, 1, -1.5, -2)
 
 # With steps and the RBF kernel also: is it the shape of an estimate, or its
 # mass? (S-KMSE of mass 1 is the KME.)
@@ -118,43 +134,77 @@ run_cell <- function(x, cell, settings) {
   rows <- split_rows(x, cell$data, cell$split, settings$most)
   train <- x[rows$train, , drop = FALSE]
   test <- x[rows$test, , drop = FALSE]
-  k <- gram(train, make_kernel(cell$part))
-  means <- lapply(estimators[parts[[cell$part]]], function(estimator) {
+  kernel <- make_kernel(cell$part, train)
+  chosen <- intersect(parts[[cell$part]], settings$estimators)
+  k <- gram(train, kernel)
+  means <- lapply(estimators[chosen], function(estimator) {
     kme(k, estimator = estimator)
   })
-  by_steps <- cell$optimize == "steps"
-  if (by_steps && cell$part == "RBF") {
+  if (cell$optimize == "steps" && cell$part == "RBF") {
     means[mass_estimators] <- exchange_masses(k, means)
   }
-  start <- if (by_steps) "kmeans"
-  score_all <- function(optimize, label, steps) {
-    fit <- NULL
-    score <- function(fit) -mean(stats::predict(fit, test, type = "log"))
-    nll <- vapply(means, function(mean_estimate) {
-      set.seed(seed_of("density fit", cell$data, cell$split))
-      fit <<- kme_density(k, m = components, estimator = mean_estimate,
-                          optimize = optimize, nstart = settings$nstart,
-                          shape = "isotropic", start = start, steps = steps)
-      if (label != "all") start <<- fit$start
-      score(fit)
-    }, 0)
+  score <- function(fit) -mean(stats::predict(fit, test, type = "log"))
+  start <- if (cell$optimize %in% c("steps", "test")) "kmeans"
+  fit_density <- function(x, mean_estimate, optimize, steps = NULL, ...) {
+    set.seed(seed_of("density fit", cell$data, cell$split))
+    fit <- kme_density(x, m = components, estimator = mean_estimate,
+                       optimize = optimize, nstart = settings$nstart,
+                       shape = "isotropic", start = start, steps = steps, ...)
+    # That of all parameters is no start for points held out.
+    if (optimize == "weights" || !is.null(steps)) start <<- fit$start
+    fit
+  }
+  list_scores <- function(nll, fit, label) {
     fit[names(fit$start)] <- fit$start
-    nll <- c("k-means" = score(fit), nll)
-    mass <- vapply(means, function(mean_estimate) sum(mean_estimate$weights), 0)
-    data.frame(estimator = names(nll), optimize = label, nll = nll,
-               mass = c(NA, mass))
+    # A search has means of its own.
+    mass <- if (!label %in% searches) {
+      vapply(means, function(mean_estimate) sum(mean_estimate$weights), 0)
+      } else {
+      NA
+    }
+    data.frame(estimator = c("k-means", names(means)), optimize = label,
+               nll = c(score(fit), nll), mass = c(NA, mass), row.names = NULL)
   }
-  scores <- if (by_steps) {
-    do.call(rbind, lapply(settings$steps, function(steps) {
-      score_all("all", paste(steps, "steps"), steps)
-    }))
-  } else {
-    score_all(cell$optimize, cell$optimize, NULL)
+  score_all <- function(label, optimize, steps = NULL) {
+    fits <- lapply(means, fit_density, x = k, optimize = optimize,
+                   steps = steps)
+    list_scores(vapply(fits, score, 0), fits[[1]], label)
   }
+  score_searched <- function() {
+    fits <- lapply(estimators[chosen], function(estimator) {
+      fit_density(train, estimator, "all", kernel = kernel, scale = FALSE,
+                  bandwidths = "validate")
+    })
+    list_scores(vapply(fits, score, 0), fits[[1]], "searched")
+  }
+  score_best <- function() {
+    fit <- NULL
+    best <- Inf
+    for (times in multiples) {
+      near <- gram(train, kernel_rbf(times * kernel$bandwidth))
+      found <- vapply(estimators[chosen], function(estimator) {
+        mean_estimate <- kme(near, estimator = estimator)
+        min(vapply(settings$steps, function(steps) {
+          fit <<- fit_density(near, mean_estimate, "all", steps)
+          score(fit)
+        }, 0))
+      }, 0)
+      best <- pmin(best, found)
+    }
+    list_scores(best, fit, "test")
+  }
+  scores <- switch(
+    cell$optimize,
+    steps = do.call(rbind, lapply(settings$steps, function(steps) {
+      score_all(paste(steps, "steps"), "all", steps)
+    })),
+    searched = score_searched(), test = score_best(),
+    score_all(cell$optimize, cell$optimize)
+  )
   list(scores = data.frame(
     data = cell$data, points = nrow(x), columns = ncol(x),
     train = nrow(train), test = nrow(test), split = cell$split,
-    kernel = sub(" marginal", "", cell$part), scores, row.names = NULL
+    kernel = cell$part, scores, row.names = NULL
   ), seconds = proc.time()[["elapsed"]] - began)
 }
 
@@ -170,6 +220,7 @@ exchange_masses <- function(k, means) {
 list_cells <- function(table, names, splits, optimize) {
   known <- table_sets[[table]]
   if (table == "1") known <- c(known, names(whole_sets))
+  if (table == "1") optimize <- setdiff(optimize, searches)
   cells <- expand.grid(part = table_parts[[table]], optimize = optimize,
                        split = seq_len(splits), data = intersect(known, names),
                        stringsAsFactors = FALSE)
@@ -178,7 +229,7 @@ list_cells <- function(table, names, splits, optimize) {
 
 # What is kept of a cell belongs to its settings and its data.
 cell_key <- function(cell, x, settings) {
-  paste(c("2", format(utils::packageVersion("kernmean")), components,
+  paste(c("3", format(utils::packageVersion("kernmean")), components,
           unlist(cell), unlist(settings), dim(x),
           sprintf("%.6e", sum(x * sin(seq_along(x))))), collapse = "|")
 }
@@ -312,15 +363,6 @@ summarize <- function(results, kernel, optimize, names) {
 
 # Stored results --------------------------------------------------------------
 
-# Above the table, in lines that start with #, stand the settings and the work
-# in seconds.
-write_results <- function(results, settings, seconds, folder) {
-  file <- file.path(folder, "density.csv.gz")
-  keep_lines(c(paste0("# ", settings), paste("# seconds:", round(seconds)),
-               csv_lines(results, quote = FALSE)), file)
-  cat("Results: ", file, "\n", sep = "")
-}
-
 read_results <- function(file) {
   if (!utils::file_test("-f", file)) {
     give_up("cannot find the file '", file, "'")
@@ -335,9 +377,7 @@ read_results <- function(file) {
     give_up("'", file, "' must have rows with the columns ", toString(needed))
   }
   notes <- sub("^# ", "", text[notes])
-  time <- startsWith(notes, "seconds: ")
-  list(results = results, settings = notes[!time],
-       seconds = as.numeric(sub("seconds: ", "", notes[time], fixed = TRUE)))
+  list(results = results, settings = notes[1], run = notes[-1])
 }
 
 describe_settings <- function(splits, settings, results) {
@@ -349,10 +389,14 @@ describe_settings <- function(splits, settings, results) {
     if (length(cut) > 0) paste0(" (a random part of ", toString(cut), ")"),
     "; columns standardized over the data set; RBF kernel with the median ",
     "bandwidth, LIN x'y, POLY2 and POLY3 (x'y + 1)^2 and ^3; amounts of ",
-    "shrinkage and noise by their leave-one-out scores; means and variances ",
+    "shrinkage and noise by their leave-one-out scores, that of \"F-KMSE ",
+    "printed\" by the score of M14's Theorem 4; for X21's table the median of ",
+    "all pairs, those of a point with itself among them; means and variances ",
     "with the weights: stopped by the likelihood on a fifth of the training ",
     "points, which is held out, or after a number of BFGS steps from the ",
-    "clusters"
+    "clusters; searched: the bandwidth, too, of ", length(multiples),
+    " around the median, by the points held out; test: bandwidth and number ",
+    "of steps by the points of the test themselves"
   )
 }
 
@@ -376,8 +420,8 @@ find_processes <- function(cores, plan) {
        workers = if (is.null(cores)) min(future::nbrOfWorkers(), 100) else 1)
 }
 
-read_steps <- function(given, quick) {
-  if (!nzchar(given)) return(if (quick) 30 else c(30, 60, 100, 200))
+read_steps <- function(given) {
+  if (!nzchar(given)) return(c(30, 60, 100, 200))
   given <- strsplit(given, ",", fixed = TRUE)[[1]]
   unique(sort(vapply(given, whole_number, 0, "--steps", 1, USE.NAMES = FALSE)))
 }
@@ -399,24 +443,23 @@ find_sets <- function(sets, folder, download) {
 
 main <- function(args) {
   chosen <- read_options(args, list(
-    table = "all", data = "", download = FALSE, sets = "", splits = "",
-    nstart = "", most = "", optimize = "each", steps = "", out = ".",
-    cores = "", plan = "", from = "", quick = FALSE
+    table = "all", select = "each", data = "", download = FALSE, sets = "",
+    splits = "10", nstart = "50", most = "1000", optimize = "each", steps = "",
+    out = ".", cores = "", plan = "", from = "", quick = FALSE
   ), usage)
-  number <- function(option, otherwise, quick, least) {
-    if (!nzchar(chosen[[option]])) {
-      return(if (chosen$quick) quick else otherwise)
-    }
+  number <- function(option, least) {
     whole_number(chosen[[option]], paste0("--", option), least)
   }
   tables <- one_of(chosen$table, "--table", c("1", "3", "all"))
   if (tables == "all") tables <- names(table_sets)
   optimize <- one_of(chosen$optimize, "--optimize", c(names(ways), "each"))
   if (optimize == "each") optimize <- names(ways)
-  splits <- number("splits", 10, 2, 2)
-  settings <- list(nstart = number("nstart", 50, 5, 1),
-                   most = number("most", 1000, 100, 30),
-                   steps = read_steps(chosen$steps, chosen$quick))
+  select <- one_of(chosen$select, "--select", c("printed", "loocv", "each"))
+  splits <- if (chosen$quick) 2 else number("splits", 2)
+  unwanted <- c(printed = "F-KMSE", loocv = printed_rule)[select]
+  settings <- list(nstart = number("nstart", 1), most = number("most", 30),
+                   steps = read_steps(chosen$steps),
+                   estimators = setdiff(names(estimators), unwanted))
   out <- output_folder(chosen$out)
   if (nzchar(chosen$from)) {
     stored <- read_results(chosen$from)
@@ -425,14 +468,11 @@ main <- function(args) {
   use_one_thread()
   known <- unique(c(unlist(table_sets[tables]), names(whole_sets)))
   sets <- if (nzchar(chosen$sets)) strsplit(chosen$sets, ",")[[1]] else {
-    if (chosen$quick) c("ionosphere", "glass") else known
+    if (chosen$quick) "glass" else known
   }
   for (name in sets) one_of(name, "--sets", known)
   data <- find_sets(sets, chosen$data, chosen$download)
   processes <- find_processes(chosen$cores, chosen$plan)
-  if (chosen$quick) {
-    cat("The smallest form: too few splits to conclude anything.\n\n")
-  }
   folder <- output_folder(file.path(out, "density-cells"))
   ran <- lapply(tables, function(table) {
     cells <- list_cells(table, names(data), splits, optimize)
@@ -441,20 +481,14 @@ main <- function(args) {
     run_cells(cells, data, settings, folder, processes$cores,
               processes$workers)
   })
-  results <- unique(do.call(rbind, lapply(ran, `[[`, "results")))
-  # All parts of a split have the same start.
-  again <- results$estimator == "k-means" &
-    duplicated(results[c("data", "split", "kernel", "optimize")])
-  results <- results[!again, ]
+  results <- do.call(rbind, lapply(ran, `[[`, "results"))
   # As they are stored, so that --from shows the same.
   results$nll <- signif(results$nll, 8)
   results$mass <- signif(results$mass, 6)
   described <- describe_settings(splits, settings, results)
   there <- lengths(ran) > 0
   show_results(results, described, tables[there], out)
-  # The tables share cells.
-  work <- unlist(lapply(ran, `[[`, "each"))
-  write_results(results, described, sum(work[!duplicated(names(work))]), out)
+  work <- sum(unlist(lapply(ran, `[[`, "each")))
   for (i in which(there)) {
     cat(sprintf("The whole Table %s on %d process%s: %s", tables[i],
                 processes$workers, if (processes$workers > 1) "es" else "",
@@ -464,6 +498,9 @@ main <- function(args) {
                   ran[[i]]$kept, in_words(sum(ran[[i]]$each)))
         }, "\n", sep = "")
   }
+  write_table(results, out, "density.csv.gz",
+              c("data", "split", "kernel", "estimator", "optimize"),
+              c(described, paste(in_words(work), "of work")), quote = FALSE)
 }
 
 if (sys.nframe() == 0) main(commandArgs(trailingOnly = TRUE))
