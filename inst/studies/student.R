@@ -17,9 +17,12 @@ distribution:
   1  loss against the size of the sample, d = 10
   2  loss against the dimension, n = 50
 and the mean negative log-likelihood, on 1,000 new points, of ten components
-fitted to the estimates, t-distribution with 5 degrees of freedom:
-  X21  as Tables 1 and 2 of X21, all parameters moved from the clusters of
-       k-means by 30, 60, 100 and 200 steps of BFGS
+fitted to the estimates:
+  X21  as Tables 1 (100 points, 5 to 10 columns) and 2 (10 columns, 15 to 150
+       points) of X21, each sample with a scale matrix of its own; all
+       parameters moved from the clusters of k-means by 30, 60, 100 and 200
+       steps of BFGS. Neither the law of the scale matrices nor the degrees of
+       freedom are printed: four laws and 1, 3, 5 are tried
 
   --table 1|2|X21|all
                    which of them (all)
@@ -30,7 +33,7 @@ fitted to the estimates, t-distribution with 5 degrees of freedom:
   --out DIR        folder for figures and tables (.)
   --cores N        processes, with the package future.apply (1); the results do
                    not depend on it
-  --quick          the smallest form: few sizes, 6 samples
+  --quick          the smallest form: few sizes
   --check          compares the rule with a finer one and with a simulation
   --help           this text"
 
@@ -288,31 +291,46 @@ simulate_risk <- function(fit, df, scale, pairs) {
 
 # Densities, as X21 prints them -----------------------------------------------
 
-x21_df <- 5
-# Neither degrees of freedom nor scales are printed: scale I, and the scale with
-# which the columns have variance 1.
-x21_scales <- c("scale I" = 1, "variance 1" = (x21_df - 2) / x21_df)
+# A root r of a random scale matrix r'r, as X21 has "a randomly generated
+# covariance matrix" and says no more. Matrices of correlations are scaled so
+# that the columns have variance 1, where there is a variance.
+x21_laws <- list(
+  "I" = function(d, df) diag(d),
+  "correlations" = function(d, df) {
+    root <- matrix(stats::rnorm(d * d), d)
+    size <- sqrt(colSums(root^2) / if (df > 2) (df - 2) / df else 1)
+    root / rep(size, each = d)
+  },
+  "W(I, d)" = function(d, df) matrix(stats::rnorm(d * d), d),
+  "W(2I, 7)" = function(d, df) matrix(stats::rnorm(7 * d, sd = sqrt(2)), 7)
+)
+x21_dfs <- c(1, 3, 5)
 x21_steps <- c(30, 60, 100, 200)
 new_points <- 1000
 
-# Entropy of the law: no density has a smaller mean negative log-likelihood.
-t_entropy <- function(df, d, scale) {
+# Entropy of the t-distribution with that scale matrix: no density has a smaller
+# mean negative log-likelihood.
+t_entropy <- function(df, scale) {
+  d <- nrow(scale)
   half <- (df + d) / 2
-  lgamma(df / 2) - lgamma(half) + d / 2 * log(df * pi * scale) +
-    half * (digamma(half) - digamma(df / 2))
+  lgamma(df / 2) - lgamma(half) + d / 2 * log(df * pi) +
+    half * (digamma(half) - digamma(df / 2)) + log(max(det(scale), 0)) / 2
 }
 
-draw_t <- function(n, d, scale) {
-  z <- matrix(stats::rnorm(n * d, sd = sqrt(scale)), n)
-  z / sqrt(stats::rgamma(n, x21_df / 2, x21_df / 2))
+draw_t <- function(n, root, df) {
+  z <- matrix(stats::rnorm(n * nrow(root)), n) %*% root
+  z / sqrt(stats::rgamma(n, df / 2, df / 2))
 }
 
-# Negative log-likelihoods of one sample: (k-means and estimators) x steps.
-fit_densities <- function(n, d, scale, rep, steps) {
-  set.seed(seed_of("student density", d, rep))
-  x <- draw_t(largest, d, scale)
-  new <- draw_t(new_points, d, scale)
-  k <- gram(x[seq_len(n), , drop = FALSE], kernel_rbf("median"))
+# Negative log-likelihoods of one sample: (k-means, estimators and the entropy)
+# x steps. The squared bandwidth is the median of all n^2 squared distances, as
+# in X21, the n zeros among them.
+fit_densities <- function(cell, rep, steps) {
+  set.seed(seed_of("student density", cell$law, cell$df, cell$d, rep))
+  root <- x21_laws[[cell$law]](cell$d, cell$df)
+  x <- draw_t(largest, root, cell$df)[seq_len(cell$n), , drop = FALSE]
+  new <- draw_t(new_points, root, cell$df)
+  k <- gram(x, kernel_rbf(sqrt(stats::median(as.matrix(stats::dist(x))^2))))
   means <- lapply(estimators, function(estimator) kme(k, estimator = estimator))
   score <- function(fit) -mean(stats::predict(fit, new, type = "log"))
   start <- "kmeans"
@@ -325,8 +343,9 @@ fit_densities <- function(n, d, scale, rep, steps) {
     })
     clusters <- fits[[1]]
     clusters[names(clusters$start)] <- clusters$start
-    vapply(c(list("k-means" = clusters), fits), score, 0)
-  }, numeric(length(estimators) + 1))
+    scores <- vapply(c(list("k-means" = clusters), fits), score, 0)
+    c(scores, entropy = t_entropy(cell$df, crossprod(root)))
+  }, numeric(length(estimators) + 2))
 }
 
 # One row for each number of steps and estimator; `sign` as above.
@@ -334,11 +353,13 @@ summarize_densities <- function(found, cell, steps, printed) {
   mine <- printed[printed[[cell$along]] == cell[[cell$along]], ]
   do.call(rbind, lapply(seq_along(steps), function(i) {
     nll <- t(found[, i, ])
+    nll <- nll[, colnames(nll) != "entropy"]
     data.frame(
-      table = cell$table, scale = cell$scale, n = cell$n, d = cell$d,
+      table = cell$table, law = cell$law, df = cell$df, n = cell$n, d = cell$d,
       steps = steps[i], estimator = colnames(nll), nll = colMeans(nll),
       se = apply(nll, 2, standard_error), smaller = colSums(nll < nll[, "KME"]),
       of = nrow(nll), sign = apply(nll, 2, sign_test, a = nll[, "KME"]),
+      entropy = mean(found["entropy", i, ]),
       printed = mine$nll[match(tolower(sub("-", "", colnames(nll))),
                                mine$estimator)], row.names = NULL
     )
@@ -352,89 +373,58 @@ run_densities <- function(plan, steps, reps, cores) {
   })
   do.call(rbind, lapply(seq_len(nrow(plan)), function(i) {
     cell <- as.list(plan[i, ])
-    message(sprintf("densities: %s, n = %3d, d = %2d", cell$scale, cell$n,
-                    cell$d))
+    message(sprintf("densities: %s, df = %d, n = %3d, d = %2d", cell$law,
+                    cell$df, cell$n, cell$d))
     found <- over(seq_len(reps), function(rep) {
-      fit_densities(cell$n, cell$d, x21_scales[[cell$scale]], rep, steps)
+      fit_densities(cell, rep, steps)
     }, cores)
     summarize_densities(simplify2array(found), cell, steps,
                         printed[[cell$table]])
   }))
 }
 
-# 100 steps, or the only number there is, beside the printed figures.
-print_densities <- function(results) {
-  for (table in unique(results$table)) {
-    for (scale in unique(results$scale)) {
-      rows <- results[results$table == table & results$scale == scale &
-                        results$steps == shown_steps(results), ]
-      cells <- wide_cells(
-        paste0(sprintf("%.2f", rows$nll), mark_signs(rows$sign),
-               ifelse(is.na(rows$printed), "        ",
-                      sprintf("(%5.2f)", rows$printed))),
-        rows, c("d", "n")[table]
-      )
-      print_block(sprintf("X21, Table %d, %s, %d steps: ours (printed)", table,
-                          scale, rows$steps[1]), cells, 15)
-    }
-  }
+# How far ours are from the printed figures: the mean of |log(ours / printed)|,
+# for each table and protocol, and in how many of its comparisons with the KME
+# the two agree on which is the smaller one.
+scan_densities <- function(results) {
+  there <- results[!is.na(results$printed), ]
+  groups <- split(there, there[c("table", "law", "df", "steps")], drop = TRUE)
+  found <- do.call(rbind, lapply(groups, function(rows) {
+    plain <- rows[rows$estimator == "KME", ]
+    others <- rows[rows$estimator != "KME", ]
+    beside <- plain[match(paste(others$n, others$d), paste(plain$n, plain$d)), ]
+    same <- sign(others$nll - beside$nll) == sign(others$printed -
+                                                    beside$printed)
+    data.frame(
+      rows[1, c("table", "law", "df", "steps")],
+      away = mean(abs(log(rows$nll / rows$printed))), same = sum(same),
+      of = length(same), below_entropy = sum(rows$printed < rows$entropy)
+    )
+  }))
+  found[order(found$table, found$away), ]
 }
 
-shown_steps <- function(results) {
-  if (100 %in% results$steps) 100 else max(results$steps)
-}
-
-# For each protocol: in how many cells is the first better than the second?
-conclude_densities <- function(results) {
-  at <- function(rows, name) rows[rows$estimator == name, ]
-  pairs <- list(c("S-KMSE", "KME"), c("F-KMSE", "KME"), c("MKME", "KME"),
-                c("MMKME", "KME"), c("MKME", "S-KMSE"), c("MKME", "F-KMSE"),
-                c("MMKME", "F-KMSE"), c("MMKME", "MKME"), c("KME", "k-means"))
-  cat("Cells in which the mean of the first is below that of the second\n\n")
-  groups <- split(results, list(results$steps, results$scale), drop = TRUE)
-  cells <- vapply(groups, function(rows) {
-    vapply(pairs, function(pair) {
-      sum(at(rows, pair[1])$nll < at(rows, pair[2])$nll)
-    }, 0)
-  }, numeric(length(pairs)))
-  one <- groups[[1]]
-  there <- vapply(pairs, function(pair) {
-    sum(at(one, pair[1])$printed < at(one, pair[2])$printed)
-  }, 0)
-  cells <- cbind(cells, there)
-  dimnames(cells) <- list(
-    vapply(pairs, paste, "", collapse = " < "),
-    c(sub("([0-9]+)[.](scale|variance) (.*)", "\\1, \\3", names(groups)),
-      "printed")
-  )
-  cells[] <- ifelse(is.na(cells), "", cells)
-  print_block(paste("of", nrow(at(one, "KME")), "cells, by steps and scale"),
-              cells, 9)
-  for (scale in unique(results$scale)) {
-    least <- t_entropy(x21_df, one$d, x21_scales[[scale]])
-    below <- which(one$printed < least)
-    say("Of ", sum(!is.na(one$printed)), " printed figures ", length(below),
-        " are below the entropy of the law with ", scale, ", which no density ",
-        "can be on average.")
+print_densities <- function(results, scan) {
+  for (table in unique(scan$table)) {
+    best <- scan[scan$table == table, ][1, ]
+    rows <- results[results$table == table & results$law == best$law &
+                      results$df == best$df & results$steps == best$steps, ]
+    cells <- wide_cells(
+      paste0(sprintf("%.2f", rows$nll), mark_signs(rows$sign),
+             ifelse(is.na(rows$printed), "        ",
+                    sprintf("(%5.2f)", rows$printed))),
+      rows, c("d", "n")[table]
+    )
+    print_block(sprintf(
+      "X21, Table %d, %s, df = %d, %d steps, the nearest: ours (printed)",
+      table, best$law, best$df, best$steps
+    ), cells, 15)
+    say("The five nearest protocols: ", paste(sprintf(
+      "%s, df = %d, %d steps: %.1f%% away, %d of %d comparisons alike",
+      scan$law, scan$df, scan$steps, 100 * scan$away, scan$same, scan$of
+    )[scan$table == table][1:5], collapse = "; "), ".")
+    cat("\n")
   }
-  cat("\n")
-}
-
-draw_densities <- function(results) {
-  scales <- unique(results$scale)
-  graphics::layout(rbind(matrix(seq_len(2 * length(scales)), 2), 2 *
-                           length(scales) + 1),
-                   heights = c(1, 1, 0.16))
-  shown <- results[results$steps == shown_steps(results) &
-                     results$estimator != "k-means", ]
-  for (scale in scales) {
-    for (table in 1:2) {
-      rows <- shown[shown$scale == scale & shown$table == table, ]
-      along <- c("d", "n")[table]
-      draw_density_panel(rows, along, sprintf("Table %d, %s", table, scale))
-    }
-  }
-  draw_legend(printed_style, nrow(style))
 }
 
 printed_style <- style
@@ -462,27 +452,41 @@ draw_density_panel <- function(rows, along, title) {
   }
 }
 
+# The nearest protocol for each table.
+draw_densities <- function(results, scan) {
+  graphics::layout(rbind(1:2, 3), heights = c(1, 0.16))
+  for (table in 1:2) {
+    best <- scan[scan$table == table, ][1, ]
+    draw_density_panel(results[
+      results$table == table & results$law == best$law &
+        results$df == best$df & results$steps == best$steps &
+        results$estimator != "k-means",
+    ], c("d", "n")[table], sprintf("Table %d: %s, df = %d, %d steps", table,
+                                   best$law, best$df, best$steps))
+  }
+  draw_legend(printed_style, nrow(style))
+}
+
 densities <- function(quick, reps, cores, out) {
-  sizes <- if (quick) 15 else c(15, 30, 60, 90, 120, 150)
-  dims <- if (quick) 5 else 5:10
-  # The n of Table 1 is not printed: 60, whose row of Table 2 is the nearest.
-  plan <- rbind(data.frame(table = 1, along = "d", n = 60, d = dims),
-                data.frame(table = 2, along = "n", n = sizes, d = 10))
-  scales <- if (quick) "variance 1" else names(x21_scales)
-  plan <- merge(plan, data.frame(scale = scales), sort = FALSE)
-  steps <- if (quick) 30 else x21_steps
+  plan <- rbind(
+    data.frame(table = 1, along = "d", n = 100, d = 5:10),
+    data.frame(table = 2, along = "n", n = c(15, 30, 60, 90, 120, 150), d = 10)
+  )
+  plan <- merge(plan, expand.grid(law = names(x21_laws), df = x21_dfs,
+                                  stringsAsFactors = FALSE), by = NULL)
+  if (quick) plan <- plan[plan$n == 15 & plan$law == "I" & plan$df > 3, ]
   say("Mean negative log-likelihood of ", new_points, " new points, ", reps,
-      " samples of the t-distribution with ", x21_df, " degrees of freedom; ",
-      "* better, ! worse than the KME by the sign test.")
+      " samples; * better, ! worse than the KME by the sign test.")
   cat("\n")
-  results <- run_densities(plan, steps, reps, cores)
-  print_densities(results)
-  conclude_densities(results)
-  numbers <- c("nll", "se")
+  results <- run_densities(plan, x21_steps, reps, cores)
+  scan <- scan_densities(results)
+  print_densities(results, scan)
+  numbers <- c("nll", "se", "entropy")
   results[numbers] <- signif(results[numbers], 6)
-  write_table(results, out, "student-x21.csv")
-  write_figure(out, "student-x21.png", 1500, 1200, function() {
-    draw_densities(results)
+  write_table(results, out, "student-x21.csv",
+              c("table", "law", "df", "n", "d", "steps", "estimator"))
+  if (!quick) write_figure(out, "student-x21.png", 1500, 700, function() {
+    draw_densities(results, scan)
   })
 }
 
@@ -494,7 +498,6 @@ main <- function(args) {
   table <- one_of(chosen$table, "--table", c("1", "2", "X21", "all"))
   scale <- one_of(chosen$scale, "--scale", c("identity", "wishart"))
   count <- function(usual) {
-    if (chosen$quick) return(6)
     if (nzchar(chosen$reps)) whole_number(chosen$reps, "--reps", 6) else usual
   }
   reps <- count(50)
@@ -516,7 +519,7 @@ main <- function(args) {
   }
   if (table == "X21") return(invisible())
   say("Mean loss |mu~ - mu_P|^2 on ", reps, " samples of t-distributions",
-      if (chosen$quick) " (too few to conclude anything)", ", location 0, ",
+      ", location 0, ",
       if (scale == "identity") "scale matrix I" else paste(
         "scale matrix from W(I/(d+2), d+2), another for each sample"
       ), "; RBF kernel with the median bandwidth of the sample.")
@@ -530,7 +533,8 @@ main <- function(args) {
     conclude(found)
     numbers <- vapply(results, is.numeric, NA)
     results[numbers] <- signif(results[numbers], 6)
-    write_table(results, out, paste0("student-", name, ".csv"))
+    write_table(results, out, paste0("student-", name, ".csv"),
+                c("df", "n", "d", "estimator"))
     write_figure(out, paste0("student-", name, ".png"), 1500, 1050, function() {
       draw_cells(results, along[1], along[2])
     })
