@@ -7,8 +7,9 @@
 #      eigenvalues, S-KMSE divides by 1 + lambda: for it an eigenvalue is no
 #      unit where the kernel is unbounded, so it is shown with lambda/(tr(K)/n)
 #      too ("S-KMSE, scaled"; the same for the RBF kernel).
-# X21  Figure 1 of Xia et al. (2021; arXiv 2107.04855): the losses of all
-#      estimators, n = 10, d = 20, the amounts selected by leaving one out.
+# X21  Figure 1 of Xia et al. (2021; arXiv 2107.04855): the loss of MKME against
+#      a given sigma^2, in units of theta^2, n = 10, d = 20, RBF kernel; sigma^2
+#      = 0 is the KME.
 #
 # Both are printed without numbers. The loss |mu~ - mu_P|^2 is exact.
 
@@ -19,22 +20,20 @@ usage <- "Usage: Rscript figures.R [options]
   --out DIR              folder for figures and tables (.)
   --cores N              processes, with the package future.apply (1); the
                          results do not depend on it
-  --quick                the smallest form: 3 distributions
+  --quick                the smallest form: few amounts
   --help                 this text"
 
 study_name <- "figures.R"
 here <- grep("^--file=", commandArgs(), value = TRUE)
 here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
-source(file.path(dirname(here[1]), "common.R"))
-source(file.path(dirname(here[1]), "mixtures.R"))
-
-estimators <- c(plain_estimators, marginal_estimators)
+here <- dirname(here[1])
+source(file.path(here, "common.R"))
+source(file.path(here, "mixtures.R"))
 
 # Okabe-Ito colors, as in risk.R.
 style <- data.frame(
-  row.names = names(estimators),
-  col = c("grey45", "#0072B2", "#D55E00", "#009E73", "#000000"),
-  pch = c(NA, 16, 15, 18, 4), lty = c(2, rep(1, 4))
+  row.names = names(plain_estimators), col = c("grey45", "#0072B2", "#D55E00"),
+  pch = c(NA, 16, 15), lty = c(2, 1, 1)
 )
 
 # Losses of all kernels: for each an array of what one sample gives x reps.
@@ -174,96 +173,103 @@ draw_m14 <- function(results) {
 
 # X21 -------------------------------------------------------------------------
 
-fit_selected <- function(k, mixture) {
-  vapply(estimators, function(estimator) {
-    kme_risk(kme(k, estimator = estimator), mixture)
-  }, 0)
+x21_ratios <- c(0, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.03, 0.05)
+
+# Losses of MKME: for each amount of noise, and for that which its leave-one-out
+# score selects. theta^2 is X21's: the median of all n^2 squared distances, the
+# n zeros among them.
+fit_noise <- function(sample, ratios) {
+  x <- sample$x[1:10, , drop = FALSE]
+  theta2 <- stats::median(as.matrix(stats::dist(x))^2)
+  k <- gram(x, kernel_rbf(sqrt(theta2)))
+  risk <- function(estimator) {
+    kme_risk(kme(k, estimator = estimator), sample$mixture)
+  }
+  c(risk(est_kme()), vapply(ratios[-1] * theta2, function(noise) {
+    risk(est_mkme(noise = noise))
+  }, 0), risk(est_mkme()))
 }
 
-figure_x21 <- function(reps, cores) {
-  found <- run_kernels(10, 20, reps, cores, fit_selected)
-  table <- do.call(rbind, lapply(names(found), function(kernel) {
-    losses <- found[[kernel]]
-    data.frame(kernel = kernel, estimator = rownames(losses),
-               summarize(losses, losses["KME", ]))
-  }))
-  list(table = table, losses = found)
+figure_x21 <- function(ratios, reps, cores) {
+  losses <- simplify2array(over(draw_samples(20, 10, reps), function(sample) {
+    fit_noise(sample, ratios)
+  }, cores))
+  data.frame(ratio = c(ratios, NA), noise = c(rep("given", length(ratios)),
+                                              "selected"),
+             relative = rowMeans(losses) / mean(losses[1, ]),
+             summarize(losses, losses[1, ]))
 }
 
 print_x21 <- function(results) {
-  loss <- paste0(short(results$loss), sprintf(" (%s)", short(results$se, 2)))
-  wide <- function(values) {
-    matrix(values, length(estimators),
-           dimnames = list(names(estimators), unique(results$kernel)))
-  }
-  print_block("mean loss (standard error)", wide(loss), 20)
-  print_block("gain over the KME in %; * better, ! worse by more than 2 s.e.",
-              wide(cell_text(results))[-1, ], 10)
+  cells <- cbind(short(results$loss), sprintf("%.3f", results$relative),
+                 cell_text(results))
+  dimnames(cells) <- list(
+    ifelse(is.na(results$ratio), "selected", results$ratio),
+    c("mean loss", "relative", "gain in %")
+  )
+  print_block("MKME, sigma^2 / theta^2; * better, ! worse by more than 2 s.e.",
+              cells, 11)
 }
 
-# "Much lower": the marginalized ones against each of the others, RBF kernel.
-conclude_x21 <- function(losses) {
-  for (name in names(marginal_estimators)) {
-    others <- setdiff(names(plain_estimators), name)
-    rows <- do.call(rbind, lapply(others, function(other) {
-      summarize(losses[name, , drop = FALSE], losses[other, ])
-    }))
-    say("X21, figure 1, ", name, " has a (much) lower loss than the others, ",
-        "RBF kernel: ", verdict(signs_of(rows)), " (gain ", paste(
-          sprintf("%.1f%% (s.e. %.1f) on %s", rows$gain, rows$gain_se, others),
-          collapse = ", "
-        ), ").")
-  }
+# "The choice of sigma matters": some amounts gain, others harm.
+conclude_x21 <- function(results) {
+  given <- results[results$noise == "given", ]
+  best <- given[which.min(given$loss), ]
+  harmful <- given$ratio[signs_of(given) < 0]
+  say("X21, figure 1: the best of the amounts, ", best$ratio, ", saves ",
+      sprintf("%.1f%% (s.e. %.1f)", best$gain, best$gain_se), " of the KME's ",
+      "loss, the selected one ",
+      sprintf("%.1f%% (s.e. %.1f)", results$gain[results$noise == "selected"],
+              results$gain_se[results$noise == "selected"]),
+      if (length(harmful)) paste0("; clearly harmful from ", min(harmful),
+                                  " on"), ".")
   cat("\n")
 }
 
-# Boxes of the losses in per cent of the KME's, a panel for each kernel.
-draw_x21 <- function(found) {
-  graphics::layout(matrix(1:4, 2, byrow = TRUE))
-  for (kernel in names(found)) {
-    losses <- found[[kernel]]
-    share <- 100 * t(losses[-1, ]) / losses[1, ]
-    graphics::par(mar = c(2.4, 4.4, 2.2, 0.8))
-    graphics::boxplot(share, las = 1, boxwex = 0.5, col = "grey92",
-                      border = style$col[-1], pch = 20, frame.plot = FALSE)
-    graphics::abline(h = 100, lty = 2, col = "grey45")
-    graphics::points(seq_len(ncol(share)), 100 * rowMeans(losses)[-1] /
-                       mean(losses[1, ]), pch = 18, cex = 1.6,
-                     col = style$col[-1])
-    graphics::title(main = kernel, adj = 0, line = 0.6)
-    graphics::title(ylab = "loss, % of the KME's", line = 2.8)
-  }
+draw_x21 <- function(results) {
+  rows <- results[results$noise == "given" & results$ratio > 0, ]
+  graphics::par(mar = c(3.6, 4.4, 1, 0.8))
+  graphics::plot(rows$ratio, rows$relative, type = "b", log = "x", pch = 18,
+                 col = "#009E73", ylim = c(0.9, 1.5), axes = FALSE, xlab = "",
+                 ylab = "", lwd = 1.8)
+  graphics::axis(2, las = 1, lwd = 0, line = -0.5)
+  log_axis(1, range(rows$ratio))
+  graphics::abline(h = 1, lty = 2, col = "grey45")
+  graphics::abline(h = results$relative[results$noise == "selected"], lty = 3,
+                   col = "#009E73")
+  graphics::title(ylab = "mean loss / KME's (dotted: selected)", line = 2.8)
+  graphics::title(xlab = "sigma^2 / theta^2", line = 2.1)
 }
 
 main <- function(args) {
   chosen <- read_options(args, list(figure = "all", reps = "30", out = ".",
                                     cores = "1", quick = FALSE), usage)
   figure <- one_of(chosen$figure, "--figure", c("M14", "X21", "all"))
-  reps <- if (chosen$quick) 3 else whole_number(chosen$reps, "--reps", 3)
+  reps <- whole_number(chosen$reps, "--reps", 3)
   cores <- start_processes(whole_number(chosen$cores, "--cores", 1))
   out <- output_folder(chosen$out)
   use_one_thread()
-  say("Mean loss |mu~ - mu_P|^2 over ", reps, " distributions",
-      if (chosen$quick) " (too few to conclude anything)", ".")
+  say("Mean loss |mu~ - mu_P|^2 over ", reps, " distributions.")
   if (figure != "X21") {
     cat("\nM14, figure 1: n = 10, d = 30\n\n")
     units <- if (chosen$quick) shown_units else 10^seq(-2, 2, by = 0.25)
     results <- figure_m14(units, reps, cores)
     print_m14(results)
     conclude_m14(results)
-    write_table(rounded(results), out, "figures-m14.csv")
+    write_table(rounded(results), out, "figures-m14.csv",
+                c("kernel", "units", "estimator"))
     write_figure(out, "figures-m14.png", 1300, 1100, function() {
       draw_m14(results)
     })
   }
   if (figure != "M14") {
     cat("\nX21, figure 1: n = 10, d = 20\n\n")
-    found <- figure_x21(reps, cores)
-    print_x21(found$table)
-    conclude_x21(found$losses$RBF)
-    write_table(rounded(found$table), out, "figures-x21.csv")
-    write_figure(out, "figures-x21.png", 1300, 1100, function() {
-      draw_x21(found$losses)
+    results <- figure_x21(x21_ratios, reps, cores)
+    print_x21(results)
+    conclude_x21(results)
+    write_table(rounded(results), out, "figures-x21.csv", c("ratio", "noise"))
+    write_figure(out, "figures-x21.png", 900, 650, function() {
+      draw_x21(results)
     })
   }
 }
