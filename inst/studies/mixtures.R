@@ -34,6 +34,18 @@ draw_sample <- function(d, n) {
                              covariances = array(covariances, c(d, d, 4))))
 }
 
+# More points of it.
+draw_points <- function(mixture, n) {
+  d <- ncol(mixture$means)
+  component <- sample.int(4, n, replace = TRUE, prob = mixture$weights)
+  x <- matrix(stats::rnorm(n * d), n)
+  for (c in 1:4) {
+    rows <- component == c
+    x[rows, ] <- x[rows, , drop = FALSE] %*% chol(mixture$covariances[, , c])
+  }
+  x + mixture$means[component, , drop = FALSE]
+}
+
 # The same for each figure, kernel and number of processes.
 draw_samples <- function(d, n, reps) {
   set.seed(20140621 + d)

@@ -26,10 +26,10 @@ usage <- "Usage: Rscript power.R [options]
 
   --part two-sample|figure3|hsic|column|level|all
                       what to run (all)
-  --figure3, --level  the same as --part figure3, --part level
-  --reps N            data sets for each cell (200; figure3: 500, level: 2000)
-  --permutations B    (two-sample: 199, figure3: 1000, hsic: 2000, column: 499,
-                      level: 99)
+  --figure3, --level  the same as --part figure3 or level
+  --reps N            data sets for each cell (200; figure3: 500; level: 2000)
+  --permutations B    (two-sample: 199, figure3: 1000, hsic: 2000, column:
+                      499, level: 99)
   --eckerle4 FILE     the data set as NIST offers it: 60 lines of text, then
                       the columns y and x. Without it: from the package
                       NISTnls, or else from NIST's site
@@ -561,8 +561,8 @@ level <- function(reps, permutations, cores, out, quick) {
 
 main <- function(args) {
   chosen <- read_options(args, list(
-    part = "all", figure3 = FALSE, level = FALSE, reps = "", permutations = "", eckerle4 = "",
-    out = ".", cores = "1", quick = FALSE
+    part = "all", figure3 = FALSE, level = FALSE, reps = "",
+    permutations = "", eckerle4 = "", out = ".", cores = "1", quick = FALSE
   ), usage)
   number <- function(option, otherwise, least) {
     if (!nzchar(chosen[[option]])) return(otherwise)

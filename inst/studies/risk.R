@@ -15,31 +15,39 @@ bandwidth):
   a  loss against the amount of shrinkage, n = 20, d = 20
   b  loss against the size of the sample, d = 20
   c  loss against the dimension, n = 20
+  laplace
+     gain against the size of the sample, d = 20, Laplacian and RBF kernel,
+     loss by simulation
 
-  --figure a|b|c|all             which of them (all)
+  --figure a|b|c|laplace|all     which of them (all)
   --kernel LIN|POLY2|POLY3|RBF|all
                                  one kernel only (all)
   --reps N                       distributions (at least 3; 30)
   --out DIR                      folder for figures and tables (.)
   --cores N                      processes, with the package future.apply (1);
                                  the results do not depend on it
-  --quick                        the smallest form: few sizes, 3 distributions
+  --quick                        the smallest form: few cells
   --help                         this text"
 
 study_name <- "risk.R"
 here <- grep("^--file=", commandArgs(), value = TRUE)
 here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
-source(file.path(dirname(here[1]), "common.R"))
-source(file.path(dirname(here[1]), "mixtures.R"))
+here <- dirname(here[1])
+source(file.path(here, "common.R"))
+source(file.path(here, "mixtures.R"))
 
 estimators <- c(rule_estimators, marginal_estimators, beyond_estimators)
+# F-KMSE with weights that sum to 1: by a quadratic program (M14, section 3),
+# and divided by their sum.
+unit_sums <- c("F-KMSE, sum 1", "F-KMSE / sum")
+shown_names <- c(names(estimators), unit_sums)
 
 # Okabe-Ito colors: simple shrinkage blue, flexible warm, marginalized green.
 style <- data.frame(
-  row.names = names(estimators),
+  row.names = shown_names,
   col = c("grey45", "#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#F0E442",
-          "#009E73", "grey60", "#CC79A7", "#000000"),
-  pch = c(NA, 16, 1, 15, 0, 5, 18, 4, 17, 8), lty = c(2, rep(1, 9))
+          "#009E73", "grey60", "#CC79A7", "#000000", "#D55E00", "#E69F00"),
+  pch = c(NA, 16, 1, 15, 0, 5, 18, 4, 17, 8, 2, 6), lty = c(2, rep(1, 11))
 )
 
 # The study -----------------------------------------------------------------
@@ -48,13 +56,32 @@ style <- data.frame(
 # is not possible. The stack then consists of the KME and F-KMSE.
 fit_all <- function(sample, n, kernel) {
   k <- first_points(sample, n, kernel)
-  vapply(estimators, function(estimator) {
+  found <- vapply(estimators, function(estimator) {
     if (estimator$name == "smooth" && kernel$family != "rbf") {
       return(c(loss = NA_real_, lambda = NA_real_))
     }
     fit <- kme(k, estimator = estimator)
     c(loss = kme_risk(fit, sample$mixture), lambda = fit$lambda)
   }, c(loss = 0, lambda = 0))
+  lambda <- found[["lambda", "F-KMSE loocv"]]
+  ways <- list(sum_to_one(as.matrix(k), lambda),
+               coef(kme(k, estimator = est_fkmse(lambda = lambda))))
+  units <- vapply(ways, function(weights) {
+    fit <- kme(k, weights = weights / sum(weights))
+    c(kme_risk(fit, sample$mixture), lambda)
+  }, c(0, 0))
+  colnames(units) <- unit_sums
+  cbind(found, units)
+}
+
+# F-KMSE's regularized loss b'Kb - 2b'K1_n + lambda b'b, least among the b whose
+# sum is 1.
+sum_to_one <- function(k, lambda) {
+  n <- nrow(k)
+  if (!is.finite(lambda)) return(rep(1 / n, n))
+  unit <- k[which.max(k)] + lambda
+  quadprog::solve.QP((k + diag(lambda, n)) / unit + diag(1e-12, n),
+                     rowMeans(k) / unit, matrix(1, n), 1, meq = 1)$solution
 }
 
 # Losses with a given amount of shrinkage t: lambda = t for S-KMSE, lambda = t
@@ -96,7 +123,7 @@ run_cells <- function(plan, kernels, reps, cores) {
 summarize <- function(cell) {
   gains <- apply(cell$loss, 2, gain, a = cell$loss[, "KME"])
   data.frame(
-    kernel = cell$kernel, n = cell$n, d = cell$d, estimator = names(estimators),
+    kernel = cell$kernel, n = cell$n, d = cell$d, estimator = shown_names,
     loss = colMeans(cell$loss), se = apply(cell$loss, 2, standard_error),
     gain = gains["gain", ], gain_se = gains["se", ],
     smaller = colSums(cell$loss < cell$loss[, "KME"]), of = nrow(cell$loss),
@@ -156,7 +183,7 @@ draw_panel <- function(rows, along, y, half, log, title, label) {
   graphics::axis(1, unique(x), lwd = 0, line = -0.6)
   graphics::title(main = title, adj = 0, line = 0.6)
   graphics::title(ylab = label, line = 3.2)
-  for (name in names(estimators)) {
+  for (name in shown_names) {
     mine <- rows$estimator == name
     draw_curve(x[mine], y[mine], style[name, ],
                if (!is.null(half) && name != "KME") half[mine])
@@ -236,6 +263,69 @@ draw_given <- function(results) {
     }
   }
   draw_legend(given_style, 3)
+}
+
+# Laplacian kernels ----------------------------------------------------------
+
+# Their embeddings have no closed form: the loss is simulated, with two samples
+# of 4,000 points, up to what all estimators share. Beside it, for the RBF
+# kernel, the exact loss.
+laplace_kernels <- list(LAPLACE = kernel_laplace("median"),
+                        RBF = kernel_rbf("median"))
+laplace_estimators <- rule_estimators[c("KME", "S-KMSE loocv", "F-KMSE loocv",
+                                        "F-KMSE printed")]
+simulated <- 4000
+
+# Losses: (simulated, exact) x estimators.
+fit_laplace <- function(sample, n, kernel) {
+  k <- first_points(sample, n, kernel)
+  halves <- lapply(1:2, function(half) {
+    kme(draw_points(sample$mixture, simulated), k$kernel)
+  })
+  rest <- kme_inner(halves[[1]], halves[[2]])
+  vapply(laplace_estimators, function(estimator) {
+    fit <- kme(k, estimator = estimator)
+    cross <- kme_inner(fit, halves[[1]]) + kme_inner(fit, halves[[2]])
+    c(fit$norm2 - cross + rest, if (kernel$family == "rbf") {
+      kme_risk(fit, sample$mixture)
+    } else {
+      NA
+    })
+  }, c(0, 0))
+}
+
+run_laplace <- function(sizes, reps, cores) {
+  samples <- draw_samples(20, max(sizes), reps)
+  rows <- lapply(names(laplace_kernels), function(name) {
+    lapply(sizes, function(n) {
+      message(sprintf("%-7s  n = %d", name, n))
+      set.seed(seed_of("laplace", name, n))
+      items <- Map(list, sample = samples, seed = draw_seeds(reps))
+      found <- simplify2array(over(items, function(item) {
+        set.seed(item$seed)
+        fit_laplace(item$sample, n, laplace_kernels[[name]])
+      }, cores))
+      gains <- function(losses) apply(losses, 1, gain, a = losses["KME", ])
+      at <- gains(found[1, , ])
+      data.frame(kernel = name, n = n, estimator = names(laplace_estimators),
+                 loss = rowMeans(found[1, , ]), gain = at["gain", ],
+                 se = at["se", ], exact_gain = gains(found[2, , ])["gain", ],
+                 row.names = NULL)
+    })
+  })
+  bind(unlist(rows, recursive = FALSE))
+}
+
+show_laplace <- function(rows) {
+  shown <- rows[rows$estimator != "KME", ]
+  text <- sprintf("%.1f (%.1f)%s", shown$gain, shown$se, ifelse(
+    is.na(shown$exact_gain), "", sprintf(" [%.1f]", shown$exact_gain)
+  ))
+  for (kernel in unique(shown$kernel)) {
+    mine <- shown$kernel == kernel
+    print_block(paste0(kernel, ": gain over the KME in % (s.e.) [exact]"),
+                wide_cells(text[mine], shown[mine, ], "n"), 18)
+  }
 }
 
 # The papers' claims ---------------------------------------------------------
@@ -338,7 +428,7 @@ conclude <- function(cells, given) {
            claim_trend(cells$b, "n", -1, "M14, the gain falls as n grows"),
            claim_trend(cells$c, "d", 1, "M14, the gain grows with d"),
            claim_marginalized(all_cells), claim_printed(all_cells),
-           claim_beyond(all_cells))
+           claim_sum(all_cells), claim_beyond(all_cells))
     },
     if (!is.null(given)) list(claim_range(given))
   )))
@@ -503,6 +593,23 @@ claim_printed <- function(cells) {
   }))
 }
 
+# Weights that sum to 1 against those that do not, and against the KME.
+claim_sum <- function(cells) {
+  bind(lapply(unit_sums, function(name) {
+    signs <- compare(cells, name, "F-KMSE loocv")
+    plain <- compare(cells, "KME", name)
+    found <- claim(
+      paste0("M14, section 3, weights that sum to 1 lose the gain, ", name),
+      signs, paste("F-KMSE against it:", count_signs(signs)),
+      paste("it against the KME:", count_signs(plain))
+    )
+    bind(list(
+      comparison("sum", "F-KMSE loocv", name, counts(signs), verdict = found),
+      comparison("sum", name, "KME", counts(plain), verdict = found)
+    ))
+  }))
+}
+
 # Figure a: over which amounts does shrinkage help?
 claim_range <- function(given) {
   shrunk <- given[given$estimator != "KME", ]
@@ -533,27 +640,27 @@ main <- function(args) {
   ), usage)
   reps <- whole_number(chosen$reps, "--reps", 3)
   cores <- whole_number(chosen$cores, "--cores", 1)
-  figure <- one_of(chosen$figure, "--figure", c("a", "b", "c", "all"))
-  kernel <- one_of(chosen$kernel, "--kernel",
-                   c("LIN", "POLY2", "POLY3", "RBF", "all"))
+  figure <- one_of(chosen$figure, "--figure",
+                   c("a", "b", "c", "laplace", "all"))
+  kernel <- one_of(chosen$kernel, "--kernel", c(names(kernels), "all"))
   out <- output_folder(chosen$out)
   use_one_thread()
+  if (chosen$quick) kernel <- "RBF"
   if (kernel != "all") kernels <- kernels[kernel]
-  figures <- if (figure == "all") c("a", "b", "c") else figure
-  if (chosen$quick) reps <- 3
-  sizes <- if (chosen$quick) c(10, 20) else c(10, 15, 20, 30, 50, 70, 100)
-  dims <- if (chosen$quick) c(2, 20) else c(1, 2, 5, 10, 15, 20, 25, 30)
-  amounts <- 10^seq(-4, 2, by = if (chosen$quick) 1 else 0.25)
+  figures <- figure
+  if (figure == "all") figures <- c("a", "b", "c", "laplace")
+  sizes <- if (chosen$quick) c(10, 100) else c(10, 15, 20, 30, 50, 70, 100)
+  dims <- if (chosen$quick) 2 else c(1, 2, 5, 10, 15, 20, 25, 30)
+  amounts <- 10^seq(-4, 2, by = 0.25)
 
-  cat("Mean loss |mu~ - mu_P|^2 over ", reps, " distributions",
-      if (chosen$quick) " (too few to conclude anything)", "\n\n", sep = "")
+  cat("Mean loss |mu~ - mu_P|^2 over ", reps, " distributions\n\n", sep = "")
   given <- NULL
   if ("a" %in% figures) {
     cat("Figure a: loss against the amount of shrinkage (n = 20, d = 20)\n\n")
     found <- run_given(kernels, amounts, 20, 20, reps, cores)
     given <- summarize_given(found, amounts)
     print_given(given)
-    write_table(given, out, "risk-a.csv")
+    write_table(given, out, "risk-a.csv", c("kernel", "amount", "estimator"))
     write_figure(out, "risk-a.png", 1300, 1100, function() draw_given(given))
   }
   plans <- list(b = data.frame(n = sizes, d = 20), c = data.frame(n = 20,
@@ -567,16 +674,28 @@ main <- function(args) {
     cells[[name]] <- run_cells(plans[[name]], kernels, reps, cores)
     results <- do.call(rbind, lapply(cells[[name]], summarize))
     print_cells(results, along[1])
-    write_table(results, out, paste0("risk-", name, ".csv"))
+    write_table(results, out, paste0("risk-", name, ".csv"),
+                c("kernel", "n", "d", "estimator"))
     write_figure(out, paste0("risk-", name, ".png"),
                  if (length(kernels) == 1) 800 else 2200, 1150, function() {
                    draw_cells(results, along[1], along[2])
                  })
   }
+  if ("laplace" %in% figures) {
+    cat("\nLaplacian kernel, d = 20\n\n")
+    rows <- run_laplace(if (chosen$quick) 100 else c(10, 20, 50, 100), reps,
+                        cores)
+    show_laplace(rows)
+    numbers <- c("loss", "gain", "se", "exact_gain")
+    rows[numbers] <- signif(rows[numbers], 6)
+    write_table(rows, out, "risk-laplace.csv", c("kernel", "n", "estimator"))
+  }
+  # Of few cells nothing is concluded.
+  if (chosen$quick || length(cells) == 0) return(invisible())
   cat("\n")
   claims <- conclude(cells, given)
-  # Not by write_table(): what is printed ends with the conclusions.
-  keep_lines(csv_lines(claims), file.path(out, "risk-claims.csv"))
+  write_table(claims, out, "risk-claims.csv",
+              c("claim", "estimator", "against", "kernel"))
 }
 
 main(commandArgs(trailingOnly = TRUE))
