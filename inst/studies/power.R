@@ -26,8 +26,9 @@ usage <- "Usage: Rscript power.R [options]
 
   --part two-sample|figure3|hsic|column|level|all
                       what to run (all)
-  --figure3, --level  the same as --part figure3 or level
-  --reps N            data sets for each cell (200; figure3: 500; level: 2000)
+  --figure3, --level  the same as --part figure3, --part level
+  --reps N            data sets for each cell (200, figure3: 500, level:
+                      2000)
   --permutations B    (two-sample: 199, figure3: 1000, hsic: 2000, column:
                       499, level: 99)
   --eckerle4 FILE     the data set as NIST offers it: 60 lines of text, then
