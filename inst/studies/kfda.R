@@ -8,12 +8,13 @@
 # fixed ridge is 1e-3, as in Mika et al. (1999). The paper shrinks the scatter
 # within classes as it shrinks the covariance, (1 - lambda) N + lambda tau K
 # with the intensity and the target of shrink_gram(); kme_fda() adds a multiple
-# of the identity instead, N + r I with r = lambda / (1 - lambda) tau^2. The
-# paper shows its results as figures without numbers; ours stand beside those of a direct
-# evaluation of its formulas made before this package. Beside lambda stands the
-# oracle's: the one number that is best on average, by simulation. Figures 3 and
-# 4, contours of the output of both rules for one sample of 5 and of 20 points
-# of each cloud, are drawn too.
+# of the identity instead, N + r I with r = lambda / (1 - lambda) tau^2.
+#
+# The paper shows its results as figures without numbers; ours stand beside
+# those of a direct evaluation of its formulas made before this package. Beside
+# lambda stands the oracle's: the one number that is best on average, by
+# simulation. Figures 3 and 4, contours of the output of both rules for one
+# sample of 5 and of 20 points of each cloud, are drawn too.
 
 usage <- "Usage: Rscript kfda.R [options]
 
@@ -74,7 +75,8 @@ fit_all <- function(sample) {
 }
 
 # The paper's form: the direction (N + lambda / (1 - lambda) tau K)^-1 (M1 -
-# M2), cut midway between the means of the classes. TRUE where class 2 is chosen.
+# M2), cut midway between the means of the classes. TRUE where class 2 is
+# chosen.
 paper_rule <- function(sample, new) {
   k <- kernel_matrix(sample$x, kernel = kernel_rbf(theta))
   shrunk <- shrink_gram(k)
@@ -328,8 +330,8 @@ main <- function(args) {
   sizes <- c(3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
   if (chosen$quick) sizes <- c(3, 5, 8)
   say("Two classes, of two clouds and of one, n points of each cloud; ", reps,
-      " training samples for each n, ", test, " test points of each cloud. RBF ",
-      "kernel, theta^2 = 0.1; prior: the shares of the classes.")
+      " training samples for each n, ", test, " test points of each cloud. ",
+      "RBF kernel, theta^2 = 0.1; prior: the shares of the classes.")
   cat("\n")
   results <- do.call(rbind, lapply(sizes, function(n) {
     summarize(run_size(n, reps, test, cores), n)

@@ -18,9 +18,9 @@
 # that the marginalized estimators make both tests more powerful. Of Figure 3
 # the two cases, 500 trials and 1,000 permutations are theirs, and the parts of
 # Eckerle4 with 200 repetitions and 2,000 permutations; sizes, dimensions and
-# the alternatives of the first part are our choice. Unlike theirs, every choice made from the data here (bandwidth, noise,
-# lambda) is one that no permutation changes, or is made again in each, so that
-# the level of the test is exact.
+# the alternatives of the first part are our choice. Unlike theirs, every choice
+# made from the data here (bandwidth, noise, lambda) is one that no permutation
+# changes, or is made again in each, so that the level of the test is exact.
 
 usage <- "Usage: Rscript power.R [options]
 
