@@ -206,6 +206,9 @@ merge_parts <- function(parts) {
 
 norm2_parts <- function(parts, kernel) {
   parts <- merge_parts(parts)
+  if (are_many_points(parts, kernel)) {
+    return(drop(inner_matrix(list(parts), kernel)))
+  }
   total <- 0
   for (i in seq_along(parts)) {
     total <- total + norm2_part(parts[[i]], kernel)
@@ -217,9 +220,20 @@ norm2_parts <- function(parts, kernel) {
 }
 
 inner_parts <- function(left, right, kernel) {
-  sum(pair_values(merge_parts(left), merge_parts(right), \(a, b) {
-    inner_part(a, b, kernel)
-  }))
+  left <- merge_parts(left)
+  right <- merge_parts(right)
+  if (are_many_points(c(left, right), kernel)) {
+    return(drop(inner_matrix(list(right), kernel, list(left))))
+  }
+  sum(pair_values(left, right, \(a, b) inner_part(a, b, kernel)))
+}
+
+# So many parts that are points, as where each has noise of its own, that one
+# walk over all is worth it?
+are_many_points <- function(parts, kernel) {
+  length(parts) > 16L && is_rbf(kernel) && is.null(kernel$equal) &&
+    all(vapply(parts, \(part) !is.null(part$sample) &&
+                 knows_points(part$sample), NA))
 }
 
 norm2_part <- function(part, kernel) {
@@ -406,13 +420,15 @@ weights_on <- function(object, sample) {
 
 # --- Noise -----------------------------------------------------------------
 
-# The noise as d variances, or NULL if the embedding does not depend on it.
+# The noise as d variances or a covariance, or NULL if the embedding does not
+# depend on it.
 effective_noise <- function(object) {
   noise <- object$noise
   if (is.null(noise) || is_linear(object$kernel) || all(noise == 0)) {
     return(NULL)
   }
-  rep_len(unname(noise), ncol(object$sample$x))
+  if (is.matrix(noise)) unname(noise) else
+    rep_len(unname(noise), ncol(object$sample$x))
 }
 
 # The noise of a difference; NULL is none.
@@ -443,6 +459,14 @@ noisy_kernel <- function(kernel, noise, origin) {
   kernel$bandwidth <- 1
   list(kernel = kernel, height = exp(-sum(log(diag(root)))),
        turn = \(z) t(solve_lower(root, (t(unname(z)) - origin) / theta)))
+}
+
+# The points whose plain kernel values, times `height`, are those of the points
+# of a sample with noise on either side.
+noisy_sample <- function(sample, noise) {
+  x <- sample$x
+  wide <- noisy_kernel(sample$kernel, 2 * noise, colMeans(x))
+  list(sample = points_sample(wide$turn(x), wide$kernel), height = wide$height)
 }
 
 # sum_j weights_j E k(z~_i, x~_j) for independent z~_i from N(z_i, at_z) and

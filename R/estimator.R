@@ -38,7 +38,8 @@
 #'     \cdot)}{mu = 1/n sum_i E k(x~_i, .)}, \eqn{\tilde x_i \sim N(x_i,
 #'     E)}{x~_i from N(x_i, E)}, \eqn{E = \sigma^2 I}{E = sigma^2 I} or
 #'     \eqn{\mathrm{diag}(e_1, \ldots, e_d)}{diag(e_1, ..., e_d)}; for RBF
-#'     kernels, linear and polynomial ones up to degree 3. The noise minimizes
+#'     kernels, linear and polynomial ones up to degree 3. For RBF kernels E may
+#'     be given as a covariance, of all points or of each. Variances minimize
 #'     the exact leave-one-out score, with \eqn{L_{ij} = E\,k(x_i, \tilde
 #'     x_j)}{L_ij = E k(x_i, x~_j)} and \eqn{Q_{ij} = E\,k(\tilde x_i, \tilde
 #'     x_j)}{Q_ij = E k(x~_i, x~_j)} \deqn{\varrho - \frac{2(\Sigma L -
@@ -98,7 +99,12 @@
 #'   with C weights, a C by d matrix and a d by d by C array; not with `"gcv"`
 #'   and `"printed"`.
 #' @param noise Variances of the noise, one number, for MMKME also one for each
-#'   column, or `NULL` to have them selected.
+#'   column, or `NULL` to have them selected; for MMKME also a covariance, d by
+#'   d, or one for each point, d by d by n (in [mmd_test()] the points of all
+#'   samples in the order in which they are given; not in [mmd_pairwise()],
+#'   [bag_gram()] and [smm()]). In squared units of the columns as the kernel
+#'   has them, that is after `scale`. With one for each point the squared norm
+#'   takes \eqn{n^2d^3/6} flops, a value at a new point \eqn{nd^2}.
 #' @param h,c Share of the normal distribution and factor of smoothing, numbers
 #'   from 0 to 1, or `NULL` to have them selected.
 #' @param folds In how many folds points are left out, from 3 on (`Inf`: one by
@@ -115,12 +121,13 @@
 #' @references
 #' Muandet, K., Fukumizu, K., Sriperumbudur, B., Gretton, A. and Schölkopf, B.
 #' (2014). Kernel mean estimation and Stein effect. *Proceedings of the 31st
-#' International Conference on Machine Learning*. Theorem 3 (S-KMSE), Theorem 4
-#' (F-KMSE). \doi{10.48550/arXiv.1306.0842}
+#' International Conference on Machine Learning*. Equation 3 (Theorem 1),
+#' Theorem 3 (S-KMSE), Theorem 4 (F-KMSE). \doi{10.48550/arXiv.1306.0842}
 #'
 #' Xia, X., Shan, S., Gong, M., Wang, N., Gao, F., Wei, H. and Liu, T. (2021).
-#' Kernel mean estimation by marginalized corrupted distributions.
-#' \doi{10.48550/arXiv.2107.04855}
+#' Kernel mean estimation by marginalized corrupted distributions. Equations 7
+#' and 8 (the estimators), 25 to 27 (score and inner products), 29 to 32 and 34
+#' (in tests). \doi{10.48550/arXiv.2107.04855}
 #'
 #' Ledoit, O. and Wolf, M. (2004). A well-conditioned estimator for
 #' large-dimensional covariance matrices. *Journal of Multivariate Analysis*
@@ -136,6 +143,8 @@
 #' est_stack(list(est_kme(), est_smooth(0.4, 1)))
 #' x <- scale(iris[1:50, 1:4])
 #' kme(x, estimator = est_skmse(lambda = 0.1))
+#' # Points measured with errors of a known covariance
+#' kme(x, estimator = est_mmkme(noise = 0.1 * cov(x)))
 #'
 #' # One of your own: the tenth of the points that are farthest out counts half
 #' trimmed <- function(sample) {

@@ -88,9 +88,9 @@ est_choose.kernmean_estimator <- function(estimator, sample) {
 }
 
 # What is chosen from a pooled sample, once for all relabelings: list(estimator:
-# with nothing left to choose but what est_share() chooses, kernel: NULL or the
-# one that takes the place of the sample's, height: a factor of its values,
-# chosen: fields of the test). `where`: a name for errors.
+# with nothing left to choose but what est_share() chooses, sample: NULL or the
+# one whose average is taken, height: a factor of its values, chosen: fields of
+# the test). `where`: a name for errors.
 est_settle <- function(estimator, sample, where) UseMethod("est_settle")
 est_settle.kernmean_estimator <- function(estimator, sample, where) {
   list(estimator = estimator, height = 1)

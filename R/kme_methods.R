@@ -166,7 +166,11 @@ fit_summary.kme <- function(x) {
   c(
     list(norms = paste0("rho = |KME|^2 = ", format_number(x$rho),
                         ", varrho = mean k(x, x) = ", format_number(x$varrho))),
-    if (!is.null(x$noise)) {
+    if (length(dim(x$noise)) == 3L) {
+      list(noise = describe_covariance(x$noise))
+    } else if (is.matrix(x$noise)) {
+      list("Noise (covariance)" = x$noise)
+    } else if (!is.null(x$noise)) {
       list("Noise (variances)" = x$noise)
     } else if (!is.null(x$covariance)) {
       list("Noise (standard deviations)" = sqrt(x$h * diag(x$covariance)))

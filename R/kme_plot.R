@@ -126,7 +126,8 @@ picture_candidates <- function(object) {
 }
 
 has_column_noise <- function(object) {
-  !is.null(object$noise) && object$estimator$by_column
+  !is.null(object$noise) && object$estimator$by_column &&
+    is.null(dim(object$noise))
 }
 
 # The variances column by column.

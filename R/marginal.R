@@ -2,7 +2,8 @@
 # distribution around it, N(x_i, diag(e)), and the estimate is the mean of their
 # embeddings. The sections and inner products stay in closed form: for RBF
 # kernels with theta^2 + e in place of theta^2, for polynomial kernels up to
-# degree 3 by the moments of the normal distribution.
+# degree 3 by the moments of the normal distribution. Noise that is given may
+# also be a covariance, of all points or of each: for RBF kernels.
 
 #' @rdname estimators
 #' @export
@@ -21,7 +22,9 @@ est_mmkme <- function(noise = NULL, select = NULL, ...) {
 register_estimator("mmkme", est_mmkme)
 
 new_marginal <- function(name, label, kind, noise, select, by_column = FALSE) {
-  if (!is.null(noise)) {
+  if (by_column && length(dim(noise)) > 1L) {
+    noise <- check_noise_covariance(noise)
+  } else if (!is.null(noise)) {
     noise[] <- take(noise, numbers(count = if (!by_column) 1L))
   }
   select <- check_rule(select, "loocv", noise, "noise")
@@ -34,16 +37,60 @@ new_marginal <- function(name, label, kind, noise, select, by_column = FALSE) {
 
 # --- Arguments -------------------------------------------------------------
 
+# Is the noise a covariance, of all points or (each = TRUE) one of each?
+has_covariance <- function(estimator, each = FALSE) {
+  length(dim(estimator$noise)) > 1L + each
+}
+
+# A covariance, d x d, or one for each point, d x d x n.
+check_noise_covariance <- function(noise) {
+  shape <- dim(noise)
+  if (!is.numeric(noise) || !length(shape) %in% 2:3 || shape[1L] != shape[2L] ||
+        !length(noise)) {
+    stop_input("'noise' must be variances, a d x d covariance matrix or a ",
+               "d x d x n array of them, not ", describe(noise))
+  }
+  count <- if (length(shape) == 3L) shape[3L] else 1L
+  noise[] <- check_covariances(array(noise, c(shape[1:2], count)), shape[1L],
+                               count, "noise")
+  noise
+}
+
+# The same for the points of a sample, its columns in their order. `of` says
+# whose columns these are.
+fit_covariance <- function(noise, x, of = NULL) {
+  wanted <- c(ncol(x), ncol(x), if (length(dim(noise)) == 3L) nrow(x))
+  if (!identical(dim(noise), wanted)) {
+    stop_input("'noise' must be ", paste(wanted, collapse = " x "),
+               ", a covariance of the columns", of,
+               if (length(wanted) == 3L) " for each point", ", not ",
+               describe(noise))
+  }
+  columns <- stats::setNames(seq_len(ncol(x)), rownames(noise))
+  at <- in_order(columns, colnames(x), "noise", paste0("the columns", of))
+  if (length(wanted) == 3L) noise[at, at, , drop = FALSE] else
+    noise[at, at, drop = FALSE]
+}
+
+# The noise of each point in the order of another sample.
+order_noise <- function(estimator, order) {
+  if (has_covariance(estimator, each = TRUE)) {
+    estimator$noise <- estimator$noise[, , order, drop = FALSE]
+  }
+  estimator
+}
+
 # What the noise must be, seen with the sample.
 check_noisy <- function(estimator, sample) {
-  poly <- has_trait(estimator, "poly")
+  poly <- has_trait(estimator, "poly") && !has_covariance(estimator)
   sample_points(sample, "'x' must hold points for estimator \"",
                 estimator$name, "\", not a matrix of kernel values")
   kernel <- sample$kernel
   if (!is_rbf(kernel) && !(poly && is_poly(kernel, 1:3))) {
     stop_input("'kernel' must be an RBF",
                if (poly) ", linear or polynomial kernel up to degree 3" else
-                 " kernel", " for estimator \"", estimator$name, "\", not ",
+                 " kernel", " for estimator \"", estimator$name, "\"",
+               if (has_covariance(estimator)) " with covariances", ", not ",
                format_kernel(kernel))
   }
   if (!is.null(kernel$equal)) {
@@ -68,21 +115,45 @@ est_fit.est_marginal <- function(estimator, sample) {
   check_noisy(estimator, sample)
   x <- sample$x
   chosen <- find_noise(estimator, x, sample$kernel)
-  noise <- if (!estimator$by_column) chosen$noise[1L] else
-    stats::setNames(chosen$noise, colnames(x))
+  noise <- chosen$noise
+  if (!estimator$by_column) {
+    noise <- noise[1L]
+  } else if (!has_covariance(estimator)) {
+    names(noise) <- colnames(x)
+  }
   fit <- list(weights = rep(1 / sample$n, sample$n), lambda = 0, noise = noise)
-  part <- embedding_parts(c(fit, list(sample = sample,
-                                      kernel = sample$kernel)))[[1L]]
+  if (has_covariance(estimator, each = TRUE)) {
+    fit$parts <- pointwise_parts(sample, noise)
+  }
+  parts <- embedding_parts(c(fit, list(sample = sample,
+                                       kernel = sample$kernel)))
   moments <- sample_moments(sample)
   c(fit, list(
-    fitted = part_at(part, sample$kernel, own_points(sample)),
-    norm2 = max(0, norm2_part(part, sample$kernel)), rho = moments$rho,
+    fitted = parts_at(parts, sample$kernel, own_points(sample)),
+    norm2 = max(0, norm2_parts(parts, sample$kernel)), rho = moments$rho,
     varrho = moments$varrho, select = estimator$select
   ), chosen[c("score", "minimum", "reference", "border")])
 }
 
+# Each point with the covariance of its own, d x d x n.
+pointwise_parts <- function(sample, noise) {
+  lapply(seq_len(sample$n), \(i) {
+    list(sample = sample_take(sample, i), weights = 1 / sample$n,
+         noise = matrix(noise[, , i], nrow(noise)))
+  })
+}
+
 est_bags.est_marginal <- function(estimator, sample, sizes) {
   check_noisy(estimator, sample)
+  if (has_covariance(estimator)) {
+    if (has_covariance(estimator, each = TRUE)) {
+      stop_input("'noise' must be one covariance for all points of all bags, ",
+                 "not ", describe(estimator$noise))
+    }
+    return(list(parts = unname(each_bag(sample, sizes, \(bag) {
+      est_parts(estimator, bag)
+    })), chosen = list()))
+  }
   noise <- each_bag(sample, sizes, \(bag) {
     if (bag$n == 1L && is.null(estimator$noise)) {
       numeric(ncol(bag$x))
@@ -106,17 +177,25 @@ est_settle.est_marginal <- function(estimator, sample, where) {
   check_noisy(estimator, sample)
   noise <- find_noise(estimator, sample$x, sample$kernel,
                       paste(" of", where))$noise
-  wide <- noisy_kernel(sample$kernel, 2 * noise, sample$x[1L, ])
-  list(estimator = est_kme(), kernel = wide$kernel, height = wide$height,
-       chosen = list(noise = noise))
+  settled <- if (has_covariance(estimator, each = TRUE)) {
+    each <- lapply(pointwise_parts(sample, noise), \(part) {
+      part$weights <- 1
+      list(part)
+    })
+    values <- inner_matrix(each, sample$kernel)
+    list(sample = gram_sample(new_gram(values)), height = 1)
+  } else {
+    noisy_sample(sample, noise)
+  }
+  c(list(estimator = est_kme(), chosen = list(noise = noise)), settled)
 }
 
 # --- Selection -------------------------------------------------------------
 
-# The variances given, or those of smallest leave-one-out score for the points x
-# and a fitted kernel: list(noise: d variances, score: the curve for one
-# variance, minimum, reference: the score without noise, border). `of` says
-# whose columns these are.
+# The noise given, or the variances of smallest leave-one-out score for the
+# points x and a fitted kernel: list(noise: d variances or covariances, score:
+# the curve for one variance, minimum, reference: the score without noise,
+# border). `of` says whose columns these are.
 find_noise <- function(estimator, x, kernel, of = NULL) {
   noise <- estimator$noise
   if (is.null(noise)) {
@@ -125,6 +204,9 @@ find_noise <- function(estimator, x, kernel, of = NULL) {
     return(if (estimator$by_column) select_each(score, shared) else shared)
   }
   d <- ncol(x)
+  if (has_covariance(estimator)) {
+    return(list(noise = fit_covariance(noise, x, of), border = FALSE))
+  }
   if (!length(noise) %in% c(1L, d)) {
     stop_input("'noise' must be non-negative numbers, one or ", d,
                " (a variance for each column", of, "), not ", describe(noise))
@@ -302,7 +384,9 @@ est_lines.est_marginal <- function(estimator, fit, digits, plain = "the KME",
                                    target = "the target") {
   noise <- fit$noise
   theta <- fit$kernel$bandwidth
-  what <- if (!estimator$by_column) {
+  what <- if (has_covariance(estimator)) {
+    describe_covariance(noise)
+  } else if (!estimator$by_column) {
     paste0("noise sigma^2 = ", format_number(noise, digits),
            if (length(theta) == 1L) {
              paste0(" = ", format_number(noise / theta^2, digits), " theta^2")
@@ -323,6 +407,16 @@ est_lines.est_marginal <- function(estimator, fit, digits, plain = "the KME",
     },
     describe_score(fit, digits, plain)
   )
+}
+
+# The noise of a fit or test in words, where it is no variances.
+describe_covariance <- function(noise) {
+  shape <- dim(noise)
+  paste0("noise: ", if (length(shape) == 3L) {
+    paste(shape[3L], "covariances")
+  } else {
+    "one covariance"
+  }, ", ", shape[1L], " x ", shape[1L])
 }
 
 # --- Many samples -------------------------------------------------------------

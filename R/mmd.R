@@ -451,7 +451,8 @@ mmd_statistics <- function(samples, options, scheme) {
   if (needs_gram(options$estimator)) {
     sample <- form_sample(sample)
   }
-  settled <- est_settle(options$estimator, sample, "the pooled sample")
+  settled <- est_settle(order_noise(options$estimator, samples$order), sample,
+                        "the pooled sample")
   samples$sample <- settled_sample(sample, settled)
   # Of a filter only the plain statistic has a height, and it is in its values.
   height <- settled$height

@@ -169,6 +169,10 @@ settle_compared <- function(samples, asked) {
   samples$first <- cumsum(samples$sizes) - samples$sizes
   samples$estimator <- asked$estimator
   if (is_unshrunk(asked$estimator)) {
+    if (has_covariance(asked$estimator, each = TRUE)) {
+      stop_input("'estimator' must have one covariance for all points, not ",
+                 describe(asked$estimator$noise))
+    }
     average <- est_settle(asked$estimator, sample, "the pooled sample")
     samples$noise <- average$chosen$noise
     if (!is.null(samples$noise)) samples$estimator$noise <- samples$noise
@@ -487,8 +491,7 @@ fit_lines.mmd_pairwise <- function(x, digits) {
 fit_summary.mmd_pairwise <- function(x) {
   list(lines = c(
     if (!is.null(x$noise)) {
-      paste("noise variances:", paste(unique(format_number(range(x$noise))),
-                                      collapse = " to "))
+      noise_line(x$noise)
     },
     if (!is.null(x$B)) {
       least <- rep(1 / (x$B + 1), nrow(x$table))

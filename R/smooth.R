@@ -259,10 +259,8 @@ est_settle_variable.est_smooth <- function(estimator, sample, where) {
   if (is.null(part$noise)) {
     return(list(estimator = est_kme(), height = 1, chosen = chosen))
   }
-  x <- part$sample$x
-  wide <- noisy_kernel(kernel, 2 * part$noise, colMeans(x))
-  list(estimator = est_kme(), sample = points_sample(wide$turn(x), wide$kernel),
-       height = wide$height, chosen = chosen)
+  c(list(estimator = est_kme(), chosen = chosen),
+    noisy_sample(part$sample, part$noise))
 }
 
 # --- print -------------------------------------------------------------------

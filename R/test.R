@@ -167,13 +167,7 @@ named_bandwidth <- function(kernel) {
 
 # The sample whose average a settled estimator takes.
 settled_sample <- function(sample, settled) {
-  if (!is.null(settled$sample)) {
-    settled$sample
-  } else if (is.null(settled$kernel)) {
-    sample
-  } else {
-    points_sample(sample$x, settled$kernel)
-  }
+  if (is.null(settled$sample)) sample else settled$sample
 }
 
 # --- Permutations ------------------------------------------------------------

@@ -38,16 +38,26 @@ maximum_line <- function(test) {
 sample_lines <- function(sample) UseMethod("sample_lines")
 sample_lines.default <- \(sample) NULL
 
+# Variances, a covariance, or a list of them by variable.
+noise_line <- function(noise) {
+  one <- if (is.list(noise)) noise[[1L]] else noise
+  if (!is.null(dim(one))) {
+    return(describe_covariance(one))
+  }
+  noise <- unique(range(unlist(noise)))
+  paste("noise variances =", paste(format_number(noise), collapse = ", "))
+}
+
 fit_summary.htest <- function(x) {
   unbiased <- x$unbiased
-  noise <- if (!is.null(x$noise)) range(unlist(x$noise))
-  amounts <- Filter(length, c(list("noise variances" = unique(noise)),
-                              x[c("lambda", "alpha")], as.list(x$smoothing)))
+  noise <- x$noise
+  amounts <- Filter(length, c(x[c("lambda", "alpha")], as.list(x$smoothing)))
   list(
     lines = c(
       if (inherits(x$kernel, "kernmean_kernel")) kernel_lines(x$kernel) else
         unlist(Map(kernel_lines, x$kernel, names(x$kernel))),
       sample_lines(x$sample),
+      if (!is.null(noise)) noise_line(noise),
       paste(names(amounts), "=", vapply(amounts, \(amount) {
         paste(format_number(amount), collapse = ", ")
       }, ""), recycle0 = TRUE),

@@ -64,9 +64,10 @@ as_weights <- function(fit, type = c("projection", "taylor")) {
   }
   weights <- weights_on(fit, fit$sample)
   if (is.null(weights)) {
-    if (type == "taylor" && is.null(fit$noise)) {
+    if (type == "taylor" && (is.null(fit$noise) || !is.null(fit$parts))) {
       stop_input("'type' must be \"projection\" for a mean over points that ",
-                 "are not those of the sample")
+                 if (is.null(fit$noise)) "are not those of the sample" else
+                   "have covariances of their own")
     }
     g <- sample_gram(fit$sample)
     weights <- if (type == "projection") {
@@ -82,10 +83,12 @@ taylor_weights <- function(g, noise) {
   n <- nrow(g$x)
   theta2 <- rep_len(g$kernel$bandwidth, ncol(g$x))^2
   # G 1_n from products with K: (a - b)^2 = a^2 - 2ab + b^2.
+  noise <- noise_matrix(noise)
+  axes <- eigen(noise / outer(theta2, theta2) / 2, symmetric = TRUE)
   u <- sweep(g$x, 2, colMeans(g$x)) %*%
-    diag(sqrt(noise / 2) / theta2, length(noise))
+    (axes$vectors * rep(sqrt(pmax(axes$values, 0)), each = nrow(noise)))
   u2 <- rowSums(u^2)
   k <- product(g$K, cbind(1, u2, u)) / n
   moved <- u2 * k[, 1] + k[, 2] - 2 * rowSums(u * k[, -(1:2), drop = FALSE])
-  (1 - sum(noise / (2 * theta2))) / n + solve_spectrum(g, moved)
+  (1 - sum(diag(noise) / (2 * theta2))) / n + solve_spectrum(g, moved)
 }
