@@ -49,8 +49,15 @@
 #'   sketch those of its landmarks}
 #' \item{lambda, alpha}{amount of shrinkage, 0 for KME, MKME and MMKME; `alpha`
 #'   for S-KMSE only}
+#' \item{harmless}{for S-KMSE: \eqn{\alpha}{alpha} up to which the risk is no
+#'   larger than that of the average, an estimate of
+#'   \eqn{2\Delta/(\Delta + \|f^* - \mu\|^2)}{2D/(D + |f - mu|^2)},
+#'   \eqn{\Delta = E\|\hat\mu - \mu\|^2}{D = E|mu^ - mu|^2} (Theorem 1 of
+#'   Muandet et al.; the least risk is at half of it):
+#'   \eqn{2(\varrho - \rho)/((n - 1)\|f^* - \hat\mu\|^2)}{2 (varrho -
+#'   rho)/((n - 1) |f - mu^|^2)}, at most 1}
 #' \item{noise}{for MKME the variance \eqn{\sigma^2}{sigma^2}, for MMKME the
-#'   variances \eqn{e_l}{e_l}, named by the columns}
+#'   variances \eqn{e_l}{e_l}, named by the columns, or the covariances given}
 #' \item{fitted, norm2}{the embedding at the n points; its squared norm}
 #' \item{rho, varrho}{\eqn{\rho}{rho} and \eqn{\varrho}{varrho} of [estimators]}
 #' \item{h, c, covariance}{for smoothing only; the covariance is \eqn{S}}

@@ -166,6 +166,10 @@ fit_summary.kme <- function(x) {
   c(
     list(norms = paste0("rho = |KME|^2 = ", format_number(x$rho),
                         ", varrho = mean k(x, x) = ", format_number(x$varrho))),
+    if (!is.null(x$harmless)) list(harmless = paste0(
+      "no more risk than the average: alpha up to ", format_number(x$harmless),
+      " (Theorem 1 of Muandet et al., plug-in)"
+    )),
     if (length(dim(x$noise)) == 3L) {
       list(noise = describe_covariance(x$noise))
     } else if (is.matrix(x$noise)) {

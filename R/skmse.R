@@ -50,7 +50,12 @@ est_shrink.est_skmse <- function(estimator, moments, cross = 0, norm2 = 0) {
   rho <- moments$rho
   varrho <- moments$varrho
   distance2 <- max(0, norm2 - 2 * cross + rho)
-  alpha <- skmse_alpha(estimator, max(0, varrho - rho), distance2, n)
+  excess <- max(0, varrho - rho)
+  alpha <- skmse_alpha(estimator, excess, distance2, n)
+  # D/(D + |f* - mu|^2), D = E|mu^ - mu|^2, has the least risk, and what is
+  # below twice of it less than the average (M14, Theorem 1). Unbiased are
+  # excess/(n - 1) for D and distance2 for the denominator.
+  best <- if (excess > 0) excess / ((n - 1) * distance2) else 0
   score <- \(a) loo_score(a, n, rho, varrho, cross, norm2)
   curve <- if (identical(estimator$select, "loocv")) {
     path <- exp(seq(log(1e-4), log(1e2), length.out = 61))
@@ -61,8 +66,8 @@ est_shrink.est_skmse <- function(estimator, moments, cross = 0, norm2 = 0) {
   chosen <- is.null(lambda)
   list(
     lambda = if (chosen) alpha / (1 - alpha) else lambda, alpha = alpha,
-    score = curve, minimum = score(alpha), reference = score(0),
-    border = chosen && alpha == 1, select = estimator$select
+    harmless = min(1, 2 * best), score = curve, minimum = score(alpha),
+    reference = score(0), border = chosen && alpha == 1, select = estimator$select
   )
 }
 
