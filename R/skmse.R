@@ -67,7 +67,8 @@ est_shrink.est_skmse <- function(estimator, moments, cross = 0, norm2 = 0) {
   list(
     lambda = if (chosen) alpha / (1 - alpha) else lambda, alpha = alpha,
     harmless = min(1, 2 * best), score = curve, minimum = score(alpha),
-    reference = score(0), border = chosen && alpha == 1, select = estimator$select
+    reference = score(0), border = chosen && alpha == 1,
+    select = estimator$select
   )
 }
 

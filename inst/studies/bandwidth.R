@@ -14,13 +14,14 @@ usage <- "Usage: Rscript bandwidth.R [options]
   --out DIR           folder for the table (.)
   --cores N           processes, with the package future.apply (1); the
                       results do not depend on it
-  --quick             the smallest form: 5 data sets
+  --quick             the smallest form: few cells
   --help              this text"
 
 study_name <- "bandwidth.R"
 here <- grep("^--file=", commandArgs(), value = TRUE)
 here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
-source(file.path(dirname(here[1]), "common.R"))
+here <- dirname(here[1])
+source(file.path(here, "common.R"))
 
 # Points of a density 1 + sin(2 pi f u) on [0, 1], by rejection.
 wave <- function(n, f) {
@@ -188,7 +189,7 @@ main <- function() {
          cores = "1", quick = FALSE), usage
   )
   part <- one_of(chosen$part, "--part", c("bandwidths", "kernels", "all"))
-  reps <- if (chosen$quick) 5 else whole_number(chosen$reps, "--reps", 1)
+  reps <- whole_number(chosen$reps, "--reps", 1)
   permutations <- whole_number(chosen$permutations, "--permutations", 19)
   cores <- whole_number(chosen$cores, "--cores", 1)
   out <- output_folder(chosen$out)
@@ -196,13 +197,14 @@ main <- function() {
   cores <- start_processes(cores)
   say("Share of ", reps, " data sets in which the test rejects at level 0.05, ",
       permutations, " permutations.")
+  key <- c("test", "n", "alternative")
   run <- function(cells, ways) {
     do.call(rbind, lapply(cells, run_cell, ways, reps, permutations, cores))
   }
   if (part != "kernels") {
-    found <- run(cells, ways)
+    found <- run(if (chosen$quick) cells[1] else cells, ways)
     print(found, digits = 3, row.names = FALSE)
-    write_table(found, out, "bandwidth.csv")
+    write_table(found, out, "bandwidth.csv", key)
   }
   if (part != "bandwidths") {
     few <- match(c("mmd", "hsic"), vapply(kernel_cells, `[[`, "", "test"))
@@ -217,7 +219,7 @@ main <- function() {
       ), ". Laplace (L1) above RBF in ", sum(mine$laplace_L1 > mine$rbf),
       ", below in ", sum(mine$laplace_L1 < mine$rbf), " of ", nrow(mine), ".")
     }
-    write_table(found, out, "bandwidth-kernels.csv")
+    write_table(found, out, "bandwidth-kernels.csv", key)
   }
 }
 

@@ -390,7 +390,8 @@ csv_lines <- function(table, ...) {
 # Above the table, in lines that start with #: `notes`, the command, and what it
 # took since the last table. The smallest form of a study computes a few cells
 # of it, with all repetitions: rows that must be those of the stored table.
-write_table <- function(table, folder, name, key, notes = NULL, ...) {
+# `key`: the columns by which rows are known; NULL for a table of times.
+write_table <- function(table, folder, name, key = NULL, notes = NULL, ...) {
   file <- file.path(folder, name)
   now <- proc.time()[["elapsed"]]
   notes <- c(notes, this_run$command, sprintf(
@@ -400,7 +401,7 @@ write_table <- function(table, folder, name, key, notes = NULL, ...) {
   this_run$clock <- now
   keep_lines(c(paste("#", notes), csv_lines(table, ...)), file)
   cat("Table: ", file, "\n", sep = "")
-  if (this_run$quick) {
+  if (this_run$quick && !is.null(key)) {
     check_stored(read_table(file), sub(".gz$", "", name), key)
   }
 }

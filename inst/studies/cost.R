@@ -13,7 +13,8 @@ usage <- "Usage: Rscript cost.R [options]
 study_name <- "cost.R"
 here <- grep("^--file=", commandArgs(), value = TRUE)
 here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
-source(file.path(dirname(here[1]), "common.R"))
+here <- dirname(here[1])
+source(file.path(here, "common.R"))
 
 ways <- list(
   "KME" = est_kme(), "S-KMSE loocv" = est_skmse(),

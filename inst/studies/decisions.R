@@ -17,13 +17,14 @@ usage <- "Usage: Rscript decisions.R [options]
   --part groups|nearest|fda|all  what to measure (all)
   --reps N   draws for each setting (at least 2; 100)
   --out DIR  folder for the tables (.)
-  --quick    the smallest form: 3 draws
+  --quick    the smallest form: the groups alone
   --help     this text"
 
 study_name <- "decisions.R"
 here <- grep("^--file=", commandArgs(), value = TRUE)
 here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
-source(file.path(dirname(here[1]), "common.R"))
+here <- dirname(here[1])
+source(file.path(here, "common.R"))
 
 mass <- function(name) {
   if (!requireNamespace("MASS", quietly = TRUE)) {
@@ -189,12 +190,16 @@ arguments <- read_options(commandArgs(TRUE), list(
 ), usage)
 parts <- list(groups = study_groups, nearest = study_nearest, fda = study_fda)
 part <- one_of(arguments$part, "--part", c(names(parts), "all"))
-reps <- if (arguments$quick) 3 else whole_number(arguments$reps, "--reps", 2)
+reps <- whole_number(arguments$reps, "--reps", 2)
+keys <- list(groups = c("groups", "n", "estimator"),
+             nearest = c("data", "estimator"), fda = c("data", "n"))
+if (arguments$quick) part <- "groups"
 folder <- output_folder(arguments$out)
 use_one_thread()
 for (name in if (part == "all") names(parts) else part) {
   set.seed(seed_of(name))
   found <- rounded(parts[[name]](reps))
   print(found, row.names = FALSE)
-  write_table(found, folder, paste0("decisions-", name, ".csv"))
+  write_table(found, folder, paste0("decisions-", name, ".csv"),
+              keys[[name]])
 }

@@ -26,8 +26,7 @@ usage <- "Usage: Rscript distributions.R [options]
   --out DIR   folder for the tables (.)
   --cores N   processes, with the package future.apply (1); the results do not
               depend on it
-  --quick     the smallest form: 2 repetitions, one design of fewer groups, one
-              bandwidth
+  --quick     the smallest form: the risks alone
   --help      this text
 
 The data are of the UCI archive (archive.ics.uci.edu; CC BY 4.0): \"Musk
@@ -370,8 +369,8 @@ musk_once <- function(data, factors) {
   rbind(found, chosen)
 }
 
-run_musk <- function(data, reps, cores, quick) {
-  factors <- if (quick) 1 else c(0.5, 1, 2)
+run_musk <- function(data, reps, cores) {
+  factors <- c(0.5, 1, 2)
   set.seed(seed_of("musk"))
   seeds <- draw_seeds(reps)
   found <- over(seq_len(reps), function(rep) {
@@ -430,7 +429,7 @@ printed <- function(method, level2) {
 }
 
 show_risk <- function(folder) {
-  table <- utils::read.csv(file.path(folder, "distributions-risk.csv"))
+  table <- read_table(file.path(folder, "distributions-risk.csv"))
   marks <- mark_signs(clear_sign(table$gain, table$se))
   cells <- matrix(paste0(sprintf("%.0f", table$gain), marks), length(ways))
   dimnames(cells) <- list(names(ways), unique(table$setting))
@@ -441,7 +440,7 @@ show_risk <- function(folder) {
 }
 
 show_machines <- function(folder, name, method, what) {
-  table <- utils::read.csv(file.path(folder, name))
+  table <- read_table(file.path(folder, name))
   for (data in unique(table$data)) {
     for (level2 in levels2) {
       mine <- table[table$data == data & table$level2 == level2, ]
@@ -479,7 +478,7 @@ print_claims <- function(claims) {
 claims_in <- function(folder) {
   files <- file.path(folder, tables[parts != "risk"])
   files <- files[file.exists(files)]
-  do.call(rbind, lapply(files, function(file) examine(utils::read.csv(file))))
+  do.call(rbind, lapply(files, function(file) examine(read_table(file))))
 }
 
 show_verdict <- function(claims) {
@@ -509,15 +508,12 @@ tables <- stats::setNames(paste0("distributions-", parts, ".csv"), parts)
 run_part <- function(part, chosen, reps, cores) {
   counts <- c(train = 100, normal = 100, strange = 30)
   if (part == "groups") counts[] <- 50
-  if (chosen$quick) counts[] <- 10
   switch(
-    part, risk = run_risk(reps, cores, if (chosen$quick) 8 else 30),
-    groups = run_groups(group_designs[if (chosen$quick) 1 else 1:2], counts,
-                        reps, cores),
+    part, risk = run_risk(reps, cores, 30),
+    groups = run_groups(group_designs[1:2], counts, reps, cores),
     magic = run_groups(list(magic = telescope(chosen$data)), counts, reps,
                        cores),
-    musk = run_musk(musk_data(chosen$data), max(2, reps %/% 2), cores,
-                    chosen$quick)
+    musk = run_musk(musk_data(chosen$data), max(2, reps %/% 2), cores)
   )
 }
 
@@ -528,12 +524,13 @@ main <- function(args) {
   ), usage)
   part <- one_of(chosen$part, "--part", c(parts, "all"))
   if (part != "all") parts <- part
-  reps <- if (chosen$quick) 2 else whole_number(chosen$reps, "--reps", 2)
+  reps <- whole_number(chosen$reps, "--reps", 2)
   cores <- whole_number(chosen$cores, "--cores", 1)
   folder <- chosen$from
   if (nzchar(folder)) {
     parts <- parts[file.exists(file.path(folder, tables[parts]))]
   } else {
+    if (chosen$quick) parts <- "risk"
     there <- vapply(parts, at_hand, NA, chosen$data)
     for (name in parts[!there]) {
       say("Left out, as its data are not at hand (see --help): ", name, ".")
@@ -546,13 +543,15 @@ main <- function(args) {
     folder <- output_folder(chosen$out)
     use_one_thread()
     cores <- start_processes(cores)
+    key <- c("setting", "way", "data", "protocol", "level2")
     for (name in parts) {
       write_table(rounded(run_part(name, chosen, reps, cores)), folder,
-                  tables[[name]])
+                  tables[[name]], if (name == "risk") key[1:2] else key[-1])
     }
     claims <- claims_in(folder)
     if (!is.null(claims)) {
-      write_table(claims, folder, "distributions-claims.csv")
+      write_table(claims, folder, "distributions-claims.csv",
+                  c("data", "protocol", "way"))
     }
   }
   if ("risk" %in% parts) show_risk(folder)

@@ -22,13 +22,14 @@ usage <- "Usage: Rscript filters.R [options]
   --out DIR           folder for figures and tables (.)
   --cores N           processes, with the package future.apply (1); the
                       results do not depend on it
-  --quick             the smallest form of all: few cells, 2 data sets
+  --quick             the smallest form of all: few cells
   --help              this text"
 
 study_name <- "filters.R"
 here <- grep("^--file=", commandArgs(), value = TRUE)
 here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
-source(file.path(dirname(here[1]), "common.R"))
+here <- dirname(here[1])
+source(file.path(here, "common.R"))
 
 # Data ------------------------------------------------------------------------
 
@@ -271,10 +272,9 @@ power_study <- function(alternatives, tests, style, name, quick, reps,
       "multiples of these; * above, ! below ", plain, "'s by McNemar's test ",
       "at the 5% level.")
   cat("\n")
-  if (quick) alternatives <- alternatives[c(1, length(alternatives))]
+  if (quick) alternatives <- alternatives[1]
   all <- do.call(rbind, Map(function(label, made) {
-    sizes <- if (quick) 20 else sort(unique(c(made$n, made$sizes)))
-    if (quick) made$n <- 20
+    sizes <- if (quick) made$n else sort(unique(c(made$n, made$sizes)))
     do.call(rbind, lapply(sizes, function(n) {
       power_cell(label, made, n, tests, reps, permutations, cores)
     }))
@@ -284,7 +284,8 @@ power_study <- function(alternatives, tests, style, name, quick, reps,
   growing <- all[all$alternative == names(alternatives)[length(alternatives)], ]
   print_cells(growing, "n")
   compare_all(all[all$usual_n, ], plain)
-  write_table(all, out, paste0("filters-", name, ".csv"))
+  write_table(all, out, paste0("filters-", name, ".csv"),
+              c("alternative", "n", "test"))
   write_figure(out, paste0("filters-", name, ".png"), 1800, 1000, function() {
     draw_power(all, growing, style[names(tests), ])
   })
@@ -373,20 +374,15 @@ main <- function(args) {
   part <- one_of(chosen$part, "--part",
                  c("two-sample", "independence", "level", "all"))
   quick <- chosen$quick
-  number <- function(option, usual, smallest, least) {
-    if (nzchar(chosen[[option]])) {
-      return(whole_number(chosen[[option]], paste0("--", option), least))
-    }
-    if (quick) smallest else usual
+  number <- function(option, usual, least) {
+    if (!nzchar(chosen[[option]])) return(usual)
+    whole_number(chosen[[option]], paste0("--", option), least)
   }
-  reps <- function(usual) number("reps", usual, 2, 2)
-  permutations <- function(usual) number("permutations", usual, 19, 19)
+  reps <- function(usual) number("reps", usual, 2)
+  permutations <- function(usual) number("permutations", usual, 19)
   cores <- start_processes(whole_number(chosen$cores, "--cores", 1))
   out <- output_folder(chosen$out)
   use_one_thread()
-  if (quick) {
-    cat("The smallest form: too few data sets to conclude anything.\n\n")
-  }
   run <- function(name, alternatives, tests, style) {
     if (part %in% c(name, "all")) {
       power_study(alternatives, tests, style, name, quick, reps(300),
@@ -396,8 +392,8 @@ main <- function(args) {
   run("two-sample", two_samples, mmd_tests, mmd_style)
   run("independence", pairs_of, hsic_tests, hsic_style)
   if (part %in% c("level", "all")) {
-    source(file.path(dirname(here[1]), "filters-level.R"))
-    level_study(reps(2000), permutations(99), cores, out)
+    source(file.path(here, "filters-level.R"))
+    level_study(reps(2000), permutations(99), cores, out, quick)
   }
 }
 

@@ -107,7 +107,7 @@ run <- function(args) {
     from = "", quick = FALSE, help = FALSE
   ), usage)
   if (nzchar(options$from)) {
-    print(round(tabulate_scores(utils::read.csv(options$from)), 2))
+    print(round(tabulate_scores(read_table(options$from)), 2))
     return(invisible())
   }
   use_one_thread()
@@ -131,7 +131,8 @@ run <- function(args) {
   }))
   results$log_density <- signif(results$log_density, 8)
   results$seconds <- round(results$seconds, 2)
-  keep_lines(csv_lines(results), file.path(folder, "heldout-density.csv"))
+  write_table(results, folder, "heldout-density.csv",
+              c("data", "method", "fold"))
   print(round(tabulate_scores(results), 2))
 }
 

@@ -16,12 +16,14 @@ columns, one row for each point.
   --reps N        samples drawn for each data set and n (at least 2; 100)
   --out FILE.png  where the figure goes (heldout.png, or heldout-FILE.png)
   --table FILE    where the gains go as CSV (nowhere)
+  --quick         the smallest form: the first data set
   --help          this text"
 
 study_name <- "heldout.R"
 here <- grep("^--file=", commandArgs(), value = TRUE)
 here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
-source(file.path(dirname(here[1]), "common.R"))
+here <- dirname(here[1])
+source(file.path(here, "common.R"))
 
 data_sets <- c("Ionosphere", "Sonar", "Glass", "Vehicle", "Satellite")
 sizes <- c(10, 20, 50)
@@ -41,6 +43,9 @@ style <- data.frame(
 
 read_arguments <- function(args) {
   chosen <- list(reps = 100, out = NULL, file = NULL, table = NULL)
+  this_run$command <- describe_command(args)
+  this_run$quick <- "--quick" %in% args
+  args <- setdiff(args, "--quick")
   while (length(args) > 0) {
     arg <- args[[1]]
     if (arg %in% c("--help", "-h")) {
@@ -77,7 +82,7 @@ read_arguments <- function(args) {
 }
 
 # Separator and header are read off the first line.
-read_table <- function(file) {
+read_points <- function(file) {
   if (!file.exists(file) || dir.exists(file)) {
     give_up("cannot find the file '", file, "'")
   }
@@ -323,9 +328,10 @@ draw_legend <- function(reps) {
 main <- function(args) {
   chosen <- read_arguments(args)
   tables <- if (is.null(chosen$file)) {
+    if (this_run$quick) data_sets <- data_sets[1]
     sapply(data_sets, mlbench_table, simplify = FALSE)
   } else {
-    stats::setNames(list(read_table(chosen$file)), basename(chosen$file))
+    stats::setNames(list(read_points(chosen$file)), basename(chosen$file))
   }
   set.seed(20140621)
   cat("Mean squared RKHS error (x 1000) against the embedding of the whole ",
@@ -342,7 +348,8 @@ main <- function(args) {
   if (!is.null(chosen$table)) {
     rounded <- c("error", "gain", "se")
     results[rounded] <- lapply(results[rounded], signif, 5)
-    keep_lines(csv_lines(results), chosen$table)
+    write_table(results, dirname(chosen$table), basename(chosen$table),
+                c("data", "times", "n", "estimator"))
   }
   if (capabilities("png")) {
     keep_whole(chosen$out, function(path) draw(results, chosen$reps, path),

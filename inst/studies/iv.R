@@ -22,13 +22,14 @@ usage <- "Usage: Rscript iv.R [options]
   --out DIR   folder for the tables (.)
   --cores N   processes, with the package future.apply (1); the results do not
               depend on it, but for the seconds
-  --quick     the smallest form: n = 100, 2 samples, the smaller data set
+  --quick     the smallest form: n = 100, the smaller data set
   --help      this text"
 
 study_name <- "iv.R"
 here <- grep("^--file=", commandArgs(), value = TRUE)
 here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
-source(file.path(dirname(here[1]), "common.R"))
+here <- dirname(here[1])
+source(file.path(here, "common.R"))
 
 # Peers -----------------------------------------------------------------------
 
@@ -426,12 +427,14 @@ run_design <- function(part, sizes, reps, cores, folder) {
   found <- run_part(part, sizes, reps, cores)
   table <- summarize(found)
   examined <- do.call(rbind, lapply(claims[[part]], examine, found = found))
-  write_table(rounded(table), folder, paste0("iv-", part, ".csv"))
-  write_table(rounded(examined), folder, paste0("iv-", part, "-claims.csv"))
+  write_table(rounded(table), folder, paste0("iv-", part, ".csv"),
+              c("n", "of", "method"))
+  write_table(rounded(examined), folder, paste0("iv-", part, "-claims.csv"),
+              c("claim", "of", "n"))
 }
 
 show_design <- function(part, folder) {
-  read <- function(name) utils::read.csv(file.path(folder, name))
+  read <- function(name) read_table(file.path(folder, name))
   print_errors(read(paste0("iv-", part, ".csv")), part)
   print_claims(read(paste0("iv-", part, "-claims.csv")))
 }
@@ -617,14 +620,15 @@ run_real <- function(names, folder) {
   }
   if (any(there)) {
     found <- do.call(rbind, lapply(names[there], run_application))
-    write_table(rounded(found), folder, "iv-real.csv")
+    write_table(rounded(found), folder, "iv-real.csv",
+                c("data", "method", "at"))
   }
 }
 
 show_real <- function(folder) {
   file <- file.path(folder, "iv-real.csv")
   if (!file.exists(file)) return(invisible())
-  found <- utils::read.csv(file)
+  found <- read_table(file)
   for (name in unique(found$data)) {
     mine <- found[found$data == name, ]
     along <- applications[[name]]$along
@@ -665,7 +669,7 @@ main <- function(args) {
   parts <- c("sigmoid", "nested", "rules", "real")
   part <- one_of(chosen$part, "--part", c(parts, "all"))
   if (part != "all") parts <- part
-  reps <- if (chosen$quick) 2 else whole_number(chosen$reps, "--reps", 2)
+  reps <- whole_number(chosen$reps, "--reps", 2)
   most <- if (chosen$quick) 100 else whole_number(chosen$most, "--most", 100)
   cores <- whole_number(chosen$cores, "--cores", 1)
   folder <- chosen$from

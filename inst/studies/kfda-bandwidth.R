@@ -14,13 +14,14 @@ usage <- "Usage: Rscript kfda-bandwidth.R [options]
   --out DIR      folder for the table (.)
   --cores N      processes, with the package future.apply (1); the results do
                  not depend on it
-  --quick        the smallest form: two data sets, three folds
+  --quick        the smallest form: iris alone
   --help         this text"
 
 study_name <- "kfda-bandwidth.R"
 here <- grep("^--file=", commandArgs(), value = TRUE)
 here <- gsub("~+~", " ", sub("^--file=", "", here), fixed = TRUE)
-source(file.path(dirname(here[1]), "common.R"))
+here <- dirname(here[1])
+source(file.path(here, "common.R"))
 
 # Data ------------------------------------------------------------------------
 
@@ -149,7 +150,8 @@ error_table <- function(results, what = "error") {
     mine <- results[results$method == method, ]
     mine[[what]][match(data, mine$data)]
   }, numeric(length(data)))
-  rownames(table) <- data
+  table <- matrix(table, length(data),
+                  dimnames = list(data, unique(results$method)))
   rbind(table, mean = colMeans(table))
 }
 
@@ -175,31 +177,30 @@ main <- function(args) {
     cores = "1", quick = FALSE
   ), usage)
   if (nzchar(chosen$from)) {
-    print_results(utils::read.csv(chosen$from))
+    print_results(read_table(chosen$from))
     return(invisible())
   }
   times <- whole_number(chosen$times, "--times", 1)
   cores <- whole_number(chosen$cores, "--cores", 1)
   out <- output_folder(chosen$out)
   use_one_thread()
-  names <- if (chosen$quick) c("iris", "glass") else data_names
+  names <- if (chosen$quick) "iris" else data_names
   sets <- sapply(names, read_set, chosen$data, chosen$download,
                  simplify = FALSE)
   sets <- sets[lengths(sets) > 0]
   missing <- setdiff(names, names(sets))
   if (length(missing) > 0) say("Not at hand: ", toString(missing), ".")
-  say("Ten-fold cross-validation, ", if (chosen$quick) "three folds" else
-    paste(times, "times"), "; methods: ", toString(names(all_methods())), ".")
+  say("Ten-fold cross-validation, ", times, " times; methods: ",
+      toString(names(all_methods())), ".")
   cat("\n")
   found <- lapply(names(sets), function(name) {
     message(name)
-    jobs <- make_jobs(name, sets[[name]], if (chosen$quick) 1 else times,
-                      if (chosen$quick) 3 else 10)
+    jobs <- make_jobs(name, sets[[name]], times, 10)
     do.call(rbind, over(jobs, run_fold, cores))
   })
   results <- summarize(do.call(rbind, found))
   print_results(results)
-  write_table(results, out, "kfda-bandwidth.csv")
+  write_table(results, out, "kfda-bandwidth.csv", c("data", "method"))
 }
 
 main(commandArgs(trailingOnly = TRUE))

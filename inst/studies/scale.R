@@ -22,7 +22,7 @@ usage <- "Usage: Rscript scale.R [options]
   --cores N    the most processes in part workers (2)
   --temp DIR   folder for the files of rows (R's own temporary folder)
   --out DIR    folder for the tables (.)
-  --quick      the smallest form: a hundred points, two samples
+  --quick      the smallest form: few landmarks
   --help       this text"
 
 study_name <- "scale.R"
@@ -379,11 +379,11 @@ rounded <- function(table) {
   table
 }
 
-show <- function(table, out, name) {
+show <- function(table, out, name, key = NULL) {
   if (is.null(table)) return(invisible())
   table <- rounded(table)
   print(table, row.names = FALSE)
-  write_table(table, out, paste0("scale-", name, ".csv"))
+  write_table(table, out, paste0("scale-", name, ".csv"), key)
 }
 
 main <- function(args) {
@@ -405,21 +405,19 @@ main <- function(args) {
   if (!isTRUE(rows >= 1000)) give_up("--rows must be a number from 1000 on")
   out <- output_folder(chosen$out)
   if (quick) {
-    reps <- 2
     rows <- 10000
     cores <- 1
   }
   asked <- \(name) part %in% c(name, "all")
-  m <- if (quick) 20 else c(50, 100, 200, 300, 500)
+  m <- if (quick) 50 else c(50, 100, 200, 300, 500)
   options(width = 200)
   if (asked("accuracy")) {
-    show(study_accuracy(reps, if (quick) 100 else 5000, m), out, "accuracy")
+    show(study_accuracy(reps, 5000, m), out, "accuracy",
+         c("data", "times", "m", "method"))
   }
   if (asked("power")) {
-    found <- study_power(if (quick) reps else 10 * reps,
-                         if (quick) 200 else 5000, setdiff(m, c(200, 500)),
-                         if (quick) 5 else 25, if (quick) 19 else 199)
-    show(found, out, "power")
+    found <- study_power(10 * reps, 5000, setdiff(m, c(200, 500)), 25, 199)
+    show(found, out, "power", c("difference", "m", "method"))
   }
   landmarks <- if (quick) 30 else 300
   if (asked("time")) {

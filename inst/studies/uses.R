@@ -29,7 +29,7 @@ usage <- "Usage: Rscript uses.R [options]
   --out DIR      folder for the tables (.)
   --cores N      processes, with the package future.apply (1); the results do
                  not depend on it
-  --quick        the smallest form: 2 repetitions of few settings
+  --quick        the smallest form: few settings
   --help         this text"
 
 study_name <- "uses.R"
@@ -250,7 +250,7 @@ run_bags <- function(reps, cores, quick, folder) {
   if (quick) cells <- cells[1, ]
   do.call(rbind, Map(function(task, n) {
     found <- repeated(paste("bags:", task, n), reps, cores, function() {
-      bags_once(tasks[[task]], n, if (quick) 10 else 40, levels2)
+      bags_once(tasks[[task]], n, 40, levels2)
     })
     do.call(rbind, lapply(names(levels2), function(level2) {
       cbind(part = "bags", setting = task, what = level2, n = n, times = 1,
@@ -308,7 +308,7 @@ center_once <- function(x, n, times) {
 }
 
 run_density <- function(data, reps, cores, quick) {
-  sizes <- if (quick) 30 else c(50, 100)
+  sizes <- if (quick) 50 else c(50, 100)
   data <- data[intersect(density_sets, names(data))]
   cells <- cells_of(n = sizes, data = names(data))
   do.call(rbind, Map(function(name, n) {
@@ -323,7 +323,7 @@ run_density <- function(data, reps, cores, quick) {
 }
 
 run_center <- function(data, reps, cores, quick) {
-  cells <- cells_of(n = if (quick) 20 else c(10, 30), times = multiples,
+  cells <- cells_of(n = if (quick) 10 else c(10, 30), times = multiples,
                     data = names(data))
   do.call(rbind, Map(function(name, n, times) {
     label <- paste("center:", name, n, times)
@@ -384,7 +384,6 @@ main <- function(args) {
   part <- one_of(chosen$part, "--part", c(parts, "all"))
   if (part != "all") parts <- part
   reps <- whole_number(chosen$reps, "--reps", 2)
-  if (chosen$quick) reps <- 2
   share <- function(of) max(2, reps %/% of)
   out <- output_folder(chosen$out)
   use_one_thread()
@@ -402,7 +401,8 @@ main <- function(args) {
     )
     rownames(table) <- NULL
     show(table)
-    write_table(rounded(table), out, paste0("uses-", part, ".csv"))
+    write_table(rounded(table), out, paste0("uses-", part, ".csv"),
+                c("setting", "what", "n", "times", "estimator"))
   }
 }
 
