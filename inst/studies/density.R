@@ -86,7 +86,7 @@ shrinkage <- names(plain_estimators)
 marginal <- names(marginal_estimators)
 both_rules <- c(shrinkage, printed_rule)
 parts <- list(LIN = both_rules, POLY2 = both_rules, POLY3 = both_rules,
-              RBF = both_rules, "RBF, X21" = c(shrinkage, marginal))
+              RBF = both_rules, "RBF X21" = c(shrinkage, marginal))
 table_parts <- list("1" = names(parts)[1:4], "3" = names(parts)[5])
 
 # Ways to optimize; of the third each number of steps is one in the results,
