@@ -144,6 +144,37 @@ iv_settings <- door_table(
 #' \eqn{O(nm^2)}{O(n m^2)} time and \eqn{O(m^2)}{O(m^2)} memory beyond the data
 #' and one panel of rows.
 #'
+#' @section The classes of NNPIV: Meza and Singh's Python package, call by call;
+#'   `T`, `Y`, `Z` and `A` to `W` are the arguments of its `fit()`.
+#'   \tabular{ll}{
+#'   `RKHSIV` \tab `rkhs_iv(T, Y, Z, preset = "nnpiv")` \cr
+#'   `RKHSIVCV` \tab with `control = iv_control(select = "cv")` \cr
+#'   `RKHSIVL2` \tab with `penalty = "l2"` \cr
+#'   `RKHSIVL2CV` \tab with both \cr
+#'   `ApproxRKHSIV`, `ApproxRKHSIVL2` \tab with `iv_control(landmarks = m)`
+#'     (`"nystrom"`) or `features = m` (`"rbfsampler"`) \cr
+#'   `ApproxRKHSIVCV`, `ApproxRKHSIVL2CV` \tab with `select = "cv"` there, too
+#'     \cr
+#'   `RKHS2IV`, `RKHS2IVCV`, `RKHS2IVL2`, `RKHS2IVL2CV` \tab
+#'     `rkhs_iv_nested(A, B, C, D, Y, W, preset = "nnpiv")`, with the same \cr
+#'   `ApproxRKHS2IV`, `ApproxRKHS2IVCV`, `ApproxRKHS2IVL2`,
+#'     `ApproxRKHS2IVL2CV` \tab with the same \cr
+#'   `gamma = "auto"`; `delta_scale`, `delta_exp`, `alpha_scale` \tab
+#'     `preset = list(gamma = "auto", delta_scale = , ...)` \cr
+#'   `predict()`, `score()` \tab [predict()][predict.rkhs_iv], [score()] \cr
+#'   the maximizers \eqn{\Phi K^+V} \tab `fitted(type = "adversary")`
+#'   }
+#'   The preset has their kernel, \eqn{\exp(-2\|x - y\|^2)}{exp(-2 |x -
+#'   y|^2)} of columns as they come, and their cross-validation: penalties by
+#'   the number of rows of each fold, bandwidths, landmarks and features made of
+#'   the other rows alone, and for nested fits one more value of the grid where
+#'   the best is its end. What differs: where \eqn{K_X} has no full rank, to
+#'   rounding, as for smooth kernels of few columns, their pseudo-inverse of a
+#'   matrix quadratic in \eqn{K_X}, cut at 1e-15 of its largest singular value,
+#'   drops directions that are there and keeps some that are not. For the norm
+#'   that changes some digits, for `"l2"` the fit: `vignette("iv")` has an
+#'   example.
+#'
 #' @param x The regressors: a numeric matrix, a data frame (factors among its
 #'   columns are kept), a vector, a factor, or a [gram()].
 #' @param y The outcome, numeric.
@@ -160,9 +191,11 @@ iv_settings <- door_table(
 #'   choose among by cross-validation, see [iv_control()].
 #' @param ... In the default method, must be empty; in the formula method,
 #'   arguments of the default method by name.
-#' @param preset `"nnpiv"`: penalties and kernels by the rules of the authors'
-#'   code, see `vignette("iv")`, or a list of other numbers for these rules;
-#'   not with penalties of your own.
+#' @param preset `"nnpiv"`: penalties, kernels and cross-validation by the rules
+#'   of the authors' code, see below, or a list of other values for these:
+#'   `delta_scale` (5), `delta_exp` (0.4), `alpha_scale` and `gamma` (2, or
+#'   `"auto"`: 1 over twice the median distance); not with penalties of your
+#'   own.
 #' @param control What experts set, see [iv_control()]: the search for
 #'   penalties, landmarks and random features, units, tolerances.
 #' @param formula `y ~ x1 + x2 | z1 + z2`, a dot after the bar for the
@@ -231,9 +264,11 @@ an_iv_control <- is_a("iv_control", "iv_control(...)")
 
 # The numbers of the authors' rules, or others in their place.
 a_preset <- maybe(new_kind("\"nnpiv\"", \(x) {
-  identical(x, "nnpiv") || is.list(x) &&
-    all(names(x) %in% names(nnpiv_preset)) &&
-    is.numeric(c(1, unlist(x))) && isTRUE(all(unlist(x) > 0))
+  identical(x, "nnpiv") || is.list(x) && {
+    numbers <- unlist(x[!(names(x) == "gamma" & x %in% "auto")])
+    all(names(x) %in% names(nnpiv_preset)) && length(x$gamma) <= 1L &&
+      is.numeric(c(1, numbers)) && isTRUE(all(numbers > 0))
+  }
 }, \(x) {
   utils::modifyList(nnpiv_preset, if (is.list(x)) x else list(),
                     keep.null = TRUE)
@@ -362,7 +397,7 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
     control$rule <- if (nested || !is.null(preset)) "min" else "paired"
   }
   blocks <- read_blocks(asked[sort(called)], asked$kernel, control$scale,
-                        is.null(preset))
+                        preset)
   n <- blocks[[1L]]$sample$n
   rows <- moment_rows(asked$subset, n)
   # Rows outside the first moment need no outcome.
@@ -378,7 +413,8 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
     stop_input("'landmarks' must be at least 2 rows of the ", n, ", not ",
                max(landmarks))
   }
-  if (length(landmarks) == 1L) control$landmarks <- sample.int(n, landmarks)
+  drawn <- if (length(landmarks) == 1L) landmarks
+  if (!is.null(drawn)) control$landmarks <- sample.int(n, landmarks)
   center <- control$intercept
   if (is.null(center)) center <- is.null(c(mu, preset, w))
   lambda[lengths(lambda) == 0L] <- if (asked$penalty == "l2") 0 else
@@ -386,15 +422,16 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   task <- list(called = called, y = unname(y), w = unname(w),
                rows = rows[c("d", if (nested) "c")], penalty = asked$penalty,
                control = control, preset = preset, center = center,
+               blocks = blocks, drawn = drawn,
                lambda = lambda, mu = c(mu, preset$alpha_scale), ratio = ratio)
   fit_task(task, blocks, replace(y, blank, NA), stored(asked))
 }
 
 # --- Reading -----------------------------------------------------------------
 
-# The blocks of a fit as variables, with the argument `kernel`; `units`: have
-# numeric columns without a kernel units of their own?
-read_blocks <- function(data, kernel, scale, units) {
+# The blocks of a fit as variables, with the argument `kernel`. With a preset
+# numeric columns without a kernel have that of the authors, in their units.
+read_blocks <- function(data, kernel, scale, preset) {
   brings <- vapply(data, has_own_kernel, NA)
   if (all(brings)) {
     refuse_beside_own(inherits(kernel, "kernmean_kernel"), scale)
@@ -403,10 +440,11 @@ read_blocks <- function(data, kernel, scale, units) {
   blocks <- Map(\(x, name, brings) {
     kernel <- kernels[[name]]
     if (is.null(kernel)) {
-      if (is.null(scale)) scale <- units
-      if (!brings && !units) kernel <- kernel_rbf(nnpiv_bandwidth)
+      if (is.null(scale)) scale <- is.null(preset)
+      if (!brings && !is.null(preset)) kernel <- nnpiv_kernel(preset$gamma)
     }
     block <- read_variable(x, kernel, name, paste0("kernel$", name), scale)
+    block$auto <- is.null(kernels[[name]]) && is.function(kernel$bandwidth)
     check_definite(block$sample$kernel)
     block
   }, data, names(data), brings)
@@ -465,20 +503,6 @@ moment_rows <- function(subset, n) {
                "each moment")
   }
   lapply(subset[c("d", "c")], \(x) as.vector(x) == 1)
-}
-
-# 1/(2 gamma) = the median distance of all pairs, each point with itself
-# included.
-nnpiv_bandwidth <- function(x) {
-  n <- nrow(x)
-  check_memory(n, n, "give a kernel", copies = 3,
-               what = "the authors' bandwidth")
-  middle <- stats::median(as.matrix(stats::dist(x)))
-  if (middle <= 0) {
-    stop_input("the authors' bandwidth, from the median distance, must be ",
-               "positive; at least half of the distances are 0: give a kernel")
-  }
-  sqrt(middle)
 }
 
 # --- Formulas ----------------------------------------------------------------

@@ -6,7 +6,9 @@
 #   penalty   "norm" or "l2"
 #   control   of iv_control(); tol_learner, tol_instrument: below these shares
 #             of the largest eigenvalue a direction counts as none
-#   preset    the numbers of the authors' rules, or NULL
+#   preset    the numbers of the authors' rules, or NULL; with these
+#   blocks    the blocks, and
+#   drawn     how many landmarks were drawn, NULL for those that were given
 #   center    is y centered?
 #   lambda    list(d, c): a number or "gcv", NA by a preset
 #   mu        values or NULL; ratio: mu_h/mu_g, NULL: by traces
@@ -55,6 +57,10 @@ fit_task <- function(task, blocks, y, arguments) {
   warn_instruments(task, system$ranks, lambda, whole)
   warn_linear(task)
 
+  adversary <- do.call(cbind, lapply(names(task$rows), \(of) {
+    most <- adversary_theta(task, whole[[of]], of, solved$theta, system$mean)
+    map_values(task$maps[[of]], map_function(task$maps[[of]], most), most)
+  }))
   maps <- task$maps[c("a", if (nested) "b")]
   theta <- lapply(solved$theta, drop)
   functions <- stats::setNames(Map(map_function, maps, theta), names(theta))
@@ -63,6 +69,7 @@ fit_task <- function(task, blocks, y, arguments) {
   rows <- names(y)
   if (is.null(rows)) rows <- rownames(blocks[[task$called[["a"]]]]$sample$x)
   dimnames(fitted) <- list(rows, names(functions))
+  dimnames(adversary) <- list(rows, c("first", "second")[seq_along(task$rows)])
   g <- fitted[, "g"]
   residuals <- stats::setNames(y, rows) - g
   fields <- list(
@@ -74,6 +81,7 @@ fit_task <- function(task, blocks, y, arguments) {
     cv = cv, first_stage = if (nested) stage else stage$d,
     rule = if (!is.null(cv)) task$control$rule,
     alpha_scale = if (!is.null(task$preset)) chosen, functions = functions,
+    adversary = adversary,
     blocks = blocks, kernels = lapply(blocks, \(block) block$sample$kernel),
     y = y, n = length(y), centered = task$center,
     landmarks = task$control$landmarks, arguments = arguments
@@ -163,6 +171,24 @@ apply_root <- function(task, moments, of, right) {
   s <- kept_spectrum(moment$gram, tolerance)
   list(rank = min(length(s$values), moment$n),
        x = scale / sqrt(s$values + lambda) * cross(s$vectors, right))
+}
+
+# The coefficients of the function of the instruments that is farthest from
+# orthogonal to the residuals v = g - y (or h - wg): the maximizer of mean(2vf -
+# f^2) - lambda |f|^2/n over the rows of the moment, (F'F + lambda I)^-1 F'v.
+adversary_theta <- function(task, moment, of, theta, mean) {
+  right <- product(moment$with, rbind(
+    theta$g, if (of == "c") theta$h, -1, mean
+  ))
+  lambda <- penalty_rule(task, moment$n, of)$lambda
+  lower <- if (lambda > 0) cholesky(moment$gram, lambda)
+  if (!is.null(lower)) {
+    return(solve_factored(lower, right))
+  }
+  tolerance <- task$control$tol_instrument
+  if (is.null(tolerance)) tolerance <- moment$n * .Machine$double.eps
+  s <- kept_spectrum(moment$gram, if (lambda > 0) 0 else tolerance)
+  product(s$vectors, cross(s$vectors, right) / (s$values + lambda))
 }
 
 # Without a base the identity.
@@ -273,9 +299,32 @@ first_stage <- function(moment, first) {
 #   "l2"                      lambda = 0, mu = alpha
 # n is that of the rows at hand: of a fold's complement for its fit, of the fold
 # for its criterion. alpha_scale NULL: 60 for Estimator 1, 1 for the others.
-nnpiv_preset <- list(delta_scale = 5, delta_exp = 0.4, alpha_scale = NULL)
+# gamma, of exp(-gamma |x - y|^2), is a number or "auto", see nnpiv_kernel().
+nnpiv_preset <- list(delta_scale = 5, delta_exp = 0.4, alpha_scale = NULL,
+                     gamma = 2)
 
 preset_delta <- \(preset, n) preset$delta_scale * n^-preset$delta_exp
+
+# exp(-gamma |x - y|^2); of "auto" 1/(2 gamma) is the median distance of all
+# pairs, each point with itself included.
+nnpiv_kernel <- function(gamma) {
+  if (!identical(gamma, "auto")) {
+    return(kernel_rbf(sqrt(1 / (2 * gamma))))
+  }
+  kernel_rbf(nnpiv_bandwidth)
+}
+
+nnpiv_bandwidth <- function(x) {
+  n <- nrow(x)
+  check_memory(n, n, "give a kernel", copies = 3,
+               what = "the authors' bandwidth")
+  middle <- stats::median(as.matrix(stats::dist(x)))
+  if (middle <= 0) {
+    stop_input("the authors' bandwidth, from the median distance, must be ",
+               "positive; at least half of the distances are 0: give a kernel")
+  }
+  sqrt(middle)
+}
 
 # Penalties in units of the matrix grow with the number of rows. For n rows
 # list(lambda: of a moment, mu: the factor of a grid, which is for all rows or
@@ -302,8 +351,11 @@ penalty_values <- function(task) {
       values <- own_grid * if (is_norm(task)) block_trace(task, "a") else 1
       return(structure(values, wider = wider_grid(values)))
     }
-    values <- if (select) authors_grid else
-      if (is_norm(task) && !is_nested(task)) 60 else 1
+    # The authors look beyond an end in nested fits alone, by one value.
+    values <- if (!select) if (is_norm(task) && !is_nested(task)) 60 else 1 else
+      structure(authors_grid, wider = if (is_nested(task)) {
+        wider_grid(authors_grid, 1L)
+      })
   }
   if (select && length(values) == 1L) {
     stop_input("'select' must not be \"cv\" where one penalty is given")
@@ -411,11 +463,42 @@ fold_p_values <- function(x, of) {
   }
 }
 
+# The task of the authors' code with a fold left out: its bandwidths, landmarks
+# and random features are made of the other rows, anew.
+task_without <- function(task, rows) {
+  others <- setdiff(seq_along(task$y), rows)
+  blocks <- lapply(task$blocks, \(block) {
+    if (isTRUE(block$auto)) {
+      x <- block$sample$x
+      kernel <- block$sample$kernel
+      kernel$bandwidth <- nnpiv_bandwidth(x[others, , drop = FALSE])
+      block$sample <- points_sample(x, kernel)
+    }
+    block
+  })
+  kept <- task$control$landmarks
+  if (!is.null(task$drawn)) {
+    task$control$landmarks <- others[sample.int(
+      length(others), min(task$drawn, length(others))
+    )]
+  } else if (!is.null(kept)) {
+    task$control$landmarks <- intersect(kept, others)
+  }
+  anew <- length(kept) || length(task$control$features) ||
+    !identical(blocks, task$blocks)
+  if (anew) task$maps <- make_maps(task, blocks)
+  task
+}
+
 # Held-out criteria: folds in rows, values in columns. `whole`: the moments of
 # all rows.
 held_out_scores <- function(task, whole, folds, grid) {
   n <- length(task$y)
   scores <- lapply_shown(split(seq_len(n), folds), \(rows) {
+    if (!is.null(task$preset)) {
+      task <- task_without(task, rows)
+      whole <- row_moments(task, seq_len(n))
+    }
     held <- row_moments(task, rows)
     train <- moments_without(whole, held)
     system <- iv_system(task, train, replace(task$rows$d, rows, FALSE))

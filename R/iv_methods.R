@@ -66,11 +66,9 @@ function_block <- function(object, f) {
   names(object$blocks)[match(f, names(object$functions))]
 }
 
-# The values of a function at new data of its block, which must not have levels
-# of factors that it knows nothing of.
-iv_values <- function(object, f, newdata) {
-  name <- function_block(object, f)
-  block <- object$blocks[[name]]
+# New data of a block, which must not have levels of factors that it knows
+# nothing of.
+block_newdata <- function(block, newdata, name) {
   factor <- is_factor_variable(block)
   if (factor && is.data.frame(newdata) && ncol(newdata) == 1L) {
     newdata <- newdata[[1L]]
@@ -84,6 +82,14 @@ iv_values <- function(object, f, newdata) {
     stop_input("'newdata' must have levels that the fit has seen, not ",
                quoted(unseen))
   }
+  new
+}
+
+# The values of a function at new data of its block.
+iv_values <- function(object, f, newdata) {
+  name <- function_block(object, f)
+  block <- object$blocks[[name]]
+  new <- block_newdata(block, newdata, name)
   part <- object$functions[[f]]
   values <- function_at(part, block$sample, new)
   far <- sum(values == 0)
@@ -95,6 +101,168 @@ iv_values <- function(object, f, newdata) {
     )
   }
   stats::setNames(values + object$intercept, new$names)
+}
+
+#' Fitted values of an instrumental-variable fit
+#'
+#' The functions at the points of the sample, or the adversary's.
+#'
+#' The adversary of [rkhs_iv()] is the function of the instruments that is
+#' farthest from orthogonal to the residuals \eqn{v = g - y}: it maximizes
+#' \eqn{\mathrm{mean}(2vf - f^2) - \lambda\|f\|^2/n}{mean(2 v f - f^2) - lambda
+#' |f|^2/n}, and its values are \eqn{Pv}. Where it is far from 0 the moment
+#' condition fails. A nested fit has one for each moment, the second of \eqn{v
+#' = h - wg}{v = h - w g}; with `subset` it is that of the moment's rows, shown
+#' for all.
+#'
+#' @param object A fit of [rkhs_iv()] or [rkhs_iv_nested()].
+#' @param type `"function"`, or `"adversary"`.
+#' @param ... Must be empty.
+#' @return `"function"`: the values of g, for nested fits a matrix with the
+#'   columns `g` and `h`. `"adversary"`: a matrix with the column `first`, for
+#'   nested fits also `second`.
+#' @references
+#' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
+#' regression. \doi{10.48550/arXiv.2112.14249}
+#' @examples
+#' fit <- rkhs_iv(faithful$waiting, faithful$eruptions, faithful$waiting)
+#' plot(faithful$waiting, fitted(fit, type = "adversary"))
+#' @export
+fitted.rkhs_iv <- function(object, type = c("function", "adversary"), ...) {
+  check_dots(...)
+  same_version(object)
+  type <- take(type, choice("function", "adversary"))
+  stats::napredict(object$na.action, if (type == "function") {
+    object$fitted.values
+  } else {
+    object$adversary
+  })
+}
+
+#' Score of a fit on new data
+#'
+#' How well a fit satisfies its moment conditions on data that it has not seen:
+#' the held-out criterion of cross-validation, 0 at best.
+#'
+#' With the residuals r of t new rows, \eqn{r'Pr/t^2}, P made anew from the
+#' instruments of these rows with the kernel of the fit and its ridge for t rows
+#' (\eqn{\lambda t/n}{lambda t/n}; with a preset by its rules, whose criterion
+#' of Estimator 1 is multiplied by \eqn{2t\delta_t^2}{2 t delta_t^2}); for
+#' nested fits the sum over both moments. It compares fits on the same new rows:
+#' its level depends on their number and on P. Fits with landmarks or random
+#' features have the exact P here.
+#'
+#' @param object A fit of [rkhs_iv()] or [rkhs_iv_nested()].
+#' @param newdata `list(x = , y = , z = )`; for a fit by formula a data frame
+#'   with all of its variables; for a nested fit `list(a = , b = , c = , d = , y
+#'   = )`, and where the fit has them `w` and `subset`.
+#' @param ... Must be empty.
+#' @return One number, at least 0.
+#' @details \eqn{O(t^3)} time and \eqn{16t^2} bytes.
+#' @seealso [rkhs_iv()]; [predict.rkhs_iv()]
+#' @examples
+#' set.seed(1)
+#' n <- 300
+#' z <- rnorm(n)
+#' e <- rnorm(n)
+#' x <- z + e / 2
+#' y <- sin(2 * x) + e + rnorm(n) / 2
+#' data <- data.frame(x, y, z)
+#' fit <- rkhs_iv(y ~ x | z, data[1:200, ])
+#' flat <- update(fit, mu = 1e6)
+#' c(fit = score(fit, data[201:300, ]), flat = score(flat, data[201:300, ]))
+#' @export
+score <- function(object, ...) UseMethod("score")
+
+#' @rdname score
+#' @export
+score.rkhs_iv <- function(object, newdata, ...) {
+  check_dots(...)
+  same_version(object)
+  check_given(newdata)
+  nested <- is_nested_fit(object)
+  data <- score_data(object, newdata, nested)
+  n <- NROW(data$y)
+  values <- if (nested) predict(object, data[c("a", "b")]) else
+    cbind(g = iv_values(object, "g", data$x))
+  rows <- moment_rows(data$subset, nrow(values))
+  # Rows outside the first moment need no outcome.
+  if (is.numeric(data$y) && n == nrow(values)) {
+    data$y[!is.finite(data$y) & !rows$d] <- 0
+  }
+  y <- check_outcome(data$y, nrow(values), "newdata$y", NULL)
+  w <- if (is.null(object$w)) 1 else
+    check_outcome(data$w, n, "newdata$w", NULL)
+  residuals <- list(d = values[, "g"] - y,
+                    c = if (nested) values[, "h"] - w * values[, "g"])
+  names <- c(d = if (nested) "d" else "z", c = if (nested) "c")
+  task <- list(
+    called = if (nested) c(a = "a", b = "b") else c(a = "x"), y = object$y,
+    penalty = object$penalty, preset = object$arguments$preset,
+    control = object$arguments$control,
+    rows = if (nested) object$rows else list(d = rep(TRUE, object$n)),
+    lambda = if (nested) list(d = object$lambda[["lambda_d"]],
+                              c = object$lambda[["lambda_c"]]) else
+      list(d = object$lambda[["lambda"]])
+  )
+  parts <- vapply(names(names), \(of) {
+    block <- object$blocks[[names[[of]]]]
+    new <- block_newdata(block, data[[names[[of]]]], names[[of]])
+    if (is.null(new$z)) {
+      stop_input("'object' must be a fit on points for a score, not on a ",
+                 "matrix of kernel values")
+    }
+    if (new$m != n) {
+      stop_input("'newdata' must have as many rows in '", names[[of]],
+                 "' as outcomes, ", n, ", not ", new$m)
+    }
+    at <- rows[[of]]
+    t <- sum(at)
+    check_memory(t, t, "score fewer rows", copies = 2)
+    z <- new$z[at, , drop = FALSE]
+    gram <- fold_store(block$sample$kernel, z, z)
+    n / t * action_form(task, (gram + t(gram)) / 2, residuals[[of]][at], of)
+  }, 0)
+  max(0, penalty_rule(task, n)$score * sum(parts) / n^2)
+}
+
+# The parts of new data by name.
+score_data <- function(object, newdata, nested) {
+  if (!is.null(object$terms)) {
+    if (!is.data.frame(newdata)) {
+      stop_input("'newdata' must be a data frame for a fit by formula, not ",
+                 describe(newdata))
+    }
+    sides <- lapply(1:2, \(l) {
+      read_term(object$terms, newdata, l, named = TRUE)
+    })
+    y <- eval(attr(object$terms, "predvars")[[2L]], newdata,
+              environment(object$terms))
+    return(list(x = sides[[1L]], z = sides[[2L]], y = as.vector(y)))
+  }
+  needed <- if (!nested) c("x", "y", "z") else
+    c("a", "b", "c", "d", "y", if (!is.null(object$w)) "w")
+  allowed <- c(needed, if (nested) "subset")
+  if (!is_plain_list(newdata) || !all(needed %in% names(newdata)) ||
+        !all(names(newdata) %in% allowed)) {
+    stop_input("'newdata' must be list(", paste(needed, "=", collapse = ", "),
+               "), not ", describe(newdata))
+  }
+  newdata
+}
+
+# r'Pr for the Gram matrix of instruments.
+action_form <- function(task, gram, r, of) {
+  n <- length(r)
+  lambda <- penalty_rule(task, n, of)$lambda
+  lower <- if (lambda > 0) cholesky(gram, lambda)
+  if (!is.null(lower)) {
+    return(sum(r * (r - lambda * drop(solve_factored(lower, as.matrix(r))))))
+  }
+  tolerance <- task$control$tol_instrument
+  if (is.null(tolerance)) tolerance <- n * .Machine$double.eps
+  s <- kept_spectrum(gram, if (lambda > 0) 0 else tolerance)
+  sum(s$values / (s$values + lambda) * drop(cross(s$vectors, as.matrix(r)))^2)
 }
 
 fit_request.rkhs_iv <- function(x, changes) {

@@ -121,15 +121,15 @@ score_curve <- function(lambda, score, name = "lambda") {
 # The smallest score along the logarithm of its argument: a grid of equal steps,
 # then Brent's method in the two cells around the best. list(at, minimum,
 # border: is it at an end of the grid?, path, values: all that was evaluated).
-search_log <- function(score, grid) {
+search_log <- function(f, grid) {
   last <- length(grid)
-  values <- score(grid)
+  values <- f(grid)
   best <- which.min(values)
   check_result(c(values[best], NaN)[1L], "the smallest score")
   around <- log(grid[c(max(1L, best - 1L), min(last, best + 1L))])
   path <- grid
   along <- function(l) {
-    value <- score(exp(l))
+    value <- f(exp(l))
     path <<- c(path, exp(l))
     values <<- c(values, value)
     if (is.finite(value)) value else .Machine$double.xmax

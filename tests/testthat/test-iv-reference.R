@@ -77,10 +77,10 @@ test_that("the preset has the penalties of the authors", {
 })
 
 # Theirs is 1/(2 gamma) = the median distance, not its square.
-test_that("the preset without a kernel has the authors' bandwidth", {
+test_that("gamma = \"auto\" is the authors' bandwidth", {
   set <- sets[[1]]
   theta <- \(x) sqrt(median(as.matrix(dist(x))))
-  fit <- iv(set$a, set$y, set$d, preset = "nnpiv")
+  fit <- iv(set$a, set$y, set$d, preset = list(gamma = "auto"))
   own <- iv(set$a, set$y, set$d, preset = "nnpiv",
                  kernel = list(x = kernel_rbf(theta(set$a)),
                                z = kernel_rbf(theta(set$d))))
