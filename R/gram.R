@@ -244,9 +244,10 @@ clip_values <- function(values, scale = NULL, name = "the Gram matrix") {
 }
 
 # An eigenvalue below this is rounding of an n x n matrix whose entries were
-# made of terms of this size.
+# made of terms of this size: several roundings an entry weigh as much as the
+# root of a small n.
 rounding_of <- function(n, scale) {
-  max(max(n, 32) * .Machine$double.eps * scale, .Machine$double.xmin)
+  max(max(n, 64) * .Machine$double.eps * scale, .Machine$double.xmin)
 }
 
 # T and the reflectors of K = QTQ', Qe_1 = e/sqrt(n). A shrunk gram has those of

@@ -37,6 +37,8 @@
 #' \eqn{\hat K}{K^}, with the fields
 #' \item{K}{the matrix \eqn{\hat K}{K^}}
 #' \item{intensity}{\eqn{\lambda}{lambda}, from 0 to 1}
+#' \item{variances}{\eqn{\hat V(S)}{V(S)} and \eqn{\hat V(T)}{V(T)}, with the
+#'   names `S` and `T`}
 #' \item{p}{the dimension used}
 #' \item{trace, target}{\eqn{\mathrm{tr} K^c}{tr Kc}, and \eqn{\mathrm{tr}
 #'   K^c/p}{tr Kc/p}}
@@ -57,7 +59,10 @@
 #' stay, 8n^2 if `centered`. n must be at least 3.
 #' @references
 #' Lancewicki, T. (2017). Regularization of the kernel matrix via covariance
-#' matrix shrinkage estimation. Equations 12--18.
+#' matrix shrinkage estimation. Equations 12--18 (intensity), 26 and 27
+#' (\eqn{\hat V(S)}{V(S)}, with \eqn{S_i - (n-1)S/n} in the place of \eqn{S_i -
+#' S}); it is unbiased where the features have the kurtosis of a normal
+#' distribution.
 #' \doi{10.48550/arXiv.1707.06156}
 #' @seealso [kme_fda()], whose ridge follows from \eqn{\lambda}{lambda}.
 #' @examples
@@ -101,8 +106,13 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
   }
   diagonal <- diag(g$K)
   unit <- power_below(max(abs(diagonal)))
-  lambda <- shrinkage_intensity(diagonal / unit, sum((g$K / unit)^2), p, n)
+  norm2 <- sum((g$K / unit)^2)
+  lambda <- shrinkage_intensity(diagonal / unit, norm2, p, n)
   trace <- sum(diagonal)
+  centered_diagonal <- (diagonal - trace / n) / unit
+  variances <- (unit / (n - 1))^2 * shrinkage_variances(
+    sum((diagonal / unit)^2), sum(centered_diagonal^2), norm2, p, n
+  )
   g$scale <- scale
   if (p < n - 1) {
     rank <- sum(spectrum(g, "values")$values > 0)
@@ -114,7 +124,7 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
   k <- (1 - lambda) * g$K
   diag(k) <- diag(k) + lambda * trace / p
   shrunk <- new_gram(k, class = "shrunk_gram")
-  remember(shrunk, intensity = lambda, p = p, trace = trace, target = trace / p,
+  remember(shrunk, intensity = lambda, variances = variances, p = p, trace = trace, target = trace / p,
            centered = g, at = centering$at, norm2 = centering$norm2)
   for (what in c("values", "projections", "vectors")) {
     if (!is.null(g[[what]])) spectrum(shrunk, what)
@@ -139,12 +149,16 @@ shrinkage_intensity <- function(diagonal, norm2, p, n) {
 # The same from the trace of K^c, the sum of squares of its diagonal, and that
 # of squared deviations from its mean.
 shrinkage_of <- function(trace, squares, spread, norm2, p, n) {
+  # |T - S|^2 times (n - 1)^2.
   below <- norm2 - trace^2 / p
   if (below <= n * .Machine$double.eps * norm2) {
     return(1)
   }
-  # V(S) - V(T) and |T - S|^2 times (n - 1)^2.
-  above <- n / (n - 2) *
-    (squares - norm2 / n - spread / p)
-  min(max(above / below, 0), 1)
+  v <- shrinkage_variances(squares, spread, norm2, p, n)
+  min(max((v[["S"]] - v[["T"]]) / below, 0), 1)
+}
+
+# V(S) and V(T) times (n - 1)^2.
+shrinkage_variances <- function(squares, spread, norm2, p, n) {
+  n / (n - 2) * c(S = squares - norm2 / n, T = spread / p)
 }

@@ -19,10 +19,11 @@ direct_R <- function(features) {
   }
   target <- sum(diag(s)) / p * diag(p)
   towards <- lapply(w, \(one) sum(diag(one)) / p * diag(p))
-  gain <- spread(w) - spread(towards)
+  variances <- c(S = spread(w), T = spread(towards))
+  gain <- variances[["S"]] - variances[["T"]]
   apart <- sum((target - s)^2)
   lambda <- min(max(gain / apart, 0), 1)
-  list(lambda = lambda, gain = gain, apart = apart,
+  list(lambda = lambda, gain = gain, apart = apart, variances = variances,
        covariance = (1 - lambda) * s + lambda * target)
 }
 
@@ -56,6 +57,7 @@ test_that("it is the shrinkage of the covariance of explicit features", {
     expect_gt(wanted$lambda, 0.01)
     expect_lt(wanted$lambda, 0.99)
     expect_near(shrunk$intensity, wanted$lambda, 1e-12)
+    expect_near(shrunk$variances, wanted$variances, 1e-12)
     # n - 1 times the covariance has the eigenvalues of K^ on its d directions.
     # The monomial 1 has variance 0 and p counts it: its value is the target.
     values <- eigenvalues(shrunk$K)
