@@ -62,7 +62,7 @@
 #' At \eqn{\lambda = 0}{lambda = 0} both shrinkage estimators are the average,
 #' at `Inf` the target. A target estimated from the points of `x` themselves
 #' shrinks too much: a warning says so. `vignette("algorithms")` has the costs,
-#' and the names of 2016.
+#' `vignette("papers")` the errata and the names of 2016.
 #'
 #' @section Where they work:
 #' [kme()] and `center =` take all. Operators ([kme_cov()], `covariance =`) take
