@@ -17,7 +17,7 @@ usage <- "Usage: Rscript decisions.R [options]
   --part groups|nearest|fda|all  what to measure (all)
   --reps N   draws for each setting (at least 2; 100)
   --out DIR  folder for the tables (.)
-  --quick    the smallest form: the groups alone
+  --quick    the smallest form: one of the data sets
   --help     this text"
 
 study_name <- "decisions.R"
@@ -99,7 +99,7 @@ class_data <- function() {
   window <- glass$type %in% c("WinF", "WinNF", "Veh")
   pima <- rbind(mass("Pima.tr"), mass("Pima.te"))
   shape <- log(as.matrix(crabs[4:8]))
-  list(
+  sets <- list(
     iris = list(iris[1:4], iris$Species),
     "crabs, shape" = list(shape - rowMeans(shape),
                           interaction(crabs$sp, crabs$sex)),
@@ -109,6 +109,7 @@ class_data <- function() {
     "quakes, deep or not" = list(quakes[c("lat", "long", "mag")],
                                  factor(quakes$depth > 300))
   )
+  if (this_run$quick) sets[1] else sets
 }
 
 study_nearest <- function(reps) {
@@ -193,7 +194,7 @@ part <- one_of(arguments$part, "--part", c(names(parts), "all"))
 reps <- whole_number(arguments$reps, "--reps", 2)
 keys <- list(groups = c("groups", "n", "estimator"),
              nearest = c("data", "estimator"), fda = c("data", "n"))
-if (arguments$quick) part <- "groups"
+if (arguments$quick) parts <- parts[-1]
 folder <- output_folder(arguments$out)
 use_one_thread()
 for (name in if (part == "all") names(parts) else part) {

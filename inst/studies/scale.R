@@ -415,7 +415,7 @@ main <- function(args) {
     show(study_accuracy(reps, 5000, m), out, "accuracy",
          c("data", "times", "m", "method"))
   }
-  if (asked("power")) {
+  if (asked("power") && !quick) {
     found <- study_power(10 * reps, 5000, setdiff(m, c(200, 500)), 25, 199)
     show(found, out, "power", c("difference", "m", "method"))
   }
