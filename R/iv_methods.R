@@ -172,12 +172,10 @@ fitted.rkhs_iv <- function(object, type = c("function", "adversary"), ...) {
 #' flat <- update(fit, mu = 1e6)
 #' c(fit = score(fit, data[201:300, ]), flat = score(flat, data[201:300, ]))
 #' @export
-score <- function(object, ...) UseMethod("score")
-
-#' @rdname score
-#' @export
-score.rkhs_iv <- function(object, newdata, ...) {
+score <- function(object, newdata, ...) {
   check_dots(...)
+  check_given(object)
+  take(object, an_iv_fit)
   same_version(object)
   check_given(newdata)
   nested <- is_nested_fit(object)
@@ -225,6 +223,8 @@ score.rkhs_iv <- function(object, newdata, ...) {
   }, 0)
   max(0, penalty_rule(task, n)$score * sum(parts) / n^2)
 }
+
+an_iv_fit <- is_a("rkhs_iv", "a fit of rkhs_iv() or rkhs_iv_nested()")
 
 # The parts of new data by name.
 score_data <- function(object, newdata, nested) {

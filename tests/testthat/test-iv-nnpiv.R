@@ -89,6 +89,7 @@ test_that("a score is r'Pr/t^2 of new rows", {
   second <- h[, "h"] - h[, "g"]
   forms <- first %*% p(1) %*% first + second %*% p(1) %*% second
   expect_equal(score(nested, part), drop(forms) / 400, tolerance = 1e-9)
+  refused(score(y, x), "a fit of rkhs_iv")
   refused(score(fit, x[new]), "list\\(x =, y =, z =\\)")
   refused(score(by_formula, list(1)), "data frame")
   refused(score(fit, list(x = x[new], y = y[new], z = z[1:3])), "as many rows")
