@@ -4,7 +4,7 @@
 # Okabe-Ito colors, as in the other studies.
 style <- data.frame(
   row.names = c("k-means", names(estimators)[-1]),
-  col = c("grey45", "#0072B2", "#D55E00", "#E69F00", "#009E73", "#000000"),
+  col = c("grey45", "#0072B2", "#D55E00", "#CC79A7", "#009E73", "#000000"),
   pch = c(5, 16, 15, 0, 18, 4), lty = 1
 )
 
