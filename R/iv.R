@@ -165,7 +165,9 @@ iv_settings <- door_table(
 #'   the maximizers \eqn{\Phi K^+V} \tab `fitted(type = "adversary")`
 #'   }
 #'   The preset has their kernel, \eqn{\exp(-2\|x - y\|^2)}{exp(-2 |x -
-#'   y|^2)} of columns as they come, and their cross-validation: penalties by
+#'   y|^2)} of columns as they come (where that is nearly 0 for most pairs a
+#'   warning of class `kernmean_warning_units` says so), and their
+#'   cross-validation: penalties by
 #'   the number of rows of each fold, bandwidths, landmarks and features made of
 #'   the other rows alone, and for nested fits one more value of the grid where
 #'   the best is its end. What differs: where \eqn{K_X} has no full rank, to
@@ -444,7 +446,10 @@ read_blocks <- function(data, kernel, scale, preset) {
       if (!brings && !is.null(preset)) kernel <- nnpiv_kernel(preset$gamma)
     }
     block <- read_variable(x, kernel, name, paste0("kernel$", name), scale)
-    block$auto <- is.null(kernels[[name]]) && is.function(kernel$bandwidth)
+    if (is.null(kernels[[name]]) && !brings && !is.null(preset)) {
+      block$auto <- identical(preset$gamma, "auto")
+      if (!block$auto) warn_gamma(block, preset$gamma, name)
+    }
     check_definite(block$sample$kernel)
     block
   }, data, names(data), brings)

@@ -173,22 +173,27 @@ apply_root <- function(task, moments, of, right) {
        x = scale / sqrt(s$values + lambda) * cross(s$vectors, right))
 }
 
+# (G + lambda I)^-1 times the right sides for the Gram matrix, or moment, of n
+# rows of an instrument, without the ridge G^+.
+solve_action <- function(task, gram, n, of, right) {
+  lambda <- penalty_rule(task, n, of)$lambda
+  lower <- if (lambda > 0) cholesky(gram, lambda)
+  if (!is.null(lower)) {
+    return(solve_factored(lower, right))
+  }
+  tolerance <- if (lambda > 0) 0 else task$control$tol_instrument
+  if (is.null(tolerance)) tolerance <- n * .Machine$double.eps
+  s <- kept_spectrum(gram, tolerance)
+  product(s$vectors, cross(s$vectors, right) / (s$values + lambda))
+}
+
 # The coefficients of the function of the instruments that is farthest from
 # orthogonal to the residuals v = g - y (or h - wg): the maximizer of mean(2vf -
 # f^2) - lambda |f|^2/n over the rows of the moment, (F'F + lambda I)^-1 F'v.
 adversary_theta <- function(task, moment, of, theta, mean) {
-  right <- product(moment$with, rbind(
+  solve_action(task, moment$gram, moment$n, of, product(moment$with, rbind(
     theta$g, if (of == "c") theta$h, -1, mean
-  ))
-  lambda <- penalty_rule(task, moment$n, of)$lambda
-  lower <- if (lambda > 0) cholesky(moment$gram, lambda)
-  if (!is.null(lower)) {
-    return(solve_factored(lower, right))
-  }
-  tolerance <- task$control$tol_instrument
-  if (is.null(tolerance)) tolerance <- moment$n * .Machine$double.eps
-  s <- kept_spectrum(moment$gram, if (lambda > 0) 0 else tolerance)
-  product(s$vectors, cross(s$vectors, right) / (s$values + lambda))
+  )))
 }
 
 # Without a base the identity.
@@ -312,6 +317,21 @@ nnpiv_kernel <- function(gamma) {
     return(kernel_rbf(sqrt(1 / (2 * gamma))))
   }
   kernel_rbf(nnpiv_bandwidth)
+}
+
+# A fixed gamma knows nothing of the units of the columns.
+warn_gamma <- function(block, gamma, name) {
+  if (is_factor_variable(block)) {
+    return(invisible())
+  }
+  middle <- fit_kernel(kernel_rbf(), block$sample$x)$bandwidth
+  if (gamma * middle^2 > log(1e3)) {
+    warn_kernmean(
+      "the authors' kernel, exp(-", format_number(gamma), " |x - y|^2), is ",
+      "below 0.001 for half of the pairs of '", name, "': scale its columns, ",
+      "or take preset = list(gamma = \"auto\")", kind = "units"
+    )
+  }
 }
 
 nnpiv_bandwidth <- function(x) {
@@ -495,12 +515,10 @@ task_without <- function(task, rows) {
 held_out_scores <- function(task, whole, folds, grid) {
   n <- length(task$y)
   scores <- lapply_shown(split(seq_len(n), folds), \(rows) {
-    if (!is.null(task$preset)) {
-      task <- task_without(task, rows)
-      whole <- row_moments(task, seq_len(n))
-    }
+    if (!is.null(task$preset)) task <- task_without(task, rows)
     held <- row_moments(task, rows)
-    train <- moments_without(whole, held)
+    train <- if (is.null(task$preset)) moments_without(whole, held) else
+      row_moments(task, setdiff(seq_len(n), rows))
     system <- iv_system(task, train, replace(task$rows$d, rows, FALSE))
     theta <- solve_system(system, grid * penalty_rule(task, train$n)$mu)$theta
     # r'Pr/t^2 of the t rows of the fold, P made anew from them.

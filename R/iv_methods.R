@@ -219,7 +219,9 @@ score <- function(object, newdata, ...) {
     check_memory(t, t, "score fewer rows", copies = 2)
     z <- new$z[at, , drop = FALSE]
     gram <- fold_store(block$sample$kernel, z, z)
-    n / t * action_form(task, (gram + t(gram)) / 2, residuals[[of]][at], of)
+    gram <- (gram + t(gram)) / 2
+    r <- as.matrix(residuals[[of]][at])
+    n / t * sum(product(gram, r) * solve_action(task, gram, t, of, r))
   }, 0)
   max(0, penalty_rule(task, n)$score * sum(parts) / n^2)
 }
@@ -249,20 +251,6 @@ score_data <- function(object, newdata, nested) {
                "), not ", describe(newdata))
   }
   newdata
-}
-
-# r'Pr for the Gram matrix of instruments.
-action_form <- function(task, gram, r, of) {
-  n <- length(r)
-  lambda <- penalty_rule(task, n, of)$lambda
-  lower <- if (lambda > 0) cholesky(gram, lambda)
-  if (!is.null(lower)) {
-    return(sum(r * (r - lambda * drop(solve_factored(lower, as.matrix(r))))))
-  }
-  tolerance <- task$control$tol_instrument
-  if (is.null(tolerance)) tolerance <- n * .Machine$double.eps
-  s <- kept_spectrum(gram, if (lambda > 0) 0 else tolerance)
-  sum(s$values / (s$values + lambda) * drop(cross(s$vectors, as.matrix(r)))^2)
 }
 
 fit_request.rkhs_iv <- function(x, changes) {

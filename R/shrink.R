@@ -125,7 +125,8 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
   diag(k) <- diag(k) + lambda * trace / p
   shrunk <- new_gram(k, class = "shrunk_gram")
   remember(shrunk, intensity = lambda, variances = variances, p = p,
-           trace = trace, target = trace / p, centered = g, at = centering$at, norm2 = centering$norm2)
+           trace = trace, target = trace / p, centered = g,
+           at = centering$at, norm2 = centering$norm2)
   for (what in c("values", "projections", "vectors")) {
     if (!is.null(g[[what]])) spectrum(shrunk, what)
   }

@@ -156,3 +156,12 @@ test_that("nested fits look one value beyond the end of their grid", {
   ratio <- fit$cv$mu[-1] / fit$cv$mu[-31]
   expect_equal(ratio, rep(ratio[1], 30), tolerance = 1e-8)
 })
+
+test_that("a gamma that is not for the units of the data is told", {
+  expect_warning(rkhs_iv(100 * x, y, z, preset = "nnpiv"),
+                 "half of the pairs of 'x'", class = "kernmean_warning")
+  expect_no_warning(rkhs_iv(x, y, z, preset = "nnpiv"))
+  expect_no_warning(rkhs_iv(100 * x, y, z, preset = list(gamma = "auto")))
+  expect_no_warning(rkhs_iv(100 * x, y, z, preset = "nnpiv",
+                            control = iv_control(scale = TRUE)))
+})
