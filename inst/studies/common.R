@@ -433,7 +433,7 @@ check_stored <- function(table, name, key) {
   both <- both[!both$column %in% c("seconds", "ms"), ]
   both <- both[!(is.na(both$now) & is.na(both$stored)), ]
   apart <- abs(both$now - both$stored)
-  far <- which(is.na(apart) | apart > 1e-3 * abs(both$stored))
+  far <- which(is.na(apart) | apart > 1e-3 * abs(both$stored) + 1e-9)
   say("Of ", nrow(both), " values of ", name, " computed again, ",
       sum(apart %in% 0), " are the stored ones to the last digit, ",
       nrow(both) - length(far), " to a thousandth.")
