@@ -161,7 +161,7 @@ misses_point <- function(data) {
   as.numeric(ends[1, "lower"] <= truth && truth <= ends[1, "upper"])
 }
 
-level_study <- function(reps, permutations, cores, out) {
+level_study <- function(reps, permutations, cores, out, quick) {
   exact <- exact_level(permutations)
   say("Rejections at the nominal level ", nominal, " where nothing is to be ",
       "found, and intervals that miss: ", reps, " data sets (a quarter of ",
