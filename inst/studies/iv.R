@@ -16,7 +16,7 @@
 usage <- "Usage: Rscript iv.R [options]
 
   --part sigmoid|nested|rules|real|all  what to measure (all)
-  --reps N    samples for each size (at least 2; 20)
+  --reps N    samples for each size (at least 2; 20, rules: 40)
   --most N    largest n (at least 100; 2000)
   --from DIR  show the tables in DIR, compute nothing
   --out DIR   folder for the tables (.)
@@ -663,13 +663,15 @@ rounded <- function(table) {
 
 main <- function(args) {
   chosen <- read_options(args, list(
-    part = "all", reps = "20", most = "2000", from = "", out = ".",
+    part = "all", reps = "", most = "2000", from = "", out = ".",
     cores = "1", quick = FALSE
   ), usage)
   parts <- c("sigmoid", "nested", "rules", "real")
   part <- one_of(chosen$part, "--part", c(parts, "all"))
   if (part != "all") parts <- part
-  reps <- whole_number(chosen$reps, "--reps", 2)
+  reps <- function(usual) {
+    if (nzchar(chosen$reps)) whole_number(chosen$reps, "--reps", 2) else usual
+  }
   most <- if (chosen$quick) 100 else whole_number(chosen$most, "--most", 100)
   cores <- whole_number(chosen$cores, "--cores", 1)
   folder <- chosen$from
@@ -680,7 +682,8 @@ main <- function(args) {
     sizes <- sizes[sizes <= most]
     cores <- start_processes(cores)
     for (name in setdiff(parts, "real")) {
-      run_design(name, sizes, reps, cores, folder)
+      run_design(name, sizes, reps(if (name == "rules") 40 else 20), cores,
+                 folder)
     }
     if ("real" %in% parts) {
       run_real(if (chosen$quick) "cigarettes" else names(applications),
