@@ -72,9 +72,9 @@ fit_covariance <- function(noise, x, of = NULL) {
     noise[at, at, drop = FALSE]
 }
 
-# The noise of each point in the order of another sample.
+# The noise of each point in the order of another sample; NULL: that of its own.
 order_noise <- function(estimator, order) {
-  if (has_covariance(estimator, each = TRUE)) {
+  if (!is.null(order) && has_covariance(estimator, each = TRUE)) {
     estimator$noise <- estimator$noise[, , order, drop = FALSE]
   }
   estimator

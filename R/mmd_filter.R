@@ -115,7 +115,8 @@ filtered_witness <- function(test, w) {
   filter <- test$arguments$filter
   row <- test$statistics[test$statistics$maximum, ]
   sample <- test$sample
-  settled <- est_settle(test$estimator, sample, "the pooled sample")
+  settled <- est_settle(order_noise(test$estimator, test$origin$order), sample,
+                        "the pooled sample")
   sample <- settled_sample(sample, settled)
   sample <- filterable_sample(times_bandwidth(sample, row$factor))
   w <- matrix(w)
