@@ -10,8 +10,8 @@ fit_fda <- function(k, classes, ridge) {
   asked <- ridge
   if (identical(ridge, "shrinkage")) {
     centered <- center_matrix(k)$k / unit
-    intensity <- shrinkage_intensity(diag(centered), sum(column_dots(centered)),
-                                     n - 1, n)
+    intensity <- matrix_shrinkage(diag(centered), sum(column_dots(centered)),
+                                  n - 1, n)$intensity
     ridge <- shrinkage_ridge(intensity, sum(diag(centered)), n)
   } else {
     ridge <- ridge / unit / unit

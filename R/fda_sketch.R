@@ -116,6 +116,6 @@ fda_ridge <- function(pooled, ridge, unit) {
   trace <- sum(diag(covariance))
   intensity <- shrinkage_of(n * trace, n * moment,
                             n * max(0, moment - trace^2),
-                            n^2 * sum(covariance^2), n - 1, n)
+                            n^2 * sum(covariance^2), n - 1, n)$intensity
   list(ridge = shrinkage_ridge(intensity, n * trace, n), intensity = intensity)
 }

@@ -26,6 +26,12 @@
 #' monomials for a polynomial one. A p below the rank of \eqn{K^c}{Kc} is a
 #' warning.
 #'
+#' \eqn{\hat V(S)}{V(S)} estimates \eqn{E\|S - ES\|^2}{E|S - ES|^2}, with the
+#' bias \eqn{-\kappa/(n(n-1))}{-kappa/(n (n - 1))} for independent points; it is
+#' \eqn{-\kappa/(np(n-1))}{-kappa/(n p (n - 1))} for \eqn{\hat V(T)}{V(T)}.
+#' \eqn{\kappa}{kappa} is the sum of the fourth cumulants \eqn{\kappa_{aabb}}{
+#' kappa_aabb} over pairs of features, 0 for normal ones.
+#'
 #' @param K A [gram()], or a symmetric positive semi-definite matrix as
 #'   [as_gram()] takes it.
 #' @param p Dimension of the feature space, a number of at least 1, `Inf`, or
@@ -38,7 +44,7 @@
 #' \item{K}{the matrix \eqn{\hat K}{K^}}
 #' \item{intensity}{\eqn{\lambda}{lambda}, from 0 to 1}
 #' \item{variances}{\eqn{\hat V(S)}{V(S)} and \eqn{\hat V(T)}{V(T)}, with the
-#'   names `S` and `T`}
+#'   names `S` and `T`; `summary()` shows them}
 #' \item{p}{the dimension used}
 #' \item{trace, target}{\eqn{\mathrm{tr} K^c}{tr Kc}, and \eqn{\mathrm{tr}
 #'   K^c/p}{tr Kc/p}}
@@ -61,9 +67,7 @@
 #' Lancewicki, T. (2017). Regularization of the kernel matrix via covariance
 #' matrix shrinkage estimation. Equations 12--18 (intensity), 26 and 27
 #' (\eqn{\hat V(S)}{V(S)}, with \eqn{S_i - (n-1)S/n} in the place of \eqn{S_i -
-#' S}); it is unbiased where the features have the kurtosis of a normal
-#' distribution.
-#' \doi{10.48550/arXiv.1707.06156}
+#' S}). \doi{10.48550/arXiv.1707.06156}
 #' @seealso [kme_fda()], whose ridge follows from \eqn{\lambda}{lambda}.
 #' @examples
 #' x <- scale(iris[1:30, 1:4])
@@ -106,13 +110,9 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
   }
   diagonal <- diag(g$K)
   unit <- power_below(max(abs(diagonal)))
-  norm2 <- sum((g$K / unit)^2)
-  lambda <- shrinkage_intensity(diagonal / unit, norm2, p, n)
+  found <- matrix_shrinkage(diagonal / unit, sum((g$K / unit)^2), p, n)
+  lambda <- found$intensity
   trace <- sum(diagonal)
-  centered_diagonal <- (diagonal - trace / n) / unit
-  variances <- (unit / (n - 1))^2 * shrinkage_variances(
-    sum((diagonal / unit)^2), sum(centered_diagonal^2), norm2, p, n
-  )
   g$scale <- scale
   if (p < n - 1) {
     rank <- sum(spectrum(g, "values")$values > 0)
@@ -124,9 +124,10 @@ shrink_gram <- function(K, p = NULL, ..., centered = FALSE) {
   k <- (1 - lambda) * g$K
   diag(k) <- diag(k) + lambda * trace / p
   shrunk <- new_gram(k, class = "shrunk_gram")
-  remember(shrunk, intensity = lambda, variances = variances, p = p,
-           trace = trace, target = trace / p, centered = g,
-           at = centering$at, norm2 = centering$norm2)
+  remember(shrunk, intensity = lambda,
+           variances = unit * (unit * found$variances), p = p, trace = trace,
+           target = trace / p, centered = g, at = centering$at,
+           norm2 = centering$norm2)
   for (what in c("values", "projections", "vectors")) {
     if (!is.null(g[[what]])) spectrum(shrunk, what)
   }
@@ -140,8 +141,15 @@ shrink_arguments <- door_table(
   centered = flag
 )
 
-# lambda from the diagonal of K^c and norm2 = |K^c|_F^2, in any unit.
-shrinkage_intensity <- function(diagonal, norm2, p, n) {
+fit_summary.shrunk_gram <- function(x) {
+  words <- format_number(x$variances)
+  c(list(variances = paste0("V(S) = ", words[1L], ", V(T) = ", words[2L])),
+    NextMethod())
+}
+
+# list(intensity: lambda, variances: V(S) and V(T)) from the diagonal of K^c and
+# norm2 = |K^c|_F^2; lambda from values in any unit.
+matrix_shrinkage <- function(diagonal, norm2, p, n) {
   trace <- sum(diagonal)
   shrinkage_of(trace, sum(diagonal^2), sum((diagonal - trace / n)^2), norm2, p,
                n)
@@ -150,16 +158,10 @@ shrinkage_intensity <- function(diagonal, norm2, p, n) {
 # The same from the trace of K^c, the sum of squares of its diagonal, and that
 # of squared deviations from its mean.
 shrinkage_of <- function(trace, squares, spread, norm2, p, n) {
-  # |T - S|^2 times (n - 1)^2.
+  # V(S), V(T) and |T - S|^2 times (n - 1)^2.
+  v <- n / (n - 2) * c(S = squares - norm2 / n, T = spread / p)
   below <- norm2 - trace^2 / p
-  if (below <= n * .Machine$double.eps * norm2) {
-    return(1)
-  }
-  v <- shrinkage_variances(squares, spread, norm2, p, n)
-  min(max((v[["S"]] - v[["T"]]) / below, 0), 1)
-}
-
-# V(S) and V(T) times (n - 1)^2.
-shrinkage_variances <- function(squares, spread, norm2, p, n) {
-  n / (n - 2) * c(S = squares - norm2 / n, T = spread / p)
+  lambda <- if (below <= n * .Machine$double.eps * norm2) 1 else
+    min(max((v[["S"]] - v[["T"]]) / below, 0), 1)
+  list(intensity = lambda, variances = v / (n - 1)^2)
 }

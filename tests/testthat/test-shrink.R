@@ -67,6 +67,70 @@ test_that("it is the shrinkage of the covariance of explicit features", {
   }
 })
 
+# The mean of shrink_gram()'s variances over all samples of n points of a law on
+# the rows of `points`, the variances of S and T, and what the first exceed the
+# second by in theory.
+every_sample <- function(points, probability, n) {
+  p <- ncol(points)
+  drawn <- as.matrix(expand.grid(rep(list(seq_along(probability)), n)))
+  weight <- apply(drawn, 1, \(i) prod(probability[i]))
+  found <- apply(drawn, 1, \(i) {
+    x <- points[i, , drop = FALSE]
+    c(shrink_gram(tcrossprod(x), p)$variances, cov(x), sum(diag(cov(x))))
+  })
+  mean <- drop(found %*% weight)
+  variance <- drop((found - mean)^2 %*% weight)
+  # The sum of the cumulants kappa_aabb.
+  centered <- points - rep(drop(probability %*% points),
+                           each = nrow(points))
+  covariance <- crossprod(centered, probability * centered)
+  kappa <- sum(probability * rowSums(centered^2)^2) -
+    sum(diag(covariance))^2 - 2 * sum(covariance^2)
+  of_cov <- 2 + seq_len(p^2)
+  list(mean = mean[1:2],
+       truth = c(S = sum(variance[of_cov]), T = variance[[3 + p^2]] / p),
+       bias = -kappa / (n * (n - 1)) * c(S = 1, T = 1 / p))
+}
+
+test_that("the bias of both variances is a fourth cumulant's", {
+  laws <- list(
+    list(rbind(c(0, 0), c(1, -2), c(3, 1)), c(0.5, 0.3, 0.2)),
+    # Of kurtosis above and below the normal's, and equal to it.
+    list(cbind(c(-1, 0, 1)), c(0.05, 0.9, 0.05)), list(cbind(0:1), c(0.5, 0.5)),
+    list(cbind(c(-1, 0, 1)), c(1, 4, 1) / 6)
+  )
+  biases <- vapply(laws, \(law) {
+    exact <- every_sample(law[[1]], law[[2]], 4)
+    # Largest error seen: 4e-15.
+    expect_equal(exact$mean - exact$truth, exact$bias, tolerance = 1e-12)
+    exact$bias[["S"]]
+  }, 1)
+  expect_equal(sign(zapsmall(biases)), c(1, -1, 1, 0))
+})
+
+test_that("Lancewicki's equation 26 needs the mean of the S_i", {
+  # With S in its place the sum of squares has n |S/n|^2 too much.
+  x <- random_points(9, 3)
+  s <- cov(x)
+  centered <- scale(x, scale = FALSE)
+  about <- \(middle) 9 / (8^2 * 7) * sum(vapply(1:9, \(i) {
+    sum((tcrossprod(centered[i, ]) - middle)^2)
+  }, 1))
+  own <- shrink_gram(gram(x, kernel_linear()), 3)$variances[["S"]]
+  expect_near(about(8 / 9 * s), own, 1e-13)
+  expect_near(about(s), own + sum(s^2) / (8^2 * 7), 1e-13)
+})
+
+test_that("variances are in squared units of K", {
+  K <- rbf_gram(10)
+  own <- shrink_gram(K)$variances
+  expect_identical(shrink_gram(2^500 * K, Inf)$variances,
+                   c(S = 2^1000 * own[["S"]], T = 0))
+  expect_identical(shrink_gram(matrix(1, 5, 5))$variances, c(S = 0, T = 0))
+  expect_output(print(summary(shrink_gram(diag(6)))), "V(S) = 0.2, V(T) = 0",
+                fixed = TRUE)
+})
+
 test_that("the matrix is (1 - lambda) K + lambda tr(K)/p I, K centered", {
   K <- rbf_gram(10)
   for (p in list(NULL, 30, Inf)) {
@@ -162,6 +226,15 @@ test_that("far from 0 a shrunk gram has a spectrum", {
   # K is of size 4e10, its rounding about 1e-5.
   expect_near(gram_spectrum(far)$values, gram_spectrum(near)$values, 1e-4)
   expect_no_warning(shrink_gram(gram(x + 1e5, kernel_linear()), 4))
+  # In one column and in many, errors of the row means add up to 1.6 n eps K.
+  for (d in c(1, 400)) {
+    for (seed in 1:20) {
+      set.seed(seed)
+      x <- matrix(rnorm(60 * d), 60) + 1e5
+      g <- gram(x, kernel_linear(), scale = FALSE)
+      expect_no_error(gram_spectrum(shrink_gram(g)))
+    }
+  }
 })
 
 test_that("new points of a fit on a shrunk gram have shrunk, centered values", {
