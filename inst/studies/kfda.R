@@ -8,18 +8,21 @@
 # fixed ridge is 1e-3, as in Mika et al. (1999). The paper shrinks the scatter
 # within classes as it shrinks the covariance, (1 - lambda) N + lambda tau K
 # with the intensity and the target of shrink_gram(); kme_fda() adds a multiple
-# of the identity instead, N + r I with r = lambda / (1 - lambda) tau^2.
+# of the identity instead, N + r I with r = lambda / (1 - lambda) tau^2. The two
+# and the fixed ridge are also compared by one and the same cut, midway between
+# the means of the classes, where nothing but the scatter differs.
 #
 # The paper shows its results as figures without numbers; ours stand beside
 # those of a direct evaluation of its formulas made before this package. Beside
-# lambda stands the oracle's: the one number that is best on average, by
-# simulation. Figures 3 and 4, contours of the output of both rules for one
-# sample of 5 and of 20 points of each cloud, are drawn too.
+# lambda stands the oracle's: the one number that is best on average, from the
+# law of the clouds. Figures 3 and 4, contours of the output of both rules for
+# one sample of 5 and of 20 points of each cloud, are drawn too.
 
 usage <- "Usage: Rscript kfda.R [options]
 
   --within paper|ours|each
-               how shrinkage enters the scatter within classes (each)
+               how shrinkage enters the scatter within classes: what is
+               printed; the table has each (each)
   --reps N     training samples for each n (at least 3; 100)
   --test N     test points of each cloud (1000)
   --out DIR    folder for the figure and the table (.)
@@ -41,12 +44,13 @@ ridges <- list("shrinkage" = "shrinkage", "r = 1e-3" = 1e-3)
 
 # Okabe-Ito colors.
 style <- data.frame(
-  row.names = c(names(ridges), "Bayes rule"),
-  col = c("#0072B2", "#D55E00", "grey45"), pch = c(16, 15, NA),
-  lty = c(1, 1, 3)
+  row.names = c(names(ridges), "Bayes rule", "paper's form, cut midway",
+                "r = 1e-3, cut midway"),
+  col = c("#0072B2", "#D55E00", "grey45", "black", "#D55E00"),
+  pch = c(16, 15, NA, 1, 0), lty = c(1, 1, 3, 1, 2)
 )
 
-# The direct evaluation, n = 3 and n = 30.
+# The direct evaluation, n = 3 and n = 30, of N + r I and the cut midway.
 direct <- data.frame(n = c(3, 30), shrinkage = c(0.016, 0.0088),
                      fixed = c(0.035, 0.010), lambda = c(0.36, 0.025))
 
@@ -74,43 +78,59 @@ fit_all <- function(sample) {
   })
 }
 
-# The paper's form: the direction (N + lambda / (1 - lambda) tau K)^-1 (M1 -
-# M2), cut midway between the means of the classes. TRUE where class 2 is
-# chosen.
-paper_rule <- function(sample, new) {
+# Errors of the direction (N + penalty)^-1 (M1 - M2) with a cut midway between
+# the means of the classes: the paper's penalty, that of kme_fda(), r = 1e-3.
+midway_errors <- function(sample, new, ridge) {
   k <- kernel_matrix(sample$x, kernel = kernel_rbf(theta))
+  values <- kernel_matrix(new$x, sample$x, kernel = kernel_rbf(theta))
   shrunk <- shrink_gram(k)
+  odds <- shrunk$intensity / (1 - shrunk$intensity)
   second <- sample$class == 2
   means <- cbind(rowMeans(k[, !second]), rowMeans(k[, second]))
-  apart <- k - means[, 1 + second]
-  within <- tcrossprod(apart) +
-    shrunk$intensity / (1 - shrunk$intensity) * shrunk$target * k
-  # Rounding, below which the clouds are one point to the kernel.
-  diag(within) <- diag(within) + 1e-12 * max(within)
-  direction <- solve(within, means[, 1] - means[, 2])
-  score <- kernel_matrix(new, sample$x, kernel = kernel_rbf(theta)) %*%
-    direction
-  drop(score) < mean(crossprod(means, direction))
+  within <- tcrossprod(k - means[, 1 + second])
+  one <- diag(nrow(k))
+  penalties <- list(paper = odds * shrunk$target * k, ours = ridge * one,
+                    fixed = ridges[["r = 1e-3"]] * one)
+  vapply(penalties, function(penalty) {
+    # And rounding, below which the clouds are one point to the kernel.
+    scatter <- within + penalty
+    direction <- solve(scatter + 1e-12 * max(scatter) * one,
+                       means[, 1] - means[, 2])
+    is_second <- values %*% direction < mean(crossprod(means, direction))
+    mean(is_second != (new$class == 2))
+  }, 0)
+}
+
+# E k(x, X) of a point X of the clouds, at the squared bandwidth `theta2`.
+mean_at <- function(x, theta2) {
+  wide <- theta2 + deviation^2
+  rowMeans(apply(clouds, 1, function(center) {
+    theta2 / wide * exp(-colSums((t(x) - center)^2) / (2 * wide))
+  }))
 }
 
 # E<S - C, S - T> / E|S - T|^2, the intensity that is best on average, has these
-# as numerator and denominator for one sample; C, the true covariance, is that
-# of a sample of 1,000 points of each cloud.
-oracle_parts <- function(x, many) {
+# as numerator and denominator for one sample; C is the covariance of the clouds
+# and <T, C> = tr T tr C / p, as in the paper.
+oracle_parts <- function(x) {
   p <- nrow(x) - 1
   center <- function(k) {
     k <- k - rowMeans(k)
     k - rep(colMeans(k), each = nrow(k))
   }
-  kernel <- kernel_rbf(theta)
-  own <- center(kernel_matrix(x, kernel = kernel)) / p
-  cross <- center(kernel_matrix(x, many, kernel))
-  rest <- nrow(many) - 1
+  # k(a, X) k(b, X) is k(a, b)^(1/2) times the value at (a + b)/2 of a kernel of
+  # half the squared bandwidth.
+  k <- kernel_matrix(x, kernel = kernel_rbf(theta))
+  middles <- apply(x, 2, function(column) outer(column, column, "+") / 2)
+  products <- sqrt(k) * mean_at(middles, theta^2 / 2)
+  cross <- sum(diag(center(products - tcrossprod(mean_at(x, theta^2))))) / p
+  wide <- theta^2 + 2 * deviation^2
+  apart <- as.matrix(stats::dist(clouds))
+  true_trace <- 1 - mean(theta^2 / wide * exp(-apart^2 / (2 * wide)))
+  own <- center(k) / p
   trace <- sum(diag(own))
-  true_trace <- (nrow(many) - kme(many, kernel)$norm2 * nrow(many)) / rest
-  norm2 <- sum(own^2)
-  c(norm2 - trace^2 / p - sum(cross^2) / (p * rest) + trace * true_trace / p,
-    norm2 - trace^2 / p)
+  below <- sum(own^2) - trace^2 / p
+  c(below - cross + trace * true_trace / p, below)
 }
 
 # Test errors, the error that leaving one out foretells, lambda and ridge.
@@ -124,8 +144,8 @@ one_sample <- function(n, test) {
   chosen <- fits[["shrinkage"]]
   c(errors, "Bayes rule" = mean((bayes_odds(new$x) < 0) != (new$class == 2)),
     loo = chosen$error, lambda = chosen$intensity, ridge = chosen$ridge,
-    paper = mean(paper_rule(sample, new$x) != (new$class == 2)),
-    oracle = oracle_parts(sample$x, draw_sample(1000)$x))
+    midway = midway_errors(sample, new, chosen$ridge),
+    oracle = oracle_parts(sample$x))
 }
 
 run_size <- function(n, reps, test, cores) {
@@ -139,26 +159,30 @@ run_size <- function(n, reps, test, cores) {
   do.call(rbind, found)
 }
 
-# The paired t-test of the fixed ridge's error less that of shrinkage.
+# Means and standard errors; `gain`: the error of the fixed ridge less that of
+# shrinkage, with a paired t-test, and the same midway for the paper's form.
 summarize <- function(found, n) {
+  average <- function(name) mean(found[, name])
+  spread <- function(name) standard_error(found[, name])
+  paired_p <- function(gain) {
+    if (stats::sd(gain) == 0) 1 else stats::t.test(gain)$p.value
+  }
   gain <- found[, "r = 1e-3"] - found[, "shrinkage"]
-  paper <- found[, "r = 1e-3"] - found[, "paper"]
-  same <- stats::sd(gain) == 0
+  oracle <- average("oracle1") / average("oracle2")
+  off <- found[, "oracle1"] - oracle * found[, "oracle2"]
   data.frame(
-    n = n, reps = nrow(found), shrinkage = mean(found[, "shrinkage"]),
-    shrinkage_se = standard_error(found[, "shrinkage"]),
-    fixed = mean(found[, "r = 1e-3"]),
-    fixed_se = standard_error(found[, "r = 1e-3"]), gain = mean(gain),
-    gain_se = standard_error(gain), p = if (same) 1 else {
-      stats::t.test(gain)$p.value
-    },
-    bayes = mean(found[, "Bayes rule"]), loo = mean(found[, "loo"]),
-    lambda = mean(found[, "lambda"]),
-    lambda_se = standard_error(found[, "lambda"]),
-    oracle = mean(found[, "oracle1"]) / mean(found[, "oracle2"]),
-    ridge = mean(found[, "ridge"]), paper = mean(found[, "paper"]),
-    paper_se = standard_error(found[, "paper"]),
-    paper_p = if (stats::sd(paper) == 0) 1 else stats::t.test(paper)$p.value
+    n = n, reps = nrow(found), shrinkage = average("shrinkage"),
+    shrinkage_se = spread("shrinkage"), fixed = average("r = 1e-3"),
+    fixed_se = spread("r = 1e-3"), gain = mean(gain),
+    gain_se = standard_error(gain), p = paired_p(gain),
+    bayes = average("Bayes rule"), loo = average("loo"),
+    lambda = average("lambda"), lambda_se = spread("lambda"),
+    oracle = oracle, oracle_se = standard_error(off) / average("oracle2"),
+    ridge = average("ridge"), paper = average("midway.paper"),
+    paper_se = spread("midway.paper"), midway_ours = average("midway.ours"),
+    midway_fixed = average("midway.fixed"),
+    paper_p = paired_p(found[, "midway.fixed"] - found[, "midway.paper"]),
+    paper_ours_p = paired_p(found[, "midway.ours"] - found[, "midway.paper"])
   )
 }
 
@@ -166,25 +190,39 @@ summarize <- function(found, n) {
 
 print_results <- function(results, within) {
   per_cent <- function(value) sprintf("%.2f", 100 * value)
-  cells <- with(results, cbind(
-    "shrunk" = per_cent(shrinkage), "r=1e-3" = per_cent(fixed),
-    "gain" = per_cent(gain), "(s.e.)" = sprintf("(%.2f)", 100 * gain_se),
-    "p" = ifelse(p < 1e-4, "<1e-4", sprintf("%.4f", p)),
-    "LOO" = per_cent(loo), "paper's" = per_cent(paper),
-    "p " = sprintf("%.4f", paper_p), "Bayes" = per_cent(bayes),
-    "lambda" = sprintf("%.3f", lambda), "oracle" = sprintf("%.3f", oracle)
-  ))
-  rownames(cells) <- paste("n =", results$n)
-  left_out <- list(paper = c("shrunk", "gain", "(s.e.)", "p", "LOO"),
-                   ours = c("paper's", "p "))[[within]]
-  cells <- cells[, setdiff(colnames(cells), left_out)]
-  print_block(paste("test error in %, paired t-test of the gain over r = 1e-3,",
-                    "leave-one-out error"), cells)
+  level <- function(p) ifelse(p < 1e-4, "<1e-4", sprintf("%.4f", p))
+  show <- function(title, cells) {
+    rownames(cells) <- paste("n =", results$n)
+    print_block(title, cells)
+  }
+  if (within != "paper") show(
+    "test error in %, paired t-test of the gain, leave-one-out error",
+    with(results, cbind(
+      "shrunk" = per_cent(shrinkage), "r=1e-3" = per_cent(fixed),
+      "gain" = per_cent(gain), "(s.e.)" = sprintf("(%.2f)", 100 * gain_se),
+      "p" = level(p), "LOO" = per_cent(loo), "Bayes" = per_cent(bayes)
+    ))
+  )
+  if (within != "ours") show(
+    "cut midway, test error in %, paired t-tests against the paper's form",
+    with(results, cbind(
+      "paper's" = per_cent(paper), "r=1e-3" = per_cent(midway_fixed),
+      "p" = level(paper_p), "ours" = per_cent(midway_ours),
+      "p" = level(paper_ours_p), "Bayes" = per_cent(bayes)
+    ))
+  )
+  show("intensity of shrinkage, and that which is best on average",
+       with(results, cbind(
+         "lambda" = sprintf("%.3f", lambda),
+         "(s.e.)" = sprintf("(%.3f)", lambda_se),
+         "oracle" = sprintf("%.3f", oracle),
+         "(s.e.)" = sprintf("(%.3f)", oracle_se)
+       )))
 }
 
 conclude <- function(results, within) {
   signs <- with(results, list(
-    paper = ifelse(paper_p < 0.05, sign(fixed - paper), 0),
+    paper = ifelse(paper_p < 0.05, sign(midway_fixed - paper), 0),
     ours = ifelse(p < 0.05, sign(gain), 0)
   ))
   for (form in if (within == "each") names(signs) else within) {
@@ -200,11 +238,10 @@ conclude <- function(results, within) {
   for (i in which(direct$n %in% results$n)) {
     mine <- results[results$n == direct$n[i], ]
     say(sprintf(paste0(
-      "n = %d, direct evaluation: error %.4f (shrinkage), %.4f (1e-3), lambda ",
-      "%.3f; here %.4f (s.e. %.4f), %.4f (%.4f), %.3f (%.3f)."
+      "n = %d, direct evaluation, cut midway: error %.4f (shrinkage), %.4f ",
+      "(1e-3), lambda %.3f; here %.4f, %.4f, %.3f (s.e. %.3f)."
     ), direct$n[i], direct$shrinkage[i], direct$fixed[i], direct$lambda[i],
-    mine$shrinkage, mine$shrinkage_se, mine$fixed, mine$fixed_se, mine$lambda,
-    mine$lambda_se))
+    mine$midway_ours, mine$midway_fixed, mine$lambda, mine$lambda_se))
   }
   cat("\n")
 }
@@ -221,16 +258,17 @@ panel <- function(x, ylim, title, ylab) {
 }
 
 draw_errors <- function(results) {
-  columns <- c("shrinkage", "fixed")
-  halves <- c("shrinkage_se", "fixed_se")
-  ylim <- range(results[c(columns, "bayes")],
-                results[columns] + results[halves])
+  columns <- c(shrinkage = "shrinkage", fixed = "r = 1e-3",
+               paper = "paper's form, cut midway",
+               midway_fixed = "r = 1e-3, cut midway")
+  ylim <- range(results[c(names(columns), "bayes")],
+                results$fixed + results$fixed_se)
   panel(results$n, ylim, "Test error", "mean error, one s.e. either way")
   graphics::lines(results$n, results$bayes, col = style["Bayes rule", "col"],
                   lty = 3, lwd = 1.8)
-  for (i in 1:2) {
-    draw_curve(results$n, results[[columns[i]]], style[i, ],
-               results[[halves[i]]])
+  for (name in names(columns)) {
+    draw_curve(results$n, results[[name]], style[columns[[name]], ],
+               results[[paste0(name, "_se")]])
   }
 }
 
@@ -241,7 +279,7 @@ draw_lambda <- function(results) {
   draw_curve(results$n, results$lambda, style["shrinkage", ],
              results$lambda_se)
   draw_curve(results$n, results$oracle, style["Bayes rule", ])
-  graphics::text(results$n[1], results$oracle[1], "oracle", pos = 4,
+  graphics::text(results$n[2], results$oracle[2], "oracle", adj = c(1.1, 1.3),
                  col = "grey30")
 }
 
@@ -275,7 +313,7 @@ draw_borders <- function(n) {
 }
 
 draw_study <- function(results, small, large) {
-  graphics::layout(rbind(1:2, 3:4, 5), heights = c(1, 1.05, 0.14))
+  graphics::layout(rbind(1:2, 3:4, 5), heights = c(1, 1.05, 0.18))
   draw_errors(results)
   draw_lambda(results)
   draw_borders(small)
@@ -328,7 +366,7 @@ main <- function(args) {
   out <- output_folder(chosen$out)
   use_one_thread()
   sizes <- c(3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
-  if (chosen$quick) sizes <- c(3, 5, 8)
+  if (chosen$quick) sizes <- c(3, 4, 5, 6, 8)
   say("Two classes, of two clouds and of one, n points of each cloud; ", reps,
       " training samples for each n, ", test, " test points of each cloud. ",
       "RBF kernel, theta^2 = 0.1; prior: the shares of the classes.")
