@@ -197,7 +197,7 @@ level_study <- function(reps, permutations, cores, out, quick) {
       "not above it: ", counts("at most"), " that claim a bound; in the band: ",
       counts("limit"), " that claim the level for large samples.")
   cat("\n")
-  write_table(results, out, "filters-level.csv", "test")
+  write_table(results, out, "filters-level.csv")
   write_figure(out, "filters-level.png", 1300, 1300, function() {
     draw_levels(results)
   })
