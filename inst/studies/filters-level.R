@@ -161,15 +161,13 @@ misses_point <- function(data) {
   as.numeric(ends[1, "lower"] <= truth && truth <= ends[1, "upper"])
 }
 
-level_study <- function(reps, permutations, cores, out, quick) {
+level_study <- function(reps, permutations, cores, out) {
   exact <- exact_level(permutations)
   say("Rejections at the nominal level ", nominal, " where nothing is to be ",
       "found, and intervals that miss: ", reps, " data sets (a quarter of ",
       "these for the slow ones), ", permutations, " permutations.")
   cat("\n")
-  groups <- level_groups(permutations)
-  if (quick) groups <- groups[1]
-  results <- do.call(rbind, lapply(groups, function(group) {
+  results <- do.call(rbind, lapply(level_groups(permutations), function(group) {
     message(names(group$rows)[1])
     reps <- max(2, reps %/% group$share)
     band <- level_band(reps, exact)
