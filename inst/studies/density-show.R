@@ -65,23 +65,23 @@ shown_steps <- function(optimizes) {
   if ("100 steps" %in% steps) "100 steps" else utils::tail(steps, 1)
 }
 
-# Mean scores of the data sets; with the estimators, in how many splits they win
-# and lose against the KME; then the paper's figures, data sets x estimators.
-print_scores <- function(rows, title, printed) {
+# Mean scores of one kernel and way, data sets x estimators, with the splits
+# that each wins and loses against the KME; then the paper's figures.
+score_cells <- function(table, rows, digits) {
   names <- unique(rows$data)
   columns <- unique(rows$estimator)
   cells <- matrix("", length(names), length(columns),
                   dimnames = list(mark_sets(names), columns))
-  score <- ifelse(abs(rows$nll) < 1000, sprintf("%.4f", rows$nll),
+  score <- ifelse(abs(rows$nll) < 1000, sprintf("%.*f", digits, rows$nll),
                   sprintf("%.2f", rows$nll))
-  others <- sprintf("%s %2d-%d%s", score, rows$wins, rows$losses,
-                    mark_signs(rows$sign))
-  plain <- rows$estimator == "KME"
+  compared <- sprintf("%s (%d-%d)%s", score, rows$wins, rows$losses,
+                      mark_signs(rows$sign))
   cells[cbind(match(rows$data, names), match(rows$estimator, columns))] <-
-    ifelse(plain, score, others)
-  shown <- ifelse(is.na(printed), "-", sprintf("%.4f", printed))
-  colnames(shown) <- paste("printed", colnames(printed))
-  print_wide(title, cbind(cells, shown))
+    ifelse(rows$estimator == "KME", score, compared)
+  printed <- printed_scores(table, rows$kernel[1], names)
+  shown <- ifelse(is.na(printed), "-", sprintf("%.*f", digits, printed))
+  colnames(shown) <- paste("printed", sub(" printed", "", colnames(printed)))
+  cbind(cells, shown)
 }
 
 mark_sets <- function(names) {
@@ -137,31 +137,35 @@ table_names <- function(table, results) {
   intersect(known, results$data)
 }
 
-print_table <- function(table, results, optimizes) {
+# The rows of a table's kernels and of these ways.
+summarize_all <- function(table, results, optimizes) {
+  results <- results[!results$estimator %in% mass_estimators, ]
   names <- table_names(table, results)
-  keep <- c("k-means", names(estimators))
-  results <- results[results$estimator %in% keep, ]
-  every <- NULL
+  do.call(rbind, lapply(optimizes, function(optimize) {
+    do.call(rbind, lapply(table_kernels(table, results), function(kernel) {
+      summarize(results, kernel, optimize, names)
+    }))
+  }))
+}
+
+# Without the data sets that are shown beside others.
+counted_sets <- function(rows) rows[!rows$data %in% names(whole_sets), ]
+
+print_table <- function(table, rows, optimizes) {
   for (optimize in names(optimizes)) {
     cat("Table ", table, ", ", optimizes[[optimize]], "\n\n", sep = "")
-    mine <- NULL
-    for (kernel in table_kernels(table, results)) {
-      rows <- summarize(results, kernel, optimize, names)
-      if (is.null(rows)) next
-      mine <- rbind(mine, rows)
-      print_scores(rows, paste0(
-        kernel, ": mean of the negative log-likelihood; wins-losses against ",
-        "the KME"
-      ), printed_scores(table, kernel, unique(rows$data)))
+    mine <- rows[rows$optimize == optimize, ]
+    for (kernel in unique(mine$kernel)) {
+      print_wide(paste0(kernel, ": mean of the negative log-likelihood; ",
+                        "wins-losses against the KME"),
+                 score_cells(table, mine[mine$kernel == kernel, ], 4))
     }
-    counted <- mine[!mine$data %in% names(whole_sets), ]
-    if (NROW(counted) > 0) {
+    counted <- counted_sets(mine)
+    if (nrow(counted) > 0) {
       print_wide(paste("data sets on which the mean is lower; clearly: by the",
                        "sign test"), count_better(counted))
     }
-    every <- rbind(every, mine)
   }
-  every
 }
 
 explain <- function(table, names) {
@@ -203,6 +207,34 @@ print_levels <- function(table, rows) {
   rownames(cells) <- mark_sets(rownames(cells))
   shown <- ifelse(is.na(cells), "-", sprintf("%.2f", cells))
   print_wide("RBF, level of the KME: as printed, the start, and ours", shown)
+}
+
+# How near the printed figures are: the median of |log(ours / printed)|, and in
+# how many comparisons with the KME both agree on which is the smaller. One row
+# for each way.
+compare_printed <- function(table, rows) {
+  rows <- counted_sets(rows)
+  rows <- rows[rows$kernel == utils::tail(table_parts[[table]], 1), ]
+  do.call(rbind, lapply(unique(rows$optimize), function(optimize) {
+    mine <- rows[rows$optimize == optimize, ]
+    theirs <- printed_scores(table, mine$kernel[1], unique(mine$data))
+    theirs <- theirs[, colnames(theirs) %in% mine$estimator, drop = FALSE]
+    ours <- tapply(mine$nll, mine[c("data", "estimator")], `[`, 1)
+    ours <- ours[rownames(theirs), colnames(theirs), drop = FALSE]
+    others <- colnames(theirs) != "KME"
+    same <- (ours < ours[, "KME"]) == (theirs < theirs[, "KME"])
+    data.frame(optimize, away = stats::median(abs(log(ours / theirs))),
+               same = sum(same[, others]), of = length(same[, others]))
+  }))
+}
+
+print_printed <- function(table, rows) {
+  near <- compare_printed(table, rows)
+  cells <- cbind("away in %" = sprintf("%.1f", 100 * near$away),
+                 "comparisons alike" = sprintf("%d of %d", near$same, near$of))
+  rownames(cells) <- near$optimize
+  print_wide(paste("RBF, how near the printed figures: the median distance;",
+                   "how often both agree on which is below the KME"), cells)
 }
 
 # What a paper claims: that one column of the scores is below another.
@@ -280,9 +312,9 @@ printed_claims <- function(table, claims) {
   keys
 }
 
-conclude <- function(table, results, optimizes) {
-  cat("Table ", table, ", what the paper claims, and what this shows\n\n",
-      sep = "")
+# One row for each claim; for each way the word, and in brackets on how many
+# data sets it is clearly so, and clearly the opposite.
+claim_cells <- function(table, results, optimizes) {
   claims <- examine_claims(table, results, optimizes)
   keys <- printed_claims(table, claims)
   label <- function(rows) {
@@ -292,38 +324,43 @@ conclude <- function(table, results, optimizes) {
                   dimnames = list(label(keys), optimizes))
   cells[cbind(match(label(claims), rownames(cells)),
               match(claims$optimize, optimizes))] <-
-    sprintf("%d-%d %s", claims$better, claims$worse, claims$word)
-  print_wide(paste0(
-    "data sets on which it is clearly so - clearly the opposite, of ",
-    max(claims$of)
-  ), cbind(printed = keys$printed, cells))
+    sprintf("%s (%d, %d)", claims$word, claims$better, claims$worse)
+  held <- vapply(rownames(cells), function(name) {
+    under <- claims$optimize[label(claims) == name & claims$word == "held"]
+    if (length(under) > 0) toString(sub(" steps$", "", under)) else "none"
+  }, "")
+  cbind(printed = keys$printed, cells, "held under" = held)
+}
+
+conclude <- function(table, results, optimizes) {
+  cat("Table ", table, ", what the paper claims, and what this shows\n\n",
+      sep = "")
+  count <- length(intersect(table_sets[[table]], results$data))
+  print_wide(paste("data sets on which it is clearly so, clearly the opposite,",
+                   "of", count), claim_cells(table, results, optimizes))
   say("Held: on three of four data sets or more, the opposite on one of ten at",
       " most; mostly: on half of them, three times as often as the opposite; ",
       "reversed: that for the opposite. Printed: on how many data sets the ",
-      "paper's own figure is the lower one.")
-  for (i in seq_len(nrow(keys))) {
-    held <- claims$optimize[label(claims) == label(keys)[i] &
-                              claims$word == "held"]
-    say(label(keys)[i], ": ",
-        if (length(held) > 0) paste("held under", toString(held)) else
-          "not held under any of these", ".")
-  }
+      "paper's own figure is the lower one; last column: under which numbers ",
+      "of steps, or which way, it held.")
   cat("\n")
 }
 
 # With a number of steps and the RBF kernel: on which data sets does S-KMSE lose
 # one split at most, and F-KMSE none?
 print_bar <- function(rows) {
-  rows <- rows[rows$kernel == "RBF" & !rows$optimize %in% names(ways) &
-                 !rows$data %in% names(whole_sets), ]
+  rows <- counted_sets(rows)
+  rows <- rows[rows$kernel == "RBF" & !rows$optimize %in% names(ways), ]
   for (optimize in unique(rows$optimize)) {
     mine <- rows[rows$optimize == optimize, ]
     s <- mine[mine$estimator == "S-KMSE", ]
-    f <- mine[mine$estimator == "F-KMSE", ]
-    there <- s$losses <= 1 & f$losses == 0 & s$wins > 1
-    say("RBF, ", optimize, ": S-KMSE loses one split at most and F-KMSE none ",
-        "on ", sum(there), " of ", length(there), " data sets",
-        if (!all(there)) paste0("; not on ", toString(s$data[!there])), ".")
+    for (name in intersect(c("F-KMSE", printed_rule), mine$estimator)) {
+      there <- s$losses <= 1 & s$wins > 1 &
+        mine$losses[mine$estimator == name] == 0
+      say("RBF, ", optimize, ": S-KMSE loses one split at most and ", name,
+          " none on ", sum(there), " of ", length(there), " data sets",
+          if (!all(there)) paste0("; not on ", toString(s$data[!there])), ".")
+    }
   }
   cat("\n")
 }
@@ -353,7 +390,7 @@ print_mass <- function(rows, optimize) {
     "mass of S", "mass of F", names(rows)[-(1:3)]
   ))
   print_wide(paste0("RBF, ", optimize, ": is it the shape or the mass?"), cells)
-  counted <- rows[!rows$data %in% names(whole_sets), ]
+  counted <- counted_sets(rows)
   say("Of ", nrow(counted), " data sets the KME with the mass of F-KMSE is ",
       "below the KME on ",
       sum(counted[[mass_estimators[2]]] < counted$KME),
@@ -422,6 +459,62 @@ draw_panel <- function(rows, names, title, labels) {
   }
 }
 
+# On how many data sets is a density clearly better than with the KME (blue),
+# clearly worse (orange)? A panel for each way; `titles`: their names are ways.
+draw_counts <- function(rows, titles) {
+  shown <- intersect(rev(c("k-means", names(estimators)[-1])), rows$estimator)
+  graphics::layout(t(seq_along(titles)),
+                   widths = c(1.5, rep(1, length(titles) - 1)))
+  for (way in names(titles)) {
+    first <- way == names(titles)[1]
+    graphics::par(mar = c(3.4, if (first) 7.6 else 0.8, 2, 0.8), cex = 0.8,
+                  mgp = c(2.2, 0.6, 0))
+    counts <- vapply(shown, function(name) {
+      signs <- rows$sign[rows$estimator == name & rows$optimize == way]
+      c(sum(signs > 0), sum(signs == 0), sum(signs < 0))
+    }, numeric(3))
+    graphics::barplot(counts, horiz = TRUE, las = 1, border = "white",
+                      axes = FALSE, col = c("#0072B2", "grey85", "#D55E00"),
+                      xlab = "data sets", main = titles[[way]],
+                      names.arg = if (!first) rep("", length(shown)))
+    graphics::axis(1, pretty(c(0, max(colSums(counts)))))
+  }
+}
+
+# Scores against the number of steps, RBF kernel; 0 steps is k-means; dotted:
+# what is printed for the KME, where that is within the frame.
+draw_steps <- function(rows) {
+  rows <- rows[rows$kernel == "RBF" & !rows$optimize %in% names(ways), ]
+  names <- intersect(c("wine", "wdbc", "vehicle", "glass", "sonar",
+                       "ionosphere"), rows$data)
+  panels <- matrix(seq_len(2 * ceiling(length(names) / 2)), 2, byrow = TRUE)
+  panels[panels > length(names)] <- 0
+  graphics::layout(rbind(panels, length(names) + 1), heights = c(1, 1, 0.14))
+  printed <- printed_scores("1", "RBF", names)
+  looks <- style[rownames(style) %in% intersect(both_rules, rows$estimator), ]
+  looks <- rbind(KME = list("black", 4, 1), looks)
+  for (name in names) {
+    mine <- rows[rows$data == name, ]
+    count <- c(0, as.numeric(sub(" .*", "", unique(mine$optimize))))
+    curves <- vapply(rownames(looks), function(estimator) {
+      c(mine$nll[mine$estimator == "k-means"][1],
+        mine$nll[mine$estimator == estimator])
+    }, count)
+    ends <- range(curves)
+    near <- printed[name, "KME"]
+    near <- near[abs(near - mean(ends)) < 0.65 * diff(ends)]
+    graphics::par(mar = c(3.2, 4.4, 1.8, 0.6), mgp = c(2.2, 0.6, 0))
+    graphics::plot(NA, xlim = range(count), ylim = range(ends, near), las = 1,
+                   xlab = "steps", ylab = "", main = name, bty = "l")
+    graphics::title(ylab = "negative log density", line = 3.3)
+    graphics::abline(h = near, lty = 3, col = "grey40")
+    for (estimator in rownames(looks)) {
+      draw_curve(count, curves[, estimator], looks[estimator, ])
+    }
+  }
+  draw_legend(looks, nrow(looks), 1)
+}
+
 show_results <- function(results, settings, tables, out) {
   say("Negative log-likelihood, a test point, of mixtures fitted by matching ",
       "kernel means: ", settings, ".")
@@ -435,15 +528,21 @@ show_results <- function(results, settings, tables, out) {
   }, NA)
   for (table in tables[there]) {
     optimizes <- list_ways(results[results$kernel %in% table_parts[[table]], ])
-    rows <- print_table(table, results, optimizes)
+    rows <- summarize_all(table, results, names(optimizes))
+    print_table(table, rows, optimizes)
     explain(table, rows$data)
     print_levels(table, rows)
+    print_printed(table, rows)
     by_steps <- shown_steps(names(optimizes))
     if (table == "1" && length(by_steps) > 0) {
       print_bar(rows)
-      print_mass(mass_rows(results, by_steps, unique(rows$data)), by_steps)
+      mass <- mass_rows(results, by_steps, unique(rows$data))
+      if (!is.null(mass)) print_mass(mass, by_steps)
     }
-    conclude(table, results, names(optimizes))
+    # In five splits or fewer nothing is clear.
+    if (length(unique(results$split)) > 5) {
+      conclude(table, results, names(optimizes))
+    }
     keep_lines(csv_lines(rows),
                file.path(out, paste0("density-", table, ".csv")))
     rbf <- rows[rows$kernel == utils::tail(table_parts[[table]], 1), ]

@@ -140,7 +140,7 @@ run_cell <- function(x, cell, settings) {
   means <- lapply(estimators[chosen], function(estimator) {
     kme(k, estimator = estimator)
   })
-  if (cell$optimize == "steps" && cell$part == "RBF") {
+  if (cell$optimize == "steps" && cell$part == "RBF" && "F-KMSE" %in% chosen) {
     means[mass_estimators] <- exchange_masses(k, means)
   }
   score <- function(fit) -mean(stats::predict(fit, test, type = "log"))
@@ -222,7 +222,7 @@ list_cells <- function(table, names, splits, optimize) {
   if (table == "1") known <- c(known, names(whole_sets))
   if (table == "1") optimize <- setdiff(optimize, searches)
   cells <- expand.grid(part = table_parts[[table]], optimize = optimize,
-                       split = seq_len(splits), data = intersect(known, names),
+                       split = seq_len(splits), data = known[known %in% names],
                        stringsAsFactors = FALSE)
   cells[c("data", "split", "part", "optimize")]
 }
@@ -459,7 +459,7 @@ main <- function(args) {
   unwanted <- c(printed = "F-KMSE", loocv = printed_rule)[select]
   settings <- list(nstart = number("nstart", 1), most = number("most", 30),
                    steps = read_steps(chosen$steps),
-                   estimators = setdiff(names(estimators), unwanted))
+                   estimators = names(estimators))
   out <- output_folder(chosen$out)
   if (nzchar(chosen$from)) {
     stored <- read_results(chosen$from)
@@ -478,15 +478,22 @@ main <- function(args) {
     cells <- list_cells(table, names(data), splits, optimize)
     if (nrow(cells) == 0) return(NULL)
     message("Table ", table)
+    if (table == "1") {
+      settings$estimators <- setdiff(settings$estimators, unwanted)
+    }
     run_cells(cells, data, settings, folder, processes$cores,
               processes$workers)
   })
+  there <- lengths(ran) > 0
+  if (!any(there)) {
+    give_up("these tables have none of these ways, or none of the data sets ",
+            "that could be read")
+  }
   results <- do.call(rbind, lapply(ran, `[[`, "results"))
   # As they are stored, so that --from shows the same.
   results$nll <- signif(results$nll, 8)
   results$mass <- signif(results$mass, 6)
   described <- describe_settings(splits, settings, results)
-  there <- lengths(ran) > 0
   show_results(results, described, tables[there], out)
   work <- sum(unlist(lapply(ran, `[[`, "each")))
   for (i in which(there)) {

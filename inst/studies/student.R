@@ -404,11 +404,18 @@ scan_densities <- function(results) {
   found[order(found$table, found$away), ]
 }
 
+# The rows of a table under its nearest protocol.
+nearest_rows <- function(results, scan, table) {
+  protocol <- c("table", "law", "df", "steps")
+  best <- scan[scan$table == table, protocol][1, ]
+  key <- function(rows) do.call(paste, rows[protocol])
+  results[key(results) == key(best), ]
+}
+
 print_densities <- function(results, scan) {
   for (table in unique(scan$table)) {
     best <- scan[scan$table == table, ][1, ]
-    rows <- results[results$table == table & results$law == best$law &
-                      results$df == best$df & results$steps == best$steps, ]
+    rows <- nearest_rows(results, scan, table)
     cells <- wide_cells(
       paste0(sprintf("%.2f", rows$nll), mark_signs(rows$sign),
              ifelse(is.na(rows$printed), "        ",
@@ -457,12 +464,10 @@ draw_densities <- function(results, scan) {
   graphics::layout(rbind(1:2, 3), heights = c(1, 0.16))
   for (table in 1:2) {
     best <- scan[scan$table == table, ][1, ]
-    draw_density_panel(results[
-      results$table == table & results$law == best$law &
-        results$df == best$df & results$steps == best$steps &
-        results$estimator != "k-means",
-    ], c("d", "n")[table], sprintf("Table %d: %s, df = %d, %d steps", table,
-                                   best$law, best$df, best$steps))
+    rows <- nearest_rows(results, scan, table)
+    draw_density_panel(rows[rows$estimator != "k-means", ], c("d", "n")[table],
+                       sprintf("Table %d: %s, df = %d, %d steps", table,
+                               best$law, best$df, best$steps))
   }
   draw_legend(printed_style, nrow(style))
 }

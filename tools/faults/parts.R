@@ -200,10 +200,11 @@ density_run <- function(folder, ...) {
               shQuote(folder)), ...)
 }
 
-# The table without the line of times, NULL where it is not there.
+# The table without the lines above it, which have the time it took; NULL where
+# it is not there.
 density_table <- function(folder) {
   file <- file.path(folder, "density.csv.gz")
-  if (file.exists(file)) grep("^# seconds", readLines(file), invert = TRUE,
+  if (file.exists(file)) grep("^#", readLines(file), invert = TRUE,
                               value = TRUE)
 }
 
