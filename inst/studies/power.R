@@ -592,7 +592,7 @@ main <- function(args) {
   if (part %in% c("figure3", "all")) {
     plan <- expand.grid(d = c(1, 2, 5, 10, 20, 30),
                         case = names(figure3_draws), stringsAsFactors = FALSE)
-    if (quick) plan <- plan[plan$d == 2, ]
+    if (quick) plan <- plan[2, ]
     figure3(plan, reps(500), permutations(1000), cores, out)
   }
   percents <- if (quick) 10 else c(10, 15, 20, 25, 30)
