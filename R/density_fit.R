@@ -254,6 +254,7 @@ free_matcher <- function(mean, m) {
 # points Q'x with N(Q'a, vI) by a kernel of bandwidths sqrt(t_l), times
 # prod_l theta_l / sqrt(t_l). `turn` is Q.
 native_parts <- function(parts, kernel) {
+  parts <- unlist(lapply(parts, split_points), recursive = FALSE)
   turned <- vapply(parts, \(part) is.matrix(part$noise), NA)
   parts <- parts[order(turned)]
   if (all(turned)) {
@@ -275,6 +276,15 @@ native_parts <- function(parts, kernel) {
          weights = part$weights * prod(theta / kernel$bandwidth),
          noise = numeric(ncol(x)), turn = total$vectors)
   })
+}
+
+# A part, as several where its points have covariances of their own.
+split_points <- function(part) {
+  if (!is_each(part$noise)) {
+    return(list(part))
+  }
+  Map(\(point, weight) replace(point[[1L]], "weights", list(weight)),
+      by_point(part$sample$x, part$noise), part$weights)
 }
 
 # The same for covariances, without derivatives. Where G and g are known they

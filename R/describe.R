@@ -14,10 +14,11 @@ describe <- function(x) {
     if (is.character(x) && !is.na(x)) paste0("\"", x, "\"") else format(x)
   } else if (is.data.frame(x)) {
     "a data frame"
-  } else if (is.matrix(x)) {
+  } else if (length(dim(x)) > 1L && is.atomic(x)) {
     paste0(
-      if (is.integer(x)) "an " else "a ", typeof(x), " matrix of ", nrow(x),
-      " x ", ncol(x)
+      if (is.integer(x)) "an " else "a ", typeof(x),
+      if (is.matrix(x)) " matrix of " else " array of ",
+      paste(dim(x), collapse = " x ")
     )
   } else if (inherits(x, "kernmean_estimator")) {
     paste0("\"", x$name, "\"")
@@ -36,6 +37,13 @@ describe <- function(x) {
   } else {
     paste("an object of type", typeof(x))
   }
+}
+
+# One covariance, d x d, or several, d x d x n.
+describe_covariance <- function(x) {
+  shape <- dim(x)
+  paste0(if (length(shape) > 2L) paste(shape[3L], "covariances") else
+    "one covariance", ", ", shape[1L], " x ", shape[1L])
 }
 
 # None of those that have no list of arguments, as `if`.

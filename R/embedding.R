@@ -133,9 +133,9 @@ fit_pairs <- function(fits) {
 # --- An embedding as a list of parts ---------------------------------------
 # A part is list(sample, noise, weights): sum_i weights_i E k(x~_i, .), x~_i
 # from N(x_i, noise), noise NULL for none, d variances or, for RBF kernels, a
-# covariance matrix; or list(mixture, weights): weights times the embedding of a
-# Gaussian mixture. The field `parts` of a fit is what it has in place of its
-# weights on its sample.
+# covariance matrix or one for each point, d x d x n; or list(mixture, weights):
+# weights times the embedding of a Gaussian mixture. The field `parts` of a fit
+# is what it has in place of its weights on its sample.
 
 embedding_parts <- function(object, times = 1) {
   parts <- object$parts
@@ -206,9 +206,6 @@ merge_parts <- function(parts) {
 
 norm2_parts <- function(parts, kernel) {
   parts <- merge_parts(parts)
-  if (are_many_points(parts, kernel)) {
-    return(drop(inner_matrix(list(parts), kernel)))
-  }
   total <- 0
   for (i in seq_along(parts)) {
     total <- total + norm2_part(parts[[i]], kernel)
@@ -220,20 +217,9 @@ norm2_parts <- function(parts, kernel) {
 }
 
 inner_parts <- function(left, right, kernel) {
-  left <- merge_parts(left)
-  right <- merge_parts(right)
-  if (are_many_points(c(left, right), kernel)) {
-    return(drop(inner_matrix(list(right), kernel, list(left))))
-  }
-  sum(pair_values(left, right, \(a, b) inner_part(a, b, kernel)))
-}
-
-# So many parts that are points, as where each has noise of its own, that one
-# walk over all is worth it?
-are_many_points <- function(parts, kernel) {
-  length(parts) > 16L && is_rbf(kernel) && is.null(kernel$equal) &&
-    all(vapply(parts, \(part) !is.null(part$sample) &&
-                 knows_points(part$sample), NA))
+  sum(pair_values(merge_parts(left), merge_parts(right), \(a, b) {
+    inner_part(a, b, kernel)
+  }))
 }
 
 norm2_part <- function(part, kernel) {
@@ -420,15 +406,15 @@ weights_on <- function(object, sample) {
 
 # --- Noise -----------------------------------------------------------------
 
-# The noise as d variances or a covariance, or NULL if the embedding does not
+# The noise as d variances or covariances, or NULL if the embedding does not
 # depend on it.
 effective_noise <- function(object) {
   noise <- object$noise
   if (is.null(noise) || is_linear(object$kernel) || all(noise == 0)) {
     return(NULL)
   }
-  if (is.matrix(noise)) unname(noise) else
-    rep_len(unname(noise), ncol(object$sample$x))
+  noise <- unname(noise)
+  if (is.null(dim(noise))) rep_len(noise, ncol(object$sample$x)) else noise
 }
 
 # The noise of a difference; NULL is none.
@@ -471,11 +457,20 @@ noisy_sample <- function(sample, noise) {
 
 # sum_j weights_j E k(z~_i, x~_j) for independent z~_i from N(z_i, at_z) and
 # x~_j from N(x_j, at_x); NULL is no noise. Weights for an RBF kernel may be a
-# matrix, a column for each sum.
+# matrix, a column for each sum. With a covariance for each point a factor of
+# size d for each value, about a million at a time.
 noisy_apply <- function(kernel, z, x, weights, at_z = NULL, at_x = NULL) {
   other <- if (identical(z, x)) NULL else x
   if (is.null(at_z) && is.null(at_x)) {
     return(fold_apply(kernel, z, other, weights))
+  }
+  if (is_each(at_z) || is_each(at_x)) {
+    columns <- by_point(x, at_x)
+    rows <- by_point(z, at_z)
+    size <- max(1, 2^20 %/% nrow(x))
+    return(drop(bind_rows(lapply(row_panels(seq_along(rows), size), \(i) {
+      inner_matrix(columns, kernel, rows[i]) %*% weights
+    }))))
   }
   if (is_rbf(kernel)) {
     wide <- noisy_kernel(kernel, add_noise(at_z, at_x), colMeans(x))
@@ -487,6 +482,15 @@ noisy_apply <- function(kernel, z, x, weights, at_z = NULL, at_x = NULL) {
   if (is.null(at_x)) at_x <- numeric(ncol(x))
   fold_apply(kernel, z, other, weights) +
     poly_noise(kernel, z, x, weights, at_z, at_x)
+}
+
+# Points with noise, one embedding each.
+by_point <- function(x, noise) {
+  lapply(seq_len(nrow(x)), \(i) {
+    list(list(sample = list(x = x[i, , drop = FALSE]), weights = 1,
+              noise = if (is_each(noise)) matrix(noise[, , i], ncol(x)) else
+                noise))
+  })
 }
 
 # What the noise adds: with M = z'x + b, V = z'E_x z + x'E_z x + tr(E_z E_x),
@@ -510,7 +514,7 @@ poly_noise <- function(kernel, z, x, weights, at_z, at_x) {
 noisy_norm2 <- function(kernel, x, weights, noise) {
   if (is.null(noise)) {
     fold_quad(kernel, x, weights)
-  } else if (is_rbf(kernel)) {
+  } else if (is_rbf(kernel) && !is_each(noise)) {
     wide <- noisy_kernel(kernel, 2 * noise, colMeans(x))
     wide$height * fold_quad(wide$kernel, wide$turn(x), weights)
   } else {

@@ -356,7 +356,9 @@ format_estimator.kernmean_estimator <- function(estimator) {
     estimator$label,
     if (!is.null(estimator$kind)) paste0(" (", estimator$kind, ")"),
     if (length(amount)) paste0(": ", amount),
-    if (!is.null(value)) {
+    if (length(dim(value)) > 1L) {
+      paste0(": ", describe_covariance(value))
+    } else if (!is.null(value)) {
       paste(" =", format_several(value))
     } else if (length(amount)) {
       paste(" by", describe_rule(estimator))

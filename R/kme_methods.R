@@ -170,8 +170,8 @@ fit_summary.kme <- function(x) {
       "no more risk than the average: alpha up to ", format_number(x$harmless),
       " (Theorem 1 of Muandet et al., plug-in)"
     )),
-    if (length(dim(x$noise)) == 3L) {
-      list(noise = describe_covariance(x$noise))
+    if (is_each(x$noise)) {
+      NULL
     } else if (is.matrix(x$noise)) {
       list("Noise (covariance)" = x$noise)
     } else if (!is.null(x$noise)) {

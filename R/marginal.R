@@ -22,7 +22,11 @@ est_mmkme <- function(noise = NULL, select = NULL, ...) {
 register_estimator("mmkme", est_mmkme)
 
 new_marginal <- function(name, label, kind, noise, select, by_column = FALSE) {
-  if (by_column && length(dim(noise)) > 1L) {
+  if (length(dim(noise)) > 1L) {
+    if (!by_column) {
+      stop_input("'noise' must be one variance, not ", describe(noise),
+                 "; est_mmkme() takes covariances")
+    }
     noise <- check_noise_covariance(noise)
   } else if (!is.null(noise)) {
     noise[] <- take(noise, numbers(count = if (!by_column) 1L))
@@ -37,10 +41,8 @@ new_marginal <- function(name, label, kind, noise, select, by_column = FALSE) {
 
 # --- Arguments -------------------------------------------------------------
 
-# Is the noise a covariance, of all points or (each = TRUE) one of each?
-has_covariance <- function(estimator, each = FALSE) {
-  length(dim(estimator$noise)) > 1L + each
-}
+# Is the noise a covariance, of all points or of each?
+has_covariance <- function(estimator) length(dim(estimator$noise)) > 1L
 
 # A covariance, d x d, or one for each point, d x d x n.
 check_noise_covariance <- function(noise) {
@@ -53,6 +55,11 @@ check_noise_covariance <- function(noise) {
   count <- if (length(shape) == 3L) shape[3L] else 1L
   noise[] <- check_covariances(array(noise, c(shape[1:2], count)), shape[1L],
                                count, "noise")
+  names <- Filter(length, dimnames(noise)[1:2])
+  if (length(unique(unname(names))) > 1L) {
+    stop_input("'noise' must have the same names for rows and columns, not ",
+               paste(vapply(names, shorten, ""), collapse = " and "))
+  }
   noise
 }
 
@@ -66,15 +73,18 @@ fit_covariance <- function(noise, x, of = NULL) {
                if (length(wanted) == 3L) " for each point", ", not ",
                describe(noise))
   }
-  columns <- stats::setNames(seq_len(ncol(x)), rownames(noise))
+  names <- Filter(length, dimnames(noise)[1:2])
+  columns <- stats::setNames(seq_len(ncol(x)), unlist(names[1L]))
   at <- in_order(columns, colnames(x), "noise", paste0("the columns", of))
   if (length(wanted) == 3L) noise[at, at, , drop = FALSE] else
     noise[at, at, drop = FALSE]
 }
 
 # The noise of each point in the order of another sample; NULL: that of its own.
+# What does not fit the sample stays, to be refused by fit_covariance().
 order_noise <- function(estimator, order) {
-  if (!is.null(order) && has_covariance(estimator, each = TRUE)) {
+  if (is_each(estimator$noise) &&
+        dim(estimator$noise)[3L] == length(order)) {
     estimator$noise <- estimator$noise[, , order, drop = FALSE]
   }
   estimator
@@ -122,31 +132,20 @@ est_fit.est_marginal <- function(estimator, sample) {
     names(noise) <- colnames(x)
   }
   fit <- list(weights = rep(1 / sample$n, sample$n), lambda = 0, noise = noise)
-  if (has_covariance(estimator, each = TRUE)) {
-    fit$parts <- pointwise_parts(sample, noise)
-  }
-  parts <- embedding_parts(c(fit, list(sample = sample,
-                                       kernel = sample$kernel)))
+  part <- embedding_parts(c(fit, list(sample = sample,
+                                      kernel = sample$kernel)))[[1L]]
   moments <- sample_moments(sample)
   c(fit, list(
-    fitted = parts_at(parts, sample$kernel, own_points(sample)),
-    norm2 = max(0, norm2_parts(parts, sample$kernel)), rho = moments$rho,
+    fitted = part_at(part, sample$kernel, own_points(sample)),
+    norm2 = max(0, norm2_part(part, sample$kernel)), rho = moments$rho,
     varrho = moments$varrho, select = estimator$select
   ), chosen[c("score", "minimum", "reference", "border")])
-}
-
-# Each point with the covariance of its own, d x d x n.
-pointwise_parts <- function(sample, noise) {
-  lapply(seq_len(sample$n), \(i) {
-    list(sample = sample_take(sample, i), weights = 1 / sample$n,
-         noise = matrix(noise[, , i], nrow(noise)))
-  })
 }
 
 est_bags.est_marginal <- function(estimator, sample, sizes) {
   check_noisy(estimator, sample)
   if (has_covariance(estimator)) {
-    if (has_covariance(estimator, each = TRUE)) {
+    if (is_each(estimator$noise)) {
       stop_input("'noise' must be one covariance for all points of all bags, ",
                  "not ", describe(estimator$noise))
     }
@@ -177,12 +176,9 @@ est_settle.est_marginal <- function(estimator, sample, where) {
   check_noisy(estimator, sample)
   noise <- find_noise(estimator, sample$x, sample$kernel,
                       paste(" of", where))$noise
-  settled <- if (has_covariance(estimator, each = TRUE)) {
-    each <- lapply(pointwise_parts(sample, noise), \(part) {
-      part$weights <- 1
-      list(part)
-    })
-    values <- inner_matrix(each, sample$kernel)
+  settled <- if (is_each(noise)) {
+    check_memory(sample$n, sample$n, "use fewer points", copies = 3)
+    values <- inner_matrix(by_point(sample$x, noise), sample$kernel)
     list(sample = gram_sample(new_gram(values)), height = 1)
   } else {
     noisy_sample(sample, noise)
@@ -385,7 +381,7 @@ est_lines.est_marginal <- function(estimator, fit, digits, plain = "the KME",
   noise <- fit$noise
   theta <- fit$kernel$bandwidth
   what <- if (has_covariance(estimator)) {
-    describe_covariance(noise)
+    paste("noise:", describe_covariance(noise))
   } else if (!estimator$by_column) {
     paste0("noise sigma^2 = ", format_number(noise, digits),
            if (length(theta) == 1L) {
@@ -407,16 +403,6 @@ est_lines.est_marginal <- function(estimator, fit, digits, plain = "the KME",
     },
     describe_score(fit, digits, plain)
   )
-}
-
-# The noise of a fit or test in words, where it is no variances.
-describe_covariance <- function(noise) {
-  shape <- dim(noise)
-  paste0("noise: ", if (length(shape) == 3L) {
-    paste(shape[3L], "covariances")
-  } else {
-    "one covariance"
-  }, ", ", shape[1L], " x ", shape[1L])
 }
 
 # --- Many samples -------------------------------------------------------------

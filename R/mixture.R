@@ -83,6 +83,9 @@ components_of <- function(mixture) {
   lapply(seq_along(mixture$weights), component, mixture = mixture)
 }
 
+# Is noise one covariance for each point?
+is_each <- function(noise) length(dim(noise)) == 3L
+
 # Noise, d variances or a covariance, as a matrix.
 noise_matrix <- function(noise) {
   if (is.matrix(noise)) noise else diag(noise, length(noise))
@@ -99,8 +102,14 @@ mixture_at <- function(mixture, kernel, z, noise = NULL) {
   total
 }
 
-# The same of one component.
+# The same of one component; the noise may be a covariance for each point.
 component_at <- function(part, kernel, z, noise) {
+  if (is_each(noise)) {
+    return(vapply(seq_len(nrow(z)), \(i) {
+      component_at(part, kernel, z[i, , drop = FALSE],
+                   matrix(noise[, , i], ncol(z)))
+    }, 0, USE.NAMES = FALSE))
+  }
   if (is.null(noise)) noise <- numeric(ncol(z))
   if (is_rbf(kernel)) {
     return(gaussian_kernel(sweep(z, 2, part$mean),

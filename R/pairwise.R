@@ -169,7 +169,7 @@ settle_compared <- function(samples, asked) {
   samples$first <- cumsum(samples$sizes) - samples$sizes
   samples$estimator <- asked$estimator
   if (is_unshrunk(asked$estimator)) {
-    if (has_covariance(asked$estimator, each = TRUE)) {
+    if (is_each(asked$estimator$noise)) {
       stop_input("'estimator' must have one covariance for all points, not ",
                  describe(asked$estimator$noise))
     }

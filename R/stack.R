@@ -46,6 +46,10 @@ check_candidate <- function(estimator, label) {
   if (!is.null(estimator$target)) {
     refuse("have no target: a stack is shrunk towards 0")
   }
+  if (is_each(estimator$noise)) {
+    refuse("have one covariance for all points, not ",
+           describe(estimator$noise), ": a stack leaves points out")
+  }
   if (!is.null(estimator$select)) {
     amounts <- intersect(c("lambda", "noise", "h", "c"),
                          estimator_arguments(estimator$name))
@@ -59,6 +63,7 @@ check_candidate <- function(estimator, label) {
 # "S-KMSE 0.1"
 candidate_label <- function(estimator) {
   amounts <- unlist(unclass(estimator)[c("lambda", "noise", "h")])
+  if (has_covariance(estimator)) amounts <- NULL
   if (isTRUE(estimator$c < 1)) amounts <- c(amounts, estimator$c)
   if (length(amounts) > 4L) amounts <- NULL
   paste(c(estimator$label, format_number(amounts, 3L)), collapse = " ")

@@ -42,7 +42,7 @@ sample_lines.default <- \(sample) NULL
 noise_line <- function(noise) {
   one <- if (is.list(noise)) noise[[1L]] else noise
   if (!is.null(dim(one))) {
-    return(describe_covariance(one))
+    return(paste("noise:", describe_covariance(one)))
   }
   noise <- unique(range(unlist(noise)))
   paste("noise variances =", paste(format_number(noise), collapse = ", "))

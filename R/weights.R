@@ -64,7 +64,7 @@ as_weights <- function(fit, type = c("projection", "taylor")) {
   }
   weights <- weights_on(fit, fit$sample)
   if (is.null(weights)) {
-    if (type == "taylor" && (is.null(fit$noise) || !is.null(fit$parts))) {
+    if (type == "taylor" && (is.null(fit$noise) || is_each(fit$noise))) {
       stop_input("'type' must be \"projection\" for a mean over points that ",
                  if (is.null(fit$noise)) "are not those of the sample" else
                    "have covariances of their own")

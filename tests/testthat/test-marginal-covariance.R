@@ -166,3 +166,19 @@ test_that("columns by name, and what is no covariance, are told", {
   expect_output(print(summary(fit(sigma))), "covariance")
   expect_output(print(summary(fit(each))), "7 covariances")
 })
+
+test_that("an array that does not fit, and names at odds, are told", {
+  few <- each[, , 1:3]
+  refused(mmd_test(x[1:4, ], x[5:7, ], kernel = kernel, scale = FALSE,
+                   estimator = est_mmkme(noise = few), B = 9), "3 x 3 x 7")
+  data <- data.frame(x, g = rep(c("v", "u"), length.out = n))
+  refused(mmd_test(cbind(a, b, c) ~ g, data, kernel = kernel, scale = FALSE,
+                   estimator = est_mmkme(noise = few), B = 9), "3 x 3 x 7")
+  odd <- structure(sigma, dimnames = list(c("a", "b", "c"), c("a", "c", "b")))
+  refused(est_mmkme(noise = odd), "same names for rows and columns")
+  refused(est_mkme(noise = sigma), "est_mmkme\\(\\) takes covariances")
+  refused(est_stack(list(est_kme(), est_mmkme(noise = each))), "leaves points")
+  columns <- structure(sigma, dimnames = list(NULL, c("c", "a", "b")))
+  fit <- kme(x, kernel, est_mmkme(noise = columns), scale = FALSE)
+  expect_equal(unname(fit$noise), sigma[c(2, 3, 1), c(2, 3, 1)])
+})
