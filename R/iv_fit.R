@@ -324,7 +324,9 @@ warn_gamma <- function(block, gamma, name) {
   if (is_factor_variable(block)) {
     return(invisible())
   }
-  middle <- fit_kernel(kernel_rbf(), block$sample$x)$bandwidth
+  x <- block$sample$x
+  some <- unique(round(seq(1, nrow(x), length.out = 1000)))
+  middle <- fit_kernel(kernel_rbf(), x[some, , drop = FALSE])$bandwidth
   if (gamma * middle^2 > log(1e3)) {
     warn_kernmean(
       "the authors' kernel, exp(-", format_number(gamma), " |x - y|^2), is ",
@@ -483,8 +485,14 @@ fold_p_values <- function(x, of) {
   }
 }
 
-# The task of the authors' code with a fold left out: its bandwidths, landmarks
-# and random features are made of the other rows, anew.
+# Has a preset bandwidths or maps that are made of the rows?
+has_own_maps <- function(task) {
+  !is.null(task$preset) &&
+    (length(c(task$control$landmarks, task$control$features)) > 0L ||
+       any(vapply(task$blocks, \(block) isTRUE(block$auto), NA)))
+}
+
+# The task with these made anew of the rows outside a fold.
 task_without <- function(task, rows) {
   others <- setdiff(seq_along(task$y), rows)
   blocks <- lapply(task$blocks, \(block) {
@@ -504,9 +512,7 @@ task_without <- function(task, rows) {
   } else if (!is.null(kept)) {
     task$control$landmarks <- intersect(kept, others)
   }
-  anew <- length(kept) || length(task$control$features) ||
-    !identical(blocks, task$blocks)
-  if (anew) task$maps <- make_maps(task, blocks)
+  task$maps <- make_maps(task, blocks)
   task
 }
 
@@ -514,10 +520,11 @@ task_without <- function(task, rows) {
 # all rows.
 held_out_scores <- function(task, whole, folds, grid) {
   n <- length(task$y)
+  anew <- has_own_maps(task)
   scores <- lapply_shown(split(seq_len(n), folds), \(rows) {
-    if (!is.null(task$preset)) task <- task_without(task, rows)
+    if (anew) task <- task_without(task, rows)
     held <- row_moments(task, rows)
-    train <- if (is.null(task$preset)) moments_without(whole, held) else
+    train <- if (!anew) moments_without(whole, held) else
       row_moments(task, setdiff(seq_len(n), rows))
     system <- iv_system(task, train, replace(task$rows$d, rows, FALSE))
     theta <- solve_system(system, grid * penalty_rule(task, train$n)$mu)$theta
