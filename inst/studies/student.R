@@ -125,7 +125,8 @@ draw_sample <- function(df, d, scale, rep) {
 # The loss of each estimator.
 run_sample <- function(n, df, d, scale, rep) {
   sample <- draw_sample(df, d, scale, rep)
-  k <- gram(sample$x[seq_len(n), , drop = FALSE], kernel_rbf("median"))
+  k <- gram(sample$x[seq_len(n), , drop = FALSE], kernel_rbf("median"),
+            scale = FALSE)
   law <- t_mixture(df, sample$scale, k$kernel$bandwidth)
   vapply(estimators, function(estimator) {
     kme_risk(kme(k, estimator = estimator), law)
@@ -330,7 +331,8 @@ fit_densities <- function(cell, rep, steps) {
   root <- x21_laws[[cell$law]](cell$d, cell$df)
   x <- draw_t(largest, root, cell$df)[seq_len(cell$n), , drop = FALSE]
   new <- draw_t(new_points, root, cell$df)
-  k <- gram(x, kernel_rbf(sqrt(stats::median(as.matrix(stats::dist(x))^2))))
+  k <- gram(x, kernel_rbf(sqrt(stats::median(as.matrix(stats::dist(x))^2))),
+            scale = FALSE)
   means <- lapply(estimators, function(estimator) kme(k, estimator = estimator))
   score <- function(fit) -mean(stats::predict(fit, new, type = "log"))
   start <- "kmeans"
