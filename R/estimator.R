@@ -104,7 +104,7 @@
 #'   samples in the order in which they are given; not in [mmd_pairwise()],
 #'   [bag_gram()] and [smm()]). In squared units of the columns as the kernel
 #'   has them, that is after `scale`. With one for each point the squared norm
-#'   takes \eqn{n^2d^3/6} flops, a value at a new point \eqn{nd^2}.
+#'   takes \eqn{n^2d^3/3} flops, a value at a new point \eqn{nd^3/3}.
 #' @param h,c Share of the normal distribution and factor of smoothing, numbers
 #'   from 0 to 1, or `NULL` to have them selected.
 #' @param folds In how many folds points are left out, from 3 on (`Inf`: one by

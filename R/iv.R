@@ -265,7 +265,10 @@ penalties <- maybe(numbers(0, open = TRUE))
 an_iv_control <- is_a("iv_control", "iv_control(...)")
 
 # The numbers of the authors' rules, or others in their place.
-a_preset <- maybe(new_kind("\"nnpiv\"", \(x) {
+a_preset <- maybe(new_kind(paste(
+  "\"nnpiv\", or a list of positive numbers among delta_scale, delta_exp,",
+  "alpha_scale and gamma (which may be \"auto\")"
+), \(x) {
   identical(x, "nnpiv") || is.list(x) && {
     numbers <- unlist(x[!(names(x) == "gamma" & x %in% "auto")])
     all(names(x) %in% names(nnpiv_preset)) && length(x$gamma) <= 1L &&

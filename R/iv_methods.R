@@ -238,9 +238,8 @@ score_data <- function(object, newdata, nested) {
     sides <- lapply(1:2, \(l) {
       read_term(object$terms, newdata, l, named = TRUE)
     })
-    y <- eval(attr(object$terms, "predvars")[[2L]], newdata,
-              environment(object$terms))
-    return(list(x = sides[[1L]], z = sides[[2L]], y = as.vector(y)))
+    return(list(x = sides[[1L]], z = sides[[2L]],
+                y = formula_outcome(object$terms, newdata, "newdata")))
   }
   needed <- if (!nested) c("x", "y", "z") else
     c("a", "b", "c", "d", "y", if (!is.null(object$w)) "w")
@@ -265,8 +264,8 @@ fit_request.rkhs_iv <- function(x, changes) {
     changes[c("x", "z")] <- lapply(1:2, \(l) {
       read_term(x$terms, data, l, "data", named = TRUE)
     })
-    y <- eval(attr(x$terms, "predvars")[[2L]], data, environment(x$terms))
-    changes$y <- stats::setNames(as.vector(y), row.names(data))
+    changes$y <- stats::setNames(formula_outcome(x$terms, data, "data"),
+                                 row.names(data))
   }
   # What iv_control() sets may be changed by itself. The same points have the
   # same landmarks, and what was centered stays so.
@@ -299,6 +298,18 @@ fit_request.rkhs_iv <- function(x, changes) {
   asked[names] <- Map(variable_input, x$blocks, anew)
   asked$y <- x$y
   structure(change_request(asked, changes), fields = if (!moved) "na.action")
+}
+
+# The left side of a formula in other data.
+formula_outcome <- function(layout, data, label) {
+  side <- attr(layout, "predvars")[[2L]]
+  lacks <- Filter(\(name) !exists(name, environment(layout), mode = "numeric"),
+                  setdiff(all.vars(side), names(data)))
+  if (length(lacks)) {
+    stop_input("'", label, "' must have the column ", quoted(lacks),
+               " of the outcome")
+  }
+  as.vector(eval(side, data, environment(layout)))
 }
 
 #' @export

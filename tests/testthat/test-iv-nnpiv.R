@@ -92,6 +92,7 @@ test_that("a score is r'Pr/t^2 of new rows", {
   refused(score(y, x), "a fit of rkhs_iv")
   refused(score(fit, x[new]), "list\\(x =, y =, z =\\)")
   refused(score(by_formula, list(1)), "data frame")
+  refused(score(by_formula, data[c("x", "z")]), "the column 'y' of the outcome")
   refused(score(fit, list(x = x[new], y = y[new], z = z[1:3])), "as many rows")
   refused(score(fit, list(x = x[new], y = NA, z = z[new])), "newdata\\$y")
 })
