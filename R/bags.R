@@ -563,6 +563,10 @@ describe_bag_means <- function(g, digits) {
                paste0(" to ", spread[3L], ", median ", spread[2L])
              })
     },
+    if (!is.null(table$guard)) {
+      paste("  share that the guard keeps: mean",
+            format(mean(table$guard, na.rm = TRUE), digits = digits))
+    },
     stack_line(g$estimator, table),
     if (any(table$border)) {
       paste("  on the border of the range searched:", sum(table$border))

@@ -171,6 +171,18 @@ new_estimator <- function(name, label, kind = NULL, operator = NULL,
   )
 }
 
+# An estimator with a guard where it has something to choose.
+with_guard <- function(estimator, guard) {
+  estimator$guard <- take(guard, flag)
+  if (guard && !is.null(estimator$select)) {
+    class(estimator) <- c("est_guarded", class(estimator))
+    # The gain of a single point takes more than sums over all.
+    estimator$traits <- c(setdiff(estimator$traits, c("sums", "unshrunk")),
+                          if (!has_trait(estimator, "noisy")) "gram")
+  }
+  estimator
+}
+
 # --- Names -----------------------------------------------------------------
 
 registered <- new.env(parent = emptyenv())
@@ -374,6 +386,11 @@ describe_score <- function(fit, digits, plain = "the KME") {
   if (is.null(fit$select) || is.null(fit$minimum)) {
     return(NULL)
   }
+  if (!is.null(fit$guard)) {
+    return(c(paste0("score ", format_number(fit$minimum, digits), ", that of ",
+                    plain, " ", format_number(fit$reference, digits)),
+             guard_line(fit$guard, digits, plain)))
+  }
   gain <- 100 * (1 - fit$minimum / fit$reference)
   paste0(
     "score ", format_number(fit$minimum, digits),
@@ -382,6 +399,19 @@ describe_score <- function(fit, digits, plain = "the KME") {
              if (gain > 0) "below" else "above", " that of ", plain)
     }
   )
+}
+
+# What the points left out allow to be said.
+guard_line <- function(guard, digits, plain) {
+  if (guard$share == 0) {
+    return(paste("guard: no gain is seen, the estimate is", plain))
+  }
+  percent <- \(x) paste0(format(100 * x, digits = 2L), "%")
+  paste0("guard: ", percent(guard$share), " of it, the rest is ", plain, "; ",
+         if (guard$saved == 0) "that it saves anything is not sure" else paste0(
+           "saves at least about ", percent(guard$saved),
+           " of the squared error"
+         ))
 }
 
 # mean_i |phi(x_i) - alpha f - (1 - alpha) mu^(-i)|^2, with cross = <f, mu^>:

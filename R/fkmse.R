@@ -3,7 +3,8 @@
 
 #' @rdname estimators
 #' @export
-est_fkmse <- function(lambda = NULL, select = NULL, target = NULL, ...) {
+est_fkmse <- function(lambda = NULL, select = NULL, target = NULL, ...,
+                      guard = FALSE) {
   check_dots(...)
   lambda <- take(lambda, an_amount)
   select <- check_rule(select, c("loocv", "gcv", "printed"), lambda, "lambda")
@@ -12,11 +13,14 @@ est_fkmse <- function(lambda = NULL, select = NULL, target = NULL, ...) {
       "'target' must be NULL for select = \"", select, "\"; use \"loocv\""
     )
   }
-  new_estimator("fkmse", "F-KMSE", "flexible shrinkage", "F-COSE",
-                arguments = list(lambda = lambda, select = select,
-                                 target = check_target_kind(target)),
-                traits = c("gram", if (!identical(select, "loocv") &&
-                                         is.null(target)) "sums"))
+  with_guard(new_estimator(
+    "fkmse", "F-KMSE", "flexible shrinkage", "F-COSE",
+    arguments = list(lambda = lambda, select = select,
+                     target = check_target_kind(target)),
+    traits = c("gram", if (!identical(select, "loocv") && is.null(target)) {
+      "sums"
+    })
+  ), guard)
 }
 register_estimator("fkmse", est_fkmse, candidates = \(sample) {
   amounts <- c(0.003, 0.03, 0.3)

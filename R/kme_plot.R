@@ -39,7 +39,8 @@ picture_selection <- function(object) {
   window <- selection_window(object)
   name <- names(curve)[1L]
   at <- min(max(object[[name]], min(curve[[1L]])), max(curve[[1L]]))
-  chosen <- paste(name, "=", format(object[[name]], digits = 3))
+  chosen <- paste0(name, " = ", format(object[[name]], digits = 3),
+                   guard_words(object$guard))
   base <- if (!is.null(object$reference)) {
     if (inherits(object, "kme")) "KME" else "empirical"
   }
@@ -113,16 +114,31 @@ selection_window <- function(object) {
 
 # --- Candidates, noise and weights -------------------------------------------
 
-# The shares of a stack, and above them what each scores alone.
+# The shares of a stack; outlines: those before the guard.
 picture_candidates <- function(object) {
   table <- object$candidates
   if (is.null(table)) {
     stop_input("'type' must not be \"candidates\" for a fit that is no stack")
   }
   picture <- picture_bars(table$share, table$candidate, mean_title(object),
-                          "share")
+                          paste0("share", guard_words(object$guard)))
+  if (!is.null(object$guard)) {
+    at <- seq_along(table$unguarded)
+    picture$layers <- c(picture$layers, list(new_layer(
+      "bars", x0 = at - 0.4, y0 = 0 * at, x1 = at + 0.4, y1 = table$unguarded,
+      col = NA, border = "black"
+    )))
+    picture$ylim <- range(picture$ylim, 1.03 * table$unguarded)
+  }
   picture$value <- table
   picture
+}
+
+guard_words <- function(guard) {
+  if (!is.null(guard)) {
+    paste0(", of which the guard keeps ", format(100 * guard$share, digits = 2),
+           "%")
+  }
 }
 
 has_column_noise <- function(object) {

@@ -7,21 +7,23 @@
 
 #' @rdname estimators
 #' @export
-est_mkme <- function(noise = NULL, select = NULL, ...) {
+est_mkme <- function(noise = NULL, select = NULL, ..., guard = FALSE) {
   check_dots(...)
-  new_marginal("mkme", "MKME", "marginalized", noise, select)
+  new_marginal("mkme", "MKME", "marginalized", noise, select, guard)
 }
 register_estimator("mkme", est_mkme)
 
 #' @rdname estimators
 #' @export
-est_mmkme <- function(noise = NULL, select = NULL, ...) {
+est_mmkme <- function(noise = NULL, select = NULL, ..., guard = FALSE) {
   check_dots(...)
-  new_marginal("mmkme", "MMKME", "marginalized by column", noise, select, TRUE)
+  new_marginal("mmkme", "MMKME", "marginalized by column", noise, select, guard,
+               TRUE)
 }
 register_estimator("mmkme", est_mmkme)
 
-new_marginal <- function(name, label, kind, noise, select, by_column = FALSE) {
+new_marginal <- function(name, label, kind, noise, select, guard,
+                         by_column = FALSE) {
   if (length(dim(noise)) > 1L) {
     if (!by_column) {
       stop_input("'noise' must be one variance, not ", describe(noise),
@@ -36,7 +38,7 @@ new_marginal <- function(name, label, kind, noise, select, by_column = FALSE) {
                              arguments = list(noise = noise, select = select),
                              traits = c("unshrunk", "noisy", "poly"))
   class(estimator) <- append(class(estimator), "est_marginal", 1L)
-  estimator
+  with_guard(estimator, guard)
 }
 
 # --- Arguments -------------------------------------------------------------

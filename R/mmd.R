@@ -517,11 +517,12 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
     data.name = name_samples(samples$origin$label, sizes),
     replicates = if (!is.null(law$draws)) height * law$draws,
     gamma = law$gamma, null = options$null, type = options$statistic,
-    estimator = options$estimator, lambda = statistics$settled$estimator$lambda,
+    estimator = options$estimator,
+    lambda = c(chosen$lambda, statistics$settled$estimator$lambda)[1L],
     alpha = if (!is.null(statistics$alpha)) {
       stats::setNames(statistics$alpha, labels)
     },
-    noise = chosen$noise, smoothing = unlist(chosen[c("h", "c")]),
+    noise = chosen$noise, smoothing = unlist(chosen[c("h", "c", "guard")]),
     candidates = chosen$candidates, kernel = samples$sample$kernel,
     sample = samples$sample, groups = samples$groups, sizes = sizes,
     pairs = if (several) stats::setNames(

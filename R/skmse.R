@@ -3,14 +3,17 @@
 
 #' @rdname estimators
 #' @export
-est_skmse <- function(lambda = NULL, select = NULL, target = NULL, ...) {
+est_skmse <- function(lambda = NULL, select = NULL, target = NULL, ...,
+                      guard = FALSE) {
   check_dots(...)
   lambda <- take(lambda, an_amount)
   select <- check_rule(select, c("loocv", "plugin"), lambda, "lambda")
-  new_estimator("skmse", "S-KMSE", "simple shrinkage", "S-COSE",
-                arguments = list(lambda = lambda, select = select,
-                                 target = check_target_kind(target)),
-                traits = "sums")
+  with_guard(new_estimator(
+    "skmse", "S-KMSE", "simple shrinkage", "S-COSE",
+    arguments = list(lambda = lambda, select = select,
+                     target = check_target_kind(target)),
+    traits = "sums"
+  ), guard)
 }
 register_estimator("skmse", est_skmse, aliases = "rkmse")
 
@@ -70,6 +73,11 @@ est_shrink.est_skmse <- function(estimator, moments, cross = 0, norm2 = 0) {
     reference = score(0), border = chosen && alpha == 1,
     select = estimator$select
   )
+}
+
+# Of two that have settled.
+est_between.est_skmse <- function(a, b) {
+  if (is.null(a$lambda)) a else est_skmse(sqrt(a$lambda) * sqrt(b$lambda))
 }
 
 est_fit.est_skmse <- function(estimator, sample) {

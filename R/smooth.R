@@ -6,15 +6,18 @@
 
 #' @rdname estimators
 #' @export
-est_smooth <- function(h = NULL, c = NULL, folds = NULL, ...) {
+est_smooth <- function(h = NULL, c = NULL, folds = NULL, ...,
+                       guard = TRUE) {
   check_dots(...)
   share <- maybe(number(0, 1))
-  new_estimator("smooth", "smoothing", "smoothed about the mean",
-                arguments = list(
-                  h = take(h, share), c = take(c, share),
-                  folds = check_smooth_folds(folds),
-                  select = if (is.null(h) || is.null(c)) "loocv"
-                ), traits = "noisy")
+  with_guard(new_estimator(
+    "smooth", "smoothing", "smoothed about the mean",
+    arguments = list(
+      h = take(h, share), c = take(c, share),
+      folds = check_smooth_folds(folds),
+      select = if (is.null(h) || is.null(c)) "loocv"
+    ), traits = "noisy"
+  ), guard)
 }
 register_estimator(
   "smooth", est_smooth, aliases = "smoothing",
@@ -94,7 +97,7 @@ choose_smooth <- function(estimator, sample) {
   grid <- if (is.null(amounts$h)) smooth_grid else unique(c(0, amounts$h))
   left_out <- check_result(smooth_folds(sample, fold, grid),
                         "the score of smoothing")
-  at <- rowSums(left_out$at) / n
+  at <- rowMeans(left_out$at)
   norms <- drop(left_out$norms %*% tabulate(fold)) / n
   share <- if (is.null(amounts$c)) pmin(1, pmax(0, at / norms)) else
     rep(amounts$c, length(grid))
@@ -119,8 +122,8 @@ choose_smooth <- function(estimator, sample) {
 }
 
 # What the estimates without each fold are, for values of h and c = 1: list(at:
-# h x folds, their sums over the points left out; norms: their squared norms, h
-# x folds, or with `pairs` their inner products, h x h x folds; cross: their
+# h x n, their values at the points left out; norms: their squared norms, h x
+# folds, or with `pairs` their inner products, h x h x folds; cross: their
 # products with embeddings of weights, n x q x folds: h x q x folds).
 smooth_folds <- function(sample, fold, grid, weights = NULL, pairs = FALSE) {
   x <- unname(sample$x)

@@ -3,7 +3,8 @@
 
 #' @rdname estimators
 #' @export
-est_stack <- function(candidates = NULL, shares = NULL, folds = NULL, ...) {
+est_stack <- function(candidates = NULL, shares = NULL, folds = NULL, ...,
+                      guard = TRUE) {
   check_dots(...)
   candidates <- check_stack_candidates(candidates)
   shares <- check_stack_shares(shares, candidates)
@@ -11,7 +12,8 @@ est_stack <- function(candidates = NULL, shares = NULL, folds = NULL, ...) {
     "stack", "stack", "stacked estimators", "stacked COSE",
     arguments = list(candidates = candidates, shares = shares,
                      folds = check_smooth_folds(folds),
-                     select = if (is.null(shares)) "loocv"),
+                     select = if (is.null(shares)) "loocv",
+                     guard = take(guard, flag)),
     traits = "gram"
   )
 }
@@ -124,81 +126,6 @@ allowed_candidates <- function(estimator, sample) {
 
 # --- Selection ---------------------------------------------------------------
 
-# list(inner: q x q, at: q): the means over the points, each left out with its
-# fold, of the inner products of the estimates and of their values there.
-left_out_products <- function(candidates, sample, fold) {
-  weighted <- vapply(candidates, has_weights, NA)
-  smooth <- vapply(candidates, inherits, NA, "est_smooth")
-  if (all(weighted | smooth)) {
-    shared_products(candidates, sample, fold, weighted)
-  } else {
-    refitted_products(candidates, sample, fold)
-  }
-}
-
-# Of weights W_f on the points and of smoothing: products with the Gram matrix
-# and folds over the points of a fold, no fit made anew.
-shared_products <- function(candidates, sample, fold, weighted) {
-  n <- sample$n
-  q <- length(candidates)
-  count <- max(fold)
-  share <- tabulate(fold) / n
-  inner <- matrix(0, q, q)
-  at <- numeric(q)
-  weights <- NULL
-  if (any(weighted)) {
-    check_memory(n * sum(weighted), count, "use fewer 'folds'", copies = 4,
-                 what = "the weights of all folds")
-    each <- lapply(candidates[weighted],
-                   \(one) weights_left_out(one, sample, fold))
-    weights <- aperm(array(unlist(each), c(n, count, length(each))), c(1, 3, 2))
-    values <- array(product(sample_matrix(sample), matrix(weights, n)),
-                    dim(weights))
-    for (f in seq_len(count)) {
-      w <- matrix(weights[, , f], n)
-      v <- matrix(values[, , f], n)
-      inner[weighted, weighted] <- inner[weighted, weighted] +
-        share[f] * crossprod(w, v)
-      at[weighted] <- at[weighted] +
-        colSums(v[fold == f, , drop = FALSE]) / n
-    }
-  }
-  if (!all(weighted)) {
-    smooth <- candidates[!weighted]
-    times <- vapply(smooth, `[[`, numeric(1), "c")
-    folds <- smooth_folds(sample, fold, vapply(smooth, `[[`, numeric(1), "h"),
-                          weights, TRUE)
-    over_folds <- \(products) {
-      times * matrix(matrix(products, ncol = count) %*% share, length(smooth))
-    }
-    at[!weighted] <- times * rowSums(folds$at) / n
-    inner[!weighted, !weighted] <- over_folds(folds$norms) *
-      rep(times, each = length(smooth))
-    if (any(weighted)) {
-      inner[!weighted, weighted] <- over_folds(folds$cross)
-      inner[weighted, !weighted] <- t(inner[!weighted, weighted])
-    }
-  }
-  list(inner = (inner + t(inner)) / 2, at = at)
-}
-
-# Of any estimators, each fitted anew without each fold.
-refitted_products <- function(candidates, sample, fold) {
-  inner <- 0
-  at <- 0
-  for (f in seq_len(max(fold))) {
-    out <- which(fold == f)
-    kept <- sample_take(sample, -out)
-    new <- new_points(sample$x[out, , drop = FALSE])
-    parts <- all_parts(candidates, kept)
-    inner <- inner + length(out) * all_pairs(parts, sample$kernel)$inner
-    at <- at + vapply(parts, \(one) {
-      sum(parts_at(merge_parts(one), sample$kernel, new))
-    }, numeric(1))
-  }
-  list(inner = unname(inner) / sample$n, at = unname(at) / sample$n)
-}
-
 # argmin w'Gw - 2w'g over w >= 0 and w'mass <= 1.
 stack_shares <- function(inner, at, mass) {
   unit <- max(abs(inner))
@@ -226,32 +153,52 @@ choose_stack <- function(estimator, sample) {
   parts <- all_parts(candidates, sample)
   mass <- vapply(parts, \(one) sum(unlist(weights_of(one))), 0)
   shares <- estimator$shares
+  before <- shares
   scores <- NA
   chosen <- NULL
   if (is.null(shares)) {
     fold <- fold_codes(sample$n, estimator$folds)
     # The average for reference, last.
     products <- left_out_products(c(candidates, list(est_kme())), sample, fold)
-    q <- seq_along(candidates)
-    inner <- products$inner[q, q, drop = FALSE]
-    at <- products$at[q]
-    shares <- stack_shares(inner, at, mass)
+    q <- length(candidates) + 1L
+    inner <- mean_inner(products$inner, fold)
+    at <- rowMeans(products$at)
+    shares <- stack_shares(inner[-q, -q, drop = FALSE], at[-q], mass)
+    before <- shares
     varrho <- mean(sample_diagonal(sample))
-    scores <- varrho - 2 * products$at + diag(products$inner)
+    scores <- varrho - 2 * at + diag(inner)
     chosen <- list(
-      minimum = varrho - 2 * sum(shares * at) +
-        sum(shares * (inner %*% shares)),
-      reference = scores[-q], folds = max(fold)
+      minimum = varrho - 2 * sum(shares * at[-q]) +
+        sum(shares * (inner[-q, -q] %*% shares)),
+      reference = scores[q], folds = max(fold)
     )
-    scores <- scores[q]
+    if (estimator$guard) {
+      chosen$guard <- left_out_guard(products, fold, c(shares, 0),
+                                     as.double(seq_len(q) == q))
+      # What it gives back goes to the average among the candidates.
+      average <- which(vapply(candidates, inherits, NA, "est_kme"))
+      if (!length(average)) {
+        average <- q
+        candidates$KME <- est_kme()
+        parts$KME <- est_parts(candidates$KME, sample)
+        mass <- c(mass, 1)
+        shares <- c(shares, 0)
+      }
+      before <- c(before, numeric(length(shares) - length(before)))
+      shares <- chosen$guard$share * shares
+      shares[average[1L]] <- shares[average[1L]] + 1 - chosen$guard$share
+    }
+    scores <- scores[seq_along(shares)]
   }
   # With its shares given; its candidates have been checked.
+  estimator$candidates <- candidates
   estimator[c("shares", "folds", "select")] <- list(shares, NULL, NULL)
   estimator$plain <- NULL
   c(list(
     parts = combine_parts(parts, shares, sample),
     candidates = data.frame(candidate = names(candidates), share = shares,
-                            score = scores, mass = mass, row.names = NULL),
+                            unguarded = before, score = scores, mass = mass,
+                            row.names = NULL),
     settled = estimator
   ), chosen)
 }
@@ -305,11 +252,11 @@ est_fit.est_stack <- function(estimator, sample) {
   stack <- choose_stack(resolve_stack(estimator, sample), sample)
   moments <- sample_moments(sample)
   fitted <- parts_at(stack$parts, sample$kernel, own_points(sample))
-  c(list(
+  promised(c(list(
     weights = part_weights(stack$parts, sample$n), lambda = 0, fitted = fitted,
     norm2 = max(0, norm2_parts(stack$parts, sample$kernel)), rho = moments$rho,
     varrho = moments$varrho, select = estimator$select, border = FALSE
-  ), stack)
+  ), stack), sample$n)
 }
 
 # Products of features have no points: what needs none is left.
@@ -340,9 +287,14 @@ est_bags.est_stack <- function(estimator, sample, sizes) {
 
 # --- In tests ----------------------------------------------------------------
 
-# Candidates and shares are chosen once. Kernel values alone have no order of
-# their own, so that each point is left out by itself.
+# Candidates and shares are chosen once.
 est_settle.est_stack <- function(estimator, sample, where) {
+  settle_chosen(estimator, sample)
+}
+
+# What is chosen by leaving points out. Kernel values alone have no order of
+# their own, so that each point is left out by itself.
+settle_chosen <- function(estimator, sample) {
   if (knows_points(sample)) {
     sample <- sort_points(sample)
   } else {

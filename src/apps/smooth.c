@@ -41,7 +41,7 @@ typedef struct {
 /* The scratch of a worker. */
 typedef struct {
   double *rows, *columns, *tile, *row_scale, *column_scale;
-  double *values; /* at the points kept, where there are other candidates */
+  double *values; /* at the points left out or, where there are other candidates, kept */
 } room;
 
 typedef struct {
@@ -278,13 +278,16 @@ static double sum_within(size_t p, const side *all, const room *own) {
   return sum;
 }
 
-/* at_hf and cross_hqf of number a of the grid. */
+/* at_hi and cross_hqf of number a of the grid. */
 static void set_values(const folds *f, const subset *s, size_t a, const room *own) {
   const km_smooth_job *job = f->job;
   const size_t p = job->p, n = job->n, q = job->others;
   const side rows = smoothed(s, job->h[a]), left = {s->points, s->left, 1};
   const double height = set_scales(s, p, job->h[a], &rows, &left, own) / (double) rows.count;
-  f->out->at[a + s->fold * job->h_count] = height * sum_between(p, &rows, &left, own, NULL);
+  sum_between(p, &rows, &left, own, own->values);
+  for (size_t i = 0, at = 0; i < n; i++)
+    if (job->fold[i] == (int) s->fold + 1)
+      f->out->at[a + i * job->h_count] = height * own->values[at++];
   if (!job->weights) return;
   const side kept = {s->kept_points, s->kept, 1};
   sum_between(p, &rows, &kept, own, own->values);
@@ -346,7 +349,7 @@ static size_t lay_out_room(room *own, const folds *f, double *work) {
   own->tile = take_aligned(&scratch, KM_PANEL_TILE);
   own->row_scale = take(&scratch, p);
   own->column_scale = take(&scratch, p);
-  own->values = take(&scratch, f->job->weights ? f->most_kept : 0);
+  own->values = take(&scratch, larger(f->most_left, f->job->weights ? f->most_kept : 0));
   return scratch.used;
 }
 

@@ -27,9 +27,9 @@ typedef struct {
 } km_smooth_job;
 
 /*
- * Of mu_h without the points of a fold, c = 1: at_hf, the sum of its values at these points;
- * norms_hf, its squared norm, or norms_ghf, all inner products; cross_hqf, its inner products with
- * the other candidates (NULL where there are none).
+ * Of mu_h without the points of a fold, c = 1: at_hi, its values at these points; norms_hf, its
+ * squared norm, or norms_ghf, all inner products; cross_hqf, its inner products with the other
+ * candidates (NULL where there are none).
  */
 typedef struct {
   double *at, *norms, *cross;

@@ -19,7 +19,7 @@ static SEXP new_array(size_t a, size_t b, size_t c) {
 }
 
 /*
- * list(at: H x folds, norms: H x folds, or H x H x folds if pairs, cross: NULL or H x q x folds).
+ * list(at: H x n, norms: H x folds, or H x H x folds if pairs, cross: NULL or H x q x folds).
  * x: n x p, in units of the bandwidths; fold: n codes 1 .. folds; lost: p codes of folds, or 0;
  * unseen: folds + 1; grid: H; weights: NULL or n x q x folds.
  */
@@ -48,7 +48,7 @@ SEXP r_smooth_folds(SEXP x, SEXP fold, SEXP lost, SEXP unseen, SEXP grid, SEXP w
       Rf_error("internal error: 'weights' is not n x q x folds");
   }
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, names));
-  SET_VECTOR_ELT(out, 0, glue_new_matrix(job.h_count, job.folds));
+  SET_VECTOR_ELT(out, 0, glue_new_matrix(job.h_count, job.n));
   SET_VECTOR_ELT(out, 1, job.pairs ? new_array(job.h_count, job.h_count, job.folds)
                                    : glue_new_matrix(job.h_count, job.folds));
   if (job.weights) SET_VECTOR_ELT(out, 2, new_array(job.h_count, job.others, job.folds));

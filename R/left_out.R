@@ -1,0 +1,104 @@
+# What estimates are worth on points that they were without, and how far that
+# can be believed.
+
+# list(inner: q x q x folds, the inner products of the estimates without each
+# fold; at: q x n, their values at the points that they were without).
+left_out_products <- function(candidates, sample, fold) {
+  weighted <- vapply(candidates, has_weights, NA)
+  smooth <- vapply(candidates, inherits, NA, "est_smooth")
+  if (all(weighted | smooth)) {
+    shared_products(candidates, sample, fold, weighted)
+  } else {
+    refitted_products(candidates, sample, fold)
+  }
+}
+
+# Of weights W_f on the points and of smoothing: products with the Gram matrix
+# and folds over the points of a fold, no fit made anew.
+shared_products <- function(candidates, sample, fold, weighted) {
+  n <- sample$n
+  q <- length(candidates)
+  count <- max(fold)
+  inner <- array(0, c(q, q, count))
+  at <- matrix(0, q, n)
+  weights <- NULL
+  if (any(weighted)) {
+    check_memory(n * sum(weighted), count, "use fewer 'folds'", copies = 4,
+                 what = "the weights of all folds")
+    each <- lapply(candidates[weighted],
+                   \(one) weights_left_out(one, sample, fold))
+    weights <- aperm(array(unlist(each), c(n, count, length(each))), c(1, 3, 2))
+    values <- array(product(sample_matrix(sample), matrix(weights, n)),
+                    dim(weights))
+    for (f in seq_len(count)) {
+      v <- matrix(values[, , f], n)
+      inner[weighted, weighted, f] <- crossprod(matrix(weights[, , f], n), v)
+      at[weighted, fold == f] <- t(v[fold == f, , drop = FALSE])
+    }
+  }
+  if (!all(weighted)) {
+    smooth <- candidates[!weighted]
+    times <- vapply(smooth, `[[`, numeric(1), "c")
+    folds <- smooth_folds(sample, fold, vapply(smooth, `[[`, numeric(1), "h"),
+                          weights, TRUE)
+    at[!weighted, ] <- times * folds$at
+    inner[!weighted, !weighted, ] <- folds$norms * as.vector(outer(times, times))
+    if (any(weighted)) {
+      inner[!weighted, weighted, ] <- times * folds$cross
+      inner[weighted, !weighted, ] <- aperm(times * folds$cross, c(2, 1, 3))
+    }
+  }
+  list(inner = inner, at = at)
+}
+
+# Of any estimators, each fitted anew without each fold.
+refitted_products <- function(candidates, sample, fold) {
+  q <- length(candidates)
+  inner <- array(0, c(q, q, max(fold)))
+  at <- matrix(0, q, sample$n)
+  for (f in seq_len(max(fold))) {
+    out <- which(fold == f)
+    kept <- sample_take(sample, -out)
+    new <- new_points(sample$x[out, , drop = FALSE])
+    parts <- all_parts(candidates, kept)
+    inner[, , f] <- all_pairs(parts, sample$kernel)$inner
+    at[, out] <- t(vapply(parts, \(one) {
+      parts_at(merge_parts(one), sample$kernel, new)
+    }, numeric(length(out))))
+  }
+  list(inner = inner, at = at)
+}
+
+# The mean over the points of inner products by fold.
+mean_inner <- function(inner, fold) {
+  mean <- matrix(matrix(inner, ncol = max(fold)) %*% tabulate(fold),
+                 nrow(inner)) / length(fold)
+  (mean + t(mean)) / 2
+}
+
+# --- The guard ---------------------------------------------------------------
+
+# list(share: t of (1 - t) mu^ + t mu_w, gain, error: what is saved on the mean
+# point left out, and its standard error) for weights w of candidates, `plain`
+# those of the average; products as of left_out_products(). With D and s the
+# gain and the error at t = 1, t = D^2/(D^2 + s^2), and 0 where D <= 0.
+left_out_guard <- function(products, fold, weights, plain) {
+  norm2 <- \(w) apply(products$inner, 3L, \(inner) sum(w * (inner %*% w)))[fold]
+  away <- weights - plain
+  gains <- 2 * drop(away %*% products$at) - norm2(weights) + norm2(plain)
+  error <- \(gains) stats::sd(gains) / sqrt(length(gains))
+  share <- if (mean(gains) > 0) 1 / (1 + (error(gains) / mean(gains))^2) else 0
+  kept <- share * gains + share * (1 - share) * norm2(away)
+  list(share = share, gain = mean(kept), error = error(kept))
+}
+
+# A fit whose guard says what it saves: at least about this share of the squared
+# error of the average, which is (varrho - rho)/(n - 1), unbiased.
+promised <- function(fit, n) {
+  if (!is.null(fit$guard)) {
+    risk <- (fit$varrho - fit$rho) / (n - 1)
+    least <- fit$guard$gain - fit$guard$error
+    fit$guard$saved <- if (least > 0 && risk > 0) min(1, least / risk) else 0
+  }
+  fit
+}
