@@ -11,11 +11,20 @@
 #' (k_z - M)}. With the linear kernel and a ridge near 0 they are those of
 #' [MASS::lda()].
 #'
-#' The posterior is the softmax of \eqn{\log\pi_c - \|s(z) -
-#' m_c\|^2/(2\sigma^2)}{log pi_c - |s(z) - m_c|^2/(2 sigma^2)}, \eqn{m_c} the
-#' mean score of class c and \eqn{\sigma^2}{sigma^2} the mean of
+#' The class is that of the largest \eqn{v_c = \log\pi_c - \|s(z) -
+#' m_c\|^2/(2\sigma^2)}{v_c = log pi_c - |s(z) - m_c|^2/(2 sigma^2)},
+#' \eqn{m_c} the mean score of class c and \eqn{\sigma^2}{sigma^2} the mean of
 #' \eqn{\|s_{-i}(x_i) - m_{-i}\|^2}{|s_-i(x_i) - m_-i|^2} over the number of
-#' axes, of points left out, in closed form.
+#' axes, of points left out, in closed form. The posterior is \deqn{(1 -
+#' \epsilon)\,\mathrm{softmax}(v/T)_c + \epsilon\,\pi_c,}{(1 - eps)
+#' softmax(v/T)_c + eps pi_c,} with the temperature \eqn{T \ge 1}{T >= 1} (Guo
+#' et al.) and the share \eqn{\epsilon}{eps} of the prior that make the log
+#' posterior probability of the points left out largest (\eqn{\epsilon}{eps} =
+#' 0 unless its gain is more than 1): softmax(v) claims too much. Where
+#' \eqn{\epsilon > 0}{eps > 0} the class may have a posterior a little below
+#' another's. With another `prior` in `predict()` the posterior is
+#' multiplied by \eqn{\pi'_c/\pi_c}{pi'_c/pi_c} and normalized.
+#' `plot(fit, type = "calibration")` has what was claimed against what was hit.
 #'
 #' @section Ridge and bandwidth:
 #' `ridge = "shrinkage"` takes \eqn{r = \lambda/(1 - \lambda) \cdot (\mathrm{tr}
@@ -69,7 +78,8 @@
 #'   M}}
 #' \item{ridge, intensity}{r, and \eqn{\lambda}{lambda}, from 0 to 1 (`NULL`
 #'   where the ridge was given as a number)}
-#' \item{sigma2}{\eqn{\sigma^2}{sigma^2}}
+#' \item{sigma2, temperature, mixing}{\eqn{\sigma^2}{sigma^2}, T and
+#'   \eqn{\epsilon}{eps} (of a sketch `NULL`: 1 and 0)}
 #' \item{loo, error}{leave-one-out results, a list of `class`, `posterior`, and
 #'   `distance`, the squared distances to the class means; and the share of
 #'   points whose class there is wrong}
@@ -90,6 +100,10 @@
 #'
 #' Lancewicki, T. (2017). Regularization of the kernel matrix via covariance
 #' matrix shrinkage estimation. Section V. \doi{10.48550/arXiv.1707.06156}
+#'
+#' Guo, C., Pleiss, G., Sun, Y. and Weinberger, K. Q. (2017). On calibration of
+#' modern neural networks. *Proceedings of the 34th International Conference on
+#' Machine Learning*, 1321--1330. \doi{10.48550/arXiv.1706.04599}
 #' @seealso [shrink_gram()]; [mmd_test()]: do classes differ at all?
 #' @examples
 #' fit <- kme_fda(Species ~ Petal.Length + Petal.Width, iris)
@@ -159,8 +173,8 @@ kme_fda.formula <- function(formula, data = NULL, subset, na.action, ...) {
 new_kme_fda <- function(fit, sample, classes, prior, arguments) {
   rownames(fit$means) <- names(classes$counts)
   parts <- c("means", "scaling", "svd", "scores", "center", "ridge",
-             "intensity", "sigma2", "error", "loo", "bandwidths", "ridges",
-             "grouping")
+             "intensity", "sigma2", "temperature", "mixing", "error", "loo",
+             "bandwidths", "ridges", "grouping")
   new_fit("kme_fda", c(
     list(prior = prior, counts = classes$counts, lev = classes$lev,
          N = sample$n, n = sample$n, sample = sample_support(sample),
@@ -201,13 +215,21 @@ check_prior <- function(prior, counts) {
 #' @param newdata New points, as for [predict.kme()]. Without it, the points of
 #'   the sample: in the fit, not left out.
 #' @param dimen Number of axes to be used, all by default.
+#' @param type `"all"`, or the classes or posterior probabilities alone.
 #' @return `predict()` returns `list(class, posterior, x)` as for
-#'   [MASS::lda()], `x` the scores.
+#'   [MASS::lda()], `x` the scores; or one of the first two.
 #' @export
 predict.kme_fda <- function(object, newdata, prior = object$prior, dimen,
-                            ...) {
+                            ..., type = c("all", "class", "probability")) {
   check_dots(...)
+  type <- take(type, choice("all", "class", "probability"))
   prior <- check_prior(prior, object$counts)
+  lost <- which(prior > 0 & object$prior == 0)
+  if (length(lost)) {
+    stop_input("'prior' must be 0 for ", quoted(names(lost), 3L), ", as in ",
+               "the fit, whose posteriors it multiplies; update(object, ",
+               "prior = ) fits with another")
+  }
   axes <- ncol(object$scaling)
   if (!missing(dimen)) axes <- min(axes, take(dimen, count()))
   scores <- if (missing(newdata)) {
@@ -218,7 +240,9 @@ predict.kme_fda <- function(object, newdata, prior = object$prior, dimen,
   scores <- scores[, seq_len(axes), drop = FALSE]
   distance <- fda_distance(scores,
                            object$means[, seq_len(axes), drop = FALSE])
-  c(fda_classes(distance, object$sigma2, prior, object$lev), list(x = scores))
+  said <- fda_classes(distance, object, prior, object$lev)
+  switch(type, all = c(said, list(x = scores)), class = said$class,
+         probability = said$posterior)
 }
 
 fda_scores <- function(object, new) {
@@ -338,7 +362,7 @@ fit_rows.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
 fit_facts.kme_fda <- function(x) {
   c(list(nobs = x$n, classes = length(x$counts), axes = ncol(x$scaling),
          ridge = x$ridge, intensity = x$intensity, sigma2 = x$sigma2,
-         error = x$error), kernel_columns(x$kernel))
+         temperature = x$temperature, mixing = x$mixing, error = x$error), kernel_columns(x$kernel))
 }
 
 fit_values.kme_fda <- function(x, newdata = NULL) {
@@ -352,8 +376,16 @@ fit_picture.kme_fda <- function(object, type = NULL, n = 100, newdata = NULL,
                                 xlim = NULL, ylim = NULL) {
   sample <- object$sample
   plane <- knows_points(sample) && ncol(sample$x) == 2L
-  type <- check_type(type, c("regions", "scores"),
+  type <- check_type(type, c("regions", "scores", "calibration"),
                      if (plane) "regions" else "scores")
+  if (type == "calibration") {
+    if (is.null(object$loo)) {
+      stop_input("'type' must not be \"calibration\" for a fit of a sketch, ",
+                 "which leaves no rows out")
+    }
+    return(picture_calibration(object$loo$posterior, object$grouping,
+                               "Kernel Fisher discriminants"))
+  }
   if (type == "scores") {
     picture <- picture_discriminants(object, newdata)
     if (!is.null(xlim)) picture$xlim <- xlim

@@ -116,19 +116,71 @@ fda_values <- function(distance, sigma2, prior) {
   rep(log(prior), each = nrow(distance)) - distance / (2 * sigma2)
 }
 
-fda_log_posterior <- function(distance, sigma2, prior) {
-  value <- fda_values(distance, sigma2, prior)
+fda_log_posterior <- function(distance, sigma2, prior, temperature = 1) {
+  value <- fda_values(distance, sigma2, prior) / temperature
   value <- value - row_max(value)
   value - log(rowSums(exp(value)))
 }
 
-# list(class, posterior) of points with names.
-fda_classes <- function(distance, sigma2, prior, lev) {
-  posterior <- exp(fda_log_posterior(distance, sigma2, prior))
+# list(class, posterior) of points with names; fit: list(sigma2, prior,
+# temperature, mixing).
+fda_classes <- function(distance, fit, prior, lev) {
+  value <- fda_values(distance, fit$sigma2, prior)
+  posterior <- fda_posterior(distance, fit)
+  if (!identical(prior, fit$prior)) {
+    times <- ifelse(fit$prior > 0, prior / fit$prior, 0)
+    posterior <- posterior * rep(times, each = nrow(posterior))
+    posterior <- posterior / rowSums(posterior)
+  }
   dimnames(posterior) <- list(rownames(distance), names(prior))
-  list(class = factor(names(prior)[max.col(posterior, "first")], lev),
+  list(class = factor(names(prior)[max.col(value, "first")], lev),
        posterior = posterior)
 }
+
+# (1 - eps) softmax((log pi_c - |s - m_c|^2 / (2 sigma^2)) / T) + eps pi_c; of a
+# sketch, which has left nothing out, at T = 1 and eps = 0.
+fda_posterior <- function(distance, fit) {
+  if (is.null(fit$temperature)) fit[c("temperature", "mixing")] <- list(1, 0)
+  log <- fda_log_posterior(distance, fit$sigma2, fit$prior, fit$temperature)
+  (1 - fit$mixing) * exp(log) + rep(fit$mixing * fit$prior, each = nrow(log))
+}
+
+# list(temperature: T >= 1, mixing: eps) of largest weighted log posterior of
+# the true classes; for each T the best eps, in which it is concave. eps is 0
+# where it adds less than one unit (AIC).
+fda_calibration <- function(distance, sigma2, classes, prior) {
+  weight <- (prior / classes$counts)[classes$of]
+  used <- which(weight > 0)
+  weight <- length(used) * weight[used] / sum(weight)
+  distance <- distance[used, , drop = FALSE]
+  true <- cbind(seq_along(used), classes$of[used])
+  other <- prior[true[, 2L]]
+  log_at <- \(t) fda_log_posterior(distance, sigma2, prior, exp(t))[true]
+  mixed_at <- \(t) {
+    p <- exp(log_at(t))
+    stats::optimize(\(eps) sum(weight * log((1 - eps) * p + eps * other)), 0:1,
+                    maximum = TRUE, tol = 1e-4)
+  }
+  grid <- seq(0, log(most_temperature), length.out = 8L)
+  search <- \(score, from) {
+    found <- stats::optimize(score, range(grid[from]), maximum = TRUE,
+                             tol = 1e-3)
+    # optimize() never looks at the end.
+    end <- score(grid[from[1L]])
+    if (found$objective > end) found else
+      list(maximum = grid[from[1L]], objective = end)
+  }
+  # Concave in 1/T, which with eps it is not.
+  alone <- search(\(t) sum(weight * log_at(t)), c(1L, 8L))
+  near <- which.max(vapply(grid, \(t) mixed_at(t)$objective, 1))
+  both <- search(\(t) mixed_at(t)$objective,
+                 unique(pmin(8L, pmax(1L, near + c(-1L, 1L)))))
+  if (both$objective < alone$objective + 1) both <- NULL
+  list(temperature = exp(c(both$maximum, alone$maximum)[1L]),
+       mixing = if (is.null(both)) 0 else mixed_at(both$maximum)$maximum)
+}
+
+most_temperature <- 2^10
 
 # Squared distances of scores to the class means, m x C.
 fda_distance <- function(scores, means) {
@@ -147,15 +199,19 @@ fda_sigma2 <- function(fit, of) {
       .Machine$double.eps * max(rowSums(fit$means^2)))
 }
 
-# list(sigma2, loo: list(class, posterior, distance), error) of a fit.
+# list(sigma2, temperature, mixing, loo: list(class, posterior, distance),
+# error) of a fit.
 fda_left <- function(fit, classes, prior) {
   distance <- fit$distance
-  sigma2 <- fda_sigma2(fit, classes$of)
   dimnames(distance) <- list(rownames(fit$scores), names(prior))
-  loo <- c(fda_classes(distance, sigma2, prior, classes$lev),
+  sigma2 <- fda_sigma2(fit, classes$of)
+  left <- c(list(sigma2 = sigma2),
+            fda_calibration(distance, sigma2, classes, prior))
+  loo <- c(fda_classes(distance, c(left, list(prior = prior)), prior,
+                       classes$lev),
            list(distance = distance))
-  list(sigma2 = sigma2, loo = loo,
-       error = mean(loo$class != names(prior)[classes$of]))
+  c(left, list(loo = loo,
+               error = mean(loo$class != names(prior)[classes$of])))
 }
 
 # c(error, log_posterior): the share of points whose class is wrong, and the
