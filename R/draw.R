@@ -65,7 +65,9 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     (`n`; `groups`, two by name); each of three groups or more against the
 #'     rest; with a filter that of the largest statistic.}
 #'   \item{[smm()]}{`"bags"`: their scores on two kernel principal axes, support
-#'     bags with a ring. `"cv"`: what was tried, with one standard error.}
+#'     bags with a ring. `"cv"`: what was tried, with one standard error.
+#'     `"calibration"` of classes: how often the class of the largest
+#'     [probability][predict.bag_smm] was right, bags left out.}
 #' }
 #' Others: [plot.rkhs_iv()], [mmd_pairwise()], [mmd_gof()], [hsic_test()],
 #' [gram()], [kme_landmarks()]. Of more than 2,000 points an even share is
@@ -283,11 +285,12 @@ mark_layer <- function(x, y, level, color = accent, pch = 21L) {
             col = "white", cex = 1.3)
 }
 
-# Bars of one standard error to either side.
-error_layer <- function(x, y, se) {
+# Bars from `lower` to `upper`, and of one standard error to either side.
+span_layer <- function(x, lower, upper) {
   new_layer("line", x = as.vector(rbind(x, x, NA)),
-            y = as.vector(rbind(y - se, y + se, NA)), col = "grey65")
+            y = as.vector(rbind(lower, upper, NA)), col = "grey65")
 }
+error_layer <- function(x, y, se) span_layer(x, y - se, y + se)
 
 # The values of `at` on a grid of n x n points, list(x, y, z); `axes` are the
 # two grids, or points that they are to cover.

@@ -42,6 +42,9 @@
 #'
 #' Scores of what was chosen are a little too good for new bags, with a `target`
 #' much too good.
+#'
+#' Of classes the machines of what was chosen are fitted without each fold once
+#' more, for [probabilities][predict.bag_smm].
 #' @section Cost: That of [bag_gram()] for each bandwidth, and O(M^2) to O(M^3)
 #' time for each fold and combination; for ridge regression one
 #' eigendecomposition of H for each bandwidth.
@@ -85,6 +88,9 @@
 #' \item{fitted, decision}{classes or values, and decision values, of the bags
 #'   of the fit}
 #' \item{loo}{for ridge regression the leave-one-out predictions}
+#' \item{left_out, sigmoids}{of classes, where something was chosen: decision
+#'   values of the bags left out with their folds, and A and B of Platt, a row
+#'   for each machine}
 #' \item{kernel, n}{the kernel of the points, the number of bags}
 #' \item{problem}{`center` and `unit` of y, by which it was standardized}
 #' \item{arguments, terms, on_gram}{what was given}
@@ -153,11 +159,7 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
   if (choosing && type != "ridge") {
     problem$folds <- bag_folds(asked$folds, problem, length(plan$sizes))
   }
-  if (!is.null(plan$target) && (choosing || type == "ridge")) {
-    warn_kernmean("with 'target' each bag was estimated with the help of all ",
-                  "others, left-out ones too: scores of left-out bags are too ",
-                  "good, and new bags may do clearly worse", kind = "target")
-  }
+  if (choosing || type == "ridge") warn_borrowed(plan$target)
   tuned <- if (choosing) {
     search_machine(plan, problem, grid, asked$progress)
   } else {
@@ -236,6 +238,14 @@ smm_arguments <- door_table(
   )),
   aside = c("bags", "y", "progress"), hints = c(C = "is called 'cost' here")
 )
+
+warn_borrowed <- function(target) {
+  if (!is.null(target)) {
+    warn_kernmean("with 'target' each bag was estimated with the help of all ",
+                  "others, left-out ones too: scores of left-out bags are too ",
+                  "good, and new bags may do clearly worse", kind = "target")
+  }
+}
 
 # The plan of the bags with the kernels to be tried and the factors of the
 # bandwidth of level 2; of a matrix that was given, nothing to be chosen.
@@ -443,6 +453,7 @@ new_smm <- function(tuned, problem, arguments, on_gram) {
   if (type == "ridge") {
     fields$loo <- of_bags(y - ridge_residuals(ridge_system(g), y, ridge))
   }
+  if (is.factor(y) && length(problem$folds)) fields <- calibrate(fields)
   fields$terms <- g$terms
   fields$on_gram <- on_gram
   # The package mildsvm has methods for its own class smm.
@@ -579,8 +590,8 @@ ridge_residuals <- function(system, y, lambda) {
 
 # --- Cross-validation --------------------------------------------------------
 
-# The fold of each bag, those drawn with the classes' shares.
-bag_folds <- function(folds, problem, m) {
+# The fold of each bag, those of a number made with the classes' shares.
+bag_folds <- function(folds, problem, m, how = "drawn") {
   if (m < 2L) {
     stop_input("'bags' must be at least 2 to choose among several values by ",
                "cross-validation, not 1")
@@ -589,7 +600,7 @@ bag_folds <- function(folds, problem, m) {
   of <- if (length(folds) > 1L) {
     as.integer(read_folds(folds, m, "bags"))
   } else {
-    make_folds(m, folds, "drawn", if (classes) problem$y else rep(1L, m))
+    make_folds(m, folds, how, if (classes) problem$y else rep(1L, m))
   }
   if (classes) {
     counts <- table(problem$y, of)
@@ -621,23 +632,31 @@ score_machines <- function(g, problem, grid) {
     ridge <- if (is.na(grid$ridge)) Inf else grid$ridge
     return(data.frame(ridge, score = score(ridge)))
   }
-  losses <- matrix(0, nrow(g$K), nrow(grid))
-  for (f in unique(problem$folds)) {
-    out <- problem$folds == f
-    inside <- problem
-    inside$y <- y[!out]
-    for (i in seq_len(nrow(grid))) {
-      machine <- fit_machine(g$K[!out, !out, drop = FALSE], inside,
-                             grid[i, , drop = FALSE])
-      value <- machine_values(machine, g$K[out, !out, drop = FALSE])
-      losses[out, i] <- switch(problem$type,
-        classification = vote(value, levels(y)) != y[out],
-        regression = (value[, 1L] - y[out])^2,
-        novelty = is_novel(value[, 1L])
-      )
-    }
-  }
+  losses <- vapply(seq_len(nrow(grid)), \(i) {
+    value <- left_out_values(g$K, problem, grid[i, , drop = FALSE])
+    switch(problem$type,
+      classification = as.numeric(vote(value, levels(y)) != y),
+      regression = (value[, 1L] - y)^2,
+      novelty = as.numeric(is_novel(value[, 1L]))
+    )
+  }, numeric(nrow(g$K)))
   data.frame(grid[names(grid) != "epsilon"], mean_losses(losses))
+}
+
+# The decision values of each bag by machines of the bags outside its fold.
+left_out_values <- function(k, problem, par) {
+  by_folds(problem$folds, \(out) {
+    inside <- problem
+    inside$y <- problem$y[-out]
+    machine <- fit_machine(k[-out, -out, drop = FALSE], inside, par)
+    machine_values(machine, k[out, -out, drop = FALSE])
+  })
+}
+
+# Rows that f(out) has for the bags of each fold, in the order of the bags.
+by_folds <- function(folds, f) {
+  parts <- split(seq_along(folds), folds)
+  do.call(rbind, lapply(unname(parts), f))[order(unlist(parts)), , drop = FALSE]
 }
 
 # The row that is chosen: the smallest score; of equal ones the bandwidth that
@@ -667,19 +686,50 @@ choose_row <- function(table, type, m, median) {
 
 # --- New bags -----------------------------------------------------------------
 
-#' Classes, values and decision values of new bags
+#' Classes, probabilities, values and decision values of new bags
 #'
 #' What a support measure machine, or a ridge regression on bags, says of new
 #' bags.
+#'
+#' @section Probabilities: Where the machine for two classes has the decision
+#'   value f, that of the second is Platt's
+#'   \deqn{r = 1/(1 + \exp(Af + B)), \quad A \le 0.}{
+#'   r = 1/(1 + exp(A f + B)), A <= 0.}
+#'   A and B minimize the cross-entropy
+#'   \eqn{-\sum_i (t_i \log r_i + (1 - t_i) \log(1 - r_i))}{
+#'   -sum_i (t_i log r_i + (1 - t_i) log(1 - r_i))} over the bags of the two
+#'   classes, each with the decision value that it has *left out* with its fold,
+#'   by Newton's method (Lin, Lin and Weng). The targets are
+#'   \eqn{t = (N_+ + 1)/(N_+ + 2)}{t = (N+ + 1)/(N+ + 2)} for the
+#'   \eqn{N_+}{N+} bags of the second class and \eqn{1/(N_- + 2)}{1/(N- + 2)}
+#'   for those of the first, so that few bags claim little, even where f splits
+#'   them. Platt allows A > 0, which comes where classes hardly differ; here
+#'   A = 0 is taken there, and r is the share of the class.
+#'
+#'   Of more classes the pairs are coupled: with \eqn{r_{ij}}{r_ij} that of i
+#'   against j, the probabilities p minimize
+#'   \deqn{\sum_i \sum_{j \ne i} (r_{ji} p_i - r_{ij} p_j)^2}{
+#'   sum_i sum_(j != i) (r_ji p_i - r_ij p_j)^2}
+#'   with the sum 1 (Wu, Lin and Weng, their second method).
+#'
+#'   The class remains that of the machines and their votes; near even odds
+#'   another one may have the largest probability. The folds are those of the
+#'   choice of parameters. If nothing was chosen, they are the argument `folds`
+#'   of [smm()] (of a number that many, of neighbours within each class), and
+#'   each call takes so many fits. `plot(fit, type = "calibration")` shows how
+#'   often the class of the largest probability was right, in ten bins of equal
+#'   counts, with exact 95% intervals, of bags left out; A and B, too, are those
+#'   of the other folds.
 #'
 #' @param object A fit of [smm()].
 #' @param newdata New bags, as for `predict()` of [bag_gram()]: a list, points
 #'   with `id`, or a data frame with the column that tells them apart; for a fit
 #'   on a `bag_gram`, a matrix of its kernel values too. Without it, the bags of
-#'   the fit.
+#'   the fit: these were not left out, and their probabilities are too sure.
 #' @param type `"class"`: of a classification, or `normal` and `novel`;
-#'   `"value"`: of a regression; `"decision"`: the decision values f. `NULL` for
-#'   the first that there is.
+#'   `"value"`: of a regression; `"decision"`: the decision values f;
+#'   `"probability"`: of each class of a classification. `NULL` for the first
+#'   that there is.
 #' @param ... Must be empty.
 #' @param id The bag of each row of `newdata`.
 #' @param decision Decision values of bags, the larger the more normal. (Those
@@ -693,13 +743,35 @@ choose_row <- function(table, type, m, median) {
 #'   two classes they are positive for the second level. Those of a support
 #'   vector regression are in standard deviations of y from its mean. A bag is
 #'   novel where f is below -0.001, the tolerance of the solver: bags on the
-#'   border have values of 0 to that.
+#'   border have values of 0 to that. Probabilities: a matrix with a column for
+#'   each class, a row for each bag.
 #'
 #'   `smm_auc()`: the area under the ROC curve, one number: the share of pairs
 #'   of an anomalous and a normal bag in which the anomalous one has the smaller
 #'   decision value, ties counted as one half.
+#' @references
+#' Lin, H.-T., Lin, C.-J. and Weng, R. C. (2007). A note on Platt's
+#' probabilistic outputs for support vector machines. *Machine Learning* 68(3),
+#' 267--276. \doi{10.1007/s10994-007-5018-6}
+#'
+#' Platt, J. C. (1999). Probabilistic outputs for support vector machines and
+#' comparisons to regularized likelihood methods. In *Advances in Large Margin
+#' Classifiers*, 61--74. MIT Press.
+#'
+#' Wu, T.-F., Lin, C.-J. and Weng, R. C. (2004). Probability estimates for
+#' multi-class classification by pairwise coupling. *Journal of Machine Learning
+#' Research* 5, 975--1005.
 #' @seealso [smm()]
 #' @examplesIf requireNamespace("kernlab", quietly = TRUE)
+#' # Chicks as bags of weights and times: how sure is the diet of four?
+#' set.seed(1)
+#' new <- ChickWeight$Chick %in% c(3, 27, 33, 48)
+#' known <- droplevels(ChickWeight[!new, ])
+#' fit <- smm(Diet ~ Time + weight, known, id = Chick, scale = TRUE,
+#'            bandwidth = "median")
+#' round(predict(fit, ChickWeight[new, ], type = "probability"), 2)
+#' plot(fit, type = "calibration")
+#'
 #' # Groups of flowers; a strange one is mixed of two species
 #' set.seed(1)
 #' x <- as.matrix(iris[1:4])
@@ -716,11 +788,14 @@ predict.bag_smm <- function(object, newdata, type = NULL, ..., id = NULL) {
   same_version(object)
   usual <- if (is.null(object$levels)) "value" else "class"
   type <- if (is.null(type)) usual else
-    take(type, choice(usual, "decision"))
+    take(type, choice(usual, "decision", "probability"))
+  if (type == "probability") object <- calibrate(object)
   decision <- if (missing(newdata)) object$decision else
     smm_decision(object, newdata, id)
   if (type == usual) {
     smm_answer(object, decision)
+  } else if (type == "probability") {
+    class_probability(decision, object$sigmoids, object$levels)
   } else if (ncol(decision) > 1L) {
     decision
   } else {
@@ -731,6 +806,39 @@ predict.bag_smm <- function(object, newdata, type = NULL, ..., id = NULL) {
 smm_decision <- function(object, newdata, id = NULL) {
   if (!is.null(id)) newdata <- predict(object$gram, newdata, id = id)
   machine_values(object, read_kernel_values(object$gram, newdata)$values)
+}
+
+# The fit with `left_out`, the decision values of its bags left out with their
+# folds, and the `sigmoids` of these. Where nothing was chosen there are no
+# folds yet, and none are drawn: neighbours among the bags of a class make one.
+calibrate <- function(object, type = "probability") {
+  if (object$type != "classification") {
+    stop_input("'type' must not be \"", type, "\" unless classes were ",
+               "learned; a fit of type \"", object$type, "\" has no ",
+               "probabilities")
+  }
+  if (is.null(object$sigmoids)) {
+    problem <- object[c("type", "y", "folds")]
+    problem$y <- unname(object$y)
+    if (is.null(object$folds)) {
+      warn_borrowed(object$gram$target)
+      object$folds <- problem$folds <-
+        bag_folds(object$arguments$folds, problem, object$n, "blocks")
+    }
+    object$left_out <- left_out_values(object$gram$K, problem, object["cost"])
+    object$sigmoids <- fit_sigmoids(object$left_out, problem$y)
+  }
+  object
+}
+
+# The probabilities of bags left out, by sigmoids of the other folds.
+left_out_probability <- function(object, type) {
+  object <- calibrate(object, type)
+  values <- object$left_out
+  by_folds(object$folds, \(out) {
+    sigmoids <- fit_sigmoids(values[-out, , drop = FALSE], object$y[-out])
+    class_probability(values[out, , drop = FALSE], sigmoids, object$levels)
+  })
 }
 
 #' @rdname predict.bag_smm

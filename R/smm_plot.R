@@ -1,12 +1,16 @@
 fit_picture.bag_smm <- function(object, type = NULL) {
-  type <- check_type(type, c("bags", "cv"))
+  type <- check_type(type, c("bags", "cv", "calibration"))
   best <- chosen_loss(object)
   of <- smm_types[[object$type]]
   title <- paste0(of$title, if (length(best)) {
     paste0(" (", of$loss, " ", format(best, digits = 2), " left out)")
   })
-  if (type == "bags") picture_of_bags(object, title) else
-    picture_tried(object, title, of$score)
+  switch(type,
+    bags = picture_of_bags(object, title),
+    cv = picture_tried(object, title, of$score),
+    calibration = picture_calibration(left_out_probability(object, type),
+                                      object$y, of$title)
+  )
 }
 
 # The bags along their kernel principal axes, support bags with a ring.

@@ -86,6 +86,7 @@ plots <- expression(
   show(nested, "cv"),
   show(chicks),
   show(chicks, type = "cv"),
+  show(chicks, type = "calibration"),
   show(smm(uptake, rep(c(1, 2, 4), 4), type = "ridge")),
   show(smm(split(iris$Sepal.Width, rep(1:30, 5)), level2 = "rbf"))
 )

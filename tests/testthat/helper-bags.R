@@ -148,3 +148,43 @@ auc_R <- function(decision, anomalous) {
   }
   total / (sum(anomalous) * sum(!anomalous))
 }
+
+# --- Probabilities -----------------------------------------------------------
+
+# Platt's targets, and the loss of (A, B) as it is printed.
+targets_of <- function(second) {
+  ifelse(second, (sum(second) + 1) / (sum(second) + 2),
+         1 / (sum(!second) + 2))
+}
+sigmoid_loss_R <- function(at, f, second) {
+  p <- 1 / (1 + exp(at[1] * f + at[2]))
+  target <- targets_of(second)
+  -sum(target * log(p) + (1 - target) * log(1 - p))
+}
+
+# A and B by the logistic regression of R on the same targets.
+sigmoid_R <- function(f, second) {
+  fit <- stats::glm(targets_of(second) ~ f, stats::quasibinomial(),
+                    control = list(epsilon = 1e-14, maxit = 100))
+  -unname(rev(stats::coef(fit)))
+}
+
+# The criterion of pairwise coupling, r[i, j] that of i against j.
+coupling_loss_R <- function(p, r) {
+  total <- 0
+  for (i in seq_along(p)) {
+    for (j in seq_along(p)[-i]) {
+      total <- total + (r[j, i] * p[i] - r[i, j] * p[j])^2
+    }
+  }
+  total
+}
+
+# Its minimum by softmax and a general method.
+couple_R <- function(r) {
+  p_of <- \(u) exp(c(u, 0)) / sum(exp(c(u, 0)))
+  found <- stats::optim(numeric(nrow(r) - 1), \(u) coupling_loss_R(p_of(u), r),
+                        method = "BFGS",
+                        control = list(reltol = 1e-16, maxit = 1000))
+  p_of(found$par)
+}

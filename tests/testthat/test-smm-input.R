@@ -77,7 +77,7 @@ test_that("bad new bags and types of answers are refused", {
   formula <- smm(y ~ X1 + X2, data, id = id, cost = 1, bandwidth = "median")
   expect_snapshot(writeLines(refusals(expression(
     predict(fit, bags, type = "value"), predict(novel, bags, type = "value"),
-    predict(fit, bags, type = "prob"), predict(fit, x),
+    predict(fit, bags, type = "posterior"), predict(fit, x),
     predict(fit, bags, "class", 1), predict(formula, data["X1"]),
     predict(formula, data[c("X1", "X2")]), predict(fit, list(x[0, ])),
     predict(fit, list(x[, 1])), residuals(fit), fitted(fit, 1), summary(fit, 1),
