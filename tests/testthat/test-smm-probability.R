@@ -5,12 +5,10 @@ theta <- kernel_rbf(1.3)
 two <- kinds_of_bags(24, 8)
 three <- kinds_of_bags(36, 8, 3)
 new <- kinds_of_bags(12, 8, 3, seed = 31)$bags
-folds <- rep(1:4, each = 3)
-fit_of <- function(data, ..., cost = c(1, 10), folds = rep(1:4, each = 3)) {
+fits <- lapply(list(two, three), \(data) {
   smm(data$bags, class_of(data$kind), kernel = theta, level2 = "rbf",
-      cost = cost, folds = rep_len(folds, length(data$bags)), ...)
-}
-fits <- list(fit_of(two), fit_of(three))
+      cost = c(1, 10), folds = rep_len(rep(1:4, each = 3), length(data$bags)))
+})
 
 # The machine of kernlab without a fold: values at its bags.
 left_out_R <- function(fit, f) {
@@ -97,9 +95,9 @@ test_that("classes are what they were", {
 
 test_that("where nothing was chosen folds are made, and nothing is drawn", {
   for (data in list(two, three)) {
-    fit <- fit_of(data, cost = 3, folds = 4)
+    g <- bag_gram(data$bags, theta, level2 = "rbf")
+    fit <- smm(g, class_of(data$kind), cost = 3, folds = 4)
     expect_null(fit$sigmoids)
-    fit <- smm(fit$gram, unname(fit$y), cost = 3, folds = 4)
     seed <- .Random.seed
     p <- predict(fit, new, type = "probability")
     picture <- fit_picture(fit, "calibration")
@@ -109,9 +107,9 @@ test_that("where nothing was chosen folds are made, and nothing is drawn", {
     for (k in unique(data$kind)) {
       blocks[data$kind == k] <- rep(1:4, each = sum(data$kind == k) / 4)
     }
-    given <- smm(fit$gram, unname(fit$y), cost = 3, folds = blocks)
+    given <- smm(g, class_of(data$kind), cost = 3, folds = blocks)
     expect_identical(predict(given, new, type = "probability"), p)
-    chosen <- smm(fit$gram, unname(fit$y), cost = c(3, 3 + 1e-9),
+    chosen <- smm(g, class_of(data$kind), cost = c(3, 3 + 1e-9),
                   folds = blocks)
     expect_near(predict(chosen, new, type = "probability"), p, 1e-6)
     expect_near(fit_picture(chosen, "calibration")$value, picture$value, 1e-6)
