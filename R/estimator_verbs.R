@@ -27,8 +27,13 @@ est_parts.kernmean_estimator <- function(estimator, sample) {
     return(list(list(sample = sample, noise = NULL,
                      weights = est_weights(estimator, sample))))
   }
-  embedding_parts(c(est_fit(estimator, sample),
-                    list(sample = sample, kernel = sample$kernel)))
+  fit_parts(est_fit(estimator, sample), sample)
+}
+
+# Those of a fit that is not yet one of kme().
+fit_parts <- function(fit, sample) {
+  embedding_parts(c(fit, list(sample = sample, kernel = sample$kernel,
+                              estimator = fit["target"])))
 }
 
 # The parts of each of several.

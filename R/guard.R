@@ -27,8 +27,7 @@ est_fit.est_guarded <- function(estimator, sample) {
   t <- fit$guard$share
   average <- plain_weights(sample)
   if (has_trait(estimator, "noisy")) {
-    parts <- embedding_parts(c(fit, list(sample = sample,
-                                         kernel = sample$kernel)))
+    parts <- fit_parts(fit, sample)
     fit$parts <- combine_parts(list(est_parts(est_kme(), sample), parts),
                                c(1 - t, t), sample)
   }
@@ -75,9 +74,13 @@ est_settle_variable.est_guarded <- function(estimator, sample, where) {
   if (!has_trait(estimator, "noisy")) {
     return(est_settle(estimator, sample, where))
   }
+  if (!takes_noise(sample, has_trait(estimator, "poly"))) {
+    return(NextMethod())
+  }
   chosen <- est_fit(estimator, sort_points(sample))
   settled <- settled_as(estimator, chosen)
   amount <- intersect(c("h", "noise"), names(settled))
   settled[[amount]] <- chosen$guard$share * settled[[amount]]
+  if (amount == "h") settled$h <- min(settled$h, most_smooth_in_tests)
   est_settle_variable(settled, sample, where)
 }

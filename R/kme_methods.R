@@ -203,7 +203,8 @@ fit_facts.kme <- function(x) {
       NA_character_,
     select = one_word(x$select), lambda = x$lambda, alpha = x$alpha,
     noise = x$noise, h = x$h, c = x$c, folds = x$folds, score = x$minimum,
-    reference = x$reference, border = isTRUE(x$border), norm2 = x$norm2
+    reference = x$reference, border = isTRUE(x$border),
+    guard = x$guard$share, saved = x$guard$saved, norm2 = x$norm2
   ), kernel_columns(x$kernel))
 }
 

@@ -134,8 +134,7 @@ est_fit.est_marginal <- function(estimator, sample) {
     names(noise) <- colnames(x)
   }
   fit <- list(weights = rep(1 / sample$n, sample$n), lambda = 0, noise = noise)
-  part <- embedding_parts(c(fit, list(sample = sample,
-                                      kernel = sample$kernel)))[[1L]]
+  part <- fit_parts(fit, sample)[[1L]]
   moments <- sample_moments(sample)
   c(fit, list(
     fitted = part_at(part, sample$kernel, own_points(sample)),

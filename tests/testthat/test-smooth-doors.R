@@ -7,18 +7,22 @@ x <- random_points(14, 2)
 few <- rbind(random_points(4, 2, 8), random_points(3, 2, 10) + 1)
 labelings <- utils::combn(7, 4)
 
+# Without a guard, as the twins are.
+bare <- list(smooth = est_smooth(guard = FALSE),
+             stack = est_stack(guard = FALSE))
+
 test_that("as a center they are the fit of kme()", {
   K <- gram_R(rbf, x)
   z <- random_points(4, 2, 3)
-  twins <- list(smooth = smooth_R(x, 0.9, kme(x, rbf, "smooth")$h,
-                                  kme(x, rbf, "smooth")$c))
-  shares <- kme(x, rbf, "stack")$candidates$share
+  twins <- list(smooth = smooth_R(x, 0.9, kme(x, rbf, bare$smooth)$h,
+                                  kme(x, rbf, bare$smooth)$c))
+  shares <- kme(x, rbf, bare$stack)$candidates$share
   twins$stack <- mean_sum_R(lapply(seven_R(x, 0.9), \(a) a(x, 0.9)), shares)
   for (name in names(twins)) {
     at <- mean_at_R(twins[[name]], x, 0.9)
     norm2 <- mean_inner_R(twins[[name]], twins[[name]], 0.9)
     e <- eigen(K - outer(at, at, `+`) + norm2, symmetric = TRUE)
-    for (center in list(name, kme(x, rbf, name))) {
+    for (center in list(bare[[name]], kme(x, rbf, bare[[name]]))) {
       fit <- kme_pca(x, rbf, 3, center = center)
       expect_near(fit$values, e$values[1:3] / 14, 1e-9)
       Lc <- gram_R(rbf, z, x) + norm2 -
@@ -26,7 +30,7 @@ test_that("as a center they are the fit of kme()", {
       scores <- Lc %*% e$vectors[, 1:3] %*% diag(1 / sqrt(e$values[1:3]))
       expect_near(abs(unname(predict(fit, z))), abs(scores), 1e-8)
     }
-    centered <- kme_cov(x, kernel_x = rbf, center = name)
+    centered <- kme_cov(x, kernel_x = rbf, center = bare[[name]])
     expect_near(centered$trace, sum(e$values) / 14, 1e-9)
   }
 })
@@ -61,8 +65,8 @@ test_that("means are shrunk towards them", {
 test_that("two samples are compared by means that settled once for both", {
   a <- few[1:4, ]
   b <- few[5:7, ]
-  pooled <- kme(few, rbf, "smooth")
-  test <- mmd_test(a, b, rbf, "smooth",
+  pooled <- kme(few, rbf, bare$smooth)
+  test <- mmd_test(a, b, rbf, bare$smooth,
                    control = test_control(permutations = "all"))
   expect_equal(test$smoothing, c(h = pooled$h, c = pooled$c))
   settled <- est_smooth(h = pooled$h, c = pooled$c)
@@ -77,7 +81,7 @@ test_that("two samples are compared by means that settled once for both", {
 
 test_that("a stack settles its shares, and its lambdas, once", {
   skip_on_cran()
-  test <- mmd_test(few[1:4, ], few[5:7, ], rbf, "stack",
+  test <- mmd_test(few[1:4, ], few[5:7, ], rbf, bare$stack,
                    control = test_control(permutations = "all"))
   pooled <- stack_R(few, 0.9)
   values <- apply(labelings, 2, \(s) {
@@ -109,18 +113,18 @@ test_that("p-values over all labelings are uniform, whatever the labels", {
 
 test_that("in a test of independence smoothing makes another kernel", {
   y <- random_points(14, 1, 2) + x[, 1]
-  test <- hsic_test(x, y, rbf, kernel_rbf(0.7), "smooth", B = 9)
+  test <- hsic_test(x, y, rbf, kernel_rbf(0.7), bare$smooth, B = 9)
   K <- Map(\(x, theta, estimate) {
     part <- smooth_R(x, theta, min(estimate$h, 0.9))[[1]]
     normal_pairs_R(part$points, part$points, 2 * part$noise, theta)
   }, list(x, y), c(0.9, 0.7),
-  list(kme(x, rbf, "smooth"), kme(y, kernel_rbf(0.7), "smooth")))
+  list(kme(x, rbf, bare$smooth), kme(y, kernel_rbf(0.7), bare$smooth)))
   expect_equal(unname(test$smoothing),
-               pmin(0.9, c(kme(x, rbf, "smooth")$h,
-                           kme(y, kernel_rbf(0.7), "smooth")$h)))
+               pmin(0.9, c(kme(x, rbf, bare$smooth)$h,
+                           kme(y, kernel_rbf(0.7), bare$smooth)$h)))
   scale <- unname(test$statistic) / hsic_R(K[[1]], K[[2]])
   set.seed(3)
-  test <- hsic_test(x, y, rbf, kernel_rbf(0.7), "smooth", B = 30)
+  test <- hsic_test(x, y, rbf, kernel_rbf(0.7), bare$smooth, B = 30)
   set.seed(3)
   orders <- draw_columns(14, 30)
   want <- apply(orders, 2, \(o) hsic_R(K[[1]], K[[2]][o, o]))
@@ -188,7 +192,8 @@ test_that("kernels without closed forms are refused by smoothing", {
       eigen(K, symmetric = TRUE, only.values = TRUE)$values[1]
     expect_near(fit$candidates$score[-1],
                 vapply(lambda, \(l) fkmse_loocv_R(K, l), 1), 1e-9)
-    shrunk <- kme(x, kernel, est_stack(list(est_kme())))
+    shrunk <- kme(x, kernel, est_stack(list(est_kme()),
+                                        guard = FALSE))
     expect_near(shrunk$candidates$share,
                 1 - kme(x, kernel, "skmse")$alpha, 1e-8)
   }
