@@ -1,6 +1,6 @@
 # How far a kernel mean may be from the true one: the radius of a ball that
 # holds it, by the law of the distance in the limit or by a bound for every n;
-# and what sketches know of it. Intervals point by point are in predict().
+# and what sketches know of it. Intervals point by point: interval_value.R.
 
 #' Confidence radius of a kernel mean
 #'
@@ -190,29 +190,13 @@ radius_sample <- function(sample) {
 
 # kappa = k(x, x), or an error.
 constant_diagonal <- function(sample) {
-  if (is.null(sample$kernel) || is_function_kernel(sample$kernel)) {
-    diagonal <- c(sample_diagonal(sample_support(sample)),
-                  sample$moments$trace)
-    if (max(diagonal) - min(diagonal) <= 1e-8 * max(diagonal)) {
-      return(mean(diagonal))
-    }
-  } else if (has_unit_diagonal(sample$kernel)) {
-    return(1)
+  kappa <- common_diagonal(sample)
+  if (is.null(kappa)) {
+    stop_input("'object' must have a kernel with the same k(x, x) for all x, ",
+               "such as kernel_rbf(): a radius takes the norm of every point ",
+               "to be known; predict(interval = TRUE) takes any kernel")
   }
-  stop_input("'object' must have a kernel with the same k(x, x) for all x, ",
-             "such as kernel_rbf(): a radius takes the norm of every point to ",
-             "be known; predict(interval = TRUE) takes any kernel")
-}
-
-# Is k >= 0, as far as the sample shows it?
-is_nonnegative <- function(sample) {
-  if (!is.null(sample$kernel) && has_unit_diagonal(sample$kernel)) {
-    return(TRUE)
-  }
-  held <- sample_support(sample)
-  least <- if (stores_gram(held)) min(held$gram$K) else
-    fold(held$kernel, held$x, NULL, NULL, min, min)
-  least >= 0
+  kappa
 }
 
 # What a factor may leave of the trace.
@@ -237,6 +221,27 @@ radius_spectrum <- function(sample) {
                             filter_most_columns)
   list(values = spectrum_values(cross(center_columns(pivoted$factor))) / n,
        left = pivoted$left / n)
+}
+
+# Of rows that are known by their projections. At a point with the residual r(z)
+# the mean of k differs from that of the projections by r(z) times the root of
+# what they lose, at most.
+bounded_ends.landmark_sample <- function(sample, new, value, range, method,
+                                         rest, own) {
+  if (identical(method, "betting")) {
+    stop_input("'method' must be \"chernoff\" or \"normal\" for a sketch, ",
+               "which keeps no rows")
+  }
+  rows <- radius_sample(sample)
+  moments <- rows$moments
+  lost <- if (is.na(moments$lost)) moments$trace - moments$rho else moments$lost
+  left <- over_panels(sample, new, \(values, at) {
+    range[2L] - rowSums(product(values, rows$root)^2)
+  })
+  slack <- sqrt(max(lost, 0) * pmax(left, 0))
+  unit <- range[2L] - range[1L]
+  cbind(chernoff_end((value - slack - range[1L]) / unit, rows$n, rest),
+        1 - chernoff_end((range[2L] - value - slack) / unit, rows$n, rest))
 }
 
 section_variance.landmark_sample <- function(sample, new, mean) {

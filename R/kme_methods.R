@@ -15,12 +15,12 @@ coef.kme <- function(object, ...) {
 #'   `lower` and `upper`.
 #' @param level The probability of each interval.
 #' @export
-predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95) {
+predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95,
+                        method = NULL) {
   check_dots(...)
   interval <- take(interval, flag)
-  level <- take(level, a_level)
-  if (interval) check_plain_mean(object, "an interval")
-  if (missing(newdata)) {
+  own <- missing(newdata)
+  if (own) {
     new <- if (interval) own_points(object$sample)
     value <- unname(object$fitted)
     names <- sample_names(object$sample)
@@ -32,58 +32,9 @@ predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95) {
   if (!interval) {
     return(stats::setNames(value, names))
   }
-  half <- stats::qnorm((1 + level) / 2) *
-    sqrt(section_variance(object$sample, new, value) / object$n)
-  check_result(half, "the variance of a kernel value")
-  matrix(c(value, value - half, value + half), ncol = 3L,
+  ends <- value_ends(object, new, value, level, method, if (own) TRUE)
+  matrix(c(value, ends), ncol = 3L,
          dimnames = list(names, c("fit", "lower", "upper")))
-}
-
-a_level <- number(0, 1, open = TRUE)
-
-# Only of the average is it known how far it may be from what it estimates.
-check_plain_mean <- function(object, what) {
-  if (!is_average(object$estimator)) {
-    stop_input("'object' must be the KME for ", what, ", not estimator ",
-               estimator_word(object$estimator), ", which is biased by intent ",
-               "(print() shows its distance to the KME); update(object, ",
-               "estimator = \"kme\") is the KME")
-  }
-  weights <- object$sample$weights
-  if (!is.null(weights) && max(abs(length(weights) * weights - 1)) > 1e-8) {
-    stop_input("'object' must be a fit without 'weights' for ", what, ": the ",
-               "law of a mean with weights of your own is not known")
-  }
-}
-
-# The variance of k(x_i, z) over the sample, divisor n - 1, at new points, where
-# its mean is known.
-section_variance <- function(sample, new, mean) {
-  UseMethod("section_variance")
-}
-section_variance.kernmean_sample <- function(sample, new, mean) {
-  n <- sample$n
-  if (n < 2L) {
-    stop_input("'object' must be a fit of at least 2 points for an interval")
-  }
-  squared <- if (is.null(new$values)) squared_kernel(sample$kernel)
-  if (is.null(squared)) {
-    return(over_panels(sample, new, \(values, at) {
-      rowSums((values - mean[at])^2)
-    }) / (n - 1))
-  }
-  sample$kernel <- squared
-  squares <- drop(sample_at(sample, new, rep(1 / n, n)))
-  pmax(0, squares - mean^2) * n / (n - 1)
-}
-
-# What use(values, rows) makes of the kernel values of new points and the
-# sample, some rows at a time: one number for each.
-over_panels <- function(sample, new, use) {
-  size <- max(1, floor(2^22 / sample$n))
-  unlist(lapply(row_panels(seq_len(new$m), size), \(rows) {
-    use(sample_cross(sample, new, rows), rows)
-  }))
 }
 
 fit_request.kme <- function(x, changes) {

@@ -235,8 +235,10 @@ picture_curve <- function(object, n, level = NULL) {
   if (is.null(level)) {
     return(picture)
   }
-  band <- predict(object, new, interval = TRUE, level = level)
-  with_band(picture, unname(band[, "lower"]), unname(band[, "upper"]), level)
+  # The points of a grid are not taken from the sample, though they may meet it.
+  ends <- value_ends(object, raw_points(sample, matrix(z)), value, level,
+                     own = FALSE)
+  with_band(picture, ends[, 1L], ends[, 2L], level)
 }
 
 # The picture of a curve, its first layer, over a band of intervals.

@@ -68,6 +68,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_match, 7),
   ENTRY(r_match_free, 6),
   ENTRY(r_log_density, 4),
+  ENTRY(r_lower_ends, 3),
   {NULL, NULL, 0}};
 
 void attribute_visible R_init_kernmean(DllInfo *dll);

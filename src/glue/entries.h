@@ -84,4 +84,6 @@ SEXP r_match(SEXP source, SEXP weights, SEXP noise, SEXP pairs, SEXP shares, SEX
 SEXP r_match_free(SEXP source, SEXP weights, SEXP noise, SEXP pairs, SEXP m, SEXP u);
 SEXP r_log_density(SEXP x, SEXP shares, SEXP means, SEXP variances);
 
+SEXP r_lower_ends(SEXP values, SEXP left_out, SEXP rest);
+
 #endif

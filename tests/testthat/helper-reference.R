@@ -183,3 +183,49 @@ theorem1_printed_R <- function(x, theta2, sigma2) {
   (theta2 + d * sigma2) / (2 * theta2) / nrow(x) -
     d * sigma2 / (2 * theta2^2) * drop(solve(k, rowMeans(k * distances)))
 }
+
+# --- Intervals of values -----------------------------------------------------
+# k: the kernel values of the points, a row for each new point.
+
+normal_ends_R <- function(k, level = 0.95) {
+  n <- ncol(k)
+  half <- stats::qnorm((1 + level) / 2) * apply(k, 1, stats::sd) / sqrt(n)
+  cbind(fit = rowMeans(k), lower = rowMeans(k) - half,
+        upper = rowMeans(k) + half)
+}
+
+# The m below the mean of x for which five bets on m make less than 2/rest of 1;
+# n sets the stakes.
+bet_end_R <- function(x, rest, n = length(x)) {
+  shares <- c(8, 4, 2, 1, 1) / 16
+  stakes <- 2^(0:4) * sqrt(2 * log(2 / (shares * rest)) / n)
+  made <- \(m) {
+    f <- pmin(1, stakes * sqrt(m / (1 - m)))
+    sum(shares * vapply(f, \(f) prod(1 - f + f * x / m), 1))
+  }
+  ends <- c(0, if (length(x)) mean(x) else 0)
+  for (step in 1:24) {
+    m <- mean(ends)
+    if (m > 0) ends[if (made(m) < 2 / rest) 2L else 1L] <- m
+  }
+  ends[1L]
+}
+
+bets_R <- function(k, rest = 0.05) {
+  t(apply(k, 1, \(x) c(bet_end_R(x, rest), 1 - bet_end_R(1 - x, rest))))
+}
+
+# Hoeffding (1963), (2.1): the end of n kl(mean, m) <= log(2/rest).
+chernoff_R <- function(k, rest = 0.05) {
+  n <- ncol(k)
+  lower <- \(q) {
+    part <- \(p, q) if (p > 0) p * log(p / q) else 0
+    over <- \(m) n * (part(q, m) + part(1 - q, 1 - m)) - log(2 / rest)
+    # It is infinite at 0, unless q is.
+    if (q < 1e-6 || over(q * 1e-9) < 0) {
+      return(0)
+    }
+    stats::uniroot(over, q * c(1e-9, 1), tol = 1e-13)$root
+  }
+  t(apply(k, 1, \(x) c(lower(mean(x)), 1 - lower(1 - mean(x)))))
+}

@@ -129,7 +129,7 @@ test_that("balls and intervals hold what they are to hold as often", {
     fit <- kme(x, kernel)
     error <- sqrt(fit$rho - 2 * mean(normal_at(x, 2)) + norm2)
     radius <- as.numeric(confint(fit))
-    at <- predict(fit, z, interval = TRUE)
+    at <- predict(fit, z, interval = TRUE, method = "normal")
     c(error <= radius, error <= bound,
       at[2, "lower"] <= truth[2] && truth[2] <= at[2, "upper"])
   })
@@ -166,60 +166,6 @@ test_that("beyond 3,000 points the spectrum is that of a factor", {
   expect_lte(beyond, found$left)
 })
 
-# --- Intervals ---------------------------------------------------------------
-
-interval_R <- function(k, level = 0.95) {
-  n <- ncol(k)
-  half <- stats::qnorm((1 + level) / 2) * apply(k, 1, stats::sd) / sqrt(n)
-  cbind(fit = rowMeans(k), lower = rowMeans(k) - half,
-        upper = rowMeans(k) + half)
-}
-
-test_that("intervals are those of mean and standard deviation, point by point",
-  {
-    x <- random_points(25, 2)
-    z <- rbind(random_points(6, 2), c(30, -30))
-    rownames(z) <- letters[1:7]
-    kernels <- native_kernels(2)
-    kernels <- kernels[!names(kernels) %in% c("energy", "sqdist", "l1dist",
-                                              "rbf_narrow")]
-    kernels$own <- kernel_function(\(a, b) gram_R(kernel_rbf(2), a, b))
-    for (name in names(kernels)) {
-      kernel <- kernels[[name]]
-      k <- if (name == "own") kernel_rbf(2) else kernel
-      # Not the rows of poly7 at (30, -30): its sums are of 1e12.
-      fit <- kme(x, kernel)
-      want <- interval_R(gram_R(k, z, x), 0.9)
-      got <- predict(fit, z, interval = TRUE, level = 0.9)
-      expect_equal(unname(got), unname(want), tolerance = 1e-7, label = name)
-      expect_identical(dimnames(got), list(letters[1:7],
-                                           c("fit", "lower", "upper")))
-      expect_identical(got[, "fit"], predict(fit, z))
-      own <- predict(fit, interval = TRUE)
-      expect_equal(unname(own), unname(interval_R(gram_R(k, x))),
-                   tolerance = 1e-7, label = name)
-      expect_identical(unname(own[, "fit"]), unname(predict(fit)))
-      expect_equal(predict(kme(gram(x, kernel)), z, interval = TRUE,
-                           level = 0.9), got, tolerance = 1e-7)
-      values <- gram_R(k, x)
-      stored <- kme(as_gram(values))
-      expect_near(unname(predict(stored, interval = TRUE)), unname(own), 1e-7)
-      expect_equal(
-        unname(predict(stored, gram_R(k, z, x), interval = TRUE, level = 0.9)),
-        unname(want), tolerance = 1e-7
-      )
-    }
-    # Columns in their own units, and names.
-    frame <- data.frame(a = x[, 1], b = 50 * x[, 2], row.names = 1:25 + 100)
-    scaled <- kme(~ a + b, frame, kernel = rbf, scale = TRUE)
-    units <- scale(as.matrix(frame))
-    want <- interval_R(gram_R(rbf, units))
-    expect_equal(predict(scaled, frame, interval = TRUE),
-                 structure(want, dimnames = list(rownames(frame),
-                                                 colnames(want))))
-  }
-)
-
 # --- Sketches ----------------------------------------------------------------
 
 test_that("a sketch with all points as landmarks knows what the points know", {
@@ -236,8 +182,8 @@ test_that("a sketch with all points as landmarks knows what the points know", {
   expect_near(got[fields], want[fields], 1e-6)
   expect_equal(confint(fit, method = "bound")[fields],
                confint(points, method = "bound")[fields])
-  expect_near(predict(fit, z, interval = TRUE),
-              predict(points, z, interval = TRUE), 1e-6)
+  normal <- \(fit) predict(fit, z, interval = TRUE, method = "normal")
+  expect_near(normal(fit), normal(points), 1e-6)
   # Of few landmarks: from the features of the rows.
   few <- kme(kme_sketch(x, 4, kernel = rbf))
   landmarks <- few$sample$x
@@ -250,8 +196,7 @@ test_that("a sketch with all points as landmarks knows what the points know", {
   values <- eigen(centered_R(projected) / 30, TRUE, TRUE)$values[1:4]
   expect_equal(got, sqrt(chisq_sum_quantile(values, 0.95)$quantile / 30))
   at <- gram_R(rbf, z, landmarks) %*% root %*% t(gram_R(rbf, x, landmarks))
-  expect_equal(unname(predict(few, z, interval = TRUE)),
-               unname(interval_R(at)))
+  expect_equal(unname(normal(few)), unname(normal_ends_R(at)))
 })
 
 # --- Words -------------------------------------------------------------------
@@ -283,8 +228,12 @@ test_that("what has no radius or interval is refused with the reason", {
     confint(single), confint(plain), confint(counted),
     predict(fit, x, interval = "confidence"),
     predict(fit, x, interval = TRUE, level = 1),
+    predict(fit, x, interval = TRUE, method = "exact"),
+    predict(kme(x, kernel_poly(2)), x, interval = TRUE, method = "betting"),
     predict(shrunk, x, interval = TRUE), predict(weighted, interval = TRUE),
-    predict(single, interval = TRUE), predict(plain, x, interval = TRUE),
+    predict(single, interval = TRUE, method = "normal"),
+    predict(plain, x, interval = TRUE, method = "normal"),
+    predict(plain, x, interval = TRUE, method = "betting"),
     predict(counted, x, interval = TRUE)
   ))
   expect_snapshot(writeLines(lines))
