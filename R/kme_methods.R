@@ -14,6 +14,8 @@ coef.kme <- function(object, ...) {
 #'   kernel mean only, see [confint.kme()]: a matrix with the columns `fit`,
 #'   `lower` and `upper`.
 #' @param level The probability of each interval.
+#' @param method `"betting"` or `"chernoff"`, which hold for every n, for
+#'   bounded kernels, or `"normal"`; `NULL`: the first that the fit allows.
 #' @export
 predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95,
                         method = NULL) {

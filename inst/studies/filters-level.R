@@ -136,7 +136,8 @@ level_groups <- function(B) {
       function() list(x = normal(50, 2), z = normal(1, 2)),
       "radius, spectrum, n = 50" = row(misses_ball("spectrum"), "limit"),
       "radius, bound, n = 50" = row(misses_ball("bound"), "at most"),
-      "interval at a point, n = 50" = row(misses_point, "limit")
+      "interval at a point, n = 50" = row(misses_point, "at most"),
+      "the same, normal law" = row(misses_normal, "limit")
     )
   )
 }
@@ -154,12 +155,15 @@ misses_ball <- function(method) {
 }
 
 # E k(X, z) of a standard normal X in two columns.
-misses_point <- function(data) {
-  ends <- stats::predict(kme(data$x, width), data$z, interval = TRUE)
+misses_point <- function(data, method = NULL) {
+  ends <- stats::predict(kme(data$x, width), data$z, interval = TRUE,
+                         method = method)
   s <- 1.5^2
   truth <- s / (s + 1) * exp(-sum(data$z^2) / (2 * (s + 1)))
   as.numeric(ends[1, "lower"] <= truth && truth <= ends[1, "upper"])
 }
+
+misses_normal <- function(data) misses_point(data, "normal")
 
 level_study <- function(reps, permutations, cores, out) {
   exact <- exact_level(permutations)
