@@ -272,7 +272,8 @@ args <- list(
                            numbers(15, 2)),
   plot.columns = either(NULL, 1, 1:2, "v1"),
   autoplot.columns = either(NULL, 1, 1:2, "v1"),
-  confint.method = either("spectrum", "bound")
+  confint.method = either("spectrum", "bound"),
+  predict.method = either(NULL, "betting", "chernoff", "normal")
 )
 
 # Arguments that may be left out although they have no default.
