@@ -360,8 +360,16 @@ print.kernmean_estimator <- function(x, ...) {
   invisible(x)
 }
 
-format_estimator <- function(estimator) UseMethod("format_estimator")
-format_estimator.kernmean_estimator <- function(estimator) {
+# With a guard where it has none by default, and the other way round.
+format_estimator <- function(estimator) {
+  usual <- formals(registered$makers[[estimator$name]])$guard
+  odd <- !is.null(estimator$select) && !is.null(usual) &&
+    !identical(estimator$guard, usual)
+  paste0(estimator_words(estimator),
+         if (odd) if (usual) ", without guard" else ", with a guard")
+}
+estimator_words <- function(estimator) UseMethod("estimator_words")
+estimator_words.kernmean_estimator <- function(estimator) {
   amount <- intersect(c("lambda", "noise"), names(estimator))
   value <- if (length(amount)) estimator[[amount]]
   paste0(

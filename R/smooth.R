@@ -283,7 +283,7 @@ est_lines.est_smooth <- function(estimator, fit, digits, plain = "the KME",
   )
 }
 
-format_estimator.est_smooth <- function(estimator) {
+estimator_words.est_smooth <- function(estimator) {
   amounts <- unlist(unclass(estimator)[c("h", "c")])
   paste(c("smoothing about the mean",
           paste(names(amounts), "=", format_number(amounts), recycle0 = TRUE),

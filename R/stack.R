@@ -351,7 +351,7 @@ stack_shares_table <- function(estimator) {
   }
 }
 
-format_estimator.est_stack <- function(estimator) {
+estimator_words.est_stack <- function(estimator) {
   names <- names(estimator$candidates)
   if (!is.null(estimator$shares)) {
     shares <- paste(format_number(estimator$shares, 2L), names)
