@@ -54,7 +54,9 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     `"weights"`.}
 #'   \item{[kme_fda()]}{`"regions"` of the classes for two columns (`n`),
 #'     `"scores"`: a histogram for one axis, the first two axes otherwise
-#'     (`newdata`). The sample's scores lie closer together than new ones will.}
+#'     (`newdata`). The sample's scores lie closer together than new ones will.
+#'     `"calibration"`: how often the class of the largest posterior was right,
+#'     points left out.}
 #'   \item{[kme_density()]}{`"density"` (`columns`, one or two; `n`; `breaks`):
 #'     the curve over a histogram with the components, or contours with their
 #'     ellipses of one standard deviation. `"path"`: what decided where to

@@ -40,9 +40,10 @@ bags_of_parts <- function(estimator, sample, sizes) {
     settled <- est_choose(estimator, bag)
     shares <- settled$chosen$candidates
     list(parts = merge_parts(est_parts(settled$estimator, bag)),
-         chosen = c(vapply(Filter(is.numeric, settled$chosen), mean, 1), if (!is.null(shares)) {
-           stats::setNames(shares$share, shares$candidate)
-         }))
+         chosen = c(vapply(Filter(is.numeric, settled$chosen), mean, 1),
+                    if (!is.null(shares)) {
+                      stats::setNames(shares$share, shares$candidate)
+                    }))
   })
   parts <- lapply(unname(fits), `[[`, "parts")
   plain <- all(lengths(parts) == 1L) &&

@@ -362,7 +362,8 @@ fit_rows.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
 fit_facts.kme_fda <- function(x) {
   c(list(nobs = x$n, classes = length(x$counts), axes = ncol(x$scaling),
          ridge = x$ridge, intensity = x$intensity, sigma2 = x$sigma2,
-         temperature = x$temperature, mixing = x$mixing, error = x$error), kernel_columns(x$kernel))
+         temperature = x$temperature, mixing = x$mixing, error = x$error),
+    kernel_columns(x$kernel))
 }
 
 fit_values.kme_fda <- function(x, newdata = NULL) {

@@ -162,11 +162,11 @@ fda_calibration <- function(distance, sigma2, classes, prior) {
                     maximum = TRUE, tol = 1e-4)
   }
   grid <- seq(0, log(most_temperature), length.out = 8L)
-  search <- \(score, from) {
-    found <- stats::optimize(score, range(grid[from]), maximum = TRUE,
+  search <- \(value, from) {
+    found <- stats::optimize(value, range(grid[from]), maximum = TRUE,
                              tol = 1e-3)
     # optimize() never looks at the end.
-    end <- score(grid[from[1L]])
+    end <- value(grid[from[1L]])
     if (found$objective > end) found else
       list(maximum = grid[from[1L]], objective = end)
   }

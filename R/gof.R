@@ -300,7 +300,8 @@ new_gof <- function(observed, draws, law, asked, label, lent) {
     ),
     replicates = draws, null = "simulation", type = asked$statistic,
     estimator = asked$estimator, lambda = fit$lambda, alpha = fit$alpha,
-    noise = fit$noise, smoothing = unlist(c(fit[c("h", "c")], guard = fit$guard$share)),
+    noise = fit$noise,
+    smoothing = unlist(c(fit[c("h", "c")], guard = fit$guard$share)),
     candidates = fit$candidates, kernel = sample$kernel, sample = sample,
     sizes = c(x = n), arguments = stored(asked),
     origin = list(label = label, lent = lent)

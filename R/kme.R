@@ -31,9 +31,9 @@
 #' @param estimator The name of an estimator, an object such as [est_skmse()],
 #'   or a function of your own: see [estimators].
 #' @param ... For an estimator given by name, arguments of what makes it:
-#'   `lambda`, `select`, `target`, `noise`, `h`, `c`, `folds`, `candidates` or
-#'   `shares`, see [estimators]; in the formula method, arguments of the default
-#'   method.
+#'   `lambda`, `select`, `target`, `noise`, `h`, `c`, `folds`, `candidates`,
+#'   `shares` or `guard`, see [estimators]; in the formula method, arguments of
+#'   the default method.
 #' @param weights Weights of your own, one for each point, taken as they are
 #'   (not normalized); for `estimator = "kme"` only. With a formula they are
 #'   looked up in `data`, one for each of its rows.
@@ -61,9 +61,10 @@
 #' \item{fitted, norm2}{the embedding at the n points; its squared norm}
 #' \item{rho, varrho}{\eqn{\rho}{rho} and \eqn{\varrho}{varrho} of [estimators]}
 #' \item{h, c, covariance}{for smoothing only; the covariance is \eqn{S}}
+#' \item{guard}{where there is one, see [estimators]}
 #' \item{candidates, settled}{for a stack only: a data frame of the candidates,
-#'   their `share`, `score` and `mass`; its estimator with all that was chosen
-#'   given}
+#'   their `share`, that before the guard (`unguarded`), `score` and `mass`; its
+#'   estimator with all that was chosen given}
 #' \item{parts}{what smoothing and stacks are sums over: a list of lists with
 #'   `sample`, `noise` (`NULL`, variances or a covariance) and `weights`}
 #' \item{folds}{in how many folds points were left out by smoothing and stacks}

@@ -42,7 +42,8 @@ shared_products <- function(candidates, sample, fold, weighted) {
     folds <- smooth_folds(sample, fold, vapply(smooth, `[[`, numeric(1), "h"),
                           weights, TRUE)
     at[!weighted, ] <- times * folds$at
-    inner[!weighted, !weighted, ] <- folds$norms * as.vector(outer(times, times))
+    inner[!weighted, !weighted, ] <- folds$norms *
+      as.vector(outer(times, times))
     if (any(weighted)) {
       inner[!weighted, weighted, ] <- times * folds$cross
       inner[weighted, !weighted, ] <- aperm(times * folds$cross, c(2, 1, 3))

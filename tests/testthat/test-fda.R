@@ -55,8 +55,11 @@ test_that("leave-one-out distances are those of refits", {
     value <- rep(log(fit$prior), each = 24) - slow / (2 * fit$sigma2)
     expect_identical(fit$loo$class,
                      factor(levels(species)[max.col(value)], levels(species)))
-    expect_near(unname(fit$loo$posterior),
-                unname(exp(value) / rowSums(exp(value))), 1e-7)
+    odds <- exp(value / fit$temperature)
+    expect_near(unname(fit$loo$posterior), unname(
+      (1 - fit$mixing) * odds / rowSums(odds) +
+        fit$mixing * rep(fit$prior, each = 24)
+    ), 1e-7)
     expect_equal(fit$error, mean(fit$loo$class != species))
   }
   # The distances of large ridges are those of none, times a number.
@@ -125,9 +128,10 @@ test_that("a prior moves the posterior by Bayes' rule, the axes not", {
   z <- flowers[4:14, ] + 0.2
   bayes <- predict(plain, z)$posterior *
     rep(fit$prior / plain$prior, each = 11)
-  expect_near(predict(fit, z)$posterior, bayes / rowSums(bayes), 1e-10)
   named <- c(virginica = 0.3, setosa = 0.2, versicolor = 0.5)
-  expect_identical(predict(plain, z, prior = named), predict(fit, z))
+  again <- predict(plain, z, prior = named)
+  expect_near(again$posterior, bayes / rowSums(bayes), 1e-14)
+  expect_identical(again[c("class", "x")], predict(fit, z)[c("class", "x")])
 })
 
 test_that("points, grams, formulas and R functions give one fit", {
@@ -217,7 +221,7 @@ test_that("bad input is refused", {
     kme_fda(~ Sepal.Length, d), kme_fda(y ~ Sepal.Length, d, rbf),
     kme_fda(Sepal.Length ~ y, d), predict(fit, x[, 1:2]),
     predict(fit, x, prior = c(1, 2)), predict(fit, x, dimen = 0),
-    predict(fit, x, type = "class"), predict(values, x), update(fit, 3),
+    predict(fit, x, type = "odds"), predict(values, x), update(fit, 3),
     update(fit, penalty = 3), update(fit, lambda = 1), coef(fit, 2),
     summary(fit, digits = 3), plot(fit, 1), plot(fit, type = "regions")
   ))))
@@ -247,10 +251,68 @@ test_that("posteriors of new points are spread by sigma2", {
   scores <- predict(fit, z)$x
   distance <- vapply(1:3, \(c) rowSums(sweep(scores, 2, fit$means[c, ])^2),
                      numeric(3))
-  weight <- exp(-distance / (2 * fit$sigma2)) / 3
-  expect_near(unname(predict(fit, z)$posterior),
-              unname(weight / rowSums(weight)), 1e-10)
+  weight <- (exp(-distance / (2 * fit$sigma2)) / 3)^(1 / fit$temperature)
+  p <- (1 - fit$mixing) * weight / rowSums(weight) + fit$mixing / 3
+  expect_near(unname(predict(fit, z)$posterior), unname(p), 1e-10)
   expect_gt(abs(fit$sigma2 - 1), 0.1)
+})
+
+test_that("temperature and share of the prior are the best of refits", {
+  skip_on_cran()
+  set.seed(8)
+  y <- rep(1:3, c(20, 15, 10))
+  far <- c(1, 1.5, 0)[y]
+  x <- cbind(far, far^2) + stats::rnorm(90)
+  x[c(3, 25, 41), ] <- x[c(30, 40, 2), ]
+  for (prior in list(NULL, c(0.2, 0.3, 0.5))) {
+    fit <- kme_fda(x, y, kernel_rbf(0.7), ridge = 0.05, prior = prior)
+    slow <- left_out_R(gram_R(kernel_rbf(0.7), x), factor(y), fit$ridge)
+    value <- rep(log(fit$prior), each = 45) - slow / (2 * fit$sigma2)
+    weight <- (fit$prior / fit$counts)[y]
+    weight <- 45 * weight / sum(weight)
+    posterior <- \(t, eps) {
+      p <- exp(value / t)
+      (1 - eps) * p / rowSums(p) + eps * rep(fit$prior, each = 45)
+    }
+    score <- \(at) {
+      sum(weight * log(posterior(exp(at[1]), at[2])[cbind(1:45, y)]))
+    }
+    starts <- expand.grid(t = c(0.1, 1, 3), eps = c(0.01, 0.3, 0.9))
+    both <- max(apply(starts, 1, \(start) {
+      stats::optim(start, score, method = "L-BFGS-B", lower = c(0, 0),
+                   upper = c(log(1024), 1 - 1e-9),
+                   control = list(fnscale = -1))$value
+    }))
+    alone <- stats::optimize(\(t) score(c(t, 0)), c(0, log(1024)),
+                             maximum = TRUE)$objective
+    got <- score(c(log(fit$temperature), fit$mixing))
+    expect_near(got, if (both > alone + 1) both else alone, 1e-4)
+    expect_identical(fit$mixing > 0, both > alone + 1)
+    expect_near(unname(fit$loo$posterior),
+                unname(posterior(fit$temperature, fit$mixing)), 1e-8)
+    # Classes are those without.
+    expect_identical(as.integer(fit$loo$class), max.col(value, "first"))
+  }
+})
+
+test_that("probabilities and classes come alone, too", {
+  fit <- kme_fda(iris[1:4], iris$Species, kernel_rbf(1))
+  z <- iris[c(1, 71, 135), 1:4]
+  all <- predict(fit, z)
+  expect_identical(predict(fit, z, type = "probability"), all$posterior)
+  expect_identical(predict(fit, z, type = "class"), all$class)
+  none <- kme_fda(iris[1:4], iris$Species, kernel_rbf(1),
+                  prior = c(0.5, 0.5, 0))
+  expect_identical(unname(predict(none, z)$posterior[, 3]), numeric(3))
+  refused(predict(none, z, prior = c(0.3, 0.3, 0.4)),
+          "must be 0 for 'virginica', as in the fit")
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  shown <- plot(fit, type = "calibration")
+  expect_equal(sum(shown$n), 150)
+  expect_equal(sum(shown$n * shown$hit),
+               sum(max.col(fit$loo$posterior, "first") ==
+                     as.integer(iris$Species)))
 })
 
 test_that("the scale of the kernel changes no class and no posterior", {

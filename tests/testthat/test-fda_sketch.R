@@ -54,8 +54,9 @@ test_that("with all rows as landmarks it is the fit to the points", {
   expect_near(a$ridge, b$ridge, 1e-7)
   expect_near(a$svd, b$svd, 1e-7)
   expect_lt(up_to_signs(predict(a, x)$x, predict(b, x)$x), 1e-6)
-  # At one spread the posterior probabilities are the same.
-  a$sigma2 <- b$sigma2
+  # At one spread and temperature the posterior probabilities are the same.
+  shared <- c("sigma2", "temperature", "mixing")
+  a[shared] <- b[shared]
   expect_near(predict(a, x)$posterior, predict(b, x)$posterior, 1e-6)
 })
 
