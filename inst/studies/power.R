@@ -7,9 +7,9 @@
 # hsic        hsic_test() on the 35 points of NIST's data set Eckerle4,
 #             wavelength against transmittance, from small parts of them, beside
 #             Table 4 of X21.
-# column      what gives the last column of that table, which MMKME cannot: HSIC
-#             with narrow bandwidths, on parts drawn without and with
-#             replacement.
+# column      what gives the last column of that table, which we could not
+#             obtain with MMKME in one column and any noise >= 0: HSIC with
+#             narrow bandwidths, on parts drawn without and with replacement.
 # level       how often each test rejects where there is nothing to find.
 #
 # What spectral filters and many bandwidths see beyond this: filters.R.
@@ -427,7 +427,8 @@ column <- function(table, percents, reps, permutations, cores, out) {
   say("X21, Table 4, last column (\"MMKME\"): HSIC of the average with ",
       "multiples of the median bandwidth; ", reps, " parts for each cell, ",
       permutations, " permutations.")
-  say("Noise can only widen the kernel: MMKME is among multiples from 1 on.")
+  say("At the bandwidth of the KME row noise widens the kernel: MMKME is ",
+      "among multiples from 1 on.")
   cat("\n")
   printed <- read_printed()
   all <- do.call(rbind, lapply(ways, function(way) {
