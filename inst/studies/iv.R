@@ -3,7 +3,8 @@
 #
 #   sigmoid  the design of Newey and Powell (2003) as Singh, Sahani and Gretton
 #            (2019) use it: y = g(x) + e, E[e | z] = 0, e and x dependent; the
-#            mean squared error of g on 500 points of [0, 1].
+#            mean squared error of g on 500 points of [0, 1], beside two-stage
+#            least squares on lines, cubics and splines, and the package npiv.
 #   nested   two moments, E[y - g(a) | d] = 0 on one half of the rows and
 #            E[h(b) - g(a) | c] = 0 on the other; g and h are known sines. Mean
 #            squared errors over the central 95% of a and b.
@@ -74,6 +75,33 @@ two_stage <- function(x, y, z, degree = 1) {
   first <- stats::lm(powers(x) ~ powers(z))
   b <- stats::coef(stats::lm(y ~ as.matrix(stats::fitted(first))))
   function(new) drop(cbind(1, powers(new)) %*% b)
+}
+
+# Two-stage least squares on splines, for x and z in [0, 1]: natural cubic ones
+# of x with `size` functions, cubic ones of z with ten.
+sieve_fit <- function(x, y, z, size) {
+  of_x <- splines::ns(x, df = size, Boundary.knots = 0:1)
+  of_z <- splines::bs(z, df = 10, Boundary.knots = 0:1)
+  first <- stats::lm.fit(cbind(1, of_z), of_x)
+  b <- stats::lm.fit(cbind(1, first$fitted.values), y)$coefficients
+  function(new) drop(cbind(1, stats::predict(of_x, new)) %*% b)
+}
+
+# The size with the smallest squared error of y in five folds: on the sigmoid
+# design g errs less by it (0.4 to 0.9 times as much in 60 samples) than by what
+# the instruments see of that error, and hardly more with six or eight functions
+# of z.
+sieve_sizes <- 2:6
+sieve <- function(x, y, z) {
+  fold <- rep_len(1:5, length(y))
+  left <- vapply(sieve_sizes, function(size) {
+    sum(vapply(1:5, function(k) {
+      rest <- fold != k
+      g <- sieve_fit(x[rest], y[rest], z[rest], size)
+      sum((y[!rest] - g(x[!rest]))^2)
+    }, 0))
+  }, 0)
+  sieve_fit(x, y, z, sieve_sizes[which.min(left)])
 }
 
 # Errors ----------------------------------------------------------------------
@@ -168,6 +196,10 @@ oracle <- function(data) {
                    mu = mu)
     middle + predict(one, unit_points)
   })
+  best_of(fits)
+}
+
+best_of <- function(fits) {
   losses <- vapply(fits, function(f) mean((f - sigmoid(unit_points))^2), 0)
   list(g = fits[[which.min(losses)]])
 }
@@ -203,8 +235,26 @@ sigmoid_methods <- list(
   },
   "2sls, cubic" = function(data) {
     list(g = two_stage(data$x, data$y, data$z, 3)(unit_points))
+  },
+  "sieve" = function(data) {
+    list(g = sieve(data$x, data$y, data$z)(unit_points))
+  },
+  "sieve, oracle" = function(data) {
+    best_of(lapply(sieve_sizes, function(size) {
+      sieve_fit(data$x, data$y, data$z, size)(unit_points)
+    }))
   }
 )
+# Chen, Christensen and Kankanala's choice of the sieve.
+if (requireNamespace("npiv", quietly = TRUE)) {
+  sigmoid_methods$npiv <- function(data) {
+    fit <- suppressWarnings(npiv::npiv(
+      data$y, data$x, data$z, X.eval = unit_points, progress = FALSE,
+      ucb.h = FALSE, ucb.deriv = FALSE
+    ))
+    list(g = fit$h)
+  }
+}
 
 # The nested design -----------------------------------------------------------
 
@@ -341,6 +391,10 @@ claims <- list(
           "norm"),
     claim("... than two-stage least squares on cubic polynomials",
           "2sls, cubic", "norm"),
+    claim("... than a sieve of cubic splines", "sieve", "norm"),
+    claim("... than npiv()", "npiv", "norm"),
+    claim("... with the best penalty than a sieve of the best size",
+          "sieve, oracle", "norm, oracle"),
     claim("rule \"paired\" errs less than \"min\"", "norm, min", "norm"),
     claim("rule \"paired\" errs less than \"1se\"", "norm, 1se", "norm"),
     claim("an intercept helps where y has mean 0", "norm, no icpt",
@@ -426,7 +480,10 @@ print_claims <- function(examined) {
 run_design <- function(part, sizes, reps, cores, folder) {
   found <- run_part(part, sizes, reps, cores)
   table <- summarize(found)
-  examined <- do.call(rbind, lapply(claims[[part]], examine, found = found))
+  there <- Filter(function(claim) {
+    all(c(claim$worse, claim$better) %in% found$method)
+  }, claims[[part]])
+  examined <- do.call(rbind, lapply(there, examine, found = found))
   write_table(rounded(table), folder, paste0("iv-", part, ".csv"),
               c("n", "of", "method"))
   write_table(rounded(examined), folder, paste0("iv-", part, "-claims.csv"),
