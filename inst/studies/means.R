@@ -28,7 +28,10 @@ here <- dirname(here[1])
 source(file.path(here, "common.R"))
 source(file.path(here, "mixtures.R"))
 
-estimators <- compared_estimators
+# The other programs had no guard.
+estimators <- c(plain_estimators, marginal_estimators["MKME"],
+                by_label(list(est_smooth(guard = FALSE),
+                              est_stack(guard = FALSE))))
 data_sets <- c("wdbc", "ionosphere", "abalone", "glass")
 multiples <- c(0.5, 1)
 points <- 20
