@@ -49,6 +49,14 @@ row("kme(x, k, \"stack\")", seconds[1])
 row("kme(x, k, \"fkmse\"), loocv", seconds[2])
 bar("stack / F-KMSE", seconds[1] / seconds[2], 3, at_least = FALSE)
 
+heading("The guard of a stack, n = 50, d = 5")
+few <- normal(50, 5)
+seconds <- smallest(in_turn(
+  5, for (i in 1:40) kme(few, kernel_rbf(2), est_stack()),
+  for (i in 1:40) kme(few, kernel_rbf(2), est_stack(guard = FALSE))
+))
+bar("with / without", seconds[1] / seconds[2], 1.1, at_least = FALSE)
+
 heading("200 bags of 20 points, d = 5, each by itself (not barred)")
 bags <- normal(4000, 5)
 id <- rep(seq_len(200), each = 20)
