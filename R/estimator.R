@@ -75,8 +75,8 @@
 #' s)/((\eqn{\varrho - \rho}{varrho - rho})/(n - 1)), at least 0, about the
 #' least share of the squared error of the average that is saved. What is given
 #' and not chosen has none. In `hsic_test()` the guard multiplies noise and h by
-#' t. It adds 3 to 9% to the time of a stack; S-KMSE and F-KMSE store the matrix,
-#' the others are fitted without each fold.
+#' t. It adds 3 to 9% to the time of a stack. S-KMSE and F-KMSE store the
+#' matrix, the others are fitted without each fold.
 #' @section Where they work:
 #' [kme()] and `center =` take all. Operators ([kme_cov()], `covariance =`) take
 #' KME, S-KMSE, F-KMSE, stacks of these and your own, without target, on the

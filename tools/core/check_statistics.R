@@ -133,7 +133,7 @@ check_smooth <- function() {
   w <- array(inputs(61, n * 2 * 5), c(n, 2, 5))
   h <- c(0, 0.3, 1)
   pairs <- array(0, c(3, 3, 5))
-  at <- matrix(0, 3, 5)
+  at <- matrix(0, 3, n)
   cross <- array(0, c(3, 2, 5))
   scale <- 0
   for (f in 1:5) {
@@ -155,7 +155,7 @@ check_smooth <- function() {
     mu <- lapply(h, \(h) wide(sweep(sqrt(1 - h) * z, 2, m, "+")))
     for (a in 1:3) {
       value <- noisy_matrix(mu[[a]], wide(x), h[a] * s)
-      at[a, f] <- sum(value[, fold == f]) / nrow(z)
+      at[a, fold == f] <- colMeans(value)[fold == f]
       own_w <- w[, , f] * (fold != f)
       cross[a, , f] <- drop(colMeans(value) %*% own_w)
       scale <- max(scale, colMeans(value) %*% abs(own_w))

@@ -200,13 +200,13 @@ static void smoothing(void) {
     for (size_t c = 0; c < OTHERS; c++)
       weights[i + (c + (i % FOLDS) * OTHERS) * POINTS] = 0;
   }
-  double at[GRID * FOLDS], norms[GRID * GRID * FOLDS], cross[GRID * OTHERS * FOLDS];
+  double at[GRID * POINTS], norms[GRID * GRID * FOLDS], cross[GRID * OTHERS * FOLDS];
   const km_smooth_sums out = {at, norms, cross};
   km_smooth_job job = {.n = POINTS, .p = D, .folds = FOLDS, .x = x, .fold = fold, .lost = lost,
                        .unseen = unseen, .h_count = GRID, .h = grid};
   must(km_smooth_folds(&job, &out, room(km_smooth_folds_work(&job)), poll) == KM_OK,
        "no smoothing");
-  put("smooth_at", at, GRID * FOLDS);
+  put("smooth_at", at, GRID * POINTS);
   put("smooth_norms", norms, GRID * FOLDS);
   job.others = OTHERS;
   job.weights = weights;
