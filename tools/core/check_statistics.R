@@ -123,6 +123,25 @@ check_sketches <- function() {
   compare("sketch_bins", k, outer(bin, 1:4, "=="))
 }
 
+# The end where the bets of five shares have made 2/rest of 1.
+check_intervals <- function() {
+  n <- 150
+  x <- input_matrix(62, n, 3)^2
+  shares <- c(0.5, 0.25, 0.125, 0.0625, 0.0625)
+  stakes <- 2^(0:4) * sqrt(2 * log(2 / (shares * 0.05)) / n)
+  ends <- vapply(1:3, \(j) {
+    kept <- setdiff(seq_len(n), c(0, 40, n)[j])
+    above <- \(m) {
+      f <- pmin(1, stakes * sqrt(m / (1 - m)))
+      made <- vapply(f, \(f) prod(1 - f + f * x[kept, j] / m), 1)
+      sum(shares * made) - 2 / 0.05
+    }
+    stats::uniroot(above, c(1e-3, mean(x[kept, j])), tol = 1e-13)$root
+  }, 1)
+  # 24 bisections.
+  check("lower_ends", ends, 2^-23)
+}
+
 # Each fold by the formulas, in the coordinates and with unseen directions: 2
 # and one more that is lost with fold 3.
 check_smooth <- function() {
@@ -213,6 +232,7 @@ check_statistics <- function() {
   check_noisy()
   check_sketches()
   check_smooth()
+  check_intervals()
   check_fda(k)
 
   draw <- drawing(45)

@@ -2,6 +2,7 @@
 #include "apps/density.h"
 #include "apps/fda.h"
 #include "apps/hsic.h"
+#include "apps/interval.h"
 #include "apps/noisy.h"
 #include "apps/sketch.h"
 #include "apps/smooth.h"
@@ -217,6 +218,16 @@ static void smoothing(void) {
   put("smooth_cross", cross, GRID * OTHERS * FOLDS);
 }
 
+/* Three columns of 150 values, from one of which a row is left out. */
+static void intervals(void) {
+  enum { VALUES = 150, COLUMNS = 3 };
+  double *values = inputs(62, VALUES * COLUMNS), ends[COLUMNS];
+  const int left_out[COLUMNS] = {0, 40, VALUES};
+  for (size_t i = 0; i < VALUES * COLUMNS; i++) values[i] *= values[i];
+  km_lower_ends(VALUES, COLUMNS, values, left_out, 0.05, ends, poll);
+  put("lower_ends", ends, COLUMNS);
+}
+
 static void independence(void) {
   enum { COUNT = 6, VARIABLES = 3, RANK_A = 4, RANK_B = 3 };
   const km_blocks all = km_find_blocks(NULL, N, 0, int_room(km_blocks_iwork(N)));
@@ -332,6 +343,7 @@ void run_statistics(void) {
   noisy_parts();
   sketches();
   smoothing();
+  intervals();
   discriminants();
   independence();
   matching();
