@@ -87,8 +87,8 @@ couple_pairs <- function(odds, count) {
 
 # How often the class of the largest probability is the true one, in ten bins of
 # equal counts, but for ties, with the exact interval of Clopper and Pearson.
-# probability: a row for each point, none of them used in making it; a column
-# for each class. truth: the class of each, as their names or numbers.
+# probability: a row for each point, by a fit without it; a column for each
+# class. truth: the class of each, as their names or numbers.
 picture_calibration <- function(probability, truth, title) {
   n <- nrow(probability)
   best <- max.col(probability, "first")

@@ -35,12 +35,12 @@ check_squares <- function(size, zero = FALSE) {
 }
 
 # The weights from h: list(weights, norm2 = beta'h beta, lambda, and alpha,
-# score, minimum, reference, border, select, candidates, folds where the
+# score, minimum, reference, border, select, candidates, folds, guard where the
 # estimator has them).
 operator_weights <- function(h, estimator) {
   fit <- est_fit(estimator, gram_sample(new_gram(h)))
   fields <- c("weights", "norm2", "lambda", "alpha", "score", "minimum",
-              "reference", "border", "select", "candidates", "folds")
+              "reference", "border", "select", "candidates", "folds", "guard")
   fit[intersect(fields, names(fit))]
 }
 

@@ -519,8 +519,8 @@ fit_rows.kme_cov <- function(x, ...) {
 fit_facts.kme_cov <- function(x) {
   list(nobs = x$n, variables = length(x$variables),
        estimator = x$estimator$name, select = one_word(x$select),
-       lambda = x$lambda, alpha = x$alpha, rank = x$rank, trace = x$trace,
-       norm2 = x$norm2)
+       lambda = x$lambda, alpha = x$alpha, guard = x$guard$share,
+       saved = x$guard$saved, rank = x$rank, trace = x$trace, norm2 = x$norm2)
 }
 
 fit_values.kme_cov <- function(x, newdata = NULL) {

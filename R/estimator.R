@@ -273,7 +273,9 @@ estimator_arguments <- \(name) names(formals(registered$makers[[name]]))
 # What messages call it: its name, or the label of one of the user's.
 estimator_word <- function(estimator) {
   users <- is.null(registered$makers[[estimator$name]])
-  paste0("\"", if (users) estimator$label else estimator$name, "\"")
+  paste0("\"", if (users) estimator$label else estimator$name, "\"",
+         if (inherits(estimator, "est_guarded") &&
+               !inherits(estimator, "est_smooth")) " with a guard")
 }
 
 # The estimator of a fit with other arguments: a rule of choice goes with its
@@ -427,6 +429,9 @@ describe_score <- function(fit, digits, plain = "the KME") {
 
 # What the points left out allow to be said.
 guard_line <- function(guard, digits, plain) {
+  if (is.null(guard)) {
+    return(NULL)
+  }
   if (guard$share == 0) {
     return(paste("guard: no gain is seen, the estimate is", plain))
   }

@@ -19,11 +19,11 @@
 #' \epsilon)\,\mathrm{softmax}(v/T)_c + \epsilon\,\pi_c,}{(1 - eps)
 #' softmax(v/T)_c + eps pi_c,} with the temperature \eqn{T \ge 1}{T >= 1} (Guo
 #' et al.) and the share \eqn{\epsilon}{eps} of the prior that make the log
-#' posterior probability of the points left out largest (\eqn{\epsilon}{eps} =
-#' 0 unless its gain is more than 1): softmax(v) claims too much. Where
-#' \eqn{\epsilon > 0}{eps > 0} the class may have a posterior a little below
-#' another's. With another `prior` in `predict()` the posterior is
-#' multiplied by \eqn{\pi'_c/\pi_c}{pi'_c/pi_c} and normalized.
+#' posterior probability of the points left out largest (\eqn{\epsilon}{eps} is
+#' 1/(n + 2) unless its gain is more than 1): softmax(v) claims too much. The
+#' class may have a posterior a little below another's. With another `prior` in
+#' `predict()` the posterior is multiplied by \eqn{\pi'_c/\pi_c}{pi'_c/pi_c} and
+#' normalized, and the class is that of the largest.
 #' `plot(fit, type = "calibration")` has what was claimed against what was hit.
 #'
 #' @section Ridge and bandwidth:

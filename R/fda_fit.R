@@ -123,31 +123,36 @@ fda_log_posterior <- function(distance, sigma2, prior, temperature = 1) {
 }
 
 # list(class, posterior) of points with names; fit: list(sigma2, prior,
-# temperature, mixing).
+# temperature, mixing). In logarithms, so that classes of posterior 0 stay apart.
 fda_classes <- function(distance, fit, prior, lev) {
-  value <- fda_values(distance, fit$sigma2, prior)
   posterior <- fda_posterior(distance, fit)
-  if (!identical(prior, fit$prior)) {
+  if (identical(prior, fit$prior)) {
+    value <- fda_values(distance, fit$sigma2, prior)
+  } else {
     times <- ifelse(fit$prior > 0, prior / fit$prior, 0)
-    posterior <- posterior * rep(times, each = nrow(posterior))
-    posterior <- posterior / rowSums(posterior)
+    value <- posterior + rep(log(times), each = nrow(posterior))
+    posterior <- value - row_max(value)
+    posterior <- posterior - log(rowSums(exp(posterior)))
   }
   dimnames(posterior) <- list(rownames(distance), names(prior))
   list(class = factor(names(prior)[max.col(value, "first")], lev),
-       posterior = posterior)
+       posterior = exp(posterior))
 }
 
-# (1 - eps) softmax((log pi_c - |s - m_c|^2 / (2 sigma^2)) / T) + eps pi_c; of a
-# sketch, which has left nothing out, at T = 1 and eps = 0.
+# The logarithm of (1 - eps) softmax((log pi_c - |s - m_c|^2 / (2 sigma^2)) / T)
+# + eps pi_c; of a sketch, which has left nothing out, at T = 1 and eps = 0.
 fda_posterior <- function(distance, fit) {
   if (is.null(fit$temperature)) fit[c("temperature", "mixing")] <- list(1, 0)
   log <- fda_log_posterior(distance, fit$sigma2, fit$prior, fit$temperature)
-  (1 - fit$mixing) * exp(log) + rep(fit$mixing * fit$prior, each = nrow(log))
+  if (fit$mixing == 0) log else
+    mix_with_prior(log, rep(fit$prior, each = nrow(log)), fit$mixing)
 }
 
+mix_with_prior <- \(log, prior, eps) log((1 - eps) * exp(log) + eps * prior)
+
 # list(temperature: T >= 1, mixing: eps) of largest weighted log posterior of
-# the true classes; for each T the best eps, in which it is concave. eps is 0
-# where it adds less than one unit (AIC).
+# the true classes. eps is 1/(n + 2), as after n points none of which was out of
+# the way, unless another adds more than one unit (AIC).
 fda_calibration <- function(distance, sigma2, classes, prior) {
   weight <- (prior / classes$counts)[classes$of]
   used <- which(weight > 0)
@@ -155,29 +160,35 @@ fda_calibration <- function(distance, sigma2, classes, prior) {
   distance <- distance[used, , drop = FALSE]
   true <- cbind(seq_along(used), classes$of[used])
   other <- prior[true[, 2L]]
-  log_at <- \(t) fda_log_posterior(distance, sigma2, prior, exp(t))[true]
+  least <- 1 / (length(used) + 2)
+  log <- fda_log_posterior(distance, sigma2, prior)
+  own <- log[true]
+  log_at <- \(t) own / exp(t) - log(rowSums(exp(log / exp(t))))
+  score <- \(log, eps) sum(weight * mix_with_prior(log, other, eps))
+  # For each T the best eps, in which the score is concave.
   mixed_at <- \(t) {
-    p <- exp(log_at(t))
-    stats::optimize(\(eps) sum(weight * log((1 - eps) * p + eps * other)), 0:1,
-                    maximum = TRUE, tol = 1e-4)
+    log <- log_at(t)
+    stats::optimize(\(eps) score(log, eps), c(least, 1), maximum = TRUE,
+                    tol = 1e-4)
   }
-  grid <- seq(0, log(most_temperature), length.out = 8L)
-  search <- \(value, from) {
-    found <- stats::optimize(value, range(grid[from]), maximum = TRUE,
-                             tol = 1e-3)
-    # optimize() never looks at the end.
-    end <- value(grid[from[1L]])
-    if (found$objective > end) found else
-      list(maximum = grid[from[1L]], objective = end)
-  }
-  # Concave in 1/T, which with eps it is not.
-  alone <- search(\(t) sum(weight * log_at(t)), c(1L, 8L))
-  near <- which.max(vapply(grid, \(t) mixed_at(t)$objective, 1))
-  both <- search(\(t) mixed_at(t)$objective,
-                 unique(pmin(8L, pmax(1L, near + c(-1L, 1L)))))
-  if (both$objective < alone$objective + 1) both <- NULL
-  list(temperature = exp(c(both$maximum, alone$maximum)[1L]),
-       mixing = if (is.null(both)) 0 else mixed_at(both$maximum)$maximum)
+  alone <- search_end(\(t) score(log_at(t), least), log(most_temperature))
+  both <- search_end(\(t) mixed_at(t)$objective, log(most_temperature))
+  more <- both$objective > alone$objective + 1
+  list(temperature = exp(if (more) both$maximum else alone$maximum),
+       mixing = if (more) mixed_at(both$maximum)$maximum else least)
+}
+
+# optimize() of a value over [0, end] around the best of a grid, the start
+# included, which it never looks at.
+search_end <- function(value, end) {
+  grid <- seq(0, end, length.out = 8L)
+  values <- vapply(grid, value, 1)
+  best <- which.max(values)
+  found <- stats::optimize(value, grid[c(max(1L, best - 1L),
+                                         min(8L, best + 1L))],
+                           maximum = TRUE, tol = 1e-3)
+  if (found$objective > values[best]) found else
+    list(maximum = grid[best], objective = values[best])
 }
 
 most_temperature <- 2^10

@@ -4,20 +4,24 @@
 
 guard_amounts <- c("lambda", "noise", "h", "c")
 
-# The estimator with what a fit has chosen, and no guard.
-settled_as <- function(estimator, fit) {
-  amounts <- intersect(guard_amounts, names(estimator))
-  estimator[amounts] <- fit[amounts]
-  estimator[c("select", "guard")] <- list(NULL, FALSE)
+unguarded <- function(estimator) {
+  estimator$guard <- FALSE
   class(estimator) <- setdiff(class(estimator), "est_guarded")
   estimator
 }
 
+# The estimator with what a fit has chosen, and no guard.
+settled_as <- function(estimator, fit) {
+  amounts <- intersect(guard_amounts, names(estimator))
+  estimator[amounts] <- fit[amounts]
+  estimator["select"] <- list(NULL)
+  unguarded(estimator)
+}
+
 est_fit.est_guarded <- function(estimator, sample) {
   if (needs_gram(estimator)) sample <- form_sample(sample)
-  fit <- NextMethod()
-  n <- sample$n
-  fold <- fold_codes(n, estimator$folds)
+  fit <- est_fit(unguarded(estimator), sample)
+  fold <- fold_codes(sample$n, estimator$folds)
   # Smoothing by 0 is the average, too, without a Gram matrix.
   plain <- if (inherits(estimator, "est_smooth")) est_smooth(0, 1) else
     est_kme()
@@ -37,7 +41,7 @@ est_fit.est_guarded <- function(estimator, sample) {
   fit$fitted <- (1 - t) * sample_moments(sample)$rows + t * fit$fitted
   fit$weights <- (1 - t) * average + t * fit$weights
   if (!is.null(fit$share)) fit$share <- t * fit$share
-  promised(fit, n)
+  promised(fit, fold)
 }
 
 est_weights.est_guarded <- function(estimator, sample) {
@@ -69,12 +73,13 @@ est_settle.est_guarded <- function(estimator, sample, where) {
 }
 
 # Noise makes another kernel of a variable; less of it is nearer to the plain
-# one.
+# one. A factor c of all statistics is no matter, where h is given.
 est_settle_variable.est_guarded <- function(estimator, sample, where) {
   if (!has_trait(estimator, "noisy")) {
     return(est_settle(estimator, sample, where))
   }
-  if (!takes_noise(sample, has_trait(estimator, "poly"))) {
+  if (!is.null(estimator$h) ||
+        !takes_noise(sample, has_trait(estimator, "poly"))) {
     return(NextMethod())
   }
   chosen <- est_fit(estimator, sort_points(sample))

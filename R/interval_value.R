@@ -22,7 +22,6 @@ check_plain_mean <- function(object, what) {
 # The ends, m x 2, of intervals around the values at new points. own: TRUE, they
 # are the points of the sample; NULL, some may be; FALSE, none counts as one.
 value_ends <- function(object, new, value, level, method = NULL, own = NULL) {
-  level <- take(level, a_level)
   method <- take(method, maybe(choice("betting", "chernoff", "normal")))
   check_plain_mean(object, "an interval")
   sample <- object$sample
@@ -124,7 +123,7 @@ unit_values <- function(values, range) {
 equal_columns <- function(values) {
   columns <- max.col(values, "first")
   most <- values[cbind(seq_along(columns), columns)]
-  ifelse(most > 1 - 1e-12, columns, 0L)
+  ifelse(most > 1 - 1e-8, columns, 0L)
 }
 
 # Of values in [0, 1], a column for each point, of which the row `out` does not

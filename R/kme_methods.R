@@ -21,6 +21,10 @@ predict.kme <- function(object, newdata, ..., interval = FALSE, level = 0.95,
                         method = NULL) {
   check_dots(...)
   interval <- take(interval, flag)
+  level <- take(level, a_level)
+  if (!interval && !is.null(method)) {
+    stop_input("'method' must be NULL unless interval = TRUE")
+  }
   own <- missing(newdata)
   if (own) {
     new <- if (interval) own_points(object$sample)

@@ -82,24 +82,33 @@ mean_inner <- function(inner, fold) {
 # list(share: t of (1 - t) mu^ + t mu_w, gain, error: what is saved on the mean
 # point left out, and its standard error) for weights w of candidates, `plain`
 # those of the average; products as of left_out_products(). With D and s the
-# gain and the error at t = 1, t = D^2/(D^2 + s^2), and 0 where D <= 0.
+# gain and the error at t = 1, t = D^2/(D^2 + s^2), and 0 where D <= 0; also for
+# two points, whose gains are the same whatever they are.
 left_out_guard <- function(products, fold, weights, plain) {
   norm2 <- \(w) apply(products$inner, 3L, \(inner) sum(w * (inner %*% w)))[fold]
   away <- weights - plain
   gains <- 2 * drop(away %*% products$at) - norm2(weights) + norm2(plain)
-  error <- \(gains) stats::sd(gains) / sqrt(length(gains))
-  share <- if (mean(gains) > 0) 1 / (1 + (error(gains) / mean(gains))^2) else 0
+  # Their squares must be numbers.
+  unit <- power_below(max(abs(gains)))
+  error <- \(gains) stats::sd(gains / unit) / sqrt(length(gains)) * unit
+  seen <- mean(gains) > 0 && length(gains) > 2L
+  share <- if (seen) 1 / (1 + (error(gains) / mean(gains))^2) else 0
   kept <- share * gains + share * (1 - share) * norm2(away)
   list(share = share, gain = mean(kept), error = error(kept))
 }
 
 # A fit whose guard says what it saves: at least about this share of the squared
-# error of the average, which is (varrho - rho)/(n - 1), unbiased.
-promised <- function(fit, n) {
+# error of the average. That of the m points of which the gains are is (varrho -
+# rho) n/(n - 1)/m, unbiased.
+promised <- function(fit, fold) {
   if (!is.null(fit$guard)) {
-    risk <- (fit$varrho - fit$rho) / (n - 1)
+    n <- length(fold)
+    risk <- (fit$varrho - fit$rho) * n / (n - 1) *
+      mean(1 / (n - tabulate(fold)[fold]))
     least <- fit$guard$gain - fit$guard$error
-    fit$guard$saved <- if (least > 0 && risk > 0) min(1, least / risk) else 0
+    # Less is rounding of kernel values.
+    seen <- least > 1e-12 * fit$varrho && risk > 0
+    fit$guard$saved <- if (seen) min(1, least / risk) else 0
   }
   fit
 }

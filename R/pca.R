@@ -232,9 +232,10 @@ pca_title <- \(object) operator_title("Kernel PCA", object$covariance)
 # What the shrinkage of the operator chose, where it has an amount.
 describe_shrinkage <- function(object, digits) {
   if ("lambda" %in% names(object$covariance)) {
-    paste0("operator: ",
-           describe_lambda(object$covariance, object$shrinkage, digits),
-           if (object$shrinkage$border) ", on the border of the range")
+    c(paste0("operator: ",
+             describe_lambda(object$covariance, object$shrinkage, digits),
+             if (object$shrinkage$border) ", on the border of the range"),
+      guard_line(object$shrinkage$guard, digits, "the empirical operator"))
   }
 }
 

@@ -125,7 +125,8 @@ shrinkage_lines <- function(estimator, fit, digits, plain, border) {
   c(
     paste0(describe_lambda(estimator, fit, digits), ", towards ",
            describe_target(estimator$target)),
-    border,
+    # With a guard the estimate is not what was chosen.
+    if (is.null(fit$guard)) border,
     if (near) paste("the estimate is nearly", plain),
     describe_score(fit, digits, plain)
   )

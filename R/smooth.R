@@ -274,7 +274,7 @@ est_lines.est_smooth <- function(estimator, fit, digits, plain = "the KME",
     paste0("h = ", format_number(fit$h, digits), ", c = ",
            format_number(fit$c, digits), " (",
            describe_rule(fit), ")"),
-    if (fit$c == 0) {
+    if (fit$c == 0 && is.null(fit$guard)) {
       "the estimate is 0"
     } else if (fit$h == 0 && fit$c == 1) {
       paste("without smoothing the estimate is", plain)

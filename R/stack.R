@@ -179,8 +179,9 @@ choose_stack <- function(estimator, sample) {
       average <- which(vapply(candidates, inherits, NA, "est_kme"))
       if (!length(average)) {
         average <- q
-        candidates$KME <- est_kme()
-        parts$KME <- est_parts(candidates$KME, sample)
+        candidates <- c(candidates, list(KME = est_kme()))
+        names(candidates) <- make.unique(names(candidates), " ")
+        parts <- c(parts, list(est_parts(est_kme(), sample)))
         mass <- c(mass, 1)
         shares <- c(shares, 0)
       }
@@ -256,7 +257,7 @@ est_fit.est_stack <- function(estimator, sample) {
     weights = part_weights(stack$parts, sample$n), lambda = 0, fitted = fitted,
     norm2 = max(0, norm2_parts(stack$parts, sample$kernel)), rho = moments$rho,
     varrho = moments$varrho, select = estimator$select, border = FALSE
-  ), stack), sample$n)
+  ), stack), fold_codes(sample$n, estimator$folds))
 }
 
 # Products of features have no points: what needs none is left.

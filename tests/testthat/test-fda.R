@@ -131,7 +131,8 @@ test_that("a prior moves the posterior by Bayes' rule, the axes not", {
   named <- c(virginica = 0.3, setosa = 0.2, versicolor = 0.5)
   again <- predict(plain, z, prior = named)
   expect_near(again$posterior, bayes / rowSums(bayes), 1e-14)
-  expect_identical(again[c("class", "x")], predict(fit, z)[c("class", "x")])
+  expect_identical(again$x, predict(fit, z)$x)
+  expect_identical(as.integer(again$class), max.col(again$posterior, "first"))
 })
 
 test_that("points, grams, formulas and R functions give one fit", {
@@ -278,16 +279,17 @@ test_that("temperature and share of the prior are the best of refits", {
       sum(weight * log(posterior(exp(at[1]), at[2])[cbind(1:45, y)]))
     }
     starts <- expand.grid(t = c(0.1, 1, 3), eps = c(0.01, 0.3, 0.9))
+    least <- 1 / 47
     both <- max(apply(starts, 1, \(start) {
-      stats::optim(start, score, method = "L-BFGS-B", lower = c(0, 0),
+      stats::optim(start, score, method = "L-BFGS-B", lower = c(0, least),
                    upper = c(log(1024), 1 - 1e-9),
                    control = list(fnscale = -1))$value
     }))
-    alone <- stats::optimize(\(t) score(c(t, 0)), c(0, log(1024)),
+    alone <- stats::optimize(\(t) score(c(t, least)), c(0, log(1024)),
                              maximum = TRUE)$objective
     got <- score(c(log(fit$temperature), fit$mixing))
     expect_near(got, if (both > alone + 1) both else alone, 1e-4)
-    expect_identical(fit$mixing > 0, both > alone + 1)
+    expect_identical(fit$mixing > least, both > alone + 1)
     expect_near(unname(fit$loo$posterior),
                 unname(posterior(fit$temperature, fit$mixing)), 1e-8)
     # Classes are those without.
@@ -304,6 +306,11 @@ test_that("probabilities and classes come alone, too", {
   none <- kme_fda(iris[1:4], iris$Species, kernel_rbf(1),
                   prior = c(0.5, 0.5, 0))
   expect_identical(unname(predict(none, z)$posterior[, 3]), numeric(3))
+  # Far from all, where only logarithms tell classes apart.
+  far <- rbind(c(50, 1, 1, 1), c(4, 4, 30, 10))
+  line <- kme_fda(iris[1:4], iris$Species, kernel_linear(), ridge = 1e-3)
+  expect_identical(unname(predict(line, far, prior = c(1, 0, 0))$posterior),
+                   cbind(c(1, 1), 0, 0))
   refused(predict(none, z, prior = c(0.3, 0.3, 0.4)),
           "must be 0 for 'virginica', as in the fit")
   grDevices::pdf(NULL)

@@ -25,10 +25,11 @@ guard_R <- function(x, kernel, settled, fold = seq_len(nrow(x))) {
 }
 
 # The same estimate with a guard and without, and the mixture by hand.
-expect_guarded <- function(x, kernel, make, settled_of, ...) {
+expect_guarded <- function(x, kernel, make, settled_of,
+                           fold = seq_len(nrow(x))) {
   bare <- kme(x, kernel, make(guard = FALSE), scale = FALSE)
   fit <- kme(x, kernel, make(guard = TRUE), scale = FALSE)
-  want <- guard_R(x, kernel, settled_of(bare), ...)
+  want <- guard_R(x, kernel, settled_of(bare), fold)
   expect_null(bare$guard)
   # Gains are differences of numbers about 1.
   for (name in names(want)) expect_near(fit$guard[[name]], want[[name]], 1e-9)
@@ -41,7 +42,9 @@ expect_guarded <- function(x, kernel, make, settled_of, ...) {
   expect_near(fit$norm2, (1 - t)^2 * plain$norm2 + t^2 * bare$norm2 +
                 2 * t * (1 - t) * kme_inner(plain, bare), 1e-9)
   expect_near(fit$weights, (1 - t) / nrow(x) + t * bare$weights, 1e-9)
-  risk <- (fit$varrho - fit$rho) / (nrow(x) - 1)
+  n <- nrow(x)
+  risk <- (fit$varrho - fit$rho) * n / (n - 1) *
+    mean(1 / vapply(fold, \(f) sum(fold != f), 1))
   expect_near(fit$guard$saved,
               min(1, max(0, want$gain - want$error) / risk), 1e-7)
 }
@@ -113,7 +116,55 @@ test_that("where no gain is seen the estimate is the average", {
   expect_output(print(fit), "guard: no gain is seen, the estimate is the KME")
 })
 
-test_that("the order of the points is no matter", {
+test_that("what is promised is not more than what is saved", {
+  skip_on_cran()
+  set.seed(9)
+  law <- list(weights = 1, means = matrix(0, 1, 2), covariances = diag(2))
+  for (case in list(list(8, NULL), list(30, 3))) {
+    values <- replicate(200, {
+      x <- matrix(stats::rnorm(2 * case[[1]]), ncol = 2)
+      fit <- kme(x, rbf, est_smooth(folds = case[[2]]), scale = FALSE)
+      c(kme_risk(kme(x, rbf, scale = FALSE), law), kme_risk(fit, law),
+        fit$guard$saved)
+    })
+    saved <- 1 - mean(values[2, ]) / mean(values[1, ])
+    error <- stats::sd(values[3, ]) / sqrt(200) +
+      stats::sd(values[2, ] - values[1, ]) / sqrt(200) / mean(values[1, ])
+    expect_lt(mean(values[3, ]), saved + 2 * error)
+  }
+})
+
+test_that("of two points no gain can be seen", {
+  fit <- kme(matrix(c(0, 1, 0.5, 2), 2), rbf, "smooth", scale = FALSE)
+  expect_identical(fit$guard$share, 0)
+})
+
+test_that("a candidate may be called KME and be another", {
+  set.seed(10)
+  x <- matrix(stats::rnorm(20), 10)
+  for (more in list(NULL, list(est_smooth(0.4, 1)))) {
+    candidates <- c(list(KME = est_skmse(0.1)), more)
+    named <- kme(x, rbf, est_stack(candidates))
+    plain <- kme(x, rbf, est_stack(unname(candidates)))
+    expect_identical(named$weights, plain$weights)
+    expect_false(anyDuplicated(named$candidates$candidate) > 0)
+  }
+})
+
+test_that("operators have a guard, too", {
+  set.seed(11)
+  x <- matrix(stats::rnorm(24), 12)
+  plain <- kme_cov(x, kernel_x = rbf, estimator = est_fkmse())
+  fit <- kme_cov(x, kernel_x = rbf, estimator = est_fkmse(guard = TRUE))
+  t <- fit$guard$share
+  expect_gt(t, 0)
+  expect_near(fit$weights, (1 - t) / 12 + t * plain$weights, 1e-10)
+  expect_output(print(fit), "guard: ")
+  expect_output(print(kme_pca(x, rbf, 2, covariance = est_skmse(guard = TRUE))),
+                "guard: ")
+})
+
+test_that("the order of up to 60 points is no matter", {
   set.seed(3)
   x <- cbind(stats::rpois(40, 1), stats::rnorm(40))
   turned <- sample.int(40)
@@ -153,7 +204,12 @@ test_that("every door takes the guarded estimate", {
                      control = test_control(statistic = "biased"))
     expect_near(unname(test$statistic),
                 kme_distance(settled[[1]], settled[[2]])^2, 1e-8)
-    expect_lte(hsic_test(x, y, rbf, rbf, estimator, B = 19)$p.value, 1)
+    # Of dependence other than without a guard.
+    bare <- estimator
+    bare$guard <- FALSE
+    class(bare) <- setdiff(class(bare), "est_guarded")
+    statistic <- \(e) unname(hsic_test(x, y, rbf, rbf, e, B = 9)$statistic)
+    expect_gt(abs(statistic(estimator) - statistic(bare)), 0)
   }
 })
 
