@@ -123,7 +123,8 @@ fda_log_posterior <- function(distance, sigma2, prior, temperature = 1) {
 }
 
 # list(class, posterior) of points with names; fit: list(sigma2, prior,
-# temperature, mixing). In logarithms, so that classes of posterior 0 stay apart.
+# temperature, mixing). In logarithms, so that classes of posterior 0 stay
+# apart.
 fda_classes <- function(distance, fit, prior, lev) {
   posterior <- fda_posterior(distance, fit)
   if (identical(prior, fit$prior)) {

@@ -1,5 +1,5 @@
-# What the posterior probabilities of kme_fda() are worth: the mean log posterior
-# probability of the true class (log score) of new points, and how much more is
+# What the posterior probabilities of kme_fda() are worth: the mean logarithm of
+# that of the true class (log score) of new points, and how much more is
 # claimed for the most probable class than is hit, beside MASS::lda(). Seven
 # sets ("seen") on which the rules for temperature and share of the prior were
 # compared, and seven others ("fresh"). Half of each class is for training, 40
