@@ -21,9 +21,10 @@
 #' et al.) and the share \eqn{\epsilon}{eps} of the prior that make the log
 #' posterior probability of the points left out largest (\eqn{\epsilon}{eps} is
 #' 1/(n + 2) unless its gain is more than 1): softmax(v) claims too much. The
-#' class may have a posterior a little below another's. With another `prior` in
-#' `predict()` the posterior is multiplied by \eqn{\pi'_c/\pi_c}{pi'_c/pi_c} and
-#' normalized, and the class is that of the largest.
+#' class may have a posterior below another's, where eps is large. With another
+#' `prior` in `predict()` the posterior is multiplied by
+#' \eqn{\pi'_c/\pi_c}{pi'_c/pi_c} and normalized, and the class is that of the
+#' largest.
 #' `plot(fit, type = "calibration")` has what was claimed against what was hit.
 #'
 #' @section Ridge and bandwidth:
@@ -330,6 +331,10 @@ fit_lines.kme_fda <- function(x, digits) {
 
 fit_summary.kme_fda <- function(x) {
   Filter(length, list(
+    posterior = if (!is.null(x$temperature)) paste0(
+      "posterior: temperature ", format_number(x$temperature),
+      ", share of the prior ", format_number(x$mixing)
+    ),
     bandwidths = x$bandwidths, ridges = x$ridges,
     table = if (!is.null(x$loo)) structure(
       table(true = droplevels(x$grouping),
@@ -380,6 +385,11 @@ fit_picture.kme_fda <- function(object, type = NULL, n = 100, newdata = NULL,
   type <- check_type(type, c("regions", "scores", "calibration"),
                      if (plane) "regions" else "scores")
   if (type == "calibration") {
+    if (!is.null(newdata) || !missing(n)) {
+      stop_input("'", if (is.null(newdata)) "n" else "newdata", "' must not ",
+                 "be given for type = \"calibration\", which is of the ",
+                 "points of the fit, left out one by one")
+    }
     if (is.null(object$loo)) {
       stop_input("'type' must not be \"calibration\" for a fit of a sketch, ",
                  "which leaves no rows out")

@@ -99,16 +99,19 @@ left_out_guard <- function(products, fold, weights, plain) {
 
 # A fit whose guard says what it saves: at least about this share of the squared
 # error of the average. That of the m points of which the gains are is (varrho -
-# rho) n/(n - 1)/m, unbiased.
+# rho) n/(n - 1)/m, unbiased. Gains that are alike may be so by chance: they
+# count as spread as much as they are large. More than all cannot be saved, and
+# nothing is promised.
 promised <- function(fit, fold) {
   if (!is.null(fit$guard)) {
     n <- length(fold)
     risk <- (fit$varrho - fit$rho) * n / (n - 1) *
       mean(1 / (n - tabulate(fold)[fold]))
-    least <- fit$guard$gain - fit$guard$error
+    gain <- fit$guard$gain
+    least <- gain - max(fit$guard$error, gain / sqrt(n))
     # Less is rounding of kernel values.
-    seen <- least > 1e-12 * fit$varrho && risk > 0
-    fit$guard$saved <- if (seen) min(1, least / risk) else 0
+    seen <- least > 1e-12 * fit$varrho && least <= risk
+    fit$guard$saved <- if (seen) least / risk else 0
   }
   fit
 }

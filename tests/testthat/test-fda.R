@@ -316,6 +316,8 @@ test_that("probabilities and classes come alone, too", {
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
   shown <- plot(fit, type = "calibration")
+  refused(plot(fit, type = "calibration", newdata = z), "'newdata' must not be")
+  refused(plot(fit, type = "calibration", n = 5), "'n' must not be given")
   expect_equal(sum(shown$n), 150)
   expect_equal(sum(shown$n * shown$hit),
                sum(max.col(fit$loo$posterior, "first") ==
