@@ -72,14 +72,14 @@
 #' D^2/(D^2 + s^2)}{(1 - t) mu^ + t mu_w, t = D^2/(D^2 + s^2)} (t = 0 if D
 #' \eqn{\le}{<=} 0). The field `guard` of a fit of [kme()] is a list of `share`,
 #' t; `gain` and `error`, D and s of the guarded estimate; and `saved`, about
-#' the least share of the squared error of the average that is saved: (D - max(s,
-#' D/\eqn{\sqrt n}{sqrt(n)}))/R with R = \eqn{n(\varrho - \rho)/((n - 1)m)}{n
-#' (varrho - rho)/((n - 1) m)} that of the m points left in (0 where it is
-#' negative, or beyond 1). It is an estimate: of ten points with many ties it
+#' the least share of the squared error of the average that is saved: (D -
+#' max(s, D/\eqn{\sqrt n}{sqrt(n)}))/R with R = \eqn{n(\varrho - \rho)/((n -
+#' 1)m)}{n (varrho - rho)/((n - 1) m)} that of the m points left in (0 where it
+#' is negative, or beyond 1). It is an estimate: of ten points with many ties it
 #' promised 6% where 5% were lost. What is given and not chosen has no guard. In
-#' `hsic_test()` it multiplies noise and h by t. It adds 3 to 9% to the time of a
-#' stack. S-KMSE and F-KMSE store the matrix, the others are fitted without each
-#' fold.
+#' `hsic_test()` it multiplies noise and h by t. It adds 3 to 9% to the time of
+#' a stack. S-KMSE and F-KMSE store the matrix, the others are fitted without
+#' each fold.
 #' @section Where they work:
 #' [kme()] and `center =` take all. Operators ([kme_cov()], `covariance =`) take
 #' KME, S-KMSE, F-KMSE, stacks of these and your own, without target, on the
