@@ -95,7 +95,11 @@ test_that("the ridge is the multiple of least leave-one-out error", {
   })
   expect_equal(fit$ridges$error, vapply(each, `[[`, 1, "error"))
   true <- cbind(seq_along(species), as.integer(species))
-  posterior <- vapply(each, \(one) mean(log(one$loo$posterior[true])), 1)
+  # As it is before the temperature and the share of the prior.
+  posterior <- vapply(each, \(one) {
+    odds <- exp(-one$loo$distance / (2 * one$sigma2))
+    mean(log((odds / rowSums(odds))[true]))
+  }, 1)
   expect_near(fit$ridges$log_posterior, posterior, 1e-9)
   least <- which(fit$ridges$error == min(fit$ridges$error))
   best <- least[which.max(posterior[least])]
