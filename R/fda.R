@@ -85,7 +85,8 @@
 #'   `distance`, the squared distances to the class means; and the share of
 #'   points whose class there is wrong}
 #' \item{bandwidths, ridges}{what was tried, data frames of `factor`,
-#'   `bandwidth` or `ridge`, `error`, `log_posterior`, `chosen`; else `NULL`}
+#'   `bandwidth` or `ridge`, `error`, `log_posterior` (of softmax(v)),
+#'   `chosen`; else `NULL`}
 #' \item{n, N}{number of points, `N` as in [MASS::lda()]}
 #' \item{sample, grouping, kernel, terms, response, arguments}{the sample, as in
 #'   [kme()]; what was given}

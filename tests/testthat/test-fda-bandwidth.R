@@ -97,7 +97,7 @@ test_that("the ridge is the multiple of least leave-one-out error", {
   true <- cbind(seq_along(species), as.integer(species))
   # As it is before the temperature and the share of the prior.
   posterior <- vapply(each, \(one) {
-    odds <- exp(-one$loo$distance / (2 * one$sigma2))
+    odds <- exp(-one$loo$distance / (2 * one$sigma2)) %*% diag(one$prior)
     mean(log((odds / rowSums(odds))[true]))
   }, 1)
   expect_near(fit$ridges$log_posterior, posterior, 1e-9)
