@@ -117,7 +117,10 @@ fda_values <- function(distance, sigma2, prior) {
 }
 
 fda_log_posterior <- function(distance, sigma2, prior, temperature = 1) {
-  value <- fda_values(distance, sigma2, prior) / temperature
+  log_softmax(fda_values(distance, sigma2, prior) / temperature)
+}
+
+log_softmax <- function(value) {
   value <- value - row_max(value)
   value - log(rowSums(exp(value)))
 }
@@ -132,8 +135,7 @@ fda_classes <- function(distance, fit, prior, lev) {
   } else {
     times <- ifelse(fit$prior > 0, prior / fit$prior, 0)
     value <- posterior + rep(log(times), each = nrow(posterior))
-    posterior <- value - row_max(value)
-    posterior <- posterior - log(rowSums(exp(posterior)))
+    posterior <- log_softmax(value)
   }
   dimnames(posterior) <- list(rownames(distance), names(prior))
   list(class = factor(names(prior)[max.col(value, "first")], lev),
