@@ -23,9 +23,9 @@ autoplot.kernmean_fit <- function(object, ...) {
     parts <- lapply(panels, \(panel) {
       data <- layer_frame(panel$layers[[i]])
       if (several) {
-        data$panel <- panel$panel
+        data$panel <- factor(panel$panel, vapply(panels, `[[`, "", "panel"))
         same <- match(data$level, panel$key$label)
-        if (length(same)) data$level <- first$key$label[same]
+        if (!is.null(panel$key)) data$level <- first$key$label[same]
       }
       data
     })
@@ -41,11 +41,12 @@ autoplot.kernmean_fit <- function(object, ...) {
       fill = first$fill$title
     ),
     if (several) {
-      ggplot2::facet_wrap("panel", scales = if (isTRUE(picture$free)) "free"
-                          else "fixed")
-    } else {
+      ggplot2::facet_wrap("panel", scales = c(picture$free, "fixed")[1L])
+    } else if (is.null(first$asp)) {
       ggplot2::coord_cartesian(first$xlim, first$ylim,
                                expand = !isTRUE(first$flush))
+    } else {
+      ggplot2::coord_fixed(first$asp, first$xlim, first$ylim)
     }
   )), ggplot2::ggplot())
 }
@@ -109,10 +110,15 @@ ggplot_layer <- function(layer, data, picture) {
       add(ggplot2::geom_tile, c(xy, fill = level), alpha = 0.25)
     },
     contour = add(ggplot2::geom_contour, c(xy, z = "z"), colour = color,
-                  linewidth = 0.3),
+                  linewidth = 0.3, breaks = picture$fill$steps, na.rm = TRUE),
     rug = add(ggplot2::geom_rug, c(x = "x"), colour = color,
               sides = if (identical(style$side, 3)) "t" else "b"),
     points = ggplot_points(data, style, level, picture),
+    arrows = add(ggplot2::geom_segment,
+                 c(x = "x0", y = "y0", xend = "x1", yend = "y1"),
+                 colour = color, arrow = ggplot2::arrow(
+                   length = ggplot2::unit(0.08, "inches")
+                 )),
     text = add(ggplot2::geom_text, c(xy, label = "labels"), colour = style$col,
                size = 3, vjust = if (isTRUE(style$over)) -0.4 else 0.5)
   )
@@ -157,9 +163,12 @@ ggplot_scales <- function(picture) {
     ),
     list(
       if (!is.null(fill)) {
-        do.call(ggplot2::scale_fill_gradientn, c(
+        scale <- if (is.null(fill$steps)) ggplot2::scale_fill_gradientn else
+          ggplot2::scale_fill_stepsn
+        do.call(scale, c(
           list(colours = fill$colors, limits = fill$limits,
                na.value = "transparent"),
+          if (!is.null(fill$steps)) list(breaks = fill$steps),
           if (!is.null(fill$at)) list(breaks = fill$at, labels = fill$labels)
         ))
       } else if (!is.null(key)) {

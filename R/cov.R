@@ -540,7 +540,7 @@ fit_sample_of.kme_cov <- function(x) {
 
 
 fit_picture.kme_cov <- function(object, type = NULL, groups = NULL,
-                                name = NULL) {
+                                name = NULL, labels = NULL) {
   type <- check_type(
     type, c("spectrum", "selection", "scores", "weights"),
     if (length(object$values)) {
@@ -551,9 +551,7 @@ fit_picture.kme_cov <- function(object, type = NULL, groups = NULL,
       "weights"
     }
   )
-  if (!is.null(groups) && type != "scores") {
-    stop_input("'groups' must not be given but for type \"scores\"")
-  }
+  if (type != "scores") check_for_scores(groups = groups, labels = labels)
   if (type %in% c("spectrum", "scores") && !length(object$values)) {
     stop_input("'type' must not be \"", type, "\" for an operator without a ",
                "spectrum")
@@ -561,7 +559,7 @@ fit_picture.kme_cov <- function(object, type = NULL, groups = NULL,
   switch(type,
     spectrum = picture_values(object),
     selection = picture_selection(object),
-    scores = picture_operator(object, groups, name),
+    scores = picture_operator(object, groups, name, labels),
     weights = {
       # Of a sketch an error.
       coef(object)
@@ -581,7 +579,7 @@ picture_values <- function(object) {
   picture
 }
 
-picture_operator <- function(object, groups, name) {
+picture_operator <- function(object, groups, name, words) {
   one <- length(object$variables) == 1L
   if (one) {
     shown <- predict(object, ncomp = min(2L, length(object$values)))
@@ -593,7 +591,7 @@ picture_operator <- function(object, groups, name) {
   }
   picture_scores(paste("Scores:", tolower(sub(" [(].*", "",
                                               cov_title(object)))),
-                 shown, groups, labels, name)
+                 shown, groups, labels, name, words, if (one) 1)
 }
 
 # --- Of sketches --------------------------------------------------------------

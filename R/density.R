@@ -615,14 +615,11 @@ picture_density_contours <- function(q, n, title) {
   ellipses <- lapply(seq_along(q$weights), \(j) {
     line <- t(chol(q$covariances[, , j])) %*% circle + q$means[j, ]
     new_layer("line", x = line[1L, ], y = line[2L, ],
-              lwd = 0.5 + 3 * q$weights[j] / max(q$weights))
+              col = accent, lwd = 0.5 + 2 * q$weights[j] / max(q$weights))
   })
-  points <- if (nrow(q$x)) points_layer(q$x, color = accent)
   centers <- new_layer("points", x = q$means[, 1L], y = q$means[, 2L],
-                       pch = 3, col = "black", bg = "black")
-  picture_surface(title, q$x, surface, "density",
-                  c(if (!is.null(points)) list(points), ellipses,
-                    list(centers)))
+                       pch = 3, col = accent, bg = accent)
+  picture_surface(title, q$x, surface, "density", c(ellipses, list(centers)))
 }
 
 picture_path <- function(object) {

@@ -126,8 +126,12 @@ ask_picture <- function(object, dots, groups) {
     dots$name <- name
   }
   ours <- names(dots) %in% known
-  list(picture = do.call("fit_picture", c(list(object), dots[ours]),
-                         quote = TRUE), graphics = dots[!ours])
+  picture <- do.call("fit_picture", c(list(object), dots[ours]), quote = TRUE)
+  drawn <- lapply(c(list(picture), picture$panels), `[[`, "layers")
+  kinds <- vapply(unlist(drawn, FALSE), `[[`, "", "kind")
+  stray <- intersect(names(dots)[!ours], contour_words)
+  if (length(stray) && !"contour" %in% kinds) stop_unused(stray, known)
+  list(picture = picture, graphics = dots[!ours])
 }
 
 # NULL: not given.
@@ -147,6 +151,22 @@ check_groups <- function(groups, n) {
   }
   check_finite(as.numeric(groups), "groups")
   groups
+}
+
+# The words at n points, of TRUE their names or numbers.
+check_words <- function(labels, names, n) {
+  if (isTRUE(labels)) {
+    labels <- if (is.null(names)) seq_len(n) else names
+  }
+  if (!is.null(labels)) as.character(check_each(labels, n, "labels"))
+}
+
+# What goes with scores alone.
+check_for_scores <- function(...) {
+  given <- names(Filter(Negate(is.null), list(...)))
+  if (length(given)) {
+    stop_input("'", given[1L], "' must not be given but for type \"scores\"")
+  }
 }
 
 # The numbers of those labels that are named or numbered: so many of them.
@@ -194,7 +214,7 @@ blues <- function(value) {
 
 # Blue where the first sample is denser, red where the second is.
 diverging <- function(value) {
-  most <- max(abs(value), .Machine$double.xmin)
+  most <- max(abs(value), .Machine$double.xmin, na.rm = TRUE)
   list(limits = c(-most, most),
        colors = hcl.colors(65, "Blue-Red 2", rev = TRUE))
 }
@@ -252,7 +272,8 @@ most_points_drawn <- 2000
 # many an even share. `group`: NULL, a factor, or numbers, for which `fill` has
 # the colors. x: two columns.
 points_layer <- function(x, group = NULL, fill = NULL,
-                         color = level_palette[1L], main = FALSE) {
+                         color = level_palette[1L], main = FALSE,
+                         thin = FALSE) {
   n <- nrow(x)
   shown <- order((0.618034 * seq_len(n)) %% 1)
   shown <- shown[seq_len(min(n, most_points_drawn))]
@@ -269,6 +290,7 @@ points_layer <- function(x, group = NULL, fill = NULL,
     level = if (!is.null(levels)) group, main = main, pch = pch, bg = color,
     col = "white", cex = if (length(shown) > 300) 0.6 else 0.9, lwd = 0.6
   )
+  if (thin) layer$style[c("pch", "col", "cex")] <- list(20L, color, 0.4)
   layer$data$value <- value
   layer$shown <- shown
   layer
@@ -314,17 +336,18 @@ surface_layers <- function(surface, fill) {
     do.call(new_layer, c("image", surface,
                          list(zlim = fill$limits, col = fill$colors))),
     # Of a plane there are none.
-    if (diff(range(surface$z)) > 0) {
+    if (diff(range(surface$z, na.rm = TRUE)) > 0) {
       do.call(new_layer, c("contour", surface,
                            list(col = "grey20", labcex = 0.7, main = TRUE)))
     }
   )
 }
 
-# The points xy, two named columns, in their groups. lines_at: where dotted
-# lines cross.
+# The points xy, two named columns, in their groups, with words at them.
+# lines_at: where dotted lines cross.
 groups_picture <- function(title, xy, groups, labels, value,
-                           lines_at = c(NA, NA), name = NULL, ...) {
+                           lines_at = c(NA, NA), name = NULL, words = NULL,
+                           asp = 1, ...) {
   dotted <- list(
     if (!is.na(lines_at[1L])) across_layer(v = lines_at[1L], col = "grey60",
                                            lty = 3),
@@ -334,11 +357,17 @@ groups_picture <- function(title, xy, groups, labels, value,
   fill <- if (!is.null(groups) && !is.factor(groups)) {
     measured_fill(groups, name)
   }
+  points <- points_layer(xy, groups, fill, main = TRUE)
+  shown <- points$shown
   new_picture(
     title, labels[1L], labels[2L],
-    c(dotted, list(points_layer(xy, groups, fill, main = TRUE))),
+    c(dotted, list(points, if (!is.null(words)) {
+      new_layer("text", x = points$data$x[shown], y = points$data$y[shown],
+                labels = words[shown], col = "grey20", over = TRUE)
+    })),
     value, key = if (is.factor(groups)) level_entries(levels(groups)),
-    fill = fill, bar = !is.null(fill), ...
+    xlim = if (!is.null(words)) padded_range(xy[, 1L]),
+    fill = fill, bar = !is.null(fill), asp = asp, ...
   )
 }
 
@@ -383,23 +412,30 @@ picture_limits <- function(layers, log = "") {
 # the caller: for the layers that have `main`, for the frame, and for par().
 draw_picture <- function(picture, dots = list(), legend = TRUE) {
   panels <- picture$panels
-  if (is.null(panels)) {
-    panels <- list(picture)
-  } else if (all(graphics::par("mfrow") == 1L)) {
+  if (is.null(panels)) panels <- list(picture)
+  # A legend of all stands in a figure of its own.
+  if (is.null(panels[[1L]]$key) && !is.null(picture$key) && !isFALSE(legend)) {
+    panels <- c(panels, list(new_picture("", "", "", list(), NULL, axes = FALSE,
+                                         key = picture$key)))
+  }
+  if (length(panels) > 1L && all(graphics::par("mfrow") == 1L)) {
     # In a figure of its own each, where the caller has no layout.
     wide <- graphics::par("din")[1L] / graphics::par("din")[2L]
     before <- graphics::par("cex", mfrow = if (length(panels) == 2L) 1:2 else
       grDevices::n2mfrow(length(panels), wide))
     on.exit(graphics::par(before))
   }
-  for (panel in panels) draw_panel(panel, dots, legend)
+  for (panel in panels) {
+    draw_panel(panel, dots, if (length(panel$layers)) legend else "center")
+  }
   invisible(picture$value)
 }
 
+contour_words <- c("levels", "nlevels", "labels", "labcex", "drawlabels",
+                   "method", "vfont")
 layer_words <- c(
   "bg", "border", "cex", "col", "lend", "ljoin", "lmitre", "lty", "lwd", "pch",
-  "density", "angle", "levels", "nlevels", "labels", "labcex", "drawlabels",
-  "method", "vfont"
+  "density", "angle", contour_words
 )
 frame_words <- c("title", "sub", "xlab", "ylab", "xlim", "ylim", "log", "asp",
                  "axes", "ann", "frame.plot")
@@ -597,7 +633,8 @@ fit_key <- function(picture, asked, legend) {
     return(NULL)
   }
   outside <- isTRUE(legend) || identical(legend, "outside")
-  most <- graphics::par("fin") * c(0.4, 0.6)
+  most <- graphics::par("fin") *
+    if (length(picture$layers)) c(0.4, 0.6) else 0.9
   cex <- 0.9 * graphics::par("cex.lab")
   key$label <- wrapped(key$label, most[1L] - 0.5 * cex, cex)
   key <- list(entries = key, cex = cex, outside = outside,
@@ -655,17 +692,19 @@ draw_layer <- function(layer, asked) {
     contour = add(graphics::contour, data$x, data$y, data$z, add = TRUE),
     across = add(graphics::abline, h = data$h, v = data$v),
     rug = add(graphics::rug, data$x, quiet = TRUE),
+    arrows = add(graphics::arrows, data$x0, data$y0, data$x1, data$y1,
+                 length = 0.08),
     text = draw_words(layer)
   )
 }
 
-# Words at points, or `over` them, as large as fits into so much of x; none
-# where that is too small to be read.
+# Words at points, or `over` them, as large as fits into so much of x, if it is
+# said; none where that is too small to be read.
 draw_words <- function(layer) {
   style <- layer$style
   over <- isTRUE(style$over)
   wide <- max(graphics::strwidth(layer$data$labels, cex = 1))
-  cex <- min(0.9, 0.95 * style$width / wide,
+  cex <- min(if (is.null(style$width)) 0.7 else 0.9, 0.95 * style$width / wide,
              if (!over) 0.7 / graphics::strheight("X", cex = 1))
   if (cex >= 0.35) {
     graphics::text(layer$data$x, layer$data$y, layer$data$labels, cex = cex,

@@ -544,9 +544,9 @@ picture_misfit <- function(test, n) {
     x <- sample_raw(sample)
     draw <- if (d == 1L) witness_curve else witness_surface
     return(draw(x, \(z) at(raw_points(sample, z)), NULL, denser, n, title,
-                span = rbind(unname(x), model_span(test$model))))
+                span = model_span(test$model)))
   }
-  witness_points(sample, list(shown = seq_len(sample$n), at = at), denser,
+  witness_columns(sample, list(shown = seq_len(sample$n), at = at), denser,
                  title)
 }
 

@@ -625,7 +625,7 @@ fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
   }
   notes <- unique(lapply(unname(panels), `[[`, "note"))
   list(panels = unname(panels), title = "Instrumental-variable estimates",
-       xlab = "", ylab = "", free = TRUE,
+       xlab = "", ylab = "", free = "free",
        note = if (length(notes) == 1L) notes[[1L]],
        value = lapply(panels, `[[`, "value"))
 }

@@ -120,9 +120,14 @@ picture_candidates <- function(object) {
   if (is.null(table)) {
     stop_input("'type' must not be \"candidates\" for a fit that is no stack")
   }
-  picture <- picture_bars(table$share, table$candidate, mean_title(object),
-                          paste0("share", guard_words(object$guard)))
+  # Amounts under the names, in units that the table has.
+  short <- sub(" ", "\n", sub(" gamma_1", "", table$candidate, fixed = TRUE))
+  picture <- picture_bars(table$share, short, mean_title(object), "share")
   if (!is.null(object$guard)) {
+    picture$note <- list(
+      text = sprintf("outlines: before the guard, which keeps %.0f%%",
+                     100 * object$guard$share), color = "grey30"
+    )
     at <- seq_along(table$unguarded)
     picture$layers <- c(picture$layers, list(new_layer(
       "bars", x0 = at - 0.4, y0 = 0 * at, x1 = at + 0.4, y1 = table$unguarded,
@@ -268,18 +273,19 @@ picture_contours <- function(object, n) {
   surface <- surface_of(\(z) {
     unname(predict(object, `colnames<-`(z, colnames(x))))
   }, x, n)
-  picture_surface(mean_title(object), x, surface, "embedding",
-                  list(points_layer(x, color = accent)))
+  picture_surface(mean_title(object), x, surface, "embedding")
 }
 
-# Contours in blue under other layers, over the columns of x.
-picture_surface <- function(title, x, surface, name, layers, value = surface) {
-  fill <- blues(surface$z)
-  fill$title <- name
+# Contours filled with blue under thin points x and other layers.
+picture_surface <- function(title, x, surface, name, layers = list()) {
+  steps <- pretty(surface$z, 10)
+  fill <- list(limits = range(steps), steps = steps, title = name,
+               colors = hcl.colors(length(steps) - 1L, "Blues 3", rev = TRUE))
   labels <- axis_names(x)
+  points <- if (nrow(x)) points_layer(x, color = "grey20", thin = TRUE)
   new_picture(title, labels[1L], labels[2L],
-              c(surface_layers(surface, fill), layers), value, fill = fill,
-              flush = TRUE)
+              c(surface_layers(surface, fill), list(points), layers), surface,
+              fill = fill, flush = TRUE)
 }
 
 # Its values at the points along two axes.
@@ -292,7 +298,7 @@ picture_axes <- function(object) {
     list(points_layer(axes$scores, value, fill, main = TRUE)),
     data.frame(PC1 = axes$scores[, 1L], PC2 = axes$scores[, 2L],
                value = value),
-    fill = fill, bar = TRUE
+    fill = fill, bar = TRUE, asp = 1
   )
 }
 

@@ -19,16 +19,26 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
   panels <- lapply(every, \(g) {
     c(picture_witness(object, g, every[-g], n, sides), panel = labels[g])
   })
-  key <- panels[[1L]]$key
-  if (nrow(key) > 2L) key$label[1:2] <- sides
+  value <- stats::setNames(lapply(panels, `[[`, "value"), labels)
+  common <- panels[[1L]]
+  key <- common$key
+  if (!is.null(common$panels)) {
+    panels <- unlist(lapply(panels, \(group) {
+      lapply(group$panels[seq_len(max(1L, 6L %/% length(every)))], \(panel) {
+        panel$title <- panel$panel <- paste0(group$panel, ": ", panel$panel)
+        panel
+      })
+    }), FALSE)
+  } else if (nrow(key) > 2L) {
+    key$label[1:2] <- sides
+  }
   fill <- panels[[1L]]$fill
   if (!is.null(fill)) {
     most <- max(vapply(panels, \(panel) panel$fill$limits[2L], 1))
     fill$limits <- fill$at <- c(-most, most)
   }
-  list(panels = panels, key = key, fill = fill,
-       title = "Witness functions: each group against the rest",
-       value = stats::setNames(lapply(panels, `[[`, "value"), labels))
+  list(panels = panels, key = key, fill = fill, free = common$free,
+       title = "Witness functions: each group against the rest", value = value)
 }
 
 # One sample against another, or against all the rest; sides: what these are
@@ -52,8 +62,12 @@ picture_witness <- function(test, first, second, n, sides = names) {
     witness$group <- factor(names[witness$side], names)
   }
   d <- ncol(sample$x)
-  if (is.null(d) || d > 2L || isFALSE(witness$grid)) {
+  if (is.null(d) || isFALSE(witness$grid)) {
     return(witness_points(sample, witness, denser, title))
+  }
+  if (d > 2L) {
+    if (!is.null(witness$side)) levels(witness$group) <- sides
+    return(witness_columns(sample, witness, denser, title))
   }
   x <- sample_raw(sample)[witness$shown, , drop = FALSE]
   draw <- if (d == 1L) witness_curve else witness_surface
@@ -70,9 +84,9 @@ denser_fill <- function(value, denser) {
 end_colors <- \(fill) rev(fill$colors[c(8L, length(fill$colors) - 7L)])
 
 # denser: words for where it is positive and negative; group: that of each
-# point, NULL for none; span: points that are to be in sight.
-witness_curve <- function(x, at, group, denser, n, title, span = x) {
-  ends <- padded_range(span)
+# point, NULL for none; span: other points that are to be in sight.
+witness_curve <- function(x, at, group, denser, n, title, span = NULL) {
+  ends <- padded_range(c(x, span))
   z <- seq(ends[1L], ends[2L], length.out = n)
   value <- at(matrix(z))
   colors <- tint(level_colors(2L))
@@ -100,18 +114,65 @@ witness_curve <- function(x, at, group, denser, n, title, span = x) {
   )
 }
 
-witness_surface <- function(x, at, group, denser, n, title, span = x) {
-  surface <- surface_of(at, span, n)
-  fill <- denser_fill(surface$z, denser)
+witness_surface <- function(x, at, group, denser, n, title, span = NULL) {
+  surface <- shown <- surface_of(at, rbind(unname(x), span), n)
+  # Only where there are points, of one distribution or the other.
+  if (is.null(span)) shown$z[!near_points(x, surface)] <- NA
+  fill <- denser_fill(shown$z, denser)
   labels <- axis_names(x)
   new_picture(
     title, labels[1L], labels[2L],
-    c(surface_layers(surface, fill),
+    c(surface_layers(shown, fill),
       list(points_layer(x, group, color = "grey40"))),
     surface, fill = fill, flush = TRUE,
     key = rbind(if (!is.null(group)) level_entries(levels(group)),
                 key_entries(denser, end_colors(fill), "box"))
   )
+}
+
+# Which points of a grid have a point of x within two of Scott's bandwidths.
+near_points <- function(x, surface) {
+  width <- apply(x, 2L, stats::sd) * nrow(x)^(-1 / 6)
+  width[is.na(width) | width == 0] <- 1
+  z <- as.matrix(expand.grid(unname(surface[1:2])))
+  fold_rows(kernel_rbf(width), z, unname(x)) > exp(-2)
+}
+
+# Its values at the points against the columns along which it varies most, a
+# panel each, with the share of its variance that a smooth curve has there.
+witness_columns <- function(sample, witness, denser, title) {
+  kept <- evenly(length(witness$shown), most_points_drawn)
+  rows <- witness$shown[kept]
+  group <- witness$group[kept]
+  x <- sample_raw(sample)[rows, , drop = FALSE]
+  value <- unname(witness$at(new_points(sample$x[rows, , drop = FALSE])))
+  names <- names(named_frame(x))
+  curves <- lapply(seq_along(names), \(j) {
+    stats::lowess(x[, j], value, iter = 0)
+  })
+  share <- vapply(seq_along(names), \(j) {
+    rest <- sum((value[order(x[, j])] - curves[[j]]$y)^2)
+    max(0, 1 - rest / sum((value - mean(value))^2), na.rm = TRUE)
+  }, 1)
+  best <- utils::head(order(-share), 6L)
+  panels <- lapply(best, \(j) {
+    label <- sprintf("%s (%.0f%%)", names[j], 100 * share[j])
+    shown <- data.frame(x = x[, j], value = value)
+    shown$group <- group
+    new_picture(
+      label, "", "witness", list(
+        across_layer(h = 0),
+        points_layer(cbind(x[, j], value), group, color = "grey40",
+                     main = TRUE),
+        new_layer("line", x = curves[[j]]$x, y = curves[[j]]$y, lwd = 2)
+      ), shown, panel = label, ylim = range(value, 0)
+    )
+  })
+  list(panels = panels, title = title, xlab = "", free = "free_x",
+       ylab = paste0("witness (", denser[1L], " above 0)"),
+       key = rbind(if (!is.null(group)) level_entries(levels(group)),
+                   key_entries(paste("above 0:", denser[1L]), "black", "none")),
+       value = stats::setNames(lapply(panels, `[[`, "value"), names[best]))
 }
 
 # The points along the leading kernel principal axes; witness: as of
@@ -138,7 +199,7 @@ witness_points <- function(sample, witness, denser, title) {
   shown$group <- group
   shown$value <- value
   new_picture(
-    title, "kernel PC1", "kernel PC2", list(layer), shown, fill = fill,
+    title, "kernel PC1", "kernel PC2", list(layer), shown, fill = fill, asp = 1,
     key = rbind(if (!is.null(group)) {
       key_entries(levels(group), level_colors(2L), "ring", level_pch(2L))
     }, key_entries(denser, end_colors(fill), "box"))

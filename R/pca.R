@@ -585,11 +585,14 @@ fixed_points <- function(object, sites, scores, tol, maxit) {
 # name: that of measured groups.
 fit_picture.kme_pca <- function(object, type = NULL, comps = NULL,
                                 groups = NULL, newdata = NULL, npcs = NULL,
-                                name = NULL) {
+                                name = NULL, labels = NULL, arrows = FALSE) {
   rows <- !is.null(object$scores) || !is.null(newdata)
   type <- check_type(type, c("scores", "spectrum"),
                      if (rows) "scores" else "spectrum")
+  arrows <- take(arrows, flag)
   if (type == "spectrum") {
+    check_for_scores(comps = comps, groups = groups, newdata = newdata,
+                     labels = labels, arrows = if (arrows) TRUE)
     return(picture_scree(object, npcs))
   }
   known <- colnames(object$vectors)
@@ -598,14 +601,57 @@ fit_picture.kme_pca <- function(object, type = NULL, comps = NULL,
   scores <- if (is.null(newdata)) sample_scores(object) else
     predict(object, newdata)
   picture <- picture_scores(pca_title(object), scores[, comps, drop = FALSE],
-                            groups, component_labels(object)[comps], name)
+                            groups, component_labels(object)[comps], name,
+                            labels)
+  if (all(1:2 %in% comps) && is.null(newdata)) {
+    picture$note <- arch_note(scores[, 1L], scores[, 2L])
+  }
   picture$value <- data.frame(picture$value, row.names = NULL)
   picture$value$groups <- check_groups(groups, nrow(scores))
+  if (arrows) add_arrows(picture, object, comps) else picture
+}
+
+# Do the points lie along one curve, for which two components are one too many?
+# Three clusters, between which there are gaps, always lie on a parabola.
+arch_note <- function(first, second) {
+  along <- first / max(abs(first))
+  rest <- stats::lm.fit(cbind(1, along, along^2), second)$residuals
+  share <- 1 - sum(rest^2) / sum((second - mean(second))^2)
+  gap <- max(diff(sort(first))) / diff(range(first))
+  if (length(first) > 9L && share > 0.6 && gap < 1 / 3) {
+    list(text = sprintf("an arch: %.0f%% of PC2 is a parabola in PC1",
+                        100 * share), color = accent)
+  }
+}
+
+# The correlations of the columns with the two components, in one scale.
+add_arrows <- function(picture, object, comps) {
+  x <- known_rows(object$sample)
+  if (length(comps) < 2L || !NROW(x)) {
+    stop_input("'arrows' must be FALSE unless two components of known points ",
+               "are drawn")
+  }
+  r <- suppressWarnings(stats::cor(x, object$scores[, comps]))
+  r[is.na(r)] <- 0
+  rownames(r) <- names(named_frame(x))
+  attr(picture$value, "correlations") <- r
+  limits <- picture_limits(picture$layers)
+  size <- min(vapply(1:2, \(j) max(abs(limits[[j]])) / max(abs(r[, j])), 1))
+  tips <- 0.9 * size * r[rowSums(r^2) > 1e-4, , drop = FALSE]
+  zero <- numeric(nrow(tips))
+  picture$layers <- c(picture$layers, list(
+    new_layer("arrows", x0 = zero, y0 = zero, x1 = tips[, 1L], y1 = tips[, 2L],
+              col = "black"),
+    new_layer("text", x = tips[, 1L], y = tips[, 2L], labels = rownames(tips),
+              col = "black", over = TRUE)
+  ))
   picture
 }
 
 # Scores on two functions, or on one in their order.
-picture_scores <- function(title, scores, groups, labels, name) {
+picture_scores <- function(title, scores, groups, labels, name, words = NULL,
+                           asp = 1) {
+  words <- check_words(words, rownames(scores), nrow(scores))
   one <- ncol(scores) == 1L
   if (one) {
     scores <- cbind(index = seq_len(nrow(scores)), scores)
@@ -613,7 +659,7 @@ picture_scores <- function(title, scores, groups, labels, name) {
   }
   groups_picture(title, scores, check_groups(groups, nrow(scores)), labels,
                  scores, lines_at = c(if (one) NA else 0, 0), name = name,
-                 whole = if (one) "x")
+                 words = words, asp = if (!one) asp, whole = if (one) "x")
 }
 
 # "PC1 (34.5% of variance)"
