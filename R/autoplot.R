@@ -25,7 +25,9 @@ autoplot.kernmean_fit <- function(object, ...) {
       if (several) {
         data$panel <- factor(panel$panel, vapply(panels, `[[`, "", "panel"))
         same <- match(data$level, panel$key$label)
-        if (!is.null(panel$key)) data$level <- first$key$label[same]
+        if (length(same) && !is.null(panel$key)) {
+          data$level <- first$key$label[same]
+        }
       }
       data
     })

@@ -92,7 +92,8 @@
 #'
 #' Blanchard, G., Fermanian, J.-B. and Marienwald, H. (2024). Estimation of
 #' multiple mean vectors in high dimension. \doi{10.48550/arXiv.2403.15038}
-#' @seealso [smm()], machines on bags; [kme_inner()] for a few kernel means.
+#' @seealso [glossary]; [smm()], machines on bags; [kme_inner()] for a few
+#'   kernel means.
 #' @examples
 #' # The weights of the chicks of each feed
 #' feeds <- bag_gram(feed ~ weight, chickwts, estimator = "skmse")

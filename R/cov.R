@@ -108,7 +108,8 @@
 #' (2014). Kernel mean estimation and Stein effect. *Proceedings of the 31st
 #' International Conference on Machine Learning*. Section on covariance
 #' operators. \doi{10.48550/arXiv.1306.0842}
-#' @seealso [hsic_test()] for a test that the cross-covariance is 0; [kme()].
+#' @seealso [glossary]; [hsic_test()] for a test that the cross-covariance is 0;
+#'   [kme()].
 #' @examples
 #' fit <- kme_cov(scale(iris[, 1:4]), estimator = "skmse", ncomp = 5)
 #' fit

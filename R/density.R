@@ -91,7 +91,7 @@
 #' Tailoring density estimation via reproducing kernel moment matching.
 #' *Proceedings of the 25th International Conference on Machine Learning*,
 #' 992--999. \doi{10.1145/1390156.1390281}
-#' @seealso [kme()]; [estimators]; [units].
+#' @seealso [glossary]; [kme()]; [estimators]; [units].
 #' @examples
 #' set.seed(1)
 #' fit <- kme_density(faithful)

@@ -48,10 +48,13 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     [confidence intervals][confint.kme] for one column). `"weights"`:
 #'     \eqn{n\beta_i}{n beta_i} in increasing order.}
 #'   \item{[kme_pca()]}{`"scores"` (`comps`, one or two by number; `groups`, a
-#'     factor, words, numbers or times; `newdata`), `"spectrum"` (`npcs`), also
-#'     by `screeplot()`.}
-#'   \item{[kme_cov()]}{`"spectrum"`, `"selection"`, `"scores"` (`groups`),
-#'     `"weights"`.}
+#'     factor, words, numbers or times; `newdata`; `labels`, words at the points
+#'     or `TRUE` for their names; `arrows = TRUE`: the correlations of the
+#'     columns with both components, in one scale), `"spectrum"` (`npcs`), also
+#'     by `screeplot()`. A note says where more than 60% of PC2 is a parabola in
+#'     PC1: an arch, of points along one curve.}
+#'   \item{[kme_cov()]}{`"spectrum"`, `"selection"`, `"scores"` (`groups`,
+#'     `labels`), `"weights"`.}
 #'   \item{[kme_fda()]}{`"regions"` of the classes for two columns (`n`),
 #'     `"scores"`: a histogram for one axis, the first two axes otherwise
 #'     (`newdata`). The sample's scores lie closer together than new ones will.
@@ -65,7 +68,10 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     `freq`). `"witness"`: \eqn{\hat\mu_x - \hat\mu_y}{mu_x - mu_y} of the
 #'     plain kernel means, positive (blue) where the first sample is denser
 #'     (`n`; `groups`, two by name); each of three groups or more against the
-#'     rest; with a filter that of the largest statistic.}
+#'     rest; with a filter that of the largest statistic. In two columns it is
+#'     drawn near points, within two of Scott's bandwidths. Of more columns its
+#'     values at the points are drawn against each of the six columns along
+#'     which a smooth curve has most of their variance (the share in brackets).}
 #'   \item{[smm()]}{`"bags"`: their scores on two kernel principal axes, support
 #'     bags with a ring. `"cv"`: what was tried, with one standard error.
 #'     `"calibration"` of classes: how often the class of the largest
@@ -93,9 +99,11 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #' @docType methods
 #' @aliases plot.kme plot.kme_pca plot.kme_fda plot.kme_density plot.mmd_test
 #'   plot.bag_smm
+#' @seealso [glossary]
 #' @examples
 #' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 2)
 #' plot(fit, groups = iris$Species)
+#' plot(kme_pca(scale(mtcars[, 1:6])), labels = TRUE, arrows = TRUE)
 #' plot(fit, "spectrum", col = "grey40")
 #' plot(kme(faithful$waiting, kernel_rbf(3)), interval = TRUE)
 #' plot(kme_fda(Species ~ Petal.Length + Petal.Width, iris))
@@ -367,7 +375,8 @@ groups_picture <- function(title, xy, groups, labels, value,
     })),
     value, key = if (is.factor(groups)) level_entries(levels(groups)),
     xlim = if (!is.null(words)) padded_range(xy[, 1L]),
-    fill = fill, bar = !is.null(fill), asp = asp, ...
+    ylim = if (!is.null(words)) padded_range(xy[, 2L]), fill = fill,
+    bar = !is.null(fill), asp = asp, ...
   )
 }
 

@@ -37,7 +37,7 @@
 #'   weights where fits share points, so that close ones do not lose their
 #'   digits.
 #' @references Muandet et al. (2014), section 4.1.
-#' @seealso [kme()]; [mmd_test()]; [confint.kme()].
+#' @seealso [glossary]; [kme()]; [mmd_test()]; [confint.kme()].
 #' @examples
 #' set.seed(1)
 #' k <- kernel_rbf(1)

@@ -153,7 +153,7 @@
 #'
 #' Wolpert, D. H. (1992). Stacked generalization. *Neural Networks* 5(2),
 #' 241--259. \doi{10.1016/S0893-6080(05)80023-1}
-#' @seealso [kme()]; [as_weights()].
+#' @seealso [glossary]; [kme()]; [as_weights()].
 #' @docType methods
 #' @name estimators
 #' @examples

@@ -106,7 +106,7 @@
 #' Guo, C., Pleiss, G., Sun, Y. and Weinberger, K. Q. (2017). On calibration of
 #' modern neural networks. *Proceedings of the 34th International Conference on
 #' Machine Learning*, 1321--1330. \doi{10.48550/arXiv.1706.04599}
-#' @seealso [shrink_gram()]; [mmd_test()]: do classes differ at all?
+#' @seealso [glossary]; [shrink_gram()]; [mmd_test()]: do classes differ at all?
 #' @examples
 #' fit <- kme_fda(Species ~ Petal.Length + Petal.Width, iris)
 #' summary(fit)

@@ -85,7 +85,7 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #' Santoro, L. V., Waghmare, K. G. and Panaretos, V. M. (2025). From two sample
 #' testing to singular Gaussian discrimination (covariances of features).
 #' \doi{10.48550/arXiv.2505.04613}
-#' @seealso [test_control()]; `vignette("tests")` has powers.
+#' @seealso [glossary]; [test_control()]; `vignette("tests")` has powers.
 #' @examples
 #' # Two samples of the same means and variances, one of them correlated
 #' set.seed(1)

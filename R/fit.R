@@ -276,6 +276,7 @@ share_frame <- function(name, value, share) {
 #' @param optional,... Must not be given.
 #' @return A data frame.
 #' @docType methods
+#' @seealso [glossary]
 #' @name tidy.kme
 #' @aliases tidy.kernmean_fit glance.kernmean_fit augment.kernmean_fit
 #' @examples

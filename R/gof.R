@@ -87,7 +87,8 @@
 #' Henze, N. and Zirkler, B. (1990). A class of invariant consistent tests for
 #' multivariate normality. *Communications in Statistics -- Theory and Methods*
 #' 19(10), 3595--3617.
-#' @seealso [mmd_test()] for two samples; [kme_density()], [kme_risk()].
+#' @seealso [glossary]; [mmd_test()] for two samples; [kme_density()],
+#'   [kme_risk()].
 #' @examples
 #' # Waiting times for Old Faithful are not normal ...
 #' set.seed(1)

@@ -39,7 +39,7 @@
 #' and the projections take 4n^3/3 flops and another 8n^2 bytes (the
 #' reflectors), the vectors about 6n^3 and 8n^2 bytes, three times that on the
 #' way.
-#' @seealso [kme()], which takes a `gram` in place of data.
+#' @seealso [glossary]; [kme()], which takes a `gram` in place of data.
 #' @examples
 #' g <- gram(iris[, 1:4], kernel_rbf(), scale = TRUE)
 #' g

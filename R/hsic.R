@@ -111,7 +111,8 @@
 #'
 #' Ramdas, A. and Wehbe, L. (2015). Nonparametric independence testing for small
 #' sample sizes. \doi{10.48550/arXiv.1406.1922}
-#' @seealso [mmd_test()] for differences between samples; `vignette("tests")`.
+#' @seealso [glossary]; [mmd_test()] for differences between samples;
+#'   `vignette("tests")`.
 #' @examples
 #' set.seed(1)
 #' x <- runif(60, -1, 1)

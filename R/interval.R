@@ -128,7 +128,7 @@
 #' Gretton, A., Fukumizu, K., Harchaoui, Z. and Sriperumbudur, B. (2009). A
 #' fast, consistent kernel two-sample test. *Advances in Neural Information
 #' Processing Systems* 22 (the law by the spectrum).
-#' @seealso [kme()], whose `predict()` has intervals of its values.
+#' @seealso [glossary]; [kme()], whose `predict()` has intervals of its values.
 #' @examples
 #' fit <- kme(faithful$waiting, kernel_rbf(3))
 #' set.seed(1)

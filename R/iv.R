@@ -61,6 +61,7 @@
 #'   projection is that on the means of equal ones, exactly.
 #' @param progress Show how far cross-validation has come, from 800 rows on?
 #' @return An object of class `iv_control`, a list of these settings.
+#' @seealso [glossary]
 #' @examples
 #' set.seed(1)
 #' z <- rnorm(300)
@@ -233,7 +234,7 @@ iv_settings <- door_table(
 #'
 #' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
 #' regression. \doi{10.48550/arXiv.2112.14249}
-#' @seealso [iv_control()], [rkhs_iv_nested()]; `vignette("iv")`
+#' @seealso [glossary]; [iv_control()], [rkhs_iv_nested()]; `vignette("iv")`
 #' @examples
 #' # x is endogenous: e is in x and in y
 #' set.seed(1)
@@ -346,7 +347,7 @@ iv_arguments <- door_table(
 #' @references
 #' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
 #' regression. \doi{10.48550/arXiv.2112.14249}
-#' @seealso [rkhs_iv()], [iv_control()]; `vignette("iv")`
+#' @seealso [glossary]; [rkhs_iv()], [iv_control()]; `vignette("iv")`
 #' @examples
 #' # h(b) = E[g(a) | c], a mediated effect: g(a) = a^2, b = c
 #' set.seed(1)

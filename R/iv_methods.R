@@ -19,6 +19,7 @@
 #'   fit: a matrix with the columns `g` and `h`, or one of them.
 #' @details Cost: the kernel values of the new points and at most r points of
 #'   the sample, r the rank of the block (m landmarks or features).
+#' @seealso [glossary]
 #' @examples
 #' fit <- rkhs_iv(faithful$waiting, faithful$eruptions, faithful$waiting)
 #' predict(fit, c(50, 60, 70))
@@ -124,6 +125,7 @@ iv_values <- function(object, f, newdata) {
 #' @references
 #' Meza, I. and Singh, R. (2021). Nested nonparametric instrumental variable
 #' regression. \doi{10.48550/arXiv.2112.14249}
+#' @seealso [glossary]
 #' @examples
 #' fit <- rkhs_iv(faithful$waiting, faithful$eruptions, faithful$waiting)
 #' plot(faithful$waiting, fitted(fit, type = "adversary"))
@@ -159,7 +161,7 @@ fitted.rkhs_iv <- function(object, type = c("function", "adversary"), ...) {
 #' @param ... Must be empty.
 #' @return One number, at least 0.
 #' @details \eqn{O(t^3)} time and \eqn{16t^2} bytes.
-#' @seealso [rkhs_iv()]; [predict.rkhs_iv()]
+#' @seealso [glossary]; [rkhs_iv()]; [predict.rkhs_iv()]
 #' @examples
 #' set.seed(1)
 #' n <- 300
@@ -590,7 +592,7 @@ part_frame <- function(part, name) {
 #' @return What was drawn, invisibly: a data frame of the points along the
 #'   curve, all columns as they were taken, with the values of the function in
 #'   `.fitted`; for g and h a list of two; or the field `cv`.
-#' @seealso [predict.rkhs_iv()] for values anywhere else
+#' @seealso [glossary]; [predict.rkhs_iv()] for values anywhere else
 #' @docType methods
 #' @name plot.rkhs_iv
 #' @examples

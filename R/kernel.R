@@ -60,7 +60,7 @@
 #' @return An object of class `kernmean_kernel`, a list; the field `bandwidth`
 #'   holds what was given. The kernel of a fit, `fit$kernel`, holds the number
 #'   that was used.
-#' @seealso [kernel_matrix()] for its values, [kme()] for its use.
+#' @seealso [glossary]; [kernel_matrix()] for its values, [kme()] for its use.
 #' @examples
 #' kernel_rbf()
 #' kernel_rbf(bandwidth = 2)
@@ -333,6 +333,7 @@ product_kernel <- function(kernel, d, equal) {
 #' A matrix that would not fit is refused before it is allocated (the limit is
 #' what the system has free, or `options(kernmean.memory = bytes)`). Most uses
 #' need no matrix: [kme()] and its methods sum over tiles of it.
+#' @seealso [glossary]
 #' @examples
 #' x <- as.matrix(iris[, 1:4])
 #' K <- kernel_matrix(x, kernel = kernel_rbf())

@@ -84,8 +84,8 @@
 #' Muandet, K., Sriperumbudur, B., Fukumizu, K., Gretton, A. and Schölkopf, B.
 #' (2016). Kernel mean shrinkage estimators. *Journal of Machine Learning
 #' Research* 17(48), 1--41. [estimators] has those of each estimator.
-#' @seealso [kme_inner()], [kme_distance()], [kme_risk()]; [as_weights()];
-#'   [confint.kme()].
+#' @seealso [glossary]; [kme_inner()], [kme_distance()], [kme_risk()];
+#'   [as_weights()]; [confint.kme()].
 #' @examples
 #' x <- scale(iris[1:50, 1:4])
 #' fit <- kme(x, kernel_rbf(), "fkmse")

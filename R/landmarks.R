@@ -72,7 +72,7 @@
 #' Epperly, E. N., Tropp, J. A. and Webber, R. J. (2024). Embrace rejection:
 #' kernel matrix approximation by accelerated randomly pivoted Cholesky.
 #' \doi{10.48550/arXiv.2410.03969}
-#' @seealso [kme_sketch()]
+#' @seealso [glossary]; [kme_sketch()]
 #' @examples
 #' set.seed(1)
 #' l <- kme_landmarks(quakes[1:2], m = 40, scale = TRUE)

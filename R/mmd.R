@@ -107,7 +107,8 @@
 #' Biggs, F., Schrab, A. and Gretton, A. (2023). MMD-FUSE: learning and
 #' combining kernels for two-sample testing without data splitting.
 #' \doi{10.48550/arXiv.2306.08777}
-#' @seealso [mmd_pairwise()], [mmd_gof()], [hsic_test()]; [kme_distance()].
+#' @seealso [glossary]; [mmd_pairwise()], [mmd_gof()], [hsic_test()];
+#'   [kme_distance()].
 #' @examples
 #' set.seed(1)
 #' test <- mmd_test(rnorm(40), rnorm(40, sd = 2))

@@ -25,7 +25,7 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
   if (!is.null(common$panels)) {
     panels <- unlist(lapply(panels, \(group) {
       lapply(group$panels[seq_len(max(1L, 6L %/% length(every)))], \(panel) {
-        panel$title <- panel$panel <- paste0(group$panel, ": ", panel$panel)
+        panel$title <- panel$panel <- paste0(group$panel, "\n", panel$panel)
         panel
       })
     }), FALSE)

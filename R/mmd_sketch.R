@@ -26,7 +26,7 @@
 #' @param y Another sketch on the same landmarks, or rows.
 #' @param ... `B`, `control`, `progress` of [mmd_test()].
 #' @return As of [mmd_test()]; its `sample` has the landmarks.
-#' @seealso [kme_sketch()]
+#' @seealso [glossary]; [kme_sketch()]
 #' @export
 mmd_test.kme_sketch <- function(x, y, ...) {
   label <- c(x = deparse1(substitute(x)),

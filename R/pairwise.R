@@ -77,7 +77,7 @@
 #' p-value is at most 0.05), with p-values or stars for values of at most 0.05,
 #' 0.01 and 0.001 as far as there is room; `plot(x, "dendrogram")` joins groups
 #' at the average distance of their members ([stats::hclust()]).
-#' @seealso [stats::p.adjust()]
+#' @seealso [glossary]; [stats::p.adjust()]
 #' @examples
 #' set.seed(1)
 #' # Each feed against casein

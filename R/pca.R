@@ -83,8 +83,8 @@
 #' Schölkopf, B., Smola, A. and Müller, K.-R. (1998). Nonlinear component
 #' analysis as a kernel eigenvalue problem. *Neural Computation* 10, 1299--1319.
 #' \doi{10.1162/089976698300017467}
-#' @seealso [kme()] for the means, [kme_cov()] for operators of several
-#'   variables; `vignette("operators", package = "kernmean")`.
+#' @seealso [glossary]; [kme()] for the means, [kme_cov()] for operators of
+#'   several variables; `vignette("operators", package = "kernmean")`.
 #' @examples
 #' fit <- kme_pca(scale(iris[, 1:4]), ncomp = 3)
 #' fit
@@ -362,7 +362,7 @@ coef.kme_pca <- function(object, ...) {
 #' @references
 #' Hoffmann, H. (2007). Kernel PCA for novelty detection. *Pattern Recognition*
 #' 40, 863--874. \doi{10.1016/j.patcog.2006.07.009}
-#' @seealso [preimage()]
+#' @seealso [glossary]; [preimage()]
 #' @examples
 #' x <- scale(iris[, 1:4])
 #' fit <- kme_pca(x[1:50, ], kernel_rbf(2), ncomp = 3)
@@ -453,7 +453,7 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
 #' Mika, S., Schölkopf, B., Smola, A., Müller, K.-R., Scholz, M. and Rätsch, G.
 #' (1999). Kernel PCA and de-noising in feature spaces. *Advances in Neural
 #' Information Processing Systems* 11, 536--542.
-#' @seealso [reconstruction_error()]
+#' @seealso [glossary]; [reconstruction_error()]
 #' @examples
 #' set.seed(1)
 #' angle <- runif(150, 0, 2 * pi)

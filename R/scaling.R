@@ -30,7 +30,7 @@
 #' are as they should be.
 #' @docType methods
 #' @name units
-#' @seealso [gram()], [kernel_rbf()].
+#' @seealso [glossary]; [gram()], [kernel_rbf()].
 #' @examples
 #' kme(iris[, 1:4], scale = "whiten")
 NULL

@@ -68,7 +68,8 @@
 #' matrix shrinkage estimation. Equations 12--18 (intensity), 26 and 27
 #' (\eqn{\hat V(S)}{V(S)}, with \eqn{S_i - (n-1)S/n} in the place of \eqn{S_i -
 #' S}). \doi{10.48550/arXiv.1707.06156}
-#' @seealso [kme_fda()], whose ridge follows from \eqn{\lambda}{lambda}.
+#' @seealso [glossary]; [kme_fda()], whose ridge follows from
+#'   \eqn{\lambda}{lambda}.
 #' @examples
 #' x <- scale(iris[1:30, 1:4])
 #' shrunk <- shrink_gram(gram(x))

@@ -85,7 +85,8 @@
 #' @references
 #' Williams, C. K. I. and Seeger, M. (2001). Using the Nyström method to speed
 #' up kernel machines. *Advances in Neural Information Processing Systems* 13.
-#' @seealso [kme_landmarks()], [kme_sketch_sources]; `vignette("large-data")`.
+#' @seealso [glossary]; [kme_landmarks()], [kme_sketch_sources];
+#'   `vignette("large-data")`.
 #' @examples
 #' set.seed(1)
 #' l <- kme_landmarks(quakes[1:4], m = 100, scale = TRUE)

@@ -112,8 +112,8 @@
 #'
 #' Tax, D. M. J. and Müller, K.-R. (2004). A consistency-based model selection
 #' for one-class classification. *ICPR* 17. \doi{10.1109/ICPR.2004.1334542}
-#' @seealso [predict.bag_smm()], [plot.bag_smm()]; [kme_fda()] for discriminants
-#'   and [kme_pca()] for components of bags.
+#' @seealso [glossary]; [predict.bag_smm()], [plot.bag_smm()]; [kme_fda()] for
+#'   discriminants and [kme_pca()] for components of bags.
 #' @examples
 #' # Two kinds of samples that differ in spread alone
 #' set.seed(1)
@@ -761,7 +761,7 @@ choose_row <- function(table, type, m, median) {
 #' Wu, T.-F., Lin, C.-J. and Weng, R. C. (2004). Probability estimates for
 #' multi-class classification by pairwise coupling. *Journal of Machine Learning
 #' Research* 5, 975--1005.
-#' @seealso [smm()]
+#' @seealso [glossary]; [smm()]
 #' @examplesIf requireNamespace("kernlab", quietly = TRUE)
 #' # Chicks as bags of weights and times: how sure is the diet of four?
 #' set.seed(1)

@@ -114,7 +114,7 @@
 #' folder <- tempfile()
 #' kme_sketch(list(path, in_chunks(path, 50)), landmarks, checkpoint = folder)
 #' unlink(c(path, folder), recursive = TRUE)
-#' @seealso [kme_sketch()]
+#' @seealso [glossary]; [kme_sketch()]
 #' @docType methods
 #' @name kme_sketch_sources
 NULL

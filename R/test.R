@@ -39,7 +39,7 @@
 #' Domingo-Enrich, C., Dwivedi, R. and Mackey, L. (2023). Compress then test:
 #' powerful kernel testing in near-linear time (bins).
 #' \doi{10.48550/arXiv.2301.05974}
-#' @seealso [test_filter()]
+#' @seealso [glossary]; [test_filter()]
 #' @examples
 #' test_control(null = "gamma")
 #' mmd_test(extra ~ group, sleep, blocks = ID,

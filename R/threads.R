@@ -32,6 +32,7 @@
 #' @param threads `NULL` to ask, a whole number of at least 1 to set, or
 #'   `"default"` for the limit at load.
 #' @return The limit that held before the call, invisibly if it was set.
+#' @seealso [glossary]
 #' @examples
 #' before <- kernmean_threads(1)
 #' kernmean_threads()

@@ -39,7 +39,7 @@
 #' Xia, X., Shan, S., Gong, M., Wang, N., Gao, F., Wei, H. and Liu, T. (2021).
 #' Kernel mean estimation by marginalized corrupted distributions. Theorems 1
 #' and 2. \doi{10.48550/arXiv.2107.04855}
-#' @seealso [kme()], [estimators].
+#' @seealso [glossary]; [kme()], [estimators].
 #' @examples
 #' x <- scale(iris[1:30, 1:4])
 #' fit <- kme(x, kernel_rbf(), "mkme")
