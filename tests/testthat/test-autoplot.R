@@ -19,6 +19,8 @@ every_autoplot <- function() {
     axes = autoplot(kme(x, rbf)),
     weights = autoplot(kme(x[1:30, ], rbf), type = "weights"),
     scores = autoplot(kme_pca(x, rbf, ncomp = 2), groups = iris$Species),
+    many = autoplot(kme_pca(x, rbf, ncomp = 2), labels = TRUE, arrows = TRUE,
+                    groups = factor(rep(letters[1:15], 10))),
     numbers = autoplot(kme_pca(x, rbf, ncomp = 2), groups = iris[, 4]),
     one = autoplot(kme_pca(x, rbf, ncomp = 2), comps = 2),
     spectrum = autoplot(kme_pca(x, rbf, ncomp = 3), "spectrum"),
@@ -39,6 +41,7 @@ every_autoplot <- function() {
     points = autoplot(mmd_test(x[1:50, ], x[51:100, ], rbf, B = 9), "witness"),
     groups = autoplot(mmd_test(as.matrix(flat) ~ iris$Species, B = 9),
                       "witness", n = 12),
+    columns = autoplot(mmd_test(as.matrix(x) ~ iris$Species, B = 9), "witness"),
     gram = autoplot(gram(x, rbf)),
     estimate = autoplot(rkhs_iv(s$a, s$y, s$d, mu = 1)),
     levels = autoplot(rkhs_iv(factor(s$s), s$y, s$d, mu = 1)),
@@ -80,6 +83,17 @@ test_that("the data are those of plot()", {
                    level_colors(3L)[as.integer(shown$groups)[order]])
   expect_identical(points$shape,
                    level_pch(3L)[as.integer(shown$groups)[order]])
+  # Equal axes, and as many kinds as there are groups.
+  many <- ggplot2::autoplot(fit, groups = factor(rep(1:15, 10)))
+  expect_identical(many$coordinates$ratio, 1)
+  kinds <- unique(layer(many, 3L)[c("fill", "shape", "group")])
+  expect_identical(nrow(unique(kinds[1:2])), 15L)
+  wide <- mmd_test(x[1:50, ], x[51:100, ], rbf, B = 9)
+  columns <- plot(wide, "witness")
+  points <- layer(ggplot2::autoplot(wide, "witness"), 2L)
+  expect_equal(tapply(points$x, points$PANEL, sum), ignore_attr = TRUE,
+               vapply(columns, \(panel) sum(panel$x), 1))
+  expect_setequal(points$fill, level_colors(2L))
   test <- mmd_test(flat[1:50, ], flat[51:100, ], rbf, B = 9)
   surface <- plot(test, "witness", n = 9)
   expect_equal(layer(ggplot2::autoplot(test, "witness", n = 9), 1L)$y[1:9],

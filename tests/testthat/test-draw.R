@@ -63,3 +63,102 @@ test_that("plots show the units of the user", {
     expect_gt(min(curve$z), 30)
   }
 })
+
+test_that("words stand at their points, or are refused", {
+  x <- scale(mtcars[, 1:4])
+  fit <- kme_pca(x, ncomp = 2)
+  words <- function(...) {
+    layers <- ask_picture(fit, list(...), NULL)$picture$layers
+    Find(\(layer) layer$kind == "text", layers)$data
+  }
+  at <- match(words(labels = TRUE)$labels, rownames(mtcars))
+  expect_setequal(at, 1:32)
+  expect_identical(words(labels = TRUE)$y, unname(fit$scores[at, 2]))
+  own <- words(labels = 32:1, comps = 1)
+  expect_identical(own$y, unname(fit$scores[33 - as.integer(own$labels), 1]))
+  expect_null(words())
+  refused <- \(...) expect_error(..., class = "kernmean_error_input")
+  on_device({
+    refused(plot(fit, labels = 1:3), "each of the 32 points")
+    refused(plot(fit, "spectrum", labels = TRUE), "'labels' must not be given")
+    refused(plot(kme_cov(x), "spectrum", labels = TRUE), "'labels' must not")
+    refused(plot(kme(x, kernel_rbf(1)), labels = TRUE), "unused argument: 'lab")
+    refused(plot(fit, arrows = TRUE, comps = 1), "'arrows' must be FALSE")
+    refused(plot(kme_pca(as_gram(exp(-as.matrix(dist(x))))), arrows = TRUE),
+            "'arrows' must be FALSE")
+    # Of contours they are those of contour().
+    expect_silent(plot(kme(scale(faithful), kernel_rbf(1)), labels = "l", n = 9))
+  })
+})
+
+test_that("arrows are correlations with the scores", {
+  x <- cbind(scale(mtcars[, 1:4]), constant = 1)
+  fit <- kme_pca(x, kernel_rbf(2), ncomp = 3)
+  r <- attr(on_device(plot(fit, arrows = TRUE, comps = c(3, 1))),
+            "correlations")
+  expect_equal(r[1:4, ], cor(x[, 1:4], fit$scores[, c(3, 1)]))
+  expect_identical(unname(r[5, ]), c(0, 0))
+  tips <- Find(\(layer) layer$kind == "arrows",
+               fit_picture(fit, arrows = TRUE, comps = c(3, 1))$layers)$data
+  # All in one scale, within the points.
+  scales <- c(tips$x1 / r[1:4, 1], tips$y1 / r[1:4, 2])
+  expect_near(unname(scales), rep(scales[[1]], 8), 1e-12)
+  expect_lt(max(abs(tips$x1)), max(abs(fit$scores[, 3])))
+  expect_lt(max(abs(tips$y1)), max(abs(fit$scores[, 1])))
+})
+
+test_that("axes of scores are equal, and an arch is said to be one", {
+  note <- \(fit, ...) fit_picture(fit, ...)$note$text
+  line <- kme_pca(scale(1:60), ncomp = 3)
+  s <- line$scores
+  share <- summary(lm(s[, 2] ~ poly(s[, 1], 2)))$r.squared
+  expect_gt(share, 0.6)
+  expect_identical(note(line), sprintf(
+    "an arch: %.0f%% of PC2 is a parabola in PC1", 100 * share
+  ))
+  expect_null(note(line, comps = 2:3))
+  set.seed(3)
+  expect_null(note(kme_pca(matrix(rnorm(300), 100))))
+  # Any three clusters lie on a parabola.
+  expect_null(note(kme_pca(matrix(rnorm(180, sd = 0.1), 60) + c(0, 3, 6))))
+  expect_identical(fit_picture(line)$asp, 1)
+  expect_null(fit_picture(line, comps = 1)$asp)
+})
+
+test_that("a witness of many columns is drawn along those that carry it", {
+  set.seed(4)
+  x <- cbind(a = rnorm(80), b = rnorm(80), c = rnorm(80), d = rnorm(80))
+  x[1:40, c("c", "a")] <- x[1:40, c("c", "a")] + rep(c(4, 1), each = 40)
+  groups <- rep(c("left", "right"), each = 40)
+  test <- mmd_test(x ~ groups, kernel = kernel_rbf(2), B = 9)
+  shown <- on_device(plot(test, "witness"))
+  expect_identical(names(shown)[1:2], c("c", "a"))
+  k <- gram_R(kernel_rbf(2), x)
+  want <- rowMeans(k[, 1:40]) - rowMeans(k[, 41:80])
+  expect_near(shown$b$value, want, 1e-12)
+  expect_identical(shown$b$x, x[, "b"])
+  expect_identical(as.character(shown$b$group), groups)
+  # The share is that of a smooth curve.
+  curve <- lowess(x[, "c"], want, iter = 0)$y
+  rest <- sum((want[order(x[, "c"])] - curve)^2)
+  expect_identical(fit_picture(test, "witness")$panels[[1]]$panel, sprintf(
+    "c (%.0f%%)", 100 * (1 - rest / sum((want - mean(want))^2))
+  ))
+  three <- mmd_test(as.matrix(iris[1:4]) ~ iris$Species, B = 9)
+  expect_length(fit_picture(three, "witness")$panels, 6L)
+  expect_named(on_device(plot(three, "witness")), levels(iris$Species))
+})
+
+test_that("a witness of two columns is drawn where there are points", {
+  set.seed(5)
+  x <- cbind(rnorm(30), rnorm(30, sd = 9))
+  test <- mmd_test(x[1:15, ], x[16:30, ], kernel_rbf(1), B = 9)
+  picture <- fit_picture(test, "witness", n = 20)
+  expect_false(anyNA(picture$value$z))
+  z <- as.matrix(expand.grid(picture$value[1:2]))
+  h <- apply(x, 2, sd) / 30^(1 / 6)
+  mass <- rowSums(gram_R(kernel_rbf(1), t(t(rbind(z, x)) / h))[1:400, 401:430])
+  expect_identical(as.vector(!is.na(picture$layers[[1]]$data$z)),
+                   unname(mass > exp(-2)))
+  expect_true(any(mass < exp(-2)))
+})

@@ -248,7 +248,17 @@ test_that("the witness is the difference of the embeddings", {
   expect_gt(max(drawn$z), 12)
   normal <- mmd_gof(iris[1:4], "normal", B = 9)
   drawn <- plot(normal, "witness")
-  expect_named(drawn, c("PC1", "PC2", "value"))
+  expect_setequal(names(drawn), names(iris)[1:4])
+  expect_identical(drawn$Petal.Width$x, iris$Petal.Width)
+  x <- as.matrix(iris[1:4])
+  centered <- x - rep(colMeans(x), each = 150)
+  root <- eigen(stats::cov(x) * 149 / 150)
+  z <- centered %*% root$vectors %*% diag(root$values^-0.5)
+  expect_equal(drawn$Petal.Width$value,
+               rowMeans(gram_R(normal$kernel, z)) -
+                 mixture_at(list(weights = 1, means = t(numeric(4)),
+                                 covariances = array(diag(4), c(4, 4, 1))),
+                            normal$kernel, z))
   expect_length(plot(normal), 9L)
 })
 
