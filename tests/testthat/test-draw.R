@@ -87,7 +87,8 @@ test_that("words stand at their points, or are refused", {
     refused(plot(kme_pca(as_gram(exp(-as.matrix(dist(x))))), arrows = TRUE),
             "'arrows' must be FALSE")
     # Of contours they are those of contour().
-    expect_silent(plot(kme(scale(faithful), kernel_rbf(1)), labels = "l", n = 9))
+    expect_silent(plot(kme(scale(faithful), kernel_rbf(1)), labels = "l",
+                       n = 9))
   })
 })
 
