@@ -170,7 +170,9 @@ ggplot_scales <- function(picture) {
         do.call(scale, c(
           list(colours = fill$colors, limits = fill$limits,
                na.value = "transparent"),
-          if (!is.null(fill$steps)) list(breaks = fill$steps),
+          if (!is.null(fill$steps)) list(breaks = fill$steps, labels = \(at) {
+            ifelse(seq_along(at) %% 2, tick_labels(at), "")
+          }),
           if (!is.null(fill$at)) list(breaks = fill$at, labels = fill$labels)
         ))
       } else if (!is.null(key)) {

@@ -7,9 +7,10 @@
 #   ticks, ticks_y  of the axes, list(at, labels)
 #   note    a line under the title, list(text, color)
 #   key     the legend, see key_entries()
-#   fill    the colors of numbers, list(limits, colors, title, at, labels)
+#   fill    the colors of numbers, list(limits, colors, title, at, labels;
+#           steps: between which a color is the same)
 #   bar     TRUE: the colors have a bar in the margin
-# or list(panels: pictures, value; free: TRUE for axes that are not shared). A
+# or list(panels: pictures, value; free: axes not shared; key: of all). A
 # layer is a list with its kind, its data, its style (arguments of graphics; of
 # points one for each or one for all), `level`, the entry or entries of the key
 # that it stands for, and `main`: TRUE where the graphical parameters of the

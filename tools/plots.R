@@ -68,6 +68,8 @@ plots <- expression(
   show(kme_pca(flowers), groups = months),
   show(kme_pca(flowers), groups = iris$Petal.Width),
   show(kme_pca(cars), groups = mtcars$cyl),
+  show(kme_pca(cars), labels = TRUE, arrows = TRUE),
+  show(kme_pca(flowers), groups = factor(rep_len(1:18, 150))),
   show(kme_pca(faithful$waiting, ncomp = 1), groups = faithful$eruptions),
   show(kme_pca(flowers, ncomp = 12), type = "spectrum"),
   show(kme_cov(flowers)),
