@@ -227,11 +227,12 @@ bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
 
 # --- Reading bags ------------------------------------------------------------
 
-# How the data were read, and new data are: list(terms, response: of a formula;
-# column: the name of the one that told bags apart). An `id` brings it along.
+# How the data were read, and new data are: list(terms, response, na.action: of
+# a formula; column: the name of the one that told bags apart). An `id` brings
+# it along.
 layout_of <- function(g) {
-  Filter(length, mget(c("terms", "response", "column"), g,
-                      ifnotfound = list(NULL)))
+  Filter(length, mget(c("terms", "response", "na.action", "column"),
+                      g, ifnotfound = list(NULL)))
 }
 
 # What the door was given of points: list(sample, sizes, ordered, layout), or

@@ -171,6 +171,7 @@ kme_cov.formula <- function(formula, data = NULL, subset, na.action, ...) {
   ), quote = TRUE)
   fit$variables <- name_variables(fit$variables, names(variables))
   fit$terms <- keep_constants(read$terms, data)
+  fit$na.action <- read$na.action
   fit
 }
 

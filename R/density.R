@@ -418,7 +418,8 @@ fit_lines.kme_density <- function(x, digits) {
     paste0("Density by kernel mean matching, ",
            count_of(x$m, "normal component"),
            if (x$m > 1L) paste0(", ", shape_words[[x$shape]])),
-    paste0(describe_sample(x$sample), ", ", x$estimator$label),
+    paste0(describe_sample(x$sample), ", ", x$estimator$label,
+           guard_words(x$mean$guard)),
     kernel_lines(x$kernel), sample_note(x$sample),
     strwrap(c(
       describe_fit(x),

@@ -754,7 +754,7 @@ candidate_kernels <- function(bandwidths, kernel) {
   }
   lapply(bandwidths, \(bandwidth) {
     kernel$bandwidth <- bandwidth
-    kernel$rule <- paste0("held-out likelihood",
+    kernel$rule <- paste0("by held-out likelihood",
                           if (bandwidth == min(bandwidths)) {
                             ", the smallest tried"
                           } else if (bandwidth == max(bandwidths)) {
@@ -823,7 +823,7 @@ check_density_kernel <- function(sample, estimator, searched) {
   check_closed_form(kernel)
   if (searched && !(is_rbf(kernel) && length(kernel$bandwidth) == 1L)) {
     stop_input("'kernel' must be an RBF kernel with one bandwidth when ",
-               "'bandwidths' is given, not ", format_kernel(kernel))
+               "'bandwidths' is given, not the ", format_kernel(kernel))
   }
   # A stack of its own choice has what the kernel allows.
   noisy <- vapply(c(list(estimator), estimator$candidates), has_trait, NA,
@@ -831,7 +831,7 @@ check_density_kernel <- function(sample, estimator, searched) {
   if (!is_rbf(kernel) &&
         (any(noisy) || !allows_sample(estimator, sample))) {
     stop_input("'kernel' must be an RBF kernel for the density by estimator ",
-               "\"", estimator$name, "\", which has noise, not ",
+               "\"", estimator$name, "\", which has noise, not the ",
                format_kernel(kernel))
   }
 }

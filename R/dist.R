@@ -14,7 +14,8 @@ dist_sample <- function(x, name = "x") {
   }
   check_memory(n, n, "use fewer points", copies = 3)
   k <- -as.matrix(x)
-  kernel <- new_kernel("energy", "-D_ij, the distances given")
+  kernel <- new_kernel("energy", "-D_ij, the distances given",
+                       title = "energy kernel of the distances given")
   warn_not_negative(k, name)
   gram_sample(new_gram(unname(k), kernel))
 }

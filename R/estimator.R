@@ -430,6 +430,14 @@ describe_score <- function(fit, digits, plain = "the KME") {
   )
 }
 
+# What it comes to, after words of the estimate.
+guard_words <- function(guard) {
+  if (!is.null(guard)) {
+    paste0(", of which the guard keeps ", format(100 * guard$share, digits = 2),
+           "%")
+  }
+}
+
 # What the points left out allow to be said.
 guard_line <- function(guard, digits, plain) {
   if (is.null(guard)) {

@@ -307,6 +307,7 @@ fit_lines.kme_fda <- function(x, digits) {
   share <- x$svd^2 / sum(x$svd^2)
   times <- if (!is.null(x$ridges)) x$ridges$factor[x$ridges$chosen] else 1
   tried <- c(bandwidths = nrow(x$bandwidths), ridges = nrow(x$ridges))
+  weighted <- prior_error(x)
   c(
     "Kernel Fisher discriminants", strwrap(classes, 80L, exdent = 2L),
     kernel_lines(x$kernel), sample_note(x$sample),
@@ -322,12 +323,23 @@ fit_lines.kme_fda <- function(x, digits) {
     if (is.null(x$loo)) {
       "no leave-one-out error: a sketch keeps sums, not rows"
     } else {
-      paste0("leave-one-out error ", format_number(x$error, digits), " (",
-             sum(x$loo$class != x$grouping), " of ", x$n, ")",
-             if (length(tried)) ", optimistic: of ",
-             paste(tried, names(tried), collapse = ", "))
+      strwrap(paste0(
+        "leave-one-out error ", format_number(x$error, digits), " (",
+        sum(x$loo$class != x$grouping), " of ", x$n, ")",
+        if (!isTRUE(all.equal(weighted, x$error))) paste0(
+          ", ", format_number(weighted, digits), " weighted by the prior"
+        ),
+        if (length(tried)) ", optimistic: of ",
+        paste(tried, names(tried), collapse = ", ")
+      ), 81L, exdent = 2L)
     }
   )
+}
+
+# Of the points of a sample that has the classes in the shares of the prior.
+prior_error <- function(object) {
+  rows <- fit_rows(object)
+  sum(rows$prior * rows$error)
 }
 
 fit_summary.kme_fda <- function(x) {
@@ -368,7 +380,8 @@ fit_rows.kme_fda <- function(x, matrix = c("classes", "d"), ...) {
 fit_facts.kme_fda <- function(x) {
   c(list(nobs = x$n, classes = length(x$counts), axes = ncol(x$scaling),
          ridge = x$ridge, intensity = x$intensity, sigma2 = x$sigma2,
-         temperature = x$temperature, mixing = x$mixing, error = x$error),
+         temperature = x$temperature, mixing = x$mixing, error = x$error,
+         prior.error = prior_error(x)),
     kernel_columns(x$kernel))
 }
 

@@ -200,7 +200,7 @@ times_bandwidth <- function(sample, factor) {
   kernel <- sample$kernel
   kernel$bandwidth <- factor * kernel$bandwidth
   if (!is.null(kernel$rule)) {
-    kernel$rule <- paste(format_number(factor, 3L), "times the", kernel$rule)
+    kernel$rule <- paste(format_number(factor, 3L), "times", kernel$rule)
   }
   points_sample(sample$x, kernel, raw = sample_raw(sample))
 }

@@ -52,7 +52,11 @@ same_version <- function(x, name = "object") {
 #' @export
 print.kernmean_fit <- function(x, digits = digits_shown(), ...) {
   same_version(x, "x")
-  say(fit_lines(x, take(digits, printed_digits)))
+  lines <- fit_lines(x, take(digits, printed_digits))
+  # Tests end with an empty line.
+  say(if (length(x$na.action)) append(lines, paste(
+    rows_of(length(x$na.action)), "with missing values dropped"
+  ), length(lines) - !nzchar(lines[length(lines)])) else lines)
   invisible(x)
 }
 
@@ -133,13 +137,12 @@ update.kernmean_fit <- function(object, ...) {
   kept <- attr(asked, "kept")
   again <- \() do.call(door, asked, quote = TRUE)
   fit <- if (is.null(kept)) again() else without_warning("units", again())
-  layout <- object$terms
-  if (!is.null(layout) && !any(c("x", "z", "bags") %in% names(changes))) {
-    fit$terms <- layout
-  }
   for (name in kept) fit$arguments[[name]] <- object$arguments[[name]]
-  fields <- intersect(attr(asked, "fields"), names(object))
-  if (length(fields)) fit[fields] <- object[fields]
+  moved <- any(c("x", "z", "bags") %in% names(changes))
+  fields <- intersect(c(attr(asked, "fields"), if (!moved) c(
+    "terms", if (!"data" %in% names(changes)) "na.action"
+  )), names(object))
+  for (field in fields) fit[[field]] <- object[[field]]
   fit
 }
 
@@ -158,7 +161,7 @@ one_word <- function(x) {
 kernel_columns <- function(kernel) {
   scale <- kernel$scaling$type
   data.frame(
-    kernel = one_word(kernel$formula),
+    kernel = one_word(kernel$title),
     bandwidth = one_number(kernel$bandwidth),
     scale = if (is.null(scale)) "FALSE" else as.character(scale)
   )

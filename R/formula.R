@@ -121,8 +121,8 @@ data_without <- function(data, used) {
   if (is.list(data)) data[!names(data) %in% used] else data
 }
 
-# list(x, terms, weights) of a formula without response; weights: NULL unless
-# the call has some.
+# list(x, terms, na.action, weights) of a formula without response; weights:
+# NULL unless the call has some.
 formula_sample <- function(call, formula, data, no_action, home) {
   check_dot(formula)
   # A dot leaves out the weights, unless the formula names them.
@@ -135,7 +135,7 @@ formula_sample <- function(call, formula, data, no_action, home) {
   # With what scale() or poly() were fitted to, for new data.
   layout <- attr(frame, "terms")
   list(x = formula_matrix(layout, frame), terms = keep_constants(layout, data),
-       weights = frame[["(weights)"]])
+       na.action = attr(frame, "na.action"), weights = frame[["(weights)"]])
 }
 
 # The fit of a door to the sample of a formula without response. The dots are
@@ -145,7 +145,7 @@ fit_formula <- function(.door, .call, .formula, .data, .no_action, .home, ...) {
   sample <- formula_sample(.call, .formula, .data, .no_action, .home)
   fit <- if (is.null(sample$weights)) .door(sample$x, ...) else
     .door(sample$x, ..., weights = sample$weights)
-  fit$terms <- sample$terms
+  fit[c("terms", "na.action")] <- sample[c("terms", "na.action")]
   fit
 }
 
@@ -201,7 +201,8 @@ keep_constants <- function(layout, data) {
 }
 
 # A formula with a response: list(response, x: the matrix of the other columns,
-# layout: what new data are read by, list(terms: of these columns, response)).
+# layout: what new data are read by, list(terms: of these columns, response,
+# na.action)).
 formula_parts <- function(call, formula, data, no_action, home, example) {
   check_dot(formula)
   layout <- formula_terms(formula, data)
@@ -216,7 +217,8 @@ formula_parts <- function(call, formula, data, no_action, home, example) {
   list(response = frame[[1L]],
        x = formula_matrix(right, structure(frame[-1L], terms = right)),
        layout = list(terms = keep_constants(right, data),
-                     response = keep_constants(left, data)))
+                     response = keep_constants(left, data),
+                     na.action = attr(frame, "na.action")))
 }
 
 # The value of a formula's only term, ~ class, in new data.

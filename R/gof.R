@@ -184,7 +184,7 @@ mmd_gof.formula <- function(formula, data = NULL, model, ..., subset,
   label <- c(x = paste(colnames(sample$x), collapse = ", "),
              model = deparse1(substitute(model)))
   test <- mmd_gof.default(labeled_points(sample$x, label), model, ...)
-  test$terms <- sample$terms
+  test[c("terms", "na.action")] <- sample[c("terms", "na.action")]
   test
 }
 
@@ -378,8 +378,8 @@ read_law <- function(model, x, asked) {
   if (!is.null(kernel) && !is_rbf(kernel) && !is_poly(kernel, 1:3)) {
     stop_input(
       "'kernel' must be an RBF kernel or a polynomial kernel up to degree 3 ",
-      "for a model that is a mixture, not ", format_kernel(kernel), "; for ",
-      "others give a function of n that returns n draws of the model"
+      "for a model that is a mixture, not the ", format_kernel(kernel), "; ",
+      "for others give a function of n that returns n draws of the model"
     )
   }
   # R with R'R = S, which may be singular.
@@ -510,7 +510,7 @@ standardized_sample <- function(x) {
   }
   half <- sqrt(n) / s$d
   kernel <- kernel_rbf(sqrt(2) / ((2 * d + 1) * n / 4)^(1 / (d + 4)))
-  kernel$rule <- "Henze and Zirkler"
+  kernel$rule <- "that of Henze and Zirkler"
   kernel$scaling <- list(
     type = "whiten", center = of$unit * of$center,
     factor = s$v * rep(half, each = d) / unit,

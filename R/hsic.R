@@ -211,10 +211,12 @@ hsic_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                              missing(na.action), parent.frame(), least = 2L,
                              extra = c("blocks", "clusters"))
   label <- paste(names(frame$variables), collapse = " and ")
-  do.call(hsic_test.default, c(
+  test <- do.call(hsic_test.default, c(
     list(test_variables(list(x = frame$variables), label)),
     side_kernels(list(...), frame$variables), frame$extra
   ), quote = TRUE)
+  test$na.action <- frame$na.action
+  test
 }
 
 test_dependence <- function(data, asked) UseMethod("test_dependence")

@@ -299,7 +299,7 @@ fit_request.rkhs_iv <- function(x, changes) {
   asked <- x$arguments
   asked[names] <- Map(variable_input, x$blocks, anew)
   asked$y <- x$y
-  structure(change_request(asked, changes), fields = if (!moved) "na.action")
+  change_request(asked, changes)
 }
 
 # The left side of a formula in other data.
@@ -370,9 +370,7 @@ fit_lines.rkhs_iv <- function(x, digits) {
               80L, exdent = 2L)
     },
     paste0(
-      count_of(x$n, "row"), if (length(x$na.action)) {
-        paste0(" (", length(x$na.action), " with missing values left out)")
-      }, if (!all(unlist(x$rows))) {
+      count_of(x$n, "row"), if (!all(unlist(x$rows))) {
         paste0(", ", sum(x$rows$d), " of the first moment and ", sum(x$rows$c),
                " of the second")
       }, switch(

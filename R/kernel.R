@@ -5,7 +5,8 @@
 #'
 #' With \eqn{u = (x - y)/\theta}{u = (x - y)/theta}, coordinate by coordinate:
 #' \describe{
-#'   \item{`kernel_rbf()`}{\eqn{\exp(-\|u\|^2/2)}{exp(-|u|^2/2)}}
+#'   \item{`kernel_rbf()`}{\eqn{\exp(-\|u\|^2/2)}{exp(-|u|^2/2)}, the Gaussian
+#'     kernel}
 #'   \item{`kernel_laplace()`}{\eqn{\exp(-\sum_l |u_l|)}{exp(-sum |u_l|)} for
 #'     `norm = "L1"`, \eqn{\exp(-\|u\|)}{exp(-|u|)} for `norm = "L2"`}
 #'   \item{`kernel_matern()`}{with \eqn{r = \|u\|}{r = |u|}: \eqn{\exp(-r)}{
@@ -100,7 +101,9 @@ kernel_poly <- function(degree = 2, offset = 1, ...) {
   degree <- take(degree, count())
   offset <- take(offset, number())
   new_kernel("poly", paste0("(x'y + ", format(offset), ")^", degree),
-             degree = degree, offset = offset)
+             degree = degree, offset = offset, title = paste0(
+               "polynomial kernel, degree ", degree, ", offset ", format(offset)
+             ))
 }
 
 #' @rdname kernel_rbf
@@ -130,39 +133,44 @@ kernel_function <- function(f, ...) {
     stop_input("'f' must take two matrices, f(x, y), not ",
                count_of(length(arguments), "argument"))
   }
-  new_kernel("function", "a function of two matrices", fun = f)
+  new_kernel("function", "a function of two matrices", fun = f,
+             title = "kernel given as a function")
 }
 
-# The families, by the names that core/kernel.h gives them, and their formulas.
+# The families, by the names that core/kernel.h gives them, their formulas and
+# what they are called.
 # `falls`: from k(x, x) = 1 with the distance, strictly positive definite.
 # `square`: k^2 is the same kernel with a bandwidth so many times smaller.
 kernel_families <- list(
   rbf = list(formula = "exp(-|(x - y)/theta|^2/2)", falls = TRUE,
-             square = sqrt(2)),
+             square = sqrt(2), title = "Gaussian kernel"),
   laplace_l1 = list(formula = "exp(-sum |(x - y)/theta|)", falls = TRUE,
-                    square = 2),
+                    square = 2, title = "L1 Laplace kernel"),
   laplace_l2 = list(formula = "exp(-|(x - y)/theta|)", falls = TRUE,
-                    square = 2),
+                    square = 2, title = "Laplace kernel"),
   matern32 = list(
     formula = "(1 + sqrt(3) r) exp(-sqrt(3) r), r = |(x - y)/theta|",
-    falls = TRUE
+    falls = TRUE, title = "Matern 3/2 kernel"
   ),
   matern52 = list(
     formula = "(1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r), r = |(x - y)/theta|",
-    falls = TRUE
+    falls = TRUE, title = "Matern 5/2 kernel"
   ),
-  poly = list(formula = "x'y"),
-  energy = list(formula = "-|x - y| (conditionally positive definite)"),
+  poly = list(formula = "x'y", title = "linear kernel"),
+  energy = list(formula = "-|x - y| (conditionally positive definite)",
+                title = "energy kernel"),
   # Of the median.
   sqdist = list(formula = "|x - y|^2"),
   l1dist = list(formula = "sum |x - y|")
 )
 
 new_kernel <- function(family, formula = NULL, bandwidth = NULL, degree = 1L,
-                       offset = 0, fun = NULL) {
+                       offset = 0, fun = NULL,
+                       title = kernel_families[[family]]$title) {
   if (is.null(formula)) formula <- kernel_families[[family]]$formula
-  kernel <- list(family = family, formula = formula, bandwidth = bandwidth,
-                 degree = degree, offset = offset, fun = fun)
+  kernel <- list(family = family, formula = formula, title = title,
+                 bandwidth = bandwidth, degree = degree, offset = offset,
+                 fun = fun)
   class(kernel) <- "kernmean_kernel"
   kernel
 }
@@ -239,27 +247,19 @@ check_kernel <- \(kernel, name = "kernel") take(kernel, a_kernel, name)
 #' @rdname kernel_rbf
 #' @export
 print.kernmean_kernel <- function(x, ...) {
-  cat(kernel_lines(x), sep = "\n")
+  say(kernel_lines(x), paste("  k(x, y) =", x$formula))
   invisible(x)
 }
 
 # What print methods show of a kernel, in lines of 80 columns; nothing of NULL.
 kernel_lines <- function(kernel, label = NULL) {
-  if (is.null(kernel)) {
-    return(NULL)
+  if (!is.null(kernel)) {
+    strwrap(paste(c(label, format_kernel(kernel)), collapse = ": "), 81L,
+            exdent = 2L)
   }
-  line <- paste0(if (!is.null(label)) paste0(label, ": "),
-                 format_kernel(kernel))
-  if (nchar(line) > 80L) {
-    # The formula on a line of its own, if that is enough.
-    line <- strsplit(sub("; theta", ";\n  theta", line), "\n")[[1L]]
-    line <- c(strwrap(line[1L], 81L, exdent = 2L),
-              strwrap(line[-1L], 81L, indent = 2L, exdent = 4L))
-  }
-  c(line, paste0("  ", describe_scaling(kernel), recycle0 = TRUE))
 }
 
-# The formula, the bandwidth and how it was chosen, in one line.
+# "Gaussian kernel, bandwidth 3.4, the median distance, columns standardized"
 format_kernel <- function(kernel) {
   bandwidth <- kernel$bandwidth
   equal <- kernel$equal
@@ -269,26 +269,20 @@ format_kernel <- function(kernel) {
     if (length(unique(bandwidth)) == 1L) bandwidth <- bandwidth[1L]
   }
   theta <- if (is.function(bandwidth)) {
-    "a function of the data"
+    "by a function of the data"
   } else if (is.character(bandwidth)) {
-    "median distance"
+    "by the median distance"
   } else if (length(bandwidth)) {
     format_several(bandwidth)
   }
   paste0(
-    "k(x, y) = ", kernel$formula,
-    if (!is.null(theta)) paste0("; theta = ", theta),
-    if (!is.null(kernel$rule)) paste0(" (", kernel$rule, ")"),
+    paste(c(kernel$title, if (!is.null(theta)) paste("bandwidth", theta),
+            kernel$rule, describe_scaling(kernel)), collapse = ", "),
     if (!is.null(equal)) paste0(
       " where ", paste(equal, collapse = " and "),
       if (length(equal) > 1L) " are" else " is", " the same, else 0"
     )
   )
-}
-
-# With its scaling.
-format_whole <- function(kernel) {
-  paste(c(format_kernel(kernel), describe_scaling(kernel)), collapse = " ")
 }
 
 # Differences of codes 1, 2, ... are so large in this unit that a kernel with a
@@ -301,7 +295,7 @@ product_kernel <- function(kernel, d, equal) {
   codes <- length(equal)
   plain <- kernel
   if (is.null(kernel)) {
-    kernel <- new_kernel("rbf", "1")
+    kernel <- new_kernel("rbf", "1", title = "kernel that is 1")
   }
   kernel$bandwidth <- c(rep_len(kernel$bandwidth, d),
                         rep(code_bandwidth, codes))
@@ -466,12 +460,12 @@ median_bandwidth <- function(kernel, x, name = "x") {
   }
   if (distances[1L] > 0) {
     kernel$bandwidth <- distances[1L]
-    kernel$rule <- paste0("median distance", if (!exact) {
+    kernel$rule <- paste0("the median distance", if (!exact) {
       paste(" of", format_count(median_pairs), "random pairs")
     })
   } else if (distances[2L] > 0) {
     kernel$bandwidth <- distances[2L]
-    kernel$rule <- "smallest positive distance"
+    kernel$rule <- "the smallest positive distance"
     warn_kernmean(
       "the median distance of the points of '", name, "' is 0 (many are ",
       "equal); the bandwidth is the smallest positive distance, ",

@@ -3,7 +3,18 @@
 #' @export
 coef.kme <- function(object, ...) {
   if (...length()) check_dots(...)
-  object$weights
+  weights <- weights_or_na(object)
+  if (anyNA(weights)) {
+    stop_input("'object' must be weights on its points, without noise or a ",
+               "target of its own; as_weights() has the nearest")
+  }
+  weights
+}
+
+# NA where it is more than that.
+weights_or_na <- function(object) {
+  weights <- weights_on(object, object$sample)
+  if (is.null(weights)) NA_real_ else weights
 }
 
 #' @rdname kme
@@ -78,7 +89,8 @@ describe_mean <- function(object, digits) {
     } else if (!is.null(object$h)) {
       paste0(", h = ", format(object$h, digits = digits), ", c = ",
              format(object$c, digits = digits))
-    }
+    },
+    guard_words(object$guard)
   )
 }
 
@@ -135,7 +147,7 @@ fit_summary.kme <- function(x) {
       list("Noise (variances)" = x$noise)
     } else if (!is.null(x$covariance)) {
       list("Noise (standard deviations)" = sqrt(x$h * diag(x$covariance)))
-    } else {
+    } else if (!anyNA(weights_or_na(x))) {
       weights_summary(x)
     }
   )
@@ -143,14 +155,15 @@ fit_summary.kme <- function(x) {
 
 # The weights of a summary, in units of 1/n.
 weights_summary <- function(x) {
-  of_points <- length(x$weights) == x$n
+  weights <- coef(x)
+  of_points <- length(weights) == x$n
   list(
     weights = structure(
-      quantile(if (of_points) x$n * x$weights else x$weights),
+      quantile(if (of_points) x$n * weights else weights),
       title = paste("Weights", if (of_points) "times n" else "on the landmarks")
     ),
-    signs = paste0(sum(x$weights < 0), " negative; sum ",
-                   format_number(sum(x$weights)))
+    signs = paste0(sum(weights < 0), " negative; sum ",
+                   format_number(sum(weights)))
   )
 }
 
@@ -167,12 +180,12 @@ fit_facts.kme <- function(x) {
 
 fit_rows.kme <- function(x, ...) {
   check_dots(...)
-  data.frame(row = point_labels(x$sample), weight = x$weights)
+  data.frame(row = point_labels(x$sample), weight = weights_or_na(x))
 }
 
 fit_values.kme <- function(x, newdata = NULL) {
   if (is.null(newdata)) {
-    data.frame(.weight = x$weights, .fitted = unname(x$fitted))
+    data.frame(.weight = weights_or_na(x), .fitted = unname(x$fitted))
   } else {
     data.frame(.fitted = unname(predict(x, newdata)))
   }

@@ -139,13 +139,6 @@ picture_candidates <- function(object) {
   picture
 }
 
-guard_words <- function(guard) {
-  if (!is.null(guard)) {
-    paste0(", of which the guard keeps ", format(100 * guard$share, digits = 2),
-           "%")
-  }
-}
-
 has_column_noise <- function(object) {
   !is.null(object$noise) && object$estimator$by_column &&
     is.null(dim(object$noise))
@@ -186,8 +179,9 @@ picture_bars <- function(height, names, title, ylab) {
 }
 
 picture_weights <- function(object, title = mean_title(object)) {
-  count <- length(object$weights)
-  weights <- sort(count * object$weights)
+  weights <- coef(object)
+  count <- length(weights)
+  weights <- sort(count * weights)
   rank <- seq_along(weights)
   new_picture(
     title, "rank", paste(if (count == object$n) "n" else "m", "times weight"),

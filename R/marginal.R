@@ -102,7 +102,7 @@ check_noisy <- function(estimator, sample) {
     stop_input("'kernel' must be an RBF",
                if (poly) ", linear or polynomial kernel up to degree 3" else
                  " kernel", " for estimator \"", estimator$name, "\"",
-               if (has_covariance(estimator)) " with covariances", ", not ",
+               if (has_covariance(estimator)) " with covariances", ", not the ",
                format_kernel(kernel))
   }
   if (!is.null(kernel$equal)) {

@@ -68,7 +68,7 @@ check_closed_form <- function(kernel) {
   if (!is_rbf(kernel) && !is_poly(kernel, 1:3)) {
     stop_input(
       "the embedding of a Gaussian mixture is known for RBF kernels and ",
-      "polynomial kernels up to degree 3, not for ", format_kernel(kernel)
+      "polynomial kernels up to degree 3, not for the ", format_kernel(kernel)
     )
   }
 }

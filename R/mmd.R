@@ -251,12 +251,14 @@ mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                              blocks = NULL, clusters = NULL) {
   read <- test_samples(match.call(expand.dots = FALSE), formula, data,
                        missing(na.action), parent.frame())
-  mmd_test.default(read$pooled, ..., blocks = read$blocks,
-                   clusters = read$clusters)
+  test <- mmd_test.default(read$pooled, ..., blocks = read$blocks,
+                           clusters = read$clusters)
+  test$na.action <- read$na.action
+  test
 }
 
-# list(pooled: the samples of a formula, blocks, clusters: of the rows); call:
-# of the method, with unevaluated dots.
+# list(pooled: the samples of a formula, blocks, clusters: of the rows,
+# na.action); call: of the method, with unevaluated dots.
 test_samples <- function(call, formula, data, na_default, home) {
   check_formula(formula, data)
   call <- name_columns(call)
@@ -285,7 +287,7 @@ test_samples <- function(call, formula, data, na_default, home) {
   pooled <- pool_groups(points_sample(x, NULL), variables[[2L]],
                         paste(names(variables), collapse = " by "), name)
   list(pooled = pooled, blocks = frame[["(blocks)"]],
-       clusters = frame[["(clusters)"]])
+       clusters = frame[["(clusters)"]], na.action = attr(frame, "na.action"))
 }
 
 # In cbind() a factor would become the numbers of its levels.
@@ -508,7 +510,7 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
     p.value = law$p,
     estimate = c(
       MMD = if (!several && !fused) sqrt(max(0, height * plain)),
-      "kernel R^2" = statistics$share, bandwidth
+      r.squared = statistics$share, bandwidth
     ),
     alternative = "the distributions differ",
     method = test_title(

@@ -154,8 +154,10 @@ mmd_pairwise.formula <- function(formula, data = NULL, subset, na.action, ...,
                                  blocks = NULL, clusters = NULL) {
   read <- test_samples(match.call(expand.dots = FALSE), formula, data,
                        missing(na.action), parent.frame())
-  mmd_pairwise.default(read$pooled, ..., blocks = read$blocks,
-                       clusters = read$clusters)
+  test <- mmd_pairwise.default(read$pooled, ..., blocks = read$blocks,
+                               clusters = read$clusters)
+  test$na.action <- read$na.action
+  test
 }
 
 # The samples as their pairs need them. What an average chooses, noise, comes

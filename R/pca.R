@@ -218,7 +218,8 @@ fit_lines.kme_pca <- function(x, digits) {
   p <- length(x$values)
   c(
     pca_title(x), describe_sample(x$sample), kernel_lines(x$kernel),
-    sample_note(x$sample), paste0("center: ", describe_mean(x$mean, digits)),
+    sample_note(x$sample),
+    strwrap(paste("center:", describe_mean(x$mean, digits)), 81L, exdent = 2L),
     describe_shrinkage(x, digits),
     paste0(count_of(p, "component"), if (!is.na(x$rank)) {
       if (p == x$rank) ", all there are" else paste0(" of ", x$rank)
@@ -481,7 +482,7 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
   wanted <- "'object' must be a fit with an RBF kernel on points, not "
   x <- sample_points(object$sample, wanted, "on a matrix of values")
   if (!is_rbf(object$kernel)) {
-    stop_input(wanted, "with ", format_kernel(object$kernel))
+    stop_input(wanted, "with the ", format_kernel(object$kernel))
   }
   sites <- projection_sites(object)
   scores <- if (missing(newdata)) sample_scores(object) else

@@ -178,10 +178,10 @@ describe_scaling <- function(kernel) {
     return(NULL)
   }
   if (!is.matrix(scaling$factor)) {
-    return("of columns divided by their standard deviations")
+    return("columns standardized")
   }
   d <- ncol(scaling$factor)
-  paste0("of columns whitened by their covariance", if (scaling$rank < d) {
+  paste0("columns whitened by their covariance", if (scaling$rank < d) {
     paste0(" (rank ", scaling$rank, " of ", d, ")")
   })
 }

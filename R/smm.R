@@ -305,8 +305,10 @@ smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
   left <- terms(stats::as.formula(call("~", call$id), environment(formula)))
   attr(id, "layout") <- list(terms = keep_constants(layout, data),
                              response = keep_constants(left, data))
-  smm.default(formula_matrix(layout, structure(frame, terms = layout)),
-              if (answered) y, id = id, ...)
+  fit <- smm.default(formula_matrix(layout, structure(frame, terms = layout)),
+                     if (answered) y, id = id, ...)
+  fit$na.action <- attr(frame, "na.action")
+  fit
 }
 
 # The value of each bag from those of its rows, which must agree.

@@ -106,8 +106,8 @@ allowed_candidates <- function(estimator, sample) {
   if (if (open) knows_points(sample) else all(allowed)) {
     return(candidates)
   }
-  what <- if (knows_points(sample)) format_kernel(sample$kernel) else
-    "a matrix of kernel values"
+  what <- if (knows_points(sample))
+    paste("the", format_kernel(sample$kernel)) else "a matrix of kernel values"
   if (!open && (!any(allowed) || !is.null(estimator$shares))) {
     stop_input("'candidates' must ", if (any(allowed)) {
       "with given 'shares' all be for "

@@ -15,6 +15,9 @@ fit_lines.htest <- function(x, digits) {
     "", strwrap(x$method, prefix = "\t"), "",
     paste0("data:  ", paste(strwrap(x$data.name), collapse = "\n       ")),
     fill_lines(paste0(items, commas)), strwrap(maximum_line(x)),
+    if ("guard" %in% names(x$smoothing)) {
+      paste0(x$estimator$label, guard_words(list(share = x$smoothing["guard"])))
+    },
     paste("alternative hypothesis:", x$alternative),
     if (length(estimate)) {
       paste("sample estimates:", paste(each(estimate), collapse = ", "))
@@ -112,7 +115,6 @@ fit_rows.htest <- function(x, ...) {
   estimate <- x$estimate
   estimate <- estimate[!startsWith(as.character(names(estimate)), "bandwidth")]
   others <- number_columns(estimate[-1L])
-  names(others)[names(others) == "kernel.R.2"] <- "r.squared"
   as.data.frame(c(
     list(estimate = one_number(unname(estimate)[1L])), others,
     list(statistic = unname(x$statistic), p.value = x$p.value),

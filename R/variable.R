@@ -322,9 +322,9 @@ plain_term <- function(x) {
 
 # --- Formulas ----------------------------------------------------------------
 
-# list(variables: named, to be read; terms; extra) of a formula: the sum on each
-# of its two sides is one variable, of one without a left side each term is.
-# What else the frame has, such as blocks, is in `extra`.
+# list(variables: named, to be read; terms; na.action; extra) of a formula: the
+# sum on each of its two sides is one variable, of one without a left side each
+# term is. What else the frame has, such as blocks, is in `extra`.
 formula_variables <- function(call, formula, data, no_action, home, least,
                               extra = NULL) {
   call <- name_columns(call)
@@ -361,7 +361,7 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   rows <- if (.row_names_info(frame) > 0L) row.names(frame)
   list(variables = lapply(groups, \(g) bind_terms(frame[g], names(frame)[g],
                                                   rows)),
-       terms = layout,
+       terms = layout, na.action = attr(frame, "na.action"),
        extra = lapply(stats::setNames(paste0("(", extra, ")", recycle0 = TRUE),
                                       extra), \(name) frame[[name]]))
 }

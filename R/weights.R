@@ -2,10 +2,11 @@
 #'
 #' The estimate as a combination of the kernel's sections at the points of the
 #' sample, \eqn{\sum_i \beta_i k(x_i, \cdot)}{sum_i beta_i k(x_i, .)}: exactly
-#' for most estimators, as the nearest or as a second-order one for the
-#' marginalized ones (`"mkme"`, `"mmkme"`), which are no such combination.
+#' for most estimators, as the nearest or as a second-order one for those that
+#' are no such combination: with noise (`"mkme"`, `"mmkme"`, smoothing, stacks
+#' with a share of it) or a target. `coef()` refuses these.
 #'
-#' With the marginalized embedding \eqn{\tilde\mu}{mu}, the Gram matrix
+#' With such an embedding \eqn{\tilde\mu}{mu}, the Gram matrix
 #' \eqn{K} and its pseudo-inverse \eqn{K^+}{K^+}:
 #' \describe{
 #'   \item{`"projection"`}{\eqn{\beta = K^+ \tilde\mu(x)}{beta = K^+ mu(x)}: the
@@ -29,9 +30,9 @@
 #' Theorems 1 and 2 of Xia et al. print other constants and signs, with which
 #' the weights without noise are half the KME; the form above corrects them.
 #'
-#' @param fit A fit of [kme()] without a target.
+#' @param fit A fit of [kme()].
 #' @param type `"projection"` or `"taylor"` (for marginalized fits); fits
-#'   without noise have weights already, and these are returned.
+#'   that are such a combination have their weights, `coef()`, returned.
 #' @return The n weights, named by the rows of the sample.
 #' @details Stores \eqn{K}{K}: up to 32n^2 bytes and about 6n^3 flops
 #' for its spectrum, once for all fits on one [gram()].
@@ -52,11 +53,6 @@ as_weights <- function(fit, type = c("projection", "taylor")) {
   check_given(fit)
   take(fit, a_fit)
   type <- take(type, choice("projection", "taylor"))
-  if (!is.null(fit$estimator$target)) {
-    stop_input(
-      "'fit' must have no target, which is not a combination of its points"
-    )
-  }
   if (type == "taylor" && !is.null(fit$noise) && !is_rbf(fit$kernel)) {
     stop_input(
       "'type' must be \"projection\" for polynomial kernels, not \"taylor\""
