@@ -83,7 +83,8 @@
 #'   \eqn{\epsilon}{eps} (of a sketch `NULL`: 1 and 0)}
 #' \item{loo, error}{leave-one-out results, a list of `class`, `posterior`, and
 #'   `distance`, the squared distances to the class means; and the share of
-#'   points whose class there is wrong}
+#'   points whose class there is wrong; weighted by the prior, where that is
+#'   another figure, `print()` has it, and `glance()` as `prior.error`}
 #' \item{bandwidths, ridges}{what was tried, data frames of `factor`,
 #'   `bandwidth` or `ridge`, `error`, `log_posterior` (of softmax(v)),
 #'   `chosen`; else `NULL`}

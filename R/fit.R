@@ -142,7 +142,8 @@ update.kernmean_fit <- function(object, ...) {
   fields <- intersect(c(attr(asked, "fields"), if (!moved) c(
     "terms", if (!"data" %in% names(changes)) "na.action"
   )), names(object))
-  for (field in fields) fit[[field]] <- object[[field]]
+  # A gram of bags, an environment, has them.
+  if (is.list(fit)) fit[fields] <- object[fields]
   fit
 }
 
@@ -250,7 +251,8 @@ share_frame <- function(name, value, share) {
 #' `lambda`, `score`, ...), the kernel (`kernel`, `bandwidth`, `scale`) and the
 #' numbers that `print()` shows. `tidy()` and `augment()`:
 #' \describe{
-#'   \item{[kme()]}{`row` and `weight`; `.weight` and `.fitted`, the embedding.}
+#'   \item{[kme()]}{`row` and `weight`; `.weight` and `.fitted`, the embedding.
+#'     Weights are `coef()`, `NA` where that refuses.}
 #'   \item{[kme_pca()]}{by `matrix`, as of [stats::prcomp()]: `"u"` the scores
 #'     (`row`, `PC`, `value`), `"v"` the weights, `"d"` `PC`, `std.dev`,
 #'     `percent`, `cumulative`; the scores `.fittedPC1`, ...}

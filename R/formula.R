@@ -145,7 +145,8 @@ fit_formula <- function(.door, .call, .formula, .data, .no_action, .home, ...) {
   sample <- formula_sample(.call, .formula, .data, .no_action, .home)
   fit <- if (is.null(sample$weights)) .door(sample$x, ...) else
     .door(sample$x, ..., weights = sample$weights)
-  fit[c("terms", "na.action")] <- sample[c("terms", "na.action")]
+  fit$terms <- sample$terms
+  fit$na.action <- sample$na.action
   fit
 }
 

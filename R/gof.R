@@ -184,7 +184,8 @@ mmd_gof.formula <- function(formula, data = NULL, model, ..., subset,
   label <- c(x = paste(colnames(sample$x), collapse = ", "),
              model = deparse1(substitute(model)))
   test <- mmd_gof.default(labeled_points(sample$x, label), model, ...)
-  test[c("terms", "na.action")] <- sample[c("terms", "na.action")]
+  test$terms <- sample$terms
+  test$na.action <- sample$na.action
   test
 }
 

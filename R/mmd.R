@@ -37,6 +37,17 @@
 #' U_k/sigma_k)} with the unbiased \eqn{U_k}{U_k}, \eqn{\lambda =
 #' \sqrt{m(m-1)}}{lambda = sqrt(m(m - 1))} of the smaller sample and the mean
 #' squared kernel value \eqn{\sigma_k^2}{sigma_k^2}.
+#' @section PERMANOVA:
+#' `r.squared` is the \eqn{R^2}{R^2} of `vegan::adonis2(D ~ group)` on the
+#' distances of the kernel, \eqn{D_{ij}^2 = k(x_i, x_i) + k(x_j, x_j) - 2 k(x_i,
+#' x_j)}{D_ij^2 = k(x_i, x_i) + k(x_j, x_j) - 2 k(x_i, x_j)}, which for
+#' [kernel_linear()] are those of `dist()`; of a `dist` object, on the roots of
+#' its distances. It depends on the bandwidth: for `. ~ Species` in `iris` it is
+#' 0.58 at half the median distance, 0.78 at the median distance, 0.84 at twice
+#' that and 0.87 for the linear kernel, in both packages. So there is no size of
+#' it that is large: as a rule of thumb compare shares at the same bandwidth,
+#' and take that of the linear kernel for the usual share of variance. Under the
+#' null hypothesis of `groups` samples its mean is (groups - 1)/(N - 1).
 #' @section Cost:
 #' 2,048 permutations at a time are one walk over the tiles of the pooled Gram
 #' matrix, which is not stored: O(N^2 (d + B/30)) time, N B/8 bytes. Of clusters
@@ -54,7 +65,8 @@
 #' @param formula `response ~ group`, `cbind(a, b) ~ group`, or `. ~ group` for
 #'   all other columns but those of `blocks` and `clusters`.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
-#'   an error by default.
+#'   an error by default; of rows that `na.omit` drops the field `na.action` has
+#'   the numbers, and `print()` their count.
 #' @param kernel A kernel; [kernel_energy()] gives the energy test. A bandwidth
 #'   is chosen from the pooled sample.
 #' @param estimator The estimator of the kernel means, see [est_kme()].
@@ -78,7 +90,7 @@
 #' usual, and fields that all tests of this package have, `NULL` where they do
 #' not apply. `estimate` has for two samples the `MMD`, the root of the
 #' statistic (0 if that is negative), and the share of the total that lies
-#' between the samples, `kernel R^2`, \eqn{\sum_g m_g \|\hat\mu_g -
+#' between the samples, `r.squared`, \eqn{\sum_g m_g \|\hat\mu_g -
 #' \hat\mu\|^2 / \sum_i \|\phi(z_i) - \hat\mu\|^2}{sum_g m_g |mu_g - mu|^2 /
 #' sum_i |phi(z_i) - mu|^2} of plain means; and the bandwidth.
 #' \item{replicates, gamma}{the statistic of each draw; shape and scale of a

@@ -193,7 +193,8 @@ tried_kernels <- function(kernel, bandwidth, word, factors) {
       ", the largest tried"
     }
     kernel$rule <- if (ruled) {
-      paste0(format_number(factors[i], 3L), " times ", kernel$rule, end)
+      paste0(if (factors[i] != 1) paste(format_number(factors[i], 3L), "times "),
+             kernel$rule, end)
     } else if (length(values) > 1L) {
       paste0("of ", length(values), " given", end)
     }
@@ -408,9 +409,10 @@ check_same_space <- function(a, b, a_name, b_name) {
   }
   if (!same_kernel(a$kernel, b$kernel, ncol(a$x))) {
     stop_input(
-      both, " have the same kernel, not the ", format_kernel(a$kernel), " and ",
-      format_kernel(b$kernel), "; fit ", b_name, " with the kernel of ", a_name,
-      ", kernel = ", gsub("'", "", a_name), "$kernel"
+      both, " have the same kernel, not the ", format_kernel(a$kernel),
+      " and the ", format_kernel(b$kernel), "; fit ", b_name,
+      " with the kernel of ", a_name, ", kernel = ", gsub("'", "", a_name),
+      "$kernel"
     )
   }
 }

@@ -14,6 +14,8 @@ fit_lines.htest <- function(x, digits) {
   c(
     "", strwrap(x$method, prefix = "\t"), "",
     paste0("data:  ", paste(strwrap(x$data.name), collapse = "\n       ")),
+    if (inherits(x$kernel, "kernmean_kernel")) kernel_lines(x$kernel) else
+      unlist(Map(kernel_lines, x$kernel, names(x$kernel))),
     fill_lines(paste0(items, commas)), strwrap(maximum_line(x)),
     if ("guard" %in% names(x$smoothing)) {
       paste0(x$estimator$label, guard_words(list(share = x$smoothing["guard"])))
@@ -57,8 +59,6 @@ fit_summary.htest <- function(x) {
   amounts <- Filter(length, c(x[c("lambda", "alpha")], as.list(x$smoothing)))
   list(
     lines = c(
-      if (inherits(x$kernel, "kernmean_kernel")) kernel_lines(x$kernel) else
-        unlist(Map(kernel_lines, x$kernel, names(x$kernel))),
       sample_lines(x$sample),
       if (!is.null(noise)) noise_line(noise),
       paste(names(amounts), "=", vapply(amounts, \(amount) {

@@ -349,3 +349,19 @@ test_that("update() with data reads the formula's left side as it was", {
   expect_error(update(fit, data = as.matrix(iris[1:4])), "'data' must be",
                class = "kernmean_error_input")
 })
+
+test_that("with a prior the error is weighted by it, too", {
+  frame <- stats::na.omit(MASS::Pima.tr2)
+  fit <- kme_fda(type ~ ., frame, prior = c(0.9, 0.1), scale = TRUE)
+  wrong <- fit$loo$class != frame$type
+  want <- sum(c(0.9, 0.1) * tapply(wrong, frame$type, mean))
+  facts <- generics::glance(fit)
+  expect_near(facts$prior.error, want, 1e-12)
+  # By it bandwidth and ridge were chosen.
+  expect_near(want, fit$ridges$error[fit$ridges$chosen], 1e-12)
+  expect_match(paste(capture.output(fit), collapse = " "),
+               paste(format(want, digits = 4), "weighted by the prior"),
+               fixed = TRUE)
+  plain <- generics::glance(kme_fda(type ~ ., frame, scale = TRUE))
+  expect_equal(plain$prior.error, plain$error)
+})

@@ -18,9 +18,13 @@ test_that("a kernel mean has rows of its points and one row in all", {
     expect_identical(unname(as.matrix(points[1:2])), unname(x))
     if (is.null(fit$noise)) {
       expect_near(sum(points$.weight * points$.fitted), fit$norm2, 1e-12)
+      expect_identical(points$.weight, coef(fit))
+    } else {
+      expect_identical(points$.weight, rep(NA_real_, nrow(x)))
     }
     expect_identical(tidy.kernmean_fit(fit),
-                     data.frame(row = seq_len(nrow(x)), weight = coef(fit)))
+                     data.frame(row = seq_len(nrow(x)),
+                                weight = points$.weight))
     again <- augment.kernmean_fit(fit, newdata = x)
     expect_near(again$.fitted, points$.fitted, 1e-12)
   }
@@ -200,6 +204,62 @@ test_that("new rows may have one name twice", {
   rownames(new) <- c("p", "p", "q")
   expect_identical(generics::augment(fit, newdata = new),
                    generics::augment(fit, newdata = `rownames<-`(new, NULL)))
+})
+
+test_that("rows that were dropped are kept, counted and printed", {
+  frame <- transform(airquality, late = Month > 7)
+  lost <- which(is.na(frame$Ozone))
+  rest <- frame[-lost, ]
+  doors <- list(
+    \(d, ...) kme(~ Ozone + Wind, d, ...),
+    \(d, ...) kme_pca(~ Ozone + Wind, d, ...),
+    \(d, ...) kme_cov(~ Ozone + Wind, d, ...),
+    \(d, ...) kme_density(~ Ozone, d, m = 2, ...),
+    \(d, ...) kme_fda(late ~ Ozone, d, ...),
+    \(d, ...) smm(~ Ozone + Wind, d, id = Month, nu = 0.2, ...),
+    \(d, ...) bag_gram(Month ~ Ozone, d, ...),
+    \(d, ...) mmd_set(Ozone ~ late, d, B = 9, ...),
+    \(d, ...) mmd_pairwise(Ozone ~ late, d, B = 19, ...),
+    \(d, ...) mmd_gof(~ Ozone, d, "normal", B = 9, ...),
+    \(d, ...) hsic_test(Ozone ~ Wind, d, B = 9, ...),
+    \(d, ...) rkhs_iv(Ozone ~ Wind | Temp, d, lambda = 1, mu = 1, ...)
+  )
+  for (door in doors) {
+    refused(door(frame), "37 NA")
+    set.seed(1)
+    fit <- quietly(door(frame, na.action = na.omit))
+    set.seed(1)
+    whole <- quietly(door(rest))
+    expect_identical(as.vector(stats::na.action(fit)), lost)
+    expect_identical(nobs(fit), nobs(whole))
+    expect_null(whole$na.action)
+    words <- "37 rows with missing values dropped"
+    printed <- capture.output(print(fit))
+    expect_identical(printed[printed != words], capture.output(print(whole)))
+    expect_identical(sum(printed == words), 1L)
+  }
+  fit <- kme(~ Ozone + Wind, frame, na.action = na.omit)
+  expect_identical(update(fit, estimator = "skmse")$na.action, fit$na.action)
+  expect_null(update(fit, data = rest)$na.action)
+  test <- mmd_set(Ozone ~ late, frame, B = 9, na.action = na.omit)
+  expect_identical(update(test, B = 19)$na.action, test$na.action)
+})
+
+test_that("prints say what a guard inside a fit keeps", {
+  guarded <- est_skmse(guard = TRUE)
+  k <- kernel_rbf(1)
+  shares <- function(fit, share) {
+    expect_match(paste(capture.output(print(fit)), collapse = " "),
+                 paste0("guard +keeps +", format(100 * share, digits = 2), "%"))
+  }
+  fit <- kme_pca(x, k, ncomp = 2, center = guarded)
+  shares(fit, fit$mean$guard$share)
+  fit <- kme_cov(x, kernel_x = k, center = guarded)
+  shares(fit, fit$variables[[1]]$mean$guard$share)
+  fit <- kme_density(x, k, m = 2, estimator = "smooth")
+  shares(fit, fit$mean$guard$share)
+  test <- mmd_set(x[1:15, ], x[16:33, ], kernel = k, estimator = guarded)
+  shares(test, test$smoothing[["guard"]])
 })
 
 test_that("what does not fit is refused", {

@@ -381,3 +381,48 @@ test_that("a fit survives being saved and loaded", {
   expect_near(kme(back, estimator = "fkmse")$lambda,
               kme(x, estimator = "fkmse")$lambda, 1e-6)
 })
+
+test_that("coef() is what predicts, or as_weights() is named", {
+  x <- scale(as.matrix(iris[seq(1, 150, 6), 1:4]))
+  z <- x[1:5, ] + 0.3
+  k <- kernel_rbf(1.5)
+  own <- kme(x, k, weights = seq_len(25) / 325)
+  plain <- list(
+    kme(x, k), own, kme(x, k, "skmse"), kme(x, k, "fkmse"),
+    kme(x, k, est_skmse(guard = TRUE)), kme(x, k, est_fkmse(guard = TRUE)),
+    kme(x, k, "skmse", target = own), kme(x, k, est_smooth(0, 1)),
+    kme(x, kernel_linear(), "mkme"),
+    kme(x, k, est_stack(list(est_kme(), est_skmse(0.1), est_fkmse(0.3))))
+  )
+  for (fit in plain) {
+    w <- coef(fit)
+    expect_near(drop(gram_R(fit$kernel, x) %*% w), unname(predict(fit)), 1e-12)
+    expect_near(drop(gram_R(fit$kernel, z, x) %*% w), unname(predict(fit, z)),
+                1e-12)
+    expect_identical(unname(as_weights(fit)), w)
+    expect_identical(generics::tidy(fit)$weight, w)
+    expect_identical(generics::augment(fit)$.weight, w)
+    expect_identical(on_device(plot(fit, "weights"))$weight * 25, sort(25 * w))
+    if (is.null(fit$noise) && is.null(fit$covariance)) {
+      expect_identical(unclass(summary(fit)$weights)[["100%"]], max(25 * w))
+    }
+  }
+  sketch <- kme_sketch(x, 8, k)
+  fit <- kme(sketch, estimator = "skmse")
+  at <- sketch$landmarks[[1]]$points
+  expect_near(drop(gram_R(k, z, at) %*% coef(fit)), unname(predict(fit, z)),
+              1e-10)
+  normal <- list(weights = 1, means = matrix(0, 1, 4), covariances = diag(4))
+  for (fit in list(
+    kme(x, k, "mkme"), kme(x, k, "mmkme"), kme(x, k, est_smooth(0.4, 1)),
+    kme(x, k, est_mkme(guard = TRUE)), kme(x, k, "skmse", target = normal),
+    kme(x, k, est_stack(list(est_kme(), est_smooth(0.4, 1)), c(0.5, 0.5)))
+  )) {
+    refused(coef(fit), "as_weights")
+    refused(on_device(plot(fit, "weights")), "as_weights")
+    expect_identical(generics::augment(fit)$.weight, rep(NA_real_, 25))
+    expect_null(summary(fit)$weights)
+    # At the points the projection is the estimate.
+    expect_near(drop(gram_R(k, x) %*% as_weights(fit)), fit$fitted, 1e-9)
+  }
+})

@@ -432,7 +432,8 @@ test_that("what marginalized estimators cannot take is refused", {
     kme(x, rbf, "mmkme", noise = c(1, 2, 3)),
     kme(x, rbf, "mkme", select = "gcv"),
     kme(x, rbf, "mkme", noise = 1, select = "loocv"), as_weights(1),
-    as_weights(fit, "exact"), as_weights(aimed), as_weights(noisy, "taylor"),
+    as_weights(fit, "exact"), as_weights(aimed, "taylor"),
+    as_weights(noisy, "taylor"),
     plot(fit, type = "noise")
   )))
   expect_snapshot(writeLines(lines))

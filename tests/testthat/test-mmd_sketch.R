@@ -48,7 +48,7 @@ test_that("the share between samples has the total of all rows", {
   }
   for (groups in list(two, three)) {
     test <- mmd_test(sketch(groups), control = spectrum, B = 9)
-    expect_near(test$estimate[["kernel R^2"]], share(groups), 1e-10)
+    expect_near(test$estimate[["r.squared"]], share(groups), 1e-10)
   }
   # With landmarks that lose nothing it is that of the test of points.
   all <- kme_sketch(x, kme_landmarks(x, 90, rbf), groups = two)
@@ -258,7 +258,7 @@ test_that("nothing is found where nothing differs", {
       mmd_test(s, B = 19, control = test_control(null = null))
     )
     expect_identical(test$p.value, 1)
-    expect_identical(test$estimate[["kernel R^2"]], 0)
+    expect_identical(test$estimate[["r.squared"]], 0)
   }
 })
 

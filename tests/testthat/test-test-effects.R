@@ -14,9 +14,38 @@ between_R <- function(K, group) {
   sum(diag(crossprod(z, center %*% z)) / colSums(z)) / sum(diag(center))
 }
 
+test_that("the share is R^2 of PERMANOVA on the distances of the kernel", {
+  # 1 - sum_g sum_(i<j in g) d_ij^2/n_g / (sum_(i<j) d_ij^2/N), Anderson (2001),
+  # which vegan::adonis2() gives.
+  permanova_R <- function(d2, group) {
+    within <- vapply(split(seq_along(group), group), \(g) {
+      sum(d2[g, g]) / length(g)
+    }, 1)
+    1 - sum(within) / (sum(d2) / length(group))
+  }
+  flowers <- as.matrix(iris[1:4])
+  distance <- as.matrix(dist(flowers))
+  by_species <- \(...) {
+    generics::tidy(mmd_set(. ~ Species, iris, ..., B = 9))$r.squared
+  }
+  for (theta in c(0.5, 1, 2) * 2.359787) {
+    d2 <- 2 - 2 * exp(-distance^2 / (2 * theta^2))
+    expect_near(by_species(kernel = kernel_rbf(theta)),
+                permanova_R(d2, iris$Species), 1e-10)
+  }
+  # The figures of the help, of adonis2() too.
+  shares <- vapply(c(0.5, 1, 2) * 2.359787, \(theta) {
+    by_species(kernel = kernel_rbf(theta))
+  }, 1)
+  expect_near(shares, c(0.5754715, 0.7752795, 0.8448304), 1e-6)
+  expect_near(by_species(kernel = kernel_linear()), 0.8689444, 1e-7)
+  expect_near(mmd_test(dist(flowers), iris$Species, B = 9)$estimate[[1]],
+              permanova_R(distance, iris$Species), 1e-10)
+})
+
 test_that("the share between groups is that of the kernel means", {
   two <- rep(1:2, c(9, 7))
-  share <- \(...) mmd_set(..., B = 9)$estimate[["kernel R^2"]]
+  share <- \(...) mmd_set(..., B = 9)$estimate[["r.squared"]]
   want <- between_R(K, two)
   expect_near(share(x, y, rbf), want, 1e-12)
   for (estimator in list("skmse", est_fkmse(0.1), \(s) rep(0.5 / s$n, s$n))) {
@@ -24,7 +53,7 @@ test_that("the share between groups is that of the kernel means", {
   }
   expect_near(share(x, y, rbf, statistic = "unbiased"), want, 1e-12)
   expect_near(share(x, y, rbf, bins = 3), want, 1e-12)
-  expect_near(mmd_set(x, y, rbf, null = "gamma")$estimate[["kernel R^2"]],
+  expect_near(mmd_set(x, y, rbf, null = "gamma")$estimate[["r.squared"]],
               want, 1e-12)
   expect_equal(share(x, y, rbf, est_mkme(0.2)),
                between_R(gram_R(kernel_rbf(sqrt(1.3^2 + 0.4)), pooled), two),
@@ -139,7 +168,7 @@ test_that("the share between groups survives a linear kernel far from 0", {
   for (estimator in c("kme", "skmse", "fkmse")) {
     test <- mmd_test(x ~ g, kernel = kernel_linear(), estimator = estimator,
                      B = 9)
-    expect_equal(test$estimate[["kernel R^2"]], plain, tolerance = 1e-6,
+    expect_equal(test$estimate[["r.squared"]], plain, tolerance = 1e-6,
                  label = estimator)
   }
 })
