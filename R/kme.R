@@ -11,12 +11,13 @@
 #' each, how its parameters are selected, and which one to take.
 #'
 #' `coef()` gives the weights where the estimate is nothing but weights on its
-#' points, so that K `coef(fit)` is `predict(fit)`; it refuses noise and targets,
-#' of which [as_weights()] has the nearest. `predict()` gives the embedding at new points (a fit on
-#' [as_gram()] takes their m by n kernel values), [plot()][plot.kernmean_fit]
-#' the selection curve, the embedding or the weights. `update()` fits again with
-#' other arguments: on the same points unless `x` (or `data`) is given; another
-#' estimator drops the rule of selection and own weights.
+#' points, so that K `coef(fit)` is `predict(fit)`; it refuses noise and
+#' targets, of which [as_weights()] has the nearest. `predict()` gives the
+#' embedding at new points (a fit on [as_gram()] takes their m by n kernel
+#' values), [plot()][plot.kernmean_fit] the selection curve, the embedding or
+#' the weights. `update()` fits again with other arguments: on the same points
+#' unless `x` (or `data`) is given; another estimator drops the rule of
+#' selection and own weights.
 #'
 #' @section Cost:
 #' KME and S-KMSE sum over tiles of the Gram matrix, which is never stored:
@@ -44,8 +45,8 @@
 #'   see [units]. Not with a `gram`, which has its own.
 #' @param formula A formula without response.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
-#'   an error by default, `na.action = na.omit` drops their rows, which the field
-#'   `na.action` then has and `print()` counts.
+#'   an error by default, `na.action = na.omit` drops their rows, which the
+#'   field `na.action` then has and `print()` counts.
 #'
 #' @return An object of class `kme`, a list with
 #' \item{weights}{the n weights \eqn{\beta}{beta}, in all `parts` together; of a

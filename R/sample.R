@@ -193,8 +193,8 @@ tried_kernels <- function(kernel, bandwidth, word, factors) {
       ", the largest tried"
     }
     kernel$rule <- if (ruled) {
-      paste0(if (factors[i] != 1) paste(format_number(factors[i], 3L), "times "),
-             kernel$rule, end)
+      sub("^1 times ", "", paste0(format_number(factors[i], 3L), " times ",
+                                  kernel$rule, end))
     } else if (length(values) > 1L) {
       paste0("of ", length(values), " given", end)
     }

@@ -103,7 +103,8 @@ fit_facts.htest <- function(x) {
     nobs = if (is.null(x$variables)) sum(x$sizes) else
       x$variables[[1L]]$sample$n,
     B = if (is.null(x$replicates)) NA_integer_ else length(x$replicates),
-    null = x$null, type = x$type, estimator = x$estimator$name,
+    r.squared = x$estimate["r.squared"], null = x$null, type = x$type,
+    estimator = x$estimator$name,
     lambda = x$lambda, method = x$method
   )
 }
@@ -114,7 +115,8 @@ fit_rows.htest <- function(x, ...) {
   check_dots(...)
   estimate <- x$estimate
   estimate <- estimate[!startsWith(as.character(names(estimate)), "bandwidth")]
-  others <- number_columns(estimate[-1L])
+  others <- number_columns(estimate[seq_along(estimate) > 1L |
+                                      names(estimate) == "r.squared"])
   as.data.frame(c(
     list(estimate = one_number(unname(estimate)[1L])), others,
     list(statistic = unname(x$statistic), p.value = x$p.value),

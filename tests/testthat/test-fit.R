@@ -230,7 +230,7 @@ test_that("rows that were dropped are kept, counted and printed", {
     fit <- quietly(door(frame, na.action = na.omit))
     set.seed(1)
     whole <- quietly(door(rest))
-    expect_identical(as.vector(stats::na.action(fit)), lost)
+    expect_identical(as.vector(fit$na.action), lost)
     expect_identical(nobs(fit), nobs(whole))
     expect_null(whole$na.action)
     words <- "37 rows with missing values dropped"

@@ -383,7 +383,7 @@ test_that("a fit survives being saved and loaded", {
 })
 
 test_that("coef() is what predicts, or as_weights() is named", {
-  x <- scale(as.matrix(iris[seq(1, 150, 6), 1:4]))
+  x <- unname(scale(as.matrix(iris[seq(1, 150, 6), 1:4])))
   z <- x[1:5, ] + 0.3
   k <- kernel_rbf(1.5)
   own <- kme(x, k, weights = seq_len(25) / 325)
@@ -409,7 +409,7 @@ test_that("coef() is what predicts, or as_weights() is named", {
   }
   sketch <- kme_sketch(x, 8, k)
   fit <- kme(sketch, estimator = "skmse")
-  at <- sketch$landmarks[[1]]$points
+  at <- fit$sample$x
   expect_near(drop(gram_R(k, z, at) %*% coef(fit)), unname(predict(fit, z)),
               1e-10)
   normal <- list(weights = 1, means = matrix(0, 1, 4), covariances = diag(4))

@@ -16,7 +16,7 @@ test_that("a Gram matrix of bags has a row for each of them", {
   row <- generics::glance(g)
   expect_identical(row, data.frame(
     nobs = 6L, points = 37L, estimator = "skmse", target = NA_character_,
-    level2 = "rbf", bandwidth2 = g$level2$bandwidth, kernel = rbf$formula,
+    level2 = "rbf", bandwidth2 = g$level2$bandwidth, kernel = rbf$title,
     bandwidth = 1.5, scale = "FALSE"
   ))
 })

@@ -136,7 +136,7 @@ test_that("values, norm and inner products of one fit agree", {
   plain <- kme(x, kernel_rbf(0.8))
   expect_near(kme_inner(plain, fit), mean(fit$fitted), 1e-12)
   expect_near(sum(fit$weights), fit$c, 1e-12)
-  expect_identical(coef(fit), fit$weights)
+  refused(coef(fit), "as_weights")
   # Rows of new points do not see each other.
   z <- random_points(5, 3)
   expect_near(predict(fit, z)[2], predict(fit, z[2, , drop = FALSE]), 1e-13)

@@ -26,7 +26,11 @@ test_that("the share is R^2 of PERMANOVA on the distances of the kernel", {
   flowers <- as.matrix(iris[1:4])
   distance <- as.matrix(dist(flowers))
   by_species <- \(...) {
-    generics::tidy(mmd_set(. ~ Species, iris, ..., B = 9))$r.squared
+    test <- mmd_test(. ~ Species, iris, ..., B = 9)
+    share <- test$estimate[["r.squared"]]
+    expect_identical(generics::tidy(test)$r.squared, share)
+    expect_identical(generics::glance(test)$r.squared, share)
+    share
   }
   for (theta in c(0.5, 1, 2) * 2.359787) {
     d2 <- 2 - 2 * exp(-distance^2 / (2 * theta^2))
