@@ -279,7 +279,7 @@ format_kernel <- function(kernel) {
     paste(c(kernel$title, if (!is.null(theta)) paste("bandwidth", theta),
             kernel$rule, describe_scaling(kernel)), collapse = ", "),
     if (!is.null(equal)) paste0(
-      " where ", paste(equal, collapse = " and "),
+      ", where ", paste(equal, collapse = " and "),
       if (length(equal) > 1L) " are" else " is", " the same, else 0"
     )
   )

@@ -154,7 +154,7 @@ test_that("a zero median falls back to the smallest distance, with a warning", {
   expect_warning(k <- fit_kernel(kernel_rbf(), cbind(x)),
                  class = "kernmean_warning")
   expect_identical(k$bandwidth, 3)
-  expect_output(print(k), "(smallest positive distance)", fixed = TRUE)
+  expect_output(print(k), "bandwidth 3, the smallest positive distance")
   expect_warning(k <- fit_kernel(kernel_laplace(), cbind(x, x)),
                  class = "kernmean_warning")
   expect_identical(k$bandwidth, 6)
@@ -163,7 +163,7 @@ test_that("a zero median falls back to the smallest distance, with a warning", {
 test_that("equal points, or one point, have bandwidth 1 without a warning", {
   expect_silent(k <- fit_kernel(kernel_rbf(), matrix(7, 5, 2)))
   expect_identical(k$bandwidth, 1)
-  expect_output(print(k), "(all points are equal)", fixed = TRUE)
+  expect_output(print(k), "bandwidth 1, all points are equal")
   expect_silent(k <- fit_kernel(kernel_rbf(), matrix(7, 1, 2)))
   expect_identical(k$bandwidth, 1)
 })
