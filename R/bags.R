@@ -63,7 +63,8 @@
 #' @param scale The units of the columns over all points, see [units].
 #' @param bandwidth2 s, for `"rbf"` and `"laplace"`: `"median"` or a number.
 #' @param degree,offset p and c, for `"poly"`.
-#' @param formula `id ~ a + b`: the bag of each row, and its columns.
+#' @param formula `id ~ a + b`: the bag of each row, and its columns; or the
+#'   other way round, `cbind(a, b) ~ id` or `. ~ id`, as in [mmd_test()].
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #' @return A [gram()] of M rows with the names of the bags (class `c("bag_gram",
@@ -218,9 +219,9 @@ make_bags <- function(plan, kernel = NULL) {
 #' @export
 bag_gram.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_formula(formula, data, ...names(), "id")
-  check_left(formula_terms(formula, data))
   parts <- formula_parts(match.call(expand.dots = FALSE), formula, data,
-                         missing(na.action), parent.frame(), "id ~ a + b")
+                         missing(na.action), parent.frame(), "id ~ a + b",
+                         bags = TRUE)
   bag_gram.default(parts$x,
                    id = structure(parts$response, layout = parts$layout), ...)
 }

@@ -66,7 +66,8 @@
 #' @param prior Probabilities of the classes, in the order of the levels or with
 #'   their names; by default the shares in the sample.
 #' @param progress Show how far the choice has come, from 800 points on?
-#' @param formula `class ~ a + b` with numeric variables on the right.
+#' @param formula `class ~ a + b` with numeric variables on the right, or the
+#'   other way round, `cbind(a, b) ~ class` or `. ~ class`, as in [mmd_test()].
 #'
 #' @return An object of class `kme_fda`, a list with
 #' \item{prior, counts, lev}{prior, number of points and names of the classes;
@@ -166,7 +167,8 @@ kme_fda_arguments <- door_table(
 kme_fda.formula <- function(formula, data = NULL, subset, na.action, ...) {
   check_formula(formula, data, ...names(), "grouping")
   parts <- formula_parts(match.call(expand.dots = FALSE), formula, data,
-                         missing(na.action), parent.frame(), "class ~ a + b")
+                         missing(na.action), parent.frame(), "class ~ a + b",
+                         bags = FALSE)
   fit <- kme_fda.default(parts$x, grouping = parts$response, ...)
   fit[names(parts$layout)] <- parts$layout
   fit
@@ -222,8 +224,9 @@ check_prior <- function(prior, counts) {
 #' @return `predict()` returns `list(class, posterior, x)` as for
 #'   [MASS::lda()], `x` the scores; or one of the first two.
 #' @export
-predict.kme_fda <- function(object, newdata, prior = object$prior, dimen,
-                            ..., type = c("all", "class", "probability")) {
+predict.kme_fda <- function(object, newdata,
+                            type = c("all", "class", "probability"), ...,
+                            prior = object$prior, dimen) {
   check_dots(...)
   type <- take(type, choice("all", "class", "probability"))
   prior <- check_prior(prior, object$counts)

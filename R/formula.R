@@ -150,6 +150,82 @@ fit_formula <- function(.door, .call, .formula, .data, .no_action, .home, ...) {
   fit
 }
 
+# --- Groups on either side ---------------------------------------------------
+
+is_grouping <- \(x) is.factor(x) || is.character(x) || is.logical(x)
+
+# A formula with its groups on this side, 2 left, 3 right: turned where only the
+# other one is a grouping variable, or the left has several columns. A dot
+# leaves out `used`.
+turn_formula <- function(formula, data, side, used = NULL) {
+  check_dot(formula)
+  if (length(formula) != 3L) {
+    return(formula)
+  }
+  if (side == 2L) check_left(formula_terms(formula, data))
+  groups <- side_value(formula, side, data)
+  other <- 5L - side
+  others <- if (!is_grouping(groups)) side_value(formula, other, data)
+  if (is_grouping(others) ||
+        is.null(groups) && side == 2L && is.numeric(others)) {
+    columns <- side_columns(formula, data, side, used)
+    formula[[side]] <- formula[[other]]
+    formula[[other]] <- if (side == 2L) sum_of(columns) else
+      if (length(columns) == 1L) columns[[1L]] else
+        as.call(c(quote(cbind), columns))
+  }
+  formula
+}
+
+# One side as a variable of one column; NULL if it has several, and list() if it
+# can only be read as part of the formula.
+side_value <- function(formula, side, data) {
+  part <- formula[[side]]
+  if (length(summands(part)) > 1L || "." %in% all.vars(part)) {
+    return(NULL)
+  }
+  value <- tryCatch(suppressWarnings(eval(part, data, environment(formula))),
+                    error = \(e) list())
+  if (NCOL(value) == 1L) value
+}
+
+# The columns on a side, as a list of their names or calls.
+side_columns <- function(formula, data, side, used) {
+  if (side == 3L) {
+    layout <- formula_terms(formula, data_without(data, used))
+    if (any(attr(layout, "order") > 1L)) {
+      stop_input("'formula' must have no interactions beside its groups")
+    }
+    return(lapply(attr(layout, "term.labels"), str2lang))
+  }
+  left <- formula[[2L]]
+  parts <- bound_parts(left)
+  if (identical(left, quote(.))) left_columns(formula, data, used) else
+    if (is.null(parts)) list(left) else parts
+}
+
+# a and b of cbind(a, b).
+bound_parts <- function(part) {
+  if (is.call(part) && identical(part[[1L]], quote(cbind))) as.list(part)[-1L]
+}
+
+# Groups on this side that are numbers of which some come once: classes and
+# samples take two points or more. Bags may have one, unless the other side
+# would make groups.
+check_groups_of <- function(groups, points, formula, side, bags = FALSE) {
+  once <- \(x) !all(is.na(x) | x %in% x[duplicated(x)])
+  one <- NCOL(points) == 1L
+  if (is.numeric(groups) && once(groups) && !(bags && (!one || once(points)))) {
+    calls <- vapply(if (one) 2:3 else side, \(at) {
+      formula[[at]] <- call("factor", formula[[at]])
+      deparse1(formula)
+    }, "")
+    stop_input("'formula' must have groups on one side, and '",
+               deparse1(formula[[side]]), "' is numeric; factor() makes ",
+               "groups of numbers, as in ", paste(calls, collapse = " or "))
+  }
+}
+
 sum_of <- \(parts) Reduce(\(a, b) call("+", a, b), parts)
 
 # a, b and c of a + b + c.
@@ -201,11 +277,11 @@ keep_constants <- function(layout, data) {
   layout
 }
 
-# A formula with a response: list(response, x: the matrix of the other columns,
+# A formula of groups and columns: list(response, x: the matrix of the columns,
 # layout: what new data are read by, list(terms: of these columns, response,
 # na.action)).
-formula_parts <- function(call, formula, data, no_action, home, example) {
-  check_dot(formula)
+formula_parts <- function(call, formula, data, no_action, home, example, bags) {
+  formula <- turn_formula(formula, data, 2L)
   layout <- formula_terms(formula, data)
   if (attr(layout, "response") == 0L) {
     stop_input("'formula' must have a left side, as in ", example)
@@ -215,8 +291,9 @@ formula_parts <- function(call, formula, data, no_action, home, example) {
   left <- terms(stats::as.formula(left, environment(layout)))
   # With what scale() or poly() were fitted to, for new data.
   right <- stats::delete.response(attr(frame, "terms"))
-  list(response = frame[[1L]],
-       x = formula_matrix(right, structure(frame[-1L], terms = right)),
+  x <- formula_matrix(right, structure(frame[-1L], terms = right))
+  check_groups_of(frame[[1L]], x, formula, 2L, bags)
+  list(response = frame[[1L]], x = x,
        layout = list(terms = keep_constants(right, data),
                      response = keep_constants(left, data),
                      na.action = attr(frame, "na.action")))

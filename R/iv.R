@@ -326,17 +326,24 @@ iv_arguments <- door_table(
 #' @param y The outcome, numeric; `NA` where a row is not in the first moment.
 #' @param w Multiplier of g in the second moment, a number for each row, or
 #'   `NULL` for 1. It is no weight of rows, and its units matter: where it is
-#'   far larger than 1 the second moment outweighs the first.
+#'   far larger than 1 the second moment outweighs the first. With a formula it
+#'   is found in `data` first, as `subset` is.
 #' @param subset The rows of each moment: 1 (or `TRUE`) for the first, with the
 #'   instruments `d`, 0 for the second, with `c`; or `list(c = , d = )` of two
-#'   such vectors, which may overlap. `NULL`: all rows in both. It leaves out no
-#'   rows: rows of neither moment still enter the penalties.
+#'   such vectors, which may overlap (not with a formula). `NULL`: all rows in
+#'   both. It leaves out no rows: rows of neither moment still enter the
+#'   penalties.
 #' @param kernel One kernel for all blocks, or a list by block, `list(a = , b =
 #'   , c = , d = )`; as in [rkhs_iv()].
 #' @param lambda_c,lambda_d The ridges of the two instruments, as `lambda` of
 #'   [rkhs_iv()].
 #' @param mu_g,mu_h The penalties of g and h, both or neither: positive numbers,
 #'   or several values, those of `mu_h` the same multiple of those of `mu_g`.
+#' @param formula `y ~ a | b | c | d`, the blocks in the order of the arguments,
+#'   each a sum of columns, as in `y ~ a1 + a2 | b1 | b1 + c1 | d1 + d2`. A dot
+#'   in c stands for the columns of b, in d for those of a.
+#' @param data,na.action As in [stats::model.frame()]; missing values are an
+#'   error by default, but for y outside the first moment.
 #' @return An object of class `c("rkhs_iv_nested", "rkhs_iv")`, as of
 #'   [rkhs_iv()], with `list(g, h)` in `coefficients`, the columns `g` and `h`
 #'   of `fitted.values`, the columns `first` (\eqn{y - g}) and `second`
@@ -357,15 +364,22 @@ iv_arguments <- door_table(
 #' b <- rnorm(n)
 #' a <- (b + d + e) / 2
 #' y <- a^2 + e + rnorm(n) / 2
-#' fit <- rkhs_iv_nested(a, b, b, d, y)
+#' fit <- rkhs_iv_nested(y ~ a | b | b | d)
 #' fit
 #' plot(fit)
-#' predict(fit, list(a = c(0, 1), b = c(0, 1)))
+#' predict(fit, data.frame(a = c(0, 1), b = c(0, 1)))
 #' @export
-rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
-                           kernel = NULL, penalty = c("norm", "l2"),
-                           lambda_c = NULL, lambda_d = NULL, mu_g = NULL,
-                           mu_h = NULL, preset = NULL, control = iv_control()) {
+rkhs_iv_nested <- function(a, ...) {
+  UseMethod("rkhs_iv_nested")
+}
+
+#' @rdname rkhs_iv_nested
+#' @export
+rkhs_iv_nested.default <- function(a, b, c, d, y, w = NULL, subset = NULL,
+                                   kernel = NULL, penalty = c("norm", "l2"),
+                                   lambda_c = NULL, lambda_d = NULL,
+                                   mu_g = NULL, mu_h = NULL, ...,
+                                   preset = NULL, control = iv_control()) {
   asked <- request(nested_arguments)
   ratio <- asked$mu_h[1L] / asked$mu_g[1L]
   if (length(asked$mu_g) != length(asked$mu_h) ||
@@ -383,14 +397,15 @@ rkhs_iv_nested <- function(a, b, c, d, y, w = NULL, subset = NULL,
 }
 
 nested_arguments <- door_table(
-  "rkhs_iv_nested", a = anything, b = anything, c = anything, d = anything,
-  y = anything, w = anything, subset = anything, kernel = anything,
+  "rkhs_iv_nested.default", a = anything, b = anything, c = anything,
+  d = anything, y = anything, w = anything, subset = anything,
+  kernel = anything,
   penalty = choice("norm", "l2"), lambda_c = a_lambda, lambda_d = a_lambda,
   mu_g = penalties, mu_h = penalties, preset = a_preset,
   control = an_iv_control,
   rules = list(when("preset", lambda_c = NULL, lambda_d = NULL, mu_g = NULL,
                     mu_h = NULL)),
-  aside = c("a", "b", "c", "d", "y")
+  aside = c("a", "b", "c", "d", "y"), hints = iv_arguments$hints
 )
 
 # The fit of a request. `called`: its names for the blocks of the estimator, see
@@ -519,58 +534,98 @@ moment_rows <- function(subset, n) {
 #' @rdname rkhs_iv
 #' @export
 rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  check_formula(formula, data, ...names(), c("x", "y", "z"))
-  parts <- iv_parts(formula, data)
-  frame <- formula_frame(match.call(expand.dots = FALSE), parts$terms, data,
-                         missing(na.action), parent.frame())
-  layout <- attr(frame, "terms")
-  attr(layout, "groups") <- parts$groups
+  fit_moments(rkhs_iv.default, match.call(expand.dots = FALSE), formula, data,
+              missing(na.action), parent.frame(), c(x = 0L, z = 1L), ...)
+}
+
+#' @rdname rkhs_iv_nested
+#' @export
+rkhs_iv_nested.formula <- function(formula, data = NULL, w = NULL,
+                                   subset = NULL, na.action, ...) {
+  call <- match.call(expand.dots = FALSE)
+  # It says which moment a row is in, and leaves out none.
+  names(call)[names(call) == "subset"] <- "moment"
+  fit_moments(rkhs_iv_nested.default, call, formula, data, missing(na.action),
+              parent.frame(), c(a = 0L, b = 0L, c = 2L, d = 1L), ...)
+}
+
+# The fit of a door to the variables of a formula. .of: its blocks, and for each
+# the number of that which a dot in it stands for, 0 where there must be none.
+fit_moments <- function(.door, .call, .formula, .data, .no_action, .home, .of,
+                        ...) {
+  check_formula(.formula, .data, ...names(), c(names(.of), "y"))
+  parts <- iv_parts(.formula, .data, .of)
+  frame <- formula_frame(.call, parts$terms, .data, .no_action, .home)
   rows <- if (.row_names_info(frame) > 0L) row.names(frame)
-  columns <- lapply(parts$groups, \(g) {
-    bind_terms(frame[g], names(frame)[g], rows, named = TRUE)
-  })
-  y <- check_outcome(plain_term(frame[[1L]]), nrow(frame), names(frame)[1L])
+  y <- plain_term(frame[[1L]])
+  # Of nested fits rows outside the first moment need none.
+  if (length(.of) == 2L) y <- check_outcome(y, nrow(frame), names(frame)[1L])
   if (!is.null(rows)) names(y) <- rows
-  fit <- rkhs_iv.default(columns[[1L]], y, columns[[2L]], ...)
-  fit$terms <- keep_constants(layout, data)
+  fit <- do.call(.door, c(
+    lapply(parts$groups, \(g) {
+      bind_terms(frame[g], names(frame)[g], rows, named = TRUE)
+    }),
+    list(y = y), Filter(length, list(w = frame[["(w)"]],
+                                     subset = frame[["(moment)"]])), list(...)
+  ), quote = TRUE)
+  fit$terms <- keep_constants(structure(
+    attr(frame, "terms"), groups = parts$groups,
+    extra = as.list(.call)[c("w", "moment")]
+  ), .data)
   fit$na.action <- attr(frame, "na.action")
   fit
 }
 
-# list(terms of y ~ all variables, groups: the columns of its frame that are
-# regressors and instruments).
-iv_parts <- function(formula, data) {
+# list(terms of y ~ all variables, groups: the columns of its frame that are in
+# each block).
+iv_parts <- function(formula, data, of) {
+  # What stands between the bars.
+  sides <- list()
   right <- formula[[length(formula)]]
-  has_bar <- \(part) is.call(part) && identical(part[[1L]], quote(`|`))
-  shape <- paste("'formula' must be y ~ regressors | instruments, with",
-                 "exogenous regressors on both sides, as in",
-                 "y ~ x1 + x2 | x2 + z1")
-  if (length(formula) != 3L || !has_bar(right) || has_bar(right[[2L]])) {
-    stop_input(shape)
+  while (is.call(right) && identical(right[[1L]], quote(`|`))) {
+    sides <- c(right[[3L]], sides)
+    right <- right[[2L]]
   }
-  if ("." %in% all.vars(right[[2L]])) {
-    stop_input("'formula' must name its regressors; '.' stands for them after ",
-               "the bar")
+  sides <- c(right, sides)
+  shape <- if (length(of) == 2L) {
+    paste("'formula' must be y ~ regressors | instruments, with exogenous",
+          "regressors on both sides, as in y ~ x1 + x2 | x2 + z1")
+  } else {
+    "'formula' must be y ~ a | b | c | d, the blocks in this order"
   }
+  if (length(formula) != 3L || length(sides) != length(of)) stop_input(shape)
+  names(sides) <- names(of)
   layout_of <- \(...) {
     part <- stats::as.formula(as.call(list(quote(`~`), ...)))
     environment(part) <- environment(formula)
     formula_terms(part, data)
   }
-  # The regressors in place of the dot. (update.formula() reads its own text
-  # again, where y > 0 has lost its parentheses.)
-  after <- do.call(substitute, list(right[[3L]],
-                                    list(. = call("(", right[[2L]]))))
-  labels <- lapply(list(right[[2L]], after), \(side) {
+  labels <- list()
+  for (name in names(of)) {
+    side <- sides[[name]]
+    dotted <- "." %in% all.vars(side)
+    if (dotted && of[[name]] == 0L) {
+      stop_input("'formula' must name its regressors; '.' stands for them ",
+                 "after the bar")
+    }
+    # The regressors in place of the dot. (update.formula() reads its own text
+    # again, where y > 0 has lost its parentheses.)
+    if (dotted) {
+      side <- do.call(substitute, list(side, list(
+        . = call("(", sides[[of[[name]]]])
+      )))
+    }
     layout <- layout_of(side)
     if (attr(layout, "intercept") == 0L || any(attr(layout, "order") > 1L)) {
       stop_input("'formula' must have no interactions and no - 1; kernels ",
                  "make functions of all columns of a side")
     }
-    attr(layout, "term.labels")
-  })
-  if (!all(lengths(labels))) stop_input(shape)
-  check_dotted(right[[3L]], labels)
+    labels[[name]] <- attr(layout, "term.labels")
+    if (!length(labels[[name]])) stop_input(shape)
+    if (dotted) {
+      check_dotted(sides[[name]], labels[c(of[[name]], length(labels))])
+    }
+  }
   all <- unique(unlist(labels))
   layout <- layout_of(formula[[2L]], sum_of(lapply(all, str2lang)))
   known <- attr(layout, "term.labels")
@@ -585,9 +640,6 @@ iv_parts <- function(formula, data) {
 # misspelt name would leave a regressor among the instruments. labels: the terms
 # of both sides.
 check_dotted <- function(part, labels) {
-  if (!"." %in% all.vars(part)) {
-    return(invisible())
-  }
   layout <- stats::terms(stats::as.formula(call("~", part)),
                          allowDotAsName = TRUE)
   variables <- as.list(attr(layout, "variables"))[-1L]

@@ -442,7 +442,8 @@ iv_folds <- function(task) {
   if (length(bad) && (by_row || is.null(task$preset) ||
                         length(bad) == nlevels(of))) {
     stop_input("'folds' must have rows of each moment in each fold and ",
-               "outside it; they are lacking for fold '", bad[1L], "'")
+               "outside it; they are lacking for fold '", bad[1L], "' of ",
+               nlevels(of), ", for ", count_of(length(of), "row"))
   }
   if (!by_row) warn_sorted(of, task)
   factor(of, setdiff(levels(of), bad))

@@ -13,7 +13,8 @@
 #' @param newdata New points, with the columns of `x` by name; for a fit by
 #'   formula a data frame with the regressors; for a fit on a [gram()] without
 #'   points their kernel values with the sample. For a nested fit a list with
-#'   `a`, `b` or both of these. Without it, the points of the sample.
+#'   `a`, `b` or both of these, or of a formula a data frame with the columns of
+#'   both. Without it, the points of the sample.
 #' @param ... Must be empty.
 #' @return `rkhs_iv()`: the values of g, with the names of the rows. A nested
 #'   fit: a matrix with the columns `g` and `h`, or one of them.
@@ -47,6 +48,9 @@ predict.rkhs_iv <- function(object, newdata, ...) {
 }
 
 nested_values <- function(object, newdata) {
+  if (!is.null(object$terms) && is.data.frame(newdata)) {
+    newdata <- moment_blocks(object$terms, newdata, "newdata", c("a", "b"))
+  }
   inputs <- intersect(c("a", "b"), names(newdata))
   if (!is_plain_list(newdata) || !length(inputs) ||
         length(inputs) != length(newdata)) {
@@ -156,8 +160,8 @@ fitted.rkhs_iv <- function(object, type = c("function", "adversary"), ...) {
 #'
 #' @param object A fit of [rkhs_iv()] or [rkhs_iv_nested()].
 #' @param newdata `list(x = , y = , z = )`; for a fit by formula a data frame
-#'   with all of its variables; for a nested fit `list(a = , b = , c = , d = , y
-#'   = )`, and where the fit has them `w` and `subset`.
+#'   with all of its variables; else for a nested fit `list(a = , b = , c = ,
+#'   d = , y = )`, and where the fit has them `w` and `subset`.
 #' @param ... Must be empty.
 #' @return One number, at least 0.
 #' @details \eqn{O(t^3)} time and \eqn{16t^2} bytes.
@@ -232,16 +236,12 @@ an_iv_fit <- is_a("rkhs_iv", "a fit of rkhs_iv() or rkhs_iv_nested()")
 
 # The parts of new data by name.
 score_data <- function(object, newdata, nested) {
-  if (!is.null(object$terms)) {
+  if (!is.null(object$terms) && !(nested && is_plain_list(newdata))) {
     if (!is.data.frame(newdata)) {
       stop_input("'newdata' must be a data frame for a fit by formula, not ",
                  describe(newdata))
     }
-    sides <- lapply(1:2, \(l) {
-      read_term(object$terms, newdata, l, named = TRUE)
-    })
-    return(list(x = sides[[1L]], z = sides[[2L]],
-                y = formula_outcome(object$terms, newdata, "newdata")))
+    return(moment_data(object$terms, newdata, "newdata"))
   }
   needed <- if (!nested) c("x", "y", "z") else
     c("a", "b", "c", "d", "y", if (!is.null(object$w)) "w")
@@ -258,16 +258,14 @@ fit_request.rkhs_iv <- function(x, changes) {
   names <- names(x$blocks)
   if ("data" %in% names(changes) && !is.null(x$terms)) {
     data <- changes$data
-    if (!is.list(data) || any(c("x", "y", "z") %in% names(changes))) {
+    if (!is.list(data) || any(c(names, "y") %in% names(changes))) {
       stop_input("'data' must be a data frame with all columns of the ",
-                 "formula, without 'x', 'y' or 'z'")
+                 "formula, without ", quoted(c(names, "y"), 5L))
     }
     changes$data <- NULL
-    changes[c("x", "z")] <- lapply(1:2, \(l) {
-      read_term(x$terms, data, l, "data", named = TRUE)
-    })
-    changes$y <- stats::setNames(formula_outcome(x$terms, data, "data"),
-                                 row.names(data))
+    read <- moment_data(x$terms, data, "data")
+    names(read$y) <- row.names(data)
+    changes <- c(changes, read[!names(read) %in% names(changes)])
   }
   # What iv_control() sets may be changed by itself. The same points have the
   # same landmarks, and what was centered stays so.
@@ -300,6 +298,19 @@ fit_request.rkhs_iv <- function(x, changes) {
   asked[names] <- Map(variable_input, x$blocks, anew)
   asked$y <- x$y
   change_request(asked, changes)
+}
+
+# All that a formula says in other data: its blocks, y, and what stood beside.
+moment_data <- function(layout, data, label) {
+  extra <- lapply(attr(layout, "extra"), eval, data, environment(layout))
+  c(moment_blocks(layout, data, label, names(attr(layout, "groups"))),
+    list(y = formula_outcome(layout, data, label)),
+    Filter(length, list(w = extra$w, subset = extra$moment)))
+}
+
+moment_blocks <- function(layout, data, label, names) {
+  sapply(names, \(name) read_term(layout, data, name, label, named = TRUE),
+         simplify = FALSE)
 }
 
 # The left side of a formula in other data.
@@ -337,7 +348,7 @@ formula.rkhs_iv <- function(x, ...) {
   variables <- as.list(attr(layout, "variables"))[-1L]
   sides <- lapply(attr(layout, "groups"), \(group) sum_of(variables[group]))
   stats::as.formula(
-    call("~", variables[[1L]], call("|", sides[[1L]], sides[[2L]])),
+    call("~", variables[[1L]], Reduce(\(a, b) call("|", a, b), sides)),
     environment(layout)
   )
 }
@@ -363,12 +374,11 @@ fit_lines.rkhs_iv <- function(x, digits) {
     paste0(if (nested) "Nested kernel" else "Kernel",
            " instrumental variables, ",
            c(norm = "RKHS-norm", l2 = "empirical-L2")[[x$penalty]], " penalty"),
-    if (nested) {
-      c("E[y - g(a) | d] = 0", paste0("E[", moment_names(x)[2L], " | c] = 0"))
-    } else {
-      strwrap(paste0("E[", names$y, " - g(", names$x, ") | ", names$z, "] = 0"),
-              80L, exdent = 2L)
-    },
+    strwrap(paste0(
+      "E[", c(names$y, if (nested) paste0("h(", names$b, ")")), " - ",
+      c("", if (!is.null(x$w)) "w "), "g(", names[[2L]], ") | ",
+      if (nested) c(names$d, names$c) else names$z, "] = 0"
+    ), 80L, exdent = 2L),
     paste0(
       count_of(x$n, "row"), if (!all(unlist(x$rows))) {
         paste0(", ", sum(x$rows$d), " of the first moment and ", sum(x$rows$c),
@@ -396,7 +406,7 @@ fit_lines.rkhs_iv <- function(x, digits) {
     } else {
       "no intercept (y is not centered)"
     },
-    if (!is.null(groups) && all(groups[[1L]] %in% groups[[2L]])) {
+    if (!nested && !is.null(groups) && all(groups$x %in% groups$z)) {
       "every regressor is an instrument: endogeneity is not accounted for"
     },
     paste0("r'Pr/n = ", paste(number(x$criterion), collapse = " and ")),
@@ -409,11 +419,11 @@ is_nested_fit <- \(x) inherits(x, "rkhs_iv_nested")
 # What a formula calls the outcome and the terms of each block.
 iv_names <- function(x) {
   if (is.null(x$terms)) {
-    return(list(y = "y", x = "x", z = "z"))
+    return(as.list(stats::setNames(nm = c("y", names(x$blocks)))))
   }
   names <- vapply(as.list(attr(x$terms, "variables"))[-1L], deparse1, "")
   of <- lapply(attr(x$terms, "groups"), \(g) paste(names[g], collapse = ", "))
-  list(y = names[1L], x = of[[1L]], z = of[[2L]])
+  c(list(y = names[1L]), of)
 }
 
 iv_approximation <- function(x) {
@@ -509,7 +519,8 @@ fit_columns.rkhs_iv <- function(x, newdata, added) {
     y <- stats::setNames(data.frame(unname(x$y)), iv_names(x)$y)
     c(list(y), sapply(known, \(name) block_frame(x, name), simplify = FALSE))
   } else {
-    parts <- if (is_nested_fit(x)) newdata else list(x = newdata)
+    parts <- if (is_nested_fit(x) && is_plain_list(newdata)) newdata else
+      stats::setNames(list(newdata), names(x$blocks)[1L])
     parts <- parts[names(parts) %in% known]
     Map(part_frame, parts, names(parts))
   }

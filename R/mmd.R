@@ -63,7 +63,9 @@
 #' @param groups With a `gram` or a `dist` object: the group of each point, a
 #'   factor or a vector.
 #' @param formula `response ~ group`, `cbind(a, b) ~ group`, or `. ~ group` for
-#'   all other columns but those of `blocks` and `clusters`.
+#'   all other columns but those of `blocks` and `clusters`; or the other way
+#'   round, `group ~ a + b`, where the group is a factor, characters or logical
+#'   values, or has several columns on its other side.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default; of rows that `na.omit` drops the field `na.action` has
 #'   the numbers, and `print()` their count.
@@ -277,9 +279,9 @@ test_samples <- function(call, formula, data, na_default, home) {
   if (length(formula) != 3L) {
     stop_input("'formula' must be of the form response ~ group")
   }
-  check_dot(formula)
+  used <- c(all.vars(call$blocks), all.vars(call$clusters))
+  formula <- turn_formula(formula, data, 3L, used)
   if (identical(formula[[2L]], quote(.))) {
-    used <- c(all.vars(call$blocks), all.vars(call$clusters))
     formula[[2L]] <- as.call(c(quote(cbind),
                                left_columns(formula, data, used)))
   }
@@ -290,10 +292,13 @@ test_samples <- function(call, formula, data, na_default, home) {
   variables <- frame[!units]
   if (length(variables) != 2L) {
     stop_input("'formula' must have one grouping variable on its right, as ",
-               "interaction(a, b) is, not ", length(variables) - 1L)
+               "interaction(a, b) is, not ", length(variables) - 1L,
+               ", or one on its left, as factor(", names(variables)[1L],
+               ") is")
   }
   name <- names(variables)[1L]
   x <- check_data(plain_term(variables[[1L]]), name)
+  check_groups_of(variables[[2L]], x, formula, 3L)
   rownames(x) <- NULL
   if (is.null(colnames(x)) && ncol(x) == 1L) colnames(x) <- name
   pooled <- pool_groups(points_sample(x, NULL), variables[[2L]],
@@ -304,9 +309,7 @@ test_samples <- function(call, formula, data, na_default, home) {
 
 # In cbind() a factor would become the numbers of its levels.
 check_bound <- function(formula, data) {
-  left <- formula[[2L]]
-  bound <- is.call(left) && identical(left[[1L]], quote(cbind))
-  for (part in if (bound) as.list(left)[-1L]) {
+  for (part in bound_parts(formula[[2L]])) {
     if (is.factor(read_formula(eval(part, data, environment(formula))))) {
       stop_input("'formula' must have numeric columns only on its left; '",
                  deparse1(part), "' is a factor")

@@ -418,9 +418,11 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
 #' k(x_i, \cdot)}{P(z) = mu + sum_j s_j v_j = sum_i c_i k(x_i, .)} with the
 #' scores s of z and \eqn{c = Vs + b(1 - e'Vs)}{c = Vs + b (1 - e'Vs)}, b the
 #' weights of the kernel mean that centers (the last term is not b alone where
-#' the mean is shrunk; points of a mean on other points join the sum). The point
-#' whose image is nearest to the projection is where \eqn{\sum_i c_i k(x_i,
-#' z)}{sum_i c_i k(x_i, z)} is largest, a fixed point of \deqn{z \leftarrow
+#' the mean is shrunk; points of a mean on other points join the sum; a mean
+#' with noise or a mixture has those of its projection, [as_weights()]). The
+#' point whose image is nearest to the projection is where \eqn{\sum_i c_i
+#' k(x_i, z)}{sum_i c_i k(x_i, z)} is largest, a fixed point of
+#' \deqn{z \leftarrow
 #' \frac{\sum_i c_i k(z, x_i) x_i}{\sum_i c_i k(z, x_i)}}{z <- sum_i c_i k(z,
 #' x_i) x_i / sum_i c_i k(z, x_i)} (Mika et al. 1999; also with a bandwidth for
 #' each column). The iteration starts at the point of the sample with the
@@ -433,10 +435,7 @@ reconstruction_error.kme_pca <- function(object, newdata, ncomp = NULL, ...,
 #' The function may have several maxima: what is found is the one to which the
 #' start leads.
 #'
-#' @param object A fit of [kme_pca()] with an RBF kernel on points, centered by
-#'   a kernel mean without noise (marginalized estimators, smoothing and most
-#'   stacks have some; [as_weights()] makes weights of it) or a mixture as its
-#'   target.
+#' @param object A fit of [kme_pca()] with an RBF kernel on points.
 #' @param newdata New points, with the columns of the sample; without it, the
 #'   points of the sample are denoised.
 #' @param ncomp Number of leading components, `NULL` for all of the fit.
@@ -507,22 +506,20 @@ preimage.kme_pca <- function(object, newdata, ncomp = NULL, ..., tol = 1e-8,
 }
 
 # The points that a projection is a sum over, the sample first, and the weights
-# b of the centering mean on them: list(x, weights, origin), x relative to the
-# origin, near which the sums of both signs lose less.
+# b of the centering mean on them (where it is no such sum those of its
+# projection on the sample): list(x, weights, origin), x relative to the origin,
+# near which the sums of both signs lose less.
 projection_sites <- function(object) {
   parts <- merge_parts(embedding_parts(object$mean))
   plain <- vapply(parts, \(part) is.null(part$mixture) && is.null(part$noise),
                   NA)
-  if (!all(plain)) {
-    stop_input(
-      "'object' must be centered by weights on points, not by a kernel mean ",
-      "with noise or a mixture; noise becomes weights by center = ",
-      "kme(x, kernel, weights = as_weights(fit))"
-    )
-  }
   x <- unname(object$sample$x)
   origin <- colMeans(x)
   weights <- numeric(nrow(x))
+  if (!all(plain)) {
+    parts <- NULL
+    weights <- solve_spectrum(sample_gram(object$sample), object$at)
+  }
   sampled <- seq_len(nrow(x))
   for (part in parts) {
     if (same_sample(part$sample, object$sample)) {

@@ -120,7 +120,7 @@ door_table <- function(.door, ..., rules = list(), aside = "progress",
   defaults <- formals(get(.door, parent.frame()))
   doors[[.door]] <- list(
     door = .door, kinds = kinds, rules = rules, aside = aside, hints = hints,
-    dots = "..." %in% names(defaults),
+    dots = "..." %in% names(defaults), known = names(defaults),
     open = !vapply(kinds, \(kind) is.null(attr(kind, "open")), NA),
     required = !vapply(defaults[names], \(value) nzchar(deparse1(value)), NA),
     # Defaults that are no calls, and what these become, once asked for.
@@ -191,12 +191,13 @@ apply_rules <- function(values, rules, given) {
 # arguments, as their kinds take them. attr "given": those that the user gave.
 request <- function(table, frame = parent.frame(), dots = FALSE) {
   names <- names(table$kinds)
+  if (endsWith(table$door, ".default")) check_first(table, frame)
   if (table$dots && (!dots || length(table$hints)) &&
         eval(quote(...length()), frame)) {
     unused <- eval(quote(...names()), frame)
     # Of dots that are another's, those with a hint.
     if (dots) unused <- intersect(unused, names(table$hints))
-    if (!dots || length(unused)) stop_unused(unused, names, table$hints)
+    if (!dots || length(unused)) stop_unused(unused, table$known, table$hints)
   }
   missing <- eval(table$missing, frame)
   values <- table$kinds
@@ -222,6 +223,17 @@ request <- function(table, frame = parent.frame(), dots = FALSE) {
   attributes(values) <- list(names = names, given = names[!missing],
                              door = table$door)
   values
+}
+
+# A formula comes first, its data second.
+check_first <- function(table, frame) {
+  second <- as.name(table$known[2L])
+  if (!eval(call("missing", second), frame) &&
+        inherits(eval(second, frame), "formula")) {
+    stop_input("a formula must come first, as in ",
+               sub(".default", "", table$door, fixed = TRUE), "(",
+               deparse1(eval(second, frame)), ", data)")
+  }
 }
 
 # What a fit stores of a request: what the user gave.
@@ -293,7 +305,9 @@ check_dots <- function(...) {
 stop_unused <- function(names, known, hints = NULL) {
   names <- names[nzchar(names)]
   if (!length(names)) {
-    stop_input("unused argument: those after the dots must be named")
+    after <- known[-seq_len(match("...", known, 0L))]
+    stop_input("unused argument: those after the dots must be named",
+               if (length(after)) paste0(" (", quoted(after), ")"))
   }
   hinted <- names[names %in% names(hints)][1L]
   stop_input("unused argument: ", quoted(names), if (is.na(hinted)) {
@@ -490,8 +504,8 @@ check_newdata <- function(newdata, x, name = "newdata",
 # estimator may have been given beside it. NULL for none.
 unused_hint <- function(names, known) {
   makers <- c(lambda = "est_skmse", select = "est_skmse", target = "est_skmse",
-              noise = "est_mkme", h = "est_smooth", candidates = "est_stack",
-              shares = "est_stack")
+              guard = "est_skmse", noise = "est_mkme", h = "est_smooth",
+              candidates = "est_stack", shares = "est_stack")
   theta <- intersect(names, c("bandwidth", "sigma", "theta", "gamma"))
   if (length(theta) && any(c("kernel", "kernel_x", "bandwidth") %in% known)) {
     return(bandwidth_hint(theta[1L], known))

@@ -71,7 +71,8 @@
 #' @param id The bag of each row, found as `weights` is by [lm()].
 #' @param progress Show how far the choice has come?
 #' @param formula `y ~ a + b`, with the value of each row's bag on the left; `~
-#'   a + b` for novelty.
+#'   a + b` for novelty. Also the other way round, `cbind(a, b) ~ y` or `. ~ y`,
+#'   as in [mmd_test()].
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #' @return An object of class `c("bag_smm", "kernmean_fit", "smm")`, a list with
@@ -197,7 +198,7 @@ smm_type <- function(asked) {
     asked$type
   } else if (is.null(y)) {
     "novelty"
-  } else if (is.factor(y) || is.character(y) || is.logical(y)) {
+  } else if (is_grouping(y)) {
     "classification"
   } else {
     "regression"
@@ -286,13 +287,12 @@ smm.formula <- function(formula, data = NULL, subset, na.action, id, ...) {
   if (missing(id)) {
     stop_input("'id' must be given with a formula: the bag of each row")
   }
-  check_dot(formula)
   call <- name_columns(match.call(expand.dots = FALSE))
+  formula <- turn_formula(formula, data, 2L, all.vars(call$id))
   # A dot leaves out the columns of the id, unless the formula names them.
   named <- setdiff(all.vars(call$id), all.vars(formula))
   layout <- formula_terms(formula, data_without(data, named))
   answered <- attr(layout, "response") > 0L
-  if (answered) check_left(layout)
   frame <- formula_frame(call, layout, data, missing(na.action),
                          parent.frame())
   layout <- stats::delete.response(attr(frame, "terms"))

@@ -133,6 +133,11 @@ test_that("a prior moves the posterior by Bayes' rule, the axes not", {
   expect_near(again$posterior, bayes / rowSums(bayes), 1e-14)
   expect_identical(again$x, predict(fit, z)$x)
   expect_identical(as.integer(again$class), max.col(again$posterior, "first"))
+  # The type comes third, as of smm().
+  expect_identical(predict(plain, z, "probability", prior = named),
+                   again$posterior)
+  expect_identical(predict(plain, z, "class", dimen = 1),
+                   predict(plain, z, dimen = 1)$class)
 })
 
 test_that("points, grams, formulas and R functions give one fit", {
@@ -220,7 +225,7 @@ test_that("bad input is refused", {
     kme_fda(x, y, prior = c(a = 0.5, b = 0.2, c = 0.3)),
     kme_fda(x, y, CV = TRUE), kme_fda(matrix(1, 6, 2), rep(1:2, 3)),
     kme_fda(~ Sepal.Length, d), kme_fda(y ~ Sepal.Length, d, rbf),
-    kme_fda(Sepal.Length ~ y, d), predict(fit, x[, 1:2]),
+    kme_fda(Sepal.Length ~ Sepal.Width, d), predict(fit, x[, 1:2]),
     predict(fit, x, prior = c(1, 2)), predict(fit, x, dimen = 0),
     predict(fit, x, type = "odds"), predict(values, x), update(fit, 3),
     update(fit, penalty = 3), update(fit, lambda = 1), coef(fit, 2),

@@ -172,3 +172,75 @@ test_that("na.fail() counts missing values and says where they are", {
   refused(kme(~ a + g, d, na.action = na.fail), "not 1 NA \\(in 'a'\\)")
   refused(mmd_test(a ~ g, d, na.action = na.fail), "'a' must have no missing")
 })
+
+test_that("groups stand on either side of a formula", {
+  d <- iris[c(1:8, 51:60, 101:109), ]
+  d$id <- rep(1:9, 3)
+  same <- \(door, ..., least = 1e-12) {
+    fits <- lapply(list(...), \(formula) {
+      set.seed(1)
+      door(formula)
+    })
+    for (fit in fits[-1L]) expect_equal(fit, fits[[1L]], tolerance = least)
+  }
+  columns <- paste0("cbind(", paste(names(iris)[1:4], collapse = ", "), ")")
+  bound <- stats::as.formula(paste(columns, "~ Species"))
+  all <- list(stats::as.formula(paste("Species ~", columns)), bound)
+  tests <- list(\(f) mmd_test(f, d, B = 19, blocks = id)$replicates,
+                \(f) as.data.frame(mmd_pairwise(f, d, B = 19, blocks = id,
+                                                adjust = "none")))
+  for (test in tests) {
+    same(test, . ~ Species, Species ~ ., bound,
+         Species ~ Sepal.Length + Sepal.Width + Petal.Length + Petal.Width,
+         as.character(Species) ~ Sepal.Length + Sepal.Width + Petal.Length +
+           Petal.Width)
+    same(test, log(Petal.Width) ~ Species, Species ~ log(Petal.Width))
+  }
+  d$id <- NULL
+  same(\(f) kme_fda(f, d)$loo, Species ~ ., . ~ Species, bound)
+  same(\(f) bag_gram(f, d)$K, Species ~ ., . ~ Species, bound)
+  # New data are read by the turned formula.
+  fit <- kme_fda(. ~ Species, d)
+  expect_identical(predict(fit, d[3:1, ])$class, predict(fit)$class[3:1])
+  expect_identical(update(fit, data = d[-1, ])$counts[["setosa"]], 7L)
+  bags <- nlme::Orthodont
+  same(\(f) fitted(smm(f, bags, id = Subject, cost = 1, bandwidth = "median")),
+       Sex ~ distance + age, . ~ Sex, cbind(distance, age) ~ Sex)
+  same(\(f) fitted(smm(f, bags, id = Subject, type = "ridge", ridge = 1,
+                       bandwidth = "median")),
+       as.numeric(Sex) ~ distance + age,
+       cbind(distance, age) ~ as.numeric(Sex))
+  # Numbers on the right are classes where the left has several columns.
+  same(\(f) kme_fda(f, mtcars)$loo, am ~ mpg + wt, cbind(mpg, wt) ~ am)
+})
+
+test_that("where either side could be groups the calls are shown", {
+  d <- mtcars
+  d$few <- rep(1:4, 8)
+  for (code in expression(mmd_test(am ~ mpg, d), mmd_pairwise(am ~ mpg, d))) {
+    refused(eval(code), "'mpg' is numeric.* factor\\(am\\) ~ mpg or am ~")
+  }
+  refused(mmd_test(am ~ mpg + wt, d), "one on its left, as factor\\(am\\) is")
+  refused(kme_fda(mpg ~ wt, d), "'mpg' is numeric")
+  refused(kme_fda(mpg ~ ., d), "in factor\\(mpg\\) ~ \\.$")
+  refused(bag_gram(qsec ~ few, d), "or qsec ~ factor\\(few\\)")
+  expect_s3_class(bag_gram(qsec ~ few + wt, d), "bag_gram")
+  # As it is documented, where that can be.
+  expect_identical(levels(mmd_test(mpg ~ cyl, d, B = 9)$groups),
+                   c("4", "6", "8"))
+  refused(mmd_test(factor(am) ~ wt * mpg, d), "no interactions")
+  refused(mmd_test(mpg ~ factor(am) + factor(cyl), d),
+          "interaction\\(a, b\\)")
+  refused(kme_fda(mpg + wt ~ factor(am), d), "cbind\\(a, b\\)")
+  refused(mmd_test(mpg ~ nosuch, d), "'nosuch' not found")
+})
+
+test_that("a formula that comes second is told where it belongs", {
+  doors <- list(kme, kme_pca, kme_cov, kme_fda, kme_density, mmd_test,
+                mmd_pairwise, mmd_gof, hsic_test, rkhs_iv, rkhs_iv_nested, smm,
+                bag_gram, kme_landmarks, kme_sketch)
+  for (door in doors) {
+    refused(door(iris, Species ~ .), "\\(Species ~ \\., data\\)$")
+  }
+  refused(iris |> mmd_test(Species ~ .), "mmd_test\\(Species ~ \\., data\\)")
+})

@@ -158,3 +158,51 @@ test_that("update() of a gram and a factor takes one kernel for the gram", {
   expect_error(update(fit, data = frame, y = s$y),
                class = "kernmean_error_input")
 })
+
+test_that("a nested fit by formula is that of its blocks", {
+  set.seed(1)
+  n <- 60
+  d <- data.frame(matrix(rnorm(5 * n), n, dimnames = list(NULL, letters[1:5])),
+                  g = gl(2, 1, n), s = rep(0:1, each = n / 2), w = runif(n))
+  d$y <- ifelse(d$s == 1, d$a^2 + d$e, NA)
+  blocks <- \(d) list(a = d$a, b = d[c("b", "g")], c = d[c("b", "g", "c")],
+                      d = log(d$d + 9), y = d$y, w = d$w, subset = d$s)
+  penalties <- list(mu_g = 0.1, mu_h = 0.2)
+  want <- do.call(rkhs_iv_nested, c(blocks(d), penalties))
+  fit <- do.call(rkhs_iv_nested, c(
+    y ~ a | b + g | . + c | log(d + 9), list(d, w = d$w, subset = d$s),
+    penalties
+  ))
+  named <- rkhs_iv_nested(y ~ a | b + g | b + g + c | log(d + 9), d, w = w,
+                          subset = s, mu_g = 0.1, mu_h = 0.2)
+  for (one in list(fit, named)) {
+    expect_identical(unname(fitted(one)), unname(fitted(want)))
+    expect_identical(one$criterion, want$criterion)
+  }
+  expect_identical(deparse1(formula(fit)),
+                   "y ~ a | b + g | b + g + c | log(d + 9)")
+  expect_match(capture.output(named), "E[h(b, g) - w g(a) | b, g, c] = 0",
+               fixed = TRUE, all = FALSE)
+  new <- d[5:1, ]
+  expect_identical(unname(predict(named, new)),
+                   unname(predict(want, blocks(new)[c("a", "b")])))
+  expect_identical(predict(named, list(a = new$a))[, "g"],
+                   unname(predict(named, new)[, "g"]))
+  refused(predict(named, new["c"]), "missing: 'a'")
+  expect_identical(score(named, d[1:40, ]), score(want, blocks(d[1:40, ])))
+  again <- update(named, data = d[1:40, ])
+  expect_identical(unname(fitted(again)),
+                   unname(fitted(do.call(update, c(list(want),
+                                                   blocks(d[1:40, ]))))))
+  columns <- fit_columns(named, new, data.frame(predict(named, new)))
+  expect_identical(unclass(columns), unclass(new), ignore_attr = TRUE)
+  d$a[3] <- NA
+  refused(update(named, data = d), "'a' must have no missing")
+  left <- rkhs_iv_nested(y ~ a | b | c | d, d[d$s == 1, ], na.action = na.omit,
+                         mu_g = 1, mu_h = 1)
+  expect_identical(left$n, sum(d$s == 1) - sum(d$s[3] == 1))
+  refused(rkhs_iv_nested(y ~ a | b | c, d), "blocks in this order")
+  refused(rkhs_iv_nested(y ~ a | . | b | c, d), "must name its regressors")
+  refused(rkhs_iv_nested(y ~ a | b | . - c | d, d), "not 'c'")
+  refused(rkhs_iv_nested(y ~ a | b | c | d, d, y = 1), "'y' must not be given")
+})

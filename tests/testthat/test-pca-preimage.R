@@ -100,3 +100,25 @@ test_that("the noise of a center becomes weights for pre-images", {
   expect_near(fit$values, want$values, 0.01)
   expect_true(all(is.finite(preimage(fit))))
 })
+
+test_that("centers with noise or a mixture have pre-images that are maxima", {
+  x <- random_points(60, 2)
+  z <- random_points(12, 2, seed = 3)
+  mixture <- list(weights = 1, means = t(c(0.5, 0.5)), covariances = diag(2))
+  centers <- c(lapply(c("stack", "smooth", "mkme"), \(name) kme(x, rbf, name)),
+               list(kme(x, rbf, "skmse", target = mixture)))
+  for (center in centers) {
+    fit <- kme_pca(x, rbf, 4, center = center)
+    found <- preimage(fit, z)
+    # <P(z), phi(at)> with the mean as it is.
+    value <- \(at) {
+      mu <- predict(center, at)
+      v <- (gram_R(rbf, at, x) - mu) %*% fit$vectors
+      mu + rowSums(predict(fit, z) * v)
+    }
+    for (step in list(c(1, 0), c(-1, 0), c(0, 1), c(0, -1))) {
+      near <- found + rep(1e-2 * step, each = 12)
+      expect_true(all(value(near) < value(found)))
+    }
+  }
+})

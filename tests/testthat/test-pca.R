@@ -294,7 +294,6 @@ test_that("bad input is refused", {
   K <- gram_R(rbf, x)
   fit <- kme_pca(x, rbf, 3)
   on_values <- kme_pca(as_gram(K), ncomp = 2)
-  noisy <- kme_pca(x, rbf, 2, center = "mkme")
   normal <- list(weights = 1, means = c(0, 0), covariances = diag(2))
   towards <- kme_pca(x, rbf, 2,
                      center = kme(x, rbf, "skmse", target = normal))
@@ -319,7 +318,7 @@ test_that("bad input is refused", {
     reconstruction_error(fit, x, 4), reconstruction_error(on_values, K),
     reconstruction_error(on_values, K, diagonal = c(NA, rep(1, 7))),
     reconstruction_error(on_values, K, diagonal = rep(0.1, 8)),
-    preimage(on_values), preimage(noisy), preimage(fit, tol = 0),
+    preimage(on_values), preimage(fit, tol = 0),
     preimage(fit, maxit = 0), preimage(fit, x, 4), update(fit, "skmse"),
     update(fit, formula = ~ a), update(fit, lambda = 1), plot(fit, comps = 4),
     plot(fit, groups = 1:7), plot(fit, 1:2), summary(fit, 3), screeplot(fit, 4),
