@@ -65,7 +65,7 @@
 #' @param formula `response ~ group`, `cbind(a, b) ~ group`, or `. ~ group` for
 #'   all other columns but those of `blocks` and `clusters`; or the other way
 #'   round, `group ~ a + b`, where the group is a factor, characters or logical
-#'   values, or has several columns on its other side.
+#'   values.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default; of rows that `na.omit` drops the field `na.action` has
 #'   the numbers, and `print()` their count.
