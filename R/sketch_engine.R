@@ -236,8 +236,8 @@ check_parts <- function(parts, plan) {
   }
   for (k in seq_along(parts)) {
     label <- paste0("x[[", k, "]]")
-    if (!is.null(plan) && inherits(parts[[k]], "DBIResult")) {
-      stop_input("'", label, "' is the result of a query, which cannot be sent",
+    if (!is.null(plan) && is_opened(parts[[k]])) {
+      stop_input("'", label, "' is a query or a stream, which cannot be sent",
                  " to another process; give a function that makes it, as in ",
                  "\\() {con <- dbConnect(...); dbSendQuery(con, sql)}")
     }

@@ -12,13 +12,21 @@
 #'     function whose value is another source opens it: `\() { con <-
 #'     dbConnect(...); dbSendQuery(con, sql) }` is a query that any process can
 #'     begin anew.}
-#'   \item{a DBI result}{of `DBI::dbSendQuery()`, fetched `chunk` rows at a
-#'     time; clearing it is left to you. Integers of 64 bits become doubles.}
+#'   \item{a DBI result}{of `DBI::dbSendQuery()` or `dbSendQueryArrow()`, fetched
+#'     `chunk` rows at a time; clearing it is left to you. Integers of 64 bits
+#'     become doubles. Of PostgreSQL the driver RPostgres fetches piece by piece
+#'     (RPostgreSQL has the whole result in memory, and is warned of).}
+#'   \item{an Arrow stream}{or anything that `as_nanoarrow_array_stream()` of the
+#'     package nanoarrow makes one of: results of ADBC and DuckDB, tables, data
+#'     sets and readers of the package arrow, data frames of polars. Its batches
+#'     are read one after the other; a stream by itself is read once.}
 #'   \item{file names}{with `read`, a function of one of them that returns a
 #'     data frame, a matrix or a source. Without `read` files called `.csv`
-#'     (or `.csv.gz`, ...) are read by [utils::read.csv()] and `.rds` by
-#'     [readRDS()]. Files that are missing are named before any work starts;
-#'     names such as `https://...` are left to `read`.}
+#'     (or `.csv.gz`, ...) are read as by [utils::read.csv()] (those that are not
+#'     compressed by `fread()` in blocks of lines, if the package data.table is
+#'     installed and finds columns of the same kinds), `.rds` by [readRDS()] and
+#'     `.parquet` by the package nanoparquet. Files that are missing are named
+#'     before any work starts; names such as `https://...` are left to `read`.}
 #' }
 #' Chunks of more than `chunk` rows are handed on in slices, those without rows
 #' are passed over. No chunk is kept: memory is that of one (of a file, where
@@ -35,7 +43,7 @@
 #' several processes, by machines reached over sockets or ssh, by the jobs of a
 #' cluster with future.batchtools. A part is sent as it stands in the list: a
 #' file name or a function that opens a database is a few hundred bytes, a
-#' matrix goes whole; a DBI result and an open connection cannot be sent. Out
+#' matrix goes whole; a DBI result, a stream and a connection cannot be sent. Out
 #' go the landmarks besides, back come \eqn{m^2}{m^2} numbers. The package must
 #' be installed on all machines.
 #'
@@ -119,10 +127,21 @@
 #' @name kme_sketch_sources
 NULL
 
-# Does x yield rows (a function, a DBI result, file names) or hold them?
+# Does x yield rows (a function, a query, an Arrow stream, file names) or hold
+# them?
 is_stream <- function(x) {
-  is.function(x) || inherits(x, "DBIResult") ||
-    is.character(x) && is.null(dim(x))
+  is.function(x) || is_opened(x) || is.character(x) && is.null(dim(x))
+}
+
+# Is it being read, or what an Arrow stream can be made of?
+is_opened <- function(x) {
+  inherits(x, c("DBIResult", "DBIResultArrow", "row_blocks")) ||
+    is.object(x) && typeof(x) %in% c("externalptr", "environment") &&
+      requireNamespace("nanoarrow", quietly = TRUE) &&
+      any(vapply(class(x), \(kind) {
+        !is.null(utils::getS3method("as_nanoarrow_array_stream", kind, TRUE,
+                                    asNamespace("nanoarrow")))
+      }, NA))
 }
 
 # --- Sources -----------------------------------------------------------------
@@ -174,8 +193,9 @@ open_stream <- function(x, read = NULL, chunk = 50000L) {
 # its end and, as it is `ours`, closed.
 open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
   kind <- if (is.function(x)) "function" else
-    if (inherits(x, "DBIResult")) "query" else
+    if (is_opened(x)) "blocks" else
       if (is_stream(x)) "file" else "data"
+  if (kind == "blocks") x <- row_blocks(x, chunk)
   if (kind == "file") check_files(x)
   ending_x <- ending(x)
   calls <- 0
@@ -184,11 +204,8 @@ open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
   following <- switch(
     kind,
     "function" = \() if (!opened) ending_x(),
-    file = \() if (calls <= length(x)) read_file(x[calls], read),
-    query = function() {
-      rows <- DBI::dbFetch(x, n = chunk)
-      if (nrow(rows)) rows
-    },
+    file = \() if (calls <= length(x)) read_file(x[calls], read, chunk),
+    blocks = \() x$fetch(),
     data = \() if (calls == 1) rows_of_vector(x)
   )
   close_inner <- function() {
@@ -215,13 +232,14 @@ open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
     fetch = fetch,
     close = function() {
       close_inner()
-      if (ours && kind == "query") DBI::dbClearResult(x)
+      if (ours && kind == "blocks") x$close()
     },
     label = \() c(
       if (kind == "file") {
         paste0("file '", x[min(max(calls, 1), length(x))], "'")
       } else if (kind != "data" && is.null(inner)) {
-        paste0(kind, ", chunk ", max(calls, 1))
+        c(if (kind == "blocks") x$label else kind,
+          paste("chunk", max(calls, 1)))
       },
       if (!is.null(inner)) inner$label()
     ),
@@ -231,6 +249,42 @@ open_source <- function(x, read = NULL, chunk = 50000L, ours = FALSE) {
       if (!is.null(inner)) inner$forget()
     }
   )
+}
+
+# What is being read: list(fetch: the next rows, NULL at the end; close; label).
+row_blocks <- function(x, chunk) {
+  if (inherits(x, "row_blocks")) {
+    return(x)
+  }
+  if (inherits(x, "DBIResult")) {
+    if (inherits(x, "PostgreSQLResult")) {
+      warn_kernmean("RPostgreSQL holds the whole result of a query in memory; ",
+                    "RPostgres fetches it piece by piece", kind = "memory")
+    }
+    return(new_blocks(\() DBI::dbFetch(x, n = chunk), \() DBI::dbClearResult(x),
+                      "query"))
+  }
+  query <- inherits(x, "DBIResultArrow")
+  stream <- if (!query) nanoarrow::as_nanoarrow_array_stream(x)
+  # Batches are short.
+  new_blocks(function() {
+    batches <- list()
+    rows <- 0
+    while (rows < chunk) {
+      batch <- if (query) DBI::dbFetchArrowChunk(x) else stream$get_next()
+      if (is.null(batch) || query && batch$length == 0) {
+        break
+      }
+      rows <- rows + batch$length
+      batches <- c(batches, list(as.data.frame(batch)))
+    }
+    do.call(rbind, batches)
+  }, \() if (query) DBI::dbClearResult(x) else stream$release(), "Arrow stream")
+}
+
+new_blocks <- function(fetch, close, label = NULL) {
+  structure(list(fetch = \() if (NROW(rows <- fetch())) rows, close = close,
+                 label = label), class = "row_blocks")
 }
 
 # A function that gives its data whole, again and again, has no end.
@@ -274,22 +328,76 @@ rows_of_vector <- function(x) {
 }
 
 # Without `read` the readers of files of which nothing else is said.
-read_file <- function(path, read) {
+read_file <- function(path, read, chunk) {
+  is <- \(ending) grepl(paste0("[.]", ending, "$"), path, ignore.case = TRUE)
   rows <- if (!is.null(read)) {
     read(path)
-  } else if (grepl("[.]csv([.](gz|bz2|xz))?$", path, ignore.case = TRUE)) {
-    utils::read.csv(path)
-  } else if (grepl("[.]rds$", path, ignore.case = TRUE)) {
+  } else if (is("csv([.](gz|bz2|xz))?")) {
+    blocks <- if (is("csv")) csv_blocks(path, chunk)
+    if (is.null(blocks)) utils::read.csv(path) else blocks
+  } else if (is("rds")) {
     readRDS(path)
+  } else if (is("parquet")) {
+    need_package("nanoparquet", "'read' must be given for .parquet without ",
+                 "the package nanoparquet")
+    nanoparquet::read_parquet(path)
   } else {
-    stop_input("'read' must be given for files other than .csv and .rds, a ",
-               "function of a file name, as in read = read.delim")
+    stop_input("'read' must be given for files other than .csv, .rds and ",
+               ".parquet, a function of a file name, as in read = read.delim")
   }
   if (is.null(rows)) {
     stop_input("'read' must return a data frame, a matrix or a source of ",
                "them, not NULL")
   }
   rows_of_vector(rows)
+}
+
+# A file by the reader of package data.table, in blocks of lines; NULL where
+# that is not installed, or where read.csv() reads its first rows otherwise.
+csv_blocks <- function(path, chunk) {
+  if (!file.exists(path) || !requireNamespace("data.table", quietly = TRUE)) {
+    return(NULL)
+  }
+  fast <- \(...) data.table::fread(
+    ..., sep = ",", na.strings = "NA", fill = TRUE, strip.white = FALSE,
+    blank.lines.skip = TRUE, integer64 = "double", data.table = FALSE,
+    showProgress = FALSE
+  )
+  first <- utils::read.csv(path, nrows = 1000)
+  text <- list(character = unname(which(vapply(first, is.character, NA))))
+  as_plain <- \(...) fast(..., colClasses = text, col.names = names(first))
+  kinds <- tryCatch(frame_kinds(as_plain(path, nrows = 1000)),
+                    condition = identity)
+  if (!identical(kinds, frame_kinds(first))) {
+    return(NULL)
+  }
+  file <- file(path, "r")
+  quotes <- \(x) sum(nchar(x, "bytes"),
+                     -nchar(gsub("\"", "", x, fixed = TRUE), "bytes"))
+  # A quoted field may go over lines.
+  read_lines <- function(n) {
+    lines <- readLines(file, n, warn = FALSE)
+    while (quotes(lines) %% 2 == 1 &&
+             length(more <- readLines(file, 1L, warn = FALSE))) {
+      lines <- c(lines, more)
+    }
+    if (length(lines) && !any(nzchar(lines))) read_lines(n) else lines
+  }
+  read_lines(1L)
+  new_blocks(function() {
+    lines <- read_lines(chunk)
+    if (length(lines)) {
+      # What it warns of, or refuses, is read as by the other.
+      tryCatch({
+        rows <- as_plain(text = c(lines, ""), header = FALSE)
+        rows[text[[1L]]] <- lapply(rows[text[[1L]]], gsub, pattern = "\"\"",
+                                   replacement = "\"", fixed = TRUE)
+        rows
+      }, condition = \(e) {
+        utils::read.csv(text = lines, header = FALSE, col.names = names(first))
+      })
+    }
+  }, \() close(file))
 }
 
 check_files <- function(paths, name = "x") {
