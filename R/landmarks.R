@@ -214,16 +214,19 @@ choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
     variable$mixed$frame <- take_frame(variable$mixed$frame, chosen)
   }
   landmarks <- new_landmarks(variable, options$method, n)
-  # The share of the trace of the pilot that is lost: sum |phi(x)|^2 is made of
-  # sum k(S, x)k(S, x)'.
-  second <- landmark_sums(landmarks, sample$x, NULL, TRUE)$second
-  seen <- sum(column_dots(landmarks$root, product(second, landmarks$root)))
-  landmarks$lost <- max(0, 1 - seen / sum(fold_diagonal(landmarks$kernel,
-                                                        sample$x)))
+  landmarks$lost <- lost_share(landmarks, sample$x)
   landmarks
 }
 
 proposals_at_once <- 16L
+
+# The share of the trace of points that projection loses: sum |phi(x)|^2 is made
+# of sum k(S, x)k(S, x)'.
+lost_share <- function(landmarks, x) {
+  second <- landmark_sums(landmarks, x, NULL, TRUE)$second
+  seen <- sum(column_dots(landmarks$root, product(second, landmarks$root)))
+  max(0, 1 - seen / sum(fold_diagonal(landmarks$kernel, x)))
+}
 
 # Of points that were given; their kernel is theirs.
 given_landmarks <- function(x, kernel, scale) {

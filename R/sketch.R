@@ -43,9 +43,18 @@
 #' bin, if it is not full, do not take part; `update()` fills it further, `a +
 #' b` keeps the fuller one of two.
 #'
+#' @section Chunks:
+#' A column may change its units in the middle of a source, or its meaning. A
+#' chunk of which projection loses 0.1 more than of those before, or where the
+#' quartiles of a column are those of before times one number above 1.5 or below
+#' 1/1.5 (of 100 rows or more), is a warning of class `kernmean_warning_chunks`
+#' that names the row, when it is read. `plot()` draws the share that each chunk
+#' loses. Levels that landmarks do not know are an error. Parts are compared
+#' within themselves, not with each other.
+#'
 #' @param x The rows: a numeric matrix, a data frame or a vector, a stream (a
-#'   function, a `DBI` result, files), or a plain list of these, the parts; see
-#'   [kme_sketch_sources].
+#'   function, a `DBI` result, an Arrow stream, files), or a plain list of these,
+#'   the parts; see [kme_sketch_sources].
 #' @param landmarks A [kme_landmarks()], a list of two for two variables, a
 #'   sketch that has them, points, or how many to choose from `x` (`NULL`: 300);
 #'   streams and parts take those made before.
@@ -71,6 +80,11 @@
 #' \item{landmarks}{a list of one [kme_landmarks()], or of two}
 #' \item{n, dropped, left, parts}{number of rows, of those dropped for missing
 #'   values, of those in bins that are not full; of parts added up}
+#' \item{chunks}{a matrix with a row for each chunk, in their order (of more than
+#'   200 neighbors are joined): `rows`, and of up to 2,000 rows of it, evenly
+#'   spaced, the share of mean k(x, x) that is `lost`, and median and
+#'   interquartile range of the numeric columns; `changed` is 1 where it was
+#'   unlike those before, see below}
 #' \item{groups, kind}{their names and what they were read as, or `NULL`}
 #' \item{weighted, moments, bin, omit, columns}{what is kept, and how rows are
 #'   read}
@@ -192,7 +206,8 @@ is_name <- \(x) is.character(x) && length(x) == 1L
 empty_sketch <- function(landmarks, options) {
   new_fit("kme_sketch", list(
     landmarks = landmarks, n = 0, groups = NULL, kind = NULL, dropped = 0,
-    left = 0, parts = 0, weighted = FALSE, moments = options$moments,
+    left = 0, parts = 0, chunks = NULL, weighted = FALSE,
+    moments = options$moments,
     bin = options$bin, omit = options$omit, columns = options$columns,
     sums = list(),
     bins = if (!is.null(options$bin)) list()
@@ -455,6 +470,22 @@ fit_summary.kme_sketch <- function(x) {
   )))
 }
 
+fit_picture.kme_sketch <- function(object, type = NULL) {
+  check_type(type, "chunks")
+  check_any_rows(object)
+  chunks <- object$chunks
+  if (is.null(chunks)) {
+    stop_input("'x' must be a sketch of all groups, as chunks hold rows of all")
+  }
+  picture <- picture_sequence("Lost by projection, chunk by chunk",
+                              chunks[, "lost"], "share of mean k(x, x)",
+                              cumsum(chunks[, "rows"]))
+  picture$layers[[2L]]$data$col <- level_colors(2L)[1L + (chunks[, "changed"] > 0)]
+  picture$xlab <- "rows"
+  picture$ylim <- c(0, max(chunks[, "lost"], 0.01))
+  picture
+}
+
 #' @rdname kme_sketch
 #' @param object A sketch.
 #' @export
@@ -545,6 +576,7 @@ unfilled <- function(sketch, columns = sketch$columns[
   x$n <- sum(group_numbers(x, "n"))
   # Of which group dropped rows would have been is not known.
   x$dropped <- 0
+  x["chunks"] <- list(NULL)
   if (!is.null(x$bin)) x$left <- count_left(x)
   x
 }

@@ -538,7 +538,7 @@ is_plain <- function(x, depth = 20L) {
 is_state <- function(state, empty) {
   sketch <- state$sketch
   open <- c("landmarks", "n", "groups", "kind", "dropped", "left", "parts",
-            "weighted", "sums", "bins")
+            "chunks", "weighted", "sums", "bins")
   counts <- c(state$rows, sketch$n, sketch$dropped, sketch$left, sketch$parts)
   identical(names(state), c("sketch", "rows", "first", "finished", "anew")) &&
     identical(attributes(sketch), attributes(empty)) &&
@@ -551,6 +551,9 @@ is_state <- function(state, empty) {
     (is.null(sketch$groups) || is.character(sketch$groups) &&
        is.character(sketch$kind) && !anyDuplicated(sketch$groups) &&
        !anyNA(sketch$groups)) &&
+    (is.null(sketch$chunks) || is.matrix(sketch$chunks) &&
+       is.double(sketch$chunks) && is_finite(sketch$chunks) &&
+       identical(colnames(sketch$chunks)[1:3], c("rows", "lost", "changed"))) &&
     is_flag(state$finished) && is_flag(state$anew) &&
     is_flag(sketch$weighted) &&
     length(sketch$sums) == max(length(sketch$groups), sketch$n > 0) &&

@@ -11,6 +11,7 @@
 # weights: a value for each row, NULL where they are columns or there are none.
 add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   chunk <- read_chunk(sketch, rows, y, groups, weights)
+  if (chunk$n) sketch <- watch_chunk(sketch, chunk)
   sketch$n <- sketch$n + chunk$n
   sketch$dropped <- sketch$dropped + chunk$dropped
   sketch$weighted <- sketch$weighted || !is.null(chunk$weights)
@@ -41,8 +42,8 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   sketch
 }
 
-# list(n, dropped; points: those of each variable, groups: a factor, kind: what
-# they came as, weights).
+# list(n, dropped; points: those of each variable, frames: their columns, groups:
+# a factor, kind: what they came as, weights).
 read_chunk <- function(sketch, rows, y, groups, weights) {
   landmarks <- sketch$landmarks
   # Of tibbles and data tables the columns only.
@@ -72,10 +73,74 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
   names <- c("x", if (is.null(y)) "x" else "y")[seq_along(landmarks)]
   c(out, list(
     points = Map(landmark_points, landmarks, frames, names),
+    frames = Map(used_columns, landmarks, frames),
     groups = if (!is.null(beside$groups)) check_factor(beside$groups),
     kind = unname(frame_kinds(data.frame(beside$groups))),
     weights = if (!is.null(beside$weights)) check_row_weights(beside$weights)
   ))
+}
+
+most_watched <- 2000
+most_chunks <- 200L
+
+# The sketch with a row for a chunk in `chunks`, of up to so many of its rows: is
+# it unlike those before? Then as much more is lost, or the quartiles of a
+# column are those of before times a number, as where its units changed.
+watch_chunk <- function(sketch, chunk) {
+  n <- chunk$n
+  some <- unique(round(seq(1, n, length.out = min(n, most_watched))))
+  lost <- max(mapply(lost_share, sketch$landmarks,
+                     lapply(chunk$points, take_rows, some)))
+  columns <- do.call(c, unname(lapply(chunk$frames, \(frame) {
+    as.list(as.data.frame(rows_of_vector(take_frame(frame, some))))
+  })))
+  quartiles <- vapply(Filter(is.numeric, columns), quantile, numeric(3),
+                      1:3 / 4, names = FALSE)
+  middle <- quartiles[2L, ]
+  spread <- quartiles[3L, ] - quartiles[1L, ]
+  now <- c(rows = n, lost = lost, changed = 0, median = middle, iqr = spread)
+  chunks <- sketch$chunks
+  before <- chunks[chunks[, "changed"] == 0, , drop = FALSE]
+  if (NROW(before) && identical(names(now), colnames(before))) {
+    usual <- colSums(before * before[, "rows"]) / sum(before[, "rows"])
+    far <- lost - usual[["lost"]] > 0.1 + 4 * sqrt(usual[["lost"]] / n)
+    times <- spread / usual[-seq_len(3L + length(middle))]
+    as_if <- which(n >= 100 & is.finite(times) & abs(log(times)) > log(1.5) &
+                     abs(middle - times * usual[3L + seq_along(middle)]) <
+                       spread / 4)
+    now[["changed"]] <- far || length(as_if)
+    if (now[["changed"]] && !chunks[nrow(chunks), "changed"]) {
+      warn_kernmean(
+        "from row ", format_count(sketch$n + sketch$dropped + 1), " on ",
+        if (length(as_if)) {
+          paste0("the column '", names(middle)[as_if[1L]], "' is as if ",
+                 "multiplied by ", format_number(times[[as_if[1L]]], 3L))
+        } else {
+          paste0("projection loses ", format_number(100 * lost, 2L), "% of ",
+                 "mean k(x, x), not ", format_number(100 * usual[["lost"]], 2L),
+                 "%")
+        }, ": did units or levels change? plot() shows all chunks",
+        kind = "chunks"
+      )
+    }
+  }
+  sketch["chunks"] <- list(join_chunks(chunks, t(now)))
+  sketch
+}
+
+# Of too many, neighbors become one.
+join_chunks <- function(a, b) {
+  shared <- if (is.null(a)) colnames(b) else
+    if (is.null(b)) colnames(a) else intersect(colnames(a), colnames(b))
+  all <- rbind(a[, shared, drop = FALSE], b[, shared, drop = FALSE])
+  if (NROW(all) > most_chunks) {
+    pair <- (seq_len(nrow(all)) + 1L) %/% 2L
+    rows <- rowsum(all[, "rows"], pair)
+    all <- rowsum(all * all[, "rows"], pair) / drop(rows)
+    all[, "rows"] <- rows
+    rownames(all) <- NULL
+  }
+  all
 }
 
 # What the groups of a sketch and of more rows came as, NULL for not known.
@@ -273,6 +338,7 @@ merge_sketches <- function(a, b) {
     out[[field]] <- a[[field]] + b[[field]]
   }
   out$weighted <- a$weighted || b$weighted
+  out["chunks"] <- list(join_chunks(a$chunks, b$chunks))
   out$sums <- join("sums", join_records)
   if (!is.null(out$bin)) {
     out$bins <- join("bins", join_bins)
