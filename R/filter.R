@@ -239,6 +239,9 @@ filterable_sample <- function(sample) walkable_sample(center_linear(sample))
 # covariance that a factor of low rank leaves out). `least`: the smallest ratio
 # that is asked for.
 filter_spectrum <- function(sample, least) {
+  if (!is.null(sample$spectrum)) {
+    return(sample$spectrum)
+  }
   if (sample$n > filter_most_points) {
     return(factor_spectrum(sample, least))
   }

@@ -570,7 +570,7 @@ name_samples <- function(label, sizes) {
 # The unbiased statistic and its exact deviation over permutations of points.
 unbiased_summary <- function(statistics, sizes, options, scheme) {
   source <- statistics$source
-  if (is.null(source) || length(sizes) > 2L || ncol(source$rows) > 1L ||
+  if (is.null(source$rows) || length(sizes) > 2L || ncol(source$rows) > 1L ||
         options$null != "permutation" || !is_unshrunk(options$estimator) ||
         !is.null(c(source$weights, source$bin, scheme$blocks)) ||
         !is.null(scheme$matrix) && !scheme$all) {

@@ -55,7 +55,7 @@ check_factors <- function(sample, factors) {
 # M o M).
 filtered_sources <- function(samples, units, filter) {
   sample <- filterable_sample(samples$sample)
-  if (sample$n > filter_most_points) {
+  if (sample$n > filter_most_points || !is.null(sample$spectrum)) {
     spectrum <- filter_spectrum(sample, min(filter$ratio))
     return(list(left = spectrum$left, at = \(ratio) {
       root <- filter_root(spectrum, ratio, filter$name)

@@ -14,9 +14,10 @@
 #' Where there are bins (`bin` of [kme_sketch()]), into which rows fell at
 #' random, bins are permuted as points are: exact if rows are exchangeable. Rows
 #' in bins that are not full do not count. The unbiased statistic leaves out the
-#' pairs of rows of one bin. Without bins `null = "spectrum"` needs second
-#' moments of all samples and rows that are independent; rows with weights w
-#' count as \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}.
+#' pairs of rows of one bin. A `filter` ([test_filter()], of orders 0 and 1)
+#' takes the covariance operator of all rows. Without bins `null = "spectrum"`
+#' needs second moments of all samples and rows that are independent; rows with
+#' weights w count as \eqn{(\sum w)^2/\sum w^2}{(sum w)^2/sum w^2}.
 #'
 #' Landmarks must not favor a sample: they are to come from the rows of all, or
 #' from other rows. Those that come from one sample lie closer to its rows,
@@ -24,7 +25,8 @@
 #' loses.
 #' @param x A [kme_sketch()] with groups, or of the first sample.
 #' @param y Another sketch on the same landmarks, or rows.
-#' @param ... `B`, `control`, `progress` of [mmd_test()].
+#' @param ... `B`, `control` (without `bins`), `filter` (where there are bins),
+#'   `progress` of [mmd_test()].
 #' @return As of [mmd_test()]; its `sample` has the landmarks.
 #' @seealso [glossary]; [kme_sketch()]
 #' @export
@@ -63,24 +65,41 @@ pool_sketches <- function(data, label) {
             class = c("pooled_sketches", "pooled_samples"))
 }
 
-sketch_rules <- list(when(
-  \(a) TRUE, kernel = NULL, bandwidths = NULL, filter = NULL, blocks = NULL,
-  clusters = NULL, bins = NULL, estimator = an_average, scale = unscaled,
+sketch_rules <- c(list(when(
+  \(a) TRUE, kernel = NULL, bandwidths = NULL, blocks = NULL, clusters = NULL,
+  bins = NULL, estimator = an_average, scale = unscaled,
   reason = "for sketches, which keep sums on landmarks and no rows"
-))
+)), filter_rules[1L])
 
-test_pooled.pooled_sketches <- function(pooled, asked) {
-  sketches <- pooled$data
+# The request of a test of sketches. Of filters, orders 0 and 1 are made of what
+# they keep.
+sketch_options <- function(sketches, asked) {
   bin_sizes <- unique(lapply(sketches, `[[`, "bin"))
   permutable <- length(bin_sizes) == 1L && !is.null(bin_sizes[[1L]])
   nulls <- c("permutation", "spectrum")
-  if (!permutable) nulls <- rev(nulls)
-  options <- open_control(asked, nulls, sketch_rules)
-  binned <- options$null == "permutation"
-  if (binned && !permutable) {
-    stop_input("'null' must be \"spectrum\", not \"permutation\", which takes ",
-               "bins of one size, as kme_sketch(bin = 100) makes them")
+  filtered <- !is.null(asked$filter)
+  if (!permutable && !filtered) nulls <- rev(nulls)
+  options <- open_control(asked, nulls, sketch_rules,
+                          if (filtered) "unbiased" else "biased")
+  if (options$null == "permutation" && !permutable) {
+    stop_input(if (filtered) "'filter' must be \"none\"" else
+      "'null' must be \"spectrum\", not \"permutation\",", " without bins of ",
+      "one size, as kme_sketch(bin = 100) makes them")
   }
+  if (filtered) {
+    options$filter$order <- intersect(options$filter$order, 0:1)
+    if (!length(options$filter$order)) {
+      stop_input("'order' must be some of 0, 1 for sketches, not 2, which ",
+                 "takes second moments of each bin")
+    }
+  }
+  options
+}
+
+test_pooled.pooled_sketches <- function(pooled, asked) {
+  sketches <- pooled$data
+  options <- sketch_options(sketches, asked)
+  binned <- options$null == "permutation"
   parts <- compared_samples(sketches)
   for (name in if (!binned) names(parts)) {
     if (is.null(parts[[name]]$moments$covariance)) {
@@ -90,6 +109,9 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
     }
   }
   bins <- if (binned) pooled_bins(sketches, names(parts))
+  if (any(options$filter$order > 0L)) {
+    bins$sample$spectrum <- row_spectrum(parts, bins$sample$x)
+  }
   units <- list(sizes = if (binned) bins$sizes else
                   vapply(parts, `[[`, 1, "n"))
   scheme <- check_permutations(options$permutations, units, options$B,
@@ -99,8 +121,11 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
     statistics$source$bin <- bins$size
     if (length(parts) > 2L) {
       # The weights m_g m_h/N count rows.
-      statistics[c("values", "scale")] <- list(bins$size * statistics$values,
-                                               bins$size * statistics$scale)
+      if (!isTRUE(statistics$several)) {
+        statistics[c("values", "scale")] <- list(bins$size * statistics$values,
+                                                 bins$size * statistics$scale)
+      }
+      statistics$table$value <- bins$size * statistics$table$value
     }
     law <- mmd_null(bins, options, scheme, statistics)
   } else {
@@ -120,6 +145,45 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
   # There are no points that could be of a group.
   test["groups"] <- list(NULL)
   test
+}
+
+#' @rdname mmd_pairwise
+#' @export
+mmd_pairwise.kme_sketch <- function(x, ...) {
+  label <- deparse1(substitute(x))
+  mmd_pairwise.default(pool_sketches(list(x = x), label), ...)
+}
+
+# Each pair is tested by itself.
+compare_pooled.pooled_sketches <- function(pooled, asked) {
+  sketch <- pooled$data$x
+  options <- sketch_options(pooled$data, asked)
+  labels <- sketch$groups
+  options <- check_reference(options, labels)
+  parts <- compared_samples(pooled$data)
+  binned <- options$null == "permutation"
+  sizes <- unname(if (binned) sketch$bin * full_bins(sketch) else
+    vapply(parts, `[[`, 1, "n"))
+  pairs <- list_pairs(labels, sizes, options$reference)
+  each <- Map(c, pairs$first, pairs$second)
+  pairs$units <- lapply(each, \(pair) list(sizes = full_bins(sketch)[pair]))
+  random <- is.null(options$permutations)
+  warn_coarse(pairs, options, random)
+  results <- vapply(each, \(pair) {
+    pooled$data$x <- sketch[labels[pair]]
+    test <- without_warning("few", without_warning(
+      "projection", test_pooled(pooled, asked)
+    ))
+    c(test$statistic, test$p.value)
+  }, numeric(2))
+  if (binned) pairs$units[[1L]]$of <- paste("of bins of",
+                                            count_of(sketch$bin, "point"))
+  new_pairwise(
+    list(groups = factor(character(), labels), sizes = sizes,
+         means = part_means(parts), origin = unclass(pooled),
+         sample = parts_support(parts, if (binned) sketch$left else 0)),
+    pairs, results, options, random, stored(asked)
+  )
 }
 
 # The samples that are compared.
@@ -159,6 +223,23 @@ pooled_bins <- function(sketches, labels) {
   list(sample = points_sample(t(features), kernel_linear()), groups = groups,
        sizes = sizes, size = size,
        left = sum(vapply(each, `[[`, 1, "left")))
+}
+
+# What filter_spectrum() is of bins whose means have these features, of the
+# covariance of the rows of all samples.
+row_spectrum <- function(parts, features) {
+  at <- centered_means(parts)$at
+  share <- vapply(parts, `[[`, 1, "n")
+  second <- Map(`*`, lapply(parts, second_moments, "a filter"),
+                share / sum(share))
+  pairs <- .Call(C_r_eigen, Reduce(`+`, second) - tcross(at), length(at))
+  kept <- pairs$values > max(vapply(parts, covariance_rounding, 1))
+  values <- pairs$values[kept]
+  vectors <- product(features - rep(at, each = nrow(features)),
+                     pairs$vectors[, kept, drop = FALSE])
+  list(values = values, left = 0,
+       vectors = vectors / rep(sqrt(nrow(features) * values),
+                               each = nrow(features)))
 }
 
 # --- The spectrum ------------------------------------------------------------
@@ -295,6 +376,10 @@ sample_lines.landmark_sample <- function(sample) {
 
 # The means of the two sides have the weights of their rows.
 witness_weights.landmark_sample <- function(sample, test, side) {
+  if (any(test$statistics$order > 0L)) {
+    stop_input("'type' must not be \"witness\" for filtered statistics of ",
+               "sketches")
+  }
   sizes <- sample$parts$sizes
   share <- \(s) ifelse(side == s, sizes, 0) / sum(sizes[side == s])
   variable <- sample$sketch$landmarks[[sample$variable]]$variable

@@ -43,7 +43,8 @@
 #'
 #' @param x A numeric vector, matrix or data frame of numeric columns, the
 #'   points of all groups in rows; a [gram()] of them, or their distances
-#'   (`dist`).
+#'   (`dist`); a [kme_sketch()] with groups, which is compared as by its
+#'   [mmd_test()][mmd_test.kme_sketch()].
 #' @param groups The group of each point, a factor or a vector.
 #' @param formula,data,subset,na.action As in [mmd_test()]: `response ~ group`.
 #' @param kernel,estimator,bandwidths,filter,blocks,clusters,scale,progress As
@@ -110,13 +111,16 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
     label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
     x <- pool_groups(points_sample(check_data(x), NULL), groups, label, "x")
   }
+  compare_pooled(x, asked)
+}
+
+# The comparisons of what the methods make of the data.
+compare_pooled <- function(pooled, asked) UseMethod("compare_pooled")
+compare_pooled.pooled_samples <- function(pooled, asked) {
   options <- mmd_options(asked)
-  samples <- read_samples(x, options)
+  samples <- read_samples(pooled, options)
   options["filter"] <- list(without_factor(options$filter))
-  if (!is.null(options$reference)) {
-    options$reference <- take(as.character(options$reference),
-                              choice(levels(samples$groups)), "reference")
-  }
+  options <- check_reference(options, levels(samples$groups))
   if (!is.null(options$permutations) &&
         !identical(options$permutations, "all")) {
     stop_input("'permutations' must be NULL or \"all\" for comparisons, each ",
@@ -129,6 +133,14 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
   warn_coarse(pairs, options, random)
   new_pairwise(samples, pairs, compare_pairs(samples, pairs, options), options,
                random, stored(asked))
+}
+
+check_reference <- function(options, labels) {
+  if (!is.null(options$reference)) {
+    options$reference <- take(as.character(options$reference), choice(labels),
+                              "reference")
+  }
+  options
 }
 
 pairwise_arguments <- do.call(door_table, c(
@@ -190,17 +202,8 @@ settle_compared <- function(samples, asked) {
 # order of their levels), m, n (their sizes), units: what changes places, see
 # sample_units(); bins; fast: is the statistic made of pooled sums?
 compared_pairs <- function(settled, asked) {
-  sizes <- settled$sizes
   labels <- levels(settled$groups)
-  each <- if (is.null(asked$reference)) {
-    utils::combn(length(labels), 2L)
-  } else {
-    h <- match(asked$reference, labels)
-    others <- seq_along(labels)[-h]
-    rbind(pmin(others, h), pmax(others, h))
-  }
-  pairs <- data.frame(first = each[1L, ], second = each[2L, ],
-                      m = sizes[each[1L, ]], n = sizes[each[2L, ]])
+  pairs <- list_pairs(labels, settled$sizes, asked$reference)
   units <- read_units(asked$blocks, asked$clusters, settled$order)
   for (p in seq_len(nrow(pairs))) {
     rows <- pair_rows(settled, pairs[p, ])
@@ -210,8 +213,8 @@ compared_pairs <- function(settled, asked) {
                                           units$clusters[rows]))
       pairs$bins[p] <- list(count_bins(asked, size))
     }, kernmean_error_input = \(e) {
-      stop_input("in the comparison of '", labels[each[1L, p]], "' and '",
-                 labels[each[2L, p]], "': ", conditionMessage(e))
+      stop_input("in the comparison of '", labels[pairs$first[p]], "' and '",
+                 labels[pairs$second[p]], "': ", conditionMessage(e))
     })
   }
   # The kernel values of the smaller sample, where they are few beside a pass
@@ -221,6 +224,18 @@ compared_pairs <- function(settled, asked) {
   pairs$fast <- draws_among_all(asked) && has_pooled_sums(settled, asked) &
     lengths(pairs$bins) == 0L & least^2 <= pmax(16 * total, total^2 / 64)
   pairs
+}
+
+list_pairs <- function(labels, sizes, reference) {
+  each <- if (is.null(reference)) {
+    utils::combn(length(labels), 2L)
+  } else {
+    h <- match(reference, labels)
+    others <- seq_along(labels)[-h]
+    rbind(pmin(others, h), pmax(others, h))
+  }
+  data.frame(first = each[1L, ], second = each[2L, ],
+             m = sizes[each[1L, ]], n = sizes[each[2L, ]])
 }
 
 # The points of a pair, those of the first group first.
@@ -455,8 +470,11 @@ new_pairwise <- function(settled, pairs, results, asked, random, arguments) {
 }
 
 # Distances of plain means, groups x groups; of many bandwidths those for their
-# average.
+# average; of sketches those of `means`.
 plain_distances <- function(settled) {
+  if (!is.null(settled$means)) {
+    return(as.matrix(stats::dist(t(settled$means))))
+  }
   each <- by_bandwidth(settled$summed, settled$bandwidths)
   sums <- lapply(each, \(sample) {
     sums <- .Call(C_r_block_sums, sample_source(sample), settled$sizes, NULL,

@@ -46,15 +46,15 @@
 #' @section Chunks:
 #' A column may change its units in the middle of a source, or its meaning. A
 #' chunk of which projection loses 0.1 more than of those before, or where the
-#' quartiles of a column are those of before times one number above 1.5 or below
-#' 1/1.5 (of 100 rows or more), is a warning of class `kernmean_warning_chunks`
-#' that names the row, when it is read. `plot()` draws the share that each chunk
-#' loses. Levels that landmarks do not know are an error. Parts are compared
-#' within themselves, not with each other.
+#' quartiles of a column are those of before times one number above 1.5 or
+#' below 1/1.5 (of 100 rows or more), is a warning of class
+#' `kernmean_warning_chunks` that names the row, when it is read. `plot()` draws
+#' the share that each chunk loses. Levels that landmarks do not know are an
+#' error. Parts are compared within themselves, not with each other.
 #'
 #' @param x The rows: a numeric matrix, a data frame or a vector, a stream (a
-#'   function, a `DBI` result, an Arrow stream, files), or a plain list of these,
-#'   the parts; see [kme_sketch_sources].
+#'   function, a `DBI` result, an Arrow stream, files), or a plain list of
+#'   these, the parts; see [kme_sketch_sources].
 #' @param landmarks A [kme_landmarks()], a list of two for two variables, a
 #'   sketch that has them, points, or how many to choose from `x` (`NULL`: 300);
 #'   streams and parts take those made before.
@@ -80,11 +80,11 @@
 #' \item{landmarks}{a list of one [kme_landmarks()], or of two}
 #' \item{n, dropped, left, parts}{number of rows, of those dropped for missing
 #'   values, of those in bins that are not full; of parts added up}
-#' \item{chunks}{a matrix with a row for each chunk, in their order (of more than
-#'   200 neighbors are joined): `rows`, and of up to 2,000 rows of it, evenly
-#'   spaced, the share of mean k(x, x) that is `lost`, and median and
+#' \item{chunks}{a matrix with a row for each chunk, in their order (of more
+#'   than 200 neighbors are joined): `rows`, and of up to 2,000 rows of it,
+#'   evenly spaced, the share of mean k(x, x) that is `lost`, and median and
 #'   interquartile range of the numeric columns; `changed` is 1 where it was
-#'   unlike those before, see below}
+#'   unlike those before}
 #' \item{groups, kind}{their names and what they were read as, or `NULL`}
 #' \item{weighted, moments, bin, omit, columns}{what is kept, and how rows are
 #'   read}
@@ -480,7 +480,8 @@ fit_picture.kme_sketch <- function(object, type = NULL) {
   picture <- picture_sequence("Lost by projection, chunk by chunk",
                               chunks[, "lost"], "share of mean k(x, x)",
                               cumsum(chunks[, "rows"]))
-  picture$layers[[2L]]$data$col <- level_colors(2L)[1L + (chunks[, "changed"] > 0)]
+  changed <- chunks[, "changed"] > 0
+  picture$layers[[2L]]$style$col <- ifelse(changed, level_colors(1L), "black")
   picture$xlab <- "rows"
   picture$ylim <- c(0, max(chunks[, "lost"], 0.01))
   picture

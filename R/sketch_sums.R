@@ -42,8 +42,8 @@ add_rows <- function(sketch, rows, y = NULL, groups = NULL, weights = NULL) {
   sketch
 }
 
-# list(n, dropped; points: those of each variable, frames: their columns, groups:
-# a factor, kind: what they came as, weights).
+# list(n, dropped; points: those of each variable, frames: their columns,
+# groups: a factor, kind: what they came as, weights).
 read_chunk <- function(sketch, rows, y, groups, weights) {
   landmarks <- sketch$landmarks
   # Of tibbles and data tables the columns only.
@@ -83,8 +83,8 @@ read_chunk <- function(sketch, rows, y, groups, weights) {
 most_watched <- 2000
 most_chunks <- 200L
 
-# The sketch with a row for a chunk in `chunks`, of up to so many of its rows: is
-# it unlike those before? Then as much more is lost, or the quartiles of a
+# The sketch with a row for a chunk in `chunks`, of up to so many of its rows:
+# is it unlike those before? Then much more is lost, or the quartiles of a
 # column are those of before times a number, as where its units changed.
 watch_chunk <- function(sketch, chunk) {
   n <- chunk$n

@@ -12,21 +12,23 @@
 #'     function whose value is another source opens it: `\() { con <-
 #'     dbConnect(...); dbSendQuery(con, sql) }` is a query that any process can
 #'     begin anew.}
-#'   \item{a DBI result}{of `DBI::dbSendQuery()` or `dbSendQueryArrow()`, fetched
-#'     `chunk` rows at a time; clearing it is left to you. Integers of 64 bits
-#'     become doubles. Of PostgreSQL the driver RPostgres fetches piece by piece
-#'     (RPostgreSQL has the whole result in memory, and is warned of).}
-#'   \item{an Arrow stream}{or anything that `as_nanoarrow_array_stream()` of the
-#'     package nanoarrow makes one of: results of ADBC and DuckDB, tables, data
-#'     sets and readers of the package arrow, data frames of polars. Its batches
-#'     are read one after the other; a stream by itself is read once.}
+#'   \item{a DBI result}{of `DBI::dbSendQuery()` or `dbSendQueryArrow()`,
+#'     fetched `chunk` rows at a time; clearing it is left to you. Integers of
+#'     64 bits become doubles. From PostgreSQL the driver RPostgres fetches
+#'     piece by piece; RPostgreSQL has the whole result in memory, and a warning
+#'     says so.}
+#'   \item{an Arrow stream}{or anything that `as_nanoarrow_array_stream()` of
+#'     the package nanoarrow makes one of: results of ADBC, tables, data sets
+#'     and readers of the package arrow (and what DuckDB gives as such), data
+#'     frames of polars. A stream by itself is read once.}
 #'   \item{file names}{with `read`, a function of one of them that returns a
 #'     data frame, a matrix or a source. Without `read` files called `.csv`
-#'     (or `.csv.gz`, ...) are read as by [utils::read.csv()] (those that are not
-#'     compressed by `fread()` in blocks of lines, if the package data.table is
-#'     installed and finds columns of the same kinds), `.rds` by [readRDS()] and
-#'     `.parquet` by the package nanoparquet. Files that are missing are named
-#'     before any work starts; names such as `https://...` are left to `read`.}
+#'     (or `.csv.gz`, ...) are read as by [utils::read.csv()] (those that are
+#'     not compressed by `fread()` in blocks of lines, if the package data.table
+#'     is installed and finds columns of the same kinds), `.rds` by [readRDS()]
+#'     and `.parquet` by the package nanoparquet. Files that are missing are
+#'     named before any work starts; names such as `https://...` are left to
+#'     `read`.}
 #' }
 #' Chunks of more than `chunk` rows are handed on in slices, those without rows
 #' are passed over. No chunk is kept: memory is that of one (of a file, where
@@ -43,8 +45,8 @@
 #' several processes, by machines reached over sockets or ssh, by the jobs of a
 #' cluster with future.batchtools. A part is sent as it stands in the list: a
 #' file name or a function that opens a database is a few hundred bytes, a
-#' matrix goes whole; a DBI result, a stream and a connection cannot be sent. Out
-#' go the landmarks besides, back come \eqn{m^2}{m^2} numbers. The package must
+#' matrix goes whole; a DBI result, a stream and a connection cannot be sent.
+#' Out go the landmarks besides, back come \eqn{m^2}{m^2} numbers. The package must
 #' be installed on all machines.
 #'
 #' The sums of a part are the same bits wherever it is worked on. How the rows
@@ -388,12 +390,9 @@ csv_blocks <- function(path, chunk) {
     lines <- read_lines(chunk)
     if (length(lines)) {
       # What it warns of, or refuses, is read as by the other.
-      tryCatch({
-        rows <- as_plain(text = c(lines, ""), header = FALSE)
-        rows[text[[1L]]] <- lapply(rows[text[[1L]]], gsub, pattern = "\"\"",
-                                   replacement = "\"", fixed = TRUE)
-        rows
-      }, condition = \(e) {
+      # Quotes within quotes would stay doubled.
+      tryCatch(if (any(grepl("\"\"", lines, fixed = TRUE))) stop() else
+        as_plain(text = c(lines, ""), header = FALSE), condition = \(e) {
         utils::read.csv(text = lines, header = FALSE, col.names = names(first))
       })
     }
