@@ -79,8 +79,8 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     [probability][predict.bag_smm] was right, bags left out.}
 #' }
 #' Others: [plot.rkhs_iv()], [mmd_pairwise()], [mmd_gof()], [hsic_test()],
-#' [gram()], [kme_landmarks()], [kme_sketch()]. Of more than 2,000 points an even share is
-#' drawn, of groups twelve are named. Points and lines that are added to a plot
+#' [gram()], [kme_landmarks()], [kme_sketch()]. Of more than 2,000 points an
+#' even share is drawn, of groups twelve are named. Points and lines that are added to a plot
 #' of one figure fall into place. Of sketches the landmarks stand for the
 #' points.
 #'

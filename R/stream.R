@@ -46,8 +46,8 @@
 #' cluster with future.batchtools. A part is sent as it stands in the list: a
 #' file name or a function that opens a database is a few hundred bytes, a
 #' matrix goes whole; a DBI result, a stream and a connection cannot be sent.
-#' Out go the landmarks besides, back come \eqn{m^2}{m^2} numbers. The package must
-#' be installed on all machines.
+#' Out go the landmarks besides, back come \eqn{m^2}{m^2} numbers. The package
+#' must be installed on all machines.
 #'
 #' The sums of a part are the same bits wherever it is worked on. How the rows
 #' are cut into parts does not matter beyond 1e-13, as sums are compensated.

@@ -304,3 +304,88 @@ test_that("tests of bins and spectra keep their level", {
   expect_true(in_band(reject(3), 200))
   expect_true(in_band(reject(NULL), 200))
 })
+
+test_that("filters of bins take the covariance of all rows", {
+  size <- 4
+  set.seed(2)
+  binned <- sketch(bin = size)
+  ratio <- c(0.1, 0.01)
+  test <- mmd_test(binned, B = 19,
+                   filter = test_filter(order = 0:1, ratio = ratio))
+  # From the features of the rows, and the means of those in the bins.
+  root <- binned$landmarks[[1]]$root
+  features <- gram_R(rbf, x, landmark_x(l)) %*% root
+  means <- do.call(rbind, lapply(binned$bins, \(b) {
+    crossprod(b$first, root) / size
+  })) - rep(colMeans(features), each = 15 + 7)
+  pairs <- eigen(cov(features) * 89 / 90)
+  value <- \(M) mmd_R(M, 1:22, 15, "unbiased")
+  want <- vapply(ratio, \(r) {
+    g <- 1 / (pairs$values + r * pairs$values[1])
+    value(means %*% pairs$vectors %*% (g * t(means %*% pairs$vectors)))
+  }, 1)
+  expect_near(test$statistics$value, c(value(tcrossprod(means)), want), 1e-9)
+  # Of several samples weights count rows.
+  several <- sketch(three, bin = 5)
+  test <- mmd_test(several, filter = test_filter(order = 1, ratio = 0.1), B = 9)
+  means <- do.call(rbind, lapply(several$bins, \(b) crossprod(b$first, root) / 5))
+  means <- (means - rep(colMeans(features), each = 18)) %*% pairs$vectors
+  M <- means %*% (t(means) / (pairs$values + 0.1 * pairs$values[1]))
+  pair <- \(K, g, h) mmd_R(K[c(g, h), c(g, h)], 1:12, 6, "unbiased")
+  expect_near(test$statistic[[1]], 5 * mmd_groups_R(M, 1:18, c(6, 6, 6), pair),
+              1e-8)
+  expect_named(test$statistic, "filtered MMD^2")
+  expect_identical(test$statistics$value, test$statistic[[1]])
+})
+
+test_that("bins of one row and all of them are the test of the features", {
+  rows <- c(1:6, 61:66)
+  test <- mmd_test(
+    kme_sketch(x[rows, ], l, groups = two[rows], bin = 1), filter = TRUE,
+    control = test_control(permutations = "all")
+  )
+  features <- gram_R(rbf, x[rows, ], landmark_x(l)) %*% l$root
+  want <- mmd_test(features[1:6, ], features[7:12, ], kernel_linear(),
+                   filter = test_filter(order = 0:1), scale = FALSE,
+                   control = test_control(permutations = "all"))
+  expect_near(test$statistics$value, want$statistics$value, 1e-8)
+  expect_near(test$statistics$p.value, want$statistics$p.value, 1e-12)
+  expect_near(test$p.value, want$p.value, 1e-12)
+})
+
+test_that("pairs of groups are compared as by their test", {
+  each <- sketch(three)
+  pairs <- mmd_pairwise(each, B = 99)
+  expect_near(as.matrix(pairs)["a", "c"],
+              mmd_test(each[c("a", "c")], B = 9)$estimate[["MMD"]], 1e-12)
+  set.seed(1)
+  first <- mmd_test(each[c("a", "b")], B = 99)
+  set.seed(1)
+  pairs <- mmd_pairwise(each, B = 99, adjust = "none")
+  expect_identical(pairs$table$p.adjusted[1], first$p.value)
+  # Of the points' features, in all numbers that are not drawn.
+  features <- gram_R(rbf, x, landmark_x(l)) %*% l$root
+  unbiased <- test_control(statistic = "unbiased")
+  want <- mmd_pairwise(features, three, kernel_linear(), reference = "b",
+                       scale = FALSE, control = unbiased, B = 99)
+  got <- mmd_pairwise(each, reference = "b", control = unbiased, B = 99)
+  expect_equal(got$table[1:6], want$table[1:6], tolerance = 1e-9)
+  binned <- sketch(three, bin = 6)
+  filtered <- mmd_pairwise(binned, filter = TRUE, B = 99)
+  expect_near(filtered$table$distance, pairs$table$distance, 1e-9)
+  expect_identical(filtered$table$n1, rep(30L, 3))
+  expect_identical(update(filtered, B = 79, filter = FALSE)$B, 79L)
+})
+
+test_that("what sketches do not keep is said of filters and pairs", {
+  expect_snapshot(error = TRUE, {
+    mmd_test(sketch(), filter = TRUE)
+    mmd_test(sketch(bin = 5), filter = test_filter(order = 2))
+    mmd_test(sketch(bin = 5), filter = test_filter(factors = 2))
+    mmd_test(sketch(bin = 5, moments = 1), filter = TRUE)
+    mmd_pairwise(sketch(), reference = "c")
+    mmd_pairwise(sketch(NULL))
+    plot(mmd_test(sketch(bin = 5), B = 19, filter = test_filter(order = 1)),
+         "witness")
+  })
+})

@@ -341,3 +341,61 @@ test_that("a stream is sketched in less memory than it would fill", {
   expect_null(attr(out, "status"), label = paste(out, collapse = "\n"))
   expect_match(out, "^peak", all = FALSE)
 })
+
+# 2,000 rows in chunks of 250, the columns of which `change` alters.
+chunks_of <- function(change = identity, from = 4) {
+  set.seed(1)
+  x <- MASS::crabs[sample.int(200, 2000, TRUE), c("FL", "RW", "CL")] +
+    rnorm(6000, sd = 0.1)
+  chunks <- runs_of(x, rep(250, 8))
+  chunks[from:8] <- lapply(chunks[from:8], change)
+  chunks
+}
+
+test_that("each chunk has the share of its rows that is lost", {
+  skip_if_not_installed("MASS")
+  chunks <- chunks_of()
+  landmarks <- kme_landmarks(chunks[[1]], 15)
+  sketch <- kme_sketch(stream_of(chunks), landmarks)
+  # Of each chunk as a sketch of its own.
+  alone <- vapply(chunks, \(x) fit_rows(kme_sketch(x, landmarks))$lost, 1)
+  expect_near(sketch$chunks[, "lost"], alone, 1e-9)
+  expect_identical(sketch$chunks[, "rows"], rep(250, 8))
+  expect_equal(sketch$chunks[3, "median.CL"], median(chunks[[3]]$CL),
+               ignore_attr = TRUE)
+  expect_true(all(sketch$chunks[, "changed"] == 0))
+  halves <- kme_sketch(stream_of(chunks[1:4]), landmarks) +
+    kme_sketch(stream_of(chunks[5:8]), landmarks)
+  expect_identical(halves$chunks, sketch$chunks)
+  picture <- fit_picture(sketch)
+  expect_identical(picture$value, sketch$chunks[, "lost"])
+})
+
+test_that("units that change are warned of once, with column and row", {
+  skip_if_not_installed("MASS")
+  landmarks <- kme_landmarks(do.call(rbind, chunks_of()), 50)
+  seen <- function(change, words) {
+    expect_warning(
+      sketch <- kme_sketch(stream_of(chunks_of(change)), landmarks), words,
+      class = "kernmean_warning_chunks"
+    )
+    expect_identical(sketch$chunks[, "changed"], rep(0:1, c(3, 5)) + 0)
+  }
+  seen(\(x) replace(x, "CL", x$CL / 2.54), "from row 751 on the column 'CL'")
+  seen(\(x) x + 100, "from row 751 on projection loses 100%")
+  # Rows in an order that follows the columns are no change of units.
+  x <- do.call(rbind, chunks_of())
+  x <- x[order(x$CL), ]
+  expect_no_warning(kme_sketch(stream_of(runs_of(x, rep(250, 8))), landmarks))
+})
+
+test_that("of many chunks neighbors are joined", {
+  sketch <- kme_sketch(stream_of(runs_of(faithful, rep(1, 272))),
+                       kme_landmarks(faithful, 10, scale = TRUE))
+  chunks <- sketch$chunks
+  expect_lte(nrow(chunks), 200)
+  expect_identical(sum(chunks[, "rows"]), 272)
+  # Of one row each the median is the row.
+  expect_near(sum(chunks[, "rows"] * chunks[, "median.waiting"]),
+              sum(faithful$waiting), 1e-9)
+})

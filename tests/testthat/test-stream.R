@@ -91,7 +91,7 @@ test_that("files, functions that open a source and data are sources", {
 test_that("files that are missing or that cannot be read are named", {
   good <- tempfile(fileext = ".rds")
   saveRDS(frame_of(3), good)
-  odd <- tempfile(fileext = ".parquet")
+  odd <- tempfile(fileext = ".txt")
   file.create(odd)
   on.exit(unlink(c(good, odd)))
   refused <- \(code, words) expect_error(code, words,
@@ -221,4 +221,89 @@ test_that("integers of 64 bits are numbers, not their bits", {
   x$wide <- bit64::as.integer64(c(1, 2, 3)) + bit64::as.integer64(2^40)
   got <- all_chunks(open_stream(stream_of(list(x))))[[1]]
   expect_identical(got$wide, 2^40 + c(1, 2, 3))
+})
+
+test_that("Arrow streams are sources, in chunks of the size that is asked for", {
+  skip_if_not_installed("nanoarrow")
+  stream <- \(x) nanoarrow::as_nanoarrow_array_stream(x)
+  x <- frame_of(95)
+  batches <- nanoarrow::basic_array_stream(
+    lapply(runs_of(x, c(20, 0, 45, 30)), nanoarrow::as_nanoarrow_array)
+  )
+  chunks <- all_chunks(open_stream(batches, NULL, 30))
+  expect_identical(vapply(chunks, nrow, 1L), c(30L, 30L, 5L, 30L))
+  got <- do.call(rbind, chunks)
+  rownames(got) <- NULL
+  expect_equal(got, x)
+  expect_true(open_stream(\() stream(x))$next_chunk() |> is.data.frame())
+  landmarks <- kme_landmarks(faithful, 20, scale = TRUE)
+  plain <- kme_sketch(faithful, landmarks)
+  expect_identical(kme_sketch(stream(faithful), landmarks)$sums, plain$sums)
+  used <- stream(faithful)
+  all_chunks(open_stream(used))
+  expect_warning(kme_sketch(used, landmarks), "may have been used up")
+  expect_false(is_opened(factor("a")))
+})
+
+test_that("queries by ADBC and dbSendQueryArrow() are sources", {
+  skip_if_not_installed("nanoarrow")
+  landmarks <- kme_landmarks(faithful, 20, scale = TRUE)
+  plain <- kme_sketch(faithful, landmarks)$sums
+  if (requireNamespace("adbcsqlite", quietly = TRUE)) {
+    database <- adbcdrivermanager::adbc_database_init(
+      adbcsqlite::adbcsqlite(), uri = ":memory:"
+    )
+    connection <- adbcdrivermanager::adbc_connection_init(database)
+    adbcdrivermanager::write_adbc(faithful, connection, "t")
+    rows <- \() adbcdrivermanager::read_adbc(connection, "select * from t")
+    expect_identical(kme_sketch(rows, landmarks)$sums, plain)
+  }
+  skip_if_not_installed("RSQLite")
+  skip_if_not_installed("DBI", "1.2.0")
+  base <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
+  on.exit(DBI::dbDisconnect(base))
+  DBI::dbWriteTable(base, "t", faithful)
+  rows <- \() DBI::dbSendQueryArrow(base, "select * from t")
+  expect_identical(kme_sketch(rows, landmarks)$sums, plain)
+})
+
+test_that("Parquet files are read by nanoparquet", {
+  skip_if_not_installed("nanoparquet")
+  path <- tempfile(fileext = ".parquet")
+  on.exit(unlink(path))
+  nanoparquet::write_parquet(frame_of(30), path)
+  expect_equal(do.call(rbind, all_chunks(open_stream(path, NULL, 30))),
+               frame_of(30), ignore_attr = "class")
+})
+
+test_that("blocks of a .csv file are what read.csv() reads", {
+  skip_if_not_installed("data.table")
+  path <- tempfile(fileext = ".csv")
+  on.exit(unlink(path))
+  n <- 60
+  odd <- data.frame(
+    "odd name" = seq_len(n) / 7, text = rep_len(c("u, v", "a\nb", " s", NA), n),
+    day = format(as.Date("2020-01-01") + seq_len(n)), id = sprintf("%04d", 1:n),
+    wide = 2^40 + seq_len(n), none = NA, yes = rep_len(c(TRUE, FALSE), n),
+    check.names = FALSE
+  )
+  quoted <- odd
+  quoted$text[40] <- "a \"quoted\" word"
+  for (x in list(odd, quoted, airquality, mtcars, ToothGrowth)) {
+    for (names in c(TRUE, FALSE)) {
+      utils::write.csv(x, path, row.names = names)
+      got <- do.call(rbind, all_chunks(open_stream(path, NULL, 7)))
+      rownames(got) <- NULL
+      expect_identical(got, utils::read.csv(path))
+    }
+    blocks <- csv_blocks(path, 7)
+    expect_s3_class(blocks, "row_blocks")
+    blocks$close()
+  }
+  # Left to it: row names without a heading.
+  utils::write.table(mtcars, path, sep = ",")
+  expect_null(csv_blocks(path, 7))
+  writeLines(c("a,b", "", "1,2", "", "3", "4,5"), path)
+  expect_identical(do.call(rbind, all_chunks(open_stream(path, NULL, 1))),
+                   utils::read.csv(path))
 })
