@@ -26,8 +26,9 @@
 #' @section Where a sketch goes:
 #' [kme()] (estimators `"kme"`, `"skmse"`, and `"fkmse"` by `select = "gcv"`,
 #' `"printed"` or `lambda`), [kme_pca()], [kme_cov()], [kme_fda()],
-#' [kme_density()], [mmd_test()] and [hsic_test()] take a sketch for `x`; their
-#' functions are weights on the landmarks. What takes single rows is refused.
+#' [kme_density()], [mmd_test()], [mmd_pairwise()] and [hsic_test()] take a
+#' sketch for `x`; their functions are weights on the landmarks. What takes
+#' single rows is refused.
 #'
 #' @section Adding up:
 #' `a + b` is the sketch of the rows of both, `update(a, x)` adds those of `x`,
