@@ -174,7 +174,7 @@ compare_pooled.pooled_sketches <- function(pooled, asked) {
     test <- without_warning("few", without_warning(
       "projection", test_pooled(pooled, asked)
     ))
-    c(test$statistic, test$p.value)
+    c(test$statistic[[1L]], test$p.value)
   }, numeric(2))
   if (binned) pairs$units[[1L]]$of <- paste("of bins of",
                                             count_of(sketch$bin, "point"))

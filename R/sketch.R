@@ -85,7 +85,7 @@
 #'   than 200 neighbors are joined): `rows`, and of up to 2,000 rows of it,
 #'   evenly spaced, the share of mean k(x, x) that is `lost`, and median and
 #'   interquartile range of the numeric columns; `changed` is 1 where it was
-#'   unlike those before}
+#'   unlike those before; of all groups together}
 #' \item{groups, kind}{their names and what they were read as, or `NULL`}
 #' \item{weighted, moments, bin, omit, columns}{what is kept, and how rows are
 #'   read}
@@ -475,9 +475,6 @@ fit_picture.kme_sketch <- function(object, type = NULL) {
   check_type(type, "chunks")
   check_any_rows(object)
   chunks <- object$chunks
-  if (is.null(chunks)) {
-    stop_input("'x' must be a sketch of all groups, as chunks hold rows of all")
-  }
   picture <- picture_sequence("Lost by projection, chunk by chunk",
                               chunks[, "lost"], "share of mean k(x, x)",
                               cumsum(chunks[, "rows"]))
@@ -578,7 +575,6 @@ unfilled <- function(sketch, columns = sketch$columns[
   x$n <- sum(group_numbers(x, "n"))
   # Of which group dropped rows would have been is not known.
   x$dropped <- 0
-  x["chunks"] <- list(NULL)
   if (!is.null(x$bin)) x$left <- count_left(x)
   x
 }

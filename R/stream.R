@@ -360,16 +360,16 @@ csv_blocks <- function(path, chunk) {
   if (!file.exists(path) || !requireNamespace("data.table", quietly = TRUE)) {
     return(NULL)
   }
+  first <- utils::read.csv(path, nrows = 1000)
+  text <- unname(which(vapply(first, is.character, NA)))
   fast <- \(...) data.table::fread(
     ..., sep = ",", na.strings = "NA", fill = TRUE, strip.white = FALSE,
     blank.lines.skip = TRUE, integer64 = "double", data.table = FALSE,
-    showProgress = FALSE
+    showProgress = FALSE, colClasses = list(character = text),
+    col.names = names(first)
   )
-  first <- utils::read.csv(path, nrows = 1000)
-  text <- list(character = unname(which(vapply(first, is.character, NA))))
-  as_plain <- \(...) fast(..., colClasses = text, col.names = names(first))
-  kinds <- tryCatch(frame_kinds(as_plain(path, nrows = 1000)),
-                    condition = identity)
+  kinds <- tryCatch(frame_kinds(fast(path, nrows = 1000)), error = identity,
+                    warning = identity)
   if (!identical(kinds, frame_kinds(first))) {
     return(NULL)
   }
@@ -389,12 +389,12 @@ csv_blocks <- function(path, chunk) {
   new_blocks(function() {
     lines <- read_lines(chunk)
     if (length(lines)) {
-      # What it warns of, or refuses, is read as by the other.
-      # Quotes within quotes would stay doubled.
-      tryCatch(if (any(grepl("\"\"", lines, fixed = TRUE))) stop() else
-        as_plain(text = c(lines, ""), header = FALSE), condition = \(e) {
-        utils::read.csv(text = lines, header = FALSE, col.names = names(first))
-      })
+      plain <- \(e) utils::read.csv(text = lines, header = FALSE,
+                                    col.names = names(first))
+      # Quotes within quotes would stay doubled; and what it warns of.
+      if (any(grepl("\"\"", lines, fixed = TRUE))) plain() else
+        tryCatch(fast(text = c(lines, ""), header = FALSE), error = plain,
+                 warning = plain)
     }
   }, \() close(file))
 }

@@ -328,7 +328,8 @@ test_that("filters of bins take the covariance of all rows", {
   # Of several samples weights count rows.
   several <- sketch(three, bin = 5)
   test <- mmd_test(several, filter = test_filter(order = 1, ratio = 0.1), B = 9)
-  means <- do.call(rbind, lapply(several$bins, \(b) crossprod(b$first, root) / 5))
+  means <- do.call(rbind, lapply(several$bins, \(b) crossprod(b$first, root)))
+  means <- means / 5
   means <- (means - rep(colMeans(features), each = 18)) %*% pairs$vectors
   M <- means %*% (t(means) / (pairs$values + 0.1 * pairs$values[1]))
   pair <- \(K, g, h) mmd_R(K[c(g, h), c(g, h)], 1:12, 6, "unbiased")
@@ -374,6 +375,7 @@ test_that("pairs of groups are compared as by their test", {
   filtered <- mmd_pairwise(binned, filter = TRUE, B = 99)
   expect_near(filtered$table$distance, pairs$table$distance, 1e-9)
   expect_identical(filtered$table$n1, rep(30L, 3))
+  expect_identical(rownames(mmd_pairwise(sketch(), B = 19)$table), "1")
   expect_identical(update(filtered, B = 79, filter = FALSE)$B, 79L)
 })
 

@@ -223,7 +223,7 @@ test_that("integers of 64 bits are numbers, not their bits", {
   expect_identical(got$wide, 2^40 + c(1, 2, 3))
 })
 
-test_that("Arrow streams are sources, in chunks of the size that is asked for", {
+test_that("Arrow streams are sources, in chunks of the size asked for", {
   skip_if_not_installed("nanoarrow")
   stream <- \(x) nanoarrow::as_nanoarrow_array_stream(x)
   x <- frame_of(95)
