@@ -24,7 +24,8 @@
 #'     `degree`}
 #' }
 #' s is `bandwidth2`; `"median"` is the root of the median of
-#' \eqn{R_{ab}}{R_ab} over all pairs of bags.
+#' \eqn{R_{ab}}{R_ab} over all pairs of bags, and with `"nearest"` \eqn{2s^2}{2
+#' s^2} is the median over bags a of the smallest.
 #'
 #' @section Bags that help each other: With a `target` the estimates are
 #' mixtures of the KMEs of all bags (`vignette("distributions", package =
@@ -61,7 +62,8 @@
 #' @param id The bag of each row, a factor or a vector, or the name of its
 #'   column. Bags come in the order of the levels, else as they come first.
 #' @param scale The units of the columns over all points, see [units].
-#' @param bandwidth2 s, for `"rbf"` and `"laplace"`: `"median"` or a number.
+#' @param bandwidth2 s, for `"rbf"` and `"laplace"`: `"median"`, `"nearest"` or
+#'   a number.
 #' @param degree,offset p and c, for `"poly"`.
 #' @param formula `id ~ a + b`: the bag of each row, and its columns; or the
 #'   other way round, `cbind(a, b) ~ id` or `. ~ id`, as in [mmd_test()].
@@ -140,8 +142,8 @@ bag_arguments <- door_table(
   estimator = unless_given(anything), level2 = choice(names(level_title)),
   target = maybe(choice("pooled", "aggregate", "neighbours")), id = anything,
   scale = unless_given(a_scale),
-  bandwidth2 = maybe(number(open = TRUE), "median"), degree = count(),
-  offset = number(),
+  bandwidth2 = maybe(number(open = TRUE), "median", "nearest"),
+  degree = count(), offset = number(),
   rules = list(
     when(\(a) isFALSE(sees_distances(a$level2)), bandwidth2 = NULL,
          reason = "unless 'level2' is \"rbf\" or \"laplace\""),
@@ -407,25 +409,34 @@ new_bag_gram <- function(embedding, level, arguments, layout) {
 # The kernel of embeddings of level list(type, bandwidth, degree, offset), what
 # it has, with its bandwidth as a number: the median distance of the bags.
 fit_level <- function(level, inner) {
-  if (!identical(level$bandwidth, "median")) {
+  if (!is.character(level$bandwidth)) {
     return(level)
   }
+  nearest <- level$bandwidth == "nearest"
   apart <- level_distances(inner)
+  level$rule <- if (nearest) "nearest bags" else "median distance of the bags"
+  near <- nearest_distances(apart) / 2
   apart <- apart[upper.tri(apart)]
-  level$rule <- "median distance of the bags"
-  s2 <- stats::median(apart)
-  if (!isTRUE(s2 > 0)) {
+  s2 <- stats::median(if (nearest) near else apart)
+  if (!isTRUE(s2 > 0 & s2 < Inf)) {
     positive <- apart[apart > 0]
     s2 <- min(positive, if (!length(positive)) 1)
     level$rule <- "all bags are equal"
     if (length(positive)) {
       level$rule <- "smallest positive distance of the bags"
-      warn_kernmean("the median distance of the bags is 0 (many are equal); ",
-                    "'bandwidth2' is the ", level$rule)
+      warn_kernmean("the median distance of the ", if (nearest) "nearest ",
+                    "bags is 0 (many are equal); 'bandwidth2' is the ",
+                    level$rule)
     }
   }
   level$bandwidth <- sqrt(s2)
   level
+}
+
+# The squared distance of each bag from the nearest other one.
+nearest_distances <- function(apart) {
+  diag(apart) <- Inf
+  apply(apart, 1L, min)
 }
 
 # |mu_a - nu_b|^2 from inner products and squared norms.

@@ -16,29 +16,32 @@
 #'     \eqn{\alpha = (H^c + \lambda I)^{-1}(y - \bar y)}{alpha = (Hc + lambda
 #'     I)^(-1) (y - mean y)} with the centered matrix \eqn{H^c}{Hc};
 #'     \eqn{\lambda}{lambda} is `ridge`.}
-#'   \item{`"novelty"`}{the one-class machine: f is positive where normal bags
-#'     are, at most about a share \eqn{\nu}{nu} of those of the fit is outside.
-#'     Default without y.}
+#'   \item{`"novelty"`}{the one-class machine, whose limit is moved so that f is
+#'     negative for a share \eqn{\nu}{nu} (0.1 by default) of the bags that are
+#'     left out with their fold, and so for about that share of new normal bags.
+#'     With M bags none below 1/(M + 1) can be kept. Default without y, and then
+#'     `level2` is `"rbf"` by default.}
 #' }
 #' All but ridge regression need the package \pkg{kernlab}.
 #'
 #' @section Choice of parameters: Of several values the best are chosen
-#' together, by default `cost` from `c(0.1, 1, 10, 100, 1000)`, \eqn{\nu}{nu}
-#' from `c(0.05, 0.1, 0.2)`, and an open bandwidth of the points' kernel from
-#' 1/4, 1/2, 1, 2 and 4 times the median distance, by cross-validation over
-#' bags, folds drawn in the classes' shares. The score is the share of wrong
-#' classes, or the mean squared error in units of the variance of y; of equal
-#' ones the bandwidth nearest to the median distance is taken, then the smallest
-#' cost.
+#' together, by default `cost` from `c(0.1, 1, 10, 100, 1000)` and an open
+#' bandwidth of the points' kernel from 1/4, 1/2, 1, 2 and 4 times the median
+#' distance, by cross-validation over bags, folds drawn in the classes' shares.
+#' The score is the share of wrong classes, or the mean squared error in units
+#' of the variance of y; of equal ones the bandwidth nearest to the median
+#' distance is taken, then the smallest cost.
 #'
 #' For ridge regression it is by exact leave-one-out residuals:
 #' \eqn{\alpha_i/([(H^c + \lambda I)^{-1}]_{ii} - 1/(M\lambda))}{
 #' alpha_i/([(Hc + lambda I)^(-1)]_ii - 1/(M lambda))} (Cawley and Talbot).
 #'
-#' For novelty the score is the share of left-out bags that are refused. Chosen
-#' is the narrowest kernel whose share is at most \eqn{\nu +
-#' 2\sqrt{\nu(1-\nu)/M}}{nu + 2 sqrt(nu (1 - nu)/M)} for one of the
-#' \eqn{\nu}{nu}, and the smallest such \eqn{\nu}{nu} (Tax and Müller).
+#' For novelty, where no bag says what is strange, the score is the distance of
+#' a bag from the nearest other one over that of two bags, both in the median.
+#' It is 1 where all are equally far apart, as samples are by noise alone.
+#' Chosen is the narrowest of 1/4, 1/2, 1 and 2 times the median distance whose
+#' score is at most 1/2, for a narrow kernel sees more than means; if there is
+#' none, the one of the smallest score.
 #'
 #' Scores of what was chosen are a little too good for new bags, with a `target`
 #' much too good.
@@ -57,7 +60,7 @@
 #'   own, but `folds`), `level2`, `target`, `id`, `scale`, `degree`, `offset`;
 #'   in the formula method also those of the default method.
 #' @param type What is to be learned, see Details; `NULL` for the default of y.
-#' @param cost,nu,ridge One number, several to choose among (`ridge`: one), or
+#' @param cost,nu,ridge One number (`cost`: or several to choose among), or
 #'   `NULL`. `ridge` is in units of H.
 #' @param epsilon Half the width of the tube, in standard deviations of y; 0.1
 #'   by default.
@@ -65,8 +68,7 @@
 #'   `"median"`, one number or several to choose among.
 #' @param bandwidth2 Of `level2`, where that is `"rbf"` or `"laplace"`: a
 #'   number, `"median"` (default), or `"cv"` of 1/8, 1/4, 1/2, 1 and 2 times
-#'   that. For novelty `"cv"` is the default, and the points' bandwidth the
-#'   median distance.
+#'   that. For novelty there is no `"cv"`, and `"nearest"` is the default.
 #' @param folds The number of folds, or the fold of each bag.
 #' @param id The bag of each row, found as `weights` is by [lm()].
 #' @param progress Show how far the choice has come?
@@ -91,7 +93,8 @@
 #' \item{loo}{for ridge regression the leave-one-out predictions}
 #' \item{left_out, sigmoids}{of classes, where something was chosen: decision
 #'   values of the bags left out with their folds, and A and B of Platt, a row
-#'   for each machine}
+#'   for each machine; of novelty these values, the smallest of the strangest
+#'   bags of the fit}
 #' \item{kernel, n}{the kernel of the points, the number of bags}
 #' \item{problem}{`center` and `unit` of y, by which it was standardized}
 #' \item{arguments, terms, on_gram}{what was given}
@@ -110,11 +113,8 @@
 #'
 #' Muandet, K. and Schölkopf, B. (2013). One-class support measure machines for
 #' group anomaly detection. *UAI*. \doi{10.48550/arXiv.1303.0309}
-#'
-#' Tax, D. M. J. and Müller, K.-R. (2004). A consistency-based model selection
-#' for one-class classification. *ICPR* 17. \doi{10.1109/ICPR.2004.1334542}
-#' @seealso [glossary]; [predict.bag_smm()], [plot.bag_smm()]; [kme_fda()] for
-#'   discriminants and [kme_pca()] for components of bags.
+#' @seealso [glossary]; [predict.bag_smm()], [plot.bag_smm()]; [kme_fda()] for discriminants
+#'   and [kme_pca()] for components of bags.
 #' @examples
 #' # Two kinds of samples that differ in spread alone
 #' set.seed(1)
@@ -151,13 +151,13 @@ smm.default <- function(bags, y = NULL, ..., type = NULL, cost = NULL,
     need_package("kernlab", "support vector machines need the package ",
                  "'kernlab'; type = \"ridge\" does without")
   }
-  grid <- list(cost = 10^(-1:3), nu = c(0.05, 0.1, 0.2), epsilon = 0.1,
-               ridge = NA_real_)[smm_types[[type]]$parameters]
+  grid <- list(cost = 10^(-1:3), nu = 0.1, epsilon = 0.1, ridge = NA_real_)
+  grid <- grid[smm_types[[type]]$parameters]
   grid <- expand.grid(Map(\(usual, value) if (is.null(value)) usual else value,
                           grid, asked[names(grid)]))
   choosing <- anyNA(grid) ||
     nrow(grid) * length(plan$kernels) * length(plan$factors) > 1L
-  if (choosing && type != "ridge") {
+  if (type == "novelty" || choosing && type != "ridge") {
     problem$folds <- bag_folds(asked$folds, problem, length(plan$sizes))
   }
   if (choosing || type == "ridge") warn_borrowed(plan$target)
@@ -183,7 +183,7 @@ smm_types <- list(
   ),
   novelty = list(
     parameters = "nu", title = "One-class support measure machine",
-    loss = "refused", score = "share of bags refused"
+    loss = "refused", score = "distance of the nearest bag / of all bags"
   ),
   ridge = list(
     parameters = "ridge", title = "Kernel ridge regression on distributions",
@@ -206,17 +206,15 @@ smm_type <- function(asked) {
 }
 
 # Numbers to choose among.
-some_numbers <- function(words, most) {
-  new_kind(words, \(x) {
-    is.numeric(x) && length(x) > 0L && all(is.finite(x) & x > 0 & x <= most)
-  }, \(x) sort(unique(as.double(x))))
-}
+some_numbers <- new_kind("positive numbers", \(x) {
+  is.numeric(x) && length(x) > 0L && all(is.finite(x) & x > 0)
+}, \(x) sort(unique(as.double(x))))
 
 smm_arguments <- door_table(
   "smm.default", bags = anything, y = anything,
   type = maybe(choice(names(smm_types))),
-  cost = maybe(some_numbers("positive numbers", Inf)),
-  nu = maybe(some_numbers("positive numbers of at most 1", 1)),
+  cost = maybe(some_numbers),
+  nu = maybe(number(0, 1, open = TRUE)),
   epsilon = maybe(number()), ridge = maybe(number(open = TRUE)),
   bandwidth = anything, bandwidth2 = anything,
   folds = \(value, name) {
@@ -261,22 +259,32 @@ plan_machine <- function(asked, ...) {
                 target = bags$target, kernels = list(NULL), factors = 1))
   }
   width <- asked$bandwidth2
-  plan <- plan_bags(bags, ..., bandwidth2 = if (!identical(width, "cv")) width)
-  distances <- sees_distances(plan$level$type)
-  novelty <- is.null(asked$y)
-  # Without y, what sees distances of bags is chosen by their width.
-  if (is.null(width) && novelty && distances) width <- "cv"
   tried <- identical(width, "cv")
-  if (tried && !distances) {
-    stop_input("'bandwidth2' must not be given unless 'level2' is \"rbf\" or ",
-               "\"laplace\"")
+  novelty <- is.null(asked$y)
+  read <- \(...) plan_bags(bags, ..., bandwidth2 = if (!tried) width)
+  plan <- if (novelty && !"level2" %in% ...names()) {
+    read(..., level2 = "rbf")
+  } else {
+    read(...)
   }
-  bandwidth <- if (!is.null(asked$bandwidth) || !(novelty && tried)) {
-    read_bandwidth(asked$bandwidth, bags, plan$arguments$kernel, "cv", "bags")
+  distances <- sees_distances(plan$level$type)
+  if (tried && (novelty || !distances)) {
+    stop_input("'bandwidth2' must not be ", if (novelty) {
+      "\"cv\" for novelty, of which no bag has an example"
+    } else {
+      "given unless 'level2' is \"rbf\" or \"laplace\""
+    })
   }
+  # Without y, what sees distances of bags looks at the nearest.
+  if (is.null(width) && novelty && distances) {
+    plan$level$bandwidth <- plan$arguments$bandwidth2 <- "nearest"
+  }
+  bandwidth <- read_bandwidth(asked$bandwidth, bags, plan$arguments$kernel,
+                              "cv", "bags")
   kernel <- plan$sample$kernel
   c(plan, list(factors = if (tried) 2^(-3:1) else 1,
-               kernels = tried_kernels(kernel, bandwidth, "cv", 2^(-2:2)),
+               kernels = tried_kernels(kernel, bandwidth, "cv",
+                                       2^(-2:(if (novelty) 1 else 2))),
                median = kernel$bandwidth))
 }
 
@@ -399,7 +407,7 @@ search_machine <- function(plan, problem, grid, progress) {
     )
   }, progress && nrow(tried) * m > shown_from)
   table <- do.call(rbind, rows)
-  best <- choose_row(table, problem$type, m, plan$median)
+  best <- choose_row(table, problem$type, plan$median)
   table$chosen <- seq_len(nrow(table)) == best
   table$factor <- table$bandwidth / one_number(plan$median)
   par <- grid[1L, , drop = FALSE]
@@ -430,14 +438,23 @@ new_smm <- function(tuned, problem, arguments, on_gram) {
   type <- problem$type
   y <- problem$y
   ridge <- tuned$par$ridge
+  of_bags <- \(values) if (!is.null(values)) stats::setNames(values, bags)
   machine <- if (type == "ridge") {
     fit_ridge(ridge_system(g), y, ridge)
   } else {
     fit_machine(g$K, problem, tuned$par)
   }
+  if (type == "novelty") {
+    # Of a new normal bag, which is as likely to have any place among those left
+    # out, about a share nu is below the limit.
+    left_out <- left_out_values(g$K, problem, tuned$par)
+    limit <- sort(left_out)[max(1, floor(tuned$par$nu * (length(bags) + 1) +
+                                           1e-9))]
+    machine$intercept <- machine$intercept - limit
+    left_out <- of_bags(left_out[, 1L] - limit)
+  }
   rownames(machine$coefficients) <- bags
   decision <- machine_values(machine, g$K)
-  of_bags <- \(values) if (!is.null(values)) stats::setNames(values, bags)
   fields <- c(list(
     type = type,
     y = of_bags(if (is.numeric(y)) problem$center + problem$unit * y else y),
@@ -452,6 +469,7 @@ new_smm <- function(tuned, problem, arguments, on_gram) {
     decision = decision
   ))
   fields$fitted <- smm_answer(fields, decision)
+  if (type == "novelty") fields$left_out <- left_out
   if (type == "ridge") {
     fields$loo <- of_bags(y - ridge_residuals(ridge_system(g), y, ridge))
   }
@@ -466,7 +484,7 @@ new_smm <- function(tuned, problem, arguments, on_gram) {
 smm_answer <- function(object, decision) {
   answer <- switch(object$type,
     classification = vote(decision, object$levels),
-    novelty = factor(ifelse(is_novel(decision[, 1L]), "novel", "normal"),
+    novelty = factor(ifelse(decision[, 1L] < 0, "novel", "normal"),
                      object$levels),
     object$problem$center + object$problem$unit * decision[, 1L]
   )
@@ -532,9 +550,6 @@ machine_values <- function(machine, values) {
   out
 }
 
-# What kernlab leaves on the border is within its tolerance of 0.
-is_novel <- function(decision) decision < -1e-3
-
 # The class that most pairs vote for, the first of several.
 vote <- function(decision, levels) {
   pairs <- utils::combn(length(levels), 2L)
@@ -595,8 +610,7 @@ ridge_residuals <- function(system, y, lambda) {
 # The fold of each bag, those of a number made with the classes' shares.
 bag_folds <- function(folds, problem, m, how = "drawn") {
   if (m < 2L) {
-    stop_input("'bags' must be at least 2 to choose among several values by ",
-               "cross-validation, not 1")
+    stop_input("'bags' must be at least 2 for cross-validation, not 1")
   }
   classes <- is.factor(problem$y)
   of <- if (length(folds) > 1L) {
@@ -621,6 +635,9 @@ bag_folds <- function(folds, problem, m, how = "drawn") {
 # squared errors, of bags left out with their folds.
 score_machines <- function(g, problem, grid) {
   y <- problem$y
+  if (problem$type == "novelty") {
+    return(data.frame(grid, score = nearest_share(g$inner)))
+  }
   if (problem$type == "ridge") {
     system <- ridge_system(g)
     score <- \(path) {
@@ -638,8 +655,7 @@ score_machines <- function(g, problem, grid) {
     value <- left_out_values(g$K, problem, grid[i, , drop = FALSE])
     switch(problem$type,
       classification = as.numeric(vote(value, levels(y)) != y),
-      regression = (value[, 1L] - y)^2,
-      novelty = as.numeric(is_novel(value[, 1L]))
+      regression = (value[, 1L] - y)^2
     )
   }, numeric(nrow(g$K)))
   data.frame(grid[names(grid) != "epsilon"], mean_losses(losses))
@@ -661,29 +677,28 @@ by_folds <- function(folds, f) {
   do.call(rbind, lapply(unname(parts), f))[order(unlist(parts)), , drop = FALSE]
 }
 
+# How far the nearest other bag is, in the median over bags, in units of the
+# median distance of bags: 1 where all distances are alike, as those between
+# samples are that have little more in common than noise.
+nearest_share <- function(inner) {
+  apart <- level_distances(inner)
+  all <- stats::median(apart[upper.tri(apart)])
+  if (all > 0) sqrt(stats::median(nearest_distances(apart)) / all) else 1
+}
+
 # The row that is chosen: the smallest score; of equal ones the bandwidth that
 # is nearest to `median`, then that of level 2, then the smallest cost. For
-# novelty the rule of Tax and Mueller: the narrowest kernel that refuses no more
-# normal bags than some nu lets expect, and the smallest such nu.
-choose_row <- function(table, type, m, median) {
+# novelty the narrowest kernel that tells near bags from others, if any does.
+choose_row <- function(table, type, median) {
   wide <- ifelse(is.na(table$bandwidth), 0, table$bandwidth)
-  if (type != "novelty") {
-    away <- if (length(median) == 1L) abs(log(wide / median)) else 0 * wide
-    last <- if (is.null(table$cost)) wide else table$cost
-    return(order(signif(table$score, 10L), signif(away, 10L),
-                 abs(log(table$level)), last)[1L])
+  if (type == "novelty") {
+    near <- table$score <= 0.5
+    return(order(!near, if (any(near)) wide else table$score)[1L])
   }
-  spread <- pmax(table$nu * (1 - table$nu), .Machine$double.eps)
-  over <- (table$score - table$nu) / sqrt(spread / m)
-  if (any(over <= 2)) {
-    return(order(over > 2, table$level, wide, table$nu)[1L])
-  }
-  best <- which.min(over)
-  warn_kernmean("every kernel that was tried refuses more left-out bags than ",
-                "'nu' lets expect; of new normal bags some ",
-                round(100 * table$score[best]), "% will be refused",
-                kind = "novelty")
-  best
+  away <- if (length(median) == 1L) abs(log(wide / median)) else 0 * wide
+  last <- if (is.null(table$cost)) wide else table$cost
+  order(signif(table$score, 10L), signif(away, 10L), abs(log(table$level)),
+        last)[1L]
 }
 
 # --- New bags -----------------------------------------------------------------
@@ -744,9 +759,8 @@ choose_row <- function(table, type, m, median) {
 #'   classes a matrix with a column for each pair, `b/a`, positive for b. For
 #'   two classes they are positive for the second level. Those of a support
 #'   vector regression are in standard deviations of y from its mean. A bag is
-#'   novel where f is below -0.001, the tolerance of the solver: bags on the
-#'   border have values of 0 to that. Probabilities: a matrix with a column for
-#'   each class, a row for each bag.
+#'   novel where f is negative. Probabilities: a matrix with a column for each
+#'   class, a row for each bag.
 #'
 #'   `smm_auc()`: the area under the ROC curve, one number: the share of pairs
 #'   of an anomalous and a normal bag in which the anomalous one has the smaller
@@ -779,7 +793,7 @@ choose_row <- function(table, type, m, median) {
 #' x <- as.matrix(iris[1:4])
 #' group <- \(rows) x[sample(rows, 8), ]
 #' normal <- replicate(30, group(51:100), simplify = FALSE)
-#' fit <- smm(normal[1:20], level2 = "rbf", nu = 0.1)
+#' fit <- smm(normal[1:20])
 #' new <- c(normal[21:30], replicate(10, group(51:150), simplify = FALSE))
 #' names(new) <- paste0(rep(c("plain", "mixed"), each = 10), 1:10)
 #' predict(fit, new)
@@ -880,7 +894,7 @@ fit_lines.bag_smm <- function(x, digits) {
         " (given)"
       } else if (x$type == "ridge") {
         " (exact leave-one-out)"
-      } else if (length(x$folds)) {
+      } else if (length(x$folds) && x$type != "novelty") {
         paste0(" (", max(x$folds), "-fold cross-validation)")
       }
     ),
@@ -902,6 +916,8 @@ chosen_loss <- function(object) {
   best <- object$cv$score[object$cv$chosen]
   if (object$type == "ridge") {
     sqrt(mean((object$loo - object$y)^2))
+  } else if (object$type == "novelty") {
+    mean(object$left_out < 0)
   } else if (object$type == "regression" && length(best)) {
     object$problem$unit * sqrt(best)
   } else {

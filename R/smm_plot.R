@@ -84,18 +84,9 @@ picture_tried <- function(object, title, score) {
   of_error <- if (length(widths)) best else cv
   shown <- c(along, widths)
   chosen <- toString(paste(shown, "=", numbers(best, shown)))
-  limit <- if (object$type == "novelty") "nu + 2 standard errors"
-  if (!is.null(limit)) {
-    nu <- sort(unique(cv$nu))
-    # What the choice takes for consistent.
-    most <- nu + 2 * sqrt(nu * (1 - nu) / object$n)
-    drawn <- c(list(if (along == "nu") {
-      new_layer("line", x = nu, y = most, col = "grey40", lty = 2,
-                level = limit)
-    } else {
-      across_layer(h = most, level = limit)
-    }), drawn)
-  }
+  limit <- if (object$type == "novelty") "told from other bags"
+  drawn <- c(list(if (!is.null(limit)) across_layer(h = 0.5, level = limit)),
+             drawn)
   new_picture(
     title, along, score,
     c(list(if (!is.null(cv$se) && !anyNA(of_error$se)) {

@@ -42,9 +42,7 @@ source(file.path(here, "mixtures.R"))
 
 # What these warnings say is what the study measures.
 smm <- function(...) {
-  suppressWarnings(kernmean::smm(...), classes = paste0(
-    "kernmean_warning_", c("target", "novelty")
-  ))
+  suppressWarnings(kernmean::smm(...), classes = "kernmean_warning_target")
 }
 
 # Arguments of bag_gram().
@@ -231,10 +229,9 @@ telescope <- function(folder) {
   })
 }
 
-# The AUC of each way and level under each protocol: nu given or by smm()'s rule
-# at the median distances; s, that of the groups, or a quarter of it; all by
-# smm()'s rule, which chooses the bandwidth of level 2, or of the points where
-# level 2 is linear.
+# The AUC of each way and level under each protocol: nu given or smm()'s own at
+# the median distances; s, that of the groups, or a quarter of it; all by
+# smm()'s rule.
 auc_once <- function(design, counts) {
   drawn <- design$draw(counts)
   folds <- sample(rep_len(1:5, length(drawn$train)))

@@ -67,7 +67,7 @@ test_that("the table is that of machines fitted by hand", {
   expect_null(again$folds)
 })
 
-test_that("regression and novelty have their own scores", {
+test_that("regression has its own score", {
   skip_if_not_installed("kernlab")
   g <- bag_gram(two$bags, theta, level2 = "rbf")
   cost <- c(1, 10)
@@ -79,12 +79,6 @@ test_that("regression and novelty have their own scores", {
   }, \(decision, out) (decision - z[out])^2)
   expect_near(fit$cv$score, colMeans(losses), 1e-10)
   expect_near(fit$cv$se, apply(losses, 2, sd) / sqrt(20), 1e-10)
-  nu <- c(0.1, 0.4)
-  fit <- smm(g, nu = nu, folds = folds)
-  losses <- losses_R(unname(g$K), folds, nu, \(k, at, rows, par) {
-    ksvm_at(k, at, "decision", type = "one-svc", nu = par)
-  }, \(decision, out) decision < 0)
-  expect_equal(fit$cv$score, colMeans(losses))
 })
 
 test_that("the width of level 2 is chosen of factors of its median", {
@@ -104,15 +98,16 @@ test_that("the width of level 2 is chosen of factors of its median", {
                    predict(smm(g, y, cost = 1), new, "decision"))
     }
   }
-  # Without y it is what is chosen where level 2 has a width.
-  expect_warning(
-    novel <- smm(two$bags, level2 = "laplace", folds = folds),
-    class = "kernmean_warning_novelty"
-  )
-  expect_identical(length(unique(novel$cv$bandwidth2)), 5L)
-  expect_length(unique(novel$cv$bandwidth), 1L)
-  linear <- smm(two$bags, folds = folds)
-  expect_length(unique(linear$cv$bandwidth), 5L)
+  # Without y the points' width is what is chosen, and level 2 looks at the
+  # nearest bags.
+  novel <- smm(two$bags, folds = folds)
+  expect_length(unique(novel$cv$bandwidth), 4L)
+  expect_identical(novel$gram$level2$type, "rbf")
+  expect_identical(unclass(novel$gram$level2)["bandwidth"], unclass(
+    update(novel$gram, bandwidth2 = "nearest")$level2
+  )["bandwidth"])
+  linear <- smm(two$bags, folds = folds, level2 = "linear")
+  expect_identical(linear$cv$score, novel$cv$score)
   expect_null(linear$cv$bandwidth2)
 })
 
@@ -142,7 +137,7 @@ test_that("of equal scores the middle bandwidth and the least cost are taken", {
   table <- expand.grid(cost = c(1, 10), bandwidth = c(0.25, 0.5, 1, 2, 4))
   table$level <- 1
   row <- \(score, type = "classification", median = 1) {
-    choose_row(cbind(table, score = score), type, 20, median)
+    choose_row(cbind(table, score = score), type, median)
   }
   expect_identical(unlist(table[row(rep(0.5, 10)), 1:2]),
                    c(cost = 1, bandwidth = 1))
@@ -156,30 +151,70 @@ test_that("of equal scores the middle bandwidth and the least cost are taken", {
   expect_identical(row(rep(0.5, 10)), 6L)
 })
 
-test_that("novelty takes the narrowest kernel that is well, and the least nu", {
-  table <- expand.grid(nu = c(0.05, 0.1), level = c(0.25, 0.5, 1),
-                       bandwidth = 1)
-  row <- \(score, m = 50) {
-    unlist(table[choose_row(cbind(table, score = score), "novelty", m, 1), 1:2])
+test_that("novelty takes the narrowest kernel that tells near bags from others", {
+  table <- data.frame(bandwidth = c(0.5, 1, 2, 4), level = 1)
+  row <- \(score) choose_row(cbind(table, score = score), "novelty", 1)
+  expect_identical(row(c(0.6, 0.5, 0.3, 0.2)), 2L)
+  expect_identical(row(c(0.1, 0.2, 0.2, 0.9)), 1L)
+  # None does: that which is nearest to it.
+  expect_identical(row(c(0.9, 0.8, 0.6, 0.7)), 3L)
+  # The score, by hand.
+  g <- bag_gram(two$bags, theta)
+  apart <- outer(diag(g$inner), diag(g$inner), `+`) - 2 * g$inner
+  nearest <- vapply(1:20, \(b) min(apart[b, -b]), 1)
+  expect_equal(nearest_share(g$inner),
+               sqrt(median(nearest) / median(apart[upper.tri(apart)])))
+  expect_identical(nearest_share(matrix(1, 3, 3)), 1)
+  # The width that looks at the nearest.
+  near <- bag_gram(two$bags, theta, level2 = "rbf", bandwidth2 = "nearest")
+  expect_equal(unname(near$K), unname(exp(-apart / median(nearest))))
+})
+
+# The AUC and the share of normal bags refused, of 60 normal and 60 others.
+novelties <- function(usual, odd) {
+  set.seed(61)
+  draw <- \(count, one) replicate(count, one(), simplify = FALSE)
+  fit <- smm(draw(40, usual))
+  decision <- predict(fit, c(draw(60, usual), draw(60, odd)), "decision")
+  strange <- rep(c(FALSE, TRUE), each = 60)
+  c(auc = smm_auc(decision, strange), refused = mean(decision[1:60] < 0))
+}
+
+test_that("novelty ranks well by default, and refuses about a share nu", {
+  skip_on_cran()
+  skip_if_not_installed("kernlab")
+  clumps <- \(p) {
+    cbind(rnorm(20, ifelse(runif(20) < p, -2, 2), 0.5), rnorm(20, sd = 0.5))
   }
-  # All kernels refuse what is expected.
-  expect_identical(row(numeric(6)), c(nu = 0.05, level = 0.25))
-  # The narrow one refuses more than chance allows: nu + 2 sqrt(nu (1 - nu)/m).
-  most <- \(nu) nu + 2 * sqrt(nu * (1 - nu) / 50)
-  over <- c(most(0.05), most(0.1)) + 0.01
-  expect_identical(row(c(over, numeric(4))), c(nu = 0.05, level = 0.5))
-  # Of the larger nu alone it does not.
-  expect_identical(row(c(over - c(0, 0.02), numeric(4))),
-                   c(nu = 0.1, level = 0.25))
-  # None at all: that which is nearest to it.
-  expect_warning(
-    nearest <- row(c(over + 0.5, over + 0.5, over + c(0.5, 0.4))),
-    class = "kernmean_warning_novelty"
+  turn <- \(angle) {
+    matrix(rnorm(40), 20) %*% diag(c(1.2, 0.3)) %*%
+      rbind(c(cos(angle), sin(angle)), c(-sin(angle), cos(angle)))
+  }
+  found <- cbind(
+    # Most points on one side or the other; the strange are half and half, in
+    # the middle of the normal ones.
+    novelties(\() clumps(sample(c(0.1, 0.9), 1)), \() clumps(0.5)),
+    novelties(\() turn(0), \() turn(pi / 4)),
+    novelties(\() matrix(rnorm(60), 20), \() matrix(rnorm(60, sd = 1.7), 20))
   )
-  expect_identical(nearest, c(nu = 0.1, level = 1))
-  # Bandwidths of the points where level 2 has one width.
-  table <- expand.grid(nu = 0.1, bandwidth = c(2, 0.5, 1), level = 1)
-  expect_identical(row(numeric(3))[["bandwidth"]], 0.5)
+  expect_gt(min(found["auc", ]), 0.9)
+  # Of 180 bags, with the limit from 40 each: a standard deviation of 3.5%.
+  expect_lt(abs(mean(found["refused", ]) - 0.1), 0.1)
+})
+
+test_that("the limit of novelty is that of bags left out", {
+  skip_if_not_installed("kernlab")
+  g <- bag_gram(two$bags, theta, level2 = "rbf")
+  for (nu in c(0.01, 0.1, 0.4)) {
+    fit <- smm(g, nu = nu, folds = folds)
+    losses <- losses_R(unname(g$K), folds, nu, \(k, at, rows, par) {
+      ksvm_at(k, at, "decision", type = "one-svc", nu = par)
+    }, \(decision, out) decision)
+    # That of the floor(21 nu)-th of 20 is 0, the smallest at least.
+    limit <- sort(losses)[max(1, floor(21 * nu))]
+    expect_equal(unname(fit$left_out), losses[, 1] - limit, tolerance = 1e-6)
+    expect_identical(sum(fit$left_out < 0), as.integer(max(0, 21 * nu - 1)))
+  }
 })
 
 test_that("folds come as a number or as a vector of any names", {

@@ -72,9 +72,7 @@ test_that("ridge regression and novelty have their scores", {
   expect_identical(shown(fit, "cv"), fit$cv)
   expect_identical(fit_picture(fit, "cv")$xlab, "bandwidth")
   skip_if_not_installed("kernlab")
-  fit <- smm(two$bags, kernel = theta, nu = c(0.1, 0.3), folds = rep(1:4, 6))
+  fit <- smm(two$bags, folds = rep(1:4, 6))
   expect_no_warning(shown(fit, "cv"))
-  limit <- of_kind(fit_picture(fit, "cv"), "line")[[2]]
-  expect_equal(limit$data$y,
-               c(0.1, 0.3) + 2 * sqrt(c(0.1, 0.3) * c(0.9, 0.7) / 24))
+  expect_true("told from other bags" %in% fit_picture(fit, "cv")$key$label)
 })

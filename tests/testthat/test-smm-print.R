@@ -15,8 +15,8 @@ test_that("prints tell the machine, its choice and its errors", {
     smm(three$bags, class_of(three$kind), kernel = rbf, cost = 1,
         estimator = "skmse")
     smm(two$bags, value, kernel = rbf, cost = c(1, 10), folds = folds)
-    smm(two$bags, kernel = rbf, nu = 0.2)
-    smm(two$bags, kernel = rbf, level2 = "rbf", folds = folds)
+    smm(two$bags, kernel = rbf, nu = 0.2, folds = folds)
+    smm(two$bags, level2 = "laplace", folds = folds)
   })
 })
 

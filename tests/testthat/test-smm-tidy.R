@@ -66,7 +66,7 @@ test_that("all fits have one row in one table", {
   ))
   expect_identical(table$score, c(min(fits[[1]]$cv$score), NA, NA,
                                   min(ridge$cv$score)))
-  expect_identical(table$folds, c(4L, NA, NA, NA))
+  expect_identical(table$folds, c(4L, NA, 10L, NA))
   expect_identical(table$bandwidth2, c(NA, NA, 0.3, NA))
   expect_identical(table$support, lengths(lapply(fits, `[[`, "support")))
   expect_identical(table$points, rep(120L, 4))
