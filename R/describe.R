@@ -14,7 +14,7 @@ describe <- function(x) {
     if (is.character(x) && !is.na(x)) paste0("\"", x, "\"") else format(x)
   } else if (is.data.frame(x)) {
     "a data frame"
-  } else if (length(dim(x)) > 1L && is.atomic(x)) {
+  } else if (length(dim(x)) > 1L && is.atomic(x) && !inherits(x, "Surv")) {
     paste0(
       if (is.integer(x)) "an " else "a ", typeof(x),
       if (is.matrix(x)) " matrix of " else " array of ",

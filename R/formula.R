@@ -251,11 +251,11 @@ check_left <- function(layout) {
 formula_matrix <- function(layout, frame, name = "formula") {
   factors <- attr(layout, "factors")
   used <- if (length(factors)) names(frame)[which(rowSums(factors) > 0)]
-  odd <- Filter(\(column) !is.numeric(frame[[column]]), used)
-  if (length(odd)) {
-    stop_input("'", name, "' must ", if (name == "formula") "name" else "have",
-               " numeric columns only; column '", odd[1L], "' is ",
-               describe(frame[[odd[1L]]]))
+  for (column in used) {
+    value <- frame[[column]]
+    if (!is.matrix(value) || !is.numeric(value) || inherits(value, "Surv")) {
+      frame[[column]] <- read_column(value, column, name)
+    }
   }
   attr(layout, "intercept") <- 0L
   x <- read_formula(stats::model.matrix(layout, frame))

@@ -20,6 +20,10 @@
 #' @param kernel A kernel, such as [kernel_rbf()].
 #' @param scale The units of the columns, see [units].
 #' @param K A symmetric positive semi-definite matrix of kernel values.
+#' @param repair `NULL`, or what makes a matrix positive semi-definite that is
+#'   not, as similarities of strings or series often are: `"clip"` puts 0 in
+#'   place of negative eigenvalues (the nearest such matrix), `"shift"` adds as
+#'   much to the diagonal as the smallest lacks.
 #' @param what `"values"`, `"projections"` or `"vectors"`: how much of the
 #'   spectrum is wanted.
 #' @param g A `gram`.
@@ -27,16 +31,19 @@
 #' @return `gram()` and `as_gram()` return an object of class `gram` with the
 #'   fields `K`, `kernel` and `x`, the points as the kernel takes them (both
 #'   `NULL` from `as_gram()`), and `raw`, as they were given, where these
-#'   differ. `gram_spectrum()` returns a list: `values` (decreasing), with
-#'   `"projections"` also `projections` (\eqn{w_j \ge 0}{w_j >= 0}), with
-#'   `"vectors"` also `vectors`, n by n, each positive at its first entry of
-#'   largest absolute value.
+#'   differ. Where a repair changed the matrix, its field `repair` is a list of
+#'   `type`, the number of `negative` eigenvalues, the `least`, and the `change`
+#'   in units of the matrix (Frobenius norms). `gram_spectrum()` returns a list:
+#'   `values` (decreasing), with `"projections"` also `projections`
+#'   (\eqn{w_j \ge 0}{w_j >= 0}), with `"vectors"` also `vectors`, n by n, each
+#'   positive at its first entry of largest absolute value.
 #'
 #' @details `gram()` takes O(n^2 d) time and 8n^2 bytes; a matrix that would not
 #' fit in memory is refused before it is allocated. `as_gram()` refuses a matrix
 #' that is not symmetric to 1e-8 of its largest entry, or that has a clearly
-#' negative eigenvalue; it tries a Cholesky factorization, O(n^3/3). The values
-#' and the projections take 4n^3/3 flops and another 8n^2 bytes (the
+#' negative eigenvalue; it tries a Cholesky factorization, O(n^3/3). A repair
+#' takes the eigenvectors, and kernel values of new points as they are. The
+#' values and the projections take 4n^3/3 flops and another 8n^2 bytes (the
 #' reflectors), the vectors about 6n^3 and 8n^2 bytes, three times that on the
 #' way.
 #' @seealso [glossary]; [kme()], which takes a `gram` in place of data.
@@ -46,6 +53,11 @@
 #' kme(g, estimator = "skmse")
 #' kme(g, estimator = "fkmse")
 #' plot(g)
+#'
+#' # Strings by their edit distance
+#' apart <- utils::adist(rownames(mtcars))
+#' cars <- as_gram(exp(-(apart / 10)^2), repair = "clip")
+#' cars
 #' @export
 gram <- function(x, kernel = kernel_rbf(), ..., scale = FALSE) {
   asked <- request(gram_arguments)
@@ -69,19 +81,53 @@ form_gram <- function(x, kernel, raw = NULL) {
 
 #' @rdname gram
 #' @export
-as_gram <- function(K, ...) {
+as_gram <- function(K, ..., repair = NULL) {
   check_dots(...)
   check_given(K)
+  repair <- take(repair, maybe(choice("clip", "shift")))
   if (inherits(K, "gram")) {
     return(K)
   }
+  K <- plain_matrix(K, "K")
   if (!is.matrix(K) || !is.numeric(K) || nrow(K) != ncol(K) || nrow(K) < 1L) {
     stop_input("'K' must be a square numeric matrix, not ", describe(K))
   }
   check_finite(K, "K")
   K <- unname(unclass_matrix(K))
   storage.mode(K) <- "double"
-  seal_gram(new_gram(check_gram(K, "'K'")))
+  if (is.null(repair)) {
+    hint <- "; repair = \"clip\" or \"shift\" makes it so"
+    return(seal_gram(new_gram(check_gram(K, "'K'", hint))))
+  }
+  K <- check_symmetric(K, "'K'")
+  fixed <- repair_gram(K, repair)
+  g <- new_gram(fixed$k)
+  g$repair <- fixed$repair
+  seal_gram(g)
+}
+
+# The matrix without negative eigenvalues, and what that took: list(k, repair).
+# To clip is to put 0 in their place, the nearest matrix; to shift is to add to
+# the diagonal what makes the smallest 0, which leaves the other entries.
+repair_gram <- function(k, type) {
+  n <- nrow(k)
+  check_memory(n, n, "use fewer rows", copies = 3)
+  pairs <- .Call(C_r_eigen, k, n)
+  values <- pairs$values
+  low <- which(values < -n * .Machine$double.eps * max(abs(values)))
+  if (!length(low)) {
+    return(list(k = k))
+  }
+  fixed <- if (type == "shift") {
+    k - diag(min(values), n)
+  } else {
+    v <- pairs$vectors[, low, drop = FALSE]
+    k + tcross(v * rep(sqrt(-values[low]), each = n))
+  }
+  list(k = fixed, repair = list(
+    type = type, negative = length(low), least = min(values),
+    change = sqrt(sum((fixed - k)^2) / sum(k^2))
+  ))
 }
 
 new_gram <- function(k, kernel = NULL, x = NULL, raw = NULL, class = NULL) {
@@ -97,7 +143,8 @@ new_gram <- function(k, kernel = NULL, x = NULL, raw = NULL, class = NULL) {
 # saving.
 seal_gram <- function(g) {
   g$id <- new_identity()
-  for (field in intersect(c("K", "kernel", "x", "raw", "id"), names(g))) {
+  for (field in intersect(c("K", "kernel", "x", "raw", "id", "repair"),
+                           names(g))) {
     lockBinding(field, g)
   }
   g
@@ -136,8 +183,8 @@ all.equal.gram <- function(target, current, ...) {
   all.equal(fields(target), fields(current), ...)
 }
 
-# Symmetric, and not clearly indefinite; symmetrized exactly if need be.
-check_gram <- function(k, name) {
+# Symmetrized exactly, if it is symmetric but for rounding.
+check_symmetric <- function(k, name) {
   largest <- max(abs(k))
   defect <- max(abs(k - t(k)))
   if (defect > 1e-8 * largest) {
@@ -146,12 +193,16 @@ check_gram <- function(k, name) {
       "transpose by up to ", format_number(defect)
     )
   }
-  if (defect > 0) {
-    k <- (k + t(k)) / 2
-  }
-  shift <- sqrt(.Machine$double.eps) * max(abs(k)) * nrow(k)
+  if (defect > 0) (k + t(k)) / 2 else k
+}
+
+# Symmetric, and not clearly indefinite.
+check_gram <- function(k, name, hint = NULL) {
+  k <- check_symmetric(k, name)
+  largest <- max(abs(k))
+  shift <- sqrt(.Machine$double.eps) * largest * nrow(k)
   if (largest > 0 && is.null(cholesky(k, shift))) {
-    clip_values(spectrum_values(k), name = name)
+    clip_values(spectrum_values(k), name = name, hint = hint)
   }
   k
 }
@@ -173,6 +224,12 @@ fit_lines.gram <- function(x, digits) {
     if (!is.null(x$intensity)) paste0(
       "centered and shrunk: intensity = ", format_number(x$intensity),
       ", p = ", format_number(x$p)
+    ),
+    if (!is.null(x$repair)) paste0(
+      "repair = \"", x$repair$type, "\": ",
+      count_of(x$repair$negative, "negative eigenvalue"), ", down to ",
+      format_number(x$repair$least), "; the matrix changed by ",
+      format_number(100 * x$repair$change, 2L), "%"
     ),
     known_line(x))
 }
@@ -224,7 +281,8 @@ fit_picture.gram <- function(object, type = NULL) {
 
 # Eigenvalues below n eps gamma_1 are 0; clearly negative ones are an error.
 # scale: the size of what the entries are differences of, if they are.
-clip_values <- function(values, scale = NULL, name = "the Gram matrix") {
+clip_values <- function(values, scale = NULL, name = "the Gram matrix",
+                        hint = NULL) {
   check_result(values, "an eigenvalue")
   top <- max(values, 0)
   least <- min(values)
@@ -236,7 +294,7 @@ clip_values <- function(values, scale = NULL, name = "the Gram matrix") {
   if (least < -max(sqrt(.Machine$double.eps) * top, small)) {
     stop_input(
       name, " must be positive semi-definite; its smallest eigenvalue is ",
-      format_number(least), ", its largest ", format_number(max(values))
+      format_number(least), ", its largest ", format_number(max(values)), hint
     )
   }
   values[values < small] <- 0

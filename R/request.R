@@ -342,15 +342,15 @@ check_data <- function(x, name = "x") {
     stop_input("'", name, "' must hold points; as_gram() takes a matrix of ",
                "kernel values")
   }
-  if (is.numeric(x) && length(dim(x)) < 2L &&
-        (!is.object(x) || stats::is.ts(x))) {
-    x <- matrix(x, ncol = 1L, dimnames = list(names(x), NULL))
-  }
-  if (!(is.matrix(x) && is.numeric(x)) && !is.data.frame(x)) {
-    stop_input(
-      "'", name, "' must be a numeric matrix, data frame or vector, not ",
-      describe(x)
-    )
+  x <- plain_matrix(x, name)
+  if (!is.data.frame(x)) {
+    numbers <- as_numbers(x, name)
+    if (is.null(numbers) || length(dim(x)) > 2L) {
+      stop_input("'", name, "' must be a numeric matrix, data frame or vector,",
+                 " not ", describe(x), way_to_numbers(x))
+    }
+    x <- if (is.matrix(x)) numbers else
+      matrix(numbers, ncol = 1L, dimnames = list(names(x), NULL))
   }
   if (nrow(x) < 1L || ncol(x) < 1L) {
     stop_input(
@@ -359,19 +359,12 @@ check_data <- function(x, name = "x") {
     )
   }
   if (is.data.frame(x)) {
-    # The bits of an integer64 are those of another double.
-    odd <- which(!vapply(x, \(column) {
-      is.numeric(column) && length(dim(column)) < 2L &&
-        !inherits(column, "integer64")
-    }, NA))
-    if (length(odd)) {
-      stop_input("'", name, "' must have numeric columns only; column '",
-                 names(x)[odd[1L]], "' is ", describe(x[[odd[1L]]]))
-    }
-    if (any(lengths(unclass(x)) != nrow(x))) {
+    columns <- Map(read_column, x, names(x), name)
+    if (any(lengths(columns) != nrow(x))) {
       stop_input("'", name, "' must have values in each column for its ",
                  nrow(x), " rows")
     }
+    x[] <- columns
     x <- as.matrix(x)
   }
   check_finite(x, name, if (!grepl("newdata|[$]", name)) na_hint)
@@ -379,6 +372,66 @@ check_data <- function(x, name = "x") {
   # Assigning the mode it has would copy it.
   if (!is.double(x)) storage.mode(x) <- "double"
   x
+}
+
+# The numbers of a vector, a matrix or a column: TRUE and FALSE are 1 and 0,
+# dates, times and durations days, whatever their unit, so that new ones agree.
+# NULL of what has none.
+as_numbers <- function(x, name) {
+  if (inherits(x, "integer64")) {
+    need_package("bit64", "'", name, "' is of class integer64, which needs ",
+                 "the package 'bit64'")
+    numbers <- suppressWarnings(as.double(x))
+    dim(numbers) <- dim(x)
+    if (any(abs(numbers) >= 2^53, na.rm = TRUE)) {
+      stop_input("'", name, "' must have whole numbers below 2^53, which are ",
+                 "read exactly, not ", format(x[which.max(abs(numbers))]))
+    }
+    numbers
+  } else if (inherits(x, "difftime")) {
+    as.double(structure(unclass(x), class = "difftime"), units = "days")
+  } else if (inherits(x, "POSIXt")) {
+    as.double(x) / 86400
+  } else if (inherits(x, "Date")) {
+    as.double(x)
+  } else if (is.logical(x)) {
+    x + 0
+  } else if (is.numeric(x) && !inherits(x, "Surv")) {
+    x
+  }
+}
+
+# A column of the data `name` as numbers.
+read_column <- function(column, label, name) {
+  numbers <- if (length(dim(column)) < 2L) as_numbers(column, label)
+  if (is.null(numbers)) {
+    stop_input("column '", label, "'", if (name != "formula") {
+      paste0(" of '", name, "'")
+    }, " must be numeric, not ", if (is.character(column)) "character" else
+      describe(column), way_to_numbers(column))
+  }
+  numbers
+}
+
+way_to_numbers <- function(x) {
+  if (inherits(x, "Surv")) {
+    "; its times and states are columns, as in cbind(time, status)"
+  } else if (is.ordered(x)) {
+    "; as.integer() makes 1, 2, ... of its levels"
+  } else if (is.factor(x)) {
+    "; model.matrix() makes indicators of its levels"
+  }
+}
+
+# A sparse matrix of the package Matrix as a matrix.
+plain_matrix <- function(x, name) {
+  if (!inherits(x, "Matrix")) {
+    return(x)
+  }
+  need_package("Matrix", "'", name, "' needs the package 'Matrix'")
+  check_memory(nrow(x), ncol(x), "use fewer rows or columns",
+               what = paste0("'", name, "' as a dense matrix"))
+  as.matrix(x)
 }
 
 # A sample that looks like a matrix of kernel values or distances.

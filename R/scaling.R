@@ -28,6 +28,14 @@
 #' are a warning of class `kernmean_warning_units` (not for kernels with a
 #' bandwidth for each column, or of your own); `scale = FALSE` says that they
 #' are as they should be.
+#'
+#' @section Columns of all kinds: Logical values are 0 and 1; dates, times and
+#' durations are days, whatever their unit; \pkg{bit64}'s integers are read
+#' exactly, sparse matrices of \pkg{Matrix} as dense ones. What comes round
+#' again, as the hour h of a day, is two columns, `cbind(cos(2 * pi * h / 24),
+#' sin(2 * pi * h / 24))`. Factors, ordered ones too, are refused but by tests
+#' of independence and landmarks, where levels are equal or not;
+#' `as.integer()` takes the places of ordered levels as numbers.
 #' @docType methods
 #' @name units
 #' @seealso [glossary]; [gram()], [kernel_rbf()].

@@ -326,7 +326,7 @@ is_vector <- function(x) {
 
 rows_of_vector <- function(x) {
   if (!is_vector(x)) x else if (is_nominal(x)) data.frame(x = x) else
-    matrix(x, ncol = 1L)
+    matrix(as_numbers(x, "x"), ncol = 1L)
 }
 
 # Without `read` the readers of files of which nothing else is said.

@@ -411,7 +411,11 @@ side_kernels <- function(arguments, variables) {
 # One variable of some terms: a data frame of all columns, or the only term
 # itself, where it is `named` as a matrix with its name.
 bind_terms <- function(terms, names, rows, named = FALSE) {
-  terms <- lapply(as.list(terms), plain_term)
+  terms <- Map(\(term, name) {
+    term <- plain_term(term)
+    numbers <- if (!is_nominal(term)) as_numbers(term, name)
+    if (is.null(numbers)) term else numbers
+  }, as.list(terms), names)
   if (length(terms) == 1L) {
     x <- terms[[1L]]
     if (is.matrix(x)) {
@@ -423,10 +427,12 @@ bind_terms <- function(terms, names, rows, named = FALSE) {
     return(x)
   }
   columns <- Map(\(term, name) {
-    if (!is.numeric(term) && !is_nominal(term)) {
+    if (!is_nominal(term) && is.null(as_numbers(term, name))) {
       stop_input("'", name, "' must be numeric or a factor, not ",
                  describe(term), if (is.character(term)) {
                    "; factor() makes one of it"
+                 } else {
+                   way_to_numbers(term)
                  })
     }
     if (is.null(dim(term))) {

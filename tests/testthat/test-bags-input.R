@@ -73,7 +73,7 @@ test_that("bad kernels, estimators, levels and targets are refused", {
   ))))
   for (width in list(1:2, "mean")) {
     refused(bag_gram(bags, rbf, level2 = "rbf", bandwidth2 = width),
-            "'bandwidth2' must be \"median\" or a positive number")
+            "'bandwidth2' must be \"median\", \"nearest\" or a positive")
   }
   refused(bag_gram(bags, rbf, "fkmse", noise = 1), "'noise' must not be given")
   refused(bag_gram(bags, rbf, target = base::mean), "'target' must be one of")

@@ -28,6 +28,30 @@ test_that("an asymmetry of rounding is evened out, a larger one refused", {
                class = "kernmean_error_input")
 })
 
+test_that("a repair makes a gram of a matrix, and says what it changed", {
+  k <- -as.matrix(dist(c(0, 1, 3, 7, 8)))
+  pairs <- eigen(k)
+  expect_error(as_gram(k), "repair = \"clip\" or \"shift\"",
+               class = "kernmean_error_input")
+  clipped <- as_gram(k, repair = "clip")
+  expect_equal(clipped$K, pairs$vectors %*% (pmax(pairs$values, 0) *
+                                               t(pairs$vectors)))
+  shifted <- as_gram(k, repair = "shift")
+  expect_equal(shifted$K, unname(k) - diag(min(pairs$values), 5))
+  for (g in list(clipped, shifted)) {
+    expect_identical(g$repair$negative, sum(pairs$values < -1e-12))
+    expect_equal(g$repair$least, min(pairs$values))
+    expect_equal(g$repair$change, norm(g$K - k, "F") / norm(k, "F"))
+    expect_gte(min(gram_spectrum(g)$values), 0)
+    expect_identical(as_gram(g$K)$K, g$K)
+    expect_output(print(g), "negative eigenvalue", fixed = TRUE)
+  }
+  # Nothing is changed, or said, where nothing is wrong.
+  fine <- tcrossprod(1:4)
+  expect_null(as_gram(fine, repair = "clip")$repair)
+  expect_identical(as_gram(fine, repair = "clip")$K, as_gram(fine)$K)
+})
+
 test_that("rounding below 0 is accepted, an indefinite matrix refused", {
   x <- random_points(30, 2)
   expect_s3_class(as_gram(tcrossprod(x)), "gram")

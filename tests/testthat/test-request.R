@@ -10,17 +10,75 @@ test_that("data that are no numbers are refused with what is wrong", {
   d$list <- list(1, 2, 3)
   m <- data.frame(a = 1:3)
   m$matrix <- matrix(1:6, 3)
-  dates <- as.Date("2026-01-01") + 1:3
+  surv <- structure(cbind(time = 1:3, status = 1), class = "Surv")
+  s <- data.frame(a = 1:3)
+  s$surv <- surv
   expect_refusals(expression(
     kme(with(NA, NA, NaN)), kme(with(Inf, -Inf, 1, NA)), gram(with(Inf)),
     kernel_matrix(x, with(NaN), rbf), predict(kme(x, rbf), with(NA)),
     kme("a"), kme(NULL), kme(d), kme(m), kme(data.frame(f = factor(1:3))),
-    kme(data.frame(a = 1:3, s = letters[1:3])), kme(data.frame(dates)),
+    kme(data.frame(a = 1:3, s = letters[1:3])), kme(factor(1:3)),
+    kme(data.frame(o = factor(1:3, ordered = TRUE))), kme(surv), kme(s),
+    kme(~ surv, s), hsic_test(surv ~ a, s),
     kme(data.frame(a = 1, z = 1i)), kme(~ ., iris),
     kme(~ a, data.frame(a = letters[1:3])),
     kme(numeric()), kme(matrix(0, 3, 0)), kernel_matrix(x, x[0, ], rbf),
     predict(kme(x, rbf), x[0, ]), kme(3, rbf, "skmse"), kme(3, rbf, "fkmse")
   ))
+})
+
+test_that("columns of all kinds are read as numbers", {
+  days <- as.Date("2026-01-01") + c(0, 3, 10)
+  times <- as.POSIXct("2026-01-01", tz = "UTC") + 86400 * c(0, 3, 10)
+  frame <- data.frame(days, times, yes = c(TRUE, FALSE, TRUE),
+                      hours = as.difftime(24 * 1:3, units = "hours"))
+  frame <- frame[c("days", "times", "hours", "yes")]
+  first <- 20454
+  expect_equal(check_data(frame), cbind(
+    days = first + c(0, 3, 10), times = first + c(0, 3, 10), hours = 1:3,
+    yes = c(1, 0, 1)
+  ))
+  for (name in names(frame)) {
+    expect_equal(check_data(frame[[name]])[, 1], check_data(frame)[, name])
+  }
+  expect_identical(check_data(matrix(c(TRUE, FALSE), 1)), matrix(c(1, 0), 1))
+  fit <- kme(~ days + hours + yes, frame, kernel = rbf)
+  expect_equal(fit$sample$x, check_data(frame[-2]), ignore_attr = "dimnames")
+  # A formula reads new rows alike, in whatever unit they come.
+  new <- frame
+  units(new$hours) <- "mins"
+  expect_identical(predict(fit, new), predict(fit, frame))
+  expect_equal(unname(predict(kme(frame[-2], rbf), new[-2])),
+               unname(predict(fit)))
+  by <- hsic_test(days + hours ~ yes, frame[c(1:3, 1:3), ], B = 9)
+  expect_equal(by$statistic, hsic_test(check_data(frame[c(1:3, 1:3), c(1, 3)]),
+                                       frame$yes[c(1:3, 1:3)], B = 9)$statistic)
+})
+
+test_that("integers of 64 bits are read exactly, or refused", {
+  skip_if_not_installed("bit64")
+  large <- bit64::as.integer64("9007199254740991") - 0:2
+  expect_identical(check_data(data.frame(large))[, 1], 2^53 - 1:3)
+  expect_identical(check_data(large)[, 1], 2^53 - 1:3)
+  fit <- kme(~ large, data.frame(large), kernel = rbf)
+  expect_identical(unname(fit$sample$x[, 1]), 2^53 - 1:3)
+  refused(kme(large + 1L), "whole numbers below 2.53")
+  refused(kme(bit64::as.integer64(c(1, NA))), "not 1 NA")
+})
+
+test_that("sparse matrices are read as dense ones, where these fit", {
+  skip_if_not_installed("Matrix")
+  dense <- cbind(a = c(1, 0, 0, 2), b = c(0, 3, 0, 0))
+  sparse <- Matrix::Matrix(dense, sparse = TRUE)
+  expect_identical(check_data(sparse), dense)
+  expect_identical(check_data(sparse != 0), (dense != 0) + 0)
+  fit <- kme(sparse, rbf)
+  expect_identical(predict(fit, sparse[2:3, 2:1]), predict(fit, dense[2:3, ]))
+  expect_identical(as_gram(Matrix::crossprod(sparse))$K,
+                   unname(crossprod(dense)))
+  before <- options(kernmean.memory = 10)
+  on.exit(options(before))
+  expect_error(kme(sparse, rbf), class = "kernmean_error_memory")
 })
 
 test_that("kernels refuse unknown choices and parameters", {

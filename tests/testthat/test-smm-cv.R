@@ -151,7 +151,7 @@ test_that("of equal scores the middle bandwidth and the least cost are taken", {
   expect_identical(row(rep(0.5, 10)), 6L)
 })
 
-test_that("novelty takes the narrowest kernel that tells near bags from others", {
+test_that("novelty takes the narrowest kernel that tells near bags", {
   table <- data.frame(bandwidth = c(0.5, 1, 2, 4), level = 1)
   row <- \(score) choose_row(cbind(table, score = score), "novelty", 1)
   expect_identical(row(c(0.6, 0.5, 0.3, 0.2)), 2L)
