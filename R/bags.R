@@ -51,7 +51,8 @@
 #' memory; more by F-KMSE, an eigenproblem for each bag, MKME and MMKME, a
 #' search over noise, and `"aggregate"`, a quadratic program of M weights.
 #' @param bags A list of matrices, data frames or vectors with the same columns;
-#'   or the points of all in one matrix, data frame or [gram()], with `id`.
+#'   or the points of all in one matrix, data frame or [gram()], with `id`; or a
+#'   [kme_sketch()] with groups, which are the bags.
 #' @param kernel The kernel of the points, positive definite.
 #' @param estimator The estimator of each bag's kernel mean, see [est_kme()]; by
 #'   default `"skmse"` with `target = "pooled"`.
@@ -247,6 +248,13 @@ read_bags <- function(bags, id, kernel, scale) {
   }
   if (brings_kernel(bags)) {
     sample <- read_sample(bags, kernel, scale = scale, name = "bags")
+    if (!is.null(sample$sketch)) {
+      if (!is.null(id) || is.null(bags$groups)) {
+        stop_input("'bags' must be a sketch with groups, which are the bags",
+                   if (!is.null(id)) ", and 'id' not be given")
+      }
+      return(list(sample = sample, sizes = group_sizes(bags), ordered = TRUE))
+    }
     check_rows(sample)
     if (is.null(id)) {
       stop_input("'id' must be given when 'bags' is a gram: the bag of each ",
@@ -473,7 +481,8 @@ level_diagonal <- function(level, norm2) {
 #' @rdname bag_gram
 #' @param object A result of `bag_gram()`.
 #' @param newdata New bags: a list, points with `id`, or a data frame with the
-#'   column that `id` or the formula named. Without it, the bags of the fit.
+#'   column that `id` or the formula named; of bags in a sketch also a sketch
+#'   with groups on its landmarks. Without it, the bags of the fit.
 #' @export
 predict.bag_gram <- function(object, newdata, ..., id = NULL) {
   check_dots(...)
@@ -494,9 +503,14 @@ new_level_values <- function(g, newdata, id = NULL) {
   list(values = values, diagonal = level_diagonal(g$level2, new_bags$norm2))
 }
 
-# list(z: points as the kernel takes them, sizes).
+# list(z: points as the kernel takes them, sizes); of a sketch list(sketch,
+# sizes).
 read_new_bags <- function(g, newdata, id) {
   sample <- g$embedding$sample
+  if (!is.null(sample$sketch)) {
+    new <- sketch_new_bags(sample$sketch, newdata, id)
+    return(list(sketch = new, sizes = group_sizes(new)))
+  }
   sample_points(sample, "'newdata' must hold kernel values of bags: those of ",
                 "the fit are known by kernel values alone")
   if (is.null(id) && !is_plain_list(newdata)) {
@@ -511,13 +525,43 @@ read_new_bags <- function(g, newdata, id) {
   list(z = unname(scale_points(sample$kernel, points$x)), sizes = points$sizes)
 }
 
+# New bags as a sketch on the same landmarks, whose groups they are.
+sketch_new_bags <- function(sketch, newdata, id) {
+  if (inherits(newdata, "kme_sketch")) {
+    check_same_landmarks(sketch, newdata)
+  } else {
+    if (is_plain_list(newdata)) {
+      names <- names2(newdata)
+      names[!nzchar(names)] <- which(!nzchar(names))
+      id <- rep(names, vapply(newdata, NROW, 1L))
+      newdata <- do.call(rbind, unname(newdata))
+    }
+    columns <- if (is.null(id)) sketch$columns["groups"]
+    newdata <- update(unfilled(sketch, Filter(length, columns)), newdata,
+                      groups = id, progress = FALSE)
+  }
+  if (is.null(newdata$groups)) {
+    stop_input("'newdata' must be a list of bags, a sketch with groups, or ",
+               "come with 'id', the bag of each row")
+  }
+  newdata
+}
+
+group_sizes <- function(sketch) {
+  stats::setNames(group_numbers(sketch, "n"), sketch$groups)
+}
+
 # For fits on the result: new bags in place of kernel values.
 read_kernel_values.bag_gram <- function(g, newdata) {
   # What has the column that tells bags apart holds points.
   named <- is.data.frame(newdata) && !is.null(g$response) ||
     !is.null(g$column) &&
       (is.data.frame(newdata) || g$column %in% colnames(newdata))
-  if (!is_plain_list(newdata) && !named && NCOL(newdata) == nrow(g$K)) {
+  # Rows with as many columns as there are bags want an id.
+  points <- identical(NCOL(newdata), ncol(g$embedding$sample$x)) &&
+    !identical(colnames(newdata), names(g$sizes))
+  if (!is_plain_list(newdata) && !named && !points &&
+        !inherits(newdata, "kme_sketch") && NCOL(newdata) == nrow(g$K)) {
     return(NextMethod())
   }
   new_bags <- new_level_values(g, newdata)
@@ -630,10 +674,10 @@ request_bags <- function(g, changes) {
   )
   names(asked)[names(asked) == "x"] <- "bags"
   same <- !any(c("x", "id") %in% names(changes))
-  if (same) {
+  if (same && is.null(g$embedding$sample$sketch)) {
     asked$id <- structure(factor(rep(names(g$sizes), g$sizes),
                                  names(g$sizes)), layout = layout_of(g))
-  } else if (!"x" %in% names(changes)) {
+  } else if (!same && !"x" %in% names(changes)) {
     asked$bags <- NULL
   }
   asked$estimator <- if (!all(ours)) {

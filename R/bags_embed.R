@@ -116,6 +116,9 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
     stop_input("'bags' must be at least 2 for target = \"pooled\", the mean ",
                "of the others, not 1")
   }
+  if (!is.null(sample$sketch)) {
+    return(embed_sketch(sample, sizes, estimator, target))
+  }
   sample <- walkable_sample(sample)
   fit <- c(list(sample = sample, sizes = sizes, estimator = estimator,
                 target = target), est_bags(estimator, sample, sizes))
@@ -143,6 +146,32 @@ embed_bags <- function(sample, sizes, estimator, target = NULL) {
   fit$inner <- inner
   fit$table <- bag_table(fit)
   fit
+}
+
+# The groups of a sketch as bags: what is estimated of each are weights on its
+# landmarks, a column of `weights`.
+embed_sketch <- function(sample, sizes, estimator, target) {
+  if (!is.null(target)) {
+    stop_input("'target' must be NULL for a sketch")
+  }
+  check_estimator(sample, estimator)
+  fit <- c(list(sample = sample, sizes = sizes, estimator = estimator),
+           sketch_weights(sample$sketch, estimator))
+  inner <- cross(fit$weights, sample_apply(sample$support, fit$weights))
+  # Exactly symmetric.
+  fit$inner <- (inner + t(inner)) / 2
+  fit$table <- bag_table(fit)
+  fit
+}
+
+sketch_weights <- function(sketch, estimator) {
+  fits <- lapply(unname(group_samples(sketch)), \(group) {
+    est_fit(estimator, group)
+  })
+  list(weights = do.call(cbind, lapply(fits, `[[`, "weights")),
+       chosen = if (!is_unshrunk(estimator)) {
+         list(lambda = vapply(fits, `[[`, 1, "lambda"))
+       })
 }
 
 # Factors of 1, as of KMEs, cost nothing.
@@ -202,6 +231,12 @@ bag_table <- function(fit) {
 # list(inner: m x M, norm2: m) of new bags, list(z, sizes).
 embed_new <- function(fit, new) {
   sample <- fit$sample
+  if (!is.null(new$sketch)) {
+    weights <- sketch_weights(new$sketch, fit$estimator)$weights
+    values <- matrix(sample_apply(sample$support, weights), nrow(weights))
+    return(list(inner = cross(values, fit$weights),
+                norm2 = column_dots(values, weights)))
+  }
   points <- points_sample(new$z, sample$kernel)
   new <- c(new, est_bags(fit$estimator, points, new$sizes))
   # New bags may all be plain where those of the fit are not.

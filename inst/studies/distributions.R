@@ -229,8 +229,7 @@ telescope <- function(folder) {
   })
 }
 
-# The AUC of each way and level under each protocol: nu given or smm()'s own at
-# the median distances; s, that of the groups, or a quarter of it; all by
+# The AUC of each way and level under each protocol: the median distances; s, that of the groups, or a quarter of it; all by
 # smm()'s rule.
 auc_once <- function(design, counts) {
   drawn <- design$draw(counts)
@@ -245,8 +244,7 @@ auc_once <- function(design, counts) {
     do.call(rbind, lapply(levels2, function(level2) {
       g <- update(plain, level2 = level2)
       values <- predict(g, new)
-      found <- c("nu 0.1" = auc(smm(g, nu = 0.1), values),
-                 "nu by rule" = auc(smm(g, folds = folds), values))
+      found <- c("nu 0.1" = auc(smm(g, nu = 0.1), values))
       if (level2 == "rbf") {
         g <- update(g, bandwidth2 = g$level2$bandwidth / 4)
         # exp(-r / (2 (s / 4)^2))
