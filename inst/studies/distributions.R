@@ -229,8 +229,8 @@ telescope <- function(folder) {
   })
 }
 
-# The AUC of each way and level under each protocol: the median distances; s, that of the groups, or a quarter of it; all by
-# smm()'s rule.
+# The AUC of each way and level under each protocol: at the median distances; s,
+# that of the groups, or a quarter of it; all by smm()'s rule.
 auc_once <- function(design, counts) {
   drawn <- design$draw(counts)
   folds <- sample(rep_len(1:5, length(drawn$train)))
