@@ -820,7 +820,7 @@ check_density_kernel <- function(sample, estimator, searched) {
                "vary in ", rank, " of ", count_of(ncol(sample$x), "direction"),
                " only; take scale = TRUE")
   }
-  check_closed_form(kernel)
+  check_closed_form(kernel, sums = FALSE)
   if (searched && !(is_rbf(kernel) && length(kernel$bandwidth) == 1L)) {
     stop_input("'kernel' must be an RBF kernel with one bandwidth when ",
                "'bandwidths' is given, not the ", format_kernel(kernel))

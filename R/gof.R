@@ -376,11 +376,12 @@ read_law <- function(model, x, asked) {
   }
   mixture <- check_mixture(model, ncol(x), "model")
   kernel <- asked$kernel
-  if (!is.null(kernel) && !is_rbf(kernel) && !is_poly(kernel, 1:3)) {
+  if (!is.null(kernel) && !has_closed_form(kernel)) {
     stop_input(
       "'kernel' must be an RBF kernel or a polynomial kernel up to degree 3 ",
-      "for a model that is a mixture, not the ", format_kernel(kernel), "; ",
-      "for others give a function of n that returns n draws of the model"
+      "or a sum of them for a model that is a mixture, not the ",
+      format_kernel(kernel), "; for others give a function of n that returns ",
+      "n draws of the model"
     )
   }
   # R with R'R = S, which may be singular.

@@ -45,7 +45,8 @@ value_ends <- function(object, new, value, level, method = NULL, own = NULL) {
 # kappa = k(x, x) where it is the same for all x, as far as the sample shows it;
 # else NULL.
 common_diagonal <- function(sample) {
-  if (is.null(sample$kernel) || is_function_kernel(sample$kernel)) {
+  if (is.null(sample$kernel) || is_function_kernel(sample$kernel) ||
+        is_sum(sample$kernel)) {
     diagonal <- c(sample_diagonal(sample_support(sample)),
                   sample$moments$trace)
     if (max(diagonal) - min(diagonal) <= 1e-8 * max(diagonal)) {

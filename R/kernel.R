@@ -68,49 +68,53 @@
 #' kernel_laplace(norm = "L2", bandwidth = \(x) apply(x, 2, sd))
 #' kernel_function(\(x, y) tcrossprod(x, y)^2)
 #' @export
-kernel_rbf <- function(bandwidth = "median", ...) {
+kernel_rbf <- function(bandwidth = "median", ..., columns = NULL) {
   check_dots(...)
-  new_kernel("rbf", bandwidth = check_bandwidth(bandwidth))
+  on_columns(new_kernel("rbf", bandwidth = check_bandwidth(bandwidth)), columns)
 }
 
 #' @rdname kernel_rbf
 #' @export
-kernel_laplace <- function(bandwidth = "median", norm = c("L1", "L2"), ...) {
+kernel_laplace <- function(bandwidth = "median", norm = c("L1", "L2"), ...,
+                           columns = NULL) {
   check_dots(...)
   norm <- take(norm, choice("L1", "L2"))
-  new_kernel(paste0("laplace_", tolower(norm)),
-             bandwidth = check_bandwidth(bandwidth))
+  on_columns(new_kernel(paste0("laplace_", tolower(norm)),
+                        bandwidth = check_bandwidth(bandwidth)), columns)
 }
 
 #' @rdname kernel_rbf
 #' @export
-kernel_matern <- function(nu = 3 / 2, bandwidth = "median", ...) {
+kernel_matern <- function(nu = 3 / 2, bandwidth = "median", ...,
+                          columns = NULL) {
   check_dots(...)
   take(nu, new_kind("1/2, 3/2 or 5/2", \(x) {
     is_number(x) && x %in% c(0.5, 1.5, 2.5)
   }), "nu")
-  new_kernel(c("laplace_l2", "matern32", "matern52")[nu + 0.5],
-             if (nu == 0.5) "exp(-r), r = |(x - y)/theta|",
-             check_bandwidth(bandwidth))
+  on_columns(new_kernel(c("laplace_l2", "matern32", "matern52")[nu + 0.5],
+                        if (nu == 0.5) "exp(-r), r = |(x - y)/theta|",
+                        check_bandwidth(bandwidth)), columns)
 }
 
 #' @rdname kernel_rbf
 #' @export
-kernel_poly <- function(degree = 2, offset = 1, ...) {
+kernel_poly <- function(degree = 2, offset = 1, ..., columns = NULL) {
   check_dots(...)
   degree <- take(degree, count())
   offset <- take(offset, number())
-  new_kernel("poly", paste0("(x'y + ", format(offset), ")^", degree),
-             degree = degree, offset = offset, title = paste0(
-               "polynomial kernel, degree ", degree, ", offset ", format(offset)
-             ))
+  on_columns(new_kernel(
+    "poly", paste0("(x'y + ", format(offset), ")^", degree), degree = degree,
+    offset = offset,
+    title = paste0("polynomial kernel, degree ", degree, ", offset ",
+                   format(offset))
+  ), columns)
 }
 
 #' @rdname kernel_rbf
 #' @export
-kernel_linear <- function(...) {
+kernel_linear <- function(..., columns = NULL) {
   check_dots(...)
-  new_kernel("poly")
+  on_columns(new_kernel("poly"), columns)
 }
 
 #' @rdname kernel_rbf
@@ -175,6 +179,108 @@ new_kernel <- function(family, formula = NULL, bandwidth = NULL, degree = 1L,
   kernel
 }
 
+# --- Sums of products ---------------------------------------------------------
+# Of the family "sum", with a field `parts`: kernels, each with `columns`, those
+# that it sees (NULL: all; once fitted `at`, their numbers), and `times`: what
+# multiplies the product that begins with it, 0 if it goes on with one.
+
+#' @rdname kernel_rbf
+#' @param e1,e2 Kernels; one factor of a product may be a positive number.
+#' @export
+Ops.kernmean_kernel <- function(e1, e2) {
+  if (nargs() < 2L || !.Generic %in% c("+", "*")) {
+    stop_input("kernels add (+) and multiply (*); '", .Generic,
+               "' does not apply to them")
+  }
+  a <- kernel_terms(e1, .Generic)
+  b <- kernel_terms(e2, .Generic)
+  if (.Generic == "+") {
+    return(new_sum(c(a, b)))
+  }
+  new_sum(unlist(lapply(a, \(p) lapply(b, \(q) {
+    list(times = p$times * q$times, parts = c(p$parts, q$parts))
+  })), recursive = FALSE))
+}
+
+# The products that a kernel, or a number, is a sum of: each list(times, parts).
+kernel_terms <- function(e, sign) {
+  if (sign == "*" && is.numeric(e)) {
+    return(list(list(times = take(e, number(open = TRUE), "a factor"))))
+  }
+  if (!inherits(e, "kernmean_kernel") ||
+        e$family %in% c("energy", "function") || is_scaled(e) ||
+        !is.null(e$equal)) {
+    stop_input(
+      "'", sign, "' must be of kernels", if (sign == "*") " and numbers",
+      ", not ", if (!inherits(e, "kernmean_kernel")) describe(e) else
+        if (is_scaled(e)) "the kernel of a fit with 'scale'" else
+          if (is.null(e$equal)) format_kernel(e) else
+            "the kernel of a fit to columns with factors"
+    )
+  }
+  parts <- kernel_parts(e)
+  times <- if (is_sum(e)) part_times(e) else 1
+  Map(\(times, parts) list(times = times, parts = parts), times[times > 0],
+      unname(split(parts, cumsum(times > 0))))
+}
+
+new_sum <- function(terms) {
+  parts <- unlist(lapply(terms, \(term) {
+    Map(\(part, times) {
+      part$times <- times
+      part
+    }, term$parts, c(term$times, numeric(length(term$parts) - 1L)))
+  }), recursive = FALSE)
+  kernel <- new_kernel("sum", "", title = "sum of kernels")
+  kernel$parts <- parts
+  kernel
+}
+
+part_times <- \(kernel) vapply(kernel$parts, `[[`, 0, "times")
+
+kernel_parts <- \(kernel) if (is_sum(kernel)) kernel$parts else list(kernel)
+
+some_columns <- new_kind("names or numbers of columns, each once", \(x) {
+  length(x) > 0L && !anyNA(x) && !anyDuplicated(x) &&
+    (is.character(x) || is.numeric(x) && all(x >= 1 & x == round(x)))
+})
+
+on_columns <- function(kernel, columns) {
+  if (is.null(columns)) {
+    return(kernel)
+  }
+  kernel$columns <- take(columns, some_columns)
+  new_sum(list(list(times = 1, parts = list(kernel))))
+}
+
+# Which of the columns of x a part sees.
+columns_at <- function(columns, x, name) {
+  if (is.null(columns)) {
+    return(seq_len(ncol(x)))
+  }
+  known <- if (is.character(columns)) colnames(x) else seq_len(ncol(x))
+  at <- match(columns, known)
+  if (anyNA(at)) {
+    stop_input("'columns' of a kernel must be columns of '", name, "' (",
+               if (is.null(known)) "which have no names" else
+                 shorten(known, 8L), "), not ", describe(columns[is.na(at)][1L]))
+  }
+  if (anyDuplicated(known[known %in% columns])) {
+    stop_input("'", name, "' must have one column of each name that the ",
+               "kernel asks for, not two named ",
+               quoted(columns[columns %in% known[duplicated(known)]]))
+  }
+  at
+}
+
+fit_sum <- function(kernel, x, name) {
+  kernel$parts <- lapply(kernel$parts, \(part) {
+    part$at <- columns_at(part$columns, x, name)
+    fit_kernel(part, x[, part$at, drop = FALSE], name)
+  })
+  kernel
+}
+
 # --- What a kernel can do ----------------------------------------------------
 
 # Noise and mixtures in closed form go by these two.
@@ -204,9 +310,12 @@ squared_kernel <- function(kernel) {
 
 # Two fitted kernels with the same values on d columns.
 same_kernel <- function(a, b, d) {
-  fields <- c("family", "degree", "offset", "fun", "scaling", "equal")
+  fields <- c("family", "degree", "offset", "fun", "scaling", "equal", "at",
+              "times")
   identical(a[fields], b[fields]) && (is.null(a$bandwidth) ||
-    identical(rep_len(a$bandwidth, d), rep_len(b$bandwidth, d)))
+    identical(rep_len(a$bandwidth, d), rep_len(b$bandwidth, d))) &&
+    length(a$parts) == length(b$parts) &&
+    all(unlist(Map(same_kernel, a$parts, b$parts, lengths(a$parts$at))))
 }
 
 check_definite <- function(kernel) {
@@ -259,8 +368,19 @@ kernel_lines <- function(kernel, label = NULL) {
   }
 }
 
-# "Gaussian kernel, bandwidth 3.4, the median distance, columns standardized"
+# "Gaussian kernel, bandwidth 3.4, the median distance, columns standardized";
+# of a sum "(Gaussian kernel, bandwidth 2, on a) + 3 (linear kernel, on b)".
 format_kernel <- function(kernel) {
+  if (is_sum(kernel)) {
+    times <- part_times(kernel)
+    words <- paste0(
+      ifelse(times == 0, "* ", "+ "),
+      ifelse(times %in% 0:1, "", paste0(format_number(times), " ")),
+      "(", vapply(kernel$parts, format_kernel, ""), ")"
+    )
+    return(paste(c(sub("^[+] ", "", paste(words, collapse = " ")),
+                   describe_scaling(kernel)), collapse = ", "))
+  }
   bandwidth <- kernel$bandwidth
   equal <- kernel$equal
   if (!is.null(equal)) {
@@ -277,7 +397,9 @@ format_kernel <- function(kernel) {
   }
   paste0(
     paste(c(kernel$title, if (!is.null(theta)) paste("bandwidth", theta),
-            kernel$rule, describe_scaling(kernel)), collapse = ", "),
+            kernel$rule, if (!is.null(kernel$columns)) {
+              paste("on", shorten(kernel$columns))
+            }, describe_scaling(kernel)), collapse = ", "),
     if (!is.null(equal)) paste0(
       ", where ", paste(equal, collapse = " and "),
       if (length(equal) > 1L) " are" else " is", " the same, else 0"
@@ -365,18 +487,26 @@ fit_units <- function(kernel, x, scale = NULL, name = "x") {
   if (is_scaled(kernel)) {
     check_scaled_kernel(kernel, x, scale, name)
   } else if (asks_scale(scale)) {
-    if (identical(scale, "whiten") && is.numeric(kernel$bandwidth) &&
-          length(kernel$bandwidth) > 1L) {
-      stop_input("'kernel' must have one bandwidth for scale = \"whiten\", ",
-                 "which turns the axes, not one for each column")
+    for (part in if (identical(scale, "whiten")) kernel_parts(kernel)) {
+      if (is.numeric(part$bandwidth) && length(part$bandwidth) > 1L) {
+        stop_input("'kernel' must have one bandwidth for scale = \"whiten\", ",
+                   "which turns the axes, not one for each column")
+      } else if (!is.null(part$columns)) {
+        stop_input("'kernel' must see all columns for scale = \"whiten\", ",
+                   "which turns the axes, not ", shorten(part$columns))
+      }
     }
     kernel$scaling <- new_scaling(x, scale, name)
   }
   z <- scale_points(kernel, x)
   kernel <- fit_kernel(kernel, z, name)
-  if (is.null(scale) && !is_scaled(kernel) && length(kernel$bandwidth) <= 1L &&
-        !is_function_kernel(kernel)) {
-    warn_units(x, name)
+  if (is.null(scale) && !is_scaled(kernel) && !is_function_kernel(kernel)) {
+    for (part in kernel_parts(kernel)) {
+      if (length(part$bandwidth) <= 1L) {
+        warn_units(if (is.null(part$at)) x else x[, part$at, drop = FALSE],
+                   name)
+      }
+    }
   }
   list(kernel = kernel, x = z, raw = if (is_scaled(kernel)) x)
 }
@@ -401,6 +531,9 @@ median_pairs <- 1e6
 
 # The kernel with its bandwidth as a number, chosen from x where it must be.
 fit_kernel <- function(kernel, x, name = "x") {
+  if (is_sum(kernel)) {
+    return(fit_sum(kernel, x, name))
+  }
   bandwidth <- kernel$bandwidth
   if (is.null(bandwidth)) {
     return(kernel)

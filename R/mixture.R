@@ -64,13 +64,33 @@ check_covariances <- function(covariances, d, count, name) {
   covariances
 }
 
-check_closed_form <- function(kernel) {
-  if (!is_rbf(kernel) && !is_poly(kernel, 1:3)) {
+# Of a sum, if each of its parts has one and stands alone.
+has_closed_form <- function(kernel) {
+  all(vapply(kernel_parts(kernel), \(part) {
+    (is_rbf(part) || is_poly(part, 1:3)) && !identical(part$times, 0)
+  }, NA))
+}
+
+check_closed_form <- function(kernel, sums = TRUE) {
+  if (!has_closed_form(kernel) || !sums && is_sum(kernel)) {
     stop_input(
       "the embedding of a Gaussian mixture is known for RBF kernels and ",
-      "polynomial kernels up to degree 3, not for the ", format_kernel(kernel)
+      "polynomial kernels up to degree 3", if (sums) " and sums of them",
+      ", not for the ", format_kernel(kernel)
     )
   }
+}
+
+# What a function of parts of a sum, and of mixtures in their columns, adds to.
+add_parts <- function(kernel, value) {
+  Reduce(`+`, lapply(kernel$parts, \(part) {
+    part$times * value(part, \(mixture) {
+      mixture$means <- mixture$means[, part$at, drop = FALSE]
+      mixture$covariances <-
+        mixture$covariances[part$at, part$at, , drop = FALSE]
+      mixture
+    })
+  }))
 }
 
 component <- function(mixture, c) {
@@ -95,6 +115,11 @@ noise_matrix <- function(noise) {
 # noise), NULL for z_i itself. z: n x d.
 mixture_at <- function(mixture, kernel, z, noise = NULL) {
   check_closed_form(kernel)
+  if (is_sum(kernel)) {
+    return(add_parts(kernel, \(part, seen) {
+      mixture_at(seen(mixture), part, z[, part$at, drop = FALSE])
+    }))
+  }
   total <- 0
   for (part in components_of(mixture)) {
     total <- total + part$weight * component_at(part, kernel, z, noise)
@@ -126,6 +151,11 @@ component_at <- function(part, kernel, z, noise) {
 # E k(X, Y) for independent X, Y from two mixtures.
 mixture_inner <- function(p, q, kernel) {
   check_closed_form(kernel)
+  if (is_sum(kernel)) {
+    return(add_parts(kernel, \(part, seen) {
+      mixture_inner(seen(p), seen(q), part)
+    }))
+  }
   gram <- gaussian_gram(components_of(p), components_of(q), kernel)
   sum(p$weights * (gram %*% q$weights))
 }

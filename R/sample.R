@@ -132,6 +132,7 @@ kernel_for <- function(x, kernel, sample) {
 
 # The kernel of a gram before it was fitted, for the same points in other units.
 open_kernel <- function(kernel) {
+  if (is_sum(kernel)) kernel$parts <- lapply(kernel$parts, open_kernel)
   if (!is.null(kernel$rule) && !is.null(kernel$bandwidth)) {
     kernel$bandwidth <- "median"
   }

@@ -10,6 +10,9 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
   if (is.null(kernel)) {
     return(list(NULL, x, NULL))
   }
+  if (is_sum(kernel)) {
+    return(sum_source(kernel, x, y, center))
+  }
   points <- if (is.null(y)) x else y
   d <- ncol(points)
   scale <- rep_len(if (is.null(kernel$bandwidth)) 1 else 1 / kernel$bandwidth,
@@ -29,6 +32,20 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
   }
   list(list(kernel$family, as.integer(kernel$degree), as.double(kernel$offset),
             center, scale), x, y)
+}
+
+# That of a sum of products: the columns of each part, one part after the other.
+sum_source <- function(kernel, x, y, center) {
+  each <- lapply(kernel$parts, \(part) {
+    native_source(part, x[, part$at, drop = FALSE],
+                  if (!is.null(y)) y[, part$at, drop = FALSE], center[part$at])
+  })
+  of <- \(what) unlist(lapply(each, \(source) source[[1L]][[what]]))
+  bind <- \(what) do.call(cbind, lapply(each, `[[`, what))
+  list(list("sum", 1L, 0, of(4L), of(5L),
+            list(of(1L), of(2L), of(3L), lengths(lapply(kernel$parts, `[[`, "at")),
+                 vapply(kernel$parts, `[[`, 0, "times"))),
+       bind(2L), bind(3L))
 }
 
 # The same source with other bandwidths.
@@ -146,7 +163,8 @@ call_kernel <- function(kernel, x, y) {
 
 # Only kernels that are not bounded can overflow.
 check_overflow <- function(kernel, values, of = "'x'") {
-  bounded <- !is.null(kernel) && !kernel$family %in% c("poly", "energy")
+  bounded <- !is.null(kernel) &&
+    !kernel$family %in% c("poly", "energy", "sum")
   if (!bounded && !is_finite(values)) {
     stop_kernmean("numeric",
                   "kernel values overflow; rescale the columns of ", of)
@@ -155,4 +173,6 @@ check_overflow <- function(kernel, values, of = "'x'") {
 }
 
 is_function_kernel <- function(kernel) identical(kernel$family, "function")
+
+is_sum <- function(kernel) identical(kernel$family, "sum")
 

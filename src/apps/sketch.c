@@ -23,7 +23,6 @@
 enum {
   PACK = KM_PACK,
   PANEL = KM_TILE_COLS,
-  TILE = KM_TILE_ROWS * KM_TILE_COLS,
   WORKERS = 64,      /* of a panel for first sums */
   FEW_WORKERS = 32,  /* for products */
   RUN = 384,         /* rows of a worker in a panel for first sums, at most */
@@ -61,6 +60,7 @@ typedef struct {
   double cost;           /* operations on a row, but for products */
   const double *weights;
   size_t run, workers, depth; /* rows of a worker in a panel, workers, rows of a panel */
+  size_t room;           /* of a tile */
   double *tiles;         /* one a worker */
   /* First sums, by bins. */
   const km_runs *bins;   /* or NULL */
@@ -92,11 +92,12 @@ static size_t band_room(const largest *most, size_t m) {
 
 static void lay_out_side(const sketch *s, side *part, const largest *most, int products,
                          km_scratch *scratch) {
-  const size_t d = part->source->d;
+  const size_t d = part->source->d, norms = km_norms(&part->source->kernel);
   part->m = part->source->n;
   part->step = d > FEW_COLUMNS ? SHORT_RUN : smaller(STEP, s->run);
-  part->points = take_aligned(scratch, round_up(part->m, PACK) * (d + 1));
-  const size_t rows = larger(most->step * (smaller(d, FEW_COLUMNS) + 1), SHORT_RUN * (d + 1));
+  part->points = take_aligned(scratch, round_up(part->m, PACK) * (d + norms));
+  const size_t rows =
+    larger(most->step * (smaller(d, FEW_COLUMNS) + norms), SHORT_RUN * (d + norms));
   part->rows = take_aligned(scratch, most->workers * rows);
   part->values = products ? take_aligned(scratch, band_room(most, part->m)) : NULL;
 }
@@ -113,14 +114,16 @@ static size_t lay_out(sketch *s, int bins, int products, int weighted, double *w
   s->depth = smaller(s->depth, round_up(s->n, s->run));
   s->workers = pieces(s->depth, s->run);
   s->cost = 0;
+  s->room = 0;
   const size_t workers = smaller(products ? FEW_WORKERS : WORKERS, pieces(s->n, SHORT_RUN));
   const largest most = {.workers = workers, .rows = workers * SHORT_RUN,
                         .step = products ? 0 : smaller(STEP, round_up(s->n, SHORT_RUN))};
   for (size_t i = 0; i < s->count; i++) {
     lay_out_side(s, s->sides + i, &most, products, &scratch);
-    s->cost += (double) s->sides[i].m * (double) (s->sides[i].source->d + KM_EXP_COST);
+    s->room = larger(s->room, km_tile_room(&s->sides[i].source->kernel));
+    s->cost += (double) s->sides[i].m * km_value_cost(&s->sides[i].source->kernel, s->sides[i].source->d);
   }
-  s->tiles = take_aligned(&scratch, workers * TILE);
+  s->tiles = take_aligned(&scratch, workers * s->room);
   s->edges = bins ? take(&scratch, workers * EDGES * s->sides[0].source->n) : NULL;
   s->weighted =
     products && weighted && s->count == 1 ? take_aligned(&scratch, band_room(&most, m)) : NULL;
@@ -132,13 +135,13 @@ static size_t lay_out(sketch *s, int bins, int products, int weighted, double *w
 static void pack_landmarks(const sketch *s, side *part) {
   const km_source *source = part->source;
   const size_t padded = round_up(part->m, PACK), d = source->d;
-  const int rbf = source->kernel.family == KM_RBF;
+  const int norms = km_takes_norms(&source->kernel);
   double *half_norms = part->points + padded * d;
   for (size_t i = 0; i < part->m; i += PACK)
     km_pack_points(source, source->x, part->m, i, part->points + i * d);
-  if (rbf) s->simd->half_norms(part->points, padded, d, half_norms);
-  part->landmarks = (km_point_set){part->points, rbf ? half_norms : NULL, part->m};
-  if (!km_near_center(&part->landmarks)) part->landmarks.half_norms = NULL;
+  if (norms) km_half_norms(&source->kernel, part->points, padded, d, padded, half_norms);
+  part->landmarks = (km_point_set){part->points, norms ? half_norms : NULL, part->m, padded};
+  if (!km_near_center(&source->kernel, &part->landmarks)) part->landmarks.half_norms = NULL;
 }
 
 /* Rows of a worker, r0 .. r1 - 1. */
@@ -201,23 +204,25 @@ static void evaluate(const sketch *s, size_t which, const share *own, size_t p0)
   const side *part = s->sides + which;
   const km_source *source = part->source;
   const size_t d = source->d, step = part->step;
-  double *rows = part->rows + own->worker * step * (d + 1), *half_norms = rows + step * d;
-  double *k = s->tiles + own->worker * TILE;
+  double *rows = part->rows + own->worker * step * (d + km_norms(&source->kernel));
+  double *half_norms = rows + step * d, *k = s->tiles + own->worker * s->room;
   const int near = part->landmarks.half_norms != NULL;
   for (size_t r = own->r0; r < own->r1; r += step) {
     const size_t count = smaller(step, own->r1 - r);
     for (size_t i = 0; i < count; i += PACK)
       km_pack_points(source, source->y, s->n, r + i, rows + i * d);
-    if (near) s->simd->half_norms(rows, round_up(count, PACK), d, half_norms);
+    if (near)
+      km_half_norms(&source->kernel, rows, round_up(count, PACK), d, step, half_norms);
     for (size_t j = 0; j < part->m; j += PANEL)
       for (size_t i = 0; i < count; i += KM_TILE_ROWS) {
         const km_tile_job job = {
-          {rows + i * d, near ? half_norms + i : NULL, smaller(KM_TILE_ROWS, count - i)},
+          {rows + i * d, near ? half_norms + i : NULL, smaller(KM_TILE_ROWS, count - i),
+           step},
           {part->points + j * d, near ? part->landmarks.half_norms + j : NULL,
-           smaller(PANEL, part->m - j)},
-          d, k};
+           smaller(PANEL, part->m - j), part->landmarks.apart},
+          d, d, k};
         const km_tile tile = {r + i, j, job.x.count, job.y.count, 0, k};
-        s->simd->tile(&source->kernel, &job);
+        km_tile_values(&source->kernel, &job);
         consume(s, which, own, &tile, p0);
       }
   }

@@ -14,6 +14,7 @@ enum {
   KM_TILE_ROWS = 32,
   KM_TILE_COLS = 64,
   KM_PACK = 32,              /* points packed together, feature-major */
+  KM_EXP_COST = 24,          /* operations of a kernel value beside its features */
   KM_SUBSET_TABLE = 32 * 128 /* doubles of scratch for subset_forms */
 };
 
@@ -28,11 +29,12 @@ typedef struct {
   const double *points;     /* packed */
   const double *half_norms; /* |x_i|^2 / 2; NULL: evaluate by differences */
   size_t count;
+  size_t apart; /* from the half norms of a part of the kernel to those of the next */
 } km_point_set;
 
 typedef struct {
   km_point_set x, y; /* the tile's own points */
-  size_t d;
+  size_t d, wide; /* features, and all that stand in a packed point */
   double *k;
 } km_tile_job;
 
@@ -82,8 +84,13 @@ typedef struct {
   /* exp of n numbers <= 0, as in the kernels: within 2 ulp, 0 below -708.39, NaN for NaN. */
   void (*exp_all)(const double *x, size_t n, double *out);
 
-  /* k(x_i, x_i) for KM_POLY, bit for bit what `tile` gives. diagonal: n. */
-  void (*diagonal)(const km_source *source, double *diagonal);
+  /* k(x_i, x_i) for KM_POLY, bit for bit what `tile` gives, of `count` points from number `first`
+     on. */
+  void (*diagonal)(const km_source *source, size_t first, size_t count, double *diagonal);
+
+  /* to_i *= x_i; to_i += times x_i. n: a multiple of KM_PACK. */
+  void (*multiply_all)(const double *x, size_t n, double *to);
+  void (*add_all)(double times, const double *x, size_t n, double *to);
 } km_arithmetic;
 
 const km_arithmetic *km_simd(void);

@@ -160,7 +160,8 @@ HELPER void NAME(values)(km_family family, const km_kernel *kernel, VEC *s) {
     for (size_t v = 0; v < VECTORS; v++) s[v] = -NAME(sqrt)(LEAST(s[v], SPREAD(DBL_MAX)));
     return;
   case KM_SQDIST:
-  case KM_L1DIST: return;
+  case KM_L1DIST:
+  case KM_SUM: return;
   }
 }
 
@@ -184,9 +185,9 @@ HELPER VEC NAME(sum_feature)(km_family family, int products, VEC x, VEC y, VEC s
 /* A patch of ROWS x (VECTORS * LANES) entries from features first .. last - 1, in registers. */
 HELPER void NAME(patch)(km_family family, int products, const km_kernel *kernel,
                         const km_tile_job *job, size_t i, size_t j, size_t first, size_t last) {
-  const size_t d = job->d;
-  const double *x = job->x.points + i / PACK * PACK * d + i % PACK;
-  const double *y = job->y.points + j / PACK * PACK * d + j % PACK;
+  const size_t d = job->d, wide = job->wide;
+  const double *x = job->x.points + i / PACK * PACK * wide + i % PACK;
+  const double *y = job->y.points + j / PACK * PACK * wide + j % PACK;
   double *k = job->k + i * KM_TILE_COLS + j;
   VEC sum[ROWS][VECTORS];
   UNROLL
@@ -255,6 +256,7 @@ static TARGET void NAME(tile)(const km_kernel *kernel, const km_tile_job *job) {
   case KM_ENERGY: NAME(patches)(KM_ENERGY, 0, kernel, job); break;
   case KM_SQDIST: NAME(patches)(KM_SQDIST, 0, kernel, job); break;
   case KM_L1DIST: NAME(patches)(KM_L1DIST, 0, kernel, job); break;
+  case KM_SUM: break; /* core/sum.c takes its parts */
   }
   if (job->y.count == KM_TILE_COLS) return;
   for (size_t i = 0; i < job->x.count; i++)
@@ -551,21 +553,32 @@ static TARGET void NAME(exp_all)(const double *x, size_t n, double *out) {
   memcpy(out + i, last, (n - i) * sizeof *out);
 }
 
-static TARGET void NAME(diagonal)(const km_source *source, double *diagonal) {
+static TARGET void NAME(multiply_all)(const double *x, size_t n, double *to) {
+  for (size_t i = 0; i < n; i += LANES)
+    NAME(save)(to + i, NAME(load)(to + i) * NAME(load)(x + i));
+}
+
+static TARGET void NAME(add_all)(double times, const double *x, size_t n, double *to) {
+  for (size_t i = 0; i < n; i += LANES)
+    NAME(save)(to + i, MADD(SPREAD(times), NAME(load)(x + i), NAME(load)(to + i)));
+}
+
+static TARGET void NAME(diagonal)(const km_source *source, size_t first, size_t count,
+                                  double *diagonal) {
   enum { AT_ONCE = VECTORS * LANES };
   const size_t n = source->n;
-  for (size_t i = 0; i < n; i += AT_ONCE) {
-    const size_t count = smaller(AT_ONCE, n - i);
+  for (size_t i = 0; i < count; i += AT_ONCE) {
+    const size_t some = smaller(AT_ONCE, count - i);
     VEC u[VECTORS] = {0}, sum[VECTORS] = {0};
     for (size_t l = 0; l < source->d; l++) {
-      memcpy(u, source->x + i + l * n, count * sizeof(double));
+      memcpy(u, source->x + first + i + l * n, some * sizeof(double));
       for (size_t v = 0; v < VECTORS; v++) {
         const VEC scaled = (u[v] - SPREAD(source->center[l])) * SPREAD(source->scale[l]);
         sum[v] = MADD(scaled, scaled, sum[v]);
       }
     }
     NAME(power)(&source->kernel, sum);
-    memcpy(diagonal + i, sum, count * sizeof *diagonal);
+    memcpy(diagonal + i, sum, some * sizeof *diagonal);
   }
 }
 
@@ -583,7 +596,9 @@ static const km_arithmetic NAME(arithmetic) = {
     .store = NAME(store),
     .between = NAME(between),
     .exp_all = NAME(exp_all),
-    .diagonal = NAME(diagonal)};
+    .diagonal = NAME(diagonal),
+    .multiply_all = NAME(multiply_all),
+    .add_all = NAME(add_all)};
 
 #undef TARGET
 #undef NAME

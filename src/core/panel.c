@@ -13,7 +13,7 @@ size_t km_panel_size(size_t d) { return KM_TILE_COLS * (d + 1); }
 km_point_set km_panel_set(size_t d, double *points, size_t count) {
   double *half_norms = points + KM_TILE_COLS * d;
   km_simd()->half_norms(points, round_up(count, PACK), d, half_norms);
-  return (km_point_set){points, half_norms, count};
+  return (km_point_set){points, half_norms, count, 0};
 }
 
 INLINE void scale_body(size_t d, const double *points, const double *scale, double *scaled) {
@@ -43,7 +43,7 @@ void km_panel_columns(const km_kernel *kernel, size_t d, km_point_set x, km_poin
   if (!near) y.half_norms = NULL;
   for (size_t i = 0; i < x.count; i += KM_TILE_ROWS) {
     const km_tile_job job = {{x.points + i * d, near ? x.half_norms + i : NULL,
-                              smaller(KM_TILE_ROWS, x.count - i)}, y, d, tile};
+                              smaller(KM_TILE_ROWS, x.count - i)}, y, d, d, tile};
     simd->tile(kernel, &job);
     simd->add_rows(tile, job.x.count, u ? u + i : NULL, columns);
   }

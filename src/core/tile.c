@@ -44,7 +44,6 @@
 enum {
   PACK = KM_PACK,
   PANEL = KM_TILE_COLS,
-  TILE = KM_TILE_ROWS * KM_TILE_COLS,
   COLUMN_SHARES = 8, /* at most, in a rectangular walk */
   TEAMS = 2 * KM_WORKERS, /* shares of the panels in a walk by rounds, but for short walks */
   TEAM_PANELS = 16,       /* and long ones: at most so many panels a share */
@@ -52,7 +51,6 @@ enum {
   PIECES = 24         /* of a worker's share, at most */
 };
 
-static const double largest_half_norm = 32;
 static const double most_accumulators = 8388608; /* doubles: 64 MB */
 static const double poll_work = 134217728;       /* operations a lane between two polls */
 
@@ -65,6 +63,7 @@ typedef struct {
   size_t row_shares, column_shares; /* 1 and the number of workers in a symmetric walk */
   int alone;                        /* on one thread */
   double *x_room, *y_room;          /* packed points */
+  size_t room;                      /* of a tile */
   double *tiles;                    /* one for each worker that has work */
   km_consumer consume;
   double cost;                      /* operations of the consumer on one value */
@@ -89,35 +88,31 @@ static size_t count_tiles(const km_source *source) {
 
 static size_t lay_out(walk *w, double *work) {
   const km_source *source = w->source;
+  const size_t wide = source->d + km_norms(&source->kernel);
   km_scratch scratch = {work, 0};
-  if (source->x) w->x_room = take_aligned(&scratch, round_up(source->n, PACK) * (source->d + 1));
-  if (source->y) w->y_room = take_aligned(&scratch, round_up(source->m, PACK) * (source->d + 1));
-  w->tiles = take_aligned(&scratch, count_tiles(source) * TILE);
+  if (source->x) w->x_room = take_aligned(&scratch, round_up(source->n, PACK) * wide);
+  if (source->y) w->y_room = take_aligned(&scratch, round_up(source->m, PACK) * wide);
+  w->room = km_tile_room(&source->kernel);
+  w->tiles = take_aligned(&scratch, count_tiles(source) * w->room);
   return scratch.used;
 }
 
-/* Packs a set; half norms are added for RBF. */
+/* Packs a set; half norms are added where the kernel takes them. */
 static km_point_set pack(const walk *w, const double *x, size_t n, double *points) {
   const size_t d = w->source->d, padded = round_up(n, PACK);
-  const int rbf = w->source->kernel.family == KM_RBF;
+  const int norms = km_takes_norms(&w->source->kernel);
   double *half_norms = points + padded * d;
 #ifdef _OPENMP
 #pragma omp parallel for default(none) shared(w, x, n, points, half_norms) \
-    firstprivate(d, padded, rbf) schedule(dynamic, 8) \
+    firstprivate(d, padded, norms) schedule(dynamic, 8) \
     num_threads(w->alone ? 1 : km_threads((double) n * (double) d))
 #endif
   for (size_t i = 0; i < padded; i += PACK) {
     km_pack_points(w->source, x, n, i, points + i * d);
-    if (rbf) w->simd->half_norms(points + i * d, PACK, d, half_norms + i);
+    if (norms)
+      km_half_norms(&w->source->kernel, points + i * d, PACK, d, padded, half_norms + i);
   }
-  return (km_point_set){points, rbf ? half_norms : NULL, n};
-}
-
-int km_near_center(const km_point_set *set) {
-  if (!set->half_norms) return 0;
-  for (size_t i = 0; i < set->count; i++)
-    if (!(set->half_norms[i] <= largest_half_norm)) return 0;
-  return 1;
+  return (km_point_set){points, norms ? half_norms : NULL, n, padded};
 }
 
 /* The workers of a symmetric walk, the shares of columns of another. */
@@ -184,7 +179,7 @@ km_walk_part km_walk_part_of(const km_source *source, size_t slots, size_t worke
 static km_point_set some_points(const km_point_set *set, size_t d, size_t first, size_t most) {
   return (km_point_set){set->points ? set->points + first * d : NULL,
                         set->half_norms ? set->half_norms + first : NULL,
-                        smaller(most, set->count - first)};
+                        smaller(most, set->count - first), set->apart};
 }
 
 /* A row of the tile is part of a column of the symmetric matrix. */
@@ -197,17 +192,17 @@ static void copy_tile(const double *stored, size_t n, const km_tile *tile, doubl
 }
 
 /* The panel pair (row, column), in tiles of KM_TILE_ROWS rows that leave room in the L1 cache.
-   room: of one tile. */
+   room: km_tile_room. */
 static void run_pair(const walk *w, size_t worker, double *room, size_t row, size_t column) {
   const size_t d = w->source->d, j0 = column * PANEL;
-  km_tile_job job = {.y = some_points(&w->y, d, j0, PANEL), .d = d, .k = room};
+  km_tile_job job = {.y = some_points(&w->y, d, j0, PANEL), .d = d, .wide = d, .k = room};
   for (size_t i0 = row * PANEL; i0 < (row + 1) * PANEL && i0 < w->x.count; i0 += KM_TILE_ROWS) {
     job.x = some_points(&w->x, d, i0, KM_TILE_ROWS);
     const km_tile tile = {i0, j0, job.x.count, job.y.count, w->symmetric && row != column, job.k};
     if (w->source->k)
       copy_tile(w->source->k, w->x.count, &tile, job.k);
     else
-      w->simd->tile(&w->source->kernel, &job);
+      km_tile_values(&w->source->kernel, &job);
     w->consume(&tile, w->sink, worker);
   }
 }
@@ -216,7 +211,7 @@ static void run_pair(const walk *w, size_t worker, double *room, size_t row, siz
 static double *tile_of(const walk *w, size_t worker) {
   size_t busy = 0;
   for (size_t before = 0; before < worker; before++) busy += pairs_of(w, before) > 0;
-  return w->tiles + busy * TILE;
+  return w->tiles + busy * w->room;
 }
 
 static void run_pairs(const walk *w, size_t worker, size_t first, size_t last) {
@@ -246,7 +241,7 @@ static inline double operations(const walk *w, size_t pairs, double value) {
 
 /* Operations on a kernel value. */
 static inline double value_operations(const walk *w) {
-  return (double) w->source->d + KM_EXP_COST + w->cost;
+  return km_value_cost(&w->source->kernel, w->source->d) + w->cost;
 }
 
 /*
@@ -327,7 +322,7 @@ static void run_shares(const walk *w, size_t worker, size_t teams, size_t a, siz
   for (size_t i = share_start(panels, teams, a); i < share_start(panels, teams, a + 1); i++)
     for (size_t j = a == b ? i : share_start(panels, teams, b);
          j < share_start(panels, teams, b + 1); j++)
-      run_pair(w, worker, w->tiles + worker * TILE, smaller(i, j), larger(i, j));
+      run_pair(w, worker, w->tiles + worker * w->room, smaller(i, j), larger(i, j));
 }
 
 /*
@@ -382,7 +377,7 @@ static void set_up(walk *w, double *work) {
   else
     w->x = w->y = pack(w, source->x, source->n, w->x_room);
   if (source->y) w->y = pack(w, source->y, source->m, w->y_room);
-  if (!km_near_center(&w->y)) w->x.half_norms = w->y.half_norms = NULL;
+  if (!km_near_center(&source->kernel, &w->y)) w->x.half_norms = w->y.half_norms = NULL;
   deal(w);
 }
 
@@ -418,11 +413,8 @@ void km_diagonal(const km_source *source, double *diagonal) {
   const size_t n = source->n;
   if (source->k) {
     for (size_t i = 0; i < n; i++) diagonal[i] = source->k[i + i * n];
-  } else if (source->kernel.family == KM_POLY) {
-    km_simd()->diagonal(source, diagonal);
   } else {
-    const double value = km_facts(source->kernel.family)->at_zero;
-    for (size_t i = 0; i < n; i++) diagonal[i] = value;
+    km_points_diagonal(source, diagonal);
   }
 }
 

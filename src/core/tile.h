@@ -1,16 +1,13 @@
 #ifndef KM_TILE_H
 #define KM_TILE_H
 
-#include "core/arithmetic.h"
+#include "core/sum.h"
 #include "core/threads.h"
 
 /* A walk over the tiles of a Gram matrix that is never stored as a whole (or of one that is). The
    walk is symmetric where its source is: over x alone, or over a stored matrix. */
 
-enum {
-  KM_WORKERS = 32,
-  KM_EXP_COST = 24 /* operations of a kernel value beside its features */
-};
+enum { KM_WORKERS = 32 };
 
 /* What is done with a tile. `worker` (0 .. KM_WORKERS-1) depends on the sizes alone. */
 typedef void (*km_consumer)(const km_tile *tile, void *sink, size_t worker);
@@ -53,10 +50,6 @@ km_walk_part km_walk_part_of(const km_source *source, size_t slots, size_t worke
    zeros after the last. x: n x d. */
 void km_pack_points(const km_source *source, const double *x, size_t n, size_t first,
                     double *points);
-
-/* May RBF values with this second set be evaluated by inner products? It has half norms then, and
-   lies near the center. */
-int km_near_center(const km_point_set *set);
 
 /* The diagonal of a symmetric source. diagonal: n. */
 void km_diagonal(const km_source *source, double *diagonal);

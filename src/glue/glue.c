@@ -116,21 +116,40 @@ int *glue_int_scratch(size_t count) { return (int *) R_alloc(count + 1, sizeof(i
 
 /* The family of this name. */
 static km_family find_family(SEXP name) {
-  if (TYPEOF(name) == STRSXP && XLENGTH(name) == 1)
-    for (size_t family = 0; km_facts(family); family++)
-      if (!strcmp(CHAR(STRING_ELT(name, 0)), km_facts(family)->name)) return (km_family) family;
+  for (size_t family = 0; km_facts(family); family++)
+    if (!strcmp(CHAR(name), km_facts(family)->name)) return (km_family) family;
   Rf_error("internal error: no such kernel");
 }
 
+/* The parts of a sum: vectors of families, degrees, offsets, columns and times. */
+static void unpack_parts(SEXP of, km_source *source) {
+  const size_t count = (size_t) Rf_xlength(VECTOR_ELT(of, 0));
+  km_part *parts = (km_part *) R_alloc(count, sizeof *parts);
+  size_t first = 0;
+  for (size_t p = 0; p < count; p++) {
+    parts[p] = (km_part){.kernel = {.family = find_family(STRING_ELT(VECTOR_ELT(of, 0), p)),
+                                    .degree = INTEGER_RO(VECTOR_ELT(of, 1))[p],
+                                    .offset = REAL_RO(VECTOR_ELT(of, 2))[p]},
+                         .first = first,
+                         .d = (size_t) INTEGER_RO(VECTOR_ELT(of, 3))[p],
+                         .times = REAL_RO(VECTOR_ELT(of, 4))[p]};
+    first += parts[p].d;
+  }
+  if (first != source->d) Rf_error("internal error: 'x' does not have the columns of all parts");
+  source->kernel.parts = parts;
+  source->kernel.count = count;
+}
+
 static void unpack_spec(SEXP spec, km_source *source) {
-  if (TYPEOF(spec) != VECSXP || XLENGTH(spec) != 5)
+  if (TYPEOF(spec) != VECSXP || XLENGTH(spec) < 5)
     Rf_error("internal error: 'spec' is not a kernel spec");
   const R_xlen_t d = (R_xlen_t) source->d;
-  source->kernel = (km_kernel){.family = find_family(VECTOR_ELT(spec, 0)),
+  source->kernel = (km_kernel){.family = find_family(Rf_asChar(VECTOR_ELT(spec, 0))),
                                .degree = Rf_asInteger(VECTOR_ELT(spec, 1)),
                                .offset = Rf_asReal(VECTOR_ELT(spec, 2))};
   source->center = glue_doubles(VECTOR_ELT(spec, 3), d, "center");
   source->scale = glue_doubles(VECTOR_ELT(spec, 4), d, "scale");
+  if (source->kernel.family == KM_SUM) unpack_parts(VECTOR_ELT(spec, 5), source);
 }
 
 static km_source unpack_points(SEXP x, SEXP y) {
