@@ -45,21 +45,20 @@ value_ends <- function(object, new, value, level, method = NULL, own = NULL) {
 # kappa = k(x, x) where it is the same for all x, as far as the sample shows it;
 # else NULL.
 common_diagonal <- function(sample) {
-  if (is.null(sample$kernel) || is_function_kernel(sample$kernel) ||
-        is_sum(sample$kernel)) {
+  if (is.null(sample$kernel) || is_function_kernel(sample$kernel)) {
     diagonal <- c(sample_diagonal(sample_support(sample)),
                   sample$moments$trace)
     if (max(diagonal) - min(diagonal) <= 1e-8 * max(diagonal)) {
       return(mean(diagonal))
     }
-  } else if (has_unit_diagonal(sample$kernel)) {
-    return(1)
+  } else {
+    return(flat_diagonal(sample$kernel))
   }
 }
 
 # Is k >= 0, as far as the sample shows it?
 is_nonnegative <- function(sample) {
-  if (!is.null(sample$kernel) && has_unit_diagonal(sample$kernel)) {
+  if (!is.null(sample$kernel) && !is.null(flat_diagonal(sample$kernel))) {
     return(TRUE)
   }
   held <- sample_support(sample)

@@ -211,8 +211,8 @@ kernel_terms <- function(e, sign) {
         e$family %in% c("energy", "function") || is_scaled(e) ||
         !is.null(e$equal)) {
     stop_input(
-      "'", sign, "' must be of kernels", if (sign == "*") " and numbers",
-      ", not ", if (!inherits(e, "kernmean_kernel")) describe(e) else
+      "'", sign, "' must be of positive definite kernels with a formula",
+      if (sign == "*") " and numbers", ", not ", if (!inherits(e, "kernmean_kernel")) describe(e) else
         if (is_scaled(e)) "the kernel of a fit with 'scale'" else
           if (is.null(e$equal)) format_kernel(e) else
             "the kernel of a fit to columns with factors"
@@ -296,7 +296,8 @@ is_definite <- function(kernel) !identical(kernel$family, "energy")
 
 # Has every value the same sign?
 has_one_sign <- function(kernel) {
-  !is.null(kernel) && (has_unit_diagonal(kernel) || !is_definite(kernel))
+  !is.null(kernel) &&
+    (!is.null(flat_diagonal(kernel)) || !is_definite(kernel))
 }
 
 # k^2 where it is a kernel of the same family, else NULL.
@@ -618,6 +619,13 @@ power_of_two <- function(x) {
 # Is k(x, x) = 1, and the matrix of different points never singular?
 has_unit_diagonal <- function(kernel) {
   isTRUE(kernel_families[[kernel$family]]$falls)
+}
+
+# k(x, x) of kernels that fall, and of sums of such, from this value; else NULL.
+flat_diagonal <- function(kernel) {
+  if (all(vapply(kernel_parts(kernel), has_unit_diagonal, NA))) {
+    if (is_sum(kernel)) sum(part_times(kernel)) else 1
+  }
 }
 
 fold_diagonal <- function(kernel, x, center = NULL) {

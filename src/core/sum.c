@@ -13,7 +13,7 @@ enum { PACK = KM_PACK, TILE = KM_TILE_ROWS * KM_TILE_COLS };
 
 static const double largest_half_norm = 32;
 
-/* The tile itself, a product and a factor of it. */
+/* The sum itself, a product and a factor of it. */
 size_t km_tile_room(const km_kernel *kernel) { return kernel->family == KM_SUM ? 3 * TILE : TILE; }
 
 size_t km_norms(const km_kernel *kernel) { return kernel->family == KM_SUM ? kernel->count : 1; }
@@ -70,16 +70,19 @@ void km_tile_values(const km_kernel *kernel, const km_tile_job *job) {
     return;
   }
   const size_t size = job->x.count * KM_TILE_COLS;
-  double *product = job->k + TILE, *factor = product + TILE;
-  memset(job->k, 0, size * sizeof *job->k);
+  double *factor = job->k + 2 * TILE;
   for (size_t p = 0; p < kernel->count;) {
     const double times = kernel->parts[p].times;
+    /* The first product may be where the sum is to be. */
+    const int in_place = p == 0 && times == 1;
+    double *product = in_place ? job->k : job->k + TILE;
+    if (p == 0 && !in_place) memset(job->k, 0, size * sizeof *job->k);
     evaluate_part(kernel, p++, job, product);
     for (; p < kernel->count && !(kernel->parts[p].times > 0); p++) {
       evaluate_part(kernel, p, job, factor);
       simd->multiply_all(factor, size, product);
     }
-    simd->add_all(times, product, size, job->k);
+    if (!in_place) simd->add_all(times, product, size, job->k);
   }
 }
 
