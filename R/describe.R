@@ -23,8 +23,8 @@ describe <- function(x) {
   } else if (inherits(x, "kernmean_estimator")) {
     paste0("\"", x$name, "\"")
   } else if (inherits(x, "kernmean_kernel")) {
-    paste0("the kernel ", x$formula, if (is.numeric(x$bandwidth)) {
-      paste(", theta =", format_several(x$bandwidth))
+    paste0("the ", x$title, if (is.numeric(x$bandwidth)) {
+      paste(", bandwidth", format_several(x$bandwidth))
     })
   } else if (is.object(x)) {
     paste0("an object of class '", class(x)[1L], "'")

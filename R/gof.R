@@ -378,8 +378,8 @@ read_law <- function(model, x, asked) {
   kernel <- asked$kernel
   if (!is.null(kernel) && !has_closed_form(kernel)) {
     stop_input(
-      "'kernel' must be an RBF kernel or a polynomial kernel up to degree 3 ",
-      "or a sum of them for a model that is a mixture, not the ",
+      "'kernel' must be an RBF kernel or a polynomial kernel up to degree 3, ",
+      "or a sum of such, for a model that is a mixture, not the ",
       format_kernel(kernel), "; for others give a function of n that returns ",
       "n draws of the model"
     )

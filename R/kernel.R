@@ -207,15 +207,14 @@ kernel_terms <- function(e, sign) {
   if (sign == "*" && is.numeric(e)) {
     return(list(list(times = take(e, number(open = TRUE), "a factor"))))
   }
-  if (!inherits(e, "kernmean_kernel") ||
-        e$family %in% c("energy", "function") || is_scaled(e) ||
-        !is.null(e$equal)) {
+  ours <- inherits(e, "kernmean_kernel")
+  bound <- ours && (is_scaled(e) || !is.null(e$equal))
+  if (!ours || bound || e$family %in% c("energy", "function")) {
     stop_input(
       "'", sign, "' must be of positive definite kernels with a formula",
-      if (sign == "*") " and numbers", ", not ", if (!inherits(e, "kernmean_kernel")) describe(e) else
-        if (is_scaled(e)) "the kernel of a fit with 'scale'" else
-          if (is.null(e$equal)) format_kernel(e) else
-            "the kernel of a fit to columns with factors"
+      if (sign == "*") " and numbers", ", not ",
+      if (bound) "the kernel of a fit to scaled columns or to factors" else
+        describe(e)
     )
   }
   parts <- kernel_parts(e)
@@ -235,8 +234,6 @@ new_sum <- function(terms) {
   kernel$parts <- parts
   kernel
 }
-
-part_times <- \(kernel) vapply(kernel$parts, `[[`, 0, "times")
 
 kernel_parts <- \(kernel) if (is_sum(kernel)) kernel$parts else list(kernel)
 
@@ -263,7 +260,8 @@ columns_at <- function(columns, x, name) {
   if (anyNA(at)) {
     stop_input("'columns' of a kernel must be columns of '", name, "' (",
                if (is.null(known)) "which have no names" else
-                 shorten(known, 8L), "), not ", describe(columns[is.na(at)][1L]))
+                 shorten(known, 8L), "), not ",
+               describe(columns[is.na(at)][1L]))
   }
   if (anyDuplicated(known[known %in% columns])) {
     stop_input("'", name, "' must have one column of each name that the ",
@@ -357,7 +355,7 @@ check_kernel <- \(kernel, name = "kernel") take(kernel, a_kernel, name)
 #' @rdname kernel_rbf
 #' @export
 print.kernmean_kernel <- function(x, ...) {
-  say(kernel_lines(x), paste("  k(x, y) =", x$formula))
+  say(kernel_lines(x), if (!is_sum(x)) paste("  k(x, y) =", x$formula))
   invisible(x)
 }
 

@@ -43,8 +43,9 @@ sum_source <- function(kernel, x, y, center) {
   of <- \(what) unlist(lapply(each, \(source) source[[1L]][[what]]))
   bind <- \(what) do.call(cbind, lapply(each, `[[`, what))
   list(list("sum", 1L, 0, of(4L), of(5L),
-            list(of(1L), of(2L), of(3L), lengths(lapply(kernel$parts, `[[`, "at")),
-                 vapply(kernel$parts, `[[`, 0, "times"))),
+            list(of(1L), of(2L), of(3L),
+                 lengths(lapply(kernel$parts, \(part) part$at)),
+                 part_times(kernel))),
        bind(2L), bind(3L))
 }
 
@@ -175,4 +176,6 @@ check_overflow <- function(kernel, values, of = "'x'") {
 is_function_kernel <- function(kernel) identical(kernel$family, "function")
 
 is_sum <- function(kernel) identical(kernel$family, "sum")
+
+part_times <- \(kernel) vapply(kernel$parts, \(part) part$times, 0)
 

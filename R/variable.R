@@ -120,9 +120,9 @@ read_mixed <- function(x, kernel, name, kernel_name, scale) {
     kernel <- if (is.null(kernel)) kernel_rbf() else kernel
     if (identical(kernel$equal, names(levels))) kernel <- kernel$plain
     if (is.null(kernel$bandwidth)) {
-      stop_input("'", kernel_name, "' must be a single one with a bandwidth, as kernel_rbf() ",
-                 "has, for columns some of which are factors; model.matrix() ",
-                 "makes numeric columns of them")
+      stop_input("'", kernel_name, "' must be a single one with a bandwidth, ",
+                 "as kernel_rbf() has, for columns some of which are factors; ",
+                 "model.matrix() makes numeric columns of them")
     }
     plain <- fit_sample(check_data(x[!nominal], name), kernel, scale, name)
     kernel <- plain$kernel

@@ -120,8 +120,9 @@ static size_t lay_out(sketch *s, int bins, int products, int weighted, double *w
                         .step = products ? 0 : smaller(STEP, round_up(s->n, SHORT_RUN))};
   for (size_t i = 0; i < s->count; i++) {
     lay_out_side(s, s->sides + i, &most, products, &scratch);
-    s->room = larger(s->room, km_tile_room(&s->sides[i].source->kernel));
-    s->cost += (double) s->sides[i].m * km_value_cost(&s->sides[i].source->kernel, s->sides[i].source->d);
+    const km_source *source = s->sides[i].source;
+    s->room = larger(s->room, km_tile_room(&source->kernel));
+    s->cost += (double) s->sides[i].m * km_value_cost(&source->kernel, source->d);
   }
   s->tiles = take_aligned(&scratch, workers * s->room);
   s->edges = bins ? take(&scratch, workers * EDGES * s->sides[0].source->n) : NULL;
@@ -132,7 +133,7 @@ static size_t lay_out(sketch *s, int bins, int products, int weighted, double *w
 
 /* --- Kernel values ----------------------------------------------------------- */
 
-static void pack_landmarks(const sketch *s, side *part) {
+static void pack_landmarks(side *part) {
   const km_source *source = part->source;
   const size_t padded = round_up(part->m, PACK), d = source->d;
   const int norms = km_takes_norms(&source->kernel);
@@ -323,7 +324,7 @@ static void run(sketch *s, km_poll poll) {
   s->wide = pieces(s->sides[s->count - 1].m, WIDE);
   clear(s, s->sides[0].m, s->weighted);
   for (size_t i = 0; i < s->count; i++) {
-    pack_landmarks(s, s->sides + i);
+    pack_landmarks(s->sides + i);
     clear(s, s->sides[i].m, s->sides[i].values);
   }
   for (size_t p0 = 0; p0 < s->n; p0 += s->depth) {

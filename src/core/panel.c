@@ -43,7 +43,7 @@ void km_panel_columns(const km_kernel *kernel, size_t d, km_point_set x, km_poin
   if (!near) y.half_norms = NULL;
   for (size_t i = 0; i < x.count; i += KM_TILE_ROWS) {
     const km_tile_job job = {{x.points + i * d, near ? x.half_norms + i : NULL,
-                              smaller(KM_TILE_ROWS, x.count - i)}, y, d, d, tile};
+                              smaller(KM_TILE_ROWS, x.count - i), 0}, y, d, d, tile};
     simd->tile(kernel, &job);
     simd->add_rows(tile, job.x.count, u ? u + i : NULL, columns);
   }

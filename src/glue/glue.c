@@ -123,10 +123,10 @@ static km_family find_family(SEXP name) {
 
 /* The parts of a sum: vectors of families, degrees, offsets, columns and times. */
 static void unpack_parts(SEXP of, km_source *source) {
-  const size_t count = (size_t) Rf_xlength(VECTOR_ELT(of, 0));
-  km_part *parts = (km_part *) R_alloc(count, sizeof *parts);
+  const R_xlen_t count = Rf_xlength(VECTOR_ELT(of, 0));
+  km_part *parts = (km_part *) R_alloc((size_t) count, sizeof *parts);
   size_t first = 0;
-  for (size_t p = 0; p < count; p++) {
+  for (R_xlen_t p = 0; p < count; p++) {
     parts[p] = (km_part){.kernel = {.family = find_family(STRING_ELT(VECTOR_ELT(of, 0), p)),
                                     .degree = INTEGER_RO(VECTOR_ELT(of, 1))[p],
                                     .offset = REAL_RO(VECTOR_ELT(of, 2))[p]},
@@ -137,7 +137,7 @@ static void unpack_parts(SEXP of, km_source *source) {
   }
   if (first != source->d) Rf_error("internal error: 'x' does not have the columns of all parts");
   source->kernel.parts = parts;
-  source->kernel.count = count;
+  source->kernel.count = (size_t) count;
 }
 
 static void unpack_spec(SEXP spec, km_source *source) {

@@ -27,6 +27,15 @@ kernel_R <- function(x, y, theta = 1, family, degree = 1, offset = 0) {
 }
 
 gram_R <- function(kernel, x, y = x) {
+  force(y)
+  if (kernel$family == "sum") {
+    terms <- split(kernel$parts, cumsum(part_times(kernel) > 0))
+    return(Reduce(`+`, lapply(terms, \(parts) {
+      parts[[1L]]$times * Reduce(`*`, lapply(parts, \(part) {
+        gram_R(part, x[, part$at, drop = FALSE], y[, part$at, drop = FALSE])
+      }))
+    })))
+  }
   kernel_R(x, y, if (is.null(kernel$bandwidth)) 1 else kernel$bandwidth,
            kernel$family, kernel$degree, kernel$offset)
 }
@@ -44,5 +53,10 @@ native_kernels <- function(d) {
     rbf_each = kernel_rbf(theta), rbf_narrow = kernel_rbf(0.05),
     linear = kernel_linear(), poly2 = kernel_poly(2),
     poly3 = kernel_poly(3, 0.5), poly7 = kernel_poly(7, 2)
-  ), lapply(stats::setNames(nm = plain[-1L]), new_kernel))
+  ), lapply(list(
+    sum = kernel_rbf(1.3 * sqrt(d)) + 2 * kernel_laplace(sqrt(d), "L2"),
+    products = 0.5 * kernel_rbf(theta) * kernel_poly(2, 1, columns = d) +
+      kernel_matern(1.5, d) * kernel_laplace(2, columns = 1) * kernel_rbf(0.05)
+  ), fit_kernel, matrix(0, 1L, d)),
+  lapply(stats::setNames(nm = plain[-1L]), new_kernel))
 }

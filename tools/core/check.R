@@ -84,7 +84,15 @@ kernel_matrix <- function(family, x, y = x) {
     x <- scaled(x)
     y <- scaled(y)
   }
-  twins$kernel_R(x, y, 1, family, degree = 3, offset = 0.5)
+  of <- \(family, l) {
+    twins$kernel_R(x[, l, drop = FALSE], y[, l, drop = FALSE], 1, family,
+                   degree = 3, offset = 0.5)
+  }
+  if (family == "sum") { # the parts in driver.c
+    2 * of("rbf", 1:3) * of("laplace_l1", 2:3) + of("poly", 1:2)
+  } else {
+    of(family, seq_len(ncol(x)))
+  }
 }
 
 gram <- function(seed, n, d) kernel_matrix("rbf", input_matrix(seed, n, d))
@@ -226,11 +234,12 @@ check_grams <- function() {
   n <- 70
   x <- input_matrix(20, n, 3)
   y <- input_matrix(23, 67, 3)
-  for (family in families) {
+  for (family in c(families, "sum")) {
     check_folds(family, kernel_matrix(family, x), TRUE)
     check_folds(paste0("between_", family), kernel_matrix(family, x, y), FALSE)
     at_zero <- kernel_matrix(family, 0 * x[1:2, ])[1, 1]
-    same(paste0("at_zero_", family), if (family == "poly") 0 else at_zero)
+    same(paste0("at_zero_", family),
+         if (family %in% c("poly", "sum")) 0 else at_zero)
   }
   k <- gram(20, n, 3)
   check_folds("stored", k, TRUE)

@@ -110,6 +110,12 @@ void put_ints(const char *name, const int *values, size_t count) {
   for (size_t i = 0; i < count; i++) put_line(name, i, values[i]);
 }
 
+/* 2 rbf l1 + poly, of 3 features, of the last two and of the first two. */
+static const km_part parts[] = {
+  {.kernel = {.family = KM_RBF}, .first = 0, .d = 3, .times = 2},
+  {.kernel = {.family = KM_LAPLACE_L1}, .first = 1, .d = 2},
+  {.kernel = {.family = KM_POLY, .degree = 3, .offset = 0.5}, .first = 0, .d = 2, .times = 1}};
+
 km_source points(km_family family, int seed, size_t n, size_t d) {
   double *center = room(d), *scale = room(d);
   const int poly = family == KM_POLY;
@@ -117,8 +123,13 @@ km_source points(km_family family, int seed, size_t n, size_t d) {
     center[l] = poly ? 0 : 0.125 * (double) l;
     scale[l] = poly ? 1 : 1 + 0.5 * (double) l;
   }
-  return (km_source){.kernel = {family, 3, 0.5}, .center = center, .scale = scale,
-                     .x = inputs(seed, n * d), .n = n, .m = n, .d = d};
+  return (km_source){.kernel = {.family = family,
+                                .degree = 3,
+                                .offset = 0.5,
+                                .parts = parts,
+                                .count = sizeof parts / sizeof *parts},
+                     .center = center, .scale = scale, .x = inputs(seed, n * d),
+                     .n = n, .m = n, .d = d};
 }
 
 double *gram(int seed, size_t n, size_t d) {

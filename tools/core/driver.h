@@ -32,7 +32,7 @@ void put_ints(const char *name, const int *values, size_t count);
 /* Ends the driver with what went wrong unless `holds`. */
 void must(int holds, const char *what);
 
-/* n inputs in d columns, centered and scaled as check.R does it (see points()). */
+/* n inputs in d columns, centered and scaled as check.R does it (see points()); a sum has three. */
 km_source points(km_family family, int seed, size_t n, size_t d);
 
 /* The Gram matrix of the RBF kernel of points(KM_RBF, seed, n, d). */

@@ -145,7 +145,7 @@ static void medians(void) {
                                int_room(km_sampled_median_iwork(PAIRS)), poll)
                  .median);
   double x[] = {0, 0, 0, 0, 0, 2}, one = 1, none = 0; /* 10 of 15 distances are 0 */
-  km_source ties = {.kernel = {KM_SQDIST, 1, 0}, .center = &none, .scale = &one, .x = x, .n = 6,
+  km_source ties = {.kernel = {.family = KM_SQDIST}, .center = &none, .scale = &one, .x = x, .n = 6,
                     .m = 6, .d = 1};
   const km_median tied = km_pairwise_median(&ties, room(km_median_work(&ties)), poll);
   put_number("median_tied", tied.median);
@@ -242,7 +242,7 @@ static void panels(void) {
   const km_point_set x =
     km_panel_scale(D, packed(28, ROWS), ROWS, scale, room(km_panel_size(D)));
   const km_point_set y = km_panel_set(D, packed(29, COLUMNS), COLUMNS);
-  must(km_near_center(&y), "points near the center");
+  must(km_near_center(&kernel, &y), "points near the center");
   double *columns = inputs(30, KM_TILE_COLS), *tile = room(KM_PANEL_TILE);
   km_panel_columns(&kernel, D, x, y, inputs(38, ROWS), tile, columns);
   put("panel", columns, COLUMNS);

@@ -34,7 +34,7 @@
 
 static km_source of(size_t n, size_t m, size_t d) {
   static const double x = 0;
-  return (km_source){.kernel = {KM_RBF, 0, 0}, .x = &x, .n = n, .y = m ? &x : NULL,
+  return (km_source){.kernel = {.family = KM_RBF}, .x = &x, .n = n, .y = m ? &x : NULL,
                      .m = m ? m : n, .d = d};
 }
 
