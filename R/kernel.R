@@ -33,6 +33,20 @@
 #'
 #' The exponential is accurate to 2 units in the last place.
 #'
+#' @section Sums and products:
+#' Kernels add, and multiply with each other and with positive numbers:
+#' `kernel_rbf(columns = c("a", "b")) + 2 * kernel_linear(columns = "c")`. Each
+#' part sees its `columns`, in the units of `scale` where that is given; a
+#' bandwidth that is to be chosen is chosen from these alone. Products are
+#' multiplied out, and a sum takes the time of its parts.
+#'
+#' Whatever evaluates kernels takes them. What needs a closed form of one
+#' Gaussian kernel (MKME and MMKME, smoothing, densities, pre-images) or one
+#' bandwidth to vary (`bandwidths`, columns with factors) refuses them, and so
+#' any kernel with `columns`: there `x[, columns]` does the same. Embeddings of
+#' Gaussian mixtures are known for sums of RBF kernels and of polynomials up to
+#' degree 3. [kernel_energy()] and [kernel_function()] do not take part.
+#'
 #' @section Which kernel, which bandwidth:
 #' The median distance is the scale of the whole sample; what happens at a finer
 #' one is smoothed away. `bandwidths` of [mmd_test()] and [kme_density()] and
@@ -47,6 +61,8 @@
 #'   positive number for each column (by name where both have names),
 #'   `"median"`, or a function of the data matrix that returns such numbers.
 #'   In the units of `scale` where that is given, see [units].
+#' @param columns The columns that the kernel sees, by names or numbers; `NULL`
+#'   for all.
 #' @param norm `"L1"` or `"L2"`.
 #' @param nu Smoothness: 1/2, 3/2 or 5/2.
 #' @param degree Degree, a whole number of at least 1.
@@ -60,13 +76,16 @@
 #' @param ... Must be empty; for `print()` ignored.
 #' @return An object of class `kernmean_kernel`, a list; the field `bandwidth`
 #'   holds what was given. The kernel of a fit, `fit$kernel`, holds the number
-#'   that was used.
+#'   that was used. A sum of products, or a kernel with `columns`, has `parts`:
+#'   a list of kernels.
 #' @seealso [glossary]; [kernel_matrix()] for its values, [kme()] for its use.
 #' @examples
 #' kernel_rbf()
 #' kernel_rbf(bandwidth = 2)
 #' kernel_laplace(norm = "L2", bandwidth = \(x) apply(x, 2, sd))
 #' kernel_function(\(x, y) tcrossprod(x, y)^2)
+#' petals <- kernel_rbf(columns = c("Petal.Length", "Petal.Width"))
+#' kme(iris[, 1:4], petals + 0.1 * kernel_linear(columns = "Sepal.Length"))
 #' @export
 kernel_rbf <- function(bandwidth = "median", ..., columns = NULL) {
   check_dots(...)
@@ -187,59 +206,70 @@ new_kernel <- function(family, formula = NULL, bandwidth = NULL, degree = 1L,
 #' @rdname kernel_rbf
 #' @param e1,e2 Kernels; one factor of a product may be a positive number.
 #' @export
-Ops.kernmean_kernel <- function(e1, e2) {
-  if (nargs() < 2L || !.Generic %in% c("+", "*")) {
-    stop_input("kernels add (+) and multiply (*); '", .Generic,
-               "' does not apply to them")
-  }
-  a <- kernel_terms(e1, .Generic)
-  b <- kernel_terms(e2, .Generic)
-  if (.Generic == "+") {
-    return(new_sum(c(a, b)))
-  }
-  new_sum(unlist(lapply(a, \(p) lapply(b, \(q) {
-    list(times = p$times * q$times, parts = c(p$parts, q$parts))
-  })), recursive = FALSE))
+`+.kernmean_kernel` <- function(e1, e2) {
+  new_sum(c(addends(e1, "+"), addends(e2, "+")))
 }
 
-# The products that a kernel, or a number, is a sum of: each list(times, parts).
-kernel_terms <- function(e, sign) {
-  if (sign == "*" && is.numeric(e)) {
-    return(list(list(times = take(e, number(open = TRUE), "a factor"))))
+#' @rdname kernel_rbf
+#' @export
+`*.kernmean_kernel` <- function(e1, e2) {
+  if (is.numeric(e1)) {
+    return(e2 * e1)
   }
-  ours <- inherits(e, "kernmean_kernel")
-  bound <- ours && (is_scaled(e) || !is.null(e$equal))
-  if (!ours || bound || e$family %in% c("energy", "function")) {
-    stop_input(
-      "'", sign, "' must be of positive definite kernels with a formula",
-      if (sign == "*") " and numbers", ", not ",
-      if (bound) "the kernel of a fit to scaled columns or to factors" else
-        describe(e)
-    )
+  a <- addends(e1, "*")
+  if (is.numeric(e2)) {
+    factor <- take(e2, number(open = TRUE), "a factor")
+    return(new_sum(lapply(a, \(part) {
+      replace(part, "times", factor * part$times)
+    })))
   }
-  parts <- kernel_parts(e)
-  times <- if (is_sum(e)) part_times(e) else 1
-  Map(\(times, parts) list(times = times, parts = parts), times[times > 0],
-      unname(split(parts, cumsum(times > 0))))
+  parts <- list()
+  for (p in by_product(a)) {
+    for (q in by_product(addends(e2, "*"))) {
+      both <- c(p, q)
+      both[[1L]]$times <- p[[1L]]$times * q[[1L]]$times
+      both[[length(p) + 1L]]$times <- 0
+      parts <- c(parts, both)
+    }
+  }
+  new_sum(parts)
 }
 
-new_sum <- function(terms) {
-  parts <- unlist(lapply(terms, \(term) {
-    Map(\(part, times) {
-      part$times <- times
-      part
-    }, term$parts, c(term$times, numeric(length(term$parts) - 1L)))
-  }), recursive = FALSE)
-  kernel <- new_kernel("sum", "", title = "sum of kernels")
-  kernel$parts <- parts
+# The parts of what is to be added or multiplied.
+addends <- function(e, sign) {
+  if (!inherits(e, "kernmean_kernel") || is_scaled(e) || !is.null(e$equal) ||
+        e$family %in% c("energy", "function")) {
+    stop_input("'", sign, "' must be of positive definite kernels with a ",
+               "formula, none of them of a fit to scaled columns or factors, ",
+               "not ", describe(e))
+  }
+  kernel_parts(e)
+}
+
+by_product <- \(parts) split(parts, cumsum(part_times(parts) > 0))
+
+kernel_parts <- function(kernel) {
+  if (is_sum(kernel)) {
+    return(kernel$parts)
+  }
+  kernel$times <- 1
+  list(kernel)
+}
+
+new_sum <- function(parts) {
+  times <- part_times(parts)
+  kernel <- new_kernel("sum", sub("^ [+] ", "", paste0(
+    ifelse(times > 0, " + ", " "),
+    ifelse(times %in% 0:1, "", paste0(format_number(times), " ")),
+    "k", seq_along(parts), collapse = ""
+  )))
+  kernel$parts <- unname(parts)
   kernel
 }
 
-kernel_parts <- \(kernel) if (is_sum(kernel)) kernel$parts else list(kernel)
-
 some_columns <- new_kind("names or numbers of columns, each once", \(x) {
   length(x) > 0L && !anyNA(x) && !anyDuplicated(x) &&
-    (is.character(x) || is.numeric(x) && all(x >= 1 & x == round(x)))
+    (is.character(x) || is.numeric(x))
 })
 
 on_columns <- function(kernel, columns) {
@@ -247,7 +277,7 @@ on_columns <- function(kernel, columns) {
     return(kernel)
   }
   kernel$columns <- take(columns, some_columns)
-  new_sum(list(list(times = 1, parts = list(kernel))))
+  new_sum(kernel_parts(kernel))
 }
 
 # Which of the columns of x a part sees.
@@ -256,19 +286,13 @@ columns_at <- function(columns, x, name) {
     return(seq_len(ncol(x)))
   }
   known <- if (is.character(columns)) colnames(x) else seq_len(ncol(x))
-  at <- match(columns, known)
-  if (anyNA(at)) {
-    stop_input("'columns' of a kernel must be columns of '", name, "' (",
-               if (is.null(known)) "which have no names" else
-                 shorten(known, 8L), "), not ",
-               describe(columns[is.na(at)][1L]))
+  wrong <- setdiff(columns, setdiff(known, known[duplicated(known)]))
+  if (length(wrong)) {
+    stop_input("'columns' of a kernel must each be one of the columns of '",
+               name, "' (", if (is.null(known)) "which have no names" else
+                 shorten(known, 8L), "), not ", describe(wrong[1L]))
   }
-  if (anyDuplicated(known[known %in% columns])) {
-    stop_input("'", name, "' must have one column of each name that the ",
-               "kernel asks for, not two named ",
-               quoted(columns[columns %in% known[duplicated(known)]]))
-  }
-  at
+  match(columns, known)
 }
 
 fit_sum <- function(kernel, x, name) {
@@ -314,7 +338,7 @@ same_kernel <- function(a, b, d) {
   identical(a[fields], b[fields]) && (is.null(a$bandwidth) ||
     identical(rep_len(a$bandwidth, d), rep_len(b$bandwidth, d))) &&
     length(a$parts) == length(b$parts) &&
-    all(unlist(Map(same_kernel, a$parts, b$parts, lengths(a$parts$at))))
+    all(unlist(Map(same_kernel, a$parts, b$parts, part_widths(a$parts))))
 }
 
 check_definite <- function(kernel) {
@@ -487,12 +511,9 @@ fit_units <- function(kernel, x, scale = NULL, name = "x") {
     check_scaled_kernel(kernel, x, scale, name)
   } else if (asks_scale(scale)) {
     for (part in if (identical(scale, "whiten")) kernel_parts(kernel)) {
-      if (is.numeric(part$bandwidth) && length(part$bandwidth) > 1L) {
-        stop_input("'kernel' must have one bandwidth for scale = \"whiten\", ",
-                   "which turns the axes, not one for each column")
-      } else if (!is.null(part$columns)) {
-        stop_input("'kernel' must see all columns for scale = \"whiten\", ",
-                   "which turns the axes, not ", shorten(part$columns))
+      if (length(part$bandwidth) > 1L || !is.null(part$columns)) {
+        stop_input("'kernel' must have one bandwidth, for all columns, for ",
+                   "scale = \"whiten\", which turns the axes")
       }
     }
     kernel$scaling <- new_scaling(x, scale, name)
@@ -500,11 +521,9 @@ fit_units <- function(kernel, x, scale = NULL, name = "x") {
   z <- scale_points(kernel, x)
   kernel <- fit_kernel(kernel, z, name)
   if (is.null(scale) && !is_scaled(kernel) && !is_function_kernel(kernel)) {
-    for (part in kernel_parts(kernel)) {
-      if (length(part$bandwidth) <= 1L) {
-        warn_units(if (is.null(part$at)) x else x[, part$at, drop = FALSE],
-                   name)
-      }
+    parts <- Filter(\(part) length(part$bandwidth) <= 1L, kernel_parts(kernel))
+    for (at in unique(lapply(parts, `[[`, "at"))) {
+      warn_units(if (is.null(at)) x else x[, at, drop = FALSE], name)
     }
   }
   list(kernel = kernel, x = z, raw = if (is_scaled(kernel)) x)
@@ -622,7 +641,7 @@ has_unit_diagonal <- function(kernel) {
 # k(x, x) of kernels that fall, and of sums of such, from this value; else NULL.
 flat_diagonal <- function(kernel) {
   if (all(vapply(kernel_parts(kernel), has_unit_diagonal, NA))) {
-    if (is_sum(kernel)) sum(part_times(kernel)) else 1
+    if (is_sum(kernel)) sum(part_times(kernel$parts)) else 1
   }
 }
 

@@ -67,7 +67,7 @@ check_covariances <- function(covariances, d, count, name) {
 # Of a sum, if each of its parts has one and stands alone.
 has_closed_form <- function(kernel) {
   all(vapply(kernel_parts(kernel), \(part) {
-    (is_rbf(part) || is_poly(part, 1:3)) && !identical(part$times, 0)
+    part$times > 0 && (is_rbf(part) || is_poly(part, 1:3))
   }, NA))
 }
 

@@ -43,9 +43,8 @@ sum_source <- function(kernel, x, y, center) {
   of <- \(what) unlist(lapply(each, \(source) source[[1L]][[what]]))
   bind <- \(what) do.call(cbind, lapply(each, `[[`, what))
   list(list("sum", 1L, 0, of(4L), of(5L),
-            list(of(1L), of(2L), of(3L),
-                 lengths(lapply(kernel$parts, \(part) part$at)),
-                 part_times(kernel))),
+            list(of(1L), of(2L), of(3L), part_widths(kernel$parts),
+                 part_times(kernel$parts))),
        bind(2L), bind(3L))
 }
 
@@ -177,5 +176,6 @@ is_function_kernel <- function(kernel) identical(kernel$family, "function")
 
 is_sum <- function(kernel) identical(kernel$family, "sum")
 
-part_times <- \(kernel) vapply(kernel$parts, \(part) part$times, 0)
+part_widths <- \(parts) lengths(lapply(parts, \(part) part$at))
+part_times <- \(parts) vapply(parts, \(part) part$times, 0)
 

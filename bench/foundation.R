@@ -102,3 +102,15 @@ for (n in 1000 * 2^(0:6)) {
   cat(sprintf("  %7d %12.4f %10.3f %12.4f %10.3f %11.1f\n", n, seconds,
               1e9 * seconds / n^2, ahead, 1e9 * ahead / n^2, extra))
 }
+
+heading("Sums and products of kernels, n = 5000, one thread")
+for (d in c(2, 20)) {
+  z <- x[, seq_len(d)]
+  kernels <- list(kernel_rbf(sqrt(d)),
+                  kernel_rbf(sqrt(d)) + kernel_rbf(2 * sqrt(d)),
+                  kernel_rbf(sqrt(d)) * kernel_rbf(2 * sqrt(d)))
+  seconds <- with_threads(1, vapply(kernels, \(k) best_short(kme(z, k)), 0))
+  row(sprintf("kme, RBF, d = %d", d), seconds[1])
+  bar("the sum of two / one", seconds[2] / seconds[1], 2.2, at_least = FALSE)
+  bar("the product of two / one", seconds[3] / seconds[1], 2.2, FALSE)
+}

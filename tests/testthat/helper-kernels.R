@@ -29,7 +29,7 @@ kernel_R <- function(x, y, theta = 1, family, degree = 1, offset = 0) {
 gram_R <- function(kernel, x, y = x) {
   force(y)
   if (kernel$family == "sum") {
-    terms <- split(kernel$parts, cumsum(part_times(kernel) > 0))
+    terms <- split(kernel$parts, cumsum(part_times(kernel$parts) > 0))
     return(Reduce(`+`, lapply(terms, \(parts) {
       parts[[1L]]$times * Reduce(`*`, lapply(parts, \(part) {
         gram_R(part, x[, part$at, drop = FALSE], y[, part$at, drop = FALSE])
