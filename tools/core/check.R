@@ -241,6 +241,9 @@ check_grams <- function() {
     same(paste0("at_zero_", family),
          if (family %in% c("poly", "sum")) 0 else at_zero)
   }
+  first <- x[1:32, ]
+  check("sum_norms", cbind(rowSums(scaled(first)^2) / 2, 0 * first[, 1:2]))
+  check("sum_tile", rbind(kernel_matrix("sum", first), matrix(0, 32, 32)))
   k <- gram(20, n, 3)
   check_folds("stored", k, TRUE)
   # Coordinates of 1000 and bandwidths near 1: the inputs' rounding, eps 1000,

@@ -248,8 +248,29 @@ static void panels(void) {
   put("panel", columns, COLUMNS);
 }
 
+/* The first points of a sum of kernels, by hand. */
+static void tile_of_sum(void) {
+  const km_source source = points(KM_SUM, 20, N, D);
+  const km_kernel *kernel = &source.kernel, rbf = {.family = KM_RBF};
+  double *pack = room(KM_PACK * D), *norms = room(KM_PACK * km_norms(kernel));
+  double *k = room(km_tile_room(kernel)), *diagonal = room(N);
+  km_pack_points(&source, source.x, N, 0, pack);
+  km_half_norms(kernel, pack, KM_PACK, D, KM_PACK, norms);
+  put("sum_norms", norms, KM_PACK * km_norms(kernel));
+  const km_point_set set = {pack, norms, KM_PACK, KM_PACK};
+  must(km_takes_norms(kernel) && km_near_center(kernel, &set), "points near the center");
+  must(km_value_cost(kernel, D) > km_value_cost(&rbf, D), "a sum costs no more than a part");
+  const km_tile_job job = {set, set, D, D, k};
+  km_tile_values(kernel, &job);
+  put("sum_tile", k, KM_PACK * KM_TILE_COLS);
+  km_points_diagonal(&source, diagonal);
+  for (size_t i = 0; i < KM_PACK; i++)
+    must(k[i * KM_TILE_COLS + i] == diagonal[i], "another diagonal than that of the tile");
+}
+
 void run_grams(void) {
   every_family();
+  tile_of_sum();
   special();
   walks();
   panels();
