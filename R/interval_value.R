@@ -58,7 +58,7 @@ common_diagonal <- function(sample) {
 
 # Is k >= 0, as far as the sample shows it?
 is_nonnegative <- function(sample) {
-  if (!is.null(sample$kernel) && !is.null(flat_diagonal(sample$kernel))) {
+  if (!is.null(flat_diagonal(sample$kernel))) {
     return(TRUE)
   }
   held <- sample_support(sample)

@@ -318,8 +318,7 @@ is_definite <- function(kernel) !identical(kernel$family, "energy")
 
 # Has every value the same sign?
 has_one_sign <- function(kernel) {
-  !is.null(kernel) &&
-    (!is.null(flat_diagonal(kernel)) || !is_definite(kernel))
+  !is.null(flat_diagonal(kernel)) || !is_definite(kernel)
 }
 
 # k^2 where it is a kernel of the same family, else NULL.
@@ -638,16 +637,17 @@ has_unit_diagonal <- function(kernel) {
   isTRUE(kernel_families[[kernel$family]]$falls)
 }
 
-# k(x, x) of kernels that fall, and of sums of such, from this value; else NULL.
+# k(x, x) of kernels that fall, and of sums of such; NULL of others.
 flat_diagonal <- function(kernel) {
-  if (all(vapply(kernel_parts(kernel), has_unit_diagonal, NA))) {
+  if (!is.null(kernel) && all(vapply(kernel_parts(kernel), has_unit_diagonal, NA))) {
     if (is_sum(kernel)) sum(part_times(kernel$parts)) else 1
   }
 }
 
 fold_diagonal <- function(kernel, x, center = NULL) {
-  if (!is.null(kernel) && has_unit_diagonal(kernel)) {
-    return(rep(1, nrow(x)))
+  value <- flat_diagonal(kernel)
+  if (!is.null(value)) {
+    return(rep(value, nrow(x)))
   }
   if (is_function_kernel(kernel)) {
     return(vapply(seq_len(nrow(x)), \(i) {
