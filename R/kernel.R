@@ -639,7 +639,8 @@ has_unit_diagonal <- function(kernel) {
 
 # k(x, x) of kernels that fall, and of sums of such; NULL of others.
 flat_diagonal <- function(kernel) {
-  if (!is.null(kernel) && all(vapply(kernel_parts(kernel), has_unit_diagonal, NA))) {
+  if (!is.null(kernel) &&
+        all(vapply(kernel_parts(kernel), has_unit_diagonal, NA))) {
     if (is_sum(kernel)) sum(part_times(kernel$parts)) else 1
   }
 }
