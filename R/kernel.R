@@ -257,12 +257,7 @@ kernel_parts <- function(kernel) {
 }
 
 new_sum <- function(parts) {
-  times <- part_times(parts)
-  kernel <- new_kernel("sum", sub("^ [+] ", "", paste0(
-    ifelse(times > 0, " + ", " "),
-    ifelse(times %in% 0:1, "", paste0(format_number(times), " ")),
-    "k", seq_along(parts), collapse = ""
-  )))
+  kernel <- new_kernel("sum", "", title = "sum of kernels")
   kernel$parts <- unname(parts)
   kernel
 }
@@ -393,8 +388,13 @@ kernel_lines <- function(kernel, label = NULL) {
 # "Gaussian kernel, bandwidth 3.4, the median distance, columns standardized";
 # of a sum "(Gaussian kernel, bandwidth 2, on a) + 3 (linear kernel, on b)".
 format_kernel <- function(kernel) {
+  if (is_sum(kernel) && length(kernel$parts) == 1L) {
+    part <- kernel$parts[[1L]]
+    times <- if (part$times != 1) format_number(part$times)
+    return(paste(c(times, format_kernel(part)), collapse = " "))
+  }
   if (is_sum(kernel)) {
-    times <- part_times(kernel)
+    times <- part_times(kernel$parts)
     words <- paste0(
       ifelse(times == 0, "* ", "+ "),
       ifelse(times %in% 0:1, "", paste0(format_number(times), " ")),
@@ -420,7 +420,7 @@ format_kernel <- function(kernel) {
   paste0(
     paste(c(kernel$title, if (!is.null(theta)) paste("bandwidth", theta),
             kernel$rule, if (!is.null(kernel$columns)) {
-              paste("on", shorten(kernel$columns))
+              paste("on columns", shorten(kernel$columns))
             }, describe_scaling(kernel)), collapse = ", "),
     if (!is.null(equal)) paste0(
       ", where ", paste(equal, collapse = " and "),

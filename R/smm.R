@@ -113,8 +113,8 @@
 #'
 #' Muandet, K. and Schölkopf, B. (2013). One-class support measure machines for
 #' group anomaly detection. *UAI*. \doi{10.48550/arXiv.1303.0309}
-#' @seealso [glossary]; [predict.bag_smm()], [plot.bag_smm()]; [kme_fda()] for discriminants
-#'   and [kme_pca()] for components of bags.
+#' @seealso [glossary]; [predict.bag_smm()], [plot.bag_smm()]; [kme_fda()] for
+#'   discriminants and [kme_pca()] for components of bags.
 #' @examples
 #' # Two kinds of samples that differ in spread alone
 #' set.seed(1)

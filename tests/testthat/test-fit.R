@@ -273,7 +273,6 @@ test_that("what does not fit is refused", {
     tidy.kernmean_fit(fit, conf.int = 1),
     generics::augment(operator, newdata = x), generics::augment(test),
     generics::tidy(fused, pairs = TRUE), as.data.frame(fused),
-    generics::tidy(fused, pairs = 2), generics::tidy(kme_pca(x), "w"),
-    plot(kme_sketch(x, 5))
+    generics::tidy(fused, pairs = 2), generics::tidy(kme_pca(x), "w")
   ))))
 })

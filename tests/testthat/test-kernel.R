@@ -121,8 +121,8 @@ test_that("each part has the median of its own columns, in units of scale", {
   # The units of each part alone are looked at.
   apart <- flowers %*% diag(c(1, 1, 1, 1000))
   expect_silent(kme(apart, kernel_rbf(columns = 1:3) + kernel_rbf(columns = 4)))
-  expect_warning(kme(apart, kernel_rbf(columns = 3:4) + kernel_rbf(columns = 1)),
-                 class = "kernmean_warning_units")
+  of_both <- kernel_rbf(columns = 3:4) + kernel_rbf(columns = 1)
+  expect_warning(kme(apart, of_both), class = "kernmean_warning_units")
 })
 
 test_that("uses of kernels see a sum as they see its matrix", {

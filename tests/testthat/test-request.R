@@ -387,7 +387,7 @@ test_that("what is too much, a kernel and what has no preimages are named", {
   refused(mmd_test(x, x, B = 1e12), "1, not 1e\\+12; at most 2147483647")
   refused(kernel_poly(1e10), "not 1e\\+10; at most 2147483647")
   refused(mmd_test(x, x, kernel_laplace(2), bandwidths = "fuse"),
-          "not the kernel exp\\(-sum \\|\\(x - y\\)/theta\\|\\), theta = 2")
+          "not the L1 Laplace kernel, bandwidth 2")
   refused(kernel_rbf(\() 1), "'bandwidth' must take the points, f\\(x\\)")
   for (f in c(preimage, reconstruction_error)) {
     refused(f(kme(x, rbf)), "as of kme_pca\\(\\), not be an object of class")
