@@ -352,7 +352,12 @@ bind_bags <- function(bags, like = NULL, name = "bags") {
   }, unname(bags), labels)
   x <- bind_rows(points)
   dimnames(x) <- if (!is.null(colnames(first))) list(NULL, colnames(first))
-  # Bags that have no name are called by their number.
+  list(x = x, sizes = stats::setNames(vapply(points, nrow, 1L),
+                                      bag_names(bags)))
+}
+
+# Bags that have no name are called by their number.
+bag_names <- function(bags) {
   names <- names2(bags)
   bare <- which(is.na(names) | !nzchar(names))
   names[bare] <- bare
@@ -360,7 +365,7 @@ bind_bags <- function(bags, like = NULL, name = "bags") {
     stop_input("the names of bags must differ; two are named '",
                names[anyDuplicated(names)], "'")
   }
-  list(x = x, sizes = stats::setNames(vapply(points, nrow, 1L), names))
+  names
 }
 
 # A factor of the bag of each row: levels in their order, other values as they
@@ -529,22 +534,29 @@ read_new_bags <- function(g, newdata, id) {
 sketch_new_bags <- function(sketch, newdata, id) {
   if (inherits(newdata, "kme_sketch")) {
     check_same_landmarks(sketch, newdata)
+    id <- newdata$groups
+  } else if (is_plain_list(newdata)) {
+    bags <- lapply(newdata, rows_of_vector)
+    sizes <- vapply(bags, NROW, 1L)
+    if (!all(sizes > 0L)) stop_input("'newdata' must have rows in each bag")
+    id <- rep(bag_names(bags), sizes)
+    newdata <- do.call(rbind, unname(bags))
   } else {
-    if (is_plain_list(newdata)) {
-      names <- names2(newdata)
-      names[!nzchar(names)] <- which(!nzchar(names))
-      id <- rep(names, vapply(newdata, NROW, 1L))
-      newdata <- do.call(rbind, unname(newdata))
+    column <- id_column(if (is.null(id)) sketch$columns$groups else id, newdata)
+    if (!is.null(column)) {
+      id <- newdata[, column, drop = TRUE]
+      newdata <- newdata[, !colnames(newdata) %in% column, drop = FALSE]
     }
-    columns <- if (is.null(id)) sketch$columns["groups"]
-    newdata <- update(unfilled(sketch, Filter(length, columns)), newdata,
-                      groups = id, progress = FALSE)
   }
-  if (is.null(newdata$groups)) {
+  if (is.null(id)) {
     stop_input("'newdata' must be a list of bags, a sketch with groups, or ",
                "come with 'id', the bag of each row")
   }
-  newdata
+  if (inherits(newdata, "kme_sketch")) {
+    return(newdata)
+  }
+  update(unfilled(sketch, list()), newdata, progress = FALSE,
+         groups = check_id(id, NROW(newdata), new = TRUE))
 }
 
 group_sizes <- function(sketch) {

@@ -378,22 +378,22 @@ check_data <- function(x, name = "x") {
 # dates, times and durations days, whatever their unit, so that new ones agree.
 # NULL of what has none.
 as_numbers <- function(x, name) {
+  shape <- \(numbers) {
+    if (is.matrix(x)) array(numbers, dim(x), dimnames(x)) else numbers
+  }
   if (inherits(x, "integer64")) {
     need_package("bit64", "'", name, "' is of class integer64, which needs ",
                  "the package 'bit64'")
     numbers <- suppressWarnings(as.double(x))
-    dim(numbers) <- dim(x)
     if (any(abs(numbers) >= 2^53, na.rm = TRUE)) {
       stop_input("'", name, "' must have whole numbers below 2^53, which are ",
                  "read exactly, not ", format(x[which.max(abs(numbers))]))
     }
-    numbers
+    shape(numbers)
   } else if (inherits(x, "difftime")) {
-    as.double(structure(unclass(x), class = "difftime"), units = "days")
-  } else if (inherits(x, "POSIXt")) {
-    as.double(x) / 86400
-  } else if (inherits(x, "Date")) {
-    as.double(x)
+    shape(as.double(structure(unclass(x), class = "difftime"), units = "days"))
+  } else if (inherits(x, c("POSIXt", "Date"))) {
+    shape(as.double(x) / if (inherits(x, "Date")) 1 else 86400)
   } else if (is.logical(x)) {
     x + 0
   } else if (is.numeric(x) && !inherits(x, "Surv")) {

@@ -38,6 +38,17 @@ test_that("new bags come as rows, as a list or as a sketch", {
   of <- rep(names(new), each = 10)
   expect_identical(predict(g, bound, id = of), values)
   expect_identical(predict(g, kme_sketch(bound, sketch, groups = of)), values)
+  # In the order and by the names in which they come, as of bags of rows.
+  turned <- two$bags[c(11, 2, 10)]
+  expect_equal(predict(g, turned), g$K[c(11, 2, 10), ], tolerance = 1e-6)
+  expect_identical(rownames(predict(g, unname(two$bags))), as.character(1:12))
+  expect_identical(rownames(predict(g, bound, id = rev(of))),
+                   rev(unique(of)))
+  refused(predict(g, stats::setNames(new, c("a", "a", "b"))), "must differ")
+  line <- kme_sketch(points[, 1], 20, kernel = theta, groups = id)
+  values <- list(new[[1]][, 1], new[[2]][, 1])
+  expect_identical(predict(bag_gram(line), values),
+                   predict(bag_gram(line), lapply(values, as.matrix)))
   # The bags of the fit themselves.
   for (level2 in c("linear", "rbf")) {
     g <- bag_gram(sketch, level2 = level2)
@@ -58,6 +69,7 @@ test_that("new bags come as rows, as a list or as a sketch", {
 test_that("what is missing is said", {
   g <- bag_gram(sketch)
   refused(predict(g, points), "come with 'id'")
+  refused(predict(g, c(new, list(new[[1]][0, ]))), "rows in each bag")
   refused(bag_gram(kme_sketch(points, 20)), "a sketch with groups")
   refused(bag_gram(sketch, id = id), "'id' not be given")
   refused(bag_gram(sketch, target = "pooled"), "'target' must be NULL")

@@ -42,6 +42,12 @@ test_that("columns of all kinds are read as numbers", {
     expect_equal(check_data(frame[[name]])[, 1], check_data(frame)[, name])
   }
   expect_identical(check_data(matrix(c(TRUE, FALSE), 1)), matrix(c(1, 0), 1))
+  # Matrices with a class keep their shape.
+  one <- \(x) structure(matrix(x, 1, dimnames = list(NULL, c("a", "b"))),
+                        class = oldClass(x), units = attr(x, "units"))
+  for (x in list(days[1:2], times[1:2], frame$hours[1:2])) {
+    expect_equal(check_data(one(x)), one(check_data(x)[, 1]))
+  }
   fit <- kme(~ days + hours + yes, frame, kernel = rbf)
   expect_equal(fit$sample$x, check_data(frame[-2]), ignore_attr = "dimnames")
   # A formula reads new rows alike, in whatever unit they come.
