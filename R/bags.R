@@ -428,11 +428,10 @@ fit_level <- function(level, inner) {
   nearest <- level$bandwidth == "nearest"
   apart <- level_distances(inner)
   level$rule <- if (nearest) "nearest bags" else "median distance of the bags"
-  near <- nearest_distances(apart) / 2
-  apart <- apart[upper.tri(apart)]
-  s2 <- stats::median(if (nearest) near else apart)
+  upper <- apart[upper.tri(apart)]
+  s2 <- stats::median(if (nearest) nearest_distances(apart) / 2 else upper)
   if (!isTRUE(s2 > 0 & s2 < Inf)) {
-    positive <- apart[apart > 0]
+    positive <- upper[upper > 0]
     s2 <- min(positive, if (!length(positive)) 1)
     level$rule <- "all bags are equal"
     if (length(positive)) {

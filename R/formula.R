@@ -252,10 +252,7 @@ formula_matrix <- function(layout, frame, name = "formula") {
   factors <- attr(layout, "factors")
   used <- if (length(factors)) names(frame)[which(rowSums(factors) > 0)]
   for (column in used) {
-    value <- frame[[column]]
-    if (!is.matrix(value) || !is.numeric(value) || inherits(value, "Surv")) {
-      frame[[column]] <- read_column(value, column, name)
-    }
+    frame[[column]] <- read_column(frame[[column]], column, name, TRUE)
   }
   attr(layout, "intercept") <- 0L
   x <- read_formula(stats::model.matrix(layout, frame))

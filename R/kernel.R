@@ -388,18 +388,13 @@ kernel_lines <- function(kernel, label = NULL) {
 # "Gaussian kernel, bandwidth 3.4, the median distance, columns standardized";
 # of a sum "(Gaussian kernel, bandwidth 2, on a) + 3 (linear kernel, on b)".
 format_kernel <- function(kernel) {
-  if (is_sum(kernel) && length(kernel$parts) == 1L) {
-    part <- kernel$parts[[1L]]
-    times <- if (part$times != 1) format_number(part$times)
-    return(paste(c(times, format_kernel(part)), collapse = " "))
-  }
   if (is_sum(kernel)) {
     times <- part_times(kernel$parts)
-    words <- paste0(
-      ifelse(times == 0, "* ", "+ "),
-      ifelse(times %in% 0:1, "", paste0(format_number(times), " ")),
-      "(", vapply(kernel$parts, format_kernel, ""), ")"
-    )
+    words <- vapply(kernel$parts, format_kernel, "")
+    if (length(words) > 1L) words <- paste0("(", words, ")")
+    words <- paste0(ifelse(times == 0, "* ", "+ "),
+                    ifelse(times %in% 0:1, "", paste(format_number(times), "")),
+                    words)
     return(paste(c(sub("^[+] ", "", paste(words, collapse = " ")),
                    describe_scaling(kernel)), collapse = ", "))
   }

@@ -144,25 +144,22 @@ witness_columns <- function(sample, witness, denser, title) {
   kept <- evenly(length(witness$shown), most_points_drawn)
   rows <- witness$shown[kept]
   group <- witness$group[kept]
-  x <- sample_raw(sample)[rows, , drop = FALSE]
+  x <- named_frame(sample_raw(sample)[rows, , drop = FALSE])
   value <- unname(witness$at(new_points(sample$x[rows, , drop = FALSE])))
-  names <- names(named_frame(x))
-  curves <- lapply(seq_along(names), \(j) {
-    stats::lowess(x[, j], value, iter = 0)
-  })
-  share <- vapply(seq_along(names), \(j) {
-    rest <- sum((value[order(x[, j])] - curves[[j]]$y)^2)
+  curves <- lapply(x, stats::lowess, value, iter = 0)
+  share <- mapply(\(column, curve) {
+    rest <- sum((value[order(column)] - curve$y)^2)
     max(0, 1 - rest / sum((value - mean(value))^2), na.rm = TRUE)
-  }, 1)
+  }, x, curves)
   best <- utils::head(order(-share), 6L)
   panels <- lapply(best, \(j) {
-    label <- sprintf("%s (%.0f%%)", names[j], 100 * share[j])
-    shown <- data.frame(x = x[, j], value = value)
+    label <- sprintf("%s (%.0f%%)", names(x)[j], 100 * share[j])
+    shown <- data.frame(x = x[[j]], value = value)
     shown$group <- group
     new_picture(
       label, "", "witness", list(
         across_layer(h = 0),
-        points_layer(cbind(x[, j], value), group, color = "grey40",
+        points_layer(cbind(x[[j]], value), group, color = "grey40",
                      main = TRUE),
         new_layer("line", x = curves[[j]]$x, y = curves[[j]]$y, lwd = 2)
       ), shown, panel = label, ylim = range(value, 0)
@@ -172,7 +169,7 @@ witness_columns <- function(sample, witness, denser, title) {
        ylab = paste0("witness (", denser[1L], " above 0)"),
        key = rbind(if (!is.null(group)) level_entries(levels(group)),
                    key_entries(paste("above 0:", denser[1L]), "black", "none")),
-       value = stats::setNames(lapply(panels, `[[`, "value"), names[best]))
+       value = stats::setNames(lapply(panels, `[[`, "value"), names(x)[best]))
 }
 
 # The points along the leading kernel principal axes; witness: as of

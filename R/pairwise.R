@@ -110,6 +110,8 @@ mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
   if (!inherits(x, "pooled_samples")) {
     label <- paste(deparse1(substitute(x)), "by", deparse1(substitute(groups)))
     x <- pool_groups(points_sample(check_data(x), NULL), groups, label, "x")
+  } else if (!missing(groups)) {
+    stop_input("'groups' must not be given; they come with the data")
   }
   compare_pooled(x, asked)
 }

@@ -401,9 +401,9 @@ as_numbers <- function(x, name) {
   }
 }
 
-# A column of the data `name` as numbers.
-read_column <- function(column, label, name) {
-  numbers <- if (length(dim(column)) < 2L) as_numbers(column, label)
+# A column of the data `name` as numbers; may it be wide, a matrix?
+read_column <- function(column, label, name, wide = FALSE) {
+  numbers <- if (length(dim(column)) < 2L + wide) as_numbers(column, label)
   if (is.null(numbers)) {
     stop_input("column '", label, "'", if (name != "formula") {
       paste0(" of '", name, "'")

@@ -88,7 +88,7 @@ most_chunks <- 200L
 # column are those of before times a number, as where its units changed.
 watch_chunk <- function(sketch, chunk) {
   n <- chunk$n
-  some <- unique(round(seq(1, n, length.out = min(n, most_watched))))
+  some <- evenly(n, most_watched)
   lost <- max(mapply(lost_share, sketch$landmarks,
                      lapply(chunk$points, take_rows, some)))
   columns <- do.call(c, unname(lapply(chunk$frames, \(frame) {
@@ -130,9 +130,9 @@ watch_chunk <- function(sketch, chunk) {
 
 # Of too many, neighbors become one.
 join_chunks <- function(a, b) {
-  shared <- if (is.null(a)) colnames(b) else
-    if (is.null(b)) colnames(a) else intersect(colnames(a), colnames(b))
-  all <- rbind(a[, shared, drop = FALSE], b[, shared, drop = FALSE])
+  both <- Filter(length, list(a, b))
+  shared <- Reduce(intersect, lapply(both, colnames))
+  all <- do.call(rbind, lapply(both, \(x) x[, shared, drop = FALSE]))
   if (NROW(all) > most_chunks) {
     pair <- (seq_len(nrow(all)) + 1L) %/% 2L
     rows <- rowsum(all[, "rows"], pair)

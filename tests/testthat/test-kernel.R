@@ -177,6 +177,8 @@ test_that("sums print their parts, and say what they cannot do", {
   expect_snapshot({
     sum
     kme(flowers, kernel_rbf(1.5, columns = 1:2))$kernel
+    2 * kme(flowers, kernel_rbf(1.5, columns = 1:2))$kernel
+    kme(flowers, kernel_rbf(1.5, columns = 1:2), scale = TRUE)$kernel
   })
   both <- kernel_rbf(1) + kernel_rbf(2)
   expect_snapshot(error = TRUE, {

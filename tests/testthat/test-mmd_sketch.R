@@ -386,6 +386,7 @@ test_that("what sketches do not keep is said of filters and pairs", {
     mmd_test(sketch(bin = 5), filter = test_filter(factors = 2))
     mmd_test(sketch(bin = 5, moments = 1), filter = TRUE)
     mmd_pairwise(sketch(), reference = "c")
+    mmd_pairwise(sketch(), groups = 1)
     mmd_pairwise(sketch(NULL))
     plot(mmd_test(sketch(bin = 5), B = 19, filter = test_filter(order = 1)),
          "witness")

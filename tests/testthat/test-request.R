@@ -47,6 +47,10 @@ test_that("columns of all kinds are read as numbers", {
                         class = oldClass(x), units = attr(x, "units"))
   for (x in list(days[1:2], times[1:2], frame$hours[1:2])) {
     expect_equal(check_data(one(x)), one(check_data(x)[, 1]))
+    frame$both <- rbind(one(x), one(x), one(x))
+    expect_equal(unname(kme(~ both, frame, kernel = rbf)$sample$x),
+                 unname(check_data(frame$both)))
+    frame$both <- NULL
   }
   fit <- kme(~ days + hours + yes, frame, kernel = rbf)
   expect_equal(fit$sample$x, check_data(frame[-2]), ignore_attr = "dimnames")
