@@ -171,9 +171,7 @@ est_settle.est_marginal <- function(estimator, sample, where) {
   if (!knows_points(sample) || !is_rbf(sample$kernel)) {
     stop_input(where, " must be points with kernel_rbf() for estimator \"",
                estimator$name, "\" in a test, not ",
-               if (knows_points(sample))
-                 paste("the", format_kernel(sample$kernel)) else
-                   "a matrix of kernel values")
+               words_of_sample(sample))
   }
   check_noisy(estimator, sample)
   noise <- find_noise(estimator, sample$x, sample$kernel,

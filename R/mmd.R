@@ -263,30 +263,28 @@ mmd_test.dist <- mmd_test.gram
 #' @export
 mmd_test.formula <- function(formula, data = NULL, subset, na.action, ...,
                              blocks = NULL, clusters = NULL) {
-  read <- test_samples(match.call(expand.dots = FALSE), formula, data,
-                       missing(na.action), parent.frame())
-  test <- mmd_test.default(read$pooled, ..., blocks = read$blocks,
-                           clusters = read$clusters)
-  test$na.action <- read$na.action
-  test
+  test_formula(mmd_test.default, match.call(expand.dots = FALSE), formula, data,
+               missing(na.action), parent.frame(), ...)
 }
 
-# list(pooled: the samples of a formula, blocks, clusters: of the rows,
-# na.action); call: of the method, with unevaluated dots.
-test_samples <- function(call, formula, data, na_default, home) {
-  check_formula(formula, data)
-  call <- name_columns(call)
-  if (length(formula) != 3L) {
+# The test of a door on the samples of a formula, with the blocks and clusters
+# of the rows. .call: of the method, with unevaluated dots, whose names are none
+# of these.
+test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
+                         ...) {
+  check_formula(.formula, .data)
+  call <- name_columns(.call)
+  if (length(.formula) != 3L) {
     stop_input("'formula' must be of the form response ~ group")
   }
   used <- c(all.vars(call$blocks), all.vars(call$clusters))
-  formula <- turn_formula(formula, data, 3L, used)
+  formula <- turn_formula(.formula, .data, 3L, used)
   if (identical(formula[[2L]], quote(.))) {
     formula[[2L]] <- as.call(c(quote(cbind),
-                               left_columns(formula, data, used)))
+                               left_columns(formula, .data, used)))
   }
-  check_bound(formula, data)
-  frame <- formula_frame(call, formula, data, na_default, home)
+  check_bound(formula, .data)
+  frame <- formula_frame(call, formula, .data, .no_action, .home)
   check_left(attr(frame, "terms"))
   units <- names(frame) %in% c("(blocks)", "(clusters)")
   variables <- frame[!units]
@@ -303,8 +301,10 @@ test_samples <- function(call, formula, data, na_default, home) {
   if (is.null(colnames(x)) && ncol(x) == 1L) colnames(x) <- name
   pooled <- pool_groups(points_sample(x, NULL), variables[[2L]],
                         paste(names(variables), collapse = " by "), name)
-  list(pooled = pooled, blocks = frame[["(blocks)"]],
-       clusters = frame[["(clusters)"]], na.action = attr(frame, "na.action"))
+  test <- .door(pooled, ..., blocks = frame[["(blocks)"]],
+                clusters = frame[["(clusters)"]])
+  test$na.action <- attr(frame, "na.action")
+  test
 }
 
 # In cbind() a factor would become the numbers of its levels.

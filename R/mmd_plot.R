@@ -32,7 +32,7 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
   } else if (nrow(key) > 2L) {
     key$label[1:2] <- sides
   }
-  fill <- panels[[1L]]$fill
+  fill <- common$fill
   if (!is.null(fill)) {
     most <- max(vapply(panels, \(panel) panel$fill$limits[2L], 1))
     fill$limits <- fill$at <- c(-most, most)

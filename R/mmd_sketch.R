@@ -171,9 +171,7 @@ compare_pooled.pooled_sketches <- function(pooled, asked) {
   warn_coarse(pairs, options, random)
   results <- vapply(each, \(pair) {
     pooled$data$x <- sketch[labels[pair]]
-    test <- without_warning("few", without_warning(
-      "projection", test_pooled(pooled, asked)
-    ))
+    test <- without_warning(c("few", "projection"), test_pooled(pooled, asked))
     c(test$statistic[[1L]], test$p.value)
   }, numeric(2))
   if (binned) pairs$units[[1L]]$of <- paste("of bins of",

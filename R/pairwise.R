@@ -166,12 +166,8 @@ mmd_pairwise.dist <- mmd_pairwise.gram
 #' @export
 mmd_pairwise.formula <- function(formula, data = NULL, subset, na.action, ...,
                                  blocks = NULL, clusters = NULL) {
-  read <- test_samples(match.call(expand.dots = FALSE), formula, data,
-                       missing(na.action), parent.frame())
-  test <- mmd_pairwise.default(read$pooled, ..., blocks = read$blocks,
-                               clusters = read$clusters)
-  test$na.action <- read$na.action
-  test
+  test_formula(mmd_pairwise.default, match.call(expand.dots = FALSE), formula,
+               data, missing(na.action), parent.frame(), ...)
 }
 
 # The samples as their pairs need them. What an average chooses, noise, comes

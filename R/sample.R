@@ -377,6 +377,11 @@ squares <- function(values, size, of) {
 # So many of n numbers, at most.
 evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 
+words_of_sample <- function(sample) {
+  if (knows_points(sample)) paste("the", format_kernel(sample$kernel)) else
+    "a matrix of kernel values"
+}
+
 # May the weights of both stand for the same sections? Where points are known
 # they decide, else the gram.
 same_sample <- function(a, b) {

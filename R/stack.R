@@ -106,8 +106,7 @@ allowed_candidates <- function(estimator, sample) {
   if (if (open) knows_points(sample) else all(allowed)) {
     return(candidates)
   }
-  what <- if (knows_points(sample))
-    paste("the", format_kernel(sample$kernel)) else "a matrix of kernel values"
+  what <- words_of_sample(sample)
   if (!open && (!any(allowed) || !is.null(estimator$shares))) {
     stop_input("'candidates' must ", if (any(allowed)) {
       "with given 'shares' all be for "

@@ -374,8 +374,7 @@ csv_blocks <- function(path, chunk) {
     return(NULL)
   }
   file <- file(path, "r")
-  quotes <- \(x) sum(nchar(x, "bytes"),
-                     -nchar(gsub("\"", "", x, fixed = TRUE), "bytes"))
+  quotes <- \(x) sum(nchar(gsub("[^\"]+", "", x, perl = TRUE, useBytes = TRUE)))
   # A quoted field may go over lines.
   read_lines <- function(n) {
     lines <- readLines(file, n, warn = FALSE)
@@ -392,7 +391,7 @@ csv_blocks <- function(path, chunk) {
       plain <- \(e) utils::read.csv(text = lines, header = FALSE,
                                     col.names = names(first))
       # Quotes within quotes would stay doubled; and what it warns of.
-      if (any(grepl("\"\"", lines, fixed = TRUE))) plain() else
+      if (any(grepl("\"\"", lines, fixed = TRUE, useBytes = TRUE))) plain() else
         tryCatch(fast(text = c(lines, ""), header = FALSE), error = plain,
                  warning = plain)
     }

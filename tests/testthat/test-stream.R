@@ -303,6 +303,10 @@ test_that("blocks of a .csv file are what read.csv() reads", {
   # Left to it: row names without a heading.
   utils::write.table(mtcars, path, sep = ",")
   expect_null(csv_blocks(path, 7))
+  # Words in another encoding than the locale's.
+  writeLines(c("a,b", "1,caf\xe9", "2,\"t\xe9\""), path, useBytes = TRUE)
+  expect_identical(all_chunks(open_stream(path, NULL, 7))[[1L]],
+                   utils::read.csv(path))
   writeLines(c("a,b", "", "1,2", "", "3", "4,5"), path)
   expect_identical(do.call(rbind, all_chunks(open_stream(path, NULL, 1))),
                    utils::read.csv(path))
