@@ -122,7 +122,7 @@ ggplot_layer <- function(layer, data, picture) {
                    length = ggplot2::unit(0.08, "inches")
                  )),
     text = add(ggplot2::geom_text, c(xy, label = "labels"), colour = style$col,
-               size = 3, vjust = if (isTRUE(style$over)) -0.4 else 0.5)
+               size = 3, vjust = if (is.null(style$over)) 0.5 else -0.4)
   )
 }
 

@@ -372,7 +372,7 @@ groups_picture <- function(title, xy, groups, labels, value,
     title, labels[1L], labels[2L],
     c(dotted, list(points, if (!is.null(words)) {
       new_layer("text", x = points$data$x[shown], y = points$data$y[shown],
-                labels = words[shown], col = "grey20", over = TRUE)
+                labels = words[shown], col = "grey20", over = 0)
     })),
     value, key = if (is.factor(groups)) level_entries(levels(groups)),
     xlim = if (!is.null(words)) padded_range(xy[, 1L]),
@@ -708,16 +708,23 @@ draw_layer <- function(layer, asked) {
   )
 }
 
-# Words at points, or `over` them, as large as fits into so much of x, if it is
-# said; none where that is too small to be read.
+# Words at points, or `over` them (0, or to the side: -1 left, 1 right) within
+# the frame, as large as fits into so much of x, if it is said; none where that
+# is too small to be read.
 draw_words <- function(layer) {
   style <- layer$style
-  over <- isTRUE(style$over)
+  over <- !is.null(style$over)
   wide <- max(graphics::strwidth(layer$data$labels, cex = 1))
   cex <- min(if (is.null(style$width)) 0.7 else 0.9, 0.95 * style$width / wide,
              if (!over) 0.7 / graphics::strheight("X", cex = 1))
   if (cex >= 0.35) {
-    graphics::text(layer$data$x, layer$data$y, layer$data$labels, cex = cex,
+    x <- layer$data$x
+    if (over) {
+      half <- graphics::strwidth(layer$data$labels, cex = cex) / 2
+      ends <- graphics::par("usr")
+      x <- pmax(ends[1L] + half, pmin(x + style$over * half, ends[2L] - half))
+    }
+    graphics::text(x, layer$data$y, layer$data$labels, cex = cex,
                    col = style$col, adj = c(0.5, if (over) -0.4 else 0.5))
   }
 }

@@ -122,8 +122,9 @@ data_without <- function(data, used) {
 }
 
 # list(x, terms, na.action, weights) of a formula without response; weights:
-# NULL unless the call has some.
-formula_sample <- function(call, formula, data, no_action, home) {
+# NULL unless the call has some; nominal: see formula_matrix().
+formula_sample <- function(call, formula, data, no_action, home,
+                           nominal = FALSE) {
   check_dot(formula)
   # A dot leaves out the weights, unless the formula names them.
   named <- setdiff(all.vars(call$weights), all.vars(formula))
@@ -134,7 +135,8 @@ formula_sample <- function(call, formula, data, no_action, home) {
   frame <- formula_frame(call, layout, data, no_action, home)
   # With what scale() or poly() were fitted to, for new data.
   layout <- attr(frame, "terms")
-  list(x = formula_matrix(layout, frame), terms = keep_constants(layout, data),
+  list(x = formula_matrix(layout, frame, nominal = nominal),
+       terms = keep_constants(layout, data),
        na.action = attr(frame, "na.action"), weights = frame[["(weights)"]])
 }
 
@@ -247,12 +249,23 @@ check_left <- function(layout) {
   }
 }
 
-# The matrix of a formula's columns, without an intercept.
-formula_matrix <- function(layout, frame, name = "formula") {
+# The matrix of a formula's columns, without an intercept; a data frame where
+# some were factors, which may be so for `nominal` ones, in sums of terms.
+formula_matrix <- function(layout, frame, name = "formula", nominal = FALSE) {
   factors <- attr(layout, "factors")
   used <- if (length(factors)) names(frame)[which(rowSums(factors) > 0)]
+  classes <- attr(layout, "dataClasses")
+  if (nominal && all(attr(layout, "order") == 1L) &&
+        any(classes[used] %in% c("factor", "ordered", "logical"))) {
+    return(frame[used])
+  }
   for (column in used) {
-    frame[[column]] <- read_column(frame[[column]], column, name, TRUE)
+    value <- frame[[column]]
+    if (xor(stats::.MFclass(value) == "other", classes[[column]] == "other")) {
+      stop_input("column '", column, "' of '", name, "' must be a date or ",
+                 "time, or none, as in the fit")
+    }
+    frame[[column]] <- read_column(value, column, name, TRUE)
   }
   attr(layout, "intercept") <- 0L
   x <- read_formula(stats::model.matrix(layout, frame))
@@ -319,7 +332,7 @@ check_variables <- function(layout, newdata, name,
 }
 
 # The columns of a formula's terms from new data.
-read_terms <- function(layout, newdata, name = "newdata") {
+read_terms <- function(layout, newdata, name = "newdata", nominal = FALSE) {
   check_variables(layout, newdata, name)
   # Its warning of other numbers of rows is our error.
   frame <- suppressWarnings(read_formula(
@@ -329,5 +342,5 @@ read_terms <- function(layout, newdata, name = "newdata") {
     stop_input("'formula' must have variables with a value for each of the ",
                NROW(newdata[[1L]]), " rows of '", name, "', not ", nrow(frame))
   }
-  formula_matrix(layout, frame, name)
+  formula_matrix(layout, frame, name, nominal)
 }

@@ -93,7 +93,7 @@ as_gram <- function(K, ..., repair = NULL) {
     stop_input("'K' must be a square numeric matrix, not ", describe(K))
   }
   check_finite(K, "K")
-  K <- unname(unclass_matrix(K))
+  K <- unclass_matrix(K)
   storage.mode(K) <- "double"
   if (is.null(repair)) {
     hint <- "; repair = \"clip\" or \"shift\" makes it so"

@@ -110,11 +110,10 @@ kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
     size <- pilot_size(take(pilot, count()), list(...)$kernel)
     pilot_frame(data, size, read, chunk)
   }
-  call <- match.call(expand.dots = FALSE)[c(1L, 2L)]
-  call$data <- frame
-  sample <- formula_sample(call, formula, frame, TRUE, parent.frame())
+  sample <- formula_sample(call("kme_landmarks", data = frame), formula, frame,
+                           TRUE, parent.frame(), TRUE)
   landmarks <- kme_landmarks.default(sample$x, m, ..., pilot = pilot)
-  landmarks["terms"] <- list(sample$terms)
+  landmarks$terms <- sample$terms
   landmarks
 }
 
@@ -330,7 +329,7 @@ landmark_points <- function(landmarks, rows, name = "x") {
     }
     rows <- read_term(landmarks$terms, rows, landmarks$side, name)
   } else if (!is.null(landmarks$terms) && is.data.frame(rows)) {
-    rows <- read_terms(landmarks$terms, rows, name)
+    rows <- read_terms(landmarks$terms, rows, name, TRUE)
   }
   if (is_factor_variable(variable)) {
     return(level_points(rows, variable, name))

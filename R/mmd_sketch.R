@@ -125,7 +125,9 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
         statistics[c("values", "scale")] <- list(bins$size * statistics$values,
                                                  bins$size * statistics$scale)
       }
-      statistics$table$value <- bins$size * statistics$table$value
+      if (!is.null(statistics$table)) {
+        statistics$table$value <- bins$size * statistics$table$value
+      }
     }
     law <- mmd_null(bins, options, scheme, statistics)
   } else {

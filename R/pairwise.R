@@ -648,7 +648,7 @@ picture_reference <- function(x) {
     c(bars, list(
       new_layer("text", x = at, y = table$distance,
                 labels = p_marks(table$p.adjusted, count),
-                col = "black", width = 1, over = TRUE),
+                col = "black", width = 1, over = 0),
       across_layer(h = 0, lty = 1, col = "grey60")
     )),
     table, xlim = c(0.4, count + 0.6),

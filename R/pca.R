@@ -622,26 +622,29 @@ arch_note <- function(first, second) {
   }
 }
 
-# The correlations of the columns with the two components, in one scale.
+# The correlations of the columns with the two components, in one scale: the
+# ten largest, of columns that the kernel sees.
 add_arrows <- function(picture, object, comps) {
   x <- known_rows(object$sample)
   if (length(comps) < 2L || !NROW(x)) {
     stop_input("'arrows' must be FALSE unless two components of known points ",
                "are drawn")
   }
-  r <- suppressWarnings(stats::cor(x, object$scores[, comps]))
+  r <- suppressWarnings(stats::cor(named_frame(x), object$scores[, comps]))
   r[is.na(r)] <- 0
-  rownames(r) <- names(named_frame(x))
   attr(picture$value, "correlations") <- r
+  seen <- unlist(lapply(kernel_parts(object$kernel), `[[`, "at"))
+  if (length(seen)) r[-seen, ] <- 0
+  r <- utils::head(r[order(-rowSums(r^2)), , drop = FALSE], 10L)
   limits <- picture_limits(picture$layers)
   size <- min(vapply(1:2, \(j) max(abs(limits[[j]])) / max(abs(r[, j])), 1))
-  tips <- 0.9 * size * r[rowSums(r^2) > 1e-4, , drop = FALSE]
+  tips <- 0.8 * size * r[rowSums(r^2) > 1e-4, , drop = FALSE]
   zero <- numeric(nrow(tips))
   picture$layers <- c(picture$layers, list(
     new_layer("arrows", x0 = zero, y0 = zero, x1 = tips[, 1L], y1 = tips[, 2L],
-              col = "black"),
+              col = accent),
     new_layer("text", x = tips[, 1L], y = tips[, 2L], labels = rownames(tips),
-              col = "black", over = TRUE)
+              col = accent, over = sign(tips[, 1L]))
   ))
   picture
 }

@@ -420,6 +420,8 @@ way_to_numbers <- function(x) {
     "; as.integer() makes 1, 2, ... of its levels"
   } else if (is.factor(x)) {
     "; model.matrix() makes indicators of its levels"
+  } else if (is.character(x) && all(grepl("^[0-9]{4}-", x))) {
+    "; as.Date() makes dates of it, which 'read' does for files"
   }
 }
 

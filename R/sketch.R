@@ -57,8 +57,9 @@
 #'   function, a `DBI` result, an Arrow stream, files), or a plain list of
 #'   these, the parts; see [kme_sketch_sources].
 #' @param landmarks A [kme_landmarks()], a list of two for two variables, a
-#'   sketch that has them, points, or how many to choose from `x` (`NULL`: 300);
-#'   streams and parts take those made before.
+#'   sketch that has them, points, or how many to choose from `x` (`NULL`: 300),
+#'   which alone is for the formula method; streams and parts take those made
+#'   before.
 #' @param kernel,scale The kernel and the [units] where landmarks are chosen
 #'   here.
 #' @param ... Must be empty; in the formula method, arguments of the default
@@ -197,8 +198,12 @@ sketch_formula_arguments <- door_table(
     "a data frame with a formula (landmarks of other sources are made before,",
     "by kme_landmarks(~ a + b, data))"
   )),
-  landmarks = maybe(count()), kernel = maybe(definite_kernel),
-  scale = maybe(a_scale), na.action = drops_missing
+  landmarks = maybe(replace(count(), "words", paste(
+    "a number of landmarks to choose with a formula (kme_sketch(data,",
+    "landmarks) takes those made before)"
+  ))),
+  kernel = maybe(definite_kernel), scale = maybe(a_scale),
+  na.action = drops_missing
 )
 
 is_name <- \(x) is.character(x) && length(x) == 1L
@@ -324,9 +329,9 @@ formula_landmarks <- function(formula, data, options, home) {
   frame <- pilot_frame(data, pilot_size(options$pilot, options$kernel))
   call <- call("kme_landmarks", data = frame)
   if (length(formula) == 2L) {
-    read <- formula_sample(call, formula, frame, TRUE, home)
+    read <- formula_sample(call, formula, frame, TRUE, home, TRUE)
     landmarks <- choose_landmarks(read$x, options)
-    landmarks["terms"] <- list(read$terms)
+    landmarks$terms <- read$terms
     return(list(landmarks))
   }
   read <- formula_variables(call, formula, frame, TRUE, home, least = 2L)
