@@ -19,7 +19,8 @@
 #'   a vector (one column).
 #' @param kernel A kernel, such as [kernel_rbf()].
 #' @param scale The units of the columns, see [units].
-#' @param K A symmetric positive semi-definite matrix of kernel values.
+#' @param K A symmetric positive semi-definite matrix of kernel values; its row
+#'   names are those of the points.
 #' @param repair `NULL`, or what makes a matrix positive semi-definite that is
 #'   not, as similarities of strings or series often are: `"clip"` puts 0 in
 #'   place of negative eigenvalues (the nearest such matrix), `"shift"` adds as

@@ -47,7 +47,7 @@
 #' @param na.action [stats::na.fail()], which counts missing values in an error,
 #'   or [stats::na.omit()], which drops their rows.
 #' @param read,chunk For streams, see [kme_sketch_sources].
-#' @param formula A formula without response, `~ a + b`.
+#' @param formula A formula without response, `~ a + b`, also of factors.
 #' @param data A data frame, or a stream of data frames.
 #' @return An object of class `kme_landmarks`, a list with
 #' \item{variable}{what the landmarks are points of: a list with its `name` and

@@ -642,9 +642,9 @@ add_arrows <- function(picture, object, comps) {
   zero <- numeric(nrow(tips))
   picture$layers <- c(picture$layers, list(
     new_layer("arrows", x0 = zero, y0 = zero, x1 = tips[, 1L], y1 = tips[, 2L],
-              col = accent),
+              col = "firebrick"),
     new_layer("text", x = tips[, 1L], y = tips[, 2L], labels = rownames(tips),
-              col = accent, over = sign(tips[, 1L]))
+              col = "firebrick", over = sign(tips[, 1L]))
   ))
   picture
 }

@@ -31,7 +31,8 @@
 #'
 #' @section Columns of all kinds: Logical values are 0 and 1; dates, times and
 #' durations are days, whatever their unit; \pkg{bit64}'s integers are read
-#' exactly, sparse matrices of \pkg{Matrix} as dense ones. What comes round
+#' exactly, sparse matrices of \pkg{Matrix} as dense ones. In new data of a
+#' formula a date or time stays one. What comes round
 #' again, as the hour h of a day, is two columns, `cbind(cos(2 * pi * h / 24),
 #' sin(2 * pi * h / 24))`. Factors, ordered ones too, are refused but by tests
 #' of independence and landmarks, where levels are equal or not;

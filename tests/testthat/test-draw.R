@@ -102,10 +102,20 @@ test_that("arrows are correlations with the scores", {
   tips <- Find(\(layer) layer$kind == "arrows",
                fit_picture(fit, arrows = TRUE, comps = c(3, 1))$layers)$data
   # All in one scale, within the points.
-  scales <- c(tips$x1 / r[1:4, 1], tips$y1 / r[1:4, 2])
+  long <- order(-rowSums(r^2))[1:4]
+  scales <- c(tips$x1 / r[long, 1], tips$y1 / r[long, 2])
   expect_near(unname(scales), rep(scales[[1]], 8), 1e-12)
   expect_lt(max(abs(tips$x1)), max(abs(fit$scores[, 3])))
   expect_lt(max(abs(tips$y1)), max(abs(fit$scores[, 1])))
+  shown <- \(fit) {
+    Find(\(layer) layer$kind == "text",
+         fit_picture(fit, arrows = TRUE)$layers)$data$labels
+  }
+  some <- kernel_rbf(2, columns = c("hp", "mpg")) + kernel_linear(columns = 2)
+  expect_setequal(shown(kme_pca(x, some)), c("mpg", "cyl", "hp"))
+  fit <- kme_pca(scale(mtcars), ncomp = 2)
+  r <- sort(rowSums(cor(mtcars, fit$scores)^2), decreasing = TRUE)
+  expect_identical(shown(fit), names(r)[1:10])
 })
 
 test_that("axes of scores are equal, and an arch is said to be one", {

@@ -173,6 +173,22 @@ test_that("na.fail() counts missing values and says where they are", {
   refused(mmd_test(a ~ g, d, na.action = na.fail), "'a' must have no missing")
 })
 
+test_that("a time of a formula stays one in new data", {
+  d <- data.frame(t = as.POSIXct("2020-01-01", tz = "UTC") + 86400 * (1:9),
+                  a = c(2, 7, 1, 8, 2, 8, 1, 8, 2))
+  plain <- transform(d, t = as.numeric(t))
+  refused <- \(...) {
+    expect_error(..., "'t' of 'newdata' must be a date or time, or none",
+                 class = "kernmean_error_input")
+  }
+  fit <- kme(~ t + a, d)
+  refused(predict(fit, plain))
+  refused(predict(kme(~ t + a, plain, scale = TRUE), d))
+  refused(predict(kme(kme_sketch(~ t + a, d, 5)), plain))
+  days <- transform(d, t = as.Date(t))
+  expect_equal(predict(fit, days), predict(fit, d))
+})
+
 test_that("groups stand on either side of a formula", {
   d <- iris[c(1:8, 51:60, 101:109), ]
   d$id <- rep(1:9, 3)

@@ -12,7 +12,9 @@ test_that("a gram holds the kernel matrix, the kernel and the points", {
 test_that("as_gram() takes integers, names and classes", {
   k <- matrix(c(2L, 1L, 1L, 2L), 2, dimnames = list(c("a", "b"), c("a", "b")))
   g <- as_gram(structure(k, class = "mine"))
-  expect_equal(unname(as.matrix(g)), matrix(c(2, 1, 1, 2), 2))
+  expect_identical(as.matrix(g), k + 0)
+  expect_named(predict(kme(g)), c("a", "b"))
+  expect_identical(rownames(kme_pca(g)$scores), c("a", "b"))
   expect_type(g$K, "double")
   expect_null(attr(g$K, "class"))
 })
@@ -34,10 +36,10 @@ test_that("a repair makes a gram of a matrix, and says what it changed", {
   expect_error(as_gram(k), "repair = \"clip\" or \"shift\"",
                class = "kernmean_error_input")
   clipped <- as_gram(k, repair = "clip")
-  expect_equal(clipped$K, pairs$vectors %*% (pmax(pairs$values, 0) *
+  expect_equal(unname(clipped$K), pairs$vectors %*% (pmax(pairs$values, 0) *
                                                t(pairs$vectors)))
   shifted <- as_gram(k, repair = "shift")
-  expect_equal(shifted$K, unname(k) - diag(min(pairs$values), 5))
+  expect_equal(unname(shifted$K), unname(k) - diag(min(pairs$values), 5))
   for (g in list(clipped, shifted)) {
     expect_identical(g$repair$negative, sum(pairs$values < -1e-12))
     expect_equal(g$repair$least, min(pairs$values))

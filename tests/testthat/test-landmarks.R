@@ -196,6 +196,42 @@ test_that("frames are read by name, formulas by their terms", {
                unclass(basis)[3:5, ], ignore_attr = TRUE)
 })
 
+test_that("factors of a formula are those of a data frame", {
+  frame <- data.frame(a = x[, 1], g = factor(rep_len(c("u", "v"), nrow(x))),
+                      l = x[, 2] > 0)
+  for (columns in list(c("a", "g", "l"), c("a", "l"), "g")) {
+    formula <- stats::reformulate(columns)
+    set.seed(1)
+    own <- kme_landmarks(frame[columns], 8)
+    set.seed(1)
+    of <- kme_landmarks(formula, frame, 8)
+    text <- transform(frame, g = as.character(g))
+    expect_equal(landmark_points(of, text), landmark_points(own, text),
+                 ignore_attr = TRUE)
+    set.seed(1)
+    expect_equal(kme_sketch(formula, frame, 8)$sums,
+                 kme_sketch(frame, own)$sums)
+  }
+  set.seed(1)
+  twice <- kme_landmarks(~ I(2 * a) + g, frame, 8, rbf)
+  expect_equal(landmark_points(twice, frame)[, 1], 2 * frame$a,
+               ignore_attr = TRUE)
+  refused(kme_landmarks(~ a * g, frame), "column 'g' must be numeric")
+  refused(kme_sketch(~ a + g, frame, twice), "kme_sketch\\(data, landmarks\\)")
+})
+
+test_that("text that looks like dates is told what makes dates of it", {
+  file <- tempfile(fileext = ".csv")
+  on.exit(unlink(file))
+  utils::write.csv(data.frame(day = as.Date("2020-02-27") + 0:9), file,
+                   row.names = FALSE)
+  refused(kme_landmarks(file, 3), "as.Date\\(\\) makes dates of it")
+  read <- \(file) utils::read.csv(file, colClasses = "Date")
+  days <- sample_raw(kme_landmarks(file, 20, read = read)$variable$sample)
+  expect_setequal(days, as.numeric(as.Date("2020-02-27")) + 0:9)
+  expect_error(kme_landmarks(data.frame(a = c("2020-1", "x"))), "character$")
+})
+
 test_that("a factor that is read as another type is no new level", {
   frame <- data.frame(a = x[, 1], g = rep_len(c("F", "M"), nrow(x)))
   frame$g <- factor(frame$g)

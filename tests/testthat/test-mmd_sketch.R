@@ -152,6 +152,7 @@ test_that("bins are permuted as the points of their means", {
       expect_near(given$replicates, test$replicates, 1e-12)
     }
     expect_identical(test$parameter[["bins"]], 18)
+    expect_null(test$statistics)
   }
   # Of all rows in bins of one size the means are those of all rows.
   test <- mmd_test(sketch(bin = 5), B = 9)
@@ -246,7 +247,9 @@ test_that("the witness function is the difference of the embeddings", {
   drawn <- plot(test, "witness", n = 5, groups = c("c", "a"))
   z <- as.matrix(expand.grid(drawn$x, drawn$y))
   expect_near(as.vector(drawn$z), at(fits$c, z) - at(fits$a, z), 1e-10)
-  each <- plot(test, "witness", n = 5)$b
+  binned <- mmd_test(sketch(three, bin = 5), B = 9)
+  expect_output(print(summary(binned)), "groups = 3")
+  each <- plot(binned, "witness", n = 5)$b
   expect_near(as.vector(each$z),
               at(fits$b, z) - (at(fits$a, z) + at(fits$c, z)) / 2, 1e-10)
 })
