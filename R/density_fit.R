@@ -696,6 +696,7 @@ density_sample <- function(asked) {
   x <- asked$x
   mean <- asked$estimator
   fitted <- inherits(mean, "kme")
+  if (is_sum(asked$kernel)) check_closed_form(asked$kernel, sums = FALSE)
   sample <- if (inherits(x, "kme_sketch")) {
     sample_support(as_sample(x))
   } else if (fitted && !brings_kernel(x)) {

@@ -57,10 +57,9 @@ format_number <- function(x, digits = max(3L, getOption("digits") - 3L)) {
 }
 
 # Some words in a row, as far as they fit.
-shorten <- function(words, most = 4L) {
-  more <- length(words) > most
-  paste0(paste(words[seq_len(min(most, length(words)))], collapse = ", "),
-         if (more) ", ...")
+shorten <- function(words, most = 4L, sep = ", ") {
+  paste(c(utils::head(words, most), if (length(words) > most) "..."),
+        collapse = sep)
 }
 
 # "'a', 'b'"

@@ -52,8 +52,8 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     factor, words, numbers or times; `newdata`; `labels`, words at the points
 #'     or `TRUE` for their names; `arrows = TRUE`: the ten largest correlations
 #'     of the columns that the kernel sees with both components, in one scale),
-#'     `"spectrum"` (`npcs`), also by `screeplot()`. A note says where more than 60% of PC2 is a parabola in
-#'     PC1: an arch, of points along one curve.}
+#'     `"spectrum"` (`npcs`), also by `screeplot()`. A note says where more than
+#'     60% of PC2 is a parabola in PC1: an arch, of points along one curve.}
 #'   \item{[kme_cov()]}{`"spectrum"`, `"selection"`, `"scores"` (`groups`,
 #'     `labels`), `"weights"`.}
 #'   \item{[kme_fda()]}{`"regions"` of the classes for two columns (`n`),

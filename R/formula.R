@@ -211,13 +211,17 @@ bound_parts <- function(part) {
   if (is.call(part) && identical(part[[1L]], quote(cbind))) as.list(part)[-1L]
 }
 
-# Groups on this side that are numbers of which some come once: classes and
-# samples take two points or more. Bags may have one, unless the other side
-# would make groups.
+# Groups on this side that are numbers of which some come once, or more than
+# those on the other: classes and samples take two points or more. Bags may have
+# one, unless the other side would make groups.
 check_groups_of <- function(groups, points, formula, side, bags = FALSE) {
   once <- \(x) !all(is.na(x) | x %in% x[duplicated(x)])
   one <- NCOL(points) == 1L
-  if (is.numeric(groups) && once(groups) && !(bags && (!one || once(points)))) {
+  if (is.numeric(groups) && if (bags) {
+    once(groups) && one && !once(points)
+  } else {
+    once(groups) || one && length(unique(points)) < length(unique(groups))
+  }) {
     calls <- vapply(if (one) 2:3 else side, \(at) {
       formula[[at]] <- call("factor", formula[[at]])
       deparse1(formula)

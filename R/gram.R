@@ -96,6 +96,11 @@ as_gram <- function(K, ..., repair = NULL) {
   check_finite(K, "K")
   K <- unclass_matrix(K)
   storage.mode(K) <- "double"
+  if (max(abs(K)) > 0 && all(diag(K) == 0) && min(K) == 0) {
+    stop_input("'K' must hold kernel values and looks like distances D, with ",
+               "0 on its diagonal; as.dist(D) is read as these, and ",
+               "exp(-D^2/(2 s^2)) makes kernel values of them")
+  }
   if (is.null(repair)) {
     hint <- "; repair = \"clip\" or \"shift\" makes it so"
     return(seal_gram(new_gram(check_gram(K, "'K'", hint))))

@@ -75,7 +75,8 @@ check_closed_form <- function(kernel, sums = TRUE) {
   if (!has_closed_form(kernel) || !sums && is_sum(kernel)) {
     stop_input(
       "the embedding of a Gaussian mixture is known for RBF kernels and ",
-      "polynomial kernels up to degree 3", if (sums) " and sums of them",
+      "polynomial kernels up to degree 3", if (sums) " and sums of them" else
+        if (is_sum(kernel)) " (in a density for one alone, of all columns)",
       ", not for the ", format_kernel(kernel)
     )
   }

@@ -294,6 +294,10 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
                ", or one on its left, as factor(", names(variables)[1L],
                ") is")
   }
+  bound <- as.character(bound_parts(formula[[2L]]))
+  if (length(bound) > 4L) {
+    names(variables)[1L] <- paste0("cbind(", shorten(bound), ")")
+  }
   name <- names(variables)[1L]
   x <- check_data(plain_term(variables[[1L]]), name)
   check_groups_of(variables[[2L]], x, formula, 3L)

@@ -19,8 +19,10 @@
 #'   \item{`"novelty"`}{the one-class machine, whose limit is moved so that f is
 #'     negative for a share \eqn{\nu}{nu} (0.1 by default) of the bags that are
 #'     left out with their fold, and so for about that share of new normal bags.
-#'     With M bags none below 1/(M + 1) can be kept. Default without y, and then
-#'     `level2` is `"rbf"` by default.}
+#'     With M bags none below 1/(M + 1) can be kept, which print says. Where the
+#'     points' kernel falls to 0 with the distance, f is negative for bags far
+#'     from all, whatever \eqn{\nu}{nu}. Default without y, and then `level2` is
+#'     `"rbf"` by default.}
 #' }
 #' All but ridge regression need the package \pkg{kernlab}.
 #'
@@ -446,10 +448,11 @@ new_smm <- function(tuned, problem, arguments, on_gram) {
   }
   if (type == "novelty") {
     # Of a new normal bag, which is as likely to have any place among those left
-    # out, about a share nu is below the limit.
+    # out, about a share nu is below the limit, and bags far from all are.
     left_out <- left_out_values(g$K, problem, tuned$par)
     limit <- sort(left_out)[max(1, floor(tuned$par$nu * (length(bags) + 1) +
                                            1e-9))]
+    limit <- max(limit, least_limit(g, machine))
     machine$intercept <- machine$intercept - limit
     left_out <- of_bags(left_out[, 1L] - limit)
   }
@@ -478,6 +481,20 @@ new_smm <- function(tuned, problem, arguments, on_gram) {
   fields$on_gram <- on_gram
   # The package mildsvm has methods for its own class smm.
   new_fit("bag_smm", fields, also = "smm")
+}
+
+# Just above what is said of bags infinitely far from all, where the kernel
+# falls to 0: their inner products with others are 0, and their points may be as
+# far from each other.
+least_limit <- function(g, machine) {
+  height <- flat_diagonal(g$embedding$sample$kernel)
+  if (!is.null(height)) {
+    norm2 <- diag(g$inner)
+    least <- min(norm2, height / max(g$sizes))
+    far <- machine_values(machine, level_values(g$level2, t(0 * norm2), least,
+                                                norm2))
+    far + 1e-3 * (max(machine_values(machine, g$K)) - far)
+  }
 }
 
 # Classes or values from decision values.
@@ -898,6 +915,9 @@ fit_lines.bag_smm <- function(x, digits) {
         paste0(" (", max(x$folds), "-fold cross-validation)")
       }
     ),
+    if (x$type == "novelty" && x$nu * (x$n + 1) < 1) {
+      paste0("of ", x$n, " bags no nu below 1/", x$n + 1, " can be kept")
+    },
     if (x$type == "classification") {
       paste("classes", quoted(x$levels, 6L))
     },

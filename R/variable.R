@@ -356,7 +356,7 @@ formula_variables <- function(call, formula, data, no_action, home, least,
   }
   attr(layout, "groups") <- groups
   names(groups) <- vapply(groups, \(g) {
-    paste(names(frame)[g], collapse = " + ")
+    shorten(names(frame)[g], sep = " + ")
   }, "")
   rows <- if (.row_names_info(frame) > 0L) row.names(frame)
   list(variables = lapply(groups, \(g) bind_terms(frame[g], names(frame)[g],

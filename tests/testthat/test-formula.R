@@ -236,6 +236,12 @@ test_that("where either side could be groups the calls are shown", {
   for (code in expression(mmd_test(am ~ mpg, d), mmd_pairwise(am ~ mpg, d))) {
     refused(eval(code), "'mpg' is numeric.* factor\\(am\\) ~ mpg or am ~")
   }
+  # No value comes once, but the groups would be more than the values.
+  for (door in list(mmd_test, mmd_pairwise)) {
+    refused(door(am ~ few, d), "as in factor\\(am\\) ~ few or am ~")
+    expect_identical(levels(door(few ~ am, d, B = 39)$groups), c("0", "1"))
+  }
+  refused(kme_fda(few ~ am, d), "as in factor\\(few\\) ~ am or few ~")
   refused(mmd_test(am ~ mpg + wt, d), "one on its left, as factor\\(am\\) is")
   refused(kme_fda(mpg ~ wt, d), "'mpg' is numeric")
   refused(kme_fda(mpg ~ ., d), "in factor\\(mpg\\) ~ \\.$")
@@ -249,6 +255,21 @@ test_that("where either side could be groups the calls are shown", {
           "interaction\\(a, b\\)")
   refused(kme_fda(mpg + wt ~ factor(am), d), "cbind\\(a, b\\)")
   refused(mmd_test(mpg ~ nosuch, d), "'nosuch' not found")
+})
+
+test_that("of many columns the names of four are shown", {
+  for (door in list(mmd_test, mmd_pairwise)) {
+    expect_match(door(. ~ am, mtcars, B = 19, scale = TRUE)$data.name,
+                 "cbind(mpg, cyl, disp, hp, ...) by am: 0 (n", fixed = TRUE)
+  }
+  test <- hsic_test(. ~ factor(am), mtcars, B = 9, scale = TRUE)
+  expect_named(test$variables, c("mpg + cyl + disp + hp + ...",
+                                 "factor(am)"))
+  expect_identical(colnames(test$variables[[1]]$sample$x), names(mtcars)[-9])
+  # The first kernel is that of the left side.
+  expect_named(Filter(\(k) k$family == "rbf", hsic_test(
+    mpg ~ wt, mtcars, kernel_x = kernel_laplace(), B = 9
+  )$kernel), "wt")
 })
 
 test_that("a formula that comes second is told where it belongs", {

@@ -48,6 +48,9 @@ test_that("a repair makes a gram of a matrix, and says what it changed", {
     expect_identical(as_gram(g$K)$K, g$K)
     expect_output(print(g), "negative eigenvalue", fixed = TRUE)
   }
+  for (repair in list(NULL, "clip", "shift")) {
+    refused(as_gram(-k, repair = repair), "looks like distances")
+  }
   # Nothing is changed, or said, where nothing is wrong.
   fine <- tcrossprod(1:4)
   expect_null(as_gram(fine, repair = "clip")$repair)

@@ -184,6 +184,8 @@ test_that("penalties that cannot be, weights and folds that are NA", {
   nested <- \(...) iv_nested(a, b, c, d, y, ...)
   refused(nested(lambda_c = -1, mu_g = 1, mu_h = 1), "'lambda_c' must be")
   refused(nested(w = replace(w, 4, NA)), "'w' must have no missing")
+  refused(iv_nested(a, b, c, d, replace(y, 4, NA)),
+          "1 NA; 'subset' says which rows have it")
   refused(nested(mu_g = 1), "'mu_h' must be")
   refused(nested(preset = "nnpiv", mu_g = 1, mu_h = 1),
           "'mu_g' must not be given when 'preset'")

@@ -195,6 +195,7 @@ test_that("sums print their parts, and say what they cannot do", {
     kme(flowers, kernel_rbf(columns = 1:2), scale = "whiten")
     kme(flowers, both, "mkme")
     kme_density(flowers, both)
+    kme_density(flowers, kernel_rbf(columns = 1:2))
     preimage(kme_pca(flowers, both))
     mmd_test(flowers[1:30, ], flowers[31:75, ], kernel = both,
              bandwidths = "fuse")

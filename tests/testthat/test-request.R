@@ -84,7 +84,7 @@ test_that("sparse matrices are read as dense ones, where these fit", {
   expect_identical(check_data(sparse != 0), (dense != 0) + 0)
   fit <- kme(sparse, rbf)
   expect_identical(predict(fit, sparse[2:3, 2:1]), predict(fit, dense[2:3, ]))
-  expect_identical(as_gram(Matrix::crossprod(sparse))$K,
+  expect_identical(unname(as_gram(Matrix::crossprod(sparse))$K),
                    unname(crossprod(dense)))
   before <- options(kernmean.memory = 10)
   on.exit(options(before))
@@ -180,7 +180,7 @@ test_that("a matrix that is no Gram matrix is refused with its defect", {
     as_gram(as.data.frame(k)), as_gram(replace(k, 3, NA)), gram(gram(x, rbf))
   ))
   refused(as_gram(matrix(-1)), "positive semi-definite")
-  refused(as_gram(k - diag(6)), "positive semi-definite")
+  refused(as_gram(k - 2 * diag(6)), "positive semi-definite")
 })
 
 test_that("mixtures must be mixtures, for a kernel with closed forms", {

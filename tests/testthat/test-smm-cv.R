@@ -210,11 +210,38 @@ test_that("the limit of novelty is that of bags left out", {
     losses <- losses_R(unname(g$K), folds, nu, \(k, at, rows, par) {
       ksvm_at(k, at, "decision", type = "one-svc", nu = par)
     }, \(decision, out) decision)
+    # That of 6 points far from all, and from each other, is below 0, too.
+    far <- exp((diag(g$inner) + 1 / 6) / (-2 * g$level2$bandwidth^2))
+    values <- ksvm_at(unname(g$K), rbind(far, g$K), "decision",
+                      type = "one-svc", nu = nu)
     # That of the floor(21 nu)-th of 20 is 0, the smallest at least.
-    limit <- sort(losses)[max(1, floor(21 * nu))]
+    limit <- max(sort(losses)[max(1, floor(21 * nu))],
+                 0.999 * values[1] + 0.001 * max(values))
     expect_equal(unname(fit$left_out), losses[, 1] - limit, tolerance = 1e-6)
-    expect_identical(sum(fit$left_out < 0), as.integer(max(0, 21 * nu - 1)))
+    # One left-out bag is stranger than these, whatever nu.
+    expect_identical(sum(fit$left_out < 0), as.integer(max(1, 21 * nu - 1)))
   }
+})
+
+test_that("bags infinitely far from all are novel, whatever was left out", {
+  skip_if_not_installed("kernlab")
+  # The second bag is alone: left out it is as far from all as a bag can be.
+  bags <- lapply(c(0, 9, 0.1, 0.2, 0.3), \(at) cbind(a = at + (-3:3) / 10))
+  far <- list(one = bags[[1]] + 1e6, wide = (bags[[1]] + 1) * 1e6)
+  for (level2 in c("linear", "cosine", "rbf", "laplace", "poly")) {
+    for (kernel in list(kernel_rbf(0.3), kernel_laplace(0.3))) {
+      fit <- smm(bags, kernel = kernel, level2 = level2, folds = 1:5)
+      expect_identical(as.vector(predict(fit, far)), rep("novel", 2))
+      expect_identical(as.vector(fitted(fit)), rep("normal", 5))
+      expect_lt(fit$left_out[[2]], 0)
+    }
+  }
+  expect_output(print(fit), "of 5 bags no nu below 1/6 can be kept")
+  quiet <- capture.output(print(smm(bags, kernel = kernel, nu = 1 / 6)))
+  expect_false(any(grepl("can be kept", quiet)))
+  # A linear kernel falls nowhere: its limit is that of bags left out alone.
+  fit <- smm(bags, kernel = kernel_linear(), folds = 1:5, scale = TRUE)
+  expect_identical(min(fit$left_out), 0)
 })
 
 test_that("folds come as a number or as a vector of any names", {
