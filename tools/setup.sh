@@ -103,7 +103,8 @@ absent() {
     cat(names[!there])' "$@" 2>/dev/null
 }
 
-# Installs those that are missing; `left` is what could not be had.
+# Installs those that are missing; `left` is what could not be had. Where apt has packages
+# built, those that are wanted only are not compiled from CRAN, which takes minutes.
 get_packages() {
   left=
   [ $# -gt 0 ] || return 0
@@ -116,7 +117,8 @@ get_packages() {
         debian="$debian r-cran-$(echo "$package" | tr '[:upper:]' '[:lower:]')"
       done
       apt_get $debian
-      left=$(absent $left) ;;
+      left=$(absent $left)
+      [ -z "${built_only-}" ] || return 0 ;;
   esac
   [ -n "$left" ] || return 0
   make_lib
@@ -139,7 +141,9 @@ need_packages() {
 }
 
 want_packages() {
+  built_only=yes
   get_packages "$@"
+  built_only=
   [ -z "$left" ] || echo "going on without the R packages: $left" >&2
 }
 
