@@ -40,9 +40,9 @@ static double evaluate(const km_kernel *kernel, size_t d, size_t tiles, int fold
   for (size_t i = 0; i < KM_TILE_COLS * d; i++) points[i] = sin((double) i);
   double *half_norms = points + KM_TILE_COLS * d;
   for (size_t i = 0; i < KM_TILE_COLS; i++) half_norms[i] = 1;
-  const km_point_set rows = {points, half_norms, KM_TILE_ROWS};
-  const km_point_set columns = {points, half_norms, KM_TILE_COLS};
-  const km_tile_job job = {rows, columns, d, k};
+  const km_point_set rows = {points, half_norms, KM_TILE_ROWS, 0};
+  const km_point_set columns = {points, half_norms, KM_TILE_COLS, 0};
+  const km_tile_job job = {rows, columns, d, d, k};
   for (size_t t = 0; t < tiles; t++) {
     km_simd()->tile(kernel, &job);
     if (fold) km_simd()->add_rows(k, KM_TILE_ROWS, NULL, sums);
