@@ -125,9 +125,8 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
         statistics[c("values", "scale")] <- list(bins$size * statistics$values,
                                                  bins$size * statistics$scale)
       }
-      if (!is.null(statistics$table)) {
-        statistics$table$value <- bins$size * statistics$table$value
-      }
+      table <- statistics$table
+      if (length(table)) statistics$table$value <- bins$size * table$value
     }
     law <- mmd_null(bins, options, scheme, statistics)
   } else {

@@ -198,10 +198,9 @@ sketch_formula_arguments <- door_table(
     "a data frame with a formula (landmarks of other sources are made before,",
     "by kme_landmarks(~ a + b, data))"
   )),
-  landmarks = maybe(replace(count(), "words", paste(
-    "a number of landmarks to choose with a formula (kme_sketch(data,",
-    "landmarks) takes those made before)"
-  ))),
+  landmarks = maybe(replace(count(), "words",
+    "a whole number with a formula (kme_sketch(data, landmarks) takes others)"
+  )),
   kernel = maybe(definite_kernel), scale = maybe(a_scale),
   na.action = drops_missing
 )

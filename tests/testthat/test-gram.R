@@ -36,8 +36,8 @@ test_that("a repair makes a gram of a matrix, and says what it changed", {
   expect_error(as_gram(k), "repair = \"clip\" or \"shift\"",
                class = "kernmean_error_input")
   clipped <- as_gram(k, repair = "clip")
-  expect_equal(unname(clipped$K), pairs$vectors %*% (pmax(pairs$values, 0) *
-                                               t(pairs$vectors)))
+  expect_equal(unname(clipped$K),
+               pairs$vectors %*% (pmax(pairs$values, 0) * t(pairs$vectors)))
   shifted <- as_gram(k, repair = "shift")
   expect_equal(unname(shifted$K), unname(k) - diag(min(pairs$values), 5))
   for (g in list(clipped, shifted)) {
