@@ -425,9 +425,11 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   y <- asked$y
   blank <- if (is.numeric(y) && length(y) == n) which(!is.finite(y) & !rows$d)
   if (length(blank)) y[blank] <- 0
-  y <- check_outcome(y, n, hint = if (!nested) na_hint else
-    if (is.null(asked$subset)) "; 'subset' says which rows have it" else
-      " but in rows outside the first moment")
+  y <- check_outcome(y, n, hint = if (nested) {
+    ", in rows of the first moment, which 'subset' says"
+  } else {
+    na_hint
+  })
   w <- if (!is.null(asked$w)) check_outcome(asked$w, n, "w", NULL)
   landmarks <- control$landmarks
   if (length(landmarks) && (max(landmarks) > n || identical(landmarks, 1L) &&

@@ -491,9 +491,9 @@ least_limit <- function(g, machine) {
   if (!is.null(height)) {
     norm2 <- diag(g$inner)
     least <- min(norm2, height / max(g$sizes))
-    far <- machine_values(machine, level_values(g$level2, t(0 * norm2), least,
-                                                norm2))
-    far + 1e-3 * (max(machine_values(machine, g$K)) - far)
+    far <- level_values(g$level2, t(0 * norm2), least, norm2)
+    values <- machine_values(machine, rbind(far, g$K))
+    0.999 * values[1L] + 0.001 * max(values)
   }
 }
 
@@ -915,8 +915,8 @@ fit_lines.bag_smm <- function(x, digits) {
         paste0(" (", max(x$folds), "-fold cross-validation)")
       }
     ),
-    if (x$type == "novelty" && x$nu * (x$n + 1) < 1) {
-      paste0("of ", x$n, " bags no nu below 1/", x$n + 1, " can be kept")
+    if (isTRUE(x$nu * (x$n + 1) < 1)) {
+      paste0("nu is below 1/", x$n + 1, ", the least that can be kept")
     },
     if (x$type == "classification") {
       paste("classes", quoted(x$levels, 6L))

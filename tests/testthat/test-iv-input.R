@@ -185,7 +185,7 @@ test_that("penalties that cannot be, weights and folds that are NA", {
   refused(nested(lambda_c = -1, mu_g = 1, mu_h = 1), "'lambda_c' must be")
   refused(nested(w = replace(w, 4, NA)), "'w' must have no missing")
   refused(iv_nested(a, b, c, d, replace(y, 4, NA)),
-          "1 NA; 'subset' says which rows have it")
+          "1 NA, in rows of the first moment, which 'subset' says")
   refused(nested(mu_g = 1), "'mu_h' must be")
   refused(nested(preset = "nnpiv", mu_g = 1, mu_h = 1),
           "'mu_g' must not be given when 'preset'")

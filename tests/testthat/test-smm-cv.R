@@ -236,7 +236,7 @@ test_that("bags infinitely far from all are novel, whatever was left out", {
       expect_lt(fit$left_out[[2]], 0)
     }
   }
-  expect_output(print(fit), "of 5 bags no nu below 1/6 can be kept")
+  expect_output(print(fit), "nu is below 1/6, the least that can be kept")
   quiet <- capture.output(print(smm(bags, kernel = kernel, nu = 1 / 6)))
   expect_false(any(grepl("can be kept", quiet)))
   # A linear kernel falls nowhere: its limit is that of bags left out alone.
