@@ -22,7 +22,8 @@ check_formula <- function(formula, data, dots = NULL, sides = NULL) {
 # The call of a formula method, in which "a" and ~ a stand for the column a of
 # what tells units apart.
 name_columns <- function(call) {
-  for (unit in intersect(names(call), c("blocks", "clusters", "id"))) {
+  units <- c("blocks", "clusters", "id", "weights")
+  for (unit in intersect(names(call), units)) {
     value <- call[[unit]]
     if (is.call(value) && identical(value[[1L]], quote(`~`)) &&
           length(value) == 2L && is.name(value[[2L]])) {

@@ -13,7 +13,8 @@
 #' regression of the features of X on Z.
 #'
 #' `mu = NULL` tries 30 values of \eqn{\mu/n}{mu/n} (`"l2"`: of \eqn{\mu}{mu})
-#' from \eqn{10^{-5}}{10^-5} to 1 by cross-validation: g from the rows outside a
+#' from \eqn{10^{-5}}{10^-5} to 1 (method "weak": 41 from \eqn{10^{-6}}{10^-6}
+#' to 100) by cross-validation: g from the rows outside a
 #' fold, the criterion \eqn{r'Pr/t^2}{r'Pr/t^2} of the residuals \eqn{r} of the
 #' t rows of the fold, with P made of these rows alone, its mean over folds.
 #' \eqn{\lambda/n}{lambda/n} and \eqn{\mu/n}{mu/n} stay the same between folds
@@ -34,15 +35,18 @@
 #' @param select `"cv"`, or `NULL` for it where there is more than one penalty.
 #' @param rule `"paired"`, `"1se"` or `"min"`, see below; `NULL`: `"paired"`,
 #'   and `"min"` for nested fits and with a preset.
-#' @param folds A number of folds, of rows next to each other (in each of the
-#'   subsets of a nested fit), or the fold of each row (of those that `subset`
-#'   and `na.action` leave). Where rows come in an order such folds differ, and
-#'   the penalty is chosen too large: a warning of class
-#'   `kernmean_warning_folds` says so, and `folds = sample(rep_len(1:6, n))`
-#'   helps.
+#' @param folds A number of folds (`NULL`: 6), to which rows are dealt in a
+#'   fixed order that has nothing to do with theirs, in each level of an
+#'   instrument that is a factor and each of the subsets of a nested fit;
+#'   `"blocks"` of rows next to each other, for time series, and so for presets
+#'   and a `method = "classic"` that was asked for (where rows come in an order
+#'   such folds differ, as a warning of class `kernmean_warning_folds` says); or
+#'   the fold of each row (of those that `subset` and `na.action` leave).
 #' @param intercept Center y by its mean, which is added to the functions?
 #'   `NULL`: where no `mu`, no preset and no `w` is given, or an `update()` is
 #'   of a fit where it was.
+#' @param correct The share \eqn{\alpha}{alpha} of the correction of
+#'   [rkhs_iv()], from 0 to 1; `NULL` by the strength of the instruments.
 #' @param landmarks A number of landmarks, or their row numbers: the functions
 #'   of all blocks are restricted to the sections of these points (Nyström).
 #'   They
@@ -68,8 +72,9 @@
 #' x <- z + rnorm(300)
 #' rkhs_iv(x, sin(x), z, control = iv_control(rule = "min", landmarks = 50))
 #' @export
-iv_control <- function(select = NULL, rule = NULL, folds = 6, intercept = NULL,
-                       landmarks = NULL, features = NULL, scale = NULL,
+iv_control <- function(select = NULL, rule = NULL, folds = NULL,
+                       intercept = NULL, correct = NULL, landmarks = NULL,
+                       features = NULL, scale = NULL,
                        tol_learner = sqrt(.Machine$double.eps),
                        tol_instrument = NULL, progress = interactive()) {
   structure(request(iv_settings)[TRUE], class = "iv_control")
@@ -86,10 +91,10 @@ a_share <- new_kind("a number from 0 to below 1",
 iv_settings <- door_table(
   "iv_control", select = maybe(choice("cv")),
   rule = maybe(choice("paired", "1se", "min")),
-  folds = new_kind("a number, or the fold of each row", \(x) {
+  folds = maybe(new_kind("a number, \"blocks\", or the fold of each row", \(x) {
     length(x) != 1L || !anyNA(x)
-  }),
-  intercept = maybe(flag),
+  })),
+  intercept = maybe(flag), correct = maybe(number(0, 1)),
   landmarks = maybe(some_rows),
   features = maybe(count()), scale = maybe(a_scale), tol_learner = a_share,
   tol_instrument = maybe(a_share), progress = flag,
@@ -126,16 +131,49 @@ iv_settings <- door_table(
 #' two-stage least squares to the digits of a print.
 #'
 #' Factors have the kernel that is 1 for equal levels and 0 for others; beside
-#' numeric columns the product of both. For additive controls use their dummies,
-#' of [stats::model.matrix()].
+#' numeric columns the product of both. Controls that are additive and linear
+#' are `controls`.
 #'
-#' @section Inference:
-#' There are no standard errors, bands or tests for weak instruments.
-#' `summary()` gives, for each moment, the criterion \eqn{r'Pr/n} and the share
-#' of the residuals' sum of squares that the instruments explain, about tr P/n
-#' where they have nothing to do with each other. Weak instruments show in a
-#' flat criterion and a large penalty: what they do not identify is shrunk to a
-#' constant.
+#' @section Weak instruments and inference:
+#' With `method = "weak"`, the default where no preset, `penalty = "l2"` or pair
+#' of penalties is given, kernels are centered and g has a straight part: with F
+#' and \eqn{\Phi}{Phi} the features of Z and X (and, before these,
+#' \eqn{\sqrt{s}}{sqrt(s)} times the standardized numeric columns of X) as
+#' residuals of 1 and the controls, \eqn{P = F(F'F + \lambda I)^{-1}F'}{P = F
+#' (F'F + lambda I)^(-1) F'} and D its diagonal, \deqn{A = \Phi'(P - \alpha
+#' D)\Phi,\quad \theta = (A_+ + \mu I)^{-1}\Phi'(P - \alpha D)y,}{A = Phi'(P -
+#' alpha D)Phi, theta = (A_+ + mu I)^(-1) Phi'(P - alpha D) y,} \eqn{A_+} the
+#' part of A with positive eigenvalues. D is what each row predicts of itself,
+#' by which weak or many instruments let the regression of y on x into g;
+#' \eqn{\alpha = 0}{alpha = 0} is Estimator 1 on centered kernels, \eqn{\alpha =
+#' 1}{alpha = 1} for straight lines the jackknife estimator JIVE2, between them
+#' a k-class.
+#'
+#' The strength of the instruments decides, which knows nothing of y:
+#' \eqn{F_\phi = \mathrm{tr}(\Phi'P\Phi)/\mathrm{tr}(\Phi'D\Phi)}{F_phi =
+#' tr(Phi'P Phi)/tr(Phi'D Phi)} over the share of the features that is left
+#' unexplained, and F of the linear columns likewise, of the direction that is
+#' explained least. Both are about 1 for instruments that say nothing. Then
+#' \eqn{\alpha = 1/F}{alpha = 1/F}, F the smaller of the two and at least 1, and
+#' \eqn{s = 30/\max(1, F_\phi)^2}{s = 30/max(1, F_phi)^2} (times tr K/n): what
+#' weak instruments identify is at most a line, and where they are strong the
+#' kernel alone is used.
+#'
+#' A warning of class `kernmean_warning_weak` says that g is not identified,
+#' where the features are not predicted beyond chance (p above .05, by a gamma
+#' law of the ratio), or that the instruments are weak (F below 3). The print
+#' also has r'Pr of the residuals over its mean where \eqn{E[r \mid Z] = 0}{E[r
+#' | Z] = 0}, a test of overidentification whatever the variances are: a small p
+#' says that the instruments are not valid, or that g is shrunk too much.
+#'
+#' `predict(interval = TRUE)` and `plot()` have pointwise intervals from the
+#' sandwich \eqn{\sum_i l_i(x)^2 e_i^2}{sum_i l_i(x)^2 e_i^2}, with \eqn{g(x) =
+#' l(x)'y}{g(x) = l(x)'y} and residuals e, of clusters with their sums. They
+#' belong to a fit with a sixteenth of the cross-validated minimum of the
+#' penalty (or of the penalty given), so that its bias is small beside its
+#' error, and lie around that fit, not around the curve that is shown, which may
+#' leave them. They do not cover what no instrument sees, nor g where
+#' instruments are weak: `vignette("iv")` has the coverage in simulations.
 #'
 #' @section Cost: Exact fits write \eqn{K = FF'} by a pivoted Cholesky factor of
 #' r columns (far less than n for smooth kernels of few columns):
@@ -194,6 +232,20 @@ iv_settings <- door_table(
 #'   choose among by cross-validation, see [iv_control()].
 #' @param ... In the default method, must be empty; in the formula method,
 #'   arguments of the default method by name.
+#' @param method `"weak"` or `"classic"`: the estimator as it is printed,
+#'   without centering and correction; `NULL`: see below. Nested fits, `penalty
+#'   = "l2"` and presets are classic.
+#' @param linear The scale s of the linear part of g; 0 for none, `Inf` for one
+#'   that is not penalized (as 1e6), `NULL` by the strength of the instruments.
+#' @param controls Exogenous controls that enter g linearly and are instruments
+#'   of themselves: a vector, matrix or data frame, factors as dummies; in the
+#'   formula method a one-sided formula, `~ age + region`. They are partialled
+#'   out, with the constant.
+#' @param clusters The cluster of each row, or a variable of `data` (`id`,
+#'   `"id"` or `~ id`): they stay together in folds, the correction takes away
+#'   what each predicts of itself, and errors are of their sums.
+#' @param weights Positive weights of rows, or a variable of `data`, taken with
+#'   mean 1.
 #' @param preset `"nnpiv"`: penalties, kernels and cross-validation by the rules
 #'   of the authors' code, see below, or a list of other values for these:
 #'   `delta_scale` (5), `delta_exp` (0.4), `alpha_scale` and `gamma` (2, or
@@ -202,7 +254,8 @@ iv_settings <- door_table(
 #' @param control What experts set, see [iv_control()]: the search for
 #'   penalties, landmarks and random features, units, tolerances.
 #' @param formula `y ~ x1 + x2 | z1 + z2`, a dot after the bar for the
-#'   regressors, as in `. - x1 + z1`.
+#'   regressors, as in `. - x1 + z1`; or in three parts, `y ~ exogenous |
+#'   endogenous | instruments`.
 #' @param data,subset,na.action As in [stats::model.frame()]; missing values are
 #'   an error by default.
 #' @return An object of class `rkhs_iv`, a list with
@@ -210,7 +263,11 @@ iv_settings <- door_table(
 #'   needed; with random features `NULL`}
 #' \item{fitted.values, residuals}{g at the points, and y - g}
 #' \item{lambda, mu, penalty}{the penalties}
-#' \item{intercept}{the mean of y that was taken out, or 0}
+#' \item{intercept}{what is added to the function of kernels (and line)}
+#' \item{controls}{their coefficients}
+#' \item{strength}{a data frame: `F`, `F_linear`, `df` (tr P, the directions of
+#'   the instruments), `r.squared`, `p.value`; of method "weak", as the next}
+#' \item{correct, linear, error}{alpha, s, and what intervals are made of}
 #' \item{criterion}{\eqn{r'Pr/n}}
 #' \item{rank}{by block, the dimension of the space of functions}
 #' \item{rule, alpha_scale}{how the penalty was chosen, and that of a preset}
@@ -255,7 +312,9 @@ rkhs_iv <- function(x, ...) {
 #' @rdname rkhs_iv
 #' @export
 rkhs_iv.default <- function(x, y, z, kernel = NULL, penalty = c("norm", "l2"),
-                            lambda = NULL, mu = NULL, ..., preset = NULL,
+                            lambda = NULL, mu = NULL, ..., method = NULL,
+                            linear = NULL, controls = NULL, clusters = NULL,
+                            weights = NULL, preset = NULL,
                             control = iv_control()) {
   asked <- request(iv_arguments)
   fit_instruments(asked, c(a = "x", d = "z"), list(d = asked$lambda), asked$mu)
@@ -283,7 +342,12 @@ a_preset <- maybe(new_kind(paste(
 iv_arguments <- door_table(
   "rkhs_iv.default", x = anything, y = anything, z = anything,
   kernel = anything, penalty = choice("norm", "l2"), lambda = a_lambda,
-  mu = penalties, preset = a_preset, control = an_iv_control,
+  mu = penalties, method = maybe(choice("weak", "classic")),
+  linear = maybe(new_kind("a number of at least 0, or Inf", \(x) {
+    is.numeric(x) && length(x) == 1L && isTRUE(x >= 0)
+  }, as.double)),
+  controls = anything, clusters = anything, weights = anything,
+  preset = a_preset, control = an_iv_control,
   rules = list(when("preset", lambda = NULL, mu = NULL)),
   aside = c("x", "y", "z"),
   hints = stats::setNames(
@@ -387,7 +451,7 @@ rkhs_iv_nested.default <- function(a, b, c, d, y, w = NULL, subset = NULL,
     stop_input("'mu_h' must be as many values as 'mu_g', all the same finite ",
                "multiple of its")
   }
-  if (isTRUE(asked$control$intercept) && !is.null(asked$w)) {
+  if (isTRUE(asked[["control"]]$intercept) && !is.null(asked$w)) {
     stop_input("'intercept' must not be TRUE with 'w', which would move the ",
                "second moment")
   }
@@ -412,7 +476,7 @@ nested_arguments <- door_table(
 # iv_fit.R.
 fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   nested <- length(called) > 2L
-  control <- asked$control
+  control <- asked[["control"]]
   preset <- asked$preset
   if (is.null(control$rule)) {
     control$rule <- if (nested || !is.null(preset)) "min" else "paired"
@@ -420,6 +484,13 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   blocks <- read_blocks(asked[sort(called)], asked$kernel, control$scale,
                         preset)
   n <- blocks[[1L]]$sample$n
+  method <- iv_method(asked, nested, mu, lambda)
+  weights <- read_row_weights(asked$weights, n)
+  clusters <- asked$clusters
+  if (!is.null(clusters)) {
+    clusters <- check_each(clusters, n, "clusters", "rows")
+    clusters <- factor(number_codes(clusters))
+  }
   rows <- moment_rows(asked$subset, n)
   # Rows outside the first moment need no outcome.
   y <- asked$y
@@ -443,12 +514,56 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   if (is.null(center)) center <- is.null(c(mu, preset, w))
   lambda[lengths(lambda) == 0L] <- if (asked$penalty == "l2") 0 else
     if (is.null(preset)) "gcv" else NA
-  task <- list(called = called, y = unname(y), w = unname(w),
+  task <- list(called = called, method = method, y = unname(y),
+               in_blocks = !is.null(preset) ||
+                 identical(asked$method, "classic"),
+               correct = control$correct, linear = asked$linear,
+               clusters = clusters, weights = if (method == "weak") weights,
+               design = read_design(asked$controls, n, weights), w = unname(w),
                rows = rows[c("d", if (nested) "c")], penalty = asked$penalty,
                control = control, preset = preset, center = center,
                blocks = blocks, drawn = drawn,
                lambda = lambda, mu = c(mu, preset$alpha_scale), ratio = ratio)
   fit_task(task, blocks, replace(y, blank, NA), stored(asked))
+}
+
+# What only method "weak" has must not be given with another.
+iv_method <- function(asked, nested, mu, lambda) {
+  own <- c(list(correct = asked[["control"]]$correct),
+           asked[intersect(c("linear", "controls", "clusters", "weights"),
+                           names(asked))])
+  own <- names(Filter(Negate(is.null), own))
+  classic <- nested || asked$penalty == "l2" || !is.null(asked$preset)
+  method <- asked$method
+  if (is.null(method)) {
+    given <- length(mu) == 1L && is.numeric(lambda[[1L]]) && !length(own)
+    method <- if (classic || given) "classic" else "weak"
+  }
+  if (method == "weak" && classic) {
+    stop_input("'method' must not be \"weak\" with penalty = \"l2\" or a ",
+               "preset")
+  }
+  if (method == "classic" && length(own)) {
+    stop_input("'", own[1L], "' must be NULL but in fits of rkhs_iv() with ",
+               "method = \"weak\"")
+  }
+  if (method == "weak" && isFALSE(asked[["control"]]$intercept)) {
+    stop_input("'intercept' must not be FALSE but with method = \"classic\"")
+  }
+  method
+}
+
+# Positive, with mean 1.
+read_row_weights <- function(weights, n) {
+  if (is.null(weights)) {
+    return(rep(1, n))
+  }
+  weights <- check_outcome(weights, n, "weights", NULL)
+  if (any(weights <= 0)) {
+    stop_input("'weights' must be positive numbers, not ",
+               format_number(min(weights)))
+  }
+  unname(weights / mean(weights))
 }
 
 # --- Reading -----------------------------------------------------------------
@@ -536,9 +651,18 @@ moment_rows <- function(subset, n) {
 
 #' @rdname rkhs_iv
 #' @export
-rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...) {
-  fit_moments(rkhs_iv.default, match.call(expand.dots = FALSE), formula, data,
-              missing(na.action), parent.frame(), c(x = 0L, z = 1L), ...)
+rkhs_iv.formula <- function(formula, data = NULL, subset, na.action, ...,
+                            controls = NULL, clusters = NULL, weights = NULL) {
+  call <- match.call(expand.dots = FALSE)
+  call$controls <- NULL
+  if (!is.null(controls) && !(inherits(controls, "formula") &&
+                                length(controls) == 2L)) {
+    stop_input("'controls' must be a formula of variables in 'data', as in ",
+               "~ age + region, not ", describe(controls))
+  }
+  fit_moments(rkhs_iv.default, name_columns(call), formula, data,
+              missing(na.action), parent.frame(), c(x = 0L, z = 1L), ...,
+              .controls = controls)
 }
 
 #' @rdname rkhs_iv_nested
@@ -555,25 +679,29 @@ rkhs_iv_nested.formula <- function(formula, data = NULL, w = NULL,
 # The fit of a door to the variables of a formula. .of: its blocks, and for each
 # the number of that which a dot in it stands for, 0 where there must be none.
 fit_moments <- function(.door, .call, .formula, .data, .no_action, .home, .of,
-                        ...) {
+                        ..., .controls = NULL) {
   check_formula(.formula, .data, ...names(), c(names(.of), "y"))
-  parts <- iv_parts(.formula, .data, .of)
+  parts <- iv_parts(.formula, .data, .of, .controls)
   frame <- formula_frame(.call, parts$terms, .data, .no_action, .home)
   rows <- if (.row_names_info(frame) > 0L) row.names(frame)
   y <- plain_term(frame[[1L]])
   # Of nested fits rows outside the first moment need none.
   if (length(.of) == 2L) y <- check_outcome(y, nrow(frame), names(frame)[1L])
   if (!is.null(rows)) names(y) <- rows
+  controls <- parts$groups$controls
   fit <- do.call(.door, c(
-    lapply(parts$groups, \(g) {
+    lapply(parts$groups[names(.of)], \(g) {
       bind_terms(frame[g], names(frame)[g], rows, named = TRUE)
     }),
-    list(y = y), Filter(length, list(w = frame[["(w)"]],
-                                     subset = frame[["(moment)"]])), list(...)
+    if (length(controls)) list(controls = frame[controls]),
+    list(y = y), Filter(length, list(
+      w = frame[["(w)"]], subset = frame[["(moment)"]],
+      clusters = frame[["(clusters)"]], weights = frame[["(weights)"]]
+    )), list(...)
   ), quote = TRUE)
   fit$terms <- keep_constants(structure(
     attr(frame, "terms"), groups = parts$groups,
-    extra = as.list(.call)[c("w", "moment")]
+    extra = as.list(.call)[c("w", "moment", "clusters", "weights")]
   ), .data)
   fit$na.action <- attr(frame, "na.action")
   fit
@@ -581,7 +709,7 @@ fit_moments <- function(.door, .call, .formula, .data, .no_action, .home, .of,
 
 # list(terms of y ~ all variables, groups: the columns of its frame that are in
 # each block).
-iv_parts <- function(formula, data, of) {
+iv_parts <- function(formula, data, of, controls = NULL) {
   # What stands between the bars.
   sides <- list()
   right <- formula[[length(formula)]]
@@ -590,6 +718,11 @@ iv_parts <- function(formula, data, of) {
     right <- right[[2L]]
   }
   sides <- c(right, sides)
+  # As ivreg() has it: exogenous | endogenous | instruments.
+  if (length(of) == 2L && length(sides) == 3L) {
+    sides <- list(call("+", sides[[2L]], sides[[1L]]),
+                  call("+", sides[[3L]], sides[[1L]]))
+  }
   shape <- if (length(of) == 2L) {
     paste("'formula' must be y ~ regressors | instruments, with exogenous",
           "regressors on both sides, as in y ~ x1 + x2 | x2 + z1")
@@ -598,6 +731,10 @@ iv_parts <- function(formula, data, of) {
   }
   if (length(formula) != 3L || length(sides) != length(of)) stop_input(shape)
   names(sides) <- names(of)
+  if (!is.null(controls)) {
+    sides$controls <- controls[[2L]]
+    of <- c(of, controls = 0L)
+  }
   layout_of <- \(...) {
     part <- stats::as.formula(as.call(list(quote(`~`), ...)))
     environment(part) <- environment(formula)

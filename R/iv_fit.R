@@ -17,31 +17,53 @@
 # regression of L'y on L'F_A (norm) or on L'Q_A, Q_A an orthonormal basis of the
 # range of F_A (l2): of moments alone, which add up over rows.
 
-is_nested <- \(task) "b" %in% names(task$called)
-is_norm <- \(task) task$penalty == "norm"
-
 # The fit of a task. `y` is the outcome as the fit shows it.
 fit_task <- function(task, blocks, y, arguments) {
   nested <- is_nested(task)
   task$maps <- make_maps(task, blocks)
+  if (task$method == "weak") task$straight <- straight_columns(blocks[["x"]])
   width <- map_width(task)
   check_memory(width, width, "use landmarks = or features =",
                copies = if (nested) 20 else 8, what = "work on features")
-  whole <- row_moments(task, seq_along(y))
+  weak <- task$method == "weak"
+  chosen <- penalty_values(task)
+  folds <- if (length(chosen) > 1L) iv_folds(task)
+  parts <- NULL
+  if (weak) {
+    task$partial <- partial_out(task)
+    rows <- split(seq_along(y), if (is.null(folds)) 0 * y else folds)
+    parts <- lapply(rows, \(i) row_moments(task, i))
+    whole <- Reduce(moments_with, parts)
+  } else {
+    whole <- row_moments(task, seq_along(y))
+  }
   check_result(whole, "a moment of the features", "'y' and of the blocks")
   searched <- names(Filter(\(ridge) identical(ridge, "gcv"), task$lambda))
-  stage <- lapply(whole[searched], first_stage, task$maps$a$r)
+  stage <- lapply(whole[searched], first_stage, task$maps$a$r,
+                  if (weak) task$design, if (weak) ncol(task$straight) else 0L)
   check_result(stage, "the criterion of the first stage", "'x' and 'z'")
   task$lambda[searched] <- lapply(stage, \(s) s$lambda[which.min(s$gcv)])
+  if (weak) {
+    parts <- Map(\(part, i) {
+      part$d$own <- own_moments(task, whole, i)
+      part
+    }, parts, rows)
+    whole <- Reduce(moments_with, parts)
+    strength <- iv_strength(task, whole)
+    known <- warn_weak(task, strength)
+    rule <- strength_rule(strength, block_trace(task, "a") / length(y))
+    for (name in names(rule)) {
+      if (is.null(task[[name]])) task[[name]] <- rule[[name]]
+    }
+  }
   if (is.null(task$ratio)) {
     task$ratio <- if (is_norm(task) && is.null(task$preset))
       block_trace(task, "b") / block_trace(task, "a") else 1
   }
-  chosen <- penalty_values(task)
   unit <- penalty_rule(task, whole$n)$mu
   cv <- NULL
   if (length(chosen) > 1L) {
-    search <- search_penalty(task, whole, chosen)
+    search <- search_penalty(task, whole, chosen, folds, parts, !weak || known)
     chosen <- search$value
     cv <- structure(data.frame(mu = search$table$value * unit,
                                search$table[-1L]),
@@ -49,7 +71,7 @@ fit_task <- function(task, blocks, y, arguments) {
   }
   system <- iv_system(task, whole, task$rows$d)
   mu <- chosen * unit
-  solved <- check_result(solve_system(system, mu), "the solution",
+  solved <- check_result(system$solve(system, mu), "the solution",
                          "'y' and of the blocks")
   lambda <- vapply(names(task$rows), \(of) {
     penalty_rule(task, whole[[of]]$n, of)$lambda
@@ -61,10 +83,23 @@ fit_task <- function(task, blocks, y, arguments) {
     most <- adversary_theta(task, whole[[of]], of, solved$theta, system$mean)
     map_values(task$maps[[of]], map_function(task$maps[[of]], most), most)
   }))
+  errors <- if (weak) {
+    least <- if (is.null(cv)) mu else cv$mu[which.min(cv$score)]
+    c(weak_errors(task, whole, system, solved$theta$g, least),
+      list(map = small_map(task$maps$a), partial = task$partial$a,
+           slopes = attr(task$straight, "slopes")))
+  }
   maps <- task$maps[c("a", if (nested) "b")]
   theta <- lapply(solved$theta, drop)
-  functions <- stats::setNames(Map(map_function, maps, theta), names(theta))
-  fitted <- system$mean +
+  functions <- stats::setNames(Map(map_function, maps, theta,
+                                   list(task$straight, NULL)[seq_along(maps)]),
+                               names(theta))
+  added <- intercept <- system$mean
+  if (weak) {
+    intercept <- intercept - drop(product(task$partial$a, as.matrix(theta$g)))
+    added <- drop(product(task$design, as.matrix(intercept)))
+  }
+  fitted <- added +
     do.call(cbind, Map(map_values, maps, functions, theta))
   rows <- names(y)
   if (is.null(rows)) rows <- rownames(blocks[[task$called[["a"]]]]$sample$x)
@@ -76,16 +111,23 @@ fit_task <- function(task, blocks, y, arguments) {
     coefficients = lapply(functions, `[[`, "weights"), fitted.values = g,
     residuals = residuals, penalty = task$penalty,
     lambda = c(lambda = lambda[["d"]]), mu = c(mu = mu),
-    intercept = system$mean, criterion = solved$criterion[1L] / whole$n,
+    intercept = intercept[1L], criterion = solved$criterion[1L] / whole$n,
     rank = stats::setNames(system$ranks, task$called[names(system$ranks)]),
     cv = cv, first_stage = if (nested) stage else stage$d,
     rule = if (!is.null(cv)) task$control$rule,
     alpha_scale = if (!is.null(task$preset)) chosen, functions = functions,
     adversary = adversary,
     blocks = blocks, kernels = lapply(blocks, \(block) block$sample$kernel),
-    y = y, n = length(y), centered = task$center,
+    y = y, n = length(y), method = task$method, centered = task$center,
     landmarks = task$control$landmarks, arguments = arguments
   )
+  if (weak) {
+    fields$controls <- stats::setNames(intercept, colnames(task$design))[-1L]
+    fields$design <- attributes(task$design)[c("terms", "levels", "means")]
+    fields$strength <- strength
+    fields[c("correct", "linear")] <- task[c("correct", "linear")]
+    fields$error <- errors
+  }
   if (!nested) {
     return(new_fit("rkhs_iv", fields))
   }
@@ -103,107 +145,16 @@ fit_task <- function(task, blocks, y, arguments) {
 # tr K, which is n for kernels with k(x, x) = 1.
 block_trace <- \(task, of) sum(sample_diagonal(task$maps[[of]]$sample))
 
-# --- Moments -----------------------------------------------------------------
-
-# Of some rows: list(n, d, c, range), d and c those of a moment (see
-# action_moments()), range the F'F of the learners where the penalty needs it.
-row_moments <- function(task, rows) {
-  learners <- intersect(c("a", "b"), names(task$maps))
-  c(list(n = length(rows)),
-    sapply(names(task$rows), \(of) action_moments(task, rows, of),
-           simplify = FALSE),
-    if (!is_norm(task)) list(range = lapply(task$maps[learners], \(map) {
-      sum_panels(task, rows, \(i) list(cross(map_features(map, i))))[[1L]]
-    })))
-}
-
-# The moments of the instrument's features F with the columns of a moment's
-# regression, over its rows among these: list(n, gram: F'F, with: F'[Z, t, 1],
-# square: Z_j'Z_j), Z the features of learners, t the target. The second moment
-# has zeros for the last two.
-action_moments <- function(task, rows, of) {
-  maps <- task$maps
-  rows <- rows[task$rows[[of]][rows]]
-  c(list(n = length(rows)), sum_panels(task, rows, \(i) {
-    f <- map_features(maps[[of]], i)
-    z <- map_features(maps$a, i)
-    target <- cbind(task$y[i], 1)
-    if (of == "c") {
-      if (!is.null(task$w)) z <- task$w[i] * z
-      z <- cbind(-z, map_features(maps$b, i))
-      target[] <- 0
-    }
-    list(gram = cross(f), with = cross(f, cbind(z, target)),
-         square = column_dots(z))
-  }))
-}
-
-sum_panels <- function(task, rows, value) {
-  sums <- NULL
-  for (i in feature_panels(rows, map_width(task))) {
-    sums <- if (is.null(sums)) value(i) else Map(`+`, sums, value(i))
-  }
-  sums
-}
-
-map_width <- \(task) max(vapply(task$maps, `[[`, 1, "r"))
-
-# The moments of the rows that are left.
-moments_without <- function(whole, part) {
-  if (is.list(whole)) Map(moments_without, whole, part) else whole - part
-}
-
 # --- Small systems -----------------------------------------------------------
-
-# L'z of a moment for right sides F'z, scaled to all rows: R'^{-1} F'z, R'R =
-# F'F + lambda I, without the ridge S^{-1/2} V'F'z. list(rank, x).
-apply_root <- function(task, moments, of, right) {
-  moment <- moments[[of]]
-  lambda <- penalty_rule(task, moment$n, of)$lambda
-  scale <- sqrt(moments$n / moment$n)
-  lower <- if (lambda > 0) cholesky(moment$gram, lambda)
-  if (!is.null(lower)) {
-    return(list(rank = min(nrow(lower), moment$n),
-                x = scale * solve_lower(lower, right)))
-  }
-  tolerance <- if (lambda > 0) 0 else task$control$tol_instrument
-  if (is.null(tolerance)) tolerance <- moment$n * .Machine$double.eps
-  s <- kept_spectrum(moment$gram, tolerance)
-  list(rank = min(length(s$values), moment$n),
-       x = scale / sqrt(s$values + lambda) * cross(s$vectors, right))
-}
-
-# (G + lambda I)^-1 times the right sides for the Gram matrix, or moment, of n
-# rows of an instrument, without the ridge G^+.
-solve_action <- function(task, gram, n, of, right) {
-  lambda <- penalty_rule(task, n, of)$lambda
-  lower <- if (lambda > 0) cholesky(gram, lambda)
-  if (!is.null(lower)) {
-    return(solve_factored(lower, right))
-  }
-  tolerance <- if (lambda > 0) 0 else task$control$tol_instrument
-  if (is.null(tolerance)) tolerance <- n * .Machine$double.eps
-  s <- kept_spectrum(gram, tolerance)
-  product(s$vectors, cross(s$vectors, right) / (s$values + lambda))
-}
-
-# The coefficients of the function of the instruments that is farthest from
-# orthogonal to the residuals v = g - y (or h - wg): the maximizer of mean(2vf -
-# f^2) - lambda |f|^2/n over the rows of the moment, (F'F + lambda I)^-1 F'v.
-adversary_theta <- function(task, moment, of, theta, mean) {
-  solve_action(task, moment$gram, moment$n, of, product(moment$with, rbind(
-    theta$g, if (of == "c") theta$h, -1, mean
-  )))
-}
-
-# Without a base the identity.
-times <- \(x, y) if (is.null(x)) y else if (is.null(y)) x else product(x, y)
 
 # The regression of an estimator: list(x, t; first: how many rows are the first
 # moment's; bases: what turns its coefficients into those of features, NULL for
 # the identity; ranks; ratio; mean: of y, taken out). The columns of h are
 # scaled by the root of the ratio. `first`: the rows of the first moment.
 iv_system <- function(task, moments, first) {
+  if (task$method == "weak") {
+    return(weak_system(task, moments))
+  }
   mean <- if (task$center) mean(task$y[first]) else 0
   bases <- lapply(moments$range, \(gram) {
     s <- kept_spectrum(gram, task$control$tol_learner)
@@ -228,7 +179,7 @@ iv_system <- function(task, moments, first) {
     t <- c(t, numeric(nrow(c)))
   }
   list(x = x, t = t, first = size, bases = bases, ranks = ranks,
-       ratio = task$ratio, mean = mean)
+       ratio = task$ratio, mean = mean, solve = solve_system)
 }
 
 # min |t - X theta|^2 + mu |theta|^2 for each mu: list(theta, a column each; of
@@ -239,14 +190,8 @@ solve_system <- function(system, mu) {
   dual <- nrow(x) <= ncol(x)
   square <- if (dual) tcross(x) else cross(x)
   right <- if (dual) as.matrix(system$t) else cross(x, system$t)
-  rounding <- nrow(square) * .Machine$double.eps * max(diag(square))
   lower <- if (length(mu) == 1L) cholesky(square, mu)
-  if (!all(mu > rounding) || length(mu) == 1L && is.null(lower)) {
-    stop_kernmean("numeric", "the penalty ",
-                  format_number(min(mu) * min(1, system$ratio)),
-                  " is lost in the rounding of the normal equations; take a ",
-                  "larger one")
-  }
+  check_penalty(square, mu, length(mu) == 1L && is.null(lower), system$ratio)
   theta <- if (length(mu) == 1L) {
     solve_factored(lower, right)
   } else {
@@ -272,6 +217,7 @@ solve_system <- function(system, mu) {
 # --- Penalties ---------------------------------------------------------------
 
 first_stage_grid <- 10^seq(-6, 0, length.out = 25)
+weak_grid <- 10^seq(-6, 2, length.out = 41)
 own_grid <- 10^seq(-5, 0, length.out = 30)
 authors_grid <- 10^seq(-1, 4, length.out = 30)
 
@@ -279,21 +225,24 @@ authors_grid <- 10^seq(-1, 4, length.out = 30)
 # features on the instrument, in units of the trace of its Gram matrix: data
 # frame(lambda, gcv). Of the learners, the first with `first` features, each
 # counts alike, whatever the units of its kernel are.
-first_stage <- function(moment, first) {
+first_stage <- function(moment, first, design = NULL, straight = 0L) {
   n <- moment$n
   s <- kept_spectrum(moment$gram, 0)
   columns <- seq_along(moment$square)
-  learner <- 1 + (columns > first)
-  total <- tapply(moment$square, learner, sum)
+  columns <- columns[columns > straight]
+  learner <- 1 + (columns > straight + first)
+  total <- tapply(moment$square[columns], learner, sum)
   weight <- ifelse(total > 0, 1 / total, 0)[learner]
   explained <- drop(product(
     cross(s$vectors, moment$with[, columns, drop = FALSE])^2, as.vector(weight)
   ))
-  grid <- sum(s$values) * first_stage_grid
+  grid <- sum(s$values) * if (is.null(design)) first_stage_grid else
+    c(first_stage_grid, 10^(1:4 / 4))
   down <- outer(s$values, grid, `+`)
   left <- sum(total > 0) -
     colSums(explained * (s$values + rep(2 * grid, each = nrow(down))) / down^2)
-  freedom <- pmax(1 - colSums(s$values / down) / n, 0)
+  free <- if (is.null(design)) 0 else ncol(design)
+  freedom <- pmax(1 - (free + colSums(s$values / down)) / n, 0)
   data.frame(lambda = grid, gcv = pmax(left, 0) / n / freedom^2)
 }
 
@@ -307,8 +256,6 @@ first_stage <- function(moment, first) {
 # gamma, of exp(-gamma |x - y|^2), is a number or "auto", see nnpiv_kernel().
 nnpiv_preset <- list(delta_scale = 5, delta_exp = 0.4, alpha_scale = NULL,
                      gamma = 2)
-
-preset_delta <- \(preset, n) preset$delta_scale * n^-preset$delta_exp
 
 # exp(-gamma |x - y|^2); of "auto" 1/(2 gamma) is the median distance of all
 # pairs, each point with itself included.
@@ -348,29 +295,17 @@ nnpiv_bandwidth <- function(x) {
   sqrt(middle)
 }
 
-# Penalties in units of the matrix grow with the number of rows. For n rows
-# list(lambda: of a moment, mu: the factor of a grid, which is for all rows or
-# alpha_scale, score: what the authors multiply the criterion by).
-penalty_rule <- function(task, n, of = "d") {
-  norm <- is_norm(task)
-  if (is.null(task$preset)) {
-    return(list(lambda = task$lambda[[of]] * n / sum(task$rows[[of]]),
-                mu = if (norm) n / length(task$y) else 1, score = 1))
-  }
-  delta <- preset_delta(task$preset, n)
-  first <- norm && !is_nested(task)
-  score <- if (first) 2 * n * delta^2 else 1
-  list(lambda = if (first) n * delta^2 else as.double(norm),
-       mu = delta^4 / score, score = score)
-}
-
 # The values to choose among. attr "wider": those beyond either end.
 penalty_values <- function(task) {
   select <- !is.null(task$control$select)
   values <- sort(unique(task$mu))
   if (!length(values)) {
     if (is.null(task$preset)) {
-      values <- own_grid * if (is_norm(task)) block_trace(task, "a") else 1
+      unit <- if (is_norm(task)) block_trace(task, "a") else 1
+      if (task$method == "weak") {
+        return(structure(weak_grid * unit, wider = list()))
+      }
+      values <- own_grid * unit
       return(structure(values, wider = wider_grid(values)))
     }
     # The authors look beyond an end in nested fits alone, by one value.
@@ -390,16 +325,18 @@ penalty_values <- function(task) {
 # the rows outside it.
 
 # As of tune_grid(), with a warning where the best is an end.
-search_penalty <- function(task, whole, values) {
-  folds <- iv_folds(task)
+search_penalty <- function(task, whole, values, folds, parts, known = TRUE) {
   rule <- task$control$rule
   search <- tune_grid(
-    values, \(values) held_out_scores(task, whole, folds, values), rule,
+    values, \(values) held_out_scores(task, whole, folds, values, parts),
+    rule,
     attr(values, "wider"), 1e-24 * mean(task$y[task$rows$d]^2)
   )
   end <- search$border
   given <- is.null(attr(values, "wider"))
-  if (search$highest && !identical(end, "largest")) {
+  if (!known && (search$highest || identical(end, "largest"))) {
+    # A warning of weak instruments has said so.
+  } else if (search$highest && !identical(end, "largest")) {
     warn_kernmean(
       "rule = \"", rule, "\" takes the largest penalty that was ",
       if (given) "given; try larger ones" else paste0(
@@ -431,11 +368,21 @@ iv_folds <- function(task) {
     # In the order in which they come.
     of <- factor(of, unique(of))
   } else {
-    count <- take(folds, count(2L))
+    blocks <- identical(folds, "blocks") || task$in_blocks
+    count <- if (is_number(folds)) take(folds, count(2L)) else 6L
     strata <- if (is.null(task$preset)) Reduce(\(d, c) d + 2L * c, rows) else
       rep(1L, length(task$y))
-    of <- factor(make_folds(length(task$y), count, "blocks", strata),
-                 seq_len(count))
+    if (task$method == "weak" && is_factor_variable(task$blocks$z)) {
+      level <- max.col(task$blocks$z$sample$x, "first")
+      strata <- level * (tabulate(level)[level] >= 2 * count)
+    }
+    of <- if (is.null(task$clusters)) {
+      make_folds(length(task$y), count, if (blocks) "blocks" else "hashed",
+                 strata)
+    } else {
+      cluster_folds(task$clusters, count)
+    }
+    of <- factor(of, seq_len(count))
   }
   lacks <- lapply(rows, \(r) table(of[r]) %in% c(0L, sum(r)))
   bad <- levels(of)[Reduce(`|`, lacks)]
@@ -445,7 +392,7 @@ iv_folds <- function(task) {
                "outside it; they are lacking for fold '", bad[1L], "' of ",
                nlevels(of), ", for ", count_of(length(of), "row"))
   }
-  if (!by_row) warn_sorted(of, task)
+  if (!by_row && blocks) warn_sorted(of, task)
   factor(of, setdiff(levels(of), bad))
 }
 
@@ -519,20 +466,23 @@ task_without <- function(task, rows) {
 
 # Held-out criteria: folds in rows, values in columns. `whole`: the moments of
 # all rows.
-held_out_scores <- function(task, whole, folds, grid) {
+held_out_scores <- function(task, whole, folds, grid, parts) {
   n <- length(task$y)
   anew <- has_own_maps(task)
-  scores <- lapply_shown(split(seq_len(n), folds), \(rows) {
+  each <- split(seq_len(n), folds)
+  scores <- lapply_shown(seq_along(each), \(k) {
+    rows <- each[[k]]
     if (anew) task <- task_without(task, rows)
-    held <- row_moments(task, rows)
+    held <- if (is.null(parts)) row_moments(task, rows) else parts[[k]]
     train <- if (!anew) moments_without(whole, held) else
       row_moments(task, setdiff(seq_len(n), rows))
     system <- iv_system(task, train, replace(task$rows$d, rows, FALSE))
-    theta <- solve_system(system, grid * penalty_rule(task, train$n)$mu)$theta
+    theta <- system$solve(system, grid * penalty_rule(task, train$n)$mu)$theta
     # r'Pr/t^2 of the t rows of the fold, P made anew from them.
     parts <- lapply(names(task$rows), \(of) {
       right <- product(held[[of]]$with, rbind(
-        theta$g, if (of == "c") theta$h, -1, system$mean
+        theta$g, if (of == "c") theta$h, -1,
+        matrix(system$mean, length(system$mean), length(grid))
       ))
       colSums(apply_root(task, held, of, right)$x^2)
     })
@@ -551,7 +501,8 @@ warn_linear <- function(task) {
     kernel <- sample$kernel
     rows <- task$rows[[of]]
     if (of %in% c("a", "b")) {
-      if (is_linear(kernel) && kernel$offset == 0 && !is_scaled(kernel) &&
+      if (task$method == "classic" && is_linear(kernel) &&
+            kernel$offset == 0 && !is_scaled(kernel) &&
             # The columns of dummies add up to a constant.
             max(abs(qr.resid(qr(sample$x), rep(1, sample$n)))) >= 1e-8) {
         warn_kernmean("the functions of kernel_linear() have no constant: ",

@@ -142,6 +142,20 @@ map_features <- function(map, i) {
   )
 }
 
+# C'F for a matrix with a row for each point.
+map_sums <- function(map, c) {
+  sums <- 0
+  before <- map$kind == "landmark"
+  for (i in feature_panels(seq_len(nrow(c)), map$r)) {
+    sums <- sums + cross(c[i, , drop = FALSE], if (before) {
+      landmark_values(map$sample, i, map$centers)
+    } else {
+      map_features(map, i)
+    })
+  }
+  if (before) product(sums, map$root) else sums
+}
+
 fourier_features <- function(map, x) {
   sqrt(2 / map$r) * cos(product(cbind(unname(x), 1),
                                 rbind(map$omega, map$offset)))
@@ -150,7 +164,14 @@ fourier_features <- function(map, x) {
 # What is kept of a function of the features: list(weights of all n points, 0 of
 # those that are no centers, centers), or of random features list(r, omega,
 # offset, theta).
-map_function <- function(map, theta) {
+map_function <- function(map, theta, straight = NULL) {
+  if (length(straight)) {
+    line <- seq_len(ncol(straight))
+    rest <- map_function(map, theta[setdiff(seq_along(theta), line)])
+    return(c(rest, list(slopes = drop(product(
+      attr(straight, "slopes"), as.matrix(theta[line])
+    )))))
+  }
   column <- as.matrix(theta)
   weights <- switch(
     map$kind,
@@ -171,23 +192,52 @@ map_values <- function(map, f, theta) {
   if (!is.null(f$weights) && !stores_gram(map$sample)) {
     return(function_at(f, map$sample, own_points(map$sample)))
   }
-  unlist(lapply(feature_panels(seq_len(map$sample$n), map$r), \(i) {
-    product(map_features(map, i), as.matrix(theta))
+  theta <- as.matrix(theta[length(theta) - map$r + seq_len(map$r)])
+  values <- unlist(lapply(feature_panels(seq_len(map$sample$n), map$r), \(i) {
+    product(map_features(map, i), theta)
   }))
+  add_slopes(values, f, map$sample$x)
+}
+
+add_slopes <- function(values, f, z) {
+  if (length(f$slopes)) values + drop(product(z, as.matrix(f$slopes))) else
+    values
 }
 
 # Its values at new points of the sample that it was fitted to.
 function_at <- function(f, sample, new) {
-  if (is.null(f$weights)) {
-    return(drop(product(fourier_features(f, new$z), as.matrix(f$theta))))
-  }
-  weights <- as.matrix(f$weights[f$centers])
-  as.vector(if (is.null(new$values)) {
-    fold_apply(sample$kernel, new$z, sample$x[f$centers, , drop = FALSE],
-               weights)
+  values <- if (is.null(f$weights)) {
+    drop(product(fourier_features(f, new$z), as.matrix(f$theta)))
   } else {
-    product(new$values[, f$centers, drop = FALSE], weights)
-  })
+    weights <- as.matrix(f$weights[f$centers])
+    as.vector(if (is.null(new$values)) {
+      fold_apply(sample$kernel, new$z, sample$x[f$centers, , drop = FALSE],
+                 weights)
+    } else {
+      product(new$values[, f$centers, drop = FALSE], weights)
+    })
+  }
+  add_slopes(values, f, new$z)
+}
+
+# What is kept of a map for features of new points of its sample.
+small_map <- function(map) {
+  if (map$kind == "exact") map$root <- map$factor[map$centers, , drop = FALSE]
+  map[intersect(c("kind", "r", "centers", "root", "omega", "offset"),
+                names(map))]
+}
+
+point_features <- function(map, sample, new) {
+  k <- if (!is.null(map$root)) {
+    if (is.null(new$values)) {
+      fold_store(sample$kernel, new$z, sample$x[map$centers, , drop = FALSE])
+    } else {
+      new$values[, map$centers, drop = FALSE]
+    }
+  }
+  switch(map$kind, exact = t(solve_lower(map$root, t(k))),
+         landmark = product(k, map$root), indicator = new$z,
+         fourier = fourier_features(map, new$z))
 }
 
 panel_cells <- 2^20

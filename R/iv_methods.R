@@ -7,7 +7,9 @@
 #'
 #' New points are measured by the bandwidths and units of the fit. Far from all
 #' points of the sample the functions of kernels with a bandwidth tend to the
-#' intercept, 0 where there is none.
+#' intercept, with method `"weak"` to a straight line, which a warning says.
+#' Intervals are pointwise, around a fit with a smaller penalty, see
+#' [rkhs_iv()]; that fit is their middle, and `fit` may lie outside.
 #'
 #' @param object A fit.
 #' @param newdata New points, with the columns of `x` by name; for a fit by
@@ -16,8 +18,12 @@
 #'   `a`, `b` or both of these, or of a formula a data frame with the columns of
 #'   both. Without it, the points of the sample.
 #' @param ... Must be empty.
-#' @return `rkhs_iv()`: the values of g, with the names of the rows. A nested
-#'   fit: a matrix with the columns `g` and `h`, or one of them.
+#' @param interval Give intervals?
+#' @param level Their level.
+#' @return `rkhs_iv()`: the values of g and of the linear controls (at their
+#'   means where `newdata` has none of them), with the names of the rows; with
+#'   `interval` a matrix with the columns `fit`, `lwr` and `upr`. A nested fit:
+#'   a matrix with the columns `g` and `h`, or one of them.
 #' @details Cost: the kernel values of the new points and at most r points of
 #'   the sample, r the rank of the block (m landmarks or features).
 #' @seealso [glossary]
@@ -25,26 +31,84 @@
 #' fit <- rkhs_iv(faithful$waiting, faithful$eruptions, faithful$waiting)
 #' predict(fit, c(50, 60, 70))
 #' @export
-predict.rkhs_iv <- function(object, newdata, ...) {
+predict.rkhs_iv <- function(object, newdata, ..., interval = FALSE,
+                            level = 0.95) {
   check_dots(...)
   same_version(object)
+  interval <- take(interval, flag)
+  level <- take(level, number(0, 1, open = TRUE))
+  if (interval && is.null(object$error)) {
+    stop_input("'interval' must be FALSE but for fits of rkhs_iv() with ",
+               "method = \"weak\"")
+  }
   if (missing(newdata)) {
-    return(fitted(object))
+    values <- fitted(object)
+    return(if (!interval) values else stats::napredict(
+      object$na.action, iv_interval(
+        object, level, object$fitted.values,
+        own_points(object$blocks$x$sample),
+        new_design(object, object$arguments$controls, object$n)
+      )
+    ))
   }
   if (is_nested_fit(object)) {
     return(nested_values(object, newdata))
   }
-  if (is.null(object$terms)) {
-    return(iv_values(object, "g", newdata))
+  controls <- NULL
+  names <- NULL
+  if (!is.null(object$terms)) {
+    if (!is.data.frame(newdata)) {
+      stop_input("'newdata' must be a data frame for a fit by formula, not ",
+                 describe(newdata))
+    }
+    if (.row_names_info(newdata) > 0L) names <- row.names(newdata)
+    controls <- control_data(object, newdata)
+    newdata <- read_term(object$terms, newdata, 1L, named = TRUE)
   }
-  if (!is.data.frame(newdata)) {
-    stop_input("'newdata' must be a data frame for a fit by formula, not ",
-               describe(newdata))
+  new <- block_newdata(object$blocks$x, newdata, "x")
+  values <- point_values(object, "g", new)
+  design <- new_design(object, controls, length(values))
+  if (length(object$controls)) {
+    values <- values + drop(product(design[, -1L, drop = FALSE],
+                                    as.matrix(object$controls)))
   }
-  values <- iv_values(object, "g", read_term(object$terms, newdata, 1L,
-                                             named = TRUE))
-  if (.row_names_info(newdata) > 0L) names(values) <- row.names(newdata)
-  values
+  if (!is.null(names)) names(values) <- names
+  if (interval) iv_interval(object, level, values, new, design) else values
+}
+
+# The controls in new data, NULL where it has none of them.
+control_data <- function(object, newdata) {
+  layout <- object$terms
+  group <- attr(layout, "groups")$controls
+  used <- unlist(lapply(as.list(attr(layout, "variables"))[group + 1L],
+                        all.vars))
+  if (any(used %in% names(newdata))) {
+    read_term(layout, newdata, "controls", named = TRUE)
+  }
+}
+
+# Pointwise: matrix(fit, lwr, upr), around the values of the fit that the errors
+# are of.
+iv_interval <- function(object, level, values, new, design) {
+  error <- object$error
+  sample <- object$blocks$x$sample
+  half <- stats::qnorm((1 + level) / 2)
+  ends <- lapply(row_panels(seq_along(values), 4096), \(i) {
+    part <- lapply(new[intersect(c("z", "values"), names(new))], \(m) {
+      m[i, , drop = FALSE]
+    })
+    at <- design[i, , drop = FALSE]
+    phi <- point_features(error$map, sample, part)
+    if (length(error$slopes)) phi <- cbind(product(part$z, error$slopes), phi)
+    phi <- cbind(at, phi - product(at, error$partial))
+    middle <- product(phi, as.matrix(c(error$mean, error$theta)))
+    squares <- rowSums(product(phi, error$covariance) * phi)
+    width <- half * error$unit * sqrt(pmax(squares, 0))
+    cbind(middle - width, middle + width)
+  })
+  ends <- do.call(rbind, ends)
+  structure(cbind(fit = unname(values), lwr = ends[, 1L], upr = ends[, 2L]),
+            dimnames = list(names(values), c("fit", "lwr", "upr")))
 }
 
 nested_values <- function(object, newdata) {
@@ -93,17 +157,26 @@ block_newdata <- function(block, newdata, name) {
 # The values of a function at new data of its block.
 iv_values <- function(object, f, newdata) {
   name <- function_block(object, f)
-  block <- object$blocks[[name]]
-  new <- block_newdata(block, newdata, name)
+  point_values(object, f, block_newdata(object$blocks[[name]], newdata, name))
+}
+
+point_values <- function(object, f, new) {
+  block <- object$blocks[[function_block(object, f)]]
   part <- object$functions[[f]]
   values <- function_at(part, block$sample, new)
-  far <- sum(values == 0)
-  if (far > 0L && any(part$weights != 0) && knows_points(block$sample) &&
+  if (any(part$weights != 0) && knows_points(block$sample) &&
         has_unit_diagonal(block$sample$kernel)) {
-    warn_kernmean(
-      "for ", far, " of ", length(values), " new points all kernel values ",
-      "are 0: they are far from the sample, which says nothing of them"
-    )
+    far <- sum(fold_apply(block$sample$kernel, new$z,
+                          block$sample$x[part$centers, , drop = FALSE],
+                          matrix(1, length(part$centers))) < 0.01)
+    if (far > 0L) {
+      warn_kernmean(
+        "for ", far, " of ", length(values), " new points all kernel values ",
+        "are nearly 0: they are far from the sample, which says nothing of ",
+        "them, and values return to the ",
+        if (any(part$slopes != 0)) "straight line of the fit" else "intercept"
+      )
+    }
   }
   stats::setNames(values + object$intercept, new$names)
 }
@@ -156,10 +229,12 @@ fitted.rkhs_iv <- function(object, type = c("function", "adversary"), ...) {
 #' of Estimator 1 is multiplied by \eqn{2t\delta_t^2}{2 t delta_t^2}); for
 #' nested fits the sum over both moments. It compares fits on the same new rows:
 #' its level depends on their number and on P. Fits with landmarks or random
-#' features have the exact P here.
+#' features have the exact P here. Of method `"weak"` P is that of residuals of
+#' the controls and a constant, and rows have no weights.
 #'
 #' @param object A fit of [rkhs_iv()] or [rkhs_iv_nested()].
-#' @param newdata `list(x = , y = , z = )`; for a fit by formula a data frame
+#' @param newdata `list(x = , y = , z = )`, with `controls` where the fit has
+#'   them; for a fit by formula a data frame
 #'   with all of its variables; else for a nested fit `list(a = , b = , c = ,
 #'   d = , y = )`, and where the fit has them `w` and `subset`.
 #' @param ... Must be empty.
@@ -189,6 +264,14 @@ score <- function(object, newdata, ...) {
   n <- NROW(data$y)
   values <- if (nested) predict(object, data[c("a", "b")]) else
     cbind(g = iv_values(object, "g", data$x))
+  # As in the fit, what is not to be explained is taken out.
+  design <- if (identical(object$method, "weak")) {
+    new_design(object, data$controls, n)
+  }
+  if (length(object$controls) && n == nrow(values)) {
+    values <- values + product(design[, -1L, drop = FALSE],
+                               as.matrix(object$controls))
+  }
   rows <- moment_rows(data$subset, nrow(values))
   # Rows outside the first moment need no outcome.
   if (is.numeric(data$y) && n == nrow(values)) {
@@ -203,7 +286,7 @@ score <- function(object, newdata, ...) {
   task <- list(
     called = if (nested) c(a = "a", b = "b") else c(a = "x"), y = object$y,
     penalty = object$penalty, preset = object$arguments$preset,
-    control = object$arguments$control,
+    control = object$arguments[["control"]],
     rows = if (nested) object$rows else list(d = rep(TRUE, object$n)),
     lambda = if (nested) list(d = object$lambda[["lambda_d"]],
                               c = object$lambda[["lambda_c"]]) else
@@ -225,6 +308,10 @@ score <- function(object, newdata, ...) {
     check_memory(t, t, "score fewer rows", copies = 2)
     z <- new$z[at, , drop = FALSE]
     gram <- fold_store(block$sample$kernel, z, z)
+    if (!is.null(design)) {
+      out <- qr(design)
+      gram <- qr.resid(out, t(qr.resid(out, gram)))
+    }
     gram <- (gram + t(gram)) / 2
     r <- as.matrix(residuals[[of]][at])
     n / t * sum(product(gram, r) * solve_action(task, gram, t, of, r))
@@ -245,6 +332,7 @@ score_data <- function(object, newdata, nested) {
   }
   needed <- if (!nested) c("x", "y", "z") else
     c("a", "b", "c", "d", "y", if (!is.null(object$w)) "w")
+  if (length(object$controls)) needed <- c(needed, "controls")
   allowed <- c(needed, if (nested) "subset")
   if (!is_plain_list(newdata) || !all(needed %in% names(newdata)) ||
         !all(names(newdata) %in% allowed)) {
@@ -271,9 +359,9 @@ fit_request.rkhs_iv <- function(x, changes) {
   # same landmarks, and what was centered stays so.
   moved <- any(names %in% names(changes))
   settings <- intersect(names(changes), names(formals(iv_control)))
-  control <- changes$control
+  control <- changes[["control"]]
   if (is.null(control)) {
-    control <- x$arguments$control
+    control <- x$arguments[["control"]]
     if (is.null(control)) control <- iv_control()
     if (!is.null(x$landmarks)) {
       control$landmarks <- if (moved) length(x$landmarks) else x$landmarks
@@ -285,7 +373,7 @@ fit_request.rkhs_iv <- function(x, changes) {
   }
   control[settings] <- changes[settings]
   changes[settings] <- NULL
-  changes$control <- do.call(iv_control, control)
+  changes[["control"]] <- do.call(iv_control, control)
   kernels <- block_kernels(changes$kernel,
                            !vapply(x$blocks, takes_kernel, NA))
   anew <- lengths(kernels) > 0L
@@ -297,6 +385,11 @@ fit_request.rkhs_iv <- function(x, changes) {
   asked <- x$arguments
   asked[names] <- Map(variable_input, x$blocks, anew)
   asked$y <- x$y
+  # What a fit was of stays, classic before there was another.
+  if (!is_nested_fit(x) && !any(c("penalty", "preset") %in% names(changes))) {
+    asked$method <- if (is.null(x$method)) "classic" else
+      if (x$method == "weak") "weak" else asked$method
+  }
   change_request(asked, changes)
 }
 
@@ -305,7 +398,8 @@ moment_data <- function(layout, data, label) {
   extra <- lapply(attr(layout, "extra"), eval, data, environment(layout))
   c(moment_blocks(layout, data, label, names(attr(layout, "groups"))),
     list(y = formula_outcome(layout, data, label)),
-    Filter(length, list(w = extra$w, subset = extra$moment)))
+    Filter(length, list(w = extra[["w"]], subset = extra$moment,
+                        clusters = extra$clusters, weights = extra$weights)))
 }
 
 moment_blocks <- function(layout, data, label, names) {
@@ -346,7 +440,8 @@ formula.rkhs_iv <- function(x, ...) {
                quoted(names(x$blocks)))
   }
   variables <- as.list(attr(layout, "variables"))[-1L]
-  sides <- lapply(attr(layout, "groups"), \(group) sum_of(variables[group]))
+  sides <- lapply(attr(layout, "groups")[names(x$blocks)],
+                  \(group) sum_of(variables[group]))
   stats::as.formula(
     call("~", variables[[1L]], Reduce(\(a, b) call("|", a, b), sides)),
     environment(layout)
@@ -357,6 +452,7 @@ formula.rkhs_iv <- function(x, ...) {
 
 fit_lines.rkhs_iv <- function(x, digits) {
   nested <- is_nested_fit(x)
+  weak <- !is.null(x$strength)
   number <- \(value) format_number(unname(value), digits)
   several <- \(values) {
     paste(names(values), "=", number(values), collapse = ", ")
@@ -386,7 +482,7 @@ fit_lines.rkhs_iv <- function(x, digits) {
       }, switch(
         iv_approximation(x),
         landmarks = paste0(", ", count_of(length(x$landmarks), "landmark")),
-        features = paste0(", ", x$arguments$control$features,
+        features = paste0(", ", x$arguments[["control"]]$features,
                           " random Fourier features")
       )
     ),
@@ -401,7 +497,9 @@ fit_lines.rkhs_iv <- function(x, digits) {
       paste0("delta = ", number(preset_delta(preset, x$n)), ", alpha = ",
              number(x$alpha_scale), " delta^4")
     },
-    if (x$centered) {
+    if (weak) {
+      weak_lines(x, number)
+    } else if (x$centered) {
       paste0("intercept ", number(x$intercept), ", the mean of y")
     } else {
       "no intercept (y is not centered)"
@@ -410,8 +508,42 @@ fit_lines.rkhs_iv <- function(x, digits) {
       "every regressor is an instrument: endogeneity is not accounted for"
     },
     paste0("r'Pr/n = ", paste(number(x$criterion), collapse = " and ")),
-    "no standard errors or tests of weak instruments exist for this estimator"
+    if (!weak) "no standard errors: method = \"weak\" of rkhs_iv() has them"
   )
+}
+
+# What method "weak" says of instruments, controls and rows.
+weak_lines <- function(x, number) {
+  strength <- x$strength
+  groups <- attr(x$terms, "groups")
+  endogenous <- setdiff(groups$x, groups$z)
+  terms <- vapply(as.list(attr(x$terms, "variables"))[-1L], deparse1, "")
+  used <- x$arguments
+  overid <- x$error$overid
+  strwrap(c(
+    if (length(endogenous) && any(groups$x %in% groups$z)) {
+      paste0("endogenous: ", paste(terms[endogenous], collapse = ", "))
+    },
+    if (length(x$controls)) paste0("linear controls: ", paste(
+      names(x$controls), number(x$controls), collapse = ", "
+    )),
+    c(if (!is.null(used$clusters)) count_of(x$error$clusters, "cluster"),
+      if (!is.null(used$weights)) "rows are weighted"),
+    paste0(
+      "first stage: R^2 ", number(strength$r.squared), ", effective F ",
+      number(strength$F), " (features of x)", if (!is.na(strength$F_linear)) {
+        paste0(", ", number(strength$F_linear), " (linear part)")
+      }, ", ", number(strength$df), " directions; correction ",
+      number(x$correct), ", line ", number(x$linear)
+    ),
+    if (!anyNA(overid)) {
+      paste0("residuals: r'Pr ", number(overid[["statistic"]]), " times its ",
+             "mean under valid instruments, p = ", number(overid[["p.value"]]))
+    },
+    paste0("far from the sample g returns to ", if (length(x$error$slopes)) {
+      "a straight line, "
+    }, "intercept ", number(x$intercept))
+  ), 80L, exdent = 2L)
 }
 
 is_nested_fit <- \(x) inherits(x, "rkhs_iv_nested")
@@ -474,7 +606,13 @@ fit_summary.rkhs_iv <- function(x) {
   names(moments) <- c("rows", "mean", "root mean square", "r'Pr/n", "r'Pr/r'r")
   row.names(moments) <- table$moment
   cv <- x$cv
-  c(list(moments = structure(moments, title = "Residuals by moment")),
+  strength <- x$strength
+  if (!is.null(strength)) {
+    names(strength) <- c("F of the features", "F of the linear part",
+                         "directions", "R^2", "p")
+    strength <- list(strength = structure(strength, title = "First stage"))
+  }
+  c(list(moments = structure(moments, title = "Residuals by moment")), strength,
     if (!is.null(cv)) {
       shown <- union(which.min(cv$score), which(cv$chosen) + (-2:2))
       # With the error that the rule goes by.
@@ -498,6 +636,13 @@ fit_facts.rkhs_iv <- function(x) {
     score = x$cv$score[x$cv$chosen],
     folds = if (is.null(x$cv)) NA_integer_ else nrow(attr(x$cv, "folds")),
     border = !is.null(attr(x$cv, "border"))
+  ), first = sapply(
+    c("F", "F_linear", "df", "r.squared", "p.value"),
+    \(name) x$strength[[name]], simplify = FALSE
+  ), list(
+    correct = x$correct, linear = x$linear,
+    overid.statistic = x$error$overid["statistic"],
+    overid.p.value = x$error$overid["p.value"]
   ), kernel_columns(x$kernels[[1L]]))
 }
 
@@ -576,7 +721,8 @@ part_frame <- function(part, name) {
 #' formula with that term, in their own units. Along a factor each level has a
 #' bar, and its points side by side. Where regressors are endogenous, or others
 #' matter, too, the function need not run through the middle of the points.
-#' There is no confidence band (see [rkhs_iv()]).
+#' The band has the pointwise 95% intervals of `predict(interval = TRUE)`, which
+#' need not hold the curve, see [rkhs_iv()]. Controls are at their means.
 #'
 #' `"cv"` draws the held-out criterion against \eqn{\mu}{mu} (of nested fits
 #' \eqn{\mu_g}{mu_g}) with one standard error over folds to either side, its
@@ -585,14 +731,17 @@ part_frame <- function(part, name) {
 #' differences to the minimum, and dashed is what a bar must reach. It shows the
 #' neighborhood of the minimum (`ylim` shows more).
 #'
+#' `"strength"` draws each numeric column of x against what the first stage says
+#' of it.
+#'
 #' ```
-#' plot(x, type = c("fit", "cv"), what = c("g", "h"), column = NULL, n = 200,
-#'      ...)
+#' plot(x, type = c("fit", "cv", "strength"), what = c("g", "h"),
+#'      column = NULL, n = 200, ...)
 #' ```
 #'
 #' @usage NULL
 #' @param x A fit of [rkhs_iv()] or [rkhs_iv_nested()].
-#' @param type `"fit"` or `"cv"`.
+#' @param type `"fit"`, `"cv"` or `"strength"`.
 #' @param what `"g"`, `"h"` or both: the functions of a nested fit.
 #' @param column The column along which to draw, by name or number; for g and h
 #'   the same, or `list(g = , h = )`. By default the first that is numeric.
@@ -600,7 +749,8 @@ part_frame <- function(part, name) {
 #' @param ... Graphical parameters, see [plot.kernmean_fit()].
 #' @return What was drawn, invisibly: a data frame of the points along the
 #'   curve, all columns as they were taken, with the values of the function in
-#'   `.fitted`; for g and h a list of two; or the field `cv`.
+#'   `.fitted` and the ends of the intervals; for g and h a list of two; the
+#'   field `cv`; or a data frame for each column, or the one.
 #' @seealso [glossary]; [predict.rkhs_iv()] for values anywhere else
 #' @docType methods
 #' @name plot.rkhs_iv
@@ -620,8 +770,10 @@ NULL
 
 fit_picture.rkhs_iv <- function(object, type = NULL, what = NULL, column = NULL,
                                 n = 200) {
-  if (check_type(type, c("fit", "cv")) == "cv") {
-    return(picture_held_out(object))
+  type <- check_type(type, c("fit", "cv", "strength"))
+  if (type != "fit") {
+    return(if (type == "cv") picture_held_out(object) else
+      picture_strength(object))
   }
   n <- take(n, count(2L))
   functions <- names(object$functions)
@@ -669,7 +821,17 @@ picture_function <- function(object, f, column, n) {
   frame <- lapply(middle, rep, length(at))
   frame[[j]] <- at
   frame <- list2DF(frame)
-  value <- unname(suppressWarnings(iv_values(object, f, frame)))
+  band <- !is.null(object$error)
+  block <- object$blocks[[name]]
+  value <- suppressWarnings(if (band) {
+    new <- block_newdata(block, frame, name)
+    iv_interval(object, 0.95, point_values(object, f, new), new,
+                new_design(object, NULL, length(at)))
+  } else {
+    cbind(iv_values(object, f, frame))
+  })
+  ends <- value[, -1L, drop = FALSE]
+  value <- unname(value[, 1L])
   # The rows of the moment of the function.
   rows <- object$rows[[if (f == "g") "d" else "c"]]
   if (is.null(rows)) rows <- TRUE
@@ -693,12 +855,25 @@ picture_function <- function(object, f, column, n) {
                   y = as.vector(rbind(value, value, NA)))
     ticks <- list(at = at, labels = levels)
   }
+  color <- tint(level_palette[1L])
   new_picture(
     paste("Instrumental-variable estimate of", f), label, ylab,
-    list(points_layer(cbind(x, unname(y)[rows]), color = "grey65"),
-         new_layer("line", x = curve$x, y = curve$y, col = level_palette[1L],
-                   lwd = 2, main = TRUE)),
-    cbind(frame, .fitted = value),
+    c(list(points_layer(cbind(x, unname(y)[rows]), color = "grey65")),
+      if (band && is.null(levels)) {
+        list(new_layer("ribbon", x = at, y0 = ends[, 1L], y1 = ends[, 2L],
+                       col = color))
+      } else if (band) {
+        list(error_layer(at, rowMeans(ends), (ends[, 2L] - ends[, 1L]) / 2))
+      },
+      list(new_layer("line", x = curve$x, y = curve$y, col = level_palette[1L],
+                     lwd = 2, main = TRUE))),
+    if (band) cbind(frame, .fitted = value, .lower = ends[, 1L],
+                    .upper = ends[, 2L]) else cbind(frame, .fitted = value),
+    key = if (band) rbind(
+      key_entries(f, level_palette[1L], "line", lwd = 2),
+      key_entries("95% intervals", if (is.null(levels)) color else "black",
+                  if (is.null(levels)) "box" else "line")
+    ),
     note = if (length(middle) > 1L) list(
       text = paste0("at ", shorten(paste(
         names(data)[-j], "=", vapply(middle[-j], \(x) {
@@ -709,6 +884,38 @@ picture_function <- function(object, f, column, n) {
     xlim = if (!is.null(levels)) c(0.5, length(levels) + 0.5), ticks = ticks,
     panel = paste0(f, ": ", ylab, " against ", label)
   )
+}
+
+# Each linear column of x against what the instruments say of it.
+picture_strength <- function(object) {
+  first <- object$error$first
+  if (!length(first)) {
+    stop_input("'type' must not be \"strength\" but for method = \"weak\" and ",
+               "numeric columns of x")
+  }
+  panels <- lapply(names(first), \(name) {
+    data <- first[[name]]
+    ends <- range(data$fitted)
+    new_picture(
+      name, "first-stage fit", paste0(name, ", standardized"),
+      list(points_layer(cbind(data$fitted, data$actual), color = "grey65"),
+           new_layer("line", x = ends, y = ends, col = level_palette[1L],
+                     lwd = 2, main = TRUE)),
+      data, panel = name
+    )
+  })
+  strength <- object$strength
+  note <- list(text = paste0(
+    "effective F ", format_number(strength$F, 3L), " (features), ",
+    format_number(strength$F_linear, 3L), " (linear part)"
+  ), color = "grey30")
+  if (length(panels) == 1L) {
+    panels[[1L]]$title <- paste("First stage of", names(first))
+    panels[[1L]]$note <- note
+    return(panels[[1L]])
+  }
+  list(panels = panels, title = "First stage", xlab = "first-stage fit",
+       ylab = "", free = "free", note = note, value = first)
 }
 
 picture_held_out <- function(object) {

@@ -4,7 +4,8 @@
 # --- Folds -----------------------------------------------------------------
 
 # The number of the fold of each of n units, as the strata have them: "drawn" at
-# random, where a stratum goes on with the fold at which the one before stopped,
+# random, or "hashed", by a fixed order that has nothing to do with that of the
+# units, where a stratum goes on with the fold at which the one before stopped,
 # so that sizes differ by one; "blocks" of units next to each other; "turns",
 # one after the other.
 make_folds <- function(n, count, how, strata = rep(1L, n)) {
@@ -15,12 +16,32 @@ make_folds <- function(n, count, how, strata = rep(1L, n)) {
   }
   units <- split(seq_len(n), strata)
   of <- integer(n)
-  if (how == "drawn") {
-    of[unlist(lapply(units, \(i) i[sample.int(length(i))]))] <- turns
+  if (how != "blocks") {
+    key <- if (how == "hashed") .Call(C_r_sequence, n)
+    of[unlist(lapply(units, \(i) {
+      i[if (is.null(key)) sample.int(length(i)) else order(key[i])]
+    }))] <- turns
   } else {
     for (i in units) of[i] <- sort(rep_len(turns, length(i)))
   }
   of
+}
+
+# Whole clusters, codes from 1, the largest first to the fold that has the
+# fewest.
+cluster_folds <- function(clusters, count) {
+  sizes <- tabulate(clusters)
+  if (length(sizes) < count) {
+    stop_input("'folds' must be at most ", length(sizes), ", the number of ",
+               "clusters, not ", count)
+  }
+  rows <- integer(count)
+  of <- integer(length(sizes))
+  for (cluster in order(-sizes, .Call(C_r_sequence, length(sizes)))) {
+    of[cluster] <- which.min(rows)
+    rows[of[cluster]] <- rows[of[cluster]] + sizes[cluster]
+  }
+  of[clusters]
 }
 
 # 'folds' that were given one by one, a factor; `units`: "rows".

@@ -26,6 +26,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_all_finite, 1),
   ENTRY(r_kernel_median, 1),
   ENTRY(r_kernel_sampled_median, 2),
+  ENTRY(r_sequence, 1),
   ENTRY(r_permutations, 3),
   ENTRY(r_subsets, 6),
   ENTRY(r_subset_sums, 3),

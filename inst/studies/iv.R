@@ -1,5 +1,6 @@
-# What rkhs_iv() and rkhs_iv_nested() find where the truth is known, and beside
-# two-stage least squares on data of the packages AER and np.
+# What rkhs_iv(method = "classic") and rkhs_iv_nested() find where the truth is
+# known, and beside two-stage least squares on data of the packages AER and np.
+# Folds are rows next to each other. weak.R is about method "weak".
 #
 #   sigmoid  the design of Newey and Powell (2003) as Singh, Sahani and Gretton
 #            (2019) use it: y = g(x) + e, E[e | z] = 0, e and x dependent; the
@@ -182,14 +183,14 @@ sequential <- function(..., change = identity, back = identity) {
   force(back)
   function(data) {
     data <- change(data)
-    fit <- rkhs_iv(data$x, data$y, data$z, ...)
+    fit <- rkhs_iv(data$x, data$y, data$z, ..., method = "classic")
     list(g = back(predict(fit, unit_points)))
   }
 }
 
 # The penalty of the grid that is best for the truth: what no choice can beat.
 oracle <- function(data) {
-  fit <- rkhs_iv(data$x, data$y, data$z)
+  fit <- rkhs_iv(data$x, data$y, data$z, method = "classic")
   middle <- mean(data$y)
   fits <- lapply(fit$cv$mu, function(mu) {
     one <- rkhs_iv(data$x, data$y - middle, data$z, lambda = fit$lambda[[1]],
@@ -278,10 +279,11 @@ draw_nested <- function(n) {
   list(a = a, b = b, c = c, d = d, y = y, first = rep(1:0, length.out = n))
 }
 
-joint <- function(...) {
+joint <- function(..., rule = NULL) {
+  control <- iv_control(rule = rule, folds = "blocks")
   function(data) {
     fit <- rkhs_iv_nested(data$a, data$b, data$c, data$d, data$y,
-                          subset = data$first, ...)
+                          subset = data$first, ..., control = control)
     found <- predict(fit, list(a = normal_points, b = normal_points))
     list(g = found[, "g"], h = found[, "h"])
   }
@@ -299,17 +301,17 @@ stepwise <- function(fit) {
 }
 
 one_moment <- function(x, y, z, ...) {
-  fit <- rkhs_iv(x, y, z, ...)
+  fit <- rkhs_iv(x, y, z, ..., method = "classic")
   function(new) predict(fit, new)
 }
 
 nested_methods <- list(
   "norm, min" = joint(),
-  "norm, paired" = joint(control = iv_control(rule = "paired")),
-  "norm, 1se" = joint(control = iv_control(rule = "1se")),
+  "norm, paired" = joint(rule = "paired"),
+  "norm, 1se" = joint(rule = "1se"),
   "l2, gcv, min" = joint(penalty = "l2", lambda_c = "gcv", lambda_d = "gcv"),
   "l2, gcv, 1se" = joint(penalty = "l2", lambda_c = "gcv", lambda_d = "gcv",
-                         control = iv_control(rule = "1se")),
+                         rule = "1se"),
   "twice" = stepwise(function(...) one_moment(...)),
   "twice, min" = stepwise(function(...) {
     one_moment(..., control = iv_control(rule = "min"))
@@ -355,7 +357,8 @@ rule_designs <- list(
 by_rule <- function(rule) {
   function(data) {
     Map(function(design, own) {
-      fit <- rkhs_iv(own$x, own$y, own$z, control = iv_control(rule = rule))
+      fit <- rkhs_iv(own$x, own$y, own$z, method = "classic",
+                     control = iv_control(rule = rule))
       unname(predict(fit, design$new))
     }, rule_designs, data)
   }
@@ -556,7 +559,7 @@ columns_of <- function(variables, data) {
 # data; se: the standard error of the slope, where there is one; fit).
 by_kernels <- function(..., rule = NULL) {
   function(job, data) {
-    fit <- rkhs_iv(job$formula, data = data, ...,
+    fit <- rkhs_iv(job$formula, data = data, ..., method = "classic",
                    control = do.call(iv_control, c(job$more, rule = rule)))
     list(f = function(new) predict(fit, new), se = NA, fit = fit)
   }

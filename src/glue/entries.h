@@ -23,6 +23,7 @@ SEXP r_all_finite(SEXP x);
 SEXP r_kernel_median(SEXP source);
 SEXP r_kernel_sampled_median(SEXP source, SEXP pairs);
 
+SEXP r_sequence(SEXP n);
 SEXP r_permutations(SEXP sizes, SEXP count, SEXP blocks);
 
 SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks, SEXP observed);

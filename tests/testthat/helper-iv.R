@@ -96,8 +96,11 @@ expect_iv_reference <- function(got, reference, id, y, tolerance) {
   }
 }
 
-# The doors with what iv_control() sets among their arguments.
-iv <- function(...) with_settings(rkhs_iv, ...)
+# The doors with what iv_control() sets among their arguments, of method
+# "classic" unless another is given.
+iv <- function(..., method = "classic") {
+  with_settings(rkhs_iv, ..., method = method)
+}
 iv_nested <- function(...) with_settings(rkhs_iv_nested, ...)
 
 with_settings <- function(door, ...) {

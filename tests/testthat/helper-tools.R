@@ -112,3 +112,34 @@ expect_in_outcomes <- function(outcome, label) {
   testthat::expect(outcome %in% c("result", "ours"),
                    paste0(label, ": ", outcome))
 }
+
+# The first n numbers of splitmix64 over 2^64, rounded down to 53 bits, in limbs
+# of 16 bits, the lowest first.
+sequence_R <- function(n) {
+  times <- function(a, b) {
+    product <- vapply(1:4, \(k) sum(a[1:k] * b[k:1]), 0)
+    for (k in 1:3) product[k + 1] <- product[k + 1] + product[k] %/% 65536
+    product %% 65536
+  }
+  mix <- function(a, shift) {
+    above <- c(a[-1], 0, 0)
+    bits <- shift - 16
+    bitwXor(a, above[1:4] %/% 2^bits +
+              above[2:5] %% 2^bits * 2^(16 - bits)) + 0
+  }
+  limbs <- \(x) strtoi(substring(x, c(13, 9, 5, 1), c(16, 12, 8, 4)), 16) + 0
+  vapply(seq_len(n), \(i) {
+    z <- times(limbs("9e3779b97f4a7c15"), c(i %% 65536, i %/% 65536, 0, 0))
+    z <- times(mix(z, 30), limbs("bf58476d1ce4e5b9"))
+    z <- times(mix(z, 27), limbs("94d049bb133111eb"))
+    z <- mix(z, 31)
+    sum((z - c(z[1] %% 2048, 0, 0, 0)) * 2^(16 * 0:3 - 64))
+  }, 0)
+}
+
+# Folds in the order of this sequence, going on from stratum to stratum.
+hashed_R <- function(n, folds, strata = rep(1, n)) {
+  of <- integer(n)
+  of[order(strata, sequence_R(n))] <- rep_len(seq_len(min(folds, n)), n)
+  of
+}

@@ -44,7 +44,7 @@ every_autoplot <- function() {
     columns = autoplot(mmd_test(as.matrix(x) ~ iris$Species, B = 9), "witness"),
     gram = autoplot(gram(x, rbf)),
     estimate = autoplot(rkhs_iv(s$a, s$y, s$d, mu = 1)),
-    levels = autoplot(rkhs_iv(factor(s$s), s$y, s$d, mu = 1)),
+    levels = autoplot(quietly(rkhs_iv(factor(s$s), s$y, s$d, mu = 1))),
     nested = autoplot(nested), second = autoplot(nested, what = "h"),
     held_out = autoplot(rkhs_iv(s$a, s$y, s$d), "cv"),
     smallest = autoplot(nested, "cv")

@@ -52,7 +52,7 @@ test_that("scores of sequential fits are those of refits", {
     expect_scores(fit, scores)
   }
   points <- gram(s$d, narrow)
-  sequential("norm", K, points, 0.7, 4, contiguous(40, 4), rule = "min")
+  sequential("norm", K, points, 0.7, "blocks", contiguous(40), rule = "min")
   sequential("norm", K, points, 0.7, mixed, mixed, intercept = TRUE,
              rule = "1se")
   sequential("norm", discrete, factor(level), 0, 6, contiguous(40),
@@ -81,13 +81,13 @@ test_that("scores of nested fits are those of refits", {
   }
   c <- gram(s$c, narrow)
   d <- gram(s$d, narrow)
-  both("norm", K, c, d, c(0.4, 2), 1, 5, contiguous(40, 5))
+  both("norm", K, c, d, c(0.4, 2), 1, 5, hashed_R(40, 5))
   both("norm", K, c, d, c(0.4, 2), 0.3, mixed, mixed, "1se", s$w, s$s)
   both("l2", K, c, d, c(0.4, 2), 3, mixed, mixed, "min", -s$w, halves)
   both("l2", discrete, factor(other), factor(level), c(0, 0), 1, mixed, mixed,
        "min", s$w, s$s)
-  both("l2", discrete, factor(other), factor(level), c(0, 1), 0.5, 4,
-       contiguous(40, 4), "1se", s$w)
+  both("l2", discrete, factor(other), factor(level), c(0, 1), 0.5, "blocks",
+       contiguous(40), "1se", s$w)
 })
 
 test_that("landmarks and features keep one map for all folds", {
@@ -137,7 +137,7 @@ test_that("a value chosen from a grid gives the fit of that value", {
   }
 })
 
-test_that("folds of a number are contiguous within each part of a subset", {
+test_that("folds of a number are dealt within each part of a subset", {
   subset <- rep(c(1, 0), c(24, 16))
   nested <- \(...) {
     quietly(iv_nested(s$a, s$b, s$c, s$d, s$y, subset = subset,
@@ -145,7 +145,10 @@ test_that("folds of a number are contiguous within each part of a subset", {
                            mu_g = grid, mu_h = grid, ...))
   }
   fit <- nested(folds = 4)
-  own <- nested(folds = c(rep(1:4, each = 6), rep(1:4, each = 4)))
+  own <- nested(folds = hashed_R(40, 4, subset))
+  expect_near(sort(attr(fit$cv, "folds")), sort(attr(own$cv, "folds")), 1e-12)
+  fit <- nested(folds = "blocks")
+  own <- nested(folds = c(rep(1:6, each = 4), contiguous(16)))
   expect_near(fit$cv$score, own$cv$score, 1e-13)
 })
 

@@ -29,6 +29,14 @@ test_that("print says how penalties were chosen", {
                                mu_h = mu, folds = 4)))
 })
 
+test_that("print and summary say how strong the instruments are", {
+  fit <- quietly(rkhs_iv(mpg ~ hp + wt | disp + wt, mtcars, lambda = 1, mu = 2,
+                         controls = ~ factor(am), weights = ~qsec,
+                         clusters = ~carb))
+  shown(fit)
+  expect_snapshot(print(summary(fit), digits = 3))
+})
+
 test_that("summary has the residual moments", {
   fit <- iv_nested(
     s$a, s$b, s$c, s$d, s$y, s$w, s$s, line, lambda_c = 1, lambda_d = 2,

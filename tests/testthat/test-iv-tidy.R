@@ -8,7 +8,7 @@ nest <- \(...) {
   do.call(rkhs_iv_nested, c(list(s$a, s$b, s$c, s$d, s$y, s$w, s$s, ...),
                             quick))
 }
-formula <- rkhs_iv(y ~ dose + level | d1 + level, data)
+formula <- iv(y ~ dose + level | d1 + level, data)
 nested <- nest()
 
 test_that("a moment has its row, of its rows alone", {

@@ -18,7 +18,7 @@ local({
   test <- mmd_test(x, x + 1, kernel_rbf(1), B = 19)
   several <- hsic_test(list(u = x[, 1], v = x[, 2], w = g), B = 19)
   bags <- factor(c("a", NA, "b"), exclude = NULL)[rep(1:3, 4)]
-  tiny <- rkhs_iv(x[, 1], y = 1e-200 * x[, 2], z = x[, 2])
+  tiny <- quietly(rkhs_iv(x[, 1], y = 1e-200 * x[, 2], z = x[, 2]))
   malformed <- structure(1:3, class = "factor")
   integer64 <- structure(1.5e-323, class = "integer64")
 

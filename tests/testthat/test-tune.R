@@ -23,14 +23,32 @@ test_that("drawn folds cover all units once, in the shares of the strata", {
   expect_identical(make_folds(12, 5, "drawn")[order], rep_len(1:5, 12))
 })
 
-test_that("folds that are not drawn are blocks, or take turns", {
+test_that("folds that are not drawn are blocks, or in a fixed order", {
   expect_identical(make_folds(11, 4, "turns"), rep_len(1:4, 11))
-  expect_identical(make_folds(3, Inf, "turns"), 1:3)
+  expect_identical(.Call(C_r_sequence, 300), sequence_R(300))
+  expect_identical(make_folds(11, 4, "hashed"), hashed_R(11, 4))
+  expect_identical(sort(make_folds(3, Inf, "hashed")), 1:3)
+  strata <- rep(c(2, 1, 3), c(20, 13, 9))
+  of <- make_folds(42, 5, "hashed", strata)
+  expect_identical(of, hashed_R(42, 5, strata))
+  expect_true(all(abs(table(of) - 42 / 5) < 1))
   expect_identical(make_folds(11, 4, "blocks"), rep(1:4, c(3, 3, 3, 2)))
   strata <- c(2, 1, 1, 2, 1, 2, 1, 1)
   of <- make_folds(8, 2, "blocks", strata)
   expect_identical(of[strata == 1], rep(1:2, 3:2))
   expect_identical(of[strata == 2], rep(1:2, 2:1))
+})
+
+test_that("clusters are left out whole, with folds as even as can be", {
+  sizes <- c(3, 9, 1, 7, 7, 2, 4, 1)
+  clusters <- rep(seq_along(sizes), sizes)
+  of <- cluster_folds(clusters, 3)
+  expect_true(all(rowSums(table(clusters, of) > 0) == 1))
+  # 9, 7, 7, then 4 and 3 to the sevens, 2 to the 9, 1 and 1.
+  expect_identical(sort(tabulate(of)), c(11L, 11L, 12L))
+  expect_identical(cluster_folds(clusters, 3), of)
+  expect_error(cluster_folds(clusters, 9), "at most 8, the number of clusters",
+               class = "kernmean_error_input")
 })
 
 test_that("given folds have any names, one for each unit", {

@@ -1,0 +1,339 @@
+# Instruments that may be weak. With the features of both blocks as residuals of
+# the design C (1 and controls), F of the instruments and Z of the learner, its
+# linear columns first, P = F(F'F + lambda I)^-1 F', D = diag(P), y~ = y - Cb:
+#   A = Z'(P - alpha D)Z = U L U',  b = Z'(P - alpha D)y~,
+#   theta = U (max(L, 0) + mu)^-1 U'b,  g(x) = C b + (phi(x) - C Gamma)'theta.
+# D takes away what every row predicts of itself, by which weak instruments let
+# the regression of y on x in; alpha and the scale of the linear columns go by
+# the strength of the instruments, which knows nothing of y.
+
+# What is partialled out: 1 and the controls, factors as dummies, less their
+# means; attr "terms", "levels", "means": for new rows. Columns that others make
+# are left out.
+read_design <- function(controls, n, weights) {
+  if (is.null(controls)) {
+    return(matrix(1, n, 1L))
+  }
+  frame <- control_frame(controls, n)
+  factors <- lapply(Filter(is_nominal, frame), \(x) levels(as.factor(x)))
+  columns <- control_columns(frame, factors)
+  means <- drop(cross(columns, as.matrix(weights))) / n
+  design <- cbind(1, columns - rep(means, each = n))
+  found <- qr(design, tol = 1e-7)
+  kept <- sort(found$pivot[seq_len(found$rank)])
+  structure(design[, kept, drop = FALSE], levels = factors,
+            terms = names(frame),
+            means = means[kept[-1L] - 1L],
+            dimnames = list(NULL, c("", colnames(columns))[kept]))
+}
+
+control_frame <- function(controls, n, names = "controls") {
+  frame <- as.data.frame(controls)
+  if (is.null(dim(controls))) names(frame) <- names
+  characters <- vapply(frame, is.character, NA)
+  frame[characters] <- lapply(frame[characters], factor)
+  if (nrow(frame) != n) {
+    stop_input("'controls' must have one row for each of the ", n,
+               " rows, not ", nrow(frame))
+  }
+  for (column in names(frame)) {
+    if (is_nominal(frame[[column]])) {
+      check_no_na(frame[[column]], column)
+    } else {
+      check_data(frame[column], "controls")
+    }
+  }
+  frame
+}
+
+control_columns <- function(frame, levels) {
+  frame[names(levels)] <- Map(\(x, known) {
+    unseen <- setdiff(as.character(x), known)
+    if (length(unseen)) {
+      stop_input("'newdata' must have levels that the fit has seen, not ",
+                 quoted(unseen))
+    }
+    factor(x, known)
+  }, frame[names(levels)], levels)
+  columns <- stats::model.matrix(~ ., frame)[, -1L, drop = FALSE]
+  colnames(columns) <- gsub("`", "", colnames(columns), fixed = TRUE)
+  columns
+}
+
+# Rows of the design for new controls, at their means for NULL.
+new_design <- function(object, controls, n) {
+  design <- object$design
+  if (is.null(controls)) {
+    return(cbind(1, matrix(0, n, length(object$controls))))
+  }
+  frame <- control_frame(controls, n, design$terms)
+  columns <- control_columns(frame, design$levels)
+  columns <- columns[, names(object$controls), drop = FALSE]
+  cbind(1, columns - rep(design$means, each = n))
+}
+
+# The coefficients of the features on the design, of all rows.
+partial_out <- function(task) {
+  root <- chol(cross(task$design, task$design * task$weights))
+  lapply(c(a = "a", d = "d"), \(of) {
+    map <- task$maps[[of]]
+    sums <- map_sums(map, task$design * task$weights)
+    if (of == "a") {
+      sums <- cbind(cross(task$design * task$weights, task$straight), sums)
+    }
+    backsolve(root, backsolve(root, sums, transpose = TRUE))
+  })
+}
+
+# The linear columns of a learner, each with standard deviation 1; attr
+# "slopes": of the coordinates of its points, a column each.
+straight_columns <- function(block) {
+  sample <- block$sample
+  none <- matrix(0, sample$n, 0L)
+  if (is_factor_variable(block) || !knows_points(sample)) {
+    return(none)
+  }
+  numeric <- ncol(sample$x) - length(block$mixed$levels)
+  x <- sample$x[, seq_len(numeric), drop = FALSE]
+  keep <- which(!is_constant(x))
+  if (!length(keep)) {
+    return(none)
+  }
+  of <- column_spreads(x[, keep, drop = FALSE])
+  slopes <- diag(ncol(sample$x))[, keep, drop = FALSE] /
+    rep(of$unit * of$spread, each = ncol(sample$x))
+  names <- colnames(sample$x)[keep]
+  if (is.null(names)) names <- paste0("x", if (length(keep) > 1L) keep)
+  structure(product(sample$x, slopes), slopes = slopes,
+            dimnames = list(NULL, names))
+}
+
+is_linear_column <- \(task, n) seq_len(n) <= ncol(task$straight)
+
+# What rows say in a pass over them: `value(z, t, x, own)` summed, with Z, the
+# targets and the roots x = R'^{-1}F' of some rows; `own` multiplies by D. With
+# clusters each is by itself, and D has their blocks of P.
+over_rows <- function(task, root, rows, value) {
+  if (is.null(task$clusters)) {
+    return(sum_panels(task, rows, \(i) {
+      x <- root$times(t(task_features(task, "d", i)))
+      own <- sqrt(column_dots(x))
+      value(task_features(task, "a", i), task_targets(task, i), x,
+            \(z) own * z, i)
+    }))
+  }
+  groups <- split(rows, task$clusters[rows, drop = TRUE])
+  sums <- NULL
+  for (i in groups) {
+    x <- root$times(t(task_features(task, "d", i)))
+    part <- value(task_features(task, "a", i), task_targets(task, i), x,
+                  \(z) product(x, z), i)
+    sums <- if (is.null(sums)) part else Map(`+`, sums, part)
+  }
+  sums
+}
+
+# The part of A and b of rows that predict themselves: list(square: Z'DZ, with:
+# Z'D[y, C], df: tr D).
+own_moments <- function(task, whole, rows) {
+  over_rows(task, action_root(task, whole, "d"), rows, \(z, t, x, own, i) {
+    z <- own(z)
+    list(square = cross(z), with = cross(z, own(t)), df = sum(x^2))
+  })
+}
+
+# A data frame (fitted, actual) for each linear column, with standard deviation
+# 1 and mean 0.
+first_stage_values <- function(task, whole) {
+  line <- seq_len(ncol(task$straight))
+  if (!length(line)) {
+    return(NULL)
+  }
+  theta <- solve_action(task, whole$d$gram, whole$d$n, "d",
+                        whole$d$with[, line, drop = FALSE])
+  panels <- feature_panels(seq_along(task$y), map_width(task))
+  fitted <- do.call(rbind, lapply(panels, \(i) {
+    product(task_features(task, "d", i), theta) / sqrt(row_weights(task, i))
+  })) + product(task$design, task$partial$a[, line, drop = FALSE])
+  x <- task$straight
+  middle <- colMeans(x)
+  stats::setNames(lapply(seq_along(middle), \(j) {
+    data.frame(fitted = fitted[, j] - middle[j], actual = x[, j] - middle[j])
+  }), colnames(x))
+}
+
+# How much the instruments say of x, whatever y is. F statistics, about 1 where
+# they say nothing, of the features and of the linear columns; df: the
+# directions of the instruments; p: of features that they do not predict, by a
+# gamma law with mean 1.
+iv_strength <- function(task, whole) {
+  root <- action_root(task, whole, "d")
+  own <- whole$d$own$square
+  n <- ncol(own)
+  line <- is_linear_column(task, n)
+  x <- root$times(whole$d$with[, seq_len(n), drop = FALSE])
+  shares <- root$times(t(root$times(whole$d$gram)))
+  phi <- !line
+  df <- whole$d$own$df
+  # Over what is left of the features, not all of them: F would have the bound
+  # n/df.
+  left <- \(explained, all) (1 - df / whole$n) / max(1 - explained / all, 1e-12)
+  explained <- sum(x[, phi]^2)
+  ratio <- explained / sum(diag(own)[phi])
+  all <- sum(whole$d$square[phi])
+  linear <- NA_real_
+  if (any(line)) {
+    base <- own[line, line, drop = FALSE]
+    lower <- t(chol(base + diag(1e-10 * mean(diag(base)), sum(line))))
+    white <- forwardsolve(lower, t(x[, line, drop = FALSE]))
+    least <- eigen(tcross(white), TRUE)
+    v <- backsolve(t(lower), least$vectors[, sum(line)])
+    rest <- task$straight - product(task$design,
+                                    task$partial$a[, line, drop = FALSE])
+    linear <- least$values[sum(line)] *
+      left(sum(product(x[, line, drop = FALSE], as.matrix(v))^2),
+           sum(task$weights * product(rest, as.matrix(v))^2))
+  }
+  part <- own[phi, phi, drop = FALSE]
+  variance <- 2 * sum(shares^2) * sum(part^2) /
+    (sum(diag(shares)) * sum(diag(part)))^2
+  data.frame(F = ratio * left(explained, all), F_linear = linear, df = df,
+             r.squared = explained / all,
+             p.value = stats::pgamma(ratio, 1 / variance, 1 / variance,
+                                     lower.tail = FALSE))
+}
+
+# What the instruments do not identify is said once, by the warning of weak
+# instruments; FALSE if it was.
+warn_weak <- function(task, strength) {
+  name <- task$called[["a"]]
+  number <- \(x) format_number(x, 2L)
+  chance <- strength$p.value > 0.05
+  weak <- min(strength$F, strength$F_linear, na.rm = TRUE) < weak_below
+  if (chance) {
+    warn_kernmean(
+      "the instruments say nothing of '", name, "' that chance would not ",
+      "(effective F ", number(strength$F), ", p = ", number(strength$p.value),
+      "): g is not identified, and what is shown is close to a constant for ",
+      "that reason alone", kind = "weak"
+    )
+  } else if (weak) {
+    warn_kernmean(
+      "the instruments are weak (effective F ", number(strength$F), " of the ",
+      "features of '", name, "'", if (!is.na(strength$F_linear)) {
+        paste0(", ", number(strength$F_linear), " of its linear part")
+      }, "): at most a straight line",
+      if (isTRUE(strength$F_linear < weak_below)) {
+        ", not even its slope in every column,"
+      }, " is identified, and the estimate may be biased towards the ",
+      "regression of y on '", name, "' and towards a constant", kind = "weak"
+    )
+  }
+  !chance && !weak
+}
+
+weak_below <- 3
+
+# What goes by the strength: list(correct: alpha, linear: the scale of the
+# squares of the linear columns).
+strength_rule <- function(strength, unit) {
+  least <- max(1, min(strength$F, strength$F_linear, na.rm = TRUE))
+  list(correct = 1 / least, linear = 30 * unit / max(1, strength$F)^2)
+}
+
+# A scale of the linear columns at which no penalty that is tried matters.
+unpenalized <- 1e6
+
+# The system of some rows.
+weak_system <- function(task, moments) {
+  m <- moments$d
+  n <- ncol(m$own$square)
+  root <- action_root(task, moments, "d")
+  x <- root$times(m$with)
+  of <- seq_len(n)
+  fit <- qr.coef(qr(m$design[, -1L, drop = FALSE]), m$design[, 1L])
+  fit[is.na(fit)] <- 0
+  contrast <- c(1, -fit)
+  a <- x[, of, drop = FALSE]
+  t <- drop(product(x[, -of, drop = FALSE], as.matrix(contrast)))
+  share <- task$correct * length(task$y) / moments$n
+  units <- ifelse(is_linear_column(task, n),
+                  sqrt(min(task$linear, unpenalized)), 1)
+  list(
+    square = (cross(a) - share * m$own$square) * outer(units, units),
+    right = units * drop(cross(a, as.matrix(t)) - share *
+                           product(m$own$with, as.matrix(contrast))),
+    x = a, t = t, units = units, mean = fit,
+    ranks = c(a = task$maps$a$r, d = root$rank), solve = solve_weak
+  )
+}
+
+# theta for each mu, a column each.
+solve_weak <- function(system, mu) {
+  s <- .Call(C_r_eigen, system$square, nrow(system$square))
+  check_penalty(system$square, mu)
+  theta <- system$units * product(
+    s$vectors, drop(cross(s$vectors, as.matrix(system$right))) /
+      outer(pmax(s$values, 0), mu, `+`)
+  )
+  list(theta = list(g = theta), criterion = rbind(
+    colSums((system$t - product(system$x, theta))^2), 0
+  ))
+}
+
+# Errors of a fit from its residuals r, in one more pass. A band belongs to a
+# fit with less bias, with a sixteenth of the penalty: g(x) = cb + (phi(x) -
+# c Gamma)'theta has the variance v'Vv, v = (c, phi(x) - c Gamma), V from the
+# scores of rows, or of clusters. list(theta, mean: b, covariance: V in `unit`s
+# of y, overid:
+# r'Pr over its mean where E[r | z] = 0, and p.value, clusters: their number,
+# first: of each linear column its values and what the instruments say of it).
+weak_errors <- function(task, whole, system, theta, mu) {
+  under <- solve_weak(system, mu / 16)$theta$g
+  contrast <- \(theta) rbind(-theta, 1, as.matrix(-system$mean))
+  # Squares of squares must not leave the range of numbers.
+  unit <- power_below(max(abs(task$y)))
+  final <- contrast(theta) / unit
+  less <- contrast(under) / unit
+  root <- action_root(task, whole, "d")
+  alone <- is.null(task$clusters)
+  inverse <- chol2inv(chol(whole$d$design[, -1L, drop = FALSE]))
+  # Of DZ what y~ has lost to C.
+  lost <- product(inverse, t(whole$d$own$with[, -1L, drop = FALSE]))
+  sums <- over_rows(task, root, seq_along(task$y), \(z, t, x, own, i) {
+    both <- cbind(z, t)
+    e <- drop(product(both, less))
+    c <- t[, -1L, drop = FALSE]
+    moved <- if (alone) own(own(z)) else cross(x, own(z))
+    moved <- moved - product(c, lost)
+    scores <- cbind(c, cross(x, system$x) - task$correct * moved)
+    scores <- e * scores
+    directions <- x * rep(drop(product(both, final)), each = nrow(x))
+    if (!alone) {
+      scores <- matrix(colSums(scores), 1L)
+      directions <- as.matrix(rowSums(directions))
+    }
+    list(meat = cross(scores), law = tcross(directions))
+  })
+  of_c <- seq_along(system$mean)
+  bread <- diag(nrow(sums$meat))
+  bread[of_c, of_c] <- inverse
+  s <- .Call(C_r_eigen, system$square, nrow(system$square))
+  bread[-of_c, -of_c] <- outer(system$units, system$units) * tcross(
+    s$vectors / rep(pmax(s$values, 0) + mu / 16, each = nrow(s$vectors)),
+    s$vectors
+  )
+  mean <- sum(diag(sums$law))
+  # Without residuals there is nothing to test.
+  mean[mean == 0] <- NA
+  statistic <- sum(((system$t - product(system$x, theta)) / unit)^2) / mean
+  variance <- 2 * sum(sums$law^2) / mean^2
+  list(
+    theta = drop(under), mean = system$mean, unit = unit,
+    covariance = product(bread, product(sums$meat, bread)),
+    clusters = nlevels(task$clusters), first = first_stage_values(task, whole),
+    overid = c(statistic = statistic, p.value = stats::pgamma(
+      statistic, 1 / variance, 1 / variance, lower.tail = FALSE
+    ))
+  )
+}
