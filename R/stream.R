@@ -267,13 +267,15 @@ row_blocks <- function(x, chunk) {
                       "query"))
   }
   query <- inherits(x, "DBIResultArrow")
+  # Older versions of DBI know no Arrow.
+  fetch <- if (query) getExportedValue("DBI", "dbFetchArrowChunk")
   stream <- if (!query) nanoarrow::as_nanoarrow_array_stream(x)
   # Batches are short.
   new_blocks(function() {
     batches <- list()
     rows <- 0
     while (rows < chunk) {
-      batch <- if (query) DBI::dbFetchArrowChunk(x) else stream$get_next()
+      batch <- if (query) fetch(x) else stream$get_next()
       if (is.null(batch) || query && batch$length == 0) {
         break
       }

@@ -219,13 +219,14 @@ test_that("groups stand on either side of a formula", {
   fit <- kme_fda(. ~ Species, d)
   expect_identical(predict(fit, d[3:1, ])$class, predict(fit)$class[3:1])
   expect_identical(update(fit, data = d[-1, ])$counts[["setosa"]], 7L)
-  bags <- nlme::Orthodont
-  same(\(f) fitted(smm(f, bags, id = Subject, cost = 1, bandwidth = "median")),
-       Sex ~ distance + age, . ~ Sex, cbind(distance, age) ~ Sex)
-  same(\(f) fitted(smm(f, bags, id = Subject, type = "ridge", ridge = 1,
-                       bandwidth = "median")),
-       as.numeric(Sex) ~ distance + age,
-       cbind(distance, age) ~ as.numeric(Sex))
+  bags <- as.data.frame(CO2)[c("Plant", "Type", "conc", "uptake")]
+  same(\(f) fitted(smm(f, bags, id = Plant, cost = 1, bandwidth = "median",
+                       scale = TRUE)),
+       Type ~ conc + uptake, . ~ Type, cbind(conc, uptake) ~ Type)
+  same(\(f) fitted(smm(f, bags, id = Plant, type = "ridge", ridge = 1,
+                       bandwidth = "median", scale = TRUE)),
+       as.numeric(Type) ~ conc + uptake,
+       cbind(conc, uptake) ~ as.numeric(Type))
   # Numbers on the right are classes where the left has several columns.
   same(\(f) kme_fda(f, mtcars)$loo, am ~ mpg + wt, cbind(mpg, wt) ~ am)
 })
