@@ -263,8 +263,8 @@ new_sum <- function(parts) {
 }
 
 some_columns <- new_kind("names or numbers of columns, each once", \(x) {
-  length(x) > 0L && !anyNA(x) && !anyDuplicated(x) &&
-    (is.character(x) || is.numeric(x))
+  (is.character(x) || is.numeric(x)) && length(x) > 0L && !anyNA(x) &&
+    !anyDuplicated(x)
 })
 
 on_columns <- function(kernel, columns) {

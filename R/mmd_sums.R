@@ -324,7 +324,9 @@ fuse_statistic <- function(sums) {
     m <- pmin(one$sizes[, 1L], one$sizes[, 2L])
     # Squares of the values off the diagonal, which is 1.
     square <- (one$moments[2L] - n) / (n * (n - 1))
-    sqrt(m * (m - 1) / square) * plain_statistic(one, "unbiased")
+    # Where no two points are alike, nothing is to be told apart.
+    scale <- if (square > 0) sqrt(m * (m - 1) / square) else 0
+    scale * plain_statistic(one, "unbiased")
   }, numeric(nrow(sums[[1L]]$within)))
   log_mean_exp(matrix(z, ncol = length(sums)))
 }

@@ -448,8 +448,9 @@ average_slope <- function(fit, x) {
   slope <- if (length(ends) == 1) diff(g(ends[[1]])) else
     mean(g(ends[[2]]) - g(ends[[1]])) / (2 * step)
   list(slope = unname(slope), middle = sum(change * fit$error$theta),
-       se = sqrt(drop(change %*% fit$error$covariance[-controls, -controls] %*%
-                        change)))
+       se = fit$error$unit *
+         sqrt(drop(change %*% fit$error$covariance[-controls, -controls] %*%
+                     change)))
 }
 
 # With errors for unequal variances; `z` "x": least squares.

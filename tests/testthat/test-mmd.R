@@ -289,6 +289,14 @@ test_that("a variance that is rounding is not a null distribution", {
                class = "kernmean_error_numeric")
 })
 
+test_that("many bandwidths that tell no points apart say so", {
+  expect_warning(
+    test <- mmd_test(1e5 * 1:8, 1e5 * 9:16 + 3, bandwidths = c(0.5, 1), B = 49),
+    "no permutation changes the statistic"
+  )
+  expect_identical(test$p.value, 1)
+})
+
 test_that("many bandwidths are one statistic, that of the twin", {
   orders <- cbind(seq_len(22), draw_after(6, c(13, 9), 30))
   want <- apply(orders, 2, \(o) fuse_R(pooled, o, 13))

@@ -295,6 +295,8 @@ na_fields <- c(
   "[$]cv[$]bandwidth$",
   # A kernel that failed has no error rate, landmarks that were given no loss.
   "[$]bandwidths[$]error$", "[$]lost$",
+  # Factors have no linear part, fits without residuals no test.
+  "[$]strength[$]F_linear$", "[$]overid$",
   # P-values on the diagonal.
   "^as.matrix.mmd_pairwise",
   # A matrix has no entry of a name.
