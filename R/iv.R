@@ -153,11 +153,18 @@ iv_settings <- door_table(
 #' \eqn{F_\phi = \mathrm{tr}(\Phi'P\Phi)/\mathrm{tr}(\Phi'D\Phi)}{F_phi =
 #' tr(Phi'P Phi)/tr(Phi'D Phi)} over the share of the features that is left
 #' unexplained, and F of the linear columns likewise, of the direction that is
-#' explained least. Both are about 1 for instruments that say nothing. Then
-#' \eqn{\alpha = 1/F}{alpha = 1/F}, F the smaller of the two and at least 1, and
-#' \eqn{s = 30/\max(1, F_\phi)^2}{s = 30/max(1, F_phi)^2} (times tr K/n): what
-#' weak instruments identify is at most a line, and where they are strong the
-#' kernel alone is used.
+#' explained least. Both are about 1 for instruments that say nothing. With F
+#' the smaller of the two and at least 1, and d = tr P, \deqn{\alpha = \min(1,
+#' \max(F^{-2}, (1 - 1/d)_+ \min(1, 10/F))),\quad s = 30 (1 - 1/F_l)_+ /
+#' \max(1, F_\phi)^2}{alpha = min(1, max(F^(-2), (1 - 1/d)_+ min(1, 10/F))), s =
+#' 30 (1 - 1/F_l)_+ / max(1, F_phi)^2} (times tr K/n), \eqn{F_l}{F_l} of the
+#' linear columns: one or two directions of the instruments need no correction
+#' once F is above 2, many do until it is far above 10; and what weak
+#' instruments identify is at most a line, if that. Of the \eqn{\theta}{theta}
+#' of the chosen penalty the share \eqn{1 - \sqrt{p_\phi p_l}}{1 - sqrt(p_phi
+#' p_l)} is kept, with the p-values of both F by the gamma law below (all where
+#' `correct` is given). A line by strong instruments is estimated several times
+#' better with `linear = Inf`.
 #'
 #' A warning of class `kernmean_warning_weak` says that g is not identified,
 #' where the features are not predicted beyond chance (p above .05, by a gamma
@@ -169,7 +176,7 @@ iv_settings <- door_table(
 #' `predict(interval = TRUE)` and `plot()` have pointwise intervals from the
 #' sandwich \eqn{\sum_i l_i(x)^2 e_i^2}{sum_i l_i(x)^2 e_i^2}, with \eqn{g(x) =
 #' l(x)'y}{g(x) = l(x)'y} and residuals e, of clusters with their sums. They
-#' belong to a fit with a sixteenth of the cross-validated minimum of the
+#' belong to a fit with a 32nd of the cross-validated minimum of the
 #' penalty (or of the penalty given), so that its bias is small beside its
 #' error, and lie around that fit, not around the curve that is shown, which may
 #' leave them. They do not cover what no instrument sees, nor g where
@@ -266,8 +273,10 @@ iv_settings <- door_table(
 #' \item{intercept}{what is added to the function of kernels (and line)}
 #' \item{controls}{their coefficients}
 #' \item{strength}{a data frame: `F`, `F_linear`, `df` (tr P, the directions of
-#'   the instruments), `r.squared`, `p.value`; of method "weak", as the next}
-#' \item{correct, linear, error}{alpha, s, and what intervals are made of}
+#'   the instruments), `r.squared`, `p.value`, `p_linear`; of method "weak", as the
+#'   next}
+#' \item{correct, linear, keep, error}{alpha, s, the share of theta that is kept,
+#'   and what intervals are made of}
 #' \item{criterion}{\eqn{r'Pr/n}}
 #' \item{rank}{by block, the dimension of the space of functions}
 #' \item{rule, alpha_scale}{how the penalty was chosen, and that of a preset}

@@ -52,6 +52,7 @@ fit_task <- function(task, blocks, y, arguments) {
     strength <- iv_strength(task, whole)
     known <- warn_weak(task, strength)
     rule <- strength_rule(strength, block_trace(task, "a") / length(y))
+    if (!is.null(task$correct)) rule$keep <- 1
     for (name in names(rule)) {
       if (is.null(task[[name]])) task[[name]] <- rule[[name]]
     }
@@ -71,8 +72,10 @@ fit_task <- function(task, blocks, y, arguments) {
   }
   system <- iv_system(task, whole, task$rows$d)
   mu <- chosen * unit
-  solved <- check_result(system$solve(system, mu), "the solution",
-                         "'y' and of the blocks")
+  solved <- check_result(
+    if (weak) solve_weak(system, mu, task$keep) else system$solve(system, mu),
+    "the solution", "'y' and of the blocks"
+  )
   lambda <- vapply(names(task$rows), \(of) {
     penalty_rule(task, whole[[of]]$n, of)$lambda
   }, 0)
@@ -125,7 +128,8 @@ fit_task <- function(task, blocks, y, arguments) {
     fields$controls <- stats::setNames(intercept, colnames(task$design))[-1L]
     fields$design <- attributes(task$design)[c("terms", "levels", "means")]
     fields$strength <- strength
-    fields[c("correct", "linear")] <- task[c("correct", "linear")]
+    kept <- c("correct", "linear", "keep")
+    fields[kept] <- task[kept]
     fields$error <- errors
   }
   if (!nested) {

@@ -534,13 +534,16 @@ weak_lines <- function(x, number) {
       number(strength$F), " (features of x)", if (!is.na(strength$F_linear)) {
         paste0(", ", number(strength$F_linear), " (linear part)")
       }, ", ", number(strength$df), " directions; correction ",
-      number(x$correct), ", line ", number(x$linear)
+      number(x$correct), ", line ", number(x$linear),
+      if (isTRUE(x$keep < 0.995)) {
+        paste0(", ", number(100 * x$keep), "% of g is kept")
+      }
     ),
     if (!anyNA(overid)) {
       paste0("residuals: r'Pr ", number(overid[["statistic"]]), " times its ",
              "mean under valid instruments, p = ", number(overid[["p.value"]]))
     },
-    paste0("far from the sample g returns to ", if (length(x$error$slopes)) {
+    paste0("far from the sample g returns to ", if (x$linear > 0) {
       "a straight line, "
     }, "intercept ", number(x$intercept))
   ), 80L, exdent = 2L)
@@ -609,7 +612,7 @@ fit_summary.rkhs_iv <- function(x) {
   strength <- x$strength
   if (!is.null(strength)) {
     names(strength) <- c("F of the features", "F of the linear part",
-                         "directions", "R^2", "p")
+                         "directions", "R^2", "p", "p of the linear part")
     strength <- list(strength = structure(strength, title = "First stage"))
   }
   c(list(moments = structure(moments, title = "Residuals by moment")), strength,
@@ -637,10 +640,10 @@ fit_facts.rkhs_iv <- function(x) {
     folds = if (is.null(x$cv)) NA_integer_ else nrow(attr(x$cv, "folds")),
     border = !is.null(attr(x$cv, "border"))
   ), first = sapply(
-    c("F", "F_linear", "df", "r.squared", "p.value"),
+    c("F", "F_linear", "df", "r.squared", "p.value", "p_linear"),
     \(name) x$strength[[name]], simplify = FALSE
   ), list(
-    correct = x$correct, linear = x$linear,
+    correct = x$correct, linear = x$linear, keep = x$keep,
     overid.statistic = x$error$overid["statistic"],
     overid.p.value = x$error$overid["p.value"]
   ), kernel_columns(x$kernels[[1L]]))

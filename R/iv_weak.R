@@ -4,8 +4,9 @@
 #   A = Z'(P - alpha D)Z = U L U',  b = Z'(P - alpha D)y~,
 #   theta = U (max(L, 0) + mu)^-1 U'b,  g(x) = C b + (phi(x) - C Gamma)'theta.
 # D takes away what every row predicts of itself, by which weak instruments let
-# the regression of y on x in; alpha and the scale of the linear columns go by
-# the strength of the instruments, which knows nothing of y.
+# the regression of y on x in; alpha, the scale of the linear columns and the
+# share of theta that is kept go by the strength of the instruments, which knows
+# nothing of y.
 
 # What is partialled out: 1 and the controls, factors as dummies, less their
 # means; attr "terms", "levels", "means": for new rows. Columns that others make
@@ -164,7 +165,7 @@ first_stage_values <- function(task, whole) {
 
 # How much the instruments say of x, whatever y is. F statistics, about 1 where
 # they say nothing, of the features and of the linear columns; df: the
-# directions of the instruments; p: of features that they do not predict, by a
+# directions of the instruments; p: of columns that they do not predict, by a
 # gamma law with mean 1.
 iv_strength <- function(task, whole) {
   root <- action_root(task, whole, "d")
@@ -181,7 +182,13 @@ iv_strength <- function(task, whole) {
   explained <- sum(x[, phi]^2)
   ratio <- explained / sum(diag(own)[phi])
   all <- sum(whole$d$square[phi])
-  linear <- NA_real_
+  by_chance <- \(ratio, of) {
+    part <- own[of, of, drop = FALSE]
+    shape <- (sum(diag(shares)) * sum(diag(part)))^2 /
+      (2 * sum(shares^2) * sum(part^2))
+    stats::pgamma(ratio, shape, shape, lower.tail = FALSE)
+  }
+  linear <- p_linear <- NA_real_
   if (any(line)) {
     base <- own[line, line, drop = FALSE]
     lower <- t(chol(base + diag(1e-10 * mean(diag(base)), sum(line))))
@@ -190,17 +197,14 @@ iv_strength <- function(task, whole) {
     v <- backsolve(t(lower), least$vectors[, sum(line)])
     rest <- task$straight - product(task$design,
                                     task$partial$a[, line, drop = FALSE])
+    p_linear <- by_chance(least$values[sum(line)], line)
     linear <- least$values[sum(line)] *
       left(sum(product(x[, line, drop = FALSE], as.matrix(v))^2),
            sum(task$weights * product(rest, as.matrix(v))^2))
   }
-  part <- own[phi, phi, drop = FALSE]
-  variance <- 2 * sum(shares^2) * sum(part^2) /
-    (sum(diag(shares)) * sum(diag(part)))^2
   data.frame(F = ratio * left(explained, all), F_linear = linear, df = df,
-             r.squared = explained / all,
-             p.value = stats::pgamma(ratio, 1 / variance, 1 / variance,
-                                     lower.tail = FALSE))
+             r.squared = explained / all, p.value = by_chance(ratio, phi),
+             p_linear = p_linear)
 }
 
 # What the instruments do not identify is said once, by the warning of weak
@@ -235,10 +239,17 @@ warn_weak <- function(task, strength) {
 weak_below <- 3
 
 # What goes by the strength: list(correct: alpha, linear: the scale of the
-# squares of the linear columns).
+# squares of the linear columns, keep: the share of theta). One or two
+# directions need no correction once F is above 2, many do until it is far
+# above 10.
 strength_rule <- function(strength, unit) {
   least <- max(1, min(strength$F, strength$F_linear, na.rm = TRUE))
-  list(correct = 1 / least, linear = 30 * unit / max(1, strength$F)^2)
+  many <- max(0, 1 - 1 / strength$df) * min(1, 10 / least)
+  known <- max(0, 1 - 1 / strength$F_linear, na.rm = TRUE)
+  chance <- c(strength$p.value, strength$p_linear)
+  list(correct = min(1, max(least^-2, many)),
+       linear = 30 * unit * known / max(1, strength$F)^2,
+       keep = 1 - prod(chance, na.rm = TRUE)^(1 / sum(!is.na(chance))))
 }
 
 # A scale of the linear columns at which no penalty that is tried matters.
@@ -259,8 +270,9 @@ weak_system <- function(task, moments) {
   share <- task$correct * length(task$y) / moments$n
   units <- ifelse(is_linear_column(task, n),
                   sqrt(min(task$linear, unpenalized)), 1)
+  square <- (cross(a) - share * m$own$square) * outer(units, units)
   list(
-    square = (cross(a) - share * m$own$square) * outer(units, units),
+    square = square, spectrum = .Call(C_r_eigen, square, n),
     right = units * drop(cross(a, as.matrix(t)) - share *
                            product(m$own$with, as.matrix(contrast))),
     x = a, t = t, units = units, mean = fit,
@@ -268,11 +280,11 @@ weak_system <- function(task, moments) {
   )
 }
 
-# theta for each mu, a column each.
-solve_weak <- function(system, mu) {
-  s <- .Call(C_r_eigen, system$square, nrow(system$square))
+# theta for each mu, a column each, and of it the share `keep`.
+solve_weak <- function(system, mu, keep = 1) {
+  s <- system$spectrum
   check_penalty(system$square, mu)
-  theta <- system$units * product(
+  theta <- keep * system$units * product(
     s$vectors, drop(cross(s$vectors, as.matrix(system$right))) /
       outer(pmax(s$values, 0), mu, `+`)
   )
@@ -281,15 +293,17 @@ solve_weak <- function(system, mu) {
   ))
 }
 
+less_penalty <- 32
+
 # Errors of a fit from its residuals r, in one more pass. A band belongs to a
-# fit with less bias, with a sixteenth of the penalty: g(x) = cb + (phi(x) -
+# fit with less bias, with a 32nd of the penalty: g(x) = cb + (phi(x) -
 # c Gamma)'theta has the variance v'Vv, v = (c, phi(x) - c Gamma), V from the
 # scores of rows, or of clusters. list(theta, mean: b, covariance: V in `unit`s
 # of y, overid:
 # r'Pr over its mean where E[r | z] = 0, and p.value, clusters: their number,
 # first: of each linear column its values and what the instruments say of it).
 weak_errors <- function(task, whole, system, theta, mu) {
-  under <- solve_weak(system, mu / 16)$theta$g
+  under <- solve_weak(system, mu / less_penalty)$theta$g
   contrast <- \(theta) rbind(-theta, 1, as.matrix(-system$mean))
   # Squares of squares must not leave the range of numbers.
   unit <- power_below(max(abs(task$y)))
@@ -318,9 +332,9 @@ weak_errors <- function(task, whole, system, theta, mu) {
   of_c <- seq_along(system$mean)
   bread <- diag(nrow(sums$meat))
   bread[of_c, of_c] <- inverse
-  s <- .Call(C_r_eigen, system$square, nrow(system$square))
+  s <- system$spectrum
   bread[-of_c, -of_c] <- outer(system$units, system$units) * tcross(
-    s$vectors / rep(pmax(s$values, 0) + mu / 16, each = nrow(s$vectors)),
+    s$vectors / rep(pmax(s$values, 0) + mu / less_penalty, each = nrow(s$vectors)),
     s$vectors
   )
   mean <- sum(diag(sums$law))

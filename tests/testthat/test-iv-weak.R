@@ -44,11 +44,19 @@ slow_weak <- function(kx, kz, y, lambda, mu, alpha, straight = NULL, s = 0,
   mean <- sum(diag(p) * r^2)
   shape <- mean^2 / (2 * sum(outer(r, r)^2 * p^2))
   j <- sum(r * (p %*% r)) / mean
+  chance <- \(ratio, own) {
+    shape <- (sum(diag(p)) * sum(diag(own)))^2 / (2 * sum(p^2) * sum(own^2))
+    pgamma(ratio, shape, shape, lower.tail = FALSE)
+  }
+  ratio <- \(K) sum(p * K) / sum(diag(p) * diag(K))
+  own <- \(f) crossprod(f, diag(p) * f)
   list(g = drop(y - h %*% y + f %*% theta), d = diag(p), F = left(features),
        first = if (!is.null(line)) drop(p %*% line),
        overid = c(statistic = j,
                   p.value = pgamma(j, shape, shape, lower.tail = FALSE)),
-       F_linear = if (!is.null(line)) left(tcrossprod(line)))
+       F_linear = if (!is.null(line)) left(tcrossprod(line)),
+       p = c(chance(ratio(features), own(root_R(features))),
+             if (!is.null(line)) chance(ratio(tcrossprod(line)), own(line))))
 }
 
 grams <- function(data, fit) {
@@ -72,9 +80,34 @@ test_that("the fit is that of centered Gram matrices", {
       expect_true(all(slow$d >= 0 & slow$d < 1))
       expect_equal(fit$strength$F, slow$F, tolerance = 1e-7)
       expect_equal(fit$strength$F_linear, slow$F_linear, tolerance = 1e-7)
+      expect_equal(fit$strength$p.value, slow$p[1], tolerance = 1e-6)
+      expect_equal(fit$strength$p_linear, slow$p[2], tolerance = 1e-6)
+      expect_identical(fit$keep, 1)
       expect_equal(fit$error$overid, slow$overid, tolerance = 1e-6)
       expect_equal(fit$error$first$x$fitted, slow$first, tolerance = 1e-7)
     }
+  }
+})
+
+test_that("the rule goes by the strength", {
+  data <- weak_data()
+  fits <- lapply(c(0.03, 0.3, 3), \(size) {
+    weak(data$x + size * data$z, data$y, data$z, mu = 0.5)
+  })
+  for (fit in fits) {
+    of <- fit$strength
+    least <- max(1, min(of$F, of$F_linear))
+    expect_equal(fit$correct, min(1, max(
+      1 / least^2, max(0, 1 - 1 / of$df) * min(1, 10 / least)
+    )))
+    expect_equal(fit$linear,
+                 30 * max(0, 1 - 1 / of$F_linear) / max(1, of$F)^2)
+    expect_equal(fit$keep, 1 - sqrt(of$p.value * of$p_linear))
+    # Of theta, not of the mean.
+    all <- quietly(update(fit, correct = fit$correct, linear = fit$linear,
+                          lambda = fit$lambda[[1]]))
+    expect_equal(fitted(fit) - mean(data$y),
+                 fit$keep * (fitted(all) - mean(data$y)))
   }
 })
 
@@ -309,8 +342,8 @@ test_that("intervals are the sandwich of what each outcome moves", {
     fitted_to <- \(y, mu = 0.5) {
       do.call(of, c(list(replace(data, "y", list(y)), mu), more))
     }
-    shown <- predict(fitted_to(data$y, 8), new, interval = TRUE, level = 0.9)
-    # Around the fit with a sixteenth of the penalty, which is linear in y.
+    shown <- predict(fitted_to(data$y, 16), new, interval = TRUE, level = 0.9)
+    # Around the fit with a 32nd of the penalty, which is linear in y.
     fit <- fitted_to(data$y)
     at <- predict(fit, new)
     expect_equal(rowMeans(shown[, -1]), at, tolerance = 1e-7,
