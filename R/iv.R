@@ -35,9 +35,10 @@
 #' @param select `"cv"`, or `NULL` for it where there is more than one penalty.
 #' @param rule `"paired"`, `"1se"` or `"min"`, see below; `NULL`: `"paired"`,
 #'   and `"min"` for nested fits and with a preset.
-#' @param folds A number of folds (`NULL`: 6), to which rows are dealt in a
-#'   fixed order that has nothing to do with theirs, in each level of an
-#'   instrument that is a factor and each of the subsets of a nested fit;
+#' @param folds A number of folds (`NULL`: 6, or that of the clusters if they are
+#'   fewer), to which rows are dealt in a fixed order that has nothing to do with
+#'   theirs, in each level of an instrument that is a factor and each of the
+#'   subsets of a nested fit;
 #'   `"blocks"` of rows next to each other, for time series, and so for presets
 #'   and a `method = "classic"` that was asked for (where rows come in an order
 #'   such folds differ, as a warning of class `kernmean_warning_folds` says); or
@@ -143,8 +144,9 @@ iv_settings <- door_table(
 #' (F'F + lambda I)^(-1) F'} and D its diagonal, \deqn{A = \Phi'(P - \alpha
 #' D)\Phi,\quad \theta = (A_+ + \mu I)^{-1}\Phi'(P - \alpha D)y,}{A = Phi'(P -
 #' alpha D)Phi, theta = (A_+ + mu I)^(-1) Phi'(P - alpha D) y,} \eqn{A_+} the
-#' part of A with positive eigenvalues. D is what each row predicts of itself,
-#' by which weak or many instruments let the regression of y on x into g;
+#' part of A with positive eigenvalues, to whose directions
+#' \eqn{\theta}{theta} is confined. D is what each row predicts of itself, by
+#' which weak or many instruments let the regression of y on x into g;
 #' \eqn{\alpha = 0}{alpha = 0} is Estimator 1 on centered kernels, \eqn{\alpha =
 #' 1}{alpha = 1} for straight lines the jackknife estimator JIVE2, between them
 #' a k-class.
@@ -176,7 +178,7 @@ iv_settings <- door_table(
 #' `predict(interval = TRUE)` and `plot()` have pointwise intervals from the
 #' sandwich \eqn{\sum_i l_i(x)^2 e_i^2}{sum_i l_i(x)^2 e_i^2}, with \eqn{g(x) =
 #' l(x)'y}{g(x) = l(x)'y} and residuals e, of clusters with their sums. They
-#' belong to a fit with a 32nd of the cross-validated minimum of the
+#' belong to a fit with a 64th of the cross-validated minimum of the
 #' penalty (or of the penalty given), so that its bias is small beside its
 #' error, and lie around that fit, not around the curve that is shown, which may
 #' leave them. They do not cover what no instrument sees, nor g where
@@ -499,6 +501,9 @@ fit_instruments <- function(asked, called, lambda, mu, ratio = 1) {
   if (!is.null(clusters)) {
     clusters <- check_each(clusters, n, "clusters", "rows")
     clusters <- factor(number_codes(clusters))
+    if (nlevels(clusters) < 2L) {
+      stop_input("'clusters' must hold at least two clusters, not one")
+    }
   }
   rows <- moment_rows(asked$subset, n)
   # Rows outside the first moment need no outcome.

@@ -373,7 +373,8 @@ iv_folds <- function(task) {
     of <- factor(of, unique(of))
   } else {
     blocks <- identical(folds, "blocks") || task$in_blocks
-    count <- if (is_number(folds)) take(folds, count(2L)) else 6L
+    count <- if (is_number(folds)) take(folds, count(2L)) else
+      min(6L, if (!is.null(task$clusters)) nlevels(task$clusters))
     strata <- if (is.null(task$preset)) Reduce(\(d, c) d + 2L * c, rows) else
       rep(1L, length(task$y))
     if (task$method == "weak" && is_factor_variable(task$blocks$z)) {

@@ -2,7 +2,7 @@
 # the design C (1 and controls), F of the instruments and Z of the learner, its
 # linear columns first, P = F(F'F + lambda I)^-1 F', D = diag(P), y~ = y - Cb:
 #   A = Z'(P - alpha D)Z = U L U',  b = Z'(P - alpha D)y~,
-#   theta = U (max(L, 0) + mu)^-1 U'b,  g(x) = C b + (phi(x) - C Gamma)'theta.
+#   theta = U (L + mu)^-1 U'b where L > 0, g(x) = C b + (phi(x) - C Gamma)'theta.
 # D takes away what every row predicts of itself, by which weak instruments let
 # the regression of y on x in; alpha, the scale of the linear columns and the
 # share of theta that is kept go by the strength of the instruments, which knows
@@ -271,8 +271,11 @@ weak_system <- function(task, moments) {
   units <- ifelse(is_linear_column(task, n),
                   sqrt(min(task$linear, unpenalized)), 1)
   square <- (cross(a) - share * m$own$square) * outer(units, units)
+  spectrum <- .Call(C_r_eigen, square, n)
+  # Of what is not identified there is nothing.
+  spectrum$values[spectrum$values <= 0] <- Inf
   list(
-    square = square, spectrum = .Call(C_r_eigen, square, n),
+    square = square, spectrum = spectrum,
     right = units * drop(cross(a, as.matrix(t)) - share *
                            product(m$own$with, as.matrix(contrast))),
     x = a, t = t, units = units, mean = fit,
@@ -286,17 +289,17 @@ solve_weak <- function(system, mu, keep = 1) {
   check_penalty(system$square, mu)
   theta <- keep * system$units * product(
     s$vectors, drop(cross(s$vectors, as.matrix(system$right))) /
-      outer(pmax(s$values, 0), mu, `+`)
+      outer(s$values, mu, `+`)
   )
   list(theta = list(g = theta), criterion = rbind(
     colSums((system$t - product(system$x, theta))^2), 0
   ))
 }
 
-less_penalty <- 32
+less_penalty <- 64
 
 # Errors of a fit from its residuals r, in one more pass. A band belongs to a
-# fit with less bias, with a 32nd of the penalty: g(x) = cb + (phi(x) -
+# fit with less bias, with a 64th of the penalty: g(x) = cb + (phi(x) -
 # c Gamma)'theta has the variance v'Vv, v = (c, phi(x) - c Gamma), V from the
 # scores of rows, or of clusters. list(theta, mean: b, covariance: V in `unit`s
 # of y, overid:
@@ -334,7 +337,7 @@ weak_errors <- function(task, whole, system, theta, mu) {
   bread[of_c, of_c] <- inverse
   s <- system$spectrum
   bread[-of_c, -of_c] <- outer(system$units, system$units) * tcross(
-    s$vectors / rep(pmax(s$values, 0) + mu / less_penalty, each = nrow(s$vectors)),
+    s$vectors / rep(s$values + mu / less_penalty, each = nrow(s$vectors)),
     s$vectors
   )
   mean <- sum(diag(sums$law))

@@ -19,7 +19,8 @@ root_R <- function(K) {
 
 ridge_R <- \(A, b, mu) {
   a <- eigen(A, TRUE)
-  drop(a$vectors %*% (crossprod(a$vectors, b) / (pmax(a$values, 0) + mu)))
+  drop(a$vectors %*% ((a$values > 0) * crossprod(a$vectors, b) /
+                        (a$values + mu)))
 }
 
 # The slow twin: P and its diagonal in full. `straight`: the linear columns,
@@ -342,8 +343,8 @@ test_that("intervals are the sandwich of what each outcome moves", {
     fitted_to <- \(y, mu = 0.5) {
       do.call(of, c(list(replace(data, "y", list(y)), mu), more))
     }
-    shown <- predict(fitted_to(data$y, 16), new, interval = TRUE, level = 0.9)
-    # Around the fit with a 32nd of the penalty, which is linear in y.
+    shown <- predict(fitted_to(data$y, 32), new, interval = TRUE, level = 0.9)
+    # Around the fit with a 64th of the penalty, which is linear in y.
     fit <- fitted_to(data$y)
     at <- predict(fit, new)
     expect_equal(rowMeans(shown[, -1]), at, tolerance = 1e-7,
@@ -383,6 +384,9 @@ test_that("clusters of one row are none, weights of 1 are none", {
     expect_equal(predict(fit, interval = TRUE),
                  predict(plain, interval = TRUE), tolerance = 1e-8)
   }
+  # Three clusters are three folds.
+  three <- weak(data$x, data$y, data$z, clusters = rep(1:3, length.out = 50))
+  expect_identical(nrow(attr(three$cv, "folds")), 3L)
   # Whole clusters are left out together.
   cluster <- rep(1:10, each = 5)
   fit <- weak(data$x, data$y, data$z, clusters = cluster)
@@ -544,7 +548,8 @@ test_that("what may be asked of it is said", {
     rkhs_iv(y ~ x | z, data, controls = ~ c(NA, g[-1])),
     rkhs_iv(d$x, d$y, d$z, weights = 0:11),
     rkhs_iv(d$x, d$y, d$z, weights = 1:3),
-    rkhs_iv(d$x, d$y, d$z, clusters = data$g),
+    rkhs_iv(d$x, d$y, d$z, clusters = rep(1, 12)),
+    rkhs_iv(d$x, d$y, d$z, clusters = data$g, control = iv_control(folds = 4)),
     rkhs_iv(d$x, d$y, d$z, clusters = 1:3),
     rkhs_iv(d$x, d$y, d$z, linear = -1),
     rkhs_iv(d$x, d$y, d$z, linear = NA),
