@@ -35,14 +35,14 @@
 #' @param select `"cv"`, or `NULL` for it where there is more than one penalty.
 #' @param rule `"paired"`, `"1se"` or `"min"`, see below; `NULL`: `"paired"`,
 #'   and `"min"` for nested fits and with a preset.
-#' @param folds A number of folds (`NULL`: 6, or that of the clusters if they are
-#'   fewer), to which rows are dealt in a fixed order that has nothing to do with
-#'   theirs, in each level of an instrument that is a factor and each of the
-#'   subsets of a nested fit;
-#'   `"blocks"` of rows next to each other, for time series, and so for presets
-#'   and a `method = "classic"` that was asked for (where rows come in an order
-#'   such folds differ, as a warning of class `kernmean_warning_folds` says); or
-#'   the fold of each row (of those that `subset` and `na.action` leave).
+#' @param folds A number of folds (`NULL`: 6, or that of the clusters if they
+#'   are fewer), to which rows are dealt in a fixed order that has nothing to do
+#'   with theirs, in each level of an instrument that is a factor and each of
+#'   the subsets of a nested fit; `"blocks"` of rows next to each other, for
+#'   time series, and so for presets and a `method = "classic"` that was asked
+#'   for (where rows come in an order such folds differ, as a warning of class
+#'   `kernmean_warning_folds` says); or the fold of each row (of those that
+#'   `subset` and `na.action` leave).
 #' @param intercept Center y by its mean, which is added to the functions?
 #'   `NULL`: where no `mu`, no preset and no `w` is given, or an `update()` is
 #'   of a fit where it was.
@@ -275,10 +275,10 @@ iv_settings <- door_table(
 #' \item{intercept}{what is added to the function of kernels (and line)}
 #' \item{controls}{their coefficients}
 #' \item{strength}{a data frame: `F`, `F_linear`, `df` (tr P, the directions of
-#'   the instruments), `r.squared`, `p.value`, `p_linear`; of method "weak", as the
-#'   next}
-#' \item{correct, linear, keep, error}{alpha, s, the share of theta that is kept,
-#'   and what intervals are made of}
+#'   the instruments), `r.squared`, `p.value`, `p_linear`; of method "weak", as
+#'   the next}
+#' \item{correct, linear, keep, error}{alpha, s, the share of theta that is
+#'   kept, and what intervals are made of}
 #' \item{criterion}{\eqn{r'Pr/n}}
 #' \item{rank}{by block, the dimension of the space of functions}
 #' \item{rule, alpha_scale}{how the penalty was chosen, and that of a preset}

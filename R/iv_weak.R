@@ -2,7 +2,8 @@
 # the design C (1 and controls), F of the instruments and Z of the learner, its
 # linear columns first, P = F(F'F + lambda I)^-1 F', D = diag(P), y~ = y - Cb:
 #   A = Z'(P - alpha D)Z = U L U',  b = Z'(P - alpha D)y~,
-#   theta = U (L + mu)^-1 U'b where L > 0, g(x) = C b + (phi(x) - C Gamma)'theta.
+#   theta = U (L + mu)^-1 U'b where L > 0,
+#   g(x) = C b + (phi(x) - C Gamma)'theta.
 # D takes away what every row predicts of itself, by which weak instruments let
 # the regression of y on x in; alpha, the scale of the linear columns and the
 # share of theta that is kept go by the strength of the instruments, which knows
