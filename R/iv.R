@@ -144,9 +144,8 @@ iv_settings <- door_table(
 #' (F'F + lambda I)^(-1) F'} and D its diagonal, \deqn{A = \Phi'(P - \alpha
 #' D)\Phi,\quad \theta = (A_+ + \mu I)^{-1}\Phi'(P - \alpha D)y,}{A = Phi'(P -
 #' alpha D)Phi, theta = (A_+ + mu I)^(-1) Phi'(P - alpha D) y,} \eqn{A_+} the
-#' part of A with positive eigenvalues, to whose directions
-#' \eqn{\theta}{theta} is confined. D is what each row predicts of itself, by
-#' which weak or many instruments let the regression of y on x into g;
+#' part of A with positive eigenvalues. D is what each row predicts of itself,
+#' by which weak or many instruments let the regression of y on x into g;
 #' \eqn{\alpha = 0}{alpha = 0} is Estimator 1 on centered kernels, \eqn{\alpha =
 #' 1}{alpha = 1} for straight lines the jackknife estimator JIVE2, between them
 #' a k-class.
@@ -157,11 +156,11 @@ iv_settings <- door_table(
 #' unexplained, and F of the linear columns likewise, of the direction that is
 #' explained least. Both are about 1 for instruments that say nothing. With F
 #' the smaller of the two and at least 1, and d = tr P, \deqn{\alpha = \min(1,
-#' \max(F^{-2}, (1 - 1/d)_+ \min(1, 10/F))),\quad s = 30 (1 - 1/F_l)_+ /
-#' \max(1, F_\phi)^2}{alpha = min(1, max(F^(-2), (1 - 1/d)_+ min(1, 10/F))), s =
+#' \max(F^{-2}, (1 - 1/d)_+ \min(1, 3/F))),\quad s = 30 (1 - 1/F_l)_+ /
+#' \max(1, F_\phi)^2}{alpha = min(1, max(F^(-2), (1 - 1/d)_+ min(1, 3/F))), s =
 #' 30 (1 - 1/F_l)_+ / max(1, F_phi)^2} (times tr K/n), \eqn{F_l}{F_l} of the
-#' linear columns: one or two directions of the instruments need no correction
-#' once F is above 2, many do until it is far above 10; and what weak
+#' linear columns: one or two directions of the instruments need little correction
+#' once F is above 2, many do until it is far above 3; and what weak
 #' instruments identify is at most a line, if that. Of the \eqn{\theta}{theta}
 #' of the chosen penalty the share \eqn{1 - \sqrt{p_\phi p_l}}{1 - sqrt(p_phi
 #' p_l)} is kept, with the p-values of both F by the gamma law below (all where
@@ -178,10 +177,10 @@ iv_settings <- door_table(
 #' `predict(interval = TRUE)` and `plot()` have pointwise intervals from the
 #' sandwich \eqn{\sum_i l_i(x)^2 e_i^2}{sum_i l_i(x)^2 e_i^2}, with \eqn{g(x) =
 #' l(x)'y}{g(x) = l(x)'y} and residuals e, of clusters with their sums. They
-#' belong to a fit with a 64th of the cross-validated minimum of the
-#' penalty (or of the penalty given), so that its bias is small beside its
-#' error, and lie around that fit, not around the curve that is shown, which may
-#' leave them. They do not cover what no instrument sees, nor g where
+#' belong to a fit with a 64th of the cross-validated minimum of the penalty (or
+#' of the penalty given), in the directions of A with positive eigenvalues
+#' alone, so that its bias is small beside its error, and lie around that fit,
+#' not around the curve that is shown, which may leave them. They do not cover what no instrument sees, nor g where
 #' instruments are weak: `vignette("iv")` has the coverage in simulations.
 #'
 #' @section Cost: Exact fits write \eqn{K = FF'} by a pivoted Cholesky factor of

@@ -2,8 +2,7 @@
 # the design C (1 and controls), F of the instruments and Z of the learner, its
 # linear columns first, P = F(F'F + lambda I)^-1 F', D = diag(P), y~ = y - Cb:
 #   A = Z'(P - alpha D)Z = U L U',  b = Z'(P - alpha D)y~,
-#   theta = U (L + mu)^-1 U'b where L > 0,
-#   g(x) = C b + (phi(x) - C Gamma)'theta.
+#   theta = U (max(L, 0) + mu)^-1 U'b,  g(x) = C b + (phi(x) - C Gamma)'theta.
 # D takes away what every row predicts of itself, by which weak instruments let
 # the regression of y on x in; alpha, the scale of the linear columns and the
 # share of theta that is kept go by the strength of the instruments, which knows
@@ -241,11 +240,11 @@ weak_below <- 3
 
 # What goes by the strength: list(correct: alpha, linear: the scale of the
 # squares of the linear columns, keep: the share of theta). One or two
-# directions need no correction once F is above 2, many do until it is far
-# above 10.
+# directions need little correction once F is above 2, many do until it is far
+# above 3.
 strength_rule <- function(strength, unit) {
   least <- max(1, min(strength$F, strength$F_linear, na.rm = TRUE))
-  many <- max(0, 1 - 1 / strength$df) * min(1, 10 / least)
+  many <- max(0, 1 - 1 / strength$df) * min(1, weak_below / least)
   known <- max(0, 1 - 1 / strength$F_linear, na.rm = TRUE)
   chance <- c(strength$p.value, strength$p_linear)
   list(correct = min(1, max(least^-2, many)),
@@ -272,11 +271,8 @@ weak_system <- function(task, moments) {
   units <- ifelse(is_linear_column(task, n),
                   sqrt(min(task$linear, unpenalized)), 1)
   square <- (cross(a) - share * m$own$square) * outer(units, units)
-  spectrum <- .Call(C_r_eigen, square, n)
-  # Of what is not identified there is nothing.
-  spectrum$values[spectrum$values <= 0] <- Inf
   list(
-    square = square, spectrum = spectrum,
+    square = square, spectrum = .Call(C_r_eigen, square, n),
     right = units * drop(cross(a, as.matrix(t)) - share *
                            product(m$own$with, as.matrix(contrast))),
     x = a, t = t, units = units, mean = fit,
@@ -290,7 +286,7 @@ solve_weak <- function(system, mu, keep = 1) {
   check_penalty(system$square, mu)
   theta <- keep * system$units * product(
     s$vectors, drop(cross(s$vectors, as.matrix(system$right))) /
-      outer(s$values, mu, `+`)
+      outer(pmax(s$values, 0), mu, `+`)
   )
   list(theta = list(g = theta), criterion = rbind(
     colSums((system$t - product(system$x, theta))^2), 0
@@ -307,6 +303,8 @@ less_penalty <- 64
 # r'Pr over its mean where E[r | z] = 0, and p.value, clusters: their number,
 # first: of each linear column its values and what the instruments say of it).
 weak_errors <- function(task, whole, system, theta, mu) {
+  # Of what is not identified an estimate with so little penalty has nothing.
+  system$spectrum$values[system$spectrum$values <= 0] <- Inf
   under <- solve_weak(system, mu / less_penalty)$theta$g
   contrast <- \(theta) rbind(-theta, 1, as.matrix(-system$mean))
   # Squares of squares must not leave the range of numbers.

@@ -19,8 +19,7 @@ root_R <- function(K) {
 
 ridge_R <- \(A, b, mu) {
   a <- eigen(A, TRUE)
-  drop(a$vectors %*% ((a$values > 0) * crossprod(a$vectors, b) /
-                        (a$values + mu)))
+  drop(a$vectors %*% (crossprod(a$vectors, b) / (pmax(a$values, 0) + mu)))
 }
 
 # The slow twin: P and its diagonal in full. `straight`: the linear columns,
@@ -99,7 +98,7 @@ test_that("the rule goes by the strength", {
     of <- fit$strength
     least <- max(1, min(of$F, of$F_linear))
     expect_equal(fit$correct, min(1, max(
-      1 / least^2, max(0, 1 - 1 / of$df) * min(1, 10 / least)
+      1 / least^2, max(0, 1 - 1 / of$df) * min(1, 3 / least)
     )))
     expect_equal(fit$linear,
                  30 * max(0, 1 - 1 / of$F_linear) / max(1, of$F)^2)
@@ -330,33 +329,40 @@ test_that("intervals are the sandwich of what each outcome moves", {
   data <- data.frame(weak_data(40), w = rep(1:4 / 2, 10), v = cos(1:40),
                      unit = rep(1:20, each = 2))
   new <- data.frame(x = c(-1, 0, 1.5), v = c(0.3, 0, -0.2))
-  of <- \(data, mu, ...) {
+  of <- \(data, ..., mu = 0.5, correct = 0.6) {
     quietly(do.call(rkhs_iv, list(
       y ~ x | z, data, lambda = 0.3, mu = mu, linear = 1.5,
-      kernel = kernel_rbf(0.8), control = iv_control(correct = 0.6), ...
+      kernel = kernel_rbf(0.8), control = iv_control(correct = correct), ...
     )))
   }
   for (more in list(
     list(), list(clusters = ~unit), list(weights = ~w, controls = ~v),
     list(clusters = ~unit, weights = ~w, controls = ~v)
   )) {
-    fitted_to <- \(y, mu = 0.5) {
-      do.call(of, c(list(replace(data, "y", list(y)), mu), more))
+    fitted_to <- \(y, ...) {
+      do.call(of, c(list(replace(data, "y", list(y)), ...), more))
     }
-    shown <- predict(fitted_to(data$y, 32), new, interval = TRUE, level = 0.9)
-    # Around the fit with a 64th of the penalty, which is linear in y.
-    fit <- fitted_to(data$y)
-    at <- predict(fit, new)
-    expect_equal(rowMeans(shown[, -1]), at, tolerance = 1e-7,
-                 ignore_attr = TRUE)
+    # The middle is linear in y.
+    middle <- \(y, new) {
+      rowMeans(predict(fitted_to(y), new, interval = TRUE)[, -1])
+    }
+    at <- middle(data$y, new)
     moves <- vapply(1:40, \(i) {
-      predict(fitted_to(replace(data$y, i, data$y[i] + 1)), new) - at
+      middle(replace(data$y, i, data$y[i] + 1), new) - at
     }, at)
-    scores <- t(moves) * residuals(fit)
+    scores <- t(moves) * (data$y - middle(data$y, data))
     if (!is.null(more$clusters)) scores <- rowsum(scores, data$unit)
+    shown <- predict(fitted_to(data$y), new, interval = TRUE, level = 0.9)
     expect_equal(unname(shown[, 3] - shown[, 2]),
                  unname(2 * qnorm(0.95) * sqrt(colSums(scores^2))),
                  tolerance = 1e-6)
+    # Without a correction no eigenvalue is negative, and the middle is the fit
+    # with a 64th of the penalty.
+    plain <- predict(fitted_to(data$y, mu = 32, correct = 0), new,
+                     interval = TRUE)
+    less <- predict(fitted_to(data$y, correct = 0), new)
+    expect_equal(rowMeans(plain[, -1]), less, tolerance = 1e-6,
+                 ignore_attr = TRUE)
   }
 })
 
