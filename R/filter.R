@@ -126,11 +126,13 @@ filter_arguments <- door_table(
 print.test_filter <- print.test_control
 
 # The kind of the argument `filter` of a test that knows these orders, 0 being
-# the plain statistic: a test_filter with all that it asks for, or NULL.
+# the plain statistic: a test_filter with all that it asks for; FALSE for
+# "none", the plain statistic alone, for which open_control() sets `alone`; or
+# NULL, what the test does by itself.
 a_filter <- function(orders) {
   \(value, name) {
     if (isFALSE(value) || is.null(value) || identical(value, "none")) {
-      return(NULL)
+      return(if (!is.null(value)) FALSE)
     }
     if (isTRUE(value)) value <- "tikhonov"
     if (!inherits(value, "test_filter")) {
@@ -138,7 +140,7 @@ a_filter <- function(orders) {
     }
     plain <- value$name == "none"
     if (plain && is.null(value$factors)) {
-      return(NULL)
+      return(FALSE)
     }
     if (is.null(value$order)) value$order <- if (plain) 0L else orders
     if (!all(value$order %in% orders)) {
@@ -152,6 +154,8 @@ a_filter <- function(orders) {
     value
   }
 }
+
+unfiltered <- new_kind("\"none\"", \(x) !is.list(x))
 
 # What goes with filters, and with many bandwidths by `factors`.
 filter_rules <- list(
@@ -425,11 +429,13 @@ aggregate_statistics <- function(values, scale, complete) {
 # left: see filter_spectrum()): plain(order) is the source of order 0, at(ratio)
 # a function that gives those of the other orders. draw() makes list(values:
 # labelings, scale: see permutation_p()) of a source; height: the factor of
-# order 0, which is called `plain`; bandwidth: that of factor 1, or NULL.
+# order 0, which is called `plain`; bandwidth: that of factor 1, or NULL; views:
+# sources of the plain statistic of other samples of the same points, with their
+# bandwidths, by what these are called.
 # list(values: of the one statistic, or the largest standardized one of each
 # labeling, scale, several, table: a row for each, left).
 filter_statistics <- function(options, scheme, plain, height, bandwidth,
-                              source_of, draw) {
+                              source_of, draw, views = NULL) {
   table <- list_statistics(options$filter)
   check_memory(scheme$B + 1, nrow(table), "take fewer draws", copies = 4,
                what = "a table of the statistics of all draws,")
@@ -454,10 +460,19 @@ filter_statistics <- function(options, scheme, plain, height, bandwidth,
       }
     }
   }
+  words <- c(statistic_words(table, plain), names(views))
+  bandwidths <- c(table$factor * one_number(bandwidth),
+                  vapply(unname(views), \(of) one_number(of$bandwidth), 1))
+  for (view in views) {
+    drawn <- draw(view)
+    values <- cbind(values, height * drawn$values)
+    scale <- c(scale, height * drawn$scale)
+    table <- rbind(table, list(order = 0L, ratio = NA, factor = 1))
+  }
   joint <- aggregate_statistics(values, scale, scheme$complete)
   table <- data.frame(
-    statistic = statistic_words(table, plain), table[c("order", "ratio")],
-    bandwidth = table$factor * one_number(bandwidth), factor = table$factor,
+    statistic = words, table[c("order", "ratio")],
+    bandwidth = bandwidths, factor = table$factor,
     value = values[1L, ], z = joint$z, p.value = joint$p,
     maximum = seq_along(joint$z) == joint$maximum
   )

@@ -174,7 +174,7 @@ hsic_arguments <- test_table(
   aside = c("x", "progress"),
   rules = list(
     when("bandwidths", kernel = NULL, kernel_x = NULL, kernel_y = NULL,
-         filter = NULL),
+         filter = unfiltered),
     when("kernel", kernel_x = NULL, kernel_y = NULL)
   )
 )

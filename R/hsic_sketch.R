@@ -33,7 +33,7 @@ test_cross <- function(sketch, label) {
 # It keeps no rows that could be permuted, and no norms of single rows.
 cross_rules <- list(when(
   \(a) TRUE, kernel = NULL, kernel_x = NULL, kernel_y = NULL, scale = NULL,
-  bandwidths = NULL, filter = NULL, statistic = "biased",
+  bandwidths = NULL, filter = unfiltered, statistic = "biased",
   reason = "for a sketch"
 ))
 

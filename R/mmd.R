@@ -147,7 +147,7 @@ mmd_test <- function(x, ...) {
 #' @rdname mmd_test
 #' @export
 mmd_test.default <- function(x, y, kernel = kernel_rbf(), estimator = "kme",
-                             ..., bandwidths = NULL, filter = "none", B = 999,
+                             ..., bandwidths = NULL, filter = NULL, B = 999,
                              blocks = NULL, clusters = NULL, scale = FALSE,
                              control = test_control(),
                              progress = interactive()) {
@@ -173,7 +173,7 @@ open_rbf <- new_kind("kernel_rbf()", \(x) {
 mmd_arguments <- test_table(
   "mmd_test.default", kernel = unless_given(a_kernel),
   bandwidths = bandwidth_set("fuse"), filter = a_filter(0:2),
-  rules = list(when("bandwidths", kernel = open_rbf, filter = NULL))
+  rules = list(when("bandwidths", kernel = open_rbf, filter = unfiltered))
 )
 
 mmd_rules <- c(
@@ -192,7 +192,7 @@ mmd_rules <- c(
 # The request of a test of samples with what its control sets.
 mmd_options <- function(asked, nulls = c("permutation", "spectrum", "gamma")) {
   open_control(asked, nulls, mmd_rules,
-               if (is.null(asked$filter)) "biased" else "unbiased")
+               if (is.list(asked$filter)) "unbiased" else "biased")
 }
 
 # The test of what the methods make of the data, see pool_samples().
@@ -207,6 +207,7 @@ test_pooled.pooled_samples <- function(pooled, asked) {
   scheme <- check_permutations(options$permutations, units, options$B,
                                options$null, samples$order)
   scheme$bins <- count_bins(options, samples$sizes)
+  samples$views <- sample_views(samples, options, units)
   new_mmd_test(samples, options, scheme,
                mmd_statistics(samples, options, scheme), stored(asked))
 }
@@ -478,7 +479,7 @@ mmd_statistics <- function(samples, options, scheme) {
   samples$sample <- settled_sample(sample, settled)
   # Of a filter only the plain statistic has a height, and it is in its values.
   height <- settled$height
-  statistics <- if (!is.null(options$filter)) {
+  statistics <- if (!is.null(c(options$filter, samples$views))) {
     height <- 1
     filtered_statistics(samples, options, scheme, settled$height)
   } else if (has_sums(settled$estimator)) {
@@ -533,8 +534,8 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
     ),
     alternative = "the distributions differ",
     method = test_title(
-      if (several) "k-sample" else "two-sample", mmd_words(options), options,
-      scheme
+      if (several) "k-sample" else "two-sample",
+      mmd_words(options, samples$views), options, scheme
     ),
     data.name = name_samples(samples$origin$label, sizes),
     replicates = if (!is.null(law$draws)) height * law$draws,
@@ -553,13 +554,14 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
     ),
     unbiased = unbiased_summary(statistics, samples$sizes, options, scheme),
     arguments = arguments, statistics = statistics$table,
-    left = statistics$left, origin = samples$origin
+    views = samples$views, left = statistics$left, origin = samples$origin
   )
 }
 
 # The words of the method beside the permutations.
-mmd_words <- function(options) {
+mmd_words <- function(options, views = NULL) {
   c(if (is.null(options$bandwidths)) "MMD" else "fused MMD",
+    sub("MMD^2", "also", names(views), fixed = TRUE),
     filter_label(options$filter), options$estimator$label, options$statistic)
 }
 
@@ -651,7 +653,7 @@ witness_weights.kernmean_sample <- function(sample, test, side) {
 # With what gives the values: at(), of new points, and at_points(), of those of
 # the sample.
 witness_values <- function(test, side) {
-  sample <- test$sample
+  sample <- largest_sample(test)
   witness <- witness_weights(sample, test, side)
   weights <- witness$weights
   c(witness, if (!is.null(test$statistics)) filtered_witness(test, weights) else

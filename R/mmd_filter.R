@@ -3,8 +3,12 @@
 # and where the samples differ by them.
 
 # As of mmd_statistics(), of all statistics that are asked for, see
-# filter_statistics(); plain: the statistic of order 0.
+# filter_statistics(), and of views, see sample_views(); plain: the statistic of
+# order 0.
 filtered_statistics <- function(samples, options, scheme, height) {
+  if (is.null(options$filter)) {
+    options$filter <- list(name = "none", order = 0L, factors = 1)
+  }
   filter <- options$filter
   check_factors(samples$sample, filter$factors)
   if (filter$name != "none") check_definite(samples$sample$kernel)
@@ -27,7 +31,11 @@ filtered_statistics <- function(samples, options, scheme, height) {
                                          source = source))[[1L]]
       list(values = plain_statistic(sums, options$statistic),
            scale = sums$moments[[1L]] / sum(samples$sizes)^2)
-    }
+    },
+    views = lapply(samples$views, \(view) {
+      samples$sample <- filterable_sample(view)
+      c(mmd_source(samples, units), list(bandwidth = view$kernel$bandwidth))
+    })
   )
   c(joint, plain_summary(plain, height))
 }
@@ -104,6 +112,69 @@ root_source <- function(samples, units, root, order) {
     units[names(units) != "unit"])
 }
 
+# --- Other views of the points -----------------------------------------------
+
+# Samples of the same points with kernels that see what the plain one does not,
+# and no labels, by what their statistics are called: one more each in a test of
+# plain means by permutations.
+sample_views <- function(samples, options, units) {
+  if (options$alone || options$null != "permutation" ||
+        !is_average(options$estimator) || !is.null(samples$bandwidths)) {
+    return(NULL)
+  }
+  blocks <- if (is.null(units$clusters)) units$blocks else
+    units$blocks[units$clusters]
+  if (!is.null(blocks)) {
+    list("MMD^2 centered within blocks" = centered_view(samples$sample, blocks))
+  }
+}
+
+# The points less the means of their blocks, with as large a bandwidth beside
+# the distances of these as the points have. Where the differences of points are
+# not known, or no points of their kernel, d_ij^2 = G_ii + G_jj - 2 G_ij of G =
+# (I - A) K (I - A), A the mean of each block, with an RBF kernel.
+centered_view <- function(sample, blocks) {
+  kernel <- sample$kernel
+  if (knows_points(sample) && !is_sum(kernel) && !is_function_kernel(kernel)) {
+    kernel$scaling <- NULL
+    r <- center_blocks(sample$x, blocks)
+    if (!is.null(kernel$bandwidth)) {
+      usual <- \(x) {
+        kernel$bandwidth <- "median"
+        fit_kernel(kernel, x)$bandwidth
+      }
+      kernel$bandwidth <- kernel$bandwidth * usual(r) / usual(sample$x)
+    }
+    return(points_sample(r, kernel))
+  }
+  check_memory(sample$n, sample$n, "use fewer points", copies = 5)
+  k <- sample_matrix(sample)
+  g <- center_blocks(t(center_blocks(k, blocks)), blocks)
+  square <- outer(diag(g), diag(g), `+`) - 2 * g
+  square[square <= rounding_of(sample$n, max(abs(k)))] <- 0
+  pairs <- sqrt(square[lower.tri(square)])
+  theta <- stats::median(pairs)
+  if (theta == 0) theta <- mean(pairs)
+  if (theta == 0) theta <- 1
+  gram_sample(new_gram(exp(-square / (2 * theta^2)), kernel_rbf(theta)))
+}
+
+# Each row less the mean of its block; no rounding where that is all there is.
+center_blocks <- function(x, blocks) {
+  blocks <- number_codes(blocks)
+  means <- rowsum(x, blocks, reorder = FALSE) / tabulate(blocks)
+  r <- x - means[blocks, , drop = FALSE]
+  r[abs(r) <= 8 * .Machine$double.eps * max(abs(x))] <- 0
+  r
+}
+
+# That of the statistic that was the largest.
+largest_sample <- function(test) {
+  table <- test$statistics
+  words <- table$statistic[table$maximum]
+  if (isTRUE(words %in% names(test$views))) test$views[[words]] else test$sample
+}
+
 # --- Where they differ -------------------------------------------------------
 
 # The witness of the statistic that was the largest: with w = 1/m on one side
@@ -114,7 +185,7 @@ root_source <- function(samples, units, root, order) {
 filtered_witness <- function(test, w) {
   filter <- test$arguments$filter
   row <- test$statistics[test$statistics$maximum, ]
-  sample <- test$sample
+  sample <- largest_sample(test)
   settled <- est_settle(order_noise(test$estimator, test$origin$order), sample,
                         "the pooled sample")
   sample <- settled_sample(sample, settled)

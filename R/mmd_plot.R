@@ -44,7 +44,7 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
 # One sample against another, or against all the rest; sides: what these are
 # called where one is denser.
 picture_witness <- function(test, first, second, n, sides = names) {
-  sample <- test$sample
+  sample <- largest_sample(test)
   labels <- names(test$sizes)
   side <- integer(length(labels))
   side[first] <- 1L

@@ -77,7 +77,7 @@ sketch_options <- function(sketches, asked) {
   bin_sizes <- unique(lapply(sketches, `[[`, "bin"))
   permutable <- length(bin_sizes) == 1L && !is.null(bin_sizes[[1L]])
   nulls <- c("permutation", "spectrum")
-  filtered <- !is.null(asked$filter)
+  filtered <- is.list(asked$filter)
   if (!permutable && !filtered) nulls <- rev(nulls)
   options <- open_control(asked, nulls, sketch_rules,
                           if (filtered) "unbiased" else "biased")

@@ -101,7 +101,7 @@ mmd_pairwise <- function(x, ...) {
 mmd_pairwise.default <- function(x, groups, kernel = kernel_rbf(),
                                  estimator = "kme", ..., reference = NULL,
                                  adjust = "holm", bandwidths = NULL,
-                                 filter = "none", B = 999, blocks = NULL,
+                                 filter = NULL, B = 999, blocks = NULL,
                                  clusters = NULL, scale = FALSE,
                                  control = test_control(),
                                  progress = interactive()) {
@@ -129,6 +129,8 @@ compare_pooled.pooled_samples <- function(pooled, asked) {
                "of which is permuted by itself, not ",
                describe(options$permutations))
   }
+  units <- read_units(options$blocks, NULL, samples$order)
+  samples$views <- sample_views(samples, options, units)
   samples <- settle_compared(samples, options)
   pairs <- compared_pairs(samples, options)
   random <- options$null != "gamma" && is.null(options$permutations)
@@ -246,7 +248,8 @@ pair_rows <- function(settled, pair) {
 # one sign have that of their sum.
 has_pooled_sums <- function(settled, asked) {
   sample <- settled$summed
-  if (is.null(sample) || !is.null(c(settled$bandwidths, asked$filter))) {
+  if (is.null(sample) || !is.null(c(settled$bandwidths, asked$filter,
+                                        settled$views))) {
     return(FALSE)
   }
   if (!stores_gram(sample)) {
@@ -352,9 +355,11 @@ shared_draws <- function(pairs, asked) {
 
 # One comparison as a two-sample test: c(statistic, p).
 general_pair <- function(settled, pair, drawn, asked) {
+  rows <- pair_rows(settled, pair)
   samples <- list(
-    sample = sample_take(settled$walkable, pair_rows(settled, pair)),
-    sizes = c(pair$m, pair$n), bandwidths = settled$bandwidths
+    sample = sample_take(settled$walkable, rows), sizes = c(pair$m, pair$n),
+    bandwidths = settled$bandwidths,
+    views = lapply(settled$views, sample_take, rows)
   )
   scheme <- without_warning("few", check_permutations(
     asked$permutations, pair$units[[1L]], asked$B, asked$null
@@ -441,7 +446,7 @@ new_pairwise <- function(settled, pairs, results, asked, random, arguments) {
   first <- ifelse(turned, pairs$second, pairs$first)
   second <- ifelse(turned, pairs$first, pairs$second)
   statistic <- results[1L, ]
-  several <- !is.null(asked$filter) || !is.null(settled$bandwidths)
+  several <- !is.null(c(asked$filter, settled$bandwidths, settled$views))
   table <- data.frame(
     group1 = labels[first], group2 = labels[second],
     n1 = settled$sizes[first], n2 = settled$sizes[second],
@@ -456,7 +461,7 @@ new_pairwise <- function(settled, pairs, results, asked, random, arguments) {
   new_fit("mmd_pairwise", list(
     table = table,
     method = test_title(if (is.null(asked$reference)) "pairwise two-sample" else
-      "two-sample", mmd_words(asked), asked, scheme),
+      "two-sample", mmd_words(asked, settled$views), asked, scheme),
     data.name = name_samples(settled$origin$label, sizes),
     adjust = asked$adjust, reference = asked$reference,
     B = if (random) asked$B, null = asked$null, type = asked$statistic,

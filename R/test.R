@@ -101,7 +101,9 @@ test_rules <- c(
 open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
   control <- unclass(asked$control)
   set <- names(control)[!vapply(control, is.null, NA)]
-  values <- c(asked, control)
+  # Is it the plain statistic and no other?
+  values <- c(asked, control, alone = isFALSE(asked$filter))
+  if (values$alone) values["filter"] <- list(NULL)
   if ("null" %in% set) take(control$null, choice(nulls), "null") else
     values$null <- nulls[1L]
   values <- apply_rules(values, c(rules, test_rules),
@@ -150,7 +152,7 @@ test_fields <- c(
   "data.name", "replicates", "gamma", "null", "type", "estimator", "lambda",
   "alpha", "noise", "smoothing", "candidates", "kernel", "sample", "groups",
   "sizes", "variables", "pairs", "unbiased", "ranks", "arguments",
-  "statistics", "left", "origin"
+  "statistics", "views", "left", "origin"
 )
 
 # --- What is asked for -------------------------------------------------------
