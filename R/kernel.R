@@ -614,7 +614,7 @@ median_bandwidth <- function(kernel, x, name = "x") {
     warn_kernmean(
       "the median distance of the points of '", name, "' is 0 (many are ",
       "equal); the bandwidth is the smallest positive distance, ",
-      format_number(distances[2L])
+      format_number(distances[2L]), kind = "equal"
     )
   }
   kernel

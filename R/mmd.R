@@ -30,6 +30,17 @@
 #' which lies in one sample (the pupils of a class), keep together: the labels
 #' of whole `clusters` are permuted, with `blocks` too within these.
 #'
+#' With `blocks` the plain statistic is one of two: \eqn{\mathrm{MMD}^2}{MMD^2}
+#' of the points less the means of their blocks, *centered within blocks*, sees
+#' shifts that are small beside the differences of subjects, the plain one
+#' changes of scale. The larger one, each standardized over all draws, is the
+#' statistic `max z`, see [test_filter()], and exact. The ratio of its bandwidth
+#' to that of the points is that of the median distances. For sums of kernels
+#' and [kernel_function()], and where only kernel values are known, it is an RBF
+#' kernel, at the median, of the distances of features less the means of their
+#' blocks. `filter = "none"` is the plain statistic alone, as are
+#' `bandwidths = "fuse"` and estimators other than the KME.
+#'
 #' @section Many bandwidths:
 #' `bandwidths = "fuse"` combines ten bandwidths of [kernel_rbf()], evenly from
 #' half the 5% to twice the 95% quantile of the pooled distances (MMD-FUSE):
@@ -76,8 +87,9 @@
 #'   method.
 #' @param bandwidths `NULL` for the one bandwidth of the kernel, `"fuse"` for
 #'   ten RBF bandwidths in one statistic, or at least two of your own.
-#' @param filter `"none"`, or further statistics by a spectral filter: `TRUE`, a
-#'   name, or [test_filter()].
+#' @param filter `NULL`, for the plain statistic and, with `blocks`, the one
+#'   centered within them; `"none"`, for the plain one alone; or further
+#'   statistics by a spectral filter: `TRUE`, a name, or [test_filter()].
 #' @param B Number of permutations (of draws of another null distribution).
 #' @param blocks,clusters One value for each point, those of `x` first, or
 #'   variables of `data` (`id`, `"id"` or `~ id`), see Pairs and clusters.
@@ -107,6 +119,8 @@
 #' \item{unbiased}{for two samples: the unbiased statistic and its exact
 #'   standard deviation over all permutations}
 #' \item{statistics, left}{see [test_filter()]}
+#' \item{views}{samples of the points centered within blocks, by the names of
+#'   their statistics}
 #' \item{arguments, origin}{what was asked for, and what the data are called}
 #'
 #' [plot()][plot.mmd_test] shows the null distribution or the witness function,
@@ -479,7 +493,7 @@ mmd_statistics <- function(samples, options, scheme) {
   samples$sample <- settled_sample(sample, settled)
   # Of a filter only the plain statistic has a height, and it is in its values.
   height <- settled$height
-  statistics <- if (!is.null(c(options$filter, samples$views))) {
+  statistics <- if (length(c(options$filter, samples$views))) {
     height <- 1
     filtered_statistics(samples, options, scheme, settled$height)
   } else if (has_sums(settled$estimator)) {

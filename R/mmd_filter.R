@@ -119,7 +119,8 @@ root_source <- function(samples, units, root, order) {
 # plain means by permutations.
 sample_views <- function(samples, options, units) {
   if (options$alone || options$null != "permutation" ||
-        !is_average(options$estimator) || !is.null(samples$bandwidths)) {
+        !is_average(options$estimator) || !is.null(samples$bandwidths) ||
+        !0L %in% c(options$filter, list(order = 0L))$order) {
     return(NULL)
   }
   blocks <- if (is.null(units$clusters)) units$blocks else
@@ -141,7 +142,7 @@ centered_view <- function(sample, blocks) {
     if (!is.null(kernel$bandwidth)) {
       usual <- \(x) {
         kernel$bandwidth <- "median"
-        fit_kernel(kernel, x)$bandwidth
+        without_warning("equal", fit_kernel(kernel, x))$bandwidth
       }
       kernel$bandwidth <- kernel$bandwidth * usual(r) / usual(sample$x)
     }
@@ -152,11 +153,11 @@ centered_view <- function(sample, blocks) {
   g <- center_blocks(t(center_blocks(k, blocks)), blocks)
   square <- outer(diag(g), diag(g), `+`) - 2 * g
   square[square <= rounding_of(sample$n, max(abs(k)))] <- 0
-  pairs <- sqrt(square[lower.tri(square)])
-  theta <- stats::median(pairs)
-  if (theta == 0) theta <- mean(pairs)
-  if (theta == 0) theta <- 1
-  gram_sample(new_gram(exp(-square / (2 * theta^2)), kernel_rbf(theta)))
+  # As of points.
+  pairs <- square[lower.tri(square)]
+  usual <- c(stats::median(pairs), sort(pairs[pairs > 0])[1L], 1)
+  usual <- usual[which(usual > 0)[1L]]
+  gram_sample(new_gram(exp(-square / (2 * usual)), kernel_rbf(sqrt(usual))))
 }
 
 # Each row less the mean of its block; no rounding where that is all there is.

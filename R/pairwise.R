@@ -129,8 +129,10 @@ compare_pooled.pooled_samples <- function(pooled, asked) {
                "of which is permuted by itself, not ",
                describe(options$permutations))
   }
-  units <- read_units(options$blocks, NULL, samples$order)
-  samples$views <- sample_views(samples, options, units)
+  # Their names; each pair has its own.
+  samples$views <- sample_views(samples, options, read_units(
+    options$blocks, NULL, samples$order
+  ))
   samples <- settle_compared(samples, options)
   pairs <- compared_pairs(samples, options)
   random <- options$null != "gamma" && is.null(options$permutations)
@@ -355,12 +357,11 @@ shared_draws <- function(pairs, asked) {
 
 # One comparison as a two-sample test: c(statistic, p).
 general_pair <- function(settled, pair, drawn, asked) {
-  rows <- pair_rows(settled, pair)
   samples <- list(
-    sample = sample_take(settled$walkable, rows), sizes = c(pair$m, pair$n),
-    bandwidths = settled$bandwidths,
-    views = lapply(settled$views, sample_take, rows)
+    sample = sample_take(settled$walkable, pair_rows(settled, pair)),
+    sizes = c(pair$m, pair$n), bandwidths = settled$bandwidths
   )
+  samples$views <- sample_views(samples, asked, pair$units[[1L]])
   scheme <- without_warning("few", check_permutations(
     asked$permutations, pair$units[[1L]], asked$B, asked$null
   ))
