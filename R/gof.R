@@ -285,7 +285,8 @@ new_gof <- function(observed, draws, law, asked, label, lent) {
     "mmd_gof",
     statistic = stats::setNames(observed$value, if (free) "BHEP" else "MMD^2"),
     parameter = c(n = n, d = ncol(sample$x), B = length(draws), bandwidth),
-    p.value = permutation_p(observed$value, draws, observed$scale),
+    p.value = permutation_null(c(observed$value, draws), observed$scale,
+                               list(B = length(draws), complete = FALSE))$p,
     estimate = c(MMD = sqrt(max(0, observed$value) / observed$height),
                  bandwidth),
     alternative = paste("the distribution of x is not",
@@ -393,18 +394,22 @@ read_law <- function(model, x, asked) {
           roots = roots, given = model)
 }
 
-# Parameters that were estimated from these points make p too large.
+# Parameters that were estimated from these points, or some of them, make p too
+# large. Of other points as many are equal to fitted ones as these are to each
+# other.
 warn_same_points <- function(fit, x) {
-  fitted_rows <- known_rows(fit$sample)
-  sorted <- \(z) {
-    z <- unname(z)
-    z[do.call(order, asplit(z, 2L)), , drop = FALSE]
-  }
-  if (identical(dim(fitted_rows), dim(x)) &&
-        identical(sorted(fitted_rows), sorted(x))) {
+  keys <- lapply(list(known_rows(fit$sample), x), \(z) {
+    do.call(paste, as.data.frame(unname(z)))
+  })
+  tied <- \(z) mean(duplicated(z) | duplicated(z, fromLast = TRUE))
+  usual <- length(keys[[2L]]) * max(vapply(keys, tied, 1))
+  known <- sum(keys[[2L]] %in% keys[[1L]])
+  if (isTRUE(known > 1 + usual + 3 * sqrt(usual)) ||
+        identical(sort(keys[[1L]]), sort(keys[[2L]]))) {
     warn_kernmean(
-      "'model' was fitted to the points of 'x', and the p-value is too large; ",
-      "fit it to one part of the points and test the other", kind = "refit"
+      "'model' was fitted to ", known, " of the ", nrow(x), " points of 'x', ",
+      "and the p-value is too large; fit it to one part of the points and ",
+      "test the other", kind = "refit"
     )
   }
 }

@@ -256,8 +256,7 @@ test_dependence.test_variables <- function(data, asked) {
     variables <- spread_bandwidths(variables, options$bandwidths)
   }
   units <- exchange_units(variables, options)
-  scheme <- check_permutations(options$permutations, units, options$B,
-                               options$null)
+  scheme <- check_permutations(options, units)
   new_hsic_test(variables, options, scheme,
                 hsic_statistics(variables, options, scheme), stored(asked),
                 data)

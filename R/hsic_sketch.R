@@ -46,8 +46,7 @@ test_dependence.test_cross <- function(data, asked) {
     stop_input("'x' must be a sketch of at least 2 rows, not ", rows)
   }
   law <- cross_law(variables)
-  scheme <- check_permutations(NULL, list(sizes = rows), options$B,
-                               options$null)
+  scheme <- check_permutations(options, list(sizes = rows))
   test <- new_hsic_test(variables, options, scheme,
                         cross_statistics(data$sketch, variables, law, scheme),
                         stored(asked), data)

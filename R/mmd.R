@@ -218,8 +218,7 @@ test_pooled.pooled_samples <- function(pooled, asked) {
   options["filter"] <- list(without_factor(options$filter))
   units <- sample_units(samples$sizes, options$blocks, options$clusters,
                         samples$order)
-  scheme <- check_permutations(options$permutations, units, options$B,
-                               options$null, samples$order)
+  scheme <- check_permutations(options, units, samples$order)
   scheme$bins <- count_bins(options, samples$sizes)
   samples$views <- sample_views(samples, options, units)
   new_mmd_test(samples, options, scheme,

@@ -114,8 +114,7 @@ test_pooled.pooled_sketches <- function(pooled, asked) {
   }
   units <- list(sizes = if (binned) bins$sizes else
                   vapply(parts, `[[`, 1, "n"))
-  scheme <- check_permutations(options$permutations, units, options$B,
-                               options$null)
+  scheme <- check_permutations(options, units)
   if (binned) {
     statistics <- mmd_statistics(bins, options, scheme)
     statistics$source$bin <- bins$size

@@ -224,7 +224,8 @@ compared_pairs <- function(settled, asked) {
   least <- as.double(pmin(pairs$m, pairs$n))
   total <- as.double(pairs$m + pairs$n)
   pairs$fast <- draws_among_all(asked) && has_pooled_sums(settled, asked) &
-    lengths(pairs$bins) == 0L & least^2 <= pmax(16 * total, total^2 / 64)
+    lengths(pairs$bins) == 0L & least^2 <= pmax(16 * total, total^2 / 64) &
+    choose(total, least) > asked$B + 0.5
   pairs
 }
 
@@ -261,8 +262,6 @@ has_pooled_sums <- function(settled, asked) {
   ends[1L] >= 0 || ends[2L] <= 0
 }
 
-usual_level <- 0.05
-
 # So many draws that the smallest adjusted p-value of `count` comparisons is not
 # above the level.
 needed_draws <- function(count, adjust) {
@@ -275,14 +274,18 @@ warn_coarse <- function(pairs, asked, random) {
   count <- count_of(nrow(pairs), "comparison")
   least <- numeric(nrow(pairs))
   if (asked$null == "permutation") {
-    least <- 1 / vapply(pairs$units, \(units) {
-      count_labelings(rep(seq_along(units$sizes), units$sizes), units$blocks)
+    # Two groups that are as large in each block can be exchanged.
+    least <- vapply(pairs$units, \(units) {
+      group <- rep(1:2, units$sizes)
+      blocks <- if (is.null(units$blocks)) 0 * group else units$blocks
+      (1 + all(rowsum(2 * group - 3, blocks) == 0)) /
+        count_labelings(group, blocks)
     }, 1)
   }
-  few <- sum(least > 1 / (few_labelings - 0.5))
+  few <- sum(least > usual_level * (1 + 1e-9))
   if (few > 0L) {
-    warn_kernmean("in ", few, " of ", count, " there are fewer than ",
-                  few_labelings, " labelings")
+    warn_kernmean("in ", few, " of ", count, " there are too few labelings ",
+                  "for a p-value of ", usual_level)
   }
   smallest <- \(p) min(stats::p.adjust(p, asked$adjust))
   adjusted <- smallest(if (random) pmax(least, 1 / (asked$B + 1)) else least)
@@ -362,11 +365,9 @@ general_pair <- function(settled, pair, drawn, asked) {
     sizes = c(pair$m, pair$n), bandwidths = settled$bandwidths
   )
   samples$views <- sample_views(samples, asked, pair$units[[1L]])
-  scheme <- without_warning("few", check_permutations(
-    asked$permutations, pair$units[[1L]], asked$B, asked$null
-  ))
+  scheme <- check_permutations(asked, pair$units[[1L]])
   n <- pair$m + pair$n
-  if (identical(nrow(drawn), n) && is.null(pair$bins[[1L]]) &&
+  if (identical(nrow(drawn), n) && is.null(c(pair$bins[[1L]], scheme$matrix)) &&
         !sees_order(asked$estimator)) {
     # A larger first sample takes the places from the end.
     scheme$matrix <- if (pair$m <= pair$n) drawn else drawn[n:1L, ]
@@ -374,7 +375,7 @@ general_pair <- function(settled, pair, drawn, asked) {
   scheme["bins"] <- pair$bins
   statistics <- mmd_statistics(samples, asked, scheme)
   c(statistics$height * statistics$values[1L],
-    mmd_null(samples, asked, scheme, statistics)$p)
+    without_warning("few", mmd_null(samples, asked, scheme, statistics))$p)
 }
 
 # --- From pooled sums --------------------------------------------------------

@@ -18,14 +18,16 @@
 #' @param statistic `"biased"` or `"unbiased"`, the V- and the U-statistic.
 #'   `NULL` is the unbiased one for filters and many bandwidths of
 #'   [mmd_test()], else the biased one.
-#' @param permutations `NULL` for `B` random permutations, `"all"` for all
-#'   labelings (at most 10^5; within `blocks` if these are given), or
-#'   permutations of your own: a matrix with a permutation of the N rows of the
-#'   data in each column, whose first m entries are the first sample; a set of
-#'   package permute, which has them as rows (a row p puts row `p[i]` of the
-#'   data in the place of row i); or a design of `permute::how()`, of which `B`
-#'   are drawn. If one leaves the labels as they are, the observed statistic is
-#'   not counted again.
+#' @param permutations `NULL` for `B` random permutations, or all labelings if
+#'   these are no more than `B`; `"all"` for all labelings (at most 10^5; within
+#'   `blocks` if these are given); or permutations of your own: a matrix with a
+#'   permutation of the N rows of the data in each column, whose first m entries
+#'   are the first sample; a set of package permute, which has them as rows (a
+#'   row p puts row `p[i]` of the data in the place of row i); or a design of
+#'   `permute::how()`, of which `B` are drawn. If one leaves the labels as they
+#'   are, the observed statistic is not counted again. A test that could give no
+#'   p-value of 0.05, whatever the labels, warns of it, with the smallest one
+#'   (class `kernmean_warning_few`).
 #' @param bins Two-sample tests: each sample is cut at random into bins of the
 #'   same size, so many in the smallest sample, and bins change places: one pass
 #'   over the kernel values serves all permutations, and the level stays exact.
@@ -214,19 +216,30 @@ cluster_blocks <- function(units) {
 }
 
 # How labels are permuted: the units with list(B, matrix, all, complete: is the
-# observed labeling among the draws?). `permutations` is NULL (B random ones),
+# observed labeling among the draws?, ways: the number of labelings).
+# `options$permutations` is NULL (B random ones, or all if these are no more),
 # "all", or what given_permutations() reads; `units`: what changes places,
 # list(sizes: how many are in each group, and are the same to a test; blocks:
 # their codes; clusters: if they are clusters, that of each point; of: words;
 # labelings: their number, where it is not that of the groups); `order`: the
 # rows of the data that the points come from, in which permutations are given.
-check_permutations <- function(permutations, units, B, null,
+check_permutations <- function(options, units,
                                order = seq_len(sum(units$sizes))) {
+  permutations <- options$permutations
+  B <- options$B
   check_draw_memory(B)
+  sizes <- units$sizes
+  ways <- if (options$null == "permutation") {
+    count_labelings(rep(seq_along(sizes), sizes), units$blocks)
+  }
+  if (is.null(c(permutations, options$bins)) && isTRUE(ways < B + 0.5) &&
+        !sees_order(options$estimator)) {
+    permutations <- "all"
+  }
   scheme <- c(units, list(B = B, all = identical(permutations, "all"),
                           complete = FALSE))
   if (scheme$all) {
-    scheme$matrix <- all_labelings(units$sizes, units$blocks)
+    scheme$matrix <- all_labelings(sizes, units$blocks)
     scheme$complete <- TRUE
   } else if (!is.null(permutations)) {
     of <- names(Filter(length, units[c("clusters", "blocks")]))
@@ -235,31 +248,39 @@ check_permutations <- function(permutations, units, B, null,
                  "or a design")
     }
     scheme[c("matrix", "complete")] <-
-      given_permutations(permutations, units$sizes, B, order)
+      given_permutations(permutations, sizes, B, order)
   }
   if (!is.null(scheme$matrix)) scheme$B <- ncol(scheme$matrix)
-  if (null == "permutation") {
-    sizes <- units$sizes
-    count <- min(units$labelings, count_labelings(
-      rep(seq_along(sizes), sizes), units$blocks
-    ))
-    # All that a design has.
-    if (inherits(permutations, "how") && scheme$B < B) {
-      count <- min(count, scheme$B + 1 - scheme$complete)
-    }
-    # With few labelings the p-value cannot be small.
-    if (count < few_labelings - 0.5) {
-      warn_kernmean(
-        "labels can be given in only ", round(count), " ways, so that the ",
-        "p-value is at least ", format(1 / round(count), digits = 2),
-        kind = "few"
-      )
-    }
+  # All that a design has.
+  if (inherits(permutations, "how") && scheme$B < B) {
+    ways <- min(ways, scheme$B + 1 - scheme$complete)
   }
+  if (!is.null(ways)) scheme$ways <- round(min(ways, units$labelings))
   scheme
 }
 
-few_labelings <- 20
+usual_level <- 0.05
+
+# Says where no labels could give a p-value at the usual level: that of the
+# largest statistic, which symmetry and ties may have several times.
+warn_least <- function(values, scale, scheme) {
+  drawn <- is.null(scheme$matrix)
+  least <- if (drawn) 1 / min(length(values), scheme$ways) else
+    permutation_p(max(values), values[-1L], scale, scheme$complete)
+  # Where all are equal check_varies() has said so.
+  if (least > usual_level * (1 + 1e-9) && least < 1) {
+    few <- isTRUE(scheme$ways <= length(values))
+    warn_kernmean(
+      "the p-value is at least ", format(least, digits = 2), if (few) {
+        paste0(": labels can be given in only ", scheme$ways, " ways")
+      } else {
+        paste(" with B =", scheme$B)
+      }, if (!drawn && least > 1.5 / scheme$B) {
+        ", several of which have the largest statistic"
+      }, kind = "few"
+    )
+  }
+}
 
 # Of so many draws there must be room for the statistics.
 check_draw_memory <- function(B) {
@@ -440,6 +461,7 @@ permutation_p <- function(observed, replicates, scale, complete = FALSE) {
 
 # list(p, draws) of a statistic, as observed and as drawn.
 permutation_null <- function(values, scale, scheme) {
+  warn_least(values, scale, scheme)
   list(p = permutation_p(values[1L], values[-1L], scale, scheme$complete),
        draws = values[-1L])
 }

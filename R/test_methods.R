@@ -90,7 +90,8 @@ fit_summary.htest <- function(x) {
 # The standard error of a p-value that is a share of random draws.
 monte_carlo_line <- function(test) {
   given <- c(test$arguments$control, test$arguments)$permutations
-  if (test$null != "gamma" && (is.null(given) || inherits(given, "how"))) {
+  if (test$null != "gamma" && (is.null(given) || inherits(given, "how")) &&
+        !grepl(", all permutations", test$method, fixed = TRUE)) {
     p <- test$p.value
     error <- sqrt(p * (1 - p) / (length(test$replicates) + 1))
     paste("Monte-Carlo error of the p-value:", format(error, digits = 2))
