@@ -338,7 +338,7 @@ test_that("a fit to the same points is a warning, to others it is a mixture", {
   z <- rbind(faithful[1:60, ])
   fit <- kme_density(z, m = 2)
   expect_warning(mmd_gof(z[60:1, ], fit, B = 3, scale = TRUE),
-                 "fitted to the points",
+                 "fitted to 60 of the 60",
                  class = "kernmean_warning_refit")
   new <- faithful[61:100, ]
   test <- mmd_gof(new[2:1], fit, B = 3, scale = TRUE)

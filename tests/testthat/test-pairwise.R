@@ -65,7 +65,7 @@ by_way <- function(fast, sample, statistic = "biased", estimator = "kme") {
   if (!is.null(kernel)) sample <- points_sample(points, NULL)
   options <- list(estimator = read_estimator(estimator), null = "permutation",
                   statistic = statistic, B = 70L, kernel = kernel,
-                  progress = FALSE)
+                  alone = FALSE, progress = FALSE)
   samples <- read_samples(pool_groups(sample, group, "x", "x"), options)
   settled <- settle_compared(samples, options)
   pairs <- compared_pairs(settled, options)
@@ -96,7 +96,7 @@ test_that("sums of the pooled sample and pairs by themselves give the same", {
 test_that("where group sizes differ much the sums of all points are used", {
   fast <- \(sizes) {
     options <- list(estimator = est_kme(), null = "permutation",
-                    statistic = "biased", reference = "1")
+                    statistic = "biased", reference = "1", B = 99L)
     samples <- read_samples(
       pool_groups(points_sample(random_points(sum(sizes), 2), NULL),
                   rep(seq_along(sizes), sizes), "x", "x"), options
@@ -192,8 +192,9 @@ test_that("adjusted values are those of p.adjust(), and B lets them be small", {
   expect_silent(mmd_pairwise(1:80, many, B = 99, adjust = "BH"))
   pairs <- data.frame(x = rnorm(8), g = rep(1:3, c(2, 3, 3)))
   found <- capture_warnings(mmd_pairwise(x ~ g, pairs, B = 99))
-  expect_match(found[1], "in 2 of 3 comparisons there are fewer than 20")
-  expect_match(found[2], "are at least 0.15, for want of labelings$")
+  expect_match(found[1], "in 3 of 3 comparisons there are too few labelings")
+  # 3 times 2 of 20: each labeling has its mirror image.
+  expect_match(found[2], "are at least 0.3, for want of labelings$")
 })
 
 test_that("groups are as users have them", {

@@ -58,7 +58,7 @@ test_that("a complete set is the enumeration of its design", {
   two <- rep(1:2, each = 5)
   design <- permute::how(blocks = id, complete = TRUE)
   found <- given(design, B = 9999, formula = z ~ two)
-  want <- mmd_test(z ~ two, kernel = kernel, blocks = id,
+  want <- mmd_test(z ~ two, kernel = kernel, blocks = id, filter = "none",
                    control = test_control(permutations = "all"))
   expect_equal(length(found$replicates), 2^5 - 1)
   expect_equal(found$p.value, want$p.value)
@@ -165,7 +165,7 @@ test_that("the same seed gives the same labels on every path", {
     # The shrunk ones are fitted to each labeling, or shrink by nothing.
     for (got in list(
       run(K, two), pair(kernel, clusters = 1:15), pair(kernel, est_mkme(0)),
-      pair(kernel, est_fkmse(lambda = 0)), pair(kernel, blocks = rep(1, 15)),
+      pair(kernel, est_fkmse(lambda = 0)), pair(kernel, blocks = rep(1, 15), filter = "none"),
       pair(kernel, filter = test_filter(order = 0), control = biased)
     )) {
       expect_near(got, want, 1e-9)
