@@ -38,8 +38,9 @@
 #' to that of the points is that of the median distances. For sums of kernels
 #' and [kernel_function()], and where only kernel values are known, it is an RBF
 #' kernel, at the median, of the distances of features less the means of their
-#' blocks. `filter = "none"` is the plain statistic alone, as are
-#' `bandwidths = "fuse"` and estimators other than the KME.
+#' blocks. It joins the statistics of filters that have order 0. `filter =
+#' "none"` is the plain statistic alone, as are `bandwidths = "fuse"` and
+#' estimators other than the KME.
 #'
 #' @section Many bandwidths:
 #' `bandwidths = "fuse"` combines ten bandwidths of [kernel_rbf()], evenly from
@@ -147,7 +148,8 @@
 #' mmd_test(cbind(Sepal.Length, Sepal.Width) ~ Species, iris, B = 199)
 #' mmd_test(Sepal.Width ~ Species, iris, kernel = kernel_energy(), B = 199)
 #'
-#' # Pairs: all ways to exchange the two values within a subject
+#' # Pairs: all ways to exchange the two values within a subject; the paired
+#' # t-test has p = 0.003
 #' mmd_test(extra ~ group, sleep, blocks = ID,
 #'          control = test_control(permutations = "all"))
 #'

@@ -415,7 +415,8 @@ read_column <- function(column, label, name, wide = FALSE) {
 
 way_to_numbers <- function(x) {
   if (inherits(x, "Surv")) {
-    "; its times and states are columns, as in cbind(time, status)"
+    paste("; cbind(time, status) makes columns of its times and states, which",
+          "differ where censoring does")
   } else if (is.ordered(x)) {
     "; as.integer() makes 1, 2, ... of its levels"
   } else if (is.factor(x)) {

@@ -472,6 +472,7 @@ level_rows <- function(permutations) {
   }
   paired <- function(data, arguments) {
     arguments$blocks <- rep(seq_len(nrow(data$x)), 2)
+    arguments$filter <- "none"
     two(list(x = data$x + data$effect, y = data$y + data$effect), arguments)
   }
   free <- function(data, arguments) {
