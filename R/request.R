@@ -396,7 +396,7 @@ as_numbers <- function(x, name) {
     shape(as.double(x) / if (inherits(x, "Date")) 1 else 86400)
   } else if (is.logical(x)) {
     x + 0
-  } else if (is.numeric(x) && !inherits(x, "Surv")) {
+  } else if (is.numeric(x) && !inherits(x, c("Surv", "circular"))) {
     x
   }
 }
@@ -417,6 +417,8 @@ way_to_numbers <- function(x) {
   if (inherits(x, "Surv")) {
     paste("; cbind(time, status) makes columns of its times and states, which",
           "differ where censoring does")
+  } else if (inherits(x, "circular")) {
+    "; cbind(cos(x), sin(x)) makes columns of angles in radians"
   } else if (is.ordered(x)) {
     "; as.integer() makes 1, 2, ... of its levels"
   } else if (is.factor(x)) {

@@ -261,15 +261,16 @@ check_permutations <- function(options, units,
 
 usual_level <- 0.05
 
-# Says where no labels could give a p-value at the usual level: that of the
-# largest statistic, which symmetry and ties may have several times.
+# Says where no labels could give a p-value at the usual level, but for want of
+# permutations that the user gave: that of the largest statistic, which symmetry
+# and ties may have several times.
 warn_least <- function(values, scale, scheme) {
   drawn <- is.null(scheme$matrix)
+  few <- isTRUE(scheme$ways <= length(values))
   least <- if (drawn) 1 / min(length(values), scheme$ways) else
     permutation_p(max(values), values[-1L], scale, scheme$complete)
   # Where all are equal check_varies() has said so.
-  if (least > usual_level * (1 + 1e-9) && least < 1) {
-    few <- isTRUE(scheme$ways <= length(values))
+  if ((drawn || few) && least > usual_level * (1 + 1e-9) && least < 1) {
     warn_kernmean(
       "the p-value is at least ", format(least, digits = 2), if (few) {
         paste0(": labels can be given in only ", scheme$ways, " ways")

@@ -143,3 +143,6 @@ hashed_R <- function(n, folds, strata = rep(1, n)) {
   of[order(strata, sequence_R(n))] <- rep_len(seq_len(min(folds, n)), n)
   of
 }
+
+# The value of a test of so few draws, or labelings, that it warns of them.
+few_draws <- \(test) without_warning("few", test)

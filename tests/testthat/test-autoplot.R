@@ -34,14 +34,15 @@ every_autoplot <- function() {
     surface = autoplot(kme_density(flat, m = 2), n = 12),
     null = autoplot(mmd_test(flat[1:50, ], flat[51:100, ], rbf, B = 19)),
     gamma = autoplot(hsic_set(iris[, 1], iris[, 2], null = "gamma")),
-    witness = autoplot(mmd_test(flat[1:50, ], flat[51:100, ], rbf, B = 9),
+    witness = autoplot(mmd_test(flat[1:50, ], flat[51:100, ], rbf, B = 19),
                        "witness", n = 12),
-    line = autoplot(mmd_test(flat[1:50, 1], flat[51:100, 1], rbf, B = 9),
+    line = autoplot(mmd_test(flat[1:50, 1], flat[51:100, 1], rbf, B = 19),
                     "witness"),
-    points = autoplot(mmd_test(x[1:50, ], x[51:100, ], rbf, B = 9), "witness"),
-    groups = autoplot(mmd_test(as.matrix(flat) ~ iris$Species, B = 9),
+    points = autoplot(mmd_test(x[1:50, ], x[51:100, ], rbf, B = 19), "witness"),
+    groups = autoplot(mmd_test(as.matrix(flat) ~ iris$Species, B = 19),
                       "witness", n = 12),
-    columns = autoplot(mmd_test(as.matrix(x) ~ iris$Species, B = 9), "witness"),
+    columns = autoplot(mmd_test(as.matrix(x) ~ iris$Species, B = 19),
+                       "witness"),
     gram = autoplot(gram(x, rbf)),
     estimate = autoplot(rkhs_iv(s$a, s$y, s$d, mu = 1)),
     levels = autoplot(quietly(rkhs_iv(factor(s$s), s$y, s$d, mu = 1))),
@@ -88,13 +89,13 @@ test_that("the data are those of plot()", {
   expect_identical(many$coordinates$ratio, 1)
   kinds <- unique(layer(many, 3L)[c("fill", "shape", "group")])
   expect_identical(nrow(unique(kinds[1:2])), 15L)
-  wide <- mmd_test(x[1:50, ], x[51:100, ], rbf, B = 9)
+  wide <- mmd_test(x[1:50, ], x[51:100, ], rbf, B = 19)
   columns <- plot(wide, "witness")
   points <- layer(ggplot2::autoplot(wide, "witness"), 2L)
   expect_equal(tapply(points$x, points$PANEL, sum), ignore_attr = TRUE,
                vapply(columns, \(panel) sum(panel$x), 1))
   expect_setequal(points$fill, level_colors(2L))
-  test <- mmd_test(flat[1:50, ], flat[51:100, ], rbf, B = 9)
+  test <- mmd_test(flat[1:50, ], flat[51:100, ], rbf, B = 19)
   surface <- plot(test, "witness", n = 9)
   expect_equal(layer(ggplot2::autoplot(test, "witness", n = 9), 1L)$y[1:9],
                rep(surface$y[1L], 9))

@@ -141,7 +141,7 @@ test_that("a witness of many columns is drawn along those that carry it", {
   x <- cbind(a = rnorm(80), b = rnorm(80), c = rnorm(80), d = rnorm(80))
   x[1:40, c("c", "a")] <- x[1:40, c("c", "a")] + rep(c(4, 1), each = 40)
   groups <- rep(c("left", "right"), each = 40)
-  test <- mmd_test(x ~ groups, kernel = kernel_rbf(2), B = 9)
+  test <- mmd_test(x ~ groups, kernel = kernel_rbf(2), B = 19)
   shown <- on_device(plot(test, "witness"))
   expect_identical(names(shown)[1:2], c("c", "a"))
   k <- gram_R(kernel_rbf(2), x)
@@ -155,7 +155,7 @@ test_that("a witness of many columns is drawn along those that carry it", {
   expect_identical(fit_picture(test, "witness")$panels[[1]]$panel, sprintf(
     "c (%.0f%%)", 100 * (1 - rest / sum((want - mean(want))^2))
   ))
-  three <- mmd_test(as.matrix(iris[1:4]) ~ iris$Species, B = 9)
+  three <- mmd_test(as.matrix(iris[1:4]) ~ iris$Species, B = 19)
   expect_length(fit_picture(three, "witness")$panels, 6L)
   expect_named(on_device(plot(three, "witness")), levels(iris$Species))
 })
@@ -163,7 +163,7 @@ test_that("a witness of many columns is drawn along those that carry it", {
 test_that("a witness of two columns is drawn where there are points", {
   set.seed(5)
   x <- cbind(rnorm(30), rnorm(30, sd = 9))
-  test <- mmd_test(x[1:15, ], x[16:30, ], kernel_rbf(1), B = 9)
+  test <- mmd_test(x[1:15, ], x[16:30, ], kernel_rbf(1), B = 19)
   picture <- fit_picture(test, "witness", n = 20)
   expect_false(anyNA(picture$value$z))
   z <- as.matrix(expand.grid(picture$value[1:2]))

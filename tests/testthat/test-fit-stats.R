@@ -5,8 +5,8 @@ g <- rep(c("u", "v"), 6)
 some <- list(
   kme = kme(x, kernel_rbf(1)), pca = kme_pca(x, kernel_rbf(1), ncomp = 2),
   cov = kme_cov(x, kernel_x = kernel_rbf(1)), fda = kme_fda(x, g),
-  mmd = mmd_test(x[1:5, ], x[6:12, ], kernel_rbf(1), B = 9),
-  hsic = hsic_test(x[, 1], x[, 2], B = 9),
+  mmd = mmd_test(x[1:5, ], x[6:12, ], kernel_rbf(1), B = 19),
+  hsic = hsic_test(x[, 1], x[, 2], B = 19),
   iv = rkhs_iv(x[, 1], x[, 2], g == "u", lambda = 1, mu = 1),
   smm = smm(as.list(x[, 1]), x[, 2], type = "ridge")
 )

@@ -104,7 +104,7 @@ test_that("tests are one row, and their pairs those of the groups", {
   apart <- kme_distance(lapply(split(data.frame(x), flowers$Species), kme, rbf))
   expect_near(pairs$estimate, apart[cbind(pairs$group1, pairs$group2)], 1e-11)
   expect_identical(as.data.frame(test), pairs)
-  pair <- generics::tidy(mmd_test(x[1:15, ], x[16:33, ], rbf, B = 9))
+  pair <- generics::tidy(mmd_test(x[1:15, ], x[16:33, ], rbf, B = 19))
   expect_near(pair$estimate^2, pair$statistic, 1e-12)
   fused <- mmd_test(x[1:15, ], x[16:33, ], bandwidths = c(1, 2), B = 99)
   expect_error(as.data.frame(fused), class = "kernmean_error_input")
@@ -116,7 +116,7 @@ test_that("the witness lies between the samples by the squared distance", {
   data <- data.frame(x[mixed, ], group = rep(c("b", "a"), 10))
   for (kernel in list(rbf, kernel_linear(), kernel_energy())) {
     test <- mmd_test(cbind(Sepal.Length, Petal.Width) ~ group, data,
-                     kernel = kernel, B = 9)
+                     kernel = kernel, B = 19)
     for (table in list(generics::augment(test),
                        generics::augment(test, data))) {
       means <- tapply(table$.witness, table$.group, mean)
@@ -156,7 +156,7 @@ test_that("update() is the door with the changed arguments", {
     list(quote(mmd_test(x = x[1:8, ], y = x[9:20, ], B = 20)), B = 30,
          control = test_control(statistic = "unbiased"),
          kernel = kernel_energy(), estimator = est_fkmse(0.1)),
-    list(quote(hsic_test(x = x, y = y, B = 20)), estimator = "skmse", B = 10),
+    list(quote(hsic_test(x = x, y = y, B = 20)), estimator = "skmse", B = 19),
     list(quote(hsic_test(x = gram(x, rbf), y = f, blocks = rep(1:5, 4),
                          B = 20)), B = 30),
     list(quote(hsic_test(x = parts, B = 20)), x = parts[1:2],
@@ -218,10 +218,10 @@ test_that("rows that were dropped are kept, counted and printed", {
     \(d, ...) kme_fda(late ~ Ozone, d, ...),
     \(d, ...) smm(~ Ozone + Wind, d, id = Month, nu = 0.2, ...),
     \(d, ...) bag_gram(Month ~ Ozone, d, ...),
-    \(d, ...) mmd_set(Ozone ~ late, d, B = 9, ...),
+    \(d, ...) mmd_set(Ozone ~ late, d, B = 19, ...),
     \(d, ...) mmd_pairwise(Ozone ~ late, d, B = 19, ...),
-    \(d, ...) mmd_gof(~ Ozone, d, "normal", B = 9, ...),
-    \(d, ...) hsic_test(Ozone ~ Wind, d, B = 9, ...),
+    \(d, ...) mmd_gof(~ Ozone, d, "normal", B = 19, ...),
+    \(d, ...) hsic_test(Ozone ~ Wind, d, B = 19, ...),
     \(d, ...) rkhs_iv(Ozone ~ Wind | Temp, d, lambda = 1, mu = 1, ...)
   )
   for (door in doors) {
@@ -241,7 +241,7 @@ test_that("rows that were dropped are kept, counted and printed", {
   fit <- kme(~ Ozone + Wind, frame, na.action = na.omit)
   expect_identical(update(fit, estimator = "skmse")$na.action, fit$na.action)
   expect_null(update(fit, data = rest)$na.action)
-  test <- mmd_set(Ozone ~ late, frame, B = 9, na.action = na.omit)
+  test <- mmd_set(Ozone ~ late, frame, B = 19, na.action = na.omit)
   expect_identical(update(test, B = 19)$na.action, test$na.action)
 })
 
@@ -264,8 +264,8 @@ test_that("prints say what a guard inside a fit keeps", {
 
 test_that("what does not fit is refused", {
   fit <- kme(x, rbf)
-  fused <- mmd_test(x[1:15, ], x[16:33, ], bandwidths = c(1, 2), B = 9)
-  test <- hsic_test(x[, 1], x[, 2], B = 9)
+  fused <- mmd_test(x[1:15, ], x[16:33, ], bandwidths = c(1, 2), B = 19)
+  test <- hsic_test(x[, 1], x[, 2], B = 19)
   operator <- kme_cov(x, kernel_x = rbf)
   expect_snapshot(writeLines(refusals(expression(
     augment.kernmean_fit(fit, flowers[1:3, ]),

@@ -9,8 +9,8 @@ local({
   doors <- list(
     kme = kme, kme_pca = kme_pca, kme_cov = kme_cov, kme_fda = kme_fda,
     kme_density = \(...) kme_density(..., m = 2),
-    mmd_test = \(...) mmd_test(..., B = 9),
-    hsic_test = \(...) hsic_set(..., B = 9), rkhs_iv = rkhs_iv,
+    mmd_test = \(...) mmd_test(..., B = 19),
+    hsic_test = \(...) hsic_set(..., B = 19), rkhs_iv = rkhs_iv,
     smm = \(...) smm(..., id = rep(1:4, 3)), bag_gram = bag_gram,
     kme_landmarks = \(...) kme_landmarks(..., m = 5),
     kme_sketch = \(...) kme_sketch(..., landmarks = 5)
@@ -57,8 +57,8 @@ local({
     fit <- kme(~ x + y, d)
     expect_equal(kme(~ x + y, as.list(d[1:2]))$norm2, fit$norm2)
     expect_equal(kme(~ x + y, list2env(d[1:2]))$norm2, fit$norm2)
-    expect_equal(mmd_test(x ~ g, list2env(d[c("x", "g")]), B = 9)$statistic,
-                 mmd_test(x ~ g, d, B = 9)$statistic)
+    expect_equal(mmd_test(x ~ g, list2env(d[c("x", "g")]), B = 19)$statistic,
+                 mmd_test(x ~ g, d, B = 19)$statistic)
   })
 
   test_that("subset is evaluated once, as are data", {
@@ -131,7 +131,7 @@ test_that("an offset, which no door has, is refused by all", {
 
 test_that("tests take their formula by name", {
   d <- data.frame(x = c(1, 3, 4, 7), g = c(1, 1, 2, 2))
-  run <- \(...) suppressWarnings(mmd_test(..., B = 9)$statistic)
+  run <- \(...) suppressWarnings(mmd_test(..., B = 19)$statistic)
   expect_identical(run(formula = x ~ g, data = d), run(x ~ g, d))
   refused(mmd_test(), "'x' must be given")
 })
@@ -157,7 +157,7 @@ test_that("blocks are a column by name, in quotes or as a formula", {
   for (test in c(mmd_test, hsic_test, mmd_pairwise)) {
     run <- function(blocks) {
       set.seed(1)
-      call <- bquote(test(x ~ g, d, B = 9, blocks = .(blocks)))
+      call <- bquote(test(x ~ g, d, B = 19, blocks = .(blocks)))
       suppressWarnings(as.data.frame(eval(call)))
     }
     expect_identical(run("b"), run(quote(b)))
@@ -249,7 +249,7 @@ test_that("where either side could be groups the calls are shown", {
   refused(bag_gram(qsec ~ few, d), "or qsec ~ factor\\(few\\)")
   expect_s3_class(bag_gram(qsec ~ few + wt, d), "bag_gram")
   # As it is documented, where that can be.
-  expect_identical(levels(mmd_test(mpg ~ cyl, d, B = 9)$groups),
+  expect_identical(levels(mmd_test(mpg ~ cyl, d, B = 19)$groups),
                    c("4", "6", "8"))
   refused(mmd_test(factor(am) ~ wt * mpg, d), "no interactions")
   refused(mmd_test(mpg ~ factor(am) + factor(cyl), d),
@@ -263,7 +263,7 @@ test_that("of many columns the names of four are shown", {
     expect_match(door(. ~ am, mtcars, B = 19, scale = TRUE)$data.name,
                  "cbind(mpg, cyl, disp, hp, ...) by am: 0 (n", fixed = TRUE)
   }
-  test <- hsic_test(. ~ factor(am), mtcars, B = 9, scale = TRUE)
+  test <- hsic_test(. ~ factor(am), mtcars, B = 19, scale = TRUE)
   expect_named(test$variables, c("mpg + cyl + disp + hp + ...",
                                  "factor(am)"))
   expect_identical(colnames(test$variables[[1]]$sample$x), names(mtcars)[-9])

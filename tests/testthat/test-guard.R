@@ -208,7 +208,7 @@ test_that("every door takes the guarded estimate", {
     bare <- estimator
     bare$guard <- FALSE
     class(bare) <- setdiff(class(bare), "est_guarded")
-    statistic <- \(e) unname(hsic_test(x, y, rbf, rbf, e, B = 9)$statistic)
+    statistic <- \(e) unname(hsic_test(x, y, rbf, rbf, e, B = 19)$statistic)
     expect_gt(abs(statistic(estimator) - statistic(bare)), 0)
   }
 })
@@ -218,7 +218,7 @@ test_that("in a test of independence noise is less by the guard", {
   x <- matrix(stats::rnorm(24), 12)
   y <- x[, 1] + stats::rnorm(12)
   fits <- list(kme(x, rbf, "smooth"), kme(y, rbf, "smooth"))
-  test <- hsic_test(x, y, rbf, rbf, "smooth", B = 9)
+  test <- hsic_test(x, y, rbf, rbf, "smooth", B = 19)
   expect_near(unname(test$smoothing),
               vapply(fits, \(f) min(0.9, f$guard$share * f$h), 1), 1e-9)
 })

@@ -19,7 +19,7 @@ sketch <- function(a = x, b = y, ...) {
 }
 
 test_that("the statistic is HSIC of the projected Gram matrices", {
-  test <- hsic_test(sketch(), B = 9)
+  test <- hsic_test(sketch(), B = 19)
   want <- hsic_R(twin_x$K, twin_y$K)
   # 1e-14 seen.
   expect_near(test$statistic, c(HSIC = want), 1e-10)
@@ -31,8 +31,8 @@ test_that("the statistic is HSIC of the projected Gram matrices", {
   # With landmarks that lose nothing it is that of points.
   all <- kme_sketch(x, list(kme_landmarks(x, 80, kx), kme_landmarks(y, 80, ky)),
                     y = y)
-  points <- hsic_test(x, y, kx, ky, B = 9)
-  got <- hsic_test(all, B = 9)
+  points <- hsic_test(x, y, kx, ky, B = 19)
+  got <- hsic_test(all, B = 19)
   expect_near(got$statistic, points$statistic, 1e-6)
   expect_near(got$estimate, points$estimate, 1e-6)
   expect_s3_class(got, c("hsic_test", "kernmean_fit", "htest"), exact = TRUE)
@@ -99,12 +99,12 @@ test_that("variables have their names, and factors their levels", {
   expect_identical(nobs(test), 80)
   # Two groups: HSIC with a factor is MMD^2 of its levels, by a factor.
   apart <- mmd_test(kme_sketch(data, s$landmarks[[2]],
-                               groups = data$kind), B = 9)
+                               groups = data$kind), B = 19)
   expect_near(test$statistic[[1]],
               2 * (40 * 40 / 80^2)^2 * apart$statistic[[1]], 1e-10)
   # Groups are pooled.
-  grouped <- hsic_test(sketch(groups = rep(1:2, 40)), B = 9)
-  expect_near(grouped$statistic, hsic_test(sketch(), B = 9)$statistic, 1e-12)
+  grouped <- hsic_test(sketch(groups = rep(1:2, 40)), B = 19)
+  expect_near(grouped$statistic, hsic_test(sketch(), B = 19)$statistic, 1e-12)
 })
 
 test_that("what a sketch cannot do is refused with the reason", {
@@ -120,7 +120,7 @@ test_that("what a sketch cannot do is refused with the reason", {
   refused(hsic_test(s, kernel_x = kx), "'kernel_x' must not be given")
   refused(hsic_test(s, clusters = 1:80), "'clusters' must not be given")
   refused(hsic_test(sketch(moments = 1)), "with second moments")
-  refused(update(hsic_test(s, B = 9), y = y), "'y' must not be given")
+  refused(update(hsic_test(s, B = 19), y = y), "'y' must not be given")
   refused(hsic_test(x, s), "sketch")
 })
 

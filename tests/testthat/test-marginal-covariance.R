@@ -170,10 +170,10 @@ test_that("columns by name, and what is no covariance, are told", {
 test_that("an array that does not fit, and names at odds, are told", {
   few <- each[, , 1:3]
   refused(mmd_test(x[1:4, ], x[5:7, ], kernel = kernel, scale = FALSE,
-                   estimator = est_mmkme(noise = few), B = 9), "3 x 3 x 7")
+                   estimator = est_mmkme(noise = few), B = 19), "3 x 3 x 7")
   data <- data.frame(x, g = rep(c("v", "u"), length.out = n))
   refused(mmd_test(cbind(a, b, c) ~ g, data, kernel = kernel, scale = FALSE,
-                   estimator = est_mmkme(noise = few), B = 9), "3 x 3 x 7")
+                   estimator = est_mmkme(noise = few), B = 19), "3 x 3 x 7")
   odd <- structure(sigma, dimnames = list(c("a", "b", "c"), c("a", "c", "b")))
   refused(est_mmkme(noise = odd), "same names for rows and columns")
   refused(est_mkme(noise = sigma), "est_mmkme\\(\\) takes covariances")

@@ -22,7 +22,7 @@ sketch <- function(groups = two, rows = x, ...) {
 test_that("statistics are those of the projected Gram matrix", {
   for (statistic in c("biased", "unbiased")) {
     run <- \(s) {
-      mmd_test(s, B = 9, control = test_control(null = "spectrum",
+      mmd_test(s, B = 19, control = test_control(null = "spectrum",
                                                 statistic = statistic))
     }
     test <- run(sketch())
@@ -47,13 +47,13 @@ test_that("the share between samples has the total of all rows", {
       (90 * (twin$trace - sum(twin$mu^2)))
   }
   for (groups in list(two, three)) {
-    test <- mmd_test(sketch(groups), control = spectrum, B = 9)
+    test <- mmd_test(sketch(groups), control = spectrum, B = 19)
     expect_near(test$estimate[["r.squared"]], share(groups), 1e-10)
   }
   # With landmarks that lose nothing it is that of the test of points.
   all <- kme_sketch(x, kme_landmarks(x, 90, rbf), groups = two)
-  want <- mmd_test(x[1:60, ], x[61:90, ], rbf, B = 9)
-  got <- mmd_test(all, control = spectrum, B = 9)
+  want <- mmd_test(x[1:60, ], x[61:90, ], rbf, B = 19)
+  got <- mmd_test(all, control = spectrum, B = 19)
   # Eigenvalues below 1e-10 of the largest are left out.
   expect_near(got$estimate, want$estimate, 1e-6)
   expect_near(got$statistic, want$statistic, 1e-6)
@@ -155,7 +155,7 @@ test_that("bins are permuted as the points of their means", {
     expect_null(test$statistics)
   }
   # Of all rows in bins of one size the means are those of all rows.
-  test <- mmd_test(sketch(bin = 5), B = 9)
+  test <- mmd_test(sketch(bin = 5), B = 19)
   expect_near(test$statistic[[1]], mmd_R(twin$K, 1:90, 60), 1e-10)
 })
 
@@ -199,11 +199,11 @@ test_that("two sketches are compared as the groups of one", {
 
 test_that("rows are sketched as the other sample was", {
   a <- sketch(NULL, x[1:60, ])
-  want <- mmd_test(a, sketch(NULL, x[61:90, ]), B = 9)
+  want <- mmd_test(a, sketch(NULL, x[61:90, ]), B = 19)
   expect_identical(want$null, "spectrum")
-  got <- mmd_test(a, x[61:90, ], B = 9)
+  got <- mmd_test(a, x[61:90, ], B = 19)
   expect_near(got$statistic, want$statistic, 1e-12)
-  binned <- mmd_test(sketch(NULL, x[1:60, ], bin = 5), x[61:90, ], B = 9)
+  binned <- mmd_test(sketch(NULL, x[1:60, ], bin = 5), x[61:90, ], B = 19)
   expect_identical(binned$null, "permutation")
   expect_identical(binned$parameter[["n"]], 30)
   refused(mmd_test(x, a), "'y' must be")
@@ -241,13 +241,13 @@ test_that("the witness function is the difference of the embeddings", {
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
   s <- sketch(three)
-  test <- mmd_test(s, control = spectrum, B = 9)
+  test <- mmd_test(s, control = spectrum, B = 19)
   fits <- lapply(group_samples(s), \(part) part$root %*% part$moments$mean)
   at <- \(beta, z) drop(k(z, landmark_x(l)) %*% beta)
   drawn <- plot(test, "witness", n = 5, groups = c("c", "a"))
   z <- as.matrix(expand.grid(drawn$x, drawn$y))
   expect_near(as.vector(drawn$z), at(fits$c, z) - at(fits$a, z), 1e-10)
-  binned <- mmd_test(sketch(three, bin = 5), B = 9)
+  binned <- mmd_test(sketch(three, bin = 5), B = 19)
   expect_output(print(summary(binned)), "groups = 3")
   each <- plot(binned, "witness", n = 5)$b
   expect_near(as.vector(each$z),
@@ -283,12 +283,12 @@ test_that("what a sketch cannot do is refused with the reason", {
   refused(with(sketch(NULL, bin = 5), y = sketch(NULL, bin = 6),
                null = "permutation"), "bins of one size")
   refused(mmd_test(plain, x[1, , drop = FALSE]), "at least 2 rows; 'y' has 1")
-  refused(mmd_test(sketch(bin = 20), B = 9), "at least 2 full bins")
+  refused(mmd_test(sketch(bin = 20), B = 19), "at least 2 full bins")
   refused(mmd_test(kme_sketch(x, list(l, l), y = x)), "hsic_test")
   refused(mmd_test(s, "no_such_file"), "'y' must be a sketch, or rows")
-  refused(update(mmd_test(s, B = 9), x = x), "'x' must be a sketch")
+  refused(update(mmd_test(s, B = 19), x = x), "'x' must be a sketch")
   # Without bins of one size for both, the spectrum serves.
-  test <- mmd_test(sketch(NULL, bin = 5), sketch(NULL, bin = 6), B = 9)
+  test <- mmd_test(sketch(NULL, bin = 5), sketch(NULL, bin = 6), B = 19)
   expect_identical(test$null, "spectrum")
   expect_warning(mmd_test(sketch(rep(1:2, 45), bin = 20)),
                  "only 6 ways")
@@ -330,7 +330,8 @@ test_that("filters of bins take the covariance of all rows", {
   expect_near(test$statistics$value, c(value(tcrossprod(means)), want), 1e-9)
   # Of several samples weights count rows.
   several <- sketch(three, bin = 5)
-  test <- mmd_test(several, filter = test_filter(order = 1, ratio = 0.1), B = 9)
+  test <- mmd_test(several, filter = test_filter(order = 1, ratio = 0.1),
+                   B = 19)
   means <- do.call(rbind, lapply(several$bins, \(b) crossprod(b$first, root)))
   means <- means / 5
   means <- (means - rep(colMeans(features), each = 18)) %*% pairs$vectors
@@ -361,7 +362,7 @@ test_that("pairs of groups are compared as by their test", {
   each <- sketch(three)
   pairs <- mmd_pairwise(each, B = 99)
   expect_near(as.matrix(pairs)["a", "c"],
-              mmd_test(each[c("a", "c")], B = 9)$estimate[["MMD"]], 1e-12)
+              mmd_test(each[c("a", "c")], B = 19)$estimate[["MMD"]], 1e-12)
   set.seed(1)
   first <- mmd_test(each[c("a", "b")], B = 99)
   set.seed(1)

@@ -57,7 +57,7 @@ local({
       kme(~ a, d, subset = NA_real_), kme(~ a, d, subset = -(1:3)),
       kme(~ a, d, subset = 13), kme(~ date, d, scale = NA),
       mmd_test(cbind(a, zz) ~ g, d), mmd_test(date ~ g, d, scale = NA),
-      hsic_test(a ~ b, d, kernel_y = quote(a + b), B = 9),
+      hsic_test(a ~ b, d, kernel_y = quote(a + b), B = 19),
       kme_cov(~ a + b, d, estimator = stats::na.fail)
     )) ends_well(call)
     expect_length(kme(~ a + b, d, subset = -(1:3))$weights, 9L)
@@ -73,7 +73,7 @@ local({
       reconstruction_error(pca, ncomp = 1, newdata = table(c("a", "b", "a"))),
       update(test, kernel = 2), update(kme(x), kernel = quote(a + b)),
       as.data.frame(several), iv_control(landmarks = integer64),
-      mmd_test(date ~ poly(a, 2), d, B = 9), mmd_test(a ~ cbind(g, g), d),
+      mmd_test(date ~ poly(a, 2), d, B = 19), mmd_test(a ~ cbind(g, g), d),
       kme_density(x, m = "two", start = kme_density(x, m = 2, nstart = 1)),
       smm(list(x, -x), 1:2, folds = structure(1, class = "odd")),
       smm(list(x, -x, x), 1:3, folds = structure(1:3, class = "odd")),

@@ -47,19 +47,19 @@ expect_numbers <- function(door) {
 }
 
 test_that("tests give numbers or an error for extreme data", {
-  expect_numbers(\(x, k) mmd_test(x, x / 2, k, B = 9))
-  expect_numbers(\(x, k) mmd_test(x, x / 2, k, B = 9,
+  expect_numbers(\(x, k) mmd_test(x, x / 2, k, B = 19))
+  expect_numbers(\(x, k) mmd_test(x, x / 2, k, B = 19,
                                   control = test_control(bins = 3)))
-  expect_numbers(\(x, k) mmd_test(base, x, k, B = 9, clusters = rep(1:12, 2)))
+  expect_numbers(\(x, k) mmd_test(base, x, k, B = 19, clusters = rep(1:12, 2)))
   expect_numbers(\(x, k) mmd_test(x, x / 2, k,
                                   control = test_control(null = "spectrum"),
-                                  B = 9))
+                                  B = 19))
   expect_numbers(\(x, k) mmd_test(x, x / 2, k,
                                   control = test_control(null = "gamma")))
-  expect_numbers(\(x, k) mmd_test(x, x / 2, k, estimator = "fkmse", B = 2))
-  expect_numbers(\(x, k) hsic_test(base, x, k, k, B = 9, estimator = "skmse"))
+  expect_numbers(\(x, k) mmd_test(x, x / 2, k, estimator = "fkmse", B = 19))
+  expect_numbers(\(x, k) hsic_test(base, x, k, k, B = 19, estimator = "skmse"))
   expect_numbers(\(x, k) hsic_set(x, x / 2, k, k, null = "gamma"))
-  expect_numbers(\(x, k) hsic_test(x, x / 2, k, k, B = 9, filter = "cutoff"))
+  expect_numbers(\(x, k) hsic_test(x, x / 2, k, k, B = 19, filter = "cutoff"))
 })
 
 test_that("fits and what they predict are numbers or an error", {

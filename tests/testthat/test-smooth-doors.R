@@ -113,7 +113,7 @@ test_that("p-values over all labelings are uniform, whatever the labels", {
 
 test_that("in a test of independence smoothing makes another kernel", {
   y <- random_points(14, 1, 2) + x[, 1]
-  test <- hsic_test(x, y, rbf, kernel_rbf(0.7), bare$smooth, B = 9)
+  test <- hsic_test(x, y, rbf, kernel_rbf(0.7), bare$smooth, B = 19)
   K <- Map(\(x, theta, estimate) {
     part <- smooth_R(x, theta, min(estimate$h, 0.9))[[1]]
     normal_pairs_R(part$points, part$points, 2 * part$noise, theta)
@@ -182,7 +182,7 @@ test_that("kernels without closed forms are refused by smoothing", {
     expect_error(kme(x, kernel, "smooth"), class = "kernmean_error_input")
     expect_error(kme_pca(x, kernel, 2, center = "smooth"),
                  class = "kernmean_error_input")
-    expect_error(mmd_test(x, x + 1, kernel, "smooth", B = 9),
+    expect_error(mmd_test(x, x + 1, kernel, "smooth", B = 19),
                  class = "kernmean_error_input")
     fit <- suppressWarnings(kme(x, kernel, "stack"))
     # The KME and three of F-KMSE.

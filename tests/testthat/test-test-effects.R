@@ -26,7 +26,7 @@ test_that("the share is R^2 of PERMANOVA on the distances of the kernel", {
   flowers <- as.matrix(iris[1:4])
   distance <- as.matrix(dist(flowers))
   by_species <- \(...) {
-    test <- mmd_test(. ~ Species, iris, ..., B = 9)
+    test <- mmd_test(. ~ Species, iris, ..., B = 19)
     share <- test$estimate[["r.squared"]]
     expect_identical(generics::tidy(test)$r.squared, share)
     expect_identical(generics::glance(test)$r.squared, share)
@@ -43,13 +43,13 @@ test_that("the share is R^2 of PERMANOVA on the distances of the kernel", {
   }, 1)
   expect_near(shares, c(0.5754715, 0.7752795, 0.8448304), 1e-6)
   expect_near(by_species(kernel = kernel_linear()), 0.8689444, 1e-7)
-  expect_near(mmd_test(dist(flowers), iris$Species, B = 9)$estimate[[1]],
+  expect_near(mmd_test(dist(flowers), iris$Species, B = 19)$estimate[[1]],
               permanova_R(distance, iris$Species), 1e-10)
 })
 
 test_that("the share between groups is that of the kernel means", {
   two <- rep(1:2, c(9, 7))
-  share <- \(...) mmd_set(..., B = 9)$estimate[["r.squared"]]
+  share <- \(...) mmd_set(..., B = 19)$estimate[["r.squared"]]
   want <- between_R(K, two)
   expect_near(share(x, y, rbf), want, 1e-12)
   for (estimator in list("skmse", est_fkmse(0.1), \(s) rep(0.5 / s$n, s$n))) {
@@ -88,7 +88,7 @@ test_that("the share between groups is that of the kernel means", {
 })
 
 test_that("HSIC as a share is in [0, 1], 1 of a variable with itself", {
-  share <- \(...) hsic_set(..., B = 9)$estimate[["normalized HSIC"]]
+  share <- \(...) hsic_set(..., B = 19)$estimate[["normalized HSIC"]]
   k <- gram_R(rbf, pooled)
   l <- gram_R(rbf, pooled[, 2, drop = FALSE]^2)
   want <- hsic_R(k, l) / sqrt(hsic_R(k, k) * hsic_R(l, l))
@@ -104,7 +104,7 @@ test_that("HSIC as a share is in [0, 1], 1 of a variable with itself", {
   # By low ranks: the factors leave 1e-13 of the trace.
   u <- random_points(200, 1, 3)
   v <- random_points(200, 1, 4) + u
-  wide <- hsic_test(u, v, kernel = kernel_rbf(2), B = 9)
+  wide <- hsic_test(u, v, kernel = kernel_rbf(2), B = 19)
   expect_length(wide$ranks, 2)
   k <- gram_R(kernel_rbf(2), u)
   l <- gram_R(kernel_rbf(2), v)
@@ -115,7 +115,7 @@ test_that("HSIC as a share is in [0, 1], 1 of a variable with itself", {
   l <- many(pooled[, 1, drop = FALSE])
   expect_near(share(pooled, pooled[, 1], bandwidths = c(0.5, 2)),
               hsic_R(k, l) / sqrt(hsic_R(k, k) * hsic_R(l, l)), 1e-12)
-  expect_null(hsic_test(list(x, x, x), B = 9)$estimate)
+  expect_null(hsic_test(list(x, x, x), B = 19)$estimate)
 })
 
 test_that("the summary has the Monte-Carlo error of the p-value", {
@@ -171,7 +171,7 @@ test_that("the share between groups survives a linear kernel far from 0", {
   plain <- summary(stats::lm(x ~ g))$r.squared
   for (estimator in c("kme", "skmse", "fkmse")) {
     test <- mmd_test(x ~ g, kernel = kernel_linear(), estimator = estimator,
-                     B = 9)
+                     B = 19)
     expect_equal(test$estimate[["r.squared"]], plain, tolerance = 1e-6,
                  label = estimator)
   }

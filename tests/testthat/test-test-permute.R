@@ -165,7 +165,8 @@ test_that("the same seed gives the same labels on every path", {
     # The shrunk ones are fitted to each labeling, or shrink by nothing.
     for (got in list(
       run(K, two), pair(kernel, clusters = 1:15), pair(kernel, est_mkme(0)),
-      pair(kernel, est_fkmse(lambda = 0)), pair(kernel, blocks = rep(1, 15), filter = "none"),
+      pair(kernel, est_fkmse(lambda = 0)),
+      pair(kernel, blocks = rep(1, 15), filter = "none"),
       pair(kernel, filter = test_filter(order = 0), control = biased)
     )) {
       expect_near(got, want, 1e-9)

@@ -93,11 +93,11 @@ test_that("update() keeps groups, blocks and permutations", {
 })
 
 test_that("update() says what takes a new call", {
-  test <- mmd_test(extra ~ group, sleep, B = 9)
-  plain <- mmd_test(x, y, B = 9)
-  of_gram <- mmd_test(as_gram(K), group, B = 9)
-  pair <- hsic_test(~ Sepal.Length + Species, iris, B = 9)
-  list_made <- hsic_test(list(x, x), B = 9)
+  test <- mmd_test(extra ~ group, sleep, B = 19)
+  plain <- mmd_test(x, y, B = 19)
+  of_gram <- mmd_test(as_gram(K), group, B = 19)
+  pair <- hsic_test(~ Sepal.Length + Species, iris, B = 19)
+  list_made <- hsic_test(list(x, x), B = 19)
   lines <- refusals(expression(
     update(test, data = sleep), update(test, extra ~ ID), update(test, x = 1),
     update(plain, lambda = 1), update(plain, 99), update(plain, groups = 1),
