@@ -179,7 +179,7 @@ ggplot_scales <- function(picture) {
         ggplot2::scale_fill_manual(name = NULL, values = named(key$color),
                                    breaks = key$label)
       },
-      ggplot_axis(picture, "x", picture$ticks, ggplot2::scale_x_continuous,
+      ggplot_axis(picture, "x", picture[["ticks"]], ggplot2::scale_x_continuous,
                   ggplot2::scale_x_log10),
       ggplot_axis(picture, "y", picture$ticks_y, ggplot2::scale_y_continuous,
                   ggplot2::scale_y_log10)

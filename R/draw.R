@@ -65,7 +65,9 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     the curve over a histogram with the components, or contours with their
 #'     ellipses of one standard deviation. `"path"`: what decided where to
 #'     stop.}
-#'   \item{[mmd_test()]}{`"null"`: the draws with the statistic (`breaks`,
+#'   \item{[mmd_test()]}{`"statistics"` of a test of several: the z of each,
+#'     over those of 90% of the draws, the largest marked; dashed, what 5% of
+#'     the draws' largest exceed. `"null"`: the draws with the statistic (`breaks`,
 #'     `freq`). `"witness"`: \eqn{\hat\mu_x - \hat\mu_y}{mu_x - mu_y} of the
 #'     plain kernel means, positive (blue) where the first sample is denser
 #'     (`n`; `groups`, two by name); each of three groups or more against the

@@ -51,8 +51,9 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #' statistic of the test, `max z`, whose p-value is exact too. A statistic that
 #' no permutation changes counts as 0. The p-values of single statistics stand
 #' in the table `statistics` of the test, which `as.data.frame()` gives and
-#' `summary()` prints; the smallest of them is no p-value. `plot(test,
-#' "witness")` shows where the samples differ by the largest statistic.
+#' `summary()` prints; the smallest of them is no p-value. `plot(test)` draws
+#' the z of all statistics over `z.05` to `z.95`, what 90% of the draws have,
+#' and `plot(test, "witness")` where the samples differ by the largest.
 #'
 #' @section Cost:
 #' An n by n matrix is inverted for each ratio (Tikhonov and its iteration) or
@@ -402,8 +403,9 @@ largest_value <- function(k) {
 # statistics, the observed labeling first; scale: the size of the terms of each,
 # see permutation_p(); complete: is the observed labeling among the others?
 # list(values: the largest standardized statistic of each labeling, z: those of
-# the observed one, p: that of each statistic alone, maximum: which of them;
-# scale: of the values, by the rounding of that one).
+# the observed one, band: their 5% and 95% quantiles over the others, p: that of
+# each statistic alone, maximum: which of them; scale: of the values, by the
+# rounding of that one).
 aggregate_statistics <- function(values, scale, complete) {
   p <- vapply(seq_len(ncol(values)), \(a) {
     permutation_p(values[1L, a], values[-1L, a], scale[a], complete)
@@ -421,7 +423,9 @@ aggregate_statistics <- function(values, scale, complete) {
   maximum <- which(z[1L, ] >= top[1L] - tie_slack * (1 + abs(top[1L])))[1L]
   # Rounding of the statistic, which a small deviation makes large.
   slack <- if (still[maximum]) 0 else 1e-2 * scale[maximum] / sd[maximum]
-  list(values = top, z = z[1L, ], p = p, maximum = maximum, scale = 1 + slack)
+  band <- apply(z[-1L, , drop = FALSE], 2L, quantile, c(0.05, 0.95))
+  list(values = top, z = z[1L, ], band = band, p = p, maximum = maximum,
+       scale = 1 + slack)
 }
 
 # The statistics that a filter asks for, as observed and drawn.
@@ -473,7 +477,8 @@ filter_statistics <- function(options, scheme, plain, height, bandwidth,
   table <- data.frame(
     statistic = words, table[c("order", "ratio")],
     bandwidth = bandwidths, factor = table$factor,
-    value = values[1L, ], z = joint$z, p.value = joint$p,
+    value = values[1L, ], z = joint$z, z.05 = joint$band[1L, ],
+    z.95 = joint$band[2L, ], p.value = joint$p,
     maximum = seq_along(joint$z) == joint$maximum
   )
   one <- nrow(table) == 1L

@@ -329,8 +329,7 @@ single_bandwidths <- function(kernels) {
 # --- What it can do ----------------------------------------------------------
 
 fit_picture.hsic_test <- function(x, type = NULL, breaks = 30, freq = FALSE) {
-  check_type(type, "null")
-  picture_null(x, breaks, freq)
+  picture_law(x, check_null_type(type, x), breaks, freq)
 }
 
 fit_request.hsic_test <- function(x, changes) {

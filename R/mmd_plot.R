@@ -1,7 +1,8 @@
 fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
                                  breaks = 30, freq = FALSE) {
-  if (check_type(type, c("null", "witness")) == "null") {
-    return(picture_null(object, breaks, freq))
+  type <- check_null_type(type, object, "witness")
+  if (type != "witness") {
+    return(picture_law(object, type, breaks, freq))
   }
   n <- take(n, count(2L))
   if (!is.null(object$arguments$bandwidths)) {

@@ -143,6 +143,46 @@ fit_frame.htest <- function(x) {
 
 # --- Plot --------------------------------------------------------------------
 
+# Of one statistic or several; more: other types that the test has.
+check_null_type <- function(type, test, more = NULL) {
+  check_type(type, c(if (NROW(test$statistics) > 1L) "statistics", "null",
+                     more))
+}
+
+picture_law <- function(test, type, breaks, freq) {
+  if (type == "statistics") picture_statistics(test) else
+    picture_null(test, breaks, freq)
+}
+
+p_note <- function(test, what) {
+  list(text = paste0(what, format(test$statistic[[1L]], digits = 3), ", p = ",
+                     format(test$p.value, digits = 3)), color = accent)
+}
+
+# The z of each statistic over those of most draws; dashed, what the largest of
+# all is to reach for p = 0.05.
+picture_statistics <- function(test) {
+  table <- test$statistics
+  top <- table$maximum
+  words <- c("observed", "the largest", "5% of max z")
+  colors <- c(level_palette[1L], accent, "grey40")
+  shapes <- c(21L, 24L, 21L)
+  y <- rev(seq_along(top))
+  points <- \(shown, i) {
+    mark_layer(table$z[shown], y[shown], words[i], colors[i], shapes[i])
+  }
+  new_picture(
+    "Statistics of the test", "z (grey: 90% of the draws)", "", list(
+      new_layer("bars", x0 = table$z.05, y0 = y - 0.35, x1 = table$z.95,
+                y1 = y + 0.35, col = "grey85", border = NA),
+      across_layer(v = quantile(test$replicates, 0.95), level = words[3L]),
+      points(!top, 1L), points(top, 2L)
+    ), table, ticks_y = list(at = y, labels = table$statistic),
+    note = p_note(test, paste0(table$statistic[top], ": z = ")),
+    key = key_entries(words, colors, c("point", "point", "line"), shapes, 2L)
+  )
+}
+
 # Histogram of the draws of the null distribution, or the density of its gamma
 # law, with the observed statistic.
 picture_null <- function(object, breaks = 30, freq = FALSE) {
@@ -171,10 +211,6 @@ picture_null <- function(object, breaks = 30, freq = FALSE) {
     list(layer, across_layer(h = 0, lty = 1, col = "grey60"),
          across_layer(v = observed, col = accent, lty = 1, lwd = 2)),
     value, xlim = range(picture_limits(list(layer))$x, observed),
-    note = list(
-      text = paste0("observed ", format(observed, digits = 3), ", p = ",
-                    format(object$p.value, digits = 3)),
-      color = accent
-    )
+    note = p_note(object, "observed ")
   )
 }

@@ -113,7 +113,8 @@ aggregated_R <- function(values, scale, complete = FALSE) {
   }, 1)
   list(p = if (length(observed) == 1L) each else {
     share(tied_R(top[-1], top[1], 1e-10 * (1 + abs(top[1]))))
-  }, each = each, z = z[, 1], maximum = which.max(z[, 1]), top = top)
+  }, each = each, z = z[, 1], drawn = z[, -1, drop = FALSE],
+  maximum = which.max(z[, 1]), top = top)
 }
 
 # --- Independence -------------------------------------------------------------
@@ -148,6 +149,9 @@ expect_aggregated <- function(test, want, complete, tolerance) {
   expect_equal(table$value, want$values[, 1], tolerance = tolerance)
   expect_equal(table$p.value, found$each)
   expect_equal(table$z, found$z, tolerance = tolerance)
+  expect_equal(cbind(table$z.05, table$z.95),
+               unname(t(apply(found$drawn, 1, quantile, c(0.05, 0.95)))),
+               tolerance = tolerance)
   expect_equal(which(table$maximum), found$maximum)
   expect_equal(test$p.value, found$p)
   expect_equal(test$replicates, found$top[-1], tolerance = tolerance)

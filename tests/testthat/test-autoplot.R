@@ -33,6 +33,8 @@ every_autoplot <- function() {
     density = autoplot(kme_density(faithful[, 1], m = 2)),
     surface = autoplot(kme_density(flat, m = 2), n = 12),
     null = autoplot(mmd_test(flat[1:50, ], flat[51:100, ], rbf, B = 19)),
+    statistics = autoplot(mmd_test(flat[1:50, ], flat[51:100, ], rbf, B = 19,
+                                   filter = TRUE)),
     gamma = autoplot(hsic_set(iris[, 1], iris[, 2], null = "gamma")),
     witness = autoplot(mmd_test(flat[1:50, ], flat[51:100, ], rbf, B = 19),
                        "witness", n = 12),

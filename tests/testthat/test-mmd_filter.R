@@ -361,3 +361,18 @@ test_that("rounding breaks no ties of the aggregate", {
     }
   }
 })
+
+test_that("a test of several statistics draws them, a single one its null", {
+  test <- mmd_set(x[1:9, ], x[10:15, ], rbf, filter = TRUE, B = 39)
+  several <- fit_picture(test)
+  expect_identical(on_device(plot(test)), test$statistics)
+  bars <- several$layers[[1]]$data
+  inside <- test$statistics$z >= bars$x0 & test$statistics$z <= bars$x1
+  # Above the band is among the two largest of 40.
+  expect_true(all(test$statistics$p.value[!inside] <= 2 / 40 |
+                    test$statistics$z[!inside] < 0))
+  expect_identical(on_device(plot(test, "null")), test$replicates)
+  one <- update(test, filter = test_filter(ratio = 0.1, order = 2))
+  expect_identical(on_device(plot(one)), one$replicates)
+  expect_error(plot(one, "statistics"), class = "kernmean_error_input")
+})
