@@ -36,6 +36,12 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #'     independence): \eqn{\|g_\tau(S)^{1/2}(\hat C_x - \hat
 #'     C_y)g_\tau(S)^{1/2}\|^2}{|g(S)^(1/2) (C_x - C_y) g(S)^(1/2)|^2} with the
 #'     second moments about the pooled mean.}
+#'   \item{order `"one-sided"`}{only where asked for, of two samples of points
+#'     or a gram, at a ridge whatever the filter: \eqn{\|(\hat C_x +
+#'     \tau)^{-1/2}(\hat C_x - \hat C_y)(\hat C_x + \tau)^{-1/2}\|^2}{|(C_x +
+#'     tau)^(-1/2) (C_x - C_y) (C_x + tau)^(-1/2)|^2} (`one-sided x`), and by
+#'     that of the second sample (`one-sided y`): what is wide in one sample and
+#'     narrow in the other.}
 #' } A ratio that grows gives the plain statistic (of centered features, up to
 #' scale), one that shrinks the projection on all axes. In two-sample tests the
 #' unbiased forms are the default: the biased one of order 2 rewards labelings
@@ -58,7 +64,8 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #' @section Cost:
 #' An n by n matrix is inverted for each ratio (Tikhonov and its iteration) or
 #' decomposed once, \eqn{O(n^3)}{O(n^3)}; each statistic then takes what the
-#' plain one takes; at most four n by n matrices are in memory. With more than
+#' plain one takes; at most four n by n matrices are in memory. `"one-sided"`
+#' takes an eigendecomposition for each draw and sample. With more than
 #' 3,000 points features take the place of the matrix: columns of a pivoted
 #' Cholesky factor of K until the trace that is left, divided by n (`left` in
 #' the test), is a tenth of the smallest \eqn{\tau}{tau}, at most 1,000 columns
@@ -68,8 +75,10 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #'   `"iterated"`, \eqn{l(l + 2\tau)/(l + \tau)^2}{l(l + 2 tau)/(l + tau)^2};
 #'   `"showalter"`, \eqn{1 - \exp(-l/\tau)}{1 - exp(-l/tau)}; `"cutoff"`, 1
 #'   for \eqn{l \ge \tau}{l >= tau}, else 0; or `"none"`, for `factors` alone.
-#' @param ratio Positive numbers; `NULL` is 1, 0.1, 0.01 and 0.001.
-#' @param order Some of 0, 1 and 2; `NULL` is all that the test knows.
+#' @param ratio Positive numbers; `NULL` is 1, 0.1, 0.01 and 0.001, or 1 for
+#'   `"one-sided"` without orders 1 and 2 (at least 10^-5 with it).
+#' @param order Some of 0, 1, 2 and `"one-sided"`; `NULL` is all numbers that
+#'   the test knows.
 #' @param factors Multiples of the bandwidth of the kernel (of all variables
 #'   that have one), for each of which all statistics are computed; `NULL` is 1.
 #' @return An object of class `"test_filter"`, a list of the four.
@@ -111,9 +120,9 @@ test_filter <- function(name = "tikhonov", ratio = NULL, order = NULL,
 distinct_positive <- several_positive
 distinct_positive$as <- \(x) unique(as.double(x))
 
-some_orders <- new_kind("some of 0, 1, 2", \(x) {
-  is.numeric(x) && length(x) > 0L && all(x %in% 0:2)
-}, \(x) sort(unique(as.integer(x))))
+some_orders <- new_kind("some of 0, 1, 2, \"one-sided\"", \(x) {
+  is.atomic(x) && length(x) > 0L && all(x %in% c(0:2, "one-sided"))
+}, \(x) sort(unique(if (is.numeric(x)) as.integer(x) else x)))
 
 filter_arguments <- door_table(
   "test_filter", name = choice("tikhonov", "iterated", "showalter", "cutoff",
@@ -127,10 +136,10 @@ filter_arguments <- door_table(
 print.test_filter <- print.test_control
 
 # The kind of the argument `filter` of a test that knows these orders, 0 being
-# the plain statistic: a test_filter with all that it asks for; FALSE for
-# "none", the plain statistic alone, for which open_control() sets `alone`; or
-# NULL, what the test does by itself.
-a_filter <- function(orders) {
+# the plain statistic, and `also` where asked for: a test_filter with all that
+# it asks for; FALSE for "none", the plain statistic alone, for which
+# open_control() sets `alone`; or NULL, what the test does by itself.
+a_filter <- function(orders, also = NULL) {
   \(value, name) {
     if (isFALSE(value) || is.null(value) || identical(value, "none")) {
       return(if (!is.null(value)) FALSE)
@@ -144,12 +153,13 @@ a_filter <- function(orders) {
       return(FALSE)
     }
     if (is.null(value$order)) value$order <- if (plain) 0L else orders
+    orders <- c(orders, also)
     if (!all(value$order %in% orders)) {
       stop_input("'order' must be some of ", paste(orders, collapse = ", "),
                  " for this test, not ", paste(value$order, collapse = ", "))
     }
     if (is.null(value$ratio) && any(value$order > 0L)) {
-      value$ratio <- usual_ratios
+      value$ratio <- if (any(value$order %in% 1:2)) usual_ratios else 1
     }
     if (is.null(value$factors)) value$factors <- 1
     value
@@ -177,19 +187,25 @@ filter_label <- function(filter) {
 # The statistics: a row for each, in the order in which they are computed.
 list_statistics <- function(filter) {
   above <- filter$order[filter$order > 0L]
+  if ("one-sided" %in% above) {
+    above <- c(setdiff(above, "one-sided"), one_sided)
+  }
   each <- rbind(
     if (0L %in% filter$order) data.frame(ratio = NA_real_, order = 0L),
-    expand.grid(ratio = filter$ratio, order = above)
+    expand.grid(ratio = filter$ratio, order = above, stringsAsFactors = FALSE)
   )
   count <- nrow(each)
   data.frame(each[rep(seq_len(count), length(filter$factors)), 2:1],
              factor = rep(filter$factors, each = count), row.names = NULL)
 }
 
+# Covariances whitened by that of the first sample, and of the second.
+one_sided <- paste("one-sided", c("x", "y"))
+
 # "order 1, ratio 0.01, bandwidth x 2"; `plain`: what order 0 is called.
 statistic_words <- function(table, plain) {
-  words <- paste0("order ", table$order, ", ratio ",
-                  format_number(table$ratio, 3L))
+  words <- paste0(ifelse(table$order %in% 0:2, "order ", ""), table$order,
+                  ", ratio ", format_number(table$ratio, 3L))
   words[table$order == 0L] <- plain
   if (length(unique(table$factor)) == 1L) {
     return(words)
@@ -329,26 +345,20 @@ filter_matrices <- function(sample, filter) {
   least <- min(filter$ratio)
   inverse <- n <= filter_most_points && least >= inverse_least &&
     filter$name %in% c("tikhonov", "iterated")
-  centered <- if (inverse) centered_values(sample, 4)
-  top <- if (inverse) largest_value(centered$k)
-  if (is.null(top)) {
+  if (!inverse) {
     check_memory(n, n, "use fewer rows", copies = 4)
     spectrum <- filter_spectrum(sample, least)
     return(list(left = spectrum$left, at = \(ratio) {
       tcross(filter_root(spectrum, ratio, filter$name))
     }))
   }
+  centered <- checked_centered(sample)
   k <- centered$k
-  if (top < rounding_of(n, max(top, centered$scale))) {
-    return(list(left = 0, at = \(ratio) matrix(0, n, n)))
-  }
-  # Is it free of eigenvalues that are clearly negative, as clip_values() asks?
-  if (stores_gram(sample) &&
-        is.null(cholesky(k, sqrt(.Machine$double.eps) * top))) {
-    clip_values(spectrum_values(k), name = "the centered Gram matrix")
+  if (centered$top == 0) {
+    return(list(left = 0, at = \(ratio) k))
   }
   list(left = 0, at = \(ratio) {
-    shift <- ratio * top
+    shift <- ratio * centered$top
     if (filter$name == "tikhonov") {
       return(resolvent(k, shift, -n * shift, n))
     }
@@ -358,12 +368,28 @@ filter_matrices <- function(sample, filter) {
   })
 }
 
+# list(k: K^c, free of eigenvalues that are clearly negative, as clip_values()
+# asks, top: its largest one); both 0 where it is rounding.
+checked_centered <- function(sample) {
+  centered <- centered_values(sample, 4)
+  k <- centered$k
+  top <- largest_value(k)
+  if (top < rounding_of(sample$n, max(top, centered$scale))) {
+    return(list(k = 0 * k, top = 0))
+  }
+  if (stores_gram(sample) &&
+        is.null(cholesky(k, sqrt(.Machine$double.eps) * top))) {
+    clip_values(spectrum_values(k), name = "the centered Gram matrix")
+  }
+  list(k = k, top = top)
+}
+
 most_steps <- 200L
 
 # The largest eigenvalue of a positive semi-definite matrix by Lanczos'
-# iteration, to rounding; NULL if that takes too many steps. Vectors are not
-# orthogonalized again, which at most repeats values that were found. Where it
-# starts depends on the order of rows, where it ends does not.
+# iteration, to rounding, or by all of them if that takes too many steps.
+# Vectors are not orthogonalized again, which at most repeats values that were
+# found. Where it starts depends on the order of rows, where it ends does not.
 largest_value <- function(k) {
   n <- nrow(k)
   size <- max(abs(k))
@@ -394,7 +420,7 @@ largest_value <- function(k) {
     before <- v
     v <- w / size
   }
-  NULL
+  max(0, spectrum_values(k)[1L])
 }
 
 # --- One p-value -------------------------------------------------------------

@@ -329,7 +329,7 @@ single_bandwidths <- function(kernels) {
 # --- What it can do ----------------------------------------------------------
 
 fit_picture.hsic_test <- function(x, type = NULL, breaks = 30, freq = FALSE) {
-  picture_law(x, check_null_type(type, x), breaks, freq)
+  picture_null(x, breaks, freq, check_null_type(type, x))
 }
 
 fit_request.hsic_test <- function(x, changes) {

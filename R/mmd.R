@@ -188,7 +188,7 @@ open_rbf <- new_kind("kernel_rbf()", \(x) {
 
 mmd_arguments <- test_table(
   "mmd_test.default", kernel = unless_given(a_kernel),
-  bandwidths = bandwidth_set("fuse"), filter = a_filter(0:2),
+  bandwidths = bandwidth_set("fuse"), filter = a_filter(0:2, "one-sided"),
   rules = list(when("bandwidths", kernel = open_rbf, filter = unfiltered))
 )
 

@@ -24,9 +24,12 @@ filtered_statistics <- function(samples, options, scheme, height) {
       widened$sample <- times_bandwidth(samples$sample, factor)
       c(list(plain = \(order) if (factor == 1) plain else
         mmd_source(widened, units)),
-        if (any(filter$order > 0L)) filtered_sources(widened, units, filter))
+        if (any(filter$order > 0L)) {
+          filtered_sources(widened, units, filter, labels)
+        })
     },
     draw = \(source) {
+      if (is.null(source$native)) return(source)
       sums <- gather_sums(source, lapply(labels, subset_sums,
                                          source = source))[[1L]]
       list(values = plain_statistic(sums, options$statistic),
@@ -59,10 +62,13 @@ check_factors <- function(sample, factors) {
 }
 
 # list(left: see filter_spectrum(), at: a function of the ratio that gives one
-# of the order, that gives what the folds need, as of mmd_source(), of M or
-# M o M).
-filtered_sources <- function(samples, units, filter) {
+# of the order, that gives what the folds need, as of mmd_source(), of M or M o
+# M; or what draw() of filter_statistics() makes, of those that are no sums).
+filtered_sources <- function(samples, units, filter, labels) {
   sample <- filterable_sample(samples$sample)
+  sides <- if ("one-sided" %in% filter$order) {
+    one_sided_statistics(sample, units, filter$ratio, labels)
+  }
   if (sample$n > filter_most_points || !is.null(sample$spectrum)) {
     spectrum <- filter_spectrum(sample, min(filter$ratio))
     return(list(left = spectrum$left, at = \(ratio) {
@@ -70,14 +76,71 @@ filtered_sources <- function(samples, units, filter) {
       \(order) root_source(samples, units, root, order)
     }))
   }
-  matrices <- filter_matrices(sample, filter)
+  matrices <- if (any(1:2 %in% filter$order)) filter_matrices(sample, filter)
   list(left = 0, at = \(ratio) {
-    m <- matrices$at(ratio)
+    if (!is.null(matrices)) m <- matrices$at(ratio)
     \(order) {
+      if (order %in% one_sided) {
+        return(sides[[order]](ratio))
+      }
       samples$sample <- gram_sample(new_gram(if (order == 2L) m * m else m))
       mmd_source(samples, units)
     }
   })
+}
+
+# --- Whitened by one side ----------------------------------------------------
+
+# Of smaller ratios rounding would be seen.
+one_sided_least <- 1e-5
+
+# For each of two sides a function of the ratio: list(values, of all labelings;
+# scale).
+one_sided_statistics <- function(sample, units, ratios, labels) {
+  n <- sample$n
+  if (length(units$sizes) > 2L || n > filter_most_points ||
+        !is.null(sample$spectrum) || min(ratios) < one_sided_least) {
+    stop_input("'order' must not be \"one-sided\" but for two samples, no ",
+               "sketches, of at most 3000 points in all, and ratios of at ",
+               "least 1e-05")
+  }
+  centered <- checked_centered(sample)
+  # Any will do where all are 0.
+  taus <- ratios * (centered$top + (centered$top == 0)) / n
+  first <- do.call(rbind, lapply(labels, \(chunk) {
+    .Call(C_r_subset_sums, chunk$subsets, chunk$count, diag(sum(units$sizes)))
+  })) == 1
+  if (!is.null(units$unit)) first <- first[, units$unit, drop = FALSE]
+  lapply(stats::setNames(c(TRUE, FALSE), one_sided), \(side) {
+    drawn <- vapply(seq_len(nrow(first)), \(b) {
+      one_sided_values(centered$k, which(first[b, ] == side), taus)
+    }, numeric(2L * length(taus)))
+    \(ratio) {
+      a <- match(ratio, ratios)
+      list(values = drawn[a, ], scale = max(drawn[length(taus) + a, ]))
+    }
+  })
+}
+
+# T = |A^(-1/2) (S_x - S_y) A^(-1/2)|^2, A = S_x + tau, of second moments about
+# the pooled mean, x the `inside` of the points of K^c, for each tau, and then
+# the size of its largest term before it is a difference. By the features' Gram
+# matrix G after A^(-1/2): from K_xx = U diag(l) U', Q = U'K_xy and d = 1/(l + m
+# tau), G_xx = U diag(m l d) U', G_xy = m U diag(d) Q, and G_yy = (K_yy - Q'
+# diag(d) Q)/tau. 14 m^3 flops.
+one_sided_values <- function(k, inside, taus) {
+  m <- length(inside)
+  n <- nrow(k) - m
+  pairs <- .Call(C_r_eigen, k[inside, inside], m)
+  q <- cross(pairs$vectors, k[inside, -inside])
+  other <- k[-inside, -inside]
+  squares <- tcross(q)
+  through <- rowSums(product(q, other) * q)
+  d <- 1 / outer(pairs$values, m * taus, `+`)
+  size <- sum(other^2)
+  seen <- size + colSums(d * (product(squares^2, d) - 2 * through))
+  c(colSums((pairs$values * d)^2) - 2 * m / n * colSums(diag(squares) * d^2) +
+      seen / (n * taus)^2, size / (n * taus)^2)
 }
 
 most_moment_bytes <- 2^30
@@ -207,15 +270,22 @@ filtered_witness <- function(test, w) {
     } else {
       centers <- drop(cross(u, matrix(means)))
       inner <- cross(u, u * drop(w))
+      side <- match(row$order, one_sided)
+      # A^(-1) between inner products with the axes times roots of n l.
+      resolve <- if (is.na(side)) diag(gain, length(l)) else {
+        own <- u[as.integer(test$groups) == side, , drop = FALSE]
+        scales <- rep(sample$n * l / nrow(own), each = length(l))
+        solve(cross(own) * scales + diag(row$ratio * l[1L], length(l)))
+      }
       \(apply) {
         k <- apply(u)
-        q <- (k - rep(centers, each = nrow(k))) * rep(gain, each = nrow(k))
+        q <- product(k - rep(centers, each = nrow(k)), resolve)
         rowSums(product(q, inner) * q)
       }
     }
   }
   list(at = \(new) values(\(v) sample_at(sample, new, v)),
        at_points = \() values(\(v) as.matrix(sample_apply(sample, v))),
-       what = if (row$order == 2L) "farther out",
+       what = if (!row$order %in% 0:1) "farther out",
        words = if (row$order > 0L || nrow(test$statistics) > 1L) row$statistic)
 }

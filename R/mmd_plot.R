@@ -2,7 +2,7 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
                                  breaks = 30, freq = FALSE) {
   type <- check_null_type(type, object, "witness")
   if (type != "witness") {
-    return(picture_law(object, type, breaks, freq))
+    return(picture_null(object, breaks, freq, type))
   }
   n <- take(n, count(2L))
   if (!is.null(object$arguments$bandwidths)) {

@@ -149,11 +149,6 @@ check_null_type <- function(type, test, more = NULL) {
                      more))
 }
 
-picture_law <- function(test, type, breaks, freq) {
-  if (type == "statistics") picture_statistics(test) else
-    picture_null(test, breaks, freq)
-}
-
 p_note <- function(test, what) {
   list(text = paste0(what, format(test$statistic[[1L]], digits = 3), ", p = ",
                      format(test$p.value, digits = 3)), color = accent)
@@ -185,7 +180,10 @@ picture_statistics <- function(test) {
 
 # Histogram of the draws of the null distribution, or the density of its gamma
 # law, with the observed statistic.
-picture_null <- function(object, breaks = 30, freq = FALSE) {
+picture_null <- function(object, breaks = 30, freq = FALSE, type = "null") {
+  if (type == "statistics") {
+    return(picture_statistics(object))
+  }
   draws <- object$replicates
   law <- object$gamma
   observed <- object$statistic[[1L]]
