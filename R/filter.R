@@ -13,8 +13,9 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #' What the argument `filter` of [mmd_test()], [mmd_pairwise()] and
 #' [hsic_test()] asks for: statistics that see differences along directions in
 #' which the points vary little, differences of covariances, and those on other
-#' scales, with one exact p-value for all of them. `filter = TRUE` is
-#' `test_filter()`, and a name is the filter of that name.
+#' scales, with one exact p-value for all of them. A name is the filter of that
+#' name, and `filter = TRUE` is `test_filter()`, for two samples or more with
+#' `"profile"` and `"gpk"` beside it.
 #'
 #' The distance of kernel means weighs a difference along an axis of the
 #' features by their variance along it, and is blind where that is small. With
@@ -36,6 +37,26 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #'     independence): \eqn{\|g_\tau(S)^{1/2}(\hat C_x - \hat
 #'     C_y)g_\tau(S)^{1/2}\|^2}{|g(S)^(1/2) (C_x - C_y) g(S)^(1/2)|^2} with the
 #'     second moments about the pooled mean.}
+#'   \item{order `"profile"`}{of samples of points or a gram, whatever the
+#'     filter: with \eqn{\lambda_i(x)}{l_i(x)} the eigenvalues of the covariance
+#'     operator of a sample about its own mean, \eqn{e_i = \log((\lambda_i(x) +
+#'     \tau)/(\lambda_i(y) + \tau))}{e_i = log((l_i(x) + tau)/(l_i(y) + tau))}
+#'     less its mean over the draws: \eqn{\sum_i e_i^2}{sum_i e_i^2} at the
+#'     largest ratio (`profile`: spread, correlation, clusters), and
+#'     \eqn{\sum_i e_i^2/v_i}{sum_i e_i^2/v_i} with \eqn{v_i}{v_i} the mean of
+#'     \eqn{e_i^2}{e_i^2} at the smallest (`profile (standardized)`: many axes
+#'     that each differ a little, as in more columns than points). They see no
+#'     shift, and no covariances of equal eigenvalues.}
+#'   \item{order `"gpk"`}{the generalized permutation kernel statistic (`within
+#'     sums`): the sums w of K within each sample, without the diagonal, as
+#'     \eqn{(w - \bar w)'V^+(w - \bar w)}{(w - mean)'V^+(w - mean)} with mean
+#'     and covariance V over the draws: points of one sample closer together and
+#'     those of the other farther apart do not cancel out.}
+#'   \item{order `"moments"`}{in the same form: `within sums of squares` of the
+#'     centered K, entry by entry; `two moments`, the logarithms of the mean
+#'     diagonal and of the mean square of the blocks of the centered K; and
+#'     (its root) `leverages`, the mean diagonal of M in each sample at the
+#'     smallest ratio. They stand in for profiles where these take long.}
 #'   \item{order `"one-sided"`}{only where asked for, of two samples of points
 #'     or a gram, at a ridge whatever the filter: \eqn{\|(\hat C_x +
 #'     \tau)^{-1/2}(\hat C_x - \hat C_y)(\hat C_x + \tau)^{-1/2}\|^2}{|(C_x +
@@ -64,8 +85,9 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #' @section Cost:
 #' An n by n matrix is inverted for each ratio (Tikhonov and its iteration) or
 #' decomposed once, \eqn{O(n^3)}{O(n^3)}; each statistic then takes what the
-#' plain one takes; at most four n by n matrices are in memory. `"one-sided"`
-#' takes an eigendecomposition for each draw and sample. With more than
+#' plain one takes; at most four n by n matrices are in memory. `"profile"`
+#' takes the eigenvalues of each draw and sample, 4/3 m^3 flops, and
+#' `"one-sided"` eigenvectors as well. With more than
 #' 3,000 points features take the place of the matrix: columns of a pivoted
 #' Cholesky factor of K until the trace that is left, divided by n (`left` in
 #' the test), is a tenth of the smallest \eqn{\tau}{tau}, at most 1,000 columns
@@ -77,8 +99,8 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #'   for \eqn{l \ge \tau}{l >= tau}, else 0; or `"none"`, for `factors` alone.
 #' @param ratio Positive numbers; `NULL` is 1, 0.1, 0.01 and 0.001, or 1 for
 #'   `"one-sided"` without orders 1 and 2 (at least 10^-5 with it).
-#' @param order Some of 0, 1, 2 and `"one-sided"`; `NULL` is all numbers that
-#'   the test knows.
+#' @param order Some of 0, 1, 2, `"gpk"`, `"moments"`, `"one-sided"` and
+#'   `"profile"`; `NULL` is all numbers that the test knows.
 #' @param factors Multiples of the bandwidth of the kernel (of all variables
 #'   that have one), for each of which all statistics are computed; `NULL` is 1.
 #' @return An object of class `"test_filter"`, a list of the four.
@@ -95,6 +117,9 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #' Santoro, L. V., Waghmare, K. G. and Panaretos, V. M. (2025). From two sample
 #' testing to singular Gaussian discrimination (covariances of features).
 #' \doi{10.48550/arXiv.2505.04613}
+#'
+#' Song, H. and Chen, H. (2023). Generalized kernel two-sample tests.
+#' *Biometrika* 111(3). \doi{10.1093/biomet/asad068}
 #' @seealso [glossary]; [test_control()]; `vignette("tests")` has powers.
 #' @examples
 #' # Two samples of the same means and variances, one of them correlated
@@ -120,8 +145,24 @@ test_filter <- function(name = "tikhonov", ratio = NULL, order = NULL,
 distinct_positive <- several_positive
 distinct_positive$as <- \(x) unique(as.double(x))
 
-some_orders <- new_kind("some of 0, 1, 2, \"one-sided\"", \(x) {
-  is.atomic(x) && length(x) > 0L && all(x %in% c(0:2, "one-sided"))
+# Covariances whitened by that of the first sample, and of the second.
+one_sided <- paste("one-sided", c("x", "y"))
+
+# Beside orders 0, 1 and 2: what is computed, for which order, and at which of
+# the ratios.
+further_statistics <- data.frame(
+  name = c("profile", "profile (standardized)", "within sums",
+           "within sums of squares", "two moments", "leverages", one_sided),
+  order = rep(c("profile", "gpk", "moments", "one-sided"), c(2L, 1L, 3L, 2L)),
+  at = c("largest", "smallest", "none", "none", "none", "smallest", "all",
+         "all")
+)
+all_orders <- c(0:2, unique(further_statistics$order))
+
+some_orders <- new_kind(paste0(
+  "some of 0, 1, 2, ", paste0("\"", all_orders[-(1:3)], "\"", collapse = ", ")
+), \(x) {
+  is.atomic(x) && length(x) > 0L && all(x %in% all_orders)
 }, \(x) sort(unique(if (is.numeric(x)) as.integer(x) else x)))
 
 filter_arguments <- door_table(
@@ -136,15 +177,16 @@ filter_arguments <- door_table(
 print.test_filter <- print.test_control
 
 # The kind of the argument `filter` of a test that knows these orders, 0 being
-# the plain statistic, and `also` where asked for: a test_filter with all that
-# it asks for; FALSE for "none", the plain statistic alone, for which
-# open_control() sets `alone`; or NULL, what the test does by itself.
-a_filter <- function(orders, also = NULL) {
+# the plain statistic, `also` where asked for, and `joint` beside them for TRUE:
+# a test_filter with all that it asks for; FALSE for "none", the plain statistic
+# alone, for which open_control() sets `alone`; or NULL, what the test does by
+# itself.
+a_filter <- function(orders, also = NULL, joint = NULL) {
   \(value, name) {
     if (isFALSE(value) || is.null(value) || identical(value, "none")) {
       return(if (!is.null(value)) FALSE)
     }
-    if (isTRUE(value)) value <- "tikhonov"
+    if (isTRUE(value)) value <- test_filter(order = c(orders, joint))
     if (!inherits(value, "test_filter")) {
       value <- test_filter(take(value, filter_arguments$kinds$name, name))
     }
@@ -159,7 +201,8 @@ a_filter <- function(orders, also = NULL) {
                  " for this test, not ", paste(value$order, collapse = ", "))
     }
     if (is.null(value$ratio) && any(value$order > 0L)) {
-      value$ratio <- if (any(value$order %in% 1:2)) usual_ratios else 1
+      value$ratio <- if (identical(value$order, "one-sided")) 1 else
+        usual_ratios
     }
     if (is.null(value$factors)) value$factors <- 1
     value
@@ -186,26 +229,30 @@ filter_label <- function(filter) {
 
 # The statistics: a row for each, in the order in which they are computed.
 list_statistics <- function(filter) {
-  above <- filter$order[filter$order > 0L]
-  if ("one-sided" %in% above) {
-    above <- c(setdiff(above, "one-sided"), one_sided)
-  }
+  further <- further_statistics[further_statistics$order %in% filter$order, ]
+  of <- \(order, ratio) expand.grid(ratio = ratio, order = order,
+                                    stringsAsFactors = FALSE)
+  at <- \(which, ratio) of(further$name[further$at == which], ratio)
   each <- rbind(
-    if (0L %in% filter$order) data.frame(ratio = NA_real_, order = 0L),
-    expand.grid(ratio = filter$ratio, order = above, stringsAsFactors = FALSE)
+    of(filter$order[filter$order == 0L], NA_real_),
+    of(filter$order[filter$order %in% 1:2], filter$ratio),
+    if (nrow(further)) rbind(
+      at("all", filter$ratio), at("largest", max(filter$ratio)),
+      at("smallest", min(filter$ratio)), at("none", NA_real_)
+    )
   )
   count <- nrow(each)
   data.frame(each[rep(seq_len(count), length(filter$factors)), 2:1],
              factor = rep(filter$factors, each = count), row.names = NULL)
 }
 
-# Covariances whitened by that of the first sample, and of the second.
-one_sided <- paste("one-sided", c("x", "y"))
-
 # "order 1, ratio 0.01, bandwidth x 2"; `plain`: what order 0 is called.
 statistic_words <- function(table, plain) {
-  words <- paste0(ifelse(table$order %in% 0:2, "order ", ""), table$order,
-                  ", ratio ", format_number(table$ratio, 3L))
+  words <- paste0(
+    ifelse(table$order %in% 0:2, "order ", ""), table$order,
+    ifelse(is.na(table$ratio), "", paste0(", ratio ",
+                                          format_number(table$ratio, 3L)))
+  )
   words[table$order == 0L] <- plain
   if (length(unique(table$factor)) == 1L) {
     return(words)

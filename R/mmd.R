@@ -188,7 +188,9 @@ open_rbf <- new_kind("kernel_rbf()", \(x) {
 
 mmd_arguments <- test_table(
   "mmd_test.default", kernel = unless_given(a_kernel),
-  bandwidths = bandwidth_set("fuse"), filter = a_filter(0:2, "one-sided"),
+  bandwidths = bandwidth_set("fuse"), filter = a_filter(
+    0:2, c("gpk", "moments", "one-sided", "profile"), c("gpk", "profile")
+  ),
   rules = list(when("bandwidths", kernel = open_rbf, filter = unfiltered))
 )
 

@@ -17,21 +17,24 @@ filtered_statistics <- function(samples, options, scheme, height) {
   # Drawn once, for all statistics.
   check_label_memory(units, scheme$B)
   labels <- in_label_chunks(units, scheme, FALSE, FALSE, identity)
+  sums_of <- \(source) {
+    gather_sums(source, lapply(labels, subset_sums, source = source))[[1L]]
+  }
   joint <- filter_statistics(
     options, scheme, "MMD^2", height, samples$sample$kernel$bandwidth,
     source_of = \(factor) {
       widened <- samples
       widened$sample <- times_bandwidth(samples$sample, factor)
-      c(list(plain = \(order) if (factor == 1) plain else
-        mmd_source(widened, units)),
-        if (any(filter$order > 0L)) {
-          filtered_sources(widened, units, filter, labels)
-        })
+      sums <- sums_of(if (factor == 1) plain else mmd_source(widened, units))
+      of <- if (any(filter$order > 0L)) {
+        filtered_sources(widened, units, filter, labels, sums, sums_of,
+                         scheme$complete)
+      }
+      c(list(plain = \(order) if (order == 0L) sums else of$free(order)), of)
     },
     draw = \(source) {
-      if (is.null(source$native)) return(source)
-      sums <- gather_sums(source, lapply(labels, subset_sums,
-                                         source = source))[[1L]]
+      if (!is.null(source$values)) return(source)
+      sums <- if (is.null(source$native)) source else sums_of(source)
       list(values = plain_statistic(sums, options$statistic),
            scale = sums$moments[[1L]] / sum(samples$sizes)^2)
     },
@@ -63,30 +66,133 @@ check_factors <- function(sample, factors) {
 
 # list(left: see filter_spectrum(), at: a function of the ratio that gives one
 # of the order, that gives what the folds need, as of mmd_source(), of M or M o
-# M; or what draw() of filter_statistics() makes, of those that are no sums).
-filtered_sources <- function(samples, units, filter, labels) {
+# M; or what draw() of filter_statistics() makes, of those that are no sums, as
+# free() does of those without a ratio). sums: of K, sums_of(source): of others.
+filtered_sources <- function(samples, units, filter, labels, sums, sums_of,
+                             complete) {
   sample <- filterable_sample(samples$sample)
-  sides <- if ("one-sided" %in% filter$order) {
-    one_sided_statistics(sample, units, filter$ratio, labels)
-  }
-  if (sample$n > filter_most_points || !is.null(sample$spectrum)) {
+  featured <- sample$n > filter_most_points || !is.null(sample$spectrum)
+  left <- 0
+  if (featured) {
     spectrum <- filter_spectrum(sample, min(filter$ratio))
-    return(list(left = spectrum$left, at = \(ratio) {
-      root <- filter_root(spectrum, ratio, filter$name)
-      \(order) root_source(samples, units, root, order)
-    }))
-  }
-  matrices <- if (any(1:2 %in% filter$order)) filter_matrices(sample, filter)
-  list(left = 0, at = \(ratio) {
-    if (!is.null(matrices)) m <- matrices$at(ratio)
-    \(order) {
-      if (order %in% one_sided) {
-        return(sides[[order]](ratio))
-      }
+    left <- spectrum$left
+    source <- \(m, order) root_source(samples, units, m, order)
+    at <- \(ratio) filter_root(spectrum, ratio, filter$name)
+    centered <- \() list(
+      k = spectrum$vectors * rep(sqrt(sample$n * spectrum$values),
+                                 each = sample$n),
+      top = sample$n * max(spectrum$values, 0)
+    )
+  } else {
+    source <- \(m, order) {
       samples$sample <- gram_sample(new_gram(if (order == 2L) m * m else m))
       mmd_source(samples, units)
     }
+    at <- if (any(c(1:2, "moments") %in% filter$order)) {
+      filter_matrices(sample, filter)$at
+    } else {
+      \(ratio) NULL
+    }
+    centered <- \() checked_centered(sample)
+  }
+  sides <- c(
+    if ("one-sided" %in% filter$order) {
+      one_sided_statistics(sample, units, filter$ratio, labels)
+    },
+    if ("profile" %in% filter$order) {
+      size <- max(abs(sample_diagonal(sample)))
+      profile_statistics(centered(), units, labels, sums$sizes,
+                         sample$n * .Machine$double.eps * size, complete)
+    }
+  )
+  list(left = left, at = \(ratio) {
+    m <- at(ratio)
+    \(order) {
+      if (order %in% names(sides)) {
+        return(sides[[order]](ratio))
+      }
+      if (order == "leverages") {
+        sums <- sums_of(source(m, 1L))
+        return(labeled_form(sums$trace / sums$sizes, complete, sqrt))
+      }
+      source(m, order)
+    }
+  }, free = \(order) {
+    labeled_form(if (order == "within sums") sums$within - sums$trace else {
+      k <- centered()$k
+      squares <- sums_of(source(k, 2L))
+      if (order == "two moments") {
+        cbind(log_differences(sums_of(source(k, 1L))$trace / sums$sizes),
+              log_differences(squares$within / sums$sizes^2))
+      } else {
+        squares$within - squares$trace
+      }
+    }, complete)
   })
+}
+
+# The logarithms of what each group has, less that of the first.
+log_differences <- function(values) {
+  logs <- log(pmax(values, .Machine$double.xmin))
+  logs[, -1L, drop = FALSE] - logs[, 1L]
+}
+
+# (w - mean)' V^+ (w - mean) for each labeling's numbers w, the rows, with mean
+# and covariance V over the draws.
+labeled_form <- function(w, complete, transform = identity) {
+  used <- if (complete) w[-1L, , drop = FALSE] else w
+  mean <- colMeans(used)
+  axes <- eigen(crossprod(used - rep(mean, each = nrow(used))) / nrow(used),
+                symmetric = TRUE)
+  kept <- which(axes$values > tie_slack * axes$values[1L] &
+                  axes$values > (tie_slack * max(abs(w)))^2)
+  along <- (w - rep(mean, each = nrow(w))) %*% axes$vectors[, kept]
+  values <- transform(drop(along^2 %*% (1 / axes$values[kept])))
+  list(values = values, scale = mean(values))
+}
+
+# --- Spectral profiles -------------------------------------------------------
+
+# For both forms a function of the ratio of tau to the largest eigenvalue of
+# all: list(values, of all labelings; scale). centered: list(k: K^c, or features
+# whose Gram matrix it is, top: its largest eigenvalue); sizes: labelings x
+# groups. With e the logarithms of the ratios of the eigenvalues + tau of two
+# covariances, less their means over the draws, the sum of e^2, or of e^2 by its
+# means; of several groups that of all pairs, times m_g m_h/N^2.
+profile_statistics <- function(centered, units, labels, sizes, least,
+                               complete) {
+  groups <- ncol(sizes)
+  spectra <- \(outside) do.call(cbind, lapply(labels, \(chunk) {
+    .Call(C_r_subset_spectra, centered$k, chunk$subsets, chunk$count,
+          units$unit, sum(units$sizes), outside, max(sizes), min(sizes) - 1,
+          least)
+  }))
+  inside <- spectra(FALSE)
+  sides <- if (groups == 2L) list(inside, spectra(TRUE)) else {
+    lapply(seq_len(groups), \(g) inside[, seq(g, ncol(inside), groups)])
+  }
+  n <- sum(sizes[1L, ])
+  used <- if (complete) -1L else seq_len(nrow(sizes))
+  one <- \(logs, g, h, standardized) {
+    e <- logs[[g]] - logs[[h]]
+    e2 <- (e - rowMeans(e[, used, drop = FALSE]))^2
+    if (standardized) {
+      means <- rowMeans(e2[, used, drop = FALSE])
+      e2 <- e2 / ifelse(means > tie_slack^2, means, Inf)
+    }
+    colSums(e2) * if (groups == 2L) 1 else sizes[, g] * sizes[, h] / n^2
+  }
+  of <- \(standardized) {
+    \(ratio) {
+      tau <- if (centered$top > 0) ratio * centered$top / n else 1
+      logs <- lapply(sides, \(l) log(l + tau))
+      values <- Reduce(`+`, utils::combn(groups, 2L, \(pair) {
+        one(logs, pair[1L], pair[2L], standardized)
+      }, simplify = FALSE))
+      list(values = values, scale = mean(values))
+    }
+  }
+  list(profile = of(FALSE), `profile (standardized)` = of(TRUE))
 }
 
 # --- Whitened by one side ----------------------------------------------------
@@ -249,6 +355,8 @@ largest_sample <- function(test) {
 filtered_witness <- function(test, w) {
   filter <- test$arguments$filter
   row <- test$statistics[test$statistics$maximum, ]
+  # Of those that are made of no function of the points, that of the plain one.
+  if (!row$order %in% c(0:2, one_sided)) row$order <- 0L
   sample <- largest_sample(test)
   settled <- est_settle(order_noise(test$estimator, test$origin$order), sample,
                         "the pooled sample")

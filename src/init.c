@@ -31,6 +31,7 @@ static const R_CallMethodDef entries[] = {
   ENTRY(r_subsets, 6),
   ENTRY(r_subset_sums, 3),
   ENTRY(r_subset_forms, 4),
+  ENTRY(r_subset_spectra, 9),
   ENTRY(r_small_forms, 2),
   ENTRY(r_block_sums, 6),
   ENTRY(r_block_rows, 2),

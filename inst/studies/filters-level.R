@@ -63,14 +63,14 @@ level_groups <- function(B) {
   list(
     group(
       samples(20, 20, normal),
-      "MMD filters, 20 and 20, normal" = two(filter = TRUE),
+      "MMD filters, 20 and 20, normal" = two(filter = "tikhonov"),
       "the same, order 1" = two(filter = test_filter(order = 1)),
       "the same, order 2" = two(filter = test_filter(order = 2)),
       "the same, iterated" = two(filter = "iterated"),
       "the same, Showalter" = two(filter = "showalter"),
       "the same, cutoff" = two(filter = "cutoff"),
-      "the same, biased" = two(filter = TRUE, control = biased),
-      "the same, MKME" = two(filter = TRUE, estimator = "mkme"),
+      "the same, biased" = two(filter = "tikhonov", control = biased),
+      "the same, MKME" = two(filter = "tikhonov", estimator = "mkme"),
       "MMD, 5 bandwidths" = two(filter = wide)
     ),
     slow(
@@ -79,12 +79,12 @@ level_groups <- function(B) {
     ),
     group(
       samples(25, 8, t3),
-      "MMD filters, 25 and 8, t(3)" = two(filter = TRUE),
-      "the same, biased, t(3)" = two(filter = TRUE, control = biased)
+      "MMD filters, 25 and 8, t(3)" = two(filter = "tikhonov"),
+      "the same, biased, t(3)" = two(filter = "tikhonov", control = biased)
     ),
     group(
       samples(8, 25, cauchy),
-      "MMD filters, 8 and 25, Cauchy" = two(filter = TRUE)
+      "MMD filters, 8 and 25, Cauchy" = two(filter = "tikhonov")
     ),
     group(
       with_groups(c(14, 10, 6), t3),
@@ -95,7 +95,7 @@ level_groups <- function(B) {
     ),
     slow(
       with_groups(c(14, 10, 6), t3),
-      "pairwise with filters: p" = first(filter = TRUE)
+      "pairwise with filters: p" = first(filter = "tikhonov")
     ),
     group(
       function() {
@@ -103,7 +103,7 @@ level_groups <- function(B) {
         list(x = effect + normal(20, 3), y = effect + normal(20, 3),
              blocks = rep(1:20, 2))
       },
-      "MMD filters, 20 blocks of 2" = two(filter = TRUE)
+      "MMD filters, 20 blocks of 2" = two(filter = "tikhonov")
     ),
     group(
       samples(25, 25, normal, 2),

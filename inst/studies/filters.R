@@ -170,7 +170,7 @@ mmd_tests <- list(
   "MMD" = of_package(mmd_test),
   "order 1" = of_package(mmd_test, filter = test_filter(order = 1)),
   "order 2" = of_package(mmd_test, filter = test_filter(order = 2)),
-  "all nine" = of_package(mmd_test, filter = TRUE),
+  "all nine" = of_package(mmd_test, filter = "tikhonov"),
   "nine, iterated" = of_package(mmd_test, filter = "iterated"),
   "nine, Showalter" = of_package(mmd_test, filter = "showalter"),
   "nine, cutoff" = of_package(mmd_test, filter = "cutoff"),

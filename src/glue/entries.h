@@ -29,6 +29,8 @@ SEXP r_permutations(SEXP sizes, SEXP count, SEXP blocks);
 SEXP r_subsets(SEXP permutations, SEXP columns, SEXP sizes, SEXP sets, SEXP blocks, SEXP observed);
 SEXP r_subset_sums(SEXP subsets, SEXP count, SEXP v);
 SEXP r_subset_forms(SEXP source, SEXP subsets, SEXP count, SEXP rates);
+SEXP r_subset_spectra(SEXP rows, SEXP subsets, SEXP count, SEXP unit, SEXP units, SEXP outside,
+                      SEXP most, SEXP kept, SEXP least);
 SEXP r_small_forms(SEXP source, SEXP members);
 SEXP r_block_sums(SEXP source, SEXP sizes, SEXP weights, SEXP column_sizes, SEXP column_weights,
                   SEXP moments);

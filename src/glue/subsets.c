@@ -1,4 +1,5 @@
 #include "core/small.h"
+#include "core/spectra.h"
 #include "core/subsets.h"
 #include "glue/entries.h"
 #include "glue/glue.h"
@@ -80,6 +81,28 @@ SEXP r_subset_forms(SEXP source, SEXP subsets, SEXP count, SEXP rates) {
   double *work = glue_scratch(km_subset_forms_work(&from, sets, n_rates));
   km_subset_forms(&from, words, sets, path, n_rates, REAL(forms), REAL(moments), work,
                   glue_poll);
+  UNPROTECT(1);
+  return out;
+}
+
+/* kept x count, see core/spectra.h. rows: n x r; unit: that of each point, or NULL. */
+SEXP r_subset_spectra(SEXP rows, SEXP subsets, SEXP count, SEXP unit, SEXP units, SEXP outside,
+                      SEXP most, SEXP kept, SEXP least) {
+  const size_t n = (size_t) Rf_nrows(rows), sets = (size_t) Rf_asReal(count);
+  const size_t p = (size_t) Rf_asInteger(kept);
+  const km_point_rows points = {n, (size_t) Rf_ncols(rows), glue_matrix(rows, "rows")};
+  km_point_subsets of = {.units = (size_t) Rf_asInteger(units),
+                         .count = sets,
+                         .most = (size_t) Rf_asInteger(most),
+                         .outside = Rf_asLogical(outside)};
+  of.words = unpack_subsets(subsets, of.units, sets);
+  if (!Rf_isNull(unit)) of.unit = glue_codes(unit, n, 1, (int) of.units, "unit");
+  if (of.most > n || points.r > n) Rf_error("internal error: 'most' or 'rows'");
+  SEXP out = PROTECT(glue_new_matrix(p, sets));
+  double *work = glue_scratch(km_subset_spectra_work(points, of.most));
+  const km_status status = km_subset_spectra(points, of, p, Rf_asReal(least), REAL(out), work,
+                                             glue_poll);
+  glue_check(status, "km_subset_spectra", 0);
   UNPROTECT(1);
   return out;
 }

@@ -63,8 +63,8 @@ test_that("clusters and blocks change places as a whole and within", {
                         filter = filter, blocks = block)
   set.seed(2)
   within <- draw_permutations(c(18L, 12L), 19L, block)
-  expect_equal(of_blocks$statistics, whole(within)$statistics,
-               tolerance = 1e-10)
+  expect_equal(of_blocks$statistics$value[1:2],
+               whole(within)$statistics$value, tolerance = 1e-10)
 })
 
 test_that("the witness adds up to the statistic", {

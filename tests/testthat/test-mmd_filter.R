@@ -178,7 +178,7 @@ test_that("all labelings: the observed one is not counted twice", {
   # The twin wants that observed first, and among the draws.
   labels <- cbind(rep(1:2, c(4, 3)), labels)
   for (type in c("biased", "unbiased")) {
-    test <- mmd_set(x[1:4, ], x[10:12, ], rbf, filter = TRUE,
+    test <- mmd_set(x[1:4, ], x[10:12, ], rbf, filter = "tikhonov",
                     statistic = type, permutations = "all")
     want <- mmd_values_R(fixed(k), labels, test$statistics, "tikhonov", type)
     found <- aggregated_R(want$values, want$scale, complete = TRUE)
@@ -192,7 +192,7 @@ test_that("all labelings: the observed one is not counted twice", {
   within <- c(9:1, 15:10)
   for (same in list(1:15, within)) {
     given <- cbind(draws[, 1:7], same, draws[, 8:19])
-    test <- mmd_set(x[1:9, ], x[10:15, ], rbf, filter = TRUE,
+    test <- mmd_set(x[1:9, ], x[10:15, ], rbf, filter = "tikhonov",
                     permutations = unname(given))
     expect_twin(test, fixed(K), labels_R(rep(1:2, c(9, 6)), given), "tikhonov",
                 "unbiased", complete = TRUE)
@@ -233,24 +233,24 @@ test_that("blocks and clusters", {
 })
 
 test_that("rows, groups and their order change nothing", {
-  base <- mmd_test(x ~ three, kernel = rbf, filter = TRUE,
+  base <- mmd_test(x ~ three, kernel = rbf, filter = "tikhonov",
                    control = test_control(permutations = draws))
   # Given permutations are of the rows as they come, whatever their group.
   mixed <- c(8, 15, 2, 11, 4, 1, 13, 7, 10, 3, 5, 14, 6, 9, 12)
   moved <- draws
   moved[] <- match(draws, mixed)
-  other <- mmd_set(x[mixed, ] ~ three[mixed], kernel = rbf, filter = TRUE,
+  other <- mmd_set(x[mixed, ] ~ three[mixed], kernel = rbf, filter = "tikhonov",
                    permutations = moved)
   expect_near(other$statistics, base$statistics, 1e-10)
   expect_equal(other$p.value, base$p.value)
   # Which group is called the first.
-  all <- \(x, y) mmd_set(x, y, rbf, filter = TRUE, permutations = "all")
+  all <- \(x, y) mmd_set(x, y, rbf, filter = "tikhonov", permutations = "all")
   one <- all(x[1:4, ], x[10:12, ])
   turned <- all(x[12:10, ], x[4:1, ])
   expect_near(turned$statistics, one$statistics, 1e-10)
   expect_equal(turned$p.value, one$p.value)
   # Units, where the bandwidth follows them, and the place.
-  run <- \(x) mmd_set(x[1:9, ], x[10:15, ], filter = TRUE,
+  run <- \(x) mmd_set(x[1:9, ], x[10:15, ], filter = "tikhonov",
                       permutations = draws)
   expect_near(run(100 * x + 7)$statistics[-4], run(x)$statistics[-4], 1e-8)
 })
@@ -299,7 +299,7 @@ test_that("points that are all alike, duplicates, four points", {
     expect_true(all(test$statistics$z == 0))
   }
   expect_warning(
-    four <- mmd_set(x[1:2, ], x[3:4, ], rbf, filter = TRUE,
+    four <- mmd_set(x[1:2, ], x[3:4, ], rbf, filter = "tikhonov",
                     permutations = "all"), "6 ways"
   )
   labels <- cbind(c(1, 1, 2, 2), apply(utils::combn(4, 2), 2, \(s) {
@@ -318,7 +318,7 @@ test_that("the stream of permutations is that of the plain test", {
   }
   for (statistic in c("biased", "unbiased")) {
     one <- plain(statistic)
-    filtered <- plain(statistic, filter = TRUE)
+    filtered <- plain(statistic, filter = "tikhonov")
     zero <- filtered$statistics[filtered$statistics$order == 0, ]
     expect_identical(zero$p.value, one$p.value)
     expect_near(zero$value, one$statistic[[1]], 1e-12)
@@ -363,7 +363,7 @@ test_that("rounding breaks no ties of the aggregate", {
 })
 
 test_that("a test of several statistics draws them, a single one its null", {
-  test <- mmd_set(x[1:9, ], x[10:15, ], rbf, filter = TRUE, B = 39)
+  test <- mmd_set(x[1:9, ], x[10:15, ], rbf, filter = "tikhonov", B = 39)
   several <- fit_picture(test)
   expect_identical(on_device(plot(test)), test$statistics)
   bars <- several$layers[[1]]$data
