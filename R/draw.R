@@ -71,9 +71,9 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     (`breaks`, `freq`). `"witness"`: \eqn{\hat\mu_x - \hat\mu_y}{mu_x - mu_y}
 #'     of the plain kernel means, positive (blue) where the first sample is
 #'     denser (`n`; `groups`, two by name); each of three groups or more against
-#'     the rest; with a filter that of the largest statistic. In two columns it is
-#'     drawn near points, within two of Scott's bandwidths. Of more columns its
-#'     values at the points are drawn against each of the six columns along
+#'     the rest; with a filter that of the largest statistic. In two columns it
+#'     is drawn near points, within two of Scott's bandwidths. Of more columns
+#'     its values at the points are drawn against each of the six columns along
 #'     which a smooth curve has most of their variance (the share in brackets).}
 #'   \item{[smm()]}{`"bags"`: their scores on two kernel principal axes, support
 #'     bags with a ring. `"cv"`: what was tried, with one standard error.
