@@ -1,12 +1,13 @@
 # The eight simulated designs of Santoro, Waghmare and Panaretos (2025, arXiv
 # 2508.07982): two samples of 100 points in 250 to 1,000 columns. Power at the
 # level 0.05 of the joint test (filter = TRUE), of the nine statistics of a
-# filter, of the MMD and of each other statistic of the joint test alone, beside
-# the figures that the paper prints for the likelihood ratio of centered
+# filter, of the MMD and of each other statistic of the joint test alone,
+# beside the figures that the paper prints for the likelihood ratio of centered
 # embeddings (KLR0) and the aggregated MMD.
 #
 # All tests of a pair of samples see the same permutations. The p-values of the
-# package are exact; those of KLR0 are not: the paper prints levels of 0 to 0.08.
+# package are exact; those of KLR0 are not: the paper prints levels of 0 to
+# 0.08.
 
 usage <- "Usage: Rscript klr.R [options]
 
