@@ -67,14 +67,16 @@ new_layer <- function(kind, ..., level = NULL, main = FALSE) {
 #'     stop.}
 #'   \item{[mmd_test()]}{`"statistics"` of a test of several: the z of each,
 #'     over those of 90% of the draws, the largest marked; dashed, what 5% of
-#'     the draws' largest exceed. `"null"`: the draws with the statistic
-#'     (`breaks`, `freq`). `"witness"`: \eqn{\hat\mu_x - \hat\mu_y}{mu_x - mu_y}
-#'     of the plain kernel means, positive (blue) where the first sample is
-#'     denser (`n`; `groups`, two by name); each of three groups or more against
-#'     the rest; with a filter that of the largest statistic. In two columns it
-#'     is drawn near points, within two of Scott's bandwidths. Of more columns
-#'     its values at the points are drawn against each of the six columns along
-#'     which a smooth curve has most of their variance (the share in brackets).}
+#'     the draws' largest exceed. `"spectra"`, with profiles: the eigenvalues of
+#'     each sample's covariance over those of 90% of the draws. `"null"`: the
+#'     draws with the statistic (`breaks`, `freq`). `"witness"`: \eqn{\hat\mu_x
+#'     - \hat\mu_y}{mu_x - mu_y} of the plain kernel means, positive (blue)
+#'     where the first sample is denser (`n`; `groups`, two by name); each of
+#'     three groups or more against the rest; with a filter that of the largest
+#'     statistic. In two columns it is drawn near points, within two of Scott's
+#'     bandwidths. Of more columns its values at the points are drawn against
+#'     each of the six columns along which a smooth curve has most of their
+#'     variance (the share in brackets).}
 #'   \item{[smm()]}{`"bags"`: their scores on two kernel principal axes, support
 #'     bags with a ring. `"cv"`: what was tried, with one standard error.
 #'     `"calibration"` of classes: how often the class of the largest

@@ -510,7 +510,8 @@ aggregate_statistics <- function(values, scale, complete) {
 # sources of the plain statistic of other samples of the same points, with their
 # bandwidths, by what these are called.
 # list(values: of the one statistic, or the largest standardized one of each
-# labeling, scale, several, table: a row for each, left).
+# labeling, scale, several, table: a row for each, left, spectra: where they are
+# used, of the factor of the largest).
 filter_statistics <- function(options, scheme, plain, height, bandwidth,
                               source_of, draw, views = NULL) {
   table <- list_statistics(options$filter)
@@ -521,9 +522,11 @@ filter_statistics <- function(options, scheme, plain, height, bandwidth,
   values <- matrix(0, scheme$B + 1, nrow(table))
   scale <- numeric(nrow(table))
   left <- 0
+  spectra <- list()
   for (factor in options$filter$factors) {
     sources <- source_of(factor)
     left <- max(left, sources$left)
+    spectra[[paste(factor)]] <- sources$spectra
     for (ratio in unique(table$ratio)) {
       # Else the matrix of the last ratio stays in memory.
       at <- NULL
@@ -557,5 +560,6 @@ filter_statistics <- function(options, scheme, plain, height, bandwidth,
   one <- nrow(table) == 1L
   list(values = if (one) values[, 1L] else joint$values,
        scale = if (one) scale else joint$scale, several = !one, table = table,
-       left = if (left > 0) left)
+       left = if (left > 0) left,
+       spectra = spectra[[paste(table$factor[joint$maximum])]])
 }

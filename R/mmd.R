@@ -122,6 +122,8 @@
 #' \item{statistics, left}{see [test_filter()]}
 #' \item{views}{samples of the points centered within blocks, by the names of
 #'   their statistics}
+#' \item{spectra}{with profiles: the eigenvalues of each group's covariance,
+#'   and the 5% and 95% quantiles of the draws'}
 #' \item{arguments, origin}{what was asked for, and what the data are called}
 #'
 #' [plot()][plot.mmd_test] shows the null distribution or the witness function,
@@ -571,7 +573,8 @@ new_mmd_test <- function(samples, options, scheme, statistics, arguments,
     ),
     unbiased = unbiased_summary(statistics, samples$sizes, options, scheme),
     arguments = arguments, statistics = statistics$table,
-    views = samples$views, left = statistics$left, origin = samples$origin
+    spectra = statistics$spectra, views = samples$views, left = statistics$left,
+    origin = samples$origin
   )
 }
 

@@ -105,7 +105,7 @@ filtered_sources <- function(samples, units, filter, labels, sums, sums_of,
                          sample$n * .Machine$double.eps * size, complete)
     }
   )
-  list(left = left, at = \(ratio) {
+  list(left = left, spectra = sides$spectra, at = \(ratio) {
     m <- at(ratio)
     \(order) {
       if (order %in% names(sides)) {
@@ -192,7 +192,18 @@ profile_statistics <- function(centered, units, labels, sizes, least,
       list(values = values, scale = mean(values))
     }
   }
-  list(profile = of(FALSE), `profile (standardized)` = of(TRUE))
+  list(profile = of(FALSE), `profile (standardized)` = of(TRUE),
+       spectra = spectra_frame(sides))
+}
+
+# The eigenvalues of each group and, for plot(), those of 90% of the draws.
+spectra_frame <- function(sides) {
+  do.call(rbind, lapply(seq_along(sides), \(g) {
+    values <- sides[[g]]
+    band <- apply(values[, -1L, drop = FALSE], 1L, quantile, c(0.05, 0.95))
+    data.frame(group = g, axis = seq_len(nrow(values)), value = values[, 1L],
+               low = band[1L, ], high = band[2L, ])
+  }))
 }
 
 # --- Whitened by one side ----------------------------------------------------

@@ -1,6 +1,11 @@
 fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
                                  breaks = 30, freq = FALSE) {
-  type <- check_null_type(type, object, "witness")
+  type <- check_null_type(type, object, c(
+    if (!is.null(object$spectra)) "spectra", "witness"
+  ))
+  if (type == "spectra") {
+    return(picture_spectra(object))
+  }
   if (type != "witness") {
     return(picture_null(object, breaks, freq, type))
   }
@@ -40,6 +45,37 @@ fit_picture.mmd_test <- function(object, type = NULL, n = 100, groups = NULL,
   }
   list(panels = panels, key = key, fill = fill, free = common$free,
        title = "Witness functions: each group against the rest", value = value)
+}
+
+least_shown <- 1e-4
+
+# The eigenvalues of each sample's covariance over those of its draws, a step
+# each, as far as they are seen beside the largest.
+picture_spectra <- function(test) {
+  spectra <- test$spectra
+  least <- least_shown * max(spectra$value)
+  shown <- spectra[spectra$high > least, ]
+  groups <- names(test$sizes)
+  bands <- paste0(groups, ", 90% of draws")
+  colors <- level_colors(length(groups))
+  twice <- \(v) rep(pmax(v, least), each = 2L)
+  draw <- \(layer) lapply(seq_along(groups), \(g) {
+    one <- shown[shown$group == g, ]
+    layer(as.vector(rbind(one$axis - 0.5, one$axis + 0.5)), one, g)
+  })
+  new_picture(
+    "Spectra of the samples", "axis", "variance", c(
+      draw(\(x, one, g) new_layer(
+        "ribbon", x = x, y0 = twice(one$low), y1 = twice(one$high),
+        col = tint(colors[g]), level = bands[g]
+      )),
+      draw(\(x, one, g) new_layer("line", x = x, y = twice(one$value), lwd = 2,
+                                  col = colors[g], level = groups[g]))
+    ), spectra, log = "xy", whole = "x", key = rbind(
+      key_entries(groups, colors, "line", lwd = 2),
+      key_entries(bands, tint(colors), "box")
+    )
+  )
 }
 
 # One sample against another, or against all the rest; sides: what these are

@@ -154,7 +154,7 @@ test_fields <- c(
   "data.name", "replicates", "gamma", "null", "type", "estimator", "lambda",
   "alpha", "noise", "smoothing", "candidates", "kernel", "sample", "groups",
   "sizes", "variables", "pairs", "unbiased", "ranks", "arguments",
-  "statistics", "views", "left", "origin"
+  "statistics", "spectra", "views", "left", "origin"
 )
 
 # --- What is asked for -------------------------------------------------------
