@@ -104,7 +104,7 @@ test_that("a function is compared by its first 10,000 draws", {
   expect_equal(test$p.value, (1 + sum(test$replicates >= test$statistic)) / 4)
   # Other x, the same draws of the model.
   set.seed(10)
-  other <- update(test, x = 2 * x)
+  other <- few_draws(update(test, x = 2 * x))
   expect_identical(other$model$sample, test$model$sample)
   expect_equal(other$statistic[[1L]], square(2 * x))
 })
@@ -165,7 +165,9 @@ test_that("draws are treated as the sample is", {
   set.seed(14)
   invisible(rexp(20))
   samples <- lapply(1:4, \(b) matrix(rnorm(20), 10))
-  own <- vapply(samples, \(x) mmd_gof(x, "normal", draws = test)$statistic, 1)
+  own <- vapply(samples, \(x) {
+    few_draws(mmd_gof(x, "normal", draws = test))$statistic
+  }, 1)
   expect_equal(test$replicates, own)
   # A mixture: the same rule for the bandwidth of each.
   x <- draw_two(10)

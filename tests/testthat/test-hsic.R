@@ -467,7 +467,7 @@ test_that("wrong arguments are refused with what they must be", {
     hsic_test(x, y, estimator = est_skmse(target = kme(x))),
     hsic_test(x, y, estimator = \(sample) 1),
     hsic_test(x, y, kernel_rbf(), kernel = kernel_rbf()),
-    plot(few_draws(hsic_test(x, y, B = 9)), "witness"),
+    plot(hsic_test(x, y, B = 19), "witness"),
     hsic_set(x, y, estimator = "skmse", statistic = "unbiased"),
     hsic_set(x, y, estimator = "mkme", null = "gamma"),
     hsic_set(x, y, permutations = "all"),

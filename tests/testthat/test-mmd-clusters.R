@@ -32,15 +32,16 @@ test_that("all labelings of clusters are those of brute force", {
   expect_identical(test$parameter[["clusters"]], 6)
   # Whatever the order of the rows and the names of the clusters.
   mixed <- c(16:9, 1:8)
-  moved <- mmd_set(x[mixed, ] ~ g[mixed], kernel = rbf,
-                   clusters = letters[clusters[mixed]], permutations = "all",
-                   statistic = type)
+  moved <- few_draws(mmd_set(
+    x[mixed, ] ~ g[mixed], kernel = rbf, clusters = letters[clusters[mixed]],
+    permutations = "all", statistic = type
+  ))
   expect_near(sort(moved$replicates), sort(want), 1e-12)
   # By two samples and by a gram.
-  pair <- mmd_set(x[1:9, ], x[10:16, ], rbf, clusters = clusters,
-                  permutations = "all", statistic = type)
-  of_gram <- mmd_set(gram(x, rbf), g, clusters = clusters,
-                     permutations = "all", statistic = type)
+  pair <- few_draws(mmd_set(x[1:9, ], x[10:16, ], rbf, clusters = clusters,
+                            permutations = "all", statistic = type))
+  of_gram <- few_draws(mmd_set(gram(x, rbf), g, clusters = clusters,
+                               permutations = "all", statistic = type))
   expect_near(pair$replicates, test$replicates, 1e-12)
   expect_near(of_gram$replicates, test$replicates, 1e-12)
 })
@@ -57,8 +58,8 @@ test_that("every estimator moves clusters with the sizes of each draw", {
     expect_near(sort(test$replicates), sort(want), 1e-9)
     expect_equal(test$p.value, mean(want >= want[1] - 1e-10))
   }
-  fused <- mmd_test(x ~ g, bandwidths = c(0.5, 2), clusters = clusters,
-                    control = test_control(permutations = "all"))
+  fused <- few_draws(mmd_set(x ~ g, bandwidths = c(0.5, 2), clusters = clusters,
+                             permutations = "all"))
   want <- over_ways(\(i, j) {
     smaller <- min(length(i), length(j))
     z <- vapply(c(0.5, 2), \(theta) {
@@ -79,9 +80,8 @@ test_that("every estimator moves clusters with the sizes of each draw", {
 
 test_that("several samples and blocks have clusters, too", {
   three <- rep(c("a", "b", "c"), c(5, 5, 6))
-  test <- mmd_test(x ~ three, kernel = rbf,
-                   control = test_control(permutations = "all"),
-                   clusters = clusters)
+  test <- few_draws(mmd_set(x ~ three, kernel = rbf, permutations = "all",
+                            clusters = clusters))
   ways <- unique(t(apply(expand.grid(1:3, 1:3, 1:3, 1:3, 1:3, 1:3), 1, c)))
   ways <- ways[apply(ways, 1, \(w) all(tabulate(w, 3) == 2)), ]
   want <- apply(ways, 1, \(w) {
@@ -115,20 +115,22 @@ test_that("several samples and blocks have clusters, too", {
 test_that("clusters of one point are points, and update() keeps clusters", {
   drawn <- \(...) {
     set.seed(4)
-    mmd_test(x ~ g, kernel = rbf, B = 50, ...)
+    few_draws(mmd_test(x ~ g, kernel = rbf, B = 50, ...))
   }
   expect_near(drawn(clusters = 1:16)$replicates, drawn()$replicates, 1e-12)
   want <- drawn(clusters = clusters)
   plain <- drawn()
   set.seed(4)
-  expect_equal(update(plain, clusters = clusters)$replicates, want$replicates)
+  expect_equal(few_draws(update(plain, clusters = clusters))$replicates,
+               want$replicates)
   set.seed(4)
-  expect_identical(update(want)$replicates, want$replicates)
+  expect_identical(few_draws(update(want))$replicates, want$replicates)
   # By name.
   d <- data.frame(a = x[, 1], b = x[, 2], g, id = clusters)
   set.seed(4)
-  expect_identical(mmd_test(cbind(a, b) ~ g, d, clusters = id, kernel = rbf,
-                            B = 50)$replicates, want$replicates)
+  by_name <- few_draws(mmd_test(cbind(a, b) ~ g, d, clusters = id,
+                                kernel = rbf, B = 50))
+  expect_identical(by_name$replicates, want$replicates)
 })
 
 test_that("the level is kept with clusters, also of different sizes", {

@@ -57,21 +57,22 @@ test_that("a complete set is the enumeration of its design", {
   z <- random_points(10, 1)
   two <- rep(1:2, each = 5)
   design <- permute::how(blocks = id, complete = TRUE)
-  found <- given(design, B = 9999, formula = z ~ two)
-  want <- mmd_test(z ~ two, kernel = kernel, blocks = id, filter = "none",
-                   control = test_control(permutations = "all"))
+  found <- few_draws(given(design, B = 9999, formula = z ~ two))
+  want <- few_draws(mmd_set(z ~ two, kernel = kernel, blocks = id,
+                            filter = "none", permutations = "all"))
   expect_equal(length(found$replicates), 2^5 - 1)
   expect_equal(found$p.value, want$p.value)
   # With the identity among them it is not counted twice.
   permute::setObserved(design) <- TRUE
-  all <- given(design, B = 9999, formula = z ~ two)
+  all <- few_draws(given(design, B = 9999, formula = z ~ two))
   expect_equal(length(all$replicates), 2^5)
   expect_equal(all$p.value, want$p.value)
   # Labels that a permutation leaves as they are do not stand for it.
   six <- z[1:6] ~ two[c(1:3, 6:8)]
-  free <- given(permute::how(complete = TRUE), B = 9999, formula = six)
+  free <- few_draws(given(permute::how(complete = TRUE), B = 9999,
+                          formula = six))
   expect_equal(length(free$replicates), factorial(6) - 1)
-  expect_equal(free$p.value, given("all", formula = six)$p.value)
+  expect_equal(free$p.value, few_draws(given("all", formula = six))$p.value)
   series <- permute::how(within = permute::Within("series"))
   expect_warning(
     few <- given(series, B = 99, formula = z ~ two),
