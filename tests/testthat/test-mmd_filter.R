@@ -228,7 +228,7 @@ test_that("blocks and clusters", {
   clusters <- c(1, 1, 2, 2, 2, 2, 3, 3, 3, 4, 5, 5, 6, 6, 6)
   labels <- apply(utils::combn(6, 3), 2, \(s) 2 - clusters %in% s)
   for (type in c("biased", "unbiased")) {
-    compare(run(clusters = clusters, statistic = type), labels)
+    compare(few_draws(run(clusters = clusters, statistic = type)), labels)
   }
 })
 
@@ -353,9 +353,11 @@ test_that("rounding breaks no ties of the aggregate", {
     z <- matrix(stats::rnorm(6 * sample(4, 1)), 6)
     theta <- exp(stats::rnorm(1))
     for (filter in filters_R) {
-      test <- mmd_set(z[1:3, , drop = FALSE], z[4:6, , drop = FALSE],
-                      kernel_rbf(theta), filter = test_filter(filter,
-                      ratio = 10^c(0, -2, -4, -6)), permutations = "all")
+      test <- few_draws(mmd_set(
+        z[1:3, , drop = FALSE], z[4:6, , drop = FALSE], kernel_rbf(theta),
+        filter = test_filter(filter, ratio = 10^c(0, -2, -4, -6)),
+        permutations = "all"
+      ))
       half <- test$p.value * 10
       expect_equal(half, round(half))
     }

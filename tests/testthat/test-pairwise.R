@@ -141,8 +141,12 @@ test_that("blocks, clusters and all labelings are those of each pair", {
   }
   litter <- paste(data$dose, (data$id - 1) %/% 2)
   kept <- data$dose != "b"
-  clustered <- mmd_pairwise(x ~ dose, data, kernel = theta, reference = "c",
-                            clusters = litter, control = every)
+  # Four clusters each: 2 of 70 labelings, and two comparisons.
+  expect_warning(
+    clustered <- mmd_pairwise(x ~ dose, data, kernel = theta, reference = "c",
+                              clusters = litter, control = every),
+    "at least 0.057, for want of labelings"
+  )
   want <- mmd_test(x ~ dose, data[kept, ], kernel = theta,
                    clusters = litter[kept], control = every)
   expect_identical(clustered$table$p.value[1], want$p.value)
