@@ -15,7 +15,7 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #' which the points vary little, differences of covariances, and those on other
 #' scales, with one exact p-value for all of them. A name is the filter of that
 #' name, and `filter = TRUE` is `test_filter()`, for two samples or more with
-#' `"profile"` and `"gpk"` beside it.
+#' `"profile"` and `"gpk"` beside it, for two variables with `"fused"`.
 #'
 #' The distance of kernel means weighs a difference along an axis of the
 #' features by their variance along it, and is blind where that is small. With
@@ -63,6 +63,8 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #'     tau)^(-1/2) (C_x - C_y) (C_x + tau)^(-1/2)|^2} (`one-sided x`), and by
 #'     that of the second sample (`one-sided y`): what is wide in one sample and
 #'     narrow in the other.}
+#'   \item{order `"fused"`}{of two variables, whatever the filter: the HSIC of
+#'     many bandwidths that `bandwidths = "fuse"` of [hsic_test()] has.}
 #' } A ratio that grows gives the plain statistic (of centered features, up to
 #' scale), one that shrinks the projection on all axes. In two-sample tests the
 #' unbiased forms are the default: the biased one of order 2 rewards labelings
@@ -99,10 +101,12 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #'   for \eqn{l \ge \tau}{l >= tau}, else 0; or `"none"`, for `factors` alone.
 #' @param ratio Positive numbers; `NULL` is 1, 0.1, 0.01 and 0.001, or 1 for
 #'   `"one-sided"` without orders 1 and 2 (at least 10^-5 with it).
-#' @param order Some of 0, 1, 2, `"gpk"`, `"moments"`, `"one-sided"` and
-#'   `"profile"`; `NULL` is all numbers that the test knows.
-#' @param factors Multiples of the bandwidth of the kernel (of all variables
-#'   that have one), for each of which all statistics are computed; `NULL` is 1.
+#' @param order Some of 0, 1, 2, `"gpk"`, `"moments"`, `"one-sided"`,
+#'   `"profile"` and `"fused"`; `NULL` is all numbers that the test knows.
+#' @param factors Multiples of the bandwidth of the kernel, for each of which
+#'   all statistics are computed; `NULL` is 1. Of two variables each factor of x
+#'   goes with each of y (`factor_x`, `factor_y` in the table), as waves are
+#'   narrow in x alone; of more, all have the same.
 #' @return An object of class `"test_filter"`, a list of the four.
 #'
 #' @references
@@ -135,6 +139,12 @@ usual_ratios <- c(1, 0.1, 0.01, 0.001)
 #' a <- cos(angle) + rnorm(60, sd = 0.2)
 #' b <- sin(angle) + rnorm(60, sd = 0.2)
 #' as.data.frame(hsic_test(a, b, filter = TRUE, B = 199))
+#'
+#' # Waves, narrow in one variable
+#' u <- runif(80, -1, 1)
+#' v <- sin(6 * pi * u) + rnorm(80, sd = 0.4)
+#' wide <- test_filter("none", factors = c(1, 1 / 4, 1 / 16))
+#' hsic_test(u, v, filter = wide, B = 199)
 #' @export
 test_filter <- function(name = "tikhonov", ratio = NULL, order = NULL,
                         factors = NULL) {
@@ -157,7 +167,7 @@ further_statistics <- data.frame(
   at = c("largest", "smallest", "none", "none", "none", "smallest", "all",
          "all")
 )
-all_orders <- c(0:2, unique(further_statistics$order))
+all_orders <- c(0:2, unique(further_statistics$order), "fused")
 
 some_orders <- new_kind(paste0(
   "some of 0, 1, 2, ", paste0("\"", all_orders[-(1:3)], "\"", collapse = ", ")
@@ -227,7 +237,8 @@ filter_label <- function(filter) {
     if (count > 1L) paste(count, "bandwidths"))
 }
 
-# The statistics: a row for each, in the order in which they are computed.
+# The statistics: a row for each, in the order in which they are computed. Of
+# factors in a matrix each row is a set, a factor for each variable.
 list_statistics <- function(filter) {
   further <- further_statistics[further_statistics$order %in% filter$order, ]
   of <- \(order, ratio) expand.grid(ratio = ratio, order = order,
@@ -241,10 +252,17 @@ list_statistics <- function(filter) {
       at("smallest", min(filter$ratio)), at("none", NA_real_)
     )
   )
-  count <- nrow(each)
-  data.frame(each[rep(seq_len(count), length(filter$factors)), 2:1],
-             factor = rep(filter$factors, each = count), row.names = NULL)
+  sets <- rep(seq_len(NROW(filter$factors)), each = nrow(each))
+  table <- data.frame(each[rep_len(seq_len(nrow(each)), length(sets)), 2:1],
+                      set = sets, row.names = NULL)
+  cbind(table, if (is.matrix(filter$factors)) {
+    filter$factors[sets, , drop = FALSE]
+  } else {
+    list(factor = filter$factors[sets])
+  })
 }
+
+factor_columns <- \(table) table[startsWith(names(table), "factor")]
 
 # "order 1, ratio 0.01, bandwidth x 2"; `plain`: what order 0 is called.
 statistic_words <- function(table, plain) {
@@ -254,10 +272,13 @@ statistic_words <- function(table, plain) {
                                           format_number(table$ratio, 3L)))
   )
   words[table$order == 0L] <- plain
-  if (length(unique(table$factor)) == 1L) {
+  factors <- factor_columns(table)
+  if (nrow(unique(factors)) <= 1L) {
     return(words)
   }
-  paste0(words, ", bandwidth x ", format_number(table$factor, 3L))
+  factors <- lapply(unname(factors), format_number, 3L)
+  paste0(words, if (length(factors) > 1L) ", bandwidths" else ", bandwidth",
+         " x ", do.call(paste, c(factors, sep = " and ")))
 }
 
 # The sample with a multiple of its bandwidth.
@@ -502,11 +523,12 @@ aggregate_statistics <- function(values, scale, complete) {
 }
 
 # The statistics that a filter asks for, as observed and drawn.
-# source_of(factor) has what a multiple of the bandwidth needs, list(plain, at,
-# left: see filter_spectrum()): plain(order) is the source of order 0, at(ratio)
-# a function that gives those of the other orders. draw() makes list(values:
-# labelings, scale: see permutation_p()) of a source; height: the factor of
-# order 0, which is called `plain`; bandwidth: that of factor 1, or NULL; views:
+# source_of(factor) has what a multiple of the bandwidth needs, or one for each
+# variable, list(plain, at, left: see filter_spectrum()): plain(order) is the
+# source of order 0, at(ratio) a function that gives those of the other orders.
+# draw() makes list(values: labelings, scale: see permutation_p()) of a source;
+# height: the factor of order 0, which is called `plain`; bandwidth: that of
+# factor 1, or NULL; views:
 # sources of the plain statistic of other samples of the same points, with their
 # bandwidths, by what these are called.
 # list(values: of the one statistic, or the largest standardized one of each
@@ -523,16 +545,17 @@ filter_statistics <- function(options, scheme, plain, height, bandwidth,
   scale <- numeric(nrow(table))
   left <- 0
   spectra <- list()
-  for (factor in options$filter$factors) {
-    sources <- source_of(factor)
+  factors <- as.matrix(options$filter$factors)
+  for (set in seq_len(nrow(factors))) {
+    sources <- source_of(factors[set, ])
     left <- max(left, sources$left)
-    spectra[[paste(factor)]] <- sources$spectra
+    spectra[set] <- list(sources$spectra)
     for (ratio in unique(table$ratio)) {
       # Else the matrix of the last ratio stays in memory.
       at <- NULL
       at <- if (is.na(ratio)) sources$plain else sources$at(ratio)
       times <- if (is.na(ratio)) height else 1
-      for (a in which(table$factor == factor & table$ratio %in% ratio)) {
+      for (a in which(table$set == set & table$ratio %in% ratio)) {
         drawn <- draw(at(table$order[a]))
         values[, a] <- times * drawn$values
         scale[a] <- times * drawn$scale
@@ -541,18 +564,21 @@ filter_statistics <- function(options, scheme, plain, height, bandwidth,
     }
   }
   words <- c(statistic_words(table, plain), names(views))
-  bandwidths <- c(table$factor * one_number(bandwidth),
+  bandwidths <- c(factor_columns(table)[[1L]] * one_number(bandwidth),
                   vapply(unname(views), \(of) one_number(of$bandwidth), 1))
+  alone <- replace(table[1L, ], -(1:2), 1)
+  alone[c("order", "ratio")] <- list(0L, NA)
   for (view in views) {
     drawn <- draw(view)
     values <- cbind(values, height * drawn$values)
     scale <- c(scale, height * drawn$scale)
-    table <- rbind(table, list(order = 0L, ratio = NA, factor = 1))
+    table <- rbind(table, alone)
   }
   joint <- aggregate_statistics(values, scale, scheme$complete)
+  set <- table$set[joint$maximum]
   table <- data.frame(
     statistic = words, table[c("order", "ratio")],
-    bandwidth = bandwidths, factor = table$factor,
+    bandwidth = bandwidths, factor_columns(table),
     value = values[1L, ], z = joint$z, z.05 = joint$band[1L, ],
     z.95 = joint$band[2L, ], p.value = joint$p,
     maximum = seq_along(joint$z) == joint$maximum
@@ -561,5 +587,5 @@ filter_statistics <- function(options, scheme, plain, height, bandwidth,
   list(values = if (one) values[, 1L] else joint$values,
        scale = if (one) scale else joint$scale, several = !one, table = table,
        left = if (left > 0) left,
-       spectra = spectra[[paste(table$factor[joint$maximum])]])
+       spectra = spectra[[set]])
 }

@@ -42,8 +42,21 @@
 #' \eqn{\log \mathrm{mean}_{ab} \exp z_{ab}}{log mean_ab exp(z_ab)} (Biggs et
 #' al. 2023). It sees dependence on scales far below the distances of points.
 #'
+#' @section The joint test:
+#' Two variables of at most 1,000 points, of which one has a [kernel_rbf()] with
+#' a bandwidth by rule and the other too or is a factor, are tested by six
+#' statistics with one p-value, see [test_filter()]: HSIC, order 1 with four
+#' ratios (a circle, noise as wide as x, columns of low variance) and the fused
+#' HSIC of many bandwidths (waves). It is printed which was largest. Over eight
+#' kinds of dependence the power is 0.67 on average, 0.41 of HSIC, 0.61 of the
+#' fused one, the best alone; what it costs is where HSIC is at its best, lines.
+#' `filter = "none"` is HSIC alone, as are a kernel or estimator of your own,
+#' clusters, a `statistic` and another null; `filter = TRUE` is the joint
+#' test at any size.
+#'
 #' @section Cost:
-#' \eqn{Bn^2/2}{Bn^2/2} operations and a stored matrix for each variable. Of two
+#' \eqn{Bn^2/2}{Bn^2/2} operations (30 times in the joint test: 3 s for 1,000
+#' points) and a stored matrix for each variable. Of two
 #' Gram matrices of low ranks p and q (smooth kernels on few columns, factors)
 #' factors take their place: O(Bnpq) time and O(n^1.5) memory. `"fkmse"` factors
 #' a matrix for each permutation, \eqn{O(Bn^3)}{O(Bn^3)}.
@@ -62,8 +75,10 @@
 #' @param kernel One kernel for all variables that have none of their own.
 #' @param bandwidths `"fuse"`, or at least two of your own (a list of two for x
 #'   and y), see Many bandwidths.
-#' @param filter `TRUE`, the name of a spectral filter or [test_filter()].
-#' @param B Number of permutations.
+#' @param filter `NULL` by rule, see The joint test, `"none"` for HSIC alone,
+#'   `TRUE`, the name of a spectral filter or [test_filter()].
+#' @param B Number of permutations; `NULL` is 399 with a filter or in the joint
+#'   test, else 999.
 #' @param blocks One value for each point; values of y change places within a
 #'   block only (repeated measures, strata).
 #' @param clusters One value for each point; whole clusters change places.
@@ -136,7 +151,7 @@ hsic_test <- function(x, ...) {
 hsic_test.default <- function(x, y, kernel_x = kernel_rbf(),
                               kernel_y = kernel_rbf(), estimator = "kme", ...,
                               kernel = NULL, bandwidths = NULL,
-                              filter = "none", B = 999, blocks = NULL,
+                              filter = NULL, B = NULL, blocks = NULL,
                               clusters = NULL, scale = FALSE,
                               control = test_control(),
                               progress = interactive()) {
@@ -170,7 +185,7 @@ bandwidth_sets <- function(value, name) {
 hsic_arguments <- test_table(
   "hsic_test.default", x = anything, kernel_x = unless_given(anything),
   kernel_y = unless_given(anything), kernel = maybe(a_kernel),
-  bandwidths = bandwidth_sets, filter = a_filter(0:1),
+  bandwidths = bandwidth_sets, filter = a_filter(0:1, "fused", "fused"),
   aside = c("x", "progress"),
   rules = list(
     when("bandwidths", kernel = NULL, kernel_x = NULL, kernel_y = NULL,
@@ -239,6 +254,7 @@ test_dependence.test_variables <- function(data, asked) {
   if (n < least) {
     stop_input("'x' must have at least ", least, " rows for this test, not ", n)
   }
+  options <- settle_joint(options, variables, asked)
   filter <- options$filter
   if (asked$several || isTRUE(filter$name != "none")) {
     for (variable in variables) check_definite(variable$sample$kernel)
@@ -260,6 +276,39 @@ test_dependence.test_variables <- function(data, asked) {
   new_hsic_test(variables, options, scheme,
                 hsic_statistics(variables, options, scheme), stored(asked),
                 data)
+}
+
+joint_most_points <- 1000
+
+# The request with `fused`: is the fused statistic one of several? Two variables
+# of points that have one, by bandwidths of rule, are tested by all statistics
+# unless something else is asked for.
+settle_joint <- function(options, variables, asked) {
+  n <- variables[[1L]]$sample$n
+  points <- vapply(variables, takes_bandwidths, NA)
+  can <- length(variables) == 2L && any(points) && n > 3L &&
+    is_average(options$estimator) &&
+    !any(vapply(variables, is_mixed_variable, NA))
+  ruled <- \(v) is_factor_variable(v) ||
+    takes_bandwidths(v) && !is.null(v$sample$kernel$rule)
+  if (can && !options$alone && is.null(c(
+    options$filter, options$bandwidths, options$clusters,
+    asked$control$statistic
+  )) && options$null == "permutation" &&
+        n <= joint_most_points && all(vapply(variables, ruled, NA))) {
+    options$filter <- take(TRUE, hsic_arguments$kinds$filter, "filter")
+    if (is.null(asked$B)) options$B <- 399L
+  }
+  order <- options$filter$order
+  options$fused <- can && "fused" %in% order
+  if (!is.null(order)) {
+    options$filter$order <- as.integer(setdiff(order, "fused"))
+    if (!options$fused && !length(options$filter$order)) {
+      stop_input("'order' must not be \"fused\" alone but for averages of two ",
+                 "variables, one of them of points with kernel_rbf()")
+    }
+  }
+  options
 }
 
 # --- The object ------------------------------------------------------------
@@ -296,7 +345,7 @@ new_hsic_test <- function(variables, options, scheme, statistics, arguments,
     alternative = "the variables are dependent",
     method = test_title(
       if (several) "joint independence" else "independence",
-      c(name, filter_label(options$filter),
+      c(name, filter_label(options$filter), if (isTRUE(options$fused)) "fused",
         if (options$operator) operator_label(estimator) else estimator$label,
         if (!several) options$statistic),
       options, scheme

@@ -425,6 +425,16 @@ hsic_gamma <- function(source) {
 # filter.
 filter_draws <- function(variables, settled, plain, options, scheme) {
   filter <- options$filter
+  if (length(variables) == 2L) {
+    options$filter$factors <- crossed_factors(variables, filter$factors)
+  }
+  matrices <- Map(\(variable, sample) remembered(\(factor) {
+    if (factor != 1) sample <- vary_bandwidth(variable, factor)$sample
+    found <- filter_matrices(filterable_sample(sample), filter)
+    # Once for all pairs of factors.
+    if (length(filter$factors) > 1L) found$at <- remembered(found$at)
+    found
+  }), variables, settled$samples)
   # Drawn once, for all statistics.
   drawn <- scheme
   if (is.null(scheme$matrix)) {
@@ -436,27 +446,29 @@ filter_draws <- function(variables, settled, plain, options, scheme) {
   joint <- filter_statistics(
     options, scheme, if (length(variables) > 2L) "dHSIC" else "HSIC",
     settled$height, NULL,
-    source_of = \(factor) {
-      samples <- if (factor == 1) settled$samples else
-        lapply(variables, \(variable) vary_bandwidth(variable, factor)$sample)
-      matrices <- if (any(filter$order > 0L)) {
-        lapply(samples, \(sample) {
-          filter_matrices(filterable_sample(sample), filter)
-        })
-      }
+    source_of = \(factors) {
+      factors <- rep_len(factors, length(variables))
+      filtered <- if (any(filter$order > 0L)) Map(\(of, factor) of(factor),
+                                                  matrices, factors)
       list(
-        left = max(0, vapply(matrices, `[[`, 1, "left")),
-        plain = \(order) if (factor == 1) plain else
-          new_source(samples, options, scheme),
+        left = max(0, vapply(filtered, `[[`, 1, "left")),
+        plain = \(order) if (all(factors == 1)) plain else new_source(
+          Map(\(variable, factor, sample) {
+            if (factor == 1) sample else vary_bandwidth(variable, factor)$sample
+          }, variables, factors, settled$samples), options, scheme
+        ),
         at = \(ratio) \(order) {
-          filtered_source(lapply(matrices, \(one) one$at(ratio)), scheme)
+          filtered_source(lapply(filtered, \(one) one$at(ratio)), scheme)
         }
       )
     },
     draw = \(source) {
       list(values = form_values(source, options, drawn, FALSE),
            scale = source$scale)
-    }
+    },
+    views = if (options$fused) list("fused HSIC" = fuse_source(
+      spread_bandwidths(variables, "fuse"), scheme
+    ))
   )
   values <- joint$values
   check_varies(values, scheme)
@@ -476,6 +488,23 @@ filtered_source <- function(m, scheme) {
     mean <- mean(diag(m))
     1 + m / if (mean > 0) mean else 1
   }))
+}
+
+# Each factor of x with each of y.
+crossed_factors <- function(variables, factors) {
+  each <- lapply(variables, \(v) if (varies_bandwidth(v)) factors else 1)
+  as.matrix(expand.grid(factor_x = each[[1L]], factor_y = each[[2L]]))
+}
+
+# The function of a number, which keeps its values.
+remembered <- function(make) {
+  force(make)
+  values <- list()
+  \(at) {
+    key <- sprintf("%a", at)
+    if (is.null(values[[key]])) values[[key]] <<- make(at)
+    values[[key]]
+  }
 }
 
 # Has a variable a bandwidth that factors can multiply?

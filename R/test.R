@@ -108,6 +108,7 @@ open_control <- function(asked, nulls, rules = NULL, statistic = "biased") {
   if (values$alone) values["filter"] <- list(NULL)
   if ("null" %in% set) take(control$null, choice(nulls), "null") else
     values$null <- nulls[1L]
+  if (is.null(values$B)) values$B <- if (is.list(values$filter)) 399L else 999L
   values <- apply_rules(values, c(rules, test_rules),
                         c(attr(asked, "given"), set))
   if (is.null(values$statistic)) values$statistic <- statistic
@@ -131,7 +132,7 @@ test_hints <- c(
 # The table of a test: what it has of its own, and what all have.
 test_table <- function(door, ..., rules, aside = "progress") {
   door_table(
-    door, ..., estimator = a_tested, B = count(), blocks = anything,
+    door, ..., estimator = a_tested, B = maybe(count()), blocks = anything,
     clusters = anything, scale = unless_given(a_scale), control = a_control,
     progress = flag, rules = rules, aside = aside, hints = test_hints
   )

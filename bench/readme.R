@@ -35,7 +35,8 @@ x <- matrix(rnorm(1000 * 10), 1000)
 y <- matrix(rnorm(1000 * 10, 0.1), 1000)
 samples <- two_samples(1000)
 independence <- beside(
-  "independence, n = 1,000, d = 10, B = 999", used(hsic_test(x, y, B = 999)),
+  "independence, n = 1,000, d = 10, B = 999",
+  used(hsic_test(x, y, filter = "none", B = 999)),
   "energy", used(energy::dcov.test(x, y, R = 999))
 )
 theta <- 4

@@ -107,19 +107,19 @@ level_groups <- function(B) {
     ),
     group(
       samples(25, 25, normal, 2),
-      "HSIC filters, normal" = free(filter = TRUE),
+      "HSIC filters, normal" = free(filter = "tikhonov"),
       "the same, order 1, HSIC" = free(filter = test_filter(order = 1)),
-      "the same, unbiased, HSIC" = free(filter = TRUE, control = unbiased),
-      "the same, cutoff, HSIC" = free(filter = "cutoff"),
-      "HSIC, 5 bandwidths" = free(filter = wide)
+      "the same, unbiased, HSIC" = free(filter = "tikhonov",
+                                        control = unbiased),
+      "the same, cutoff, HSIC" = free(filter = "cutoff")
     ),
     group(
       samples(25, 25, cauchy, 2),
-      "HSIC filters, Cauchy" = free(filter = TRUE)
+      "HSIC filters, Cauchy" = free(filter = "tikhonov")
     ),
     group(
       function() list(x = noise(20), y = noise(20), w = noise(20)),
-      "HSIC filters, 3 variables" = together(filter = TRUE)
+      "HSIC filters, 3 variables" = together(filter = "tikhonov")
     ),
     slow(
       function() list(x = normal(20, 2)),

@@ -184,16 +184,15 @@ mmd_tests <- list(
   }
 )
 
-# Five: HSIC and order 1 with four ratios.
+# Five: HSIC and order 1 with four ratios. The default: dependence.R.
 hsic_tests <- list(
-  "HSIC" = of_package(hsic_test),
-  "HSIC, unbiased" = of_package(hsic_test, control = unbiased),
-  "order 1" = of_package(hsic_test, filter = test_filter(order = 1)),
-  "all five" = of_package(hsic_test, filter = TRUE),
-  "five, unbiased" = of_package(hsic_test, filter = TRUE,
+  "HSIC" = of_package(hsic_test, filter = "none"),
+  "HSIC, unbiased" = of_package(hsic_test, filter = "none",
                                 control = unbiased),
-  "five, 3 bandwidths" = of_package(hsic_test, filter = many),
-  "HSIC, 5 bandwidths" = of_package(hsic_test, filter = wide),
+  "order 1" = of_package(hsic_test, filter = test_filter(order = 1)),
+  "all five" = of_package(hsic_test, filter = "tikhonov"),
+  "five, unbiased" = of_package(hsic_test, filter = "tikhonov",
+                                control = unbiased),
   "HSIC, fuse" = of_package(hsic_test, bandwidths = "fuse"),
   "distance cov." = function(data, B) {
     energy::dcov.test(data$x, data$y, R = B)$p.value
@@ -230,9 +229,9 @@ mmd_style <- look(
 )
 hsic_style <- look(
   names(hsic_tests),
-  c("black", "grey50", "#56B4E9", "#0072B2", "#009E73", "#CC79A7", "#CC79A7",
-    "#E69F00", "#D55E00", "#D55E00"),
-  c(4, 3, 16, 15, 17, 18, 5, 1, 6, 2)
+  c("black", "grey50", "#56B4E9", "#0072B2", "#009E73", "#E69F00", "#D55E00",
+    "#D55E00"),
+  c(4, 3, 16, 15, 17, 1, 6, 2)
 )
 
 # Power -----------------------------------------------------------------------

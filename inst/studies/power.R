@@ -316,7 +316,8 @@ hsic_cell <- function(table, percent, printed, reps, permutations, cores) {
   }
   tests <- lapply(choices, function(choice) {
     function(data) {
-      hsic_test(data$x, data$y, estimator = choice, B = permutations)$p.value
+      hsic_test(data$x, data$y, estimator = choice, filter = "none",
+                B = permutations)$p.value
     }
   })
   p <- repeat_tests(make, tests, reps, cores, 20210000 + percent)
@@ -409,7 +410,8 @@ column_cell <- function(table, way, percent, printed, reps, permutations,
     kernel <- narrow_kernel(multiple)
     # In small parts often no permutation changes anything: the p-value is 1.
     function(data) suppressWarnings(
-      hsic_test(data$x, data$y, kernel = kernel, B = permutations)$p.value,
+      hsic_test(data$x, data$y, kernel = kernel, filter = "none",
+                B = permutations)$p.value,
       classes = "kernmean_warning"
     )
   })
@@ -476,7 +478,8 @@ level_rows <- function(permutations) {
     two(list(x = data$x + data$effect, y = data$y + data$effect), arguments)
   }
   free <- function(data, arguments) {
-    do.call(hsic_test, c(list(data$x[, 1], data$y[, 1]), arguments))$p.value
+    do.call(hsic_test, c(list(data$x[, 1], data$y[, 1], filter = "none"),
+                         arguments))$p.value
   }
   list(
     "MMD KME biased" = row(two),

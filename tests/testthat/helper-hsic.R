@@ -72,11 +72,13 @@ over_columns <- function(permutations, f) unname(apply(permutations, 2, f))
 
 delta_R <- function(f) outer(as.character(f), as.character(f), `==`) + 0
 
-# The test with settings of test_control() and test_filter() as arguments.
+# The test with settings of test_control() and test_filter() as arguments, the
+# plain one without a filter, which has orders 0 and 1.
 hsic_set <- function(..., filter = "none", ratio = NULL, order = NULL,
                      factors = NULL, null = NULL, statistic = NULL,
                      permutations = NULL) {
   if (isTRUE(filter)) filter <- "tikhonov"
+  if (is.null(order) && !filter %in% "none") order <- 0:1
   do.call(hsic_test, c(list(...), list(
     filter = test_filter(filter, ratio, order, factors),
     control = test_control(null, statistic, permutations)

@@ -145,7 +145,7 @@ test_that("the empirical norm of two variables is the biased HSIC statistic", {
   data <- two_variables(25)
   species <- factor(rep(1:3, length.out = 25))
   for (y in list(data$y, species, gram(data$y, kernel_laplace(2)))) {
-    test <- hsic_test(data$x, y, B = 19)
+    test <- hsic_set(data$x, y, B = 19)
     expect_near(kme_cov(data$x, y)$norm2, test$statistic[[1]], 1e-11)
   }
 })

@@ -117,7 +117,7 @@ test_that("the level is kept, and what the median misses is found", {
   p <- replicate(20, {
     u <- stats::runif(80)
     v <- sin(8 * pi * u) + stats::rnorm(80, sd = 0.5)
-    c(median = hsic_test(u, v, B = 39)$p.value,
+    c(median = hsic_set(u, v, B = 39)$p.value,
       fuse = hsic_test(u, v, bandwidths = "fuse", B = 39)$p.value)
   })
   found <- rowSums(p <= 0.05)

@@ -89,18 +89,29 @@ test_that("order 0 is the plain test, and so is no filter", {
   }
 })
 
-test_that("factors multiply both bandwidths", {
+test_that("each factor of x goes with each of y", {
   factors <- c(0.5, 1, 3)
-  by_factor <- \(z, theta) \(factor) gram_R(kernel_rbf(factor * theta), z)
+  pairs <- expand.grid(x = factors, y = factors)
+  by_factor <- \(z, thetas) \(pair) gram_R(kernel_rbf(thetas[pair]), z)
   for (filter in c("none", "showalter")) {
-    asked <- asked_R(c(1, 0.02), if (filter == "none") 0 else 0:1, factors)
+    asked <- asked_R(c(1, 0.02), if (filter == "none") 0 else 0:1, 1:9)
     test <- hsic_set(x, y, kernel_rbf(1.2), kernel_rbf(0.8), filter = filter,
                       ratio = if (filter != "none") c(1, 0.02),
                       factors = factors, permutations = draws)
     expect_equal(test$statistics$order, asked$order)
-    expect_twin(test, by_factor(x, 1.2), by_factor(y, 0.8), draws, filter,
-                asked = asked)
+    expect_equal(test$statistics$factor_x, pairs$x[asked$bandwidth])
+    expect_twin(test, by_factor(x, 1.2 * pairs$x), by_factor(y, 0.8 * pairs$y),
+                draws, filter, asked = asked)
   }
+  expect_match(test$statistics$statistic[27],
+               "order 1, ratio 0.02, bandwidths x 3 and 3", fixed = TRUE)
+  # Only what has a bandwidth, and three variables together.
+  group <- factor(rep(1:2, 7))
+  test <- hsic_set(group, y, factors = factors, permutations = draws)
+  expect_equal(test$statistics$factor_x, c(1, 1, 1))
+  expect_equal(test$statistics$factor_y, factors)
+  test <- hsic_set(list(x, y, y), factors = factors, B = 19)
+  expect_equal(test$statistics$factor, factors)
 })
 
 test_that("kernels of every kind, factors and matrices of kernel values", {
@@ -264,4 +275,70 @@ test_that("three variables: dHSIC of filtered matrices", {
   expect_near(test$statistics$z, found$z, 1e-10)
   expect_equal(test$p.value, found$p)
   expect_near(test$replicates, found$top[-1], 1e-10)
+})
+
+test_that("by default points have the joint test of all statistics", {
+  set.seed(4)
+  u <- runif(60, -1, 1)
+  v <- sin(6 * pi * u) + rnorm(60, sd = 0.3)
+  seeded <- \(...) {
+    set.seed(5)
+    hsic_test(u, v, ..., B = 99)
+  }
+  test <- seeded()
+  expect_identical(test[c("statistics", "replicates", "p.value")],
+                   seeded(filter = TRUE)[c("statistics", "replicates",
+                                           "p.value")])
+  # The parts, from the same permutations.
+  parts <- list(seeded(filter = "none"),
+                seeded(filter = test_filter(order = 1)),
+                seeded(bandwidths = "fuse"))
+  expect_near(test$statistics$value, unname(c(
+    parts[[1]]$statistic, parts[[2]]$statistics$value, parts[[3]]$statistic
+  )), 1e-12)
+  want <- rbind(unlist(parts[[1]][c("statistic", "replicates")]),
+                unlist(parts[[3]][c("statistic", "replicates")]))
+  both <- seeded(filter = test_filter(order = c("0", "fused")))
+  found <- aggregated_R(unname(want), c(1, 1))
+  expect_near(both$statistics$z, found$z, 1e-10)
+  expect_equal(both$p.value, found$p)
+  expect_near(both$replicates, found$top[-1], 1e-10)
+  expect_match(test$statistics$statistic[test$statistics$maximum], "fused")
+  # One alone is the fused test.
+  alone <- seeded(filter = test_filter(order = "fused"))
+  expect_identical(alone$p.value, parts[[3]]$p.value)
+  expect_identical(nrow(alone$statistics), 1L)
+  expect_output(print(test), "one p-value for 6 statistics, of which the larg")
+})
+
+test_that("what else is asked for has the plain test, and its draws", {
+  set.seed(6)
+  u <- rnorm(30)
+  v <- rnorm(30)
+  rows <- \(...) NROW(hsic_test(u, ..., B = 19)$statistics)
+  expect_identical(rows(v), 6L)
+  expect_identical(rows(factor(v > 0)), 6L)
+  expect_identical(rows(v, blocks = rep(1:3, 10)), 6L)
+  expect_identical(vapply(list(
+    rows(v, filter = "none"), rows(v, kernel = kernel_rbf(1)), rows(dist(v)),
+    rows(v, estimator = "mkme"), rows(v, clusters = rep(1:10, 3)),
+    rows(v, bandwidths = "fuse"), rows(gram(v)),
+    rows(v, control = test_control(null = "gamma")),
+    rows(v, control = test_control(statistic = "unbiased"))
+  ), identity, 1L), rep(0L, 9))
+  expect_identical(NROW(hsic_test(u[1:3], v[1:3], B = 19)$statistics), 0L) |>
+    suppressWarnings()
+  expect_identical(hsic_test(u, v)$parameter[["B"]], 399)
+  expect_identical(hsic_test(u, v, filter = "none")$parameter[["B"]], 999)
+  expect_identical(hsic_test(u, v, filter = "cutoff")$parameter[["B"]], 399)
+  large <- seq_len(1001)
+  expect_identical(NROW(hsic_test(large, rev(large), B = 19)$statistics), 0L)
+  # What cannot be fused is left out, or said.
+  expect_identical(rows(gram(v), filter = TRUE), 6L)
+  expect_identical(NROW(hsic_test(list(u, v, u), filter = TRUE,
+                                  B = 19)$statistics), 5L)
+  expect_error(rows(factor(v > 0), kernel = kernel_laplace(), filter =
+                      test_filter(order = "fused")),
+               "'order' must not be \"fused\" alone",
+               class = "kernmean_error_input")
 })

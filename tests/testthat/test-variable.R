@@ -16,7 +16,7 @@ test_that("the sum on a side of a formula is one variable", {
   bound <- kme_cov(d$y, d[c("a", "b")])
   expect_equal(sums$values, bound$values)
   expect_named(sums$variables, c("y", "a + b"))
-  test <- hsic_test(y ~ a + b, d, B = 19)
+  test <- hsic_set(y ~ a + b, d, B = 19)
   expect_equal(test$statistic[["HSIC"]], bound$norm2)
   # Without a left side each term is one.
   three <- hsic_test(~ y + a + b, d, B = 19)
@@ -102,8 +102,8 @@ test_that("matrices, scaled terms and missing values keep their meaning", {
                ignore_attr = TRUE)
   holes <- replace(d, 2, replace(d$a, 3, NA))
   expect_snapshot(error = TRUE, hsic_test(y ~ a + b, holes))
-  left <- hsic_test(y ~ a + b, holes, na.action = na.omit, B = 19)
-  expect_equal(left$statistic, hsic_test(y ~ a + b, d[-3, ], B = 19)$statistic)
+  left <- hsic_set(y ~ a + b, holes, na.action = na.omit, B = 19)
+  expect_equal(left$statistic, hsic_set(y ~ a + b, d[-3, ], B = 19)$statistic)
 })
 
 test_that("what makes no mixed variable is refused", {
