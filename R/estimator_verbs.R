@@ -150,6 +150,5 @@ has_trait <- \(estimator, traits) any(traits %in% estimator$traits)
 # to? `poly`: are polynomial kernels good too?
 takes_noise <- function(sample, poly) {
   kernel <- sample$kernel
-  knows_points(sample) && is.null(kernel$equal) &&
-    (is_rbf(kernel) || poly && is_poly(kernel, 1:3))
+  knows_points(sample) && (is_rbf(kernel) || poly && is_poly(kernel, 1:3))
 }

@@ -399,7 +399,7 @@ fit_values.kme_fda <- function(x, newdata = NULL) {
 fit_picture.kme_fda <- function(object, type = NULL, n = 100, newdata = NULL,
                                 xlim = NULL, ylim = NULL) {
   sample <- object$sample
-  plane <- knows_points(sample) && ncol(sample$x) == 2L
+  plane <- identical(axes_of(sample), 2L)
   type <- check_type(type, c("regions", "scores", "calibration"),
                      if (plane) "regions" else "scores")
   if (type == "calibration") {

@@ -123,9 +123,10 @@ data_without <- function(data, used) {
 }
 
 # list(x, terms, na.action, weights) of a formula without response; weights:
-# NULL unless the call has some; nominal: see formula_matrix().
+# NULL unless the call has some; nominal: see formula_matrix(), kept for new
+# data.
 formula_sample <- function(call, formula, data, no_action, home,
-                           nominal = FALSE) {
+                           nominal = NULL) {
   check_dot(formula)
   # A dot leaves out the weights, unless the formula names them.
   named <- setdiff(all.vars(call$weights), all.vars(formula))
@@ -136,7 +137,8 @@ formula_sample <- function(call, formula, data, no_action, home,
   frame <- formula_frame(call, layout, data, no_action, home)
   # With what scale() or poly() were fitted to, for new data.
   layout <- attr(frame, "terms")
-  list(x = formula_matrix(layout, frame, nominal = nominal),
+  attr(layout, "nominal") <- nominal
+  list(x = formula_matrix(layout, frame),
        terms = keep_constants(layout, data),
        na.action = attr(frame, "na.action"), weights = frame[["(weights)"]])
 }
@@ -145,7 +147,8 @@ formula_sample <- function(call, formula, data, no_action, home,
 # the door's: no name among them may match one of these.
 fit_formula <- function(.door, .call, .formula, .data, .no_action, .home, ...) {
   check_formula(.formula, .data)
-  sample <- formula_sample(.call, .formula, .data, .no_action, .home)
+  sample <- formula_sample(.call, .formula, .data, .no_action, .home,
+                           c("factor", "ordered", "character"))
   fit <- if (is.null(sample$weights)) .door(sample$x, ...) else
     .door(sample$x, ..., weights = sample$weights)
   fit$terms <- sample$terms
@@ -255,14 +258,18 @@ check_left <- function(layout) {
 }
 
 # The matrix of a formula's columns, without an intercept; a data frame where
-# some were factors, which may be so for `nominal` ones, in sums of terms.
-formula_matrix <- function(layout, frame, name = "formula", nominal = FALSE) {
+# some are of the classes that its attribute `nominal` says, in sums of terms.
+formula_matrix <- function(layout, frame, name = "formula") {
   factors <- attr(layout, "factors")
   used <- if (length(factors)) names(frame)[which(rowSums(factors) > 0)]
   classes <- attr(layout, "dataClasses")
-  if (nominal && all(attr(layout, "order") == 1L) &&
-        any(classes[used] %in% c("factor", "ordered", "logical"))) {
-    return(frame[used])
+  if (all(attr(layout, "order") == 1L) &&
+        any(classes[used] %in% attr(layout, "nominal"))) {
+    characters <- used[classes[used] == "character"]
+    frame[characters] <- lapply(frame[characters], factor)
+    rows <- if (.row_names_info(frame) > 0L) row.names(frame)
+    return(data.frame(as.list(frame[used]), row.names = rows,
+                      check.names = FALSE))
   }
   for (column in used) {
     value <- frame[[column]]
@@ -337,7 +344,7 @@ check_variables <- function(layout, newdata, name,
 }
 
 # The columns of a formula's terms from new data.
-read_terms <- function(layout, newdata, name = "newdata", nominal = FALSE) {
+read_terms <- function(layout, newdata, name = "newdata") {
   check_variables(layout, newdata, name)
   # Its warning of other numbers of rows is our error.
   frame <- suppressWarnings(read_formula(
@@ -347,5 +354,5 @@ read_terms <- function(layout, newdata, name = "newdata", nominal = FALSE) {
     stop_input("'formula' must have variables with a value for each of the ",
                NROW(newdata[[1L]]), " rows of '", name, "', not ", nrow(frame))
   }
-  formula_matrix(layout, frame, name, nominal)
+  formula_matrix(layout, frame, name)
 }

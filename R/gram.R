@@ -62,13 +62,14 @@
 #' @export
 gram <- function(x, kernel = kernel_rbf(), ..., scale = FALSE) {
   asked <- request(gram_arguments)
-  x <- check_data(x)
+  x <- read_points(x)
   warn_symmetric(x)
-  units <- fit_units(kernel, x, asked$scale)
+  units <- fit_units(kernel_of(x, asked$kernel), x, asked$scale)
   seal_gram(form_gram(units$x, units$kernel, units$raw))
 }
 
-gram_arguments <- door_table("gram", x = anything, kernel = a_kernel,
+gram_arguments <- door_table("gram", x = anything,
+                             kernel = unless_given(a_kernel),
                              scale = unless_given(a_scale))
 
 # Of points in the units of a fitted kernel.

@@ -363,12 +363,9 @@ new_hsic_test <- function(variables, options, scheme, statistics, arguments,
   )
 }
 
-# Those that are one number, named; of columns and factors that of the columns.
+# Those that are one number, named.
 single_bandwidths <- function(kernels) {
-  each <- lapply(kernels, \(kernel) {
-    columns <- length(kernel$bandwidth) - length(kernel$equal)
-    unique(utils::head(kernel$bandwidth, columns))
-  })
+  each <- lapply(kernels, \(kernel) unique(kernel$bandwidth))
   single <- unlist(each[lengths(each) == 1L])
   if (length(single)) {
     stats::setNames(single, paste("bandwidth of", names(single)))
@@ -397,8 +394,10 @@ change_variables.test_variables <- function(origin, test, changes, data,
                                             label) {
   variables <- test$variables
   several <- !"y" %in% names(label)
-  unkerneled <- vapply(variables, \(v) is.null(variable_kernel(v)), NA)
-  arguments <- change_kernels(test$arguments, variables, several, !unkerneled)
+  takes <- vapply(variables, \(variable) {
+    takes_kernel(variable) && !is.null(variable_kernel(variable))
+  }, NA)
+  arguments <- change_kernels(test$arguments, variables, several, takes)
   # A formula has sides, a list has none.
   if (is.null(names(label))) changes <- side_kernels(changes, variables)
   changes <- change_kernels(changes, variables, several)

@@ -221,9 +221,9 @@ takes_bandwidths <- function(variable) {
 # sequence.
 spread_bandwidths <- function(variables, bandwidths) {
   plain <- vapply(variables, takes_bandwidths, NA)
-  if (!any(plain) || any(vapply(variables, is_mixed_variable, NA))) {
-    stop_input("'bandwidths' must be NULL where no variable is of points, and ",
-               "where one has factors among its columns")
+  if (!any(plain)) {
+    stop_input("'bandwidths' must be NULL where no variable is of points in ",
+               "numeric columns with kernel_rbf()")
   }
   each <- if (is.list(bandwidths)) bandwidths else list(bandwidths, bandwidths)
   variables[plain] <- Map(\(variable, set) {
@@ -509,8 +509,8 @@ remembered <- function(make) {
 
 # Has a variable a bandwidth that factors can multiply?
 varies_bandwidth <- function(variable) {
-  !is_factor_variable(variable) && !is_mixed_variable(variable) &&
-    knows_points(variable$sample) && !is.null(variable$sample$kernel$bandwidth)
+  !is_factor_variable(variable) && knows_points(variable$sample) &&
+    !is.null(variable$sample$kernel$bandwidth)
 }
 
 vary_bandwidth <- function(variable, factor) {

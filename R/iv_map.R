@@ -110,8 +110,7 @@ landmark_values <- function(sample, rows, centers) {
 # Random Fourier features of the Gaussian kernel: sqrt(2/m) cos(x'omega + b).
 fourier_map <- function(variable, m, name) {
   sample <- variable$sample
-  if (!knows_points(sample) || !is_rbf(sample$kernel) ||
-        is_mixed_variable(variable)) {
+  if (!knows_points(sample) || !is_rbf(sample$kernel)) {
     stop_input("'features' must not be given unless each block has points in ",
                "numeric columns with kernel_rbf(), or is a factor; '", name,
                "' is not so; 'landmarks' are for any kernel")

@@ -143,7 +143,7 @@ block_newdata <- function(block, newdata, name) {
     newdata <- newdata[[1L]]
   }
   new <- variable_newdata(block, newdata, name)
-  known <- if (factor) list(block$levels) else block$mixed$levels
+  known <- if (factor) list(block$levels) else mixed_levels(block)
   unseen <- unlist(Map(\(column, levels) setdiff(as.character(column), levels),
                        if (factor) list(newdata) else newdata[names(known)],
                        known))
@@ -692,7 +692,7 @@ fit_columns.rkhs_iv <- function(x, newdata, added) {
 # The columns of a block with points as a data frame, in the units of the user.
 block_frame <- function(object, name) {
   block <- object$blocks[[name]]
-  if (!is_factor_variable(block) && !is_mixed_variable(block)) {
+  if (!is_factor_variable(block)) {
     return(part_frame(sample_raw(block$sample), name))
   }
   part_frame(variable_input(block),

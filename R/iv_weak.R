@@ -94,7 +94,7 @@ straight_columns <- function(block) {
   if (is_factor_variable(block) || !knows_points(sample)) {
     return(none)
   }
-  numeric <- ncol(sample$x) - length(block$mixed$levels)
+  numeric <- ncol(sample$x) - sum(lengths(mixed_levels(block)))
   x <- sample$x[, seq_len(numeric), drop = FALSE]
   keep <- which(!is_constant(x))
   if (!length(keep)) {

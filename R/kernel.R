@@ -160,6 +160,29 @@ kernel_function <- function(f, ...) {
              title = "kernel given as a function")
 }
 
+#' @rdname kernel_gower
+#' @export
+kernel_gower <- function(bandwidth = "median", ...) {
+  check_dots(...)
+  if (!identical(bandwidth, "median")) {
+    bandwidth <- take(bandwidth, number(open = TRUE))
+  }
+  new_kernel("gower", bandwidth = bandwidth)
+}
+
+# The kernel for points, as of read_points(): the one that was given, or the
+# default of a door, or else the usual one.
+kernel_of <- function(x, kernel = NULL, default = NULL, name = "kernel") {
+  mixed <- is.data.frame(x)
+  if (mixed && !is.null(kernel) && !is_gower(kernel)) {
+    stop_input("'", name, "' must be kernel_gower() for columns some of which ",
+               "are factors, not the ", format_kernel(kernel),
+               "; model.matrix() makes numeric columns of them")
+  }
+  c(if (!is.null(kernel)) list(kernel), if (mixed) list(kernel_gower()),
+    if (!is.null(default)) list(default), list(kernel_rbf()))[[1L]]
+}
+
 # The families, by the names that core/kernel.h gives them, their formulas and
 # what they are called.
 # `falls`: from k(x, x) = 1 with the distance, strictly positive definite.
@@ -171,6 +194,10 @@ kernel_families <- list(
                     square = 2, title = "L1 Laplace kernel"),
   laplace_l2 = list(formula = "exp(-|(x - y)/theta|)", falls = TRUE,
                     square = 2, title = "Laplace kernel"),
+  gower = list(
+    formula = "exp(-(sum |x_j - y_j|/a_j + sum 1{x_f != y_f}/a_f)/theta)",
+    falls = TRUE, square = 2, title = "Gower kernel"
+  ),
   matern32 = list(
     formula = "(1 + sqrt(3) r) exp(-sqrt(3) r), r = |(x - y)/theta|",
     falls = TRUE, title = "Matern 3/2 kernel"
@@ -237,11 +264,11 @@ new_kernel <- function(family, formula = NULL, bandwidth = NULL, degree = 1L,
 
 # The parts of what is to be added or multiplied.
 addends <- function(e, sign) {
-  if (!inherits(e, "kernmean_kernel") || is_scaled(e) || !is.null(e$equal) ||
-        e$family %in% c("energy", "function")) {
+  if (!inherits(e, "kernmean_kernel") || is_scaled(e) ||
+        e$family %in% c("energy", "function", "gower")) {
     stop_input("'", sign, "' must be of positive definite kernels with a ",
-               "formula, none of them of a fit to scaled columns or factors, ",
-               "not ", describe(e))
+               "formula, none of them of a fit to scaled columns, not ",
+               describe(e))
   }
   kernel_parts(e)
 }
@@ -307,6 +334,8 @@ is_poly <- function(kernel, degree = kernel$degree) {
   identical(kernel$family, "poly") && kernel$degree %in% degree
 }
 
+is_gower <- function(kernel) identical(kernel$family, "gower")
+
 is_linear <- function(kernel) is_poly(kernel, 1L)
 
 is_definite <- function(kernel) !identical(kernel$family, "energy")
@@ -327,8 +356,7 @@ squared_kernel <- function(kernel) {
 
 # Two fitted kernels with the same values on d columns.
 same_kernel <- function(a, b, d) {
-  fields <- c("family", "degree", "offset", "fun", "scaling", "equal", "at",
-              "times")
+  fields <- c("family", "degree", "offset", "fun", "scaling", "at", "times")
   identical(a[fields], b[fields]) && (is.null(a$bandwidth) ||
     identical(rep_len(a$bandwidth, d), rep_len(b$bandwidth, d))) &&
     length(a$parts) == length(b$parts) &&
@@ -399,12 +427,6 @@ format_kernel <- function(kernel) {
                    describe_scaling(kernel)), collapse = ", "))
   }
   bandwidth <- kernel$bandwidth
-  equal <- kernel$equal
-  if (!is.null(equal)) {
-    # The last ones make the columns of codes.
-    bandwidth <- utils::head(bandwidth, -length(equal))
-    if (length(unique(bandwidth)) == 1L) bandwidth <- bandwidth[1L]
-  }
   theta <- if (is.function(bandwidth)) {
     "by a function of the data"
   } else if (is.character(bandwidth)) {
@@ -412,39 +434,10 @@ format_kernel <- function(kernel) {
   } else if (length(bandwidth)) {
     format_several(bandwidth)
   }
-  paste0(
-    paste(c(kernel$title, if (!is.null(theta)) paste("bandwidth", theta),
-            kernel$rule, if (!is.null(kernel$columns)) {
-              paste("on columns", shorten(kernel$columns))
-            }, describe_scaling(kernel)), collapse = ", "),
-    if (!is.null(equal)) paste0(
-      ", where ", paste(equal, collapse = " and "),
-      if (length(equal) > 1L) " are" else " is", " the same, else 0"
-    )
-  )
-}
-
-# Differences of codes 1, 2, ... are so large in this unit that a kernel with a
-# bandwidth is 0, and exactly 1 times the rest for the same code.
-code_bandwidth <- 1e-3
-
-# The kernel of fitted columns and, after them, columns of codes with these
-# names: the product with the kernel that is 1 for equal codes and 0 for others.
-product_kernel <- function(kernel, d, equal) {
-  codes <- length(equal)
-  plain <- kernel
-  if (is.null(kernel)) {
-    kernel <- new_kernel("rbf", "1", title = "kernel that is 1")
-  }
-  kernel$bandwidth <- c(rep_len(kernel$bandwidth, d),
-                        rep(code_bandwidth, codes))
-  if (is_scaled(kernel)) {
-    kernel$scaling <- extend_scaling(kernel$scaling, codes)
-  }
-  # For the same columns again.
-  kernel$plain <- plain
-  kernel$equal <- equal
-  kernel
+  paste(c(kernel$title, if (!is.null(theta)) paste("bandwidth", theta),
+          kernel$rule, if (!is.null(kernel$columns)) {
+            paste("on columns", shorten(kernel$columns))
+          }, describe_scaling(kernel)), collapse = ", ")
 }
 
 #' Matrix of kernel values
@@ -479,7 +472,8 @@ kernel_matrix <- function(x, y = x, kernel = kernel_rbf(), ...,
   check_given(x)
   symmetric <- missing(y)
   check_kernel(kernel)
-  x <- check_data(x)
+  x <- read_points(x)
+  kernel <- kernel_of(x, if (!missing(kernel)) kernel)
   y <- if (!symmetric) check_newdata(y, x, "y")
   units <- fit_units(kernel, x, if (!missing(scale)) scale)
   k <- fold_store(units$kernel, units$x,
@@ -496,10 +490,13 @@ kernel_matrix <- function(x, y = x, kernel = kernel_rbf(), ...,
 # A kernel that has been fitted with a scaling keeps that.
 fit_units <- function(kernel, x, scale = NULL, name = "x") {
   check_scale(scale)
-  if (!is.null(kernel$equal)) {
-    stop_input("'kernel' must be one of numeric columns, not that of a fit to ",
-               "columns with the factor", if (length(kernel$equal) > 1L) "s",
-               " ", shorten(kernel$equal))
+  if (is_gower(kernel)) {
+    if (asks_scale(scale)) {
+      stop_input("'scale' must be FALSE for kernel_gower(), which has units ",
+                 "of its own")
+    }
+    scale <- NULL
+    if (!is_scaled(kernel)) kernel$scaling <- gower_scaling(x)
   }
   if (is_scaled(kernel)) {
     check_scaled_kernel(kernel, x, scale, name)
@@ -530,6 +527,13 @@ check_scaled_kernel <- function(kernel, x, scale, name) {
   }
   d <- length(kernel$scaling$center)
   columns <- kernel$scaling$columns
+  nominal <- if (is.data.frame(x)) vapply(x, is_nominal, NA)
+  if (!identical(unname(nominal), unname(kernel$scaling$nominal))) {
+    stop_input("'", name, "' must have factors only where the kernel was ",
+               "fitted to some",
+               if (!is.null(nominal)) paste0(" (", shorten(names(x)[nominal]),
+                                             ")"))
+  }
   if (ncol(x) != d || d > 1L && !is.null(columns) && !is.null(colnames(x)) &&
         !identical(columns, colnames(x))) {
     stop_input("'", name, "' must have the ", count_of(d, "column"),
@@ -588,7 +592,7 @@ median_bandwidth <- function(kernel, x, name = "x") {
   if (nrow(x) == 1L || unit == 0) {
     return(kernel)
   }
-  l1 <- kernel$family == "laplace_l1"
+  l1 <- kernel$family == "laplace_l1" || is_gower(kernel)
   source <- native_source(new_kernel(if (l1) "l1dist" else "sqdist", "", unit),
                           x)
   exact <- nrow(x) <= most_points_for_exact_median
@@ -608,6 +612,10 @@ median_bandwidth <- function(kernel, x, name = "x") {
     kernel$rule <- paste0("the median distance", if (!exact) {
       paste(" of", format_count(median_pairs), "random pairs")
     })
+  } else if (distances[2L] > 0 && is_gower(kernel)) {
+    # That of each column that varies is 1.
+    kernel$bandwidth <- sum(kernel$scaling$factor < Inf)
+    kernel$rule <- "the mean distance"
   } else if (distances[2L] > 0) {
     kernel$bandwidth <- distances[2L]
     kernel$rule <- "the smallest positive distance"

@@ -13,7 +13,7 @@ fit_picture.kme <- function(object, type = NULL, n = 100, interval = FALSE,
   n <- take(n, count(2L))
   level <- take(level, a_level)
   if (take(interval, flag) &&
-        (type != "embedding" || !identical(ncol(object$sample$x), 1L))) {
+        (type != "embedding" || !identical(axes_of(object$sample), 1L))) {
     stop_input("'interval' must be FALSE unless the embedding of one column ",
                "is drawn")
   }
@@ -197,7 +197,7 @@ picture_weights <- function(object, title = mean_title(object)) {
 
 # level: that of a band around a curve, NULL for none.
 picture_embedding <- function(object, n, level = NULL) {
-  d <- ncol(object$sample$x)
+  d <- axes_of(object$sample)
   if (is.null(d) || d > 2L) {
     picture_axes(object)
   } else if (d == 1L) {

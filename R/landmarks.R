@@ -209,9 +209,6 @@ choose_landmarks <- function(x, options, read = NULL, chunk = 0, name = "x") {
     stop_input("'x' must have rows whose kernel values are not all 0")
   }
   variable$sample <- sample_take(sample, chosen)
-  if (is_mixed_variable(variable)) {
-    variable$mixed$frame <- take_frame(variable$mixed$frame, chosen)
-  }
   landmarks <- new_landmarks(variable, options$method, n)
   landmarks$lost <- lost_share(landmarks, sample$x)
   landmarks
@@ -310,12 +307,10 @@ landmark_columns <- function(landmarks) {
   variable <- landmarks$variable
   if (!is.null(landmarks$terms)) {
     attr(landmarks$terms, "columns")
-  } else if (is_mixed_variable(variable)) {
-    names(variable$mixed$frame)
   } else if (is_factor_variable(variable)) {
     variable$column
   } else {
-    colnames(variable$sample$x)
+    colnames(sample_raw(variable$sample))
   }
 }
 
@@ -329,13 +324,10 @@ landmark_points <- function(landmarks, rows, name = "x") {
     }
     rows <- read_term(landmarks$terms, rows, landmarks$side, name)
   } else if (!is.null(landmarks$terms) && is.data.frame(rows)) {
-    rows <- read_terms(landmarks$terms, rows, name, TRUE)
+    rows <- read_terms(landmarks$terms, rows, name)
   }
   if (is_factor_variable(variable)) {
     return(level_points(rows, variable, name))
-  }
-  if (is_mixed_variable(variable)) {
-    return(variable_newdata(variable, rows, name)$z)
   }
   sample <- variable$sample
   z <- check_newdata(rows, sample_raw(sample), name, "the landmarks")
@@ -368,8 +360,7 @@ level_points <- function(rows, variable, name) {
 same_landmarks <- function(a, b) {
   identical(a$id, b$id) ||
     same_sample(a$variable$sample, b$variable$sample) &&
-      identical(a$variable$levels, b$variable$levels) &&
-      identical(a$variable$mixed$levels, b$variable$mixed$levels)
+      identical(a$variable$levels, b$variable$levels)
 }
 
 # --- Methods ---------------------------------------------------------------
@@ -389,7 +380,8 @@ fit_lines.kme_landmarks <- function(x, digits) {
 
 fit_picture.kme_landmarks <- function(object, type = NULL) {
   points <- sample_raw(object$variable$sample)
-  plain <- !is_factor_variable(object$variable) && ncol(points) <= 2L
+  plain <- !is_factor_variable(object$variable) && !is.data.frame(points) &&
+    ncol(points) <= 2L
   type <- check_type(type, c("points", "spectrum"),
                      if (plain) "points" else "spectrum")
   if (type == "spectrum") {

@@ -105,11 +105,6 @@ check_noisy <- function(estimator, sample) {
                if (has_covariance(estimator)) " with covariances", ", not the ",
                format_kernel(kernel))
   }
-  if (!is.null(kernel$equal)) {
-    stop_input("'x' must have numeric columns only for estimator \"",
-               estimator$name, "\", whose noise no factor can have, not ",
-               quoted(kernel$equal))
-  }
   # Variances are compared with theta^2, up to exp(8) of it and its square.
   theta2 <- range(1, kernel$bandwidth^2)
   if (theta2[1L] < 1e-150 || theta2[2L] > 1e150) {

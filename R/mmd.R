@@ -244,9 +244,11 @@ pool_samples <- function(sample, groups, order, label, name) {
 }
 
 pool_pair <- function(x, y, label) {
-  x <- check_data(x)
+  x <- read_points(x)
   # Of one column each the names need not be the same.
-  if (ncol(x) == 1L && identical(ncol(y), 1L)) y <- unname(check_data(y, "y"))
+  if (is.matrix(x) && ncol(x) == 1L && identical(ncol(y), 1L)) {
+    y <- unname(check_data(y, "y"))
+  }
   if (!is.null(dim(y)) && ncol(y) != ncol(x)) {
     stop_input("'y' must have the columns of 'x', ", ncol(x), ", not ", ncol(y))
   }
@@ -303,7 +305,7 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
     formula[[2L]] <- as.call(c(quote(cbind),
                                left_columns(formula, .data, used)))
   }
-  check_bound(formula, .data)
+  levels <- bound_levels(formula, .data)
   frame <- formula_frame(call, formula, .data, .no_action, .home)
   check_left(attr(frame, "terms"))
   units <- names(frame) %in% c("(blocks)", "(clusters)")
@@ -319,7 +321,11 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
     names(variables)[1L] <- paste0("cbind(", shorten(bound), ")")
   }
   name <- names(variables)[1L]
-  x <- check_data(plain_term(variables[[1L]]), name)
+  x <- plain_term(variables[[1L]])
+  if (any(lengths(levels))) {
+    x <- decode_levels(x, levels, name)
+  }
+  x <- read_points(x, name)
   check_groups_of(variables[[2L]], x, formula, 3L)
   rownames(x) <- NULL
   if (is.null(colnames(x)) && ncol(x) == 1L) colnames(x) <- name
@@ -331,14 +337,26 @@ test_formula <- function(.door, .call, .formula, .data, .no_action, .home,
   test
 }
 
-# In cbind() a factor would become the numbers of its levels.
-check_bound <- function(formula, data) {
-  for (part in bound_parts(formula[[2L]])) {
-    if (is.factor(read_formula(eval(part, data, environment(formula))))) {
-      stop_input("'formula' must have numeric columns only on its left; '",
-                 deparse1(part), "' is a factor")
-    }
-  }
+# In cbind() a factor becomes the numbers of its levels: the levels of each
+# column, NULL for numbers.
+bound_levels <- function(formula, data) {
+  left <- formula[[2L]]
+  parts <- bound_parts(left)
+  unlist(lapply(if (is.null(parts)) list(left) else parts, \(part) {
+    value <- read_formula(eval(part, data, environment(formula)))
+    rep(list(levels(value)), NCOL(value))
+  }), recursive = FALSE)
+}
+
+# The factors that these numbers were.
+decode_levels <- function(x, levels, name) {
+  codes <- if (is.factor(x)) as.integer(x) else x
+  x <- as.data.frame(unclass(as.matrix(codes)))
+  if (length(x) == 1L && is.null(colnames(codes))) names(x) <- name
+  of <- which(lengths(levels) > 0L)
+  x[of] <- Map(\(codes, levels) factor(levels[codes], levels), x[of],
+               levels[of])
+  x
 }
 
 gram_rules <- list(when(\(a) TRUE, kernel = NULL, bandwidths = NULL,
@@ -359,9 +377,13 @@ read_samples <- function(pooled, options) {
     apply_rules(options, gram_rules, attr(options, "given"))
   } else {
     # The many are chosen when the units are known.
+    if (!is.null(bandwidths) && is.data.frame(sample$x)) {
+      stop_input("'bandwidths' must be NULL for columns some of which are ",
+                 "factors")
+    }
     kernel <- if (!is.null(bandwidths)) kernel_rbf(1) else options$kernel
-    if (is.null(kernel)) kernel <- kernel_rbf()
-    sample <- fit_sample(sample$x, kernel, options$scale, pooled$name)
+    sample <- fit_sample(sample$x, kernel_of(sample$x, kernel), options$scale,
+                         pooled$name)
   }
   if (is_single(options$filter)) {
     check_factors(sample, options$filter$factors)

@@ -98,7 +98,7 @@ picture_witness <- function(test, first, second, n, sides = names) {
   if (!is.null(witness$side)) {
     witness$group <- factor(names[witness$side], names)
   }
-  d <- ncol(sample$x)
+  d <- axes_of(sample)
   if (is.null(d) || isFALSE(witness$grid)) {
     return(witness_points(sample, witness, denser, title))
   }

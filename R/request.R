@@ -374,6 +374,59 @@ check_data <- function(x, name = "x") {
   x
 }
 
+is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
+
+check_no_na <- function(x, name, hint = na_hint) {
+  if (anyNA(x)) {
+    stop_input("'", name, "' must have no missing values, not ", sum(is.na(x)),
+               " NA", hint)
+  }
+}
+
+# Points: a numeric matrix, or of data with factors among its columns a data
+# frame of numbers and factors.
+read_points <- function(x, name = "x") {
+  mixed <- is.data.frame(x) && any(vapply(x, is.factor, NA))
+  if (mixed) read_mixed(x, name) else check_data(x, name)
+}
+
+# like: a data frame of such points whose columns those of x are to be.
+read_mixed <- function(x, name, like = x) {
+  if (!is.data.frame(x) || ncol(x) != ncol(like)) {
+    stop_input("'", name, "' must be a data frame with the columns ",
+               shorten(names(like)), ", not ", describe(x))
+  }
+  x <- as.data.frame(x)
+  if (!nrow(x)) stop_input("'", name, "' must have at least one row")
+  nominal <- vapply(like, is_nominal, NA)
+  for (j in which(nominal)) {
+    column <- names(like)[j]
+    z <- x[[j]]
+    if (!is_nominal(z) && !is.character(z) || !is.null(dim(z))) {
+      stop_input("'", name, "' must hold a factor for '", column, "', not ",
+                 describe(z))
+    }
+    check_no_na(z, column, if (name != "newdata") na_hint)
+    new <- setdiff(as.character(z), as.character(like[[j]]))
+    if (is.logical(z) != is.logical(like[[j]]) && length(new)) {
+      stop_input("'", name, "' must hold for '", column, "' levels such as ",
+                 shorten(unique(as.character(like[[j]]))), ", not ", new[1L],
+                 read_alike(column))
+    }
+    x[[j]] <- if (is.logical(z)) z else factor(z, ordered = FALSE)
+  }
+  if (!all(nominal)) {
+    x[!nominal] <- as.data.frame(check_data(x[!nominal], name))
+  }
+  x
+}
+
+# Of F alone a reader makes FALSE.
+read_alike <- function(column) {
+  paste0("; read all of it alike, as by read = \\(f) read.csv(f, colClasses = ",
+         "c(", column, " = \"character\"))")
+}
+
 # The numbers of a vector, a matrix or a column: TRUE and FALSE are 1 and 0,
 # dates, times and durations days, whatever their unit, so that new ones agree.
 # NULL of what has none.
@@ -549,6 +602,9 @@ check_newdata <- function(newdata, x, name = "newdata",
       "'", name, "' must be a matrix or data frame with ", ncol(x),
       " columns, not ", describe(newdata), "; one point is a matrix of one row"
     )
+  }
+  if (is.data.frame(x)) {
+    return(read_mixed(newdata, name, x))
   }
   newdata <- check_data(newdata, name)
   if (ncol(newdata) != ncol(x)) {

@@ -46,10 +46,9 @@ read_sample <- function(x, kernel = NULL, weights = NULL, default = NULL,
     sample <- as_sample(x)
     check_definite(sample$kernel)
   } else {
-    if (is.null(kernel)) kernel <- default
-    if (is.null(kernel)) kernel <- kernel_rbf()
-    check_definite(check_kernel(kernel))
-    x <- check_data(x)
+    x <- read_points(x)
+    kernel <- kernel_of(x, if (!is.null(kernel)) check_kernel(kernel), default)
+    check_definite(kernel)
     warn_symmetric(x)
     sample <- fit_sample(x, kernel, scale)
   }
@@ -145,7 +144,8 @@ open_kernel <- function(kernel) {
 # own.
 keep_units <- function(kernel, sample) {
   if (inherits(kernel, "kernmean_kernel") && is.list(kernel) &&
-        stores_gram(sample) && !is_scaled(kernel)) {
+        stores_gram(sample) && !is_scaled(kernel) && !is_gower(kernel) &&
+        !is_gower(sample$kernel)) {
     kernel$scaling <- sample$kernel$scaling
   }
   kernel
@@ -224,7 +224,12 @@ sample_raw <- function(sample) {
 # Those of the points that may be drawn.
 known_rows <- function(sample) {
   x <- sample_raw(sample)
-  if (is.null(sample$sketch)) x else x[0L, , drop = FALSE]
+  if (is.null(sample$sketch) && !is.data.frame(x)) x else x[0L, , drop = FALSE]
+}
+
+# The number of columns as axes, NULL where points have none.
+axes_of <- function(sample) {
+  if (knows_points(sample) && !is.data.frame(sample$raw)) ncol(sample$x)
 }
 
 # --- Verbs: the sample itself ------------------------------------------------
@@ -533,7 +538,7 @@ describe_sample.kernmean_sample <- function(sample) {
       "point"
     }),
     if (knows_points(sample)) {
-      paste0(" in ", count_of(ncol(sample$x), "column"))
+      paste0(" in ", count_of(ncol(sample_raw(sample)), "column"))
     } else {
       " (Gram matrix)"
     }

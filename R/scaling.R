@@ -118,21 +118,55 @@ whitening <- function(z, name) {
   list(w = v %*% (t(v) / spread), back = v %*% (t(v) * spread), rank = rank)
 }
 
-# The scaling of more columns, of which the last ones stay as they are.
-extend_scaling <- function(scaling, more) {
-  before <- seq_along(scaling$center)
-  scaling$center <- c(scaling$center, numeric(more))
-  if (is.matrix(scaling$factor)) {
-    for (field in c("factor", "back")) {
-      whole <- diag(1, length(scaling$center))
-      whole[before, before] <- scaling[[field]]
-      scaling[[field]] <- whole
-    }
-    scaling$rank <- scaling$rank + more
-  } else {
-    scaling$factor <- c(scaling$factor, rep(1, more))
+# That of kernel_gower(): each column by the mean of its distance over all pairs
+# of different points, one without any left out. Of a data frame with factors
+# also nominal: which columns are; levels: of these, by name.
+gower_scaling <- function(x) {
+  mean_distance <- vapply(seq_len(ncol(x)), \(j) column_distance(x[, j]), 1)
+  scaling <- list(type = "gower", center = numeric(ncol(x)),
+                  factor = ifelse(mean_distance > 0, mean_distance, Inf),
+                  columns = colnames(x))
+  if (is.data.frame(x)) {
+    scaling$nominal <- vapply(x, is_nominal, NA)
+    scaling$levels <- lapply(x[scaling$nominal], \(z) levels(as.factor(z)))
+    check_memory(nrow(x), sum(lengths(scaling$levels)), "use fewer levels",
+                 copies = 2)
   }
   scaling
+}
+
+# Gini's mean difference, or how often levels differ.
+column_distance <- function(x) {
+  n <- length(x)
+  pairs <- max(1, n * (n - 1))
+  if (is_nominal(x)) {
+    counts <- as.double(table(x))
+    return(1 - sum(counts * (counts - 1)) / pairs)
+  }
+  unit <- power_below(max(abs(x)))
+  z <- sort(x) / unit
+  unit * 2 * sum((2 * seq_len(n) - n - 1) * (z - z[1L])) / pairs
+}
+
+# Numbers by their mean distance and, after them, indicators of levels: half of
+# each, so that absolute differences add up to that of the levels. A level that
+# was not seen is as far from all others.
+mixed_points <- function(scaling, x) {
+  nominal <- scaling$nominal
+  numbers <- as.matrix(x[!nominal])
+  numbers <- numbers / rep(scaling$factor[!nominal], each = nrow(x))
+  codes <- Map(\(z, levels, a) {
+    code <- outer(as.character(z), levels, `==`) + 0
+    code[rowSums(code) == 0, ] <- -1 / length(levels)
+    code / (2 * a)
+  }, x[nominal], scaling$levels, scaling$factor[nominal])
+  z <- unname(cbind(numbers, do.call(cbind, codes)))
+  dimnames(z) <- list(
+    if (.row_names_info(x) > 0L) row.names(x),
+    c(names(x)[!nominal], paste0(rep(names(codes), lengths(scaling$levels)),
+                                 ".", unlist(scaling$levels)))
+  )
+  z
 }
 
 # Points of the user's in the units of the kernel, and back.
@@ -140,6 +174,9 @@ scale_points <- function(kernel, x) {
   scaling <- kernel$scaling
   if (is.null(scaling)) {
     return(x)
+  }
+  if (!is.null(scaling$levels)) {
+    return(mixed_points(scaling, x))
   }
   z <- x - rep(scaling$center, each = nrow(x))
   z[] <- if (is.matrix(scaling$factor)) z %*% scaling$factor else
@@ -185,6 +222,13 @@ describe_scaling <- function(kernel) {
   scaling <- kernel$scaling
   if (is.null(scaling)) {
     return(NULL)
+  }
+  if (scaling$type == "gower") {
+    factors <- names(scaling$levels)
+    return(paste0("columns by their mean distance", if (length(factors)) {
+      paste0("; levels of ", paste(factors, collapse = " and "),
+             " alike or not")
+    }))
   }
   if (!is.matrix(scaling$factor)) {
     return("columns standardized")

@@ -328,7 +328,8 @@ formula_landmarks <- function(formula, data, options, home) {
   frame <- pilot_frame(data, pilot_size(options$pilot, options$kernel))
   call <- call("kme_landmarks", data = frame)
   if (length(formula) == 2L) {
-    read <- formula_sample(call, formula, frame, TRUE, home, TRUE)
+    read <- formula_sample(call, formula, frame, TRUE, home,
+                           c("factor", "ordered", "logical"))
     landmarks <- choose_landmarks(read$x, options)
     landmarks$terms <- read$terms
     return(list(landmarks))

@@ -30,7 +30,8 @@ native_source <- function(kernel, x, y = NULL, center = NULL) {
     check_reach(kernel, ends, center, scale)
     if (energy) check_apart(ends, scale)
   }
-  list(list(kernel$family, as.integer(kernel$degree), as.double(kernel$offset),
+  family <- switch(kernel$family, gower = "laplace_l1", kernel$family)
+  list(list(family, as.integer(kernel$degree), as.double(kernel$offset),
             center, scale), x, y)
 }
 

@@ -1,7 +1,6 @@
 # Variables: what tests of independence and covariance operators take. A
-# variable is list(name, sample, levels, mixed): a sample, and for a factor the
-# levels in the order of their columns of indicators, for columns some of which
-# are factors what read_mixed() says of them.
+# variable is list(name, sample, levels): a sample, and for a factor the levels
+# in the order of their columns of indicators.
 
 # The variables that a door was given: `data` is list(x) or list(x, y), x a
 # variable or, without y, a plain list of them (`alone`: it may be just one). A
@@ -31,11 +30,14 @@ read_variables <- function(data, named, kernel = NULL, defaults = NULL,
     labels <- paste0("x[[", seq_len(d), "]]")
   }
   fixed <- vapply(each, has_own_kernel, NA)
-  if (all(fixed)) refuse_beside_own(!is.null(kernel), scale)
+  if (all(fixed)) {
+    refuse_beside_own(!is.null(kernel) && !is_gower(kernel), scale)
+  }
   kernels <- if (several) named$x else unname(named[names(data)])
   if (!is.null(kernel) || several && !is_plain_list(kernels)) {
     kernels <- rep(list(if (is.null(kernel)) kernels else kernel), d)
-    kernels[fixed] <- list(NULL)
+    kernels[fixed & !(is_gower(kernel) & vapply(each, is.data.frame, NA))] <-
+      list(NULL)
   } else if (length(kernels) != d) {
     stop_input("'kernel_x' must be a kernel or a list of ", d, " kernels, not ",
                describe(kernels))
@@ -57,11 +59,9 @@ refuse_beside_own <- function(one_kernel, scale) {
   }
 }
 
-is_nominal <- function(x) is.factor(x) || is.logical(x) && is.null(dim(x))
-
 has_own_kernel <- function(x) {
   is_nominal(x) || brings_kernel(x) || inherits(x, "dist") ||
-    is.data.frame(x) && length(x) > 0L && all(vapply(x, is_nominal, NA))
+    is.data.frame(x) && any(vapply(x, is_nominal, NA))
 }
 
 # A factor becomes the indicators of its levels, whose inner products are its
@@ -72,18 +72,21 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
                "sketch of both variables is made by kme_sketch(y ~ x, data)")
   }
   if (has_own_kernel(x)) {
-    if (!is.null(kernel)) {
+    mixed <- is.data.frame(x) && (ncol(x) > 1L || is_gower(kernel))
+    if (!is.null(kernel) && !(mixed && is_gower(kernel))) {
       stop_input("'", kernel_name, "' must be NULL when '", name, "' has a ",
-                 "kernel of its own, as factors and grams have")
+                 "kernel of its own, as factors and grams have",
+                 if (mixed) ", or kernel_gower()")
     }
-    if (is.data.frame(x) && ncol(x) == 1L) x <- x[[1L]]
-    if (is_nominal(x)) {
-      return(read_factor(x, name))
+    if (mixed) {
+      x <- read_mixed(x, name)
+      return(list(name = name, sample = fit_sample(x, kernel_of(x, kernel),
+                                                   NULL, name)))
     }
-    if (!is.data.frame(x)) {
-      return(list(name = name, sample = if (brings_kernel(x)) gram_sample(x)
-                  else dist_sample(x, name)))
-    }
+    if (is.data.frame(x)) x <- x[[1L]]
+    return(if (is_nominal(x)) read_factor(x, name) else
+      list(name = name, sample = if (brings_kernel(x)) gram_sample(x) else
+        dist_sample(x, name)))
   }
   if (is.character(x)) {
     stop_input("'", name, "' must be numeric or a factor, not characters; ",
@@ -94,62 +97,9 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
     # `scale` is for the others.
     if (is_scaled(kernel)) scale <- NULL
   }
-  if (is.data.frame(x) && any(vapply(x, is_nominal, NA))) {
-    return(read_mixed(x, kernel, name, kernel_name, scale))
-  }
   if (is.null(kernel)) kernel <- kernel_rbf()
   list(name = name, sample = fit_sample(check_data(x, name), kernel, scale,
                                         name))
-}
-
-# A data frame with factors among its columns is one variable. Its kernel is the
-# product of that of the numeric columns and the kernels of the factors, which
-# are 1 for equal levels, 0 for others; its points are the numeric columns and
-# the codes of levels. `mixed` is list(frame, levels: of each factor, kernel:
-# that of the numeric columns, NULL for none).
-read_mixed <- function(x, kernel, name, kernel_name, scale) {
-  nominal <- vapply(x, is_nominal, NA)
-  for (column in names(x)[nominal]) {
-    check_no_na(x[[column]], column)
-  }
-  levels <- lapply(lapply(x[nominal], unique), as.character)
-  codes <- level_codes(x[nominal], levels)
-  if (all(nominal)) {
-    sample <- points_sample(codes, product_kernel(NULL, 0L, names(levels)))
-  } else {
-    kernel <- if (is.null(kernel)) kernel_rbf() else kernel
-    if (identical(kernel$equal, names(levels))) kernel <- kernel$plain
-    if (is.null(kernel$bandwidth)) {
-      stop_input("'", kernel_name, "' must be a single one with a bandwidth, ",
-                 "as kernel_rbf() has, for columns some of which are factors; ",
-                 "model.matrix() makes numeric columns of them")
-    }
-    plain <- fit_sample(check_data(x[!nominal], name), kernel, scale, name)
-    kernel <- plain$kernel
-    sample <- points_sample(
-      cbind(plain$x, codes),
-      product_kernel(kernel, ncol(plain$x), names(levels)),
-      raw = if (is_scaled(kernel)) cbind(plain$raw, codes)
-    )
-  }
-  list(name = name, sample = sample,
-       mixed = list(frame = x, levels = levels, kernel = kernel))
-}
-
-check_no_na <- function(x, name, hint = na_hint) {
-  if (anyNA(x)) {
-    stop_input("'", name, "' must have no missing values, not ", sum(is.na(x)),
-               " NA", hint)
-  }
-}
-
-# The codes of the levels of each factor; those not seen before come after all.
-level_codes <- function(factors, levels) {
-  codes <- Map(\(column, known) {
-    seen <- as.character(column)
-    match(seen, union(known, seen)) + 0
-  }, factors, levels)
-  do.call(cbind, codes)
 }
 
 read_factor <- function(x, name) {
@@ -166,15 +116,16 @@ read_factor <- function(x, name) {
 
 is_factor_variable <- function(variable) !is.null(variable$levels)
 
-is_mixed_variable <- function(variable) !is.null(variable$mixed)
+# Of factors among its columns, by name; NULL for none.
+mixed_levels <- function(variable) variable$sample$kernel$scaling$levels
+
+is_mixed_variable <- function(variable) !is.null(mixed_levels(variable))
 
 # What a variable was made from; with another kernel to come, its points.
 variable_input <- function(variable, rekernel = FALSE) {
   if (is_factor_variable(variable)) {
     levels <- variable$levels
     factor(levels[max.col(variable$sample$x, "first")], levels)
-  } else if (is_mixed_variable(variable)) {
-    variable$mixed$frame
   } else {
     sample_input(variable$sample, rekernel)
   }
@@ -182,17 +133,12 @@ variable_input <- function(variable, rekernel = FALSE) {
 
 # The kernel that the variable was given, or NULL where it has its own.
 variable_kernel <- function(variable) {
-  if (is_mixed_variable(variable)) {
-    variable$mixed$kernel
-  } else if (!is_factor_variable(variable)) {
-    sample_kernel(variable$sample)
-  }
+  if (!is_factor_variable(variable)) sample_kernel(variable$sample)
 }
 
 # Is it a variable to which a kernel may be given?
 takes_kernel <- function(variable) {
-  !is_factor_variable(variable) &&
-    !(is_mixed_variable(variable) && is.null(variable$mixed$kernel))
+  !is_factor_variable(variable) && !is_mixed_variable(variable)
 }
 
 # Of update(): `kernel`, among arguments or changes, for each of the variables
@@ -228,36 +174,7 @@ variable_newdata <- function(variable, newdata, label) {
     check_levels(newdata, label)
     return(new_points(indicators_of(newdata, variable$levels)))
   }
-  if (is_mixed_variable(variable)) {
-    newdata <- mixed_newdata(variable$mixed, newdata, label)
-  }
   sample_newdata(variable$sample, newdata)
-}
-
-# The numeric columns and codes of new rows of a data frame.
-mixed_newdata <- function(mixed, newdata, label) {
-  columns <- names(mixed$frame)
-  if (!is.data.frame(newdata) || !all(columns %in% names(newdata))) {
-    stop_input("'newdata' must hold for '", label, "' a data frame with the ",
-               "columns ", shorten(columns), ", not ", describe(newdata))
-  }
-  factors <- names(mixed$levels)
-  for (column in factors) {
-    z <- newdata[[column]]
-    check_levels(z, column)
-    levels <- mixed$levels[[column]]
-    new <- setdiff(as.character(z), levels)
-    if (is.logical(z) != is.logical(mixed$frame[[column]]) && length(new)) {
-      stop_input("'newdata' must hold for '", column, "' levels such as ",
-                 shorten(levels), ", not ", new[1L], read_alike(column))
-    }
-  }
-  codes <- level_codes(newdata[factors], mixed$levels)
-  numeric <- setdiff(columns, factors)
-  if (length(numeric)) {
-    codes <- cbind(check_data(newdata[numeric], "newdata"), codes)
-  }
-  codes
 }
 
 # Levels of a factor, seen before or not.
@@ -269,12 +186,6 @@ check_levels <- function(z, label) {
   check_no_na(z, "newdata", NULL)
 }
 
-# Of F alone a reader makes FALSE.
-read_alike <- function(column) {
-  paste0("; read all of it alike, as by read = \\(f) read.csv(f, colClasses = ",
-         "c(", column, " = \"character\"))")
-}
-
 indicators_of <- function(z, levels) {
   outer(as.character(z), levels, `==`) + 0
 }
@@ -284,8 +195,8 @@ describe_variable <- function(variable) {
   if (is_factor_variable(variable)) {
     paste("factor of", count_of(length(variable$levels), "level"))
   } else if (is_mixed_variable(variable)) {
-    factors <- length(variable$mixed$levels)
-    numeric <- ncol(variable$mixed$frame) - factors
+    factors <- length(mixed_levels(variable))
+    numeric <- ncol(sample_raw(variable$sample)) - factors
     paste(c(if (numeric) count_of(numeric, "column"),
             count_of(factors, "factor")), collapse = " and ")
   } else if (knows_points(variable$sample)) {
