@@ -527,18 +527,18 @@ check_scaled_kernel <- function(kernel, x, scale, name) {
   }
   d <- length(kernel$scaling$center)
   columns <- kernel$scaling$columns
+  if (ncol(x) != d || d > 1L && !is.null(columns) && !is.null(colnames(x)) &&
+        !identical(columns, colnames(x))) {
+    stop_input("'", name, "' must have the ", count_of(d, "column"),
+               " that the kernel was scaled for, in their order: ",
+               shorten(columns))
+  }
   nominal <- if (is.data.frame(x)) vapply(x, is_nominal, NA)
   if (!identical(unname(nominal), unname(kernel$scaling$nominal))) {
     stop_input("'", name, "' must have factors only where the kernel was ",
                "fitted to some",
                if (!is.null(nominal)) paste0(" (", shorten(names(x)[nominal]),
                                              ")"))
-  }
-  if (ncol(x) != d || d > 1L && !is.null(columns) && !is.null(colnames(x)) &&
-        !identical(columns, colnames(x))) {
-    stop_input("'", name, "' must have the ", count_of(d, "column"),
-               " that the kernel was scaled for, in their order: ",
-               shorten(columns))
   }
 }
 
@@ -613,8 +613,7 @@ median_bandwidth <- function(kernel, x, name = "x") {
       paste(" of", format_count(median_pairs), "random pairs")
     })
   } else if (distances[2L] > 0 && is_gower(kernel)) {
-    # That of each column that varies is 1.
-    kernel$bandwidth <- sum(kernel$scaling$factor < Inf)
+    kernel$bandwidth <- sum(apply(x, 2L, column_distance))
     kernel$rule <- "the mean distance"
   } else if (distances[2L] > 0) {
     kernel$bandwidth <- distances[2L]

@@ -111,11 +111,13 @@ kme_landmarks.formula <- function(formula, data = NULL, m = 300, ...,
     pilot_frame(data, size, read, chunk)
   }
   sample <- formula_sample(call("kme_landmarks", data = frame), formula, frame,
-                           TRUE, parent.frame(), TRUE)
+                           TRUE, parent.frame(), sketch_nominal)
   landmarks <- kme_landmarks.default(sample$x, m, ..., pilot = pilot)
   landmarks$terms <- sample$terms
   landmarks
 }
+
+sketch_nominal <- c("factor", "ordered", "logical")
 
 # --- Arguments -------------------------------------------------------------
 

@@ -410,7 +410,7 @@ read_mixed <- function(x, name, like = x) {
     new <- setdiff(as.character(z), as.character(like[[j]]))
     if (is.logical(z) != is.logical(like[[j]]) && length(new)) {
       stop_input("'", name, "' must hold for '", column, "' levels such as ",
-                 shorten(unique(as.character(like[[j]]))), ", not ", new[1L],
+                 shorten(levels(as.factor(like[[j]]))), ", not ", new[1L],
                  read_alike(column))
     }
     x[[j]] <- if (is.logical(z)) z else factor(z, ordered = FALSE)

@@ -328,8 +328,7 @@ formula_landmarks <- function(formula, data, options, home) {
   frame <- pilot_frame(data, pilot_size(options$pilot, options$kernel))
   call <- call("kme_landmarks", data = frame)
   if (length(formula) == 2L) {
-    read <- formula_sample(call, formula, frame, TRUE, home,
-                           c("factor", "ordered", "logical"))
+    read <- formula_sample(call, formula, frame, TRUE, home, sketch_nominal)
     landmarks <- choose_landmarks(read$x, options)
     landmarks$terms <- read$terms
     return(list(landmarks))

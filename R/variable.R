@@ -73,15 +73,14 @@ read_variable <- function(x, kernel, name, kernel_name, scale = NULL) {
   }
   if (has_own_kernel(x)) {
     mixed <- is.data.frame(x) && (ncol(x) > 1L || is_gower(kernel))
-    if (!is.null(kernel) && !(mixed && is_gower(kernel))) {
-      stop_input("'", kernel_name, "' must be NULL when '", name, "' has a ",
-                 "kernel of its own, as factors and grams have",
-                 if (mixed) ", or kernel_gower()")
-    }
     if (mixed) {
       x <- read_mixed(x, name)
-      return(list(name = name, sample = fit_sample(x, kernel_of(x, kernel),
-                                                   NULL, name)))
+      kernel <- kernel_of(x, kernel, name = kernel_name)
+      return(list(name = name, sample = fit_sample(x, kernel, name = name)))
+    }
+    if (!is.null(kernel)) {
+      stop_input("'", kernel_name, "' must be NULL when '", name, "' has a ",
+                 "kernel of its own, as factors and grams have")
     }
     if (is.data.frame(x)) x <- x[[1L]]
     return(if (is_nominal(x)) read_factor(x, name) else

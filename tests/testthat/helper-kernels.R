@@ -60,3 +60,28 @@ native_kernels <- function(d) {
   ), fit_kernel, matrix(0, 1L, d)),
   lapply(stats::setNames(nm = plain[-1L]), new_kernel))
 }
+
+# Gower's distances of a data frame, by columns, and the kernel of them; `new`:
+# of its rows and those of the frame.
+gower_distances <- function(frame, new = frame) {
+  Reduce(`+`, Map(\(x, z) {
+    if (is.factor(x) || is.logical(x)) {
+      apart <- \(a, b) outer(as.character(a), as.character(b), `!=`) + 0
+    } else {
+      apart <- \(a, b) abs(outer(a, b, `-`))
+    }
+    pairs <- apart(x, x)
+    if (all(pairs == 0)) return(0 * apart(z, x))
+    apart(z, x) / (sum(pairs) / (length(x) * (length(x) - 1)))
+  }, frame, new[names(frame)]))
+}
+
+gower_matrix <- function(frame, theta = NULL, new = frame) {
+  if (is.null(theta)) {
+    distances <- gower_distances(frame)
+    distances <- distances[lower.tri(distances)]
+    theta <- median(distances)
+    if (theta == 0) theta <- mean(distances)
+  }
+  unname(exp(-gower_distances(frame, new) / theta))
+}

@@ -142,13 +142,13 @@ test_that("a factor is sketched exactly, whatever its coding", {
   refused(kme_sketch(data.frame(a = 1, b = 2), kme_landmarks(frame)), "'f'")
 })
 
-test_that("numbers and factors make one variable with the product kernel", {
+test_that("numbers and factors make one variable with kernel_gower()", {
   frame <- cbind(d, f = factor(rep_len(c("u", "v", "v"), 70)))
-  K <- k(x, x) * outer(as.character(frame$f), as.character(frame$f), `==`)
+  K <- gower_matrix(frame)
   set.seed(4)
-  of <- kme_landmarks(frame, 20, rbf)
+  of <- kme_landmarks(frame, 20)
   sketch <- kme_sketch(frame, of)
-  chosen <- match(do.call(paste, as.data.frame(landmark_x(of)[, 1:2])),
+  chosen <- match(do.call(paste, of$variable$sample$raw[1:2]),
                   do.call(paste, unname(d)))
   expect_false(anyNA(chosen))
   expect_near(sketch_totals(sketch)$first, colSums(K[, chosen]), 1e-12)

@@ -25,28 +25,29 @@ test_that("the sum on a side of a formula is one variable", {
   expect_length(kme_cov(~ y + a + b, d)$variables, 3L)
 })
 
-test_that("numbers and factors make one variable with the product kernel", {
-  fit <- kme_cov(y ~ a + f + b + g, d)
-  expect_near(variable_matrix(fit, 2),
-              k(d$a, d$b) * same(d$f) * same(d$g), 1e-14)
-  # The same by a data frame, and with any kernel that has a bandwidth.
+test_that("numbers and factors make one variable with kernel_gower()", {
   frame <- d[c("a", "f", "b", "g")]
-  for (kernel in list(kernel_rbf(0.5), kernel_laplace(), kernel_matern(5 / 2),
-                      kernel_rbf(c(1, 2)), kernel_laplace(norm = "L2"))) {
-    fit <- kme_cov(d$y, frame, kernel_y = kernel)
-    expected <- kernel_matrix(d[c("a", "b")], kernel = kernel)
-    expect_near(variable_matrix(fit, 2),
-                unname(expected) * same(d$f) * same(d$g), 1e-13)
-  }
+  fit <- kme_cov(y ~ a + f + b + g, d)
+  expect_near(variable_matrix(fit, 2), gower_matrix(frame), 1e-14)
+  expect_identical(fit$values, kme_cov(d$y, frame)$values)
+  wide <- kme_cov(d$y, frame, kernel_y = kernel_gower(7))
+  expect_near(variable_matrix(wide, 2), gower_matrix(frame, 7), 1e-14)
   only <- kme_cov(y ~ f + g, d)
-  expect_equal(variable_matrix(only, 2), same(d$f) * same(d$g))
-  scaled <- kme_cov(y ~ a + b + f, d, scale = TRUE)
-  expect_near(variable_matrix(scaled, 2),
-              k(scale(d$a), scale(d$b)) * same(d$f), 1e-12)
-  white <- kme_cov(y ~ a + b + f, d, scale = "whiten")
-  expect_equal(variable_matrix(white, 2),
-               unname(kernel_matrix(d[2:3], scale = "whiten")) * same(d$f),
-               tolerance = 1e-12)
+  expect_near(variable_matrix(only, 2), gower_matrix(d[c("f", "g")]), 1e-14)
+  # Units and a kernel for all are those of the others.
+  scaled <- kme_cov(y ~ a + b + f, d, scale = TRUE, kernel_x = kernel_rbf(2))
+  expect_near(variable_matrix(scaled, 2), gower_matrix(d[c("a", "b", "f")]),
+              1e-14)
+  all <- hsic_test(list(d$y, frame), kernel = kernel_gower(3), B = 9)
+  expect_identical(all$parameter[3:4], c(3, 3), ignore_attr = TRUE)
+  # Factors of a filter multiply its bandwidth too.
+  factors <- hsic_test(d$y, frame, filter = test_filter("none", factors = 1:2),
+                       B = 9)
+  expect_equal(factors$statistics$value[2],
+               hsic_test(d$y, frame, B = 9,
+                         kernel_x = kernel_rbf(2 * factors$parameter[[3]]),
+                         kernel_y = kernel_gower(2 * factors$parameter[[4]])
+               )$statistic[[1]])
 })
 
 test_that("new values of a mixed variable are read by its columns", {
@@ -56,15 +57,10 @@ test_that("new values of a mixed variable are read by its columns", {
   # In another order, as characters, with a level that is new.
   some <- data.frame(f = c("w", "new", "u"), a = c(0.1, 0.2, 0.3))
   scores <- predict(fit, list(0, some), side = "right")
-  weights <- fit$right
-  cross <- \(a, f) {
-    exp(-(a - d$a)^2 / (2 * fit$variables[[2]]$mixed$kernel$bandwidth^2)) *
-      (f == as.character(d$f))
-  }
-  raw <- t(mapply(cross, some$a, some$f))
+  raw <- gower_matrix(d[c("a", "f")], new = some[2:1])
   k2 <- variable_matrix(fit, 2)
   expected <- (raw - rowMeans(raw) - rep(colMeans(k2), each = 3) + mean(k2)) %*%
-    weights
+    fit$right
   expect_equal(scores, expected, ignore_attr = TRUE)
   expect_error(predict(fit, list(0, d["a"]), side = "right"),
                class = "kernmean_error_input")
@@ -171,11 +167,10 @@ test_that("the kernel of a mixed variable is for the same columns", {
   kernel <- fit$variables[[2]]$sample$kernel
   again <- kme_cov(y ~ a + f, d, kernel_y = kernel)
   expect_equal(again$values, fit$values)
-  expect_error(kme_cov(y ~ a + b, d, kernel_y = kernel), "factor f",
-               class = "kernmean_error_input")
-  factors <- hsic_test(d[c("f", "g")], d$y, kernel = kernel_laplace(), B = 19)
-  changed <- update(factors, kernel = kernel_rbf(2))
-  expect_equal(changed$statistic,
-               hsic_test(d[c("f", "g")], d$y, kernel_y = kernel_rbf(2),
-                         B = 19)$statistic)
+  refused(kme_cov(y ~ a + b, d, kernel_y = kernel), "2 columns .*: a, f")
+  refused(kme_cov(d$y, d["a"], kernel_y = kme(d["f"])$kernel), "where the ker")
+  changed <- update(hsic_test(d[c("f", "g")], d$y, B = 19),
+                    kernel = kernel_rbf(2))
+  expect_equal(changed$statistic, hsic_test(d[c("f", "g")], d$y, B = 19,
+                                            kernel_y = kernel_rbf(2))$statistic)
 })

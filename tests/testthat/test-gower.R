@@ -1,0 +1,104 @@
+# Numeric columns and factors together.
+
+set.seed(1)
+mixed <- data.frame(
+  a = rnorm(30), f = factor(sample(c("u", "v", "w"), 30, TRUE)), b = rexp(30),
+  g = factor(sample(letters[1:5], 30, TRUE)), h = rep(c("s", "t"), 15)
+)
+columns <- mixed[1:4]
+
+test_that("the kernel is that of Gower's distances at their median", {
+  for (frame in list(columns, columns[c(2, 4)], columns["f"], columns[1:2],
+                     cbind(columns, one = 3, same = factor("k")))) {
+    expect_near(unname(kernel_matrix(frame)), gower_matrix(frame), 1e-14)
+  }
+  expect_near(unname(kernel_matrix(columns, columns[9:1, 4:1])),
+              t(gower_matrix(columns, new = columns[9:1, ])), 1e-14)
+  # Of numbers alone it is a Laplace kernel; of one column as it is.
+  a <- columns$a
+  expect_near(kernel_matrix(a, kernel = kernel_gower()),
+              exp(-abs(outer(a, a, `-`)) / median(dist(a))), 1e-14)
+  # Where most levels are the same the median is 0.
+  rare <- data.frame(f = factor(rep(1:2, c(9, 1))))
+  expect_near(unname(kernel_matrix(rare)), gower_matrix(rare), 1e-15)
+  expect_equal(kme(rare)$kernel$bandwidth, 1)
+})
+
+test_that("it is positive definite, and sees no units and no names of levels", {
+  for (i in 1:20) {
+    n <- 20L
+    frame <- data.frame(x = rt(n, 2), y = rpois(n, 1),
+                        f = factor(sample.int(1 + i %% 6, n, TRUE)),
+                        g = factor(rbinom(n, 1, 0.1)))
+    expect_gt(min(eigen(kernel_matrix(frame), TRUE, TRUE)$values), -1e-12)
+  }
+  other <- transform(columns, a = 5 - 1e4 * a, b = b / 7, g = factor(
+    g, rev(levels(g)), c("z", "o", "p", "b", "c")
+  ))
+  expect_near(unname(kernel_matrix(other)), unname(kernel_matrix(columns)),
+              1e-12)
+  expect_equal(kernel_matrix(columns[30:1, 4:1])[30:1, 30:1],
+               kernel_matrix(columns), tolerance = 1e-13, ignore_attr = TRUE)
+})
+
+test_that("fits read new rows by name, with levels that are new", {
+  fit <- kme(columns, estimator = "skmse")
+  expect_equal(unname(fit$fitted),
+               drop(gower_matrix(columns) %*% fit$weights))
+  new <- data.frame(g = c("b", "zz"), f = c("new", "u"), b = 0:1, a = 1:2)
+  expect_equal(unname(predict(fit, new)),
+               drop(gower_matrix(columns, new = new) %*% fit$weights))
+  of <- kme(~ a + f + b + g, mixed, estimator = "skmse")
+  expect_equal(predict(of, new), predict(fit, new))
+  # Characters of a formula are factors, as everywhere in R.
+  text <- kme(~ a + as.character(f) + b + g, mixed, estimator = "skmse")
+  expect_equal(predict(text, new[1:2, ]), predict(fit, new[1:2, ]))
+  expect_identical(as.data.frame(fit)[names(columns)], columns)
+  saved <- unserialize(serialize(fit, NULL))
+  expect_identical(predict(saved, new), predict(fit, new))
+  expect_equal(update(fit, kernel = kernel_gower(2))$fitted,
+               kme(columns, kernel_gower(2), estimator = "skmse")$fitted)
+  # In the space of another fit.
+  half <- kme(columns[1:15, ], fit$kernel, estimator = "kme")
+  k <- gower_matrix(columns)
+  expect_equal(kme_inner(half, fit), mean(k[1:15, ] %*% fit$weights))
+  g <- gram(columns)
+  expect_equal(predict(kme(g, estimator = "skmse"), new), predict(fit, new))
+  expect_equal(kme_pca(~ a + f + b + g, mixed, ncomp = 2)$values,
+               kme_pca(g, ncomp = 2)$values)
+})
+
+test_that("tests of samples take factors among their columns", {
+  k <- gower_matrix(columns)
+  s <- mixed$h == "s"
+  w <- ifelse(s, 1, -1) / 15
+  plain <- test_filter("none", factors = 1)
+  test <- mmd_test(cbind(a, f, b, g) ~ h, mixed, B = 9)
+  expect_equal(test$statistics$value[1], plain_mmd(k, s))
+  sides <- list(mmd_test(h ~ ., mixed, B = 9), mmd_test(. ~ h, mixed, B = 9),
+                mmd_test(columns[s, ], columns[!s, ], B = 9),
+                mmd_test(gram(columns), mixed$h, B = 9, filter = FALSE))
+  for (other in sides[1:3]) {
+    expect_equal(other$statistics$value, test$statistics$value)
+  }
+  expect_equal(sides[[4]]$statistic[[1]], drop(w %*% k %*% w))
+})
+
+test_that("what is no mixed sample is refused", {
+  fit <- kme(columns)
+  holes <- replace(columns, "f", replace(columns$f, 3, NA))
+  expect_snapshot(writeLines(refusals(expression(
+    kme(columns, kernel_rbf()), kme(columns, scale = TRUE), kme(holes),
+    kme(columns, estimator = "mkme"), kernel_gower(-1), kernel_gower(NULL),
+    predict(fit, data.frame(a = 1, f = 2, b = 1, g = "a")),
+    predict(fit, columns["a"]), kme(columns[1:2], fit$kernel),
+    kme(columns[c(1, 3)], kme(columns[1:2])$kernel),
+    mmd_test(columns[1:9, ], mixed[10:19, 1:3], B = 9),
+    mmd_test(. ~ h, mixed, bandwidths = "fuse"),
+    kernel_gower() + kernel_rbf(), kme_density(columns)
+  ))))
+  expect_snapshot({
+    kernel_gower()
+    fit
+  })
+})
