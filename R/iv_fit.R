@@ -431,7 +431,7 @@ fold_p_values <- function(x, of) {
   between <- nlevels(of) - 1
   within <- nrow(x) - 1 - between
   if (within > 0) {
-    explained <- colSums(rowsum(scale(x), of)^2 / tabulate(of))
+    explained <- colSums(rowsum(scale(data.matrix(x)), of)^2 / tabulate(of))
     left <- pmax(nrow(x) - 1 - explained, 0)
     stats::pf(explained / between / (left / within), between, within,
               lower.tail = FALSE)

@@ -305,9 +305,41 @@ sample_views <- function(samples, options, units) {
   }
   blocks <- if (is.null(units$clusters)) units$blocks else
     units$blocks[units$clusters]
-  if (!is.null(blocks)) {
+  c(if (!is.null(blocks)) {
     list("MMD^2 centered within blocks" = centered_view(samples$sample, blocks))
-  }
+  }, if (has_interactions(samples$sample)) {
+    list("MMD^2 of the ANOVA kernel" = anova_view(samples$sample))
+  })
+}
+
+# Are there two blocks at least, the numeric columns and each factor?
+has_interactions <- function(sample) {
+  scaling <- sample$kernel$scaling
+  vary <- split(scaling$factor < Inf, scaling$nominal)
+  sample$n <= filter_most_points &&
+    sum(any(vary[["FALSE"]]), vary[["TRUE"]]) > 1L
+}
+
+# The product of 1 + C over blocks, C their centered kernels of trace n: the
+# Gaussian one of the numeric columns and of each factor that of equal levels.
+# Main effects and all interactions have the same weight in it.
+anova_view <- function(sample) {
+  frame <- sample_raw(sample)
+  nominal <- sample$kernel$scaling$nominal
+  check_memory(sample$n, sample$n, "use fewer points", copies = 5)
+  blocks <- c(if (!all(nominal)) {
+    list(suppressWarnings(fit_sample(as.matrix(frame[!nominal]), kernel_rbf(),
+                                     TRUE)))
+  }, lapply(frame[nominal], \(x) read_factor(x, "x")$sample))
+  gram_sample(new_gram(Reduce(`*`, lapply(blocks, \(block) {
+    centered <- centered_values(block, 4)
+    trace <- sum(diag(centered$k))
+    1 + if (trace > rounding_of(sample$n, sample$n * centered$scale)) {
+      centered$k * (sample$n / trace)
+    } else {
+      0
+    }
+  }))))
 }
 
 # The points less the means of their blocks, with as large a bandwidth beside

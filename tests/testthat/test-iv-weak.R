@@ -523,7 +523,7 @@ test_that("factors and grams have no linear columns, mixed data theirs", {
   mixed <- data.frame(x = data$x, level)
   fit <- weak(mixed, y, data$z, kernel = kernel_rbf(1), lambda = 0.3, mu = 0.5,
               linear = 2, correct = 0.5)
-  want <- slow_weak(kx * same, kz, y, 0.3, 0.5, 0.5, line, 2)
+  want <- slow_weak(gower_matrix(mixed), kz, y, 0.3, 0.5, 0.5, line, 2)
   expect_equal(unname(fitted(fit)), want$g, tolerance = 1e-7)
   expect_equal(unname(predict(fit, mixed[9:2, ])), want$g[9:2],
                tolerance = 1e-7)

@@ -274,10 +274,10 @@ test_that("a factor is the kernel that is 1 for equal levels", {
       expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-10)
     }
   }
-  # Among numeric columns: the product of the kernels.
+  # Among numeric columns: kernel_gower().
   mixed <- data.frame(d1 = s$d[, 1], f)
   fit <- iv(s$a, s$y, mixed, narrow, lambda = 1, mu = 0.3)
-  own <- iv(s$a, s$y, as_gram(same * K_of(s$d[, 1])), list(x = narrow),
+  own <- iv(s$a, s$y, as_gram(gower_matrix(mixed)), list(x = narrow),
                  lambda = 1, mu = 0.3)
   expect_near(unname(fitted(fit)), unname(fitted(own)), 1e-10)
 })
