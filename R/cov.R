@@ -34,9 +34,7 @@
 #' no spectrum. With a linear kernel the values are those of [cov()] times (n -
 #' 1)/n.
 #'
-#' The kernel of numeric columns and factors together is the product of one of
-#' the numeric columns, which must have a bandwidth, and of 1 for equal, 0 for
-#' different levels of each factor.
+#' The kernel of numeric columns and factors together is [kernel_gower()].
 #'
 #' @section Sketches:
 #' With a [kme_sketch()] of one variable or two as `x`, `vectors`, `left` and

@@ -51,8 +51,9 @@
 #' choice one for each bandwidth, seven by default, and four more for ridges.
 #'
 #' @inheritParams kme
-#' @param x Points in rows: a numeric matrix, a data frame of numeric columns or
-#'   a vector; a [gram()]; or a [kme_sketch()] with groups.
+#' @param x Points in rows: a numeric matrix, a data frame (factors among its
+#'   columns: [kernel_gower()]) or a vector; a [gram()]; or a [kme_sketch()]
+#'   with groups.
 #' @param grouping The class of each point, a factor or a vector; two classes or
 #'   more of two points or more.
 #' @param kernel A kernel, positive definite; not with a `gram`.

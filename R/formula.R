@@ -143,12 +143,14 @@ formula_sample <- function(call, formula, data, no_action, home,
        na.action = attr(frame, "na.action"), weights = frame[["(weights)"]])
 }
 
+usual_nominal <- c("factor", "ordered", "character")
+
 # The fit of a door to the sample of a formula without response. The dots are
 # the door's: no name among them may match one of these.
 fit_formula <- function(.door, .call, .formula, .data, .no_action, .home, ...) {
   check_formula(.formula, .data)
   sample <- formula_sample(.call, .formula, .data, .no_action, .home,
-                           c("factor", "ordered", "character"))
+                           usual_nominal)
   fit <- if (is.null(sample$weights)) .door(sample$x, ...) else
     .door(sample$x, ..., weights = sample$weights)
   fit$terms <- sample$terms
@@ -313,6 +315,7 @@ formula_parts <- function(call, formula, data, no_action, home, example, bags) {
   left <- terms(stats::as.formula(left, environment(layout)))
   # With what scale() or poly() were fitted to, for new data.
   right <- stats::delete.response(attr(frame, "terms"))
+  if (!bags) attr(right, "nominal") <- usual_nominal
   x <- formula_matrix(right, structure(frame[-1L], terms = right))
   check_groups_of(frame[[1L]], x, formula, 2L, bags)
   list(response = frame[[1L]], x = x,

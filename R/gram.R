@@ -15,8 +15,8 @@
 #' be changed. `as.matrix()` gives the matrix, `[` a part of it, `summary()` its
 #' eigenvalues.
 #'
-#' @param x Points in rows: a numeric matrix, a data frame of numeric columns or
-#'   a vector (one column).
+#' @param x Points in rows: a numeric matrix, a data frame (factors among its
+#'   columns: [kernel_gower()]) or a vector (one column).
 #' @param kernel A kernel, such as [kernel_rbf()].
 #' @param scale The units of the columns, see [units].
 #' @param K A symmetric positive semi-definite matrix of kernel values; its row

@@ -132,8 +132,8 @@ iv_settings <- door_table(
 #' two-stage least squares to the digits of a print.
 #'
 #' Factors have the kernel that is 1 for equal levels and 0 for others; beside
-#' numeric columns the product of both. Controls that are additive and linear
-#' are `controls`.
+#' other columns [kernel_gower()], whatever `kernel` is for all. Controls that
+#' are additive and linear are `controls`.
 #'
 #' @section Weak instruments and inference:
 #' With `method = "weak"`, the default where no preset, `penalty = "l2"` or pair
@@ -230,8 +230,8 @@ iv_settings <- door_table(
 #' @param z The instruments, as `x`. Exogenous regressors stand in both.
 #' @param kernel One kernel for all blocks, or a list by block, `list(x = , z =
 #'   )`. `NULL`, and for blocks that a list leaves out: [kernel_rbf()] with the
-#'   median distance of the standardized columns. Factors have their own, and so
-#'   has a `gram`.
+#'   median distance of the standardized columns. Factors, alone or
+#'   beside other columns, have their own, and so has a `gram`.
 #' @param penalty `"norm"` or `"l2"`.
 #' @param lambda \eqn{\lambda \ge 0}{lambda >= 0}, 0 for the projection; `"gcv"`
 #'   for that of the first stage, see [iv_control()]; `NULL` for `"gcv"`, or 0

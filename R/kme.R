@@ -26,9 +26,10 @@
 #' next call. See [estimators] for each. `predict()` takes O(nmd) time and O(n +
 #' m) memory.
 #'
-#' @param x The sample, points in rows: a numeric matrix, a data frame of
-#'   numeric columns, or a vector (one column); a [gram()] (of kernel values
-#'   [as_gram()]); a [kme_sketch()]; or a formula without response, `~ a + b`.
+#' @param x The sample, points in rows: a numeric matrix, a data frame (factors
+#'   among its columns: [kernel_gower()]), or a vector (one column); a [gram()]
+#'   (of kernel values [as_gram()]); a [kme_sketch()]; or a formula without
+#'   response, `~ a + b`.
 #' @param kernel A kernel, such as [kernel_rbf()]; must not be given with a
 #'   `gram` or a sketch, and is the target's by default if that is a fit.
 #' @param estimator The name of an estimator, an object such as [est_skmse()],

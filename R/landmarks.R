@@ -32,8 +32,7 @@
 #'
 #' @param x A numeric matrix, a data frame, a vector, a factor; or a stream of
 #'   rows, see [kme_sketch_sources]. In a data frame with factors the kernel is
-#'   the product of that of the numeric columns and of equality of each factor,
-#'   see [hsic_test()]; leave out columns that are to be groups or weights.
+#'   [kernel_gower()]; leave out columns that are to be groups or weights.
 #' @param m Number of landmarks, at most; fewer where the pilot has no more rows
 #'   that differ.
 #' @param kernel A kernel; its bandwidth is chosen from the pilot.

@@ -42,6 +42,11 @@
 #' "none"` is the plain statistic alone, as are `bandwidths = "fuse"` and
 #' estimators other than the KME.
 #'
+#' @section Numbers and factors:
+#' Of columns some of which are factors the kernel is [kernel_gower()], and of
+#' two statistics, the other of a kernel that sees interactions, the largest
+#' decides; that page says what each sees. `filter = "none"` is the first alone.
+#'
 #' @section Many bandwidths:
 #' `bandwidths = "fuse"` combines ten bandwidths of [kernel_rbf()], evenly from
 #' half the 5% to twice the 95% quantile of the pooled distances (MMD-FUSE):
@@ -67,10 +72,10 @@
 #' fitted to each labeling, as `"fkmse"`, take O(B (m^3 + n^3)). The matrix of a
 #' [kernel_function()] is stored, 8N^2 bytes, and checked as by [gram()].
 #'
-#' @param x The first sample: a numeric vector, matrix or data frame of numeric
-#'   columns, points in rows; or the [gram()] or the distances (`dist`, with the
-#'   kernel \eqn{-D_{ij}}{-D_ij} of the energy test) of the pooled sample; or a
-#'   sketch, see [mmd_test.kme_sketch()].
+#' @param x The first sample: a numeric vector, matrix or data frame (factors
+#'   among its columns: [kernel_gower()]), points in rows; or the [gram()] or
+#'   the distances (`dist`, with the kernel \eqn{-D_{ij}}{-D_ij} of the energy
+#'   test) of the pooled sample; or a sketch, see [mmd_test.kme_sketch()].
 #' @param y The second sample, with the columns of `x`.
 #' @param groups With a `gram` or a `dist` object: the group of each point, a
 #'   factor or a vector.

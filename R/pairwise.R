@@ -41,7 +41,7 @@
 #' in the larger group serves all pairs of it. Otherwise each pair takes the
 #' time of its two-sample test.
 #'
-#' @param x A numeric vector, matrix or data frame of numeric columns, the
+#' @param x A numeric vector, matrix or data frame (as in [mmd_test()]), the
 #'   points of all groups in rows; a [gram()] of them, or their distances
 #'   (`dist`); a [kme_sketch()] with groups, which is compared as by its
 #'   [mmd_test()][mmd_test.kme_sketch()].

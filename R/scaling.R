@@ -34,9 +34,10 @@
 #' exactly, sparse matrices of \pkg{Matrix} as dense ones. In new data of a
 #' formula a date or time stays one. What comes round
 #' again, as the hour h of a day, is two columns, `cbind(cos(2 * pi * h / 24),
-#' sin(2 * pi * h / 24))`. Factors, ordered ones too, are refused but by tests
-#' of independence and landmarks, where levels are equal or not;
-#' `as.integer()` takes the places of ordered levels as numbers.
+#' sin(2 * pi * h / 24))`. Factors, ordered ones too, count by equal or
+#' different levels, see [kernel_gower()], and are refused where a kernel of
+#' numbers is needed; `as.integer()` takes the places of ordered levels as
+#' numbers.
 #' @docType methods
 #' @name units
 #' @seealso [glossary]; [gram()], [kernel_rbf()].
