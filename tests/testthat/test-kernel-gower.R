@@ -68,20 +68,72 @@ test_that("fits read new rows by name, with levels that are new", {
                kme_pca(g, ncomp = 2)$values)
 })
 
+# 1 + C of a block, as it is written.
+block_R <- function(k) {
+  h <- diag(nrow(k)) - 1 / nrow(k)
+  c <- h %*% k %*% h
+  1 + nrow(k) * c / sum(diag(c))
+}
+
 test_that("tests of samples take factors among their columns", {
-  k <- gower_matrix(columns)
   s <- mixed$h == "s"
+  test <- mmd_test(cbind(a, f, b, g) ~ h, mixed, B = 99)
+  z <- scale(columns[c(1, 3)])
+  blocks <- list(kernel_matrix(z, kernel = kernel_rbf()),
+                 outer(columns$f, columns$f, `==`) + 0,
+                 outer(columns$g, columns$g, `==`) + 0)
+  blocks <- lapply(blocks, block_R)
+  for (block in blocks) expect_equal(sum(diag(block - 1)), 30)
+  kernels <- list(gower_matrix(columns), Reduce(`*`, blocks))
   w <- ifelse(s, 1, -1) / 15
-  plain <- test_filter("none", factors = 1)
-  test <- mmd_test(cbind(a, f, b, g) ~ h, mixed, B = 9)
-  expect_equal(test$statistics$value[1], plain_mmd(k, s))
-  sides <- list(mmd_test(h ~ ., mixed, B = 9), mmd_test(. ~ h, mixed, B = 9),
-                mmd_test(columns[s, ], columns[!s, ], B = 9),
-                mmd_test(gram(columns), mixed$h, B = 9, filter = FALSE))
-  for (other in sides[1:3]) {
+  expect_equal(test$statistics$value,
+               vapply(kernels, \(k) drop(w %*% k %*% w), 1))
+  # One p-value: the larger z over the same draws.
+  order <- order(mixed$h)
+  draws <- replicate(99, sample(30))
+  drawn <- test_control(permutations = draws)
+  test <- mmd_test(columns[s, ], columns[!s, ], control = drawn)
+  values <- vapply(kernels, \(k) {
+    k <- k[order, order]
+    v <- rep(c(1, -1), each = 15) / 15
+    apply(cbind(1:30, draws), 2, \(i) drop(v %*% k[i, i] %*% v))
+  }, numeric(100))
+  top <- apply(scale(values), 1, max)
+  expect_equal(test$statistic[[1]], top[1])
+  expect_equal(test$p.value, mean(top >= top[1] - 1e-9))
+  # The same data in all forms, and what leaves one block.
+  for (other in list(
+    mmd_test(h ~ ., mixed, B = 39), mmd_test(. ~ h, mixed, B = 39),
+    mmd_test(columns[s, ], columns[!s, ], B = 39),
+    mmd_test(gram(columns), mixed$h, B = 39), update(test, B = 39)
+  )) {
     expect_equal(other$statistics$value, test$statistics$value)
   }
-  expect_equal(sides[[4]]$statistic[[1]], drop(w %*% k %*% w))
+  one <- mmd_test(f ~ h, mixed, B = 99)
+  expect_null(one$statistics)
+  expect_equal(one$statistic[[1]],
+               drop(w %*% gower_matrix(columns["f"]) %*% w))
+  alone <- update(test, filter = "none")
+  expect_equal(alone$replicates, values[-1, 1])
+  # With one block K_A = 1 + C has the p-value of the block.
+  set.seed(2)
+  p <- mmd_test(as_gram(kernel_matrix(columns["f"])), mixed$h, B = 99)$p.value
+  set.seed(2)
+  expect_identical(mmd_test(as_gram(blocks[[2]]), mixed$h, B = 99)$p.value, p)
+  pairs <- mmd_pairwise(cbind(a, h = factor(h)) ~ f, mixed, B = 39)
+  expect_match(pairs$method, "ANOVA")
+})
+
+test_that("shifts that cancel between levels are seen", {
+  found <- replicate(15, {
+    f <- factor(rep(1:2, 40))
+    x <- data.frame(a = rnorm(80) + ifelse(f == 1, 0.9, -0.9) *
+                      rep(c(1, -1), each = 40), f)
+    test <- mmd_test(x[1:40, ], x[41:80, ], B = 39)
+    c(test$p.value, mmd_test(x$a[1:40], x$a[41:80], B = 39)$p.value) <= 0.05
+  })
+  expect_gte(sum(found[1, ]), 13L)
+  expect_lte(sum(found[2, ]), 4L)
 })
 
 test_that("what is no mixed sample is refused", {
@@ -93,7 +145,7 @@ test_that("what is no mixed sample is refused", {
     predict(fit, data.frame(a = 1, f = 2, b = 1, g = "a")),
     predict(fit, columns["a"]), kme(columns[1:2], fit$kernel),
     kme(columns[c(1, 3)], kme(columns[1:2])$kernel),
-    mmd_test(columns[1:9, ], mixed[10:19, 1:3], B = 9),
+    mmd_test(columns[1:9, ], mixed[10:19, 1:3], B = 39),
     mmd_test(. ~ h, mixed, bandwidths = "fuse"),
     kernel_gower() + kernel_rbf(), kme_density(columns)
   ))))
