@@ -173,9 +173,9 @@ kernel_function <- function(f, ...) {
 #'   sum_j |x_j - y_j|/a_j + sum_f 1{x_f != y_f}/a_f,} where a is the mean of
 #'   that column's own distance over all pairs of different points: Gini's mean
 #'   difference of numbers, the share of pairs with different levels. A column
-#'   that does not vary is left out. So units, the names of levels and how many
-#'   there are do not matter. `"median"` is the median of D over pairs, their
-#'   mean where that is 0.
+#'   that does not vary is left out. So neither units nor the names of levels
+#'   matter. `"median"` is the median of D over pairs, their mean where that is
+#'   0.
 #'
 #' The kernel is positive definite and characteristic: a product of one for each
 #' column. It is the default wherever factors are among the columns, as in
@@ -192,23 +192,24 @@ kernel_function <- function(f, ...) {
 #' the sample (for tests of the pooled one) and the levels.
 #'
 #' @section Interactions: Being characteristic the kernel sees every difference
-#' and every dependence, if there are enough points; with few it sees most of
-#' all what each column shows by itself. A shift in some levels only, of one
-#' sign, is seen nearly as one in all. Of shifts that cancel between levels, so
-#' that each column looks the same in both groups, it sees more the fewer
-#' columns and levels there are: of .8 standard deviations, with two numeric
-#' columns and factors of 2 and 3 levels, 45% with 40 + 40 points, of 1.1 with
-#' four columns and factors of 6 and 5 levels 10% (at the level 5%).
+#' and every dependence if there are enough points; with few it sees above all
+#' what each column shows by itself. A shift in some levels alone, of one sign,
+#' it sees nearly as one in all. Of shifts that cancel between levels, so that
+#' each column looks the same in both samples, it sees less the more columns and
+#' levels there are: of 40 and 40 points 45% at the level 5% where two numeric
+#' columns and factors of 2 and 3 levels are apart by .8 standard deviations, up
+#' or down by the level, and 12% where four and factors of 6 and 5 are by 1.1.
 #'
 #' [mmd_test()] and [mmd_pairwise()] therefore take, in the same p-value by the
 #' largest standardized statistic, a second kernel: the product over blocks, the
 #' numeric columns together and each factor, of \eqn{1 + C_b}{1 + C_b},
-#' \eqn{C_b}{C_b} the centered matrix of the block (Gaussian kernel of the
+#' \eqn{C_b}{C_b} the centered matrix of the block (a Gaussian kernel of the
 #' standardized columns; equal levels) divided by its mean diagonal. Multiplied
-#' out it has each main effect and each interaction with the same weight: 94%
-#' and 25% together, for a part of the power against plain shifts (50% in place
-#' of 55%). Up to 3,000 points; `filter = "none"` leaves it out.
-#' `vignette("tests")` and the study `mixed.R` have more.
+#' out it has each main effect and each interaction with the same weight. The
+#' two see 97% and 25% of these, and 47% in place of 51% where a column is
+#' shifted by .7. The second is left out above 3,000 points, and by `filter =
+#' "none"`. The numbers are those of the study `mixed.R`, see
+#' `vignette("tests")`.
 #'
 #' @inheritParams kernel_rbf
 #' @param bandwidth \eqn{\theta}{theta}, a positive number or `"median"`.
@@ -221,8 +222,8 @@ kernel_function <- function(f, ...) {
 #' kme(~ len + supp + factor(dose), ToothGrowth)
 #' hsic_test(len ~ supp + factor(dose), ToothGrowth, B = 199)
 #'
-#' # Do the heavy and the light differ in the number of cylinders and gears, in
-#' # power, or in how these go together?
+#' # Do cars with automatic and manual gears differ in power, in the numbers of
+#' # cylinders and gears, or in how these go together?
 #' cars <- transform(mtcars, cyl = factor(cyl), gear = factor(gear))
 #' test <- mmd_test(cbind(hp, cyl, gear) ~ am, cars, B = 199)
 #' as.data.frame(test)

@@ -127,7 +127,7 @@ independence_tests <- function(B) {
 # Tables ----------------------------------------------------------------------
 
 run_part <- function(part, makers, tests, options) {
-  if (options$quick) makers <- makers[c(5, length(makers))]
+  if (options$quick) makers <- makers[5]
   say("Rejections at the level ", nominal, " (", part, "), ",
       options$permutations, " permutations.")
   cat("\n")
@@ -160,7 +160,8 @@ options$reps <- whole_number(options$reps, "--reps", 2)
 options$permutations <- whole_number(options$permutations, "--permutations", 19)
 options$cores <- whole_number(options$cores, "--cores", 1)
 options$out <- output_folder(options$out)
-one_of(options$part, "--part", c("two-sample", "independence", "all"))
+options$part <- one_of(options$part, "--part",
+                       c("two-sample", "independence", "all"))
 use_one_thread()
 
 if (options$part %in% c("two-sample", "all")) {
