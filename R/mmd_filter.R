@@ -315,9 +315,10 @@ sample_views <- function(samples, options, units) {
 # Are there two blocks at least, the numeric columns and each factor?
 has_interactions <- function(sample) {
   scaling <- sample$kernel$scaling
-  vary <- split(scaling$factor < Inf, scaling$nominal)
-  sample$n <= filter_most_points &&
-    sum(any(vary[["FALSE"]]), vary[["TRUE"]]) > 1L
+  nominal <- scaling$nominal
+  vary <- scaling$factor < Inf
+  !is.null(nominal) && sample$n <= filter_most_points &&
+    sum(any(vary[!nominal]), vary[nominal]) > 1L
 }
 
 # The product of 1 + C over blocks, C their centered kernels of trace n: the

@@ -16,12 +16,12 @@ test_that("data that are no numbers are refused with what is wrong", {
   expect_refusals(expression(
     kme(with(NA, NA, NaN)), kme(with(Inf, -Inf, 1, NA)), gram(with(Inf)),
     kernel_matrix(x, with(NaN), rbf), predict(kme(x, rbf), with(NA)),
-    kme("a"), kme(NULL), kme(d), kme(m), kme(data.frame(f = factor(1:3))),
+    kme("a"), kme(NULL), kme(d), kme(m),
     kme(data.frame(a = 1:3, s = letters[1:3])), kme(factor(1:3)),
-    kme(data.frame(o = factor(1:3, ordered = TRUE))), kme(surv), kme(s),
+    kme(surv), kme(s), kme_density(data.frame(f = factor(1:3))),
+    kme_density(data.frame(o = factor(1:3, ordered = TRUE))),
     kme(~ surv, s), hsic_test(surv ~ a, s),
-    kme(data.frame(a = 1, z = 1i)), kme(~ ., iris),
-    kme(~ a, data.frame(a = letters[1:3])),
+    kme(data.frame(a = 1, z = 1i)), kme(~ a:b, data.frame(a = "u", b = 1)),
     kme(numeric()), kme(matrix(0, 3, 0)), kernel_matrix(x, x[0, ], rbf),
     predict(kme(x, rbf), x[0, ]), kme(3, rbf, "skmse"), kme(3, rbf, "fkmse")
   ))
