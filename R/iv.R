@@ -159,8 +159,8 @@ iv_settings <- door_table(
 #' \max(F^{-2}, (1 - 1/d)_+ \min(1, 3/F))),\quad s = 30 (1 - 1/F_l)_+ /
 #' \max(1, F_\phi)^2}{alpha = min(1, max(F^(-2), (1 - 1/d)_+ min(1, 3/F))), s =
 #' 30 (1 - 1/F_l)_+ / max(1, F_phi)^2} (times tr K/n), \eqn{F_l}{F_l} of the
-#' linear columns: one or two directions of the instruments need little correction
-#' once F is above 2, many do until it is far above 3; and what weak
+#' linear columns: one or two directions of the instruments need little
+#' correction once F is above 2, many do until it is far above 3; and what weak
 #' instruments identify is at most a line, if that. Of the \eqn{\theta}{theta}
 #' of the chosen penalty the share \eqn{1 - \sqrt{p_\phi p_l}}{1 - sqrt(p_phi
 #' p_l)} is kept, with the p-values of both F by the gamma law below (all where
@@ -180,8 +180,9 @@ iv_settings <- door_table(
 #' belong to a fit with a 64th of the cross-validated minimum of the penalty (or
 #' of the penalty given), in the directions of A with positive eigenvalues
 #' alone, so that its bias is small beside its error, and lie around that fit,
-#' not around the curve that is shown, which may leave them. They do not cover what no instrument sees, nor g where
-#' instruments are weak: `vignette("iv")` has the coverage in simulations.
+#' not around the curve that is shown, which may leave them. They do not cover
+#' what no instrument sees, nor g where instruments are weak: `vignette("iv")`
+#' has the coverage in simulations.
 #'
 #' @section Cost: Exact fits write \eqn{K = FF'} by a pivoted Cholesky factor of
 #' r columns (far less than n for smooth kernels of few columns):
