@@ -55,7 +55,7 @@
 #' test at any size.
 #'
 #' @section Cost:
-#' \eqn{Bn^2/2}{Bn^2/2} operations (30 times in the joint test: 3 s for 1,000
+#' \eqn{Bn^2/2}{Bn^2/2} operations (30 times in the joint test: 4 s for 1,000
 #' points) and a stored matrix for each variable. Of two
 #' Gram matrices of low ranks p and q (smooth kernels on few columns, factors)
 #' factors take their place: O(Bnpq) time and O(n^1.5) memory. `"fkmse"` factors
